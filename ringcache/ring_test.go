@@ -1,0 +1,178 @@
+package ringcache
+
+import (
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestEvictedAndNeverStored(t *testing.T) {
+	r := New[int](3)
+	if r.Cap() != 3 {
+		t.Fatalf("Cap() = %d", r.Cap())
+	}
+	for seq := range uint64(6) {
+		if r.Get(seq) != nil {
+			t.Fatalf("an empty ring has %d", seq)
+		}
+	}
+	*r.Put(1) = 10
+	if got := r.Get(1); got == nil || *got != 10 {
+		t.Fatal("the value put is not there")
+	}
+	if r.Get(4) != nil || r.Get(0) != nil {
+		t.Fatal("numbers never stored are there")
+	}
+	if got := *r.Put(4); got != 10 {
+		t.Fatalf("the slot lost its value: %d", got)
+	}
+	if r.Get(1) != nil || r.Get(4) == nil {
+		t.Fatal("4 did not evict 1")
+	}
+	r.Put(1)
+	if r.Get(1) == nil || r.Get(4) != nil {
+		t.Fatal("an older number cannot claim its slot back")
+	}
+}
+
+// TestEveryNumber stores each of a few numbers alone: no other may be found, whatever the capacity.
+func TestEveryNumber(t *testing.T) {
+	numbers := []uint64{0, 1, 2, 1<<16 - 1, 1 << 16, 1 << 63, math.MaxUint64 - 1, math.MaxUint64}
+	for capacity := 1; capacity <= 9; capacity++ {
+		for _, stored := range numbers {
+			r := New[uint64](capacity)
+			*r.Put(stored) = stored
+			for _, seq := range numbers {
+				got := r.Get(seq)
+				if (got != nil) != (seq == stored) || got != nil && *got != stored {
+					t.Errorf("capacity %d holds %d: Get(%d) = %v", capacity, stored, seq, got)
+				}
+			}
+		}
+	}
+}
+
+func TestNewFuncAndReset(t *testing.T) {
+	calls := 0
+	r := NewFunc(5, func(slot *[]byte) {
+		calls++
+		*slot = make([]byte, 0, 16)
+	})
+	if calls != 5 {
+		t.Fatalf("slots prepared %d times", calls)
+	}
+	for seq := range uint64(12) {
+		slot := r.Put(seq)
+		if cap(*slot) != 16 {
+			t.Fatalf("slot of %d has capacity %d", seq, cap(*slot))
+		}
+		*slot = append((*slot)[:0], byte(seq))
+	}
+	r.Reset()
+	for seq := range uint64(12) {
+		if r.Get(seq) != nil {
+			t.Fatalf("%d is there after Reset", seq)
+		}
+	}
+	if slot := *r.Put(11); cap(slot) != 16 || slot[0] != 11 {
+		t.Fatal("Reset lost what the slot keeps")
+	}
+}
+
+func TestNoCapacityPanics(t *testing.T) {
+	for _, capacity := range []int{0, -1} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("no panic for capacity %d", capacity)
+				}
+			}()
+			New[int](capacity)
+		}()
+	}
+}
+
+// TestModel compares with a map from slot to number and a map of the values.
+func TestModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		capacity := rapid.IntRange(1, 20).Draw(t, "capacity")
+		r := New[int](capacity)
+		holds := map[uint64]uint64{}
+		values := map[uint64]int{} // by slot, kept after eviction and Reset
+		start := rapid.SampledFrom([]uint64{0, 1000, math.MaxUint64 - 30}).Draw(t, "start")
+		number := rapid.Custom(func(t *rapid.T) uint64 {
+			return start + rapid.Uint64Range(0, 60).Draw(t, "offset")
+		})
+		t.Repeat(map[string]func(*rapid.T){
+			"put": func(t *rapid.T) {
+				seq := number.Draw(t, "seq")
+				slot := seq % uint64(capacity)
+				p := r.Put(seq)
+				if *p != values[slot] {
+					t.Fatalf("Put(%d) found %d, want %d", seq, *p, values[slot])
+				}
+				*p = rapid.Int().Draw(t, "value")
+				holds[slot], values[slot] = seq, *p
+			},
+			"reset": func(*rapid.T) {
+				r.Reset()
+				clear(holds)
+			},
+			"": func(t *rapid.T) {
+				for i := range uint64(61) {
+					seq := start + i
+					slot := seq % uint64(capacity)
+					held, ok := holds[slot]
+					got := r.Get(seq)
+					if (got != nil) != (ok && held == seq) {
+						t.Fatalf("Get(%d) = %v, slot holds %d, %v", seq, got, held, ok)
+					}
+					if got != nil && *got != values[slot] {
+						t.Fatalf("Get(%d) = %d, want %d", seq, *got, values[slot])
+					}
+				}
+			},
+		})
+	})
+}
+
+func TestNoAllocations(t *testing.T) {
+	r := NewFunc(7, func(slot *[]byte) { *slot = make([]byte, 0, 16) })
+	seq, missed := uint64(0), 0
+	if n := testing.AllocsPerRun(1000, func() {
+		slot := r.Put(seq)
+		*slot = append((*slot)[:0], "a frame"...)
+		if r.Get(seq) == nil {
+			missed++
+		}
+		r.Get(seq - 3)
+		seq++
+	}); n != 0 || missed != 0 {
+		t.Errorf("%v allocations a run, %d missed", n, missed)
+	}
+}
+
+func benchmarkGet(b *testing.B, capacity int) {
+	r := New[[40]byte](capacity)
+	for seq := range uint64(capacity) {
+		r.Put(seq)
+	}
+	seq, hits := uint64(0), 0
+	b.ReportAllocs()
+	for b.Loop() {
+		if r.Get(seq) != nil {
+			hits++
+		}
+		if seq++; seq == uint64(capacity) {
+			seq = 0
+		}
+	}
+	if hits == 0 {
+		b.Fatal("no hits")
+	}
+}
+
+func BenchmarkGet64(b *testing.B) { benchmarkGet(b, 64) }
+
+func BenchmarkGet100(b *testing.B) { benchmarkGet(b, 100) }
