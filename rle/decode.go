@@ -1,0 +1,64 @@
+package rle
+
+import (
+	"errors"
+	"slices"
+)
+
+// Errors of AppendDecode.
+var (
+	// ErrZeroControl means that a control byte is 0.
+	ErrZeroControl = errors.New("rle: control byte is zero")
+	// ErrTruncated means that the code ends within a run or a literal.
+	ErrTruncated = errors.New("rle: code is cut short")
+	// ErrTooLong means that the code stands for more bytes than the caller's limit.
+	ErrTooLong = errors.New("rle: decoded bytes exceed the limit")
+)
+
+// AppendDecode appends the bytes that src stands for to dst and returns the extended slice. At most limit bytes are
+// appended; limit is checked before dst grows for them. The error is ErrZeroControl, ErrTruncated or ErrTooLong, for
+// the first token at fault; dst is then returned with its length unchanged, though bytes past its length may have been
+// overwritten. Nothing is allocated if dst has room. The free capacity of dst must not overlap src.
+func AppendDecode(dst, src []byte, limit int) ([]byte, error) {
+	out := dst
+	for len(src) > 0 {
+		c := int(src[0])
+		if c == 0 {
+			return dst, ErrZeroControl
+		}
+		n, size := c, 2
+		if c > maxRun {
+			n = c - maxRun
+			size = 1 + n
+		}
+		if size > len(src) {
+			return dst, ErrTruncated
+		}
+		if n > limit {
+			return dst, ErrTooLong
+		}
+		limit -= n
+		if c > maxRun {
+			out = append(out, src[1:size]...)
+		} else {
+			out = appendRun(out, src[1], n)
+		}
+		src = src[size:]
+	}
+	return out, nil
+}
+
+// appendRun appends n bytes of value b.
+func appendRun(dst []byte, b byte, n int) []byte {
+	start := len(dst)
+	dst = slices.Grow(dst, n)[:start+n]
+	run := dst[start:]
+	if b == 0 {
+		clear(run)
+		return dst
+	}
+	for i := range run {
+		run[i] = b
+	}
+	return dst
+}

@@ -1,0 +1,76 @@
+package rle
+
+import (
+	"bytes"
+	"testing"
+)
+
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte{}, 0)
+	f.Add([]byte{0}, 10)
+	f.Add([]byte{5}, 10)
+	f.Add([]byte{0x84, 0x41, 0x42}, 10)
+	f.Add([]byte{0x80, 0, 0x80, 0}, 200)
+	f.Add([]byte{1, 0x41, 1, 0x42, 0x83, 1, 2, 3}, 5)
+	f.Fuzz(func(t *testing.T, code []byte, limit int) {
+		before := bytes.Clone(code)
+		plain, err := AppendDecode([]byte("dst"), code, limit)
+		if !bytes.Equal(code, before) {
+			t.Fatal("decoding changed the input")
+		}
+		if !bytes.HasPrefix(plain, []byte("dst")) {
+			t.Fatalf("dst became %x", plain)
+		}
+		plain = plain[3:]
+		if err != nil {
+			if len(plain) != 0 {
+				t.Fatalf("%v, but %d bytes appended", err, len(plain))
+			}
+			return
+		}
+		if len(plain) > max(limit, 0) {
+			t.Fatalf("%d bytes, limit %d", len(plain), limit)
+		}
+		if n := EncodedLen(plain); n > len(code) {
+			t.Fatalf("the shortest code has %d bytes, this one %d: %x", n, len(code), code)
+		}
+		check(t, plain, EncodedLen(plain))
+	})
+}
+
+func FuzzEncode(f *testing.F) {
+	f.Add([]byte{})
+	f.Add([]byte("AAAAABCDE"))
+	f.Add([]byte("abbccddefffff"))
+	f.Add(make([]byte, 129))
+	f.Add(build(oneEach(300)))
+	f.Add(build([]int{1, 129, 2, 129, 1}))
+	f.Add(build(append(oneEach(126), 129, 1, 2, 3)))
+	f.Fuzz(func(t *testing.T, src []byte) {
+		if len(src) > 4096 {
+			return // the reference is slow
+		}
+		check(t, src, shortest(src))
+	})
+}
+
+// FuzzEncodeStretches reads each byte as the length of a stretch, which reaches long runs sooner than FuzzEncode.
+func FuzzEncodeStretches(f *testing.F) {
+	f.Add([]byte{1, 129, 2, 129, 1})
+	f.Add(bytes.Repeat([]byte{1, 2}, 60))
+	f.Fuzz(func(t *testing.T, lengths []byte) {
+		if len(lengths) > 300 {
+			return
+		}
+		stretches := make([]int, len(lengths))
+		for i, n := range lengths {
+			// Half of the bytes stand for 1 to 4, the others for 123 to 138, as a run of one token or of two.
+			stretches[i] = 1 + int(n&3)
+			if n >= 128 {
+				stretches[i] = 123 + int(n&15)
+			}
+		}
+		src := build(stretches)
+		check(t, src, shortest(src))
+	})
+}

@@ -1,0 +1,210 @@
+package rle
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// shortest returns the length of the shortest code of src by dynamic programming over all tokens at all places.
+func shortest(src []byte) int {
+	cost := make([]int, len(src)+1) // of src[i:]
+	for i := len(src) - 1; i >= 0; i-- {
+		best := 2 + cost[i+1]
+		for n := 1; n <= maxRun && i+n <= len(src) && src[i+n-1] == src[i]; n++ {
+			best = min(best, 2+cost[i+n])
+		}
+		for n := 1; n <= maxLiteral && i+n <= len(src); n++ {
+			best = min(best, 1+n+cost[i+n])
+		}
+		cost[i] = best
+	}
+	return cost[0]
+}
+
+// bruteForce returns the same for short inputs: it tries every sequence of tokens and forgets nothing in between.
+func bruteForce(src []byte) int {
+	if len(src) == 0 {
+		return 0
+	}
+	best := 2 * len(src)
+	for n := 1; n <= len(src); n++ {
+		rest := bruteForce(src[n:])
+		best = min(best, 1+n+rest)
+		if bytes.Count(src[:n], src[:1]) == n {
+			best = min(best, 2+rest)
+		}
+	}
+	return best
+}
+
+type failer interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// check encodes src and holds the code against its promises: it has the wanted length, EncodedLen tells it, it is
+// within the bound and decodes to src, and dst's own bytes stay.
+func check(t failer, src []byte, want int) {
+	t.Helper()
+	code := AppendEncode([]byte("dst"), src)
+	if !bytes.HasPrefix(code, []byte("dst")) {
+		t.Fatalf("dst became %x", code)
+	}
+	code = code[3:]
+	if len(code) != want {
+		t.Fatalf("%x: code %x of %d bytes, the shortest has %d", src, code, len(code), want)
+	}
+	if n := EncodedLen(src); n != len(code) {
+		t.Fatalf("%x: EncodedLen is %d for a code of %d bytes", src, n, len(code))
+	}
+	if bound := len(src) + (len(src)+maxLiteral-1)/maxLiteral; len(code) > bound {
+		t.Fatalf("%x: code of %d bytes, more than %d", src, len(code), bound)
+	}
+	plain, err := AppendDecode([]byte("dst"), code, len(src))
+	if err != nil || !bytes.Equal(plain, append([]byte("dst"), src...)) {
+		t.Fatalf("%x: decoded as %x, %v", src, plain, err)
+	}
+}
+
+// TestAllShortInputs tries every input of up to 10 bytes over three symbols, but for those that differ from another
+// by names only.
+func TestAllShortInputs(t *testing.T) {
+	tried := 0
+	var extend func(src []byte, symbols byte)
+	extend = func(src []byte, symbols byte) {
+		tried++
+		want := bruteForce(src)
+		if dp := shortest(src); dp != want {
+			t.Fatalf("%x: dynamic programming finds %d, brute force %d", src, dp, want)
+		}
+		check(t, src, want)
+		if len(src) == 10 {
+			return
+		}
+		for s := range min(symbols+1, 3) {
+			extend(append(src, s), max(symbols, s+1))
+		}
+	}
+	extend(make([]byte, 0, 10), 0)
+	if want := 1 + 14767; tried != want { // the empty input, and the sum of (3^(n-1)+1)/2 over n = 1 to 10
+		t.Errorf("%d inputs tried, want %d", tried, want)
+	}
+}
+
+// build makes an input out of stretches of equal bytes, in which neighbors differ.
+func build(stretches []int) []byte {
+	var src []byte
+	for i, n := range stretches {
+		src = append(src, bytes.Repeat([]byte{byte(i % 3)}, n)...)
+	}
+	return src
+}
+
+// TestLimits combines literals, pairs and runs whose lengths are around the limits of the tokens.
+func TestLimits(t *testing.T) {
+	blocks := [][]int{
+		oneEach(1), oneEach(2), oneEach(62), oneEach(124), oneEach(125), oneEach(126), oneEach(127), oneEach(128),
+		{2},
+		{2, 2},
+		{3},
+		{127},
+		{128},
+		{129},
+		{130},
+		{131},
+		{257},
+	}
+	for _, a := range blocks {
+		for _, b := range blocks {
+			for _, c := range blocks {
+				stretches := append(append(append([]int{}, a...), b...), c...)
+				src := build(stretches)
+				check(t, src, shortest(src))
+			}
+		}
+	}
+}
+
+// oneEach returns the stretches of n single bytes.
+func oneEach(n int) []int {
+	ones := make([]int, n)
+	for i := range ones {
+		ones[i] = 1
+	}
+	return ones
+}
+
+// stretches draws inputs by the lengths of their stretches, so that literals fill up and runs leave an odd byte.
+var stretches = rapid.Custom(func(t *rapid.T) []int {
+	lengths := rapid.OneOf(
+		rapid.SampledFrom([]int{1, 2}),
+		rapid.SampledFrom([]int{1, 1, 1, 2, 3, 4}),
+		rapid.SampledFrom([]int{1, 127, 128, 129, 130, 257}),
+	)
+	var all []int
+	for range rapid.IntRange(0, 12).Draw(t, "blocks") {
+		if rapid.Bool().Draw(t, "long literal") {
+			all = append(all, oneEach(rapid.IntRange(1, 130).Draw(t, "singles"))...)
+			continue
+		}
+		all = append(all, rapid.SliceOfN(lengths, 0, 6).Draw(t, "stretches")...)
+	}
+	return all
+})
+
+func TestShortestProperty(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		src := build(stretches.Draw(t, "input"))
+		check(t, src, shortest(src))
+	})
+}
+
+// TestBoundIsReached shows that the bound cannot be lower.
+func TestBoundIsReached(t *testing.T) {
+	for _, n := range []int{1, 2, 126, 127, 128, 254, 255, 1000} {
+		src := build(oneEach(n))
+		check(t, src, n+(n+maxLiteral-1)/maxLiteral)
+	}
+}
+
+// TestPairs spells out what becomes of a stretch of two, of a full literal, and of the odd byte of a long run.
+func TestPairs(t *testing.T) {
+	zeros := strings.Repeat("0", 129)
+	for _, c := range []struct{ plain, want string }{
+		{"aa", "run 2"},
+		{"abb", "lit a, run 2"},
+		{"aab", "run 2, lit b"},
+		{"abbc", "lit abbc"},
+		{"abbbc", "lit a, run 3, lit c"},
+		{"abbccddefffff", "lit abbccdde, run 5"},
+		{"aabbccd", "run 2, run 2, run 2, lit d"},
+		{"a" + zeros + "b", "lit a0, run 128, lit b"},
+		{zeros + "b", "run 128, lit 0b"},
+		{"aa" + zeros + "bb", "run 2, run 128, lit 0, run 2"},
+		{"abb" + zeros, "lit abb0, run 128"},
+	} {
+		if got := describe(t, AppendEncode(nil, []byte(c.plain))); got != c.want {
+			t.Errorf("%s: %s; want %s", c.plain, got, c.want)
+		}
+	}
+}
+
+func describe(t *testing.T, code []byte) string {
+	t.Helper()
+	var tokens []string
+	for len(code) > 0 {
+		n := int(code[0])
+		if n <= maxRun {
+			tokens = append(tokens, fmt.Sprintf("run %d", n))
+			code = code[2:]
+			continue
+		}
+		tokens = append(tokens, "lit "+string(code[1:1+n-maxRun]))
+		code = code[1+n-maxRun:]
+	}
+	return strings.Join(tokens, ", ")
+}

@@ -1,0 +1,235 @@
+package rle
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"testing"
+)
+
+// vectors is testdata/rle.json, whose first field says what the bytes mean.
+type vectors struct {
+	EncodeExactly []vector `json:"encode_exactly"`
+	DecodeErrors  []vector `json:"decode_errors"`
+	DecodeOnly    []vector `json:"decode_only"`
+}
+
+// vector has its plain bytes in one of three forms: as they are, [byte, count], or [first, how many more by one each].
+type vector struct {
+	Note        string  `json:"note"`
+	Plain       string  `json:"plain"`
+	PlainRepeat [2]any  `json:"plain_repeat"`
+	PlainCount  [2]int  `json:"plain_count"`
+	Coded       *string `json:"coded"`
+	CodedLen    *int    `json:"coded_len"`
+	Limit       *int    `json:"limit"`
+}
+
+func loadVectors(t *testing.T) vectors {
+	t.Helper()
+	text, err := os.ReadFile("testdata/rle.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var v vectors
+	if err := json.Unmarshal(text, &v); err != nil {
+		t.Fatal(err)
+	}
+	if len(v.EncodeExactly) == 0 || len(v.DecodeErrors) == 0 || len(v.DecodeOnly) == 0 {
+		t.Fatal("a list of vectors is empty")
+	}
+	return v
+}
+
+func unhex(t *testing.T, s string) []byte {
+	t.Helper()
+	b, err := hex.DecodeString(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func (v vector) plain(t *testing.T) []byte {
+	t.Helper()
+	if text, ok := v.PlainRepeat[0].(string); ok {
+		return bytes.Repeat(unhex(t, text), int(v.PlainRepeat[1].(float64)))
+	}
+	if n := v.PlainCount[1]; n > 0 {
+		b := make([]byte, n)
+		for i := range b {
+			b[i] = byte(v.PlainCount[0] + i)
+		}
+		return b
+	}
+	return unhex(t, v.Plain)
+}
+
+func TestVectorsEncode(t *testing.T) {
+	for _, v := range loadVectors(t).EncodeExactly {
+		t.Run(v.Note, func(t *testing.T) {
+			plain := v.plain(t)
+			code := AppendEncode(nil, plain)
+			switch {
+			case v.Coded != nil:
+				if want := unhex(t, *v.Coded); !bytes.Equal(code, want) {
+					t.Errorf("code %x, want %x", code, want)
+				}
+			case v.CodedLen == nil:
+				t.Fatal("the vector wants nothing")
+			case len(code) != *v.CodedLen:
+				t.Errorf("code of %d bytes, want %d", len(code), *v.CodedLen)
+			}
+			check(t, plain, len(code))
+		})
+	}
+}
+
+func TestVectorsDecode(t *testing.T) {
+	for _, v := range loadVectors(t).DecodeOnly {
+		t.Run(v.Note, func(t *testing.T) {
+			plain := v.plain(t)
+			got, err := AppendDecode(nil, unhex(t, *v.Coded), len(plain))
+			if err != nil || !bytes.Equal(got, plain) {
+				t.Errorf("got %x, %v", got, err)
+			}
+		})
+	}
+}
+
+func TestVectorsDecodeErrors(t *testing.T) {
+	for _, v := range loadVectors(t).DecodeErrors {
+		t.Run(v.Note, func(t *testing.T) {
+			limit := 1 << 20
+			if v.Limit != nil {
+				limit = *v.Limit
+			}
+			dst := []byte("dst")
+			got, err := AppendDecode(dst, unhex(t, *v.Coded), limit)
+			if err == nil || string(got) != "dst" {
+				t.Errorf("got %x, %v", got, err)
+			}
+		})
+	}
+}
+
+func TestDecodeErrors(t *testing.T) {
+	for _, c := range []struct {
+		note  string
+		code  []byte
+		limit int
+		want  error
+	}{
+		{"zero control", []byte{0}, 10, ErrZeroControl},
+		{"zero control after a token", []byte{1, 7, 0}, 10, ErrZeroControl},
+		{"run without its byte", []byte{5}, 10, ErrTruncated},
+		{"literal without bytes", []byte{129}, 10, ErrTruncated},
+		{"literal one short", []byte{131, 1, 2}, 10, ErrTruncated},
+		{"longest literal one short", append([]byte{255}, make([]byte, 126)...), 1000, ErrTruncated},
+		{"run over the limit", []byte{11, 0}, 10, ErrTooLong},
+		{"second run over the limit", []byte{10, 0, 1, 0}, 10, ErrTooLong},
+		{"literal over the limit", []byte{131, 1, 2, 3}, 2, ErrTooLong},
+		{"nothing allowed", []byte{1, 0}, 0, ErrTooLong},
+		{"less than nothing allowed", []byte{1, 0}, -1, ErrTooLong},
+		{"just the limit", []byte{10, 0}, 10, nil},
+		{"empty", nil, 0, nil},
+		{"longest literal", append([]byte{255}, make([]byte, 127)...), 127, nil},
+	} {
+		t.Run(c.note, func(t *testing.T) {
+			if _, err := AppendDecode(nil, c.code, c.limit); !errors.Is(err, c.want) {
+				t.Errorf("error %v, want %v", err, c.want)
+			}
+		})
+	}
+}
+
+// TestDecodeAllocatesWithinLimit decodes what stands for a lot into a slice that has room for the limit.
+func TestDecodeAllocatesWithinLimit(t *testing.T) {
+	bomb := bytes.Repeat([]byte{128, 1}, 1000)
+	dst := make([]byte, 0, 256)
+	if n := testing.AllocsPerRun(10, func() {
+		if _, err := AppendDecode(dst, bomb, cap(dst)); !errors.Is(err, ErrTooLong) {
+			t.Fatalf("error %v", err)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations a run", n)
+	}
+}
+
+func TestNoAllocations(t *testing.T) {
+	for name, src := range benchInputs() {
+		code := make([]byte, 0, EncodedLen(src)) // room for the code and no more
+		plain := make([]byte, 0, len(src))
+		if n := testing.AllocsPerRun(100, func() {
+			coded := AppendEncode(code, src)
+			got, err := AppendDecode(plain, coded, len(src))
+			if err != nil || len(got) != len(src) || EncodedLen(src) != len(coded) {
+				t.Fatalf("%s: %d bytes, %v", name, len(got), err)
+			}
+		}); n != 0 {
+			t.Errorf("%s: %v allocations a run", name, n)
+		}
+	}
+}
+
+// benchInputs are the XOR of two frames that differ in 6 of 64 bytes, none at all, random bytes, and text-like bytes
+// with many stretches of two.
+func benchInputs() map[string][]byte {
+	rng := rand.New(rand.NewPCG(1, 2))
+	sparse := make([]byte, 64)
+	for _, i := range []int{3, 4, 17, 40, 41, 60} {
+		sparse[i] = byte(i)
+	}
+	random := make([]byte, 1024)
+	pairs := make([]byte, 1024)
+	for i := range random {
+		random[i] = byte(rng.Uint32())
+		pairs[i] = byte(rng.Uint32() % 3)
+	}
+	return map[string][]byte{"sparse64": sparse, "zeros1024": make([]byte, 1024), "random1024": random, "pairs1024": pairs}
+}
+
+func benchmark(b *testing.B, f func(b *testing.B, src []byte)) {
+	inputs := benchInputs()
+	for _, name := range []string{"sparse64", "zeros1024", "random1024", "pairs1024"} {
+		b.Run(name, func(b *testing.B) {
+			src := inputs[name]
+			b.ReportAllocs()
+			b.SetBytes(int64(len(src)))
+			f(b, src)
+			b.ReportMetric(float64(8*EncodedLen(src)), "bits/code")
+		})
+	}
+}
+
+func BenchmarkAppendEncode(b *testing.B) {
+	benchmark(b, func(b *testing.B, src []byte) {
+		dst := make([]byte, 0, EncodedLen(src))
+		for b.Loop() {
+			AppendEncode(dst, src)
+		}
+	})
+}
+
+func BenchmarkEncodedLen(b *testing.B) {
+	benchmark(b, func(b *testing.B, src []byte) {
+		for b.Loop() {
+			EncodedLen(src)
+		}
+	})
+}
+
+func BenchmarkAppendDecode(b *testing.B) {
+	benchmark(b, func(b *testing.B, src []byte) {
+		code := AppendEncode(nil, src)
+		dst := make([]byte, 0, len(src))
+		for b.Loop() {
+			if _, err := AppendDecode(dst, code, len(src)); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
