@@ -1,0 +1,195 @@
+// Package mpack puts msgpack into a canonical form, and checks it before a
+// decoder that trusts its counts sees it.
+package mpack
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/vmihailenco/msgpack/v5"
+)
+
+// maxDepth is how deep a msgpack value may be nested.
+const maxDepth = 32
+
+// ErrMalformed says that bytes are not one well-formed msgpack value.
+var ErrMalformed = errors.New("malformed msgpack")
+
+// AppendMarshal appends v as msgpack with the entries of every map sorted by
+// their encoded keys, so that equal values give equal bytes.
+func AppendMarshal(dst []byte, v any) ([]byte, error) {
+	b, err := msgpack.Marshal(v)
+	if err != nil {
+		return dst, err
+	}
+	out, rest, err := appendSorted(dst, b, 0)
+	if err == nil && len(rest) != 0 {
+		err = ErrMalformed
+	}
+	if err != nil {
+		return dst, err
+	}
+	return out, nil
+}
+
+// Unmarshal reads b, all of it, into v, a pointer. Counts that promise more
+// than b holds are refused before anything is allocated for them. A value that
+// v's type cannot take is an error, though the decoder below panics at some.
+func Unmarshal(b []byte, v any) (err error) {
+	if err := check(b); err != nil {
+		return err
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%w: %v", ErrMalformed, r)
+		}
+	}()
+	return msgpack.Unmarshal(b, v)
+}
+
+// check says whether b is one well-formed value whose counts do not promise
+// more than b holds.
+func check(b []byte) error {
+	rest, err := skipValue(b, 0)
+	if err == nil && len(rest) != 0 {
+		err = fmt.Errorf("%w: %d bytes follow the value", ErrMalformed, len(rest))
+	}
+	return err
+}
+
+// head is the first bytes of a value: what it takes itself, and how many values
+// follow that belong to it.
+type head struct {
+	size     int // bytes of the value itself, without its children
+	children int
+	isMap    bool
+}
+
+// parseHead reads the head of b's first value, without looking at children.
+func parseHead(b []byte) (head, error) {
+	if len(b) == 0 {
+		return head{}, ErrMalformed
+	}
+	c := b[0]
+	switch {
+	case c <= 0x7f || c >= 0xe0: // small integers
+		return head{size: 1}, nil
+	case c <= 0x8f:
+		return head{size: 1, children: 2 * int(c&0x0f), isMap: true}, nil
+	case c <= 0x9f:
+		return head{size: 1, children: int(c & 0x0f)}, nil
+	case c <= 0xbf:
+		return head{size: 1 + int(c&0x1f)}, nil
+	}
+	f := forms[c-0xc0]
+	if f.count == 0 {
+		if f.size == 0 {
+			return head{}, fmt.Errorf("%w: byte %#x", ErrMalformed, c)
+		}
+		return head{size: f.size}, nil
+	}
+	if len(b) < 1+f.count {
+		return head{}, ErrMalformed
+	}
+	var wide [8]byte
+	copy(wide[8-f.count:], b[1:1+f.count])
+	n := binary.BigEndian.Uint64(wide[:])
+	if n > uint64(len(b)) { // every byte, and every child, takes at least one
+		return head{}, fmt.Errorf("%w: a count of %d in %d bytes", ErrMalformed, n, len(b))
+	}
+	switch f.holds {
+	case holdsPairs:
+		return head{size: 1 + f.count, children: 2 * int(n), isMap: true}, nil
+	case holdsValues:
+		return head{size: 1 + f.count, children: int(n)}, nil
+	case holdsBytes:
+	}
+	return head{size: 1 + f.count + f.size + int(n)}, nil
+}
+
+type holds uint8
+
+const (
+	holdsBytes holds = iota
+	holdsValues
+	holdsPairs
+)
+
+// forms lays out the values that start with 0xc0 to 0xdf: their size
+// where it is fixed, or the bytes of their count and what it counts (an ext has
+// a type byte besides, in size).
+var forms = [32]struct {
+	size, count int
+	holds       holds
+}{
+	0x00: {size: 1},                  // nil; 0xc1 is never used
+	0x02: {size: 1}, 0x03: {size: 1}, // false, true
+	0x04: {count: 1}, 0x05: {count: 2}, 0x06: {count: 4}, // bin
+	0x07: {count: 1, size: 1}, 0x08: {count: 2, size: 1}, 0x09: {count: 4, size: 1}, // ext
+	0x0a: {size: 5}, 0x0b: {size: 9}, // floats
+	0x0c: {size: 2}, 0x0d: {size: 3}, 0x0e: {size: 5}, 0x0f: {size: 9}, // uints
+	0x10: {size: 2}, 0x11: {size: 3}, 0x12: {size: 5}, 0x13: {size: 9}, // ints
+	0x14: {size: 3}, 0x15: {size: 4}, 0x16: {size: 6}, 0x17: {size: 10}, 0x18: {size: 18}, // fixext
+	0x19: {count: 1}, 0x1a: {count: 2}, 0x1b: {count: 4}, // str
+	0x1c: {count: 2, holds: holdsValues}, 0x1d: {count: 4, holds: holdsValues}, // array
+	0x1e: {count: 2, holds: holdsPairs}, 0x1f: {count: 4, holds: holdsPairs}, // map
+}
+
+// skipValue gives what follows b's first value.
+func skipValue(b []byte, depth int) ([]byte, error) {
+	h, err := parseHead(b)
+	if err != nil {
+		return nil, err
+	}
+	if h.size > len(b) || h.children > len(b)-h.size || depth > maxDepth {
+		return nil, ErrMalformed
+	}
+	rest := b[h.size:]
+	for range h.children {
+		if rest, err = skipValue(rest, depth+1); err != nil {
+			return nil, err
+		}
+	}
+	return rest, nil
+}
+
+// appendSorted appends b's first value with sorted maps and gives what follows
+// it.
+func appendSorted(dst, b []byte, depth int) (out, rest []byte, err error) {
+	h, err := parseHead(b)
+	if err != nil {
+		return dst, nil, err
+	}
+	if h.size > len(b) || depth > maxDepth {
+		return dst, nil, ErrMalformed
+	}
+	dst, rest = append(dst, b[:h.size]...), b[h.size:]
+	if !h.isMap {
+		for range h.children {
+			if dst, rest, err = appendSorted(dst, rest, depth+1); err != nil {
+				return dst, nil, err
+			}
+		}
+		return dst, rest, nil
+	}
+	type entry struct{ key, value []byte }
+	var entries []entry
+	for range h.children / 2 {
+		var e entry
+		if e.key, rest, err = appendSorted(nil, rest, depth+1); err != nil {
+			return dst, nil, err
+		}
+		if e.value, rest, err = appendSorted(nil, rest, depth+1); err != nil {
+			return dst, nil, err
+		}
+		entries = append(entries, e)
+	}
+	slices.SortFunc(entries, func(x, y entry) int { return bytes.Compare(x.key, y.key) })
+	for _, e := range entries {
+		dst = append(append(dst, e.key...), e.value...)
+	}
+	return dst, rest, nil
+}
