@@ -1,0 +1,286 @@
+package transport_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/uplink-rpc/uplink/transport"
+	"github.com/uplink-rpc/uplink/transport/internal/wire"
+	"github.com/uplink-rpc/uplink/transport/simnet"
+)
+
+// capturing is a network that remembers the packet connection that it opened last.
+type capturing struct {
+	transport.Network
+	last transport.PacketConn
+}
+
+func (n *capturing) ListenPacket(addr string) (transport.PacketConn, error) {
+	pc, err := n.Network.ListenPacket(addr)
+	n.last = pc
+	return pc, err
+}
+
+// from is a network whose packet connections all have one address.
+type from struct {
+	transport.Network
+	addr string
+}
+
+func (n from) ListenPacket(string) (transport.PacketConn, error) {
+	return n.Network.ListenPacket(n.addr)
+}
+
+// ask sends one datagram from an address of its own and returns the answer.
+func ask(t *testing.T, n *simnet.Network, datagram []byte) []byte {
+	t.Helper()
+	pc, err := n.ListenPacket("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = pc.Close() }()
+	if _, err := pc.WriteTo(datagram, mustAddr(serverAddr)); err != nil {
+		t.Fatal(err)
+	}
+	if err := pc.SetReadDeadline(time.Now().Add(time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, wire.MaxDatagram)
+	size, _, err := pc.ReadFrom(buf)
+	if err != nil {
+		return nil
+	}
+	return buf[:size]
+}
+
+func TestForgedHint(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		capture := &capturing{Network: newNetwork(t, good)}
+		client := &recorder{t: t}
+		l := listen(t, serverAddr, transport.Config{Network: capture}, &recorder{t: t})
+		forger := capture.last // it has the listener's address
+		capture.last = nil
+		conn := dial(t, l.Addr(), transport.Config{Network: capture}, client)
+		time.Sleep(time.Second)
+		for i := range 1 << 16 { // one of them echoes a packet number that was just sent
+			echo := wire.Header{Kind: wire.DataKind, Tag: wire.TagOf(conn.ID()), Number: uint16(i)}
+			b := wire.AppendHeader(nil, wire.Header{Kind: wire.UnknownKind})
+			if _, err := forger.WriteTo(wire.AppendUnknown(b, wire.Unknown{Echo: echo}), capture.last.LocalAddr()); err != nil {
+				t.Fatal(err)
+			}
+			if i%1000 == 0 {
+				time.Sleep(time.Millisecond)
+			}
+		}
+		time.Sleep(10 * time.Second)
+		if _, closed, _, _ := client.snapshot(); len(closed) > 0 {
+			t.Errorf("the client's connection ended: %v", closed[0].err)
+		}
+		if n := conn.Stats().DatagramsSent; n > 40 {
+			t.Errorf("the client sent %d datagrams", n)
+		}
+	})
+}
+
+// A client hears only the listener that it dialed, even if somebody else knows the session.
+func TestOtherSender(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		capture := &capturing{Network: newNetwork(t, good)}
+		client := &recorder{t: t}
+		l := listen(t, serverAddr, transport.Config{Network: capture.Network}, &recorder{t: t})
+		conn := dial(t, l.Addr(), transport.Config{Network: capture}, client)
+		h := wire.Header{Kind: wire.DataKind, Tag: wire.TagOf(conn.ID()), Number: uint16(conn.ID()>>32) + 100}
+		forged := append(wire.AppendHeader(nil, h), "forged"...)
+		to := capture.last.LocalAddr()
+		other, err := capture.Network.ListenPacket("127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = other.Close() }()
+		if _, err := other.WriteTo(forged, to); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		if _, _, datagrams, _ := client.snapshot(); len(datagrams) != 0 {
+			t.Errorf("got %q", datagrams)
+		}
+	})
+}
+
+func TestHintsAreLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t, good)
+		l := listen(t, serverAddr, transport.Config{Network: n}, &recorder{t: t})
+		data := append(wire.AppendHeader(nil, wire.Header{Kind: wire.DataKind, Tag: 9, Number: 77}), "abc"...)
+		answer := ask(t, n, data)
+		if len(answer) != len(data) || !slices.Equal(answer[wire.HeaderSize:], data[:wire.HeaderSize]) {
+			t.Fatalf("answer %x", answer)
+		}
+		if answer := ask(t, n, data[:len(data)-1]); answer != nil {
+			t.Errorf("%d bytes were answered by %x", len(data)-1, answer)
+		}
+		if answer := ask(t, n, wire.AppendClose(wire.AppendHeader(nil, wire.Header{Kind: wire.CloseKind}), wire.Close{})); answer != nil {
+			t.Errorf("a close was answered by %x", answer)
+		}
+		pc, err := n.ListenPacket("127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = pc.Close() }()
+		before := l.Stats().DatagramsSent
+		for range 1000 {
+			if _, err := pc.WriteTo(data, l.Addr()); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Millisecond)
+		}
+		if sent := l.Stats().DatagramsSent - before; sent < 190 || sent > 210 {
+			t.Errorf("%d hints in a second, want 100 and a burst of 100", sent)
+		}
+	})
+}
+
+func TestClientRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := newNetwork(t, good)
+		w := &world{network: network, server: &recorder{t: t}, client: &recorder{t: t}}
+		w.cfg = transport.Config{Network: from{network, "127.0.0.1:4000"}}
+		w.listener = listen(t, serverAddr, transport.Config{Network: network}, w.server)
+		first := dial(t, w.listener.Addr(), w.cfg, w.client)
+		old := w.serverConn(t)
+		w.silently(t, good, func() { _ = first.Close() })
+
+		second := dial(t, w.listener.Addr(), w.cfg, &recorder{t: t})
+		if e := ended(t, w.server, time.Second); e.conn != old || !errors.Is(e.err, transport.ErrReplaced) {
+			t.Errorf("server: %+v", e)
+		}
+		_ = second.Send([]byte("new"))
+		time.Sleep(time.Second)
+		opened, _, datagrams, _ := w.server.snapshot()
+		if len(opened) != 2 || opened[1].ID() != second.ID() || !slices.Equal(datagrams, []string{"new"}) {
+			t.Errorf("server: %d opened, datagrams %q", len(opened), datagrams)
+		}
+		if n := w.listener.Stats().Conns; n != 1 {
+			t.Errorf("%d connections", n)
+		}
+	})
+}
+
+// A hello alone, which anybody can forge, leaves the address's connection alone.
+func TestForgedHello(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		capture := &capturing{Network: newNetwork(t, good)}
+		server, client := &recorder{t: t}, &recorder{t: t}
+		l := listen(t, serverAddr, transport.Config{Network: capture.Network}, server)
+		conn := dial(t, l.Addr(), transport.Config{Network: capture}, client)
+		forger := capture.last // it has the client's address
+		for nonce := range uint64(20) {
+			hello := wire.AppendHello(wire.AppendHeader(nil, wire.Header{Kind: wire.HelloKind}),
+				wire.Hello{Version: wire.Version, Nonce: 1000 + nonce})
+			if _, err := forger.WriteTo(hello, l.Addr()); err != nil {
+				t.Fatal(err)
+			}
+			_ = conn.Send([]byte("move"))
+			time.Sleep(100 * time.Millisecond)
+		}
+		if n := l.Stats().Conns; n != 2 {
+			t.Errorf("%d connections and candidates, want 2", n)
+		}
+		time.Sleep(10 * time.Second)
+		_, closed, datagrams, _ := server.snapshot()
+		if len(closed) != 0 || len(datagrams) != 20 {
+			t.Errorf("%d of 20 datagrams came, ended: %v", len(datagrams), closed)
+		}
+		if n := l.Stats().Conns; n != 1 {
+			t.Errorf("%d connections, want 1", n)
+		}
+	})
+}
+
+func TestServerFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t, good)
+		cfg := transport.Config{Network: n, MaxConns: 2}
+		l := listen(t, serverAddr, cfg, &recorder{t: t})
+		first := dial(t, l.Addr(), cfg, &recorder{t: t})
+		dial(t, l.Addr(), cfg, &recorder{t: t})
+		_, err := transport.Dial(t.Context(), serverAddr, cfg, &recorder{t: t})
+		if !errors.Is(err, transport.ErrServerFull) {
+			t.Errorf("third: %v", err)
+		}
+		if full := l.Stats().Dropped.Full; full != 1 {
+			t.Errorf("%d refused, want 1", full)
+		}
+		_ = first.Close()
+		time.Sleep(time.Second)
+		dial(t, l.Addr(), cfg, &recorder{t: t})
+	})
+}
+
+func TestWrongVersion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t, good)
+		l := listen(t, serverAddr, transport.Config{Network: n}, &recorder{t: t})
+		hello := wire.AppendHello(wire.AppendHeader(nil, wire.Header{Kind: wire.HelloKind}),
+			wire.Hello{Version: wire.Version + 1, Nonce: 5})
+		answer := ask(t, n, hello)
+		h, body, err := wire.ParseHeader(answer)
+		if err != nil || h.Kind != wire.RefuseKind {
+			t.Fatalf("answer %x, %v", answer, err)
+		}
+		if r, err := wire.ParseRefuse(body); err != nil || r != (wire.Refuse{Nonce: 5, Reason: wire.RefuseVersion}) {
+			t.Errorf("answer %+v, %v", r, err)
+		}
+		if stats := l.Stats(); stats.Dropped.Version != 1 || stats.Conns != 0 {
+			t.Errorf("%+v", stats)
+		}
+	})
+}
+
+func TestDialRefusedForItsVersion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t, good)
+		pc, err := n.ListenPacket(serverAddr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = pc.Close() }()
+		go func() {
+			buf := make([]byte, wire.MaxDatagram)
+			size, client, err := pc.ReadFrom(buf)
+			if err != nil {
+				return
+			}
+			_, body, _ := wire.ParseHeader(buf[:size])
+			hello, _ := wire.ParseHello(body)
+			b := wire.AppendHeader(nil, wire.Header{Kind: wire.RefuseKind})
+			_, _ = pc.WriteTo(wire.AppendRefuse(b, wire.Refuse{Nonce: hello.Nonce, Reason: wire.RefuseVersion}), client)
+		}()
+		_, err = transport.Dial(t.Context(), serverAddr, transport.Config{Network: n}, &recorder{t: t})
+		if !errors.Is(err, transport.ErrVersion) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestDialGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := transport.Config{Network: newNetwork(t, good), Timeout: 3 * time.Second}
+		start := time.Now()
+		_, err := transport.Dial(t.Context(), serverAddr, cfg, &recorder{t: t})
+		if !errors.Is(err, transport.ErrTimeout) || time.Since(start) > 4*time.Second {
+			t.Errorf("no listener: %v after %v", err, time.Since(start))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start = time.Now()
+		_, err = transport.Dial(ctx, serverAddr, cfg, &recorder{t: t})
+		if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != time.Second {
+			t.Errorf("context: %v after %v", err, time.Since(start))
+		}
+	})
+}

@@ -1,0 +1,142 @@
+package transport
+
+import (
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/uplink-rpc/uplink/transport/internal/session"
+	"github.com/uplink-rpc/uplink/transport/internal/wire"
+)
+
+// Conn is a connection: one end of a session with a peer. Its methods are safe for concurrent use, and all
+// but Close may be called from inside a [Handler].
+type Conn struct {
+	// UserData is for the layer above; nothing here touches it. Set in [Handler.Opened], it can be
+	// read in all later calls of the handler.
+	UserData any
+
+	owner  owner
+	pc     PacketConn
+	remote netip.AddrPort
+	sent   *sentCounters
+	all    *tripCounters // of the listener; nil for a dialed connection
+
+	mu      sync.Mutex
+	session *session.Session
+	failed  uint64 // datagrams that the packet connection did not take
+	cause   error  // of the end, if the session does not know it
+	trips   RoundTrips
+
+	// Only the loop touches these.
+	life   connLife
+	wake   wakeup
+	former uint64 // nonce of the session that this one replaced
+}
+
+// connLife is how much of a connection's life the handler knows.
+type connLife uint8
+
+const (
+	unborn connLife = iota // Opened has not been called
+	alive
+	dead // Closed has been called, or never will be
+)
+
+// owner is what a Conn belongs to. It is called without the Conn's lock.
+type owner interface {
+	// rescheduled tells that the session may want to be advanced earlier.
+	rescheduled(c *Conn)
+	// closed tells that this end has closed the session.
+	closed(c *Conn)
+	// wait returns when the goroutine that ran only for the connection has ended, if there is one.
+	wait()
+}
+
+// write is the session's output. It runs with the lock held.
+func (c *Conn) write(b []byte) {
+	_, err := c.pc.WriteTo(b, c.remote)
+	if err != nil {
+		c.failed++
+	}
+	c.sent.count(len(b), err)
+}
+
+// Send sends a copy of b as one datagram, at most [MaxPayload] bytes. It waits for nothing and allocates
+// nothing. It returns [ErrTooLarge], or an error that wraps [net.ErrClosed]; that the datagram is lost,
+// here or later, is not an error.
+func (c *Conn) Send(b []byte) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.session.State() == session.Closed {
+		return c.closedError()
+	}
+	return c.session.Send(b)
+}
+
+// SendReliable queues a copy of b as a message, 1 to [MaxMessage] bytes. It does not wait: if the peer
+// has left too much unacknowledged it returns [ErrBacklog]. Other errors are [ErrEmpty], [ErrTooLarge], and one
+// that wraps [net.ErrClosed]. The first use, by either end, costs about 20 KB on both.
+func (c *Conn) SendReliable(b []byte) error {
+	if err := c.sendReliable(b); err != nil {
+		return err
+	}
+	c.owner.rescheduled(c)
+	return nil
+}
+
+func (c *Conn) sendReliable(b []byte) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.session.State() == session.Closed {
+		return c.closedError()
+	}
+	return c.session.SendReliable(time.Now(), b)
+}
+
+// RTT returns the smoothed round trip time, 0 before the first measurement.
+func (c *Conn) RTT() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	smoothed, _ := c.session.RTT()
+	return smoothed
+}
+
+// RemoteAddr returns the peer's address.
+func (c *Conn) RemoteAddr() netip.AddrPort { return c.remote }
+
+// LocalAddr returns the address of the packet connection.
+func (c *Conn) LocalAddr() netip.AddrPort { return c.pc.LocalAddr() }
+
+// ID returns the session's id, random and the same at both ends.
+func (c *Conn) ID() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.session.ID()
+}
+
+// Close closes the connection and tells the peer. Reliable messages that the peer has not acknowledged
+// may be lost. A dialed connection's Close waits until [Handler.Closed] has returned and the goroutine
+// has ended, so it must not be called from inside the handler: CloseWith may. Closing again does no harm;
+// the error is always nil.
+func (c *Conn) Close() error {
+	c.CloseWith("")
+	c.owner.wait()
+	return nil
+}
+
+// CloseWith is Close with a reason for the peer's error, cut off at 64 bytes, and does not wait.
+func (c *Conn) CloseWith(reason string) {
+	c.mu.Lock()
+	c.session.Close(wire.CloseNormal, reason)
+	c.mu.Unlock()
+	c.owner.closed(c)
+}
+
+// closedError is called with the lock held.
+func (c *Conn) closedError() error {
+	if c.cause != nil {
+		return closedError{c.cause}
+	}
+	return closedError{c.session.Err()}
+}

@@ -1,0 +1,128 @@
+package transport
+
+import (
+	"time"
+
+	"github.com/uplink-rpc/uplink/transport/internal/session"
+	"github.com/uplink-rpc/uplink/transport/internal/wire"
+)
+
+// The methods in this file run in the loop's goroutine.
+
+// received is what the session made of a datagram.
+type received struct {
+	payload []byte
+	verdict session.Verdict
+	state   session.State // after it
+}
+
+// input gives a datagram to the session.
+func (c *Conn) input(now time.Time, b []byte) received {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	measured := c.session.RoundTrips()
+	payload, verdict := c.session.Input(now, b)
+	if c.session.RoundTrips() != measured {
+		c.observe()
+	}
+	return received{payload, verdict, c.session.State()}
+}
+
+// observe counts the round trip that was just measured. It is called with the lock held.
+func (c *Conn) observe() {
+	_, last := c.session.RTT()
+	c.trips.observe(last)
+	if c.all != nil {
+		c.all.observe(last)
+	}
+}
+
+// deliver gives what came of a datagram to the handler.
+func (c *Conn) deliver(now time.Time, r received, h Handler) {
+	if r.state == session.Open && c.life == unborn {
+		c.life = alive
+		h.Opened(c)
+	}
+	if r.verdict == session.Payload && c.isOpen() {
+		h.Datagram(c, r.payload, now)
+	}
+	for {
+		msg, ok := c.receive(now)
+		if !ok {
+			return
+		}
+		h.Message(c, msg, now)
+	}
+}
+
+// receive returns the next reliable message. It stays valid without the lock: only this goroutine
+// receives.
+func (c *Conn) receive(now time.Time) ([]byte, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.session.Receive(now)
+}
+
+// advance does what is due in the session.
+func (c *Conn) advance(now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.session.Advance(now)
+}
+
+// schedule returns when to advance the session next, and whether it is over.
+func (c *Conn) schedule() (next time.Time, over bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.session.Next(), c.session.State() == session.Closed
+}
+
+// isOpen reports whether the session is open; a handler may have closed it since it was last looked at.
+func (c *Conn) isOpen() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.session.State() == session.Open
+}
+
+// err returns why the session ended.
+func (c *Conn) err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cause != nil {
+		return c.cause
+	}
+	return c.session.Err()
+}
+
+// hello answers one more hello with the session's nonce.
+func (c *Conn) hello() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.session.Hello()
+}
+
+// replace ends the session, since another one takes its place.
+func (c *Conn) replace() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.session.Replace()
+}
+
+// finish closes the session for a reason that it does not know, if it is not closed yet.
+func (c *Conn) finish(code wire.CloseCode, cause error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.session.State() != session.Closed {
+		c.cause = cause
+		c.session.Close(code, "")
+	}
+}
+
+// bury calls Closed, once, if Opened was called.
+func (c *Conn) bury(h Handler) {
+	if c.life == alive {
+		c.life = dead
+		h.Closed(c, c.err())
+	}
+	c.life = dead
+}

@@ -1,0 +1,128 @@
+package transport
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"github.com/uplink-rpc/uplink/transport/internal/session"
+	"github.com/uplink-rpc/uplink/transport/internal/wire"
+)
+
+// dialer is the owner and the loop of one dialed connection.
+type dialer struct {
+	loop
+	conn    *Conn
+	handler Handler
+	log     *slog.Logger
+	sent    sentCounters
+	ready   chan struct{} // closed after Opened has returned
+}
+
+// Dial connects to the listener at addr ("host:port"). It returns when the connection is open and
+// [Handler.Opened] has returned, or with an error when the listener refuses ([ErrServerFull],
+// [ErrVersion]), when it does not answer for [Config.Timeout] ([ErrTimeout]), or when ctx is done.
+// The connection then lives until it is closed from either end or breaks; ctx has no more say in it.
+// If ctx is done just when the connection opens, h sees it opened and closed and Dial returns an error.
+func Dial(ctx context.Context, addr string, cfg Config, h Handler) (*Conn, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	remote, err := resolve(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	if err := cfg.allow(remote); err != nil {
+		return nil, err
+	}
+	pc, err := cfg.Network.ListenPacket(localFor(remote))
+	if err != nil {
+		return nil, err
+	}
+	d := newDialer(pc, remote, cfg, h)
+	go d.serve()
+	stop := context.AfterFunc(ctx, d.stop)
+	defer stop()
+	select {
+	case <-d.ready:
+	case <-d.done:
+	}
+	if ctx.Err() != nil {
+		_ = d.conn.Close()
+		return nil, fmt.Errorf("transport: dialing %v: %w", remote, context.Cause(ctx))
+	}
+	if !d.opened() {
+		return nil, fmt.Errorf("transport: dialing %v: %w", remote, d.conn.err())
+	}
+	return d.conn, nil
+}
+
+func newDialer(pc PacketConn, remote netip.AddrPort, cfg Config, h Handler) *dialer {
+	d := &dialer{
+		loop:    loop{pc: pc, interval: cfg.Tick, done: make(chan struct{})},
+		handler: h,
+		log:     cfg.Logger,
+		ready:   make(chan struct{}),
+	}
+	c := &Conn{owner: d, pc: pc, remote: remote, sent: &d.sent}
+	c.session = session.NewClient(time.Now(), randomID(), session.Config{Timeout: cfg.Timeout, Output: c.write})
+	d.conn = c
+	return d
+}
+
+// serve is the connection's goroutine.
+func (d *dialer) serve() {
+	defer close(d.done)
+	err := d.run(d)
+	d.conn.finish(wire.CloseNormal, err)
+	d.conn.bury(d.handler)
+	// Nothing can be done about an error of closing a packet connection.
+	_ = d.pc.Close()
+	d.log.Debug("connection ended", "remote", d.conn.remote, "cause", d.conn.err())
+}
+
+func (d *dialer) receive(now time.Time, g datagram) {
+	if g.from != d.conn.remote {
+		return
+	}
+	c := d.conn
+	c.deliver(now, c.input(now, g.b), d.handler)
+	d.check()
+}
+
+func (d *dialer) tick(now time.Time) {
+	d.conn.advance(now)
+	d.check()
+	if d.conn.life == alive && !d.stopped.Load() {
+		d.handler.Tick(now)
+	}
+}
+
+// check looks whether the connection has opened, which Dial waits for, or ended.
+func (d *dialer) check() {
+	if d.conn.life == alive && !d.opened() {
+		d.log.Debug("connected", "remote", d.conn.remote)
+		close(d.ready)
+	}
+	if _, over := d.conn.schedule(); over {
+		d.stop()
+	}
+}
+
+func (d *dialer) opened() bool {
+	select {
+	case <-d.ready:
+		return true
+	default:
+		return false
+	}
+}
+
+func (d *dialer) rescheduled(*Conn) {} // it is looked at each tick anyway
+
+func (d *dialer) closed(*Conn) { d.stop() }
+
+func (d *dialer) wait() { <-d.done }

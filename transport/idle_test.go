@@ -1,0 +1,103 @@
+package transport
+
+import (
+	"bytes"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/uplink-rpc/uplink/transport/internal/session"
+)
+
+// still is a packet connection without a network.
+type still struct{ sent func(b []byte) }
+
+func (s *still) ReadFrom([]byte) (int, netip.AddrPort, error) { panic("not read") }
+func (s *still) WriteTo(p []byte, _ netip.AddrPort) (int, error) {
+	s.sent(p)
+	return len(p), nil
+}
+func (s *still) SetReadDeadline(time.Time) error { return nil }
+func (s *still) LocalAddr() netip.AddrPort       { return netip.MustParseAddrPort("127.0.0.1:7000") }
+func (s *still) Close() error                    { return nil }
+
+// unheard is a handler that does nothing.
+type unheard struct{}
+
+func (unheard) Opened(*Conn)                      {}
+func (unheard) Closed(*Conn, error)               {}
+func (unheard) Datagram(*Conn, []byte, time.Time) {}
+func (unheard) Message(*Conn, []byte, time.Time)  {}
+func (unheard) Tick(time.Time)                    {}
+
+// fill opens that many connections at a listener, one a microsecond.
+func fill(tb testing.TB, l *Listener, pc *still, count int, now time.Time) time.Time {
+	tb.Helper()
+	for i := range count {
+		from := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), 4000)
+		now = now.Add(time.Microsecond)
+		var out [][]byte
+		client := session.NewClient(now, uint64(i+1), session.Config{
+			Timeout: DefaultTimeout,
+			Output:  func(b []byte) { out = append(out, bytes.Clone(b)) },
+		})
+		pc.sent = func(b []byte) { client.Input(now, bytes.Clone(b)) }
+		l.receive(now, datagram{from, out[0]}) // hello; the welcome makes the client send a heartbeat
+		l.receive(now, datagram{from, out[1]})
+	}
+	pc.sent = func([]byte) {}
+	if conns := l.Stats().Conns; conns != count {
+		tb.Fatalf("%d connections, want %d", conns, count)
+	}
+	return now
+}
+
+type oneNetwork struct{ pc PacketConn }
+
+func (n oneNetwork) ListenPacket(string) (PacketConn, error) { return n.pc, nil }
+
+// BenchmarkIdleTick is a tick of a listener with 10,000 idle connections: each sends a heartbeat a
+// second, to a packet connection that costs nothing.
+func BenchmarkIdleTick(b *testing.B) {
+	pc := &still{}
+	cfg := Config{Network: oneNetwork{pc}, MaxConns: 10_000, Timeout: 1 << 60}
+	l, err := Listen("", cfg)
+	if err != nil {
+		b.Fatal(err)
+	}
+	l.handler = unheard{}
+	now := fill(b, l, pc, 10_000, time.Unix(1, 0))
+	b.ReportAllocs()
+	for b.Loop() {
+		now = now.Add(DefaultTick)
+		l.tick(now)
+	}
+	if conns := l.Stats().Conns; conns != 10_000 {
+		b.Fatalf("%d connections are left", conns)
+	}
+}
+
+func TestIdleConnectionsSendHeartbeatsAndTimeOut(t *testing.T) {
+	pc := &still{}
+	l, err := Listen("", Config{Network: oneNetwork{pc}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.handler = unheard{}
+	start := time.Unix(1, 0)
+	now := fill(t, l, pc, 100, start)
+	sent := 0
+	pc.sent = func([]byte) { sent++ }
+	for ; now.Sub(start) < 5500*time.Millisecond; now = now.Add(DefaultTick) {
+		l.tick(now)
+	}
+	if sent != 500 {
+		t.Errorf("%d heartbeats of 100 connections in 5.5 s, want 500", sent)
+	}
+	for ; now.Sub(start) < 11*time.Second; now = now.Add(DefaultTick) {
+		l.tick(now)
+	}
+	if n := l.Stats().Conns; n != 0 || len(l.timers) != 0 || len(l.conns) != 0 {
+		t.Errorf("%d connections and %d timers are left", n, len(l.timers))
+	}
+}

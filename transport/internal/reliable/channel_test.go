@@ -1,0 +1,303 @@
+package reliable
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	kcp "github.com/xtaci/kcp-go/v5"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreTopFunction("github.com/xtaci/kcp-go/v5.(*TimedSched).sched"),
+		goleak.IgnoreTopFunction("github.com/xtaci/kcp-go/v5.(*TimedSched).prepend"))
+}
+
+const (
+	testConv = 0x1234
+	testMTU  = 1197
+)
+
+// pipe is two channels and what is on its way between them.
+type pipe struct {
+	ends   [2]Channel
+	flying [2][][]byte // by destination
+	lose   func() bool
+}
+
+func newPipe() *pipe {
+	p := &pipe{lose: func() bool { return false }}
+	for i := range p.ends {
+		p.ends[i] = New(testConv, testMTU, func(b []byte) {
+			if len(b) > testMTU {
+				panic("segments exceed the MTU")
+			}
+			p.flying[1-i] = append(p.flying[1-i], bytes.Clone(b))
+		})
+	}
+	return p
+}
+
+// step lets a millisecond pass and moves everything that is on its way.
+func (p *pipe) step(t *testing.T) {
+	time.Sleep(time.Millisecond)
+	now := time.Now()
+	for i := range p.ends {
+		batch := p.flying[i]
+		p.flying[i] = nil
+		for _, b := range batch {
+			if p.lose() {
+				continue
+			}
+			if err := p.ends[i].Input(now, b); err != nil {
+				t.Fatalf("end %d: %v", i, err)
+			}
+		}
+		p.ends[i].Advance(now)
+	}
+}
+
+func (p *pipe) receive(t *testing.T, i int) []byte {
+	b, ok, err := p.ends[i].Receive(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !ok {
+		return nil
+	}
+	return bytes.Clone(b)
+}
+
+// message makes the n-th test message; sizes from a byte to the limit.
+func message(n int) []byte {
+	rng := rand.New(rand.NewPCG(uint64(n), 7))
+	size := 1 + rng.IntN(300)
+	if n%10 == 0 {
+		size = 1 + rng.IntN(MaxMessage)
+	}
+	b := make([]byte, size)
+	for i := range b {
+		b[i] = byte(rng.Uint32())
+	}
+	return b
+}
+
+func TestInOrderDespiteLoss(t *testing.T) {
+	for _, loss := range []float64{0, 0.3} {
+		synctest.Test(t, func(t *testing.T) {
+			const seed, messages = 1, 300
+			t.Logf("loss %v, seed %d", loss, seed)
+			rng := rand.New(rand.NewPCG(seed, 0))
+			p := newPipe()
+			p.lose = func() bool { return rng.Float64() < loss }
+			var sent, got [2]int
+			for ms := 0; got[0] < messages || got[1] < messages; ms++ {
+				if ms > 120_000 {
+					t.Fatalf("after two minutes only %v of %d messages came", got, messages)
+				}
+				for i := range p.ends {
+					for sent[i] < messages {
+						err := p.ends[i].Send(time.Now(), message(sent[i]))
+						if errors.Is(err, ErrBacklog) {
+							break
+						}
+						if err != nil {
+							t.Fatal(err)
+						}
+						sent[i]++
+					}
+				}
+				p.step(t)
+				for i := range p.ends {
+					for b := p.receive(t, i); b != nil; b = p.receive(t, i) {
+						if !bytes.Equal(b, message(got[i])) {
+							t.Fatalf("end %d: message %d is another", i, got[i])
+						}
+						got[i]++
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestQuietWhenAcknowledged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPipe()
+		if err := p.ends[0].Send(time.Now(), []byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		for range 200 {
+			p.step(t)
+			p.receive(t, 1)
+		}
+		for i := range p.ends {
+			if at, ok := p.ends[i].Next(); ok {
+				t.Errorf("end %d still wants to be advanced, at %v, now %v", i, at, time.Now())
+			}
+		}
+	})
+}
+
+// The time that a caller took before it waited for a lock is behind KCP's clock. An acknowledgment that
+// KCP finds too early to flush goes with the next one.
+func TestAcknowledgesDespiteAStaleClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		acks := 0
+		c := New(testConv, testMTU, func(b []byte) {
+			if b[offCommand] == kcp.IKCP_CMD_ACK {
+				acks++
+			}
+		})
+		stale := time.Now()
+		time.Sleep(interval / 2)
+		if err := c.Send(stale, []byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		for _, cmd := range []uint8{kcp.IKCP_CMD_ACK, kcp.IKCP_CMD_PUSH} { // of x, and a message
+			var data []byte
+			if cmd == kcp.IKCP_CMD_PUSH {
+				data = []byte("y")
+			}
+			b := segment(testConv, cmd, 0, 0, data)
+			binary.LittleEndian.PutUint32(b[16:], 1)
+			if err := c.Input(stale, b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for at, ok := c.Next(); ok; at, ok = c.Next() {
+			time.Sleep(time.Until(at))
+			c.Advance(time.Now())
+		}
+		if acks != 1 {
+			t.Errorf("%d acknowledgments, want 1", acks)
+		}
+	})
+}
+
+func TestSendLimits(t *testing.T) {
+	c := New(testConv, testMTU, func([]byte) {})
+	now := time.Now()
+	if err := c.Send(now, nil); !errors.Is(err, ErrEmpty) {
+		t.Errorf("empty message: %v", err)
+	}
+	if err := c.Send(now, make([]byte, MaxMessage+1)); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("long message: %v", err)
+	}
+	if c.kcp != nil {
+		t.Error("a message that was not sent started the channel")
+	}
+	sent := 0
+	for ; sent <= MaxBacklog; sent++ {
+		if err := c.Send(now, []byte("x")); err != nil {
+			if !errors.Is(err, ErrBacklog) {
+				t.Fatal(err)
+			}
+			break
+		}
+	}
+	if sent != MaxBacklog {
+		t.Errorf("%d messages were queued, want %d", sent, MaxBacklog)
+	}
+}
+
+// segment makes one of any content.
+func segment(conv uint32, cmd, frg uint8, sn uint32, data []byte) []byte {
+	b := make([]byte, kcp.IKCP_OVERHEAD, kcp.IKCP_OVERHEAD+len(data))
+	binary.LittleEndian.PutUint32(b, conv)
+	b[offCommand], b[offFragment] = cmd, frg
+	binary.LittleEndian.PutUint16(b[6:], window)
+	binary.LittleEndian.PutUint32(b[kcp.IKCP_SN_OFFSET:], sn)
+	binary.LittleEndian.PutUint32(b[offLength:], uint32(len(data)))
+	return append(b, data...)
+}
+
+func TestMalformedInput(t *testing.T) {
+	good := segment(testConv, kcp.IKCP_CMD_PUSH, 0, 0, []byte("x"))
+	long := bytes.Clone(good)
+	binary.LittleEndian.PutUint32(long[offLength:], 1<<31)
+	for name, b := range map[string][]byte{
+		"empty":             nil,
+		"cut off":           good[:len(good)-1],
+		"appendix":          append(bytes.Clone(good), 0),
+		"other channel":     segment(testConv+1, kcp.IKCP_CMD_PUSH, 0, 0, []byte("x")),
+		"bad second":        append(bytes.Clone(good), segment(testConv+1, kcp.IKCP_CMD_ACK, 0, 0, nil)...),
+		"unknown command":   segment(testConv, 80, 0, 0, nil),
+		"empty data":        segment(testConv, kcp.IKCP_CMD_PUSH, 0, 0, nil),
+		"ack with data":     segment(testConv, kcp.IKCP_CMD_ACK, 0, 0, []byte("x")),
+		"too many segments": segment(testConv, kcp.IKCP_CMD_PUSH, 14, 0, []byte("x")),
+		"negative length":   long,
+		"larger than MTU":   segment(testConv, kcp.IKCP_CMD_PUSH, 0, 0, make([]byte, testMTU)),
+	} {
+		c := New(testConv, testMTU, func([]byte) {})
+		if err := c.Input(time.Now(), b); !errors.Is(err, ErrMalformed) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if c.kcp != nil {
+			t.Errorf("%s: started the channel", name)
+		}
+	}
+}
+
+func TestFragmentsThatMakeNoMessage(t *testing.T) {
+	c := New(testConv, testMTU, func([]byte) {})
+	data := make([]byte, testMTU-kcp.IKCP_OVERHEAD)
+	for sn := range uint32(window) {
+		if err := c.Input(time.Now(), segment(testConv, kcp.IKCP_CMD_PUSH, 1, sn, data)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, err := c.Receive(time.Now()); !errors.Is(err, ErrMalformed) {
+		t.Errorf("got %v, want %v", err, ErrMalformed)
+	}
+}
+
+// FuzzInput feeds datagrams, cut out of the input by their lengths, to a channel with a message under way.
+func FuzzInput(f *testing.F) {
+	push := segment(testConv, kcp.IKCP_CMD_PUSH, 0, 0, []byte("x"))
+	ack := segment(testConv, kcp.IKCP_CMD_ACK, 0, 0, nil)
+	f.Add(push)
+	f.Add(append(bytes.Clone(push), ack...))
+	f.Add(segment(testConv, kcp.IKCP_CMD_PUSH, 3, 63, []byte("far ahead")))
+	f.Add(segment(testConv, kcp.IKCP_CMD_WASK, 0, 0, nil))
+	f.Fuzz(func(t *testing.T, in []byte) {
+		outputs := 0
+		c := New(testConv, testMTU, func(b []byte) {
+			outputs++
+			if len(b) > testMTU {
+				t.Fatalf("%d bytes of segments", len(b))
+			}
+		})
+		now := time.Now()
+		if err := c.Send(now, make([]byte, 5000)); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 200 { // the same again and again must not pile up
+			b := bytes.Clone(in)
+			if len(b) >= kcp.IKCP_OVERHEAD {
+				binary.LittleEndian.PutUint32(b, testConv)
+				if i%2 == 1 {
+					binary.LittleEndian.PutUint32(b[kcp.IKCP_SN_OFFSET:], uint32(i))
+				}
+			}
+			before := bytes.Clone(b)
+			_ = c.Input(now, b)
+			if !bytes.Equal(b, before) {
+				t.Fatal("the input was written to")
+			}
+			if msg, _, _ := c.Receive(now); len(msg) > MaxMessage {
+				t.Fatalf("a message of %d bytes", len(msg))
+			}
+			c.Advance(now)
+		}
+		if outputs > 2000 {
+			t.Fatalf("%d datagrams out for 200 in", outputs)
+		}
+	})
+}

@@ -1,0 +1,53 @@
+package reliable
+
+import (
+	"encoding/binary"
+
+	kcp "github.com/xtaci/kcp-go/v5"
+)
+
+// Offsets in the header of a segment.
+const (
+	offCommand  = 4
+	offFragment = 5
+	offLength   = 20
+)
+
+// fragments returns how many segments a message of n bytes takes.
+func (c *Channel) fragments(n int) int {
+	mss := c.mtu - kcp.IKCP_OVERHEAD
+	return (n + mss - 1) / mss
+}
+
+// valid reports whether b is one or more whole segments of this channel, each with a command, a
+// fragment number and a length that this package's own Send can make. KCP checks less, and stops
+// halfway through a datagram: acknowledgments of its first half would pile up unsent.
+func (c *Channel) valid(b []byte) bool {
+	if len(b) == 0 || len(b) > c.mtu {
+		return false
+	}
+	for len(b) > 0 {
+		if len(b) < kcp.IKCP_OVERHEAD || binary.LittleEndian.Uint32(b) != c.conv {
+			return false
+		}
+		length := uint64(binary.LittleEndian.Uint32(b[offLength:]))
+		if length > uint64(len(b)-kcp.IKCP_OVERHEAD) || !c.validCommand(b, length) {
+			return false
+		}
+		b = b[kcp.IKCP_OVERHEAD+length:]
+	}
+	return true
+}
+
+// validCommand checks the command of the segment that b starts with against its fragment number and
+// its length.
+func (c *Channel) validCommand(b []byte, length uint64) bool {
+	switch b[offCommand] {
+	case kcp.IKCP_CMD_PUSH:
+		return length > 0 && int(b[offFragment]) < c.fragments(MaxMessage)
+	case kcp.IKCP_CMD_ACK, kcp.IKCP_CMD_WASK, kcp.IKCP_CMD_WINS:
+		return length == 0
+	default:
+		return false
+	}
+}

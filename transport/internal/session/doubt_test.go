@@ -1,0 +1,97 @@
+package session
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/uplink-rpc/uplink/transport/internal/wire"
+)
+
+// hintFor makes an unknown that echoes a datagram.
+func hintFor(datagram []byte) []byte {
+	h, _, _ := wire.ParseHeader(datagram)
+	b := wire.AppendHeader(nil, wire.Header{Kind: wire.UnknownKind})
+	return wire.AppendUnknown(b, wire.Unknown{Echo: h})
+}
+
+// lastSent is the newest datagram of the client.
+func (p *pair) lastSent() []byte {
+	p.t.Helper()
+	p.send(p.client, "x")
+	return p.flying[len(p.flying)-1].data
+}
+
+func TestSessionLost(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *pair) {
+		p.connect()
+		hint := hintFor(p.lastSent())
+		p.flying = nil
+		p.server.s, p.server.cut = nil, true // it restarts
+		p.client.input(time.Now(), hint)
+		if len(p.flying) != 1 {
+			t.Error("the client did not ask at once")
+		}
+		p.run(doubtPeriod - time.Millisecond)
+		if p.client.s.State() != Open {
+			t.Errorf("ended early: %v", p.client.s.Err())
+		}
+		p.run(time.Millisecond)
+		if !errors.Is(p.client.s.Err(), ErrSessionLost) {
+			t.Errorf("got %v", p.client.s.Err())
+		}
+	})
+}
+
+func TestForgedHintDoesNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *pair) {
+		p.connect()
+		sent := p.client.s.Stats().DatagramsSent
+		for range 100 {
+			p.client.input(time.Now(), hintFor(p.lastSent()))
+		}
+		if n := p.client.s.Stats().DatagramsSent - sent; n != 101 {
+			t.Errorf("%d datagrams were sent, want 100 and one heartbeat", n)
+		}
+		p.run(5 * time.Second)
+		if p.client.s.State() != Open || p.client.s.doubt.active() {
+			t.Errorf("got %v", p.client.s.Err())
+		}
+	})
+}
+
+func TestHintSurvivesOneLostAnswer(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *pair) {
+		p.connect()
+		p.client.cut = true
+		p.client.input(time.Now(), hintFor(p.lastSent()))
+		p.run(doubtPeriod - 2*doubtInterval)
+		p.client.cut = false
+		p.run(time.Second)
+		if p.client.s.State() != Open {
+			t.Errorf("got %v", p.client.s.Err())
+		}
+	})
+}
+
+func TestHintMustEchoALateDatagram(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *pair) {
+		p.connect()
+		old := hintFor(p.lastSent())
+		for range doubtNumbers {
+			p.lastSent()
+		}
+		next := wire.Header{Kind: wire.DataKind, Tag: p.client.s.Tag(), Number: uint16(p.client.s.next)}
+		otherTag := wire.Header{Kind: wire.DataKind, Tag: p.client.s.Tag() ^ 1, Number: uint16(p.client.s.next) - 1}
+		for name, b := range map[string][]byte{
+			"too old":    old,
+			"not sent":   hintFor(wire.AppendHeader(nil, next)),
+			"other tag":  hintFor(wire.AppendHeader(nil, otherTag)),
+			"to nothing": hintFor(wire.AppendHeader(nil, wire.Header{Kind: wire.HelloKind})),
+		} {
+			if v := p.client.input(time.Now(), b); v != Unexpected || p.client.s.doubt.active() {
+				t.Errorf("%s: verdict %d", name, v)
+			}
+		}
+	})
+}

@@ -1,0 +1,60 @@
+package session
+
+import (
+	"math"
+	"time"
+
+	"github.com/uplink-rpc/uplink/transport/internal/wire"
+)
+
+const (
+	beatInterval = time.Second
+	maxEchoAge   = time.Minute // an echo older than this measures nothing
+)
+
+// beatState is what the next heartbeat needs to know.
+type beatState struct {
+	sent   time.Time // when this end sent its last one
+	peer   uint32    // the peer's clock in its newest one
+	peerAt time.Time // when that came; zero: none yet
+}
+
+// clock is this end's time in a heartbeat.
+func (s *Session) clock(now time.Time) uint32 {
+	return uint32(now.Sub(s.start) / time.Millisecond)
+}
+
+// nextHeartbeat returns when the next heartbeat is due.
+func (s *Session) nextHeartbeat() time.Time {
+	if s.doubt.active() {
+		return s.beat.sent.Add(doubtInterval)
+	}
+	return s.beat.sent.Add(beatInterval)
+}
+
+func (s *Session) sendHeartbeat(now time.Time, answer bool) {
+	h := wire.Heartbeat{Clock: s.clock(now), Answer: answer}
+	if hold := now.Sub(s.beat.peerAt) / time.Millisecond; !s.beat.peerAt.IsZero() && hold <= math.MaxUint16 {
+		h.HasEcho, h.Echo, h.Hold = true, s.beat.peer, uint16(hold)
+	}
+	s.beat.sent = now
+	s.emit(wire.AppendHeartbeat(s.datagram(wire.HeartbeatKind), h))
+}
+
+// heartbeat takes the peer's. One that came late carries an older clock than is known already; its
+// echo is as good as any.
+func (s *Session) heartbeat(now time.Time, h wire.Heartbeat) {
+	if s.beat.peerAt.IsZero() || int32(h.Clock-s.beat.peer) > 0 {
+		s.beat.peer, s.beat.peerAt = h.Clock, now
+	}
+	if h.HasEcho {
+		age := time.Duration(s.clock(now)-h.Echo) * time.Millisecond
+		hold := time.Duration(h.Hold) * time.Millisecond
+		if hold <= age && age <= maxEchoAge {
+			s.rtt.sample(age - hold)
+		}
+	}
+	if h.Answer {
+		s.sendHeartbeat(now, false)
+	}
+}

@@ -1,0 +1,24 @@
+package session
+
+// Verdict says what became of a datagram.
+type Verdict uint8
+
+// The verdicts. Those after Payload are reasons to drop.
+const (
+	Accepted   Verdict = iota // taken, nothing to deliver
+	Payload                   // taken, with an unreliable payload
+	Malformed                 // not a datagram of this protocol
+	Stray                     // of another session, by its tag or its number
+	Duplicate                 // came before
+	Late                      // older than 63 packet numbers
+	Unexpected                // of a kind that makes no sense here and now
+	Verdicts                  // how many there are
+)
+
+// Stats is what a session counts.
+type Stats struct {
+	DatagramsSent, BytesSent         uint64
+	DatagramsReceived, BytesReceived uint64           // also those that were dropped
+	Lost                             uint64           // of the peer's, final: 64 newer numbers are known
+	Verdicts                         [Verdicts]uint64 // by verdict
+}

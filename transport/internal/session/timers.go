@@ -1,0 +1,78 @@
+package session
+
+import "time"
+
+// Advance does what is due at now: hellos, heartbeats, the reliable channel's segments, giving up.
+// It may be called at any time; [Session.Next] tells when it has something to do.
+func (s *Session) Advance(now time.Time) {
+	switch s.state {
+	case Connecting:
+		s.advanceConnecting(now)
+	case Open:
+		s.advanceOpen(now)
+	case Closed:
+	}
+}
+
+func (s *Session) advanceConnecting(now time.Time) {
+	if !now.Before(s.deadline()) {
+		s.end(ErrTimeout)
+		return
+	}
+	if s.client && !now.Before(s.hello.at.Add(helloInterval)) {
+		s.sendHello(now)
+	}
+}
+
+func (s *Session) advanceOpen(now time.Time) {
+	if !now.Before(s.deadline()) {
+		s.end(ErrTimeout)
+		return
+	}
+	if s.doubt.lost(now) {
+		s.end(ErrSessionLost)
+		return
+	}
+	if !now.Before(s.nextHeartbeat()) {
+		s.sendHeartbeat(now, s.doubt.active())
+	}
+	s.reliable.Advance(now)
+}
+
+// Next returns when to call [Session.Advance] next. It can become earlier by Input and SendReliable.
+// A [Closed] session has nothing left to do, and returns the zero time.
+func (s *Session) Next() time.Time {
+	switch s.state {
+	case Connecting:
+		if s.client {
+			return earlier(s.deadline(), s.hello.at.Add(helloInterval))
+		}
+		return s.deadline()
+	case Open:
+		t := earlier(s.deadline(), s.nextHeartbeat())
+		if s.doubt.active() {
+			t = earlier(t, s.doubt.until)
+		}
+		if flush, ok := s.reliable.Next(); ok {
+			t = earlier(t, flush)
+		}
+		return t
+	case Closed:
+	}
+	return time.Time{}
+}
+
+// deadline returns when the session ends if nothing is heard until then.
+func (s *Session) deadline() time.Time {
+	if s.state == Connecting && !s.client {
+		return s.heard.Add(min(s.cfg.Timeout, maxPending))
+	}
+	return s.heard.Add(s.cfg.Timeout)
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}

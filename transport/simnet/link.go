@@ -1,0 +1,96 @@
+package simnet
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+const (
+	maxQueue   = 250 * time.Millisecond // of the bottleneck
+	jitterCut  = 4                      // times the mean
+	seedStream = 0x9e3779b97f4a7c15
+)
+
+// Link is one direction of a simulated link. Times are durations since any start, the same for all
+// calls. It draws the same number of random numbers for each packet, whatever its size and the
+// configuration: two links with one seed lose the same packets. It is not safe for concurrent use.
+type Link struct {
+	cfg  Config
+	rng  *rand.Rand
+	bad  bool          // in the chain's state that loses all
+	free time.Duration // when the bottleneck has sent all that it holds
+}
+
+// NewLink returns a link, or the error of [Config.Validate].
+func NewLink(cfg Config) (*Link, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	return &Link{cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, seedStream))}, nil
+}
+
+// Config returns the configuration in force.
+func (l *Link) Config() Config { return l.cfg }
+
+// Set changes the link from the next packet on, or returns the error of [Config.Validate]. Seed has no
+// effect any more.
+func (l *Link) Set(cfg Config) error {
+	if err := cfg.Validate(); err != nil {
+		return err
+	}
+	l.cfg = cfg
+	return nil
+}
+
+// Send sends a packet of so many bytes, headers included, at now, and appends the times at which its
+// copies arrive: none if it is lost, two if it is duplicated. Packets are sent in order of time.
+func (l *Link) Send(dst []time.Duration, now time.Duration, size int) []time.Duration {
+	lost := l.lose(l.rng.Float64())
+	twice := l.rng.Float64() < l.cfg.Duplicate
+	first, second := l.jitter(), l.jitter()
+	departs, ok := l.depart(now, size)
+	if lost || !ok {
+		return dst
+	}
+	dst = append(dst, departs+l.cfg.Delay+first)
+	if twice {
+		dst = append(dst, departs+l.cfg.Delay+second)
+	}
+	return dst
+}
+
+// lose decides the fate of one packet by a number from [0, 1). In the chain each packet moves the
+// state first; the chances to leave the states give bursts their mean length and losses their share.
+func (l *Link) lose(x float64) bool {
+	if !l.cfg.bursty() {
+		l.bad = false
+		return x < l.cfg.Loss
+	}
+	leave := 1 / l.cfg.Burst
+	if l.bad {
+		l.bad = x >= leave
+	} else {
+		l.bad = x < leave*l.cfg.Loss/(1-l.cfg.Loss)
+	}
+	return l.bad
+}
+
+// jitter draws one packet's further delay.
+func (l *Link) jitter() time.Duration {
+	x := -math.Log(1 - l.rng.Float64())
+	return time.Duration(min(x, jitterCut) * float64(l.cfg.Jitter))
+}
+
+// depart returns when a packet has passed the bottleneck, or false if its queue is full.
+func (l *Link) depart(now time.Duration, size int) (time.Duration, bool) {
+	if l.cfg.Rate == 0 {
+		return now, true
+	}
+	start := max(now, l.free)
+	if start-now > maxQueue {
+		return 0, false
+	}
+	l.free = start + time.Duration(float64(size)/float64(l.cfg.Rate)*float64(time.Second))
+	return l.free, true
+}

@@ -1,0 +1,184 @@
+package simnet
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func newTestLink(t testing.TB, cfg Config) *Link {
+	t.Helper()
+	t.Logf("link: %+v", cfg)
+	l, err := NewLink(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// course sends that many packets of 100 bytes, one a millisecond, and returns the flight times of each
+// one's copies.
+func course(l *Link, count int) [][]time.Duration {
+	flights := make([][]time.Duration, count)
+	for i := range flights {
+		now := time.Duration(i) * time.Millisecond
+		for _, at := range l.Send(nil, now, 100) {
+			flights[i] = append(flights[i], at-now)
+		}
+	}
+	return flights
+}
+
+func near(t *testing.T, what string, got, want, tolerance float64) {
+	t.Helper()
+	if math.Abs(got-want) > tolerance {
+		t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}
+
+func TestPerfectLink(t *testing.T) {
+	for i, f := range course(newTestLink(t, Config{}), 100) {
+		if !slices.Equal(f, []time.Duration{0}) {
+			t.Fatalf("packet %d flies %v", i, f)
+		}
+	}
+}
+
+func TestLossAndBursts(t *testing.T) {
+	const count = 200_000
+	for _, cfg := range []Config{
+		{Loss: 0.1},
+		{Loss: 0.1, Burst: 1},
+		{Loss: 0.1, Burst: 3},
+		{Loss: 0.3, Burst: 5},
+		{Loss: 0.9, Burst: 20},
+		{Loss: 1},
+		{Loss: 1, Burst: 3},
+		{Burst: 3},
+	} {
+		lost, bursts, inBurst := 0, 0, false
+		for _, f := range course(newTestLink(t, cfg), count) {
+			if len(f) == 0 {
+				lost++
+				if !inBurst {
+					bursts++
+				}
+			}
+			inBurst = len(f) == 0
+		}
+		near(t, "share lost", float64(lost)/count, cfg.Loss, 0.02)
+		if cfg.Loss > 0 && cfg.Loss < 1 {
+			want := max(cfg.Burst, 1/(1-cfg.Loss))
+			near(t, "mean burst", float64(lost)/float64(bursts), want, 0.05*want)
+		}
+	}
+}
+
+func TestDelayAndJitter(t *testing.T) {
+	cfg := Config{Delay: 30 * time.Millisecond, Jitter: 10 * time.Millisecond}
+	const count = 100_000
+	var sum time.Duration
+	overtakes := 0
+	var last time.Duration
+	for i, f := range course(newTestLink(t, cfg), count) {
+		if f[0] < cfg.Delay || f[0] > cfg.Delay+jitterCut*cfg.Jitter {
+			t.Fatalf("packet %d flies %v", i, f[0])
+		}
+		sum += f[0]
+		if f[0] < last-time.Millisecond {
+			overtakes++
+		}
+		last = f[0]
+	}
+	// The cut takes exp(-4) off the mean of the exponential distribution.
+	mean := float64(cfg.Delay) + float64(cfg.Jitter)*(1-math.Exp(-jitterCut))
+	near(t, "mean flight", float64(sum)/count, mean, float64(cfg.Jitter)/50)
+	if overtakes == 0 {
+		t.Error("no packet overtook another")
+	}
+}
+
+func TestDuplicate(t *testing.T) {
+	const count = 100_000
+	twice := 0
+	for _, f := range course(newTestLink(t, Config{Duplicate: 0.25}), count) {
+		twice += len(f) - 1
+	}
+	near(t, "share that came twice", float64(twice)/count, 0.25, 0.01)
+}
+
+func TestRate(t *testing.T) {
+	// Packets of 100 bytes, one a millisecond, are ten times what the link carries.
+	flights := course(newTestLink(t, Config{Rate: 10_000}), 2000)
+	came := 0
+	for i, f := range flights {
+		if len(f) == 0 {
+			continue
+		}
+		came++
+		if f[0] < 10*time.Millisecond || f[0] > maxQueue+10*time.Millisecond {
+			t.Errorf("packet %d flies %v", i, f[0])
+		}
+	}
+	near(t, "packets carried", float64(came), 200+25, 2)
+}
+
+func TestSameSeedSameLosses(t *testing.T) {
+	cfg := Config{Loss: 0.2, Burst: 3, Seed: 5}
+	a := course(newTestLink(t, cfg), 1000)
+	cfg.Delay, cfg.Jitter, cfg.Duplicate = time.Second, time.Second, 0.5
+	b := course(newTestLink(t, cfg), 1000)
+	cfg.Seed++
+	other := course(newTestLink(t, cfg), 1000)
+	differ := 0
+	for i := range a {
+		if (len(a[i]) == 0) != (len(b[i]) == 0) {
+			t.Errorf("packet %d is lost on one link only", i)
+		}
+		if (len(a[i]) == 0) != (len(other[i]) == 0) {
+			differ++
+		}
+	}
+	if differ == 0 {
+		t.Error("another seed loses the same packets")
+	}
+}
+
+func TestValidate(t *testing.T) {
+	for field, cfg := range map[string]Config{
+		"Delay": {Delay: -1}, "Jitter": {Jitter: -1}, "Loss": {Loss: 1.01}, "Burst": {Burst: math.Inf(1)},
+		"Duplicate": {Duplicate: math.NaN()}, "Rate": {Rate: -1},
+	} {
+		if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), field) {
+			t.Errorf("%s: %v", field, err)
+		}
+		if _, err := NewLink(cfg); err == nil {
+			t.Errorf("%s: NewLink accepts it", field)
+		}
+		l := newTestLink(t, Config{})
+		if err := l.Set(cfg); err == nil || l.Config() != (Config{}) {
+			t.Errorf("%s: Set: %v", field, err)
+		}
+	}
+}
+
+func TestSet(t *testing.T) {
+	l := newTestLink(t, Config{})
+	if err := l.Set(Config{Loss: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if got := l.Send(nil, 0, 1); len(got) != 0 {
+		t.Errorf("arrivals %v", got)
+	}
+}
+
+func BenchmarkSend(b *testing.B) {
+	l := newTestLink(b, Config{Delay: time.Second, Jitter: time.Second, Loss: 0.1, Burst: 3, Duplicate: 0.1})
+	var dst []time.Duration
+	b.ReportAllocs()
+	for b.Loop() {
+		dst = l.Send(dst[:0], 0, 100)
+	}
+}

@@ -1,0 +1,131 @@
+package simnet
+
+import (
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+)
+
+const (
+	// maxMail is how many packets a mailbox holds, as a socket's buffer is limited.
+	maxMail = 1 << 14
+	// overhead is what IPv4 and UDP add to a packet, for links with a rate.
+	overhead = 28
+	// maxPacket is the size of the largest packet in bytes; a longer one is cut off.
+	maxPacket = 1 << 16
+)
+
+// packet is one that is on its way, or has arrived.
+type packet struct {
+	addr netip.AddrPort // where it came from, or goes to
+	data []byte         // from buffers
+}
+
+// mailbox holds packets until they arrive. One goroutine at a time takes them, any number put them in.
+type mailbox struct {
+	clock   clock
+	changed chan struct{} // holds a token if the taker has to look again
+	timer   *time.Timer   // the taker's
+
+	mu       sync.Mutex
+	mail     schedule[packet]
+	deadline time.Duration
+	closed   bool
+}
+
+func newMailbox(c clock) *mailbox {
+	return &mailbox{clock: c, changed: make(chan struct{}, 1), timer: newTimer(), deadline: forever}
+}
+
+// put adds a copy of data that arrives at that time. If the mailbox is full or closed, the packet is
+// lost.
+func (m *mailbox) put(at time.Duration, addr netip.AddrPort, data []byte) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed || m.mail.len() >= maxMail {
+		return
+	}
+	m.mail.add(at, packet{addr, append(buffers.get(), data...)})
+	m.wake()
+}
+
+// take waits for the next packet. It returns os.ErrDeadlineExceeded at the deadline, and net.ErrClosed
+// when the mailbox is closed and there is no packet left. The packet's data goes back to buffers.
+func (m *mailbox) take() (packet, error) {
+	for {
+		p, wait, err := m.poll()
+		if err != nil || p.data != nil {
+			return p, err
+		}
+		m.timer.Reset(wait)
+		select {
+		case <-m.changed:
+		case <-m.timer.C:
+		}
+		m.timer.Stop()
+	}
+}
+
+// read is take for a ReadFrom.
+func (m *mailbox) read(p []byte) (int, netip.AddrPort, error) {
+	got, err := m.take()
+	if err != nil {
+		return 0, netip.AddrPort{}, err
+	}
+	n := copy(p, got.data)
+	buffers.put(got.data)
+	return n, got.addr, nil
+}
+
+// poll returns a packet, an error, or for how long there will be neither.
+func (m *mailbox) poll() (p packet, wait time.Duration, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.clock.now()
+	if now >= m.deadline {
+		return packet{}, 0, os.ErrDeadlineExceeded
+	}
+	at, ok := m.mail.next()
+	switch {
+	case !ok && m.closed:
+		return packet{}, 0, net.ErrClosed
+	case !ok:
+		return packet{}, m.deadline - now, nil
+	case at > now:
+		return packet{}, min(m.deadline, at) - now, nil
+	}
+	p, _ = m.mail.remove()
+	return p, 0, nil
+}
+
+// setDeadline sets the time at which take gives up; the zero time means never.
+func (m *mailbox) setDeadline(t time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.deadline = forever
+	if !t.IsZero() {
+		m.deadline = m.clock.at(t)
+	}
+	m.wake()
+}
+
+// close lets in no more packets. Those that are in it can still be taken, unless they are to be discarded.
+func (m *mailbox) close(discard bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.closed = true
+	if discard {
+		m.mail = schedule[packet]{}
+	}
+	m.wake()
+}
+
+// wake makes take look again.
+func (m *mailbox) wake() {
+	select {
+	case m.changed <- struct{}{}:
+	default:
+	}
+}

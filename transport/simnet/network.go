@@ -1,0 +1,172 @@
+package simnet
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+const firstPort = 49152 // that is given to those who ask for port 0
+
+// Network is a network in memory. Each ordered pair of addresses has a link of its own. Its
+// [transport.PacketConn]s block on channels and timers only, so that under testing/synctest its time
+// is the bubble's; make it inside. It is safe for concurrent use.
+type Network struct {
+	clock clock
+
+	mu       sync.Mutex
+	up, down Config
+	flows    map[[2]netip.AddrPort]flow
+	bound    map[netip.AddrPort]*endpoint
+	port     uint16
+	arrivals []time.Duration
+}
+
+// flow is one direction between two addresses.
+type flow struct {
+	link *Link
+	up   bool
+}
+
+// NewNetwork returns a network. Of the two links between two addresses, the one that carries the first
+// packet has the configuration up: clients speak first. The other one has down. The seeds of the links
+// are made from the configuration's and the addresses. The error is that of [Config.Validate].
+func NewNetwork(up, down Config) (*Network, error) {
+	if err := errors.Join(up.Validate(), down.Validate()); err != nil {
+		return nil, err
+	}
+	return &Network{
+		clock: newClock(),
+		up:    up,
+		down:  down,
+		flows: make(map[[2]netip.AddrPort]flow),
+		bound: make(map[netip.AddrPort]*endpoint),
+		port:  firstPort,
+	}, nil
+}
+
+// Set changes all links while they run. The error is that of [Config.Validate]; nothing is changed then.
+func (n *Network) Set(up, down Config) error {
+	if err := errors.Join(up.Validate(), down.Validate()); err != nil {
+		return err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.up, n.down = up, down
+	for _, f := range n.flows {
+		if err := f.link.Set(n.config(f.up)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ListenPacket binds addr, "ip:port". An empty or unspecified ip is 127.0.0.1, port 0 a free one.
+func (n *Network) ListenPacket(addr string) (transport.PacketConn, error) {
+	a, err := parse(addr)
+	if err != nil {
+		return nil, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if a.Port() == 0 {
+		for a = netip.AddrPortFrom(a.Addr(), n.port); n.bound[a] != nil; a = netip.AddrPortFrom(a.Addr(), n.port) {
+			n.nextPort()
+		}
+		n.nextPort()
+	}
+	if n.bound[a] != nil {
+		return nil, fmt.Errorf("simnet: %v is in use", a)
+	}
+	e := &endpoint{network: n, addr: a, inbox: newMailbox(n.clock)}
+	n.bound[a] = e
+	return e, nil
+}
+
+func (n *Network) nextPort() {
+	if n.port++; n.port == 0 {
+		n.port = firstPort
+	}
+}
+
+// parse reads an address to listen on.
+func parse(addr string) (netip.AddrPort, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("simnet: bad address: %w", err)
+	}
+	if host == "" || host == "localhost" {
+		host = "127.0.0.1"
+	}
+	a, err := netip.ParseAddrPort(net.JoinHostPort(host, port))
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("simnet: bad address: %w", err)
+	}
+	ip := a.Addr().Unmap()
+	if ip.IsUnspecified() {
+		ip = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	}
+	return netip.AddrPortFrom(ip, a.Port()), nil
+}
+
+// send carries a packet over its link.
+func (n *Network) send(from, to netip.AddrPort, data []byte) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.arrivals = n.link(from, to).Send(n.arrivals[:0], n.clock.now(), len(data)+overhead)
+	dst := n.bound[to]
+	if dst == nil {
+		return
+	}
+	for _, at := range n.arrivals {
+		dst.inbox.put(at, from, data)
+	}
+}
+
+// link returns the link of a pair of addresses. It is called with the lock held.
+func (n *Network) link(from, to netip.AddrPort) *Link {
+	pair := [2]netip.AddrPort{from, to}
+	if f, ok := n.flows[pair]; ok {
+		return f.link
+	}
+	_, answer := n.flows[[2]netip.AddrPort{to, from}]
+	cfg := n.config(!answer)
+	cfg.Seed = mix(mix(cfg.Seed, from), to)
+	l, err := NewLink(cfg)
+	if err != nil {
+		panic(err) // NewNetwork and Set have validated it
+	}
+	n.flows[pair] = flow{link: l, up: !answer}
+	return l
+}
+
+func (n *Network) config(up bool) Config {
+	if up {
+		return n.up
+	}
+	return n.down
+}
+
+// mix makes another seed from a seed and an address, by FNV-1a.
+func mix(seed uint64, a netip.AddrPort) uint64 {
+	ip := a.Addr().As16()
+	h := seed ^ 14695981039346656037
+	for _, b := range append(ip[:], byte(a.Port()), byte(a.Port()>>8)) {
+		h = (h ^ uint64(b)) * 1099511628211
+	}
+	return h
+}
+
+// unbind frees an endpoint's address.
+func (n *Network) unbind(e *endpoint) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.bound[e.addr] == e {
+		delete(n.bound, e.addr)
+	}
+}

@@ -1,0 +1,135 @@
+package simnet
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+// Wrapped is a [transport.PacketConn] behind simulated links.
+type Wrapped struct {
+	pc            transport.PacketConn
+	clock         clock
+	outbox, inbox *mailbox
+	sending       sync.WaitGroup
+	receiving     sync.WaitGroup
+	close         sync.Once
+	err           error // of closing pc
+
+	mu       sync.Mutex
+	out, in  *Link
+	closed   bool
+	arrivals []time.Duration
+}
+
+// Wrap puts simulated links in front of pc, one for each direction, and owns pc from then on. The error
+// is that of [Config.Validate].
+func Wrap(pc transport.PacketConn, out, in Config) (*Wrapped, error) {
+	outLink, outErr := NewLink(out)
+	inLink, inErr := NewLink(in)
+	if err := errors.Join(outErr, inErr); err != nil {
+		return nil, err
+	}
+	c := newClock()
+	w := &Wrapped{
+		pc: pc, clock: c, out: outLink, in: inLink,
+		outbox: newMailbox(c), inbox: newMailbox(c),
+	}
+	w.sending.Go(w.send)
+	w.receiving.Go(w.receive)
+	return w, nil
+}
+
+// Set changes the links while they run. The error is that of [Config.Validate]; nothing is changed then.
+func (w *Wrapped) Set(out, in Config) error {
+	if err := errors.Join(out.Validate(), in.Validate()); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return errors.Join(w.out.Set(out), w.in.Set(in))
+}
+
+// ReadFrom returns the next datagram that has passed the link.
+func (w *Wrapped) ReadFrom(p []byte) (int, netip.AddrPort, error) { return w.inbox.read(p) }
+
+// WriteTo sends p over the link.
+func (w *Wrapped) WriteTo(p []byte, to netip.AddrPort) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return 0, net.ErrClosed
+	}
+	w.carry(w.out, w.outbox, to, p)
+	return len(p), nil
+}
+
+// SetReadDeadline ends ReadFrom at t.
+func (w *Wrapped) SetReadDeadline(t time.Time) error {
+	w.inbox.setDeadline(t)
+	return nil
+}
+
+// LocalAddr returns the address of the connection behind the links.
+func (w *Wrapped) LocalAddr() netip.AddrPort { return w.pc.LocalAddr() }
+
+// Close waits until what was written has passed the link, and closes the connection behind it.
+func (w *Wrapped) Close() error {
+	w.close.Do(func() {
+		w.mu.Lock()
+		w.closed = true
+		w.mu.Unlock()
+		w.inbox.close(true)
+		w.outbox.close(false)
+		w.sending.Wait()
+		w.err = w.pc.Close()
+		w.receiving.Wait()
+	})
+	return w.err
+}
+
+// carry sends a packet over a link into the mailbox at its end. It is called with the lock held.
+func (w *Wrapped) carry(link *Link, to *mailbox, addr netip.AddrPort, data []byte) {
+	w.arrivals = link.Send(w.arrivals[:0], w.clock.now(), len(data)+overhead)
+	for _, at := range w.arrivals {
+		to.put(at, addr, data)
+	}
+}
+
+// send is the goroutine that writes what has passed the link.
+func (w *Wrapped) send() {
+	for {
+		p, err := w.outbox.take()
+		if err != nil {
+			return
+		}
+		// The link may lose packets; one more is not worth an error that nobody waits for.
+		_, _ = w.pc.WriteTo(p.data, p.addr)
+		buffers.put(p.data)
+	}
+}
+
+// receive is the goroutine that reads what enters the link.
+func (w *Wrapped) receive() {
+	buf := make([]byte, maxPacket)
+	for {
+		n, from, err := w.pc.ReadFrom(buf)
+		if err != nil {
+			w.inbox.close(false)
+			return
+		}
+		w.mu.Lock()
+		w.carry(w.in, w.inbox, from, buf[:n])
+		w.mu.Unlock()
+	}
+}
+
+func (w *Wrapped) isClosed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.closed
+}

@@ -1,0 +1,168 @@
+package transport
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/uplink-rpc/uplink/transport/internal/session"
+)
+
+// Stats is what a connection has counted since it began. Bytes are those of UDP payloads.
+type Stats struct {
+	DatagramsSent, BytesSent         uint64
+	DatagramsReceived, BytesReceived uint64 // from the peer's address, also those that were dropped
+	// SendFailed counts datagrams among those sent that the packet connection did not take.
+	SendFailed uint64
+	// Lost counts the peer's datagrams that never came. It is final for each: one is counted when 64
+	// newer numbers are known.
+	Lost uint64
+	// Dropped counts datagrams that came, but were not used.
+	Dropped Drops
+	// RTT is the round trip time, smoothed, and LastRTT the last measurement; 0 before the first.
+	RTT, LastRTT time.Duration
+	// RoundTrips has all measurements.
+	RoundTrips RoundTrips
+}
+
+// Plus returns the counts of both. RTT and LastRTT are those of o, unless it has none.
+func (s Stats) Plus(o Stats) Stats {
+	s.DatagramsSent += o.DatagramsSent
+	s.BytesSent += o.BytesSent
+	s.DatagramsReceived += o.DatagramsReceived
+	s.BytesReceived += o.BytesReceived
+	s.SendFailed += o.SendFailed
+	s.Lost += o.Lost
+	s.Dropped = s.Dropped.Plus(o.Dropped)
+	s.RoundTrips = s.RoundTrips.Plus(o.RoundTrips)
+	if o.RTT != 0 {
+		s.RTT, s.LastRTT = o.RTT, o.LastRTT
+	}
+	return s
+}
+
+// ListenerStats is what a listener has counted since it began, over all its connections, past and
+// present. Bytes are those of UDP payloads.
+type ListenerStats struct {
+	Conns                            int // now, also those whose handshake is not over
+	DatagramsSent, BytesSent         uint64
+	DatagramsReceived, BytesReceived uint64
+	SendFailed                       uint64
+	Dropped                          Drops
+	RoundTrips                       RoundTrips
+}
+
+// Drops counts dropped datagrams by reason.
+type Drops struct {
+	Malformed      uint64 // not a datagram of this protocol
+	Stray          uint64 // of another session of the same address
+	Duplicate      uint64 // came before
+	Late           uint64 // came after 64 newer ones
+	Unexpected     uint64 // of a kind that makes no sense here and now
+	UnknownSession uint64 // of an address that has no connection; listeners only
+	Full           uint64 // hellos refused, since there were MaxConns connections; listeners only
+	Version        uint64 // hellos refused, since their version is another; listeners only
+}
+
+// Each calls f with the name of each reason, in snake case, and its count.
+func (d Drops) Each(f func(reason string, n uint64)) {
+	f("malformed", d.Malformed)
+	f("stray", d.Stray)
+	f("duplicate", d.Duplicate)
+	f("late", d.Late)
+	f("unexpected", d.Unexpected)
+	f("unknown_session", d.UnknownSession)
+	f("full", d.Full)
+	f("version", d.Version)
+}
+
+// Total returns the sum of all counts.
+func (d Drops) Total() uint64 {
+	var sum uint64
+	d.Each(func(_ string, n uint64) { sum += n })
+	return sum
+}
+
+// Stats returns what the connection has counted.
+func (c *Conn) Stats() Stats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.session.Stats()
+	smoothed, last := c.session.RTT()
+	return Stats{
+		DatagramsSent:     s.DatagramsSent,
+		BytesSent:         s.BytesSent,
+		DatagramsReceived: s.DatagramsReceived,
+		BytesReceived:     s.BytesReceived,
+		SendFailed:        c.failed,
+		Lost:              s.Lost,
+		Dropped:           sessionDrops(func(v session.Verdict) uint64 { return s.Verdicts[v] }),
+		RTT:               smoothed,
+		LastRTT:           last,
+		RoundTrips:        c.trips,
+	}
+}
+
+func sessionDrops(count func(session.Verdict) uint64) Drops {
+	return Drops{
+		Malformed:  count(session.Malformed),
+		Stray:      count(session.Stray),
+		Duplicate:  count(session.Duplicate),
+		Late:       count(session.Late),
+		Unexpected: count(session.Unexpected),
+	}
+}
+
+// sentCounters counts what is sent, from any goroutine.
+type sentCounters struct {
+	datagrams, bytes, failed atomic.Uint64
+}
+
+// count takes the outcome of one WriteTo.
+func (c *sentCounters) count(size int, err error) {
+	if err != nil {
+		c.failed.Add(1)
+		return
+	}
+	c.datagrams.Add(1)
+	c.bytes.Add(uint64(size))
+}
+
+// listenerCounters is a listener's.
+type listenerCounters struct {
+	sent                          sentCounters
+	trips                         tripCounters
+	conns                         atomic.Int64
+	received, receivedBytes       atomic.Uint64
+	verdicts                      [session.Verdicts]atomic.Uint64
+	unknownSession, full, version atomic.Uint64
+}
+
+func (c *listenerCounters) snapshot() ListenerStats {
+	drops := sessionDrops(func(v session.Verdict) uint64 { return c.verdicts[v].Load() })
+	drops.UnknownSession = c.unknownSession.Load()
+	drops.Full = c.full.Load()
+	drops.Version = c.version.Load()
+	return ListenerStats{
+		Conns:             int(c.conns.Load()),
+		DatagramsSent:     c.sent.datagrams.Load(),
+		BytesSent:         c.sent.bytes.Load(),
+		DatagramsReceived: c.received.Load(),
+		BytesReceived:     c.receivedBytes.Load(),
+		SendFailed:        c.sent.failed.Load(),
+		Dropped:           drops,
+		RoundTrips:        c.trips.snapshot(),
+	}
+}
+
+// Plus returns the sum of both, reason by reason.
+func (d Drops) Plus(o Drops) Drops {
+	d.Malformed += o.Malformed
+	d.Stray += o.Stray
+	d.Duplicate += o.Duplicate
+	d.Late += o.Late
+	d.Unexpected += o.Unexpected
+	d.UnknownSession += o.UnknownSession
+	d.Full += o.Full
+	d.Version += o.Version
+	return d
+}

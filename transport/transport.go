@@ -1,0 +1,93 @@
+// Package transport carries a game's datagrams and reliable messages over one UDP port. It knows
+// nothing of what it carries.
+//
+// A [Listener] serves many peers, [Dial] makes a connection to one. Either end is a [Conn], with two
+// channels: [Conn.Send] sends a datagram, which may be lost, come late or out of order, but never
+// twice, and never after 64 newer datagrams; [Conn.SendReliable] sends a message, and messages come
+// in order and without loss while the connection lives. What arrives goes to a [Handler], whose
+// methods are called from one goroutine.
+//
+// There is no authentication and no encryption yet, so that addresses other than this machine's own
+// need [Config.Insecure].
+package transport
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/uplink-rpc/uplink/transport/internal/reliable"
+	"github.com/uplink-rpc/uplink/transport/internal/udp"
+	"github.com/uplink-rpc/uplink/transport/internal/wire"
+)
+
+const (
+	// MaxDatagram is the size of the largest UDP payload that is sent, in bytes.
+	MaxDatagram = wire.MaxDatagram
+	// MaxPayload is the size of the largest payload of [Conn.Send] in bytes.
+	MaxPayload = wire.MaxBody
+	// HeaderSize is the size of the header of each datagram in bytes, SegmentSize that of the header of
+	// each segment of the reliable channel within it, and IPSize that of the headers of IPv4 and UDP before it.
+	HeaderSize  = wire.HeaderSize
+	SegmentSize = reliable.SegmentSize
+	IPSize      = 20 + 8
+	// MaxMessage is the size of the largest message of [Conn.SendReliable] in bytes.
+	MaxMessage = reliable.MaxMessage
+)
+
+// PacketConn sends and receives datagrams. One goroutine at a time calls ReadFrom; the other methods
+// are safe for concurrent use.
+type PacketConn interface {
+	// ReadFrom waits for a datagram and copies it to p; what p has no room for is lost. It returns
+	// [os.ErrDeadlineExceeded] at the read deadline and [net.ErrClosed] after Close, perhaps wrapped.
+	// Any other error is taken to be final: the connection ends.
+	ReadFrom(p []byte) (n int, from netip.AddrPort, err error)
+	// WriteTo sends p as one datagram without waiting for the network. It does not keep p. An error
+	// counts as a loss.
+	WriteTo(p []byte, to netip.AddrPort) (int, error)
+	// SetReadDeadline ends a waiting ReadFrom, and each later one, at t.
+	SetReadDeadline(t time.Time) error
+	// LocalAddr returns the address that datagrams come from.
+	LocalAddr() netip.AddrPort
+	// Close ends a waiting ReadFrom.
+	Close() error
+}
+
+// Network opens packet connections.
+type Network interface {
+	// ListenPacket opens one on addr, "host:port"; port 0 is any free one.
+	ListenPacket(addr string) (PacketConn, error)
+}
+
+// UDP returns the operating system's network, which is the default of [Config.Network].
+func UDP() Network { return udpNetwork{} }
+
+type udpNetwork struct{}
+
+func (udpNetwork) ListenPacket(addr string) (PacketConn, error) {
+	c, err := udp.Listen(addr)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Handler is told what happens to the connections of one [Listener], or to one dialed [Conn]. All calls
+// come from one goroutine, one after the other, with no lock held: they may call any method of a Conn
+// or Listener but Close, which waits for that goroutine. While a call runs nothing is received, so it
+// should be short.
+type Handler interface {
+	// Opened is the first call for a connection. For a dialed one it returns before Dial does.
+	Opened(c *Conn)
+	// Closed is the last call for a connection that was opened. The error is nil if this end closed
+	// it, else it wraps one of [ErrTimeout], [ErrSessionLost], [ErrClosedByPeer], [ErrReplaced],
+	// [ErrProtocol], or it is the packet connection's.
+	Closed(c *Conn, err error)
+	// Datagram delivers the payload of a Send, which came at that time. The payload is valid during
+	// the call.
+	Datagram(c *Conn, b []byte, at time.Time)
+	// Message delivers a message of a SendReliable. The message is valid during the call.
+	Message(c *Conn, b []byte, at time.Time)
+	// Tick is called about every [Config.Tick], also when nothing arrives. A dialed connection ticks
+	// while it is open, a listener while it serves.
+	Tick(now time.Time)
+}

@@ -1,0 +1,134 @@
+package transport_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/uplink-rpc/uplink/transport"
+	"github.com/uplink-rpc/uplink/transport/simnet"
+)
+
+// echo is a handler that sends everything back. It allocates nothing.
+type echo struct{}
+
+func (echo) Opened(*transport.Conn)                            {}
+func (echo) Closed(*transport.Conn, error)                     {}
+func (echo) Datagram(c *transport.Conn, b []byte, _ time.Time) { _ = c.Send(b) }
+func (echo) Message(c *transport.Conn, b []byte, _ time.Time)  { _ = c.SendReliable(b) }
+func (echo) Tick(time.Time)                                    {}
+
+// sink is a handler that takes everything.
+type sink struct{ echo }
+
+func (sink) Datagram(*transport.Conn, []byte, time.Time) {}
+
+// arrivals is a handler that passes on the sizes of what comes. It allocates nothing.
+type arrivals chan int
+
+func (a arrivals) Opened(*transport.Conn)                            {}
+func (a arrivals) Closed(*transport.Conn, error)                     {}
+func (a arrivals) Datagram(_ *transport.Conn, b []byte, _ time.Time) { a <- len(b) }
+func (a arrivals) Message(_ *transport.Conn, b []byte, _ time.Time)  { a <- len(b) }
+func (a arrivals) Tick(time.Time)                                    {}
+
+// networks are those that work outside of a synctest bubble.
+func networks(t testing.TB) map[string]transport.Network {
+	return map[string]transport.Network{
+		"udp":    transport.UDP(),
+		"simnet": newNetwork(t, simnet.Config{}),
+	}
+}
+
+// pingPong connects to an echo, and returns a function that sends a payload and waits for it to come back.
+func pingPong(t testing.TB, n transport.Network, size int) func() {
+	t.Helper()
+	cfg := transport.Config{Network: n}
+	l := listen(t, "127.0.0.1:0", cfg, echo{})
+	came := make(arrivals, 16)
+	c, err := transport.Dial(t.Context(), l.Addr().String(), cfg, came)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	payload := make([]byte, size)
+	return func() {
+		if err := c.Send(payload); err != nil {
+			t.Error(err)
+			return
+		}
+		if n := <-came; n != size {
+			t.Errorf("%d bytes came back, want %d", n, size)
+		}
+	}
+}
+
+func TestEcho(t *testing.T) {
+	for name, n := range networks(t) {
+		t.Run(name, func(t *testing.T) {
+			exchange := pingPong(t, n, transport.MaxPayload)
+			for range 100 {
+				exchange()
+			}
+		})
+	}
+}
+
+func TestReliableOverUDP(t *testing.T) {
+	l := listen(t, "127.0.0.1:0", transport.Config{}, echo{})
+	came := make(arrivals, 100)
+	c := dial(t, l.Addr(), transport.Config{}, came)
+	for range 10 {
+		if err := c.SendReliable(make([]byte, transport.MaxMessage)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 10 {
+		if n := <-came; n != transport.MaxMessage {
+			t.Errorf("a message of %d bytes came back, want %d", n, transport.MaxMessage)
+		}
+	}
+}
+
+// One run is a Send and a receipt at either end.
+func TestNoAllocation(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	for name, n := range networks(t) {
+		t.Run(name, func(t *testing.T) {
+			if allocs := testing.AllocsPerRun(1000, pingPong(t, n, 16)); allocs != 0 {
+				t.Errorf("%v allocations for two datagrams, want 0", allocs)
+			}
+		})
+	}
+}
+
+// BenchmarkEcho is a 16-byte payload to the server and back, through both loops.
+func BenchmarkEcho(b *testing.B) {
+	for name, n := range networks(b) {
+		b.Run(name, func(b *testing.B) {
+			exchange := pingPong(b, n, 16)
+			b.ReportAllocs()
+			for b.Loop() {
+				exchange()
+			}
+		})
+	}
+}
+
+// BenchmarkSend is what a call of Send costs its caller.
+func BenchmarkSend(b *testing.B) {
+	l := listen(b, "127.0.0.1:0", transport.Config{}, sink{})
+	c, err := transport.Dial(b.Context(), l.Addr().String(), transport.Config{}, echo{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = c.Close() })
+	payload := make([]byte, 16)
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := c.Send(payload); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
