@@ -1,0 +1,137 @@
+package rpcdelta
+
+import "encoding/binary"
+
+// AckWindow is how many payloads before the newest one an ack can speak of.
+const AckWindow = 63
+
+const (
+	epochMask = 7
+	epochSpan = 4 // up to so many epochs apart, an older one is told from a newer
+)
+
+// Trouble is what a decoder asks a reset for.
+type Trouble uint8
+
+// The troubles of a decoder.
+const (
+	NoTrouble       Trouble = iota
+	MissingBaseline         // a baseline was not in its ring
+	Desync                  // a baseline was another frame there
+)
+
+// Ack is what a decoder says it processed: the newest payload, and for those
+// before it whether they were. Its bits are final: a payload that was not
+// processed when a newer one was is never processed.
+type Ack struct {
+	// RPC is the number of the RPC.
+	RPC uint8
+	// Epoch is the decoder's epoch, 0 to 7.
+	Epoch uint8
+	// None says that nothing was processed yet; Seq, Window and Len are 0 then.
+	None bool
+	// Trouble asks for a reset.
+	Trouble Trouble
+	// Seq is the newest payload's sequence, its low 16 bits.
+	Seq uint16
+	// Window has bit i set if payload Seq-1-i was processed, for i < Len.
+	Window uint64
+	// Len is how many payloads before Seq the ack speaks of, at most AckWindow.
+	Len int
+	// Whole says that nothing older than the window was processed in this epoch.
+	Whole bool
+}
+
+// The layout, 32 bits, low bit first: form (0 short, 1 long), then in the short
+// form the RPC number (3), in the long one trouble (2) and none (1); epoch (3),
+// whole (1), raw (1), length of the window (6) and a zero; Seq (16). The long
+// form goes on with the RPC number in a byte of its own. A raw window follows,
+// low bit first, in whole bytes; otherwise all of its bits are set.
+const (
+	ackLong  = 1 << 0
+	ackNone  = 1 << 3
+	ackWhole = 1 << 7
+	ackRaw   = 1 << 8
+)
+
+// Append appends the ack: 4 bytes if it has neither trouble nor holes and the
+// RPC number is below 8, 13 at most.
+func (a *Ack) Append(dst []byte) []byte {
+	v := uint32(a.Epoch)<<4 | uint32(a.Len)<<9 | uint32(a.Seq)<<16
+	long := a.None || a.Trouble != NoTrouble || a.RPC > maxShortRPC
+	if long {
+		v |= ackLong | uint32(a.Trouble)<<1
+	} else {
+		v |= uint32(a.RPC) << 1
+	}
+	if a.None {
+		v |= ackNone
+	}
+	if a.Whole {
+		v |= ackWhole
+	}
+	raw := a.Window != windowMask(a.Len)
+	if raw {
+		v |= ackRaw
+	}
+	dst = binary.LittleEndian.AppendUint32(dst, v)
+	if long {
+		dst = append(dst, a.RPC)
+	}
+	if raw {
+		w := a.Window
+		for i := 0; i < a.Len; i += 8 {
+			dst = append(dst, byte(w))
+			w >>= 8
+		}
+	}
+	return dst
+}
+
+// ParseAck reads the ack at the start of b and gives what follows it.
+func ParseAck(b []byte) (a Ack, rest []byte, err error) {
+	if len(b) < 4 {
+		return a, nil, malformed("%d bytes are no ack", len(b))
+	}
+	v := binary.LittleEndian.Uint32(b)
+	rest = b[4:]
+	a = Ack{
+		Epoch: uint8(v >> 4 & epochMask),
+		Whole: v&ackWhole != 0,
+		Len:   int(v >> 9 & 63),
+		Seq:   uint16(v >> 16),
+	}
+	if v&(1<<15) != 0 {
+		return a, nil, malformed("an ack's spare bit is set")
+	}
+	if v&ackLong == 0 {
+		a.RPC = uint8(v >> 1 & maxShortRPC)
+	} else {
+		a.Trouble, a.None = Trouble(v>>1&3), v&ackNone != 0
+		if len(rest) == 0 || a.Trouble > Desync {
+			return a, nil, malformed("no ack")
+		}
+		a.RPC, rest = rest[0], rest[1:]
+	}
+	if a.None && (a.Seq != 0 || a.Len != 0) {
+		return a, nil, malformed("an ack of nothing names a payload")
+	}
+	a.Window = windowMask(a.Len)
+	if v&ackRaw != 0 {
+		n := (a.Len + 7) / 8
+		if len(rest) < n {
+			return a, nil, malformed("an ack ends in its window")
+		}
+		w := uint64(0)
+		for i, c := range rest[:n] {
+			w |= uint64(c) << (8 * i)
+		}
+		if w&^a.Window != 0 {
+			return a, nil, malformed("an ack's window is longer than it says")
+		}
+		a.Window, rest = w, rest[n:]
+	}
+	return a, rest, nil
+}
+
+func windowMask(n int) uint64 { return 1<<n - 1 }

@@ -1,0 +1,54 @@
+package rpcdelta
+
+import (
+	"math/rand/v2"
+	"testing"
+)
+
+// TestNoAllocations: once warm, a frame costs no allocation on its way from the
+// client's struct to the server's, nor its ack on the way back.
+func TestNoAllocations(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	c := mustCompile[ServerMove](t)
+	p := newPair(t, c.Schema(), EncoderConfig{}, DecoderConfig{})
+	rng := rand.New(rand.NewPCG(1, 0))
+	moves := walkMoves(rng, 200)
+	got := ServerMove{Payload: make([]byte, 0, 64)}
+	i := 0
+	next := func() *ServerMove {
+		i++
+		return &moves[i%len(moves)]
+	}
+	full := func() {
+		if err := c.Quantize(p.frame, next()); err != nil {
+			t.Fatal(err)
+		}
+		p.exchange(t)
+		if err := c.Restore(&got, p.delivered); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 500 {
+		full()
+	}
+	for name, f := range map[string]func(){
+		"all":      full,
+		"quantize": func() { _ = c.Quantize(p.frame, next()) },
+		"restore":  func() { _ = c.Restore(&got, p.delivered) },
+		"full":     func() { c.Schema().FullBits(p.frame) },
+		"ack":      func() { p.acknowledge(t) },
+		"peek":     func() { _, _ = PeekRPC(p.payload) },
+		"lost":     func() { p.send(t) }, // intra frames after a while
+		"late": func() {
+			if _, err := p.dec.Decode(p.payload); err == nil {
+				_, _ = p.dec.Decode(p.payload)
+			}
+		},
+	} {
+		if n := testing.AllocsPerRun(300, f); n != 0 {
+			t.Errorf("%s: %v allocations a run", name, n)
+		}
+	}
+}

@@ -1,0 +1,167 @@
+package rpcdelta
+
+import (
+	"math/rand/v2"
+	"runtime"
+	"testing"
+)
+
+// walkMoves is n calls of a player, one after the other.
+func walkMoves(rng *rand.Rand, n int) []ServerMove {
+	moves := make([]ServerMove, n)
+	var m ServerMove
+	for i := range moves {
+		m.walk(rng)
+		moves[i] = m
+		moves[i].Payload = append([]byte(nil), m.Payload...)
+	}
+	return moves
+}
+
+// benchFrames is a minute of calls of 20 components, at 60 Hz.
+func benchFrames(b *testing.B) (c *Type[ServerMove], moves []ServerMove, frames []Frame) {
+	b.Helper()
+	c = mustCompile[ServerMove](b)
+	moves = walkMoves(rand.New(rand.NewPCG(1, 0)), 3600)
+	frames = c.Schema().newFrames(len(moves))
+	for i := range moves {
+		if err := c.Quantize(&frames[i], &moves[i]); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportAllocs()
+	return c, moves, frames
+}
+
+const benchAge = 6 // frames between a frame and the newest that is acked
+
+// settle brings a pair to where frames have a baseline benchAge old.
+func (p *pair) settle(b *testing.B, frames []Frame) {
+	b.Helper()
+	for i := range benchAge {
+		p.frame.CopyFrom(&frames[i])
+		p.exchange(b)
+	}
+}
+
+func BenchmarkQuantize(b *testing.B) {
+	c, moves, _ := benchFrames(b)
+	f := c.Schema().NewFrame()
+	i := 0
+	for b.Loop() {
+		if err := c.Quantize(f, &moves[i]); err != nil {
+			b.Fatal(err)
+		}
+		i = (i + 1) % len(moves)
+	}
+}
+
+func BenchmarkRestore(b *testing.B) {
+	c, _, frames := benchFrames(b)
+	var v ServerMove
+	i := 0
+	for b.Loop() {
+		if err := c.Restore(&v, &frames[i]); err != nil {
+			b.Fatal(err)
+		}
+		i = (i + 1) % len(frames)
+	}
+}
+
+func BenchmarkEncode(b *testing.B) {
+	c, _, frames := benchFrames(b)
+	p := newPair(b, c.Schema(), EncoderConfig{}, DecoderConfig{})
+	p.settle(b, frames)
+	var total Stats
+	i := benchAge
+	for b.Loop() {
+		var info Info
+		var err error
+		if p.payload, info, err = p.enc.AppendFrame(p.payload[:0], &frames[i]); err != nil {
+			b.Fatal(err)
+		}
+		total.Count(&info)
+		if i = (i + 1) % len(frames); p.enc.next >= benchAge {
+			p.enc.base, p.enc.resolved = p.enc.next-benchAge, p.enc.next-benchAge+1 // as acks would have it
+		}
+	}
+	n := float64(total.Frames())
+	b.ReportMetric(float64(total.PayloadBits)/n, "payload-bits/frame")
+	b.ReportMetric(float64(total.HeaderBits)/n, "header-bits/frame")
+	b.ReportMetric(float64(total.FullBits)/n, "full-bits/frame")
+}
+
+func BenchmarkDecode(b *testing.B) {
+	c, _, frames := benchFrames(b)
+	var payloads [][]byte
+	p := newPair(b, c.Schema(), EncoderConfig{}, DecoderConfig{})
+	for i := range frames {
+		p.frame.CopyFrom(&frames[i])
+		p.send(b)
+		p.receive(b)
+		payloads = append(payloads, append([]byte(nil), p.payload...))
+		if i >= benchAge {
+			p.enc.base, p.enc.hasBase, p.enc.acked = uint64(i-benchAge+1), true, true
+		}
+	}
+	fresh := *p.dec // its rings are shared: the frames are the same each time
+	fresh.started = false
+	i := 0
+	dec := fresh
+	for b.Loop() {
+		if _, err := dec.Decode(payloads[i]); err != nil {
+			b.Fatal(err)
+		}
+		if i++; i == len(payloads) {
+			i, dec = 0, fresh
+		}
+	}
+}
+
+func BenchmarkAck(b *testing.B) {
+	c, _, frames := benchFrames(b)
+	p := newPair(b, c.Schema(), EncoderConfig{}, DecoderConfig{})
+	p.settle(b, frames)
+	for b.Loop() {
+		p.acknowledge(b)
+	}
+	b.ReportMetric(float64(8*len(p.ack)), "bits/ack")
+}
+
+// BenchmarkNewDecoder reports what an RPC costs a player on the server, with a
+// ring of 64 that has been filled: 20 numbers, and those with a byte string.
+func BenchmarkNewDecoder(b *testing.B) {
+	_, _, frames := benchFrames(b)
+	fields := mustCompile[ServerMove](b).Schema().Fields()
+	b.Run("numbers", func(b *testing.B) { benchMemory(b, mustSchema(b, fields[:9]...), frames) })
+	b.Run("bytes", func(b *testing.B) { benchMemory(b, mustSchema(b, fields...), frames) })
+}
+
+func benchMemory(b *testing.B, s *Schema, frames []Frame) {
+	p := newPair(b, s, EncoderConfig{}, DecoderConfig{})
+	const players = 50
+	decs := make([]*Decoder, players)
+	var payloads [][]byte
+	for i := range 2 * DefaultRing {
+		p.frame.CopyFrom(&Frame{frames[i].Ints, frames[i].Bytes[:s.blobs]})
+		p.send(b)
+		payloads = append(payloads, append([]byte(nil), p.payload...))
+	}
+	for b.Loop() {
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		for i := range decs {
+			decs[i], _ = NewDecoder(s, DecoderConfig{})
+			for _, payload := range payloads {
+				if _, err := decs[i].Decode(payload); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/players, "bytes/decoder")
+		clear(decs)
+	}
+}

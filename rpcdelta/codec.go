@@ -1,0 +1,106 @@
+package rpcdelta
+
+import "fmt"
+
+// Codec names how the difference of two frames becomes bits.
+type Codec uint8
+
+// The codecs. Both ends must use the same.
+const (
+	// RLE is the paper's: packed differences, and run-length coded XORs.
+	RLE Codec = iota + 1
+)
+
+// DefaultCodec is the codec of a config that names none.
+const DefaultCodec = RLE
+
+// String is the codec's name on the command line and in bindings.
+func (c Codec) String() string {
+	if c == RLE {
+		return "rle"
+	}
+	return fmt.Sprintf("Codec(%d)", uint8(c))
+}
+
+// ParseCodec gives the codec of a name.
+func ParseCodec(name string) (Codec, error) {
+	if name == RLE.String() {
+		return RLE, nil
+	}
+	return 0, fmt.Errorf("rpcdelta: unknown codec %q; there is %q", name, RLE)
+}
+
+// FrameKind says what a frame was coded against.
+type FrameKind uint8
+
+// The kinds of frames.
+const (
+	// Delta is coded against a baseline.
+	Delta FrameKind = iota + 1
+	// Intra has no baseline; the decoder's state goes on.
+	Intra
+	// Reset has no baseline and starts the decoder's state anew.
+	Reset
+)
+
+// String is the kind's name in metrics and tables.
+func (k FrameKind) String() string {
+	switch k {
+	case Delta:
+		return "delta"
+	case Intra:
+		return "intra"
+	case Reset:
+		return "reset"
+	}
+	return fmt.Sprintf("FrameKind(%d)", uint8(k))
+}
+
+// Info describes a frame on the wire.
+type Info struct {
+	// Seq is the frame's sequence, unwrapped; it starts at 0.
+	Seq  uint64
+	Kind FrameKind
+	// BaselineAge is how many frames before this one its baseline is; 0 if it has
+	// none.
+	BaselineAge int
+	// FullBits is the frame as the engine would send it, see [Schema.FullBits].
+	FullBits int
+	// HeaderBits and PayloadBits are what it took, in whole bytes: the header, and
+	// the coded part.
+	HeaderBits, PayloadBits int
+}
+
+// DefaultRing is the capacity of a ring of frames that a config does not set.
+const DefaultRing = 64
+
+// DefaultMaxPayload is the largest payload of a config that sets none: a
+// datagram of 1,200 bytes less its header.
+const DefaultMaxPayload = 1197
+
+func checkCodec(c *Codec) error {
+	if *c == 0 {
+		*c = DefaultCodec
+	}
+	if *c != RLE {
+		return fmt.Errorf("rpcdelta: unknown codec %v", *c)
+	}
+	return nil
+}
+
+func checkRing(name string, n *int) error {
+	if *n == 0 {
+		*n = DefaultRing
+	}
+	if *n < 2 || *n > MaxRing {
+		return fmt.Errorf("rpcdelta: %s of %d frames, want 2 to %d", name, *n, MaxRing)
+	}
+	return nil
+}
+
+func checkRPC(n int) error {
+	if n < 0 || n > MaxRPC {
+		return fmt.Errorf("rpcdelta: RPC number %d, want 0 to %d", n, MaxRPC)
+	}
+	return nil
+}

@@ -1,0 +1,115 @@
+package rpcdelta
+
+import (
+	"errors"
+	"testing"
+)
+
+// TestDesync: if memory goes wrong at one end, the next hash finds it; from then
+// on nothing wrong is delivered, and a reset mends it.
+func TestDesync(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		x := newStream(t, smallSchema(t), streamConfig{
+			Seed: 1, Smooth: true, DeliverLate: late,
+			Up: linkConfig{Delay: 4, Jitter: 4}, Down: linkConfig{Delay: 4},
+		})
+		x.run(t, 200)
+		for n := x.dec.newest - 20; n <= x.dec.newest; n++ {
+			if f := x.dec.taken.Get(n); f != nil {
+				f.Ints[0] ^= 1
+			}
+		}
+		found := false
+		frames := 0
+		// Until it is found frames are wrong; the checks of a stream would fail.
+		for ; !found && frames < 200; frames++ {
+			x.sendNext(t)
+			for _, p := range x.up.receive(x.now) {
+				out, err := x.dec.Decode(p.b)
+				found = found || errors.Is(err, ErrDesync)
+				if found && len(out) > 0 && out[0].Kind == Delta {
+					x.check(t, p.number, &out[0])
+				} else if len(out) > 0 && !out[0].Late {
+					x.last = int64(p.number)
+				}
+			}
+			if x.dec.AckDue() {
+				x.down.send(x.now, x.dec.AppendAck(nil))
+			}
+			for _, p := range x.down.receive(x.now) {
+				a, _, _ := ParseAck(p.b)
+				if err := x.enc.Ack(a); err != nil {
+					t.Fatal(err)
+				}
+			}
+			x.now++
+		}
+		if !found || frames > 60+2*8+2 {
+			t.Errorf("found %v after %d frames, at 60 Hz", found, frames)
+		}
+		x.lostCount()
+		x.expected = []error{ErrBaselineMissing, ErrDesync}
+		x.run(t, 30)
+		x.expected = nil
+		if n := x.deltasIn(t, 200); n < 190 {
+			t.Errorf("%d deltas of 200 frames", n)
+		}
+		if x.dec.trouble != NoTrouble {
+			t.Errorf("still in trouble: %v", x.dec.trouble)
+		}
+	}
+}
+
+// TestDesyncStays: what is asked for after a desync is not forgotten over the
+// missing baselines that follow from it.
+func TestDesyncStays(t *testing.T) {
+	p := newPair(t, mustSchema(t, Field{Name: "P", Kind: KindVec3, Resolution: 1}), EncoderConfig{}, DecoderConfig{})
+	p.frame.Ints[0] = 1 << 20
+	for range 60 {
+		p.exchange(t)
+	}
+	p.dec.taken.Get(p.dec.newest).Ints[0]++
+	p.frame.Ints[0]++
+	for _, want := range []error{ErrDesync, ErrBaselineMissing} {
+		p.send(t)
+		if _, err := p.dec.Decode(p.payload); !errors.Is(err, want) {
+			t.Fatalf("got %v, want %v", err, want)
+		}
+	}
+	if a := p.acknowledge(t); a.Trouble != Desync {
+		t.Errorf("%+v, want desync", a)
+	}
+	if info := p.send(t); info.Kind != Reset {
+		t.Errorf("%+v, want a reset", info)
+	}
+	p.receive(t)
+	if a := p.acknowledge(t); a.Trouble != NoTrouble {
+		t.Errorf("%+v, want no trouble", a)
+	}
+}
+
+// TestHashCadence: one delta a second carries the hash of its baseline.
+func TestHashCadence(t *testing.T) {
+	for _, rate := range []float64{0.5, 20, 60} {
+		s, err := NewSchema("Test", rate, []Field{{Name: "P", Kind: KindVec3, Resolution: 1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := newPair(t, s, EncoderConfig{}, DecoderConfig{})
+		p.frame.Ints[0] = 1 << 20
+		p.exchange(t)
+		hashes := 0
+		frames := int(max(rate, 1)) * 20
+		for range frames {
+			p.frame.Ints[0]++
+			if info := p.exchange(t); info.HeaderBits == 8*(longHeader+hashSize) {
+				hashes++
+			} else if info.HeaderBits != 8*shortHeader {
+				t.Fatalf("%+v", info)
+			}
+		}
+		if hashes != 20 {
+			t.Errorf("%v Hz: %d hashes in %d frames", rate, hashes, frames)
+		}
+	}
+}

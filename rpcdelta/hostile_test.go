@@ -1,0 +1,199 @@
+package rpcdelta
+
+import (
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// TestImpossibleAcks: acks of frames that were never sent and of epochs that were
+// never opened are refused, and change nothing.
+func TestImpossibleAcks(t *testing.T) {
+	p := newPair(t, smallSchema(t), EncoderConfig{}, DecoderConfig{})
+	if err := p.enc.Ack(Ack{}); !errors.Is(err, ErrAck) {
+		t.Errorf("an ack before the first frame: %v", err)
+	}
+	for range 10 {
+		p.exchange(t)
+	}
+	p.send(t) // 10 is under way
+	for _, c := range []struct {
+		a       Ack
+		refused bool
+	}{
+		{Ack{Seq: 11}, true},
+		{Ack{Seq: 0x8000}, true},
+		{Ack{Seq: 0xffff}, true},
+		{Ack{Seq: 10, Epoch: 1}, true},
+		{Ack{Seq: 10, Epoch: 1, Trouble: Desync}, true},
+		{Ack{Seq: 10, Epoch: 7}, false}, // of the epoch before: old, no news
+		{Ack{Seq: 9}, false},            // known
+		{Ack{Seq: 3, Len: 3}, false},    // older
+		{Ack{None: true}, false},
+	} {
+		before := *p.enc
+		if err := p.enc.Ack(c.a); errors.Is(err, ErrAck) != c.refused {
+			t.Errorf("%+v: %v", c.a, err)
+		}
+		if p.enc.base != before.base || p.enc.epoch != before.epoch || p.enc.resolved != before.resolved || !p.enc.hasBase {
+			t.Errorf("%+v changes the encoder", c.a)
+		}
+	}
+}
+
+// TestOldEpochAcks: an ack that was under way while the epoch turned twice is old,
+// not impossible.
+func TestOldEpochAcks(t *testing.T) {
+	p := newPair(t, smallSchema(t), EncoderConfig{}, DecoderConfig{})
+	p.exchange(t)
+	old, _, err := ParseAck(p.dec.AppendAck(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for epoch := range 3 {
+		p.dec.trouble = Desync
+		p.exchange(t)
+		p.exchange(t)
+		if p.enc.epoch != uint8(epoch+1) || p.dec.epoch != p.enc.epoch {
+			t.Fatalf("epochs %d and %d", p.enc.epoch, p.dec.epoch)
+		}
+		if err := p.enc.Ack(old); err != nil {
+			t.Errorf("an ack of %d epochs ago: %v", epoch+1, err)
+		}
+	}
+}
+
+// TestHostileAcks: whatever acks a liar slips in, honest ones bring the stream
+// back, and nothing wrong is ever delivered.
+func TestHostileAcks(t *testing.T) {
+	for seed := range uint64(20) {
+		x := newStream(t, smallSchema(t), streamConfig{
+			Seed: seed, Smooth: true, Up: linkConfig{Delay: 4, Loss: 0.1}, Down: linkConfig{Delay: 4, Loss: 0.1},
+		})
+		rng := rand.New(rand.NewPCG(seed, 9))
+		x.expected = []error{ErrBaselineMissing, ErrAck}
+		for range 400 {
+			x.runLoose(t, 1)
+			b := make([]byte, rng.IntN(16))
+			for i := range b {
+				b[i] = byte(rng.Uint32())
+			}
+			if a, _, err := ParseAck(b); err == nil {
+				if rng.IntN(2) == 0 {
+					a.Seq, a.Epoch = uint16(x.enc.next)-uint16(rng.IntN(80)), x.enc.epoch
+				}
+				_ = x.enc.Ack(a)
+			}
+		}
+		x.runLoose(t, 200)
+		x.expected = nil
+		if n := x.deltasIn(t, 100); n < 95 {
+			t.Errorf("seed %d: %d deltas of 100 frames", seed, n)
+		}
+	}
+}
+
+// runLoose is run, but for what a lie may break: the epochs may be apart.
+func (x *stream) runLoose(t failer, n int) {
+	t.Helper()
+	x.loose = true
+	x.run(t, n)
+	x.loose = false
+}
+
+// TestHostilePayloads: changed and invented payloads between honest ones never
+// panic the decoder, and what is delivered has the schema's ranges.
+func TestHostilePayloads(t *testing.T) {
+	for seed := range uint64(300) {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		pick := randPicker(rng)
+		s := pick.schema()
+		p := newPair(t, s, EncoderConfig{RPC: rng.IntN(10)}, DecoderConfig{RPC: 0, Ring: 2 + rng.IntN(20), DeliverLate: seed%2 == 0, Reliable: seed%7 == 0})
+		p.dec.cfg.RPC = p.enc.cfg.RPC
+		var old [][]byte
+		for range 100 {
+			pick.frame(s, p.frame, p.frame)
+			p.send(t)
+			b := p.payload
+			switch rng.IntN(5) {
+			case 0:
+				b = slices.Clone(b)
+				b[rng.IntN(len(b))] ^= byte(1 << rng.IntN(8))
+			case 1:
+				b = b[:rng.IntN(len(b)+1)]
+			case 2:
+				b = make([]byte, rng.IntN(40))
+				for i := range b {
+					b[i] = byte(rng.Uint32())
+				}
+			case 3:
+				if len(old) > 0 {
+					b = old[rng.IntN(len(old))]
+				}
+			}
+			old = append(old, slices.Clone(b))
+			before := slices.Clone(b)
+			out, err := p.dec.Decode(b)
+			if !slices.Equal(b, before) {
+				t.Fatalf("seed %d: the payload was written to", seed)
+			}
+			if err != nil && len(out) != 0 || err == nil && len(out) != 1 {
+				t.Fatalf("seed %d: %d frames, %v", seed, len(out), err)
+			}
+			for _, reason := range []error{nil, ErrLate, ErrDuplicate, ErrBaselineMissing, ErrDesync, ErrMalformed} {
+				if errors.Is(err, reason) {
+					err = nil
+				}
+			}
+			if err != nil {
+				t.Fatalf("seed %d: %v is no reason", seed, err)
+			}
+			for _, d := range out {
+				if err := s.check(d.Frame); err != nil {
+					t.Fatalf("seed %d: %v", seed, err)
+				}
+			}
+			if a, rest, err := ParseAck(p.dec.AppendAck(nil)); err != nil || len(rest) != 0 {
+				t.Fatalf("seed %d: ack %+v, %v", seed, a, err)
+			} else {
+				_ = p.enc.Ack(a)
+			}
+		}
+	}
+}
+
+// FuzzDecode feeds a decoder in the middle of a stream with two payloads.
+func FuzzDecode(f *testing.F) {
+	s, err := ParseSchema([]byte(moveFile))
+	if err != nil {
+		f.Fatal(err)
+	}
+	p := newPair(f, s, EncoderConfig{}, DecoderConfig{})
+	var last []byte
+	for range 70 {
+		p.frame.Ints[0]++
+		p.exchange(f)
+		if p.enc.next%20 == 0 {
+			f.Add(slices.Clone(p.payload), last)
+		}
+		last = slices.Clone(p.payload)
+	}
+	f.Fuzz(func(t *testing.T, one, two []byte) {
+		p := newPair(t, s, EncoderConfig{}, DecoderConfig{Ring: 8, DeliverLate: true})
+		for range 10 {
+			p.exchange(t)
+		}
+		for _, b := range [][]byte{one, two} {
+			out, _ := p.dec.Decode(b)
+			for _, d := range out {
+				if err := s.check(d.Frame); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, _, err := ParseAck(p.dec.AppendAck(nil)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}

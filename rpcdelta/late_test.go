@@ -1,0 +1,180 @@
+package rpcdelta
+
+import (
+	"errors"
+	"slices"
+	"testing"
+)
+
+// TestLate: with DeliverLate a frame that was overtaken is delivered, marked, once;
+// without, it is dropped. It is no baseline either way: its ack bit stays 0.
+func TestLate(t *testing.T) {
+	for _, deliver := range []bool{false, true} {
+		p := newPair(t, smallSchema(t), EncoderConfig{}, DecoderConfig{DeliverLate: deliver})
+		for range 5 {
+			p.exchange(t)
+		}
+		var frames []*Frame
+		var payloads [][]byte
+		for i := range 4 {
+			p.frame.Ints[0] = int32(i)
+			frames = append(frames, p.s.NewFrame())
+			frames[i].CopyFrom(p.frame)
+			p.send(t)
+			payloads = append(payloads, slices.Clone(p.payload))
+		}
+		for _, c := range []struct {
+			payload int
+			late    bool
+			missed  uint64
+			err     error
+		}{
+			{2, false, 2, nil},
+			{2, false, 0, ErrDuplicate},
+			{0, true, 0, nil},
+			{0, true, 0, ErrDuplicate},
+			{3, false, 0, nil},
+			{0, true, 0, ErrDuplicate},
+			{1, true, 0, nil},
+			{1, true, 0, ErrDuplicate},
+			{2, false, 0, ErrDuplicate},
+		} {
+			if c.late && !deliver {
+				c.err = ErrLate
+			}
+			out, err := p.dec.Decode(payloads[c.payload])
+			if !errors.Is(err, c.err) {
+				t.Errorf("payload %d: %v, want %v", c.payload, err, c.err)
+			}
+			if err != nil {
+				continue
+			}
+			d := out[0]
+			if d.Late != c.late || d.Missed != c.missed || d.Seq != uint64(5+c.payload) || !d.Frame.Equal(frames[c.payload]) {
+				t.Errorf("payload %d: %+v of %v", c.payload, d, d.Frame)
+			}
+		}
+		a := p.acknowledge(t)
+		if a.Seq != 8 || a.Len != 3 || a.Window != 0b001 { // 7, not 6 and 5
+			t.Errorf("ack %+v, window %b", a, a.Window)
+		}
+	}
+}
+
+// TestLateBeyondTheRing: the baseline of a late frame may be gone. That is
+// nobody's fault, so no reset is asked for.
+func TestLateBeyondTheRing(t *testing.T) {
+	p := newPair(t, smallSchema(t), EncoderConfig{PeerRing: 4}, DecoderConfig{Ring: 4, DeliverLate: true})
+	p.frame.Ints[0] = 1 << 20
+	p.exchange(t)
+	if info := p.send(t); info.Kind != Delta {
+		t.Fatalf("%+v", info)
+	}
+	kept := slices.Clone(p.payload)
+	for range 6 {
+		p.send(t)
+		p.receive(t)
+	}
+	if _, err := p.dec.Decode(kept); !errors.Is(err, ErrLate) {
+		t.Errorf("%v, want %v", err, ErrLate)
+	}
+	if a := p.acknowledge(t); a.Trouble != NoTrouble {
+		t.Errorf("%+v", a)
+	}
+}
+
+// TestLateAroundReset: frames of the epoch before, and of the new one, that are
+// overtaken by the reset.
+func TestLateAroundReset(t *testing.T) {
+	p := newPair(t, smallSchema(t), EncoderConfig{}, DecoderConfig{DeliverLate: true})
+	p.frame.Ints[0] = 1 << 20
+	for range 5 {
+		p.exchange(t)
+	}
+	p.send(t) // 5, a delta of the old epoch
+	delta := slices.Clone(p.payload)
+	if err := p.enc.Ack(Ack{Seq: 5, Trouble: MissingBaseline}); err != nil {
+		t.Fatal(err)
+	}
+	p.send(t) // 6 and 7, both able to reset
+	first := slices.Clone(p.payload)
+	p.send(t)
+	if d := p.receive(t); d.Kind != Reset || p.dec.epoch != 1 {
+		t.Fatalf("%+v, epoch %d", d, p.dec.epoch)
+	}
+	out, err := p.dec.Decode(first)
+	if err != nil || out[0].Kind != Intra || !out[0].Late || p.dec.epoch != 1 {
+		t.Errorf("a late frame of the new epoch: %+v, %v", out, err)
+	}
+	out, err = p.dec.Decode(delta)
+	if err != nil || out[0].Kind != Delta || !out[0].Late || p.dec.epoch != 1 {
+		t.Errorf("a late frame of the old epoch: %+v, %v", out, err)
+	}
+	if a := p.acknowledge(t); a.Epoch != 1 || a.Seq != 7 || !a.Whole || a.Len != 0 {
+		t.Errorf("%+v", a)
+	}
+	if info := p.exchange(t); info.Kind != Delta {
+		t.Errorf("%+v, want a delta", info)
+	}
+}
+
+// TestLateOlderIntra: a frame without baseline of the epoch before, overtaken by
+// the reset, is dropped: its epoch is over.
+func TestLateOlderIntra(t *testing.T) {
+	p := newPair(t, smallSchema(t), EncoderConfig{}, DecoderConfig{DeliverLate: true})
+	p.send(t)
+	older := slices.Clone(p.payload)
+	p.exchange(t)
+	p.dec.trouble = Desync
+	p.exchange(t)
+	if info := p.exchange(t); info.Kind != Reset {
+		t.Fatalf("%+v, want a reset", info)
+	}
+	if _, err := p.dec.Decode(older); !errors.Is(err, ErrLate) {
+		t.Errorf("%v, want %v", err, ErrLate)
+	}
+}
+
+// TestOldEpochs: a frame without baseline that would be the newest but is of an
+// epoch that is over is dropped; one of an epoch ahead resets.
+func TestOldEpochs(t *testing.T) {
+	for ahead := range uint8(8) {
+		p := newPair(t, smallSchema(t), EncoderConfig{}, DecoderConfig{})
+		p.enc.epoch = 6
+		p.exchange(t)
+		p.enc.epoch = (6 + ahead) & epochMask
+		p.enc.hasBase, p.enc.acked = false, false
+		p.send(t)
+		out, err := p.dec.Decode(p.payload)
+		switch {
+		case ahead == 0 && (err != nil || out[0].Kind != Intra),
+			ahead > 0 && ahead <= 4 && (err != nil || out[0].Kind != Reset || p.dec.epoch != p.enc.epoch),
+			ahead > 4 && (!errors.Is(err, ErrLate) || p.dec.epoch != 6):
+			t.Errorf("%d ahead: %+v, %v, epoch %d", ahead, out, err, p.dec.epoch)
+		}
+	}
+}
+
+// TestLateness: the longest delay for which a header's sequence is still clear.
+func TestLateness(t *testing.T) {
+	for _, c := range []struct{ header, late int }{{shortHeader, 63}, {longHeader, maxLongLate}} {
+		p := newPair(t, smallSchema(t), EncoderConfig{}, DecoderConfig{DeliverLate: true})
+		for range 2000 {
+			p.exchange(t)
+		}
+		if c.header == longHeader {
+			p.enc.hasBase = false
+		}
+		if info := p.send(t); info.HeaderBits != 8*c.header {
+			t.Fatalf("%+v", info)
+		}
+		kept := slices.Clone(p.payload)
+		for range c.late {
+			p.exchange(t)
+		}
+		out, err := p.dec.Decode(kept)
+		if newest := p.enc.next - 1; p.dec.newest != newest || err == nil && !out[0].Late || err != nil && !errors.Is(err, ErrLate) {
+			t.Errorf("late by %d: %+v, %v; newest %d, want %d", c.late, out, err, p.dec.newest, newest)
+		}
+	}
+}

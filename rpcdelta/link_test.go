@@ -1,0 +1,100 @@
+package rpcdelta
+
+import (
+	"math/rand/v2"
+	"slices"
+)
+
+// linkConfig describes one direction of a network; times are in frames.
+type linkConfig struct {
+	Delay, Jitter   int
+	Loss, Duplicate float64
+	Burst           float64 // mean length of a loss; up to 1: independent
+}
+
+// link is a network from a seed, in virtual time. As a transport must, it drops
+// what was sent 64 or more packets before the newest that arrived.
+type link struct {
+	linkConfig
+	rng    *rand.Rand
+	down   bool // nothing passes
+	bad    bool // in a burst of losses
+	sent   uint64
+	newest uint64 // packets up to the newest that arrived
+	queue  []packet
+}
+
+type packet struct {
+	at     int
+	order  uint64 // random, for those that arrive together
+	number uint64 // how many were sent before
+	b      []byte
+}
+
+func newLink(c linkConfig, seed, stream uint64) *link {
+	return &link{linkConfig: c, rng: rand.New(rand.NewPCG(seed, stream))}
+}
+
+func (l *link) send(now int, b []byte) {
+	number := l.sent
+	l.sent++
+	if l.lost() || l.down {
+		return
+	}
+	l.put(now, number, b)
+	if l.rng.Float64() < l.Duplicate {
+		l.put(now, number, b)
+	}
+}
+
+func (l *link) put(now int, number uint64, b []byte) {
+	at := now + l.Delay
+	if l.Jitter > 0 {
+		at += l.rng.IntN(l.Jitter + 1)
+	}
+	l.queue = append(l.queue, packet{at, l.rng.Uint64(), number, slices.Clone(b)})
+}
+
+func (l *link) lost() bool {
+	if l.Burst <= 1 {
+		return l.rng.Float64() < l.Loss
+	}
+	if l.bad {
+		l.bad = l.rng.Float64() >= 1/l.Burst
+	} else {
+		l.bad = l.rng.Float64() < l.Loss/(1-l.Loss)/l.Burst
+	}
+	return l.bad
+}
+
+// receive gives what arrives at a time: in the order of sending if the link has
+// no jitter, else in any.
+func (l *link) receive(now int) (arrived []packet) {
+	rest := l.queue[:0]
+	for _, p := range l.queue {
+		if p.at <= now {
+			arrived = append(arrived, p)
+		} else {
+			rest = append(rest, p)
+		}
+	}
+	l.queue = rest
+	slices.SortStableFunc(arrived, func(a, b packet) int {
+		switch {
+		case a.at != b.at:
+			return a.at - b.at
+		case l.Jitter == 0 || a.order == b.order:
+			return 0
+		case a.order < b.order:
+			return -1
+		}
+		return 1
+	})
+	return slices.DeleteFunc(arrived, func(p packet) bool {
+		if p.number+64 < l.newest {
+			return true
+		}
+		l.newest = max(l.newest, p.number+1)
+		return false
+	})
+}

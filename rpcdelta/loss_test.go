@@ -1,0 +1,117 @@
+package rpcdelta
+
+import (
+	"fmt"
+	"testing"
+)
+
+// lossCases cross ring sizes, round trips, losses and ack rates.
+func lossCases() (cases []streamConfig) {
+	seed := uint64(1)
+	for _, ring := range []int{2, 3, 8, 32, 33, 64, 256} {
+		for _, delay := range []int{0, 1, 3, 15, 40, 100} {
+			for _, loss := range []float64{0, 0.05, 0.5} {
+				for _, every := range []int{1, 3, 30} {
+					c := streamConfig{
+						Seed: seed, Ring: ring, PeerRing: ring, AckEvery: every,
+						Up:   linkConfig{Delay: delay, Loss: loss},
+						Down: linkConfig{Delay: delay, Loss: loss},
+					}
+					switch seed % 4 {
+					case 1: // bursts, and an encoder that keeps more
+						c.Up.Burst, c.Down.Burst, c.Ring = 8, 3, MaxRing
+					case 2: // reordering and duplication
+						c.Up.Jitter, c.Down.Jitter, c.Up.Duplicate, c.Down.Duplicate = 10, 10, 0.1, 0.1
+					case 3: // a decoder that keeps more; late frames are wanted
+						c.Up.Jitter, c.DeliverLate, c.PeerRing, c.RPC = 5, true, MaxRing, 200
+					}
+					cases = append(cases, c)
+					seed++
+				}
+			}
+		}
+	}
+	return cases
+}
+
+// TestLoss: on any link, every frame that is delivered is what was sent, in
+// order, once, and only what the network lost or overtook is missing.
+func TestLoss(t *testing.T) {
+	s := smallSchema(t)
+	for _, c := range lossCases() {
+		x := newStream(t, s, c)
+		x.run(t, 600)
+		sum := x.delivered - x.late + x.missed
+		if sum != uint64(x.last+1) {
+			x.fatalf(t, "%d delivered, %d late, %d missed: %d in all", x.delivered, x.late, x.missed, x.last+1)
+		}
+		if x.delivered == 0 {
+			x.fatalf(t, "nothing is delivered")
+		}
+	}
+}
+
+// TestDeltasOnCleanLinks: where the rings reach over the round trip, all but the
+// first frames are deltas.
+func TestDeltasOnCleanLinks(t *testing.T) {
+	for _, c := range []struct{ delay, every, ring int }{
+		{0, 1, 2}, {1, 1, 8}, {3, 2, 16}, {30, 1, 64}, {15, 30, 64}, {100, 1, 256},
+	} {
+		t.Run(fmt.Sprint(c), func(t *testing.T) {
+			x := newStream(t, smallSchema(t), streamConfig{
+				Seed: 1, Ring: c.ring, PeerRing: c.ring, AckEvery: c.every, Smooth: true,
+				Up: linkConfig{Delay: c.delay}, Down: linkConfig{Delay: c.delay},
+			})
+			x.run(t, 2*c.delay+c.every+1)
+			if n := x.deltasIn(t, 1000); n < 990 { // now and then the intra frame is as short
+				t.Errorf("%d deltas of 1000 frames, %d resets", n, x.kinds[Reset])
+			}
+			if n := x.kinds[Reset]; n > 2*c.delay+c.every+1 {
+				t.Errorf("%d frames that reset", n)
+			}
+		})
+	}
+}
+
+// TestSmallRing: a ring smaller than the round trip gives intra frames, and never
+// silence.
+func TestSmallRing(t *testing.T) {
+	x := newStream(t, smallSchema(t), streamConfig{
+		Seed: 1, Ring: 64, PeerRing: 2, Up: linkConfig{Delay: 10}, Down: linkConfig{Delay: 10},
+	})
+	x.run(t, 1000)
+	if x.kinds[Delta] != 0 || x.kinds[Intra] < 900 || x.delivered != 1000-10 {
+		t.Errorf("%v, %d delivered", x.kinds, x.delivered)
+	}
+}
+
+// TestReach: the oldest baseline that either ring allows.
+func TestReach(t *testing.T) {
+	for _, c := range []struct{ ring, peer, reach int }{{2, 2, 1}, {64, 64, 63}, {MaxRing, 16, 15}, {16, MaxRing, 15}, {MaxRing, MaxRing, 255}} {
+		p := newPair(t, smallSchema(t), EncoderConfig{Ring: c.ring, PeerRing: c.peer}, DecoderConfig{Ring: c.peer})
+		p.frame.Ints[0] = 1 << 20
+		p.exchange(t)
+		for age := 1; age < 300; age++ {
+			want := Info{Kind: Delta, BaselineAge: age}
+			if age > c.reach {
+				want = Info{Kind: Intra}
+			}
+			info := p.send(t)
+			p.receive(t)
+			if info.Kind != want.Kind || info.BaselineAge != want.BaselineAge {
+				t.Fatalf("%+v: %+v, want %+v", c, info, want)
+			}
+		}
+	}
+}
+
+// TestAckSize: an ack of a clean link has 4 bytes.
+func TestAckSize(t *testing.T) {
+	x := newStream(t, smallSchema(t), streamConfig{Seed: 1, Up: linkConfig{Delay: 6}, Down: linkConfig{Delay: 6}, AckEvery: 2})
+	for range 300 {
+		x.step(t)
+		if len(x.ack) != 4 && len(x.ack) != 0 {
+			t.Fatalf("frame %d: ack of %d bytes", x.now, len(x.ack))
+		}
+	}
+}

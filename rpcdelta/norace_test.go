@@ -1,0 +1,5 @@
+//go:build !race
+
+package rpcdelta
+
+const raceEnabled = false

@@ -1,0 +1,84 @@
+package rpcdelta
+
+import (
+	"fmt"
+	"testing"
+)
+
+// TestOutage: after any silence of the network, in either direction or both, the
+// stream is back to deltas within a few round trips.
+func TestOutage(t *testing.T) {
+	const delay = 4
+	for _, c := range []struct {
+		before, frames int
+		acks, up       bool // what is lost
+	}{
+		{5, 30, true, false},
+		{5, 65, true, false},
+		{5, 600, true, false},
+		{500, 65, true, false},
+		{500, 600, true, false},
+		{5, 70_000, true, false},
+		{500, 70_000, true, false},
+		{5, 30, false, true},
+		{500, 65, false, true},
+		{500, 600, false, true},
+		{500, 70_000, false, true},
+		{5, 30, true, true},
+		{500, 65, true, true},
+		{500, 600, true, true},
+		{500, 70_000, true, true},
+		{40_000, 33_000, true, true},
+		{40_000, 40_000, true, true},
+		{40_000, 64_000, true, true},
+	} {
+		t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
+			if testing.Short() && c.before+c.frames > 1<<16 {
+				t.Skip("long")
+			}
+			x := newStream(t, smallSchema(t), streamConfig{
+				Seed: uint64(c.frames), Smooth: true, Up: linkConfig{Delay: delay}, Down: linkConfig{Delay: delay},
+			})
+			x.run(t, c.before)
+			x.up.down, x.down.down = c.up, c.acks
+			x.run(t, c.frames)
+			x.up.down, x.down.down = false, false
+			if c.up && c.frames > 1<<16 {
+				x.lostCount()
+			}
+			last := x.last
+			x.run(t, delay+2)
+			if x.last == last {
+				t.Errorf("silence: still at frame %d, after %d", x.last, x.now)
+			}
+			x.run(t, 10*delay)
+			if n := x.deltasIn(t, 100); n < 95 {
+				t.Errorf("%d deltas of 100 frames", n)
+			}
+		})
+	}
+}
+
+// lostCount tells the checks that the decoder cannot know how many turns of the
+// 16-bit sequence it has missed.
+func (x *stream) lostCount() { x.fresh, x.restarts = true, x.restarts+1 }
+
+// TestAcksOfLongAgo: a server that hears nothing for 65,536 frames and repeats its
+// last ack is not taken to acknowledge the frame one turn later.
+func TestAcksOfLongAgo(t *testing.T) {
+	for _, before := range []int{1, 3, 100} {
+		x := newStream(t, smallSchema(t), streamConfig{Seed: 1, Smooth: true})
+		x.run(t, before)
+		x.up.down = true
+		x.run(t, 1<<16)
+		x.acknowledge(t) // the decoder's ack of the frame before the outage
+		x.up.down = false
+		x.lostCount()
+		x.expected = append(x.expected, ErrAck)
+		x.run(t, 1200)
+		x.expected = nil
+		if n := x.deltasIn(t, 100); n < 95 {
+			t.Errorf("%d deltas of 100 frames", n)
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package rpcdelta
+
+import "math/rand/v2"
+
+// failer is a *testing.T, *testing.B or *rapid.T.
+type failer interface {
+	Helper()
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// pair is an encoder and a decoder without a network between them.
+type pair struct {
+	s         *Schema
+	enc       *Encoder
+	dec       *Decoder
+	frame     *Frame // the next to send
+	delivered *Frame
+	payload   []byte
+	ack       []byte
+}
+
+func newPair(t failer, s *Schema, ec EncoderConfig, dc DecoderConfig) *pair {
+	t.Helper()
+	enc, err := NewEncoder(s, ec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dec, err := NewDecoder(s, dc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &pair{s: s, enc: enc, dec: dec, frame: s.NewFrame(), delivered: s.NewFrame()}
+	randPicker(rand.New(rand.NewPCG(0, 0))).frame(s, p.frame, p.delivered)
+	return p
+}
+
+// send makes the next payload.
+func (p *pair) send(t failer) Info {
+	t.Helper()
+	var info Info
+	var err error
+	if p.payload, info, err = p.enc.AppendFrame(p.payload[:0], p.frame); err != nil {
+		t.Fatal(err)
+	}
+	return info
+}
+
+// receive decodes the last payload, which must arrive as it was sent.
+func (p *pair) receive(t failer) Delivery {
+	t.Helper()
+	out, err := p.dec.Decode(p.payload)
+	if err != nil || len(out) != 1 {
+		t.Fatalf("%d deliveries, %v", len(out), err)
+	}
+	if !out[0].Frame.Equal(p.frame) {
+		t.Fatalf("got %v, want %v", out[0].Frame, p.frame)
+	}
+	p.delivered.CopyFrom(out[0].Frame)
+	return out[0]
+}
+
+// acknowledge carries the decoder's ack to the encoder.
+func (p *pair) acknowledge(t failer) Ack {
+	t.Helper()
+	p.ack = p.dec.AppendAck(p.ack[:0])
+	a, rest, err := ParseAck(p.ack)
+	if err != nil || len(rest) != 0 {
+		t.Fatalf("ack %x: %v, %d bytes left", p.ack, err, len(rest))
+	}
+	if err := p.enc.Ack(a); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// exchange sends a frame, receives it and acknowledges it.
+func (p *pair) exchange(t failer) Info {
+	t.Helper()
+	info := p.send(t)
+	p.receive(t)
+	p.acknowledge(t)
+	return info
+}

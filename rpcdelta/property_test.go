@@ -1,0 +1,60 @@
+package rpcdelta
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestAnyStream drives random schemas, frames and links together, with restarts
+// and outages in between.
+func TestAnyStream(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		percent := func(most int, name string) float64 { return float64(rapid.IntRange(0, most).Draw(t, name)) / 100 }
+		direction := func(name string) linkConfig {
+			return linkConfig{
+				Delay: rapid.IntRange(0, 40).Draw(t, name+" delay"), Jitter: rapid.IntRange(0, 20).Draw(t, name+" jitter"),
+				Loss: percent(50, name+" loss"), Duplicate: percent(20, name+" duplicate"),
+				Burst: float64(rapid.IntRange(1, 10).Draw(t, name+" burst")),
+			}
+		}
+		cfg := streamConfig{
+			Seed: rapid.Uint64().Draw(t, "seed"),
+			Ring: rapid.IntRange(2, MaxRing).Draw(t, "ring"), PeerRing: rapid.IntRange(2, MaxRing).Draw(t, "peer ring"),
+			RPC: rapid.IntRange(0, 20).Draw(t, "rpc"), AckEvery: rapid.IntRange(1, 70).Draw(t, "ack every"),
+			Up: direction("up"), Down: direction("down"),
+			DeliverLate: rapid.Bool().Draw(t, "deliver late"),
+		}
+		x := newStream(t, rapidPicker(t).schema(), cfg)
+		for range rapid.IntRange(1, 4).Draw(t, "turns") {
+			n := rapid.IntRange(1, 300).Draw(t, "frames")
+			switch rapid.IntRange(0, 3).Draw(t, "then") {
+			case 0:
+				x.run(t, n)
+			case 1:
+				x.up.down = true
+				x.run(t, n)
+				x.up.down = false
+			case 2:
+				x.down.down = true
+				x.run(t, n)
+				x.down.down = false
+			case 3:
+				x.restartDecoder(t)
+				// Acks of the time before it knew anything ask for a reset each, and may
+				// come after newer ones: then the epoch turns quickly.
+				x.expected = []error{ErrBaselineMissing, ErrAck}
+				x.run(t, n)
+			}
+		}
+		// In the end the network heals, and the stream with it.
+		x.up.linkConfig, x.down.linkConfig, x.cfg.AckEvery = linkConfig{Delay: 1}, linkConfig{Delay: 1}, 1
+		x.run(t, 100)
+		x.expected = nil
+		before := x.delivered
+		x.run(t, 20)
+		if x.delivered != before+20 {
+			t.Fatalf("%+v: %d of 20 frames are delivered", cfg, x.delivered-before)
+		}
+	})
+}

@@ -1,0 +1,147 @@
+package rpcdelta
+
+import (
+	"errors"
+	"testing"
+)
+
+// TestDecoderRestart: a fresh decoder in the middle of a stream asks for a reset
+// and gets one, wherever in the turn of the sequence it begins.
+func TestDecoderRestart(t *testing.T) {
+	for _, at := range []int{1, 2, 7, 64, 130, 1000, 65_500, 65_530, 65_536, 65_538, 65_545, 131_080} {
+		for _, jitter := range []int{0, 8} {
+			for _, loss := range []float64{0, 0.3} {
+				if at > 1000 && (jitter == 0 || loss == 0 || testing.Short()) {
+					continue
+				}
+				x := newStream(t, smallSchema(t), streamConfig{
+					Seed: uint64(at), Smooth: true, RPC: at % 9, DeliverLate: at%2 == 0,
+					Up: linkConfig{Delay: 5, Jitter: jitter, Loss: loss}, Down: linkConfig{Delay: 5, Jitter: jitter, Loss: loss},
+				})
+				x.run(t, at)
+				x.restartDecoder(t)
+				x.expected = []error{ErrBaselineMissing}
+				x.run(t, 100)
+				x.expected = nil
+				x.run(t, 300)
+				if n := x.deltasIn(t, 100); n < 95 {
+					t.Errorf("restart at %d, jitter %d, loss %v: %d deltas of 100 frames", at, jitter, loss, n)
+				}
+			}
+		}
+	}
+}
+
+// TestDecoderRestartOften: the epoch turns, and every decoder is served.
+func TestDecoderRestartOften(t *testing.T) {
+	x := newStream(t, smallSchema(t), streamConfig{
+		Seed: 1, Up: linkConfig{Delay: 3, Jitter: 3, Loss: 0.2}, Down: linkConfig{Delay: 3, Jitter: 3, Loss: 0.2},
+	})
+	x.expected = []error{ErrBaselineMissing, ErrAck}
+	for range 50 {
+		x.run(t, 40)
+		before := x.delivered
+		x.restartDecoder(t)
+		x.run(t, 40)
+		if x.delivered < before+10 {
+			t.Fatalf("frame %d: %d frames delivered after a restart", x.now, x.delivered-before)
+		}
+	}
+}
+
+// TestRestartAmongIntraFrames: a decoder that restarts where the encoder sends
+// intra frames starts anew from one of them, unnoticed. Its first ack tells the
+// encoder, whose knowledge of the old one is void.
+func TestRestartAmongIntraFrames(t *testing.T) {
+	p := newPair(t, smallSchema(t), EncoderConfig{}, DecoderConfig{})
+	p.exchange(t)
+	p.exchange(t)
+	for range DefaultRing { // no acks: the baseline goes out of reach
+		p.send(t)
+		p.receive(t)
+	}
+	if info := p.send(t); info.Kind != Intra {
+		t.Fatalf("%+v, want an intra frame", info)
+	}
+	var err error
+	if p.dec, err = NewDecoder(p.s, DecoderConfig{}); err != nil {
+		t.Fatal(err)
+	}
+	if d := p.receive(t); d.Kind != Reset {
+		t.Errorf("%+v, want a reset", d.Info)
+	}
+	p.acknowledge(t)
+	if info := p.exchange(t); info.Kind != Reset {
+		t.Errorf("%+v, want a reset", info)
+	}
+	if info := p.exchange(t); info.Kind != Delta {
+		t.Errorf("%+v, want a delta", info)
+	}
+}
+
+// TestLateAcrossZero: what was sent before the frame with which a fresh decoder
+// began is late, though its sequence, before a turn, is a large number.
+func TestLateAcrossZero(t *testing.T) {
+	p := newPair(t, smallSchema(t), EncoderConfig{}, DecoderConfig{DeliverLate: true})
+	for p.enc.next != 1<<16-3 {
+		p.send(t)
+	}
+	var payloads [][]byte
+	for range 6 {
+		p.send(t)
+		payloads = append(payloads, append([]byte(nil), p.payload...))
+	}
+	for _, i := range []int{4, 0, 2, 3, 5, 1} { // 1, -3, -1, 0, 2, -2
+		out, err := p.dec.Decode(payloads[i])
+		switch {
+		case i < 3 && !errors.Is(err, ErrLate):
+			t.Errorf("payload %d: %v, %v", i, out, err)
+		case i >= 3 && (err != nil || out[0].Seq != uint64(i-3) || out[0].Late != (i == 3)):
+			t.Errorf("payload %d: %+v, %v", i, out, err)
+		}
+	}
+}
+
+// TestEarlyLosses: the first frames are lost, and the first that comes opens the
+// stream.
+func TestEarlyLosses(t *testing.T) {
+	for _, lost := range []int{1, 5, 63, 64, 200, 2000} {
+		p := newPair(t, smallSchema(t), EncoderConfig{}, DecoderConfig{})
+		for range lost {
+			p.send(t)
+		}
+		p.send(t)
+		if d := p.receive(t); d.Missed != uint64(lost) || d.Kind != Reset {
+			t.Errorf("%d lost: %+v", lost, d)
+		}
+		if a := p.acknowledge(t); !a.Whole || a.Len != 0 {
+			t.Errorf("%d lost: %+v", lost, a)
+		}
+		if info := p.exchange(t); info.Kind != Delta || info.BaselineAge != 1 {
+			t.Errorf("%d lost: %+v, want a delta", lost, info)
+		}
+	}
+}
+
+// TestBothRestart: a client that binds anew has a new encoder, its server a new
+// decoder; acks of the old pair do no harm.
+func TestBothRestart(t *testing.T) {
+	s := smallSchema(t)
+	old, fresh := newPair(t, s, EncoderConfig{}, DecoderConfig{}), newPair(t, s, EncoderConfig{}, DecoderConfig{})
+	for range 300 {
+		old.exchange(t)
+	}
+	fresh.exchange(t)
+	a, _, err := ParseAck(old.dec.AppendAck(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := fresh.enc.Ack(a); err == nil {
+		t.Error("an ack of a frame that was not sent is accepted")
+	}
+	for range 10 {
+		if info := fresh.exchange(t); info.Kind != Delta {
+			t.Errorf("%+v, want a delta", info)
+		}
+	}
+}

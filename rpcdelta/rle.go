@@ -1,0 +1,224 @@
+package rpcdelta
+
+import (
+	"encoding/binary"
+
+	"github.com/uplink-rpc/uplink/internal/bitio"
+	"github.com/uplink-rpc/uplink/rle"
+)
+
+// rleCodec is the paper's scheme: differences packed as the engine packs
+// vectors, binary data XORed and run-length coded. It keeps no state.
+type rleCodec struct {
+	s      *Schema
+	w      bitio.Writer
+	r      bitio.Reader
+	diff   []int64 // one group
+	binary []byte  // the binary part before run-length coding
+}
+
+func newRLE(s *Schema) *rleCodec {
+	widest := 3
+	for i := range s.plans {
+		widest = max(widest, s.plans[i].n)
+	}
+	return &rleCodec{s: s, diff: make([]int64, widest), binary: make([]byte, 0, s.binary)}
+}
+
+// encode appends cur, as the difference from base unless that is nil. It says
+// false where a difference does not fit.
+func (c *rleCodec) encode(dst []byte, cur, base *Frame) (out []byte, ok bool) {
+	c.w.Reset(dst)
+	for i := range c.s.plans {
+		if !c.writeNumbers(&c.s.plans[i], cur, base) {
+			return dst, false
+		}
+	}
+	c.binary = c.s.appendBinary(c.binary[:0], cur, base)
+	return rle.AppendEncode(c.w.Bytes(), c.binary), true
+}
+
+func (c *rleCodec) writeNumbers(p *plan, cur, base *Frame) bool {
+	v := cur.Ints[p.at : p.at+p.n]
+	var b []int32
+	if base != nil {
+		b = base.Ints[p.at : p.at+p.n]
+	}
+	switch p.class {
+	case classGroup:
+		return c.writeGroup(p, v, b)
+	case classAngle:
+		if b == nil {
+			for _, x := range v {
+				writeAngle(&c.w, x, p.bits)
+			}
+			return true
+		}
+		return c.writeGroup(p, v, b)
+	case classQuat:
+		if b != nil {
+			same := v[0] == b[0]
+			c.w.WriteBits(bit(same), 1)
+			if same {
+				return c.writeGroup(p, v[1:], b[1:])
+			}
+		}
+		c.w.WriteBits(uint64(v[0]), 2)
+		for _, x := range v[1:] {
+			c.w.WriteBits(uint64(x), p.bits)
+		}
+	case classBinary, classBlob:
+	}
+	return true
+}
+
+func (c *rleCodec) writeGroup(p *plan, v, base []int32) bool {
+	diff := c.diff[:len(v)]
+	m := p.difference(diff, v, base)
+	header, ok := groupHeader(m, p.max)
+	if ok {
+		writeGroup(&c.w, diff, header, p.max)
+	}
+	return ok
+}
+
+// difference fills diff with v-base, or with v where base is nil, and gives the
+// largest magnitude.
+func (p *plan) difference(diff []int64, v, base []int32) (m uint64) {
+	for k, x := range v {
+		d := int64(x)
+		if base != nil {
+			d -= int64(base[k])
+			if p.class == classAngle {
+				d = int64(int32(d)<<(32-p.bits)) >> (32 - p.bits) // into half a turn either way
+			}
+		}
+		diff[k] = d
+		m = max(m, magnitude(d))
+	}
+	return m
+}
+
+func writeAngle(w *bitio.Writer, x int32, bits uint) {
+	w.WriteBits(bit(x != 0), 1)
+	if x != 0 {
+		w.WriteBits(uint64(x), bits)
+	}
+}
+
+func bit(b bool) uint64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// intraSize is the bytes of cur without a baseline.
+func (c *rleCodec) intraSize(cur *Frame) int {
+	c.binary = c.s.appendBinary(c.binary[:0], cur, nil)
+	return (c.s.numberBits(cur)+7)/8 + rle.EncodedLen(c.binary)
+}
+
+// numberBits is the size of cur's numbers without a baseline.
+func (s *Schema) numberBits(cur *Frame) int {
+	bits := 0
+	for i := range s.plans {
+		p := &s.plans[i]
+		v := cur.Ints[p.at : p.at+p.n]
+		switch p.class {
+		case classGroup:
+			m := uint64(0)
+			for _, x := range v {
+				m = max(m, magnitude(int64(x)))
+			}
+			n, _ := groupBits(len(v), m, p.max)
+			bits += n
+		case classAngle:
+			for _, x := range v {
+				bits += 1 + int(p.bits*uint(bit(x != 0)))
+			}
+		case classQuat:
+			bits += 2 + 3*int(p.bits)
+		case classBinary, classBlob:
+		}
+	}
+	return bits
+}
+
+// FullBits is the size in bits of the frame as the engine would send it: numbers
+// packed, binary data plain, nothing subtracted. It is what savings are
+// measured against.
+func (s *Schema) FullBits(f *Frame) int {
+	bits := s.numberBits(f)
+	for i := range s.plans {
+		switch p := &s.plans[i]; p.class {
+		case classBinary:
+			bits += 8 * p.values() * p.valueBytes()
+		case classBlob:
+			bits += 8 * len(f.Bytes[p.blob])
+			if p.lengthBytes() > 0 {
+				bits += 8 * uvarintLen(len(f.Bytes[p.blob]))
+			}
+		case classGroup, classAngle, classQuat:
+		}
+	}
+	return bits
+}
+
+func uvarintLen(n int) int {
+	size := 1
+	for ; n >= 1<<7; n >>= 7 {
+		size++
+	}
+	return size
+}
+
+// appendBinary appends the integers and byte strings of cur, XORed with those
+// of base unless that is nil.
+func (s *Schema) appendBinary(dst []byte, cur, base *Frame) []byte {
+	for i := range s.plans {
+		switch p := &s.plans[i]; p.class {
+		case classBinary:
+			for k := range p.n {
+				v := uint32(cur.Ints[p.at+k])
+				if base != nil {
+					v ^= uint32(base.Ints[p.at+k])
+				}
+				for range p.componentBytes(k) {
+					dst = append(dst, byte(v))
+					v >>= 8
+				}
+			}
+		case classBlob:
+			b := cur.Bytes[p.blob]
+			if p.lengthBytes() > 0 {
+				dst = binary.AppendUvarint(dst, uint64(len(b)))
+			}
+			at := len(dst)
+			dst = append(dst, b...)
+			if base != nil {
+				xor(dst[at:], base.Bytes[p.blob])
+			}
+		case classGroup, classAngle, classQuat:
+		}
+	}
+	return dst
+}
+
+// xor changes dst over the part that both have.
+func xor(dst, b []byte) {
+	for i := range min(len(dst), len(b)) {
+		dst[i] ^= b[i]
+	}
+}
+
+// componentBytes is the bytes of component k of a binary field.
+func (p *plan) componentBytes(k int) int {
+	if p.width <= 32 {
+		return p.valueBytes()
+	}
+	if k%2 == 0 {
+		return 4
+	}
+	return p.valueBytes() - 4
+}

@@ -1,0 +1,139 @@
+package rpcdelta
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestCodecRoundTrip: any frame of any schema comes back from its difference
+// from any other, and from its intra coding.
+func TestCodecRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pick := rapidPicker(t)
+		s := pick.schema()
+		base, cur, got := s.NewFrame(), s.NewFrame(), s.NewFrame()
+		pick.frame(s, base, s.NewFrame())
+		pick.frame(s, cur, base)
+		pick.frame(s, got, cur) // what was there must not matter
+		c := newRLE(s)
+		intra, ok := c.encode([]byte("before"), cur, nil)
+		if !ok || string(intra[:6]) != "before" {
+			t.Fatalf("intra frame of %v: %v %x", cur, ok, intra)
+		}
+		if n := c.intraSize(cur); n != len(intra)-6 {
+			t.Fatalf("intra frame of %d bytes, said to be %d", len(intra)-6, n)
+		}
+		if err := c.decode(got, nil, intra[6:]); err != nil || !got.Equal(cur) {
+			t.Fatalf("intra frame of %v is %v, %v", cur, got, err)
+		}
+		delta, ok := c.encode(nil, cur, base)
+		if !ok {
+			return // a difference overflows: the encoder sends the intra frame
+		}
+		if err := c.decode(got, base, delta); err != nil || !got.Equal(cur) {
+			t.Fatalf("%v from %v is %v, %v", cur, base, got, err)
+		}
+	})
+}
+
+// TestOverflowIsIntra: a difference that no group holds is sent without one.
+func TestOverflowIsIntra(t *testing.T) {
+	s := mustSchema(t, Field{Name: "Wide", Kind: KindVec2, Resolution: 1, Min: number(-1<<31 + 1), Max: number(1<<31 - 1)})
+	base, cur, got := s.NewFrame(), s.NewFrame(), s.NewFrame()
+	for _, c := range []struct {
+		from, to int32
+		fits     bool
+	}{
+		{0, 1<<31 - 1, true},
+		{-1, 1<<31 - 2, true},
+		{-1, 1<<31 - 1, false},
+		{1<<31 - 1, -1<<31 + 1, false},
+	} {
+		base.Ints[0], cur.Ints[0] = c.from, c.to
+		r := newRLE(s)
+		if _, ok := r.encode(nil, cur, base); ok != c.fits {
+			t.Errorf("from %d to %d: fits %v, want %v", c.from, c.to, ok, c.fits)
+		}
+		intra, ok := r.encode(nil, cur, nil)
+		if err := r.decode(got, nil, intra); !ok || err != nil || !got.Equal(cur) {
+			t.Errorf("%d without baseline: %v, %v", c.to, got, err)
+		}
+	}
+	p := newPair(t, s, EncoderConfig{}, DecoderConfig{})
+	p.frame.Ints[0] = -1 << 30
+	p.exchange(t)
+	p.frame.Ints[0] = 1<<31 - 1
+	if info := p.exchange(t); info.Kind != Intra || info.BaselineAge != 0 {
+		t.Errorf("%+v, want an intra frame", info)
+	}
+}
+
+// TestShorterIsSent: the encoder never sends a delta that is not shorter than
+// the intra frame.
+func TestShorterIsSent(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pick := rapidPicker(t)
+		s := pick.schema()
+		p := newPair(t, s, EncoderConfig{}, DecoderConfig{})
+		for range 5 {
+			pick.frame(s, p.frame, p.delivered)
+			size := 8 * p.enc.codec.intraSize(p.frame)
+			switch info := p.exchange(t); {
+			case info.PayloadBits > size:
+				t.Fatalf("%+v, but the intra frame has %d bits", info, size)
+			case info.Kind == Delta && info.PayloadBits == size:
+				t.Fatalf("%+v is a delta", info)
+			}
+		}
+	})
+}
+
+// FuzzDecodeFrame: whatever is read gives a frame of the schema's ranges or an
+// error, and what is accepted can be coded again to the same frame.
+func FuzzDecodeFrame(f *testing.F) {
+	for seed := range uint64(8) {
+		pick := randPicker(rand.New(rand.NewPCG(seed, 0)))
+		s := pick.schema()
+		base, cur := s.NewFrame(), s.NewFrame()
+		pick.frame(s, base, cur)
+		pick.frame(s, cur, base)
+		c := newRLE(s)
+		if coded, ok := c.encode(nil, cur, nil); ok {
+			f.Add(seed, false, coded)
+		}
+		if coded, ok := c.encode(nil, cur, base); ok {
+			f.Add(seed, true, coded)
+		}
+	}
+	f.Fuzz(func(t *testing.T, seed uint64, delta bool, coded []byte) {
+		pick := randPicker(rand.New(rand.NewPCG(seed, 0)))
+		s := pick.schema()
+		base, got := s.NewFrame(), s.NewFrame()
+		pick.frame(s, base, got)
+		if !delta {
+			base = nil
+		}
+		c := newRLE(s)
+		if c.decode(got, base, coded) != nil {
+			return
+		}
+		if err := s.check(got); err != nil {
+			t.Fatalf("%v accepts %x, but: %v", s.fields, coded, err)
+		}
+		s.FullBits(got)
+		again := s.NewFrame()
+		if base != nil {
+			if out, ok := c.encode(nil, got, base); ok {
+				if err := c.decode(again, base, out); err != nil || !again.Equal(got) {
+					t.Fatalf("%v comes back as %v, %v", got, again, err)
+				}
+			}
+		}
+		out, ok := c.encode(nil, got, nil)
+		if err := c.decode(again, nil, out); !ok || err != nil || !again.Equal(got) {
+			t.Fatalf("%v comes back as %v, %v", got, again, err)
+		}
+	})
+}

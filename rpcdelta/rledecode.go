@@ -1,0 +1,152 @@
+package rpcdelta
+
+import (
+	"encoding/binary"
+
+	"github.com/uplink-rpc/uplink/rle"
+)
+
+// decode reads the whole of src into cur, adding base unless that is nil. What
+// it accepts has the schema's ranges. On an error cur is undefined.
+func (c *rleCodec) decode(cur, base *Frame, src []byte) error {
+	c.r.Reset(src)
+	for i := range c.s.plans {
+		if p := &c.s.plans[i]; !c.readNumbers(p, cur, base) {
+			return malformed("a component of %s is out of range", p.field.Name)
+		}
+	}
+	c.r.Align()
+	if err := c.r.Err(); err != nil {
+		return malformed("numbers: %v", err)
+	}
+	var err error
+	if c.binary, err = rle.AppendDecode(c.binary[:0], c.r.Rest(), c.s.binary); err != nil {
+		return malformed("binary part: %v", err)
+	}
+	return c.s.parseBinary(cur, base, c.binary)
+}
+
+func (c *rleCodec) readNumbers(p *plan, cur, base *Frame) bool {
+	v := cur.Ints[p.at : p.at+p.n]
+	var b []int32
+	if base != nil {
+		b = base.Ints[p.at : p.at+p.n]
+	}
+	switch p.class {
+	case classGroup:
+		return c.readGroup(p, v, b, p.lo, p.hi)
+	case classAngle:
+		if b != nil {
+			return c.readGroup(p, v, b, p.lo, p.hi)
+		}
+		for k := range v {
+			v[k] = 0
+			if c.r.ReadBits(1) != 0 {
+				v[k] = int32(c.r.ReadBits(p.bits))
+			}
+		}
+	case classQuat:
+		if b != nil && c.r.ReadBits(1) != 0 {
+			v[0] = b[0]
+			return c.readGroup(p, v[1:], b[1:], p.lo, p.hi)
+		}
+		v[0] = int32(c.r.ReadBits(2))
+		for k := 1; k < len(v); k++ {
+			v[k] = int32(c.r.ReadBits(p.bits)) << (32 - p.bits) >> (32 - p.bits)
+			if v[k] < p.lo {
+				return false
+			}
+		}
+	case classBinary, classBlob:
+	}
+	return true
+}
+
+func (c *rleCodec) readGroup(p *plan, v, base []int32, lo, hi int32) bool {
+	diff := c.diff[:len(v)]
+	readGroup(&c.r, diff, p.max)
+	for k, d := range diff {
+		if base != nil {
+			d += int64(base[k])
+			if p.class == classAngle {
+				d &= int64(p.hi)
+			}
+		}
+		if d < int64(lo) || d > int64(hi) {
+			return false
+		}
+		v[k] = int32(d)
+	}
+	return true
+}
+
+// parseBinary reads all of src into the integers and byte strings of cur.
+func (s *Schema) parseBinary(cur, base *Frame, src []byte) error {
+	for i := range s.plans {
+		var ok bool
+		switch p := &s.plans[i]; p.class {
+		case classBinary:
+			src, ok = p.parseIntegers(cur, base, src)
+		case classBlob:
+			src, ok = p.parseBlob(cur, base, src)
+		case classGroup, classAngle, classQuat:
+			ok = true
+		}
+		if !ok {
+			return malformed("the binary part does not hold %s", s.fields[i].Name)
+		}
+	}
+	if len(src) != 0 {
+		return malformed("the binary part has %d bytes too many", len(src))
+	}
+	return nil
+}
+
+func (p *plan) parseIntegers(cur, base *Frame, src []byte) ([]byte, bool) {
+	for k := range p.n {
+		n := p.componentBytes(k)
+		if len(src) < n {
+			return nil, false
+		}
+		v := uint32(0)
+		for i, b := range src[:n] {
+			v |= uint32(b) << (8 * i)
+		}
+		src = src[n:]
+		if base != nil {
+			v ^= uint32(base.Ints[p.at+k])
+		}
+		x := int32(v)
+		if n < 4 {
+			x = int32(v & (1<<(8*n) - 1)) // the baseline's sign may stand above
+			if p.signed {
+				x = x << (32 - 8*n) >> (32 - 8*n)
+			}
+		}
+		if !p.holds(k, x) {
+			return nil, false
+		}
+		cur.Ints[p.at+k] = x
+	}
+	return src, true
+}
+
+func (p *plan) parseBlob(cur, base *Frame, src []byte) ([]byte, bool) {
+	size := p.maxBytes
+	if p.lengthBytes() > 0 {
+		v, n := binary.Uvarint(src)
+		if n <= 0 || n != uvarintLen(int(min(v, MaxBytes))) || v > uint64(p.maxBytes) {
+			return nil, false
+		}
+		size, src = int(v), src[n:]
+	}
+	if len(src) < size {
+		return nil, false
+	}
+	b := append(cur.Bytes[p.blob][:0], src[:size]...)
+	if base != nil {
+		xor(b, base.Bytes[p.blob])
+	}
+	cur.Bytes[p.blob] = b
+	return src[size:], true
+}

@@ -1,0 +1,207 @@
+package rpcdelta
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+func compileError[T any]() error {
+	_, err := Compile[T]("Test", 60)
+	return err
+}
+
+// TestCompileErrors: each names the RPC and the field, and says what is wrong.
+func TestCompileErrors(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want []string
+	}{
+		{compileError[int](), []string{"int is not a struct"}},
+		{compileError[struct{}](), []string{"no fields to send"}},
+		{compileError[struct {
+			Odd int `rpcdelta:"-"`
+		}](), []string{"no fields to send"}},
+
+		{compileError[struct{ odd int }](), []string{`"odd"`, "not exported"}},
+		{compileError[struct{ Odd Vec3 }](), []string{`"Odd"`, "resolution 0"}},
+		{compileError[struct{ Odd float32 }](), []string{`"Odd"`, "resolution 0"}},
+		{compileError[struct{ Odd []byte }](), []string{`"Odd"`, "needs max"}},
+		{compileError[struct{ Odd string }](), []string{`"Odd"`, "needs max"}},
+		{compileError[struct{ Odd map[string]int }](), []string{`"Odd"`, "map[string]int is not supported without max=N"}},
+		{compileError[struct{ Odd []int }](), []string{`"Odd"`, "[]int is not supported without max=N"}},
+		{compileError[struct{ Odd [4]int }](), []string{`"Odd"`, "[4]int is not supported without max=N"}},
+		{compileError[struct{ Odd *int }](), []string{`"Odd"`, "*int is not supported without max=N"}},
+		{compileError[struct{ Odd Base }](), []string{`"Odd"`, "Base is not supported without max=N"}},
+		{compileError[struct{ *Base }](), []string{`"Base"`, "*rpcdelta.Base is not supported"}},
+		{compileError[struct{ Odd complex64 }](), []string{`"Odd"`, "complex64 is not supported"}},
+		{compileError[struct{ Odd chan int }](), []string{`"Odd"`, "chan int is not supported"}},
+		{compileError[struct {
+			Odd chan int `rpcdelta:"max=9"`
+		}](), []string{`"Odd"`, "chan int"}},
+		{compileError[struct {
+			Odd struct{ F func() } `rpcdelta:"max=9"`
+		}](), []string{`"Odd"`, "func()"}},
+		{compileError[struct{ Odd [0]float64 }](), []string{`"Odd"`, "array of 0"}},
+		{compileError[struct{ Odd [65]float64 }](), []string{`"Odd"`, "array of 65"}},
+		{compileError[struct{ Odd [0]byte }](), []string{`"Odd"`, "size 0"}},
+
+		{compileError[struct {
+			Odd Vec3 `rpcdelta:"resolution"`
+		}](), []string{`"Odd"`, `option "resolution"`, "name=value"}},
+		{compileError[struct {
+			Odd Vec3 `rpcdelta:"resolution="`
+		}](), []string{`"Odd"`, `option "resolution="`}},
+		{compileError[struct {
+			Odd Vec3 `rpcdelta:"resolution=0.1,"`
+		}](), []string{`"Odd"`, `option ""`}},
+		{compileError[struct {
+			Odd Vec3 `rpcdelta:"resolution=fine"`
+		}](), []string{`"Odd"`, `"resolution=fine"`, "invalid syntax"}},
+		{compileError[struct {
+			Odd Vec3 `rpcdelta:"resoluton=0.1"`
+		}](), []string{`"Odd"`, "unknown option", "resolution"}},
+		{compileError[struct {
+			Odd Vec3 `rpcdelta:"resolution=-1"`
+		}](), []string{`"Odd"`, "resolution -1"}},
+		{compileError[struct {
+			Odd Vec3 `rpcdelta:"resolution=NaN"`
+		}](), []string{`"Odd"`, "resolution NaN"}},
+		{compileError[struct {
+			Odd Vec3 `rpcdelta:"resolution=1e-320"`
+		}](), []string{`"Odd"`, "too small"}},
+		{compileError[struct {
+			Odd Vec3 `rpcdelta:"resolution=1,bits=3"`
+		}](), []string{`"Odd"`, "bits means nothing for a vec3"}},
+		{compileError[struct {
+			Odd Vec3 `rpcdelta:"resolution=1,min=3,max=2"`
+		}](), []string{`"Odd"`, "min 3 is above max 2"}},
+		{compileError[struct {
+			Odd Vec3 `rpcdelta:"resolution=1,min=9e6"`
+		}](), []string{`"Odd"`, "min 9e+06 is above max"}},
+		{compileError[struct {
+			Odd Vec3 `rpcdelta:"resolution=1,max=-9e6"`
+		}](), []string{`"Odd"`, "max -9e+06"}},
+		{compileError[struct {
+			Odd Vec3 `rpcdelta:"resolution=1,max=3e9"`
+		}](), []string{`"Odd"`, "max 3e+09", "2^31 steps"}},
+		{compileError[struct {
+			Odd Vec3 `rpcdelta:"resolution=1,min=-2147483648"`
+		}](), []string{`"Odd"`, "min -2.147483648e+09", "not below 2^31 steps"}},
+		{compileError[struct {
+			Odd Vec3 `rpcdelta:"resolution=1,min=NaN"`
+		}](), []string{`"Odd"`, "min NaN"}},
+		{compileError[struct {
+			Odd Quat `rpcdelta:"bits=21"`
+		}](), []string{`"Odd"`, "bits 21, want 3 to 20"}},
+		{compileError[struct {
+			Odd Angle `rpcdelta:"bits=25"`
+		}](), []string{`"Odd"`, "bits 25, want 2 to 24"}},
+		{compileError[struct {
+			Odd uint8 `rpcdelta:"width=65"`
+		}](), []string{`"Odd"`, "width 65, want 1 to 64"}},
+		{compileError[struct {
+			Odd uint8 `rpcdelta:"width=x"`
+		}](), []string{`"Odd"`, `"width=x"`}},
+		{compileError[struct {
+			Odd []byte `rpcdelta:"max=1.5"`
+		}](), []string{`"Odd"`, "max 1.5"}},
+		{compileError[struct {
+			Odd []byte `rpcdelta:"max=0"`
+		}](), []string{`"Odd"`, "max 0"}},
+		{compileError[struct {
+			Odd []byte `rpcdelta:"max=1000000"`
+		}](), []string{`"Odd"`, "max 1e+06"}},
+		{compileError[struct {
+			Odd Vec3 `rpcdelta:"resolution=1,velocity=Nowhere"`
+		}](), []string{`"Odd"`, `velocity "Nowhere" is no field`}},
+		{compileError[struct {
+			Odd Vec3 `rpcdelta:"resolution=1,velocity_scale=2"`
+		}](), []string{`"Odd"`, "velocity_scale means nothing"}},
+
+		{compileError[struct {
+			Base
+			Health int8
+		}](), []string{`"Health"`, "used twice"}},
+
+		{compileError[struct {
+			Odd float64 `rpcdelta:"kind=polar"`
+		}](), []string{`"Odd"`, `unknown kind "polar"`}},
+		{compileError[struct {
+			Odd Vec3 `rpcdelta:"kind=quat"`
+		}](), []string{`"Odd"`, "3 numbers, but a quat has 4"}},
+		{compileError[struct {
+			Odd float64 `rpcdelta:"kind=uint,width=8"`
+		}](), []string{`"Odd"`, "a float cannot be a uint"}},
+		{compileError[struct {
+			Odd int `rpcdelta:"kind=vec3,resolution=1"`
+		}](), []string{`"Odd"`, "vec3"}},
+		{compileError[struct {
+			Odd int `rpcdelta:"kind=quat"`
+		}](), []string{`"Odd"`, "quat"}},
+		{compileError[struct {
+			Odd int `rpcdelta:"kind=bytes,max=8"`
+		}](), []string{`"Odd"`, "bytes"}},
+		{compileError[struct {
+			Odd bool `rpcdelta:"kind=scalar,resolution=1"`
+		}](), []string{`"Odd"`, "scalar"}},
+		{compileError[struct {
+			Odd bool `rpcdelta:"kind=int,width=1"`
+		}](), []string{`"Odd"`, "int"}},
+		{compileError[struct {
+			Odd []byte `rpcdelta:"kind=scalar,resolution=1"`
+		}](), []string{`"Odd"`, "scalar"}},
+		{compileError[struct {
+			Odd [4]byte `rpcdelta:"kind=bits,width=8"`
+		}](), []string{`"Odd"`, "bits"}},
+		{compileError[struct {
+			Odd string `rpcdelta:"kind=uint,width=8"`
+		}](), []string{`"Odd"`, "uint"}},
+	} {
+		if c.err == nil {
+			t.Errorf("no error that has %q", c.want)
+			continue
+		}
+		for _, part := range append(c.want, "Test") {
+			if !strings.Contains(c.err.Error(), part) {
+				t.Errorf("%q does not say %s", c.err, part)
+			}
+		}
+	}
+}
+
+// TestQuantizeErrors: what a field cannot hold is a RangeError that names it.
+func TestQuantizeErrors(t *testing.T) {
+	type call struct {
+		P     Vec3    `rpcdelta:"resolution=0.1"`
+		Small uint16  `rpcdelta:"width=4"`
+		Neg   int     `rpcdelta:"kind=uint,width=8"`
+		Text  string  `rpcdelta:"max=3"`
+		Deep  []int   `rpcdelta:"max=4"`
+		One   uint8   `rpcdelta:"kind=bool"`
+		Speed float32 `rpcdelta:"resolution=1,max=10"`
+	}
+	c := mustCompile[call](t)
+	f := c.Schema().NewFrame()
+	for _, bad := range []struct {
+		field string
+		v     call
+	}{
+		{"P", call{P: Vec3{Y: nan}}},
+		{"P", call{P: Vec3{Z: 1e6}}},
+		{"Small", call{Small: 16}},
+		{"Neg", call{Neg: -1}},
+		{"Text", call{Text: "four"}},
+		{"Deep", call{Deep: []int{1, 2, 3, 4, 5}}},
+		{"One", call{One: 2}},
+		{"Speed", call{Speed: 10.6}},
+	} {
+		var r *RangeError
+		if err := c.Quantize(f, &bad.v); !errors.As(err, &r) || r.Field != bad.field || r.RPC != "Test" {
+			t.Errorf("%+v: %v", bad.v, err)
+		}
+	}
+	if err := c.Quantize(f, &call{P: Vec3{1, 2, 3}}); err != nil {
+		t.Errorf("a good value after bad ones: %v", err)
+	}
+}

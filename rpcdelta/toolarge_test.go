@@ -1,0 +1,136 @@
+package rpcdelta
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+)
+
+// TestTooLarge: a frame above the limit is an error that names its size, and the
+// stream goes on as if it had not been.
+func TestTooLarge(t *testing.T) {
+	s := mustSchema(t, Field{Name: "B", Kind: KindBytes, Max: number(4000)})
+	p := newPair(t, s, EncoderConfig{}, DecoderConfig{})
+	noise := make([]byte, 4000)
+	for i := range noise {
+		noise[i] = byte(i * i >> 3)
+	}
+	p.frame.Bytes[0] = p.frame.Bytes[0][:0]
+	p.exchange(t)
+	large := s.NewFrame()
+	large.Bytes[0] = noise[:2000]
+	dst := []byte("before")
+	for range 3 {
+		got, info, err := p.enc.AppendFrame(dst, large)
+		if !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), "at most 1197") || !strings.Contains(err.Error(), "Test: 20") {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got, dst) || info != (Info{}) {
+			t.Errorf("%q, %+v", got, info)
+		}
+	}
+	p.frame.Bytes[0] = append(p.frame.Bytes[0], 1, 2, 3)
+	if info := p.exchange(t); info.Seq != 1 {
+		t.Errorf("%+v, want sequence 1", info)
+	}
+}
+
+// TestLargestFits: whatever fits as an intra frame is sent, with a hash due too.
+func TestLargestFits(t *testing.T) {
+	s := mustSchema(t, Field{Name: "B", Kind: KindFixed, Size: 20}, Field{Name: "C", Kind: KindScalar, Resolution: 1})
+	// Without baseline: five bytes of header, two of C, 21 of B.
+	for _, size := range []int{longHeader + 2 + 21, longHeader + 2 + 21 + 1, longHeader + 2 + 21 + 2} {
+		p := newPair(t, s, EncoderConfig{MaxPayload: size}, DecoderConfig{})
+		for i := range 200 {
+			p.frame.Ints[0] = 100 + int32(i%2) // a byte less as a delta
+			for k := range p.frame.Bytes[0] {
+				p.frame.Bytes[0][k] = byte(i*i*(k+1)) ^ byte(k*k)
+			}
+			if info := p.exchange(t); info.HeaderBits+info.PayloadBits > 8*size {
+				t.Fatalf("%+v, want at most %d bytes", info, size)
+			}
+		}
+	}
+}
+
+// TestWrongFrames: a frame of another shape, or out of range, is refused before
+// anything is sent.
+func TestWrongFrames(t *testing.T) {
+	s := mustSchema(t,
+		Field{Name: "P", Kind: KindVec2, Resolution: 1, Max: number(100)},
+		Field{Name: "Q", Kind: KindQuat, Bits: 4},
+		Field{Name: "A", Kind: KindAngle, Bits: 4},
+		Field{Name: "U", Kind: KindUint, Width: 4},
+		Field{Name: "I", Kind: KindInt, Width: 40},
+		Field{Name: "F", Kind: KindFixed, Size: 2},
+		Field{Name: "B", Kind: KindBytes, Max: number(2)},
+	)
+	p := newPair(t, s, EncoderConfig{}, DecoderConfig{})
+	p.exchange(t)
+	for _, c := range []struct {
+		field string
+		spoil func(f *Frame)
+	}{
+		{"", func(f *Frame) { f.Ints = f.Ints[1:] }},
+		{"", func(f *Frame) { f.Bytes = nil }},
+		{"P", func(f *Frame) { f.Ints[1] = 101 }},
+		{"Q", func(f *Frame) { f.Ints[2] = 4 }},
+		{"Q", func(f *Frame) { f.Ints[2] = -1 }},
+		{"Q", func(f *Frame) { f.Ints[4] = -8 }},
+		{"A", func(f *Frame) { f.Ints[6] = 16 }},
+		{"A", func(f *Frame) { f.Ints[6] = -1 }},
+		{"U", func(f *Frame) { f.Ints[7] = 16 }},
+		{"U", func(f *Frame) { f.Ints[7] = -1 }},
+		{"I", func(f *Frame) { f.Ints[9] = 128 }},
+		{"F", func(f *Frame) { f.Bytes[0] = f.Bytes[0][:1] }},
+		{"B", func(f *Frame) { f.Bytes[1] = make([]byte, 3) }},
+	} {
+		f := s.NewFrame()
+		f.CopyFrom(p.frame)
+		c.spoil(f)
+		out, _, err := p.enc.AppendFrame(nil, f)
+		var r *RangeError
+		if c.field == "" && !errors.Is(err, ErrSchema) || c.field != "" && (!errors.As(err, &r) || r.Field != c.field) {
+			t.Errorf("%v: %v", f, err)
+		}
+		if len(out) != 0 {
+			t.Errorf("%x is sent of %v", out, f)
+		}
+	}
+	if info := p.exchange(t); info.Seq != 1 {
+		t.Errorf("%+v, want sequence 1", info)
+	}
+}
+
+func TestConfigErrors(t *testing.T) {
+	s := smallSchema(t)
+	for _, c := range []struct {
+		enc  EncoderConfig
+		want string
+	}{
+		{EncoderConfig{Ring: 1}, "Ring of 1 frames"},
+		{EncoderConfig{Ring: 257}, "Ring of 257 frames"},
+		{EncoderConfig{PeerRing: -1}, "PeerRing of -1 frames"},
+		{EncoderConfig{RPC: 256}, "RPC number 256"},
+		{EncoderConfig{Codec: 99}, "codec"},
+		{EncoderConfig{MaxPayload: 7}, "7 bytes"},
+	} {
+		if _, err := NewEncoder(s, c.enc); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v", c.enc, err)
+		}
+		dc := DecoderConfig{Codec: c.enc.Codec, RPC: c.enc.RPC, Ring: c.enc.Ring}
+		if dc == (DecoderConfig{}) {
+			continue
+		}
+		if _, err := NewDecoder(s, dc); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v", dc, err)
+		}
+	}
+	if _, err := ParseCodec("zip"); err == nil {
+		t.Error("there is a codec zip")
+	}
+	if c, err := ParseCodec(RLE.String()); c != RLE || err != nil {
+		t.Errorf("%v, %v", c, err)
+	}
+}
