@@ -1,0 +1,112 @@
+package client_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
+)
+
+// loopback binds Move over real sockets. Each frame that a handler got comes
+// out of the channel.
+func loopback(t testing.TB) (*ds.Server, *client.Stream[uplinktest.Move], <-chan uint64) {
+	t.Helper()
+	srv, err := ds.Listen("127.0.0.1:0", ds.Config{})
+	uplinktest.Must(t, err)
+	got := make(chan uint64, 1)
+	uplinktest.Must(t, ds.Handle(srv, "Move", func(_ *ds.Player, f ds.Frame[uplinktest.Move]) { got <- f.Seq }))
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(context.Background()) }()
+	conn, err := client.Dial(t.Context(), srv.Addr().String(), client.Config{})
+	uplinktest.Must(t, err)
+	t.Cleanup(func() {
+		uplinktest.Must(t, conn.Close())
+		uplinktest.Must(t, srv.Close())
+		uplinktest.Must(t, <-served)
+	})
+	return srv, uplinktest.Bind(t, conn, "Move"), got
+}
+
+// moves are calls that follow one another, made beforehand.
+func moves() *[600]uplinktest.Move {
+	var m [600]uplinktest.Move
+	for i := range m {
+		m[i] = uplinktest.MoveAt(1, uint64(i))
+	}
+	return &m
+}
+
+// TestNoAllocations sends over real sockets until a handler has the frame.
+func TestNoAllocations(t *testing.T) {
+	if race.Enabled {
+		t.Skip("the race detector allocates")
+	}
+	srv, stream, got := loopback(t)
+	calls := moves()
+	next := 0
+	frame := func() {
+		if err := stream.Send(&calls[next%len(calls)]); err != nil {
+			t.Fatal(err)
+		}
+		next++
+		<-got
+	}
+	for range 2000 {
+		frame()
+	}
+	if n := testing.AllocsPerRun(2000, frame); n != 0 {
+		t.Errorf("%v allocations a frame", n)
+	}
+	if n := srv.Stats().RPCs[0].Frames(); n != uint64(next) {
+		t.Errorf("%d of %d frames came", n, next)
+	}
+}
+
+// BenchmarkSend is one call, with its system call.
+func BenchmarkSend(b *testing.B) {
+	_, stream, got := loopback(b)
+	done := make(chan struct{})
+	b.Cleanup(func() { close(done) })
+	go func() {
+		for {
+			select {
+			case <-got:
+			case <-done:
+				return
+			}
+		}
+	}()
+	calls := moves()
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		if err := stream.Send(&calls[i%len(calls)]); err != nil {
+			b.Fatal(err)
+		}
+	}
+	reportBits(b, stream)
+}
+
+// BenchmarkSendAndReceive is one call until the handler has it.
+func BenchmarkSendAndReceive(b *testing.B) {
+	_, stream, got := loopback(b)
+	calls := moves()
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		if err := stream.Send(&calls[i%len(calls)]); err != nil {
+			b.Fatal(err)
+		}
+		<-got
+	}
+	reportBits(b, stream)
+}
+
+func reportBits(b *testing.B, s *client.Stream[uplinktest.Move]) {
+	st := s.Stats()
+	n := float64(st.Frames())
+	b.ReportMetric(float64(st.FullBits)/n, "fullbits/frame")
+	b.ReportMetric(float64(st.PayloadBits)/n, "payloadbits/frame")
+	b.ReportMetric(float64(st.HeaderBits)/n, "headerbits/frame")
+}

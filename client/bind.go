@@ -1,0 +1,104 @@
+package client
+
+import (
+	"fmt"
+
+	"github.com/uplink-rpc/uplink/rpcdelta"
+)
+
+// Option changes how an RPC is bound.
+type Option func(*options)
+
+type options struct {
+	rate     float64
+	reliable bool
+}
+
+// Rate declares how often a second the RPC is called; default
+// rpcdelta.DefaultRate.
+func Rate(hz float64) Option { return func(o *options) { o.rate = hz } }
+
+// Reliable has frames arrive in order, every one, over the reliable channel.
+// Each is the difference from the one before. Those that are on their way when
+// the connection is lost may be lost with it.
+func Reliable() Option { return func(o *options) { o.reliable = true } }
+
+func collect(opts []Option) options {
+	var o options
+	for _, set := range opts {
+		set(&o)
+	}
+	return o
+}
+
+// Stream sends the calls of one RPC whose arguments are a T. Its methods are
+// safe for concurrent use.
+type Stream[T any] struct {
+	stream *stream
+	typ    *rpcdelta.Type[T]
+}
+
+// Bind ties an RPC of the server to T, whose fields and tags describe the
+// arguments, and waits for the server's answer. It is an error if the server
+// has no such RPC ([*UnknownRPCError]) or describes it differently
+// ([*SchemaError]), or does not answer ([ErrBindTimeout]).
+func Bind[T any](c *Conn, name string, opts ...Option) (*Stream[T], error) {
+	o := collect(opts)
+	typ, err := rpcdelta.Compile[T](name, o.rate)
+	if err != nil {
+		return nil, fmt.Errorf("client: %w", err)
+	}
+	s, err := bind(c, typ.Schema(), o)
+	if err != nil {
+		return nil, err
+	}
+	return &Stream[T]{stream: s, typ: typ}, nil
+}
+
+func bind(c *Conn, schema *rpcdelta.Schema, o options) (*stream, error) {
+	s, err := newStream(c, schema, o)
+	if err != nil {
+		return nil, err
+	}
+	return s, s.wait()
+}
+
+// Send makes one call. It never waits: on the unreliable channel the frame is
+// in the socket's hands when it returns, on the reliable one it is queued. A
+// value that a field cannot hold is a [*rpcdelta.RangeError] that names it,
+// and a frame that does not fit a datagram [rpcdelta.ErrTooLarge]; nothing is
+// sent then, and the stream goes on. While the connection is being made again
+// it is [ErrReconnecting], while too many reliable frames wait to be acknowledged
+// transport.ErrBacklog, and after Close [net.ErrClosed]. If a server that was
+// restarted refuses the RPC, it is what Bind would have returned. It allocates
+// nothing, but for fields that go through msgpack.
+func (s *Stream[T]) Send(v *T) error {
+	s.stream.mu.Lock()
+	defer s.stream.mu.Unlock()
+	if err := s.typ.Quantize(s.stream.frame, v); err != nil {
+		s.stream.countRefused(err)
+		return err
+	}
+	return s.stream.sendFrame(s.stream.frame)
+}
+
+// FrameStream sends the calls of one RPC that a schema describes, for programs
+// that learn the schema as they run. Its methods are safe for concurrent use.
+type FrameStream struct{ stream *stream }
+
+// BindSchema is [Bind] for frames of a schema. The schema's rate is declared to
+// the server; [Rate] does not change it.
+func BindSchema(c *Conn, schema *rpcdelta.Schema, opts ...Option) (*FrameStream, error) {
+	s, err := bind(c, schema, collect(opts))
+	if err != nil {
+		return nil, err
+	}
+	return &FrameStream{stream: s}, nil
+}
+
+// Send makes one call with the arguments in f; see [Stream.Send].
+func (s *FrameStream) Send(f *rpcdelta.Frame) error {
+	s.stream.mu.Lock()
+	defer s.stream.mu.Unlock()
+	return s.stream.sendFrame(f)
+}

@@ -1,0 +1,236 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+// Conn is a client's connection to a dedicated server. Its methods are safe for
+// concurrent use.
+type Conn struct {
+	cfg  Config
+	addr string
+
+	life  context.Context // ends with Close
+	end   context.CancelFunc
+	work  sync.WaitGroup // reconnecting goroutines
+	close sync.Once
+
+	mu      sync.Mutex
+	link    *transport.Conn // nil while reconnecting
+	wait    time.Duration   // before the next attempt to reconnect
+	streams []*stream       // by RPC number
+	stats   Stats
+}
+
+// Dial connects to the server at addr, "127.0.0.1:7777" say. It waits until the
+// server answers, refuses, or ctx is done.
+func Dial(ctx context.Context, addr string, cfg Config) (*Conn, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	c := &Conn{cfg: cfg, addr: addr}
+	c.life, c.end = context.WithCancel(context.WithoutCancel(ctx))
+	if err := c.connect(ctx); err != nil {
+		c.end()
+		return nil, fmt.Errorf("client: dial %s: %w", addr, err)
+	}
+	return c, nil
+}
+
+// connect makes a transport connection. Each has a socket, and so an address,
+// of its own: datagrams of an older one cannot stray into it.
+func (c *Conn) connect(ctx context.Context) error {
+	e := &events{Conn: c}
+	link, err := transport.Dial(ctx, c.addr, c.cfg.transport(), e)
+	if err != nil {
+		return err
+	}
+	if err := c.install(e, link); err != nil {
+		_ = link.Close() // always nil
+		return err
+	}
+	return nil
+}
+
+// install makes link the current one, unless it or the connection is over
+// already.
+func (c *Conn) install(e *events, link *transport.Conn) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.life.Err() != nil {
+		return net.ErrClosed
+	}
+	if e.closed != nil {
+		return e.closed
+	}
+	c.link = link
+	for _, s := range c.streams {
+		s.rebind(link)
+	}
+	return nil
+}
+
+// Close ends the connection, tells the server, and waits for what the
+// connection runs. It may be called more than once.
+func (c *Conn) Close() error {
+	c.close.Do(func() {
+		c.mu.Lock()
+		c.end()
+		link := c.link
+		c.link = nil
+		c.mu.Unlock()
+		if link != nil {
+			_ = link.Close() // always nil
+		}
+		c.work.Wait()
+	})
+	return nil
+}
+
+// ID is the number of the session, the same as ds.Player has; 0 while
+// reconnecting, and another one after it.
+func (c *Conn) ID() uint64 {
+	if link := c.current(); link != nil {
+		return link.ID()
+	}
+	return 0
+}
+
+// RTT is the smoothed round trip to the server; 0 until it was measured.
+func (c *Conn) RTT() time.Duration {
+	if link := c.current(); link != nil {
+		return link.RTT()
+	}
+	return 0
+}
+
+func (c *Conn) current() *transport.Conn {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.link
+}
+
+// events is the connection as one transport connection sees it.
+type events struct {
+	*Conn
+	opened time.Time
+	closed error // why that is over; guarded by Conn.mu
+}
+
+var _ transport.Handler = (*events)(nil)
+
+// Opened notes when a connection began.
+func (e *events) Opened(*transport.Conn) { e.opened = time.Now() }
+
+// Closed has a lost connection made again.
+func (e *events) Closed(link *transport.Conn, err error) {
+	c := e.Conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stats.Transport = c.stats.Transport.Plus(link.Stats())
+	if c.link != link {
+		e.closed = errors.Join(errors.New("lost at once"), err)
+		return // not yet installed, or taken out by Close
+	}
+	c.link = nil
+	for _, s := range c.streams {
+		s.suspend()
+	}
+	if time.Since(e.opened) >= steady {
+		c.wait = 0
+	}
+	c.cfg.Logger.Warn("connection lost, reconnecting", "server", c.addr, "error", err)
+	c.work.Add(1)
+	go c.reconnect()
+}
+
+// Message implements transport.Handler: the server sends nothing reliably yet.
+func (e *events) Message(*transport.Conn, []byte, time.Time) {}
+
+// Datagram takes acks and answers.
+func (e *events) Datagram(_ *transport.Conn, b []byte, _ time.Time) {
+	t, body, err := control.Split(b)
+	if err == nil {
+		switch t {
+		case control.Acks:
+			err = e.acks(body)
+		case control.Bound:
+			err = e.bound(body)
+		default:
+			err = control.ErrMalformed
+		}
+	}
+	if err != nil {
+		e.mu.Lock()
+		e.stats.Malformed++
+		e.mu.Unlock()
+	}
+}
+
+// Tick asks again for what is not bound yet, and sends what had to wait.
+func (e *events) Tick(now time.Time) {
+	for _, s := range e.all() {
+		s.tick(now)
+	}
+}
+
+func (c *Conn) acks(b []byte) error {
+	c.mu.Lock()
+	c.stats.AckBytes += uint64(1 + len(b))
+	c.mu.Unlock()
+	for len(b) > 0 {
+		a, rest, err := rpcdelta.ParseAck(b)
+		if err != nil {
+			return err
+		}
+		s := c.stream(int(a.RPC))
+		if s == nil {
+			return fmt.Errorf("%w: an ack of an RPC that is not bound", control.ErrMalformed)
+		}
+		if err := s.ack(a); err != nil {
+			return err
+		}
+		b = rest
+	}
+	return nil
+}
+
+func (c *Conn) bound(b []byte) error {
+	a, err := control.ParseBindAnswer(b)
+	if err != nil {
+		return err
+	}
+	s := c.stream(int(a.RPC))
+	if s == nil {
+		return fmt.Errorf("%w: an answer for an RPC that is not bound", control.ErrMalformed)
+	}
+	s.answered(&a)
+	return nil
+}
+
+func (c *Conn) stream(n int) *stream {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n < len(c.streams) {
+		return c.streams[n]
+	}
+	return nil
+}
+
+// all gives the streams there are. Numbers are never used again, so the slice
+// only grows.
+func (c *Conn) all() []*stream {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.streams
+}

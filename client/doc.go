@@ -1,0 +1,11 @@
+// Package client is the game client's end of uplink: it wraps RPCs that are
+// called at high rate so that each call takes few bits on the uplink.
+//
+//	conn, err := client.Dial(ctx, "127.0.0.1:7777", client.Config{})
+//	move, err := client.Bind[ServerMove](conn, "ServerMove")
+//	err = move.Send(&m) // 60 times a second
+//
+// A connection that is lost, for instance since the dedicated server was
+// restarted, is made again, and its RPCs are bound again, by itself; until then
+// Send says [ErrReconnecting].
+package client

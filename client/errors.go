@@ -1,0 +1,72 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+)
+
+// ErrReconnecting says that a frame was not sent since the connection is being
+// made again. Go on calling Send: it works again by itself.
+var ErrReconnecting = errors.New("client: reconnecting")
+
+// ErrBindTimeout says that the server did not answer a request to bind an RPC.
+var ErrBindTimeout = errors.New("client: no answer to bind")
+
+// SchemaError says that client and server describe an RPC differently.
+type SchemaError struct {
+	RPC   string
+	Field string // the first field that differs
+	Here  string // what the client has there; empty if it has no such field
+	There string // what the server has there; empty if it has no such field
+}
+
+func (e *SchemaError) Error() string {
+	return fmt.Sprintf("client: bind %s: field %q differs: here %s, at the server %s",
+		e.RPC, e.Field, orNothing(e.Here), orNothing(e.There))
+}
+
+func orNothing(s string) string {
+	if s == "" {
+		return "no such field"
+	}
+	return "{" + s + "}"
+}
+
+// UnknownRPCError says that the server handles no RPC of that name.
+type UnknownRPCError struct {
+	RPC   string
+	Known []string // what it handles
+}
+
+func (e *UnknownRPCError) Error() string {
+	if len(e.Known) == 0 {
+		return fmt.Sprintf("client: bind %s: the server handles no RPCs", e.RPC)
+	}
+	return fmt.Sprintf("client: bind %s: the server handles no such RPC, but %s", e.RPC, strings.Join(e.Known, ", "))
+}
+
+// bindError turns a refusal into an error.
+func bindError(s *rpcdelta.Schema, codec rpcdelta.Codec, a *control.BindAnswer) error {
+	switch a.Reason {
+	case control.ReasonNone:
+		return nil
+	case control.ReasonUnknown:
+		return &UnknownRPCError{RPC: s.RPC(), Known: a.Known}
+	case control.ReasonSchema:
+		e := &SchemaError{RPC: s.RPC(), There: a.Theirs}
+		e.Field, _, _ = strings.Cut(a.Theirs, " ")
+		if fields := s.Fields(); a.Field >= 0 && a.Field < len(fields) {
+			e.Here, e.Field = fields[a.Field].String(), fields[a.Field].Name
+		}
+		return e
+	case control.ReasonCodec:
+		return fmt.Errorf("client: bind %s: the server has no codec %v, but %s", s.RPC(), codec, strings.Join(a.Known, ", "))
+	case control.ReasonNumber:
+		return fmt.Errorf("client: bind %s: its number is taken at the server, or it is bound too often", s.RPC())
+	}
+	return fmt.Errorf("client: bind %s: refused for an unknown reason %d", s.RPC(), a.Reason)
+}

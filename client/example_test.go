@@ -1,0 +1,118 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"math"
+
+	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+)
+
+// ServerMove is a call's arguments.
+type ServerMove struct {
+	Location rpcdelta.Vec3    `rpcdelta:"resolution=0.1"` // cm
+	Rotation rpcdelta.Rotator `rpcdelta:"bits=16"`        // degrees
+	Buttons  uint16
+}
+
+// listen starts a server that prints calls of ServerMove, and says so in the
+// channel.
+func listen() (*ds.Server, <-chan struct{}) {
+	srv, err := ds.Listen("127.0.0.1:0", ds.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	printed := make(chan struct{})
+	err = ds.Handle(srv, "ServerMove", func(_ *ds.Player, f ds.Frame[ServerMove]) {
+		fmt.Printf("frame %d: %+v\n", f.Seq, f.Value)
+		printed <- struct{}{}
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	go func() { _ = srv.Serve(context.Background()) }()
+	return srv, printed
+}
+
+// A client dials, binds an RPC once, and calls it each frame.
+func Example() {
+	srv, printed := listen()
+	defer srv.Close()
+
+	conn, err := client.Dial(context.Background(), srv.Addr().String(), client.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer conn.Close()
+	move, err := client.Bind[ServerMove](conn, "ServerMove", client.Rate(60))
+	if err != nil {
+		log.Fatal(err)
+	}
+	for i := range 3 {
+		m := ServerMove{Location: rpcdelta.Vec3{X: 100.04 + 0.5*float64(i)}, Rotation: rpcdelta.Rotator{Yaw: 90}, Buttons: 1}
+		if err := move.Send(&m); err != nil {
+			log.Fatal(err)
+		}
+		<-printed
+	}
+	// Output:
+	// frame 0: {Location:{X:100 Y:0 Z:0} Rotation:{Pitch:0 Yaw:90 Roll:0} Buttons:1}
+	// frame 1: {Location:{X:100.5 Y:0 Z:0} Rotation:{Pitch:0 Yaw:90 Roll:0} Buttons:1}
+	// frame 2: {Location:{X:101 Y:0 Z:0} Rotation:{Pitch:0 Yaw:90 Roll:0} Buttons:1}
+}
+
+// Bind says what does not fit together.
+func ExampleBind() {
+	srv, _ := listen()
+	defer srv.Close()
+	conn, err := client.Dial(context.Background(), srv.Addr().String(), client.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer conn.Close()
+
+	_, err = client.Bind[ServerMove](conn, "ServerJump")
+	fmt.Println(err)
+
+	type Coarse struct {
+		Location rpcdelta.Vec3    `rpcdelta:"resolution=1"`
+		Rotation rpcdelta.Rotator `rpcdelta:"bits=16"`
+		Buttons  uint16
+	}
+	_, err = client.Bind[Coarse](conn, "ServerMove")
+	fmt.Println(err)
+	// Output:
+	// client: bind ServerJump: the server handles no such RPC, but ServerMove
+	// client: bind ServerMove: field "Location" differs: here {Location vec3 resolution=1}, at the server {Location vec3 resolution=0.1}
+}
+
+// A value that its field cannot hold is not sent, and the stream goes on.
+func ExampleStream_Send() {
+	srv, printed := listen()
+	defer srv.Close()
+	conn, err := client.Dial(context.Background(), srv.Addr().String(), client.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer conn.Close()
+	move, err := client.Bind[ServerMove](conn, "ServerMove")
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	err = move.Send(&ServerMove{Location: rpcdelta.Vec3{X: math.NaN()}})
+	var bad *rpcdelta.RangeError
+	fmt.Println(errors.As(err, &bad) && bad.Field == "Location")
+
+	if err := move.Send(&ServerMove{Buttons: 2}); err != nil {
+		log.Fatal(err)
+	}
+	<-printed
+	// Output:
+	// true
+	// frame 0: {Location:{X:0 Y:0 Z:0} Rotation:{Pitch:0 Yaw:0 Roll:0} Buttons:2}
+}

@@ -1,0 +1,40 @@
+package client
+
+import "time"
+
+const (
+	// leastWait and mostWait bound the time between two attempts to reconnect.
+	leastWait = 100 * time.Millisecond
+	mostWait  = 2 * time.Second
+	// steady is how long a connection must have lasted for the next one to be
+	// tried at once: a server that lets nobody stay is not hammered.
+	steady = 10 * time.Second
+)
+
+// reconnect dials until it succeeds or the connection is closed. It never gives
+// up: a server of another version, or a full one, may be another one soon.
+func (c *Conn) reconnect() {
+	defer c.work.Done()
+	for c.pause() {
+		err := c.connect(c.life)
+		if err == nil {
+			c.cfg.Logger.Info("reconnected", "server", c.addr)
+			return
+		}
+		c.cfg.Logger.Debug("not reconnected", "server", c.addr, "error", err)
+	}
+}
+
+// pause waits for its turn to dial, each time longer. It is false once the
+// connection is closed.
+func (c *Conn) pause() bool {
+	c.mu.Lock()
+	wait := c.wait
+	c.wait = min(max(2*wait, leastWait), mostWait)
+	c.mu.Unlock()
+	select {
+	case <-c.life.Done():
+	case <-time.After(wait):
+	}
+	return c.life.Err() == nil
+}

@@ -1,0 +1,205 @@
+package client_test
+
+import (
+	"errors"
+	"math"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+)
+
+// TestBadValues has Send refuse what a field cannot hold: nothing is sent then,
+// and the stream goes on.
+func TestBadValues(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := newNetwork(t, 0, 1)
+		journal := uplinktest.NewJournal(t, 1)
+		serve(t, network, journal)
+		s := uplinktest.Bind(t, uplinktest.Dial(t, network, client.Config{}), "Move")
+		var sent atomic.Int64
+		network.Watch(func(from, _ netip.AddrPort, b []byte) {
+			if from.Port() != 7777 && b[0]&7 == 0 {
+				sent.Add(1)
+			}
+		})
+		next, refused := uint64(0), uint64(0)
+		for _, bad := range []struct {
+			want  string
+			spoil func(*uplinktest.Move)
+		}{
+			{"Location", func(m *uplinktest.Move) { m.Location.Y = math.NaN() }},
+			{"Velocity", func(m *uplinktest.Move) { m.Velocity.X = math.Inf(-1) }},
+			{"Location", func(m *uplinktest.Move) { m.Location.Z = 838_860.8 }},
+			{"Rotation", func(m *uplinktest.Move) { m.Rotation.Yaw = math.Inf(1) }},
+			{"Aim", func(m *uplinktest.Move) { m.Aim = rpcdelta.Quat{} }},
+			{"Throttle", func(m *uplinktest.Move) { m.Throttle = float32(math.NaN()) }},
+			{"Payload", func(m *uplinktest.Move) { m.Payload = make([]byte, 49) }},
+		} {
+			for range 10 {
+				m := uplinktest.MoveAt(1, next)
+				next++
+				uplinktest.Must(t, s.Send(&m))
+				time.Sleep(time.Second / 60)
+			}
+			m := uplinktest.MoveAt(1, next)
+			bad.spoil(&m)
+			refused++
+			var e *rpcdelta.RangeError
+			if err := s.Send(&m); !errors.As(err, &e) || e.RPC != "Move" || e.Field != bad.want ||
+				!strings.Contains(err.Error(), "Move") || !strings.Contains(err.Error(), bad.want) {
+				t.Errorf("%s: got %v", bad.want, err)
+			}
+		}
+		settle(time.Second)
+		if st := s.Stats(); st.OutOfRange != refused || st.Frames() != next || uint64(sent.Load()) != next {
+			t.Errorf("%+v, %d datagrams, want %d frames and %d refused", st, sent.Load(), next, refused)
+		}
+		if l := journal.Only(); l.Frames() != next || l.Missed != 0 {
+			t.Errorf("%d of %d frames came", l.Frames(), next)
+		}
+	})
+}
+
+// TestTooLarge has Send refuse a frame that does not fit a datagram.
+func TestTooLarge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type chunk struct {
+			Data []byte `rpcdelta:"max=4000"`
+		}
+		network := newNetwork(t, 0, 2)
+		var got []int
+		uplinktest.Serve(t, network, ds.Config{}, func(s *ds.Server) error {
+			return ds.Handle(s, "Chunk", func(_ *ds.Player, f ds.Frame[chunk]) { got = append(got, len(f.Value.Data), int(f.Missed)) })
+		})
+		s, err := client.Bind[chunk](uplinktest.Dial(t, network, client.Config{}), "Chunk")
+		uplinktest.Must(t, err)
+		noise := make([]byte, 4000)
+		for i := range noise {
+			noise[i] = byte(i * i >> 3)
+		}
+		uplinktest.Must(t, s.Send(&chunk{noise[:100]}))
+		uplinktest.Must(t, s.Send(&chunk{make([]byte, 4000)})) // short on the wire
+		if err := s.Send(&chunk{noise}); !errors.Is(err, rpcdelta.ErrTooLarge) || !strings.Contains(err.Error(), "Chunk") || !strings.Contains(err.Error(), "1197") {
+			t.Errorf("got %v", err)
+		}
+		uplinktest.Must(t, s.Send(&chunk{noise[:1100]}))
+		settle(time.Second)
+		if want := [6]int{100, 0, 4000, 0, 1100, 0}; len(got) != 6 || [6]int(got) != want {
+			t.Errorf("got %v, want %v", got, want)
+		}
+		if st := s.Stats(); st.TooLarge != 1 || st.Frames() != 3 {
+			t.Errorf("%+v", st)
+		}
+	})
+}
+
+// TestFrameStream sends frames of a schema that is known only at run time.
+func TestFrameStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		schema, err := rpcdelta.ParseSchema([]byte(`{"rpc": "Look", "rate_hz": 30, "fields": [
+			{"name": "Aim", "kind": "angle", "count": 2, "bits": 12}, {"name": "Note", "kind": "bytes", "max": 9}]}`))
+		uplinktest.Must(t, err)
+		network := newNetwork(t, 0, 3)
+		var got []string
+		uplinktest.Serve(t, network, ds.Config{}, func(s *ds.Server) error {
+			return ds.HandleSchema(s, schema, func(_ *ds.Player, f ds.Frame[*rpcdelta.Frame]) {
+				got = append(got, string(schema.BytesOf(f.Value, 1)))
+				if want := []float64{45, -90}; f.Value.Ints[0] != 512 || schema.RestoreField(nil, f.Value, 0)[1] != want[1] {
+					t.Errorf("frame %d is %v, want %v", f.Seq, f.Value.Ints, want)
+				}
+			})
+		})
+		s, err := client.BindSchema(uplinktest.Dial(t, network, client.Config{}), schema)
+		uplinktest.Must(t, err)
+		f := schema.NewFrame()
+		uplinktest.Must(t, schema.QuantizeField(f, 0, []float64{45, 270}))
+		for _, note := range []string{"one", "", "threeeeee"} {
+			uplinktest.Must(t, schema.SetBytes(f, 1, []byte(note)))
+			uplinktest.Must(t, s.Send(f))
+			time.Sleep(time.Second / 30)
+		}
+		if err := s.Send(&rpcdelta.Frame{Ints: make([]int32, 3)}); !errors.Is(err, rpcdelta.ErrSchema) {
+			t.Errorf("a frame of another schema: %v", err)
+		}
+		f.Ints[0] = 4096
+		if err := s.Send(f); err == nil || !strings.Contains(err.Error(), "Aim") {
+			t.Errorf("a component out of range: %v", err)
+		}
+		settle(time.Second)
+		if strings.Join(got, ",") != "one,,threeeeee" {
+			t.Errorf("got %q", got)
+		}
+		if st := s.Stats(); st.Frames() != 3 || st.OutOfRange != 2 || st.RPC != "Look" {
+			t.Errorf("%+v", st)
+		}
+	})
+}
+
+// TestConcurrentUse calls everything from many goroutines while the server comes
+// and goes and the connection is closed. It is for the race detector; no error
+// but the ones that say why nothing was sent may come.
+func TestConcurrentUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := newNetwork(t, 0.1, 4)
+		setup := func(s *ds.Server) error {
+			return ds.Handle(s, "Move", func(p *ds.Player, _ ds.Frame[uplinktest.Move]) { p.RTT() })
+		}
+		srv := uplinktest.Serve(t, network, ds.Config{}, setup)
+		conn := uplinktest.Dial(t, network, client.Config{BindTimeout: time.Second})
+		stream := uplinktest.Bind(t, conn, "Move")
+		var workers sync.WaitGroup
+		closed := make(chan struct{})
+		work := func(period time.Duration, f func()) {
+			workers.Go(func() {
+				for {
+					select {
+					case <-closed:
+						return
+					case <-time.After(period):
+						f()
+					}
+				}
+			})
+		}
+		for i := range uint64(4) {
+			m := uplinktest.MoveAt(1, i)
+			work(5*ms, func() {
+				if err := stream.Send(&m); err != nil && !errors.Is(err, client.ErrReconnecting) {
+					t.Errorf("Send: %v", err)
+				}
+			})
+		}
+		work(7*ms, func() { conn.Stats(); conn.RTT(); stream.Stats() })
+		work(100*ms, func() {
+			if _, err := client.Bind[uplinktest.Move](conn, "Move"); errors.Is(err, client.ErrReconnecting) {
+				t.Errorf("Bind: %v", err)
+			}
+		})
+		for i := range 6 {
+			time.Sleep(3 * time.Second)
+			if i%2 == 0 {
+				network.Crash(t, uplinktest.Addr)
+				<-srv.Served
+			} else {
+				uplinktest.Must(t, srv.Close())
+			}
+			time.Sleep(500 * ms)
+			srv = uplinktest.Serve(t, network, ds.Config{}, setup)
+		}
+		time.Sleep(3 * time.Second)
+		close(closed)
+		workers.Wait()
+		if st := stream.Stats(); st.Frames() < 5000 || st.Reconnecting < 100 {
+			t.Errorf("%d frames sent, %d calls while reconnecting", st.Frames(), st.Reconnecting)
+		}
+	})
+}

@@ -1,0 +1,67 @@
+package client
+
+import (
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+// RPCStats counts the frames of one bound RPC.
+type RPCStats struct {
+	RPC      string
+	Reliable bool
+	// Stats counts the frames that were sent.
+	rpcdelta.Stats
+	// Messages and Bytes count the payloads, with their headers.
+	Messages, Bytes uint64
+	// OutOfRange counts calls with a value that a field cannot hold, TooLarge
+	// those that did not fit a datagram, Reconnecting those while there was no
+	// connection. None of them was sent.
+	OutOfRange, TooLarge, Reconnecting uint64
+}
+
+// Stats is what a connection counted since Dial, over all reconnections.
+type Stats struct {
+	// RPCs is in the order in which they were bound; those that were refused are
+	// left out.
+	RPCs []RPCStats
+	// AckBytes counts the acks that came, with their message types.
+	AckBytes uint64
+	// Malformed counts messages that no server sends.
+	Malformed uint64
+	// Transport counts datagrams.
+	Transport transport.Stats
+}
+
+// Stats gives what the connection counted so far.
+func (c *Conn) Stats() Stats {
+	c.mu.Lock()
+	out := c.stats
+	if c.link != nil {
+		out.Transport = out.Transport.Plus(c.link.Stats())
+	}
+	streams := c.streams
+	c.mu.Unlock()
+	for _, s := range streams {
+		if st, failed := s.snapshot(); !failed {
+			out.RPCs = append(out.RPCs, st)
+		}
+	}
+	return out
+}
+
+func (s *stream) snapshot() (st RPCStats, failed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stats, s.failed
+}
+
+func (s *stream) counted() RPCStats {
+	st, _ := s.snapshot()
+	return st
+}
+
+// Stats gives what was counted for this RPC.
+func (s *Stream[T]) Stats() RPCStats { return s.stream.counted() }
+
+// Stats gives what was counted for this RPC.
+func (s *FrameStream) Stats() RPCStats { return s.stream.counted() }

@@ -1,0 +1,249 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+// askEvery is the time between two requests to bind that are not answered.
+const askEvery = 250 * time.Millisecond
+
+// maxReliable is the largest payload of a reliable RPC.
+const maxReliable = 8 << 10
+
+// stream is one bound RPC.
+type stream struct {
+	conn     *Conn
+	number   int
+	schema   *rpcdelta.Schema
+	rate     float64
+	ring     int
+	reliable bool
+	request  []byte
+	answer   chan error // gets the first answer
+
+	mu      sync.Mutex
+	link    *transport.Conn   // nil while reconnecting
+	enc     *rpcdelta.Encoder // nil until bound over link
+	refused error             // what the server said over link
+	failed  bool              // Bind returned an error: nobody holds this stream
+	asked   time.Time
+	frame   *rpcdelta.Frame
+	buf     []byte
+	queued  bool // buf is a reliable payload that the link had no room for
+	stats   RPCStats
+}
+
+// newStream adds a stream to the connection; the connection's Tick asks the
+// server for it.
+func newStream(c *Conn, schema *rpcdelta.Schema, o options) (*stream, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.life.Err() != nil {
+		return nil, fmt.Errorf("client: bind %s: %w", schema.RPC(), net.ErrClosed)
+	}
+	n := len(c.streams)
+	if n > rpcdelta.MaxRPC {
+		return nil, fmt.Errorf("client: bind %s: a connection has at most %d RPCs", schema.RPC(), rpcdelta.MaxRPC+1)
+	}
+	s := &stream{
+		conn: c, number: n, schema: schema, rate: schema.RateHz(), ring: c.cfg.Ring, reliable: o.reliable,
+		answer: make(chan error, 1), link: c.link, frame: schema.NewFrame(),
+		stats: RPCStats{RPC: schema.RPC(), Reliable: o.reliable},
+	}
+	r := control.BindRequest{
+		RPC: uint8(n), Name: schema.RPC(), Fingerprint: schema.Fingerprint(), Fields: control.FieldHashes(schema),
+		RateHz: s.rate, Ring: s.ring, Codec: c.cfg.Codec.String(), Reliable: s.reliable,
+	}
+	var err error
+	if s.request, err = r.Append(nil); err != nil {
+		return nil, fmt.Errorf("client: bind %s: %w", schema.RPC(), err)
+	}
+	if len(s.request) > transport.MaxPayload {
+		return nil, fmt.Errorf("client: bind %s: the schema's description takes %d bytes, at most %d fit into a datagram", schema.RPC(), len(s.request), transport.MaxPayload)
+	}
+	c.streams = append(c.streams, s)
+	return s, nil
+}
+
+// wait gives what the server answers to the first request. On an error the
+// stream is over.
+func (s *stream) wait() error {
+	err := s.await()
+	if err != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.enc, s.refused, s.failed = nil, err, true
+	}
+	return err
+}
+
+func (s *stream) await() error {
+	s.tick(time.Now())
+	t := time.NewTimer(s.conn.cfg.BindTimeout)
+	defer t.Stop()
+	select {
+	case err := <-s.answer:
+		return err
+	case <-s.conn.life.Done():
+		return fmt.Errorf("client: bind %s: %w", s.schema.RPC(), net.ErrClosed)
+	case <-t.C:
+		return fmt.Errorf("%w %s within %v", ErrBindTimeout, s.schema.RPC(), s.conn.cfg.BindTimeout)
+	}
+}
+
+// tick sends the request, unless it is answered or was sent a moment ago, or the
+// payload that waits.
+func (s *stream) tick(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.queued {
+		_ = s.transmit() // the next tick tries again
+	}
+	if s.link == nil || s.enc != nil || s.refused != nil || now.Sub(s.asked) < askEvery {
+		return
+	}
+	s.asked = now
+	_ = s.link.Send(s.request) // the next tick asks again
+}
+
+// answered takes the server's answer.
+func (s *stream) answered(a *control.BindAnswer) {
+	err := bindError(s.schema, s.conn.cfg.Codec, a)
+	s.mu.Lock()
+	if s.enc != nil || s.refused != nil || s.link == nil {
+		s.mu.Unlock()
+		return // answered before
+	}
+	if err == nil {
+		cfg := rpcdelta.EncoderConfig{Codec: s.conn.cfg.Codec, RPC: s.number, Ring: s.ring, PeerRing: a.Ring, Reliable: s.reliable}
+		if s.reliable {
+			cfg.MaxPayload = maxReliable
+		}
+		if s.enc, err = rpcdelta.NewEncoder(s.schema, cfg); err != nil {
+			err = fmt.Errorf("client: bind %s: %w", s.schema.RPC(), err)
+		}
+	}
+	s.refused = err
+	s.mu.Unlock()
+	if err != nil {
+		s.conn.cfg.Logger.Warn("not bound", "rpc", s.schema.RPC(), "error", err)
+	}
+	select {
+	case s.answer <- err:
+	default: // bound again after a reconnection: nobody waits
+	}
+}
+
+// suspend stops sending until rebind.
+func (s *stream) suspend() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.enc, s.link, s.queued = nil, nil, false
+}
+
+// rebind has the RPC bound over another transport connection, to a server that
+// may have changed its mind.
+func (s *stream) rebind(link *transport.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.link, s.asked = link, time.Time{}
+	if !s.failed {
+		s.refused = nil
+	}
+}
+
+func (s *stream) ack(a rpcdelta.Ack) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.enc == nil {
+		return nil
+	}
+	return s.enc.Ack(a)
+}
+
+// sendFrame sends f, which belongs to the schema, and is called with s.mu held.
+func (s *stream) sendFrame(f *rpcdelta.Frame) error {
+	err := s.encodeAndSend(f)
+	if errors.Is(err, ErrReconnecting) {
+		s.stats.Reconnecting++
+	}
+	return err
+}
+
+func (s *stream) encodeAndSend(f *rpcdelta.Frame) error {
+	if err := s.ready(); err != nil {
+		return err
+	}
+	buf, info, err := s.enc.AppendFrame(s.buf[:0], f)
+	if err != nil {
+		s.countRefused(err)
+		return err
+	}
+	s.buf = buf
+	if err := s.transmit(); err != nil && !s.queued {
+		return err
+	}
+	s.stats.Count(&info)
+	s.stats.Messages++
+	s.stats.Bytes += uint64(len(buf))
+	return nil
+}
+
+// ready says why no frame can be sent now.
+func (s *stream) ready() error {
+	switch {
+	case s.conn.life.Err() != nil:
+		return s.ended()
+	case s.refused != nil:
+		return s.refused
+	case s.enc == nil:
+		return s.ended()
+	case s.queued:
+		return s.transmit()
+	}
+	return nil
+}
+
+// transmit gives the payload in buf to the link. The encoder counts on each
+// payload of a reliable RPC, so one that the link has no room for is queued, and
+// the next frame has to wait for it.
+func (s *stream) transmit() error {
+	var err error
+	if s.reliable {
+		err = s.link.SendReliable(s.buf)
+		s.queued = errors.Is(err, transport.ErrBacklog)
+	} else {
+		err = s.link.Send(s.buf)
+	}
+	switch {
+	case errors.Is(err, net.ErrClosed):
+		return s.ended() // and suspend is about to be called
+	case err != nil:
+		return fmt.Errorf("client: send %s: %w", s.schema.RPC(), err)
+	}
+	return nil
+}
+
+// ended says why there is no link to send over.
+func (s *stream) ended() error {
+	if s.conn.life.Err() != nil {
+		return fmt.Errorf("client: %w", net.ErrClosed)
+	}
+	return ErrReconnecting
+}
+
+func (s *stream) countRefused(err error) {
+	if errors.Is(err, rpcdelta.ErrTooLarge) {
+		s.stats.TooLarge++
+	} else {
+		s.stats.OutOfRange++
+	}
+}

@@ -1,0 +1,85 @@
+package ds
+
+import (
+	"errors"
+
+	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+const (
+	// maxBindings is how often a player may bind the same RPC: each time costs a
+	// ring of frames.
+	maxBindings = 8
+	// maxRefusals is how many refused bindings of a player are logged.
+	maxRefusals = 8
+	// maxTheirs is how many bytes of a field's description an answer carries.
+	maxTheirs = 512
+)
+
+// answer answers a request to bind an RPC.
+func (s *Server) answer(p *Player, r *control.BindRequest) {
+	a := s.bind(p, r)
+	if a.Reason != control.ReasonNone && p.refusals < maxRefusals {
+		p.refusals++
+		s.cfg.Logger.Warn("bind refused", "rpc", r.Name, "reason", a.Reason, "player", p.ID())
+	}
+	b, err := appendAnswer(nil, a)
+	if err == nil {
+		err = p.conn.Send(b)
+	}
+	if err != nil {
+		s.cfg.Logger.Debug("bind not answered", "rpc", r.Name, "player", p.ID(), "error", err)
+	}
+}
+
+// appendAnswer appends an answer. Names that do not fit a datagram are left out.
+func appendAnswer(dst []byte, a control.BindAnswer) ([]byte, error) {
+	a.Theirs = a.Theirs[:min(len(a.Theirs), maxTheirs)]
+	known := a.Known
+	b, err := a.Append(dst)
+	for n := len(known); err == nil && n > 0 && len(b)-len(dst) > transport.MaxPayload; {
+		n /= 2
+		a.Known = append(known[:n:n], "...")
+		b, err = a.Append(dst)
+	}
+	return b, err
+}
+
+// bind binds an RPC if it can, and says what to answer.
+func (s *Server) bind(p *Player, r *control.BindRequest) control.BindAnswer {
+	rpc, known := s.lookup(r.Name)
+	if rpc == nil {
+		return control.BindAnswer{RPC: r.RPC, Reason: control.ReasonUnknown, Known: known}
+	}
+	a := control.Compare(rpc.schema, r)
+	if a.Reason != control.ReasonNone {
+		return a
+	}
+	codec, err := rpcdelta.ParseCodec(r.Codec)
+	if err != nil {
+		a.Reason, a.Known = control.ReasonCodec, []string{rpcdelta.DefaultCodec.String()}
+		return a
+	}
+	a.Ring = s.cfg.Ring
+	if b := p.binding(int(r.RPC)); b != nil {
+		if b.rpc != rpc || b.reliable != r.Reliable {
+			a.Reason = control.ReasonNumber
+		}
+		return a // asked again: the answer was lost
+	}
+	if p.bound(rpc) >= maxBindings {
+		a.Reason = control.ReasonNumber
+		return a
+	}
+	dec, err := rpcdelta.NewDecoder(rpc.schema, rpcdelta.DecoderConfig{
+		Codec: codec, RPC: int(r.RPC), Ring: s.cfg.Ring, DeliverLate: s.cfg.DeliverLate, Reliable: r.Reliable,
+	})
+	if err != nil {
+		panic(errors.Join(errors.New("ds: a checked configuration was refused"), err))
+	}
+	p.bind(int(r.RPC), &binding{rpc: rpc, dec: dec, reliable: r.Reliable})
+	s.cfg.Logger.Info("bound", "rpc", r.Name, "rate_hz", r.RateHz, "reliable", r.Reliable, "player", p.ID())
+	return a
+}

@@ -1,0 +1,95 @@
+package ds
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+// The defaults of a [Config].
+const (
+	// DefaultAckHz comes from the measured curve in docs/results.md.
+	DefaultAckHz = 10
+	DefaultQueue = 4096
+)
+
+// Config sets up a [Server]. The zero value of each field means its default.
+type Config struct {
+	// Insecure lets the server listen on other addresses than loopback, though
+	// nothing is authenticated or encrypted yet.
+	Insecure bool
+	// Ring is how many frames of each RPC and player are kept as baselines, 2 to
+	// rpcdelta.MaxRing; default rpcdelta.DefaultRing. It should hold more than the
+	// frames of a round trip and an ack interval.
+	Ring int
+	// AckHz is how often a second a player's frames are acked, all of its RPCs in
+	// one datagram; 1 to 1000, default DefaultAckHz.
+	AckHz float64
+	// DeliverLate has frames that were overtaken on the way delivered, marked,
+	// instead of dropped.
+	DeliverLate bool
+	// Poll has handlers run in [Server.Poll] instead of in Serve.
+	Poll bool
+	// Queue is how many frames may wait for Poll; default DefaultQueue. What does
+	// not fit is dropped and counted as queue_full.
+	Queue int
+	// MaxPlayers is how many players are let in; default
+	// transport.DefaultMaxConns.
+	MaxPlayers int
+	// Timeout is how long a player stays though nothing is heard from it; default
+	// transport.DefaultTimeout.
+	Timeout time.Duration
+	// Joined and Left, if set, are called when a player has connected, and when it
+	// is gone and why. They run where handlers run.
+	Joined func(*Player)
+	Left   func(*Player, error)
+	// Network opens the socket; nil means UDP. Tests and demos put
+	// transport/simnet here.
+	Network transport.Network
+	// Logger gets a record of what happens to connections and bindings, never of
+	// single frames; nil means silence.
+	Logger *slog.Logger
+}
+
+func (c Config) withDefaults() (Config, error) {
+	if c.Ring == 0 {
+		c.Ring = rpcdelta.DefaultRing
+	}
+	if c.AckHz == 0 {
+		c.AckHz = DefaultAckHz
+	}
+	if c.Queue == 0 {
+		c.Queue = DefaultQueue
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	switch {
+	case c.Ring < 2 || c.Ring > rpcdelta.MaxRing:
+		return c, fmt.Errorf("ds: Config.Ring is %d, want 2 to %d", c.Ring, rpcdelta.MaxRing)
+	case !(c.AckHz >= 1 && c.AckHz <= 1000):
+		return c, fmt.Errorf("ds: Config.AckHz is %v, want 1 to 1000", c.AckHz)
+	case c.Queue < 0:
+		return c, errors.New("ds: Config.Queue is negative")
+	case c.MaxPlayers < 0:
+		return c, errors.New("ds: Config.MaxPlayers is negative")
+	}
+	return c, nil
+}
+
+// ackInterval is the time between two acks of a player.
+func (c Config) ackInterval() time.Duration {
+	return time.Duration(float64(time.Second) / c.AckHz)
+}
+
+// tick is the ack interval, or the part of it that is next to the transport's
+// usual tick: heartbeats and the reliable channel must not wait for slow acks.
+func (c Config) tick() time.Duration {
+	interval := c.ackInterval()
+	parts := (interval + transport.DefaultTick/2) / transport.DefaultTick
+	return interval / max(parts, 1)
+}

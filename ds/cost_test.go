@@ -1,0 +1,189 @@
+package ds_test
+
+import (
+	"context"
+	"math"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+// pawn is a movement call of 20 components, as a shooter's has them.
+type pawn struct {
+	Time         float64          `rpcdelta:"resolution=0.001"`
+	Acceleration rpcdelta.Vec3    `rpcdelta:"resolution=0.1"`
+	Location     rpcdelta.Vec3    `rpcdelta:"resolution=0.1,velocity=Velocity"`
+	Velocity     rpcdelta.Vec3    `rpcdelta:"resolution=0.1"`
+	View         rpcdelta.Rotator `rpcdelta:"bits=16"`
+	Aim          rpcdelta.Quat    `rpcdelta:"bits=12"`
+	Buttons      uint16
+	Mode         uint8
+	Base         uint32
+}
+
+// pawnAt is call n at 60 Hz of somebody who runs in circles and looks about.
+func pawnAt(n int) pawn {
+	t := float64(n) / 60
+	sin, cos := math.Sincos(t)
+	look, nod := math.Sincos(t / 3)
+	return pawn{
+		Time:         t,
+		Acceleration: rpcdelta.Vec3{X: -2048 * cos, Y: -2048 * sin},
+		Location:     rpcdelta.Vec3{X: 12_000 + 600*cos, Y: -4000 + 600*sin, Z: 90},
+		Velocity:     rpcdelta.Vec3{X: -600 * sin, Y: 600 * cos},
+		View:         rpcdelta.Rotator{Pitch: 20 * nod, Yaw: 90 + 180*t/math.Pi},
+		Aim:          rpcdelta.Quat{X: look / 4, Y: sin / 4, Z: look, W: 1},
+		Buttons:      uint16(1) << (n / 40 % 16),
+		Mode:         uint8(n / 300 % 6),
+		Base:         77,
+	}
+}
+
+const (
+	// costBatch is how many calls are timed together. In the delta case an ack
+	// follows each batch, so baselines are 1 to 12 frames old.
+	costBatch = 12
+	kindData  = 0 // of a datagram, and its messages follow three bytes of header
+	typeAcks  = 7 // of a message
+)
+
+// BenchmarkCall measures a whole call over UDP on loopback: what Send takes on
+// the client, and what it takes the DS to receive the datagram, rebuild the frame
+// and run a handler. As delta, and with all acks lost, so that each frame is
+// coded alone. An iteration is a batch of calls.
+func BenchmarkCall(b *testing.B) {
+	b.Run("delta", func(b *testing.B) { benchmarkCall(b, false) })
+	b.Run("alone", func(b *testing.B) { benchmarkCall(b, true) })
+}
+
+func benchmarkCall(b *testing.B, alone bool) {
+	server := &timedNetwork{spent: make(chan time.Duration), full: make(chan struct{})}
+	srv, err := ds.Listen("127.0.0.1:0", ds.Config{Network: server, AckHz: 1000})
+	uplinktest.Must(b, err)
+	var frames int
+	uplinktest.Must(b, ds.Handle(srv, "Move", func(*ds.Player, ds.Frame[pawn]) { frames++ }))
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(context.Background()) }()
+	link := &ackedNetwork{deaf: alone, acked: make(chan uint16, 1)}
+	conn, err := client.Dial(b.Context(), srv.Addr().String(), client.Config{Network: link})
+	uplinktest.Must(b, err)
+	move, err := client.Bind[pawn](conn, "Move")
+	uplinktest.Must(b, err)
+	moves := make([]pawn, 3600)
+	for i := range moves {
+		moves[i] = pawnAt(i)
+	}
+
+	next, onClient, onServer := 0, time.Duration(0), time.Duration(0)
+	for b.Loop() {
+		begin := time.Now()
+		for range costBatch {
+			if err := move.Send(&moves[next%len(moves)]); err != nil {
+				b.Fatal(err)
+			}
+			next++
+		}
+		onClient += time.Since(begin)
+		server.full <- struct{}{}
+		onServer += <-server.spent
+		for !alone && <-link.acked != uint16(next-1) { // of a tick in the middle of a batch
+		}
+	}
+
+	st := move.Stats()
+	uplinktest.Must(b, conn.Close())
+	uplinktest.Must(b, srv.Close())
+	uplinktest.Must(b, <-served)
+	if frames != next || (st.Delta == 0) != alone {
+		b.Errorf("%d of %d frames came, %d were deltas", frames, next, st.Delta)
+	}
+	b.ReportMetric(0, "ns/op") // mostly waiting
+	b.ReportMetric(float64(onClient.Nanoseconds())/float64(next), "client-ns/call")
+	b.ReportMetric(float64(onServer.Nanoseconds())/float64(next/costBatch*(costBatch-1)), "ds-ns/call")
+	b.ReportMetric(float64(st.FullBits)/float64(next), "fullbits/call")
+	b.ReportMetric(float64(st.PayloadBits)/float64(next), "payloadbits/call")
+}
+
+// isFrame says whether a datagram of a client holds a frame: requests to bind
+// have both low bits set.
+func isFrame(b []byte) bool { return len(b) > 3 && b[0]&7 == kindData && b[3]&3 != 3 }
+
+// timedNetwork opens the DS's socket. It holds the first frame of a batch back
+// until the whole batch lies in the socket, and measures from there until the
+// last one is read.
+type timedNetwork struct {
+	full  chan struct{}
+	spent chan time.Duration
+}
+
+func (n *timedNetwork) ListenPacket(addr string) (transport.PacketConn, error) {
+	pc, err := transport.UDP().ListenPacket(addr)
+	return &timedConn{PacketConn: pc, network: n}, err
+}
+
+type timedConn struct {
+	transport.PacketConn
+	network *timedNetwork
+	read    int // frames of the batch
+	begin   time.Time
+}
+
+func (c *timedConn) ReadFrom(p []byte) (int, netip.AddrPort, error) {
+	n, from, err := c.PacketConn.ReadFrom(p)
+	if err != nil || !isFrame(p[:n]) {
+		return n, from, err
+	}
+	switch c.read++; c.read {
+	case 1:
+		<-c.network.full
+		c.begin = time.Now()
+	case costBatch:
+		c.network.spent <- time.Since(c.begin)
+		c.read = 0
+	}
+	return n, from, err
+}
+
+// ackedNetwork opens the client's socket. It tells which frame an ack was about
+// once the client has taken the ack, or loses the acks.
+type ackedNetwork struct {
+	deaf  bool
+	acked chan uint16
+}
+
+func (n *ackedNetwork) ListenPacket(addr string) (transport.PacketConn, error) {
+	pc, err := transport.UDP().ListenPacket(addr)
+	return &ackedConn{PacketConn: pc, network: n}, err
+}
+
+type ackedConn struct {
+	transport.PacketConn
+	network *ackedNetwork
+	last    *uint16 // of the ack that the client has just taken
+}
+
+func (c *ackedConn) ReadFrom(p []byte) (int, netip.AddrPort, error) {
+	if c.last != nil {
+		c.network.acked <- *c.last
+		c.last = nil
+	}
+	for {
+		n, from, err := c.PacketConn.ReadFrom(p)
+		if err != nil || n < 5 || p[0]&7 != kindData || p[3] != typeAcks {
+			return n, from, err
+		}
+		if c.network.deaf {
+			continue
+		}
+		if ack, _, err := rpcdelta.ParseAck(p[4:n]); err == nil {
+			c.last = &ack.Seq
+		}
+		return n, from, err
+	}
+}

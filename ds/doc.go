@@ -1,0 +1,12 @@
+// Package ds is the dedicated server's end of uplink: it takes the RPCs that
+// clients call at high rate, rebuilds every frame in full and hands it to the
+// game.
+//
+//	srv, err := ds.Listen("127.0.0.1:7777", ds.Config{})
+//	err = ds.Handle(srv, "ServerMove", func(p *ds.Player, f ds.Frame[ServerMove]) { ... })
+//	err = srv.Serve(ctx)
+//
+// Handlers run as frames arrive, one at a time, on the goroutine of Serve. With
+// Config.Poll they run where the game calls [Server.Poll] instead, for a loop
+// with a tick of its own; Serve then only receives.
+package ds

@@ -1,0 +1,81 @@
+package ds
+
+import (
+	"testing"
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+)
+
+// FuzzReceive throws messages at a player: each is counted once, for what it
+// was, and another player is unharmed. A message is a byte of length, whose
+// highest bit says that it comes over the reliable channel, and that many bytes.
+func FuzzReceive(f *testing.F) {
+	b := newBench(f, Config{}, func(*Player, Frame[testCall]) {})
+	s := b.join(3)
+	payload := append([]byte(nil), s.payload()...)
+	request, err := b.request(4).Append(nil)
+	must(f, err)
+	ack := rpcdelta.Ack{RPC: 3, Seq: 1}
+	f.Add(message(payload), false)
+	f.Add(append(message(payload), message(payload)...), true)
+	f.Add(append(append(message(request), message(request)...), message(payload)...), true)
+	f.Add(message(ack.Append([]byte{byte(control.Acks)})), false)
+	f.Add(message([]byte{byte(control.Bind), 0xdd, 0xff, 0xff, 0xff, 0xff}), true)
+	f.Add(message([]byte{13, 3, 1, 0, 1, 0xde, 0xad}), false)
+	f.Add([]byte{0x82, 1, 3}, true)
+	f.Fuzz(func(t *testing.T, in []byte, poll bool) {
+		delivered := 0
+		b := newBench(t, Config{Poll: poll, Queue: 8, DeliverLate: true, Ring: 4}, func(*Player, Frame[testCall]) { delivered++ })
+		hostile, honest := b.join(3), b.join(3)
+		messages := uint64(0)
+		for len(in) > 0 {
+			n := min(int(in[0]&0x7f), len(in)-1)
+			msg, reliable := in[1:1+n], in[0]&0x80 != 0
+			in = in[1+n:]
+			if kind, body, err := control.Split(msg); err == nil && kind == control.Bind {
+				if _, err := control.ParseBindRequest(body); err == nil {
+					messages-- // it is answered, not counted
+				}
+			}
+			hostile.player.receive(msg, time.Time{}, reliable)
+			messages++
+		}
+		acks := hostile.player.appendAcks(nil)
+		for rest := acks; len(rest) > 0; {
+			if _, rest, err = rpcdelta.ParseAck(rest); err != nil {
+				t.Fatalf("acks %x: %v", acks, err)
+			}
+		}
+		b.srv.Poll()
+		st := b.srv.Stats()
+		counted := sum(st.Drops)
+		frames := uint64(0)
+		for _, r := range st.RPCs {
+			counted += sum(r.Drops) + r.Messages
+			frames += r.Frames()
+		}
+		if counted != messages || uint64(delivered) != frames {
+			t.Fatalf("%d messages, %d counted, %d of %d frames delivered: %+v", messages, counted, delivered, frames, st)
+		}
+		if n := hostile.player.bound(b.srv.rpcs["Call"]); n > maxBindings {
+			t.Fatalf("%d bindings", n)
+		}
+		honest.call()
+		honest.call()
+		b.srv.Poll()
+		if delivered != int(frames)+2 {
+			t.Fatalf("the honest player's frames did not come")
+		}
+	})
+}
+
+func message(b []byte) []byte { return append([]byte{byte(len(b))}, b...) }
+
+func sum(counts [drops]uint64) (n uint64) {
+	for _, c := range counts {
+		n += c
+	}
+	return n
+}

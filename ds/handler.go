@@ -1,0 +1,89 @@
+package ds
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/uplink-rpc/uplink/rpcdelta"
+)
+
+// Frame is one call of an RPC, as the client made it.
+type Frame[T any] struct {
+	// Value holds the arguments, each to its field's resolution. Byte slices in it
+	// are valid only while the handler runs.
+	Value T
+	// Seq is the frame's number, from 0 when the client binds the RPC.
+	Seq uint64
+	// Missed is how many frames before this one were not delivered, since the last
+	// one that was.
+	Missed uint64
+	// Late says that newer frames were delivered before; see [Config.DeliverLate].
+	Late bool
+	// Received is when the datagram came.
+	Received time.Time
+}
+
+// rpc is one RPC of the server, for all players.
+type rpc struct {
+	schema *rpcdelta.Schema
+	sink   sink
+
+	mu    sync.Mutex
+	stats [2]RPCStats // unreliable, reliable
+}
+
+// sink is where an RPC's frames go. A frame that does not hold a value of the
+// RPC's type is an error.
+type sink interface {
+	deliver(p *Player, d *rpcdelta.Delivery, at time.Time) error
+}
+
+// Handle has f called for each frame of the RPC whose arguments are a T. The
+// schema comes from T's fields and tags. Handle before Serve, so that the first
+// clients find the RPC.
+func Handle[T any](s *Server, name string, f func(*Player, Frame[T])) error {
+	t, err := rpcdelta.Compile[T](name, 0)
+	if err != nil {
+		return fmt.Errorf("ds: %w", err)
+	}
+	return handle(s, t.Schema(), t.Restore, f)
+}
+
+// HandleSchema has f called for each frame of an RPC that a schema describes,
+// for programs that learn the schema as they run. The frame is valid only while
+// f runs.
+func HandleSchema(s *Server, schema *rpcdelta.Schema, f func(*Player, Frame[*rpcdelta.Frame])) error {
+	restore := func(v **rpcdelta.Frame, d *rpcdelta.Frame) error {
+		if *v == nil {
+			*v = schema.NewFrame()
+		}
+		(*v).CopyFrom(d)
+		return nil
+	}
+	return handle(s, schema, restore, f)
+}
+
+func handle[T any](s *Server, schema *rpcdelta.Schema, restore func(*T, *rpcdelta.Frame) error, f func(*Player, Frame[T])) error {
+	h := &handler[T]{restore: restore, f: f}
+	r := &rpc{schema: schema, sink: h}
+	if s.cfg.Poll {
+		r.sink = &inbox[T]{handler: h, queue: &s.queue}
+	}
+	return s.register(r)
+}
+
+// handler calls f at once.
+type handler[T any] struct {
+	restore func(*T, *rpcdelta.Frame) error
+	f       func(*Player, Frame[T])
+	value   T // reused, so that byte slices keep their room
+}
+
+func (h *handler[T]) deliver(p *Player, d *rpcdelta.Delivery, at time.Time) error {
+	if err := h.restore(&h.value, d.Frame); err != nil {
+		return err
+	}
+	h.f(p, Frame[T]{Value: h.value, Seq: d.Seq, Missed: d.Missed, Late: d.Late, Received: at})
+	return nil
+}

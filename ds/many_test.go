@@ -1,0 +1,192 @@
+package ds_test
+
+import (
+	"fmt"
+	"net/netip"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/transport/simnet"
+)
+
+// TestManyRPCs has several clients call more RPCs than short headers can name.
+func TestManyRPCs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const clients, rpcs, frames = 3, 12, 600
+		up, down := symmetric(60*ms, simnet.Config{Loss: 0.1, Jitter: 3 * ms, Seed: 4})
+		network := uplinktest.NewNetwork(t, up, down)
+		var journals [rpcs]*uplinktest.Journal
+		srv := uplinktest.Serve(t, network, ds.Config{}, func(s *ds.Server) error {
+			for i := range journals {
+				journals[i] = uplinktest.NewJournal(t, uint64(i))
+				if err := ds.Handle(s, fmt.Sprintf("Move%02d", i), journals[i].Handle); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		var streams [clients][rpcs]*client.Stream[uplinktest.Move]
+		for c := range streams {
+			conn := uplinktest.Dial(t, network, client.Config{})
+			for i := range streams[c] {
+				streams[c][i] = uplinktest.Bind(t, conn, fmt.Sprintf("Move%02d", i))
+			}
+		}
+		for n := range uint64(frames) {
+			for c := range streams {
+				for i, s := range streams[c] {
+					m := uplinktest.MoveAt(uint64(i), n)
+					uplinktest.Must(t, s.Send(&m))
+				}
+			}
+			time.Sleep(time.Second / 60)
+		}
+		time.Sleep(time.Second)
+		for i, j := range journals {
+			logs := j.Logs()
+			if len(logs) != clients {
+				t.Fatalf("RPC %d: %d players, want %d", i, len(logs), clients)
+			}
+			for _, l := range logs {
+				if l.Frames()+l.Missed != l.Next || l.Frames() < frames*75/100 {
+					t.Errorf("RPC %d: %d frames delivered and %d missed of %d", i, l.Frames(), l.Missed, l.Next)
+				}
+			}
+			for c := range streams {
+				if st := streams[c][i].Stats(); st.Delta < frames*9/10 || st.HeaderBits < headerBits(i)*st.Delta {
+					t.Errorf("client %d, RPC %d: %+v", c, i, st)
+				}
+			}
+		}
+		if st := srv.Stats(); len(st.RPCs) != rpcs || st.Transport.Conns != clients {
+			t.Errorf("%d RPCs and %d connections are counted", len(st.RPCs), st.Transport.Conns)
+		}
+	})
+}
+
+// headerBits is the least size of the header of RPC number i.
+func headerBits(i int) uint64 {
+	if i < 8 {
+		return 16
+	}
+	return 40
+}
+
+// TestAckRate counts the datagrams that go down to one player: acks of all RPCs
+// share one, and come as often as the configuration says.
+func TestAckRate(t *testing.T) {
+	for _, hz := range []float64{1, 7.5, 10, 20, 60, 144} {
+		t.Run(fmt.Sprintf("%v Hz", hz), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				up, down := symmetric(50*ms, simnet.Config{Seed: 5})
+				network := uplinktest.NewNetwork(t, up, down)
+				server := netip.MustParseAddrPort(uplinktest.Addr)
+				var acks, heartbeats atomic.Int64
+				network.Watch(func(from, _ netip.AddrPort, b []byte) {
+					switch {
+					case from != server:
+					case b[0]&7 == dataKind:
+						acks.Add(1)
+					default:
+						heartbeats.Add(1)
+					}
+				})
+				const rpcs, seconds, rate = 3, 30, 160
+				srv := uplinktest.Serve(t, network, ds.Config{AckHz: hz}, func(s *ds.Server) error {
+					for i := range rpcs {
+						if err := ds.Handle(s, fmt.Sprint(i), func(*ds.Player, ds.Frame[uplinktest.Move]) {}); err != nil {
+							return err
+						}
+					}
+					return nil
+				})
+				conn := uplinktest.Dial(t, network, client.Config{})
+				var streams [rpcs]*client.Stream[uplinktest.Move]
+				for i := range streams {
+					streams[i] = uplinktest.Bind(t, conn, fmt.Sprint(i))
+				}
+				acks.Store(0)
+				heartbeats.Store(0)
+				for n := range uint64(seconds * rate) {
+					for i, s := range streams {
+						m := uplinktest.MoveAt(uint64(i), n)
+						uplinktest.Must(t, s.Send(&m))
+					}
+					time.Sleep(time.Second / rate)
+				}
+				seen := acks.Load()
+				if want := hz * seconds; float64(seen) < 0.97*want || float64(seen) > 1.01*want+1 {
+					t.Errorf("%d datagrams of acks in half a minute, want %v", seen, want)
+				}
+				if n := heartbeats.Load(); n < seconds-2 || n > seconds+2 {
+					t.Errorf("%d heartbeats in half a minute", n)
+				}
+				time.Sleep(2 * time.Second)
+				sent, got := srv.Stats().Acks, conn.Stats().AckBytes
+				if int64(sent.Messages) < seen || got != sent.Bytes {
+					t.Errorf("%+v sent, %d datagrams seen, %d bytes arrived", sent, seen, got)
+				}
+				if each := float64(got) / float64(sent.Messages) / rpcs; hz >= 7.5 && each > 4.5 {
+					t.Errorf("%.2f bytes an ack", each)
+				}
+			})
+		})
+	}
+}
+
+// dataKind is the kind of a datagram of the unreliable channel, in the low three
+// bits of its first byte, and reliableKind that of the reliable one.
+const (
+	dataKind     = 0
+	reliableKind = 1
+)
+
+// TestAcksOfManyRPCs binds so many RPCs that their acks do not fit a datagram:
+// each of them must still be acked.
+func TestAcksOfManyRPCs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const rpcs = 256
+		up, down := symmetric(20*ms, simnet.Config{Seed: 6})
+		network := uplinktest.NewNetwork(t, up, down)
+		type flag struct{ Up bool }
+		uplinktest.Serve(t, network, ds.Config{}, func(s *ds.Server) error {
+			for i := range rpcs {
+				if err := ds.Handle(s, fmt.Sprint(i), func(*ds.Player, ds.Frame[flag]) {}); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		conn := uplinktest.Dial(t, network, client.Config{})
+		var streams [rpcs]*client.Stream[flag]
+		for i := range streams {
+			s, err := client.Bind[flag](conn, fmt.Sprint(i))
+			uplinktest.Must(t, err)
+			streams[i] = s
+		}
+		if _, err := client.Bind[flag](conn, "0"); err == nil {
+			t.Error("257 RPCs were bound")
+		}
+		for range 60 {
+			for _, s := range streams {
+				uplinktest.Must(t, s.Send(&flag{Up: true}))
+			}
+			time.Sleep(time.Second / 60)
+		}
+		before := conn.Stats().AckBytes
+		time.Sleep(time.Second)
+		if conn.Stats().AckBytes-before > 2*5*rpcs {
+			t.Error("acks go on though nothing is sent")
+		}
+		for i, s := range streams {
+			if st := s.Stats(); st.Reset > 10 {
+				t.Errorf("RPC %d was not acked for long: %+v", i, st)
+			}
+		}
+	})
+}

@@ -1,0 +1,142 @@
+package ds
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+// Player is one connected client. Its methods are safe for concurrent use, and
+// from within handlers.
+type Player struct {
+	server *Server
+	conn   *transport.Conn
+
+	// Of Serve's goroutine alone:
+	bindings []*binding // by RPC number
+	refusals int        // bindings whose refusal was logged
+	due      bool       // is in the server's list
+}
+
+// binding is one RPC of one player.
+type binding struct {
+	rpc      *rpc
+	dec      *rpcdelta.Decoder
+	reliable bool
+	withheld uint64 // frames since the last that was delivered, this end's drops included
+}
+
+// ID is the number of the player's session, random and never used again.
+func (p *Player) ID() uint64 { return p.conn.ID() }
+
+// Addr is where the player's datagrams come from.
+func (p *Player) Addr() netip.AddrPort { return p.conn.RemoteAddr() }
+
+// RTT is the smoothed round trip to the player; 0 until it was measured.
+func (p *Player) RTT() time.Duration { return p.conn.RTT() }
+
+// Disconnect ends the player's session and tells it the reason, cut to 64 bytes.
+func (p *Player) Disconnect(reason string) { p.conn.CloseWith(reason) }
+
+func (p *Player) binding(n int) *binding {
+	if n < len(p.bindings) {
+		return p.bindings[n]
+	}
+	return nil
+}
+
+func (p *Player) bind(n int, b *binding) {
+	for len(p.bindings) <= n {
+		p.bindings = append(p.bindings, nil)
+	}
+	p.bindings[n] = b
+}
+
+// bound is how often an RPC is bound.
+func (p *Player) bound(r *rpc) int {
+	n := 0
+	for _, b := range p.bindings {
+		if b != nil && b.rpc == r {
+			n++
+		}
+	}
+	return n
+}
+
+// receive takes one message of either channel.
+func (p *Player) receive(b []byte, at time.Time, reliable bool) {
+	t, body, err := control.Split(b)
+	switch {
+	case err != nil:
+		p.server.drop(Malformed)
+	case t == control.Frame:
+		p.receiveFrame(b, at, reliable)
+	case t == control.Bind:
+		r, err := control.ParseBindRequest(body)
+		if err != nil {
+			p.server.drop(Malformed)
+			return
+		}
+		p.server.answer(p, &r)
+	default:
+		p.server.drop(Malformed) // a client has nothing to ack or to answer
+	}
+}
+
+func (p *Player) receiveFrame(payload []byte, at time.Time, reliable bool) {
+	n, err := rpcdelta.PeekRPC(payload)
+	if err != nil {
+		p.server.drop(Malformed)
+		return
+	}
+	b := p.binding(n)
+	if b == nil || b.reliable != reliable {
+		p.server.drop(UnknownRPC)
+		return
+	}
+	frames, err := b.dec.Decode(payload)
+	if b.dec.AckDue() && !p.due {
+		p.due = true
+		p.server.due = append(p.server.due, p)
+	}
+	if err != nil {
+		b.rpc.drop(reason(err), 0, reliable)
+		return
+	}
+	for i := range frames {
+		b.deliver(p, &frames[i], at, len(payload))
+	}
+}
+
+// deliver delivers a frame that came in a payload of size bytes, and counts it.
+func (b *binding) deliver(p *Player, d *rpcdelta.Delivery, at time.Time, size int) {
+	missed := d.Missed
+	if !d.Late {
+		d.Missed += b.withheld
+		b.withheld = 0
+	}
+	if err := b.rpc.sink.deliver(p, d, at); err != nil {
+		if !d.Late {
+			b.withheld = d.Missed + 1
+			missed++
+		}
+		b.rpc.drop(reason(err), missed, b.reliable)
+		return
+	}
+	b.rpc.count(d, missed, b.reliable, size)
+}
+
+// appendAcks appends the acks of all RPCs that have something to say, as many as
+// fit into a datagram.
+func (p *Player) appendAcks(dst []byte) []byte {
+	const largest = 13
+	for _, b := range p.bindings {
+		if b != nil && b.dec.AckDue() && len(dst)+largest <= transport.MaxPayload {
+			dst = b.dec.AppendAck(dst)
+		}
+	}
+	return dst
+}

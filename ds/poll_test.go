@@ -1,0 +1,199 @@
+package ds_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/transport"
+	"github.com/uplink-rpc/uplink/transport/simnet"
+)
+
+// TestPoll has handlers run in Poll only, in the order in which things came.
+func TestPoll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		up, down := symmetric(40*ms, simnet.Config{Seed: 20})
+		network := uplinktest.NewNetwork(t, up, down)
+		polling := false // no lock: the race detector sees a handler on another goroutine
+		var events []string
+		note := func(format string, args ...any) {
+			if !polling {
+				t.Errorf("outside of Poll: "+format, args...)
+			}
+			events = append(events, fmt.Sprintf(format, args...))
+		}
+		srv := uplinktest.Serve(t, network, ds.Config{
+			Poll:   true,
+			Joined: func(*ds.Player) { note("joined") },
+			Left:   func(_ *ds.Player, err error) { note("left: %v", errors.Is(err, transport.ErrClosedByPeer)) },
+		}, func(s *ds.Server) error {
+			var err error
+			for _, rpc := range []string{"A", "B"} {
+				err = errors.Join(err, ds.Handle(s, rpc, func(_ *ds.Player, f ds.Frame[uplinktest.Move]) {
+					note("%s%d", rpc, f.Seq)
+				}))
+			}
+			return err
+		})
+		conn := uplinktest.Dial(t, network, client.Config{})
+		a, b := uplinktest.Bind(t, conn, "A"), uplinktest.Bind(t, conn, "B")
+		want := []string{"joined"}
+		polled := 0
+		for i := range uint64(30) {
+			m := uplinktest.MoveAt(1, i)
+			uplinktest.Must(t, a.Send(&m))
+			want = append(want, fmt.Sprint("A", i))
+			if i%3 == 0 {
+				uplinktest.Must(t, b.Send(&m))
+				want = append(want, fmt.Sprint("B", i/3))
+			}
+			settle(time.Second / 60)
+			if i%4 == 0 {
+				polling = true
+				polled += srv.Poll()
+				polling = false
+			}
+		}
+		uplinktest.Must(t, conn.Close())
+		want = append(want, "left: true")
+		settle(time.Second)
+		polling = true
+		polled += srv.Poll()
+		if n := srv.Poll(); n != 0 {
+			t.Errorf("%d more handlers ran", n)
+		}
+		if !slices.Equal(events, want) || polled != len(want) {
+			t.Errorf("%d polled:\n%v, want\n%v", polled, events, want)
+		}
+	})
+}
+
+// TestPollOverflow polls too rarely: what does not fit is dropped and counted.
+func TestPollOverflow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const queue = 50
+		up, down := symmetric(40*ms, simnet.Config{Loss: 0.1, Jitter: 5 * ms, Seed: 21})
+		network := uplinktest.NewNetwork(t, up, down)
+		journal := uplinktest.NewJournal(t, 1)
+		srv := uplinktest.Serve(t, network, ds.Config{Poll: true, Queue: queue, DeliverLate: true}, func(s *ds.Server) error {
+			return ds.Handle(s, "Move", journal.Handle)
+		})
+		move := uplinktest.Bind(t, uplinktest.Dial(t, network, client.Config{}), "Move")
+		first := uint64(0)
+		for _, n := range []int{200, 20, 300, 40} {
+			play(t, move, 1, first, n, 60)
+			first += uint64(n)
+			settle(time.Second)
+			if got, want := srv.Poll(), min(n, queue); got > want || got < want*6/10 {
+				t.Errorf("%d frames sent, %d polled", n, got)
+			}
+		}
+		log, got := journal.Only(), srv.Stats().RPCs[0]
+		if full := got.Drops[ds.QueueFull]; full < 300 || full > 400 {
+			t.Errorf("%d payloads dropped as %v", full, ds.QueueFull)
+		}
+		if log.Frames()+log.Missed != log.Next || got.Frames() != log.Frames() || got.LateFrames != log.Late {
+			t.Errorf("%d frames delivered, %d late, %d missed of %d; counted %+v", log.Frames(), log.Late, log.Missed, log.Next, got)
+		}
+		// The server knows of frames after the last that was delivered, too.
+		if sum := got.Frames() + got.Missed; sum < log.Next || sum > first || got.Missed < log.Missed {
+			t.Errorf("%d delivered and %d missed are counted, %d were sent", got.Frames(), got.Missed, first)
+		}
+	})
+}
+
+// TestPollKeepsBytes holds each value against what was sent while more frames
+// arrive.
+func TestPollKeepsBytes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		up, down := symmetric(20*ms, simnet.Config{Seed: 22})
+		network := uplinktest.NewNetwork(t, up, down)
+		journal := uplinktest.NewJournal(t, 1)
+		srv := uplinktest.Serve(t, network, ds.Config{Poll: true}, func(s *ds.Server) error {
+			return ds.Handle(s, "Move", func(p *ds.Player, f ds.Frame[uplinktest.Move]) {
+				payload := slices.Clone(f.Value.Payload)
+				time.Sleep(7 * ms)
+				if !slices.Equal(payload, f.Value.Payload) {
+					t.Errorf("frame %d changed while its handler ran", f.Seq)
+				}
+				journal.Handle(p, f)
+			})
+		})
+		move := uplinktest.Bind(t, uplinktest.Dial(t, network, client.Config{}), "Move")
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			play(t, move, 1, 0, 1000, 60)
+		}()
+		for running := true; running; {
+			select {
+			case <-done:
+				running = false
+			case <-time.After(200 * ms):
+			}
+			srv.Poll()
+		}
+		settle(time.Second)
+		srv.Poll()
+		if n := journal.Only().Frames(); n != 1000 {
+			t.Errorf("%d frames came", n)
+		}
+	})
+}
+
+// TestPollAfterPanic has a handler panic and the game go on.
+func TestPollAfterPanic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+		var got []uint64
+		srv := uplinktest.Serve(t, network, ds.Config{Poll: true}, func(s *ds.Server) error {
+			return ds.Handle(s, "Move", func(_ *ds.Player, f ds.Frame[uplinktest.Move]) {
+				got = append(got, f.Seq)
+				if f.Seq == 11 {
+					panic("a bug in the game")
+				}
+			})
+		})
+		move := uplinktest.Bind(t, uplinktest.Dial(t, network, client.Config{}), "Move")
+		poll := func() {
+			defer func() { _ = recover() }()
+			srv.Poll()
+		}
+		for first := range uint64(3) {
+			play(t, move, 1, 10*first, 10, 60)
+			settle(100 * ms)
+			poll()
+		}
+		// What the panicking Poll had left over is gone, what came later is not.
+		want := []uint64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29}
+		if !slices.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	})
+}
+
+// TestPollAfterEnd tells the game of the players that a server's end leaves
+// behind.
+func TestPollAfterEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+		joined, left := 0, 0
+		srv := uplinktest.Serve(t, network, ds.Config{
+			Poll: true, Joined: func(*ds.Player) { joined++ }, Left: func(*ds.Player, error) { left++ },
+		}, func(*ds.Server) error { return nil })
+		for range 3 {
+			uplinktest.Dial(t, network, client.Config{})
+		}
+		settle(time.Second)
+		uplinktest.Must(t, srv.Close())
+		if n := srv.Poll(); n != 6 || joined != 3 || left != 3 {
+			t.Errorf("%d handlers ran, %d joined, %d left", n, joined, left)
+		}
+	})
+}

@@ -1,0 +1,111 @@
+package ds
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/uplink-rpc/uplink/rpcdelta"
+)
+
+var errQueueFull = errors.New("ds: too many frames wait for Poll")
+
+// queue holds what waits for Poll, in the order in which it came. Values lie in
+// the inboxes of their RPCs, so that each is stored as its own type and nothing
+// is allocated once warm.
+type queue struct {
+	limit int
+
+	mu      sync.Mutex
+	polls   uint64
+	waiting []waiter
+	running []waiter // of Poll alone
+}
+
+// waiter is one thing to be done by Poll. take is called under the queue's lock
+// once for all that waits, run without it.
+type waiter interface {
+	take()
+	run()
+}
+
+// call is a callback that waits.
+type call func()
+
+func (c call) take() {}
+func (c call) run()  { c() }
+
+// push adds a callback, which is never refused: there are few.
+func (q *queue) push(w waiter) {
+	q.mu.Lock()
+	q.waiting = append(q.waiting, w)
+	q.mu.Unlock()
+}
+
+func (q *queue) run() int {
+	q.mu.Lock()
+	q.polls++
+	q.waiting, q.running = q.running[:0], q.waiting
+	for _, w := range q.running {
+		w.take()
+	}
+	q.mu.Unlock()
+	for _, w := range q.running {
+		w.run()
+	}
+	n := len(q.running)
+	clear(q.running) // let go of players
+	return n
+}
+
+// inbox holds the frames of one RPC that wait for Poll.
+type inbox[T any] struct {
+	handler *handler[T]
+	queue   *queue
+	waiting []item[T] // guarded by the queue's lock
+	running []item[T] // of Poll alone, as the rest
+	poll    uint64    // in which running was filled
+	next    int       // of running
+}
+
+type item[T any] struct {
+	player *Player
+	frame  Frame[T]
+}
+
+func (b *inbox[T]) deliver(p *Player, d *rpcdelta.Delivery, at time.Time) error {
+	b.queue.mu.Lock()
+	defer b.queue.mu.Unlock()
+	if len(b.queue.waiting) >= b.queue.limit {
+		return errQueueFull
+	}
+	n := len(b.waiting)
+	if n < cap(b.waiting) {
+		b.waiting = b.waiting[:n+1] // with the byte slices of the value that lay there
+	} else {
+		b.waiting = append(b.waiting, item[T]{})
+	}
+	it := &b.waiting[n]
+	if err := b.handler.restore(&it.frame.Value, d.Frame); err != nil {
+		b.waiting = b.waiting[:n]
+		return err
+	}
+	it.player = p
+	it.frame.Seq, it.frame.Missed, it.frame.Late, it.frame.Received = d.Seq, d.Missed, d.Late, at
+	b.queue.waiting = append(b.queue.waiting, b)
+	return nil
+}
+
+func (b *inbox[T]) take() {
+	if b.poll != b.queue.polls { // though a handler panicked in the last one
+		b.waiting, b.running = b.running[:0], b.waiting
+		b.poll, b.next = b.queue.polls, 0
+	}
+}
+
+func (b *inbox[T]) run() {
+	it := &b.running[b.next]
+	b.next++
+	b.handler.f(it.player, it.frame)
+	it.player = nil
+}

@@ -1,0 +1,196 @@
+package ds_test
+
+import (
+	"bytes"
+	"errors"
+	"net/netip"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/transport"
+	"github.com/uplink-rpc/uplink/transport/simnet"
+)
+
+// countReliable counts the datagrams of the reliable channel.
+func countReliable(n *uplinktest.Network) *atomic.Int64 {
+	var count atomic.Int64
+	n.Watch(func(_, _ netip.AddrPort, b []byte) {
+		if b[0]&7 == reliableKind {
+			count.Add(1)
+		}
+	})
+	return &count
+}
+
+// TestReliable calls a reliable RPC beside an unreliable one over a bad link.
+func TestReliable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		up, down := symmetric(80*ms, simnet.Config{Loss: 0.2, Jitter: 10 * ms, Duplicate: 0.1, Seed: 7})
+		network := uplinktest.NewNetwork(t, up, down)
+		segments := countReliable(network)
+		moves, fires := uplinktest.NewJournal(t, 1), uplinktest.NewJournal(t, 2)
+		srv := uplinktest.Serve(t, network, ds.Config{}, func(s *ds.Server) error {
+			return errors.Join(ds.Handle(s, "Move", moves.Handle), ds.Handle(s, "Fire", fires.Handle))
+		})
+		conn := uplinktest.Dial(t, network, client.Config{})
+		move := uplinktest.Bind(t, conn, "Move")
+		fire := uplinktest.Bind(t, conn, "Fire", client.Reliable())
+		play(t, move, 1, 0, 600, 60)
+		if n := segments.Load(); n != 0 {
+			t.Errorf("%d reliable datagrams though nothing reliable was sent", n)
+		}
+		const frames = 1200
+		for n := range uint64(frames) {
+			m, f := uplinktest.MoveAt(1, 600+n), uplinktest.MoveAt(2, n)
+			uplinktest.Must(t, errors.Join(move.Send(&m), fire.Send(&f)))
+			time.Sleep(time.Second / 60)
+		}
+		time.Sleep(5 * time.Second)
+		if l := fires.Only(); l.Frames() != frames || l.Missed != 0 {
+			t.Errorf("%d of %d reliable frames came, %d missed", l.Frames(), frames, l.Missed)
+		}
+		if l := moves.Only(); l.Frames() < 600 || l.Missed == 0 {
+			t.Errorf("%d unreliable frames came, %d missed", l.Frames(), l.Missed)
+		}
+		sent, got := fire.Stats(), srv.Stats().RPCs[1]
+		if !sent.Reliable || !got.Reliable || got.RPC != "Fire" || sent.Stats != got.Stats || sent.Bytes != got.Bytes || sent.Messages != got.Messages {
+			t.Errorf("the ends count\n%+v\n%+v", sent, got)
+		}
+		if sent.Reset != 1 || sent.Delta < frames*9/10 || sent.AgeSum != sent.Delta {
+			t.Errorf("not all are deltas from the frame before: %+v", sent.Stats)
+		}
+	})
+}
+
+type blob struct {
+	N    uint32
+	Data []byte `rpcdelta:"max=8000"`
+}
+
+// TestReliableBacklog sends more than the reliable channel holds: Send says so,
+// and what it took arrives.
+func TestReliableBacklog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		up, down := symmetric(40*ms, simnet.Config{Seed: 8})
+		network := uplinktest.NewNetwork(t, up, down)
+		var got []uint32
+		srv := uplinktest.Serve(t, network, ds.Config{}, func(s *ds.Server) error {
+			return ds.Handle(s, "Blob", func(_ *ds.Player, f ds.Frame[blob]) {
+				got = append(got, f.Value.N)
+				if len(f.Value.Data) != 7000 || f.Missed != 0 {
+					t.Errorf("frame %d: %d bytes, %d missed", f.Seq, len(f.Value.Data), f.Missed)
+				}
+			})
+		})
+		conn := uplinktest.Dial(t, network, client.Config{})
+		s, err := client.Bind[blob](conn, "Blob", client.Reliable())
+		uplinktest.Must(t, err)
+		send := func(n uint32) error {
+			data := make([]byte, 7000)
+			for i := range data {
+				data[i] = byte(uint32(i)*2654435761>>7 ^ n*uint32(i))
+			}
+			return s.Send(&blob{N: n, Data: data})
+		}
+		dead := simnet.Config{Loss: 1}
+		refused := 0
+		taken := uint32(0)
+		for round := range 3 {
+			uplinktest.Must(t, network.Set(dead, dead))
+			for range 100 {
+				switch err := send(taken); {
+				case err == nil:
+					taken++
+				case errors.Is(err, transport.ErrBacklog):
+					refused++
+				default:
+					t.Fatal(err)
+				}
+				time.Sleep(10 * ms)
+			}
+			uplinktest.Must(t, network.Set(up, down))
+			settle(8 * time.Second)
+			if len(got) != int(taken) {
+				t.Errorf("round %d: %d of %d frames came", round, len(got), taken)
+			}
+			if err := send(taken); err != nil {
+				t.Fatalf("round %d: the channel is still full: %v", round, err)
+			}
+			taken++
+			settle(2 * time.Second)
+		}
+		if refused == 0 {
+			t.Error("the channel was never full")
+		}
+		if len(got) != int(taken) {
+			t.Errorf("%d of %d frames came; server: %+v", len(got), taken, srv.Stats().RPCs)
+		}
+		for i, n := range got {
+			if n != uint32(i) {
+				t.Fatalf("frame %d holds %d", i, n)
+			}
+		}
+		if st := s.Stats(); st.Frames() != uint64(taken) {
+			t.Errorf("%d frames counted as sent, want %d", st.Frames(), taken)
+		}
+	})
+}
+
+// TestReliableWithSlowAcks has a server that acks rarely answer the reliable
+// channel as fast as ever, so that what is lost is sent again soon.
+func TestReliableWithSlowAcks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		up, down := symmetric(40*ms, simnet.Config{Loss: 0.2, Seed: 9})
+		network := uplinktest.NewNetwork(t, up, down)
+		journal := uplinktest.NewJournal(t, 1)
+		const hz = 30
+		var start time.Time
+		var took time.Duration // all frames together
+		uplinktest.Serve(t, network, ds.Config{AckHz: 1}, func(s *ds.Server) error {
+			return ds.Handle(s, "Fire", func(p *ds.Player, f ds.Frame[uplinktest.Move]) {
+				journal.Handle(p, f)
+				took += f.Received.Sub(start) - time.Duration(f.Seq)*time.Second/hz
+			})
+		})
+		fire := uplinktest.Bind(t, uplinktest.Dial(t, network, client.Config{}), "Fire", client.Reliable())
+		start = time.Now()
+		const frames = 600
+		play(t, fire, 1, 0, frames, hz)
+		settle(3 * time.Second)
+		if mean := took / frames; journal.Only().Frames() != frames || mean > 100*ms {
+			t.Errorf("%d frames came, after %v in the mean", journal.Only().Frames(), mean)
+		}
+	})
+}
+
+// TestReliableTooLarge has a frame too large for the channel do no harm.
+func TestReliableTooLarge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type huge struct {
+			Data []byte `rpcdelta:"max=12000"`
+		}
+		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+		var got []int
+		uplinktest.Serve(t, network, ds.Config{}, func(s *ds.Server) error {
+			return ds.Handle(s, "Huge", func(_ *ds.Player, f ds.Frame[huge]) { got = append(got, len(f.Value.Data)) })
+		})
+		s, err := client.Bind[huge](uplinktest.Dial(t, network, client.Config{}), "Huge", client.Reliable())
+		uplinktest.Must(t, err)
+		noise := bytes.Repeat([]byte{1, 2, 3, 4, 5, 6, 7}, 12000/7)
+		uplinktest.Must(t, s.Send(&huge{Data: noise[:8000]}))
+		if err := s.Send(&huge{Data: noise[1:]}); !errors.Is(err, rpcdelta.ErrTooLarge) {
+			t.Errorf("got %v", err)
+		}
+		uplinktest.Must(t, s.Send(&huge{Data: noise[2:7002]}))
+		settle(time.Second)
+		if len(got) != 2 || got[0] != 8000 || got[1] != 7000 || s.Stats().TooLarge != 1 {
+			t.Errorf("got %v", got)
+		}
+	})
+}

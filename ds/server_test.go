@@ -1,0 +1,208 @@
+package ds_test
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/transport"
+	"github.com/uplink-rpc/uplink/transport/simnet"
+)
+
+// TestBadConfig names the setting that is wrong.
+func TestBadConfig(t *testing.T) {
+	for want, cfg := range map[string]ds.Config{
+		"Config.Ring is 1":     {Ring: 1},
+		"Config.Ring is 257":   {Ring: rpcdelta.MaxRing + 1},
+		"Config.AckHz is 0.5":  {AckHz: 0.5},
+		"Config.AckHz is -1":   {AckHz: -1},
+		"Config.AckHz is 1001": {AckHz: 1001},
+		"Config.Queue":         {Queue: -1},
+		"Config.MaxPlayers":    {MaxPlayers: -1},
+		"Config.Timeout":       {Timeout: time.Millisecond},
+	} {
+		srv, err := ds.Listen("127.0.0.1:0", cfg)
+		if err == nil {
+			uplinktest.Must(t, srv.Close())
+		}
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "ds: ") {
+			t.Errorf("%+v: %v", cfg, err)
+		}
+	}
+	for _, addr := range []string{"", "127.0.0.1", "127.0.0.1:port"} {
+		if srv, err := ds.Listen(addr, ds.Config{}); err == nil {
+			t.Errorf("listens on %q, that is %v", addr, srv.Addr())
+			uplinktest.Must(t, srv.Close())
+		}
+	}
+}
+
+// TestInsecure refuses to listen to other machines, and says what to do.
+func TestInsecure(t *testing.T) {
+	for _, addr := range []string{":0", "0.0.0.0:0"} {
+		_, err := ds.Listen(addr, ds.Config{})
+		if !errors.Is(err, transport.ErrInsecure) || !strings.Contains(err.Error(), "Config.Insecure") || !strings.Contains(err.Error(), "127.0.0.1") {
+			t.Errorf("%s: %v", addr, err)
+		}
+	}
+	srv, err := ds.Listen("0.0.0.0:0", ds.Config{Insecure: true})
+	uplinktest.Must(t, err)
+	uplinktest.Must(t, srv.Close())
+}
+
+// TestBadHandle names what is wrong.
+func TestBadHandle(t *testing.T) {
+	srv, err := ds.Listen("127.0.0.1:0", ds.Config{})
+	uplinktest.Must(t, err)
+	defer srv.Close()
+	type good struct{ Buttons uint16 }
+	type noResolution struct{ Speed float64 }
+	type unsupported struct{ Updates func() }
+	type unexported struct{ speed uint8 } //nolint:unused // that it is not is what is tested
+	uplinktest.Must(t, ds.Handle(srv, "Taken", func(*ds.Player, ds.Frame[good]) {}))
+	schema, err := rpcdelta.NewSchema("Taken", 60, []rpcdelta.Field{{Name: "F", Kind: rpcdelta.KindBool}})
+	uplinktest.Must(t, err)
+	for want, err := range map[string]error{
+		"Taken is handled already":   ds.Handle(srv, "Taken", func(*ds.Player, ds.Frame[noField]) {}),
+		"Taken is handled alread":    ds.HandleSchema(srv, schema, func(*ds.Player, ds.Frame[*rpcdelta.Frame]) {}),
+		`Move: field "Speed"`:        ds.Handle(srv, "Move", func(*ds.Player, ds.Frame[noResolution]) {}),
+		`Move: field "Updates"`:      ds.Handle(srv, "Move", func(*ds.Player, ds.Frame[unsupported]) {}),
+		`Move: field "speed"`:        ds.Handle(srv, "Move", func(*ds.Player, ds.Frame[unexported]) {}),
+		"Move: string is not a stru": ds.Handle(srv, "Move", func(*ds.Player, ds.Frame[string]) {}),
+		"name":                       ds.Handle(srv, "", func(*ds.Player, ds.Frame[good]) {}),
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "ds: ") {
+			t.Errorf("got %v, want an error that mentions %q", err, want)
+		}
+	}
+	if n := len(srv.Stats().RPCs); n != 1 {
+		t.Errorf("%d RPCs", n)
+	}
+}
+
+type noField struct{ Up bool }
+
+// TestServe ends in each of the ways there are.
+func TestServe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+		listen := func() (*ds.Server, chan error, context.CancelFunc) {
+			srv, err := ds.Listen(uplinktest.Addr, ds.Config{Network: network})
+			uplinktest.Must(t, err)
+			ctx, cancel := context.WithCancel(context.Background())
+			served := make(chan error, 1)
+			go func() { served <- srv.Serve(ctx) }()
+			settle(time.Second)
+			return srv, served, cancel
+		}
+		srv, served, cancel := listen()
+		cancel()
+		uplinktest.Must(t, <-served)
+		uplinktest.Must(t, errors.Join(srv.Close(), srv.Close()))
+
+		srv, served, cancel = listen()
+		if err := srv.Serve(context.Background()); err == nil {
+			t.Error("it serves twice")
+		}
+		uplinktest.Must(t, srv.Close())
+		uplinktest.Must(t, <-served)
+		if err := srv.Serve(context.Background()); err == nil {
+			t.Error("it serves after Close")
+		}
+		cancel()
+
+		_, served, cancel = listen()
+		defer cancel()
+		network.Crash(t, uplinktest.Addr)
+		if err := <-served; err == nil || !strings.HasPrefix(err.Error(), "ds: ") {
+			t.Errorf("without a socket: %v", err)
+		}
+	})
+}
+
+// TestBothEndsCountAlike holds all of one end's counts against the other's, on
+// a link without loss.
+func TestBothEndsCountAlike(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		up, down := symmetric(60*ms, simnet.Config{Seed: 40})
+		network := uplinktest.NewNetwork(t, up, down)
+		srv := uplinktest.Serve(t, network, ds.Config{}, func(s *ds.Server) error {
+			return ds.Handle(s, "Move", uplinktest.NewJournal(t, 1).Handle)
+		})
+		conn := uplinktest.Dial(t, network, client.Config{})
+		play(t, uplinktest.Bind(t, conn, "Move"), 1, 0, 1000, 60)
+		settle(time.Second)
+		uplinktest.Must(t, conn.Close())
+		settle(time.Second)
+		c, s := conn.Stats(), srv.Stats()
+		sent, got := c.RPCs[0], s.RPCs[0]
+		if sent.Messages != got.Messages || sent.Bytes != got.Bytes || sent.Frames() != 1000 {
+			t.Errorf("client %+v, server %+v", sent, got)
+		}
+		// Until the first ack each frame may be the one that resets; the server
+		// knows which did.
+		if got.Reset != 1 || sent.Reset < 2 || sent.Intra+sent.Reset != got.Intra+got.Reset {
+			t.Errorf("client %+v, server %+v", sent.Stats, got.Stats)
+		}
+		sent.Reset, sent.Intra = got.Reset, got.Intra
+		if sent.Stats != got.Stats {
+			t.Errorf("client %+v, server %+v", sent.Stats, got.Stats)
+		}
+		if 8*sent.Bytes < sent.HeaderBits+sent.PayloadBits || 8*sent.Bytes > sent.HeaderBits+sent.PayloadBits+7*sent.Messages {
+			t.Errorf("%d bytes of %d and %d bits", sent.Bytes, sent.HeaderBits, sent.PayloadBits)
+		}
+		if c.AckBytes != s.Acks.Bytes || s.Acks.Messages == 0 {
+			t.Errorf("%d bytes of acks received, %+v sent", c.AckBytes, s.Acks)
+		}
+		// The hello is no part of a session, and the goodbye comes thrice; after the
+		// first the rest are of an unknown session.
+		ct, st := c.Transport, s.Transport
+		if ct.DatagramsSent != st.DatagramsReceived || ct.BytesSent != st.BytesReceived || ct.Lost != 0 ||
+			st.DatagramsSent != ct.DatagramsReceived || st.BytesSent != ct.BytesReceived || st.Conns != 0 {
+			t.Errorf("client %+v, server %+v", ct, st)
+		}
+		if n := st.Dropped.Total(); n != st.Dropped.UnknownSession || n > 2 {
+			t.Errorf("dropped %+v", st.Dropped)
+		}
+		if ct.RTT < 60*ms || ct.RTT > 80*ms {
+			t.Errorf("a round trip of %v", ct.RTT)
+		}
+	})
+}
+
+// TestPlayer looks at what a player says of itself.
+func TestPlayer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		up, down := symmetric(60*ms, simnet.Config{Seed: 41})
+		network := uplinktest.NewNetwork(t, up, down)
+		ids := map[uint64]bool{}
+		addrs := map[netip.AddrPort]bool{}
+		uplinktest.Serve(t, network, ds.Config{}, func(s *ds.Server) error {
+			return ds.Handle(s, "Move", func(p *ds.Player, f ds.Frame[uplinktest.Move]) {
+				ids[p.ID()], addrs[p.Addr()] = true, true
+				if rtt := p.RTT(); rtt < 60*ms || rtt > 80*ms {
+					t.Errorf("a round trip of %v", rtt)
+				}
+				if d := time.Since(f.Received); d != 0 {
+					t.Errorf("received %v ago", d)
+				}
+			})
+		})
+		for range 3 {
+			conn := uplinktest.Dial(t, network, client.Config{})
+			play(t, uplinktest.Bind(t, conn, "Move"), 1, 0, 10, 60)
+		}
+		settle(time.Second)
+		if len(ids) != 3 || len(addrs) != 3 {
+			t.Errorf("ids %v, addresses %v", ids, addrs)
+		}
+	})
+}

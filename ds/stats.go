@@ -1,0 +1,149 @@
+package ds
+
+import (
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+// Drop is a reason for which something that arrived was not delivered.
+type Drop uint8
+
+// The reasons. Each is a value of the label "reason" in metrics.
+const (
+	BaselineMissing Drop = iota // the frame's baseline is not in the ring
+	Desync                      // the baseline is another frame on the client
+	Late                        // a newer frame came first
+	Duplicate                   // the frame came before
+	Malformed                   // not what a client of this schema sends
+	UnknownRPC                  // the RPC is not bound
+	QueueFull                   // too many frames wait for Poll
+	drops
+)
+
+// String is the reason's name in metrics.
+func (d Drop) String() string {
+	return [...]string{"baseline_missing", "desync", "late", "duplicate", "malformed", "unknown_rpc", "queue_full"}[d]
+}
+
+// reason gives the reason for an error of a decoder or a sink.
+func reason(err error) Drop {
+	switch {
+	case errors.Is(err, rpcdelta.ErrBaselineMissing):
+		return BaselineMissing
+	case errors.Is(err, rpcdelta.ErrDesync):
+		return Desync
+	case errors.Is(err, rpcdelta.ErrLate):
+		return Late
+	case errors.Is(err, rpcdelta.ErrDuplicate):
+		return Duplicate
+	case errors.Is(err, errQueueFull):
+		return QueueFull
+	}
+	return Malformed
+}
+
+// RPCStats counts the frames of one RPC on one channel, over all players that
+// there were.
+type RPCStats struct {
+	RPC      string
+	Reliable bool
+	// Stats counts the frames that were delivered.
+	rpcdelta.Stats
+	// Messages and Bytes count the payloads that frames were delivered from, with
+	// their headers.
+	Messages, Bytes uint64
+	// Missed counts frames that were never delivered, as far as later ones show,
+	// whether lost or dropped.
+	Missed uint64
+	// LateFrames counts those among the delivered that came late.
+	LateFrames uint64
+	// Drops counts payloads by reason.
+	Drops [drops]uint64
+}
+
+// AckStats counts the acks that were sent.
+type AckStats struct {
+	// Messages is the number of datagrams, Bytes their contents without headers.
+	Messages, Bytes uint64
+}
+
+// Stats is what a server counted since it began.
+type Stats struct {
+	// RPCs is sorted by name, with the unreliable channel first; a reliable one
+	// without traffic is left out.
+	RPCs []RPCStats
+	Acks AckStats
+	// Drops counts what belongs to no RPC, by reason.
+	Drops [drops]uint64
+	// Transport counts datagrams and connections.
+	Transport transport.ListenerStats
+}
+
+// Stats gives what the server counted so far.
+func (s *Server) Stats() Stats {
+	out := Stats{Transport: s.ln.Stats()}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out.Acks, out.Drops = s.acks, s.drops
+	for _, name := range slices.Sorted(maps.Keys(s.rpcs)) {
+		out.RPCs = s.rpcs[name].appendStats(out.RPCs)
+	}
+	return out
+}
+
+func (r *rpc) appendStats(dst []RPCStats) []RPCStats {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i, st := range r.stats {
+		if st.Messages != 0 || st.Drops != [drops]uint64{} || i == 0 {
+			st.RPC, st.Reliable = r.schema.RPC(), i == 1
+			dst = append(dst, st)
+		}
+	}
+	return dst
+}
+
+func channel(reliable bool) int {
+	if reliable {
+		return 1
+	}
+	return 0
+}
+
+// drop counts what belongs to no RPC.
+func (s *Server) drop(d Drop) {
+	s.mu.Lock()
+	s.drops[d]++
+	s.mu.Unlock()
+}
+
+// drop counts a payload that was dropped, and the frames that are known to be
+// missed since.
+func (r *rpc) drop(d Drop, missed uint64, reliable bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	st := &r.stats[channel(reliable)]
+	st.Drops[d]++
+	st.Missed += missed
+}
+
+// count counts a frame that was delivered, and those before it that are known to
+// be missed since.
+func (r *rpc) count(d *rpcdelta.Delivery, missed uint64, reliable bool, size int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	st := &r.stats[channel(reliable)]
+	st.Count(&d.Info)
+	st.Messages++
+	st.Bytes += uint64(size)
+	if d.Late {
+		st.LateFrames++
+		st.Missed--
+		return
+	}
+	st.Missed += missed
+}

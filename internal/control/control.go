@@ -1,0 +1,46 @@
+// Package control holds the messages besides frames that client and DS
+// exchange: acks, and the binding of RPCs. Each starts with a byte whose low two
+// bits are set, which no frame does.
+package control
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/uplink-rpc/uplink/rpcdelta"
+)
+
+// Type is the first byte of a message.
+type Type uint8
+
+// The types of messages.
+const (
+	// Frame is any byte that does not have both low bits set: a payload of rpcdelta.
+	Frame Type = 0
+	// Acks is followed by one ack after the other.
+	Acks Type = rpcdelta.ControlMask | iota<<2
+	// Bind is followed by a BindRequest.
+	Bind
+	// Bound is followed by a BindAnswer.
+	Bound
+)
+
+// ErrMalformed says that a message is none of this package's.
+var ErrMalformed = errors.New("malformed control message")
+
+// Split tells what a message is and gives what follows its type.
+func Split(b []byte) (Type, []byte, error) {
+	if len(b) == 0 {
+		return 0, nil, fmt.Errorf("%w: empty", ErrMalformed)
+	}
+	if b[0]&rpcdelta.ControlMask != rpcdelta.ControlMask {
+		return Frame, b, nil
+	}
+	t := Type(b[0])
+	switch t {
+	case Acks, Bind, Bound:
+		return t, b[1:], nil
+	default:
+		return 0, nil, fmt.Errorf("%w: type %#x", ErrMalformed, b[0])
+	}
+}

@@ -1,0 +1,122 @@
+package control
+
+import (
+	"errors"
+	"reflect"
+	"testing"
+
+	"github.com/uplink-rpc/uplink/rpcdelta"
+)
+
+func schema(t *testing.T, fields ...rpcdelta.Field) *rpcdelta.Schema {
+	t.Helper()
+	s, err := rpcdelta.NewSchema("Move", 60, fields)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestRequestAndAnswerRoundTrip(t *testing.T) {
+	r := BindRequest{RPC: 7, Name: "Move", Fingerprint: 1 << 63, Fields: []uint16{1, 65535}, RateHz: 66.67, Ring: 64, Codec: "rle", Reliable: true}
+	b, err := r.Append(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kind, body, err := Split(b)
+	if err != nil || kind != Bind {
+		t.Fatalf("type %v, %v", kind, err)
+	}
+	if got, err := ParseBindRequest(body); err != nil || !reflect.DeepEqual(got, r) {
+		t.Errorf("got %+v, %v, want %+v", got, err, r)
+	}
+
+	a := BindAnswer{RPC: 7, Ring: 32, Reason: ReasonSchema, Field: 3, Theirs: "Aim angle bits=16", Known: []string{"a", "b"}}
+	if b, err = a.Append(nil); err != nil {
+		t.Fatal(err)
+	}
+	if kind, body, err = Split(b); err != nil || kind != Bound {
+		t.Fatalf("type %v, %v", kind, err)
+	}
+	if got, err := ParseBindAnswer(body); err != nil || !reflect.DeepEqual(got, a) {
+		t.Errorf("got %+v, %v, want %+v", got, err, a)
+	}
+}
+
+func TestSplit(t *testing.T) {
+	for _, c := range []struct {
+		in   []byte
+		want Type
+		ok   bool
+	}{
+		{[]byte{0x00, 0x01}, Frame, true},
+		{[]byte{0x01, 0x01}, Frame, true},
+		{[]byte{0xfe, 0x01}, Frame, true},
+		{[]byte{byte(Acks), 1}, Acks, true},
+		{[]byte{byte(Bind)}, Bind, true},
+		{[]byte{0x03}, 0, false},
+		{[]byte{0xff}, 0, false},
+		{nil, 0, false},
+	} {
+		got, _, err := Split(c.in)
+		if got != c.want || (err == nil) != c.ok || err != nil && !errors.Is(err, ErrMalformed) {
+			t.Errorf("Split(%x) = %v, %v", c.in, got, err)
+		}
+	}
+}
+
+// TestCompareNamesTheFirstDifference changes one thing at a time.
+func TestCompareNamesTheFirstDifference(t *testing.T) {
+	location := rpcdelta.Field{Name: "Location", Kind: rpcdelta.KindVec3, Resolution: 0.1}
+	coarse := location
+	coarse.Resolution = 1
+	buttons := rpcdelta.Field{Name: "Buttons", Kind: rpcdelta.KindBits, Width: 16}
+	server := schema(t, location, buttons)
+	for name, c := range map[string]struct {
+		client *rpcdelta.Schema
+		want   BindAnswer
+	}{
+		"equal":    {schema(t, location, buttons), BindAnswer{}},
+		"coarser":  {schema(t, coarse, buttons), BindAnswer{Reason: ReasonSchema, Field: 0, Theirs: "Location vec3 resolution=0.1"}},
+		"missing":  {schema(t, location), BindAnswer{Reason: ReasonSchema, Field: 1, Theirs: "Buttons bits width=16"}},
+		"too many": {schema(t, location, buttons, rpcdelta.Field{Name: "Extra", Kind: rpcdelta.KindBool}), BindAnswer{Reason: ReasonSchema, Field: 2}},
+		"swapped":  {schema(t, buttons, location), BindAnswer{Reason: ReasonSchema, Field: 0, Theirs: "Location vec3 resolution=0.1"}},
+	} {
+		got := Compare(server, &BindRequest{Fingerprint: c.client.Fingerprint(), Fields: FieldHashes(c.client)})
+		if !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: got %+v, want %+v", name, got, c.want)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	r := BindRequest{RPC: 1, Name: "Move", Fields: []uint16{1, 2}, Codec: "rle"}
+	b, err := r.Append(nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	a := BindAnswer{RPC: 1, Known: []string{"Move"}}
+	if b, err = a.Append(nil); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	f.Add([]byte{byte(Bind), 0xdd, 0xff, 0xff, 0xff, 0xff})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		kind, body, err := Split(b)
+		if err != nil {
+			return
+		}
+		switch kind {
+		case Bind:
+			if r, err := ParseBindRequest(body); err == nil && len(r.Fields)+len(r.Name) > len(body) {
+				t.Fatalf("%+v of %d bytes", r, len(body))
+			}
+		case Bound:
+			if a, err := ParseBindAnswer(body); err == nil && len(a.Known)+len(a.Theirs) > len(body) {
+				t.Fatalf("%+v of %d bytes", a, len(body))
+			}
+		default:
+		}
+	})
+}

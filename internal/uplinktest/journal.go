@@ -1,0 +1,113 @@
+package uplinktest
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/uplink-rpc/uplink/ds"
+)
+
+// Journal checks what a handler gets: every value is the quantized one that was
+// sent under its number, in order, once, and what is missed adds up.
+type Journal struct {
+	t    testing.TB
+	salt uint64
+
+	mu        sync.Mutex
+	quantizer *Quantizer
+	logs      []*Log
+	byPlayer  map[*ds.Player]*Log
+	errors    int
+}
+
+// Log is what one player's frames were.
+type Log struct {
+	Player *ds.Player
+	// Next is the number after the newest one delivered, Late counts those
+	// delivered after newer ones, Missed those that never were.
+	Next, Late, Missed uint64
+	seen               map[uint64]bool
+}
+
+// Frames is how many frames were delivered.
+func (l Log) Frames() uint64 { return uint64(len(l.seen)) }
+
+// Seen gives the numbers of the frames that were delivered.
+func (l Log) Seen() []uint64 { return slices.Sorted(maps.Keys(l.seen)) }
+
+// NewJournal makes a journal of frames that are MoveAt of this salt.
+func NewJournal(t testing.TB, salt uint64) *Journal {
+	return &Journal{t: t, salt: salt, quantizer: NewQuantizer(), byPlayer: map[*ds.Player]*Log{}}
+}
+
+// Handle is a handler for ds.Handle.
+func (j *Journal) Handle(p *ds.Player, f ds.Frame[Move]) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	l := j.log(p)
+	sent := MoveAt(j.salt, f.Seq)
+	want, err := j.quantizer.Quantize(&sent)
+	if err != nil || !f.Value.Equal(&want) {
+		j.errorf("frame %d is %+v, want %+v (%v)", f.Seq, f.Value, want, err)
+	}
+	switch {
+	case l.seen[f.Seq]:
+		j.errorf("frame %d came twice", f.Seq)
+	case f.Late && (f.Seq >= l.Next || f.Missed != 0):
+		j.errorf("frame %d is late before %d, and misses %d", f.Seq, l.Next, f.Missed)
+	case !f.Late && (f.Seq < l.Next || f.Missed != f.Seq-l.Next):
+		j.errorf("frame %d comes when %d is next, and misses %d", f.Seq, l.Next, f.Missed)
+	}
+	l.seen[f.Seq] = true
+	if f.Late {
+		l.Late++
+		l.Missed--
+		return
+	}
+	l.Missed += f.Missed
+	l.Next = f.Seq + 1
+}
+
+// errorf reports an error, unless there were enough.
+func (j *Journal) errorf(format string, args ...any) {
+	const enough = 10
+	if j.errors++; j.errors <= enough {
+		j.t.Errorf(format, args...)
+	}
+}
+
+func (j *Journal) log(p *ds.Player) *Log {
+	l := j.byPlayer[p]
+	if l == nil {
+		l = &Log{Player: p, seen: map[uint64]bool{}}
+		j.byPlayer[p] = l
+		j.logs = append(j.logs, l)
+	}
+	return l
+}
+
+// Logs gives a copy of the logs of all players, in the order in which they
+// appeared.
+func (j *Journal) Logs() []Log {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var out []Log
+	for _, l := range j.logs {
+		c := *l
+		c.seen = maps.Clone(l.seen)
+		out = append(out, c)
+	}
+	return out
+}
+
+// Only gives the log of the only player there must be.
+func (j *Journal) Only() Log {
+	j.t.Helper()
+	logs := j.Logs()
+	if len(logs) != 1 {
+		j.t.Fatalf("%d players, want 1", len(logs))
+	}
+	return logs[0]
+}

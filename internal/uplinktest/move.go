@@ -1,0 +1,78 @@
+// Package uplinktest holds what the tests of client and ds share: a network in
+// memory that can be watched and cut, a call whose arguments follow from its
+// number, and a journal that holds what was delivered against what was sent.
+package uplinktest
+
+import (
+	"bytes"
+	"math"
+
+	"github.com/uplink-rpc/uplink/rpcdelta"
+)
+
+// Move is a call with most kinds of arguments.
+type Move struct {
+	State
+	Payload []byte `rpcdelta:"max=48"`
+}
+
+// State is the part of a Move that can be compared.
+type State struct {
+	Location rpcdelta.Vec3    `rpcdelta:"resolution=0.1,velocity=Velocity"`
+	Velocity rpcdelta.Vec3    `rpcdelta:"resolution=0.1"`
+	Rotation rpcdelta.Rotator `rpcdelta:"bits=16"`
+	Aim      rpcdelta.Quat    `rpcdelta:"bits=12"`
+	Throttle float32          `rpcdelta:"resolution=0.01"`
+	Buttons  uint16
+	Weapon   int8
+	Crouched bool
+}
+
+// MoveAt is call n of a player who runs in circles; the salt tells players and
+// RPCs apart. No two calls in a row are equal.
+func MoveAt(salt, n uint64) Move {
+	t := float64(n)/60 + float64(salt)
+	sin, cos := math.Sincos(t)
+	m := Move{State: State{
+		Location: rpcdelta.Vec3{X: 300 * cos, Y: 300 * sin, Z: 90 + float64(n%8)},
+		Velocity: rpcdelta.Vec3{X: -300 * sin, Y: 300 * cos},
+		Rotation: rpcdelta.Rotator{Pitch: 10 * sin, Yaw: 90 + 180*t/math.Pi},
+		Aim:      rpcdelta.Quat{X: sin / 4, Y: cos / 4, Z: sin * cos, W: 1},
+		Throttle: float32(math.Abs(sin)),
+		Buttons:  uint16(1) << (n / 40 % 16),
+		Weapon:   int8(n / 500),
+		Crouched: n/90%2 == 1,
+	}}
+	if n%50 < 5 {
+		m.Payload = bytes.Repeat([]byte{byte(n), byte(salt)}, int(n%50+n/50%20))
+	}
+	return m
+}
+
+// Equal says whether both hold the same values.
+func (m *Move) Equal(o *Move) bool {
+	return m.State == o.State && bytes.Equal(m.Payload, o.Payload)
+}
+
+// Quantizer gives values as they are after the wire. Not safe for concurrent use.
+type Quantizer struct {
+	typ   *rpcdelta.Type[Move]
+	frame *rpcdelta.Frame
+}
+
+// NewQuantizer makes one.
+func NewQuantizer() *Quantizer {
+	typ, err := rpcdelta.Compile[Move]("Move", 0)
+	if err != nil {
+		panic(err) // Move is a constant
+	}
+	return &Quantizer{typ: typ, frame: typ.Schema().NewFrame()}
+}
+
+// Quantize gives m to its fields' resolutions.
+func (q *Quantizer) Quantize(m *Move) (out Move, err error) {
+	if err = q.typ.Quantize(q.frame, m); err == nil {
+		err = q.typ.Restore(&out, q.frame)
+	}
+	return out, err
+}

@@ -1,0 +1,75 @@
+package uplinktest
+
+import (
+	"net/netip"
+	"sync"
+	"testing"
+
+	"github.com/uplink-rpc/uplink/transport"
+	"github.com/uplink-rpc/uplink/transport/simnet"
+)
+
+// Addr is where servers listen.
+const Addr = "127.0.0.1:7777"
+
+// Network is a network in memory whose sockets can be cut off, and watched.
+type Network struct {
+	*simnet.Network
+
+	mu    sync.Mutex
+	open  map[netip.AddrPort]transport.PacketConn
+	watch func(from, to netip.AddrPort, b []byte)
+}
+
+// NewNetwork makes a network with these links from clients and to them, and
+// prints their seeds. Make it inside the synctest bubble.
+func NewNetwork(t testing.TB, up, down simnet.Config) *Network {
+	t.Helper()
+	t.Logf("links up %+v, down %+v", up, down)
+	n, err := simnet.NewNetwork(up, down)
+	Must(t, err)
+	return &Network{Network: n, open: map[netip.AddrPort]transport.PacketConn{}}
+}
+
+// ListenPacket implements transport.Network.
+func (n *Network) ListenPacket(addr string) (transport.PacketConn, error) {
+	pc, err := n.Network.ListenPacket(addr)
+	if err != nil {
+		return nil, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.open[pc.LocalAddr()] = pc
+	return &socket{PacketConn: pc, network: n}, nil
+}
+
+// Crash closes the socket at addr, as the system does when a process dies:
+// nobody is told.
+func (n *Network) Crash(t testing.TB, addr string) {
+	t.Helper()
+	n.mu.Lock()
+	pc := n.open[netip.MustParseAddrPort(addr)]
+	n.mu.Unlock()
+	Must(t, pc.Close())
+}
+
+// Watch has f called for each datagram that is sent from now on.
+func (n *Network) Watch(f func(from, to netip.AddrPort, b []byte)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.watch = f
+}
+
+type socket struct {
+	transport.PacketConn
+	network *Network
+}
+
+func (s *socket) WriteTo(b []byte, to netip.AddrPort) (int, error) {
+	s.network.mu.Lock()
+	if s.network.watch != nil {
+		s.network.watch(s.LocalAddr(), to, b)
+	}
+	s.network.mu.Unlock()
+	return s.PacketConn.WriteTo(b, to)
+}
