@@ -1,0 +1,105 @@
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+// Client collects what client connections count, all added up, as
+// uplink_client_*. Register it with a registry of your own; it is safe for
+// concurrent use.
+type Client struct {
+	conns []*client.Conn
+	rpcs  rpcDescs
+	links linkDescs
+
+	ackBytes, lost *prometheus.Desc
+}
+
+var _ prometheus.Collector = (*Client)(nil)
+
+// NewClient makes the collector of one connection, or of several, as bots have
+// them.
+func NewClient(conns ...*client.Conn) *Client {
+	f := family{"uplink_client_"}
+	return &Client{
+		conns:    conns,
+		rpcs:     f.rpcs("sent"),
+		links:    f.links(),
+		ackBytes: f.desc("ack_bytes_total", "Bytes of the ack messages received, without headers."),
+		lost:     f.desc("lost_datagrams_total", "Datagrams of the server that never came."),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (c *Client) Describe(ch chan<- *prometheus.Desc) {
+	c.rpcs.describe(ch)
+	c.links.describe(ch)
+	ch <- c.ackBytes
+	ch <- c.lost
+}
+
+// Collect implements prometheus.Collector.
+func (c *Client) Collect(ch chan<- prometheus.Metric) {
+	e := emitter(ch)
+	var t transport.Stats
+	var ackBytes, malformed uint64
+	var rpcs rpcTable
+	for _, conn := range c.conns {
+		st := conn.Stats()
+		t = t.Plus(st.Transport)
+		ackBytes += st.AckBytes
+		malformed += st.Malformed
+		for i := range st.RPCs {
+			rpcs.add(&st.RPCs[i])
+		}
+	}
+	for _, r := range rpcs.order {
+		e.rpc(&c.rpcs, r.RPC, r.Reliable, &r.Stats, r.Messages, r.Bytes)
+		var drops reasons
+		drops.add("out_of_range", r.OutOfRange)
+		drops.add("too_large", r.TooLarge)
+		drops.add("reconnecting", r.Reconnecting)
+		e.drops(c.links.drops, &drops, r.RPC, channel(r.Reliable))
+	}
+	var drops reasons
+	drops.add("malformed", malformed)
+	t.Dropped.Each(drops.add)
+	e.drops(c.links.drops, &drops, "", "")
+	e.link(&c.links, t.DatagramsSent, t.BytesSent, t.DatagramsReceived, t.BytesReceived, &t.RoundTrips)
+	e.counter(c.ackBytes, ackBytes)
+	e.counter(c.lost, t.Lost)
+}
+
+// rpcTable adds up the counts of RPCs of the same name and channel.
+type rpcTable struct {
+	order []*client.RPCStats
+	index map[rpcKey]*client.RPCStats
+}
+
+type rpcKey struct {
+	name     string
+	reliable bool
+}
+
+func (t *rpcTable) add(r *client.RPCStats) {
+	k := rpcKey{r.RPC, r.Reliable}
+	sum := t.index[k]
+	if sum == nil {
+		if t.index == nil {
+			t.index = map[rpcKey]*client.RPCStats{}
+		}
+		sum = &client.RPCStats{RPC: r.RPC, Reliable: r.Reliable, Stats: rpcdelta.Stats{}}
+		t.index[k] = sum
+		t.order = append(t.order, sum)
+	}
+	sum.Add(&r.Stats)
+	sum.Messages += r.Messages
+	sum.Bytes += r.Bytes
+	sum.OutOfRange += r.OutOfRange
+	sum.TooLarge += r.TooLarge
+	sum.Reconnecting += r.Reconnecting
+}

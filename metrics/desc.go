@@ -1,0 +1,52 @@
+package metrics
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// family makes the descriptions of one side's metrics, under one prefix.
+type family struct{ prefix string }
+
+func (f family) desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(f.prefix+name, help, labels, nil)
+}
+
+// rpcDescs are the metrics of RPCs that both sides have.
+type rpcDescs struct {
+	frames, bytes, age *prometheus.Desc
+}
+
+func (f family) rpcs(verb string) rpcDescs {
+	return rpcDescs{
+		frames: f.desc("frames_total", "Frames "+verb+", by kind: delta, intra (no baseline) or reset.", "rpc", "channel", "kind"),
+		bytes: f.desc("frame_bytes_total", "Bytes of the frames "+verb+" at each stage: full as the engine would pack them, payload as coded, "+
+			"wire with all headers down to IP (for the reliable channel an estimate without retransmissions).", "rpc", "channel", "stage"),
+		age: f.desc("baseline_age_frames", "How many frames before a delta its baseline is.", "rpc", "channel"),
+	}
+}
+
+// linkDescs are the metrics of datagrams that both sides have.
+type linkDescs struct {
+	datagrams, bytes, drops, roundTrip *prometheus.Desc
+}
+
+func (f family) links() linkDescs {
+	return linkDescs{
+		datagrams: f.desc("datagrams_total", "UDP datagrams, by direction: sent or received.", "direction"),
+		bytes:     f.desc("datagram_bytes_total", "Bytes of UDP payloads, by direction: sent or received.", "direction"),
+		drops: f.desc("dropped_total", "What came or was to be sent and was not used, by reason. RPC and channel are empty for what belongs to none.",
+			"rpc", "channel", "reason"),
+		roundTrip: f.desc("round_trip_seconds", "Measured round trips of all connections, about one a second for each."),
+	}
+}
+
+func (d *rpcDescs) describe(ch chan<- *prometheus.Desc) {
+	ch <- d.frames
+	ch <- d.bytes
+	ch <- d.age
+}
+
+func (d *linkDescs) describe(ch chan<- *prometheus.Desc) {
+	ch <- d.datagrams
+	ch <- d.bytes
+	ch <- d.drops
+	ch <- d.roundTrip
+}

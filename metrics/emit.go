@@ -1,0 +1,92 @@
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+// emitter sends the values of one scrape.
+type emitter chan<- prometheus.Metric
+
+func (e emitter) counter(d *prometheus.Desc, v uint64, labels ...string) {
+	e <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
+}
+
+func (e emitter) gauge(d *prometheus.Desc, v float64, labels ...string) {
+	e <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+}
+
+func channel(reliable bool) string {
+	if reliable {
+		return "reliable"
+	}
+	return "unreliable"
+}
+
+// perMessage is the bytes around each payload of a channel, down to IP.
+func perMessage(reliable bool) uint64 {
+	if reliable {
+		return transport.HeaderSize + transport.SegmentSize + transport.IPSize
+	}
+	return transport.HeaderSize + transport.IPSize
+}
+
+// rpc sends what both sides count of an RPC: messages payloads of that many
+// bytes in all, and the frames in them.
+func (e emitter) rpc(d *rpcDescs, name string, reliable bool, s *rpcdelta.Stats, messages, bytes uint64) {
+	ch := channel(reliable)
+	e.counter(d.frames, s.Delta, name, ch, rpcdelta.Delta.String())
+	e.counter(d.frames, s.Intra, name, ch, rpcdelta.Intra.String())
+	e.counter(d.frames, s.Reset, name, ch, rpcdelta.Reset.String())
+	e.counter(d.bytes, (s.FullBits+7)/8, name, ch, "full")
+	e.counter(d.bytes, (s.PayloadBits+7)/8, name, ch, "payload")
+	e.counter(d.bytes, bytes+messages*perMessage(reliable), name, ch, "wire")
+	buckets := make(map[float64]uint64, len(rpcdelta.AgeBounds))
+	n := uint64(0)
+	for i, bound := range rpcdelta.AgeBounds {
+		n += s.BaselineAge[i]
+		buckets[float64(bound)] = n
+	}
+	e <- prometheus.MustNewConstHistogram(d.age, s.Delta, float64(s.AgeSum), buckets, name, ch)
+}
+
+// link sends what both sides count of datagrams.
+func (e emitter) link(d *linkDescs, sent, sentBytes, received, receivedBytes uint64, trips *transport.RoundTrips) {
+	e.counter(d.datagrams, sent, "sent")
+	e.counter(d.datagrams, received, "received")
+	e.counter(d.bytes, sentBytes, "sent")
+	e.counter(d.bytes, receivedBytes, "received")
+	buckets := make(map[float64]uint64, len(transport.RoundTripBounds))
+	n := uint64(0)
+	for i, bound := range transport.RoundTripBounds {
+		n += trips.Counts[i]
+		buckets[bound.Seconds()] = n
+	}
+	n += trips.Counts[len(transport.RoundTripBounds)]
+	e <- prometheus.MustNewConstHistogram(d.roundTrip, n, trips.Sum.Seconds(), buckets)
+}
+
+// reasons adds up drops of one RPC and channel, or of none, so that each reason
+// is sent once.
+type reasons struct {
+	names  []string
+	counts map[string]uint64
+}
+
+func (r *reasons) add(name string, n uint64) {
+	if r.counts == nil {
+		r.counts = map[string]uint64{}
+	}
+	if _, ok := r.counts[name]; !ok {
+		r.names = append(r.names, name)
+	}
+	r.counts[name] += n
+}
+
+func (e emitter) drops(d *prometheus.Desc, r *reasons, rpc, channel string) {
+	for _, name := range r.names {
+		e.counter(d, r.counts[name], rpc, channel, name)
+	}
+}
