@@ -1,0 +1,80 @@
+package trace
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"github.com/uplink-rpc/uplink/rpcdelta"
+)
+
+// Trace is a recorded run of an RPC, quantized.
+type Trace struct {
+	// Name is the file's name without its folder and endings.
+	Name   string
+	Schema *rpcdelta.Schema
+	// Frames are the rows in order, at least one.
+	Frames []rpcdelta.Frame
+}
+
+// At gives frame n of the trace played in a loop; n is not negative.
+func (t *Trace) At(n int) *rpcdelta.Frame { return &t.Frames[n%len(t.Frames)] }
+
+// Load reads a whole trace. A nil schema means that of the schema file beside it. A trace without rows is an error.
+func Load(path string, schema *rpcdelta.Schema) (*Trace, error) {
+	if schema == nil {
+		var err error
+		if schema, err = LoadSchema(SchemaPath(path)); err != nil {
+			return nil, err
+		}
+	}
+	r, err := Open(path, schema)
+	if err != nil {
+		return nil, err
+	}
+	return r.load()
+}
+
+// LoadFS is [Load] for files of fsys.
+func LoadFS(fsys fs.FS, path string, schema *rpcdelta.Schema) (*Trace, error) {
+	if schema == nil {
+		var err error
+		if schema, err = LoadSchemaFS(fsys, SchemaPath(path)); err != nil {
+			return nil, err
+		}
+	}
+	r, err := OpenFS(fsys, path, schema)
+	if err != nil {
+		return nil, err
+	}
+	return r.load()
+}
+
+// load reads what is left and closes the file.
+func (r *Reader) load() (*Trace, error) {
+	frames, err := r.readAll()
+	if err = errors.Join(err, r.Close()); err != nil {
+		return nil, err
+	}
+	name := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(r.name), ".gz"), ".csv")
+	return &Trace{Name: name, Schema: r.schema, Frames: frames}, nil
+}
+
+func (r *Reader) readAll() ([]rpcdelta.Frame, error) {
+	var frames []rpcdelta.Frame
+	for {
+		f := r.schema.NewFrame()
+		switch err := r.Read(f); {
+		case errors.Is(err, io.EOF) && len(frames) == 0:
+			return nil, fmt.Errorf("trace: %s: no rows below the header", r.name)
+		case errors.Is(err, io.EOF):
+			return frames, nil
+		case err != nil:
+			return nil, err
+		}
+		frames = append(frames, *f)
+	}
+}

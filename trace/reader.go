@@ -1,0 +1,226 @@
+package trace
+
+import (
+	"bufio"
+	"compress/gzip"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/uplink-rpc/uplink/rpcdelta"
+)
+
+// Reader reads the frames of a trace, row by row. Not safe for concurrent use.
+type Reader struct {
+	name   string
+	schema *rpcdelta.Schema
+	csv    *csv.Reader
+	file   io.Closer
+
+	header []string
+	fields []cells
+	row    int // data rows read
+	record []string
+	bytes  []byte
+}
+
+// cells says where in a row the values of a field stand.
+type cells struct {
+	field   *rpcdelta.Field
+	columns []string
+	at      []int     // indexes into the row
+	values  []float64 // of the row, as recorded; none for byte strings
+}
+
+// Open opens a trace of the schema's frames, compressed if its name ends in .gz. Close it. An error names the file
+// and what its header lacks.
+func Open(path string, schema *rpcdelta.Schema) (*Reader, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("trace: %w", err)
+	}
+	return newFileReader(f, path, schema)
+}
+
+// OpenFS is [Open] for a file of fsys.
+func OpenFS(fsys fs.FS, path string, schema *rpcdelta.Schema) (*Reader, error) {
+	f, err := fsys.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("trace: %w", err)
+	}
+	return newFileReader(f, path, schema)
+}
+
+func newFileReader(f io.ReadCloser, path string, schema *rpcdelta.Schema) (*Reader, error) {
+	r, err := NewReader(f, path, schema)
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	r.file = f
+	return r, nil
+}
+
+// NewReader reads a trace of the schema's frames from src, decompressing it if name ends in .gz. Errors are about
+// name.
+func NewReader(src io.Reader, name string, schema *rpcdelta.Schema) (*Reader, error) {
+	if strings.HasSuffix(name, ".gz") {
+		z, err := gzip.NewReader(src)
+		if err != nil {
+			return nil, fmt.Errorf("trace: %s: %w: not a gzip file, which its name says it is", name, err)
+		}
+		src = z
+	}
+	r := &Reader{name: name, schema: schema, csv: csv.NewReader(skipByteOrderMark(src))}
+	r.csv.FieldsPerRecord = -1 // counted in Read, with a clearer error
+	if err := r.readHeader(); err != nil {
+		return nil, err
+	}
+	r.csv.ReuseRecord = true
+	return r, nil
+}
+
+// skipByteOrderMark drops the mark that spreadsheets put before UTF-8.
+func skipByteOrderMark(src io.Reader) io.Reader {
+	b := bufio.NewReader(src)
+	const mark = "\ufeff"
+	if head, err := b.Peek(len(mark)); err == nil && string(head) == mark {
+		_, _ = b.Discard(len(mark)) // cannot fail: they were peeked at
+	}
+	return b
+}
+
+func (r *Reader) readHeader() error {
+	header, err := r.csv.Read()
+	if errors.Is(err, io.EOF) {
+		return fmt.Errorf("trace: %s: empty; want a header row of column names", r.name)
+	}
+	if err != nil {
+		return fmt.Errorf("trace: %s: header: %w", r.name, r.explain(err))
+	}
+	for i := range header {
+		header[i] = strings.TrimSpace(header[i])
+	}
+	r.header = header
+	fields := r.schema.Fields()
+	r.fields = make([]cells, len(fields))
+	for i := range fields {
+		if r.fields[i], err = r.find(&fields[i]); err != nil {
+			return fmt.Errorf("trace: %s: %w", r.name, err)
+		}
+	}
+	return nil
+}
+
+// find looks up the columns of a field in the header.
+func (r *Reader) find(f *rpcdelta.Field) (cells, error) {
+	c := cells{field: f, columns: Columns(f)}
+	for _, name := range c.columns {
+		at := slices.Index(r.header, name)
+		if at < 0 {
+			return c, fmt.Errorf("no column %q, which field %q of %s wants; the header has %s", name, f.Name, r.schema.RPC(), list(r.header))
+		}
+		if slices.Contains(r.header[at+1:], name) {
+			return c, fmt.Errorf("column %q, which field %q wants, is there twice", name, f.Name)
+		}
+		c.at = append(c.at, at)
+	}
+	if !f.IsBytes() {
+		c.values = make([]float64, f.Values())
+	}
+	return c, nil
+}
+
+// Close closes the file that Open opened.
+func (r *Reader) Close() error {
+	if r.file == nil {
+		return nil
+	}
+	f := r.file
+	r.file = nil
+	return f.Close()
+}
+
+// Row is the number of the row that Read read last: 1 is the first below the header.
+func (r *Reader) Row() int { return r.row }
+
+// Text gives a column's text in the row that Read read last, whether a field names the column or not. It says false
+// for a column that the header lacks.
+func (r *Reader) Text(column string) (string, bool) {
+	i := slices.Index(r.header, column)
+	if i < 0 || i >= len(r.record) {
+		return "", false
+	}
+	return strings.TrimSpace(r.record[i]), true
+}
+
+// Floats gives the values of field number i in the row that Read read last, as recorded: not quantized. The slice is
+// valid until the next Read. It is empty for byte strings.
+func (r *Reader) Floats(i int) []float64 { return r.fields[i].values }
+
+// Read reads the next row into f, a frame of the schema. After the last row the error is io.EOF. Any other error
+// names the file, the row and the column, what is wrong and what is wanted; a value outside its field's range wraps a
+// *[rpcdelta.RangeError]. f is undefined then.
+func (r *Reader) Read(f *rpcdelta.Frame) error {
+	record, err := r.csv.Read()
+	if errors.Is(err, io.EOF) {
+		return io.EOF
+	}
+	if err != nil {
+		return r.readError(err)
+	}
+	r.record = record
+	r.row++
+	if len(record) != len(r.header) {
+		return r.rowError(fmt.Errorf("%d cells, want %d as in the header", len(record), len(r.header)))
+	}
+	for i := range r.fields {
+		if err := r.parseField(f, i); err != nil {
+			return r.rowError(err)
+		}
+	}
+	return nil
+}
+
+// rowError puts the place of the current row before err.
+func (r *Reader) rowError(err error) error {
+	line, _ := r.csv.FieldPos(0)
+	return fmt.Errorf("trace: %s: row %d (line %d): %w", r.name, r.row, line, err)
+}
+
+// readError is for a row that could not be read at all.
+func (r *Reader) readError(err error) error {
+	var p *csv.ParseError
+	if errors.As(err, &p) {
+		return fmt.Errorf("trace: %s: row %d (line %d): %w at character %d", r.name, r.row+1, p.Line, p.Err, p.Column)
+	}
+	return fmt.Errorf("trace: %s: after row %d: %w", r.name, r.row, r.explain(err))
+}
+
+// explain says what a decompressor's error means for the file.
+func (r *Reader) explain(err error) error {
+	if !strings.HasSuffix(r.name, ".gz") {
+		return err
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("%w: the gzip file is cut off", err)
+	}
+	return fmt.Errorf("%w: the gzip file is damaged", err)
+}
+
+// list quotes names, at most as many as one can read.
+func list(names []string) string {
+	const most = 30
+	q := make([]string, 0, most)
+	for _, n := range names[:min(len(names), most)] {
+		q = append(q, fmt.Sprintf("%q", n))
+	}
+	if len(names) > most {
+		q = append(q, fmt.Sprintf("and %d more", len(names)-most))
+	}
+	return strings.Join(q, ", ")
+}

@@ -1,0 +1,141 @@
+package trace_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/trace"
+	"github.com/uplink-rpc/uplink/trace/sample"
+)
+
+// TestRoundTrip records frames of any schema and expects the very same integers back.
+func TestRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		schema := drawSchema(t)
+		name := rapid.SampledFrom([]string{"a.csv", "a.csv.gz"}).Draw(t, "name")
+		note := rapid.StringMatching(`[ -~]*`).Draw(t, "note")
+		var file bytes.Buffer
+		w, err := trace.NewWriter(&file, name, schema, "player", "note")
+		if err != nil {
+			t.Fatal(err)
+		}
+		frames := make([]*rpcdelta.Frame, rapid.IntRange(0, 5).Draw(t, "frames"))
+		for i := range frames {
+			frames[i] = drawFrame(t, schema)
+			if err := w.Write(frames[i], strconv.Itoa(i), note); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		text := file.String()
+		r, err := trace.NewReader(&file, name, schema)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range frames {
+			got := schema.NewFrame()
+			if err := r.Read(got); err != nil {
+				t.Fatalf("row %d: %v", i+1, err)
+			}
+			if !got.Equal(want) {
+				t.Fatalf("row %d: %v, want %v, from %q", i+1, got, want, text)
+			}
+			if p, ok := r.Text("player"); !ok || p != strconv.Itoa(i) {
+				t.Fatalf("row %d: player %q", i+1, p)
+			}
+			if n, _ := r.Text("note"); n != strings.TrimSpace(note) {
+				t.Fatalf("row %d: note %q, want %q", i+1, n, note)
+			}
+		}
+		if err := r.Read(schema.NewFrame()); !errors.Is(err, io.EOF) {
+			t.Fatalf("after the last row: %v", err)
+		}
+	})
+}
+
+// TestRecordIsATrace records a sample with its schema file and loads both.
+func TestRecordIsATrace(t *testing.T) {
+	for _, s := range []*trace.Trace{sample.Portal2(), sample.RocketLeague()} {
+		path := filepath.Join(t.TempDir(), s.Name+".csv.gz")
+		w, err := trace.Create(path, s.Schema, "sequence")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range s.Frames {
+			if err := w.Write(&s.Frames[i], strconv.Itoa(i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := errors.Join(w.Close(), trace.WriteSchema(trace.SchemaPath(path), s.Schema)); err != nil {
+			t.Fatal(err)
+		}
+		got, err := trace.Load(path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Name != s.Name || len(got.Frames) != len(s.Frames) || got.Schema.Fingerprint() != s.Schema.Fingerprint() {
+			t.Fatalf("%s with %d frames, want %s with %d", got.Name, len(got.Frames), s.Name, len(s.Frames))
+		}
+		for i := range s.Frames {
+			if !got.Frames[i].Equal(&s.Frames[i]) {
+				t.Fatalf("%s: frame %d differs", s.Name, i)
+			}
+		}
+	}
+}
+
+// TestRecordIsClose compares a record's numbers with the recorded ones: half a resolution, and next to nothing for the
+// digits that are left out.
+func TestRecordIsClose(t *testing.T) {
+	s := sample.RocketLeague()
+	original, err := trace.OpenFS(sample.Files, s.Name+".csv.gz", s.Schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file bytes.Buffer
+	w, err := trace.NewWriter(&file, "a.csv", s.Schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range s.Frames {
+		if err := w.Write(&s.Frames[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	record, err := trace.NewReader(&file, "a.csv", s.Schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	frame := s.Schema.NewFrame()
+	for range s.Frames {
+		if err := errors.Join(original.Read(frame), record.Read(frame)); err != nil {
+			t.Fatal(err)
+		}
+		for i, f := range s.Schema.Fields() {
+			if f.Kind != rpcdelta.KindVec3 {
+				continue
+			}
+			for k, want := range original.Floats(i) {
+				if got := record.Floats(i)[k]; got > want+0.501*f.Resolution || got < want-0.501*f.Resolution {
+					t.Fatalf("row %d: %s: %v, recorded %v, resolution %v", original.Row(), f.Name, want, got, f.Resolution)
+				}
+			}
+		}
+	}
+	if err := original.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

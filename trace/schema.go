@@ -1,0 +1,110 @@
+package trace
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/uplink-rpc/uplink/rpcdelta"
+)
+
+// SchemaPath is where the schema file of a trace lies: NAME.schema.json beside NAME.csv or NAME.csv.gz.
+func SchemaPath(tracePath string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(tracePath, ".gz"), ".csv") + ".schema.json"
+}
+
+// LoadSchema reads a schema file. The error names the file and, where it is no JSON, the line and column in it.
+func LoadSchema(path string) (*rpcdelta.Schema, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("trace: schema file: %w", err)
+	}
+	return parseSchema(path, data)
+}
+
+// LoadSchemaFS is [LoadSchema] for a file of fsys.
+func LoadSchemaFS(fsys fs.FS, path string) (*rpcdelta.Schema, error) {
+	data, err := fs.ReadFile(fsys, path)
+	if err != nil {
+		return nil, fmt.Errorf("trace: schema file: %w", err)
+	}
+	return parseSchema(path, data)
+}
+
+// WriteSchema writes a schema file that names the columns a [Writer] of the schema writes, the generated ones too.
+func WriteSchema(path string, schema *rpcdelta.Schema) error {
+	fields := slices.Clone(schema.Fields())
+	for i := range fields {
+		fields[i].Columns = Columns(&fields[i])
+	}
+	named, err := rpcdelta.NewSchema(schema.RPC(), schema.RateHz(), fields)
+	if err != nil {
+		return fmt.Errorf("trace: schema file %s: %w", path, err)
+	}
+	data, err := named.AppendJSON(nil)
+	if err != nil {
+		return fmt.Errorf("trace: schema file %s: %w", path, err)
+	}
+	if err := os.WriteFile(path, append(data, '\n'), 0o644); err != nil {
+		return fmt.Errorf("trace: schema file: %w", err)
+	}
+	return nil
+}
+
+// Columns gives the names of the columns that hold the field's values: those that it names, or else ones made of its
+// name, as Location_x, Axes_0 or Payload_hex.
+func Columns(f *rpcdelta.Field) []string {
+	if len(f.Columns) != 0 {
+		return f.Columns
+	}
+	if f.IsBytes() {
+		return []string{f.Name + "_hex"}
+	}
+	n := f.Values()
+	if n == 1 {
+		return []string{f.Name}
+	}
+	names := make([]string, n)
+	for k := range names {
+		names[k] = f.Name + "_" + suffix(f.Kind, k)
+	}
+	return names
+}
+
+func suffix(kind rpcdelta.Kind, k int) string {
+	switch kind {
+	case rpcdelta.KindVec2, rpcdelta.KindVec3, rpcdelta.KindUnitVec, rpcdelta.KindQuat:
+		return "xyzw"[k : k+1]
+	default:
+		return strconv.Itoa(k)
+	}
+}
+
+func parseSchema(path string, data []byte) (*rpcdelta.Schema, error) {
+	s, err := rpcdelta.ParseSchema(data)
+	if err == nil {
+		return s, nil
+	}
+	offset := int64(-1)
+	var syntax *json.SyntaxError
+	var mistyped *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
+		offset = syntax.Offset
+	case errors.As(err, &mistyped):
+		offset = mistyped.Offset
+	}
+	if offset < 0 || offset > int64(len(data)) {
+		return nil, fmt.Errorf("trace: %s: %w", path, err)
+	}
+	before := data[:offset]
+	line := 1 + bytes.Count(before, []byte("\n"))
+	column := len(before) - (1 + bytes.LastIndexByte(before, '\n'))
+	return nil, fmt.Errorf("trace: %s: line %d, column %d: %w", path, line, column, err)
+}

@@ -1,0 +1,89 @@
+package trace_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/uplink-rpc/uplink/trace"
+	"github.com/uplink-rpc/uplink/trace/sample"
+)
+
+func TestSchemaPath(t *testing.T) {
+	for path, want := range map[string]string{
+		"a/b.csv":    "a/b.schema.json",
+		"b.csv.gz":   "b.schema.json",
+		"b.x.csv.gz": "b.x.schema.json",
+		"b":          "b.schema.json",
+	} {
+		if got := trace.SchemaPath(path); got != want {
+			t.Errorf("%s: %s, want %s", path, got, want)
+		}
+	}
+}
+
+func TestSchemaErrors(t *testing.T) {
+	for _, c := range []struct{ name, file, want string }{
+		{"syntax", "{\n  \"rpc\": \"Move\",\n  oops\n}", "trace: a.schema.json: line 3, column 3: rpcdelta: schema file: invalid character 'o' looking for beginning of object key string"},
+		{"type", "{\"rpc\": 7}", "trace: a.schema.json: line 1, column 9: rpcdelta: schema file: json: cannot unmarshal number into Go struct field schemaFile.rpc of type string"},
+		{"content", `{"rpc": "Move", "fields": [{"name": "A", "kind": "vec4"}]}`, `trace: a.schema.json: rpcdelta: Move: field "A": unknown kind "vec4"`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := trace.LoadSchemaFS(fstest.MapFS{"a.schema.json": {Data: []byte(c.file)}}, "a.schema.json")
+			wantError(t, err, c.want)
+			path := filepath.Join(t.TempDir(), "a.schema.json")
+			if err := os.WriteFile(path, []byte(c.file), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, err = trace.LoadSchema(path)
+			wantError(t, err, strings.Replace(c.want, "a.schema.json", path, 1))
+		})
+	}
+	_, err := trace.LoadSchema(filepath.Join(t.TempDir(), "a.schema.json"))
+	if !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
+}
+
+// TestWriteSchema writes a schema without columns and expects the generated ones in the file, and the same wire.
+func TestWriteSchema(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.schema.json")
+	s := everyKind(t)
+	if err := trace.WriteSchema(path, s); err != nil {
+		t.Fatal(err)
+	}
+	got, err := trace.LoadSchema(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Fingerprint() != s.Fingerprint() || got.RateHz() != s.RateHz() {
+		t.Error("another schema came back")
+	}
+	for i, want := range map[int][]string{
+		0:  {"Location_x", "Location_y", "Location_z"},
+		2:  {"Wide"},
+		3:  {"View_0", "View_1", "View_2"},
+		4:  {"Rotation_x", "Rotation_y", "Rotation_z", "Rotation_w"},
+		12: {"Blob_hex"},
+	} {
+		if c := got.Fields()[i].Columns; !slices.Equal(c, want) {
+			t.Errorf("field %d: columns %v, want %v", i, c, want)
+		}
+	}
+	if err := trace.WriteSchema(filepath.Join(t.TempDir(), "none", "a"), s); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no folder: %v", err)
+	}
+}
+
+// TestColumnsNamed keeps the columns that a schema names.
+func TestColumnsNamed(t *testing.T) {
+	f := sample.Portal2().Schema.Fields()[0]
+	if got := trace.Columns(&f); !slices.Equal(got, []string{"pos_x_u", "pos_y_u", "pos_z_u"}) {
+		t.Errorf("%v", got)
+	}
+}

@@ -1,0 +1,147 @@
+package trace_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/trace"
+)
+
+func TestWriterText(t *testing.T) {
+	s := everyKind(t)
+	f := s.NewFrame()
+	for _, err := range []error{
+		s.QuantizeField(f, 0, []float64{1.23, -0.04, 100}),
+		s.QuantizeField(f, 1, []float64{1, 0.3}),
+		s.QuantizeField(f, 2, []float64{999_999_999}),
+		s.QuantizeField(f, 3, []float64{-180, 45, 12.3456}),
+		s.QuantizeField(f, 4, []float64{0, 0, -0.7071068, 0.7071067}),
+		s.QuantizeField(f, 5, []float64{0, 0, -1}),
+		s.SetUint(f, 6, 0, 1<<64-1),
+		s.SetInt(f, 7, 0, -64),
+		s.SetInt(f, 7, 1, 63),
+		s.SetInt(f, 8, 0, -1<<63),
+		s.SetUint(f, 9, 0, 513),
+		s.SetUint(f, 10, 0, 1),
+		s.SetBytes(f, 11, []byte("abc")),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var file bytes.Buffer
+	w, err := trace.NewWriter(&file, "a.csv", s, "who, or what")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(w.Write(f, `"I", she said`), w.Write(s.NewFrame(), ""), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	want := `"who, or what",Location_x,Location_y,Location_z,Flat_x,Flat_y,Wide,View_0,View_1,View_2,` +
+		`Rotation_x,Rotation_y,Rotation_z,Rotation_w,Aim_x,Aim_y,Aim_z,Big,Small_0,Small_1,Far,Buttons,On,ID_hex,Blob_hex
+"""I"", she said",1.2,0,100,1,0.3333,999999999,-180,45,12.34314,0,0,0.7071068,-0.7071068,0,0,-1,18446744073709551615,-64,63,-9223372036854775808,513,1,616263,
+,0,0,0,0,0,0,0,0,0,1,0,0,0,0,0,1,0,0,0,0,0,0,000000,
+`
+	if got := file.String(); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+// TestWriterEmptyRow records a frame whose row would be an empty line, which CSV readers skip.
+func TestWriterEmptyRow(t *testing.T) {
+	most := 4.0
+	s := newSchema(t, []rpcdelta.Field{{Name: "Blob", Kind: rpcdelta.KindBytes, Max: &most}})
+	var file bytes.Buffer
+	w, err := trace.NewWriter(&file, "a.csv", s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(w.Write(s.NewFrame()), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	r, err := trace.NewReader(&file, "a.csv", s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Read(s.NewFrame()); err != nil {
+		t.Errorf("%v, in %q", err, file.String())
+	}
+}
+
+// failing takes room bytes and then no more.
+type failing struct{ room int }
+
+var errFull = errors.New("disk full")
+
+func (f *failing) Write(b []byte) (int, error) {
+	if len(b) > f.room {
+		return 0, errFull
+	}
+	f.room -= len(b)
+	return len(b), nil
+}
+
+func TestWriterStickyError(t *testing.T) {
+	s := everyKind(t)
+	for _, name := range []string{"a.csv", "a.csv.gz"} {
+		w, err := trace.NewWriter(&failing{room: 100}, name, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := s.NewFrame()
+		for range 1000 {
+			err = w.Write(f)
+		}
+		if name == "a.csv" && !errors.Is(errors.Join(err, w.Flush()), errFull) {
+			t.Errorf("%s: the error did not stay: %v, %v", name, err, w.Flush())
+		}
+		if err := w.Close(); !errors.Is(err, errFull) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := w.Close(); err != nil {
+			t.Errorf("%s: closed again: %v", name, err)
+		}
+		if err := w.Write(f); err == nil {
+			t.Errorf("%s: written after Close", name)
+		}
+	}
+}
+
+func TestWriterMisuse(t *testing.T) {
+	s := everyKind(t)
+	w, err := trace.NewWriter(&bytes.Buffer{}, "a.csv", s, "player")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, w.Write(s.NewFrame()), `trace: a.csv: 0 extra cells, want 1: "player"`)
+	if err := w.Write(s.NewFrame(), "7"); err != nil {
+		t.Errorf("after a wrong call: %v", err)
+	}
+	_, err = trace.NewWriter(&bytes.Buffer{}, "a.csv", s, "Wide")
+	wantError(t, err, `trace: a.csv: column "Wide" is there twice; a record of Move needs a name of its own for each`)
+	_, err = trace.Create(filepath.Join(t.TempDir(), "none", "a.csv"), s)
+	if !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no folder: %v", err)
+	}
+}
+
+func TestWriterAllocations(t *testing.T) {
+	s := newSchema(t, []rpcdelta.Field{
+		{Name: "Location", Kind: rpcdelta.KindVec3, Resolution: 0.1},
+		{Name: "View", Kind: rpcdelta.KindAngle, Count: 3},
+		{Name: "Buttons", Kind: rpcdelta.KindBits, Width: 16},
+	})
+	w, err := trace.NewWriter(&failing{room: 1 << 30}, "a.csv", s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := s.NewFrame()
+	if n := testing.AllocsPerRun(100, func() { err = w.Write(f) }); n != 0 || err != nil {
+		t.Errorf("%v allocations a row, %v", n, err)
+	}
+}
