@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/bench"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/chart"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/columns"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/link"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/trace"
+)
+
+type ackRateOptions struct {
+	cfg         bench.Config
+	rates       []float64
+	codec       string
+	schema, svg string
+}
+
+// ackCurve is what one trace takes at each ack rate, in kbit/s.
+type ackCurve struct {
+	name          string
+	up, down, sum []float64
+}
+
+func newAckRateCommand() *cobra.Command {
+	o := ackRateOptions{cfg: bench.Config{Link: link.Config{RTT: 100 * time.Millisecond, Burst: 1, Seed: 1}, Ring: rpcdelta.DefaultRing, Untimed: true}}
+	cmd := &cobra.Command{
+		Use:   "ackrate TRACE...",
+		Short: "Show what acks cost and save, both ways, at several rates",
+		Long: `ackrate runs recorded play over a simulated link as bench does, at several ack rates. More acks make for younger
+baselines and smaller frames upward, and take more downward, in datagrams of their own.`,
+		Example: "  uplink ackrate --rtt 60ms portal2_coop_60hz.csv.gz",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.check(); err != nil {
+				return usageError{err}
+			}
+			curves, err := o.run(cmd.Context(), args)
+			if err != nil {
+				return err
+			}
+			if o.svg != "" {
+				if err := os.WriteFile(o.svg, []byte(o.chart(curves).SVG()), 0o644); err != nil {
+					return fmt.Errorf("--svg: %w", err)
+				}
+			}
+			return o.writeTable(cmd.OutOrStdout(), curves)
+		},
+	}
+	f := cmd.Flags()
+	o.cfg.Link.AddFlags(f)
+	f.Float64SliceVar(&o.rates, "ack-hz", []float64{10, 12, 15, 20, 30, 60}, "acks a second, at most, ascending")
+	f.IntVar(&o.cfg.Ring, "ring", o.cfg.Ring, "frames that either end keeps")
+	f.StringVar(&o.codec, "codec", rpcdelta.DefaultCodec.String(), "how frames become bits")
+	f.StringVar(&o.schema, schemaFlag, "", "schema file of all traces, instead of the one beside each")
+	f.StringVar(&o.svg, "svg", "", "draw the curves to this file")
+	return cmd
+}
+
+func (o *ackRateOptions) check() error {
+	o.cfg.Schemes = []string{o.codec}
+	for i, hz := range o.rates {
+		if i > 0 && hz <= o.rates[i-1] {
+			return fmt.Errorf("--ack-hz %g,%g: want ascending rates", o.rates[i-1], hz)
+		}
+		o.cfg.AckHz = hz
+		if err := o.cfg.Validate(); err != nil {
+			return err
+		}
+	}
+	if o.svg != "" && len(o.rates) < 2 {
+		return errors.New("--svg: a curve needs at least two rates, see --ack-hz")
+	}
+	return nil
+}
+
+func (o *ackRateOptions) run(ctx context.Context, paths []string) ([]ackCurve, error) {
+	var curves []ackCurve
+	for _, path := range paths {
+		t, err := loadTrace(path, o.schema)
+		if err != nil {
+			return nil, err
+		}
+		c, err := o.curve(ctx, t)
+		if err != nil {
+			return nil, err
+		}
+		curves = append(curves, c)
+	}
+	return curves, nil
+}
+
+func (o *ackRateOptions) curve(ctx context.Context, t *trace.Trace) (ackCurve, error) {
+	c := ackCurve{name: t.Name}
+	for _, hz := range o.rates {
+		cfg := o.cfg
+		cfg.AckHz = hz
+		r, err := bench.Run(ctx, t, cfg)
+		if err != nil {
+			return c, err
+		}
+		up, down := r.Codecs[0].UpKbits(r.RateHz), r.Codecs[0].DownKbits(r.RateHz)
+		c.up, c.down, c.sum = append(c.up, up), append(c.down, down), append(c.sum, up+down)
+	}
+	return c, nil
+}
+
+func (o *ackRateOptions) writeTable(w io.Writer, curves []ackCurve) error {
+	head := []string{"kbit/s", ""}
+	for _, hz := range o.rates {
+		head = append(head, fmt.Sprintf("%g Hz", hz))
+	}
+	rows := [][]string{head}
+	for _, c := range curves {
+		rows = append(rows, cells(c.name, "up", c.up), cells("", "acks", c.down), cells("", "sum", c.sum))
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%v, seed %d; codec %s; up and acks are wire bits, IP and UDP included\n\n", &o.cfg.Link, o.cfg.Link.Seed, o.codec)
+	columns.Write(&b, rows)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func cells(name, what string, kbits []float64) []string {
+	row := []string{name, what}
+	for _, v := range kbits {
+		row = append(row, fmt.Sprintf("%.2f", v))
+	}
+	return row
+}
+
+func (o *ackRateOptions) chart(curves []ackCurve) *chart.Chart {
+	c := &chart.Chart{Title: "Bits both ways (solid) and up alone (dashed) against the ack rate", XUnit: "Hz", YUnit: "kbit/s", X: o.rates}
+	for _, curve := range curves {
+		c.Lines = append(c.Lines, chart.Line{Name: curve.name, Y: curve.sum}, chart.Line{Y: curve.up})
+	}
+	return c
+}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/bench"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/columns"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/link"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+)
+
+type benchOptions struct {
+	cfg    bench.Config
+	schema string
+	json   bool
+}
+
+// linkFlags make no sense where there is no link.
+var linkFlags = append([]string{"ack-hz"}, link.FlagNames...)
+
+func newBenchCommand() *cobra.Command {
+	var o benchOptions
+	cmd := &cobra.Command{
+		Use:   "bench TRACE...",
+		Short: "Count the bits of recorded play over a simulated link",
+		Long: `bench runs recorded play through encoder, simulated link and decoder in virtual time, and counts the bits.
+Frames leave at the schema's rate; the server acks on its ticks, where it has something to ack, and its ticks meet the
+frames in every phase alike. The link delays by half the round trip each way and loses frames and acks alike.
+
+A trace is a .csv or .csv.gz file with NAME.schema.json beside it. Codecs:
+
+  paper   rle with the paper's own header: two sequence numbers of 32 bits a frame and 32 bits an ack (the paper
+          does not give the size of its sequence numbers: it is inferred from its 32-bit ack)
+  rle     the paper's scheme under this project's headers
+
+With --distance there is no link: every frame is coded against the one so many before it.`,
+		Example: `  uplink bench portal2_coop_60hz.csv.gz
+  uplink bench --rtt 150ms --jitter 10ms --loss 5% --burst 3 portal2_coop_60hz.csv.gz
+  uplink bench --distance 6 --codec rle --json portal2_coop_60hz.csv.gz rocketleague_solo_30hz.csv.gz`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.check(cmd); err != nil {
+				return usageError{err}
+			}
+			results, err := o.run(cmd.Context(), args, cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			if o.json {
+				return writeJSON(cmd.OutOrStdout(), results)
+			}
+			return o.writeTables(cmd.OutOrStdout(), results)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.schema, schemaFlag, "", "schema file of all traces, instead of the one beside each")
+	o.cfg.Link = link.Config{RTT: 100 * time.Millisecond, Burst: 1, Seed: 1}
+	o.cfg.Link.AddFlags(f)
+	f.Float64Var(&o.cfg.AckHz, "ack-hz", 60, "acks a second, at most")
+	f.IntVar(&o.cfg.Ring, "ring", rpcdelta.DefaultRing, "frames that either end keeps")
+	f.IntVar(&o.cfg.Distance, "distance", 0, "no link: code each frame against the one so many before it")
+	f.StringSliceVar(&o.cfg.Schemes, "codec", bench.Schemes(), "what to compare")
+	f.BoolVar(&o.json, "json", false, "print JSON: an object, or an array of them for several traces")
+	return cmd
+}
+
+func (o *benchOptions) check(cmd *cobra.Command) error {
+	if cmd.Flags().Changed("distance") {
+		if o.cfg.Distance == 0 {
+			return errors.New("--distance 0: want at least 1 frame")
+		}
+		for _, name := range linkFlags {
+			if cmd.Flags().Changed(name) {
+				return fmt.Errorf("--%s: there is no link with --distance; leave one of them out", name)
+			}
+		}
+	}
+	return o.cfg.Validate()
+}
+
+func (o *benchOptions) run(ctx context.Context, paths []string, stderr io.Writer) ([]*bench.Result, error) {
+	p := newProgress(stderr)
+	defer p.clear()
+	var results []*bench.Result
+	for _, path := range paths {
+		t, err := loadTrace(path, o.schema)
+		if err != nil {
+			return nil, err
+		}
+		cfg := o.cfg
+		cfg.Progress = func(scheme string, done float64) { p.show(t.Name+" "+scheme, done) }
+		r, err := bench.Run(ctx, t, cfg)
+		if err != nil {
+			return nil, err
+		}
+		results = append(results, r)
+	}
+	return results, nil
+}
+
+func writeJSON(w io.Writer, results []*bench.Result) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	if len(results) == 1 {
+		return e.Encode(results[0])
+	}
+	return e.Encode(results)
+}
+
+func (o *benchOptions) writeTables(w io.Writer, results []*bench.Result) error {
+	var b strings.Builder
+	for _, r := range results {
+		fmt.Fprintf(&b, "%s: %d frames at %g Hz, %.0f s; %s\n\n", r.Trace, r.Frames, r.RateHz, float64(r.Frames)/r.RateHz, o.linkText())
+		columns.Write(&b, benchTable(r))
+		for _, c := range r.Codecs {
+			if c.Undecodable > 0 {
+				fmt.Fprintf(&b, "%s: %d payloads could not be decoded\n", c.Name, c.Undecodable)
+			}
+		}
+		b.WriteByte('\n')
+	}
+	b.WriteString(benchNotes)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (o *benchOptions) linkText() string {
+	c := &o.cfg
+	if c.Distance != 0 {
+		return fmt.Sprintf("no link, each frame against the one %d before it", c.Distance)
+	}
+	return fmt.Sprintf("%v, acks at %g Hz, seed %d", &c.Link, c.AckHz, c.Link.Seed)
+}

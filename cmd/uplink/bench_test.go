@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/bench"
+	"github.com/uplink-rpc/uplink/trace/sample"
+)
+
+const (
+	portal2      = "../../trace/sample/" + sample.Portal2Name + ".csv.gz"
+	rocketLeague = "../../trace/sample/" + sample.RocketLeagueName + ".csv.gz"
+)
+
+// uplink runs a command line.
+func uplink(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = run(context.Background(), args, &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+func TestCommandLineErrors(t *testing.T) {
+	dir := t.TempDir()
+	alone := filepath.Join(dir, "alone.csv")
+	ragged := filepath.Join(dir, "ragged.csv")
+	for path, text := range map[string]string{
+		alone:                                    "x\n1\n",
+		ragged:                                   "x,y\n1,2\n3\n",
+		filepath.Join(dir, "ragged.schema.json"): `{"rpc": "Move", "rate_hz": 60, "fields": [{"name": "X", "kind": "scalar", "columns": ["x"], "resolution": 1}]}`,
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const benchHint = "hint: uplink bench --help\n"
+	for _, c := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"bensh", 2, "uplink: unknown command \"bensh\" for \"uplink\"\nhint: uplink --help\n"},
+		{"--verbose", 2, "uplink: unknown flag: --verbose\nhint: uplink --help\n"},
+		{"bench", 2, "uplink: requires at least 1 arg(s), only received 0\n" + benchHint},
+		{"bench a.csv --los 1", 2, "uplink: unknown flag: --los\n" + benchHint},
+		{"bench a.csv --loss 5", 2, "uplink: invalid argument \"5\" for \"--loss\" flag: want 0 to 1, or a percentage such as 5%\n" + benchHint},
+		{"bench a.csv --loss x%", 2, "uplink: invalid argument \"x%\" for \"--loss\" flag: want 0 to 1, or a percentage such as 5%\n" + benchHint},
+		{"bench a.csv --ack-hz 0", 2, "uplink: --ack-hz 0: want more than 0 and at most 1000 acks a second\n" + benchHint},
+		{"bench a.csv --rtt -5ms", 2, "uplink: --rtt -5ms: want 0s to 1m0s\n" + benchHint},
+		{"bench a.csv --codec zip", 2, "uplink: --codec \"zip\": want some of paper, rle\n" + benchHint},
+		{"bench a.csv --distance 0", 2, "uplink: --distance 0: want at least 1 frame\n" + benchHint},
+		{"bench a.csv --distance -1", 2, "uplink: --distance -1: want 1 to 255 frames\n" + benchHint},
+		{"bench a.csv --distance 6 --loss 1%", 2, "uplink: --loss: there is no link with --distance; leave one of them out\n" + benchHint},
+		{"drift a.csv --distance 0", 2, "uplink: --distance 0: want 1 to 255 frames\nhint: uplink drift --help\n"},
+		{"bench " + alone, 1, "uplink: trace: schema file: open " + dir + "/alone.schema.json: no such file or directory\nhint: a trace needs a schema file beside it, or one named with --schema\n"},
+		{"bench " + dir + "/none.csv --schema " + dir + "/ragged.schema.json", 1, "uplink: trace: open " + dir + "/none.csv: no such file or directory\n"},
+		{"bench " + ragged, 1, "uplink: trace: " + ragged + ": row 2 (line 3): 1 cells, want 2 as in the header\n"},
+		{"drift " + ragged, 1, "uplink: trace: " + ragged + ": row 2 (line 3): 1 cells, want 2 as in the header\n"},
+	} {
+		code, stdout, stderr := uplink(t, strings.Fields(c.args)...)
+		if code != c.code || stderr != c.want || stdout != "" {
+			t.Errorf("uplink %s: code %d, want %d\ngot  %swant %s%s", c.args, code, c.code, stderr, c.want, stdout)
+		}
+	}
+}
+
+func TestHelp(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"", "Available Commands:\n"},
+		{"--help", "bench "},
+		{"--version", "uplink version "},
+		{"bench --help", "--distance 6 --codec rle --json"},
+		{"drift --help", "uplink drift --distance 3"},
+	} {
+		code, stdout, stderr := uplink(t, strings.Fields(c.args)...)
+		if code != 0 || stderr != "" || !strings.Contains(stdout, c.want) {
+			t.Errorf("uplink %s: code %d, want %q in\n%s%s", c.args, code, c.want, stdout, stderr)
+		}
+	}
+}
+
+func TestBenchTable(t *testing.T) {
+	code, stdout, stderr := uplink(t, "bench", "--loss", "5%", "--codec", "rle", rocketLeague)
+	if code != 0 || stderr != "" {
+		t.Fatalf("code %d: %s", code, stderr)
+	}
+	lines := strings.Split(stdout, "\n")
+	if want := "rocketleague_solo_30hz: 1800 frames at 30 Hz, 60 s; round trip 100ms, jitter 0s, loss 5 % in bursts of 1, acks at 60 Hz, seed 1"; lines[0] != want {
+		t.Errorf("got  %s\nwant %s", lines[0], want)
+	}
+	names, numbers := strings.Fields(lines[3]), strings.Fields(strings.ReplaceAll(lines[4], " %", "%"))
+	if len(names) != 17 || len(numbers) != len(names) || numbers[0] != "rle" || numbers[slices.Index(names, "wrong")] != "0" {
+		t.Errorf("%q\n%q", names, numbers)
+	}
+	if !strings.HasSuffix(stdout, benchNotes) {
+		t.Errorf("no notes below\n%s", stdout)
+	}
+}
+
+func TestBenchJSON(t *testing.T) {
+	code, stdout, stderr := uplink(t, "bench", "--json", "--distance", "6", portal2)
+	var one bench.Result
+	if err := json.Unmarshal([]byte(stdout), &one); err != nil || code != 0 || stderr != "" {
+		t.Fatalf("code %d: %v: %s", code, err, stderr)
+	}
+	if one.Trace != sample.Portal2Name || one.Frames != 3600 || one.Distance != 6 || one.Link != nil || len(one.Codecs) != 2 {
+		t.Errorf("%+v", one)
+	}
+	code, stdout, stderr = uplink(t, "bench", "--json", "--codec", "rle", portal2, rocketLeague)
+	var several []bench.Result
+	if err := json.Unmarshal([]byte(stdout), &several); err != nil || code != 0 || stderr != "" {
+		t.Fatalf("code %d: %v: %s", code, err, stderr)
+	}
+	if len(several) != 2 || several[1].Trace != sample.RocketLeagueName || several[1].Link == nil || several[1].Link.RTTMs != 100 {
+		t.Errorf("%+v", several)
+	}
+}
+
+func TestDriftTable(t *testing.T) {
+	code, stdout, stderr := uplink(t, "drift", "--distance", "3", rocketLeague)
+	if code != 0 || stderr != "" {
+		t.Fatalf("code %d: %s", code, stderr)
+	}
+	for _, want := range []string{"1800 frames at 30 Hz, each against the one 3 before it\n", "\nLocation ", " 60 s "} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("no %q in\n%s", want, stdout)
+		}
+	}
+}
+
+func TestInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	var out, errs bytes.Buffer
+	if code := run(ctx, []string{"bench", portal2}, &out, &errs); code != 1 || errs.String() != "uplink: interrupted\n" || out.Len() != 0 {
+		t.Errorf("code %d, %q", code, errs.String())
+	}
+}

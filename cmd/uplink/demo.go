@@ -1,0 +1,45 @@
+package main
+
+import (
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/demo"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/link"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+)
+
+func newDemoCommand() *cobra.Command {
+	var o demo.Options
+	var codec string
+	c := &cobra.Command{
+		Use:   "demo",
+		Short: "Play recorded games to a server over a bad link, and watch the bits",
+		Long: `demo starts a dedicated server and clients in one process. The clients play a
+minute of recorded games, again and again, over real UDP sockets with a simulated
+link between them. A table shows each second what the calls take.`,
+		Example: `  uplink demo
+  uplink demo --loss 10% --burst 3 --rtt 200ms --jitter 20ms
+  uplink demo --clients 64 --for 10s`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if o.Codec, err = codecFlag(codec); err != nil {
+				return err
+			}
+			if err := o.Validate(); err != nil {
+				return usageError{err}
+			}
+			o.Live = isTerminal(cmd.OutOrStdout())
+			return demo.Run(cmd.Context(), cmd.OutOrStdout(), o)
+		},
+	}
+	f := c.Flags()
+	o.Link = link.Config{RTT: 80 * time.Millisecond, Loss: 0.05, Burst: 1, Seed: 1}
+	o.Link.AddFlags(f)
+	f.IntVar(&o.Clients, "clients", 8, "number of clients")
+	f.StringVar(&codec, "codec", rpcdelta.DefaultCodec.String(), "how frames become bits")
+	f.DurationVar(&o.For, "for", 0, "how long to play; 0s means until Ctrl-C")
+	f.StringVar(&o.Metrics, "metrics", "127.0.0.1:0", "address of the HTTP server with /metrics; port 0 is any free one")
+	return c
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// TestDemoUntilInterrupted plays until Ctrl-C, and reads the metrics while it plays.
+func TestDemoUntilInterrupted(t *testing.T) {
+	p := start(t, "demo", "--rtt", "10ms", "--loss", "2%", "--clients", "4")
+	url := p.await(&p.stdout, `Metrics: (\S+)\n`)[1]
+	text := get(t, url)
+	for _, want := range []string{"\nuplink_ds_players 4\n", `uplink_client_frames_total{channel="unreliable",kind="delta",rpc="RocketMove"}`, "\ngo_goroutines "} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	p.interrupt()
+	if code := p.wait(); code != 0 || p.stderr.String() != "" {
+		t.Errorf("code %d: %s", code, p.stderr.String())
+	}
+	if summary := p.stdout.String(); !strings.Contains(summary, "\nDifferent from what was recorded: 0.\n") {
+		t.Errorf("no summary in\n%s", summary)
+	}
+}
+
+// TestDemoFor plays for a time that was set.
+func TestDemoFor(t *testing.T) {
+	code, stdout, stderr := uplink(t, "demo", "--rtt", "10ms", "--jitter", "1ms", "--loss", "0.1", "--burst", "2", "--for", "300ms")
+	if code != 0 || stderr != "" {
+		t.Fatalf("code %d: %s", code, stderr)
+	}
+	for _, want := range []string{
+		"Link: round trip 10ms, jitter 1ms, loss 10 % in bursts of 2; codec rle.\n",
+		"RPC         calls/s  ",
+		"\nPortalMove  ", "\nRocketMove  ", "\nall         ",
+		"\nDifferent from what was recorded: 0.\n",
+	} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("no %q in\n%s", want, stdout)
+		}
+	}
+	if strings.Contains(stdout, "\x1b") {
+		t.Errorf("escape sequences though this is no terminal:\n%q", stdout)
+	}
+}
+
+func TestDemoErrors(t *testing.T) {
+	const hint = "hint: uplink demo --help\n"
+	for _, c := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"--clients 0", 2, "uplink: --clients 0: want 1 to 1000\n" + hint},
+		{"--clients many", 2, "uplink: invalid argument \"many\" for \"--clients\" flag: strconv.ParseInt: parsing \"many\": invalid syntax\n" + hint},
+		{"--rtt -5ms", 2, "uplink: --rtt -5ms: want 0s to 1m0s\n" + hint},
+		{"--jitter 1h", 2, "uplink: --jitter 1h0m0s: want 0s to 1m0s\n" + hint},
+		{"--loss 5", 2, "uplink: invalid argument \"5\" for \"--loss\" flag: want 0 to 1, or a percentage such as 5%\n" + hint},
+		{"--burst 0", 2, "uplink: --burst 0: want 1 to 1000000 packets\n" + hint},
+		{"--codec zip", 2, "uplink: --codec \"zip\": rpcdelta: unknown codec \"zip\"; there is \"rle\"\n" + hint},
+		{"--for -1s", 2, "uplink: --for -1s: want 0s, which is until Ctrl-C, or more\n" + hint},
+		{"more", 2, "uplink: unknown command \"more\" for \"uplink demo\"\n" + hint},
+		{"--metrics nowhere --rtt 0s --loss 0 --clients 1", 1, "uplink: metrics: listen tcp: address nowhere: missing port in address; choose another address with --metrics\n"},
+	} {
+		code, stdout, stderr := uplink(t, append([]string{"demo"}, strings.Fields(c.args)...)...)
+		if code != c.code || stderr != c.want || stdout != "" {
+			t.Errorf("uplink demo %s: code %d, want %d\ngot  %swant %s%s", c.args, code, c.code, stderr, c.want, stdout)
+		}
+	}
+}
+
+func get(t *testing.T, url string) string {
+	t.Helper()
+	response, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer http.DefaultClient.CloseIdleConnections()
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s: %v", url, response.Status, err)
+	}
+	return string(body)
+}

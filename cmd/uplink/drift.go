@@ -1,0 +1,93 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/columns"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/drift"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/trace"
+)
+
+const driftNotes = `Mean and largest error of the frames of the second that ends then; a step is the field's resolution.
+literal  the paper taken at its word: floats are subtracted, their difference is quantized, the server adds it to the
+         float that it rebuilt before
+ours     quantized first, so that differences are exact: half a step at most, and it stays so
+`
+
+func newDriftCommand() *cobra.Command {
+	var schema string
+	var distance int
+	cmd := &cobra.Command{
+		Use:   "drift TRACE...",
+		Short: "Show the error that float differences accumulate",
+		Long: `drift codes recorded play twice, each frame against the one so many before it: as the paper says when it is taken
+at its word, subtracting floats and quantizing their difference, and as this project does, quantizing first.`,
+		Example: "  uplink drift --distance 3 rocketleague_solo_30hz.csv.gz",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if distance < 1 || distance >= rpcdelta.MaxRing {
+				return usageError{fmt.Errorf("--distance %d: want 1 to %d frames", distance, rpcdelta.MaxRing-1)}
+			}
+			var b strings.Builder
+			for _, path := range args {
+				res, err := runDrift(path, schema, distance)
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(&b, "%s: %d frames at %g Hz, each against the one %d before it\n\n", path, res.Frames, res.RateHz, distance)
+				columns.Write(&b, driftTable(res))
+				b.WriteByte('\n')
+			}
+			_, err := io.WriteString(cmd.OutOrStdout(), b.String()+driftNotes)
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&schema, schemaFlag, "", "schema file of all traces, instead of the one beside each")
+	cmd.Flags().IntVar(&distance, "distance", 1, "how many frames before it a frame's baseline is")
+	return cmd
+}
+
+func runDrift(path, schemaPath string, distance int) (res *drift.Result, err error) {
+	schema, err := loadSchema(path, schemaPath)
+	if err != nil {
+		return nil, err
+	}
+	r, err := trace.Open(path, schema)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	res, err = drift.Run(r, schema, distance)
+	if err == nil && res.Frames == 0 {
+		err = fmt.Errorf("%s: no rows below the header", path)
+	}
+	return res, err
+}
+
+func driftTable(r *drift.Result) [][]string {
+	rows := [][]string{
+		{"", "", "", "literal", "", "steps", "", "ours", "", "steps", ""},
+		{"field", "step", "after", "mean", "largest", "mean", "largest", "mean", "largest", "mean", "largest"},
+	}
+	for _, f := range r.Fields {
+		for i, s := range f.Spans {
+			row := []string{"", "", fmt.Sprintf("%.3g s", s.Until)}
+			if i == 0 {
+				row[0], row[1] = f.Name, fmt.Sprintf("%.4g", f.Step)
+			}
+			for _, e := range []drift.Error{s.Literal, s.Ours} {
+				row = append(row,
+					fmt.Sprintf("%.4g", e.Mean), fmt.Sprintf("%.4g", e.Largest),
+					fmt.Sprintf("%.2f", e.Mean/f.Step), fmt.Sprintf("%.2f", e.Largest/f.Step))
+			}
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/webserver"
+	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/metrics"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/trace"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+type dsOptions struct {
+	listen, metrics, record string
+	schemas                 []string
+	ackHz                   float64
+	ring                    int
+	insecure                bool
+}
+
+func newDSCommand() *cobra.Command {
+	var o dsOptions
+	c := &cobra.Command{
+		Use:   "ds --schema FILE",
+		Short: "Run a dedicated server that takes, counts and records RPCs",
+		Long: `ds is a dedicated server without a game: it takes the RPCs that schema files
+describe, rebuilds each frame, counts, and writes what it got to a file.`,
+		Example: `  uplink ds --listen 127.0.0.1:7777 --metrics 127.0.0.1:9464 --schema ServerMove.schema.json
+  uplink ds --schema ServerMove.schema.json --record out.csv.gz`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.check(); err != nil {
+				return usageError{err}
+			}
+			return runDS(cmd, &o)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&o.listen, "listen", "127.0.0.1:7777", "UDP address of the server; port 0 is any free one")
+	f.StringVar(&o.metrics, "metrics", "", "address of an HTTP server with /metrics; empty means none")
+	f.StringArrayVar(&o.schemas, schemaFlag, nil, "schema file of an RPC; may be repeated")
+	f.StringVar(&o.record, "record", "", "write every frame to this .csv or .csv.gz, with a schema file beside it")
+	f.Float64Var(&o.ackHz, "ack-hz", ds.DefaultAckHz, "how often a second a player's frames are acked")
+	f.IntVar(&o.ring, "ring", rpcdelta.DefaultRing, "frames kept of each RPC and player")
+	f.BoolVar(&o.insecure, "insecure", false, "listen on other addresses than loopback, though nothing is authenticated")
+	_ = c.MarkFlagRequired(schemaFlag) // it exists
+	return c
+}
+
+func (o *dsOptions) check() error {
+	if o.record != "" && len(o.schemas) != 1 {
+		return fmt.Errorf("--record: a file holds the frames of one RPC, but --schema is there %d times; leave --record out, or run a server for each", len(o.schemas))
+	}
+	if !(o.ackHz >= 1 && o.ackHz <= 1000) {
+		return fmt.Errorf("--ack-hz %v: want 1 to 1000 acks a second", o.ackHz)
+	}
+	return checkRing(o.ring)
+}
+
+// runDS opens all there is to open before it overwrites a recording.
+func runDS(cmd *cobra.Command, o *dsOptions) (err error) {
+	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
+	srv, err := ds.Listen(o.listen, ds.Config{
+		Insecure: o.insecure, AckHz: o.ackHz, Ring: o.ring, Logger: log,
+		Joined: func(p *ds.Player) { log.Info("joined", "player", p.ID(), "addr", p.Addr()) },
+		Left:   func(p *ds.Player, err error) { log.Info("left", "player", p.ID(), "cause", err) },
+	})
+	if err != nil {
+		return listenError(err)
+	}
+	defer func() { err = errors.Join(err, srv.Close()) }()
+	rec := &recorder{}
+	defer func() { err = errors.Join(err, rec.close()) }()
+	for _, path := range o.schemas {
+		schema, err := trace.LoadSchema(path)
+		if err != nil {
+			return err
+		}
+		if err := ds.HandleSchema(srv, schema, rec.frame); err != nil {
+			return fmt.Errorf("--%s %s: %w", schemaFlag, path, err)
+		}
+		rec.schema = schema
+		log.Info("takes", "rpc", schema.RPC(), "components", schema.Components(), "schema", path)
+	}
+	if o.metrics != "" {
+		web, err := webserver.Start(o.metrics, metrics.NewServer(srv))
+		if err != nil {
+			return err
+		}
+		defer web.Close() //nolint:errcheck // the process ends
+		log.Info("metrics", "url", web.URL())
+	}
+	if o.record != "" {
+		if err := rec.create(o.record); err != nil {
+			return err
+		}
+		log.Info("records", "file", o.record)
+	}
+	log.Info("listening", "addr", srv.Addr())
+	if err := srv.Serve(cmd.Context()); err != nil {
+		return err
+	}
+	writeTotals(cmd.OutOrStdout(), srv.Stats().RPCs)
+	return nil
+}
+
+// listenError adds what to do about an address.
+func listenError(err error) error {
+	if errors.Is(err, transport.ErrInsecure) {
+		return hintedError{err, insecureHint}
+	}
+	return hintedError{err, "choose another address with --listen; port 0 is any free one"}
+}
+
+func writeTotals(w io.Writer, rpcs []ds.RPCStats) {
+	for i := range rpcs {
+		r := &rpcs[i]
+		channel := "unreliable"
+		if r.Reliable {
+			channel = "reliable"
+		}
+		n := float64(max(1, r.Frames()))
+		fmt.Fprintf(w, "%s, %s: %d frames delivered, %d missed; %.0f bits each in full, %.0f as sent\n",
+			r.RPC, channel, r.Frames(), r.Missed, float64(r.FullBits)/n, float64(r.HeaderBits+r.PayloadBits)/n)
+	}
+}

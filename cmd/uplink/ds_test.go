@@ -1,0 +1,53 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/uplink-rpc/uplink/trace"
+	"github.com/uplink-rpc/uplink/trace/sample"
+)
+
+func TestDSErrors(t *testing.T) {
+	schema := trace.SchemaPath(slice(t, sample.RocketLeague(), 1, nil).Name)
+	same := trace.SchemaPath(slice(t, sample.Portal2(), 1, nil).Name)
+	_, busy := startDS(t, "--schema", schema)
+	dir := t.TempDir()
+	broken := filepath.Join(dir, "broken.schema.json")
+	must(t, os.WriteFile(broken, []byte("{\n  \"rpc\": ,\n}"), 0o600))
+	record := filepath.Join(dir, "out.csv")
+	const help = "hint: uplink ds --help\n"
+	for _, c := range []struct {
+		args string
+		code int
+		want []string
+	}{
+		{"", 2, []string{"required flag(s) \"schema\" not set\n" + help}},
+		{"--listen " + busy + " --schema " + schema + " --record " + record, 1, []string{"uplink: ds: ", busy, "\nhint: choose another address with --listen; port 0 is any free one\n"}},
+		{"--listen 192.0.2.1:0 --schema " + schema, 1, []string{"192.0.2.1"}},
+		{"--listen 0.0.0.0:0 --schema " + schema, 1, []string{"loopback", "\nhint: --insecure accepts that\n"}},
+		{"--listen 127.0.0.1:0 --schema " + dir + "/none.schema.json", 1, []string{"uplink: trace: schema file: open " + dir + "/none.schema.json: no such file"}},
+		{"--listen 127.0.0.1:0 --schema " + broken, 1, []string{"broken.schema.json: line 2, column "}},
+		{"--listen 127.0.0.1:0 --schema " + schema + " --schema " + same, 1, []string{"uplink: --schema " + same + ": ds: ServerMove is handled already\n"}},
+		{"--record " + record + " --schema " + schema + " --schema " + same, 2, []string{"uplink: --record: a file holds the frames of one RPC, but --schema is there 2 times; ", help}},
+		{"--listen 127.0.0.1:0 --record " + dir + "/no/out.csv --schema " + schema, 1, []string{dir + "/no/out.csv: no such file"}},
+		{"--listen 127.0.0.1:0 --metrics nowhere --record " + record + " --schema " + schema, 1, []string{"address nowhere: missing port", "choose another address with --metrics\n"}},
+		{"--ack-hz 0 --schema " + schema, 2, []string{"uplink: --ack-hz 0: want 1 to 1000 acks a second\n" + help}},
+		{"--ring 300 --schema " + schema, 2, []string{"uplink: --ring 300: want 2 to 256 frames\n" + help}},
+	} {
+		code, stdout, stderr := uplink(t, append([]string{"ds"}, strings.Fields(c.args)...)...)
+		if code != c.code || stdout != "" {
+			t.Errorf("uplink ds %s: code %d, want %d\n%s%s", c.args, code, c.code, stdout, stderr)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(stderr, want) {
+				t.Errorf("uplink ds %s: no %q in\n%s", c.args, want, stderr)
+			}
+		}
+	}
+	if _, err := os.Stat(record); !os.IsNotExist(err) {
+		t.Errorf("a server that never listened began a record: %v", err)
+	}
+}

@@ -1,0 +1,54 @@
+package bench
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/link"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+)
+
+// Config says how to run a trace. Errors name the command's flags.
+type Config struct {
+	// Schemes are the names of what to compare, see [Schemes].
+	Schemes []string
+	// Link is what frames and acks cross.
+	Link link.Config
+	// AckHz is how often a second the server acks, where it has something to ack. Its ticks meet the client's frames in
+	// every phase alike.
+	AckHz float64
+	// Ring is how many frames either end keeps.
+	Ring int
+	// Distance, if not 0, takes the link away: frame n is coded against frame n-Distance.
+	Distance int
+
+	// Untimed leaves out the measurement of times and allocations.
+	Untimed bool
+	// Progress, if set, is called now and then with the scheme and the share of its frames that are done.
+	Progress func(scheme string, done float64)
+}
+
+// maxAckHz is the highest ack rate: beyond it a run says nothing about a game.
+const maxAckHz = 1000
+
+// Validate says which flag is wrong, and how.
+func (c *Config) Validate() error {
+	for _, name := range c.Schemes {
+		if _, err := schemeOf(name); err != nil {
+			return err
+		}
+	}
+	switch {
+	case len(c.Schemes) == 0:
+		return fmt.Errorf("--codec: no codec, want some of %s", strings.Join(Schemes(), ", "))
+	case c.Distance < 0 || c.Distance >= rpcdelta.MaxRing:
+		return fmt.Errorf("--distance %d: want 1 to %d frames", c.Distance, rpcdelta.MaxRing-1)
+	case !(c.AckHz > 0 && c.AckHz <= maxAckHz):
+		return fmt.Errorf("--ack-hz %v: want more than 0 and at most %d acks a second", c.AckHz, maxAckHz)
+	case c.Ring < 2 || c.Ring > rpcdelta.MaxRing:
+		return fmt.Errorf("--ring %d: want 2 to %d frames", c.Ring, rpcdelta.MaxRing)
+	case c.Distance >= c.Ring:
+		return fmt.Errorf("--distance %d: want less than --ring %d", c.Distance, c.Ring)
+	}
+	return c.Link.Validate()
+}

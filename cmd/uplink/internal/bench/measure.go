@@ -1,0 +1,103 @@
+package bench
+
+import (
+	"runtime"
+	"slices"
+	"time"
+)
+
+// A measurement repeats the whole run until it took so long, and at least so often.
+const (
+	measureFor    = 100 * time.Millisecond
+	measurePasses = 5
+	// warm is how many frames pass before allocations count: each slot of a ring allocates when it is first used.
+	warm = 512
+)
+
+// measure repeats the run, without link and without comparing frames, and fills in the times, which are the median of
+// the passes, and the allocations. Encoding includes taking the acks, decoding includes making them and dropping what
+// came late.
+func (p *pair) measure(c *Counts) error {
+	var encode, decode []float64
+	start := time.Now()
+	for pass := 0; pass < measurePasses || time.Since(start) < measureFor; pass++ {
+		if err := p.ctx.Err(); err != nil {
+			return err
+		}
+		if err := p.reset(); err != nil {
+			return err
+		}
+		at := time.Now()
+		if err := p.encodeAll(0, len(p.trace.Frames)); err != nil {
+			return err
+		}
+		encode = append(encode, float64(time.Since(at)))
+		at = time.Now()
+		p.decodeAll(p.script.arrivals)
+		decode = append(decode, float64(time.Since(at)))
+	}
+	c.EncodeNs = tenths(median(encode) / float64(max(c.FramesSent, 1)))
+	c.DecodeNs = tenths(median(decode) / float64(max(len(p.script.arrivals), 1)))
+	return p.countAllocs(c)
+}
+
+// countAllocs repeats the run once more.
+func (p *pair) countAllocs(c *Counts) error {
+	if err := p.reset(); err != nil {
+		return err
+	}
+	frames, arrivals := len(p.trace.Frames), p.script.arrivals
+	if frames <= warm || len(arrivals) <= warm {
+		return nil // too short to say anything
+	}
+	if err := p.encodeAll(0, warm); err != nil {
+		return err
+	}
+	p.decodeAll(arrivals[:warm])
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if err := p.encodeAll(warm, frames); err != nil {
+		return err
+	}
+	p.decodeAll(arrivals[warm:])
+	runtime.ReadMemStats(&after)
+	c.Allocs = share(int(after.Mallocs-before.Mallocs), frames-warm)
+	return nil
+}
+
+// encodeAll codes the frames from, including, to another, each after the acks that came before it.
+func (p *pair) encodeAll(from, to int) error {
+	acks := p.script.acks
+	for len(acks) > 0 && acks[0].frame < from {
+		acks = acks[1:]
+	}
+	for n := from; n < to; n++ {
+		for len(acks) > 0 && acks[0].frame <= n {
+			if err := p.enc.Ack(acks[0].ack); err != nil {
+				return err
+			}
+			acks = acks[1:]
+		}
+		if _, _, err := p.enc.AppendFrame(p.room[:0], &p.trace.Frames[n]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// decodeAll decodes what arrived, and makes the acks.
+func (p *pair) decodeAll(arrivals []arrival) {
+	for i := range arrivals {
+		_, _ = p.dec.Decode(arrivals[i].payload) // what failed was counted before
+		if arrivals[i].acked {
+			p.dec.AppendAck(p.room[:0])
+		}
+	}
+}
+
+func median(v []float64) float64 {
+	slices.Sort(v)
+	return v[len(v)/2]
+}
+
+func tenths(v float64) float64 { return float64(int64(v*10+0.5)) / 10 }

@@ -1,0 +1,136 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/trace"
+)
+
+// Run runs the trace once for each scheme. It ends early with the context's error.
+func Run(ctx context.Context, t *trace.Trace, cfg Config) (*Result, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	r := &Result{Trace: t.Name, Frames: len(t.Frames), RateHz: t.Schema.RateHz(), Distance: cfg.Distance}
+	if cfg.Distance == 0 {
+		l := &cfg.Link
+		r.Link = &Link{RTTMs: 1e3 * l.RTT.Seconds(), JitterMs: 1e3 * l.Jitter.Seconds(), Loss: l.Loss, Burst: l.Burst, Seed: l.Seed}
+	}
+	for _, name := range cfg.Schemes {
+		c, err := runScheme(ctx, t, cfg, name)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %s: %w", t.Name, name, err)
+		}
+		r.Codecs = append(r.Codecs, c)
+	}
+	return r, nil
+}
+
+func runScheme(ctx context.Context, t *trace.Trace, cfg Config, name string) (Counts, error) {
+	s, err := schemeOf(name)
+	if err != nil {
+		return Counts{}, err
+	}
+	p := &pair{ctx: ctx, cfg: cfg, scheme: s, trace: t}
+	if err := p.reset(); err != nil {
+		return Counts{}, err
+	}
+	if cfg.Distance == 0 {
+		err = p.overLink()
+	} else {
+		err = p.atDistance()
+	}
+	if err != nil {
+		return Counts{}, err
+	}
+	c := p.tally.counts(name)
+	if !cfg.Untimed {
+		err = p.measure(&c)
+	}
+	return c, err
+}
+
+// pair is the client's and the server's end of one run, and the script of it.
+type pair struct {
+	ctx    context.Context
+	cfg    Config
+	scheme scheme
+	trace  *trace.Trace
+	enc    *rpcdelta.Encoder
+	dec    *rpcdelta.Decoder
+	tally  tally
+	script script
+	room   [2048]byte // for messages that are measured and thrown away
+}
+
+// script is the course of a run, for the measurement to repeat.
+type script struct {
+	acks     []ackAt   // in order
+	arrivals []arrival // in order
+}
+
+// ackAt is an ack that the encoder got before it coded a frame.
+type ackAt struct {
+	frame int
+	ack   rpcdelta.Ack
+}
+
+// arrival is a payload that the decoder got.
+type arrival struct {
+	payload []byte
+	acked   bool // an ack was made after it
+}
+
+// reset makes both ends anew.
+func (p *pair) reset() (err error) {
+	p.enc, err = rpcdelta.NewEncoder(p.trace.Schema, rpcdelta.EncoderConfig{Codec: p.scheme.codec, Ring: p.cfg.Ring, PeerRing: p.cfg.Ring})
+	if err != nil {
+		return err
+	}
+	p.dec, err = rpcdelta.NewDecoder(p.trace.Schema, rpcdelta.DecoderConfig{Codec: p.scheme.codec, Ring: p.cfg.Ring})
+	return err
+}
+
+// encode makes the message of frame n.
+func (p *pair) encode(n int) ([]byte, error) {
+	if n%1024 == 0 {
+		if err := p.ctx.Err(); err != nil {
+			return nil, err
+		}
+		if p.cfg.Progress != nil {
+			p.cfg.Progress(p.scheme.name, float64(n)/float64(len(p.trace.Frames)))
+		}
+	}
+	message, info, err := p.enc.AppendFrame(nil, &p.trace.Frames[n])
+	if err != nil {
+		return nil, fmt.Errorf("frame %d: %w", n, err)
+	}
+	p.tally.frame(&p.scheme, info, len(message))
+	return message, nil
+}
+
+func (p *pair) decode(message []byte) {
+	got, err := p.dec.Decode(message)
+	p.tally.decoded(p.trace.Frames, got, err)
+	p.script.arrivals = append(p.script.arrivals, arrival{payload: message})
+}
+
+// makeAck makes the decoder's ack.
+func (p *pair) makeAck() []byte {
+	ack := p.dec.AppendAck(nil)
+	p.tally.ack(&p.scheme, len(ack))
+	p.script.arrivals[len(p.script.arrivals)-1].acked = true
+	return ack
+}
+
+// takeAck gives an ack to the encoder before it codes frame n.
+func (p *pair) takeAck(message []byte, n int) error {
+	ack, _, err := rpcdelta.ParseAck(message)
+	if err != nil {
+		return err
+	}
+	p.script.acks = append(p.script.acks, ackAt{frame: n, ack: ack})
+	return p.enc.Ack(ack)
+}

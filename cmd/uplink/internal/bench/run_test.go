@@ -1,0 +1,258 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/link"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/trace"
+	"github.com/uplink-rpc/uplink/trace/sample"
+)
+
+// short is the start of a sample.
+func short(t *trace.Trace, frames int) *trace.Trace {
+	s := *t
+	s.Frames = s.Frames[:frames]
+	return &s
+}
+
+func config() Config {
+	return Config{Schemes: Schemes(), Link: link.Config{RTT: 100 * time.Millisecond, Burst: 1, Seed: 1}, AckHz: 60, Ring: rpcdelta.DefaultRing, Untimed: true}
+}
+
+func mustRun(t *testing.T, tr *trace.Trace, cfg Config) *Result {
+	t.Helper()
+	r, err := Run(context.Background(), tr, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestLinks runs samples over all sorts of links: every frame is delivered right, lost, or overtaken.
+func TestLinks(t *testing.T) {
+	for _, tr := range []*trace.Trace{short(sample.Portal2(), 600), short(sample.RocketLeague(), 600)} {
+		for _, loss := range []float64{0, 0.1, 0.5} {
+			for _, burst := range []float64{1, 8} {
+				for _, jitter := range []time.Duration{0, 15 * time.Millisecond, time.Second} {
+					for _, ackHz := range []float64{3, 60} {
+						for _, ring := range []int{2, 9, 64} {
+							cfg := config()
+							cfg.Link.Loss, cfg.Link.Burst, cfg.Link.Jitter, cfg.AckHz, cfg.Ring = loss, burst, jitter, ackHz, ring
+							check(t, tr, cfg)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+func check(t *testing.T, tr *trace.Trace, cfg Config) {
+	t.Helper()
+	for _, c := range mustRun(t, tr, cfg).Codecs {
+		what := fmt.Sprintf("%s: %s: %v, %v acks/s, ring %d, seed %d", tr.Name, c.Name, &cfg.Link, cfg.AckHz, cfg.Ring, cfg.Link.Seed)
+		if c.Mismatches != 0 || c.Undecodable != 0 {
+			t.Errorf("%s: %d mismatches, %d undecodable", what, c.Mismatches, c.Undecodable)
+		}
+		if all := c.DeliveredRatio + c.Lost + c.Late; c.FramesSent != len(tr.Frames) || math.Abs(all-1) > 1e-5 {
+			t.Errorf("%s: of %d frames %v were delivered, %v lost and %v late", what, c.FramesSent, c.DeliveredRatio, c.Lost, c.Late)
+		}
+		if cfg.Link.Loss == 0 && cfg.Link.Jitter == 0 && c.FramesDelivered != c.FramesSent {
+			t.Errorf("%s: %d frames delivered", what, c.FramesDelivered)
+		}
+		if cfg.Ring == 64 && cfg.AckHz == 60 && cfg.Link.Loss == 0 && cfg.Link.Jitter == 0 && c.IntraFrames > c.FramesSent/5 {
+			t.Errorf("%s: %d frames without baseline", what, c.IntraFrames)
+		}
+	}
+}
+
+// TestDeterministic expects the same counts from the same seed and others from another.
+func TestDeterministic(t *testing.T) {
+	tr := short(sample.Portal2(), 600)
+	cfg := config()
+	cfg.Link.Loss, cfg.Link.Jitter, cfg.Link.Burst = 0.1, 10*time.Millisecond, 3
+	one, again := mustRun(t, tr, cfg), mustRun(t, tr, cfg)
+	if !reflect.DeepEqual(one, again) {
+		t.Errorf("%+v, then %+v", one, again)
+	}
+	cfg.Link.Seed = 2
+	if other := mustRun(t, tr, cfg); reflect.DeepEqual(one.Codecs, other.Codecs) {
+		t.Error("another seed changes nothing")
+	}
+}
+
+// TestDistance expects every delta to have just the baseline that was asked for.
+func TestDistance(t *testing.T) {
+	tr := short(sample.RocketLeague(), 600)
+	for _, distance := range []int{1, 3, 63, 64, 200, 255} {
+		cfg := config()
+		cfg.Distance, cfg.Ring = distance, rpcdelta.MaxRing
+		r := mustRun(t, tr, cfg)
+		if r.Link != nil || r.Distance != distance {
+			t.Errorf("distance %d: link %+v, distance %d", distance, r.Link, r.Distance)
+		}
+		for _, c := range r.Codecs {
+			if c.BaselineAge != float64(distance) {
+				t.Errorf("distance %d: %s: mean baseline age %v", distance, c.Name, c.BaselineAge)
+			}
+			if c.IntraFrames < distance || c.FramesDelivered != 600 || c.Mismatches != 0 {
+				t.Errorf("distance %d: %+v", distance, c)
+			}
+		}
+	}
+}
+
+// TestBaselineAge expects the age that delay, tick and frame rate make: a frame waits for less than an interval for
+// the server's tick, and the first frame after its ack arrives uses it.
+func TestBaselineAge(t *testing.T) {
+	tr := short(sample.Portal2(), 1200)
+	for _, c := range []struct {
+		rtt   time.Duration
+		ackHz float64
+		want  float64
+	}{
+		{0, 60, 1},
+		{100 * time.Millisecond, 60, 7},  // 100 to 116.7 ms are 6 to 7 frames
+		{200 * time.Millisecond, 60, 13}, // 200 to 216.7 ms are 12 to 13 frames
+		{100 * time.Millisecond, 20, 8},  // 7, 8 and 9 until it is replaced
+	} {
+		cfg := config()
+		cfg.Link.RTT, cfg.AckHz = c.rtt, c.ackHz
+		for _, got := range mustRun(t, tr, cfg).Codecs {
+			if math.Abs(got.BaselineAge-c.want) > 0.02 {
+				t.Errorf("%v, %v acks/s: %s: %v frames, want %v", c.rtt, c.ackHz, got.Name, got.BaselineAge, c.want)
+			}
+		}
+	}
+}
+
+// TestAccounting adds up the columns.
+func TestAccounting(t *testing.T) {
+	tr := short(sample.Portal2(), 600)
+	cfg := config()
+	cfg.AckHz = 30
+	r := mustRun(t, tr, cfg)
+	paper, rle := r.Codecs[0], r.Codecs[1]
+	if paper.HeaderBits != 64 {
+		t.Errorf("the paper's header has %v bits", paper.HeaderBits)
+	}
+	if rle.HeaderBits < 16 || rle.HeaderBits > 24 {
+		t.Errorf("a header has %v bits", rle.HeaderBits)
+	}
+	for _, c := range r.Codecs {
+		// Binary fields end every payload of this schema, so it has whole bytes.
+		if want := c.PayloadBits + c.HeaderBits + 8*31; math.Abs(c.WireBits-want) > 1e-4 {
+			t.Errorf("%s: %v bits on the wire, want %v", c.Name, c.WireBits, want)
+		}
+		acks := c.AckBits * 600 / 32
+		if acks < 298 || acks > 304 {
+			t.Errorf("%s: %v acks of 4 bytes for 600 frames at 60 Hz, acked at 30 Hz", c.Name, acks)
+		}
+		if want := c.AckBits + 8*32*acks/600; math.Abs(c.AckWireBits-want) > 1e-4 {
+			t.Errorf("%s: acks take %v bits on the wire, want %v", c.Name, c.AckWireBits, want)
+		}
+		if got, want := c.UpKbits(60), c.WireBits*60/1000; got != want {
+			t.Errorf("%s: %v kbit/s, want %v", c.Name, got, want)
+		}
+		if got, want := c.DownKbits(60), c.AckWireBits*60/1000; got != want {
+			t.Errorf("%s: %v kbit/s down, want %v", c.Name, got, want)
+		}
+	}
+	if paper.PayloadBits != rle.PayloadBits || paper.FramesDelivered != rle.FramesDelivered {
+		t.Errorf("%+v\n%+v", paper, rle)
+	}
+}
+
+// TestDeafLink loses everything.
+func TestDeafLink(t *testing.T) {
+	cfg := config()
+	cfg.Link.Loss = 1
+	for _, c := range mustRun(t, short(sample.Portal2(), 100), cfg).Codecs {
+		if c.FramesDelivered != 0 || c.IntraFrames != 100 || c.AckBits != 0 || c.Lost != 1 {
+			t.Errorf("%+v", c)
+		}
+	}
+}
+
+// TestJSON holds the names that scripts read.
+func TestJSON(t *testing.T) {
+	const counts = "name frames_sent frames_delivered delivered_ratio full_bits_per_frame payload_bits_per_frame header_bits_per_frame " +
+		"wire_bits_per_frame ack_bits_per_frame ack_wire_bits_per_frame intra_frames mismatches encode_ns_per_frame decode_ns_per_frame allocs_per_frame"
+	tr := short(sample.Portal2(), 20)
+	cfg := config()
+	cfg.Schemes = []string{"rle"}
+	for distance, want := range map[int]string{
+		0: "trace frames rate_hz link rtt_ms jitter_ms loss burst seed codecs " + counts,
+		6: "trace frames rate_hz link distance codecs " + counts,
+	} {
+		cfg.Distance = distance
+		text, err := json.Marshal(mustRun(t, tr, cfg))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, m := range regexp.MustCompile(`"(\w+)":`).FindAllSubmatch(text, -1) {
+			got += " " + string(m[1])
+		}
+		if got != " "+want {
+			t.Errorf("distance %d:\ngot  %s\nwant  %s", distance, got, want)
+		}
+	}
+}
+
+func TestMeasure(t *testing.T) {
+	tr := short(sample.Portal2(), 1500)
+	cfg := config()
+	cfg.Untimed, cfg.Link.Loss = false, 0.1
+	for _, c := range mustRun(t, tr, cfg).Codecs {
+		if c.EncodeNs <= 0 || c.DecodeNs <= 0 {
+			t.Errorf("%s: encode takes %v ns, decode %v ns", c.Name, c.EncodeNs, c.DecodeNs)
+		}
+		if c.Allocs > 0.1 { // others in this process may allocate a little at the same time
+			t.Errorf("%s: %v allocations a frame", c.Name, c.Allocs)
+		}
+	}
+}
+
+func TestCanceled(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cfg := config()
+	cfg.Progress = func(string, float64) { cancel() }
+	if _, err := Run(ctx, sample.Portal2(), cfg); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestConfigErrors(t *testing.T) {
+	for _, c := range []struct {
+		change func(*Config)
+		want   string
+	}{
+		{func(c *Config) { c.Schemes = nil }, "--codec: no codec, want some of paper, rle"},
+		{func(c *Config) { c.Schemes = []string{"zip"} }, `--codec "zip": want some of paper, rle`},
+		{func(c *Config) { c.Link.RTT = -1 }, "--rtt -1ns: want 0s to 1m0s"},
+		{func(c *Config) { c.Link.Jitter = time.Hour }, "--jitter 1h0m0s: want 0s to 1m0s"},
+		{func(c *Config) { c.Link.Loss = 1.5 }, "--loss 1.5: want a share of 0 to 1"},
+		{func(c *Config) { c.Link.Loss = math.NaN() }, "--loss NaN: want a share of 0 to 1"},
+		{func(c *Config) { c.Link.Burst = 0.5 }, "--burst 0.5: want 1 to 1000000 packets"},
+		{func(c *Config) { c.AckHz = 0 }, "--ack-hz 0: want more than 0 and at most 1000 acks a second"},
+		{func(c *Config) { c.Ring = 1 }, "--ring 1: want 2 to 256 frames"},
+		{func(c *Config) { c.Distance = 256 }, "--distance 256: want 1 to 255 frames"},
+		{func(c *Config) { c.Distance = 64 }, "--distance 64: want less than --ring 64"},
+	} {
+		cfg := config()
+		c.change(&cfg)
+		if _, err := Run(context.Background(), sample.Portal2(), cfg); err == nil || err.Error() != c.want {
+			t.Errorf("got  %v\nwant %s", err, c.want)
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package bench
+
+import (
+	"errors"
+
+	"github.com/uplink-rpc/uplink/rpcdelta"
+)
+
+// tally adds up what happens.
+type tally struct {
+	sent, delivered, mismatches, undecodable       int
+	lost, late                                     int // datagrams
+	intra, deltas, ages                            int
+	fullBits, payloadBits, headerBytes, frameBytes int
+	acks, ackBytes                                 int
+}
+
+// frame counts a frame that was sent in a message of so many bytes, which the codec's own header is part of.
+func (t *tally) frame(s *scheme, info rpcdelta.Info, size int) {
+	own := info.HeaderBits / 8
+	t.sent++
+	t.fullBits += info.FullBits
+	t.payloadBits += info.PayloadBits
+	t.headerBytes += s.headerBytes(own)
+	t.frameBytes += s.headerBytes(own) + size - own
+	if info.Kind == rpcdelta.Delta {
+		t.deltas++
+		t.ages += info.BaselineAge
+	} else {
+		t.intra++
+	}
+}
+
+// ack counts an ack of so many bytes.
+func (t *tally) ack(s *scheme, size int) {
+	t.acks++
+	t.ackBytes += s.ackBytes(size)
+}
+
+// decoded counts what became of a payload.
+func (t *tally) decoded(frames []rpcdelta.Frame, got []rpcdelta.Delivery, err error) {
+	switch {
+	case errors.Is(err, rpcdelta.ErrLate), errors.Is(err, rpcdelta.ErrDuplicate):
+		t.late++
+	case err != nil:
+		t.undecodable++
+	}
+	for i := range got {
+		t.delivered++
+		if n := got[i].Seq; n >= uint64(len(frames)) || !got[i].Frame.Equal(&frames[n]) {
+			t.mismatches++
+		}
+	}
+}
+
+func (t *tally) counts(name string) Counts {
+	const around = datagramHeader + ipUDP
+	return Counts{
+		Name:            name,
+		FramesSent:      t.sent,
+		FramesDelivered: t.delivered,
+		DeliveredRatio:  share(t.delivered, t.sent),
+		FullBits:        share(t.fullBits, t.sent),
+		PayloadBits:     share(t.payloadBits, t.sent),
+		HeaderBits:      share(8*t.headerBytes, t.sent),
+		WireBits:        share(8*(t.frameBytes+around*t.sent), t.sent),
+		AckBits:         share(8*t.ackBytes, t.sent),
+		AckWireBits:     share(8*(t.ackBytes+(messageType+around)*t.acks), t.sent),
+		IntraFrames:     t.intra,
+		Mismatches:      t.mismatches,
+		Undecodable:     t.undecodable,
+		Lost:            share(t.lost, t.sent),
+		Late:            share(t.late, t.sent),
+		BaselineAge:     share(t.ages, t.deltas),
+	}
+}

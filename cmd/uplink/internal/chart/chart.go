@@ -1,0 +1,143 @@
+// Package chart draws lines as SVG, for light and dark pages.
+package chart
+
+import (
+	"cmp"
+	"fmt"
+	"html"
+	"slices"
+	"strings"
+)
+
+// Chart is lines over a common axis.
+type Chart struct {
+	Title string
+	// XUnit and YUnit stand at the ends of the axes.
+	XUnit, YUnit string
+	// X are the points of all lines, ascending, at least two.
+	X     []float64
+	Lines []Line
+}
+
+// Line is one line of a chart.
+type Line struct {
+	// Name stands at the line's end; a line without one is dashed, and has the color of the one before it.
+	Name string
+	// Y are its values, not negative, as many as the chart has points.
+	Y []float64
+}
+
+// The picture's size and the space around the lines.
+const (
+	width, height           = 720, 380
+	left, right, top, below = 48, 190, 40, 40
+	labelGap                = 15
+)
+
+// Colors that are read on white and on black.
+var colors = []string{"#2f81f7", "#d29922", "#3fb950", "#db61a2", "#a371f7", "#f0883e", "#1b9e9e", "#8b949e"}
+
+// SVG draws the chart. Its vertical axis starts at 0.
+func (c *Chart) SVG() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"12\" fill=\"#7d8590\">\n", width, height)
+	fmt.Fprintf(&b, "<title>%s</title>\n", html.EscapeString(c.Title))
+	text(&b, left, 18, "start", c.Title)
+	c.axes(&b)
+	color := -1
+	var labels []label
+	for _, l := range c.Lines {
+		dash := ` stroke-dasharray="4 4"`
+		if l.Name != "" {
+			color, dash = color+1, ""
+			labels = append(labels, label{l.Name, c.y(l.Y[len(l.Y)-1]), colors[color%len(colors)]})
+		}
+		fmt.Fprintf(&b, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"2\"%s points=\"", colors[max(color, 0)%len(colors)], dash)
+		for i, y := range l.Y {
+			fmt.Fprintf(&b, "%.1f,%.1f ", c.x(c.X[i]), c.y(y))
+		}
+		b.WriteString("\"/>\n")
+	}
+	for _, l := range spread(labels) {
+		fmt.Fprintf(&b, "<text x=\"%d\" y=\"%.1f\" fill=\"%s\">%s</text>\n", width-right+8, l.y+4, l.color, html.EscapeString(l.text))
+	}
+	b.WriteString("</svg>\n")
+	return b.String()
+}
+
+// axes draws a line and a number at each point, and at round values.
+func (c *Chart) axes(b *strings.Builder) {
+	for i, x := range c.X {
+		name := fmt.Sprintf("%g", x)
+		if i == len(c.X)-1 {
+			name += " " + c.XUnit
+		}
+		text(b, c.x(x), height-below+18, "middle", name)
+	}
+	step := c.step()
+	for y := 0.0; y <= c.ceiling(); y += step {
+		fmt.Fprintf(b, "<path stroke=\"#7d8590\" stroke-opacity=\"0.3\" d=\"M%d %.1fH%d\"/>\n", left, c.y(y), width-right)
+		text(b, left-6, c.y(y)+4, "end", fmt.Sprintf("%g", y))
+	}
+	text(b, left-6, top-10, "end", c.YUnit)
+}
+
+func text(b *strings.Builder, x, y float64, anchor, s string) {
+	fmt.Fprintf(b, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">%s</text>\n", x, y, anchor, html.EscapeString(s))
+}
+
+func (c *Chart) x(v float64) float64 {
+	first, last := c.X[0], c.X[len(c.X)-1]
+	return left + (v-first)/(last-first)*(width-left-right)
+}
+
+func (c *Chart) y(v float64) float64 { return height - below - v/c.ceiling()*(height-top-below) }
+
+// step is a round number of which four to ten make the axis.
+func (c *Chart) step() float64 {
+	most := c.most()
+	step := 1.0
+	for step*10 < most {
+		step *= 10
+	}
+	for step*4 > most {
+		step /= 2
+	}
+	return step
+}
+
+func (c *Chart) ceiling() float64 {
+	step := c.step()
+	ceiling := step
+	for ceiling < c.most() {
+		ceiling += step
+	}
+	return ceiling
+}
+
+// most is the largest value, or 1 if all are 0.
+func (c *Chart) most() float64 {
+	most := 0.0
+	for _, l := range c.Lines {
+		most = max(most, slices.Max(l.Y))
+	}
+	if most == 0 {
+		return 1
+	}
+	return most
+}
+
+type label struct {
+	text  string
+	y     float64
+	color string
+}
+
+// spread moves labels down that would lie on others.
+func spread(labels []label) []label {
+	slices.SortFunc(labels, func(a, b label) int { return cmp.Compare(a.y, b.y) })
+	for i := 1; i < len(labels); i++ {
+		labels[i].y = max(labels[i].y, labels[i-1].y+labelGap)
+	}
+	return labels
+}

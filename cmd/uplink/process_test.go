@@ -1,0 +1,95 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"regexp"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m,
+		// The scheduler that kcp-go starts when it is imported.
+		goleak.IgnoreAnyFunction("github.com/xtaci/kcp-go/v5.(*TimedSched).prepend"),
+		goleak.IgnoreAnyFunction("github.com/xtaci/kcp-go/v5.(*TimedSched).sched"),
+	)
+}
+
+// process is a command line that runs until it ends or is interrupted.
+type process struct {
+	t              *testing.T
+	interrupt      context.CancelFunc
+	stdout, stderr output
+	code           int
+	done           chan struct{}
+}
+
+// start runs a command line in the background.
+func start(t *testing.T, args ...string) *process {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &process{t: t, interrupt: cancel, done: make(chan struct{})}
+	p.stdout.changed, p.stderr.changed = make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(p.done)
+		p.code = run(ctx, args, &p.stdout, &p.stderr)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-p.done
+	})
+	return p
+}
+
+// wait waits for the end and gives the exit code.
+func (p *process) wait() int {
+	<-p.done
+	return p.code
+}
+
+// await waits for a text that the expression matches and gives the groups. It fails if the process ends before.
+func (p *process) await(o *output, expression string) []string {
+	p.t.Helper()
+	re := regexp.MustCompile(expression)
+	for {
+		text, changed := o.read()
+		if m := re.FindStringSubmatch(text); m != nil {
+			return m
+		}
+		select {
+		case <-changed:
+		case <-p.done:
+			p.t.Fatalf("the process ended without %q: code %d\n%s%s", expression, p.code, p.stdout.String(), p.stderr.String())
+		}
+	}
+}
+
+// output is a writer that can be watched.
+type output struct {
+	mu      sync.Mutex
+	text    bytes.Buffer
+	changed chan struct{}
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	close(o.changed)
+	o.changed = make(chan struct{})
+	return o.text.Write(b)
+}
+
+// read gives the text so far, and a channel that is closed when there is more.
+func (o *output) read() (string, <-chan struct{}) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String(), o.changed
+}
+
+func (o *output) String() string {
+	text, _ := o.read()
+	return text
+}

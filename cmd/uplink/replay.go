@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/link"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/trace"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+type replayOptions struct {
+	to, schema                string
+	codec                     rpcdelta.Codec
+	link                      link.Config
+	reliable, again, insecure bool
+	ring                      int
+	wait                      time.Duration
+}
+
+func newReplayCommand() *cobra.Command {
+	var o replayOptions
+	var codec string
+	c := &cobra.Command{
+		Use:   "replay TRACE",
+		Short: "Send a recorded trace to a dedicated server, at its own rate",
+		Long: `replay is a client that plays a trace: it binds the RPC of the trace's schema at a server (uplink ds, say) and sends
+a frame at each tick of the schema's rate. The link flags put a simulated link in front of the socket.`,
+		Example: `  uplink replay --to 127.0.0.1:7777 portal2_coop_60hz.csv.gz
+  uplink replay --to 127.0.0.1:7777 --loss 10% --rtt 100ms --loop moves.csv`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if o.codec, err = codecFlag(codec); err != nil {
+				return err
+			}
+			if err := o.check(); err != nil {
+				return usageError{err}
+			}
+			return runReplay(cmd, args[0], &o)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&o.to, "to", "127.0.0.1:7777", "UDP address of the server")
+	f.StringVar(&o.schema, schemaFlag, "", "schema file, instead of the one beside the trace")
+	f.StringVar(&codec, "codec", rpcdelta.DefaultCodec.String(), "how frames become bits")
+	o.link = link.Config{Burst: 1, Seed: 1}
+	o.link.AddFlags(f)
+	f.IntVar(&o.ring, "ring", rpcdelta.DefaultRing, "frames kept as baselines")
+	f.DurationVar(&o.wait, "wait", 3*time.Second, "how long to wait for the server's answer")
+	f.BoolVar(&o.reliable, "reliable", false, "send over the reliable channel")
+	f.BoolVar(&o.again, "loop", false, "begin again at the end, until Ctrl-C")
+	f.BoolVar(&o.insecure, "insecure", false, "talk to other addresses than loopback, though nothing is authenticated")
+	return c
+}
+
+func (o *replayOptions) check() error {
+	if o.wait <= 0 {
+		return fmt.Errorf("--wait %v: want more than 0s", o.wait)
+	}
+	if err := checkRing(o.ring); err != nil {
+		return err
+	}
+	return o.link.Validate()
+}
+
+func runReplay(cmd *cobra.Command, path string, o *replayOptions) (err error) {
+	t, err := loadTrace(path, o.schema)
+	if err != nil {
+		return err
+	}
+	conn, err := o.dial(cmd.Context())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	var opts []client.Option
+	if o.reliable {
+		opts = append(opts, client.Reliable())
+	}
+	stream, err := client.BindSchema(conn, t.Schema, opts...)
+	if err != nil {
+		return err
+	}
+	skipped, err := send(cmd.Context(), stream, t, o.again)
+	if err != nil {
+		return err
+	}
+	time.Sleep(o.linger())
+	writeSent(cmd.OutOrStdout(), stream.Stats(), skipped)
+	return nil
+}
+
+// dial connects to the server.
+func (o *replayOptions) dial(ctx context.Context) (*client.Conn, error) {
+	cfg := client.Config{Codec: o.codec, Ring: o.ring, BindTimeout: o.wait, Insecure: o.insecure}
+	if !o.link.Perfect() {
+		network, err := o.link.Network()
+		if err != nil {
+			return nil, err
+		}
+		cfg.Network = network
+	}
+	silence := fmt.Errorf("no answer within %v", o.wait)
+	ctx, cancel := context.WithTimeoutCause(ctx, o.wait, silence)
+	defer cancel()
+	conn, err := client.Dial(ctx, o.to, cfg)
+	switch {
+	case errors.Is(err, silence), errors.Is(err, transport.ErrTimeout):
+		return nil, hintedError{err, "is a server there? uplink ds --listen " + o.to + " --schema FILE runs one; --wait waits longer"}
+	case errors.Is(err, transport.ErrInsecure):
+		return nil, hintedError{err, insecureHint}
+	}
+	return conn, err
+}
+
+// insecureHint says what to do about transport.ErrInsecure on the command line.
+const insecureHint = "--insecure accepts that"
+
+// send plays the trace at its rate until its end or the context's. Frames for which there was no connection, or no
+// room on the reliable channel, are skipped.
+func send(ctx context.Context, stream *client.FrameStream, t *trace.Trace, again bool) (skipped int, err error) {
+	tick := time.NewTicker(time.Duration(float64(time.Second) / t.Schema.RateHz()))
+	defer tick.Stop()
+	for i := 0; again || i < len(t.Frames); i++ {
+		select {
+		case <-ctx.Done():
+			return skipped, nil
+		case <-tick.C:
+		}
+		err := stream.Send(t.At(i))
+		switch {
+		case errors.Is(err, client.ErrReconnecting), errors.Is(err, transport.ErrBacklog):
+			skipped++
+		case err != nil:
+			return skipped, fmt.Errorf("%s: row %d: %w", t.Name, i%len(t.Frames)+1, err)
+		}
+	}
+	return skipped, nil
+}
+
+// linger is how long the last frames need: what the simulated link holds is lost
+// with the process, and so is what the reliable channel has to send again.
+func (o *replayOptions) linger() time.Duration {
+	d := o.link.Drained()
+	if o.reliable {
+		d += time.Second + 2*o.link.RTT
+	}
+	return d
+}
+
+func writeSent(w io.Writer, st client.RPCStats, skipped int) {
+	n := float64(max(1, st.Frames()))
+	fmt.Fprintf(w, "%d frames sent: %.0f bits each in full, %.0f as sent; %d without a baseline\n",
+		st.Frames(), float64(st.FullBits)/n, float64(st.HeaderBits+st.PayloadBits)/n, st.Intra+st.Reset)
+	if skipped != 0 {
+		fmt.Fprintf(w, "%d frames not sent: there was no connection, or too many waited on the reliable channel\n", skipped)
+	}
+}
