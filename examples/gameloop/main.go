@@ -1,0 +1,110 @@
+// Gameloop: a dedicated server with a tick of its own. Frames arrive at 60 Hz
+// from several clients; the game takes them at 30 Hz with Poll, on its own
+// goroutine, so that its state needs no locks.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+)
+
+// ServerMove is what a client tells the server each frame.
+type ServerMove struct {
+	Wish    rpcdelta.Vec2  `rpcdelta:"resolution=0.01,min=-1,max=1"` // where to go
+	Aim     rpcdelta.Angle `rpcdelta:"bits=12"`
+	Buttons uint8
+}
+
+// world is the game's state. Only the game loop touches it.
+type world struct {
+	avatars map[*ds.Player]*avatar
+}
+
+type avatar struct {
+	position rpcdelta.Vec2
+	last     ServerMove
+	moves    int
+}
+
+func main() {
+	if err := run(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(ctx context.Context) error {
+	w := world{avatars: map[*ds.Player]*avatar{}}
+	srv, err := ds.Listen("127.0.0.1:0", ds.Config{
+		Poll:   true, // handlers, Joined and Left run in Poll
+		Joined: func(p *ds.Player) { w.avatars[p] = &avatar{} },
+		Left:   func(p *ds.Player, _ error) { delete(w.avatars, p) },
+	})
+	if err != nil {
+		return err
+	}
+	defer srv.Close()
+	err = ds.Handle(srv, "ServerMove", func(p *ds.Player, f ds.Frame[ServerMove]) {
+		a := w.avatars[p]
+		a.moves++
+		// A lost frame most likely said what the next one says.
+		a.walk(f.Value.Wish, 1+f.Missed)
+		a.last = f.Value
+	})
+	if err != nil {
+		return err
+	}
+	go srv.Serve(ctx)
+	for i := range 3 {
+		if err := startClient(ctx, srv.Addr().String(), i); err != nil {
+			return err
+		}
+	}
+
+	tick := time.NewTicker(time.Second / 30)
+	defer tick.Stop()
+	for n := range 60 {
+		<-tick.C
+		handled := srv.Poll()
+		if n%20 == 19 {
+			fmt.Printf("tick %d: %d players, %d calls since the last tick\n", n, len(w.avatars), handled)
+		}
+	}
+	for p, a := range w.avatars {
+		fmt.Printf("player %016x: at %.2f after %d moves, aims at %.0f°, round trip %v\n",
+			p.ID(), a.position, a.moves, a.last.Aim, p.RTT().Round(time.Microsecond))
+	}
+	return nil
+}
+
+func (a *avatar) walk(wish rpcdelta.Vec2, frames uint64) {
+	const step = 5.0 / 60 // meters a frame
+	a.position.X += wish.X * step * float64(frames)
+	a.position.Y += wish.Y * step * float64(frames)
+}
+
+// startClient plays until the process ends.
+func startClient(ctx context.Context, addr string, number int) error {
+	conn, err := client.Dial(ctx, addr, client.Config{})
+	if err != nil {
+		return err
+	}
+	move, err := client.Bind[ServerMove](conn, "ServerMove", client.Rate(60))
+	if err != nil {
+		return err
+	}
+	go func() {
+		for range time.Tick(time.Second / 60) {
+			m := ServerMove{Wish: rpcdelta.Vec2{X: float64(number) / 2, Y: 1}, Aim: rpcdelta.Angle(30 * number)}
+			if err := move.Send(&m); err != nil {
+				log.Print(err)
+			}
+		}
+	}()
+	return nil
+}

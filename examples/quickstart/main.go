@@ -1,0 +1,75 @@
+// Quickstart: one client, one dedicated server, one RPC. The client calls it 60
+// times a second for a second, each call as the difference from one that the
+// server is known to have.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"math"
+	"time"
+
+	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+)
+
+// ServerMove is what the client tells the server each frame.
+type ServerMove struct {
+	Location rpcdelta.Vec3    `rpcdelta:"resolution=0.1"` // cm
+	Rotation rpcdelta.Rotator `rpcdelta:"bits=16"`        // degrees
+	Throttle float32          `rpcdelta:"resolution=0.01"`
+	Buttons  uint16
+}
+
+func main() {
+	if err := run(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(ctx context.Context) error {
+	srv, err := ds.Listen("127.0.0.1:0", ds.Config{})
+	if err != nil {
+		return err
+	}
+	defer srv.Close()
+	err = ds.Handle(srv, "ServerMove", func(_ *ds.Player, f ds.Frame[ServerMove]) {
+		if f.Seq%20 == 0 {
+			fmt.Printf("frame %2d: at %.1f, facing %.2f, %d missed\n", f.Seq, f.Value.Location, f.Value.Rotation, f.Missed)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	go srv.Serve(ctx)
+
+	conn, err := client.Dial(ctx, srv.Addr().String(), client.Config{})
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	move, err := client.Bind[ServerMove](conn, "ServerMove", client.Rate(60))
+	if err != nil {
+		return err
+	}
+	tick := time.NewTicker(time.Second / 60)
+	defer tick.Stop()
+	for i := range 61 {
+		t := float64(i) / 60
+		m := ServerMove{
+			Location: rpcdelta.Vec3{X: 25000 + 300*math.Cos(t), Y: -61000 + 300*math.Sin(t), Z: 90},
+			Rotation: rpcdelta.Rotator{Yaw: 90 + t*180/math.Pi},
+			Throttle: 1,
+		}
+		if err := move.Send(&m); err != nil {
+			return err
+		}
+		<-tick.C
+	}
+	s := move.Stats()
+	n := float64(s.Frames())
+	fmt.Printf("%.0f calls: %.0f bits each in full, %.0f as sent\n", n, float64(s.FullBits)/n, float64(s.HeaderBits+s.PayloadBits)/n)
+	return nil
+}
