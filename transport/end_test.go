@@ -80,7 +80,7 @@ func TestListenerCloses(t *testing.T) {
 			t.Errorf("server: %+v", e)
 		}
 		e := ended(t, w.client, time.Second)
-		if !errors.Is(e.err, transport.ErrClosedByPeer) || !strings.Contains(e.err.Error(), "shut down") {
+		if !errors.Is(e.err, transport.ErrPeerShutdown) {
 			t.Errorf("client: %+v", e)
 		}
 		if err := w.listener.Serve(t.Context(), w.server); err == nil {

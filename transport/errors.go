@@ -14,8 +14,10 @@ var (
 	// ErrSessionLost means that the listener no longer knows the connection; it has most likely been
 	// restarted. Dial again.
 	ErrSessionLost = session.ErrSessionLost
-	// ErrClosedByPeer means that the other end closed the connection; the text says why.
+	// ErrClosedByPeer means that the other end closed this connection; the text says why.
 	ErrClosedByPeer = session.ErrClosedByPeer
+	// ErrPeerShutdown means that the other end is going away as a whole. It may come back.
+	ErrPeerShutdown = session.ErrPeerShutdown
 	// ErrReplaced means that the same address has begun a new connection.
 	ErrReplaced = session.ErrReplaced
 	// ErrServerFull means that the listener has [Config.MaxConns] connections.

@@ -79,7 +79,7 @@ type Handler interface {
 	// Opened is the first call for a connection. For a dialed one it returns before Dial does.
 	Opened(c *Conn)
 	// Closed is the last call for a connection that was opened. The error is nil if this end closed
-	// it, else it wraps one of [ErrTimeout], [ErrSessionLost], [ErrClosedByPeer], [ErrReplaced],
+	// it, else it wraps one of [ErrTimeout], [ErrSessionLost], [ErrClosedByPeer], [ErrPeerShutdown], [ErrReplaced],
 	// [ErrProtocol], or it is the packet connection's.
 	Closed(c *Conn, err error)
 	// Datagram delivers the payload of a Send, which came at that time. The payload is valid during

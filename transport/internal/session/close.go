@@ -1,6 +1,7 @@
 package session
 
 import (
+	"fmt"
 	"strconv"
 
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
@@ -31,13 +32,14 @@ func (s *Session) Replace() {
 	}
 }
 
-// closeText is what an error says of the peer's reason. The text is a stranger's, so it is quoted.
-func closeText(c wire.Close) string {
-	if len(c.Text) > 0 {
-		return strconv.Quote(string(c.Text))
-	}
+// closeError is what the peer's close says. Its text is a stranger's, so it is quoted.
+func closeError(c wire.Close) error {
+	err := ErrClosedByPeer
 	if c.Code == wire.CloseShutdown {
-		return "the listener shut down"
+		err = ErrPeerShutdown
 	}
-	return "no reason given"
+	if len(c.Text) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w: %s", err, strconv.Quote(string(c.Text)))
 }

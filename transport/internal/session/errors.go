@@ -11,6 +11,7 @@ var (
 	ErrTimeout      = errors.New("transport: timed out, nothing was heard from the peer")
 	ErrSessionLost  = errors.New("transport: the listener no longer knows this session, dial again")
 	ErrClosedByPeer = errors.New("transport: closed by the peer")
+	ErrPeerShutdown = errors.New("transport: the peer shut down")
 	ErrReplaced     = errors.New("transport: replaced by a new session from the same address")
 	ErrServerFull   = errors.New("transport: the server is full")
 	ErrVersion      = errors.New("transport: the peer speaks another version of the protocol")

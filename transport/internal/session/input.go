@@ -1,7 +1,6 @@
 package session
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
@@ -74,7 +73,7 @@ func (s *Session) inputNumbered(now time.Time, h wire.Header, body []byte) ([]by
 	case wire.HeartbeatKind:
 		s.heartbeat(now, beat)
 	case wire.CloseKind:
-		s.end(fmt.Errorf("%w: %s", ErrClosedByPeer, closeText(bye)))
+		s.end(closeError(bye))
 	default: // messages wait in the reliable channel
 	}
 	return nil, Accepted

@@ -232,12 +232,13 @@ func TestClose(t *testing.T) {
 	for name, c := range map[string]struct {
 		code wire.CloseCode
 		text string
+		is   error
 		want string
 	}{
-		"reason":    {wire.CloseNormal, "that's all", `"that's all"`},
-		"none":      {wire.CloseNormal, "", "no reason"},
-		"shutdown":  {wire.CloseShutdown, "", "shut down"},
-		"not UTF-8": {wire.CloseNormal, "\xff\n", `"\xff\n"`},
+		"reason":    {wire.CloseNormal, "that's all", ErrClosedByPeer, `"that's all"`},
+		"none":      {wire.CloseNormal, "", ErrClosedByPeer, "closed by the peer"},
+		"shutdown":  {wire.CloseShutdown, "", ErrPeerShutdown, "shut down"},
+		"not UTF-8": {wire.CloseNormal, "\xff\n", ErrClosedByPeer, `"\xff\n"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, p *pair) {
@@ -253,7 +254,7 @@ func TestClose(t *testing.T) {
 				p.flying = p.flying[2:] // one is enough
 				p.run(time.Second)
 				err := p.server.s.Err()
-				if !errors.Is(err, ErrClosedByPeer) || !strings.Contains(err.Error(), c.want) {
+				if !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.want) {
 					t.Errorf("server: %v, want %s", err, c.want)
 				}
 			})
