@@ -267,17 +267,17 @@ func TestBadBind(t *testing.T) {
 		type noResolution struct{ Speed float64 }
 		type unsupported struct{ Updates chan int }
 		type misspelled struct {
-			Speed float64 `rpcdelta:"resolutoin=1"`
+			Speed float64 `rpcdelta:"stepsize=1"`
 		}
 		type empty struct{}
 		for want, bind := range map[string]func() error{
-			"Speed":      func() error { _, err := client.Bind[noResolution](conn, "Move"); return err },
-			"Updates":    func() error { _, err := client.Bind[unsupported](conn, "Move"); return err },
-			"resolutoin": func() error { _, err := client.Bind[misspelled](conn, "Move"); return err },
-			"no fields":  func() error { _, err := client.Bind[empty](conn, "Move"); return err },
-			"struct":     func() error { _, err := client.Bind[int](conn, "Move"); return err },
-			"name":       func() error { _, err := client.Bind[moveLike](conn, ""); return err },
-			"rate":       func() error { _, err := client.Bind[moveLike](conn, "Move", client.Rate(-1)); return err },
+			"Speed":     func() error { _, err := client.Bind[noResolution](conn, "Move"); return err },
+			"Updates":   func() error { _, err := client.Bind[unsupported](conn, "Move"); return err },
+			"stepsize":  func() error { _, err := client.Bind[misspelled](conn, "Move"); return err },
+			"no fields": func() error { _, err := client.Bind[empty](conn, "Move"); return err },
+			"struct":    func() error { _, err := client.Bind[int](conn, "Move"); return err },
+			"name":      func() error { _, err := client.Bind[moveLike](conn, ""); return err },
+			"rate":      func() error { _, err := client.Bind[moveLike](conn, "Move", client.Rate(-1)); return err },
 			"description": func() error {
 				_, err := client.BindSchema(conn, wideSchema(t))
 				return err

@@ -26,6 +26,7 @@ type Conn struct {
 
 	mu      sync.Mutex
 	link    *transport.Conn // nil while reconnecting
+	gone    error           // why the server ended the connection; nil if it did not
 	wait    time.Duration   // before the next attempt to reconnect
 	streams []*stream       // by RPC number
 	stats   Stats
@@ -146,12 +147,26 @@ func (e *events) Closed(link *transport.Conn, err error) {
 	for _, s := range c.streams {
 		s.suspend()
 	}
+	if errors.Is(err, transport.ErrClosedByPeer) {
+		c.disconnected(err)
+		return
+	}
 	if time.Since(e.opened) >= steady {
 		c.wait = 0
 	}
 	c.cfg.Logger.Warn("connection lost, reconnecting", "server", c.addr, "error", err)
 	c.work.Add(1)
 	go c.reconnect()
+}
+
+// disconnected ends the connection for good, with c.mu held: the server wants
+// this player gone.
+func (c *Conn) disconnected(err error) {
+	c.cfg.Logger.Warn("disconnected", "server", c.addr, "error", err)
+	c.gone = fmt.Errorf("%w: %w", ErrDisconnected, err)
+	for _, s := range c.streams {
+		s.refuse(c.gone)
+	}
 }
 
 // Message implements transport.Handler: the server sends nothing reliably yet.

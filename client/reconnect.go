@@ -1,6 +1,11 @@
 package client
 
-import "time"
+import (
+	"errors"
+	"time"
+
+	"github.com/uplink-rpc/uplink/transport"
+)
 
 const (
 	// leastWait and mostWait bound the time between two attempts to reconnect.
@@ -11,14 +16,21 @@ const (
 	steady = 10 * time.Second
 )
 
-// reconnect dials until it succeeds or the connection is closed. It never gives
-// up: a server of another version, or a full one, may be another one soon.
+// reconnect dials until it succeeds or the connection is closed. It gives up only
+// if the server throws the player out: one of another version, or a full one, may
+// be another one soon.
 func (c *Conn) reconnect() {
 	defer c.work.Done()
 	for c.pause() {
 		err := c.connect(c.life)
 		if err == nil {
 			c.cfg.Logger.Info("reconnected", "server", c.addr)
+			return
+		}
+		if errors.Is(err, transport.ErrClosedByPeer) {
+			c.mu.Lock()
+			c.disconnected(err)
+			c.mu.Unlock()
 			return
 		}
 		c.cfg.Logger.Debug("not reconnected", "server", c.addr, "error", err)

@@ -3,6 +3,7 @@ package client_test
 import (
 	"errors"
 	"math"
+	"net"
 	"net/netip"
 	"strings"
 	"sync"
@@ -157,6 +158,7 @@ func TestConcurrentUse(t *testing.T) {
 		conn := uplinktest.Dial(t, network, client.Config{BindTimeout: time.Second})
 		stream := uplinktest.Bind(t, conn, "Move")
 		var workers sync.WaitGroup
+		var closing atomic.Bool
 		closed := make(chan struct{})
 		work := func(period time.Duration, f func()) {
 			workers.Go(func() {
@@ -173,7 +175,8 @@ func TestConcurrentUse(t *testing.T) {
 		for i := range uint64(4) {
 			m := uplinktest.MoveAt(1, i)
 			work(5*ms, func() {
-				if err := stream.Send(&m); err != nil && !errors.Is(err, client.ErrReconnecting) {
+				err := stream.Send(&m)
+				if err != nil && !errors.Is(err, client.ErrReconnecting) && (!closing.Load() || !errors.Is(err, net.ErrClosed)) {
 					t.Errorf("Send: %v", err)
 				}
 			})
@@ -196,6 +199,9 @@ func TestConcurrentUse(t *testing.T) {
 			srv = uplinktest.Serve(t, network, ds.Config{}, setup)
 		}
 		time.Sleep(3 * time.Second)
+		closing.Store(true)
+		uplinktest.Must(t, conn.Close())
+		time.Sleep(100 * ms)
 		close(closed)
 		workers.Wait()
 		if st := stream.Stats(); st.Frames() < 5000 || st.Reconnecting < 100 {

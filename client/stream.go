@@ -49,6 +49,9 @@ func newStream(c *Conn, schema *rpcdelta.Schema, o options) (*stream, error) {
 	if c.life.Err() != nil {
 		return nil, fmt.Errorf("client: bind %s: %w", schema.RPC(), net.ErrClosed)
 	}
+	if c.gone != nil {
+		return nil, fmt.Errorf("client: bind %s: %w", schema.RPC(), c.gone)
+	}
 	n := len(c.streams)
 	if n > rpcdelta.MaxRPC {
 		return nil, fmt.Errorf("client: bind %s: a connection has at most %d RPCs", schema.RPC(), rpcdelta.MaxRPC+1)
@@ -147,6 +150,13 @@ func (s *stream) suspend() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.enc, s.link, s.queued = nil, nil, false
+}
+
+// refuse makes every later Send fail with err.
+func (s *stream) refuse(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refused = err
 }
 
 // rebind has the RPC bound over another transport connection, to a server that

@@ -115,8 +115,12 @@ func FuzzDatagram(f *testing.F) {
 	none := rpcdelta.Ack{None: true, Trouble: rpcdelta.Desync}
 	f.Add(none.Append([]byte{byte(control.Acks)}), none.Append(ack.Append([]byte{byte(control.Acks)})))
 	for _, a := range []control.BindAnswer{
-		{RPC: 1, Ring: 2}, {RPC: 1, Ring: -1}, {RPC: 1, Reason: control.ReasonSchema, Field: -7, Theirs: "Buttons bits"},
-		{RPC: 200}, {RPC: 1, Reason: control.ReasonUnknown, Known: []string{"a", "b"}}, {RPC: 1, Reason: 99},
+		{RPC: 1, Ring: 2},
+		{RPC: 1, Ring: -1},
+		{RPC: 1, Reason: control.ReasonSchema, Field: -7, Theirs: "Buttons bits"},
+		{RPC: 200},
+		{RPC: 1, Reason: control.ReasonUnknown, Known: []string{"a", "b"}},
+		{RPC: 1, Reason: 99},
 	} {
 		b, err := a.Append(nil)
 		if err != nil {

@@ -192,7 +192,9 @@ func TestMalformedControl(t *testing.T) {
 			append([]byte{byte(control.Bind)}, strings.Repeat("\xdc\xff\xff", 300)...), // both
 			bind[:len(bind)-1],
 			append(bind[:len(bind):len(bind)], 0),
-			{0x03}, {0xff, 1, 2, 3}, {0x13},
+			{0x03},
+			{0xff, 1, 2, 3},
+			{0x13},
 		} {
 			r.say(b)
 			if malformed, unknown := dropped(srv); malformed != uint64(i+1) || unknown != 0 {

@@ -104,6 +104,9 @@ func (p *Player) receiveFrame(payload []byte, at time.Time, reliable bool) {
 	}
 	if err != nil {
 		b.rpc.drop(reason(err), 0, reliable)
+		if reliable { // each frame refers to the one before: none after it can be read
+			p.Disconnect("malformed reliable frame")
+		}
 		return
 	}
 	for i := range frames {

@@ -28,18 +28,20 @@ func TestRandomLinks(t *testing.T) {
 
 func playRandomLink(t *testing.T, seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 1))
-	network := uplinktest.NewNetwork(t, randomLink(rng), randomLink(rng))
-	server := ds.Config{Ring: 2 + rng.IntN(255), AckHz: 1 + 99*rng.Float64(), DeliverLate: rng.IntN(2) == 0}
+	network := uplinktest.NewNetwork(t, simnet.Config{Seed: rng.Uint64()}, simnet.Config{Seed: rng.Uint64()})
+	server := ds.Config{Timeout: time.Minute, Ring: 2 + rng.IntN(255), AckHz: 1 + 99*rng.Float64(), DeliverLate: rng.IntN(2) == 0}
 	ring, hz := 2+rng.IntN(255), time.Duration(10+rng.IntN(120))
 	t.Logf("rings %d and %d, %.1f acks and %d frames a second, late %v", ring, server.Ring, server.AckHz, hz, server.DeliverLate)
 	journal := uplinktest.NewJournal(t, seed)
 	srv := uplinktest.Serve(t, network, server, func(s *ds.Server) error { return ds.Handle(s, "Move", journal.Handle) })
-	conn := uplinktest.Dial(t, network, client.Config{Ring: ring})
+	conn := uplinktest.Dial(t, network, client.Config{Timeout: time.Minute, Ring: ring})
 	move := uplinktest.Bind(t, conn, "Move")
 	const stretch = 1000
 	for first := uint64(0); first < 3*stretch; first += stretch {
+		up, down := randomLink(rng), randomLink(rng)
+		t.Logf("links up %+v, down %+v", up, down)
+		uplinktest.Must(t, network.Set(up, down))
 		play(t, move, seed, first, stretch, hz)
-		uplinktest.Must(t, network.Set(randomLink(rng), randomLink(rng)))
 		time.Sleep(time.Duration(rng.IntN(5000)) * time.Millisecond)
 	}
 	time.Sleep(3 * time.Second)
@@ -54,7 +56,7 @@ func playRandomLink(t *testing.T, seed uint64) {
 }
 
 func randomLink(rng *rand.Rand) simnet.Config {
-	c := simnet.Config{Delay: time.Duration(rng.IntN(150)) * time.Millisecond, Seed: rng.Uint64()}
+	c := simnet.Config{Delay: time.Duration(rng.IntN(150)) * time.Millisecond}
 	if rng.IntN(4) != 0 {
 		c.Loss = rng.Float64() / 2
 		c.Burst = float64(rng.IntN(10))
