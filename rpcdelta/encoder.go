@@ -105,7 +105,8 @@ func (e *Encoder) AppendFrame(dst []byte, f *Frame) ([]byte, Info, error) {
 }
 
 // encode appends header and coded part of f: the difference from the baseline
-// where there is one and that is shorter, and with a hash not too large.
+// where there is one and both together are not longer than the frame alone, nor
+// too large with a hash.
 func (e *Encoder) encode(dst []byte, f *Frame) (h header, out []byte) {
 	if base := e.baseline(); base != nil {
 		h = e.header(int(e.next - e.base))
@@ -114,7 +115,7 @@ func (e *Encoder) encode(dst []byte, f *Frame) (h header, out []byte) {
 		}
 		out, ok := e.codec.encode(h.append(dst), f, base)
 		size := len(out) - len(dst)
-		if ok && size-h.size() < e.codec.intraSize(f) && size <= e.cfg.MaxPayload {
+		if ok && size <= longHeader+e.codec.intraSize(f) && size <= e.cfg.MaxPayload {
 			return h, out
 		}
 	}
