@@ -110,9 +110,8 @@ func (l *Listener) receive(now time.Time, d datagram) {
 func (l *Listener) numbered(now time.Time, d datagram, h wire.Header) {
 	c := l.lookup(d.from, h.Tag)
 	if c == nil {
-		l.counters.unknownSession.Add(1)
-		if h.Kind != wire.CloseKind && len(d.b) >= wire.UnknownSize {
-			l.hint(now, d.from, h)
+		if h.Kind != wire.CloseKind { // its second copy is no surprise
+			l.unknown(now, d, h)
 		}
 		return
 	}
@@ -132,6 +131,14 @@ func (l *Listener) lookup(from netip.AddrPort, tag uint8) *Conn {
 		return c
 	}
 	return nil
+}
+
+// unknown counts a datagram of no session, and says so to its sender unless that would be more than it sent.
+func (l *Listener) unknown(now time.Time, d datagram, h wire.Header) {
+	l.counters.unknownSession.Add(1)
+	if len(d.b) >= wire.UnknownSize {
+		l.hint(now, d.from, h)
+	}
 }
 
 // hint tells a sender that there is no such session, if there were not too many lately.
