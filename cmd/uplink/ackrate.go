@@ -69,6 +69,9 @@ baselines and smaller frames upward, and take more downward, in datagrams of the
 
 func (o *ackRateOptions) check() error {
 	o.cfg.Schemes = []string{o.codec}
+	if len(o.rates) == 0 {
+		return errors.New("--ack-hz: want at least one rate")
+	}
 	for i, hz := range o.rates {
 		if i > 0 && hz <= o.rates[i-1] {
 			return fmt.Errorf("--ack-hz %g,%g: want ascending rates", o.rates[i-1], hz)

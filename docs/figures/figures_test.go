@@ -1,0 +1,134 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const before = `# Results
+
+    go run ./cmd/uplink bench --distance 6 a.csv
+    go run ./cmd/uplink bench --distance 3 b.csv c.csv
+
+Bits a frame:
+
+| trace | payload | expected | paper header | delivered | wrong |
+| --- | ---: | ---: | ---: | ---: | ---: |
+| b | 1.0 | 7.0 |
+| elsewhere | 5.0 | 5.0 | 64.0 | 1.0 % | 0 |
+| a | 2.0 | 8.0 | 1 | 2 | 3 |
+
+    go run ./cmd/uplink drift a.csv
+
+` + "```text\nold\n```" + `
+
+    go run ./cmd/uplink demo
+
+Not shown here.
+
+| trace | payload |
+| --- | --- |
+| a | 9 |
+`
+
+const after = `# Results
+
+    go run ./cmd/uplink bench --distance 6 a.csv
+    go run ./cmd/uplink bench --distance 3 b.csv c.csv
+
+| trace | payload | expected | paper header | delivered | wrong |
+`
+
+func fake(line string) (string, error) {
+	const codecs = `"codecs": [{"name": "paper", "header_bits_per_frame": 64, "payload_bits_per_frame": 1},
+		{"name": "rle", "header_bits_per_frame": 16, "payload_bits_per_frame": 110.26, "delivered_ratio": 0.951, "mismatches": 0}]}`
+	switch line {
+	case "go run ./cmd/uplink bench --distance 6 a.csv --json":
+		return `{"trace": "a", ` + codecs, nil
+	case "go run ./cmd/uplink bench --distance 3 b.csv c.csv --json":
+		return `[{"trace": "b", ` + codecs + `, {"trace": "c", ` + codecs + `]`, nil
+	case "go run ./cmd/uplink drift a.csv":
+		return "new\nlines\n\n", nil
+	}
+	return "", errors.New(line)
+}
+
+func TestRefresh(t *testing.T) {
+	text := strings.Replace(before, "Bits a frame:\n\n", "", 1)
+	got, err := refresh(text, fake)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := after + `| --- | ---: | ---: | ---: | ---: | ---: |
+| a | 110.3 | 8.0 | 64.0 | 95.1 % | 0 |
+| b | 110.3 | 7.0 | 64.0 | 95.1 % | 0 |
+| c | 110.3 |  | 64.0 | 95.1 % | 0 |
+| elsewhere | 5.0 | 5.0 | 64.0 | 1.0 % | 0 |
+
+    go run ./cmd/uplink drift a.csv
+
+` + "```text\nnew\nlines\n```" + text[strings.Index(text, "\n\n    go run ./cmd/uplink demo"):]
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if again, err := refresh(got, fake); again != got || err != nil {
+		t.Errorf("a second time changes it: %v\n%s", err, again)
+	}
+}
+
+// TestTextBetween leaves a table alone that does not follow its commands at once.
+func TestTextBetween(t *testing.T) {
+	if got, err := refresh(before, fake); err != nil || !strings.Contains(got, "| b | 1.0 | 7.0 |\n") {
+		t.Errorf("%v\n%s", err, got)
+	}
+}
+
+// TestWrong shows no figures of a codec that is broken.
+func TestWrong(t *testing.T) {
+	_, err := refresh(before, func(line string) (string, error) {
+		said, err := fake(line)
+		return strings.ReplaceAll(said, `"mismatches": 0`, `"mismatches": 2`), err
+	})
+	if err != nil {
+		t.Errorf("%v, though no table follows at once", err)
+	}
+	_, err = refresh(strings.Replace(before, "Bits a frame:\n\n", "", 1), func(line string) (string, error) {
+		said, err := fake(line)
+		return strings.ReplaceAll(said, `"mismatches": 0`, `"mismatches": 2`), err
+	})
+	if err == nil || err.Error() != "a: frames differ from what was sent" {
+		t.Error(err)
+	}
+}
+
+func TestSaved(t *testing.T) {
+	r := result{Codecs: []map[string]any{{"name": "rle", "full_bits_per_frame": 152.0, "wire_bits_per_frame": 300.0}}}
+	if got, ok := r.cell("saved"); got != "25.0 %" || !ok {
+		t.Error(got, ok)
+	}
+}
+
+func TestUpdate(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "results.md")
+	if err := os.WriteFile(path, []byte("    go run ./cmd/uplink fail\n\n```text\nold\n```\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := update(path, fake); err == nil || err.Error() != "go run ./cmd/uplink fail" {
+		t.Error(err)
+	}
+	if text, err := os.ReadFile(path); err != nil || !strings.Contains(string(text), "old") {
+		t.Errorf("a command that failed changed the file: %v\n%s", err, text)
+	}
+	if err := os.WriteFile(path, []byte("    go run ./cmd/uplink drift a.csv\n\n```text\nold\n```\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := update(path, fake); err != nil {
+		t.Error(err)
+	}
+	if text, err := os.ReadFile(path); err != nil || !strings.Contains(string(text), "\nnew\n") {
+		t.Errorf("%v\n%s", err, text)
+	}
+}

@@ -1,0 +1,132 @@
+// Command figures runs the commands that docs/results.md shows and puts what they say below them:
+//
+//	go run ./docs/figures [FILE]
+//
+// Run it at the top of the repository. A code block with lines "go run ./cmd/uplink ..." is followed by a table, which
+// gets the results of its bench commands (see [fillTable]), or by a text block, which gets the output. Everything else,
+// tables of benchmarks too, stays as it is.
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+func main() {
+	path := "docs/results.md"
+	if len(os.Args) > 1 {
+		path = os.Args[1]
+	}
+	if err := update(path, shell); err != nil {
+		fmt.Fprintln(os.Stderr, "figures:", err)
+		os.Exit(1)
+	}
+}
+
+// shell runs a command line and gives its output.
+func shell(line string) (string, error) {
+	fmt.Fprintln(os.Stderr, line)
+	c := exec.Command("sh", "-c", line)
+	c.Stderr = os.Stderr
+	out, err := c.Output()
+	if err != nil {
+		err = fmt.Errorf("%s: %w", line, err)
+	}
+	return string(out), err
+}
+
+func update(path string, run func(line string) (string, error)) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	updated, err := refresh(string(text), run)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, []byte(updated), 0o644)
+}
+
+const (
+	indent  = "    "
+	command = indent + "go run ./cmd/uplink "
+	fence   = "```"
+)
+
+// refresh gives the text with the results of its commands.
+func refresh(text string, run func(line string) (string, error)) (string, error) {
+	lines := strings.Split(text, "\n")
+	var out, commands []string
+	for i := 0; i < len(lines); i++ {
+		line := lines[i]
+		out = append(out, line)
+		var err error
+		switch {
+		case strings.HasPrefix(line, command):
+			commands = append(commands, strings.TrimPrefix(line, indent))
+		case len(commands) > 0 && strings.HasPrefix(line, "| "):
+			end := i
+			for end < len(lines) && strings.HasPrefix(lines[end], "|") {
+				end++
+			}
+			var table []string
+			if table, err = tableOf(commands, lines[i:end], run); err == nil {
+				out = append(out[:len(out)-1], table...)
+			}
+			i, commands = end-1, nil
+		case len(commands) > 0 && strings.HasPrefix(line, fence):
+			for i++; i < len(lines) && lines[i] != fence; i++ {
+			}
+			var said string
+			if said, err = outputOf(commands, run); err == nil {
+				out = append(out, strings.TrimRight(said, "\n"), fence)
+			}
+			commands = nil
+		case line != "" && !strings.HasPrefix(line, indent):
+			commands = nil // whose results are not shown
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	return strings.Join(out, "\n"), nil
+}
+
+func outputOf(commands []string, run func(line string) (string, error)) (all string, err error) {
+	for _, c := range commands {
+		said, err := run(c)
+		if err != nil {
+			return "", err
+		}
+		all += said
+	}
+	return all, nil
+}
+
+// tableOf runs bench commands and fills a table with their results.
+func tableOf(commands, table []string, run func(line string) (string, error)) ([]string, error) {
+	var all []result
+	for _, c := range commands {
+		said, err := run(c + " --json")
+		if err != nil {
+			return nil, err
+		}
+		var several []result
+		if !strings.HasPrefix(said, "[") {
+			said = "[" + said + "]"
+		}
+		if err := json.Unmarshal([]byte(said), &several); err != nil {
+			return nil, fmt.Errorf("%s: %w", c, err)
+		}
+		all = append(all, several...)
+	}
+	for _, r := range all {
+		if r.wrong() {
+			return nil, fmt.Errorf("%s: frames differ from what was sent", r.Trace)
+		}
+	}
+	return fillTable(table, all), nil
+}
