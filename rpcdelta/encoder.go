@@ -105,17 +105,17 @@ func (e *Encoder) AppendFrame(dst []byte, f *Frame) ([]byte, Info, error) {
 }
 
 // encode appends header and coded part of f: the difference from the baseline
-// where there is one and both together are not longer than the frame alone, nor
-// too large with a hash.
+// where there is one and both together are not longer than the frame alone. A
+// hash that is due does not count, or it might stay due.
 func (e *Encoder) encode(dst []byte, f *Frame) (h header, out []byte) {
 	if base := e.baseline(); base != nil {
 		h = e.header(int(e.next - e.base))
-		if h.checked {
-			h.hash = base.hash()
+		most := longHeader + e.codec.intraSize(f) - h.size()
+		if e.next >= e.checkAt {
+			h.check(base.hash())
 		}
 		out, ok := e.codec.encode(h.append(dst), f, base)
-		size := len(out) - len(dst)
-		if ok && size <= longHeader+e.codec.intraSize(f) && size <= e.cfg.MaxPayload {
+		if ok && len(out)-len(dst)-h.size() <= most && len(out)-len(dst) <= e.cfg.MaxPayload {
 			return h, out
 		}
 	}
@@ -135,9 +135,8 @@ func (e *Encoder) baseline() *Frame {
 // header makes the next frame's header, short where that is unambiguous.
 func (e *Encoder) header(distance int) header {
 	h := header{rpc: uint8(e.cfg.RPC), seq: uint16(e.next), epoch: e.epoch, distance: distance}
-	h.checked = distance != 0 && e.next >= e.checkAt
 	unacked := e.next - e.base
-	h.long = distance == 0 || distance > maxShortDistance || h.checked || h.rpc > maxShortRPC || unacked >= maxShortUnacked
+	h.long = distance == 0 || distance > maxShortDistance || h.rpc > maxShortRPC || unacked >= maxShortUnacked
 	return h
 }
 

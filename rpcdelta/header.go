@@ -72,6 +72,9 @@ func (h *header) append(dst []byte) []byte {
 	return dst
 }
 
+// check has the header carry the hash of its baseline.
+func (h *header) check(hash uint16) { h.long, h.checked, h.hash = true, true, hash }
+
 // size is the header's length in bytes.
 func (h *header) size() int {
 	switch {

@@ -80,11 +80,32 @@ func TestShorterIsSent(t *testing.T) {
 		for range 5 {
 			pick.frame(s, p.frame, p.delivered)
 			intra := 8 * (longHeader + p.enc.codec.intraSize(p.frame))
-			if info := p.exchange(t); info.HeaderBits+info.PayloadBits > intra {
+			info := p.exchange(t)
+			if info.HeaderBits == 8*(longHeader+hashSize) {
+				info.HeaderBits = 8 * shortHeader // as it is without a hash
+			}
+			if info.HeaderBits+info.PayloadBits > intra {
 				t.Fatalf("%+v, but the intra frame has %d bits", info, intra)
 			}
 		}
 	})
+}
+
+// TestHashPasses: a hash that is due does not keep a small RPC from sending
+// deltas.
+func TestHashPasses(t *testing.T) {
+	s := mustSchema(t, Field{Name: "X", Kind: KindScalar, Resolution: 1}, Field{Name: "B", Kind: KindUint, Width: 8})
+	p := newPair(t, s, EncoderConfig{}, DecoderConfig{})
+	deltas := 0
+	for i := range int32(600) {
+		p.frame.Ints[0] = 10 * i
+		if p.exchange(t).Kind == Delta {
+			deltas++
+		}
+	}
+	if deltas != 599 {
+		t.Errorf("%d of 600 frames are deltas", deltas)
+	}
 }
 
 // FuzzDecodeFrame: whatever is read gives a frame of the schema's ranges or an
