@@ -114,9 +114,19 @@ func (e *Encoder) encode(dst []byte, f *Frame) (h header, out []byte) {
 		if e.next >= e.checkAt {
 			h.check(base.hash())
 		}
-		out, ok := e.codec.encode(h.append(dst), f, base)
-		if ok && len(out)-len(dst)-h.size() <= most && len(out)-len(dst) <= e.cfg.MaxPayload {
-			return h, out
+		for {
+			out, ok := e.codec.encode(h.append(dst), f, base)
+			size := len(out) - len(dst)
+			if !ok || size-h.size() > most {
+				break
+			}
+			if size <= e.cfg.MaxPayload {
+				return h, out
+			}
+			if !h.checked {
+				break
+			}
+			h = e.header(int(e.next - e.base)) // without the hash it may fit
 		}
 	}
 	h = e.header(0)

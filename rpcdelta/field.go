@@ -51,7 +51,7 @@ func (f Field) String() string {
 	option("count", f.Count > 1 && f.Kind.values() == 0, f.Count)
 	option("resolution", f.Resolution != 0, f.Resolution)
 	option("bits", f.Bits != 0, f.Bits)
-	option("width", f.Width != 0, f.Width)
+	option("width", f.Width != 0 && f.Kind != KindBool, f.Width)
 	option("size", f.Size != 0, f.Size)
 	if f.Min != nil {
 		option("min", true, *f.Min)

@@ -1,6 +1,8 @@
 package rpcdelta
 
 import (
+	"errors"
+	"fmt"
 	"math"
 	"reflect"
 	"unsafe"
@@ -10,71 +12,91 @@ type integer interface {
 	~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64
 }
 
-// newInteger moves one integer. By default it is a uint or int of the type's
-// own width; kind=scalar makes it a number that is subtracted.
-func newInteger(f *Field, t reflect.Type, i int) (member, bool) {
+// errNotInteger says that a type is no integer.
+var errNotInteger = errors.New("not an integer")
+
+// newInteger moves n integers of type t that lie in a row. By default each is a
+// uint or int of the type's own width; kind=scalar makes them numbers that are
+// subtracted.
+func newInteger(f *Field, t reflect.Type, i, n int) (member, error) {
 	switch t.Kind() {
 	case reflect.Int:
-		return integerMember[int](f, t, i, KindInt), true
+		return integerMember[int](f, t, i, n, KindInt)
 	case reflect.Int8:
-		return integerMember[int8](f, t, i, KindInt), true
+		return integerMember[int8](f, t, i, n, KindInt)
 	case reflect.Int16:
-		return integerMember[int16](f, t, i, KindInt), true
+		return integerMember[int16](f, t, i, n, KindInt)
 	case reflect.Int32:
-		return integerMember[int32](f, t, i, KindInt), true
+		return integerMember[int32](f, t, i, n, KindInt)
 	case reflect.Int64:
-		return integerMember[int64](f, t, i, KindInt), true
+		return integerMember[int64](f, t, i, n, KindInt)
 	case reflect.Uint:
-		return integerMember[uint](f, t, i, KindUint), true
+		return integerMember[uint](f, t, i, n, KindUint)
 	case reflect.Uint8:
-		return integerMember[uint8](f, t, i, KindUint), true
+		return integerMember[uint8](f, t, i, n, KindUint)
 	case reflect.Uint16:
-		return integerMember[uint16](f, t, i, KindUint), true
+		return integerMember[uint16](f, t, i, n, KindUint)
 	case reflect.Uint32:
-		return integerMember[uint32](f, t, i, KindUint), true
+		return integerMember[uint32](f, t, i, n, KindUint)
 	case reflect.Uint64:
-		return integerMember[uint64](f, t, i, KindUint), true
+		return integerMember[uint64](f, t, i, n, KindUint)
 	default:
-		return member{}, false
+		return member{}, errNotInteger
 	}
 }
 
-func integerMember[I integer](f *Field, t reflect.Type, i int, k Kind) member {
+func integerMember[I integer](f *Field, t reflect.Type, i, n int, k Kind) (member, error) {
 	f.defaultKind(k)
+	f.Count = n
 	if c, _ := f.Kind.class(); c != classBinary {
-		return numberMember[I](i)
+		return numberMember[I](i, n), nil
 	}
 	if f.Width == 0 && f.Kind != KindBool {
 		f.Width = t.Bits()
 	}
+	if f.Width > t.Bits() {
+		return member{}, fmt.Errorf("width %d, but %v has %d bits", f.Width, t, t.Bits())
+	}
+	set := func(s *Schema, fr *Frame, k int, v I) error { return s.SetUint(fr, i, k, uint64(v)) }
+	get := func(s *Schema, fr *Frame, k int) I { return I(s.Uint(fr, i, k)) }
 	if f.Kind == KindInt {
-		return member{
-			load: func(s *Schema, fr *Frame, p unsafe.Pointer) error { return s.SetInt(fr, i, 0, int64(*(*I)(p))) },
-			store: func(s *Schema, p unsafe.Pointer, fr *Frame) error {
-				*(*I)(p) = I(s.Int(fr, i, 0))
-				return nil
-			},
-		}
+		set = func(s *Schema, fr *Frame, k int, v I) error { return s.SetInt(fr, i, k, int64(v)) }
+		get = func(s *Schema, fr *Frame, k int) I { return I(s.Int(fr, i, k)) }
 	}
-	return member{
-		load: func(s *Schema, fr *Frame, p unsafe.Pointer) error { return s.SetUint(fr, i, 0, uint64(*(*I)(p))) },
-		store: func(s *Schema, p unsafe.Pointer, fr *Frame) error {
-			*(*I)(p) = I(s.Uint(fr, i, 0))
-			return nil
-		},
-	}
-}
-
-// numberMember moves an integer as a number with a resolution.
-func numberMember[I integer](i int) member {
 	return member{
 		load: func(s *Schema, fr *Frame, p unsafe.Pointer) error {
-			v := [1]float64{float64(*(*I)(p))}
-			return s.QuantizeField(fr, i, v[:])
+			for k, v := range unsafe.Slice((*I)(p), n) {
+				if err := set(s, fr, k, v); err != nil {
+					return err
+				}
+			}
+			return nil
 		},
 		store: func(s *Schema, p unsafe.Pointer, fr *Frame) error {
-			var v [1]float64
-			*(*I)(p) = nearest[I](s.RestoreField(v[:0], fr, i)[0])
+			for k := range n {
+				unsafe.Slice((*I)(p), n)[k] = get(s, fr, k)
+			}
+			return nil
+		},
+	}, nil
+}
+
+// numberMember moves integers as numbers with a resolution.
+func numberMember[I integer](i, n int) member {
+	return member{
+		load: func(s *Schema, fr *Frame, p unsafe.Pointer) error {
+			var buf [maxValues]float64
+			for k, v := range unsafe.Slice((*I)(p), n) {
+				buf[k] = float64(v)
+			}
+			return s.QuantizeField(fr, i, buf[:n])
+		},
+		store: func(s *Schema, p unsafe.Pointer, fr *Frame) error {
+			var buf [maxValues]float64
+			dst := unsafe.Slice((*I)(p), n)
+			for k, v := range s.RestoreField(buf[:0], fr, i) {
+				dst[k] = nearest[I](v)
+			}
 			return nil
 		},
 	}

@@ -1,6 +1,7 @@
 package rpcdelta
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -23,7 +24,7 @@ func newMember(f *Field, t reflect.Type, i int) (member, error) {
 	switch t.Kind() {
 	case reflect.Bool:
 		f.defaultKind(KindBool)
-		return newBool(i), f.checkKind(t, KindBool, KindUint, KindBits)
+		return newBools(f, i, 1), f.checkKind(t, KindBool, KindUint, KindBits)
 	case reflect.Float32:
 		f.defaultKind(KindScalar)
 		return newFloats[float32](f, i, 1)
@@ -41,11 +42,25 @@ func newMember(f *Field, t reflect.Type, i int) (member, error) {
 	case reflect.Array:
 		return newArray(f, t, i)
 	default:
-		if m, ok := newInteger(f, t, i); ok {
-			return m, f.checkKind(t, KindScalar, KindUint, KindInt, KindBool, KindBits)
-		}
+		return newIntegers(f, t, t, i, 1)
 	}
-	return member{}, fmt.Errorf("type %v is not supported without max=N, the most bytes that it may take as msgpack", t)
+	return member{}, unsupported(t)
+}
+
+func unsupported(t reflect.Type) error {
+	return fmt.Errorf("type %v is not supported without max=N, the most bytes that it may take as msgpack", t)
+}
+
+// newIntegers moves n integers of type elem, which are what t is made of.
+func newIntegers(f *Field, t, elem reflect.Type, i, n int) (member, error) {
+	if n < 1 || n > maxValues {
+		return member{}, fmt.Errorf("array of %d, want 1 to %d", n, maxValues)
+	}
+	m, err := newInteger(f, elem, i, n)
+	if errors.Is(err, errNotInteger) {
+		return m, unsupported(t)
+	}
+	return m, errors.Join(err, f.checkKind(t, KindScalar, KindUint, KindInt, KindBool, KindBits))
 }
 
 func (f *Field) defaultKind(k Kind) {
@@ -133,22 +148,33 @@ func newArray(f *Field, t reflect.Type, i int) (member, error) {
 		f.defaultKind(KindFixed)
 		f.Size = t.Len()
 		return newByteArray(i, t.Len()), f.checkKind(t, KindFixed)
+	case reflect.Bool:
+		if n := t.Len(); n < 1 || n > maxValues {
+			return member{}, fmt.Errorf("array of %d, want 1 to %d", n, maxValues)
+		}
+		f.defaultKind(KindBool)
+		return newBools(f, i, t.Len()), f.checkKind(t, KindBool, KindUint, KindBits)
 	default:
-		return member{}, fmt.Errorf("type %v is not supported without max=N, the most bytes that it may take as msgpack", t)
+		return newIntegers(f, t, t.Elem(), i, t.Len())
 	}
 }
 
-func newBool(i int) member {
+// newBools moves n booleans that lie in a row.
+func newBools(f *Field, i, n int) member {
+	f.Count = n
 	return member{
 		load: func(s *Schema, f *Frame, p unsafe.Pointer) error {
-			v := uint64(0)
-			if *(*bool)(p) {
-				v = 1
+			for k, v := range unsafe.Slice((*bool)(p), n) {
+				if err := s.SetUint(f, i, k, bit(v)); err != nil {
+					return err
+				}
 			}
-			return s.SetUint(f, i, 0, v)
+			return nil
 		},
 		store: func(s *Schema, p unsafe.Pointer, f *Frame) error {
-			*(*bool)(p) = s.Uint(f, i, 0) != 0
+			for k := range n {
+				unsafe.Slice((*bool)(p), n)[k] = s.Uint(f, i, k) != 0
+			}
 			return nil
 		},
 	}

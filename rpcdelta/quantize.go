@@ -3,6 +3,7 @@ package rpcdelta
 import (
 	"fmt"
 	"math"
+	"strconv"
 )
 
 // RangeError says that a value cannot be quantized: it is not a number, or
@@ -118,7 +119,8 @@ func (p *plan) valueRange() (lo, hi float64) {
 }
 
 func (p *plan) valueLimit() string {
-	return fmt.Sprintf("%g to %g", float64(p.lo)/p.scale, float64(p.hi)/p.scale)
+	number := func(v int32) string { return strconv.FormatFloat(float64(v)/p.scale, 'f', -1, 64) }
+	return number(p.lo) + " to " + number(p.hi)
 }
 
 // SetUint writes value k of field number i, a uint, bits or bool. A value wider

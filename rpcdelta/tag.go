@@ -1,6 +1,7 @@
 package rpcdelta
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -12,11 +13,16 @@ func (f *Field) applyTag(tag string) error {
 	if tag == "" {
 		return nil
 	}
+	seen := map[string]bool{}
 	for option := range strings.SplitSeq(tag, ",") {
 		name, value, ok := strings.Cut(strings.TrimSpace(option), "=")
 		if !ok || value == "" {
 			return fmt.Errorf("tag option %q, want name=value", option)
 		}
+		if seen[name] {
+			return fmt.Errorf("tag option %q: %s is given twice", option, name)
+		}
+		seen[name] = true
 		if err := f.setOption(name, value); err != nil {
 			return fmt.Errorf("tag option %q: %w", option, err)
 		}
@@ -41,7 +47,9 @@ func (f *Field) setOption(name, value string) (err error) {
 	case "velocity":
 		f.Velocity = value
 	case "velocity_scale":
-		f.VelocityScale, err = strconv.ParseFloat(value, 64)
+		if f.VelocityScale, err = strconv.ParseFloat(value, 64); err == nil && f.VelocityScale == 0 {
+			err = errors.New("a velocity times 0 predicts nothing; leave the link out")
+		}
 	default:
 		return fmt.Errorf("unknown option; there are kind, resolution, bits, width, min, max, velocity, velocity_scale")
 	}

@@ -30,7 +30,14 @@ func TestCompileErrors(t *testing.T) {
 		{compileError[struct{ Odd string }](), []string{`"Odd"`, "needs max"}},
 		{compileError[struct{ Odd map[string]int }](), []string{`"Odd"`, "map[string]int is not supported without max=N"}},
 		{compileError[struct{ Odd []int }](), []string{`"Odd"`, "[]int is not supported without max=N"}},
-		{compileError[struct{ Odd [4]int }](), []string{`"Odd"`, "[4]int is not supported without max=N"}},
+		{compileError[struct{ Odd [4]complex64 }](), []string{`"Odd"`, "[4]complex64 is not supported without max=N"}},
+		{compileError[struct{ Odd [65]int }](), []string{`"Odd"`, "array of 65, want 1 to 64"}},
+		{compileError[struct {
+			Odd uint16 `rpcdelta:"width=17"`
+		}](), []string{`"Odd"`, "width 17, but uint16 has 16 bits"}},
+		{compileError[struct {
+			Odd Vec3 `rpcdelta:"resolution=1,resolution=2"`
+		}](), []string{`"Odd"`, "resolution is given twice"}},
 		{compileError[struct{ Odd *int }](), []string{`"Odd"`, "*int is not supported without max=N"}},
 		{compileError[struct{ Odd Base }](), []string{`"Odd"`, "Base is not supported without max=N"}},
 		{compileError[struct{ *Base }](), []string{`"Base"`, "*rpcdelta.Base is not supported"}},
@@ -99,7 +106,7 @@ func TestCompileErrors(t *testing.T) {
 		}](), []string{`"Odd"`, "bits 25, want 2 to 24"}},
 		{compileError[struct {
 			Odd uint8 `rpcdelta:"width=65"`
-		}](), []string{`"Odd"`, "width 65, want 1 to 64"}},
+		}](), []string{`"Odd"`, "width 65, but uint8 has 8 bits"}},
 		{compileError[struct {
 			Odd uint8 `rpcdelta:"width=x"`
 		}](), []string{`"Odd"`, `"width=x"`}},

@@ -3,6 +3,7 @@ package rpcdelta
 import (
 	"bytes"
 	"errors"
+	"math/rand/v2"
 	"strings"
 	"testing"
 )
@@ -132,5 +133,25 @@ func TestConfigErrors(t *testing.T) {
 	}
 	if c, err := ParseCodec(RLE.String()); c != RLE || err != nil {
 		t.Errorf("%v, %v", c, err)
+	}
+}
+
+// TestHashLeavesRoom: a hash that is due does not make a frame too large that
+// fits without it.
+func TestHashLeavesRoom(t *testing.T) {
+	p := newPair(t, mustSchema(t, Field{Name: "B", Kind: KindBytes, Max: number(1300)}), EncoderConfig{}, DecoderConfig{})
+	p.exchange(t)
+	rng := rand.New(rand.NewPCG(1, 1))
+	b := make([]byte, 1181)
+	for range 200 {
+		for k := range b {
+			b[k] = byte(rng.Uint32())
+		}
+		if err := p.s.SetBytes(p.frame, 0, b); err != nil {
+			t.Fatal(err)
+		}
+		if info := p.exchange(t); info.HeaderBits != 8*shortHeader {
+			t.Fatalf("%+v: the hash fits, so this shows nothing", info)
+		}
 	}
 }

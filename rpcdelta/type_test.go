@@ -4,6 +4,7 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -157,7 +158,7 @@ func TestFieldsOfType(t *testing.T) {
 	}
 	want := []string{
 		"Health int width=16",
-		"Alive bool width=1",
+		"Alive bool",
 		"P vec3 resolution=0.1 min=-1 max=2 velocity=V velocity_scale=0.5",
 		"V vec3 resolution=0.1",
 		"Q quat bits=12",
@@ -171,5 +172,41 @@ func TestFieldsOfType(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+// TestArrays moves arrays of integers and booleans, which are one field each, as
+// in a schema file with a count.
+func TestArrays(t *testing.T) {
+	type arrays struct {
+		Slots [3]int16
+		Wide  [2]uint64 `rpcdelta:"width=40"`
+		Flags [2]bool
+		Steps [2]int8 `rpcdelta:"kind=scalar,resolution=1"`
+	}
+	typ, err := Compile[arrays]("Test", 60)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, f := range typ.Schema().Fields() {
+		got = append(got, f.String())
+	}
+	want := []string{"Slots int count=3 width=16", "Wide uint count=2 width=40", "Flags bool count=2", "Steps scalar count=2 resolution=1"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	in := arrays{[3]int16{-1, 32767, -32768}, [2]uint64{1<<40 - 1, 7}, [2]bool{false, true}, [2]int8{-128, 127}}
+	f := typ.Schema().NewFrame()
+	if err := typ.Quantize(f, &in); err != nil {
+		t.Fatal(err)
+	}
+	var out arrays
+	if err := typ.Restore(&out, f); err != nil || out != in {
+		t.Errorf("got %+v, %v, want %+v", out, err, in)
+	}
+	in.Wide[1] = 1 << 40
+	if err := typ.Quantize(f, &in); err == nil || !strings.Contains(err.Error(), `"Wide"`) {
+		t.Errorf("too wide: %v", err)
 	}
 }
