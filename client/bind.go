@@ -87,9 +87,13 @@ func (s *Stream[T]) Send(v *T) error {
 type FrameStream struct{ stream *stream }
 
 // BindSchema is [Bind] for frames of a schema. The schema's rate is declared to
-// the server; [Rate] does not change it.
+// the server, so that [Rate] is an error.
 func BindSchema(c *Conn, schema *rpcdelta.Schema, opts ...Option) (*FrameStream, error) {
-	s, err := bind(c, schema, collect(opts))
+	o := collect(opts)
+	if o.rate != 0 {
+		return nil, fmt.Errorf("client: bind %s: the schema's rate counts, %v Hz: leave out Rate", schema.RPC(), schema.RateHz())
+	}
+	s, err := bind(c, schema, o)
 	if err != nil {
 		return nil, err
 	}

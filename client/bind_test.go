@@ -63,7 +63,7 @@ func TestSchemaMismatch(t *testing.T) {
 		conn := uplinktest.Dial(t, network, client.Config{})
 		mismatch(t, conn, client.Bind[otherButtons], "Buttons", "Buttons uint width=32", "Buttons uint width=16")
 		mismatch(t, conn, client.Bind[shorter], "Buttons", "", "Buttons uint width=16")
-		mismatch(t, conn, client.Bind[longer], "Extra", "Extra bool width=1", "")
+		mismatch(t, conn, client.Bind[longer], "Extra", "Extra bool", "")
 		if _, err := client.Bind[moveLike](conn, "Move"); err != nil {
 			t.Errorf("the same schema: %v", err)
 		}
@@ -303,4 +303,59 @@ func wideSchema(t *testing.T) *rpcdelta.Schema {
 	s, err := rpcdelta.NewSchema(strings.Repeat("Move", 200), 60, fields)
 	uplinktest.Must(t, err)
 	return s
+}
+
+// TestRefusedBindsAreForgotten is refused more often than there are numbers.
+func TestRefusedBindsAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := newNetwork(t, 0, 9)
+		journal := uplinktest.NewJournal(t, 1)
+		serve(t, network, journal)
+		conn := uplinktest.Dial(t, network, client.Config{})
+		for range 300 {
+			var unknown *client.UnknownRPCError
+			if _, err := client.Bind[moveLike](conn, "Jump"); !errors.As(err, &unknown) {
+				t.Fatal(err)
+			}
+		}
+		s := uplinktest.Bind(t, conn, "Move")
+		m := uplinktest.MoveAt(1, 0)
+		uplinktest.Must(t, s.Send(&m))
+		settle(time.Second)
+		if n := journal.Only().Frames(); n != 1 {
+			t.Errorf("%d frames, want 1", n)
+		}
+	})
+}
+
+// TestRefusedBindOverSlowLinks asks several times before the first answer comes:
+// the others, which come later, are not taken for answers to the next bind.
+func TestRefusedBindOverSlowLinks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := newNetwork(t, 0, 10)
+		serve(t, network, uplinktest.NewJournal(t, 1))
+		conn := uplinktest.Dial(t, network, client.Config{})
+		slow := newLink(0)
+		slow.Delay = 700 * ms
+		uplinktest.Must(t, network.Set(slow, slow))
+		for range 3 {
+			var unknown *client.UnknownRPCError
+			if _, err := client.Bind[moveLike](conn, "Jump"); !errors.As(err, &unknown) {
+				t.Fatal(err)
+			}
+			uplinktest.Bind(t, conn, "Move")
+		}
+	})
+}
+
+// TestBindSchemaTakesNoRate says so instead of ignoring it.
+func TestBindSchemaTakesNoRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := newNetwork(t, 0, 11)
+		serve(t, network, uplinktest.NewJournal(t, 1))
+		conn := uplinktest.Dial(t, network, client.Config{})
+		if _, err := client.BindSchema(conn, wideSchema(t), client.Rate(30)); err == nil || !strings.Contains(err.Error(), "rate") {
+			t.Errorf("got %v", err)
+		}
+	})
 }

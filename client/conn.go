@@ -199,7 +199,9 @@ func (e *events) Tick(now time.Time) {
 	}
 }
 
-func (c *Conn) acks(b []byte) error {
+// acks takes one ack after the other. A bad one does not keep those of other RPCs
+// after it from being used; the error is the last one's.
+func (c *Conn) acks(b []byte) (bad error) {
 	c.mu.Lock()
 	c.stats.AckBytes += uint64(1 + len(b))
 	c.mu.Unlock()
@@ -210,14 +212,13 @@ func (c *Conn) acks(b []byte) error {
 		}
 		s := c.stream(int(a.RPC))
 		if s == nil {
-			return fmt.Errorf("%w: an ack of an RPC that is not bound", control.ErrMalformed)
-		}
-		if err := s.ack(a); err != nil {
-			return err
+			bad = fmt.Errorf("%w: an ack of an RPC that is not bound", control.ErrMalformed)
+		} else if err := s.ack(a); err != nil {
+			bad = err
 		}
 		b = rest
 	}
-	return nil
+	return bad
 }
 
 func (c *Conn) bound(b []byte) error {
@@ -242,8 +243,7 @@ func (c *Conn) stream(n int) *stream {
 	return nil
 }
 
-// all gives the streams there are. Numbers are never used again, so the slice
-// only grows.
+// all gives the streams there are. The slice's elements never change.
 func (c *Conn) all() []*stream {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -139,7 +139,7 @@ func TestFrameStream(t *testing.T) {
 		if strings.Join(got, ",") != "one,,threeeeee" {
 			t.Errorf("got %q", got)
 		}
-		if st := s.Stats(); st.Frames() != 3 || st.OutOfRange != 2 || st.RPC != "Look" {
+		if st := s.Stats(); st.Frames() != 3 || st.OutOfRange != 1 || st.Unencodable != 1 || st.RPC != "Look" {
 			t.Errorf("%+v", st)
 		}
 	})

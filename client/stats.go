@@ -14,15 +14,17 @@ type RPCStats struct {
 	// Messages and Bytes count the payloads, with their headers.
 	Messages, Bytes uint64
 	// OutOfRange counts calls with a value that a field cannot hold, TooLarge
-	// those that did not fit a datagram, Reconnecting those while there was no
-	// connection. None of them was sent.
-	OutOfRange, TooLarge, Reconnecting uint64
+	// those that did not fit a datagram, Unencodable those that could not be encoded
+	// for another reason, as a frame of another schema, Reconnecting those while
+	// there was no connection. None of them was sent.
+	OutOfRange, TooLarge, Unencodable, Reconnecting uint64
 }
 
 // Stats is what a connection counted since Dial, over all reconnections.
 type Stats struct {
-	// RPCs is in the order in which they were bound; those that were refused are
-	// left out.
+	// RPCs is in the order of the RPCs' numbers, which is that in which they were
+	// bound unless one took the number of another that was refused; those that were
+	// refused are left out.
 	RPCs []RPCStats
 	// AckBytes counts the acks that came, with their message types.
 	AckBytes uint64

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -35,6 +36,8 @@ type stream struct {
 	refused error             // what the server said over link
 	failed  bool              // Bind returned an error: nobody holds this stream
 	asked   time.Time
+	pending int  // requests over link that are not answered
+	granted bool // the server has bound the number over link, or says that it is taken
 	frame   *rpcdelta.Frame
 	buf     []byte
 	queued  bool // buf is a reliable payload that the link had no room for
@@ -52,7 +55,7 @@ func newStream(c *Conn, schema *rpcdelta.Schema, o options) (*stream, error) {
 	if c.gone != nil {
 		return nil, fmt.Errorf("client: bind %s: %w", schema.RPC(), c.gone)
 	}
-	n := len(c.streams)
+	n := c.freeNumber()
 	if n > rpcdelta.MaxRPC {
 		return nil, fmt.Errorf("client: bind %s: a connection has at most %d RPCs", schema.RPC(), rpcdelta.MaxRPC+1)
 	}
@@ -72,8 +75,33 @@ func newStream(c *Conn, schema *rpcdelta.Schema, o options) (*stream, error) {
 	if len(s.request) > transport.MaxPayload {
 		return nil, fmt.Errorf("client: bind %s: the schema's description takes %d bytes, at most %d fit into a datagram", schema.RPC(), len(s.request), transport.MaxPayload)
 	}
-	c.streams = append(c.streams, s)
+	if n == len(c.streams) {
+		c.streams = append(c.streams, s)
+	} else {
+		c.streams = slices.Clone(c.streams) // others may be reading the old one
+		c.streams[n] = s
+	}
 	return s, nil
+}
+
+// freeNumber gives the number for the next stream, with c.mu held: that of one
+// that came to nothing, or a new one.
+func (c *Conn) freeNumber() int {
+	for n, s := range c.streams {
+		if s.over() {
+			return n
+		}
+	}
+	return len(c.streams)
+}
+
+// over says that nobody holds the stream, and that neither does the server use its
+// number nor is any answer on its way that the number's next user could mistake
+// for its own.
+func (s *stream) over() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failed && s.pending == 0 && !s.granted
 }
 
 // wait gives what the server answers to the first request. On an error the
@@ -114,6 +142,7 @@ func (s *stream) tick(now time.Time) {
 		return
 	}
 	s.asked = now
+	s.pending++
 	_ = s.link.Send(s.request) // the next tick asks again
 }
 
@@ -121,6 +150,8 @@ func (s *stream) tick(now time.Time) {
 func (s *stream) answered(a *control.BindAnswer) {
 	err := bindError(s.schema, s.conn.cfg.Codec, a)
 	s.mu.Lock()
+	s.pending = max(s.pending-1, 0)
+	s.granted = s.granted || a.Reason == control.ReasonNone || a.Reason == control.ReasonNumber
 	if s.enc != nil || s.refused != nil || s.link == nil {
 		s.mu.Unlock()
 		return // answered before
@@ -165,6 +196,7 @@ func (s *stream) rebind(link *transport.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.link, s.asked = link, time.Time{}
+	s.pending, s.granted = 0, false
 	if !s.failed {
 		s.refused = nil
 	}
@@ -251,9 +283,13 @@ func (s *stream) ended() error {
 }
 
 func (s *stream) countRefused(err error) {
-	if errors.Is(err, rpcdelta.ErrTooLarge) {
+	var out *rpcdelta.RangeError
+	switch {
+	case errors.Is(err, rpcdelta.ErrTooLarge):
 		s.stats.TooLarge++
-	} else {
+	case errors.As(err, &out):
 		s.stats.OutOfRange++
+	default:
+		s.stats.Unencodable++
 	}
 }

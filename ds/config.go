@@ -35,7 +35,8 @@ type Config struct {
 	// Poll has handlers run in [Server.Poll] instead of in Serve.
 	Poll bool
 	// Queue is how many frames may wait for Poll; default DefaultQueue. What does
-	// not fit is dropped and counted as queue_full.
+	// not fit is dropped and counted as queue_full; if it is a frame of a reliable
+	// RPC, of which none may be missing, the player is disconnected.
 	Queue int
 	// MaxPlayers is how many players are let in; default
 	// transport.DefaultMaxConns.

@@ -1,6 +1,7 @@
 package ds
 
 import (
+	"errors"
 	"net/netip"
 	"time"
 
@@ -110,12 +111,24 @@ func (p *Player) receiveFrame(payload []byte, at time.Time, reliable bool) {
 		return
 	}
 	for i := range frames {
-		b.deliver(p, &frames[i], at, len(payload))
+		err := b.deliver(p, &frames[i], at, len(payload))
+		if err != nil && reliable { // every one is promised: better none than one too few
+			p.Disconnect(undelivered(err))
+			return
+		}
 	}
 }
 
+// undelivered is what a player is told whose reliable frame cannot be delivered.
+func undelivered(err error) string {
+	if errors.Is(err, errQueueFull) {
+		return "too many frames wait for the game"
+	}
+	return "malformed reliable frame"
+}
+
 // deliver delivers a frame that came in a payload of size bytes, and counts it.
-func (b *binding) deliver(p *Player, d *rpcdelta.Delivery, at time.Time, size int) {
+func (b *binding) deliver(p *Player, d *rpcdelta.Delivery, at time.Time, size int) error {
 	missed := d.Missed
 	if !d.Late {
 		d.Missed += b.withheld
@@ -127,9 +140,10 @@ func (b *binding) deliver(p *Player, d *rpcdelta.Delivery, at time.Time, size in
 			missed++
 		}
 		b.rpc.drop(reason(err), missed, b.reliable)
-		return
+		return err
 	}
 	b.rpc.count(d, missed, b.reliable, size)
+	return nil
 }
 
 // appendAcks appends the acks of all RPCs that have something to say, as many as

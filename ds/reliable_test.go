@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"net/netip"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -191,6 +192,42 @@ func TestReliableTooLarge(t *testing.T) {
 		settle(time.Second)
 		if len(got) != 2 || got[0] != 8000 || got[1] != 7000 || s.Stats().TooLarge != 1 {
 			t.Errorf("got %v", got)
+		}
+	})
+}
+
+// TestReliableOverflow polls too late: a reliable RPC with a gap would be a lie,
+// so the player goes, and learns why.
+func TestReliableOverflow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const queue = 8
+		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+		journal := uplinktest.NewJournal(t, 1)
+		var left error
+		srv := uplinktest.Serve(t, network, ds.Config{
+			Poll: true, Queue: queue, Left: func(_ *ds.Player, err error) { left = errors.Join(errors.New("left"), err) },
+		}, func(s *ds.Server) error { return ds.Handle(s, "Fire", journal.Handle) })
+		fire := uplinktest.Bind(t, uplinktest.Dial(t, network, client.Config{}), "Fire", client.Reliable())
+		srv.Poll()
+		var err error
+		for n := range uint64(30) {
+			m := uplinktest.MoveAt(1, n)
+			if err = fire.Send(&m); err != nil {
+				break
+			}
+			settle(50 * ms)
+		}
+		if !errors.Is(err, client.ErrDisconnected) || !strings.Contains(err.Error(), "too many frames wait") {
+			t.Errorf("the client is told %v", err)
+		}
+		if n := srv.Poll(); n != queue+1 || left == nil {
+			t.Errorf("%d handlers ran, left: %v", n, left)
+		}
+		if l := journal.Only(); l.Frames() != queue || l.Missed != 0 {
+			t.Errorf("%d frames came, %d missed", l.Frames(), l.Missed)
+		}
+		if st := srv.Stats().RPCs[1]; st.Drops[ds.QueueFull] != 1 {
+			t.Errorf("%+v", st)
 		}
 	})
 }

@@ -2,6 +2,7 @@ package ds
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -26,6 +27,9 @@ const (
 
 // String is the reason's name in metrics.
 func (d Drop) String() string {
+	if d >= drops {
+		return fmt.Sprintf("Drop(%d)", uint8(d))
+	}
 	return [...]string{"baseline_missing", "desync", "late", "duplicate", "malformed", "unknown_rpc", "queue_full"}[d]
 }
 

@@ -62,6 +62,7 @@ func (c *Client) Collect(ch chan<- prometheus.Metric) {
 		var drops reasons
 		drops.add("out_of_range", r.OutOfRange)
 		drops.add("too_large", r.TooLarge)
+		drops.add("unencodable", r.Unencodable)
 		drops.add("reconnecting", r.Reconnecting)
 		e.drops(c.links.drops, &drops, r.RPC, channel(r.Reliable))
 	}
@@ -101,5 +102,6 @@ func (t *rpcTable) add(r *client.RPCStats) {
 	sum.Bytes += r.Bytes
 	sum.OutOfRange += r.OutOfRange
 	sum.TooLarge += r.TooLarge
+	sum.Unencodable += r.Unencodable
 	sum.Reconnecting += r.Reconnecting
 }

@@ -140,7 +140,7 @@ func TestReasons(t *testing.T) {
 				t.Errorf("no series for %s on the server", reason)
 			}
 		}
-		for _, reason := range []string{"too_large", "out_of_range", "reconnecting"} {
+		for _, reason := range []string{"too_large", "out_of_range", "unencodable", "reconnecting"} {
 			if !v.has("uplink_client_dropped_total", "reason="+reason) {
 				t.Errorf("no series for %s on the client", reason)
 			}

@@ -62,7 +62,7 @@ func (s *Server) Collect(ch chan<- prometheus.Metric) {
 	e.link(&s.links, t.DatagramsSent, t.BytesSent, t.DatagramsReceived, t.BytesReceived, &t.RoundTrips)
 	e.counter(s.acks, st.Acks.Messages)
 	e.counter(s.ackBytes, st.Acks.Bytes)
-	e.gauge(s.players, float64(t.Conns))
+	e.gauge(s.players, float64(t.Open))
 }
 
 func addDrops(r *reasons, counts []uint64) {

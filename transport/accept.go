@@ -33,12 +33,24 @@ func (l *Listener) hello(now time.Time, from netip.AddrPort, body []byte) {
 		candidate.hello()
 	case live != nil && live.former == hello.Nonce:
 		l.count(session.Late) // of a session that this one replaced
-	case live == nil && len(l.conns) >= l.cfg.MaxConns:
+	case live == nil && len(l.conns) >= l.cfg.MaxConns && !l.evict():
 		l.counters.full.Add(1)
 		l.refuse(from, hello.Nonce, wire.RefuseFull)
 	default:
 		l.accept(now, from, hello.Nonce)
 	}
+}
+
+// evict makes room for one more connection, at the cost of the one that has been waiting longest for its
+// handshake to end, if there is one: hellos with forged addresses must not keep others out.
+func (l *Listener) evict() bool {
+	oldest := l.unborn.Front()
+	if oldest == nil {
+		return false
+	}
+	l.counters.full.Add(1)
+	l.remove(oldest.Value.(*Conn))
+	return true
 }
 
 // accept grants a session.
@@ -52,6 +64,7 @@ func (l *Listener) accept(now time.Time, from netip.AddrPort, nonce uint64) {
 	}
 	if live == nil {
 		l.conns[from] = c
+		c.waiting = l.unborn.PushBack(c)
 	} else {
 		if candidate := l.candidates[from]; candidate != nil {
 			l.remove(candidate)
@@ -75,12 +88,21 @@ func (l *Listener) admit(c *Conn, state session.State) {
 		return
 	}
 	l.log.Debug("connection opened", "remote", c.remote)
-	if l.candidates[c.remote] != c {
-		return
+	if l.candidates[c.remote] == c {
+		old := l.conns[c.remote]
+		old.replace()
+		l.remove(old) // makes c the connection
 	}
-	old := l.conns[c.remote]
-	old.replace()
-	l.remove(old) // makes c the connection
+	l.born(c)
+	l.counters.open.Add(1)
+}
+
+// born takes c out of those whose handshake is not over.
+func (l *Listener) born(c *Conn) {
+	if c.waiting != nil {
+		l.unborn.Remove(c.waiting)
+		c.waiting = nil
+	}
 }
 
 // refuse answers a hello with a reason.
@@ -93,6 +115,10 @@ func (l *Listener) refuse(to netip.AddrPort, nonce uint64, reason wire.RefuseRea
 // remove forgets a connection that is over, and tells the handler. A candidate for its place gets it.
 func (l *Listener) remove(c *Conn) {
 	l.timers.remove(c)
+	l.born(c)
+	if c.life == alive {
+		l.counters.open.Add(-1)
+	}
 	candidate := l.candidates[c.remote]
 	if candidate != nil {
 		delete(l.candidates, c.remote)
@@ -101,6 +127,7 @@ func (l *Listener) remove(c *Conn) {
 	case candidate == c:
 	case candidate != nil:
 		l.conns[c.remote] = candidate
+		candidate.waiting = l.unborn.PushBack(candidate)
 	default:
 		delete(l.conns, c.remote)
 	}

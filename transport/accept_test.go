@@ -208,3 +208,53 @@ func TestListenerDrops(t *testing.T) {
 		t.Errorf("dropped %+v, want %+v", got, want)
 	}
 }
+
+// hellos sends that many hellos from addresses that nobody answers from.
+func (d *desk) hellos(count int) {
+	for i := range count {
+		from := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 1, byte(i >> 8), byte(i)}), 4000)
+		d.visit(from, uint64(1000+i))
+	}
+}
+
+// TestForgedHellosKeepNobodyOut fills a listener with handshakes that never end.
+func TestForgedHellosKeepNobodyOut(t *testing.T) {
+	const most = 4
+	d := newDesk(t, most)
+	first := d.visit(guestAddr, 1)
+	first.deliver(1)
+	d.hellos(50)
+	if s := d.Stats(); s.Open != 1 || s.Conns != most || s.Dropped.Full != 50-(most-1) {
+		t.Errorf("%+v", s)
+	}
+	for i := range most - 1 {
+		addr := netip.AddrPortFrom(guestAddr.Addr(), uint16(5000+i))
+		d.visit(addr, uint64(10+i)).deliver(1)
+		d.hellos(1) // takes the place of a forged one, or is refused
+	}
+	if s := d.Stats(); s.Open != most || s.Conns != most || d.calls.opened != most || len(d.calls.closed) != 0 || d.unborn.Len() != 0 {
+		t.Errorf("%+v, %+v", s, d.calls)
+	}
+	if d.conns[guestAddr] == nil || len(d.timers) != most {
+		t.Errorf("%d timers", len(d.timers))
+	}
+	_ = d.conns[guestAddr].Close()
+	d.tick(d.now.Add(time.Millisecond))
+	if s := d.Stats(); s.Open != most-1 || s.Conns != most-1 {
+		t.Errorf("after one left: %+v", s)
+	}
+}
+
+// TestOpenCountsNoCandidates counts a connection and its successor as one.
+func TestOpenCountsNoCandidates(t *testing.T) {
+	d := newDesk(t, 2)
+	d.visit(guestAddr, 1).deliver(1)
+	second := d.visit(guestAddr, 2)
+	if s := d.Stats(); s.Open != 1 || s.Conns != 2 {
+		t.Errorf("with a candidate: %+v", s)
+	}
+	second.deliver(1)
+	if s := d.Stats(); s.Open != 1 || s.Conns != 1 || d.unborn.Len() != 0 {
+		t.Errorf("replaced: %+v, %d unborn", s, d.unborn.Len())
+	}
+}

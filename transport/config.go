@@ -33,7 +33,8 @@ type Config struct {
 	// Tick is the time between two calls of [Handler.Tick], at least a millisecond, by default 1/60 s.
 	// Heartbeats and retransmissions are as punctual as this.
 	Tick time.Duration
-	// MaxConns is how many connections a listener accepts, by default 1,024. Dial ignores it.
+	// MaxConns is how many connections a listener accepts, by default 1,024. Beyond it, a new one takes the
+	// place of the oldest whose handshake is not over, if there is one. Dial ignores it.
 	MaxConns int
 	// Logger gets a record of each connection's beginning and end; nil means silence.
 	Logger *slog.Logger

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"container/list"
 	"net/netip"
 	"sync"
 	"time"
@@ -29,9 +30,10 @@ type Conn struct {
 	trips   RoundTrips
 
 	// Only the loop touches these.
-	life   connLife
-	wake   wakeup
-	former uint64 // nonce of the session that this one replaced
+	life    connLife
+	wake    wakeup
+	former  uint64        // nonce of the session that this one replaced
+	waiting *list.Element // of the listener's unborn; nil if not there
 }
 
 // connLife is how much of a connection's life the handler knows.

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"container/list"
 	"context"
 	"errors"
 	"log/slog"
@@ -26,6 +27,7 @@ type Listener struct {
 	// Only the loop touches these.
 	conns      map[netip.AddrPort]*Conn
 	candidates map[netip.AddrPort]*Conn // wait to replace one of conns; see accept.go
+	unborn     list.List                // those of conns whose handshake is not over, oldest first
 	timers     timers
 	hints      hints
 	out        [wire.HelloSize]byte // an answer to somebody without a connection

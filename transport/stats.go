@@ -44,6 +44,7 @@ func (s Stats) Plus(o Stats) Stats {
 // present. Bytes are those of UDP payloads.
 type ListenerStats struct {
 	Conns                            int // now, also those whose handshake is not over
+	Open                             int // now, of which the handler knows
 	DatagramsSent, BytesSent         uint64
 	DatagramsReceived, BytesReceived uint64
 	SendFailed                       uint64
@@ -59,7 +60,7 @@ type Drops struct {
 	Late           uint64 // came after 64 newer ones
 	Unexpected     uint64 // of a kind that makes no sense here and now
 	UnknownSession uint64 // of an address that has no connection; listeners only
-	Full           uint64 // hellos refused, since there were MaxConns connections; listeners only
+	Full           uint64 // hellos refused, or given up for a newer one, since there were MaxConns connections; listeners only
 	Version        uint64 // hellos refused, since their version is another; listeners only
 }
 
@@ -131,7 +132,7 @@ func (c *sentCounters) count(size int, err error) {
 type listenerCounters struct {
 	sent                          sentCounters
 	trips                         tripCounters
-	conns                         atomic.Int64
+	conns, open                   atomic.Int64
 	received, receivedBytes       atomic.Uint64
 	verdicts                      [session.Verdicts]atomic.Uint64
 	unknownSession, full, version atomic.Uint64
@@ -144,6 +145,7 @@ func (c *listenerCounters) snapshot() ListenerStats {
 	drops.Version = c.version.Load()
 	return ListenerStats{
 		Conns:             int(c.conns.Load()),
+		Open:              int(c.open.Load()),
 		DatagramsSent:     c.sent.datagrams.Load(),
 		BytesSent:         c.sent.bytes.Load(),
 		DatagramsReceived: c.received.Load(),

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
@@ -91,7 +92,7 @@ func TestReliableOverUDP(t *testing.T) {
 
 // One run is a Send and a receipt at either end.
 func TestNoAllocation(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
 	for name, n := range networks(t) {

@@ -4,7 +4,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/seq"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -18,7 +17,7 @@ type datagram struct {
 type way struct {
 	queue *simnet.Queue[datagram]
 	sent  uint64
-	seen  seq.Window
+	seen  window
 }
 
 func newWay(cfg simnet.Config) (*way, error) {
@@ -38,7 +37,7 @@ func (w *way) send(now time.Duration, message []byte, size int) int {
 // receive takes the next message that has arrived by now. It says false for one that the transport drops.
 func (w *way) receive(now time.Duration) ([]byte, bool) {
 	d, _, ok := w.queue.Pop(now)
-	return d.message, ok && w.seen.Mark(d.number) == seq.New
+	return d.message, ok && w.seen.mark(d.number) == fresh
 }
 
 // never is later than everything.
