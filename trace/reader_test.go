@@ -47,7 +47,7 @@ func TestReaderErrors(t *testing.T) {
 		{"long row", "1,2,3,4,5,6,7,8,9,10,11,12", `trace: a.csv: row 2 (line 3): 12 cells, want 11 as in the header`, false},
 		{"no number", "0,1.5,two,0,0,0,1,0,0,0,", `trace: a.csv: row 2 (line 3): column "y": "two" is not a number`, false},
 		{"empty", "0,,2,0,0,0,1,0,0,0,", `trace: a.csv: row 2 (line 3): column "x": empty, want a number`, false},
-		{"range", "0,1,5e6,0,0,0,1,0,0,0,", `trace: a.csv: row 2 (line 3): column "y": rpcdelta: Move: field "Pos": value 5e+06, want -4.1943035e+06 to 4.1943035e+06`, true},
+		{"range", "0,1,5e6,0,0,0,1,0,0,0,", `trace: a.csv: row 2 (line 3): column "y": rpcdelta: Move: field "Pos": value 5e+06, want -4194303.5 to 4194303.5`, true},
 		{"NaN", "0,1,nan,0,0,0,1,0,0,0,", `trace: a.csv: row 2 (line 3): column "y": rpcdelta: Move: field "Pos": value NaN, want a finite number`, true},
 		{"overflow", "0,-1e999,0,0,0,0,1,0,0,0,", `trace: a.csv: row 2 (line 3): column "x": rpcdelta: Move: field "Pos": value -Inf, want a finite number`, true},
 		{"no rotation", "0,1,2,0,0,0,0,0,0,0,", `trace: a.csv: row 2 (line 3): columns "qx", "qy", "qz", "qw": rpcdelta: Move: field "Rot": value (0, 0, 0, 0), want a quaternion of a length above 0`, true},
