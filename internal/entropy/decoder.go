@@ -1,0 +1,113 @@
+package entropy
+
+import "encoding/binary"
+
+// Decoder reads one payload. Any input decodes to something; bytes after the
+// end read as zero. Call Reset before anything else.
+type Decoder struct {
+	in   []byte
+	pos  int
+	code uint64 // offset into the range, below rng
+	rng  uint64
+	bad  bool // the input lies where that of no encoder does
+}
+
+// Reset starts at the first byte of in, which is not written to.
+func (d *Decoder) Reset(in []byte) {
+	d.in, d.pos, d.rng, d.bad = in, 0, 1<<64-1, false
+	d.code = d.next()
+	d.code = d.code<<stepBits | d.next()
+	d.check()
+}
+
+// Complete is false where in is not what an Encoder makes of the decisions
+// read: it ends with a zero byte, with bytes that no decision needs, or is not
+// the first of its length.
+func (d *Decoder) Complete() bool {
+	n := len(d.in)
+	if n == 0 || d.bad {
+		return !d.bad
+	}
+	return n <= d.pos && d.in[n-1] != 0 && d.code>>(8*uint(d.pos-n)) == 0
+}
+
+// check keeps code within the range: the part that the rounding of frequencies
+// leaves over is used by no encoder.
+func (d *Decoder) check() {
+	if d.code >= d.rng {
+		d.code, d.bad = d.rng-1, true
+	}
+}
+
+// next reads a step's bytes, big end first.
+func (d *Decoder) next() (v uint64) {
+	pos := d.pos
+	d.pos += stepBytes
+	if d.pos <= len(d.in) {
+		return uint64(binary.BigEndian.Uint32(d.in[pos:]))
+	}
+	for i := pos; i < d.pos; i++ {
+		v <<= 8
+		if i < len(d.in) {
+			v |= uint64(d.in[i])
+		}
+	}
+	return v
+}
+
+func (d *Decoder) shift() {
+	d.code = d.code<<stepBits | d.next()
+	d.rng <<= stepBits
+}
+
+// Bit reads one decision; p0 as in [Encoder.Bit].
+func (d *Decoder) Bit(p0 uint32) bool {
+	t := (d.rng >> ScaleBits) * uint64(p0)
+	bit := d.code >= t
+	if bit {
+		d.code -= t
+		d.rng -= t
+	} else {
+		d.rng = t
+	}
+	if d.rng < least {
+		d.shift()
+	}
+	return bit
+}
+
+// Symbol reads a symbol of t.
+func (d *Decoder) Symbol(t *Table) int {
+	r := d.rng >> ScaleBits
+	x := int(min(d.code/r, Scale-1))
+	s := int(t.hint[x>>hintShift])
+	for s < Symbols-1 && x >= int(t.cum[s+1]) {
+		s++
+	}
+	s &= Symbols - 1
+	d.code -= r * uint64(t.cum[s])
+	d.rng = r * uint64(t.cum[s+1]-t.cum[s])
+	d.check()
+	if d.rng < least {
+		d.shift()
+	}
+	return s
+}
+
+// Raw reads n bits, n at most 64.
+func (d *Decoder) Raw(n uint) uint64 {
+	var v uint64
+	for n > 0 {
+		k := min(n, ScaleBits)
+		n -= k
+		d.rng >>= k & 63
+		x := min(d.code/d.rng, 1<<(k&63)-1)
+		d.code -= x * d.rng
+		d.check()
+		v = v<<(k&63) | x
+		if d.rng < least {
+			d.shift()
+		}
+	}
+	return v
+}

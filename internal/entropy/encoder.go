@@ -1,0 +1,105 @@
+package entropy
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// Encoder appends one payload to a buffer. Call Reset before anything else.
+type Encoder struct {
+	buf   []byte
+	start int
+	low   uint64 // carries go into buf
+	rng   uint64
+}
+
+// Reset starts a payload at the end of dst.
+func (e *Encoder) Reset(dst []byte) {
+	e.buf, e.start = dst, len(dst)
+	e.low, e.rng = 0, 1<<64-1
+}
+
+// Bit codes one decision; p0 is the frequency of 0, in 1 to Scale-1.
+func (e *Encoder) Bit(bit bool, p0 uint32) {
+	t := (e.rng >> ScaleBits) * uint64(p0)
+	if bit {
+		e.add(t)
+		e.rng -= t
+	} else {
+		e.rng = t
+	}
+	if e.rng < least {
+		e.shift()
+	}
+}
+
+// Symbol codes symbol s of t, below [Symbols].
+func (e *Encoder) Symbol(t *Table, s int) {
+	r := e.rng >> ScaleBits
+	s &= Symbols - 1
+	e.add(r * uint64(t.cum[s]))
+	e.rng = r * uint64(t.cum[s+1]-t.cum[s])
+	if e.rng < least {
+		e.shift()
+	}
+}
+
+// Raw codes the low n bits of v, n at most 64, each value alike.
+func (e *Encoder) Raw(v uint64, n uint) {
+	for n > 0 {
+		k := min(n, ScaleBits)
+		n -= k
+		e.rng >>= k & 63
+		e.add(e.rng * (v >> (n & 63) & (1<<(k&63) - 1)))
+		if e.rng < least {
+			e.shift()
+		}
+	}
+}
+
+func (e *Encoder) add(x uint64) {
+	e.low += x
+	if e.low < x {
+		e.carry()
+	}
+}
+
+func (e *Encoder) shift() {
+	e.buf = binary.BigEndian.AppendUint32(e.buf, uint32(e.low>>stepBits))
+	e.low <<= stepBits
+	e.rng <<= stepBits
+}
+
+func (e *Encoder) carry() {
+	for i := len(e.buf) - 1; i >= e.start; i-- {
+		e.buf[i]++
+		if e.buf[i] != 0 {
+			return
+		}
+	}
+}
+
+// Finish ends the payload with the fewest bytes that still decode and returns
+// the buffer.
+func (e *Encoder) Finish() []byte {
+	for k := uint(0); k <= 8; k++ {
+		m := uint64(1)<<(64-8*k) - 1
+		v, over := bits.Add64(e.low, m, 0)
+		v &^= m
+		if v-e.low >= e.rng {
+			continue
+		}
+		if over != 0 {
+			e.carry()
+		}
+		for i := range k {
+			e.buf = append(e.buf, byte(v>>(56-8*i)))
+		}
+		break
+	}
+	n := len(e.buf)
+	for n > e.start && e.buf[n-1] == 0 {
+		n--
+	}
+	return e.buf[:n]
+}
