@@ -1,0 +1,128 @@
+package adaptive
+
+// Steps of the sign-sign LMS, Q12.
+const (
+	slopeRate = 20 // of a component's own past
+	inputRate = 80 // of the scalars beside it
+	meanRate  = 3  // of a derivative's mean
+	bendRate  = 8
+	turnRate  = 12 // of an orientation's past
+)
+
+// trial tries the experts of a component on what it really did.
+type trial struct {
+	f    *featureSet
+	y    int64 // offset from the reference, Q4
+	wrap uint  // 64 less the bits of the modulus in Q4; 0 if none
+	err  [maxExperts]int64
+}
+
+// note records the error of expert e, which predicted s in Q16.
+func (t *trial) note(e int, s int64) int64 {
+	x := (t.y - (s+1<<11)>>12) << (t.wrap & 63) >> (t.wrap & 63)
+	t.err[e] = x
+	return x
+}
+
+// comp learns offset y of component i, whose features are set; r is the
+// residual of the expert in use.
+func (t *learner) comp(m *Model, l *live, g *group, i int, y int64) (r int64) {
+	lc, c := &l.comps[i], &m.comps[i]
+	w := l.weights[t.class*m.weights+c.weights:]
+	x := trial{f: &t.f, y: y << 4}
+	if c.wrap > 0 {
+		x.wrap = 60 - c.wrap
+	}
+	switch g.family {
+	case plain:
+		x.slopes((*[6]int16)(w))
+	case angled:
+		x.slopes((*[6]int16)(w))
+		x.inputs((*[4]int16)(w[6:]))
+	case derived:
+		x.derived((*[4]int16)(w))
+	case turned:
+		x.turned((*[1]int16)(w))
+	case extrapolated:
+		x.orientation((*[6]int16)(w))
+	}
+	best := lc.best(t.class, g.family)
+	cost := &lc.cost[t.class]
+	for e := range expertCount[g.family] & 7 {
+		v := x.err[e&3]
+		cost[e&3] += int16((min(log2(max(v, -v)), 31<<10) - int32(cost[e&3])) >> 5)
+	}
+	v := x.err[best&3]
+	lc.learnShape(t.class, v>>4)
+	lc.scale[t.class].learn(max(v, -v))
+	return v >> 4
+}
+
+func (t *trial) slopes(w *[6]int16) {
+	f := t.f
+	t.note(0, 0)
+	e := t.note(1, int64(w[0])*f[0])
+	w[0] = nudged(w[0], f[0], e, slopeRate)
+	e = t.note(2, int64(w[1])*f[0]+int64(w[2])*f[1]+int64(w[3])*f[2]+int64(w[4])*f[3]+int64(w[5])*f[4])
+	w[1] = nudged(w[1], f[0], e, slopeRate)
+	w[2] = nudged(w[2], f[1], e, slopeRate)
+	w[3] = nudged(w[3], f[2], e, slopeRate)
+	w[4] = nudged(w[4], f[3], e, slopeRate)
+	w[5] = nudged(w[5], f[4], e, slopeRate)
+}
+
+func (t *trial) inputs(w *[4]int16) {
+	f := t.f
+	e := t.note(3, int64(w[0])*f[5]+int64(w[1])*f[6]+int64(w[2])*f[7]+int64(w[3])*f[8])
+	w[0] = nudged(w[0], f[5], e, inputRate)
+	w[1] = nudged(w[1], f[6], e, inputRate)
+	w[2] = nudged(w[2], f[7], e, inputRate)
+	w[3] = nudged(w[3], f[8], e, inputRate)
+}
+
+func (t *trial) derived(w *[4]int16) {
+	f := t.f
+	e := t.note(0, int64(w[0])*f[0])
+	w[0] = nudged(w[0], f[0], e, meanRate)
+	e = t.note(1, int64(w[1])*f[0]+int64(w[2])*f[1]+int64(w[3])*f[2])
+	w[1] = nudged(w[1], f[0], e, meanRate)
+	w[2] = nudged(w[2], f[1], e, bendRate)
+	w[3] = nudged(w[3], f[2], e, bendRate)
+}
+
+func (t *trial) turned(w *[1]int16) {
+	e := t.note(0, int64(w[0])*t.f[0])
+	w[0] = nudged(w[0], t.f[0], e, meanRate)
+}
+
+func (t *trial) orientation(w *[6]int16) {
+	f := t.f
+	t.note(0, 0)
+	e := t.note(1, int64(w[0])*f[0])
+	w[0] = nudged(w[0], f[0], e, turnRate)
+	e = t.note(2, int64(w[1])*f[1])
+	w[1] = nudged(w[1], f[1], e, turnRate)
+	e = t.note(3, int64(w[2])*f[0]+int64(w[3])*f[1]+int64(w[4])*f[2]+int64(w[5])*f[3])
+	w[2] = nudged(w[2], f[0], e, turnRate)
+	w[3] = nudged(w[3], f[1], e, turnRate)
+	w[4] = nudged(w[4], f[2], e, turnRate)
+	w[5] = nudged(w[5], f[3], e, turnRate)
+}
+
+// nudged is a weight after a step of the sign-sign LMS: by rate, in the
+// direction in which it would have lessened the error.
+func nudged(w int16, feature, err int64, rate int32) int16 {
+	away := int32((feature ^ err) >> 63)
+	moves := int32((feature|-feature)>>63) & int32((err|-err)>>63)
+	return int16(max(-32000, min(32000, int32(w)+((rate^away)-away)&moves)))
+}
+
+// learnShape notes what residual r would have cost under each table.
+func (c *liveComp) learnShape(class int, r int64) {
+	row, shift := level(int64(c.scale[class].expected()))
+	sym, _ := symbolOf(uint64(max(r, -r)) >> shift)
+	cost, v := &costs[row][sym&63], &c.shape[class]
+	for i := range v {
+		v[i] += int16((int32(cost[i]) - int32(v[i])) >> 5)
+	}
+}

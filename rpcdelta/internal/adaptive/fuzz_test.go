@@ -1,0 +1,71 @@
+package adaptive_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
+)
+
+// trained gives an end that took 200 random frames.
+func trained(m *adaptive.Model, fields []adaptive.Field) (*end, []*adaptive.Row) {
+	e := newEnd(m, 64)
+	r := rand.New(rand.NewPCG(3, 4))
+	var rows []*adaptive.Row
+	var old *adaptive.Row
+	for i := range 210 {
+		old = randomRow(r, fields, old)
+		rows = append(rows, old)
+		if i < 200 {
+			e.take(uint64(i), old)
+		}
+	}
+	return e, rows
+}
+
+func FuzzDecode(f *testing.F) {
+	m := adaptive.New(everything, 30)
+	e, rows := trained(m, everything)
+	out := newRows(everything)
+	for n := 1; n <= 4; n++ {
+		f.Add(true, uint8(8), e.coder.Encode(nil, rows[208-n:208], 207, 199, true, e.state, e.known))
+		f.Add(false, uint8(0), e.coder.Encode(nil, rows[208-n:208], 207, 0, false, e.state, e.known))
+	}
+	f.Add(true, uint8(1), []byte(nil))
+	f.Fuzz(func(t *testing.T, hasBase bool, distance uint8, in []byte) {
+		n, err := e.coder.Decode(out, in, 207, 207-uint64(distance), hasBase, e.state, e.known)
+		if err != nil {
+			return
+		}
+		if n < 1 || n > adaptive.MaxRows {
+			t.Fatalf("%d rows", n)
+		}
+		for _, r := range out[:n] {
+			if !legal(everything, r) {
+				t.Fatalf("out of range: %v", r)
+			}
+		}
+		again := e.coder.Encode(nil, out[:n], 207, 207-uint64(distance), hasBase, e.state, e.known)
+		back := newRows(everything)
+		if k, err := e.coder.Decode(back, again, 207, 207-uint64(distance), hasBase, e.state, e.known); err != nil || k != n {
+			t.Fatalf("coded again: %d of %d rows, %v", k, n, err)
+		}
+		for i := range n {
+			if !equal(out[i], back[i]) {
+				t.Fatalf("row %d: %v became %v", i, out[i], back[i])
+			}
+		}
+	})
+}
+
+func TestGarbageIsRefused(t *testing.T) {
+	m := adaptive.New(vehicle, 60)
+	e, rows := trained(m, vehicle)
+	out := newRows(vehicle)
+	good := e.coder.Encode(nil, rows[205:206], 205, 199, true, e.state, e.known)
+	for _, bad := range [][]byte{append(good[:len(good):len(good)], 0), append(good[:len(good):len(good)], 1, 2, 3, 4, 5, 6, 7, 8, 9)} {
+		if _, err := e.coder.Decode(out, bad, 205, 199, true, e.state, e.known); err == nil {
+			t.Errorf("%d bytes of %d were taken", len(bad), len(good))
+		}
+	}
+}

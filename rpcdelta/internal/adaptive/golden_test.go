@@ -1,0 +1,58 @@
+package adaptive_test
+
+import (
+	"hash/fnv"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
+)
+
+// The bytes of whole sessions are the same on every platform: a change of the
+// format, however small, shows here and has to be meant.
+func TestGolden(t *testing.T) {
+	for _, g := range []struct {
+		name   string
+		fields []adaptive.Field
+		bytes  int
+		sum    uint64
+	}{
+		{"vehicle", vehicle, 16556, 0xf669e250c31f4bc8},
+		{"everything", everything, 52219, 0x226109e82dd057af},
+	} {
+		m := adaptive.New(g.fields, 60)
+		e := newEnd(m, 64)
+		r := rand.New(rand.NewPCG(5, 6))
+		smooth := walk(700)
+		var rows []*adaptive.Row
+		h, total := fnv.New64a(), 0
+		taken := -1
+		for i := range smooth {
+			row := smooth[i]
+			if g.name != "vehicle" {
+				var old *adaptive.Row
+				if i > 0 {
+					old = rows[i-1]
+				}
+				row = randomRow(r, g.fields, old)
+			}
+			rows = append(rows, row)
+			n := min(1+i%3, i-taken)
+			p := e.coder.Encode(nil, rows[i+1-n:], uint64(i), uint64(max(0, taken)), taken >= 0, e.state, e.known)
+			h.Write(p)
+			h.Write([]byte{byte(len(p))})
+			total += len(p)
+			if i%5 == 4 { // the last five come to be known, but for some
+				for k := i - 4; k <= i; k++ {
+					if r.IntN(8) != 0 {
+						e.take(uint64(k), rows[k])
+						taken = k
+					}
+				}
+			}
+		}
+		if total != g.bytes || h.Sum64() != g.sum {
+			t.Errorf("%s: %d bytes, sum %#x; want %d, %#x", g.name, total, h.Sum64(), g.bytes, g.sum)
+		}
+	}
+}

@@ -1,0 +1,201 @@
+package adaptive_test
+
+import (
+	"math/rand/v2"
+	"slices"
+
+	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
+)
+
+// vehicle is a frame of 20 components: what a vehicle's RPC may hold.
+var vehicle = []adaptive.Field{
+	{Kind: adaptive.Number, At: 0, N: 3, Lo: -1 << 22, Hi: 1 << 22, VelocityAt: 3, VelocityFactor: 1},
+	{Kind: adaptive.Number, At: 3, N: 3, Lo: -1 << 22, Hi: 1 << 22, VelocityAt: -1},
+	{Kind: adaptive.Quat, At: 6, N: 4, Hi: 1<<11 - 1, Bits: 12, VelocityAt: 10, VelocityFactor: 0.01},
+	{Kind: adaptive.Number, At: 10, N: 3, Lo: -1 << 22, Hi: 1 << 22, VelocityAt: -1},
+	{Kind: adaptive.Angle, At: 13, N: 2, Bits: 16, VelocityAt: -1},
+	{Kind: adaptive.Number, At: 15, N: 2, Lo: -1 << 15, Hi: 1 << 15, Scalar: true, VelocityAt: -1},
+	{Kind: adaptive.Integer, At: 17, N: 1, Bits: 32, VelocityAt: -1},
+	{Kind: adaptive.Bits, At: 18, N: 1, Bits: 16, VelocityAt: -1},
+	{Kind: adaptive.Integer, At: 19, N: 1, Bits: 8, VelocityAt: -1},
+}
+
+// everything has each kind with its options.
+var everything = []adaptive.Field{
+	{Kind: adaptive.Bytes, Blob: 0, MaxBytes: 40, VelocityAt: -1},
+	{Kind: adaptive.Bytes, Blob: 1, MinBytes: 4, MaxBytes: 4, VelocityAt: -1},
+	{Kind: adaptive.Quat, At: 0, N: 4, Hi: 1<<9 - 1, Bits: 10, VelocityAt: -1},
+	{Kind: adaptive.Angle, At: 4, N: 2, Bits: 12, VelocityAt: 22, VelocityFactor: 3.7},
+	{Kind: adaptive.Integer, At: 6, N: 2, Bits: 64, VelocityAt: -1},
+	{Kind: adaptive.Integer, At: 8, N: 2, Bits: 40, Signed: true, VelocityAt: -1},
+	{Kind: adaptive.Integer, At: 10, N: 3, Bits: 7, Signed: true, VelocityAt: -1},
+	{Kind: adaptive.Bits, At: 13, N: 1, Bits: 1, VelocityAt: -1},
+	{Kind: adaptive.Bits, At: 14, N: 2, Bits: 50, VelocityAt: -1},
+	{Kind: adaptive.Number, At: 16, N: 1, Lo: -1<<31 + 1, Hi: 1<<31 - 1, VelocityAt: -1},
+	{Kind: adaptive.Number, At: 17, N: 2, Lo: -511, Hi: 511, VelocityAt: -1},
+	{Kind: adaptive.Number, At: 19, N: 3, Lo: 5, Hi: 5000, Scalar: true, VelocityAt: 16},
+	{Kind: adaptive.Number, At: 22, N: 2, Lo: -3, Hi: 90, VelocityAt: 4, VelocityFactor: 1e30},
+	{Kind: adaptive.Integer, At: 24, N: 1, Bits: 32, Signed: true, VelocityAt: -1},
+}
+
+// span is the range of component k of f.
+func span(f *adaptive.Field, k int) (lo, hi int64) {
+	w := f.Bits
+	if w > 32 {
+		if w -= 32; k%2 == 0 {
+			w = 32
+		}
+	}
+	switch f.Kind {
+	case adaptive.Quat:
+		if k == 0 {
+			return 0, 3
+		}
+		return -int64(f.Hi), int64(f.Hi)
+	case adaptive.Number:
+		return int64(f.Lo), int64(f.Hi)
+	case adaptive.Integer:
+		if f.Signed && (f.Bits <= 32 || k%2 == 1) {
+			return -1 << (w - 1), 1<<(w-1) - 1
+		}
+	case adaptive.Angle, adaptive.Bits, adaptive.Bytes:
+	}
+	return 0, 1<<w - 1
+}
+
+// legal says whether a row is within its fields' ranges.
+func legal(fields []adaptive.Field, r *adaptive.Row) bool {
+	for i := range fields {
+		f := &fields[i]
+		if f.Kind == adaptive.Bytes {
+			if n := len(r.Bytes[f.Blob]); n < f.MinBytes || n > f.MaxBytes {
+				return false
+			}
+			continue
+		}
+		for k := range f.N {
+			lo, hi := span(f, k)
+			v := int64(r.Ints[f.At+k])
+			if lo >= 0 && hi > 1<<31-1 {
+				v = int64(uint32(v))
+			}
+			if v < lo || v > hi {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func newRow(fields []adaptive.Field) *adaptive.Row {
+	n, blobs := 0, 0
+	for _, f := range fields {
+		if f.Kind == adaptive.Bytes {
+			blobs++
+		} else {
+			n = max(n, f.At+f.N)
+		}
+	}
+	return &adaptive.Row{Ints: make([]int32, n), Bytes: make([][]byte, blobs)}
+}
+
+func newRows(fields []adaptive.Field) []*adaptive.Row {
+	rows := make([]*adaptive.Row, adaptive.MaxRows)
+	for i := range rows {
+		rows[i] = newRow(fields)
+	}
+	return rows
+}
+
+func equal(a, b *adaptive.Row) bool {
+	return slices.Equal(a.Ints, b.Ints) && slices.EqualFunc(a.Bytes, b.Bytes, slices.Equal)
+}
+
+// randomRow is the row after old: some of it the same, some a bit off, some
+// anything.
+func randomRow(r *rand.Rand, fields []adaptive.Field, old *adaptive.Row) *adaptive.Row {
+	x := newRow(fields)
+	for i := range fields {
+		f := &fields[i]
+		mode := r.IntN(8)
+		if old == nil {
+			mode = 7
+		}
+		if f.Kind == adaptive.Bytes {
+			x.Bytes[f.Blob] = randomBytes(r, f, old, mode)
+			continue
+		}
+		for k := range f.N {
+			lo, hi := span(f, k)
+			v := lo + int64(r.Uint64()%uint64(hi-lo+1))
+			if mode < 7 {
+				v = int64(old.Ints[f.At+k])
+			}
+			if mode >= 3 && mode < 7 {
+				v = max(lo, min(hi, v+int64(r.NormFloat64()*float64(int64(1)<<r.IntN(8)))))
+			}
+			x.Ints[f.At+k] = int32(uint32(v))
+		}
+	}
+	return x
+}
+
+func randomBytes(r *rand.Rand, f *adaptive.Field, old *adaptive.Row, mode int) []byte {
+	if mode < 5 {
+		b := slices.Clone(old.Bytes[f.Blob])
+		if mode >= 3 && len(b) > 0 {
+			b[r.IntN(len(b))]++
+		}
+		return b
+	}
+	b := make([]byte, f.MinBytes+r.IntN(f.MaxBytes-f.MinBytes+1))
+	for i := range b {
+		b[i] = byte(r.Uint32())
+	}
+	return b
+}
+
+// walk is a smooth run of vehicle frames.
+func walk(n int) []*adaptive.Row {
+	r := rand.New(rand.NewPCG(1, 2))
+	out := make([]*adaptive.Row, n)
+	x := newRow(vehicle).Ints
+	x[6] = 3
+	for i := range n {
+		for k := range 3 {
+			x[3+k] += int32(r.NormFloat64() * 40)
+			x[k] += x[3+k] / 60
+			x[10+k] += int32(r.NormFloat64() * 10)
+			x[7+k] = int32(400 + 3*i%400 + k*100)
+		}
+		x[15], x[16] = int32(r.NormFloat64()*10), int32(r.NormFloat64()*5)
+		x[13] = (x[13] - 4*x[15]) & 0xffff
+		x[14] = (x[14] + 4*x[16]) & 0xffff
+		x[17]++
+		if r.IntN(20) == 0 {
+			x[18] ^= 1 << r.IntN(6)
+		}
+		out[i] = &adaptive.Row{Ints: slices.Clone(x)}
+	}
+	return out
+}
+
+// history holds the rows that were taken.
+type history map[uint64]*adaptive.Row
+
+func (h history) At(seq uint64) *adaptive.Row { return h[seq] }
+
+// ring is a History of a fixed size that allocates nothing.
+type ring struct {
+	rows [128]*adaptive.Row
+	seqs [128]uint64
+}
+
+func (r *ring) At(seq uint64) *adaptive.Row {
+	if i := seq % 128; r.rows[i] != nil && r.seqs[i] == seq {
+		return r.rows[i]
+	}
+	return nil
+}
+
+func (r *ring) put(seq uint64, row *adaptive.Row) { r.rows[seq%128], r.seqs[seq%128] = row, seq }

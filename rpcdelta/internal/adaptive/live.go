@@ -1,0 +1,129 @@
+package adaptive
+
+// live is what learns, one for each stream.
+type live struct {
+	weights  []int16 // of each class, those of each component
+	comps    []liveComp
+	lists    []valueList
+	groups   []liveGroup
+	counters counters
+	taken    uint64
+}
+
+// counters are adaptive chances that coding reads as they are.
+type counters struct {
+	index [][sureLevels]uint16 // of a quat: that the predicted index is right
+	bits  [][4]uint16          // of a bit: that it stays, by its value and last change
+	blobs []blobModel
+}
+
+type liveComp struct {
+	scale [classes]scale
+	cost  [classes][maxExperts]int16 // log2 of each expert's error, Q10
+	shape [classes][shapes]int16     // bits under each table, Q10
+	flag  compFlag
+}
+
+type liveGroup struct {
+	groupFlag
+	seen  uint16
+	steps int16 // how often a counter stepped, Q12
+}
+
+func (m *Model) newLive() live {
+	return live{
+		weights:  make([]int16, classes*m.weights),
+		comps:    make([]liveComp, len(m.comps)),
+		lists:    make([]valueList, m.lists),
+		groups:   make([]liveGroup, len(m.groups)),
+		counters: m.newCounters(),
+	}
+}
+
+func (m *Model) newCounters() counters {
+	return counters{
+		index: make([][sureLevels]uint16, m.quats),
+		bits:  make([][4]uint16, m.bits),
+		blobs: make([]blobModel, m.blobs),
+	}
+}
+
+func (c *counters) copy(o *counters) {
+	copy(c.index, o.index)
+	copy(c.bits, o.bits)
+	copy(c.blobs, o.blobs)
+}
+
+func (l *live) copy(o *live) {
+	copy(l.weights, o.weights)
+	copy(l.comps, o.comps)
+	copy(l.lists, o.lists)
+	copy(l.groups, o.groups)
+	l.counters.copy(&o.counters)
+	l.taken = o.taken
+}
+
+// reset makes l the generic prior.
+func (l *live) reset(m *Model) {
+	for i := range l.counters.bits {
+		l.counters.bits[i] = [4]uint16{64600, 62000, 64600, 62000}
+	}
+	for i := range l.counters.blobs {
+		l.counters.blobs[i].reset()
+	}
+	for i := range l.lists {
+		l.lists[i].reset()
+	}
+	for i := range l.counters.index {
+		for j := range l.counters.index[i] {
+			l.counters.index[i][j] = uint16(65536 - 65536/(20+8*(9-j)*(9-j)))
+		}
+		l.counters.index[i][sureLevels-1] = 40000
+	}
+	for i := range m.groups {
+		g := &m.groups[i]
+		l.groups[i] = liveGroup{groupFlag: groupFlag{bias: priorBias, w: priorGroup}}
+		if g.form == formBits {
+			continue
+		}
+		for k := range g.comps {
+			l.resetComp(m, g, g.first+k)
+		}
+	}
+}
+
+func (l *live) resetComp(m *Model, g *group, i int) {
+	lc := &l.comps[i]
+	*lc = liveComp{flag: priorComp}
+	for cl := range classes {
+		w := l.weights[cl*m.weights+m.comps[i].weights:]
+		copy(w[:weightCount[g.family]], firstWeights[g.family][cl][:])
+		lc.scale[cl] = scale{8 << 8, 8 << 8, 8 << 8}
+		lc.shape[cl] = [shapes]int16{5 << 10, 5<<10 - 300, 5<<10 - 100}
+		for e := range expertCount[g.family] {
+			lc.cost[cl][e] = 4<<10 + int16(e)*200
+		}
+	}
+}
+
+// best is the expert of the lowest cost.
+func (c *liveComp) best(class int, f family) int {
+	b := 0
+	for e := 1; e < int(expertCount[f]); e++ {
+		if c.cost[class][e] < c.cost[class][b] {
+			b = e
+		}
+	}
+	return b
+}
+
+// bestShape is the table of the lowest cost.
+func (c *liveComp) bestShape(class int) int {
+	b := 1
+	for i, v := range c.shape[class] {
+		if v < c.shape[class][b] {
+			b = i
+		}
+	}
+	return b
+}

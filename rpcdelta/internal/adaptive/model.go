@@ -1,0 +1,114 @@
+// Package adaptive codes frames of quantized components by prediction and
+// adaptive arithmetic coding. What adapts is a function of the frames that were
+// taken, in order, and of nothing else; everything is integers, so that both
+// ends compute the same on every platform.
+package adaptive
+
+import "errors"
+
+// MaxRows is the most frames of one payload.
+const MaxRows = 8
+
+// MaxRing is the most frames that the codec looks back over, and the oldest
+// that a baseline can be.
+const MaxRing = 64
+
+// LearnReach is how many sequences before a frame [State.Take] reads: the
+// History of an end that takes frames late has to hold its newest baseline's
+// distance and that much more.
+const LearnReach = 32
+
+var (
+	// ErrMalformed is returned for a payload that no encoder makes.
+	ErrMalformed = errors.New("adaptive: malformed payload")
+	// ErrBaseline is returned where the baseline, or what was learned up to
+	// it, is no longer known.
+	ErrBaseline = errors.New("adaptive: baseline is not known")
+)
+
+// Kind says what a field's components are.
+type Kind uint8
+
+// The kinds of fields.
+const (
+	Number  Kind = iota // integers within Lo and Hi
+	Angle               // unsigned, modulo 2^Bits
+	Quat                // index of the largest, and three integers of at most Hi either way
+	Integer             // unsigned or signed of Bits bits; it may count
+	Bits                // a set of Bits bits
+	Bytes               // a byte string
+)
+
+// Field is one field of a frame.
+type Field struct {
+	Kind  Kind
+	At, N int // components: Ints[At : At+N]
+
+	// Lo and Hi bound a Number's components; Hi those of a Quat, beside the index.
+	Lo, Hi int32
+	// Bits is the width of an Angle, of one value of an Integer (1 to 64; above
+	// 32 a value takes two components, the low half first) or a Bits field, and
+	// of one component of a Quat.
+	Bits uint
+	// Signed Integers are two's complement and sign-extended; others are
+	// stored as the two's complement of their low 32 bits.
+	Signed bool
+	// Scalar marks a Number that may drive angles, as mouse counts do.
+	Scalar bool
+
+	// VelocityAt is the first component of the field that is this one's rate
+	// of change, or -1. It is ignored unless that is a Number of as many
+	// components (three for a Quat). VelocityFactor is what one step of it does
+	// in a second: steps of this field; for a Quat, radians.
+	VelocityAt     int
+	VelocityFactor float64
+
+	// Blob is the index in Row.Bytes of a Bytes field, MinBytes to MaxBytes long.
+	Blob, MinBytes, MaxBytes int
+}
+
+// Row is one frame.
+type Row struct {
+	// Ints holds the components of every numeric field.
+	Ints []int32
+	// Bytes holds the byte strings.
+	Bytes [][]byte
+}
+
+// History gives the frames that both ends know.
+type History interface {
+	// At is the frame of a sequence, if it was taken and is still kept;
+	// otherwise nil. The codec asks for nothing beyond the baseline, or the
+	// frame being taken.
+	At(seq uint64) *Row
+}
+
+// Model is a compiled schema. It is immutable and safe for concurrent use.
+type Model struct {
+	groups  []group
+	comps   []comp
+	sets    []comp // of bit sets
+	weights int    // of one class
+	lists   int
+	quats   int
+	bits    int
+	blobs   int
+	prior   digest
+	first   live
+}
+
+// New compiles the fields of a frame that is sent rateHz times a second. The
+// fields must be valid: their components apart, bounds in order.
+func New(fields []Field, rateHz float64) *Model {
+	m := &Model{}
+	if !(rateHz > 0) {
+		rateHz = 60
+	}
+	b := builder{m: m, fields: fields, rate: rateHz}
+	b.build()
+	m.first = m.newLive()
+	m.first.reset(m)
+	m.prior = m.newDigest()
+	m.prior.take(m, &m.first)
+	return m
+}
