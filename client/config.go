@@ -19,6 +19,9 @@ type Config struct {
 	Insecure bool
 	// Codec is how frames become bits; default rpcdelta.DefaultCodec.
 	Codec rpcdelta.Codec
+	// Redundancy is how many older frames ride along in each payload of an
+	// unreliable RPC: rpcdelta.RedundancyAuto, the default, follows the loss.
+	Redundancy int
 	// Ring is how many frames of each RPC are kept as baselines, 2 to
 	// rpcdelta.MaxRing; default rpcdelta.DefaultRing.
 	Ring int

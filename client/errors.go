@@ -69,6 +69,8 @@ func bindError(s *rpcdelta.Schema, codec rpcdelta.Codec, a *control.BindAnswer) 
 		return e
 	case control.ReasonCodec:
 		return fmt.Errorf("client: bind %s: the server has no codec %v, but %s", s.RPC(), codec, strings.Join(a.Known, ", "))
+	case control.ReasonInvalid:
+		return fmt.Errorf("client: bind %s: the server does not take its rate of %v Hz or its ring", s.RPC(), s.RateHz())
 	case control.ReasonNumber:
 		return fmt.Errorf("client: bind %s: its number is taken at the server, or it is bound too often", s.RPC())
 	}

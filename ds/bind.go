@@ -1,8 +1,6 @@
 package ds
 
 import (
-	"errors"
-
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport"
@@ -59,7 +57,7 @@ func (s *Server) bind(p *Player, r *control.BindRequest) control.BindAnswer {
 	}
 	codec, err := rpcdelta.ParseCodec(r.Codec)
 	if err != nil {
-		a.Reason, a.Known = control.ReasonCodec, []string{rpcdelta.DefaultCodec.String()}
+		a.Reason, a.Known = control.ReasonCodec, control.Codecs()
 		return a
 	}
 	a.Ring = s.cfg.Ring
@@ -73,13 +71,32 @@ func (s *Server) bind(p *Player, r *control.BindRequest) control.BindAnswer {
 		a.Reason = control.ReasonNumber
 		return a
 	}
-	dec, err := rpcdelta.NewDecoder(rpc.schema, rpcdelta.DecoderConfig{
-		Codec: codec, RPC: int(r.RPC), Ring: s.cfg.Ring, DeliverLate: s.cfg.DeliverLate, Reliable: r.Reliable,
+	dec, err := rpc.decoder(r.RateHz, rpcdelta.DecoderConfig{
+		Codec: codec, RPC: int(r.RPC), Ring: s.cfg.Ring, PeerRing: r.Ring, DeliverLate: s.cfg.DeliverLate, Reliable: r.Reliable,
 	})
-	if err != nil {
-		panic(errors.Join(errors.New("ds: a checked configuration was refused"), err))
+	if err != nil { // a rate or a ring that no client has
+		a.Reason = control.ReasonInvalid
+		return a
 	}
 	p.bind(int(r.RPC), &binding{rpc: rpc, dec: dec, reliable: r.Reliable})
 	s.cfg.Logger.Info("bound", "rpc", r.Name, "rate_hz", r.RateHz, "reliable", r.Reliable, "player", p.ID())
 	return a
+}
+
+// maxRates is how many of the rates that clients declare are kept compiled.
+const maxRates = 8
+
+// decoder makes the decoder of one player's frames, which come at that rate.
+func (r *rpc) decoder(rateHz float64, cfg rpcdelta.DecoderConfig) (*rpcdelta.Decoder, error) {
+	s := r.rates[rateHz]
+	if s == nil {
+		var err error
+		if s, err = r.schema.AtRate(rateHz); err != nil {
+			return nil, err
+		}
+		if len(r.rates) < maxRates {
+			r.rates[rateHz] = s
+		}
+	}
+	return rpcdelta.NewDecoder(s, cfg)
 }

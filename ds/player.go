@@ -111,12 +111,13 @@ func (p *Player) receiveFrame(payload []byte, at time.Time, reliable bool) {
 		return
 	}
 	for i := range frames {
-		err := b.deliver(p, &frames[i], at, len(payload))
+		err := b.deliver(p, &frames[i], at)
 		if err != nil && reliable { // every one is promised: better none than one too few
 			p.Disconnect(undelivered(err))
 			return
 		}
 	}
+	b.rpc.received(len(payload), reliable)
 }
 
 // undelivered is what a player is told whose reliable frame cannot be delivered.
@@ -127,8 +128,8 @@ func undelivered(err error) string {
 	return "malformed reliable frame"
 }
 
-// deliver delivers a frame that came in a payload of size bytes, and counts it.
-func (b *binding) deliver(p *Player, d *rpcdelta.Delivery, at time.Time, size int) error {
+// deliver delivers a frame and counts it.
+func (b *binding) deliver(p *Player, d *rpcdelta.Delivery, at time.Time) error {
 	missed := d.Missed
 	if !d.Late {
 		d.Missed += b.withheld
@@ -142,7 +143,7 @@ func (b *binding) deliver(p *Player, d *rpcdelta.Delivery, at time.Time, size in
 		b.rpc.drop(reason(err), missed, b.reliable)
 		return err
 	}
-	b.rpc.count(d, missed, b.reliable, size)
+	b.rpc.count(d, missed, b.reliable)
 	return nil
 }
 

@@ -57,8 +57,8 @@ type RPCStats struct {
 	Reliable bool
 	// Stats counts the frames that were delivered.
 	rpcdelta.Stats
-	// Messages and Bytes count the payloads that frames were delivered from, with
-	// their headers.
+	// Messages and Bytes count the payloads that held new frames, with their
+	// headers.
 	Messages, Bytes uint64
 	// Missed counts frames that were never delivered, as far as later ones show,
 	// whether lost or dropped.
@@ -137,17 +137,24 @@ func (r *rpc) drop(d Drop, missed uint64, reliable bool) {
 
 // count counts a frame that was delivered, and those before it that are known to
 // be missed since.
-func (r *rpc) count(d *rpcdelta.Delivery, missed uint64, reliable bool, size int) {
+func (r *rpc) count(d *rpcdelta.Delivery, missed uint64, reliable bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	st := &r.stats[channel(reliable)]
 	st.Count(&d.Info)
-	st.Messages++
-	st.Bytes += uint64(size)
 	if d.Late {
 		st.LateFrames++
 		st.Missed--
 		return
 	}
 	st.Missed += missed
+}
+
+// received counts a payload of size bytes from which frames were delivered.
+func (r *rpc) received(size int, reliable bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	st := &r.stats[channel(reliable)]
+	st.Messages++
+	st.Bytes += uint64(size)
 }

@@ -91,8 +91,10 @@ func TestAckRoundTrip(t *testing.T) {
 // TestAckWindow: an ack is the whole of an epoch until the decoder learns, from a
 // delta's baseline, that the encoder knows more; then it goes back to there. An
 // epoch that has outgrown the window before anything of it was acked is over.
-func TestAckWindow(t *testing.T) {
-	p := newPair(t, smallSchema(t), EncoderConfig{}, DecoderConfig{})
+func TestAckWindow(t *testing.T) { forVariants(t, checkAckWindow) }
+
+func checkAckWindow(t *testing.T, v variant) {
+	p := newPair(t, smallSchema(t), v.encoder(EncoderConfig{}), DecoderConfig{})
 	p.frame.Ints[0] = 1 << 20
 	next := func() Ack {
 		p.send(t)

@@ -11,8 +11,12 @@ func TestNoAllocations(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
+	forVariants(t, checkNoAllocations)
+}
+
+func checkNoAllocations(t *testing.T, v variant) {
 	c := mustCompile[ServerMove](t)
-	p := newPair(t, c.Schema(), EncoderConfig{}, DecoderConfig{})
+	p := newPair(t, c.Schema(), v.encoder(EncoderConfig{}), DecoderConfig{DeliverLate: true})
 	rng := rand.New(rand.NewPCG(1, 0))
 	moves := walkMoves(rng, 200)
 	got := ServerMove{Payload: make([]byte, 0, 64)}
@@ -33,6 +37,13 @@ func TestNoAllocations(t *testing.T) {
 	for range 500 {
 		full()
 	}
+	repeated := func() { // older frames, where there are any, are delivered too
+		p.send(t)
+		full()
+	}
+	for range 100 {
+		repeated()
+	}
 	for name, f := range map[string]func(){
 		"all":      full,
 		"quantize": func() { _ = c.Quantize(p.frame, next()) },
@@ -40,6 +51,7 @@ func TestNoAllocations(t *testing.T) {
 		"full":     func() { c.Schema().FullBits(p.frame) },
 		"ack":      func() { p.acknowledge(t) },
 		"peek":     func() { _, _ = PeekRPC(p.payload) },
+		"repeated": repeated,
 		"lost":     func() { p.send(t) }, // intra frames after a while
 		"late": func() {
 			if _, err := p.dec.Decode(p.payload); err == nil {

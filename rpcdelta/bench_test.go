@@ -68,22 +68,34 @@ func BenchmarkRestore(b *testing.B) {
 	}
 }
 
+var benchVariants = []variant{{RLE, 0}, {Adaptive, RedundancyOff}, {Adaptive, 2}}
+
+// BenchmarkEncode has what the encoder learns from acks in its time.
 func BenchmarkEncode(b *testing.B) {
+	for _, v := range benchVariants {
+		b.Run(v.String(), func(b *testing.B) { benchEncode(b, v) })
+	}
+}
+
+func benchEncode(b *testing.B, v variant) {
 	c, _, frames := benchFrames(b)
-	p := newPair(b, c.Schema(), EncoderConfig{}, DecoderConfig{})
+	p := newPair(b, c.Schema(), v.encoder(EncoderConfig{}), DecoderConfig{})
 	p.settle(b, frames)
+	for i := range benchAge { // those under way
+		p.frame.CopyFrom(&frames[benchAge+i])
+		p.send(b)
+	}
 	var total Stats
-	i := benchAge
+	i := 2 * benchAge
 	for b.Loop() {
+		p.enc.take(p.enc.next - benchAge) // as an ack would have it
 		var info Info
 		var err error
 		if p.payload, info, err = p.enc.AppendFrame(p.payload[:0], &frames[i]); err != nil {
 			b.Fatal(err)
 		}
 		total.Count(&info)
-		if i = (i + 1) % len(frames); p.enc.next >= benchAge {
-			p.enc.base, p.enc.resolved = p.enc.next-benchAge, p.enc.next-benchAge+1 // as acks would have it
-		}
+		i = (i + 1) % len(frames)
 	}
 	n := float64(total.Frames())
 	b.ReportMetric(float64(total.PayloadBits)/n, "payload-bits/frame")
@@ -92,29 +104,35 @@ func BenchmarkEncode(b *testing.B) {
 }
 
 func BenchmarkDecode(b *testing.B) {
+	for _, v := range benchVariants {
+		b.Run(v.String(), func(b *testing.B) { benchDecode(b, v) })
+	}
+}
+
+func benchDecode(b *testing.B, v variant) {
 	c, _, frames := benchFrames(b)
 	var payloads [][]byte
-	p := newPair(b, c.Schema(), EncoderConfig{}, DecoderConfig{})
+	p := newPair(b, c.Schema(), v.encoder(EncoderConfig{}), DecoderConfig{})
 	for i := range frames {
+		if i >= benchAge {
+			p.enc.take(uint64(i - benchAge)) // as an ack would have it
+		}
 		p.frame.CopyFrom(&frames[i])
 		p.send(b)
 		p.receive(b)
 		payloads = append(payloads, append([]byte(nil), p.payload...))
-		if i >= benchAge {
-			p.enc.base, p.enc.hasBase, p.enc.acked = uint64(i-benchAge+1), true, true
-		}
 	}
-	fresh := *p.dec // its rings are shared: the frames are the same each time
+	fresh := *p.dec // its rings are shared: the first payload resets them
 	fresh.started = false
 	i := 0
-	dec := fresh
 	for b.Loop() {
-		if _, err := dec.Decode(payloads[i]); err != nil {
+		if i == 0 {
+			*p.dec = fresh
+		}
+		if _, err := p.dec.Decode(payloads[i]); err != nil {
 			b.Fatal(err)
 		}
-		if i++; i == len(payloads) {
-			i, dec = 0, fresh
-		}
+		i = (i + 1) % len(payloads)
 	}
 }
 
@@ -133,12 +151,14 @@ func BenchmarkAck(b *testing.B) {
 func BenchmarkNewDecoder(b *testing.B) {
 	_, _, frames := benchFrames(b)
 	fields := mustCompile[ServerMove](b).Schema().Fields()
-	b.Run("numbers", func(b *testing.B) { benchMemory(b, mustSchema(b, fields[:9]...), frames) })
-	b.Run("bytes", func(b *testing.B) { benchMemory(b, mustSchema(b, fields...), frames) })
+	for _, c := range Codecs() {
+		b.Run(c.String()+" numbers", func(b *testing.B) { benchMemory(b, c, mustSchema(b, fields[:9]...), frames) })
+		b.Run(c.String()+" bytes", func(b *testing.B) { benchMemory(b, c, mustSchema(b, fields...), frames) })
+	}
 }
 
-func benchMemory(b *testing.B, s *Schema, frames []Frame) {
-	p := newPair(b, s, EncoderConfig{}, DecoderConfig{})
+func benchMemory(b *testing.B, c Codec, s *Schema, frames []Frame) {
+	p := newPair(b, s, EncoderConfig{Codec: c}, DecoderConfig{})
 	const players = 50
 	decs := make([]*Decoder, players)
 	var payloads [][]byte
@@ -152,7 +172,7 @@ func benchMemory(b *testing.B, s *Schema, frames []Frame) {
 		runtime.GC()
 		runtime.ReadMemStats(&before)
 		for i := range decs {
-			decs[i], _ = NewDecoder(s, DecoderConfig{})
+			decs[i], _ = NewDecoder(s, p.dec.cfg)
 			for _, payload := range payloads {
 				if _, err := decs[i].Decode(payload); err != nil {
 					b.Fatal(err)

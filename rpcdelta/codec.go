@@ -1,6 +1,9 @@
 package rpcdelta
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Codec names how the difference of two frames becomes bits.
 type Codec uint8
@@ -9,25 +12,38 @@ type Codec uint8
 const (
 	// RLE is the paper's: packed differences, and run-length coded XORs.
 	RLE Codec = iota + 1
+	// Adaptive predicts each component and codes what is left with an arithmetic
+	// coder whose distributions follow what was taken. Older frames can ride along.
+	Adaptive
 )
 
 // DefaultCodec is the codec of a config that names none.
 const DefaultCodec = RLE
 
+// Codecs lists all codecs.
+func Codecs() []Codec { return []Codec{RLE, Adaptive} }
+
 // String is the codec's name on the command line and in bindings.
 func (c Codec) String() string {
-	if c == RLE {
+	switch c {
+	case RLE:
 		return "rle"
+	case Adaptive:
+		return "adaptive"
 	}
 	return fmt.Sprintf("Codec(%d)", uint8(c))
 }
 
 // ParseCodec gives the codec of a name.
 func ParseCodec(name string) (Codec, error) {
-	if name == RLE.String() {
-		return RLE, nil
+	var names []string
+	for _, c := range Codecs() {
+		if name == c.String() {
+			return c, nil
+		}
+		names = append(names, c.String())
 	}
-	return 0, fmt.Errorf("rpcdelta: unknown codec %q; there is %q", name, RLE)
+	return 0, fmt.Errorf("rpcdelta: unknown codec %q; there are %s", name, strings.Join(names, ", "))
 }
 
 // FrameKind says what a frame was coded against.
@@ -66,9 +82,12 @@ type Info struct {
 	BaselineAge int
 	// FullBits is the frame as the engine would send it, see [Schema.FullBits].
 	FullBits int
-	// HeaderBits and PayloadBits are what it took, in whole bytes: the header, and
-	// the coded part.
+	// HeaderBits and PayloadBits are what its payload took, in whole bytes: the
+	// header, and the coded part. Of the frames of one payload only the newest has
+	// them.
 	HeaderBits, PayloadBits int
+	// Older is how many older frames ride along in the payload.
+	Older int
 }
 
 // DefaultRing is the capacity of a ring of frames that a config does not set.
@@ -82,7 +101,7 @@ func checkCodec(c *Codec) error {
 	if *c == 0 {
 		*c = DefaultCodec
 	}
-	if *c != RLE {
+	if *c > Adaptive {
 		return fmt.Errorf("rpcdelta: unknown codec %v", *c)
 	}
 	return nil

@@ -15,12 +15,17 @@ type DecoderConfig struct {
 	// Ring is how many frames are kept, 2 to MaxRing; default DefaultRing. Tell
 	// the encoder, as its PeerRing.
 	Ring int
+	// PeerRing is the encoder's Ring; default DefaultRing.
+	PeerRing int
 	// DeliverLate has frames of payloads that were overtaken delivered, marked,
 	// instead of dropped. They are never baselines.
 	DeliverLate bool
 	// Reliable says that payloads arrive in order, every one.
 	Reliable bool
 }
+
+// maxLate is how many newer payloads may overtake one that is still delivered.
+const maxLate = 64
 
 // Delivery is a frame as the decoder rebuilt it.
 type Delivery struct {
@@ -38,21 +43,25 @@ type Delivery struct {
 // any bytes: what it cannot use it reports and forgets. Not safe for concurrent
 // use.
 //
-// Whoever carries payloads must drop one that was sent 64 or more payloads before
-// the newest that arrived, since short headers hold 7 bits of the sequence.
-// Package transport does.
+// Whoever carries payloads must drop one that arrives after more than 64 newer
+// ones, since short headers hold 7 bits of the sequence. A decoder that takes the
+// place of another must not get what was sent to that one. Package transport sees
+// to both.
 type Decoder struct {
-	schema *Schema
-	cfg    DecoderConfig
-	codec  *rleCodec
-	taken  *ringcache.Ring[Frame]
-	frame  *Frame // being decoded
-	out    [1]Delivery
+	schema  *Schema
+	cfg     DecoderConfig
+	coder   coder
+	ring    *ringcache.Ring[Frame] // frames that were taken in this epoch
+	reach   uint64                 // how old a frame may be that another needs
+	payload payload                // being decoded
+	room    []*Frame               // for payload.frames
+	at      uint64                 // the frame that is being decoded or learned from
+	out     []Delivery
 
 	started   bool // something was taken; newest and what follows mean something
 	newest    uint64
 	processed uint64 // bit i: payload newest-1-i was processed
-	late      uint64 // bit i: payload newest-1-i was delivered late
+	delivered uint64 // bit i: frame newest-1-i was delivered
 	epoch     uint8
 	first     uint64 // first payload processed in this epoch
 	known     uint64 // everything below is known to the encoder
@@ -63,10 +72,56 @@ type Decoder struct {
 // NewDecoder makes a decoder of the schema's frames. An error names the setting
 // that is wrong.
 func NewDecoder(s *Schema, cfg DecoderConfig) (*Decoder, error) {
-	if err := errors.Join(checkCodec(&cfg.Codec), checkRPC(cfg.RPC), checkRing("Ring", &cfg.Ring)); err != nil {
+	err := errors.Join(checkCodec(&cfg.Codec), checkRPC(cfg.RPC), checkRing("Ring", &cfg.Ring), checkRing("PeerRing", &cfg.PeerRing))
+	if err != nil {
 		return nil, err
 	}
-	return &Decoder{schema: s, cfg: cfg, codec: newRLE(s), taken: newRing(s, cfg.Ring), frame: s.NewFrame()}, nil
+	d := &Decoder{
+		schema: s,
+		cfg:    cfg,
+		ring:   newRing(s, cfg.capacity()),
+		reach:  cfg.Codec.reach(min(cfg.Ring, cfg.PeerRing)),
+		out:    make([]Delivery, 0, MaxRedundancy+1),
+	}
+	d.coder = newCoder(cfg.Codec, s, min(cfg.Ring, cfg.PeerRing), d.taken)
+	most := 1
+	if cfg.Codec == Adaptive {
+		most += MaxRedundancy
+	}
+	frames := s.newFrames(most)
+	for i := range frames {
+		d.room = append(d.room, &frames[i])
+	}
+	return d, nil
+}
+
+// capacity is how many frames are kept: all that one payload delivers, and where
+// late ones are decoded those that newer ones would have evicted by then.
+func (c *DecoderConfig) capacity() int {
+	switch {
+	case c.Codec == RLE:
+		return c.Ring
+	case c.DeliverLate:
+		return c.Ring + maxLate
+	}
+	return max(c.Ring, MaxRedundancy+1)
+}
+
+// newRing makes a ring of frames whose components lie in one array.
+func newRing(s *Schema, capacity int) *ringcache.Ring[Frame] {
+	frames := s.newFrames(capacity)
+	return ringcache.NewFunc(capacity, func(f *Frame) {
+		*f, frames = frames[0], frames[1:]
+	})
+}
+
+// taken gives a frame that was taken and that the encoder has too where it codes
+// or learns from d.at.
+func (d *Decoder) taken(seq uint64) *Frame {
+	if d.at-seq > d.reach {
+		return nil
+	}
+	return d.ring.Get(seq)
 }
 
 // Decode takes one payload and gives the frames that it newly delivers, oldest
@@ -98,59 +153,101 @@ func (d *Decoder) Decode(payload []byte) ([]Delivery, error) {
 	return d.take(h, n, coded)
 }
 
-// take decodes a payload that is newer than all before it.
+// take decodes a payload that is newer than all before it, and takes from it
+// the frames that are. Of one that resets it takes the newest alone: the encoder
+// does not know which of the others were new.
 func (d *Decoder) take(h header, n uint64, coded []byte) ([]Delivery, error) {
 	kind := d.kind(h)
 	if kind == 0 {
 		return nil, ErrLate // a frame of an epoch that is over
 	}
-	base, err := d.baseline(h, n)
-	if err != nil {
+	if err := d.decode(h, n, coded); err != nil {
 		d.ask(err)
-		return nil, err
-	}
-	if err := d.codec.decode(d.frame, base, coded); err != nil {
 		return nil, err
 	}
 	if kind == Reset {
 		d.epoch, d.trouble, d.first, d.known = h.epoch, NoTrouble, n, n
+		d.ring.Reset()
+		d.coder.reset()
 	}
 	if h.distance != 0 {
-		d.known = max(d.known, n-uint64(h.distance)+1)
+		d.known = max(d.known, d.payload.base+1)
 	}
-	missed := n
-	if d.started {
-		missed = n - d.newest - 1
-	}
-	d.mark(n)
 	d.ackDue = true
-	slot := d.taken.Put(n)
-	*slot, *d.frame = *d.frame, *slot
-	return d.deliver(Delivery{Info: d.info(h, kind, n, len(coded), slot), Missed: missed, Frame: slot}), nil
+	q, after := d.payload.oldest(), uint64(0)
+	if d.started {
+		after = d.newest + 1
+		q = max(q, after)
+	}
+	d.out = d.out[:0]
+	missed := q - after
+	for ; q <= n; q++ {
+		f := d.payload.frames[q-d.payload.oldest()]
+		if kind != Reset || q == n {
+			slot := d.ring.Put(q)
+			*slot, *f = *f, *slot
+			f, d.at = slot, q
+			d.coder.take(q)
+		}
+		d.out = append(d.out, Delivery{Info: d.info(h, kind, q, f), Missed: missed, Frame: f})
+		missed = 0
+	}
+	d.sized(h, len(coded))
+	d.mark(n)
+	return d.out, nil
+}
+
+// decode fills d.payload.
+func (d *Decoder) decode(h header, n uint64, coded []byte) (err error) {
+	p := &d.payload
+	p.newest, p.base, d.at = n, n-uint64(h.distance), n
+	if p.baseline, err = d.baseline(h, n); err != nil {
+		return err
+	}
+	p.frames = append(p.frames[:0], d.room...)
+	if err := d.coder.decode(p, coded); err != nil {
+		return err
+	}
+	if older := uint64(len(p.frames) - 1); older > n || p.baseline != nil && older >= uint64(h.distance) {
+		return malformed("%d older frames in payload %d", older, n)
+	}
+	return nil
 }
 
 // decodeOld deals with a payload that a newer one, or itself, came before.
 func (d *Decoder) decodeOld(h header, n uint64, coded []byte) ([]Delivery, error) {
 	age := d.newest - n
 	switch {
-	case age == 0 || age <= 64 && (d.processed|d.late)>>(age-1)&1 != 0:
+	case age == 0 || age <= maxLate && d.processed>>(age-1)&1 != 0:
 		return nil, ErrDuplicate
-	case !d.cfg.DeliverLate || age > 64:
+	case !d.cfg.DeliverLate || age > maxLate:
 		return nil, ErrLate
 	}
 	kind := d.kind(h)
 	if kind != Delta && kind != Intra {
 		return nil, ErrLate
 	}
-	base, err := d.baseline(h, n)
-	if err != nil {
+	if err := d.decode(h, n, coded); err != nil {
+		if errors.Is(err, ErrMalformed) {
+			return nil, err
+		}
 		return nil, ErrLate // nothing is wrong: the ring has gone on
 	}
-	if err := d.codec.decode(d.frame, base, coded); err != nil {
-		return nil, err
+	d.out = d.out[:0]
+	for i, f := range d.payload.frames {
+		q := d.payload.oldest() + uint64(i)
+		age := d.newest - q
+		if age == 0 || age > maxLate || d.delivered>>(age-1)&1 != 0 {
+			continue
+		}
+		d.delivered |= 1 << (age - 1)
+		d.out = append(d.out, Delivery{Info: d.info(h, kind, q, f), Late: true, Frame: f})
 	}
-	d.late |= 1 << (age - 1)
-	return d.deliver(Delivery{Info: d.info(h, kind, n, len(coded), d.frame), Late: true, Frame: d.frame}), nil
+	if len(d.out) == 0 {
+		return nil, ErrDuplicate
+	}
+	d.sized(h, len(coded))
+	return d.out, nil
 }
 
 // kind tells a frame that goes on from one that resets; 0 is a frame of an
@@ -178,45 +275,63 @@ func (d *Decoder) baseline(h header, n uint64) (*Frame, error) {
 	if !d.started || uint64(h.distance) > n {
 		return nil, ErrBaselineMissing
 	}
-	base := d.taken.Get(n - uint64(h.distance))
-	if base == nil {
+	seq := n - uint64(h.distance)
+	base := d.taken(seq)
+	if base == nil || !d.coder.covers(seq) {
 		return nil, ErrBaselineMissing
 	}
-	if h.checked && base.hash() != h.hash {
+	if h.checked && base.hash()^d.coder.hash(seq) != h.hash {
 		return nil, ErrDesync
 	}
 	return base, nil
 }
 
-// ask has the next acks ask for a reset. After a desync no frame is a baseline
-// any more: those coded from the wrong one are wrong too.
+// ask has the next acks ask for a reset, if that is what the error calls for.
+// After a desync no frame is a baseline any more: those coded from the wrong one
+// are wrong too.
 func (d *Decoder) ask(err error) {
-	d.ackDue = true
-	if errors.Is(err, ErrDesync) {
+	switch {
+	case errors.Is(err, ErrDesync):
 		d.trouble = Desync
-		d.taken.Reset()
-	} else if d.trouble == NoTrouble {
+		d.ring.Reset()
+	case !errors.Is(err, ErrBaselineMissing):
+		return
+	case d.trouble == NoTrouble:
 		d.trouble = MissingBaseline
 	}
+	d.ackDue = true
 }
 
-// mark makes n the newest payload.
+// mark makes n the newest payload, of which the frames in d.out are delivered.
 func (d *Decoder) mark(n uint64) {
 	if d.started {
 		step := n - d.newest
 		d.processed = d.processed<<step | 1<<(step-1)
-		d.late <<= step
+		d.delivered = d.delivered<<step | 1<<(step-1)
 	}
 	d.newest, d.started = n, true
+	for i := range d.out {
+		if age := n - d.out[i].Seq; age > 0 {
+			d.delivered |= 1 << (age - 1)
+		}
+	}
 }
 
-func (d *Decoder) info(h header, kind FrameKind, n uint64, size int, f *Frame) Info {
-	return Info{Seq: n, Kind: kind, BaselineAge: h.distance, FullBits: d.schema.FullBits(f), HeaderBits: 8 * h.size(), PayloadBits: 8 * size}
+// info describes frame n of the payload.
+func (d *Decoder) info(h header, kind FrameKind, n uint64, f *Frame) Info {
+	i := Info{Seq: n, Kind: kind, FullBits: d.schema.FullBits(f)}
+	if n != d.payload.oldest() {
+		i.Kind, i.BaselineAge = Delta, 1
+	} else if h.distance != 0 {
+		i.BaselineAge = int(n - d.payload.base)
+	}
+	return i
 }
 
-func (d *Decoder) deliver(v Delivery) []Delivery {
-	d.out[0] = v
-	return d.out[:]
+// sized notes in the newest of the frames in d.out what the payload took.
+func (d *Decoder) sized(h header, coded int) {
+	i := &d.out[len(d.out)-1].Info
+	i.HeaderBits, i.PayloadBits, i.Older = 8*h.size(), 8*coded, len(d.payload.frames)-1
 }
 
 // AckDue says whether something happened since the last AppendAck that the

@@ -7,15 +7,17 @@ import (
 
 // TestDesync: if memory goes wrong at one end, the next hash finds it; from then
 // on nothing wrong is delivered, and a reset mends it.
-func TestDesync(t *testing.T) {
+func TestDesync(t *testing.T) { forVariants(t, checkDesync) }
+
+func checkDesync(t *testing.T, v variant) {
 	for _, late := range []bool{false, true} {
-		x := newStream(t, smallSchema(t), streamConfig{
+		x := newStream(t, smallSchema(t), v.stream(streamConfig{
 			Seed: 1, Smooth: true, DeliverLate: late,
 			Up: linkConfig{Delay: 4, Jitter: 4}, Down: linkConfig{Delay: 4},
-		})
+		}))
 		x.run(t, 200)
 		for n := x.dec.newest - 20; n <= x.dec.newest; n++ {
-			if f := x.dec.taken.Get(n); f != nil {
+			if f := x.dec.ring.Get(n); f != nil {
 				f.Ints[0] ^= 1
 			}
 		}
@@ -28,7 +30,7 @@ func TestDesync(t *testing.T) {
 				out, err := x.dec.Decode(p.b)
 				found = found || errors.Is(err, ErrDesync)
 				if found && len(out) > 0 && out[0].Kind == Delta {
-					x.check(t, p.number, &out[0])
+					x.checkAll(t, p.number, out)
 				} else if len(out) > 0 && !out[0].Late {
 					x.last = int64(p.number)
 				}
@@ -62,13 +64,15 @@ func TestDesync(t *testing.T) {
 
 // TestDesyncStays: what is asked for after a desync is not forgotten over the
 // missing baselines that follow from it.
-func TestDesyncStays(t *testing.T) {
-	p := newPair(t, mustSchema(t, Field{Name: "P", Kind: KindVec3, Resolution: 1}), EncoderConfig{}, DecoderConfig{})
+func TestDesyncStays(t *testing.T) { forVariants(t, checkDesyncStays) }
+
+func checkDesyncStays(t *testing.T, v variant) {
+	p := newPair(t, mustSchema(t, Field{Name: "P", Kind: KindVec3, Resolution: 1}), v.encoder(EncoderConfig{}), DecoderConfig{})
 	p.frame.Ints[0] = 1 << 20
 	for range 60 {
 		p.exchange(t)
 	}
-	p.dec.taken.Get(p.dec.newest).Ints[0]++
+	p.dec.ring.Get(p.dec.newest).Ints[0]++
 	p.frame.Ints[0]++
 	for _, want := range []error{ErrDesync, ErrBaselineMissing} {
 		p.send(t)
@@ -89,13 +93,15 @@ func TestDesyncStays(t *testing.T) {
 }
 
 // TestHashCadence: one delta a second carries the hash of its baseline.
-func TestHashCadence(t *testing.T) {
+func TestHashCadence(t *testing.T) { forVariants(t, checkHashCadence) }
+
+func checkHashCadence(t *testing.T, v variant) {
 	for _, rate := range []float64{0.5, 20, 60} {
 		s, err := NewSchema("Test", rate, []Field{{Name: "P", Kind: KindVec3, Resolution: 1}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := newPair(t, s, EncoderConfig{}, DecoderConfig{})
+		p := newPair(t, s, v.encoder(EncoderConfig{}), DecoderConfig{})
 		p.frame.Ints[0] = 1 << 20
 		p.exchange(t)
 		hashes := 0

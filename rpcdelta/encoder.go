@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/uplink-rpc/uplink/ringcache"
+	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
 )
 
 // EncoderConfig says how an Encoder works. Zero fields mean the defaults.
@@ -21,6 +22,10 @@ type EncoderConfig struct {
 	PeerRing int
 	// MaxPayload is the most bytes of a payload; default DefaultMaxPayload.
 	MaxPayload int
+	// Redundancy is how many older frames ride along in each payload of the
+	// adaptive codec: RedundancyAuto, which is 0 and so the default,
+	// RedundancyOff, or 1 to MaxRedundancy.
+	Redundancy int
 	// Reliable says that payloads arrive in order, every one: the baseline is the
 	// frame before, and there are no acks.
 	Reliable bool
@@ -30,11 +35,15 @@ type EncoderConfig struct {
 // decoder is known to hold. It neither reads a clock nor does I/O. Not safe for
 // concurrent use.
 type Encoder struct {
-	schema *Schema
-	cfg    EncoderConfig
-	codec  *rleCodec
-	sent   *ringcache.Ring[Frame]
-	reach  uint64 // how old a baseline may be
+	schema  *Schema
+	cfg     EncoderConfig
+	coder   coder
+	sent    *ringcache.Ring[record]
+	reach   uint64 // how old a frame may be that another needs
+	kept    uint64 // how old a payload may be when its fate becomes known
+	newest  uint64 // the frame that is being coded or learned from
+	payload payload
+	losses  lossMeter
 
 	next       uint64 // sequence of the next frame
 	base       uint64 // newest frame that the decoder took
@@ -46,6 +55,13 @@ type Encoder struct {
 	checkAt    uint64 // sequence from which the next delta carries a hash
 }
 
+// record is a frame that was sent.
+type record struct {
+	Frame
+	older uint8 // frames that rode along in its payload
+	taken bool  // the decoder is known to have taken it in this epoch
+}
+
 // NewEncoder makes an encoder of the schema's frames whose first frame has
 // sequence 0. An error names the setting that is wrong.
 func NewEncoder(s *Schema, cfg EncoderConfig) (*Encoder, error) {
@@ -55,91 +71,151 @@ func NewEncoder(s *Schema, cfg EncoderConfig) (*Encoder, error) {
 	if cfg.MaxPayload < longHeader+hashSize+1 {
 		return nil, fmt.Errorf("rpcdelta: payloads of %d bytes are too small", cfg.MaxPayload)
 	}
+	if cfg.Redundancy < RedundancyOff || cfg.Redundancy > MaxRedundancy {
+		return nil, fmt.Errorf("rpcdelta: Redundancy of %d frames, want at most %d, RedundancyAuto or RedundancyOff", cfg.Redundancy, MaxRedundancy)
+	}
 	err := errors.Join(checkCodec(&cfg.Codec), checkRPC(cfg.RPC), checkRing("Ring", &cfg.Ring), checkRing("PeerRing", &cfg.PeerRing))
 	if err != nil {
 		return nil, err
 	}
 	e := &Encoder{
-		schema:     s,
-		cfg:        cfg,
-		codec:      newRLE(s),
-		sent:       newRing(s, cfg.Ring),
-		reach:      uint64(min(cfg.Ring, cfg.PeerRing) - 1),
+		schema: s,
+		cfg:    cfg,
+		// Frames stay until an ack that speaks of them has come, so that what the
+		// decoder learned when it took them can be repeated.
+		sent:       newRecords(s, cfg.Ring+2*(AckWindow+1)),
+		reach:      cfg.Codec.reach(min(cfg.Ring, cfg.PeerRing)),
+		payload:    payload{frames: make([]*Frame, 0, MaxRedundancy+1)},
 		checkEvery: max(1, uint64(s.RateHz())),
 	}
+	e.coder = newCoder(cfg.Codec, s, min(cfg.Ring, cfg.PeerRing), e.taken)
 	e.checkAt = e.checkEvery
+	e.kept = uint64(e.sent.Cap()-MaxRedundancy) - min(e.reach, adaptive.LearnReach)
 	return e, nil
 }
 
-// newRing makes a ring of frames whose components lie in one array.
-func newRing(s *Schema, capacity int) *ringcache.Ring[Frame] {
+// newRecords makes a ring of frames whose components lie in one array.
+func newRecords(s *Schema, capacity int) *ringcache.Ring[record] {
 	frames := s.newFrames(capacity)
-	return ringcache.NewFunc(capacity, func(f *Frame) {
-		*f, frames = frames[0], frames[1:]
+	return ringcache.NewFunc(capacity, func(f *record) {
+		f.Frame, frames = frames[0], frames[1:]
 	})
 }
 
+// taken gives a frame that the decoder took, and has where it decodes or learns
+// from the newest.
+func (e *Encoder) taken(seq uint64) *Frame {
+	if f := e.sent.Get(seq); f != nil && f.taken && e.newest-seq <= e.reach {
+		return &f.Frame
+	}
+	return nil
+}
+
 // AppendFrame appends the payload of the next frame to dst: header and coded
-// part. f must have the schema's shape and ranges, as Quantize makes it; else
-// the error says what is wrong. A payload above MaxPayload is [ErrTooLarge]
-// with its size. On an error dst is returned as it was, the sequence is not
-// used, and the stream goes on. It allocates nothing once warm.
+// part, with older frames that may be lost as far as Redundancy says. f must
+// have the schema's shape and ranges, as Quantize makes it; else the error says
+// what is wrong. A payload above MaxPayload is [ErrTooLarge] with its size. On an
+// error dst is returned as it was, the sequence is not used, and the stream goes
+// on. It allocates nothing once warm.
 func (e *Encoder) AppendFrame(dst []byte, f *Frame) ([]byte, Info, error) {
 	if err := e.schema.check(f); err != nil {
 		return dst, Info{}, err
 	}
-	h, out := e.encode(dst, f)
+	h, out, older := e.encode(dst, f)
 	if n := len(out) - len(dst); n > e.cfg.MaxPayload {
 		return dst, Info{}, fmt.Errorf("%w: %s: %d bytes, want at most %d", ErrTooLarge, e.schema.rpc, n, e.cfg.MaxPayload)
 	}
 	if h.checked {
 		e.checkAt = e.next + e.checkEvery
 	}
-	info := Info{Seq: e.next, Kind: e.kind(h), BaselineAge: h.distance, FullBits: e.schema.FullBits(f), HeaderBits: 8 * h.size(), PayloadBits: 8 * (len(out) - len(dst) - h.size())}
-	e.sent.Put(e.next).CopyFrom(f)
-	if e.cfg.Reliable {
-		e.base, e.hasBase, e.acked = e.next, true, true
+	info := Info{
+		Seq: e.next, Kind: e.kind(h), BaselineAge: h.distance, FullBits: e.schema.FullBits(f),
+		HeaderBits: 8 * h.size(), PayloadBits: 8 * (len(out) - len(dst) - h.size()), Older: older,
 	}
+	slot := e.sent.Put(e.next)
+	slot.CopyFrom(f)
+	slot.older, slot.taken = uint8(older), false
 	e.next++
+	if e.cfg.Reliable {
+		e.acked = true
+		e.take(info.Seq)
+	}
 	return out, info, nil
 }
 
-// encode appends header and coded part of f: the difference from the baseline
-// where there is one and both together are not longer than the frame alone. A
-// hash that is due does not count, or it might stay due.
-func (e *Encoder) encode(dst []byte, f *Frame) (h header, out []byte) {
-	if base := e.baseline(); base != nil {
-		h = e.header(int(e.next - e.base))
-		most := longHeader + e.codec.intraSize(f) - h.size()
-		if e.next >= e.checkAt {
-			h.check(base.hash())
-		}
-		for {
-			out, ok := e.codec.encode(h.append(dst), f, base)
-			size := len(out) - len(dst)
-			if !ok || size-h.size() > most {
-				break
-			}
-			if size <= e.cfg.MaxPayload {
-				return h, out
-			}
-			if !h.checked {
-				break
-			}
-			h = e.header(int(e.next - e.base)) // without the hash it may fit
+// encode appends header and coded part of f, with as many older frames as there
+// is reason and room for.
+func (e *Encoder) encode(dst []byte, f *Frame) (h header, out []byte, older int) {
+	for older = e.older(); ; older-- {
+		h, out = e.encodeRow(dst, f, older)
+		if older == 0 || len(out)-len(dst) <= e.cfg.MaxPayload {
+			return h, out, older
 		}
 	}
-	h = e.header(0)
-	out, _ = e.codec.encode(h.append(dst), f, nil)
+}
+
+// older is how many older frames the next payload should have.
+func (e *Encoder) older() int {
+	n := e.cfg.Redundancy
+	switch {
+	case n == RedundancyOff || e.cfg.Reliable || e.cfg.Codec == RLE:
+		return 0
+	case n == RedundancyAuto:
+		n = e.losses.choose()
+	}
+	if e.hasBase {
+		return min(n, int(e.next-e.base-1)) // the decoder has the others
+	}
+	// A fresh decoder counts from the 16 bits of the header.
+	return min(n, int(uint16(e.next)))
+}
+
+// encodeRow appends header and coded part of f and the frames before it: the
+// oldest as the difference from the baseline, where there is one and all that is
+// not longer than without.
+func (e *Encoder) encodeRow(dst []byte, f *Frame, older int) (header, []byte) {
+	p := &e.payload
+	p.frames, p.newest, e.newest = p.frames[:0], e.next, e.next
+	for s := e.next - uint64(older); s < e.next; s++ {
+		p.frames = append(p.frames, &e.sent.Get(s).Frame)
+	}
+	p.frames = append(p.frames, f)
+	if p.baseline, p.base = e.baseline(), e.base; p.baseline != nil {
+		most := longHeader + e.coder.intraSize(f)*(older+1)
+		if h, out, ok := e.appendDelta(dst, p, most); ok {
+			return h, out
+		}
+		p.baseline = nil
+	}
+	h := e.header(0)
+	out, _ := e.coder.encode(h.append(dst), p)
 	return h, out
+}
+
+// appendDelta appends the payload as the difference from its baseline, with a
+// hash if one is due and there is room. It says false where that takes more than
+// most bytes. A hash does not count there, or it might stay due.
+func (e *Encoder) appendDelta(dst []byte, p *payload, most int) (h header, out []byte, ok bool) {
+	h = e.header(int(e.next - e.base))
+	most -= h.size()
+	if e.next >= e.checkAt {
+		h.check(p.baseline.hash() ^ e.coder.hash(e.base))
+	}
+	out, ok = e.coder.encode(h.append(dst), p)
+	if ok && h.checked && len(out)-len(dst) > e.cfg.MaxPayload {
+		h = e.header(int(e.next - e.base))
+		out, ok = e.coder.encode(h.append(dst), p)
+	}
+	size := len(out) - len(dst)
+	return h, out, ok && size-h.size() <= most && size <= e.cfg.MaxPayload
 }
 
 // baseline gives the frame to code the next one against, or nil.
 func (e *Encoder) baseline() *Frame {
-	if !e.hasBase || e.next-e.base > e.reach {
+	if !e.hasBase || !e.coder.covers(e.base) {
 		return nil
 	}
-	return e.sent.Get(e.base)
+	return e.taken(e.base)
 }
 
 // header makes the next frame's header, short where that is unambiguous.
@@ -196,12 +272,46 @@ func (e *Encoder) Ack(a Ack) error {
 // known either, and a new epoch begins; so it does if the ack is the whole of the
 // epoch but not of what was acked before, since then the decoder is another one.
 func (e *Encoder) resolve(a Ack, n uint64) {
-	if unknown := n - e.resolved; unknown > uint64(a.Len) && (!a.Whole || e.acked) {
+	from, span := e.resolved, uint64(a.Len)
+	if !a.Whole && n-from > span || a.Whole && e.acked && n-from >= span {
 		e.reset()
 		return
 	}
-	e.base, e.hasBase, e.acked = n, true, true
+	if n-from > span {
+		from = n - span
+	}
+	if e.next-from > e.kept {
+		e.reset() // the frames themselves are gone, or those to learn from with them
+		return
+	}
+	for q := from; q <= n; q++ {
+		processed := q == n || a.Window>>(n-q-1)&1 != 0
+		if processed {
+			e.process(q)
+		}
+		e.losses.observe(!processed)
+	}
+	e.acked = true
 	e.resolved = n + 1
+}
+
+// process repeats what the decoder did with payload n: it took each frame that
+// was newer than those before, or of a payload that resets the newest.
+func (e *Encoder) process(n uint64) {
+	q := n
+	if e.hasBase {
+		q = max(n-uint64(e.sent.Get(n).older), e.base+1)
+	}
+	for ; q <= n; q++ {
+		e.take(q)
+	}
+}
+
+// take notes that the decoder took frame n.
+func (e *Encoder) take(n uint64) {
+	e.sent.Get(n).taken = true
+	e.base, e.hasBase, e.newest = n, true, n
+	e.coder.take(n)
 }
 
 // answer resets for a decoder that lost its frames. Until something of the epoch
@@ -219,4 +329,8 @@ func (e *Encoder) reset() {
 	e.epoch = (e.epoch + 1) & epochMask
 	e.hasBase, e.acked = false, false
 	e.resolved = e.next
+	e.coder.reset()
+	for s := e.next - min(e.next, uint64(e.sent.Cap())); s < e.next; s++ {
+		e.sent.Get(s).taken = false
+	}
 }

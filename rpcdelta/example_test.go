@@ -52,11 +52,11 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	enc, err := rpcdelta.NewEncoder(move.Schema(), rpcdelta.EncoderConfig{})
+	enc, err := rpcdelta.NewEncoder(move.Schema(), rpcdelta.EncoderConfig{Codec: rpcdelta.Adaptive})
 	if err != nil {
 		log.Fatal(err)
 	}
-	dec, err := rpcdelta.NewDecoder(move.Schema(), rpcdelta.DecoderConfig{})
+	dec, err := rpcdelta.NewDecoder(move.Schema(), rpcdelta.DecoderConfig{Codec: rpcdelta.Adaptive})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -94,9 +94,9 @@ func Example() {
 		}
 	}
 	// Output:
-	// 0 reset 18 bytes, X 1000
-	// 1 delta 9 bytes, X 1001
-	// 2 delta 9 bytes, X 1002
+	// 0 reset 16 bytes, X 1000
+	// 1 delta 4 bytes, X 1001
+	// 2 delta 4 bytes, X 1002
 }
 
 func ExampleParseSchema() {

@@ -221,20 +221,20 @@ func TestGoldenFrames(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := newRLE(s)
-		got, ok := c.encode(nil, &g.cur, base)
+		got, ok := c.write(nil, &g.cur, base)
 		if !ok || !bytes.Equal(got, want) {
 			t.Errorf("%s: % x, want % x", g.name, got, want)
 		}
 		back := s.NewFrame()
-		if err := c.decode(back, base, want); err != nil || !back.Equal(&g.cur) {
+		if err := c.read(back, base, want); err != nil || !back.Equal(&g.cur) {
 			t.Errorf("%s: % x is %v, %v", g.name, want, back, err)
 		}
 		for n := range want {
-			if err := c.decode(back, base, want[:n]); err == nil {
+			if err := c.read(back, base, want[:n]); err == nil {
 				t.Errorf("%s: its first %d bytes are accepted", g.name, n)
 			}
 		}
-		if err := c.decode(back, base, append(want, 0)); err == nil {
+		if err := c.read(back, base, append(want, 0)); err == nil {
 			t.Errorf("%s: a byte more is accepted", g.name)
 		}
 	}
@@ -273,7 +273,7 @@ func TestGoldenErrors(t *testing.T) {
 			base = &Frame{Ints: c.base}
 		}
 		f := s.NewFrame()
-		if err := newRLE(s).decode(f, base, coded); err == nil || !strings.Contains(err.Error(), c.reason) {
+		if err := newRLE(s).read(f, base, coded); err == nil || !strings.Contains(err.Error(), c.reason) {
 			t.Errorf("%s: %v, frame %v", c.name, err, f)
 		}
 	}

@@ -9,8 +9,10 @@ import (
 
 // TestImpossibleAcks: acks of frames that were never sent and of epochs that were
 // never opened are refused, and change nothing.
-func TestImpossibleAcks(t *testing.T) {
-	p := newPair(t, smallSchema(t), EncoderConfig{}, DecoderConfig{})
+func TestImpossibleAcks(t *testing.T) { forVariants(t, checkImpossibleAcks) }
+
+func checkImpossibleAcks(t *testing.T, v variant) {
+	p := newPair(t, smallSchema(t), v.encoder(EncoderConfig{}), DecoderConfig{})
 	if err := p.enc.Ack(Ack{}); !errors.Is(err, ErrAck) {
 		t.Errorf("an ack before the first frame: %v", err)
 	}
@@ -44,8 +46,10 @@ func TestImpossibleAcks(t *testing.T) {
 
 // TestOldEpochAcks: an ack that was under way while the epoch turned twice is old,
 // not impossible.
-func TestOldEpochAcks(t *testing.T) {
-	p := newPair(t, smallSchema(t), EncoderConfig{}, DecoderConfig{})
+func TestOldEpochAcks(t *testing.T) { forVariants(t, checkOldEpochAcks) }
+
+func checkOldEpochAcks(t *testing.T, v variant) {
+	p := newPair(t, smallSchema(t), v.encoder(EncoderConfig{}), DecoderConfig{})
 	p.exchange(t)
 	old, _, err := ParseAck(p.dec.AppendAck(nil))
 	if err != nil {
@@ -65,14 +69,20 @@ func TestOldEpochAcks(t *testing.T) {
 }
 
 // TestHostileAcks: whatever acks a liar slips in, honest ones bring the stream
-// back, and nothing wrong is ever delivered.
-func TestHostileAcks(t *testing.T) {
+// back. Of a codec that learns the next hash finds what is wrong, of another
+// nothing wrong is ever delivered.
+func TestHostileAcks(t *testing.T) { forVariants(t, checkHostileAcks) }
+
+func checkHostileAcks(t *testing.T, v variant) {
 	for seed := range uint64(20) {
-		x := newStream(t, smallSchema(t), streamConfig{
+		x := newStream(t, smallSchema(t), v.stream(streamConfig{
 			Seed: seed, Smooth: true, Up: linkConfig{Delay: 4, Loss: 0.1}, Down: linkConfig{Delay: 4, Loss: 0.1},
-		})
+		}))
 		rng := rand.New(rand.NewPCG(seed, 9))
 		x.expected = []error{ErrBaselineMissing, ErrAck}
+		if v.codec == Adaptive { // a lie about what was taken parts what both ends learn
+			x.expected = append(x.expected, ErrDesync, ErrMalformed)
+		}
 		for range 400 {
 			x.runLoose(t, 1)
 			b := make([]byte, rng.IntN(16))
@@ -88,6 +98,9 @@ func TestHostileAcks(t *testing.T) {
 		}
 		x.runLoose(t, 200)
 		x.expected = nil
+		if x.wrong > 0 && v.codec != Adaptive {
+			t.Errorf("seed %d: %d wrong frames", seed, x.wrong)
+		}
 		if n := x.deltasIn(t, 100); n < 95 {
 			t.Errorf("seed %d: %d deltas of 100 frames", seed, n)
 		}
@@ -109,7 +122,7 @@ func TestHostilePayloads(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 0))
 		pick := randPicker(rng)
 		s := pick.schema()
-		p := newPair(t, s, EncoderConfig{RPC: rng.IntN(10)}, DecoderConfig{RPC: 0, Ring: 2 + rng.IntN(20), DeliverLate: seed%2 == 0, Reliable: seed%7 == 0})
+		p := newPair(t, s, EncoderConfig{RPC: rng.IntN(10), Codec: Codecs()[seed%2], Redundancy: int(seed%9) - 1}, DecoderConfig{RPC: 0, Ring: 2 + rng.IntN(20), DeliverLate: seed%4 < 2, Reliable: seed%7 == 0})
 		p.dec.cfg.RPC = p.enc.cfg.RPC
 		var old [][]byte
 		for range 100 {
@@ -138,7 +151,7 @@ func TestHostilePayloads(t *testing.T) {
 			if !slices.Equal(b, before) {
 				t.Fatalf("seed %d: the payload was written to", seed)
 			}
-			if err != nil && len(out) != 0 || err == nil && len(out) != 1 {
+			if err != nil && len(out) != 0 || err == nil && (len(out) == 0 || len(out) > MaxRedundancy+1) {
 				t.Fatalf("seed %d: %d frames, %v", seed, len(out), err)
 			}
 			for _, reason := range []error{nil, ErrLate, ErrDuplicate, ErrBaselineMissing, ErrDesync, ErrMalformed} {
@@ -169,18 +182,27 @@ func FuzzDecode(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	p := newPair(f, s, EncoderConfig{}, DecoderConfig{})
-	var last []byte
-	for range 70 {
-		p.frame.Ints[0]++
-		p.exchange(f)
-		if p.enc.next%20 == 0 {
-			f.Add(slices.Clone(p.payload), last)
+	codec := func(learns bool) Codec {
+		if learns {
+			return Adaptive
 		}
-		last = slices.Clone(p.payload)
+		return RLE
 	}
-	f.Fuzz(func(t *testing.T, one, two []byte) {
-		p := newPair(t, s, EncoderConfig{}, DecoderConfig{Ring: 8, DeliverLate: true})
+	for _, learns := range []bool{false, true} {
+		p := newPair(f, s, EncoderConfig{Codec: codec(learns), Redundancy: 2}, DecoderConfig{})
+		var last []byte
+		for range 70 {
+			p.frame.Ints[0]++
+			p.send(f)
+			p.exchange(f)
+			if p.enc.next%20 == 0 {
+				f.Add(learns, slices.Clone(p.payload), last)
+			}
+			last = slices.Clone(p.payload)
+		}
+	}
+	f.Fuzz(func(t *testing.T, learns bool, one, two []byte) {
+		p := newPair(t, s, EncoderConfig{Codec: codec(learns)}, DecoderConfig{Ring: 8, DeliverLate: true})
 		for range 10 {
 			p.exchange(t)
 		}

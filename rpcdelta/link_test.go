@@ -20,6 +20,7 @@ type link struct {
 	down   bool // nothing passes
 	bad    bool // in a burst of losses
 	sent   uint64
+	fates  []bool // of each packet sent: lost
 	newest uint64 // packets up to the newest that arrived
 	queue  []packet
 }
@@ -38,7 +39,9 @@ func newLink(c linkConfig, seed, stream uint64) *link {
 func (l *link) send(now int, b []byte) {
 	number := l.sent
 	l.sent++
-	if l.lost() || l.down {
+	lost := l.lost() || l.down
+	l.fates = append(l.fates, lost)
+	if lost {
 		return
 	}
 	l.put(now, number, b)

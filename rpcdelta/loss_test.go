@@ -38,30 +38,52 @@ func lossCases() (cases []streamConfig) {
 // order, once, and only what the network lost or overtook is missing.
 func TestLoss(t *testing.T) {
 	s := smallSchema(t)
-	for _, c := range lossCases() {
-		x := newStream(t, s, c)
-		x.run(t, 600)
-		sum := x.delivered - x.late + x.missed
-		if sum != uint64(x.last+1) {
-			x.fatalf(t, "%d delivered, %d late, %d missed: %d in all", x.delivered, x.late, x.missed, x.last+1)
+	forVariants(t, func(t *testing.T, v variant) {
+		for _, c := range lossCases() {
+			switch half := c.Seed/4%2 == 0; {
+			case v.redundancy > 0:
+				v.redundancy = 1 + int(c.Seed%MaxRedundancy)
+			case v.codec == Adaptive && half == (v.redundancy == RedundancyOff):
+				continue // one takes what the other leaves
+			}
+			playLoss(t, s, v.stream(c))
 		}
-		if x.delivered == 0 {
-			x.fatalf(t, "nothing is delivered")
-		}
+	})
+}
+
+func playLoss(t *testing.T, s *Schema, c streamConfig) {
+	t.Helper()
+	x := newStream(t, s, c)
+	frames := 600
+	if testing.Short() {
+		frames = 250
+	}
+	x.run(t, frames)
+	sum := x.delivered - x.late + x.missed
+	if sum != uint64(x.last+1) {
+		x.fatalf(t, "%d delivered, %d late, %d missed: %d in all", x.delivered, x.late, x.missed, x.last+1)
+	}
+	if x.delivered == 0 {
+		x.fatalf(t, "nothing is delivered")
 	}
 }
 
 // TestDeltasOnCleanLinks: where the rings reach over the round trip, all but the
 // first frames are deltas.
-func TestDeltasOnCleanLinks(t *testing.T) {
+func TestDeltasOnCleanLinks(t *testing.T) { forVariants(t, checkDeltasOnCleanLinks) }
+
+func checkDeltasOnCleanLinks(t *testing.T, v variant) {
 	for _, c := range []struct{ delay, every, ring int }{
 		{0, 1, 2}, {1, 1, 8}, {3, 2, 16}, {30, 1, 64}, {15, 30, 64}, {100, 1, 256},
 	} {
+		if v.codec == Adaptive && 2*c.delay > 63 {
+			continue // it looks back no further
+		}
 		t.Run(fmt.Sprint(c), func(t *testing.T) {
-			x := newStream(t, smallSchema(t), streamConfig{
+			x := newStream(t, smallSchema(t), v.stream(streamConfig{
 				Seed: 1, Ring: c.ring, PeerRing: c.ring, AckEvery: c.every, Smooth: true,
 				Up: linkConfig{Delay: c.delay}, Down: linkConfig{Delay: c.delay},
-			})
+			}))
 			x.run(t, 2*c.delay+c.every+1)
 			if n := x.deltasIn(t, 1000); n < 990 { // now and then the intra frame is as short
 				t.Errorf("%d deltas of 1000 frames, %d resets", n, x.kinds[Reset])
@@ -75,10 +97,12 @@ func TestDeltasOnCleanLinks(t *testing.T) {
 
 // TestSmallRing: a ring smaller than the round trip gives intra frames, and never
 // silence.
-func TestSmallRing(t *testing.T) {
-	x := newStream(t, smallSchema(t), streamConfig{
+func TestSmallRing(t *testing.T) { forVariants(t, checkSmallRing) }
+
+func checkSmallRing(t *testing.T, v variant) {
+	x := newStream(t, smallSchema(t), v.stream(streamConfig{
 		Seed: 1, Ring: 64, PeerRing: 2, Up: linkConfig{Delay: 10}, Down: linkConfig{Delay: 10},
-	})
+	}))
 	x.run(t, 1000)
 	if x.kinds[Delta] != 0 || x.kinds[Intra] < 900 || x.delivered != 1000-10 {
 		t.Errorf("%v, %d delivered", x.kinds, x.delivered)
@@ -86,9 +110,14 @@ func TestSmallRing(t *testing.T) {
 }
 
 // TestReach: the oldest baseline that either ring allows.
-func TestReach(t *testing.T) {
+func TestReach(t *testing.T) { forVariants(t, checkReach) }
+
+func checkReach(t *testing.T, v variant) {
 	for _, c := range []struct{ ring, peer, reach int }{{2, 2, 1}, {64, 64, 63}, {MaxRing, 16, 15}, {16, MaxRing, 15}, {MaxRing, MaxRing, 255}} {
-		p := newPair(t, smallSchema(t), EncoderConfig{Ring: c.ring, PeerRing: c.peer}, DecoderConfig{Ring: c.peer})
+		if v.codec == Adaptive {
+			c.reach = min(c.reach, 63)
+		}
+		p := newPair(t, smallSchema(t), v.encoder(EncoderConfig{Ring: c.ring, PeerRing: c.peer}), DecoderConfig{Ring: c.peer})
 		p.frame.Ints[0] = 1 << 20
 		p.exchange(t)
 		for age := 1; age < 300; age++ {
@@ -106,8 +135,10 @@ func TestReach(t *testing.T) {
 }
 
 // TestAckSize: an ack of a clean link has 4 bytes.
-func TestAckSize(t *testing.T) {
-	x := newStream(t, smallSchema(t), streamConfig{Seed: 1, Up: linkConfig{Delay: 6}, Down: linkConfig{Delay: 6}, AckEvery: 2})
+func TestAckSize(t *testing.T) { forVariants(t, checkAckSize) }
+
+func checkAckSize(t *testing.T, v variant) {
+	x := newStream(t, smallSchema(t), v.stream(streamConfig{Seed: 1, Up: linkConfig{Delay: 6}, Down: linkConfig{Delay: 6}, AckEvery: 2}))
 	for range 300 {
 		x.step(t)
 		if len(x.ack) != 4 && len(x.ack) != 0 {

@@ -7,7 +7,9 @@ import (
 
 // TestOutage: after any silence of the network, in either direction or both, the
 // stream is back to deltas within a few round trips.
-func TestOutage(t *testing.T) {
+func TestOutage(t *testing.T) { forVariants(t, checkOutage) }
+
+func checkOutage(t *testing.T, v variant) {
 	const delay = 4
 	for _, c := range []struct {
 		before, frames int
@@ -33,12 +35,12 @@ func TestOutage(t *testing.T) {
 		{40_000, 64_000, true, true},
 	} {
 		t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
-			if testing.Short() && c.before+c.frames > 1<<16 {
+			if c.before+c.frames > 1<<16 && (testing.Short() || v.redundancy != 0) {
 				t.Skip("long")
 			}
-			x := newStream(t, smallSchema(t), streamConfig{
+			x := newStream(t, smallSchema(t), v.stream(streamConfig{
 				Seed: uint64(c.frames), Smooth: true, Up: linkConfig{Delay: delay}, Down: linkConfig{Delay: delay},
-			})
+			}))
 			x.run(t, c.before)
 			x.up.down, x.down.down = c.up, c.acks
 			x.run(t, c.frames)
@@ -65,9 +67,14 @@ func (x *stream) lostCount() { x.fresh, x.restarts = true, x.restarts+1 }
 
 // TestAcksOfLongAgo: a server that hears nothing for 65,536 frames and repeats its
 // last ack is not taken to acknowledge the frame one turn later.
-func TestAcksOfLongAgo(t *testing.T) {
+func TestAcksOfLongAgo(t *testing.T) { forVariants(t, checkAcksOfLongAgo) }
+
+func checkAcksOfLongAgo(t *testing.T, v variant) {
 	for _, before := range []int{1, 3, 100} {
-		x := newStream(t, smallSchema(t), streamConfig{Seed: 1, Smooth: true})
+		if v.redundancy != 0 && (before != 3 || testing.Short()) {
+			continue // long
+		}
+		x := newStream(t, smallSchema(t), v.stream(streamConfig{Seed: 1, Smooth: true}))
 		x.run(t, before)
 		x.up.down = true
 		x.run(t, 1<<16)

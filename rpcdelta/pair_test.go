@@ -1,6 +1,52 @@
 package rpcdelta
 
-import "math/rand/v2"
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+)
+
+// variant is a codec and how it repeats frames.
+type variant struct {
+	codec      Codec
+	redundancy int
+}
+
+var variants = []variant{{RLE, 0}, {Adaptive, RedundancyOff}, {Adaptive, RedundancyAuto}, {Adaptive, 3}}
+
+func (v variant) String() string { return fmt.Sprint(v.codec, " ", v.redundancy) }
+
+// encoder sets the variant in a config.
+func (v variant) encoder(c EncoderConfig) EncoderConfig {
+	c.Codec, c.Redundancy = v.codec, v.redundancy
+	return c
+}
+
+// stream sets the variant in a config.
+func (v variant) stream(c streamConfig) streamConfig {
+	c.Codec, c.Redundancy = v.codec, v.redundancy
+	return c
+}
+
+// forVariants runs a test with each.
+func forVariants(t *testing.T, f func(t *testing.T, v variant)) {
+	t.Helper()
+	forSome(t, variants, f)
+}
+
+// forSingles runs a test with those that send one frame a payload while nothing
+// is lost.
+func forSingles(t *testing.T, f func(t *testing.T, v variant)) {
+	t.Helper()
+	forSome(t, variants[:3], f)
+}
+
+func forSome(t *testing.T, some []variant, f func(t *testing.T, v variant)) {
+	t.Helper()
+	for _, v := range some {
+		t.Run(v.String(), func(t *testing.T) { f(t, v) })
+	}
+}
 
 // failer is a *testing.T, *testing.B or *rapid.T.
 type failer interface {
@@ -26,6 +72,10 @@ func newPair(t failer, s *Schema, ec EncoderConfig, dc DecoderConfig) *pair {
 	if err != nil {
 		t.Fatal(err)
 	}
+	dc.PeerRing = ec.Ring
+	if dc.Codec == 0 {
+		dc.Codec = ec.Codec
+	}
 	dec, err := NewDecoder(s, dc)
 	if err != nil {
 		t.Fatal(err)
@@ -46,18 +96,20 @@ func (p *pair) send(t failer) Info {
 	return info
 }
 
-// receive decodes the last payload, which must arrive as it was sent.
+// receive decodes the last payload, whose newest frame must arrive as it was
+// sent.
 func (p *pair) receive(t failer) Delivery {
 	t.Helper()
 	out, err := p.dec.Decode(p.payload)
-	if err != nil || len(out) != 1 {
+	if err != nil || len(out) == 0 {
 		t.Fatalf("%d deliveries, %v", len(out), err)
 	}
-	if !out[0].Frame.Equal(p.frame) {
-		t.Fatalf("got %v, want %v", out[0].Frame, p.frame)
+	d := out[len(out)-1]
+	if !d.Frame.Equal(p.frame) {
+		t.Fatalf("got %v, want %v", d.Frame, p.frame)
 	}
-	p.delivered.CopyFrom(out[0].Frame)
-	return out[0]
+	p.delivered.CopyFrom(d.Frame)
+	return d
 }
 
 // acknowledge carries the decoder's ack to the encoder.

@@ -6,11 +6,13 @@ import (
 )
 
 // TestReliable: each frame is the difference from the one before, with no acks.
-func TestReliable(t *testing.T) {
+func TestReliable(t *testing.T) { forVariants(t, checkReliable) }
+
+func checkReliable(t *testing.T, v variant) {
 	for _, ring := range []int{2, 64} {
-		x := newStream(t, smallSchema(t), streamConfig{
+		x := newStream(t, smallSchema(t), v.stream(streamConfig{
 			Seed: 1, Ring: ring, PeerRing: ring, Reliable: true, Smooth: true, Up: linkConfig{Delay: 100},
-		})
+		}))
 		x.run(t, 1)
 		if x.kinds[Reset] != 1 {
 			t.Errorf("the first frame: %v", x.kinds)
@@ -28,8 +30,10 @@ func TestReliable(t *testing.T) {
 }
 
 // TestReliableGap: a hole in what must have none is an error.
-func TestReliableGap(t *testing.T) {
-	p := newPair(t, smallSchema(t), EncoderConfig{Reliable: true}, DecoderConfig{Reliable: true})
+func TestReliableGap(t *testing.T) { forVariants(t, checkReliableGap) }
+
+func checkReliableGap(t *testing.T, v variant) {
+	p := newPair(t, smallSchema(t), v.encoder(EncoderConfig{Reliable: true}), DecoderConfig{Reliable: true})
 	p.exchange(t)
 	p.send(t)
 	p.send(t)

@@ -7,17 +7,19 @@ import (
 
 // TestDecoderRestart: a fresh decoder in the middle of a stream asks for a reset
 // and gets one, wherever in the turn of the sequence it begins.
-func TestDecoderRestart(t *testing.T) {
+func TestDecoderRestart(t *testing.T) { forVariants(t, checkDecoderRestart) }
+
+func checkDecoderRestart(t *testing.T, v variant) {
 	for _, at := range []int{1, 2, 7, 64, 130, 1000, 65_500, 65_530, 65_536, 65_538, 65_545, 131_080} {
 		for _, jitter := range []int{0, 8} {
 			for _, loss := range []float64{0, 0.3} {
-				if at > 1000 && (jitter == 0 || loss == 0 || testing.Short()) {
+				if at > 1000 && (jitter == 0 || loss == 0 || testing.Short() || v.redundancy != 0 || v.codec == Adaptive && at&^3 != 1<<16) {
 					continue
 				}
-				x := newStream(t, smallSchema(t), streamConfig{
+				x := newStream(t, smallSchema(t), v.stream(streamConfig{
 					Seed: uint64(at), Smooth: true, RPC: at % 9, DeliverLate: at%2 == 0,
 					Up: linkConfig{Delay: 5, Jitter: jitter, Loss: loss}, Down: linkConfig{Delay: 5, Jitter: jitter, Loss: loss},
-				})
+				}))
 				x.run(t, at)
 				x.restartDecoder(t)
 				x.expected = []error{ErrBaselineMissing}
@@ -33,10 +35,12 @@ func TestDecoderRestart(t *testing.T) {
 }
 
 // TestDecoderRestartOften: the epoch turns, and every decoder is served.
-func TestDecoderRestartOften(t *testing.T) {
-	x := newStream(t, smallSchema(t), streamConfig{
+func TestDecoderRestartOften(t *testing.T) { forVariants(t, checkDecoderRestartOften) }
+
+func checkDecoderRestartOften(t *testing.T, v variant) {
+	x := newStream(t, smallSchema(t), v.stream(streamConfig{
 		Seed: 1, Up: linkConfig{Delay: 3, Jitter: 3, Loss: 0.2}, Down: linkConfig{Delay: 3, Jitter: 3, Loss: 0.2},
-	})
+	}))
 	x.expected = []error{ErrBaselineMissing, ErrAck}
 	for range 50 {
 		x.run(t, 40)
@@ -52,8 +56,10 @@ func TestDecoderRestartOften(t *testing.T) {
 // TestRestartAmongIntraFrames: a decoder that restarts where the encoder sends
 // intra frames starts anew from one of them, unnoticed. Its first ack tells the
 // encoder, whose knowledge of the old one is void.
-func TestRestartAmongIntraFrames(t *testing.T) {
-	p := newPair(t, smallSchema(t), EncoderConfig{}, DecoderConfig{})
+func TestRestartAmongIntraFrames(t *testing.T) { forSingles(t, checkRestartAmongIntraFrames) }
+
+func checkRestartAmongIntraFrames(t *testing.T, v variant) {
+	p := newPair(t, smallSchema(t), v.encoder(EncoderConfig{}), DecoderConfig{})
 	p.exchange(t)
 	p.exchange(t)
 	for range DefaultRing { // no acks: the baseline goes out of reach
@@ -64,7 +70,7 @@ func TestRestartAmongIntraFrames(t *testing.T) {
 		t.Fatalf("%+v, want an intra frame", info)
 	}
 	var err error
-	if p.dec, err = NewDecoder(p.s, DecoderConfig{}); err != nil {
+	if p.dec, err = NewDecoder(p.s, p.dec.cfg); err != nil {
 		t.Fatal(err)
 	}
 	if d := p.receive(t); d.Kind != Reset {
@@ -81,8 +87,10 @@ func TestRestartAmongIntraFrames(t *testing.T) {
 
 // TestLateAcrossZero: what was sent before the frame with which a fresh decoder
 // began is late, though its sequence, before a turn, is a large number.
-func TestLateAcrossZero(t *testing.T) {
-	p := newPair(t, smallSchema(t), EncoderConfig{}, DecoderConfig{DeliverLate: true})
+func TestLateAcrossZero(t *testing.T) { forSingles(t, checkLateAcrossZero) }
+
+func checkLateAcrossZero(t *testing.T, v variant) {
+	p := newPair(t, smallSchema(t), v.encoder(EncoderConfig{}), DecoderConfig{DeliverLate: true})
 	for p.enc.next != 1<<16-3 {
 		p.send(t)
 	}
@@ -104,9 +112,11 @@ func TestLateAcrossZero(t *testing.T) {
 
 // TestEarlyLosses: the first frames are lost, and the first that comes opens the
 // stream.
-func TestEarlyLosses(t *testing.T) {
+func TestEarlyLosses(t *testing.T) { forSingles(t, checkEarlyLosses) }
+
+func checkEarlyLosses(t *testing.T, v variant) {
 	for _, lost := range []int{1, 5, 63, 64, 200, 2000} {
-		p := newPair(t, smallSchema(t), EncoderConfig{}, DecoderConfig{})
+		p := newPair(t, smallSchema(t), v.encoder(EncoderConfig{}), DecoderConfig{})
 		for range lost {
 			p.send(t)
 		}
@@ -125,9 +135,11 @@ func TestEarlyLosses(t *testing.T) {
 
 // TestBothRestart: a client that binds anew has a new encoder, its server a new
 // decoder; acks of the old pair do no harm.
-func TestBothRestart(t *testing.T) {
+func TestBothRestart(t *testing.T) { forVariants(t, checkBothRestart) }
+
+func checkBothRestart(t *testing.T, v variant) {
 	s := smallSchema(t)
-	old, fresh := newPair(t, s, EncoderConfig{}, DecoderConfig{}), newPair(t, s, EncoderConfig{}, DecoderConfig{})
+	old, fresh := newPair(t, s, v.encoder(EncoderConfig{}), DecoderConfig{}), newPair(t, s, v.encoder(EncoderConfig{}), DecoderConfig{})
 	for range 300 {
 		old.exchange(t)
 	}

@@ -8,7 +8,8 @@ import (
 )
 
 // rleCodec is the paper's scheme: differences packed as the engine packs
-// vectors, binary data XORed and run-length coded. It keeps no state.
+// vectors, binary data XORed and run-length coded. It keeps no state, and a
+// payload is one frame.
 type rleCodec struct {
 	s      *Schema
 	w      bitio.Writer
@@ -25,9 +26,18 @@ func newRLE(s *Schema) *rleCodec {
 	return &rleCodec{s: s, diff: make([]int64, widest), binary: make([]byte, 0, s.binary)}
 }
 
-// encode appends cur, as the difference from base unless that is nil. It says
+func (c *rleCodec) take(uint64)        {}
+func (c *rleCodec) reset()             {}
+func (c *rleCodec) covers(uint64) bool { return true }
+func (c *rleCodec) hash(uint64) uint16 { return 0 }
+
+func (c *rleCodec) encode(dst []byte, p *payload) ([]byte, bool) {
+	return c.write(dst, p.frames[len(p.frames)-1], p.baseline)
+}
+
+// write appends cur, as the difference from base unless that is nil. It says
 // false where a difference does not fit.
-func (c *rleCodec) encode(dst []byte, cur, base *Frame) (out []byte, ok bool) {
+func (c *rleCodec) write(dst []byte, cur, base *Frame) (out []byte, ok bool) {
 	c.w.Reset(dst)
 	for i := range c.s.plans {
 		if !c.writeNumbers(&c.s.plans[i], cur, base) {
@@ -113,7 +123,6 @@ func bit(b bool) uint64 {
 	return 0
 }
 
-// intraSize is the bytes of cur without a baseline.
 func (c *rleCodec) intraSize(cur *Frame) int {
 	c.binary = c.s.appendBinary(c.binary[:0], cur, nil)
 	return (c.s.numberBits(cur)+7)/8 + rle.EncodedLen(c.binary)

@@ -18,21 +18,21 @@ func TestCodecRoundTrip(t *testing.T) {
 		pick.frame(s, cur, base)
 		pick.frame(s, got, cur) // what was there must not matter
 		c := newRLE(s)
-		intra, ok := c.encode([]byte("before"), cur, nil)
+		intra, ok := c.write([]byte("before"), cur, nil)
 		if !ok || string(intra[:6]) != "before" {
 			t.Fatalf("intra frame of %v: %v %x", cur, ok, intra)
 		}
 		if n := c.intraSize(cur); n != len(intra)-6 {
 			t.Fatalf("intra frame of %d bytes, said to be %d", len(intra)-6, n)
 		}
-		if err := c.decode(got, nil, intra[6:]); err != nil || !got.Equal(cur) {
+		if err := c.read(got, nil, intra[6:]); err != nil || !got.Equal(cur) {
 			t.Fatalf("intra frame of %v is %v, %v", cur, got, err)
 		}
-		delta, ok := c.encode(nil, cur, base)
+		delta, ok := c.write(nil, cur, base)
 		if !ok {
 			return // a difference overflows: the encoder sends the intra frame
 		}
-		if err := c.decode(got, base, delta); err != nil || !got.Equal(cur) {
+		if err := c.read(got, base, delta); err != nil || !got.Equal(cur) {
 			t.Fatalf("%v from %v is %v, %v", cur, base, got, err)
 		}
 	})
@@ -53,15 +53,15 @@ func TestOverflowIsIntra(t *testing.T) {
 	} {
 		base.Ints[0], cur.Ints[0] = c.from, c.to
 		r := newRLE(s)
-		if _, ok := r.encode(nil, cur, base); ok != c.fits {
+		if _, ok := r.write(nil, cur, base); ok != c.fits {
 			t.Errorf("from %d to %d: fits %v, want %v", c.from, c.to, ok, c.fits)
 		}
-		intra, ok := r.encode(nil, cur, nil)
-		if err := r.decode(got, nil, intra); !ok || err != nil || !got.Equal(cur) {
+		intra, ok := r.write(nil, cur, nil)
+		if err := r.read(got, nil, intra); !ok || err != nil || !got.Equal(cur) {
 			t.Errorf("%d without baseline: %v, %v", c.to, got, err)
 		}
 	}
-	p := newPair(t, s, EncoderConfig{}, DecoderConfig{})
+	p := newPair(t, s, EncoderConfig{Codec: RLE}, DecoderConfig{})
 	p.frame.Ints[0] = -1 << 30
 	p.exchange(t)
 	p.frame.Ints[0] = 1<<31 - 1
@@ -76,10 +76,10 @@ func TestShorterIsSent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pick := rapidPicker(t)
 		s := pick.schema()
-		p := newPair(t, s, EncoderConfig{}, DecoderConfig{})
+		p := newPair(t, s, EncoderConfig{Codec: RLE}, DecoderConfig{})
 		for range 5 {
 			pick.frame(s, p.frame, p.delivered)
-			intra := 8 * (longHeader + p.enc.codec.intraSize(p.frame))
+			intra := 8 * (longHeader + p.enc.coder.intraSize(p.frame))
 			info := p.exchange(t)
 			if info.HeaderBits == 8*(longHeader+hashSize) {
 				info.HeaderBits = 8 * shortHeader // as it is without a hash
@@ -95,7 +95,7 @@ func TestShorterIsSent(t *testing.T) {
 // deltas.
 func TestHashPasses(t *testing.T) {
 	s := mustSchema(t, Field{Name: "X", Kind: KindScalar, Resolution: 1}, Field{Name: "B", Kind: KindUint, Width: 8})
-	p := newPair(t, s, EncoderConfig{}, DecoderConfig{})
+	p := newPair(t, s, EncoderConfig{Codec: RLE}, DecoderConfig{})
 	deltas := 0
 	for i := range int32(600) {
 		p.frame.Ints[0] = 10 * i
@@ -118,10 +118,10 @@ func FuzzDecodeFrame(f *testing.F) {
 		pick.frame(s, base, cur)
 		pick.frame(s, cur, base)
 		c := newRLE(s)
-		if coded, ok := c.encode(nil, cur, nil); ok {
+		if coded, ok := c.write(nil, cur, nil); ok {
 			f.Add(seed, false, coded)
 		}
-		if coded, ok := c.encode(nil, cur, base); ok {
+		if coded, ok := c.write(nil, cur, base); ok {
 			f.Add(seed, true, coded)
 		}
 	}
@@ -134,7 +134,7 @@ func FuzzDecodeFrame(f *testing.F) {
 			base = nil
 		}
 		c := newRLE(s)
-		if c.decode(got, base, coded) != nil {
+		if c.read(got, base, coded) != nil {
 			return
 		}
 		if err := s.check(got); err != nil {
@@ -143,14 +143,14 @@ func FuzzDecodeFrame(f *testing.F) {
 		s.FullBits(got)
 		again := s.NewFrame()
 		if base != nil {
-			if out, ok := c.encode(nil, got, base); ok {
-				if err := c.decode(again, base, out); err != nil || !again.Equal(got) {
+			if out, ok := c.write(nil, got, base); ok {
+				if err := c.read(again, base, out); err != nil || !again.Equal(got) {
 					t.Fatalf("%v comes back as %v, %v", got, again, err)
 				}
 			}
 		}
-		out, ok := c.encode(nil, got, nil)
-		if err := c.decode(again, nil, out); !ok || err != nil || !again.Equal(got) {
+		out, ok := c.write(nil, got, nil)
+		if err := c.read(again, nil, out); !ok || err != nil || !again.Equal(got) {
 			t.Fatalf("%v comes back as %v, %v", got, again, err)
 		}
 	})

@@ -6,9 +6,14 @@ import (
 	"github.com/uplink-rpc/uplink/rle"
 )
 
-// decode reads the whole of src into cur, adding base unless that is nil. What
-// it accepts has the schema's ranges. On an error cur is undefined.
-func (c *rleCodec) decode(cur, base *Frame, src []byte) error {
+func (c *rleCodec) decode(p *payload, src []byte) error {
+	p.frames = p.frames[:1]
+	return c.read(p.frames[0], p.baseline, src)
+}
+
+// read reads the whole of src into cur, adding base unless that is nil. What it
+// accepts has the schema's ranges. On an error cur is undefined.
+func (c *rleCodec) read(cur, base *Frame, src []byte) error {
 	c.r.Reset(src)
 	for i := range c.s.plans {
 		if p := &c.s.plans[i]; !c.readNumbers(p, cur, base) {

@@ -9,6 +9,9 @@ import (
 	"io"
 	"math"
 	"slices"
+	"sync"
+
+	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
 )
 
 // Limits of a schema.
@@ -37,6 +40,8 @@ type Schema struct {
 	ints   int // components
 	blobs  int // byte strings
 	binary int // bytes of the binary part at most, before run-length coding
+
+	model func() *adaptive.Model // compiled when first used
 }
 
 // NewSchema checks the fields and compiles them. rateHz is how often a second
@@ -72,6 +77,7 @@ func NewSchema(rpc string, rateHz float64, fields []Field) (*Schema, error) {
 			return nil, fmt.Errorf("rpcdelta: %s: field %q: %w", rpc, s.fields[i].Name, err)
 		}
 	}
+	s.model = sync.OnceValue(s.newModel)
 	return s, nil
 }
 
@@ -95,6 +101,14 @@ func ParseSchema(data []byte) (*Schema, error) {
 		return nil, errors.New("rpcdelta: schema file: something follows the closing brace")
 	}
 	return NewSchema(f.RPC, f.RateHz, f.Fields)
+}
+
+// AtRate is the schema of the same RPC called at another rate.
+func (s *Schema) AtRate(hz float64) (*Schema, error) {
+	if hz == s.rate {
+		return s, nil
+	}
+	return NewSchema(s.rpc, hz, s.fields)
 }
 
 // AppendJSON appends the schema as a schema file.

@@ -223,11 +223,11 @@ func FuzzParseSchema(f *testing.F) {
 					cur.Ints[s.plans[i].at+k] = int32(uint32([]int64{lo, hi}[end]))
 				}
 			}
-			coded, ok := c.encode(nil, cur, nil)
+			coded, ok := c.write(nil, cur, nil)
 			if !ok || len(coded) != c.intraSize(cur) {
 				t.Fatalf("%v takes %d bytes, want %d", cur, len(coded), c.intraSize(cur))
 			}
-			if err := c.decode(got, nil, coded); err != nil || !got.Equal(cur) {
+			if err := c.read(got, nil, coded); err != nil || !got.Equal(cur) {
 				t.Fatalf("%v comes back as %v, %v", cur, got, err)
 			}
 		}

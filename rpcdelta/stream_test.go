@@ -9,6 +9,8 @@ import (
 // streamConfig is a client, a server and the network between them.
 type streamConfig struct {
 	Seed           uint64
+	Codec          Codec
+	Redundancy     int
 	Ring, PeerRing int
 	RPC            int
 	AckEvery       int // frames between acks
@@ -31,19 +33,22 @@ type stream struct {
 	last     int64              // newest sequence delivered in order, -1 before
 	fresh    bool               // the decoder has delivered nothing yet
 	restarts int                // of the decoder
-	latest   map[uint64]bool    // sequences delivered late, lately
+	compared int                // acks after which both ends had learned the same
 
 	delivered, late, missed uint64
+	older                   int               // frames sent as older ones
 	kinds                   map[FrameKind]int // as sent
 	drops                   map[error]int
 	// expected are drops and ack errors that the test provokes; others fail it.
 	expected []error
-	loose    bool // the epochs may be more than one apart
+	loose    bool // the epochs may be more than one apart, and what both ends learned
+	wrong    uint64
 }
 
 type sentFrame struct {
-	info  Info
+	info  Info // of its payload
 	frame *Frame
+	got   bool // the decoder has delivered it
 }
 
 func newStream(t failer, s *Schema, cfg streamConfig) *stream {
@@ -54,11 +59,11 @@ func newStream(t failer, s *Schema, cfg streamConfig) *stream {
 	x := &stream{
 		cfg: cfg, last: -1, fresh: true,
 		pair: *newPair(t, s,
-			EncoderConfig{RPC: cfg.RPC, Ring: cfg.Ring, PeerRing: cfg.PeerRing, Reliable: cfg.Reliable},
+			EncoderConfig{Codec: cfg.Codec, Redundancy: cfg.Redundancy, RPC: cfg.RPC, Ring: cfg.Ring, PeerRing: cfg.PeerRing, Reliable: cfg.Reliable},
 			DecoderConfig{RPC: cfg.RPC, Ring: cfg.PeerRing, DeliverLate: cfg.DeliverLate, Reliable: cfg.Reliable}),
 		pick: randPicker(rand.New(rand.NewPCG(cfg.Seed, 1))),
 		up:   newLink(cfg.Up, cfg.Seed, 2), down: newLink(cfg.Down, cfg.Seed, 3),
-		latest: map[uint64]bool{}, kinds: map[FrameKind]int{}, drops: map[error]int{},
+		kinds: map[FrameKind]int{}, drops: map[error]int{},
 	}
 	for i := range x.history {
 		x.history[i].frame = s.NewFrame()
@@ -92,11 +97,28 @@ func (x *stream) step(t failer) {
 		if err := x.enc.Ack(a); err != nil {
 			x.drop(t, err)
 		}
+		x.compare(t)
 	}
 	if apart := (x.enc.epoch - x.dec.epoch) & epochMask; x.dec.started && apart > 1 && !x.loose {
 		x.fatalf(t, "epoch %d at the encoder, %d at the decoder", x.enc.epoch, x.dec.epoch)
 	}
 	x.now++
+}
+
+// compare checks that both ends have learned the same up to the newest frame
+// that the encoder knows to be taken.
+func (x *stream) compare(t failer) {
+	t.Helper()
+	base := x.enc.base
+	there := x.dec.newest - uint64(uint16(x.dec.newest)-uint16(base)) // its number at the decoder
+	if !x.enc.hasBase || x.enc.epoch != x.dec.epoch || x.loose || x.dec.trouble == Desync || !x.dec.started || there < x.dec.first ||
+		!x.enc.coder.covers(base) || !x.dec.coder.covers(there) {
+		return
+	}
+	if a, b := x.enc.coder.hash(base), x.dec.coder.hash(there); a != b {
+		x.fatalf(t, "up to frame %d the encoder learned %04x, the decoder %04x", base, a, b)
+	}
+	x.compared++
 }
 
 func (x *stream) sendNext(t failer) {
@@ -108,8 +130,9 @@ func (x *stream) sendNext(t failer) {
 	}
 	h := &x.history[x.enc.next%uint64(len(x.history))]
 	h.frame.CopyFrom(x.frame)
-	h.info = x.send(t)
+	h.info, h.got = x.send(t), false
 	x.kinds[h.info.Kind]++
+	x.older += h.info.Older
 	if want := x.up.sent; h.info.Seq != want {
 		x.fatalf(t, "sequence %d, want %d", h.info.Seq, want)
 	}
@@ -133,33 +156,53 @@ func (x *stream) take(t failer, p packet) {
 		}
 		return
 	}
-	if len(out) != 1 {
-		x.fatalf(t, "%d frames of payload %d", len(out), p.number)
-	}
-	x.check(t, p.number, &out[0])
+	x.checkAll(t, p.number, out)
 }
 
-// check compares a delivery with what was sent, and its place in the order.
-func (x *stream) check(t failer, n uint64, d *Delivery) {
+// checkAll compares what came of payload n with what was sent.
+func (x *stream) checkAll(t failer, n uint64, out []Delivery) {
 	t.Helper()
 	h := &x.history[n%uint64(len(x.history))]
-	want := h.info
-	want.Kind, want.Seq = d.Kind, d.Seq
+	if h.info.Seq != n {
+		x.fatalf(t, "payload %d is too old for this test", n)
+	}
+	if !out[0].Late && (!x.fresh || x.last < 0) { // all of it that is new
+		if want := min(int64(n)-x.last, int64(h.info.Older+1)); int64(len(out)) != want {
+			x.fatalf(t, "%d frames of payload %d after %d, which has %d older ones, want %d", len(out), n, x.last, h.info.Older, want)
+		}
+	}
+	if d := &out[len(out)-1]; d.HeaderBits != h.info.HeaderBits || d.PayloadBits != h.info.PayloadBits || d.Older != h.info.Older {
+		x.fatalf(t, "payload %d is %+v, want %+v", n, d.Info, h.info)
+	}
+	for i := range out {
+		x.check(t, n, &out[i])
+	}
+}
+
+// check compares a delivery of payload n with what was sent, and its place in
+// the order.
+func (x *stream) check(t failer, n uint64, d *Delivery) {
+	t.Helper()
+	sent := &x.history[n%uint64(len(x.history))].info
+	n -= uint64(uint16(n) - uint16(d.Seq)) // a decoder that restarted counts from elsewhere
+	h := &x.history[n%uint64(len(x.history))]
 	switch {
-	case h.info.Seq != n:
-		x.fatalf(t, "frame %d is too old for this test", n)
+	case h.info.Seq != n, sent.Seq-n > uint64(sent.Older), x.restarts == 0 && d.Seq != n:
+		x.fatalf(t, "frame %d is in payload %+v", n, sent)
+	case !d.Frame.Equal(h.frame) && x.loose:
+		x.wrong++
 	case !d.Frame.Equal(h.frame):
 		x.fatalf(t, "frame %d is %v, want %v", n, d.Frame, h.frame)
-	case d.Info != want, (d.Kind == Delta) != (h.info.Kind == Delta), uint16(d.Seq) != uint16(n), x.restarts == 0 && d.Seq != n:
-		x.fatalf(t, "frame %d is %+v, want %+v", n, d.Info, h.info)
+	case h.got:
+		x.fatalf(t, "frame %d is delivered again", n)
+	case d.Late && (!x.cfg.DeliverLate || int64(n) >= x.last || d.Missed != 0):
+		x.fatalf(t, "frame %d is late after %d: %+v", n, x.last, d)
 	}
+	x.checkInfo(t, n, sent, &d.Info)
+	h.got = true
 	x.delivered++
 	if d.Late {
 		x.late++
-		if int64(n) >= x.last || x.latest[n] || !x.cfg.DeliverLate {
-			x.fatalf(t, "frame %d is late after %d, again: %v", n, x.last, x.latest[n])
-		}
-		x.latest[n] = true
 		return
 	}
 	if int64(n) <= x.last {
@@ -170,19 +213,26 @@ func (x *stream) check(t failer, n uint64, d *Delivery) {
 	}
 	x.missed += d.Missed
 	x.last, x.fresh = int64(n), false
-	x.latest = keepNewer(x.latest, x.last-100)
 }
 
-// keepNewer forgets sequences below one, now and then.
-func keepNewer(m map[uint64]bool, than int64) map[uint64]bool {
-	if len(m) > 1000 {
-		for n := range m {
-			if int64(n) < than {
-				delete(m, n)
-			}
+// checkInfo compares what is said of frame n with what its payload was sent as:
+// the oldest frame has the payload's baseline, each other the one before it.
+func (x *stream) checkInfo(t failer, n uint64, sent, got *Info) {
+	t.Helper()
+	kind, age := Delta, 1
+	switch {
+	case n != sent.Seq-uint64(sent.Older):
+	case sent.Kind == Delta:
+		age = sent.BaselineAge - sent.Older
+	default:
+		kind, age = got.Kind, 0
+		if kind == Delta {
+			kind = sent.Kind
 		}
 	}
-	return m
+	if got.Kind != kind || got.BaselineAge != age || got.FullBits != x.s.FullBits(x.history[n%uint64(len(x.history))].frame) && !x.loose {
+		x.fatalf(t, "frame %d is %+v of payload %+v", n, got, sent)
+	}
 }
 
 func (x *stream) drop(t failer, err error) {
@@ -209,7 +259,12 @@ func (x *stream) restartDecoder(t failer) {
 		t.Fatal(err)
 	}
 	x.dec, x.fresh, x.last = dec, true, -1 // and knows nothing of what the old one delivered
-	clear(x.latest)
+	for i := range x.history {
+		x.history[i].got = false
+	}
+	if x.dec.cfg.Codec == Adaptive {
+		x.up.queue = x.up.queue[:0] // another session: what was sent to the old one stays out
+	}
 	x.restarts++
 }
 

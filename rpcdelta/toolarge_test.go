@@ -139,7 +139,7 @@ func TestConfigErrors(t *testing.T) {
 // TestHashLeavesRoom: a hash that is due does not make a frame too large that
 // fits without it.
 func TestHashLeavesRoom(t *testing.T) {
-	p := newPair(t, mustSchema(t, Field{Name: "B", Kind: KindBytes, Max: number(1300)}), EncoderConfig{}, DecoderConfig{})
+	p := newPair(t, mustSchema(t, Field{Name: "B", Kind: KindBytes, Max: number(1300)}), EncoderConfig{Codec: RLE}, DecoderConfig{})
 	p.exchange(t)
 	rng := rand.New(rand.NewPCG(1, 1))
 	b := make([]byte, 1181)

@@ -54,7 +54,7 @@ func TestAckRateErrors(t *testing.T) {
 		{"a.csv --ack-hz 10,5", 2, "uplink: --ack-hz 10,5: want ascending rates\n" + hint},
 		{"a.csv --ack-hz 0,5", 2, "uplink: --ack-hz 0: want more than 0 and at most 1000 acks a second\n" + hint},
 		{"a.csv --ack-hz 10 --svg a.svg", 2, "uplink: --svg: a curve needs at least two rates, see --ack-hz\n" + hint},
-		{"a.csv --codec zip", 2, "uplink: --codec \"zip\": want some of paper, rle\n" + hint},
+		{"a.csv --codec zip", 2, "uplink: --codec \"zip\": want some of paper, rle, adaptive\n" + hint},
 		{"a.csv --loss 3", 2, "uplink: invalid argument \"3\" for \"--loss\" flag: want 0 to 1, or a percentage such as 5%\n" + hint},
 		{rocketLeague + " --ack-hz 30,60 --svg " + t.TempDir() + "/no/a.svg", 1, "no/a.svg: no such file or directory\n"},
 	} {

@@ -54,7 +54,7 @@ func TestCommandLineErrors(t *testing.T) {
 		{"bench a.csv --loss x%", 2, "uplink: invalid argument \"x%\" for \"--loss\" flag: want 0 to 1, or a percentage such as 5%\n" + benchHint},
 		{"bench a.csv --ack-hz 0", 2, "uplink: --ack-hz 0: want more than 0 and at most 1000 acks a second\n" + benchHint},
 		{"bench a.csv --rtt -5ms", 2, "uplink: --rtt -5ms: want 0s to 1m0s\n" + benchHint},
-		{"bench a.csv --codec zip", 2, "uplink: --codec \"zip\": want some of paper, rle\n" + benchHint},
+		{"bench a.csv --codec zip", 2, "uplink: --codec \"zip\": want some of paper, rle, adaptive\n" + benchHint},
 		{"bench a.csv --distance 0", 2, "uplink: --distance 0: want at least 1 frame\n" + benchHint},
 		{"bench a.csv --distance -1", 2, "uplink: --distance -1: want 1 to 255 frames\n" + benchHint},
 		{"bench a.csv --distance 6 --loss 1%", 2, "uplink: --loss: there is no link with --distance; leave one of them out\n" + benchHint},
@@ -110,7 +110,7 @@ func TestBenchJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &one); err != nil || code != 0 || stderr != "" {
 		t.Fatalf("code %d: %v: %s", code, err, stderr)
 	}
-	if one.Trace != sample.Portal2Name || one.Frames != 3600 || one.Distance != 6 || one.Link != nil || len(one.Codecs) != 2 {
+	if one.Trace != sample.Portal2Name || one.Frames != 3600 || one.Distance != 6 || one.Link != nil || len(one.Codecs) != 3 {
 		t.Errorf("%+v", one)
 	}
 	code, stdout, stderr = uplink(t, "bench", "--json", "--codec", "rle", portal2, rocketLeague)

@@ -60,7 +60,7 @@ func TestDemoErrors(t *testing.T) {
 		{"--jitter 1h", 2, "uplink: --jitter 1h0m0s: want 0s to 1m0s\n" + hint},
 		{"--loss 5", 2, "uplink: invalid argument \"5\" for \"--loss\" flag: want 0 to 1, or a percentage such as 5%\n" + hint},
 		{"--burst 0", 2, "uplink: --burst 0: want 1 to 1000000 packets\n" + hint},
-		{"--codec zip", 2, "uplink: --codec \"zip\": rpcdelta: unknown codec \"zip\"; there is \"rle\"\n" + hint},
+		{"--codec zip", 2, "uplink: --codec \"zip\": rpcdelta: unknown codec \"zip\"; there are rle, adaptive\n" + hint},
 		{"--for -1s", 2, "uplink: --for -1s: want 0s, which is until Ctrl-C, or more\n" + hint},
 		{"more", 2, "uplink: unknown command \"more\" for \"uplink demo\"\n" + hint},
 		{"--metrics nowhere --rtt 0s --loss 0 --clients 1", 1, "uplink: metrics: listen tcp: address nowhere: missing port in address; choose another address with --metrics\n"},

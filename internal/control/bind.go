@@ -58,6 +58,7 @@ const (
 	ReasonSchema         // another schema
 	ReasonCodec          // no such codec
 	ReasonNumber         // the number is taken by another RPC
+	ReasonInvalid        // a rate or ring that cannot be
 )
 
 // Append appends the request with its type.
@@ -114,4 +115,12 @@ func Compare(s *rpcdelta.Schema, r *BindRequest) BindAnswer {
 		a.Theirs = s.Fields()[a.Field].String()
 	}
 	return a
+}
+
+// Codecs lists the names of the codecs that can be bound.
+func Codecs() (names []string) {
+	for _, c := range rpcdelta.Codecs() {
+		names = append(names, c.String())
+	}
+	return names
 }

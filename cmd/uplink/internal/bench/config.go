@@ -19,6 +19,8 @@ type Config struct {
 	AckHz float64
 	// Ring is how many frames either end keeps.
 	Ring int
+	// Redundancy is rpcdelta.EncoderConfig's.
+	Redundancy int
 	// Distance, if not 0, takes the link away: frame n is coded against frame n-Distance.
 	Distance int
 
@@ -31,11 +33,18 @@ type Config struct {
 // maxAckHz is the highest ack rate: beyond it a run says nothing about a game.
 const maxAckHz = 1000
 
+// adaptiveReach is how old a baseline of the adaptive codec cannot be.
+const adaptiveReach = 64
+
 // Validate says which flag is wrong, and how.
 func (c *Config) Validate() error {
 	for _, name := range c.Schemes {
-		if _, err := schemeOf(name); err != nil {
+		s, err := schemeOf(name)
+		if err != nil {
 			return err
+		}
+		if s.codec == rpcdelta.Adaptive && c.Distance >= adaptiveReach && c.Distance < c.Ring {
+			return fmt.Errorf("--distance %d: adaptive looks back %d frames at most", c.Distance, adaptiveReach-1)
 		}
 	}
 	switch {

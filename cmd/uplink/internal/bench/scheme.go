@@ -19,6 +19,7 @@ type scheme struct {
 var schemes = []scheme{
 	{name: "paper", codec: rpcdelta.RLE, header: 8, ack: 4},
 	{name: "rle", codec: rpcdelta.RLE},
+	{name: "adaptive", codec: rpcdelta.Adaptive},
 }
 
 // Schemes gives the names that Config.Schemes takes.

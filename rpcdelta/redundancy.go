@@ -1,0 +1,60 @@
+package rpcdelta
+
+import "math/bits"
+
+// Redundancy, as EncoderConfig takes it, is how many older frames ride along in
+// each payload, 1 to MaxRedundancy, or one of the constants.
+const (
+	// RedundancyAuto follows the loss that acks show: none on a link that loses
+	// nothing, so many that about one frame in two thousand is lost otherwise.
+	RedundancyAuto = 0
+	// RedundancyOff sends each frame once.
+	RedundancyOff = -1
+)
+
+// lossMeter estimates from acks how payloads are lost: how often, and how often
+// again after one was. Shares are of 2^24, so that they fade far below the aim.
+// The zero value has seen no loss.
+type lossMeter struct {
+	loss  uint32 // share of payloads that are lost
+	again uint32 // of those after a lost one
+	last  bool   // the last one was lost
+	seen  uint   // payloads, up to 2^lossRate: the first ones count for more
+}
+
+const (
+	lossBits = 24
+	lossOne  = 1 << lossBits
+	lossRate = 8 // a loss counts for 2^8 payloads
+	// lossAim is the share of frames that may be lost: 1 in 2048.
+	lossAim = lossOne / 2048
+)
+
+// observe takes the fate of one payload.
+func (m *lossMeter) observe(lost bool) {
+	if m.last {
+		m.again = follow(m.again, lost, lossRate-3)
+	}
+	m.seen = min(m.seen+1, 1<<lossRate-1)
+	m.loss = follow(m.loss, lost, max(lossRate/2, uint(bits.Len(m.seen))))
+	m.last = lost
+}
+
+// follow moves an estimate toward what happened by 1/2^rate of the way.
+func follow(estimate uint32, happened bool, rate uint) uint32 {
+	if happened {
+		return estimate + (lossOne-estimate)>>rate
+	}
+	return estimate - estimate>>rate
+}
+
+// choose is how many older frames make the share of lost frames small enough: a
+// frame is lost if its own payload is, and each that it rides along in.
+func (m *lossMeter) choose() int {
+	p, n := m.loss, 0
+	for p > lossAim && n < MaxRedundancy {
+		p = uint32(uint64(p) * uint64(max(m.again, m.loss)) >> lossBits)
+		n++
+	}
+	return n
+}

@@ -1,0 +1,229 @@
+package rpcdelta
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// TestRedundancyAuto: what auto delivers on lossy links, and that it costs nothing
+// on others.
+func TestRedundancyAuto(t *testing.T) {
+	const warmUp, frames = 1000, 20_000
+	if testing.Short() {
+		t.Skip("long")
+	}
+	for _, c := range []struct {
+		loss, burst float64
+		want        float64 // share delivered
+		older       float64 // frames sent again, at most so many for each
+	}{
+		{0, 1, 1, 0},
+		{0.01, 1, 0.999, 2},
+		{0.05, 3, 0.99, 7},
+		{0.1, 1, 0.998, 5},
+		{0.2, 1, 0.995, 7},
+	} {
+		link := linkConfig{Delay: 3, Loss: c.loss, Burst: c.burst}
+		x := newStream(t, smallSchema(t), streamConfig{Seed: 5, Codec: Adaptive, AckEvery: 2, Smooth: true, Up: link, Down: link})
+		x.run(t, warmUp)
+		delivered, older := x.delivered, x.older
+		x.run(t, frames)
+		share, cost := float64(x.delivered-delivered)/frames, float64(x.older-older)/frames
+		if share < c.want || cost > c.older {
+			t.Errorf("loss %v in bursts of %v: %.4f delivered, want %v; %.2f older frames each, want at most %v",
+				c.loss, c.burst, share, c.want, cost, c.older)
+		}
+		if x.compared < frames/4 {
+			t.Errorf("loss %v: both ends were compared %d times", c.loss, x.compared)
+		}
+	}
+}
+
+// TestRedundancyFades: when the loss is over, no older frames are sent after a
+// while.
+func TestRedundancyFades(t *testing.T) {
+	x := newStream(t, smallSchema(t), streamConfig{Seed: 6, Codec: Adaptive, Smooth: true, Up: linkConfig{Delay: 3, Loss: 0.2, Burst: 3}, Down: linkConfig{Delay: 3}})
+	x.run(t, 1000)
+	before := x.older
+	x.run(t, 100)
+	if x.older == before {
+		t.Fatal("no older frames are sent on a lossy link")
+	}
+	x.up.Loss = 0
+	x.run(t, 2500)
+	if before = x.older; before == 0 {
+		t.Fatal("no older frames")
+	}
+	x.run(t, 1000)
+	if x.older != before {
+		t.Errorf("%d older frames are sent on a link that loses nothing any more", x.older-before)
+	}
+}
+
+// TestRedundancyFixed: a frame is lost only if its payload is, and each that it
+// rides along in; and one that rides along in none that arrives is lost.
+func TestRedundancyFixed(t *testing.T) {
+	for older := range MaxRedundancy + 1 {
+		r := older
+		if r == 0 {
+			r = RedundancyOff
+		}
+		x := newStream(t, smallSchema(t), streamConfig{
+			Seed: uint64(older), Codec: Adaptive, Redundancy: r, Smooth: true,
+			Up: linkConfig{Delay: 3, Loss: 0.4}, Down: linkConfig{Delay: 3, Loss: 0.2},
+		})
+		x.run(t, 3000)
+		x.up.Loss, x.down.Loss = 0, 0
+		x.run(t, 20)
+		lost := uint64(0)
+		for n := range 3000 {
+			if !slices.Contains(x.up.fates[n:n+older+1], false) {
+				lost++
+			}
+		}
+		if x.missed != lost {
+			t.Errorf("%d older frames: %d of 3000 frames are missed, want %d", older, x.missed, lost)
+		}
+	}
+}
+
+// TestRedundancyFits: where not all fits, there are fewer older frames rather than
+// none of the newest.
+func TestRedundancyFits(t *testing.T) {
+	s := mustSchema(t, Field{Name: "B", Kind: KindBytes, Max: number(4000)})
+	rng := rand.New(rand.NewPCG(1, 0))
+	for _, c := range []struct{ size, older int }{{100, 7}, {350, 2}, {500, 1}, {1000, 0}} {
+		p := newPair(t, s, EncoderConfig{Codec: Adaptive, Redundancy: MaxRedundancy}, DecoderConfig{})
+		for i := range 20 {
+			noise := make([]byte, c.size)
+			for k := range noise {
+				noise[k] = byte(rng.Uint32())
+			}
+			p.frame.Bytes[0] = noise
+			info := p.send(t)
+			if len(p.payload) > DefaultMaxPayload || info.Older != min(i, c.older) {
+				t.Fatalf("frames of %d bytes: %d bytes with %d older ones, want %d", c.size, len(p.payload), info.Older, c.older)
+			}
+			if i%8 != 7 {
+				continue
+			}
+			if d := p.receive(t); d.Older != info.Older {
+				t.Fatalf("%+v, want %+v", d.Info, info)
+			}
+		}
+		p.frame.Bytes[0] = make([]byte, 0, 4000)
+		for range 3000 {
+			p.frame.Bytes[0] = append(p.frame.Bytes[0], byte(rng.Uint32()))
+		}
+		before := []byte("before")
+		if out, _, err := p.enc.AppendFrame(before, p.frame); !errors.Is(err, ErrTooLarge) || !bytes.Equal(out, before) {
+			t.Errorf("%x, %v", out, err)
+		}
+		p.frame.Bytes[0] = p.frame.Bytes[0][:5]
+		if info := p.send(t); info.Seq != 20 {
+			t.Errorf("%+v, want sequence 20", info)
+		}
+		p.receive(t)
+	}
+}
+
+// TestRedundancyOnce: what came by an older copy is not delivered again by the
+// payload of its own, nor by a late one; and what a late payload brings comes
+// once, in order.
+func TestRedundancyOnce(t *testing.T) {
+	p := newPair(t, smallSchema(t), EncoderConfig{Codec: Adaptive, Redundancy: 2}, DecoderConfig{DeliverLate: true})
+	p.exchange(t)
+	var payloads [][]byte
+	for i := range 10 { // payload i has frames i-1 to i+1, as far as they are new
+		p.frame.Ints[0] = int32(i)
+		p.send(t)
+		payloads = append(payloads, bytes.Clone(p.payload))
+	}
+	for _, c := range []struct {
+		payload int
+		want    []uint64
+		late    bool
+		missed  uint64
+		err     error
+	}{
+		{1, []uint64{1, 2}, false, 0, nil},
+		{0, nil, false, 0, ErrDuplicate},
+		{1, nil, false, 0, ErrDuplicate},
+		{7, []uint64{6, 7, 8}, false, 3, nil},
+		{5, []uint64{4, 5}, true, 0, nil},
+		{5, nil, true, 0, ErrDuplicate},
+		{4, []uint64{3}, true, 0, nil},
+		{3, nil, true, 0, ErrDuplicate},
+		{6, nil, true, 0, ErrDuplicate},
+		{9, []uint64{9, 10}, false, 0, nil},
+	} {
+		out, err := p.dec.Decode(payloads[c.payload])
+		if !errors.Is(err, c.err) || len(out) != len(c.want) {
+			t.Fatalf("payload %d: %+v, %v, want frames %v, %v", c.payload, out, err, c.want, c.err)
+		}
+		for i, d := range out {
+			if d.Seq != c.want[i] || d.Late != c.late || d.Frame.Ints[0] != int32(d.Seq)-1 || i > 0 && d.Missed != 0 {
+				t.Errorf("payload %d: %+v of %v", c.payload, d, d.Frame)
+			}
+		}
+		if len(out) > 0 && out[0].Missed != c.missed {
+			t.Errorf("payload %d: %d missed, want %d", c.payload, out[0].Missed, c.missed)
+		}
+	}
+	p.acknowledge(t)
+	if !p.enc.hasBase || p.enc.base != 10 {
+		t.Errorf("base %d", p.enc.base)
+	}
+	// 3, 4 and 5 came late: they are taken at neither end.
+	for n := range uint64(11) {
+		taken := n < 3 || n > 5
+		if got := p.enc.sent.Get(n).taken; got != taken || (p.dec.ring.Get(n) != nil) != taken {
+			t.Errorf("frame %d is taken: %v at the encoder, %v at the decoder", n, got, p.dec.ring.Get(n) != nil)
+		}
+	}
+}
+
+// TestSlowAcks: acks that come when the encoder has all but forgotten what they
+// speak of give the state of the decoder, or a reset.
+func TestSlowAcks(t *testing.T) {
+	for _, ring := range []int{2, 20, 64, 256} {
+		for delay := 80; delay < 400; delay += 9 {
+			x := newStream(t, smallSchema(t), streamConfig{
+				Seed: uint64(delay), Codec: Adaptive, Ring: ring, PeerRing: ring, Redundancy: MaxRedundancy, Smooth: true,
+				Up: linkConfig{Delay: 3, Loss: 0.05}, Down: linkConfig{Delay: delay},
+			})
+			x.run(t, 3*delay)
+			x.down.Delay = 1 // all at once
+			x.run(t, 200)
+			if n := x.deltasIn(t, 100); ring > 8 && n < 90 {
+				t.Errorf("ring %d, delay %d: %d deltas of 100 frames", ring, delay, n)
+			}
+		}
+	}
+}
+
+// TestReplacedDecoder: where another decoder goes on without a gap, its first ack
+// tells, whatever the encoder knew of the one before.
+func TestReplacedDecoder(t *testing.T) {
+	for _, v := range variants {
+		p := newPair(t, smallSchema(t), v.encoder(EncoderConfig{PeerRing: 2}), DecoderConfig{Ring: 2})
+		for range 5 {
+			p.exchange(t)
+		}
+		p.enc.hasBase = false // as if the difference were longer
+		p.send(t)
+		p.enc.hasBase = true
+		var err error
+		if p.dec, err = NewDecoder(p.s, p.dec.cfg); err != nil {
+			t.Fatal(err)
+		}
+		p.receive(t)
+		p.acknowledge(t)
+		if info := p.exchange(t); info.Kind != Reset {
+			t.Errorf("%v: %+v, want a reset", v, info)
+		}
+	}
+}
