@@ -25,11 +25,12 @@ const (
 	MaxDatagram = wire.MaxDatagram
 	// MaxPayload is the size of the largest payload of [Conn.Send] in bytes.
 	MaxPayload = wire.MaxBody
-	// HeaderSize is the size of the header of each datagram in bytes, SegmentSize that of the header of
-	// each segment of the reliable channel within it, and IPSize that of the headers of IPv4 and UDP before it.
-	HeaderSize  = wire.HeaderSize
+	// HeaderSize is the size of the header of each datagram in bytes.
+	HeaderSize = wire.HeaderSize
+	// SegmentSize is the size of the header of each segment of the reliable channel in bytes.
 	SegmentSize = reliable.SegmentSize
-	IPSize      = 20 + 8
+	// IPSize is the size of the headers of IPv4 and UDP before each datagram in bytes.
+	IPSize = 20 + 8
 	// MaxMessage is the size of the largest message of [Conn.SendReliable] in bytes.
 	MaxMessage = reliable.MaxMessage
 )
