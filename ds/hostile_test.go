@@ -78,7 +78,7 @@ func (r *raw) say(b []byte) {
 func request(number int, s *rpcdelta.Schema, reliable bool) control.BindRequest {
 	return control.BindRequest{
 		RPC: uint8(number), Name: s.RPC(), Fingerprint: s.Fingerprint(), Fields: control.FieldHashes(s),
-		RateHz: 60, Ring: 64, Codec: "rle", Reliable: reliable,
+		RateHz: 60, Ring: 64, Codec: rpcdelta.DefaultCodec.String(), Reliable: reliable,
 	}
 }
 
@@ -292,7 +292,7 @@ func TestDropsByReason(t *testing.T) {
 		expect("overtaken twice", ds.Late, lost)
 		expect("a baseline that was lost", ds.BaselineMissing, delta(5, 3, 2, 0))
 		expect("a wrong hash", ds.Desync, delta(13, 3, 1, 0xde, 0xad, 0))
-		expect("no coded part", ds.Malformed, delta(1, 3, 0))
+		expect("a zero too many", ds.Malformed, delta(1, 3, 0, 0))
 		expect("a long one", ds.Malformed, delta(1, 3, 0, make([]byte, 500)...))
 		settle(200 * ms)
 		if a := r.acks[len(r.acks)-1]; a.RPC != number || a.Seq != 2 || a.Trouble == rpcdelta.NoTrouble {

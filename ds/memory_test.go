@@ -116,7 +116,7 @@ func measureMemory(t testing.TB) (m memory) {
 
 // encoder makes an encoder that has sent so many frames, without acks.
 func encoder(t testing.TB, typ *rpcdelta.Type[pawn], n int, sent func(payload []byte)) *rpcdelta.Encoder {
-	enc, err := rpcdelta.NewEncoder(typ.Schema(), rpcdelta.EncoderConfig{})
+	enc, err := rpcdelta.NewEncoder(typ.Schema(), rpcdelta.EncoderConfig{Codec: rpcdelta.RLE})
 	uplinktest.Must(t, err)
 	f := typ.Schema().NewFrame()
 	for i := range n {

@@ -11,6 +11,7 @@ import (
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
@@ -90,7 +91,8 @@ func TestPollOverflow(t *testing.T) {
 			play(t, move, 1, first, n, 60)
 			first += uint64(n)
 			settle(time.Second)
-			if got, want := srv.Poll(), min(n, queue); got > want || got < want*6/10 {
+			// Frames of the stretch before may come once more, with the first of this one.
+			if got, want := srv.Poll(), min(n, queue); got > min(n+rpcdelta.MaxRedundancy, queue) || got < want*6/10 {
 				t.Errorf("%d frames sent, %d polled", n, got)
 			}
 		}

@@ -117,7 +117,8 @@ func (b *bench) join(number int) *sender {
 func (b *bench) request(number int) *control.BindRequest {
 	s := b.typ.Schema()
 	return &control.BindRequest{
-		RPC: uint8(number), Name: s.RPC(), Fingerprint: s.Fingerprint(), Fields: control.FieldHashes(s), Codec: "rle",
+		RPC: uint8(number), Name: s.RPC(), Fingerprint: s.Fingerprint(), Fields: control.FieldHashes(s),
+		RateHz: s.RateHz(), Ring: rpcdelta.DefaultRing, Codec: rpcdelta.DefaultCodec.String(),
 	}
 }
 

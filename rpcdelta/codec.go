@@ -18,7 +18,7 @@ const (
 )
 
 // DefaultCodec is the codec of a config that names none.
-const DefaultCodec = RLE
+const DefaultCodec = Adaptive
 
 // Codecs lists all codecs.
 func Codecs() []Codec { return []Codec{RLE, Adaptive} }
@@ -46,7 +46,7 @@ func ParseCodec(name string) (Codec, error) {
 	return 0, fmt.Errorf("rpcdelta: unknown codec %q; there are %s", name, strings.Join(names, ", "))
 }
 
-// FrameKind says what a frame was coded against.
+// FrameKind says what a frame's payload was coded against.
 type FrameKind uint8
 
 // The kinds of frames.
@@ -77,8 +77,8 @@ type Info struct {
 	// Seq is the frame's sequence, unwrapped; it starts at 0.
 	Seq  uint64
 	Kind FrameKind
-	// BaselineAge is how many frames before this one its baseline is; 0 if it has
-	// none.
+	// BaselineAge is how many frames before this one the baseline of its payload
+	// is; 0 if it has none.
 	BaselineAge int
 	// FullBits is the frame as the engine would send it, see [Schema.FullBits].
 	FullBits int

@@ -189,7 +189,7 @@ func (d *Decoder) take(h header, n uint64, coded []byte) ([]Delivery, error) {
 			f, d.at = slot, q
 			d.coder.take(q)
 		}
-		d.out = append(d.out, Delivery{Info: d.info(h, kind, q, f), Missed: missed, Frame: f})
+		d.out = append(d.out, Delivery{Info: d.info(kind, q, f), Missed: missed, Frame: f})
 		missed = 0
 	}
 	d.sized(h, len(coded))
@@ -241,7 +241,7 @@ func (d *Decoder) decodeOld(h header, n uint64, coded []byte) ([]Delivery, error
 			continue
 		}
 		d.delivered |= 1 << (age - 1)
-		d.out = append(d.out, Delivery{Info: d.info(h, kind, q, f), Late: true, Frame: f})
+		d.out = append(d.out, Delivery{Info: d.info(kind, q, f), Late: true, Frame: f})
 	}
 	if len(d.out) == 0 {
 		return nil, ErrDuplicate
@@ -318,12 +318,13 @@ func (d *Decoder) mark(n uint64) {
 }
 
 // info describes frame n of the payload.
-func (d *Decoder) info(h header, kind FrameKind, n uint64, f *Frame) Info {
+func (d *Decoder) info(kind FrameKind, n uint64, f *Frame) Info {
 	i := Info{Seq: n, Kind: kind, FullBits: d.schema.FullBits(f)}
-	if n != d.payload.oldest() {
-		i.Kind, i.BaselineAge = Delta, 1
-	} else if h.distance != 0 {
+	switch {
+	case kind == Delta:
 		i.BaselineAge = int(n - d.payload.base)
+	case kind == Reset && n != d.payload.newest:
+		i.Kind = Intra // the newest alone starts the decoder anew
 	}
 	return i
 }

@@ -215,20 +215,17 @@ func (x *stream) check(t failer, n uint64, d *Delivery) {
 	x.last, x.fresh = int64(n), false
 }
 
-// checkInfo compares what is said of frame n with what its payload was sent as:
-// the oldest frame has the payload's baseline, each other the one before it.
+// checkInfo compares what is said of frame n with what its payload was sent as.
 func (x *stream) checkInfo(t failer, n uint64, sent, got *Info) {
 	t.Helper()
-	kind, age := Delta, 1
+	kind, age := Delta, 0
 	switch {
-	case n != sent.Seq-uint64(sent.Older):
 	case sent.Kind == Delta:
-		age = sent.BaselineAge - sent.Older
+		age = sent.BaselineAge - int(sent.Seq-n)
+	case got.Kind == Reset && n == sent.Seq:
+		kind = Reset
 	default:
-		kind, age = got.Kind, 0
-		if kind == Delta {
-			kind = sent.Kind
-		}
+		kind = Intra
 	}
 	if got.Kind != kind || got.BaselineAge != age || got.FullBits != x.s.FullBits(x.history[n%uint64(len(x.history))].frame) && !x.loose {
 		x.fatalf(t, "frame %d is %+v of payload %+v", n, got, sent)

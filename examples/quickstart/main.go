@@ -45,7 +45,7 @@ func run(ctx context.Context) error {
 	}
 	go srv.Serve(ctx)
 
-	conn, err := client.Dial(ctx, srv.Addr().String(), client.Config{Codec: rpcdelta.Adaptive})
+	conn, err := client.Dial(ctx, srv.Addr().String(), client.Config{})
 	if err != nil {
 		return err
 	}
