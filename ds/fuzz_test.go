@@ -23,7 +23,7 @@ func FuzzReceive(f *testing.F) {
 	f.Add(append(append(message(request), message(request)...), message(payload)...), true)
 	f.Add(message(ack.Append([]byte{byte(control.Acks)})), false)
 	f.Add(message([]byte{byte(control.Bind), 0xdd, 0xff, 0xff, 0xff, 0xff}), true)
-	f.Add(message([]byte{13, 3, 1, 0, 1, 0xde, 0xad}), false)
+	f.Add(message([]byte{0xb0, 3, 1, 0, 1, 0xde, 0xad}), false)
 	f.Add([]byte{0x82, 1, 3}, true)
 	f.Fuzz(func(t *testing.T, in []byte, poll bool) {
 		delivered := 0

@@ -192,7 +192,7 @@ func TestMalformedControl(t *testing.T) {
 			append([]byte{byte(control.Bind)}, strings.Repeat("\xdc\xff\xff", 300)...), // both
 			bind[:len(bind)-1],
 			append(bind[:len(bind):len(bind)], 0),
-			{0x03},
+			{0xc0},
 			{0xff, 1, 2, 3},
 			{0x13},
 		} {
@@ -282,7 +282,7 @@ func TestDropsByReason(t *testing.T) {
 		delta := func(flags, seq, distance byte, rest ...byte) []byte {
 			return append([]byte{flags, number, seq, 0, distance}, rest...)
 		}
-		expect("a delta first", ds.BaselineMissing, delta(5, 10, 3, 0))
+		expect("a delta first", ds.BaselineMissing, delta(0xa0, 10, 3, 0))
 		first := payload()
 		r.say(first)
 		expect("twice", ds.Duplicate, first)
@@ -290,10 +290,10 @@ func TestDropsByReason(t *testing.T) {
 		r.say(payload())
 		expect("overtaken", ds.Late, lost)
 		expect("overtaken twice", ds.Late, lost)
-		expect("a baseline that was lost", ds.BaselineMissing, delta(5, 3, 2, 0))
-		expect("a wrong hash", ds.Desync, delta(13, 3, 1, 0xde, 0xad, 0))
-		expect("a zero too many", ds.Malformed, delta(1, 3, 0, 0))
-		expect("a long one", ds.Malformed, delta(1, 3, 0, make([]byte, 500)...))
+		expect("a baseline that was lost", ds.BaselineMissing, delta(0xa0, 3, 2, 0))
+		expect("a wrong hash", ds.Desync, delta(0xb0, 3, 1, 0xde, 0xad, 0))
+		expect("a zero too many", ds.Malformed, delta(0x80, 3, 0, 0))
+		expect("a long one", ds.Malformed, delta(0x80, 3, 0, make([]byte, 500)...))
 		settle(200 * ms)
 		if a := r.acks[len(r.acks)-1]; a.RPC != number || a.Seq != 2 || a.Trouble == rpcdelta.NoTrouble {
 			t.Errorf("the last ack is %+v", a)
@@ -312,7 +312,7 @@ func TestDropsByReason(t *testing.T) {
 		r.say(b)
 		uplinktest.Must(t, r.SendReliable(payload())) // the wrong channel
 		settle(100 * ms)
-		r.say(delta(1, 3, 8, 0)) // an epoch out of range
+		r.say(delta(0x80, 3, 8, 0)) // an epoch out of range
 		if m, u := dropped(srv); m != malformed+1 || u != unknown+2 {
 			t.Errorf("%d malformed and %d unknown, want %d and %d", m, u, malformed+1, unknown+2)
 		}

@@ -48,6 +48,8 @@ type Ack struct {
 // form goes on with the RPC number in a byte of its own. A raw window follows,
 // low bit first, in whole bytes; otherwise all of its bits are set.
 const (
+	maxShortAckRPC = 7
+
 	ackLong  = 1 << 0
 	ackNone  = 1 << 3
 	ackWhole = 1 << 7
@@ -58,7 +60,7 @@ const (
 // RPC number is below 8, 13 at most.
 func (a *Ack) Append(dst []byte) []byte {
 	v := uint32(a.Epoch)<<4 | uint32(a.Len)<<9 | uint32(a.Seq)<<16
-	long := a.None || a.Trouble != NoTrouble || a.RPC > maxShortRPC
+	long := a.None || a.Trouble != NoTrouble || a.RPC > maxShortAckRPC
 	if long {
 		v |= ackLong | uint32(a.Trouble)<<1
 	} else {
@@ -105,7 +107,7 @@ func ParseAck(b []byte) (a Ack, rest []byte, err error) {
 		return a, nil, malformed("an ack's spare bit is set")
 	}
 	if v&ackLong == 0 {
-		a.RPC = uint8(v >> 1 & maxShortRPC)
+		a.RPC = uint8(v >> 1 & maxShortAckRPC)
 	} else {
 		a.Trouble, a.None = Trouble(v>>1&3), v&ackNone != 0
 		if len(rest) == 0 || a.Trouble > Desync {

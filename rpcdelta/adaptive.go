@@ -46,12 +46,12 @@ func (c *adaptiveCoder) fill(p *payload) {
 
 func (c *adaptiveCoder) encode(dst []byte, p *payload) ([]byte, bool) {
 	c.fill(p)
-	return c.coder.Encode(dst, c.rows, p.place(), p.base, p.baseline != nil, c.state, c.taken), true
+	return c.coder.Encode(dst, p.free, c.rows, p.place(), p.base, p.baseline != nil, c.state, c.taken), true
 }
 
 func (c *adaptiveCoder) decode(p *payload, src []byte) error {
 	c.fill(p)
-	n, err := c.coder.Decode(c.rows, src, p.place(), p.base, p.baseline != nil, c.state, c.taken)
+	n, err := c.coder.Decode(c.rows, src, p.free, p.place(), p.base, p.baseline != nil, c.state, c.taken)
 	if err != nil {
 		return malformed("coded part: %v", err)
 	}

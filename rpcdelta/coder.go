@@ -14,6 +14,8 @@ type payload struct {
 	// stands alone.
 	baseline *Frame
 	base     uint64
+	// free is how many low bits of the header's last byte the coded part begins in.
+	free uint
 }
 
 // oldest is the sequence of the first frame.
@@ -23,11 +25,12 @@ func (p *payload) oldest() uint64 { return p.newest - uint64(len(p.frames)-1) }
 // the codec learned there: a function of the frames that were taken, in order,
 // since the last reset, and of nothing else.
 type coder interface {
-	// encode appends the payload's coded part. It says false where a difference
-	// from the baseline does not fit.
+	// encode appends the payload's coded part to its header. It says false where a
+	// difference from the baseline does not fit.
 	encode(dst []byte, p *payload) ([]byte, bool)
-	// decode reads the whole of src. p has room for MaxRedundancy+1 frames, and
-	// leaves with those that came.
+	// decode reads the whole of src, which begins with the header's last byte if
+	// that has free bits. p has room for MaxRedundancy+1 frames, and leaves with
+	// those that came.
 	decode(p *payload, src []byte) error
 	// intraSize is about how many bytes a frame takes alone.
 	intraSize(f *Frame) int
@@ -48,6 +51,15 @@ func (c Codec) reach(ring int) uint64 {
 		ring = min(ring, adaptive.MaxRing)
 	}
 	return uint64(ring - 1)
+}
+
+// headerBits is the length of a header as the codec uses it: rle begins at a whole
+// byte.
+func (c Codec) headerBits(h *header) int {
+	if c == RLE {
+		return 8 * h.size()
+	}
+	return h.bits()
 }
 
 // newCoder makes the coder of a codec. taken gives a frame that was taken, if

@@ -130,7 +130,7 @@ func (d *Decoder) taken(seq uint64) *Frame {
 // the decoder goes on. The payload is not written to nor kept. It allocates
 // nothing but for errors.
 func (d *Decoder) Decode(payload []byte) ([]Delivery, error) {
-	h, coded, err := parseHeader(payload)
+	h, err := parseHeader(payload)
 	if err != nil {
 		return nil, err
 	}
@@ -138,30 +138,30 @@ func (d *Decoder) Decode(payload []byte) ([]Delivery, error) {
 		return nil, malformed("RPC number %d, want %d", h.rpc, d.cfg.RPC)
 	}
 	if !d.started {
-		return d.take(h, uint64(h.seq), coded)
+		return d.take(h, uint64(h.seq), payload)
 	}
 	n, ok := h.unwrap(d.newest)
 	if !ok {
 		return nil, ErrLate
 	}
 	if n <= d.newest {
-		return d.decodeOld(h, n, coded)
+		return d.decodeOld(h, n, payload)
 	}
 	if d.cfg.Reliable && n != d.newest+1 {
 		return nil, malformed("sequence %d after %d on a reliable channel", n, d.newest)
 	}
-	return d.take(h, n, coded)
+	return d.take(h, n, payload)
 }
 
 // take decodes a payload that is newer than all before it, and takes from it
 // the frames that are. Of one that resets it takes the newest alone: the encoder
 // does not know which of the others were new.
-func (d *Decoder) take(h header, n uint64, coded []byte) ([]Delivery, error) {
+func (d *Decoder) take(h header, n uint64, b []byte) ([]Delivery, error) {
 	kind := d.kind(h)
 	if kind == 0 {
 		return nil, ErrLate // a frame of an epoch that is over
 	}
-	if err := d.decode(h, n, coded); err != nil {
+	if err := d.decode(h, n, b); err != nil {
 		d.ask(err)
 		return nil, err
 	}
@@ -192,20 +192,24 @@ func (d *Decoder) take(h header, n uint64, coded []byte) ([]Delivery, error) {
 		d.out = append(d.out, Delivery{Info: d.info(kind, q, f), Missed: missed, Frame: f})
 		missed = 0
 	}
-	d.sized(h, len(coded))
+	d.sized(&h, len(b))
 	d.mark(n)
 	return d.out, nil
 }
 
 // decode fills d.payload.
-func (d *Decoder) decode(h header, n uint64, coded []byte) (err error) {
+func (d *Decoder) decode(h header, n uint64, b []byte) (err error) {
 	p := &d.payload
 	p.newest, p.base, d.at = n, n-uint64(h.distance), n
 	if p.baseline, err = d.baseline(h, n); err != nil {
 		return err
 	}
 	p.frames = append(p.frames[:0], d.room...)
-	if err := d.coder.decode(p, coded); err != nil {
+	behind := h.size()
+	if p.free = h.free(); p.free > 0 {
+		behind--
+	}
+	if err := d.coder.decode(p, b[behind:]); err != nil {
 		return err
 	}
 	if older := uint64(len(p.frames) - 1); older > n || p.baseline != nil && older >= uint64(h.distance) {
@@ -215,7 +219,7 @@ func (d *Decoder) decode(h header, n uint64, coded []byte) (err error) {
 }
 
 // decodeOld deals with a payload that a newer one, or itself, came before.
-func (d *Decoder) decodeOld(h header, n uint64, coded []byte) ([]Delivery, error) {
+func (d *Decoder) decodeOld(h header, n uint64, b []byte) ([]Delivery, error) {
 	age := d.newest - n
 	switch {
 	case age == 0 || age <= maxLate && d.processed>>(age-1)&1 != 0:
@@ -227,7 +231,7 @@ func (d *Decoder) decodeOld(h header, n uint64, coded []byte) ([]Delivery, error
 	if kind != Delta && kind != Intra {
 		return nil, ErrLate
 	}
-	if err := d.decode(h, n, coded); err != nil {
+	if err := d.decode(h, n, b); err != nil {
 		if errors.Is(err, ErrMalformed) {
 			return nil, err
 		}
@@ -246,7 +250,7 @@ func (d *Decoder) decodeOld(h header, n uint64, coded []byte) ([]Delivery, error
 	if len(d.out) == 0 {
 		return nil, ErrDuplicate
 	}
-	d.sized(h, len(coded))
+	d.sized(&h, len(b))
 	return d.out, nil
 }
 
@@ -330,9 +334,10 @@ func (d *Decoder) info(kind FrameKind, n uint64, f *Frame) Info {
 }
 
 // sized notes in the newest of the frames in d.out what the payload took.
-func (d *Decoder) sized(h header, coded int) {
+func (d *Decoder) sized(h *header, size int) {
 	i := &d.out[len(d.out)-1].Info
-	i.HeaderBits, i.PayloadBits, i.Older = 8*h.size(), 8*coded, len(d.payload.frames)-1
+	i.HeaderBits, i.Older = d.cfg.Codec.headerBits(h), len(d.payload.frames)-1
+	i.PayloadBits = 8*size - i.HeaderBits
 }
 
 // AckDue says whether something happened since the last AppendAck that the

@@ -108,9 +108,10 @@ func checkHashCadence(t *testing.T, v variant) {
 		frames := int(max(rate, 1)) * 20
 		for range frames {
 			p.frame.Ints[0]++
-			if info := p.exchange(t); info.HeaderBits == 8*(longHeader+hashSize) {
+			info := p.exchange(t)
+			if h := p.header(t); h.checked {
 				hashes++
-			} else if info.HeaderBits != 8*shortHeader {
+			} else if h.long {
 				t.Fatalf("%+v", info)
 			}
 		}

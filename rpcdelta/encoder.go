@@ -130,8 +130,9 @@ func (e *Encoder) AppendFrame(dst []byte, f *Frame) ([]byte, Info, error) {
 	}
 	info := Info{
 		Seq: e.next, Kind: e.kind(h), BaselineAge: h.distance, FullBits: e.schema.FullBits(f),
-		HeaderBits: 8 * h.size(), PayloadBits: 8 * (len(out) - len(dst) - h.size()), Older: older,
+		HeaderBits: e.cfg.Codec.headerBits(&h), Older: older,
 	}
+	info.PayloadBits = 8*(len(out)-len(dst)) - info.HeaderBits
 	slot := e.sent.Put(e.next)
 	slot.CopyFrom(f)
 	slot.older, slot.taken = uint8(older), false
@@ -188,7 +189,7 @@ func (e *Encoder) encodeRow(dst []byte, f *Frame, older int) (header, []byte) {
 		p.baseline = nil
 	}
 	h := e.header(0)
-	out, _ := e.coder.encode(h.append(dst), p)
+	out, _ := e.encodeBehind(h, dst, p)
 	return h, out
 }
 
@@ -201,13 +202,18 @@ func (e *Encoder) appendDelta(dst []byte, p *payload, most int) (h header, out [
 	if e.next >= e.checkAt {
 		h.check(p.baseline.hash() ^ e.coder.hash(e.base))
 	}
-	out, ok = e.coder.encode(h.append(dst), p)
+	out, ok = e.encodeBehind(h, dst, p)
 	if ok && h.checked && len(out)-len(dst) > e.cfg.MaxPayload {
 		h = e.header(int(e.next - e.base))
-		out, ok = e.coder.encode(h.append(dst), p)
+		out, ok = e.encodeBehind(h, dst, p)
 	}
 	size := len(out) - len(dst)
 	return h, out, ok && size-h.size() <= most && size <= e.cfg.MaxPayload
+}
+
+func (e *Encoder) encodeBehind(h header, dst []byte, p *payload) ([]byte, bool) {
+	p.free = h.free()
+	return e.coder.encode(h.append(dst), p)
 }
 
 // baseline gives the frame to code the next one against, or nil.

@@ -96,7 +96,7 @@ func Example() {
 	// Output:
 	// 0 reset 16 bytes, X 1000
 	// 1 delta 4 bytes, X 1001
-	// 2 delta 4 bytes, X 1002
+	// 2 delta 3 bytes, X 1002
 }
 
 func ExampleParseSchema() {

@@ -9,7 +9,8 @@ const (
 	// MaxRing is the largest capacity of a ring of frames.
 	MaxRing = 256
 
-	maxShortRPC      = 7
+	maxShortRPC      = 10
+	maxShortHashRPC  = 3
 	maxShortDistance = 32
 	shortSeqBits     = 7
 	// maxShortUnacked keeps a short sequence unambiguous: the decoder has
@@ -17,19 +18,23 @@ const (
 	maxShortUnacked = 60
 	maxLongLate     = 1023
 
-	shortHeader = 2
-	longHeader  = 5
-	hashSize    = 2
+	longHeader = 5
+	hashSize   = 2
 )
 
 // header is what stands ahead of the coded part, readable without it.
 //
-//	short, 16 bits, low bit first:
-//	  0, RPC number (3), distance to the baseline - 1 (5), sequence (7)
+//	short, 14, 16 or 19 bits, each byte from its high bit down:
+//	  0; RPC number: 0 as 0, 1 to 3 as 1 and 2 bits, 4 to 10 as 100 and 3 bits less 4;
+//	  distance to the baseline - 1 (5), sequence (7)
+//	short with the hash of the baseline, 36 or 38 bits, RPC number up to 3:
+//	  0, 100111, then as above from the RPC number on, hash (16)
 //	long, 5 bytes:
-//	  flags (bit 0 set, bit 1 clear, bit 2: has a baseline, bit 3: a hash follows),
+//	  flags (bit 7 set, bit 6 clear, bit 5: has a baseline, bit 4: a hash follows),
 //	  RPC number, sequence (2, low byte first), distance to the baseline or epoch,
 //	  and if the flag says so the hash of the baseline (2, low byte first)
+//
+// The coded part may begin at the next bit; see [header.free].
 type header struct {
 	rpc      uint8
 	long     bool
@@ -41,10 +46,10 @@ type header struct {
 }
 
 const (
-	flagLong     = 1 << 0
-	flagControl  = 1 << 1 // no frame: see ControlMask
-	flagBaseline = 1 << 2
-	flagHash     = 1 << 3
+	flagLong     = 1 << 7
+	flagControl  = 1 << 6 // no frame: see ControlMask
+	flagBaseline = 1 << 5
+	flagHash     = 1 << 4
 	flagMask     = flagLong | flagControl | flagBaseline | flagHash
 )
 
@@ -53,10 +58,10 @@ const (
 // his own in one stream.
 const ControlMask = flagLong | flagControl
 
+// append appends the header in whole bytes, zero where it ends within one.
 func (h *header) append(dst []byte) []byte {
 	if !h.long {
-		v := uint16(h.rpc)<<1 | uint16(h.distance-1)<<4 | h.seq<<9
-		return binary.LittleEndian.AppendUint16(dst, v)
+		return h.appendShort(dst)
 	}
 	flags, last := byte(flagLong), h.epoch
 	if h.distance != 0 {
@@ -72,53 +77,134 @@ func (h *header) append(dst []byte) []byte {
 	return dst
 }
 
-// check has the header carry the hash of its baseline.
-func (h *header) check(hash uint16) { h.long, h.checked, h.hash = true, true, hash }
+// hashCode is what stands for a hash behind the first bit of a short header,
+// where an RPC number would be.
+const (
+	hashCode     = 0b100_111
+	hashCodeBits = 6
+)
 
-// size is the header's length in bytes.
-func (h *header) size() int {
-	switch {
-	case !h.long:
-		return shortHeader
-	case h.checked:
-		return longHeader + hashSize
+func (h *header) appendShort(dst []byte) []byte {
+	var v uint64
+	if h.checked {
+		v = hashCode
 	}
-	return longHeader
+	switch n := h.rpcBits(); n {
+	case 1:
+		v <<= 1
+	case 3:
+		v = v<<3 | 4 | uint64(h.rpc)
+	default:
+		v = 4<<3 | uint64(h.rpc-4)
+	}
+	v = v<<5 | uint64(h.distance-1)
+	v = v<<shortSeqBits | uint64(h.seq)&(1<<shortSeqBits-1)
+	if h.checked {
+		v = v<<16 | uint64(h.hash)
+	}
+	v <<= 64 - h.bits()
+	for range h.size() {
+		dst = append(dst, byte(v>>56))
+		v <<= 8
+	}
+	return dst
 }
 
-// parseHeader reads a header and gives the coded part behind it.
-func parseHeader(b []byte) (h header, coded []byte, err error) {
-	if len(b) < shortHeader {
-		return h, nil, malformed("%d bytes are no header", len(b))
+// rpcBits is the length of the RPC number in a short header.
+func (h *header) rpcBits() int {
+	switch {
+	case h.rpc == 0:
+		return 1
+	case h.rpc < 4:
+		return 3
+	}
+	return 6
+}
+
+// check has the header carry the hash of its baseline.
+func (h *header) check(hash uint16) {
+	h.long, h.checked, h.hash = h.long || h.rpc > maxShortHashRPC, true, hash
+}
+
+// bits is the header's length.
+func (h *header) bits() int {
+	n := 8 * longHeader
+	if !h.long {
+		n = 1 + h.rpcBits() + 5 + shortSeqBits
+	}
+	if h.checked {
+		n += 8 * hashSize
+		if !h.long {
+			n += hashCodeBits
+		}
+	}
+	return n
+}
+
+// size is how many bytes the header touches.
+func (h *header) size() int { return (h.bits() + 7) / 8 }
+
+// free is how many low bits of its last byte the header leaves to the coded part.
+func (h *header) free() uint { return uint(8*h.size() - h.bits()) }
+
+// parseHeader reads a header, which does not look at the bits of its last byte
+// that it leaves free.
+func parseHeader(b []byte) (h header, err error) {
+	if len(b) == 0 {
+		return h, malformed("no header")
 	}
 	if b[0]&flagLong == 0 {
-		v := binary.LittleEndian.Uint16(b)
-		h = header{rpc: uint8(v >> 1 & maxShortRPC), distance: int(v>>4&31) + 1, seq: v >> 9}
-		return h, b[shortHeader:], nil
+		return parseShort(b)
 	}
 	if b[0]&flagControl != 0 || b[0]&^flagMask != 0 || len(b) < longHeader {
-		return h, nil, malformed("no header of a frame")
+		return h, malformed("no header of a frame")
 	}
 	h = header{long: true, rpc: b[1], seq: binary.LittleEndian.Uint16(b[2:])}
 	if h.checked = b[0]&flagHash != 0; h.checked {
 		if b[0]&flagBaseline == 0 || len(b) < longHeader+hashSize {
-			return h, nil, malformed("no hash of a baseline")
+			return h, malformed("no hash of a baseline")
 		}
 		h.hash = binary.LittleEndian.Uint16(b[longHeader:])
-		coded = b[longHeader+hashSize:]
-	} else {
-		coded = b[longHeader:]
 	}
 	if b[0]&flagBaseline == 0 {
 		if h.epoch = b[4]; h.epoch > epochMask {
-			return h, nil, malformed("epoch %d", h.epoch)
+			return h, malformed("epoch %d", h.epoch)
 		}
-		return h, coded, nil
+		return h, nil
 	}
 	if h.distance = int(b[4]); h.distance == 0 {
-		return h, nil, malformed("a frame is no baseline of itself")
+		return h, malformed("a frame is no baseline of itself")
 	}
-	return h, coded, nil
+	return h, nil
+}
+
+// parseShort reads a short header: 8 bytes from the high bit down, zeros behind
+// the end.
+func parseShort(b []byte) (h header, err error) {
+	var v uint64
+	for i := range min(8, len(b)) {
+		v |= uint64(b[i]) << (56 - 8*i)
+	}
+	v <<= 1
+	if v>>(64-hashCodeBits) == hashCode {
+		h.checked = true
+		v <<= hashCodeBits
+	}
+	switch rpc := uint8(v >> 61); {
+	case rpc > 4:
+		h.rpc = rpc & 3
+	case rpc == 4:
+		h.rpc = uint8(v>>58)&7 + 4
+	}
+	v <<= h.rpcBits()
+	h.distance, h.seq = int(v>>59)+1, uint16(v<<5>>(64-shortSeqBits))
+	if h.checked {
+		h.hash = uint16(v << (5 + shortSeqBits) >> 48)
+	}
+	if len(b) < h.size() || h.rpc > maxShortRPC || h.checked && h.rpc > maxShortHashRPC {
+		return h, malformed("%d bytes are no header", len(b))
+	}
+	return h, nil
 }
 
 // unwrap gives the 64-bit sequence by the newest one that was taken, or false for
@@ -140,6 +226,6 @@ func (h *header) unwrap(newest uint64) (n uint64, ok bool) {
 // PeekRPC gives the number of the RPC that a payload belongs to, without
 // decoding it.
 func PeekRPC(payload []byte) (int, error) {
-	h, _, err := parseHeader(payload)
+	h, err := parseHeader(payload)
 	return int(h.rpc), err
 }

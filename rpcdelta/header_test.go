@@ -14,27 +14,32 @@ func TestHeaderBytes(t *testing.T) {
 		h    header
 		want []byte
 	}{
-		// 3<<1 | 5<<4 | 77<<9 = 0x9a56
-		{"short", header{rpc: 3, distance: 6, seq: 77}, []byte{0x56, 0x9a}},
+		{"short", header{distance: 6, seq: 77}, []byte{0b00001011, 0b00110100}},
 		{"short, all zero", header{distance: 1}, []byte{0x00, 0x00}},
-		{"short, all ones", header{rpc: 7, distance: 32, seq: 127}, []byte{0xfe, 0xff}},
-		{"delta", header{long: true, rpc: 200, distance: 255, seq: 0x1234}, []byte{0x05, 200, 0x34, 0x12, 255}},
-		{"delta with hash", header{long: true, rpc: 1, distance: 2, seq: 0x1234, checked: true, hash: 0xbeef}, []byte{0x0d, 1, 0x34, 0x12, 2, 0xef, 0xbe}},
-		{"without baseline", header{long: true, rpc: 9, epoch: 5, seq: 0xfffe}, []byte{0x01, 9, 0xfe, 0xff, 5}},
+		{"short, all ones", header{distance: 32, seq: 127}, []byte{0b00111111, 0b11111100}},
+		{"short, RPC 3", header{rpc: 3, distance: 6, seq: 77}, []byte{0b01110010, 0b11001101}},
+		{"short, RPC 1", header{rpc: 1, distance: 32, seq: 127}, []byte{0b01011111, 0xff}},
+		{"short, RPC 4", header{rpc: 4, distance: 1}, []byte{0b01000000, 0, 0}},
+		{"short, RPC 10", header{rpc: 10, distance: 6, seq: 77}, []byte{0b01001100, 0b01011001, 0b10100000}},
+		{"short, hash", header{distance: 6, seq: 77, checked: true, hash: 0xbeef}, []byte{0b01001110, 0b00101100, 0b1101_1011, 0xee, 0xf0}},
+		{"short, RPC 2, hash", header{rpc: 2, distance: 6, seq: 77, checked: true, hash: 0xbeef}, []byte{0b01001111, 0b10001011, 0b001101_10, 0xfb, 0xbc}},
+		{"delta", header{long: true, rpc: 200, distance: 255, seq: 0x1234}, []byte{0xa0, 200, 0x34, 0x12, 255}},
+		{"delta with hash", header{long: true, rpc: 4, distance: 2, seq: 0x1234, checked: true, hash: 0xbeef}, []byte{0xb0, 4, 0x34, 0x12, 2, 0xef, 0xbe}},
+		{"without baseline", header{long: true, rpc: 9, epoch: 5, seq: 0xfffe}, []byte{0x80, 9, 0xfe, 0xff, 5}},
 	} {
 		got := c.h.append([]byte{0xaa})[1:]
 		if !bytes.Equal(got, c.want) || len(got) != c.h.size() {
 			t.Errorf("%s: % x, want % x; size %d", c.name, got, c.want, c.h.size())
 		}
-		h, coded, err := parseHeader(append(c.want, 1, 2, 3))
-		if err != nil || h != c.h || !bytes.Equal(coded, []byte{1, 2, 3}) {
-			t.Errorf("%s: parsed as %+v, % x, %v", c.name, h, coded, err)
+		h, err := parseHeader(append(c.want, 1, 2, 3))
+		if err != nil || h != c.h {
+			t.Errorf("%s: parsed as %+v, %v", c.name, h, err)
 		}
 		if rpc, err := PeekRPC(c.want); err != nil || rpc != int(c.h.rpc) {
 			t.Errorf("%s: RPC %d, %v", c.name, rpc, err)
 		}
 		for n := range c.want {
-			if _, _, err := parseHeader(c.want[:n]); !errors.Is(err, ErrMalformed) && n < c.h.size() {
+			if _, err := parseHeader(c.want[:n]); !errors.Is(err, ErrMalformed) && n < c.h.size() {
 				t.Errorf("%s: %d of its bytes: %v", c.name, n, err)
 			}
 		}
@@ -44,19 +49,22 @@ func TestHeaderBytes(t *testing.T) {
 func TestHeaderErrors(t *testing.T) {
 	for _, b := range [][]byte{
 		nil,
-		{0x00},
-		{0x01, 0, 0, 0},               // short of an epoch
-		{0x01, 0, 0, 0, 8},            // no such epoch
-		{0x05, 0, 0, 0, 0},            // distance 0
-		{0x09, 0, 0, 0, 0, 1, 2},      // hash of no baseline
-		{0x0d, 0, 0, 0, 1, 1},         // half a hash
-		{0x11, 0, 0, 0, 0},            // unknown flags
+		{0x00},                        // half a short one
+		{0x40, 0},                     // two thirds of one
+		{0x4e, 0, 0, 0},               // without the end of its hash
+		{0x4f, 0x20, 0, 0, 0, 0},      // with a hash, of an RPC number above 3
+		{0x80, 0, 0, 0},               // short of an epoch
+		{0x80, 0, 0, 0, 8},            // no such epoch
+		{0xa0, 0, 0, 0, 0},            // distance 0
+		{0x90, 0, 0, 0, 0, 1, 2},      // hash of no baseline
+		{0xb0, 0, 0, 0, 1, 1},         // half a hash
+		{0x88, 0, 0, 0, 0},            // unknown flags
 		{0x81, 0, 0, 0, 0},            //
 		{ControlMask, 0, 0, 0, 0},     // not a frame
-		{ControlMask | 4, 0, 0, 0, 1}, //
+		{ControlMask | 1, 0, 0, 0, 1}, //
 		{0xff, 255, 255, 255, 255, 255, 255, 255},
 	} {
-		if h, _, err := parseHeader(b); !errors.Is(err, ErrMalformed) {
+		if h, err := parseHeader(b); !errors.Is(err, ErrMalformed) {
 			t.Errorf("% x is %+v, %v", b, h, err)
 		}
 		if _, err := PeekRPC(b); !errors.Is(err, ErrMalformed) {
@@ -82,6 +90,9 @@ func drawHeader(t *rapid.T) header {
 		h.rpc = rapid.Uint8Max(maxShortRPC).Draw(t, "rpc")
 		h.distance = rapid.IntRange(1, maxShortDistance).Draw(t, "distance")
 		h.seq = rapid.Uint16Max(1<<shortSeqBits-1).Draw(t, "seq")
+		if h.checked = h.rpc <= maxShortHashRPC && rapid.Bool().Draw(t, "checked"); h.checked {
+			h.hash = rapid.Uint16().Draw(t, "hash")
+		}
 		return h
 	}
 	h.rpc = rapid.Uint8().Draw(t, "rpc")
@@ -99,23 +110,33 @@ func TestHeaderRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := drawHeader(t)
 		rest := rapid.SliceOfN(rapid.Byte(), 0, 9).Draw(t, "rest")
-		got, coded, err := parseHeader(append(h.append(nil), rest...))
-		if err != nil || got != h || !bytes.Equal(coded, rest) {
-			t.Fatalf("%+v, % x, %v", got, coded, err)
+		b := h.append(nil)
+		if b[len(b)-1]&(1<<h.free()-1) != 0 {
+			t.Fatalf("% x, but %d bits are free", b, h.free())
+		}
+		b[len(b)-1] |= rapid.Byte().Draw(t, "behind") & (1<<h.free() - 1)
+		got, err := parseHeader(append(b, rest...))
+		if err != nil || got != h {
+			t.Fatalf("%+v, %v", got, err)
 		}
 	})
 }
 
 func FuzzParseHeader(f *testing.F) {
-	f.Add([]byte{0x56, 0x9a, 1})
-	f.Add([]byte{0x0d, 1, 0x34, 0x12, 2, 0xef, 0xbe, 1})
-	f.Add([]byte{0x01, 9, 0xfe, 0xff, 5, 1})
+	f.Add([]byte{0x0b, 0x35, 1})
+	f.Add([]byte{0x72, 0xcd, 1})
+	f.Add([]byte{0x4c, 0x59, 0xa0, 1})
+	f.Add([]byte{0x4e, 0x2c, 0xdb, 0xee, 0xf3, 1})
+	f.Add([]byte{0xb0, 1, 0x34, 0x12, 2, 0xef, 0xbe, 1})
+	f.Add([]byte{0x80, 9, 0xfe, 0xff, 5, 1})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		h, coded, err := parseHeader(b)
+		h, err := parseHeader(b)
 		if err != nil {
 			return
 		}
-		if again := append(h.append(nil), coded...); !bytes.Equal(again, b) {
+		again := h.append(nil)
+		again[len(again)-1] |= b[len(again)-1] & (1<<h.free() - 1)
+		if !bytes.Equal(again, b[:len(again)]) {
 			t.Fatalf("% x comes back as % x", b, again)
 		}
 	})

@@ -134,3 +134,13 @@ func (p *pair) exchange(t failer) Info {
 	p.acknowledge(t)
 	return info
 }
+
+// header is that of the last payload.
+func (p *pair) header(t failer) header {
+	t.Helper()
+	h, err := parseHeader(p.payload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}

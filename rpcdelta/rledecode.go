@@ -8,6 +8,12 @@ import (
 
 func (c *rleCodec) decode(p *payload, src []byte) error {
 	p.frames = p.frames[:1]
+	if p.free > 0 {
+		if src[0]&(1<<p.free-1) != 0 {
+			return malformed("bits after the header")
+		}
+		src = src[1:]
+	}
 	return c.read(p.frames[0], p.baseline, src)
 }
 

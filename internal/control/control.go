@@ -1,5 +1,5 @@
 // Package control holds the messages besides frames that client and DS
-// exchange: acks, and the binding of RPCs. Each starts with a byte whose low two
+// exchange: acks, and the binding of RPCs. Each starts with a byte whose high two
 // bits are set, which no frame does.
 package control
 
@@ -15,10 +15,10 @@ type Type uint8
 
 // The types of messages.
 const (
-	// Frame is any byte that does not have both low bits set: a payload of rpcdelta.
+	// Frame is any byte that does not have both high bits set: a payload of rpcdelta.
 	Frame Type = 0
 	// Acks is followed by one ack after the other.
-	Acks Type = rpcdelta.ControlMask | iota<<2
+	Acks Type = rpcdelta.ControlMask | iota
 	// Bind is followed by a BindRequest.
 	Bind
 	// Bound is followed by a BindAnswer.

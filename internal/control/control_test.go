@@ -51,10 +51,10 @@ func TestSplit(t *testing.T) {
 	}{
 		{[]byte{0x00, 0x01}, Frame, true},
 		{[]byte{0x01, 0x01}, Frame, true},
-		{[]byte{0xfe, 0x01}, Frame, true},
+		{[]byte{0xbf, 0x01}, Frame, true},
 		{[]byte{byte(Acks), 1}, Acks, true},
 		{[]byte{byte(Bind)}, Bind, true},
-		{[]byte{0x03}, 0, false},
+		{[]byte{0xc0}, 0, false},
 		{[]byte{0xff}, 0, false},
 		{nil, 0, false},
 	} {

@@ -5,18 +5,24 @@ import "encoding/binary"
 // Decoder reads one payload. Any input decodes to something; bytes after the
 // end read as zero. Call Reset before anything else.
 type Decoder struct {
-	in   []byte
-	pos  int
-	code uint64 // offset into the range, below rng
-	rng  uint64
-	bad  bool // the input lies where that of no encoder does
+	in     []byte
+	pos    int
+	code   uint64 // offset into the range, below rng
+	rng    uint64
+	bad    bool // the input lies where that of no encoder does
+	shared int  // 1 if the first byte holds something else too
 }
 
-// Reset starts at the first byte of in, which is not written to.
-func (d *Decoder) Reset(in []byte) {
-	d.in, d.pos, d.rng, d.bad = in, 0, 1<<64-1, false
+// Reset starts at the first byte of in, which is not written to; at its low bits
+// if free, as in [Encoder.Reset], is not 0.
+func (d *Decoder) Reset(in []byte, free uint) {
+	d.in, d.pos, d.rng, d.bad, d.shared = in, 0, 1<<64-1, false, 0
 	d.code = d.next()
 	d.code = d.code<<stepBits | d.next()
+	if free > 0 {
+		d.rng, d.shared = 1<<(56+free&63), 1
+		d.code &= d.rng - 1
+	}
 	d.check()
 }
 
@@ -25,10 +31,13 @@ func (d *Decoder) Reset(in []byte) {
 // the first of its length.
 func (d *Decoder) Complete() bool {
 	n := len(d.in)
-	if n == 0 || d.bad {
-		return !d.bad
+	switch {
+	case d.bad || n < d.shared:
+		return false
+	case n == 0:
+		return true
 	}
-	return n <= d.pos && d.in[n-1] != 0 && d.code>>(8*uint(d.pos-n)) == 0
+	return n <= d.pos && (d.in[n-1] != 0 || n == d.shared) && d.code>>(8*uint(d.pos-n)) == 0
 }
 
 // check keeps code within the range: the part that the rounding of frequencies

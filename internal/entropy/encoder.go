@@ -7,16 +7,23 @@ import (
 
 // Encoder appends one payload to a buffer. Call Reset before anything else.
 type Encoder struct {
-	buf   []byte
-	start int
-	low   uint64 // carries go into buf
-	rng   uint64
+	buf    []byte
+	start  int    // of the payload in buf
+	shared int    // 1 if its first byte holds something else too
+	low    uint64 // carries go into buf
+	rng    uint64
 }
 
-// Reset starts a payload at the end of dst.
-func (e *Encoder) Reset(dst []byte) {
-	e.buf, e.start = dst, len(dst)
+// Reset starts a payload at the end of dst. The low bits of dst's last byte, free
+// of them (0 to 7), are zero and the payload's first.
+func (e *Encoder) Reset(dst []byte, free uint) {
+	e.buf, e.start, e.shared = dst, len(dst), 0
 	e.low, e.rng = 0, 1<<64-1
+	if free > 0 {
+		e.start, e.shared = len(dst)-1, 1
+		e.buf = dst[:e.start]
+		e.low, e.rng = uint64(dst[e.start])<<56, 1<<(56+free&63)
+	}
 }
 
 // Bit codes one decision; p0 is the frequency of 0, in 1 to Scale-1.
@@ -97,9 +104,12 @@ func (e *Encoder) Finish() []byte {
 		}
 		break
 	}
-	n := len(e.buf)
-	for n > e.start && e.buf[n-1] == 0 {
+	n, end := len(e.buf), e.start+e.shared
+	for n > end && e.buf[n-1] == 0 {
 		n--
+	}
+	if n < end {
+		return append(e.buf, 0)
 	}
 	return e.buf[:n]
 }

@@ -96,9 +96,15 @@ func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		ds := decisions(r, rapid.IntRange(0, 200).Draw(t, "decisions"))
+		free := rapid.UintMax(7).Draw(t, "free")
+		shared := rapid.Byte().Draw(t, "shared") >> free << free
 		before := []byte("before")
+		head := before
+		if free > 0 {
+			head = append(head, shared)
+		}
 		var e entropy.Encoder
-		e.Reset(before)
+		e.Reset(head, free)
 		for _, d := range ds {
 			d.encode(&e, tables)
 		}
@@ -107,8 +113,11 @@ func TestRoundTrip(t *testing.T) {
 			t.Fatalf("the buffer began with %q", out[:len(before)])
 		}
 		out = out[len(before):]
+		if free > 0 && (len(out) == 0 || out[0]>>free != shared>>free) {
+			t.Fatalf("%x is coded behind %d bits of %#x", out, 8-free, shared)
+		}
 		var dec entropy.Decoder
-		dec.Reset(out)
+		dec.Reset(out, free)
 		for i, d := range ds {
 			if got := d.decode(&dec, tables); got != d.value {
 				t.Fatalf("decision %d of %d: got %d, want %d", i, len(ds), got, d.value)
@@ -118,7 +127,7 @@ func TestRoundTrip(t *testing.T) {
 			t.Fatalf("% x is not complete", out)
 		}
 		for _, more := range [][]byte{{0}, {1}, {255}, {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5}} {
-			dec.Reset(append(out[:len(out):len(out)], more...))
+			dec.Reset(append(out[:len(out):len(out)], more...), free)
 			same := true
 			for _, d := range ds {
 				same = same && d.decode(&dec, tables) == d.value
@@ -132,7 +141,7 @@ func TestRoundTrip(t *testing.T) {
 
 func TestLikelyIsEmpty(t *testing.T) {
 	var e entropy.Encoder
-	e.Reset(nil)
+	e.Reset(nil, 0)
 	for range 50 {
 		e.Bit(false, 65000)
 	}
@@ -143,7 +152,7 @@ func TestLikelyIsEmpty(t *testing.T) {
 
 func TestCost(t *testing.T) {
 	var e entropy.Encoder
-	e.Reset(nil)
+	e.Reset(nil, 0)
 	for i := range 8000 {
 		e.Symbol(flat(), i%entropy.Symbols)
 	}
@@ -177,9 +186,9 @@ func FuzzDecoder(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte, seed uint64) {
 		ds := decisions(rand.New(rand.NewPCG(seed, 1)), 60)
 		var dec entropy.Decoder
-		dec.Reset(in)
+		dec.Reset(in, 0)
 		var e entropy.Encoder
-		e.Reset(nil)
+		e.Reset(nil, 0)
 		for i := range ds {
 			d := &ds[i]
 			d.value = d.decode(&dec, tables)
@@ -192,7 +201,7 @@ func FuzzDecoder(f *testing.F) {
 		if dec.Complete() && len(in) < len(out) {
 			t.Fatalf("% x decodes to what is encoded as % x", in, out)
 		}
-		dec.Reset(out)
+		dec.Reset(out, 0)
 		for i, d := range ds {
 			if got := d.decode(&dec, tables); got != d.value {
 				t.Fatalf("decision %d: got %d, want %d", i, got, d.value)

@@ -74,7 +74,7 @@ func benchmarkEncode(b *testing.B, n int, take bool) {
 			learn()
 		}
 		rows, newest := s.payload(n, first+i)
-		total += len(s.coder.Encode(dst, rows, newest, first+i, true, s.state, tape))
+		total += len(s.coder.Encode(dst, 0, rows, newest, first+i, true, s.state, tape))
 		i = (i + 1) % 2048
 	}
 	b.ReportMetric(8*float64(total)/float64(b.N), "bits/payload")
@@ -93,7 +93,7 @@ func benchmarkDecode(b *testing.B, n int, take bool) {
 	for i := range in {
 		base := s.seq + uint64(i)
 		rows, newest := s.payload(n, base)
-		in[i] = s.coder.Encode(nil, rows, newest, base, true, s.state, tape)
+		in[i] = s.coder.Encode(nil, 0, rows, newest, base, true, s.state, tape)
 	}
 	first, learn := s.seq, s.learner()
 	b.ReportAllocs()
@@ -103,7 +103,7 @@ func benchmarkDecode(b *testing.B, n int, take bool) {
 			learn()
 		}
 		base := first + uint64(i)
-		if _, err := s.coder.Decode(out, in[i], base+distance, base, true, s.state, tape); err != nil {
+		if _, err := s.coder.Decode(out, in[i], 0, base+distance, base, true, s.state, tape); err != nil {
 			b.Fatal(err)
 		}
 		i = (i + 1) % count
@@ -134,8 +134,8 @@ func TestAllocations(t *testing.T) {
 	if n := testing.AllocsPerRun(500, func() {
 		s.take()
 		rows, newest := s.payload(3, s.seq-1)
-		p := s.coder.Encode(dst, rows, newest, s.seq-1, true, s.state, &s.known)
-		if _, err := s.coder.Decode(out, p, newest, s.seq-1, true, s.state, &s.known); err != nil {
+		p := s.coder.Encode(dst, 0, rows, newest, s.seq-1, true, s.state, &s.known)
+		if _, err := s.coder.Decode(out, p, 0, newest, s.seq-1, true, s.state, &s.known); err != nil {
 			t.Fatal(err)
 		}
 		s.state.Hash(s.seq - 1)

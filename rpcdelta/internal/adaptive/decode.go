@@ -1,17 +1,18 @@
 package adaptive
 
-// Decode reads the payload in src, named by newest, into rows, which has room
+// Decode reads the payload in src, from the free low bits of its first byte on or
+// all of it if free is 0, named by newest, into rows, which has room
 // for [MaxRows] or for newest-base, and says how many it held, oldest first.
 // base, hasBase, s and h are as in [Coder.Encode]. Every component is within its
 // field's range, whatever src is; byte strings are overwritten in place and grow
 // as far as their field allows. The error is [ErrMalformed], or [ErrBaseline] if
 // base is not known; rows are undefined then. Input is not written to.
-func (c *Coder) Decode(rows []*Row, src []byte, newest, base uint64, hasBase bool, s *State, h History) (int, error) {
+func (c *Coder) Decode(rows []*Row, src []byte, free uint, newest, base uint64, hasBase bool, s *State, h History) (int, error) {
 	v, d := s.open(newest, base, hasBase, h)
 	if d == nil {
 		return 0, ErrBaseline
 	}
-	c.dec.Reset(src)
+	c.dec.Reset(src, free)
 	n := c.decodeCount(room(newest, base, hasBase))
 	if n > len(rows) {
 		return 0, ErrMalformed

@@ -1,13 +1,14 @@
 package adaptive
 
 // Encode appends to dst the payload of rows, oldest first, whose sequences end
-// at newest. The first is coded against the taken frame base, each other
+// at newest. It begins in the free low bits of dst's last byte, which are zero, or if
+// free is 0 behind it. The first is coded against the taken frame base, each other
 // against the one before it; without hasBase the first stands alone, and
 // neither s nor h is read. base must be covered by s and known to h, both must
 // be less than the ring older than newest, and all rows newer than it. Encode
 // panics if these do not hold, or if there are no rows or more than [MaxRows].
 // Nothing is allocated while dst has room.
-func (c *Coder) Encode(dst []byte, rows []*Row, newest, base uint64, hasBase bool, s *State, h History) []byte {
+func (c *Coder) Encode(dst []byte, free uint, rows []*Row, newest, base uint64, hasBase bool, s *State, h History) []byte {
 	most := room(newest, base, hasBase)
 	if len(rows) == 0 || len(rows) > most {
 		panic("adaptive: more rows than the payload can have, or none")
@@ -16,7 +17,7 @@ func (c *Coder) Encode(dst []byte, rows []*Row, newest, base uint64, hasBase boo
 	if d == nil {
 		panic("adaptive: encode against a baseline that is not known")
 	}
-	c.enc.Reset(dst)
+	c.enc.Reset(dst, free)
 	c.encodeCount(len(rows), most)
 	v.first = int64(newest) - int64(len(rows)) + 1
 	ref := v.base

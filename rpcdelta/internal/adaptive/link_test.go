@@ -55,11 +55,11 @@ func (l *link) send(r *rand.Rand, lost bool) {
 	}
 	n := 1 + r.IntN(min(most, adaptive.MaxRows))
 	rows := l.sent[int(seq)+1-n:]
-	payload := l.client.coder.Encode(nil, rows, seq, base, has, l.client.state, l.client.known)
+	payload := l.client.coder.Encode(nil, 0, rows, seq, base, has, l.client.state, l.client.known)
 	if lost {
 		return
 	}
-	got, err := l.server.coder.Decode(l.out, payload, seq, base, has, l.server.state, l.server.known)
+	got, err := l.server.coder.Decode(l.out, payload, 0, seq, base, has, l.server.state, l.server.known)
 	if err != nil || got != n {
 		l.t.Fatalf("frame %d: %d of %d rows, %v", seq, got, n, err)
 	}
@@ -154,11 +154,11 @@ func TestUnknownBaseline(t *testing.T) {
 	}
 	out := newRows(vehicle)
 	for _, base := range []uint64{50, 60, 1 << 40, 1<<64 - 1} {
-		if _, err := e.coder.Decode(out, nil, 60, base, true, e.state, e.known); !errors.Is(err, adaptive.ErrBaseline) {
+		if _, err := e.coder.Decode(out, nil, 0, 60, base, true, e.state, e.known); !errors.Is(err, adaptive.ErrBaseline) {
 			t.Errorf("baseline %d: %v", base, err)
 		}
 	}
-	if _, err := e.coder.Decode(out, nil, 120, 49, true, e.state, e.known); !errors.Is(err, adaptive.ErrBaseline) {
+	if _, err := e.coder.Decode(out, nil, 0, 120, 49, true, e.state, e.known); !errors.Is(err, adaptive.ErrBaseline) {
 		t.Errorf("a baseline beyond the ring: %v", err)
 	}
 	defer func() {
@@ -166,7 +166,7 @@ func TestUnknownBaseline(t *testing.T) {
 			t.Error("encoding against an unknown baseline did not panic")
 		}
 	}()
-	e.coder.Encode(nil, rows[60:61], 60, 55, true, e.state, e.known)
+	e.coder.Encode(nil, 0, rows[60:61], 60, 55, true, e.state, e.known)
 }
 
 // Each end reads of the frames only what LearnReach and the ring allow.
@@ -183,7 +183,7 @@ func TestReach(t *testing.T) {
 				continue
 			}
 			h.from, h.to = i+d-adaptive.MaxRing+1, i
-			c.Encode(nil, rows[i+d:i+d+1], uint64(i+d), uint64(i), true, s, h)
+			c.Encode(nil, 0, rows[i+d:i+d+1], uint64(i+d), uint64(i), true, s, h)
 		}
 	}
 }

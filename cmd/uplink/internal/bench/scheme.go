@@ -40,10 +40,10 @@ func schemeOf(name string) (scheme, error) {
 	return scheme{}, fmt.Errorf("--codec %q: want some of %s", name, strings.Join(Schemes(), ", "))
 }
 
-// headerBytes is the size of a frame's header.
-func (s *scheme) headerBytes(own int) int {
+// headerBits is the size of a frame's header.
+func (s *scheme) headerBits(own int) int {
 	if s.header != 0 {
-		return s.header
+		return 8 * s.header
 	}
 	return own
 }

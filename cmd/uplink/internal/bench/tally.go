@@ -8,21 +8,21 @@ import (
 
 // tally adds up what happens.
 type tally struct {
-	sent, delivered, mismatches, undecodable       int
-	lost, late                                     int // datagrams
-	intra, deltas, ages                            int
-	fullBits, payloadBits, headerBytes, frameBytes int
-	acks, ackBytes                                 int
+	sent, delivered, mismatches, undecodable     int
+	lost, late                                   int // datagrams
+	intra, deltas, ages                          int
+	fullBits, payloadBits, headerBits, frameBits int
+	acks, ackBytes                               int
 }
 
 // frame counts a frame that was sent in a message of so many bytes, which the codec's own header is part of.
 func (t *tally) frame(s *scheme, info rpcdelta.Info, size int) {
-	own := info.HeaderBits / 8
+	header := s.headerBits(info.HeaderBits)
 	t.sent++
 	t.fullBits += info.FullBits
 	t.payloadBits += info.PayloadBits
-	t.headerBytes += s.headerBytes(own)
-	t.frameBytes += s.headerBytes(own) + size - own
+	t.headerBits += header
+	t.frameBits += header + 8*size - info.HeaderBits
 	if info.Kind == rpcdelta.Delta {
 		t.deltas++
 		t.ages += info.BaselineAge
@@ -62,8 +62,8 @@ func (t *tally) counts(name string) Counts {
 		DeliveredRatio:  share(t.delivered, t.sent),
 		FullBits:        share(t.fullBits, t.sent),
 		PayloadBits:     share(t.payloadBits, t.sent),
-		HeaderBits:      share(8*t.headerBytes, t.sent),
-		WireBits:        share(8*(t.frameBytes+around*t.sent), t.sent),
+		HeaderBits:      share(t.headerBits, t.sent),
+		WireBits:        share(t.frameBits+8*around*t.sent, t.sent),
 		AckBits:         share(8*t.ackBytes, t.sent),
 		AckWireBits:     share(8*(t.ackBytes+(messageType+around)*t.acks), t.sent),
 		IntraFrames:     t.intra,
