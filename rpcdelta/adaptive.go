@@ -9,7 +9,7 @@ type adaptiveCoder struct {
 	state *adaptive.State
 	taken history
 	rows  []*adaptive.Row
-	s     *Schema
+	model *adaptive.Model
 }
 
 // history gives the codec the frames that were taken.
@@ -25,7 +25,7 @@ func newAdaptive(s *Schema, ring int, taken func(seq uint64) *Frame) *adaptiveCo
 		state: m.NewState(ring),
 		taken: taken,
 		rows:  make([]*adaptive.Row, 0, MaxRedundancy+1),
-		s:     s,
+		model: m,
 	}
 }
 
@@ -34,8 +34,9 @@ func (c *adaptiveCoder) reset()                  { c.state.Reset() }
 func (c *adaptiveCoder) covers(base uint64) bool { return c.state.Covers(base) }
 func (c *adaptiveCoder) hash(base uint64) uint16 { return c.state.Hash(base) }
 
-// intraSize is the engine's size, which the codec's own is close to.
-func (c *adaptiveCoder) intraSize(f *Frame) int { return (c.s.FullBits(f) + 7) / 8 }
+func (c *adaptiveCoder) intraSize(f *Frame) int {
+	return c.model.IntraBytes((*adaptive.Row)(f))
+}
 
 func (c *adaptiveCoder) fill(p *payload) {
 	c.rows = c.rows[:0]
@@ -44,9 +45,10 @@ func (c *adaptiveCoder) fill(p *payload) {
 	}
 }
 
-func (c *adaptiveCoder) encode(dst []byte, p *payload) ([]byte, bool) {
+func (c *adaptiveCoder) encode(dst []byte, p *payload) (out []byte, oldest int, ok bool) {
 	c.fill(p)
-	return c.coder.Encode(dst, p.free, c.rows, p.place(), p.base, p.baseline != nil, c.state, c.taken), true
+	out = c.coder.Encode(dst, p.free, c.rows, p.place(), p.base, p.baseline != nil, c.state, c.taken)
+	return out, c.coder.Oldest() / 8, true
 }
 
 func (c *adaptiveCoder) decode(p *payload, src []byte) error {

@@ -25,14 +25,15 @@ func (p *payload) oldest() uint64 { return p.newest - uint64(len(p.frames)-1) }
 // the codec learned there: a function of the frames that were taken, in order,
 // since the last reset, and of nothing else.
 type coder interface {
-	// encode appends the payload's coded part to its header. It says false where a
-	// difference from the baseline does not fit.
-	encode(dst []byte, p *payload) ([]byte, bool)
+	// encode appends the payload's coded part to its header, and says how many bytes
+	// of it the oldest frame takes, about. It says false where a difference from the
+	// baseline does not fit.
+	encode(dst []byte, p *payload) (out []byte, oldest int, ok bool)
 	// decode reads the whole of src, which begins with the header's last byte if
 	// that has free bits. p has room for MaxRedundancy+1 frames, and leaves with
 	// those that came.
 	decode(p *payload, src []byte) error
-	// intraSize is about how many bytes a frame takes alone.
+	// intraSize is about how many bytes a frame takes alone, one too many at most.
 	intraSize(f *Frame) int
 	// take learns from frame n, which is in the ring by now.
 	take(n uint64)

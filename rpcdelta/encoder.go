@@ -8,6 +8,9 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
 )
 
+// MaxBaselines is the most frames that are tried as baselines of one payload.
+const MaxBaselines = 8
+
 // EncoderConfig says how an Encoder works. Zero fields mean the defaults.
 type EncoderConfig struct {
 	// Codec must be the decoder's; default [DefaultCodec].
@@ -26,6 +29,10 @@ type EncoderConfig struct {
 	// adaptive codec: RedundancyAuto, which is 0 and so the default,
 	// RedundancyOff, or 1 to MaxRedundancy.
 	Redundancy int
+	// Baselines is how many of the newest frames that the decoder took are tried as
+	// baselines, the shortest payload being sent; default 1, at most MaxBaselines.
+	// Each takes the time of an encoding.
+	Baselines int
 	// Reliable says that payloads arrive in order, every one: the baseline is the
 	// frame before, and there are no acks.
 	Reliable bool
@@ -43,6 +50,7 @@ type Encoder struct {
 	kept    uint64 // how old a payload may be when its fate becomes known
 	newest  uint64 // the frame that is being coded or learned from
 	payload payload
+	spare   []byte // for a second attempt
 	losses  lossMeter
 
 	next       uint64 // sequence of the next frame
@@ -73,6 +81,12 @@ func NewEncoder(s *Schema, cfg EncoderConfig) (*Encoder, error) {
 	}
 	if cfg.Redundancy < RedundancyOff || cfg.Redundancy > MaxRedundancy {
 		return nil, fmt.Errorf("rpcdelta: Redundancy of %d frames, want at most %d, RedundancyAuto or RedundancyOff", cfg.Redundancy, MaxRedundancy)
+	}
+	if cfg.Baselines == 0 {
+		cfg.Baselines = 1
+	}
+	if cfg.Baselines < 0 || cfg.Baselines > MaxBaselines {
+		return nil, fmt.Errorf("rpcdelta: %d Baselines, want 1 to %d", cfg.Baselines, MaxBaselines)
 	}
 	err := errors.Join(checkCodec(&cfg.Codec), checkRPC(cfg.RPC), checkRing("Ring", &cfg.Ring), checkRing("PeerRing", &cfg.PeerRing))
 	if err != nil {
@@ -172,8 +186,7 @@ func (e *Encoder) older() int {
 }
 
 // encodeRow appends header and coded part of f and the frames before it: the
-// oldest as the difference from the baseline, where there is one and all that is
-// not longer than without.
+// oldest as the difference from a baseline, unless that takes more than without.
 func (e *Encoder) encodeRow(dst []byte, f *Frame, older int) (header, []byte) {
 	p := &e.payload
 	p.frames, p.newest, e.newest = p.frames[:0], e.next, e.next
@@ -181,47 +194,80 @@ func (e *Encoder) encodeRow(dst []byte, f *Frame, older int) (header, []byte) {
 		p.frames = append(p.frames, &e.sent.Get(s).Frame)
 	}
 	p.frames = append(p.frames, f)
-	if p.baseline, p.base = e.baseline(), e.base; p.baseline != nil {
-		most := longHeader + e.coder.intraSize(f)*(older+1)
-		if h, out, ok := e.appendDelta(dst, p, most); ok {
-			return h, out
+	best := attempt{}
+	if e.hasBase {
+		best = e.appendShortest(dst, p)
+		if best.out != nil && best.first < longHeader+e.coder.intraSize(p.frames[0]) {
+			return best.header, best.out
 		}
-		p.baseline = nil
 	}
-	h := e.header(0)
-	out, _ := e.encodeBehind(h, dst, p)
-	return h, out
+	p.baseline = nil
+	alone := e.attempt(e.spare[:0], p, e.header(0))
+	e.spare = alone.out
+	if best.out != nil && best.size <= alone.size {
+		return best.header, best.out
+	}
+	return alone.header, append(dst, alone.out...)
+}
+
+// attempt is one way to send a frame.
+type attempt struct {
+	header header
+	out    []byte // nil: it cannot be sent so
+	size   int    // bytes, as they were without a hash
+	first  int    // the oldest frame's part of them, with the header
+}
+
+// attempt appends header and coded part.
+func (e *Encoder) attempt(dst []byte, p *payload, h header) attempt {
+	p.free = h.free()
+	out, oldest, ok := e.coder.encode(h.append(dst), p)
+	if !ok {
+		return attempt{}
+	}
+	header := h.uncheckedSize()
+	size := len(out) - len(dst) - h.size() + header
+	return attempt{h, out, size, header + oldest}
+}
+
+// appendShortest appends the shortest payload that the newest taken frames make as
+// its baseline.
+func (e *Encoder) appendShortest(dst []byte, p *payload) (best attempt) {
+	tried := 0
+	for s := e.base; tried < e.cfg.Baselines && e.next-s <= e.reach; s-- {
+		if p.baseline, p.base = e.taken(s), s; p.baseline != nil && e.coder.covers(s) {
+			if best.out == nil {
+				best = e.appendDelta(dst, p)
+			} else if a := e.appendDelta(e.spare[:0], p); a.out != nil {
+				e.spare = a.out
+				if a.size < best.size {
+					best, best.out = a, append(dst, a.out...)
+				}
+			}
+			tried++
+		}
+		if s == 0 {
+			break
+		}
+	}
+	return best
 }
 
 // appendDelta appends the payload as the difference from its baseline, with a
-// hash if one is due and there is room. It says false where that takes more than
-// most bytes. A hash does not count there, or it might stay due.
-func (e *Encoder) appendDelta(dst []byte, p *payload, most int) (h header, out []byte, ok bool) {
-	h = e.header(int(e.next - e.base))
-	most -= h.size()
+// hash if one is due and there is room.
+func (e *Encoder) appendDelta(dst []byte, p *payload) attempt {
+	h := e.header(int(e.next - p.base))
 	if e.next >= e.checkAt {
-		h.check(p.baseline.hash() ^ e.coder.hash(e.base))
+		h.check(p.baseline.hash() ^ e.coder.hash(p.base))
 	}
-	out, ok = e.encodeBehind(h, dst, p)
-	if ok && h.checked && len(out)-len(dst) > e.cfg.MaxPayload {
-		h = e.header(int(e.next - e.base))
-		out, ok = e.encodeBehind(h, dst, p)
+	a := e.attempt(dst, p, h)
+	if h.checked && len(a.out)-len(dst) > e.cfg.MaxPayload {
+		a = e.attempt(dst, p, e.header(int(e.next-p.base)))
 	}
-	size := len(out) - len(dst)
-	return h, out, ok && size-h.size() <= most && size <= e.cfg.MaxPayload
-}
-
-func (e *Encoder) encodeBehind(h header, dst []byte, p *payload) ([]byte, bool) {
-	p.free = h.free()
-	return e.coder.encode(h.append(dst), p)
-}
-
-// baseline gives the frame to code the next one against, or nil.
-func (e *Encoder) baseline() *Frame {
-	if !e.hasBase || !e.coder.covers(e.base) {
-		return nil
+	if len(a.out)-len(dst) > e.cfg.MaxPayload {
+		return attempt{}
 	}
-	return e.taken(e.base)
+	return a
 }
 
 // header makes the next frame's header, short where that is unambiguous.

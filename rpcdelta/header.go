@@ -144,6 +144,16 @@ func (h *header) bits() int {
 // size is how many bytes the header touches.
 func (h *header) size() int { return (h.bits() + 7) / 8 }
 
+// uncheckedSize is what size would be without a hash.
+func (h *header) uncheckedSize() int {
+	u := *h
+	u.checked = false
+	if h.checked && h.rpc > maxShortHashRPC {
+		u.long = h.rpc > maxShortRPC || h.distance > maxShortDistance
+	}
+	return u.size()
+}
+
 // free is how many low bits of its last byte the header leaves to the coded part.
 func (h *header) free() uint { return uint(8*h.size() - h.bits()) }
 

@@ -31,8 +31,9 @@ func (c *rleCodec) reset()             {}
 func (c *rleCodec) covers(uint64) bool { return true }
 func (c *rleCodec) hash(uint64) uint16 { return 0 }
 
-func (c *rleCodec) encode(dst []byte, p *payload) ([]byte, bool) {
-	return c.write(dst, p.frames[len(p.frames)-1], p.baseline)
+func (c *rleCodec) encode(dst []byte, p *payload) (out []byte, oldest int, ok bool) {
+	out, ok = c.write(dst, p.frames[0], p.baseline)
+	return out, len(out) - len(dst), ok
 }
 
 // write appends cur, as the difference from base unless that is nil. It says

@@ -70,27 +70,6 @@ func TestOverflowIsIntra(t *testing.T) {
 	}
 }
 
-// TestShorterIsSent: the encoder never sends a delta that takes more, with its
-// header, than the intra frame.
-func TestShorterIsSent(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		pick := rapidPicker(t)
-		s := pick.schema()
-		p := newPair(t, s, EncoderConfig{Codec: RLE}, DecoderConfig{})
-		for range 5 {
-			pick.frame(s, p.frame, p.delivered)
-			intra := 8 * (longHeader + p.enc.coder.intraSize(p.frame))
-			info := p.exchange(t)
-			if h := p.header(t); h.checked {
-				info.HeaderBits = 16 // as it is without a hash
-			}
-			if info.HeaderBits+info.PayloadBits > intra {
-				t.Fatalf("%+v, but the intra frame has %d bits", info, intra)
-			}
-		}
-	})
-}
-
 // TestHashPasses: a hash that is due does not keep a small RPC from sending
 // deltas.
 func TestHashPasses(t *testing.T) {

@@ -67,6 +67,7 @@ With --distance there is no link: every frame is coded against the one so many b
 	f.Float64Var(&o.cfg.AckHz, "ack-hz", 60, "acks a second, at most")
 	f.IntVar(&o.cfg.Ring, "ring", rpcdelta.DefaultRing, "frames that either end keeps")
 	f.Var((*redundancy)(&o.cfg.Redundancy), "redundancy", "older frames in each payload of adaptive: auto, off or a number")
+	f.IntVar(&o.cfg.Baselines, "baselines", 1, "acked frames that are tried as baseline of each frame, 1 to 8")
 	f.IntVar(&o.cfg.Distance, "distance", 0, "no link: code each frame against the one so many before it")
 	f.StringSliceVar(&o.cfg.Schemes, "codec", bench.Schemes(), "what to compare")
 	f.BoolVar(&o.json, "json", false, "print JSON: an object, or an array of them for several traces")

@@ -64,6 +64,10 @@ func (e *Encoder) Raw(v uint64, n uint) {
 	}
 }
 
+// Bits is how many bits the decisions so far take, rounded down; those of a shared
+// byte that are not free count too.
+func (e *Encoder) Bits() int { return 8*(len(e.buf)-e.start) + bits.LeadingZeros64(e.rng) }
+
 func (e *Encoder) add(x uint64) {
 	e.low += x
 	if e.low < x {

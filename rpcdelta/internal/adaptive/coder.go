@@ -11,7 +11,13 @@ type Coder struct {
 	p   past
 	f   featureSet
 	q   orient
+
+	oldest int
 }
+
+// Oldest is how many bits the last payload that was encoded had when its oldest row
+// ended.
+func (c *Coder) Oldest() int { return c.oldest }
 
 // NewCoder gives a Coder.
 func (m *Model) NewCoder() *Coder { return &Coder{m: m} }

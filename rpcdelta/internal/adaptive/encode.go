@@ -31,6 +31,9 @@ func (c *Coder) Encode(dst []byte, free uint, rows []*Row, newest, base uint64, 
 			c.encodeRow(row, d)
 		}
 		ref = seq
+		if i == 0 {
+			c.oldest = c.enc.Bits()
+		}
 	}
 	return c.enc.Finish()
 }

@@ -32,6 +32,77 @@ func (c *Coder) encodeIntra(row *Row) {
 	}
 }
 
+// IntraBytes is how many bytes a payload of row alone takes.
+func (m *Model) IntraBytes(row *Row) int {
+	s := size{bits: 1} // one row
+	for i := range m.groups {
+		g := &m.groups[i]
+		switch g.form {
+		case formNumbers:
+			s.numbers(m, g, row.Ints)
+		case formQuat:
+			s.raw(uint64(row.Ints[g.at]), 2)
+			for _, v := range row.Ints[g.at+1 : g.at+4] {
+				s.raw(uint64(v+g.limit), g.width)
+			}
+		case formBits:
+			for k := range g.comps {
+				s.plain(row.Ints, &m.sets[g.first+k])
+			}
+		case formBytes:
+			b := row.Bytes[g.blob]
+			if g.minBytes < g.maxBytes {
+				s.raw(uint64(len(b)-g.minBytes), uint(bits.Len(uint(g.maxBytes-g.minBytes))))
+			}
+			for _, v := range b {
+				s.raw(uint64(v), 8)
+			}
+		}
+	}
+	return int(s.used+7) / 8
+}
+
+// size counts the bits of the static code, and those up to the last that is set,
+// since the zeros at the end of a payload are left out.
+type size struct{ bits, used uint }
+
+func (s *size) raw(v uint64, n uint) {
+	s.bits += n
+	if v != 0 {
+		s.used = s.bits - uint(bits.TrailingZeros64(v))
+	}
+}
+
+func (s *size) plain(ints []int32, cp *comp) {
+	v := uint32(ints[cp.at])
+	s.raw(bit(v != 0), 1)
+	if v != 0 && cp.wrap > 1 {
+		s.raw(uint64(v), cp.wrap)
+	}
+}
+
+func (s *size) numbers(m *Model, g *group, ints []int32) {
+	if m.comps[g.first].bare {
+		for k := range g.comps {
+			s.plain(ints, &m.comps[g.first+k])
+		}
+		return
+	}
+	n, signs := m.length(g, ints), m.signs(g)
+	s.raw(uint64(n), uint(bits.Len(m.longest(g))))
+	if n == 0 {
+		return
+	}
+	for k := range g.comps {
+		cp := &m.comps[g.first+k]
+		v := cp.whole(ints[cp.at])
+		s.raw(uint64(max(v, -v)), n)
+		if signs && v != 0 {
+			s.raw(bit(v < 0), 1)
+		}
+	}
+}
+
 func (c *Coder) decodeIntra(row *Row) error {
 	for i := range c.m.groups {
 		g := &c.m.groups[i]
@@ -72,9 +143,9 @@ func (c *comp) whole(v int32) int64 {
 }
 
 // longest is the most bits that a magnitude in the group has.
-func (c *Coder) longest(g *group) uint {
+func (m *Model) longest(g *group) uint {
 	n := 0
-	for _, cp := range c.m.comps[g.first : g.first+g.comps] {
+	for _, cp := range m.comps[g.first : g.first+g.comps] {
 		if cp.wrap > 0 {
 			n = max(n, int(cp.wrap))
 		} else {
@@ -85,9 +156,20 @@ func (c *Coder) longest(g *group) uint {
 }
 
 // signs says whether the group's components can be negative.
-func (c *Coder) signs(g *group) bool {
-	cp := &c.m.comps[g.first+g.comps-1]
+func (m *Model) signs(g *group) bool {
+	cp := &m.comps[g.first+g.comps-1]
 	return cp.signed || cp.wrap == 0 && cp.lo < 0
+}
+
+// length is how many bits the longest of the group's magnitudes has.
+func (m *Model) length(g *group, ints []int32) uint {
+	n := 0
+	for k := range g.comps {
+		cp := &m.comps[g.first+k]
+		v := cp.whole(ints[cp.at])
+		n = max(n, bits.Len64(uint64(max(v, -v))))
+	}
+	return uint(n)
 }
 
 func (c *Coder) packNumbers(ints []int32, g *group) {
@@ -97,21 +179,15 @@ func (c *Coder) packNumbers(ints []int32, g *group) {
 		}
 		return
 	}
-	n := 0
-	for k := range g.comps {
-		cp := &c.m.comps[g.first+k]
-		v := cp.whole(ints[cp.at])
-		n = max(n, bits.Len64(uint64(max(v, -v))))
-	}
-	c.enc.Raw(uint64(n), uint(bits.Len(c.longest(g))))
+	n, signs := c.m.length(g, ints), c.m.signs(g)
+	c.enc.Raw(uint64(n), uint(bits.Len(c.m.longest(g))))
 	if n == 0 {
 		return
 	}
-	signs := c.signs(g)
 	for k := range g.comps {
 		cp := &c.m.comps[g.first+k]
 		v := cp.whole(ints[cp.at])
-		c.enc.Raw(uint64(max(v, -v)), uint(n))
+		c.enc.Raw(uint64(max(v, -v)), n)
 		if signs && v != 0 {
 			c.enc.Bit(v < 0, 1<<15)
 		}
@@ -125,12 +201,12 @@ func (c *Coder) unpackNumbers(ints []int32, g *group) error {
 		}
 		return nil
 	}
-	most := c.longest(g)
+	most := c.m.longest(g)
 	n := uint(c.dec.Raw(uint(bits.Len(most))))
 	if n > most {
 		return ErrMalformed
 	}
-	signs := c.signs(g)
+	signs := c.m.signs(g)
 	for k := range g.comps {
 		cp := &c.m.comps[g.first+k]
 		v := int64(c.dec.Raw(n))

@@ -21,6 +21,8 @@ type Config struct {
 	Ring int
 	// Redundancy is rpcdelta.EncoderConfig's.
 	Redundancy int
+	// Baselines is rpcdelta.EncoderConfig's.
+	Baselines int
 	// Distance, if not 0, takes the link away: frame n is coded against frame n-Distance.
 	Distance int
 
