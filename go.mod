@@ -1,6 +1,6 @@
 module github.com/uplink-rpc/uplink
 
-go 1.26
+go 1.26.0
 
 require (
 	github.com/prometheus/client_golang v1.23.2
@@ -10,6 +10,7 @@ require (
 	github.com/vmihailenco/msgpack/v5 v5.4.1
 	github.com/xtaci/kcp-go/v5 v5.6.72
 	go.uber.org/goleak v1.3.0
+	golang.org/x/sync v0.24.0
 	pgregory.net/rapid v1.3.0
 )
 

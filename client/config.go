@@ -22,6 +22,9 @@ type Config struct {
 	// Redundancy is how many older frames ride along in each payload of an
 	// unreliable RPC: rpcdelta.RedundancyAuto, the default, follows the loss.
 	Redundancy int
+	// RedundancyBytes is how long older frames may make a payload; default
+	// rpcdelta.DefaultRedundancyBytes.
+	RedundancyBytes int
 	// Baselines is how many of the newest acked frames are tried as the baseline of
 	// each frame, up to rpcdelta.MaxBaselines; default 1. Each more costs an encoding
 	// and saves about a percent.

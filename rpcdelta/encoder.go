@@ -29,6 +29,9 @@ type EncoderConfig struct {
 	// adaptive codec: RedundancyAuto, which is 0 and so the default,
 	// RedundancyOff, or 1 to MaxRedundancy.
 	Redundancy int
+	// RedundancyBytes is how long older frames may make a payload; default
+	// DefaultRedundancyBytes. The newest frame goes whatever it takes.
+	RedundancyBytes int
 	// Baselines is how many of the newest frames that the decoder took are tried as
 	// baselines, the shortest payload being sent; default 1, at most MaxBaselines.
 	// Each takes the time of an encoding.
@@ -82,8 +85,14 @@ func NewEncoder(s *Schema, cfg EncoderConfig) (*Encoder, error) {
 	if cfg.Redundancy < RedundancyOff || cfg.Redundancy > MaxRedundancy {
 		return nil, fmt.Errorf("rpcdelta: Redundancy of %d frames, want at most %d, RedundancyAuto or RedundancyOff", cfg.Redundancy, MaxRedundancy)
 	}
+	if cfg.RedundancyBytes == 0 {
+		cfg.RedundancyBytes = DefaultRedundancyBytes
+	}
 	if cfg.Baselines == 0 {
 		cfg.Baselines = 1
+	}
+	if cfg.RedundancyBytes < 0 {
+		return nil, fmt.Errorf("rpcdelta: RedundancyBytes is %d", cfg.RedundancyBytes)
 	}
 	if cfg.Baselines < 0 || cfg.Baselines > MaxBaselines {
 		return nil, fmt.Errorf("rpcdelta: %d Baselines, want 1 to %d", cfg.Baselines, MaxBaselines)
@@ -161,11 +170,14 @@ func (e *Encoder) AppendFrame(dst []byte, f *Frame) ([]byte, Info, error) {
 // encode appends header and coded part of f, with as many older frames as there
 // is reason and room for.
 func (e *Encoder) encode(dst []byte, f *Frame) (h header, out []byte, older int) {
-	for older = e.older(); ; older-- {
+	older = e.older()
+	for {
 		h, out = e.encodeRow(dst, f, older)
-		if older == 0 || len(out)-len(dst) <= e.cfg.MaxPayload {
+		size, most := len(out)-len(dst), min(e.cfg.MaxPayload, e.cfg.RedundancyBytes)
+		if older == 0 || size <= most {
 			return h, out, older
 		}
+		older = max(0, min(older, (older+1)*most/size)-1)
 	}
 }
 

@@ -12,6 +12,9 @@ const (
 	RedundancyOff = -1
 )
 
+// DefaultRedundancyBytes is the RedundancyBytes of a config that sets none.
+const DefaultRedundancyBytes = 256
+
 // lossMeter estimates from acks how payloads are lost: how often, and how often
 // again after one was. Shares are of 2^24, so that they fade far below the aim.
 // The zero value has seen no loss.
@@ -19,6 +22,7 @@ type lossMeter struct {
 	loss  uint32 // share of payloads that are lost
 	again uint32 // of those after a lost one
 	last  bool   // the last one was lost
+	owed  uint32 // part of a frame that the last payloads left out, of lossOne
 	seen  uint   // payloads, up to 2^lossRate: the first ones count for more
 }
 
@@ -48,13 +52,23 @@ func follow(estimate uint32, happened bool, rate uint) uint32 {
 	return estimate - estimate>>rate
 }
 
-// choose is how many older frames make the share of lost frames small enough: a
-// frame is lost if its own payload is, and each that it rides along in.
+// choose is how many older frames the next payload should have. A frame is lost if
+// its own payload is, and each that it rides along in; where n older ones are too few
+// for the aim and n+1 more than enough, some payloads have n and some n+1.
 func (m *lossMeter) choose() int {
-	p, n := m.loss, 0
-	for p > lossAim && n < MaxRedundancy {
-		p = uint32(uint64(p) * uint64(max(m.again, m.loss)) >> lossBits)
+	lost, fewer, n := m.loss, uint32(0), 0
+	for lost > lossAim && n < MaxRedundancy {
+		fewer = lost
+		lost = uint32(uint64(lost) * uint64(max(m.again, m.loss)) >> lossBits)
 		n++
 	}
+	if n == 0 || lost > lossAim {
+		return n
+	}
+	m.owed += uint32(uint64(fewer-lossAim) << lossBits / uint64(fewer-lost))
+	if m.owed < lossOne {
+		return n - 1
+	}
+	m.owed -= lossOne
 	return n
 }

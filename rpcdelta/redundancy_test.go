@@ -3,6 +3,7 @@ package rpcdelta
 import (
 	"bytes"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -96,7 +97,7 @@ func TestRedundancyFits(t *testing.T) {
 	s := mustSchema(t, Field{Name: "B", Kind: KindBytes, Max: number(4000)})
 	rng := rand.New(rand.NewPCG(1, 0))
 	for _, c := range []struct{ size, older int }{{100, 7}, {350, 2}, {500, 1}, {1000, 0}} {
-		p := newPair(t, s, EncoderConfig{Codec: Adaptive, Redundancy: MaxRedundancy}, DecoderConfig{})
+		p := newPair(t, s, EncoderConfig{Codec: Adaptive, Redundancy: MaxRedundancy, RedundancyBytes: DefaultMaxPayload}, DecoderConfig{})
 		for i := range 20 {
 			noise := make([]byte, c.size)
 			for k := range noise {
@@ -225,5 +226,63 @@ func TestReplacedDecoder(t *testing.T) {
 		if info := p.exchange(t); info.Kind != Reset {
 			t.Errorf("%v: %+v, want a reset", v, info)
 		}
+	}
+}
+
+// TestRedundancyMixes: between two numbers of older frames the meter alternates so
+// that just as many frames are lost as it aims at.
+func TestRedundancyMixes(t *testing.T) {
+	for _, c := range []struct{ loss, again, least, most float64 }{
+		{0, 0, 0, 0},
+		{1. / 4096, 0.5, 0, 0},
+		{0.01, 0.01, 0.9, 1},
+		{0.1, 0.1, 2.4, 2.7},
+		{0.2, 0.2, 3.6, 4},
+		{0.3, 0.7, 7, 7},
+	} {
+		m := lossMeter{loss: uint32(c.loss * lossOne), again: uint32(c.again * lossOne)}
+		const payloads = 10000
+		sum, lost := 0, 0.0
+		for range payloads {
+			n := m.choose()
+			sum += n
+			lost += c.loss * math.Pow(c.again, float64(n))
+		}
+		mean, aim := float64(sum)/payloads, float64(lossAim)/lossOne
+		if mean < c.least || mean > c.most {
+			t.Errorf("%+v: %v older frames, want %v to %v", c, mean, c.least, c.most)
+		}
+		if lost /= payloads; c.most > 0 && c.most < MaxRedundancy && math.Abs(lost-aim) > aim/100 {
+			t.Errorf("%+v: %v of the frames are lost, want %v", c, lost, aim)
+		}
+	}
+}
+
+// TestRedundancyBytes: older frames ride along as far as there is room for them.
+func TestRedundancyBytes(t *testing.T) {
+	const most = 40
+	s := mustSchema(t, Field{Name: "B", Kind: KindFixed, Size: 100})
+	p := newPair(t, s, EncoderConfig{Codec: Adaptive, Redundancy: 7, RedundancyBytes: most}, DecoderConfig{})
+	p.exchange(t)
+	rng := rand.New(rand.NewPCG(1, 2))
+	some := 0
+	for i := range 200 {
+		for range 1 + i%40 {
+			p.frame.Bytes[0][rng.IntN(100)] = byte(rng.Uint32())
+		}
+		info := p.send(t)
+		if info.Older > 0 && len(p.payload) > most {
+			t.Fatalf("%+v in %d bytes", info, len(p.payload))
+		}
+		if info.Older > 0 {
+			some++
+		}
+		if i%6 == 0 {
+			p.receive(t)
+			p.acknowledge(t)
+		}
+	}
+	if some == 0 || some == 200 {
+		t.Errorf("%d of 200 payloads have older frames", some)
 	}
 }

@@ -41,7 +41,10 @@ A trace is a .csv or .csv.gz file with NAME.schema.json beside it. Codecs:
           does not give the size of its sequence numbers: it is inferred from its 32-bit ack)
   rle     the paper's scheme under this project's headers
 
-With --distance there is no link: every frame is coded against the one so many before it.`,
+With --distance there is no link: every frame is coded against the one so many before it.
+
+For the means that a link comes to in the long run, take many links and frames: --seeds 20 --frames 1000000
+--warmup 10s. Nothing is timed then.`,
 		Example: `  uplink bench portal2_coop_60hz.csv.gz
   uplink bench --rtt 150ms --jitter 10ms --loss 5% --burst 3 portal2_coop_60hz.csv.gz
   uplink bench --distance 6 --codec rle --json portal2_coop_60hz.csv.gz rocketleague_solo_30hz.csv.gz`,
@@ -67,6 +70,9 @@ With --distance there is no link: every frame is coded against the one so many b
 	f.Float64Var(&o.cfg.AckHz, "ack-hz", 60, "acks a second, at most")
 	f.IntVar(&o.cfg.Ring, "ring", rpcdelta.DefaultRing, "frames that either end keeps")
 	f.Var((*redundancy)(&o.cfg.Redundancy), "redundancy", "older frames in each payload of adaptive: auto, off or a number")
+	f.IntVar(&o.cfg.Seeds, "seeds", 1, "links to try, from the seed on; no times are taken then")
+	f.IntVar(&o.cfg.Frames, "frames", 0, "frames to count over all seeds, the trace being repeated; 0: the trace once on each")
+	f.DurationVar(&o.cfg.Warmup, "warmup", 0, "time at the beginning of each that does not count")
 	f.IntVar(&o.cfg.Baselines, "baselines", 1, "acked frames that are tried as baseline of each frame, 1 to 8")
 	f.IntVar(&o.cfg.Distance, "distance", 0, "no link: code each frame against the one so many before it")
 	f.StringSliceVar(&o.cfg.Schemes, "codec", bench.Schemes(), "what to compare")
@@ -127,6 +133,10 @@ func (o *benchOptions) writeTables(w io.Writer, results []*bench.Result) error {
 				fmt.Fprintf(&b, "%s: %d payloads could not be decoded\n", c.Name, c.Undecodable)
 			}
 		}
+		b.WriteByte('\n')
+	}
+	if len(results) > 1 {
+		columns.Write(&b, meansTable(results))
 		b.WriteByte('\n')
 	}
 	b.WriteString(benchNotes)

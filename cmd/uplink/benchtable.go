@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/bench"
 )
@@ -10,8 +11,38 @@ const benchNotes = `bits   a frame sent: full as the engine packs it, payload wi
        31 bytes of datagram, IP and UDP; ack wire likewise. saved: wire against full under the same 31 bytes.
 frames arrived in time, overtaken by newer ones, without baseline, different from what was sent (must be 0).
 ns     a frame, median of several passes; encode includes taking acks, decode making them; allocs of both.
+traces together: the geometric mean of their bits, its ratio to the first codec's; the mean of what was delivered.
 paper  is rle with two sequence numbers of 32 bits a frame; their size is inferred from the paper's 32-bit ack.
 `
+
+// meansTable lays out what the traces come to together: geometric means of bits, and how they compare with the
+// first codec's.
+func meansTable(results []*bench.Result) [][]string {
+	n := len(results)
+	rows := [][]string{
+		{fmt.Sprintf("%d traces", n), "payload + header", "", "frames", ""},
+		{"codec", "bits", "ratio", "delivered", "wrong"},
+	}
+	first := 0.0
+	for i := range results[0].Codecs {
+		logs, delivered, wrong := 0.0, 0.0, 0
+		for _, r := range results {
+			c := &r.Codecs[i]
+			logs += math.Log(c.PayloadBits + c.HeaderBits)
+			delivered += c.DeliveredRatio
+			wrong += c.Mismatches
+		}
+		mean := math.Exp(logs / float64(n))
+		if i == 0 {
+			first = mean
+		}
+		rows = append(rows, []string{
+			results[0].Codecs[i].Name, fmt.Sprintf("%.1f", mean), fmt.Sprintf("%.3f", mean/first),
+			fmt.Sprintf("%.3f %%", 100*delivered/float64(n)), fmt.Sprint(wrong),
+		})
+	}
+	return rows
+}
 
 // benchTable lays out a result: two rows of headings, then one a codec.
 func benchTable(r *bench.Result) [][]string {
@@ -32,7 +63,7 @@ func benchTable(r *bench.Result) [][]string {
 			fmt.Sprintf("%.2f", c.UpKbits(r.RateHz)),
 			fmt.Sprintf("%.2f", c.DownKbits(r.RateHz)),
 			fmt.Sprintf("%.1f %%", 100*(1-c.WireBits/c.FullWireBits())),
-			fmt.Sprintf("%.2f %%", 100*c.DeliveredRatio),
+			fmt.Sprintf("%.3f %%", 100*c.DeliveredRatio),
 			fmt.Sprintf("%.2f %%", 100*c.Late),
 			fmt.Sprint(c.IntraFrames),
 			fmt.Sprint(c.Mismatches),

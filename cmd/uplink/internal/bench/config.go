@@ -3,6 +3,7 @@ package bench
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/link"
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -25,6 +26,13 @@ type Config struct {
 	Baselines int
 	// Distance, if not 0, takes the link away: frame n is coded against frame n-Distance.
 	Distance int
+	// Seeds is how many links of these properties are tried, Link.Seed's and those after it; 0 counts as 1.
+	Seeds int
+	// Frames is how many frames are sent and counted over all of them, the trace being repeated; 0 is the trace once on
+	// each.
+	Frames int
+	// Warmup is how long each runs before anything but mistakes counts.
+	Warmup time.Duration
 
 	// Untimed leaves out the measurement of times and allocations.
 	Untimed bool
@@ -34,6 +42,16 @@ type Config struct {
 
 // maxAckHz is the highest ack rate: beyond it a run says nothing about a game.
 const maxAckHz = 1000
+
+// Bounds of a run.
+const (
+	maxSeeds  = 10_000
+	maxFrames = 1_000_000_000
+	maxWarmup = time.Hour
+)
+
+// once says that a run is the trace, from its beginning to its end, over one link.
+func (c *Config) once() bool { return c.Seeds <= 1 && c.Frames == 0 && c.Warmup == 0 }
 
 // adaptiveReach is how old a baseline of the adaptive codec cannot be.
 const adaptiveReach = 64
@@ -58,6 +76,12 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("--ack-hz %v: want more than 0 and at most %d acks a second", c.AckHz, maxAckHz)
 	case c.Ring < 2 || c.Ring > rpcdelta.MaxRing:
 		return fmt.Errorf("--ring %d: want 2 to %d frames", c.Ring, rpcdelta.MaxRing)
+	case c.Seeds < 0 || c.Seeds > maxSeeds:
+		return fmt.Errorf("--seeds %d: want 1 to %d", c.Seeds, maxSeeds)
+	case c.Frames < 0 || c.Frames > maxFrames:
+		return fmt.Errorf("--frames %d: want 0 to %d", c.Frames, maxFrames)
+	case c.Warmup < 0 || c.Warmup > maxWarmup:
+		return fmt.Errorf("--warmup %v: want 0s to %v", c.Warmup, maxWarmup)
 	case c.Distance >= c.Ring:
 		return fmt.Errorf("--distance %d: want less than --ring %d", c.Distance, c.Ring)
 	}

@@ -3,8 +3,8 @@ package bench
 // atDistance gives the encoder the ack of frame n-Distance before it codes frame n, which so has just that frame as
 // its baseline.
 func (p *pair) atDistance() error {
-	acks := make([][]byte, len(p.trace.Frames))
-	for n := range p.trace.Frames {
+	acks := make([][]byte, p.frames)
+	for n := range p.frames {
 		if n >= p.cfg.Distance {
 			if err := p.takeAck(acks[n-p.cfg.Distance], n); err != nil {
 				return err

@@ -65,7 +65,7 @@ func (p *pair) overLink() error {
 	n, tick := 0, never
 	for {
 		leave := never
-		if n < len(p.trace.Frames) {
+		if n < p.frames {
 			leave = p.leaves(n)
 		}
 		now := min(up.next(), tick, down.next(), leave)
@@ -126,7 +126,7 @@ func (p *pair) arrive(up *way, now time.Duration) {
 // one phase than about the ack rate. A microsecond makes no difference: times are rounded.
 func (p *pair) nextTick(now time.Duration) time.Duration {
 	interval := 1e9 / p.cfg.AckHz
-	interval += interval * interval / float64(p.leaves(len(p.trace.Frames)))
+	interval += interval * interval / float64(p.leaves(p.frames))
 	k := math.Ceil((float64(now) - 1e3) / interval)
 	return max(now, time.Duration(math.Round(k*interval)))
 }

@@ -3,6 +3,11 @@ package bench
 import (
 	"context"
 	"fmt"
+	"math"
+	"runtime"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/trace"
@@ -33,16 +38,11 @@ func runScheme(ctx context.Context, t *trace.Trace, cfg Config, name string) (Co
 	if err != nil {
 		return Counts{}, err
 	}
-	p := &pair{ctx: ctx, cfg: cfg, scheme: s, trace: t}
-	if err := p.reset(); err != nil {
-		return Counts{}, err
+	if !cfg.once() {
+		return runSeeds(ctx, t, cfg, s)
 	}
-	if cfg.Distance == 0 {
-		err = p.overLink()
-	} else {
-		err = p.atDistance()
-	}
-	if err != nil {
+	p := newPair(ctx, t, cfg, s)
+	if err := p.run(); err != nil {
 		return Counts{}, err
 	}
 	c := p.tally.counts(name)
@@ -50,6 +50,40 @@ func runScheme(ctx context.Context, t *trace.Trace, cfg Config, name string) (Co
 		err = p.measure(&c)
 	}
 	return c, err
+}
+
+// runSeeds runs the trace over one link after the other, some at a time, and adds up what came of it.
+func runSeeds(ctx context.Context, t *trace.Trace, cfg Config, s scheme) (Counts, error) {
+	var (
+		total tally
+		done  int
+		mu    sync.Mutex
+	)
+	seeds := max(cfg.Seeds, 1)
+	progress := cfg.Progress
+	cfg.Progress = nil
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range seeds {
+		cfg := cfg
+		cfg.Link.Seed += uint64(i)
+		cfg.Frames = (cfg.Frames + seeds - 1) / seeds
+		g.Go(func() error {
+			p := newPair(ctx, t, cfg, s)
+			if err := p.run(); err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			total.add(&p.tally)
+			if done++; progress != nil {
+				progress(s.name, float64(done)/float64(seeds))
+			}
+			return nil
+		})
+	}
+	err := g.Wait()
+	return total.counts(s.name), err
 }
 
 // pair is the client's and the server's end of one run, and the script of it.
@@ -61,8 +95,34 @@ type pair struct {
 	enc    *rpcdelta.Encoder
 	dec    *rpcdelta.Decoder
 	tally  tally
+	frames int // to be sent
+	warm   int // of which are not counted
+	record bool
 	script script
 	room   [2048]byte // for messages that are measured and thrown away
+}
+
+func newPair(ctx context.Context, t *trace.Trace, cfg Config, s scheme) *pair {
+	p := &pair{ctx: ctx, cfg: cfg, scheme: s, trace: t, frames: len(t.Frames), record: cfg.once() && !cfg.Untimed}
+	p.warm = int(math.Ceil(cfg.Warmup.Seconds() * t.Schema.RateHz()))
+	if cfg.Frames > 0 {
+		p.frames = cfg.Frames
+	}
+	p.frames += p.warm
+	return p
+}
+
+// frame is what is sent as frame n: the trace begins again where it ends.
+func (p *pair) frame(n int) *rpcdelta.Frame { return &p.trace.Frames[n%len(p.trace.Frames)] }
+
+func (p *pair) run() error {
+	if err := p.reset(); err != nil {
+		return err
+	}
+	if p.cfg.Distance == 0 {
+		return p.overLink()
+	}
+	return p.atDistance()
 }
 
 // script is the course of a run, for the measurement to repeat.
@@ -100,12 +160,15 @@ func (p *pair) encode(n int) ([]byte, error) {
 			return nil, err
 		}
 		if p.cfg.Progress != nil {
-			p.cfg.Progress(p.scheme.name, float64(n)/float64(len(p.trace.Frames)))
+			p.cfg.Progress(p.scheme.name, float64(n)/float64(p.frames))
 		}
 	}
-	message, info, err := p.enc.AppendFrame(nil, &p.trace.Frames[n])
+	message, info, err := p.enc.AppendFrame(nil, p.frame(n))
 	if err != nil {
 		return nil, fmt.Errorf("frame %d: %w", n, err)
+	}
+	if n == p.warm { // what came before was to warm up
+		p.tally = tally{mismatches: p.tally.mismatches, undecodable: p.tally.undecodable}
 	}
 	p.tally.frame(&p.scheme, info, len(message))
 	return message, nil
@@ -113,15 +176,29 @@ func (p *pair) encode(n int) ([]byte, error) {
 
 func (p *pair) decode(message []byte) {
 	got, err := p.dec.Decode(message)
-	p.tally.decoded(p.trace.Frames, got, err)
-	p.script.arrivals = append(p.script.arrivals, arrival{payload: message})
+	p.count(got, err)
+	if p.record {
+		p.script.arrivals = append(p.script.arrivals, arrival{payload: message})
+	}
+}
+
+// count counts what a payload came to.
+func (p *pair) count(got []rpcdelta.Delivery, err error) {
+	p.tally.dropped(err)
+	for i := range got {
+		n := got[i].Seq
+		right := n < uint64(p.frames) && got[i].Frame.Equal(p.frame(int(n)))
+		p.tally.delivery(right, n >= uint64(p.warm))
+	}
 }
 
 // makeAck makes the decoder's ack.
 func (p *pair) makeAck() []byte {
 	ack := p.dec.AppendAck(nil)
 	p.tally.ack(&p.scheme, len(ack))
-	p.script.arrivals[len(p.script.arrivals)-1].acked = true
+	if p.record {
+		p.script.arrivals[len(p.script.arrivals)-1].acked = true
+	}
 	return ack
 }
 
@@ -131,6 +208,8 @@ func (p *pair) takeAck(message []byte, n int) error {
 	if err != nil {
 		return err
 	}
-	p.script.acks = append(p.script.acks, ackAt{frame: n, ack: ack})
+	if p.record {
+		p.script.acks = append(p.script.acks, ackAt{frame: n, ack: ack})
+	}
 	return p.enc.Ack(ack)
 }

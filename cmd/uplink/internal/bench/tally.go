@@ -37,20 +37,43 @@ func (t *tally) ack(s *scheme, size int) {
 	t.ackBytes += s.ackBytes(size)
 }
 
-// decoded counts what became of a payload.
-func (t *tally) decoded(frames []rpcdelta.Frame, got []rpcdelta.Delivery, err error) {
+// dropped counts what became of a payload from which nothing was delivered.
+func (t *tally) dropped(err error) {
 	switch {
 	case errors.Is(err, rpcdelta.ErrLate), errors.Is(err, rpcdelta.ErrDuplicate):
 		t.late++
 	case err != nil:
 		t.undecodable++
 	}
-	for i := range got {
+}
+
+// delivery counts a frame, which is what was sent or not.
+func (t *tally) delivery(right, counts bool) {
+	if counts {
 		t.delivered++
-		if n := got[i].Seq; n >= uint64(len(frames)) || !got[i].Frame.Equal(&frames[n]) {
-			t.mismatches++
-		}
 	}
+	if !right {
+		t.mismatches++
+	}
+}
+
+// add adds what o counted.
+func (t *tally) add(o *tally) {
+	t.sent += o.sent
+	t.delivered += o.delivered
+	t.mismatches += o.mismatches
+	t.undecodable += o.undecodable
+	t.lost += o.lost
+	t.late += o.late
+	t.intra += o.intra
+	t.deltas += o.deltas
+	t.ages += o.ages
+	t.fullBits += o.fullBits
+	t.payloadBits += o.payloadBits
+	t.headerBits += o.headerBits
+	t.frameBits += o.frameBits
+	t.acks += o.acks
+	t.ackBytes += o.ackBytes
 }
 
 func (t *tally) counts(name string) Counts {

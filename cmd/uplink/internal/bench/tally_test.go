@@ -14,16 +14,17 @@ func TestTallyNotices(t *testing.T) {
 	wrong := s.Schema.NewFrame()
 	wrong.CopyFrom(&s.Frames[1])
 	wrong.Ints[0]++
-	var c tally
+	p := newPair(t.Context(), s, Config{}, scheme{})
+	c := &p.tally
 	for _, d := range []rpcdelta.Delivery{
 		{Info: rpcdelta.Info{Seq: 0}, Frame: &s.Frames[0]},
 		{Info: rpcdelta.Info{Seq: 1}, Frame: wrong},
 		{Info: rpcdelta.Info{Seq: uint64(len(s.Frames))}, Frame: &s.Frames[0]}, // never sent
 	} {
-		c.decoded(s.Frames, []rpcdelta.Delivery{d}, nil)
+		p.count([]rpcdelta.Delivery{d}, nil)
 	}
 	for _, err := range []error{rpcdelta.ErrLate, rpcdelta.ErrDuplicate, rpcdelta.ErrBaselineMissing, rpcdelta.ErrDesync, fmt.Errorf("%w: x", rpcdelta.ErrMalformed)} {
-		c.decoded(s.Frames, nil, err)
+		p.count(nil, err)
 	}
 	if c.delivered != 3 || c.mismatches != 2 || c.late != 2 || c.undecodable != 3 {
 		t.Errorf("%+v", c)
