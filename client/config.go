@@ -25,10 +25,6 @@ type Config struct {
 	// RedundancyBytes is how long older frames may make a payload; default
 	// rpcdelta.DefaultRedundancyBytes.
 	RedundancyBytes int
-	// Baselines is how many of the newest acked frames are tried as the baseline of
-	// each frame, up to rpcdelta.MaxBaselines; default 1. Each more costs an encoding
-	// and saves about a percent.
-	Baselines int
 	// Ring is how many frames of each RPC are kept as baselines, 2 to
 	// rpcdelta.MaxRing; default rpcdelta.DefaultRing.
 	Ring int

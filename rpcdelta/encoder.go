@@ -8,9 +8,6 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
 )
 
-// MaxBaselines is the most frames that are tried as baselines of one payload.
-const MaxBaselines = 8
-
 // EncoderConfig says how an Encoder works. Zero fields mean the defaults.
 type EncoderConfig struct {
 	// Codec must be the decoder's; default [DefaultCodec].
@@ -32,10 +29,6 @@ type EncoderConfig struct {
 	// RedundancyBytes is how long older frames may make a payload; default
 	// DefaultRedundancyBytes. The newest frame goes whatever it takes.
 	RedundancyBytes int
-	// Baselines is how many of the newest frames that the decoder took are tried as
-	// baselines, the shortest payload being sent; default 1, at most MaxBaselines.
-	// Each takes the time of an encoding.
-	Baselines int
 	// Reliable says that payloads arrive in order, every one: the baseline is the
 	// frame before, and there are no acks.
 	Reliable bool
@@ -88,14 +81,8 @@ func NewEncoder(s *Schema, cfg EncoderConfig) (*Encoder, error) {
 	if cfg.RedundancyBytes == 0 {
 		cfg.RedundancyBytes = DefaultRedundancyBytes
 	}
-	if cfg.Baselines == 0 {
-		cfg.Baselines = 1
-	}
 	if cfg.RedundancyBytes < 0 {
 		return nil, fmt.Errorf("rpcdelta: RedundancyBytes is %d", cfg.RedundancyBytes)
-	}
-	if cfg.Baselines < 0 || cfg.Baselines > MaxBaselines {
-		return nil, fmt.Errorf("rpcdelta: %d Baselines, want 1 to %d", cfg.Baselines, MaxBaselines)
 	}
 	err := errors.Join(checkCodec(&cfg.Codec), checkRPC(cfg.RPC), checkRing("Ring", &cfg.Ring), checkRing("PeerRing", &cfg.PeerRing))
 	if err != nil {
@@ -206,18 +193,18 @@ func (e *Encoder) encodeRow(dst []byte, f *Frame, older int) (header, []byte) {
 		p.frames = append(p.frames, &e.sent.Get(s).Frame)
 	}
 	p.frames = append(p.frames, f)
-	best := attempt{}
-	if e.hasBase {
-		best = e.appendShortest(dst, p)
-		if best.out != nil && best.first < longHeader+e.coder.intraSize(p.frames[0]) {
-			return best.header, best.out
+	delta := attempt{}
+	if p.baseline, p.base = e.baseline(), e.base; p.baseline != nil {
+		delta = e.appendDelta(dst, p)
+		if delta.out != nil && delta.first < longHeader+e.coder.intraSize(p.frames[0]) {
+			return delta.header, delta.out
 		}
 	}
 	p.baseline = nil
 	alone := e.attempt(e.spare[:0], p, e.header(0))
 	e.spare = alone.out
-	if best.out != nil && best.size <= alone.size {
-		return best.header, best.out
+	if delta.out != nil && delta.size <= alone.size {
+		return delta.header, delta.out
 	}
 	return alone.header, append(dst, alone.out...)
 }
@@ -242,29 +229,6 @@ func (e *Encoder) attempt(dst []byte, p *payload, h header) attempt {
 	return attempt{h, out, size, header + oldest}
 }
 
-// appendShortest appends the shortest payload that the newest taken frames make as
-// its baseline.
-func (e *Encoder) appendShortest(dst []byte, p *payload) (best attempt) {
-	tried := 0
-	for s := e.base; tried < e.cfg.Baselines && e.next-s <= e.reach; s-- {
-		if p.baseline, p.base = e.taken(s), s; p.baseline != nil && e.coder.covers(s) {
-			if best.out == nil {
-				best = e.appendDelta(dst, p)
-			} else if a := e.appendDelta(e.spare[:0], p); a.out != nil {
-				e.spare = a.out
-				if a.size < best.size {
-					best, best.out = a, append(dst, a.out...)
-				}
-			}
-			tried++
-		}
-		if s == 0 {
-			break
-		}
-	}
-	return best
-}
-
 // appendDelta appends the payload as the difference from its baseline, with a
 // hash if one is due and there is room.
 func (e *Encoder) appendDelta(dst []byte, p *payload) attempt {
@@ -280,6 +244,14 @@ func (e *Encoder) appendDelta(dst []byte, p *payload) attempt {
 		return attempt{}
 	}
 	return a
+}
+
+// baseline gives the frame to code the next one against, or nil.
+func (e *Encoder) baseline() *Frame {
+	if !e.hasBase || !e.coder.covers(e.base) {
+		return nil
+	}
+	return e.taken(e.base)
 }
 
 // header makes the next frame's header, short where that is unambiguous.

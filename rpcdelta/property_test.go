@@ -21,8 +21,7 @@ func TestAnyStream(t *testing.T) {
 		cfg := streamConfig{
 			Seed:  rapid.Uint64().Draw(t, "seed"),
 			Codec: rapid.SampledFrom(Codecs()).Draw(t, "codec"), Redundancy: rapid.IntRange(RedundancyOff, MaxRedundancy).Draw(t, "redundancy"),
-			Baselines: rapid.IntRange(0, MaxBaselines).Draw(t, "baselines"),
-			Ring:      rapid.IntRange(2, MaxRing).Draw(t, "ring"), PeerRing: rapid.IntRange(2, MaxRing).Draw(t, "peer ring"),
+			Ring: rapid.IntRange(2, MaxRing).Draw(t, "ring"), PeerRing: rapid.IntRange(2, MaxRing).Draw(t, "peer ring"),
 			RPC: rapid.IntRange(0, 20).Draw(t, "rpc"), AckEvery: rapid.IntRange(1, 70).Draw(t, "ack every"),
 			Up: direction("up"), Down: direction("down"),
 			DeliverLate: rapid.Bool().Draw(t, "deliver late"),

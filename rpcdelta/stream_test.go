@@ -11,7 +11,6 @@ type streamConfig struct {
 	Seed           uint64
 	Codec          Codec
 	Redundancy     int
-	Baselines      int
 	Ring, PeerRing int
 	RPC            int
 	AckEvery       int // frames between acks
@@ -60,7 +59,7 @@ func newStream(t failer, s *Schema, cfg streamConfig) *stream {
 	x := &stream{
 		cfg: cfg, last: -1, fresh: true,
 		pair: *newPair(t, s,
-			EncoderConfig{Codec: cfg.Codec, Redundancy: cfg.Redundancy, Baselines: cfg.Baselines, RPC: cfg.RPC, Ring: cfg.Ring, PeerRing: cfg.PeerRing, Reliable: cfg.Reliable},
+			EncoderConfig{Codec: cfg.Codec, Redundancy: cfg.Redundancy, RPC: cfg.RPC, Ring: cfg.Ring, PeerRing: cfg.PeerRing, Reliable: cfg.Reliable},
 			DecoderConfig{RPC: cfg.RPC, Ring: cfg.PeerRing, DeliverLate: cfg.DeliverLate, Reliable: cfg.Reliable}),
 		pick: randPicker(rand.New(rand.NewPCG(cfg.Seed, 1))),
 		up:   newLink(cfg.Up, cfg.Seed, 2), down: newLink(cfg.Down, cfg.Seed, 3),

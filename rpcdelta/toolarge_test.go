@@ -114,7 +114,6 @@ func TestConfigErrors(t *testing.T) {
 		{EncoderConfig{Ring: 257}, "Ring of 257 frames"},
 		{EncoderConfig{PeerRing: -1}, "PeerRing of -1 frames"},
 		{EncoderConfig{RPC: 256}, "RPC number 256"},
-		{EncoderConfig{Baselines: 9}, "9 Baselines"},
 		{EncoderConfig{RedundancyBytes: -1}, "RedundancyBytes is -1"},
 		{EncoderConfig{Codec: 99}, "codec"},
 		{EncoderConfig{MaxPayload: 7}, "7 bytes"},

@@ -22,8 +22,6 @@ type Config struct {
 	Ring int
 	// Redundancy is rpcdelta.EncoderConfig's.
 	Redundancy int
-	// Baselines is rpcdelta.EncoderConfig's.
-	Baselines int
 	// Distance, if not 0, takes the link away: frame n is coded against frame n-Distance.
 	Distance int
 	// Seeds is how many links of these properties are tried, Link.Seed's and those after it; 0 counts as 1.

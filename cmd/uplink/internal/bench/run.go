@@ -145,7 +145,7 @@ type arrival struct {
 
 // reset makes both ends anew.
 func (p *pair) reset() (err error) {
-	p.enc, err = rpcdelta.NewEncoder(p.trace.Schema, rpcdelta.EncoderConfig{Codec: p.scheme.codec, Ring: p.cfg.Ring, PeerRing: p.cfg.Ring, Redundancy: p.cfg.Redundancy, Baselines: p.cfg.Baselines})
+	p.enc, err = rpcdelta.NewEncoder(p.trace.Schema, rpcdelta.EncoderConfig{Codec: p.scheme.codec, Ring: p.cfg.Ring, PeerRing: p.cfg.Ring, Redundancy: p.cfg.Redundancy})
 	if err != nil {
 		return err
 	}
