@@ -8,11 +8,19 @@ import (
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
+	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
 // loopback binds Move over real sockets. Each frame that a handler got comes
 // out of the channel.
 func loopback(t testing.TB) (*ds.Server, *client.Stream[uplinktest.Move], <-chan uint64) {
+	t.Helper()
+	srv, _, stream, got := loopbackWith(t, client.Config{})
+	return srv, stream, got
+}
+
+// loopbackWith is loopback with a config and options.
+func loopbackWith(t testing.TB, cfg client.Config, opts ...client.Option) (*ds.Server, *client.Conn, *client.Stream[uplinktest.Move], <-chan uint64) {
 	t.Helper()
 	srv, err := ds.Listen("127.0.0.1:0", ds.Config{})
 	uplinktest.Must(t, err)
@@ -20,14 +28,14 @@ func loopback(t testing.TB) (*ds.Server, *client.Stream[uplinktest.Move], <-chan
 	uplinktest.Must(t, ds.Handle(srv, "Move", func(_ *ds.Player, f ds.Frame[uplinktest.Move]) { got <- f.Seq }))
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(context.Background()) }()
-	conn, err := client.Dial(t.Context(), srv.Addr().String(), client.Config{})
+	conn, err := client.Dial(t.Context(), srv.Addr().String(), cfg)
 	uplinktest.Must(t, err)
 	t.Cleanup(func() {
 		uplinktest.Must(t, conn.Close())
 		uplinktest.Must(t, srv.Close())
 		uplinktest.Must(t, <-served)
 	})
-	return srv, uplinktest.Bind(t, conn, "Move"), got
+	return srv, conn, uplinktest.Bind(t, conn, "Move", opts...), got
 }
 
 // moves are calls that follow one another, made beforehand.
@@ -62,6 +70,43 @@ func TestNoAllocations(t *testing.T) {
 	}
 	if n := srv.Stats().RPCs[0].Frames(); n != uint64(next) {
 		t.Errorf("%d of %d frames came", n, next)
+	}
+}
+
+// TestCoalescingAllocatesNothing sends frames in pairs, which share a datagram with
+// those of another RPC.
+func TestCoalescingAllocatesNothing(t *testing.T) {
+	if race.Enabled {
+		t.Skip("the race detector allocates")
+	}
+	_, conn, stream, got := loopbackWith(t, client.Config{Codec: rpcdelta.Adaptive, Tick: client.FlushOnly, Bandwidth: 1e9}, client.SendEvery(2))
+	other := uplinktest.Bind(t, conn, "Move", client.SendEvery(2))
+	calls := moves()
+	next := 0
+	tick := func() {
+		for range 2 {
+			for _, s := range []*client.Stream[uplinktest.Move]{stream, other} {
+				if err := s.Send(&calls[next%len(calls)]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			next++
+		}
+		if err := conn.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		for range 4 {
+			<-got
+		}
+	}
+	for range 1000 {
+		tick()
+	}
+	if n := testing.AllocsPerRun(1000, tick); n != 0 {
+		t.Errorf("%v allocations a tick", n)
+	}
+	if st := other.Stats(); st.Shared < uint64(next/2)*9/10 || st.Messages > uint64(next/2) {
+		t.Errorf("%+v", st)
 	}
 }
 

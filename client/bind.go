@@ -12,7 +12,11 @@ type Option func(*options)
 type options struct {
 	rate     float64
 	reliable bool
+	every    int
 }
+
+// MaxSendEvery is the most calls that [SendEvery] puts into a datagram.
+const MaxSendEvery = 4
 
 // Rate declares how often a second the RPC is called; default
 // rpcdelta.DefaultRate.
@@ -23,12 +27,32 @@ func Rate(hz float64) Option { return func(o *options) { o.rate = hz } }
 // the connection is lost may be lost with it.
 func Reliable() Option { return func(o *options) { o.reliable = true } }
 
+// SendEvery has n calls leave in one datagram, 1 to MaxSendEvery: the first n-1 are
+// held back, and Send of the last sends them all. The headers of a datagram weigh
+// more than most frames, so that two calls in one take about 40 % less, for a delay of
+// one interval. What is held when no more calls come leaves after about n intervals
+// of [Rate]. The adaptive codec can do this, on the unreliable channel.
+func SendEvery(n int) Option { return func(o *options) { o.every = n } }
+
 func collect(opts []Option) options {
-	var o options
+	o := options{every: 1}
 	for _, set := range opts {
 		set(&o)
 	}
 	return o
+}
+
+// check says which option cannot be.
+func (o *options) check(rpc string, codec rpcdelta.Codec) error {
+	switch {
+	case o.every < 1 || o.every > MaxSendEvery:
+		return fmt.Errorf("client: bind %s: SendEvery(%d), want 1 to %d", rpc, o.every, MaxSendEvery)
+	case o.every > 1 && o.reliable:
+		return fmt.Errorf("client: bind %s: SendEvery(%d) of a reliable RPC: leave out one of them", rpc, o.every)
+	case o.every > 1 && codec == rpcdelta.RLE:
+		return fmt.Errorf("client: bind %s: SendEvery(%d): codec %v sends one frame a payload, take %v", rpc, o.every, codec, rpcdelta.Adaptive)
+	}
+	return nil
 }
 
 // Stream sends the calls of one RPC whose arguments are a T. Its methods are
@@ -64,7 +88,8 @@ func bind(c *Conn, schema *rpcdelta.Schema, o options) (*stream, error) {
 }
 
 // Send makes one call. It never waits: on the unreliable channel the frame is
-// in the socket's hands when it returns, on the reliable one it is queued. A
+// in the socket's hands when it returns, unless it is held back as Config.Tick,
+// Config.Bandwidth or [SendEvery] say, on the reliable one it is queued. A
 // value that a field cannot hold is a [*rpcdelta.RangeError] that names it,
 // and a frame that does not fit a datagram [rpcdelta.ErrTooLarge]; nothing is
 // sent then, and the stream goes on. While the connection is being made again
@@ -81,6 +106,11 @@ func (s *Stream[T]) Send(v *T) error {
 	}
 	return s.stream.sendFrame(s.stream.frame)
 }
+
+// Flush sends the calls that are held back by [SendEvery], or by Config.Bandwidth.
+// With Config.Tick they are added to the datagram that [Conn.Flush] sends. Errors are
+// those of Send.
+func (s *Stream[T]) Flush() error { return s.stream.flush() }
 
 // FrameStream sends the calls of one RPC that a schema describes, for programs
 // that learn the schema as they run. Its methods are safe for concurrent use.
@@ -106,3 +136,6 @@ func (s *FrameStream) Send(f *rpcdelta.Frame) error {
 	defer s.stream.mu.Unlock()
 	return s.stream.sendFrame(f)
 }
+
+// Flush sends the calls that are held back; see [Stream.Flush].
+func (s *FrameStream) Flush() error { return s.stream.flush() }

@@ -12,6 +12,10 @@ import (
 // DefaultBindTimeout is how long [Bind] waits for the server's answer.
 const DefaultBindTimeout = 5 * time.Second
 
+// FlushOnly is the Config.Tick of a connection whose datagrams leave when they are
+// full or [Conn.Flush] is called, and not before.
+const FlushOnly time.Duration = -1
+
 // Config sets up a [Conn]. The zero value of each field means its default.
 type Config struct {
 	// Insecure lets the client talk to other addresses than loopback, though
@@ -25,6 +29,17 @@ type Config struct {
 	// RedundancyBytes is how long older frames may make a payload; default
 	// rpcdelta.DefaultRedundancyBytes.
 	RedundancyBytes int
+	// Tick has the calls of unreliable RPCs share datagrams: what Send is given is
+	// collected and leaves each Tick, at [Conn.Flush], or when a datagram is full. At
+	// 0, the default, each call leaves at once in a datagram of its own. At least a
+	// millisecond, or [FlushOnly].
+	Tick time.Duration
+	// Bandwidth is how many bits a second the connection may send in the mean, all
+	// its datagrams with their headers down to IP counted; 0, the default, is no
+	// limit. To stay below it, redundancy is taken back first, then calls of adaptive
+	// RPCs leave in pairs and up to MaxSendEvery at once. That never drops a call:
+	// what is above the limit after that is sent, and counted.
+	Bandwidth int
 	// Ring is how many frames of each RPC are kept as baselines, 2 to
 	// rpcdelta.MaxRing; default rpcdelta.DefaultRing.
 	Ring int
@@ -61,6 +76,12 @@ func (c Config) withDefaults() (Config, error) {
 	if _, err := rpcdelta.ParseCodec(c.Codec.String()); err != nil {
 		return c, fmt.Errorf("client: Config.Codec: %w", err)
 	}
+	if c.Tick != FlushOnly && c.Tick != 0 && c.Tick < time.Millisecond {
+		return c, fmt.Errorf("client: Config.Tick is %v, want at least %v, 0 or FlushOnly", c.Tick, time.Millisecond)
+	}
+	if c.Bandwidth < 0 {
+		return c, fmt.Errorf("client: Config.Bandwidth is %d bits a second", c.Bandwidth)
+	}
 	if c.BindTimeout < 0 {
 		return c, fmt.Errorf("client: Config.BindTimeout is %v", c.BindTimeout)
 	}
@@ -68,5 +89,15 @@ func (c Config) withDefaults() (Config, error) {
 }
 
 func (c Config) transport() transport.Config {
-	return transport.Config{Network: c.Network, Insecure: c.Insecure, Timeout: c.Timeout, Logger: c.Logger}
+	return transport.Config{Network: c.Network, Insecure: c.Insecure, Timeout: c.Timeout, Tick: c.linkTick(), Logger: c.Logger}
+}
+
+// linkTick is Tick, or the part of it that is next to the transport's usual tick:
+// heartbeats and the reliable channel must not wait for it.
+func (c Config) linkTick() time.Duration {
+	if c.Tick <= 0 {
+		return 0 // the usual one
+	}
+	parts := (c.Tick + transport.DefaultTick/2) / transport.DefaultTick
+	return c.Tick / max(parts, 1)
 }

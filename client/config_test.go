@@ -24,6 +24,9 @@ func TestBadConfig(t *testing.T) {
 		"Config.Codec":       {Codec: 77},
 		"Config.BindTimeout": {BindTimeout: -1},
 		"Config.Timeout":     {Timeout: time.Millisecond},
+		"Config.Tick":        {Tick: time.Microsecond},
+		"Config.Tick is -2":  {Tick: -2},
+		"Config.Bandwidth":   {Bandwidth: -1},
 	} {
 		if _, err := client.Dial(t.Context(), uplinktest.Addr, cfg); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v", cfg, err)

@@ -26,10 +26,13 @@ type Conn struct {
 
 	mu      sync.Mutex
 	link    *transport.Conn // nil while reconnecting
-	gone    error           // why the server ended the connection; nil if it did not
-	wait    time.Duration   // before the next attempt to reconnect
-	streams []*stream       // by RPC number
+	budget  budget
+	gone    error         // why the server ended the connection; nil if it did not
+	wait    time.Duration // before the next attempt to reconnect
+	streams []*stream     // by RPC number
 	stats   Stats
+
+	out outbox
 }
 
 // Dial connects to the server at addr, "127.0.0.1:7777" say. It waits until the
@@ -39,13 +42,21 @@ func Dial(ctx context.Context, addr string, cfg Config) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Conn{cfg: cfg, addr: addr}
+	c := newConn(cfg, addr)
 	c.life, c.end = context.WithCancel(context.WithoutCancel(ctx))
 	if err := c.connect(ctx); err != nil {
 		c.end()
 		return nil, fmt.Errorf("client: dial %s: %w", addr, err)
 	}
 	return c, nil
+}
+
+func newConn(cfg Config, addr string) *Conn {
+	c := &Conn{cfg: cfg, addr: addr, budget: budget{limit: float64(cfg.Bandwidth)}}
+	if cfg.Tick != 0 {
+		c.out.bundle = control.NewBundler(transport.MaxPayload)
+	}
+	return c
 }
 
 // connect makes a transport connection. Each has a socket, and so an address,
@@ -81,10 +92,34 @@ func (c *Conn) install(e *events, link *transport.Conn) error {
 	return nil
 }
 
+// Flush sends what was collected since the last Tick, in one datagram; see
+// Config.Tick. Frames that [SendEvery] holds back stay: see [Stream.Flush]. Call it
+// at the end of the game's tick. While the connection is being made again it is
+// [ErrReconnecting], and after Close [net.ErrClosed].
+func (c *Conn) Flush() error {
+	c.mu.Lock()
+	link, gone := c.link, c.gone
+	c.mu.Unlock()
+	switch {
+	case c.life.Err() != nil:
+		return fmt.Errorf("client: %w", net.ErrClosed)
+	case gone != nil:
+		return gone
+	case link == nil || errors.Is(c.out.flush(link), net.ErrClosed):
+		return ErrReconnecting
+	}
+	return nil
+}
+
 // Close ends the connection, tells the server, and waits for what the
-// connection runs. It may be called more than once.
+// connection runs. What waits to be sent is sent before. It may be called more
+// than once.
 func (c *Conn) Close() error {
 	c.close.Do(func() {
+		for _, s := range c.all() {
+			_ = s.flush() // nobody can wait for it to be better
+		}
+		_ = c.Flush()
 		c.mu.Lock()
 		c.end()
 		link := c.link
@@ -124,8 +159,9 @@ func (c *Conn) current() *transport.Conn {
 // events is the connection as one transport connection sees it.
 type events struct {
 	*Conn
-	opened time.Time
-	closed error // why that is over; guarded by Conn.mu
+	opened  time.Time
+	flushed time.Time // what was collected, the last time
+	closed  error     // why that is over; guarded by Conn.mu
 }
 
 var _ transport.Handler = (*events)(nil)
@@ -196,6 +232,31 @@ func (e *events) Datagram(_ *transport.Conn, b []byte, _ time.Time) {
 func (e *events) Tick(now time.Time) {
 	for _, s := range e.all() {
 		s.tick(now)
+	}
+	if every := e.cfg.Tick; every > 0 && now.Sub(e.flushed) >= every-e.cfg.linkTick()/2 { // ticks are not quite punctual
+		e.flushed = now
+		_ = e.Flush() // an error is told to the next Send
+	}
+	e.regulate(now)
+}
+
+// regulate keeps to the budget.
+func (c *Conn) regulate(now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.link == nil || !c.budget.due(now) {
+		return
+	}
+	redundancy := 0
+	for _, s := range c.streams {
+		redundancy = max(redundancy, s.redundancy())
+	}
+	t := c.stats.Transport.Plus(c.link.Stats())
+	if !c.budget.step(now, 8*(t.BytesSent+transport.IPSize*t.DatagramsSent), redundancy) {
+		return
+	}
+	for _, s := range c.streams {
+		s.limit(c.budget.limits())
 	}
 }
 

@@ -116,3 +116,37 @@ func ExampleStream_Send() {
 	// true
 	// frame 0: {Location:{X:0 Y:0 Z:0} Rotation:{Pitch:0 Yaw:0 Roll:0} Buttons:2}
 }
+
+// The RPCs of a tick leave in one datagram, every second call of ServerMove
+// together with the one before.
+func ExampleConn_Flush() {
+	srv, printed := listen()
+	defer srv.Close()
+
+	conn, err := client.Dial(context.Background(), srv.Addr().String(), client.Config{Tick: client.FlushOnly})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer conn.Close()
+	move, err := client.Bind[ServerMove](conn, "ServerMove", client.SendEvery(2))
+	if err != nil {
+		log.Fatal(err)
+	}
+	for tick := range 4 {
+		if err := move.Send(&ServerMove{Buttons: uint16(tick)}); err != nil {
+			log.Fatal(err)
+		}
+		if err := conn.Flush(); err != nil { // at the end of each tick
+			log.Fatal(err)
+		}
+		if tick%2 == 1 {
+			<-printed
+			<-printed
+		}
+	}
+	// Output:
+	// frame 0: {Location:{X:0 Y:0 Z:0} Rotation:{Pitch:0 Yaw:0 Roll:0} Buttons:0}
+	// frame 1: {Location:{X:0 Y:0 Z:0} Rotation:{Pitch:0 Yaw:0 Roll:0} Buttons:1}
+	// frame 2: {Location:{X:0 Y:0 Z:0} Rotation:{Pitch:0 Yaw:0 Roll:0} Buttons:2}
+	// frame 3: {Location:{X:0 Y:0 Z:0} Rotation:{Pitch:0 Yaw:0 Roll:0} Buttons:3}
+}

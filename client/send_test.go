@@ -149,14 +149,26 @@ func TestFrameStream(t *testing.T) {
 // and goes and the connection is closed. It is for the race detector; no error
 // but the ones that say why nothing was sent may come.
 func TestConcurrentUse(t *testing.T) {
+	for name, c := range map[string]struct {
+		cfg   client.Config
+		every int
+	}{
+		"plain":    {client.Config{BindTimeout: time.Second}, 1},
+		"coalesce": {client.Config{BindTimeout: time.Second, Codec: rpcdelta.Adaptive, Tick: 10 * ms, Bandwidth: 30_000}, 2},
+	} {
+		t.Run(name, func(t *testing.T) { useConcurrently(t, c.cfg, client.SendEvery(c.every)) })
+	}
+}
+
+func useConcurrently(t *testing.T, cfg client.Config, opts ...client.Option) {
 	synctest.Test(t, func(t *testing.T) {
 		network := newNetwork(t, 0.1, 4)
 		setup := func(s *ds.Server) error {
 			return ds.Handle(s, "Move", func(p *ds.Player, _ ds.Frame[uplinktest.Move]) { p.RTT() })
 		}
 		srv := uplinktest.Serve(t, network, ds.Config{}, setup)
-		conn := uplinktest.Dial(t, network, client.Config{BindTimeout: time.Second})
-		stream := uplinktest.Bind(t, conn, "Move")
+		conn := uplinktest.Dial(t, network, cfg)
+		stream := uplinktest.Bind(t, conn, "Move", opts...)
 		var workers sync.WaitGroup
 		var closing atomic.Bool
 		closed := make(chan struct{})
@@ -182,6 +194,12 @@ func TestConcurrentUse(t *testing.T) {
 			})
 		}
 		work(7*ms, func() { conn.Stats(); conn.RTT(); stream.Stats() })
+		flush := func(f func() error) {
+			if err := f(); err != nil && !errors.Is(err, client.ErrReconnecting) && (!closing.Load() || !errors.Is(err, net.ErrClosed)) {
+				t.Errorf("Flush: %v", err)
+			}
+		}
+		work(30*ms, func() { flush(stream.Flush); flush(conn.Flush) })
 		work(100*ms, func() {
 			if _, err := client.Bind[uplinktest.Move](conn, "Move"); errors.Is(err, client.ErrReconnecting) {
 				t.Errorf("Bind: %v", err)

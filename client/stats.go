@@ -13,6 +13,9 @@ type RPCStats struct {
 	rpcdelta.Stats
 	// Messages and Bytes count the payloads, with their headers.
 	Messages, Bytes uint64
+	// Shared counts those of the payloads that left in a datagram after another one
+	// (Config.Tick), SharedBytes what that took beside their own bytes.
+	Shared, SharedBytes uint64
 	// OutOfRange counts calls with a value that a field cannot hold, TooLarge
 	// those that did not fit a datagram, Unencodable those that could not be encoded
 	// for another reason, as a frame of another schema, Reconnecting those while
@@ -30,8 +33,32 @@ type Stats struct {
 	AckBytes uint64
 	// Malformed counts messages that no server sends.
 	Malformed uint64
+	// Budget is what Config.Bandwidth led to.
+	Budget BudgetStats
 	// Transport counts datagrams.
 	Transport transport.Stats
+}
+
+// BudgetStats is how a connection keeps to Config.Bandwidth.
+type BudgetStats struct {
+	// Limit is Config.Bandwidth in bits a second, 0 if there is none.
+	Limit int
+	// BitsPerSecond is what was sent in the last whole second, headers down to IP
+	// included, and OverBits all that was above the limit so far. Both are 0 without
+	// a limit.
+	BitsPerSecond float64
+	OverBits      uint64
+	// Redundancy is how many older payloads may ride along now: without need
+	// rpcdelta.MaxRedundancy.
+	Redundancy int
+	// SendEvery is how many calls of an adaptive RPC leave in one payload now, if
+	// its own [SendEvery] is not greater: without need 1.
+	SendEvery int
+}
+
+func (b *budget) stats() BudgetStats {
+	l := b.limits()
+	return BudgetStats{Limit: int(b.limit), BitsPerSecond: b.rate, OverBits: b.over, Redundancy: l.redundancy, SendEvery: l.every}
 }
 
 // Stats gives what the connection counted so far.
@@ -41,6 +68,7 @@ func (c *Conn) Stats() Stats {
 	if c.link != nil {
 		out.Transport = out.Transport.Plus(c.link.Stats())
 	}
+	out.Budget = c.budget.stats()
 	streams := c.streams
 	c.mu.Unlock()
 	for _, s := range streams {

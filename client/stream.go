@@ -27,6 +27,7 @@ type stream struct {
 	rate     float64
 	ring     int
 	reliable bool
+	every    int // calls a payload
 	request  []byte
 	answer   chan error // gets the first answer
 
@@ -40,13 +41,18 @@ type stream struct {
 	granted bool // the server has bound the number over link, or says that it is taken
 	frame   *rpcdelta.Frame
 	buf     []byte
-	queued  bool // buf is a reliable payload that the link had no room for
+	queued  bool      // buf is a reliable payload that the link had no room for
+	waiting time.Time // when a tick first saw the frames that are held; zero: not yet
+	limits  limits
 	stats   RPCStats
 }
 
 // newStream adds a stream to the connection; the connection's Tick asks the
 // server for it.
 func newStream(c *Conn, schema *rpcdelta.Schema, o options) (*stream, error) {
+	if err := o.check(schema.RPC(), c.cfg.Codec); err != nil {
+		return nil, err
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.life.Err() != nil {
@@ -61,12 +67,13 @@ func newStream(c *Conn, schema *rpcdelta.Schema, o options) (*stream, error) {
 	}
 	s := &stream{
 		conn: c, number: n, schema: schema, rate: schema.RateHz(), ring: c.cfg.Ring, reliable: o.reliable,
+		every: o.every, limits: c.budget.limits(),
 		answer: make(chan error, 1), link: c.link, frame: schema.NewFrame(),
 		stats: RPCStats{RPC: schema.RPC(), Reliable: o.reliable},
 	}
 	r := control.BindRequest{
 		RPC: uint8(n), Name: schema.RPC(), Fingerprint: schema.Fingerprint(), Fields: control.FieldHashes(schema),
-		RateHz: s.rate, Ring: s.ring, Codec: c.cfg.Codec.String(), Reliable: s.reliable,
+		RateHz: s.rate, Ring: s.ring, Codec: c.cfg.Codec.String(), Reliable: s.reliable, Frames: s.mostFrames(),
 	}
 	var err error
 	if s.request, err = r.Append(nil); err != nil {
@@ -131,13 +138,14 @@ func (s *stream) await() error {
 }
 
 // tick sends the request, unless it is answered or was sent a moment ago, or the
-// payload that waits.
+// payload or the frames that wait.
 func (s *stream) tick(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.queued {
 		_ = s.transmit() // the next tick tries again
 	}
+	s.tickHeld(now)
 	if s.link == nil || s.enc != nil || s.refused != nil || now.Sub(s.asked) < askEvery {
 		return
 	}
@@ -163,6 +171,8 @@ func (s *stream) answered(a *control.BindAnswer) {
 		}
 		if s.enc, err = rpcdelta.NewEncoder(s.schema, cfg); err != nil {
 			err = fmt.Errorf("client: bind %s: %w", s.schema.RPC(), err)
+		} else {
+			s.enc.LimitRedundancy(s.limits.redundancy)
 		}
 	}
 	s.refused = err
@@ -180,6 +190,9 @@ func (s *stream) answered(a *control.BindAnswer) {
 func (s *stream) suspend() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.enc != nil {
+		s.stats.Reconnecting += uint64(s.enc.Held())
+	}
 	s.enc, s.link, s.queued = nil, nil, false
 }
 
@@ -213,29 +226,55 @@ func (s *stream) ack(a rpcdelta.Ack) error {
 
 // sendFrame sends f, which belongs to the schema, and is called with s.mu held.
 func (s *stream) sendFrame(f *rpcdelta.Frame) error {
-	err := s.encodeAndSend(f)
-	if errors.Is(err, ErrReconnecting) {
-		s.stats.Reconnecting++
-	}
-	return err
-}
-
-func (s *stream) encodeAndSend(f *rpcdelta.Frame) error {
 	if err := s.ready(); err != nil {
+		if errors.Is(err, ErrReconnecting) {
+			s.stats.Reconnecting++
+		}
 		return err
 	}
+	if n := s.perPayload(); n > 1 || s.enc.Held() > 0 {
+		return s.hold(f, n)
+	}
+	return s.sendAlone(f)
+}
+
+// sendAlone sends f in a payload of its own.
+func (s *stream) sendAlone(f *rpcdelta.Frame) error {
 	buf, info, err := s.enc.AppendFrame(s.buf[:0], f)
 	if err != nil {
 		s.countRefused(err)
 		return err
 	}
 	s.buf = buf
-	if err := s.transmit(); err != nil && !s.queued {
+	return s.post(&info)
+}
+
+// post sends the payload in buf, and counts its frames.
+func (s *stream) post(info *rpcdelta.Info) error {
+	var in added
+	var err error
+	switch {
+	case s.reliable:
+		err = s.transmit()
+	case s.conn.cfg.Tick != 0:
+		in, err = s.conn.out.add(s.link, s.number, s.buf, info.Held+1)
+		err = s.sent(err)
+	default:
+		err = s.sent(s.link.Send(s.buf))
+	}
+	if err != nil && !s.queued {
+		if errors.Is(err, ErrReconnecting) {
+			s.stats.Reconnecting += uint64(info.Held + 1)
+		}
 		return err
 	}
-	s.stats.Count(&info)
+	s.stats.Count(info)
 	s.stats.Messages++
-	s.stats.Bytes += uint64(len(buf))
+	s.stats.Bytes += uint64(len(s.buf))
+	if in.shared {
+		s.stats.Shared++
+		s.stats.SharedBytes += uint64(in.extra)
+	}
 	return nil
 }
 
@@ -254,17 +293,17 @@ func (s *stream) ready() error {
 	return nil
 }
 
-// transmit gives the payload in buf to the link. The encoder counts on each
-// payload of a reliable RPC, so one that the link has no room for is queued, and
-// the next frame has to wait for it.
+// transmit gives the payload in buf to the reliable channel. The encoder counts on
+// each, so one that the link has no room for is queued, and the next frame has to
+// wait for it.
 func (s *stream) transmit() error {
-	var err error
-	if s.reliable {
-		err = s.link.SendReliable(s.buf)
-		s.queued = errors.Is(err, transport.ErrBacklog)
-	} else {
-		err = s.link.Send(s.buf)
-	}
+	err := s.link.SendReliable(s.buf)
+	s.queued = errors.Is(err, transport.ErrBacklog)
+	return s.sent(err)
+}
+
+// sent says what an error of the link means.
+func (s *stream) sent(err error) error {
 	switch {
 	case errors.Is(err, net.ErrClosed):
 		return s.ended() // and suspend is about to be called

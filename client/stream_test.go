@@ -31,7 +31,7 @@ func newTestConn(t testing.TB) *Conn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &Conn{cfg: cfg}
+	c := newConn(cfg, "")
 	c.life, c.end = context.WithCancel(context.Background())
 	t.Cleanup(c.end)
 	schema, err := rpcdelta.NewSchema("Move", 60, []rpcdelta.Field{{Name: "Buttons", Kind: rpcdelta.KindBits, Width: 8}})
@@ -39,7 +39,7 @@ func newTestConn(t testing.TB) *Conn {
 		t.Fatal(err)
 	}
 	for range 2 {
-		s, err := newStream(c, schema, options{})
+		s, err := newStream(c, schema, options{every: 1})
 		if err != nil {
 			t.Fatal(err)
 		}

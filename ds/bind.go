@@ -67,6 +67,10 @@ func (s *Server) bind(p *Player, r *control.BindRequest) control.BindAnswer {
 		}
 		return a // asked again: the answer was lost
 	}
+	if r.Frames < 0 || r.Frames > rpcdelta.MaxHeld {
+		a.Reason = control.ReasonInvalid
+		return a
+	}
 	if p.bound(rpc) >= maxBindings {
 		a.Reason = control.ReasonNumber
 		return a
@@ -78,7 +82,7 @@ func (s *Server) bind(p *Player, r *control.BindRequest) control.BindAnswer {
 		a.Reason = control.ReasonInvalid
 		return a
 	}
-	p.bind(int(r.RPC), &binding{rpc: rpc, dec: dec, reliable: r.Reliable})
+	p.bind(int(r.RPC), &binding{rpc: rpc, dec: dec, reliable: r.Reliable, frames: uint64(max(r.Frames, 1))})
 	s.cfg.Logger.Info("bound", "rpc", r.Name, "rate_hz", r.RateHz, "reliable", r.Reliable, "player", p.ID())
 	return a
 }

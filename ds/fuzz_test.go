@@ -25,6 +25,11 @@ func FuzzReceive(f *testing.F) {
 	f.Add(message([]byte{byte(control.Bind), 0xdd, 0xff, 0xff, 0xff, 0xff}), true)
 	f.Add(message([]byte{0xb0, 3, 1, 0, 1, 0xde, 0xad}), false)
 	f.Add([]byte{0x82, 1, 3}, true)
+	bundle := control.NewBundler(100)
+	for range 3 {
+		bundle.Add(payload[:min(len(payload), 30)])
+	}
+	f.Add(message(bundle.Take()), false)
 	f.Fuzz(func(t *testing.T, in []byte, poll bool) {
 		delivered := 0
 		b := newBench(t, Config{Poll: poll, Queue: 8, DeliverLate: true, Ring: 4}, func(*Player, Frame[testCall]) { delivered++ })
@@ -41,6 +46,9 @@ func FuzzReceive(f *testing.F) {
 			}
 			hostile.player.receive(msg, time.Time{}, reliable)
 			messages++
+			if kind, body, err := control.Split(msg); err == nil && kind == control.Bundle && !reliable {
+				messages += inBundle(body) - 1
+			}
 		}
 		acks := hostile.player.appendAcks(nil)
 		for rest := acks; len(rest) > 0; {
@@ -69,6 +77,17 @@ func FuzzReceive(f *testing.F) {
 			t.Fatalf("the honest player's frames did not come")
 		}
 	})
+}
+
+// inBundle is how many messages a bundle counts for: its frames, up to and with the
+// first that cannot be read.
+func inBundle(b []byte) (n uint64) {
+	for f := control.ParseBundle(b); f.Left() > 0; n++ {
+		if _, _, err := f.Next(); err != nil {
+			return n + 1
+		}
+	}
+	return n
 }
 
 func message(b []byte) []byte { return append([]byte{byte(len(b))}, b...) }

@@ -27,6 +27,8 @@ type binding struct {
 	rpc      *rpc
 	dec      *rpcdelta.Decoder
 	reliable bool
+	frames   uint64 // that a datagram brings at most
+	newest   uint64 // number of the datagram with the newest payload that was taken
 	withheld uint64 // frames since the last that was delivered, this end's drops included
 }
 
@@ -74,7 +76,9 @@ func (p *Player) receive(b []byte, at time.Time, reliable bool) {
 	case err != nil:
 		p.server.drop(Malformed)
 	case t == control.Frame:
-		p.receiveFrame(b, at, reliable)
+		p.receiveFrame(b, arrival{at: at, reliable: reliable})
+	case t == control.Bundle && !reliable:
+		p.receiveBundle(body, at)
 	case t == control.Bind:
 		r, err := control.ParseBindRequest(body)
 		if err != nil {
@@ -87,7 +91,40 @@ func (p *Player) receive(b []byte, at time.Time, reliable bool) {
 	}
 }
 
-func (p *Player) receiveFrame(payload []byte, at time.Time, reliable bool) {
+// receiveBundle takes each frame of a bundle.
+func (p *Player) receiveBundle(b []byte, at time.Time) {
+	for f := control.ParseBundle(b); f.Left() > 0; {
+		a := arrival{at: at, shared: f.Shared()}
+		payload, extra, err := f.Next()
+		if err != nil {
+			p.server.drop(Malformed)
+			return
+		}
+		a.extra = extra
+		p.receiveFrame(payload, a)
+	}
+}
+
+// arrival is how a payload came.
+type arrival struct {
+	at       time.Time
+	reliable bool
+	shared   bool // in a datagram after another one
+	extra    int  // bytes that it added there beside its own
+}
+
+// shortReach is how many sequences the short header of a payload tells apart from
+// there backward.
+const shortReach = 64
+
+// overtaken says that so many datagrams came before one that the sequences of its
+// payload cannot be told from newer ones.
+func (b *binding) overtaken(number uint64) bool {
+	return !b.reliable && number < b.newest && (b.newest-number)*b.frames >= shortReach
+}
+
+func (p *Player) receiveFrame(payload []byte, a arrival) {
+	reliable := a.reliable
 	n, err := rpcdelta.PeekRPC(payload)
 	if err != nil {
 		p.server.drop(Malformed)
@@ -96,6 +133,11 @@ func (p *Player) receiveFrame(payload []byte, at time.Time, reliable bool) {
 	b := p.binding(n)
 	if b == nil || b.reliable != reliable {
 		p.server.drop(UnknownRPC)
+		return
+	}
+	number := p.conn.Number()
+	if b.overtaken(number) {
+		b.rpc.drop(Late, 0, reliable)
 		return
 	}
 	frames, err := b.dec.Decode(payload)
@@ -110,14 +152,15 @@ func (p *Player) receiveFrame(payload []byte, at time.Time, reliable bool) {
 		}
 		return
 	}
+	b.newest = max(b.newest, number)
 	for i := range frames {
-		err := b.deliver(p, &frames[i], at)
+		err := b.deliver(p, &frames[i], a.at)
 		if err != nil && reliable { // every one is promised: better none than one too few
 			p.Disconnect(undelivered(err))
 			return
 		}
 	}
-	b.rpc.received(len(payload), reliable)
+	b.rpc.received(len(payload), &a)
 }
 
 // undelivered is what a player is told whose reliable frame cannot be delivered.

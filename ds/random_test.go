@@ -10,6 +10,7 @@ import (
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -34,8 +35,10 @@ func playRandomLink(t *testing.T, seed uint64) {
 	t.Logf("rings %d and %d, %.1f acks and %d frames a second, late %v", ring, server.Ring, server.AckHz, hz, server.DeliverLate)
 	journal := uplinktest.NewJournal(t, seed)
 	srv := uplinktest.Serve(t, network, server, func(s *ds.Server) error { return ds.Handle(s, "Move", journal.Handle) })
-	conn := uplinktest.Dial(t, network, client.Config{Timeout: time.Minute, Ring: ring})
-	move := uplinktest.Bind(t, conn, "Move")
+	every, tick, limit := 1+rng.IntN(client.MaxSendEvery), time.Duration(rng.IntN(3)*20)*ms, rng.IntN(2)*rng.IntN(50_000)
+	t.Logf("%d frames a payload, tick %v, %d bits a second", every, tick, limit)
+	conn := uplinktest.Dial(t, network, client.Config{Timeout: time.Minute, Ring: ring, Codec: rpcdelta.Adaptive, Tick: tick, Bandwidth: limit})
+	move := uplinktest.Bind(t, conn, "Move", client.SendEvery(every))
 	const stretch = 1000
 	for first := uint64(0); first < 3*stretch; first += stretch {
 		up, down := randomLink(rng), randomLink(rng)

@@ -60,6 +60,9 @@ type RPCStats struct {
 	// Messages and Bytes count the payloads that held new frames, with their
 	// headers.
 	Messages, Bytes uint64
+	// Shared counts those of the payloads that came in a datagram after another one,
+	// SharedBytes what that took beside their own bytes.
+	Shared, SharedBytes uint64
 	// Missed counts frames that were never delivered, as far as later ones show,
 	// whether lost or dropped.
 	Missed uint64
@@ -151,10 +154,14 @@ func (r *rpc) count(d *rpcdelta.Delivery, missed uint64, reliable bool) {
 }
 
 // received counts a payload of size bytes from which frames were delivered.
-func (r *rpc) received(size int, reliable bool) {
+func (r *rpc) received(size int, a *arrival) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	st := &r.stats[channel(reliable)]
+	st := &r.stats[channel(a.reliable)]
 	st.Messages++
 	st.Bytes += uint64(size)
+	if a.shared {
+		st.Shared++
+		st.SharedBytes += uint64(a.extra)
+	}
 }

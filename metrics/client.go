@@ -17,6 +17,7 @@ type Client struct {
 	links linkDescs
 
 	ackBytes, lost *prometheus.Desc
+	budget         budgetDescs
 }
 
 var _ prometheus.Collector = (*Client)(nil)
@@ -26,6 +27,7 @@ var _ prometheus.Collector = (*Client)(nil)
 func NewClient(conns ...*client.Conn) *Client {
 	f := family{"uplink_client_"}
 	return &Client{
+		budget:   f.budget(),
 		conns:    conns,
 		rpcs:     f.rpcs("sent"),
 		links:    f.links(),
@@ -40,6 +42,7 @@ func (c *Client) Describe(ch chan<- *prometheus.Desc) {
 	c.links.describe(ch)
 	ch <- c.ackBytes
 	ch <- c.lost
+	c.budget.describe(ch)
 }
 
 // Collect implements prometheus.Collector.
@@ -48,17 +51,19 @@ func (c *Client) Collect(ch chan<- prometheus.Metric) {
 	var t transport.Stats
 	var ackBytes, malformed uint64
 	var rpcs rpcTable
+	var b budgets
 	for _, conn := range c.conns {
 		st := conn.Stats()
 		t = t.Plus(st.Transport)
 		ackBytes += st.AckBytes
 		malformed += st.Malformed
+		b.add(&st.Budget)
 		for i := range st.RPCs {
 			rpcs.add(&st.RPCs[i])
 		}
 	}
 	for _, r := range rpcs.order {
-		e.rpc(&c.rpcs, r.RPC, r.Reliable, &r.Stats, r.Messages, r.Bytes)
+		e.rpc(&c.rpcs, r.RPC, r.Reliable, &r.Stats, payloads{r.Messages, r.Bytes, r.Shared, r.SharedBytes})
 		var drops reasons
 		drops.add("out_of_range", r.OutOfRange)
 		drops.add("too_large", r.TooLarge)
@@ -73,6 +78,7 @@ func (c *Client) Collect(ch chan<- prometheus.Metric) {
 	e.link(&c.links, t.DatagramsSent, t.BytesSent, t.DatagramsReceived, t.BytesReceived, &t.RoundTrips)
 	e.counter(c.ackBytes, ackBytes)
 	e.counter(c.lost, t.Lost)
+	e.budget(&c.budget, &b)
 }
 
 // rpcTable adds up the counts of RPCs of the same name and channel.
@@ -100,6 +106,8 @@ func (t *rpcTable) add(r *client.RPCStats) {
 	sum.Add(&r.Stats)
 	sum.Messages += r.Messages
 	sum.Bytes += r.Bytes
+	sum.Shared += r.Shared
+	sum.SharedBytes += r.SharedBytes
 	sum.OutOfRange += r.OutOfRange
 	sum.TooLarge += r.TooLarge
 	sum.Unencodable += r.Unencodable

@@ -11,12 +11,14 @@ func (f family) desc(name, help string, labels ...string) *prometheus.Desc {
 
 // rpcDescs are the metrics of RPCs that both sides have.
 type rpcDescs struct {
-	frames, bytes, age *prometheus.Desc
+	frames, payloads, shared, bytes, age *prometheus.Desc
 }
 
 func (f family) rpcs(verb string) rpcDescs {
 	return rpcDescs{
-		frames: f.desc("frames_total", "Frames "+verb+", by kind: delta, intra (no baseline) or reset.", "rpc", "channel", "kind"),
+		frames:   f.desc("frames_total", "Frames "+verb+", by kind: delta, intra (no baseline) or reset.", "rpc", "channel", "kind"),
+		payloads: f.desc("payloads_total", "Payloads "+verb+": each holds a frame, or several.", "rpc", "channel"),
+		shared:   f.desc("shared_payloads_total", "Payloads "+verb+" in a datagram after another one.", "rpc", "channel"),
 		bytes: f.desc("frame_bytes_total", "Bytes of the frames "+verb+" at each stage: full as the engine would pack them, payload as coded, "+
 			"wire with all headers down to IP (for the reliable channel an estimate without retransmissions).", "rpc", "channel", "stage"),
 		age: f.desc("baseline_age_frames", "How many frames before a delta its baseline is.", "rpc", "channel"),
@@ -40,6 +42,8 @@ func (f family) links() linkDescs {
 
 func (d *rpcDescs) describe(ch chan<- *prometheus.Desc) {
 	ch <- d.frames
+	ch <- d.payloads
+	ch <- d.shared
 	ch <- d.bytes
 	ch <- d.age
 }

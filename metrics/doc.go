@@ -7,4 +7,12 @@
 // between. Their labels are the RPC, its channel and the reason of a drop; never
 // a player, since there are too many of those. For one player's figures use
 // client.Conn.Stats, or ds.Player.
+//
+// What datagrams are shared is in uplink_client_payloads_total (frames_total over it
+// is the number of frames a payload), shared_payloads_total and the wire stage of
+// frame_bytes_total, on both sides. A budget (client.Config.Bandwidth) shows as
+// uplink_client_bandwidth_bytes_per_second beside
+// uplink_client_bandwidth_limit_bytes_per_second, and as what it led to:
+// uplink_client_redundancy_limit_payloads, uplink_client_min_frames_per_payload,
+// and uplink_client_over_bandwidth_bytes_total for what was sent in spite of it.
 package metrics

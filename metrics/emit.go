@@ -14,8 +14,8 @@ func (e emitter) counter(d *prometheus.Desc, v uint64, labels ...string) {
 	e <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
 }
 
-func (e emitter) gauge(d *prometheus.Desc, v float64, labels ...string) {
-	e <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+func (e emitter) gauge(d *prometheus.Desc, v float64) {
+	e <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v)
 }
 
 func channel(reliable bool) string {
@@ -25,7 +25,7 @@ func channel(reliable bool) string {
 	return "unreliable"
 }
 
-// perMessage is the bytes around each payload of a channel, down to IP.
+// perMessage is the bytes around a payload of a channel, down to IP.
 func perMessage(reliable bool) uint64 {
 	if reliable {
 		return transport.HeaderSize + transport.SegmentSize + transport.IPSize
@@ -33,16 +33,28 @@ func perMessage(reliable bool) uint64 {
 	return transport.HeaderSize + transport.IPSize
 }
 
-// rpc sends what both sides count of an RPC: messages payloads of that many
-// bytes in all, and the frames in them.
-func (e emitter) rpc(d *rpcDescs, name string, reliable bool, s *rpcdelta.Stats, messages, bytes uint64) {
+// payloads are those of an RPC, with their bytes in all.
+type payloads struct {
+	messages, bytes     uint64
+	shared, sharedBytes uint64 // those in a datagram after another, and what that took
+}
+
+// wire is what they took down to IP.
+func (p *payloads) wire(reliable bool) uint64 {
+	return p.bytes + p.sharedBytes + (p.messages-p.shared)*perMessage(reliable)
+}
+
+// rpc sends what both sides count of an RPC.
+func (e emitter) rpc(d *rpcDescs, name string, reliable bool, s *rpcdelta.Stats, p payloads) {
 	ch := channel(reliable)
+	e.counter(d.payloads, p.messages, name, ch)
+	e.counter(d.shared, p.shared, name, ch)
 	e.counter(d.frames, s.Delta, name, ch, rpcdelta.Delta.String())
 	e.counter(d.frames, s.Intra, name, ch, rpcdelta.Intra.String())
 	e.counter(d.frames, s.Reset, name, ch, rpcdelta.Reset.String())
 	e.counter(d.bytes, (s.FullBits+7)/8, name, ch, "full")
 	e.counter(d.bytes, (s.PayloadBits+7)/8, name, ch, "payload")
-	e.counter(d.bytes, bytes+messages*perMessage(reliable), name, ch, "wire")
+	e.counter(d.bytes, p.wire(reliable), name, ch, "wire")
 	buckets := make(map[float64]uint64, len(rpcdelta.AgeBounds))
 	n := uint64(0)
 	for i, bound := range rpcdelta.AgeBounds {

@@ -15,6 +15,7 @@ import (
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/metrics"
+	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -26,6 +27,13 @@ type move struct {
 // registry plays ten seconds of two RPCs over a link, in virtual time, and
 // hands over a pedantic registry of both ends' collectors.
 func registry(t *testing.T, test func(*testing.T, *prometheus.Registry)) {
+	t.Helper()
+	registryOf(t, client.Config{}, test)
+}
+
+// registryOf is registry with a config of the client.
+func registryOf(t *testing.T, cfg client.Config, test func(*testing.T, *prometheus.Registry)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		link := simnet.Config{Delay: 30 * time.Millisecond, Loss: 0.05, Seed: 1}
 		network, err := simnet.NewNetwork(link, link)
@@ -37,7 +45,8 @@ func registry(t *testing.T, test func(*testing.T, *prometheus.Registry)) {
 		}
 		served := make(chan error)
 		go func() { served <- srv.Serve(context.Background()) }()
-		conn, err := client.Dial(t.Context(), "127.0.0.1:7777", client.Config{Network: network})
+		cfg.Network = network
+		conn, err := client.Dial(t.Context(), "127.0.0.1:7777", cfg)
 		must(t, err)
 		steady, err := client.Bind[move](conn, "ServerMove")
 		must(t, err)
@@ -107,6 +116,48 @@ func TestBothEndsAgree(t *testing.T) {
 		}
 		if n := v.sum("uplink_ds_baseline_age_frames", "rpc=ServerMove"); n < 300 {
 			t.Errorf("%v ages of baselines", n)
+		}
+	})
+}
+
+// TestCoalescing: payloads that share a datagram, and a budget that is too small.
+func TestCoalescing(t *testing.T) {
+	registry(t, func(t *testing.T, r *prometheus.Registry) {
+		v := gather(t, r)
+		if n, want := v.sum("uplink_client_payloads_total", "rpc=ServerMove"), v.sum("uplink_client_frames_total", "rpc=ServerMove"); n != want {
+			t.Errorf("%v payloads of %v frames", n, want)
+		}
+		if n := v.sum("uplink_client_shared_payloads_total"); n != 0 {
+			t.Errorf("%v payloads share a datagram", n)
+		}
+		for name, want := range map[string]float64{
+			"bandwidth_limit_bytes_per_second": 0, "bandwidth_bytes_per_second": 0, "over_bandwidth_bytes_total": 0,
+			"redundancy_limit_payloads": 7, "min_frames_per_payload": 1,
+		} {
+			if n := v.sum("uplink_client_" + name); n != want || !v.has("uplink_client_"+name) {
+				t.Errorf("%s is %v, want %v", name, n, want)
+			}
+		}
+	})
+	registryOf(t, client.Config{Codec: rpcdelta.Adaptive, Tick: 100 * time.Millisecond, Bandwidth: 800}, func(t *testing.T, r *prometheus.Registry) {
+		v := gather(t, r)
+		frames, payloads := v.sum("uplink_client_frames_total", "rpc=ServerMove"), v.sum("uplink_client_payloads_total", "rpc=ServerMove")
+		shared := v.sum("uplink_client_shared_payloads_total", "rpc=ServerMove")
+		if frames != 600 || payloads > 400 || shared < 50 {
+			t.Errorf("%v payloads of %v frames, %v shared", payloads, frames, shared)
+		}
+		if n := v.sum("uplink_ds_shared_payloads_total", "rpc=ServerMove"); n < shared/2 || n > shared {
+			t.Errorf("%v of %v shared payloads came", n, shared)
+		}
+		wire := v.sum("uplink_client_frame_bytes_total", "stage=wire", "rpc=ServerMove")
+		if payload := v.sum("uplink_client_frame_bytes_total", "stage=payload", "rpc=ServerMove"); wire-payload > 400*15 || wire-payload < 100*31 {
+			t.Errorf("%v bytes on the wire for %v", wire, payload)
+		}
+		if limit, rate := v.sum("uplink_client_bandwidth_limit_bytes_per_second"), v.sum("uplink_client_bandwidth_bytes_per_second"); limit != 100 || rate == 0 {
+			t.Errorf("%v bytes a second, the limit is %v", rate, limit)
+		}
+		if v.sum("uplink_client_over_bandwidth_bytes_total") == 0 || v.sum("uplink_client_redundancy_limit_payloads") != 0 || v.sum("uplink_client_min_frames_per_payload") != 4 {
+			t.Errorf("the budget is not kept to: %v", v["uplink_client_min_frames_per_payload"])
 		}
 	})
 }

@@ -44,7 +44,23 @@ func checkNoAllocations(t *testing.T, v variant) {
 	for range 100 {
 		repeated()
 	}
+	held := func() {
+		for range 3 {
+			if err := p.enc.Hold(p.frame); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for p.enc.Held() > 0 {
+			p.payload, _ = p.enc.AppendHeld(p.payload[:0])
+			p.receive(t)
+		}
+		p.acknowledge(t)
+	}
+	for range 100 {
+		held()
+	}
 	for name, f := range map[string]func(){
+		"held":     held,
 		"all":      full,
 		"quantize": func() { _ = c.Quantize(p.frame, next()) },
 		"restore":  func() { _ = c.Restore(&got, p.delivered) },

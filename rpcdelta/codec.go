@@ -80,14 +80,16 @@ type Info struct {
 	// BaselineAge is how many frames before this one the baseline of its payload
 	// is; 0 if it has none.
 	BaselineAge int
-	// FullBits is the frame as the engine would send it, see [Schema.FullBits].
+	// FullBits is the frame as the engine would send it, see [Schema.FullBits]; at
+	// the encoder with those of the frames that were held back for it.
 	FullBits int
 	// HeaderBits and PayloadBits are what its payload took, in whole bytes: the
 	// header, and the coded part. Of the frames of one payload only the newest has
 	// them.
 	HeaderBits, PayloadBits int
-	// Older is how many older frames ride along in the payload.
-	Older int
+	// Older is how many older frames ride along in the payload, and Held, which
+	// only the encoder knows, how many of those no payload had before.
+	Older, Held int
 }
 
 // DefaultRing is the capacity of a ring of frames that a config does not set.

@@ -43,8 +43,10 @@ type Delivery struct {
 // any bytes: what it cannot use it reports and forgets. Not safe for concurrent
 // use.
 //
-// Whoever carries payloads must drop one that arrives after more than 64 newer
-// ones, since short headers hold 7 bits of the sequence. A decoder that takes the
+// Whoever carries payloads must drop one that arrives after another whose newest
+// frame is 64 or more newer, since short headers hold 7 bits of the sequence: after
+// 64 newer payloads, or where frames are held back ([Encoder.Hold]), so that a
+// payload brings up to k new ones, after 64/k. A decoder that takes the
 // place of another must not get what was sent to that one. Package transport sees
 // to both.
 type Decoder struct {

@@ -22,9 +22,10 @@ type EncoderConfig struct {
 	PeerRing int
 	// MaxPayload is the most bytes of a payload; default DefaultMaxPayload.
 	MaxPayload int
-	// Redundancy is how many older frames ride along in each payload of the
-	// adaptive codec: RedundancyAuto, which is 0 and so the default,
-	// RedundancyOff, or 1 to MaxRedundancy.
+	// Redundancy is how many older payloads' frames ride along in each payload of
+	// the adaptive codec: RedundancyAuto, which is 0 and so the default,
+	// RedundancyOff, or 1 to MaxRedundancy. Unless frames are held back, those are
+	// as many frames.
 	Redundancy int
 	// RedundancyBytes is how long older frames may make a payload; default
 	// DefaultRedundancyBytes. The newest frame goes whatever it takes.
@@ -48,8 +49,10 @@ type Encoder struct {
 	payload payload
 	spare   []byte // for a second attempt
 	losses  lossMeter
+	most    int // older payloads whose frames may ride along
 
 	next       uint64 // sequence of the next frame
+	held       int    // frames before it that no payload had yet
 	base       uint64 // newest frame that the decoder took
 	hasBase    bool
 	epoch      uint8
@@ -59,10 +62,11 @@ type Encoder struct {
 	checkAt    uint64 // sequence from which the next delta carries a hash
 }
 
-// record is a frame that was sent.
+// record is a frame that was sent, or is held back.
 type record struct {
 	Frame
-	older uint8 // frames that rode along in its payload
+	older uint8 // frames that rode along in the payload of its name
+	fresh uint8 // those of them, itself included, that no payload had before; 0: no payload has its name
 	taken bool  // the decoder is known to have taken it in this epoch
 }
 
@@ -96,6 +100,7 @@ func NewEncoder(s *Schema, cfg EncoderConfig) (*Encoder, error) {
 		sent:       newRecords(s, cfg.Ring+2*(AckWindow+1)),
 		reach:      cfg.Codec.reach(min(cfg.Ring, cfg.PeerRing)),
 		payload:    payload{frames: make([]*Frame, 0, MaxRedundancy+1)},
+		most:       MaxRedundancy,
 		checkEvery: max(1, uint64(s.RateHz())),
 	}
 	e.coder = newCoder(cfg.Codec, s, min(cfg.Ring, cfg.PeerRing), e.taken)
@@ -126,70 +131,107 @@ func (e *Encoder) taken(seq uint64) *Frame {
 // have the schema's shape and ranges, as Quantize makes it; else the error says
 // what is wrong. A payload above MaxPayload is [ErrTooLarge] with its size. On an
 // error dst is returned as it was, the sequence is not used, and the stream goes
-// on. It allocates nothing once warm.
+// on. Where frames are held back it is [Encoder.Hold] and [Encoder.AppendHeld]. It
+// allocates nothing once warm.
 func (e *Encoder) AppendFrame(dst []byte, f *Frame) ([]byte, Info, error) {
+	if e.held > 0 {
+		if err := e.Hold(f); err != nil {
+			return dst, Info{}, err
+		}
+		out, info := e.AppendHeld(dst)
+		return out, info, nil
+	}
 	if err := e.schema.check(f); err != nil {
 		return dst, Info{}, err
 	}
-	h, out, older := e.encode(dst, f)
-	if n := len(out) - len(dst); n > e.cfg.MaxPayload {
-		return dst, Info{}, fmt.Errorf("%w: %s: %d bytes, want at most %d", ErrTooLarge, e.schema.rpc, n, e.cfg.MaxPayload)
+	h, out, older, ok := e.encode(dst, f, e.next, 1, e.chooseRedundancy())
+	if !ok {
+		return dst, Info{}, e.tooLarge(len(out) - len(dst))
 	}
-	if h.checked {
-		e.checkAt = e.next + e.checkEvery
-	}
-	info := Info{
-		Seq: e.next, Kind: e.kind(h), BaselineAge: h.distance, FullBits: e.schema.FullBits(f),
-		HeaderBits: e.cfg.Codec.headerBits(&h), Older: older,
-	}
-	info.PayloadBits = 8*(len(out)-len(dst)) - info.HeaderBits
+	e.put(f)
+	return out, e.named(e.next-1, h, len(out)-len(dst), older, 1), nil
+}
+
+func (e *Encoder) tooLarge(size int) error {
+	return fmt.Errorf("%w: %s: %d bytes, want at most %d", ErrTooLarge, e.schema.rpc, size, e.cfg.MaxPayload)
+}
+
+// put gives f the next sequence.
+func (e *Encoder) put(f *Frame) {
 	slot := e.sent.Put(e.next)
 	slot.CopyFrom(f)
-	slot.older, slot.taken = uint8(older), false
+	slot.older, slot.fresh, slot.taken = 0, 0, false
 	e.next++
+}
+
+// named notes that payload n was made, and describes it.
+func (e *Encoder) named(n uint64, h header, size, older, fresh int) Info {
+	if h.checked {
+		e.checkAt = n + e.checkEvery
+	}
+	info := Info{
+		Seq: n, Kind: e.kind(h), BaselineAge: h.distance,
+		HeaderBits: e.cfg.Codec.headerBits(&h), Older: older, Held: fresh - 1,
+	}
+	info.PayloadBits = 8*size - info.HeaderBits
+	for q := n + 1 - uint64(fresh); q <= n; q++ {
+		info.FullBits += e.schema.FullBits(&e.sent.Get(q).Frame)
+	}
+	slot := e.sent.Get(n)
+	slot.older, slot.fresh = uint8(older), uint8(fresh)
 	if e.cfg.Reliable {
 		e.acked = true
-		e.take(info.Seq)
+		e.take(n)
 	}
-	return out, info, nil
+	return info
 }
 
-// encode appends header and coded part of f, with as many older frames as there
-// is reason and room for.
-func (e *Encoder) encode(dst []byte, f *Frame) (h header, out []byte, older int) {
-	older = e.older()
-	for {
-		h, out = e.encodeRow(dst, f, older)
-		size, most := len(out)-len(dst), min(e.cfg.MaxPayload, e.cfg.RedundancyBytes)
-		if older == 0 || size <= most {
-			return h, out, older
+// encode appends header and coded part of payload n, whose newest frame is f. The
+// last fresh frames must be in it, and those of as many older payloads as there is
+// room for, at most. It says false where that is too large.
+func (e *Encoder) encode(dst []byte, f *Frame, n uint64, fresh, payloads int) (h header, out []byte, older int, ok bool) {
+	for older = e.older(n, fresh, payloads); older >= fresh-1; {
+		h, out = e.encodeRow(dst, f, n, older)
+		size, most := len(out)-len(dst), e.cfg.MaxPayload
+		if older >= fresh {
+			most = min(most, e.cfg.RedundancyBytes)
 		}
-		older = max(0, min(older, (older+1)*most/size)-1)
+		if size <= most {
+			return h, out, older, true
+		}
+		if older == fresh-1 {
+			break
+		}
+		older = max(fresh-1, min(older, (older+1)*most/size)-1)
 	}
+	return h, out, older, false
 }
 
-// older is how many older frames the next payload should have.
-func (e *Encoder) older() int {
-	n := e.cfg.Redundancy
-	switch {
-	case n == RedundancyOff || e.cfg.Reliable || e.cfg.Codec == RLE:
+// older is how many older frames payload n should have, at most: those that no
+// payload had yet, and those of so many payloads before.
+func (e *Encoder) older(n uint64, fresh, payloads int) int {
+	if !e.cfg.combines() {
 		return 0
-	case n == RedundancyAuto:
-		n = e.losses.choose()
 	}
+	older, left := fresh-1, n+1-uint64(fresh)
+	for ; payloads > 0 && left > 0 && older < MaxRedundancy; payloads-- {
+		k := e.sent.Get(left - 1).fresh
+		older, left = older+int(k), left-uint64(k)
+	}
+	older = min(older, MaxRedundancy)
 	if e.hasBase {
-		return min(n, int(e.next-e.base-1)) // the decoder has the others
+		return min(older, int(n-e.base-1)) // the decoder has the others
 	}
 	// A fresh decoder counts from the 16 bits of the header.
-	return min(n, int(uint16(e.next)))
+	return min(older, int(uint16(n)))
 }
 
-// encodeRow appends header and coded part of f and the frames before it: the
+// encodeRow appends header and coded part of frame n and those before it: the
 // oldest as the difference from a baseline, unless that takes more than without.
-func (e *Encoder) encodeRow(dst []byte, f *Frame, older int) (header, []byte) {
+func (e *Encoder) encodeRow(dst []byte, f *Frame, n uint64, older int) (header, []byte) {
 	p := &e.payload
-	p.frames, p.newest, e.newest = p.frames[:0], e.next, e.next
-	for s := e.next - uint64(older); s < e.next; s++ {
+	p.frames, p.newest, e.newest = p.frames[:0], n, n
+	for s := n - uint64(older); s < n; s++ {
 		p.frames = append(p.frames, &e.sent.Get(s).Frame)
 	}
 	p.frames = append(p.frames, f)
@@ -201,7 +243,7 @@ func (e *Encoder) encodeRow(dst []byte, f *Frame, older int) (header, []byte) {
 		}
 	}
 	p.baseline = nil
-	alone := e.attempt(e.spare[:0], p, e.header(0))
+	alone := e.attempt(e.spare[:0], p, e.header(n, 0))
 	e.spare = alone.out
 	if delta.out != nil && delta.size <= alone.size {
 		return delta.header, delta.out
@@ -232,13 +274,13 @@ func (e *Encoder) attempt(dst []byte, p *payload, h header) attempt {
 // appendDelta appends the payload as the difference from its baseline, with a
 // hash if one is due and there is room.
 func (e *Encoder) appendDelta(dst []byte, p *payload) attempt {
-	h := e.header(int(e.next - p.base))
-	if e.next >= e.checkAt {
+	h := e.header(p.newest, int(p.newest-p.base))
+	if p.newest >= e.checkAt {
 		h.check(p.baseline.hash() ^ e.coder.hash(p.base))
 	}
 	a := e.attempt(dst, p, h)
 	if h.checked && len(a.out)-len(dst) > e.cfg.MaxPayload {
-		a = e.attempt(dst, p, e.header(int(e.next-p.base)))
+		a = e.attempt(dst, p, e.header(p.newest, int(p.newest-p.base)))
 	}
 	if len(a.out)-len(dst) > e.cfg.MaxPayload {
 		return attempt{}
@@ -254,10 +296,10 @@ func (e *Encoder) baseline() *Frame {
 	return e.taken(e.base)
 }
 
-// header makes the next frame's header, short where that is unambiguous.
-func (e *Encoder) header(distance int) header {
-	h := header{rpc: uint8(e.cfg.RPC), seq: uint16(e.next), epoch: e.epoch, distance: distance}
-	unacked := e.next - e.base
+// header makes the header of payload n, short where that is unambiguous.
+func (e *Encoder) header(n uint64, distance int) header {
+	h := header{rpc: uint8(e.cfg.RPC), seq: uint16(n), epoch: e.epoch, distance: distance}
+	unacked := n - e.base
 	h.long = distance == 0 || distance > maxShortDistance || h.rpc > maxShortRPC || unacked >= maxShortUnacked
 	return h
 }
@@ -296,7 +338,11 @@ func (e *Encoder) Ack(a Ack) error {
 		}
 		return nil // from before a reset arrived
 	}
-	if n := newest - behind; n >= e.resolved {
+	n := newest - behind
+	if r := e.sent.Get(n); r != nil && r.fresh == 0 {
+		return fmt.Errorf("%w: no payload has the name %d", ErrAck, a.Seq)
+	}
+	if n >= e.resolved {
 		e.resolve(a, n)
 	}
 	e.answer(a)
@@ -321,6 +367,9 @@ func (e *Encoder) resolve(a Ack, n uint64) {
 		return
 	}
 	for q := from; q <= n; q++ {
+		if e.sent.Get(q).fresh == 0 {
+			continue // no payload has that name
+		}
 		processed := q == n || a.Window>>(n-q-1)&1 != 0
 		if processed {
 			e.process(q)
@@ -364,7 +413,7 @@ func (e *Encoder) answer(a Ack) {
 func (e *Encoder) reset() {
 	e.epoch = (e.epoch + 1) & epochMask
 	e.hasBase, e.acked = false, false
-	e.resolved = e.next
+	e.resolved = e.next - uint64(e.held)
 	e.coder.reset()
 	for s := e.next - min(e.next, uint64(e.sent.Cap())); s < e.next; s++ {
 		e.sent.Get(s).taken = false

@@ -13,9 +13,10 @@ type linkConfig struct {
 }
 
 // link is a network from a seed, in virtual time. As a transport must, it drops
-// what was sent 64 or more packets before the newest that arrived.
+// what was sent 64 or more frames before the newest that arrived.
 type link struct {
 	linkConfig
+	frames uint64 // the most that a packet adds
 	rng    *rand.Rand
 	down   bool // nothing passes
 	bad    bool // in a burst of losses
@@ -33,7 +34,7 @@ type packet struct {
 }
 
 func newLink(c linkConfig, seed, stream uint64) *link {
-	return &link{linkConfig: c, rng: rand.New(rand.NewPCG(seed, stream))}
+	return &link{linkConfig: c, frames: 1, rng: rand.New(rand.NewPCG(seed, stream))}
 }
 
 func (l *link) send(now int, b []byte) {
@@ -94,7 +95,7 @@ func (l *link) receive(now int) (arrived []packet) {
 		return 1
 	})
 	return slices.DeleteFunc(arrived, func(p packet) bool {
-		if p.number+64 < l.newest {
+		if p.number < l.newest && (l.newest-1-p.number)*l.frames >= 64 {
 			return true
 		}
 		l.newest = max(l.newest, p.number+1)

@@ -23,7 +23,8 @@ func TestAnyStream(t *testing.T) {
 			Codec: rapid.SampledFrom(Codecs()).Draw(t, "codec"), Redundancy: rapid.IntRange(RedundancyOff, MaxRedundancy).Draw(t, "redundancy"),
 			Ring: rapid.IntRange(2, MaxRing).Draw(t, "ring"), PeerRing: rapid.IntRange(2, MaxRing).Draw(t, "peer ring"),
 			RPC: rapid.IntRange(0, 20).Draw(t, "rpc"), AckEvery: rapid.IntRange(1, 70).Draw(t, "ack every"),
-			Up: direction("up"), Down: direction("down"),
+			Every: rapid.IntRange(-MaxHeld, MaxHeld).Draw(t, "every"),
+			Up:    direction("up"), Down: direction("down"),
 			DeliverLate: rapid.Bool().Draw(t, "deliver late"),
 		}
 		x := newStream(t, rapidPicker(t).schema(), cfg)
@@ -51,6 +52,8 @@ func TestAnyStream(t *testing.T) {
 		// In the end the network heals, and the stream with it.
 		x.up.linkConfig, x.down.linkConfig, x.cfg.AckEvery = linkConfig{Delay: 1}, linkConfig{Delay: 1}, 1
 		x.run(t, 100)
+		x.cfg.Every = 1
+		x.run(t, 2)
 		x.expected = nil
 		before := x.delivered
 		x.run(t, 20)

@@ -2,8 +2,8 @@ package rpcdelta
 
 import "math/bits"
 
-// Redundancy, as EncoderConfig takes it, is how many older frames ride along in
-// each payload, 1 to MaxRedundancy, or one of the constants.
+// Redundancy, as EncoderConfig takes it, is how many older payloads' frames ride
+// along in each payload, 1 to MaxRedundancy, or one of the constants.
 const (
 	// RedundancyAuto follows the loss that acks show: none on a link that loses
 	// nothing, so many that about one frame in two thousand is lost otherwise.
@@ -14,6 +14,35 @@ const (
 
 // DefaultRedundancyBytes is the RedundancyBytes of a config that sets none.
 const DefaultRedundancyBytes = 256
+
+// LimitRedundancy has the frames of at most n older payloads ride along from now
+// on, whatever EncoderConfig.Redundancy says. No limit, as at the start, is
+// MaxRedundancy.
+func (e *Encoder) LimitRedundancy(n int) { e.most = min(max(n, 0), MaxRedundancy) }
+
+// Redundancy is how many older payloads' frames ride along in a payload now, at
+// most.
+func (e *Encoder) Redundancy() int {
+	n := e.cfg.Redundancy
+	switch {
+	case n == RedundancyOff || !e.cfg.combines():
+		return 0
+	case n == RedundancyAuto:
+		n, _ = e.losses.enough()
+	}
+	return min(n, e.most)
+}
+
+// chooseRedundancy is how many of them ride along in the next one.
+func (e *Encoder) chooseRedundancy() int {
+	if e.cfg.Redundancy == RedundancyAuto && e.cfg.combines() {
+		return min(e.losses.choose(), e.most)
+	}
+	return e.Redundancy()
+}
+
+// combines says whether a payload can have several frames.
+func (c *EncoderConfig) combines() bool { return !c.Reliable && c.Codec != RLE }
 
 // lossMeter estimates from acks how payloads are lost: how often, and how often
 // again after one was. Shares are of 2^24, so that they fade far below the aim.
@@ -52,20 +81,30 @@ func follow(estimate uint32, happened bool, rate uint) uint32 {
 	return estimate - estimate>>rate
 }
 
-// choose is how many older frames the next payload should have. A frame is lost if
-// its own payload is, and each that it rides along in; where n older ones are too few
-// for the aim and n+1 more than enough, some payloads have n and some n+1.
-func (m *lossMeter) choose() int {
-	lost, fewer, n := m.loss, uint32(0), 0
+// enough is how many older frames are enough for the aim: a frame is lost if its own
+// payload is, and each that it rides along in. share is how often it has to be so
+// many, and not one fewer, of lossOne.
+func (m *lossMeter) enough() (n int, share uint32) {
+	lost, fewer := m.loss, uint32(0)
 	for lost > lossAim && n < MaxRedundancy {
 		fewer = lost
 		lost = uint32(uint64(lost) * uint64(max(m.again, m.loss)) >> lossBits)
 		n++
 	}
 	if n == 0 || lost > lossAim {
+		return n, lossOne
+	}
+	return n, uint32(uint64(fewer-lossAim) << lossBits / uint64(fewer-lost))
+}
+
+// choose is how many older frames the next payload should have: where n are too few
+// for the aim and n+1 more than enough, some payloads have n and some n+1.
+func (m *lossMeter) choose() int {
+	n, share := m.enough()
+	if share == lossOne {
 		return n
 	}
-	m.owed += uint32(uint64(fewer-lossAim) << lossBits / uint64(fewer-lost))
+	m.owed += share
 	if m.owed < lossOne {
 		return n - 1
 	}

@@ -17,8 +17,12 @@ type Stats struct {
 	AgeSum      uint64
 }
 
-// Count adds one frame.
+// Count adds one frame, and those that were held back for it: each of them is the
+// difference from the one before or after it.
 func (s *Stats) Count(i *Info) {
+	s.Delta += uint64(i.Held)
+	s.BaselineAge[0] += uint64(i.Held)
+	s.AgeSum += uint64(i.Held)
 	s.FullBits += uint64(i.FullBits)
 	s.HeaderBits += uint64(i.HeaderBits)
 	s.PayloadBits += uint64(i.PayloadBits)

@@ -14,6 +14,7 @@ type streamConfig struct {
 	Ring, PeerRing int
 	RPC            int
 	AckEvery       int // frames between acks
+	Every          int // frames a payload; 0: 1; below 0: 1 to as many, at random
 	Up, Down       linkConfig
 	DeliverLate    bool
 	Reliable       bool
@@ -30,6 +31,8 @@ type stream struct {
 	now      int
 
 	history  [1 << 10]sentFrame // by sequence
+	sent     uint64             // frames, those held back included
+	names    []uint64           // of the payloads, by packet number
 	last     int64              // newest sequence delivered in order, -1 before
 	fresh    bool               // the decoder has delivered nothing yet
 	restarts int                // of the decoder
@@ -46,7 +49,8 @@ type stream struct {
 }
 
 type sentFrame struct {
-	info  Info // of its payload
+	seq   uint64
+	info  Info // of the payload of its name; Seq is another if there is none
 	frame *Frame
 	got   bool // the decoder has delivered it
 }
@@ -64,6 +68,9 @@ func newStream(t failer, s *Schema, cfg streamConfig) *stream {
 		pick: randPicker(rand.New(rand.NewPCG(cfg.Seed, 1))),
 		up:   newLink(cfg.Up, cfg.Seed, 2), down: newLink(cfg.Down, cfg.Seed, 3),
 		kinds: map[FrameKind]int{}, drops: map[error]int{},
+	}
+	if cfg.Every != 0 && cfg.Every != 1 {
+		x.up.frames = MaxHeld
 	}
 	for i := range x.history {
 		x.history[i].frame = s.NewFrame()
@@ -128,35 +135,72 @@ func (x *stream) sendNext(t failer) {
 	} else {
 		x.pick.frame(x.s, x.frame, x.frame)
 	}
-	h := &x.history[x.enc.next%uint64(len(x.history))]
+	h := &x.history[x.sent%uint64(len(x.history))]
 	h.frame.CopyFrom(x.frame)
-	h.info, h.got = x.send(t), false
-	x.kinds[h.info.Kind]++
-	x.older += h.info.Older
-	if want := x.up.sent; h.info.Seq != want {
-		x.fatalf(t, "sequence %d, want %d", h.info.Seq, want)
+	h.seq, h.got, h.info = x.sent, false, Info{Seq: x.sent + 1}
+	x.sent++
+	if x.holds() {
+		if err := x.enc.Hold(x.frame); err != nil {
+			x.fatalf(t, "%v", err)
+		}
+		return
 	}
-	if size := h.info.HeaderBits + h.info.PayloadBits; size != 8*len(x.payload) {
-		x.fatalf(t, "%+v of %d bytes", h.info, len(x.payload))
+	x.sendPayload(t, x.send(t))
+	for x.enc.Held() > 0 {
+		var info Info
+		x.payload, info = x.enc.AppendHeld(x.payload[:0])
+		x.sendPayload(t, info)
 	}
+}
+
+// holds says whether the next frame is held back.
+func (x *stream) holds() bool {
+	n := x.enc.Held() + 1
+	if x.cfg.Every < 0 {
+		return n < -x.cfg.Every && x.pick(int64(-x.cfg.Every)) != 0
+	}
+	return n < x.cfg.Every
+}
+
+// sendPayload sends a payload and notes what it holds.
+func (x *stream) sendPayload(t failer, info Info) {
+	t.Helper()
+	if info.Held > info.Older || x.sent-uint64(x.enc.Held())-1 != info.Seq || x.history[info.Seq%uint64(len(x.history))].seq != info.Seq {
+		x.fatalf(t, "%+v after %d frames", info, x.sent)
+	}
+	x.history[info.Seq%uint64(len(x.history))].info = info
+	x.kinds[info.Kind]++
+	x.older += info.Older - info.Held
+	if size := info.HeaderBits + info.PayloadBits; size != 8*len(x.payload) {
+		x.fatalf(t, "%+v of %d bytes", info, len(x.payload))
+	}
+	full := 0
+	for q := info.Seq - uint64(info.Held); q <= info.Seq; q++ {
+		full += x.s.FullBits(x.history[q%uint64(len(x.history))].frame)
+	}
+	if info.FullBits != full {
+		x.fatalf(t, "%+v, want %d bits in full", info, full)
+	}
+	x.names = append(x.names, info.Seq)
 	x.up.send(x.now, x.payload)
 }
 
 // take gives a payload to the decoder and checks what comes of it.
 func (x *stream) take(t failer, p packet) {
 	t.Helper()
+	n := x.names[p.number]
 	out, err := x.dec.Decode(p.b)
 	if err != nil {
 		if len(out) != 0 {
-			x.fatalf(t, "frame %d is delivered along with %v", p.number, err)
+			x.fatalf(t, "frame %d is delivered along with %v", n, err)
 		}
 		x.drop(t, err)
-		if int64(p.number) > x.last && len(x.expected) == 0 {
-			x.fatalf(t, "frame %d, newer than %d, is dropped: %v", p.number, x.last, err)
+		if int64(n) > x.last && len(x.expected) == 0 {
+			x.fatalf(t, "frame %d, newer than %d, is dropped: %v", n, x.last, err)
 		}
 		return
 	}
-	x.checkAll(t, p.number, out)
+	x.checkAll(t, n, out)
 }
 
 // checkAll compares what came of payload n with what was sent.
@@ -187,7 +231,7 @@ func (x *stream) check(t failer, n uint64, d *Delivery) {
 	n -= uint64(uint16(n) - uint16(d.Seq)) // a decoder that restarted counts from elsewhere
 	h := &x.history[n%uint64(len(x.history))]
 	switch {
-	case h.info.Seq != n, sent.Seq-n > uint64(sent.Older), x.restarts == 0 && d.Seq != n:
+	case h.seq != n, sent.Seq-n > uint64(sent.Older), x.restarts == 0 && d.Seq != n:
 		x.fatalf(t, "frame %d is in payload %+v", n, sent)
 	case !d.Frame.Equal(h.frame) && x.loose:
 		x.wrong++

@@ -31,6 +31,7 @@ type Conn struct {
 
 	// Only the loop touches these.
 	life    connLife
+	number  uint64 // of the datagram that the handler gets
 	wake    wakeup
 	former  uint64        // nonce of the session that this one replaced
 	waiting *list.Element // of the listener's unborn; nil if not there
@@ -95,6 +96,11 @@ func (c *Conn) sendReliable(b []byte) error {
 	}
 	return c.session.SendReliable(time.Now(), b)
 }
+
+// Number returns the packet number of the datagram that [Handler.Datagram] is being called with, in the
+// order in which the peer sent them: it says which of two was sent first, and how many may lie between. It
+// is for calls from inside that method.
+func (c *Conn) Number() uint64 { return c.number }
 
 // RTT returns the smoothed round trip time, 0 before the first measurement.
 func (c *Conn) RTT() time.Duration {

@@ -12,6 +12,7 @@ import (
 // received is what the session made of a datagram.
 type received struct {
 	payload []byte
+	number  uint64 // of the datagram, if it was accepted
 	verdict session.Verdict
 	state   session.State // after it
 }
@@ -25,7 +26,7 @@ func (c *Conn) input(now time.Time, b []byte) received {
 	if c.session.RoundTrips() != measured {
 		c.observe()
 	}
-	return received{payload, verdict, c.session.State()}
+	return received{payload, c.session.Number(), verdict, c.session.State()}
 }
 
 // observe counts the round trip that was just measured. It is called with the lock held.
@@ -44,6 +45,7 @@ func (c *Conn) deliver(now time.Time, r received, h Handler) {
 		h.Opened(c)
 	}
 	if r.verdict == session.Payload && c.isOpen() {
+		c.number = r.number
 		h.Datagram(c, r.payload, now)
 	}
 	for {

@@ -73,6 +73,7 @@ For the means that a link comes to in the long run, take many links and frames: 
 	f.IntVar(&o.cfg.Seeds, "seeds", 1, "links to try, from the seed on; no times are taken then")
 	f.IntVar(&o.cfg.Frames, "frames", 0, "frames to count over all seeds, the trace being repeated; 0: the trace once on each")
 	f.DurationVar(&o.cfg.Warmup, "warmup", 0, "time at the beginning of each that does not count")
+	f.IntVar(&o.cfg.SendEvery, "send-every", 1, "frames in each payload of adaptive: held back until there are so many")
 	f.IntVar(&o.cfg.Distance, "distance", 0, "no link: code each frame against the one so many before it")
 	f.StringSliceVar(&o.cfg.Schemes, "codec", bench.Schemes(), "what to compare")
 	f.BoolVar(&o.json, "json", false, "print JSON: an object, or an array of them for several traces")

@@ -28,6 +28,9 @@ type BindRequest struct {
 	Codec string
 	// Reliable says that frames come over the reliable channel.
 	Reliable bool
+	// Frames is how many new frames of the RPC a datagram brings at most, up to
+	// rpcdelta.MaxHeld; 0 counts as 1.
+	Frames int
 }
 
 // BindAnswer is the DS's answer. Reason is empty if the RPC is bound.
@@ -58,7 +61,7 @@ const (
 	ReasonSchema         // another schema
 	ReasonCodec          // no such codec
 	ReasonNumber         // the number is taken by another RPC
-	ReasonInvalid        // a rate or ring that cannot be
+	ReasonInvalid        // a rate, ring or number of frames that cannot be
 )
 
 // Append appends the request with its type.

@@ -1,6 +1,6 @@
 // Package control holds the messages besides frames that client and DS
-// exchange: acks, and the binding of RPCs. Each starts with a byte whose high two
-// bits are set, which no frame does.
+// exchange: acks, the binding of RPCs, and bundles of frames. Each starts with a
+// byte whose high two bits are set, which no frame does.
 package control
 
 import (
@@ -23,12 +23,16 @@ const (
 	Bind
 	// Bound is followed by a BindAnswer.
 	Bound
+	// Bundle is followed by frames: see [Frames]. The 15 types above it are bundles
+	// too: they say how many frames there are.
+	Bundle Type = rpcdelta.ControlMask | bundleFlag
 )
 
 // ErrMalformed says that a message is none of this package's.
 var ErrMalformed = errors.New("malformed control message")
 
-// Split tells what a message is and gives what follows its type.
+// Split tells what a message is and gives what follows its type; of a frame and
+// of a bundle all of it.
 func Split(b []byte) (Type, []byte, error) {
 	if len(b) == 0 {
 		return 0, nil, fmt.Errorf("%w: empty", ErrMalformed)
@@ -37,6 +41,9 @@ func Split(b []byte) (Type, []byte, error) {
 		return Frame, b, nil
 	}
 	t := Type(b[0])
+	if t&^bundleMask == Bundle {
+		return Bundle, b, nil
+	}
 	switch t {
 	case Acks, Bind, Bound:
 		return t, b[1:], nil

@@ -18,7 +18,7 @@ func schema(t *testing.T, fields ...rpcdelta.Field) *rpcdelta.Schema {
 }
 
 func TestRequestAndAnswerRoundTrip(t *testing.T) {
-	r := BindRequest{RPC: 7, Name: "Move", Fingerprint: 1 << 63, Fields: []uint16{1, 65535}, RateHz: 66.67, Ring: 64, Codec: "rle", Reliable: true}
+	r := BindRequest{RPC: 7, Name: "Move", Fingerprint: 1 << 63, Fields: []uint16{1, 65535}, RateHz: 66.67, Ring: 64, Codec: "rle", Reliable: true, Frames: 8}
 	b, err := r.Append(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +55,11 @@ func TestSplit(t *testing.T) {
 		{[]byte{byte(Acks), 1}, Acks, true},
 		{[]byte{byte(Bind)}, Bind, true},
 		{[]byte{0xc0}, 0, false},
+		{[]byte{byte(Bundle)}, Bundle, true},
+		{[]byte{byte(Bundle) | bundleMask, 1}, Bundle, true},
+		{[]byte{byte(Bundle) + bundleMask + 1}, 0, false},
 		{[]byte{0xff}, 0, false},
+		{[]byte{byte(Bundle) &^ rpcdelta.ControlMask}, Frame, true},
 		{nil, 0, false},
 	} {
 		got, _, err := Split(c.in)

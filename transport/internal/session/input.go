@@ -66,6 +66,7 @@ func (s *Session) inputNumbered(now time.Time, h wire.Header, body []byte) ([]by
 		return nil, Malformed
 	}
 	s.recv.mark(number)
+	s.number = number
 	s.accept(now)
 	switch h.Kind {
 	case wire.DataKind:

@@ -52,6 +52,7 @@ type Session struct {
 	rtt   rtt
 
 	recv     window
+	number   uint64 // of the datagram that was accepted last
 	next     uint64 // number of the next datagram out
 	reliable reliable.Channel
 
@@ -80,6 +81,9 @@ func (s *Session) RTT() (smoothed, last time.Duration) { return s.rtt.smoothed, 
 
 // RoundTrips returns how many round trips were measured.
 func (s *Session) RoundTrips() uint64 { return s.rtt.samples }
+
+// Number returns the packet number of the datagram that was accepted last, unwrapped.
+func (s *Session) Number() uint64 { return s.number }
 
 // Stats returns what the session has counted.
 func (s *Session) Stats() Stats {

@@ -22,6 +22,8 @@ type Config struct {
 	Ring int
 	// Redundancy is rpcdelta.EncoderConfig's.
 	Redundancy int
+	// SendEvery is how many frames a payload of adaptive brings; 0 counts as 1.
+	SendEvery int
 	// Distance, if not 0, takes the link away: frame n is coded against frame n-Distance.
 	Distance int
 	// Seeds is how many links of these properties are tried, Link.Seed's and those after it; 0 counts as 1.
@@ -80,6 +82,10 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("--frames %d: want 0 to %d", c.Frames, maxFrames)
 	case c.Warmup < 0 || c.Warmup > maxWarmup:
 		return fmt.Errorf("--warmup %v: want 0s to %v", c.Warmup, maxWarmup)
+	case c.SendEvery < 0 || c.SendEvery > rpcdelta.MaxHeld:
+		return fmt.Errorf("--send-every %d: want 1 to %d frames", c.SendEvery, rpcdelta.MaxHeld)
+	case c.Distance != 0 && c.SendEvery > 1:
+		return fmt.Errorf("--send-every %d: with --distance each frame has a payload of its own", c.SendEvery)
 	case c.Distance >= c.Ring:
 		return fmt.Errorf("--distance %d: want less than --ring %d", c.Distance, c.Ring)
 	}

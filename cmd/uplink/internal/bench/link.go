@@ -15,17 +15,18 @@ type datagram struct {
 
 // way is one direction of the link. A datagram that too many newer ones overtook is dropped, as the transport does.
 type way struct {
-	queue *simnet.Queue[datagram]
-	sent  uint64
-	seen  window
+	queue  *simnet.Queue[datagram]
+	sent   uint64
+	seen   window
+	frames uint64 // that a datagram brings at most
 }
 
-func newWay(cfg simnet.Config) (*way, error) {
+func newWay(cfg simnet.Config, frames int) (*way, error) {
 	link, err := simnet.NewLink(cfg)
 	if err != nil {
 		return nil, err
 	}
-	return &way{queue: simnet.NewQueue[datagram](link)}, nil
+	return &way{queue: simnet.NewQueue[datagram](link), frames: uint64(frames)}, nil
 }
 
 // send sends a message and gives how many copies of it will arrive. size is that of the datagram with its headers.
@@ -37,6 +38,9 @@ func (w *way) send(now time.Duration, message []byte, size int) int {
 // receive takes the next message that has arrived by now. It says false for one that the transport drops.
 func (w *way) receive(now time.Duration) ([]byte, bool) {
 	d, _, ok := w.queue.Pop(now)
+	if d.number < w.seen.newest && (w.seen.newest-d.number)*w.frames >= span {
+		return nil, false
+	}
 	return d.message, ok && w.seen.mark(d.number) == fresh
 }
 
@@ -54,11 +58,11 @@ func (w *way) next() time.Duration {
 // its way any more. Of what happens at one time, arrivals come before the server's tick, and that before the client's
 // next frame.
 func (p *pair) overLink() error {
-	up, err := newWay(p.cfg.Link.Up())
+	up, err := newWay(p.cfg.Link.Up(), p.perPayload())
 	if err != nil {
 		return err
 	}
-	down, err := newWay(p.cfg.Link.Down())
+	down, err := newWay(p.cfg.Link.Down(), 1)
 	if err != nil {
 		return err
 	}
@@ -103,7 +107,7 @@ func (p *pair) leaves(n int) time.Duration {
 
 func (p *pair) leave(up *way, now time.Duration, n int) error {
 	message, err := p.encode(n)
-	if err != nil {
+	if err != nil || message == nil {
 		return err
 	}
 	if up.send(now, message, len(message)+datagramHeader+ipUDP) == 0 {

@@ -37,7 +37,7 @@ func (p *pair) measure(c *Counts) error {
 		decode = append(decode, float64(time.Since(at)))
 	}
 	c.EncodeNs = tenths(median(encode) / float64(max(c.FramesSent, 1)))
-	c.DecodeNs = tenths(median(decode) / float64(max(len(p.script.arrivals), 1)))
+	c.DecodeNs = tenths(median(decode) / float64(max(len(p.script.arrivals)*p.perPayload(), 1)))
 	return p.countAllocs(c)
 }
 
@@ -78,7 +78,7 @@ func (p *pair) encodeAll(from, to int) error {
 			}
 			acks = acks[1:]
 		}
-		if _, _, err := p.enc.AppendFrame(p.room[:0], &p.trace.Frames[n]); err != nil {
+		if _, _, err := p.appendFrame(p.room[:0], n); err != nil {
 			return err
 		}
 	}

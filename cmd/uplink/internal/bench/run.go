@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"runtime"
@@ -108,6 +109,7 @@ func newPair(ctx context.Context, t *trace.Trace, cfg Config, s scheme) *pair {
 	if cfg.Frames > 0 {
 		p.frames = cfg.Frames
 	}
+	p.warm += (p.perPayload() - p.warm%p.perPayload()) % p.perPayload() // to the end of a payload
 	p.frames += p.warm
 	return p
 }
@@ -153,7 +155,8 @@ func (p *pair) reset() (err error) {
 	return err
 }
 
-// encode makes the message of frame n.
+// encode makes the message of frame n, and of those that were held back for it. It is nil where frame n is held back
+// itself.
 func (p *pair) encode(n int) ([]byte, error) {
 	if n%1024 == 0 {
 		if err := p.ctx.Err(); err != nil {
@@ -163,15 +166,40 @@ func (p *pair) encode(n int) ([]byte, error) {
 			p.cfg.Progress(p.scheme.name, float64(n)/float64(p.frames))
 		}
 	}
-	message, info, err := p.enc.AppendFrame(nil, p.frame(n))
-	if err != nil {
-		return nil, fmt.Errorf("frame %d: %w", n, err)
+	message, info, err := p.appendFrame(nil, n)
+	if err != nil || message == nil {
+		return nil, err
 	}
-	if n == p.warm { // what came before was to warm up
+	if n == p.warm+p.perPayload()-1 { // what came before was to warm up
 		p.tally = tally{mismatches: p.tally.mismatches, undecodable: p.tally.undecodable}
 	}
 	p.tally.frame(&p.scheme, info, len(message))
 	return message, nil
+}
+
+// appendFrame appends what encode makes. The last frame of the trace is not held back.
+func (p *pair) appendFrame(dst []byte, n int) (message []byte, info rpcdelta.Info, err error) {
+	f := p.frame(n)
+	if p.enc.Held()+1 < p.perPayload() && n+1 < p.frames {
+		err = p.enc.Hold(f)
+	} else {
+		message, info, err = p.enc.AppendFrame(dst, f)
+	}
+	if err == nil && message != nil && p.enc.Held() > 0 {
+		err = errors.New("--send-every: so many frames do not fit a datagram")
+	}
+	if err != nil {
+		err = fmt.Errorf("frame %d: %w", n, err)
+	}
+	return message, info, err
+}
+
+// perPayload is how many frames a payload brings.
+func (p *pair) perPayload() int {
+	if p.scheme.codec == rpcdelta.Adaptive {
+		return max(p.cfg.SendEvery, 1)
+	}
+	return 1
 }
 
 func (p *pair) decode(message []byte) {

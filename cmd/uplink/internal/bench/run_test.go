@@ -94,6 +94,33 @@ func TestDeterministic(t *testing.T) {
 	}
 }
 
+// TestSendEvery expects every frame to arrive, in payloads of several, for fewer bits each.
+func TestSendEvery(t *testing.T) {
+	tr := short(sample.Portal2(), 1200)
+	before := math.Inf(1)
+	for _, every := range []int{0, 2, 4, 8} {
+		cfg := config()
+		cfg.Schemes, cfg.SendEvery, cfg.AckHz = []string{"rle", "adaptive"}, every, 10
+		r := mustRun(t, tr, cfg)
+		c := r.Codecs[1]
+		if c.FramesSent != 1200 || c.FramesDelivered != 1200 || c.Mismatches != 0 || c.Undecodable != 0 {
+			t.Errorf("every %d: %+v", every, c)
+		}
+		around := 8 * 31 / float64(max(every, 1))
+		if got := c.WireBits - c.PayloadBits - c.HeaderBits; math.Abs(got-around) > 1e-3 || c.WireBits > 0.7*before {
+			t.Errorf("every %d: %v bits of datagram, IP and UDP, want %v; %v in all, %v before", every, got, around, c.WireBits, before)
+		}
+		if rle := r.Codecs[0]; rle.FramesDelivered != 1200 || rle.WireBits < 248 {
+			t.Errorf("every %d: rle: %+v", every, rle)
+		}
+		before = c.WireBits
+		cfg.Link.Loss, cfg.Link.Burst, cfg.Link.Jitter = 0.1, 3, 300*time.Millisecond
+		if c := mustRun(t, tr, cfg).Codecs[1]; c.FramesSent != 1200 || c.FramesDelivered == 0 || c.Mismatches != 0 || c.Undecodable != 0 {
+			t.Errorf("every %d, bad link: %+v", every, c)
+		}
+	}
+}
+
 // TestDistance expects every delta to have just the baseline that was asked for.
 func TestDistance(t *testing.T) {
 	tr := short(sample.RocketLeague(), 600)
@@ -253,6 +280,8 @@ func TestConfigErrors(t *testing.T) {
 		{func(c *Config) { c.Link.Burst = 0.5 }, "--burst 0.5: want 1 to 1000000 packets"},
 		{func(c *Config) { c.AckHz = 0 }, "--ack-hz 0: want more than 0 and at most 1000 acks a second"},
 		{func(c *Config) { c.Ring = 1 }, "--ring 1: want 2 to 256 frames"},
+		{func(c *Config) { c.SendEvery = 9 }, "--send-every 9: want 1 to 8 frames"},
+		{func(c *Config) { c.SendEvery, c.Distance = 2, 6 }, "--send-every 2: with --distance each frame has a payload of its own"},
 		{func(c *Config) { c.Distance = 256 }, "--distance 256: want 1 to 255 frames"},
 		{func(c *Config) { c.Distance = 64 }, "--distance 64: want less than --ring 64"},
 		{func(c *Config) { c.Distance, c.Ring = 64, 128 }, "--distance 64: adaptive looks back 63 frames at most"},

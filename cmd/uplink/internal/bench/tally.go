@@ -8,17 +8,19 @@ import (
 
 // tally adds up what happens.
 type tally struct {
-	sent, delivered, mismatches, undecodable     int
+	sent, messages                               int
+	delivered, mismatches, undecodable           int
 	lost, late                                   int // datagrams
 	intra, deltas, ages                          int
 	fullBits, payloadBits, headerBits, frameBits int
 	acks, ackBytes                               int
 }
 
-// frame counts a frame that was sent in a message of so many bytes, which the codec's own header is part of.
+// frame counts the frames that were sent in a message of so many bytes, which the codec's own header is part of.
 func (t *tally) frame(s *scheme, info rpcdelta.Info, size int) {
 	header := s.headerBits(info.HeaderBits)
-	t.sent++
+	t.sent += 1 + info.Held
+	t.messages++
 	t.fullBits += info.FullBits
 	t.payloadBits += info.PayloadBits
 	t.headerBits += header
@@ -86,14 +88,14 @@ func (t *tally) counts(name string) Counts {
 		FullBits:        share(t.fullBits, t.sent),
 		PayloadBits:     share(t.payloadBits, t.sent),
 		HeaderBits:      share(t.headerBits, t.sent),
-		WireBits:        share(t.frameBits+8*around*t.sent, t.sent),
+		WireBits:        share(t.frameBits+8*around*t.messages, t.sent),
 		AckBits:         share(8*t.ackBytes, t.sent),
 		AckWireBits:     share(8*(t.ackBytes+(messageType+around)*t.acks), t.sent),
 		IntraFrames:     t.intra,
 		Mismatches:      t.mismatches,
 		Undecodable:     t.undecodable,
-		Lost:            share(t.lost, t.sent),
-		Late:            share(t.late, t.sent),
+		Lost:            share(t.lost, t.messages),
+		Late:            share(t.late, t.messages),
 		BaselineAge:     share(t.ages, t.deltas),
 	}
 }

@@ -1,0 +1,164 @@
+package client
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/uplink-rpc/uplink/rpcdelta"
+)
+
+// load is a connection as the budget sees it: calls at 60 Hz, each payload with as
+// many older ones as the link asks for.
+type load struct {
+	frame, header float64 // bits
+	redundancy    int     // that the link asks for
+	noise         float64 // share
+}
+
+// rate is what it takes under limits.
+func (l *load) rate(lim limits) float64 {
+	r := float64(min(l.redundancy, lim.redundancy))
+	return 60*l.frame*(1+0.6*r) + 60/float64(lim.every)*l.header
+}
+
+// drive plays so many seconds in ticks, and gives the level after each second.
+func drive(b *budget, l *load, now *time.Time, sent *uint64, seconds int, rng *rand.Rand) (levels []int) {
+	const tick = time.Second / 60
+	for range seconds {
+		for end := now.Add(time.Second); now.Before(end); {
+			*now = now.Add(tick)
+			noise := 1 + l.noise*(2*rng.Float64()-1)
+			*sent += uint64(l.rate(b.limits()) * tick.Seconds() * noise)
+			b.step(*now, *sent, min(l.redundancy, b.limits().redundancy))
+		}
+		levels = append(levels, b.level)
+	}
+	return levels
+}
+
+// TestBudgetSettles: whatever the load, the rate is below the limit within seconds
+// if that can be, no level lower than needed, and stays so.
+func TestBudgetSettles(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	for range 300 {
+		l := load{frame: 20 + 200*rng.Float64(), header: 264, redundancy: rng.IntN(rpcdelta.MaxRedundancy + 1), noise: 0.05}
+		b := &budget{limit: 3000 + 60_000*rng.Float64()}
+		now, sent := time.Unix(1e9, 0), uint64(1e6)
+		first := b.limits()
+		if first.redundancy != rpcdelta.MaxRedundancy || first.every != 1 {
+			t.Fatalf("at first %+v", first)
+		}
+		drive(b, &l, &now, &sent, 12, rng)
+		over := b.over
+		levels := drive(b, &l, &now, &sent, 300, rng)
+		what := fmt.Sprintf("%+v, limit %.0f: levels %v", l, b.limit, levels[:40])
+		least := l.rate(limits{0, MaxSendEvery})
+		switch {
+		case least > b.limit*1.05: // it cannot be
+			if levels[len(levels)-1] != budgetLevels || b.over == over {
+				t.Errorf("%s: %d bits over", what, b.over-over)
+			}
+		case least < b.limit*0.95:
+			if share := float64(b.over-over) / (300 * b.limit); share > 0.01 {
+				t.Errorf("%s: %.2f %% above the limit", what, 100*share)
+			}
+		}
+		changes := 0
+		for i := range levels[1:] {
+			if levels[i] != levels[i+1] {
+				changes++
+			}
+		}
+		if changes > 60 {
+			t.Errorf("%s: %d changes in 300 s", what, changes)
+		}
+	}
+}
+
+// TestBudgetOrder: redundancy goes first, then datagrams, and both come back the
+// other way round once there is room.
+func TestBudgetOrder(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 2))
+	l := load{frame: 60, header: 264, redundancy: 3}
+	b := &budget{limit: 1e6}
+	now, sent := time.Unix(1e9, 0), uint64(0)
+	for range 12 {
+		b.limit *= 0.6
+		drive(b, &l, &now, &sent, 10, rng)
+	}
+	if lim := b.limits(); lim.every != MaxSendEvery || lim.redundancy != 0 || b.over == 0 {
+		t.Fatalf("%+v at a limit of %.0f", lim, b.limit)
+	}
+	var downs, ups []limits
+	b.level = 0
+	for level := range budgetLevels + 1 {
+		b.level = level
+		downs = append(downs, b.limits())
+	}
+	for i := range downs[1:] {
+		if a, z := downs[i], downs[i+1]; a.every > 1 && a.redundancy > 0 || l.rate(a) < l.rate(z) || a == z {
+			t.Errorf("level %d is %+v, the next %+v", i, a, z)
+		}
+	}
+	b.limit = 1e6
+	over := b.over
+	ups = append(ups, b.limits())
+	for range 200 {
+		drive(b, &l, &now, &sent, 1, rng)
+		if lim := b.limits(); lim != ups[len(ups)-1] {
+			ups = append(ups, lim)
+		}
+	}
+	slices.Reverse(ups)
+	if !slices.Equal(ups, downs) || b.over != over {
+		t.Errorf("back by %+v, want %+v", ups, downs)
+	}
+}
+
+// TestBudgetPatience: where the level below does not hold, it is tried less and
+// less often.
+func TestBudgetPatience(t *testing.T) {
+	b := &budget{limit: 10_000, level: budgetLevels}
+	now, sent, raises := time.Unix(1e9, 0), uint64(0), 0
+	b.step(now, 0, 0)
+	for range 1000 {
+		now = now.Add(time.Second)
+		before := b.level
+		rate := 5000.0 // low enough for the next, as it seems
+		if b.level < budgetLevels {
+			rate = 12_000
+		}
+		sent += uint64(rate)
+		b.step(now, sent, 0)
+		if b.level < before {
+			raises++
+		}
+	}
+	if raises > 25 || raises < 10 {
+		t.Errorf("%d tries in 1000 s", raises)
+	}
+}
+
+// TestBudgetGaps: without a limit nothing happens, and a time without a connection
+// says nothing.
+func TestBudgetGaps(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	var none budget
+	for i := range 100 {
+		if none.step(now.Add(time.Duration(i)*time.Second), math.MaxUint64/2, 7) || none.due(now) {
+			t.Fatal("there is no limit")
+		}
+	}
+	b := budget{limit: 1000, level: 5}
+	b.step(now, 0, 0)
+	for i := range 10 {
+		now = now.Add(time.Minute)
+		if b.step(now, uint64(i), 0) || b.level != 5 || b.over != 0 {
+			t.Fatalf("%+v", b)
+		}
+	}
+}

@@ -1,0 +1,142 @@
+package control
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+)
+
+// read takes a message apart, a bundle or a frame.
+func read(t *testing.T, b []byte) (frames [][]byte, extra int) {
+	t.Helper()
+	kind, body, err := Split(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kind == Frame {
+		return [][]byte{body}, 0
+	}
+	for f := ParseBundle(body); f.Left() > 0; {
+		frame, more, err := f.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		frames, extra = append(frames, frame), extra+more
+	}
+	return frames, extra
+}
+
+// TestBundle collects frames of all sizes up to a limit and reads them back.
+func TestBundle(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	const limit = 1197
+	b := NewBundler(limit)
+	if b.Take() != nil {
+		t.Error("a message of nothing")
+	}
+	for range 2000 {
+		var want [][]byte
+		size, extra := 0, 0
+		most := []int{3, 40, 200, 2 * limit}[rng.IntN(4)]
+		for {
+			frame := make([]byte, 1+rng.IntN(most))
+			frame[0] = 2 // a short header
+			more, ok := b.Add(frame)
+			if !ok {
+				if len(want) < MaxBundle && size+extra+len(frame)+3 <= limit {
+					t.Fatalf("%d bytes do not fit after %d frames of %d bytes", len(frame), len(want), size+extra)
+				}
+				break
+			}
+			want, size, extra = append(want, frame), size+len(frame), extra+more
+			if b.Len() != len(want) {
+				t.Fatalf("%d frames, want %d", b.Len(), len(want))
+			}
+			if rng.IntN(10) == 0 {
+				break
+			}
+		}
+		if len(want) == 0 {
+			continue
+		}
+		message := b.Take()
+		if len(message) != size+extra || len(message) > limit || len(want) == 1 && extra != 0 {
+			t.Fatalf("%d bytes of %d frames, want %d and %d", len(message), len(want), size, extra)
+		}
+		got, read := read(t, message)
+		if len(got) != len(want) || read != extra || b.Len() != 0 {
+			t.Fatalf("%d frames, want %d; %d bytes more, want %d", len(got), len(want), read, extra)
+		}
+		for i := range got {
+			if !bytes.Equal(got[i], want[i]) {
+				t.Fatalf("frame %d is %x, want %x", i, got[i], want[i])
+			}
+		}
+	}
+}
+
+// TestBundleBytes is the layout.
+func TestBundleBytes(t *testing.T) {
+	b := NewBundler(20)
+	for _, s := range []string{"abc", "", "de"} {
+		if _, ok := b.Add([]byte(s)); !ok {
+			t.Fatal("no room")
+		}
+	}
+	want := append([]byte{byte(Bundle) | 1, 3}, "abc\x00de"...)
+	if got := b.Take(); !bytes.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestBundleDoesNotAllocate(t *testing.T) {
+	b := NewBundler(1000)
+	frame := make([]byte, 200)
+	if n := testing.AllocsPerRun(100, func() {
+		for range 5 {
+			b.Add(frame)
+		}
+		f := ParseBundle(b.Take())
+		for f.Left() > 0 {
+			_, _, _ = f.Next()
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func FuzzBundle(f *testing.F) {
+	b := NewBundler(100)
+	for range 3 {
+		b.Add([]byte("frame"))
+	}
+	f.Add(bytes.Clone(b.Take()))
+	f.Add([]byte{byte(Bundle)})
+	f.Add([]byte{byte(Bundle), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		kind, body, err := Split(b)
+		if err != nil || kind != Bundle {
+			return
+		}
+		total, n := 1, 0
+		again, whole := NewBundler(len(b)+MaxBundle), true
+		for r := ParseBundle(body); r.Left() > 0; n++ {
+			frame, _, err := r.Next()
+			if err != nil {
+				if r.Left() != 0 {
+					t.Fatalf("%d frames are left after %v", r.Left(), err)
+				}
+				whole = false
+				break
+			}
+			again.Add(frame)
+			total += len(frame)
+		}
+		if n > MaxBundle || total > len(b) {
+			t.Fatalf("%d frames of %d bytes in %d", n, total, len(b))
+		}
+		if m := again.Take(); whole && len(m) > len(b) {
+			t.Fatalf("%x, read from %x", m, b)
+		}
+	})
+}

@@ -1,0 +1,50 @@
+package rpcdelta
+
+import "fmt"
+
+// MaxHeld is how many frames an encoder holds back at most: what a payload has
+// room for.
+const MaxHeld = MaxRedundancy + 1
+
+// Hold gives f the next sequence without making a payload of it: it leaves with
+// those after it, in one payload of the adaptive codec, by AppendHeld or
+// AppendFrame. Errors are those of [Encoder.AppendFrame], but a frame has to fit a
+// payload without a baseline; one that does not may still fit as a difference: make
+// the payloads of those that are held, and call AppendFrame. More than MaxHeld
+// frames are an error. It allocates nothing once warm.
+//
+// Short headers rely on it that whoever carries payloads drops one that comes after
+// another whose newest frame is 64 or more newer; see [Decoder].
+func (e *Encoder) Hold(f *Frame) error {
+	if e.held >= MaxHeld {
+		return fmt.Errorf("rpcdelta: %s: %d frames are held back: AppendHeld first", e.schema.rpc, e.held)
+	}
+	if err := e.schema.check(f); err != nil {
+		return err
+	}
+	if n := longHeader + e.coder.intraSize(f); n > e.cfg.MaxPayload {
+		return e.tooLarge(n)
+	}
+	e.put(f)
+	e.held++
+	return nil
+}
+
+// Held is how many frames are held back.
+func (e *Encoder) Held() int { return e.held }
+
+// AppendHeld appends the payload of frames that are held back, the oldest ones, as
+// many as fit: call it while Held is not 0. If it is, dst is returned as it was. It
+// allocates nothing once warm.
+func (e *Encoder) AppendHeld(dst []byte) ([]byte, Info) {
+	first, payloads := e.next-uint64(e.held), e.chooseRedundancy()
+	for fresh := e.held; fresh > 0; fresh-- {
+		n := first + uint64(fresh) - 1
+		h, out, older, ok := e.encode(dst, &e.sent.Get(n).Frame, n, fresh, payloads)
+		if ok {
+			e.held -= fresh
+			return out, e.named(n, h, len(out)-len(dst), older, fresh)
+		}
+	}
+	return dst, Info{}
+}
