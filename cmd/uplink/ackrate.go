@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/uplink-rpc/uplink/cmd/uplink/internal/bench"
-	"github.com/uplink-rpc/uplink/cmd/uplink/internal/chart"
-	"github.com/uplink-rpc/uplink/cmd/uplink/internal/columns"
-	"github.com/uplink-rpc/uplink/cmd/uplink/internal/link"
+	"github.com/uplink-rpc/uplink/internal/bench"
+	"github.com/uplink-rpc/uplink/internal/chart"
+	"github.com/uplink-rpc/uplink/internal/columns"
+	"github.com/uplink-rpc/uplink/internal/link"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/trace"
 )

@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/uplink-rpc/uplink/cmd/uplink/internal/bench"
-	"github.com/uplink-rpc/uplink/cmd/uplink/internal/columns"
-	"github.com/uplink-rpc/uplink/cmd/uplink/internal/link"
+	"github.com/uplink-rpc/uplink/internal/bench"
+	"github.com/uplink-rpc/uplink/internal/columns"
+	"github.com/uplink-rpc/uplink/internal/link"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/uplink-rpc/uplink/cmd/uplink/internal/bench"
+	"github.com/uplink-rpc/uplink/internal/bench"
 	"github.com/uplink-rpc/uplink/trace/sample"
 )
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/uplink-rpc/uplink/cmd/uplink/internal/bench"
+	"github.com/uplink-rpc/uplink/internal/bench"
 )
 
 const benchNotes = `bits   a frame sent: full as the engine packs it, payload without headers, wire with all of them: the message's and

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/uplink-rpc/uplink/cmd/uplink/internal/columns"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/drift"
+	"github.com/uplink-rpc/uplink/internal/columns"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/trace"
 )

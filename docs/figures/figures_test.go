@@ -104,6 +104,15 @@ func TestWrong(t *testing.T) {
 	}
 }
 
+// TestOtherModule runs the commands of a module of its own.
+func TestOtherModule(t *testing.T) {
+	const text = "    cd bench && go run .\n\nText.\n\n    cd bench && go run . --frames 1000\n\n```text\nold\n```\n"
+	got, err := refresh(text, func(line string) (string, error) { return line + "\n", nil })
+	if want := strings.Replace(text, "old", "cd bench && go run . --frames 1000", 1); got != want || err != nil {
+		t.Errorf("%v\n%s", err, got)
+	}
+}
+
 func TestSaved(t *testing.T) {
 	r := result{Codecs: []map[string]any{{"name": "rle", "full_bits_per_frame": 152.0, "wire_bits_per_frame": 300.0}}}
 	if got, ok := r.cell("saved"); got != "25.0 %" || !ok {

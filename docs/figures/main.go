@@ -3,8 +3,8 @@
 //	go run ./docs/figures [FILE]
 //
 // Run it at the top of the repository. A code block with lines "go run ./cmd/uplink ..." is followed by a table, which
-// gets the results of its bench commands (see [fillTable]), or by a text block, which gets the output. Everything else,
-// tables of benchmarks too, stays as it is.
+// gets the results of its bench commands (see [fillTable]), or by a text block, which gets the output. The output of
+// "cd bench && go run ..." goes to a text block too. Everything else, tables of benchmarks too, stays as it is.
 package main
 
 import (
@@ -51,10 +51,14 @@ func update(path string, run func(line string) (string, error)) error {
 }
 
 const (
-	indent  = "    "
-	command = indent + "go run ./cmd/uplink "
-	fence   = "```"
+	indent = "    "
+	fence  = "```"
 )
+
+// isCommand says that a line is to be run.
+func isCommand(line string) bool {
+	return strings.HasPrefix(line, indent+"go run ./cmd/uplink ") || strings.HasPrefix(line, indent+"cd bench && go run ")
+}
 
 // refresh gives the text with the results of its commands.
 func refresh(text string, run func(line string) (string, error)) (string, error) {
@@ -65,7 +69,7 @@ func refresh(text string, run func(line string) (string, error)) (string, error)
 		out = append(out, line)
 		var err error
 		switch {
-		case strings.HasPrefix(line, command):
+		case isCommand(line):
 			commands = append(commands, strings.TrimPrefix(line, indent))
 		case len(commands) > 0 && strings.HasPrefix(line, "| "):
 			end := i

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/uplink-rpc/uplink/cmd/uplink/internal/link"
+	"github.com/uplink-rpc/uplink/internal/link"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/uplink-rpc/uplink/cmd/uplink/internal/columns"
+	"github.com/uplink-rpc/uplink/internal/columns"
 )
 
 // table writes observations as tables, each in the place of the one before it

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/uplink-rpc/uplink/cmd/uplink/internal/link"
+	"github.com/uplink-rpc/uplink/internal/link"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 

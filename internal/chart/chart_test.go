@@ -100,6 +100,16 @@ func TestSpread(t *testing.T) {
 	}
 }
 
+// TestSpreadAtBottom keeps labels in the picture.
+func TestSpreadAtBottom(t *testing.T) {
+	got := spread([]label{{y: 300}, {y: 355}, {y: 356}, {y: 357}})
+	for i, want := range []float64{300, height - 3*labelGap, height - 2*labelGap, height - labelGap} {
+		if got[i].y != want {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
 // TestSteps expects a few round numbers on the axis, which the largest value is not above.
 func TestSteps(t *testing.T) {
 	for _, most := range []float64{0, 0.003, 0.9, 1, 3, 7.5, 10, 11, 99, 100, 101, 43.8, 123456} {

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/uplink-rpc/uplink/cmd/uplink/internal/link"
+	"github.com/uplink-rpc/uplink/internal/link"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/trace"
 	"github.com/uplink-rpc/uplink/trace/sample"

@@ -1,4 +1,4 @@
-// Package chart draws lines as SVG, for light and dark pages.
+// Package chart draws lines and bars as SVG, for light and dark pages.
 package chart
 
 import (
@@ -35,14 +35,15 @@ const (
 )
 
 // Colors that are read on white and on black.
-var colors = []string{"#2f81f7", "#d29922", "#3fb950", "#db61a2", "#a371f7", "#f0883e", "#1b9e9e", "#8b949e"}
+var colors = []string{
+	"#2f81f7", "#d29922", "#3fb950", "#db61a2", "#a371f7", "#f0883e", "#1b9e9e", "#8b949e",
+	"#e5534b", "#b08800", "#6a8ffb", "#7ee787", "#c06be8", "#57ab5a",
+}
 
 // SVG draws the chart. Its vertical axis starts at 0.
 func (c *Chart) SVG() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"12\" fill=\"#7d8590\">\n", width, height)
-	fmt.Fprintf(&b, "<title>%s</title>\n", html.EscapeString(c.Title))
-	text(&b, left, 18, "start", c.Title)
+	begin(&b, height, c.Title)
 	c.axes(&b)
 	color := -1
 	var labels []label
@@ -63,6 +64,13 @@ func (c *Chart) SVG() string {
 	}
 	b.WriteString("</svg>\n")
 	return b.String()
+}
+
+// begin starts a picture.
+func begin(b *strings.Builder, height int, title string) {
+	fmt.Fprintf(b, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"12\" fill=\"#7d8590\">\n", width, height)
+	fmt.Fprintf(b, "<title>%s</title>\n", html.EscapeString(title))
+	text(b, left, 18, "start", title)
 }
 
 // axes draws a line and a number at each point, and at round values.
@@ -133,11 +141,16 @@ type label struct {
 	color string
 }
 
-// spread moves labels down that would lie on others.
+// spread moves labels down that would lie on others, and up again those that would lie below the picture.
 func spread(labels []label) []label {
 	slices.SortFunc(labels, func(a, b label) int { return cmp.Compare(a.y, b.y) })
 	for i := 1; i < len(labels); i++ {
 		labels[i].y = max(labels[i].y, labels[i-1].y+labelGap)
+	}
+	limit := float64(height - labelGap)
+	for i := len(labels) - 1; i >= 0 && labels[i].y > limit; i-- {
+		labels[i].y = limit
+		limit -= labelGap
 	}
 	return labels
 }

@@ -100,6 +100,7 @@ type pair struct {
 	warm   int // of which are not counted
 	record bool
 	script script
+	course *Course    // to record, or nil
 	room   [2048]byte // for messages that are measured and thrown away
 }
 
@@ -174,6 +175,9 @@ func (p *pair) encode(n int) ([]byte, error) {
 		p.tally = tally{mismatches: p.tally.mismatches, undecodable: p.tally.undecodable}
 	}
 	p.tally.frame(&p.scheme, info, len(message))
+	if p.course != nil {
+		p.course.sent(info)
+	}
 	return message, nil
 }
 
@@ -205,6 +209,9 @@ func (p *pair) perPayload() int {
 func (p *pair) decode(message []byte) {
 	got, err := p.dec.Decode(message)
 	p.count(got, err)
+	if p.course != nil {
+		p.course.delivered(got)
+	}
 	if p.record {
 		p.script.arrivals = append(p.script.arrivals, arrival{payload: message})
 	}

@@ -36,8 +36,9 @@ func (p *pair) measure(c *Counts) error {
 		p.decodeAll(p.script.arrivals)
 		decode = append(decode, float64(time.Since(at)))
 	}
-	c.EncodeNs = tenths(median(encode) / float64(max(c.FramesSent, 1)))
-	c.DecodeNs = tenths(median(decode) / float64(max(len(p.script.arrivals)*p.perPayload(), 1)))
+	sent, arrived := float64(max(c.FramesSent, 1)), float64(max(len(p.script.arrivals)*p.perPayload(), 1))
+	c.EncodeNs, c.DecodeNs = tenths(median(encode)/sent), tenths(median(decode)/arrived)
+	c.EncodeFastest, c.DecodeFastest = tenths(slices.Min(encode)/sent), tenths(slices.Min(decode)/arrived)
 	return p.countAllocs(c)
 }
 

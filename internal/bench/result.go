@@ -51,6 +51,9 @@ type Counts struct {
 	Late float64 `json:"-"`
 	// BaselineAge is the mean distance of a delta to its baseline, in frames.
 	BaselineAge float64 `json:"-"`
+	// EncodeFastest and DecodeFastest are EncodeNs and DecodeNs of the fastest pass.
+	EncodeFastest float64 `json:"-"`
+	DecodeFastest float64 `json:"-"`
 }
 
 // Bytes of headers around a message.

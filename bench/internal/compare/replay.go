@@ -1,0 +1,150 @@
+package compare
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/uplink-rpc/uplink/bench/internal/peer"
+	"github.com/uplink-rpc/uplink/internal/bench"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+)
+
+// replay is a peer on the course that a link made.
+type replay struct {
+	peer.Peer
+	kind   *peer.Kind
+	frames []rpcdelta.Frame
+	course bench.Course
+	held   []rpcdelta.Frame // what the server rebuilt
+	rows   []rpcdelta.Frame // what it decodes to
+}
+
+func newReplay(p peer.Peer, k *peer.Kind, s *rpcdelta.Schema, frames []rpcdelta.Frame, course bench.Course) *replay {
+	r := &replay{Peer: p, kind: k, frames: frames, course: course, held: make([]rpcdelta.Frame, len(frames))}
+	for range k.Span {
+		r.rows = append(r.rows, *s.NewFrame())
+	}
+	for i := range r.held {
+		r.held[i] = *s.NewFrame()
+	}
+	return r
+}
+
+// first is the first of the frames that payload n has.
+func (r *replay) first(n int) int { return max(0, n+1-r.kind.Span) }
+
+// base is frame n's baseline among frames, or nil.
+func (r *replay) base(n int, frames []rpcdelta.Frame) *rpcdelta.Frame {
+	if b := r.course[n].Base; r.kind.Delta && b >= 0 {
+		return &frames[b]
+	}
+	return nil
+}
+
+func (r *replay) encode(dst []byte, n int) ([]byte, error) {
+	return r.Append(dst, r.base(n, r.frames), r.frames[r.first(n):n+1])
+}
+
+func (r *replay) decode(n int, payload []byte) ([]rpcdelta.Frame, error) {
+	rows := r.rows[:n+1-r.first(n)]
+	return rows, r.Decode(rows, r.base(n, r.held), payload)
+}
+
+// run sends every frame and compares what was delivered. The server decodes against what it decoded itself.
+func (r *replay) run() (Point, error) {
+	var payload []byte
+	sum, headers, delivered, next, wrong := 0, 0, 0, 0, 0
+	for n := range r.frames {
+		var err error
+		if payload, err = r.encode(payload[:0], n); err != nil {
+			return Point{}, fmt.Errorf("frame %d: %w", n, err)
+		}
+		sum, headers = sum+8*len(payload), headers+r.course[n].HeaderBits
+		if !r.course[n].Arrived {
+			continue
+		}
+		rows, err := r.decode(n, payload)
+		if err != nil {
+			return Point{}, fmt.Errorf("frame %d: %w", n, err)
+		}
+		for i := range rows {
+			q := r.first(n) + i
+			if q < next {
+				continue // delivered before
+			}
+			delivered++
+			r.held[q].CopyFrom(&rows[i])
+			if !rows[i].Equal(&r.frames[q]) {
+				wrong++
+			}
+		}
+		next = n + 1
+	}
+	return Point{
+		Bits:        share(sum+headers, delivered),
+		PayloadBits: share(sum, len(r.frames)),
+		Delivered:   share(delivered, len(r.frames)),
+		Mismatches:  wrong,
+	}, nil
+}
+
+func share(a, b int) float64 { return float64(a) / float64(max(b, 1)) }
+
+// A measurement repeats the whole course until it took so long, and at least so often.
+const (
+	measureFor    = 100 * time.Millisecond
+	measurePasses = 3
+)
+
+// measure gives the times of the fastest passes. It follows run, whose frames decoding is given.
+func (r *replay) measure() (encodeNs, decodeNs float64, err error) {
+	payloads, arrived := make([][]byte, len(r.frames)), 0
+	for n := range payloads {
+		if payloads[n], err = r.encode(nil, n); err != nil {
+			return 0, 0, err
+		}
+		if r.course[n].Arrived {
+			arrived++
+		}
+	}
+	var room []byte
+	encodeNs, err = fastest(func() error {
+		for n := range r.frames {
+			var err error
+			if room, err = r.encode(room[:0], n); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, 0, err
+	}
+	decodeNs, err = fastest(func() error {
+		for n := range r.frames {
+			if !r.course[n].Arrived {
+				continue
+			}
+			if _, err := r.decode(n, payloads[n]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return encodeNs / float64(len(r.frames)), decodeNs / float64(max(arrived, 1)), err
+}
+
+// fastest is the least nanoseconds of several passes.
+func fastest(pass func() error) (ns float64, err error) {
+	start, least := time.Now(), time.Duration(0)
+	for n := 0; n < measurePasses || time.Since(start) < measureFor; n++ {
+		at := time.Now()
+		if err := pass(); err != nil {
+			return 0, err
+		}
+		if took := time.Since(at); n == 0 || took < least {
+			least = took
+		}
+	}
+	return float64(least), nil
+}

@@ -1,0 +1,165 @@
+package peer
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/uplink-rpc/uplink/rpcdelta"
+)
+
+// everything is a schema with a field of each kind, and of each size that matters.
+func everything(t *testing.T) *rpcdelta.Schema {
+	t.Helper()
+	limit := func(v float64) *float64 { return &v }
+	s, err := rpcdelta.NewSchema("Everything", 60, []rpcdelta.Field{
+		{Name: "Location", Kind: rpcdelta.KindVec3, Resolution: 0.1},
+		{Name: "Far", Kind: rpcdelta.KindVec2, Resolution: 1, Min: limit(-2e9), Max: limit(2e9)},
+		{Name: "Near", Kind: rpcdelta.KindScalar, Resolution: 0.5, Min: limit(0), Max: limit(1), Count: 2},
+		{Name: "View", Kind: rpcdelta.KindAngle, Count: 2},
+		{Name: "Coarse", Kind: rpcdelta.KindAngle, Bits: 2},
+		{Name: "Rotation", Kind: rpcdelta.KindQuat, Bits: 14},
+		{Name: "Aim", Kind: rpcdelta.KindUnitVec},
+		{Name: "Tick", Kind: rpcdelta.KindUint, Width: 32},
+		{Name: "Wide", Kind: rpcdelta.KindUint, Width: 64},
+		{Name: "Ammo", Kind: rpcdelta.KindInt, Width: 7, Count: 2},
+		{Name: "Score", Kind: rpcdelta.KindInt, Width: 40},
+		{Name: "Ready", Kind: rpcdelta.KindBool, Count: 3},
+		{Name: "Keys", Kind: rpcdelta.KindBits, Width: 12},
+		{Name: "Hash", Kind: rpcdelta.KindFixed, Size: 5},
+		{Name: "Chat", Kind: rpcdelta.KindBytes, Max: limit(300)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// drawFrame draws a frame that may be like another one.
+func drawFrame(t *rapid.T, s *rpcdelta.Schema, like *rpcdelta.Frame) rpcdelta.Frame {
+	f := *s.NewFrame()
+	l := newLayout(s)
+	for i := range l.components {
+		c := &l.components[i]
+		switch rapid.IntRange(0, 3).Draw(t, "how") {
+		case 0:
+			f.Ints[i] = like.Ints[i]
+		case 1:
+			f.Ints[i] = c.value(uint32(like.Ints[i]) + uint32(rapid.Int32Range(-3, 3).Draw(t, "step")))
+		default:
+			f.Ints[i] = c.value(rapid.Uint32().Draw(t, "value"))
+		}
+		if v := f.Ints[i]; c.signed && !c.xor && v < 0 && v == c.extend(1<<(c.bits-1)) {
+			f.Ints[i] = 0 // ranges are symmetric
+		}
+	}
+	f.Bytes[0] = rapid.SliceOfN(rapid.Byte(), 5, 5).Draw(t, "hash")
+	f.Bytes[1] = rapid.SliceOfN(rapid.ByteRange('a', 'c'), 0, 300).Draw(t, "chat")
+	if rapid.Bool().Draw(t, "same") {
+		f.Bytes[0], f.Bytes[1] = bytes.Clone(like.Bytes[0]), bytes.Clone(like.Bytes[1])
+	}
+	return f
+}
+
+// samples are frames of a slow motion.
+func samples(s *rpcdelta.Schema) []Sample {
+	frames := make([]rpcdelta.Frame, 300)
+	var all []Sample
+	for n := range frames {
+		frames[n] = *s.NewFrame()
+		for i := range frames[n].Ints[:6] {
+			frames[n].Ints[i] = int32(n*(i+1)*(n%7)) % 5000
+		}
+		if n >= 6 {
+			all = append(all, Sample{&frames[n-6], &frames[n]})
+		}
+	}
+	return all
+}
+
+// TestRoundTrip has every peer in every form rebuild frames that are anything.
+func TestRoundTrip(t *testing.T) {
+	s := everything(t)
+	for _, k := range Kinds() {
+		for _, form := range k.Forms {
+			t.Run(fmt.Sprintf("%s %s", k.Name, form), func(t *testing.T) {
+				p, err := k.New(s, form, samples(s))
+				if err != nil {
+					t.Fatal(err)
+				}
+				rapid.Check(t, func(t *rapid.T) {
+					base := s.NewFrame()
+					*base = drawFrame(t, s, s.NewFrame())
+					sent := make([]rpcdelta.Frame, rapid.IntRange(1, k.Span).Draw(t, "rows"))
+					got := make([]rpcdelta.Frame, len(sent))
+					for i := range sent {
+						sent[i], got[i] = drawFrame(t, s, base), drawFrame(t, s, base)
+					}
+					if rapid.IntRange(0, 9).Draw(t, "first") == 0 || !k.Delta {
+						base = nil
+					}
+					payload, err := p.Append(nil, base, sent)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if err := p.Decode(got, base, payload); err != nil {
+						t.Fatalf("%v: %x", err, payload)
+					}
+					for i := range sent {
+						if !sent[i].Equal(&got[i]) {
+							t.Fatalf("frame %d of %d:\nsent %v\ngot  %v", i, len(sent), sent[i], got[i])
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestStill trains peers on a player who does nothing at all.
+func TestStill(t *testing.T) {
+	s := everything(t)
+	still := make([]Sample, 100)
+	for i := range still {
+		still[i] = Sample{s.NewFrame(), s.NewFrame()}
+	}
+	moved := *s.NewFrame()
+	moved.Ints[0], moved.Ints[20], moved.Bytes[1] = -70000, 1, []byte("hello")
+	for _, k := range Kinds() {
+		p, err := k.New(s, k.Forms[0], still)
+		if err != nil {
+			t.Fatalf("%s: %v", k.Name, err)
+		}
+		for _, f := range []rpcdelta.Frame{*s.NewFrame(), moved} {
+			payload, err := p.Append(nil, still[0].Base, []rpcdelta.Frame{f})
+			if err != nil {
+				t.Fatalf("%s: %v", k.Name, err)
+			}
+			got := []rpcdelta.Frame{*s.NewFrame()}
+			if err := p.Decode(got, still[0].Base, payload); err != nil || !got[0].Equal(&f) {
+				t.Errorf("%s: %v: sent %v, got %v", k.Name, err, f, got[0])
+			}
+		}
+	}
+}
+
+// TestFullSize expects the size that the engine's packing has.
+func TestFullSize(t *testing.T) {
+	s := everything(t)
+	p, err := newFull(s, "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		f := drawFrame(t, s, s.NewFrame())
+		payload, err := p.Append(nil, nil, []rpcdelta.Frame{f})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := (s.FullBits(&f) + 7) / 8; len(payload) > want+1 || len(payload) < want {
+			t.Errorf("%d bytes, want %d", len(payload), want)
+		}
+	})
+}

@@ -1,0 +1,169 @@
+package peer
+
+import (
+	"encoding/binary"
+
+	"github.com/uplink-rpc/uplink/rpcdelta"
+)
+
+// Form is a way to lay out differences as bytes.
+type Form string
+
+// The forms of differences. Byte strings follow the numbers, XORed with the baseline's, after their length.
+const (
+	// Varint has a byte for a small number, more for a large one, signs folded into the lowest bit.
+	Varint Form = "varint"
+	// Bytes has as many bytes as a component needs at most, low first.
+	Bytes Form = "bytes"
+	// Planes has the lowest bytes of all components, then the next ones.
+	Planes Form = "planes"
+)
+
+// Forms lists all forms of differences.
+func Forms() []Form { return []Form{Varint, Bytes, Planes} }
+
+// record lays out the differences of frames.
+type record struct {
+	*layout
+	form Form
+}
+
+// append appends the differences of cur from base.
+func (r *record) append(dst []byte, base, cur *rpcdelta.Frame) []byte {
+	if base == nil {
+		base = r.zero
+	}
+	switch r.form {
+	case Bytes:
+		for i := range r.components {
+			c := &r.components[i]
+			d := c.difference(cur, base)
+			for k := uint(0); k < c.bits; k += 8 {
+				dst = append(dst, byte(d>>k))
+			}
+		}
+	case Planes:
+		for k := uint(0); k < 32; k += 8 {
+			for i := range r.components {
+				if c := &r.components[i]; k < c.bits {
+					dst = append(dst, byte(c.difference(cur, base)>>k))
+				}
+			}
+		}
+	default:
+		for i := range r.components {
+			c := &r.components[i]
+			dst = binary.AppendUvarint(dst, c.fold(c.difference(cur, base)))
+		}
+	}
+	return r.appendBlobs(dst, base, cur)
+}
+
+func (r *record) appendBlobs(dst []byte, base, cur *rpcdelta.Frame) []byte {
+	for i, b := range cur.Bytes {
+		dst = binary.AppendUvarint(dst, uint64(len(b)))
+		for k, c := range b {
+			if k < len(base.Bytes[i]) {
+				c ^= base.Bytes[i][k]
+			}
+			dst = append(dst, c)
+		}
+	}
+	return dst
+}
+
+// parse fills cur.
+func (r *record) parse(cur, base *rpcdelta.Frame, src []byte) bool {
+	if base == nil {
+		base = r.zero
+	}
+	switch r.form {
+	case Bytes:
+		for i := range r.components {
+			c, d := &r.components[i], uint32(0)
+			for k := uint(0); k < c.bits; k += 8 {
+				if len(src) == 0 {
+					return false
+				}
+				d |= uint32(src[0]) << k
+				src = src[1:]
+			}
+			c.restore(cur, base, int32(d))
+		}
+	case Planes:
+		var ok bool
+		if src, ok = r.parsePlanes(cur, base, src); !ok {
+			return false
+		}
+	default:
+		for i := range r.components {
+			c := &r.components[i]
+			v, n := binary.Uvarint(src)
+			if n <= 0 {
+				return false
+			}
+			src = src[n:]
+			c.restore(cur, base, c.unfold(v))
+		}
+	}
+	return r.parseBlobs(cur, base, src)
+}
+
+// parsePlanes gathers the bytes in the frame itself, then restores it.
+func (r *record) parsePlanes(cur, base *rpcdelta.Frame, src []byte) (rest []byte, ok bool) {
+	clear(cur.Ints)
+	for k := uint(0); k < 32; k += 8 {
+		for i := range r.components {
+			if k >= r.components[i].bits {
+				continue
+			}
+			if len(src) == 0 {
+				return src, false
+			}
+			cur.Ints[i] |= int32(src[0]) << k
+			src = src[1:]
+		}
+	}
+	for i := range r.components {
+		r.components[i].restore(cur, base, cur.Ints[i])
+	}
+	return src, true
+}
+
+func (r *record) parseBlobs(cur, base *rpcdelta.Frame, src []byte) bool {
+	for i := range r.fields {
+		f := &r.fields[i]
+		if f.shape != blob {
+			continue
+		}
+		size, n := binary.Uvarint(src)
+		if n <= 0 || size > uint64(f.most) || size > uint64(len(src)-n) {
+			return false
+		}
+		b := append(cur.Bytes[f.blob][:0], src[n:n+int(size)]...)
+		for k := range min(len(b), len(base.Bytes[f.blob])) {
+			b[k] ^= base.Bytes[f.blob][k]
+		}
+		cur.Bytes[f.blob], src = b, src[n+int(size):]
+	}
+	return len(src) == 0
+}
+
+// fold makes a difference a number that is small where the difference is.
+func (c *component) fold(d int32) uint64 {
+	if c.xor {
+		return uint64(uint32(d))
+	}
+	return zigzag(int64(d))
+}
+
+func (c *component) unfold(v uint64) int32 {
+	if c.xor {
+		return int32(uint32(v))
+	}
+	return int32(unzigzag(v))
+}
+
+func zigzag(v int64) uint64 { return uint64(v)<<1 ^ uint64(v>>63) }
+
+func unzigzag(v uint64) int64 { return int64(v>>1) ^ -int64(v&1) }

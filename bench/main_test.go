@@ -1,0 +1,90 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/uplink-rpc/uplink/bench/internal/compare"
+)
+
+const one = "../testdata/traces/portal2_coop_60hz.csv.gz"
+
+// TestRun runs the command on the start of a trace, timed, with charts.
+func TestRun(t *testing.T) {
+	if testing.Short() {
+		t.Skip("measures times")
+	}
+	folder := t.TempDir()
+	var stdout, stderr bytes.Buffer
+	if err := run(context.Background(), []string{"--frames", "1000", "--out", folder, one}, &stdout, &stderr); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"zstd *", "paper +", "adaptive auto", "delivered at 20 %", "best *", "inferred from the paper's", "first half of the trace"} {
+		if !strings.Contains(stdout.String(), want) {
+			t.Errorf("no %q in\n%s", want, stdout.String())
+		}
+	}
+	if !strings.Contains(stderr.String(), "portal2_coop_60hz: protobuf\n") {
+		t.Error(stderr.String())
+	}
+	for name, want := range map[string]string{"bench-bits.svg": "20 %", "bench-ns.svg": "decode"} {
+		svg, err := os.ReadFile(filepath.Join(folder, name))
+		if err != nil || !strings.Contains(string(svg), want) || !strings.Contains(string(svg), "adaptive auto") || strings.Contains(string(svg), "NaN") {
+			t.Errorf("%s: %v\n%s", name, err, svg)
+		}
+	}
+}
+
+// TestJSON expects all of the results.
+func TestJSON(t *testing.T) {
+	if testing.Short() {
+		t.Skip("measures times")
+	}
+	var stdout, stderr bytes.Buffer
+	if err := run(context.Background(), []string{"--json", "--frames", "1000", "--out", "", one}, &stdout, &stderr); err != nil {
+		t.Fatal(err)
+	}
+	var said struct {
+		Traces  []compare.Result
+		Summary compare.Summary
+	}
+	d := json.NewDecoder(&stdout)
+	d.DisallowUnknownFields()
+	if err := d.Decode(&said); err != nil {
+		t.Fatal(err)
+	}
+	if len(said.Traces) != 1 || len(said.Traces[0].Schemes) != len(said.Summary.Means) || len(said.Summary.Losses) != 7 {
+		t.Errorf("%+v", said)
+	}
+	for _, s := range said.Traces[0].Schemes {
+		if s.EncodeNs <= 0 || s.DecodeNs <= 0 || len(s.Points) != 7 {
+			t.Errorf("%+v", s)
+		}
+	}
+}
+
+func TestErrors(t *testing.T) {
+	for args, want := range map[string]string{
+		"--frames 10":                        "--frames 10: want at least 1000",
+		"--nothing":                          "flag provided but not defined: -nothing",
+		"nothing.csv":                        "nothing.schema.json",
+		"--frames 1000 --out nowhere " + one: "--out: ",
+	} {
+		var out bytes.Buffer
+		err := run(context.Background(), strings.Fields(args), &out, &out)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", args, err, want)
+		}
+	}
+	var out bytes.Buffer
+	if err := run(context.Background(), []string{"--help"}, &out, &out); !errors.Is(err, flag.ErrHelp) || !strings.Contains(out.String(), "-json") {
+		t.Errorf("%v: %s", err, out.String())
+	}
+}

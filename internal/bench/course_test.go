@@ -1,0 +1,57 @@
+package bench
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/uplink-rpc/uplink/trace/sample"
+)
+
+// TestCourse expects what a run of a codec on the same link counts.
+func TestCourse(t *testing.T) {
+	tr := short(sample.RocketLeague(), 900)
+	for _, loss := range []float64{0, 0.2} {
+		cfg := config()
+		cfg.Link.Loss, cfg.Link.Jitter, cfg.AckHz = loss, 10*time.Millisecond, 10
+		course, err := NewCourse(context.Background(), len(tr.Frames), tr.Schema.RateHz(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(course) != len(tr.Frames) {
+			t.Fatalf("%d passages of %d frames", len(course), len(tr.Frames))
+		}
+		arrived, header, ages, deltas := 0, 0, 0, 0
+		for n, p := range course {
+			header += p.HeaderBits
+			if p.Arrived {
+				arrived++
+			}
+			if p.Base >= 0 {
+				if !course[p.Base].Arrived || p.Base >= n {
+					t.Fatalf("frame %d: its baseline %d did not arrive", n, p.Base)
+				}
+				ages, deltas = ages+n-p.Base, deltas+1
+			}
+		}
+		cfg.Schemes = []string{"adaptive"}
+		cfg.Redundancy = -1
+		c := mustRun(t, tr, cfg).Codecs[0]
+		more := share(header, len(course)) - c.HeaderBits // in whole bytes, which adaptive's is not
+		if c.FramesDelivered != arrived || more < 0 || more > 3 || c.BaselineAge != share(ages, deltas) {
+			t.Errorf("loss %v: %d arrived, header %v, age %v; adaptive %+v", loss, arrived, share(header, len(course)), share(ages, deltas), c)
+		}
+	}
+}
+
+// TestCourseErrors wants a link that there is.
+func TestCourseErrors(t *testing.T) {
+	cfg := config()
+	cfg.Link.Loss = 2
+	if _, err := NewCourse(context.Background(), 10, 60, cfg); err == nil {
+		t.Error("no error")
+	}
+	if _, err := NewCourse(context.Background(), 10, -1, config()); err == nil {
+		t.Error("no error")
+	}
+}
