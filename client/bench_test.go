@@ -40,7 +40,7 @@ func BenchmarkSendDelta(b *testing.B) {
 		b.Fatal(err)
 	}
 	s.link = link
-	s.answered(&control.BindAnswer{RPC: uint8(s.number), Ring: 64})
+	s.answered(&control.BindAnswer{RPC: uint8(s.number), Ring: 64, Prior: rpcdelta.GenericPrior().Hash()})
 	stream := &Stream[benchMove]{stream: s, typ: typ}
 	var m benchMove
 	b.ReportAllocs()

@@ -40,6 +40,10 @@ type Config struct {
 	// RPCs leave in pairs and up to MaxSendEvery at once. That never drops a call:
 	// what is above the limit after that is sent, and counted.
 	Bandwidth int
+	// Prior is what streams of the adaptive codec start from, if the server has it
+	// too; if not, and if it is nil, that is the built-in one. RPCStats counts the
+	// bindings that had to do without.
+	Prior *rpcdelta.Prior
 	// Ring is how many frames of each RPC are kept as baselines, 2 to
 	// rpcdelta.MaxRing; default rpcdelta.DefaultRing.
 	Ring int

@@ -21,6 +21,8 @@ type RPCStats struct {
 	// for another reason, as a frame of another schema, Reconnecting those while
 	// there was no connection. None of them was sent.
 	OutOfRange, TooLarge, Unencodable, Reconnecting uint64
+	// PriorFallbacks counts bindings whose server did not have Config.Prior.
+	PriorFallbacks uint64
 }
 
 // Stats is what a connection counted since Dial, over all reconnections.

@@ -74,6 +74,7 @@ func newStream(c *Conn, schema *rpcdelta.Schema, o options) (*stream, error) {
 	r := control.BindRequest{
 		RPC: uint8(n), Name: schema.RPC(), Fingerprint: schema.Fingerprint(), Fields: control.FieldHashes(schema),
 		RateHz: s.rate, Ring: s.ring, Codec: c.cfg.Codec.String(), Reliable: s.reliable, Frames: s.mostFrames(),
+		Prior: c.cfg.priorHash(),
 	}
 	var err error
 	if s.request, err = r.Append(nil); err != nil {
@@ -157,6 +158,11 @@ func (s *stream) tick(now time.Time) {
 // answered takes the server's answer.
 func (s *stream) answered(a *control.BindAnswer) {
 	err := bindError(s.schema, s.conn.cfg.Codec, a)
+	var prior *rpcdelta.Prior
+	fallback := false
+	if err == nil {
+		prior, fallback, err = s.agreed(a)
+	}
 	s.mu.Lock()
 	s.pending = max(s.pending-1, 0)
 	s.granted = s.granted || a.Reason == control.ReasonNone || a.Reason == control.ReasonNumber
@@ -165,7 +171,7 @@ func (s *stream) answered(a *control.BindAnswer) {
 		return // answered before
 	}
 	if err == nil {
-		cfg := rpcdelta.EncoderConfig{Codec: s.conn.cfg.Codec, RPC: s.number, Ring: s.ring, PeerRing: a.Ring, Redundancy: s.conn.cfg.Redundancy, RedundancyBytes: s.conn.cfg.RedundancyBytes, Reliable: s.reliable}
+		cfg := rpcdelta.EncoderConfig{Codec: s.conn.cfg.Codec, RPC: s.number, Ring: s.ring, PeerRing: a.Ring, Redundancy: s.conn.cfg.Redundancy, Prior: prior, RedundancyBytes: s.conn.cfg.RedundancyBytes, Reliable: s.reliable}
 		if s.reliable {
 			cfg.MaxPayload = maxReliable
 		}
@@ -175,8 +181,14 @@ func (s *stream) answered(a *control.BindAnswer) {
 			s.enc.LimitRedundancy(s.limits.redundancy)
 		}
 	}
+	if fallback {
+		s.stats.PriorFallbacks++
+	}
 	s.refused = err
 	s.mu.Unlock()
+	if fallback {
+		s.logFallback()
+	}
 	if err != nil {
 		s.conn.cfg.Logger.Warn("not bound", "rpc", s.schema.RPC(), "error", err)
 	}

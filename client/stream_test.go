@@ -45,7 +45,7 @@ func newTestConn(t testing.TB) *Conn {
 		}
 		s.link = new(transport.Conn)
 	}
-	c.streams[0].answered(&control.BindAnswer{Ring: 64})
+	c.streams[0].answered(&control.BindAnswer{Ring: 64, Prior: rpcdelta.GenericPrior().Hash()})
 	if c.streams[0].enc == nil {
 		t.Fatal("not bound")
 	}
@@ -115,7 +115,8 @@ func FuzzDatagram(f *testing.F) {
 	none := rpcdelta.Ack{None: true, Trouble: rpcdelta.Desync}
 	f.Add(none.Append([]byte{byte(control.Acks)}), none.Append(ack.Append([]byte{byte(control.Acks)})))
 	for _, a := range []control.BindAnswer{
-		{RPC: 1, Ring: 2},
+		{RPC: 1, Ring: 2, Prior: rpcdelta.GenericPrior().Hash()},
+		{RPC: 1, Ring: 2, Prior: 7},
 		{RPC: 1, Ring: -1},
 		{RPC: 1, Reason: control.ReasonSchema, Field: -7, Theirs: "Buttons bits"},
 		{RPC: 200},

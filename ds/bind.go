@@ -65,6 +65,7 @@ func (s *Server) bind(p *Player, r *control.BindRequest) control.BindAnswer {
 		if b.rpc != rpc || b.reliable != r.Reliable {
 			a.Reason = control.ReasonNumber
 		}
+		a.Prior = priorHash(b.prior)
 		return a // asked again: the answer was lost
 	}
 	if r.Frames < 0 || r.Frames > rpcdelta.MaxHeld {
@@ -75,14 +76,17 @@ func (s *Server) bind(p *Player, r *control.BindRequest) control.BindAnswer {
 		a.Reason = control.ReasonNumber
 		return a
 	}
+	prior := s.prior(codec, r.Prior)
 	dec, err := rpc.decoder(r.RateHz, rpcdelta.DecoderConfig{
-		Codec: codec, RPC: int(r.RPC), Ring: s.cfg.Ring, PeerRing: r.Ring, DeliverLate: s.cfg.DeliverLate, Reliable: r.Reliable,
+		Codec: codec, RPC: int(r.RPC), Ring: s.cfg.Ring, PeerRing: r.Ring, DeliverLate: s.cfg.DeliverLate, Prior: prior, Reliable: r.Reliable,
 	})
 	if err != nil { // a rate or a ring that no client has
 		a.Reason = control.ReasonInvalid
 		return a
 	}
-	p.bind(int(r.RPC), &binding{rpc: rpc, dec: dec, reliable: r.Reliable, frames: uint64(max(r.Frames, 1))})
+	p.bind(int(r.RPC), &binding{rpc: rpc, dec: dec, reliable: r.Reliable, frames: uint64(max(r.Frames, 1)), prior: prior})
+	a.Prior = priorHash(prior)
+	s.fellBack(p, rpc, r, prior)
 	s.cfg.Logger.Info("bound", "rpc", r.Name, "rate_hz", r.RateHz, "reliable", r.Reliable, "player", p.ID())
 	return a
 }
@@ -102,5 +106,6 @@ func (r *rpc) decoder(rateHz float64, cfg rpcdelta.DecoderConfig) (*rpcdelta.Dec
 			r.rates[rateHz] = s
 		}
 	}
+	cfg.Scratch = r.scratch
 	return rpcdelta.NewDecoder(s, cfg)
 }

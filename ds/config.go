@@ -32,6 +32,10 @@ type Config struct {
 	// DeliverLate has frames that were overtaken on the way delivered, marked,
 	// instead of dropped.
 	DeliverLate bool
+	// Priors are what streams of the adaptive codec may start from beside the
+	// built-in one, those of older clients too. A client that names another gets the
+	// built-in one; RPCStats counts that.
+	Priors []*rpcdelta.Prior
 	// Poll has handlers run in [Server.Poll] instead of in Serve.
 	Poll bool
 	// Queue is how many frames may wait for Poll; default DefaultQueue. What does
@@ -79,7 +83,7 @@ func (c Config) withDefaults() (Config, error) {
 	case c.MaxPlayers < 0:
 		return c, errors.New("ds: Config.MaxPlayers is negative")
 	}
-	return c, nil
+	return c, checkPriors(c.Priors)
 }
 
 // ackInterval is the time between two acks of a player.

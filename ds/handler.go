@@ -27,8 +27,11 @@ type Frame[T any] struct {
 // rpc is one RPC of the server, for all players.
 type rpc struct {
 	schema *rpcdelta.Schema
-	rates  map[float64]*rpcdelta.Schema // by rate; of Serve's goroutine alone
 	sink   sink
+
+	// Of Serve's goroutine alone:
+	rates   map[float64]*rpcdelta.Schema // by rate
+	scratch *rpcdelta.Scratch            // of all players' decoders
 
 	mu    sync.Mutex
 	stats [2]RPCStats // unreliable, reliable
@@ -67,7 +70,7 @@ func HandleSchema(s *Server, schema *rpcdelta.Schema, f func(*Player, Frame[*rpc
 
 func handle[T any](s *Server, schema *rpcdelta.Schema, restore func(*T, *rpcdelta.Frame) error, f func(*Player, Frame[T])) error {
 	h := &handler[T]{restore: restore, f: f}
-	r := &rpc{schema: schema, rates: map[float64]*rpcdelta.Schema{}, sink: h}
+	r := &rpc{schema: schema, rates: map[float64]*rpcdelta.Schema{}, scratch: schema.NewScratch(), sink: h}
 	if s.cfg.Poll {
 		r.sink = &inbox[T]{handler: h, queue: &s.queue}
 	}

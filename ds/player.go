@@ -27,9 +27,10 @@ type binding struct {
 	rpc      *rpc
 	dec      *rpcdelta.Decoder
 	reliable bool
-	frames   uint64 // that a datagram brings at most
-	newest   uint64 // number of the datagram with the newest payload that was taken
-	withheld uint64 // frames since the last that was delivered, this end's drops included
+	frames   uint64          // that a datagram brings at most
+	newest   uint64          // number of the datagram with the newest payload that was taken
+	prior    *rpcdelta.Prior // that its frames start from; nil if its codec has none
+	withheld uint64          // frames since the last that was delivered, this end's drops included
 }
 
 // ID is the number of the player's session, random and never used again.

@@ -66,6 +66,9 @@ type RPCStats struct {
 	// Missed counts frames that were never delivered, as far as later ones show,
 	// whether lost or dropped.
 	Missed uint64
+	// PriorFallbacks counts bindings for which the server did not have the client's
+	// prior.
+	PriorFallbacks uint64
 	// LateFrames counts those among the delivered that came late.
 	LateFrames uint64
 	// Drops counts payloads by reason.
@@ -106,7 +109,7 @@ func (r *rpc) appendStats(dst []RPCStats) []RPCStats {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i, st := range r.stats {
-		if st.Messages != 0 || st.Drops != [drops]uint64{} || i == 0 {
+		if st.Messages != 0 || st.PriorFallbacks != 0 || st.Drops != [drops]uint64{} || i == 0 {
 			st.RPC, st.Reliable = r.schema.RPC(), i == 1
 			dst = append(dst, st)
 		}

@@ -63,7 +63,7 @@ func (c *Client) Collect(ch chan<- prometheus.Metric) {
 		}
 	}
 	for _, r := range rpcs.order {
-		e.rpc(&c.rpcs, r.RPC, r.Reliable, &r.Stats, payloads{r.Messages, r.Bytes, r.Shared, r.SharedBytes})
+		e.rpc(&c.rpcs, r.RPC, r.Reliable, &r.Stats, payloads{r.Messages, r.Bytes, r.Shared, r.SharedBytes}, r.PriorFallbacks)
 		var drops reasons
 		drops.add("out_of_range", r.OutOfRange)
 		drops.add("too_large", r.TooLarge)
@@ -112,4 +112,5 @@ func (t *rpcTable) add(r *client.RPCStats) {
 	sum.TooLarge += r.TooLarge
 	sum.Unencodable += r.Unencodable
 	sum.Reconnecting += r.Reconnecting
+	sum.PriorFallbacks += r.PriorFallbacks
 }

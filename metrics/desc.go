@@ -11,7 +11,7 @@ func (f family) desc(name, help string, labels ...string) *prometheus.Desc {
 
 // rpcDescs are the metrics of RPCs that both sides have.
 type rpcDescs struct {
-	frames, payloads, shared, bytes, age *prometheus.Desc
+	frames, payloads, shared, bytes, age, fallbacks *prometheus.Desc
 }
 
 func (f family) rpcs(verb string) rpcDescs {
@@ -21,7 +21,8 @@ func (f family) rpcs(verb string) rpcDescs {
 		shared:   f.desc("shared_payloads_total", "Payloads "+verb+" in a datagram after another one.", "rpc", "channel"),
 		bytes: f.desc("frame_bytes_total", "Bytes of the frames "+verb+" at each stage: full as the engine would pack them, payload as coded, "+
 			"wire with all headers down to IP (for the reliable channel an estimate without retransmissions).", "rpc", "channel", "stage"),
-		age: f.desc("baseline_age_frames", "How many frames before a delta its baseline is.", "rpc", "channel"),
+		age:       f.desc("baseline_age_frames", "How many frames before a delta its baseline is.", "rpc", "channel"),
+		fallbacks: f.desc("prior_fallbacks_total", "Bindings that use the built-in prior since the server does not have the client's.", "rpc", "channel"),
 	}
 }
 
@@ -46,6 +47,7 @@ func (d *rpcDescs) describe(ch chan<- *prometheus.Desc) {
 	ch <- d.shared
 	ch <- d.bytes
 	ch <- d.age
+	ch <- d.fallbacks
 }
 
 func (d *linkDescs) describe(ch chan<- *prometheus.Desc) {

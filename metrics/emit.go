@@ -44,8 +44,9 @@ func (p *payloads) wire(reliable bool) uint64 {
 	return p.bytes + p.sharedBytes + (p.messages-p.shared)*perMessage(reliable)
 }
 
-// rpc sends what both sides count of an RPC.
-func (e emitter) rpc(d *rpcDescs, name string, reliable bool, s *rpcdelta.Stats, p payloads) {
+// rpc sends what both sides count of an RPC; fallbacks are its bindings without
+// the prior.
+func (e emitter) rpc(d *rpcDescs, name string, reliable bool, s *rpcdelta.Stats, p payloads, fallbacks uint64) {
 	ch := channel(reliable)
 	e.counter(d.payloads, p.messages, name, ch)
 	e.counter(d.shared, p.shared, name, ch)
@@ -55,6 +56,7 @@ func (e emitter) rpc(d *rpcDescs, name string, reliable bool, s *rpcdelta.Stats,
 	e.counter(d.bytes, (s.FullBits+7)/8, name, ch, "full")
 	e.counter(d.bytes, (s.PayloadBits+7)/8, name, ch, "payload")
 	e.counter(d.bytes, p.wire(reliable), name, ch, "wire")
+	e.counter(d.fallbacks, fallbacks, name, ch)
 	buckets := make(map[float64]uint64, len(rpcdelta.AgeBounds))
 	n := uint64(0)
 	for i, bound := range rpcdelta.AgeBounds {

@@ -47,7 +47,7 @@ func (s *Server) Collect(ch chan<- prometheus.Metric) {
 	e, st := emitter(ch), s.srv.Stats()
 	for i := range st.RPCs {
 		r := &st.RPCs[i]
-		e.rpc(&s.rpcs, r.RPC, r.Reliable, &r.Stats, payloads{r.Messages, r.Bytes, r.Shared, r.SharedBytes})
+		e.rpc(&s.rpcs, r.RPC, r.Reliable, &r.Stats, payloads{r.Messages, r.Bytes, r.Shared, r.SharedBytes}, r.PriorFallbacks)
 		e.counter(s.missed, r.Missed, r.RPC, channel(r.Reliable))
 		e.counter(s.late, r.LateFrames, r.RPC, channel(r.Reliable))
 		var drops reasons

@@ -6,54 +6,77 @@ import "github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
 // docs/codec.md.
 type adaptiveCoder struct {
 	coder *adaptive.Coder
-	state *adaptive.State
-	taken history
-	rows  []*adaptive.Row
+	known *adaptive.Frames // that were taken
 	model *adaptive.Model
+	state *adaptive.State // up to the newest baseline
+	late  *past           // states before that; nil where no late payload is decoded
+	using *adaptive.State // one of these
+	rows  [MaxRedundancy + 1]*adaptive.Row
 }
 
-// history gives the codec the frames that were taken.
-type history func(seq uint64) *Frame
+// newAdaptive makes a coder of frames that refer to the last ring frames of
+// known. Late payloads are those whose baseline is older than what was learned.
+func newAdaptive(s *Schema, prior *Prior, ring int, known *adaptive.Frames, coder *adaptive.Coder, late bool) *adaptiveCoder {
+	m := s.model(prior)
+	c := &adaptiveCoder{coder: coder, known: known, model: m, state: m.NewState(ring)}
+	if late {
+		c.late = newPast(m, ring)
+	}
+	c.using = c.state
+	return c
+}
 
-// At implements adaptive.History.
-func (h history) At(seq uint64) *adaptive.Row { return (*adaptive.Row)(h(seq)) }
+func (c *adaptiveCoder) learn(base uint64) bool {
+	if c.late != nil {
+		c.late.keep(c.state, base)
+	}
+	if c.using = c.state; c.state.Learn(base, c.known) {
+		return true
+	}
+	if c.late == nil {
+		return false
+	}
+	s := c.late.at(base, c.known)
+	if s == nil {
+		return false
+	}
+	c.using = s
+	return true
+}
 
-func newAdaptive(s *Schema, ring int, taken func(seq uint64) *Frame) *adaptiveCoder {
-	m := s.model()
-	return &adaptiveCoder{
-		coder: m.NewCoder(),
-		state: m.NewState(ring),
-		taken: taken,
-		rows:  make([]*adaptive.Row, 0, MaxRedundancy+1),
-		model: m,
+func (c *adaptiveCoder) pass(n uint64) {
+	if keep := uint64(c.known.Cap() - adaptive.LearnReach); n >= keep {
+		c.state.Learn(n-keep, c.known)
 	}
 }
 
-func (c *adaptiveCoder) take(n uint64)           { c.state.Take(n, c.taken) }
-func (c *adaptiveCoder) reset()                  { c.state.Reset() }
-func (c *adaptiveCoder) covers(base uint64) bool { return c.state.Covers(base) }
-func (c *adaptiveCoder) hash(base uint64) uint16 { return c.state.Hash(base) }
+func (c *adaptiveCoder) reset() {
+	c.state.Reset()
+	if c.late != nil {
+		c.late.reset()
+	}
+}
+
+func (c *adaptiveCoder) hash() uint16 { return c.using.Hash() }
 
 func (c *adaptiveCoder) intraSize(f *Frame) int {
 	return c.model.IntraBytes((*adaptive.Row)(f))
 }
 
-func (c *adaptiveCoder) fill(p *payload) {
-	c.rows = c.rows[:0]
-	for _, f := range p.frames {
-		c.rows = append(c.rows, (*adaptive.Row)(f))
+func (c *adaptiveCoder) fill(p *payload) []*adaptive.Row {
+	for i, f := range p.frames {
+		c.rows[i] = (*adaptive.Row)(f)
 	}
+	return c.rows[:len(p.frames)]
 }
 
 func (c *adaptiveCoder) encode(dst []byte, p *payload) (out []byte, oldest int, ok bool) {
-	c.fill(p)
-	out = c.coder.Encode(dst, p.free, c.rows, p.place(), p.base, p.baseline != nil, c.state, c.taken)
+	out = c.coder.Encode(dst, p.free, c.fill(p), p.place(), p.base, p.hasBase, c.using, c.known)
 	return out, c.coder.Oldest() / 8, true
 }
 
 func (c *adaptiveCoder) decode(p *payload, src []byte) error {
-	c.fill(p)
-	n, err := c.coder.Decode(c.rows, src, p.free, p.place(), p.base, p.baseline != nil, c.state, c.taken)
+	n, err := c.coder.Decode(c.fill(p), src, p.free, p.place(), p.base, p.hasBase, c.using, c.known)
 	if err != nil {
 		return malformed("coded part: %v", err)
 	}
@@ -64,23 +87,23 @@ func (c *adaptiveCoder) decode(p *payload, src []byte) error {
 // place is the sequence that the codec sees: without a baseline any will do, and
 // a fresh decoder may not know how often the 16 bits have turned.
 func (p *payload) place() uint64 {
-	if p.baseline == nil {
+	if !p.hasBase {
 		return MaxRedundancy
 	}
 	return p.newest
 }
 
-// newModel compiles the schema for the codec.
-func (s *Schema) newModel() *adaptive.Model {
+// modelFields describes the schema for the codec.
+func (s *Schema) modelFields() []adaptive.Field {
 	fields := make([]adaptive.Field, len(s.plans))
 	for i := range s.plans {
 		fields[i] = s.modelField(&s.plans[i])
 	}
-	return adaptive.New(fields, s.rate)
+	return fields
 }
 
 func (s *Schema) modelField(p *plan) adaptive.Field {
-	f := adaptive.Field{At: p.at, N: p.n, Lo: p.lo, Hi: p.hi, Bits: p.bits, VelocityAt: -1}
+	f := adaptive.Field{At: p.at, N: p.n, Lo: p.lo, Hi: p.hi, Bits: p.bits, VelocityAt: -1, Key: s.priorKey(p.field)}
 	switch p.class {
 	case classGroup:
 		f.Kind, f.Scalar = adaptive.Number, p.field.Kind == KindScalar

@@ -68,7 +68,7 @@ func BenchmarkRestore(b *testing.B) {
 	}
 }
 
-var benchVariants = []variant{{RLE, 0}, {Adaptive, RedundancyOff}, {Adaptive, 2}}
+var benchVariants = []variant{{codec: RLE}, {codec: Adaptive, redundancy: RedundancyOff}, {codec: Adaptive, redundancy: 2}}
 
 // BenchmarkEncode has what the encoder learns from acks in its time.
 func BenchmarkEncode(b *testing.B) {

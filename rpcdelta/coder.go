@@ -10,16 +10,25 @@ const MaxRedundancy = 7
 type payload struct {
 	frames []*Frame // oldest first; the last has sequence newest
 	newest uint64
-	// baseline is what the oldest is coded against, with sequence base; nil if it
+	// baseline is what the oldest is coded against, with sequence base, unless it
 	// stands alone.
-	baseline *Frame
+	baseline Frame
 	base     uint64
+	hasBase  bool
 	// free is how many low bits of the header's last byte the coded part begins in.
 	free uint
 }
 
 // oldest is the sequence of the first frame.
 func (p *payload) oldest() uint64 { return p.newest - uint64(len(p.frames)-1) }
+
+// reference is the baseline, or nil.
+func (p *payload) reference() *Frame {
+	if p.hasBase {
+		return &p.baseline
+	}
+	return nil
+}
 
 // coder turns payloads into bits and back at one end of a stream, and holds what
 // the codec learned there: a function of the frames that were taken, in order,
@@ -35,14 +44,16 @@ type coder interface {
 	decode(p *payload, src []byte) error
 	// intraSize is about how many bytes a frame takes alone, one too many at most.
 	intraSize(f *Frame) int
-	// take learns from frame n, which is in the ring by now.
-	take(n uint64)
+	// learn learns the frames that were taken up to base, so that a payload can be
+	// coded against it. It says false where newer ones have been learned already.
+	learn(base uint64) bool
+	// pass makes way for frame n among those that were taken: it learns what
+	// could not be learned any more without those that n pushes out.
+	pass(n uint64)
 	// reset forgets all.
 	reset()
-	// covers says whether what was known when frame base was taken is still there.
-	covers(base uint64) bool
-	// hash is a hash of that.
-	hash(base uint64) uint16
+	// hash is a hash of what was learned up to the frame of the last learn.
+	hash() uint16
 }
 
 // reach is how old a frame may be that another needs: both rings, the smaller of
@@ -63,11 +74,11 @@ func (c Codec) headerBits(h *header) int {
 	return h.bits()
 }
 
-// newCoder makes the coder of a codec. taken gives a frame that was taken, if
-// the rings of both ends, the smaller of ring frames, hold it for sure.
-func newCoder(c Codec, s *Schema, ring int, taken func(seq uint64) *Frame) coder {
-	if c == RLE {
-		return newRLE(s)
+// newFrames makes the store of the frames that were taken, for baselines of the
+// last ring frames.
+func (c Codec) newFrames(s *Schema, ring int) *adaptive.Frames {
+	if c == Adaptive {
+		ring += adaptive.LearnReach
 	}
-	return newAdaptive(s, ring, taken)
+	return adaptive.NewFrames(s.ints, s.blobs, ring)
 }

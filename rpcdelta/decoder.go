@@ -2,8 +2,9 @@ package rpcdelta
 
 import (
 	"errors"
+	"fmt"
 
-	"github.com/uplink-rpc/uplink/ringcache"
+	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
 )
 
 // DecoderConfig says how a Decoder works. Zero fields mean the defaults.
@@ -20,8 +21,12 @@ type DecoderConfig struct {
 	// DeliverLate has frames of payloads that were overtaken delivered, marked,
 	// instead of dropped. They are never baselines.
 	DeliverLate bool
+	// Prior is the encoder's; nil is the built-in one.
+	Prior *Prior
 	// Reliable says that payloads arrive in order, every one.
 	Reliable bool
+	// Scratch, if not nil, is shared with other decoders, see [Scratch].
+	Scratch *Scratch
 }
 
 // maxLate is how many newer payloads may overtake one that is still delivered.
@@ -35,7 +40,7 @@ type Delivery struct {
 	Missed uint64
 	// Late says that newer frames were delivered before.
 	Late bool
-	// Frame is valid until the next call of Decode.
+	// Frame is valid until the next call of Decode, see [Scratch].
 	Frame *Frame
 }
 
@@ -53,12 +58,9 @@ type Decoder struct {
 	schema  *Schema
 	cfg     DecoderConfig
 	coder   coder
-	ring    *ringcache.Ring[Frame] // frames that were taken in this epoch
-	reach   uint64                 // how old a frame may be that another needs
-	payload payload                // being decoded
-	room    []*Frame               // for payload.frames
-	at      uint64                 // the frame that is being decoded or learned from
-	out     []Delivery
+	ring    *adaptive.Frames // that were taken in this epoch
+	reach   uint64           // how old a frame may be that another needs
+	scratch *Scratch
 
 	started   bool // something was taken; newest and what follows mean something
 	newest    uint64
@@ -78,56 +80,36 @@ func NewDecoder(s *Schema, cfg DecoderConfig) (*Decoder, error) {
 	if err != nil {
 		return nil, err
 	}
+	if cfg.Scratch == nil {
+		cfg.Scratch = s.NewScratch()
+	}
+	if !cfg.Scratch.fits(s) {
+		return nil, fmt.Errorf("rpcdelta: Scratch of frames of another shape than those of %s", s.rpc)
+	}
 	d := &Decoder{
-		schema: s,
-		cfg:    cfg,
-		ring:   newRing(s, cfg.capacity()),
-		reach:  cfg.Codec.reach(min(cfg.Ring, cfg.PeerRing)),
-		out:    make([]Delivery, 0, MaxRedundancy+1),
+		schema:  s,
+		cfg:     cfg,
+		ring:    cfg.Codec.newFrames(s, cfg.capacity()),
+		reach:   cfg.Codec.reach(min(cfg.Ring, cfg.PeerRing)),
+		scratch: cfg.Scratch,
 	}
-	d.coder = newCoder(cfg.Codec, s, min(cfg.Ring, cfg.PeerRing), d.taken)
-	most := 1
-	if cfg.Codec == Adaptive {
-		most += MaxRedundancy
-	}
-	frames := s.newFrames(most)
-	for i := range frames {
-		d.room = append(d.room, &frames[i])
+	if d.coder = newRLE(s); cfg.Codec == Adaptive {
+		d.coder = newAdaptive(s, cfg.Prior, min(cfg.Ring, cfg.PeerRing), d.ring, &d.scratch.coder, cfg.DeliverLate)
 	}
 	return d, nil
 }
 
-// capacity is how many frames are kept: all that one payload delivers, and where
-// late ones are decoded those that newer ones would have evicted by then.
+// capacity is how many frames may be baselines, and where late payloads are
+// decoded those that newer frames would have evicted by then.
 func (c *DecoderConfig) capacity() int {
-	switch {
-	case c.Codec == RLE:
-		return c.Ring
-	case c.DeliverLate:
+	if c.DeliverLate && c.Codec == Adaptive {
 		return c.Ring + maxLate
 	}
-	return max(c.Ring, MaxRedundancy+1)
-}
-
-// newRing makes a ring of frames whose components lie in one array.
-func newRing(s *Schema, capacity int) *ringcache.Ring[Frame] {
-	frames := s.newFrames(capacity)
-	return ringcache.NewFunc(capacity, func(f *Frame) {
-		*f, frames = frames[0], frames[1:]
-	})
-}
-
-// taken gives a frame that was taken and that the encoder has too where it codes
-// or learns from d.at.
-func (d *Decoder) taken(seq uint64) *Frame {
-	if d.at-seq > d.reach {
-		return nil
-	}
-	return d.ring.Get(seq)
+	return c.Ring
 }
 
 // Decode takes one payload and gives the frames that it newly delivers, oldest
-// first. The slice and its frames are valid until the next call. An error is
+// first. The slice and its frames are valid until the next call, see [Scratch]. An error is
 // one of the package's reasons for which payloads are dropped, perhaps wrapped;
 // the decoder goes on. The payload is not written to nor kept. It allocates
 // nothing but for errors.
@@ -173,40 +155,38 @@ func (d *Decoder) take(h header, n uint64, b []byte) ([]Delivery, error) {
 		d.coder.reset()
 	}
 	if h.distance != 0 {
-		d.known = max(d.known, d.payload.base+1)
+		d.known = max(d.known, d.scratch.payload.base+1)
 	}
 	d.ackDue = true
-	q, after := d.payload.oldest(), uint64(0)
+	q, after := d.scratch.payload.oldest(), uint64(0)
 	if d.started {
 		after = d.newest + 1
 		q = max(q, after)
 	}
-	d.out = d.out[:0]
+	d.scratch.out = d.scratch.out[:0]
 	missed := q - after
 	for ; q <= n; q++ {
-		f := d.payload.frames[q-d.payload.oldest()]
+		f := d.scratch.payload.frames[q-d.scratch.payload.oldest()]
 		if kind != Reset || q == n {
-			slot := d.ring.Put(q)
-			*slot, *f = *f, *slot
-			f, d.at = slot, q
-			d.coder.take(q)
+			d.coder.pass(q)
+			d.ring.Put(q, (*adaptive.Row)(f))
 		}
-		d.out = append(d.out, Delivery{Info: d.info(kind, q, f), Missed: missed, Frame: f})
+		d.deliver(kind, q, f).Missed = missed
 		missed = 0
 	}
 	d.sized(&h, len(b))
 	d.mark(n)
-	return d.out, nil
+	return d.scratch.out, nil
 }
 
-// decode fills d.payload.
+// decode fills d.scratch.payload.
 func (d *Decoder) decode(h header, n uint64, b []byte) (err error) {
-	p := &d.payload
-	p.newest, p.base, d.at = n, n-uint64(h.distance), n
+	p := &d.scratch.payload
+	p.newest, p.base, p.hasBase = n, n-uint64(h.distance), h.distance != 0
 	if p.baseline, err = d.baseline(h, n); err != nil {
 		return err
 	}
-	p.frames = append(p.frames[:0], d.room...)
+	d.scratch.prepare()
 	behind := h.size()
 	if p.free = h.free(); p.free > 0 {
 		behind--
@@ -214,7 +194,7 @@ func (d *Decoder) decode(h header, n uint64, b []byte) (err error) {
 	if err := d.coder.decode(p, b[behind:]); err != nil {
 		return err
 	}
-	if older := uint64(len(p.frames) - 1); older > n || p.baseline != nil && older >= uint64(h.distance) {
+	if older := uint64(len(p.frames) - 1); older > n || p.hasBase && older >= uint64(h.distance) {
 		return malformed("%d older frames in payload %d", older, n)
 	}
 	return nil
@@ -239,21 +219,21 @@ func (d *Decoder) decodeOld(h header, n uint64, b []byte) ([]Delivery, error) {
 		}
 		return nil, ErrLate // nothing is wrong: the ring has gone on
 	}
-	d.out = d.out[:0]
-	for i, f := range d.payload.frames {
-		q := d.payload.oldest() + uint64(i)
+	d.scratch.out = d.scratch.out[:0]
+	for i, f := range d.scratch.payload.frames {
+		q := d.scratch.payload.oldest() + uint64(i)
 		age := d.newest - q
 		if age == 0 || age > maxLate || d.delivered>>(age-1)&1 != 0 {
 			continue
 		}
 		d.delivered |= 1 << (age - 1)
-		d.out = append(d.out, Delivery{Info: d.info(kind, q, f), Late: true, Frame: f})
+		d.deliver(kind, q, f).Late = true
 	}
-	if len(d.out) == 0 {
+	if len(d.scratch.out) == 0 {
 		return nil, ErrDuplicate
 	}
 	d.sized(&h, len(b))
-	return d.out, nil
+	return d.scratch.out, nil
 }
 
 // kind tells a frame that goes on from one that resets; 0 is a frame of an
@@ -272,22 +252,22 @@ func (d *Decoder) kind(h header) FrameKind {
 	return 0
 }
 
-// baseline gives the frame that the header names, checked, or nil if it names
-// none.
-func (d *Decoder) baseline(h header, n uint64) (*Frame, error) {
+// baseline gives the frame that the header names, checked, if it names one.
+func (d *Decoder) baseline(h header, n uint64) (Frame, error) {
 	if h.distance == 0 {
-		return nil, nil
+		return Frame{}, nil
 	}
-	if !d.started || uint64(h.distance) > n {
-		return nil, ErrBaselineMissing
+	if !d.started || uint64(h.distance) > min(n, d.reach) {
+		return Frame{}, ErrBaselineMissing
 	}
 	seq := n - uint64(h.distance)
-	base := d.taken(seq)
-	if base == nil || !d.coder.covers(seq) {
-		return nil, ErrBaselineMissing
+	row, ok := d.ring.Get(seq)
+	if !ok || !d.coder.learn(seq) {
+		return Frame{}, ErrBaselineMissing
 	}
-	if h.checked && base.hash()^d.coder.hash(seq) != h.hash {
-		return nil, ErrDesync
+	base := Frame(row)
+	if h.checked && base.hash()^d.coder.hash() != h.hash {
+		return Frame{}, ErrDesync
 	}
 	return base, nil
 }
@@ -308,7 +288,7 @@ func (d *Decoder) ask(err error) {
 	d.ackDue = true
 }
 
-// mark makes n the newest payload, of which the frames in d.out are delivered.
+// mark makes n the newest payload, of which the frames in d.scratch.out are delivered.
 func (d *Decoder) mark(n uint64) {
 	if d.started {
 		step := n - d.newest
@@ -316,29 +296,32 @@ func (d *Decoder) mark(n uint64) {
 		d.delivered = d.delivered<<step | 1<<(step-1)
 	}
 	d.newest, d.started = n, true
-	for i := range d.out {
-		if age := n - d.out[i].Seq; age > 0 {
+	for i := range d.scratch.out {
+		if age := n - d.scratch.out[i].Seq; age > 0 {
 			d.delivered |= 1 << (age - 1)
 		}
 	}
 }
 
-// info describes frame n of the payload.
-func (d *Decoder) info(kind FrameKind, n uint64, f *Frame) Info {
-	i := Info{Seq: n, Kind: kind, FullBits: d.schema.FullBits(f)}
+// deliver adds frame n of the payload to those delivered.
+func (d *Decoder) deliver(kind FrameKind, n uint64, f *Frame) *Delivery {
+	x := d.scratch
+	x.out = append(x.out, Delivery{})
+	out := &x.out[len(x.out)-1]
+	out.Seq, out.Kind, out.FullBits, out.Frame = n, kind, d.schema.FullBits(f), f
 	switch {
 	case kind == Delta:
-		i.BaselineAge = int(n - d.payload.base)
-	case kind == Reset && n != d.payload.newest:
-		i.Kind = Intra // the newest alone starts the decoder anew
+		out.BaselineAge = int(n - x.payload.base)
+	case kind == Reset && n != x.payload.newest:
+		out.Kind = Intra // the newest alone starts the decoder anew
 	}
-	return i
+	return out
 }
 
-// sized notes in the newest of the frames in d.out what the payload took.
+// sized notes in the newest of the frames in d.scratch.out what the payload took.
 func (d *Decoder) sized(h *header, size int) {
-	i := &d.out[len(d.out)-1].Info
-	i.HeaderBits, i.Older = d.cfg.Codec.headerBits(h), len(d.payload.frames)-1
+	i := &d.scratch.out[len(d.scratch.out)-1].Info
+	i.HeaderBits, i.Older = d.cfg.Codec.headerBits(h), len(d.scratch.payload.frames)-1
 	i.PayloadBits = 8*size - i.HeaderBits
 }
 

@@ -30,6 +30,9 @@ type EncoderConfig struct {
 	// RedundancyBytes is how long older frames may make a payload; default
 	// DefaultRedundancyBytes. The newest frame goes whatever it takes.
 	RedundancyBytes int
+	// Prior is what the adaptive codec starts from, the same as the decoder's;
+	// nil is the built-in one.
+	Prior *Prior
 	// Reliable says that payloads arrive in order, every one: the baseline is the
 	// frame before, and there are no acks.
 	Reliable bool
@@ -43,9 +46,9 @@ type Encoder struct {
 	cfg     EncoderConfig
 	coder   coder
 	sent    *ringcache.Ring[record]
-	reach   uint64 // how old a frame may be that another needs
-	kept    uint64 // how old a payload may be when its fate becomes known
-	newest  uint64 // the frame that is being coded or learned from
+	known   *adaptive.Frames // of these, what the decoder took in this epoch
+	reach   uint64           // how old a frame may be that another needs
+	kept    uint64           // how old a payload may be when its fate becomes known
 	payload payload
 	spare   []byte // for a second attempt
 	losses  lossMeter
@@ -98,14 +101,17 @@ func NewEncoder(s *Schema, cfg EncoderConfig) (*Encoder, error) {
 		// Frames stay until an ack that speaks of them has come, so that what the
 		// decoder learned when it took them can be repeated.
 		sent:       newRecords(s, cfg.Ring+2*(AckWindow+1)),
+		known:      cfg.Codec.newFrames(s, min(cfg.Ring, cfg.PeerRing)),
 		reach:      cfg.Codec.reach(min(cfg.Ring, cfg.PeerRing)),
 		payload:    payload{frames: make([]*Frame, 0, MaxRedundancy+1)},
 		most:       MaxRedundancy,
 		checkEvery: max(1, uint64(s.RateHz())),
 	}
-	e.coder = newCoder(cfg.Codec, s, min(cfg.Ring, cfg.PeerRing), e.taken)
+	if e.coder = newRLE(s); cfg.Codec == Adaptive {
+		e.coder = newAdaptive(s, cfg.Prior, min(cfg.Ring, cfg.PeerRing), e.known, new(adaptive.Coder), false)
+	}
 	e.checkAt = e.checkEvery
-	e.kept = uint64(e.sent.Cap()-MaxRedundancy) - min(e.reach, adaptive.LearnReach)
+	e.kept = uint64(e.sent.Cap() - MaxRedundancy)
 	return e, nil
 }
 
@@ -115,15 +121,6 @@ func newRecords(s *Schema, capacity int) *ringcache.Ring[record] {
 	return ringcache.NewFunc(capacity, func(f *record) {
 		f.Frame, frames = frames[0], frames[1:]
 	})
-}
-
-// taken gives a frame that the decoder took, and has where it decodes or learns
-// from the newest.
-func (e *Encoder) taken(seq uint64) *Frame {
-	if f := e.sent.Get(seq); f != nil && f.taken && e.newest-seq <= e.reach {
-		return &f.Frame
-	}
-	return nil
 }
 
 // AppendFrame appends the payload of the next frame to dst: header and coded
@@ -184,238 +181,4 @@ func (e *Encoder) named(n uint64, h header, size, older, fresh int) Info {
 		e.take(n)
 	}
 	return info
-}
-
-// encode appends header and coded part of payload n, whose newest frame is f. The
-// last fresh frames must be in it, and those of as many older payloads as there is
-// room for, at most. It says false where that is too large.
-func (e *Encoder) encode(dst []byte, f *Frame, n uint64, fresh, payloads int) (h header, out []byte, older int, ok bool) {
-	for older = e.older(n, fresh, payloads); older >= fresh-1; {
-		h, out = e.encodeRow(dst, f, n, older)
-		size, most := len(out)-len(dst), e.cfg.MaxPayload
-		if older >= fresh {
-			most = min(most, e.cfg.RedundancyBytes)
-		}
-		if size <= most {
-			return h, out, older, true
-		}
-		if older == fresh-1 {
-			break
-		}
-		older = max(fresh-1, min(older, (older+1)*most/size)-1)
-	}
-	return h, out, older, false
-}
-
-// older is how many older frames payload n should have, at most: those that no
-// payload had yet, and those of so many payloads before.
-func (e *Encoder) older(n uint64, fresh, payloads int) int {
-	if !e.cfg.combines() {
-		return 0
-	}
-	older, left := fresh-1, n+1-uint64(fresh)
-	for ; payloads > 0 && left > 0 && older < MaxRedundancy; payloads-- {
-		k := e.sent.Get(left - 1).fresh
-		older, left = older+int(k), left-uint64(k)
-	}
-	older = min(older, MaxRedundancy)
-	if e.hasBase {
-		return min(older, int(n-e.base-1)) // the decoder has the others
-	}
-	// A fresh decoder counts from the 16 bits of the header.
-	return min(older, int(uint16(n)))
-}
-
-// encodeRow appends header and coded part of frame n and those before it: the
-// oldest as the difference from a baseline, unless that takes more than without.
-func (e *Encoder) encodeRow(dst []byte, f *Frame, n uint64, older int) (header, []byte) {
-	p := &e.payload
-	p.frames, p.newest, e.newest = p.frames[:0], n, n
-	for s := n - uint64(older); s < n; s++ {
-		p.frames = append(p.frames, &e.sent.Get(s).Frame)
-	}
-	p.frames = append(p.frames, f)
-	delta := attempt{}
-	if p.baseline, p.base = e.baseline(), e.base; p.baseline != nil {
-		delta = e.appendDelta(dst, p)
-		if delta.out != nil && delta.first < longHeader+e.coder.intraSize(p.frames[0]) {
-			return delta.header, delta.out
-		}
-	}
-	p.baseline = nil
-	alone := e.attempt(e.spare[:0], p, e.header(n, 0))
-	e.spare = alone.out
-	if delta.out != nil && delta.size <= alone.size {
-		return delta.header, delta.out
-	}
-	return alone.header, append(dst, alone.out...)
-}
-
-// attempt is one way to send a frame.
-type attempt struct {
-	header header
-	out    []byte // nil: it cannot be sent so
-	size   int    // bytes, as they were without a hash
-	first  int    // the oldest frame's part of them, with the header
-}
-
-// attempt appends header and coded part.
-func (e *Encoder) attempt(dst []byte, p *payload, h header) attempt {
-	p.free = h.free()
-	out, oldest, ok := e.coder.encode(h.append(dst), p)
-	if !ok {
-		return attempt{}
-	}
-	header := h.uncheckedSize()
-	size := len(out) - len(dst) - h.size() + header
-	return attempt{h, out, size, header + oldest}
-}
-
-// appendDelta appends the payload as the difference from its baseline, with a
-// hash if one is due and there is room.
-func (e *Encoder) appendDelta(dst []byte, p *payload) attempt {
-	h := e.header(p.newest, int(p.newest-p.base))
-	if p.newest >= e.checkAt {
-		h.check(p.baseline.hash() ^ e.coder.hash(p.base))
-	}
-	a := e.attempt(dst, p, h)
-	if h.checked && len(a.out)-len(dst) > e.cfg.MaxPayload {
-		a = e.attempt(dst, p, e.header(p.newest, int(p.newest-p.base)))
-	}
-	if len(a.out)-len(dst) > e.cfg.MaxPayload {
-		return attempt{}
-	}
-	return a
-}
-
-// baseline gives the frame to code the next one against, or nil.
-func (e *Encoder) baseline() *Frame {
-	if !e.hasBase || !e.coder.covers(e.base) {
-		return nil
-	}
-	return e.taken(e.base)
-}
-
-// header makes the header of payload n, short where that is unambiguous.
-func (e *Encoder) header(n uint64, distance int) header {
-	h := header{rpc: uint8(e.cfg.RPC), seq: uint16(n), epoch: e.epoch, distance: distance}
-	unacked := n - e.base
-	h.long = distance == 0 || distance > maxShortDistance || h.rpc > maxShortRPC || unacked >= maxShortUnacked
-	return h
-}
-
-// kind names the frame as the decoder will most likely see it: until something
-// of an epoch was acked, each of its frames may be the one that resets.
-func (e *Encoder) kind(h header) FrameKind {
-	switch {
-	case h.distance != 0:
-		return Delta
-	case e.acked:
-		return Intra
-	}
-	return Reset
-}
-
-// ErrAck says that an ack cannot be true: it speaks of frames that were never
-// sent, or of an epoch that the encoder did not open.
-var ErrAck = errors.New("rpcdelta: impossible ack")
-
-// Ack takes the decoder's ack. Old ones and repeated ones do nothing. An ack
-// that cannot be true is [ErrAck], and does nothing.
-func (e *Encoder) Ack(a Ack) error {
-	if a.None {
-		e.answer(a)
-		return nil
-	}
-	newest := e.next - 1
-	behind := uint64(uint16(newest) - a.Seq)
-	if e.next == 0 || behind > newest {
-		return fmt.Errorf("%w: sequence %d of %d frames sent", ErrAck, a.Seq, e.next)
-	}
-	if a.Epoch != e.epoch {
-		if (e.epoch-a.Epoch)&epochMask > epochSpan {
-			return fmt.Errorf("%w: epoch %d in epoch %d", ErrAck, a.Epoch, e.epoch)
-		}
-		return nil // from before a reset arrived
-	}
-	n := newest - behind
-	if r := e.sent.Get(n); r != nil && r.fresh == 0 {
-		return fmt.Errorf("%w: no payload has the name %d", ErrAck, a.Seq)
-	}
-	if n >= e.resolved {
-		e.resolve(a, n)
-	}
-	e.answer(a)
-	return nil
-}
-
-// resolve learns from an ack of payload n what the decoder took. If the window
-// does not reach back to what is known already, the decoder's state cannot be
-// known either, and a new epoch begins; so it does if the ack is the whole of the
-// epoch but not of what was acked before, since then the decoder is another one.
-func (e *Encoder) resolve(a Ack, n uint64) {
-	from, span := e.resolved, uint64(a.Len)
-	if !a.Whole && n-from > span || a.Whole && e.acked && n-from >= span {
-		e.reset()
-		return
-	}
-	if n-from > span {
-		from = n - span
-	}
-	if e.next-from > e.kept {
-		e.reset() // the frames themselves are gone, or those to learn from with them
-		return
-	}
-	for q := from; q <= n; q++ {
-		if e.sent.Get(q).fresh == 0 {
-			continue // no payload has that name
-		}
-		processed := q == n || a.Window>>(n-q-1)&1 != 0
-		if processed {
-			e.process(q)
-		}
-		e.losses.observe(!processed)
-	}
-	e.acked = true
-	e.resolved = n + 1
-}
-
-// process repeats what the decoder did with payload n: it took each frame that
-// was newer than those before, or of a payload that resets the newest.
-func (e *Encoder) process(n uint64) {
-	q := n
-	if e.hasBase {
-		q = max(n-uint64(e.sent.Get(n).older), e.base+1)
-	}
-	for ; q <= n; q++ {
-		e.take(q)
-	}
-}
-
-// take notes that the decoder took frame n.
-func (e *Encoder) take(n uint64) {
-	e.sent.Get(n).taken = true
-	e.base, e.hasBase, e.newest = n, true, n
-	e.coder.take(n)
-}
-
-// answer resets for a decoder that lost its frames. Until something of the epoch
-// was acked every frame is one that resets, so there is nothing to do.
-func (e *Encoder) answer(a Ack) {
-	if a.Trouble != NoTrouble && e.acked {
-		e.reset()
-	}
-}
-
-// reset opens an epoch: frames have no baseline until one of them is acked. It
-// happens only on an ack of the epoch before, so the decoder is never more than
-// one epoch behind.
-func (e *Encoder) reset() {
-	e.epoch = (e.epoch + 1) & epochMask
-	e.hasBase, e.acked = false, false
-	e.resolved = e.next - uint64(e.held)
-	e.coder.reset()
-	for s := e.next - min(e.next, uint64(e.sent.Cap())); s < e.next; s++ {
-		e.sent.Get(s).taken = false
-	}
 }

@@ -134,7 +134,7 @@ func TestHoldFits(t *testing.T) {
 		}
 		return b
 	}
-	for _, v := range []variant{{RLE, 0}, {Adaptive, RedundancyOff}, {Adaptive, 3}} {
+	for _, v := range []variant{{codec: RLE}, {codec: Adaptive, redundancy: RedundancyOff}, {codec: Adaptive, redundancy: 3}} {
 		p := newPair(t, s, v.encoder(EncoderConfig{}), DecoderConfig{})
 		var sent [][]byte
 		seq := 0

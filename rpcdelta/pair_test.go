@@ -10,21 +10,36 @@ import (
 type variant struct {
 	codec      Codec
 	redundancy int
+	trained    bool // it has a prior of its own
 }
 
-var variants = []variant{{RLE, 0}, {Adaptive, RedundancyOff}, {Adaptive, RedundancyAuto}, {Adaptive, 3}}
+var variants = []variant{{codec: RLE}, {Adaptive, RedundancyOff, false}, {Adaptive, RedundancyAuto, false}, {Adaptive, 3, false}, {Adaptive, 2, true}}
 
-func (v variant) String() string { return fmt.Sprint(v.codec, " ", v.redundancy) }
+func (v variant) String() string {
+	s := fmt.Sprint(v.codec, " ", v.redundancy)
+	if v.trained {
+		s += " trained"
+	}
+	return s
+}
+
+// prior is what the variant's streams start from.
+func (v variant) prior() *Prior {
+	if v.trained {
+		return smallPrior()
+	}
+	return nil
+}
 
 // encoder sets the variant in a config.
 func (v variant) encoder(c EncoderConfig) EncoderConfig {
-	c.Codec, c.Redundancy = v.codec, v.redundancy
+	c.Codec, c.Redundancy, c.Prior = v.codec, v.redundancy, v.prior()
 	return c
 }
 
 // stream sets the variant in a config.
 func (v variant) stream(c streamConfig) streamConfig {
-	c.Codec, c.Redundancy = v.codec, v.redundancy
+	c.Codec, c.Redundancy, c.Prior = v.codec, v.redundancy, v.prior()
 	return c
 }
 
@@ -75,6 +90,9 @@ func newPair(t failer, s *Schema, ec EncoderConfig, dc DecoderConfig) *pair {
 	dc.PeerRing = ec.Ring
 	if dc.Codec == 0 {
 		dc.Codec = ec.Codec
+	}
+	if dc.Prior == nil {
+		dc.Prior = ec.Prior
 	}
 	dec, err := NewDecoder(s, dc)
 	if err != nil {

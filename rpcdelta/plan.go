@@ -20,12 +20,13 @@ type plan struct {
 	class class
 	at, n int // components: Ints[at : at+n]
 
-	scale  float64 // steps a unit: group and angle
-	lo, hi int32   // range of a component: group, angle, quat (its smallest three)
-	max    uint32  // limit of the group header
-	bits   uint    // angle, quat, unitvec
-	signed bool    // binary: two's complement
-	width  uint    // binary: bits of one value
+	scale  float64     // steps a unit: group and angle
+	lo, hi int32       // range of a component: group, angle, quat (its smallest three)
+	max    uint32      // limit of the group header
+	sizes  *[32]uint16 // group: see groupSizes
+	bits   uint        // angle, quat, unitvec
+	signed bool        // binary: two's complement
+	width  uint        // binary: bits of one value
 
 	blob               int // byte string: Bytes[blob]
 	minBytes, maxBytes int
@@ -54,6 +55,7 @@ func (s *Schema) addPlan(f *Field) error {
 	switch c {
 	case classGroup:
 		err = p.compileGroup()
+		p.sizes = p.groupSizes()
 	case classAngle:
 		err = p.compileAngle()
 	case classQuat:
@@ -258,24 +260,6 @@ func (p *plan) lengthBytes() int {
 	return 3
 }
 
-// holds says whether v may be the field's component k.
-func (p *plan) holds(k int, v int32) bool {
-	switch p.class {
-	case classQuat:
-		if k == 0 {
-			return v >= 0 && v <= 3
-		}
-	case classBinary:
-		lo, hi := p.binaryRange(k)
-		if p.signed {
-			return int64(v) >= lo && int64(v) <= hi
-		}
-		return int64(uint32(v)) <= hi
-	case classGroup, classAngle, classBlob:
-	}
-	return v >= p.lo && v <= p.hi
-}
-
 // binaryRange is the range of component k of a binary field, signed for an
 // int and unsigned otherwise.
 func (p *plan) binaryRange(k int) (lo, hi int64) {
@@ -296,14 +280,11 @@ func (p *plan) binaryRange(k int) (lo, hi int64) {
 }
 
 func (p *plan) componentLimit(k int) string {
-	switch {
-	case p.class == classQuat && k == 0:
+	if p.class == classQuat && k == 0 {
 		return "0 to 3 for the index of the largest"
-	case p.class == classBinary:
-		lo, hi := p.binaryRange(k)
-		return fmt.Sprintf("%d to %d", lo, hi)
 	}
-	return fmt.Sprintf("%d to %d", p.lo, p.hi)
+	lo, hi := p.componentRange(k)
+	return fmt.Sprintf("%d to %d", lo, hi)
 }
 
 func (p *plan) bytesLimit() string {

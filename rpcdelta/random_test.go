@@ -116,18 +116,6 @@ func (pick picker) walk(s *Schema, f *Frame) {
 	}
 }
 
-// componentRange is the range of component k; that of unsigned integers may
-// be above an int32's.
-func (p *plan) componentRange(k int) (lo, hi int64) {
-	switch {
-	case p.class == classQuat && k == 0:
-		return 0, 3
-	case p.class == classBinary:
-		return p.binaryRange(k)
-	}
-	return int64(p.lo), int64(p.hi)
-}
-
 // bytes picks a byte string of a field: that of the frame before, a part of it,
 // a longer one, or another.
 func (pick picker) bytes(p *plan, base []byte) []byte {

@@ -26,13 +26,13 @@ func newRLE(s *Schema) *rleCodec {
 	return &rleCodec{s: s, diff: make([]int64, widest), binary: make([]byte, 0, s.binary)}
 }
 
-func (c *rleCodec) take(uint64)        {}
-func (c *rleCodec) reset()             {}
-func (c *rleCodec) covers(uint64) bool { return true }
-func (c *rleCodec) hash(uint64) uint16 { return 0 }
+func (c *rleCodec) learn(uint64) bool { return true }
+func (c *rleCodec) pass(uint64)       {}
+func (c *rleCodec) reset()            {}
+func (c *rleCodec) hash() uint16      { return 0 }
 
 func (c *rleCodec) encode(dst []byte, p *payload) (out []byte, oldest int, ok bool) {
-	out, ok = c.write(dst, p.frames[0], p.baseline)
+	out, ok = c.write(dst, p.frames[0], p.reference())
 	return out, len(out) - len(dst), ok
 }
 
@@ -127,52 +127,6 @@ func bit(b bool) uint64 {
 func (c *rleCodec) intraSize(cur *Frame) int {
 	c.binary = c.s.appendBinary(c.binary[:0], cur, nil)
 	return (c.s.numberBits(cur)+7)/8 + rle.EncodedLen(c.binary)
-}
-
-// numberBits is the size of cur's numbers without a baseline.
-func (s *Schema) numberBits(cur *Frame) int {
-	bits := 0
-	for i := range s.plans {
-		p := &s.plans[i]
-		v := cur.Ints[p.at : p.at+p.n]
-		switch p.class {
-		case classGroup:
-			m := uint64(0)
-			for _, x := range v {
-				m = max(m, magnitude(int64(x)))
-			}
-			n, _ := groupBits(len(v), m, p.max)
-			bits += n
-		case classAngle:
-			for _, x := range v {
-				bits += 1 + int(p.bits*uint(bit(x != 0)))
-			}
-		case classQuat:
-			bits += 2 + 3*int(p.bits)
-		case classBinary, classBlob:
-		}
-	}
-	return bits
-}
-
-// FullBits is the size in bits of the frame as the engine would send it: numbers
-// packed, binary data plain, nothing subtracted. It is what savings are
-// measured against.
-func (s *Schema) FullBits(f *Frame) int {
-	bits := s.numberBits(f)
-	for i := range s.plans {
-		switch p := &s.plans[i]; p.class {
-		case classBinary:
-			bits += 8 * p.values() * p.valueBytes()
-		case classBlob:
-			bits += 8 * len(f.Bytes[p.blob])
-			if p.lengthBytes() > 0 {
-				bits += 8 * uvarintLen(len(f.Bytes[p.blob]))
-			}
-		case classGroup, classAngle, classQuat:
-		}
-	}
-	return bits
 }
 
 func uvarintLen(n int) int {

@@ -14,7 +14,7 @@ func (c *rleCodec) decode(p *payload, src []byte) error {
 		}
 		src = src[1:]
 	}
-	return c.read(p.frames[0], p.baseline, src)
+	return c.read(p.frames[0], p.reference(), src)
 }
 
 // read reads the whole of src into cur, adding base unless that is nil. What it

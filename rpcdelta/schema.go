@@ -9,9 +9,6 @@ import (
 	"io"
 	"math"
 	"slices"
-	"sync"
-
-	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
 )
 
 // Limits of a schema.
@@ -37,11 +34,12 @@ type Schema struct {
 	rate   float64
 	fields []Field
 	plans  []plan
-	ints   int // components
-	blobs  int // byte strings
-	binary int // bytes of the binary part at most, before run-length coding
+	ints   int      // components
+	blobs  int      // byte strings
+	binary int      // bytes of the binary part at most, before run-length coding
+	bounds []bounds // by component
 
-	model func() *adaptive.Model // compiled when first used
+	models models
 }
 
 // NewSchema checks the fields and compiles them. rateHz is how often a second
@@ -77,7 +75,7 @@ func NewSchema(rpc string, rateHz float64, fields []Field) (*Schema, error) {
 			return nil, fmt.Errorf("rpcdelta: %s: field %q: %w", rpc, s.fields[i].Name, err)
 		}
 	}
-	s.model = sync.OnceValue(s.newModel)
+	s.compileBounds()
 	return s, nil
 }
 
@@ -141,29 +139,6 @@ func (s *Schema) Fingerprint() uint64 {
 		h.Write([]byte("\n" + f.String()))
 	}
 	return h.Sum64()
-}
-
-// check says whether f has the shape of the schema's frames.
-func (s *Schema) check(f *Frame) error {
-	if len(f.Ints) != s.ints || len(f.Bytes) != s.blobs {
-		return fmt.Errorf("%w: %s has %d components and %d byte strings, the frame %d and %d",
-			ErrSchema, s.rpc, s.ints, s.blobs, len(f.Ints), len(f.Bytes))
-	}
-	for i := range s.plans {
-		p := &s.plans[i]
-		if p.class == classBlob {
-			if n := len(f.Bytes[p.blob]); n < p.minBytes || n > p.maxBytes {
-				return s.rangeError(p.field, fmt.Sprintf("%d bytes", n), p.bytesLimit())
-			}
-			continue
-		}
-		for k, v := range f.Ints[p.at : p.at+p.n] {
-			if !p.holds(k, v) {
-				return s.rangeError(p.field, v, p.componentLimit(k))
-			}
-		}
-	}
-	return nil
 }
 
 // checkVelocity checks the link from a field to its rate of change.

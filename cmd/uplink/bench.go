@@ -20,6 +20,7 @@ import (
 type benchOptions struct {
 	cfg    bench.Config
 	schema string
+	prior  string
 	json   bool
 }
 
@@ -50,6 +51,10 @@ For the means that a link comes to in the long run, take many links and frames: 
   uplink bench --distance 6 --codec rle --json portal2_coop_60hz.csv.gz rocketleague_solo_30hz.csv.gz`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			var err error
+			if o.cfg.Prior, err = loadPrior(o.prior); err != nil {
+				return err
+			}
 			if err := o.check(cmd); err != nil {
 				return usageError{err}
 			}
@@ -75,6 +80,7 @@ For the means that a link comes to in the long run, take many links and frames: 
 	f.DurationVar(&o.cfg.Warmup, "warmup", 0, "time at the beginning of each that does not count")
 	f.IntVar(&o.cfg.SendEvery, "send-every", 1, "frames in each payload of adaptive: held back until there are so many")
 	f.IntVar(&o.cfg.Distance, "distance", 0, "no link: code each frame against the one so many before it")
+	f.StringVar(&o.prior, priorFlag, "", "what adaptive starts from, a file of uplink train, instead of the built-in prior")
 	f.StringSliceVar(&o.cfg.Schemes, "codec", bench.Schemes(), "what to compare")
 	f.BoolVar(&o.json, "json", false, "print JSON: an object, or an array of them for several traces")
 	return cmd
@@ -146,8 +152,12 @@ func (o *benchOptions) writeTables(w io.Writer, results []*bench.Result) error {
 
 func (o *benchOptions) linkText() string {
 	c := &o.cfg
-	if c.Distance != 0 {
-		return fmt.Sprintf("no link, each frame against the one %d before it", c.Distance)
+	prior := ""
+	if c.Prior != nil {
+		prior = fmt.Sprintf(", prior %v", c.Prior)
 	}
-	return fmt.Sprintf("%v, acks at %g Hz, seed %d", &c.Link, c.AckHz, c.Link.Seed)
+	if c.Distance != 0 {
+		return fmt.Sprintf("no link, each frame against the one %d before it%s", c.Distance, prior)
+	}
+	return fmt.Sprintf("%v, acks at %g Hz, seed %d%s", &c.Link, c.AckHz, c.Link.Seed, prior)
 }

@@ -18,7 +18,7 @@ import (
 
 type dsOptions struct {
 	listen, metrics, record string
-	schemas                 []string
+	schemas, priors         []string
 	ackHz                   float64
 	ring                    int
 	insecure                bool
@@ -45,6 +45,7 @@ describe, rebuilds each frame, counts, and writes what it got to a file.`,
 	f.StringVar(&o.listen, "listen", "127.0.0.1:7777", "UDP address of the server; port 0 is any free one")
 	f.StringVar(&o.metrics, "metrics", "", "address of an HTTP server with /metrics; empty means none")
 	f.StringArrayVar(&o.schemas, schemaFlag, nil, "schema file of an RPC; may be repeated")
+	f.StringArrayVar(&o.priors, priorFlag, nil, "a prior that clients may start from, a file of uplink train; may be repeated")
 	f.StringVar(&o.record, "record", "", "write every frame to this .csv or .csv.gz, with a schema file beside it")
 	f.Float64Var(&o.ackHz, "ack-hz", ds.DefaultAckHz, "how often a second a player's frames are acked")
 	f.IntVar(&o.ring, "ring", rpcdelta.DefaultRing, "frames kept of each RPC and player")
@@ -65,9 +66,13 @@ func (o *dsOptions) check() error {
 
 // runDS opens all there is to open before it overwrites a recording.
 func runDS(cmd *cobra.Command, o *dsOptions) (err error) {
+	priors, err := loadPriors(o.priors)
+	if err != nil {
+		return err
+	}
 	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
 	srv, err := ds.Listen(o.listen, ds.Config{
-		Insecure: o.insecure, AckHz: o.ackHz, Ring: o.ring, Logger: log,
+		Insecure: o.insecure, AckHz: o.ackHz, Ring: o.ring, Priors: priors, Logger: log,
 		Joined: func(p *ds.Player) { log.Info("joined", "player", p.ID(), "addr", p.Addr()) },
 		Left:   func(p *ds.Player, err error) { log.Info("left", "player", p.ID(), "cause", err) },
 	})

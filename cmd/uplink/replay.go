@@ -17,8 +17,9 @@ import (
 )
 
 type replayOptions struct {
-	to, schema                string
+	to, schema, priorFile     string
 	codec                     rpcdelta.Codec
+	prior                     *rpcdelta.Prior
 	link                      link.Config
 	reliable, again, insecure bool
 	ring                      int
@@ -40,6 +41,9 @@ a frame at each tick of the schema's rate. The link flags put a simulated link i
 			if o.codec, err = codecFlag(codec); err != nil {
 				return err
 			}
+			if o.prior, err = loadPrior(o.priorFile); err != nil {
+				return err
+			}
 			if err := o.check(); err != nil {
 				return usageError{err}
 			}
@@ -50,6 +54,7 @@ a frame at each tick of the schema's rate. The link flags put a simulated link i
 	f.StringVar(&o.to, "to", "127.0.0.1:7777", "UDP address of the server")
 	f.StringVar(&o.schema, schemaFlag, "", "schema file, instead of the one beside the trace")
 	f.StringVar(&codec, "codec", rpcdelta.DefaultCodec.String(), "how frames become bits")
+	f.StringVar(&o.priorFile, priorFlag, "", "what adaptive starts from if the server has it too, a file of uplink train")
 	o.link = link.Config{Burst: 1, Seed: 1}
 	o.link.AddFlags(f)
 	f.IntVar(&o.ring, "ring", rpcdelta.DefaultRing, "frames kept as baselines")
@@ -61,6 +66,9 @@ a frame at each tick of the schema's rate. The link flags put a simulated link i
 }
 
 func (o *replayOptions) check() error {
+	if o.prior != nil && o.codec != rpcdelta.Adaptive {
+		return fmt.Errorf("--%s: only --codec %v starts from one", priorFlag, rpcdelta.Adaptive)
+	}
 	if o.wait <= 0 {
 		return fmt.Errorf("--wait %v: want more than 0s", o.wait)
 	}
@@ -99,7 +107,7 @@ func runReplay(cmd *cobra.Command, path string, o *replayOptions) (err error) {
 
 // dial connects to the server.
 func (o *replayOptions) dial(ctx context.Context) (*client.Conn, error) {
-	cfg := client.Config{Codec: o.codec, Ring: o.ring, BindTimeout: o.wait, Insecure: o.insecure}
+	cfg := client.Config{Codec: o.codec, Prior: o.prior, Ring: o.ring, BindTimeout: o.wait, Insecure: o.insecure}
 	if !o.link.Perfect() {
 		network, err := o.link.Network()
 		if err != nil {
@@ -159,6 +167,9 @@ func writeSent(w io.Writer, st client.RPCStats, skipped int) {
 	n := float64(max(1, st.Frames()))
 	fmt.Fprintf(w, "%d frames sent: %.0f bits each in full, %.0f as sent; %d without a baseline\n",
 		st.Frames(), float64(st.FullBits)/n, float64(st.HeaderBits+st.PayloadBits)/n, st.Intra+st.Reset)
+	if st.PriorFallbacks != 0 {
+		fmt.Fprintln(w, "the server does not have the prior: the built-in one was used")
+	}
 	if skipped != 0 {
 		fmt.Fprintf(w, "%d frames not sent: there was no connection, or too many waited on the reliable channel\n", skipped)
 	}

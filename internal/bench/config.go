@@ -2,6 +2,7 @@ package bench
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,6 +25,8 @@ type Config struct {
 	Redundancy int
 	// SendEvery is how many frames a payload of adaptive brings; 0 counts as 1.
 	SendEvery int
+	// Prior is what adaptive starts from; nil is the built-in one.
+	Prior *rpcdelta.Prior
 	// Distance, if not 0, takes the link away: frame n is coded against frame n-Distance.
 	Distance int
 	// Seeds is how many links of these properties are tried, Link.Seed's and those after it; 0 counts as 1.
@@ -68,6 +71,8 @@ func (c *Config) Validate() error {
 		}
 	}
 	switch {
+	case c.Prior != nil && !slices.Contains(c.Schemes, rpcdelta.Adaptive.String()):
+		return fmt.Errorf("--prior: only --codec %v starts from one", rpcdelta.Adaptive)
 	case len(c.Schemes) == 0:
 		return fmt.Errorf("--codec: no codec, want some of %s", strings.Join(Schemes(), ", "))
 	case c.Distance < 0 || c.Distance >= rpcdelta.MaxRing:

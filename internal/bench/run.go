@@ -148,11 +148,11 @@ type arrival struct {
 
 // reset makes both ends anew.
 func (p *pair) reset() (err error) {
-	p.enc, err = rpcdelta.NewEncoder(p.trace.Schema, rpcdelta.EncoderConfig{Codec: p.scheme.codec, Ring: p.cfg.Ring, PeerRing: p.cfg.Ring, Redundancy: p.cfg.Redundancy})
+	p.enc, err = rpcdelta.NewEncoder(p.trace.Schema, rpcdelta.EncoderConfig{Codec: p.scheme.codec, Ring: p.cfg.Ring, PeerRing: p.cfg.Ring, Redundancy: p.cfg.Redundancy, Prior: p.cfg.Prior})
 	if err != nil {
 		return err
 	}
-	p.dec, err = rpcdelta.NewDecoder(p.trace.Schema, rpcdelta.DecoderConfig{Codec: p.scheme.codec, Ring: p.cfg.Ring, PeerRing: p.cfg.Ring})
+	p.dec, err = rpcdelta.NewDecoder(p.trace.Schema, rpcdelta.DecoderConfig{Codec: p.scheme.codec, Ring: p.cfg.Ring, PeerRing: p.cfg.Ring, Prior: p.cfg.Prior})
 	return err
 }
 

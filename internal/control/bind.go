@@ -31,6 +31,9 @@ type BindRequest struct {
 	// Frames is how many new frames of the RPC a datagram brings at most, up to
 	// rpcdelta.MaxHeld; 0 counts as 1.
 	Frames int
+	// Prior is the hash of the prior that frames are to start from, with the codec
+	// adaptive.
+	Prior uint64
 }
 
 // BindAnswer is the DS's answer. Reason is empty if the RPC is bound.
@@ -49,6 +52,9 @@ type BindAnswer struct {
 	// Known lists the names that the DS has, for ReasonUnknown, and the codecs, for
 	// ReasonCodec.
 	Known []string
+	// Prior is the hash of the prior that is used: the one that was asked for, or
+	// else the DS's built-in one.
+	Prior uint64
 }
 
 // Reason says why an RPC is not bound.

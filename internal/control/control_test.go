@@ -18,7 +18,7 @@ func schema(t *testing.T, fields ...rpcdelta.Field) *rpcdelta.Schema {
 }
 
 func TestRequestAndAnswerRoundTrip(t *testing.T) {
-	r := BindRequest{RPC: 7, Name: "Move", Fingerprint: 1 << 63, Fields: []uint16{1, 65535}, RateHz: 66.67, Ring: 64, Codec: "rle", Reliable: true, Frames: 8}
+	r := BindRequest{RPC: 7, Name: "Move", Fingerprint: 1 << 63, Fields: []uint16{1, 65535}, RateHz: 66.67, Ring: 64, Codec: "rle", Reliable: true, Frames: 8, Prior: 1<<64 - 2}
 	b, err := r.Append(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -31,7 +31,7 @@ func TestRequestAndAnswerRoundTrip(t *testing.T) {
 		t.Errorf("got %+v, %v, want %+v", got, err, r)
 	}
 
-	a := BindAnswer{RPC: 7, Ring: 32, Reason: ReasonSchema, Field: 3, Theirs: "Aim angle bits=16", Known: []string{"a", "b"}}
+	a := BindAnswer{RPC: 7, Ring: 32, Reason: ReasonSchema, Field: 3, Theirs: "Aim angle bits=16", Known: []string{"a", "b"}, Prior: 1 << 63}
 	if b, err = a.Append(nil); err != nil {
 		t.Fatal(err)
 	}

@@ -51,6 +51,30 @@ func (e *Encoder) Symbol(t *Table, s int) {
 	}
 }
 
+// SymbolRaw codes symbol s of t and then the low n bits of v, as Symbol and Raw
+// do.
+func (e *Encoder) SymbolRaw(t *Table, s int, v uint64, n uint) {
+	r := e.rng >> ScaleBits
+	s &= Symbols - 1
+	below := uint64(t.cum[s])
+	rng := r * uint64(t.cum[s+1]-t.cum[s])
+	e.add(r * below)
+	if rng < least || n > ScaleBits {
+		e.rng = rng
+		if rng < least {
+			e.shift()
+		}
+		e.Raw(v, n)
+		return
+	}
+	rng >>= n & 63
+	e.rng = rng
+	e.add(rng * (v & (1<<(n&63) - 1)))
+	if rng < least {
+		e.shift()
+	}
+}
+
 // Raw codes the low n bits of v, n at most 64, each value alike.
 func (e *Encoder) Raw(v uint64, n uint) {
 	for n > 0 {

@@ -2,11 +2,11 @@ package adaptive
 
 // Steps of the sign-sign LMS, Q12.
 const (
-	slopeRate = 20 // of a component's own past
-	inputRate = 80 // of the scalars beside it
-	meanRate  = 3  // of a derivative's mean
-	bendRate  = 8
-	turnRate  = 12 // of an orientation's past
+	slopeRate = 26  // of a component's own past
+	inputRate = 110 // of the scalars beside it
+	meanRate  = 3   // of a derivative's mean
+	bendRate  = 11
+	turnRate  = 16 // of an orientation's past
 )
 
 // trial tries the experts of a component on what it really did.
@@ -46,14 +46,15 @@ func (t *learner) comp(m *Model, l *live, g *group, i int, y int64) (r int64) {
 	case extrapolated:
 		x.orientation((*[6]int16)(w))
 	}
-	best := lc.best(t.class, g.family)
+	best := lc.choice[t.class].expert
 	cost := &lc.cost[t.class]
 	for e := range expertCount[g.family] & 7 {
 		v := x.err[e&3]
-		cost[e&3] += int16((min(log2(max(v, -v)), 31<<10) - int32(cost[e&3])) >> 5)
+		cost[e&3] += int16((min(log2(max(v, -v)), 31<<10) - int32(cost[e&3])) >> 4)
 	}
 	v := x.err[best&3]
-	lc.learnShape(t.class, v>>4)
+	lc.learnShape(m.tables, t.class, v>>4)
+	lc.choose(t.class)
 	lc.scale[t.class].learn(max(v, -v))
 	return v >> 4
 }
@@ -118,10 +119,10 @@ func nudged(w int16, feature, err int64, rate int32) int16 {
 }
 
 // learnShape notes what residual r would have cost under each table.
-func (c *liveComp) learnShape(class int, r int64) {
-	row, shift := level(int64(c.scale[class].expected()))
+func (c *liveComp) learnShape(t *tables, class int, r int64) {
+	row, shift := level(int64(c.scale[class].expected))
 	sym, _ := symbolOf(uint64(max(r, -r)) >> shift)
-	cost, v := &costs[row][sym&63], &c.shape[class]
+	cost, v := &t.costs[row][sym&63], &c.shape[class]
 	for i := range v {
 		v[i] += int16((int32(cost[i]) - int32(v[i])) >> 5)
 	}

@@ -3,13 +3,12 @@ package adaptive
 import "github.com/uplink-rpc/uplink/internal/entropy"
 
 // Coder encodes and decodes payloads. It is scratch: a Coder serves any number
-// of streams of its Model, one call at a time.
+// of streams, one call at a time. The zero value is ready to use.
 type Coder struct {
 	m   *Model
 	enc entropy.Encoder
 	dec entropy.Decoder
 	p   past
-	f   featureSet
 	q   orient
 
 	oldest int
@@ -18,9 +17,6 @@ type Coder struct {
 // Oldest is how many bits the last payload that was encoded had when its oldest row
 // ended.
 func (c *Coder) Oldest() int { return c.oldest }
-
-// NewCoder gives a Coder.
-func (m *Model) NewCoder() *Coder { return &Coder{m: m} }
 
 // oneRow is the chance of 65536 that a payload has one row, enoughRows that it
 // has no more than those counted.
@@ -58,15 +54,18 @@ func (c *Coder) decodeCount(most int) int {
 	return n
 }
 
-// open sets up the view of a payload; d is nil where its baseline is not known.
-func (s *State) open(newest, base uint64, hasBase bool, h History) (v view, d *digest) {
-	v = view{history: h, base: -1}
+// open sets up the view of a payload, and what it is coded from: nil where its
+// baseline is not the frame that was learned last, or not known.
+func (s *State) open(newest, base uint64, hasBase bool, known *Frames) (v view, l *live) {
 	if !hasBase {
-		return v, &s.m.prior
+		return view{known: known, base: -1, floor: -1}, &s.m.first
 	}
-	v.base, v.floor = int64(base), max(s.origin-1, int64(newest)-s.ring)
-	if base >= newest || v.base <= v.floor || v.at(v.base) == nil {
+	if base >= newest || s.newest != int64(base) {
 		return v, nil
 	}
-	return v, s.at(v.base)
+	v = look(known, s.newest, int64(newest)-s.ring)
+	if v.find(v.base) < 0 {
+		return v, nil
+	}
+	return v, &s.live
 }

@@ -3,15 +3,17 @@ package adaptive
 // Decode reads the payload in src, from the free low bits of its first byte on or
 // all of it if free is 0, named by newest, into rows, which has room
 // for [MaxRows] or for newest-base, and says how many it held, oldest first.
-// base, hasBase, s and h are as in [Coder.Encode]. Every component is within its
+// base, hasBase, s and known are as in [Coder.Encode]. Every component is within its
 // field's range, whatever src is; byte strings are overwritten in place and grow
 // as far as their field allows. The error is [ErrMalformed], or [ErrBaseline] if
-// base is not known; rows are undefined then. Input is not written to.
-func (c *Coder) Decode(rows []*Row, src []byte, free uint, newest, base uint64, hasBase bool, s *State, h History) (int, error) {
-	v, d := s.open(newest, base, hasBase, h)
-	if d == nil {
+// base is not known, or not what s learned last; rows are undefined then. Input is
+// not written to.
+func (c *Coder) Decode(rows []*Row, src []byte, free uint, newest, base uint64, hasBase bool, s *State, known *Frames) (int, error) {
+	v, l := s.open(newest, base, hasBase, known)
+	if l == nil {
 		return 0, ErrBaseline
 	}
+	c.m = s.m
 	c.dec.Reset(src, free)
 	n := c.decodeCount(room(newest, base, hasBase))
 	if n > len(rows) {
@@ -27,7 +29,7 @@ func (c *Coder) Decode(rows []*Row, src []byte, free uint, newest, base uint64, 
 			err = c.decodeIntra(row)
 		} else {
 			c.p.fill(&v, seq, ref)
-			err = c.decodeRow(row, d)
+			err = c.decodeRow(row, l)
 		}
 		if err != nil {
 			return 0, err
@@ -40,28 +42,33 @@ func (c *Coder) Decode(rows []*Row, src []byte, free uint, newest, base uint64, 
 	return n, nil
 }
 
-func (c *Coder) decodeRow(row *Row, d *digest) (err error) {
+func (c *Coder) decodeRow(row *Row, l *live) (err error) {
 	m, p := c.m, &c.p
-	var x changes
+	p.compare(p.b)
 	var f flags
 	for i := range m.groups {
 		g := &m.groups[i]
-		dg := &d.groups[i]
-		x.of(p, g)
-		changed := c.dec.Bit(1<<16 - dg.w.odds(dg.bias[p.class], x, f))
+		lg := &l.groups[i]
+		var x changes
+		if g.form == formBytes {
+			x = p.blobChanges(g, p.base[g.blob])
+		} else {
+			x = p.changes(g)
+		}
+		changed := c.dec.Bit(1<<16 - lg.w.odds(lg.bias[p.class], x, f))
 		f.push(changed)
 		switch {
 		case !changed:
-			c.keep(g, row, dg.stepping)
+			c.keep(g, row, lg.stepping())
 		case g.form == formNumbers:
-			err = c.decodeNumbers(row.Ints, g, d)
+			err = c.decodeNumbers(row.Ints, g, l)
 		case g.form == formQuat:
-			err = c.decodeQuat(row.Ints, g, d)
+			err = c.decodeQuat(row.Ints, g, l)
 		case g.form == formBits:
-			c.decodeBits(row.Ints, g, d)
+			c.decodeBits(row.Ints, g, l)
 		default:
 			b := row.Bytes[g.blob][:0]
-			row.Bytes[g.blob], err = d.counters.blobs[g.index].decode(&c.dec, g, b, p.base.Bytes[g.blob], p.prev.Bytes[g.blob])
+			row.Bytes[g.blob], err = l.counters.blobs[g.index].decode(&c.dec, g, b, p.base[g.blob], p.prev[g.blob])
 		}
 		if err != nil {
 			return err
@@ -73,7 +80,7 @@ func (c *Coder) decodeRow(row *Row, d *digest) (err error) {
 // keep sets a group to its reference.
 func (c *Coder) keep(g *group, row *Row, stepping bool) {
 	if g.form == formBytes {
-		row.Bytes[g.blob] = append(row.Bytes[g.blob][:0], c.p.base.Bytes[g.blob]...)
+		row.Bytes[g.blob] = append(row.Bytes[g.blob][:0], c.p.base[g.blob]...)
 		return
 	}
 	if stepping {
@@ -86,18 +93,19 @@ func (c *Coder) keep(g *group, row *Row, stepping bool) {
 	copy(row.Ints[g.at:g.at+g.n], c.p.b[g.at:g.at+g.n])
 }
 
-func (c *Coder) decodeNumbers(ints []int32, g *group, d *digest) error {
+func (c *Coder) decodeNumbers(ints []int32, g *group, l *live) error {
 	p := &c.p
-	var x changes
 	var f flags
 	near, any := int64(-1), false
-	for k := range g.comps {
-		i := g.first + k
-		cp, dc := &c.m.comps[i], &d.comps[i]
+	comps := c.m.comps[g.first:][:g.comps]
+	lives := l.comps[g.first:][:len(comps)]
+	w := c.m.weightsOf(l, p.class)
+	for k := range comps {
+		cp, lc := &comps[k], &lives[k]
 		base := p.b[cp.at]
 		if g.comps > 1 && (any || k < g.comps-1) {
-			x.at(p, cp.at)
-			changed := c.dec.Bit(1<<16 - dc.flag.w.odds(dc.flag.bias, x, f))
+			x := p.moved[cp.at]
+			changed := c.dec.Bit(1<<16 - lc.flag.w.odds(lc.flag.bias, x, f))
 			f.push(changed)
 			if !changed {
 				ints[cp.at] = base
@@ -105,16 +113,15 @@ func (c *Coder) decodeNumbers(ints []int32, g *group, d *digest) error {
 			}
 		}
 		if cp.list >= 0 {
-			if v, ok := c.decodeListed(&d.lists[cp.list], base); ok {
+			if v, ok := c.decodeListed(&l.lists[cp.list].frequent, base); ok {
 				ints[cp.at] = v
 				any = true
 				near = nearness(int64(v) - int64(base))
 				continue
 			}
 		}
-		ch := &dc.choice[p.class]
-		pred := cp.fit(int64(base) + c.f.predict(p, ints, g, cp, ch, k))
-		r := decodeResidual(&c.dec, ch.expect(p.grow, near))
+		pred := cp.fit(int64(base) + p.predict(ints, g, cp, lc.choice[p.class].expert, w[cp.weights:], k))
+		r := decodeResidual(&c.dec, c.m.tables, lc.expect(p, near))
 		v := cp.fit(int64(pred) + r)
 		if wrapTo(int64(v)-int64(pred), cp.wrap) != r {
 			return ErrMalformed
@@ -140,7 +147,7 @@ func (c *Coder) decodeListed(l *frequent, base int32) (int32, bool) {
 	return l.v[max(0, last)], true
 }
 
-func (c *Coder) decodeBits(ints []int32, g *group, d *digest) {
+func (c *Coder) decodeBits(ints []int32, g *group, l *live) {
 	bi := g.index
 	for k := range g.comps {
 		cp := &c.m.sets[g.first+k]
@@ -148,7 +155,7 @@ func (c *Coder) decodeBits(ints []int32, g *group, d *digest) {
 		recent := o ^ uint32(c.p.h1[cp.at])
 		v := o
 		for j := range cp.wrap {
-			if c.dec.Bit(uint32(d.counters.bits[bi][o>>j&1|recent>>j&1<<1])) {
+			if c.dec.Bit(uint32(l.counters.bits[bi][o>>j&1|recent>>j&1<<1])) {
 				v ^= 1 << j
 			}
 			bi++
@@ -157,12 +164,13 @@ func (c *Coder) decodeBits(ints []int32, g *group, d *digest) {
 	}
 }
 
-func (c *Coder) decodeQuat(ints []int32, g *group, d *digest) error {
+func (c *Coder) decodeQuat(ints []int32, g *group, l *live) error {
 	p := &c.p
-	want := d.wants(g, p.class)
+	want := l.wants(g, p.class)
+	w := c.m.weightsOf(l, p.class)
 	c.q.prepare(p, ints, g, want)
 	idx := c.q.index
-	if c.dec.Bit(uint32(d.counters.index[g.index][c.q.sure])) {
+	if c.dec.Bit(uint32(l.counters.index[g.index][c.q.sure])) {
 		o := c.q.others()
 		idx = o[0]
 		if c.dec.Bit(nextIndex) {
@@ -177,10 +185,9 @@ func (c *Coder) decodeQuat(ints []int32, g *group, d *digest) error {
 	near := int64(-1)
 	for k := range g.comps {
 		cp := &c.m.comps[g.first+k]
-		ch := &d.comps[g.first+k].choice[p.class]
-		e := experts[g.family][ch.expert()]
-		pred := cp.fit(c.q.hold[k] + c.q.feats[k].weigh(&ch.w, e))
-		r := decodeResidual(&c.dec, ch.expect(p.grow, near))
+		lc := &l.comps[g.first+k]
+		pred := cp.fit(c.q.hold[k] + c.q.feats[k].turns(g.family, lc.choice[p.class].expert, w[cp.weights:]))
+		r := decodeResidual(&c.dec, c.m.tables, lc.expect(p, near))
 		v := int64(pred) + r
 		if v < cp.lo || v > cp.hi {
 			return ErrMalformed

@@ -4,19 +4,20 @@ package adaptive
 // at newest. It begins in the free low bits of dst's last byte, which are zero, or if
 // free is 0 behind it. The first is coded against the taken frame base, each other
 // against the one before it; without hasBase the first stands alone, and
-// neither s nor h is read. base must be covered by s and known to h, both must
-// be less than the ring older than newest, and all rows newer than it. Encode
+// only the model of s is read. base must be in known, the last frame that s
+// learned, and less than the ring older than newest, and all rows newer than it. Encode
 // panics if these do not hold, or if there are no rows or more than [MaxRows].
 // Nothing is allocated while dst has room.
-func (c *Coder) Encode(dst []byte, free uint, rows []*Row, newest, base uint64, hasBase bool, s *State, h History) []byte {
+func (c *Coder) Encode(dst []byte, free uint, rows []*Row, newest, base uint64, hasBase bool, s *State, known *Frames) []byte {
 	most := room(newest, base, hasBase)
 	if len(rows) == 0 || len(rows) > most {
 		panic("adaptive: more rows than the payload can have, or none")
 	}
-	v, d := s.open(newest, base, hasBase, h)
-	if d == nil {
+	v, l := s.open(newest, base, hasBase, known)
+	if l == nil {
 		panic("adaptive: encode against a baseline that is not known")
 	}
+	c.m = s.m
 	c.enc.Reset(dst, free)
 	c.encodeCount(len(rows), most)
 	v.first = int64(newest) - int64(len(rows)) + 1
@@ -28,7 +29,7 @@ func (c *Coder) Encode(dst []byte, free uint, rows []*Row, newest, base uint64, 
 			c.encodeIntra(row)
 		} else {
 			c.p.fill(&v, seq, ref)
-			c.encodeRow(row, d)
+			c.encodeRow(row, l)
 		}
 		ref = seq
 		if i == 0 {
@@ -38,82 +39,62 @@ func (c *Coder) Encode(dst []byte, free uint, rows []*Row, newest, base uint64, 
 	return c.enc.Finish()
 }
 
-func (c *Coder) encodeRow(row *Row, d *digest) {
-	m, p := c.m, &c.p
-	var x changes
+func (c *Coder) encodeRow(row *Row, l *live) {
+	p := &c.p
+	p.compare(row.Ints)
 	var f flags
-	for i := range m.groups {
-		g := &m.groups[i]
-		dg := &d.groups[i]
-		x.of(p, g)
-		changed := c.differs(g, row, dg.stepping)
-		c.enc.Bit(changed, 1<<16-dg.w.odds(dg.bias[p.class], x, f))
+	for i := range c.m.groups {
+		g := &c.m.groups[i]
+		lg := &l.groups[i]
+		x := p.changesTo(g, row)
+		changed := x&movedNow != 0
+		if g.counts && lg.stepping() {
+			changed = !c.m.steps(p, g, row)
+		}
+		c.enc.Bit(changed, 1<<16-lg.w.odds(lg.bias[p.class], x, f))
 		f.push(changed)
 		if !changed {
 			continue
 		}
 		switch g.form {
 		case formNumbers:
-			c.encodeNumbers(row.Ints, g, d)
+			c.encodeNumbers(row.Ints, g, l)
 		case formQuat:
-			c.encodeQuat(row.Ints, g, d)
+			c.encodeQuat(row.Ints, g, l)
 		case formBits:
-			c.encodeBits(row.Ints, g, d)
+			c.encodeBits(row.Ints, g, l)
 		case formBytes:
-			d.counters.blobs[g.index].encode(&c.enc, g, row.Bytes[g.blob], p.base.Bytes[g.blob], p.prev.Bytes[g.blob])
+			l.counters.blobs[g.index].encode(&c.enc, g, row.Bytes[g.blob], p.base[g.blob], p.prev[g.blob])
 		}
 	}
 }
 
-// differs says whether a group differs from its reference.
-func (c *Coder) differs(g *group, row *Row, stepping bool) bool {
-	if g.form == formBytes {
-		return string(row.Bytes[g.blob]) != string(c.p.base.Bytes[g.blob])
-	}
-	if stepping {
-		for k := range g.comps {
-			cp := &c.m.comps[g.first+k]
-			if row.Ints[cp.at] != step(&c.p, cp) {
-				return true
-			}
-		}
-		return false
-	}
-	x, b := row.Ints[g.at:g.at+g.n], c.p.b[g.at:g.at+g.n]
-	for i, v := range x {
-		if v != b[i] {
-			return true
-		}
-	}
-	return false
-}
-
-func (c *Coder) encodeNumbers(ints []int32, g *group, d *digest) {
+func (c *Coder) encodeNumbers(ints []int32, g *group, l *live) {
 	p := &c.p
-	var x changes
 	var f flags
 	near, any := int64(-1), false
-	for k := range g.comps {
-		i := g.first + k
-		cp, dc := &c.m.comps[i], &d.comps[i]
+	comps := c.m.comps[g.first:][:g.comps]
+	lives := l.comps[g.first:][:len(comps)]
+	w := c.m.weightsOf(l, p.class)
+	for k := range comps {
+		cp, lc := &comps[k], &lives[k]
 		v, base := ints[cp.at], p.b[cp.at]
 		if g.comps > 1 && (any || k < g.comps-1) {
-			x.at(p, cp.at)
-			c.enc.Bit(v != base, 1<<16-dc.flag.w.odds(dc.flag.bias, x, f))
+			x := p.moved[cp.at]
+			c.enc.Bit(v != base, 1<<16-lc.flag.w.odds(lc.flag.bias, x, f))
 			f.push(v != base)
 			if v == base {
 				continue
 			}
 		}
 		any = any || v != base
-		ch := &dc.choice[p.class]
-		if cp.list >= 0 && c.encodeListed(&d.lists[cp.list], v, base) {
+		if cp.list >= 0 && c.encodeListed(&l.lists[cp.list].frequent, v, base) {
 			near = nearness(int64(v) - int64(base))
 			continue
 		}
-		pred := cp.fit(int64(base) + c.f.predict(p, ints, g, cp, ch, k))
+		pred := cp.fit(int64(base) + p.predict(ints, g, cp, lc.choice[p.class].expert, w[cp.weights:], k))
 		r := wrapTo(int64(v)-int64(pred), cp.wrap)
-		encodeResidual(&c.enc, ch.expect(p.grow, near), r)
+		encodeResidual(&c.enc, c.m.tables, lc.expect(p, near), r)
 		near = nearness(r)
 	}
 }
@@ -145,7 +126,7 @@ func (c *Coder) encodeListed(l *frequent, v, base int32) bool {
 	return true
 }
 
-func (c *Coder) encodeBits(ints []int32, g *group, d *digest) {
+func (c *Coder) encodeBits(ints []int32, g *group, l *live) {
 	bi := g.index
 	for k := range g.comps {
 		cp := &c.m.sets[g.first+k]
@@ -153,7 +134,7 @@ func (c *Coder) encodeBits(ints []int32, g *group, d *digest) {
 		recent := o ^ uint32(c.p.h1[cp.at])
 		v := uint32(ints[cp.at]) ^ o
 		for j := range cp.wrap {
-			c.enc.Bit(v>>j&1 == 1, uint32(d.counters.bits[bi][o>>j&1|recent>>j&1<<1]))
+			c.enc.Bit(v>>j&1 == 1, uint32(l.counters.bits[bi][o>>j&1|recent>>j&1<<1]))
 			bi++
 		}
 	}
@@ -167,21 +148,21 @@ const (
 )
 
 // wants are the features that a quaternion's experts read.
-func (d *digest) wants(g *group, class int) uint {
+func (l *live) wants(g *group, class int) uint {
 	want := uint(1)
 	for k := range g.comps {
-		e := experts[g.family][d.comps[g.first+k].choice[class].expert()]
-		want |= (1<<e.n - 1) << e.from
+		want |= wanted[g.family][l.comps[g.first+k].choice[class].expert&3]
 	}
 	return want
 }
 
-func (c *Coder) encodeQuat(ints []int32, g *group, d *digest) {
+func (c *Coder) encodeQuat(ints []int32, g *group, l *live) {
 	p := &c.p
-	want := d.wants(g, p.class)
+	want := l.wants(g, p.class)
+	w := c.m.weightsOf(l, p.class)
 	c.q.prepare(p, ints, g, want)
 	idx := int(ints[g.at]) & 3
-	c.enc.Bit(idx != c.q.index, uint32(d.counters.index[g.index][c.q.sure]))
+	c.enc.Bit(idx != c.q.index, uint32(l.counters.index[g.index][c.q.sure]))
 	if idx != c.q.index {
 		o := c.q.others()
 		c.enc.Bit(idx != o[0], nextIndex)
@@ -193,11 +174,10 @@ func (c *Coder) encodeQuat(ints []int32, g *group, d *digest) {
 	near := int64(-1)
 	for k := range g.comps {
 		cp := &c.m.comps[g.first+k]
-		ch := &d.comps[g.first+k].choice[p.class]
-		e := experts[g.family][ch.expert()]
-		pred := cp.fit(c.q.hold[k] + c.q.feats[k].weigh(&ch.w, e))
+		lc := &l.comps[g.first+k]
+		pred := cp.fit(c.q.hold[k] + c.q.feats[k].turns(g.family, lc.choice[p.class].expert, w[cp.weights:]))
 		r := int64(ints[cp.at]) - int64(pred)
-		encodeResidual(&c.enc, ch.expect(p.grow, near), r)
+		encodeResidual(&c.enc, c.m.tables, lc.expect(p, near), r)
 		near = nearness(r)
 	}
 }

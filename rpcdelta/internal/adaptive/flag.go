@@ -22,8 +22,17 @@ type compFlag struct {
 	w    flagWeights
 }
 
-// changes are a flag's inputs from the past, each 0 or -1.
-type changes struct{ near, before, far int32 }
+// changes are a flag's inputs from the past: whether the reference differs from
+// the frame before it, that one from the one before, and the reference from the
+// one a distance before.
+type changes uint8
+
+const (
+	movedLast changes = 1 << iota
+	movedBefore
+	movedFar
+	movedNow // no input: whether the frame itself differs from its reference
+)
 
 // flags are the last two flags coded, each 0 or -1.
 type flags struct{ last, second int32 }
@@ -33,32 +42,57 @@ func (f *flags) push(changed bool) {
 	f.last = maskOf(changed)
 }
 
-// of sets the inputs of a group's flag.
-func (x *changes) of(p *past, g *group) {
-	if g.form == formBytes {
-		*x = changes{near: maskOf(!bytes.Equal(p.base.Bytes[g.blob], p.prev.Bytes[g.blob]))}
-		return
-	}
-	b := p.b[g.at:][:g.n]
-	h1, h2, hd := p.h1[g.at:][:len(b)], p.h2[g.at:][:len(b)], p.hd[g.at:][:len(b)]
-	var near, before, far int32
+// compare sets the inputs of the flags of all components; row is the frame, or
+// the reference where that is not known yet.
+func (p *past) compare(row []int32) {
+	b := p.b
+	h1, h2, hd := p.h1[:len(b)], p.h2[:len(b)], p.hd[:len(b)]
+	row, moved := row[:len(b)], p.moved[:len(b)]
 	for i, v := range b {
-		near |= v ^ h1[i]
-		before |= h1[i] ^ h2[i]
-		far |= v ^ hd[i]
+		h := h1[i]
+		moved[i] = differ(v, h) | differ(h, h2[i])<<1 | differ(v, hd[i])<<2 | differ(v, row[i])<<3
 	}
-	*x = changes{mask(near), mask(before), mask(far)}
 }
 
-// at sets the inputs of a component's flag.
-func (x *changes) at(p *past, i int) {
-	b, h1 := p.b[i], p.h1[i]
-	*x = changes{mask(b ^ h1), mask(h1 ^ p.h2[i]), mask(b ^ p.hd[i])}
+// differ is 1 where a and b are not equal.
+func differ(a, b int32) (x changes) {
+	if a != b {
+		x = 1
+	}
+	return x
+}
+
+// changes are the inputs of a group's flag: those of any component.
+func (p *past) changes(g *group) (x changes) {
+	for _, m := range p.moved[g.at:][:g.n] {
+		x |= m
+	}
+	return x
+}
+
+// blobChanges are those of a byte string.
+func (p *past) blobChanges(g *group, b []byte) (x changes) {
+	base := p.base[g.blob]
+	if !bytes.Equal(base, p.prev[g.blob]) {
+		x = movedLast
+	}
+	if !bytes.Equal(base, b) {
+		x |= movedNow
+	}
+	return x
+}
+
+// changesTo are those of either, row being the frame.
+func (p *past) changesTo(g *group, row *Row) changes {
+	if g.form == formBytes {
+		return p.blobChanges(g, row.Bytes[g.blob])
+	}
+	return p.changes(g)
 }
 
 // odds is the chance of a change, of 65536.
 func (w *flagWeights) odds(bias int16, x changes, f flags) uint32 {
-	s := int32(bias) + int32(w[0])&x.near + int32(w[1])&x.before + int32(w[2])&x.far
+	s := int32(bias) + int32(w[0])&-int32(x&1) + int32(w[1])&-int32(x>>1&1) + int32(w[2])&-int32(x>>2&1)
 	s += int32(w[3])&f.last + int32(w[4])&f.second
 	return uint32(squash[(max(-1<<14, min(1<<14-1, s))+1<<14)>>squashBits])
 }
@@ -66,9 +100,9 @@ func (w *flagWeights) odds(bias int16, x changes, f flags) uint32 {
 // learn moves the weights by step.
 func (w *flagWeights) learn(bias *int16, x changes, f flags, step int32) {
 	nudge(bias, step)
-	nudge(&w[0], step&x.near)
-	nudge(&w[1], step&x.before)
-	nudge(&w[2], step&x.far)
+	nudge(&w[0], step&-int32(x&1))
+	nudge(&w[1], step&-int32(x>>1&1))
+	nudge(&w[2], step&-int32(x>>2&1))
 	nudge(&w[3], step&f.last)
 	nudge(&w[4], step&f.second)
 }
@@ -86,9 +120,6 @@ func flagStep(changed bool, odds uint32, slow int) int32 {
 	s := (4 + slow) & 31
 	return (e + 1<<s>>1) >> s
 }
-
-// mask is -1 where x is not 0.
-func mask(x int32) int32 { return (x | -x) >> 31 }
 
 func maskOf(b bool) int32 {
 	if b {

@@ -9,7 +9,7 @@ import (
 
 // trained gives an end that took 200 random frames.
 func trained(m *adaptive.Model, fields []adaptive.Field) (*end, []*adaptive.Row) {
-	e := newEnd(m, 64)
+	e := newEnd(m, fields, 64)
 	r := rand.New(rand.NewPCG(3, 4))
 	var rows []*adaptive.Row
 	var old *adaptive.Row
@@ -17,7 +17,7 @@ func trained(m *adaptive.Model, fields []adaptive.Field) (*end, []*adaptive.Row)
 		old = randomRow(r, fields, old)
 		rows = append(rows, old)
 		if i < 200 {
-			e.take(uint64(i), old)
+			e.learn(uint64(i), old)
 		}
 	}
 	return e, rows
@@ -33,7 +33,8 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Add(true, uint8(1), []byte(nil))
 	f.Fuzz(func(t *testing.T, hasBase bool, distance uint8, in []byte) {
-		n, err := e.coder.Decode(out, in, 0, 207, 207-uint64(distance), hasBase, e.state, e.known)
+		base := 207 - uint64(distance)
+		n, err := e.coder.Decode(out, in, 0, 207, base, hasBase, e.state, e.known)
 		if err != nil {
 			return
 		}
@@ -45,9 +46,9 @@ func FuzzDecode(f *testing.F) {
 				t.Fatalf("out of range: %v", r)
 			}
 		}
-		again := e.coder.Encode(nil, 0, out[:n], 207, 207-uint64(distance), hasBase, e.state, e.known)
+		again := e.coder.Encode(nil, 0, out[:n], 207, base, hasBase, e.state, e.known)
 		back := newRows(everything)
-		if k, err := e.coder.Decode(back, again, 0, 207, 207-uint64(distance), hasBase, e.state, e.known); err != nil || k != n {
+		if k, err := e.coder.Decode(back, again, 0, 207, base, hasBase, e.state, e.known); err != nil || k != n {
 			t.Fatalf("coded again: %d of %d rows, %v", k, n, err)
 		}
 		for i := range n {

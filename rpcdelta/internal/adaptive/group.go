@@ -38,6 +38,7 @@ type group struct {
 	blob     int
 	minBytes int
 	maxBytes int
+	key      uint64 // what a prior knows the field by
 }
 
 // form is how a group's values are coded.
@@ -165,7 +166,7 @@ func (b *builder) visit(i int) {
 
 func (b *builder) add(f *Field, derivative int) {
 	m := b.m
-	g := group{at: f.At, n: f.N, first: len(m.comps), velocity: -1}
+	g := group{at: f.At, n: f.N, first: len(m.comps), velocity: -1, key: f.Key}
 	if derivative >= 0 {
 		g.velocity = f.VelocityAt
 	}

@@ -180,22 +180,39 @@ func walk(n int) []*adaptive.Row {
 	return out
 }
 
-// history holds the rows that were taken.
-type history map[uint64]*adaptive.Row
-
-func (h history) At(seq uint64) *adaptive.Row { return h[seq] }
-
-// ring is a History of a fixed size that allocates nothing.
-type ring struct {
-	rows [128]*adaptive.Row
-	seqs [128]uint64
+// shape is the numbers of components and byte strings of a frame.
+func shape(fields []adaptive.Field) (ints, blobs int) {
+	r := newRow(fields)
+	return len(r.Ints), len(r.Bytes)
 }
 
-func (r *ring) At(seq uint64) *adaptive.Row {
-	if i := seq % 128; r.rows[i] != nil && r.seqs[i] == seq {
-		return r.rows[i]
+// newKnown has room for baselines of the last ring frames.
+func newKnown(fields []adaptive.Field, ring int) *adaptive.Frames {
+	ints, blobs := shape(fields)
+	return adaptive.NewFrames(ints, blobs, ring+adaptive.LearnReach)
+}
+
+// end is one end of a stream.
+type end struct {
+	state *adaptive.State
+	coder adaptive.Coder
+	known *adaptive.Frames
+}
+
+func newEnd(m *adaptive.Model, fields []adaptive.Field, ring int) *end {
+	return &end{state: m.NewState(ring), known: newKnown(fields, ring)}
+}
+
+// take keeps a frame, and learns what it pushes out of the ring.
+func (e *end) take(seq uint64, r *adaptive.Row) {
+	if keep := uint64(e.known.Cap() - adaptive.LearnReach); seq >= keep {
+		e.state.Learn(seq-keep, e.known)
 	}
-	return nil
+	e.known.Put(seq, r)
 }
 
-func (r *ring) put(seq uint64, row *adaptive.Row) { r.rows[seq%128], r.seqs[seq%128] = row, seq }
+// learn takes a frame and learns it at once.
+func (e *end) learn(seq uint64, r *adaptive.Row) {
+	e.take(seq, r)
+	e.state.Learn(seq, e.known)
+}

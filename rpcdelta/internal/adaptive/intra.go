@@ -73,6 +73,13 @@ func (s *size) raw(v uint64, n uint) {
 	}
 }
 
+func bit(b bool) uint64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
 func (s *size) plain(ints []int32, cp *comp) {
 	v := uint32(ints[cp.at])
 	s.raw(bit(v != 0), 1)

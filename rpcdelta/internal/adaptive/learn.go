@@ -1,48 +1,45 @@
 package adaptive
 
-// none is no class.
-const none = classes
+// learnEvery is how many taken frames lie between those that are learned.
+const learnEvery = 5
 
-// schedule says which class learns at each taken frame, of a period of 21.
-var schedule = [21]uint8{2, none, none, 1, none, none, 2, none, none, 1, none, none, 0, none, none, 2, none, none, 1, none, none}
+// schedule says at which distance's class each of those is learned, in turn.
+var schedule = [7]uint8{2, 1, 2, 1, 0, 2, 1}
 
-// learner is scratch of one Take.
+// learner is scratch of learning one frame.
 type learner struct {
 	p     past
 	f     featureSet
 	q     orient
 	class int
-	slow  int // of the present group's flags: 2, 3, 4 as it is older
+	slow  int // of the present group's flags: 2, later 3
 }
 
-// take learns frame n as one class, or only counts it. Frames up to floor are
-// not read.
-func (t *learner) take(m *Model, l *live, h History, n, floor int64) {
-	cl := schedule[l.taken%uint64(len(schedule))]
-	l.taken++
-	if cl == classes {
-		return
-	}
-	t.class = int(cl)
-	v := view{history: h, base: n, floor: floor}
-	row := v.at(n)
-	d := classDistance[cl]
+// take learns frame n as the learner's class. Frames up to floor are not read.
+func (t *learner) take(m *Model, l *live, known *Frames, n, floor int64) {
+	v := look(known, n, floor)
+	row := Row{Ints: v.ints(n)}
+	row.Bytes, _ = v.bytes(n)
+	d := classDistance[t.class]
 	for b := n - d; b > n-2*d; b-- {
 		if t.p.fill(&v, n, b) {
-			t.row(m, l, row)
+			t.row(m, l, &row)
 			return
 		}
 	}
 }
 
 func (t *learner) row(m *Model, l *live, row *Row) {
-	var x changes
+	t.p.compare(row.Ints)
 	var f flags
 	for i := range m.groups {
 		g := &m.groups[i]
 		lg := &l.groups[i]
-		x.of(&t.p, g)
-		changed := t.changed(m, g, lg, row)
+		x := t.p.changesTo(g, row)
+		changed := x&movedNow != 0
+		if g.counts {
+			changed = t.counts(m, g, lg, row, changed)
+		}
 		t.slow = lg.age()
 		odds := lg.w.odds(lg.bias[t.class], x, f)
 		lg.w.learn(&lg.bias[t.class], x, f, flagStep(changed, odds, t.slow))
@@ -56,7 +53,7 @@ func (t *learner) row(m *Model, l *live, row *Row) {
 			t.quat(m, l, g, row.Ints, changed)
 		case formBytes:
 			if changed {
-				l.counters.blobs[g.index].learn(row.Bytes[g.blob], t.p.base.Bytes[g.blob], t.p.prev.Bytes[g.blob])
+				l.counters.blobs[g.index].learn(row.Bytes[g.blob], t.p.base[g.blob], t.p.prev[g.blob])
 			}
 		case formNumbers:
 			t.numbers(m, l, g, row.Ints, changed)
@@ -66,47 +63,29 @@ func (t *learner) row(m *Model, l *live, row *Row) {
 
 // age counts a use and says how slowly a flag learns by now.
 func (g *liveGroup) age() int {
-	slow := 2
-	if g.seen > 8 {
-		slow = 3
-	}
-	if g.seen > 64 {
-		return 4
+	if g.seen > 16 {
+		return 3
 	}
 	g.seen++
-	return slow
+	return 2
 }
 
 // stepping is true of a counter that mostly steps.
 func (g *liveGroup) stepping() bool { return g.steps > 2048 }
 
-// changed says what the group's flag would be, and learns how it counts.
-func (t *learner) changed(m *Model, g *group, lg *liveGroup, row *Row) bool {
-	if g.form == formBytes {
-		return string(row.Bytes[g.blob]) != string(t.p.base.Bytes[g.blob])
-	}
-	held := true
-	for i := g.at; i < g.at+g.n; i++ {
-		held = held && row.Ints[i] == t.p.b[i]
-	}
-	if !g.counts {
-		return !held
-	}
-	stepped := true
-	for k := range g.comps {
-		c := &m.comps[g.first+k]
-		stepped = stepped && row.Ints[c.at] == step(&t.p, c)
-	}
+// counts learns how a counter counts, and says what its flag would be.
+func (t *learner) counts(m *Model, g *group, lg *liveGroup, row *Row, moved bool) (changed bool) {
+	stepped := m.steps(&t.p, g, row)
 	was := lg.stepping()
 	target := int16(0)
-	if stepped && !held {
+	if stepped && moved {
 		target = 4096
 	}
 	lg.steps += (target - lg.steps) / 16
 	if was {
 		return !stepped
 	}
-	return !held
+	return moved
 }
 
 func (t *learner) bits(m *Model, l *live, g *group, ints []int32) {
@@ -126,14 +105,13 @@ func (t *learner) bits(m *Model, l *live, g *group, ints []int32) {
 // adapt moves a chance towards what happened.
 func adapt(p *uint16, yes bool) {
 	if yes {
-		*p += (65500 - *p) >> 5
+		*p += (65500 - *p) >> 4
 	} else {
-		*p -= *p >> 5
+		*p -= *p >> 4
 	}
 }
 
 func (t *learner) numbers(m *Model, l *live, g *group, ints []int32, changed bool) {
-	var x changes
 	var f flags
 	any := false
 	for k := range g.comps {
@@ -141,7 +119,7 @@ func (t *learner) numbers(m *Model, l *live, g *group, ints []int32, changed boo
 		c, lc := &m.comps[i], &l.comps[i]
 		y := wrapTo(int64(ints[c.at])-int64(t.p.b[c.at]), c.wrap)
 		if changed && g.comps > 1 && (any || k < g.comps-1) {
-			x.at(&t.p, c.at)
+			x := t.p.moved[c.at]
 			odds := lc.flag.w.odds(lc.flag.bias, x, f)
 			lc.flag.w.learn(&lc.flag.bias, x, f, flagStep(y != 0, odds, t.slow))
 		}

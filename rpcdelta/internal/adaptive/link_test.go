@@ -10,22 +10,6 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
 )
 
-// end is one end of a stream.
-type end struct {
-	state *adaptive.State
-	coder *adaptive.Coder
-	known history
-}
-
-func newEnd(m *adaptive.Model, ring int) *end {
-	return &end{m.NewState(ring), m.NewCoder(), history{}}
-}
-
-func (e *end) take(seq uint64, r *adaptive.Row) {
-	e.known[seq] = r
-	e.state.Take(seq, e.known)
-}
-
 // link sends rows over a link that loses some payloads; acks come late.
 type link struct {
 	t       *rapid.T
@@ -47,8 +31,11 @@ func (l *link) send(r *rand.Rand, lost bool) {
 		old = l.sent[seq-1]
 	}
 	l.sent = append(l.sent, randomRow(r, l.fields, old))
-	has := l.newest >= 0 && int64(seq)-l.newest < int64(l.ring) && l.client.state.Covers(uint64(l.newest))
 	base := uint64(max(0, l.newest))
+	has := l.newest >= 0 && int64(seq)-l.newest < int64(l.ring)
+	if has && !l.client.state.Learn(base, l.client.known) {
+		l.t.Fatalf("the client's state is beyond %d", base)
+	}
 	most := int(seq) + 1
 	if has {
 		most = int(seq - base)
@@ -58,6 +45,12 @@ func (l *link) send(r *rand.Rand, lost bool) {
 	payload := l.client.coder.Encode(nil, 0, rows, seq, base, has, l.client.state, l.client.known)
 	if lost {
 		return
+	}
+	if has && !l.server.state.Learn(base, l.server.known) {
+		l.t.Fatalf("the server's state is beyond %d", base)
+	}
+	if a, b := l.client.state.Hash(), l.server.state.Hash(); has && a != b {
+		l.t.Fatalf("up to frame %d the states differ: %x and %x", base, a, b)
 	}
 	got, err := l.server.coder.Decode(l.out, payload, 0, seq, base, has, l.server.state, l.server.known)
 	if err != nil || got != n {
@@ -69,7 +62,7 @@ func (l *link) send(r *rand.Rand, lost bool) {
 			l.t.Fatalf("frame %d: got %v, want %v", at, l.out[i], l.sent[at])
 		}
 		if int64(at) > l.top {
-			l.server.take(at, l.sent[at])
+			l.server.take(at, l.out[i])
 			l.pending = append(l.pending, at)
 			l.top = int64(at)
 		}
@@ -80,12 +73,6 @@ func (l *link) ack() {
 	for _, seq := range l.pending {
 		l.client.take(seq, l.sent[seq])
 		l.newest = int64(seq)
-		if !l.server.state.Covers(seq) {
-			continue
-		}
-		if a, b := l.client.state.Hash(seq), l.server.state.Hash(seq); a != b {
-			l.t.Fatalf("after frame %d the states differ: %x and %x", seq, a, b)
-		}
 	}
 	l.pending = l.pending[:0]
 }
@@ -99,15 +86,16 @@ func TestLinkIsLossless(t *testing.T) {
 		loss := rapid.IntRange(0, 60).Draw(t, "loss")
 		r := rand.New(rand.NewPCG(seed, 1))
 		l := &link{t: t, fields: [][]adaptive.Field{vehicle, everything}[k], ring: ring, newest: -1, top: -1}
-		l.client, l.server = newEnd(models[k], ring), newEnd(models[k], ring)
+		l.client, l.server = newEnd(models[k], l.fields, ring), newEnd(models[k], l.fields, ring)
 		l.out = newRows(l.fields)
 		for range rapid.IntRange(1, 300).Draw(t, "frames") {
 			l.send(r, r.IntN(100) < loss)
 			if r.IntN(3) == 0 {
 				l.ack()
 			}
-			if r.IntN(100) == 0 { // both start anew, and one forgets the frames
-				l.client.known = history{}
+			if r.IntN(100) == 0 { // both start anew
+				l.client.known.Reset()
+				l.server.known.Reset()
 				l.pending = l.pending[:0]
 				l.client.state.Reset()
 				l.server.state.Reset()
@@ -117,43 +105,45 @@ func TestLinkIsLossless(t *testing.T) {
 	})
 }
 
-// An old baseline is covered for as long as its ring lasts, and reads the
-// state as it was then.
-func TestStateOfOldBaselines(t *testing.T) {
+// When a frame is learned makes no difference, so long as those before it are
+// still kept.
+func TestLearnedLate(t *testing.T) {
 	m := adaptive.New(vehicle, 60)
-	for _, size := range []int{2, 16, 33, 64} {
-		e := newEnd(m, size)
-		var hashes []uint16
+	for _, ring := range []int{2, 16, 64} {
+		r := rand.New(rand.NewPCG(uint64(ring), 1))
+		soon, late := newEnd(m, vehicle, ring), newEnd(m, vehicle, ring)
+		first := soon.state.Hash()
 		for i, row := range walk(400) {
-			e.take(uint64(i), row)
-			hashes = append(hashes, e.state.Hash(uint64(i)))
-			for b := max(0, i-size+2); b <= i; b++ {
-				if !e.state.Covers(uint64(b)) {
-					t.Fatalf("ring %d: %d is not covered at %d", size, b, i)
-				}
-				if e.state.Hash(uint64(b)) != hashes[b] {
-					t.Fatalf("ring %d: the state of %d changed by %d", size, b, i)
-				}
+			if r.IntN(8) == 0 {
+				continue // lost
+			}
+			soon.learn(uint64(i), row)
+			late.take(uint64(i), row)
+			if r.IntN(60) != 0 {
+				continue
+			}
+			if !late.state.Learn(uint64(i), late.known) || late.state.Hash() != soon.state.Hash() {
+				t.Fatalf("ring %d: the state of %d depends on when it was learned", ring, i)
+			}
+			if late.state.Learn(uint64(i-1), late.known) {
+				t.Fatalf("ring %d: %d is the last frame learned, after %d", ring, i-1, i)
 			}
 		}
-		if e.state.Covers(0) {
-			t.Errorf("ring %d: frame 0 is covered for ever", size)
-		}
-		if hashes[0] == hashes[399] {
-			t.Errorf("ring %d: nothing was learned", size)
+		if soon.state.Hash() == first {
+			t.Errorf("ring %d: nothing was learned", ring)
 		}
 	}
 }
 
 func TestUnknownBaseline(t *testing.T) {
 	m := adaptive.New(vehicle, 60)
-	e := newEnd(m, 64)
+	e := newEnd(m, vehicle, 64)
 	rows := walk(100)
 	for i, row := range rows[:50] {
-		e.take(uint64(i), row)
+		e.learn(uint64(i), row)
 	}
 	out := newRows(vehicle)
-	for _, base := range []uint64{50, 60, 1 << 40, 1<<64 - 1} {
+	for _, base := range []uint64{0, 48, 50, 60, 1 << 40, 1<<64 - 1} {
 		if _, err := e.coder.Decode(out, nil, 0, 60, base, true, e.state, e.known); !errors.Is(err, adaptive.ErrBaseline) {
 			t.Errorf("baseline %d: %v", base, err)
 		}
@@ -169,34 +159,32 @@ func TestUnknownBaseline(t *testing.T) {
 	e.coder.Encode(nil, 0, rows[60:61], 60, 55, true, e.state, e.known)
 }
 
-// Each end reads of the frames only what LearnReach and the ring allow.
+// Each end reads of the frames only what LearnReach and the ring allow: one that
+// keeps no others does the same.
 func TestReach(t *testing.T) {
 	m := adaptive.New(vehicle, 60)
-	s, c := m.NewState(0), m.NewCoder()
+	ints, blobs := shape(vehicle)
+	short := &end{state: m.NewState(0), known: adaptive.NewFrames(ints, blobs, adaptive.LearnReach)}
+	long := &end{state: m.NewState(0), known: adaptive.NewFrames(ints, blobs, 300)}
 	rows := walk(300)
-	h := &reach{t: t, rows: rows}
-	for i := range rows[:299] {
-		h.from, h.to = i-adaptive.LearnReach+1, i
-		s.Take(uint64(i), h)
+	for i, row := range rows[:236] {
+		seq := uint64(i)
+		short.learn(seq, row)
+		long.known.Put(seq, row)
+		long.state.Learn(seq, long.known)
+		if short.state.Hash() != long.state.Hash() {
+			t.Fatalf("learning %d reads frames more than LearnReach older", i)
+		}
 		for _, d := range []int{1, 9, 63} {
-			if i+d >= 299 {
-				continue
+			newest := seq + uint64(d)
+			want := long.coder.Encode(nil, 0, rows[i+d:i+d+1], newest, seq, true, long.state, long.known)
+			only := adaptive.NewFrames(ints, blobs, adaptive.MaxRing)
+			for q := max(0, i+d-adaptive.MaxRing+1); q <= i; q++ {
+				only.Put(uint64(q), rows[q])
 			}
-			h.from, h.to = i+d-adaptive.MaxRing+1, i
-			c.Encode(nil, 0, rows[i+d:i+d+1], uint64(i+d), uint64(i), true, s, h)
+			if got := long.coder.Encode(nil, 0, rows[i+d:i+d+1], newest, seq, true, long.state, only); string(got) != string(want) {
+				t.Fatalf("coding %d against %d reads frames beyond the ring", newest, i)
+			}
 		}
 	}
-}
-
-type reach struct {
-	t        *testing.T
-	rows     []*adaptive.Row
-	from, to int
-}
-
-func (r *reach) At(seq uint64) *adaptive.Row {
-	if s := int(seq); s < r.from || s > r.to {
-		r.t.Fatalf("frame %d was read; only %d to %d may be", seq, r.from, r.to)
-	}
-	return r.rows[seq]
 }

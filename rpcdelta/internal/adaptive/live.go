@@ -1,6 +1,8 @@
 package adaptive
 
-// live is what learns, one for each stream.
+import "math"
+
+// live is what learns, one for each stream, and what coding reads.
 type live struct {
 	weights  []int16 // of each class, those of each component
 	comps    []liveComp
@@ -18,11 +20,16 @@ type counters struct {
 }
 
 type liveComp struct {
-	scale [classes]scale
-	cost  [classes][maxExperts]int16 // log2 of each expert's error, Q10
-	shape [classes][shapes]int16     // bits under each table, Q10
-	flag  compFlag
+	scale  [classes]scale
+	cost   [classes][maxExperts]int16 // log2 of each expert's error, Q10
+	shape  [classes][shapes]int16     // bits under each table, Q10
+	choice [classes]choice
+	flag   compFlag
 }
+
+// choice is how a component is coded in a class: by the expert and the table of
+// the lowest cost.
+type choice struct{ expert, shape uint8 }
 
 type liveGroup struct {
 	groupFlag
@@ -98,32 +105,28 @@ func (l *live) resetComp(m *Model, g *group, i int) {
 	for cl := range classes {
 		w := l.weights[cl*m.weights+m.comps[i].weights:]
 		copy(w[:weightCount[g.family]], firstWeights[g.family][cl][:])
-		lc.scale[cl] = scale{8 << 8, 8 << 8, 8 << 8}
+		lc.scale[cl] = scale{fast: 8 << 8, slow: 8 << 8, last: 8 << 8}
+		lc.scale[cl].settle()
 		lc.shape[cl] = [shapes]int16{5 << 10, 5<<10 - 300, 5<<10 - 100}
 		for e := range expertCount[g.family] {
 			lc.cost[cl][e] = 4<<10 + int16(e)*200
 		}
+		for e := expertCount[g.family]; e < maxExperts; e++ {
+			lc.cost[cl][e] = math.MaxInt16 // never chosen
+		}
+		lc.choose(cl)
 	}
 }
 
-// best is the expert of the lowest cost.
-func (c *liveComp) best(class int, f family) int {
-	b := 0
-	for e := 1; e < int(expertCount[f]); e++ {
-		if c.cost[class][e] < c.cost[class][b] {
-			b = e
-		}
-	}
-	return b
+// choose settles the choice of a class. Of equals it takes the first expert and
+// the middle table: each is compared along with its rank.
+func (c *liveComp) choose(class int) {
+	cost := &c.cost[class]
+	e := min(int32(cost[0])<<2, int32(cost[1])<<2|1, int32(cost[2])<<2|2, int32(cost[3])<<2|3)
+	bits := &c.shape[class]
+	s := min(int32(bits[0])<<2|2, int32(bits[1])<<2|1, int32(bits[2])<<2|3)
+	c.choice[class] = choice{uint8(e & 3), shapeOf[s&3]}
 }
 
-// bestShape is the table of the lowest cost.
-func (c *liveComp) bestShape(class int) int {
-	b := 1
-	for i, v := range c.shape[class] {
-		if v < c.shape[class][b] {
-			b = i
-		}
-	}
-	return b
-}
+// shapeOf is the table of a rank.
+var shapeOf = [4]uint8{1: 1, 2: 0, 3: 2}

@@ -13,16 +13,15 @@ const MaxRows = 8
 // that a baseline can be.
 const MaxRing = 64
 
-// LearnReach is how many sequences before a frame [State.Take] reads: the
-// History of an end that takes frames late has to hold its newest baseline's
-// distance and that much more.
-const LearnReach = 32
+// LearnReach is one more than how far before a frame learning it reads. An end
+// keeps so many frames beyond those that can be baselines.
+const LearnReach = 25
 
 var (
 	// ErrMalformed is returned for a payload that no encoder makes.
 	ErrMalformed = errors.New("adaptive: malformed payload")
-	// ErrBaseline is returned where the baseline, or what was learned up to
-	// it, is no longer known.
+	// ErrBaseline is returned where the baseline is not known, or is not the
+	// last frame that was learned.
 	ErrBaseline = errors.New("adaptive: baseline is not known")
 )
 
@@ -65,6 +64,9 @@ type Field struct {
 
 	// Blob is the index in Row.Bytes of a Bytes field, MinBytes to MaxBytes long.
 	Blob, MinBytes, MaxBytes int
+
+	// Key is what a [Prior] knows the field by.
+	Key uint64
 }
 
 // Row is one frame.
@@ -73,14 +75,6 @@ type Row struct {
 	Ints []int32
 	// Bytes holds the byte strings.
 	Bytes [][]byte
-}
-
-// History gives the frames that both ends know.
-type History interface {
-	// At is the frame of a sequence, if it was taken and is still kept;
-	// otherwise nil. The codec asks for nothing beyond the baseline, or the
-	// frame being taken.
-	At(seq uint64) *Row
 }
 
 // Model is a compiled schema. It is immutable and safe for concurrent use.
@@ -93,14 +87,18 @@ type Model struct {
 	quats   int
 	bits    int
 	blobs   int
-	prior   digest
-	first   live
+	tables  *tables
+	first   live // of a stream of which nothing was taken
 }
 
-// New compiles the fields of a frame that is sent rateHz times a second. The
-// fields must be valid: their components apart, bounds in order.
-func New(fields []Field, rateHz float64) *Model {
-	m := &Model{}
+// New compiles the fields of a frame that is sent rateHz times a second, whose
+// streams start from the generic prior. The fields must be valid: their
+// components apart, bounds in order.
+func New(fields []Field, rateHz float64) *Model { return Generic().Compile(fields, rateHz) }
+
+// Compile is [New] for streams that start from p.
+func (p *Prior) Compile(fields []Field, rateHz float64) *Model {
+	m := &Model{tables: p.tables}
 	if !(rateHz > 0) {
 		rateHz = 60
 	}
@@ -108,7 +106,6 @@ func New(fields []Field, rateHz float64) *Model {
 	b.build()
 	m.first = m.newLive()
 	m.first.reset(m)
-	m.prior = m.newDigest()
-	m.prior.take(m, &m.first)
+	p.start(m)
 	return m
 }

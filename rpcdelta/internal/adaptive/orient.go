@@ -16,49 +16,35 @@ const sureLevels = 10
 
 // prepare makes the predictions of which want has a bit each, the first always.
 func (q *orient) prepare(p *past, ints []int32, g *group, want uint) {
-	at := g.at
-	q.base.unpack(p.b[at:at+4], g.unpack)
+	q.base = unpack(p.b[g.at:g.at+4], g.unpack)
 	if g.family == turned {
 		var v spin
 		k := p.d * g.factor
 		for i := range v {
 			v[i] = (int64(ints[g.velocity+i]) + int64(p.b[g.velocity+i])) * k >> 8
 		}
-		q.turn(0, &v)
+		v.limit()
+		q.pred[0] = exp(&v).mul(q.base)
 	} else {
-		q.extend(0, p.h1, g, p.r1)
+		q.pred[0] = q.extended(p.h1, g, p.r1)
 		if want&2 != 0 {
-			q.extend(1, p.hd, g, p.rd)
+			q.pred[1] = q.extended(p.hd, g, p.rd)
 		}
 		if want&12 != 0 {
 			r := joined(p.r1, p.r12)
-			q.extend(2, p.h2, g, r)
-			q.extend(3, p.h4, g, joined(r, p.r24))
+			q.pred[2] = q.extended(p.h2, g, r)
+			q.pred[3] = q.extended(p.h4, g, joined(r, p.r24))
 		}
 	}
 	q.guess()
 }
 
-func (q *orient) turn(j int, v *spin) {
-	v.limit()
-	var e quat
-	e.exp(v)
-	q.pred[j].mul(&e, &q.base)
-}
-
-// extend turns the base as it turned since frame h, times rate in Q16.
-func (q *orient) extend(j int, h []int32, g *group, rate int64) {
+// extended turns the base as it turned since frame h, times rate in Q16.
+func (q *orient) extended(h []int32, g *group, rate int64) quat {
 	if rate == 0 {
-		q.pred[j] = q.base
-		return
+		return q.base
 	}
-	var a quat
-	a.unpack(h[g.at:g.at+4], g.unpack)
-	v := between(&a, &q.base)
-	for i := range v {
-		v[i] = v[i] * rate >> 16
-	}
-	q.turn(j, &v)
+	return q.base.extended(unpack(h[g.at:g.at+4], g.unpack), rate)
 }
 
 // joined is the rate over two spans, from that over each.
@@ -69,11 +55,16 @@ func joined(a, b int64) int64 {
 	return a * b / (a + b)
 }
 
+// magnitudes are those of the first prediction's elements.
+func (q *orient) magnitudes() [4]int64 {
+	t := &q.pred[0]
+	return [4]int64{max(t.x, -t.x), max(t.y, -t.y), max(t.z, -t.z), max(t.w, -t.w)}
+}
+
 // guess sets the predicted index and how sure it is.
 func (q *orient) guess() {
 	first, second := int64(-1), int64(-1)
-	for i, v := range q.pred[0] {
-		v = max(v, -v)
+	for i, v := range q.magnitudes() {
 		if v > first {
 			second, first, q.index = first, v, i
 		} else if v > second {
@@ -85,14 +76,14 @@ func (q *orient) guess() {
 
 // others are the indexes but the predicted, the likeliest first.
 func (q *orient) others() (o [3]int) {
-	abs := func(i int) int64 { return max(q.pred[0][i], -q.pred[0][i]) }
+	m := q.magnitudes()
 	n := 0
-	for i := range 4 {
+	for i := range m {
 		if i == q.index {
 			continue
 		}
 		j := n
-		for ; j > 0 && abs(o[j-1]) < abs(i); j-- {
+		for ; j > 0 && m[o[j-1]] < m[i]; j-- {
 			o[j] = o[j-1]
 		}
 		o[j] = i
@@ -103,17 +94,16 @@ func (q *orient) others() (o [3]int) {
 
 // express puts the predictions under the true index.
 func (q *orient) express(g *group, idx int, want uint) {
-	hold := q.base.chart(idx, g.chart)
-	for i := range hold {
-		q.hold[i] = (hold[i] + 8) >> 4
-	}
+	t := q.base.chart(idx, g.chart)
+	hold := vec3{(t.x + 8) >> 4, (t.y + 8) >> 4, (t.z + 8) >> 4}
+	q.hold = [3]int64{hold.x, hold.y, hold.z}
 	for j := range q.pred {
 		if want>>j&1 == 0 {
 			continue
 		}
 		t := q.pred[j].chart(idx, g.chart)
-		for i := range t {
-			q.feats[i][j] = t[i] - q.hold[i]<<4
-		}
+		q.feats[0][j] = t.x - hold.x<<4
+		q.feats[1][j] = t.y - hold.y<<4
+		q.feats[2][j] = t.z - hold.z<<4
 	}
 }

@@ -3,13 +3,14 @@ package adaptive
 // past is what the prediction of one frame reads: its reference and frames
 // before that. A missing one repeats its successor and has rate 0.
 type past struct {
-	base, prev   *Row    // reference and the frame before it, for byte strings
-	b, h1, h2    []int32 // reference; the two before it
-	h4           []int32 // newest at or before two sequences before h2
-	hd, hdd      []int32 // newest at or before one distance before b, and before hd
-	d            int64   // sequences from the reference to the frame
-	r1, r12, r24 int64   // Q16: d over the time from b to h1, h1 to h2, h2 to h4
-	rd, rdd      int64   // the same from b to hd, hd to hdd
+	base, prev   [][]byte  // byte strings of the reference and the frame before it
+	b, h1, h2    []int32   // reference; the two before it
+	h4           []int32   // newest at or before two sequences before h2
+	hd, hdd      []int32   // newest at or before one distance before b, and before hd
+	d            int64     // sequences from the reference to the frame
+	r1, r12, r24 int64     // Q16: d over the time from b to h1, h1 to h2, h2 to h4
+	rd, rdd      int64     // the same from b to hd, hd to hdd
+	moved        []changes // by component
 	class        int
 	grow         int64 // Q8, of the scale within the class
 }
@@ -17,24 +18,65 @@ type past struct {
 // view is the frames known while a payload is coded: those up to the baseline,
 // and the ones of the payload before the present one.
 type view struct {
-	history History
-	base    int64 // newest sequence to ask history for; -1 is none
-	floor   int64 // sequences up to this are not read
-	first   int64 // sequence of rows[0]
-	rows    []*Row
+	known *Frames
+	slot  int   // of base
+	base  int64 // newest sequence to look up in known; -1 is none
+	floor int64 // sequences up to this are not read
+	first int64 // sequence of rows[0]
+	rows  []*Row
 }
 
-func (v *view) at(seq int64) *Row {
+// look opens the view of the frames up to base.
+func look(known *Frames, base, floor int64) view {
+	return view{known: known, slot: known.slot(uint64(base)), base: base, floor: max(floor, base-int64(known.Cap()), -1)}
+}
+
+// find gives the slot of a frame up to base, or -1.
+func (v *view) find(seq int64) int {
+	if seq <= v.floor || seq > v.base {
+		return -1
+	}
+	i := v.slot - int(v.base-seq)
+	if i < 0 {
+		i += len(v.known.seqs)
+	}
+	if v.known.seqs[i] != uint64(seq)+1 {
+		return -1
+	}
+	return i
+}
+
+// ints gives the components of a frame, or nil.
+func (v *view) ints(seq int64) []int32 {
 	if seq > v.base {
-		if i := seq - v.first; i >= 0 && i < int64(len(v.rows)) {
-			return v.rows[i]
+		if r := v.row(seq); r != nil {
+			return r.Ints[:v.known.width:v.known.width]
 		}
 		return nil
 	}
-	if seq <= v.floor || seq < 0 {
-		return nil
+	if i := v.find(seq); i >= 0 {
+		return v.known.intsOf(i)
 	}
-	return v.history.At(uint64(seq))
+	return nil
+}
+
+// bytes gives the byte strings of a frame.
+func (v *view) bytes(seq int64) (b [][]byte, ok bool) {
+	if i := v.find(seq); i >= 0 {
+		return v.known.bytesOf(i), true
+	}
+	if r := v.row(seq); r != nil {
+		return r.Bytes, true
+	}
+	return nil, false
+}
+
+// row gives an earlier frame of the payload, or nil.
+func (v *view) row(seq int64) *Row {
+	if i := seq - v.first; seq > v.base && i >= 0 && i < int64(len(v.rows)) {
+		return v.rows[i]
+	}
+	return nil
 }
 
 // searched is how many sequences are asked for until a frame counts as missing.
@@ -44,8 +86,8 @@ const searched = 8
 // its successor.
 func (p *past) back(v *view, from int64, ints []int32, to int64) ([]int32, int64, int64) {
 	for s := to; s > to-searched; s-- {
-		if r := v.at(s); r != nil {
-			return r.Ints, s, p.d * recip[min(from-s, MaxRing)]
+		if r := v.ints(s); r != nil {
+			return r, s, p.d * int64(recip[min(from-s, MaxRing)])
 		}
 	}
 	return ints, from, 0
@@ -54,17 +96,19 @@ func (p *past) back(v *view, from int64, ints []int32, to int64) ([]int32, int64
 // fill sets p for frame seq, coded against the known frame b; it is false if
 // that is not known.
 func (p *past) fill(v *view, seq, b int64) bool {
-	p.base = v.at(b)
-	if p.base == nil {
+	p.b = v.ints(b)
+	if p.b == nil {
 		return false
 	}
 	p.d = seq - b
 	p.class = classOf(p.d)
 	p.grow = growth[min(p.d, MaxRing)]
-	p.b = p.base.Ints
-	p.prev = p.base
-	if r := v.at(b - 1); r != nil {
-		p.prev = r
+	if v.known.blobs > 0 {
+		p.base, _ = v.bytes(b)
+		var ok bool
+		if p.prev, ok = v.bytes(b - 1); !ok {
+			p.prev = p.base
+		}
 	}
 	var s1, s2, sd int64
 	p.h1, s1, p.r1 = p.back(v, b, p.b, b-1)
@@ -73,10 +117,11 @@ func (p *past) fill(v *view, seq, b int64) bool {
 	if p.d == 1 {
 		p.hd, p.rd = p.h1, p.r1
 		p.hdd, p.rdd = p.h2, p.r12
-		return true
+	} else {
+		p.hd, sd, p.rd = p.back(v, b, p.b, b-p.d)
+		p.hdd, _, p.rdd = p.back(v, sd, p.hd, sd-p.d)
 	}
-	p.hd, sd, p.rd = p.back(v, b, p.b, b-p.d)
-	p.hdd, _, p.rdd = p.back(v, sd, p.hd, sd-p.d)
+	p.moved = v.known.moved
 	return true
 }
 
@@ -94,9 +139,9 @@ func classOf(d int64) int {
 }
 
 // recip is 1/i in Q16.
-var recip = func() (t [MaxRing + 1]int64) {
+var recip = func() (t [MaxRing + 1]int32) {
 	for i := 1; i < len(t); i++ {
-		t[i] = (1<<16 + int64(i)/2) / int64(i)
+		t[i] = int32((1<<16 + i/2) / i)
 	}
 	return t
 }()
@@ -111,10 +156,9 @@ var growth = func() (t [MaxRing + 1]int64) {
 	return t
 }()
 
-// wrapTo brings x into [-2^(w-1), 2^(w-1)) modulo 2^w; w = 0 leaves it.
+// wrapTo brings x into [-2^(w-1), 2^(w-1)) modulo 2^w, for w below 64; w = 0
+// leaves it.
 func wrapTo(x int64, w uint) int64 {
-	if w == 0 {
-		return x
-	}
-	return x << (64 - w) >> (64 - w)
+	unused := (64 - w) & 63
+	return x << unused >> unused
 }

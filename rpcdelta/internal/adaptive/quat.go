@@ -3,8 +3,9 @@ package adaptive
 // one30 is 1 in Q30.
 const one30 = 1 << 30
 
-// quat is x, y, z, w in Q30.
-type quat [4]int64
+// quat is an orientation in Q30. It is a struct, not an array, since those the
+// compiler keeps in registers.
+type quat struct{ x, y, z, w int64 }
 
 // spin is a rotation vector of half the angle, in Q30.
 type spin [3]int64
@@ -16,12 +17,14 @@ func (v *spin) limit() {
 	}
 }
 
-func (r *quat) mul(a, b *quat) {
-	x := (a[3]*b[0] + a[0]*b[3] + a[1]*b[2] - a[2]*b[1]) >> 30
-	y := (a[3]*b[1] - a[0]*b[2] + a[1]*b[3] + a[2]*b[0]) >> 30
-	z := (a[3]*b[2] + a[0]*b[1] - a[1]*b[0] + a[2]*b[3]) >> 30
-	w := (a[3]*b[3] - a[0]*b[0] - a[1]*b[1] - a[2]*b[2]) >> 30
-	r[0], r[1], r[2], r[3] = x, y, z, w
+// mul is the product ab: the rotation b, then a.
+func (a quat) mul(b quat) quat {
+	return quat{
+		x: (a.w*b.x + a.x*b.w + a.y*b.z - a.z*b.y) >> 30,
+		y: (a.w*b.y - a.x*b.z + a.y*b.w + a.z*b.x) >> 30,
+		z: (a.w*b.z + a.x*b.y - a.y*b.x + a.z*b.w) >> 30,
+		w: (a.w*b.w - a.x*b.x - a.y*b.y - a.z*b.z) >> 30,
+	}
 }
 
 // root is the square root in Q30 of x in Q60, for x of a quarter to 1; others
@@ -29,56 +32,66 @@ func (r *quat) mul(a, b *quat) {
 func root(x int64) int64 {
 	x = max(1<<58, min(1<<60, x)) >> 30
 	// y approaches 1/sqrt(x) in Q30 by Newton's steps from a table
-	y := rootSeed[x>>25-8]
-	for range 3 {
-		y = y * (3*one30 - x*(y*y>>30)>>30) >> 31
-	}
+	y := int64(rootSeed[x>>23-32])
+	y = y * (3*one30 - x*(y*y>>30)>>30) >> 31
+	y = y * (3*one30 - x*(y*y>>30)>>30) >> 31
 	return x * y >> 30
 }
 
-// rootSeed is 1/sqrt(x) in Q30 at the middle of each 32nd.
-var rootSeed = func() (t [25]int64) {
+// rootSeed is 1/sqrt(x) in Q30 at the middle of each 128th.
+var rootSeed = func() (t [97]uint32) {
 	for i := range t {
-		x := uint64(2*i+17) << 24
+		x := uint64(2*i+65) << 22
 		v := 1 << 62 / x << 28 // 2^90 / x
 		r := uint64(1) << 30
 		for range 40 {
 			r = (r + v/r) / 2
 		}
-		t[i] = int64(r)
+		t[i] = uint32(r)
 	}
 	return t
 }()
 
 // unpack rebuilds a quaternion from its index and smallest three.
-func (r *quat) unpack(f []int32, k int64) {
-	s := int64(one30) * one30
-	big := f[0] & 3
-	for j, i := range rest[big] {
-		v := max(-one30, min(one30, int64(f[1+j])*k>>16))
-		r[i&3] = v
-		s -= v * v
+func unpack(f []int32, k int64) quat {
+	a, b, c := int64(f[1])*k>>16, int64(f[2])*k>>16, int64(f[3])*k>>16
+	r := root(one30*one30 - a*a - b*b - c*c)
+	switch f[0] {
+	case 0:
+		return quat{r, a, b, c}
+	case 1:
+		return quat{a, r, b, c}
+	case 2:
+		return quat{a, b, r, c}
 	}
-	r[big] = root(s)
+	return quat{a, b, c, r}
 }
 
-// rest are the other indexes beside each.
-var rest = [4][3]uint8{{1, 2, 3}, {0, 2, 3}, {0, 1, 3}, {0, 1, 2}}
+// vec3 is a quaternion's smallest three, in Q4 of their unit.
+type vec3 struct{ x, y, z int64 }
 
-// chart expresses q as the smallest three under index idx, in Q4 of their
-// unit.
-func (r *quat) chart(idx int, k int64) (o [3]int64) {
-	if r[idx&3] < 0 {
+// chart expresses q as the smallest three under index idx.
+func (q quat) chart(idx int, k int64) vec3 {
+	var largest int64
+	var o vec3
+	switch idx {
+	case 0:
+		largest, o = q.x, vec3{q.y, q.z, q.w}
+	case 1:
+		largest, o = q.y, vec3{q.x, q.z, q.w}
+	case 2:
+		largest, o = q.z, vec3{q.x, q.y, q.w}
+	default:
+		largest, o = q.w, vec3{q.x, q.y, q.z}
+	}
+	if largest < 0 {
 		k = -k
 	}
-	for j, i := range rest[idx&3] {
-		o[j] = (r[i&3]*k + 1<<41) >> 42
-	}
-	return o
+	return vec3{(o.x*k + 1<<41) >> 42, (o.y*k + 1<<41) >> 42, (o.z*k + 1<<41) >> 42}
 }
 
 // exp is the rotation by v, twice its angle.
-func (r *quat) exp(v *spin) {
+func exp(v *spin) quat {
 	x, y, z := v[0], v[1], v[2]
 	n := 0
 	for max(x, -x, y, -y, z, -z) >= one30*6/10 {
@@ -89,26 +102,31 @@ func (r *quat) exp(v *spin) {
 	// sin(a)/a and cos(a) as polynomials in a*a
 	s := int64(one30) - a*(178956971-a*(8947849-a*213044>>30)>>30)>>30
 	c := int64(one30) - a*(536870912-a*(44739243-a*(1491308-a*26631>>30)>>30)>>30)>>30
-	r[0], r[1], r[2], r[3] = x*s>>30, y*s>>30, z*s>>30, c
+	r := quat{x * s >> 30, y * s >> 30, z * s >> 30, c}
 	for ; n > 0; n-- {
-		r.mul(r, r)
+		r = r.mul(r)
 	}
+	return r
 }
 
-// between is the vector that takes a to b.
-func between(a, b *quat) (v spin) {
-	c := quat{-a[0], -a[1], -a[2], a[3]}
-	var r quat
-	r.mul(b, &c)
-	if r[3] < 0 {
-		for i := range r {
-			r[i] = -r[i]
-		}
+// extended turns b on as it turned since a, times rate in Q16: along the great
+// circle through both, whose angle grows by so much.
+func (b quat) extended(a quat, rate int64) quat {
+	dot := (a.x*b.x + a.y*b.y + a.z*b.z + a.w*b.w) >> 30
+	sign := dot >> 63 // a and -a are the same orientation
+	// With dot = cos t: u = 1 - cos t, and w = (rate t)^2 / 2, a half at most.
+	u := max(0, one30-(dot^sign-sign))
+	w := min(rate*rate>>16*u>>16, one30/2)
+	// s = sin(rate t) / sin t and c = cos(rate t), by their series
+	const third, sixth, thirtieth = one30 / 3, one30 / 6, one30 / 30
+	f := w - u
+	s := rate * (one30 - f*third>>30 + (f>>15)*((w-4*u)>>15)*thirtieth>>30) >> 30
+	c := one30 - w + (w>>15)*(f>>15)*sixth>>30
+	k := c - s*u>>16
+	return quat{
+		x: b.x*k>>30 + (b.x-(a.x^sign-sign))*s>>16,
+		y: b.y*k>>30 + (b.y-(a.y^sign-sign))*s>>16,
+		z: b.z*k>>30 + (b.z-(a.z^sign-sign))*s>>16,
+		w: b.w*k>>30 + (b.w-(a.w^sign-sign))*s>>16,
 	}
-	u := (r[0]*r[0] + r[1]*r[1] + r[2]*r[2]) >> 30
-	k := int64(one30) + u*(178956971+u*(80530637+u*47934903>>30)>>30)>>30
-	for i := range v {
-		v[i] = r[i] * k >> 30
-	}
-	return v
 }

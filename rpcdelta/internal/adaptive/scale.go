@@ -13,12 +13,12 @@ const (
 )
 
 // scale is a component's lately seen error magnitudes, Q8, averaged fast,
-// slowly, and not at all.
-type scale struct{ fast, slow, last int32 }
+// slowly, and not at all; and what they lead to expect, Q6.
+type scale struct{ fast, slow, last, expected int32 }
 
-// expected is the expected magnitude, Q6.
-func (s *scale) expected() uint32 {
-	return uint32((int64(s.fast)*2 + int64(s.slow)*2 + int64(s.last)) / 20)
+// settle sets the expected magnitude.
+func (s *scale) settle() {
+	s.expected = int32((int64(s.fast)*2 + int64(s.slow)*2 + int64(s.last)) / 20)
 }
 
 // learn takes a magnitude in Q4. What is far beyond the average counts as
@@ -27,22 +27,18 @@ func (s *scale) learn(a int64) {
 	const limit = 1 << 30
 	a = min(a, limit>>4) << 4
 	v := int32(min(a, 8*int64(s.fast)+8<<8))
-	s.fast += (v - s.fast) / 5
+	s.fast += (v - s.fast) / 4
 	v = int32(min(a, 8*int64(s.slow)+8<<8))
-	s.slow += (v - s.slow) >> 5
+	s.slow += (v - s.slow) / 24
 	s.last = int32(a)
+	s.settle()
 }
 
 // rest is learned where a component did not change.
-func (s *scale) rest() { s.last -= s.last >> 3 }
-
-// pack rounds a magnitude down to 12 bits: 7 of mantissa, 5 of exponent.
-func pack(v uint32) uint16 {
-	e := max(0, bits.Len32(v)-7)
-	return uint16(e<<7) | uint16(v>>e)
+func (s *scale) rest() {
+	s.last -= s.last >> 3
+	s.settle()
 }
-
-func unpack(p uint16) int64 { return int64(p&127) << (p >> 7) }
 
 // level turns an expected magnitude in Q6 into a table row and a shift.
 func level(est int64) (row int, shift uint) {

@@ -1,19 +1,14 @@
 package adaptive
 
-// digestEvery is how many taken frames lie between digests.
-const digestEvery = 21
-
 // State is what one end of a stream has learned: a function of the frames taken
-// since the last Reset, and of their sequences. Frames from before are neither
-// read nor baselines, even if History still has them. Not safe for concurrent use.
+// since the last Reset, and of their sequences. A payload is coded from the state
+// as it was when its baseline had been taken: an end learns a frame when that
+// one, or a newer one, becomes a baseline. Not safe for concurrent use.
 type State struct {
-	m       *Model
-	live    live
-	ring    int64 // frames that the codec looks back over
-	digests []digest
-	seqs    []int64 // newest frame of each digest
-	count   uint64  // digests taken
-	origin  int64   // first frame taken since the last Reset, -1 none
+	m      *Model
+	live   live
+	ring   int64 // frames that the codec looks back over
+	newest int64 // last frame learned, -1 none
 }
 
 // NewState gives the state of a stream of which nothing was taken. ring is the
@@ -23,68 +18,64 @@ func (m *Model) NewState(ring int) *State {
 	if ring <= 0 || ring > MaxRing {
 		ring = MaxRing
 	}
-	n := (ring-2+digestEvery-1)/digestEvery + 1
-	s := &State{m: m, live: m.newLive(), ring: int64(ring), digests: make([]digest, n), seqs: make([]int64, n)}
-	for i := range s.digests {
-		s.digests[i] = m.newDigest()
-	}
+	s := &State{m: m, live: m.newLive(), ring: int64(ring)}
 	s.Reset()
 	return s
 }
 
-// Reset forgets everything. It allocates nothing.
+// Reset forgets everything. The frames that were kept have to be forgotten
+// along with it. It allocates nothing.
 func (s *State) Reset() {
 	s.live.copy(&s.m.first)
-	s.count, s.origin = 0, -1
+	s.newest = -1
 }
 
-// Take learns frame seq, which h already gives. It is called once for each
-// taken frame, in order. Beside it, it reads the frames taken among the
+// Learn learns, in order, each frame of known up to seq that is newer than the
+// last one learned, and says whether seq is the last one then: whether a payload
+// against it can be coded. Beside each frame it reads those of the
 // [LearnReach] sequences before it. It allocates nothing.
-func (s *State) Take(seq uint64, h History) {
-	n := int64(seq)
-	if s.origin < 0 {
-		s.origin = n
+func (s *State) Learn(seq uint64, known *Frames) bool {
+	first := s.newest + 1
+	if oldest := int64(known.newest) - int64(known.Cap()) + 1; first < oldest {
+		first = oldest
 	}
-	var l learner
-	l.take(s.m, &s.live, h, n, max(s.origin-1, n-min(s.ring, LearnReach)))
-	if s.live.taken%digestEvery == 0 {
-		i := s.count % uint64(len(s.digests))
-		s.digests[i].take(s.m, &s.live)
-		s.seqs[i] = n
-		s.count++
-	}
-}
-
-// at is the newest digest at or before base, or nil if it is gone or base is of
-// before the last Reset.
-func (s *State) at(base int64) *digest {
-	n := uint64(len(s.digests))
-	if s.origin < 0 || base < s.origin {
-		return nil
-	}
-	for k := uint64(1); k <= min(n, s.count); k++ {
-		if i := (s.count - k) % n; s.seqs[i] <= base {
-			return &s.digests[i]
+	for n := first; n <= int64(min(seq, known.newest)); n++ {
+		if known.Has(uint64(n)) {
+			s.take(n, known)
 		}
 	}
-	if s.count > n {
-		return nil
-	}
-	return &s.m.prior
+	return s.newest == int64(seq)
 }
 
-// Covers says whether a payload against base can still be coded. It can if base
-// was taken since the last Reset, and at most ring-2 frames after it.
-func (s *State) Covers(base uint64) bool { return s.at(int64(base)) != nil }
+// Follows says whether s, and every frame that learning from it up to any newer one
+// reads, are still there.
+func (s *State) Follows(known *Frames) bool {
+	oldest := int64(known.newest) - int64(known.Cap()) + 1
+	return s.newest >= 0 && s.newest+1-LearnReach >= oldest
+}
 
-// Hash folds what coding against base reads of the state; it is 0 where that is
-// not covered. Both ends compare it.
-func (s *State) Hash(base uint64) uint16 {
-	d := s.at(int64(base))
-	if d == nil {
-		return 0
+// CopyFrom makes s equal to o, of the same model. It allocates nothing.
+func (s *State) CopyFrom(o *State) {
+	s.live.copy(&o.live)
+	s.newest = o.newest
+}
+
+// Newest is the last frame that was learned since the last Reset, if any.
+func (s *State) Newest() (seq uint64, ok bool) { return uint64(s.newest), s.newest >= 0 }
+
+// take learns frame n.
+func (s *State) take(n int64, known *Frames) {
+	s.newest = n
+	if s.live.taken%learnEvery == 0 {
+		var t learner
+		t.class = int(schedule[s.live.taken/learnEvery%uint64(len(schedule))])
+		t.take(s.m, &s.live, known, n, n-LearnReach)
 	}
-	h := d.sum(14695981039346656037)
+	s.live.taken++
+}
+
+// Hash folds all that was learned. Both ends compare it at the same baseline.
+func (s *State) Hash() uint16 {
+	h := s.live.sum(14695981039346656037)
 	return uint16(h ^ h>>16 ^ h>>32 ^ h>>48)
 }

@@ -2,22 +2,27 @@ package adaptive
 
 import "github.com/uplink-rpc/uplink/internal/entropy"
 
-// tables are the cumulative frequencies of residuals' symbols by shape and
-// level; costs their bits, Q10.
-var (
-	tables [shapes][levels]entropy.Table
-	costs  [levels][symbols][shapes + 1]uint16 // the last is padding
-)
+// frequencies are those of residuals' symbols, of 65536, by shape and level.
+type frequencies [shapes][levels][symbols]uint16
 
-func init() { loadTables() }
+// tables code residuals. They are shared by all streams of a prior, and so
+// immutable.
+type tables struct {
+	sets  [shapes][levels]entropy.Table
+	costs [levels][symbols][shapes + 1]uint16 // bits, Q10; the last is padding
+	tally *tally                              // counts what is encoded, in training only
+}
 
-func loadTables() {
-	for i := range trained {
-		for j := range trained[i] {
-			tables[i][j].Set(&trained[i][j])
-			for s, f := range trained[i][j] {
-				costs[j][s][i] = uint16(16<<10 - log2(int64(f)-1))
+// newTables compiles frequencies, each above 0, whose sums are 65536.
+func newTables(f *frequencies) *tables {
+	t := &tables{}
+	for i := range f {
+		for j := range f[i] {
+			t.sets[i][j].Set(&f[i][j])
+			for s, n := range f[i][j] {
+				t.costs[j][s][i] = uint16(16<<10 - log2(int64(n)-1))
 			}
 		}
 	}
+	return t
 }

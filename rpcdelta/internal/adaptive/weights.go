@@ -1,29 +1,29 @@
 package adaptive
 
-// An expert predicts by a weighted sum of the features from, from+1, ... to
-// from+n-1, with weights at, at+1, ... A component uses the one that would have
-// done best lately.
-type expert struct{ from, n, at uint8 }
-
+// An expert predicts by a weighted sum of features, see [featureSet.predict] and
+// [featureSet.turns]. A component uses the one that would have done best lately.
 const (
 	classes    = 3
 	maxExperts = 4
-	maxUsed    = 5 // weights of an expert
 	features   = 9
 )
 
-// experts by family; expertCount and weightCount say how many there are.
 var (
-	experts = [families][maxExperts]expert{
-		plain:        {{}, {0, 1, 0}, {0, 5, 1}},
-		angled:       {{}, {0, 1, 0}, {0, 5, 1}, {5, 4, 6}},
-		derived:      {{0, 1, 0}, {0, 3, 1}},
-		turned:       {{0, 1, 0}},
-		extrapolated: {{}, {0, 1, 0}, {1, 1, 1}, {0, 4, 2}},
-	}
+	// expertCount and weightCount are those of each family's components.
 	expertCount = [families]uint8{3, 4, 2, 1, 4}
 	weightCount = [families]uint8{6, 10, 4, 1, 6}
+
+	// wanted has a bit for each feature that an orientation's expert reads.
+	wanted = [families][maxExperts]uint{
+		turned:       {1},
+		extrapolated: {0, 1, 2, 15},
+	}
 )
+
+// weightsOf are the weights of all components in a class.
+func (m *Model) weightsOf(l *live, class int) []int16 {
+	return l.weights[class*m.weights:][:m.weights]
+}
 
 // firstWeights are those of the prior, Q12, by class.
 var firstWeights = [families][classes][10]int16{

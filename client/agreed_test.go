@@ -1,0 +1,27 @@
+package client
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+)
+
+// TestOtherVersion has a server answer with a built-in prior that this version
+// does not know: going on would be taken for a desync again and again.
+func TestOtherVersion(t *testing.T) {
+	schema, err := rpcdelta.NewSchema("Move", 60, []rpcdelta.Field{{Name: "X", Kind: rpcdelta.KindScalar, Resolution: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &stream{conn: &Conn{cfg: Config{Codec: rpcdelta.Adaptive}}, schema: schema}
+	generic := rpcdelta.GenericPrior()
+	if p, fallback, err := s.agreed(&control.BindAnswer{Prior: generic.Hash()}); p != generic || fallback || err != nil {
+		t.Errorf("%v, %v, %v", p, fallback, err)
+	}
+	_, _, err = s.agreed(&control.BindAnswer{Prior: 0xabc})
+	if err == nil || !strings.Contains(err.Error(), "bind Move: the server's built-in prior is 0000000000000abc, this one's "+generic.String()) {
+		t.Errorf("%v", err)
+	}
+}

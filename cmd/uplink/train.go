@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/trace"
+)
+
+type trainOptions struct {
+	out, schema         string
+	generic             bool
+	leaveOneOut, halves bool
+	judge               judge
+}
+
+func newTrainCommand() *cobra.Command {
+	var o trainOptions
+	c := &cobra.Command{
+		Use:   "train TRACE...",
+		Short: "Make a prior of recorded play, or show what one is worth",
+		Long: `train makes the prior that the codec adaptive starts from, of recorded play: how wide residuals are, where fields of each
+kind start, and where the very fields of the traces start. Give it to client and server (--prior of bench, ds and
+replay; Config.Prior and Config.Priors in programs).
+
+--leave-one-out trains on all traces but one and codes that one, for each; --halves trains on the first half of each
+trace and codes the second. They write no file.`,
+		Example: `  uplink train monday.csv.gz tuesday.csv.gz -o mygame.prior
+  uplink train --leave-one-out monday.csv.gz tuesday.csv.gz wednesday.csv.gz
+  uplink train --generic testdata/traces/*.csv.gz -o rpcdelta/internal/adaptive/generic.prior`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.check(cmd, len(args)); err != nil {
+				return usageError{err}
+			}
+			traces, err := o.load(args)
+			if err != nil {
+				return err
+			}
+			return o.run(cmd.Context(), traces, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	f := c.Flags()
+	f.StringVarP(&o.out, "output", "o", "", "the file to write")
+	f.StringVar(&o.schema, schemaFlag, "", "schema file of all traces, instead of the one beside each")
+	f.BoolVar(&o.generic, "generic", false, "train from nothing and leave out what single fields learned, as for the built-in prior")
+	f.BoolVar(&o.leaveOneOut, "leave-one-out", false, "show what a prior trained on the other traces is worth to each")
+	f.BoolVar(&o.halves, "halves", false, "show what a prior trained on the first half of a trace is worth to the second")
+	f.IntVar(&o.judge.distance, "distance", 0, "code each frame against the one so many before it, instead of over a link of 100 ms")
+	return c
+}
+
+func (o *trainOptions) check(cmd *cobra.Command, traces int) error {
+	judging := o.leaveOneOut || o.halves
+	switch {
+	case o.leaveOneOut && o.halves:
+		return errors.New("--leave-one-out and --halves: choose one")
+	case judging && o.out != "":
+		return errors.New("--output: nothing is written with --leave-one-out or --halves; leave one of them out")
+	case judging && o.generic:
+		return errors.New("--generic: --leave-one-out and --halves show that anyway; leave it out")
+	case o.leaveOneOut && traces < 2:
+		return errors.New("--leave-one-out: want at least two traces")
+	case !judging && o.out == "":
+		return errors.New("--output: which file should the prior go to?")
+	case !judging && cmd.Flags().Changed("distance"):
+		return errors.New("--distance: it says how to code with --leave-one-out or --halves; leave it out")
+	case !judging:
+		return nil
+	}
+	return o.judge.check(cmd.Flags().Changed("distance"))
+}
+
+func (o *trainOptions) load(paths []string) (traces []*trace.Trace, err error) {
+	for _, path := range paths {
+		t, err := loadTrace(path, o.schema)
+		if err != nil {
+			return nil, err
+		}
+		traces = append(traces, t)
+	}
+	return traces, nil
+}
+
+func (o *trainOptions) run(ctx context.Context, traces []*trace.Trace, stdout, stderr io.Writer) error {
+	p := newProgress(stderr)
+	defer p.clear()
+	o.judge.progress = p.show
+	switch {
+	case o.leaveOneOut:
+		return o.judge.leaveOneOut(ctx, traces, stdout)
+	case o.halves:
+		return o.judge.halves(ctx, traces, stdout)
+	}
+	prior, err := rpcdelta.TrainPrior(ctx, recordings(traces...), rpcdelta.TrainConfig{
+		FromScratch: o.generic, Generic: o.generic, Progress: func(done float64) { p.show("training", done) },
+	})
+	if err != nil {
+		return err
+	}
+	p.clear()
+	file := prior.Append(nil)
+	if err := os.WriteFile(o.out, file, 0o644); err != nil {
+		return fmt.Errorf("--output: %w", err)
+	}
+	return describe(stdout, o.out, prior, len(file), traces)
+}
+
+func recordings(traces ...*trace.Trace) (all []rpcdelta.Recording) {
+	for _, t := range traces {
+		all = append(all, rpcdelta.Recording{Schema: t.Schema, Frames: t.Frames})
+	}
+	return all
+}
+
+func describe(w io.Writer, path string, p *rpcdelta.Prior, size int, traces []*trace.Trace) error {
+	var b strings.Builder
+	total := 0
+	for _, t := range traces {
+		s := t.Schema
+		fmt.Fprintf(&b, "%s: %d frames of %s, %d fields at %g Hz\n", t.Name, len(t.Frames), s.RPC(), len(s.Fields()), s.RateHz())
+		total += len(t.Frames)
+	}
+	fmt.Fprintf(&b, "%s: prior %v, of %d frames; knows %d fields, %d bytes\n", path, p, total, p.Fields(), size)
+	_, err := io.WriteString(w, b.String())
+	return err
+}

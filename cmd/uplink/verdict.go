@@ -1,0 +1,86 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"github.com/uplink-rpc/uplink/internal/columns"
+)
+
+// verdict is what candidates came to on traces.
+type verdict struct {
+	title, notes string
+	all          []candidate
+	base         int // the candidate against which the last one gains
+	rows         []judged
+}
+
+// judged is what the candidates came to on one trace.
+type judged struct {
+	name   string
+	frames string
+	bits   []bits
+}
+
+// bits a frame of a whole trace and of its beginning, headers included.
+type bits struct{ whole, first float64 }
+
+func (b bits) wholeBits() float64 { return b.whole }
+func (b bits) firstBits() float64 { return b.first }
+
+// write lays the results out, and their geometric means.
+func (v *verdict) write(w io.Writer, how string) error {
+	head, names := []string{"", "", "whole"}, []string{"", "frames"}
+	for range v.all {
+		head = append(head, "")
+	}
+	head = append(head, fmt.Sprintf("first %.0f s", beginning.Seconds()))
+	for range v.all {
+		head = append(head, "")
+	}
+	for range 2 {
+		for _, c := range v.all {
+			names = append(names, c.name)
+		}
+		names = append(names, "gain")
+	}
+	table := [][]string{head, names}
+	for _, r := range append(v.rows, v.mean()) {
+		table = append(table, v.cells(&r))
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: bits a frame, payload and header; %s\n\n", v.title, how)
+	columns.Write(&b, table)
+	b.WriteString("\n" + v.notes)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (v *verdict) cells(r *judged) []string {
+	row := []string{r.name, r.frames}
+	for _, of := range []func(bits) float64{bits.wholeBits, bits.firstBits} {
+		for _, b := range r.bits {
+			row = append(row, fmt.Sprintf("%.1f", of(b)))
+		}
+		gain := 1 - of(r.bits[len(r.bits)-1])/of(r.bits[v.base])
+		row = append(row, fmt.Sprintf("%.1f %%", 100*gain))
+	}
+	return row
+}
+
+// mean is the geometric one of all traces.
+func (v *verdict) mean() judged {
+	out := judged{name: "geometric mean", bits: make([]bits, len(v.all))}
+	for i := range out.bits {
+		whole, first := 0.0, 0.0
+		for _, r := range v.rows {
+			whole += math.Log(r.bits[i].whole)
+			first += math.Log(r.bits[i].first)
+		}
+		n := float64(len(v.rows))
+		out.bits[i] = bits{math.Exp(whole / n), math.Exp(first / n)}
+	}
+	return out
+}

@@ -1,0 +1,75 @@
+package adaptive
+
+import "math/bits"
+
+// tally counts residuals' symbols by shape and level.
+type tally [shapes][levels][symbols]uint64
+
+// count counts a symbol. It is kept out of the way of coding, which counts nothing.
+//
+//go:noinline
+func (t *tally) count(shape uint8, level, sym int) { t[shape][level][sym]++ }
+
+func (t *tally) add(o *tally) {
+	for i := range t {
+		for j := range t[i] {
+			for k := range t[i][j] {
+				t[i][j][k] += o[i][j][k]
+			}
+		}
+	}
+}
+
+// In twentieths of a count: those of a level, of the levels beside it, and how
+// many counts the frequencies weigh that were there before.
+const (
+	ownWeight    = 20
+	besideWeight = 8
+	oldWeight    = 20 * 1000
+)
+
+// fit gives the frequencies of what was counted, smoothed by those that were
+// there before.
+func (t *tally) fit(old *frequencies) *frequencies {
+	f := &frequencies{}
+	for i := range t {
+		for j := range t[i] {
+			var v [symbols]uint64
+			t.weigh(&v, i, j, ownWeight)
+			t.weigh(&v, i, j-1, besideWeight)
+			t.weigh(&v, i, j+1, besideWeight)
+			f[i][j] = *spread(&v, &old[i][j])
+		}
+	}
+	return f
+}
+
+func (t *tally) weigh(v *[symbols]uint64, shape, level int, weight uint64) {
+	if level < 0 || level >= levels {
+		return
+	}
+	for s, n := range t[shape][level] {
+		v[s] += weight * n
+	}
+}
+
+// spread turns weights into frequencies of at least 1.
+func spread(v *[symbols]uint64, old *[symbols]uint16) *[symbols]uint16 {
+	total := uint64(oldWeight)
+	for _, n := range v {
+		total += n
+	}
+	var f [symbols]uint16
+	left, best := 1<<16, 0
+	for s := range f {
+		hi, lo := bits.Mul64(v[s]<<16+oldWeight*uint64(old[s]), 1<<16-symbols)
+		q, _ := bits.Div64(hi, lo, total<<16)
+		f[s] = 1 + uint16(q)
+		left -= int(f[s])
+		if f[s] > f[best] {
+			best = s
+		}
+	}
+	f[best] += uint16(left)
+	return &f
+}

@@ -1,0 +1,140 @@
+package rpcdelta
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// recording is a walk through frames of s.
+func recording(s *Schema, seed uint64, n int) Recording {
+	pick := randPicker(rand.New(rand.NewPCG(seed, 8)))
+	frames := s.newFrames(n)
+	pick.frame(s, &frames[0], s.NewFrame())
+	for i := 1; i < n; i++ {
+		frames[i].CopyFrom(&frames[i-1])
+		pick.walk(s, &frames[i])
+	}
+	return Recording{Schema: s, Frames: frames}
+}
+
+func mustTrain(t failer, cfg TrainConfig, recordings ...Recording) *Prior {
+	t.Helper()
+	p, err := TrainPrior(context.Background(), recordings, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// smallPrior is trained on frames of smallSchema.
+var smallPrior = sync.OnceValue(func() *Prior {
+	p, err := TrainPrior(context.Background(), []Recording{recording(smallSchema(panicker{}), 1, 600)}, TrainConfig{})
+	if err != nil {
+		panic(err)
+	}
+	return p
+})
+
+// panicker is a failer for what cannot fail.
+type panicker struct{}
+
+func (panicker) Helper()                   {}
+func (panicker) Fatal(...any)              { panic("fatal") }
+func (panicker) Fatalf(f string, _ ...any) { panic(f) }
+
+func TestPriorFile(t *testing.T) {
+	p := smallPrior()
+	file := p.Append([]byte("x"))[1:]
+	back, err := ParsePrior(file)
+	if err != nil || back.Hash() != p.Hash() || !bytes.Equal(back.Append(nil), file) {
+		t.Fatalf("%v, %v", back, err)
+	}
+	if p.Fields() != 4 || len(p.String()) != 16 || p.Hash() == GenericPrior().Hash() {
+		t.Errorf("%d fields, hash %v", p.Fields(), p)
+	}
+	if _, err := ParsePrior(file[:20]); !errors.Is(err, ErrPrior) || !strings.Contains(err.Error(), "prior: not a usable prior") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestTrainErrors(t *testing.T) {
+	s := smallSchema(t)
+	short := Recording{s, []Frame{{Ints: []int32{1}}}}
+	if _, err := TrainPrior(t.Context(), []Recording{recording(s, 1, 5), short}, TrainConfig{}); !errors.Is(err, ErrSchema) || !strings.Contains(err.Error(), "recording 1, frame 0") {
+		t.Errorf("%v", err)
+	}
+	if p := mustTrain(t, TrainConfig{}); p.Hash() != GenericPrior().Hash() {
+		t.Errorf("of no recordings comes %v", p)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cfg := TrainConfig{Progress: func(float64) { cancel() }}
+	if _, err := TrainPrior(ctx, []Recording{recording(s, 1, 3000)}, cfg); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestPriorIsPerSchema has a prior know a field of one RPC and not that of
+// another.
+func TestPriorIsPerSchema(t *testing.T) {
+	s := smallSchema(t)
+	other, err := NewSchema("Other", 60, s.Fields())
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := func(s *Schema, p *Prior) (bits int) {
+		x := newStream(t, s, streamConfig{Seed: 5, Codec: Adaptive, Redundancy: RedundancyOff, Prior: p, Smooth: true})
+		for range 40 {
+			x.step(t)
+		}
+		for _, h := range x.history[:40] {
+			bits += h.info.PayloadBits
+		}
+		return bits
+	}
+	known, unknown, generic := size(s, smallPrior()), size(other, smallPrior()), size(s, nil)
+	if known >= unknown || known >= generic*9/10 {
+		t.Errorf("%d bits if the fields are known, %d if not, %d with the built-in prior", known, unknown, generic)
+	}
+}
+
+// TestOtherPriors has two ends that start from different priors find out, as the
+// hash in a header says.
+func TestOtherPriors(t *testing.T) {
+	s := smallSchema(t)
+	p := newPair(t, s, EncoderConfig{Codec: Adaptive, Redundancy: RedundancyOff, Prior: smallPrior()}, DecoderConfig{Prior: GenericPrior()})
+	for range 130 {
+		randPicker(rand.New(rand.NewPCG(1, 1))).walk(s, p.frame)
+		p.send(t)
+		if _, err := p.dec.Decode(p.payload); err != nil {
+			return
+		}
+		p.acknowledge(t)
+	}
+	t.Error("nothing was found out")
+}
+
+// TestModels keeps few priors compiled, and always gives the same for one.
+func TestModels(t *testing.T) {
+	s := smallSchema(t)
+	if s.model(nil) != s.model(GenericPrior()) {
+		t.Error("nil is not the built-in prior")
+	}
+	file := smallPrior().Append(nil)
+	for range 3 * maxModels {
+		p, err := ParsePrior(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m := s.model(p); m != s.model(p) {
+			t.Fatal("it was compiled twice in a row")
+		}
+	}
+	if n := len(s.models.known); n > maxModels {
+		t.Errorf("%d are kept", n)
+	}
+}
