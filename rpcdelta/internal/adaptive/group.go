@@ -20,25 +20,29 @@ const families = int(extrapolated) + 1
 
 // group is a field in coding order.
 type group struct {
-	form     form
-	family   family
-	at, n    int // frame components
-	first    int // of Model.comps, or of sets
-	comps    int // components with state
-	velocity int // frame offset of the derivative
-	factor   int64
-	counts   bool
-	inputs   [2]int // scalars that drive it
-	ninputs  int
-	limit    int32 // quat
-	width    uint  // quat: bits of a component
-	unpack   int64
-	chart    int64
-	index    int // adaptive counters: of a quat, a bit set or a byte string
-	blob     int
-	minBytes int
-	maxBytes int
-	key      uint64 // what a prior knows the field by
+	form       form
+	family     family
+	at, n      int // frame components
+	first      int // of Model.comps, or of sets
+	comps      int // components with state
+	velocity   int // frame offset of the derivative
+	factor     int64
+	counts     bool
+	inputs     [2]int // scalars that drive it
+	ninputs    int
+	limit      int32 // quat
+	width      uint  // quat: bits of a component
+	unpack     int64
+	chart      int64
+	bare       bool // angles: without a common length
+	longest    uint // bits of a magnitude, at most
+	lengthBits uint // of a magnitude's length
+	signs      bool // there may be negative ones
+	index      int  // adaptive counters: of a quat, a bit set or a byte string
+	blob       int
+	minBytes   int
+	maxBytes   int
+	key        uint64 // what a prior knows the field by
 }
 
 // form is how a group's values are coded.
@@ -57,7 +61,6 @@ type comp struct {
 	wrap    uint // values are modulo 2^wrap; 0 is not at all
 	mask    int32
 	signed  bool
-	bare    bool // an angle
 	lo, hi  int64
 	weights int // offset within a class
 	list    int // list of frequent values, -1 none
@@ -219,7 +222,7 @@ func (b *builder) addNumbers(g *group, f *Field) {
 		c := comp{at: f.At + k, lo: int64(f.Lo), hi: int64(f.Hi), list: -1}
 		switch f.Kind {
 		case Angle:
-			c.wrap, c.bare = f.Bits, true
+			c.wrap, g.bare = f.Bits, true
 		case Integer:
 			c.wrap = halfWidth(f.Bits, k)
 			c.signed = f.Signed && (f.Bits <= 32 || k%2 == 1)
@@ -237,6 +240,7 @@ func (b *builder) addNumbers(g *group, f *Field) {
 		b.m.weights += int(weightCount[g.family])
 		b.m.comps = append(b.m.comps, c)
 	}
+	g.staticCode(b.m.comps[g.first:])
 }
 
 func (b *builder) addQuat(g *group, f *Field) {

@@ -32,82 +32,92 @@ func (c *Coder) encodeIntra(row *Row) {
 	}
 }
 
-// IntraBytes is how many bytes a payload of row alone takes.
+// IntraBytes is how many bytes a payload of row alone takes, one more or less.
 func (m *Model) IntraBytes(row *Row) int {
 	s := size{bits: 1} // one row
 	for i := range m.groups {
 		g := &m.groups[i]
 		switch g.form {
 		case formNumbers:
-			s.numbers(m, g, row.Ints)
+			if g.bare {
+				s.plain(row.Ints, m.comps[g.first:][:g.comps])
+			} else {
+				s.numbers(row.Ints, m.comps[g.first:][:g.comps], g)
+			}
 		case formQuat:
-			s.raw(uint64(row.Ints[g.at]), 2)
-			for _, v := range row.Ints[g.at+1 : g.at+4] {
-				s.raw(uint64(v+g.limit), g.width)
-			}
+			s.bits += 2 + 3*g.width
+			s.upTo(1)
 		case formBits:
-			for k := range g.comps {
-				s.plain(row.Ints, &m.sets[g.first+k])
-			}
+			s.plain(row.Ints, m.sets[g.first:][:g.comps])
 		case formBytes:
-			b := row.Bytes[g.blob]
-			if g.minBytes < g.maxBytes {
-				s.raw(uint64(len(b)-g.minBytes), uint(bits.Len(uint(g.maxBytes-g.minBytes))))
-			}
-			for _, v := range b {
-				s.raw(uint64(v), 8)
-			}
+			s.bytes(row.Bytes[g.blob], g)
 		}
 	}
-	return int(s.used+7) / 8
+	return int(s.used-uint(bits.TrailingZeros32(s.last))+7) / 8
 }
 
-// size counts the bits of the static code, and those up to the last that is set,
-// since the zeros at the end of a payload are left out.
-type size struct{ bits, used uint }
-
-func (s *size) raw(v uint64, n uint) {
-	s.bits += n
-	if v != 0 {
-		s.used = s.bits - uint(bits.TrailingZeros64(v))
-	}
+// size counts the bits of the static code, and those up to the last value that is
+// not 0, since the zeros at the end of a payload are left out.
+type size struct {
+	bits, used uint
+	last       uint32 // that value
 }
 
-func bit(b bool) uint64 {
-	if b {
-		return 1
-	}
-	return 0
-}
+// upTo says that v, which is not 0, ends here.
+func (s *size) upTo(v uint32) { s.used, s.last = s.bits, v }
 
-func (s *size) plain(ints []int32, cp *comp) {
-	v := uint32(ints[cp.at])
-	s.raw(bit(v != 0), 1)
-	if v != 0 && cp.wrap > 1 {
-		s.raw(uint64(v), cp.wrap)
-	}
-}
-
-func (s *size) numbers(m *Model, g *group, ints []int32) {
-	if m.comps[g.first].bare {
-		for k := range g.comps {
-			s.plain(ints, &m.comps[g.first+k])
+func (s *size) plain(ints []int32, comps []comp) {
+	for i := range comps {
+		s.bits++
+		v := ints[comps[i].at]
+		switch w := comps[i].wrap; {
+		case v == 0:
+		case w > 1:
+			s.bits += w
+			s.upTo(uint32(v))
+		default:
+			s.upTo(1)
 		}
-		return
 	}
-	n, signs := m.length(g, ints), m.signs(g)
-	s.raw(uint64(n), uint(bits.Len(m.longest(g))))
+}
+
+func (s *size) numbers(ints []int32, comps []comp, g *group) {
+	n := lengthOf(ints, comps)
+	s.bits += g.lengthBits
 	if n == 0 {
 		return
 	}
-	for k := range g.comps {
-		cp := &m.comps[g.first+k]
-		v := cp.whole(ints[cp.at])
-		s.raw(uint64(max(v, -v)), n)
-		if signs && v != 0 {
-			s.raw(bit(v < 0), 1)
+	s.upTo(uint32(n))
+	for i := range comps {
+		s.bits += n
+		v := ints[comps[i].at]
+		if v == 0 {
+			continue
+		}
+		s.upTo(uint32(v))
+		if g.signs {
+			s.bits++
+		}
+		if g.signs && v < 0 {
+			s.upTo(1)
 		}
 	}
+}
+
+func (s *size) bytes(b []byte, g *group) {
+	if g.minBytes < g.maxBytes {
+		s.bits += uint(bits.Len(uint(g.maxBytes - g.minBytes)))
+		if n := len(b) - g.minBytes; n != 0 {
+			s.upTo(uint32(n))
+		}
+	}
+	for i := len(b) - 1; i >= 0; i-- {
+		if b[i] != 0 {
+			s.used, s.last = s.bits+8*uint(i+1), uint32(b[i])
+			break
+		}
+	}
+	s.bits += 8 * uint(len(b))
 }
 
 func (c *Coder) decodeIntra(row *Row) error {
@@ -149,45 +159,40 @@ func (c *comp) whole(v int32) int64 {
 	return int64(uint32(v))
 }
 
-// longest is the most bits that a magnitude in the group has.
-func (m *Model) longest(g *group) uint {
-	n := 0
-	for _, cp := range m.comps[g.first : g.first+g.comps] {
-		if cp.wrap > 0 {
-			n = max(n, int(cp.wrap))
+// staticCode notes how the group's numbers are packed.
+func (g *group) staticCode(comps []comp) {
+	longest := 0
+	for _, c := range comps {
+		if c.wrap > 0 {
+			longest = max(longest, int(c.wrap))
 		} else {
-			n = max(n, bits.Len64(uint64(max(cp.hi, -cp.lo, 0))))
+			longest = max(longest, bits.Len64(uint64(max(c.hi, -c.lo, 0))))
 		}
 	}
-	return uint(n)
+	last := &comps[len(comps)-1]
+	g.longest, g.lengthBits = uint(longest), uint(bits.Len(uint(longest)))
+	g.signs = last.signed || last.wrap == 0 && last.lo < 0
 }
 
-// signs says whether the group's components can be negative.
-func (m *Model) signs(g *group) bool {
-	cp := &m.comps[g.first+g.comps-1]
-	return cp.signed || cp.wrap == 0 && cp.lo < 0
-}
-
-// length is how many bits the longest of the group's magnitudes has.
-func (m *Model) length(g *group, ints []int32) uint {
-	n := 0
-	for k := range g.comps {
-		cp := &m.comps[g.first+k]
-		v := cp.whole(ints[cp.at])
-		n = max(n, bits.Len64(uint64(max(v, -v))))
+// lengthOf is how many bits the longest of the magnitudes has.
+func lengthOf(ints []int32, comps []comp) uint {
+	all := uint64(0)
+	for i := range comps {
+		v := comps[i].whole(ints[comps[i].at])
+		all |= uint64(max(v, -v))
 	}
-	return uint(n)
+	return uint(bits.Len64(all))
 }
 
 func (c *Coder) packNumbers(ints []int32, g *group) {
-	if c.m.comps[g.first].bare {
+	if g.bare {
 		for k := range g.comps {
 			c.packPlain(ints, &c.m.comps[g.first+k])
 		}
 		return
 	}
-	n, signs := c.m.length(g, ints), c.m.signs(g)
-	c.enc.Raw(uint64(n), uint(bits.Len(c.m.longest(g))))
+	n := lengthOf(ints, c.m.comps[g.first:][:g.comps])
+	c.enc.Raw(uint64(n), g.lengthBits)
 	if n == 0 {
 		return
 	}
@@ -195,29 +200,27 @@ func (c *Coder) packNumbers(ints []int32, g *group) {
 		cp := &c.m.comps[g.first+k]
 		v := cp.whole(ints[cp.at])
 		c.enc.Raw(uint64(max(v, -v)), n)
-		if signs && v != 0 {
+		if g.signs && v != 0 {
 			c.enc.Bit(v < 0, 1<<15)
 		}
 	}
 }
 
 func (c *Coder) unpackNumbers(ints []int32, g *group) error {
-	if c.m.comps[g.first].bare {
+	if g.bare {
 		for k := range g.comps {
 			c.unpackPlain(ints, &c.m.comps[g.first+k])
 		}
 		return nil
 	}
-	most := c.m.longest(g)
-	n := uint(c.dec.Raw(uint(bits.Len(most))))
-	if n > most {
+	n := uint(c.dec.Raw(g.lengthBits))
+	if n > g.longest {
 		return ErrMalformed
 	}
-	signs := c.m.signs(g)
 	for k := range g.comps {
 		cp := &c.m.comps[g.first+k]
 		v := int64(c.dec.Raw(n))
-		if signs && v != 0 && c.dec.Bit(1<<15) {
+		if g.signs && v != 0 && c.dec.Bit(1<<15) {
 			v = -v
 		}
 		x := cp.fit(v)

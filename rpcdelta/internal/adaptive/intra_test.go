@@ -1,0 +1,29 @@
+package adaptive_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
+)
+
+// TestIntraBytes holds the size that is expected of a row against that which it
+// takes, for rows of few and many zeros.
+func TestIntraBytes(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	m := adaptive.New(everything, 60)
+	s, c := m.NewState(64), new(adaptive.Coder)
+	var row *adaptive.Row
+	for i := range 3000 {
+		row = randomRow(r, everything, row)
+		for k := range row.Ints {
+			if r.IntN(200) < i%200 {
+				row.Ints[k] = 0
+			}
+		}
+		got, want := m.IntraBytes(row), len(c.Encode(nil, 0, []*adaptive.Row{row}, 0, 0, false, s, nil))
+		if got < want-1 || got > want+1 {
+			t.Fatalf("%d bytes are expected of %v, it takes %d", got, row, want)
+		}
+	}
+}
