@@ -1,0 +1,112 @@
+package main
+
+import "math"
+
+// block is how many frames share one set of weights.
+const block = 1500
+
+// residuals fits the features of each block of frames to the offsets, on the
+// very frames that are then predicted, and gives what is left. The noise counts
+// as being of the width that it has nearby, and as heavier than Gaussian.
+func residuals(x [][]float64, y []float64) []float64 {
+	e := append([]float64(nil), y...)
+	for from := 0; from < len(y); from += block {
+		to := min(from+block, len(y))
+		if len(y)-to < block/2 {
+			to = len(y)
+		}
+		part(x[from:to], y[from:to], e[from:to])
+		if to == len(y) {
+			break
+		}
+	}
+	return e
+}
+
+func part(x [][]float64, y, e []float64) {
+	n := len(x[0])
+	norm := make([]float64, n)
+	for _, r := range x {
+		for i, v := range r {
+			norm[i] += v * v
+		}
+	}
+	for i := range norm {
+		norm[i] = 1 / math.Sqrt(norm[i]/float64(len(x))+1e-9)
+	}
+	row := make([]float64, n)
+	for range 6 {
+		width := around(e, 20)
+		a := make([][]float64, n)
+		for i := range a {
+			a[i] = make([]float64, n+1)
+			a[i][i] = 1e-3
+		}
+		for t, r := range x {
+			s := width[t] + .3
+			w := 1 / (s*s/4 + e[t]*e[t])
+			for i, v := range r {
+				row[i] = v * norm[i]
+			}
+			for i, v := range row {
+				for j := i; j < n; j++ {
+					a[i][j] += w * v * row[j]
+				}
+				a[i][n] += w * v * y[t]
+			}
+		}
+		w := solve(a)
+		for t, r := range x {
+			e[t] = y[t]
+			for i, v := range r {
+				e[t] -= w[i] * v * norm[i]
+			}
+		}
+	}
+}
+
+// around is the mean magnitude over w frames either way.
+func around(e []float64, w int) []float64 {
+	sum := make([]float64, len(e)+1)
+	for i, v := range e {
+		sum[i+1] = sum[i] + math.Abs(v)
+	}
+	out := make([]float64, len(e))
+	for i := range e {
+		a, b := max(0, i-w), min(len(e), i+w+1)
+		out[i] = (sum[b] - sum[a]) / float64(b-a)
+	}
+	return out
+}
+
+// solve solves symmetric equations of which the upper half is given, the right
+// side in the last column.
+func solve(a [][]float64) []float64 {
+	n := len(a)
+	for i := range n {
+		for j := range i {
+			a[i][j] = a[j][i]
+		}
+	}
+	for i := range n {
+		p := a[i][i]
+		for r := i + 1; r < n; r++ {
+			k := a[r][i] / p
+			if k == 0 {
+				continue
+			}
+			for c := i; c <= n; c++ {
+				a[r][c] -= k * a[i][c]
+			}
+		}
+	}
+	w := make([]float64, n)
+	for i := n - 1; i >= 0; i-- {
+		v := a[i][n]
+		for j := i + 1; j < n; j++ {
+			v -= a[i][j] * w[j]
+		}
+		w[i] = v / a[i][i]
+	}
+	return w
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"math"
+
+	"github.com/uplink-rpc/uplink/rpcdelta"
+)
+
+// bill is the bits a frame of one field.
+type bill struct {
+	flags  float64 // what changed, indexes and bits
+	values float64
+}
+
+// price fits a field and gives its bits.
+func (s *series) price(f *field) (b bill) {
+	n := float64(len(s.rows) - s.first)
+	if f.kind == rpcdelta.KindBits || f.kind == rpcdelta.KindBool {
+		b.flags = s.bits(f) / n
+		return b
+	}
+	c := contexts{}
+	first := 0
+	if f.kind == rpcdelta.KindQuat {
+		first = 1
+	}
+	var earlier [][]float64 // surprise by frame of each component before, NaN none
+	for k := range f.n - first {
+		var z noise
+		var xs [][]float64
+		var ys []float64
+		var at []int
+		for t := s.first; t < len(s.rows); t++ {
+			if f.kind != rpcdelta.KindQuat && s.flag(f, k, t, c) {
+				continue
+			}
+			x, y := s.features(f, k, t, nil)
+			xs, ys, at = append(xs, x), append(ys, y), append(at, t)
+		}
+		surprise := make([]float64, len(s.rows))
+		for i := range surprise {
+			surprise[i] = math.NaN()
+		}
+		if len(xs) > 0 {
+			e := residuals(xs, ys)
+			s.judge(&z, e, ys, at, earlier)
+			sum := 0.0
+			for i, v := range z.fit() {
+				sum += v
+				surprise[at[i]] = log2(e[i]) - z.level(i)
+			}
+			if f.kind == rpcdelta.KindUint || f.kind == rpcdelta.KindInt {
+				sum = min(sum, s.common(f, k, at))
+			}
+			b.values += sum / n
+		}
+		earlier = append(earlier, surprise)
+		s.seen = append(s.seen, surprise)
+	}
+	b.flags = c.bits() / n
+	if f.kind == rpcdelta.KindQuat {
+		b.flags += s.indexes(f) / n
+	}
+	return b
+}
+
+// judge sets the clues: magnitudes over frames of the past that end with the
+// baseline, and over frames of the future that begin where this one's own steps end.
+func (s *series) judge(z *noise, e, y []float64, at []int, earlier [][]float64) {
+	mags := make([]float64, len(s.rows))
+	for i := range mags {
+		mags[i] = math.NaN()
+	}
+	for i, t := range at {
+		mags[t] = e[i]
+	}
+	z.e = e
+	for i, t := range at {
+		var c [clues]float64
+		c[0] = 1
+		for j, w := range []int{2, 8, 40} {
+			c[1+j] = log2(nearby(mags, t, s.d, w))
+		}
+		if k := len(earlier); k > 0 && !math.IsNaN(earlier[k-1][t]) {
+			c[4] = earlier[k-1][t]
+		}
+		c[5] = s.surprise(t)
+		c[6] = log2(y[i]-e[i]) - c[2]
+		if k := len(earlier); k > 1 && !math.IsNaN(earlier[k-2][t]) {
+			c[7] = earlier[k-2][t]
+		}
+		z.clues = append(z.clues, c)
+	}
+}
+
+// surprise is the mean of what was coded before in frame t.
+func (s *series) surprise(t int) float64 {
+	sum, n := 0.0, 0.0
+	for _, v := range s.seen {
+		if !math.IsNaN(v[t]) {
+			sum += v[t]
+			n++
+		}
+	}
+	return sum / max(n, 1)
+}
+
+// nearby is the mean magnitude of the w frames up to t-d and the w from t+d on.
+func nearby(mags []float64, t, d, w int) float64 {
+	sum, n := .3, .3
+	add := func(i int) {
+		if i >= 0 && i < len(mags) && !math.IsNaN(mags[i]) {
+			sum += math.Abs(mags[i])
+			n++
+		}
+	}
+	for i := range w {
+		add(t - d - i)
+		add(t + d + i)
+	}
+	return sum / n
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"math"
+	"slices"
+
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/trace"
+)
+
+// margin is how many frames before the baseline are read.
+const margin = 8
+
+// field is a field in the order in which it is coded.
+type field struct {
+	name     string
+	kind     rpcdelta.Kind
+	at, n    int
+	modulus  float64 // of an angle; 0 none
+	limit    float64 // of a quat's smallest three
+	velocity *field
+	factor   float64 // what a step of velocity does in one frame: steps; of a quat, radians
+}
+
+// series is a trace in coding order.
+type series struct {
+	rows   [][]float64
+	fields []field
+	d      int
+	first  int         // first frame that is priced
+	seen   [][]float64 // surprise of the components priced so far, by frame
+}
+
+func newSeries(t *trace.Trace, d int) *series {
+	s := &series{d: d, first: 3*d + margin}
+	all := t.Schema.Fields()
+	at := 0
+	var fields []field
+	for _, f := range all {
+		n := f.Values()
+		if f.Kind == rpcdelta.KindUnitVec {
+			n = 2
+		}
+		x := field{name: f.Name, kind: f.Kind, at: at, n: n}
+		if f.Kind == rpcdelta.KindAngle {
+			x.modulus = math.Ldexp(1, f.Bits)
+		}
+		if f.Kind == rpcdelta.KindQuat {
+			x.limit = math.Ldexp(1, f.Bits-1) - 1
+		}
+		if !f.IsBytes() {
+			at += n
+			fields = append(fields, x)
+		}
+	}
+	for rank := range 5 {
+		for i := range fields {
+			if rankOf(all, &fields[i]) == rank {
+				s.fields = append(s.fields, fields[i])
+			}
+		}
+	}
+	s.link(all, t.Schema.RateHz())
+	for i := range t.Frames {
+		row := make([]float64, at)
+		for j, v := range t.Frames[i].Ints[:at] {
+			row[j] = float64(v)
+		}
+		s.rows = append(s.rows, row)
+	}
+	return s
+}
+
+// rankOf orders fields: those that say something of others come first.
+func rankOf(all []rpcdelta.Field, f *field) int {
+	for _, g := range all {
+		if g.Velocity == f.name {
+			return 1
+		}
+	}
+	for i, kinds := range [][]rpcdelta.Kind{
+		{rpcdelta.KindAngle},
+		{rpcdelta.KindVec2, rpcdelta.KindVec3, rpcdelta.KindUnitVec},
+		{rpcdelta.KindQuat},
+	} {
+		if slices.Contains(kinds, f.kind) {
+			return i + 2
+		}
+	}
+	return 0
+}
+
+// link finds each field's derivative.
+func (s *series) link(all []rpcdelta.Field, rate float64) {
+	resolution := map[string]float64{}
+	for _, f := range all {
+		resolution[f.Name] = f.Resolution
+	}
+	for _, f := range all {
+		for i := range s.fields {
+			for j := range s.fields {
+				if f.Velocity == "" || s.fields[i].name != f.Name || s.fields[j].name != f.Velocity {
+					continue
+				}
+				scale := f.VelocityScale
+				if scale == 0 {
+					scale = 1
+				}
+				s.fields[i].velocity = &s.fields[j]
+				s.fields[i].factor = resolution[f.Velocity] * scale / rate
+				if f.Kind != rpcdelta.KindQuat {
+					s.fields[i].factor /= resolution[f.Name]
+				}
+			}
+		}
+	}
+}
+
+// diff is the way from frame m to frame n of component at, the shorter one for
+// an angle.
+func (s *series) diff(f *field, at, n, m int) float64 {
+	x := s.rows[n][at] - s.rows[m][at]
+	if f.modulus > 0 {
+		x = math.Mod(x+1.5*f.modulus, f.modulus) - f.modulus/2
+	}
+	return x
+}
