@@ -115,6 +115,21 @@ func NewEncoder(s *Schema, cfg EncoderConfig) (*Encoder, error) {
 	return e, nil
 }
 
+// MeasureFields has what each field takes added to bits, by the indexes of the
+// schema's Fields, in fractions of bits, for every frame of every payload that is
+// made from now on, or tried. What is left of PayloadBits is the number of frames and the
+// rounding to bytes. nil stops it. Only the adaptive codec can tell fields apart:
+// with another one nothing is added.
+func (e *Encoder) MeasureFields(bits []float64) error {
+	if bits != nil && len(bits) != len(e.schema.plans) {
+		return fmt.Errorf("rpcdelta: %s has %d fields, not %d", e.schema.rpc, len(e.schema.plans), len(bits))
+	}
+	if c, ok := e.coder.(*adaptiveCoder); ok {
+		c.coder.Measure(bits)
+	}
+	return nil
+}
+
 // newRecords makes a ring of frames whose components lie in one array.
 func newRecords(s *Schema, capacity int) *ringcache.Ring[record] {
 	frames := s.newFrames(capacity)

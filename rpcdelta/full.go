@@ -6,45 +6,52 @@ import "math/bits"
 // packed, binary data plain, nothing subtracted. It is what savings are
 // measured against.
 func (s *Schema) FullBits(f *Frame) int {
-	n := s.numberBits(f)
+	n := 0
 	for i := range s.plans {
-		switch p := &s.plans[i]; p.class {
-		case classBinary:
-			n += 8 * p.values() * p.valueBytes()
-		case classBlob:
-			n += 8 * len(f.Bytes[p.blob])
-			if p.lengthBytes() > 0 {
-				n += 8 * uvarintLen(len(f.Bytes[p.blob]))
-			}
-		case classGroup, classAngle, classQuat:
-		}
+		n += s.plans[i].fullBits(f)
 	}
 	return n
 }
 
-// numberBits is the size of cur's numbers without a baseline.
-func (s *Schema) numberBits(cur *Frame) int {
-	n := 0
-	for i := range s.plans {
-		p := &s.plans[i]
-		v := cur.Ints[p.at:][:p.n]
-		switch p.class {
-		case classGroup:
-			m := uint32(0) // has the bits of the largest magnitude
-			for _, x := range v {
-				m |= uint32(max(x, -x))
-			}
-			n += int(p.sizes[bits.Len32(m)&31])
-		case classAngle:
-			for _, x := range v {
-				n += 1 + int(p.bits)&int(mask(x))
-			}
-		case classQuat:
-			n += 2 + 3*int(p.bits)
-		case classBinary, classBlob:
+// FieldBits is the part of field i, an index of Fields, in FullBits.
+func (s *Schema) FieldBits(i int, f *Frame) int { return s.plans[i].fullBits(f) }
+
+func (p *plan) fullBits(f *Frame) int {
+	switch p.class {
+	case classBinary:
+		return 8 * p.values() * p.valueBytes()
+	case classBlob:
+		n := 8 * len(f.Bytes[p.blob])
+		if p.lengthBytes() > 0 {
+			n += 8 * uvarintLen(len(f.Bytes[p.blob]))
 		}
+		return n
+	case classGroup, classAngle, classQuat:
 	}
-	return n
+	return p.numberBits(f)
+}
+
+// numberBits is the size of the field's numbers without a baseline.
+func (p *plan) numberBits(f *Frame) int {
+	v := f.Ints[p.at:][:p.n]
+	switch p.class {
+	case classGroup:
+		m := uint32(0) // has the bits of the largest magnitude
+		for _, x := range v {
+			m |= uint32(max(x, -x))
+		}
+		return int(p.sizes[bits.Len32(m)&31])
+	case classAngle:
+		n := 0
+		for _, x := range v {
+			n += 1 + int(p.bits)&int(mask(x))
+		}
+		return n
+	case classQuat:
+		return 2 + 3*int(p.bits)
+	case classBinary, classBlob:
+	}
+	return 0
 }
 
 // mask is -1 where x is not 0.

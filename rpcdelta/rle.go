@@ -126,7 +126,11 @@ func bit(b bool) uint64 {
 
 func (c *rleCodec) intraSize(cur *Frame) int {
 	c.binary = c.s.appendBinary(c.binary[:0], cur, nil)
-	return (c.s.numberBits(cur)+7)/8 + rle.EncodedLen(c.binary)
+	n := 0
+	for i := range c.s.plans {
+		n += c.s.plans[i].numberBits(cur)
+	}
+	return (n+7)/8 + rle.EncodedLen(c.binary)
 }
 
 func uvarintLen(n int) int {

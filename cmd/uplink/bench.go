@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +24,7 @@ type benchOptions struct {
 	schema string
 	prior  string
 	json   bool
+	svg    string
 }
 
 // linkFlags make no sense where there is no link.
@@ -62,6 +65,11 @@ For the means that a link comes to in the long run, take many links and frames: 
 			if err != nil {
 				return err
 			}
+			if o.svg != "" {
+				if err := os.WriteFile(o.svg, []byte(fieldsChart(results).SVG()), 0o644); err != nil {
+					return err
+				}
+			}
 			if o.json {
 				return writeJSON(cmd.OutOrStdout(), results)
 			}
@@ -82,6 +90,8 @@ For the means that a link comes to in the long run, take many links and frames: 
 	f.IntVar(&o.cfg.Distance, "distance", 0, "no link: code each frame against the one so many before it")
 	f.StringVar(&o.prior, priorFlag, "", "what adaptive starts from, a file of uplink train, instead of the built-in prior")
 	f.StringSliceVar(&o.cfg.Schemes, "codec", bench.Schemes(), "what to compare")
+	f.BoolVar(&o.cfg.Fields, "fields", false, "show where the bits of adaptive go, by field")
+	f.StringVar(&o.svg, "svg", "", "with --fields: draw that to this file")
 	f.BoolVar(&o.json, "json", false, "print JSON: an object, or an array of them for several traces")
 	return cmd
 }
@@ -96,6 +106,15 @@ func (o *benchOptions) check(cmd *cobra.Command) error {
 				return fmt.Errorf("--%s: there is no link with --distance; leave one of them out", name)
 			}
 		}
+	}
+	if o.svg != "" && !o.cfg.Fields {
+		return errors.New("--svg: want --fields, which it draws")
+	}
+	if o.cfg.Fields && (o.cfg.Seeds > 1 || o.cfg.Frames > 0 || o.cfg.Warmup > 0) {
+		return errors.New("--fields: want the trace once, without --seeds, --frames and --warmup")
+	}
+	if o.cfg.Fields && !slices.Contains(o.cfg.Schemes, rpcdelta.Adaptive.String()) {
+		return errors.New("--fields: want adaptive among --codec")
 	}
 	return o.cfg.Validate()
 }
@@ -135,6 +154,10 @@ func (o *benchOptions) writeTables(w io.Writer, results []*bench.Result) error {
 		fmt.Fprintf(&b, "%s: %d frames at %g Hz, %.0f s; %s\n\n", r.Trace, r.Frames, r.RateHz, float64(r.Frames)/r.RateHz, o.linkText())
 		columns.Write(&b, benchTable(r))
 		for _, c := range r.Codecs {
+			if len(c.Fields) > 0 {
+				b.WriteByte('\n')
+				columns.Write(&b, fieldsTable(&c))
+			}
 			if c.Undecodable > 0 {
 				fmt.Fprintf(&b, "%s: %d payloads could not be decoded\n", c.Name, c.Undecodable)
 			}

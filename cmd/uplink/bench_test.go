@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -54,6 +55,10 @@ func TestCommandLineErrors(t *testing.T) {
 		{"bench a.csv --loss x%", 2, "uplink: invalid argument \"x%\" for \"--loss\" flag: want 0 to 1, or a percentage such as 5%\n" + benchHint},
 		{"bench a.csv --ack-hz 0", 2, "uplink: --ack-hz 0: want more than 0 and at most 1000 acks a second\n" + benchHint},
 		{"bench a.csv --rtt -5ms", 2, "uplink: --rtt -5ms: want 0s to 1m0s\n" + benchHint},
+		{"bench a.csv --svg x.svg", 2, "uplink: --svg: want --fields, which it draws\n" + benchHint},
+		{"bench a.csv --fields --seeds 2", 2, "uplink: --fields: want the trace once, without --seeds, --frames and --warmup\n" + benchHint},
+		{"bench a.csv --fields --codec rle", 2, "uplink: --fields: want adaptive among --codec\n" + benchHint},
+		{"bench a.csv --seeds 0 --frames -1", 2, "uplink: --frames -1: want 0 to 1000000000\n" + benchHint},
 		{"bench a.csv --codec zip", 2, "uplink: --codec \"zip\": want some of paper, rle, adaptive\n" + benchHint},
 		{"bench a.csv --distance 0", 2, "uplink: --distance 0: want at least 1 frame\n" + benchHint},
 		{"bench a.csv --distance -1", 2, "uplink: --distance -1: want 1 to 255 frames\n" + benchHint},
@@ -141,5 +146,35 @@ func TestInterrupted(t *testing.T) {
 	var out, errs bytes.Buffer
 	if code := run(ctx, []string{"bench", portal2}, &out, &errs); code != 1 || errs.String() != "uplink: interrupted\n" || out.Len() != 0 {
 		t.Errorf("code %d, %q", code, errs.String())
+	}
+}
+
+// TestBenchFields: what fields take adds up to the payload, in the table and in the
+// picture.
+func TestBenchFields(t *testing.T) {
+	svg := filepath.Join(t.TempDir(), "fields.svg")
+	code, stdout, stderr := uplink(t, "bench", "--json", "--fields", "--svg", svg, "--codec", "rle,adaptive", "--redundancy", "off", "--distance", "3", rocketLeague)
+	if code != 0 {
+		t.Fatal(stderr)
+	}
+	var r bench.Result
+	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
+		t.Fatal(err)
+	}
+	c := r.Codecs[1]
+	var full, payload float64
+	for _, f := range c.Fields {
+		full, payload = full+f.FullBits, payload+f.PayloadBits
+	}
+	if len(r.Codecs[0].Fields) != 0 || len(c.Fields) == 0 || math.Abs(full-c.FullBits) > 0.01 || payload > c.PayloadBits || payload < c.PayloadBits-8 {
+		t.Errorf("%+v: %v full, %v in payloads", c, full, payload)
+	}
+	picture, err := os.ReadFile(svg)
+	if err != nil || !strings.Contains(string(picture), c.Fields[0].Name) {
+		t.Errorf("%s, %v", picture, err)
+	}
+	code, stdout, _ = uplink(t, "bench", "--fields", "--codec", "adaptive", rocketLeague)
+	if code != 0 || !strings.Contains(stdout, "field of adaptive") || !strings.Contains(stdout, "whole bytes, frame count") {
+		t.Errorf("%d: %s", code, stdout)
 	}
 }

@@ -37,6 +37,8 @@ type Config struct {
 	// Warmup is how long each runs before anything but mistakes counts.
 	Warmup time.Duration
 
+	// Fields has Counts.Fields filled in for adaptive.
+	Fields bool
 	// Untimed leaves out the measurement of times and allocations.
 	Untimed bool
 	// Progress, if set, is called now and then with the scheme and the share of its frames that are done.

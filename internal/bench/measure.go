@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"math"
 	"runtime"
 	"slices"
 	"time"
@@ -100,5 +101,7 @@ func median(v []float64) float64 {
 	slices.Sort(v)
 	return v[len(v)/2]
 }
+
+func thousandths(v float64) float64 { return math.Round(v*1e3) / 1e3 }
 
 func tenths(v float64) float64 { return float64(int64(v*10+0.5)) / 10 }

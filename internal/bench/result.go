@@ -46,6 +46,9 @@ type Counts struct {
 	DecodeNs    float64 `json:"decode_ns_per_frame"`
 	Allocs      float64 `json:"allocs_per_frame"`
 
+	// Fields is what each field takes of the bits.
+	Fields []FieldBits `json:"fields,omitempty"`
+
 	// Lost is the share of the datagrams that the link lost, Late that of those that newer ones had overtaken.
 	Lost float64 `json:"-"`
 	Late float64 `json:"-"`
@@ -54,6 +57,14 @@ type Counts struct {
 	// EncodeFastest and DecodeFastest are EncodeNs and DecodeNs of the fastest pass.
 	EncodeFastest float64 `json:"-"`
 	DecodeFastest float64 `json:"-"`
+}
+
+// FieldBits is what one field takes of a frame: as the engine packs it, and in payloads, older frames and what is tried
+// included.
+type FieldBits struct {
+	Name        string  `json:"name"`
+	FullBits    float64 `json:"full_bits_per_frame"`
+	PayloadBits float64 `json:"payload_bits_per_frame"`
 }
 
 // Bytes of headers around a message.

@@ -47,6 +47,7 @@ func runScheme(ctx context.Context, t *trace.Trace, cfg Config, name string) (Co
 		return Counts{}, err
 	}
 	c := p.tally.counts(name)
+	c.Fields = p.fieldBits()
 	if !cfg.Untimed {
 		err = p.measure(&c)
 	}
@@ -100,6 +101,7 @@ type pair struct {
 	warm   int // of which are not counted
 	record bool
 	script script
+	fields []float64  // bits so far, by field
 	course *Course    // to record, or nil
 	room   [2048]byte // for messages that are measured and thrown away
 }
@@ -151,6 +153,12 @@ func (p *pair) reset() (err error) {
 	p.enc, err = rpcdelta.NewEncoder(p.trace.Schema, rpcdelta.EncoderConfig{Codec: p.scheme.codec, Ring: p.cfg.Ring, PeerRing: p.cfg.Ring, Redundancy: p.cfg.Redundancy, Prior: p.cfg.Prior})
 	if err != nil {
 		return err
+	}
+	if p.cfg.Fields && p.fields == nil && p.scheme.codec == rpcdelta.Adaptive {
+		p.fields = make([]float64, len(p.trace.Schema.Fields()))
+		if err := p.enc.MeasureFields(p.fields); err != nil {
+			return err
+		}
 	}
 	p.dec, err = rpcdelta.NewDecoder(p.trace.Schema, rpcdelta.DecoderConfig{Codec: p.scheme.codec, Ring: p.cfg.Ring, PeerRing: p.cfg.Ring, Prior: p.cfg.Prior})
 	return err
@@ -247,4 +255,20 @@ func (p *pair) takeAck(message []byte, n int) error {
 		p.script.acks = append(p.script.acks, ackAt{frame: n, ack: ack})
 	}
 	return p.enc.Ack(ack)
+}
+
+// fieldBits is what each field took.
+func (p *pair) fieldBits() []FieldBits {
+	if p.fields == nil {
+		return nil
+	}
+	out := make([]FieldBits, len(p.fields))
+	for i, f := range p.trace.Schema.Fields() {
+		full := 0
+		for n := range p.frames {
+			full += p.trace.Schema.FieldBits(i, p.frame(n))
+		}
+		out[i] = FieldBits{Name: f.Name, FullBits: share(full, p.frames), PayloadBits: thousandths(p.fields[i] / float64(p.frames))}
+	}
+	return out
 }

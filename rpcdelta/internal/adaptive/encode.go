@@ -44,6 +44,9 @@ func (c *Coder) encodeRow(row *Row, l *live) {
 	p.compare(row.Ints)
 	var f flags
 	for i := range c.m.groups {
+		if c.bits != nil {
+			c.measure(i)
+		}
 		g := &c.m.groups[i]
 		lg := &l.groups[i]
 		x := p.changesTo(g, row)
@@ -66,6 +69,9 @@ func (c *Coder) encodeRow(row *Row, l *live) {
 		case formBytes:
 			l.counters.blobs[g.index].encode(&c.enc, g, row.Bytes[g.blob], p.base[g.blob], p.prev[g.blob])
 		}
+	}
+	if c.bits != nil {
+		c.measure(len(c.m.groups))
 	}
 }
 

@@ -43,6 +43,7 @@ type group struct {
 	minBytes   int
 	maxBytes   int
 	key        uint64 // what a prior knows the field by
+	field      int    // its index
 }
 
 // form is how a group's values are coded.
@@ -163,13 +164,13 @@ func (b *builder) visit(i int) {
 			d = -1
 		}
 	}
-	b.add(&b.fields[i], d)
+	b.add(i, d)
 	b.state[i] = 2
 }
 
-func (b *builder) add(f *Field, derivative int) {
-	m := b.m
-	g := group{at: f.At, n: f.N, first: len(m.comps), velocity: -1, key: f.Key}
+func (b *builder) add(i, derivative int) {
+	m, f := b.m, &b.fields[i]
+	g := group{field: i, at: f.At, n: f.N, first: len(m.comps), velocity: -1, key: f.Key}
 	if derivative >= 0 {
 		g.velocity = f.VelocityAt
 	}

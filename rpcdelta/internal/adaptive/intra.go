@@ -7,6 +7,9 @@ import "math/bits"
 
 func (c *Coder) encodeIntra(row *Row) {
 	for i := range c.m.groups {
+		if c.bits != nil {
+			c.measure(i)
+		}
 		g := &c.m.groups[i]
 		switch g.form {
 		case formNumbers:
@@ -29,6 +32,9 @@ func (c *Coder) encodeIntra(row *Row) {
 				c.enc.Raw(uint64(v), 8)
 			}
 		}
+	}
+	if c.bits != nil {
+		c.measure(len(c.m.groups))
 	}
 }
 
