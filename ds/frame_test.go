@@ -1,7 +1,6 @@
 package ds_test
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -56,19 +55,21 @@ const frameAge = 6
 // adaptive codec at each end, what both learn included, and what sending a
 // datagram of that size takes, over loopback.
 func BenchmarkFrame(b *testing.B) {
-	for name, quantize := range map[string]func(testing.TB) (*rpcdelta.Schema, []*rpcdelta.Frame){"play": playFrames, "noise": noiseFrames} {
-		schema, frames := quantize(b)
-		for _, older := range []int{0, 2} {
-			redundancy := older
-			if older == 0 {
-				redundancy = rpcdelta.RedundancyOff
-			}
-			e := newFrameEncoder(b, schema, frames, redundancy)
-			b.Run(fmt.Sprintf("%s/older %d/encode", name, older), e.benchmark)
-			payloads := newFrameEncoder(b, schema, frames, redundancy).all(b)
-			b.Run(fmt.Sprintf("%s/older %d/decode", name, older), func(b *testing.B) { benchmarkDecode(b, schema, payloads) })
-			b.Run(fmt.Sprintf("%s/older %d/send", name, older), func(b *testing.B) { benchmarkSend(b, 3+meanSize(payloads)) })
-		}
+	b.Run("play", func(b *testing.B) { benchmarkFrames(b, playFrames) })
+	b.Run("noise", func(b *testing.B) { benchmarkFrames(b, noiseFrames) })
+}
+
+func benchmarkFrames(b *testing.B, quantize func(testing.TB) (*rpcdelta.Schema, []*rpcdelta.Frame)) {
+	schema, frames := quantize(b)
+	for _, c := range []struct {
+		name       string
+		redundancy int
+	}{{"alone", rpcdelta.RedundancyOff}, {"2 older", 2}} {
+		e := newFrameEncoder(b, schema, frames, c.redundancy)
+		payloads := newFrameEncoder(b, schema, frames, c.redundancy).all(b)
+		b.Run(c.name+"/encode", e.benchmark)
+		b.Run(c.name+"/decode", func(b *testing.B) { benchmarkDecode(b, schema, payloads) })
+		b.Run(c.name+"/send", func(b *testing.B) { benchmarkSend(b, 3+meanSize(payloads)) })
 	}
 }
 

@@ -33,7 +33,12 @@ func TestPlayerFitsItsBudget(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector takes memory")
 	}
-	m := measureMemory(t)
+	for _, codec := range rpcdelta.Codecs() {
+		t.Run(codec.String(), func(t *testing.T) { checkBudget(t, measureMemory(t, codec)) })
+	}
+}
+
+func checkBudget(t *testing.T, m memory) {
 	t.Logf("%+v", m)
 	if sum := m.session + m.rpc; sum > budget {
 		t.Errorf("a player takes %.0f bytes, want %d at most", sum, budget)
@@ -47,9 +52,15 @@ func TestPlayerFitsItsBudget(t *testing.T) {
 
 // BenchmarkPlayerMemory reports what one of a thousand players holds.
 func BenchmarkPlayerMemory(b *testing.B) {
+	for _, codec := range rpcdelta.Codecs() {
+		b.Run(codec.String(), func(b *testing.B) { benchmarkPlayerMemory(b, codec) })
+	}
+}
+
+func benchmarkPlayerMemory(b *testing.B, codec rpcdelta.Codec) {
 	var m memory
 	for b.Loop() {
-		m = measureMemory(b)
+		m = measureMemory(b, codec)
 	}
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(m.session, "session-B")
@@ -68,13 +79,13 @@ func heap() float64 {
 
 // measureMemory has players made of nothing but datagrams join a server, so that
 // the heap's growth is the server's alone.
-func measureMemory(t testing.TB) (m memory) {
+func measureMemory(t testing.TB, codec rpcdelta.Codec) (m memory) {
 	t.Helper()
 	const players = 1000
 	typ, err := rpcdelta.Compile[pawn]("Move", 0)
 	uplinktest.Must(t, err)
-	frames := payloads(t, typ, 2*rpcdelta.DefaultRing)
-	request := bindRequest(t, typ.Schema())
+	frames := payloads(t, typ, codec, 2*rpcdelta.DefaultRing)
+	request := bindRequest(t, typ.Schema(), codec)
 
 	c := newCrowd(players)
 	srv, err := ds.Listen(uplinktest.Addr, ds.Config{Network: c})
@@ -109,14 +120,14 @@ func measureMemory(t testing.TB) (m memory) {
 	uplinktest.Must(t, <-served)
 
 	encoders := make([]*rpcdelta.Encoder, players)
-	m.encoder = grown(func(i int) { encoders[i] = encoder(t, typ, 2*rpcdelta.DefaultRing, func([]byte) {}) })
+	m.encoder = grown(func(i int) { encoders[i] = encoder(t, typ, codec, 2*rpcdelta.DefaultRing, func([]byte) {}) })
 	runtime.KeepAlive(encoders)
 	return m
 }
 
 // encoder makes an encoder that has sent so many frames, without acks.
-func encoder(t testing.TB, typ *rpcdelta.Type[pawn], n int, sent func(payload []byte)) *rpcdelta.Encoder {
-	enc, err := rpcdelta.NewEncoder(typ.Schema(), rpcdelta.EncoderConfig{Codec: rpcdelta.RLE})
+func encoder(t testing.TB, typ *rpcdelta.Type[pawn], codec rpcdelta.Codec, n int, sent func(payload []byte)) *rpcdelta.Encoder {
+	enc, err := rpcdelta.NewEncoder(typ.Schema(), rpcdelta.EncoderConfig{Codec: codec})
 	uplinktest.Must(t, err)
 	f := typ.Schema().NewFrame()
 	for i := range n {
@@ -129,15 +140,15 @@ func encoder(t testing.TB, typ *rpcdelta.Type[pawn], n int, sent func(payload []
 	return enc
 }
 
-func payloads(t testing.TB, typ *rpcdelta.Type[pawn], n int) (all [][]byte) {
-	encoder(t, typ, n, func(b []byte) { all = append(all, b) })
+func payloads(t testing.TB, typ *rpcdelta.Type[pawn], codec rpcdelta.Codec, n int) (all [][]byte) {
+	encoder(t, typ, codec, n, func(b []byte) { all = append(all, b) })
 	return all
 }
 
-func bindRequest(t testing.TB, s *rpcdelta.Schema) []byte {
+func bindRequest(t testing.TB, s *rpcdelta.Schema, codec rpcdelta.Codec) []byte {
 	r := control.BindRequest{
 		Name: s.RPC(), Fingerprint: s.Fingerprint(), Fields: control.FieldHashes(s),
-		RateHz: s.RateHz(), Ring: rpcdelta.DefaultRing, Codec: rpcdelta.RLE.String(),
+		RateHz: s.RateHz(), Ring: rpcdelta.DefaultRing, Codec: codec.String(),
 	}
 	b, err := r.Append(nil)
 	uplinktest.Must(t, err)

@@ -59,6 +59,10 @@ func (c *adaptiveCoder) reset() {
 
 func (c *adaptiveCoder) hash() uint16 { return c.using.Hash() }
 
+func (c *adaptiveCoder) leastIntra(f *Frame) int {
+	return c.model.LeastIntra((*adaptive.Row)(f))
+}
+
 func (c *adaptiveCoder) intraSize(f *Frame) int {
 	return c.model.IntraBytes((*adaptive.Row)(f))
 }

@@ -52,7 +52,7 @@ func (e *Encoder) encodeRow(dst []byte, f *Frame, n uint64, older int) (header, 
 	delta := attempt{}
 	if p.baseline, p.hasBase = e.baseline(); p.hasBase {
 		delta = e.appendDelta(dst, p)
-		if delta.out != nil && delta.first < longHeader+e.coder.intraSize(p.frames[0]) {
+		if delta.out != nil && e.takesMoreAlone(p.frames[0], delta.first) {
 			return delta.header, delta.out
 		}
 	}
@@ -63,6 +63,12 @@ func (e *Encoder) encodeRow(dst []byte, f *Frame, n uint64, older int) (header, 
 		return delta.header, delta.out
 	}
 	return alone.header, append(dst, alone.out...)
+}
+
+// takesMoreAlone says whether a payload of the frame alone has more than n bytes,
+// or about as many.
+func (e *Encoder) takesMoreAlone(f *Frame, n int) bool {
+	return n < longHeader+e.coder.leastIntra(f) || n < longHeader+e.coder.intraSize(f)
 }
 
 // attempt is one way to send a frame.

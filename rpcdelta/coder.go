@@ -44,6 +44,8 @@ type coder interface {
 	decode(p *payload, src []byte) error
 	// intraSize is about how many bytes a frame takes alone, one too many at most.
 	intraSize(f *Frame) int
+	// leastIntra is a bound of intraSize from below, found sooner.
+	leastIntra(f *Frame) int
 	// learn learns the frames that were taken up to base, so that a payload can be
 	// coded against it. It says false where newer ones have been learned already.
 	learn(base uint64) bool

@@ -124,6 +124,8 @@ func bit(b bool) uint64 {
 	return 0
 }
 
+func (c *rleCodec) leastIntra(*Frame) int { return 0 }
+
 func (c *rleCodec) intraSize(cur *Frame) int {
 	c.binary = c.s.appendBinary(c.binary[:0], cur, nil)
 	n := 0

@@ -37,6 +37,7 @@ type group struct {
 	bare       bool // angles: without a common length
 	longest    uint // bits of a magnitude, at most
 	lengthBits uint // of a magnitude's length
+	before     uint // bits that the static code takes at least ahead of the group
 	signs      bool // there may be negative ones
 	index      int  // adaptive counters: of a quat, a bit set or a byte string
 	blob       int
@@ -92,6 +93,12 @@ func (b *builder) build() {
 				b.visit(i)
 			}
 		}
+	}
+	before := uint(1) // that there is one row
+	for i := range b.m.groups {
+		g := &b.m.groups[i]
+		g.before = before
+		before += g.leastBits()
 	}
 }
 

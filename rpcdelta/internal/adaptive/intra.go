@@ -62,6 +62,42 @@ func (m *Model) IntraBytes(row *Row) int {
 	return int(s.used-uint(bits.TrailingZeros32(s.last))+7) / 8
 }
 
+// LeastIntra is a number of bytes that IntraBytes does not stay below, found
+// sooner: what stands before the last component of the last group in which that one
+// is not sent as zeros.
+func (m *Model) LeastIntra(row *Row) int {
+	for i := len(m.groups) - 1; i >= 0; i-- {
+		g := &m.groups[i]
+		if g.n == 0 || row.Ints[g.at+g.n-1] == -g.limit {
+			continue
+		}
+		before := g.before
+		if g.form == formQuat {
+			before += 2 + 2*g.width
+		}
+		return int(before+8) / 8
+	}
+	return 0
+}
+
+// leastBits is what the static code of a group takes at least.
+func (g *group) leastBits() uint {
+	switch g.form {
+	case formNumbers:
+		if g.bare {
+			return uint(g.n)
+		}
+		return g.lengthBits
+	case formQuat:
+		return 2 + 3*g.width
+	case formBits:
+		return uint(g.n)
+	case formBytes:
+		return uint(8 * g.minBytes)
+	}
+	return 0
+}
+
 // size counts the bits of the static code, and those up to the last value that is
 // not 0, since the zeros at the end of a payload are left out.
 type size struct {

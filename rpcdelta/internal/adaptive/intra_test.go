@@ -25,5 +25,8 @@ func TestIntraBytes(t *testing.T) {
 		if got < want-1 || got > want+1 {
 			t.Fatalf("%d bytes are expected of %v, it takes %d", got, row, want)
 		}
+		if least := m.LeastIntra(row); least > got {
+			t.Fatalf("%d bytes are expected of %v, but at least %d", got, row, least)
+		}
 	}
 }

@@ -85,6 +85,9 @@ const searched = 8
 // back finds the newest frame at or before to; from, whose ints are given, is
 // its successor.
 func (p *past) back(v *view, from int64, ints []int32, to int64) ([]int32, int64, int64) {
+	if i := v.find(to); i >= 0 { // as nearly always
+		return v.known.intsOf(i), to, p.d * int64(recip[min(from-to, MaxRing)])
+	}
 	for s := to; s > to-searched; s-- {
 		if r := v.ints(s); r != nil {
 			return r, s, p.d * int64(recip[min(from-s, MaxRing)])
