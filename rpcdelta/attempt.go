@@ -65,10 +65,11 @@ func (e *Encoder) encodeRow(dst []byte, f *Frame, n uint64, older int) (header, 
 	return alone.header, append(dst, alone.out...)
 }
 
-// takesMoreAlone says whether a payload of the frame alone has more than n bytes,
-// or about as many.
+// takesMoreAlone says whether a payload of the frame alone has more than n bytes for
+// sure: n is rounded down, and what the frame takes is not known to the byte.
 func (e *Encoder) takesMoreAlone(f *Frame, n int) bool {
-	return n < longHeader+e.coder.leastIntra(f) || n < longHeader+e.coder.intraSize(f)
+	n += 1 - longHeader
+	return n < e.coder.leastIntra(f) || n < e.coder.intraSize(f)
 }
 
 // attempt is one way to send a frame.
