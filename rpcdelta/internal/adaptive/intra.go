@@ -51,8 +51,7 @@ func (m *Model) IntraBytes(row *Row) int {
 				s.numbers(row.Ints, m.comps[g.first:][:g.comps], g)
 			}
 		case formQuat:
-			s.bits += 2 + 3*g.width
-			s.upTo(1)
+			s.quat(row.Ints[g.at:][:4], g)
 		case formBits:
 			s.plain(row.Ints, m.sets[g.first:][:g.comps])
 		case formBytes:
@@ -107,6 +106,19 @@ type size struct {
 
 // upTo says that v, which is not 0, ends here.
 func (s *size) upTo(v uint32) { s.used, s.last = s.bits, v }
+
+func (s *size) quat(ints []int32, g *group) {
+	s.bits += 2
+	if ints[0] != 0 {
+		s.upTo(uint32(ints[0]))
+	}
+	for _, v := range ints[1:] {
+		s.bits += g.width
+		if v != -g.limit {
+			s.upTo(uint32(v + g.limit))
+		}
+	}
+}
 
 func (s *size) plain(ints []int32, comps []comp) {
 	for i := range comps {

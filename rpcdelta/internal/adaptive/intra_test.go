@@ -19,6 +19,9 @@ func TestIntraBytes(t *testing.T) {
 		for k := range row.Ints {
 			if r.IntN(200) < i%200 {
 				row.Ints[k] = 0
+				if k < 4 && i%3 == 0 { // the quat's components are sent as zeros
+					row.Ints[k] = -everything[2].Hi * int32(min(k, 1))
+				}
 			}
 		}
 		got, want := m.IntraBytes(row), len(c.Encode(nil, 0, []*adaptive.Row{row}, 0, 0, false, s, nil))
