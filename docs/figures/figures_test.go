@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -63,9 +64,9 @@ func TestRefresh(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := after + `| --- | ---: | ---: | ---: | ---: | ---: |
-| a | 110.3 | 8.0 | 64.0 | 95.1 % | 0 |
-| b | 110.3 | 7.0 | 64.0 | 95.1 % | 0 |
-| c | 110.3 |  | 64.0 | 95.1 % | 0 |
+| a | 110.3 | 8.0 | 64.0 | 95.10 % | 0 |
+| b | 110.3 | 7.0 | 64.0 | 95.10 % | 0 |
+| c | 110.3 |  | 64.0 | 95.10 % | 0 |
 | elsewhere | 5.0 | 5.0 | 64.0 | 1.0 % | 0 |
 
     go run ./cmd/uplink drift a.csv
@@ -113,10 +114,48 @@ func TestOtherModule(t *testing.T) {
 	}
 }
 
+// TestPictures runs the commands that draw, though their output is not shown.
+func TestPictures(t *testing.T) {
+	ran := 0
+	const text = "    go run ./cmd/uplink bench --svg a.svg b.csv\n\nText.\n\n    go run ./cmd/uplink bench c.csv\n\nText.\n"
+	got, err := refresh(text, func(line string) (string, error) {
+		ran++
+		if line != "go run ./cmd/uplink bench --svg a.svg b.csv" {
+			t.Errorf("%s", line)
+		}
+		return "much", nil
+	})
+	if ran != 1 || got != text || err != nil {
+		t.Errorf("%d commands, %v:\n%s", ran, err, got)
+	}
+}
+
 func TestSaved(t *testing.T) {
 	r := result{Codecs: []map[string]any{{"name": "rle", "full_bits_per_frame": 152.0, "wire_bits_per_frame": 300.0}}}
 	if got, ok := r.cell("saved"); got != "25.0 %" || !ok {
 		t.Error(got, ok)
+	}
+}
+
+// TestTotals shows what is computed: sums, quotients, and all traces together.
+func TestTotals(t *testing.T) {
+	two := func(trace string, paper, rle float64) result {
+		return result{Trace: trace, Codecs: []map[string]any{
+			{"name": "paper", "payload_bits_per_frame": paper, "header_bits_per_frame": 64.0, "delivered_ratio": 0.9, "mismatches": 0.0},
+			{"name": "rle", "payload_bits_per_frame": rle, "header_bits_per_frame": 16.0, "delivered_ratio": 1.0, "mismatches": 0.0},
+		}}
+	}
+	got := fillTable([]string{
+		"| trace | paper total | rle total | rle / paper | paper delivered | rle wrong |", "| --- |", "| together | 1 |",
+	}, []result{two("a", 36, 9), two("b", 336, 84)})
+	want := []string{
+		"| trace | paper total | rle total | rle / paper | paper delivered | rle wrong |", "| --- |",
+		"| a | 100.0 | 25.0 | 0.25 | 90.00 % | 0 |",
+		"| b | 400.0 | 100.0 | 0.25 | 90.00 % | 0 |",
+		"| together | 200.0 | 50.0 | 0.25 | 90.00 % | 0 |",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 

@@ -90,6 +90,7 @@ func refresh(text string, run func(line string) (string, error)) (string, error)
 			}
 			commands = nil
 		case line != "" && !strings.HasPrefix(line, indent):
+			err = draw(commands, run)
 			commands = nil // whose results are not shown
 		}
 		if err != nil {
@@ -97,6 +98,19 @@ func refresh(text string, run func(line string) (string, error)) (string, error)
 		}
 	}
 	return strings.Join(out, "\n"), nil
+}
+
+// draw runs the commands that draw a picture, whatever else they say.
+func draw(commands []string, run func(line string) (string, error)) error {
+	for _, c := range commands {
+		if !strings.Contains(c, " --svg ") {
+			continue
+		}
+		if _, err := run(c); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func outputOf(commands []string, run func(line string) (string, error)) (all string, err error) {

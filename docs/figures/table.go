@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"strings"
 )
 
@@ -41,6 +42,9 @@ var members = map[string]string{
 // fullHeader is what a full frame has around it: 31 bytes of datagram, UDP and IP. The column "saved" compares with that.
 const fullHeader = 8 * 31
 
+// together is the first cell of a row for the geometric mean of all traces; of what was delivered it is the mean.
+const together = "together"
+
 // fillTable gives a table with a row for each result and the columns that the old one has. What the old one says in
 // columns of other names, or about other traces, stays.
 func fillTable(old []string, results []result) []string {
@@ -51,18 +55,23 @@ func fillTable(old []string, results []result) []string {
 		kept[row[0]] = row
 	}
 	table := old[:2:2]
-	for i := range results {
-		r := &results[i]
-		row := append([]string{r.Trace}, make([]string, len(columns)-1)...)
+	add := func(first string, cell func(name string) (string, bool)) {
+		row := append([]string{first}, make([]string, len(columns)-1)...)
 		for k, name := range columns[1:] {
-			if cell, ok := r.cell(name); ok {
-				row[k+1] = cell
-			} else if was := kept[r.Trace]; k+1 < len(was) {
+			if text, ok := cell(name); ok {
+				row[k+1] = text
+			} else if was := kept[first]; k+1 < len(was) {
 				row[k+1] = was[k+1]
 			}
 		}
-		delete(kept, r.Trace)
+		delete(kept, first)
 		table = append(table, "| "+strings.Join(row, " | ")+" |")
+	}
+	for i := range results {
+		add(results[i].Trace, results[i].cell)
+	}
+	if kept[together] != nil {
+		add(together, func(name string) (string, bool) { return mean(results, name) })
 	}
 	for _, line := range old[2:] {
 		if _, ok := kept[cells(line)[0]]; ok {
@@ -82,27 +91,71 @@ func cells(line string) []string {
 
 // cell is what a column shows. It says false for a name that is none of bench's.
 func (r *result) cell(name string) (string, bool) {
+	v, ok := r.number(name)
+	return show(name, v), ok
+}
+
+// mean is what a column shows of all traces together.
+func mean(results []result, name string) (string, bool) {
+	sum := 0.0
+	linear := strings.HasSuffix(name, "delivered") || strings.HasSuffix(name, "wrong")
+	for i := range results {
+		v, ok := results[i].number(name)
+		switch {
+		case !ok:
+			return "", false
+		case linear:
+			sum += v
+		default:
+			sum += math.Log(v)
+		}
+	}
+	sum /= float64(len(results))
+	if !linear {
+		sum = math.Exp(sum)
+	}
+	return show(name, sum), true
+}
+
+// number is a column's number: one of bench's; "total", payload and header; "saved", wire against a full frame; or the
+// quotient of two codecs' totals, as in "rle / paper".
+func (r *result) number(name string) (float64, bool) {
+	if a, b, ok := strings.Cut(name, " / "); ok {
+		x, ok1 := r.number(a + " total")
+		y, ok2 := r.number(b + " total")
+		return x / y, ok1 && ok2
+	}
 	codec := r.Codecs[len(r.Codecs)-1]
 	for _, c := range r.Codecs {
 		if rest, ok := strings.CutPrefix(name, fmt.Sprint(c["name"], " ")); ok {
 			codec, name = c, rest
 		}
 	}
-	if name == "saved" {
-		wire, _ := codec["wire_bits_per_frame"].(float64)
-		full, _ := codec["full_bits_per_frame"].(float64)
-		return fmt.Sprintf("%.1f %%", 100*(1-wire/(full+fullHeader))), true
+	number := func(member string) float64 {
+		v, _ := codec[members[member]].(float64)
+		return v
+	}
+	switch name {
+	case "saved":
+		return 1 - number("wire")/(number("full")+fullHeader), true
+	case "total":
+		return number("payload") + number("header"), true
 	}
 	v, ok := codec[members[name]].(float64)
+	return v, ok
+}
+
+// show writes a number as its column does.
+func show(name string, v float64) string {
 	switch {
-	case !ok:
-		return "", false
-	case name == "delivered":
-		return fmt.Sprintf("%.1f %%", 100*v), true
-	case name == "intra" || name == "wrong":
-		return fmt.Sprintf("%.0f", v), true
-	case strings.HasSuffix(name, " ns"):
-		return fmt.Sprintf("%.0f", v), true
+	case strings.HasSuffix(name, "delivered"):
+		return fmt.Sprintf("%.2f %%", 100*v)
+	case strings.HasSuffix(name, "saved"):
+		return fmt.Sprintf("%.1f %%", 100*v)
+	case strings.Contains(name, " / "):
+		return fmt.Sprintf("%.2f", v)
+	case strings.HasSuffix(name, "intra"), strings.HasSuffix(name, "wrong"), strings.HasSuffix(name, " ns"):
+		return fmt.Sprintf("%.0f", v)
 	}
-	return fmt.Sprintf("%.1f", v), true
+	return fmt.Sprintf("%.1f", v)
 }
