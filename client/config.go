@@ -26,6 +26,9 @@ type Config struct {
 	// Redundancy is how many older frames ride along in each payload of an
 	// unreliable RPC: rpcdelta.RedundancyAuto, the default, follows the loss.
 	Redundancy int
+	// Delivery is the share of frames that rpcdelta.RedundancyAuto aims to have
+	// delivered; default rpcdelta.DefaultDelivery.
+	Delivery float64
 	// RedundancyBytes is how long older frames may make a payload; default
 	// rpcdelta.DefaultRedundancyBytes.
 	RedundancyBytes int

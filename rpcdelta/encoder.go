@@ -27,6 +27,9 @@ type EncoderConfig struct {
 	// RedundancyOff, or 1 to MaxRedundancy. Unless frames are held back, those are
 	// as many frames.
 	Redundancy int
+	// Delivery is the share of frames that RedundancyAuto aims to have delivered,
+	// MinDelivery to MaxDelivery; default DefaultDelivery.
+	Delivery float64
 	// RedundancyBytes is how long older frames may make a payload; default
 	// DefaultRedundancyBytes. The newest frame goes whatever it takes.
 	RedundancyBytes int
@@ -88,6 +91,12 @@ func NewEncoder(s *Schema, cfg EncoderConfig) (*Encoder, error) {
 	if cfg.RedundancyBytes == 0 {
 		cfg.RedundancyBytes = DefaultRedundancyBytes
 	}
+	if cfg.Delivery == 0 {
+		cfg.Delivery = DefaultDelivery
+	}
+	if !(cfg.Delivery >= MinDelivery && cfg.Delivery <= MaxDelivery) {
+		return nil, fmt.Errorf("rpcdelta: Delivery of %v, want %v to %v", cfg.Delivery, MinDelivery, MaxDelivery)
+	}
 	if cfg.RedundancyBytes < 0 {
 		return nil, fmt.Errorf("rpcdelta: RedundancyBytes is %d", cfg.RedundancyBytes)
 	}
@@ -105,6 +114,7 @@ func NewEncoder(s *Schema, cfg EncoderConfig) (*Encoder, error) {
 		reach:      cfg.Codec.reach(min(cfg.Ring, cfg.PeerRing)),
 		payload:    payload{frames: make([]*Frame, 0, MaxRedundancy+1)},
 		most:       MaxRedundancy,
+		losses:     newLossMeter(cfg.Delivery),
 		checkEvery: max(1, uint64(s.RateHz())),
 	}
 	if e.coder = newRLE(s); cfg.Codec == Adaptive {

@@ -6,10 +6,20 @@ import "math/bits"
 // along in each payload, 1 to MaxRedundancy, or one of the constants.
 const (
 	// RedundancyAuto follows the loss that acks show: none on a link that loses
-	// nothing, so many that about one frame in two thousand is lost otherwise.
+	// nothing, otherwise so many that EncoderConfig.Delivery is met.
 	RedundancyAuto = 0
 	// RedundancyOff sends each frame once.
 	RedundancyOff = -1
+)
+
+// DefaultDelivery is the Delivery of a config that sets none: one frame in two
+// thousand is lost.
+const DefaultDelivery = 0.9995
+
+// Bounds of EncoderConfig.Delivery.
+const (
+	MinDelivery = 0.5
+	MaxDelivery = 0.99999
 )
 
 // DefaultRedundancyBytes is the RedundancyBytes of a config that sets none.
@@ -46,22 +56,26 @@ func (c *EncoderConfig) combines() bool { return !c.Reliable && c.Codec != RLE }
 
 // lossMeter estimates from acks how payloads are lost: how often, and how often
 // again after one was. Shares are of 2^24, so that they fade far below the aim.
-// The zero value has seen no loss.
 type lossMeter struct {
 	loss  uint32 // share of payloads that are lost
 	again uint32 // of those after a lost one
 	last  bool   // the last one was lost
 	owed  uint32 // part of a frame that the last payloads left out, of lossOne
 	seen  uint   // payloads, up to 2^lossRate: the first ones count for more
+	aim   uint32 // share of frames that may be lost
 }
 
 const (
 	lossBits = 24
 	lossOne  = 1 << lossBits
 	lossRate = 8 // a loss counts for 2^8 payloads
-	// lossAim is the share of frames that may be lost: 1 in 2048.
-	lossAim = lossOne / 2048
 )
+
+// newLossMeter makes one that has seen no loss, for a share of frames that are to
+// arrive.
+func newLossMeter(delivery float64) lossMeter {
+	return lossMeter{aim: uint32((1 - delivery) * lossOne)}
+}
 
 // observe takes the fate of one payload.
 func (m *lossMeter) observe(lost bool) {
@@ -86,15 +100,15 @@ func follow(estimate uint32, happened bool, rate uint) uint32 {
 // many, and not one fewer, of lossOne.
 func (m *lossMeter) enough() (n int, share uint32) {
 	lost, fewer := m.loss, uint32(0)
-	for lost > lossAim && n < MaxRedundancy {
+	for lost > m.aim && n < MaxRedundancy {
 		fewer = lost
 		lost = uint32(uint64(lost) * uint64(max(m.again, m.loss)) >> lossBits)
 		n++
 	}
-	if n == 0 || lost > lossAim {
+	if n == 0 || lost > m.aim {
 		return n, lossOne
 	}
-	return n, uint32(uint64(fewer-lossAim) << lossBits / uint64(fewer-lost))
+	return n, uint32(uint64(fewer-m.aim) << lossBits / uint64(fewer-lost))
 }
 
 // choose is how many older frames the next payload should have: where n are too few

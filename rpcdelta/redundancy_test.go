@@ -240,7 +240,8 @@ func TestRedundancyMixes(t *testing.T) {
 		{0.2, 0.2, 3.6, 4},
 		{0.3, 0.7, 7, 7},
 	} {
-		m := lossMeter{loss: uint32(c.loss * lossOne), again: uint32(c.again * lossOne)}
+		m := newLossMeter(DefaultDelivery)
+		m.loss, m.again = uint32(c.loss*lossOne), uint32(c.again*lossOne)
 		const payloads = 10000
 		sum, lost := 0, 0.0
 		for range payloads {
@@ -248,7 +249,7 @@ func TestRedundancyMixes(t *testing.T) {
 			sum += n
 			lost += c.loss * math.Pow(c.again, float64(n))
 		}
-		mean, aim := float64(sum)/payloads, float64(lossAim)/lossOne
+		mean, aim := float64(sum)/payloads, 1-DefaultDelivery
 		if mean < c.least || mean > c.most {
 			t.Errorf("%+v: %v older frames, want %v to %v", c, mean, c.least, c.most)
 		}
