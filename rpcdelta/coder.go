@@ -42,7 +42,8 @@ type coder interface {
 	// that has free bits. p has room for MaxRedundancy+1 frames, and leaves with
 	// those that came.
 	decode(p *payload, src []byte) error
-	// intraSize is about how many bytes a frame takes alone, one too many at most.
+	// intraSize is about how many bytes a frame takes alone, one too many at most and
+	// fewer than intraShort too few.
 	intraSize(f *Frame) int
 	// leastIntra is a bound of intraSize from below, found sooner.
 	leastIntra(f *Frame) int

@@ -22,12 +22,29 @@ func (e *Encoder) Hold(f *Frame) error {
 	if err := e.schema.check(f); err != nil {
 		return err
 	}
-	if n := longHeader + e.coder.intraSize(f); n > e.cfg.MaxPayload {
+	if n := e.aloneSize(f); n > e.cfg.MaxPayload {
 		return e.tooLarge(n)
 	}
 	e.put(f)
 	e.held++
 	return nil
+}
+
+// intraShort is more than what a coder's intraSize can be too low.
+const intraShort = 16
+
+// aloneSize is how many bytes the payload of f alone takes: about, as long as it
+// surely fits, to the byte otherwise. What is held has to fit, or nothing that
+// comes after it could leave.
+func (e *Encoder) aloneSize(f *Frame) int {
+	if n := longHeader + e.coder.intraSize(f); n+intraShort <= e.cfg.MaxPayload {
+		return n
+	}
+	p := &e.payload
+	p.frames, p.newest, p.hasBase = append(p.frames[:0], f), e.next, false
+	a := e.attempt(e.spare[:0], p, e.header(e.next, 0))
+	e.spare = a.out
+	return len(a.out)
 }
 
 // Held is how many frames are held back.

@@ -180,6 +180,56 @@ func TestHoldFits(t *testing.T) {
 	}
 }
 
+// TestHoldTight: what is held leaves, whatever it is and however close to the limit:
+// a frame is refused as soon as it takes a byte too many.
+func TestHoldTight(t *testing.T) {
+	held, refused := 0, 0
+	for seed := range uint64(200) {
+		rng := rand.New(rand.NewPCG(seed, 9))
+		pick := randPicker(rng)
+		s := pick.schema()
+		f, g := s.NewFrame(), s.NewFrame()
+		pick.frame(s, f, f)
+		roomy := newPair(t, s, EncoderConfig{Redundancy: RedundancyOff}, DecoderConfig{})
+		alone := func() int {
+			roomy.enc.hasBase = false
+			out, _, err := roomy.enc.AppendFrame(nil, f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(out)
+		}
+		limit := max(longHeader+hashSize+1, alone())
+		p := newPair(t, s, EncoderConfig{MaxPayload: limit, Redundancy: int(pick.between(RedundancyOff, MaxRedundancy))}, DecoderConfig{})
+		for range 60 {
+			pick.frame(s, g, f)
+			f, g = g, f
+			switch err := p.enc.Hold(f); {
+			case errors.Is(err, ErrTooLarge) == (alone() <= limit):
+				t.Fatalf("seed %d: %v, at most %d bytes, %v takes %d", seed, err, limit, f, alone())
+			case err != nil:
+				refused++
+			default:
+				held++
+			}
+			for p.enc.Held() == MaxHeld || p.enc.Held() > 0 && rng.IntN(3) == 0 {
+				before := p.enc.Held()
+				out, _ := p.enc.AppendHeld(nil)
+				if p.enc.Held() == before {
+					t.Fatalf("seed %d: %d frames cannot leave, at most %d bytes", seed, before, limit)
+				}
+				if _, err := p.dec.Decode(out); err != nil || len(out) > limit {
+					t.Fatalf("seed %d: %d bytes, %v", seed, len(out), err)
+				}
+				p.acknowledge(t)
+			}
+		}
+	}
+	if held < 1000 || refused < 1000 {
+		t.Errorf("%d frames held, %d refused", held, refused)
+	}
+}
+
 // TestHoldErrors: a frame that is refused uses no sequence, and those that are held
 // stay.
 func TestHoldErrors(t *testing.T) {
