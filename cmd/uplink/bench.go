@@ -151,7 +151,7 @@ func writeJSON(w io.Writer, results []*bench.Result) error {
 func (o *benchOptions) writeTables(w io.Writer, results []*bench.Result) error {
 	var b strings.Builder
 	for _, r := range results {
-		fmt.Fprintf(&b, "%s: %d frames at %g Hz, %.0f s; %s\n\n", r.Trace, r.Frames, r.RateHz, float64(r.Frames)/r.RateHz, o.linkText())
+		fmt.Fprintf(&b, "%s: %d frames at %g Hz, %.0f s; %s\n\n", r.Trace, r.Frames, r.RateHz, float64(r.Frames)/r.RateHz, o.runText())
 		columns.Write(&b, benchTable(r))
 		for _, c := range r.Codecs {
 			if len(c.Fields) > 0 {
@@ -173,14 +173,29 @@ func (o *benchOptions) writeTables(w io.Writer, results []*bench.Result) error {
 	return err
 }
 
+// runText says what a trace was run through.
+func (o *benchOptions) runText() string {
+	c := &o.cfg
+	text := o.linkText()
+	if c.Prior != nil {
+		text += fmt.Sprintf(", prior %v", c.Prior)
+	}
+	if c.Frames != 0 {
+		text += fmt.Sprintf("; %d frames of it, repeated, in all", c.Frames)
+	}
+	if c.Warmup != 0 {
+		text += fmt.Sprintf("; the first %v of each left out", c.Warmup)
+	}
+	return text
+}
+
 func (o *benchOptions) linkText() string {
 	c := &o.cfg
-	prior := ""
-	if c.Prior != nil {
-		prior = fmt.Sprintf(", prior %v", c.Prior)
+	switch {
+	case c.Distance != 0:
+		return fmt.Sprintf("no link, each frame against the one %d before it", c.Distance)
+	case c.Seeds > 1:
+		return fmt.Sprintf("%v, acks at %g Hz, seeds %d to %d", &c.Link, c.AckHz, c.Link.Seed, c.Link.Seed+uint64(c.Seeds)-1)
 	}
-	if c.Distance != 0 {
-		return fmt.Sprintf("no link, each frame against the one %d before it%s", c.Distance, prior)
-	}
-	return fmt.Sprintf("%v, acks at %g Hz, seed %d%s", &c.Link, c.AckHz, c.Link.Seed, prior)
+	return fmt.Sprintf("%v, acks at %g Hz, seed %d", &c.Link, c.AckHz, c.Link.Seed)
 }

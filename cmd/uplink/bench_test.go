@@ -109,6 +109,21 @@ func TestBenchTable(t *testing.T) {
 	}
 }
 
+// TestBenchSeeds: the table says what it is the mean of, and shows no times that nobody took.
+func TestBenchSeeds(t *testing.T) {
+	code, stdout, stderr := uplink(t, "bench", "--loss", "5%", "--codec", "rle", "--seeds", "2", "--frames", "600", "--warmup", "1s", rocketLeague)
+	if code != 0 || stderr != "" {
+		t.Fatalf("code %d: %s", code, stderr)
+	}
+	lines := strings.Split(stdout, "\n")
+	if want := "seeds 1 to 2; 600 frames of it, repeated, in all; the first 1s of each left out"; !strings.HasSuffix(lines[0], want) {
+		t.Errorf("got  %s\nwant ... %s", lines[0], want)
+	}
+	if numbers := strings.Fields(lines[4]); !slices.Equal(numbers[len(numbers)-3:], []string{"-", "-", "-"}) {
+		t.Errorf("times: %q", numbers)
+	}
+}
+
 func TestBenchJSON(t *testing.T) {
 	code, stdout, stderr := uplink(t, "bench", "--json", "--distance", "6", portal2)
 	var one bench.Result

@@ -10,7 +10,7 @@ import (
 const benchNotes = `bits   a frame sent: full as the engine packs it, payload without headers, wire with all of them: the message's and
        31 bytes of datagram, IP and UDP; ack wire likewise. saved: wire against full under the same 31 bytes.
 frames arrived in time, overtaken by newer ones, without baseline, different from what was sent (must be 0).
-ns     a frame, median of several passes; encode includes taking acks, decode making them; allocs of both.
+ns     a frame, median of several passes; encode includes taking acks, decode making them; allocs of both. -: not taken.
 traces together: the geometric mean of their bits, its ratio to the first codec's; the mean of what was delivered.
 paper  is rle with two sequence numbers of 32 bits a frame; their size is inferred from the paper's 32-bit ack.
 `
@@ -52,6 +52,10 @@ func benchTable(r *bench.Result) [][]string {
 	}
 	for i := range r.Codecs {
 		c := &r.Codecs[i]
+		encode, decode, allocs := "-", "-", "-"
+		if c.EncodeNs > 0 {
+			encode, decode, allocs = fmt.Sprintf("%.0f", c.EncodeNs), fmt.Sprintf("%.0f", c.DecodeNs), fmt.Sprintf("%.2g", c.Allocs)
+		}
 		rows = append(rows, []string{
 			c.Name,
 			fmt.Sprintf("%.1f", c.FullBits),
@@ -67,9 +71,7 @@ func benchTable(r *bench.Result) [][]string {
 			fmt.Sprintf("%.2f %%", 100*c.Late),
 			fmt.Sprint(c.IntraFrames),
 			fmt.Sprint(c.Mismatches),
-			fmt.Sprintf("%.0f", c.EncodeNs),
-			fmt.Sprintf("%.0f", c.DecodeNs),
-			fmt.Sprintf("%.2g", c.Allocs),
+			encode, decode, allocs,
 		})
 	}
 	return rows

@@ -293,3 +293,56 @@ func TestConfigErrors(t *testing.T) {
 		}
 	}
 }
+
+// TestSeeds: runs over several links add up to what each of them comes to alone, and what warms up counts for nothing.
+func TestSeeds(t *testing.T) {
+	tr := short(sample.RocketLeague(), 600)
+	cfg := config()
+	cfg.SendEvery, cfg.Link.Loss, cfg.Link.Jitter = 2, 0.1, 20*time.Millisecond
+	cfg.Frames, cfg.Warmup = 1000, 2*time.Second
+	const seeds = 3
+	sums := make([]Counts, len(cfg.Schemes))
+	for seed := range uint64(seeds) {
+		one := cfg
+		one.Link.Seed += seed
+		for i, c := range mustRun(t, tr, one).Codecs {
+			if c.FramesSent != 1000 || c.FramesDelivered < 700 || c.FramesDelivered > 1000 {
+				t.Errorf("%s, seed %d: %d of %d frames delivered", c.Name, one.Link.Seed, c.FramesDelivered, c.FramesSent)
+			}
+			s := &sums[i]
+			s.FramesDelivered += c.FramesDelivered
+			s.IntraFrames += c.IntraFrames
+			for to, v := range map[*float64]float64{
+				&s.FullBits: c.FullBits, &s.PayloadBits: c.PayloadBits, &s.HeaderBits: c.HeaderBits, &s.WireBits: c.WireBits,
+				&s.AckBits: c.AckBits, &s.AckWireBits: c.AckWireBits,
+			} {
+				*to += v / seeds
+			}
+		}
+	}
+	cfg.Seeds, cfg.Frames = seeds, seeds*cfg.Frames
+	for i, c := range mustRun(t, tr, cfg).Codecs {
+		s := &sums[i]
+		if c.FramesSent != cfg.Frames || c.FramesDelivered != s.FramesDelivered || c.IntraFrames != s.IntraFrames || c.Mismatches != 0 {
+			t.Errorf("%s: %+v, want %+v", c.Name, c, s)
+		}
+		for name, v := range map[string][2]float64{
+			"full": {c.FullBits, s.FullBits}, "payload": {c.PayloadBits, s.PayloadBits}, "header": {c.HeaderBits, s.HeaderBits},
+			"wire": {c.WireBits, s.WireBits}, "acks": {c.AckBits, s.AckBits}, "acks on the wire": {c.AckWireBits, s.AckWireBits},
+		} {
+			if math.Abs(v[0]-v[1]) > 1e-4 {
+				t.Errorf("%s: %s takes %v bits together, %v on the mean of each", c.Name, name, v[0], v[1])
+			}
+		}
+		around := 8 * 31.0
+		if c.Name == "adaptive" {
+			around /= 2
+		}
+		if got := c.WireBits - c.PayloadBits - c.HeaderBits; math.Abs(got-around) > 1e-3 {
+			t.Errorf("%s: %v bits of datagram, IP and UDP, want %v", c.Name, got, around)
+		}
+		if c.Lost < 0.05 || c.Lost > 0.15 {
+			t.Errorf("%s: %v of the datagrams are lost", c.Name, c.Lost)
+		}
+	}
+}

@@ -62,6 +62,7 @@ func (t *tally) delivery(right, counts bool) {
 // add adds what o counted.
 func (t *tally) add(o *tally) {
 	t.sent += o.sent
+	t.messages += o.messages
 	t.delivered += o.delivered
 	t.mismatches += o.mismatches
 	t.undecodable += o.undecodable
