@@ -29,14 +29,19 @@ type budget struct {
 	limit float64 // bits a second; 0: none
 	level int
 
-	begun time.Time // of the window
-	sent  uint64    // bits until then
-	rate  float64   // of the last window
-	over  uint64    // bits beyond the limit
+	begun  time.Time // of the window
+	sent   traffic   // until then
+	rate   float64   // of the last window
+	around float64   // the part of it that headers of datagrams took
+	over   uint64    // bits beyond the limit
 
 	calm, needed int // windows in a row with room for the level below; how many it takes
 	trial        int // windows at a level that the controller went down to; 0: it did not
 }
+
+// traffic is how many bits were sent so far, and how many of them as headers of
+// datagrams.
+type traffic struct{ bits, around uint64 }
 
 // limits is what an RPC may do.
 type limits struct {
@@ -51,31 +56,38 @@ func (b *budget) limits() limits {
 	}
 }
 
-// gain is how much the rate can fall at most from the level below to this one: it
-// is all frames and headers, or all headers.
-func gain(level int) float64 {
+// gain is how much the rate can fall at most from the level below to this one, and
+// fixed the part of it that stays. One older payload fewer leaves the headers of
+// datagrams as they are; fewer datagrams may change all.
+func (b *budget) gain(level int) (gain, fixed float64) {
 	if n := level - rpcdelta.MaxRedundancy; n > 0 {
-		return float64(n+1) / float64(n)
+		return float64(n+1) / float64(n), 0
 	}
 	copies := float64(rpcdelta.MaxRedundancy - level + 1)
-	return (copies + 1) / copies
+	return (copies + 1) / copies, b.around
+}
+
+// below is what the rate may be at the level below.
+func (b *budget) below() float64 {
+	gain, fixed := b.gain(b.level)
+	return fixed + (b.rate-fixed)*gain
 }
 
 // due says whether a window is over, so that step has something to do.
 func (b *budget) due(now time.Time) bool { return b.limit > 0 && now.Sub(b.begun) >= budgetWindow }
 
-// step takes how many bits were sent so far, and the largest redundancy that an RPC
-// has now. It says whether the limits have changed.
-func (b *budget) step(now time.Time, sent uint64, redundancy int) bool {
+// step takes what was sent so far, and the largest redundancy that an RPC has now. It
+// says whether the limits have changed.
+func (b *budget) step(now time.Time, sent traffic, redundancy int) bool {
 	if !b.due(now) {
 		return false
 	}
-	took, bits := now.Sub(b.begun), float64(sent-b.sent)
+	took, bits, around := now.Sub(b.begun), float64(sent.bits-b.sent.bits), float64(sent.around-b.sent.around)
 	b.begun, b.sent = now, sent
 	if took >= 2*budgetWindow {
 		return false // the first one, or there was no connection
 	}
-	b.rate = bits / took.Seconds()
+	b.rate, b.around = bits/took.Seconds(), around/took.Seconds()
 	before := b.level
 	if b.trial > 0 {
 		b.trial++
@@ -84,7 +96,7 @@ func (b *budget) step(now time.Time, sent uint64, redundancy int) bool {
 	case b.rate > b.limit:
 		b.over += uint64((b.rate - b.limit) * took.Seconds())
 		b.lower(redundancy)
-	case b.level > 0 && b.rate*gain(b.level) <= budgetRoom*b.limit:
+	case b.level > 0 && b.below() <= budgetRoom*b.limit:
 		b.rest()
 	default:
 		b.calm = 0
@@ -104,8 +116,9 @@ func (b *budget) lower(redundancy int) {
 	}
 	b.trial = 0
 	b.level = max(b.level, rpcdelta.MaxRedundancy-redundancy)
-	for rate := b.rate; rate > b.limit && b.level < budgetLevels; rate /= gain(b.level) {
-		b.level++
+	for rate := b.rate; rate > b.limit && b.level < budgetLevels; b.level++ {
+		gain, fixed := b.gain(b.level + 1)
+		rate = fixed + (rate-fixed)/gain
 	}
 }
 

@@ -26,13 +26,15 @@ func (l *load) rate(lim limits) float64 {
 }
 
 // drive plays so many seconds in ticks, and gives the level after each second.
-func drive(b *budget, l *load, now *time.Time, sent *uint64, seconds int, rng *rand.Rand) (levels []int) {
+func drive(b *budget, l *load, now *time.Time, sent *traffic, seconds int, rng *rand.Rand) (levels []int) {
 	const tick = time.Second / 60
 	for range seconds {
 		for end := now.Add(time.Second); now.Before(end); {
 			*now = now.Add(tick)
 			noise := 1 + l.noise*(2*rng.Float64()-1)
-			*sent += uint64(l.rate(b.limits()) * tick.Seconds() * noise)
+			lim := b.limits()
+			sent.bits += uint64(l.rate(lim) * tick.Seconds() * noise)
+			sent.around += uint64(248 * noise / float64(lim.every))
 			b.step(*now, *sent, min(l.redundancy, b.limits().redundancy))
 		}
 		levels = append(levels, b.level)
@@ -47,7 +49,7 @@ func TestBudgetSettles(t *testing.T) {
 	for range 300 {
 		l := load{frame: 20 + 200*rng.Float64(), header: 264, redundancy: rng.IntN(rpcdelta.MaxRedundancy + 1), noise: 0.05}
 		b := &budget{limit: 3000 + 60_000*rng.Float64()}
-		now, sent := time.Unix(1e9, 0), uint64(1e6)
+		now, sent := time.Unix(1e9, 0), traffic{1e6, 1e5}
 		first := b.limits()
 		if first.redundancy != rpcdelta.MaxRedundancy || first.every != 1 {
 			t.Fatalf("at first %+v", first)
@@ -85,7 +87,7 @@ func TestBudgetOrder(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
 	l := load{frame: 60, header: 264, redundancy: 3}
 	b := &budget{limit: 1e6}
-	now, sent := time.Unix(1e9, 0), uint64(0)
+	now, sent := time.Unix(1e9, 0), traffic{}
 	for range 12 {
 		b.limit *= 0.6
 		drive(b, &l, &now, &sent, 10, rng)
@@ -119,12 +121,33 @@ func TestBudgetOrder(t *testing.T) {
 	}
 }
 
+// TestBudgetReturns: after a burst that took everything back, redundancy is there
+// again though there is room for little more than it takes: most of what a
+// connection sends is headers, of which older payloads have none.
+func TestBudgetReturns(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 3))
+	usual := load{frame: 50, header: 264, redundancy: 3}
+	burst := usual
+	burst.frame = 800
+	b := &budget{limit: 1.25 * usual.rate(limits{redundancy: 3, every: 1})}
+	now, sent := time.Unix(1e9, 0), traffic{}
+	drive(b, &usual, &now, &sent, 5, rng)
+	drive(b, &burst, &now, &sent, 8, rng)
+	if lim := b.limits(); lim.redundancy != 0 || lim.every == 1 {
+		t.Fatalf("%+v in a burst", lim)
+	}
+	levels := drive(b, &usual, &now, &sent, 60, rng)
+	if lim := b.limits(); lim.redundancy < 3 || lim.every != 1 {
+		t.Errorf("%+v after the burst: levels %v", lim, levels)
+	}
+}
+
 // TestBudgetPatience: where the level below does not hold, it is tried less and
 // less often.
 func TestBudgetPatience(t *testing.T) {
 	b := &budget{limit: 10_000, level: budgetLevels}
-	now, sent, raises := time.Unix(1e9, 0), uint64(0), 0
-	b.step(now, 0, 0)
+	now, sent, raises := time.Unix(1e9, 0), traffic{}, 0
+	b.step(now, traffic{}, 0)
 	for range 1000 {
 		now = now.Add(time.Second)
 		before := b.level
@@ -132,7 +155,7 @@ func TestBudgetPatience(t *testing.T) {
 		if b.level < budgetLevels {
 			rate = 12_000
 		}
-		sent += uint64(rate)
+		sent.bits += uint64(rate)
 		b.step(now, sent, 0)
 		if b.level < before {
 			raises++
@@ -149,15 +172,15 @@ func TestBudgetGaps(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	var none budget
 	for i := range 100 {
-		if none.step(now.Add(time.Duration(i)*time.Second), math.MaxUint64/2, 7) || none.due(now) {
+		if none.step(now.Add(time.Duration(i)*time.Second), traffic{bits: math.MaxUint64 / 2}, 7) || none.due(now) {
 			t.Fatal("there is no limit")
 		}
 	}
 	b := budget{limit: 1000, level: 5}
-	b.step(now, 0, 0)
+	b.step(now, traffic{}, 0)
 	for i := range 10 {
 		now = now.Add(time.Minute)
-		if b.step(now, uint64(i), 0) || b.level != 5 || b.over != 0 {
+		if b.step(now, traffic{bits: uint64(i)}, 0) || b.level != 5 || b.over != 0 {
 			t.Fatalf("%+v", b)
 		}
 	}

@@ -252,7 +252,11 @@ func (c *Conn) regulate(now time.Time) {
 		redundancy = max(redundancy, s.redundancy())
 	}
 	t := c.stats.Transport.Plus(c.link.Stats())
-	if !c.budget.step(now, 8*(t.BytesSent+transport.IPSize*t.DatagramsSent), redundancy) {
+	sent := traffic{
+		bits:   8 * (t.BytesSent + transport.IPSize*t.DatagramsSent),
+		around: 8 * (transport.HeaderSize + transport.IPSize) * t.DatagramsSent,
+	}
+	if !c.budget.step(now, sent, redundancy) {
 		return
 	}
 	for _, s := range c.streams {
