@@ -121,8 +121,7 @@ func (e *Encoder) baseline() (Frame, bool) {
 // header makes the header of payload n, short where that is unambiguous.
 func (e *Encoder) header(n uint64, distance int) header {
 	h := header{rpc: uint8(e.cfg.RPC), seq: uint16(n), epoch: e.epoch, distance: distance}
-	unacked := n - e.base
-	h.long = distance == 0 || distance > maxShortDistance || h.rpc > maxShortRPC || unacked >= maxShortUnacked
+	h.long = distance == 0 || distance > maxShortDistance || h.rpc > maxShortRPC
 	return h
 }
 

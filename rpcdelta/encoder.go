@@ -13,7 +13,7 @@ type EncoderConfig struct {
 	// Codec must be the decoder's; default [DefaultCodec].
 	Codec Codec
 	// RPC is the number in headers that tells RPCs of one connection apart, 0 to
-	// MaxRPC. The first eight have shorter headers.
+	// MaxRPC. 0 has the shortest, 11 and above the longest; 8 and above have longer acks.
 	RPC int
 	// Ring is how many sent frames are kept, 2 to MaxRing; default DefaultRing.
 	Ring int

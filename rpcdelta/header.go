@@ -9,14 +9,13 @@ const (
 	// MaxRing is the largest capacity of a ring of frames.
 	MaxRing = 256
 
-	maxShortRPC      = 10
-	maxShortHashRPC  = 3
+	maxShortRPC     = 10
+	maxShortHashRPC = 3
+	shortSeqBits    = 7
+	// maxShortDistance keeps a short sequence unambiguous: the decoder has taken the
+	// baseline, or something newer.
 	maxShortDistance = 32
-	shortSeqBits     = 7
-	// maxShortUnacked keeps a short sequence unambiguous: the decoder has
-	// processed at least what it acked.
-	maxShortUnacked = 60
-	maxLongLate     = 1023
+	maxLongLate      = 1023
 
 	longHeader = 5
 	hashSize   = 2
