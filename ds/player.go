@@ -119,9 +119,10 @@ type arrival struct {
 const shortReach = 64
 
 // overtaken says that so many datagrams came before one that the sequences of its
-// payload cannot be told from newer ones.
+// payload cannot be told from newer ones. Its own frames count too: it may have
+// several payloads, the first of which is that much older than the last.
 func (b *binding) overtaken(number uint64) bool {
-	return !b.reliable && number < b.newest && (b.newest-number)*b.frames >= shortReach
+	return !b.reliable && number < b.newest && (b.newest-number+1)*b.frames > shortReach
 }
 
 func (p *Player) receiveFrame(payload []byte, a arrival) {

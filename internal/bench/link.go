@@ -38,7 +38,7 @@ func (w *way) send(now time.Duration, message []byte, size int) int {
 // receive takes the next message that has arrived by now. It says false for one that the transport drops.
 func (w *way) receive(now time.Duration) ([]byte, bool) {
 	d, _, ok := w.queue.Pop(now)
-	if d.number < w.seen.newest && (w.seen.newest-d.number)*w.frames >= span {
+	if d.number < w.seen.newest && (w.seen.newest-d.number+1)*w.frames > span {
 		return nil, false
 	}
 	return d.message, ok && w.seen.mark(d.number) == fresh
