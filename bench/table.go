@@ -15,6 +15,7 @@ const notes = `bits  payload in whole bytes and header of the message, over the 
 ns    of a frame sent and of a payload that arrived, fastest of several passes, at 5 % loss. One run: compare them with
       each other. Those of paper, rle and adaptive have acks, headers and learning in them, those of peers have not.
 *     general-purpose. zstd and flate have dictionaries made of the first half of the trace, and quake3 a Huffman code.
+      adaptive has the built-in prior, which was made of the repository's traces, both halves.
 +     two sequence numbers of 32 bits a frame, a size inferred from the paper's 32-bit ack.
 `
 

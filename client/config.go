@@ -23,7 +23,7 @@ type Config struct {
 	Insecure bool
 	// Codec is how frames become bits; default rpcdelta.DefaultCodec.
 	Codec rpcdelta.Codec
-	// Redundancy is how many older frames ride along in each payload of an
+	// Redundancy is how many older payloads' frames ride along in each payload of an
 	// unreliable RPC: rpcdelta.RedundancyAuto, the default, follows the loss.
 	Redundancy int
 	// Delivery is the share of frames that rpcdelta.RedundancyAuto aims to have

@@ -82,7 +82,7 @@ For the means that a link comes to in the long run, take many links and frames: 
 	o.cfg.Link.AddFlags(f)
 	f.Float64Var(&o.cfg.AckHz, "ack-hz", 60, "acks a second, at most")
 	f.IntVar(&o.cfg.Ring, "ring", rpcdelta.DefaultRing, "frames that either end keeps")
-	f.Var((*redundancy)(&o.cfg.Redundancy), "redundancy", "older frames in each payload of adaptive: auto, off or a number")
+	f.Var((*redundancy)(&o.cfg.Redundancy), "redundancy", "older payloads whose frames ride along in each one of adaptive: auto, off or a number")
 	f.IntVar(&o.cfg.Seeds, "seeds", 1, "links to try, from the seed on; no times are taken then")
 	f.IntVar(&o.cfg.Frames, "frames", 0, "frames to count over all seeds, the trace being repeated; 0: the trace once on each")
 	f.DurationVar(&o.cfg.Warmup, "warmup", 0, "time at the beginning of each that does not count")
