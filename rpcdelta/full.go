@@ -6,11 +6,22 @@ import "math/bits"
 // packed, binary data plain, nothing subtracted. It is what savings are
 // measured against.
 func (s *Schema) FullBits(f *Frame) int {
-	n := 0
-	for i := range s.plans {
+	n := s.fixedBits
+	for _, i := range s.varying {
 		n += s.plans[i].fullBits(f)
 	}
 	return n
+}
+
+// sized notes what the last plan adds to FullBits.
+func (s *Schema) sized() {
+	i := len(s.plans) - 1
+	switch p := &s.plans[i]; p.class {
+	case classQuat, classBinary:
+		s.fixedBits += p.fullBits(nil)
+	case classGroup, classAngle, classBlob:
+		s.varying = append(s.varying, i)
+	}
 }
 
 // FieldBits is the part of field i, an index of Fields, in FullBits.
@@ -33,9 +44,9 @@ func (p *plan) fullBits(f *Frame) int {
 
 // numberBits is the size of the field's numbers without a baseline.
 func (p *plan) numberBits(f *Frame) int {
-	v := f.Ints[p.at:][:p.n]
 	switch p.class {
 	case classGroup:
+		v := f.Ints[p.at:][:p.n]
 		m := uint32(0) // has the bits of the largest magnitude
 		for _, x := range v {
 			m |= uint32(max(x, -x))
@@ -43,7 +54,7 @@ func (p *plan) numberBits(f *Frame) int {
 		return int(p.sizes[bits.Len32(m)&31])
 	case classAngle:
 		n := 0
-		for _, x := range v {
+		for _, x := range f.Ints[p.at:][:p.n] {
 			n += 1 + int(p.bits)&int(mask(x))
 		}
 		return n

@@ -71,6 +71,9 @@ func (s *Schema) addPlan(f *Field) error {
 	}
 	s.ints += p.n
 	s.plans = append(s.plans, p)
+	if err == nil {
+		s.sized()
+	}
 	return err
 }
 

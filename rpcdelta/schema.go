@@ -30,14 +30,16 @@ var ErrSchema = errors.New("rpcdelta: frame of another schema")
 // Schema is the typed description of an RPC's arguments, checked and compiled.
 // It is immutable: any number of encoders and decoders may share it.
 type Schema struct {
-	rpc    string
-	rate   float64
-	fields []Field
-	plans  []plan
-	ints   int      // components
-	blobs  int      // byte strings
-	binary int      // bytes of the binary part at most, before run-length coding
-	bounds []bounds // by component
+	rpc       string
+	rate      float64
+	fields    []Field
+	plans     []plan
+	fixedBits int      // of FullBits, by fields whose size is always the same
+	varying   []int    // the plans of the other fields
+	ints      int      // components
+	blobs     int      // byte strings
+	binary    int      // bytes of the binary part at most, before run-length coding
+	bounds    []bounds // by component
 
 	models models
 }

@@ -7,6 +7,7 @@ const (
 	meanRate  = 3   // of a derivative's mean
 	bendRate  = 11
 	turnRate  = 16 // of an orientation's past
+	leanRate  = 2  // of what a scale leans on, for each bit saved
 )
 
 // trial tries the experts of a component on what it really did.
@@ -28,23 +29,23 @@ func (t *trial) note(e int, s int64) int64 {
 // residual of the expert in use.
 func (t *learner) comp(m *Model, l *live, g *group, i int, y int64) (r int64) {
 	lc, c := &l.comps[i], &m.comps[i]
-	w := l.weights[t.class*m.weights+c.weights:]
+	w := &lc.w[t.class]
 	x := trial{f: &t.f, y: y << 4}
 	if c.wrap > 0 {
 		x.wrap = 60 - c.wrap
 	}
 	switch g.family {
 	case plain:
-		x.slopes((*[6]int16)(w))
+		x.slopes(w)
 	case angled:
-		x.slopes((*[6]int16)(w))
-		x.inputs((*[4]int16)(w[6:]))
+		x.slopes(w)
+		x.inputs(&l.drives[c.drive][t.class])
 	case derived:
-		x.derived((*[4]int16)(w))
+		x.derived(w)
 	case turned:
-		x.turned((*[1]int16)(w))
+		x.turned(w)
 	case extrapolated:
-		x.orientation((*[6]int16)(w))
+		x.orientation(w)
 	}
 	best := lc.choice[t.class].expert
 	cost := &lc.cost[t.class]
@@ -53,13 +54,14 @@ func (t *learner) comp(m *Model, l *live, g *group, i int, y int64) (r int64) {
 		cost[e&3] += int16((min(log2(max(v, -v)), 31<<10) - int32(cost[e&3])) >> 4)
 	}
 	v := x.err[best&3]
-	lc.learnShape(m.tables, t.class, v>>4)
+	r = v >> 4
+	t.residual(m.tables, lc, r, y-r)
 	lc.choose(t.class)
 	lc.scale[t.class].learn(max(v, -v))
-	return v >> 4
+	return r
 }
 
-func (t *trial) slopes(w *[6]int16) {
+func (t *trial) slopes(w *weights) {
 	f := t.f
 	t.note(0, 0)
 	e := t.note(1, int64(w[0])*f[0])
@@ -81,7 +83,7 @@ func (t *trial) inputs(w *[4]int16) {
 	w[3] = nudged(w[3], f[8], e, inputRate)
 }
 
-func (t *trial) derived(w *[4]int16) {
+func (t *trial) derived(w *weights) {
 	f := t.f
 	e := t.note(0, int64(w[0])*f[0])
 	w[0] = nudged(w[0], f[0], e, meanRate)
@@ -91,23 +93,18 @@ func (t *trial) derived(w *[4]int16) {
 	w[3] = nudged(w[3], f[2], e, bendRate)
 }
 
-func (t *trial) turned(w *[1]int16) {
+func (t *trial) turned(w *weights) {
 	e := t.note(0, int64(w[0])*t.f[0])
 	w[0] = nudged(w[0], t.f[0], e, meanRate)
 }
 
-func (t *trial) orientation(w *[6]int16) {
+func (t *trial) orientation(w *weights) {
 	f := t.f
 	t.note(0, 0)
 	e := t.note(1, int64(w[0])*f[0])
 	w[0] = nudged(w[0], f[0], e, turnRate)
 	e = t.note(2, int64(w[1])*f[1])
 	w[1] = nudged(w[1], f[1], e, turnRate)
-	e = t.note(3, int64(w[2])*f[0]+int64(w[3])*f[1]+int64(w[4])*f[2]+int64(w[5])*f[3])
-	w[2] = nudged(w[2], f[0], e, turnRate)
-	w[3] = nudged(w[3], f[1], e, turnRate)
-	w[4] = nudged(w[4], f[2], e, turnRate)
-	w[5] = nudged(w[5], f[3], e, turnRate)
 }
 
 // nudged is a weight after a step of the sign-sign LMS: by rate, in the
@@ -118,12 +115,21 @@ func nudged(w int16, feature, err int64, rate int32) int16 {
 	return int16(max(-32000, min(32000, int32(w)+((rate^away)-away)&moves)))
 }
 
-// learnShape notes what residual r would have cost under each table.
-func (c *liveComp) learnShape(t *tables, class int, r int64) {
-	row, shift := level(int64(c.scale[class].expected))
+// residual learns what residual r would have cost under each table, and what the
+// scale had better leaned on; the prediction led off from the reference.
+func (t *learner) residual(tab *tables, c *liveComp, r, off int64) {
+	at := c.scale[t.class].expected
+	near, run, way := t.s.contexts(at, off)
+	at = c.lean.lean(at, near, run, way)
+	row, shift := level(at)
 	sym, _ := symbolOf(uint64(max(r, -r)) >> shift)
-	cost, v := &t.costs[row][sym&63], &c.shape[class]
+	sym &= symbols - 1
+	cost, v := &tab.costs[row][sym], &c.shape[t.class]
 	for i := range v {
 		v[i] += int16((int32(cost[i]) - int32(v[i])) >> 5)
 	}
+	shape := c.choice[t.class].shape % shapes
+	gain := int32(tab.costs[max(0, row-2)][sym][shape]) - int32(tab.costs[min(levels-1, row+2)][sym][shape])
+	c.lean.learn(gain, near, run, way)
+	t.s.note(magnitudes[sym]+int32(shift<<10), at)
 }

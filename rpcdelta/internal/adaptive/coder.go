@@ -10,6 +10,7 @@ type Coder struct {
 	dec entropy.Decoder
 	p   past
 	q   orient
+	s   surprise
 
 	oldest int
 	bits   []float64 // by field, what they took so far; nil where nobody asks
@@ -83,4 +84,12 @@ func (s *State) open(newest, base uint64, hasBase bool, known *Frames) (v view, 
 		return v, nil
 	}
 	return v, &s.live
+}
+
+// fill sets up what coding frame seq against frame ref reads.
+func (c *Coder) fill(v *view, seq, ref int64) {
+	c.p.fill(v, seq, ref)
+	if c.m.off != 0 {
+		c.m.off.narrow(&c.p)
+	}
 }

@@ -28,7 +28,7 @@ func (c *Coder) Decode(rows []*Row, src []byte, free uint, newest, base uint64, 
 		if i == 0 && !hasBase {
 			err = c.decodeIntra(row)
 		} else {
-			c.p.fill(&v, seq, ref)
+			c.fill(&v, seq, ref)
 			err = c.decodeRow(row, l)
 		}
 		if err != nil {
@@ -45,7 +45,8 @@ func (c *Coder) Decode(rows []*Row, src []byte, free uint, newest, base uint64, 
 func (c *Coder) decodeRow(row *Row, l *live) (err error) {
 	m, p := c.m, &c.p
 	p.compare(p.b)
-	var f flags
+	c.s = surprise{}
+	var last, bits changes
 	for i := range m.groups {
 		g := &m.groups[i]
 		lg := &l.groups[i]
@@ -55,8 +56,9 @@ func (c *Coder) decodeRow(row *Row, l *live) (err error) {
 		} else {
 			x = p.changes(g)
 		}
-		changed := c.dec.Bit(1<<16 - lg.w.odds(lg.bias[p.class], x, f))
-		f.push(changed)
+		x |= last | bits
+		changed := c.dec.Bit(1<<16 - lg.w.odds(lg.bias[p.class], x))
+		last = toldBy(changed)
 		switch {
 		case !changed:
 			c.keep(g, row, lg.stepping())
@@ -66,6 +68,7 @@ func (c *Coder) decodeRow(row *Row, l *live) (err error) {
 			err = c.decodeQuat(row.Ints, g, l)
 		case g.form == formBits:
 			c.decodeBits(row.Ints, g, l)
+			bits = pressed
 		default:
 			b := row.Bytes[g.blob][:0]
 			row.Bytes[g.blob], err = l.counters.blobs[g.index].decode(&c.dec, g, b, p.base[g.blob], p.prev[g.blob])
@@ -95,18 +98,18 @@ func (c *Coder) keep(g *group, row *Row, stepping bool) {
 
 func (c *Coder) decodeNumbers(ints []int32, g *group, l *live) error {
 	p := &c.p
-	var f flags
-	near, any := int64(-1), false
+	var last changes
+	any := false
+	c.s.near = 0
 	comps := c.m.comps[g.first:][:g.comps]
 	lives := l.comps[g.first:][:len(comps)]
-	w := c.m.weightsOf(l, p.class)
 	for k := range comps {
 		cp, lc := &comps[k], &lives[k]
 		base := p.b[cp.at]
 		if g.comps > 1 && (any || k < g.comps-1) {
-			x := p.moved[cp.at]
-			changed := c.dec.Bit(1<<16 - lc.flag.w.odds(lc.flag.bias, x, f))
-			f.push(changed)
+			x := p.moved[cp.at] | last
+			changed := c.dec.Bit(1<<16 - lc.flag.w.odds(lc.flag.bias, x))
+			last = toldBy(changed)
 			if !changed {
 				ints[cp.at] = base
 				continue
@@ -116,19 +119,20 @@ func (c *Coder) decodeNumbers(ints []int32, g *group, l *live) error {
 			if v, ok := c.decodeListed(&l.lists[cp.list].frequent, base); ok {
 				ints[cp.at] = v
 				any = true
-				near = nearness(int64(v) - int64(base))
 				continue
 			}
 		}
-		pred := cp.fit(int64(base) + p.predict(ints, g, cp, lc.choice[p.class].expert, w[cp.weights:], k))
-		r := decodeResidual(&c.dec, c.m.tables, lc.expect(p, near))
+		off := p.offset(l, ints, g, cp, lc, k)
+		pred := cp.fit(int64(base) + off)
+		x := lc.expect(p, &c.s, off)
+		r, size := decodeResidual(&c.dec, c.m.tables, x)
 		v := cp.fit(int64(pred) + r)
 		if wrapTo(int64(v)-int64(pred), cp.wrap) != r {
 			return ErrMalformed
 		}
 		ints[cp.at] = v
 		any = any || v != base
-		near = nearness(r)
+		c.s.note(size, x.at)
 	}
 	return nil
 }
@@ -166,8 +170,7 @@ func (c *Coder) decodeBits(ints []int32, g *group, l *live) {
 
 func (c *Coder) decodeQuat(ints []int32, g *group, l *live) error {
 	p := &c.p
-	want := l.wants(g, p.class)
-	w := c.m.weightsOf(l, p.class)
+	want := l.wants(g, p)
 	c.q.prepare(p, ints, g, want)
 	idx := c.q.index
 	if c.dec.Bit(uint32(l.counters.index[g.index][c.q.sure])) {
@@ -182,18 +185,20 @@ func (c *Coder) decodeQuat(ints []int32, g *group, l *live) error {
 	}
 	ints[g.at] = int32(idx)
 	c.q.express(g, idx, want)
-	near := int64(-1)
+	c.s.near = 0
 	for k := range g.comps {
 		cp := &c.m.comps[g.first+k]
 		lc := &l.comps[g.first+k]
-		pred := cp.fit(c.q.hold[k] + c.q.feats[k].turns(g.family, lc.choice[p.class].expert, w[cp.weights:]))
-		r := decodeResidual(&c.dec, c.m.tables, lc.expect(p, near))
-		v := int64(pred) + r
+		off := p.turn(&c.q.feats[k], g, lc)
+		pred := int64(cp.fit(c.q.hold[k] + off))
+		x := lc.expect(p, &c.s, off)
+		r, size := decodeResidual(&c.dec, c.m.tables, x)
+		v := pred + r
 		if v < cp.lo || v > cp.hi {
 			return ErrMalformed
 		}
 		ints[cp.at] = int32(v)
-		near = nearness(r)
+		c.s.note(size, x.at)
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ func (c *Coder) Encode(dst []byte, free uint, rows []*Row, newest, base uint64, 
 		if i == 0 && !hasBase {
 			c.encodeIntra(row)
 		} else {
-			c.p.fill(&v, seq, ref)
+			c.fill(&v, seq, ref)
 			c.encodeRow(row, l)
 		}
 		ref = seq
@@ -42,20 +42,21 @@ func (c *Coder) Encode(dst []byte, free uint, rows []*Row, newest, base uint64, 
 func (c *Coder) encodeRow(row *Row, l *live) {
 	p := &c.p
 	p.compare(row.Ints)
-	var f flags
+	c.s = surprise{}
+	var last, bits changes
 	for i := range c.m.groups {
 		if c.bits != nil {
 			c.measure(i)
 		}
 		g := &c.m.groups[i]
 		lg := &l.groups[i]
-		x := p.changesTo(g, row)
+		x := p.changesTo(g, row) | last | bits
 		changed := x&movedNow != 0
 		if g.counts && lg.stepping() {
 			changed = !c.m.steps(p, g, row)
 		}
-		c.enc.Bit(changed, 1<<16-lg.w.odds(lg.bias[p.class], x, f))
-		f.push(changed)
+		c.enc.Bit(changed, 1<<16-lg.w.odds(lg.bias[p.class], x))
+		last = toldBy(changed)
 		if !changed {
 			continue
 		}
@@ -66,6 +67,7 @@ func (c *Coder) encodeRow(row *Row, l *live) {
 			c.encodeQuat(row.Ints, g, l)
 		case formBits:
 			c.encodeBits(row.Ints, g, l)
+			bits = pressed
 		case formBytes:
 			l.counters.blobs[g.index].encode(&c.enc, g, row.Bytes[g.blob], p.base[g.blob], p.prev[g.blob])
 		}
@@ -77,31 +79,31 @@ func (c *Coder) encodeRow(row *Row, l *live) {
 
 func (c *Coder) encodeNumbers(ints []int32, g *group, l *live) {
 	p := &c.p
-	var f flags
-	near, any := int64(-1), false
+	var last changes
+	any := false
+	c.s.near = 0
 	comps := c.m.comps[g.first:][:g.comps]
 	lives := l.comps[g.first:][:len(comps)]
-	w := c.m.weightsOf(l, p.class)
 	for k := range comps {
 		cp, lc := &comps[k], &lives[k]
 		v, base := ints[cp.at], p.b[cp.at]
 		if g.comps > 1 && (any || k < g.comps-1) {
-			x := p.moved[cp.at]
-			c.enc.Bit(v != base, 1<<16-lc.flag.w.odds(lc.flag.bias, x, f))
-			f.push(v != base)
+			x := p.moved[cp.at] | last
+			c.enc.Bit(v != base, 1<<16-lc.flag.w.odds(lc.flag.bias, x))
+			last = toldBy(v != base)
 			if v == base {
 				continue
 			}
 		}
 		any = any || v != base
 		if cp.list >= 0 && c.encodeListed(&l.lists[cp.list].frequent, v, base) {
-			near = nearness(int64(v) - int64(base))
 			continue
 		}
-		pred := cp.fit(int64(base) + p.predict(ints, g, cp, lc.choice[p.class].expert, w[cp.weights:], k))
+		off := p.offset(l, ints, g, cp, lc, k)
+		pred := cp.fit(int64(base) + off)
 		r := wrapTo(int64(v)-int64(pred), cp.wrap)
-		encodeResidual(&c.enc, c.m.tables, lc.expect(p, near), r)
-		near = nearness(r)
+		x := lc.expect(p, &c.s, off)
+		c.s.note(encodeResidual(&c.enc, c.m.tables, x, r), x.at)
 	}
 }
 
@@ -154,18 +156,18 @@ const (
 )
 
 // wants are the features that a quaternion's experts read.
-func (l *live) wants(g *group, class int) uint {
+func (l *live) wants(g *group, p *past) uint {
 	want := uint(1)
 	for k := range g.comps {
-		want |= wanted[g.family][l.comps[g.first+k].choice[class].expert&3]
+		c := &l.comps[g.first+k]
+		want |= wanted[g.family][c.choice[p.lo].expert&3] | wanted[g.family][c.choice[p.hi].expert&3]
 	}
 	return want
 }
 
 func (c *Coder) encodeQuat(ints []int32, g *group, l *live) {
 	p := &c.p
-	want := l.wants(g, p.class)
-	w := c.m.weightsOf(l, p.class)
+	want := l.wants(g, p)
 	c.q.prepare(p, ints, g, want)
 	idx := int(ints[g.at]) & 3
 	c.enc.Bit(idx != c.q.index, uint32(l.counters.index[g.index][c.q.sure]))
@@ -177,13 +179,14 @@ func (c *Coder) encodeQuat(ints []int32, g *group, l *live) {
 		}
 	}
 	c.q.express(g, idx, want)
-	near := int64(-1)
+	c.s.near = 0
 	for k := range g.comps {
 		cp := &c.m.comps[g.first+k]
 		lc := &l.comps[g.first+k]
-		pred := cp.fit(c.q.hold[k] + c.q.feats[k].turns(g.family, lc.choice[p.class].expert, w[cp.weights:]))
-		r := int64(ints[cp.at]) - int64(pred)
-		encodeResidual(&c.enc, c.m.tables, lc.expect(p, near), r)
-		near = nearness(r)
+		off := p.turn(&c.q.feats[k], g, lc)
+		pred := int64(cp.fit(c.q.hold[k] + off))
+		r := int64(ints[cp.at]) - pred
+		x := lc.expect(p, &c.s, off)
+		c.s.note(encodeResidual(&c.enc, c.m.tables, x, r), x.at)
 	}
 }

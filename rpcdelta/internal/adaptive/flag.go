@@ -3,9 +3,9 @@ package adaptive
 import "bytes"
 
 // flagInputs are what a flag "it changed" is predicted from: whether it had
-// changed before the reference, before that, and over the distance; and the
-// last two flags coded.
-const flagInputs = 5
+// changed before the reference, and over the distance; the last flag coded; and
+// whether a bit set changed in the frame.
+const flagInputs = 4
 
 // flagWeights are log odds in Q11.
 type flagWeights [flagInputs]int16
@@ -22,35 +22,34 @@ type compFlag struct {
 	w    flagWeights
 }
 
-// changes are a flag's inputs from the past: whether the reference differs from
-// the frame before it, that one from the one before, and the reference from the
-// one a distance before.
+// changes are a flag's inputs, and whether the frame itself differs from its
+// reference.
 type changes uint8
 
 const (
-	movedLast changes = 1 << iota
-	movedBefore
-	movedFar
-	movedNow // no input: whether the frame itself differs from its reference
+	movedLast changes = 1 << iota // the reference differs from the frame before it
+	movedFar                      // and from the one a distance before
+	after                         // the last flag that was coded is set
+	pressed                       // a bit set of the frame changed
+	movedNow                      // no input
 )
 
-// flags are the last two flags coded, each 0 or -1.
-type flags struct{ last, second int32 }
-
-func (f *flags) push(changed bool) {
-	f.second = f.last
-	f.last = maskOf(changed)
+// toldBy is the input that a flag is to the next one.
+func toldBy(changed bool) (x changes) {
+	if changed {
+		x = after
+	}
+	return x
 }
 
 // compare sets the inputs of the flags of all components; row is the frame, or
 // the reference where that is not known yet.
 func (p *past) compare(row []int32) {
 	b := p.b
-	h1, h2, hd := p.h1[:len(b)], p.h2[:len(b)], p.hd[:len(b)]
+	h1, hd := p.h1[:len(b)], p.hd[:len(b)]
 	row, moved := row[:len(b)], p.moved[:len(b)]
 	for i, v := range b {
-		h := h1[i]
-		moved[i] = differ(v, h) | differ(h, h2[i])<<1 | differ(v, hd[i])<<2 | differ(v, row[i])<<3
+		moved[i] = differ(v, h1[i]) | differ(v, hd[i])<<1 | differ(v, row[i])<<4
 	}
 }
 
@@ -91,20 +90,18 @@ func (p *past) changesTo(g *group, row *Row) changes {
 }
 
 // odds is the chance of a change, of 65536.
-func (w *flagWeights) odds(bias int16, x changes, f flags) uint32 {
-	s := int32(bias) + int32(w[0])&-int32(x&1) + int32(w[1])&-int32(x>>1&1) + int32(w[2])&-int32(x>>2&1)
-	s += int32(w[3])&f.last + int32(w[4])&f.second
+func (w *flagWeights) odds(bias int16, x changes) uint32 {
+	s := int32(bias) + int32(w[0])&-int32(x&1) + int32(w[1])&-int32(x>>1&1) + int32(w[2])&-int32(x>>2&1) + int32(w[3])&-int32(x>>3&1)
 	return uint32(squash[(max(-1<<14, min(1<<14-1, s))+1<<14)>>squashBits])
 }
 
 // learn moves the weights by step.
-func (w *flagWeights) learn(bias *int16, x changes, f flags, step int32) {
+func (w *flagWeights) learn(bias *int16, x changes, step int32) {
 	nudge(bias, step)
 	nudge(&w[0], step&-int32(x&1))
 	nudge(&w[1], step&-int32(x>>1&1))
 	nudge(&w[2], step&-int32(x>>2&1))
-	nudge(&w[3], step&f.last)
-	nudge(&w[4], step&f.second)
+	nudge(&w[3], step&-int32(x>>3&1))
 }
 
 func nudge(w *int16, d int32) {
@@ -119,13 +116,6 @@ func flagStep(changed bool, odds uint32, slow int) int32 {
 	}
 	s := (4 + slow) & 31
 	return (e + 1<<s>>1) >> s
-}
-
-func maskOf(b bool) int32 {
-	if b {
-		return -1
-	}
-	return 0
 }
 
 // squashBits are the low bits of log odds in Q11 that make no difference.

@@ -17,8 +17,8 @@ func TestGolden(t *testing.T) {
 		bytes  int
 		sum    uint64
 	}{
-		{"vehicle", vehicle, 16878, 0x667ec6ae81c59316},
-		{"everything", everything, 54501, 0x75e2077289dd250e},
+		{"vehicle", vehicle, 16638, 0x3fedcd64c33b9a53},
+		{"everything", everything, 54720, 0xc04141412781780a},
 	} {
 		m := adaptive.New(g.fields, 60)
 		e := newEnd(m, g.fields, 64)

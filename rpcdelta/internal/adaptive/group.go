@@ -59,13 +59,13 @@ const (
 
 // comp is a component that is predicted, or a component of a bit set.
 type comp struct {
-	at      int
-	wrap    uint // values are modulo 2^wrap; 0 is not at all
-	mask    int32
-	signed  bool
-	lo, hi  int64
-	weights int // offset within a class
-	list    int // list of frequent values, -1 none
+	at     int
+	wrap   uint // values are modulo 2^wrap; 0 is not at all
+	mask   int32
+	signed bool
+	lo, hi int64
+	drive  int // weights of the scalars beside it, -1 none
+	list   int // list of frequent values, -1 none
 }
 
 // builder orders fields so that each comes after those that predict it.
@@ -81,7 +81,7 @@ func (b *builder) build() {
 	b.state = make([]uint8, len(b.fields))
 	for i := range b.fields {
 		f := &b.fields[i]
-		if f.Kind == Number && f.Scalar {
+		if f.Kind == Number && f.Scalar && b.m.off&Driven == 0 {
 			for k := range f.N {
 				b.scalars = append(b.scalars, f.At+k)
 			}
@@ -105,15 +105,15 @@ func (b *builder) build() {
 // derivative is the index of a field's derivative, or -1.
 func (b *builder) derivative(i int) int {
 	f := &b.fields[i]
-	want := f.N
+	want, part := f.N, Derived
 	switch f.Kind {
 	case Quat:
-		want = 3
+		want, part = 3, Turned
 	case Number, Angle:
 	case Integer, Bits, Bytes:
 		return -1
 	}
-	if f.VelocityAt < 0 || f.VelocityFactor == 0 {
+	if f.VelocityAt < 0 || f.VelocityFactor == 0 || b.m.off&part != 0 {
 		return -1
 	}
 	for j := range b.fields {
@@ -225,9 +225,9 @@ func (b *builder) addNumbers(g *group, f *Field) {
 		g.family = derived
 		g.factor = fixed(f.VelocityFactor/b.rate, 19)
 	}
-	g.counts = f.Kind == Integer
+	g.counts = f.Kind == Integer && b.m.off&Stepping == 0
 	for k := range f.N {
-		c := comp{at: f.At + k, lo: int64(f.Lo), hi: int64(f.Hi), list: -1}
+		c := comp{at: f.At + k, lo: int64(f.Lo), hi: int64(f.Hi), list: -1, drive: -1}
 		switch f.Kind {
 		case Angle:
 			c.wrap, g.bare = f.Bits, true
@@ -240,12 +240,14 @@ func (b *builder) addNumbers(g *group, f *Field) {
 			c.lo, c.hi = math.MinInt32, math.MaxInt32
 			c.mask = int32(uint32(1<<c.wrap - 1))
 		}
-		if g.family == plain {
+		if g.family == plain && b.m.off&FrequentValues == 0 {
 			c.list = b.m.lists
 			b.m.lists++
 		}
-		c.weights = b.m.weights
-		b.m.weights += int(weightCount[g.family])
+		if g.family == angled {
+			c.drive = b.m.drives
+			b.m.drives++
+		}
 		b.m.comps = append(b.m.comps, c)
 	}
 	g.staticCode(b.m.comps[g.first:])
@@ -265,8 +267,7 @@ func (b *builder) addQuat(g *group, f *Field) {
 		g.factor = fixed(float64(f.VelocityFactor)/b.rate/4, 38)
 	}
 	for k := range 3 {
-		b.m.comps = append(b.m.comps, comp{at: f.At + 1 + k, lo: -int64(f.Hi), hi: int64(f.Hi), list: -1, weights: b.m.weights})
-		b.m.weights += int(weightCount[g.family])
+		b.m.comps = append(b.m.comps, comp{at: f.At + 1 + k, lo: -int64(f.Hi), hi: int64(f.Hi), list: -1, drive: -1})
 	}
 }
 

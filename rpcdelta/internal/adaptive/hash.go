@@ -3,9 +3,13 @@ package adaptive
 // sum folds l into h, FNV-1a over 64 bits at a time.
 func (l *live) sum(h uint64) uint64 {
 	h = fold(h, l.taken)
-	h = fold16(h, l.weights)
 	for i := range l.comps {
 		h = l.comps[i].sum(h)
+	}
+	for i := range l.drives {
+		for class := range classes {
+			h = fold16(h, l.drives[i][class][:])
+		}
 	}
 	for i := range l.lists {
 		h = l.lists[i].sum(h)
@@ -27,7 +31,9 @@ func (c *liveComp) sum(h uint64) uint64 {
 		h = fold(h, uint64(uint32(s.last))<<32|uint64(uint16(c.shape[class][0])))
 		h = fold(h, uint64(uint16(c.shape[class][1]))<<16|uint64(uint16(c.shape[class][2])))
 		h = fold16(h, c.cost[class][:])
+		h = fold16(h, c.w[class][:])
 	}
+	h = fold(h, uint64(uint16(c.lean.near))<<32|uint64(uint16(c.lean.run))<<16|uint64(uint16(c.lean.way)))
 	h = fold(h, uint64(uint16(c.flag.bias))<<16|uint64(uint16(c.flag.w[0])))
 	return fold16(h, c.flag.w[1:])
 }

@@ -11,6 +11,7 @@ type learner struct {
 	p     past
 	f     featureSet
 	q     orient
+	s     surprise
 	class int
 	slow  int // of the present group's flags: 2, later 3
 }
@@ -24,6 +25,9 @@ func (t *learner) take(m *Model, l *live, known *Frames, n, floor int64) {
 	for b := n - d; b > n-2*d; b-- {
 		if t.p.fill(&v, n, b) {
 			t.row(m, l, &row)
+			if m.off != 0 {
+				m.drop(l)
+			}
 			return
 		}
 	}
@@ -31,23 +35,25 @@ func (t *learner) take(m *Model, l *live, known *Frames, n, floor int64) {
 
 func (t *learner) row(m *Model, l *live, row *Row) {
 	t.p.compare(row.Ints)
-	var f flags
+	t.s = surprise{}
+	var last, bits changes
 	for i := range m.groups {
 		g := &m.groups[i]
 		lg := &l.groups[i]
-		x := t.p.changesTo(g, row)
+		x := t.p.changesTo(g, row) | last | bits
 		changed := x&movedNow != 0
 		if g.counts {
 			changed = t.counts(m, g, lg, row, changed)
 		}
 		t.slow = lg.age()
-		odds := lg.w.odds(lg.bias[t.class], x, f)
-		lg.w.learn(&lg.bias[t.class], x, f, flagStep(changed, odds, t.slow))
-		f.push(changed)
+		odds := lg.w.odds(lg.bias[t.class], x)
+		lg.w.learn(&lg.bias[t.class], x, flagStep(changed, odds, t.slow))
+		last = toldBy(changed)
 		switch g.form {
 		case formBits:
 			if changed {
 				t.bits(m, l, g, row.Ints)
+				bits = pressed
 			}
 		case formQuat:
 			t.quat(m, l, g, row.Ints, changed)
@@ -112,19 +118,20 @@ func adapt(p *uint16, yes bool) {
 }
 
 func (t *learner) numbers(m *Model, l *live, g *group, ints []int32, changed bool) {
-	var f flags
+	var last changes
 	any := false
+	t.s.near = 0
 	for k := range g.comps {
 		i := g.first + k
 		c, lc := &m.comps[i], &l.comps[i]
 		y := wrapTo(int64(ints[c.at])-int64(t.p.b[c.at]), c.wrap)
 		if changed && g.comps > 1 && (any || k < g.comps-1) {
-			x := t.p.moved[c.at]
-			odds := lc.flag.w.odds(lc.flag.bias, x, f)
-			lc.flag.w.learn(&lc.flag.bias, x, f, flagStep(y != 0, odds, t.slow))
+			x := t.p.moved[c.at] | last
+			odds := lc.flag.w.odds(lc.flag.bias, x)
+			lc.flag.w.learn(&lc.flag.bias, x, flagStep(y != 0, odds, t.slow))
 		}
 		any = any || y != 0
-		f.push(y != 0)
+		last = toldBy(y != 0)
 		if y == 0 {
 			lc.scale[t.class].rest()
 			continue
@@ -144,7 +151,7 @@ func (t *learner) quat(m *Model, l *live, g *group, ints []int32, changed bool) 
 		}
 		return
 	}
-	const all = 15
+	const all = 3
 	t.q.prepare(&t.p, ints, g, all)
 	idx := int(ints[g.at]) & 3
 	adapt(&l.counters.index[g.index][t.q.sure], idx == t.q.index)
@@ -153,6 +160,7 @@ func (t *learner) quat(m *Model, l *live, g *group, ints []int32, changed bool) 
 		want = 1
 	}
 	t.q.express(g, idx, want)
+	t.s.near = 0
 	for k := range g.comps {
 		t.f = t.q.feats[k]
 		t.comp(m, l, g, g.first+k, int64(ints[g.at+1+k])-t.q.hold[k])

@@ -4,8 +4,8 @@ import "math"
 
 // live is what learns, one for each stream, and what coding reads.
 type live struct {
-	weights  []int16 // of each class, those of each component
 	comps    []liveComp
+	drives   []drive
 	lists    []valueList
 	groups   []liveGroup
 	counters counters
@@ -20,10 +20,12 @@ type counters struct {
 }
 
 type liveComp struct {
+	w      [classes]weights
 	scale  [classes]scale
 	cost   [classes][maxExperts]int16 // log2 of each expert's error, Q10
 	shape  [classes][shapes]int16     // bits under each table, Q10
 	choice [classes]choice
+	lean   leaning
 	flag   compFlag
 }
 
@@ -39,8 +41,8 @@ type liveGroup struct {
 
 func (m *Model) newLive() live {
 	return live{
-		weights:  make([]int16, classes*m.weights),
 		comps:    make([]liveComp, len(m.comps)),
+		drives:   make([]drive, m.drives),
 		lists:    make([]valueList, m.lists),
 		groups:   make([]liveGroup, len(m.groups)),
 		counters: m.newCounters(),
@@ -62,7 +64,7 @@ func (c *counters) copy(o *counters) {
 }
 
 func (l *live) copy(o *live) {
-	copy(l.weights, o.weights)
+	copy(l.drives, o.drives)
 	copy(l.comps, o.comps)
 	copy(l.lists, o.lists)
 	copy(l.groups, o.groups)
@@ -101,10 +103,12 @@ func (l *live) reset(m *Model) {
 
 func (l *live) resetComp(m *Model, g *group, i int) {
 	lc := &l.comps[i]
-	*lc = liveComp{flag: priorComp}
+	*lc = liveComp{lean: priorLean, flag: priorComp}
+	if d := m.comps[i].drive; d >= 0 {
+		l.drives[d] = drive{}
+	}
 	for cl := range classes {
-		w := l.weights[cl*m.weights+m.comps[i].weights:]
-		copy(w[:weightCount[g.family]], firstWeights[g.family][cl][:])
+		lc.w[cl] = firstWeights[g.family][cl]
 		lc.scale[cl] = scale{fast: 8 << 8, slow: 8 << 8, last: 8 << 8}
 		lc.scale[cl].settle()
 		lc.shape[cl] = [shapes]int16{5 << 10, 5<<10 - 300, 5<<10 - 100}

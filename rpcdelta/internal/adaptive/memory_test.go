@@ -15,7 +15,7 @@ func (c *counters) bytes() int { return bytesOf(c.index) + bytesOf(c.bits) + byt
 // size is the bytes that a State keeps.
 func (s *State) size() int {
 	l := &s.live
-	return int(unsafe.Sizeof(*s)) + bytesOf(l.weights) + bytesOf(l.comps) + bytesOf(l.lists) + bytesOf(l.groups) + l.counters.bytes()
+	return int(unsafe.Sizeof(*s)) + bytesOf(l.drives) + bytesOf(l.comps) + bytesOf(l.lists) + bytesOf(l.groups) + l.counters.bytes()
 }
 
 func (f *Frames) size() int {

@@ -79,16 +79,17 @@ type Row struct {
 
 // Model is a compiled schema. It is immutable and safe for concurrent use.
 type Model struct {
-	groups  []group
-	comps   []comp
-	sets    []comp // of bit sets
-	weights int    // of one class
-	lists   int
-	quats   int
-	bits    int
-	blobs   int
-	tables  *tables
-	first   live // of a stream of which nothing was taken
+	groups []group
+	comps  []comp
+	sets   []comp // of bit sets
+	drives int
+	lists  int
+	quats  int
+	bits   int
+	blobs  int
+	tables *tables
+	off    Part // what it lacks
+	first  live // of a stream of which nothing was taken
 }
 
 // New compiles the fields of a frame that is sent rateHz times a second, whose
@@ -98,14 +99,5 @@ func New(fields []Field, rateHz float64) *Model { return Generic().Compile(field
 
 // Compile is [New] for streams that start from p.
 func (p *Prior) Compile(fields []Field, rateHz float64) *Model {
-	m := &Model{tables: p.tables}
-	if !(rateHz > 0) {
-		rateHz = 60
-	}
-	b := builder{m: m, fields: fields, rate: rateHz}
-	b.build()
-	m.first = m.newLive()
-	m.first.reset(m)
-	p.start(m)
-	return m
+	return p.CompileWithout(0, fields, rateHz)
 }

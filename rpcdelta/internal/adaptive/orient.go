@@ -5,7 +5,7 @@ import "math/bits"
 // orient predicts one orientation.
 type orient struct {
 	base  quat
-	pred  [4]quat       // one for each feature
+	pred  [2]quat       // one for each feature
 	hold  [3]int64      // the reference under the true index
 	feats [3]featureSet // by component
 	index int           // predicted index
@@ -30,11 +30,6 @@ func (q *orient) prepare(p *past, ints []int32, g *group, want uint) {
 		if want&2 != 0 {
 			q.pred[1] = q.extended(p.hd, g, p.rd)
 		}
-		if want&12 != 0 {
-			r := joined(p.r1, p.r12)
-			q.pred[2] = q.extended(p.h2, g, r)
-			q.pred[3] = q.extended(p.h4, g, joined(r, p.r24))
-		}
 	}
 	q.guess()
 }
@@ -45,14 +40,6 @@ func (q *orient) extended(h []int32, g *group, rate int64) quat {
 		return q.base
 	}
 	return q.base.extended(unpack(h[g.at:g.at+4], g.unpack), rate)
-}
-
-// joined is the rate over two spans, from that over each.
-func joined(a, b int64) int64 {
-	if a == 0 || b == 0 {
-		return max(a, b)
-	}
-	return a * b / (a + b)
 }
 
 // magnitudes are those of the first prediction's elements.

@@ -12,7 +12,7 @@ type past struct {
 	rd, rdd      int64     // the same from b to hd, hd to hdd
 	moved        []changes // by component
 	class        int
-	grow         int64 // Q8, of the scale within the class
+	span         // where it lies between classes
 }
 
 // view is the frames known while a payload is coded: those up to the baseline,
@@ -105,7 +105,7 @@ func (p *past) fill(v *view, seq, b int64) bool {
 	}
 	p.d = seq - b
 	p.class = classOf(p.d)
-	p.grow = growth[min(p.d, MaxRing)]
+	p.span = between[min(p.d, MaxRing)]
 	if v.known.blobs > 0 {
 		p.base, _ = v.bytes(b)
 		var ok bool
@@ -149,12 +149,30 @@ var recip = func() (t [MaxRing + 1]int32) {
 	return t
 }()
 
-// growth is about (distance / distance of the class)^1.2, Q8: the exponent
-// linearized.
-var growth = func() (t [MaxRing + 1]int64) {
+// span is where a distance lies: share of the way from class from to the next, by
+// its logarithm, Q8, or beyond; grown is that of scales. Predictions lie between those of lo and hi, one class
+// where there is nothing between.
+type span struct {
+	from, lo, hi uint8
+	share, grown int16
+}
+
+// between gives the span of each distance.
+var between = func() (t [MaxRing + 1]span) {
 	for d := 1; d < len(t); d++ {
-		t[d] = 256 * int64(d) / classDistance[classOf(int64(d))]
-		t[d] += (t[d] - 256) / 5
+		x := &t[d]
+		if d > int(classDistance[1]) {
+			x.from = 1
+		}
+		from, to := log2(classDistance[x.from]-1), log2(classDistance[x.from+1]-1)
+		x.share = int16((log2(int64(d)-1) - from) * 256 / (to - from))
+		x.grown = x.share
+		x.lo, x.hi = x.from, x.from+1
+		if x.share == 0 {
+			x.hi = x.from
+		} else if x.share >= 256 {
+			x.lo = x.hi
+		}
 	}
 	return t
 }()

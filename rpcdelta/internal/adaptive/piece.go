@@ -20,7 +20,7 @@ const (
 	pieceBit
 	pieceBlob
 	// Those that only a known field has: how far its flags are, its values, and how
-	// wide its errors are.
+	// wide its errors are and what that leans on.
 	pieceAge
 	pieceValues
 	pieceScale

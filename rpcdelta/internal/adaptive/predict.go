@@ -63,47 +63,79 @@ func (f *featureSet) all(p *past, ints []int32, g *group, c *comp, k int) {
 	}
 }
 
-// half rounds a product of Q4 and Q12 to nearest.
-const half = 1 << 15
+// offset is what is expected of a numeric component: what the experts of the classes
+// on both sides of the distance say, by how near these are.
+func (p *past) offset(l *live, ints []int32, g *group, c *comp, lc *liveComp, k int) int64 {
+	a, b := lc.choice[p.lo].expert, lc.choice[p.hi].expert
+	if a|b == 0 && g.family != derived {
+		return 0
+	}
+	x, y := p.predict(l, ints, g, c, lc, a, k)
+	if a != b {
+		_, y = p.predict(l, ints, g, c, lc, b, k)
+	}
+	return p.join(x, y)
+}
 
-// predict is the offset that an expert of a numeric family expects of a
-// component, by its weights.
-func (p *past) predict(ints []int32, g *group, c *comp, expert uint8, w []int16, k int) int64 {
+// predict is the offset, Q16, that an expert expects of a component, by the weights
+// of both classes.
+func (p *past) predict(l *live, ints []int32, g *group, c *comp, lc *liveComp, expert uint8, k int) (x, y int64) {
+	w, v := &lc.w[p.lo], &lc.w[p.hi]
 	if g.family == derived {
 		mean := p.mean(ints, g, k)
 		if expert == 0 {
-			return (int64(w[0])*mean + half) >> 16
+			return int64(w[0]) * mean, int64(v[0]) * mean
 		}
 		bend, lead := p.bend(ints, g, k)
-		return (int64(w[1])*mean + int64(w[2])*bend + int64(w[3])*lead + half) >> 16
+		return int64(w[1])*mean + int64(w[2])*bend + int64(w[3])*lead,
+			int64(v[1])*mean + int64(v[2])*bend + int64(v[3])*lead
 	}
 	switch expert {
 	case 0:
-		return 0
+		return 0, 0
 	case 1:
-		return (int64(w[0])*p.slope(c) + half) >> 16
+		s := p.slope(c)
+		return int64(w[0]) * s, int64(v[0]) * s
 	case 2:
-		w := (*[6]int16)(w)
 		s1, sdd, s12, sd, s24 := p.slopes(c)
-		return (int64(w[1])*s1 + int64(w[2])*sdd + int64(w[3])*s12 + int64(w[4])*sd + int64(w[5])*s24 + half) >> 16
+		return int64(w[1])*s1 + int64(w[2])*sdd + int64(w[3])*s12 + int64(w[4])*sd + int64(w[5])*s24,
+			int64(v[1])*s1 + int64(v[2])*sdd + int64(v[3])*s12 + int64(v[4])*sd + int64(v[5])*s24
 	}
-	v := (*[4]int16)(w[6:])
+	d := &l.drives[c.drive]
+	i, j := &d[p.lo], &d[p.hi]
 	new1, old1, new2, old2 := p.driven(ints, g)
-	return (int64(v[0])*new1 + int64(v[1])*old1 + int64(v[2])*new2 + int64(v[3])*old2 + half) >> 16
+	return int64(i[0])*new1 + int64(i[1])*old1 + int64(i[2])*new2 + int64(i[3])*old2,
+		int64(j[0])*new1 + int64(j[1])*old1 + int64(j[2])*new2 + int64(j[3])*old2
 }
 
-// turns is the same of an orientation's component.
-func (f *featureSet) turns(in family, expert uint8, w []int16) int64 {
+// turn is the offset that is expected of an orientation's component.
+func (p *past) turn(f *featureSet, g *group, lc *liveComp) int64 {
+	a, b := lc.choice[p.lo].expert, lc.choice[p.hi].expert
+	w, v := &lc.w[p.lo], &lc.w[p.hi]
+	x, y := f.turns(g.family, a, w, v)
+	if a != b {
+		_, y = f.turns(g.family, b, w, v)
+	}
+	return p.join(x, y)
+}
+
+// turns is the same of one expert, Q16, by the weights of two classes.
+func (f *featureSet) turns(in family, expert uint8, w, v *weights) (x, y int64) {
 	switch {
 	case in == turned || expert == 1:
-		return (int64(w[0])*f[0] + half) >> 16
+		return int64(w[0]) * f[0], int64(v[0]) * f[0]
 	case expert == 0:
-		return 0
-	case expert == 2:
-		return (int64(w[1])*f[1] + half) >> 16
+		return 0, 0
 	}
-	v := (*[4]int16)(w[2:])
-	return (int64(v[0])*f[0] + int64(v[1])*f[1] + int64(v[2])*f[2] + int64(v[3])*f[3] + half) >> 16
+	return int64(w[1]) * f[1], int64(v[1]) * f[1]
+}
+
+// half rounds a product of Q4 and Q12 to nearest.
+const half = 1 << 15
+
+// join lies between two offsets in Q16, in whole steps.
+func (p *past) join(x, y int64) int64 {
+	return (x + (y-x)>>8*int64(p.share) + half) >> 16
 }
 
 // step is where a counter goes: as far as it went before, in proportion.

@@ -13,7 +13,7 @@ import (
 const (
 	priorMagic  = "uplp"
 	priorFormat = 1
-	priorModel  = 1 // changes with features, experts, classes and what is learned
+	priorModel  = 2 // changes with features, experts, classes and what is learned
 )
 
 // MaxPrior is the most bytes of a prior's file.

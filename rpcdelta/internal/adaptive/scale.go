@@ -13,12 +13,12 @@ const (
 )
 
 // scale is a component's lately seen error magnitudes, Q8, averaged fast,
-// slowly, and not at all; and what they lead to expect, Q6.
+// slowly, and not at all; and what they lead to expect: log2 in Q10 of Q6.
 type scale struct{ fast, slow, last, expected int32 }
 
 // settle sets the expected magnitude.
 func (s *scale) settle() {
-	s.expected = int32((int64(s.fast)*2 + int64(s.slow)*2 + int64(s.last)) / 20)
+	s.expected = log2((int64(s.fast)*2 + int64(s.slow)*2 + int64(s.last)) / 20)
 }
 
 // learn takes a magnitude in Q4. What is far beyond the average counts as
@@ -40,11 +40,13 @@ func (s *scale) rest() {
 	s.settle()
 }
 
-// level turns an expected magnitude in Q6 into a table row and a shift.
-func level(est int64) (row int, shift uint) {
-	est = max(est, 8)
-	e := bits.Len64(uint64(est)) - 1
-	row = (e-3)*4 + int(est>>(uint(e-2)&63)&3)
+// least is the least expected magnitude: an eighth of a step, log2 in Q10 of Q6.
+const least = 3 << 10
+
+// level turns an expected magnitude, log2 in Q10 of Q6 and at least [least], into
+// a table row and a shift.
+func level(at int32) (row int, shift uint) {
+	row = int(at-least) >> 8
 	if row >= levels {
 		shift = uint(row-levels)/4 + 1
 		row -= int(shift) * 4
@@ -69,6 +71,15 @@ func fromSymbol(sym int) (base uint64, extra uint) {
 	e := uint(sym / 2)
 	return 1<<e | uint64(sym&1)<<(e-1), e - 1
 }
+
+// magnitudes are those of symbols, log2 in Q10 of Q6; that of 0 is a third of a step.
+var magnitudes = func() (t [symbols]int32) {
+	for i := range t {
+		base, extra := fromSymbol(i)
+		t[i] = log2(int64(base+(1<<extra-1)/2)<<6 + 19)
+	}
+	return t
+}()
 
 // log2 is log2(x+1) in Q10, piecewise linear; x is at least 0.
 func log2(x int64) int32 {

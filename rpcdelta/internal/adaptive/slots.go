@@ -50,6 +50,10 @@ func (s *slots) visit(l *live, m *Model, x place) {
 		for cl := range classes {
 			s.scale(&l.comps[x.at].scale[cl])
 		}
+		w := &l.comps[x.at].lean
+		slot(s, &w.near, leastLean, mostLean)
+		slot(s, &w.run, leastLean, mostLean)
+		slot(s, &w.way, leastLean, mostLean)
 	case pieceAge:
 		most := int32(0)
 		if m.groups[x.at].counts {
@@ -87,9 +91,13 @@ func (s *slots) comp(l *live, m *Model, x place) {
 	f := (x.piece - pieceWeights) % piece(families)
 	for cl := range classes {
 		if x.piece < pieceCosts {
-			w := l.weights[cl*m.weights+m.comps[x.at].weights:]
 			for k := range weightCount[f] {
-				slot(s, &w[k], -32000, 32000)
+				slot(s, &c.w[cl][k], -32000, 32000)
+			}
+			if d := m.comps[x.at].drive; d >= 0 {
+				for k := range l.drives[d][cl] {
+					slot(s, &l.drives[d][cl][k], -32000, 32000)
+				}
 			}
 			continue
 		}

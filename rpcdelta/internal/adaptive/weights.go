@@ -9,24 +9,25 @@ const (
 )
 
 var (
-	// expertCount and weightCount are those of each family's components.
-	expertCount = [families]uint8{3, 4, 2, 1, 4}
-	weightCount = [families]uint8{6, 10, 4, 1, 6}
+	// expertCount and weightCount are those of each family's components, those of scalars apart.
+	expertCount = [families]uint8{3, 4, 2, 1, 3}
+	weightCount = [families]uint8{6, 6, 4, 1, 2}
 
 	// wanted has a bit for each feature that an orientation's expert reads.
 	wanted = [families][maxExperts]uint{
 		turned:       {1},
-		extrapolated: {0, 1, 2, 15},
+		extrapolated: {0, 1, 2},
 	}
 )
 
-// weightsOf are the weights of all components in a class.
-func (m *Model) weightsOf(l *live, class int) []int16 {
-	return l.weights[class*m.weights:][:m.weights]
-}
+// weights are those of a component's experts in a class, Q12.
+type weights [6]int16
+
+// drive are those of the scalars beside an angle, by class.
+type drive [classes][4]int16
 
 // firstWeights are those of the prior, Q12, by class.
-var firstWeights = [families][classes][10]int16{
+var firstWeights = [families][classes]weights{
 	plain: {
 		{3900, 800, -1800, 1000, 2400, 1500},
 		{3400, 800, -1800, 1000, 2400, 1500},
@@ -44,15 +45,18 @@ var firstWeights = [families][classes][10]int16{
 	},
 	turned: {{4096}, {4096}, {4096}},
 	extrapolated: {
-		{2600, 2600, 450, 450, 900, 700},
-		{1900, 2300, 400, 400, 1000, 600},
-		{1500, 2300, 200, 400, 900, 600},
+		{2600, 2600},
+		{1900, 2300},
+		{1500, 2300},
 	},
 }
+
+// priorLean is the prior of what scales lean on, Q12.
+var priorLean = leaning{near: 1000, run: 1500}
 
 // Prior of the flags, log odds in Q11.
 var (
 	priorBias  = [classes]int16{-3000, -2048, -2048}
-	priorGroup = flagWeights{2000, 500, 1000, 300, 300}
-	priorComp  = compFlag{-1000, flagWeights{1500, 500, 1000, 500, 300}}
+	priorGroup = flagWeights{2000, 1000, 300, 300}
+	priorComp  = compFlag{-1000, flagWeights{1500, 1000, 500, 0}}
 )
