@@ -28,7 +28,7 @@ var ablations = []struct {
 	{"experts: orientations turned on", adaptive.Extended},
 	{"weights that adapt", adaptive.Weights},
 	{"flags: the past", adaptive.PastFlags},
-	{"flags: the last one", adaptive.NearFlags},
+	{"flags: the last one", adaptive.LastFlag},
 	{"flags: bits that changed", adaptive.Pressed},
 	{"scale: the residual before", adaptive.Near},
 	{"scale: the run of residuals", adaptive.Run},

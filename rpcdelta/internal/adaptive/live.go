@@ -122,11 +122,14 @@ func (l *live) resetComp(m *Model, g *group, i int) {
 	}
 }
 
+// ahead is by how much the third expert has to be better: a tenth of a bit, Q10.
+const ahead = 100
+
 // choose settles the choice of a class. Of equals it takes the first expert and
 // the middle table: each is compared along with its rank.
 func (c *liveComp) choose(class int) {
 	cost := &c.cost[class]
-	e := min(int32(cost[0])<<2, int32(cost[1])<<2|1, int32(cost[2])<<2|2, int32(cost[3])<<2|3)
+	e := min(int32(cost[0])<<2, int32(cost[1])<<2|1, (int32(cost[2])+ahead)<<2|2, int32(cost[3])<<2|3)
 	bits := &c.shape[class]
 	s := min(int32(bits[0])<<2|2, int32(bits[1])<<2|1, int32(bits[2])<<2|3)
 	c.choice[class] = choice{uint8(e & 3), shapeOf[s&3]}

@@ -19,7 +19,7 @@ const (
 	Extended            // orientations, by how they turned
 	Weights             // that adapt
 	PastFlags           // a flag's inputs from the past
-	NearFlags           // those from the frame
+	LastFlag            // the flag before it
 	Pressed             // whether a bit changed
 	Near                // the scale leans on the residual before
 	Run                 // on all before
@@ -27,7 +27,6 @@ const (
 	Scales              // between those of two classes
 	Between             // predictions between those of two classes
 	Tables              // three sets
-	Parts          = iota - 1
 )
 
 // CompileWithout is [Prior.Compile] of a codec that lacks some parts.
@@ -106,7 +105,7 @@ func (off Part) flag(w *flagWeights) {
 	if off&PastFlags != 0 {
 		w[0], w[1] = 0, 0
 	}
-	if off&NearFlags != 0 {
+	if off&LastFlag != 0 {
 		w[2] = 0
 	}
 	if off&Pressed != 0 {
