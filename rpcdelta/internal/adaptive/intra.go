@@ -38,7 +38,8 @@ func (c *Coder) encodeIntra(row *Row) {
 	}
 }
 
-// IntraBytes is how many bytes a payload of row alone takes, one more or less.
+// IntraBytes is about how many bytes a payload of row alone takes: one too many at
+// most, and a few too few where it ends in zeros.
 func (m *Model) IntraBytes(row *Row) int {
 	s := size{bits: 1} // one row
 	for i := range m.groups {
