@@ -35,7 +35,7 @@ func BenchmarkSendDelta(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	s, err := newStream(newTestConn(b), typ.Schema(), options{})
+	s, err := newStream(newTestConn(b), typ.Schema(), options{every: 1})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -50,8 +50,8 @@ const (
 	// costBatch is how many calls are timed together. In the delta case an ack
 	// follows each batch, so baselines are 1 to 12 frames old.
 	costBatch = 12
-	kindData  = 0 // of a datagram, and its messages follow three bytes of header
-	typeAcks  = 7 // of a message
+	kindData  = 0    // of a datagram, and its messages follow three bytes of header
+	typeAcks  = 0xc1 // of a message
 )
 
 // BenchmarkCall measures a whole call over UDP on loopback: what Send takes on
@@ -59,11 +59,13 @@ const (
 // and run a handler. As delta, and with all acks lost, so that each frame is
 // coded alone. An iteration is a batch of calls; times are the median batch's.
 func BenchmarkCall(b *testing.B) {
-	b.Run("delta", func(b *testing.B) { benchmarkCall(b, false) })
-	b.Run("alone", func(b *testing.B) { benchmarkCall(b, true) })
+	for _, codec := range rpcdelta.Codecs() {
+		b.Run(codec.String()+"/delta", func(b *testing.B) { benchmarkCall(b, codec, false) })
+		b.Run(codec.String()+"/alone", func(b *testing.B) { benchmarkCall(b, codec, true) })
+	}
 }
 
-func benchmarkCall(b *testing.B, alone bool) {
+func benchmarkCall(b *testing.B, codec rpcdelta.Codec, alone bool) {
 	server := &timedNetwork{spent: make(chan time.Duration), full: make(chan struct{})}
 	srv, err := ds.Listen("127.0.0.1:0", ds.Config{Network: server, AckHz: 1000})
 	uplinktest.Must(b, err)
@@ -72,7 +74,7 @@ func benchmarkCall(b *testing.B, alone bool) {
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(context.Background()) }()
 	link := &ackedNetwork{deaf: alone, acked: make(chan uint16, 1)}
-	conn, err := client.Dial(b.Context(), srv.Addr().String(), client.Config{Network: link})
+	conn, err := client.Dial(b.Context(), srv.Addr().String(), client.Config{Network: link, Codec: codec})
 	uplinktest.Must(b, err)
 	move, err := client.Bind[pawn](conn, "Move")
 	uplinktest.Must(b, err)
@@ -119,8 +121,10 @@ func median(d []time.Duration) float64 {
 }
 
 // isFrame says whether a datagram of a client holds a frame: requests to bind
-// have both low bits set.
-func isFrame(b []byte) bool { return len(b) > 3 && b[0]&7 == kindData && b[3]&3 != 3 }
+// have both high bits set.
+func isFrame(b []byte) bool {
+	return len(b) > 3 && b[0]&7 == kindData && b[3]&rpcdelta.ControlMask != rpcdelta.ControlMask
+}
 
 // timedNetwork opens the DS's socket. It holds the first frame of a batch back
 // until the whole batch lies in the socket, and measures from there until the
