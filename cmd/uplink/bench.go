@@ -41,9 +41,10 @@ frames in every phase alike. The link delays by half the round trip each way and
 
 A trace is a .csv or .csv.gz file with NAME.schema.json beside it. Codecs:
 
-  paper   rle with the paper's own header: two sequence numbers of 32 bits a frame and 32 bits an ack (the paper
-          does not give the size of its sequence numbers: it is inferred from its 32-bit ack)
-  rle     the paper's scheme under this project's headers
+  paper     rle with the paper's own header: two sequence numbers of 32 bits a frame and 32 bits an ack (the paper
+            does not give the size of its sequence numbers: it is inferred from its 32-bit ack)
+  rle       the paper's scheme under this project's headers
+  adaptive  prediction and a range coder that learns; the default of client and server
 
 With --distance there is no link: every frame is coded against the one so many before it.
 
