@@ -8,9 +8,10 @@ import (
 // Encoder appends one payload to a buffer. Call Reset before anything else.
 type Encoder struct {
 	buf    []byte
-	start  int    // of the payload in buf
-	shared int    // 1 if its first byte holds something else too
-	low    uint64 // carries go into buf
+	start  int // of the payload in buf
+	shared int // 1 if its first byte holds something else too
+	low    uint64
+	over   uint64 // 1 if low ran over since the last shift: what is in buf is one more
 	rng    uint64
 }
 
@@ -18,7 +19,7 @@ type Encoder struct {
 // of them (0 to 7), are zero and the payload's first.
 func (e *Encoder) Reset(dst []byte, free uint) {
 	e.buf, e.start, e.shared = dst, len(dst), 0
-	e.low, e.rng = 0, 1<<64-1
+	e.low, e.over, e.rng = 0, 0, 1<<64-1
 	if free > 0 {
 		e.start, e.shared = len(dst)-1, 1
 		e.buf = dst[:e.start]
@@ -29,13 +30,16 @@ func (e *Encoder) Reset(dst []byte, free uint) {
 // Bit codes one decision; p0 is the frequency of 0, in 1 to Scale-1.
 func (e *Encoder) Bit(bit bool, p0 uint32) {
 	t := (e.rng >> ScaleBits) * uint64(p0)
+	rng, below := t, uint64(0)
 	if bit {
-		e.add(t)
-		e.rng -= t
-	} else {
-		e.rng = t
+		below = t
 	}
-	if e.rng < least {
+	if bit {
+		rng = e.rng - t
+	}
+	e.add(below)
+	e.rng = rng
+	if rng < least {
 		e.shift()
 	}
 }
@@ -93,19 +97,24 @@ func (e *Encoder) Raw(v uint64, n uint) {
 func (e *Encoder) Bits() int { return 8*(len(e.buf)-e.start) + bits.LeadingZeros64(e.rng) }
 
 func (e *Encoder) add(x uint64) {
-	e.low += x
-	if e.low < x {
-		e.carry()
-	}
+	low, over := bits.Add64(e.low, x, 0)
+	e.low = low
+	e.over += over
 }
 
 func (e *Encoder) shift() {
+	e.carry()
 	e.buf = binary.BigEndian.AppendUint32(e.buf, uint32(e.low>>stepBits))
 	e.low <<= stepBits
 	e.rng <<= stepBits
 }
 
+// carry adds to buf what ran over.
 func (e *Encoder) carry() {
+	if e.over == 0 {
+		return
+	}
+	e.over = 0
 	for i := len(e.buf) - 1; i >= e.start; i-- {
 		e.buf[i]++
 		if e.buf[i] != 0 {
@@ -124,9 +133,8 @@ func (e *Encoder) Finish() []byte {
 		if v-e.low >= e.rng {
 			continue
 		}
-		if over != 0 {
-			e.carry()
-		}
+		e.over += over
+		e.carry()
 		for i := range k {
 			e.buf = append(e.buf, byte(v>>(56-8*i)))
 		}

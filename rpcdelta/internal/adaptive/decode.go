@@ -107,7 +107,7 @@ func (c *Coder) decodeNumbers(ints []int32, g *group, l *live) error {
 		cp, lc := &comps[k], &lives[k]
 		base := p.b[cp.at]
 		if g.comps > 1 && (any || k < g.comps-1) {
-			x := p.moved[cp.at] | last
+			x := changes(p.moved[cp.at]) | last
 			changed := c.dec.Bit(1<<16 - lc.flag.w.odds(lc.flag.bias, x))
 			last = toldBy(changed)
 			if !changed {

@@ -88,7 +88,7 @@ func (c *Coder) encodeNumbers(ints []int32, g *group, l *live) {
 		cp, lc := &comps[k], &lives[k]
 		v, base := ints[cp.at], p.b[cp.at]
 		if g.comps > 1 && (any || k < g.comps-1) {
-			x := p.moved[cp.at] | last
+			x := changes(p.moved[cp.at]) | last
 			c.enc.Bit(v != base, 1<<16-lc.flag.w.odds(lc.flag.bias, x))
 			last = toldBy(v != base)
 			if v == base {

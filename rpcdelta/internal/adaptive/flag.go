@@ -1,6 +1,9 @@
 package adaptive
 
-import "bytes"
+import (
+	"bytes"
+	"encoding/binary"
+)
 
 // flagInputs are what a flag "it changed" is predicted from: whether it had
 // changed before the reference, and over the distance; the last flag coded; and
@@ -49,7 +52,7 @@ func (p *past) compare(row []int32) {
 	h1, hd := p.h1[:len(b)], p.hd[:len(b)]
 	row, moved := row[:len(b)], p.moved[:len(b)]
 	for i, v := range b {
-		moved[i] = differ(v, h1[i]) | differ(v, hd[i])<<1 | differ(v, row[i])<<4
+		moved[i] = byte(differ(v, h1[i]) | differ(v, hd[i])<<1 | differ(v, row[i])<<4)
 	}
 }
 
@@ -62,9 +65,19 @@ func differ(a, b int32) (x changes) {
 }
 
 // changes are the inputs of a group's flag: those of any component.
-func (p *past) changes(g *group) (x changes) {
-	for _, m := range p.moved[g.at:][:g.n] {
-		x |= m
+func (p *past) changes(g *group) changes {
+	if g.n > 8 {
+		return union(p.moved[g.at:][:g.n])
+	}
+	x := binary.LittleEndian.Uint64(p.moved[g.at:]) << (8 * (8 - uint(g.n)) & 63)
+	x |= x >> 32
+	x |= x >> 16
+	return changes(x>>8 | x)
+}
+
+func union(moved []byte) (x changes) {
+	for _, m := range moved {
+		x |= changes(m)
 	}
 	return x
 }
@@ -91,18 +104,30 @@ func (p *past) changesTo(g *group, row *Row) changes {
 
 // odds is the chance of a change, of 65536.
 func (w *flagWeights) odds(bias int16, x changes) uint32 {
-	s := int32(bias) + int32(w[0])&-int32(x&1) + int32(w[1])&-int32(x>>1&1) + int32(w[2])&-int32(x>>2&1) + int32(w[3])&-int32(x>>3&1)
+	m := &masks[x&(1<<flagInputs-1)]
+	s := int32(bias) + int32(w[0])&m[0] + int32(w[1])&m[1] + int32(w[2])&m[2] + int32(w[3])&m[3]
 	return uint32(squash[(max(-1<<14, min(1<<14-1, s))+1<<14)>>squashBits])
 }
 
 // learn moves the weights by step.
 func (w *flagWeights) learn(bias *int16, x changes, step int32) {
+	m := &masks[x&(1<<flagInputs-1)]
 	nudge(bias, step)
-	nudge(&w[0], step&-int32(x&1))
-	nudge(&w[1], step&-int32(x>>1&1))
-	nudge(&w[2], step&-int32(x>>2&1))
-	nudge(&w[3], step&-int32(x>>3&1))
+	nudge(&w[0], step&m[0])
+	nudge(&w[1], step&m[1])
+	nudge(&w[2], step&m[2])
+	nudge(&w[3], step&m[3])
 }
+
+// masks has all bits of each input that is set.
+var masks = func() (t [1 << flagInputs][flagInputs]int32) {
+	for x := range t {
+		for i := range t[x] {
+			t[x][i] = -int32(x >> i & 1)
+		}
+	}
+	return t
+}()
 
 func nudge(w *int16, d int32) {
 	*w = int16(max(-20000, min(20000, int32(*w)+d)))

@@ -9,13 +9,13 @@ type Frames struct {
 	ints         []int32
 	bytes        [][]byte
 	newest       uint64
-	moved        []changes // scratch
+	moved        []byte // scratch: see [past.compare]
 }
 
 // NewFrames makes room for capacity frames of so many components and byte
 // strings.
 func NewFrames(ints, blobs, capacity int) *Frames {
-	f := &Frames{width: ints, blobs: blobs, seqs: make([]uint64, capacity), ints: make([]int32, capacity*ints), moved: make([]changes, ints)}
+	f := &Frames{width: ints, blobs: blobs, seqs: make([]uint64, capacity), ints: make([]int32, capacity*ints), moved: make([]byte, ints+7)}
 	if blobs > 0 {
 		f.bytes = make([][]byte, capacity*blobs)
 	}

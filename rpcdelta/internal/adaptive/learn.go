@@ -126,7 +126,7 @@ func (t *learner) numbers(m *Model, l *live, g *group, ints []int32, changed boo
 		c, lc := &m.comps[i], &l.comps[i]
 		y := wrapTo(int64(ints[c.at])-int64(t.p.b[c.at]), c.wrap)
 		if changed && g.comps > 1 && (any || k < g.comps-1) {
-			x := t.p.moved[c.at] | last
+			x := changes(t.p.moved[c.at]) | last
 			odds := lc.flag.w.odds(lc.flag.bias, x)
 			lc.flag.w.learn(&lc.flag.bias, x, flagStep(y != 0, odds, t.slow))
 		}

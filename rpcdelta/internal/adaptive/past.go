@@ -3,14 +3,14 @@ package adaptive
 // past is what the prediction of one frame reads: its reference and frames
 // before that. A missing one repeats its successor and has rate 0.
 type past struct {
-	base, prev   [][]byte  // byte strings of the reference and the frame before it
-	b, h1, h2    []int32   // reference; the two before it
-	h4           []int32   // newest at or before two sequences before h2
-	hd, hdd      []int32   // newest at or before one distance before b, and before hd
-	d            int64     // sequences from the reference to the frame
-	r1, r12, r24 int64     // Q16: d over the time from b to h1, h1 to h2, h2 to h4
-	rd, rdd      int64     // the same from b to hd, hd to hdd
-	moved        []changes // by component
+	base, prev   [][]byte // byte strings of the reference and the frame before it
+	b, h1, h2    []int32  // reference; the two before it
+	h4           []int32  // newest at or before two sequences before h2
+	hd, hdd      []int32  // newest at or before one distance before b, and before hd
+	d            int64    // sequences from the reference to the frame
+	r1, r12, r24 int64    // Q16: d over the time from b to h1, h1 to h2, h2 to h4
+	rd, rdd      int64    // the same from b to hd, hd to hdd
+	moved        []byte   // changes by component, and seven more bytes
 	class        int
 	span         // where it lies between classes
 }
