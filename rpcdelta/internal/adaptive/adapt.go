@@ -29,7 +29,8 @@ func (t *trial) note(e int, s int64) int64 {
 // residual of the expert in use.
 func (t *learner) comp(m *Model, l *live, g *group, i int, y int64) (r int64) {
 	lc, c := &l.comps[i], &m.comps[i]
-	w := &lc.w[t.class]
+	in := &lc.in[t.class]
+	w := &in.w
 	x := trial{f: &t.f, y: y << 4}
 	if c.wrap > 0 {
 		x.wrap = 60 - c.wrap
@@ -47,17 +48,17 @@ func (t *learner) comp(m *Model, l *live, g *group, i int, y int64) (r int64) {
 	case extrapolated:
 		x.orientation(w)
 	}
-	best := lc.choice[t.class].expert
-	cost := &lc.cost[t.class]
+	best := in.expert
+	cost := &in.costs
 	for e := range expertCount[g.family] & 7 {
 		v := x.err[e&3]
 		cost[e&3] += int16((min(log2(max(v, -v)), 31<<10) - int32(cost[e&3])) >> 4)
 	}
 	v := x.err[best&3]
 	r = v >> 4
-	t.residual(m.tables, lc, r, y-r)
-	lc.choose(t.class)
-	lc.scale[t.class].learn(max(v, -v))
+	t.residual(m.tables, lc, in, r, y-r)
+	in.choose()
+	in.learn(max(v, -v))
 	return r
 }
 
@@ -117,18 +118,18 @@ func nudged(w int16, feature, err int64, rate int32) int16 {
 
 // residual learns what residual r would have cost under each table, and what the
 // scale had better leaned on; the prediction led off from the reference.
-func (t *learner) residual(tab *tables, c *liveComp, r, off int64) {
-	at := c.scale[t.class].expected
+func (t *learner) residual(tab *tables, c *liveComp, in *liveClass, r, off int64) {
+	at := in.expected
 	near, run, way := t.s.contexts(at, off)
 	at = c.lean.lean(at, near, run, way)
 	row, shift := level(at)
 	sym, _ := symbolOf(uint64(max(r, -r)) >> shift)
 	sym &= symbols - 1
-	cost, v := &tab.costs[row][sym], &c.shape[t.class]
+	cost, v := &tab.costs[row][sym], &in.shapes
 	for i := range v {
 		v[i] += int16((int32(cost[i]) - int32(v[i])) >> 5)
 	}
-	shape := c.choice[t.class].shape % shapes
+	shape := in.shape % shapes
 	gain := int32(tab.costs[max(0, row-2)][sym][shape]) - int32(tab.costs[min(levels-1, row+2)][sym][shape])
 	c.lean.learn(gain, near, run, way)
 	t.s.note(magnitudes[sym]+int32(shift<<10), at)

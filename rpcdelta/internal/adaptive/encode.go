@@ -160,7 +160,7 @@ func (l *live) wants(g *group, p *past) uint {
 	want := uint(1)
 	for k := range g.comps {
 		c := &l.comps[g.first+k]
-		want |= wanted[g.family][c.choice[p.lo].expert&3] | wanted[g.family][c.choice[p.hi].expert&3]
+		want |= wanted[g.family][c.in[p.lo].expert&3] | wanted[g.family][c.in[p.hi].expert&3]
 	}
 	return want
 }

@@ -25,13 +25,13 @@ func (l *live) sum(h uint64) uint64 {
 
 // sum leaves out what follows from the rest.
 func (c *liveComp) sum(h uint64) uint64 {
-	for class := range classes {
-		s := &c.scale[class]
+	for class := range c.in {
+		s := &c.in[class]
 		h = fold(h, uint64(uint32(s.fast))<<32|uint64(uint32(s.slow)))
-		h = fold(h, uint64(uint32(s.last))<<32|uint64(uint16(c.shape[class][0])))
-		h = fold(h, uint64(uint16(c.shape[class][1]))<<16|uint64(uint16(c.shape[class][2])))
-		h = fold16(h, c.cost[class][:])
-		h = fold16(h, c.w[class][:])
+		h = fold(h, uint64(uint32(s.last))<<32|uint64(uint16(s.shapes[0])))
+		h = fold(h, uint64(uint16(s.shapes[1]))<<16|uint64(uint16(s.shapes[2])))
+		h = fold16(h, s.costs[:])
+		h = fold16(h, s.w[:])
 	}
 	h = fold(h, uint64(uint16(c.lean.near))<<32|uint64(uint16(c.lean.run))<<16|uint64(uint16(c.lean.way)))
 	h = fold(h, uint64(uint16(c.flag.bias))<<16|uint64(uint16(c.flag.w[0])))

@@ -133,7 +133,7 @@ func (t *learner) numbers(m *Model, l *live, g *group, ints []int32, changed boo
 		any = any || y != 0
 		last = toldBy(y != 0)
 		if y == 0 {
-			lc.scale[t.class].rest()
+			lc.in[t.class].rest()
 			continue
 		}
 		t.f.all(&t.p, ints, g, c, k)
@@ -147,7 +147,7 @@ func (t *learner) numbers(m *Model, l *live, g *group, ints []int32, changed boo
 func (t *learner) quat(m *Model, l *live, g *group, ints []int32, changed bool) {
 	if !changed {
 		for k := range g.comps {
-			l.comps[g.first+k].scale[t.class].rest()
+			l.comps[g.first+k].in[t.class].rest()
 		}
 		return
 	}

@@ -20,13 +20,18 @@ type counters struct {
 }
 
 type liveComp struct {
-	w      [classes]weights
-	scale  [classes]scale
-	cost   [classes][maxExperts]int16 // log2 of each expert's error, Q10
-	shape  [classes][shapes]int16     // bits under each table, Q10
-	choice [classes]choice
-	lean   leaning
-	flag   compFlag
+	in   [classes]liveClass
+	lean leaning
+	flag compFlag
+}
+
+// liveClass is what a component learns in a class of distances.
+type liveClass struct {
+	w weights
+	choice
+	shapes [shapes]int16     // bits under each table, Q10
+	costs  [maxExperts]int16 // log2 of each expert's error, Q10
+	scale
 }
 
 // choice is how a component is coded in a class: by the expert and the table of
@@ -107,32 +112,33 @@ func (l *live) resetComp(m *Model, g *group, i int) {
 	if d := m.comps[i].drive; d >= 0 {
 		l.drives[d] = drive{}
 	}
-	for cl := range classes {
-		lc.w[cl] = firstWeights[g.family][cl]
-		lc.scale[cl] = scale{fast: 8 << 8, slow: 8 << 8, last: 8 << 8}
-		lc.scale[cl].settle()
-		lc.shape[cl] = [shapes]int16{5 << 10, 5<<10 - 300, 5<<10 - 100}
+	for cl := range lc.in {
+		c := &lc.in[cl]
+		c.w = firstWeights[g.family][cl]
+		c.scale = scale{fast: 8 << 8, slow: 8 << 8, last: 8 << 8}
+		c.settle()
+		c.shapes = [shapes]int16{5 << 10, 5<<10 - 300, 5<<10 - 100}
 		for e := range expertCount[g.family] {
-			lc.cost[cl][e] = 4<<10 + int16(e)*200
+			c.costs[e] = 4<<10 + int16(e)*200
 		}
 		for e := expertCount[g.family]; e < maxExperts; e++ {
-			lc.cost[cl][e] = math.MaxInt16 // never chosen
+			c.costs[e] = math.MaxInt16 // never chosen
 		}
-		lc.choose(cl)
+		c.choose()
 	}
 }
 
 // ahead is by how much the third expert has to be better: a tenth of a bit, Q10.
 const ahead = 100
 
-// choose settles the choice of a class. Of equals it takes the first expert and
+// choose settles the choice. Of equals it takes the first expert and
 // the middle table: each is compared along with its rank.
-func (c *liveComp) choose(class int) {
-	cost := &c.cost[class]
+func (c *liveClass) choose() {
+	cost := &c.costs
 	e := min(int32(cost[0])<<2, int32(cost[1])<<2|1, (int32(cost[2])+ahead)<<2|2, int32(cost[3])<<2|3)
-	bits := &c.shape[class]
+	bits := &c.shapes
 	s := min(int32(bits[0])<<2|2, int32(bits[1])<<2|1, int32(bits[2])<<2|3)
-	c.choice[class] = choice{uint8(e & 3), shapeOf[s&3]}
+	c.choice = choice{uint8(e & 3), shapeOf[s&3]}
 }
 
 // shapeOf is the table of a rank.

@@ -68,7 +68,9 @@ func (m *Model) drop(l *live) {
 func (m *Model) dropComp(g *group, c, first *liveComp) {
 	m.off.flag(&c.flag.w)
 	if m.off&Weights != 0 {
-		c.w = first.w
+		for cl := range c.in {
+			c.in[cl].w = first.in[cl].w
+		}
 	}
 	if m.off&Near != 0 {
 		c.lean.near = 0
@@ -79,16 +81,17 @@ func (m *Model) dropComp(g *group, c, first *liveComp) {
 	if m.off&Way != 0 {
 		c.lean.way = 0
 	}
-	for cl := range classes {
+	for cl := range c.in {
+		in := &c.in[cl]
 		if m.off&Tables != 0 {
-			c.shape[cl] = [shapes]int16{}
+			in.shapes = [shapes]int16{}
 		}
 		for e := range expertCount[g.family] {
 			if m.off&partOf[g.family][e] != 0 {
-				c.cost[cl][e] = math.MaxInt16
+				in.costs[e] = math.MaxInt16
 			}
 		}
-		c.choose(cl)
+		in.choose()
 	}
 }
 

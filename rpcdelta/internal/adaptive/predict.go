@@ -13,6 +13,9 @@ func (p *past) slopes(c *comp) (s1, sdd, s12, sd, s24 int64) {
 	at, w := c.at, c.wrap
 	b, h1, h2, hd := int64(p.b[at]), int64(p.h1[at]), int64(p.h2[at]), int64(p.hd[at])
 	h4, hdd := int64(p.h4[at]), int64(p.hdd[at])
+	if w == 0 {
+		return (b - h1) * p.r1 >> 12, (hd - hdd) * p.rdd >> 12, (h1 - h2) * p.r12 >> 12, (b - hd) * p.rd >> 12, (h2 - h4) * p.r24 >> 12
+	}
 	s1 = wrapTo(b-h1, w) * p.r1 >> 12
 	sdd = wrapTo(hd-hdd, w) * p.rdd >> 12
 	s12 = wrapTo(h1-h2, w) * p.r12 >> 12
@@ -66,30 +69,47 @@ func (f *featureSet) all(p *past, ints []int32, g *group, c *comp, k int) {
 // offset is what is expected of a numeric component: what the experts of the classes
 // on both sides of the distance say, by how near these are.
 func (p *past) offset(l *live, ints []int32, g *group, c *comp, lc *liveComp, k int) int64 {
-	a, b := lc.choice[p.lo].expert, lc.choice[p.hi].expert
-	if a|b == 0 && g.family != derived {
-		return 0
+	lo, hi := &lc.in[p.lo], &lc.in[p.hi]
+	a, b := lo.expert, hi.expert
+	if g.family == derived {
+		return p.join(p.followed(ints, g, lo, hi, k))
 	}
-	x, y := p.predict(l, ints, g, c, lc, a, k)
+	switch a | b {
+	case 0:
+		return 0
+	case 1:
+		s := p.slope(c)
+		return p.join(int64(lo.w[0])*s*int64(a), int64(hi.w[0])*s*int64(b))
+	}
+	x, y := p.predict(l, ints, g, c, lo, hi, a)
 	if a != b {
-		_, y = p.predict(l, ints, g, c, lc, b, k)
+		_, y = p.predict(l, ints, g, c, lo, hi, b)
 	}
 	return p.join(x, y)
 }
 
-// predict is the offset, Q16, that an expert expects of a component, by the weights
-// of both classes.
-func (p *past) predict(l *live, ints []int32, g *group, c *comp, lc *liveComp, expert uint8, k int) (x, y int64) {
-	w, v := &lc.w[p.lo], &lc.w[p.hi]
-	if g.family == derived {
-		mean := p.mean(ints, g, k)
-		if expert == 0 {
-			return int64(w[0]) * mean, int64(v[0]) * mean
-		}
-		bend, lead := p.bend(ints, g, k)
-		return int64(w[1])*mean + int64(w[2])*bend + int64(w[3])*lead,
-			int64(v[1])*mean + int64(v[2])*bend + int64(v[3])*lead
+// followed are the offsets, Q16, that the experts of two classes expect of a component
+// by its derivative.
+func (p *past) followed(ints []int32, g *group, lo, hi *liveClass, k int) (x, y int64) {
+	mean := p.mean(ints, g, k)
+	x, y = int64(lo.w[0])*mean, int64(hi.w[0])*mean
+	if lo.expert|hi.expert == 0 {
+		return x, y
 	}
+	bend, lead := p.bend(ints, g, k)
+	if lo.expert != 0 {
+		x = int64(lo.w[1])*mean + int64(lo.w[2])*bend + int64(lo.w[3])*lead
+	}
+	if hi.expert != 0 {
+		y = int64(hi.w[1])*mean + int64(hi.w[2])*bend + int64(hi.w[3])*lead
+	}
+	return x, y
+}
+
+// predict is the offset, Q16, that an expert of slopes or of scalars expects of a
+// component, by the weights of both classes.
+func (p *past) predict(l *live, ints []int32, g *group, c *comp, lo, hi *liveClass, expert uint8) (x, y int64) {
+	w, v := &lo.w, &hi.w
 	switch expert {
 	case 0:
 		return 0, 0
@@ -98,8 +118,11 @@ func (p *past) predict(l *live, ints []int32, g *group, c *comp, lc *liveComp, e
 		return int64(w[0]) * s, int64(v[0]) * s
 	case 2:
 		s1, sdd, s12, sd, s24 := p.slopes(c)
-		return int64(w[1])*s1 + int64(w[2])*sdd + int64(w[3])*s12 + int64(w[4])*sd + int64(w[5])*s24,
-			int64(v[1])*s1 + int64(v[2])*sdd + int64(v[3])*s12 + int64(v[4])*sd + int64(v[5])*s24
+		x = int64(w[1])*s1 + int64(w[2])*sdd + int64(w[3])*s12 + int64(w[4])*sd + int64(w[5])*s24
+		if lo == hi {
+			return x, x
+		}
+		return x, int64(v[1])*s1 + int64(v[2])*sdd + int64(v[3])*s12 + int64(v[4])*sd + int64(v[5])*s24
 	}
 	d := &l.drives[c.drive]
 	i, j := &d[p.lo], &d[p.hi]
@@ -110,24 +133,19 @@ func (p *past) predict(l *live, ints []int32, g *group, c *comp, lc *liveComp, e
 
 // turn is the offset that is expected of an orientation's component.
 func (p *past) turn(f *featureSet, g *group, lc *liveComp) int64 {
-	a, b := lc.choice[p.lo].expert, lc.choice[p.hi].expert
-	w, v := &lc.w[p.lo], &lc.w[p.hi]
-	x, y := f.turns(g.family, a, w, v)
-	if a != b {
-		_, y = f.turns(g.family, b, w, v)
-	}
-	return p.join(x, y)
+	lo, hi := &lc.in[p.lo], &lc.in[p.hi]
+	return p.join(f.turns(g.family, lo), f.turns(g.family, hi))
 }
 
-// turns is the same of one expert, Q16, by the weights of two classes.
-func (f *featureSet) turns(in family, expert uint8, w, v *weights) (x, y int64) {
+// turns is the same, Q16, as the expert of a class says.
+func (f *featureSet) turns(in family, c *liveClass) int64 {
 	switch {
-	case in == turned || expert == 1:
-		return int64(w[0]) * f[0], int64(v[0]) * f[0]
-	case expert == 0:
-		return 0, 0
+	case in == turned || c.expert == 1:
+		return int64(c.w[0]) * f[0]
+	case c.expert == 0:
+		return 0
 	}
-	return int64(w[1]) * f[1], int64(v[1]) * f[1]
+	return int64(c.w[1]) * f[1]
 }
 
 // half rounds a product of Q4 and Q12 to nearest.

@@ -11,10 +11,10 @@ type expectation struct {
 // expect reads the scale of a component whose prediction leads off from the
 // reference.
 func (c *liveComp) expect(p *past, s *surprise, off int64) expectation {
-	from, to := c.scale[p.from&1].expected, c.scale[p.from&1+1].expected
+	from, to := c.in[p.from&1].expected, c.in[p.from&1+1].expected
 	at := from + max(to-from, -200)*int32(p.grown)>>8
 	near, run, way := s.contexts(at, off)
-	return expectation{c.lean.lean(at, near, run, way), c.choice[p.class].shape}
+	return expectation{c.lean.lean(at, near, run, way), c.in[p.class].shape}
 }
 
 // encodeResidual gives the magnitude of r, as decodeResidual does.

@@ -48,7 +48,7 @@ func (s *slots) visit(l *live, m *Model, x place) {
 		}
 	case pieceScale:
 		for cl := range classes {
-			s.scale(&l.comps[x.at].scale[cl])
+			s.scale(&l.comps[x.at].in[cl].scale)
 		}
 		w := &l.comps[x.at].lean
 		slot(s, &w.near, leastLean, mostLean)
@@ -89,10 +89,11 @@ func (s *slots) comp(l *live, m *Model, x place) {
 		return
 	}
 	f := (x.piece - pieceWeights) % piece(families)
-	for cl := range classes {
+	for cl := range c.in {
+		in := &c.in[cl]
 		if x.piece < pieceCosts {
 			for k := range weightCount[f] {
-				slot(s, &c.w[cl][k], -32000, 32000)
+				slot(s, &in.w[k], -32000, 32000)
 			}
 			if d := m.comps[x.at].drive; d >= 0 {
 				for k := range l.drives[d][cl] {
@@ -102,12 +103,12 @@ func (s *slots) comp(l *live, m *Model, x place) {
 			continue
 		}
 		for e := range expertCount[f] {
-			slot(s, &c.cost[cl][e], 0, 31<<10)
+			slot(s, &in.costs[e], 0, 31<<10)
 		}
-		for k := range c.shape[cl] {
-			slot(s, &c.shape[cl][k], 0, 31<<10)
+		for k := range in.shapes {
+			slot(s, &in.shapes[k], 0, 31<<10)
 		}
-		c.choose(cl)
+		in.choose()
 	}
 }
 
