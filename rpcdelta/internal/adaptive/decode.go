@@ -44,19 +44,13 @@ func (c *Coder) Decode(rows []*Row, src []byte, free uint, newest, base uint64, 
 
 func (c *Coder) decodeRow(row *Row, l *live) (err error) {
 	m, p := c.m, &c.p
-	p.compare(p.b)
+	p.compare(&Row{p.b, p.base})
 	c.s = surprise{}
 	var last, bits changes
 	for i := range m.groups {
 		g := &m.groups[i]
 		lg := &l.groups[i]
-		var x changes
-		if g.form == formBytes {
-			x = p.blobChanges(g, p.base[g.blob])
-		} else {
-			x = p.changes(g)
-		}
-		x |= last | bits
+		x := p.changesOf(g) | last | bits
 		changed := c.dec.Bit(1<<16 - lg.w.odds(lg.bias[p.class], x))
 		last = toldBy(changed)
 		switch {
@@ -122,9 +116,7 @@ func (c *Coder) decodeNumbers(ints []int32, g *group, l *live) error {
 				continue
 			}
 		}
-		off := p.offset(l, ints, g, cp, lc, k)
-		pred := cp.fit(int64(base) + off)
-		x := lc.expect(p, &c.s, off)
+		pred, x := c.forecast(l, ints, g, cp, lc, k)
 		r, size := decodeResidual(&c.dec, c.m.tables, x)
 		v := cp.fit(int64(pred) + r)
 		if wrapTo(int64(v)-int64(pred), cp.wrap) != r {

@@ -41,7 +41,7 @@ func (c *Coder) Encode(dst []byte, free uint, rows []*Row, newest, base uint64, 
 
 func (c *Coder) encodeRow(row *Row, l *live) {
 	p := &c.p
-	p.compare(row.Ints)
+	p.compare(row)
 	c.s = surprise{}
 	var last, bits changes
 	for i := range c.m.groups {
@@ -50,7 +50,7 @@ func (c *Coder) encodeRow(row *Row, l *live) {
 		}
 		g := &c.m.groups[i]
 		lg := &l.groups[i]
-		x := p.changesTo(g, row) | last | bits
+		x := p.changesOf(g) | last | bits
 		changed := x&movedNow != 0
 		if g.counts && lg.stepping() {
 			changed = !c.m.steps(p, g, row)
@@ -99,10 +99,8 @@ func (c *Coder) encodeNumbers(ints []int32, g *group, l *live) {
 		if cp.list >= 0 && c.encodeListed(&l.lists[cp.list].frequent, v, base) {
 			continue
 		}
-		off := p.offset(l, ints, g, cp, lc, k)
-		pred := cp.fit(int64(base) + off)
+		pred, x := c.forecast(l, ints, g, cp, lc, k)
 		r := wrapTo(int64(v)-int64(pred), cp.wrap)
-		x := lc.expect(p, &c.s, off)
 		c.s.note(encodeResidual(&c.enc, c.m.tables, x, r), x.at)
 	}
 }

@@ -45,14 +45,23 @@ func toldBy(changed bool) (x changes) {
 	return x
 }
 
-// compare sets the inputs of the flags of all components; row is the frame, or
-// the reference where that is not known yet.
-func (p *past) compare(row []int32) {
+// compare sets the inputs of all flags; row is the frame, or the reference where that
+// is not known yet.
+func (p *past) compare(row *Row) {
 	b := p.b
 	h1, hd := p.h1[:len(b)], p.hd[:len(b)]
-	row, moved := row[:len(b)], p.moved[:len(b)]
+	ints, moved := row.Ints[:len(b)], p.moved[:len(b)]
 	for i, v := range b {
-		moved[i] = byte(differ(v, h1[i]) | differ(v, hd[i])<<1 | differ(v, row[i])<<4)
+		moved[i] = byte(differ(v, h1[i]) | differ(v, hd[i])<<1 | differ(v, ints[i])<<4)
+	}
+	if len(p.base) > 0 {
+		p.compareBytes(row)
+	}
+}
+
+func (p *past) compareBytes(row *Row) {
+	for i, base := range p.base {
+		p.moved[len(p.b)+i] = byte(blobChanges(base, p.prev[i], row.Bytes[i]))
 	}
 }
 
@@ -64,12 +73,23 @@ func differ(a, b int32) (x changes) {
 	return x
 }
 
-// changes are the inputs of a group's flag: those of any component.
-func (p *past) changes(g *group) changes {
-	if g.n > 8 {
-		return union(p.moved[g.at:][:g.n])
+// blobChanges are those of a byte string.
+func blobChanges(base, prev, b []byte) (x changes) {
+	if !bytes.Equal(base, prev) {
+		x = movedLast
 	}
-	x := binary.LittleEndian.Uint64(p.moved[g.at:]) << (8 * (8 - uint(g.n)) & 63)
+	if !bytes.Equal(base, b) {
+		x |= movedNow
+	}
+	return x
+}
+
+// changesOf are the inputs of a group's flag: those of any component.
+func (p *past) changesOf(g *group) changes {
+	if g.n > 8 {
+		return union(p.moved[g.changes:][:g.n])
+	}
+	x := binary.LittleEndian.Uint64(p.moved[g.changes:]) << (g.beside & 63)
 	x |= x >> 32
 	x |= x >> 16
 	return changes(x>>8 | x)
@@ -80,26 +100,6 @@ func union(moved []byte) (x changes) {
 		x |= changes(m)
 	}
 	return x
-}
-
-// blobChanges are those of a byte string.
-func (p *past) blobChanges(g *group, b []byte) (x changes) {
-	base := p.base[g.blob]
-	if !bytes.Equal(base, p.prev[g.blob]) {
-		x = movedLast
-	}
-	if !bytes.Equal(base, b) {
-		x |= movedNow
-	}
-	return x
-}
-
-// changesTo are those of either, row being the frame.
-func (p *past) changesTo(g *group, row *Row) changes {
-	if g.form == formBytes {
-		return p.blobChanges(g, row.Bytes[g.blob])
-	}
-	return p.changes(g)
 }
 
 // odds is the chance of a change, of 65536.

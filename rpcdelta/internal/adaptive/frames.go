@@ -15,7 +15,7 @@ type Frames struct {
 // NewFrames makes room for capacity frames of so many components and byte
 // strings.
 func NewFrames(ints, blobs, capacity int) *Frames {
-	f := &Frames{width: ints, blobs: blobs, seqs: make([]uint64, capacity), ints: make([]int32, capacity*ints), moved: make([]byte, ints+7)}
+	f := &Frames{width: ints, blobs: blobs, seqs: make([]uint64, capacity), ints: make([]int32, capacity*ints), moved: make([]byte, ints+blobs+7)}
 	if blobs > 0 {
 		f.bytes = make([][]byte, capacity*blobs)
 	}

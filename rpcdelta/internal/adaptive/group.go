@@ -22,10 +22,12 @@ const families = int(extrapolated) + 1
 type group struct {
 	form       form
 	family     family
-	at, n      int // frame components
-	first      int // of Model.comps, or of sets
-	comps      int // components with state
-	velocity   int // frame offset of the derivative
+	at, n      int  // frame components
+	changes    int  // of its components, or of its byte string: the first of [past.moved]
+	beside     uint // bits of eight changes that are not the group's
+	first      int  // of Model.comps, or of sets
+	comps      int  // components with state
+	velocity   int  // frame offset of the derivative
 	factor     int64
 	counts     bool
 	inputs     [2]int // scalars that drive it
@@ -97,9 +99,21 @@ func (b *builder) build() {
 	before := uint(1) // that there is one row
 	for i := range b.m.groups {
 		g := &b.m.groups[i]
+		g.changes, g.beside = g.at, 8*uint(max(0, 8-g.n))
+		if g.form == formBytes {
+			g.changes, g.beside = b.width()+g.blob, 8*7
+		}
 		g.before = before
 		before += g.leastBits()
 	}
+}
+
+// width is how many components a frame has.
+func (b *builder) width() (n int) {
+	for i := range b.fields {
+		n = max(n, b.fields[i].At+b.fields[i].N)
+	}
+	return n
 }
 
 // derivative is the index of a field's derivative, or -1.

@@ -34,13 +34,13 @@ func (t *learner) take(m *Model, l *live, known *Frames, n, floor int64) {
 }
 
 func (t *learner) row(m *Model, l *live, row *Row) {
-	t.p.compare(row.Ints)
+	t.p.compare(row)
 	t.s = surprise{}
 	var last, bits changes
 	for i := range m.groups {
 		g := &m.groups[i]
 		lg := &l.groups[i]
-		x := t.p.changesTo(g, row) | last | bits
+		x := t.p.changesOf(g) | last | bits
 		changed := x&movedNow != 0
 		if g.counts {
 			changed = t.counts(m, g, lg, row, changed)

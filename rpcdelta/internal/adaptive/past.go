@@ -10,7 +10,7 @@ type past struct {
 	d            int64    // sequences from the reference to the frame
 	r1, r12, r24 int64    // Q16: d over the time from b to h1, h1 to h2, h2 to h4
 	rd, rdd      int64    // the same from b to hd, hd to hdd
-	moved        []byte   // changes by component, and seven more bytes
+	moved        []byte   // changes by component, and by byte string, and seven more bytes
 	class        int
 	span         // where it lies between classes
 }
@@ -106,6 +106,7 @@ func (p *past) fill(v *view, seq, b int64) bool {
 	p.d = seq - b
 	p.class = classOf(p.d)
 	p.span = between[min(p.d, MaxRing)]
+	p.base = nil
 	if v.known.blobs > 0 {
 		p.base, _ = v.bytes(b)
 		var ok bool
