@@ -44,10 +44,13 @@ func (s *Schema) check(f *Frame) error {
 			ErrSchema, s.rpc, s.ints, s.blobs, len(f.Ints), len(f.Bytes))
 	}
 	bounds := s.bounds[:len(f.Ints)]
+	beyond := int64(0) // below 0 once a component is out of range
 	for i, v := range f.Ints {
-		if b := bounds[i]; uint32(v-b.lo) > b.span {
-			return s.componentError(i, v)
-		}
+		b := &bounds[i]
+		beyond |= int64(b.span) - int64(uint32(v-b.lo))
+	}
+	if beyond < 0 {
+		return s.rangeErrorOf(f)
 	}
 	if s.blobs > 0 {
 		return s.checkBytes(f)
@@ -63,6 +66,16 @@ func (s *Schema) checkBytes(f *Frame) error {
 		}
 		if n := len(f.Bytes[p.blob]); n < p.minBytes || n > p.maxBytes {
 			return s.rangeError(p.field, fmt.Sprintf("%d bytes", n), p.bytesLimit())
+		}
+	}
+	return nil
+}
+
+// rangeErrorOf names the first component of f that is out of range.
+func (s *Schema) rangeErrorOf(f *Frame) error {
+	for i, v := range f.Ints {
+		if b := &s.bounds[i]; uint32(v-b.lo) > b.span {
+			return s.componentError(i, v)
 		}
 	}
 	return nil

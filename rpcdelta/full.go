@@ -7,6 +7,10 @@ import "math/bits"
 // measured against.
 func (s *Schema) FullBits(f *Frame) int {
 	n := s.fixedBits
+	for i := range s.groups {
+		g := &s.groups[i]
+		n += int(g.sizes[lengthOf(f.Ints[g.at:][:g.n])])
+	}
 	for _, i := range s.varying {
 		n += s.plans[i].fullBits(f)
 	}
@@ -19,9 +23,26 @@ func (s *Schema) sized() {
 	switch p := &s.plans[i]; p.class {
 	case classQuat, classBinary:
 		s.fixedBits += p.fullBits(nil)
-	case classGroup, classAngle, classBlob:
+	case classGroup:
+		s.groups = append(s.groups, sizedGroup{p.at, p.n, p.sizes})
+	case classAngle, classBlob:
 		s.varying = append(s.varying, i)
 	}
+}
+
+// sizedGroup is what FullBits reads of a group.
+type sizedGroup struct {
+	at, n int
+	sizes *[32]uint16
+}
+
+// lengthOf is that of the largest magnitude, in bits.
+func lengthOf(ints []int32) int {
+	m := uint32(0) // has its bits
+	for _, x := range ints {
+		m |= uint32(max(x, -x))
+	}
+	return bits.Len32(m) & 31
 }
 
 // FieldBits is the part of field i, an index of Fields, in FullBits.
@@ -46,12 +67,7 @@ func (p *plan) fullBits(f *Frame) int {
 func (p *plan) numberBits(f *Frame) int {
 	switch p.class {
 	case classGroup:
-		v := f.Ints[p.at:][:p.n]
-		m := uint32(0) // has the bits of the largest magnitude
-		for _, x := range v {
-			m |= uint32(max(x, -x))
-		}
-		return int(p.sizes[bits.Len32(m)&31])
+		return int(p.sizes[lengthOf(f.Ints[p.at:][:p.n])])
 	case classAngle:
 		n := 0
 		for _, x := range f.Ints[p.at:][:p.n] {

@@ -34,12 +34,13 @@ type Schema struct {
 	rate      float64
 	fields    []Field
 	plans     []plan
-	fixedBits int      // of FullBits, by fields whose size is always the same
-	varying   []int    // the plans of the other fields
-	ints      int      // components
-	blobs     int      // byte strings
-	binary    int      // bytes of the binary part at most, before run-length coding
-	bounds    []bounds // by component
+	fixedBits int          // of FullBits, by fields whose size is always the same
+	groups    []sizedGroup // of the other fields those that are groups
+	varying   []int        // and the plans of the rest
+	ints      int          // components
+	blobs     int          // byte strings
+	binary    int          // bytes of the binary part at most, before run-length coding
+	bounds    []bounds     // by component
 
 	models models
 }
