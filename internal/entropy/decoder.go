@@ -71,6 +71,13 @@ func (d *Decoder) shift() {
 
 // Bit reads one decision; p0 as in [Encoder.Bit].
 func (d *Decoder) Bit(p0 uint32) bool {
+	bit := d.Narrow(p0)
+	d.Settle()
+	return bit
+}
+
+// Narrow is Bit but for Settle, which has to follow it, as with [Encoder.Narrow].
+func (d *Decoder) Narrow(p0 uint32) bool {
 	t := (d.rng >> ScaleBits) * uint64(p0)
 	bit := d.code >= t
 	if bit {
@@ -79,10 +86,14 @@ func (d *Decoder) Bit(p0 uint32) bool {
 	} else {
 		d.rng = t
 	}
+	return bit
+}
+
+// Settle makes the range as wide as the next decision needs it.
+func (d *Decoder) Settle() {
 	if d.rng < least {
 		d.shift()
 	}
-	return bit
 }
 
 // Symbol reads a symbol of t.

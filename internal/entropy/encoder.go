@@ -29,17 +29,25 @@ func (e *Encoder) Reset(dst []byte, free uint) {
 
 // Bit codes one decision; p0 is the frequency of 0, in 1 to Scale-1.
 func (e *Encoder) Bit(bit bool, p0 uint32) {
+	e.Narrow(bit, p0)
+	e.Settle()
+}
+
+// Narrow is Bit but for Settle, which has to follow it. The compiler inlines each of
+// them, but not both in one.
+func (e *Encoder) Narrow(bit bool, p0 uint32) {
 	t := (e.rng >> ScaleBits) * uint64(p0)
-	rng, below := t, uint64(0)
 	if bit {
-		below = t
+		e.rng -= t
+		e.add(t)
+	} else {
+		e.rng = t
 	}
-	if bit {
-		rng = e.rng - t
-	}
-	e.add(below)
-	e.rng = rng
-	if rng < least {
+}
+
+// Settle makes the range as wide as the next decision needs it.
+func (e *Encoder) Settle() {
+	if e.rng < least {
 		e.shift()
 	}
 }
@@ -102,6 +110,9 @@ func (e *Encoder) add(x uint64) {
 	e.over += over
 }
 
+// shift is rare, and kept out of the way of what is inlined.
+//
+//go:noinline
 func (e *Encoder) shift() {
 	e.carry()
 	e.buf = binary.BigEndian.AppendUint32(e.buf, uint32(e.low>>stepBits))

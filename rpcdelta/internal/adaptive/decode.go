@@ -51,7 +51,8 @@ func (c *Coder) decodeRow(row *Row, l *live) (err error) {
 		g := &m.groups[i]
 		lg := &l.groups[i]
 		x := p.changesOf(g) | last | bits
-		changed := c.dec.Bit(1<<16 - lg.w.odds(lg.bias[p.class], x))
+		changed := c.dec.Narrow(1<<16 - lg.w.odds(lg.bias[p.class], x))
+		c.dec.Settle()
 		last = toldBy(changed)
 		switch {
 		case !changed:
@@ -102,7 +103,8 @@ func (c *Coder) decodeNumbers(ints []int32, g *group, l *live) error {
 		base := p.b[cp.at]
 		if g.comps > 1 && (any || k < g.comps-1) {
 			x := changes(p.moved[cp.at]) | last
-			changed := c.dec.Bit(1<<16 - lc.flag.w.odds(lc.flag.bias, x))
+			changed := c.dec.Narrow(1<<16 - lc.flag.w.odds(lc.flag.bias, x))
+			c.dec.Settle()
 			last = toldBy(changed)
 			if !changed {
 				ints[cp.at] = base

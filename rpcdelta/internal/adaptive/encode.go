@@ -55,7 +55,8 @@ func (c *Coder) encodeRow(row *Row, l *live) {
 		if g.counts && lg.stepping() {
 			changed = !c.m.steps(p, g, row)
 		}
-		c.enc.Bit(changed, 1<<16-lg.w.odds(lg.bias[p.class], x))
+		c.enc.Narrow(changed, 1<<16-lg.w.odds(lg.bias[p.class], x))
+		c.enc.Settle()
 		last = toldBy(changed)
 		if !changed {
 			continue
@@ -89,7 +90,8 @@ func (c *Coder) encodeNumbers(ints []int32, g *group, l *live) {
 		v, base := ints[cp.at], p.b[cp.at]
 		if g.comps > 1 && (any || k < g.comps-1) {
 			x := changes(p.moved[cp.at]) | last
-			c.enc.Bit(v != base, 1<<16-lc.flag.w.odds(lc.flag.bias, x))
+			c.enc.Narrow(v != base, 1<<16-lc.flag.w.odds(lc.flag.bias, x))
+			c.enc.Settle()
 			last = toldBy(v != base)
 			if v == base {
 				continue
