@@ -74,13 +74,6 @@ func (p *past) offset(l *live, ints []int32, g *group, c *comp, lc *liveComp, k 
 	if g.family == derived {
 		return p.join(p.followed(ints, g, lo, hi, k))
 	}
-	switch a | b {
-	case 0:
-		return 0
-	case 1:
-		s := p.slope(c)
-		return p.join(int64(lo.w[0])*s*int64(a), int64(hi.w[0])*s*int64(b))
-	}
 	x, y := p.predict(l, ints, g, c, lo, hi, a)
 	if a != b {
 		_, y = p.predict(l, ints, g, c, lo, hi, b)

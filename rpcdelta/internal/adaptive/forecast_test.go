@@ -1,0 +1,61 @@
+package adaptive
+
+import (
+	"math/rand/v2"
+	"testing"
+)
+
+// What is forecast in one go is what the plain functions say.
+func TestForecast(t *testing.T) {
+	m := New([]Field{
+		{Kind: Number, At: 0, N: 3, Lo: -1 << 20, Hi: 1 << 20, VelocityAt: 3, VelocityFactor: 2},
+		{Kind: Number, At: 3, N: 3, Lo: -5000, Hi: 5000, VelocityAt: -1},
+		{Kind: Number, At: 6, N: 2, Lo: -100, Hi: 100, Scalar: true, VelocityAt: -1},
+		{Kind: Angle, At: 8, N: 2, Bits: 16, VelocityAt: -1},
+		{Kind: Integer, At: 10, N: 1, Bits: 32, Signed: true, VelocityAt: -1},
+	}, 60)
+	const width = 11
+	r := rand.New(rand.NewPCG(1, 2))
+	experts := map[choice]bool{}
+	for range 2000 {
+		l := m.newLive()
+		l.copy(&m.first)
+		row := func() []int32 {
+			ints := make([]int32, width)
+			for i := range ints {
+				ints[i] = int32(r.IntN(1<<r.IntN(13)+1)) - 1<<6
+			}
+			return ints
+		}
+		c := Coder{m: m, s: surprise{near: int32(r.IntN(20 << 10)), run: int32(r.IntN(4 << 10))}}
+		d := 1 + r.Int64N(MaxRing)
+		c.p = past{b: row(), h1: row(), h2: row(), h4: row(), hd: row(), hdd: row(), d: d, class: classOf(d), span: between[d]}
+		for _, rate := range []*int64{&c.p.r1, &c.p.r12, &c.p.r24, &c.p.rd, &c.p.rdd} {
+			*rate = d * int64(recip[1+r.IntN(MaxRing)])
+		}
+		ints := row()
+		for i := range m.groups {
+			g := &m.groups[i]
+			for k := range g.comps {
+				cp, lc := &m.comps[g.first+k], &l.comps[g.first+k]
+				for cl := range lc.in {
+					in := &lc.in[cl]
+					in.expert = uint8(r.IntN(int(expertCount[g.family])))
+					in.expected = int32(r.IntN(20 << 10))
+					for j := range in.w {
+						in.w[j] = int16(r.IntN(1 << 13))
+					}
+				}
+				off := c.p.offset(&l, ints, g, cp, lc, k)
+				want, wantX := cp.fit(int64(c.p.b[cp.at])+off), lc.expect(&c.p, &c.s, off)
+				if pred, x := c.forecast(&l, ints, g, cp, lc, k); pred != want || x != wantX {
+					t.Fatalf("group %d, component %d, distance %d: %d %v, want %d %v", i, k, d, pred, x, want, wantX)
+				}
+				experts[choice{lc.in[c.p.lo].expert, uint8(g.family)}] = true
+			}
+		}
+	}
+	if len(experts) != 3+4+2 {
+		t.Errorf("only these experts came: %v", experts)
+	}
+}
