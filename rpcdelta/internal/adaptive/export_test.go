@@ -48,7 +48,7 @@ func RandomPrior(r *rand.Rand, fields []Field, lengths [pieces]int) []byte {
 			for s := range v {
 				v[s] = r.Uint64N(1 << r.IntN(30))
 			}
-			p.freq[i][j] = *spread(&v, &[symbols]uint16{})
+			p.freq[i][j] = *spread(&v, &[symbols]uint16{}, 1)
 		}
 	}
 	for i, n := range lengths {

@@ -18,7 +18,7 @@ type scale struct{ fast, slow, last, expected int32 }
 
 // settle sets the expected magnitude.
 func (s *scale) settle() {
-	s.expected = log2((int64(s.fast)*2 + int64(s.slow)*2 + int64(s.last)) / 20)
+	s.expected = log2((int64(s.fast)*2 + int64(s.slow)*4 + int64(s.last)) / 28)
 }
 
 // learn takes a magnitude in Q4. What is far beyond the average counts as

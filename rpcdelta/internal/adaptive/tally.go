@@ -20,13 +20,15 @@ func (t *tally) add(o *tally) {
 	}
 }
 
-// In twentieths of a count: those of a level, of the levels beside it, and how
-// many counts the frequencies weigh that were there before.
+// In twentieths of a count: those of a level, and of the levels beside it.
 const (
 	ownWeight    = 20
 	besideWeight = 8
-	oldWeight    = 20 * 1000
 )
+
+// oldWeights are how much the frequencies weigh that were there before, likewise. The
+// first set yields least: it is to suit games that training did not see.
+var oldWeights = [shapes]uint64{20 * 10000, 20 * 1000, 20 * 1000}
 
 // fit gives the frequencies of what was counted, smoothed by those that were
 // there before.
@@ -38,7 +40,7 @@ func (t *tally) fit(old *frequencies) *frequencies {
 			t.weigh(&v, i, j, ownWeight)
 			t.weigh(&v, i, j-1, besideWeight)
 			t.weigh(&v, i, j+1, besideWeight)
-			f[i][j] = *spread(&v, &old[i][j])
+			f[i][j] = *spread(&v, &old[i][j], oldWeights[i])
 		}
 	}
 	return f
@@ -53,16 +55,16 @@ func (t *tally) weigh(v *[symbols]uint64, shape, level int, weight uint64) {
 	}
 }
 
-// spread turns weights into frequencies of at least 1.
-func spread(v *[symbols]uint64, old *[symbols]uint16) *[symbols]uint16 {
-	total := uint64(oldWeight)
+// spread turns weights, and old frequencies of some weight, into frequencies of at least 1.
+func spread(v *[symbols]uint64, old *[symbols]uint16, weight uint64) *[symbols]uint16 {
+	total := weight
 	for _, n := range v {
 		total += n
 	}
 	var f [symbols]uint16
 	left, best := 1<<16, 0
 	for s := range f {
-		hi, lo := bits.Mul64(v[s]<<16+oldWeight*uint64(old[s]), 1<<16-symbols)
+		hi, lo := bits.Mul64(v[s]<<16+weight*uint64(old[s]), 1<<16-symbols)
 		q, _ := bits.Div64(hi, lo, total<<16)
 		f[s] = 1 + uint16(q)
 		left -= int(f[s])

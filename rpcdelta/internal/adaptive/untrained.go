@@ -16,33 +16,40 @@ func untrained() *Prior {
 	return p
 }
 
-// curve gives the frequencies of a residual of that shape whose magnitude is
-// that of the level: like a normal distribution, like an exponential one, and with
-// a long tail. Each operation is rounded by itself, for the same bits everywhere.
+// curve gives the frequencies of a residual of that shape whose magnitude is that of
+// the level: nearly normal, as sums of many small errors are, with a longer tail and with
+// a long one. Each operation is rounded by itself, for the same bits everywhere.
 func curve(shape, level int) *[symbols]uint16 {
 	size := float64(int64(4+level%4)<<(level/4)) / 32 // steps, in the middle of the level
 	size += float64(size / 8)
-	tail := func(m float64) float64 { // that a magnitude is at least m
-		if m <= 0 {
-			return 1
-		}
+	t := student[shape]
+	density := func(m float64) float64 {
 		x := m / size
-		switch shape {
-		case 0:
-			return power(1+float64(float64(float64(x*x)*0.8)/8), 8)
-		case 1:
-			return power(1+float64(x/8), 8)
-		}
-		return power(1+float64(x/2), 3)
+		return power(1+float64(float64(x*x)*t.narrow), t.power)
 	}
 	var v [symbols]uint64
 	for s := range v {
 		base, extra := fromSymbol(s)
-		from, to := float64(base)-0.5, float64(base+1<<extra)-0.5
-		v[s] = uint64(float64((tail(from) - tail(to)) * (1 << 40)))
+		from, width := float64(base)-0.5, float64(uint64(1)<<extra)
+		if s == 0 {
+			from, width = 0, 0.5
+		}
+		const parts = 16
+		sum := 0.0
+		for i := range parts {
+			sum += density(from + float64(width*float64(2*i+1)/(2*parts)))
+		}
+		v[s] = uint64(float64(float64(sum*width) / size * (1 << 36)))
 	}
-	return spread(&v, &[symbols]uint16{})
+	return spread(&v, &[symbols]uint16{}, 0)
 }
+
+// student are Student's distributions, 1/(1+narrow x^2)^power, of x in expected
+// magnitudes. They are wider than the levels say, since those are but estimates.
+var student = [shapes]struct {
+	narrow float64
+	power  int
+}{{0.027, 8}, {0.15, 3}, {0.35, 2}}
 
 // power is 1/x^n.
 func power(x float64, n int) float64 {
