@@ -5,26 +5,51 @@ import "math"
 // block is how many frames share one set of weights.
 const block = 1500
 
-// residuals fits the features of each block of frames to the offsets, on the
-// very frames that are then predicted, and gives what is left. The noise counts
-// as being of the width that it has nearby, and as heavier than Gaussian.
-func residuals(x [][]float64, y []float64) []float64 {
-	e := append([]float64(nil), y...)
-	for from := 0; from < len(y); from += block {
+// hindsight fits the features of each block of frames to the offsets, on the
+// very frames that are then predicted, and gives what is left.
+func hindsight(x [][]float64, y []float64) []float64 {
+	e := make([]float64, len(y))
+	for from := 0; from < len(y); {
 		to := min(from+block, len(y))
 		if len(y)-to < block/2 {
 			to = len(y)
 		}
-		part(x[from:to], y[from:to], e[from:to])
-		if to == len(y) {
-			break
-		}
+		left(x[from:to], y[from:to], e[from:to], fit(x[from:to], y[from:to]))
+		from = to
 	}
 	return e
 }
 
-func part(x [][]float64, y, e []float64) {
+// step is how many frames are predicted by one fit to the frames before them.
+const step = 150
+
+// foresight fits the features to all frames that are known when each is predicted,
+// d before it at the latest. The first step has nothing to learn from and is fitted
+// in hindsight.
+func foresight(x [][]float64, y []float64, d int) []float64 {
+	e := make([]float64, len(y))
+	for from := 0; from < len(y); from += step {
+		to, known := min(from+step, len(y)), max(from-d+1, min(step, len(y)))
+		left(x[from:to], y[from:to], e[from:to], fit(x[:known], y[:known]))
+	}
+	return e
+}
+
+// left sets e to what weights w leave of the offsets.
+func left(x [][]float64, y, e, w []float64) {
+	for t, r := range x {
+		e[t] = y[t]
+		for i, v := range r {
+			e[t] -= w[i] * v
+		}
+	}
+}
+
+// fit gives the weights of the features. The noise counts as being of the width that
+// it has nearby, and as heavier than Gaussian.
+func fit(x [][]float64, y []float64) (w []float64) {
 	n := len(x[0])
+	e := append([]float64(nil), y...)
 	norm := make([]float64, n)
 	for _, r := range x {
 		for i, v := range r {
@@ -55,14 +80,13 @@ func part(x [][]float64, y, e []float64) {
 				a[i][n] += w * v * y[t]
 			}
 		}
-		w := solve(a)
-		for t, r := range x {
-			e[t] = y[t]
-			for i, v := range r {
-				e[t] -= w[i] * v * norm[i]
-			}
+		w = solve(a)
+		for i := range w {
+			w[i] *= norm[i]
 		}
+		left(x, y, e, w)
 	}
+	return w
 }
 
 // around is the mean magnitude over w frames either way.

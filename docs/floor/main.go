@@ -1,10 +1,12 @@
 // Command floor asks how few bits a frame of a trace could take:
 //
-//	go run ./docs/floor -distance N TRACE
+//	go run ./docs/floor -distance N [-causal] TRACE
 //
 // It is no codec: it sees the whole trace, the frames after each one too, and sends nothing of what it has fitted. What it
 // finds is what a codec of the same kind, a weighted sum of features with noise of a slowly changing width, would
-// need if it knew all that in advance. See docs/codec.md.
+// need if it knew all that in advance. With -causal the weights are fitted to the frames before each one alone, however
+// long that takes, and widths come from the past: the shape of the noise and the chances of flags stay fitted in
+// hindsight. See docs/codec.md.
 package main
 
 import (
@@ -19,18 +21,19 @@ import (
 
 func main() {
 	distance := flag.Int("distance", 6, "frames between a frame and its baseline")
+	causal := flag.Bool("causal", false, "fit weights to the frames before each one alone")
 	flag.Parse()
 	if flag.NArg() != 1 || *distance < 1 {
 		flag.Usage()
 		os.Exit(2)
 	}
-	if err := run(flag.Arg(0), *distance); err != nil {
+	if err := run(flag.Arg(0), *distance, *causal); err != nil {
 		fmt.Fprintln(os.Stderr, "floor:", err)
 		os.Exit(1)
 	}
 }
 
-func run(path string, distance int) error {
+func run(path string, distance int, causal bool) error {
 	schema, err := trace.LoadSchema(trace.SchemaPath(path))
 	if err != nil {
 		return err
@@ -40,6 +43,7 @@ func run(path string, distance int) error {
 		return err
 	}
 	s := newSeries(t, distance)
+	s.causal = causal
 	if len(s.rows) < 4*(distance+margin) {
 		return fmt.Errorf("%s: %d frames are too few for distance %d", path, len(s.rows), distance)
 	}

@@ -42,7 +42,7 @@ func (s *series) price(f *field) (b bill) {
 			surprise[i] = math.NaN()
 		}
 		if len(xs) > 0 {
-			e := residuals(xs, ys)
+			e := s.residuals(xs, ys)
 			s.judge(&z, e, ys, at, earlier)
 			sum := 0.0
 			for i, v := range z.fit() {
@@ -65,7 +65,8 @@ func (s *series) price(f *field) (b bill) {
 }
 
 // judge sets the clues: magnitudes over frames of the past that end with the
-// baseline, and over frames of the future that begin where this one's own steps end.
+// baseline, and in hindsight over frames of the future that begin where this one's own
+// steps end.
 func (s *series) judge(z *noise, e, y []float64, at []int, earlier [][]float64) {
 	mags := make([]float64, len(s.rows))
 	for i := range mags {
@@ -79,7 +80,7 @@ func (s *series) judge(z *noise, e, y []float64, at []int, earlier [][]float64) 
 		var c [clues]float64
 		c[0] = 1
 		for j, w := range []int{2, 8, 40} {
-			c[1+j] = log2(nearby(mags, t, s.d, w))
+			c[1+j] = log2(s.nearby(mags, t, w))
 		}
 		if k := len(earlier); k > 0 && !math.IsNaN(earlier[k-1][t]) {
 			c[4] = earlier[k-1][t]
@@ -105,8 +106,17 @@ func (s *series) surprise(t int) float64 {
 	return sum / max(n, 1)
 }
 
-// nearby is the mean magnitude of the w frames up to t-d and the w from t+d on.
-func nearby(mags []float64, t, d, w int) float64 {
+// residuals are what the best weights leave.
+func (s *series) residuals(x [][]float64, y []float64) []float64 {
+	if s.causal {
+		return foresight(x, y, s.d)
+	}
+	return hindsight(x, y)
+}
+
+// nearby is the mean magnitude of the w frames up to t-d and, in hindsight, the w from
+// t+d on.
+func (s *series) nearby(mags []float64, t, w int) float64 {
 	sum, n := .3, .3
 	add := func(i int) {
 		if i >= 0 && i < len(mags) && !math.IsNaN(mags[i]) {
@@ -115,8 +125,10 @@ func nearby(mags []float64, t, d, w int) float64 {
 		}
 	}
 	for i := range w {
-		add(t - d - i)
-		add(t + d + i)
+		add(t - s.d - i)
+		if !s.causal {
+			add(t + s.d + i)
+		}
 	}
 	return sum / n
 }

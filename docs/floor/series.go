@@ -27,6 +27,7 @@ type series struct {
 	rows   [][]float64
 	fields []field
 	d      int
+	causal bool        // fit and judge by what a receiver has then
 	first  int         // first frame that is priced
 	seen   [][]float64 // surprise of the components priced so far, by frame
 }
