@@ -1,0 +1,184 @@
+package token
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+)
+
+const (
+	// MaxServers is how many servers a token names at most.
+	MaxServers = 8
+	// MaxUserData is how many bytes of the game's own a token holds at most.
+	MaxUserData = 256
+	// MaxLifetime is the longest time from a token's issue to its expiry. A server
+	// remembers a token that was used for as long.
+	MaxLifetime = 24 * time.Hour
+)
+
+// Claims are what a token says of a client, sealed from issuer to DS. Times are in
+// UTC, in whole milliseconds since 1970.
+type Claims struct {
+	// ClientID is the player, as the game counts players.
+	ClientID uint64
+	// Issued is when the token was made. Issue takes zero for now, and rounds down.
+	Issued time.Time
+	// Expires is the first time at which the token no longer begins a session;
+	// sessions that it began go on. It is after Issued, by MaxLifetime at most.
+	// Issue rounds down.
+	Expires time.Time
+	// Servers are the addresses that the token is good for, as clients dial them:
+	// 1 to 8, each with a port, without zone. Issue unmaps IPv4 in IPv6.
+	Servers []netip.AddrPort
+	// UserData is up to 256 bytes from the backend to the game on the DS.
+	UserData []byte
+}
+
+// maxMilli is the last millisecond of the year 9999, the last that texts of times have.
+const maxMilli = 253_402_300_799_999
+
+const (
+	minClaims = 8 + 8 + 8 + 1 + (1 + 4 + 2)
+	maxClaims = 8 + 8 + 8 + 1 + MaxServers*(1+16+2) + MaxUserData
+)
+
+// check checks the claims, of which Issued is set. An error names the field.
+func (c *Claims) check() error {
+	lifetime := c.Expires.UnixMilli() - c.Issued.UnixMilli()
+	switch {
+	case !representable(c.Issued):
+		return field("Issued", "%v is not in the years 1970 to 9999", c.Issued)
+	case c.Expires.IsZero():
+		return field("Expires", "zero: want a time within %v after Issued", MaxLifetime)
+	case !representable(c.Expires):
+		return field("Expires", "%v is not in the years 1970 to 9999", c.Expires)
+	case lifetime <= 0:
+		return field("Expires", "%v is not a millisecond or more after Issued, %v", c.Expires, c.Issued)
+	case lifetime > MaxLifetime.Milliseconds():
+		return field("Expires", "%v after Issued, at most %v", c.Expires.Sub(c.Issued), MaxLifetime)
+	case len(c.Servers) < 1 || len(c.Servers) > MaxServers:
+		return field("Servers", "%d addresses, want 1 to %d", len(c.Servers), MaxServers)
+	case len(c.UserData) > MaxUserData:
+		return field("UserData", "%d bytes, at most %d", len(c.UserData), MaxUserData)
+	}
+	for i, s := range c.Servers {
+		if err := checkServer(s); err != nil {
+			return field(fmt.Sprintf("Servers[%d]", i), "%v", err)
+		}
+	}
+	return nil
+}
+
+// field makes an error that names a field of Claims.
+func field(name, format string, args ...any) error {
+	return fmt.Errorf("%s: %s", name, fmt.Sprintf(format, args...))
+}
+
+// representable says whether a time is in the range that is sealed.
+func representable(t time.Time) bool {
+	return !t.Before(time.UnixMilli(0)) && t.Before(time.UnixMilli(maxMilli+1))
+}
+
+func checkServer(s netip.AddrPort) error {
+	switch a := s.Addr(); {
+	case !a.IsValid():
+		return errors.New("no address")
+	case a.Zone() != "":
+		return fmt.Errorf("%v has a zone, which means nothing elsewhere", s)
+	case a.Unmap().IsUnspecified():
+		return fmt.Errorf("%v is where a server listens; want the address that clients dial", s)
+	case s.Port() == 0:
+		return fmt.Errorf("%v has no port", s)
+	}
+	return nil
+}
+
+// append appends the claims, which were checked.
+func (c *Claims) append(b []byte) []byte {
+	b = binary.LittleEndian.AppendUint64(b, c.ClientID)
+	b = binary.LittleEndian.AppendUint64(b, uint64(c.Issued.UnixMilli()))
+	b = binary.LittleEndian.AppendUint64(b, uint64(c.Expires.UnixMilli()))
+	b = append(b, byte(len(c.Servers)))
+	for _, s := range c.Servers {
+		b = appendServer(b, s)
+	}
+	return append(b, c.UserData...)
+}
+
+func appendServer(b []byte, s netip.AddrPort) []byte {
+	a := s.Addr().Unmap()
+	if a.Is4() {
+		v4 := a.As4()
+		b = append(append(b, 4), v4[:]...)
+	} else {
+		v6 := a.As16()
+		b = append(append(b, 6), v6[:]...)
+	}
+	return binary.LittleEndian.AppendUint16(b, s.Port())
+}
+
+// parseClaims is the inverse of append. It takes what check takes and nothing else. UserData is part of b.
+func parseClaims(b []byte) (c Claims, err error) {
+	if len(b) < minClaims || len(b) > maxClaims {
+		return Claims{}, malformed("claims: %d bytes, want %d to %d", len(b), minClaims, maxClaims)
+	}
+	c.ClientID = binary.LittleEndian.Uint64(b)
+	if c.Issued, err = parseTime(b[8:]); err != nil {
+		return Claims{}, malformed("claims: Issued: %v", err)
+	}
+	if c.Expires, err = parseTime(b[16:]); err != nil {
+		return Claims{}, malformed("claims: Expires: %v", err)
+	}
+	n := int(b[24])
+	if n < 1 || n > MaxServers {
+		return Claims{}, malformed("claims: Servers: %d addresses, want 1 to %d", n, MaxServers)
+	}
+	b = b[25:]
+	c.Servers = make([]netip.AddrPort, n)
+	for i := range c.Servers {
+		if c.Servers[i], b, err = parseServer(b); err != nil {
+			return Claims{}, malformed("claims: Servers[%d]: %v", i, err)
+		}
+	}
+	if len(b) > 0 {
+		c.UserData = b[:len(b):len(b)]
+	}
+	if err := c.check(); err != nil {
+		return Claims{}, malformed("claims: %v", err)
+	}
+	return c, nil
+}
+
+// parseTime reads milliseconds of at least 8 bytes.
+func parseTime(b []byte) (time.Time, error) {
+	ms := binary.LittleEndian.Uint64(b)
+	if ms > maxMilli {
+		return time.Time{}, fmt.Errorf("%d ms since 1970, at most %d", ms, uint64(maxMilli))
+	}
+	return time.UnixMilli(int64(ms)).UTC(), nil
+}
+
+// parseServer reads one address and gives what follows it.
+func parseServer(b []byte) (s netip.AddrPort, rest []byte, err error) {
+	size := 0
+	if len(b) > 0 {
+		switch b[0] {
+		case 4:
+			size = 4
+		case 6:
+			size = 16
+		default:
+			return s, nil, fmt.Errorf("family %d, want 4 or 6", b[0])
+		}
+	}
+	if len(b) < 1+size+2 {
+		return s, nil, errors.New("cut off")
+	}
+	a, _ := netip.AddrFromSlice(b[1 : 1+size])
+	if a.Is4In6() {
+		return s, nil, errors.New("IPv4 in IPv6, want family 4")
+	}
+	return netip.AddrPortFrom(a, binary.LittleEndian.Uint16(b[1+size:])), b[1+size+2:], nil
+}

@@ -1,0 +1,147 @@
+package token
+
+import (
+	"crypto/ecdh"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/base64"
+	"fmt"
+	"log/slog"
+	"slices"
+)
+
+// Key is what a DS keeps to itself: an X25519 private key, which proves to clients
+// that they talk to it, and the token key, which it shares with the backend. The
+// zero value is no key. Compare keys with Equal. Several servers may have the same
+// key; a token still names the addresses that it is good for.
+type Key struct {
+	_ [0]func() // not comparable: == would compare the pointer
+	s *secrets  // behind a pointer so that fmt prints none of it even where it may not call methods
+}
+
+// secrets is never changed once a key has it.
+type secrets struct {
+	private, public, token [32]byte
+}
+
+// NewKey makes a key from the system's source of random bytes.
+func NewKey() (Key, error) {
+	private, err := ecdh.X25519().GenerateKey(rand.Reader)
+	if err != nil {
+		return Key{}, fmt.Errorf("token: new key: %w", err)
+	}
+	var tokenKey [32]byte
+	if _, err := rand.Read(tokenKey[:]); err != nil {
+		return Key{}, fmt.Errorf("token: new key: %w", err)
+	}
+	return newKey([32]byte(private.Bytes()), tokenKey), nil
+}
+
+func newKey(private, tokenKey [32]byte) Key {
+	x, err := ecdh.X25519().NewPrivateKey(private[:])
+	if err != nil {
+		panic("token: " + err.Error()) // any 32 bytes are a private key
+	}
+	return Key{s: &secrets{private: private, public: [32]byte(x.PublicKey().Bytes()), token: tokenKey}}
+}
+
+// ParseKey reads the text that Secret gives, with or without white space around
+// it. An error wraps ErrMalformed.
+func ParseKey(text string) (Key, error) {
+	b, err := keyText.decode(text)
+	if err != nil {
+		return Key{}, err
+	}
+	return newKey([32]byte(b[:32]), [32]byte(b[32:])), nil
+}
+
+// UnmarshalText is ParseKey, for encoders and flags.
+func (k *Key) UnmarshalText(text []byte) error {
+	parsed, err := ParseKey(string(text))
+	if err != nil {
+		return err
+	}
+	*k = parsed
+	return nil
+}
+
+// Secret gives the key as text of one line, which ParseKey reads. It is empty for
+// the zero key.
+func (k Key) Secret() string {
+	if k.IsZero() {
+		return ""
+	}
+	return keyText.encode(slices.Concat(k.s.private[:], k.s.token[:]))
+}
+
+// IsZero reports whether k is no key.
+func (k Key) IsZero() bool { return k.s == nil }
+
+// Equal reports whether two keys are the same, in a time that does not tell where
+// they differ.
+func (k Key) Equal(other Key) bool {
+	if k.IsZero() || other.IsZero() {
+		return k.IsZero() && other.IsZero()
+	}
+	return subtle.ConstantTimeCompare(k.s.private[:], other.s.private[:])&
+		subtle.ConstantTimeCompare(k.s.token[:], other.s.token[:]) == 1
+}
+
+// Public gives the X25519 public key, by which clients know the server; zeros for
+// the zero key. It is no secret.
+func (k Key) Public() [32]byte {
+	if k.IsZero() {
+		return [32]byte{}
+	}
+	return k.s.public
+}
+
+// Private gives the X25519 private key, for the handshake; zeros for the zero key.
+func (k Key) Private() [32]byte {
+	if k.IsZero() {
+		return [32]byte{}
+	}
+	return k.s.private
+}
+
+// Issuer gives the part of the key that the backend needs.
+func (k Key) Issuer() IssuerKey {
+	if k.IsZero() {
+		return IssuerKey{}
+	}
+	return newIssuerKey(k.s.public, k.s.token)
+}
+
+// String names the key by the first bytes of its public half.
+func (k Key) String() string { return name("token.Key", k.Public()) }
+
+// GoString is String.
+func (k Key) GoString() string { return k.String() }
+
+// Format writes String, whatever the verb.
+func (k Key) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(k.String())) }
+
+// LogValue is String.
+func (k Key) LogValue() slog.Value { return slog.StringValue(k.String()) }
+
+// MarshalText gives String, so that a dump of a configuration tells no secret;
+// UnmarshalText does not read that. It is empty for the zero key.
+func (k Key) MarshalText() ([]byte, error) { return nameText(k.IsZero(), k.String()), nil }
+
+// name is what is shown of a key instead of its secrets.
+func name(kind string, public [32]byte) string {
+	switch public {
+	case [32]byte{}:
+		return kind + "(none)"
+	case Development().s.public:
+		return kind + "(development)"
+	}
+	return kind + "(" + base64.RawURLEncoding.EncodeToString(public[:6]) + "...)"
+}
+
+func nameText(zero bool, name string) []byte {
+	if zero {
+		return nil
+	}
+	return []byte(name)
+}

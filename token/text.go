@@ -1,0 +1,80 @@
+package token
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"slices"
+	"strings"
+)
+
+// textForm is one kind of text: a prefix, then in base64url without padding a body
+// and the first bytes of a SHA-256 of prefix and body. The sum finds a text that
+// was cut off or mistyped before it is used; it proves nothing else.
+type textForm struct {
+	prefix   string
+	what     string // for errors
+	min, max int    // bytes of the body
+}
+
+const sumLen = 4
+
+var (
+	keyText       = textForm{"uplink-ds-key-1.", "a server's key", 64, 64}
+	issuerKeyText = textForm{"uplink-issuer-key-1.", "an issuer's key", 64, 64}
+	tokenText     = textForm{"uplink-token-1.", "a token", tokenHeader + minSealed, tokenHeader + MaxSealed}
+)
+
+// encoding is strict about the bits that the last character has too many: one body has one text.
+var encoding = base64.RawURLEncoding.Strict()
+
+func (t *textForm) sum(body []byte) []byte {
+	h := sha256.New()
+	h.Write([]byte(t.prefix))
+	h.Write(body)
+	return h.Sum(nil)[:sumLen]
+}
+
+func (t *textForm) encode(body []byte) string {
+	return t.prefix + encoding.EncodeToString(slices.Concat(body, t.sum(body)))
+}
+
+// decode gives the body of a text. Errors wrap ErrMalformed and repeat nothing of it.
+func (t *textForm) decode(text string) ([]byte, error) {
+	text = strings.TrimSpace(text)
+	coded, ok := strings.CutPrefix(text, t.prefix)
+	if !ok {
+		return nil, malformed("want %s, which begins with %s; %s", t.what, t.prefix, begins(text))
+	}
+	if least, most := encoding.EncodedLen(t.min+sumLen), encoding.EncodedLen(t.max+sumLen); len(coded) < least || len(coded) > most {
+		return nil, malformed("%s has %d to %d characters after %s, this one %d: was it cut off?", t.what, least, most, t.prefix, len(coded))
+	}
+	if strings.ContainsAny(coded, "\r\n") { // the decoder would skip them
+		return nil, malformed("%s is one line, this one has several", t.what)
+	}
+	b, err := encoding.DecodeString(coded)
+	if err != nil {
+		return nil, malformed("%s is base64url without padding: %v", t.what, err)
+	}
+	body, sum := b[:len(b)-sumLen], b[len(b)-sumLen:]
+	if subtle.ConstantTimeCompare(t.sum(body), sum) != 1 {
+		return nil, malformed("the check sum of %s is wrong: it was cut off or changed", t.what)
+	}
+	return body, nil
+}
+
+// begins says what a text is instead.
+func begins(text string) string {
+	for _, t := range []*textForm{&keyText, &issuerKeyText, &tokenText} {
+		if strings.HasPrefix(text, t.prefix) {
+			return "this is " + t.what
+		}
+	}
+	switch {
+	case text == "":
+		return "this is empty"
+	case strings.HasPrefix(text, "token.Key(") || strings.HasPrefix(text, "token.IssuerKey("):
+		return "this is only the name of a key, as it is printed; Secret gives its text"
+	}
+	return "this does not"
+}
