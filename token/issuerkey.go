@@ -10,8 +10,7 @@ import (
 // IssuerKey is what a backend needs to issue tokens for a DS: the token key and
 // the DS's public key. The zero value is no key. Compare keys with Equal.
 type IssuerKey struct {
-	_ [0]func() // as in Key
-	s *issuerSecrets
+	secrets func() *issuerSecrets // a function for the same reasons as in Key
 }
 
 // issuerSecrets is never changed once a key has it.
@@ -20,7 +19,8 @@ type issuerSecrets struct {
 }
 
 func newIssuerKey(public, tokenKey [32]byte) IssuerKey {
-	return IssuerKey{s: &issuerSecrets{public: public, token: tokenKey}}
+	s := &issuerSecrets{public: public, token: tokenKey}
+	return IssuerKey{func() *issuerSecrets { return s }}
 }
 
 // ParseIssuerKey reads the text that Secret gives, with or without white space
@@ -49,11 +49,12 @@ func (k IssuerKey) Secret() string {
 	if k.IsZero() {
 		return ""
 	}
-	return issuerKeyText.encode(slices.Concat(k.s.public[:], k.s.token[:]))
+	s := k.secrets()
+	return issuerKeyText.encode(slices.Concat(s.public[:], s.token[:]))
 }
 
 // IsZero reports whether k is no key.
-func (k IssuerKey) IsZero() bool { return k.s == nil }
+func (k IssuerKey) IsZero() bool { return k.secrets == nil }
 
 // Equal reports whether two keys are the same, in a time that does not tell where
 // they differ.
@@ -61,7 +62,8 @@ func (k IssuerKey) Equal(other IssuerKey) bool {
 	if k.IsZero() || other.IsZero() {
 		return k.IsZero() && other.IsZero()
 	}
-	return k.s.public == other.s.public && subtle.ConstantTimeCompare(k.s.token[:], other.s.token[:]) == 1
+	a, b := k.secrets(), other.secrets()
+	return a.public == b.public && subtle.ConstantTimeCompare(a.token[:], b.token[:]) == 1
 }
 
 // Public gives the DS's X25519 public key; zeros for the zero key.
@@ -69,7 +71,7 @@ func (k IssuerKey) Public() [32]byte {
 	if k.IsZero() {
 		return [32]byte{}
 	}
-	return k.s.public
+	return k.secrets().public
 }
 
 // String names the key by the first bytes of the DS's public key.

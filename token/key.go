@@ -15,8 +15,9 @@ import (
 // zero value is no key. Compare keys with Equal. Several servers may have the same
 // key; a token still names the addresses that it is good for.
 type Key struct {
-	_ [0]func() // not comparable: == would compare the pointer
-	s *secrets  // behind a pointer so that fmt prints none of it even where it may not call methods
+	// A function, nil for no key: whoever prints a struct that hides a Key may call no method of it, and would
+	// print what a field or a pointer holds. It also keeps == from compiling.
+	secrets func() *secrets
 }
 
 // secrets is never changed once a key has it.
@@ -42,7 +43,8 @@ func newKey(private, tokenKey [32]byte) Key {
 	if err != nil {
 		panic("token: " + err.Error()) // any 32 bytes are a private key
 	}
-	return Key{s: &secrets{private: private, public: [32]byte(x.PublicKey().Bytes()), token: tokenKey}}
+	s := &secrets{private: private, public: [32]byte(x.PublicKey().Bytes()), token: tokenKey}
+	return Key{func() *secrets { return s }}
 }
 
 // ParseKey reads the text that Secret gives, with or without white space around
@@ -71,11 +73,12 @@ func (k Key) Secret() string {
 	if k.IsZero() {
 		return ""
 	}
-	return keyText.encode(slices.Concat(k.s.private[:], k.s.token[:]))
+	s := k.secrets()
+	return keyText.encode(slices.Concat(s.private[:], s.token[:]))
 }
 
 // IsZero reports whether k is no key.
-func (k Key) IsZero() bool { return k.s == nil }
+func (k Key) IsZero() bool { return k.secrets == nil }
 
 // Equal reports whether two keys are the same, in a time that does not tell where
 // they differ.
@@ -83,8 +86,8 @@ func (k Key) Equal(other Key) bool {
 	if k.IsZero() || other.IsZero() {
 		return k.IsZero() && other.IsZero()
 	}
-	return subtle.ConstantTimeCompare(k.s.private[:], other.s.private[:])&
-		subtle.ConstantTimeCompare(k.s.token[:], other.s.token[:]) == 1
+	a, b := k.secrets(), other.secrets()
+	return subtle.ConstantTimeCompare(a.private[:], b.private[:])&subtle.ConstantTimeCompare(a.token[:], b.token[:]) == 1
 }
 
 // Public gives the X25519 public key, by which clients know the server; zeros for
@@ -93,7 +96,7 @@ func (k Key) Public() [32]byte {
 	if k.IsZero() {
 		return [32]byte{}
 	}
-	return k.s.public
+	return k.secrets().public
 }
 
 // Private gives the X25519 private key, for the handshake; zeros for the zero key.
@@ -101,7 +104,7 @@ func (k Key) Private() [32]byte {
 	if k.IsZero() {
 		return [32]byte{}
 	}
-	return k.s.private
+	return k.secrets().private
 }
 
 // Issuer gives the part of the key that the backend needs.
@@ -109,7 +112,8 @@ func (k Key) Issuer() IssuerKey {
 	if k.IsZero() {
 		return IssuerKey{}
 	}
-	return newIssuerKey(k.s.public, k.s.token)
+	s := k.secrets()
+	return newIssuerKey(s.public, s.token)
 }
 
 // String names the key by the first bytes of its public half.
@@ -133,7 +137,7 @@ func name(kind string, public [32]byte) string {
 	switch public {
 	case [32]byte{}:
 		return kind + "(none)"
-	case Development().s.public:
+	case Development().Public():
 		return kind + "(development)"
 	}
 	return kind + "(" + base64.RawURLEncoding.EncodeToString(public[:6]) + "...)"

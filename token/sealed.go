@@ -31,7 +31,8 @@ func seal(k IssuerKey, c *Claims, nonce *[nonceLen]byte) []byte {
 	plain := c.append(make([]byte, 0, maxClaims))
 	b := make([]byte, 0, sealedMin+len(plain))
 	b = append(append(b, version), nonce[:]...)
-	return newAEAD(&k.s.token).Seal(b, nonce[:], plain, associated(&k.s.public))
+	s := k.secrets()
+	return newAEAD(&s.token).Seal(b, nonce[:], plain, associated(&s.public))
 }
 
 // Open opens what Token.Sealed gives, as it came from a client: at most MaxSealed
@@ -49,7 +50,8 @@ func (k Key) Open(sealed []byte) (Claims, ID, error) {
 		return Claims{}, ID{}, malformed("sealed: version %d, want %d: was it issued by another version of uplink?", sealed[0], version)
 	}
 	nonce := sealed[1 : 1+nonceLen]
-	plain, err := newAEAD(&k.s.token).Open(nil, nonce, sealed[1+nonceLen:], associated(&k.s.public))
+	s := k.secrets()
+	plain, err := newAEAD(&s.token).Open(nil, nonce, sealed[1+nonceLen:], associated(&s.public))
 	if err != nil {
 		return Claims{}, ID{}, ErrForeign
 	}

@@ -46,8 +46,12 @@ func (t *textForm) decode(text string) ([]byte, error) {
 	if !ok {
 		return nil, malformed("want %s, which begins with %s; %s", t.what, t.prefix, begins(text))
 	}
-	if least, most := encoding.EncodedLen(t.min+sumLen), encoding.EncodedLen(t.max+sumLen); len(coded) < least || len(coded) > most {
-		return nil, malformed("%s has %d to %d characters after %s, this one %d: was it cut off?", t.what, least, most, t.prefix, len(coded))
+	least, most := encoding.EncodedLen(t.min+sumLen), encoding.EncodedLen(t.max+sumLen)
+	switch {
+	case len(coded) < least:
+		return nil, malformed("%s has at least %d characters after %s, this one %d: was it cut off?", t.what, least, t.prefix, len(coded))
+	case len(coded) > most:
+		return nil, malformed("%s has at most %d characters after %s, this one %d", t.what, most, t.prefix, len(coded))
 	}
 	if strings.ContainsAny(coded, "\r\n") { // the decoder would skip them
 		return nil, malformed("%s is one line, this one has several", t.what)

@@ -39,7 +39,8 @@ func issue(k IssuerKey, c Claims, nonce *[nonceLen]byte) (Token, error) {
 		return Token{}, fmt.Errorf("token: issue: claims: %w", err)
 	}
 	body := make([]byte, 0, tokenHeader+MaxSealed)
-	body = append(body, k.s.public[:]...)
+	public := k.Public()
+	body = append(body, public[:]...)
 	body = binary.LittleEndian.AppendUint64(body, uint64(c.Expires.UnixMilli()))
 	return Token{string(append(body, seal(k, &c, nonce)...))}, nil
 }

@@ -1,0 +1,112 @@
+package token
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+)
+
+// seeds adds the texts and bodies that a text's parser starts from.
+func seeds(f *testing.F, form *textForm, texts ...string) {
+	for _, s := range append(texts, "", form.prefix, "token.Key(development)") {
+		f.Add(s, []byte(nil))
+		f.Add(s+"\n", []byte(s))
+		f.Add(s[:len(s)/2], make([]byte, form.min))
+	}
+	for _, n := range []int{form.min - 1, form.max, form.max + 1} {
+		f.Add("", bytes.Repeat([]byte{0xff}, n))
+	}
+}
+
+// fuzzText reads a text, and one with a right check sum around a body. What is read is written as it was.
+func fuzzText(t *testing.T, form *textForm, parse func(string) (string, error), text string, body []byte) {
+	for _, s := range []string{text, form.encode(body)} {
+		again, err := parse(s)
+		switch {
+		case err != nil && (again != "" || !errors.Is(err, ErrMalformed)):
+			t.Fatalf("%q: %q, %v", s, again, err)
+		case err == nil && string(bytes.TrimSpace([]byte(s))) != again:
+			t.Fatalf("%q is written as %q", s, again)
+		}
+	}
+}
+
+func FuzzParseKey(f *testing.F) {
+	for _, v := range vectors(f) {
+		seeds(f, &keyText, v.KeyText, v.IssuerKeyText)
+	}
+	f.Fuzz(func(t *testing.T, text string, body []byte) { fuzzText(t, &keyText, texts[0].parse, text, body) })
+}
+
+func FuzzParseIssuerKey(f *testing.F) {
+	for _, v := range vectors(f) {
+		seeds(f, &issuerKeyText, v.IssuerKeyText, v.KeyText)
+	}
+	f.Fuzz(func(t *testing.T, text string, body []byte) { fuzzText(t, &issuerKeyText, texts[1].parse, text, body) })
+}
+
+func FuzzParse(f *testing.F) {
+	for _, v := range vectors(f) {
+		seeds(f, &tokenText, v.Token)
+		f.Add(v.Token, append(append(bytes.Clone(v.PublicKey), make([]byte, 8)...), v.Sealed...))
+	}
+	f.Fuzz(func(t *testing.T, text string, body []byte) { fuzzText(t, &tokenText, texts[2].parse, text, body) })
+}
+
+// FuzzOpen opens strangers' bytes. Whatever opens is what sealing its claims makes.
+func FuzzOpen(f *testing.F) {
+	for _, v := range vectors(f) {
+		f.Add([]byte(v.Sealed))
+		f.Add([]byte(v.Sealed[:len(v.Sealed)-1]))
+		f.Add(append([]byte(v.Sealed), 0))
+	}
+	f.Add([]byte{})
+	f.Add(bytes.Repeat([]byte{1}, MaxSealed+1))
+	key := Development()
+	issuer := key.Issuer()
+	f.Fuzz(func(t *testing.T, sealed []byte) {
+		before := bytes.Clone(sealed)
+		c, id, err := key.Open(sealed)
+		if !bytes.Equal(sealed, before) {
+			t.Fatal("Open changed its input")
+		}
+		if err != nil {
+			if id != (ID{}) || c.Servers != nil || c.UserData != nil || !errors.Is(err, ErrMalformed) && !errors.Is(err, ErrForeign) {
+				t.Fatalf("%+v, %v, %v", c, id, err)
+			}
+			return
+		}
+		if again := seal(issuer, &c, (*[nonceLen]byte)(sealed[1:])); !bytes.Equal(again, sealed) || !bytes.Equal(id[:], sealed[1:17]) {
+			t.Fatalf("%x became %x, id %v", sealed, again, id)
+		}
+	})
+}
+
+// FuzzClaims reads claims as an issuer with the right key may have sealed them.
+func FuzzClaims(f *testing.F) {
+	for _, v := range vectors(f) {
+		f.Add([]byte(v.Claims))
+		f.Add([]byte(v.Claims[:len(v.Claims)-1]))
+	}
+	f.Add([]byte{})
+	f.Add(bytes.Repeat([]byte{6}, maxClaims+1))
+	f.Fuzz(func(t *testing.T, plain []byte) {
+		c, err := parseClaims(plain)
+		if err != nil {
+			if c.Servers != nil || c.UserData != nil || !errors.Is(err, ErrMalformed) {
+				t.Fatalf("%+v, %v", c, err)
+			}
+			return
+		}
+		if len(c.Servers) > MaxServers || len(c.UserData) > MaxUserData {
+			t.Fatalf("%d servers, %d bytes of user data", len(c.Servers), len(c.UserData))
+		}
+		if again := c.append(nil); !bytes.Equal(again, plain) {
+			t.Fatalf("%x became %x", plain, again)
+		}
+		nonce := new([nonceLen]byte)
+		if _, err := issue(testKey.Issuer(), c, nonce); err != nil {
+			t.Fatalf("opened, but not issued: %v", err)
+		}
+	})
+}

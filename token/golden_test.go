@@ -1,0 +1,138 @@
+package token
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"net/netip"
+	"os"
+	"slices"
+	"testing"
+	"time"
+)
+
+// vector is one of testdata/tokens.json; its README says what the members are.
+type vector struct {
+	Name          string           `json:"name"`
+	PrivateKey    hexBytes         `json:"private_key"`
+	PublicKey     hexBytes         `json:"public_key"`
+	TokenKey      hexBytes         `json:"token_key"`
+	KeyText       string           `json:"key_text"`
+	IssuerKeyText string           `json:"issuer_key_text"`
+	Nonce         hexBytes         `json:"nonce"`
+	ClientID      uint64           `json:"client_id"`
+	IssuedMs      int64            `json:"issued_ms"`
+	ExpiresMs     int64            `json:"expires_ms"`
+	Servers       []netip.AddrPort `json:"servers"`
+	UserData      hexBytes         `json:"user_data"`
+	Claims        hexBytes         `json:"claims"`
+	Sealed        hexBytes         `json:"sealed"`
+	Token         string           `json:"token"`
+	ID            hexBytes         `json:"id"`
+}
+
+type hexBytes []byte
+
+func (b *hexBytes) UnmarshalText(text []byte) (err error) {
+	*b, err = hex.DecodeString(string(text))
+	return err
+}
+
+func (v *vector) claims() Claims {
+	return Claims{
+		ClientID: v.ClientID, Issued: time.UnixMilli(v.IssuedMs).UTC(), Expires: time.UnixMilli(v.ExpiresMs).UTC(),
+		Servers: v.Servers, UserData: v.UserData,
+	}
+}
+
+func vectors(t testing.TB) (all []vector) {
+	t.Helper()
+	b, err := os.ReadFile("testdata/tokens.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&all); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func (c *Claims) equal(o *Claims) bool {
+	return c.ClientID == o.ClientID && c.Issued.Equal(o.Issued) && c.Expires.Equal(o.Expires) &&
+		slices.Equal(c.Servers, o.Servers) && bytes.Equal(c.UserData, o.UserData)
+}
+
+// TestGolden makes each vector from its keys, claims and nonce, and reads it back.
+func TestGolden(t *testing.T) {
+	for _, v := range vectors(t) {
+		t.Run(v.Name, func(t *testing.T) {
+			key := newKey([32]byte(v.PrivateKey), [32]byte(v.TokenKey))
+			if public := key.Public(); !bytes.Equal(public[:], v.PublicKey) || key.Private() != [32]byte(v.PrivateKey) {
+				t.Errorf("public key %x", public)
+			}
+			if key.Secret() != v.KeyText || key.Issuer().Secret() != v.IssuerKeyText {
+				t.Errorf("keys are written as\n%s\n%s", key.Secret(), key.Issuer().Secret())
+			}
+			if parsed, err := ParseKey(v.KeyText); err != nil || !parsed.Equal(key) {
+				t.Errorf("ParseKey: %v, %v", parsed, err)
+			}
+			issuer, err := ParseIssuerKey(v.IssuerKeyText)
+			if err != nil || !issuer.Equal(key.Issuer()) {
+				t.Fatalf("ParseIssuerKey: %v, %v", issuer, err)
+			}
+
+			claims := v.claims()
+			if plain := claims.append(nil); !bytes.Equal(plain, v.Claims) {
+				t.Errorf("claims\n%x, want\n%x", plain, v.Claims)
+			}
+			made, err := issue(issuer, claims, (*[nonceLen]byte)(v.Nonce))
+			if err != nil || made.String() != v.Token {
+				t.Fatalf("token\n%s, want\n%s; %v", made, v.Token, err)
+			}
+			token, err := Parse(v.Token)
+			if err != nil || token != made {
+				t.Fatalf("Parse: %v", err)
+			}
+			if !bytes.Equal(token.Sealed(), v.Sealed) || token.ServerKey() != key.Public() || !token.Expires().Equal(claims.Expires) {
+				t.Errorf("read: server %x, expires %v, sealed %x", token.ServerKey(), token.Expires(), token.Sealed())
+			}
+			opened, id, err := key.Open(v.Sealed)
+			if err != nil || !opened.equal(&claims) || !bytes.Equal(id[:], v.ID) || token.ID() != id {
+				t.Errorf("opened: %+v, id %v, %v", opened, id, err)
+			}
+			if opened.Issued.Location() != time.UTC || opened.Expires.Location() != time.UTC || token.Expires().Location() != time.UTC {
+				t.Error("not all times are in UTC")
+			}
+		})
+	}
+}
+
+func TestDevelopment(t *testing.T) {
+	for _, v := range vectors(t) {
+		if v.Name == "development" {
+			if k := Development(); k.Secret() != v.KeyText || k.String() != "token.Key(development)" {
+				t.Errorf("%v: %s", k, k.Secret())
+			}
+			return
+		}
+	}
+	t.Error("no vector has the development key")
+}
+
+// TestBounds holds the documented sizes against the smallest and the largest vector.
+func TestBounds(t *testing.T) {
+	for _, v := range vectors(t) {
+		switch v.Name {
+		case "smallest":
+			if len(v.Claims) != minClaims || len(v.Sealed) != minSealed || len(v.Token) != 171 {
+				t.Errorf("smallest: %d, %d, %d", len(v.Claims), len(v.Sealed), len(v.Token))
+			}
+		case "largest":
+			if len(v.Claims) != maxClaims || len(v.Sealed) != MaxSealed || len(v.Token) != 706 {
+				t.Errorf("largest: %d, %d, %d", len(v.Claims), len(v.Sealed), len(v.Token))
+			}
+		}
+	}
+}
