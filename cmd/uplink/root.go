@@ -33,7 +33,7 @@ from a call that the dedicated server is known to hold.`,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newDemoCommand(), newDSCommand(), newReplayCommand(), newBenchCommand(), newAckRateCommand(), newDriftCommand(), newTrainCommand())
+	root.AddCommand(newDemoCommand(), newDSCommand(), newReplayCommand(), newBenchCommand(), newAckRateCommand(), newDriftCommand(), newTrainCommand(), newKeygenCommand(), newTokenCommand())
 	for _, c := range root.Commands() {
 		c.Args = usageArgs(c.Args)
 	}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/uplink-rpc/uplink/token"
+)
+
+// issuerSuffix is what the name of an issuer's key has more than the server's.
+const issuerSuffix = ".issuer"
+
+type keygenOptions struct {
+	out  string
+	json bool
+}
+
+// keyFiles is what keygen made.
+type keyFiles struct {
+	Key       string `json:"key"`
+	IssuerKey string `json:"issuer_key"`
+	PublicKey string `json:"public_key"`
+}
+
+func newKeygenCommand() *cobra.Command {
+	var o keygenOptions
+	c := &cobra.Command{
+		Use:   "keygen -o FILE",
+		Short: "Make the keys of a dedicated server and of the backend that lets clients in",
+		Long: `keygen makes a server's key and writes it to FILE, and the issuer's key that goes with it to FILE.issuer. The first stays
+on the dedicated servers; the second goes to the backend, which issues connect tokens with it. Both are secret: keep
+them where only those programs read them. What is printed is not.
+
+No file is overwritten: to change keys, make new ones and give them to servers and backend together.`,
+		Example: `  uplink keygen -o ds.key
+  uplink keygen -o ds.key --json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.out == "" {
+				return usageError{errors.New("--output: which file should the key go to?")}
+			}
+			files, err := makeKeys(o.out)
+			if err != nil {
+				return err
+			}
+			if o.json {
+				return encodeJSON(cmd.OutOrStdout(), files)
+			}
+			return files.write(cmd.OutOrStdout())
+		},
+	}
+	f := c.Flags()
+	f.StringVarP(&o.out, "output", "o", "", "the file to write the server's key to; "+issuerSuffix+" is added for the issuer's")
+	f.BoolVar(&o.json, "json", false, "print JSON: the names of the files, and the public key")
+	return c
+}
+
+// makeKeys writes both files or none.
+func makeKeys(path string) (*keyFiles, error) {
+	key, err := token.NewKey()
+	if err != nil {
+		return nil, err
+	}
+	files := &keyFiles{Key: path, IssuerKey: path + issuerSuffix, PublicKey: keyText(key.Public())}
+	if err := writeSecret(files.Key, key.Secret()); err != nil {
+		return nil, err
+	}
+	if err := writeSecret(files.IssuerKey, key.Issuer().Secret()); err != nil {
+		return nil, errors.Join(err, os.Remove(files.Key))
+	}
+	return files, nil
+}
+
+// writeSecret writes a line to a new file that nobody else can read.
+func writeSecret(path, line string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		err = fmt.Errorf("--output: %w", err)
+		if errors.Is(err, fs.ErrExist) {
+			return hintedError{err, "keys are not overwritten; choose another name, or move the old ones away"}
+		}
+		return err
+	}
+	_, err = f.WriteString(line + "\n")
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("--output: %w", errors.Join(err, os.Remove(path)))
+	}
+	return nil
+}
+
+func (k *keyFiles) write(w io.Writer) error {
+	_, err := fmt.Fprintf(w, "server's key  %s\nissuer's key  %s\npublic key    %s\n", k.Key, k.IssuerKey, k.PublicKey)
+	return err
+}
+
+// keyText writes a public key.
+func keyText(public [32]byte) string { return base64.RawURLEncoding.EncodeToString(public[:]) }

@@ -1,0 +1,272 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/uplink-rpc/uplink/token"
+)
+
+// keygen makes keys in a directory of their own and gives the path of the server's.
+func keygen(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "ds.key")
+	if code, _, stderr := uplink(t, "keygen", "-o", path); code != 0 {
+		t.Fatal(stderr)
+	}
+	return path
+}
+
+func TestKeygen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ds.key")
+	code, stdout, stderr := uplink(t, "keygen", "-o", path)
+	if code != 0 || stderr != "" {
+		t.Fatalf("code %d: %s", code, stderr)
+	}
+	key, err := loadKey(path, token.ParseKey)
+	must(t, err)
+	issuer, err := loadKey(path+".issuer", token.ParseIssuerKey)
+	must(t, err)
+	if !key.Issuer().Equal(issuer) || key.Equal(token.Development()) {
+		t.Errorf("the keys are %v and %v", key, issuer)
+	}
+	if want := fmt.Sprintf("server's key  %s\nissuer's key  %s.issuer\npublic key    %s\n", path, path, keyText(key.Public())); stdout != want {
+		t.Errorf("got\n%swant\n%s", stdout, want)
+	}
+	for _, p := range []string{path, path + ".issuer"} {
+		info, err := os.Stat(p)
+		must(t, err)
+		if runtime.GOOS != "windows" && info.Mode() != 0o600 {
+			t.Errorf("%s: %v", p, info.Mode())
+		}
+	}
+}
+
+func TestKeygenJSON(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ds.key")
+	code, stdout, stderr := uplink(t, "keygen", "-o", path, "--json")
+	var got keyFiles
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil || code != 0 || stderr != "" {
+		t.Fatalf("code %d, %v: %s%s", code, err, stdout, stderr)
+	}
+	key, err := loadKey(got.Key, token.ParseKey)
+	must(t, err)
+	if want := (keyFiles{path, path + ".issuer", keyText(key.Public())}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+// TestKeygenKeeps shows that no file is overwritten, and that one key is not left without the other.
+func TestKeygenKeeps(t *testing.T) {
+	for _, there := range []string{"ds.key", "ds.key.issuer"} {
+		dir := t.TempDir()
+		must(t, os.WriteFile(filepath.Join(dir, there), []byte("old"), 0o600))
+		code, stdout, stderr := uplink(t, "keygen", "-o", filepath.Join(dir, "ds.key"))
+		if code != 1 || stdout != "" || !strings.Contains(stderr, there+": file exists\nhint: keys are not overwritten; ") {
+			t.Errorf("code %d: %s%s", code, stdout, stderr)
+		}
+		entries, err := os.ReadDir(dir)
+		must(t, err)
+		old, err := os.ReadFile(filepath.Join(dir, there))
+		must(t, err)
+		if len(entries) != 1 || string(old) != "old" {
+			t.Errorf("%d files, %s has %q", len(entries), there, old)
+		}
+	}
+}
+
+func TestToken(t *testing.T) {
+	path := keygen(t)
+	key, err := loadKey(path, token.ParseKey)
+	must(t, err)
+	data := filepath.Join(t.TempDir(), "data.bin")
+	must(t, os.WriteFile(data, []byte{0, 1, 0xff}, 0o600))
+	const server = "203.0.113.7:7777"
+	for _, c := range []struct {
+		name     string
+		args     []string
+		lifetime time.Duration
+		servers  string
+		userData string
+		shown    string // the end of --show's text
+	}{
+		{"default", nil, time.Minute, server, "", "server      203.0.113.7:7777\nuser data   none\n"},
+		{"text", []string{"--for", "2m30s", "--user-data", "team=blue"}, 150 * time.Second, server, "team=blue", "user data   \"team=blue\"\n"},
+		{"file", []string{"--user-data", "@" + data, "--server", "[2001:db8::7]:1"}, time.Minute, server + " [2001:db8::7]:1", "\x00\x01\xff", "server      [2001:db8::7]:1\nuser data   3 bytes, in hex 0001ff\n"},
+		{"control characters", []string{"--user-data", "a\x1b[2J"}, time.Minute, server, "a\x1b[2J", "user data   5 bytes, in hex 611b5b324a\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			args := append([]string{"token", "--key", path + ".issuer", "--client", "76561197960287930", "--server", server}, c.args...)
+			before := time.Now().Truncate(time.Millisecond)
+			code, stdout, stderr := uplink(t, args...)
+			if code != 0 || stderr != "" {
+				t.Fatalf("code %d: %s", code, stderr)
+			}
+			text := strings.TrimSuffix(stdout, "\n")
+			tok, err := token.Parse(text)
+			must(t, err)
+			claims, id, err := key.Open(tok.Sealed())
+			must(t, err)
+			if claims.ClientID != 76561197960287930 || claims.Expires.Sub(claims.Issued) != c.lifetime || claims.Issued.Before(before) ||
+				fmt.Sprint(claims.Servers) != "["+c.servers+"]" || string(claims.UserData) != c.userData {
+				t.Errorf("claims %+v", claims)
+			}
+
+			code, stdout, stderr = uplink(t, "token", "--show", text, "--key", path)
+			start := fmt.Sprintf("id          %v\nserver key  %s\nexpires     %s, in ", id, keyText(key.Public()), timeText(claims.Expires))
+			middle := fmt.Sprintf("\nclient      76561197960287930\nissued      %s, to live %v\n", timeText(claims.Issued), c.lifetime)
+			if code != 0 || stderr != "" || !strings.HasPrefix(stdout, start) || !strings.Contains(stdout, middle) || !strings.HasSuffix(stdout, c.shown) {
+				t.Errorf("code %d, got\n%s%swant\n%s...%s...\n%s", code, stdout, stderr, start, middle, c.shown)
+			}
+
+			code, stdout, stderr = uplink(t, "token", "--show", text)
+			if want := fmt.Sprintf("\nsealed      %d bytes, which the server's key as --key opens\n", len(tok.Sealed())); code != 0 || stderr != "" || !strings.HasPrefix(stdout, start) || !strings.HasSuffix(stdout, want) {
+				t.Errorf("code %d, got\n%s%swant\n%s...%s", code, stdout, stderr, start, want)
+			}
+		})
+	}
+}
+
+func TestTokenJSON(t *testing.T) {
+	path := keygen(t)
+	code, stdout, stderr := uplink(t, "token", "--key", path+".issuer", "--client", "18446744073709551615", "--server", "[::1]:7777", "--user-data", "hi", "--json")
+	var made struct {
+		Token   token.Token
+		ID      string
+		Expires time.Time
+	}
+	if err := json.Unmarshal([]byte(stdout), &made); err != nil || code != 0 || made.ID != made.Token.ID().String() || !made.Expires.Equal(made.Token.Expires()) {
+		t.Fatalf("code %d, %v: %s%s", code, err, stdout, stderr)
+	}
+	code, stdout, stderr = uplink(t, "token", "--show", made.Token.String(), "--key", path, "--json")
+	var shown shownToken
+	if err := json.Unmarshal([]byte(stdout), &shown); err != nil || code != 0 || stderr != "" {
+		t.Fatalf("code %d, %v: %s%s", code, err, stdout, stderr)
+	}
+	c := shown.Claims
+	if shown.ID != made.ID || !shown.Expires.Equal(made.Expires) || shown.Expired || c == nil || c.ClientID != 1<<64-1 || string(c.UserData) != "hi" || !slices.Equal(c.Servers, []netip.AddrPort{netip.MustParseAddrPort("[::1]:7777")}) {
+		t.Errorf("%+v, %+v", shown, c)
+	}
+	if !strings.Contains(stdout, `"client_id": "18446744073709551615"`) {
+		t.Errorf("a client id that JavaScript would round: %s", stdout)
+	}
+	_, stdout, _ = uplink(t, "token", "--show", made.Token.String(), "--json")
+	if strings.Contains(stdout, "claims") || !strings.Contains(stdout, `"sealed_bytes": `) {
+		t.Error(stdout)
+	}
+}
+
+// TestTokenExpired shows a token in the millisecond before it expires, and in the one in which it does.
+func TestTokenExpired(t *testing.T) {
+	expires := time.UnixMilli(1_789_000_000_123)
+	tok, err := token.Issue(token.Development().Issuer(), token.Claims{
+		Issued: expires.Add(-time.Hour), Expires: expires, Servers: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:1")},
+	})
+	must(t, err)
+	o := tokenOptions{show: tok.String()}
+	for _, c := range []struct {
+		now     time.Time
+		expired bool
+		want    string
+	}{
+		{expires.Add(-90 * time.Second), false, "expires     2026-09-10T00:26:40.123Z, in 1m30s\n"},
+		{expires.Add(-1), false, "Z, in 0s\n"},
+		{expires, true, "Z, expired 0s ago\n"},
+		{expires.Add(3 * time.Minute), true, "Z, expired 3m0s ago\n"},
+	} {
+		var text, coded strings.Builder
+		o.json = false
+		must(t, o.runShow(&text, c.now))
+		o.json = true
+		must(t, o.runShow(&coded, c.now))
+		if !strings.Contains(text.String(), c.want) || !strings.Contains(coded.String(), fmt.Sprintf(`"expired": %v`, c.expired)) {
+			t.Errorf("%v: %s%s", c.now, &text, &coded)
+		}
+	}
+}
+
+func TestTokenErrors(t *testing.T) {
+	path, foreign := keygen(t), keygen(t)
+	issuer := path + ".issuer"
+	long := filepath.Join(t.TempDir(), "long.bin")
+	must(t, os.WriteFile(long, make([]byte, 257), 0o600))
+	_, text, _ := uplink(t, "token", "--key", issuer, "--client", "1", "--server", "127.0.0.1:7777")
+	text = strings.TrimSpace(text)
+	damaged := damage(t, text)
+	const (
+		good = " --client 1 --server 127.0.0.1:7777"
+		help = "hint: uplink token --help\n"
+	)
+	for _, c := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"keygen", 2, `^uplink: --output: which file should the key go to\?\nhint: uplink keygen --help\n$`},
+		{"keygen -o " + path + "/no/ds.key", 1, `^uplink: --output: open `},
+		{"keygen x", 2, `^uplink: unknown command "x" for "uplink keygen"\n`},
+		{"token" + good, 2, `^uplink: --key: which file has the issuer's key\? uplink keygen makes one\n` + help},
+		{"token --key " + issuer + " --server 127.0.0.1:7777", 2, `^uplink: --client: whom is the token for\?\n` + help},
+		{"token --key " + issuer + " --client 1", 2, `^uplink: --server: which server is the token good for\?\n` + help},
+		{"token --key " + issuer + " --client -1 --server 127.0.0.1:7777", 2, `^uplink: invalid argument "-1" for "--client" flag`},
+		{"token --key " + issuer + " --client 1 --server example.org:7777", 2, `^uplink: --server "example.org:7777": want numbers such as 203.0.113.7:7777 or \[2001:db8::7\]:7777\n` + help},
+		{"token --key " + issuer + good + " --for 25h", 2, `^uplink: --for 25h0m0s: want 1ms to 24h0m0s\n` + help},
+		{"token --key " + issuer + good + " --for 0s", 2, `^uplink: --for 0s: want`},
+		{"token --key " + issuer + " --client 1 --server 0.0.0.0:7777", 1, `^uplink: token: issue: claims: Servers\[0\]: 0.0.0.0:7777 is where a server listens; `},
+		{"token --key " + issuer + good + strings.Repeat(" --server 127.0.0.1:1", 8), 1, `: Servers: 9 addresses, want 1 to 8\n$`},
+		{"token --key " + issuer + good + " --user-data @" + long, 1, `^uplink: --user-data: .*long.bin: longer than 256 bytes\n$`},
+		{"token --key " + issuer + good + " --user-data @" + long + ".none", 1, `^uplink: --user-data: open .*: no such file`},
+		{"token --key " + issuer + good + " --user-data " + strings.Repeat("x", 257), 1, `: UserData: 257 bytes, at most 256\n$`},
+		{"token --key " + path + good, 1, `^uplink: --key .*ds.key: token: malformed: want an issuer's key, .*; this is a server's key\nhint: want the file that uplink keygen wrote beside the server's, such as ds.key.issuer\n$`},
+		{"token --key " + path + ".none" + good, 1, `^uplink: --key: open .*: no such file`},
+		{"token --key " + long + good, 1, `: want an issuer's key, which begins with uplink-issuer-key-1.; this does not\n`},
+		{"token --show " + text + " --for 1m", 2, `^uplink: --for: it says what to issue; leave it or --show out\n` + help},
+		{"token --show " + text[:50], 2, `^uplink: --show: token: malformed: a token has at least 156 characters after uplink-token-1., this one 35: was it cut off\?\n` + help},
+		{"token --show=", 2, `^uplink: --show: token: malformed: want a token, which begins with uplink-token-1.; this is empty\n`},
+		{"token --show " + text + " --key " + issuer, 1, `: want a server's key, .*; this is an issuer's key\nhint: only the server's key opens a token; leave --key out to see the rest\n$`},
+		{"token --show " + text + " --key " + foreign, 1, `^uplink: --key .*: the token is for the server with public key \S+, this is the key of \S+\n$`},
+		{"token --show " + damaged + " --key " + path, 1, `^uplink: --key .*ds.key: token: foreign or altered: `},
+	} {
+		code, stdout, stderr := uplink(t, strings.Fields(c.args)...)
+		if code != c.code || stdout != "" || !regexp.MustCompile(c.want).MatchString(stderr) {
+			t.Errorf("uplink %s: code %d, want %d and %s\n%s%s", c.args, code, c.code, c.want, stdout, stderr)
+		}
+	}
+}
+
+// damage breaks the seal of a token and writes it anew, with a check sum that is right.
+func damage(t *testing.T, text string) string {
+	t.Helper()
+	prefix, coded, _ := strings.Cut(text, ".")
+	body, err := base64.RawURLEncoding.DecodeString(coded)
+	must(t, err)
+	body = body[:len(body)-4]
+	body[len(body)-1] ^= 1
+	sum := sha256.Sum256(append([]byte(prefix+"."), body...))
+	return prefix + "." + base64.RawURLEncoding.EncodeToString(append(body, sum[:4]...))
+}
+
+func TestTokenHelp(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"--help", "keygen "},
+		{"keygen --help", "\n  uplink keygen -o ds.key\n"},
+		{"token --help", "\n  uplink token --key ds.key.issuer --client 42 --server 203.0.113.7:7777 --for 2m\n"},
+		{"token --help", "\n  uplink token --show TOKEN --key ds.key\n"},
+	} {
+		code, stdout, stderr := uplink(t, strings.Fields(c.args)...)
+		if code != 0 || stderr != "" || !strings.Contains(stdout, c.want) {
+			t.Errorf("uplink %s: code %d, want %q in\n%s%s", c.args, code, c.want, stdout, stderr)
+		}
+	}
+}
