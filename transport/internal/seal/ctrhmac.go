@@ -1,0 +1,85 @@
+package seal
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/binary"
+	"hash"
+	"slices"
+)
+
+const ctrHMACKeySize = 16 + sha256.Size
+
+// ctrHMAC is the AEAD of RFC 9605, section 4.5.1: AES-128 in counter mode, then HMAC-SHA-256 over the
+// lengths, the nonce, the associated data and the ciphertext, cut to tagSize bytes. The zero value has
+// no key.
+type ctrHMAC struct {
+	block   cipher.Block
+	mac     hash.Hash
+	tagSize int
+	scratch *ctrScratch
+}
+
+// ctrScratch is what would otherwise be allocated by each call through an interface.
+type ctrScratch struct {
+	counter [aes.BlockSize]byte
+	stream  [aes.BlockSize]byte
+	head    [24 + saltSize]byte
+	sum     [sha256.Size]byte
+}
+
+func newCTRHMAC(key []byte, tagSize int) ctrHMAC {
+	return ctrHMAC{
+		block:   must(aes.NewCipher(key[:16])),
+		mac:     hmac.New(sha256.New, key[16:]),
+		tagSize: tagSize,
+		scratch: new(ctrScratch),
+	}
+}
+
+func (c *ctrHMAC) seal(dst, nonce, plain, aad []byte) []byte {
+	n := len(dst)
+	dst = slices.Grow(dst, len(plain)+c.tagSize)[:n+len(plain)]
+	c.xor(dst[n:], plain, nonce)
+	return append(dst, c.tag(nonce, aad, dst[n:])...)
+}
+
+func (c *ctrHMAC) open(dst, nonce, sealed, aad []byte) ([]byte, bool) {
+	size := len(sealed) - c.tagSize
+	if size < 0 || subtle.ConstantTimeCompare(c.tag(nonce, aad, sealed[:size]), sealed[size:]) == 0 {
+		return dst, false
+	}
+	n := len(dst)
+	dst = slices.Grow(dst, size)[:n+size]
+	c.xor(dst[n:], sealed[:size], nonce)
+	return dst, true
+}
+
+// xor sets dst to src XOR the key stream. They are of one length and overlap exactly or not at all.
+func (c *ctrHMAC) xor(dst, src, nonce []byte) {
+	s := c.scratch
+	copy(s.counter[:], nonce)
+	for i := uint32(0); len(src) > 0; i++ {
+		binary.BigEndian.PutUint32(s.counter[saltSize:], i)
+		c.block.Encrypt(s.stream[:], s.counter[:])
+		n := subtle.XORBytes(dst, src, s.stream[:])
+		dst, src = dst[n:], src[n:]
+	}
+}
+
+// tag returns the tag, in scratch.
+func (c *ctrHMAC) tag(nonce, aad, sealed []byte) []byte {
+	s := c.scratch
+	binary.BigEndian.PutUint64(s.head[0:], uint64(len(aad)))
+	binary.BigEndian.PutUint64(s.head[8:], uint64(len(sealed)))
+	binary.BigEndian.PutUint64(s.head[16:], uint64(c.tagSize))
+	copy(s.head[24:], nonce)
+	c.mac.Reset()
+	c.mac.Write(s.head[:])
+	c.mac.Write(aad)
+	c.mac.Write(sealed)
+	return c.mac.Sum(s.sum[:0])[:c.tagSize]
+}
