@@ -10,7 +10,7 @@ import (
 type aead struct {
 	suite Suite
 	gcm   cipher.AEAD
-	ctr   ctrHMAC
+	ctr   *ctrHMAC
 	salt  [saltSize]byte
 	nonce [saltSize]byte // scratch, since what an interface is given would be moved to the heap
 }

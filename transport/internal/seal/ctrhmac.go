@@ -3,40 +3,42 @@ package seal
 import (
 	"crypto/aes"
 	"crypto/cipher"
-	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/binary"
-	"hash"
 	"slices"
 )
 
-const ctrHMACKeySize = 16 + sha256.Size
+const (
+	ctrKeySize     = 16
+	ctrHMACKeySize = ctrKeySize + sha256.Size
+	streamBlocks   = 4 // of the key stream, made at a time
+)
 
 // ctrHMAC is the AEAD of RFC 9605, section 4.5.1: AES-128 in counter mode, then HMAC-SHA-256 over the
-// lengths, the nonce, the associated data and the ciphertext, cut to tagSize bytes. The zero value has
-// no key.
+// lengths, the nonce, the associated data and the ciphertext, cut to tagSize bytes.
 type ctrHMAC struct {
 	block   cipher.Block
-	mac     hash.Hash
+	mac     mac
 	tagSize int
 	scratch *ctrScratch
 }
 
-// ctrScratch is what would otherwise be allocated by each call through an interface.
+// ctrScratch is what calls through interfaces would move to the heap each time.
 type ctrScratch struct {
+	mac     macScratch
 	counter [aes.BlockSize]byte
-	stream  [aes.BlockSize]byte
-	head    [24 + saltSize]byte
-	sum     [sha256.Size]byte
+	stream  [streamBlocks * aes.BlockSize]byte
+	head    [3*8 + saltSize]byte
 }
 
-func newCTRHMAC(key []byte, tagSize int) ctrHMAC {
-	return ctrHMAC{
-		block:   must(aes.NewCipher(key[:16])),
-		mac:     hmac.New(sha256.New, key[16:]),
+func newCTRHMAC(key []byte, tagSize int) *ctrHMAC {
+	s := &ctrScratch{mac: *newMACScratch()}
+	return &ctrHMAC{
+		block:   must(aes.NewCipher(key[:ctrKeySize])),
+		mac:     newMAC(key[ctrKeySize:], &s.mac),
 		tagSize: tagSize,
-		scratch: new(ctrScratch),
+		scratch: s,
 	}
 }
 
@@ -62,24 +64,28 @@ func (c *ctrHMAC) open(dst, nonce, sealed, aad []byte) ([]byte, bool) {
 func (c *ctrHMAC) xor(dst, src, nonce []byte) {
 	s := c.scratch
 	copy(s.counter[:], nonce)
-	for i := uint32(0); len(src) > 0; i++ {
-		binary.BigEndian.PutUint32(s.counter[saltSize:], i)
-		c.block.Encrypt(s.stream[:], s.counter[:])
-		n := subtle.XORBytes(dst, src, s.stream[:])
+	for i := uint32(0); len(src) > 0; {
+		stream := s.stream[:min((len(src)+aes.BlockSize-1)&^(aes.BlockSize-1), len(s.stream))]
+		for b := stream; len(b) > 0; b = b[aes.BlockSize:] {
+			binary.BigEndian.PutUint32(s.counter[saltSize:], i)
+			c.block.Encrypt(b, s.counter[:])
+			i++
+		}
+		n := subtle.XORBytes(dst, src, stream)
 		dst, src = dst[n:], src[n:]
 	}
 }
 
 // tag returns the tag, in scratch.
 func (c *ctrHMAC) tag(nonce, aad, sealed []byte) []byte {
-	s := c.scratch
-	binary.BigEndian.PutUint64(s.head[0:], uint64(len(aad)))
-	binary.BigEndian.PutUint64(s.head[8:], uint64(len(sealed)))
-	binary.BigEndian.PutUint64(s.head[16:], uint64(c.tagSize))
-	copy(s.head[24:], nonce)
-	c.mac.Reset()
-	c.mac.Write(s.head[:])
-	c.mac.Write(aad)
-	c.mac.Write(sealed)
-	return c.mac.Sum(s.sum[:0])[:c.tagSize]
+	head, s := &c.scratch.head, &c.scratch.mac
+	binary.BigEndian.PutUint64(head[0:], uint64(len(aad)))
+	binary.BigEndian.PutUint64(head[8:], uint64(len(sealed)))
+	binary.BigEndian.PutUint64(head[16:], uint64(c.tagSize))
+	copy(head[24:], nonce)
+	s.begin(&c.mac)
+	s.write(head[:])
+	s.write(aad)
+	s.write(sealed)
+	return s.end(&c.mac)[:c.tagSize]
 }

@@ -12,8 +12,8 @@ import (
 // It is not safe for concurrent use.
 type Initiator struct {
 	cfg     noise.Config
-	state   *noise.HandshakeState
-	payload []byte // of the hello
+	state   *noise.HandshakeState // nil before the hello and after the welcome
+	payload []byte                // of the hello
 }
 
 // NewInitiator returns the client's side of a handshake with the server of that public key. Both ends
@@ -50,8 +50,8 @@ func (i *Initiator) Hello(dst, payload []byte) ([]byte, error) {
 	return msg, nil
 }
 
-// Welcome reads the server's message and returns its payload and the secrets. After an [ErrHandshake]
-// it can be called with another message.
+// Welcome reads the server's message and returns its payload and the secrets, once. After an
+// [ErrHandshake] it can be called with another message: what a stranger sends spoils nothing.
 func (i *Initiator) Welcome(msg []byte) (payload []byte, secrets Secrets, err error) {
 	if i.state == nil || len(msg) < HandshakeOverhead {
 		return nil, Secrets{}, ErrHandshake
@@ -61,7 +61,9 @@ func (i *Initiator) Welcome(msg []byte) (payload []byte, secrets Secrets, err er
 		i.restore()
 		return nil, Secrets{}, ErrHandshake
 	}
-	return payload, newSecrets(toServer, toClient, i.state.ChannelBinding()), nil
+	secrets = newSecrets(toServer, toClient, i.state.ChannelBinding())
+	i.state, i.payload = nil, nil
+	return payload, secrets, nil
 }
 
 // restore brings back the state after the hello: a message with a bad key spoils it.

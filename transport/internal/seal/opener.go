@@ -2,8 +2,9 @@ package seal
 
 // Opener opens the datagrams of one direction. It is not safe for concurrent use.
 //
-// It has the keys of the current epoch and of the one before; those of the one after are made when a
-// datagram claims to be of it, and become the current ones when a datagram of it has been opened.
+// It has the keys of the current epoch, and those of the one before until its numbers are too old for a
+// [Window]; those of the one after are made when a datagram claims to be of it, and become the current
+// ones when a datagram of it has been opened.
 type Opener struct {
 	chain    chain
 	epoch    uint64 // of current
@@ -35,7 +36,11 @@ func (o *Opener) Suite() Suite { return o.chain.suite }
 func (o *Opener) Open(dst, aad, sealed []byte, number uint64) ([]byte, bool) {
 	switch epoch := number >> EpochBits; epoch {
 	case o.epoch:
-		return o.current.open(dst, aad, sealed, number)
+		plain, ok := o.current.open(dst, aad, sealed, number)
+		if ok && number%(1<<EpochBits) >= WindowSize {
+			o.previous = nil
+		}
+		return plain, ok
 	case o.epoch - 1:
 		if o.previous == nil {
 			return dst, false

@@ -66,7 +66,7 @@ func (r *Responder) Hello(msg []byte) (payload []byte, err error) {
 
 // Welcome appends the answer to dst, [HandshakeOverhead] bytes longer than its payload, which only the
 // client that sent the hello can read. It is called once after each hello that was read; it panics
-// without one. The error is that of the random source, or [ErrHandshake] if the client's key is none.
+// without one. The error is that of the random source.
 func (r *Responder) Welcome(dst, payload []byte) ([]byte, Secrets, error) {
 	if r.state == nil {
 		panic("seal: a welcome without a hello")

@@ -1,0 +1,95 @@
+package seal
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+var (
+	cookieStart = time.Unix(1e9, 0)
+	cookieAddr  = netip.MustParseAddrPort("203.0.113.7:7777")
+)
+
+// TestCookieLife makes cookies at any time and shows each of them after up to 12 s, over turns of the
+// secret.
+func TestCookieLife(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c, now := NewCookies(nil, cookieStart), cookieStart
+		for range rapid.IntRange(1, 20).Draw(t, "cookies") {
+			now = now.Add(time.Duration(rapid.Int64Range(0, 130_000).Draw(t, "idle")) * time.Millisecond)
+			nonce := rapid.Uint64().Draw(t, "nonce")
+			cookie := c.Make(cookieAddr, nonce, now)
+			age := time.Duration(rapid.Int64Range(0, 12_000).Draw(t, "age")) * time.Millisecond
+			now = now.Add(age)
+			if got := c.Check(cookie, cookieAddr, nonce, now); got != (age <= CookieLife) {
+				t.Fatalf("a cookie %v old: %v", age, got)
+			}
+		}
+	})
+}
+
+func TestCookieIsForOneSender(t *testing.T) {
+	c := NewCookies(nil, cookieStart)
+	now := cookieStart.Add(50 * time.Second)
+	cookie := c.Make(cookieAddr, 7, now)
+	check := func(what string, want bool, cookie [CookieSize]byte, addr string, nonce uint64, now time.Time) {
+		t.Helper()
+		if c.Check(cookie, netip.MustParseAddrPort(addr), nonce, now) != want {
+			t.Errorf("%s: %v", what, !want)
+		}
+	}
+	check("the sender", true, cookie, "203.0.113.7:7777", 7, now)
+	check("its address in the other form", true, cookie, "[::ffff:203.0.113.7]:7777", 7, now)
+	check("another port", false, cookie, "203.0.113.7:7778", 7, now)
+	check("another address", false, cookie, "203.0.113.6:7777", 7, now)
+	check("IPv6", false, cookie, "[2001:db8::1]:7777", 7, now)
+	check("another nonce", false, cookie, "203.0.113.7:7777", 8, now)
+	check("no cookie", false, [CookieSize]byte{}, "203.0.113.7:7777", 7, now)
+	check("before it was made", false, cookie, "203.0.113.7:7777", 7, now.Add(-time.Millisecond))
+	for bit := range 8 * CookieSize {
+		check("a flipped bit", false, [CookieSize]byte(flipped(cookie[:], bit)), "203.0.113.7:7777", 7, now)
+	}
+	if other := NewCookies(nil, cookieStart); other.Check(cookie, cookieAddr, 7, now) {
+		t.Error("another listener's cookie is taken")
+	}
+}
+
+// TestCookieSecretsTurn: a cookie of a secret that is two turns old is refused although the time in it,
+// which wraps after 49 days, is right again; so is one in which the time was set anew.
+func TestCookieSecretsTurn(t *testing.T) {
+	c := NewCookies(nil, cookieStart)
+	old := c.Make(cookieAddr, 7, cookieStart)
+	now := cookieStart.Add(1 << 32 * time.Millisecond)
+	c.Make(cookieAddr, 7, now.Add(-2*cookieTurn))
+	if c.Check(old, cookieAddr, 7, now) {
+		t.Error("a cookie is good again after 49 days")
+	}
+}
+
+// TestCookiesWithAClockThatGoesBack: a little disorder in the times it is given does not make new secrets.
+func TestCookiesWithAClockThatGoesBack(t *testing.T) {
+	c := NewCookies(nil, cookieStart)
+	now := cookieStart.Add(cookieTurn)
+	cookie := c.Make(cookieAddr, 7, now)
+	for range 3 {
+		c.Make(cookieAddr, 8, now.Add(-5*time.Millisecond))
+		c.Make(cookieAddr, 8, cookieStart.Add(-time.Hour))
+		if !c.Check(cookie, cookieAddr, 7, now.Add(time.Second)) {
+			t.Fatal("refused")
+		}
+	}
+}
+
+func TestCookiesAllocateNothing(t *testing.T) {
+	c, now, good := NewCookies(nil, cookieStart), cookieStart, true
+	if allocs := testing.AllocsPerRun(100, func() {
+		cookie := c.Make(cookieAddr, 7, now)
+		good = good && c.Check(cookie, cookieAddr, 7, now) && !c.Check(cookie, cookieAddr, 8, now)
+		now = now.Add(time.Second) // and turn the secret on the way
+	}); allocs != 0 || !good {
+		t.Errorf("%v allocations, good: %v", allocs, good)
+	}
+}

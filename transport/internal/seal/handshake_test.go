@@ -1,0 +1,167 @@
+package seal
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+	"testing/iotest"
+)
+
+var (
+	testPrologue = []byte("uplink 2")
+	testKey      = NewStaticKey([32]byte{1, 2, 3})
+)
+
+// pair is a handshake up to the welcome, which the client has not read yet.
+type pair struct {
+	initiator      *Initiator
+	hello, welcome []byte
+	secrets        Secrets
+}
+
+func newPair(t testing.TB) pair {
+	t.Helper()
+	p := pair{initiator: NewInitiator(nil, testKey.Public(), testPrologue)}
+	var err error
+	if p.hello, err = p.initiator.Hello([]byte("in front"), []byte("the token")); err != nil {
+		t.Fatal(err)
+	}
+	p.hello = bytes.TrimPrefix(p.hello, []byte("in front"))
+	r := NewResponder(nil, testKey, testPrologue)
+	if payload, err := r.Hello(p.hello); err != nil || string(payload) != "the token" {
+		t.Fatalf("hello: %q, %v", payload, err)
+	}
+	if p.welcome, p.secrets, err = r.Welcome([]byte("in front"), []byte("the id")); err != nil {
+		t.Fatal(err)
+	}
+	p.welcome = bytes.TrimPrefix(p.welcome, []byte("in front"))
+	return p
+}
+
+// finish lets the client read the welcome.
+func (p *pair) finish(t testing.TB) {
+	t.Helper()
+	payload, secrets, err := p.initiator.Welcome(p.welcome)
+	if err != nil || string(payload) != "the id" || secrets != p.secrets {
+		t.Fatalf("welcome: %q, %v; same secrets: %v", payload, err, secrets == p.secrets)
+	}
+}
+
+func TestHandshake(t *testing.T) {
+	p, other := newPair(t), newPair(t)
+	p.finish(t)
+	other.finish(t)
+	if len(p.hello) != len("the token")+HandshakeOverhead || len(p.welcome) != len("the id")+HandshakeOverhead {
+		t.Errorf("hello of %d bytes, welcome of %d", len(p.hello), len(p.welcome))
+	}
+	seen := map[[32]byte]bool{}
+	for _, s := range []Secrets{p.secrets, other.secrets} {
+		seen[s.ToClient], seen[s.ToServer] = true, true
+	}
+	if len(seen) != 4 || seen[[32]byte{}] {
+		t.Error("two handshakes do not have four secrets")
+	}
+	if bytes.Contains(p.hello, []byte("token")) || bytes.Contains(p.welcome, []byte("id")) {
+		t.Error("a payload is readable")
+	}
+}
+
+// TestSecretsDependOnThePayloads: two servers with the same ephemeral key that welcome the same client
+// with different words have different secrets.
+func TestSecretsDependOnThePayloads(t *testing.T) {
+	p := newPair(t)
+	var got [2]Secrets
+	for i, payload := range []string{"one", "two"} {
+		r := NewResponder(bytes.NewReader(bytes.Repeat([]byte{9}, 32)), testKey, testPrologue)
+		if _, err := r.Hello(p.hello); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if _, got[i], err = r.Welcome(nil, []byte(payload)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got[0].ToClient == got[1].ToClient || got[0].ToServer == got[1].ToServer {
+		t.Error("the secrets are the same")
+	}
+}
+
+func TestHelloThatIsNotForThisServer(t *testing.T) {
+	p := newPair(t)
+	for name, r := range map[string]*Responder{
+		"other key":      NewResponder(nil, NewStaticKey([32]byte{4}), testPrologue),
+		"other prologue": NewResponder(nil, testKey, []byte("uplink 3")),
+	} {
+		if _, err := r.Hello(p.hello); !errors.Is(err, ErrHandshake) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	r := NewResponder(nil, testKey, testPrologue)
+	for bit := range 8 * len(p.hello) {
+		if _, err := r.Hello(flipped(p.hello, bit)); !errors.Is(err, ErrHandshake) {
+			t.Errorf("bit %d: %v", bit, err)
+		}
+	}
+	for size := range len(p.hello) {
+		if _, err := r.Hello(p.hello[:size]); !errors.Is(err, ErrHandshake) {
+			t.Errorf("%d bytes: %v", size, err)
+		}
+	}
+	if _, err := r.Hello(p.hello); err != nil {
+		t.Errorf("the hello itself: %v", err)
+	}
+}
+
+// TestWelcomeAfterForgeries: what anyone can send to a waiting client does not keep it from reading the
+// right welcome.
+func TestWelcomeAfterForgeries(t *testing.T) {
+	p, other := newPair(t), newPair(t)
+	forged := [][]byte{nil, make([]byte, HandshakeOverhead-1), make([]byte, 80), other.welcome, p.hello, p.welcome[:len(p.welcome)-1]}
+	for bit := range 8 * len(p.welcome) {
+		forged = append(forged, flipped(p.welcome, bit))
+	}
+	for i, msg := range forged {
+		if _, _, err := p.initiator.Welcome(msg); !errors.Is(err, ErrHandshake) {
+			t.Fatalf("forgery %d: %v", i, err)
+		}
+	}
+	p.finish(t)
+}
+
+func TestMessagesOutOfTurn(t *testing.T) {
+	i := NewInitiator(nil, testKey.Public(), testPrologue)
+	if _, _, err := i.Welcome(make([]byte, 80)); !errors.Is(err, ErrHandshake) {
+		t.Errorf("a welcome before the hello: %v", err)
+	}
+	p := newPair(t)
+	p.finish(t)
+	if _, _, err := p.initiator.Welcome(p.welcome); !errors.Is(err, ErrHandshake) {
+		t.Errorf("a second welcome: %v", err)
+	}
+	r := NewResponder(nil, testKey, testPrologue)
+	mustPanic(t, func() { _, _, _ = r.Welcome(nil, nil) })
+	if _, err := r.Hello(p.hello); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Hello(make([]byte, 80)); !errors.Is(err, ErrHandshake) {
+		t.Fatal(err)
+	}
+	mustPanic(t, func() { _, _, _ = r.Welcome(nil, nil) }) // not to the hello before
+}
+
+func TestHandshakeErrors(t *testing.T) {
+	broken := iotest.ErrReader(errors.New("no entropy"))
+	if dst, err := NewInitiator(broken, testKey.Public(), nil).Hello([]byte("x"), nil); err == nil || string(dst) != "x" {
+		t.Errorf("hello without entropy: %q, %v", dst, err)
+	}
+	if _, err := NewInitiator(nil, [32]byte{}, nil).Hello(nil, nil); err == nil {
+		t.Error("a hello to the server key 0")
+	}
+	r := NewResponder(broken, testKey, testPrologue)
+	if _, err := r.Hello(newPair(t).hello); err != nil {
+		t.Fatal(err)
+	}
+	if dst, _, err := r.Welcome([]byte("x"), nil); err == nil || string(dst) != "x" {
+		t.Errorf("welcome without entropy: %q, %v", dst, err)
+	}
+}

@@ -1,0 +1,32 @@
+package seal
+
+import "testing"
+
+func TestSuiteNames(t *testing.T) {
+	for s, overhead := range map[Suite]int{None: 0, AES128GCM: 16, AES128CTRHMAC8: 8} {
+		if got, err := ParseSuite(s.String()); got != s || err != nil || !s.Valid() || s.Overhead() != overhead {
+			t.Errorf("%v: parsed %v, %v; valid %v, overhead %d", s, got, err, s.Valid(), s.Overhead())
+		}
+	}
+	if s := Suite(3); s.Valid() || s.Overhead() != 0 || s.String() != "suite(3)" {
+		t.Errorf("%v: valid %v, overhead %d", s, s.Valid(), s.Overhead())
+	}
+	if _, err := ParseSuite("suite(3)"); err == nil {
+		t.Error("a suite that does not exist was parsed")
+	}
+}
+
+func TestSuiteThatDoesNotExist(t *testing.T) {
+	mustPanic(t, func() { NewSealer(Suite(3), [32]byte{}) })
+	mustPanic(t, func() { NewOpener(Suite(3), [32]byte{}) })
+}
+
+func mustPanic(t *testing.T, f func()) {
+	t.Helper()
+	defer func() {
+		if recover() == nil {
+			t.Error("no panic")
+		}
+	}()
+	f()
+}

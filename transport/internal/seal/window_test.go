@@ -1,0 +1,115 @@
+package seal
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// modelWindow is a window that keeps everything.
+type modelWindow struct {
+	next uint64
+	came map[uint64]bool
+}
+
+func (m *modelWindow) verdict(number uint64) Verdict {
+	switch {
+	case number < m.next && m.next-number > WindowSize:
+		return Late
+	case m.came[number]:
+		return Duplicate
+	}
+	return New
+}
+
+func (m *modelWindow) mark(number uint64) {
+	m.came[number] = true
+	m.next = max(m.next, number+1)
+}
+
+func (m *modelWindow) lost() uint64 {
+	if m.next <= WindowSize {
+		return 0
+	}
+	lost := m.next - WindowSize
+	for number := range m.came {
+		if number < m.next-WindowSize {
+			lost--
+		}
+	}
+	return lost
+}
+
+func TestWindowAgainstModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		width := rapid.UintRange(12, 32).Draw(t, "width")
+		w, m := Window{}, modelWindow{came: map[uint64]bool{}}
+		for range rapid.IntRange(1, 300).Draw(t, "steps") {
+			number := m.next
+			switch rapid.IntRange(0, 5).Draw(t, "kind") {
+			case 0: // a leap, up to the farthest that can be told
+				number += rapid.Uint64Range(0, 1<<(width-1)-1).Draw(t, "leap")
+			case 1, 2: // around a whole window or word
+				number += rapid.Uint64Range(0, WindowSize+70).Draw(t, "ahead")
+			case 3:
+				number -= min(number, rapid.Uint64Range(1, WindowSize+70).Draw(t, "behind"))
+			case 4:
+				number -= min(number, rapid.Uint64Range(1, 1<<(width-1)).Draw(t, "far behind"))
+			}
+			got, verdict := w.Check(uint32(number)&(1<<width-1), width)
+			if want := m.verdict(number); verdict != want || verdict != Late && got != number {
+				t.Fatalf("number %d, next %d: %d, verdict %d; want %d", number, m.next, got, verdict, want)
+			}
+			if verdict == New && rapid.IntRange(0, 9).Draw(t, "opens") > 0 {
+				w.Mark(number)
+				m.mark(number)
+			}
+			overtaken := uint64(0)
+			if number < m.next {
+				overtaken = m.next - 1 - number
+			}
+			if w.Next() != m.next || w.Lost() != m.lost() || w.Overtaken(number) != overtaken {
+				t.Fatalf("next %d, lost %d, overtaken %d; want %d, %d, %d",
+					w.Next(), w.Lost(), w.Overtaken(number), m.next, m.lost(), overtaken)
+			}
+		}
+	})
+}
+
+func TestWindowBeforeTheFirstNumber(t *testing.T) {
+	var w Window
+	for _, truncated := range []uint32{1 << 18, 1<<19 - 1} { // -2^18 and -1
+		if _, verdict := w.Check(truncated, 19); verdict != Late {
+			t.Errorf("%#x in a new window: verdict %d, want Late", truncated, verdict)
+		}
+	}
+	if number, verdict := w.Check(1<<18-1, 19); number != 1<<18-1 || verdict != New {
+		t.Errorf("the farthest number: %d, verdict %d", number, verdict)
+	}
+	w.Mark(5)
+	for n := range uint32(6) {
+		want := New
+		if n == 5 {
+			want = Duplicate
+		}
+		if number, verdict := w.Check(n, 19); number != uint64(n) || verdict != want {
+			t.Errorf("number %d after 5: %d, verdict %d; want %d", n, number, verdict, want)
+		}
+	}
+	if _, verdict := w.Check(1<<19-1, 19); verdict != Late || w.Lost() != 0 {
+		t.Errorf("number -1: verdict %d, lost %d", verdict, w.Lost())
+	}
+}
+
+func TestWindowAllocatesNothing(t *testing.T) {
+	var w Window
+	n, fresh := uint32(0), true
+	if allocs := testing.AllocsPerRun(1000, func() {
+		number, verdict := w.Check(n&(1<<19-1), 19)
+		fresh = fresh && verdict == New
+		w.Mark(number)
+		n += 700
+	}); allocs != 0 || !fresh {
+		t.Errorf("%v allocations, all new: %v", allocs, fresh)
+	}
+}
