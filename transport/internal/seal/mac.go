@@ -8,8 +8,9 @@ import (
 )
 
 // mac is HMAC-SHA-256 under one key. Both of its hashes begin with a block that depends on the key
-// alone, so the states behind these blocks are kept and restored; and it pads by itself, so that only
-// whole blocks go into the hash. That is a quarter less work than crypto/hmac for a small datagram.
+// alone, so the states behind these blocks are kept and restored. crypto/hmac does that too, but copies
+// its hashes to finish them, which small datagrams feel: here the padding is written as part of the text,
+// and the hash is read from the state behind it.
 type mac struct {
 	inner, outer sha256State
 }
@@ -27,7 +28,7 @@ func (s *sha256State) sum() []byte { return s[len(stateMagic):][:sha256.Size] }
 type macScratch struct {
 	hash  resumableHash
 	state sha256State
-	buf   [4 * sha256.BlockSize]byte // what is to be hashed, if it is small, and its padding
+	buf   [2 * sha256.BlockSize]byte // what is to be hashed, if it is small, and its padding
 	size  int                        // how much was written
 	held  int                        // how much of that is in buf and not in hash
 }
@@ -88,11 +89,11 @@ func (s *macScratch) end(m *mac) []byte {
 // finish pads what was written and leaves the hash in state.
 func (s *macScratch) finish() {
 	const length = 8
-	if s.held+2*sha256.BlockSize > len(s.buf) { // the padding may not fit
+	padding := sha256.BlockSize - (s.size+length)%sha256.BlockSize + length // 1 to 64, then the length
+	if s.held+padding > len(s.buf) {
 		s.hash.Write(s.buf[:s.held])
 		s.held = 0
 	}
-	padding := sha256.BlockSize - (s.size+length)%sha256.BlockSize + length // 1 to 64, then the length
 	tail := s.buf[s.held:][:padding]
 	clear(tail)
 	tail[0] = 0x80

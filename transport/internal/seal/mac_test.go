@@ -30,17 +30,22 @@ func TestMACIsHMAC(t *testing.T) {
 	})
 }
 
+// TestMACOfEachSize writes texts of each size, behind a first piece that is in the buffer or is not, and
+// ends anywhere in a block.
 func TestMACOfEachSize(t *testing.T) {
 	scratch := newMACScratch()
 	m := newMAC([]byte("key"), scratch)
-	text := bytes.Repeat([]byte{7}, 700)
-	for size := range text {
-		scratch.begin(&m)
-		scratch.write(text[:size])
-		want := hmac.New(sha256.New, []byte("key"))
-		want.Write(text[:size])
-		if got, want := scratch.end(&m), want.Sum(nil); !bytes.Equal(got, want) {
-			t.Fatalf("MAC of %d bytes: %x, want %x", size, got, want)
+	text := bytes.Repeat([]byte{7}, 1000)
+	for _, first := range []int{0, 1, 36, 127, 128, 129, 140, 180, 191, 192, 193} {
+		for size := range 320 {
+			scratch.begin(&m)
+			scratch.write(text[:first])
+			scratch.write(text[:size])
+			want := hmac.New(sha256.New, []byte("key"))
+			want.Write(text[:first+size])
+			if got, want := scratch.end(&m), want.Sum(nil); !bytes.Equal(got, want) {
+				t.Fatalf("MAC of %d and %d bytes: %x, want %x", first, size, got, want)
+			}
 		}
 	}
 }
