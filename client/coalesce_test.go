@@ -49,7 +49,7 @@ func TestSendEveryOptions(t *testing.T) {
 func outgoing(n *uplinktest.Network) *atomic.Int64 {
 	var sent atomic.Int64
 	n.Watch(func(from, _ netip.AddrPort, b []byte) {
-		if from.Port() != 7777 && b[0]&7 == 0 {
+		if from.Port() != 7777 && uplinktest.Kind(b) == uplinktest.DataKind {
 			sent.Add(1)
 		}
 	})

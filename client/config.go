@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -18,8 +19,13 @@ const FlushOnly time.Duration = -1
 
 // Config sets up a [Conn]. The zero value of each field means its default.
 type Config struct {
-	// Insecure lets the client talk to other addresses than loopback, though
-	// nothing is authenticated or encrypted yet.
+	// Token lets the client in, once; the game's backend issues it, see package
+	// token. Without one, only loopback addresses are allowed.
+	Token token.Token
+	// Suites are how datagrams may be sealed; default transport.AES128GCM.
+	Suites []transport.Suite
+	// Insecure allows the key that everybody has on other addresses than loopback,
+	// and the suite None. It is for measurements.
 	Insecure bool
 	// Codec is how frames become bits; default rpcdelta.DefaultCodec.
 	Codec rpcdelta.Codec
@@ -96,7 +102,10 @@ func (c Config) withDefaults() (Config, error) {
 }
 
 func (c Config) transport() transport.Config {
-	return transport.Config{Network: c.Network, Insecure: c.Insecure, Timeout: c.Timeout, Tick: c.linkTick(), Logger: c.Logger}
+	return transport.Config{
+		Network: c.Network, Token: c.Token, Suites: c.Suites, Insecure: c.Insecure,
+		Timeout: c.Timeout, Tick: c.linkTick(), Logger: c.Logger,
+	}
 }
 
 // linkTick is Tick, or the part of it that is next to the transport's usual tick:

@@ -34,10 +34,10 @@ func TestBadConfig(t *testing.T) {
 	}
 }
 
-// TestInsecure refuses to talk to other machines, and says what to do.
-func TestInsecure(t *testing.T) {
+// TestNoToken refuses to talk to other machines, and says what to do.
+func TestNoToken(t *testing.T) {
 	_, err := client.Dial(t.Context(), "192.0.2.1:7777", client.Config{})
-	if !errors.Is(err, transport.ErrInsecure) || !strings.Contains(err.Error(), "192.0.2.1:7777") || !strings.Contains(err.Error(), "Config.Insecure") {
+	if !errors.Is(err, transport.ErrNoToken) || !strings.Contains(err.Error(), "192.0.2.1:7777") || !strings.Contains(err.Error(), "Config.Token") {
 		t.Errorf("got %v", err)
 	}
 	synctest.Test(t, func(t *testing.T) {

@@ -183,7 +183,7 @@ func (e *events) Closed(link *transport.Conn, err error) {
 	for _, s := range c.streams {
 		s.suspend()
 	}
-	if errors.Is(err, transport.ErrClosedByPeer) {
+	if c.cfg.final(err) {
 		c.disconnected(err)
 		return
 	}
@@ -254,7 +254,7 @@ func (c *Conn) regulate(now time.Time) {
 	t := c.stats.Transport.Plus(c.link.Stats())
 	sent := traffic{
 		bits:   8 * (t.BytesSent + transport.IPSize*t.DatagramsSent),
-		around: 8 * (transport.HeaderSize + transport.IPSize) * t.DatagramsSent,
+		around: 8 * c.link.Overhead() * t.DatagramsSent,
 	}
 	if !c.budget.step(now, sent, redundancy) {
 		return

@@ -1,10 +1,7 @@
 package client
 
 import (
-	"errors"
 	"time"
-
-	"github.com/uplink-rpc/uplink/transport"
 )
 
 const (
@@ -27,7 +24,7 @@ func (c *Conn) reconnect() {
 			c.cfg.Logger.Info("reconnected", "server", c.addr)
 			return
 		}
-		if errors.Is(err, transport.ErrClosedByPeer) {
+		if c.cfg.final(err) {
 			c.mu.Lock()
 			c.disconnected(err)
 			c.mu.Unlock()

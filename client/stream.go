@@ -171,7 +171,7 @@ func (s *stream) answered(a *control.BindAnswer) {
 		return // answered before
 	}
 	if err == nil {
-		cfg := rpcdelta.EncoderConfig{Codec: s.conn.cfg.Codec, RPC: s.number, Ring: s.ring, PeerRing: a.Ring, Redundancy: s.conn.cfg.Redundancy, Prior: prior, Delivery: s.conn.cfg.Delivery, RedundancyBytes: s.conn.cfg.RedundancyBytes, Reliable: s.reliable}
+		cfg := rpcdelta.EncoderConfig{Codec: s.conn.cfg.Codec, RPC: s.number, Ring: s.ring, PeerRing: a.Ring, Redundancy: s.conn.cfg.Redundancy, Prior: prior, Delivery: s.conn.cfg.Delivery, RedundancyBytes: s.conn.cfg.RedundancyBytes, Reliable: s.reliable, MaxPayload: transport.MaxPayload}
 		if s.reliable {
 			cfg.MaxPayload = maxReliable
 		}

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"time"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -19,8 +21,17 @@ const (
 
 // Config sets up a [Server]. The zero value of each field means its default.
 type Config struct {
-	// Insecure lets the server listen on other addresses than loopback, though
-	// nothing is authenticated or encrypted yet.
+	// Key proves to clients who the server is, and opens their connect tokens; see
+	// package token. Without one, only loopback addresses are allowed.
+	Key token.Key
+	// Addrs are the addresses that clients dial, of which their tokens name one;
+	// default the one listened on.
+	Addrs []netip.AddrPort
+	// Suites are how datagrams may be sealed, the best first; default
+	// transport.AES128GCM.
+	Suites []transport.Suite
+	// Insecure allows the key that everybody has on other addresses than loopback,
+	// and the suite None. It is for measurements.
 	Insecure bool
 	// Ring is how many frames of each RPC and player are kept as baselines, 2 to
 	// rpcdelta.MaxRing; default rpcdelta.DefaultRing. It should hold more than the

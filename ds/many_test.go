@@ -95,7 +95,7 @@ func TestAckRate(t *testing.T) {
 				network.Watch(func(from, _ netip.AddrPort, b []byte) {
 					switch {
 					case from != server:
-					case b[0]&7 == dataKind:
+					case uplinktest.Kind(b) == uplinktest.DataKind:
 						acks.Add(1)
 					default:
 						heartbeats.Add(1)
@@ -143,13 +143,6 @@ func TestAckRate(t *testing.T) {
 		})
 	}
 }
-
-// dataKind is the kind of a datagram of the unreliable channel, in the low three
-// bits of its first byte, and reliableKind that of the reliable one.
-const (
-	dataKind     = 0
-	reliableKind = 1
-)
 
 // TestAcksOfManyRPCs binds so many RPCs that their acks do not fit a datagram:
 // each of them must still be acked.

@@ -36,6 +36,13 @@ type binding struct {
 // ID is the number of the player's session, random and never used again.
 func (p *Player) ID() uint64 { return p.conn.ID() }
 
+// ClientID is who the player is, by its connect token.
+func (p *Player) ClientID() uint64 { return p.conn.ClientID() }
+
+// UserData is what the game's backend has put into the player's connect token. It
+// must not be written to.
+func (p *Player) UserData() []byte { return p.conn.UserData() }
+
 // Addr is where the player's datagrams come from.
 func (p *Player) Addr() netip.AddrPort { return p.conn.RemoteAddr() }
 

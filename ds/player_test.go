@@ -16,7 +16,7 @@ func TestPlayerLetsGo(t *testing.T) {
 		t.Fatal("the player has nothing to lose")
 	}
 	e := (*events)(b.srv)
-	s.player.conn.UserData = s.player
+	s.player.conn.Value = s.player
 	e.Closed(s.player.conn, nil)
 	e.Tick(time.Now())
 	if left != 1 || s.player.bindings != nil || len(b.srv.due) != 0 || b.srv.due[:1][0] != nil {

@@ -22,7 +22,7 @@ import (
 func countReliable(n *uplinktest.Network) *atomic.Int64 {
 	var count atomic.Int64
 	n.Watch(func(_, _ netip.AddrPort, b []byte) {
-		if b[0]&7 == reliableKind {
+		if uplinktest.Kind(b) == uplinktest.ReliableKind {
 			count.Add(1)
 		}
 	})

@@ -31,7 +31,7 @@ type Server struct {
 }
 
 // Listen opens the server's UDP socket on addr, "127.0.0.1:7777" say. Other
-// addresses than loopback need [Config.Insecure].
+// addresses than loopback need [Config.Key].
 func Listen(addr string, cfg Config) (*Server, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -39,6 +39,9 @@ func Listen(addr string, cfg Config) (*Server, error) {
 	}
 	ln, err := transport.Listen(addr, transport.Config{
 		Network:  cfg.Network,
+		Key:      cfg.Key,
+		Addrs:    cfg.Addrs,
+		Suites:   cfg.Suites,
 		Insecure: cfg.Insecure,
 		Timeout:  cfg.Timeout,
 		Tick:     cfg.tick(),
@@ -102,7 +105,7 @@ type events Server
 
 var _ transport.Handler = (*events)(nil)
 
-func player(c *transport.Conn) *Player { return c.UserData.(*Player) }
+func player(c *transport.Conn) *Player { return c.Value.(*Player) }
 
 func (e *events) server() *Server { return (*Server)(e) }
 
@@ -110,7 +113,7 @@ func (e *events) server() *Server { return (*Server)(e) }
 func (e *events) Opened(c *transport.Conn) {
 	s := e.server()
 	p := &Player{server: s, conn: c}
-	c.UserData = p
+	c.Value = p
 	if s.cfg.Joined != nil {
 		s.run(func() { s.cfg.Joined(p) })
 	}

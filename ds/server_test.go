@@ -45,11 +45,11 @@ func TestBadConfig(t *testing.T) {
 	}
 }
 
-// TestInsecure refuses to listen to other machines, and says what to do.
-func TestInsecure(t *testing.T) {
+// TestNoKey refuses to listen to other machines, and says what to do.
+func TestNoKey(t *testing.T) {
 	for _, addr := range []string{":0", "0.0.0.0:0"} {
 		_, err := ds.Listen(addr, ds.Config{})
-		if !errors.Is(err, transport.ErrInsecure) || !strings.Contains(err.Error(), "Config.Insecure") || !strings.Contains(err.Error(), "127.0.0.1") {
+		if !errors.Is(err, transport.ErrNoKey) || !strings.Contains(err.Error(), "Config.Key") || !strings.Contains(err.Error(), "127.0.0.1") {
 			t.Errorf("%s: %v", addr, err)
 		}
 	}

@@ -28,9 +28,9 @@ func channel(reliable bool) string {
 // perMessage is the bytes around a payload of a channel, down to IP.
 func perMessage(reliable bool) uint64 {
 	if reliable {
-		return transport.HeaderSize + transport.SegmentSize + transport.IPSize
+		return transport.HeaderSize + transport.SealSize + transport.SegmentSize + transport.IPSize
 	}
-	return transport.HeaderSize + transport.IPSize
+	return transport.HeaderSize + transport.SealSize + transport.IPSize
 }
 
 // payloads are those of an RPC, with their bytes in all.

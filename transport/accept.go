@@ -1,151 +1,197 @@
 package transport
 
 import (
-	"crypto/rand"
-	"encoding/binary"
+	"bytes"
+	"errors"
 	"net/netip"
 	"time"
 
+	"github.com/uplink-rpc/uplink/transport/internal/gate"
 	"github.com/uplink-rpc/uplink/transport/internal/session"
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
-// A hello makes a session at once, but its sender may not own the address that it came from. So the
-// session is not open, and the handler does not hear of it, until a numbered datagram shows that the
-// welcome arrived. If the address has a session already, the new one is only a candidate until
-// then, and the old one lives on: one forged hello cannot end a session.
+// A hello that has passed the gate makes a session, but it may be a copy of somebody else's. So the session
+// is pending, known by its id alone, and the handler does not hear of it, until a datagram sealed with its keys
+// shows that the client has them.
 
-// hello takes a hello from anybody.
-func (l *Listener) hello(now time.Time, from netip.AddrPort, body []byte) {
-	hello, err := wire.ParseHello(body)
-	if err != nil {
-		l.count(session.Malformed)
-		return
-	}
-	live, candidate := l.conns[from], l.candidates[from]
+// hello takes a hello from anybody. Until the sender has shown to own its address, all of this costs two
+// MACs at most, and no memory.
+func (l *Listener) hello(now time.Time, from netip.AddrPort, b []byte) {
+	hello, err := wire.ParseHello(b)
 	switch {
+	case err != nil:
+		l.count(session.Malformed)
 	case hello.Version != wire.Version:
 		l.counters.version.Add(1)
-		l.refuse(from, hello.Nonce, wire.RefuseVersion)
-	case live != nil && live.session.Nonce() == hello.Nonce:
-		live.hello()
-	case candidate != nil && candidate.session.Nonce() == hello.Nonce:
-		candidate.hello()
-	case live != nil && live.former == hello.Nonce:
-		l.count(session.Late) // of a session that this one replaced
-	case live == nil && len(l.conns) >= l.cfg.MaxConns && !l.evict():
-		l.counters.full.Add(1)
-		l.refuse(from, hello.Nonce, wire.RefuseFull)
+		l.refuse(now, from, hello.Nonce, wire.RefuseVersion)
+	case !l.gate.Knows(now, from, hello):
+		if hello.Cookie != [wire.CookieSize]byte{} {
+			l.counters.cookie.Add(1)
+		}
+		l.send(wire.AppendRetry(l.out[:0], l.gate.Retry(now, from, hello)), from)
+	case len(hello.Message) == 0:
+		l.count(session.Malformed)
 	default:
-		l.accept(now, from, hello.Nonce)
+		l.handshake(now, from, hello)
 	}
 }
 
-// evict makes room for one more connection, at the cost of the one that has been waiting longest for its
-// handshake to end, if there is one: hellos with forged addresses must not keep others out.
-func (l *Listener) evict() bool {
-	oldest := l.unborn.Front()
-	if oldest == nil {
-		return false
+// handshake takes a hello whose sender owns its address.
+func (l *Listener) handshake(now time.Time, from netip.AddrPort, hello wire.Hello) {
+	if c := l.pending[gate.HashOf(hello.Message)]; c != nil {
+		c.hello(from)
+		return
 	}
-	l.counters.full.Add(1)
-	l.remove(oldest.Value.(*Conn))
-	return true
+	if len(l.pending) >= l.cfg.MaxPending || !l.gate.Admit(now, from) {
+		l.counters.limited.Add(1)
+		l.refuse(now, from, hello.Nonce, wire.RefuseBusy)
+		return
+	}
+	guest, err := l.gate.Read(now, hello)
+	switch {
+	case err == nil:
+		l.welcome(now, from, hello, guest)
+	case errors.Is(err, gate.ErrRepeated):
+		l.count(session.Duplicate)
+	case errors.Is(err, gate.ErrBusy):
+		l.counters.limited.Add(1)
+		l.refuse(now, from, hello.Nonce, wire.RefuseBusy)
+	default:
+		l.count(session.Unauthenticated)
+		l.refuse(now, from, hello.Nonce, wire.RefuseKey)
+	}
 }
 
-// accept grants a session.
-func (l *Listener) accept(now time.Time, from netip.AddrPort, nonce uint64) {
-	c := &Conn{owner: l, pc: l.pc, remote: from, sent: &l.counters.sent, all: &l.counters.trips}
-	id := randomID()
-	live := l.conns[from]
-	if live != nil && live.life == unborn {
-		l.remove(live)
-		live = l.conns[from]
+// welcome answers a guest, and gives it a session if it is to have one.
+func (l *Listener) welcome(now time.Time, from netip.AddrPort, hello wire.Hello, guest *gate.Guest) {
+	if guest.Code == wire.Granted && !l.room(guest.Claims.ClientID) {
+		guest.Code = wire.ServerFull
 	}
-	if live == nil {
-		l.conns[from] = c
-		c.waiting = l.unborn.PushBack(c)
-	} else {
-		if candidate := l.candidates[from]; candidate != nil {
-			l.remove(candidate)
-		}
-		for wire.TagOf(id) == live.session.Tag() { // the tag tells the two apart
-			id = randomID()
-		}
-		c.former = live.session.Nonce()
-		l.candidates[from] = c
+	id := l.newID()
+	welcome, secrets, err := l.gate.Answer(guest, id)
+	switch {
+	case err != nil:
+		l.count(session.Unauthenticated)
+	case guest.Code != wire.Granted:
+		l.log.Debug("connection refused", "remote", from, "code", guest.Code)
+		l.refused(guest.Code)
+		l.send(welcome, from)
+	default:
+		l.accept(now, guest, session.Grant{
+			Remote: from, Nonce: hello.Nonce, ID: id, Suite: guest.Suite, Secrets: secrets, Welcome: welcome,
+		})
 	}
-	cfg := session.Config{Timeout: l.cfg.Timeout, Output: c.write}
-	c.session = session.NewServer(now, nonce, id, cfg)
+}
+
+// room reports whether a client may connect: it may always take its own place.
+func (l *Listener) room(client uint64) bool {
+	return len(l.ids) < l.cfg.MaxConns || l.clients[client] != nil || l.guests[client] != nil
+}
+
+// refused counts a hello by what it was told.
+func (l *Listener) refused(code wire.Code) {
+	switch code {
+	case wire.ServerFull:
+		l.counters.full.Add(1)
+	case wire.NoSuite:
+		l.counters.suite.Add(1)
+	default:
+		l.counters.token.Add(1)
+	}
+}
+
+// accept makes a session. It takes the place of one of the same client that is pending.
+func (l *Listener) accept(now time.Time, guest *gate.Guest, g session.Grant) {
+	c := &Conn{
+		owner: l, pc: l.pc, sent: &l.counters.sent, all: &l.counters.trips, hash: guest.Hash,
+		claims: claims{client: guest.Claims.ClientID, data: bytes.Clone(guest.Claims.UserData)},
+	}
+	if old := l.guests[c.claims.client]; old != nil {
+		l.remove(old)
+	}
+	c.session = session.NewServer(now, g, session.Config{
+		Timeout: l.cfg.Timeout, Output: c.write, Buffers: &l.buffers,
+	})
+	l.ids[g.ID] = c
+	l.pending[c.hash] = c
+	l.guests[c.claims.client] = c
 	l.recount()
 	l.settle(c)
 }
 
-// admit looks whether a connection has just opened. A candidate then takes the place of its address's
-// connection; the handler hears of the end of that one before it hears of the new one.
+// newID returns an id that no session has.
+func (l *Listener) newID() uint64 {
+	for {
+		if id := randomID(); l.ids[id] == nil {
+			return id
+		}
+	}
+}
+
+// admit looks whether a connection has just opened. It takes the place of one of the same client: the handler
+// hears of the end of that one before it hears of the new one.
 func (l *Listener) admit(c *Conn, state session.State) {
-	if state != session.Open || c.life != unborn {
+	if state == session.Connecting || c.life != unborn || l.pending[c.hash] != c {
 		return
 	}
-	l.log.Debug("connection opened", "remote", c.remote)
-	if l.candidates[c.remote] == c {
-		old := l.conns[c.remote]
-		old.replace()
-		l.remove(old) // makes c the connection
-	}
 	l.born(c)
+	if old := l.clients[c.claims.client]; old != nil {
+		old.replace()
+		l.remove(old)
+	}
+	l.clients[c.claims.client] = c
 	l.counters.open.Add(1)
+	l.log.Debug("connection opened", "remote", c.RemoteAddr(), "client", c.claims.client)
 }
 
-// born takes c out of those whose handshake is not over.
+// born takes c out of those that are pending.
 func (l *Listener) born(c *Conn) {
-	if c.waiting != nil {
-		l.unborn.Remove(c.waiting)
-		c.waiting = nil
+	if l.pending[c.hash] == c {
+		delete(l.pending, c.hash)
+		delete(l.guests, c.claims.client)
 	}
 }
 
-// refuse answers a hello with a reason.
-func (l *Listener) refuse(to netip.AddrPort, nonce uint64, reason wire.RefuseReason) {
-	l.log.Debug("connection refused", "remote", to, "reason", reason)
-	b := wire.AppendHeader(l.out[:0], wire.Header{Kind: wire.RefuseKind})
-	l.send(wire.AppendRefuse(b, wire.Refuse{Nonce: nonce, Reason: reason}), to)
+// locate notes a connection's address, if it has changed. A connection that had the address before can
+// still be found by its id.
+func (l *Listener) locate(c *Conn, at netip.AddrPort) {
+	if c.at == at {
+		return
+	}
+	l.unlocate(c)
+	l.conns[at] = c
+	c.at = at
 }
 
-// remove forgets a connection that is over, and tells the handler. A candidate for its place gets it.
+func (l *Listener) unlocate(c *Conn) {
+	if l.conns[c.at] == c {
+		delete(l.conns, c.at)
+	}
+}
+
+// refuse answers a hello with a reason that nobody can rely on, if that was not done too often lately.
+func (l *Listener) refuse(now time.Time, to netip.AddrPort, nonce uint64, reason wire.RefuseReason) {
+	if l.mayHint(now) {
+		l.send(wire.AppendRefuse(l.out[:0], wire.Refuse{Nonce: nonce, Reason: reason}), to)
+	}
+}
+
+// remove forgets a connection that is over, and tells the handler.
 func (l *Listener) remove(c *Conn) {
 	l.timers.remove(c)
 	l.born(c)
-	if c.life == alive {
+	l.unlocate(c)
+	id := c.ID()
+	if l.ids[id] == c {
+		delete(l.ids, id)
+	}
+	if l.clients[c.claims.client] == c {
+		delete(l.clients, c.claims.client)
 		l.counters.open.Add(-1)
-	}
-	candidate := l.candidates[c.remote]
-	if candidate != nil {
-		delete(l.candidates, c.remote)
-	}
-	switch {
-	case candidate == c:
-	case candidate != nil:
-		l.conns[c.remote] = candidate
-		candidate.waiting = l.unborn.PushBack(candidate)
-	default:
-		delete(l.conns, c.remote)
 	}
 	l.recount()
 	c.bury(l.handler)
 }
 
-func (l *Listener) recount() {
-	l.counters.conns.Store(int64(len(l.conns) + len(l.candidates)))
-}
-
-// randomID returns a random number that is not 0, for session ids and nonces.
-func randomID() uint64 {
-	var b [8]byte
-	for {
-		_, _ = rand.Read(b[:]) // never fails
-		if id := binary.LittleEndian.Uint64(b[:]); id != 0 {
-			return id
-		}
-	}
-}
+func (l *Listener) recount() { l.counters.conns.Store(int64(len(l.ids))) }

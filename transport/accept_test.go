@@ -9,164 +9,285 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
+	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport/internal/session"
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
-// desk is a listener without a network, whose loop is the test.
-type desk struct {
-	*Listener
-	pc    *still
-	now   time.Time
-	calls calls
-}
-
-// calls is a handler that notes its calls.
-type calls struct {
-	unheard
-	opened, datagrams int
-	closed            []error
-	onOpened          func(*Conn)
-}
-
-func (c *calls) Opened(conn *Conn) {
-	c.opened++
-	if c.onOpened != nil {
-		c.onOpened(conn)
-	}
-}
-func (c *calls) Closed(_ *Conn, err error)         { c.closed = append(c.closed, err) }
-func (c *calls) Datagram(*Conn, []byte, time.Time) { c.datagrams++ }
-
-func newDesk(t *testing.T, maxConns int) *desk {
-	t.Helper()
-	pc := &still{}
-	l, err := Listen("", Config{Network: oneNetwork{pc}, MaxConns: maxConns})
+func TestNoStateBeforeACookie(t *testing.T) {
+	d := newDesk(t, Config{})
+	g := d.arrive(t, guestAddr, token.Token{})
+	d.receive(d.now, datagram{guestAddr, g.out[firstHello]})
+	hello, err := wire.ParseHello(g.out[firstHello])
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &desk{Listener: l, pc: pc, now: time.Unix(1, 0)}
-	l.handler = &d.calls
-	return d
+	hello.Message = make([]byte, 200)
+	forged := wire.AppendHello(nil, hello)
+	hello.Cookie[0] = 1
+	badCookie := wire.AppendHello(nil, hello)
+	measure := func() {
+		d.receive(d.now, datagram{guestAddr, g.out[firstHello]})
+		d.receive(d.now, datagram{guestAddr, forged})
+		d.receive(d.now, datagram{guestAddr, badCookie})
+	}
+	if allocs := testing.AllocsPerRun(100, measure); allocs != 0 && !race.Enabled {
+		t.Errorf("%v allocations for three hellos, want 0", allocs)
+	}
+	if s := d.Stats(); s.Conns != 0 || s.Dropped.Cookie == 0 || s.BytesSent > s.BytesReceived {
+		t.Errorf("%+v", s)
+	}
 }
 
-// guest is a client's session at a desk, and what it sent.
-type guest struct {
-	*session.Session
-	desk *desk
-	from netip.AddrPort
-	out  [][]byte
+func TestPendingUntilSealed(t *testing.T) {
+	d := newDesk(t, Config{})
+	g := d.visit(t, guestAddr, d.issue(t, 7, nil))
+	if g.State() != session.Open || d.calls.opened != 0 || len(d.pending) != 1 || d.Stats().Conns != 1 || d.Stats().Open != 0 {
+		t.Fatalf("state %d, %+v", g.State(), d.calls)
+	}
+	g.open()
+	c := d.conns[guestAddr]
+	if d.calls.opened != 1 || len(d.pending) != 0 || c == nil || c.ClientID() != 7 || string(c.UserData()) != "red team" || c.ID() != g.ID() {
+		t.Errorf("%+v, %+v", d.calls, c)
+	}
 }
 
-// visit makes a client at an address, and lets the desk have its hello. Answers reach the guest.
-func (d *desk) visit(from netip.AddrPort, nonce uint64) *guest {
-	g := &guest{desk: d, from: from}
-	g.Session = session.NewClient(d.now, nonce, session.Config{
-		Timeout: DefaultTimeout,
-		Output:  func(b []byte) { g.out = append(g.out, bytes.Clone(b)) },
-	})
-	g.deliver(0)
-	return g
+func TestSameHelloSameWelcome(t *testing.T) {
+	d := newDesk(t, Config{})
+	g := d.visit(t, guestAddr, token.Token{})
+	var welcomes [][]byte
+	d.pc.sent = func(b []byte) { welcomes = append(welcomes, bytes.Clone(b)) }
+	for range 3 {
+		d.receive(d.now, datagram{guestAddr, g.out[secondHello]})
+	}
+	if len(welcomes) != 3 || !bytes.Equal(welcomes[0], welcomes[2]) || d.Stats().Conns != 1 {
+		t.Fatalf("%d welcomes, %d connections", len(welcomes), d.Stats().Conns)
+	}
+	g.open()
+	welcomes = nil
+	d.receive(d.now, datagram{guestAddr, g.out[secondHello]})
+	if s := d.Stats(); len(welcomes) != 0 || s.Conns != 1 || s.Dropped.Duplicate != 1 {
+		t.Errorf("the hello of an open session was answered by %x: %+v", welcomes, s)
+	}
 }
 
-// deliver gives the desk the guest's i-th datagram.
-func (g *guest) deliver(i int) {
-	g.desk.pc.sent = func(b []byte) { g.Input(g.desk.now, bytes.Clone(b)) }
-	g.desk.receive(g.desk.now, datagram{g.from, g.out[i]})
+// TestHandshakeMoves has a client's address change between its hellos.
+func TestHandshakeMoves(t *testing.T) {
+	d := newDesk(t, Config{})
+	g := d.visit(t, guestAddr, token.Token{})
+	elsewhere := netip.AddrPortFrom(guestAddr.Addr(), 4001)
+	again := d.arrive(t, elsewhere, token.Token{}) // stands for the client's repeated hello
+	again.out[firstHello] = wire.AppendHello(nil, wire.Hello{Version: wire.Version, Nonce: g.Nonce()})
+	var retry []byte
+	d.pc.sent = func(b []byte) { retry = bytes.Clone(b) }
+	d.receive(d.now, datagram{elsewhere, again.out[firstHello]})
+	d.now = d.now.Add(time.Second)
+	r, err := wire.ParseRetry(retry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := wire.ParseHello(g.out[secondHello])
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Cookie = r.Cookie
+	d.receive(d.now, datagram{elsewhere, wire.AppendHello(nil, h)})
+	if n := d.Stats().Conns; n != 1 {
+		t.Errorf("%d connections", n)
+	}
+	g.deliverFrom(elsewhere, firstHeartbeat)
+	if d.conns[elsewhere] == nil || d.conns[guestAddr] != nil {
+		t.Error("the connection is not where its client is")
+	}
 }
 
-var guestAddr = netip.MustParseAddrPort("127.0.0.1:4000")
+func TestTokens(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*token.Claims)
+		want   error
+	}{
+		"good":    {nil, nil},
+		"expired": {func(c *token.Claims) { c.Issued, c.Expires = c.Issued.Add(-time.Hour), c.Issued }, ErrTokenExpired},
+		"server": {func(c *token.Claims) {
+			c.Servers = []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:7001")}
+		}, ErrTokenServer},
+		"one of several servers": {func(c *token.Claims) {
+			c.Servers = append([]netip.AddrPort{netip.MustParseAddrPort("203.0.113.7:7000")}, c.Servers...)
+		}, nil},
+		"stale": {func(c *token.Claims) { c.Issued = c.Issued.Add(-time.Minute) }, ErrTokenStale},
+	} {
+		t.Run(name, func(t *testing.T) {
+			key, err := token.NewKey()
+			if err != nil {
+				t.Fatal(err)
+			}
+			d := newDesk(t, Config{Key: key})
+			g := d.visit(t, guestAddr, d.issue(t, 1, c.change))
+			if c.want == nil {
+				if g.State() != session.Open {
+					t.Errorf("refused: %v", g.Err())
+				}
+				return
+			}
+			if s := d.Stats(); !errors.Is(g.Err(), c.want) || s.Conns != 0 || s.Dropped.Token != 1 {
+				t.Errorf("%v, want %v; %+v", g.Err(), c.want, s)
+			}
+		})
+	}
+}
 
-func TestCandidateHasAnotherTag(t *testing.T) {
-	for range 200 { // two random ids have the same tag once in 32
-		d := newDesk(t, 1)
-		first := d.visit(guestAddr, 1)
-		first.deliver(1)
-		second := d.visit(guestAddr, 2)
-		if first.Tag() == second.Tag() {
-			t.Fatalf("both have tag %d", first.Tag())
+func TestUsedToken(t *testing.T) {
+	d := newDesk(t, Config{})
+	tok := d.issue(t, 1, nil)
+	first := d.visit(t, guestAddr, tok).open()
+	second := d.visit(t, netip.AddrPortFrom(guestAddr.Addr(), 4001), tok)
+	if !errors.Is(second.Err(), ErrTokenUsed) || d.Stats().Open != 1 || d.conns[guestAddr] == nil || first.State() != session.Open {
+		t.Errorf("got %v", second.Err())
+	}
+	_ = d.conns[guestAddr].Close()
+	d.tick(d.now)
+	if third := d.visit(t, guestAddr, tok); !errors.Is(third.Err(), ErrTokenUsed) {
+		t.Errorf("after the session: %v", third.Err())
+	}
+	d.now = d.now.Add(time.Minute)
+	if fourth := d.visit(t, guestAddr, tok); !errors.Is(fourth.Err(), ErrTokenExpired) {
+		t.Errorf("after a minute: %v", fourth.Err())
+	}
+}
+
+// TestForeignTokens shows tokens to a listener that has another token key, another key altogether, or the right
+// one when the token was altered on the way.
+func TestForeignTokens(t *testing.T) {
+	d := newDesk(t, Config{})
+	strange, err := token.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	claims := token.Claims{ClientID: 1, Issued: d.now, Expires: d.now.Add(time.Minute), Servers: []netip.AddrPort{d.pc.LocalAddr()}}
+	foreign, err := token.Issue(strange.Issuer(), claims)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := d.visit(t, guestAddr, foreign) // nobody but the other key's owner can read that hello
+	d.now = d.now.Add(time.Second)
+	g.Advance(d.now)
+	if !errors.Is(g.Err(), ErrTokenRefused) || d.Stats().Dropped.Unauthenticated != 1 {
+		t.Errorf("another key: %v, %+v", g.Err(), d.Stats().Dropped)
+	}
+
+	good := d.issue(t, 1, nil)
+	cfg, err := Config{Token: good}.withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, alter := range map[string]func(*session.Ticket){
+		"altered":           func(t *session.Ticket) { t.Token[len(t.Token)/2] ^= 1 },
+		"another token key": func(t *session.Ticket) { t.Token = foreign.Sealed() },
+		"none":              func(t *session.Ticket) { t.Token = nil },
+		"too much":          func(t *session.Ticket) { t.Token = make([]byte, session.MaxToken) },
+	} {
+		ticket, err := cfg.ticket(d.now, d.pc.LocalAddr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		alter(&ticket)
+		g := d.arrive(t, guestAddr, good)
+		g.out = nil
+		g.Session = session.NewClient(d.now, ticket, session.Config{
+			Timeout: DefaultTimeout, Buffers: &session.Buffers{},
+			Output: func(_ netip.AddrPort, b []byte) { g.out = append(g.out, bytes.Clone(b)) },
+		})
+		g.deliver(firstHello)
+		g.deliver(secondHello)
+		if !errors.Is(g.Err(), ErrTokenRefused) || d.Stats().Conns != 0 {
+			t.Errorf("%s: %v", name, g.Err())
 		}
 	}
 }
 
-func TestCandidateReplaces(t *testing.T) {
-	d := newDesk(t, 1) // which is full, but not for the address that fills it
-	first := d.visit(guestAddr, 1)
-	first.deliver(1)
-	second := d.visit(guestAddr, 2)
+func TestSameClientReplaces(t *testing.T) {
+	d := newDesk(t, Config{MaxConns: 1}) // which is full, but not for the client that fills it
+	d.visit(t, guestAddr, d.issue(t, 1, nil)).open()
+	second := d.visit(t, netip.AddrPortFrom(guestAddr.Addr(), 4001), d.issue(t, 1, nil))
 	if second.State() != session.Open || d.calls.opened != 1 || len(d.calls.closed) != 0 {
 		t.Fatalf("state %d, %+v", second.State(), d.calls)
 	}
-	second.deliver(1)
+	other := d.visit(t, netip.AddrPortFrom(guestAddr.Addr(), 4002), d.issue(t, 2, nil))
+	if !errors.Is(other.Err(), ErrServerFull) || d.Stats().Dropped.Full != 1 {
+		t.Errorf("another client: %v", other.Err())
+	}
+	second.open()
 	if d.calls.opened != 2 || len(d.calls.closed) != 1 || !errors.Is(d.calls.closed[0], ErrReplaced) {
 		t.Fatalf("%+v", d.calls)
 	}
-	first.deliver(0) // its hello comes again, late
-	if conns := d.Stats().Conns; conns != 1 || len(d.candidates) != 0 || len(d.timers) != 1 {
-		t.Errorf("an old hello made a candidate: %d connections, %d timers", conns, len(d.timers))
+	if s := d.Stats(); s.Open != 1 || s.Conns != 1 || len(d.timers) != 1 || len(d.conns) != 1 || len(d.clients) != 1 {
+		t.Errorf("%+v, %d timers", s, len(d.timers))
 	}
 }
 
-func TestNewestCandidateStays(t *testing.T) {
-	d := newDesk(t, 1)
-	first := d.visit(guestAddr, 1)
-	first.deliver(1)
-	second, third := d.visit(guestAddr, 2), d.visit(guestAddr, 3)
-	third.deliver(0) // the same hello again changes nothing
-	if conns := d.Stats().Conns; conns != 2 {
-		t.Errorf("%d connections and candidates, want 2", conns)
+// TestSameClientPending: of the handshakes of one client only the newest counts.
+func TestSameClientPending(t *testing.T) {
+	d := newDesk(t, Config{})
+	first := d.visit(t, guestAddr, d.issue(t, 1, nil))
+	second := d.visit(t, guestAddr, d.issue(t, 1, nil))
+	if n := d.Stats().Conns; n != 1 || len(d.pending) != 1 || len(d.guests) != 1 {
+		t.Errorf("%d connections, %d pending", n, len(d.pending))
 	}
-	third.deliver(1)
-	if d.conns[guestAddr].session.Nonce() != third.Nonce() || d.conns[guestAddr].session.ID() == second.ID() {
-		t.Error("the newest candidate did not replace the connection")
+	first.open()
+	if d.calls.opened != 0 {
+		t.Error("the older one opened")
 	}
-}
-
-func TestCandidateInheritsTheAddress(t *testing.T) {
-	d := newDesk(t, 1)
-	d.visit(guestAddr, 1).deliver(1)
-	second := d.visit(guestAddr, 2)
-	old := d.conns[guestAddr]
-	_ = old.Close()
-	d.tick(d.now.Add(DefaultTick))
-	if len(d.conns) != 1 || len(d.candidates) != 0 {
-		t.Fatalf("%d connections, %d candidates", len(d.conns), len(d.candidates))
-	}
-	second.deliver(1)
-	if d.calls.opened != 2 || !slices.Equal(d.calls.closed, []error{nil}) {
-		t.Errorf("%+v", d.calls)
+	if second.open(); d.calls.opened != 1 {
+		t.Error("the newer one did not open")
 	}
 }
 
-func TestNewHelloBeforeTheFirstIsConfirmed(t *testing.T) {
-	d := newDesk(t, 1)
-	first, second := d.visit(guestAddr, 1), d.visit(guestAddr, 2)
-	if conns := d.Stats().Conns; conns != 1 || len(d.timers) != 1 {
-		t.Errorf("%d connections, %d timers", conns, len(d.timers))
+// TestAddressIsTaken has a client appear at the address of another one: a router may give it away.
+func TestAddressIsTaken(t *testing.T) {
+	d := newDesk(t, Config{})
+	first := d.visit(t, guestAddr, d.issue(t, 1, nil)).open()
+	second := d.visit(t, guestAddr, d.issue(t, 2, nil)).open()
+	if s := d.Stats(); s.Open != 2 || len(d.calls.closed) != 0 || d.conns[guestAddr].ClientID() != 2 {
+		t.Fatalf("%+v, %+v", s, d.calls)
 	}
-	second.deliver(1)
-	first.deliver(1) // of a session that is gone; its tag may be the second's
-	if d.calls.opened != 1 || d.conns[guestAddr].session.Nonce() != 2 {
-		t.Errorf("%+v", d.calls)
+	// The first one is found by its id, wherever it is.
+	d.now = d.now.Add(time.Second)
+	first.Advance(d.now)
+	elsewhere := netip.AddrPortFrom(guestAddr.Addr(), 4001)
+	first.deliverFrom(elsewhere, len(first.out)-1) // is challenged
+	first.deliverFrom(elsewhere, len(first.out)-1) // responds
+	if c := d.conns[elsewhere]; c == nil || c.ClientID() != 1 || d.conns[guestAddr].ClientID() != 2 {
+		t.Errorf("%v", d.conns)
+	}
+	if second.State() != session.Open {
+		t.Errorf("second: %v", second.Err())
+	}
+	for _, c := range []*Conn{d.conns[elsewhere], d.conns[guestAddr]} {
+		_ = c.Close()
+	}
+	d.tick(d.now)
+	if len(d.conns)+len(d.ids)+len(d.clients)+len(d.timers) != 0 {
+		t.Errorf("%v, %v, %v", d.conns, d.ids, d.clients)
 	}
 }
 
 func TestNothingIsDeliveredAfterCloseInOpened(t *testing.T) {
-	d := newDesk(t, 1)
-	d.calls.onOpened = func(c *Conn) { _ = c.Close() }
-	g := d.visit(guestAddr, 1)
+	d := newDesk(t, Config{})
+	d.calls.onOpened = func(c *Conn) { c.CloseWith("") }
+	g := d.visit(t, guestAddr, token.Token{})
 	if err := g.Send([]byte("too late")); err != nil {
 		t.Fatal(err)
 	}
-	g.deliver(2) // the heartbeat before it is lost
+	g.deliver(firstHeartbeat + 1) // the heartbeat before it is lost
 	if d.calls.opened != 1 || d.calls.datagrams != 0 || !slices.Equal(d.calls.closed, []error{nil}) {
 		t.Errorf("%+v", d.calls)
 	}
 }
 
 func TestCloseEndsAtTheNextTick(t *testing.T) {
-	d := newDesk(t, 1)
-	d.visit(guestAddr, 1).deliver(1)
+	d := newDesk(t, Config{})
+	d.visit(t, guestAddr, token.Token{}).open()
 	_ = d.conns[guestAddr].Close()
 	d.tick(d.now.Add(time.Millisecond))
 	if len(d.calls.closed) != 1 || d.Stats().Conns != 0 {
@@ -176,9 +297,8 @@ func TestCloseEndsAtTheNextTick(t *testing.T) {
 
 func TestSendReliableWakesTheListener(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t, 1)
-		d.now = time.Now()
-		d.visit(guestAddr, 1).deliver(1)
+		d := newDesk(t, Config{})
+		d.visit(t, guestAddr, token.Token{}).open()
 		c := d.conns[guestAddr]
 		if err := c.SendReliable([]byte("x")); err != nil {
 			t.Fatal(err)
@@ -191,70 +311,96 @@ func TestSendReliableWakesTheListener(t *testing.T) {
 }
 
 func TestListenerDrops(t *testing.T) {
-	d := newDesk(t, 1)
+	d := newDesk(t, Config{})
 	d.pc.sent = func(b []byte) { t.Errorf("answered by %x", b) }
 	for _, b := range [][]byte{
 		nil, make([]byte, MaxDatagram+1),
-		wire.AppendHeader(nil, wire.Header{Kind: wire.HelloKind}),
-		wire.AppendHeader(nil, wire.Header{Kind: wire.WelcomeKind}),
-		wire.AppendHeader(nil, wire.Header{Kind: wire.RefuseKind}),
-		wire.AppendHeader(nil, wire.Header{Kind: wire.UnknownKind}),
+		{0x80},
+		{0xff},
+		{0x80 | 9}, // a short hello, no form, no type
+		wire.AppendWelcome(nil, wire.Welcome{Message: make([]byte, wire.WelcomeSize-9)}),
+		wire.AppendRefuse(nil, wire.Refuse{}),
+		wire.AppendUnknown(nil, wire.Unknown{}),
 		wire.AppendHeader(nil, wire.Header{Kind: wire.DataKind}),
+		wire.AppendHeader(nil, wire.Header{Kind: wire.DataKind, Long: true, ID: 5}),
 	} {
 		d.receive(d.now, datagram{guestAddr, b})
 	}
-	want := Drops{Malformed: 3, Unexpected: 3, UnknownSession: 1}
-	if got := d.Stats().Dropped; got != want || got.Total() != 7 {
+	want := Drops{Malformed: 5, Unexpected: 3, UnknownSession: 2}
+	if got := d.Stats().Dropped; got != want || got.Total() != 10 {
 		t.Errorf("dropped %+v, want %+v", got, want)
 	}
 }
 
-// hellos sends that many hellos from addresses that nobody answers from.
-func (d *desk) hellos(count int) {
-	for i := range count {
-		from := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 1, byte(i >> 8), byte(i)}), 4000)
-		d.visit(from, uint64(1000+i))
-	}
-}
-
-// TestForgedHellosKeepNobodyOut fills a listener with handshakes that never end.
-func TestForgedHellosKeepNobodyOut(t *testing.T) {
+// TestPendingIsBounded fills a listener with handshakes that never end, by clients with good tokens.
+func TestPendingIsBounded(t *testing.T) {
 	const most = 4
-	d := newDesk(t, most)
-	first := d.visit(guestAddr, 1)
-	first.deliver(1)
-	d.hellos(50)
-	if s := d.Stats(); s.Open != 1 || s.Conns != most || s.Dropped.Full != 50-(most-1) {
+	d := newDesk(t, Config{MaxConns: 100, MaxPending: most})
+	for i := range 50 {
+		g := d.visit(t, place(i), token.Token{})
+		if (g.State() == session.Open) != (i < most) {
+			t.Fatalf("guest %d: state %d", i, g.State())
+		}
+	}
+	if s := d.Stats(); s.Conns != most || s.Dropped.Limited != 50-most || len(d.timers) != most {
 		t.Errorf("%+v", s)
 	}
-	for i := range most - 1 {
-		addr := netip.AddrPortFrom(guestAddr.Addr(), uint16(5000+i))
-		d.visit(addr, uint64(10+i)).deliver(1)
-		d.hellos(1) // takes the place of a forged one, or is refused
+	d.now = d.now.Add(6 * time.Second)
+	d.tick(d.now)
+	if s := d.Stats(); s.Conns != 0 || len(d.pending)+len(d.guests)+len(d.timers) != 0 {
+		t.Errorf("after 6 s: %+v", s)
 	}
-	if s := d.Stats(); s.Open != most || s.Conns != most || d.calls.opened != most || len(d.calls.closed) != 0 || d.unborn.Len() != 0 {
-		t.Errorf("%+v, %+v", s, d.calls)
-	}
-	if d.conns[guestAddr] == nil || len(d.timers) != most {
-		t.Errorf("%d timers", len(d.timers))
-	}
-	_ = d.conns[guestAddr].Close()
-	d.tick(d.now.Add(time.Millisecond))
-	if s := d.Stats(); s.Open != most-1 || s.Conns != most-1 {
-		t.Errorf("after one left: %+v", s)
+	if g := d.visit(t, place(100), token.Token{}); g.State() != session.Open {
+		t.Errorf("after 6 s: state %d", g.State())
 	}
 }
 
-// TestOpenCountsNoCandidates counts a connection and its successor as one.
-func TestOpenCountsNoCandidates(t *testing.T) {
-	d := newDesk(t, 2)
-	d.visit(guestAddr, 1).deliver(1)
-	second := d.visit(guestAddr, 2)
-	if s := d.Stats(); s.Open != 1 || s.Conns != 2 {
-		t.Errorf("with a candidate: %+v", s)
+// TestHandshakesAreLimited has one network, and then many, ask for more than is done.
+func TestHandshakesAreLimited(t *testing.T) {
+	count := func(d *desk, at func(i int) netip.AddrPort) (n int) {
+		for i := range 100 {
+			g := d.visit(t, at(i), token.Token{})
+			if g.State() == session.Open {
+				g.open()
+				n++
+			}
+		}
+		return n
 	}
-	second.deliver(1)
-	if s := d.Stats(); s.Open != 1 || s.Conns != 1 || d.unborn.Len() != 0 {
-		t.Errorf("replaced: %+v, %d unborn", s, d.unborn.Len())
+	near := func(i int) netip.AddrPort {
+		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 9, 9, byte(i)}), 4000)
+	}
+	d := newDesk(t, Config{HandshakesEach: 5, Handshakes: 20})
+	if n := count(d, near); n != 10 {
+		t.Errorf("one network: %d handshakes at once, want twice 5", n)
+	}
+	if n := count(d, place); n != 30 {
+		t.Errorf("many networks: %d more at once, want twice 20 less 10", n)
+	}
+	d.now = d.now.Add(time.Second)
+	if n := count(d, place); n != 20 {
+		t.Errorf("a second later: %d, want 20", n)
+	}
+	if s := d.Stats(); s.Dropped.Limited != 300-60 {
+		t.Errorf("%+v", s.Dropped)
+	}
+}
+
+// TestUnauthenticatedChangesNothing throws rubbish at a connection.
+func TestUnauthenticatedChangesNothing(t *testing.T) {
+	d := newDesk(t, Config{})
+	g := d.visit(t, guestAddr, token.Token{}).open()
+	d.pc.sent = func(b []byte) { t.Errorf("answered by %x", b) }
+	next := d.conns[guestAddr].wake
+	for i := range 200 {
+		h := wire.Header{Kind: wire.Kind(i % 8), Long: i%2 == 0, ID: g.ID(), Number: uint32(i * 1000)}
+		from := guestAddr
+		if h.Long {
+			from = place(i)
+		}
+		d.receive(d.now.Add(time.Second), datagram{from, append(wire.AppendHeader(nil, h), make([]byte, 40)...)})
+	}
+	if s := d.Stats(); s.Dropped.Unauthenticated != 199 || s.Dropped.Duplicate != 1 || d.conns[guestAddr].wake != next || len(d.conns) != 1 {
+		t.Errorf("%+v", s.Dropped)
 	}
 }

@@ -6,26 +6,45 @@ import (
 	"log/slog"
 	"net/netip"
 	"time"
+
+	"github.com/uplink-rpc/uplink/token"
 )
 
 // The defaults of a [Config].
 const (
-	DefaultTimeout  = 10 * time.Second
-	DefaultTick     = time.Second / 60
-	DefaultMaxConns = 1024
+	DefaultTimeout        = 10 * time.Second
+	DefaultTick           = time.Second / 60
+	DefaultMaxConns       = 1024
+	DefaultHandshakes     = 500
+	DefaultHandshakesEach = 20
 )
 
 const (
 	minTimeout = 2 * time.Second
 	minTick    = time.Millisecond
+	// A quarter of MaxConns may be pending, within these bounds.
+	leastPending, mostPending = 16, 256
 )
 
 // Config sets up a [Listener] or a dialed [Conn]. The zero value of each field means its default.
 type Config struct {
 	// Network opens the packet connection; nil means UDP.
 	Network Network
-	// Insecure accepts that there is neither authentication nor encryption. Without it only loopback
-	// addresses are allowed.
+	// Key is a listener's: it proves to clients who the listener is, and opens their tokens. Without one,
+	// a listener takes token.Development, on loopback addresses only. Dial ignores it.
+	Key token.Key
+	// Token is a client's, good for one connection. Without one, Dial makes its own with
+	// token.Development, for loopback addresses only. A listener ignores it.
+	Token token.Token
+	// Addrs are the addresses at which clients reach a listener: a token must name one of them. By default
+	// that is the address listened on; if that is every address of the machine, they must be given. With
+	// the development key, tokens for any loopback address do. Dial ignores it.
+	Addrs []netip.AddrPort
+	// Suites are how datagrams may be sealed; by default AES128GCM alone. A listener chooses the first of
+	// its own that the client has too.
+	Suites []Suite
+	// Insecure allows the suite None, which protects nothing, and the development key, which everybody
+	// has, on any address. It is for measurements.
 	Insecure bool
 	// Timeout is how long a connection lives though nothing is heard from the peer, and how long Dial
 	// tries; at least 2 s, since a silent peer sends a heartbeat each second, and by default 10 s.
@@ -33,9 +52,15 @@ type Config struct {
 	// Tick is the time between two calls of [Handler.Tick], at least a millisecond, by default 1/60 s.
 	// Heartbeats and retransmissions are as punctual as this.
 	Tick time.Duration
-	// MaxConns is how many connections a listener accepts, by default 1,024. Beyond it, a new one takes the
-	// place of the oldest whose handshake is not over, if there is one. Dial ignores it.
+	// MaxConns is how many connections a listener accepts, by default 1,024. Dial ignores it.
 	MaxConns int
+	// MaxPending is how many of these a listener lets wait for the end of their handshake, which takes 5 s
+	// at most; by default a quarter of MaxConns, within 16 and 256. Dial ignores it.
+	MaxPending int
+	// Handshakes is how many handshakes a second a listener does at most, by default 500, and
+	// HandshakesEach how many of them with one network (/24 of IPv4, /64 of IPv6), by default 20; this
+	// machine's own addresses count for the former only. Bursts are twice as much. Dial ignores them.
+	Handshakes, HandshakesEach int
 	// Logger gets a record of each connection's beginning and end; nil means silence.
 	Logger *slog.Logger
 }
@@ -45,18 +70,18 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Network == nil {
 		c.Network = UDP()
 	}
-	if c.Timeout == 0 {
-		c.Timeout = DefaultTimeout
-	}
-	if c.Tick == 0 {
-		c.Tick = DefaultTick
-	}
-	if c.MaxConns == 0 {
-		c.MaxConns = DefaultMaxConns
-	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
+	if len(c.Suites) == 0 {
+		c.Suites = []Suite{AES128GCM}
+	}
+	setDefault(&c.Timeout, DefaultTimeout)
+	setDefault(&c.Tick, DefaultTick)
+	setDefault(&c.MaxConns, DefaultMaxConns)
+	setDefault(&c.MaxPending, min(max(c.MaxConns/4, leastPending), mostPending))
+	setDefault(&c.Handshakes, DefaultHandshakes)
+	setDefault(&c.HandshakesEach, DefaultHandshakesEach)
 	switch {
 	case c.Timeout < minTimeout:
 		return c, fmt.Errorf("transport: Config.Timeout is %v, must be at least %v", c.Timeout, minTimeout)
@@ -64,14 +89,17 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("transport: Config.Tick is %v, must be at least %v", c.Tick, minTick)
 	case c.MaxConns < 0:
 		return c, errors.New("transport: Config.MaxConns is negative")
+	case c.MaxPending < 0:
+		return c, errors.New("transport: Config.MaxPending is negative")
+	case c.Handshakes < 0 || c.HandshakesEach < 0:
+		return c, errors.New("transport: Config.Handshakes or Config.HandshakesEach is negative")
 	}
-	return c, nil
+	return c, c.checkSuites()
 }
 
-// allow returns an error unless the configuration permits to talk on that address.
-func (c Config) allow(a netip.AddrPort) error {
-	if c.Insecure || a.Addr().Unmap().IsLoopback() {
-		return nil
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
 	}
-	return fmt.Errorf("%w (%v)", ErrInsecure, a)
 }

@@ -1,11 +1,11 @@
 package transport
 
 import (
-	"container/list"
 	"net/netip"
 	"sync"
 	"time"
 
+	"github.com/uplink-rpc/uplink/transport/internal/gate"
 	"github.com/uplink-rpc/uplink/transport/internal/session"
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
@@ -13,13 +13,13 @@ import (
 // Conn is a connection: one end of a session with a peer. Its methods are safe for concurrent use, and all
 // but Close may be called from inside a [Handler].
 type Conn struct {
-	// UserData is for the layer above; nothing here touches it. Set in [Handler.Opened], it can be
+	// Value is for the layer above; nothing here touches it. Set in [Handler.Opened], it can be
 	// read in all later calls of the handler.
-	UserData any
+	Value any
 
 	owner  owner
 	pc     PacketConn
-	remote netip.AddrPort
+	claims claims
 	sent   *sentCounters
 	all    *tripCounters // of the listener; nil for a dialed connection
 
@@ -30,11 +30,17 @@ type Conn struct {
 	trips   RoundTrips
 
 	// Only the loop touches these.
-	life    connLife
-	number  uint64 // of the datagram that the handler gets
-	wake    wakeup
-	former  uint64        // nonce of the session that this one replaced
-	waiting *list.Element // of the listener's unborn; nil if not there
+	life   connLife
+	number uint64 // of the datagram that the handler gets
+	wake   wakeup
+	at     netip.AddrPort // where a listener looks for it
+	hash   gate.Hash      // of the hello that began it
+}
+
+// claims are what a client's token says of it.
+type claims struct {
+	client uint64
+	data   []byte
 }
 
 // connLife is how much of a connection's life the handler knows.
@@ -50,6 +56,8 @@ const (
 type owner interface {
 	// rescheduled tells that the session may want to be advanced earlier.
 	rescheduled(c *Conn)
+	// rebind gives the connection another packet connection.
+	rebind(c *Conn) error
 	// closed tells that this end has closed the session.
 	closed(c *Conn)
 	// wait returns when the goroutine that ran only for the connection has ended, if there is one.
@@ -57,8 +65,8 @@ type owner interface {
 }
 
 // write is the session's output. It runs with the lock held.
-func (c *Conn) write(b []byte) {
-	_, err := c.pc.WriteTo(b, c.remote)
+func (c *Conn) write(to netip.AddrPort, b []byte) {
+	_, err := c.pc.WriteTo(b, to)
 	if err != nil {
 		c.failed++
 	}
@@ -110,8 +118,37 @@ func (c *Conn) RTT() time.Duration {
 	return smoothed
 }
 
-// RemoteAddr returns the peer's address.
-func (c *Conn) RemoteAddr() netip.AddrPort { return c.remote }
+// RemoteAddr returns the peer's address: of a listener's connection, where its client is now.
+func (c *Conn) RemoteAddr() netip.AddrPort {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.session.Remote()
+}
+
+// ClientID returns the client id that the client's token names; 0 for a dialed connection.
+func (c *Conn) ClientID() uint64 { return c.claims.client }
+
+// UserData returns what the client's token brings from its issuer: nil if nothing, and for a dialed connection.
+// The caller must not write to it.
+func (c *Conn) UserData() []byte { return c.claims.data }
+
+// Suite returns how the connection's datagrams are sealed.
+func (c *Conn) Suite() Suite {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.session.Suite()
+}
+
+// Overhead returns how many bytes there are around each payload, IPv4's and UDP's headers included.
+func (c *Conn) Overhead() uint64 {
+	return uint64(IPSize + HeaderSize + c.Suite().Overhead())
+}
+
+// Rebind has a dialed connection go on from another packet connection, and so another local address: after a
+// change of networks, when sending fails. The session stays the same; what is on its way is lost. For a
+// listener's connection it is [ErrDialedOnly]; other errors are that of opening the packet connection, with
+// which nothing has changed, and one that wraps [net.ErrClosed].
+func (c *Conn) Rebind() error { return c.owner.rebind(c) }
 
 // LocalAddr returns the address of the packet connection.
 func (c *Conn) LocalAddr() netip.AddrPort { return c.pc.LocalAddr() }

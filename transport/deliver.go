@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"net/netip"
 	"time"
 
 	"github.com/uplink-rpc/uplink/transport/internal/session"
@@ -14,19 +15,20 @@ type received struct {
 	payload []byte
 	number  uint64 // of the datagram, if it was accepted
 	verdict session.Verdict
-	state   session.State // after it
+	state   session.State  // after it
+	remote  netip.AddrPort // of the peer, after it
 }
 
 // input gives a datagram to the session.
-func (c *Conn) input(now time.Time, b []byte) received {
+func (c *Conn) input(now time.Time, from netip.AddrPort, b []byte) received {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	measured := c.session.RoundTrips()
-	payload, verdict := c.session.Input(now, b)
+	payload, verdict := c.session.Input(now, from, b)
 	if c.session.RoundTrips() != measured {
 		c.observe()
 	}
-	return received{payload, c.session.Number(), verdict, c.session.State()}
+	return received{payload, c.session.Number(), verdict, c.session.State(), c.session.Remote()}
 }
 
 // observe counts the round trip that was just measured. It is called with the lock held.
@@ -96,11 +98,18 @@ func (c *Conn) err() error {
 	return c.session.Err()
 }
 
-// hello answers one more hello with the session's nonce.
-func (c *Conn) hello() {
+// hello answers the session's hello once more.
+func (c *Conn) hello(from netip.AddrPort) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.session.Hello()
+	c.session.Hello(from)
+}
+
+// moved tells the session that this end has another address.
+func (c *Conn) moved(now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.session.Moved(now)
 }
 
 // replace ends the session, since another one takes its place.

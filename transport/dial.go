@@ -15,6 +15,10 @@ import (
 type dialer struct {
 	loop
 	conn    *Conn
+	network Network
+	remote  netip.AddrPort
+	socket  *socket
+	buffers session.Buffers
 	handler Handler
 	log     *slog.Logger
 	sent    sentCounters
@@ -22,8 +26,9 @@ type dialer struct {
 }
 
 // Dial connects to the listener at addr ("host:port"). It returns when the connection is open and
-// [Handler.Opened] has returned, or with an error when the listener refuses ([ErrServerFull],
-// [ErrVersion]), when it does not answer for [Config.Timeout] ([ErrTimeout]), or when ctx is done.
+// [Handler.Opened] has returned, or with an error when the listener refuses ([ErrServerFull] and the others
+// there), when it does not answer for [Config.Timeout] ([ErrTimeout]), or when ctx is done. The connection is
+// encrypted and authenticated: it is with the listener that has the key which [Config.Token] names.
 // The connection then lives until it is closed from either end or breaks; ctx has no more say in it.
 // If ctx is done just when the connection opens, h sees it opened and closed and Dial returns an error.
 func Dial(ctx context.Context, addr string, cfg Config, h Handler) (*Conn, error) {
@@ -35,14 +40,15 @@ func Dial(ctx context.Context, addr string, cfg Config, h Handler) (*Conn, error
 	if err != nil {
 		return nil, err
 	}
-	if err := cfg.allow(remote); err != nil {
+	ticket, err := cfg.ticket(time.Now(), remote)
+	if err != nil {
 		return nil, err
 	}
 	pc, err := cfg.Network.ListenPacket(localFor(remote))
 	if err != nil {
 		return nil, err
 	}
-	d := newDialer(pc, remote, cfg, h)
+	d := newDialer(pc, ticket, cfg, h)
 	go d.serve()
 	stop := context.AfterFunc(ctx, d.stop)
 	defer stop()
@@ -60,15 +66,30 @@ func Dial(ctx context.Context, addr string, cfg Config, h Handler) (*Conn, error
 	return d.conn, nil
 }
 
-func newDialer(pc PacketConn, remote netip.AddrPort, cfg Config, h Handler) *dialer {
+// ticket returns what the session needs to ask for admission.
+func (c Config) ticket(now time.Time, remote netip.AddrPort) (session.Ticket, error) {
+	t, err := c.token(now, remote)
+	if err != nil {
+		return session.Ticket{}, err
+	}
+	return session.Ticket{
+		Remote: remote, ServerKey: t.ServerKey(), Token: t.Sealed(), Suites: c.offer(), Nonce: randomID(),
+	}, nil
+}
+
+func newDialer(pc PacketConn, t session.Ticket, cfg Config, h Handler) *dialer {
+	s := newSocket(pc)
 	d := &dialer{
-		loop:    loop{pc: pc, interval: cfg.Tick, done: make(chan struct{})},
+		loop:    loop{pc: s, interval: cfg.Tick, done: make(chan struct{})},
+		network: cfg.Network,
+		remote:  t.Remote,
+		socket:  s,
 		handler: h,
 		log:     cfg.Logger,
 		ready:   make(chan struct{}),
 	}
-	c := &Conn{owner: d, pc: pc, remote: remote, sent: &d.sent}
-	c.session = session.NewClient(time.Now(), randomID(), session.Config{Timeout: cfg.Timeout, Output: c.write})
+	c := &Conn{owner: d, pc: s, sent: &d.sent}
+	c.session = session.NewClient(time.Now(), t, session.Config{Timeout: cfg.Timeout, Output: c.write, Buffers: &d.buffers})
 	d.conn = c
 	return d
 }
@@ -81,15 +102,15 @@ func (d *dialer) serve() {
 	d.conn.bury(d.handler)
 	// Nothing can be done about an error of closing a packet connection.
 	_ = d.pc.Close()
-	d.log.Debug("connection ended", "remote", d.conn.remote, "cause", d.conn.err())
+	d.log.Debug("connection ended", "remote", d.remote, "cause", d.conn.err())
 }
 
 func (d *dialer) receive(now time.Time, g datagram) {
-	if g.from != d.conn.remote {
+	if g.from != d.remote {
 		return
 	}
 	c := d.conn
-	c.deliver(now, c.input(now, g.b), d.handler)
+	c.deliver(now, c.input(now, g.from, g.b), d.handler)
 	d.check()
 }
 
@@ -104,7 +125,7 @@ func (d *dialer) tick(now time.Time) {
 // check looks whether the connection has opened, which Dial waits for, or ended.
 func (d *dialer) check() {
 	if d.conn.life == alive && !d.opened() {
-		d.log.Debug("connected", "remote", d.conn.remote)
+		d.log.Debug("connected", "remote", d.remote)
 		close(d.ready)
 	}
 	if _, over := d.conn.schedule(); over {
@@ -122,6 +143,19 @@ func (d *dialer) opened() bool {
 }
 
 func (d *dialer) rescheduled(*Conn) {} // it is looked at each tick anyway
+
+// rebind opens another packet connection and goes on with it.
+func (d *dialer) rebind(c *Conn) error {
+	pc, err := d.network.ListenPacket(localFor(d.remote))
+	if err != nil {
+		return err
+	}
+	if err := d.socket.swap(pc); err != nil {
+		return err
+	}
+	c.moved(time.Now())
+	return nil
+}
 
 func (d *dialer) closed(*Conn) { d.stop() }
 

@@ -12,20 +12,40 @@ var (
 	// ErrTimeout means that nothing was heard from the peer for [Config.Timeout].
 	ErrTimeout = session.ErrTimeout
 	// ErrSessionLost means that the listener no longer knows the connection; it has most likely been
-	// restarted. Dial again.
+	// restarted. Dial again, with a new token.
 	ErrSessionLost = session.ErrSessionLost
 	// ErrClosedByPeer means that the other end closed this connection; the text says why.
 	ErrClosedByPeer = session.ErrClosedByPeer
 	// ErrPeerShutdown means that the other end is going away as a whole. It may come back.
 	ErrPeerShutdown = session.ErrPeerShutdown
-	// ErrReplaced means that the same address has begun a new connection.
+	// ErrReplaced means that the same client id has begun a new connection.
 	ErrReplaced = session.ErrReplaced
-	// ErrServerFull means that the listener has [Config.MaxConns] connections.
-	ErrServerFull = session.ErrServerFull
-	// ErrVersion means that the ends speak different versions of the protocol.
-	ErrVersion = session.ErrVersion
 	// ErrProtocol means that the peer sent reliable segments that make no message.
 	ErrProtocol = session.ErrProtocol
+)
+
+// Why Dial failed. What the listener says of a token is authenticated: nobody else can say it.
+var (
+	// ErrServerFull means that the listener has [Config.MaxConns] connections. The token is not used.
+	ErrServerFull = session.ErrServerFull
+	// ErrServerBusy means that the listener had too many handshakes to do until [Config.Timeout]; the
+	// token is not used.
+	ErrServerBusy = session.ErrServerBusy
+	// ErrVersion means that the ends speak different versions of the protocol.
+	ErrVersion = session.ErrVersion
+	// ErrNoSuite means that the ends have no suite in common.
+	ErrNoSuite = session.ErrNoSuite
+	// ErrTokenExpired means that the token's time is over.
+	ErrTokenExpired = session.ErrTokenExpired
+	// ErrTokenUsed means that the token has begun another connection.
+	ErrTokenUsed = session.ErrTokenUsed
+	// ErrTokenRefused means that the token is altered, or was issued with another key than the listener has.
+	ErrTokenRefused = session.ErrTokenRefused
+	// ErrTokenServer means that the token names none of the listener's addresses, which are its Config.Addrs.
+	ErrTokenServer = session.ErrTokenServer
+	// ErrTokenStale means that the token was issued before the listener started, which cannot know
+	// whether it was used.
+	ErrTokenStale = session.ErrTokenStale
 )
 
 // Why nothing was sent. After the connection's end the error wraps [net.ErrClosed] and why it ended.
@@ -38,9 +58,17 @@ var (
 	ErrEmpty = session.ErrEmpty
 )
 
-// ErrInsecure is returned for an address that is not this machine's own.
-var ErrInsecure = errors.New("transport: connections are not yet authenticated or encrypted: " +
-	"set Config.Insecure to accept that, or use a loopback address such as 127.0.0.1")
+var (
+	// ErrNoKey is returned for listening, without a key of one's own, on an address that is not this
+	// machine's alone.
+	ErrNoKey = errors.New("transport: a listener that others can reach needs a key of its own: " +
+		"make one with uplink keygen and set Config.Key, or listen on a loopback address such as 127.0.0.1")
+	// ErrNoToken is returned for dialing such an address without a token.
+	ErrNoToken = errors.New("transport: a connection to another machine needs a connect token: " +
+		"get one from the game's backend and set Config.Token (uplink token makes one for tests), or dial a loopback address such as 127.0.0.1")
+	// ErrDialedOnly is what Rebind returns for a listener's connection.
+	ErrDialedOnly = errors.New("transport: only a dialed connection can change its own address")
+)
 
 // closedError is what a connection returns after its end.
 type closedError struct{ cause error }

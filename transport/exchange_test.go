@@ -52,7 +52,7 @@ func TestDatagramsBothWays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, bad(1))
 		s := w.serverConn(t)
-		const count = 1000
+		const count = 2500
 		for i := range count {
 			for _, c := range []*transport.Conn{w.conn, s} {
 				if err := c.Send(fmt.Appendf(nil, "%d", i)); err != nil {
@@ -68,11 +68,12 @@ func TestDatagramsBothWays(t *testing.T) {
 		}
 		for _, c := range []*transport.Conn{w.conn, s} {
 			stats := c.Stats()
-			// 30 % of about 1,000; what is still in the window does not count.
-			if stats.Lost < 200 || stats.Lost > 400 {
+			// 30 % of about 1,500; what is still in the window does not count.
+			if stats.Lost < 400 || stats.Lost > 520 {
 				t.Errorf("%d lost", stats.Lost)
 			}
-			if stats.Dropped.Duplicate == 0 || stats.Dropped.Total() != stats.Dropped.Duplicate+stats.Dropped.Late {
+			if stats.Dropped.Duplicate == 0 || stats.Dropped.Unexpected > 10 || // answers to repeated hellos
+				stats.Dropped.Total() != stats.Dropped.Duplicate+stats.Dropped.Late+stats.Dropped.Unexpected {
 				t.Errorf("dropped: %+v", stats.Dropped)
 			}
 		}

@@ -1,12 +1,11 @@
 package transport
 
 import (
-	"bytes"
 	"net/netip"
 	"testing"
 	"time"
 
-	"github.com/uplink-rpc/uplink/transport/internal/session"
+	"github.com/uplink-rpc/uplink/token"
 )
 
 // still is a packet connection without a network.
@@ -33,23 +32,16 @@ func (unheard) Tick(time.Time)                    {}
 // fill opens that many connections at a listener, one a microsecond.
 func fill(tb testing.TB, l *Listener, pc *still, count int, now time.Time) time.Time {
 	tb.Helper()
+	d := &desk{Listener: l, pc: pc, now: now}
 	for i := range count {
-		from := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), 4000)
-		now = now.Add(time.Microsecond)
-		var out [][]byte
-		client := session.NewClient(now, uint64(i+1), session.Config{
-			Timeout: DefaultTimeout,
-			Output:  func(b []byte) { out = append(out, bytes.Clone(b)) },
-		})
-		pc.sent = func(b []byte) { client.Input(now, bytes.Clone(b)) }
-		l.receive(now, datagram{from, out[0]}) // hello; the welcome makes the client send a heartbeat
-		l.receive(now, datagram{from, out[1]})
+		d.now = d.now.Add(time.Microsecond)
+		d.visit(tb, netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), 4000), token.Token{}).open()
 	}
 	pc.sent = func([]byte) {}
 	if conns := l.Stats().Conns; conns != count {
 		tb.Fatalf("%d connections, want %d", conns, count)
 	}
-	return now
+	return d.now
 }
 
 type oneNetwork struct{ pc PacketConn }
@@ -60,13 +52,13 @@ func (n oneNetwork) ListenPacket(string) (PacketConn, error) { return n.pc, nil 
 // second, to a packet connection that costs nothing.
 func BenchmarkIdleTick(b *testing.B) {
 	pc := &still{}
-	cfg := Config{Network: oneNetwork{pc}, MaxConns: 10_000, Timeout: 1 << 60}
+	cfg := Config{Network: oneNetwork{pc}, MaxConns: 10_000, Timeout: 1 << 60, Handshakes: 1 << 20, HandshakesEach: 1 << 20}
 	l, err := Listen("", cfg)
 	if err != nil {
 		b.Fatal(err)
 	}
 	l.handler = unheard{}
-	now := fill(b, l, pc, 10_000, time.Unix(1, 0))
+	now := fill(b, l, pc, 10_000, time.Now())
 	b.ReportAllocs()
 	for b.Loop() {
 		now = now.Add(DefaultTick)
@@ -79,12 +71,12 @@ func BenchmarkIdleTick(b *testing.B) {
 
 func TestIdleConnectionsSendHeartbeatsAndTimeOut(t *testing.T) {
 	pc := &still{}
-	l, err := Listen("", Config{Network: oneNetwork{pc}})
+	l, err := Listen("", Config{Network: oneNetwork{pc}, HandshakesEach: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
 	l.handler = unheard{}
-	start := time.Unix(1, 0)
+	start := time.Now()
 	now := fill(t, l, pc, 100, start)
 	sent := 0
 	pc.sent = func([]byte) { sent++ }
@@ -97,7 +89,7 @@ func TestIdleConnectionsSendHeartbeatsAndTimeOut(t *testing.T) {
 	for ; now.Sub(start) < 11*time.Second; now = now.Add(DefaultTick) {
 		l.tick(now)
 	}
-	if n := l.Stats().Conns; n != 0 || len(l.timers) != 0 || len(l.conns) != 0 {
+	if n := l.Stats().Conns; n != 0 || len(l.timers) != 0 || len(l.conns) != 0 || len(l.ids) != 0 || len(l.clients) != 0 {
 		t.Errorf("%d connections and %d timers are left", n, len(l.timers))
 	}
 }

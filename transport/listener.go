@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"container/list"
 	"context"
 	"errors"
 	"log/slog"
@@ -9,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/uplink-rpc/uplink/token"
+	"github.com/uplink-rpc/uplink/transport/internal/gate"
 	"github.com/uplink-rpc/uplink/transport/internal/session"
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
@@ -25,16 +26,24 @@ type Listener struct {
 	pokes    pokes
 
 	// Only the loop touches these.
-	conns      map[netip.AddrPort]*Conn
-	candidates map[netip.AddrPort]*Conn // wait to replace one of conns; see accept.go
-	unborn     list.List                // those of conns whose handshake is not over, oldest first
-	timers     timers
-	hints      hints
-	out        [wire.HelloSize]byte // an answer to somebody without a connection
+	gate    *gate.Gate
+	conns   map[netip.AddrPort]*Conn // open ones, by their clients' addresses
+	ids     map[uint64]*Conn         // all, by session id
+	clients map[uint64]*Conn         // open ones, by client id
+	pending map[gate.Hash]*Conn      // those whose handshake is not over, by their hellos
+	guests  map[uint64]*Conn         // the same, by client id
+	timers  timers
+	start   time.Time
+	hints   gate.Bucket
+	buffers session.Buffers
+	out     [wire.HelloSize]byte // an answer to somebody without a connection
 }
 
+// hintRate is how many answers that nobody can rely on a listener sends at most, over all addresses.
+var hintRate = gate.PerSecond(100, 100)
+
 // Listen opens addr ("host:port"; port 0 is any free one). Nothing is read until [Listener.Serve].
-// An address that is not loopback needs [Config.Insecure], else the error is [ErrInsecure].
+// On an address that others can reach it needs a [Config.Key], else the error is [ErrNoKey].
 func Listen(addr string, cfg Config) (*Listener, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -44,16 +53,39 @@ func Listen(addr string, cfg Config) (*Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := cfg.allow(pc.LocalAddr()); err != nil {
+	g, err := newGate(cfg, pc.LocalAddr())
+	if err != nil {
 		return nil, errors.Join(err, pc.Close())
 	}
 	return &Listener{
-		loop:       loop{pc: pc, interval: cfg.Tick, done: make(chan struct{})},
-		cfg:        cfg,
-		log:        cfg.Logger,
-		conns:      make(map[netip.AddrPort]*Conn),
-		candidates: make(map[netip.AddrPort]*Conn),
+		loop:    loop{pc: pc, interval: cfg.Tick, done: make(chan struct{})},
+		cfg:     cfg,
+		log:     cfg.Logger,
+		gate:    g,
+		conns:   make(map[netip.AddrPort]*Conn),
+		ids:     make(map[uint64]*Conn),
+		clients: make(map[uint64]*Conn),
+		pending: make(map[gate.Hash]*Conn),
+		guests:  make(map[uint64]*Conn),
+		start:   time.Now(),
 	}, nil
+}
+
+// newGate returns the gate of a listener at that address.
+func newGate(cfg Config, local netip.AddrPort) (*gate.Gate, error) {
+	key, err := cfg.key(local)
+	if err != nil {
+		return nil, err
+	}
+	good, err := cfg.servers(key, local)
+	if err != nil {
+		return nil, err
+	}
+	return gate.New(gate.Config{
+		Key: key, Good: good, Suites: cfg.Suites, Started: time.Now(), AnyAge: key.Equal(token.Development()),
+		Each: gate.PerSecond(cfg.HandshakesEach, 2*cfg.HandshakesEach),
+		All:  gate.PerSecond(cfg.Handshakes, 2*cfg.Handshakes),
+	}), nil
 }
 
 // Serve accepts connections and calls h, all in the calling goroutine, until ctx is done or
@@ -93,62 +125,73 @@ func (l *Listener) Stats() ListenerStats { return l.counters.snapshot() }
 func (l *Listener) receive(now time.Time, d datagram) {
 	l.counters.received.Add(1)
 	l.counters.receivedBytes.Add(uint64(len(d.b)))
-	h, body, err := wire.ParseHeader(d.b)
-	if err != nil {
+	form, err := wire.FormOf(d.b)
+	switch {
+	case err != nil:
 		l.count(session.Malformed)
-		return
+	case form == wire.HandshakeForm:
+		l.unsealed(now, d)
+	default:
+		l.sealed(now, d)
 	}
-	switch h.Kind {
-	case wire.HelloKind:
-		l.hello(now, d.from, body)
-	case wire.DataKind, wire.ReliableKind, wire.HeartbeatKind, wire.CloseKind:
-		l.numbered(now, d, h)
-	case wire.WelcomeKind, wire.RefuseKind, wire.UnknownKind:
+}
+
+// unsealed takes a handshake datagram.
+func (l *Listener) unsealed(now time.Time, d datagram) {
+	t, err := wire.ParseType(d.b)
+	switch {
+	case err != nil:
+		l.count(session.Malformed)
+	case t == wire.HelloType:
+		l.hello(now, d.from, d.b)
+	default:
 		l.count(session.Unexpected)
 	}
 }
 
-// numbered takes a datagram that belongs to a session.
-func (l *Listener) numbered(now time.Time, d datagram, h wire.Header) {
-	c := l.lookup(d.from, h.Tag)
-	if c == nil {
-		if h.Kind != wire.CloseKind { // its second copy is no surprise
-			l.unknown(now, d, h)
-		}
+// sealed takes a datagram that belongs to a session, or says so.
+func (l *Listener) sealed(now time.Time, d datagram) {
+	h, err := wire.ParseHeader(d.b)
+	if err != nil {
+		l.count(session.Malformed)
 		return
 	}
-	r := c.input(now, d.b)
+	c := l.lookup(d.from, h)
+	if c == nil {
+		l.unknown(now, d, h)
+		return
+	}
+	r := c.input(now, d.from, d.b)
 	l.count(r.verdict)
 	l.admit(c, r.state)
+	if r.state == session.Open {
+		l.locate(c, r.remote)
+	}
 	c.deliver(now, r, l.handler)
 	l.settle(c)
 }
 
-// lookup returns the connection of that address and tag, or nil.
-func (l *Listener) lookup(from netip.AddrPort, tag uint8) *Conn {
-	if c := l.conns[from]; c != nil && c.session.Tag() == tag {
-		return c
+// lookup returns the connection that a datagram names, or that has its address; or nil.
+func (l *Listener) lookup(from netip.AddrPort, h wire.Header) *Conn {
+	if h.Long {
+		return l.ids[h.ID]
 	}
-	if c := l.candidates[from]; c != nil && c.session.Tag() == tag {
-		return c
-	}
-	return nil
+	return l.conns[from]
 }
 
-// unknown counts a datagram of no session, and says so to its sender unless that would be more than it sent.
+// unknown counts a datagram of no session, and says so to its sender, unless that would be more than it sent, or
+// was done too often lately.
 func (l *Listener) unknown(now time.Time, d datagram, h wire.Header) {
 	l.counters.unknownSession.Add(1)
-	if len(d.b) >= wire.UnknownSize {
-		l.hint(now, d.from, h)
+	if h.Kind != wire.CloseKind && // its second copy is no surprise
+		len(d.b) >= wire.UnknownSize(h) && l.mayHint(now) {
+		l.send(wire.AppendUnknown(l.out[:0], wire.Unknown{Echo: h}), d.from)
 	}
 }
 
-// hint tells a sender that there is no such session, if there were not too many lately.
-func (l *Listener) hint(now time.Time, to netip.AddrPort, echo wire.Header) {
-	if l.hints.take(now) {
-		b := wire.AppendHeader(l.out[:0], wire.Header{Kind: wire.UnknownKind})
-		l.send(wire.AppendUnknown(b, wire.Unknown{Echo: echo}), to)
-	}
+// mayHint reports whether one more answer may be sent that nobody can rely on.
+func (l *Listener) mayHint(now time.Time) bool {
+	return l.hints.Take(max(now.Sub(l.start), 0), hintRate)
 }
 
 // send sends an answer that belongs to no session.

@@ -13,9 +13,11 @@ type Stats struct {
 	DatagramsReceived, BytesReceived uint64 // from the peer's address, also those that were dropped
 	// SendFailed counts datagrams among those sent that the packet connection did not take.
 	SendFailed uint64
-	// Lost counts the peer's datagrams that never came. It is final for each: one is counted when 64
+	// Lost counts the peer's datagrams that never came. It is final for each: one is counted when 1,024
 	// newer numbers are known.
 	Lost uint64
+	// Moves counts changes of the peer's address.
+	Moves uint64
 	// Dropped counts datagrams that came, but were not used.
 	Dropped Drops
 	// RTT is the round trip time, smoothed, and LastRTT the last measurement; 0 before the first.
@@ -32,6 +34,7 @@ func (s Stats) Plus(o Stats) Stats {
 	s.BytesReceived += o.BytesReceived
 	s.SendFailed += o.SendFailed
 	s.Lost += o.Lost
+	s.Moves += o.Moves
 	s.Dropped = s.Dropped.Plus(o.Dropped)
 	s.RoundTrips = s.RoundTrips.Plus(o.RoundTrips)
 	if o.RTT != 0 {
@@ -54,26 +57,36 @@ type ListenerStats struct {
 
 // Drops counts dropped datagrams by reason.
 type Drops struct {
-	Malformed      uint64 // not a datagram of this protocol
-	Stray          uint64 // of another session of the same address
-	Duplicate      uint64 // came before
-	Late           uint64 // came after 64 newer ones
-	Unexpected     uint64 // of a kind that makes no sense here and now
-	UnknownSession uint64 // of an address that has no connection; listeners only
-	Full           uint64 // hellos refused, or given up for a newer one, since there were MaxConns connections; listeners only
-	Version        uint64 // hellos refused, since their version is another; listeners only
+	Malformed       uint64 // not a datagram of this protocol
+	Stray           uint64 // of another session or address than it says
+	Unauthenticated uint64 // forged, altered, of another session, or made for another key
+	Duplicate       uint64 // came before
+	Late            uint64 // payloads that came after 64 newer datagrams, anything after 1,024
+	Unexpected      uint64 // of a kind that makes no sense here and now
+	UnknownSession  uint64 // of no connection; as all below, listeners only
+	Version         uint64 // hellos refused, since their version is another
+	Cookie          uint64 // hellos whose sender has not shown to own its address, though it claims so
+	Limited         uint64 // hellos refused, since there were too many
+	Token           uint64 // hellos refused for their token
+	Suite           uint64 // hellos refused for their suites
+	Full            uint64 // hellos refused, since there were MaxConns connections
 }
 
 // Each calls f with the name of each reason, in snake case, and its count.
 func (d Drops) Each(f func(reason string, n uint64)) {
 	f("malformed", d.Malformed)
 	f("stray", d.Stray)
+	f("unauthenticated", d.Unauthenticated)
 	f("duplicate", d.Duplicate)
 	f("late", d.Late)
 	f("unexpected", d.Unexpected)
 	f("unknown_session", d.UnknownSession)
-	f("full", d.Full)
 	f("version", d.Version)
+	f("cookie", d.Cookie)
+	f("limited", d.Limited)
+	f("token", d.Token)
+	f("suite", d.Suite)
+	f("full", d.Full)
 }
 
 // Total returns the sum of all counts.
@@ -96,6 +109,7 @@ func (c *Conn) Stats() Stats {
 		BytesReceived:     s.BytesReceived,
 		SendFailed:        c.failed,
 		Lost:              s.Lost,
+		Moves:             s.Moves,
 		Dropped:           sessionDrops(func(v session.Verdict) uint64 { return s.Verdicts[v] }),
 		RTT:               smoothed,
 		LastRTT:           last,
@@ -105,11 +119,12 @@ func (c *Conn) Stats() Stats {
 
 func sessionDrops(count func(session.Verdict) uint64) Drops {
 	return Drops{
-		Malformed:  count(session.Malformed),
-		Stray:      count(session.Stray),
-		Duplicate:  count(session.Duplicate),
-		Late:       count(session.Late),
-		Unexpected: count(session.Unexpected),
+		Malformed:       count(session.Malformed),
+		Stray:           count(session.Stray),
+		Unauthenticated: count(session.Unauthenticated),
+		Duplicate:       count(session.Duplicate),
+		Late:            count(session.Late),
+		Unexpected:      count(session.Unexpected),
 	}
 }
 
@@ -130,19 +145,23 @@ func (c *sentCounters) count(size int, err error) {
 
 // listenerCounters is a listener's.
 type listenerCounters struct {
-	sent                          sentCounters
-	trips                         tripCounters
-	conns, open                   atomic.Int64
-	received, receivedBytes       atomic.Uint64
-	verdicts                      [session.Verdicts]atomic.Uint64
-	unknownSession, full, version atomic.Uint64
+	sent                                                         sentCounters
+	trips                                                        tripCounters
+	conns, open                                                  atomic.Int64
+	received, receivedBytes                                      atomic.Uint64
+	verdicts                                                     [session.Verdicts]atomic.Uint64
+	unknownSession, version, cookie, limited, token, suite, full atomic.Uint64
 }
 
 func (c *listenerCounters) snapshot() ListenerStats {
 	drops := sessionDrops(func(v session.Verdict) uint64 { return c.verdicts[v].Load() })
 	drops.UnknownSession = c.unknownSession.Load()
-	drops.Full = c.full.Load()
 	drops.Version = c.version.Load()
+	drops.Cookie = c.cookie.Load()
+	drops.Limited = c.limited.Load()
+	drops.Token = c.token.Load()
+	drops.Suite = c.suite.Load()
+	drops.Full = c.full.Load()
 	return ListenerStats{
 		Conns:             int(c.conns.Load()),
 		Open:              int(c.open.Load()),
@@ -160,11 +179,16 @@ func (c *listenerCounters) snapshot() ListenerStats {
 func (d Drops) Plus(o Drops) Drops {
 	d.Malformed += o.Malformed
 	d.Stray += o.Stray
+	d.Unauthenticated += o.Unauthenticated
 	d.Duplicate += o.Duplicate
 	d.Late += o.Late
 	d.Unexpected += o.Unexpected
 	d.UnknownSession += o.UnknownSession
-	d.Full += o.Full
 	d.Version += o.Version
+	d.Cookie += o.Cookie
+	d.Limited += o.Limited
+	d.Token += o.Token
+	d.Suite += o.Suite
+	d.Full += o.Full
 	return d
 }

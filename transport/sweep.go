@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"net/netip"
 	"sync"
 	"time"
 
@@ -30,7 +29,7 @@ func (l *Listener) settle(c *Conn) {
 	case c.life == dead:
 	case over:
 		l.remove(c)
-		l.log.Debug("connection ended", "remote", c.remote, "cause", c.err())
+		l.log.Debug("connection ended", "remote", c.at, "cause", c.err())
 	case !next.Equal(c.wake.at):
 		l.timers.set(c, next)
 	}
@@ -38,11 +37,9 @@ func (l *Listener) settle(c *Conn) {
 
 // closeAll ends every connection when the listener has stopped, for a cause or for none.
 func (l *Listener) closeAll(cause error) {
-	for _, conns := range []map[netip.AddrPort]*Conn{l.candidates, l.conns} {
-		for _, c := range conns {
-			c.finish(wire.CloseShutdown, cause)
-			l.remove(c)
-		}
+	for _, c := range l.ids {
+		c.finish(wire.CloseShutdown, cause)
+		l.remove(c)
 	}
 }
 
@@ -50,6 +47,9 @@ func (l *Listener) closeAll(cause error) {
 func (l *Listener) rescheduled(c *Conn) { l.pokes.add(c) }
 
 func (l *Listener) closed(c *Conn) { l.pokes.add(c) }
+
+// rebind does nothing: the address is the listener's.
+func (l *Listener) rebind(*Conn) error { return ErrDialedOnly }
 
 // wait does nothing: no goroutine runs for one connection alone.
 func (l *Listener) wait() {}

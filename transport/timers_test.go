@@ -54,28 +54,6 @@ func checkTimers(t *rapid.T, heap timers, in []*Conn, now time.Time) {
 	}
 }
 
-func TestHintBucket(t *testing.T) {
-	var h hints
-	now := time.Unix(1, 0)
-	take := func() (n int) {
-		for h.take(now) {
-			n++
-		}
-		return n
-	}
-	if n := take(); n != hintBurst {
-		t.Errorf("%d at first, want %d", n, hintBurst)
-	}
-	now = now.Add(100 * time.Millisecond)
-	if n := take(); n != hintRate/10 {
-		t.Errorf("%d after 100 ms, want %d", n, hintRate/10)
-	}
-	now = now.Add(time.Hour)
-	if n := take(); n != hintBurst {
-		t.Errorf("%d after an hour, want %d", n, hintBurst)
-	}
-}
-
 func TestNextTick(t *testing.T) {
 	const interval = 10 * time.Millisecond
 	last := time.Unix(1, 0)

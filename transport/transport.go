@@ -7,8 +7,13 @@
 // in order and without loss while the connection lives. What arrives goes to a [Handler], whose
 // methods are called from one goroutine.
 //
-// There is no authentication and no encryption yet, so that addresses other than this machine's own
-// need [Config.Insecure].
+// Datagrams are encrypted and authenticated ([Suite]). A client shows a connect token, which the game's
+// backend has issued with the listener's key (package token) and which begins one connection; it knows by the
+// token whom it talks to. On loopback addresses, and there alone, all of this works without any
+// configuration, with a key that everybody has. What a listener does for a stranger is bounded: little work
+// and no memory before the sender has shown to own its address, few handshakes at a time after that.
+//
+// A connection does not end when the client's address changes, by its router's doing or by [Conn.Rebind].
 package transport
 
 import (
@@ -25,8 +30,11 @@ const (
 	MaxDatagram = wire.MaxDatagram
 	// MaxPayload is the size of the largest payload of [Conn.Send] in bytes.
 	MaxPayload = wire.MaxBody
-	// HeaderSize is the size of the header of each datagram in bytes.
-	HeaderSize = wire.HeaderSize
+	// HeaderSize is the size of the header of a datagram in bytes. While a client hears nothing from its
+	// listener, its datagrams have 8 bytes more.
+	HeaderSize = wire.ShortSize
+	// SealSize is how many bytes the default suite adds to each datagram.
+	SealSize = wire.MaxTag
 	// SegmentSize is the size of the header of each segment of the reliable channel in bytes.
 	SegmentSize = reliable.SegmentSize
 	// IPSize is the size of the headers of IPv4 and UDP before each datagram in bytes.

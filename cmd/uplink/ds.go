@@ -49,7 +49,7 @@ describe, rebuilds each frame, counts, and writes what it got to a file.`,
 	f.StringVar(&o.record, "record", "", "write every frame to this .csv or .csv.gz, with a schema file beside it")
 	f.Float64Var(&o.ackHz, "ack-hz", ds.DefaultAckHz, "how often a second a player's frames are acked")
 	f.IntVar(&o.ring, "ring", rpcdelta.DefaultRing, "frames kept of each RPC and player")
-	f.BoolVar(&o.insecure, "insecure", false, "listen on other addresses than loopback, though nothing is authenticated")
+	f.BoolVar(&o.insecure, "insecure", false, "listen on other addresses than loopback with a key that everybody has")
 	_ = c.MarkFlagRequired(schemaFlag) // it exists
 	return c
 }
@@ -117,7 +117,7 @@ func runDS(cmd *cobra.Command, o *dsOptions) (err error) {
 
 // listenError adds what to do about an address.
 func listenError(err error) error {
-	if errors.Is(err, transport.ErrInsecure) {
+	if errors.Is(err, transport.ErrNoKey) {
 		return hintedError{err, insecureHint}
 	}
 	return hintedError{err, "choose another address with --listen; port 0 is any free one"}

@@ -27,7 +27,7 @@ func TestDSErrors(t *testing.T) {
 		{"", 2, []string{"required flag(s) \"schema\" not set\n" + help}},
 		{"--listen " + busy + " --schema " + schema + " --record " + record, 1, []string{"uplink: ds: ", busy, "\nhint: choose another address with --listen; port 0 is any free one\n"}},
 		{"--listen 192.0.2.1:0 --schema " + schema, 1, []string{"192.0.2.1"}},
-		{"--listen 0.0.0.0:0 --schema " + schema, 1, []string{"loopback", "\nhint: --insecure accepts that\n"}},
+		{"--listen 0.0.0.0:0 --schema " + schema, 1, []string{"loopback", "\nhint: --insecure at both ends does without, for tests\n"}},
 		{"--listen 127.0.0.1:0 --schema " + dir + "/none.schema.json", 1, []string{"uplink: trace: schema file: open " + dir + "/none.schema.json: no such file"}},
 		{"--listen 127.0.0.1:0 --schema " + broken, 1, []string{"broken.schema.json: line 2, column "}},
 		{"--listen 127.0.0.1:0 --schema " + schema + " --schema " + same, 1, []string{"uplink: --schema " + same + ": ds: ServerMove is handled already\n"}},

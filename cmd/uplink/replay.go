@@ -61,7 +61,7 @@ a frame at each tick of the schema's rate. The link flags put a simulated link i
 	f.DurationVar(&o.wait, "wait", 3*time.Second, "how long to wait for the server's answer")
 	f.BoolVar(&o.reliable, "reliable", false, "send over the reliable channel")
 	f.BoolVar(&o.again, "loop", false, "begin again at the end, until Ctrl-C")
-	f.BoolVar(&o.insecure, "insecure", false, "talk to other addresses than loopback, though nothing is authenticated")
+	f.BoolVar(&o.insecure, "insecure", false, "talk to other addresses than loopback with a key that everybody has")
 	return c
 }
 
@@ -122,14 +122,14 @@ func (o *replayOptions) dial(ctx context.Context) (*client.Conn, error) {
 	switch {
 	case errors.Is(err, silence), errors.Is(err, transport.ErrTimeout):
 		return nil, hintedError{err, "is a server there? uplink ds --listen " + o.to + " --schema FILE runs one; --wait waits longer"}
-	case errors.Is(err, transport.ErrInsecure):
+	case errors.Is(err, transport.ErrNoToken):
 		return nil, hintedError{err, insecureHint}
 	}
 	return conn, err
 }
 
-// insecureHint says what to do about transport.ErrInsecure on the command line.
-const insecureHint = "--insecure accepts that"
+// insecureHint says what to do on the command line about a missing key or token.
+const insecureHint = "--insecure at both ends does without, for tests"
 
 // send plays the trace at its rate until its end or the context's. Frames for which there was no connection, or no
 // room on the reliable channel, are skipped.

@@ -193,7 +193,7 @@ func TestReplayErrors(t *testing.T) {
 		}},
 		{"--to " + addr + " " + finer.Name, 1, []string{"bind ServerMove: field \"" + field + "\" differs: here {" + field + " vec3 resolution=", "}, at the server {" + field}},
 		{"--to " + addr + " " + other.Name, 1, []string{"bind ServerMove: field ", " differs: here ", "at the server "}},
-		{"--to 192.0.2.1:7777 " + source.Name, 1, []string{"authenticated", "\nhint: --insecure accepts that\n"}},
+		{"--to 192.0.2.1:7777 " + source.Name, 1, []string{"connect token", "\nhint: --insecure at both ends does without, for tests\n"}},
 		{"--to nowhere " + source.Name, 1, []string{"nowhere"}},
 		{dir + "/none.csv", 1, []string{"none.schema.json: no such file", "hint: a trace needs a schema file beside it, or one named with --schema\n"}},
 		{"--loss 7 a.csv", 2, []string{"invalid argument \"7\" for \"--loss\" flag: want 0 to 1, or a percentage such as 5%\n" + help}},

@@ -11,6 +11,7 @@ import (
 type endpoint struct {
 	network *Network
 	addr    netip.AddrPort
+	public  netip.AddrPort // where others see it; guarded by the network's lock
 	inbox   *mailbox
 	closed  atomic.Bool
 }
@@ -21,7 +22,7 @@ func (e *endpoint) WriteTo(p []byte, to netip.AddrPort) (int, error) {
 	if e.closed.Load() {
 		return 0, net.ErrClosed
 	}
-	e.network.send(e.addr, to, p)
+	e.network.send(e, to, p)
 	return len(p), nil
 }
 

@@ -75,22 +75,45 @@ func (n *Network) ListenPacket(addr string) (transport.PacketConn, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if a.Port() == 0 {
-		for a = netip.AddrPortFrom(a.Addr(), n.port); n.bound[a] != nil; a = netip.AddrPortFrom(a.Addr(), n.port) {
-			n.nextPort()
-		}
-		n.nextPort()
+		a = n.freePort(a.Addr())
 	}
 	if n.bound[a] != nil {
 		return nil, fmt.Errorf("simnet: %v is in use", a)
 	}
-	e := &endpoint{network: n, addr: a, inbox: newMailbox(n.clock)}
+	e := &endpoint{network: n, addr: a, public: a, inbox: newMailbox(n.clock)}
 	n.bound[a] = e
 	return e, nil
 }
 
-func (n *Network) nextPort() {
-	if n.port++; n.port == 0 {
-		n.port = firstPort
+// Rebind has everybody else see the packet connection that is bound to addr at another address, with a new
+// port, as if a router between had forgotten it and made another mapping. The packet connection itself does
+// not notice; what is sent to the address before is lost. It returns the new address, or an error if
+// nothing is bound to addr.
+func (n *Network) Rebind(addr netip.AddrPort) (netip.AddrPort, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for public, e := range n.bound {
+		if e.addr != addr {
+			continue
+		}
+		delete(n.bound, public)
+		e.public = n.freePort(addr.Addr())
+		n.bound[e.public] = e
+		return e.public, nil
+	}
+	return netip.AddrPort{}, fmt.Errorf("simnet: nothing is bound to %v", addr)
+}
+
+// freePort returns an address with a port that nobody has. It is called with the lock held.
+func (n *Network) freePort(ip netip.Addr) netip.AddrPort {
+	for {
+		a := netip.AddrPortFrom(ip, n.port)
+		if n.port++; n.port == 0 {
+			n.port = firstPort
+		}
+		if n.bound[a] == nil {
+			return a
+		}
 	}
 }
 
@@ -115,9 +138,10 @@ func parse(addr string) (netip.AddrPort, error) {
 }
 
 // send carries a packet over its link.
-func (n *Network) send(from, to netip.AddrPort, data []byte) {
+func (n *Network) send(e *endpoint, to netip.AddrPort, data []byte) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	from := e.public
 	n.arrivals = n.link(from, to).Send(n.arrivals[:0], n.clock.now(), len(data)+overhead)
 	dst := n.bound[to]
 	if dst == nil {
@@ -166,7 +190,7 @@ func mix(seed uint64, a netip.AddrPort) uint64 {
 func (n *Network) unbind(e *endpoint) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.bound[e.addr] == e {
-		delete(n.bound, e.addr)
+	if n.bound[e.public] == e {
+		delete(n.bound, e.public)
 	}
 }

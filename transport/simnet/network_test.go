@@ -221,3 +221,30 @@ func TestWrapUDP(t *testing.T) {
 		t.Errorf("read %q, %v", buf[:n], err)
 	}
 }
+
+func TestRebind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, err := simnet.NewNetwork(simnet.Config{}, simnet.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		server, client := open(t, n, "127.0.0.1:7000"), open(t, n, "127.0.0.1:4000")
+		write(t, client, "one", server.LocalAddr())
+		expect(t, server, "one", client.LocalAddr(), 0)
+		outside, err := n.Rebind(client.LocalAddr())
+		if err != nil || outside == client.LocalAddr() || client.LocalAddr().Port() != 4000 {
+			t.Fatalf("%v, %v; the client is at %v", outside, err, client.LocalAddr())
+		}
+		write(t, server, "lost", netip.MustParseAddrPort("127.0.0.1:4000"))
+		write(t, client, "two", server.LocalAddr())
+		expect(t, server, "two", outside, 0)
+		write(t, server, "three", outside)
+		expect(t, client, "three", server.LocalAddr(), 0)
+		if again, err := n.Rebind(client.LocalAddr()); err != nil || again == outside {
+			t.Errorf("again: %v, %v", again, err)
+		}
+		if _, err := n.Rebind(outside); err == nil {
+			t.Error("nothing is bound to the outer address")
+		}
+	})
+}

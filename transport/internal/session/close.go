@@ -16,27 +16,45 @@ func (s *Session) Close(code wire.CloseCode, text string) {
 		return
 	}
 	if s.state == Open {
-		bye := wire.Close{Code: code, Text: []byte(text)}
-		for range closeCopies {
-			s.emit(wire.AppendClose(s.datagram(wire.CloseKind), bye))
-		}
+		s.sendClose(code, text)
 	}
 	s.end(nil)
 }
 
-// Replace makes the session [Closed] with [ErrReplaced] and tells nobody: another session has the
-// peer's address now.
+// Replace is Close by a new session of the same client: the error is [ErrReplaced], at both ends.
 func (s *Session) Replace() {
 	if s.state != Closed {
+		s.Close(wire.CloseReplaced, "")
 		s.end(ErrReplaced)
 	}
+}
+
+func (s *Session) sendClose(code wire.CloseCode, text string) {
+	for range closeCopies {
+		d := s.draft(wire.CloseKind)
+		d.b = wire.AppendClose(d.b, wire.Close{Code: code, Text: []byte(text)})
+		s.emit(s.remote, d)
+	}
+}
+
+// inputClose ends the session as the peer has ended it.
+func (s *Session) inputClose(body []byte) error {
+	bye, err := wire.ParseClose(body)
+	if err == nil {
+		s.end(closeError(bye))
+	}
+	return err
 }
 
 // closeError is what the peer's close says. Its text is a stranger's, so it is quoted.
 func closeError(c wire.Close) error {
 	err := ErrClosedByPeer
-	if c.Code == wire.CloseShutdown {
+	switch c.Code {
+	case wire.CloseShutdown:
 		err = ErrPeerShutdown
+	case wire.CloseReplaced:
+		err = ErrReplaced
+	case wire.CloseNormal:
 	}
 	if len(c.Text) == 0 {
 		return err

@@ -23,16 +23,22 @@ func (d doubtState) active() bool { return !d.until.IsZero() }
 
 func (d doubtState) lost(now time.Time) bool { return d.active() && !now.Before(d.until) }
 
-// inputUnknown takes the hint.
-func (s *Session) inputUnknown(now time.Time, body []byte) Verdict {
-	u, err := wire.ParseUnknown(body)
+// inputUnknown takes the hint. The echo of a datagram that did not name the session only says that the
+// listener does not know the address any more: the client names it from now on.
+func (s *Session) inputUnknown(now time.Time, b []byte) Verdict {
+	u, err := wire.ParseUnknown(b)
 	switch {
 	case err != nil:
 		return Malformed
-	case !s.client || s.state != Open || !s.sentLately(u.Echo):
+	case s.state != Open || !s.sentLately(u.Echo):
 		return Unexpected
-	}
-	if !s.doubt.active() {
+	case !u.Echo.Long:
+		s.stay = now.Add(leastStay)
+		if !s.long {
+			s.long = true
+			s.sendHeartbeat(now, true)
+		}
+	case !s.doubt.active():
 		s.doubt.until = now.Add(doubtPeriod)
 		s.sendHeartbeat(now, true)
 	}
@@ -41,6 +47,6 @@ func (s *Session) inputUnknown(now time.Time, body []byte) Verdict {
 
 // sentLately reports whether h can be the header of one of the last datagrams that this end sent.
 func (s *Session) sentLately(h wire.Header) bool {
-	age := uint16(s.next) - h.Number // 1 for the newest
-	return h.Tag == s.tag && age >= 1 && age <= doubtNumbers
+	age := (uint32(s.next) - h.Number) & (1<<wire.NumberBits - 1) // 1 for the newest
+	return (!h.Long || h.ID == s.id) && age >= 1 && age <= doubtNumbers && uint64(age) <= s.next
 }

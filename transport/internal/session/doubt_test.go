@@ -10,9 +10,8 @@ import (
 
 // hintFor makes an unknown that echoes a datagram.
 func hintFor(datagram []byte) []byte {
-	h, _, _ := wire.ParseHeader(datagram)
-	b := wire.AppendHeader(nil, wire.Header{Kind: wire.UnknownKind})
-	return wire.AppendUnknown(b, wire.Unknown{Echo: h})
+	h, _ := wire.ParseHeader(datagram)
+	return wire.AppendUnknown(nil, wire.Unknown{Echo: h})
 }
 
 // lastSent is the newest datagram of the client.
@@ -29,7 +28,11 @@ func TestSessionLost(t *testing.T) {
 		p.flying = nil
 		p.server.s, p.server.cut = nil, true // it restarts
 		p.client.input(time.Now(), hint)
-		if len(p.flying) != 1 {
+		if len(p.flying) != 1 || p.client.s.doubt.active() {
+			t.Error("the client did not name its session at once")
+		}
+		p.client.input(time.Now(), hintFor(p.flying[0].data)) // the listener does not know that either
+		if len(p.flying) != 2 {
 			t.Error("the client did not ask at once")
 		}
 		p.run(doubtPeriod - time.Millisecond)
@@ -50,8 +53,8 @@ func TestForgedHintDoesNothing(t *testing.T) {
 		for range 100 {
 			p.client.input(time.Now(), hintFor(p.lastSent()))
 		}
-		if n := p.client.s.Stats().DatagramsSent - sent; n != 101 {
-			t.Errorf("%d datagrams were sent, want 100 and one heartbeat", n)
+		if n := p.client.s.Stats().DatagramsSent - sent; n != 102 {
+			t.Errorf("%d datagrams were sent, want 100 and two heartbeats", n)
 		}
 		p.run(5 * time.Second)
 		if p.client.s.State() != Open || p.client.s.doubt.active() {
@@ -81,15 +84,14 @@ func TestHintMustEchoALateDatagram(t *testing.T) {
 		for range doubtNumbers {
 			p.lastSent()
 		}
-		next := wire.Header{Kind: wire.DataKind, Tag: p.client.s.Tag(), Number: uint16(p.client.s.next)}
-		otherTag := wire.Header{Kind: wire.DataKind, Tag: p.client.s.Tag() ^ 1, Number: uint16(p.client.s.next) - 1}
+		next := wire.Header{Kind: wire.DataKind, Number: uint32(p.client.s.next)}
+		otherID := wire.Header{Kind: wire.DataKind, Long: true, ID: testID + 1, Number: next.Number - 1}
 		for name, b := range map[string][]byte{
-			"too old":    old,
-			"not sent":   hintFor(wire.AppendHeader(nil, next)),
-			"other tag":  hintFor(wire.AppendHeader(nil, otherTag)),
-			"to nothing": hintFor(wire.AppendHeader(nil, wire.Header{Kind: wire.HelloKind})),
+			"too old":       old,
+			"not sent":      hintFor(wire.AppendHeader(nil, next)),
+			"other session": hintFor(wire.AppendHeader(nil, otherID)),
 		} {
-			if v := p.client.input(time.Now(), b); v != Unexpected || p.client.s.doubt.active() {
+			if v := p.client.input(time.Now(), b); v != Unexpected || p.client.s.doubt.active() || p.client.s.long {
 				t.Errorf("%s: verdict %d", name, v)
 			}
 		}

@@ -4,18 +4,27 @@ import (
 	"errors"
 
 	"github.com/uplink-rpc/uplink/transport/internal/reliable"
+	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
-// Why a session ended.
+// Why a session ended, or did not begin.
 var (
 	ErrTimeout      = errors.New("transport: timed out, nothing was heard from the peer")
 	ErrSessionLost  = errors.New("transport: the listener no longer knows this session, dial again")
 	ErrClosedByPeer = errors.New("transport: closed by the peer")
 	ErrPeerShutdown = errors.New("transport: the peer shut down")
-	ErrReplaced     = errors.New("transport: replaced by a new session from the same address")
-	ErrServerFull   = errors.New("transport: the server is full")
-	ErrVersion      = errors.New("transport: the peer speaks another version of the protocol")
+	ErrReplaced     = errors.New("transport: replaced by a new session of the same client")
 	ErrProtocol     = errors.New("transport: the peer broke the rules of the reliable channel")
+
+	ErrVersion      = errors.New("transport: the peer speaks another version of the protocol")
+	ErrServerFull   = errors.New("transport: the server is full")
+	ErrServerBusy   = errors.New("transport: the server has too many handshakes to do, try again later")
+	ErrNoSuite      = errors.New("transport: the server takes none of the suites that Config.Suites offers")
+	ErrTokenExpired = errors.New("transport: the connect token has expired, get a new one")
+	ErrTokenUsed    = errors.New("transport: the connect token has been used, get a new one for each connection")
+	ErrTokenRefused = errors.New("transport: the connect token is altered, or made with another key than the server's")
+	ErrTokenServer  = errors.New("transport: the connect token is for another server address")
+	ErrTokenStale   = errors.New("transport: the connect token is older than the server, get a new one")
 )
 
 // Why nothing was sent.
@@ -25,3 +34,31 @@ var (
 	ErrBacklog  = reliable.ErrBacklog
 	ErrEmpty    = reliable.ErrEmpty
 )
+
+// grantError is what a code other than [wire.Granted] means.
+func grantError(c wire.Code) error {
+	switch c {
+	case wire.TokenExpired:
+		return ErrTokenExpired
+	case wire.TokenUsed:
+		return ErrTokenUsed
+	case wire.TokenServer:
+		return ErrTokenServer
+	case wire.TokenStale:
+		return ErrTokenStale
+	case wire.ServerFull:
+		return ErrServerFull
+	case wire.NoSuite:
+		return ErrNoSuite
+	default:
+		return ErrTokenRefused
+	}
+}
+
+// refusalError is what a refuse means. Reasons that are not known here are another version's.
+func refusalError(r wire.RefuseReason) error {
+	if r == wire.RefuseKey {
+		return ErrTokenRefused
+	}
+	return ErrVersion
+}

@@ -1,59 +1,99 @@
 package session
 
 import (
-	"bytes"
+	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/uplink-rpc/uplink/transport/internal/seal"
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
-// FuzzInput feeds one datagram again and again, under the session's tag and with ever new numbers, to
-// both ends in each state.
+var fuzzSecrets = seal.Secrets{ToServer: [32]byte{1}, ToClient: [32]byte{2}}
+
+// fuzzed are sessions in each state, which do not need a handshake.
+func fuzzed(now time.Time, cfg Config) []*Session {
+	connecting := NewClient(now, testTicket(), cfg)
+	waiting := NewClient(now, testTicket(), cfg)
+	waiting.Input(now, serverAddr, wire.AppendRetry(nil, wire.Retry{Nonce: testNonce}))
+	open := NewClient(now, testTicket(), cfg)
+	open.begin(testID, seal.AES128GCM, fuzzSecrets)
+	open.open(now)
+	server := NewServer(now, Grant{Remote: clientAddr, ID: testID, Suite: seal.AES128GCM, Secrets: fuzzSecrets}, cfg)
+	unsealed := NewServer(now, Grant{Remote: clientAddr, ID: testID, Suite: seal.None, Secrets: fuzzSecrets}, cfg)
+	return []*Session{connecting, waiting, open, server, unsealed}
+}
+
+// FuzzInput feeds one datagram as it is, and then its body again and again as if the peer had sealed it, to
+// sessions in each state.
 func FuzzInput(f *testing.F) {
-	for k := range wire.UnknownKind + 1 {
-		b := wire.AppendHeader(nil, wire.Header{Kind: k})
-		f.Add(wire.AppendHeartbeat(b, wire.Heartbeat{Answer: true, HasEcho: true}))
-		f.Add(wire.AppendWelcome(b, wire.Welcome{Version: wire.Version, Nonce: testNonce, Session: testID}))
-		f.Add(wire.AppendClose(b, wire.Close{Text: []byte("bye")}))
+	for k := range wire.ProbeAnswerKind + 1 {
+		for _, long := range []bool{false, true} {
+			b := wire.AppendHeader(nil, wire.Header{Kind: k, Long: long, ID: testID})
+			f.Add(b)
+			f.Add(append(b, make([]byte, wire.ChallengeSize)...))
+			f.Add(wire.AppendHeartbeat(b, wire.Heartbeat{Answer: true, HasEcho: true}))
+			f.Add(wire.AppendClose(b, wire.Close{Text: []byte("bye")}))
+		}
 	}
+	f.Add(wire.AppendHello(nil, wire.Hello{Version: wire.Version, Nonce: testNonce}))
+	f.Add(wire.AppendRetry(nil, wire.Retry{Nonce: testNonce}))
+	f.Add(wire.AppendWelcome(nil, wire.Welcome{Nonce: testNonce, Message: make([]byte, wire.WelcomeSize-9)}))
+	f.Add(wire.AppendRefuse(nil, wire.Refuse{Nonce: testNonce, Reason: wire.RefuseVersion}))
+	f.Add(wire.AppendUnknown(nil, wire.Unknown{Echo: wire.Header{Long: true, ID: testID}}))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		now := time.Unix(1, 0)
 		sent := 0
-		cfg := Config{Timeout: testTimeout, Output: func(b []byte) {
+		cfg := Config{Timeout: testTimeout, Buffers: &Buffers{}, Output: func(_ netip.AddrPort, b []byte) {
 			sent++
 			if len(b) > wire.MaxDatagram {
 				t.Fatalf("a datagram of %d bytes", len(b))
 			}
 		}}
-		connecting := NewClient(now, testNonce, cfg)
-		open := NewClient(now, testNonce, cfg)
-		open.begin(testID)
-		open.open(now)
-		for _, s := range []*Session{connecting, open, NewServer(now, testNonce, testID, cfg)} {
-			for i := range 50 {
-				feed(t, s, now.Add(time.Duration(i)*time.Millisecond), in)
+		for _, s := range fuzzed(now, cfg) {
+			feed(t, s, now, in)
+			for i := range 30 {
+				now := now.Add(time.Duration(i+1) * time.Millisecond)
+				if b := sealed(s, in); b != nil {
+					feed(t, s, now, b)
+				}
 			}
 		}
 		if sent > 1000 {
-			t.Fatalf("%d datagrams out for 150 in", sent)
+			t.Fatalf("%d datagrams out for 155 in", sent)
 		}
 	})
 }
 
+// sealed makes a datagram of the session's peer from one that is not, or nil.
+func sealed(s *Session, in []byte) []byte {
+	h, err := wire.ParseHeader(in)
+	if err != nil || s.opener == nil || len(in) > wire.MaxDatagram-wire.MaxTag-8 {
+		return nil
+	}
+	secret := fuzzSecrets.ToServer
+	if s.client {
+		secret = fuzzSecrets.ToClient
+	}
+	number := s.recv.Next()
+	h.ID, h.Number = s.id, uint32(number)
+	b := wire.AppendHeader(nil, h)
+	return seal.NewSealer(s.opener.Suite(), secret).Seal(b, slices.Clone(b), in[h.Size():], number)
+}
+
 func feed(t *testing.T, s *Session, now time.Time, in []byte) {
-	b := bytes.Clone(in)
-	if h, body, err := wire.ParseHeader(b); err == nil && s.id != 0 {
-		h.Tag, h.Number = s.tag, uint16(s.recv.newest+1)
-		b = append(wire.AppendHeader(nil, h), body...)
+	from := clientAddr
+	if s.client {
+		from = serverAddr
 	}
-	before := bytes.Clone(b)
-	payload, v := s.Input(now, b)
-	if !bytes.Equal(b, before) {
-		t.Fatal("the input was written to")
-	}
+	remote, heard := s.remote, s.heard
+	payload, v := s.Input(now, from, slices.Clone(in))
 	if v >= Verdicts || v != Payload && payload != nil {
 		t.Fatalf("verdict %d with a payload of %d bytes", v, len(payload))
+	}
+	if v == Unauthenticated && s.heard != heard || s.remote != remote {
+		t.Fatalf("verdict %d, heard at %v, remote %v", v, s.heard, s.remote)
 	}
 	s.Receive(now)
 	s.Advance(now)

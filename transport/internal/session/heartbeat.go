@@ -38,12 +38,18 @@ func (s *Session) sendHeartbeat(now time.Time, answer bool) {
 		h.HasEcho, h.Echo, h.Hold = true, s.beat.peer, uint16(hold)
 	}
 	s.beat.sent = now
-	s.emit(wire.AppendHeartbeat(s.datagram(wire.HeartbeatKind), h))
+	d := s.draft(wire.HeartbeatKind)
+	d.b = wire.AppendHeartbeat(d.b, h)
+	s.emit(s.remote, d)
 }
 
-// heartbeat takes the peer's. One that came late carries an older clock than is known already; its
+// inputHeartbeat takes the peer's. One that came late carries an older clock than is known already; its
 // echo is as good as any.
-func (s *Session) heartbeat(now time.Time, h wire.Heartbeat) {
+func (s *Session) inputHeartbeat(now time.Time, body []byte) error {
+	h, err := wire.ParseHeartbeat(body)
+	if err != nil {
+		return err
+	}
 	if s.beat.peerAt.IsZero() || int32(h.Clock-s.beat.peer) > 0 {
 		s.beat.peer, s.beat.peerAt = h.Clock, now
 	}
@@ -57,4 +63,5 @@ func (s *Session) heartbeat(now time.Time, h wire.Heartbeat) {
 	if h.Answer {
 		s.sendHeartbeat(now, false)
 	}
+	return nil
 }

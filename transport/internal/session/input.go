@@ -1,92 +1,131 @@
 package session
 
 import (
+	"net/netip"
 	"time"
 
+	"github.com/uplink-rpc/uplink/transport/internal/seal"
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
-// Input takes a datagram from the peer's address. With the verdict [Payload] it returns the unreliable
-// payload, which shares b's memory. Any other verdict comes without one; the verdicts after [Payload]
-// are reasons to have dropped the datagram. Afterwards the state may have changed, and messages may be
-// ready to [Session.Receive].
-func (s *Session) Input(now time.Time, b []byte) ([]byte, Verdict) {
-	payload, v := s.input(now, b)
+// reach is how far behind the newest datagram a payload may come: layers above, whose sequences are short,
+// depend on it.
+const reach = 64
+
+// Input takes a datagram that came from an address. It is opened in place. With the verdict [Payload] it
+// returns the unreliable payload, which shares b's memory. Any other verdict comes without one; the verdicts
+// after [Payload] are reasons to have dropped the datagram. Afterwards the state and [Session.Remote] may
+// have changed, and messages may be ready to [Session.Receive]. A datagram that is not authentic changes
+// nothing but the counts; the handshake's are, if anything, hints.
+func (s *Session) Input(now time.Time, from netip.AddrPort, b []byte) ([]byte, Verdict) {
+	payload, v := s.input(now, from, b)
 	s.stats.DatagramsReceived++
 	s.stats.BytesReceived += uint64(len(b))
 	s.stats.Verdicts[v]++
 	return payload, v
 }
 
-func (s *Session) input(now time.Time, b []byte) ([]byte, Verdict) {
-	h, body, err := wire.ParseHeader(b)
-	if err != nil {
+func (s *Session) input(now time.Time, from netip.AddrPort, b []byte) ([]byte, Verdict) {
+	form, err := wire.FormOf(b)
+	switch {
+	case err != nil:
 		return nil, Malformed
+	case s.client && from != s.remote:
+		return nil, Stray
+	case form == wire.HandshakeForm:
+		return nil, s.inputHandshake(now, b)
 	}
-	switch h.Kind {
-	case wire.DataKind, wire.ReliableKind, wire.HeartbeatKind, wire.CloseKind:
-		return s.inputNumbered(now, h, body)
-	case wire.WelcomeKind:
-		return nil, s.inputWelcome(now, body)
-	case wire.RefuseKind:
-		return nil, s.inputRefuse(body)
-	case wire.UnknownKind:
-		return nil, s.inputUnknown(now, body)
-	case wire.HelloKind: // a listener looks at these itself
-	}
-	return nil, Unexpected
-}
-
-// inputNumbered takes a datagram of the session proper. It is read before its number is marked as seen,
-// so that a malformed one cannot displace the real one with its number.
-func (s *Session) inputNumbered(now time.Time, h wire.Header, body []byte) ([]byte, Verdict) {
-	if s.state == Closed || s.id == 0 {
+	h, err := wire.ParseHeader(b)
+	switch {
+	case err != nil:
+		return nil, Malformed
+	case s.state == Closed || s.opener == nil:
 		return nil, Unexpected
-	}
-	if h.Tag != s.tag {
+	case h.Long && (s.client || h.ID != s.id), !h.Long && from != s.remote:
 		return nil, Stray
 	}
-	number, v := s.recv.check(h.Number)
-	if v != Accepted {
-		return nil, v
+	return s.inputSealed(now, from, b, h)
+}
+
+// inputSealed takes a datagram that seems to be the session's: first its number, then its seal, and only
+// then anything that it says.
+func (s *Session) inputSealed(now time.Time, from netip.AddrPort, b []byte, h wire.Header) ([]byte, Verdict) {
+	number, v := s.recv.Check(h.Number, wire.NumberBits)
+	switch v {
+	case seal.New:
+	case seal.Duplicate:
+		return nil, Duplicate
+	case seal.Late:
+		return nil, Late
 	}
-	var beat wire.Heartbeat
-	var bye wire.Close
+	sealed := b[h.Size():]
+	body, ok := s.opener.Open(sealed[:0], b[:h.Size()], sealed, number)
+	if !ok {
+		return nil, Unauthenticated
+	}
+	newest := number >= s.recv.Next()
+	s.recv.Mark(number)
+	s.number = number
+	s.accept(now, h.Kind)
+	if newest {
+		s.locate(now, from)
+	}
+	if h.Kind == wire.DataKind {
+		if s.recv.Overtaken(number) >= reach {
+			return nil, Late
+		}
+		return body, Payload
+	}
+	return nil, s.inputBody(now, from, h, body)
+}
+
+// inputBody takes what is not data.
+func (s *Session) inputBody(now time.Time, from netip.AddrPort, h wire.Header, body []byte) Verdict {
 	var err error
+	v := Accepted
 	switch h.Kind {
-	case wire.HeartbeatKind:
-		beat, err = wire.ParseHeartbeat(body)
-	case wire.CloseKind:
-		bye, err = wire.ParseClose(body)
 	case wire.ReliableKind:
 		err = s.reliable.Input(now, body)
-	default: // data is opaque
+	case wire.HeartbeatKind:
+		err = s.inputHeartbeat(now, body)
+	case wire.CloseKind:
+		err = s.inputClose(body)
+	case wire.ChallengeKind:
+		v, err = s.inputChallenge(from, body)
+	case wire.ResponseKind:
+		v, err = s.inputResponse(now, from, body)
+	case wire.ProbeKind:
+		err = s.inputProbe(h, body)
+	default:
+		v = Unexpected // nothing here sends probes
 	}
 	if err != nil {
-		return nil, Malformed
+		return Malformed
 	}
-	s.recv.mark(number)
-	s.number = number
-	s.accept(now)
-	switch h.Kind {
-	case wire.DataKind:
-		return body, Payload
-	case wire.HeartbeatKind:
-		s.heartbeat(now, beat)
-	case wire.CloseKind:
-		s.end(closeError(bye))
-	default: // messages wait in the reliable channel
-	}
-	return nil, Accepted
+	return v
 }
 
 // accept notes that the peer is alive, and knows this session.
-func (s *Session) accept(now time.Time) {
+func (s *Session) accept(now time.Time, k wire.Kind) {
 	s.heard = now
 	s.doubt = doubtState{}
+	if s.long && k != wire.ChallengeKind && !now.Before(s.stay) {
+		s.long = false
+	}
 	if s.state == Connecting {
 		s.open(now)
 	}
+}
+
+// inputProbe answers a probe: a datagram of that size does arrive.
+func (s *Session) inputProbe(h wire.Header, body []byte) error {
+	if err := wire.ParseProbe(body); err != nil {
+		return err
+	}
+	d := s.draft(wire.ProbeAnswerKind)
+	d.b = wire.AppendProbeAnswer(d.b, h.Size()+len(body)+s.opener.Suite().Overhead())
+	s.emit(s.remote, d)
+	return nil
 }
 
 // Receive returns the next reliable message and true, or false if none is ready. The message is valid

@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
@@ -16,7 +17,9 @@ func (s *Session) Send(b []byte) error {
 	if len(b) > wire.MaxBody {
 		return fmt.Errorf("%w: %d bytes, at most %d fit a datagram", ErrTooLarge, len(b), wire.MaxBody)
 	}
-	s.emit(append(s.datagram(wire.DataKind), b...))
+	d := s.draft(wire.DataKind)
+	d.b = append(d.b, b...)
+	s.emit(s.remote, d)
 	return nil
 }
 
@@ -31,23 +34,39 @@ func (s *Session) SendReliable(now time.Time, b []byte) error {
 
 // sendSegments is the output of the reliable channel.
 func (s *Session) sendSegments(b []byte) {
-	s.emit(append(s.datagram(wire.ReliableKind), b...))
+	d := s.draft(wire.ReliableKind)
+	d.b = append(d.b, b...)
+	s.emit(s.remote, d)
 }
 
-// datagram starts a numbered datagram in the session's buffer.
-func (s *Session) datagram(k wire.Kind) []byte {
-	return wire.AppendHeader(s.buf[:0], wire.Header{Kind: k, Tag: s.tag, Number: uint16(s.next)})
+// draft is a sealed datagram that is being written: its header, then its body.
+type draft struct {
+	buf    *buffer
+	header int
+	b      []byte
 }
 
-// emit sends a datagram that [Session.datagram] started.
-func (s *Session) emit(b []byte) {
+// draft starts a datagram in a shared buffer.
+func (s *Session) draft(k wire.Kind) draft {
+	h := wire.Header{Kind: k, Number: uint32(s.next)}
+	if s.long {
+		h.Long, h.ID = true, s.id
+	}
+	buf := s.cfg.Buffers.get()
+	return draft{buf: buf, header: h.Size(), b: wire.AppendHeader(buf[:0], h)}
+}
+
+// emit seals a datagram that [Session.draft] started, and sends it.
+func (s *Session) emit(to netip.AddrPort, d draft) {
+	header := d.b[:d.header]
+	s.output(to, s.sealer.Seal(header, header, d.b[d.header:], s.next))
 	s.next++
-	s.output(b)
+	s.cfg.Buffers.put(d.buf)
 }
 
 // output sends any datagram, and counts it.
-func (s *Session) output(b []byte) {
+func (s *Session) output(to netip.AddrPort, b []byte) {
 	s.stats.DatagramsSent++
 	s.stats.BytesSent += uint64(len(b))
-	s.cfg.Output(b)
+	s.cfg.Output(to, b)
 }

@@ -2,12 +2,14 @@ package session
 
 import (
 	"bytes"
+	"net/netip"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/uplink-rpc/uplink/transport/internal/seal"
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
@@ -24,10 +26,18 @@ const (
 	oneWay      = 20 * time.Millisecond
 )
 
+var (
+	clientAddr = netip.MustParseAddrPort("192.0.2.1:4000")
+	serverAddr = netip.MustParseAddrPort("203.0.113.1:7000")
+	serverKey  = seal.NewStaticKey([32]byte{1})
+	testToken  = []byte("a token, which sessions do not look into")
+)
+
 // end is one end of a pair, with what the layer above would have got.
 type end struct {
 	name     string
 	s        *Session
+	addr     netip.AddrPort // where its datagrams come from
 	payloads []string
 	messages []string
 	verdicts []Verdict
@@ -37,6 +47,8 @@ type end struct {
 
 type flight struct {
 	at   time.Time
+	from netip.AddrPort
+	dest netip.AddrPort
 	to   *end
 	data []byte
 }
@@ -47,23 +59,75 @@ type pair struct {
 	t              *testing.T
 	client, server *end
 	flying         []flight
+	suite          seal.Suite
+	code           wire.Code // of the grant
+	buffers        Buffers
 }
 
 // inBubble runs a test with a pair whose client has sent its hello.
 func inBubble(t *testing.T, f func(t *testing.T, p *pair)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		p := &pair{t: t, client: &end{name: "client"}, server: &end{name: "server"}}
-		p.client.s = NewClient(time.Now(), testNonce, p.config(p.server))
+		p := &pair{
+			t: t, suite: seal.AES128GCM,
+			client: &end{name: "client", addr: clientAddr}, server: &end{name: "server", addr: serverAddr},
+		}
+		p.client.s = NewClient(time.Now(), testTicket(), p.config(p.client, p.server))
 		f(t, p)
 	})
 }
 
-// config makes an end that sends to the other.
-func (p *pair) config(to *end) Config {
-	return Config{Timeout: testTimeout, Output: func(b []byte) {
-		p.flying = append(p.flying, flight{time.Now().Add(oneWay), to, bytes.Clone(b)})
+func testTicket() Ticket {
+	return Ticket{
+		Remote: serverAddr, ServerKey: serverKey.Public(), Token: testToken, Nonce: testNonce,
+		Suites: 1<<seal.None | 1<<seal.AES128GCM | 1<<seal.AES128CTRHMAC8,
+	}
+}
+
+// config makes an end that sends to the other. What is sent where nobody is, is lost.
+func (p *pair) config(from, to *end) Config {
+	return Config{Timeout: testTimeout, Buffers: &p.buffers, Output: func(addr netip.AddrPort, b []byte) {
+		p.flying = append(p.flying, flight{time.Now().Add(oneWay), from.addr, addr, to, bytes.Clone(b)})
 	}}
+}
+
+// testGrant answers the message of a hello as a listener would.
+func testGrant(h wire.Hello, from netip.AddrPort, grant wire.Grant) (Grant, error) {
+	r := seal.NewResponder(nil, serverKey, Prologue)
+	if _, err := r.Hello(h.Message); err != nil {
+		return Grant{}, err
+	}
+	msg, secrets, err := r.Welcome(nil, wire.AppendGrant(nil, grant))
+	return Grant{
+		Remote: from, Nonce: h.Nonce, ID: grant.ID, Suite: seal.Suite(grant.Suite), Secrets: secrets,
+		Welcome: wire.AppendWelcome(nil, wire.Welcome{Nonce: h.Nonce, Message: msg}),
+	}, err
+}
+
+// hello answers a hello.
+func (p *pair) hello(now time.Time, f flight) {
+	p.t.Helper()
+	h, err := wire.ParseHello(f.data)
+	out := p.config(p.server, p.client).Output
+	switch {
+	case err != nil:
+		p.t.Fatal(err)
+	case len(h.Message) == 0:
+		out(f.from, wire.AppendRetry(nil, wire.Retry{Nonce: h.Nonce, Cookie: [wire.CookieSize]byte{9}}))
+	case p.server.s != nil:
+		p.server.s.Hello(f.from)
+	default:
+		grant := wire.Grant{Code: p.code, ID: testID, Suite: uint8(p.suite)}
+		g, err := testGrant(h, f.from, grant)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		if p.code != wire.Granted {
+			out(f.from, g.Welcome)
+			return
+		}
+		p.server.s = NewServer(now, g, p.config(p.server, p.client))
+	}
 }
 
 // run lets time pass: datagrams arrive and timers fire when they are due.
@@ -114,31 +178,25 @@ func (p *pair) advance(now time.Time, e *end) {
 // arrive gives a datagram to its end, as a listener or a dialer would.
 func (p *pair) arrive(now time.Time, f flight) {
 	e := f.to
-	h, body, err := wire.ParseHeader(f.data)
-	if err != nil {
-		p.t.Fatal(err)
+	switch t, err := wire.ParseType(f.data); {
+	case e.cut || f.dest != e.addr:
+	case e == p.server && err == nil && t == wire.HelloType:
+		p.hello(now, f)
+	case e.s != nil:
+		e.inputFrom(now, f.from, f.data)
 	}
-	switch {
-	case e.cut:
-		return
-	case h.Kind == wire.HelloKind && e.s != nil:
-		e.s.Hello()
-		return
-	case h.Kind == wire.HelloKind:
-		hello, err := wire.ParseHello(body)
-		if err != nil {
-			p.t.Fatal(err)
-		}
-		e.s = NewServer(now, hello.Nonce, testID, p.config(p.client))
-		return
-	case e.s == nil:
-		return
-	}
-	e.input(now, f.data)
 }
 
+// input takes a datagram from the other end's first address.
 func (e *end) input(now time.Time, b []byte) Verdict {
-	payload, v := e.s.Input(now, b)
+	if e.name == "client" {
+		return e.inputFrom(now, serverAddr, b)
+	}
+	return e.inputFrom(now, clientAddr, b)
+}
+
+func (e *end) inputFrom(now time.Time, from netip.AddrPort, b []byte) Verdict {
+	payload, v := e.s.Input(now, from, bytes.Clone(b))
 	e.verdicts = append(e.verdicts, v)
 	if v == Payload {
 		e.payloads = append(e.payloads, string(payload))
@@ -155,7 +213,7 @@ func (e *end) input(now time.Time, b []byte) Verdict {
 // connect runs until both ends are open and know the round trip.
 func (p *pair) connect() {
 	p.t.Helper()
-	p.run(5 * oneWay)
+	p.run(7 * oneWay)
 	if p.client.s.State() != Open || p.server.s.State() != Open {
 		p.t.Fatalf("states %d and %d, want %d", p.client.s.State(), p.server.s.State(), Open)
 	}

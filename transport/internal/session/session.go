@@ -1,13 +1,16 @@
-// Package session is one connection as a state machine: handshake, packet numbers, heartbeats,
-// timeout, the reliable channel, close. It has no socket, no goroutine and no clock: datagrams go in
-// through [Session.Input] and out through a function, and each method that needs the time is told it.
-// (KCP, below the reliable channel, reads its own clock.)
+// Package session is one connection as a state machine: handshake, sealed datagrams and their numbers,
+// heartbeats, timeout, moving to another address, the reliable channel, close. It has no socket, no goroutine
+// and no clock: datagrams go in through [Session.Input] and out through a function, and each method that
+// needs the time is told it. (KCP, below the reliable channel, reads its own clock.)
 package session
 
 import (
+	"io"
+	"net/netip"
 	"time"
 
 	"github.com/uplink-rpc/uplink/transport/internal/reliable"
+	"github.com/uplink-rpc/uplink/transport/internal/seal"
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
@@ -28,9 +31,13 @@ type Config struct {
 	// Timeout is how long a session lives without an accepted datagram, and how long a client asks
 	// for a welcome.
 	Timeout time.Duration
-	// Output sends a datagram to the peer. It is called from inside the session's methods, must not
+	// Output sends a datagram to an address. It is called from inside the session's methods, must not
 	// call them, and must not keep the datagram.
-	Output func(datagram []byte)
+	Output func(to netip.AddrPort, datagram []byte)
+	// Random is the source of keys and challenges: nil means crypto/rand. It must not fail.
+	Random io.Reader
+	// Buffers are what datagrams are built in. Sessions may share them.
+	Buffers *Buffers
 }
 
 // Session is one end of a connection. It is not safe for concurrent use.
@@ -40,34 +47,39 @@ type Session struct {
 	err   error // why it is Closed; nil if this end closed it
 
 	client bool
+	long   bool // a client names its session in each datagram
 	nonce  uint64
 	id     uint64 // 0 until the client is welcome
-	tag    uint8
+	remote netip.AddrPort
 
-	start time.Time // of this end's heartbeat clock
-	heard time.Time // when the last datagram was accepted
-	hello helloState
-	beat  beatState
-	doubt doubtState
-	rtt   rtt
+	start    time.Time // of this end's heartbeat clock
+	heard    time.Time // when the last datagram was accepted
+	greeting *greeting // of a client that is not welcome yet
+	welcome  []byte    // of a listener's session that is not open yet
+	beat     beatState
+	doubt    doubtState
+	stay     time.Time // until when a client stays long at least
+	paths    *paths    // addresses that a client may have moved to; nil if none
+	rtt      rtt
 
-	recv     window
+	sealer   *seal.Sealer // nil until the client is welcome, as opener
+	opener   *seal.Opener
+	recv     seal.Window
 	number   uint64 // of the datagram that was accepted last
 	next     uint64 // number of the next datagram out
 	reliable reliable.Channel
 
 	stats Stats
-	buf   [wire.MaxDatagram]byte // the datagram being built
 }
 
 // ID returns the session's id, which is 0 until a client's session is [Open].
 func (s *Session) ID() uint64 { return s.id }
 
-// Tag returns the tag that the session's datagrams carry.
-func (s *Session) Tag() uint8 { return s.tag }
-
 // Nonce returns the nonce of the hello that began the session.
 func (s *Session) Nonce() uint64 { return s.nonce }
+
+// Remote returns the peer's address, which changes for a listener's session when its client moves.
+func (s *Session) Remote() netip.AddrPort { return s.remote }
 
 // State returns where the session is in its life.
 func (s *Session) State() State { return s.state }
@@ -85,24 +97,28 @@ func (s *Session) RoundTrips() uint64 { return s.rtt.samples }
 // Number returns the packet number of the datagram that was accepted last, unwrapped.
 func (s *Session) Number() uint64 { return s.number }
 
+// Suite returns how the session is sealed: [seal.None] until the client is welcome.
+func (s *Session) Suite() seal.Suite {
+	if s.sealer == nil {
+		return seal.None
+	}
+	return s.sealer.Suite()
+}
+
 // Stats returns what the session has counted.
 func (s *Session) Stats() Stats {
-	s.stats.Lost = s.recv.lost
+	s.stats.Lost = s.recv.Lost()
 	return s.stats
 }
 
-// begin sets what both ends derive from the session's id: tag, first packet numbers, and KCP's
-// conversation. Packet numbers start anywhere, so that a datagram of an earlier session between the
-// same addresses is most likely out of the window.
-func (s *Session) begin(id uint64) {
+// begin sets what both ends know once the session is granted.
+func (s *Session) begin(id uint64, suite seal.Suite, secrets seal.Secrets) {
 	s.id = id
-	s.tag = wire.TagOf(id)
-	toListener, toClient := uint16(id>>16), uint16(id>>32)
+	out, in := secrets.ToClient, secrets.ToServer
 	if s.client {
-		s.next, s.recv = uint64(toListener), newWindow(toClient)
-	} else {
-		s.next, s.recv = uint64(toClient), newWindow(toListener)
+		out, in = in, out
 	}
+	s.sealer, s.opener = seal.NewSealer(suite, out), seal.NewOpener(suite, in)
 	s.reliable = reliable.New(uint32(id>>24), wire.MaxBody, s.sendSegments)
 }
 
@@ -110,6 +126,7 @@ func (s *Session) begin(id uint64) {
 // the round trip at once, and tells the listener that the welcome arrived.
 func (s *Session) open(now time.Time) {
 	s.state = Open
+	s.greeting, s.welcome = nil, nil
 	s.sendHeartbeat(now, true)
 }
 

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -9,12 +10,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/uplink-rpc/uplink/transport/internal/seal"
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
 func TestHandshake(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *pair) {
-		p.run(oneWay)
+		p.run(3 * oneWay)
 		if p.server.s.State() != Connecting {
 			t.Error("a hello alone opened the server's session")
 		}
@@ -23,8 +25,8 @@ func TestHandshake(t *testing.T) {
 			t.Error("the client's first datagram did not open the server's session")
 		}
 		p.connect()
-		if p.client.s.ID() != testID || p.client.s.Tag() != p.server.s.Tag() {
-			t.Errorf("client has id %x and tag %d", p.client.s.ID(), p.client.s.Tag())
+		if p.client.s.ID() != testID || p.client.s.Suite() != p.suite {
+			t.Errorf("client has id %x and suite %v", p.client.s.ID(), p.client.s.Suite())
 		}
 		for _, e := range []*end{p.client, p.server} {
 			smoothed, last := e.s.RTT()
@@ -42,7 +44,7 @@ func TestHandshakeSurvivesLoss(t *testing.T) {
 		p.server.cut, p.client.cut = false, true
 		p.run(time.Second)
 		p.client.cut = false
-		p.run(helloInterval)
+		p.run(2 * helloInterval)
 		p.connect()
 		if p.client.s.Stats().DatagramsSent < 8 {
 			t.Error("the client did not repeat its hello")
@@ -55,8 +57,9 @@ func TestHandshakeSurvivesLoss(t *testing.T) {
 
 func TestHandshakeGivesUp(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *pair) {
+		p.run(2 * oneWay)
 		p.client.cut = true
-		p.run(testTimeout - time.Millisecond)
+		p.run(testTimeout - 2*oneWay - time.Millisecond)
 		if p.client.s.State() != Connecting {
 			t.Errorf("the client gave up early: %v", p.client.s.Err())
 		}
@@ -64,9 +67,7 @@ func TestHandshakeGivesUp(t *testing.T) {
 		if !errors.Is(p.client.s.Err(), ErrTimeout) {
 			t.Errorf("client: %v", p.client.s.Err())
 		}
-		p.client.s = nil // a server waits for less, once the hellos end
-		p.run(maxPending)
-		if !errors.Is(p.server.s.Err(), ErrTimeout) {
+		if !errors.Is(p.server.s.Err(), ErrTimeout) { // it waits for less
 			t.Errorf("server: %v", p.server.s.Err())
 		}
 	})
@@ -74,16 +75,23 @@ func TestHandshakeGivesUp(t *testing.T) {
 
 func TestRefused(t *testing.T) {
 	for reason, want := range map[wire.RefuseReason]error{
-		wire.RefuseFull: ErrServerFull, wire.RefuseVersion: ErrVersion, 99: ErrVersion,
+		wire.RefuseKey: ErrTokenRefused, wire.RefuseVersion: ErrVersion, 99: ErrVersion, wire.RefuseBusy: ErrServerBusy,
 	} {
 		inBubble(t, func(t *testing.T, p *pair) {
 			p.server.cut = true
-			b := wire.AppendHeader(nil, wire.Header{Kind: wire.RefuseKind})
-			forged := wire.AppendRefuse(b, wire.Refuse{Nonce: testNonce + 1, Reason: reason})
-			if v := p.client.input(time.Now(), forged); v != Unexpected || p.client.s.State() != Connecting {
+			forged := wire.AppendRefuse(nil, wire.Refuse{Nonce: testNonce + 1, Reason: reason})
+			if v := p.client.input(time.Now(), forged); v != Unexpected || p.client.s.greeting.refusal != nil {
 				t.Errorf("another client's refuse: verdict %d", v)
 			}
-			p.client.input(time.Now(), wire.AppendRefuse(b, wire.Refuse{Nonce: testNonce, Reason: reason}))
+			p.client.input(time.Now(), wire.AppendRefuse(nil, wire.Refuse{Nonce: testNonce, Reason: reason}))
+			if p.client.s.State() != Connecting {
+				t.Errorf("reason %d: a hint ended the handshake at once", reason)
+			}
+			wait := refusalWait
+			if reason == wire.RefuseBusy {
+				wait = testTimeout
+			}
+			p.run(wait)
 			if !errors.Is(p.client.s.Err(), want) {
 				t.Errorf("reason %d: %v, want %v", reason, p.client.s.Err(), want)
 			}
@@ -91,24 +99,112 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// Anybody on the way can send a refuse; the welcome counts more.
+func TestForgedRefuseDoesNotEndAHandshake(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *pair) {
+		p.client.input(time.Now(), wire.AppendRefuse(nil, wire.Refuse{Nonce: testNonce, Reason: wire.RefuseVersion}))
+		p.connect()
+		p.run(time.Second)
+		if p.client.s.State() != Open {
+			t.Errorf("got %v", p.client.s.Err())
+		}
+	})
+}
+
+func TestGrantCodes(t *testing.T) {
+	for code, want := range map[wire.Code]error{
+		wire.TokenExpired: ErrTokenExpired, wire.TokenUsed: ErrTokenUsed, wire.TokenRefused: ErrTokenRefused,
+		wire.TokenServer: ErrTokenServer, wire.TokenStale: ErrTokenStale, wire.ServerFull: ErrServerFull,
+		wire.NoSuite: ErrNoSuite,
+	} {
+		inBubble(t, func(t *testing.T, p *pair) {
+			p.code = code
+			p.run(4 * oneWay)
+			if !errors.Is(p.client.s.Err(), want) {
+				t.Errorf("code %d: %v, want %v", code, p.client.s.Err(), want)
+			}
+		})
+	}
+}
+
+// A listener that grants a suite which was not offered is not obeyed.
+func TestSuiteThatWasNotOffered(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *pair) {
+		ticket := testTicket()
+		ticket.Suites = 1 << seal.AES128GCM
+		p.suite = seal.None
+		p.flying = nil
+		p.client.s = NewClient(time.Now(), ticket, p.config(p.client, p.server))
+		p.run(4 * oneWay)
+		if !errors.Is(p.client.s.Err(), ErrNoSuite) {
+			t.Errorf("got %v", p.client.s.Err())
+		}
+	})
+}
+
+// A cookie that is not good any more is answered by another retry: the hello that follows is the same but for
+// the cookie.
+func TestHelloStaysTheSame(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *pair) {
+		p.run(2 * oneWay)
+		first := p.flying[len(p.flying)-1].data
+		time.Sleep(helloPause)
+		p.client.input(time.Now(), wire.AppendRetry(nil, wire.Retry{Nonce: testNonce, Cookie: [wire.CookieSize]byte{7}}))
+		second := p.flying[len(p.flying)-1].data
+		a, errA := wire.ParseHello(first)
+		b, errB := wire.ParseHello(second)
+		if errA != nil || errB != nil || len(a.Message) == 0 || !bytes.Equal(a.Message, b.Message) || a.Cookie == b.Cookie {
+			t.Errorf("%v, %v: first %x, second %x", errA, errB, first, second)
+		}
+	})
+}
+
+// welcomeFor answers the last hello that the client has sent.
+func (p *pair) welcomeFor(nonce uint64) []byte {
+	p.t.Helper()
+	for i := len(p.flying) - 1; i >= 0; i-- {
+		h, err := wire.ParseHello(p.flying[i].data)
+		if err != nil || len(h.Message) == 0 {
+			continue
+		}
+		h.Nonce = nonce
+		g, err := testGrant(h, clientAddr, wire.Grant{ID: testID, Suite: uint8(p.suite)})
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		return g.Welcome
+	}
+	p.t.Fatal("the client has sent no message")
+	return nil
+}
+
 func TestWelcomeOfAnotherHello(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *pair) {
-		b := wire.AppendHeader(nil, wire.Header{Kind: wire.WelcomeKind})
-		other := wire.Welcome{Version: wire.Version, Nonce: testNonce + 1, Session: testID}
-		if v := p.client.input(time.Now(), wire.AppendWelcome(b, other)); v != Unexpected || p.client.s.State() != Connecting {
-			t.Errorf("verdict %d, state %d", v, p.client.s.State())
+		p.run(2 * oneWay)
+		other := p.welcomeFor(testNonce + 1)
+		altered := p.welcomeFor(testNonce)
+		altered[len(altered)-1] ^= 1
+		spoiled := p.welcomeFor(testNonce)
+		clear(spoiled[9 : 9+32]) // the key that it brings is none
+		for want, b := range map[Verdict][]byte{Unexpected: other, Unauthenticated: altered} {
+			if v := p.client.input(time.Now(), b); v != want || p.client.s.State() != Connecting {
+				t.Errorf("verdict %d, want %d, state %d", v, want, p.client.s.State())
+			}
 		}
+		if v := p.client.input(time.Now(), spoiled); v != Unauthenticated {
+			t.Errorf("a key that is none: verdict %d", v)
+		}
+		p.connect()
 	})
 }
 
 // A welcome that comes after the second hello may answer either.
 func TestAmbiguousWelcomeIsNotMeasured(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *pair) {
+		p.run(2 * oneWay)
 		p.server.cut = true
 		p.run(helloInterval + 5*time.Millisecond)
-		b := wire.AppendHeader(nil, wire.Header{Kind: wire.WelcomeKind})
-		late := wire.Welcome{Version: wire.Version, Nonce: testNonce, Session: testID}
-		p.client.input(time.Now(), wire.AppendWelcome(b, late))
+		p.client.input(time.Now(), p.welcomeFor(testNonce))
 		if _, last := p.client.s.RTT(); p.client.s.State() != Open || last != 0 {
 			t.Errorf("state %d, round trip %v", p.client.s.State(), last)
 		}
@@ -119,7 +215,7 @@ func TestAmbiguousWelcomeIsNotMeasured(t *testing.T) {
 func TestBrokenReliableChannel(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *pair) {
 		p.connect()
-		const header, fragments = 24, 14 // of KCP; of the longest message
+		const header, fragments = 24, 15 // of KCP; of the longest message
 		for sn := range uint32(fragments) {
 			segment := make([]byte, wire.MaxBody) // all of them full make more than the longest message
 			binary.LittleEndian.PutUint32(segment, uint32(testID>>24&0xffff_ffff))
@@ -131,16 +227,6 @@ func TestBrokenReliableChannel(t *testing.T) {
 		p.run(oneWay)
 		if !errors.Is(p.server.s.Err(), ErrProtocol) {
 			t.Errorf("got %v", p.server.s.Err())
-		}
-	})
-}
-
-func TestWelcomeOfAnotherVersion(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *pair) {
-		b := wire.AppendHeader(nil, wire.Header{Kind: wire.WelcomeKind})
-		p.client.input(time.Now(), wire.AppendWelcome(b, wire.Welcome{Version: 9, Nonce: testNonce, Session: testID}))
-		if !errors.Is(p.client.s.Err(), ErrVersion) {
-			t.Errorf("got %v", p.client.s.Err())
 		}
 	})
 }
@@ -262,15 +348,21 @@ func TestClose(t *testing.T) {
 	}
 }
 
+// datagrams has an end send that many payloads, which do not arrive.
+func (p *pair) datagrams(e *end, count int) (sent [][]byte) {
+	p.t.Helper()
+	for i := range count {
+		p.send(e, fmt.Sprint(i))
+		sent = append(sent, p.flying[len(p.flying)-1].data)
+	}
+	p.flying = nil
+	return sent
+}
+
 func TestDuplicateAndLate(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *pair) {
 		p.connect()
-		var sent [][]byte
-		for i := range 70 {
-			p.send(p.client, fmt.Sprint(i))
-			sent = append(sent, p.flying[len(p.flying)-1].data)
-		}
-		p.flying = nil
+		sent := p.datagrams(p.client, 1200)
 		now := time.Now()
 		for _, step := range []struct {
 			n    int
@@ -283,63 +375,27 @@ func TestDuplicateAndLate(t *testing.T) {
 			{1, Duplicate},
 			{66, Payload},
 			{3, Payload},
-			{2, Late},
+			{2, Duplicate},
 			{4, Payload},
 			{69, Payload},
 			{5, Late},
+			{5, Duplicate},
 			{6, Payload},
+			{1100, Payload},
+			{76, Late}, // by the window
+			{1036, Late},
+			{1037, Payload},
 		} {
 			if v := p.server.input(now, sent[step.n]); v != step.want {
 				t.Errorf("datagram %d: verdict %d, want %d", step.n, v, step.want)
 			}
 		}
-		if want := []string{"0", "2", "1", "66", "3", "4", "69", "6"}; !slices.Equal(p.server.payloads, want) {
+		if want := []string{"0", "2", "1", "66", "3", "4", "69", "6", "1100", "1037"}; !slices.Equal(p.server.payloads, want) {
 			t.Errorf("delivered %q, want %q", p.server.payloads, want)
 		}
-		// Number 5 is the only one that the window has passed.
-		if lost := p.server.s.Stats().Lost; lost != 1 {
-			t.Errorf("%d lost, want 1", lost)
-		}
-	})
-}
-
-func TestStrays(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *pair) {
-		p.connect()
-		h := wire.Header{Kind: wire.DataKind, Tag: p.server.s.Tag() ^ 1, Number: uint16(p.client.s.next)}
-		if v := p.server.input(time.Now(), wire.AppendHeader(nil, h)); v != Stray {
-			t.Errorf("other tag: verdict %d", v)
-		}
-		h.Tag ^= 1
-		h.Number += maxAhead + 1
-		if v := p.server.input(time.Now(), wire.AppendHeader(nil, h)); v != Stray {
-			t.Errorf("number far ahead: verdict %d", v)
-		}
-		for _, k := range []wire.Kind{wire.HelloKind, wire.WelcomeKind, wire.RefuseKind, wire.UnknownKind} {
-			b := wire.AppendHello(wire.AppendHeader(nil, wire.Header{Kind: k}), wire.Hello{})
-			if v := p.server.input(time.Now(), b); v != Unexpected && v != Malformed {
-				t.Errorf("kind %d to a server: verdict %d", k, v)
-			}
-		}
-		p.send(p.client, "still here")
-		p.run(oneWay)
-		if !slices.Equal(p.server.payloads, []string{"still here"}) {
-			t.Errorf("delivered %q", p.server.payloads)
-		}
-	})
-}
-
-func TestMalformedDoesNotTakeTheNumber(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *pair) {
-		p.connect()
-		h := wire.Header{Kind: wire.ReliableKind, Tag: p.server.s.Tag(), Number: uint16(p.client.s.next)}
-		if v := p.server.input(time.Now(), append(wire.AppendHeader(nil, h), "rubbish"...)); v != Malformed {
-			t.Errorf("verdict %d", v)
-		}
-		p.send(p.client, "real")
-		p.run(oneWay)
-		if !slices.Equal(p.server.payloads, []string{"real"}) {
-			t.Errorf("delivered %q", p.server.payloads)
+		// Of 0 to 76 these came: 0 to 6, 66, 69.
+		if lost := p.server.s.Stats().Lost; lost != 77-9 {
+			t.Errorf("%d lost, want %d", lost, 77-9)
 		}
 	})
 }
@@ -348,11 +404,11 @@ func TestReplace(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *pair) {
 		p.connect()
 		p.server.s.Replace()
-		if len(p.flying) != 0 {
-			t.Error("something was sent")
-		}
-		if !errors.Is(p.server.s.Err(), ErrReplaced) {
-			t.Errorf("got %v", p.server.s.Err())
+		p.run(oneWay)
+		for _, e := range []*end{p.client, p.server} {
+			if !errors.Is(e.s.Err(), ErrReplaced) {
+				t.Errorf("%s: %v", e.name, e.s.Err())
+			}
 		}
 	})
 }

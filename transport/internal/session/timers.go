@@ -15,12 +15,16 @@ func (s *Session) Advance(now time.Time) {
 }
 
 func (s *Session) advanceConnecting(now time.Time) {
-	if !now.Before(s.deadline()) {
+	g := s.greeting
+	switch {
+	case now.Before(s.deadline()):
+		if g != nil && !now.Before(g.at.Add(helloInterval)) {
+			s.sendHello(now)
+		}
+	case g != nil:
+		s.end(g.failure())
+	default:
 		s.end(ErrTimeout)
-		return
-	}
-	if s.client && !now.Before(s.hello.at.Add(helloInterval)) {
-		s.sendHello(now)
 	}
 }
 
@@ -32,6 +36,9 @@ func (s *Session) advanceOpen(now time.Time) {
 	if s.doubt.lost(now) {
 		s.end(ErrSessionLost)
 		return
+	}
+	if s.client && !now.Before(s.heard.Add(silence)) {
+		s.long = true
 	}
 	if !now.Before(s.nextHeartbeat()) {
 		s.sendHeartbeat(now, s.doubt.active())
@@ -45,13 +52,16 @@ func (s *Session) Next() time.Time {
 	switch s.state {
 	case Connecting:
 		if s.client {
-			return earlier(s.deadline(), s.hello.at.Add(helloInterval))
+			return earlier(s.deadline(), s.greeting.at.Add(helloInterval))
 		}
 		return s.deadline()
 	case Open:
 		t := earlier(s.deadline(), s.nextHeartbeat())
 		if s.doubt.active() {
 			t = earlier(t, s.doubt.until)
+		}
+		if s.client && !s.long {
+			t = earlier(t, s.heard.Add(silence))
 		}
 		if flush, ok := s.reliable.Next(); ok {
 			t = earlier(t, flush)
@@ -64,10 +74,14 @@ func (s *Session) Next() time.Time {
 
 // deadline returns when the session ends if nothing is heard until then.
 func (s *Session) deadline() time.Time {
-	if s.state == Connecting && !s.client {
-		return s.heard.Add(min(s.cfg.Timeout, maxPending))
+	t := s.heard.Add(s.cfg.Timeout)
+	switch {
+	case s.state != Connecting:
+		return t
+	case s.client:
+		return s.greeting.giveUp(t)
 	}
-	return s.heard.Add(s.cfg.Timeout)
+	return earlier(t, s.heard.Add(maxPending))
 }
 
 func earlier(a, b time.Time) time.Time {

@@ -10,6 +10,7 @@ type CloseCode uint8
 const (
 	CloseNormal   CloseCode = iota // the application closed the connection
 	CloseShutdown                  // the listener is going away
+	CloseReplaced                  // the same client has a new session
 )
 
 // Close ends a session.

@@ -2,56 +2,79 @@ package wire
 
 import "encoding/binary"
 
-// HeaderSize is the size of a datagram's header in bytes.
-const HeaderSize = 3
-
 const (
-	kindBits = 3
-	tagBits  = 8 - kindBits
+	// ShortSize is the size of a short header in bytes.
+	ShortSize = 3
+	// LongSize is the size of a long header in bytes.
+	LongSize = ShortSize + 8
+	// NumberBits is how many bits of a packet number are on the wire.
+	NumberBits = 19
 )
 
-// Kind says what a datagram's body is. All eight values are in use.
+const (
+	numberMask = 1<<NumberBits - 1
+	kindShift  = 3
+	kindMask   = 7
+)
+
+// Kind says what the body of a sealed datagram is.
 type Kind uint8
 
-// The kinds of datagram.
+// The kinds of sealed datagram. All eight values are in use.
 const (
-	DataKind      Kind = iota // an unreliable payload
-	ReliableKind              // segments of the reliable channel
-	HelloKind                 // client asks for a session
-	WelcomeKind               // listener grants it
-	RefuseKind                // listener does not
-	HeartbeatKind             // keep-alive and clock
-	CloseKind                 // sender has ended the session
-	UnknownKind               // listener knows no such session
+	DataKind        Kind = iota // an unreliable payload
+	ReliableKind                // segments of the reliable channel
+	HeartbeatKind               // keep-alive and clock
+	CloseKind                   // sender has ended the session
+	ChallengeKind               // are you at this address?
+	ResponseKind                // yes
+	ProbeKind                   // does a datagram of this size arrive?
+	ProbeAnswerKind             // yes
+	kinds
 )
 
-// Header starts each datagram. Hello, refuse and unknown belong to no session: their tag is 0.
-// The handshake's datagrams and unknown are not numbered: their number is 0.
+// Header starts each sealed datagram.
 type Header struct {
 	Kind   Kind
-	Tag    uint8  // the low five bits of the session id
-	Number uint16 // counts the datagrams of one direction, wrapping
+	Long   bool   // names its session
+	ID     uint64 // of the session; 0 if not Long
+	Number uint32 // counts the datagrams of one direction, modulo 2^NumberBits
 }
 
-// TagOf returns the tag that the datagrams of session id carry.
-func TagOf(id uint64) uint8 { return uint8(id & (1<<tagBits - 1)) }
+// Size returns the size of the header on the wire in bytes.
+func (h Header) Size() int {
+	if h.Long {
+		return LongSize
+	}
+	return ShortSize
+}
 
-// AppendHeader appends the [HeaderSize] bytes of h. Bits of kind and tag beyond their width are cut off.
+// AppendHeader appends h. Bits of kind and number beyond their width are cut off.
 func AppendHeader(b []byte, h Header) []byte {
-	b = append(b, uint8(h.Kind)&(1<<kindBits-1)|h.Tag<<kindBits)
-	return binary.LittleEndian.AppendUint16(b, h.Number)
+	first := uint8(h.Kind&kindMask)<<kindShift | uint8(h.Number&numberMask>>16)
+	if h.Long {
+		b = append(b, first|uint8(LongForm)<<formShift)
+		b = binary.LittleEndian.AppendUint64(b, h.ID)
+	} else {
+		b = append(b, first)
+	}
+	return binary.LittleEndian.AppendUint16(b, uint16(h.Number))
 }
 
-// ParseHeader reads the header of a whole datagram and returns its body, which shares b's memory.
-// A datagram shorter than a header or longer than [MaxDatagram] is [ErrMalformed].
-func ParseHeader(b []byte) (h Header, body []byte, err error) {
-	if len(b) < HeaderSize || len(b) > MaxDatagram {
-		return Header{}, nil, ErrMalformed
+// ParseHeader reads the header of a sealed datagram. The sealed body is what follows [Header.Size] bytes. A
+// datagram shorter than its header, longer than [MaxDatagram] or of another form is [ErrMalformed].
+func ParseHeader(b []byte) (Header, error) {
+	form, err := FormOf(b)
+	h := Header{Long: form == LongForm}
+	if err != nil || form == HandshakeForm || len(b) < h.Size() {
+		return Header{}, ErrMalformed
 	}
-	h = Header{
-		Kind:   Kind(b[0] & (1<<kindBits - 1)),
-		Tag:    b[0] >> kindBits,
-		Number: binary.LittleEndian.Uint16(b[1:]),
+	h.Kind = Kind(b[0] >> kindShift & kindMask)
+	h.Number = uint32(b[0]&7) << 16
+	if h.Long {
+		h.ID = binary.LittleEndian.Uint64(b[1:])
+		b = b[8:]
 	}
-	return h, b[HeaderSize:], nil
+	h.Number |= uint32(binary.LittleEndian.Uint16(b[1:]))
+	return h, nil
 }

@@ -2,30 +2,32 @@ package wire
 
 import "encoding/binary"
 
-const welcomeBody = 18
+const (
+	welcomeHeader = 1 + 8
+	// grantMessage is the size of a key exchange's answer: a public key, the grant, a seal.
+	grantMessage = 32 + GrantSize + 16
+	// WelcomeSize is the size of a welcome in bytes.
+	WelcomeSize = welcomeHeader + grantMessage
+)
 
-// Welcome answers a hello: there is a session now.
+// Welcome answers a hello. Its message can be read by the client alone, who knows by it that it comes
+// from the listener which the client's token names.
 type Welcome struct {
-	Version uint16
 	Nonce   uint64 // of the hello
-	Session uint64 // the session's id, random
+	Message []byte // of the key exchange; its payload is a [Grant]
 }
 
-// AppendWelcome appends the body of a welcome.
+// AppendWelcome appends a welcome.
 func AppendWelcome(b []byte, w Welcome) []byte {
-	b = binary.LittleEndian.AppendUint16(b, w.Version)
-	b = binary.LittleEndian.AppendUint64(b, w.Nonce)
-	return binary.LittleEndian.AppendUint64(b, w.Session)
+	b = binary.LittleEndian.AppendUint64(appendType(b, WelcomeType), w.Nonce)
+	return append(b, w.Message...)
 }
 
-// ParseWelcome reads the body of a welcome; one of any other length is [ErrMalformed].
-func ParseWelcome(body []byte) (Welcome, error) {
-	if len(body) != welcomeBody {
+// ParseWelcome reads a welcome; one of any other length than [WelcomeSize] is [ErrMalformed].
+func ParseWelcome(b []byte) (Welcome, error) {
+	body, err := bodyOf(b, WelcomeType)
+	if err != nil || len(b) != WelcomeSize {
 		return Welcome{}, ErrMalformed
 	}
-	return Welcome{
-		Version: binary.LittleEndian.Uint16(body),
-		Nonce:   binary.LittleEndian.Uint64(body[2:]),
-		Session: binary.LittleEndian.Uint64(body[10:]),
-	}, nil
+	return Welcome{Nonce: binary.LittleEndian.Uint64(body), Message: body[8:]}, nil
 }

@@ -1,25 +1,61 @@
-// Package wire lays out the datagrams of the transport: three bytes of header, then a body that
-// depends on the kind. All integers are little-endian.
+// Package wire lays out the datagrams of the transport. The first byte tells the form:
 //
-//	byte 0     low 3 bits kind, high 5 bits session tag
-//	bytes 1-2  packet number
-//	bytes 3-   body
+//	bits 7-6  0 short, 1 long, 2 handshake; 3 is reserved
 //
-// For each kind there is a pair of functions, AppendX and ParseX, that writes and reads its body.
-// Data and reliable bodies are opaque here and have none. Parsing never allocates, never writes to
-// its input, and answers anything that it cannot read with [ErrMalformed].
+// A sealed datagram, short or long, has a kind and a packet number; a long one names its session too:
+//
+//	bits 5-3  kind
+//	bits 2-0  bits 16-18 of the packet number
+//	u64       connection id, in a long one only
+//	u16       bits 0-15 of the packet number
+//	...       the body, sealed; the bytes before it are authenticated with it
+//
+// A handshake datagram, whose first byte ends in its type, belongs to no session and is not sealed as a
+// whole; parts of it are. All integers are little-endian.
+//
+// For each layout there is a pair of functions, AppendX and ParseX. Data and reliable bodies are opaque
+// here and have none. Parsing never allocates, never writes to its input, and answers anything that it
+// cannot read with [ErrMalformed]. What a parser returns shares the memory of its input.
 package wire
 
 import "errors"
 
 const (
-	// Version is the version of this layout, which hello and welcome carry.
-	Version = 1
-	// MaxDatagram is the size of the largest datagram, header included, in bytes.
+	// Version is the version of this layout, which a hello carries.
+	Version = 2
+	// MaxDatagram is the size of the largest datagram, header and seal included, in bytes.
 	MaxDatagram = 1200
-	// MaxBody is the size of the largest body in bytes.
-	MaxBody = MaxDatagram - HeaderSize
+	// MaxTag is the size of the largest seal in bytes.
+	MaxTag = 16
+	// MaxBody is the size of the largest body in bytes: whatever the form and the seal are, it fits.
+	MaxBody = MaxDatagram - LongSize - MaxTag
 )
 
 // ErrMalformed is what every parser returns for a datagram that it cannot read.
 var ErrMalformed = errors.New("wire: malformed datagram")
+
+// Form is what the first byte of a datagram begins with.
+type Form uint8
+
+// The forms.
+const (
+	ShortForm Form = iota
+	LongForm
+	HandshakeForm
+	reservedForm
+)
+
+const formShift = 6
+
+// FormOf returns the form of a datagram, or [ErrMalformed] for one that is empty, longer than
+// [MaxDatagram], or of no form of this version.
+func FormOf(b []byte) (Form, error) {
+	if len(b) == 0 || len(b) > MaxDatagram {
+		return reservedForm, ErrMalformed
+	}
+	f := Form(b[0] >> formShift)
+	if f == reservedForm {
+		return f, ErrMalformed
+	}
+	return f, nil
+}

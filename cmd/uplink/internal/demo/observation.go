@@ -99,7 +99,7 @@ func (o observation) total() row {
 func (r *row) full() float64  { return float64(r.sent.FullBits) }
 func (r *row) coded() float64 { return float64(8 * r.bytes) }
 func (r *row) around() float64 {
-	return float64(8 * r.messages * (transport.HeaderSize + transport.IPSize))
+	return float64(8 * r.messages * (transport.HeaderSize + transport.SealSize + transport.IPSize))
 }
 
 func (r *row) share() float64   { return float64(r.delivered) / float64(max(1, r.delivered+r.missed)) }

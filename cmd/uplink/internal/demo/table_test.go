@@ -27,9 +27,9 @@ func TestTable(t *testing.T) {
 	const want = `
                       kbit/s                                               round
 RPC         calls/s     full     sent  ratio     wire  delivered  intra     trip
-PortalMove    30400   6400.0   4800.0   0.75  12339.2    100.0 %    400  2000 ms
-RocketMove    20000   4800.0   5600.0   1.17  10560.0     10.0 %  10000    80 ms
-all           50400  11200.0  10400.0   0.93  22899.2     77.5 %  10400  1040 ms
+PortalMove    30400   6400.0   4800.0   0.75  16230.4    100.0 %    400  2000 ms
+RocketMove    20000   4800.0   5600.0   1.17  13120.0     10.0 %  10000    80 ms
+all           50400  11200.0  10400.0   0.93  29350.4     77.5 %  10400  1040 ms
 acks down, with their datagrams: 2880.0 kbit/s
 `
 	if b.String() != want {

@@ -1,0 +1,149 @@
+package transport
+
+import (
+	"bytes"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/uplink-rpc/uplink/token"
+	"github.com/uplink-rpc/uplink/transport/internal/session"
+)
+
+// desk is a listener without a network, whose loop is the test.
+type desk struct {
+	*Listener
+	pc    *still
+	now   time.Time
+	calls calls
+}
+
+// calls is a handler that notes its calls.
+type calls struct {
+	unheard
+	opened, datagrams int
+	closed            []error
+	onOpened          func(*Conn)
+}
+
+func (c *calls) Opened(conn *Conn) {
+	c.opened++
+	if c.onOpened != nil {
+		c.onOpened(conn)
+	}
+}
+func (c *calls) Closed(_ *Conn, err error)         { c.closed = append(c.closed, err) }
+func (c *calls) Datagram(*Conn, []byte, time.Time) { c.datagrams++ }
+
+func newDesk(tb testing.TB, cfg Config) *desk {
+	tb.Helper()
+	pc := &still{sent: func([]byte) {}}
+	cfg.Network = oneNetwork{pc}
+	l, err := Listen("", cfg)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	d := &desk{Listener: l, pc: pc, now: time.Now()}
+	l.handler = &d.calls
+	return d
+}
+
+// guest is a client's session at a desk, and what it sent.
+type guest struct {
+	*session.Session
+	desk *desk
+	from netip.AddrPort
+	out  [][]byte
+}
+
+// The datagrams that a guest sends, in order.
+const (
+	firstHello = iota
+	secondHello
+	firstHeartbeat // or data, in this place or later
+)
+
+// arrive makes a client at an address that has sent its first hello. The zero token means one that is made
+// for it.
+func (d *desk) arrive(tb testing.TB, from netip.AddrPort, t token.Token) *guest {
+	tb.Helper()
+	return d.arriveWith(tb, from, Config{Token: t})
+}
+
+func (d *desk) arriveWith(tb testing.TB, from netip.AddrPort, cfg Config) *guest {
+	tb.Helper()
+	cfg.Timeout = time.Hour
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	ticket, err := cfg.ticket(d.now, d.pc.LocalAddr())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	g := &guest{desk: d, from: from}
+	g.Session = session.NewClient(d.now, ticket, session.Config{
+		Timeout: cfg.Timeout,
+		Output:  func(_ netip.AddrPort, b []byte) { g.out = append(g.out, bytes.Clone(b)) },
+		Buffers: &session.Buffers{},
+	})
+	return g
+}
+
+// visit makes a client that has got its welcome, or whatever it got.
+func (d *desk) visit(tb testing.TB, from netip.AddrPort, t token.Token) *guest {
+	tb.Helper()
+	return d.arrive(tb, from, t).enter()
+}
+
+// enter sends the hellos.
+func (g *guest) enter() *guest {
+	g.deliver(firstHello)
+	if len(g.out) > secondHello {
+		g.deliver(secondHello)
+	}
+	return g
+}
+
+// open lets the desk know that the guest got its welcome.
+func (g *guest) open() *guest {
+	g.deliver(firstHeartbeat)
+	return g
+}
+
+// deliver gives the desk the guest's i-th datagram. Answers reach the guest.
+func (g *guest) deliver(i int) { g.deliverFrom(g.from, i) }
+
+func (g *guest) deliverFrom(from netip.AddrPort, i int) {
+	g.desk.pc.sent = func(b []byte) { g.Input(g.desk.now, g.desk.pc.LocalAddr(), bytes.Clone(b)) }
+	g.desk.receive(g.desk.now, datagram{from, bytes.Clone(g.out[i])})
+	g.desk.pc.sent = func([]byte) {}
+}
+
+// issue makes a token for the desk's address.
+func (d *desk) issue(tb testing.TB, client uint64, change func(*token.Claims)) token.Token {
+	tb.Helper()
+	c := token.Claims{
+		ClientID: client, Issued: d.now, Expires: d.now.Add(time.Minute), Servers: []netip.AddrPort{d.pc.LocalAddr()},
+		UserData: []byte("red team"),
+	}
+	if change != nil {
+		change(&c)
+	}
+	key := d.cfg.Key
+	if key.IsZero() {
+		key = token.Development()
+	}
+	t, err := token.Issue(key.Issuer(), c)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return t
+}
+
+var guestAddr = netip.MustParseAddrPort("127.0.0.1:4000")
+
+// place returns the i-th of many addresses, each in a network of its own.
+func place(i int) netip.AddrPort {
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, byte(i >> 8), byte(i), 1}), 4000)
+}

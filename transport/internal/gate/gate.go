@@ -1,0 +1,182 @@
+// Package gate decides whom a listener lets in: it checks cookies, limits handshakes, does them, and judges
+// connect tokens. It has no socket, no clock and no sessions. What it does for a stranger is, in this order:
+// one or two MACs; then, for whoever has shown to own its address, and not too often, a key exchange; and then,
+// for whoever has a good token, an entry in a table until the token expires.
+package gate
+
+import (
+	"crypto/sha256"
+	"errors"
+	"io"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/uplink-rpc/uplink/token"
+	"github.com/uplink-rpc/uplink/transport/internal/seal"
+	"github.com/uplink-rpc/uplink/transport/internal/session"
+	"github.com/uplink-rpc/uplink/transport/internal/wire"
+)
+
+// Config is what a gate is made with.
+type Config struct {
+	Key token.Key
+	// Good reports whether a token that names an address is good here.
+	Good func(server netip.AddrPort) bool
+	// Suites are those that are taken, the best first.
+	Suites []seal.Suite
+	// Each and All limit the handshakes of a network of senders (/24 of IPv4, /64 of IPv6), and of all.
+	Each, All Rate
+	// Started is when the listener began: tokens of before are stale, since nobody knows whether they
+	// have been used, unless AnyAge says that it does not matter.
+	Started time.Time
+	AnyAge  bool
+	// Random is the source of keys and secrets: nil means crypto/rand. It must not fail.
+	Random io.Reader
+}
+
+// Gate is not safe for concurrent use.
+type Gate struct {
+	cfg     Config
+	cookies *seal.Cookies
+	key     seal.StaticKey
+	limiter *limiter
+	used    used
+}
+
+// Hash names the key exchange's message of a hello: who repeats it sends the same.
+type Hash [sha256.Size]byte
+
+// HashOf returns the hash of a message.
+func HashOf(message []byte) Hash { return sha256.Sum256(message) }
+
+// The errors of [Gate.Read].
+var (
+	// ErrUnreadable means that a message is made for another key than the gate's.
+	ErrUnreadable = seal.ErrHandshake
+	// ErrRepeated means that a hello comes again although its session is open or over.
+	ErrRepeated = errors.New("gate: the hello has been answered")
+	// ErrBusy means that too many tokens would have to be remembered.
+	ErrBusy = errors.New("gate: too many used tokens")
+)
+
+// New returns a gate.
+func New(cfg Config) *Gate {
+	cfg.Started = cfg.Started.Truncate(time.Millisecond) // as tokens have their times
+	return &Gate{
+		cfg:     cfg,
+		cookies: seal.NewCookies(cfg.Random, cfg.Started),
+		key:     seal.NewStaticKey(cfg.Key.Private()),
+		limiter: newLimiter(cfg.Each, cfg.All),
+		used:    used{tokens: make(map[token.ID]use), swept: cfg.Started},
+	}
+}
+
+// Knows reports whether the hello's cookie is one that its sender was sent to its address.
+func (g *Gate) Knows(now time.Time, from netip.AddrPort, h wire.Hello) bool {
+	return h.Cookie != [wire.CookieSize]byte{} && g.cookies.Check(h.Cookie, from, h.Nonce, now)
+}
+
+// Retry returns the answer to a hello without such a cookie.
+func (g *Gate) Retry(now time.Time, from netip.AddrPort, h wire.Hello) wire.Retry {
+	return wire.Retry{Nonce: h.Nonce, Cookie: g.cookies.Make(from, h.Nonce, now)}
+}
+
+// Admit reports whether there may be one more handshake with that address now.
+func (g *Gate) Admit(now time.Time, from netip.AddrPort) bool {
+	return g.limiter.take(max(now.Sub(g.cfg.Started), 0), from.Addr())
+}
+
+// Guest is the sender of a hello that could be read.
+type Guest struct {
+	Claims token.Claims // the zero value if the code is not [wire.Granted]
+	Suite  seal.Suite
+	Code   wire.Code // what it is to be told
+	Hash   Hash      // of its hello
+
+	nonce     uint64
+	id        token.ID
+	responder *seal.Responder
+}
+
+// Read reads a hello with a good cookie, and judges its token. The error is one of [ErrUnreadable],
+// [ErrRepeated] and [ErrBusy]: there is no guest then.
+func (g *Gate) Read(now time.Time, h wire.Hello) (*Guest, error) {
+	if g.used.full(now) {
+		return nil, ErrBusy
+	}
+	guest := &Guest{
+		Hash: HashOf(h.Message), nonce: h.Nonce,
+		responder: seal.NewResponder(g.cfg.Random, g.key, session.Prologue),
+	}
+	payload, err := guest.responder.Hello(h.Message)
+	if err != nil {
+		return nil, ErrUnreadable
+	}
+	offer, err := wire.ParseOffer(payload)
+	if err != nil {
+		return nil, ErrUnreadable
+	}
+	claims, id, err := g.cfg.Key.Open(offer.Token)
+	if err != nil {
+		guest.Code = wire.TokenRefused
+		return guest, nil
+	}
+	if hello, ok := g.used.of(id); ok && hello == guest.Hash {
+		return nil, ErrRepeated
+	}
+	guest.id = id
+	guest.Code = g.judge(now, claims, id)
+	if guest.Code == wire.Granted {
+		guest.Code = guest.choose(g.cfg.Suites, offer.Suites)
+	}
+	if guest.Code == wire.Granted {
+		guest.Claims = claims
+	}
+	return guest, nil
+}
+
+// judge says whether a token holds here and now.
+func (g *Gate) judge(now time.Time, c token.Claims, id token.ID) wire.Code {
+	_, used := g.used.of(id)
+	switch {
+	case !now.Before(c.Expires):
+		return wire.TokenExpired
+	case used:
+		return wire.TokenUsed
+	case !slices.ContainsFunc(c.Servers, g.cfg.Good):
+		return wire.TokenServer
+	case !g.cfg.AnyAge && c.Issued.Before(g.cfg.Started):
+		return wire.TokenStale
+	}
+	return wire.Granted
+}
+
+// choose takes the best suite that was offered.
+func (guest *Guest) choose(suites []seal.Suite, offered uint8) wire.Code {
+	for _, s := range suites {
+		if offered>>s&1 == 1 {
+			guest.Suite = s
+			return wire.Granted
+		}
+	}
+	return wire.NoSuite
+}
+
+// Answer returns the welcome that tells the guest its code, and if that is [wire.Granted], the session's id and
+// secrets; its token is used then. It is called once for a guest. The error is that of a client whose key
+// is none, and which gets no answer.
+func (g *Gate) Answer(guest *Guest, id uint64) (welcome []byte, secrets seal.Secrets, err error) {
+	grant := wire.Grant{Code: guest.Code}
+	if guest.Code == wire.Granted {
+		grant.ID, grant.Suite = id, uint8(guest.Suite)
+	}
+	msg, secrets, err := guest.responder.Welcome(nil, wire.AppendGrant(nil, grant))
+	if err != nil {
+		return nil, seal.Secrets{}, err
+	}
+	if guest.Code == wire.Granted {
+		g.used.add(guest.id, use{hello: guest.Hash, expires: guest.Claims.Expires})
+	}
+	return wire.AppendWelcome(nil, wire.Welcome{Nonce: guest.nonce, Message: msg}), secrets, nil
+}

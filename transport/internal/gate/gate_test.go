@@ -1,0 +1,63 @@
+package gate
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+)
+
+func TestBucket(t *testing.T) {
+	rate := PerSecond(100, 50)
+	var b Bucket
+	now := time.Second
+	take := func() (n int) {
+		for b.Take(now, rate) {
+			n++
+		}
+		return n
+	}
+	if n := take(); n != 50 {
+		t.Errorf("%d at first, want 50", n)
+	}
+	now += 100 * time.Millisecond
+	if n := take(); n != 10 {
+		t.Errorf("%d after 100 ms, want 10", n)
+	}
+	now += time.Hour
+	if n := take(); n != 50 {
+		t.Errorf("%d after an hour, want 50", n)
+	}
+}
+
+func TestNetworks(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		same bool
+	}{
+		{"192.0.2.1", "192.0.2.254", true},
+		{"192.0.2.1", "192.0.3.1", false},
+		{"192.0.2.1", "::ffff:192.0.2.9", true},
+		{"2001:db8:1:2::1", "2001:db8:1:2:ffff::1", true},
+		{"2001:db8:1:2::1", "2001:db8:1:3::1", false},
+		{"fe80::1%eth0", "fe80::2%eth1", true},
+	} {
+		if same := network(netip.MustParseAddr(c.a)) == network(netip.MustParseAddr(c.b)); same != c.same {
+			t.Errorf("%s and %s: %v", c.a, c.b, same)
+		}
+	}
+}
+
+// TestLimiterDoesNotGrow takes from many networks; a full table would be no excuse to let all in.
+func TestLimiterDoesNotGrow(t *testing.T) {
+	l := newLimiter(PerSecond(1, 1), PerSecond(1_000_000, 1_000_000))
+	let := 0
+	for i := range 100_000 {
+		a := netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})
+		if l.take(0, a) {
+			let++
+		}
+	}
+	if let == 0 || let > 100_000/256+1 {
+		t.Errorf("%d of 391 networks were let in", let)
+	}
+}

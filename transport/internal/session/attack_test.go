@@ -1,0 +1,165 @@
+package session
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/uplink-rpc/uplink/transport/internal/seal"
+	"github.com/uplink-rpc/uplink/transport/internal/wire"
+)
+
+// unchanged runs an attack on an end, and fails if it changed anything but counts.
+func (p *pair) unchanged(e *end, attack func()) {
+	p.t.Helper()
+	before, sent := *e.s, len(p.flying)
+	attack()
+	after := *e.s
+	after.stats, before.stats = Stats{}, Stats{}
+	if after.recv != before.recv || after.heard != before.heard || after.remote != before.remote || after.state != before.state ||
+		after.long != before.long || after.beat != before.beat || after.doubt != before.doubt || after.paths != before.paths || after.number != before.number {
+		p.t.Errorf("%s: changed from %+v to %+v", e.name, before, after)
+	}
+	if len(p.flying) != sent {
+		p.t.Errorf("%s sent something", e.name)
+	}
+}
+
+func TestFlippedBits(t *testing.T) {
+	for _, suite := range []seal.Suite{seal.AES128GCM, seal.AES128CTRHMAC8} {
+		inBubble(t, func(t *testing.T, p *pair) {
+			p.suite = suite
+			p.connect()
+			for _, e := range []*end{p.client, p.server} {
+				other := p.client
+				if e == p.client {
+					other = p.server
+				}
+				b := p.datagrams(other, 1)[0]
+				p.unchanged(e, func() {
+					for bit := range 8 * len(b) {
+						altered := bytes.Clone(b)
+						altered[bit/8] ^= 1 << (bit % 8)
+						if v := e.input(time.Now(), altered); v <= Payload {
+							t.Errorf("bit %d: verdict %d", bit, v)
+						}
+					}
+				})
+				if v := e.input(time.Now(), b); v != Payload {
+					t.Errorf("%s: the real one: verdict %d", e.name, v)
+				}
+			}
+		})
+	}
+}
+
+func TestReplay(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *pair) {
+		p.connect()
+		sent := p.datagrams(p.client, 3000)
+		for _, b := range sent {
+			p.server.input(time.Now(), b)
+		}
+		p.unchanged(p.server, func() {
+			for i, b := range sent {
+				if v := p.server.input(time.Now(), b); v != Duplicate && v != Late {
+					t.Errorf("datagram %d: verdict %d", i, v)
+				}
+			}
+		})
+	})
+}
+
+// TestReflection sends each end its own datagrams.
+func TestReflection(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *pair) {
+		p.connect()
+		for _, e := range []*end{p.client, p.server} {
+			b := p.datagrams(e, 1)[0]
+			p.unchanged(e, func() {
+				if v := e.input(time.Now(), b); v != Unauthenticated && v != Duplicate {
+					t.Errorf("%s: verdict %d", e.name, v)
+				}
+			})
+		}
+	})
+}
+
+// TestAnotherSession sends datagrams of one session to another one of the same ends.
+func TestAnotherSession(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *pair) {
+		p.connect()
+		strange := p.datagrams(p.client, 100)
+		p.server.s = nil
+		p.client.s = NewClient(time.Now(), testTicket(), p.config(p.client, p.server))
+		p.connect()
+		p.unchanged(p.server, func() {
+			for _, b := range strange {
+				if v := p.server.input(time.Now(), b); v != Unauthenticated && v != Duplicate {
+					t.Errorf("verdict %d", v)
+				}
+			}
+		})
+	})
+}
+
+// TestOldEpoch replays a datagram whose truncated number fits again, an epoch later.
+func TestOldEpoch(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *pair) {
+		p.connect()
+		old := p.datagrams(p.client, 1)[0]
+		h, err := wire.ParseHeader(old)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, next := range []uint64{1 << seal.EpochBits, 1<<seal.EpochBits + uint64(h.Number) - 1} {
+			p.client.s.next = next
+			// Numbers go up by less than half of what is on the wire at a time.
+			for at := p.server.s.recv.Next(); at < next; at += 1 << (wire.NumberBits - 2) {
+				p.server.s.recv.Mark(at)
+			}
+			for _, b := range p.datagrams(p.client, 1) {
+				if v := p.server.input(time.Now(), b); v != Payload {
+					t.Fatalf("number %d: verdict %d", next, v)
+				}
+			}
+		}
+		p.unchanged(p.server, func() {
+			if v := p.server.input(time.Now(), old); v != Unauthenticated {
+				t.Errorf("verdict %d", v)
+			}
+		})
+	})
+}
+
+// TestMalformedButSealed: what cannot be read ends nothing, even if it is authentic.
+func TestMalformedButSealed(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *pair) {
+		p.connect()
+		for k := wire.ReliableKind; k <= wire.ProbeKind; k++ {
+			d := p.client.s.draft(k)
+			d.b = append(d.b, bytes.Repeat([]byte{0xff}, 100)...)
+			p.client.s.emit(serverAddr, d)
+			if v := p.server.input(time.Now(), p.flying[len(p.flying)-1].data); v != Malformed || p.server.s.State() != Open {
+				t.Errorf("kind %d: verdict %d", k, v)
+			}
+		}
+	})
+}
+
+func TestHandshakeDatagramsToAServer(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *pair) {
+		p.connect()
+		p.unchanged(p.server, func() {
+			for _, b := range [][]byte{
+				wire.AppendRetry(nil, wire.Retry{Nonce: testNonce}),
+				wire.AppendRefuse(nil, wire.Refuse{Nonce: testNonce}),
+				wire.AppendUnknown(nil, wire.Unknown{Echo: wire.Header{Long: true, ID: testID}}),
+			} {
+				if v := p.server.input(time.Now(), b); v != Unexpected {
+					t.Errorf("%x: verdict %d", b, v)
+				}
+			}
+		})
+	})
+}

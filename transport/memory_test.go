@@ -1,0 +1,42 @@
+package transport
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
+)
+
+// sessionBudgets are what a connection may hold at its listener, in bytes of heap, until it uses the reliable
+// channel. Half of it and more are the keys of both directions.
+var sessionBudgets = map[Suite]float64{AES128GCM: 3500, AES128CTRHMAC8: 5000}
+
+func heap() float64 {
+	runtime.GC()
+	runtime.GC() // what finalizers and pools held
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc)
+}
+
+func TestSessionFitsItsBudget(t *testing.T) {
+	if race.Enabled {
+		t.Skip("the race detector takes memory")
+	}
+	const count = 500
+	for suite, budget := range sessionBudgets {
+		d := newDesk(t, Config{MaxConns: count, HandshakesEach: count, Handshakes: count, Suites: []Suite{suite}})
+		before := heap()
+		for i := range count {
+			d.arriveWith(t, place(i), Config{Suites: []Suite{suite}}).enter().open()
+		}
+		each := (heap() - before) / count // the guests are gone
+		if n := d.Stats().Open; n != count {
+			t.Fatalf("%d connections", n)
+		}
+		t.Logf("%v: %.0f bytes", suite, each)
+		if each > budget || each < 500 {
+			t.Errorf("%v: a session holds %.0f bytes, want at most %.0f", suite, each, budget)
+		}
+	}
+}

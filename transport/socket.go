@@ -1,0 +1,72 @@
+package transport
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// socket is a packet connection that can be exchanged for another one while it is in use.
+type socket struct {
+	current atomic.Pointer[PacketConn]
+
+	mu       sync.Mutex
+	deadline time.Time
+	closed   bool
+}
+
+func newSocket(pc PacketConn) *socket {
+	s := &socket{}
+	s.current.Store(&pc)
+	return s
+}
+
+// swap goes on with another packet connection and closes the one before.
+func (s *socket) swap(pc PacketConn) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return errors.Join(net.ErrClosed, pc.Close())
+	}
+	if err := pc.SetReadDeadline(s.deadline); err != nil {
+		return errors.Join(err, pc.Close())
+	}
+	old := s.current.Swap(&pc)
+	// Nothing can be done about an error of closing a packet connection.
+	_ = (*old).Close()
+	return nil
+}
+
+// ReadFrom implements [PacketConn]. A read that waits goes on with the next packet connection.
+func (s *socket) ReadFrom(p []byte) (int, netip.AddrPort, error) {
+	for {
+		pc := s.current.Load()
+		n, from, err := (*pc).ReadFrom(p)
+		if err == nil || s.current.Load() == pc {
+			return n, from, err
+		}
+	}
+}
+
+func (s *socket) WriteTo(p []byte, to netip.AddrPort) (int, error) {
+	return (*s.current.Load()).WriteTo(p, to)
+}
+
+func (s *socket) SetReadDeadline(t time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.deadline = t
+	return (*s.current.Load()).SetReadDeadline(t)
+}
+
+func (s *socket) LocalAddr() netip.AddrPort { return (*s.current.Load()).LocalAddr() }
+
+func (s *socket) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	return (*s.current.Load()).Close()
+}
