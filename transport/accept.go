@@ -104,7 +104,7 @@ func (l *Listener) refused(code wire.Code) {
 // accept makes a session. It takes the place of one of the same client that is pending.
 func (l *Listener) accept(now time.Time, guest *gate.Guest, g session.Grant) {
 	c := &Conn{
-		owner: l, pc: l.pc, sent: &l.counters.sent, all: &l.counters.trips, hash: guest.Hash,
+		owner: l, pc: l.pc, outbox: &l.outbox, all: &l.counters.trips, hash: guest.Hash,
 		claims: claims{client: guest.Claims.ClientID, data: bytes.Clone(guest.Claims.UserData)},
 	}
 	if old := l.guests[c.claims.client]; old != nil {

@@ -3,6 +3,7 @@ package transport
 import (
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/uplink-rpc/uplink/transport/internal/gate"
@@ -20,13 +21,14 @@ type Conn struct {
 	owner  owner
 	pc     PacketConn
 	claims claims
-	sent   *sentCounters
+	outbox *outbox       // of the loop
 	all    *tripCounters // of the listener; nil for a dialed connection
+
+	failed atomic.Uint64 // datagrams that the packet connection did not take
 
 	mu      sync.Mutex
 	session *session.Session
-	failed  uint64 // datagrams that the packet connection did not take
-	cause   error  // of the end, if the session does not know it
+	cause   error // of the end, if the session does not know it
 	trips   RoundTrips
 
 	// Only the loop touches these.
@@ -66,11 +68,7 @@ type owner interface {
 
 // write is the session's output. It runs with the lock held.
 func (c *Conn) write(to netip.AddrPort, b []byte) {
-	_, err := c.pc.WriteTo(b, to)
-	if err != nil {
-		c.failed++
-	}
-	c.sent.count(len(b), err)
+	c.outbox.send(b, to, &c.failed)
 }
 
 // Send sends a copy of b as one datagram, at most [MaxPayload] bytes. It waits for nothing and allocates

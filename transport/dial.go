@@ -80,7 +80,6 @@ func (c Config) ticket(now time.Time, remote netip.AddrPort) (session.Ticket, er
 func newDialer(pc PacketConn, t session.Ticket, cfg Config, h Handler) *dialer {
 	s := newSocket(pc)
 	d := &dialer{
-		loop:    loop{pc: s, interval: cfg.Tick, done: make(chan struct{})},
 		network: cfg.Network,
 		remote:  t.Remote,
 		socket:  s,
@@ -88,7 +87,8 @@ func newDialer(pc PacketConn, t session.Ticket, cfg Config, h Handler) *dialer {
 		log:     cfg.Logger,
 		ready:   make(chan struct{}),
 	}
-	c := &Conn{owner: d, pc: s, sent: &d.sent}
+	d.loop = newLoop(s, cfg.Tick, dialerBatch, &d.sent)
+	c := &Conn{owner: d, pc: s, outbox: &d.outbox}
 	c.session = session.NewClient(time.Now(), t, session.Config{Timeout: cfg.Timeout, Output: c.write, Buffers: &d.buffers})
 	d.conn = c
 	return d

@@ -57,8 +57,7 @@ func Listen(addr string, cfg Config) (*Listener, error) {
 	if err != nil {
 		return nil, errors.Join(err, pc.Close())
 	}
-	return &Listener{
-		loop:    loop{pc: pc, interval: cfg.Tick, done: make(chan struct{})},
+	l := &Listener{
 		cfg:     cfg,
 		log:     cfg.Logger,
 		gate:    g,
@@ -68,7 +67,9 @@ func Listen(addr string, cfg Config) (*Listener, error) {
 		pending: make(map[gate.Hash]*Conn),
 		guests:  make(map[uint64]*Conn),
 		start:   time.Now(),
-	}, nil
+	}
+	l.loop = newLoop(pc, cfg.Tick, listenerBatch, &l.counters.sent)
+	return l, nil
 }
 
 // newGate returns the gate of a listener at that address.
@@ -196,8 +197,7 @@ func (l *Listener) mayHint(now time.Time) bool {
 
 // send sends an answer that belongs to no session.
 func (l *Listener) send(b []byte, to netip.AddrPort) {
-	_, err := l.pc.WriteTo(b, to)
-	l.counters.sent.count(len(b), err)
+	l.outbox.send(b, to, nil)
 }
 
 func (l *Listener) count(v session.Verdict) { l.counters.verdicts[v].Add(1) }

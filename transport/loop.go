@@ -19,16 +19,36 @@ type endpoint interface {
 // datagram is one that came.
 type datagram struct {
 	from netip.AddrPort
-	b    []byte // valid until the loop reads again
+	b    []byte // valid until the loop reads again; longer than MaxDatagram if it was cut off
 }
+
+// The number of datagrams that a loop reads, and sends, by one call. A dialed connection has one peer, so few
+// wait, and there may be many of it in a process.
+const (
+	listenerBatch = 64
+	dialerBatch   = 4
+)
 
 // loop reads datagrams and keeps time, in one goroutine, until it is stopped.
 type loop struct {
-	pc       PacketConn
+	pc       BatchConn
 	interval time.Duration
 	stopped  atomic.Bool
 	done     chan struct{} // closed when run and what follows it are over
-	buf      [MaxDatagram + 1]byte
+	batch    []Datagram    // what is being handled
+	outbox   outbox
+}
+
+// newLoop returns a loop that reads at most so many datagrams at a time, and counts what it sends.
+func newLoop(pc PacketConn, interval time.Duration, batch int, sent *sentCounters) loop {
+	b := batched(pc)
+	return loop{
+		pc:       b,
+		interval: interval,
+		done:     make(chan struct{}),
+		batch:    arena(batch, MaxDatagram+1),
+		outbox:   newOutbox(b, batch, sent),
+	}
 }
 
 // run returns nil after stop, else the error of the packet connection.
@@ -38,21 +58,20 @@ func (l *loop) run(e endpoint) error {
 		return err
 	}
 	for !l.stopped.Load() {
-		n, from, err := l.pc.ReadFrom(l.buf[:])
-		now := time.Now()
-		switch {
-		case err == nil:
-			e.receive(now, datagram{from: from, b: l.buf[:n]})
-		case !errors.Is(err, os.ErrDeadlineExceeded):
+		n, err := l.pc.ReadBatch(l.batch)
+		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 			if l.stopped.Load() {
 				return nil
 			}
 			return err
 		}
-		if now.Before(next) {
+		// One reading for the whole batch: all of it had come by now, and is handled within microseconds.
+		now := time.Now()
+		due := !now.Before(next)
+		l.handle(e, now, l.batch[:n], due)
+		if !due {
 			continue
 		}
-		e.tick(now)
 		next = nextTick(next, now, l.interval)
 		// A stop that comes before this is seen by the loop's condition, a later one ends the read.
 		if err := l.pc.SetReadDeadline(next); err != nil {
@@ -60,6 +79,21 @@ func (l *loop) run(e endpoint) error {
 		}
 	}
 	return nil
+}
+
+// handle gives a batch to the endpoint, and then a tick if it is due. What it sends meanwhile goes out together.
+func (l *loop) handle(e endpoint, now time.Time, batch []Datagram, due bool) {
+	l.outbox.collect()
+	defer l.outbox.flush()
+	for i := range batch {
+		if l.stopped.Load() {
+			return
+		}
+		e.receive(now, datagram{from: batch[i].Addr, b: batch[i].Bytes()})
+	}
+	if due {
+		e.tick(now)
+	}
 }
 
 // nextTick returns the first tick after now in the rhythm of last, which was due.

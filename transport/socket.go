@@ -11,7 +11,7 @@ import (
 
 // socket is a packet connection that can be exchanged for another one while it is in use.
 type socket struct {
-	current atomic.Pointer[PacketConn]
+	current atomic.Pointer[BatchConn]
 
 	mu       sync.Mutex
 	deadline time.Time
@@ -19,8 +19,8 @@ type socket struct {
 }
 
 func newSocket(pc PacketConn) *socket {
-	s := &socket{}
-	s.current.Store(&pc)
+	s, b := &socket{}, batched(pc)
+	s.current.Store(&b)
 	return s
 }
 
@@ -34,7 +34,8 @@ func (s *socket) swap(pc PacketConn) error {
 	if err := pc.SetReadDeadline(s.deadline); err != nil {
 		return errors.Join(err, pc.Close())
 	}
-	old := s.current.Swap(&pc)
+	b := batched(pc)
+	old := s.current.Swap(&b)
 	// Nothing can be done about an error of closing a packet connection.
 	_ = (*old).Close()
 	return nil
@@ -50,6 +51,19 @@ func (s *socket) ReadFrom(p []byte) (int, netip.AddrPort, error) {
 		}
 	}
 }
+
+// ReadBatch implements [BatchConn], as ReadFrom does.
+func (s *socket) ReadBatch(into []Datagram) (int, error) {
+	for {
+		pc := s.current.Load()
+		n, err := (*pc).ReadBatch(into)
+		if err == nil || s.current.Load() == pc {
+			return n, err
+		}
+	}
+}
+
+func (s *socket) WriteBatch(out []Datagram) (int, error) { return (*s.current.Load()).WriteBatch(out) }
 
 func (s *socket) WriteTo(p []byte, to netip.AddrPort) (int, error) {
 	return (*s.current.Load()).WriteTo(p, to)

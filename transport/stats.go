@@ -107,7 +107,7 @@ func (c *Conn) Stats() Stats {
 		BytesSent:         s.BytesSent,
 		DatagramsReceived: s.DatagramsReceived,
 		BytesReceived:     s.BytesReceived,
-		SendFailed:        c.failed,
+		SendFailed:        c.failed.Load(),
 		Lost:              s.Lost,
 		Moves:             s.Moves,
 		Dropped:           sessionDrops(func(v session.Verdict) uint64 { return s.Verdicts[v] }),
@@ -140,6 +140,16 @@ func (c *sentCounters) count(size int, err error) {
 		return
 	}
 	c.datagrams.Add(1)
+	c.bytes.Add(uint64(size))
+}
+
+// add takes a batch that was sent.
+func (c *sentCounters) add(batch []Datagram) {
+	var size int
+	for i := range batch {
+		size += len(batch[i].Bytes())
+	}
+	c.datagrams.Add(uint64(len(batch)))
 	c.bytes.Add(uint64(size))
 }
 

@@ -44,7 +44,7 @@ const (
 )
 
 // PacketConn sends and receives datagrams. One goroutine at a time calls ReadFrom; the other methods
-// are safe for concurrent use.
+// are safe for concurrent use. One that is a [BatchConn] too is used as such.
 type PacketConn interface {
 	// ReadFrom waits for a datagram and copies it to p; what p has no room for is lost. It returns
 	// [os.ErrDeadlineExceeded] at the read deadline and [net.ErrClosed] after Close, perhaps wrapped.
@@ -83,7 +83,8 @@ func (udpNetwork) ListenPacket(addr string) (PacketConn, error) {
 // Handler is told what happens to the connections of one [Listener], or to one dialed [Conn]. All calls
 // come from one goroutine, one after the other, with no lock held: they may call any method of a Conn
 // or Listener but Close, which waits for that goroutine. While a call runs nothing is received, so it
-// should be short.
+// should be short. What is sent meanwhile, from any goroutine, is collected and goes out in order when what
+// had come by then is handled, or as soon as there is much of it.
 type Handler interface {
 	// Opened is the first call for a connection. For a dialed one it returns before Dial does.
 	Opened(c *Conn)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-func listen(t testing.TB, addr string) *Conn {
+func open(t testing.TB, addr string) *Conn {
 	t.Helper()
 	c, err := Listen(addr)
 	if err != nil {
@@ -23,7 +23,7 @@ func listen(t testing.TB, addr string) *Conn {
 func TestExchange(t *testing.T) {
 	for _, addr := range []string{"127.0.0.1:0", "[::1]:0"} {
 		t.Run(addr, func(t *testing.T) {
-			a, b := listen(t, addr), listen(t, addr)
+			a, b := open(t, addr), open(t, addr)
 			if _, err := a.WriteTo([]byte("over"), b.LocalAddr()); err != nil {
 				t.Fatal(err)
 			}
@@ -37,7 +37,7 @@ func TestExchange(t *testing.T) {
 }
 
 func TestIPv4OverBothFamilies(t *testing.T) {
-	both, four := listen(t, ":0"), listen(t, "127.0.0.1:0")
+	both, four := open(t, ":0"), open(t, "127.0.0.1:0")
 	to := netip.AddrPortFrom(four.LocalAddr().Addr(), both.LocalAddr().Port())
 	if _, err := four.WriteTo([]byte("?"), to); err != nil {
 		t.Fatal(err)
@@ -56,7 +56,7 @@ func TestIPv4OverBothFamilies(t *testing.T) {
 }
 
 func TestReadEnds(t *testing.T) {
-	c := listen(t, "127.0.0.1:0")
+	c := open(t, "127.0.0.1:0")
 	var buf [16]byte
 	if err := c.SetReadDeadline(time.Unix(1, 0)); err != nil {
 		t.Fatal(err)
@@ -72,10 +72,11 @@ func TestReadEnds(t *testing.T) {
 	}
 }
 
-// A connected socket reports that nobody listened at the peer's port; such a report must not look like
-// an end of the socket.
-func TestRefusedIsTransient(t *testing.T) {
-	gone := listen(t, "127.0.0.1:0")
+// refused returns a connected socket that has sent to a port where nobody listened, and another one that is
+// there now. The report of it must not look like an end of the socket.
+func refused(t *testing.T) (c, back *Conn) {
+	t.Helper()
+	gone := open(t, "127.0.0.1:0")
 	addr := gone.LocalAddr()
 	if err := gone.Close(); err != nil {
 		t.Fatal(err)
@@ -84,12 +85,18 @@ func TestRefusedIsTransient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &Conn{socket: socket}
-	defer func() { _ = c.Close() }()
+	t.Cleanup(func() { _ = socket.Close() })
+	if c, err = newConn(socket); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := socket.Write([]byte("?")); err != nil {
 		t.Fatal(err)
 	}
-	back := listen(t, addr.String())
+	return c, open(t, addr.String())
+}
+
+func TestRefusedIsTransient(t *testing.T) {
+	c, back := refused(t)
 	if _, err := back.WriteTo([]byte("!"), c.LocalAddr()); err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +119,7 @@ func TestTransient(t *testing.T) {
 }
 
 func TestNoAllocation(t *testing.T) {
-	a, b := listen(t, "127.0.0.1:0"), listen(t, "127.0.0.1:0")
+	a, b := open(t, "127.0.0.1:0"), open(t, "127.0.0.1:0")
 	payload, buf, to := make([]byte, 16), make([]byte, 1200), b.LocalAddr()
 	allocs := testing.AllocsPerRun(100, func() {
 		if _, err := a.WriteTo(payload, to); err != nil {
@@ -128,7 +135,7 @@ func TestNoAllocation(t *testing.T) {
 }
 
 func BenchmarkExchange(b *testing.B) {
-	from, to := listen(b, "127.0.0.1:0"), listen(b, "127.0.0.1:0")
+	from, to := open(b, "127.0.0.1:0"), open(b, "127.0.0.1:0")
 	payload, buf, addr := make([]byte, 16), make([]byte, 1200), to.LocalAddr()
 	b.ReportAllocs()
 	for b.Loop() {

@@ -1,0 +1,33 @@
+package udp
+
+import (
+	"net"
+
+	"golang.org/x/sys/unix"
+)
+
+// dontFragment sets the bit that forbids routers to fragment, and has the kernel refuse what is larger than the
+// interface allows, whatever it believes of the path: to find that out is the protocol's. Best effort.
+func dontFragment(fd uintptr, six bool) {
+	_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_PROBE)
+	if six {
+		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_PROBE)
+	}
+}
+
+// shareAddress lets other sockets of this user be bound to the same address.
+func shareAddress(fd uintptr) error {
+	return unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
+}
+
+// forceBuffers sets the sizes of the kernel's buffers beyond the system's limits, if the process may.
+func forceBuffers(socket *net.UDPConn) {
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = raw.Control(func(fd uintptr) {
+		_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, socketBuffer)
+		_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, socketBuffer)
+	})
+}

@@ -1,0 +1,277 @@
+package transport
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
+)
+
+// script is a BatchConn that gives out what is prepared, and notes what it is given. It does not take what is
+// addressed to port 0.
+type script struct {
+	in      [][]Datagram
+	out     []string
+	batches []int // sizes of the calls of WriteBatch
+	direct  int   // calls of WriteTo
+}
+
+var errNoPort = errors.New("no port")
+
+func (s *script) ReadBatch(into []Datagram) (int, error) {
+	if len(s.in) == 0 {
+		return 0, net.ErrClosed
+	}
+	batch := s.in[0]
+	s.in = s.in[1:]
+	for i, d := range batch {
+		copy(into[i].Buf, d.Buf)
+		into[i].N, into[i].Addr = d.N, d.Addr
+	}
+	if len(batch) == 0 {
+		return 0, os.ErrDeadlineExceeded
+	}
+	return len(batch), nil
+}
+
+func (s *script) WriteBatch(out []Datagram) (int, error) {
+	s.batches = append(s.batches, len(out))
+	for i := range out {
+		if err := s.write(out[i].Bytes(), out[i].Addr); err != nil {
+			return i, err
+		}
+	}
+	return len(out), nil
+}
+
+func (s *script) WriteTo(b []byte, to netip.AddrPort) (int, error) {
+	s.direct++
+	return len(b), s.write(b, to)
+}
+
+func (s *script) write(b []byte, to netip.AddrPort) error {
+	if to.Port() == 0 {
+		return errNoPort
+	}
+	s.out = append(s.out, fmt.Sprintf("%v %x", to, b))
+	return nil
+}
+
+func (s *script) ReadFrom([]byte) (int, netip.AddrPort, error) {
+	panic("a BatchConn is read in batches")
+}
+func (s *script) SetReadDeadline(time.Time) error { return nil }
+func (s *script) LocalAddr() netip.AddrPort       { return netip.AddrPort{} }
+func (s *script) Close() error                    { return nil }
+
+func port(n uint16) netip.AddrPort { return netip.AddrPortFrom(netip.IPv6Loopback(), n) }
+
+// Whatever is sent, collecting or not, goes out once, as it was and in its order, and is counted.
+func TestOutboxKeepsOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pc, sent := new(script), new(sentCounters)
+		o := newOutbox(pc, rapid.IntRange(1, 10).Draw(t, "room"), sent)
+		var want []string
+		var failed atomic.Uint64
+		var size, failures uint64
+		buf := make([]byte, 2*MaxDatagram) // used again, as a session's is
+		for range rapid.IntRange(0, 60).Draw(t, "steps") {
+			switch rapid.IntRange(0, 9).Draw(t, "step") {
+			case 0:
+				o.collect()
+			case 1:
+				o.flush()
+				if !slices.Equal(pc.out, want) {
+					t.Fatalf("after a flush %q are out, want %q", pc.out, want)
+				}
+			default:
+				b := buf[:rapid.OneOf(rapid.IntRange(0, 30), rapid.IntRange(0, len(buf))).Draw(t, "size")]
+				for i := range b {
+					b[i] = byte(len(want))
+				}
+				to := port(rapid.Uint16Range(0, 3).Draw(t, "port"))
+				o.send(b, to, &failed)
+				if to.Port() == 0 {
+					failures++
+					break
+				}
+				want = append(want, fmt.Sprintf("%v %x", to, b))
+				size += uint64(len(b))
+			}
+		}
+		o.flush()
+		if !slices.Equal(pc.out, want) {
+			t.Fatalf("%q are out, want %q", pc.out, want)
+		}
+		if n, b, f := sent.datagrams.Load(), sent.bytes.Load(), sent.failed.Load(); n != uint64(len(want)) || b != size || f != failures || failed.Load() != failures {
+			t.Errorf("counted %d datagrams of %d bytes, %d and %d failed; want %d, %d, %d", n, b, f, failed.Load(), len(want), size, failures)
+		}
+	})
+}
+
+func TestOutboxFlushesWhenFull(t *testing.T) {
+	pc := new(script)
+	o := newOutbox(pc, 4, new(sentCounters))
+	o.collect()
+	for range 10 {
+		o.send([]byte("ack"), port(1), nil)
+	}
+	if want := []int{4, 4}; !slices.Equal(pc.batches, want) {
+		t.Errorf("batches of %d, want %d", pc.batches, want)
+	}
+	o.flush()
+	if want := []int{4, 4, 2}; !slices.Equal(pc.batches, want) {
+		t.Errorf("batches of %d, want %d", pc.batches, want)
+	}
+}
+
+func TestOutboxForgetsConnections(t *testing.T) {
+	o := newOutbox(new(script), 4, new(sentCounters))
+	o.collect()
+	o.send([]byte("ack"), port(1), new(atomic.Uint64))
+	o.flush()
+	if kept := o.failed[:cap(o.failed)]; slices.ContainsFunc(kept, func(f *atomic.Uint64) bool { return f != nil }) {
+		t.Error("a connection is kept in memory")
+	}
+}
+
+func TestOutboxAllocatesNothing(t *testing.T) {
+	if race.Enabled {
+		t.Skip("the race detector allocates")
+	}
+	o := newOutbox(discard{new(script)}, 8, new(sentCounters))
+	b, to, failed := make([]byte, 20), port(1), new(atomic.Uint64)
+	allocs := testing.AllocsPerRun(100, func() {
+		o.collect()
+		for range 20 {
+			o.send(b, to, failed)
+		}
+		o.flush()
+	})
+	if allocs != 0 {
+		t.Errorf("%v allocations, want 0", allocs)
+	}
+}
+
+// discard takes everything and notes nothing.
+type discard struct{ *script }
+
+func (discard) WriteBatch(out []Datagram) (int, error) { return len(out), nil }
+
+// echoing is an endpoint that sends everything back and notes the times.
+type echoing struct {
+	*loop
+	times  []time.Time
+	sizes  []int
+	ticks  int
+	stopAt int // datagrams; 0 means never
+}
+
+func (e *echoing) receive(now time.Time, d datagram) {
+	e.times, e.sizes = append(e.times, now), append(e.sizes, len(d.b))
+	e.outbox.send(d.b, d.from, nil)
+	if len(e.times) == e.stopAt {
+		e.stop()
+	}
+}
+
+func (e *echoing) tick(time.Time) {
+	e.ticks++
+	e.outbox.send([]byte("tick"), port(9), nil)
+}
+
+// letters makes a batch of one-byte datagrams.
+func letters(s string) []Datagram {
+	var batch []Datagram
+	for _, b := range []byte(s) {
+		batch = append(batch, Datagram{Buf: []byte{b}, N: 1, Addr: port(uint16(b))})
+	}
+	return batch
+}
+
+// run has a loop handle batches until there are no more of them.
+func run(t *testing.T, stopAt int, in ...[]Datagram) (*script, *echoing) {
+	t.Helper()
+	pc := &script{in: in}
+	l := newLoop(pc, time.Hour, 8, new(sentCounters))
+	e := &echoing{loop: &l, stopAt: stopAt}
+	if err := l.run(e); stopAt == 0 && !errors.Is(err, net.ErrClosed) || stopAt != 0 && err != nil {
+		t.Fatal(err)
+	}
+	return pc, e
+}
+
+func TestLoopAnswersInBatches(t *testing.T) {
+	pc, e := run(t, 0, letters("abc"), nil, letters("d"), letters("efghijkl"))
+	if want := []int{3, 1, 8}; !slices.Equal(pc.batches, want) || pc.direct != 0 {
+		t.Errorf("batches of %d and %d datagrams alone, want %d and 0", pc.batches, pc.direct, want)
+	}
+	var want []string
+	for _, d := range letters("abcdefghijkl") {
+		want = append(want, fmt.Sprintf("%v %x", d.Addr, d.Buf))
+	}
+	if !slices.Equal(pc.out, want) {
+		t.Errorf("%q are out, want %q", pc.out, want)
+	}
+	if e.times[0] != e.times[2] || e.times[4] != e.times[11] {
+		t.Error("the datagrams of a batch came at different times")
+	}
+}
+
+// What a tick sends goes out with the answers to the batch before it, behind them.
+func TestLoopTicksInBatch(t *testing.T) {
+	pc := new(script)
+	l := newLoop(pc, time.Hour, 8, new(sentCounters))
+	l.handle(&echoing{loop: &l}, time.Time{}, letters("ab"), true)
+	if want := []int{3}; !slices.Equal(pc.batches, want) || pc.out[2] != fmt.Sprintf("%v %x", port(9), "tick") {
+		t.Errorf("batches of %d, %q are out", pc.batches, pc.out)
+	}
+	l.outbox.send([]byte("later"), port(9), nil)
+	if pc.direct != 1 {
+		t.Error("what is sent outside of a batch waits")
+	}
+}
+
+// A stop from inside ends the loop before the next datagram; what was sent until then goes out.
+func TestLoopStopsInBatch(t *testing.T) {
+	pc, e := run(t, 2, letters("abcd"), letters("e"))
+	if len(e.times) != 2 || e.ticks != 0 || len(pc.out) != 2 {
+		t.Errorf("%d datagrams and %d ticks handled, %d answered, want 2, 0, 2", len(e.times), e.ticks, len(pc.out))
+	}
+}
+
+// A datagram that was cut off reaches the endpoint as one that is too large.
+func TestLoopMarksCutOff(t *testing.T) {
+	large := Datagram{Buf: bytes.Repeat([]byte{1}, MaxDatagram+1), N: 60000, Addr: port(1)}
+	_, e := run(t, 0, []Datagram{large})
+	if want := []int{MaxDatagram + 1}; !slices.Equal(e.sizes, want) {
+		t.Errorf("got %d bytes, want %d", e.sizes, want)
+	}
+}
+
+// single makes batches of what a PacketConn does one by one.
+func TestSingle(t *testing.T) {
+	pc := new(script)
+	s := batched(struct{ PacketConn }{pc})
+	out := letters("abc")
+	out[1].Addr = port(0)
+	if sent, err := s.WriteBatch(out); sent != 1 || !errors.Is(err, errNoPort) || pc.direct != 2 {
+		t.Errorf("sent %d, %v, by %d calls", sent, err, pc.direct)
+	}
+	if n, err := s.ReadBatch(nil); n != 0 || err != nil {
+		t.Errorf("read %d, %v", n, err)
+	}
+	if batched(pc) != BatchConn(pc) {
+		t.Error("a BatchConn is wrapped")
+	}
+}
