@@ -25,7 +25,7 @@ type memory struct {
 
 // budget is what a player may hold on the DS for one RPC of 20 components, beside
 // its session.
-const budget = 14 << 10
+const budget = 16 << 10
 
 func TestPlayerFitsItsBudget(t *testing.T) {
 	if race.Enabled {
