@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 	"time"
+	"unsafe"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
@@ -30,8 +31,8 @@ type rpc struct {
 	sink   sink
 
 	// Of Serve's goroutine alone:
-	rates   map[float64]*rpcdelta.Schema // by rate
-	scratch *rpcdelta.Scratch            // of all players' decoders
+	rates   rates
+	scratch *rpcdelta.Scratch // of all players' decoders
 
 	mu    sync.Mutex
 	stats [2]RPCStats // unreliable, reliable
@@ -51,7 +52,7 @@ func Handle[T any](s *Server, name string, f func(*Player, Frame[T])) error {
 	if err != nil {
 		return fmt.Errorf("ds: %w", err)
 	}
-	return handle(s, t.Schema(), t.Restore, f)
+	return handle(s, t.Schema(), 0, t.Restore, f)
 }
 
 // HandleSchema has f called for each frame of an RPC that a schema describes,
@@ -65,14 +66,15 @@ func HandleSchema(s *Server, schema *rpcdelta.Schema, f func(*Player, Frame[*rpc
 		(*v).CopyFrom(d)
 		return nil
 	}
-	return handle(s, schema, restore, f)
+	return handle(s, schema, 4*schema.Components(), restore, f)
 }
 
-func handle[T any](s *Server, schema *rpcdelta.Schema, restore func(*T, *rpcdelta.Frame) error, f func(*Player, Frame[T])) error {
+// handle adds an RPC whose values hold so many bytes of fixed size besides their own.
+func handle[T any](s *Server, schema *rpcdelta.Schema, more int, restore func(*T, *rpcdelta.Frame) error, f func(*Player, Frame[T])) error {
 	h := &handler[T]{restore: restore, f: f}
-	r := &rpc{schema: schema, rates: map[float64]*rpcdelta.Schema{}, scratch: schema.NewScratch(), sink: h}
+	r := &rpc{schema: schema, scratch: schema.NewScratch(), sink: h}
 	if s.cfg.Poll {
-		r.sink = &inbox[T]{handler: h, queue: &s.queue}
+		r.sink = &inbox[T]{handler: h, queue: &s.queue, size: more + int(unsafe.Sizeof(item[T]{}))}
 	}
 	return s.register(r)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/limit"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -20,6 +21,10 @@ type Player struct {
 	bindings []*binding // by RPC number
 	refusals int        // bindings whose refusal was logged
 	due      bool       // is in the server's list
+	hz       float64    // of all bindings
+	messages limit.Bucket
+
+	waiting holding
 }
 
 // binding is one RPC of one player.
@@ -30,6 +35,8 @@ type binding struct {
 	frames   uint64          // that a datagram brings at most
 	newest   uint64          // number of the datagram with the newest payload that was taken
 	prior    *rpcdelta.Prior // that its frames start from; nil if its codec has none
+	rate     limit.Rate      // of new frames
+	taken    limit.Bucket    // of it
 	withheld uint64          // frames since the last that was delivered, this end's drops included
 }
 
@@ -59,11 +66,11 @@ func (p *Player) bind(n int, b *binding) {
 	p.bindings[n] = b
 }
 
-// bound is how often an RPC is bound.
-func (p *Player) bound(r *rpc) int {
+// bound is how many bindings there are.
+func (p *Player) bound() int {
 	n := 0
 	for _, b := range p.bindings {
-		if b != nil && b.rpc == r {
+		if b != nil {
 			n++
 		}
 	}
@@ -76,6 +83,8 @@ func (p *Player) receive(b []byte, at time.Time, reliable bool) {
 	switch {
 	case err != nil:
 		p.server.drop(Malformed)
+	case (!reliable || t == control.Bind) && !p.allow(at, payloads(t, body)):
+		p.server.drop(Limited)
 	case t == control.Frame:
 		p.receiveFrame(b, arrival{at: at, reliable: reliable})
 	case t == control.Bundle && !reliable:
@@ -167,8 +176,11 @@ func (p *Player) receiveFrame(payload []byte, a arrival) {
 
 // undelivered is what a player is told whose reliable frame cannot be delivered.
 func undelivered(err error) string {
-	if errors.Is(err, errQueueFull) {
+	switch {
+	case errors.Is(err, errQueueFull):
 		return "too many frames wait for the game"
+	case errors.Is(err, errLimited):
+		return "called more often than the RPC's rate allows"
 	}
 	return "malformed reliable frame"
 }
@@ -180,7 +192,11 @@ func (b *binding) deliver(p *Player, d *rpcdelta.Delivery, at time.Time) error {
 		d.Missed += b.withheld
 		b.withheld = 0
 	}
-	if err := b.rpc.sink.deliver(p, d, at); err != nil {
+	err := errLimited
+	if b.taken.Take(at, b.rate, 1) {
+		err = b.rpc.sink.deliver(p, d, at)
+	}
+	if err != nil {
 		if !d.Late {
 			b.withheld = d.Missed + 1
 			missed++

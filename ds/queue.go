@@ -14,10 +14,8 @@ var errQueueFull = errors.New("ds: too many frames wait for Poll")
 // the inboxes of their RPCs, so that each is stored as its own type and nothing
 // is allocated once warm.
 type queue struct {
-	limit int
-
 	mu      sync.Mutex
-	polls   uint64
+	share   share
 	waiting []waiter
 	running []waiter // of Poll alone
 }
@@ -42,9 +40,16 @@ func (q *queue) push(w waiter) {
 	q.mu.Unlock()
 }
 
+// joined says that there are so many players more.
+func (q *queue) joined(n int) {
+	q.mu.Lock()
+	q.share.players += n
+	q.mu.Unlock()
+}
+
 func (q *queue) run() int {
 	q.mu.Lock()
-	q.polls++
+	q.share.taken()
 	q.waiting, q.running = q.running[:0], q.waiting
 	for _, w := range q.running {
 		w.take()
@@ -62,6 +67,7 @@ func (q *queue) run() int {
 type inbox[T any] struct {
 	handler *handler[T]
 	queue   *queue
+	size    int       // bytes of a waiting frame without its byte strings
 	waiting []item[T] // guarded by the queue's lock
 	running []item[T] // of Poll alone, as the rest
 	poll    uint64    // in which running was filled
@@ -76,7 +82,7 @@ type item[T any] struct {
 func (b *inbox[T]) deliver(p *Player, d *rpcdelta.Delivery, at time.Time) error {
 	b.queue.mu.Lock()
 	defer b.queue.mu.Unlock()
-	if len(b.queue.waiting) >= b.queue.limit {
+	if !b.queue.share.admit(&p.waiting, b.bytes(d.Frame)) {
 		return errQueueFull
 	}
 	n := len(b.waiting)
@@ -96,10 +102,19 @@ func (b *inbox[T]) deliver(p *Player, d *rpcdelta.Delivery, at time.Time) error 
 	return nil
 }
 
+// bytes is what a frame takes while it waits.
+func (b *inbox[T]) bytes(f *rpcdelta.Frame) int {
+	n := b.size
+	for _, s := range f.Bytes {
+		n += len(s)
+	}
+	return n
+}
+
 func (b *inbox[T]) take() {
-	if b.poll != b.queue.polls { // though a handler panicked in the last one
+	if b.poll != b.queue.share.polls { // though a handler panicked in the last one
 		b.waiting, b.running = b.running[:0], b.waiting
-		b.poll, b.next = b.queue.polls, 0
+		b.poll, b.next = b.queue.share.polls, 0
 	}
 }
 

@@ -49,7 +49,7 @@ func Listen(addr string, cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("ds: %w", err)
 	}
 	s := &Server{cfg: cfg, ln: ln, rpcs: map[string]*rpc{}}
-	s.queue.limit = cfg.Queue
+	s.queue.share.limit = cfg.QueueBytes
 	return s, nil
 }
 
@@ -111,6 +111,7 @@ func (e *events) Opened(c *transport.Conn) {
 	s := e.server()
 	p := &Player{server: s, conn: c}
 	c.UserData = p
+	s.queue.joined(1)
 	if s.cfg.Joined != nil {
 		s.run(func() { s.cfg.Joined(p) })
 	}
@@ -122,6 +123,7 @@ func (e *events) Closed(c *transport.Conn, err error) {
 	s := e.server()
 	p := player(c)
 	p.bindings = nil
+	s.queue.joined(-1)
 	if s.cfg.Left != nil {
 		s.run(func() { s.cfg.Left(p, err) })
 	}

@@ -21,7 +21,8 @@ const (
 	Duplicate                   // the frame came before
 	Malformed                   // not what a client of this schema sends
 	UnknownRPC                  // the RPC is not bound
-	QueueFull                   // too many frames wait for Poll
+	QueueFull                   // too much waits for Poll
+	Limited                     // more than the player may send, see Config.RateSlack
 	drops
 )
 
@@ -30,7 +31,7 @@ func (d Drop) String() string {
 	if d >= drops {
 		return fmt.Sprintf("Drop(%d)", uint8(d))
 	}
-	return [...]string{"baseline_missing", "desync", "late", "duplicate", "malformed", "unknown_rpc", "queue_full"}[d]
+	return [...]string{"baseline_missing", "desync", "late", "duplicate", "malformed", "unknown_rpc", "queue_full", "limited"}[d]
 }
 
 // reason gives the reason for an error of a decoder or a sink.
@@ -46,6 +47,8 @@ func reason(err error) Drop {
 		return Duplicate
 	case errors.Is(err, errQueueFull):
 		return QueueFull
+	case errors.Is(err, errLimited):
+		return Limited
 	}
 	return Malformed
 }
