@@ -184,7 +184,7 @@ func (e *events) Closed(link *transport.Conn, err error) {
 		s.suspend()
 	}
 	if errors.Is(err, transport.ErrClosedByPeer) {
-		c.disconnected(err)
+		c.kicked(err)
 		return
 	}
 	if time.Since(e.opened) >= steady {
@@ -195,11 +195,11 @@ func (e *events) Closed(link *transport.Conn, err error) {
 	go c.reconnect()
 }
 
-// disconnected ends the connection for good, with c.mu held: the server wants
-// this player gone.
-func (c *Conn) disconnected(err error) {
-	c.cfg.Logger.Warn("disconnected", "server", c.addr, "error", err)
-	c.gone = fmt.Errorf("%w: %w", ErrDisconnected, err)
+// kicked ends the connection for good, with c.mu held: the server wants this
+// player gone.
+func (c *Conn) kicked(err error) {
+	c.cfg.Logger.Warn("kicked", "server", c.addr, "error", err)
+	c.gone = fmt.Errorf("%w: %w", ErrKicked, err)
 	for _, s := range c.streams {
 		s.refuse(c.gone)
 	}

@@ -13,9 +13,9 @@ import (
 // made again. Go on calling Send: it works again by itself.
 var ErrReconnecting = errors.New("client: reconnecting")
 
-// ErrDisconnected says that the server ended this connection, and not since it
-// shut down; the text says why. It is not made again.
-var ErrDisconnected = errors.New("client: disconnected by the server")
+// ErrKicked says that the server ended this connection, and not since it shut
+// down; the text says why. It is not made again.
+var ErrKicked = errors.New("client: kicked by the server")
 
 // ErrBindTimeout says that the server did not answer a request to bind an RPC.
 var ErrBindTimeout = errors.New("client: no answer to bind")

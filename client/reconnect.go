@@ -29,7 +29,7 @@ func (c *Conn) reconnect() {
 		}
 		if errors.Is(err, transport.ErrClosedByPeer) {
 			c.mu.Lock()
-			c.disconnected(err)
+			c.kicked(err)
 			c.mu.Unlock()
 			return
 		}

@@ -62,6 +62,9 @@ type Config struct {
 	// MaxBindings is how many RPCs a player can bind, those bound several times
 	// counted as often; default twice as many as there are, and at least 8.
 	MaxBindings int
+	// MaxRefused is how many frames that [Validate] refuses end a player's session; 0,
+	// the default, is no limit.
+	MaxRefused int
 	// MaxPlayers is how many players are let in; default
 	// transport.DefaultMaxConns.
 	MaxPlayers int
@@ -112,6 +115,8 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("ds: Config.MaxRate is %v calls a second, want more than 0 and at most 1000", c.MaxRate)
 	case c.MaxBindings < 0 || c.MaxBindings > rpcdelta.MaxRPC+1:
 		return c, fmt.Errorf("ds: Config.MaxBindings is %d, want at most %d", c.MaxBindings, rpcdelta.MaxRPC+1)
+	case c.MaxRefused < 0:
+		return c, errors.New("ds: Config.MaxRefused is negative")
 	case c.MaxPlayers < 0:
 		return c, errors.New("ds: Config.MaxPlayers is negative")
 	}

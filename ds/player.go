@@ -3,6 +3,7 @@ package ds
 import (
 	"errors"
 	"net/netip"
+	"sync/atomic"
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/control"
@@ -25,6 +26,8 @@ type Player struct {
 	messages limit.Bucket
 
 	waiting holding
+	refused atomic.Uint64
+	kicked  atomic.Bool
 }
 
 // binding is one RPC of one player.
@@ -37,6 +40,7 @@ type binding struct {
 	prior    *rpcdelta.Prior // that its frames start from; nil if its codec has none
 	rate     limit.Rate      // of new frames
 	taken    limit.Bucket    // of it
+	refused  uint64          // frames since the last that was delivered, that the game refused; of handlers' goroutine
 	withheld uint64          // frames since the last that was delivered, this end's drops included
 }
 
@@ -49,8 +53,17 @@ func (p *Player) Addr() netip.AddrPort { return p.conn.RemoteAddr() }
 // RTT is the smoothed round trip to the player; 0 until it was measured.
 func (p *Player) RTT() time.Duration { return p.conn.RTT() }
 
-// Disconnect ends the player's session and tells it the reason, cut to 64 bytes.
-func (p *Player) Disconnect(reason string) { p.conn.CloseWith(reason) }
+// Kick ends the player's session and tells it the reason, cut to 64 bytes: the
+// client sees client.ErrKicked with it, and does not come back by itself. None of
+// the player's frames is delivered any more, though some may wait for Poll;
+// Config.Left is still called.
+func (p *Player) Kick(reason string) {
+	p.kicked.Store(true)
+	p.end(reason)
+}
+
+// end is Kick for what is not the game's wish: frames that wait are delivered.
+func (p *Player) end(reason string) { p.conn.CloseWith(reason) }
 
 func (p *Player) binding(n int) *binding {
 	if n < len(p.bindings) {
@@ -159,7 +172,7 @@ func (p *Player) receiveFrame(payload []byte, a arrival) {
 	if err != nil {
 		b.rpc.drop(reason(err), 0, reliable)
 		if reliable { // each frame refers to the one before: none after it can be read
-			p.Disconnect("malformed reliable frame")
+			p.end("malformed reliable frame")
 		}
 		return
 	}
@@ -167,7 +180,7 @@ func (p *Player) receiveFrame(payload []byte, a arrival) {
 	for i := range frames {
 		err := b.deliver(p, &frames[i], a.at)
 		if err != nil && reliable { // every one is promised: better none than one too few
-			p.Disconnect(undelivered(err))
+			p.end(undelivered(err))
 			return
 		}
 	}
@@ -194,7 +207,7 @@ func (b *binding) deliver(p *Player, d *rpcdelta.Delivery, at time.Time) error {
 	}
 	err := errLimited
 	if b.taken.Take(at, b.rate, 1) {
-		err = b.rpc.sink.deliver(p, d, at)
+		err = b.rpc.sink.deliver(p, b, d, at)
 	}
 	if err != nil {
 		if !d.Late {

@@ -77,7 +77,7 @@ func TestPoll(t *testing.T) {
 }
 
 // moveBytes is what a waiting Move takes, but for its Payload; most have none.
-const moveBytes = int(unsafe.Sizeof(ds.Frame[uplinktest.Move]{}) + unsafe.Sizeof((*ds.Player)(nil)))
+const moveBytes = int(unsafe.Sizeof(ds.Frame[uplinktest.Move]{}) + 2*unsafe.Sizeof((*ds.Player)(nil)))
 
 // TestPollOverflow polls too rarely: what does not fit is dropped and counted.
 func TestPollOverflow(t *testing.T) {

@@ -75,11 +75,12 @@ type inbox[T any] struct {
 }
 
 type item[T any] struct {
-	player *Player
-	frame  Frame[T]
+	player  *Player
+	binding *binding
+	frame   Frame[T]
 }
 
-func (b *inbox[T]) deliver(p *Player, d *rpcdelta.Delivery, at time.Time) error {
+func (b *inbox[T]) deliver(p *Player, from *binding, d *rpcdelta.Delivery, at time.Time) error {
 	b.queue.mu.Lock()
 	defer b.queue.mu.Unlock()
 	if !b.queue.share.admit(&p.waiting, b.bytes(d.Frame)) {
@@ -96,7 +97,7 @@ func (b *inbox[T]) deliver(p *Player, d *rpcdelta.Delivery, at time.Time) error 
 		b.waiting = b.waiting[:n]
 		return err
 	}
-	it.player = p
+	it.player, it.binding = p, from
 	it.frame.Seq, it.frame.Missed, it.frame.Late, it.frame.Received = d.Seq, d.Missed, d.Late, at
 	b.queue.waiting = append(b.queue.waiting, b)
 	return nil
@@ -121,6 +122,6 @@ func (b *inbox[T]) take() {
 func (b *inbox[T]) run() {
 	it := &b.running[b.next]
 	b.next++
-	b.handler.f(it.player, it.frame)
-	it.player = nil
+	b.handler.call(it.player, it.binding, it.frame)
+	it.player, it.binding = nil, nil
 }

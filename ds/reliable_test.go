@@ -217,7 +217,7 @@ func TestReliableOverflow(t *testing.T) {
 			}
 			settle(50 * ms)
 		}
-		if !errors.Is(err, client.ErrDisconnected) || !strings.Contains(err.Error(), "too many frames wait") {
+		if !errors.Is(err, client.ErrKicked) || !strings.Contains(err.Error(), "too many frames wait") {
 			t.Errorf("the client is told %v", err)
 		}
 		if n := srv.Poll(); n != queue+1 || left == nil {

@@ -23,6 +23,7 @@ const (
 	UnknownRPC                  // the RPC is not bound
 	QueueFull                   // too much waits for Poll
 	Limited                     // more than the player may send, see Config.RateSlack
+	Refused                     // the game refused the frame, see [Validate]
 	drops
 )
 
@@ -31,7 +32,7 @@ func (d Drop) String() string {
 	if d >= drops {
 		return fmt.Sprintf("Drop(%d)", uint8(d))
 	}
-	return [...]string{"baseline_missing", "desync", "late", "duplicate", "malformed", "unknown_rpc", "queue_full", "limited"}[d]
+	return [...]string{"baseline_missing", "desync", "late", "duplicate", "malformed", "unknown_rpc", "queue_full", "limited", "refused"}[d]
 }
 
 // reason gives the reason for an error of a decoder or a sink.
@@ -58,7 +59,8 @@ func reason(err error) Drop {
 type RPCStats struct {
 	RPC      string
 	Reliable bool
-	// Stats counts the frames that were delivered.
+	// Stats counts the frames that were delivered, those among them that [Validate]
+	// refused too.
 	rpcdelta.Stats
 	// Messages and Bytes count the payloads that held new frames, with their
 	// headers.
@@ -74,7 +76,7 @@ type RPCStats struct {
 	PriorFallbacks uint64
 	// LateFrames counts those among the delivered that came late.
 	LateFrames uint64
-	// Drops counts payloads by reason.
+	// Drops counts payloads by reason; for limited, refused and queue_full frames.
 	Drops [drops]uint64
 }
 
