@@ -65,7 +65,7 @@ func (s *Server) bind(p *Player, r *control.BindRequest) control.BindAnswer {
 		a.Prior = priorHash(b.prior)
 		return a // asked again: the answer was lost
 	}
-	if r.Frames < 0 || r.Frames > rpcdelta.MaxHeld || !(r.RateHz <= s.cfg.MaxRate) {
+	if r.Frames < 0 || r.Frames > rpcdelta.MaxHeld || !(r.RateHz <= max(s.cfg.MaxRate, rpc.schema.RateHz())) {
 		a.Reason = control.ReasonInvalid
 		return a
 	}

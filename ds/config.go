@@ -57,7 +57,8 @@ type Config struct {
 	// Payloads are limited in the same way before they are decoded.
 	RateSlack float64
 	// MaxRate is the highest rate that an RPC can be bound with, in calls a second, up
-	// to 1000; default DefaultMaxRate.
+	// to 1000; default DefaultMaxRate. The rate of a schema that [HandleSchema] got can be
+	// bound too.
 	MaxRate float64
 	// MaxBindings is how many RPCs a player can bind, those bound several times
 	// counted as often; default twice as many as there are, and at least 8.
