@@ -56,6 +56,11 @@ type Config struct {
 	// BindTimeout is how long Bind waits for an answer; default
 	// DefaultBindTimeout.
 	BindTimeout time.Duration
+	// OnMessage, if set, gets the messages that the server sends with
+	// ds.Player.SendReliable, in order. It runs on the goroutine that receives for the
+	// connection, so it should be short, and must not call [Conn.Close]. The message is
+	// valid while it runs.
+	OnMessage func(message []byte)
 	// Network opens the socket; nil means UDP. Tests and demos put
 	// transport/simnet here.
 	Network transport.Network

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/limit"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -24,13 +25,14 @@ type Conn struct {
 	work  sync.WaitGroup // reconnecting goroutines
 	close sync.Once
 
-	mu      sync.Mutex
-	link    *transport.Conn // nil while reconnecting
-	budget  budget
-	gone    error         // why the server ended the connection; nil if it did not
-	wait    time.Duration // before the next attempt to reconnect
-	streams []*stream     // by RPC number
-	stats   Stats
+	mu       sync.Mutex
+	link     *transport.Conn // nil while reconnecting
+	budget   budget
+	messages limit.Bucket  // of SendReliable
+	gone     error         // why the server ended the connection; nil if it did not
+	wait     time.Duration // before the next attempt to reconnect
+	streams  []*stream     // by RPC number
+	stats    Stats
 
 	out outbox
 }
@@ -205,9 +207,6 @@ func (c *Conn) kicked(err error) {
 	}
 }
 
-// Message implements transport.Handler: the server sends nothing reliably yet.
-func (e *events) Message(*transport.Conn, []byte, time.Time) {}
-
 // Datagram takes acks and answers.
 func (e *events) Datagram(_ *transport.Conn, b []byte, _ time.Time) {
 	t, body, err := control.Split(b)
@@ -222,10 +221,15 @@ func (e *events) Datagram(_ *transport.Conn, b []byte, _ time.Time) {
 		}
 	}
 	if err != nil {
-		e.mu.Lock()
-		e.stats.Malformed++
-		e.mu.Unlock()
+		e.malformed()
 	}
+}
+
+// malformed counts a message that no server sends.
+func (c *Conn) malformed() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stats.Malformed++
 }
 
 // Tick asks again for what is not bound yet, and sends what had to wait.

@@ -76,6 +76,11 @@ type Config struct {
 	// is gone and why. They run where handlers run.
 	Joined func(*Player)
 	Left   func(*Player, error)
+	// OnMessage, if set, gets the messages that players send with
+	// client.Conn.SendReliable, in each player's order. It runs where handlers run; the
+	// message is valid while it does. A player who sends far more than a client does
+	// by itself is disconnected.
+	OnMessage func(p *Player, message []byte)
 	// Network opens the socket; nil means UDP. Tests and demos put
 	// transport/simnet here.
 	Network transport.Network

@@ -19,11 +19,12 @@ type Player struct {
 	conn   *transport.Conn
 
 	// Of Serve's goroutine alone:
-	bindings []*binding // by RPC number
-	refusals int        // bindings whose refusal was logged
-	due      bool       // is in the server's list
-	hz       float64    // of all bindings
-	messages limit.Bucket
+	bindings []*binding   // by RPC number
+	refusals int          // bindings whose refusal was logged
+	due      bool         // is in the server's list
+	hz       float64      // of all bindings
+	messages limit.Bucket // of either end's, on the unreliable channel
+	sent     limit.Bucket // of the game's own messages
 
 	waiting holding
 	refused atomic.Uint64
@@ -100,6 +101,8 @@ func (p *Player) receive(b []byte, at time.Time, reliable bool) {
 		p.server.drop(Limited)
 	case t == control.Frame:
 		p.receiveFrame(b, arrival{at: at, reliable: reliable})
+	case t == control.Message && reliable:
+		p.receiveMessage(body, at)
 	case t == control.Bundle && !reliable:
 		p.receiveBundle(body, at)
 	case t == control.Bind:

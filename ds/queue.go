@@ -47,6 +47,17 @@ func (q *queue) joined(n int) {
 	q.mu.Unlock()
 }
 
+// pushFor adds what a player sent, of so many bytes, if there is room for it.
+func (q *queue) pushFor(p *Player, w waiter, size int) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.share.admit(&p.waiting, size) {
+		return false
+	}
+	q.waiting = append(q.waiting, w)
+	return true
+}
+
 func (q *queue) run() int {
 	q.mu.Lock()
 	q.share.taken()

@@ -20,7 +20,7 @@ const (
 	Late                        // a newer frame came first
 	Duplicate                   // the frame came before
 	Malformed                   // not what a client of this schema sends
-	UnknownRPC                  // the RPC is not bound
+	UnknownRPC                  // the RPC is not bound, or there is no Config.OnMessage
 	QueueFull                   // too much waits for Poll
 	Limited                     // more than the player may send, see Config.RateSlack
 	Refused                     // the game refused the frame, see [Validate]
