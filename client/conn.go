@@ -28,6 +28,7 @@ type Conn struct {
 	mu       sync.Mutex
 	link     *transport.Conn // nil while reconnecting
 	budget   budget
+	leaving  bool          // the server is about to shut down
 	messages limit.Bucket  // of SendReliable
 	gone     error         // why the server ended the connection; nil if it did not
 	wait     time.Duration // before the next attempt to reconnect
@@ -87,7 +88,7 @@ func (c *Conn) install(e *events, link *transport.Conn) error {
 	if e.closed != nil {
 		return e.closed
 	}
-	c.link = link
+	c.link, c.leaving = link, false
 	for _, s := range c.streams {
 		s.rebind(link)
 	}
@@ -216,6 +217,8 @@ func (e *events) Datagram(_ *transport.Conn, b []byte, _ time.Time) {
 			err = e.acks(body)
 		case control.Bound:
 			err = e.bound(body)
+		case control.Leaving:
+			e.leave()
 		default:
 			err = control.ErrMalformed
 		}
@@ -241,6 +244,7 @@ func (e *events) Tick(now time.Time) {
 		e.flushed = now
 		_ = e.Flush() // an error is told to the next Send
 	}
+	e.goOnLeaving()
 	e.regulate(now)
 }
 

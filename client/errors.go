@@ -7,6 +7,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 // ErrReconnecting says that a frame was not sent since the connection is being
@@ -16,6 +17,24 @@ var ErrReconnecting = errors.New("client: reconnecting")
 // ErrKicked says that the server ended this connection, and not since it shut
 // down; the text says why. It is not made again.
 var ErrKicked = errors.New("client: kicked by the server")
+
+// Why Dial fails, why a connection is lost, or what [Conn.Err] says; wrapped, so ask
+// with errors.Is.
+var (
+	// ErrTimeout says that nothing was heard from the server for Config.Timeout.
+	ErrTimeout = transport.ErrTimeout
+	// ErrServerFull says that the server has as many players as it lets in.
+	ErrServerFull = transport.ErrServerFull
+	// ErrVersion says that the server speaks another version of the protocol.
+	ErrVersion = transport.ErrVersion
+	// ErrShutdown says that the server shuts down.
+	ErrShutdown = transport.ErrPeerShutdown
+	// ErrSessionLost says that the server does not know the connection any more: it was
+	// most likely restarted.
+	ErrSessionLost = transport.ErrSessionLost
+	// ErrReplaced says that the server has a newer connection of this client.
+	ErrReplaced = transport.ErrReplaced
+)
 
 // ErrBindTimeout says that the server did not answer a request to bind an RPC.
 var ErrBindTimeout = errors.New("client: no answer to bind")

@@ -47,7 +47,7 @@ func (c *Conn) admit(now time.Time, size int) (*transport.Conn, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case c.link == nil:
+	case c.link == nil || c.leaving:
 		return nil, c.whyEnded()
 	case !c.messages.Take(now, control.ClientMessages, control.MessageCost(size)):
 		return nil, fmt.Errorf("client: send a message: %w", ErrBacklog)

@@ -40,19 +40,19 @@ func (p *Player) receiveMessage(b []byte, at time.Time) {
 	switch {
 	case p.kicked.Load():
 	case len(b) > MaxMessage:
-		s.drop(Malformed)
+		p.drop(Malformed)
 		p.end("a message is too long")
 	case f == nil:
-		s.drop(UnknownRPC)
+		p.drop(UnknownRPC)
 	case !p.sent.Take(at, control.DSMessages, control.MessageCost(len(b))):
-		s.drop(Limited)
+		p.drop(Limited)
 		p.end("too many messages")
 	case !s.cfg.Poll:
 		f(p, b)
 	default:
 		m := &message{player: p, b: bytes.Clone(b)}
 		if !s.queue.pushFor(p, m, int(unsafe.Sizeof(*m))+len(b)) {
-			s.drop(QueueFull)
+			p.drop(QueueFull)
 			p.end("too many messages wait for the game")
 		}
 	}

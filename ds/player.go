@@ -27,8 +27,10 @@ type Player struct {
 	sent     limit.Bucket // of the game's own messages
 
 	waiting holding
-	refused atomic.Uint64
 	kicked  atomic.Bool
+
+	delivered atomic.Uint64
+	drops     [drops]atomic.Uint64
 }
 
 // binding is one RPC of one player.
@@ -96,9 +98,9 @@ func (p *Player) receive(b []byte, at time.Time, reliable bool) {
 	t, body, err := control.Split(b)
 	switch {
 	case err != nil:
-		p.server.drop(Malformed)
+		p.drop(Malformed)
 	case (!reliable || t == control.Bind) && !p.allow(at, payloads(t, body)):
-		p.server.drop(Limited)
+		p.drop(Limited)
 	case t == control.Frame:
 		p.receiveFrame(b, arrival{at: at, reliable: reliable})
 	case t == control.Message && reliable:
@@ -108,12 +110,12 @@ func (p *Player) receive(b []byte, at time.Time, reliable bool) {
 	case t == control.Bind:
 		r, err := control.ParseBindRequest(body)
 		if err != nil {
-			p.server.drop(Malformed)
+			p.drop(Malformed)
 			return
 		}
 		p.server.answer(p, &r)
 	default:
-		p.server.drop(Malformed) // a client has nothing to ack or to answer
+		p.drop(Malformed) // a client has nothing to ack or to answer
 	}
 }
 
@@ -123,7 +125,7 @@ func (p *Player) receiveBundle(b []byte, at time.Time) {
 		a := arrival{at: at, shared: f.Shared()}
 		payload, extra, err := f.Next()
 		if err != nil {
-			p.server.drop(Malformed)
+			p.drop(Malformed)
 			return
 		}
 		a.extra = extra
@@ -154,17 +156,17 @@ func (p *Player) receiveFrame(payload []byte, a arrival) {
 	reliable := a.reliable
 	n, err := rpcdelta.PeekRPC(payload)
 	if err != nil {
-		p.server.drop(Malformed)
+		p.drop(Malformed)
 		return
 	}
 	b := p.binding(n)
 	if b == nil || b.reliable != reliable {
-		p.server.drop(UnknownRPC)
+		p.drop(UnknownRPC)
 		return
 	}
 	number := p.conn.Number()
 	if b.overtaken(number) {
-		b.rpc.drop(Late, 0, reliable)
+		p.dropFrame(b, Late, 0)
 		return
 	}
 	frames, err := b.dec.Decode(payload)
@@ -173,7 +175,7 @@ func (p *Player) receiveFrame(payload []byte, a arrival) {
 		p.server.due = append(p.server.due, p)
 	}
 	if err != nil {
-		b.rpc.drop(reason(err), 0, reliable)
+		p.dropFrame(b, reason(err), 0)
 		if reliable { // each frame refers to the one before: none after it can be read
 			p.end("malformed reliable frame")
 		}
@@ -217,9 +219,10 @@ func (b *binding) deliver(p *Player, d *rpcdelta.Delivery, at time.Time) error {
 			b.withheld = d.Missed + 1
 			missed++
 		}
-		b.rpc.drop(reason(err), missed, b.reliable)
+		p.dropFrame(b, reason(err), missed)
 		return err
 	}
+	p.delivered.Add(1)
 	b.rpc.count(d, missed, b.reliable)
 	return nil
 }

@@ -17,6 +17,7 @@ func TestPlayerLetsGo(t *testing.T) {
 	}
 	e := (*events)(b.srv)
 	s.player.conn.UserData = s.player
+	b.srv.players[s.player] = struct{}{}
 	e.Closed(s.player.conn, nil)
 	e.Tick(time.Now())
 	if left != 1 || s.player.bindings != nil || len(b.srv.due) != 0 || b.srv.due[:1][0] != nil {

@@ -17,6 +17,7 @@ type queue struct {
 	mu      sync.Mutex
 	share   share
 	waiting []waiter
+	polling bool
 	running []waiter // of Poll alone
 }
 
@@ -61,17 +62,32 @@ func (q *queue) pushFor(p *Player, w waiter, size int) bool {
 func (q *queue) run() int {
 	q.mu.Lock()
 	q.share.taken()
+	q.polling = true
 	q.waiting, q.running = q.running[:0], q.waiting
 	for _, w := range q.running {
 		w.take()
 	}
 	q.mu.Unlock()
+	defer q.polled() // though a handler panics
 	for _, w := range q.running {
 		w.run()
 	}
 	n := len(q.running)
 	clear(q.running) // let go of players
 	return n
+}
+
+func (q *queue) polled() {
+	q.mu.Lock()
+	q.polling = false
+	q.mu.Unlock()
+}
+
+// idle says that nothing waits for Poll nor runs there.
+func (q *queue) idle() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.waiting) == 0 && !q.polling
 }
 
 // inbox holds the frames of one RPC that wait for Poll.

@@ -61,8 +61,8 @@ const maxRefusedLogged = 8
 
 // refuse counts a frame that the game does not want.
 func (p *Player) refuse(b *binding, seq uint64, err error) {
-	n := p.refused.Add(1)
-	b.rpc.drop(Refused, 0, b.reliable)
+	p.dropFrame(b, Refused, 0)
+	n := p.Refused()
 	cfg := &p.server.cfg
 	if n <= maxRefusedLogged {
 		cfg.Logger.Warn("frame refused", "rpc", b.rpc.schema.RPC(), "seq", seq, "player", p.ID(), "error", err)
@@ -73,4 +73,4 @@ func (p *Player) refuse(b *binding, seq uint64, err error) {
 }
 
 // Refused is how many of the player's frames [Validate] refused.
-func (p *Player) Refused() uint64 { return p.refused.Load() }
+func (p *Player) Refused() uint64 { return p.drops[Refused].Load() }

@@ -27,6 +27,8 @@ const (
 	// Message is followed by a message of the game's own; over the reliable channel
 	// alone.
 	Message
+	// Leaving says that the DS is about to shut down; nothing follows.
+	Leaving
 	// Bundle is followed by frames: see [Frames]. The 15 types above it are bundles
 	// too: they say how many frames there are.
 	Bundle Type = rpcdelta.ControlMask | bundleFlag
@@ -49,7 +51,7 @@ func Split(b []byte) (Type, []byte, error) {
 		return Bundle, b, nil
 	}
 	switch t {
-	case Acks, Bind, Bound, Message:
+	case Acks, Bind, Bound, Message, Leaving:
 		return t, b[1:], nil
 	default:
 		return 0, nil, fmt.Errorf("%w: type %#x", ErrMalformed, b[0])
