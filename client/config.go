@@ -50,6 +50,10 @@ type Config struct {
 	// Ring is how many frames of each RPC are kept as baselines, 2 to
 	// rpcdelta.MaxRing; default rpcdelta.DefaultRing.
 	Ring int
+	// NoReconnect has a connection that is lost end for good: [Conn.Err] then says
+	// why, and so does what is called. Otherwise it is made again, as often as it takes,
+	// unless the server throws the player out.
+	NoReconnect bool
 	// Timeout is how long the connection lives though nothing is heard from the
 	// server; default transport.DefaultTimeout.
 	Timeout time.Duration
@@ -87,6 +91,10 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if _, err := rpcdelta.ParseCodec(c.Codec.String()); err != nil {
 		return c, fmt.Errorf("client: Config.Codec: %w", err)
+	}
+	sending := rpcdelta.EncoderConfig{Redundancy: c.Redundancy, Delivery: c.Delivery, RedundancyBytes: c.RedundancyBytes}
+	if err := sending.Check(); err != nil {
+		return c, fmt.Errorf("client: Config: %w", err)
 	}
 	if c.Tick != FlushOnly && c.Tick != 0 && c.Tick < time.Millisecond {
 		return c, fmt.Errorf("client: Config.Tick is %v, want at least %v, 0 or FlushOnly", c.Tick, time.Millisecond)

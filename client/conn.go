@@ -20,7 +20,9 @@ type Conn struct {
 	cfg  Config
 	addr string
 
-	life  context.Context // ends with Close
+	// life ends with Close. It is nobody else's context, only how Close reaches the
+	// goroutine that reconnects, and what Dial's has no say in.
+	life  context.Context
 	end   context.CancelFunc
 	work  sync.WaitGroup // reconnecting goroutines
 	close sync.Once
@@ -28,7 +30,8 @@ type Conn struct {
 	mu       sync.Mutex
 	link     *transport.Conn // nil while reconnecting
 	budget   budget
-	leaving  bool          // the server is about to shut down
+	leaving  bool // the server is about to shut down
+	meter    meter
 	messages limit.Bucket  // of SendReliable
 	gone     error         // why the server ended the connection; nil if it did not
 	wait     time.Duration // before the next attempt to reconnect
@@ -145,6 +148,15 @@ func (c *Conn) ID() uint64 {
 	return 0
 }
 
+// Err is why the connection has ended for good without Close: an error that wraps
+// [ErrKicked], or with Config.NoReconnect [ErrLost] and the reason. It is nil while the
+// connection lives or is being made again.
+func (c *Conn) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.gone
+}
+
 // RTT is the smoothed round trip to the server; 0 until it was measured.
 func (c *Conn) RTT() time.Duration {
 	if link := c.current(); link != nil {
@@ -193,6 +205,15 @@ func (e *events) Closed(link *transport.Conn, err error) {
 	if time.Since(e.opened) >= steady {
 		c.wait = 0
 	}
+	if c.cfg.NoReconnect {
+		if err == nil && c.leaving {
+			err = ErrShutdown
+		}
+		if err != nil { // else by Close
+			c.over(fmt.Errorf("%w: %w", ErrLost, err))
+		}
+		return
+	}
 	c.cfg.Logger.Warn("connection lost, reconnecting", "server", c.addr, "error", err)
 	c.work.Add(1)
 	go c.reconnect()
@@ -201,8 +222,13 @@ func (e *events) Closed(link *transport.Conn, err error) {
 // kicked ends the connection for good, with c.mu held: the server wants this
 // player gone.
 func (c *Conn) kicked(err error) {
-	c.cfg.Logger.Warn("kicked", "server", c.addr, "error", err)
-	c.gone = fmt.Errorf("%w: %w", ErrKicked, err)
+	c.over(fmt.Errorf("%w: %w", ErrKicked, err))
+}
+
+// over ends the connection for good, with c.mu held.
+func (c *Conn) over(err error) {
+	c.cfg.Logger.Warn("connection ended", "server", c.addr, "error", err)
+	c.gone = err
 	for _, s := range c.streams {
 		s.refuse(c.gone)
 	}
@@ -252,7 +278,7 @@ func (e *events) Tick(now time.Time) {
 func (c *Conn) regulate(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.link == nil || !c.budget.due(now) {
+	if c.link == nil || !c.budget.due(now) && !c.meter.due(now) {
 		return
 	}
 	redundancy := 0
@@ -260,6 +286,9 @@ func (c *Conn) regulate(now time.Time) {
 		redundancy = max(redundancy, s.redundancy())
 	}
 	t := c.stats.Transport.Plus(c.link.Stats())
+	if c.meter.due(now) {
+		c.meter.step(now, &t)
+	}
 	sent := traffic{
 		bits:   8 * (t.BytesSent + transport.IPSize*t.DatagramsSent),
 		around: 8 * (transport.HeaderSize + transport.IPSize) * t.DatagramsSent,

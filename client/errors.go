@@ -18,6 +18,10 @@ var ErrReconnecting = errors.New("client: reconnecting")
 // down; the text says why. It is not made again.
 var ErrKicked = errors.New("client: kicked by the server")
 
+// ErrLost says that the connection was lost and is not made again, since
+// Config.NoReconnect says so; the text says how it was lost.
+var ErrLost = errors.New("client: connection lost")
+
 // Why Dial fails, why a connection is lost, or what [Conn.Err] says; wrapped, so ask
 // with errors.Is.
 var (
