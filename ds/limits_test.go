@@ -116,6 +116,7 @@ func TestTooManyFrames(t *testing.T) {
 		if got.Frames()+got.Drops[ds.Limited] != seconds*hz || got.Missed < got.Drops[ds.Limited]*9/10 || got.Drops[ds.Desync]+got.Drops[ds.BaselineMissing] != 0 {
 			t.Errorf("%+v", got)
 		}
+		uplinktest.Must(t, r.Close()) // so that no more acks come
 		if a := r.acks[len(r.acks)-1]; uint64(a.Seq) < seconds*hz-50 || a.Trouble != rpcdelta.NoTrouble {
 			t.Errorf("the last ack is %+v", a)
 		}
