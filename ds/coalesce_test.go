@@ -41,7 +41,7 @@ func (c *coalesced) play(t *testing.T, frames uint64) (*uplinktest.Server, *clie
 		}
 		return err
 	})
-	conn := uplinktest.Dial(t, network, client.Config{Codec: rpcdelta.Adaptive, Redundancy: c.redundancy, Tick: c.tick})
+	conn := uplinktest.Dial(t, network, client.Config{Codec: rpcdelta.Adaptive, Redundancy: c.redundancy, Tick: c.tick, BindTimeout: time.Minute})
 	var moves []*client.Stream[uplinktest.Move]
 	for i := range c.rpcs {
 		moves = append(moves, uplinktest.Bind(t, conn, fmt.Sprint("Move", i), client.SendEvery(c.every)))

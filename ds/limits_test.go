@@ -26,7 +26,7 @@ func TestHonestPlayersAreNotLimited(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 0))
 		pick := func(of ...float64) float64 { return of[rng.IntN(len(of))] }
 		link := simnet.Config{
-			Loss: pick(0, 0.05, 0.2, 0.5), Burst: pick(1, 3, 20), Jitter: time.Duration(pick(0, 5, 50, 300)) * ms,
+			Loss: pick(0, 0.05, 0.2, 0.4), Burst: pick(1, 3, 8), Jitter: time.Duration(pick(0, 5, 50, 300)) * ms,
 			Duplicate: pick(0, 0.3), Seed: seed,
 		}
 		c := coalesced{
