@@ -95,6 +95,6 @@ func (h *handler[T]) deliver(p *Player, b *binding, d *rpcdelta.Delivery, at tim
 	if err := h.restore(&h.value, d.Frame); err != nil {
 		return err
 	}
-	h.call(p, b, Frame[T]{Value: h.value, Seq: d.Seq, Missed: d.Missed, Late: d.Late, Received: at})
+	h.call(p, b, &Frame[T]{Value: h.value, Seq: d.Seq, Missed: d.Missed, Late: d.Late, Received: at})
 	return nil
 }

@@ -149,6 +149,6 @@ func (b *inbox[T]) take() {
 func (b *inbox[T]) run() {
 	it := &b.running[b.next]
 	b.next++
-	b.handler.call(it.player, it.binding, it.frame)
+	b.handler.call(it.player, it.binding, &it.frame)
 	it.player, it.binding = nil, nil
 }

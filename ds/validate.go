@@ -36,7 +36,7 @@ func ValidateSchema(s *Server, name string, f func(*Player, Frame[*rpcdelta.Fram
 }
 
 // call calls the handler, unless the frame is refused or its player was kicked.
-func (h *handler[T]) call(p *Player, b *binding, f Frame[T]) {
+func (h *handler[T]) call(p *Player, b *binding, f *Frame[T]) {
 	if p.kicked.Load() {
 		return
 	}
@@ -45,7 +45,7 @@ func (h *handler[T]) call(p *Player, b *binding, f Frame[T]) {
 		b.refused = 0
 	}
 	if h.validate != nil {
-		if err := h.validate(p, f); err != nil {
+		if err := h.validate(p, *f); err != nil {
 			if !f.Late {
 				b.refused = f.Missed + 1
 			}
@@ -53,7 +53,7 @@ func (h *handler[T]) call(p *Player, b *binding, f Frame[T]) {
 			return
 		}
 	}
-	h.f(p, f)
+	h.f(p, *f)
 }
 
 // maxRefusedLogged is how many refused frames of a player are logged.

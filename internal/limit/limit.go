@@ -19,7 +19,7 @@ type Bucket struct {
 // otherwise it takes none. A time before the last call's fills nothing up.
 func (b *Bucket) Take(now time.Time, r Rate, n float64) bool {
 	if passed := now.Sub(b.at); passed > 0 {
-		b.used = max(0, b.used-passed.Seconds()*r.PerSecond)
+		b.used = max(0, b.used-float64(passed)*r.PerSecond/1e9)
 		b.at = now
 	}
 	if b.used+n > r.Burst {
