@@ -22,7 +22,7 @@ func loopback(t testing.TB) (*ds.Server, *client.Stream[uplinktest.Move], <-chan
 // loopbackWith is loopback with a config and options.
 func loopbackWith(t testing.TB, cfg client.Config, opts ...client.Option) (*ds.Server, *client.Conn, *client.Stream[uplinktest.Move], <-chan uint64) {
 	t.Helper()
-	srv, err := ds.Listen("127.0.0.1:0", ds.Config{})
+	srv, err := ds.Listen("127.0.0.1:0", ds.Config{RateSlack: ds.MaxRateSlack})
 	uplinktest.Must(t, err)
 	got := make(chan uint64, 1)
 	uplinktest.Must(t, ds.Handle(srv, "Move", func(_ *ds.Player, f ds.Frame[uplinktest.Move]) { got <- f.Seq }))

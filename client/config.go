@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"time"
@@ -22,6 +23,10 @@ type Config struct {
 	// Token lets the client in, once; the game's backend issues it, see package
 	// token. Without one, only loopback addresses are allowed.
 	Token token.Token
+	// Renew gives another token for each attempt to make a lost connection again,
+	// since Token is used up. Without it a connection that needed one is not made again.
+	// An error counts as an attempt. The context ends when the connection is closed.
+	Renew func(context.Context) (token.Token, error)
 	// Suites are how datagrams may be sealed; default transport.AES128GCM.
 	Suites []transport.Suite
 	// Insecure allows the key that everybody has on other addresses than loopback,
@@ -56,12 +61,21 @@ type Config struct {
 	// Ring is how many frames of each RPC are kept as baselines, 2 to
 	// rpcdelta.MaxRing; default rpcdelta.DefaultRing.
 	Ring int
+	// NoReconnect has a connection that is lost end for good: [Conn.Err] then says
+	// why, and so does what is called. Otherwise it is made again, as often as it takes,
+	// unless the server throws the player out.
+	NoReconnect bool
 	// Timeout is how long the connection lives though nothing is heard from the
 	// server; default transport.DefaultTimeout.
 	Timeout time.Duration
 	// BindTimeout is how long Bind waits for an answer; default
 	// DefaultBindTimeout.
 	BindTimeout time.Duration
+	// OnMessage, if set, gets the messages that the server sends with
+	// ds.Player.SendReliable, in order. It runs on the goroutine that receives for the
+	// connection, so it should be short, and must not call [Conn.Close]. The message is
+	// valid while it runs.
+	OnMessage func(message []byte)
 	// Network opens the socket; nil means UDP. Tests and demos put
 	// transport/simnet here.
 	Network transport.Network
@@ -89,6 +103,10 @@ func (c Config) withDefaults() (Config, error) {
 	if _, err := rpcdelta.ParseCodec(c.Codec.String()); err != nil {
 		return c, fmt.Errorf("client: Config.Codec: %w", err)
 	}
+	sending := rpcdelta.EncoderConfig{Redundancy: c.Redundancy, Delivery: c.Delivery, RedundancyBytes: c.RedundancyBytes}
+	if err := sending.Check(); err != nil {
+		return c, fmt.Errorf("client: Config: %w", err)
+	}
 	if c.Tick != FlushOnly && c.Tick != 0 && c.Tick < time.Millisecond {
 		return c, fmt.Errorf("client: Config.Tick is %v, want at least %v, 0 or FlushOnly", c.Tick, time.Millisecond)
 	}
@@ -101,9 +119,9 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-func (c Config) transport() transport.Config {
+func (c Config) transport(t token.Token) transport.Config {
 	return transport.Config{
-		Network: c.Network, Token: c.Token, Suites: c.Suites, Insecure: c.Insecure,
+		Network: c.Network, Token: t, Suites: c.Suites, Insecure: c.Insecure,
 		Timeout: c.Timeout, Tick: c.linkTick(), Logger: c.Logger,
 	}
 }

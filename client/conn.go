@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/limit"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -19,18 +21,23 @@ type Conn struct {
 	cfg  Config
 	addr string
 
-	life  context.Context // ends with Close
+	// life ends with Close. It is nobody else's context, only how Close reaches the
+	// goroutine that reconnects, and what Dial's has no say in.
+	life  context.Context
 	end   context.CancelFunc
 	work  sync.WaitGroup // reconnecting goroutines
 	close sync.Once
 
-	mu      sync.Mutex
-	link    *transport.Conn // nil while reconnecting
-	budget  budget
-	gone    error         // why the server ended the connection; nil if it did not
-	wait    time.Duration // before the next attempt to reconnect
-	streams []*stream     // by RPC number
-	stats   Stats
+	mu       sync.Mutex
+	link     *transport.Conn // nil while reconnecting
+	budget   budget
+	leaving  bool // the server is about to shut down
+	meter    meter
+	messages limit.Bucket  // of SendReliable
+	gone     error         // why the server ended the connection; nil if it did not
+	wait     time.Duration // before the next attempt to reconnect
+	streams  []*stream     // by RPC number
+	stats    Stats
 
 	out outbox
 }
@@ -44,7 +51,7 @@ func Dial(ctx context.Context, addr string, cfg Config) (*Conn, error) {
 	}
 	c := newConn(cfg, addr)
 	c.life, c.end = context.WithCancel(context.WithoutCancel(ctx))
-	if err := c.connect(ctx); err != nil {
+	if err := c.connect(ctx, cfg.Token); err != nil {
 		c.end()
 		return nil, fmt.Errorf("client: dial %s: %w", addr, err)
 	}
@@ -59,11 +66,11 @@ func newConn(cfg Config, addr string) *Conn {
 	return c
 }
 
-// connect makes a transport connection. Each has a socket, and so an address,
-// of its own: datagrams of an older one cannot stray into it.
-func (c *Conn) connect(ctx context.Context) error {
+// connect makes a transport connection with that token. Each has a socket, and so an
+// address, of its own: datagrams of an older one cannot stray into it.
+func (c *Conn) connect(ctx context.Context, t token.Token) error {
 	e := &events{Conn: c}
-	link, err := transport.Dial(ctx, c.addr, c.cfg.transport(), e)
+	link, err := transport.Dial(ctx, c.addr, c.cfg.transport(t), e)
 	if err != nil {
 		return err
 	}
@@ -85,7 +92,7 @@ func (c *Conn) install(e *events, link *transport.Conn) error {
 	if e.closed != nil {
 		return e.closed
 	}
-	c.link = link
+	c.link, c.leaving = link, false
 	for _, s := range c.streams {
 		s.rebind(link)
 	}
@@ -142,6 +149,15 @@ func (c *Conn) ID() uint64 {
 	return 0
 }
 
+// Err is why the connection has ended for good without Close: an error that wraps
+// [ErrKicked], or [ErrLost] and the reason where it is not made again. It is nil while
+// the connection lives or is being made again.
+func (c *Conn) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.gone
+}
+
 // RTT is the smoothed round trip to the server; 0 until it was measured.
 func (c *Conn) RTT() time.Duration {
 	if link := c.current(); link != nil {
@@ -183,30 +199,35 @@ func (e *events) Closed(link *transport.Conn, err error) {
 	for _, s := range c.streams {
 		s.suspend()
 	}
-	if c.cfg.final(err) {
-		c.disconnected(err)
+	if final := c.cfg.final(err); final != nil {
+		c.over(final)
 		return
 	}
 	if time.Since(e.opened) >= steady {
 		c.wait = 0
+	}
+	if c.cfg.NoReconnect {
+		if err == nil && c.leaving {
+			err = ErrShutdown
+		}
+		if err != nil { // else by Close
+			c.over(fmt.Errorf("%w: %w", ErrLost, err))
+		}
+		return
 	}
 	c.cfg.Logger.Warn("connection lost, reconnecting", "server", c.addr, "error", err)
 	c.work.Add(1)
 	go c.reconnect()
 }
 
-// disconnected ends the connection for good, with c.mu held: the server wants
-// this player gone.
-func (c *Conn) disconnected(err error) {
-	c.cfg.Logger.Warn("disconnected", "server", c.addr, "error", err)
-	c.gone = fmt.Errorf("%w: %w", ErrDisconnected, err)
+// over ends the connection for good, with c.mu held.
+func (c *Conn) over(err error) {
+	c.cfg.Logger.Warn("connection ended", "server", c.addr, "error", err)
+	c.gone = err
 	for _, s := range c.streams {
 		s.refuse(c.gone)
 	}
 }
-
-// Message implements transport.Handler: the server sends nothing reliably yet.
-func (e *events) Message(*transport.Conn, []byte, time.Time) {}
 
 // Datagram takes acks and answers.
 func (e *events) Datagram(_ *transport.Conn, b []byte, _ time.Time) {
@@ -217,15 +238,22 @@ func (e *events) Datagram(_ *transport.Conn, b []byte, _ time.Time) {
 			err = e.acks(body)
 		case control.Bound:
 			err = e.bound(body)
+		case control.Leaving:
+			e.leave()
 		default:
 			err = control.ErrMalformed
 		}
 	}
 	if err != nil {
-		e.mu.Lock()
-		e.stats.Malformed++
-		e.mu.Unlock()
+		e.malformed()
 	}
+}
+
+// malformed counts a message that no server sends.
+func (c *Conn) malformed() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stats.Malformed++
 }
 
 // Tick asks again for what is not bound yet, and sends what had to wait.
@@ -237,6 +265,7 @@ func (e *events) Tick(now time.Time) {
 		e.flushed = now
 		_ = e.Flush() // an error is told to the next Send
 	}
+	e.goOnLeaving()
 	e.regulate(now)
 }
 
@@ -244,7 +273,7 @@ func (e *events) Tick(now time.Time) {
 func (c *Conn) regulate(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.link == nil || !c.budget.due(now) {
+	if c.link == nil || !c.budget.due(now) && !c.meter.due(now) {
 		return
 	}
 	redundancy := 0
@@ -252,6 +281,9 @@ func (c *Conn) regulate(now time.Time) {
 		redundancy = max(redundancy, s.redundancy())
 	}
 	t := c.stats.Transport.Plus(c.link.Stats())
+	if c.meter.due(now) {
+		c.meter.step(now, &t)
+	}
 	sent := traffic{
 		bits:   8 * (t.BytesSent + transport.IPSize*t.DatagramsSent),
 		around: 8 * c.link.Overhead() * t.DatagramsSent,

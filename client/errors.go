@@ -7,15 +7,49 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 // ErrReconnecting says that a frame was not sent since the connection is being
 // made again. Go on calling Send: it works again by itself.
 var ErrReconnecting = errors.New("client: reconnecting")
 
-// ErrDisconnected says that the server ended this connection, and not since it
-// shut down; the text says why. It is not made again.
-var ErrDisconnected = errors.New("client: disconnected by the server")
+// ErrKicked says that the server ended this connection, and not since it shut
+// down; the text says why. It is not made again.
+var ErrKicked = errors.New("client: kicked by the server")
+
+// ErrLost says that the connection was lost and is not made again: Config.NoReconnect
+// says so, its token is used up and there is no Config.Renew, or the player is connected
+// once more from elsewhere ([ErrReplaced]). What it wraps says which.
+var ErrLost = errors.New("client: connection lost")
+
+// Why Dial fails, why a connection is lost, or what [Conn.Err] says; wrapped, so ask
+// with errors.Is.
+var (
+	// ErrTimeout says that nothing was heard from the server for Config.Timeout.
+	ErrTimeout = transport.ErrTimeout
+	// ErrServerFull says that the server has as many players as it lets in.
+	ErrServerFull = transport.ErrServerFull
+	// ErrVersion says that the server speaks another version of the protocol.
+	ErrVersion = transport.ErrVersion
+	// ErrShutdown says that the server shuts down.
+	ErrShutdown = transport.ErrPeerShutdown
+	// ErrSessionLost says that the server does not know the connection any more: it was
+	// most likely restarted.
+	ErrSessionLost = transport.ErrSessionLost
+	// ErrReplaced says that the server has a newer connection of this client.
+	ErrReplaced = transport.ErrReplaced
+	// ErrTokenExpired says that Config.Token had expired.
+	ErrTokenExpired = transport.ErrTokenExpired
+	// ErrTokenUsed says that a connection was made with Config.Token before.
+	ErrTokenUsed = transport.ErrTokenUsed
+	// ErrTokenRefused says that Config.Token was issued for another key, or altered.
+	ErrTokenRefused = transport.ErrTokenRefused
+	// ErrTokenServer says that Config.Token is good for other servers alone.
+	ErrTokenServer = transport.ErrTokenServer
+	// ErrTokenStale says that Config.Token was issued before the server started.
+	ErrTokenStale = transport.ErrTokenStale
+)
 
 // ErrBindTimeout says that the server did not answer a request to bind an RPC.
 var ErrBindTimeout = errors.New("client: no answer to bind")

@@ -2,22 +2,27 @@ package client
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// final says that an error, of a connection's end or of making it again, leaves
-// nothing to be tried.
-func (c Config) final(err error) bool {
+// final gives the error with which a connection ends for good after err, be it that of
+// its end or of making it again; nil if something is left to be tried.
+func (c Config) final(err error) error {
 	is := func(e error) bool { return errors.Is(err, e) }
-	return is(transport.ErrClosedByPeer) || is(transport.ErrReplaced) ||
-		c.Token != token.Token{} && slices.ContainsFunc(tokenErrors, is)
+	switch {
+	case is(transport.ErrClosedByPeer):
+		return fmt.Errorf("%w: %w", ErrKicked, err)
+	case is(transport.ErrReplaced), c.Token != token.Token{} && c.Renew == nil && slices.ContainsFunc(tokenErrors, is):
+		return fmt.Errorf("%w: %w", ErrLost, err)
+	}
+	return nil
 }
 
 // tokenErrors say that a token will do as little the next time.
 var tokenErrors = []error{
-	transport.ErrTokenExpired, transport.ErrTokenUsed, transport.ErrTokenRefused,
-	transport.ErrTokenServer, transport.ErrTokenStale,
+	ErrTokenExpired, ErrTokenUsed, ErrTokenRefused, ErrTokenServer, ErrTokenStale,
 }

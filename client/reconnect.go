@@ -1,6 +1,7 @@
 package client
 
 import (
+	"fmt"
 	"time"
 )
 
@@ -14,24 +15,36 @@ const (
 )
 
 // reconnect dials until it succeeds or the connection is closed. It gives up only
-// if the server throws the player out: one of another version, or a full one, may
-// be another one soon.
+// if the server throws the player out, or if there is no token left: a server of another
+// version, or a full one, may be another one soon.
 func (c *Conn) reconnect() {
 	defer c.work.Done()
 	for c.pause() {
-		err := c.connect(c.life)
+		err := c.again()
 		if err == nil {
 			c.cfg.Logger.Info("reconnected", "server", c.addr)
 			return
 		}
-		if c.cfg.final(err) {
+		if final := c.cfg.final(err); final != nil {
 			c.mu.Lock()
-			c.disconnected(err)
+			c.over(final)
 			c.mu.Unlock()
 			return
 		}
 		c.cfg.Logger.Debug("not reconnected", "server", c.addr, "error", err)
 	}
+}
+
+// again makes the connection once more, with another token where there are any.
+func (c *Conn) again() error {
+	t := c.cfg.Token
+	if c.cfg.Renew != nil {
+		var err error
+		if t, err = c.cfg.Renew(c.life); err != nil {
+			return fmt.Errorf("client: no token to connect again: %w", err)
+		}
+	}
+	return c.connect(c.life, t)
 }
 
 // pause waits for its turn to dial, each time longer. It is false once the

@@ -218,16 +218,16 @@ func TestSilentClient(t *testing.T) {
 	})
 }
 
-// TestDisconnect has a handler throw the player out, who does not come back.
-func TestDisconnect(t *testing.T) {
+// TestKick has a handler throw the player out, who does not come back.
+func TestKick(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := newNetwork(t, 0, 6)
 		var left []error
 		uplinktest.Serve(t, network, ds.Config{Left: func(_ *ds.Player, err error) { left = append(left, err) }}, func(s *ds.Server) error {
 			return ds.Handle(s, "Move", func(p *ds.Player, f ds.Frame[uplinktest.Move]) {
 				if f.Seq >= 30 {
-					p.Disconnect("enough")
-					p.Disconnect("more than enough")
+					p.Kick("enough")
+					p.Kick("more than enough")
 				}
 			})
 		})
@@ -239,11 +239,11 @@ func TestDisconnect(t *testing.T) {
 			err = stream.Send(&m)
 			settle(time.Second / 60)
 		}
-		if !errors.Is(err, client.ErrDisconnected) || !strings.Contains(err.Error(), `"enough"`) {
+		if !errors.Is(err, client.ErrKicked) || !strings.Contains(err.Error(), `"enough"`) {
 			t.Errorf("Send: %v", err)
 		}
 		settle(time.Minute)
-		if _, err := client.Bind[uplinktest.Move](conn, "Move"); !errors.Is(err, client.ErrDisconnected) {
+		if _, err := client.Bind[uplinktest.Move](conn, "Move"); !errors.Is(err, client.ErrKicked) {
 			t.Errorf("Bind: %v", err)
 		}
 		if len(left) != 1 || left[0] != nil {
@@ -259,7 +259,7 @@ func TestThrownOutAtOnce(t *testing.T) {
 		var joined atomic.Int64
 		uplinktest.Serve(t, network, ds.Config{Joined: func(p *ds.Player) {
 			joined.Add(1)
-			p.Disconnect("banned")
+			p.Kick("banned")
 		}}, func(*ds.Server) error { return nil })
 		conn, err := client.Dial(t.Context(), uplinktest.Addr, client.Config{Network: network})
 		uplinktest.Must(t, err)
@@ -358,6 +358,6 @@ func TestPlayerAfterLeft(t *testing.T) {
 		if player.ID() == 0 || player.RTT() == 0 || player.Addr() == (netip.AddrPort{}) {
 			t.Error("a player who left forgot who it is")
 		}
-		player.Disconnect("gone")
+		player.Kick("gone")
 	})
 }

@@ -1,6 +1,8 @@
 package client
 
 import (
+	"time"
+
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -21,6 +23,12 @@ type RPCStats struct {
 	// for another reason, as a frame of another schema, Reconnecting those while
 	// there was no connection. None of them was sent.
 	OutOfRange, TooLarge, Unencodable, Reconnecting uint64
+	// Redundancy is how many older payloads ride along in each one now, at most.
+	Redundancy int
+	// Loss is the share of payloads that are lost lately, as acks show, and Burst how
+	// many are lost in a row on average where one is. Of an RPC that is not bound now,
+	// and of a reliable one, they are 0.
+	Loss, Burst float64
 	// PriorFallbacks counts bindings whose server did not have Config.Prior.
 	PriorFallbacks uint64
 }
@@ -35,6 +43,13 @@ type Stats struct {
 	AckBytes uint64
 	// Malformed counts messages that no server sends.
 	Malformed uint64
+	// RTT is the smoothed round trip time, 0 until it was measured.
+	RTT time.Duration
+	// SentBitsPerSecond and ReceivedBitsPerSecond are what went each way in the last
+	// whole second, headers down to IP included.
+	SentBitsPerSecond, ReceivedBitsPerSecond float64
+	// Loss is the share of the server's datagrams that never came, since Dial.
+	Loss float64
 	// Budget is what Config.Bandwidth led to.
 	Budget BudgetStats
 	// Transport counts datagrams.
@@ -71,6 +86,11 @@ func (c *Conn) Stats() Stats {
 		out.Transport = out.Transport.Plus(c.link.Stats())
 	}
 	out.Budget = c.budget.stats()
+	out.RTT = out.Transport.RTT
+	out.SentBitsPerSecond, out.ReceivedBitsPerSecond = c.meter.sent, c.meter.received
+	if t := &out.Transport; t.Lost > 0 {
+		out.Loss = float64(t.Lost) / float64(t.Lost+t.DatagramsReceived-t.Dropped.Total())
+	}
 	streams := c.streams
 	c.mu.Unlock()
 	for _, s := range streams {
@@ -84,7 +104,12 @@ func (c *Conn) Stats() Stats {
 func (s *stream) snapshot() (st RPCStats, failed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.stats, s.failed
+	st = s.stats
+	if s.enc != nil && !s.reliable {
+		st.Redundancy = s.enc.Redundancy()
+		st.Loss, st.Burst = s.enc.Loss()
+	}
+	return st, s.failed
 }
 
 func (s *stream) counted() RPCStats {

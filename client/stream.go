@@ -202,6 +202,11 @@ func (s *stream) answered(a *control.BindAnswer) {
 func (s *stream) suspend() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.stop()
+}
+
+// stop is suspend with s.mu held.
+func (s *stream) stop() {
 	if s.enc != nil {
 		s.stats.Reconnecting += uint64(s.enc.Held())
 	}

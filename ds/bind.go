@@ -7,9 +7,6 @@ import (
 )
 
 const (
-	// maxBindings is how often a player may bind the same RPC: each time costs a
-	// ring of frames.
-	maxBindings = 8
 	// maxRefusals is how many refused bindings of a player are logged.
 	maxRefusals = 8
 	// maxTheirs is how many bytes of a field's description an answer carries.
@@ -68,11 +65,11 @@ func (s *Server) bind(p *Player, r *control.BindRequest) control.BindAnswer {
 		a.Prior = priorHash(b.prior)
 		return a // asked again: the answer was lost
 	}
-	if r.Frames < 0 || r.Frames > rpcdelta.MaxHeld {
+	if r.Frames < 0 || r.Frames > rpcdelta.MaxHeld || !(r.RateHz <= max(s.cfg.MaxRate, rpc.schema.RateHz())) {
 		a.Reason = control.ReasonInvalid
 		return a
 	}
-	if p.bound(rpc) >= maxBindings {
+	if p.bound() >= s.maxBindings() {
 		a.Reason = control.ReasonNumber
 		return a
 	}
@@ -84,27 +81,22 @@ func (s *Server) bind(p *Player, r *control.BindRequest) control.BindAnswer {
 		a.Reason = control.ReasonInvalid
 		return a
 	}
-	p.bind(int(r.RPC), &binding{rpc: rpc, dec: dec, reliable: r.Reliable, frames: uint64(max(r.Frames, 1)), prior: prior})
+	p.bind(int(r.RPC), &binding{
+		rpc: rpc, dec: dec, reliable: r.Reliable, frames: uint64(max(r.Frames, 1)), prior: prior,
+		rate: s.cfg.frameRate(r.RateHz, r.Reliable),
+	})
+	p.hz += r.RateHz
 	a.Prior = priorHash(prior)
 	s.fellBack(p, rpc, r, prior)
 	s.cfg.Logger.Info("bound", "rpc", r.Name, "rate_hz", r.RateHz, "reliable", r.Reliable, "player", p.ID())
 	return a
 }
 
-// maxRates is how many of the rates that clients declare are kept compiled.
-const maxRates = 8
-
 // decoder makes the decoder of one player's frames, which come at that rate.
 func (r *rpc) decoder(rateHz float64, cfg rpcdelta.DecoderConfig) (*rpcdelta.Decoder, error) {
-	s := r.rates[rateHz]
-	if s == nil {
-		var err error
-		if s, err = r.schema.AtRate(rateHz); err != nil {
-			return nil, err
-		}
-		if len(r.rates) < maxRates {
-			r.rates[rateHz] = s
-		}
+	s, err := r.rates.at(r.schema, rateHz)
+	if err != nil {
+		return nil, err
 	}
 	cfg.Scratch = r.scratch
 	return rpcdelta.NewDecoder(s, cfg)

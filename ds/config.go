@@ -16,8 +16,14 @@ import (
 const (
 	// DefaultAckHz comes from the measured curve in docs/results.md.
 	DefaultAckHz = 10
-	DefaultQueue = 4096
+	// DefaultQueueBytes has room for half a second of a thousand players.
+	DefaultQueueBytes = 16 << 20
+	DefaultRateSlack  = 2
+	DefaultMaxRate    = 250
 )
+
+// MaxRateSlack is the highest Config.RateSlack, which is as good as no limit.
+const MaxRateSlack = 1e6
 
 // Config sets up a [Server]. The zero value of each field means its default.
 type Config struct {
@@ -49,10 +55,28 @@ type Config struct {
 	Priors []*rpcdelta.Prior
 	// Poll has handlers run in [Server.Poll] instead of in Serve.
 	Poll bool
-	// Queue is how many frames may wait for Poll; default DefaultQueue. What does
-	// not fit is dropped and counted as queue_full; if it is a frame of a reliable
-	// RPC, of which none may be missing, the player is disconnected.
-	Queue int
+	// QueueBytes is how much may wait for Poll, in bytes of values and what lies
+	// around them; default DefaultQueueBytes. Half of it is divided evenly among the
+	// players, the other half is for those who need more. What does not fit is dropped
+	// and counted as queue_full; if it is a frame of a reliable RPC, of which none may be
+	// missing, the player is disconnected.
+	QueueBytes int
+	// RateSlack is how many times the rate that it declared a player may call an RPC,
+	// 1 to MaxRateSlack; default DefaultRateSlack. Up to two seconds of that may come
+	// at once. Frames above it are dropped and counted as limited, though they are
+	// baselines like others; above that of a reliable RPC the player is disconnected.
+	// Payloads are limited in the same way before they are decoded.
+	RateSlack float64
+	// MaxRate is the highest rate that an RPC can be bound with, in calls a second, up
+	// to 1000; default DefaultMaxRate. The rate of a schema that [HandleSchema] got can be
+	// bound too.
+	MaxRate float64
+	// MaxBindings is how many RPCs a player can bind, those bound several times
+	// counted as often; default twice as many as there are, and at least 8.
+	MaxBindings int
+	// MaxRefused is how many frames that [Validate] refuses end a player's session; 0,
+	// the default, is no limit.
+	MaxRefused int
 	// MaxPlayers is how many players are let in; default
 	// transport.DefaultMaxConns.
 	MaxPlayers int
@@ -63,6 +87,11 @@ type Config struct {
 	// is gone and why. They run where handlers run.
 	Joined func(*Player)
 	Left   func(*Player, error)
+	// OnMessage, if set, gets the messages that players send with
+	// client.Conn.SendReliable, in each player's order. It runs where handlers run; the
+	// message is valid while it does. A player who sends far more than a client does
+	// by itself is disconnected.
+	OnMessage func(p *Player, message []byte)
 	// Network opens the socket; nil means UDP. Tests and demos put
 	// transport/simnet here.
 	Network transport.Network
@@ -78,8 +107,14 @@ func (c Config) withDefaults() (Config, error) {
 	if c.AckHz == 0 {
 		c.AckHz = DefaultAckHz
 	}
-	if c.Queue == 0 {
-		c.Queue = DefaultQueue
+	if c.QueueBytes == 0 {
+		c.QueueBytes = DefaultQueueBytes
+	}
+	if c.RateSlack == 0 {
+		c.RateSlack = DefaultRateSlack
+	}
+	if c.MaxRate == 0 {
+		c.MaxRate = DefaultMaxRate
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -89,8 +124,16 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("ds: Config.Ring is %d, want 2 to %d", c.Ring, rpcdelta.MaxRing)
 	case !(c.AckHz >= 1 && c.AckHz <= 1000):
 		return c, fmt.Errorf("ds: Config.AckHz is %v, want 1 to 1000", c.AckHz)
-	case c.Queue < 0:
-		return c, errors.New("ds: Config.Queue is negative")
+	case c.QueueBytes < 0:
+		return c, errors.New("ds: Config.QueueBytes is negative")
+	case !(c.RateSlack >= 1 && c.RateSlack <= MaxRateSlack):
+		return c, fmt.Errorf("ds: Config.RateSlack is %v, want 1 to %v", c.RateSlack, float64(MaxRateSlack))
+	case !(c.MaxRate > 0 && c.MaxRate <= 1000):
+		return c, fmt.Errorf("ds: Config.MaxRate is %v calls a second, want more than 0 and at most 1000", c.MaxRate)
+	case c.MaxBindings < 0 || c.MaxBindings > rpcdelta.MaxRPC+1:
+		return c, fmt.Errorf("ds: Config.MaxBindings is %d, want at most %d", c.MaxBindings, rpcdelta.MaxRPC+1)
+	case c.MaxRefused < 0:
+		return c, errors.New("ds: Config.MaxRefused is negative")
 	case c.MaxPlayers < 0:
 		return c, errors.New("ds: Config.MaxPlayers is negative")
 	}

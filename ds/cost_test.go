@@ -69,7 +69,7 @@ func BenchmarkCall(b *testing.B) {
 
 func benchmarkCall(b *testing.B, codec rpcdelta.Codec, alone bool) {
 	server := &timedNetwork{spent: make(chan time.Duration), full: make(chan struct{})}
-	srv, err := ds.Listen("127.0.0.1:0", ds.Config{Network: server, AckHz: 1000, Insecure: true, Suites: unsealed})
+	srv, err := ds.Listen("127.0.0.1:0", ds.Config{Network: server, AckHz: 1000, RateSlack: ds.MaxRateSlack, Insecure: true, Suites: unsealed})
 	uplinktest.Must(b, err)
 	var frames int
 	uplinktest.Must(b, ds.Handle(srv, "Move", func(*ds.Player, ds.Frame[pawn]) { frames++ }))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 	"time"
+	"unsafe"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
@@ -16,9 +17,10 @@ type Frame[T any] struct {
 	// Seq is the frame's number, from 0 when the client binds the RPC.
 	Seq uint64
 	// Missed is how many frames before this one were not delivered, since the last
-	// one that was.
+	// one that was: lost, dropped or refused.
 	Missed uint64
-	// Late says that newer frames were delivered before; see [Config.DeliverLate].
+	// Late says that newer frames were delivered, or refused, before; see
+	// [Config.DeliverLate].
 	Late bool
 	// Received is when the datagram came.
 	Received time.Time
@@ -28,10 +30,12 @@ type Frame[T any] struct {
 type rpc struct {
 	schema *rpcdelta.Schema
 	sink   sink
+	// handler is the *handler[T], for Validate.
+	handler any
 
 	// Of Serve's goroutine alone:
-	rates   map[float64]*rpcdelta.Schema // by rate
-	scratch *rpcdelta.Scratch            // of all players' decoders
+	rates   rates
+	scratch *rpcdelta.Scratch // of all players' decoders
 
 	mu    sync.Mutex
 	stats [2]RPCStats // unreliable, reliable
@@ -40,7 +44,7 @@ type rpc struct {
 // sink is where an RPC's frames go. A frame that does not hold a value of the
 // RPC's type is an error.
 type sink interface {
-	deliver(p *Player, d *rpcdelta.Delivery, at time.Time) error
+	deliver(p *Player, b *binding, d *rpcdelta.Delivery, at time.Time) error
 }
 
 // Handle has f called for each frame of the RPC whose arguments are a T. The
@@ -51,7 +55,7 @@ func Handle[T any](s *Server, name string, f func(*Player, Frame[T])) error {
 	if err != nil {
 		return fmt.Errorf("ds: %w", err)
 	}
-	return handle(s, t.Schema(), t.Restore, f)
+	return handle(s, t.Schema(), 0, t.Restore, f)
 }
 
 // HandleSchema has f called for each frame of an RPC that a schema describes,
@@ -65,14 +69,15 @@ func HandleSchema(s *Server, schema *rpcdelta.Schema, f func(*Player, Frame[*rpc
 		(*v).CopyFrom(d)
 		return nil
 	}
-	return handle(s, schema, restore, f)
+	return handle(s, schema, 4*schema.Components(), restore, f)
 }
 
-func handle[T any](s *Server, schema *rpcdelta.Schema, restore func(*T, *rpcdelta.Frame) error, f func(*Player, Frame[T])) error {
+// handle adds an RPC whose values hold so many bytes of fixed size besides their own.
+func handle[T any](s *Server, schema *rpcdelta.Schema, more int, restore func(*T, *rpcdelta.Frame) error, f func(*Player, Frame[T])) error {
 	h := &handler[T]{restore: restore, f: f}
-	r := &rpc{schema: schema, rates: map[float64]*rpcdelta.Schema{}, scratch: schema.NewScratch(), sink: h}
+	r := &rpc{schema: schema, scratch: schema.NewScratch(), sink: h, handler: h}
 	if s.cfg.Poll {
-		r.sink = &inbox[T]{handler: h, queue: &s.queue}
+		r.sink = &inbox[T]{handler: h, queue: &s.queue, size: more + int(unsafe.Sizeof(item[T]{}))}
 	}
 	return s.register(r)
 }
@@ -81,13 +86,15 @@ func handle[T any](s *Server, schema *rpcdelta.Schema, restore func(*T, *rpcdelt
 type handler[T any] struct {
 	restore func(*T, *rpcdelta.Frame) error
 	f       func(*Player, Frame[T])
-	value   T // reused, so that byte slices keep their room
+	// validate, if not nil, may refuse a frame.
+	validate func(*Player, Frame[T]) error
+	value    T // reused, so that byte slices keep their room
 }
 
-func (h *handler[T]) deliver(p *Player, d *rpcdelta.Delivery, at time.Time) error {
+func (h *handler[T]) deliver(p *Player, b *binding, d *rpcdelta.Delivery, at time.Time) error {
 	if err := h.restore(&h.value, d.Frame); err != nil {
 		return err
 	}
-	h.f(p, Frame[T]{Value: h.value, Seq: d.Seq, Missed: d.Missed, Late: d.Late, Received: at})
+	h.call(p, b, &Frame[T]{Value: h.value, Seq: d.Seq, Missed: d.Missed, Late: d.Late, Received: at})
 	return nil
 }

@@ -154,7 +154,7 @@ func dropped(srv *uplinktest.Server) (malformed, unknown uint64) {
 }
 
 func TestRandomBytes(t *testing.T) {
-	besides(t, ds.Config{}, func(t *testing.T, srv *uplinktest.Server, r *raw, _ *rpcdelta.Schema) {
+	besides(t, ds.Config{RateSlack: ds.MaxRateSlack}, func(t *testing.T, srv *uplinktest.Server, r *raw, _ *rpcdelta.Schema) {
 		const seed, messages = 30, 5000
 		t.Logf("seed %d", seed)
 		rng := rand.New(rand.NewPCG(seed, 0))
@@ -272,7 +272,7 @@ func TestDropsByReason(t *testing.T) {
 			uplinktest.Must(t, err)
 			return b
 		}
-		var want [ds.QueueFull + 1]uint64
+		var want [ds.Refused + 1]uint64
 		expect := func(what string, d ds.Drop, b []byte) {
 			t.Helper()
 			want[d]++
@@ -334,7 +334,7 @@ func TestTransportDrops(t *testing.T) {
 		play(t, uplinktest.Bind(t, conn, "Move"), 1, 0, 300, 60)
 		settle(time.Second)
 		st := srv.Stats()
-		if journal.Only().Frames() != 300 || st.RPCs[0].Drops != [ds.QueueFull + 1]uint64{} || st.Transport.Dropped.Duplicate < 300 {
+		if journal.Only().Frames() != 300 || st.RPCs[0].Drops != [ds.Refused + 1]uint64{} || st.Transport.Dropped.Duplicate < 300 {
 			t.Errorf("%+v", st)
 		}
 		if n := conn.Stats().Transport.Dropped.Duplicate; n < 50 {
@@ -346,7 +346,7 @@ func TestTransportDrops(t *testing.T) {
 // TestDropNames has each reason have a name of its own.
 func TestDropNames(t *testing.T) {
 	seen := map[string]bool{}
-	for d := ds.BaselineMissing; d <= ds.QueueFull; d++ {
+	for d := ds.BaselineMissing; d <= ds.Refused; d++ {
 		if name := fmt.Sprint(d); name == "" || seen[name] {
 			t.Errorf("reason %d is called %q", uint8(d), name)
 		} else {

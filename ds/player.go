@@ -3,9 +3,11 @@ package ds
 import (
 	"errors"
 	"net/netip"
+	"sync/atomic"
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/limit"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -17,9 +19,18 @@ type Player struct {
 	conn   *transport.Conn
 
 	// Of Serve's goroutine alone:
-	bindings []*binding // by RPC number
-	refusals int        // bindings whose refusal was logged
-	due      bool       // is in the server's list
+	bindings []*binding   // by RPC number
+	refusals int          // bindings whose refusal was logged
+	due      bool         // is in the server's list
+	hz       float64      // of all bindings
+	messages limit.Bucket // of either end's, on the unreliable channel
+	sent     limit.Bucket // of the game's own messages
+
+	waiting holding
+	kicked  atomic.Bool
+
+	delivered atomic.Uint64
+	drops     [drops]atomic.Uint64
 }
 
 // binding is one RPC of one player.
@@ -30,6 +41,9 @@ type binding struct {
 	frames   uint64          // that a datagram brings at most
 	newest   uint64          // number of the datagram with the newest payload that was taken
 	prior    *rpcdelta.Prior // that its frames start from; nil if its codec has none
+	rate     limit.Rate      // of new frames
+	taken    limit.Bucket    // of it
+	refused  uint64          // frames since the last that was delivered, that the game refused; of handlers' goroutine
 	withheld uint64          // frames since the last that was delivered, this end's drops included
 }
 
@@ -49,8 +63,17 @@ func (p *Player) Addr() netip.AddrPort { return p.conn.RemoteAddr() }
 // RTT is the smoothed round trip to the player; 0 until it was measured.
 func (p *Player) RTT() time.Duration { return p.conn.RTT() }
 
-// Disconnect ends the player's session and tells it the reason, cut to 64 bytes.
-func (p *Player) Disconnect(reason string) { p.conn.CloseWith(reason) }
+// Kick ends the player's session and tells it the reason, cut to 64 bytes: the
+// client sees client.ErrKicked with it, and does not come back by itself. None of
+// the player's frames is delivered any more, though some may wait for Poll;
+// Config.Left is still called.
+func (p *Player) Kick(reason string) {
+	p.kicked.Store(true)
+	p.end(reason)
+}
+
+// end is Kick for what is not the game's wish: frames that wait are delivered.
+func (p *Player) end(reason string) { p.conn.CloseWith(reason) }
 
 func (p *Player) binding(n int) *binding {
 	if n < len(p.bindings) {
@@ -66,11 +89,11 @@ func (p *Player) bind(n int, b *binding) {
 	p.bindings[n] = b
 }
 
-// bound is how often an RPC is bound.
-func (p *Player) bound(r *rpc) int {
+// bound is how many bindings there are.
+func (p *Player) bound() int {
 	n := 0
 	for _, b := range p.bindings {
-		if b != nil && b.rpc == r {
+		if b != nil {
 			n++
 		}
 	}
@@ -82,20 +105,24 @@ func (p *Player) receive(b []byte, at time.Time, reliable bool) {
 	t, body, err := control.Split(b)
 	switch {
 	case err != nil:
-		p.server.drop(Malformed)
+		p.drop(Malformed)
+	case (!reliable || t == control.Bind) && !p.allow(at, payloads(t, body)):
+		p.drop(Limited)
 	case t == control.Frame:
 		p.receiveFrame(b, arrival{at: at, reliable: reliable})
+	case t == control.Message && reliable:
+		p.receiveMessage(body, at)
 	case t == control.Bundle && !reliable:
 		p.receiveBundle(body, at)
 	case t == control.Bind:
 		r, err := control.ParseBindRequest(body)
 		if err != nil {
-			p.server.drop(Malformed)
+			p.drop(Malformed)
 			return
 		}
 		p.server.answer(p, &r)
 	default:
-		p.server.drop(Malformed) // a client has nothing to ack or to answer
+		p.drop(Malformed) // a client has nothing to ack or to answer
 	}
 }
 
@@ -105,7 +132,7 @@ func (p *Player) receiveBundle(b []byte, at time.Time) {
 		a := arrival{at: at, shared: f.Shared()}
 		payload, extra, err := f.Next()
 		if err != nil {
-			p.server.drop(Malformed)
+			p.drop(Malformed)
 			return
 		}
 		a.extra = extra
@@ -136,17 +163,17 @@ func (p *Player) receiveFrame(payload []byte, a arrival) {
 	reliable := a.reliable
 	n, err := rpcdelta.PeekRPC(payload)
 	if err != nil {
-		p.server.drop(Malformed)
+		p.drop(Malformed)
 		return
 	}
 	b := p.binding(n)
 	if b == nil || b.reliable != reliable {
-		p.server.drop(UnknownRPC)
+		p.drop(UnknownRPC)
 		return
 	}
 	number := p.conn.Number()
 	if b.overtaken(number) {
-		b.rpc.drop(Late, 0, reliable)
+		p.dropFrame(b, Late, 0)
 		return
 	}
 	frames, err := b.dec.Decode(payload)
@@ -155,9 +182,9 @@ func (p *Player) receiveFrame(payload []byte, a arrival) {
 		p.server.due = append(p.server.due, p)
 	}
 	if err != nil {
-		b.rpc.drop(reason(err), 0, reliable)
+		p.dropFrame(b, reason(err), 0)
 		if reliable { // each frame refers to the one before: none after it can be read
-			p.Disconnect("malformed reliable frame")
+			p.end("malformed reliable frame")
 		}
 		return
 	}
@@ -165,7 +192,7 @@ func (p *Player) receiveFrame(payload []byte, a arrival) {
 	for i := range frames {
 		err := b.deliver(p, &frames[i], a.at)
 		if err != nil && reliable { // every one is promised: better none than one too few
-			p.Disconnect(undelivered(err))
+			p.end(undelivered(err))
 			return
 		}
 	}
@@ -174,8 +201,11 @@ func (p *Player) receiveFrame(payload []byte, a arrival) {
 
 // undelivered is what a player is told whose reliable frame cannot be delivered.
 func undelivered(err error) string {
-	if errors.Is(err, errQueueFull) {
+	switch {
+	case errors.Is(err, errQueueFull):
 		return "too many frames wait for the game"
+	case errors.Is(err, errLimited):
+		return "called more often than the RPC's rate allows"
 	}
 	return "malformed reliable frame"
 }
@@ -187,14 +217,19 @@ func (b *binding) deliver(p *Player, d *rpcdelta.Delivery, at time.Time) error {
 		d.Missed += b.withheld
 		b.withheld = 0
 	}
-	if err := b.rpc.sink.deliver(p, d, at); err != nil {
+	err := errLimited
+	if b.taken.Take(at, b.rate, 1) {
+		err = b.rpc.sink.deliver(p, b, d, at)
+	}
+	if err != nil {
 		if !d.Late {
 			b.withheld = d.Missed + 1
 			missed++
 		}
-		b.rpc.drop(reason(err), missed, b.reliable)
+		p.dropFrame(b, reason(err), missed)
 		return err
 	}
+	p.delivered.Add(1)
 	b.rpc.count(d, missed, b.reliable)
 	return nil
 }

@@ -12,11 +12,12 @@ func TestPlayerLetsGo(t *testing.T) {
 	b := newBench(t, Config{Left: func(*Player, error) { left++ }}, func(*Player, Frame[testCall]) {})
 	s := b.join(0)
 	s.call()
-	if len(b.srv.due) != 1 || s.player.bound(b.srv.rpcs["Call"]) != 1 {
+	if len(b.srv.due) != 1 || s.player.bound() != 1 {
 		t.Fatal("the player has nothing to lose")
 	}
 	e := (*events)(b.srv)
 	s.player.conn.Value = s.player
+	b.srv.players[s.player] = struct{}{}
 	e.Closed(s.player.conn, nil)
 	e.Tick(time.Now())
 	if left != 1 || s.player.bindings != nil || len(b.srv.due) != 0 || b.srv.due[:1][0] != nil {

@@ -14,11 +14,10 @@ var errQueueFull = errors.New("ds: too many frames wait for Poll")
 // the inboxes of their RPCs, so that each is stored as its own type and nothing
 // is allocated once warm.
 type queue struct {
-	limit int
-
 	mu      sync.Mutex
-	polls   uint64
+	share   share
 	waiting []waiter
+	polling bool
 	running []waiter // of Poll alone
 }
 
@@ -42,14 +41,34 @@ func (q *queue) push(w waiter) {
 	q.mu.Unlock()
 }
 
+// joined says that there are so many players more.
+func (q *queue) joined(n int) {
+	q.mu.Lock()
+	q.share.players += n
+	q.mu.Unlock()
+}
+
+// pushFor adds what a player sent, of so many bytes, if there is room for it.
+func (q *queue) pushFor(p *Player, w waiter, size int) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.share.admit(&p.waiting, size) {
+		return false
+	}
+	q.waiting = append(q.waiting, w)
+	return true
+}
+
 func (q *queue) run() int {
 	q.mu.Lock()
-	q.polls++
+	q.share.taken()
+	q.polling = true
 	q.waiting, q.running = q.running[:0], q.waiting
 	for _, w := range q.running {
 		w.take()
 	}
 	q.mu.Unlock()
+	defer q.polled() // though a handler panics
 	for _, w := range q.running {
 		w.run()
 	}
@@ -58,10 +77,24 @@ func (q *queue) run() int {
 	return n
 }
 
+func (q *queue) polled() {
+	q.mu.Lock()
+	q.polling = false
+	q.mu.Unlock()
+}
+
+// idle says that nothing waits for Poll nor runs there.
+func (q *queue) idle() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.waiting) == 0 && !q.polling
+}
+
 // inbox holds the frames of one RPC that wait for Poll.
 type inbox[T any] struct {
 	handler *handler[T]
 	queue   *queue
+	size    int       // bytes of a waiting frame without its byte strings
 	waiting []item[T] // guarded by the queue's lock
 	running []item[T] // of Poll alone, as the rest
 	poll    uint64    // in which running was filled
@@ -69,14 +102,15 @@ type inbox[T any] struct {
 }
 
 type item[T any] struct {
-	player *Player
-	frame  Frame[T]
+	player  *Player
+	binding *binding
+	frame   Frame[T]
 }
 
-func (b *inbox[T]) deliver(p *Player, d *rpcdelta.Delivery, at time.Time) error {
+func (b *inbox[T]) deliver(p *Player, from *binding, d *rpcdelta.Delivery, at time.Time) error {
 	b.queue.mu.Lock()
 	defer b.queue.mu.Unlock()
-	if len(b.queue.waiting) >= b.queue.limit {
+	if !b.queue.share.admit(&p.waiting, b.bytes(d.Frame)) {
 		return errQueueFull
 	}
 	n := len(b.waiting)
@@ -90,22 +124,31 @@ func (b *inbox[T]) deliver(p *Player, d *rpcdelta.Delivery, at time.Time) error 
 		b.waiting = b.waiting[:n]
 		return err
 	}
-	it.player = p
+	it.player, it.binding = p, from
 	it.frame.Seq, it.frame.Missed, it.frame.Late, it.frame.Received = d.Seq, d.Missed, d.Late, at
 	b.queue.waiting = append(b.queue.waiting, b)
 	return nil
 }
 
+// bytes is what a frame takes while it waits.
+func (b *inbox[T]) bytes(f *rpcdelta.Frame) int {
+	n := b.size
+	for _, s := range f.Bytes {
+		n += len(s)
+	}
+	return n
+}
+
 func (b *inbox[T]) take() {
-	if b.poll != b.queue.polls { // though a handler panicked in the last one
+	if b.poll != b.queue.share.polls { // though a handler panicked in the last one
 		b.waiting, b.running = b.running[:0], b.waiting
-		b.poll, b.next = b.queue.polls, 0
+		b.poll, b.next = b.queue.share.polls, 0
 	}
 }
 
 func (b *inbox[T]) run() {
 	it := &b.running[b.next]
 	b.next++
-	b.handler.f(it.player, it.frame)
-	it.player = nil
+	b.handler.call(it.player, it.binding, &it.frame)
+	it.player, it.binding = nil, nil
 }

@@ -43,6 +43,9 @@ func newBench(t testing.TB, cfg Config, f func(*Player, Frame[testCall])) *bench
 	network, err := simnet.NewNetwork(simnet.Config{}, simnet.Config{})
 	must(t, err)
 	cfg.Network = network
+	if cfg.RateSlack == 0 {
+		cfg.RateSlack = MaxRateSlack // no time passes
+	}
 	srv, err := Listen("127.0.0.1:7777", cfg)
 	must(t, err)
 	t.Cleanup(func() { must(t, srv.Close()) })
@@ -106,6 +109,7 @@ func (b *bench) join(number int) *sender {
 	conn, err := closedConn()
 	must(b.t, err)
 	s := &sender{bench: b, player: &Player{server: b.srv, conn: conn}, frame: b.typ.Schema().NewFrame()}
+	b.srv.queue.joined(1)
 	if a := b.srv.bind(s.player, b.request(number)); a.Reason != control.ReasonNone {
 		b.t.Fatalf("not bound: %+v", a)
 	}

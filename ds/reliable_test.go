@@ -205,7 +205,7 @@ func TestReliableOverflow(t *testing.T) {
 		journal := uplinktest.NewJournal(t, 1)
 		var left error
 		srv := uplinktest.Serve(t, network, ds.Config{
-			Poll: true, Queue: queue, Left: func(_ *ds.Player, err error) { left = errors.Join(errors.New("left"), err) },
+			Poll: true, QueueBytes: queue * (moveBytes + 8), Left: func(_ *ds.Player, err error) { left = errors.Join(errors.New("left"), err) },
 		}, func(s *ds.Server) error { return ds.Handle(s, "Fire", journal.Handle) })
 		fire := uplinktest.Bind(t, uplinktest.Dial(t, network, client.Config{}), "Fire", client.Reliable())
 		srv.Poll()
@@ -217,7 +217,7 @@ func TestReliableOverflow(t *testing.T) {
 			}
 			settle(50 * ms)
 		}
-		if !errors.Is(err, client.ErrDisconnected) || !strings.Contains(err.Error(), "too many frames wait") {
+		if !errors.Is(err, client.ErrKicked) || !strings.Contains(err.Error(), "too many frames wait") {
 			t.Errorf("the client is told %v", err)
 		}
 		if n := srv.Poll(); n != queue+1 || left == nil {

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/control"
@@ -25,9 +26,16 @@ type Server struct {
 	acks  AckStats
 	drops [drops]uint64
 
-	due   []*Player // have frames to ack; of Serve's goroutine alone, as the rest
-	acked time.Time // when acks were sent
-	buf   []byte
+	leaving   atomic.Bool // Shutdown was called
+	drained   chan struct{}
+	drainOnce sync.Once
+	serving   atomic.Bool
+	served    chan struct{} // closed when Serve returns
+
+	players map[*Player]struct{} // of Serve's goroutine alone, as the rest
+	due     []*Player            // have frames to ack
+	acked   time.Time            // when acks were sent
+	buf     []byte
 }
 
 // Listen opens the server's UDP socket on addr, "127.0.0.1:7777" say. Other
@@ -51,8 +59,8 @@ func Listen(addr string, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ds: %w", err)
 	}
-	s := &Server{cfg: cfg, ln: ln, rpcs: map[string]*rpc{}}
-	s.queue.limit = cfg.Queue
+	s := &Server{cfg: cfg, ln: ln, rpcs: map[string]*rpc{}, players: map[*Player]struct{}{}, drained: make(chan struct{}), served: make(chan struct{})}
+	s.queue.share.limit = cfg.QueueBytes
 	return s, nil
 }
 
@@ -62,6 +70,9 @@ func (s *Server) Addr() netip.AddrPort { return s.ln.Addr() }
 // Serve receives until ctx is done or Close is called; it then tells the
 // players, and returns nil. An error is one of the socket.
 func (s *Server) Serve(ctx context.Context) error {
+	if s.serving.CompareAndSwap(false, true) {
+		defer close(s.served)
+	}
 	if err := s.ln.Serve(ctx, (*events)(s)); err != nil {
 		return fmt.Errorf("ds: %w", err)
 	}
@@ -114,6 +125,12 @@ func (e *events) Opened(c *transport.Conn) {
 	s := e.server()
 	p := &Player{server: s, conn: c}
 	c.Value = p
+	if s.leaving.Load() {
+		c.Leave(leavingReason)
+		return
+	}
+	s.players[p] = struct{}{}
+	s.queue.joined(1)
 	if s.cfg.Joined != nil {
 		s.run(func() { s.cfg.Joined(p) })
 	}
@@ -124,7 +141,12 @@ func (e *events) Opened(c *transport.Conn) {
 func (e *events) Closed(c *transport.Conn, err error) {
 	s := e.server()
 	p := player(c)
+	if _, joined := s.players[p]; !joined {
+		return
+	}
+	delete(s.players, p)
 	p.bindings = nil
+	s.queue.joined(-1)
 	if s.cfg.Left != nil {
 		s.run(func() { s.cfg.Left(p, err) })
 	}
@@ -150,6 +172,9 @@ func (e *events) Tick(now time.Time) {
 	for _, p := range s.due {
 		p.due = false
 		s.ack(p)
+	}
+	if s.leaving.Load() {
+		s.drain()
 	}
 	clear(s.due) // let go of players
 	s.due = s.due[:0]

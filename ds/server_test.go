@@ -3,6 +3,7 @@ package ds_test
 import (
 	"context"
 	"errors"
+	"math"
 	"net/netip"
 	"strings"
 	"testing"
@@ -20,14 +21,18 @@ import (
 // TestBadConfig names the setting that is wrong.
 func TestBadConfig(t *testing.T) {
 	for want, cfg := range map[string]ds.Config{
-		"Config.Ring is 1":     {Ring: 1},
-		"Config.Ring is 257":   {Ring: rpcdelta.MaxRing + 1},
-		"Config.AckHz is 0.5":  {AckHz: 0.5},
-		"Config.AckHz is -1":   {AckHz: -1},
-		"Config.AckHz is 1001": {AckHz: 1001},
-		"Config.Queue":         {Queue: -1},
-		"Config.MaxPlayers":    {MaxPlayers: -1},
-		"Config.Timeout":       {Timeout: time.Millisecond},
+		"Config.Ring is 1":          {Ring: 1},
+		"Config.Ring is 257":        {Ring: rpcdelta.MaxRing + 1},
+		"Config.AckHz is 0.5":       {AckHz: 0.5},
+		"Config.AckHz is -1":        {AckHz: -1},
+		"Config.AckHz is 1001":      {AckHz: 1001},
+		"Config.QueueBytes":         {QueueBytes: -1},
+		"Config.RateSlack is 0.5":   {RateSlack: 0.5},
+		"Config.RateSlack is NaN":   {RateSlack: math.NaN()},
+		"Config.MaxRate is 1001":    {MaxRate: 1001},
+		"Config.MaxBindings is 257": {MaxBindings: rpcdelta.MaxRPC + 2},
+		"Config.MaxPlayers":         {MaxPlayers: -1},
+		"Config.Timeout":            {Timeout: time.Millisecond},
 	} {
 		srv, err := ds.Listen("127.0.0.1:0", cfg)
 		if err == nil {

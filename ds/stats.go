@@ -20,8 +20,10 @@ const (
 	Late                        // a newer frame came first
 	Duplicate                   // the frame came before
 	Malformed                   // not what a client of this schema sends
-	UnknownRPC                  // the RPC is not bound
-	QueueFull                   // too many frames wait for Poll
+	UnknownRPC                  // the RPC is not bound, or there is no Config.OnMessage
+	QueueFull                   // too much waits for Poll
+	Limited                     // more than the player may send, see Config.RateSlack
+	Refused                     // the game refused the frame, see [Validate]
 	drops
 )
 
@@ -30,7 +32,7 @@ func (d Drop) String() string {
 	if d >= drops {
 		return fmt.Sprintf("Drop(%d)", uint8(d))
 	}
-	return [...]string{"baseline_missing", "desync", "late", "duplicate", "malformed", "unknown_rpc", "queue_full"}[d]
+	return [...]string{"baseline_missing", "desync", "late", "duplicate", "malformed", "unknown_rpc", "queue_full", "limited", "refused"}[d]
 }
 
 // reason gives the reason for an error of a decoder or a sink.
@@ -46,6 +48,8 @@ func reason(err error) Drop {
 		return Duplicate
 	case errors.Is(err, errQueueFull):
 		return QueueFull
+	case errors.Is(err, errLimited):
+		return Limited
 	}
 	return Malformed
 }
@@ -55,7 +59,8 @@ func reason(err error) Drop {
 type RPCStats struct {
 	RPC      string
 	Reliable bool
-	// Stats counts the frames that were delivered.
+	// Stats counts the frames that were delivered, those among them that [Validate]
+	// refused too.
 	rpcdelta.Stats
 	// Messages and Bytes count the payloads that held new frames, with their
 	// headers.
@@ -71,7 +76,7 @@ type RPCStats struct {
 	PriorFallbacks uint64
 	// LateFrames counts those among the delivered that came late.
 	LateFrames uint64
-	// Drops counts payloads by reason.
+	// Drops counts payloads by reason; for limited, refused and queue_full frames.
 	Drops [drops]uint64
 }
 

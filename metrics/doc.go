@@ -8,6 +8,10 @@
 // a player, since there are too many of those. For one player's figures use
 // client.Conn.Stats, or ds.Player.
 //
+// uplink_ds_dropped_total has the reasons: limited is what players sent beyond
+// their limits (ds.Config.RateSlack), queue_full what did not fit the queue of Poll, and
+// refused what the game's own ds.Validate did not want.
+//
 // What datagrams are shared is in uplink_client_payloads_total (frames_total over it
 // is the number of frames a payload), shared_payloads_total and the wire stage of
 // frame_bytes_total, on both sides. A budget (client.Config.Bandwidth) shows as

@@ -186,7 +186,7 @@ func TestLabels(t *testing.T) {
 func TestReasons(t *testing.T) {
 	registry(t, func(t *testing.T, r *prometheus.Registry) {
 		v := gather(t, r)
-		for _, reason := range []string{"baseline_missing", "late", "duplicate", "malformed", "unknown_rpc", "unknown_session"} {
+		for _, reason := range []string{"baseline_missing", "late", "duplicate", "malformed", "unknown_rpc", "queue_full", "limited", "refused", "unknown_session"} {
 			if !v.has("uplink_ds_dropped_total", "reason="+reason) {
 				t.Errorf("no series for %s on the server", reason)
 			}

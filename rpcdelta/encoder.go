@@ -1,7 +1,6 @@
 package rpcdelta
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/uplink-rpc/uplink/ringcache"
@@ -79,28 +78,7 @@ type record struct {
 // NewEncoder makes an encoder of the schema's frames whose first frame has
 // sequence 0. An error names the setting that is wrong.
 func NewEncoder(s *Schema, cfg EncoderConfig) (*Encoder, error) {
-	if cfg.MaxPayload == 0 {
-		cfg.MaxPayload = DefaultMaxPayload
-	}
-	if cfg.MaxPayload < longHeader+hashSize+1 {
-		return nil, fmt.Errorf("rpcdelta: payloads of %d bytes are too small", cfg.MaxPayload)
-	}
-	if cfg.Redundancy < RedundancyOff || cfg.Redundancy > MaxRedundancy {
-		return nil, fmt.Errorf("rpcdelta: Redundancy of %d frames, want at most %d, RedundancyAuto or RedundancyOff", cfg.Redundancy, MaxRedundancy)
-	}
-	if cfg.RedundancyBytes == 0 {
-		cfg.RedundancyBytes = DefaultRedundancyBytes
-	}
-	if cfg.Delivery == 0 {
-		cfg.Delivery = DefaultDelivery
-	}
-	if !(cfg.Delivery >= MinDelivery && cfg.Delivery <= MaxDelivery) {
-		return nil, fmt.Errorf("rpcdelta: Delivery of %v, want %v to %v", cfg.Delivery, MinDelivery, MaxDelivery)
-	}
-	if cfg.RedundancyBytes < 0 {
-		return nil, fmt.Errorf("rpcdelta: RedundancyBytes is %d", cfg.RedundancyBytes)
-	}
-	err := errors.Join(checkCodec(&cfg.Codec), checkRPC(cfg.RPC), checkRing("Ring", &cfg.Ring), checkRing("PeerRing", &cfg.PeerRing))
+	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
 	}

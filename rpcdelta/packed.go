@@ -13,6 +13,9 @@ import (
 // does not take fails here, not at the first call.
 func newPacked(f *Field, t reflect.Type, i int) (member, error) {
 	f.Kind = KindBytes
+	if err := checkPackable(t, nil); err != nil {
+		return member{}, fmt.Errorf("type %v: %w", t, err)
+	}
 	if _, err := mpack.AppendMarshal(nil, reflect.New(t).Interface()); err != nil {
 		return member{}, fmt.Errorf("type %v: %w", t, err)
 	}

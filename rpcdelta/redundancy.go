@@ -43,6 +43,14 @@ func (e *Encoder) Redundancy() int {
 	return min(n, e.most)
 }
 
+// Loss is what acks show of how payloads are lost lately: the share that is, and how
+// many are lost in a row on average where one is; 0 and 1 on a link that loses nothing.
+func (e *Encoder) Loss() (share, burst float64) {
+	m := &e.losses
+	again := min(max(m.again, m.loss), lossOne-lossOne>>lossRate)
+	return float64(m.loss) / lossOne, lossOne / float64(lossOne-again)
+}
+
 // chooseRedundancy is how many of them ride along in the next one.
 func (e *Encoder) chooseRedundancy() int {
 	if e.cfg.Redundancy == RedundancyAuto && e.cfg.combines() {

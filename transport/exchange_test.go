@@ -52,7 +52,7 @@ func TestDatagramsBothWays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, bad(1))
 		s := w.serverConn(t)
-		const count = 2500
+		const count = 1000
 		for i := range count {
 			for _, c := range []*transport.Conn{w.conn, s} {
 				if err := c.Send(fmt.Appendf(nil, "%d", i)); err != nil {
@@ -68,8 +68,8 @@ func TestDatagramsBothWays(t *testing.T) {
 		}
 		for _, c := range []*transport.Conn{w.conn, s} {
 			stats := c.Stats()
-			// 30 % of about 1,500; what is still in the window does not count.
-			if stats.Lost < 400 || stats.Lost > 520 {
+			// 30 % of about 1,000; the last 64 do not count yet.
+			if stats.Lost < 200 || stats.Lost > 400 {
 				t.Errorf("%d lost", stats.Lost)
 			}
 			if stats.Dropped.Duplicate == 0 || stats.Dropped.Unexpected > 10 || // answers to repeated hellos

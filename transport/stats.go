@@ -13,8 +13,7 @@ type Stats struct {
 	DatagramsReceived, BytesReceived uint64 // from the peer's address, also those that were dropped
 	// SendFailed counts datagrams among those sent that the packet connection did not take.
 	SendFailed uint64
-	// Lost counts the peer's datagrams that never came. It is final for each: one is counted when 1,024
-	// newer numbers are known.
+	// Lost counts the peer's datagrams that did not come in time: before 64 newer numbers were known.
 	Lost uint64
 	// Moves counts changes of the peer's address.
 	Moves uint64

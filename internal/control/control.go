@@ -1,5 +1,6 @@
 // Package control holds the messages besides frames that client and DS
-// exchange: acks, the binding of RPCs, and bundles of frames. Each starts with a
+// exchange: acks, the binding of RPCs, bundles of frames, and what carries the game's
+// own messages. Each starts with a
 // byte whose high two bits are set, which no frame does.
 package control
 
@@ -23,6 +24,11 @@ const (
 	Bind
 	// Bound is followed by a BindAnswer.
 	Bound
+	// Message is followed by a message of the game's own; over the reliable channel
+	// alone.
+	Message
+	// Leaving says that the DS is about to shut down; nothing follows.
+	Leaving
 	// Bundle is followed by frames: see [Frames]. The 15 types above it are bundles
 	// too: they say how many frames there are.
 	Bundle Type = rpcdelta.ControlMask | bundleFlag
@@ -45,7 +51,7 @@ func Split(b []byte) (Type, []byte, error) {
 		return Bundle, b, nil
 	}
 	switch t {
-	case Acks, Bind, Bound:
+	case Acks, Bind, Bound, Message, Leaving:
 		return t, b[1:], nil
 	default:
 		return 0, nil, fmt.Errorf("%w: type %#x", ErrMalformed, b[0])

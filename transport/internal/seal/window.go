@@ -5,6 +5,9 @@ import "math/bits"
 // WindowSize is how many packet numbers a [Window] remembers, the newest one included.
 const WindowSize = 1024
 
+// LossAge is how many newer numbers have to be known until one that did not come counts as lost.
+const LossAge = 64
+
 // Verdict is what a [Window] says of a packet number.
 type Verdict uint8
 
@@ -20,7 +23,7 @@ const (
 // concurrent use.
 type Window struct {
 	next    uint64                  // the newest number + 1
-	lost    uint64                  // numbers that left the window unmarked
+	lost    uint64                  // numbers that were not marked when they had LossAge
 	missing [WindowSize / 64]uint64 // number n has bit n%64 of word n/64%16; 1: it has not come
 }
 
@@ -53,19 +56,36 @@ func (w *Window) Mark(number uint64) {
 
 // advance makes number the newest one. All numbers from the last newest one on are missing then.
 func (w *Window) advance(number uint64) {
-	if number-w.next >= WindowSize {
-		w.lost += number - w.next + 1 - WindowSize
-		w.next = number + 1 - WindowSize // the window holds these alone
-	}
-	for n := w.next; n <= number; {
-		word := &w.missing[n/64%uint64(len(w.missing))]
-		size := min(64-n%64, number-n+1)
-		mask := ^uint64(0) >> (64 - size) << (n % 64)
-		w.lost += uint64(bits.OnesCount64(*word & mask))
+	w.age(number)
+	n := max(w.next, number+1-min(number+1, WindowSize)) // the window holds these alone
+	for n <= number {
+		word, mask, size := w.part(n, number)
 		*word |= mask
 		n += size
 	}
 	w.next = number + 1
+}
+
+// age counts the numbers that have LossAge when number is the newest one, and had it not before.
+func (w *Window) age(number uint64) {
+	if number < LossAge {
+		return
+	}
+	n, last := w.next-min(w.next, LossAge), number-LossAge
+	for n <= last && n < w.next {
+		word, mask, size := w.part(n, min(last, w.next-1))
+		w.lost += uint64(bits.OnesCount64(*word & mask))
+		n += size
+	}
+	if n <= last { // these never came
+		w.lost += last - n + 1
+	}
+}
+
+// part returns the word that holds number n, and the bits of it, size of them, that hold n up to last.
+func (w *Window) part(n, last uint64) (word *uint64, mask, size uint64) {
+	size = min(64-n%64, last-n+1)
+	return &w.missing[n/64%uint64(len(w.missing))], ^uint64(0) >> (64 - size) << (n % 64), size
 }
 
 // Next returns the number after the newest one that was marked: 0 if there was none.
@@ -79,5 +99,6 @@ func (w *Window) Overtaken(number uint64) uint64 {
 	return w.next - 1 - number
 }
 
-// Lost returns how many numbers have left the window without having been marked.
+// Lost returns how many numbers had not been marked when [LossAge] newer ones were known. It never goes down:
+// one that comes later than that stays lost.
 func (w *Window) Lost() uint64 { return w.lost }

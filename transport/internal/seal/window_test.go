@@ -9,6 +9,7 @@ import (
 // modelWindow is a window that keeps everything.
 type modelWindow struct {
 	next uint64
+	lost uint64
 	came map[uint64]bool
 }
 
@@ -23,21 +24,18 @@ func (m *modelWindow) verdict(number uint64) Verdict {
 }
 
 func (m *modelWindow) mark(number uint64) {
-	m.came[number] = true
+	was := m.next
 	m.next = max(m.next, number+1)
-}
-
-func (m *modelWindow) lost() uint64 {
-	if m.next <= WindowSize {
-		return 0
-	}
-	lost := m.next - WindowSize
-	for number := range m.came {
-		if number < m.next-WindowSize {
-			lost--
+	if m.next > LossAge { // what has that age now, less what had it before and what came
+		from, to := was-min(was, LossAge), m.next-LossAge
+		m.lost += to - from
+		for n := range m.came {
+			if n >= from && n < to {
+				m.lost--
+			}
 		}
 	}
-	return lost
+	m.came[number] = true
 }
 
 func TestWindowAgainstModel(t *testing.T) {
@@ -68,9 +66,9 @@ func TestWindowAgainstModel(t *testing.T) {
 			if number < m.next {
 				overtaken = m.next - 1 - number
 			}
-			if w.Next() != m.next || w.Lost() != m.lost() || w.Overtaken(number) != overtaken {
+			if w.Next() != m.next || w.Lost() != m.lost || w.Overtaken(number) != overtaken {
 				t.Fatalf("next %d, lost %d, overtaken %d; want %d, %d, %d",
-					w.Next(), w.Lost(), w.Overtaken(number), m.next, m.lost(), overtaken)
+					w.Next(), w.Lost(), w.Overtaken(number), m.next, m.lost, overtaken)
 			}
 		}
 	})

@@ -20,7 +20,7 @@ const (
 type Stats struct {
 	DatagramsSent, BytesSent         uint64
 	DatagramsReceived, BytesReceived uint64           // also those that were dropped
-	Lost                             uint64           // of the peer's, final: 1,024 newer numbers are known
+	Lost                             uint64           // of the peer's: did not come before 64 newer ones
 	Moves                            uint64           // times that the peer's address has changed
 	Verdicts                         [Verdicts]uint64 // by verdict
 }

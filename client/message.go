@@ -1,0 +1,85 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+// MaxMessage is the most bytes of a message.
+const MaxMessage = control.MaxMessage
+
+// ErrBacklog says that a message or a reliable frame was not sent since too much
+// waits already: try again later.
+var ErrBacklog = transport.ErrBacklog
+
+// SendReliable sends a copy of b, at most [MaxMessage] bytes, to the server:
+// ds.Config.OnMessage gets it. Messages come in order and every one, while the
+// connection lives; those on their way when it is lost may be lost with it. It is for
+// small ones, chat and the like: a client sends 64 KiB a second, 128 KiB at once,
+// each message counted with 64 bytes more. Beyond that, and if the server has left too
+// many unacknowledged, it is [ErrBacklog]; it never waits. Other errors are those of
+// [Stream.Send].
+func (c *Conn) SendReliable(b []byte) error {
+	if len(b) > MaxMessage {
+		return fmt.Errorf("client: a message of %d bytes, at most %d can be sent", len(b), MaxMessage)
+	}
+	link, err := c.admit(time.Now(), len(b))
+	if err != nil {
+		return err
+	}
+	err = link.SendReliable(control.AppendMessage(make([]byte, 0, 1+len(b)), b))
+	switch {
+	case errors.Is(err, net.ErrClosed):
+		return c.ended()
+	case err != nil:
+		return fmt.Errorf("client: send a message: %w", err)
+	}
+	return nil
+}
+
+// admit gives the link for a message, or says why none can be sent now.
+func (c *Conn) admit(now time.Time, size int) (*transport.Conn, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.link == nil || c.leaving:
+		return nil, c.whyEnded()
+	case !c.messages.Take(now, control.ClientMessages, control.MessageCost(size)):
+		return nil, fmt.Errorf("client: send a message: %w", ErrBacklog)
+	}
+	return c.link, nil
+}
+
+// ended says why there is no link.
+func (c *Conn) ended() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.whyEnded()
+}
+
+// whyEnded is ended with c.mu held.
+func (c *Conn) whyEnded() error {
+	switch {
+	case c.life.Err() != nil:
+		return fmt.Errorf("client: %w", net.ErrClosed)
+	case c.gone != nil:
+		return c.gone
+	}
+	return ErrReconnecting
+}
+
+// Message takes a message of the game's own.
+func (e *events) Message(_ *transport.Conn, b []byte, _ time.Time) {
+	t, body, err := control.Split(b)
+	switch {
+	case err != nil || t != control.Message:
+		e.malformed()
+	case e.cfg.OnMessage != nil:
+		e.cfg.OnMessage(body)
+	}
+}

@@ -1,0 +1,72 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/token"
+)
+
+// backend issues tokens for one player.
+type backend struct {
+	key    token.Key
+	issued int
+	down   int // attempts for which it does not answer
+}
+
+func (b *backend) renew(context.Context) (token.Token, error) {
+	if b.down > 0 {
+		b.down--
+		return token.Token{}, errors.New("the backend is away")
+	}
+	b.issued++
+	return token.Issue(b.key.Issuer(), token.Claims{
+		ClientID: 42, Expires: time.Now().Add(time.Minute), Servers: []netip.AddrPort{netip.MustParseAddrPort(uplinktest.Addr)},
+	})
+}
+
+// TestRenew has a server restart under a client that needs a token for each
+// connection: one that can get another comes back, one that cannot ends and says why.
+func TestRenew(t *testing.T) {
+	for _, renews := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			network := newNetwork(t, 0, 8)
+			key, err := token.NewKey()
+			uplinktest.Must(t, err)
+			b := &backend{key: key}
+			first, err := b.renew(t.Context())
+			uplinktest.Must(t, err)
+			journal := uplinktest.NewJournal(t, 1)
+			start := func() *uplinktest.Server {
+				return uplinktest.Serve(t, network, ds.Config{Key: key}, func(s *ds.Server) error { return ds.Handle(s, "Move", journal.Handle) })
+			}
+			srv := start()
+			cfg := client.Config{Token: first}
+			if renews {
+				cfg.Renew, b.down = b.renew, 2
+			}
+			conn := uplinktest.Dial(t, network, cfg)
+			stream := uplinktest.Bind(t, conn, "Move")
+			network.Crash(t, uplinktest.Addr)
+			<-srv.Served
+			settle(time.Second)
+			start()
+			settle(30 * time.Second)
+			m := uplinktest.MoveAt(1, 0)
+			err = stream.Send(&m)
+			if renews && (err != nil || b.issued < 2) {
+				t.Errorf("%v after %d tokens", err, b.issued)
+			}
+			if !renews && (!errors.Is(err, client.ErrLost) || !errors.Is(err, client.ErrTokenStale) && !errors.Is(err, client.ErrTokenUsed)) {
+				t.Errorf("Send: %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,76 @@
+package ds
+
+import (
+	"errors"
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/limit"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+)
+
+// A player may call each RPC Config.RateSlack times as often as it declared, and
+// after a rest twice as many at once as in a second: what the network held back
+// and then delivers all together must not count against anybody. Two things are
+// bounded by that. Payloads are counted before they are decoded, since that is what
+// costs time; frames after, since only then it is known which of them are new: older
+// ones that ride along are free.
+const (
+	// limitDepth is for how long a burst may go on, in seconds.
+	limitDepth = 2
+	// controlRate is how many messages a second a player may send besides frames: a
+	// request to bind is repeated four times a second for each RPC.
+	controlRate = 50
+	// spareFrames may come at once though the declared rate is next to nothing.
+	spareFrames = rpcdelta.MaxHeld
+	// spareReliable may come at once over the reliable channel: as many as can wait in
+	// it for a network that was away.
+	spareReliable = 512
+)
+
+var errLimited = errors.New("ds: more frames than the RPC's declared rate allows")
+
+// rate is what a stream with so many calls a second may take.
+func (c *Config) rate(hz float64) limit.Rate {
+	perSecond := c.RateSlack * hz
+	return limit.Rate{PerSecond: perSecond, Burst: limitDepth * perSecond}
+}
+
+// frameRate is what one binding may take.
+func (c *Config) frameRate(hz float64, reliable bool) limit.Rate {
+	r := c.rate(hz)
+	r.Burst += spareFrames
+	if reliable {
+		r.Burst += spareReliable
+	}
+	return r
+}
+
+// allow says whether the player may send one more message: one that holds so many
+// payloads.
+func (p *Player) allow(at time.Time, payloads int) bool {
+	return p.messages.Take(at, p.server.cfg.rate(controlRate+p.hz), float64(payloads))
+}
+
+// payloads is how many a message may have that is to be decoded or answered.
+func payloads(t control.Type, body []byte) int {
+	if t == control.Bundle {
+		f := control.ParseBundle(body)
+		return f.Left()
+	}
+	return 1
+}
+
+// leastBindings is how many bindings a player may always have.
+const leastBindings = 8
+
+// maxBindings is how many a player may have of all RPCs together: each costs a ring
+// of frames.
+func (s *Server) maxBindings() int {
+	if s.cfg.MaxBindings != 0 {
+		return s.cfg.MaxBindings
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return max(leastBindings, 2*len(s.rpcs))
+}

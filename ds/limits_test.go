@@ -1,0 +1,246 @@
+package ds_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/transport/simnet"
+)
+
+// TestHonestPlayersAreNotLimited drives clients that keep to the rates that they
+// declared, in all ways that they can send, over links that do their worst.
+func TestHonestPlayersAreNotLimited(t *testing.T) {
+	runs := uint64(60)
+	if testing.Short() {
+		runs = 15
+	}
+	for seed := range runs {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		pick := func(of ...float64) float64 { return of[rng.IntN(len(of))] }
+		link := simnet.Config{
+			Loss: pick(0, 0.05, 0.2, 0.4), Burst: pick(1, 3, 8), Jitter: time.Duration(pick(0, 5, 50, 300)) * ms,
+			Duplicate: pick(0, 0.3), Seed: seed,
+		}
+		c := coalesced{
+			every: 1 + rng.IntN(client.MaxSendEvery), redundancy: int(pick(rpcdelta.RedundancyOff, rpcdelta.RedundancyAuto, 3, rpcdelta.MaxRedundancy)),
+			rpcs: 1 + rng.IntN(3), tick: []time.Duration{0, time.Second / 30, client.FlushOnly}[rng.IntN(3)], link: link, late: rng.IntN(2) == 0,
+		}
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				t.Logf("%+v", c)
+				srv, _, _, _ := c.play(t, 900) // fails if anything is dropped but what is late or came before
+				if st := srv.Stats(); st.Drops != ([ds.Refused + 1]uint64{}) {
+					t.Errorf("drops %v", st.Drops)
+				}
+			})
+		})
+	}
+}
+
+// TestOutage has a network hold back all datagrams for some seconds and then
+// deliver them together, with reliable ones in between.
+func TestOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+		move, fire := uplinktest.NewJournal(t, 1), uplinktest.NewJournal(t, 2)
+		hold := make(chan struct{})
+		srv := uplinktest.Serve(t, network, ds.Config{}, func(s *ds.Server) error {
+			if err := ds.Handle(s, "Stall", func(*ds.Player, ds.Frame[noField]) { <-hold }); err != nil {
+				return err
+			}
+			if err := ds.Handle(s, "Move", move.Handle); err != nil {
+				return err
+			}
+			return ds.Handle(s, "Fire", fire.Handle)
+		})
+		conn := uplinktest.Dial(t, network, client.Config{})
+		stall, err := client.Bind[noField](conn, "Stall")
+		uplinktest.Must(t, err)
+		moves, fires := uplinktest.Bind(t, conn, "Move"), uplinktest.Bind(t, conn, "Fire", client.Reliable())
+		next := uint64(0)
+		call := func(d time.Duration) {
+			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Second / 60) {
+				m, f := uplinktest.MoveAt(1, next), uplinktest.MoveAt(2, next)
+				uplinktest.Must(t, moves.Send(&m))
+				uplinktest.Must(t, fires.Send(&f))
+				next++
+			}
+		}
+		call(10 * time.Second)
+		uplinktest.Must(t, stall.Send(&noField{}))
+		call(3 * time.Second) // nothing is received
+		close(hold)
+		call(10 * time.Second)
+		settle(time.Second)
+		if m, f := move.Only(), fire.Only(); m.Frames() != next || f.Frames() != next {
+			t.Errorf("%d and %d of %d frames came: %+v", m.Frames(), f.Frames(), next, srv.Stats())
+		}
+	})
+}
+
+// TestTooManyFrames calls an RPC far more often than declared. What is above the
+// limit does not reach the game, and the stream goes on all the same.
+func TestTooManyFrames(t *testing.T) {
+	const rate, hz, seconds = 20, 200, 10
+	besides(t, ds.Config{}, func(t *testing.T, srv *uplinktest.Server, r *raw, schema *rpcdelta.Schema) {
+		req := request(0, schema, false)
+		req.RateHz, req.Frames = rate, 4
+		if a := r.bind(req); a.Reason != control.ReasonNone {
+			t.Fatalf("%+v", a)
+		}
+		enc, err := rpcdelta.NewEncoder(schema, rpcdelta.EncoderConfig{Redundancy: rpcdelta.RedundancyOff})
+		uplinktest.Must(t, err)
+		f := schema.NewFrame()
+		for range seconds * hz / 4 { // four frames a payload: these are not too many
+			for range 4 {
+				f.Ints[0] = (f.Ints[0] + 1) & 0xffff
+				uplinktest.Must(t, enc.Hold(f))
+			}
+			b, _ := enc.AppendHeld(nil)
+			uplinktest.Must(t, r.Send(b))
+			settle(4 * time.Second / hz)
+		}
+		got := srv.Stats().RPCs[0]
+		slack := float64(ds.DefaultRateSlack)
+		if most := slack*rate*(seconds+2) + rpcdelta.MaxHeld; float64(got.Frames()) > most || float64(got.Frames()) < most*0.9 {
+			t.Errorf("%d frames delivered, want about %v", got.Frames(), most)
+		}
+		if got.Frames()+got.Drops[ds.Limited] != seconds*hz || got.Missed < got.Drops[ds.Limited]*9/10 || got.Drops[ds.Desync]+got.Drops[ds.BaselineMissing] != 0 {
+			t.Errorf("%+v", got)
+		}
+		uplinktest.Must(t, r.Close()) // so that no more acks come
+		if a := r.acks[len(r.acks)-1]; uint64(a.Seq) < seconds*hz-50 || a.Trouble != rpcdelta.NoTrouble {
+			t.Errorf("the last ack is %+v", a)
+		}
+	})
+}
+
+// TestTooManyMessages floods the server with payloads: most are not even decoded.
+func TestTooManyMessages(t *testing.T) {
+	besides(t, ds.Config{}, func(t *testing.T, srv *uplinktest.Server, r *raw, schema *rpcdelta.Schema) {
+		if a := r.bind(request(0, schema, false)); a.Reason != control.ReasonNone {
+			t.Fatalf("%+v", a)
+		}
+		const messages = 10_000 // in a second
+		frame := []byte{0x80, 0, 0, 0, 0}
+		bundle := control.NewBundler(1000)
+		for range control.MaxBundle {
+			bundle.Add(frame)
+		}
+		b := bundle.Take()
+		for range messages / 10 {
+			for range 10 {
+				uplinktest.Must(t, r.Send(b))
+			}
+			settle(time.Millisecond)
+		}
+		st := srv.Stats()
+		looked := uint64(0)
+		for _, rpc := range st.RPCs {
+			for _, n := range rpc.Drops {
+				looked += n
+			}
+		}
+		if limited := st.Drops[ds.Limited]; limited < messages*9/10 || looked > 2*3*(60+50) {
+			t.Errorf("%d messages are dropped at once, %d payloads are looked at", limited, looked)
+		}
+	})
+}
+
+// TestTooManyReliable: of a reliable RPC none may be missing, so that too many end
+// the session.
+func TestTooManyReliable(t *testing.T) {
+	besides(t, ds.Config{}, func(t *testing.T, srv *uplinktest.Server, r *raw, schema *rpcdelta.Schema) {
+		req := request(0, schema, true)
+		req.RateHz = 10
+		if a := r.bind(req); a.Reason != control.ReasonNone {
+			t.Fatalf("%+v", a)
+		}
+		enc, err := rpcdelta.NewEncoder(schema, rpcdelta.EncoderConfig{Reliable: true})
+		uplinktest.Must(t, err)
+		sent := 0
+		for ; sent < 5000; sent++ {
+			b, _, err := enc.AppendFrame(nil, schema.NewFrame())
+			uplinktest.Must(t, err)
+			if err := r.SendReliable(b); err != nil {
+				break
+			}
+			settle(5 * ms)
+		}
+		if sent < 512 || sent > 1200 {
+			t.Errorf("the session ends after %d frames", sent)
+		}
+		if got := srv.Stats().RPCs[1]; got.Drops[ds.Limited] != 1 {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// TestBindLimits: a player has not more bindings than allowed, and not faster ones.
+func TestBindLimits(t *testing.T) {
+	for _, c := range []struct {
+		cfg  ds.Config
+		want int
+	}{{ds.Config{}, 8}, {ds.Config{MaxBindings: 3}, 3}} {
+		besides(t, c.cfg, func(t *testing.T, _ *uplinktest.Server, r *raw, schema *rpcdelta.Schema) {
+			for n := range 10 {
+				req := request(n, schema, false)
+				req.RateHz = float64(50 + n) // each a schema of its own
+				want := control.ReasonNone
+				if n >= c.want {
+					want = control.ReasonNumber
+				}
+				if a := r.bind(req); a.Reason != want {
+					t.Errorf("number %d: %+v", n, a)
+				}
+			}
+		})
+	}
+	besides(t, ds.Config{MaxRate: 120}, func(t *testing.T, _ *uplinktest.Server, r *raw, schema *rpcdelta.Schema) {
+		req := request(0, schema, false)
+		req.RateHz = 121
+		if a := r.bind(req); a.Reason != control.ReasonInvalid {
+			t.Errorf("%+v", a)
+		}
+		req.RateHz = 120
+		if a := r.bind(req); a.Reason != control.ReasonNone {
+			t.Errorf("%+v", a)
+		}
+	})
+}
+
+// TestFairQueue: a player who floods a server that does not poll does not crowd out
+// another.
+func TestFairQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const queue = 200
+		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+		got := map[*ds.Player]int{}
+		srv := uplinktest.Serve(t, network, ds.Config{Poll: true, QueueBytes: queue * (moveBytes + 8)}, func(s *ds.Server) error {
+			return ds.Handle(s, "Move", func(p *ds.Player, _ ds.Frame[uplinktest.Move]) { got[p]++ })
+		})
+		flood := uplinktest.Bind(t, uplinktest.Dial(t, network, client.Config{}), "Move", client.Rate(250))
+		quiet := uplinktest.Bind(t, uplinktest.Dial(t, network, client.Config{}), "Move")
+		srv.Poll()
+		play(t, flood, 1, 0, 500, 250)
+		play(t, quiet, 2, 0, 60, 60)
+		settle(100 * ms)
+		srv.Poll()
+		least, most := 1000, 0
+		for _, n := range got {
+			least, most = min(least, n), max(most, n)
+		}
+		// Half of the room and its half of the other one; the other player has a fourth.
+		if len(got) != 2 || most < queue*3/4-8 || most > queue*3/4+8 || least < queue/4-5 || least > queue/4+5 {
+			t.Errorf("%v of %d", got, queue)
+		}
+	})
+}

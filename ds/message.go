@@ -1,0 +1,73 @@
+package ds
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+	"unsafe"
+
+	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+// MaxMessage is the most bytes of a message.
+const MaxMessage = control.MaxMessage
+
+// ErrBacklog says that a message was not sent since the player has left too many
+// unacknowledged: try again later.
+var ErrBacklog = transport.ErrBacklog
+
+// SendReliable sends a copy of b, at most [MaxMessage] bytes, to the player:
+// client.Config.OnMessage gets it. Messages come in order and every one, while the
+// session lives. It never waits: if too many are unacknowledged it is [ErrBacklog],
+// about 250 messages or 290 KB, and after the session's end an error that wraps
+// net.ErrClosed. The first use costs about 36 KB at both ends.
+func (p *Player) SendReliable(b []byte) error {
+	if len(b) > MaxMessage {
+		return fmt.Errorf("ds: a message of %d bytes, at most %d can be sent", len(b), MaxMessage)
+	}
+	if err := p.conn.SendReliable(control.AppendMessage(make([]byte, 0, 1+len(b)), b)); err != nil {
+		return fmt.Errorf("ds: send to player %d: %w", p.ID(), err)
+	}
+	return nil
+}
+
+// receiveMessage takes a message of the game's own. Of these, too, none may be
+// missing.
+func (p *Player) receiveMessage(b []byte, at time.Time) {
+	s := p.server
+	f := s.cfg.OnMessage
+	switch {
+	case p.kicked.Load():
+	case len(b) > MaxMessage:
+		p.drop(Malformed)
+		p.end("a message is too long")
+	case f == nil:
+		p.drop(UnknownRPC)
+	case !p.sent.Take(at, control.DSMessages, control.MessageCost(len(b))):
+		p.drop(Limited)
+		p.end("too many messages")
+	case !s.cfg.Poll:
+		f(p, b)
+	default:
+		m := &message{player: p, b: bytes.Clone(b)}
+		if !s.queue.pushFor(p, m, int(unsafe.Sizeof(*m))+len(b)) {
+			p.drop(QueueFull)
+			p.end("too many messages wait for the game")
+		}
+	}
+}
+
+// message waits for Poll.
+type message struct {
+	player *Player
+	b      []byte
+}
+
+func (m *message) take() {}
+
+func (m *message) run() {
+	if !m.player.kicked.Load() {
+		m.player.server.cfg.OnMessage(m.player, m.b)
+	}
+}

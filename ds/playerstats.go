@@ -1,0 +1,36 @@
+package ds
+
+import "github.com/uplink-rpc/uplink/transport"
+
+// PlayerStats is what was counted for one player since it joined.
+type PlayerStats struct {
+	// Frames counts the frames that were delivered, those that [Validate] refused too,
+	// of all RPCs.
+	Frames uint64
+	// Drops counts by reason what was dropped, of RPCs and of none.
+	Drops [drops]uint64
+	// Transport counts the player's datagrams, and has the round trip.
+	Transport transport.Stats
+}
+
+// Stats gives what was counted for the player so far.
+func (p *Player) Stats() PlayerStats {
+	st := PlayerStats{Frames: p.delivered.Load(), Transport: p.conn.Stats()}
+	for i := range p.drops {
+		st.Drops[i] = p.drops[i].Load()
+	}
+	return st
+}
+
+// drop counts what belongs to no RPC.
+func (p *Player) drop(d Drop) {
+	p.drops[d].Add(1)
+	p.server.drop(d)
+}
+
+// dropFrame counts a payload or a frame of an RPC, and the frames that are known to
+// be missed since.
+func (p *Player) dropFrame(b *binding, d Drop, missed uint64) {
+	p.drops[d].Add(1)
+	b.rpc.drop(d, missed, b.reliable)
+}

@@ -1,0 +1,76 @@
+package ds
+
+import (
+	"fmt"
+	"reflect"
+
+	"github.com/uplink-rpc/uplink/rpcdelta"
+)
+
+// Validate has f look at each frame of an RPC, which [Handle] was called for with
+// the same T, before the handler gets it. A frame for which f returns an error is
+// not delivered: it is counted as refused, in the RPC's statistics and the
+// player's ([Player.Refused]), and adds to the next frame's Missed. With
+// [Config.MaxRefused] so many of them end the session.
+//
+// It runs where handlers run, so it may read what the game knows of the player.
+// The frame itself cannot be changed, and a refused one is a baseline like any
+// other: what client and server know of each other's frames does not depend on what
+// the game makes of them. Call Validate before Serve.
+func Validate[T any](s *Server, name string, f func(*Player, Frame[T]) error) error {
+	r, _ := s.lookup(name)
+	if r == nil {
+		return fmt.Errorf("ds: validate %s: it is not handled; call Handle first", name)
+	}
+	h, ok := r.handler.(*handler[T])
+	if !ok {
+		return fmt.Errorf("ds: validate %s: it is handled, but not with %v", name, reflect.TypeFor[T]())
+	}
+	h.validate = f
+	return nil
+}
+
+// ValidateSchema is [Validate] for RPCs that [HandleSchema] was called for.
+func ValidateSchema(s *Server, name string, f func(*Player, Frame[*rpcdelta.Frame]) error) error {
+	return Validate(s, name, f)
+}
+
+// call calls the handler, unless the frame is refused or its player was kicked.
+func (h *handler[T]) call(p *Player, b *binding, f *Frame[T]) {
+	if p.kicked.Load() {
+		return
+	}
+	if !f.Late {
+		f.Missed += b.refused
+		b.refused = 0
+	}
+	if h.validate != nil {
+		if err := h.validate(p, *f); err != nil {
+			if !f.Late {
+				b.refused = f.Missed + 1
+			}
+			p.refuse(b, f.Seq, err)
+			return
+		}
+	}
+	h.f(p, *f)
+}
+
+// maxRefusedLogged is how many refused frames of a player are logged.
+const maxRefusedLogged = 8
+
+// refuse counts a frame that the game does not want.
+func (p *Player) refuse(b *binding, seq uint64, err error) {
+	p.dropFrame(b, Refused, 0)
+	n := p.Refused()
+	cfg := &p.server.cfg
+	if n <= maxRefusedLogged {
+		cfg.Logger.Warn("frame refused", "rpc", b.rpc.schema.RPC(), "seq", seq, "player", p.ID(), "error", err)
+	}
+	if cfg.MaxRefused != 0 && n >= uint64(cfg.MaxRefused) {
+		p.Kick("too many refused frames")
+	}
+}
+
+// Refused is how many of the player's frames [Validate] refused.
+func (p *Player) Refused() uint64 { return p.drops[Refused].Load() }

@@ -1,0 +1,30 @@
+// Package limit holds a token bucket, which bounds how often something may happen.
+package limit
+
+import "time"
+
+// Rate is how much a [Bucket] lets through: PerSecond for ever, and up to Burst at
+// once after a rest.
+type Rate struct{ PerSecond, Burst float64 }
+
+// Bucket is what one source has used of its [Rate]. The zero value has used
+// nothing. The rate may be another one at each call. It allocates nothing and is
+// not safe for concurrent use.
+type Bucket struct {
+	used float64   // tokens not yet filled up again
+	at   time.Time // of the last call
+}
+
+// Take takes n tokens if there are as many at that time, and says whether it did;
+// otherwise it takes none. A time before the last call's fills nothing up.
+func (b *Bucket) Take(now time.Time, r Rate, n float64) bool {
+	if passed := now.Sub(b.at); passed > 0 {
+		b.used = max(0, b.used-float64(passed)*r.PerSecond/1e9)
+		b.at = now
+	}
+	if b.used+n > r.Burst {
+		return false
+	}
+	b.used += n
+	return true
+}
