@@ -204,6 +204,8 @@ func (s *stream) suspend() {
 	defer s.mu.Unlock()
 	if s.enc != nil {
 		s.stats.Reconnecting += uint64(s.enc.Held())
+		fates := s.enc.Fates()
+		s.stats.Fates.Add(&fates)
 	}
 	s.enc, s.link, s.queued = nil, nil, false
 }
