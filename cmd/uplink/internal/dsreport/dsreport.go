@@ -92,7 +92,7 @@ func (r *Reporter) look() moment {
 type Line struct {
 	Whole   bool    `json:"whole"`   // of all the time, and not of the last interval
 	Seconds float64 `json:"seconds"` // since the beginning
-	// Players is how many are connected at the end, or of the whole time, as far as lines tell, the most.
+	// Players is how many are connected at the end; of the whole time the most that a line had.
 	Players   int     `json:"players"`
 	Frames    uint64  `json:"frames"` // delivered
 	PerSecond float64 `json:"frames_per_second"`
@@ -154,10 +154,12 @@ func (c *counts) add(drops []uint64) {
 func (l Line) String() string {
 	var b strings.Builder
 	if l.Whole {
-		b.WriteString("in all ")
+		fmt.Fprintf(&b, "in all %.0f s: ", l.Seconds)
+	} else {
+		fmt.Fprintf(&b, "%.0f s: %d players, ", l.Seconds, l.Players)
 	}
-	fmt.Fprintf(&b, "%.0f s: %d players, %.0f frames/s, %d missed, to handler %v, %.2f cores, %.1f us a frame",
-		l.Seconds, l.Players, l.PerSecond, l.Missed, l.ToHandler, l.Cores, l.Micros)
+	fmt.Fprintf(&b, "%.0f frames/s, %d missed, to handler %v, %.2f cores, %.1f us a frame",
+		l.PerSecond, l.Missed, l.ToHandler, l.Cores, l.Micros)
 	for i, reason := range slices.Sorted(maps.Keys(l.Drops)) {
 		if i == 0 {
 			b.WriteString("; dropped")
