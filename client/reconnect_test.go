@@ -76,6 +76,9 @@ func TestServerCrash(t *testing.T) {
 		if st.Reconnecting != uint64(c.reconnecting) {
 			t.Errorf("%d calls counted while reconnecting, want %d", st.Reconnecting, c.reconnecting)
 		}
+		if f := st.Fates; f.Delivered < st.Frames()*6/10 || f.Missed == 0 || f.Delivered+f.Missed > st.Frames() || f.Lost < f.Missed {
+			t.Errorf("%+v of %d frames over all connections", f, st.Frames())
+		}
 		if st.Delta < st.Frames()*8/10 {
 			t.Errorf("%d of %d frames are deltas", st.Delta, st.Frames())
 		}

@@ -13,6 +13,9 @@ type RPCStats struct {
 	Reliable bool
 	// Stats counts the frames that were sent.
 	rpcdelta.Stats
+	// Fates counts what became of them as the server's acks tell; of a reliable RPC
+	// there are none.
+	Fates rpcdelta.Fates
 	// Messages and Bytes count the payloads, with their headers.
 	Messages, Bytes uint64
 	// Shared counts those of the payloads that left in a datagram after another one
@@ -105,6 +108,10 @@ func (s *stream) snapshot() (st RPCStats, failed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st = s.stats
+	if s.enc != nil {
+		fates := s.enc.Fates()
+		st.Fates.Add(&fates)
+	}
 	if s.enc != nil && !s.reliable {
 		st.Redundancy = s.enc.Redundancy()
 		st.Loss, st.Burst = s.enc.Loss()

@@ -54,6 +54,7 @@ type Encoder struct {
 	payload payload
 	spare   []byte // for a second attempt
 	losses  lossMeter
+	fates   Fates
 	most    int // older payloads whose frames may ride along
 
 	next       uint64 // sequence of the next frame

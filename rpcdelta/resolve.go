@@ -64,6 +64,9 @@ func (e *Encoder) resolve(a Ack, n uint64) {
 		processed := q == n || a.Window>>(n-q-1)&1 != 0
 		if processed {
 			e.process(q)
+			e.fates.Processed++
+		} else {
+			e.fates.Lost++
 		}
 		e.losses.observe(!processed)
 	}
@@ -74,9 +77,15 @@ func (e *Encoder) resolve(a Ack, n uint64) {
 // process repeats what the decoder did with payload n: it took each frame that
 // was newer than those before, or of a payload that resets the newest.
 func (e *Encoder) process(n uint64) {
-	q := n
+	after := e.resolved
 	if e.hasBase {
-		q = max(n-uint64(e.sent.Get(n).older), e.base+1)
+		after = e.base + 1
+	}
+	q := max(n-min(n, uint64(e.sent.Get(n).older)), after)
+	e.fates.Missed += q - after
+	e.fates.Delivered += n + 1 - q
+	if !e.hasBase {
+		q = n
 	}
 	for ; q <= n; q++ {
 		e.take(q)

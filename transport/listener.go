@@ -159,7 +159,9 @@ func (l *Listener) sealed(now time.Time, d datagram) {
 	}
 	c := l.lookup(d.from, h)
 	if c == nil {
-		l.unknown(now, d, h)
+		if h.Kind != wire.CloseKind { // its second copy is no surprise
+			l.unknown(now, d, h)
+		}
 		return
 	}
 	r := c.input(now, d.from, d.b)
@@ -184,8 +186,7 @@ func (l *Listener) lookup(from netip.AddrPort, h wire.Header) *Conn {
 // was done too often lately.
 func (l *Listener) unknown(now time.Time, d datagram, h wire.Header) {
 	l.counters.unknownSession.Add(1)
-	if h.Kind != wire.CloseKind && // its second copy is no surprise
-		len(d.b) >= wire.UnknownSize(h) && l.mayHint(now) {
+	if len(d.b) >= wire.UnknownSize(h) && l.mayHint(now) {
 		l.send(wire.AppendUnknown(l.out[:0], wire.Unknown{Echo: h}), d.from)
 	}
 }

@@ -35,6 +35,9 @@ func TestDSErrors(t *testing.T) {
 		{"--listen 127.0.0.1:0 --record " + dir + "/no/out.csv --schema " + schema, 1, []string{dir + "/no/out.csv: no such file"}},
 		{"--listen 127.0.0.1:0 --metrics nowhere --record " + record + " --schema " + schema, 1, []string{"address nowhere: missing port", "choose another address with --metrics\n"}},
 		{"--ack-hz 0 --schema " + schema, 2, []string{"uplink: --ack-hz 0: want 1 to 1000 acks a second\n" + help}},
+		{"--max-players 0 --schema " + schema, 2, []string{"uplink: --max-players 0: want 1 or more\n" + help}},
+		{"--report 1ms --schema " + schema, 2, []string{"uplink: --report 1ms: want 0s, which is never, or at least 100ms\n" + help}},
+		{"--json --schema " + schema, 2, []string{"uplink: --json: it is how --report writes; add --report 1s, say\n" + help}},
 		{"--ring 300 --schema " + schema, 2, []string{"uplink: --ring 300: want 2 to 256 frames\n" + help}},
 	} {
 		code, stdout, stderr := uplink(t, append([]string{"ds"}, strings.Fields(c.args)...)...)

@@ -10,18 +10,47 @@ import (
 // progressAfter is how long the user waits before a line says how far things are.
 const progressAfter = 2 * time.Second
 
-// progress shows one changing line on a terminal, and nothing elsewhere.
-type progress struct {
-	w     io.Writer
-	start time.Time
+// line is one changing line on a terminal, and nothing elsewhere.
+type line struct {
+	w     io.Writer // nil if nobody watches
 	shown bool
 }
 
-func newProgress(w io.Writer) *progress {
+func newLine(w io.Writer) *line {
 	if isTerminal(w) {
-		return &progress{w: w, start: time.Now()}
+		return &line{w: w}
 	}
-	return &progress{}
+	return &line{}
+}
+
+// show puts text, of one line of 80 columns, in the place of what was there.
+func (l *line) show(text string) {
+	if l.w != nil {
+		_, _ = fmt.Fprint(l.w, "\r\x1b[K"+text)
+		l.shown = true
+	}
+}
+
+// clear takes the line away.
+func (l *line) clear() {
+	if l.shown {
+		_, _ = fmt.Fprint(l.w, "\r\x1b[K")
+		l.shown = false
+	}
+}
+
+// progress is a line that says how far something is, once it takes long.
+type progress struct {
+	*line
+	start time.Time
+}
+
+func newProgress(w io.Writer) *progress { return &progress{line: newLine(w), start: time.Now()} }
+
+func (p *progress) show(what string, done float64) {
+	if time.Since(p.start) >= progressAfter {
+		p.line.show(fmt.Sprintf("%s %.0f %%", what, 100*done))
+	}
 }
 
 // isTerminal says whether somebody watches what is written to w.
@@ -32,20 +61,4 @@ func isTerminal(w io.Writer) bool {
 	}
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
-}
-
-func (p *progress) show(what string, done float64) {
-	if p.w == nil || time.Since(p.start) < progressAfter {
-		return
-	}
-	_, _ = fmt.Fprintf(p.w, "\r\x1b[K%s %.0f %%", what, 100*done)
-	p.shown = true
-}
-
-// clear takes the line away.
-func (p *progress) clear() {
-	if p.shown {
-		_, _ = fmt.Fprint(p.w, "\r\x1b[K")
-		p.shown = false
-	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"runtime/debug"
@@ -11,15 +12,16 @@ import (
 
 // run runs the command line and gives the exit code: 0, 1 for what went wrong, 2 for what was asked wrongly.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	root := newRoot()
+	var profile profiler
+	root := newRoot(&profile)
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	cmd, err := root.ExecuteContextC(ctx)
-	return report(stderr, cmd, err)
+	return report(stderr, cmd, errors.Join(err, profile.stop()))
 }
 
-func newRoot() *cobra.Command {
+func newRoot(profile *profiler) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "uplink",
 		Short: "Shows and measures small client RPCs on recorded play",
@@ -32,8 +34,11 @@ from a call that the dedicated server is known to hold.`,
 		SilenceUsage:  true,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.PersistentFlags().StringVar(&profile.path, "cpuprofile", "", "write a CPU profile of the run to this file, for go tool pprof")
+	root.PersistentPreRunE = func(*cobra.Command, []string) error { return profile.start() }
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newDemoCommand(), newDSCommand(), newReplayCommand(), newBenchCommand(), newAckRateCommand(), newDriftCommand(), newTrainCommand(), newKeygenCommand(), newTokenCommand())
+	root.AddCommand(newDemoCommand(), newDSCommand(), newReplayCommand(), newBotsCommand(), newBenchCommand(), newAckRateCommand(),
+		newDriftCommand(), newTrainCommand(), newKeygenCommand(), newTokenCommand())
 	for _, c := range root.Commands() {
 		c.Args = usageArgs(c.Args)
 	}

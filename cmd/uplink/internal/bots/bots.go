@@ -1,0 +1,176 @@
+// Package bots plays recorded traces from many clients of one process to a dedicated server, and measures how the
+// server and the bots themselves bear it.
+package bots
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/meter"
+	"github.com/uplink-rpc/uplink/trace"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+// settling is how long the server's last acks may take, its ack interval included.
+const settling = 300 * time.Millisecond
+
+// run is one run.
+type run struct {
+	options Options
+	traces  []*trace.Trace
+	network transport.Network
+	pacers  []*pacer
+
+	// Of observe alone, one call at a time:
+	late, trips *meter.Durations // since restart
+
+	mu     sync.Mutex
+	bots   []*bot // that have connected
+	failed int
+	cause  error // the first bot's that could not connect
+}
+
+// Run has bots join over the ramp, play for Options.For or until ctx is done, and leave. What it reports is of the time
+// in which all had joined, or of all of it if ctx was done before. watch is called each second.
+//
+// The error is about the first bot if it could not connect; nobody else tries then. If others could not, or were thrown
+// out, it comes with the report.
+func Run(ctx context.Context, traces []*trace.Trace, o Options, watch func(Progress)) (*Report, error) {
+	r, err := newRun(traces, o)
+	if err != nil {
+		return nil, err
+	}
+	defer r.hangUp()
+	if err := r.join(ctx, 0); err != nil {
+		return nil, err
+	}
+	stop := r.startPacers()
+	defer stop()
+
+	joined := make(chan struct{})
+	go func() {
+		defer close(joined)
+		r.ramp(ctx)
+	}()
+	begin := r.observe()
+	end := r.watch(ctx, begin, joined, watch)
+	if ctx.Err() == nil {
+		begin = r.restart()
+		playing := ctx
+		if o.For > 0 {
+			var cancel context.CancelFunc
+			playing, cancel = context.WithTimeout(ctx, o.For)
+			defer cancel()
+		}
+		end = r.watch(playing, begin, nil, watch)
+	}
+	<-joined
+	stop()
+	time.Sleep(settling + o.Link.Drained())
+	settled := r.observe()
+	settled.at, settled.cpu = end.at, end.cpu
+	return r.report(begin, settled), r.verdict()
+}
+
+func newRun(traces []*trace.Trace, o Options) (*run, error) {
+	network, err := o.network()
+	if err != nil {
+		return nil, err
+	}
+	r := &run{options: o, network: network, late: meter.NewDurations(), trips: meter.NewDurations()}
+	for _, t := range traces {
+		schema, err := t.Schema.AtRate(o.Rate)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", t.Name, err)
+		}
+		r.traces = append(r.traces, &trace.Trace{Name: t.Name, Schema: schema, Frames: t.Frames})
+	}
+	origin := time.Now()
+	for range min(runtime.GOMAXPROCS(0), o.Players) {
+		r.pacers = append(r.pacers, newPacer(origin, o.Rate))
+	}
+	return r, nil
+}
+
+// startPacers has the bots that join play until stop is called, which may be more than once.
+func (r *run) startPacers() (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var all sync.WaitGroup
+	for _, p := range r.pacers {
+		all.Go(func() { p.run(ctx) })
+	}
+	return func() {
+		cancel()
+		all.Wait()
+	}
+}
+
+// watch looks at the bots each second, until ctx or done is, and gives what it saw last.
+func (r *run) watch(ctx context.Context, first observation, done <-chan struct{}, show func(Progress)) observation {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for before := first; ; {
+		select {
+		case <-done:
+			return r.observe()
+		case <-ctx.Done():
+			return r.observe()
+		case <-tick.C:
+		}
+		now := r.observe()
+		show(r.progress(first, before, now))
+		before = now
+	}
+}
+
+// restart begins to measure, now that all have joined.
+func (r *run) restart() observation {
+	begin := r.observe()
+	r.late, r.trips = meter.NewDurations(), meter.NewDurations()
+	return begin
+}
+
+// hangUp closes the connections, all at once.
+func (r *run) hangUp() {
+	var all sync.WaitGroup
+	for _, b := range r.all() {
+		all.Go(func() { _ = b.conn.Close() }) // always nil
+	}
+	all.Wait()
+}
+
+// all gives the bots that have connected so far.
+func (r *run) all() []*bot {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.bots)
+}
+
+// verdict is an error if not all bots played to the end.
+func (r *run) verdict() error {
+	var errs []error
+	r.mu.Lock()
+	if r.failed > 0 {
+		errs = append(errs, fmt.Errorf("%d of %d players could not connect: %w", r.failed, r.options.Players, r.cause))
+	}
+	r.mu.Unlock()
+	out, cause := 0, error(nil)
+	for _, b := range r.all() {
+		if err := b.over(); err != nil {
+			out, cause = out+1, err
+		}
+	}
+	switch {
+	case errors.Is(cause, client.ErrKicked):
+		errs = append(errs, fmt.Errorf("the server threw %d of %d players out: %w", out, r.options.Players, cause))
+	case cause != nil:
+		errs = append(errs, fmt.Errorf("%d of %d players stopped: %w", out, r.options.Players, cause))
+	}
+	return errors.Join(errs...)
+}

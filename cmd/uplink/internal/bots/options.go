@@ -1,0 +1,73 @@
+package bots
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/internal/link"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/transport"
+	"github.com/uplink-rpc/uplink/transport/simnet"
+)
+
+const (
+	maxPlayers = 60_000 // each has a UDP port of its own
+	maxRate    = 1000
+)
+
+// Options says who plays, and how. Errors name the command's flags.
+type Options struct {
+	To         string // address of the server
+	Players    int
+	Rate       float64       // calls a second of each
+	Ramp       time.Duration // over which they join
+	For        time.Duration // to play once all have joined; 0: until the context is done
+	Wait       time.Duration // for the server's answers
+	Codec      rpcdelta.Codec
+	Redundancy int // as in client.Config
+	Link       link.Config
+	Insecure   bool
+	Network    transport.Network // nil means UDP
+}
+
+// Validate says which flag is wrong, and how.
+func (o *Options) Validate() error {
+	switch {
+	case o.Players < 1 || o.Players > maxPlayers:
+		return fmt.Errorf("--players %d: want 1 to %d", o.Players, maxPlayers)
+	case !(o.Rate >= 1 && o.Rate <= maxRate):
+		return fmt.Errorf("--rate %v: want 1 to %d calls a second", o.Rate, maxRate)
+	case o.Ramp < 0:
+		return fmt.Errorf("--ramp %v: want 0s or more", o.Ramp)
+	case o.For < 0:
+		return fmt.Errorf("--for %v: want 0s, which is until Ctrl-C, or more", o.For)
+	case o.Wait <= 0:
+		return fmt.Errorf("--wait %v: want more than 0s", o.Wait)
+	}
+	return o.Link.Validate()
+}
+
+// client sets up a bot. This is the one place where bots get what the server knows them by.
+func (r *run) client(_ int) client.Config {
+	o := &r.options
+	return client.Config{
+		Network: r.network, Codec: o.Codec, Redundancy: o.Redundancy, Insecure: o.Insecure, BindTimeout: o.Wait,
+	}
+}
+
+// network is the bots' end of the link.
+func (o *Options) network() (transport.Network, error) {
+	inner := o.Network
+	if inner == nil {
+		inner = transport.UDP()
+	}
+	up, down := o.Link.Up(), o.Link.Down()
+	switch {
+	case o.Link.Perfect():
+		return inner, nil
+	case o.Link.RTT == 0 && o.Link.Jitter == 0: // needs no goroutines and timers
+		return newLossyNetwork(inner, up, down)
+	}
+	return simnet.WrapNetwork(inner, up, down)
+}

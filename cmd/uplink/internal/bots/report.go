@@ -1,0 +1,154 @@
+package bots
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/meter"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+// Report is what a run came to. Its JSON is for scripts.
+type Report struct {
+	Players   PlayerCounts   `json:"players"`
+	Rate      float64        `json:"rate_hz"`
+	Codec     string         `json:"codec"`
+	Link      string         `json:"link"`
+	Seconds   float64        `json:"seconds"`
+	Frames    FrameCounts    `json:"frames"`
+	Datagrams DatagramCounts `json:"datagrams"`
+	Bits      FrameBits      `json:"bits_per_frame"`
+	// RoundTrip is what the heartbeats measure, once a second each.
+	RoundTrip meter.Summary `json:"round_trip"`
+	// Lateness is how long after its time each call was made.
+	Lateness meter.Summary `json:"lateness"`
+	CPU      CPUUse        `json:"cpu"`
+}
+
+// PlayerCounts counts players. All but Asked and Reconnections are of the end.
+type PlayerCounts struct {
+	Asked         int    `json:"asked"`
+	Connected     int    `json:"connected"`
+	Reconnecting  int    `json:"reconnecting"`
+	Failed        int    `json:"failed"` // never connected
+	Ended         int    `json:"ended"`  // thrown out, or stopped by an error
+	Reconnections uint64 `json:"reconnections"`
+}
+
+// FrameCounts counts calls.
+type FrameCounts struct {
+	Sent      uint64  `json:"sent"`
+	PerSecond float64 `json:"per_second"`
+	// Delivered and Missed are what acks said in that time; the first speak of frames sent before it. What is in
+	// neither was lost with a connection.
+	Delivered uint64 `json:"delivered"`
+	Missed    uint64 `json:"missed"`
+	// Reconnecting and Skipped were not sent: there was no connection, or the bots were a whole period late.
+	Reconnecting uint64 `json:"reconnecting"`
+	Skipped      uint64 `json:"skipped"`
+}
+
+// DatagramCounts counts datagrams of all kinds.
+type DatagramCounts struct {
+	Sent       uint64 `json:"sent"`
+	Received   uint64 `json:"received"`
+	SendFailed uint64 `json:"send_failed"`
+	// LostUp counts those with frames that did not reach the server in time, LostDown the server's that did not come.
+	LostUp   uint64 `json:"lost_up"`
+	LostDown uint64 `json:"lost_down"`
+}
+
+// FrameBits is what a call takes, on average.
+type FrameBits struct {
+	Full    float64 `json:"full"`    // as an engine packs it
+	Payload float64 `json:"payload"` // as sent, with its header
+	Up      float64 `json:"up"`      // all datagrams up, UDP and IP included
+	Down    float64 `json:"down"`    // all datagrams down, UDP and IP included
+}
+
+// CPUUse is the CPU time of this process.
+type CPUUse struct {
+	Seconds float64 `json:"seconds"`
+	Cores   float64 `json:"cores"` // busy on average
+	Micros  float64 `json:"us_per_frame"`
+}
+
+func (r *run) report(begin, end observation) *Report {
+	d := between(begin, end)
+	seconds := max(end.at.Sub(begin.at).Seconds(), 1e-9)
+	frames := float64(max(1, d.sent.Frames()))
+	link := "none"
+	if !r.options.Link.Perfect() {
+		link = r.options.Link.String()
+	}
+	r.mu.Lock()
+	failed := r.failed
+	r.mu.Unlock()
+	return &Report{
+		Players: PlayerCounts{
+			Asked: r.options.Players, Connected: d.connected, Reconnecting: d.joined - d.connected - d.ended,
+			Failed: failed, Ended: d.ended, Reconnections: d.reconnections,
+		},
+		Rate: r.options.Rate, Codec: r.options.Codec.String(), Link: link, Seconds: seconds,
+		Frames: FrameCounts{
+			Sent: d.sent.Frames(), PerSecond: float64(d.sent.Frames()) / seconds, Delivered: d.fates.Delivered,
+			Missed: d.fates.Missed, Reconnecting: d.reconnecting, Skipped: d.skipped,
+		},
+		Datagrams: DatagramCounts{
+			Sent: d.link.DatagramsSent, Received: d.link.DatagramsReceived, SendFailed: d.link.SendFailed,
+			LostUp: d.fates.Lost, LostDown: d.link.Lost,
+		},
+		Bits: FrameBits{
+			Full: float64(d.sent.FullBits) / frames, Payload: 8 * float64(d.bytes) / frames,
+			Up: onWire(d.link.BytesSent, d.link.DatagramsSent) / frames, Down: onWire(d.link.BytesReceived, d.link.DatagramsReceived) / frames,
+		},
+		RoundTrip: r.trips.Summary(),
+		Lateness:  r.late.Summary(),
+		CPU:       CPUUse{Seconds: d.cpu.Seconds(), Cores: d.cpu.Seconds() / seconds, Micros: 1e6 * d.cpu.Seconds() / frames},
+	}
+}
+
+// onWire is the bits of datagrams with UDP and IP.
+func onWire(bytes, datagrams uint64) float64 {
+	return 8 * float64(bytes+transport.IPSize*datagrams)
+}
+
+// String gives the report as text.
+func (r *Report) String() string {
+	var b strings.Builder
+	p, f, d := &r.Players, &r.Frames, &r.Datagrams
+	fmt.Fprintf(&b, "%d of %d players at %g Hz for %.1f s; codec %s; link: %s\n", p.Connected, p.Asked, r.Rate, r.Seconds, r.Codec, r.Link)
+	if p.Failed+p.Ended+p.Reconnecting > 0 || p.Reconnections > 0 {
+		fmt.Fprintf(&b, "players      %d never connected, %d ended, %d reconnecting; %d reconnections\n", p.Failed, p.Ended, p.Reconnecting, p.Reconnections)
+	}
+	fmt.Fprintf(&b, "frames       %d sent, %.0f a second; of those acked %s delivered, %d missed\n", f.Sent, f.PerSecond, share(f.Delivered, f.Missed), f.Missed)
+	if f.Reconnecting+f.Skipped > 0 {
+		fmt.Fprintf(&b, "not sent     %d while reconnecting, %d skipped since they were a period late\n", f.Reconnecting, f.Skipped)
+	}
+	fmt.Fprintf(&b, "datagrams    %d up, %d down; lost %d up, %d down", d.Sent, d.Received, d.LostUp, d.LostDown)
+	if d.SendFailed > 0 {
+		fmt.Fprintf(&b, "; %d refused by the socket", d.SendFailed)
+	}
+	fmt.Fprintf(&b, "\nbits a frame %.0f in full, %.0f as sent; on the wire %.0f up, %.0f down\n", r.Bits.Full, r.Bits.Payload, r.Bits.Up, r.Bits.Down)
+	fmt.Fprintf(&b, "round trip   %v\n", r.RoundTrip)
+	fmt.Fprintf(&b, "lateness     %v\n", r.Lateness)
+	fmt.Fprintf(&b, "cpu          %.1f s, %.2f cores, %.1f us a frame\n", r.CPU.Seconds, r.CPU.Cores, r.CPU.Micros)
+	if r.Starved() {
+		b.WriteString("The bots themselves were late: this machine could not make the load that was asked for.\nFewer players, or bots on another machine, would tell more about the server.\n")
+	}
+	return b.String()
+}
+
+// Starved says that the bots could not make the load that was asked for: one call in a hundred was later than half a
+// period, or one in a thousand was not made.
+func (r *Report) Starved() bool {
+	return r.Lateness.P99 > 500/r.Rate || r.Frames.Skipped > r.Frames.Sent/1000
+}
+
+// share is the part of a whole that has n and others.
+func share(n, others uint64) string {
+	if n+others == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f %%", 100*float64(n)/float64(n+others))
+}
