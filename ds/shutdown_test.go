@@ -101,7 +101,8 @@ func checkShutdown(t *testing.T, poll bool, seed uint64) {
 	if got := [2]uint32{toServer.count(), toClient.count()}; got != sent || sent[1] < 200 {
 		t.Errorf("%v messages sent, %v came", sent, got)
 	}
-	if !errors.Is(left, transport.ErrClosedByPeer) || player != nil || player2 == nil || moves == 0 {
+	// All copies of the client's close can be lost.
+	if !errors.Is(left, transport.ErrClosedByPeer) && !errors.Is(left, transport.ErrTimeout) || player != nil || player2 == nil || moves == 0 {
 		t.Errorf("left with %v", left)
 	}
 	stopGame()
@@ -130,9 +131,13 @@ func TestShutdownCut(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- srv.Shutdown(ctx) }()
 		settle(time.Second)
-		late := uplinktest.Dial(t, network, client.Config{}) // shaking hands is all it can do
-		settle(time.Second)
-		if err := late.SendReliable(nil); !errors.Is(err, client.ErrReconnecting) {
+		// Shaking hands is all that one more can do, if Dial does not see the end of it already.
+		late, err := client.Dial(t.Context(), uplinktest.Addr, client.Config{Network: network})
+		if err == nil {
+			settle(time.Second)
+			err = errors.Join(late.SendReliable(nil), late.Close())
+		}
+		if !errors.Is(err, client.ErrReconnecting) && !errors.Is(err, client.ErrShutdown) {
 			t.Errorf("a player is let in: %v", err)
 		}
 		if err := <-done; !errors.Is(err, context.DeadlineExceeded) {
