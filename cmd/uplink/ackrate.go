@@ -59,6 +59,7 @@ baselines and smaller frames upward, and take more downward, in datagrams of the
 	}
 	f := cmd.Flags()
 	o.cfg.Link.AddFlags(f)
+	addSuiteFlag(f, &o.cfg.Suite)
 	f.Float64SliceVar(&o.rates, "ack-hz", []float64{10, 12, 15, 20, 30, 60}, "acks a second, at most, ascending")
 	f.IntVar(&o.cfg.Ring, "ring", o.cfg.Ring, "frames that either end keeps")
 	f.StringVar(&o.codec, "codec", rpcdelta.DefaultCodec.String(), "how frames become bits")
@@ -128,7 +129,7 @@ func (o *ackRateOptions) writeTable(w io.Writer, curves []ackCurve) error {
 		rows = append(rows, cells(c.name, "up", c.up), cells("", "acks", c.down), cells("", "sum", c.sum))
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%v, seed %d; codec %s; up and acks are wire bits, IP and UDP included\n\n", &o.cfg.Link, o.cfg.Link.Seed, o.codec)
+	fmt.Fprintf(&b, "%v, seed %d; codec %s; %s; up and acks are wire bits, seals, IP and UDP included\n\n", &o.cfg.Link, o.cfg.Link.Seed, o.codec, suiteText(o.cfg.Suite))
 	columns.Write(&b, rows)
 	_, err := io.WriteString(w, b.String())
 	return err

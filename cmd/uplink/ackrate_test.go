@@ -15,6 +15,9 @@ func TestAckRate(t *testing.T) {
 	if code != 0 || stderr != "" {
 		t.Fatalf("code %d: %s", code, stderr)
 	}
+	if want := "; codec adaptive; sealed by gcm, 16 bytes a datagram; up and acks are wire bits, "; !strings.Contains(stdout, want) {
+		t.Errorf("no %q in %s", want, stdout)
+	}
 	var rows [][]float64
 	for _, line := range strings.Split(strings.TrimSpace(stdout), "\n")[3:] {
 		cells := strings.Fields(line)

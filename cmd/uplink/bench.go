@@ -81,6 +81,7 @@ For the means that a link comes to in the long run, take many links and frames: 
 	f.StringVar(&o.schema, schemaFlag, "", "schema file of all traces, instead of the one beside each")
 	o.cfg.Link = link.Config{RTT: 100 * time.Millisecond, Burst: 1, Seed: 1}
 	o.cfg.Link.AddFlags(f)
+	addSuiteFlag(f, &o.cfg.Suite)
 	f.Float64Var(&o.cfg.AckHz, "ack-hz", 60, "acks a second, at most")
 	f.IntVar(&o.cfg.Ring, "ring", rpcdelta.DefaultRing, "frames that either end keeps")
 	f.Var((*redundancy)(&o.cfg.Redundancy), "redundancy", "older payloads whose frames ride along in each one of adaptive: auto, off or a number")
@@ -177,7 +178,7 @@ func (o *benchOptions) writeTables(w io.Writer, results []*bench.Result) error {
 // runText says what a trace was run through.
 func (o *benchOptions) runText() string {
 	c := &o.cfg
-	text := o.linkText()
+	text := o.linkText() + "; " + suiteText(o.cfg.Suite)
 	if c.Prior != nil {
 		text += fmt.Sprintf(", prior %v", c.Prior)
 	}

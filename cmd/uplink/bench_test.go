@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -59,6 +60,7 @@ func TestCommandLineErrors(t *testing.T) {
 		{"bench a.csv --fields --seeds 2", 2, "uplink: --fields: want the trace once, without --seeds, --frames and --warmup\n" + benchHint},
 		{"bench a.csv --fields --codec rle", 2, "uplink: --fields: want adaptive among --codec\n" + benchHint},
 		{"bench a.csv --seeds 0 --frames -1", 2, "uplink: --frames -1: want 0 to 1000000000\n" + benchHint},
+		{"bench a.csv --suite rot13", 2, "uplink: invalid argument \"rot13\" for \"--suite\" flag: want gcm, compact or none\n" + benchHint},
 		{"bench a.csv --codec zip", 2, "uplink: --codec \"zip\": want some of paper, rle, adaptive\n" + benchHint},
 		{"bench a.csv --distance 0", 2, "uplink: --distance 0: want at least 1 frame\n" + benchHint},
 		{"bench a.csv --distance -1", 2, "uplink: --distance -1: want 1 to 255 frames\n" + benchHint},
@@ -97,11 +99,11 @@ func TestBenchTable(t *testing.T) {
 		t.Fatalf("code %d: %s", code, stderr)
 	}
 	lines := strings.Split(stdout, "\n")
-	if want := "rocketleague_solo_30hz: 1800 frames at 30 Hz, 60 s; round trip 100ms, jitter 0s, loss 5 % in bursts of 1, acks at 60 Hz, seed 1"; lines[0] != want {
+	if want := "rocketleague_solo_30hz: 1800 frames at 30 Hz, 60 s; round trip 100ms, jitter 0s, loss 5 % in bursts of 1, acks at 60 Hz, seed 1; sealed by gcm, 16 bytes a datagram"; lines[0] != want {
 		t.Errorf("got  %s\nwant %s", lines[0], want)
 	}
-	names, numbers := strings.Fields(lines[3]), strings.Fields(strings.ReplaceAll(lines[4], " %", "%"))
-	if len(names) != 17 || len(numbers) != len(names) || numbers[0] != "rle" || numbers[slices.Index(names, "wrong")] != "0" {
+	names, numbers := strings.Fields(strings.ReplaceAll(lines[3], "IP, UDP", "IP,UDP")), strings.Fields(strings.ReplaceAll(lines[4], " %", "%"))
+	if len(names) != 20 || len(numbers) != len(names) || numbers[0] != "rle" || numbers[slices.Index(names, "wrong")] != "0" {
 		t.Errorf("%q\n%q", names, numbers)
 	}
 	if !strings.HasSuffix(stdout, benchNotes) {
@@ -116,11 +118,41 @@ func TestBenchSeeds(t *testing.T) {
 		t.Fatalf("code %d: %s", code, stderr)
 	}
 	lines := strings.Split(stdout, "\n")
-	if want := "seeds 1 to 2; 600 frames of it, repeated, in all; the first 1s of each left out"; !strings.HasSuffix(lines[0], want) {
+	if want := "seeds 1 to 2; sealed by gcm, 16 bytes a datagram; 600 frames of it, repeated, in all; the first 1s of each left out"; !strings.HasSuffix(lines[0], want) {
 		t.Errorf("got  %s\nwant ... %s", lines[0], want)
 	}
 	if numbers := strings.Fields(lines[4]); !slices.Equal(numbers[len(numbers)-3:], []string{"-", "-", "-"}) {
 		t.Errorf("times: %q", numbers)
+	}
+}
+
+// TestBenchParts adds up the parts of what goes over the wire, with each suite.
+func TestBenchParts(t *testing.T) {
+	for suite, want := range map[string]string{
+		"gcm": "; sealed by gcm, 16 bytes a datagram", "compact": "; sealed by compact, 8 bytes a datagram",
+		"aes128ctr-hmac8": "; sealed by compact, 8 bytes a datagram", "none": "; not sealed",
+	} {
+		code, stdout, stderr := uplink(t, "bench", "--distance", "3", "--codec", "rle", "--suite", suite, rocketLeague)
+		if code != 0 || stderr != "" {
+			t.Fatalf("code %d: %s", code, stderr)
+		}
+		lines := strings.Split(stdout, "\n")
+		if !strings.HasSuffix(lines[0], want) {
+			t.Errorf("got  %s\nwant ...%s", lines[0], want)
+		}
+		sum := 0.0
+		numbers := strings.Fields(lines[4])
+		for i, cell := range numbers[2:8] {
+			v, err := strconv.ParseFloat(cell, 64)
+			must(t, err)
+			if i == 5 {
+				v = -v // wire, of which the others are the parts
+			}
+			sum += v
+		}
+		if math.Abs(sum) > 0.31 { // each is rounded
+			t.Errorf("%s: the parts are off by %v: %q", suite, sum, numbers)
+		}
 	}
 }
 
@@ -130,7 +162,7 @@ func TestBenchJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &one); err != nil || code != 0 || stderr != "" {
 		t.Fatalf("code %d: %v: %s", code, err, stderr)
 	}
-	if one.Trace != sample.Portal2Name || one.Frames != 3600 || one.Distance != 6 || one.Link != nil || len(one.Codecs) != 3 {
+	if one.Suite != "aes128gcm" || one.Trace != sample.Portal2Name || one.Frames != 3600 || one.Distance != 6 || one.Link != nil || len(one.Codecs) != 3 {
 		t.Errorf("%+v", one)
 	}
 	code, stdout, stderr = uplink(t, "bench", "--json", "--codec", "rle", portal2, rocketLeague)

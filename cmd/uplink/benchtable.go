@@ -7,8 +7,9 @@ import (
 	"github.com/uplink-rpc/uplink/internal/bench"
 )
 
-const benchNotes = `bits   a frame sent: full as the engine packs it, payload without headers, wire with all of them: the message's and
-       31 bytes of datagram, IP and UDP; ack wire likewise. saved: wire against full under the same 31 bytes.
+const benchNotes = `bits   a frame sent: full as the engine packs it; payload without headers, and what is around it: the headers of message
+       and datagram, the seal, IP and UDP; wire is all of that in whole bytes. ack wire: in sealed datagrams of their own.
+saved  wire against that of full frames, each in a sealed datagram of its own.
 frames arrived in time, overtaken by newer ones, without baseline, different from what was sent (must be 0).
 ns     a frame, median of several passes; encode includes taking acks, decode making them; allocs of both. -: not taken.
 traces together: the geometric mean of their bits, its ratio to the first codec's; the mean of what was delivered.
@@ -47,8 +48,8 @@ func meansTable(results []*bench.Result) [][]string {
 // benchTable lays out a result: two rows of headings, then one a codec.
 func benchTable(r *bench.Result) [][]string {
 	rows := [][]string{
-		{"", "bits", "", "", "", "", "ack", "kbit/s", "", "", "frames", "", "", "", "ns", "", ""},
-		{"codec", "full", "payload", "header", "wire", "ack", "wire", "up", "down", "saved", "delivered", "late", "intra", "wrong", "encode", "decode", "allocs"},
+		{"", "bits", "", "", "", "", "", "", "", "ack", "kbit/s", "", "", "frames", "", "", "", "ns", "", ""},
+		{"codec", "full", "payload", "header", "datagram", "seal", "IP, UDP", "wire", "ack", "wire", "up", "down", "saved", "delivered", "late", "intra", "wrong", "encode", "decode", "allocs"},
 	}
 	for i := range r.Codecs {
 		c := &r.Codecs[i]
@@ -61,12 +62,15 @@ func benchTable(r *bench.Result) [][]string {
 			fmt.Sprintf("%.1f", c.FullBits),
 			fmt.Sprintf("%.1f", c.PayloadBits),
 			fmt.Sprintf("%.1f", c.HeaderBits),
+			fmt.Sprintf("%.1f", c.DatagramBits),
+			fmt.Sprintf("%.1f", c.SealBits),
+			fmt.Sprintf("%.1f", c.IPBits),
 			fmt.Sprintf("%.1f", c.WireBits),
 			fmt.Sprintf("%.1f", c.AckBits),
 			fmt.Sprintf("%.1f", c.AckWireBits),
 			fmt.Sprintf("%.2f", c.UpKbits(r.RateHz)),
 			fmt.Sprintf("%.2f", c.DownKbits(r.RateHz)),
-			fmt.Sprintf("%.1f %%", 100*(1-c.WireBits/c.FullWireBits())),
+			fmt.Sprintf("%.1f %%", 100*c.Saved()),
 			fmt.Sprintf("%.3f %%", 100*c.DeliveredRatio),
 			fmt.Sprintf("%.2f %%", 100*c.Late),
 			fmt.Sprint(c.IntraFrames),

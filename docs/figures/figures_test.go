@@ -131,7 +131,7 @@ func TestPictures(t *testing.T) {
 }
 
 func TestSaved(t *testing.T) {
-	r := result{Codecs: []map[string]any{{"name": "rle", "full_bits_per_frame": 152.0, "wire_bits_per_frame": 300.0}}}
+	r := result{Codecs: []map[string]any{{"name": "rle", "full_wire_bits_per_frame": 400.0, "wire_bits_per_frame": 300.0}}}
 	if got, ok := r.cell("saved"); got != "25.0 %" || !ok {
 		t.Error(got, ok)
 	}

@@ -28,7 +28,11 @@ var members = map[string]string{
 	"full":      "full_bits_per_frame",
 	"payload":   "payload_bits_per_frame",
 	"header":    "header_bits_per_frame",
+	"datagram":  "datagram_bits_per_frame",
+	"seal":      "seal_bits_per_frame",
+	"IP, UDP":   "ip_udp_bits_per_frame",
 	"wire":      "wire_bits_per_frame",
+	"full wire": "full_wire_bits_per_frame",
 	"ack":       "ack_bits_per_frame",
 	"ack wire":  "ack_wire_bits_per_frame",
 	"delivered": "delivered_ratio",
@@ -38,9 +42,6 @@ var members = map[string]string{
 	"decode ns": "decode_ns_per_frame",
 	"allocs":    "allocs_per_frame",
 }
-
-// fullHeader is what a full frame has around it: 31 bytes of datagram, UDP and IP. The column "saved" compares with that.
-const fullHeader = 8 * 31
 
 // together is the first cell of a row for the geometric mean of all traces; of what was delivered it is the mean.
 const together = "together"
@@ -117,7 +118,7 @@ func mean(results []result, name string) (string, bool) {
 	return show(name, sum), true
 }
 
-// number is a column's number: one of bench's; "total", payload and header; "saved", wire against a full frame; or the
+// number is a column's number: one of bench's; "total", payload and header; "saved", wire against that of a full frame; or the
 // quotient of two codecs' totals, as in "rle / paper".
 func (r *result) number(name string) (float64, bool) {
 	if a, b, ok := strings.Cut(name, " / "); ok {
@@ -137,7 +138,7 @@ func (r *result) number(name string) (float64, bool) {
 	}
 	switch name {
 	case "saved":
-		return 1 - number("wire")/(number("full")+fullHeader), true
+		return 1 - number("wire")/number("full wire"), true
 	case "total":
 		return number("payload") + number("header"), true
 	}

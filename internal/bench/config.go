@@ -8,6 +8,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/link"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 // Config says how to run a trace. Errors name the command's flags.
@@ -16,6 +17,8 @@ type Config struct {
 	Schemes []string
 	// Link is what frames and acks cross.
 	Link link.Config
+	// Suite is how datagrams are sealed, both ways. Nothing is: only the bytes that it adds are counted.
+	Suite transport.Suite
 	// AckHz is how often a second the server acks, where it has something to ack. Its ticks meet the client's frames in
 	// every phase alike.
 	AckHz float64

@@ -83,7 +83,7 @@ func (p *pair) overLink() error {
 			}
 		case tick:
 			ack := p.makeAck()
-			down.send(now, ack, len(ack)+messageType+datagramHeader+ipUDP)
+			down.send(now, ack, len(ack)+messageType+p.cfg.around())
 			tick = never
 		case down.next():
 			if message, ok := down.receive(now); ok {
@@ -110,7 +110,7 @@ func (p *pair) leave(up *way, now time.Duration, n int) error {
 	if err != nil || message == nil {
 		return err
 	}
-	if up.send(now, message, len(message)+datagramHeader+ipUDP) == 0 {
+	if up.send(now, message, len(message)+p.cfg.around()) == 0 {
 		p.tally.lost++
 	}
 	return nil

@@ -1,6 +1,10 @@
 package bench
 
-import "math"
+import (
+	"math"
+
+	"github.com/uplink-rpc/uplink/transport"
+)
 
 // Result is what one trace came to. Its JSON is the command's output.
 type Result struct {
@@ -9,6 +13,7 @@ type Result struct {
 	RateHz   float64  `json:"rate_hz"`
 	Link     *Link    `json:"link"` // null with a distance
 	Distance int      `json:"distance,omitempty"`
+	Suite    string   `json:"suite"`
 	Codecs   []Counts `json:"codecs"`
 }
 
@@ -28,12 +33,18 @@ type Counts struct {
 	FramesDelivered int     `json:"frames_delivered"`
 	DeliveredRatio  float64 `json:"delivered_ratio"`
 	// FullBits is the frame as the engine packs it, without any header; PayloadBits the coded part; HeaderBits the
-	// header of the message; WireBits both, in whole bytes, and the headers of datagram, IP and UDP.
-	FullBits    float64 `json:"full_bits_per_frame"`
-	PayloadBits float64 `json:"payload_bits_per_frame"`
-	HeaderBits  float64 `json:"header_bits_per_frame"`
-	WireBits    float64 `json:"wire_bits_per_frame"`
-	// AckBits is the acks alone, AckWireBits the acks in datagrams of their own.
+	// header of the message; DatagramBits that of the datagram; SealBits what sealing adds to it; IPBits the headers
+	// of IP and UDP. WireBits is all but the first, payload and header in whole bytes.
+	FullBits     float64 `json:"full_bits_per_frame"`
+	PayloadBits  float64 `json:"payload_bits_per_frame"`
+	HeaderBits   float64 `json:"header_bits_per_frame"`
+	DatagramBits float64 `json:"datagram_bits_per_frame"`
+	SealBits     float64 `json:"seal_bits_per_frame"`
+	IPBits       float64 `json:"ip_udp_bits_per_frame"`
+	WireBits     float64 `json:"wire_bits_per_frame"`
+	// FullWireBits is a full frame in a sealed datagram of its own, without a header of the message.
+	FullWireBits float64 `json:"full_wire_bits_per_frame"`
+	// AckBits is the acks alone, AckWireBits the acks in sealed datagrams of their own.
 	AckBits     float64 `json:"ack_bits_per_frame"`
 	AckWireBits float64 `json:"ack_wire_bits_per_frame"`
 	// IntraFrames were sent without a baseline.
@@ -67,15 +78,14 @@ type FieldBits struct {
 	PayloadBits float64 `json:"payload_bits_per_frame"`
 }
 
-// Bytes of headers around a message.
-const (
-	datagramHeader = 3
-	ipUDP          = 28
-	messageType    = 1 // ahead of acks
-)
+// messageType is the bytes ahead of acks.
+const messageType = 1
 
-// FullWireBits is a full frame under the headers that WireBits has, but for that of the message.
-func (c *Counts) FullWireBits() float64 { return c.FullBits + 8*(datagramHeader+ipUDP) }
+// around is how many bytes there are around a message.
+func (c *Config) around() int { return transport.HeaderSize + c.Suite.Overhead() + transport.IPSize }
+
+// Saved is how much less than full frames the frames took, each of those in a datagram of its own: 0 to 1, or less than 0.
+func (c *Counts) Saved() float64 { return 1 - c.WireBits/c.FullWireBits }
 
 // UpKbits and DownKbits are what a client's datagrams and the acks to it take, in kbit/s.
 func (c *Counts) UpKbits(rateHz float64) float64 { return c.WireBits * rateHz / 1000 }

@@ -19,7 +19,7 @@ func Run(ctx context.Context, t *trace.Trace, cfg Config) (*Result, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	r := &Result{Trace: t.Name, Frames: len(t.Frames), RateHz: t.Schema.RateHz(), Distance: cfg.Distance}
+	r := &Result{Trace: t.Name, Frames: len(t.Frames), RateHz: t.Schema.RateHz(), Distance: cfg.Distance, Suite: cfg.Suite.String()}
 	if cfg.Distance == 0 {
 		l := &cfg.Link
 		r.Link = &Link{RTTMs: 1e3 * l.RTT.Seconds(), JitterMs: 1e3 * l.Jitter.Seconds(), Loss: l.Loss, Burst: l.Burst, Seed: l.Seed}
@@ -46,7 +46,7 @@ func runScheme(ctx context.Context, t *trace.Trace, cfg Config, name string) (Co
 	if err := p.run(); err != nil {
 		return Counts{}, err
 	}
-	c := p.tally.counts(name)
+	c := p.tally.counts(&cfg, name)
 	c.Fields = p.fieldBits()
 	if !cfg.Untimed {
 		err = p.measure(&c)
@@ -85,7 +85,7 @@ func runSeeds(ctx context.Context, t *trace.Trace, cfg Config, s scheme) (Counts
 		})
 	}
 	err := g.Wait()
-	return total.counts(s.name), err
+	return total.counts(&cfg, s.name), err
 }
 
 // pair is the client's and the server's end of one run, and the script of it.

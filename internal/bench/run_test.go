@@ -15,6 +15,7 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/trace"
 	"github.com/uplink-rpc/uplink/trace/sample"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 // short is the start of a sample.
@@ -25,8 +26,11 @@ func short(t *trace.Trace, frames int) *trace.Trace {
 }
 
 func config() Config {
-	return Config{Schemes: Schemes(), Link: link.Config{RTT: 100 * time.Millisecond, Burst: 1, Seed: 1}, AckHz: 60, Ring: rpcdelta.DefaultRing, Untimed: true}
+	return Config{Schemes: Schemes(), Link: link.Config{RTT: 100 * time.Millisecond, Burst: 1, Seed: 1}, AckHz: 60, Ring: rpcdelta.DefaultRing, Suite: transport.AES128GCM, Untimed: true}
 }
+
+// around is the bytes around a message: the headers of IP, UDP and datagram, and the tag of AES-128-GCM.
+const around = 20 + 8 + 3 + 16
 
 func mustRun(t *testing.T, tr *trace.Trace, cfg Config) *Result {
 	t.Helper()
@@ -106,11 +110,14 @@ func TestSendEvery(t *testing.T) {
 		if c.FramesSent != 1200 || c.FramesDelivered != 1200 || c.Mismatches != 0 || c.Undecodable != 0 {
 			t.Errorf("every %d: %+v", every, c)
 		}
-		around := 8 * 31 / float64(max(every, 1))
-		if got := c.WireBits - c.PayloadBits - c.HeaderBits; math.Abs(got-around) > 1e-3 || c.WireBits > 0.7*before {
-			t.Errorf("every %d: %v bits of datagram, IP and UDP, want %v; %v in all, %v before", every, got, around, c.WireBits, before)
+		want := 8 * around / float64(max(every, 1))
+		if got := c.WireBits - c.PayloadBits - c.HeaderBits; math.Abs(got-want) > 1e-3 || c.WireBits > 0.7*before {
+			t.Errorf("every %d: %v bits around messages, want %v; %v in all, %v before", every, got, want, c.WireBits, before)
 		}
-		if rle := r.Codecs[0]; rle.FramesDelivered != 1200 || rle.WireBits < 248 {
+		if got := c.FullWireBits - c.FullBits; got != 8*around || c.Saved() != 1-c.WireBits/c.FullWireBits {
+			t.Errorf("every %d: %v bits around a full frame, %v saved", every, got, c.Saved())
+		}
+		if rle := r.Codecs[0]; rle.FramesDelivered != 1200 || rle.WireBits < 8*around {
 			t.Errorf("every %d: rle: %+v", every, rle)
 		}
 		before = c.WireBits
@@ -184,14 +191,14 @@ func TestAccounting(t *testing.T) {
 	}
 	for _, c := range r.Codecs {
 		// Binary fields end every payload of this schema, so it has whole bytes.
-		if want := c.PayloadBits + c.HeaderBits + 8*31; math.Abs(c.WireBits-want) > 1e-4 {
+		if want := c.PayloadBits + c.HeaderBits + 8*around; math.Abs(c.WireBits-want) > 1e-4 {
 			t.Errorf("%s: %v bits on the wire, want %v", c.Name, c.WireBits, want)
 		}
 		acks := c.AckBits * 600 / 32
 		if acks < 298 || acks > 304 {
 			t.Errorf("%s: %v acks of 4 bytes for 600 frames at 60 Hz, acked at 30 Hz", c.Name, acks)
 		}
-		if want := c.AckBits + 8*32*acks/600; math.Abs(c.AckWireBits-want) > 1e-4 {
+		if want := c.AckBits + 8*(around+1)*acks/600; math.Abs(c.AckWireBits-want) > 1e-4 {
 			t.Errorf("%s: acks take %v bits on the wire, want %v", c.Name, c.AckWireBits, want)
 		}
 		if got, want := c.UpKbits(60), c.WireBits*60/1000; got != want {
@@ -203,6 +210,37 @@ func TestAccounting(t *testing.T) {
 	}
 	if paper.PayloadBits != rle.PayloadBits || paper.FramesDelivered != rle.FramesDelivered {
 		t.Errorf("%+v\n%+v", paper, rle)
+	}
+}
+
+// TestSuites counts the parts of datagrams with each suite: what is sealed stays the same.
+func TestSuites(t *testing.T) {
+	tr := short(sample.Portal2(), 300)
+	var plain Counts
+	for suite, tag := range map[transport.Suite]float64{transport.None: 0, transport.AES128CTRHMAC8: 8, transport.AES128GCM: 16} {
+		cfg := config()
+		cfg.Schemes, cfg.Suite = []string{"rle"}, suite
+		r := mustRun(t, tr, cfg)
+		c := r.Codecs[0]
+		if r.Suite != suite.String() || c.SealBits != 8*tag || c.DatagramBits != 24 || c.IPBits != 224 {
+			t.Errorf("%v: %s; %v bits of seal, %v of datagram, %v of IP and UDP", suite, r.Suite, c.SealBits, c.DatagramBits, c.IPBits)
+		}
+		if want := c.FullBits + 8*(31+tag); math.Abs(c.FullWireBits-want) > 1e-4 {
+			t.Errorf("%v: %v bits of a full frame, want %v", suite, c.FullWireBits, want)
+		}
+		acks := c.AckBits / 32 // of 4 bytes
+		if want := c.AckBits + 8*(32+tag)*acks; math.Abs(c.AckWireBits-want) > 1e-4 {
+			t.Errorf("%v: acks take %v bits on the wire, want %v", suite, c.AckWireBits, want)
+		}
+		c.WireBits -= c.SealBits
+		c.FullWireBits -= c.SealBits
+		c.AckWireBits, c.SealBits = 0, 0
+		if plain.Name == "" {
+			plain = c
+		}
+		if math.Abs(c.WireBits-plain.WireBits) > 1e-4 || math.Abs(c.FullWireBits-plain.FullWireBits) > 1e-4 || c.PayloadBits != plain.PayloadBits {
+			t.Errorf("%v: %+v, with another suite %+v", suite, c, plain)
+		}
 	}
 }
 
@@ -220,13 +258,13 @@ func TestDeafLink(t *testing.T) {
 // TestJSON holds the names that scripts read.
 func TestJSON(t *testing.T) {
 	const counts = "name frames_sent frames_delivered delivered_ratio full_bits_per_frame payload_bits_per_frame header_bits_per_frame " +
-		"wire_bits_per_frame ack_bits_per_frame ack_wire_bits_per_frame intra_frames mismatches encode_ns_per_frame decode_ns_per_frame allocs_per_frame"
+		"datagram_bits_per_frame seal_bits_per_frame ip_udp_bits_per_frame wire_bits_per_frame full_wire_bits_per_frame ack_bits_per_frame ack_wire_bits_per_frame intra_frames mismatches encode_ns_per_frame decode_ns_per_frame allocs_per_frame"
 	tr := short(sample.Portal2(), 20)
 	cfg := config()
 	cfg.Schemes = []string{"rle"}
 	for distance, want := range map[int]string{
-		0: "trace frames rate_hz link rtt_ms jitter_ms loss burst seed codecs " + counts,
-		6: "trace frames rate_hz link distance codecs " + counts,
+		0: "trace frames rate_hz link rtt_ms jitter_ms loss burst seed suite codecs " + counts,
+		6: "trace frames rate_hz link distance suite codecs " + counts,
 	} {
 		cfg.Distance = distance
 		text, err := json.Marshal(mustRun(t, tr, cfg))
@@ -334,12 +372,12 @@ func TestSeeds(t *testing.T) {
 				t.Errorf("%s: %s takes %v bits together, %v on the mean of each", c.Name, name, v[0], v[1])
 			}
 		}
-		around := 8 * 31.0
+		want := 8.0 * around
 		if c.Name == "adaptive" {
-			around /= 2
+			want /= 2
 		}
-		if got := c.WireBits - c.PayloadBits - c.HeaderBits; math.Abs(got-around) > 1e-3 {
-			t.Errorf("%s: %v bits of datagram, IP and UDP, want %v", c.Name, got, around)
+		if got := c.WireBits - c.PayloadBits - c.HeaderBits; math.Abs(got-want) > 1e-3 {
+			t.Errorf("%s: %v bits around messages, want %v", c.Name, got, want)
 		}
 		if c.Lost < 0.05 || c.Lost > 0.15 {
 			t.Errorf("%s: %v of the datagrams are lost", c.Name, c.Lost)

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 // tally adds up what happens.
@@ -79,8 +80,8 @@ func (t *tally) add(o *tally) {
 	t.ackBytes += o.ackBytes
 }
 
-func (t *tally) counts(name string) Counts {
-	const around = datagramHeader + ipUDP
+func (t *tally) counts(cfg *Config, name string) Counts {
+	around := cfg.around()
 	return Counts{
 		Name:            name,
 		FramesSent:      t.sent,
@@ -89,6 +90,10 @@ func (t *tally) counts(name string) Counts {
 		FullBits:        share(t.fullBits, t.sent),
 		PayloadBits:     share(t.payloadBits, t.sent),
 		HeaderBits:      share(t.headerBits, t.sent),
+		DatagramBits:    share(8*transport.HeaderSize*t.messages, t.sent),
+		SealBits:        share(8*cfg.Suite.Overhead()*t.messages, t.sent),
+		IPBits:          share(8*transport.IPSize*t.messages, t.sent),
+		FullWireBits:    share(t.fullBits+8*around*t.sent, t.sent),
 		WireBits:        share(t.frameBits+8*around*t.messages, t.sent),
 		AckBits:         share(8*t.ackBytes, t.sent),
 		AckWireBits:     share(8*(t.ackBytes+(messageType+around)*t.acks), t.sent),
