@@ -21,6 +21,10 @@ type RPCStats struct {
 	// Shared counts those of the payloads that left in a datagram after another one
 	// (Config.Tick), SharedBytes what that took beside their own bytes.
 	Shared, SharedBytes uint64
+	// SealBytes counts what the seals of the payloads' datagrams took; those of Shared
+	// have none of their own. Over the reliable channel it is an estimate: one for each
+	// payload.
+	SealBytes uint64
 	// OutOfRange counts calls with a value that a field cannot hold, TooLarge
 	// those that did not fit a datagram, Unencodable those that could not be encoded
 	// for another reason, as a frame of another schema, Reconnecting those while

@@ -33,6 +33,7 @@ type stream struct {
 
 	mu      sync.Mutex
 	link    *transport.Conn   // nil while reconnecting
+	seal    uint64            // bytes that each of its datagrams is longer by it
 	enc     *rpcdelta.Encoder // nil until bound over link
 	refused error             // what the server said over link
 	failed  bool              // Bind returned an error: nobody holds this stream
@@ -70,6 +71,9 @@ func newStream(c *Conn, schema *rpcdelta.Schema, o options) (*stream, error) {
 		every: o.every, limits: c.budget.limits(),
 		answer: make(chan error, 1), link: c.link, frame: schema.NewFrame(),
 		stats: RPCStats{RPC: schema.RPC(), Reliable: o.reliable},
+	}
+	if s.link != nil {
+		s.seal = sealOf(s.link)
 	}
 	r := control.BindRequest{
 		RPC: uint8(n), Name: schema.RPC(), Fingerprint: schema.Fingerprint(), Fields: control.FieldHashes(schema),
@@ -227,7 +231,7 @@ func (s *stream) refuse(err error) {
 func (s *stream) rebind(link *transport.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.link, s.asked = link, time.Time{}
+	s.link, s.seal, s.asked = link, sealOf(link), time.Time{}
 	s.pending, s.granted = 0, false
 	if !s.failed {
 		s.refused = nil
@@ -293,9 +297,14 @@ func (s *stream) post(info *rpcdelta.Info) error {
 	if in.shared {
 		s.stats.Shared++
 		s.stats.SharedBytes += uint64(in.extra)
+	} else {
+		s.stats.SealBytes += s.seal
 	}
 	return nil
 }
+
+// sealOf is how many bytes sealing adds to each datagram of a link.
+func sealOf(link *transport.Conn) uint64 { return uint64(link.Suite().Overhead()) }
 
 // ready says why no frame can be sent now.
 func (s *stream) ready() error {

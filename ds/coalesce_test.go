@@ -68,6 +68,9 @@ func (c *coalesced) play(t *testing.T, frames uint64) (*uplinktest.Server, *clie
 		if got.Shared > s.Shared || got.SharedBytes > s.SharedBytes || got.Bytes > s.Bytes || c.link == (simnet.Config{}) && (got.Shared != s.Shared || got.SharedBytes != s.SharedBytes) {
 			t.Errorf("counted %+v of %+v", got, s)
 		}
+		if tag := uint64(transport.SealSize); got.SealBytes != tag*(got.Messages-got.Shared) || s.SealBytes != tag*(s.Messages-s.Shared) {
+			t.Errorf("seals of %d and %d bytes, counted %+v of %+v", got.SealBytes, s.SealBytes, got, s)
+		}
 		for d, n := range got.Drops {
 			if d := ds.Drop(d); n != 0 && d != ds.Late && d != ds.Duplicate {
 				t.Errorf("%d payloads dropped as %v", n, d)

@@ -17,6 +17,7 @@ import (
 type Player struct {
 	server *Server
 	conn   *transport.Conn
+	seal   int // bytes that each datagram is longer by it
 
 	// Of Serve's goroutine alone:
 	bindings []*binding   // by RPC number
@@ -196,7 +197,7 @@ func (p *Player) receiveFrame(payload []byte, a arrival) {
 			return
 		}
 	}
-	b.rpc.received(len(payload), &a)
+	b.rpc.received(len(payload), p.seal, &a)
 }
 
 // undelivered is what a player is told whose reliable frame cannot be delivered.

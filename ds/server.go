@@ -123,7 +123,7 @@ func (e *events) server() *Server { return (*Server)(e) }
 // Opened greets a player.
 func (e *events) Opened(c *transport.Conn) {
 	s := e.server()
-	p := &Player{server: s, conn: c}
+	p := &Player{server: s, conn: c, seal: c.Suite().Overhead()}
 	c.Value = p
 	if s.leaving.Load() {
 		c.Leave(leavingReason)
@@ -191,6 +191,7 @@ func (s *Server) ack(p *Player) {
 		s.mu.Lock()
 		s.acks.Messages++
 		s.acks.Bytes += uint64(len(s.buf))
+		s.acks.SealBytes += uint64(p.seal)
 		s.mu.Unlock()
 	}
 }

@@ -18,6 +18,7 @@ type Client struct {
 
 	ackBytes, lost *prometheus.Desc
 	budget         budgetDescs
+	state          stateDescs
 }
 
 var _ prometheus.Collector = (*Client)(nil)
@@ -28,6 +29,7 @@ func NewClient(conns ...*client.Conn) *Client {
 	f := family{"uplink_client_"}
 	return &Client{
 		budget:   f.budget(),
+		state:    f.state(),
 		conns:    conns,
 		rpcs:     f.rpcs("sent"),
 		links:    f.links(),
@@ -43,6 +45,7 @@ func (c *Client) Describe(ch chan<- *prometheus.Desc) {
 	ch <- c.ackBytes
 	ch <- c.lost
 	c.budget.describe(ch)
+	c.state.describe(ch)
 }
 
 // Collect implements prometheus.Collector.
@@ -52,18 +55,20 @@ func (c *Client) Collect(ch chan<- prometheus.Metric) {
 	var ackBytes, malformed uint64
 	var rpcs rpcTable
 	var b budgets
+	var now states
 	for _, conn := range c.conns {
 		st := conn.Stats()
 		t = t.Plus(st.Transport)
 		ackBytes += st.AckBytes
 		malformed += st.Malformed
 		b.add(&st.Budget)
+		now.add(&st)
 		for i := range st.RPCs {
 			rpcs.add(&st.RPCs[i])
 		}
 	}
 	for _, r := range rpcs.order {
-		e.rpc(&c.rpcs, r.RPC, r.Reliable, &r.Stats, payloads{r.Messages, r.Bytes, r.Shared, r.SharedBytes}, r.PriorFallbacks)
+		e.rpc(&c.rpcs, r.RPC, r.Reliable, &r.Stats, payloads{r.Messages, r.Bytes, r.Shared, r.SharedBytes, r.SealBytes}, r.PriorFallbacks)
 		var drops reasons
 		drops.add("out_of_range", r.OutOfRange)
 		drops.add("too_large", r.TooLarge)
@@ -79,6 +84,7 @@ func (c *Client) Collect(ch chan<- prometheus.Metric) {
 	e.counter(c.ackBytes, ackBytes)
 	e.counter(c.lost, t.Lost)
 	e.budget(&c.budget, &b)
+	e.state(&c.state, &now)
 }
 
 // rpcTable adds up the counts of RPCs of the same name and channel.
@@ -108,6 +114,7 @@ func (t *rpcTable) add(r *client.RPCStats) {
 	sum.Bytes += r.Bytes
 	sum.Shared += r.Shared
 	sum.SharedBytes += r.SharedBytes
+	sum.SealBytes += r.SealBytes
 	sum.OutOfRange += r.OutOfRange
 	sum.TooLarge += r.TooLarge
 	sum.Unencodable += r.Unencodable

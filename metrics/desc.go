@@ -20,7 +20,8 @@ func (f family) rpcs(verb string) rpcDescs {
 		payloads: f.desc("payloads_total", "Payloads "+verb+": each holds a frame, or several.", "rpc", "channel"),
 		shared:   f.desc("shared_payloads_total", "Payloads "+verb+" in a datagram after another one.", "rpc", "channel"),
 		bytes: f.desc("frame_bytes_total", "Bytes of the frames "+verb+" at each stage: full as the engine would pack them, payload as coded, "+
-			"wire with all headers down to IP (for the reliable channel an estimate without retransmissions).", "rpc", "channel", "stage"),
+			"seal what makes their datagrams secret and authentic, wire all of it with all headers down to IP "+
+			"(for the reliable channel an estimate without retransmissions).", "rpc", "channel", "stage"),
 		age:       f.desc("baseline_age_frames", "How many frames before a delta its baseline is.", "rpc", "channel"),
 		fallbacks: f.desc("prior_fallbacks_total", "Bindings that use the built-in prior since the server does not have the client's.", "rpc", "channel"),
 	}

@@ -8,9 +8,30 @@
 // a player, since there are too many of those. For one player's figures use
 // client.Conn.Stats, or ds.Player.
 //
-// uplink_ds_dropped_total has the reasons: limited is what players sent beyond
-// their limits (ds.Config.RateSlack), queue_full what did not fit the queue of Poll, and
-// refused what the game's own ds.Validate did not want.
+// frame_bytes_total shows on both sides where the bytes go. Its stages are each a
+// figure of its own, not parts of a sum: full, what the frames would take as an engine packs
+// them; payload, what they take as coded; seal, what encrypting and authenticating
+// their datagrams adds, 16 bytes each or 8 or none by the session's suite; and wire, all
+// that goes over the network: payloads, seals and the headers of messages, datagrams, UDP
+// and IP. Acks go the other way: uplink_ds_ack_wire_bytes_total, of which
+// uplink_ds_ack_seal_bytes_total are seals.
+//
+// uplink_ds_dropped_total has the reasons. Of RPCs: late, duplicate, baseline_missing,
+// desync; malformed and unknown_rpc, which no honest client sends; limited, what players sent
+// beyond their limits (ds.Config.RateSlack); queue_full, what did not fit the queue of Poll;
+// refused, what the game's own ds.Validate did not want. Of datagrams of sessions:
+// unauthenticated, which are forged, damaged or of another session; duplicate, which are replays
+// or the network's copies; late, stray, unexpected, malformed. Of strangers: cookie, hellos
+// that come from an address other than they say or are old; limited, handshakes beyond a
+// listener's limits; token, hellos whose token is expired, used, altered or for another
+// server; suite, version and full; unknown_session, what belongs to no session, as after a
+// restart. uplink_ds_moves_total counts players who went on from another address.
+//
+// uplink_client_loss_ratio, uplink_client_loss_burst_payloads and
+// uplink_client_redundancy_payloads say how links are now upward: what is lost, how much in
+// a row, and how many older payloads ride along for it. Downward
+// uplink_client_lost_datagrams_total counts, beside uplink_client_datagrams_total.
+// uplink_client_link_bytes_per_second is what goes each way.
 //
 // What datagrams are shared is in uplink_client_payloads_total (frames_total over it
 // is the number of frames a payload), shared_payloads_total and the wire stage of

@@ -14,8 +14,8 @@ func (e emitter) counter(d *prometheus.Desc, v uint64, labels ...string) {
 	e <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
 }
 
-func (e emitter) gauge(d *prometheus.Desc, v float64) {
-	e <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v)
+func (e emitter) gauge(d *prometheus.Desc, v float64, labels ...string) {
+	e <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 }
 
 func channel(reliable bool) string {
@@ -25,23 +25,24 @@ func channel(reliable bool) string {
 	return "unreliable"
 }
 
-// perMessage is the bytes around a payload of a channel, down to IP.
-func perMessage(reliable bool) uint64 {
+// headers is the bytes of headers around a payload of a channel, down to IP.
+func headers(reliable bool) uint64 {
 	if reliable {
-		return transport.HeaderSize + transport.SealSize + transport.SegmentSize + transport.IPSize
+		return transport.HeaderSize + transport.SegmentSize + transport.IPSize
 	}
-	return transport.HeaderSize + transport.SealSize + transport.IPSize
+	return transport.HeaderSize + transport.IPSize
 }
 
 // payloads are those of an RPC, with their bytes in all.
 type payloads struct {
 	messages, bytes     uint64
 	shared, sharedBytes uint64 // those in a datagram after another, and what that took
+	sealBytes           uint64 // of their datagrams' seals
 }
 
 // wire is what they took down to IP.
 func (p *payloads) wire(reliable bool) uint64 {
-	return p.bytes + p.sharedBytes + (p.messages-p.shared)*perMessage(reliable)
+	return p.bytes + p.sharedBytes + p.sealBytes + (p.messages-p.shared)*headers(reliable)
 }
 
 // rpc sends what both sides count of an RPC; fallbacks are its bindings without
@@ -55,6 +56,7 @@ func (e emitter) rpc(d *rpcDescs, name string, reliable bool, s *rpcdelta.Stats,
 	e.counter(d.frames, s.Reset, name, ch, rpcdelta.Reset.String())
 	e.counter(d.bytes, (s.FullBits+7)/8, name, ch, "full")
 	e.counter(d.bytes, (s.PayloadBits+7)/8, name, ch, "payload")
+	e.counter(d.bytes, p.sealBytes, name, ch, "seal")
 	e.counter(d.bytes, p.wire(reliable), name, ch, "wire")
 	e.counter(d.fallbacks, fallbacks, name, ch)
 	buckets := make(map[float64]uint64, len(rpcdelta.AgeBounds))

@@ -2,6 +2,7 @@ package metrics_test
 
 import (
 	"context"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/metrics"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -31,14 +33,14 @@ func registry(t *testing.T, test func(*testing.T, *prometheus.Registry)) {
 	registryOf(t, client.Config{}, test)
 }
 
-// registryOf is registry with a config of the client.
+// registryOf is registry with a config of the client, whose suites the server has too.
 func registryOf(t *testing.T, cfg client.Config, test func(*testing.T, *prometheus.Registry)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		link := simnet.Config{Delay: 30 * time.Millisecond, Loss: 0.05, Seed: 1}
 		network, err := simnet.NewNetwork(link, link)
 		must(t, err)
-		srv, err := ds.Listen("127.0.0.1:7777", ds.Config{Network: network})
+		srv, err := ds.Listen("127.0.0.1:7777", ds.Config{Network: network, Suites: cfg.Suites, Insecure: cfg.Insecure})
 		must(t, err)
 		for _, rpc := range []string{"ServerMove", "ServerFire"} {
 			must(t, ds.Handle(srv, rpc, func(*ds.Player, ds.Frame[move]) {}))
@@ -102,7 +104,7 @@ func TestBothEndsAgree(t *testing.T) {
 		full := v.sum("uplink_client_frame_bytes_total", "stage=full", "rpc=ServerMove")
 		payload := v.sum("uplink_client_frame_bytes_total", "stage=payload", "rpc=ServerMove")
 		wire := v.sum("uplink_client_frame_bytes_total", "stage=wire", "rpc=ServerMove")
-		if !(full > 0 && payload > 0 && wire > payload+600*31) {
+		if !(full > 0 && payload > 0 && wire > payload+600*47) {
 			t.Errorf("full %v, payload %v, wire %v bytes", full, payload, wire)
 		}
 		if n := v.sum("uplink_ds_players"); n != 1 {
@@ -117,6 +119,86 @@ func TestBothEndsAgree(t *testing.T) {
 		if n := v.sum("uplink_ds_baseline_age_frames", "rpc=ServerMove"); n < 300 {
 			t.Errorf("%v ages of baselines", n)
 		}
+	})
+}
+
+// TestSeals counts what sealing takes with each suite, as a part of what goes over the wire.
+func TestSeals(t *testing.T) {
+	for suite, tag := range map[transport.Suite]float64{transport.None: 0, transport.AES128CTRHMAC8: 8, transport.AES128GCM: 16} {
+		cfg := client.Config{Suites: []transport.Suite{suite}, Insecure: true}
+		registryOf(t, cfg, func(t *testing.T, r *prometheus.Registry) {
+			v := gather(t, r)
+			for _, side := range []string{"uplink_client_", "uplink_ds_"} {
+				for channel, segment := range map[string]float64{"channel=unreliable": 0, "channel=reliable": 24} {
+					payloads := v.sum(side+"payloads_total", channel)
+					seal := v.sum(side+"frame_bytes_total", "stage=seal", channel)
+					wire := v.sum(side+"frame_bytes_total", "stage=wire", channel)
+					least := v.sum(side+"frame_bytes_total", "stage=payload", channel) + payloads*(31+segment+tag)
+					if payloads < 10 || seal != payloads*tag || wire < least || wire > least+5*payloads {
+						t.Errorf("%v: %s %s: %v bytes of seals of %v payloads, %v bytes of wire, want %v and headers of messages", suite, side, channel, seal, payloads, wire, least)
+					}
+				}
+			}
+			acks := v.sum("uplink_ds_acks_total")
+			seal, wire := v.sum("uplink_ds_ack_seal_bytes_total"), v.sum("uplink_ds_ack_wire_bytes_total")
+			if want := v.sum("uplink_ds_ack_bytes_total") + acks*(31+tag); acks == 0 || seal != acks*tag || wire != want {
+				t.Errorf("%v: %v bytes of seals of %v acks, %v bytes of wire, want %v", suite, seal, acks, wire, want)
+			}
+		})
+	}
+}
+
+// TestLinkState shows how the client's link is: 5 % of the datagrams are lost each way.
+func TestLinkState(t *testing.T) {
+	registry(t, func(t *testing.T, r *prometheus.Registry) {
+		v := gather(t, r)
+		if loss := v.sum("uplink_client_loss_ratio", "rpc=ServerMove"); loss < 0.005 || loss > 0.2 {
+			t.Errorf("a loss of %v", loss)
+		}
+		if burst := v.sum("uplink_client_loss_burst_payloads", "rpc=ServerMove"); burst < 1 || burst > 3 {
+			t.Errorf("losses of %v payloads in a row", burst)
+		}
+		if n := v.sum("uplink_client_redundancy_payloads", "rpc=ServerMove"); n < 1 || n > 7 {
+			t.Errorf("%v older payloads ride along", n)
+		}
+		if v.has("uplink_client_loss_ratio", "rpc=ServerFire") {
+			t.Error("acks speak of a reliable RPC")
+		}
+		if n := v.sum("uplink_client_link_bytes_per_second", "direction=received"); n < 10 || n > 1000 {
+			t.Errorf("%v bytes a second received", n)
+		}
+		if !v.has("uplink_client_link_bytes_per_second", "direction=sent") {
+			t.Error("no bytes a second sent")
+		}
+	})
+}
+
+// TestMoves has a router give the client another address.
+func TestMoves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network, err := simnet.NewNetwork(simnet.Config{}, simnet.Config{})
+		must(t, err)
+		inside := make(chan netip.AddrPort, 1)
+		srv, err := ds.Listen("127.0.0.1:7777", ds.Config{Network: network, Joined: func(p *ds.Player) { inside <- p.Addr() }})
+		must(t, err)
+		served := make(chan error)
+		go func() { served <- srv.Serve(context.Background()) }()
+		conn, err := client.Dial(t.Context(), "127.0.0.1:7777", client.Config{Network: network})
+		must(t, err)
+		r := prometheus.NewPedanticRegistry()
+		r.MustRegister(metrics.NewServer(srv))
+		if v := gather(t, r); v.sum("uplink_ds_moves_total") != 0 || !v.has("uplink_ds_moves_total") {
+			t.Errorf("%v moves before the first", v.sum("uplink_ds_moves_total"))
+		}
+		_, err = network.Rebind(<-inside)
+		must(t, err)
+		time.Sleep(5 * time.Second)
+		if n := gather(t, r).sum("uplink_ds_moves_total"); n != 1 {
+			t.Errorf("%v moves", n)
+		}
+		must(t, conn.Close())
+		must(t, srv.Close())
+		must(t, <-served)
 	})
 }
 
@@ -186,12 +268,15 @@ func TestLabels(t *testing.T) {
 func TestReasons(t *testing.T) {
 	registry(t, func(t *testing.T, r *prometheus.Registry) {
 		v := gather(t, r)
-		for _, reason := range []string{"baseline_missing", "late", "duplicate", "malformed", "unknown_rpc", "queue_full", "limited", "refused", "unknown_session"} {
+		for _, reason := range []string{
+			"baseline_missing", "desync", "late", "duplicate", "malformed", "unknown_rpc", "queue_full", "limited", "refused",
+			"stray", "unauthenticated", "unexpected", "unknown_session", "version", "cookie", "token", "suite", "full",
+		} {
 			if !v.has("uplink_ds_dropped_total", "reason="+reason) {
 				t.Errorf("no series for %s on the server", reason)
 			}
 		}
-		for _, reason := range []string{"too_large", "out_of_range", "unencodable", "reconnecting"} {
+		for _, reason := range []string{"too_large", "out_of_range", "unencodable", "reconnecting", "malformed", "unauthenticated", "duplicate", "late"} {
 			if !v.has("uplink_client_dropped_total", "reason="+reason) {
 				t.Errorf("no series for %s on the client", reason)
 			}

@@ -13,7 +13,8 @@ type Server struct {
 	rpcs  rpcDescs
 	links linkDescs
 
-	missed, late, acks, ackBytes, players *prometheus.Desc
+	missed, late, players, moves          *prometheus.Desc
+	acks, ackBytes, ackSealBytes, ackWire *prometheus.Desc
 }
 
 var _ prometheus.Collector = (*Server)(nil)
@@ -22,14 +23,17 @@ var _ prometheus.Collector = (*Server)(nil)
 func NewServer(srv *ds.Server) *Server {
 	f := family{"uplink_ds_"}
 	return &Server{
-		srv:      srv,
-		rpcs:     f.rpcs("delivered"),
-		links:    f.links(),
-		missed:   f.desc("missed_frames_total", "Frames that were never delivered, as later ones show.", "rpc", "channel"),
-		late:     f.desc("late_frames_total", "Frames delivered though newer ones came first.", "rpc", "channel"),
-		acks:     f.desc("acks_total", "Ack messages sent, each in a datagram of its own."),
-		ackBytes: f.desc("ack_bytes_total", "Bytes of the ack messages sent, without headers."),
-		players:  f.desc("players", "Players connected now."),
+		srv:          srv,
+		rpcs:         f.rpcs("delivered"),
+		links:        f.links(),
+		missed:       f.desc("missed_frames_total", "Frames that were never delivered, as later ones show.", "rpc", "channel"),
+		late:         f.desc("late_frames_total", "Frames delivered though newer ones came first.", "rpc", "channel"),
+		acks:         f.desc("acks_total", "Ack messages sent, each in a datagram of its own."),
+		ackBytes:     f.desc("ack_bytes_total", "Bytes of the ack messages sent, without headers."),
+		ackSealBytes: f.desc("ack_seal_bytes_total", "Bytes of the seals of these datagrams."),
+		ackWire:      f.desc("ack_wire_bytes_total", "Bytes of these datagrams, seals and all headers down to IP included."),
+		players:      f.desc("players", "Players connected now."),
+		moves:        f.desc("moves_total", "Changes of players' addresses, each after the new one has answered a challenge."),
 	}
 }
 
@@ -37,7 +41,7 @@ func NewServer(srv *ds.Server) *Server {
 func (s *Server) Describe(ch chan<- *prometheus.Desc) {
 	s.rpcs.describe(ch)
 	s.links.describe(ch)
-	for _, d := range []*prometheus.Desc{s.missed, s.late, s.acks, s.ackBytes, s.players} {
+	for _, d := range []*prometheus.Desc{s.missed, s.late, s.acks, s.ackBytes, s.ackSealBytes, s.ackWire, s.players, s.moves} {
 		ch <- d
 	}
 }
@@ -47,7 +51,7 @@ func (s *Server) Collect(ch chan<- prometheus.Metric) {
 	e, st := emitter(ch), s.srv.Stats()
 	for i := range st.RPCs {
 		r := &st.RPCs[i]
-		e.rpc(&s.rpcs, r.RPC, r.Reliable, &r.Stats, payloads{r.Messages, r.Bytes, r.Shared, r.SharedBytes}, r.PriorFallbacks)
+		e.rpc(&s.rpcs, r.RPC, r.Reliable, &r.Stats, payloads{r.Messages, r.Bytes, r.Shared, r.SharedBytes, r.SealBytes}, r.PriorFallbacks)
 		e.counter(s.missed, r.Missed, r.RPC, channel(r.Reliable))
 		e.counter(s.late, r.LateFrames, r.RPC, channel(r.Reliable))
 		var drops reasons
@@ -62,7 +66,10 @@ func (s *Server) Collect(ch chan<- prometheus.Metric) {
 	e.link(&s.links, t.DatagramsSent, t.BytesSent, t.DatagramsReceived, t.BytesReceived, &t.RoundTrips)
 	e.counter(s.acks, st.Acks.Messages)
 	e.counter(s.ackBytes, st.Acks.Bytes)
+	e.counter(s.ackSealBytes, st.Acks.SealBytes)
+	e.counter(s.ackWire, st.Acks.Bytes+st.Acks.SealBytes+st.Acks.Messages*headers(false))
 	e.gauge(s.players, float64(t.Open))
+	e.counter(s.moves, t.Moves)
 }
 
 func addDrops(r *reasons, counts []uint64) {

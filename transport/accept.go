@@ -159,6 +159,9 @@ func (l *Listener) locate(c *Conn, at netip.AddrPort) {
 	if c.at == at {
 		return
 	}
+	if c.at.IsValid() {
+		l.counters.moves.Add(1)
+	}
 	l.unlocate(c)
 	l.conns[at] = c
 	c.at = at

@@ -54,7 +54,7 @@ func TestRebinding(t *testing.T) {
 			if n := w.play(t, s, time.Second); n < 20 {
 				t.Errorf("%d of 60 datagrams came in the end", n)
 			}
-			if l := w.listener.Stats(); l.Open != 1 || l.Conns != 1 {
+			if l := w.listener.Stats(); l.Open != 1 || l.Conns != 1 || l.Moves != 5 {
 				t.Errorf("%+v", l)
 			}
 		})

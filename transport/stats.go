@@ -50,6 +50,7 @@ type ListenerStats struct {
 	DatagramsSent, BytesSent         uint64
 	DatagramsReceived, BytesReceived uint64
 	SendFailed                       uint64
+	Moves                            uint64 // times that a peer's address has changed
 	Dropped                          Drops
 	RoundTrips                       RoundTrips
 }
@@ -157,6 +158,7 @@ type listenerCounters struct {
 	sent                                                         sentCounters
 	trips                                                        tripCounters
 	conns, open                                                  atomic.Int64
+	moves                                                        atomic.Uint64
 	received, receivedBytes                                      atomic.Uint64
 	verdicts                                                     [session.Verdicts]atomic.Uint64
 	unknownSession, version, cookie, limited, token, suite, full atomic.Uint64
@@ -179,6 +181,7 @@ func (c *listenerCounters) snapshot() ListenerStats {
 		DatagramsReceived: c.received.Load(),
 		BytesReceived:     c.receivedBytes.Load(),
 		SendFailed:        c.sent.failed.Load(),
+		Moves:             c.moves.Load(),
 		Dropped:           drops,
 		RoundTrips:        c.trips.snapshot(),
 	}
