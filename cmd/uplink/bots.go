@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 
 type botsOptions struct {
 	bots.Options
+	sealing       sealing
 	schema, codec string
 	json          bool
 }
@@ -38,9 +40,10 @@ The report is of the time after all have joined. Players who lose their connecti
 			if o.Codec, err = codecFlag(o.codec); err != nil {
 				return err
 			}
-			if err := o.Validate(); err != nil {
+			if err := cmp.Or(o.sealing.check(), o.Validate()); err != nil {
 				return usageError{err}
 			}
+			o.Suites, o.Insecure = o.sealing.suites(), o.sealing.insecure
 			return runBots(cmd, args, &o)
 		},
 	}
@@ -57,7 +60,7 @@ The report is of the time after all have joined. Players who lose their connecti
 	o.Link = link.Config{Burst: 1, Seed: 1}
 	o.Link.AddFlags(f)
 	f.BoolVar(&o.json, "json", false, "write the report as JSON")
-	f.BoolVar(&o.Insecure, "insecure", false, "talk to other addresses than loopback with a key that everybody has")
+	o.sealing.addFlags(f, "talk to other addresses than loopback with a key that everybody has, and allow --suite none")
 	return c
 }
 
@@ -89,8 +92,6 @@ func (o *botsOptions) hint(err error) error {
 	switch {
 	case errors.Is(err, bots.ErrSilence), errors.Is(err, transport.ErrTimeout):
 		return hintedError{err, "is a server there? uplink ds --listen " + o.To + " --schema FILE --report 1s runs one; --wait waits longer"}
-	case errors.Is(err, transport.ErrNoToken):
-		return hintedError{err, insecureHint}
 	}
-	return err
+	return hintFor(err)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,23 +14,29 @@ import (
 func newDemoCommand() *cobra.Command {
 	var o demo.Options
 	var codec string
+	var sealing sealing
 	c := &cobra.Command{
 		Use:   "demo",
 		Short: "Play recorded games to a server over a bad link, and watch the bits",
 		Long: `demo starts a dedicated server and clients in one process. The clients play a
 minute of recorded games, again and again, over real UDP sockets with a simulated
-link between them. A table shows each second what the calls take.`,
+link between them. A table shows each second what the calls take.
+
+Server and clients have keys and connect tokens, made for the occasion: datagrams are sealed as they would be on a
+public address.`,
 		Example: `  uplink demo
   uplink demo --loss 10% --burst 3 --rtt 200ms --jitter 20ms
+  uplink demo --suite compact
   uplink demo --clients 64 --for 10s`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if o.Codec, err = codecFlag(codec); err != nil {
 				return err
 			}
-			if err := o.Validate(); err != nil {
+			if err := cmp.Or(sealing.check(), o.Validate()); err != nil {
 				return usageError{err}
 			}
+			o.Suite = sealing.suite
 			o.Live = isTerminal(cmd.OutOrStdout())
 			return demo.Run(cmd.Context(), cmd.OutOrStdout(), o)
 		},
@@ -40,6 +47,7 @@ link between them. A table shows each second what the calls take.`,
 	f.IntVar(&o.Clients, "clients", 8, "number of clients")
 	f.StringVar(&codec, "codec", rpcdelta.DefaultCodec.String(), "how frames become bits")
 	f.DurationVar(&o.For, "for", 0, "how long to play; 0s means until Ctrl-C")
+	sealing.addFlags(f, "allow --suite none")
 	f.StringVar(&o.Metrics, "metrics", "127.0.0.1:0", "address of the HTTP server with /metrics; port 0 is any free one")
 	return c
 }

@@ -28,12 +28,12 @@ func TestDemoUntilInterrupted(t *testing.T) {
 
 // TestDemoFor plays for a time that was set.
 func TestDemoFor(t *testing.T) {
-	code, stdout, stderr := uplink(t, "demo", "--rtt", "10ms", "--jitter", "1ms", "--loss", "0.1", "--burst", "2", "--for", "300ms")
+	code, stdout, stderr := uplink(t, "demo", "--rtt", "10ms", "--jitter", "1ms", "--loss", "0.1", "--burst", "2", "--for", "300ms", "--suite", "compact")
 	if code != 0 || stderr != "" {
 		t.Fatalf("code %d: %s", code, stderr)
 	}
 	for _, want := range []string{
-		"Link: round trip 10ms, jitter 1ms, loss 10 % in bursts of 2; codec adaptive.\n",
+		"Link: round trip 10ms, jitter 1ms, loss 10 % in bursts of 2; codec adaptive; suite aes128ctr-hmac8.\n",
 		"RPC         calls/s  ",
 		"\nPortalMove  ", "\nRocketMove  ", "\nall         ",
 		"\nDifferent from what was recorded: 0.\n",
@@ -61,6 +61,7 @@ func TestDemoErrors(t *testing.T) {
 		{"--loss 5", 2, "uplink: invalid argument \"5\" for \"--loss\" flag: want 0 to 1, or a percentage such as 5%\n" + hint},
 		{"--burst 0", 2, "uplink: --burst 0: want 1 to 1000000 packets\n" + hint},
 		{"--codec zip", 2, "uplink: --codec \"zip\": rpcdelta: unknown codec \"zip\"; there are rle, adaptive\n" + hint},
+		{"--suite none", 2, "uplink: --suite none: it protects nothing; for measurements --insecure allows it\n" + hint},
 		{"--for -1s", 2, "uplink: --for -1s: want 0s, which is until Ctrl-C, or more\n" + hint},
 		{"more", 2, "uplink: unknown command \"more\" for \"uplink demo\"\n" + hint},
 		{"--metrics nowhere --rtt 0s --loss 0 --clients 1", 1, "uplink: metrics: listen tcp: address nowhere: missing port in address; choose another address with --metrics\n"},

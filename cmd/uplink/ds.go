@@ -1,11 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -16,17 +19,20 @@ import (
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/metrics"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/trace"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
 type dsOptions struct {
 	listen, metrics, record string
-	schemas, priors         []string
+	key                     string
+	addrs, schemas, priors  []string
+	sealing                 sealing
 	ackHz                   float64
 	ring, maxPlayers        int
 	report                  time.Duration
-	insecure, json          bool
+	json                    bool
 }
 
 func newDSCommand() *cobra.Command {
@@ -37,12 +43,17 @@ func newDSCommand() *cobra.Command {
 		Long: `ds is a dedicated server without a game: it takes the RPCs that schema files
 describe, rebuilds each frame, counts, and writes what it got to a file.
 
+On loopback it needs no keys. For other machines to reach it, it has a key of its own, made by uplink keygen, and lets
+in whoever has a token that was issued with the other half of it. A token names the address that the client dials:
+that is --listen, unless --addr says otherwise.
+
 With --report it says at each interval, and of the whole time at the end, how it bears its load: frames a second, the
 time from the socket to the handler, CPU time, and what was dropped and why. Time in the kernel's buffer is not seen;
 where that buffer overflows the drops say "kernel".`,
 		Example: `  uplink ds --listen 127.0.0.1:7777 --metrics 127.0.0.1:9464 --schema ServerMove.schema.json
   uplink ds --schema ServerMove.schema.json --record out.csv.gz
-  uplink ds --schema ServerMove.schema.json --report 1s --max-players 4000`,
+  uplink ds --schema ServerMove.schema.json --report 1s --max-players 4000
+  uplink ds --schema ServerMove.schema.json --key ds.key --listen 0.0.0.0:7777 --addr 203.0.113.7:7777`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
@@ -53,6 +64,8 @@ where that buffer overflows the drops say "kernel".`,
 	}
 	f := c.Flags()
 	f.StringVar(&o.listen, "listen", "127.0.0.1:7777", "UDP address of the server; port 0 is any free one")
+	f.StringVar(&o.key, "key", "", "file of the server's key, as uplink keygen makes it; loopback needs none")
+	f.StringArrayVar(&o.addrs, "addr", nil, "address that clients dial and their tokens name, where it is not that of --listen; may be repeated")
 	f.StringVar(&o.metrics, "metrics", "", "address of an HTTP server with /metrics; empty means none")
 	f.StringArrayVar(&o.schemas, schemaFlag, nil, "schema file of an RPC; may be repeated")
 	f.StringArrayVar(&o.priors, priorFlag, nil, "a prior that clients may start from, a file of uplink train; may be repeated")
@@ -62,7 +75,7 @@ where that buffer overflows the drops say "kernel".`,
 	f.IntVar(&o.maxPlayers, "max-players", transport.DefaultMaxConns, "how many players are let in")
 	f.DurationVar(&o.report, "report", 0, "report the load at this interval; 0s means never")
 	f.BoolVar(&o.json, "json", false, "write the lines of --report as JSON, one object each, and nothing else")
-	f.BoolVar(&o.insecure, "insecure", false, "listen on other addresses than loopback with a key that everybody has")
+	o.sealing.addFlags(f, "listen on other addresses than loopback with a key that everybody has, and allow --suite none")
 	_ = c.MarkFlagRequired(schemaFlag) // it exists
 	return c
 }
@@ -74,7 +87,12 @@ func (o *dsOptions) check() error {
 	if !(o.ackHz >= 1 && o.ackHz <= 1000) {
 		return fmt.Errorf("--ack-hz %v: want 1 to 1000 acks a second", o.ackHz)
 	}
+	if _, err := parseServers("addr", o.addrs); err != nil {
+		return err
+	}
 	switch {
+	case o.key != "" && len(o.addrs) == 0 && isEverywhere(o.listen):
+		return fmt.Errorf("--listen %s: that is each address of the machine, but tokens name the one that clients dial; say which with --addr", o.listen)
 	case o.maxPlayers < 1:
 		return fmt.Errorf("--max-players %d: want 1 or more", o.maxPlayers)
 	case o.report != 0 && o.report < leastReport:
@@ -82,7 +100,17 @@ func (o *dsOptions) check() error {
 	case o.json && o.report == 0:
 		return errors.New("--json: it is how --report writes; add --report 1s, say")
 	}
-	return checkRing(o.ring)
+	return cmp.Or(o.sealing.check(), checkRing(o.ring))
+}
+
+// isEverywhere says that an address is every one of the machine.
+func isEverywhere(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return false // for Listen to say
+	}
+	ip, err := netip.ParseAddr(host)
+	return host == "" || err == nil && ip.IsUnspecified()
 }
 
 // leastReport is the shortest interval of reports.
@@ -94,10 +122,14 @@ func runDS(cmd *cobra.Command, o *dsOptions) (err error) {
 	if err != nil {
 		return err
 	}
+	key, addrs, err := o.identity()
+	if err != nil {
+		return err
+	}
 	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
 	srv, err := ds.Listen(o.listen, ds.Config{
-		Insecure: o.insecure, AckHz: o.ackHz, Ring: o.ring, MaxPlayers: o.maxPlayers, Priors: priors, Logger: log,
-		Joined: func(p *ds.Player) { log.Info("joined", "player", p.ID(), "addr", p.Addr()) },
+		Key: key, Addrs: addrs, Suites: o.sealing.suites(), Insecure: o.sealing.insecure, AckHz: o.ackHz, Ring: o.ring, MaxPlayers: o.maxPlayers, Priors: priors, Logger: log,
+		Joined: func(p *ds.Player) { log.Info("joined", "player", p.ID(), "client", p.ClientID(), "addr", p.Addr()) },
 		Left:   func(p *ds.Player, err error) { log.Info("left", "player", p.ID(), "cause", err) },
 	})
 	if err != nil {
@@ -165,10 +197,21 @@ func serveReporting(ctx context.Context, srv *ds.Server, report func(context.Con
 	return err
 }
 
+// identity gives the key of --key, if there is one, and the addresses at which clients know the server.
+func (o *dsOptions) identity() (key token.Key, addrs []netip.AddrPort, err error) {
+	if addrs, err = parseServers("addr", o.addrs); err != nil || o.key == "" {
+		return key, addrs, err
+	}
+	if key, err = loadKey(o.key, token.ParseKey); err != nil {
+		err = hintedError{err, "want the file that uplink keygen -o made; that with " + issuerSuffix + " is for whoever issues tokens"}
+	}
+	return key, addrs, err
+}
+
 // listenError adds what to do about an address.
 func listenError(err error) error {
 	if errors.Is(err, transport.ErrNoKey) {
-		return hintedError{err, insecureHint}
+		return hintedError{err, "uplink keygen -o ds.key makes one, for --key ds.key; --insecure at both ends does without, for tests"}
 	}
 	return hintedError{err, "choose another address with --listen; port 0 is any free one"}
 }

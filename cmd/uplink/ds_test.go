@@ -14,7 +14,7 @@ func TestDSErrors(t *testing.T) {
 	schema := trace.SchemaPath(slice(t, sample.RocketLeague(), 1, nil).Name)
 	same := trace.SchemaPath(slice(t, sample.Portal2(), 1, nil).Name)
 	_, busy := startDS(t, "--schema", schema)
-	dir := t.TempDir()
+	keys, dir := keygen(t), t.TempDir()
 	broken := filepath.Join(dir, "broken.schema.json")
 	must(t, os.WriteFile(broken, []byte("{\n  \"rpc\": ,\n}"), 0o600))
 	record := filepath.Join(dir, "out.csv")
@@ -27,13 +27,19 @@ func TestDSErrors(t *testing.T) {
 		{"", 2, []string{"required flag(s) \"schema\" not set\n" + help}},
 		{"--listen " + busy + " --schema " + schema + " --record " + record, 1, []string{"uplink: ds: ", busy, "\nhint: choose another address with --listen; port 0 is any free one\n"}},
 		{"--listen 192.0.2.1:0 --schema " + schema, 1, []string{"192.0.2.1"}},
-		{"--listen 0.0.0.0:0 --schema " + schema, 1, []string{"loopback", "\nhint: --insecure at both ends does without, for tests\n"}},
+		{"--listen 0.0.0.0:0 --schema " + schema, 1, []string{"loopback", "\nhint: uplink keygen -o ds.key makes one, for --key ds.key; --insecure at both ends does without, for tests\n"}},
 		{"--listen 127.0.0.1:0 --schema " + dir + "/none.schema.json", 1, []string{"uplink: trace: schema file: open " + dir + "/none.schema.json: no such file"}},
 		{"--listen 127.0.0.1:0 --schema " + broken, 1, []string{"broken.schema.json: line 2, column "}},
 		{"--listen 127.0.0.1:0 --schema " + schema + " --schema " + same, 1, []string{"uplink: --schema " + same + ": ds: ServerMove is handled already\n"}},
 		{"--record " + record + " --schema " + schema + " --schema " + same, 2, []string{"uplink: --record: a file holds the frames of one RPC, but --schema is there 2 times; ", help}},
 		{"--listen 127.0.0.1:0 --record " + dir + "/no/out.csv --schema " + schema, 1, []string{dir + "/no/out.csv: no such file"}},
 		{"--listen 127.0.0.1:0 --metrics nowhere --record " + record + " --schema " + schema, 1, []string{"address nowhere: missing port", "choose another address with --metrics\n"}},
+		{"--listen 127.0.0.1:0 --key " + dir + "/none.key --schema " + schema, 1, []string{"uplink: --key: open " + dir + "/none.key: no such file", "\nhint: want the file that uplink keygen -o made; "}},
+		{"--listen 127.0.0.1:0 --key " + keys + ".issuer --schema " + schema, 1, []string{"uplink: --key " + keys + ".issuer: ", "this is an issuer's key\nhint: want the file that uplink keygen -o made; "}},
+		{"--listen 0.0.0.0:0 --key " + keys + " --schema " + schema, 2, []string{"uplink: --listen 0.0.0.0:0: that is each address of the machine, but tokens name the one that clients dial; say which with --addr\n" + help}},
+		{"--listen :7777 --key " + keys + " --schema " + schema, 2, []string{"uplink: --listen :7777: that is each address of the machine, ", help}},
+		{"--addr game.example:7777 --schema " + schema, 2, []string{"uplink: --addr \"game.example:7777\": want numbers such as 203.0.113.7:7777 or [2001:db8::7]:7777\n" + help}},
+		{"--suite none --schema " + schema, 2, []string{"uplink: --suite none: it protects nothing; for measurements --insecure allows it\n" + help}},
 		{"--ack-hz 0 --schema " + schema, 2, []string{"uplink: --ack-hz 0: want 1 to 1000 acks a second\n" + help}},
 		{"--max-players 0 --schema " + schema, 2, []string{"uplink: --max-players 0: want 1 or more\n" + help}},
 		{"--report 1ms --schema " + schema, 2, []string{"uplink: --report 1ms: want 0s, which is never, or at least 100ms\n" + help}},

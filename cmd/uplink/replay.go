@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,13 +18,15 @@ import (
 )
 
 type replayOptions struct {
-	to, schema, priorFile     string
-	codec                     rpcdelta.Codec
-	prior                     *rpcdelta.Prior
-	link                      link.Config
-	reliable, again, insecure bool
-	ring                      int
-	wait                      time.Duration
+	to, schema, priorFile string
+	codec                 rpcdelta.Codec
+	prior                 *rpcdelta.Prior
+	link                  link.Config
+	sealing               sealing
+	admission             admission
+	reliable, again       bool
+	ring                  int
+	wait                  time.Duration
 }
 
 func newReplayCommand() *cobra.Command {
@@ -33,9 +36,13 @@ func newReplayCommand() *cobra.Command {
 		Use:   "replay TRACE",
 		Short: "Send a recorded trace to a dedicated server, at its own rate",
 		Long: `replay is a client that plays a trace: it binds the RPC of the trace's schema at a server (uplink ds, say) and sends
-a frame at each tick of the schema's rate. The link flags put a simulated link in front of the socket.`,
+a frame at each tick of the schema's rate. The link flags put a simulated link in front of the socket.
+
+A server on another machine wants a connect token: --token gives one, --key makes them as a backend does.`,
 		Example: `  uplink replay --to 127.0.0.1:7777 portal2_coop_60hz.csv.gz
-  uplink replay --to 127.0.0.1:7777 --loss 10% --rtt 100ms --loop moves.csv`,
+  uplink replay --to 127.0.0.1:7777 --loss 10% --rtt 100ms --loop moves.csv
+  uplink replay --to 203.0.113.7:7777 --key ds.key.issuer moves.csv
+  uplink replay --to 203.0.113.7:7777 --token @token.txt --suite compact moves.csv`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if o.codec, err = codecFlag(codec); err != nil {
@@ -61,7 +68,8 @@ a frame at each tick of the schema's rate. The link flags put a simulated link i
 	f.DurationVar(&o.wait, "wait", 3*time.Second, "how long to wait for the server's answer")
 	f.BoolVar(&o.reliable, "reliable", false, "send over the reliable channel")
 	f.BoolVar(&o.again, "loop", false, "begin again at the end, until Ctrl-C")
-	f.BoolVar(&o.insecure, "insecure", false, "talk to other addresses than loopback with a key that everybody has")
+	o.admission.addFlags(f)
+	o.sealing.addFlags(f, "talk to other addresses than loopback with a key that everybody has, and allow --suite none")
 	return c
 }
 
@@ -75,7 +83,7 @@ func (o *replayOptions) check() error {
 	if err := checkRing(o.ring); err != nil {
 		return err
 	}
-	return o.link.Validate()
+	return cmp.Or(o.admission.check(), o.sealing.check(), o.link.Validate())
 }
 
 func runReplay(cmd *cobra.Command, path string, o *replayOptions) (err error) {
@@ -107,7 +115,14 @@ func runReplay(cmd *cobra.Command, path string, o *replayOptions) (err error) {
 
 // dial connects to the server.
 func (o *replayOptions) dial(ctx context.Context) (*client.Conn, error) {
-	cfg := client.Config{Codec: o.codec, Prior: o.prior, Ring: o.ring, BindTimeout: o.wait, Insecure: o.insecure}
+	t, err := o.admission.ticket(ctx, o.to)
+	if err != nil {
+		return nil, err
+	}
+	cfg := client.Config{
+		Token: t.token, Renew: t.renew, Suites: o.sealing.suites(), Insecure: o.sealing.insecure,
+		Codec: o.codec, Prior: o.prior, Ring: o.ring, BindTimeout: o.wait,
+	}
 	if !o.link.Perfect() {
 		network, err := o.link.Network()
 		if err != nil {
@@ -118,18 +133,12 @@ func (o *replayOptions) dial(ctx context.Context) (*client.Conn, error) {
 	silence := fmt.Errorf("no answer within %v", o.wait)
 	ctx, cancel := context.WithTimeoutCause(ctx, o.wait, silence)
 	defer cancel()
-	conn, err := client.Dial(ctx, o.to, cfg)
-	switch {
-	case errors.Is(err, silence), errors.Is(err, transport.ErrTimeout):
+	conn, err := client.Dial(ctx, t.addr, cfg)
+	if errors.Is(err, silence) || errors.Is(err, transport.ErrTimeout) {
 		return nil, hintedError{err, "is a server there? uplink ds --listen " + o.to + " --schema FILE runs one; --wait waits longer"}
-	case errors.Is(err, transport.ErrNoToken):
-		return nil, hintedError{err, insecureHint}
 	}
-	return conn, err
+	return conn, hintFor(err)
 }
-
-// insecureHint says what to do on the command line about a missing key or token.
-const insecureHint = "--insecure at both ends does without, for tests"
 
 // send plays the trace at its rate until its end or the context's. Frames for which there was no connection, or no
 // room on the reliable channel, are skipped.

@@ -181,7 +181,7 @@ func TestReplayErrors(t *testing.T) {
 	must(t, err)
 	defer silent.Close()
 	nobody := silent.LocalAddr().String()
-	dir := t.TempDir()
+	keys, dir := keygen(t), t.TempDir()
 	const help = "hint: uplink replay --help\n"
 	for _, c := range []struct {
 		args string
@@ -193,7 +193,15 @@ func TestReplayErrors(t *testing.T) {
 		}},
 		{"--to " + addr + " " + finer.Name, 1, []string{"bind ServerMove: field \"" + field + "\" differs: here {" + field + " vec3 resolution=", "}, at the server {" + field}},
 		{"--to " + addr + " " + other.Name, 1, []string{"bind ServerMove: field ", " differs: here ", "at the server "}},
-		{"--to 192.0.2.1:7777 " + source.Name, 1, []string{"connect token", "\nhint: --insecure at both ends does without, for tests\n"}},
+		{"--to 192.0.2.1:7777 " + source.Name, 1, []string{"connect token", "\nhint: give the file .issuer of uplink keygen as --key, or a token as --token; --insecure at both ends does without, for tests\n"}},
+		{"--to nowhere --key " + keys + ".issuer " + source.Name, 1, []string{"uplink: --to: ", "nowhere"}},
+		{"--to " + addr + " --key " + keys + " " + source.Name, 1, []string{"uplink: --key " + keys + ": ", "this is a server's key\nhint: want the file that uplink keygen wrote beside the server's, such as ds.key.issuer\n"}},
+		{"--to " + addr + " --key " + keys + ".issuer " + source.Name, 1, []string{"altered, or made with another key", "\nhint: the server has another key: --key has to be the file .issuer that uplink keygen made with the server's, or "}},
+		{"--to " + addr + " --token uplink-token-1.x " + source.Name, 1, []string{"uplink: --token: token: malformed: ", "\nhint: want the whole line that uplink token prints, or @ and the name of a file with it\n"}},
+		{"--to " + addr + " --token @" + dir + "/none " + source.Name, 1, []string{"uplink: --token: open " + dir + "/none: no such file"}},
+		{"--to " + addr + " --suite compact " + source.Name, 1, []string{"takes none of the suites", "\nhint: --suite has to be the same at both ends\n"}},
+		{"--suite none a.csv", 2, []string{"uplink: --suite none: it protects nothing; for measurements --insecure allows it\n" + help}},
+		{"--token x --key y a.csv", 2, []string{"uplink: --token: with --key tokens are made; leave one of them out\n" + help}},
 		{"--to nowhere " + source.Name, 1, []string{"nowhere"}},
 		{dir + "/none.csv", 1, []string{"none.schema.json: no such file", "hint: a trace needs a schema file beside it, or one named with --schema\n"}},
 		{"--loss 7 a.csv", 2, []string{"invalid argument \"7\" for \"--loss\" flag: want 0 to 1, or a percentage such as 5%\n" + help}},

@@ -39,8 +39,30 @@ func suiteText(s transport.Suite) string {
 	return fmt.Sprintf("sealed by %s, %d bytes a datagram", suiteNames[s], s.Overhead())
 }
 
-// addSuiteFlag adds --suite for bits that are only counted; gcm is the default.
+// addSuiteFlag adds --suite; gcm is the default.
 func addSuiteFlag(f *pflag.FlagSet, s *transport.Suite) {
 	*s = transport.AES128GCM
 	f.Var((*suite)(s), "suite", "how datagrams are sealed: gcm (16 bytes each), compact (8) or none")
 }
+
+// sealing is how the datagrams of a command are sealed that sends some.
+type sealing struct {
+	suite    transport.Suite
+	insecure bool
+}
+
+// addFlags adds --suite, and --insecure, which allows what its help says and the suite none.
+func (s *sealing) addFlags(f *pflag.FlagSet, insecure string) {
+	addSuiteFlag(f, &s.suite)
+	f.BoolVar(&s.insecure, "insecure", false, insecure)
+}
+
+func (s *sealing) check() error {
+	if s.suite == transport.None && !s.insecure {
+		return errors.New("--suite none: it protects nothing; for measurements --insecure allows it")
+	}
+	return nil
+}
+
+// suites is for configs.
+func (s *sealing) suites() []transport.Suite { return []transport.Suite{s.suite} }

@@ -82,15 +82,16 @@ func (o *tokenOptions) check(cmd *cobra.Command) error {
 	case o.lifetime < time.Millisecond || o.lifetime > token.MaxLifetime:
 		return fmt.Errorf("--for %v: want %v to %v", o.lifetime, time.Millisecond, token.MaxLifetime)
 	}
-	_, err := parseServers(o.servers)
+	_, err := parseServers("server", o.servers)
 	return err
 }
 
-func parseServers(list []string) (servers []netip.AddrPort, err error) {
+// parseServers gives the addresses that a flag has.
+func parseServers(flag string, list []string) (servers []netip.AddrPort, err error) {
 	for _, s := range list {
 		a, err := netip.ParseAddrPort(s)
 		if err != nil {
-			return nil, fmt.Errorf("--server %q: want numbers such as 203.0.113.7:7777 or [2001:db8::7]:7777", s)
+			return nil, fmt.Errorf("--%s %q: want numbers such as 203.0.113.7:7777 or [2001:db8::7]:7777", flag, s)
 		}
 		servers = append(servers, a)
 	}
@@ -98,11 +99,11 @@ func parseServers(list []string) (servers []netip.AddrPort, err error) {
 }
 
 func (o *tokenOptions) runIssue(w io.Writer, now time.Time) error {
-	key, err := loadKey(o.key, token.ParseIssuerKey)
+	key, err := loadIssuerKey(o.key)
 	if err != nil {
-		return hintedError{err, "want the file that uplink keygen wrote beside the server's, such as ds.key" + issuerSuffix}
+		return err
 	}
-	servers, err := parseServers(o.servers)
+	servers, err := parseServers("server", o.servers)
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,8 @@ type Options struct {
 	Codec      rpcdelta.Codec
 	Redundancy int // as in client.Config
 	Link       link.Config
-	Insecure   bool
+	Suites     []transport.Suite
+	Insecure   bool              // as in client.Config, with Suites
 	Network    transport.Network // nil means UDP
 }
 
@@ -52,7 +53,7 @@ func (o *Options) Validate() error {
 func (r *run) client(_ int) client.Config {
 	o := &r.options
 	return client.Config{
-		Network: r.network, Codec: o.Codec, Redundancy: o.Redundancy, Insecure: o.Insecure, BindTimeout: o.Wait,
+		Network: r.network, Codec: o.Codec, Redundancy: o.Redundancy, Suites: o.Suites, Insecure: o.Insecure, BindTimeout: o.Wait,
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 // demo is one run.
 type demo struct {
 	options Options
+	keys    keys
 	traces  []*trace.Trace
 	srv     *ds.Server
 	players []*player
@@ -43,7 +44,7 @@ func Run(ctx context.Context, w io.Writer, o Options) (err error) {
 	if d.traces, err = traces(); err != nil {
 		return err
 	}
-	if d.srv, err = ds.Listen("127.0.0.1:0", ds.Config{}); err != nil {
+	if err := d.listen(); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.srv.Close()) }()
@@ -106,13 +107,7 @@ func (d *demo) connect(ctx context.Context) error {
 	errs := make(chan error)
 	for i := range d.players {
 		go func() {
-			t := d.traces[i%len(d.traces)]
-			p, err := newPlayer(ctx, d.srv.Addr().String(), cfg, t, i*len(t.Frames)/d.options.Clients)
-			d.players[i] = p
-			if err == nil {
-				d.offsets.Store(p.conn.ID(), p.offset)
-			}
-			errs <- err
+			errs <- d.join(ctx, i, cfg)
 		}()
 	}
 	failed := 0
@@ -124,6 +119,22 @@ func (d *demo) connect(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%d of %d clients could not connect over a link with %v: %w", failed, d.options.Clients, &d.options.Link, err)
 	}
+	return nil
+}
+
+// join makes client i.
+func (d *demo) join(ctx context.Context, i int, cfg client.Config) error {
+	cfg, err := d.admit(ctx, i, cfg)
+	if err != nil {
+		return err
+	}
+	t := d.traces[i%len(d.traces)]
+	p, err := newPlayer(ctx, d.srv.Addr().String(), cfg, t, i*len(t.Frames)/d.options.Clients)
+	if err != nil {
+		return err
+	}
+	d.players[i] = p
+	d.offsets.Store(p.conn.ID(), p.offset)
 	return nil
 }
 
@@ -148,11 +159,11 @@ func (d *demo) hangUp() error {
 
 // introduction says what runs and how to read the table.
 const introduction = `%d clients play Portal 2 and Rocket League to a dedicated server at %v.
-Link: %v; codec %v.
+Link: %v; codec %v; suite %v.
 Metrics: %s
 kbit/s: full as an engine packs calls; sent by uplink, headers included, and its
-ratio to that; wire with UDP and IP. intra: calls sent without a baseline.
-Ctrl-C ends it.
+ratio to that; wire with seals, UDP and IP, by parts below. intra: calls sent
+without a baseline. Ctrl-C ends it.
 `
 
 // play has the clients send, and shows what comes of it.
@@ -162,7 +173,7 @@ func (d *demo) play(ctx context.Context, w io.Writer, served <-chan error) error
 		return err
 	}
 	defer web.Close() //nolint:errcheck // the demo is over
-	fmt.Fprintf(w, introduction, d.options.Clients, d.srv.Addr(), &d.options.Link, d.options.Codec, web.URL())
+	fmt.Fprintf(w, introduction, d.options.Clients, d.srv.Addr(), &d.options.Link, d.options.Codec, d.options.Suite, web.URL())
 	if d.options.For > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, d.options.For)

@@ -1,7 +1,9 @@
 package demo
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -9,9 +11,11 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/link"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 func TestMain(m *testing.M) {
@@ -23,19 +27,42 @@ func TestMain(m *testing.M) {
 }
 
 func options() Options {
-	return Options{Link: link.Config{RTT: 2 * time.Millisecond, Burst: 1, Seed: 1}, Clients: 3, Codec: rpcdelta.RLE, For: 200 * time.Millisecond, Metrics: "127.0.0.1:0"}
+	return Options{Link: link.Config{RTT: 2 * time.Millisecond, Burst: 1, Seed: 1}, Clients: 3, Codec: rpcdelta.RLE, Suite: transport.AES128GCM, For: 200 * time.Millisecond, Metrics: "127.0.0.1:0"}
 }
 
-// TestRun plays over a link that loses nothing.
+// TestRun plays over a link that loses nothing, sealed in each way.
 func TestRun(t *testing.T) {
-	var b strings.Builder
-	if err := Run(t.Context(), &b, options()); err != nil {
+	for suite, seal := range map[transport.Suite]int{transport.None: 0, transport.AES128CTRHMAC8: 64, transport.AES128GCM: 128} {
+		var b strings.Builder
+		o := options()
+		o.Suite = suite
+		if err := Run(t.Context(), &b, o); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{
+			"; suite " + suite.String() + ".\n", " 100.0 % ", fmt.Sprintf("\n24 of datagram, %d of seal and 224 of UDP and IP, ", seal),
+			"\nDifferent from what was recorded: 0.\n",
+		} {
+			if !strings.Contains(b.String(), want) {
+				t.Errorf("no %q in\n%s", want, b.String())
+			}
+		}
+	}
+}
+
+// TestKeys has somebody knock without a token.
+func TestKeys(t *testing.T) {
+	d := &demo{options: options()}
+	if err := d.listen(); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{" 100.0 % ", "\nDifferent from what was recorded: 0.\n"} {
-		if !strings.Contains(b.String(), want) {
-			t.Errorf("no %q in\n%s", want, b.String())
-		}
+	served := make(chan error, 1)
+	go func() { served <- d.srv.Serve(context.Background()) }()
+	if _, err := client.Dial(t.Context(), d.srv.Addr().String(), client.Config{}); !errors.Is(err, client.ErrTokenRefused) {
+		t.Errorf("without a token: %v", err)
+	}
+	if err := errors.Join(d.srv.Close(), <-served); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -67,11 +94,11 @@ func TestMismatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv, err := ds.Listen("127.0.0.1:0", ds.Config{})
-	if err != nil {
+	d := &demo{options: options(), traces: all}
+	if err := d.listen(); err != nil {
 		t.Fatal(err)
 	}
-	d := &demo{options: options(), traces: all, srv: srv}
+	srv := d.srv
 	for _, tr := range all {
 		if err := ds.HandleSchema(srv, tr.Schema, d.check(tr)); err != nil {
 			t.Fatal(err)

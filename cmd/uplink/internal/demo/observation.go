@@ -15,6 +15,7 @@ type row struct {
 	sent      rpcdelta.Stats
 	messages  uint64 // datagrams with frames
 	bytes     uint64 // of those frames' payloads with their headers
+	sealBytes uint64 // of the datagrams' seals
 	delivered uint64
 	missed    uint64
 	rtt       time.Duration // mean of the clients
@@ -41,6 +42,7 @@ func (d *demo) observe() observation {
 			r.sent.Add(&st.Stats)
 			r.messages += st.Messages
 			r.bytes += st.Bytes
+			r.sealBytes += st.SealBytes
 			r.rtt += p.conn.RTT()
 			clients++
 		}
@@ -62,8 +64,9 @@ func (d *demo) observe() observation {
 // since gives what was counted after an earlier observation.
 func (o observation) since(before observation) observation {
 	out := observation{acks: ds.AckStats{
-		Messages: o.acks.Messages - before.acks.Messages,
-		Bytes:    o.acks.Bytes - before.acks.Bytes,
+		Messages:  o.acks.Messages - before.acks.Messages,
+		Bytes:     o.acks.Bytes - before.acks.Bytes,
+		SealBytes: o.acks.SealBytes - before.acks.SealBytes,
 	}}
 	for i, r := range o.rows {
 		b := &before.rows[i]
@@ -73,6 +76,7 @@ func (o observation) since(before observation) observation {
 		r.sent.Reset -= b.sent.Reset
 		r.messages -= b.messages
 		r.bytes -= b.bytes
+		r.sealBytes -= b.sealBytes
 		r.delivered -= b.delivered
 		r.missed -= b.missed
 		out.rows = append(out.rows, r)
@@ -87,6 +91,7 @@ func (o observation) total() row {
 		t.sent.Add(&r.sent)
 		t.messages += r.messages
 		t.bytes += r.bytes
+		t.sealBytes += r.sealBytes
 		t.delivered += r.delivered
 		t.missed += r.missed
 		t.rtt += r.rtt / time.Duration(len(o.rows))
@@ -94,16 +99,17 @@ func (o observation) total() row {
 	return t
 }
 
-// Bits of a row: the frames in full and as sent, both as messages and with all
-// that surrounds them on the wire.
-func (r *row) full() float64  { return float64(r.sent.FullBits) }
-func (r *row) coded() float64 { return float64(8 * r.bytes) }
-func (r *row) around() float64 {
-	return float64(8 * r.messages * (transport.HeaderSize + transport.SealSize + transport.IPSize))
-}
+// Bits of a row: the frames in full and as sent, both as messages; and the parts of
+// what surrounds these on the wire.
+func (r *row) full() float64     { return float64(r.sent.FullBits) }
+func (r *row) coded() float64    { return float64(8 * r.bytes) }
+func (r *row) datagram() float64 { return float64(8 * r.messages * transport.HeaderSize) }
+func (r *row) seals() float64    { return float64(8 * r.sealBytes) }
+func (r *row) ip() float64       { return float64(8 * r.messages * transport.IPSize) }
+func (r *row) around() float64   { return r.datagram() + r.seals() + r.ip() }
 
 func (r *row) share() float64   { return float64(r.delivered) / float64(max(1, r.delivered+r.missed)) }
 func (r *row) noDeltas() uint64 { return r.sent.Intra + r.sent.Reset }
 func (o *observation) ackBits() float64 {
-	return float64(8 * (o.acks.Bytes + o.acks.Messages*(transport.HeaderSize+transport.IPSize)))
+	return float64(8 * (o.acks.Bytes + o.acks.SealBytes + o.acks.Messages*(transport.HeaderSize+transport.IPSize)))
 }

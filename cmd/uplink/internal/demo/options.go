@@ -6,6 +6,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/link"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 const (
@@ -19,6 +20,7 @@ type Options struct {
 	Link    link.Config
 	Clients int
 	Codec   rpcdelta.Codec
+	Suite   transport.Suite
 	For     time.Duration // 0: until the context is done
 	Metrics string        // address of /metrics
 	Live    bool          // redraw the table in place

@@ -39,7 +39,10 @@ func (t *table) draw(o observation, elapsed time.Duration) {
 	}
 	b.WriteByte('\n')
 	columns.Write(&b, rows)
-	fmt.Fprintf(&b, "acks down, with their datagrams: %.1f kbit/s\n", kbits(o.ackBits(), elapsed))
+	kbit := func(bits float64) float64 { return kbits(bits, elapsed) }
+	fmt.Fprintf(&b, "wire: %.1f sent, %.1f datagram headers, %.1f seals, %.1f UDP and IP\n",
+		kbit(total.coded()), kbit(total.datagram()), kbit(total.seals()), kbit(total.ip()))
+	fmt.Fprintf(&b, "acks down, with their datagrams: %.1f, of which %.1f seals\n", kbit(o.ackBits()), kbit(float64(8*o.acks.SealBytes)))
 	t.lines = strings.Count(b.String(), "\n")
 	_, _ = io.WriteString(t.w, b.String()) // a terminal that is gone is no reason to stop
 }
@@ -75,6 +78,7 @@ func (t *table) summary(o observation, elapsed time.Duration) {
 	t.draw(o, elapsed)
 	total := o.total()
 	n := float64(max(1, total.sent.Frames()))
-	fmt.Fprintf(t.w, "A call takes %.0f bits in full and %.0f as sent, with its header;\non the wire, UDP and IP included, %.0f and %.0f.\nFrames rebuilt: %d.\n",
-		total.full()/n, total.coded()/n, (total.full()+total.around())/n, (total.coded()+total.around())/n, total.delivered)
+	fmt.Fprintf(t.w, "A call takes %.0f bits in full and %.0f as sent, with its header; on the wire, with\n%.0f of datagram, %.0f of seal and %.0f of UDP and IP, %.0f and %.0f.\nFrames rebuilt: %d.\n",
+		total.full()/n, total.coded()/n, total.datagram()/n, total.seals()/n, total.ip()/n,
+		(total.full()+total.around())/n, (total.coded()+total.around())/n, total.delivered)
 }

@@ -14,10 +14,10 @@ import (
 func big() observation {
 	return observation{
 		rows: []row{
-			{rpc: "PortalMove", sent: rpcdelta.Stats{Delta: 30_000, Intra: 400, FullBits: 6_400_000}, messages: 30_400, bytes: 600_000, delivered: 30_000, missed: 0, rtt: 2 * time.Second},
-			{rpc: "RocketMove", sent: rpcdelta.Stats{Delta: 10_000, Reset: 10_000, FullBits: 4_800_000}, messages: 20_000, bytes: 700_000, delivered: 1000, missed: 9000, rtt: 80 * time.Millisecond},
+			{rpc: "PortalMove", sent: rpcdelta.Stats{Delta: 30_000, Intra: 400, FullBits: 6_400_000}, messages: 30_400, bytes: 600_000, sealBytes: 30_400 * 16, delivered: 30_000, missed: 0, rtt: 2 * time.Second},
+			{rpc: "RocketMove", sent: rpcdelta.Stats{Delta: 10_000, Reset: 10_000, FullBits: 4_800_000}, messages: 20_000, bytes: 700_000, sealBytes: 20_000 * 8, delivered: 1000, missed: 9000, rtt: 80 * time.Millisecond},
 		},
-		acks: ds.AckStats{Messages: 10_000, Bytes: 50_000},
+		acks: ds.AckStats{Messages: 10_000, Bytes: 50_000, SealBytes: 160_000},
 	}
 }
 
@@ -28,9 +28,10 @@ func TestTable(t *testing.T) {
                       kbit/s                                               round
 RPC         calls/s     full     sent  ratio     wire  delivered  intra     trip
 PortalMove    30400   6400.0   4800.0   0.75  16230.4    100.0 %    400  2000 ms
-RocketMove    20000   4800.0   5600.0   1.17  13120.0     10.0 %  10000    80 ms
-all           50400  11200.0  10400.0   0.93  29350.4     77.5 %  10400  1040 ms
-acks down, with their datagrams: 2880.0 kbit/s
+RocketMove    20000   4800.0   5600.0   1.17  11840.0     10.0 %  10000    80 ms
+all           50400  11200.0  10400.0   0.93  28070.4     77.5 %  10400  1040 ms
+wire: 10400.0 sent, 1209.6 datagram headers, 5171.2 seals, 11289.6 UDP and IP
+acks down, with their datagrams: 4160.0, of which 1280.0 seals
 `
 	if b.String() != want {
 		t.Errorf("%s", b.String())
@@ -50,7 +51,7 @@ func TestRedraw(t *testing.T) {
 	first := b.String()
 	live.draw(big(), time.Second)
 	lines := strings.Count(first, "\n")
-	if want := first + "\x1b[7A\x1b[J" + first; b.String() != want || lines != 7 {
+	if want := first + "\x1b[8A\x1b[J" + first; b.String() != want || lines != 8 {
 		t.Errorf("%d lines, then %q", lines, strings.TrimPrefix(b.String(), first))
 	}
 	b.Reset()
@@ -74,12 +75,13 @@ func TestEmpty(t *testing.T) {
 func TestSince(t *testing.T) {
 	now, before := big(), big()
 	before.rows[0].sent.Delta, before.rows[0].missed, before.rows[0].bytes = 29_000, 0, 500_000
-	before.acks.Bytes = 10_000
+	before.rows[0].sealBytes = 400_000
+	before.acks.Bytes, before.acks.SealBytes = 10_000, 100_000
 	got := now.since(before)
-	if r := got.rows[0]; r.sent.Frames() != 1000 || r.bytes != 100_000 || r.sent.FullBits != 0 || r.rtt != 2*time.Second {
+	if r := got.rows[0]; r.sent.Frames() != 1000 || r.bytes != 100_000 || r.sealBytes != 86_400 || r.sent.FullBits != 0 || r.rtt != 2*time.Second {
 		t.Errorf("%+v", r)
 	}
-	if got.acks != (ds.AckStats{Bytes: 40_000}) {
+	if got.acks != (ds.AckStats{Bytes: 40_000, SealBytes: 60_000}) {
 		t.Errorf("%+v", got.acks)
 	}
 }
