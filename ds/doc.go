@@ -6,6 +6,12 @@
 //	err = ds.Handle(srv, "ServerMove", func(p *ds.Player, f ds.Frame[ServerMove]) { ... })
 //	err = srv.Serve(ctx)
 //
+// That is for loopback. On a public address a server has a key, and players come in by
+// connect tokens that the game's backend issues with the other half of it (package
+// token): Player.ClientID and Player.UserData are what it says of them.
+//
+//	srv, err := ds.Listen("203.0.113.7:7777", ds.Config{Key: key})
+//
 // Handlers run as frames arrive, one at a time, on the goroutine of Serve. With
 // Config.Poll they run where the game calls [Server.Poll] instead, for a loop
 // with a tick of its own; Serve then only receives.

@@ -1,22 +1,24 @@
-// Issuer: a game's backend that hands connect tokens to players who are logged in.
+// Issuer: a whole login. A game's backend hands connect tokens to players who are
+// logged in, a client plays with one, and the dedicated server knows by it who
+// plays.
 //
-// A client that wants to play asks the backend where and with what, over HTTPS and
-// with whatever proves its login there:
+// The client asks the backend where and with what to play, over HTTPS and with
+// whatever proves its login there:
 //
 //	POST /token
 //	Authorization: Bearer SESSION
 //
-//	{"token": "uplink-token-1...."}
+//	{"server": "203.0.113.7:7777", "token": "uplink-token-1...."}
 //
-// and dials at once with what it reads by token.Parse. The token names the servers,
-// holds the key by which the client knows them, and lives a minute: it is for one
-// session, and the next one needs another. A client asks again to reconnect; it
-// never has a key of its own.
+// and dials at once. The token names the servers, holds the key by which the client
+// knows them, and lives a minute: it is for one session, and the next one needs
+// another, so the client asks again to reconnect (client.Config.Renew). It never has a
+// key of its own.
 //
-// Here the server that would take the token is a key alone. In earnest
-// "uplink keygen -o ds.key" makes both keys: the backend reads ds.key.issuer with
-// token.ParseIssuerKey, from a file or a secret store. The clocks of backend and
-// server should agree to a few seconds.
+// Here all three are one program, on loopback, with a key that is made on the spot. In
+// earnest "uplink keygen -o ds.key" makes both halves: the servers read ds.key with
+// token.ParseKey, the backend ds.key.issuer with token.ParseIssuerKey, from a file or
+// a secret store. The clocks of backend and servers should agree to a few seconds.
 package main
 
 import (
@@ -31,13 +33,22 @@ import (
 	"strings"
 	"time"
 
+	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/token"
 )
+
+// ServerMove is what the client tells the server each frame.
+type ServerMove struct {
+	Location rpcdelta.Vec3 `rpcdelta:"resolution=0.1"` // cm
+	Buttons  uint16
+}
 
 // issuer is the part of the backend that issues tokens.
 type issuer struct {
 	key     token.IssuerKey
-	servers []netip.AddrPort
+	server  netip.AddrPort    // the one that has room
 	players map[string]player // by session; a database in earnest
 }
 
@@ -48,7 +59,8 @@ type player struct {
 
 // answer is what a client gets. Its token is text in JSON.
 type answer struct {
-	Token token.Token `json:"token"`
+	Server netip.AddrPort `json:"server"`
+	Token  token.Token    `json:"token"`
 }
 
 func (i *issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -61,7 +73,7 @@ func (i *issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	t, err := token.Issue(i.key, token.Claims{
 		ClientID: who.id, // from the login, never from the request
 		Expires:  time.Now().Add(time.Minute),
-		Servers:  i.servers,
+		Servers:  []netip.AddrPort{i.server},
 		UserData: []byte("team=" + who.team),
 	})
 	if err != nil {
@@ -71,27 +83,79 @@ func (i *issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store") // whoever has it can play as this player
-	json.NewEncoder(w).Encode(answer{t})
+	json.NewEncoder(w).Encode(answer{i.server, t})
 }
 
-// fetch is the client's side.
-func fetch(ctx context.Context, url, session string) (token.Token, error) {
+// fetch asks the backend, as the client does.
+func fetch(ctx context.Context, url, session string) (a answer, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/token", nil)
 	if err != nil {
-		return token.Token{}, err
+		return a, err
 	}
 	req.Header.Set("Authorization", "Bearer "+session)
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return token.Token{}, err
+		return a, err
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
-		return token.Token{}, fmt.Errorf("no token: %s", res.Status)
+		return a, fmt.Errorf("no token: %s", res.Status)
 	}
-	var a answer
 	err = json.NewDecoder(res.Body).Decode(&a)
-	return a.Token, err
+	return a, err
+}
+
+// listen is the dedicated server. Who a player is, is what the backend says.
+func listen(key token.Key) (*ds.Server, error) {
+	srv, err := ds.Listen("127.0.0.1:0", ds.Config{
+		Key: key,
+		Joined: func(p *ds.Player) {
+			fmt.Printf("server: client %d joins with %q\n", p.ClientID(), p.UserData())
+			if team, ok := strings.CutPrefix(string(p.UserData()), "team="); !ok || team == "" {
+				p.Kick("players of a team only")
+			}
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return srv, ds.Handle(srv, "ServerMove", func(p *ds.Player, f ds.Frame[ServerMove]) {
+		if f.Seq == 0 {
+			fmt.Printf("server: client %d is at %.1f\n", p.ClientID(), f.Value.Location)
+		}
+	})
+}
+
+// play is the client of a player who is logged in.
+func play(ctx context.Context, url, session string) error {
+	a, err := fetch(ctx, url, session)
+	if err != nil {
+		return err
+	}
+	conn, err := client.Dial(ctx, a.Server.String(), client.Config{
+		Token: a.Token,
+		Renew: func(ctx context.Context) (token.Token, error) {
+			a, err := fetch(ctx, url, session)
+			return a.Token, err
+		},
+	})
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	move, err := client.Bind[ServerMove](conn, "ServerMove", client.Rate(60))
+	if err != nil {
+		return err
+	}
+	for i := range 30 {
+		if err := move.Send(&ServerMove{Location: rpcdelta.Vec3{X: 10 * float64(i)}}); err != nil {
+			return err
+		}
+		time.Sleep(time.Second / 60)
+	}
+	_, err = client.Dial(ctx, a.Server.String(), client.Config{Token: a.Token})
+	fmt.Println("the same token again:", errors.Is(err, client.ErrTokenUsed))
+	return nil
 }
 
 func main() {
@@ -105,10 +169,17 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	srv, err := listen(key)
+	if err != nil {
+		return err
+	}
+	defer srv.Close()
+	go srv.Serve(ctx)
+
 	mux := http.NewServeMux()
 	mux.Handle("POST /token", &issuer{
 		key:     key.Issuer(),
-		servers: []netip.AddrPort{netip.MustParseAddrPort("203.0.113.7:7777")},
+		server:  srv.Addr(),
 		players: map[string]player{"ada's session": {42, "blue"}},
 	})
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -116,33 +187,10 @@ func run(ctx context.Context) error {
 		return err
 	}
 	backend := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
-	done := make(chan error, 1)
-	go func() { done <- backend.Serve(ln) }()
+	defer backend.Close()
+	go backend.Serve(ln)
 	url := "http://" + ln.Addr().String()
 
-	if _, err := fetch(ctx, url, "nobody's session"); err != nil {
-		fmt.Println("a stranger gets", err)
-	}
-	t, err := fetch(ctx, url, "ada's session")
-	if err != nil {
-		return err
-	}
-	fmt.Println("ada gets a token with the server's key:", t.ServerKey() == key.Public())
-
-	// The server opens what the client sends it; transport does that for a program.
-	claims, id, err := key.Open(t.Sealed())
-	if err != nil {
-		return err
-	}
-	fmt.Println("token", id)
-	fmt.Printf("client %d may join %v with %q, until %v\n",
-		claims.ClientID, claims.Servers, claims.UserData, claims.Expires.Format(time.TimeOnly))
-
-	if err := backend.Shutdown(ctx); err != nil {
-		return err
-	}
-	if err := <-done; !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+	fmt.Println("a stranger gets", play(ctx, url, "nobody's session"))
+	return play(ctx, url, "ada's session")
 }
