@@ -76,6 +76,14 @@ func (b *budget) below() float64 {
 // due says whether a window is over, so that step has something to do.
 func (b *budget) due(now time.Time) bool { return b.limit > 0 && now.Sub(b.begun) >= budgetWindow }
 
+// next gives when step has something to do; zero: never.
+func (b *budget) next() time.Time {
+	if b.limit == 0 {
+		return time.Time{}
+	}
+	return b.begun.Add(budgetWindow)
+}
+
 // step takes what was sent so far, and the largest redundancy that an RPC has now. It
 // says whether the limits have changed.
 func (b *budget) step(now time.Time, sent traffic, redundancy int) bool {

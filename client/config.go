@@ -122,16 +122,6 @@ func (c Config) withDefaults() (Config, error) {
 func (c Config) transport(t token.Token) transport.Config {
 	return transport.Config{
 		Network: c.Network, Token: t, Suites: c.Suites, Insecure: c.Insecure,
-		Timeout: c.Timeout, Tick: c.linkTick(), Logger: c.Logger,
+		Timeout: c.Timeout, Tick: transport.OnWake, Logger: c.Logger,
 	}
-}
-
-// linkTick is Tick, or the part of it that is next to the transport's usual tick:
-// heartbeats and the reliable channel must not wait for it.
-func (c Config) linkTick() time.Duration {
-	if c.Tick <= 0 {
-		return 0 // the usual one
-	}
-	parts := (c.Tick + transport.DefaultTick/2) / transport.DefaultTick
-	return c.Tick / max(parts, 1)
 }

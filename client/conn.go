@@ -78,6 +78,7 @@ func (c *Conn) connect(ctx context.Context, t token.Token) error {
 		_ = link.Close() // always nil
 		return err
 	}
+	link.Wake(time.Now()) // there are streams to bind now
 	return nil
 }
 
@@ -166,6 +167,25 @@ func (c *Conn) RTT() time.Duration {
 	return 0
 }
 
+// Rebind has the connection go on from another socket, and so from another local address: a program that learns
+// that the machine's networks have changed need not wait until that is noticed. The session stays the same; what is
+// on its way is lost. It is [ErrReconnecting] while the connection is being made again, [net.ErrClosed] after
+// Close, or the error of opening a socket, with which nothing has changed.
+func (c *Conn) Rebind() error {
+	link := c.current()
+	if link == nil {
+		return c.ended()
+	}
+	err := link.Rebind()
+	switch {
+	case errors.Is(err, net.ErrClosed):
+		return c.ended()
+	case err != nil:
+		return fmt.Errorf("client: rebind: %w", err)
+	}
+	return nil
+}
+
 func (c *Conn) current() *transport.Conn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -175,15 +195,16 @@ func (c *Conn) current() *transport.Conn {
 // events is the connection as one transport connection sees it.
 type events struct {
 	*Conn
-	opened  time.Time
-	flushed time.Time // what was collected, the last time
-	closed  error     // why that is over; guarded by Conn.mu
+	link   *transport.Conn
+	opened time.Time
+	flush  time.Time // when to send what was collected
+	closed error     // why that is over; guarded by Conn.mu
 }
 
 var _ transport.Handler = (*events)(nil)
 
 // Opened notes when a connection began.
-func (e *events) Opened(*transport.Conn) { e.opened = time.Now() }
+func (e *events) Opened(link *transport.Conn) { e.link, e.opened = link, time.Now() }
 
 // Closed has a lost connection made again.
 func (e *events) Closed(link *transport.Conn, err error) {
@@ -240,6 +261,7 @@ func (e *events) Datagram(_ *transport.Conn, b []byte, _ time.Time) {
 			err = e.bound(body)
 		case control.Leaving:
 			e.leave()
+			e.link.Wake(time.Now())
 		default:
 			err = control.ErrMalformed
 		}
@@ -256,26 +278,58 @@ func (c *Conn) malformed() {
 	c.stats.Malformed++
 }
 
-// Tick asks again for what is not bound yet, and sends what had to wait.
+// Tick asks again for what is not bound yet, sends what had to wait, and says when that is to be done next.
 func (e *events) Tick(now time.Time) {
+	next := e.regulate(now)
 	for _, s := range e.all() {
-		s.tick(now)
+		next = sooner(next, s.tick(now))
 	}
-	if every := e.cfg.Tick; every > 0 && now.Sub(e.flushed) >= every-e.cfg.linkTick()/2 { // ticks are not quite punctual
-		e.flushed = now
-		_ = e.Flush() // an error is told to the next Send
+	next = sooner(next, e.share(now))
+	next = sooner(next, e.goOnLeaving(now))
+	if !next.IsZero() {
+		e.link.Wake(next)
 	}
-	e.goOnLeaving()
-	e.regulate(now)
 }
 
-// regulate keeps to the budget.
-func (c *Conn) regulate(now time.Time) {
+// share sends what was collected when its time has come, and says when that is next; zero: never.
+func (e *events) share(now time.Time) time.Time {
+	every := e.cfg.Tick
+	if every <= 0 {
+		return time.Time{}
+	}
+	if !now.Before(e.flush) {
+		e.flush = e.flush.Add(every)
+		if !now.Before(e.flush) {
+			e.flush = now.Add(every)
+		}
+		_ = e.Flush() // an error is told to the next Send
+	}
+	return e.flush
+}
+
+// sooner gives the earlier of two times, of which zero is never.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// regulate measures, keeps to the budget, and says when to do so next.
+func (c *Conn) regulate(now time.Time) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.link == nil || !c.budget.due(now) && !c.meter.due(now) {
-		return
+	if c.link == nil {
+		return time.Time{} // install has it called again
 	}
+	if c.budget.due(now) || c.meter.due(now) {
+		c.measure(now)
+	}
+	return sooner(c.meter.next(), c.budget.next())
+}
+
+// measure is the work of regulate, with c.mu held.
+func (c *Conn) measure(now time.Time) {
 	redundancy := 0
 	for _, s := range c.streams {
 		redundancy = max(redundancy, s.redundancy())

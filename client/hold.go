@@ -44,15 +44,17 @@ func (s *stream) hold(f *rpcdelta.Frame, n int) error {
 	case err != nil:
 		s.countRefused(err)
 		return err
-	case s.enc.Held() < n:
-		return nil
+	case s.enc.Held() >= n:
+		return s.sendHeld()
+	case s.enc.Held() == 1:
+		s.waiting = time.Now()
+		s.wakeAt(s.heldUntil())
 	}
-	return s.sendHeld()
+	return nil
 }
 
 // sendHeld sends what is held back.
 func (s *stream) sendHeld() error {
-	s.waiting = time.Time{}
 	for s.enc.Held() > 0 {
 		var info rpcdelta.Info
 		s.buf, info = s.enc.AppendHeld(s.buf[:0])
@@ -64,15 +66,21 @@ func (s *stream) sendHeld() error {
 }
 
 // tickHeld sends what has been held back for as long as the calls should have taken
-// to be enough.
-func (s *stream) tickHeld(now time.Time) {
-	switch {
-	case s.enc == nil || s.enc.Held() == 0:
-	case s.waiting.IsZero():
-		s.waiting = now
-	case now.Sub(s.waiting).Seconds()*s.rate >= float64(s.perPayload()):
-		_ = s.sendHeld() // an error is told to the next Send
+// to be enough, and says when that will be so; zero: nothing is held.
+func (s *stream) tickHeld(now time.Time) time.Time {
+	if s.enc == nil || s.enc.Held() == 0 {
+		return time.Time{}
 	}
+	if due := s.heldUntil(); now.Before(due) {
+		return due
+	}
+	_ = s.sendHeld() // an error is told to the next Send
+	return time.Time{}
+}
+
+// heldUntil is until when the frames may wait that are held.
+func (s *stream) heldUntil() time.Time {
+	return s.waiting.Add(time.Duration(float64(s.perPayload()) / s.rate * float64(time.Second)))
 }
 
 // flush sends what is held back.

@@ -1,5 +1,11 @@
 package client
 
+import (
+	"time"
+
+	"github.com/uplink-rpc/uplink/transport"
+)
+
 // When the server is about to shut down it says so. The client then sends what it
 // holds back, but nothing new, waits until all that it sent reliably is there, and
 // ends the connection. It is made again like one that was lost.
@@ -15,14 +21,14 @@ func (e *events) leave() {
 	}
 }
 
-// goOnLeaving ends the connection once there is nothing left to wait for.
-func (e *events) goOnLeaving() {
+// goOnLeaving ends the connection once there is nothing left to wait for. Until then it says when to look again.
+func (e *events) goOnLeaving(now time.Time) time.Time {
 	c := e.Conn
 	c.mu.Lock()
 	link, leaving := c.link, c.leaving
 	c.mu.Unlock()
 	if !leaving || link == nil {
-		return
+		return time.Time{}
 	}
 	ready := true
 	for _, s := range c.all() {
@@ -30,12 +36,13 @@ func (e *events) goOnLeaving() {
 	}
 	_ = c.out.flush(link) // nothing can be done about an error
 	if !ready || link.Unacked() > 0 {
-		return
+		return now.Add(transport.DefaultTick)
 	}
 	c.mu.Lock()
 	c.wait = leastWait
 	c.mu.Unlock()
 	link.CloseWith("")
+	return time.Time{}
 }
 
 // leave sends what is held back and stops the stream until rebind. It is false if a

@@ -32,3 +32,6 @@ func (m *meter) step(now time.Time, t *transport.Stats) {
 	}
 	m.begun, m.bitsSent, m.bitsReceived = now, sent, received
 }
+
+// next gives when step has something to do.
+func (m *meter) next() time.Time { return m.begun.Add(meterWindow) }

@@ -16,6 +16,10 @@ import (
 // askEvery is the time between two requests to bind that are not answered.
 const askEvery = 250 * time.Millisecond
 
+// queuedWait is the time between two attempts to send a reliable payload that there was
+// no room for.
+const queuedWait = transport.DefaultTick
+
 // maxReliable is the largest payload of a reliable RPC.
 const maxReliable = 8 << 10
 
@@ -43,7 +47,7 @@ type stream struct {
 	frame   *rpcdelta.Frame
 	buf     []byte
 	queued  bool      // buf is a reliable payload that the link had no room for
-	waiting time.Time // when a tick first saw the frames that are held; zero: not yet
+	waiting time.Time // since when frames are held
 	limits  limits
 	stats   RPCStats
 }
@@ -129,7 +133,7 @@ func (s *stream) wait() error {
 }
 
 func (s *stream) await() error {
-	s.tick(time.Now())
+	s.begin(time.Now())
 	t := time.NewTimer(s.conn.cfg.BindTimeout)
 	defer t.Stop()
 	select {
@@ -143,20 +147,44 @@ func (s *stream) await() error {
 }
 
 // tick sends the request, unless it is answered or was sent a moment ago, or the
-// payload or the frames that wait.
-func (s *stream) tick(now time.Time) {
+// payload or the frames that wait. It says when to do so next; zero: not before
+// something else happens.
+func (s *stream) tick(now time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.queued {
 		_ = s.transmit() // the next tick tries again
 	}
-	s.tickHeld(now)
-	if s.link == nil || s.enc != nil || s.refused != nil || now.Sub(s.asked) < askEvery {
-		return
+	next := s.tickHeld(now)
+	if s.queued {
+		next = sooner(next, now.Add(queuedWait))
 	}
-	s.asked = now
-	s.pending++
-	_ = s.link.Send(s.request) // the next tick asks again
+	if s.link == nil || s.enc != nil || s.refused != nil {
+		return next
+	}
+	if now.Sub(s.asked) >= askEvery {
+		s.asked = now
+		s.pending++
+		_ = s.link.Send(s.request) // the next tick asks again
+	}
+	return sooner(next, s.asked.Add(askEvery))
+}
+
+// begin is the first tick.
+func (s *stream) begin(now time.Time) {
+	next := s.tick(now)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !next.IsZero() {
+		s.wakeAt(next)
+	}
+}
+
+// wakeAt has tick called then, with s.mu held.
+func (s *stream) wakeAt(at time.Time) {
+	if s.link != nil {
+		s.link.Wake(at)
+	}
 }
 
 // answered takes the server's answer.
@@ -326,7 +354,11 @@ func (s *stream) ready() error {
 // wait for it.
 func (s *stream) transmit() error {
 	err := s.link.SendReliable(s.buf)
-	s.queued = errors.Is(err, transport.ErrBacklog)
+	queued := errors.Is(err, transport.ErrBacklog)
+	if queued && !s.queued {
+		s.wakeAt(time.Now().Add(queuedWait))
+	}
+	s.queued = queued
 	return s.sent(err)
 }
 

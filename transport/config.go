@@ -19,6 +19,10 @@ const (
 	DefaultHandshakesEach = 20
 )
 
+// OnWake is the [Config.Tick] of a dialed connection whose handler is ticked when [Conn.Wake] asks for it, and not
+// otherwise: while there is nothing to do nothing runs.
+const OnWake time.Duration = -1
+
 const (
 	minTimeout = 2 * time.Second
 	minTick    = time.Millisecond
@@ -50,7 +54,7 @@ type Config struct {
 	// tries; at least 2 s, since a silent peer sends a heartbeat each second, and by default 10 s.
 	Timeout time.Duration
 	// Tick is the time between two calls of [Handler.Tick], at least a millisecond, by default 1/60 s.
-	// Heartbeats and retransmissions are as punctual as this.
+	// A listener's heartbeats and retransmissions are as punctual as this. Dial takes [OnWake] too.
 	Tick time.Duration
 	// MaxConns is how many connections a listener accepts, by default 1,024. Dial ignores it.
 	MaxConns int
@@ -85,7 +89,7 @@ func (c Config) withDefaults() (Config, error) {
 	switch {
 	case c.Timeout < minTimeout:
 		return c, fmt.Errorf("transport: Config.Timeout is %v, must be at least %v", c.Timeout, minTimeout)
-	case c.Tick < minTick:
+	case c.Tick < minTick && c.Tick != OnWake:
 		return c, fmt.Errorf("transport: Config.Tick is %v, must be at least %v", c.Tick, minTick)
 	case c.MaxConns < 0:
 		return c, errors.New("transport: Config.MaxConns is negative")

@@ -58,6 +58,8 @@ const (
 type owner interface {
 	// rescheduled tells that the session may want to be advanced earlier.
 	rescheduled(c *Conn)
+	// wake has the handler ticked at that time, if it is not ticked anyway.
+	wake(at time.Time)
 	// rebind gives the connection another packet connection.
 	rebind(c *Conn) error
 	// closed tells that this end has closed the session.
@@ -143,10 +145,15 @@ func (c *Conn) Overhead() uint64 {
 }
 
 // Rebind has a dialed connection go on from another packet connection, and so another local address: after a
-// change of networks, when sending fails. The session stays the same; what is on its way is lost. For a
+// change of networks. It does so by itself when for a second nothing could be sent. The session stays the same; what is on its way is lost. For a
 // listener's connection it is [ErrDialedOnly]; other errors are that of opening the packet connection, with
 // which nothing has changed, and one that wraps [net.ErrClosed].
 func (c *Conn) Rebind() error { return c.owner.rebind(c) }
+
+// Wake has [Handler.Tick] of a dialed connection called at that time, or soon after it; if it was asked for several
+// times, at the earliest of them. A tick answers all that was asked for before it. A listener's connections need
+// no wake, and it does nothing there.
+func (c *Conn) Wake(at time.Time) { c.owner.wake(at) }
 
 // LocalAddr returns the address of the packet connection.
 func (c *Conn) LocalAddr() netip.AddrPort { return c.pc.LocalAddr() }

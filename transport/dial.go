@@ -2,9 +2,11 @@ package transport
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"os"
 	"time"
 
 	"github.com/uplink-rpc/uplink/transport/internal/session"
@@ -22,6 +24,8 @@ type dialer struct {
 	handler Handler
 	log     *slog.Logger
 	sent    sentCounters
+	alarm   alarm
+	rescue  rescue
 	ready   chan struct{} // closed after Opened has returned
 }
 
@@ -88,6 +92,7 @@ func newDialer(pc PacketConn, t session.Ticket, cfg Config, h Handler) *dialer {
 		ready:   make(chan struct{}),
 	}
 	d.loop = newLoop(s, cfg.Tick, dialerBatch, &d.sent)
+	d.alarm.pc = s
 	c := &Conn{owner: d, pc: s, outbox: &d.outbox}
 	c.session = session.NewClient(time.Now(), t, session.Config{Timeout: cfg.Timeout, Output: c.write, Buffers: &d.buffers})
 	d.conn = c
@@ -97,12 +102,40 @@ func newDialer(pc PacketConn, t session.Ticket, cfg Config, h Handler) *dialer {
 // serve is the connection's goroutine.
 func (d *dialer) serve() {
 	defer close(d.done)
-	err := d.run(d)
+	err := d.run()
 	d.conn.finish(wire.CloseNormal, err)
 	d.conn.bury(d.handler)
 	// Nothing can be done about an error of closing a packet connection.
 	_ = d.pc.Close()
 	d.log.Debug("connection ended", "remote", d.remote, "cause", d.conn.err())
+}
+
+// run reads datagrams and sleeps until something is due, until the connection is stopped: there may be thousands
+// of them in a process, and most have nothing to do most of the time. The error is the packet connection's.
+func (d *dialer) run() error {
+	for {
+		if err := d.alarm.set(d.next); err != nil {
+			return err
+		}
+		// A stop that comes before this is seen here, a later one ends the read.
+		if d.stopped.Load() {
+			return nil
+		}
+		n, err := d.pc.ReadBatch(d.batch)
+		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+			if d.stopped.Load() {
+				return nil
+			}
+			return err
+		}
+		d.handle(d, time.Now(), d.batch[:n], true)
+	}
+}
+
+// next returns when the session wants to be advanced.
+func (d *dialer) next() time.Time {
+	next, _ := d.conn.schedule()
+	return next
 }
 
 func (d *dialer) receive(now time.Time, g datagram) {
@@ -111,21 +144,31 @@ func (d *dialer) receive(now time.Time, g datagram) {
 	}
 	c := d.conn
 	c.deliver(now, c.input(now, g.from, g.b), d.handler)
-	d.check()
 }
 
+// tick follows whatever has come, or the alarm.
 func (d *dialer) tick(now time.Time) {
 	d.conn.advance(now)
-	d.check()
-	if d.conn.life == alive && !d.stopped.Load() {
+	d.check(now)
+	if since, due := d.alarm.take(now); due && !d.stopped.Load() {
+		if d.interval != OnWake {
+			d.alarm.tickBy(nextTick(since, now, d.interval))
+		}
 		d.handler.Tick(now)
+	}
+	if d.rescue.due(now, &d.sent) {
+		err := d.rebind(d.conn)
+		d.log.Debug("nothing can be sent, took another socket", "remote", d.remote, "error", err)
 	}
 }
 
 // check looks whether the connection has opened, which Dial waits for, or ended.
-func (d *dialer) check() {
+func (d *dialer) check(now time.Time) {
 	if d.conn.life == alive && !d.opened() {
 		d.log.Debug("connected", "remote", d.remote)
+		if d.interval != OnWake {
+			d.alarm.tickBy(now.Add(d.interval))
+		}
 		close(d.ready)
 	}
 	if _, over := d.conn.schedule(); over {
@@ -142,7 +185,15 @@ func (d *dialer) opened() bool {
 	}
 }
 
-func (d *dialer) rescheduled(*Conn) {} // it is looked at each tick anyway
+// stop makes run return soon. It can be called from anywhere, more than once.
+func (d *dialer) stop() {
+	d.stopped.Store(true)
+	d.alarm.end()
+}
+
+func (d *dialer) rescheduled(*Conn) { d.alarm.by(d.next()) }
+
+func (d *dialer) wake(at time.Time) { d.alarm.tickBy(at) }
 
 // rebind opens another packet connection and goes on with it.
 func (d *dialer) rebind(c *Conn) error {
@@ -154,6 +205,7 @@ func (d *dialer) rebind(c *Conn) error {
 		return err
 	}
 	c.moved(time.Now())
+	d.rescheduled(c)
 	return nil
 }
 

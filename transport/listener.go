@@ -49,6 +49,9 @@ func Listen(addr string, cfg Config) (*Listener, error) {
 	if err != nil {
 		return nil, err
 	}
+	if cfg.Tick == OnWake {
+		return nil, errors.New("transport: Config.Tick is OnWake, which is for dialed connections only")
+	}
 	pc, err := cfg.Network.ListenPacket(addr)
 	if err != nil {
 		return nil, err

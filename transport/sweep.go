@@ -51,6 +51,9 @@ func (l *Listener) closed(c *Conn) { l.pokes.add(c) }
 // rebind does nothing: the address is the listener's.
 func (l *Listener) rebind(*Conn) error { return ErrDialedOnly }
 
+// wake does nothing: the handler is ticked anyway.
+func (l *Listener) wake(time.Time) {}
+
 // wait does nothing: no goroutine runs for one connection alone.
 func (l *Listener) wait() {}
 

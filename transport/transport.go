@@ -98,6 +98,6 @@ type Handler interface {
 	// Message delivers a message of a SendReliable. The message is valid during the call.
 	Message(c *Conn, b []byte, at time.Time)
 	// Tick is called about every [Config.Tick], also when nothing arrives. A dialed connection ticks
-	// while it is open, a listener while it serves.
+	// while it is open, or then when [Conn.Wake] says ([OnWake]), a listener while it serves.
 	Tick(now time.Time)
 }
