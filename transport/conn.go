@@ -73,8 +73,8 @@ func (c *Conn) write(to netip.AddrPort, b []byte) {
 	c.outbox.send(b, to, &c.failed)
 }
 
-// Send sends a copy of b as one datagram, at most [MaxPayload] bytes. It waits for nothing and allocates
-// nothing. It returns [ErrTooLarge], or an error that wraps [net.ErrClosed]; that the datagram is lost,
+// Send sends a copy of b as one datagram, at most [Conn.MaxPayload] bytes. It waits for nothing and
+// allocates nothing. It returns [ErrTooLarge], or an error that wraps [net.ErrClosed]; that the datagram is lost,
 // here or later, is not an error.
 func (c *Conn) Send(b []byte) error {
 	c.mu.Lock()
@@ -123,6 +123,15 @@ func (c *Conn) RemoteAddr() netip.AddrPort {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.session.Remote()
+}
+
+// MaxPayload returns the size of the largest payload of [Conn.Send] now, in bytes: [MaxPayload], or for a dialed
+// connection more where larger datagrams have been shown to reach the peer ([Stats]). That is so some seconds after
+// the connection opened, and begins anew when the local address changes.
+func (c *Conn) MaxPayload() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.session.MaxPayload()
 }
 
 // ClientID returns the client id that the client's token names; 0 for a dialed connection.

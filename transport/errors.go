@@ -50,7 +50,7 @@ var (
 
 // Why nothing was sent. After the connection's end the error wraps [net.ErrClosed] and why it ended.
 var (
-	// ErrTooLarge means that b is longer than [MaxPayload], or [MaxMessage].
+	// ErrTooLarge means that b is longer than [Conn.MaxPayload], or [MaxMessage].
 	ErrTooLarge = session.ErrTooLarge
 	// ErrBacklog means that too many reliable messages wait to be acknowledged: about 290 KB.
 	ErrBacklog = session.ErrBacklog

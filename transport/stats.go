@@ -17,6 +17,9 @@ type Stats struct {
 	Lost uint64
 	// Moves counts changes of the peer's address.
 	Moves uint64
+	// MaxDatagram is the size of the largest UDP payload that is known to reach the peer, as probes show: 0 as long as
+	// none of 1,200 bytes has been answered, which are sent all the same. Only a dialed connection probes.
+	MaxDatagram int
 	// Dropped counts datagrams that came, but were not used.
 	Dropped Drops
 	// RTT is the round trip time, smoothed, and LastRTT the last measurement; 0 before the first.
@@ -25,7 +28,7 @@ type Stats struct {
 	RoundTrips RoundTrips
 }
 
-// Plus returns the counts of both. RTT and LastRTT are those of o, unless it has none.
+// Plus returns the counts of both. RTT and LastRTT are those of o, unless it has none, and so is MaxDatagram.
 func (s Stats) Plus(o Stats) Stats {
 	s.DatagramsSent += o.DatagramsSent
 	s.BytesSent += o.BytesSent
@@ -38,6 +41,9 @@ func (s Stats) Plus(o Stats) Stats {
 	s.RoundTrips = s.RoundTrips.Plus(o.RoundTrips)
 	if o.RTT != 0 {
 		s.RTT, s.LastRTT = o.RTT, o.LastRTT
+	}
+	if o.MaxDatagram != 0 {
+		s.MaxDatagram = o.MaxDatagram
 	}
 	return s
 }
@@ -110,6 +116,7 @@ func (c *Conn) Stats() Stats {
 		SendFailed:        c.failed.Load(),
 		Lost:              s.Lost,
 		Moves:             s.Moves,
+		MaxDatagram:       c.session.MaxDatagram(),
 		Dropped:           sessionDrops(func(v session.Verdict) uint64 { return s.Verdicts[v] }),
 		RTT:               smoothed,
 		LastRTT:           last,

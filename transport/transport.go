@@ -28,7 +28,8 @@ import (
 const (
 	// MaxDatagram is the size of the largest UDP payload that is sent, in bytes.
 	MaxDatagram = wire.MaxDatagram
-	// MaxPayload is the size of the largest payload of [Conn.Send] in bytes.
+	// MaxPayload is the size of the largest payload of [Conn.Send] in bytes, on any path: in a UDP payload of
+	// 1,200 bytes. [Conn.MaxPayload] may be more.
 	MaxPayload = wire.MaxBody
 	// HeaderSize is the size of the header of a datagram in bytes. While a client hears nothing from its
 	// listener, its datagrams have 8 bytes more.

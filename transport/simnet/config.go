@@ -31,6 +31,9 @@ type Config struct {
 	// Rate is what the link carries, in bytes a second; 0 means no limit. Packets wait in a queue for
 	// their turn, and are dropped when they would have to wait for more than a quarter of a second.
 	Rate int
+	// MTU is the size of the largest packet that passes, in bytes, headers down to IP included; 0 means no
+	// limit. Longer ones are lost.
+	MTU int
 	// Seed selects one of the possible courses of events.
 	Seed uint64
 }
@@ -48,6 +51,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("simnet: Config.Burst is %v, must be 0 or a number of packets", c.Burst)
 	case !isShare(c.Duplicate):
 		return fmt.Errorf("simnet: Config.Duplicate is %v, must be from 0 to 1", c.Duplicate)
+	case c.MTU < 0:
+		return fmt.Errorf("simnet: Config.MTU is %v, must not be negative", c.MTU)
 	case c.Rate < 0:
 		return fmt.Errorf("simnet: Config.Rate is %v, must not be negative", c.Rate)
 	}

@@ -49,6 +49,9 @@ func (l *Link) Send(dst []time.Duration, now time.Duration, size int) []time.Dur
 	lost := l.lose(l.rng.Float64())
 	twice := l.rng.Float64() < l.cfg.Duplicate
 	first, second := l.jitter(), l.jitter()
+	if l.cfg.MTU != 0 && size > l.cfg.MTU {
+		return dst
+	}
 	departs, ok := l.depart(now, size)
 	if lost || !ok {
 		return dst

@@ -149,7 +149,7 @@ func TestSameSeedSameLosses(t *testing.T) {
 func TestValidate(t *testing.T) {
 	for field, cfg := range map[string]Config{
 		"Delay": {Delay: -1}, "Jitter": {Jitter: -1}, "Loss": {Loss: 1.01}, "Burst": {Burst: math.Inf(1)},
-		"Duplicate": {Duplicate: math.NaN()}, "Rate": {Rate: -1},
+		"Duplicate": {Duplicate: math.NaN()}, "Rate": {Rate: -1}, "MTU": {MTU: -1},
 	} {
 		if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), field) {
 			t.Errorf("%s: %v", field, err)
@@ -161,6 +161,13 @@ func TestValidate(t *testing.T) {
 		if err := l.Set(cfg); err == nil || l.Config() != (Config{}) {
 			t.Errorf("%s: Set: %v", field, err)
 		}
+	}
+}
+
+func TestMTU(t *testing.T) {
+	l := newTestLink(t, Config{MTU: 1500})
+	if short, long := l.Send(nil, 0, 1500), l.Send(nil, 0, 1501); len(short) != 1 || len(long) != 0 {
+		t.Errorf("arrivals %v and %v", short, long)
 	}
 }
 

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"math"
 	"time"
 
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
@@ -21,7 +20,7 @@ type beatState struct {
 
 // clock is this end's time in a heartbeat.
 func (s *Session) clock(now time.Time) uint32 {
-	return uint32(now.Sub(s.start) / time.Millisecond)
+	return uint32(now.Sub(s.start) / time.Microsecond)
 }
 
 // nextHeartbeat returns when the next heartbeat is due.
@@ -34,8 +33,8 @@ func (s *Session) nextHeartbeat() time.Time {
 
 func (s *Session) sendHeartbeat(now time.Time, answer bool) {
 	h := wire.Heartbeat{Clock: s.clock(now), Answer: answer}
-	if hold := now.Sub(s.beat.peerAt) / time.Millisecond; !s.beat.peerAt.IsZero() && hold <= math.MaxUint16 {
-		h.HasEcho, h.Echo, h.Hold = true, s.beat.peer, uint16(hold)
+	if hold := now.Sub(s.beat.peerAt) / time.Microsecond; !s.beat.peerAt.IsZero() && hold <= wire.MaxHold {
+		h.HasEcho, h.Echo, h.Hold = true, s.beat.peer, uint32(hold)
 	}
 	s.beat.sent = now
 	d := s.draft(wire.HeartbeatKind)
@@ -43,19 +42,19 @@ func (s *Session) sendHeartbeat(now time.Time, answer bool) {
 	s.emit(s.remote, d)
 }
 
-// inputHeartbeat takes the peer's. One that came late carries an older clock than is known already; its
-// echo is as good as any.
+// inputHeartbeat takes the peer's. One that came late carries an older clock than is known already, which after a
+// long silence cannot be told from a newer one; its echo is as good as any.
 func (s *Session) inputHeartbeat(now time.Time, body []byte) error {
 	h, err := wire.ParseHeartbeat(body)
 	if err != nil {
 		return err
 	}
-	if s.beat.peerAt.IsZero() || int32(h.Clock-s.beat.peer) > 0 {
+	if now.Sub(s.beat.peerAt) > maxEchoAge || int32(h.Clock-s.beat.peer) > 0 {
 		s.beat.peer, s.beat.peerAt = h.Clock, now
 	}
 	if h.HasEcho {
-		age := time.Duration(s.clock(now)-h.Echo) * time.Millisecond
-		hold := time.Duration(h.Hold) * time.Millisecond
+		age := time.Duration(s.clock(now)-h.Echo) * time.Microsecond
+		hold := time.Duration(h.Hold) * time.Microsecond
 		if hold <= age && age <= maxEchoAge {
 			s.rtt.sample(age - hold)
 		}

@@ -96,8 +96,10 @@ func (s *Session) inputBody(now time.Time, from netip.AddrPort, h wire.Header, b
 		v, err = s.inputResponse(now, from, body)
 	case wire.ProbeKind:
 		err = s.inputProbe(h, body)
+	case wire.ProbeAnswerKind:
+		v, err = s.inputProbeAnswer(body)
 	default:
-		v = Unexpected // nothing here sends probes
+		v = Unexpected
 	}
 	if err != nil {
 		return Malformed
@@ -115,17 +117,6 @@ func (s *Session) accept(now time.Time, k wire.Kind) {
 	if s.state == Connecting {
 		s.open(now)
 	}
-}
-
-// inputProbe answers a probe: a datagram of that size does arrive.
-func (s *Session) inputProbe(h wire.Header, body []byte) error {
-	if err := wire.ParseProbe(body); err != nil {
-		return err
-	}
-	d := s.draft(wire.ProbeAnswerKind)
-	d.b = wire.AppendProbeAnswer(d.b, h.Size()+len(body)+s.opener.Suite().Overhead())
-	s.emit(s.remote, d)
-	return nil
 }
 
 // Receive returns the next reliable message and true, or false if none is ready. The message is valid

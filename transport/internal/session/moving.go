@@ -96,6 +96,7 @@ func (s *Session) inputChallenge(from netip.AddrPort, body []byte) (Verdict, err
 	if err != nil || !s.long {
 		return Unexpected, err
 	}
+	s.probing = probing{} // of another path
 	d := s.draft(wire.ResponseKind)
 	d.b = append(d.b, data[:]...)
 	s.emit(from, d)
@@ -118,6 +119,7 @@ func (s *Session) inputResponse(now time.Time, from netip.AddrPort, body []byte)
 func (s *Session) Moved(now time.Time) {
 	if s.state == Open {
 		s.long = true
+		s.probing = probing{}
 		s.sendHeartbeat(now, true)
 	}
 }

@@ -216,22 +216,3 @@ func TestShortHeaderFromElsewhere(t *testing.T) {
 		}
 	})
 }
-
-func TestProbe(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *pair) {
-		p.connect()
-		for body, want := range map[string]Verdict{string(make([]byte, 1000)): Accepted, "x": Malformed} {
-			d := p.client.s.draft(wire.ProbeKind)
-			d.b = append(d.b, body...)
-			p.client.s.emit(serverAddr, d)
-			probe := p.flying[len(p.flying)-1].data
-			p.flying = nil
-			if v := p.server.input(time.Now(), probe); v != want {
-				t.Errorf("verdict %d, want %d", v, want)
-			}
-			if want == Accepted && (len(p.flying) != 1 || p.client.input(time.Now(), p.flying[0].data) != Unexpected) {
-				t.Error("no answer, or one that the client takes although it never asks")
-			}
-		}
-	})
-}

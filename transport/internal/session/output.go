@@ -8,14 +8,14 @@ import (
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
-// Send sends b as one unreliable datagram. It returns [ErrTooLarge] for more than [wire.MaxBody] bytes
+// Send sends b as one unreliable datagram. It returns [ErrTooLarge] for more than [Session.MaxPayload] bytes
 // and [ErrNotOpen] in any state but [Open]. It allocates nothing.
 func (s *Session) Send(b []byte) error {
 	if s.state != Open {
 		return ErrNotOpen
 	}
-	if len(b) > wire.MaxBody {
-		return fmt.Errorf("%w: %d bytes, at most %d fit a datagram", ErrTooLarge, len(b), wire.MaxBody)
+	if len(b) > wire.MaxBody && len(b) > s.MaxPayload() {
+		return fmt.Errorf("%w: %d bytes, at most %d fit a datagram", ErrTooLarge, len(b), s.MaxPayload())
 	}
 	d := s.draft(wire.DataKind)
 	d.b = append(d.b, b...)

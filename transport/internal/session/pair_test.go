@@ -43,6 +43,8 @@ type end struct {
 	verdicts []Verdict
 	// cut drops what is sent to this end.
 	cut bool
+	// limit is the size of the longest datagram that arrives; 0: any.
+	limit int
 }
 
 type flight struct {
@@ -179,7 +181,7 @@ func (p *pair) advance(now time.Time, e *end) {
 func (p *pair) arrive(now time.Time, f flight) {
 	e := f.to
 	switch t, err := wire.ParseType(f.data); {
-	case e.cut || f.dest != e.addr:
+	case e.cut || f.dest != e.addr || e.limit != 0 && len(f.data) > e.limit:
 	case e == p.server && err == nil && t == wire.HelloType:
 		p.hello(now, f)
 	case e.s != nil:

@@ -58,6 +58,7 @@ type Session struct {
 	welcome  []byte    // of a listener's session that is not open yet
 	beat     beatState
 	doubt    doubtState
+	probing  probing
 	stay     time.Time // until when a client stays long at least
 	paths    *paths    // addresses that a client may have moved to; nil if none
 	rtt      rtt

@@ -42,6 +42,7 @@ func (s *Session) advanceOpen(now time.Time) {
 	}
 	if !now.Before(s.nextHeartbeat()) {
 		s.sendHeartbeat(now, s.doubt.active())
+		s.probe(now)
 	}
 	s.reliable.Advance(now)
 }

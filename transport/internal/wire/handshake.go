@@ -18,7 +18,7 @@ const typeMask = 1<<formShift - 1
 // ParseType returns the type of a handshake datagram, or [ErrMalformed] for any other.
 func ParseType(b []byte) (Type, error) {
 	form, err := FormOf(b)
-	if err != nil || form != HandshakeForm {
+	if err != nil || form != HandshakeForm || len(b) > BaseDatagram {
 		return 0, ErrMalformed
 	}
 	t := Type(b[0] & typeMask)

@@ -10,7 +10,7 @@ const (
 
 	helloHeader = 1 + 2 + 8 + CookieSize + 2
 	// MaxHelloMessage is the size of the largest handshake message of a hello in bytes.
-	MaxHelloMessage = MaxDatagram - helloHeader
+	MaxHelloMessage = BaseDatagram - helloHeader
 )
 
 // Hello asks for a session. Version and Nonce keep their places in all versions of this layout.

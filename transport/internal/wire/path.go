@@ -24,7 +24,23 @@ func ParseProbe(body []byte) error {
 	return nil
 }
 
+// AppendProbe appends the body of a probe that makes the whole datagram, of which b is the header, size bytes
+// long with a seal of so many.
+func AppendProbe(b []byte, size, tag int) []byte {
+	var zeros [MaxDatagram]byte
+	return append(b, zeros[:size-tag-len(b)]...)
+}
+
 // AppendProbeAnswer appends the body of the answer to a probe: the size of the whole datagram.
 func AppendProbeAnswer(b []byte, size int) []byte {
 	return binary.LittleEndian.AppendUint16(b, uint16(size))
+}
+
+// ParseProbeAnswer reads the size from the body of the answer to a probe; a body of another length than 2 bytes
+// is [ErrMalformed].
+func ParseProbeAnswer(body []byte) (size int, err error) {
+	if len(body) != 2 {
+		return 0, ErrMalformed
+	}
+	return int(binary.LittleEndian.Uint16(body)), nil
 }

@@ -23,13 +23,23 @@ import "errors"
 const (
 	// Version is the version of this layout, which a hello carries.
 	Version = 2
-	// MaxDatagram is the size of the largest datagram, header and seal included, in bytes.
-	MaxDatagram = 1200
+	// BaseDatagram is the size of the largest datagram, header and seal included, that every path is assumed
+	// to carry, in bytes.
+	BaseDatagram = 1200
+	// MaxDatagram is the size of the largest datagram of all, in bytes: with UDP and IPv4 it fills a frame of
+	// Ethernet. Only probes, and payloads on a path that a probe of that size has passed, are longer than
+	// BaseDatagram.
+	MaxDatagram = 1472
 	// MaxTag is the size of the largest seal in bytes.
 	MaxTag = 16
-	// MaxBody is the size of the largest body in bytes: whatever the form and the seal are, it fits.
-	MaxBody = MaxDatagram - LongSize - MaxTag
+	// MaxBody is the size of the largest body of a datagram of BaseDatagram bytes, in bytes.
+	MaxBody = BaseDatagram - maxAround
+
+	maxAround = LongSize + MaxTag
 )
+
+// BodyOf returns the size of the largest body of a datagram of a size: whatever the form and the seal are, it fits.
+func BodyOf(datagram int) int { return datagram - maxAround }
 
 // ErrMalformed is what every parser returns for a datagram that it cannot read.
 var ErrMalformed = errors.New("wire: malformed datagram")

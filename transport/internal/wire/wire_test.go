@@ -51,6 +51,7 @@ var (
 	grants     = of(AppendGrant, ParseGrant)
 	heartbeats = of(AppendHeartbeat, ParseHeartbeat)
 	closes     = of(AppendClose, ParseClose)
+	answers    = of(AppendProbeAnswer, ParseProbeAnswer)
 )
 
 var layouts = []layout{
@@ -72,8 +73,9 @@ var layouts = []layout{
 	offers.with("offer", "06 616263", Offer{Suites: 6, Token: []byte("abc")}),
 	grants.with("grant", "00 8877665544332227 01", Grant{ID: 0x2722334455667788, Suite: 1}),
 	grants.with("no grant", "05 0000000000000000 00", Grant{Code: TokenStale}),
-	heartbeats.with("first heartbeat", "e8030000 00000000 0000 02", Heartbeat{Clock: 1000, Answer: true}),
-	heartbeats.with("heartbeat", "e8030000 04030201 0605 01", Heartbeat{Clock: 1000, HasEcho: true, Echo: 0x01020304, Hold: 0x0506}),
+	heartbeats.with("first heartbeat", "e8030000 00000000 000000 02", Heartbeat{Clock: 1000, Answer: true}),
+	heartbeats.with("heartbeat", "e8030000 04030201 070605 01", Heartbeat{Clock: 1000, HasEcho: true, Echo: 0x01020304, Hold: 0x050607}),
+	answers.with("probe answer", "c005", 1472),
 	closes.with("close", "01 627965", Close{Code: CloseShutdown, Text: []byte("bye")}),
 }
 
@@ -112,8 +114,8 @@ func TestAnswersAreNotLongerThanTheirCause(t *testing.T) {
 			t.Errorf("an unknown of %d bytes, want %d", n, UnknownSize(h))
 		}
 	}
-	if n := len(AppendHello(nil, Hello{Message: make([]byte, MaxHelloMessage)})); n != MaxDatagram {
-		t.Errorf("the largest hello has %d bytes, want %d", n, MaxDatagram)
+	if n := len(AppendHello(nil, Hello{Message: make([]byte, MaxHelloMessage)})); n != BaseDatagram {
+		t.Errorf("the largest hello has %d bytes, want %d", n, BaseDatagram)
 	}
 }
 
@@ -190,7 +192,7 @@ func FuzzParse(f *testing.F) {
 		before := bytes.Clone(b)
 		_, _ = ParseChallenge(b)
 		_ = ParseProbe(b)
-		for _, l := range []layout{headers, hellos, retries, welcomes, refuses, unknowns, offers, grants, heartbeats, closes} {
+		for _, l := range []layout{headers, hellos, retries, welcomes, refuses, unknowns, offers, grants, heartbeats, closes, answers} {
 			value, err := l.parse(b)
 			if err != nil {
 				continue
