@@ -43,7 +43,7 @@ func (l *Listener) handshake(now time.Time, from netip.AddrPort, hello wire.Hell
 		c.hello(from)
 		return
 	}
-	if len(l.pending) >= l.cfg.MaxPending || !l.gate.Admit(now, from) {
+	if !l.mayWait(from.Addr()) || !l.gate.Admit(now, from) {
 		l.counters.limited.Add(1)
 		l.refuse(now, from, hello.Nonce, wire.RefuseBusy)
 		return
@@ -61,6 +61,25 @@ func (l *Listener) handshake(now time.Time, from netip.AddrPort, hello wire.Hell
 		l.count(session.Unauthenticated)
 		l.refuse(now, from, hello.Nonce, wire.RefuseKey)
 	}
+}
+
+// mayWait reports whether one more handshake with that address may be pending. Half of the places are for
+// networks that have none, so that those who do not end theirs leave some for others.
+func (l *Listener) mayWait(from netip.Addr) bool {
+	switch n := len(l.pending); {
+	case n < (l.cfg.MaxPending+1)/2:
+		return true
+	case n >= l.cfg.MaxPending:
+		return false
+	case from.IsLoopback():
+		return true
+	}
+	for _, c := range l.pending {
+		if gate.SameNetwork(from, c.RemoteAddr().Addr()) {
+			return false
+		}
+	}
+	return true
 }
 
 // welcome answers a guest, and gives it a session if it is to have one.

@@ -355,6 +355,28 @@ func TestPendingIsBounded(t *testing.T) {
 	}
 }
 
+// TestPendingIsShared fills a listener with handshakes that never end, from few networks: others find a place.
+func TestPendingIsShared(t *testing.T) {
+	d := newDesk(t, Config{MaxConns: 100, MaxPending: 16})
+	near := func(i int) netip.AddrPort {
+		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{198, 18, byte(i % 3), byte(i)}), 4000)
+	}
+	for i := range 30 {
+		d.visit(t, near(i), token.Token{})
+	}
+	if n := len(d.pending); n != 8 {
+		t.Errorf("%d handshakes of three networks wait, want half of 16", n)
+	}
+	for i := range 8 {
+		if g := d.visit(t, place(i), token.Token{}); g.State() != session.Open {
+			t.Errorf("network %d: state %d", i, g.State())
+		}
+	}
+	if g := d.visit(t, place(8), token.Token{}); g.State() == session.Open || len(d.pending) != 16 {
+		t.Errorf("%d handshakes wait", len(d.pending))
+	}
+}
+
 // TestHandshakesAreLimited has one network, and then many, ask for more than is done.
 func TestHandshakesAreLimited(t *testing.T) {
 	count := func(d *desk, at func(i int) netip.AddrPort) (n int) {

@@ -59,11 +59,13 @@ type Config struct {
 	// MaxConns is how many connections a listener accepts, by default 1,024. Dial ignores it.
 	MaxConns int
 	// MaxPending is how many of these a listener lets wait for the end of their handshake, which takes 5 s
-	// at most; by default a quarter of MaxConns, within 16 and 256. Dial ignores it.
+	// at most; by default a quarter of MaxConns, within 16 and 256. Half of them are for networks that have
+	// none. Dial ignores it.
 	MaxPending int
 	// Handshakes is how many handshakes a second a listener does at most, by default 500, and
 	// HandshakesEach how many of them with one network (/24 of IPv4, /64 of IPv6), by default 20; this
-	// machine's own addresses count for the former only. Bursts are twice as much. Dial ignores them.
+	// machine's own addresses count for the former only. Half of the former are for networks that had none in
+	// the last 10 s. Bursts are twice as much. Dial ignores them.
 	Handshakes, HandshakesEach int
 	// Logger gets a record of each connection's beginning and end; nil means silence.
 	Logger *slog.Logger

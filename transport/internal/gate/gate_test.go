@@ -61,3 +61,24 @@ func TestLimiterDoesNotGrow(t *testing.T) {
 		t.Errorf("%d of 391 networks were let in", let)
 	}
 }
+
+// TestRestedNetworksAreServed has 100 networks ask for far more than there is, and others for one handshake.
+func TestRestedNetworksAreServed(t *testing.T) {
+	l := newLimiter(PerSecond(20, 40), PerSecond(500, 1000))
+	at := func(a, b byte) netip.Addr { return netip.AddrFrom4([4]byte{10, a, b, 1}) }
+	now, let, others := time.Second, 0, 0
+	for i := range 20_000 { // in 4 s
+		if now += 200 * time.Microsecond; l.take(now, at(0, byte(i%100))) {
+			let++
+		}
+		if i%200 == 0 && l.take(now, at(1, byte(i/200))) {
+			others++
+		}
+	}
+	if others < 95 { // some share their slots with the 100
+		t.Errorf("%d of 100 others were served", others)
+	}
+	if most := 1000 + 4*500; let+others > most || let < most/2 {
+		t.Errorf("%d and %d were served, want at most %d in all", let, others, most)
+	}
+}

@@ -6,32 +6,45 @@ import (
 	"time"
 )
 
-const slots = 4096 // 32 KiB
+const (
+	slots = 4096 // 32 KiB
+	rest  = 10 * time.Second
+)
 
 // limiter limits handshakes: of each network of senders, and of all together. Networks whose hashes, which
 // nobody outside can foretell, fall together share a limit. It never grows.
+//
+// Half of what all may have together is for networks that had none lately, so that a few of them that ask for
+// more than there is do not keep others waiting.
 type limiter struct {
-	seed      maphash.Seed
-	each, all Rate
-	networks  [slots]Bucket
-	total     Bucket
+	seed             maphash.Seed
+	each, half       Rate
+	networks         [slots]Bucket
+	common, reserved Bucket // a half each
 }
 
 func newLimiter(each, all Rate) *limiter {
-	return &limiter{seed: maphash.MakeSeed(), each: each, all: all}
+	return &limiter{seed: maphash.MakeSeed(), each: each, half: all.half()}
 }
 
 // take reports whether one more handshake may come from that address. This machine's own are limited as a
 // whole only.
 func (l *limiter) take(now time.Duration, from netip.Addr) bool {
-	if !from.IsLoopback() {
-		slot := maphash.Comparable(l.seed, network(from)) % slots
-		if !l.networks[slot].Take(now, l.each) {
-			return false
-		}
+	if from.IsLoopback() {
+		return l.takeShare(now, true)
 	}
-	return l.total.Take(now, l.all)
+	b := &l.networks[maphash.Comparable(l.seed, network(from))%slots]
+	// What is refused for others' sake must not count against the network.
+	return b.has(now, l.each) && l.takeShare(now, b.rested(now, rest)) && b.Take(now, l.each)
 }
+
+// takeShare takes one of what all have together.
+func (l *limiter) takeShare(now time.Duration, rested bool) bool {
+	return rested && l.reserved.Take(now, l.half) || l.common.Take(now, l.half)
+}
+
+// SameNetwork reports whether one sender can easily have both addresses.
+func SameNetwork(a, b netip.Addr) bool { return network(a) == network(b) }
 
 // network returns what an address has in common with those that one sender can easily have too.
 func network(a netip.Addr) netip.Prefix {
