@@ -75,7 +75,7 @@ func TestRestedNetworksAreServed(t *testing.T) {
 			others++
 		}
 	}
-	if others < 95 { // some share their slots with the 100
+	if others != 100 { // though each has a slot in common with the 100 by a chance of one in ten
 		t.Errorf("%d of 100 others were served", others)
 	}
 	if most := 1000 + 4*500; let+others > most || let < most/2 {

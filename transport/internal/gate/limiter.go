@@ -7,19 +7,20 @@ import (
 )
 
 const (
-	slots = 4096 // 32 KiB
-	rest  = 10 * time.Second
+	rows, slotBits = 4, 12 // 128 KiB
+	rest           = 10 * time.Second
 )
 
-// limiter limits handshakes: of each network of senders, and of all together. Networks whose hashes, which
-// nobody outside can foretell, fall together share a limit. It never grows.
+// limiter limits handshakes: of each network of senders, and of all together. It never grows: a network has a
+// slot in each row, by its hash, which nobody outside can foretell. Others may use one of its slots, but
+// hardly all, and the one that is used least speaks for it.
 //
 // Half of what all may have together is for networks that had none lately, so that a few of them that ask for
 // more than there is do not keep others waiting.
 type limiter struct {
 	seed             maphash.Seed
 	each, half       Rate
-	networks         [slots]Bucket
+	networks         [rows][1 << slotBits]Bucket
 	common, reserved Bucket // a half each
 }
 
@@ -33,9 +34,26 @@ func (l *limiter) take(now time.Duration, from netip.Addr) bool {
 	if from.IsLoopback() {
 		return l.takeShare(now, true)
 	}
-	b := &l.networks[maphash.Comparable(l.seed, network(from))%slots]
+	hash := maphash.Comparable(l.seed, network(from))
+	var room, rested bool
+	for row := range rows {
+		b := l.slot(row, hash)
+		room = room || b.has(now, l.each)
+		rested = rested || b.rested(now, rest)
+	}
 	// What is refused for others' sake must not count against the network.
-	return b.has(now, l.each) && l.takeShare(now, b.rested(now, rest)) && b.Take(now, l.each)
+	if !room || !l.takeShare(now, rested) {
+		return false
+	}
+	for row := range rows {
+		l.slot(row, hash).Take(now, l.each)
+	}
+	return true
+}
+
+// slot returns a network's bucket in a row.
+func (l *limiter) slot(row int, hash uint64) *Bucket {
+	return &l.networks[row][hash>>(slotBits*row)&(1<<slotBits-1)]
 }
 
 // takeShare takes one of what all have together.
