@@ -26,19 +26,28 @@ func newSocket(pc PacketConn) *socket {
 
 // swap goes on with another packet connection and closes the one before.
 func (s *socket) swap(pc PacketConn) error {
+	old, err := s.exchange(pc)
+	if err != nil {
+		return errors.Join(err, pc.Close())
+	}
+	// Nothing can be done about an error of closing a packet connection. It may take its time, in which the loop
+	// goes on.
+	_ = old.Close()
+	return nil
+}
+
+// exchange puts pc in the place of another packet connection and returns that one.
+func (s *socket) exchange(pc PacketConn) (BatchConn, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return errors.Join(net.ErrClosed, pc.Close())
+		return nil, net.ErrClosed
 	}
 	if err := pc.SetReadDeadline(s.deadline); err != nil {
-		return errors.Join(err, pc.Close())
+		return nil, err
 	}
 	b := batched(pc)
-	old := s.current.Swap(&b)
-	// Nothing can be done about an error of closing a packet connection.
-	_ = (*old).Close()
-	return nil
+	return *s.current.Swap(&b), nil
 }
 
 // ReadFrom implements [PacketConn]. A read that waits goes on with the next packet connection.

@@ -12,15 +12,16 @@ import (
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/bots"
 	"github.com/uplink-rpc/uplink/internal/link"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/trace"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
 type botsOptions struct {
 	bots.Options
-	sealing       sealing
-	schema, codec string
-	json          bool
+	sealing            sealing
+	schema, codec, key string
+	json               bool
 }
 
 func newBotsCommand() *cobra.Command {
@@ -34,6 +35,7 @@ were: where that is much, the machine that runs the bots is the limit, and not t
 
 The report is of the time after all have joined. Players who lose their connection make it again, and are counted.`,
 		Example: `  uplink bots --to 127.0.0.1:7777 --players 500 --for 30s portal2_coop_60hz.csv.gz
+  uplink bots --to 203.0.113.7:7777 --key ds.key.issuer --rebind-every 30s portal2_coop_60hz.csv.gz
   uplink bots --to 127.0.0.1:7777 --players 100 --loss 5% --burst 3 --rtt 80ms --for 1h --json moves.csv`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -44,6 +46,11 @@ The report is of the time after all have joined. Players who lose their connecti
 				return usageError{err}
 			}
 			o.Suites, o.Insecure = o.sealing.suites(), o.sealing.insecure
+			if o.key != "" {
+				if o.Issuer, err = loadKey(o.key, token.ParseIssuerKey); err != nil {
+					return hintedError{err, "want the file that uplink keygen wrote beside the server's, such as ds.key" + issuerSuffix}
+				}
+			}
 			return runBots(cmd, args, &o)
 		},
 	}
@@ -54,6 +61,8 @@ The report is of the time after all have joined. Players who lose their connecti
 	f.DurationVar(&o.Ramp, "ramp", 5*time.Second, "time over which the players join")
 	f.DurationVar(&o.For, "for", 0, "how long to play once all have joined; 0s means until Ctrl-C")
 	f.DurationVar(&o.Wait, "wait", 3*time.Second, "how long each waits for the server's answer")
+	f.StringVar(&o.key, "key", "", "file of the issuer's key: each bot makes tokens of its own with it")
+	f.DurationVar(&o.RebindEvery, "rebind-every", 0, "time after which each player takes another socket; 0s means never")
 	f.StringVar(&o.schema, schemaFlag, "", "schema file of all traces, instead of the one beside each")
 	f.StringVar(&o.codec, "codec", rpcdelta.DefaultCodec.String(), "how frames become bits")
 	f.Var((*redundancy)(&o.Redundancy), "redundancy", "older payloads' frames sent along: auto, off or 1 to 7")

@@ -81,6 +81,8 @@ func TestBotsErrors(t *testing.T) {
 		{"--rate NaN a.csv", 2, []string{"uplink: --rate NaN: want 1 to 1000 calls a second\n" + help}},
 		{"--ramp -1s a.csv", 2, []string{"uplink: --ramp -1s: want 0s or more\n" + help}},
 		{"--for -1s a.csv", 2, []string{"uplink: --for -1s: want 0s, which is until Ctrl-C, or more\n" + help}},
+		{"--rebind-every 1ms a.csv", 2, []string{"uplink: --rebind-every 1ms: want 0s, which is never, or at least 1s\n" + help}},
+		{"--key " + source.Name + " a.csv", 1, []string{"uplink: --key ", "hint: want the file that uplink keygen wrote "}},
 		{"--wait 0s a.csv", 2, []string{"uplink: --wait 0s: want more than 0s\n" + help}},
 		{"--loss 7 a.csv", 2, []string{"invalid argument \"7\" for \"--loss\" flag: want 0 to 1, or a percentage such as 5%\n" + help}},
 		{"--burst 0 a.csv", 2, []string{"uplink: --burst 0: want 1 to 1000000 packets\n" + help}},

@@ -36,7 +36,11 @@ func (r *run) newBot(ctx context.Context, i int) (*bot, error) {
 	silence := fmt.Errorf("%w within %v", ErrSilence, r.options.Wait)
 	ctx, cancel := context.WithTimeoutCause(ctx, r.options.Wait, silence)
 	defer cancel()
-	conn, err := client.Dial(ctx, r.options.To, r.client(i))
+	cfg, err := r.client(i)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := client.Dial(ctx, r.options.To, cfg)
 	if err != nil {
 		return nil, err
 	}

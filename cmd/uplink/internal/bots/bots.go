@@ -6,9 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/uplink-rpc/uplink/client"
@@ -26,6 +28,8 @@ type run struct {
 	traces  []*trace.Trace
 	network transport.Network
 	pacers  []*pacer
+	firstID uint64 // client id of bot 0: those of several runs at one server differ
+	rebinds atomic.Uint64
 
 	// Of observe alone, one call at a time:
 	late, trips *meter.Durations // since restart
@@ -58,6 +62,8 @@ func Run(ctx context.Context, traces []*trace.Trace, o Options, watch func(Progr
 		defer close(joined)
 		r.ramp(ctx)
 	}()
+	stopMoving := r.startMoving()
+	defer stopMoving()
 	begin := r.observe()
 	end := r.watch(ctx, begin, joined, watch)
 	if ctx.Err() == nil {
@@ -72,6 +78,7 @@ func Run(ctx context.Context, traces []*trace.Trace, o Options, watch func(Progr
 	}
 	<-joined
 	stop()
+	stopMoving()
 	time.Sleep(settling + o.Link.Drained())
 	settled := r.observe()
 	settled.at, settled.cpu = end.at, end.cpu
@@ -83,7 +90,7 @@ func newRun(traces []*trace.Trace, o Options) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{options: o, network: network, late: meter.NewDurations(), trips: meter.NewDurations()}
+	r := &run{options: o, network: network, late: meter.NewDurations(), trips: meter.NewDurations(), firstID: rand.Uint64()}
 	for _, t := range traces {
 		schema, err := t.Schema.AtRate(o.Rate)
 		if err != nil {

@@ -15,7 +15,7 @@ type observation struct {
 	cpu time.Duration
 
 	joined, connected, ended int // bots, now
-	reconnections            uint64
+	reconnections, rebinds   uint64
 
 	sent         rpcdelta.Stats
 	bytes        uint64 // of their payloads
@@ -55,6 +55,7 @@ func (r *run) observe() observation {
 			o.trips.Add(st.Transport.LastRTT)
 		}
 	}
+	o.rebinds = r.rebinds.Load()
 	for _, p := range r.pacers {
 		o.skipped += p.skipped.Load()
 		o.late.Merge(p.late.Take())
@@ -88,6 +89,7 @@ func between(before, o observation) observation {
 	d := o
 	d.cpu -= before.cpu
 	d.reconnections -= before.reconnections
+	d.rebinds -= before.rebinds
 	d.sent.Delta -= before.sent.Delta
 	d.sent.Intra -= before.sent.Intra
 	d.sent.Reset -= before.sent.Reset

@@ -1,12 +1,16 @@
 package bots
 
 import (
+	"context"
 	"fmt"
+	"net"
+	"net/netip"
 	"time"
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/internal/link"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
@@ -14,6 +18,8 @@ import (
 const (
 	maxPlayers = 60_000 // each has a UDP port of its own
 	maxRate    = 1000
+	// leastRebind is what a server needs to follow.
+	leastRebind = time.Second
 )
 
 // Options says who plays, and how. Errors name the command's flags.
@@ -28,8 +34,12 @@ type Options struct {
 	Redundancy int // as in client.Config
 	Link       link.Config
 	Suites     []transport.Suite
-	Insecure   bool              // as in client.Config, with Suites
-	Network    transport.Network // nil means UDP
+	Insecure   bool // as in client.Config, with Suites
+	// Issuer is what the bots' tokens are issued with; the zero key: they go without.
+	Issuer token.IssuerKey
+	// RebindEvery is the time after which each bot takes another socket, again and again; 0: never.
+	RebindEvery time.Duration
+	Network     transport.Network // nil means UDP
 }
 
 // Validate says which flag is wrong, and how.
@@ -43,19 +53,45 @@ func (o *Options) Validate() error {
 		return fmt.Errorf("--ramp %v: want 0s or more", o.Ramp)
 	case o.For < 0:
 		return fmt.Errorf("--for %v: want 0s, which is until Ctrl-C, or more", o.For)
+	case o.RebindEvery != 0 && o.RebindEvery < leastRebind:
+		return fmt.Errorf("--rebind-every %v: want 0s, which is never, or at least %v", o.RebindEvery, leastRebind)
 	case o.Wait <= 0:
 		return fmt.Errorf("--wait %v: want more than 0s", o.Wait)
 	}
 	return o.Link.Validate()
 }
 
-// client sets up a bot. This is the one place where bots get what the server knows them by.
-func (r *run) client(_ int) client.Config {
+// client sets up bot i. This is the one place where bots get what the server knows them by.
+func (r *run) client(i int) (client.Config, error) {
 	o := &r.options
-	return client.Config{
+	c := client.Config{
 		Network: r.network, Codec: o.Codec, Redundancy: o.Redundancy, Suites: o.Suites, Insecure: o.Insecure, BindTimeout: o.Wait,
 	}
+	if o.Issuer.IsZero() {
+		return c, nil
+	}
+	id := r.firstID + uint64(i)
+	c.Renew = func(context.Context) (token.Token, error) { return r.issue(id) }
+	var err error
+	c.Token, err = r.issue(id)
+	return c, err
 }
+
+// issue makes a token as the game's backend would.
+func (r *run) issue(client uint64) (token.Token, error) {
+	server, err := net.ResolveUDPAddr("udp", r.options.To)
+	if err != nil {
+		return token.Token{}, err
+	}
+	to := server.AddrPort()
+	return token.Issue(r.options.Issuer, token.Claims{
+		ClientID: client, Expires: time.Now().Add(tokenLife),
+		Servers: []netip.AddrPort{netip.AddrPortFrom(to.Addr().Unmap(), to.Port())},
+	})
+}
+
+// tokenLife is for how long a bot's token is good.
+const tokenLife = time.Minute
 
 // network is the bots' end of the link.
 func (o *Options) network() (transport.Network, error) {

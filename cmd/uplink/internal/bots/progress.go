@@ -9,14 +9,16 @@ import (
 
 // Progress is how a run goes on.
 type Progress struct {
-	Elapsed           time.Duration
-	Connected, Asked  int
-	Failed            int
-	PerSecond         float64       // frames sent in the last second
-	Delivered, Missed uint64        // in the last second
-	Cores             float64       // in the last second
-	RoundTrip         meter.Summary // in the last second
-	Lateness          meter.Summary // in the last second
+	Elapsed          time.Duration
+	Connected, Asked int
+	Failed           int
+	// Reconnections and Rebinds are of all the time since the first observation.
+	Reconnections, Rebinds uint64
+	PerSecond              float64       // frames sent in the last second
+	Delivered, Missed      uint64        // in the last second
+	Cores                  float64       // in the last second
+	RoundTrip              meter.Summary // in the last second
+	Lateness               meter.Summary // in the last second
 }
 
 func (r *run) progress(first, before, now observation) Progress {
@@ -25,6 +27,7 @@ func (r *run) progress(first, before, now observation) Progress {
 	failed := r.failed
 	r.mu.Unlock()
 	return Progress{
+		Reconnections: now.reconnections - first.reconnections, Rebinds: now.rebinds - first.rebinds,
 		Elapsed: now.at.Sub(first.at), Connected: now.connected, Asked: r.options.Players, Failed: failed,
 		PerSecond: float64(d.sent.Frames()) / seconds, Delivered: d.fates.Delivered, Missed: d.fates.Missed,
 		Cores: d.cpu.Seconds() / seconds, RoundTrip: now.trips.Summary(), Lateness: now.late.Summary(),

@@ -25,7 +25,7 @@ type Report struct {
 	CPU      CPUUse        `json:"cpu"`
 }
 
-// PlayerCounts counts players. All but Asked and Reconnections are of the end.
+// PlayerCounts counts players. All but Asked, Reconnections and Rebinds are of the end.
 type PlayerCounts struct {
 	Asked         int    `json:"asked"`
 	Connected     int    `json:"connected"`
@@ -33,6 +33,7 @@ type PlayerCounts struct {
 	Failed        int    `json:"failed"` // never connected
 	Ended         int    `json:"ended"`  // thrown out, or stopped by an error
 	Reconnections uint64 `json:"reconnections"`
+	Rebinds       uint64 `json:"rebinds"` // sockets taken for --rebind-every
 }
 
 // FrameCounts counts calls.
@@ -87,7 +88,7 @@ func (r *run) report(begin, end observation) *Report {
 	return &Report{
 		Players: PlayerCounts{
 			Asked: r.options.Players, Connected: d.connected, Reconnecting: d.joined - d.connected - d.ended,
-			Failed: failed, Ended: d.ended, Reconnections: d.reconnections,
+			Failed: failed, Ended: d.ended, Reconnections: d.reconnections, Rebinds: d.rebinds,
 		},
 		Rate: r.options.Rate, Codec: r.options.Codec.String(), Link: link, Seconds: seconds,
 		Frames: FrameCounts{
@@ -120,6 +121,9 @@ func (r *Report) String() string {
 	fmt.Fprintf(&b, "%d of %d players at %g Hz for %.1f s; codec %s; link: %s\n", p.Connected, p.Asked, r.Rate, r.Seconds, r.Codec, r.Link)
 	if p.Failed+p.Ended+p.Reconnecting > 0 || p.Reconnections > 0 {
 		fmt.Fprintf(&b, "players      %d never connected, %d ended, %d reconnecting; %d reconnections\n", p.Failed, p.Ended, p.Reconnecting, p.Reconnections)
+	}
+	if p.Rebinds > 0 {
+		fmt.Fprintf(&b, "moves        %d sockets changed\n", p.Rebinds)
 	}
 	fmt.Fprintf(&b, "frames       %d sent, %.0f a second; of those acked %s delivered, %d missed\n", f.Sent, f.PerSecond, share(f.Delivered, f.Missed), f.Missed)
 	if f.Reconnecting+f.Skipped > 0 {

@@ -1,0 +1,52 @@
+package soak
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Phase is what came of one, and of all before it where it says so.
+type Phase struct {
+	Number             int
+	Condition          string
+	Connected, Players int
+	Frames, Missed     uint64
+	// Since the beginning:
+	Verified, Mismatched, Desync  uint64
+	Reconnections, SocketsChanged uint64
+	Usage                         Usage
+	settled                       bool // a condition in which all must be connected
+}
+
+func (r *run) result(n int, c *condition, before counts) Phase {
+	now, bots := r.server.counts(), r.progress()
+	good, bad := r.server.check.Counts()
+	return Phase{
+		Number: n + 1, Condition: c.name, Connected: bots.Connected, Players: r.options.Players,
+		Frames: now.frames - before.frames, Missed: now.missed - min(now.missed, before.missed), // a late frame takes one back
+		Verified: good, Mismatched: bad, Desync: now.desync,
+		Reconnections: bots.Reconnections, SocketsChanged: bots.Rebinds,
+		Usage: look(), settled: c.link.Loss == 0,
+	}
+}
+
+// verdict is an error if something broke.
+func (p Phase) verdict() error {
+	switch {
+	case p.Mismatched > 0:
+		return fmt.Errorf("%d of %d frames are not what the bots played", p.Mismatched, p.Mismatched+p.Verified)
+	case p.Desync > 0:
+		return fmt.Errorf("%d frames referred to another baseline than the server has", p.Desync)
+	case p.Frames == 0:
+		return errors.New("no frame came in a whole phase")
+	case p.settled && p.Connected < p.Players:
+		return fmt.Errorf("%d of %d players have not come back", p.Players-p.Connected, p.Players)
+	}
+	return nil
+}
+
+// String gives the phase as a line.
+func (p Phase) String() string {
+	return fmt.Sprintf("%3d %-20s %d/%d players, %d frames, %d missed; in all %d verified, %d mismatched, %d reconnections, %d sockets changed; %v",
+		p.Number, p.Condition, p.Connected, p.Players, p.Frames, p.Missed, p.Verified, p.Mismatched, p.Reconnections, p.SocketsChanged, p.Usage)
+}

@@ -1,0 +1,81 @@
+package soak
+
+import (
+	"context"
+	"errors"
+
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/verify"
+	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/token"
+	"github.com/uplink-rpc/uplink/trace"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+// server is a dedicated server that ends and comes back at the same address.
+type server struct {
+	key     token.Key
+	traces  []*trace.Trace
+	check   *verify.Verifier
+	limit   int // players
+	network transport.Network
+
+	srv    *ds.Server
+	served chan error
+	addr   string
+	past   counts // of those before it
+}
+
+// counts is what servers counted.
+type counts struct{ frames, missed, desync uint64 }
+
+func newServer(o Options, traces []*trace.Trace) (*server, error) {
+	key, err := token.NewKey()
+	if err != nil {
+		return nil, err
+	}
+	s := &server{key: key, traces: traces, check: verify.New(traces), limit: o.Players, network: o.Network, addr: "127.0.0.1:0"}
+	return s, s.start()
+}
+
+func (s *server) start() error {
+	srv, err := ds.Listen(s.addr, ds.Config{
+		Key: s.key, MaxPlayers: s.limit + 1, Network: s.network,
+		Left: s.check.Left,
+	})
+	if err != nil {
+		return err
+	}
+	if err := ds.HandleSchema(srv, s.traces[0].Schema, s.check.Frame); err != nil {
+		return errors.Join(err, srv.Close())
+	}
+	s.srv, s.served, s.addr = srv, make(chan error, 1), srv.Addr().String()
+	go func() { s.served <- srv.Serve(context.Background()) }()
+	return nil
+}
+
+// stop ends the server.
+func (s *server) stop() error {
+	err := errors.Join(s.srv.Close(), <-s.served)
+	c := s.current()
+	s.past.frames += c.frames
+	s.past.missed += c.missed
+	s.past.desync += c.desync
+	return err
+}
+
+// current gives what the server that runs has counted.
+func (s *server) current() (c counts) {
+	st := s.srv.Stats()
+	for i := range st.RPCs {
+		c.frames += st.RPCs[i].Frames()
+		c.missed += st.RPCs[i].Missed
+		c.desync += st.RPCs[i].Drops[ds.Desync]
+	}
+	return c
+}
+
+// counts gives what all have counted.
+func (s *server) counts() counts {
+	c := s.current()
+	return counts{frames: c.frames + s.past.frames, missed: c.missed + s.past.missed, desync: c.desync + s.past.desync}
+}

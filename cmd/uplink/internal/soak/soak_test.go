@@ -1,0 +1,102 @@
+package soak
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/trace"
+	"github.com/uplink-rpc/uplink/trace/sample"
+	"github.com/uplink-rpc/uplink/transport/simnet"
+)
+
+func TestMain(m *testing.M) { uplinktest.Main(m) }
+
+func soaking(t *testing.T, ctx context.Context) ([]Phase, error) {
+	t.Helper()
+	network, err := simnet.NewNetwork(simnet.Config{}, simnet.Config{})
+	uplinktest.Must(t, err)
+	o := Options{Players: 5, Phase: LeastPhase, For: time.Duration(2*len(conditions)) * LeastPhase, Network: network}
+	uplinktest.Must(t, o.Validate())
+	var phases []Phase
+	err = Run(ctx, []*trace.Trace{sample.Portal2()}, o, func(p Phase) {
+		t.Log(p)
+		phases = append(phases, p)
+	})
+	return phases, err
+}
+
+// TestRun soaks for two rounds, in which the server ends four times.
+func TestRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		phases, err := soaking(t, t.Context())
+		if err != nil || len(phases) != 2*len(conditions) {
+			t.Fatalf("%d phases: %v", len(phases), err)
+		}
+		last := phases[len(phases)-1]
+		if last.Reconnections < 15 || last.SocketsChanged < 20 || last.Verified < 5*60*20 || last.Connected != 5 {
+			t.Errorf("%v", last)
+		}
+	})
+}
+
+func TestInterrupted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*LeastPhase)
+		defer cancel()
+		if phases, err := soaking(t, ctx); !errors.Is(err, context.DeadlineExceeded) || len(phases) == 0 {
+			t.Errorf("%d phases: %v", len(phases), err)
+		}
+	})
+}
+
+func TestVerdict(t *testing.T) {
+	good := Phase{Connected: 2, Players: 2, Frames: 10, Verified: 10, settled: true}
+	uplinktest.Must(t, good.verdict())
+	for want, change := range map[string]func(*Phase){
+		"1 of 11 frames are not what":  func(p *Phase) { p.Mismatched = 1 },
+		"3 frames referred to another": func(p *Phase) { p.Desync = 3 },
+		"no frame came":                func(p *Phase) { p.Frames = 0 },
+		"1 of 2 players":               func(p *Phase) { p.Connected = 1 },
+	} {
+		p := good
+		change(&p)
+		if err := p.verdict(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	busy := good
+	busy.Connected, busy.settled = 1, false
+	uplinktest.Must(t, busy.verdict())
+}
+
+func TestGrown(t *testing.T) {
+	first := Usage{Goroutines: 100, Heap: 20e6, Files: 30}
+	if what := first.grown(Usage{Goroutines: 104, Heap: 22e6, Files: 32}); what != nil {
+		t.Errorf("%q", what)
+	}
+	what := strings.Join(first.grown(Usage{Goroutines: 150, Heap: 24e6, Files: 60}), ", ")
+	if want := "goroutines from 100 to 150, file descriptors from 30 to 60, the heap from 20.0 to 24.0 MB"; what != want {
+		t.Errorf("%q, want %q", what, want)
+	}
+}
+
+func TestValidate(t *testing.T) {
+	good := Options{Players: 1, Phase: 10 * time.Second, For: time.Hour}
+	uplinktest.Must(t, good.Validate())
+	for flag, change := range map[string]func(*Options){
+		"--players": func(o *Options) { o.Players = 0 },
+		"--phase":   func(o *Options) { o.Phase = time.Second },
+		"--for":     func(o *Options) { o.For = time.Minute },
+	} {
+		o := good
+		change(&o)
+		if err := o.Validate(); err == nil || !strings.Contains(err.Error(), flag) {
+			t.Errorf("%s: %v", flag, err)
+		}
+	}
+}

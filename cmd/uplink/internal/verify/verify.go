@@ -1,0 +1,97 @@
+// Package verify checks that what a dedicated server gets from bots is what they play.
+package verify
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/trace"
+)
+
+// Verifier knows the traces that are played. A bot begins at a row that nobody tells it, and a later frame of the
+// same binding is as many rows further as its sequence is: so it keeps, for each player, the beginnings that agree
+// with all frames so far. Its methods are safe for concurrent use; one player's frames come one at a time.
+type Verifier struct {
+	traces           []*trace.Trace
+	good, mismatched atomic.Uint64
+
+	mu      sync.Mutex
+	players map[*ds.Player]*begins
+}
+
+// begin is a row of a trace that may be that of sequence 0.
+type begin struct {
+	trace *trace.Trace
+	row   uint64
+}
+
+// begins are those of one player; nil before its first frame.
+type begins struct{ possible []begin }
+
+// New makes a verifier of traces of one RPC.
+func New(traces []*trace.Trace) *Verifier {
+	return &Verifier{traces: traces, players: map[*ds.Player]*begins{}}
+}
+
+// Frame is part of the server's handlers.
+func (v *Verifier) Frame(p *ds.Player, f ds.Frame[*rpcdelta.Frame]) {
+	b := v.player(p)
+	if len(b.possible) > 0 {
+		b.keep(f)
+	} else {
+		b.possible = v.find(f)
+	}
+	if len(b.possible) > 0 {
+		v.good.Add(1)
+	} else {
+		v.mismatched.Add(1)
+	}
+}
+
+// Left is part of ds.Config.Left: it forgets the player.
+func (v *Verifier) Left(p *ds.Player, _ error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.players, p)
+}
+
+// Counts gives how many frames were what was to come, and how many were not.
+func (v *Verifier) Counts() (good, mismatched uint64) { return v.good.Load(), v.mismatched.Load() }
+
+func (v *Verifier) player(p *ds.Player) *begins {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	b := v.players[p]
+	if b == nil {
+		b = &begins{}
+		v.players[p] = b
+	}
+	return b
+}
+
+// find gives all beginnings that agree with a frame.
+func (v *Verifier) find(f ds.Frame[*rpcdelta.Frame]) (found []begin) {
+	for _, t := range v.traces {
+		rows := uint64(len(t.Frames))
+		for row := range t.Frames {
+			if f.Value.Equal(&t.Frames[row]) {
+				found = append(found, begin{t, (uint64(row) + rows - f.Seq%rows) % rows})
+			}
+		}
+	}
+	return found
+}
+
+// keep leaves those that agree with one more frame.
+func (b *begins) keep(f ds.Frame[*rpcdelta.Frame]) {
+	kept := b.possible[:0]
+	for _, c := range b.possible {
+		rows := uint64(len(c.trace.Frames))
+		if f.Value.Equal(&c.trace.Frames[(c.row+f.Seq)%rows]) {
+			kept = append(kept, c)
+		}
+	}
+	b.possible = kept
+}
