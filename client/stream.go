@@ -37,7 +37,6 @@ type stream struct {
 
 	mu      sync.Mutex
 	link    *transport.Conn   // nil while reconnecting
-	seal    uint64            // bytes that each of its datagrams is longer by it
 	enc     *rpcdelta.Encoder // nil until bound over link
 	refused error             // what the server said over link
 	failed  bool              // Bind returned an error: nobody holds this stream
@@ -75,9 +74,6 @@ func newStream(c *Conn, schema *rpcdelta.Schema, o options) (*stream, error) {
 		every: o.every, limits: c.budget.limits(),
 		answer: make(chan error, 1), link: c.link, frame: schema.NewFrame(),
 		stats: RPCStats{RPC: schema.RPC(), Reliable: o.reliable},
-	}
-	if s.link != nil {
-		s.seal = sealOf(s.link)
 	}
 	r := control.BindRequest{
 		RPC: uint8(n), Name: schema.RPC(), Fingerprint: schema.Fingerprint(), Fields: control.FieldHashes(schema),
@@ -259,7 +255,7 @@ func (s *stream) refuse(err error) {
 func (s *stream) rebind(link *transport.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.link, s.seal, s.asked = link, sealOf(link), time.Time{}
+	s.link, s.asked = link, time.Time{}
 	s.pending, s.granted = 0, false
 	if !s.failed {
 		s.refused = nil
@@ -326,13 +322,10 @@ func (s *stream) post(info *rpcdelta.Info) error {
 		s.stats.Shared++
 		s.stats.SharedBytes += uint64(in.extra)
 	} else {
-		s.stats.SealBytes += s.seal
+		s.stats.SealBytes += uint64(s.link.Suite().Overhead())
 	}
 	return nil
 }
-
-// sealOf is how many bytes sealing adds to each datagram of a link.
-func sealOf(link *transport.Conn) uint64 { return uint64(link.Suite().Overhead()) }
 
 // ready says why no frame can be sent now.
 func (s *stream) ready() error {
