@@ -67,6 +67,11 @@ type Config struct {
 	// machine's own addresses count for the former only. Half of the former are for networks that had none in
 	// the last 10 s. Bursts are twice as much. Dial ignores them.
 	Handshakes, HandshakesEach int
+	// Shards is how many packet connections a listener has on its address, each with a goroutine and a handler
+	// of its own, by default 1; at most as many as there are processors, or 4 if that is more. The network
+	// spreads the senders over them: [UDP] does so on Linux; elsewhere, and on a network that is no
+	// [ShardNetwork], there is one shard whatever this says. Dial ignores it.
+	Shards int
 	// Logger gets a record of each connection's beginning and end; nil means silence.
 	Logger *slog.Logger
 }
@@ -88,6 +93,7 @@ func (c Config) withDefaults() (Config, error) {
 	setDefault(&c.MaxPending, min(max(c.MaxConns/4, leastPending), mostPending))
 	setDefault(&c.Handshakes, DefaultHandshakes)
 	setDefault(&c.HandshakesEach, DefaultHandshakesEach)
+	setDefault(&c.Shards, 1)
 	switch {
 	case c.Timeout < minTimeout:
 		return c, fmt.Errorf("transport: Config.Timeout is %v, must be at least %v", c.Timeout, minTimeout)
@@ -100,7 +106,7 @@ func (c Config) withDefaults() (Config, error) {
 	case c.Handshakes < 0 || c.HandshakesEach < 0:
 		return c, errors.New("transport: Config.Handshakes or Config.HandshakesEach is negative")
 	}
-	return c, c.checkSuites()
+	return c, errors.Join(c.checkSuites(), c.checkShards())
 }
 
 func setDefault[T comparable](field *T, value T) {

@@ -19,10 +19,12 @@ type Conn struct {
 	Value any
 
 	owner  owner
+	shard  *shard // that owns it; nil for a dialed connection
+	id     uint64 // of the session, likewise 0
 	pc     PacketConn
 	claims claims
 	outbox *outbox       // of the loop
-	all    *tripCounters // of the listener; nil for a dialed connection
+	all    *tripCounters // of the shard; nil for a dialed connection
 
 	failed atomic.Uint64 // datagrams that the packet connection did not take
 
@@ -35,8 +37,14 @@ type Conn struct {
 	life   connLife
 	number uint64 // of the datagram that the handler gets
 	wake   wakeup
-	at     netip.AddrPort // where a listener looks for it
-	hash   gate.Hash      // of the hello that began it
+	hash   gate.Hash // of the hello that began it
+	// Where a listener looks for it: the shard via gets what comes from the address at.
+	at  netip.AddrPort
+	via *shard
+	// The client had another connection before; the handler hears of this one when that has ended.
+	admitted bool  // was told to the directory as open
+	waits    bool  // for that end
+	heir     *Conn // that takes this one's place
 }
 
 // claims are what a client's token says of it.

@@ -82,10 +82,13 @@ func (c *Conn) schedule() (next time.Time, over bool) {
 }
 
 // isOpen reports whether the session is open; a handler may have closed it since it was last looked at.
-func (c *Conn) isOpen() bool {
+func (c *Conn) isOpen() bool { return c.state() == session.Open }
+
+// state returns that of the session.
+func (c *Conn) state() session.State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.session.State() == session.Open
+	return c.session.State()
 }
 
 // err returns why the session ended.

@@ -10,9 +10,10 @@ import (
 	"github.com/uplink-rpc/uplink/transport/internal/session"
 )
 
-// desk is a listener without a network, whose loop is the test.
+// desk is a listener of one shard without a network, whose loop is the test.
 type desk struct {
 	*Listener
+	*shard
 	pc    *still
 	now   time.Time
 	calls calls
@@ -43,8 +44,8 @@ func newDesk(tb testing.TB, cfg Config) *desk {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	d := &desk{Listener: l, pc: pc, now: time.Now()}
-	l.handler = &d.calls
+	d := &desk{Listener: l, shard: l.shards[0], pc: pc, now: time.Now()}
+	d.handler = &d.calls
 	return d
 }
 

@@ -146,6 +146,8 @@ func (d *dialer) receive(now time.Time, g datagram) {
 	c.deliver(now, c.input(now, g.from, g.b), d.handler)
 }
 
+func (d *dialer) take(time.Time) {} // nobody leaves anything
+
 // tick follows whatever has come, or the alarm.
 func (d *dialer) tick(now time.Time) {
 	d.conn.advance(now)

@@ -32,7 +32,7 @@ func (unheard) Tick(time.Time)                    {}
 // fill opens that many connections at a listener, one a microsecond.
 func fill(tb testing.TB, l *Listener, pc *still, count int, now time.Time) time.Time {
 	tb.Helper()
-	d := &desk{Listener: l, pc: pc, now: now}
+	d := &desk{Listener: l, shard: l.shards[0], pc: pc, now: now}
 	for i := range count {
 		d.now = d.now.Add(time.Microsecond)
 		d.visit(tb, netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), 4000), token.Token{}).open()
@@ -57,12 +57,13 @@ func BenchmarkIdleTick(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	l.handler = unheard{}
+	s := l.shards[0]
+	s.handler = unheard{}
 	now := fill(b, l, pc, 10_000, time.Now())
 	b.ReportAllocs()
 	for b.Loop() {
 		now = now.Add(DefaultTick)
-		l.tick(now)
+		s.tick(now)
 	}
 	if conns := l.Stats().Conns; conns != 10_000 {
 		b.Fatalf("%d connections are left", conns)
@@ -75,21 +76,22 @@ func TestIdleConnectionsSendHeartbeatsAndTimeOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.handler = unheard{}
+	s := l.shards[0]
+	s.handler = unheard{}
 	start := time.Now()
 	now := fill(t, l, pc, 100, start)
 	sent := 0
 	pc.sent = func([]byte) { sent++ }
 	for ; now.Sub(start) < 5500*time.Millisecond; now = now.Add(DefaultTick) {
-		l.tick(now)
+		s.tick(now)
 	}
 	if sent != 500 {
 		t.Errorf("%d heartbeats of 100 connections in 5.5 s, want 500", sent)
 	}
 	for ; now.Sub(start) < 11*time.Second; now = now.Add(DefaultTick) {
-		l.tick(now)
+		s.tick(now)
 	}
-	if n := l.Stats().Conns; n != 0 || len(l.timers) != 0 || len(l.conns) != 0 || len(l.ids) != 0 || len(l.clients) != 0 {
-		t.Errorf("%d connections and %d timers are left", n, len(l.timers))
+	if n := l.Stats().Conns; n != 0 || len(s.timers) != 0 || len(s.conns) != 0 || len(l.ids) != 0 || len(l.clients) != 0 {
+		t.Errorf("%d connections and %d timers are left", n, len(s.timers))
 	}
 }

@@ -8,10 +8,12 @@ import (
 	"time"
 )
 
-// endpoint is what a loop drives: a Listener or a dialed connection.
+// endpoint is what a loop drives: a listener's shard or a dialed connection.
 type endpoint interface {
 	// receive takes the datagram that the loop has read.
 	receive(now time.Time, d datagram)
+	// take does what other goroutines have left for this one; see [loop.rouse].
+	take(now time.Time)
 	// tick does what is due.
 	tick(now time.Time)
 }
@@ -59,7 +61,8 @@ func (l *loop) run(e endpoint) error {
 	}
 	for !l.stopped.Load() {
 		n, err := l.pc.ReadBatch(l.batch)
-		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+		ended := errors.Is(err, os.ErrDeadlineExceeded)
+		if err != nil && !ended {
 			if l.stopped.Load() {
 				return nil
 			}
@@ -68,15 +71,16 @@ func (l *loop) run(e endpoint) error {
 		// One reading for the whole batch: all of it had come by now, and is handled within microseconds.
 		now := time.Now()
 		due := !now.Before(next)
+		if due {
+			next = nextTick(next, now, l.interval)
+		}
+		if due || ended {
+			// What happens before this, a stop or a rouse, is seen below; what happens later ends the next read.
+			if err := l.pc.SetReadDeadline(next); err != nil {
+				return err
+			}
+		}
 		l.handle(e, now, l.batch[:n], due)
-		if !due {
-			continue
-		}
-		next = nextTick(next, now, l.interval)
-		// A stop that comes before this is seen by the loop's condition, a later one ends the read.
-		if err := l.pc.SetReadDeadline(next); err != nil {
-			return err
-		}
 	}
 	return nil
 }
@@ -91,6 +95,7 @@ func (l *loop) handle(e endpoint, now time.Time, batch []Datagram, due bool) {
 		}
 		e.receive(now, datagram{from: batch[i].Addr, b: batch[i].Bytes()})
 	}
+	e.take(now)
 	if due {
 		e.tick(now)
 	}
@@ -104,6 +109,11 @@ func nextTick(last, now time.Time, interval time.Duration) time.Time {
 // stop makes run return soon. It can be called from anywhere, more than once.
 func (l *loop) stop() {
 	l.stopped.Store(true)
-	// An error means that the packet connection is closed, which ends run too.
+	l.rouse()
+}
+
+// rouse has the loop call take soon. It can be called from anywhere.
+func (l *loop) rouse() {
+	// An error means that the packet connection is closed, which ends run.
 	_ = l.pc.SetReadDeadline(time.Unix(1, 0))
 }

@@ -121,15 +121,15 @@ func newNetwork(t testing.TB, cfg simnet.Config) *simnet.Network {
 	return n
 }
 
-// listen starts a listener that serves until the test ends.
-func listen(t testing.TB, addr string, cfg transport.Config, h transport.Handler) *transport.Listener {
+// listen starts a listener that serves until the test ends, with a handler for each shard.
+func listen(t testing.TB, addr string, cfg transport.Config, h ...transport.Handler) *transport.Listener {
 	t.Helper()
 	l, err := transport.Listen(addr, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	served := make(chan error, 1)
-	go func() { served <- l.Serve(context.Background(), h) }()
+	go func() { served <- l.Serve(context.Background(), h...) }()
 	t.Cleanup(func() {
 		_ = l.Close()
 		if err := <-served; err != nil {

@@ -185,6 +185,8 @@ func (e *echoing) receive(now time.Time, d datagram) {
 	}
 }
 
+func (e *echoing) take(time.Time) {}
+
 func (e *echoing) tick(time.Time) {
 	e.ticks++
 	e.outbox.send([]byte("tick"), port(9), nil)

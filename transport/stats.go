@@ -57,6 +57,7 @@ type ListenerStats struct {
 	DatagramsReceived, BytesReceived uint64
 	SendFailed                       uint64
 	Moves                            uint64 // times that a peer's address has changed
+	HandedOver                       uint64 // datagrams that came to another shard than their connection's
 	Dropped                          Drops
 	RoundTrips                       RoundTrips
 }
@@ -76,6 +77,7 @@ type Drops struct {
 	Token           uint64 // hellos refused for their token
 	Suite           uint64 // hellos refused for their suites
 	Full            uint64 // hellos refused, since there were MaxConns connections
+	Overrun         uint64 // came to another shard than their connection's, which had too many of these
 }
 
 // Each calls f with the name of each reason, in snake case, and its count.
@@ -93,6 +95,7 @@ func (d Drops) Each(f func(reason string, n uint64)) {
 	f("token", d.Token)
 	f("suite", d.Suite)
 	f("full", d.Full)
+	f("overrun", d.Overrun)
 }
 
 // Total returns the sum of all counts.
@@ -160,18 +163,19 @@ func (c *sentCounters) add(batch []Datagram) {
 	c.bytes.Add(uint64(size))
 }
 
-// listenerCounters is a listener's.
+// listenerCounters is a shard's.
 type listenerCounters struct {
 	sent                                                         sentCounters
 	trips                                                        tripCounters
-	conns, open                                                  atomic.Int64
 	moves                                                        atomic.Uint64
 	received, receivedBytes                                      atomic.Uint64
 	verdicts                                                     [session.Verdicts]atomic.Uint64
 	unknownSession, version, cookie, limited, token, suite, full atomic.Uint64
+	handedOver, overrun                                          atomic.Uint64
 }
 
-func (c *listenerCounters) snapshot() ListenerStats {
+// addTo adds what was counted to t.
+func (c *listenerCounters) addTo(t *ListenerStats) {
 	drops := sessionDrops(func(v session.Verdict) uint64 { return c.verdicts[v].Load() })
 	drops.UnknownSession = c.unknownSession.Load()
 	drops.Version = c.version.Load()
@@ -180,18 +184,16 @@ func (c *listenerCounters) snapshot() ListenerStats {
 	drops.Token = c.token.Load()
 	drops.Suite = c.suite.Load()
 	drops.Full = c.full.Load()
-	return ListenerStats{
-		Conns:             int(c.conns.Load()),
-		Open:              int(c.open.Load()),
-		DatagramsSent:     c.sent.datagrams.Load(),
-		BytesSent:         c.sent.bytes.Load(),
-		DatagramsReceived: c.received.Load(),
-		BytesReceived:     c.receivedBytes.Load(),
-		SendFailed:        c.sent.failed.Load(),
-		Moves:             c.moves.Load(),
-		Dropped:           drops,
-		RoundTrips:        c.trips.snapshot(),
-	}
+	drops.Overrun = c.overrun.Load()
+	t.DatagramsSent += c.sent.datagrams.Load()
+	t.BytesSent += c.sent.bytes.Load()
+	t.DatagramsReceived += c.received.Load()
+	t.BytesReceived += c.receivedBytes.Load()
+	t.SendFailed += c.sent.failed.Load()
+	t.Moves += c.moves.Load()
+	t.HandedOver += c.handedOver.Load()
+	t.Dropped = t.Dropped.Plus(drops)
+	t.RoundTrips = t.RoundTrips.Plus(c.trips.snapshot())
 }
 
 // Plus returns the sum of both, reason by reason.
@@ -209,5 +211,6 @@ func (d Drops) Plus(o Drops) Drops {
 	d.Token += o.Token
 	d.Suite += o.Suite
 	d.Full += o.Full
+	d.Overrun += o.Overrun
 	return d
 }

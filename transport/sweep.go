@@ -8,54 +8,55 @@ import (
 )
 
 // tick does what is due in the connections, and calls the handler.
-func (l *Listener) tick(now time.Time) {
-	for _, c := range l.pokes.take() {
-		l.settle(c)
+func (s *shard) tick(now time.Time) {
+	for _, c := range s.pokes.take() {
+		s.settle(now, c)
 	}
-	for c := l.timers.due(now); c != nil; c = l.timers.due(now) {
+	for c := s.timers.due(now); c != nil; c = s.timers.due(now) {
 		c.advance(now)
-		l.settle(c)
+		s.settle(now, c)
 	}
-	if !l.stopped.Load() {
-		l.handler.Tick(now)
+	if !s.stopped.Load() {
+		s.handler.Tick(now)
 	}
 }
 
 // settle gives a connection that something has happened to its place among the timers, or removes it
 // if it is over.
-func (l *Listener) settle(c *Conn) {
+func (s *shard) settle(now time.Time, c *Conn) {
 	next, over := c.schedule()
 	switch {
 	case c.life == dead:
 	case over:
-		l.remove(c)
-		l.log.Debug("connection ended", "remote", c.at, "cause", c.err())
+		s.remove(now, c)
+		s.listener.log.Debug("connection ended", "remote", c.at, "cause", c.err())
 	case !next.Equal(c.wake.at):
-		l.timers.set(c, next)
+		s.timers.set(c, next)
 	}
 }
 
 // closeAll ends every connection when the listener has stopped, for a cause or for none.
-func (l *Listener) closeAll(cause error) {
-	for _, c := range l.ids {
+func (s *shard) closeAll(cause error) {
+	now := time.Now()
+	for _, c := range s.listener.of(s) {
 		c.finish(wire.CloseShutdown, cause)
-		l.remove(c)
+		s.remove(now, c)
 	}
 }
 
 // rescheduled and closed make the next tick look at c: the loop alone touches the timers.
-func (l *Listener) rescheduled(c *Conn) { l.pokes.add(c) }
+func (s *shard) rescheduled(c *Conn) { s.pokes.add(c) }
 
-func (l *Listener) closed(c *Conn) { l.pokes.add(c) }
+func (s *shard) closed(c *Conn) { s.pokes.add(c) }
 
 // rebind does nothing: the address is the listener's.
-func (l *Listener) rebind(*Conn) error { return ErrDialedOnly }
+func (s *shard) rebind(*Conn) error { return ErrDialedOnly }
 
 // wake does nothing: the handler is ticked anyway.
-func (l *Listener) wake(time.Time) {}
+func (s *shard) wake(time.Time) {}
 
 // wait does nothing: no goroutine runs for one connection alone.
-func (l *Listener) wait() {}
+func (s *shard) wait() {}
 
 // pokes are the connections that the next tick shall look at. It is safe for concurrent use.
 type pokes struct {

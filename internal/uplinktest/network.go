@@ -17,7 +17,7 @@ type Network struct {
 	*simnet.Network
 
 	mu    sync.Mutex
-	open  map[netip.AddrPort]transport.PacketConn
+	open  map[netip.AddrPort][]transport.PacketConn
 	watch func(from, to netip.AddrPort, b []byte)
 }
 
@@ -28,29 +28,44 @@ func NewNetwork(t testing.TB, up, down simnet.Config) *Network {
 	t.Logf("links up %+v, down %+v", up, down)
 	n, err := simnet.NewNetwork(up, down)
 	Must(t, err)
-	return &Network{Network: n, open: map[netip.AddrPort]transport.PacketConn{}}
+	return &Network{Network: n, open: map[netip.AddrPort][]transport.PacketConn{}}
 }
 
 // ListenPacket implements transport.Network.
 func (n *Network) ListenPacket(addr string) (transport.PacketConn, error) {
-	pc, err := n.Network.ListenPacket(addr)
+	pcs, err := n.ListenShards(addr, 1)
+	if err != nil {
+		return nil, err
+	}
+	return pcs[0], nil
+}
+
+// ListenShards implements transport.ShardNetwork.
+func (n *Network) ListenShards(addr string, count int) ([]transport.PacketConn, error) {
+	pcs, err := n.Network.ListenShards(addr, count)
 	if err != nil {
 		return nil, err
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.open[pc.LocalAddr()] = pc
-	return &socket{PacketConn: pc, network: n}, nil
+	n.open[pcs[0].LocalAddr()] = pcs
+	sockets := make([]transport.PacketConn, len(pcs))
+	for i, pc := range pcs {
+		sockets[i] = &socket{PacketConn: pc, network: n}
+	}
+	return sockets, nil
 }
 
-// Crash closes the socket at addr, as the system does when a process dies:
+// Crash closes the sockets at addr, as the system does when a process dies:
 // nobody is told.
 func (n *Network) Crash(t testing.TB, addr string) {
 	t.Helper()
 	n.mu.Lock()
-	pc := n.open[netip.MustParseAddrPort(addr)]
+	pcs := n.open[netip.MustParseAddrPort(addr)]
 	n.mu.Unlock()
-	Must(t, pc.Close())
+	for _, pc := range pcs {
+		Must(t, pc.Close())
+	}
 }
 
 // Watch has f called for each datagram that is sent from now on.

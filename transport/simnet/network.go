@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,7 +23,7 @@ type Network struct {
 	mu       sync.Mutex
 	up, down Config
 	flows    map[[2]netip.AddrPort]flow
-	bound    map[netip.AddrPort]*endpoint
+	bound    map[netip.AddrPort][]*endpoint // several if they are shards
 	port     uint16
 	arrivals []time.Duration
 }
@@ -45,7 +46,7 @@ func NewNetwork(up, down Config) (*Network, error) {
 		up:    up,
 		down:  down,
 		flows: make(map[[2]netip.AddrPort]flow),
-		bound: make(map[netip.AddrPort]*endpoint),
+		bound: make(map[netip.AddrPort][]*endpoint),
 		port:  firstPort,
 	}, nil
 }
@@ -68,6 +69,16 @@ func (n *Network) Set(up, down Config) error {
 
 // ListenPacket binds addr, "ip:port". An empty or unspecified ip is 127.0.0.1, port 0 a free one.
 func (n *Network) ListenPacket(addr string) (transport.PacketConn, error) {
+	pcs, err := n.ListenShards(addr, 1)
+	if err != nil {
+		return nil, err
+	}
+	return pcs[0], nil
+}
+
+// ListenShards binds count packet connections to addr, as ListenPacket does. It depends on the sender's address
+// alone which of them gets a packet, while none of them is closed.
+func (n *Network) ListenShards(addr string, count int) ([]transport.PacketConn, error) {
 	a, err := parse(addr)
 	if err != nil {
 		return nil, err
@@ -80,9 +91,13 @@ func (n *Network) ListenPacket(addr string) (transport.PacketConn, error) {
 	if n.bound[a] != nil {
 		return nil, fmt.Errorf("simnet: %v is in use", a)
 	}
-	e := &endpoint{network: n, addr: a, public: a, inbox: newMailbox(n.clock)}
-	n.bound[a] = e
-	return e, nil
+	pcs := make([]transport.PacketConn, count)
+	for i := range pcs {
+		e := &endpoint{network: n, addr: a, public: a, inbox: newMailbox(n.clock)}
+		n.bound[a] = append(n.bound[a], e)
+		pcs[i] = e
+	}
+	return pcs, nil
 }
 
 // Rebind has everybody else see the packet connection that is bound to addr at another address, with a new
@@ -92,14 +107,17 @@ func (n *Network) ListenPacket(addr string) (transport.PacketConn, error) {
 func (n *Network) Rebind(addr netip.AddrPort) (netip.AddrPort, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for public, e := range n.bound {
-		if e.addr != addr {
+	for old, shards := range n.bound {
+		if shards[0].addr != addr {
 			continue
 		}
-		delete(n.bound, public)
-		e.public = n.freePort(addr.Addr())
-		n.bound[e.public] = e
-		return e.public, nil
+		public := n.freePort(addr.Addr())
+		for _, e := range shards {
+			e.public = public
+		}
+		delete(n.bound, old)
+		n.bound[public] = shards
+		return public, nil
 	}
 	return netip.AddrPort{}, fmt.Errorf("simnet: nothing is bound to %v", addr)
 }
@@ -143,12 +161,13 @@ func (n *Network) send(e *endpoint, to netip.AddrPort, data []byte) {
 	defer n.mu.Unlock()
 	from := e.public
 	n.arrivals = n.link(from, to).Send(n.arrivals[:0], n.clock.now(), len(data)+overhead)
-	dst := n.bound[to]
-	if dst == nil {
+	shards := n.bound[to]
+	if len(shards) == 0 {
 		return
 	}
+	inbox := shards[mix(0, from)%uint64(len(shards))].inbox
 	for _, at := range n.arrivals {
-		dst.inbox.put(at, from, data)
+		inbox.put(at, from, data)
 	}
 }
 
@@ -186,11 +205,14 @@ func mix(seed uint64, a netip.AddrPort) uint64 {
 	return h
 }
 
-// unbind frees an endpoint's address.
+// unbind frees an endpoint's address, when it is the last one there.
 func (n *Network) unbind(e *endpoint) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.bound[e.public] == e {
+	rest := slices.DeleteFunc(n.bound[e.public], func(b *endpoint) bool { return b == e })
+	if len(rest) > 0 {
+		n.bound[e.public] = rest
+	} else {
 		delete(n.bound, e.public)
 	}
 }

@@ -38,7 +38,6 @@ type Config struct {
 // Gate is not safe for concurrent use.
 type Gate struct {
 	cfg     Config
-	cookies *seal.Cookies
 	key     seal.StaticKey
 	limiter *limiter
 	used    used
@@ -65,21 +64,10 @@ func New(cfg Config) *Gate {
 	cfg.Started = cfg.Started.Truncate(time.Millisecond) // as tokens have their times
 	return &Gate{
 		cfg:     cfg,
-		cookies: seal.NewCookies(cfg.Random, cfg.Started),
 		key:     seal.NewStaticKey(cfg.Key.Private()),
 		limiter: newLimiter(cfg.Each, cfg.All),
 		used:    used{tokens: make(map[token.ID]use), swept: cfg.Started},
 	}
-}
-
-// Knows reports whether the hello's cookie is one that its sender was sent to its address.
-func (g *Gate) Knows(now time.Time, from netip.AddrPort, h wire.Hello) bool {
-	return h.Cookie != [wire.CookieSize]byte{} && g.cookies.Check(h.Cookie, from, h.Nonce, now)
-}
-
-// Retry returns the answer to a hello without such a cookie.
-func (g *Gate) Retry(now time.Time, from netip.AddrPort, h wire.Hello) wire.Retry {
-	return wire.Retry{Nonce: h.Nonce, Cookie: g.cookies.Make(from, h.Nonce, now)}
 }
 
 // Admit reports whether there may be one more handshake with that address now.

@@ -1,0 +1,192 @@
+package transport
+
+import (
+	"bytes"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
+	"github.com/uplink-rpc/uplink/token"
+	"github.com/uplink-rpc/uplink/transport/internal/wire"
+)
+
+// stillNetwork is one whose packet connections are the same for all shards.
+type stillNetwork struct{ oneNetwork }
+
+func (n stillNetwork) ListenShards(_ string, count int) ([]PacketConn, error) {
+	pcs := make([]PacketConn, count)
+	for i := range pcs {
+		pcs[i] = n.pc
+	}
+	return pcs, nil
+}
+
+// neighbors makes a desk and the shard beside it, to which the datagrams of its guest come: all but what opened it.
+func neighbors(tb testing.TB) (d *desk, g *guest, beside *shard) {
+	tb.Helper()
+	pc := &still{sent: func([]byte) {}}
+	l, err := Listen("", Config{Network: stillNetwork{oneNetwork{pc}}, Shards: 2})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	d = &desk{Listener: l, shard: l.shards[0], pc: pc, now: time.Now()}
+	d.handler, l.shards[1].handler = &d.calls, unheard{}
+	return d, d.visit(tb, guestAddr, token.Token{}).open(), l.shards[1]
+}
+
+// datagrams makes n of a guest that names its session.
+func (g *guest) datagrams(tb testing.TB, n int) [][]byte {
+	tb.Helper()
+	g.Moved(g.desk.now)
+	g.out = nil
+	for range n {
+		if err := g.Send([]byte("move")); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return g.out
+}
+
+// TestMailboxIsBounded has a shard do nothing while datagrams for it come to another one.
+func TestMailboxIsBounded(t *testing.T) {
+	d, g, beside := neighbors(t)
+	const more = 10
+	from := netip.AddrPortFrom(guestAddr.Addr(), 4001)
+	for _, b := range g.datagrams(t, maxHanded+more) {
+		beside.receive(d.now, datagram{from, bytes.Clone(b)})
+	}
+	if s := d.Stats(); s.HandedOver != maxHanded || s.Dropped.Overrun != more || d.calls.datagrams != 0 {
+		t.Fatalf("%+v", s)
+	}
+	d.take(d.now)
+	if d.calls.datagrams != maxHanded {
+		t.Errorf("%d datagrams came", d.calls.datagrams)
+	}
+	for _, b := range g.datagrams(t, more) { // there is room again
+		beside.receive(d.now, datagram{from, bytes.Clone(b)})
+	}
+	d.take(d.now)
+	if d.calls.datagrams != maxHanded+more {
+		t.Errorf("%d datagrams came", d.calls.datagrams)
+	}
+	large := append(wire.AppendHeader(nil, wire.Header{Long: true, ID: g.ID()}), make([]byte, MaxDatagram-wire.LongSize)...)
+	for range maxHanded {
+		beside.receive(d.now, datagram{from, large})
+	}
+	if s := d.Stats(); s.Dropped.Overrun < maxHanded/2 || len(d.mailbox.mail.memory) > handedMemory {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestHandOverToNobody: the connection of a datagram may be over before its shard gets it.
+func TestHandOverToNobody(t *testing.T) {
+	d, g, beside := neighbors(t)
+	b := g.datagrams(t, 2)
+	beside.receive(d.now, datagram{guestAddr, b[0]})
+	_ = d.conns[guestAddr].Close()
+	d.tick(d.now)
+	d.take(d.now)
+	beside.receive(d.now, datagram{guestAddr, b[1]})
+	if s := d.Stats(); s.HandedOver != 1 || s.Dropped.UnknownSession != 2 || d.calls.datagrams != 0 || len(d.calls.closed) != 1 {
+		t.Errorf("%+v, %+v", s, d.calls)
+	}
+}
+
+// TestShardLearnsAddress: a client that moved is known where its datagrams come to, until it moves on or goes.
+func TestShardLearnsAddress(t *testing.T) {
+	d, g, beside := neighbors(t)
+	at := guestAddr
+	move := func(to netip.AddrPort, via *shard) {
+		t.Helper()
+		for range 20 {
+			b := g.datagrams(t, 1)[0]
+			d.pc.sent = func(answer []byte) { g.Input(d.now, d.pc.LocalAddr(), bytes.Clone(answer)) }
+			for _, b := range [][]byte{b, nil} {
+				if b == nil { // the answer to the challenge, if there was one
+					b = g.out[len(g.out)-1]
+				}
+				via.receive(d.now, datagram{to, bytes.Clone(b)})
+				d.take(d.now)
+				beside.take(d.now)
+			}
+			d.now = d.now.Add(60 * time.Millisecond)
+		}
+		at = to
+	}
+	check := func(known *shard) {
+		t.Helper()
+		for _, s := range d.shards {
+			if c := s.conns[at]; (c != nil) != (s == known) || c != nil && c.RemoteAddr() != at {
+				t.Errorf("at the shard: %v, want %v", c != nil, s == known)
+			}
+			if n := len(s.conns); n > 0 && s != known || n > 1 {
+				t.Errorf("%d addresses", n)
+			}
+		}
+	}
+	check(d.shard)
+	for i, via := range []*shard{beside, beside, d.shard, beside, d.shard, d.shard, beside} {
+		move(netip.AddrPortFrom(guestAddr.Addr(), uint16(5000+i)), via)
+		check(via)
+	}
+	move(at, d.shard) // the network takes the same address elsewhere
+	check(d.shard)
+	move(at, beside)
+	beside.conns[at].CloseWith("over")
+	d.tick(d.now)
+	beside.take(d.now)
+	check(nil)
+}
+
+func TestHandOverAllocatesNothing(t *testing.T) {
+	if race.Enabled {
+		t.Skip("the race detector allocates")
+	}
+	const runs, each = 50, 20
+	d, g, beside := neighbors(t)
+	b := g.datagrams(t, (runs+3)*each)
+	handOver := func() {
+		for range each {
+			beside.receive(d.now, datagram{guestAddr, b[0]})
+			b = b[1:]
+		}
+		d.take(d.now)
+	}
+	handOver()
+	handOver() // the box has two memories
+	if allocs := testing.AllocsPerRun(runs, handOver); allocs != 0 {
+		t.Errorf("%v allocations, want 0", allocs)
+	}
+	if d.calls.datagrams != (runs+3)*each {
+		t.Errorf("%d datagrams", d.calls.datagrams)
+	}
+}
+
+// roused is a packet connection that counts how often its reader is roused.
+type roused struct {
+	still
+	times int
+}
+
+func (w *roused) SetReadDeadline(time.Time) error {
+	w.times++
+	return nil
+}
+
+// TestRousedOnce: the first thing that is left rouses a shard, those after it do not.
+func TestRousedOnce(t *testing.T) {
+	d, g, beside := neighbors(t)
+	pc := &roused{}
+	d.loop.pc = batched(pc)
+	for round := 1; round <= 3; round++ {
+		for _, b := range g.datagrams(t, 5) {
+			beside.receive(d.now, datagram{guestAddr, b})
+		}
+		beside.have(d.now, d.shard, func(time.Time) {})
+		if pc.times != round {
+			t.Errorf("roused %d times, want %d", pc.times, round)
+		}
+		d.take(d.now)
+	}
+}
