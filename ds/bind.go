@@ -74,7 +74,8 @@ func (s *Server) bind(p *Player, r *control.BindRequest) control.BindAnswer {
 		return a
 	}
 	prior := s.prior(codec, r.Prior)
-	dec, err := rpc.decoder(r.RateHz, rpcdelta.DecoderConfig{
+	here := rpc.shards[p.shard.index]
+	dec, err := here.decoder(rpc.schema, r.RateHz, rpcdelta.DecoderConfig{
 		Codec: codec, RPC: int(r.RPC), Ring: s.cfg.Ring, PeerRing: r.Ring, DeliverLate: s.cfg.DeliverLate, Prior: prior, Reliable: r.Reliable,
 	})
 	if err != nil { // a rate or a ring that no client has
@@ -82,19 +83,19 @@ func (s *Server) bind(p *Player, r *control.BindRequest) control.BindAnswer {
 		return a
 	}
 	p.bind(int(r.RPC), &binding{
-		rpc: rpc, dec: dec, reliable: r.Reliable, frames: uint64(max(r.Frames, 1)), prior: prior,
+		rpc: rpc, here: here, dec: dec, reliable: r.Reliable, frames: uint64(max(r.Frames, 1)), prior: prior,
 		rate: s.cfg.frameRate(r.RateHz, r.Reliable),
 	})
 	p.hz += r.RateHz
 	a.Prior = priorHash(prior)
-	s.fellBack(p, rpc, r, prior)
+	s.fellBack(p, here, r, prior)
 	s.cfg.Logger.Info("bound", "rpc", r.Name, "rate_hz", r.RateHz, "reliable", r.Reliable, "player", p.ID())
 	return a
 }
 
 // decoder makes the decoder of one player's frames, which come at that rate.
-func (r *rpc) decoder(rateHz float64, cfg rpcdelta.DecoderConfig) (*rpcdelta.Decoder, error) {
-	s, err := r.rates.at(r.schema, rateHz)
+func (r *rpcShard) decoder(schema *rpcdelta.Schema, rateHz float64, cfg rpcdelta.DecoderConfig) (*rpcdelta.Decoder, error) {
+	s, err := r.rates.at(schema, rateHz)
 	if err != nil {
 		return nil, err
 	}

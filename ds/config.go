@@ -80,6 +80,12 @@ type Config struct {
 	// MaxPlayers is how many players are let in; default
 	// transport.DefaultMaxConns.
 	MaxPlayers int
+	// Shards is how many sockets and goroutines receive, decode and run handlers,
+	// default 1; at most one for each processor, or 4 if that is more. The system
+	// spreads players over them, on Linux; elsewhere there is one. With several,
+	// handlers of different players run at the same time; see the package's
+	// description.
+	Shards int
 	// Timeout is how long a player stays though nothing is heard from it; default
 	// transport.DefaultTimeout.
 	Timeout time.Duration

@@ -15,4 +15,11 @@
 // Handlers run as frames arrive, one at a time, on the goroutine of Serve. With
 // Config.Poll they run where the game calls [Server.Poll] instead, for a loop
 // with a tick of its own; Serve then only receives.
+//
+// With Config.Shards there are several such goroutines, each with a part of the
+// players: handlers, validators, Joined, Left and OnMessage then run for different
+// players at the same time, and what they share needs a lock. They never do for one
+// player; and if a client comes back while its last session is still open, Left of
+// that one returns before Joined of the new one is called. In Poll all run one
+// at a time, whatever the number of shards.
 package ds

@@ -2,7 +2,6 @@ package ds
 
 import (
 	"fmt"
-	"sync"
 	"time"
 	"unsafe"
 
@@ -32,13 +31,7 @@ type rpc struct {
 	sink   sink
 	// handler is the *handler[T], for Validate.
 	handler any
-
-	// Of Serve's goroutine alone:
-	rates   rates
-	scratch *rpcdelta.Scratch // of all players' decoders
-
-	mu    sync.Mutex
-	stats [2]RPCStats // unreliable, reliable
+	shards  []*rpcShard // of the server's shards
 }
 
 // sink is where an RPC's frames go. A frame that does not hold a value of the
@@ -75,7 +68,11 @@ func HandleSchema(s *Server, schema *rpcdelta.Schema, f func(*Player, Frame[*rpc
 // handle adds an RPC whose values hold so many bytes of fixed size besides their own.
 func handle[T any](s *Server, schema *rpcdelta.Schema, more int, restore func(*T, *rpcdelta.Frame) error, f func(*Player, Frame[T])) error {
 	h := &handler[T]{restore: restore, f: f}
-	r := &rpc{schema: schema, scratch: schema.NewScratch(), sink: h, handler: h}
+	r := &rpc{schema: schema, sink: h, handler: h}
+	for range s.shards {
+		h.values = append(h.values, new(T))
+		r.shards = append(r.shards, &rpcShard{scratch: schema.NewScratch()})
+	}
 	if s.cfg.Poll {
 		r.sink = &inbox[T]{handler: h, queue: &s.queue, size: more + int(unsafe.Sizeof(item[T]{}))}
 	}
@@ -88,13 +85,14 @@ type handler[T any] struct {
 	f       func(*Player, Frame[T])
 	// validate, if not nil, may refuse a frame.
 	validate func(*Player, Frame[T]) error
-	value    T // reused, so that byte slices keep their room
+	values   []*T // of the shards; reused, so that byte slices keep their room
 }
 
 func (h *handler[T]) deliver(p *Player, b *binding, d *rpcdelta.Delivery, at time.Time) error {
-	if err := h.restore(&h.value, d.Frame); err != nil {
+	value := h.values[p.shard.index]
+	if err := h.restore(value, d.Frame); err != nil {
 		return err
 	}
-	h.call(p, b, &Frame[T]{Value: h.value, Seq: d.Seq, Missed: d.Missed, Late: d.Late, Received: at})
+	h.call(p, b, &Frame[T]{Value: *value, Seq: d.Seq, Missed: d.Missed, Late: d.Late, Received: at})
 	return nil
 }

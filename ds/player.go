@@ -16,13 +16,14 @@ import (
 // from within handlers.
 type Player struct {
 	server *Server
+	shard  *shard
 	conn   *transport.Conn
 	seal   int // bytes that each datagram is longer by it
 
-	// Of Serve's goroutine alone:
+	// Of the shard's goroutine alone:
 	bindings []*binding   // by RPC number
 	refusals int          // bindings whose refusal was logged
-	due      bool         // is in the server's list
+	due      bool         // is in the shard's list
 	hz       float64      // of all bindings
 	messages limit.Bucket // of either end's, on the unreliable channel
 	sent     limit.Bucket // of the game's own messages
@@ -37,6 +38,7 @@ type Player struct {
 // binding is one RPC of one player.
 type binding struct {
 	rpc      *rpc
+	here     *rpcShard // of the player's shard
 	dec      *rpcdelta.Decoder
 	reliable bool
 	frames   uint64          // that a datagram brings at most
@@ -180,7 +182,7 @@ func (p *Player) receiveFrame(payload []byte, a arrival) {
 	frames, err := b.dec.Decode(payload)
 	if b.dec.AckDue() && !p.due {
 		p.due = true
-		p.server.due = append(p.server.due, p)
+		p.shard.due = append(p.shard.due, p)
 	}
 	if err != nil {
 		p.dropFrame(b, reason(err), 0)
@@ -197,7 +199,7 @@ func (p *Player) receiveFrame(payload []byte, a arrival) {
 			return
 		}
 	}
-	b.rpc.received(len(payload), p.seal, &a)
+	b.here.received(len(payload), p.seal, &a)
 }
 
 // undelivered is what a player is told whose reliable frame cannot be delivered.
@@ -231,7 +233,7 @@ func (b *binding) deliver(p *Player, d *rpcdelta.Delivery, at time.Time) error {
 		return err
 	}
 	p.delivered.Add(1)
-	b.rpc.count(d, missed, b.reliable)
+	b.here.count(d, missed, b.reliable)
 	return nil
 }
 

@@ -10,17 +10,16 @@ import (
 func TestPlayerLetsGo(t *testing.T) {
 	left := 0
 	b := newBench(t, Config{Left: func(*Player, error) { left++ }}, func(*Player, Frame[testCall]) {})
-	s := b.join(0)
+	h, s := b.srv.shards[0], b.join(0)
 	s.call()
-	if len(b.srv.due) != 1 || s.player.bound() != 1 {
+	if len(h.due) != 1 || s.player.bound() != 1 {
 		t.Fatal("the player has nothing to lose")
 	}
-	e := (*events)(b.srv)
 	s.player.conn.Value = s.player
-	b.srv.players[s.player] = struct{}{}
-	e.Closed(s.player.conn, nil)
-	e.Tick(time.Now())
-	if left != 1 || s.player.bindings != nil || len(b.srv.due) != 0 || b.srv.due[:1][0] != nil {
-		t.Errorf("left %d times, keeps %v, %v are due", left, s.player.bindings, b.srv.due[:1])
+	h.players[s.player] = struct{}{}
+	h.Closed(s.player.conn, nil)
+	h.Tick(time.Now())
+	if left != 1 || s.player.bindings != nil || len(h.due) != 0 || h.due[:1][0] != nil {
+		t.Errorf("left %d times, keeps %v, %v are due", left, s.player.bindings, h.due[:1])
 	}
 }

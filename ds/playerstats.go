@@ -25,12 +25,12 @@ func (p *Player) Stats() PlayerStats {
 // drop counts what belongs to no RPC.
 func (p *Player) drop(d Drop) {
 	p.drops[d].Add(1)
-	p.server.drop(d)
+	p.shard.drop(d)
 }
 
 // dropFrame counts a payload or a frame of an RPC, and the frames that are known to
 // be missed since.
 func (p *Player) dropFrame(b *binding, d Drop, missed uint64) {
 	p.drops[d].Add(1)
-	b.rpc.drop(d, missed, b.reliable)
+	b.here.drop(d, missed, b.reliable)
 }

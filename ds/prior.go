@@ -32,13 +32,13 @@ func (s *Server) prior(codec rpcdelta.Codec, hash uint64) *rpcdelta.Prior {
 
 // fellBack counts and logs it if a request is bound with another prior than it
 // asks for.
-func (s *Server) fellBack(p *Player, rpc *rpc, r *control.BindRequest, used *rpcdelta.Prior) {
+func (s *Server) fellBack(p *Player, here *rpcShard, r *control.BindRequest, used *rpcdelta.Prior) {
 	if used == nil || used.Hash() == r.Prior {
 		return
 	}
-	rpc.mu.Lock()
-	rpc.stats[channel(r.Reliable)].PriorFallbacks++
-	rpc.mu.Unlock()
+	here.mu.Lock()
+	here.stats[channel(r.Reliable)].PriorFallbacks++
+	here.mu.Unlock()
 	s.cfg.Logger.Warn("prior not known, using the built-in one",
 		"rpc", r.Name, "prior", rpcdelta.PriorName(r.Prior), "used", used.String(), "player", p.ID())
 }

@@ -32,15 +32,21 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return errors.Join(cut, s.Close())
 }
 
-// drain tells the players who have everything to leave, again and again since it may
-// be lost, and notes when all are gone. It runs in Serve's goroutine.
-func (s *Server) drain() {
-	for p := range s.players {
+// drain tells the shard's players who have everything to leave, again and again since
+// it may be lost, and notes when all of the server are gone. It runs in the shard's
+// goroutine.
+func (h *shard) drain() {
+	s := h.server
+	for p := range h.players {
 		if p.conn.Unacked() == 0 {
 			_ = p.conn.Send([]byte{byte(control.Leaving)}) // or it is gone by now
 		}
 	}
-	if len(s.players) == 0 && s.queue.idle() {
+	if len(h.players) == 0 && !h.empty {
+		h.empty = true
+		s.peopled.Add(-1)
+	}
+	if s.peopled.Load() == 0 && s.queue.idle() {
 		s.drainOnce.Do(func() { close(s.drained) })
 	}
 }

@@ -106,25 +106,60 @@ type Stats struct {
 // Stats gives what the server counted so far.
 func (s *Server) Stats() Stats {
 	out := Stats{Transport: s.ln.Stats()}
+	for _, h := range s.shards {
+		h.addTo(&out)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out.Acks, out.Drops = s.acks, s.drops
 	for _, name := range slices.Sorted(maps.Keys(s.rpcs)) {
 		out.RPCs = s.rpcs[name].appendStats(out.RPCs)
 	}
 	return out
 }
 
+func (h *shard) addTo(out *Stats) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	out.Acks.Messages += h.acks.Messages
+	out.Acks.Bytes += h.acks.Bytes
+	out.Acks.SealBytes += h.acks.SealBytes
+	addDrops(&out.Drops, &h.drops)
+}
+
 func (r *rpc) appendStats(dst []RPCStats) []RPCStats {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for i, st := range r.stats {
+	for i := range 2 {
+		st := RPCStats{RPC: r.schema.RPC(), Reliable: i == 1}
+		for _, h := range r.shards {
+			h.addTo(&st)
+		}
 		if st.Messages != 0 || st.PriorFallbacks != 0 || st.Drops != [drops]uint64{} || i == 0 {
-			st.RPC, st.Reliable = r.schema.RPC(), i == 1
 			dst = append(dst, st)
 		}
 	}
 	return dst
+}
+
+// addTo adds what the shard counted for the RPC and channel of out.
+func (r *rpcShard) addTo(out *RPCStats) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	st := &r.stats[channel(out.Reliable)]
+	out.Stats.Add(&st.Stats)
+	out.Messages += st.Messages
+	out.Bytes += st.Bytes
+	out.Shared += st.Shared
+	out.SharedBytes += st.SharedBytes
+	out.SealBytes += st.SealBytes
+	out.Missed += st.Missed
+	out.PriorFallbacks += st.PriorFallbacks
+	out.LateFrames += st.LateFrames
+	addDrops(&out.Drops, &st.Drops)
+}
+
+func addDrops(sum, more *[drops]uint64) {
+	for d, n := range more {
+		sum[d] += n
+	}
 }
 
 func channel(reliable bool) int {
@@ -134,16 +169,9 @@ func channel(reliable bool) int {
 	return 0
 }
 
-// drop counts what belongs to no RPC.
-func (s *Server) drop(d Drop) {
-	s.mu.Lock()
-	s.drops[d]++
-	s.mu.Unlock()
-}
-
 // drop counts a payload that was dropped, and the frames that are known to be
 // missed since.
-func (r *rpc) drop(d Drop, missed uint64, reliable bool) {
+func (r *rpcShard) drop(d Drop, missed uint64, reliable bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	st := &r.stats[channel(reliable)]
@@ -153,7 +181,7 @@ func (r *rpc) drop(d Drop, missed uint64, reliable bool) {
 
 // count counts a frame that was delivered, and those before it that are known to
 // be missed since.
-func (r *rpc) count(d *rpcdelta.Delivery, missed uint64, reliable bool) {
+func (r *rpcShard) count(d *rpcdelta.Delivery, missed uint64, reliable bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	st := &r.stats[channel(reliable)]
@@ -168,7 +196,7 @@ func (r *rpc) count(d *rpcdelta.Delivery, missed uint64, reliable bool) {
 
 // received counts a payload of size bytes from which frames were delivered, where the
 // player's datagrams have seals of so many.
-func (r *rpc) received(size, seal int, a *arrival) {
+func (r *rpcShard) received(size, seal int, a *arrival) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	st := &r.stats[channel(a.reliable)]

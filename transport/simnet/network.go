@@ -199,10 +199,11 @@ func (n *Network) config(up bool) Config {
 func mix(seed uint64, a netip.AddrPort) uint64 {
 	ip := a.Addr().As16()
 	h := seed ^ 14695981039346656037
-	for _, b := range append(ip[:], byte(a.Port()), byte(a.Port()>>8)) {
+	for _, b := range ip {
 		h = (h ^ uint64(b)) * 1099511628211
 	}
-	return h
+	h = (h ^ uint64(byte(a.Port()))) * 1099511628211
+	return (h ^ uint64(a.Port()>>8)) * 1099511628211
 }
 
 // unbind frees an endpoint's address, when it is the last one there.

@@ -1,0 +1,127 @@
+package ds
+
+import (
+	"sync"
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+// shard is a part of the server's players as the transport sees it: its methods are
+// called one at a time, from one goroutine of Serve. A player stays in its shard.
+type shard struct {
+	server *Server
+	index  int // in the server's list
+
+	players map[*Player]struct{}
+	due     []*Player // have frames to ack
+	acked   time.Time // when acks were sent
+	buf     []byte
+	empty   bool // and stays so, since the server shuts down
+
+	mu    sync.Mutex // guards the rest
+	acks  AckStats
+	drops [drops]uint64
+}
+
+var _ transport.Handler = (*shard)(nil)
+
+func newShard(s *Server, index int) *shard {
+	return &shard{server: s, index: index, players: map[*Player]struct{}{}}
+}
+
+// rpcShard is what a shard has for an RPC, of all its players.
+type rpcShard struct {
+	rates   rates
+	scratch *rpcdelta.Scratch // of decoders
+
+	mu    sync.Mutex
+	stats [2]RPCStats // unreliable, reliable
+}
+
+func player(c *transport.Conn) *Player { return c.Value.(*Player) }
+
+// Opened greets a player.
+func (h *shard) Opened(c *transport.Conn) {
+	s := h.server
+	p := &Player{server: s, shard: h, conn: c, seal: c.Suite().Overhead()}
+	c.Value = p
+	if s.leaving.Load() {
+		c.Leave(leavingReason)
+		return
+	}
+	h.players[p] = struct{}{}
+	s.queue.joined(1)
+	if s.cfg.Joined != nil {
+		s.run(func() { s.cfg.Joined(p) })
+	}
+}
+
+// Closed parts from one, and lets go of what only receiving needs: the game may
+// keep the player.
+func (h *shard) Closed(c *transport.Conn, err error) {
+	s := h.server
+	p := player(c)
+	if _, joined := h.players[p]; !joined {
+		return
+	}
+	delete(h.players, p)
+	p.bindings = nil
+	s.queue.joined(-1)
+	if s.cfg.Left != nil {
+		s.run(func() { s.cfg.Left(p, err) })
+	}
+}
+
+// Datagram takes a message of the unreliable channel.
+func (h *shard) Datagram(c *transport.Conn, b []byte, at time.Time) {
+	player(c).receive(b, at, false)
+}
+
+// Message takes one of the reliable channel.
+func (h *shard) Message(c *transport.Conn, b []byte, at time.Time) {
+	player(c).receive(b, at, true)
+}
+
+// Tick sends the acks that are due.
+func (h *shard) Tick(now time.Time) {
+	s := h.server
+	if now.Sub(h.acked) < s.cfg.ackInterval()-s.cfg.tick()/2 {
+		return // ticks are not quite punctual, hence the half
+	}
+	h.acked = now
+	for _, p := range h.due {
+		p.due = false
+		h.ack(p)
+	}
+	if s.leaving.Load() {
+		h.drain()
+	}
+	clear(h.due) // let go of players
+	h.due = h.due[:0]
+}
+
+// ack sends the acks of all RPCs of a player, in one datagram unless that is too
+// small.
+func (h *shard) ack(p *Player) {
+	for {
+		h.buf = p.appendAcks(append(h.buf[:0], byte(control.Acks)))
+		if len(h.buf) == 1 || p.conn.Send(h.buf) != nil {
+			return // nothing more to say, or gone by now; acks may be lost
+		}
+		h.mu.Lock()
+		h.acks.Messages++
+		h.acks.Bytes += uint64(len(h.buf))
+		h.acks.SealBytes += uint64(p.seal)
+		h.mu.Unlock()
+	}
+}
+
+// drop counts what belongs to no RPC.
+func (h *shard) drop(d Drop) {
+	h.mu.Lock()
+	h.drops[d]++
+	h.mu.Unlock()
+}
