@@ -128,7 +128,7 @@ func TestAckRate(t *testing.T) {
 				if want := hz * seconds; float64(seen) < 0.97*want || float64(seen) > 1.01*want+1 {
 					t.Errorf("%d datagrams of acks in half a minute, want %v", seen, want)
 				}
-				if n := heartbeats.Load(); n < seconds-2 || n > seconds+2 {
+				if n := heartbeats.Load(); n < seconds-2 || n > seconds+10 { // answers to probes among them
 					t.Errorf("%d heartbeats in half a minute", n)
 				}
 				time.Sleep(2 * time.Second)

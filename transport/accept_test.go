@@ -156,6 +156,35 @@ func TestUsedToken(t *testing.T) {
 	}
 }
 
+// TestTokenIsUsedByAHandshakeThatDoesNotEnd: neither the session that does not begin nor a copy of the hello at another
+// server, which the token is good for too, leaves it to its client.
+func TestTokenIsUsedByAHandshakeThatDoesNotEnd(t *testing.T) {
+	first, second := newDesk(t, Config{}), newDesk(t, Config{})
+	tok := first.issue(t, 1, nil)
+	g := first.visit(t, guestAddr, tok)
+	first.now = first.now.Add(6 * time.Second)
+	first.tick(first.now)
+	if again := first.visit(t, guestAddr, tok); !errors.Is(again.Err(), ErrTokenUsed) || first.Stats().Conns != 0 {
+		t.Errorf("the same server: %v", again.Err())
+	}
+
+	copied, err := wire.ParseHello(g.out[secondHello])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var retry wire.Retry
+	second.pc.sent = func(b []byte) { retry, _ = wire.ParseRetry(b) }
+	second.receive(second.now, datagram{place(0), wire.AppendHello(nil, wire.Hello{Version: wire.Version, Nonce: copied.Nonce})})
+	copied.Cookie = retry.Cookie
+	second.receive(second.now, datagram{place(0), wire.AppendHello(nil, copied)})
+	if s := second.Stats(); s.Conns != 1 || s.Open != 0 {
+		t.Fatalf("%+v", s)
+	}
+	if own := second.visit(t, guestAddr, tok); !errors.Is(own.Err(), ErrTokenUsed) {
+		t.Errorf("the other server: %v", own.Err())
+	}
+}
+
 // TestForeignTokens shows tokens to a listener that has another token key, another key altogether, or the right
 // one when the token was altered on the way.
 func TestForeignTokens(t *testing.T) {

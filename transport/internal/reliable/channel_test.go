@@ -258,6 +258,34 @@ func TestFragmentsThatMakeNoMessage(t *testing.T) {
 	}
 }
 
+// TestLyingAcknowledgements has a peer acknowledge what was never sent, and name windows that cannot be. It may lose
+// what is for itself, and nothing grows.
+func TestLyingAcknowledgements(t *testing.T) {
+	outputs := 0
+	c := New(testConv, testMTU, func([]byte) { outputs++ })
+	now := time.Now()
+	if err := c.Send(now, make([]byte, 1000)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range uint32(10_000) {
+		lie := segment(testConv, kcp.IKCP_CMD_ACK, 0, i*0x1_0001, nil)
+		binary.LittleEndian.PutUint16(lie[6:], uint16(i*7919))      // the window
+		binary.LittleEndian.PutUint32(lie[16:], i*0x0123_4567)      // all before this came
+		binary.LittleEndian.PutUint32(lie[8:], 0xffff_ffff-i*65537) // sent at
+		_ = c.Input(now, lie)
+		if err := c.Send(now, make([]byte, 100)); err != nil && !errors.Is(err, ErrBacklog) {
+			t.Fatal(err)
+		}
+		c.Advance(now)
+		if n := c.Unacked(); n > MaxBacklog {
+			t.Fatalf("%d segments wait", n)
+		}
+	}
+	if outputs > 30_000 {
+		t.Errorf("%d datagrams out for 20,000 calls", outputs)
+	}
+}
+
 // FuzzInput feeds datagrams, cut out of the input by their lengths, to a channel with a message under way.
 func FuzzInput(f *testing.F) {
 	push := segment(testConv, kcp.IKCP_CMD_PUSH, 0, 0, []byte("x"))

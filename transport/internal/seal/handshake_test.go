@@ -167,3 +167,33 @@ func TestHandshakeErrors(t *testing.T) {
 		t.Errorf("welcome without entropy: %q, %v", dst, err)
 	}
 }
+
+// TestStolenKey has somebody who recorded a handshake get the server's static key later: that opens the hello, and
+// makes no secrets but his own, since the server's ephemeral key is gone.
+func TestStolenKey(t *testing.T) {
+	v := readVectors(t).Handshake[1]
+	key := NewStaticKey([32]byte(v.Static))
+	i := NewInitiator(nil, [32]byte(v.ServerPublic), v.Prologue)
+	hello, err := i.Hello(nil, []byte("a token"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer := func() ([]byte, Secrets) {
+		r := NewResponder(nil, key, v.Prologue)
+		if payload, err := r.Hello(hello); err != nil || string(payload) != "a token" {
+			t.Fatalf("%q, %v", payload, err)
+		}
+		welcome, secrets, err := r.Welcome(nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return welcome, secrets
+	}
+	welcome, secrets := answer()
+	if _, stolen := answer(); stolen.ToServer == secrets.ToServer || stolen.ToClient == secrets.ToClient {
+		t.Error("the static key alone gives the secrets of a session")
+	}
+	if _, client, err := i.Welcome(welcome); err != nil || client != secrets {
+		t.Errorf("the client: %v", err)
+	}
+}

@@ -163,3 +163,26 @@ func TestHandshakeDatagramsToAServer(t *testing.T) {
 		})
 	})
 }
+
+// TestFloodOfQuestions has a client ask for answers as fast as it can. It gets one each, which is no longer but for
+// the two bytes of an answer to a probe of nothing.
+func TestFloodOfQuestions(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *pair) {
+		p.connect()
+		for i := range 1000 {
+			p.flying = nil
+			more := 0
+			if i%2 == 0 {
+				p.client.s.sendHeartbeat(time.Now(), true)
+			} else {
+				more = 2
+				p.client.s.emit(serverAddr, p.client.s.draft(wire.ProbeKind))
+			}
+			question := p.flying[0].data
+			p.server.input(time.Now(), question)
+			if answers := p.flying[1:]; len(answers) != 1 || len(answers[0].data) > len(question)+more {
+				t.Fatalf("%d bytes are answered by %+v", len(question), answers)
+			}
+		}
+	})
+}

@@ -216,3 +216,26 @@ func TestShortHeaderFromElsewhere(t *testing.T) {
 		}
 	})
 }
+
+// TestRelayDuringAMove shows what docs/SPEC.md, 2.4, admits: who is on the way while the client names its session, and
+// passes on the challenge and the response, has datagrams go by his address; until the client is heard.
+func TestRelayDuringAMove(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *pair) {
+		p.connect()
+		p.server.inputFrom(time.Now(), otherAddr, p.copied())
+		challenge := p.flying[len(p.flying)-1].data
+		if v := p.client.input(time.Now(), challenge); v != Accepted {
+			t.Fatalf("the client's verdict %d", v)
+		}
+		response := p.flying[len(p.flying)-1].data
+		p.flying = nil
+		if v := p.server.inputFrom(time.Now(), otherAddr, response); v != Accepted || p.server.s.Remote() != otherAddr {
+			t.Fatalf("verdict %d, remote %v", v, p.server.s.Remote())
+		}
+		p.flying = nil // he keeps what he gets
+		p.play(2 * time.Second)
+		if p.server.s.Remote() != clientAddr || p.server.s.State() != Open || p.client.s.State() != Open {
+			t.Errorf("remote %v: the client did not come back", p.server.s.Remote())
+		}
+	})
+}
