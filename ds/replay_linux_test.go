@@ -1,0 +1,210 @@
+package ds_test
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+// replay is what players send: in each round the same number of datagrams, taking turns.
+type replay struct {
+	players []*actor
+	order   []int
+	in      []byte
+
+	fetched [costRound][]byte // payloads of one round
+	memory  []byte            // of them
+}
+
+// actor is a player whose session is open, and whose datagrams are sealed ahead.
+type actor struct {
+	payloads [][]byte
+	sealed   [][]byte
+	fd       int // its socket, which is connected; no poller knows of it, since the server would pay for that
+}
+
+// recording is what is to be recorded: calls of a T.
+type recording[T any] struct {
+	suite transport.Suite
+	codec rpcdelta.Codec
+	at    func(n int) T
+	bind  bool
+}
+
+// record has players connect, and bind the RPC if that is wanted, and records what they send in b.N rounds. It is
+// acked at once after each six frames.
+func (r recording[T]) record(b *testing.B, server netip.AddrPort, players int) *replay {
+	typ, err := rpcdelta.Compile[T]("Move", 0)
+	uplinktest.Must(b, err)
+	rng := rand.New(rand.NewPCG(1, 2))
+	p := &replay{order: rng.Perm(players), in: make([]byte, transport.MaxDatagram), memory: make([]byte, 0, costRound*transport.MaxDatagram)}
+	for i := range players {
+		a := &actor{payloads: r.payloads(b, typ, i, b.N*costRound/players)}
+		var request []byte
+		if r.bind {
+			request = bindRequest(b, typ.Schema(), r.codec)
+		}
+		a.connect(b, server, r.suite, request)
+		b.Cleanup(func() { _ = unix.Close(a.fd) })
+		p.players = append(p.players, a)
+	}
+	return p
+}
+
+// payloads are those of so many frames of a player.
+func (r recording[T]) payloads(b *testing.B, typ *rpcdelta.Type[T], player, count int) [][]byte {
+	enc, err := rpcdelta.NewEncoder(typ.Schema(), rpcdelta.EncoderConfig{Codec: r.codec})
+	uplinktest.Must(b, err)
+	dec := newDecoder(b, typ.Schema(), r.codec, nil)
+	f := typ.Schema().NewFrame()
+	payloads := make([][]byte, count)
+	var acks []byte
+	for i := range payloads {
+		call := r.at(37*player + i)
+		uplinktest.Must(b, typ.Quantize(f, &call))
+		payloads[i], _, err = enc.AppendFrame(nil, f)
+		uplinktest.Must(b, err)
+		_, err = dec.Decode(payloads[i])
+		uplinktest.Must(b, err)
+		if i%6 != 5 {
+			continue
+		}
+		acks = dec.AppendAck(acks[:0])
+		ack, _, err := rpcdelta.ParseAck(acks)
+		uplinktest.Must(b, err)
+		uplinktest.Must(b, enc.Ack(ack))
+	}
+	return payloads
+}
+
+// connect opens a session, sends a request to bind if there is one, and seals the payloads.
+func (a *actor) connect(b *testing.B, server netip.AddrPort, suite transport.Suite, request []byte) {
+	r := &recorder{}
+	bound := make(listening, 1)
+	conn, err := transport.Dial(b.Context(), server.String(), transport.Config{
+		Network: r, Suites: []transport.Suite{suite}, Insecure: true, Timeout: time.Hour,
+	}, bound)
+	uplinktest.Must(b, err)
+	if request != nil {
+		uplinktest.Must(b, conn.Send(request))
+		<-bound
+	}
+	a.fd = r.record(b, server)
+	for _, p := range a.payloads {
+		uplinktest.Must(b, conn.Send(p))
+	}
+	uplinktest.Must(b, conn.Close())
+	a.sealed = r.datagrams
+	if len(a.sealed) != len(a.payloads) {
+		b.Fatalf("%d datagrams of %d payloads", len(a.sealed), len(a.payloads))
+	}
+}
+
+// turn says whose turn it is to send datagram i of a round, and which of the player's datagrams that is.
+func (p *replay) turn(round, i int) (player, n int) {
+	return p.order[i%len(p.order)], (round*costRound + i) / len(p.order)
+}
+
+// send sends the datagrams of a round, and takes from the sockets what came before.
+func (p *replay) send(b *testing.B, round int) {
+	for i := range costRound {
+		player, n := p.turn(round, i)
+		a := p.players[player]
+		for {
+			if _, err := unix.Read(a.fd, p.in); err != nil {
+				break
+			}
+		}
+		if _, err := unix.Write(a.fd, a.sealed[n]); err != nil {
+			b.Error(err)
+		}
+	}
+}
+
+// fetch makes the payloads of a round lie together, as those that were received do.
+func (p *replay) fetch(round int) {
+	p.memory = p.memory[:0]
+	for i := range p.fetched {
+		player, n := p.turn(round, i)
+		start := len(p.memory)
+		p.memory = append(p.memory, p.players[player].payloads[n]...)
+		p.fetched[i] = p.memory[start:]
+	}
+}
+
+// listening hears of the answer to a request to bind.
+type listening chan struct{}
+
+func (listening) Opened(*transport.Conn)                     {}
+func (listening) Closed(*transport.Conn, error)              {}
+func (listening) Message(*transport.Conn, []byte, time.Time) {}
+func (listening) Tick(time.Time)                             {}
+func (l listening) Datagram(_ *transport.Conn, b []byte, _ time.Time) {
+	if t, _, err := control.Split(b); err == nil && t == control.Bound {
+		l <- struct{}{}
+	}
+}
+
+// recorder is a client's network and its socket, which from some time on keeps what is written, if it is data.
+type recorder struct {
+	*net.UDPConn
+
+	mu        sync.Mutex
+	recording bool
+	datagrams [][]byte
+}
+
+func (r *recorder) ListenPacket(addr string) (transport.PacketConn, error) {
+	a, err := net.ResolveUDPAddr("udp4", addr)
+	if err != nil {
+		return nil, err
+	}
+	r.UDPConn, err = net.ListenUDP("udp4", a)
+	return r, err
+}
+
+func (r *recorder) ReadFrom(p []byte) (int, netip.AddrPort, error) { return r.ReadFromUDPAddrPort(p) }
+
+func (r *recorder) LocalAddr() netip.AddrPort {
+	return r.UDPConn.LocalAddr().(*net.UDPAddr).AddrPort()
+}
+
+func (r *recorder) WriteTo(p []byte, to netip.AddrPort) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.recording {
+		return r.WriteToUDPAddrPort(p, to)
+	}
+	if uplinktest.Kind(p) == uplinktest.DataKind {
+		r.datagrams = append(r.datagrams, bytes.Clone(p))
+	}
+	return len(p), nil
+}
+
+// record begins to keep what is written, and returns another descriptor of the socket, which outlives the client.
+func (r *recorder) record(b *testing.B, server netip.AddrPort) (fd int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.recording = true
+	raw, err := r.SyscallConn()
+	uplinktest.Must(b, err)
+	var failed error
+	uplinktest.Must(b, raw.Control(func(old uintptr) {
+		if fd, failed = unix.Dup(int(old)); failed == nil {
+			failed = unix.Connect(fd, &unix.SockaddrInet4{Addr: server.Addr().As4(), Port: int(server.Port())})
+		}
+	}))
+	uplinktest.Must(b, failed)
+	return fd
+}
