@@ -49,8 +49,8 @@ type Config struct {
 	// millisecond, or [FlushOnly].
 	Tick time.Duration
 	// Bandwidth is how many bits a second the connection may send in the mean, all
-	// its datagrams with their headers down to IP counted; 0, the default, is no
-	// limit. To stay below it, redundancy is taken back first, then calls of adaptive
+	// its datagrams with their headers down to IP counted, but for a few that look for
+	// the path's largest datagram in the first seconds; 0, the default, is no limit. To stay below it, redundancy is taken back first, then calls of adaptive
 	// RPCs leave in pairs and up to MaxSendEvery at once. That never drops a call:
 	// what is above the limit after that is sent, and counted.
 	Bandwidth int

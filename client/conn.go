@@ -338,9 +338,11 @@ func (c *Conn) measure(now time.Time) {
 	if c.meter.due(now) {
 		c.meter.step(now, &t)
 	}
+	// The few probes of a connection's first seconds are no reason to hold calls back.
+	datagrams := t.DatagramsSent - t.ProbesSent
 	sent := traffic{
-		bits:   8 * (t.BytesSent + transport.IPSize*t.DatagramsSent),
-		around: 8 * c.link.Overhead() * t.DatagramsSent,
+		bits:   8 * (t.BytesSent - t.ProbeBytes + transport.IPSize*datagrams),
+		around: 8 * c.link.Overhead() * datagrams,
 	}
 	if !c.budget.step(now, sent, redundancy) {
 		return

@@ -155,7 +155,7 @@ func TestBandwidth(t *testing.T) {
 		over                  bool
 	}{
 		{limit: 100_000, redundancy: 3, hz: 60, want: client.BudgetStats{SendEvery: 1, Redundancy: 7}},
-		{limit: 35_000, redundancy: 3, hz: 60, want: client.BudgetStats{SendEvery: 1, Redundancy: 0}},
+		{limit: 31_000, redundancy: 3, hz: 60, want: client.BudgetStats{SendEvery: 1, Redundancy: 0}},
 		{limit: 22_900, redundancy: 3, hz: 60, want: client.BudgetStats{SendEvery: 2, Redundancy: 0}},
 		{limit: 5_000, redundancy: 3, hz: 60, want: client.BudgetStats{SendEvery: 4, Redundancy: 0}, over: true},
 		{limit: 15_000, redundancy: rpcdelta.RedundancyOff, hz: 120, want: client.BudgetStats{SendEvery: 4, Redundancy: 0}, over: true},

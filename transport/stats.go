@@ -11,6 +11,8 @@ import (
 type Stats struct {
 	DatagramsSent, BytesSent         uint64
 	DatagramsReceived, BytesReceived uint64 // from the peer's address, also those that were dropped
+	// ProbesSent and ProbeBytes are those of them that look for the largest datagram of the path.
+	ProbesSent, ProbeBytes uint64
 	// SendFailed counts datagrams among those sent that the packet connection did not take.
 	SendFailed uint64
 	// Lost counts the peer's datagrams that did not come in time: before 64 newer numbers were known.
@@ -34,6 +36,8 @@ func (s Stats) Plus(o Stats) Stats {
 	s.BytesSent += o.BytesSent
 	s.DatagramsReceived += o.DatagramsReceived
 	s.BytesReceived += o.BytesReceived
+	s.ProbesSent += o.ProbesSent
+	s.ProbeBytes += o.ProbeBytes
 	s.SendFailed += o.SendFailed
 	s.Lost += o.Lost
 	s.Moves += o.Moves
@@ -114,6 +118,8 @@ func (c *Conn) Stats() Stats {
 	return Stats{
 		DatagramsSent:     s.DatagramsSent,
 		BytesSent:         s.BytesSent,
+		ProbesSent:        s.ProbesSent,
+		ProbeBytes:        s.ProbeBytes,
 		DatagramsReceived: s.DatagramsReceived,
 		BytesReceived:     s.BytesReceived,
 		SendFailed:        c.failed.Load(),

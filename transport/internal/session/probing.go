@@ -42,6 +42,8 @@ func (s *Session) probe(now time.Time) {
 	d := s.draft(wire.ProbeKind)
 	d.b = wire.AppendProbe(d.b, probeSizes[p.step], s.sealer.Suite().Overhead())
 	s.emit(s.remote, d)
+	s.stats.ProbesSent++
+	s.stats.ProbeBytes += uint64(probeSizes[p.step])
 }
 
 // inputProbe answers a probe: a datagram of that size does arrive.
