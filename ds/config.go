@@ -81,10 +81,9 @@ type Config struct {
 	// transport.DefaultMaxConns.
 	MaxPlayers int
 	// Shards is how many sockets and goroutines receive, decode and run handlers,
-	// default 1; at most one for each processor, or 4 if that is more. The system
-	// spreads players over them, on Linux; elsewhere there is one. With several,
-	// handlers of different players run at the same time; see the package's
-	// description.
+	// default 1, at most transport.MaxShards. The system spreads players over them, on
+	// Linux; elsewhere there is one. With several, handlers of different players run at
+	// the same time; see the package's description.
 	Shards int
 	// Timeout is how long a player stays though nothing is heard from it; default
 	// transport.DefaultTimeout.

@@ -1,6 +1,9 @@
 package ds
 
-import "testing"
+import (
+	"reflect"
+	"testing"
+)
 
 // TestDropString names every reason, and does not panic at others.
 func TestDropString(t *testing.T) {
@@ -11,5 +14,47 @@ func TestDropString(t *testing.T) {
 		} else {
 			seen[s] = true
 		}
+	}
+}
+
+// fill sets every number in v to n.
+func fill(v reflect.Value, n uint64) {
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(v.Field(i), n)
+		}
+	case reflect.Array:
+		for i := range v.Len() {
+			fill(v.Index(i), n)
+		}
+	case reflect.Uint64:
+		v.SetUint(n)
+	}
+}
+
+// TestShardsAddUp: what shards counted is added up, whatever it is.
+func TestShardsAddUp(t *testing.T) {
+	var one, sum RPCStats
+	fill(reflect.ValueOf(&one).Elem(), 7)
+	for range 3 {
+		(&rpcShard{stats: [2]RPCStats{one, {}}}).addTo(&sum)
+	}
+	fill(reflect.ValueOf(&one).Elem(), 21)
+	if sum != one {
+		t.Errorf("got %+v\nwant %+v", sum, one)
+	}
+
+	var acks, total AckStats
+	var all Stats
+	fill(reflect.ValueOf(&acks).Elem(), 7)
+	fill(reflect.ValueOf(&total).Elem(), 21)
+	for range 3 {
+		h := &shard{acks: acks}
+		h.drops[Late] = 7
+		h.addTo(&all)
+	}
+	if all.Acks != total || all.Drops[Late] != 21 {
+		t.Errorf("got %+v, want %+v", all, total)
 	}
 }

@@ -68,9 +68,9 @@ type Config struct {
 	// the last 10 s. Bursts are twice as much. Dial ignores them.
 	Handshakes, HandshakesEach int
 	// Shards is how many packet connections a listener has on its address, each with a goroutine and a handler
-	// of its own, by default 1; at most as many as there are processors, or 4 if that is more. The network
-	// spreads the senders over them: [UDP] does so on Linux; elsewhere, and on a network that is no
-	// [ShardNetwork], there is one shard whatever this says. Dial ignores it.
+	// of its own, by default 1, at most [MaxShards]. The network spreads the senders over them: [UDP] does so
+	// on Linux; elsewhere, and on a network that is no [ShardNetwork], there is one shard whatever this says.
+	// Dial ignores it.
 	Shards int
 	// Logger gets a record of each connection's beginning and end; nil means silence.
 	Logger *slog.Logger

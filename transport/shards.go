@@ -29,13 +29,13 @@ func (udpNetwork) ListenShards(addr string, n int) ([]PacketConn, error) {
 	return pcs, nil
 }
 
-// leastMaxShards is how many shards a listener may have on any machine, so that what works on a large one can be
-// tried on a small one.
-const leastMaxShards = 4
+// MaxShards returns the largest [Config.Shards] on this machine: as many as it has processors, or 4 if that is
+// more, so that what works on a large machine can be tried on a small one.
+func MaxShards() int { return max(runtime.NumCPU(), 4) }
 
 // checkShards returns an error that says what is wrong with [Config.Shards].
 func (c Config) checkShards() error {
-	if most := max(runtime.NumCPU(), leastMaxShards); c.Shards < 0 || c.Shards > most {
+	if most := MaxShards(); c.Shards < 0 || c.Shards > most {
 		return fmt.Errorf("transport: Config.Shards is %d, must be 1 to %d: more than there are processors gain nothing", c.Shards, most)
 	}
 	return nil

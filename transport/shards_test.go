@@ -512,7 +512,7 @@ func TestShardsOfANetworkWithout(t *testing.T) {
 	if err := l.Serve(t.Context(), handlers...); err == nil || !strings.Contains(err.Error(), "got 3 handlers") {
 		t.Errorf("three handlers for one shard: %v", err)
 	}
-	for _, shards := range []int{-1, max(runtime.NumCPU(), 4) + 1} {
+	for _, shards := range []int{-1, transport.MaxShards() + 1} {
 		cfg.Shards = shards
 		if _, err := transport.Listen("127.0.0.1:7001", cfg); err == nil || !strings.Contains(err.Error(), "Config.Shards") {
 			t.Errorf("%d shards: %v", shards, err)

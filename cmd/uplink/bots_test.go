@@ -18,7 +18,7 @@ import (
 func TestBots(t *testing.T) {
 	source := slice(t, sample.RocketLeague(), 200, nil)
 	profile := filepath.Join(t.TempDir(), "cpu.prof")
-	server, addr := startDS(t, "--schema", trace.SchemaPath(source.Name), "--report", "100ms", "--json")
+	server, addr := startDS(t, "--schema", trace.SchemaPath(source.Name), "--report", "100ms", "--json", "--shards", "2")
 	code, stdout, stderr := uplink(t, "bots", "--to", addr, "--players", "4", "--ramp", "0s", "--for", "300ms", "--json", "--cpuprofile", profile, source.Name)
 	if code != 0 || stderr != "" {
 		t.Fatalf("code %d: %s", code, stderr)

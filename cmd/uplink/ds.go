@@ -31,6 +31,7 @@ type dsOptions struct {
 	sealing                 sealing
 	ackHz                   float64
 	ring, maxPlayers        int
+	shards                  int
 	report                  time.Duration
 	json                    bool
 }
@@ -52,7 +53,7 @@ time from the socket to the handler, CPU time, and what was dropped and why. Tim
 where that buffer overflows the drops say "kernel".`,
 		Example: `  uplink ds --listen 127.0.0.1:7777 --metrics 127.0.0.1:9464 --schema ServerMove.schema.json
   uplink ds --schema ServerMove.schema.json --record out.csv.gz
-  uplink ds --schema ServerMove.schema.json --report 1s --max-players 4000
+  uplink ds --schema ServerMove.schema.json --report 1s --max-players 4000 --shards 2
   uplink ds --schema ServerMove.schema.json --key ds.key --listen 0.0.0.0:7777 --addr 203.0.113.7:7777`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -73,6 +74,7 @@ where that buffer overflows the drops say "kernel".`,
 	f.Float64Var(&o.ackHz, "ack-hz", ds.DefaultAckHz, "how often a second a player's frames are acked")
 	f.IntVar(&o.ring, "ring", rpcdelta.DefaultRing, "frames kept of each RPC and player")
 	f.IntVar(&o.maxPlayers, "max-players", transport.DefaultMaxConns, "how many players are let in")
+	f.IntVar(&o.shards, "shards", 1, "sockets and goroutines that receive, decode and answer; more than 1 on Linux only")
 	f.DurationVar(&o.report, "report", 0, "report the load at this interval; 0s means never")
 	f.BoolVar(&o.json, "json", false, "write the lines of --report as JSON, one object each, and nothing else")
 	o.sealing.addFlags(f, "listen on other addresses than loopback with a key that everybody has, and allow --suite none")
@@ -95,6 +97,8 @@ func (o *dsOptions) check() error {
 		return fmt.Errorf("--listen %s: that is each address of the machine, but tokens name the one that clients dial; say which with --addr", o.listen)
 	case o.maxPlayers < 1:
 		return fmt.Errorf("--max-players %d: want 1 or more", o.maxPlayers)
+	case o.shards < 1 || o.shards > transport.MaxShards():
+		return fmt.Errorf("--shards %d: want 1 to %d on this machine", o.shards, transport.MaxShards())
 	case o.report != 0 && o.report < leastReport:
 		return fmt.Errorf("--report %v: want 0s, which is never, or at least %v", o.report, leastReport)
 	case o.json && o.report == 0:
@@ -128,7 +132,7 @@ func runDS(cmd *cobra.Command, o *dsOptions) (err error) {
 	}
 	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
 	srv, err := ds.Listen(o.listen, ds.Config{
-		Key: key, Addrs: addrs, Suites: o.sealing.suites(), Insecure: o.sealing.insecure, AckHz: o.ackHz, Ring: o.ring, MaxPlayers: o.maxPlayers, Priors: priors, Logger: log,
+		Key: key, Addrs: addrs, Suites: o.sealing.suites(), Insecure: o.sealing.insecure, AckHz: o.ackHz, Ring: o.ring, MaxPlayers: o.maxPlayers, Shards: o.shards, Priors: priors, Logger: log,
 		Joined: func(p *ds.Player) { log.Info("joined", "player", p.ID(), "client", p.ClientID(), "addr", p.Addr()) },
 		Left:   func(p *ds.Player, err error) { log.Info("left", "player", p.ID(), "cause", err) },
 	})
@@ -138,12 +142,16 @@ func runDS(cmd *cobra.Command, o *dsOptions) (err error) {
 	defer func() { err = errors.Join(err, srv.Close()) }()
 	rec := &recorder{}
 	defer func() { err = errors.Join(err, rec.close()) }()
-	handle, load := rec.frame, (*dsreport.Reporter)(nil)
+	handle, load := func(*ds.Player, ds.Frame[*rpcdelta.Frame]) {}, (*dsreport.Reporter)(nil)
+	if o.record != "" {
+		handle = rec.frame
+	}
 	if o.report != 0 {
 		load = dsreport.New(srv)
+		record := handle
 		handle = func(p *ds.Player, f ds.Frame[*rpcdelta.Frame]) {
 			load.Frame(p, f)
-			rec.frame(p, f)
+			record(p, f)
 		}
 	}
 	for _, path := range o.schemas {

@@ -42,6 +42,8 @@ func TestDSErrors(t *testing.T) {
 		{"--suite none --schema " + schema, 2, []string{"uplink: --suite none: it protects nothing; for measurements --insecure allows it\n" + help}},
 		{"--ack-hz 0 --schema " + schema, 2, []string{"uplink: --ack-hz 0: want 1 to 1000 acks a second\n" + help}},
 		{"--max-players 0 --schema " + schema, 2, []string{"uplink: --max-players 0: want 1 or more\n" + help}},
+		{"--shards 0 --schema " + schema, 2, []string{"uplink: --shards 0: want 1 to ", help}},
+		{"--shards 10000 --schema " + schema, 2, []string{"uplink: --shards 10000: want 1 to ", help}},
 		{"--report 1ms --schema " + schema, 2, []string{"uplink: --report 1ms: want 0s, which is never, or at least 100ms\n" + help}},
 		{"--json --schema " + schema, 2, []string{"uplink: --json: it is how --report writes; add --report 1s, say\n" + help}},
 		{"--ring 300 --schema " + schema, 2, []string{"uplink: --ring 300: want 2 to 256 frames\n" + help}},

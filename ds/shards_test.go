@@ -1,0 +1,251 @@
+package ds_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/transport"
+	"github.com/uplink-rpc/uplink/transport/simnet"
+)
+
+// crowd counts who is in handlers at a time.
+type crowd struct {
+	mu   sync.Mutex
+	in   map[*ds.Player]int
+	most int // players at a time
+	one  int // most of one player
+}
+
+// enter begins a handler of a player, and returns what ends it.
+func (c *crowd) enter(p *ds.Player) func() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.in[p]++
+	c.most, c.one = max(c.most, len(c.in)), max(c.one, c.in[p])
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.in[p]--; c.in[p] == 0 {
+			delete(c.in, p)
+		}
+	}
+}
+
+// TestShards has many clients play with a server of several shards, in ways that need all of it; their addresses
+// change, and so where their datagrams come to.
+func TestShards(t *testing.T) {
+	for _, poll := range []bool{false, true} {
+		t.Run(fmt.Sprintf("poll=%v", poll), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { checkShards(t, poll) })
+		})
+	}
+}
+
+func checkShards(t *testing.T, poll bool) {
+	const shards, clients, seconds = 3, 12, 20
+	up, down := symmetric(40*ms, simnet.Config{Loss: 0.05, Jitter: 3 * ms, Seed: 11})
+	network := uplinktest.NewNetwork(t, up, down)
+	moves, fires := uplinktest.NewJournal(t, 1), uplinktest.NewJournal(t, 2)
+	inside := &crowd{in: map[*ds.Player]int{}}
+	var joined, left, messages atomic.Int64
+	srv := uplinktest.Serve(t, network, ds.Config{
+		Shards: shards, Poll: poll,
+		Joined: func(p *ds.Player) {
+			defer inside.enter(p)()
+			joined.Add(1)
+		},
+		Left: func(p *ds.Player, _ error) {
+			defer inside.enter(p)()
+			left.Add(1)
+		},
+		OnMessage: func(p *ds.Player, b []byte) {
+			defer inside.enter(p)()
+			messages.Add(1)
+			_ = p.SendReliable(b)
+		},
+	}, func(s *ds.Server) error {
+		return errors.Join(
+			ds.Handle(s, "Move", func(p *ds.Player, f ds.Frame[uplinktest.Move]) {
+				defer inside.enter(p)()
+				if !poll {
+					time.Sleep(ms / 2) // other shards go on meanwhile
+				}
+				moves.Handle(p, f)
+			}),
+			ds.Handle(s, "Fire", fires.Handle))
+	})
+	if srv.Shards() != shards {
+		t.Fatalf("%d shards", srv.Shards())
+	}
+	game, end := context.WithCancel(t.Context())
+	var polling sync.WaitGroup
+	polling.Go(func() {
+		for game.Err() == nil {
+			srv.Poll()
+			time.Sleep(10 * ms)
+		}
+	})
+	var echoes atomic.Int64
+	var playing sync.WaitGroup
+	for range clients {
+		playing.Go(func() {
+			conn := uplinktest.Dial(t, network, client.Config{OnMessage: func([]byte) { echoes.Add(1) }})
+			move, fire := uplinktest.Bind(t, conn, "Move"), uplinktest.Bind(t, conn, "Fire", client.Reliable())
+			for n := range uint64(seconds * 60) {
+				m := uplinktest.MoveAt(1, n)
+				uplinktest.Must(t, move.Send(&m))
+				if n%60 == 0 {
+					f := uplinktest.MoveAt(2, n/60)
+					uplinktest.Must(t, errors.Join(fire.Send(&f), conn.SendReliable([]byte("message"))))
+				}
+				if n == 300 || n == 700 {
+					uplinktest.Must(t, conn.Rebind())
+				}
+				time.Sleep(time.Second / 60)
+			}
+			time.Sleep(2 * time.Second)
+		})
+	}
+	playing.Wait()
+	st := srv.Stats()
+	for _, l := range moves.Logs() {
+		if l.Frames()+l.Missed != l.Next || l.Frames() < seconds*60*3/4 {
+			t.Errorf("%d frames delivered and %d missed of %d", l.Frames(), l.Missed, l.Next)
+		}
+	}
+	for _, l := range fires.Logs() {
+		if l.Frames() != seconds {
+			t.Errorf("%d of %d reliable frames", l.Frames(), seconds)
+		}
+	}
+	frames := uint64(0)
+	for i := range st.RPCs {
+		if rpc := &st.RPCs[i]; rpc.RPC == "Move" && !rpc.Reliable {
+			frames = rpc.Frames()
+		}
+	}
+	handled := uint64(0)
+	for _, l := range moves.Logs() {
+		handled += l.Frames()
+	}
+	if frames != handled || len(moves.Logs()) != clients || len(fires.Logs()) != clients || st.Acks.Messages < clients*seconds*8 {
+		t.Errorf("%d frames counted, %d handled of %d players: %+v", frames, handled, len(moves.Logs()), st)
+	}
+	if st.Transport.HandedOver == 0 || st.Transport.Moves != 2*clients || st.Transport.Open != clients || joined.Load() != clients {
+		t.Errorf("%d joined, %+v", joined.Load(), st.Transport)
+	}
+	if n := messages.Load(); n != clients*seconds || echoes.Load() != n {
+		t.Errorf("%d messages and %d echoes of %d", n, echoes.Load(), clients*seconds)
+	}
+	most := shards
+	if poll {
+		most = 1
+	}
+	if inside.one != 1 || inside.most != most {
+		t.Errorf("handlers of %d players ran at a time, and %d of one; want %d and 1", inside.most, inside.one, most)
+	}
+
+	uplinktest.Must(t, srv.Shutdown(t.Context())) // clients that are told go by themselves
+	uplinktest.Must(t, <-srv.Served)
+	end()
+	polling.Wait()
+	if left.Load() != clients {
+		t.Errorf("%d of %d left", left.Load(), clients)
+	}
+}
+
+// TestShardsOverUDP is the same over sockets of the operating system, without what needs time.
+func TestShardsOverUDP(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("one socket an address")
+	}
+	const shards, clients, frames = 4, 24, 60
+	journal := uplinktest.NewJournal(t, 1)
+	joined, left := make(chan *ds.Player, clients), make(chan error, clients)
+	srv, err := ds.Listen("127.0.0.1:0", ds.Config{
+		Shards: shards, AckHz: 60, RateSlack: ds.MaxRateSlack, // they do not wait between two calls
+		Joined: func(p *ds.Player) { joined <- p },
+		Left:   func(_ *ds.Player, err error) { left <- err },
+	})
+	uplinktest.Must(t, err)
+	uplinktest.Must(t, ds.Handle(srv, "Move", journal.Handle))
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(context.Background()) }()
+	var playing sync.WaitGroup
+	for range clients {
+		playing.Go(func() {
+			conn, err := client.Dial(t.Context(), srv.Addr().String(), client.Config{})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer func() { _ = conn.Close() }()
+			move, err := client.Bind[uplinktest.Move](conn, "Move", client.Reliable())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			for n := uint64(0); n < frames; {
+				m := uplinktest.MoveAt(1, n)
+				switch err := move.Send(&m); {
+				case err == nil:
+					n++
+				case errors.Is(err, client.ErrBacklog):
+					runtime.Gosched()
+				default:
+					t.Error(err)
+					return
+				}
+			}
+			for !errors.Is(conn.Err(), client.ErrKicked) {
+				runtime.Gosched()
+			}
+		})
+	}
+	for range clients {
+		p := <-joined
+		for p.Stats().Frames < frames {
+			runtime.Gosched()
+		}
+		p.Kick("enough")
+	}
+	for range clients {
+		if err := <-left; err != nil {
+			t.Error(err)
+		}
+	}
+	playing.Wait()
+	uplinktest.Must(t, errors.Join(srv.Close(), <-served))
+	for _, l := range journal.Logs() {
+		if l.Frames() != frames {
+			t.Errorf("%d of %d frames", l.Frames(), frames)
+		}
+	}
+	if st := srv.Stats(); len(journal.Logs()) != clients || st.Transport.Open != 0 {
+		t.Errorf("%d players: %+v", len(journal.Logs()), st)
+	}
+}
+
+// TestShardsElsewhere: where the network does not spread datagrams there is one shard.
+func TestShardsElsewhere(t *testing.T) {
+	network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+	srv, err := ds.Listen(uplinktest.Addr, ds.Config{Network: struct{ transport.Network }{network}, Shards: 2})
+	uplinktest.Must(t, err)
+	defer func() { _ = srv.Close() }()
+	if srv.Shards() != 1 {
+		t.Errorf("%d shards", srv.Shards())
+	}
+	if _, err := ds.Listen("127.0.0.1:0", ds.Config{Shards: -1}); err == nil {
+		t.Error("-1 shards are opened")
+	}
+}
