@@ -13,6 +13,10 @@ import (
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
+// dialerBuffers are shared by all dialed connections: of thousands in a process few send at the same time, and
+// the others need not hold one.
+var dialerBuffers session.Buffers
+
 // dialer is the owner and the loop of one dialed connection.
 type dialer struct {
 	loop
@@ -20,7 +24,6 @@ type dialer struct {
 	network Network
 	remote  netip.AddrPort
 	socket  *socket
-	buffers session.Buffers
 	handler Handler
 	log     *slog.Logger
 	sent    sentCounters
@@ -94,7 +97,7 @@ func newDialer(pc PacketConn, t session.Ticket, cfg Config, h Handler) *dialer {
 	d.loop = newLoop(s, cfg.Tick, dialerBatch, &d.sent)
 	d.alarm.pc = s
 	c := &Conn{owner: d, pc: s, outbox: &d.outbox}
-	c.session = session.NewClient(time.Now(), t, session.Config{Timeout: cfg.Timeout, Output: c.write, Buffers: &d.buffers})
+	c.session = session.NewClient(time.Now(), t, session.Config{Timeout: cfg.Timeout, Output: c.write, Buffers: &dialerBuffers})
 	d.conn = c
 	return d
 }
