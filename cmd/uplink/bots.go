@@ -12,7 +12,6 @@ import (
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/bots"
 	"github.com/uplink-rpc/uplink/internal/link"
 	"github.com/uplink-rpc/uplink/rpcdelta"
-	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/trace"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -47,8 +46,8 @@ The report is of the time after all have joined. Players who lose their connecti
 			}
 			o.Suites, o.Insecure = o.sealing.suites(), o.sealing.insecure
 			if o.key != "" {
-				if o.Issuer, err = loadKey(o.key, token.ParseIssuerKey); err != nil {
-					return hintedError{err, "want the file that uplink keygen wrote beside the server's, such as ds.key" + issuerSuffix}
+				if o.Issuer, err = loadIssuerKey(o.key); err != nil {
+					return err
 				}
 			}
 			return runBots(cmd, args, &o)
