@@ -29,7 +29,6 @@ type meter struct {
 	left  int           // datagrams of the round to be read
 	begin time.Duration // of what is timed
 	state meterState
-	next  time.Time // when the next round is due
 	batch []transport.Datagram
 
 	decoding, handling mirrored // nil for the transport alone

@@ -144,7 +144,7 @@ func (r *rpcShard) addTo(out *RPCStats) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	st := &r.stats[channel(out.Reliable)]
-	out.Stats.Add(&st.Stats)
+	out.Add(&st.Stats)
 	out.Messages += st.Messages
 	out.Bytes += st.Bytes
 	out.Shared += st.Shared
