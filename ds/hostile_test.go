@@ -25,14 +25,21 @@ import (
 type raw struct {
 	*transport.Conn
 	t       *testing.T
+	wait    time.Duration // until an answer is there
 	answers []control.BindAnswer
 	acks    []rpcdelta.Ack
 }
 
 func dialRaw(t *testing.T, n transport.Network) *raw {
 	t.Helper()
-	r := &raw{t: t}
-	conn, err := transport.Dial(t.Context(), uplinktest.Addr, transport.Config{Network: n}, r)
+	return dialRawAt(t, uplinktest.Addr, transport.Config{Network: n}, time.Millisecond)
+}
+
+// dialRawAt is dialRaw to an address, over links of a round trip below wait.
+func dialRawAt(t *testing.T, addr string, cfg transport.Config, wait time.Duration) *raw {
+	t.Helper()
+	r := &raw{t: t, wait: wait}
+	conn, err := transport.Dial(t.Context(), addr, cfg, r)
 	uplinktest.Must(t, err)
 	r.Conn = conn
 	t.Cleanup(func() { uplinktest.Must(t, conn.Close()) })
@@ -71,7 +78,7 @@ func (r *raw) Datagram(_ *transport.Conn, b []byte, _ time.Time) {
 func (r *raw) say(b []byte) {
 	r.t.Helper()
 	uplinktest.Must(r.t, r.Send(b))
-	settle(time.Millisecond)
+	settle(r.wait)
 }
 
 // request is a correct request to bind an RPC.

@@ -68,6 +68,14 @@ func (n *Network) Crash(t testing.TB, addr string) {
 	}
 }
 
+// Socket gives what is bound to addr, from which anybody can send as if it were its
+// owner: what it sends is not watched.
+func (n *Network) Socket(addr netip.AddrPort) transport.PacketConn {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.open[addr]
+}
+
 // Watch has f called for each datagram that is sent from now on.
 func (n *Network) Watch(f func(from, to netip.AddrPort, b []byte)) {
 	n.mu.Lock()
