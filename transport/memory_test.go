@@ -9,7 +9,7 @@ import (
 
 // sessionBudgets are what a connection may hold at its listener, in bytes of heap, until it uses the reliable
 // channel. Half of it and more are the keys of both directions.
-var sessionBudgets = map[Suite]float64{AES128GCM: 3500, AES128CTRHMAC8: 5000}
+var sessionBudgets = map[Suite]float64{AES128GCM: 4 << 10, AES128CTRHMAC8: 5 << 10}
 
 func heap() float64 {
 	runtime.GC()
