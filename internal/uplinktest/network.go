@@ -68,12 +68,15 @@ func (n *Network) Crash(t testing.TB, addr string) {
 	}
 }
 
-// Socket gives what is bound to addr, from which anybody can send as if it were its
+// Socket gives what is bound to addr, the first if there are several, from which anybody can send as if it were its
 // owner: what it sends is not watched.
 func (n *Network) Socket(addr netip.AddrPort) transport.PacketConn {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.open[addr]
+	if pcs := n.open[addr]; len(pcs) > 0 {
+		return pcs[0]
+	}
+	return nil
 }
 
 // Watch has f called for each datagram that is sent from now on.
