@@ -32,7 +32,7 @@ var attacks = []attack{
 	{name: "used tokens, tokens of another server, copied hellos", run: replayTokens, by: "duplicate, token, token of the other server"},
 	{name: "forged datagrams, addresses and numbers known", run: forge, by: "client duplicate, client unauthenticated, duplicate, unauthenticated"},
 	{name: "forged retries, welcomes, refuses, hints", run: forgeAnswers, by: "client unexpected"},
-	{name: "all of a second sent again, ten times, in any order", run: replay, by: "client duplicate, duplicate"},
+	{name: "all of a second sent again, ten times, in any order", run: sendAgain, by: "client duplicate, duplicate"},
 	{name: "each datagram twice", run: alter(double), by: "client duplicate, duplicate"},
 	{name: "each cut off, sent ahead", run: alter(truncate), by: "client malformed, client unauthenticated, malformed, unauthenticated"},
 	{name: "each with a bit flipped, sent ahead", run: alter(flip), by: "client unauthenticated, unauthenticated", echoes: true},

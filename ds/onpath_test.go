@@ -94,9 +94,9 @@ func cross(s *siege, d flight) flight {
 // double sends the very same, so that of the two only one is taken.
 func double(_ *siege, d flight) flight { return d }
 
-// replay remembers what goes over the network in a second, and sends it all again, in
+// sendAgain remembers what goes over the network in a second, and sends it all again, in
 // another order, several times.
-func replay(s *siege) {
+func sendAgain(s *siege) {
 	var mu sync.Mutex
 	var seen []flight
 	stop := s.eavesdrop(func(d flight) {
