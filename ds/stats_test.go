@@ -19,16 +19,16 @@ func TestDropString(t *testing.T) {
 
 // fill sets every number in v to n.
 func fill(v reflect.Value, n uint64) {
-	switch v.Kind() {
-	case reflect.Struct:
+	switch k := v.Kind(); {
+	case k == reflect.Struct:
 		for i := range v.NumField() {
 			fill(v.Field(i), n)
 		}
-	case reflect.Array:
+	case k == reflect.Array:
 		for i := range v.Len() {
 			fill(v.Index(i), n)
 		}
-	case reflect.Uint64:
+	case k == reflect.Uint64:
 		v.SetUint(n)
 	}
 }
