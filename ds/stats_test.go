@@ -19,16 +19,14 @@ func TestDropString(t *testing.T) {
 
 // fill sets every number in v to n.
 func fill(v reflect.Value, n uint64) {
-	switch k := v.Kind(); {
-	case k == reflect.Struct:
-		for i := range v.NumField() {
-			fill(v.Field(i), n)
-		}
-	case k == reflect.Array:
-		for i := range v.Len() {
-			fill(v.Index(i), n)
-		}
-	case k == reflect.Uint64:
+	k := v.Kind()
+	for i := 0; k == reflect.Struct && i < v.NumField(); i++ {
+		fill(v.Field(i), n)
+	}
+	for i := 0; k == reflect.Array && i < v.Len(); i++ {
+		fill(v.Index(i), n)
+	}
+	if k == reflect.Uint64 {
 		v.SetUint(n)
 	}
 }
