@@ -195,7 +195,7 @@ func (c *Conn) current() *transport.Conn {
 // events is the connection as one transport connection sees it.
 type events struct {
 	*Conn
-	link   *transport.Conn
+	wake   func(time.Time) // has Tick called then
 	opened time.Time
 	flush  time.Time // when to send what was collected
 	closed error     // why that is over; guarded by Conn.mu
@@ -204,7 +204,7 @@ type events struct {
 var _ transport.Handler = (*events)(nil)
 
 // Opened notes when a connection began.
-func (e *events) Opened(link *transport.Conn) { e.link, e.opened = link, time.Now() }
+func (e *events) Opened(link *transport.Conn) { e.wake, e.opened = link.Wake, time.Now() }
 
 // Closed has a lost connection made again.
 func (e *events) Closed(link *transport.Conn, err error) {
@@ -261,7 +261,7 @@ func (e *events) Datagram(_ *transport.Conn, b []byte, _ time.Time) {
 			err = e.bound(body)
 		case control.Leaving:
 			e.leave()
-			e.link.Wake(time.Now())
+			e.wake(time.Now())
 		default:
 			err = control.ErrMalformed
 		}
@@ -287,7 +287,7 @@ func (e *events) Tick(now time.Time) {
 	next = sooner(next, e.share(now))
 	next = sooner(next, e.goOnLeaving(now))
 	if !next.IsZero() {
-		e.link.Wake(next)
+		e.wake(next)
 	}
 }
 

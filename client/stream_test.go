@@ -112,6 +112,7 @@ func TestLostAtOnce(t *testing.T) {
 func FuzzDatagram(f *testing.F) {
 	ack := rpcdelta.Ack{Seq: 3, Window: 5, Len: 3, Whole: true}
 	f.Add(ack.Append([]byte{byte(control.Acks)}), []byte{byte(control.Acks)})
+	f.Add([]byte{byte(control.Leaving)}, []byte{byte(control.Leaving)})
 	none := rpcdelta.Ack{None: true, Trouble: rpcdelta.Desync}
 	f.Add(none.Append([]byte{byte(control.Acks)}), none.Append(ack.Append([]byte{byte(control.Acks)})))
 	for _, a := range []control.BindAnswer{
@@ -131,7 +132,7 @@ func FuzzDatagram(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, first, second []byte) {
 		c := newTestConn(t)
-		e := &events{Conn: c}
+		e := &events{Conn: c, wake: func(time.Time) {}}
 		bound, asking := c.streams[0], c.streams[1]
 		var buf []byte
 		for range 10 {
