@@ -192,14 +192,25 @@ func (p *Player) receiveFrame(payload []byte, a arrival) {
 		return
 	}
 	b.newest = max(b.newest, number)
+	delivered := 0 // of the frames, which come to lie first
 	for i := range frames {
-		err := b.deliver(p, &frames[i], a.at)
-		if err != nil && reliable { // every one is promised: better none than one too few
+		missed, err := b.deliver(p, &frames[i], a.at)
+		switch {
+		case err == nil:
+			frames[i].Missed = missed
+			if delivered != i {
+				frames[delivered] = frames[i]
+			}
+			delivered++
+		case reliable: // every one is promised: better none than one too few
+			p.delivered.Add(uint64(delivered))
+			b.here.received(frames[:delivered], 0, 0, &a)
 			p.end(undelivered(err))
 			return
 		}
 	}
-	b.here.received(len(payload), p.seal, &a)
+	p.delivered.Add(uint64(delivered))
+	b.here.received(frames[:delivered], len(payload), p.seal, &a)
 }
 
 // undelivered is what a player is told whose reliable frame cannot be delivered.
@@ -213,14 +224,15 @@ func undelivered(err error) string {
 	return "malformed reliable frame"
 }
 
-// deliver delivers a frame and counts it.
-func (b *binding) deliver(p *Player, d *rpcdelta.Delivery, at time.Time) error {
-	missed := d.Missed
+// deliver delivers a frame, and says how many before it are known to be missed
+// since the last one. If it cannot, it counts that.
+func (b *binding) deliver(p *Player, d *rpcdelta.Delivery, at time.Time) (missed uint64, err error) {
+	missed = d.Missed
 	if !d.Late {
 		d.Missed += b.withheld
 		b.withheld = 0
 	}
-	err := errLimited
+	err = errLimited
 	if b.taken.Take(at, b.rate, 1) {
 		err = b.rpc.sink.deliver(p, b, d, at)
 	}
@@ -230,11 +242,8 @@ func (b *binding) deliver(p *Player, d *rpcdelta.Delivery, at time.Time) error {
 			missed++
 		}
 		p.dropFrame(b, reason(err), missed)
-		return err
 	}
-	p.delivered.Add(1)
-	b.here.count(d, missed, b.reliable)
-	return nil
+	return missed, err
 }
 
 // appendAcks appends the acks of all RPCs that have something to say, as many as

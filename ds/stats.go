@@ -169,6 +169,17 @@ func channel(reliable bool) int {
 	return 0
 }
 
+// count counts a frame that was delivered.
+func (st *RPCStats) count(d *rpcdelta.Delivery) {
+	st.Stats.Count(&d.Info)
+	if d.Late {
+		st.LateFrames++
+		st.Missed--
+		return
+	}
+	st.Missed += d.Missed
+}
+
 // drop counts a payload that was dropped, and the frames that are known to be
 // missed since.
 func (r *rpcShard) drop(d Drop, missed uint64, reliable bool) {
@@ -179,27 +190,19 @@ func (r *rpcShard) drop(d Drop, missed uint64, reliable bool) {
 	st.Missed += missed
 }
 
-// count counts a frame that was delivered, and those before it that are known to
-// be missed since.
-func (r *rpcShard) count(d *rpcdelta.Delivery, missed uint64, reliable bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	st := &r.stats[channel(reliable)]
-	st.Count(&d.Info)
-	if d.Late {
-		st.LateFrames++
-		st.Missed--
-		return
-	}
-	st.Missed += missed
-}
-
-// received counts a payload of size bytes from which frames were delivered, where the
-// player's datagrams have seals of so many.
-func (r *rpcShard) received(size, seal int, a *arrival) {
+// received counts a payload of size bytes, 0 if it was not used to its end, where the
+// player's datagrams have seals of so many, and its frames that were delivered, with
+// those before each that are known to be missed since.
+func (r *rpcShard) received(frames []rpcdelta.Delivery, size, seal int, a *arrival) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	st := &r.stats[channel(a.reliable)]
+	for i := range frames {
+		st.count(&frames[i])
+	}
+	if size == 0 {
+		return
+	}
 	st.Messages++
 	st.Bytes += uint64(size)
 	if a.shared {

@@ -28,10 +28,11 @@ type Conn struct {
 
 	failed atomic.Uint64 // datagrams that the packet connection did not take
 
-	mu      sync.Mutex
-	session *session.Session
-	cause   error // of the end, if the session does not know it
-	trips   RoundTrips
+	mu       sync.Mutex
+	session  *session.Session
+	cause    error // of the end, if the session does not know it
+	trips    RoundTrips
+	measured uint64 // round trips that are in trips
 
 	// Only the loop touches these.
 	life   connLife

@@ -19,20 +19,36 @@ type received struct {
 	remote  netip.AddrPort // of the peer, after it
 }
 
-// input gives a datagram to the session.
+// input gives any datagram to the session.
 func (c *Conn) input(now time.Time, from netip.AddrPort, b []byte) received {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	measured := c.session.RoundTrips()
 	payload, verdict := c.session.Input(now, from, b)
-	if c.session.RoundTrips() != measured {
-		c.observe()
-	}
-	return received{payload, c.session.Number(), verdict, c.session.State(), c.session.Remote()}
+	return c.received(payload, verdict)
 }
 
-// observe counts the round trip that was just measured. It is called with the lock held.
+// inputSealed gives a datagram to the session whose header was read already.
+func (c *Conn) inputSealed(now time.Time, from netip.AddrPort, b []byte, h wire.Header) received {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	payload, verdict := c.session.InputSealed(now, from, b, h)
+	return c.received(payload, verdict)
+}
+
+// received returns what came of a datagram. It is called with the lock held.
+func (c *Conn) received(payload []byte, v session.Verdict) received {
+	if v != session.Payload {
+		c.observe()
+	}
+	return received{payload, c.session.Number(), v, c.session.State(), c.session.Remote()}
+}
+
+// observe counts the round trip if one was just measured. It is called with the lock held.
 func (c *Conn) observe() {
+	if c.session.RoundTrips() == c.measured {
+		return
+	}
+	c.measured = c.session.RoundTrips()
 	_, last := c.session.RTT()
 	c.trips.observe(last)
 	if c.all != nil {
@@ -42,13 +58,18 @@ func (c *Conn) observe() {
 
 // deliver gives what came of a datagram to the handler.
 func (c *Conn) deliver(now time.Time, r received, h Handler) {
-	if r.state == session.Open && c.life == unborn {
+	open := r.state == session.Open
+	if open && c.life == unborn {
 		c.life = alive
 		h.Opened(c)
+		open = c.isOpen() // the handler may have closed it
 	}
-	if r.verdict == session.Payload && c.isOpen() {
-		c.number = r.number
-		h.Datagram(c, r.payload, now)
+	if r.verdict == session.Payload { // such a datagram brings nothing else
+		if open {
+			c.number = r.number
+			h.Datagram(c, r.payload, now)
+		}
+		return
 	}
 	for {
 		msg, ok := c.receive(now)

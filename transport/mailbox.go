@@ -125,8 +125,8 @@ func (s *shard) take(now time.Time) {
 
 // takeOver takes a datagram that another shard has left; its connection may be over by now.
 func (s *shard) takeOver(now time.Time, h *handed) {
-	if h.conn.life != dead {
-		s.give(now, h.conn, h.datagram, h.via)
+	if header, err := wire.ParseHeader(h.b); err == nil && h.conn.life != dead {
+		s.give(now, h.conn, h.datagram, header, h.via)
 		return
 	}
 	if header, err := wire.ParseHeader(h.b); err == nil { // it was none when it was left

@@ -98,7 +98,7 @@ func (s *shard) sealed(now time.Time, d datagram) {
 	case c.shard != s:
 		s.handOver(c, d)
 	default:
-		s.give(now, c, d, s)
+		s.give(now, c, d, h, s)
 	}
 }
 
@@ -110,10 +110,14 @@ func (s *shard) lookup(from netip.AddrPort, h wire.Header) *Conn {
 	return s.conns[from]
 }
 
-// give gives a connection of this shard a datagram, which came to the shard via.
-func (s *shard) give(now time.Time, c *Conn, d datagram, via *shard) {
-	r := c.input(now, d.from, d.b)
+// give gives a connection of this shard a datagram with its header, which came to the shard via.
+func (s *shard) give(now time.Time, c *Conn, d datagram, h wire.Header, via *shard) {
+	r := c.inputSealed(now, d.from, d.b, h)
 	s.count(r.verdict)
+	if r.verdict == session.Payload && c.life == alive && c.via == via {
+		c.deliver(now, r, s.handler) // it has not moved, and nothing is due earlier than it was
+		return
+	}
 	known := s.admit(now, c, r.state)
 	if r.state == session.Open {
 		if r.remote != d.from {

@@ -6,19 +6,18 @@ package seal
 // [Window]; those of the one after are made when a datagram claims to be of it, and become the current
 // ones when a datagram of it has been opened.
 type Opener struct {
-	chain    chain
 	epoch    uint64 // of current
 	previous *aead  // nil if there is none any more
-	current  *aead
+	current  aead
 	next     *aead // nil until it is needed
+	chain    chain
 }
 
 // NewOpener returns the opener of what a [Sealer] of the same suite and secret seals. It panics if the
 // suite is not valid.
 func NewOpener(suite Suite, secret [32]byte) *Opener {
 	o := &Opener{chain: newChain(suite, secret)}
-	keys := o.chain.next()
-	o.current = &keys
+	o.current = o.chain.next()
 	return o
 }
 
@@ -60,7 +59,8 @@ func (o *Opener) openNext(dst, aad, sealed []byte, number uint64) ([]byte, bool)
 	}
 	plain, ok := o.next.open(dst, aad, sealed, number)
 	if ok {
-		o.previous, o.current, o.next = o.current, o.next, nil
+		last := o.current
+		o.previous, o.current, o.next = &last, *o.next, nil
 		o.epoch++
 	}
 	return plain, ok

@@ -69,7 +69,7 @@ func FuzzInput(f *testing.F) {
 // sealed makes a datagram of the session's peer from one that is not, or nil.
 func sealed(s *Session, in []byte) []byte {
 	h, err := wire.ParseHeader(in)
-	if err != nil || s.opener == nil || len(in) > wire.MaxDatagram-wire.MaxTag-8 {
+	if err != nil || s.sealer == nil || len(in) > wire.MaxDatagram-wire.MaxTag-8 {
 		return nil
 	}
 	secret := fuzzSecrets.ToServer

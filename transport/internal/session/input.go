@@ -18,38 +18,49 @@ const reach = 64
 // have changed, and messages may be ready to [Session.Receive]. A datagram that is not authentic changes
 // nothing but the counts; the handshake's are, if anything, hints.
 func (s *Session) Input(now time.Time, from netip.AddrPort, b []byte) ([]byte, Verdict) {
-	payload, v := s.input(now, from, b)
-	s.stats.DatagramsReceived++
-	s.stats.BytesReceived += uint64(len(b))
-	s.stats.Verdicts[v]++
+	h, err := wire.ParseHeader(b)
+	if err == nil {
+		return s.InputSealed(now, from, b, h)
+	}
+	v := s.inputUnsealed(now, from, b)
+	s.count(b, v)
+	return nil, v
+}
+
+// InputSealed is [Session.Input] for a datagram whose header was read already.
+func (s *Session) InputSealed(now time.Time, from netip.AddrPort, b []byte, h wire.Header) ([]byte, Verdict) {
+	payload, v := s.inputSealed(now, from, b, h)
+	s.count(b, v)
 	return payload, v
 }
 
-func (s *Session) input(now time.Time, from netip.AddrPort, b []byte) ([]byte, Verdict) {
+func (s *Session) count(b []byte, v Verdict) {
+	s.stats.BytesReceived += uint64(len(b))
+	s.stats.Verdicts[v]++
+}
+
+func (s *Session) inputUnsealed(now time.Time, from netip.AddrPort, b []byte) Verdict {
 	form, err := wire.FormOf(b)
 	switch {
 	case err != nil:
-		return nil, Malformed
+		return Malformed
 	case s.client && from != s.remote:
-		return nil, Stray
+		return Stray
 	case form == wire.HandshakeForm:
-		return nil, s.inputHandshake(now, b)
+		return s.inputHandshake(now, b)
 	}
-	h, err := wire.ParseHeader(b)
-	switch {
-	case err != nil:
-		return nil, Malformed
-	case s.state == Closed || s.opener == nil:
-		return nil, Unexpected
-	case h.Long && (s.client || h.ID != s.id), !h.Long && from != s.remote:
-		return nil, Stray
-	}
-	return s.inputSealed(now, from, b, h)
+	return Malformed
 }
 
-// inputSealed takes a datagram that seems to be the session's: first its number, then its seal, and only
-// then anything that it says.
+// inputSealed looks whether a datagram seems to be the session's; then at its number, then its seal, and only
+// then at anything that it says.
 func (s *Session) inputSealed(now time.Time, from netip.AddrPort, b []byte, h wire.Header) ([]byte, Verdict) {
+	switch {
+	case s.client && (h.Long || from != s.remote), h.Long && h.ID != s.id, !h.Long && from != s.remote:
+		return nil, Stray
+	case s.state == Closed || s.sealer == nil:
+		return nil, Unexpected
+	}
 	number, v := s.recv.Check(h.Number, wire.NumberBits)
 	switch v {
 	case seal.New:
@@ -110,7 +121,9 @@ func (s *Session) inputBody(now time.Time, from netip.AddrPort, h wire.Header, b
 // accept notes that the peer is alive, and knows this session.
 func (s *Session) accept(now time.Time, k wire.Kind) {
 	s.heard = now
-	s.doubt = doubtState{}
+	if s.doubt.active() {
+		s.doubt = doubtState{}
+	}
 	if s.long && k != wire.ChallengeKind && !now.Before(s.stay) {
 		s.long = false
 	}

@@ -63,11 +63,11 @@ type Session struct {
 	paths    *paths    // addresses that a client may have moved to; nil if none
 	rtt      rtt
 
-	sealer   *seal.Sealer // nil until the client is welcome, as opener
-	opener   *seal.Opener
 	recv     seal.Window
-	number   uint64 // of the datagram that was accepted last
-	next     uint64 // number of the next datagram out
+	opener   seal.Opener  // set together with sealer
+	sealer   *seal.Sealer // nil until the client is welcome
+	number   uint64       // of the datagram that was accepted last
+	next     uint64       // number of the next datagram out
 	reliable reliable.Channel
 
 	stats Stats
@@ -108,8 +108,12 @@ func (s *Session) Suite() seal.Suite {
 
 // Stats returns what the session has counted.
 func (s *Session) Stats() Stats {
-	s.stats.Lost = s.recv.Lost()
-	return s.stats
+	st := s.stats
+	st.Lost = s.recv.Lost()
+	for _, n := range st.Verdicts {
+		st.DatagramsReceived += n
+	}
+	return st
 }
 
 // begin sets what both ends know once the session is granted.
@@ -119,7 +123,7 @@ func (s *Session) begin(id uint64, suite seal.Suite, secrets seal.Secrets) {
 	if s.client {
 		out, in = in, out
 	}
-	s.sealer, s.opener = seal.NewSealer(suite, out), seal.NewOpener(suite, in)
+	s.sealer, s.opener = seal.NewSealer(suite, out), *seal.NewOpener(suite, in)
 	s.reliable = reliable.New(uint32(id>>24), wire.MaxBody, s.sendSegments)
 }
 
