@@ -9,7 +9,7 @@ import (
 const (
 	beatInterval = time.Second
 	idleAfter    = 5 * time.Second        // without anything but heartbeats a session is idle
-	idleInterval = 5 * time.Second        // between heartbeats then, unless the timeout is shorter
+	idleInterval = 6 * time.Second        // between heartbeats then, or six tenths of the timeout if that is less
 	askInterval  = 250 * time.Millisecond // between those that nobody answers
 	maxEchoAge   = time.Minute            // an echo older than this measures nothing
 )
@@ -28,16 +28,16 @@ func (s *Session) clock(now time.Time) uint32 {
 	return uint32(now.Sub(s.start) / time.Microsecond)
 }
 
-// idle says that only heartbeats came and went for some time. They are fewer then, and ask for an answer.
-func (s *Session) idle() bool { return s.beat.sent.Sub(s.beat.calm) >= idleAfter && !s.searching() }
+// Idle says that only heartbeats came and went for some time. They are fewer then, and ask for an answer.
+func (s *Session) Idle() bool { return s.beat.sent.Sub(s.beat.calm) >= idleAfter && !s.searching() }
 
 // nextHeartbeat returns when the next heartbeat is due. Of an idle session's ends the client beats, the other one
 // answers, and speaks first only if it hears nothing.
 func (s *Session) nextHeartbeat() time.Time {
-	switch every := min(idleInterval, s.cfg.Timeout/2); {
+	switch every := min(idleInterval, s.cfg.Timeout*6/10); {
 	case s.doubt.active():
 		return s.beat.sent.Add(doubtInterval)
-	case !s.idle():
+	case !s.Idle():
 		return s.beat.sent.Add(beatInterval)
 	case s.heard.Before(s.beat.sent):
 		return s.beat.sent.Add(askInterval)

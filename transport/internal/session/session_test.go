@@ -301,15 +301,14 @@ func TestIdle(t *testing.T) {
 		sent := func() [2]uint64 { return [2]uint64{p.client.s.Stats().DatagramsSent, p.server.s.Stats().DatagramsSent} }
 		before := sent()
 		p.run(10 * time.Minute)
-		if now := sent(); now[0]-before[0] != 120 || now[1]-before[1] != 120 {
-			t.Errorf("%d and %d datagrams in ten minutes, want 120 each", now[0]-before[0], now[1]-before[1])
+		if now := sent(); now[0]-before[0] != 100 || now[1]-before[1] != 100 {
+			t.Errorf("%d and %d datagrams in ten minutes, want 100 each", now[0]-before[0], now[1]-before[1])
 		}
-		p.send(p.client, "x")
-		p.run(5 * time.Second)
 		before = sent()
-		p.run(4 * time.Second)
-		if now := sent(); now[0]-before[0] != 4 || now[1]-before[1] != 4 {
-			t.Errorf("%d and %d datagrams in four seconds after a call, want 4 each", now[0]-before[0], now[1]-before[1])
+		p.send(p.client, "x")
+		p.run(12 * time.Second)
+		if now := sent(); now[0]-before[0] < 7 || now[1]-before[1] < 6 {
+			t.Errorf("%d and %d datagrams in the twelve seconds after a call", now[0]-before[0], now[1]-before[1])
 		}
 	})
 }
