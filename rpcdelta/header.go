@@ -17,7 +17,8 @@ const (
 	maxShortDistance = 32
 	maxLongLate      = 1023
 
-	longHeader = 5
+	shortHeader = 3 // bytes that the longest short header without a hash touches
+	longHeader  = 5
 	hashSize   = 2
 )
 
@@ -235,6 +236,14 @@ func (h *header) unwrap(newest uint64) (n uint64, ok bool) {
 // PeekRPC gives the number of the RPC that a payload belongs to, without
 // decoding it.
 func PeekRPC(payload []byte) (int, error) {
+	if len(payload) >= shortHeader { // most are short, of the first RPCs, and have no hash
+		switch first := payload[0]; {
+		case first < 0b0_100_0000:
+			return 0, nil
+		case first >= 0b0_101_0000 && first < flagLong:
+			return int(first>>4) & 3, nil
+		}
+	}
 	h, err := parseHeader(payload)
 	return int(h.rpc), err
 }

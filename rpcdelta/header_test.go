@@ -131,6 +131,9 @@ func FuzzParseHeader(f *testing.F) {
 	f.Add([]byte{0x80, 9, 0xfe, 0xff, 5, 1})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		h, err := parseHeader(b)
+		if rpc, e := PeekRPC(b); (e == nil) != (err == nil) || err == nil && rpc != int(h.rpc) {
+			t.Fatalf("% x: a peek gives %d, %v, parsing %d, %v", b, rpc, e, h.rpc, err)
+		}
 		if err != nil {
 			return
 		}
