@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"time"
 
@@ -76,6 +77,9 @@ type Config struct {
 	// connection, so it should be short, and must not call [Conn.Close]. The message is
 	// valid while it runs.
 	OnMessage func(message []byte)
+	// KeyLog, if set, gets a line with the secrets of each session: it gives away all that is
+	// sealed. It is for debugging; see transport.Config.
+	KeyLog io.Writer
 	// Network opens the socket; nil means UDP. Tests and demos put
 	// transport/simnet here.
 	Network transport.Network
@@ -122,6 +126,6 @@ func (c Config) withDefaults() (Config, error) {
 func (c Config) transport(t token.Token) transport.Config {
 	return transport.Config{
 		Network: c.Network, Token: t, Suites: c.Suites, Insecure: c.Insecure,
-		Timeout: c.Timeout, Tick: transport.OnWake, Logger: c.Logger,
+		Timeout: c.Timeout, Tick: transport.OnWake, KeyLog: c.KeyLog, Logger: c.Logger,
 	}
 }

@@ -3,6 +3,7 @@ package ds
 import (
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/netip"
 	"time"
@@ -97,6 +98,9 @@ type Config struct {
 	// message is valid while it does. A player who sends far more than a client does
 	// by itself is disconnected.
 	OnMessage func(p *Player, message []byte)
+	// KeyLog, if set, gets a line with the secrets of each session: it gives away all that is
+	// sealed. It is for debugging; see transport.Config.
+	KeyLog io.Writer
 	// Network opens the socket; nil means UDP. Tests and demos put
 	// transport/simnet here.
 	Network transport.Network

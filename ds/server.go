@@ -48,6 +48,7 @@ func Listen(addr string, cfg Config) (*Server, error) {
 		Tick:     cfg.tick(),
 		MaxConns: cfg.MaxPlayers,
 		Shards:   cfg.Shards,
+		KeyLog:   cfg.KeyLog,
 		Logger:   cfg.Logger,
 	})
 	if err != nil {

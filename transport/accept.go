@@ -109,7 +109,7 @@ func (s *shard) accept(now time.Time, guest *gate.Guest, g session.Grant) {
 		claims: claims{client: guest.Claims.ClientID, data: bytes.Clone(guest.Claims.UserData)},
 	}
 	c.session = session.NewServer(now, g, session.Config{
-		Timeout: s.listener.cfg.Timeout, Output: c.write, Buffers: &s.buffers,
+		Timeout: s.listener.cfg.Timeout, Output: c.write, Buffers: &s.buffers, KeyLog: s.listener.cfg.keyLog(),
 	})
 	if old := s.listener.add(c); old != nil {
 		s.have(now, old.shard, func(now time.Time) { old.shard.remove(now, old) })

@@ -3,6 +3,7 @@ package transport
 import (
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/netip"
 	"time"
@@ -72,6 +73,11 @@ type Config struct {
 	// on Linux; elsewhere, and on a network that is no [ShardNetwork], there is one shard whatever this says.
 	// Dial ignores it.
 	Shards int
+	// KeyLog, if set, gets a line with the secrets of each session, in one Write, for debugging: uplink decrypt opens
+	// recorded datagrams with it (package keylog). Whoever reads it can read and forge whatever these sessions
+	// carry. Several configurations may share one, which need not be safe for concurrent use. An error is logged,
+	// and changes nothing.
+	KeyLog io.Writer
 	// Logger gets a record of each connection's beginning and end; nil means silence.
 	Logger *slog.Logger
 }

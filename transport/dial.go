@@ -97,7 +97,9 @@ func newDialer(pc PacketConn, t session.Ticket, cfg Config, h Handler) *dialer {
 	d.loop = newLoop(s, cfg.Tick, dialerBatch, &d.sent)
 	d.alarm.pc = s
 	c := &Conn{owner: d, pc: s, outbox: &d.outbox}
-	c.session = session.NewClient(time.Now(), t, session.Config{Timeout: cfg.Timeout, Output: c.write, Buffers: &dialerBuffers})
+	c.session = session.NewClient(time.Now(), t, session.Config{
+		Timeout: cfg.Timeout, Output: c.write, Buffers: &dialerBuffers, KeyLog: cfg.keyLog(),
+	})
 	d.conn = c
 	return d
 }

@@ -38,6 +38,8 @@ type Config struct {
 	Random io.Reader
 	// Buffers are what datagrams are built in. Sessions may share them.
 	Buffers *Buffers
+	// KeyLog, if not nil, is told the secrets of the session when it has some.
+	KeyLog func(id uint64, suite seal.Suite, secrets seal.Secrets)
 }
 
 // Session is one end of a connection. It is not safe for concurrent use.
@@ -119,6 +121,9 @@ func (s *Session) Stats() Stats {
 // begin sets what both ends know once the session is granted.
 func (s *Session) begin(id uint64, suite seal.Suite, secrets seal.Secrets) {
 	s.id = id
+	if s.cfg.KeyLog != nil {
+		s.cfg.KeyLog(id, suite, secrets)
+	}
 	out, in := secrets.ToClient, secrets.ToServer
 	if s.client {
 		out, in = in, out

@@ -1,0 +1,175 @@
+package keylog
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/uplink-rpc/uplink/transport/internal/seal"
+	"github.com/uplink-rpc/uplink/transport/internal/wire"
+)
+
+// Verdict says what became of a datagram.
+type Verdict uint8
+
+// The verdicts.
+const (
+	// Opened is a datagram that was opened.
+	Opened Verdict = iota
+	// Plain is a datagram that needs no opening: one of a handshake, or one that was opened before.
+	Plain
+	// NoSession is a datagram of no session that has keys here, as far as id and addresses tell.
+	NoSession
+	// Damaged is a datagram of a session that has keys, but does not open: it was altered, cut off or forged, or
+	// of its session too much is missing to know its number.
+	Damaged
+	// Foreign is no datagram of this protocol.
+	Foreign
+)
+
+const (
+	perFlow  = 4       // sessions that are kept of a pair of addresses
+	maxTries = 4       // datagrams of a pair of addresses that are tried with all sessions
+	maxTried = 1 << 16 // pairs of addresses that are tried so
+	// maxSearch is how often the opener tries keys and numbers in vain, in all.
+	maxSearch = 1 << 22
+)
+
+// flow is what goes from one address to another.
+type flow struct{ from, to netip.AddrPort }
+
+// Opener opens recorded datagrams, of which it wants all in the order of the recording. It finds the session of one
+// by the connection id, or by the addresses of those before it; where the recording begins too late for that it
+// tries all sessions, within bounds. Sessions may move. It is not safe for concurrent use.
+type Opener struct {
+	sessions map[uint64]*session
+	all      []*session
+	flows    map[flow][]*direction // the last one found first
+	tried    map[flow]int
+	budget   int
+}
+
+// NewOpener returns an opener for these sessions.
+func NewOpener(sessions []Session) *Opener {
+	o := &Opener{
+		sessions: map[uint64]*session{}, flows: map[flow][]*direction{}, tried: map[flow]int{}, budget: maxSearch,
+	}
+	for i := range sessions {
+		s := newSession(&sessions[i])
+		o.sessions[s.id] = s
+		o.all = append(o.all, s)
+	}
+	return o
+}
+
+// Sessions returns of how many sessions datagrams were opened.
+func (o *Opener) Sessions() (n int) {
+	for _, s := range o.all {
+		if s.opened {
+			n++
+		}
+	}
+	return n
+}
+
+// Open opens a datagram that went from one address to another. If the verdict is [Opened] the datagram is appended to
+// dst as a record: [RecordHeader] bytes, then the datagram with its header as it is and its body unsealed
+// (docs/wireshark.md). With any other verdict dst is returned as it was. dst must not overlap with b, which is not
+// written to.
+func (o *Opener) Open(dst []byte, from, to netip.AddrPort, b []byte) ([]byte, Verdict) {
+	h, err := wire.ParseHeader(b)
+	switch {
+	case err == nil && h.Long:
+		return o.openLong(dst, flow{from, to}, h, b)
+	case err == nil:
+		return o.openShort(dst, flow{from, to}, h, b)
+	}
+	if _, err := wire.ParseType(b); err == nil || isRecord(b) {
+		return dst, Plain
+	}
+	return dst, Foreign
+}
+
+func (o *Opener) openLong(dst []byte, f flow, h wire.Header, b []byte) ([]byte, Verdict) {
+	s := o.sessions[h.ID]
+	if s == nil {
+		return dst, NoSession
+	}
+	out, ok := o.openBy(&s.toServer, dst, h, b)
+	if !ok {
+		return dst, Damaged
+	}
+	o.learn(f, &s.toServer)
+	return out, Opened
+}
+
+func (o *Opener) openShort(dst []byte, f flow, h wire.Header, b []byte) ([]byte, Verdict) {
+	known := o.flows[f]
+	for _, d := range known {
+		if out, ok := d.open(dst, h, b); ok {
+			return out, Opened
+		}
+	}
+	for _, d := range known {
+		if out, ok := d.search(dst, h, b, &o.budget); ok {
+			return out, Opened
+		}
+	}
+	if out, ok := o.try(dst, f, h, b); ok {
+		return out, Opened
+	}
+	if known != nil {
+		return dst, Damaged
+	}
+	return dst, NoSession
+}
+
+func (o *Opener) openBy(d *direction, dst []byte, h wire.Header, b []byte) ([]byte, bool) {
+	if out, ok := d.open(dst, h, b); ok {
+		return out, true
+	}
+	return d.search(dst, h, b, &o.budget)
+}
+
+// try looks whether any session opens a datagram from addresses that are new.
+func (o *Opener) try(dst []byte, f flow, h wire.Header, b []byte) ([]byte, bool) {
+	tries := o.tried[f]
+	if tries == maxTries || tries == 0 && len(o.tried) == maxTried {
+		return dst, false
+	}
+	o.tried[f] = tries + 1
+	for _, s := range o.all {
+		for _, d := range []*direction{&s.toServer, &s.toClient} {
+			if d.archive.Suite() == seal.None { // which opens anything
+				continue
+			}
+			if o.budget--; o.budget < 0 {
+				return dst, false
+			}
+			if out, ok := o.openBy(d, dst, h, b); ok {
+				o.learn(f, d)
+				return out, true
+			}
+		}
+	}
+	return dst, false
+}
+
+// learn notes which session goes by these addresses, both ways.
+func (o *Opener) learn(f flow, d *direction) {
+	back := &d.session.toServer
+	if d.toServer {
+		back = &d.session.toClient
+	}
+	o.note(f, d)
+	o.note(flow{f.to, f.from}, back)
+}
+
+func (o *Opener) note(f flow, d *direction) {
+	known := o.flows[f]
+	if len(known) > 0 && known[0] == d {
+		return
+	}
+	known = slices.DeleteFunc(known, func(k *direction) bool { return k == d })
+	known = slices.Insert(known, 0, d)
+	o.flows[f] = known[:min(len(known), perFlow)]
+}

@@ -1,0 +1,233 @@
+package keylog
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"testing"
+
+	"github.com/uplink-rpc/uplink/transport/internal/seal"
+	"github.com/uplink-rpc/uplink/transport/internal/wire"
+)
+
+var (
+	server = netip.MustParseAddrPort("203.0.113.1:7777")
+	home   = netip.MustParseAddrPort("192.0.2.1:4000")
+	away   = netip.MustParseAddrPort("198.51.100.1:5000")
+)
+
+// talk is a session whose ends seal datagrams.
+type talk struct {
+	Session
+	up, down *seal.Sealer
+}
+
+func newTalk(id uint64, suite seal.Suite) *talk {
+	s := Session{ID: id, Suite: suite, ToServer: [32]byte{1, byte(id), byte(id >> 8)}, ToClient: [32]byte{2, byte(id), byte(id >> 8)}}
+	return &talk{Session: s, up: seal.NewSealer(suite, s.ToServer), down: seal.NewSealer(suite, s.ToClient)}
+}
+
+// sealed makes a datagram, and the record that it is to become.
+func (k *talk) sealed(toServer, long bool, number uint64, body string) (datagram, record []byte) {
+	h := wire.Header{Kind: wire.DataKind, Long: long, Number: uint32(number)}
+	first, sealer := byte(0xc1), k.down
+	if toServer {
+		first, sealer = 0xc0, k.up
+	}
+	if long {
+		h.ID = k.ID
+	}
+	header := wire.AppendHeader(nil, h)
+	record = append([]byte{first}, "upl"...)
+	record = binary.LittleEndian.AppendUint64(append(record, byte(k.Suite)), k.ID)
+	record = binary.LittleEndian.AppendUint64(record, number)
+	record = append(append(record, header...), body...)
+	return sealer.Seal(bytes.Clone(header), header, []byte(body), number), record
+}
+
+// expect opens a datagram and compares what comes of it. A nil record stands for none.
+func expect(t *testing.T, o *Opener, from, to netip.AddrPort, datagram []byte, want Verdict, record []byte) {
+	t.Helper()
+	before := bytes.Clone(datagram)
+	got, v := o.Open([]byte("dst"), from, to, datagram)
+	if v != want || !bytes.Equal(got, append([]byte("dst"), record...)) {
+		t.Fatalf("verdict %d, want %d: %x, want %x", v, want, got[3:], record)
+	}
+	if !bytes.Equal(before, datagram) {
+		t.Fatal("the datagram was written to")
+	}
+}
+
+// TestOpener follows a session from its beginning through a move.
+func TestOpener(t *testing.T) {
+	for _, suite := range []seal.Suite{seal.None, seal.AES128GCM, seal.AES128CTRHMAC8} {
+		k := newTalk(0x1122334455667788, suite)
+		o := NewOpener([]Session{k.Session})
+		up := func(from netip.AddrPort, long bool, number uint64) {
+			t.Helper()
+			b, record := k.sealed(true, long, number, fmt.Sprint("up ", number))
+			expect(t, o, from, server, b, Opened, record)
+		}
+		down := func(to netip.AddrPort, number uint64) {
+			t.Helper()
+			b, record := k.sealed(false, false, number, fmt.Sprint("down ", number))
+			expect(t, o, server, to, b, Opened, record)
+			expect(t, o, server, to, b, Opened, record) // it may come twice
+		}
+		up(home, true, 0)
+		down(home, 0)
+		up(home, false, 1)
+		down(home, 1)
+		up(away, true, 2) // moves
+		down(away, 3)
+		down(home, 4)
+		up(away, false, 3)
+		up(home, false, 4)
+		if o.Sessions() != 1 {
+			t.Errorf("%d sessions, want 1", o.Sessions())
+		}
+	}
+}
+
+// TestEpochs has numbers that turn over, into the next epochs, and gaps.
+func TestEpochs(t *testing.T) {
+	k := newTalk(7, seal.AES128GCM)
+	o := NewOpener([]Session{k.Session})
+	var number uint64
+	for i, step := range []uint64{
+		0, 1, 1 << 18, 1<<18 - 1, 1 << 18, 1<<18 - 2, 1, 1 << 19, 1 << 20, 3 << 19, 1 << 18, 1, 1, 4<<20 - 1, 1,
+	} {
+		number += step
+		b, record := k.sealed(true, i == 0, number, "body")
+		expect(t, o, home, server, b, Opened, record)
+	}
+	if number>>seal.EpochBits < 8 {
+		t.Errorf("number %d is of epoch %d", number, number>>seal.EpochBits)
+	}
+	b, _ := k.sealed(true, true, number+5<<20, "too far ahead")
+	expect(t, o, home, server, b, Damaged, nil)
+}
+
+// TestReordered has datagrams overtaken over the end of an epoch.
+func TestReordered(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	k := newTalk(7, seal.AES128CTRHMAC8)
+	o := NewOpener([]Session{k.Session})
+	type datagram struct{ sealed, record []byte }
+	var all []datagram
+	for n := uint64(1<<20 - 500); n < 1<<20+500; n++ {
+		b, record := k.sealed(true, n%100 == 0, n, fmt.Sprint(n))
+		all = append(all, datagram{b, record})
+	}
+	for i := range all { // by up to 50
+		j := min(i+rng.IntN(50), len(all)-1)
+		all[i], all[j] = all[j], all[i]
+	}
+	for _, d := range all {
+		expect(t, o, home, server, d.sealed, Opened, d.record)
+	}
+}
+
+// TestLate has a recording that begins when the ends name the session no more: all sessions are tried.
+func TestLate(t *testing.T) {
+	var talks []*talk
+	var sessions []Session
+	for id := range uint64(20) {
+		talks = append(talks, newTalk(id+1, seal.AES128GCM))
+		sessions = append(sessions, talks[id].Session)
+	}
+	o := NewOpener(sessions)
+	for i, k := range talks {
+		client := netip.AddrPortFrom(home.Addr(), uint16(5000+i))
+		first := uint64(i) << 17 // up to the third epoch
+		b, record := k.sealed(false, false, first, "down")
+		expect(t, o, server, client, b, Opened, record)
+		b, record = k.sealed(true, false, first+9, "up")
+		expect(t, o, client, server, b, Opened, record)
+	}
+	if o.Sessions() != len(talks) {
+		t.Errorf("%d sessions, want %d", o.Sessions(), len(talks))
+	}
+}
+
+// TestAddressesAgain has a client take the address of one before it, whose last datagrams come late.
+func TestAddressesAgain(t *testing.T) {
+	old, next := newTalk(1, seal.AES128GCM), newTalk(2, seal.AES128GCM)
+	o := NewOpener([]Session{old.Session, next.Session})
+	for i, k := range []*talk{old, next, old, next} {
+		b, record := k.sealed(true, i < 2, uint64(i), "up")
+		expect(t, o, home, server, b, Opened, record)
+		b, record = k.sealed(false, false, uint64(i), "down")
+		expect(t, o, server, home, b, Opened, record)
+	}
+}
+
+// TestNotOpened has what an opener must leave alone.
+func TestNotOpened(t *testing.T) {
+	k, stranger := newTalk(1, seal.AES128GCM), newTalk(2, seal.AES128GCM)
+	o := NewOpener([]Session{k.Session})
+	b, record := k.sealed(true, true, 0, "body")
+	expect(t, o, home, server, b, Opened, record)
+	expect(t, o, home, server, record, Plain, nil)
+	expect(t, o, home, server, wire.AppendHello(nil, wire.Hello{Version: wire.Version}), Plain, nil)
+	expect(t, o, home, server, nil, Foreign, nil)
+	expect(t, o, home, server, []byte{0xc0, 'u', 'p'}, Foreign, nil)
+	expect(t, o, home, server, make([]byte, wire.MaxDatagram+1), Foreign, nil)
+	b, _ = stranger.sealed(true, true, 0, "body")
+	expect(t, o, away, server, b, NoSession, nil)
+	for n := range uint64(10) {
+		b, _ = stranger.sealed(true, false, 1+n, "body")
+		expect(t, o, away, server, b, NoSession, nil)
+	}
+	b, _ = k.sealed(true, false, 1, "body")
+	for i := range b { // each byte counts: of the header, the body and the tag
+		bad := bytes.Clone(b)
+		bad[i] ^= 0x10
+		if _, v := o.Open(nil, home, server, bad); v == Opened {
+			t.Fatalf("byte %d may be another one", i)
+		}
+	}
+	expect(t, o, home, server, b[:5], Damaged, nil)
+	// A session that seals nothing is known by its id alone: else it would open anything.
+	plain := newTalk(3, seal.None)
+	o = NewOpener([]Session{plain.Session})
+	expect(t, o, home, server, []byte("\x00\x01\x02another protocol"), NoSession, nil)
+}
+
+// TestBounded shows that strangers cannot have the opener work without end.
+func TestBounded(t *testing.T) {
+	var sessions []Session
+	for id := range uint64(300) {
+		sessions = append(sessions, newTalk(id+1, seal.AES128GCM).Session)
+	}
+	o := NewOpener(sessions)
+	o.budget = 50_000
+	stranger := newTalk(1000, seal.AES128GCM)
+	for i := range 2000 {
+		b, _ := stranger.sealed(true, false, uint64(i), "body")
+		expect(t, o, netip.AddrPortFrom(away.Addr(), uint16(i)), server, b, NoSession, nil)
+	}
+	if o.budget > 0 || len(o.flows) != 0 {
+		t.Errorf("%d trials are left, %d flows known", o.budget, len(o.flows))
+	}
+}
+
+func FuzzOpener(f *testing.F) {
+	k := newTalk(1, seal.AES128GCM)
+	long, _ := k.sealed(true, true, 0, "body")
+	short, _ := k.sealed(true, false, 1, "body")
+	f.Add(long, short)
+	f.Add([]byte{0}, []byte{0x40})
+	f.Fuzz(func(t *testing.T, first, second []byte) {
+		o := NewOpener([]Session{k.Session, {ID: 2}})
+		for _, b := range [][]byte{first, second, first} {
+			before := bytes.Clone(b)
+			out, v := o.Open([]byte("dst"), home, server, b)
+			if !bytes.HasPrefix(out, []byte("dst")) || v != Opened && len(out) != 3 || len(out) > 3+RecordHeader+len(b) || !bytes.Equal(b, before) {
+				t.Fatalf("verdict %d: %d bytes of %d", v, len(out), len(b))
+			}
+		}
+	})
+}
