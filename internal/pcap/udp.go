@@ -1,0 +1,156 @@
+package pcap
+
+import (
+	"encoding/binary"
+	"net/netip"
+)
+
+const (
+	protocolUDP = 17
+	udpHeader   = 8
+	ipv4Header  = 20
+	ipv6Header  = 40
+	maxOptions  = 8 // extension headers of IPv6
+)
+
+// Datagram is the UDP datagram of a packet.
+type Datagram struct {
+	From, To netip.AddrPort
+	// Payload is what was recorded of the payload; it shares the packet's memory.
+	Payload []byte
+	// Cut says that not all of it was.
+	Cut bool
+
+	packet       []byte
+	ip, udp, end int // where these begin, and where the payload ends
+}
+
+// UDP returns the packet's datagram, or false if it has none: another link type or protocol, a fragment, or the
+// recording ends before the payload.
+func (p *Packet) UDP() (Datagram, bool) {
+	ip, ok := p.ip()
+	if !ok || len(p.Data) <= ip {
+		return Datagram{}, false
+	}
+	d := Datagram{packet: p.Data, ip: ip}
+	var from, to netip.Addr
+	switch p.Data[ip] >> 4 {
+	case 4:
+		from, to, ok = d.ipv4()
+	case 6:
+		from, to, ok = d.ipv6()
+	default:
+		return Datagram{}, false
+	}
+	if !ok || len(p.Data) < d.udp+udpHeader {
+		return Datagram{}, false
+	}
+	u := p.Data[d.udp:]
+	size := int(binary.BigEndian.Uint16(u[4:]))
+	if size < udpHeader || d.udp+size > d.end {
+		return Datagram{}, false
+	}
+	d.end = d.udp + size
+	d.Cut = d.end > len(p.Data)
+	d.Payload = p.Data[d.udp+udpHeader : min(d.end, len(p.Data))]
+	d.From = netip.AddrPortFrom(from, binary.BigEndian.Uint16(u))
+	d.To = netip.AddrPortFrom(to, binary.BigEndian.Uint16(u[2:]))
+	return d, true
+}
+
+func (d *Datagram) ipv4() (from, to netip.Addr, ok bool) {
+	b := d.packet[d.ip:]
+	if len(b) < ipv4Header {
+		return from, to, false
+	}
+	header, total := 4*int(b[0]&15), int(binary.BigEndian.Uint16(b[2:]))
+	const fragment = 0x3fff // more of them, or an offset
+	if header < ipv4Header || total < header || b[9] != protocolUDP || binary.BigEndian.Uint16(b[6:])&fragment != 0 {
+		return from, to, false
+	}
+	d.udp, d.end = d.ip+header, d.ip+total
+	return netip.AddrFrom4([4]byte(b[12:])), netip.AddrFrom4([4]byte(b[16:])), true
+}
+
+func (d *Datagram) ipv6() (from, to netip.Addr, ok bool) {
+	b := d.packet[d.ip:]
+	if len(b) < ipv6Header {
+		return from, to, false
+	}
+	size := int(binary.BigEndian.Uint16(b[4:]))
+	next, at := b[6], ipv6Header
+	for range maxOptions {
+		if next == protocolUDP {
+			d.udp, d.end = d.ip+at, d.ip+ipv6Header+size
+			return netip.AddrFrom16([16]byte(b[8:])), netip.AddrFrom16([16]byte(b[24:])), true
+		}
+		switch next {
+		case 0, 43, 60: // hop by hop, routing, destination
+		default:
+			return from, to, false
+		}
+		if len(b) < at+8 {
+			return from, to, false
+		}
+		next, at = b[at], at+8*(1+int(b[at+1]))
+	}
+	return from, to, false
+}
+
+// Replace appends the packet with another payload to dst, lengths and checksums set right, and returns the extended
+// slice; dst must not overlap with the packet. What follows the datagram in the packet is kept. It returns false for
+// a datagram that was cut, or where the result would be longer than IP can say.
+func (d *Datagram) Replace(dst, payload []byte) ([]byte, bool) {
+	size := udpHeader + len(payload)
+	total := d.udp - d.ip + size // without what IPv6 does not count
+	if d.Cut || total > 0xffff {
+		return dst, false
+	}
+	start := len(dst)
+	dst = append(dst, d.packet[:d.udp+udpHeader]...)
+	dst = append(dst, payload...)
+	end := len(dst)
+	dst = append(dst, d.packet[d.end:]...)
+	ip, udp := dst[start+d.ip:end], dst[start+d.udp:end]
+	binary.BigEndian.PutUint16(udp[4:], uint16(size))
+	had := udp[6]|udp[7] != 0
+	udp[6], udp[7] = 0, 0
+	if ip[0]>>4 == 4 {
+		binary.BigEndian.PutUint16(ip[2:], uint16(total))
+		header := ip[:d.udp-d.ip]
+		header[10], header[11] = 0, 0
+		binary.BigEndian.PutUint16(header[10:], ^fold(sum(header)))
+		if had { // in IPv4 it may be left out
+			putUDPChecksum(udp, ip[12:20])
+		}
+		return dst, true
+	}
+	binary.BigEndian.PutUint16(ip[4:], uint16(total-ipv6Header))
+	putUDPChecksum(udp, ip[8:40])
+	return dst, true
+}
+
+// putUDPChecksum sets the checksum of a datagram, where it is 0 now, between these addresses.
+func putUDPChecksum(udp, addrs []byte) {
+	c := ^fold(sum(addrs) + protocolUDP + uint32(len(udp)) + sum(udp))
+	if c == 0 {
+		c = 0xffff // 0 says that there is none
+	}
+	binary.BigEndian.PutUint16(udp[6:], c)
+}
+
+// sum adds up 16-bit words; of 64 KiB it does not overflow.
+func sum(b []byte) (s uint32) {
+	for ; len(b) >= 2; b = b[2:] {
+		s += uint32(binary.BigEndian.Uint16(b))
+	}
+	if len(b) == 1 {
+		s += uint32(b[0]) << 8
+	}
+	return s
+}
+
+func fold(s uint32) uint16 {
+	s = s>>16 + s&0xffff
+	return uint16(s>>16 + s)
+}
