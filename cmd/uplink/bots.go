@@ -45,6 +45,9 @@ The report is of the time after all have joined. Players who lose their connecti
 				return usageError{err}
 			}
 			o.Suites, o.Insecure = o.sealing.suites(), o.sealing.insecure
+			if o.KeyLog, err = openKeyLog(cmd); err != nil {
+				return err
+			}
 			if o.key != "" {
 				if o.Issuer, err = loadIssuerKey(o.key); err != nil {
 					return err

@@ -37,6 +37,9 @@ public address.`,
 				return usageError{err}
 			}
 			o.Suite = sealing.suite
+			if o.KeyLog, err = openKeyLog(cmd); err != nil {
+				return err
+			}
 			o.Live = isTerminal(cmd.OutOrStdout())
 			return demo.Run(cmd.Context(), cmd.OutOrStdout(), o)
 		},

@@ -131,8 +131,13 @@ func runDS(cmd *cobra.Command, o *dsOptions) (err error) {
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
+	keyLog, err := openKeyLog(cmd)
+	if err != nil {
+		return err
+	}
 	srv, err := ds.Listen(o.listen, ds.Config{
-		Key: key, Addrs: addrs, Suites: o.sealing.suites(), Insecure: o.sealing.insecure, AckHz: o.ackHz, Ring: o.ring, MaxPlayers: o.maxPlayers, Shards: o.shards, Priors: priors, Logger: log,
+		KeyLog: keyLog,
+		Key:    key, Addrs: addrs, Suites: o.sealing.suites(), Insecure: o.sealing.insecure, AckHz: o.ackHz, Ring: o.ring, MaxPlayers: o.maxPlayers, Shards: o.shards, Priors: priors, Logger: log,
 		Joined: func(p *ds.Player) { log.Info("joined", "player", p.ID(), "client", p.ClientID(), "addr", p.Addr()) },
 		Left:   func(p *ds.Player, err error) { log.Info("left", "player", p.ID(), "cause", err) },
 	})

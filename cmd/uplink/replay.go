@@ -91,7 +91,11 @@ func runReplay(cmd *cobra.Command, path string, o *replayOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	conn, err := o.dial(cmd.Context())
+	keyLog, err := openKeyLog(cmd)
+	if err != nil {
+		return err
+	}
+	conn, err := o.dial(cmd.Context(), keyLog)
 	if err != nil {
 		return err
 	}
@@ -114,7 +118,7 @@ func runReplay(cmd *cobra.Command, path string, o *replayOptions) (err error) {
 }
 
 // dial connects to the server.
-func (o *replayOptions) dial(ctx context.Context) (*client.Conn, error) {
+func (o *replayOptions) dial(ctx context.Context, keyLog io.Writer) (*client.Conn, error) {
 	t, err := o.admission.ticket(ctx, o.to)
 	if err != nil {
 		return nil, err
@@ -122,6 +126,7 @@ func (o *replayOptions) dial(ctx context.Context) (*client.Conn, error) {
 	cfg := client.Config{
 		Token: t.token, Renew: t.renew, Suites: o.sealing.suites(), Insecure: o.sealing.insecure,
 		Codec: o.codec, Prior: o.prior, Ring: o.ring, BindTimeout: o.wait,
+		KeyLog: keyLog,
 	}
 	if !o.link.Perfect() {
 		network, err := o.link.Network()

@@ -3,6 +3,7 @@ package bots
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"time"
@@ -40,6 +41,8 @@ type Options struct {
 	// RebindEvery is the time after which each bot takes another socket, again and again; 0: never.
 	RebindEvery time.Duration
 	Network     transport.Network // nil means UDP
+	// KeyLog gets the secrets of all sessions; nil: none are written.
+	KeyLog io.Writer
 }
 
 // Validate says which flag is wrong, and how.
@@ -65,6 +68,7 @@ func (o *Options) Validate() error {
 func (r *run) client(i int) (client.Config, error) {
 	o := &r.options
 	c := client.Config{
+		KeyLog:  o.KeyLog,
 		Network: r.network, Codec: o.Codec, Redundancy: o.Redundancy, Suites: o.Suites, Insecure: o.Insecure, BindTimeout: o.Wait,
 	}
 	if o.Issuer.IsZero() {

@@ -30,7 +30,9 @@ func (d *demo) listen() (err error) {
 	if d.keys, err = newKeys(); err != nil {
 		return err
 	}
-	d.srv, err = ds.Listen("127.0.0.1:0", ds.Config{Key: d.keys.server, Suites: d.options.suites(), Insecure: d.options.insecure()})
+	d.srv, err = ds.Listen("127.0.0.1:0", ds.Config{
+		Key: d.keys.server, Suites: d.options.suites(), Insecure: d.options.insecure(), KeyLog: d.options.KeyLog,
+	})
 	return err
 }
 

@@ -2,6 +2,7 @@ package demo
 
 import (
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/link"
@@ -24,6 +25,7 @@ type Options struct {
 	For     time.Duration // 0: until the context is done
 	Metrics string        // address of /metrics
 	Live    bool          // redraw the table in place
+	KeyLog  io.Writer     // gets the secrets of all sessions; nil: none are written
 }
 
 // Validate says which flag is wrong, and how.

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/decrypt"
+	"github.com/uplink-rpc/uplink/transport/keylog"
+)
+
+type decryptOptions struct {
+	out, keyLog string
+	port        uint16
+	json        bool
+}
+
+func newDecryptCommand() *cobra.Command {
+	var o decryptOptions
+	c := &cobra.Command{
+		Use:   "decrypt CAPTURE",
+		Short: "Open the sealed datagrams of a capture, for Wireshark",
+		Long: `decrypt copies a capture of tcpdump, dumpcap or Wireshark (pcap or pcapng) and opens the datagrams of uplink in it. The
+keys come from the key log that the server or the client wrote while the environment variable ` + keyLogVariable + ` named it.
+
+The copy is for the dissector deploy/wireshark/uplink.lua. What does not open, and all that is not uplink's, is copied
+as it is. The copy holds what the players sent, in the clear; it is made for its owner alone to read.`,
+		Example: `  UPLINK_KEYLOG=keys.txt uplink ds --schema ServerMove.schema.json
+  tcpdump -i any -w game.pcap udp port 7777
+  uplink decrypt game.pcap --keylog keys.txt
+  wireshark -X lua_script:deploy/wireshark/uplink.lua game.plain.pcap`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return runDecrypt(cmd, args[0], &o) },
+	}
+	f := c.Flags()
+	f.StringVarP(&o.out, "out", "o", "", `file to write, - is standard output; default the capture's name with ".plain" before the extension`)
+	f.StringVar(&o.keyLog, "keylog", "", "key log; default what "+keyLogVariable+" names")
+	f.Uint16Var(&o.port, "port", 0, "UDP port of the server; 0 looks at all of them")
+	f.BoolVar(&o.json, "json", false, "write the counts as JSON")
+	return c
+}
+
+func runDecrypt(cmd *cobra.Command, path string, o *decryptOptions) (err error) {
+	keys, err := o.keys()
+	if err != nil {
+		return err
+	}
+	in, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer in.Close() //nolint:errcheck // it was only read
+	report := cmd.OutOrStdout()
+	out := cmd.OutOrStdout()
+	if o.out == "-" {
+		report = cmd.ErrOrStderr()
+	} else {
+		f, err := create(in, o.path(path))
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, f.Close()) }()
+		out = f
+	}
+	counts, err := decrypt.Run(out, in, keys, o.port)
+	if o.json {
+		return errors.Join(err, json.NewEncoder(report).Encode(counts))
+	}
+	if o.out != "-" {
+		fmt.Fprintf(report, "%s:\n", o.path(path))
+	}
+	writeCounts(report, &counts)
+	return err
+}
+
+// keys reads the key log.
+func (o *decryptOptions) keys() ([]keylog.Session, error) {
+	path := o.keyLog
+	if path == "" {
+		path = os.Getenv(keyLogVariable)
+	}
+	if path == "" {
+		return nil, usageError{errors.New("--keylog: there is no key log, without which nothing opens; the file is written where " +
+			keyLogVariable + " names it while the server or the client runs")}
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("--keylog: %w", err)
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	sessions, err := keylog.Parse(f)
+	switch {
+	case err != nil:
+		return nil, hintedError{fmt.Errorf("--keylog: %s: %w", path, err), "take that line out of a copy of the file: the other sessions can still be opened"}
+	case len(sessions) == 0:
+		return nil, hintedError{
+			fmt.Errorf("--keylog: %s has no session", path),
+			"set " + keyLogVariable + " before the server or the client starts: sessions that exist already are not written",
+		}
+	}
+	return sessions, nil
+}
+
+// path is the file to write.
+func (o *decryptOptions) path(in string) string {
+	if o.out != "" {
+		return o.out
+	}
+	ext := filepath.Ext(in)
+	return strings.TrimSuffix(in, ext) + ".plain" + ext
+}
+
+// create creates the copy of a file, which must be another one.
+func create(in *os.File, path string) (*os.File, error) {
+	from, err := in.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if to, err := os.Stat(path); err == nil && os.SameFile(from, to) {
+		return nil, usageError{fmt.Errorf("--out %s: that is the capture itself", path)}
+	}
+	return os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+}
+
+func writeCounts(w io.Writer, c *decrypt.Counts) {
+	for _, r := range []struct {
+		n    int
+		what string
+	}{
+		{c.Packets, "packets"},
+		{c.Opened, fmt.Sprintf("opened, of %d sessions", c.Sessions)},
+		{c.Plain, "need no opening: handshakes, and what was opened before"},
+		{c.NoKey, "not opened: of no session in the key log"},
+		{c.Damaged, "not opened: damaged or forged, the session's keys do not fit"},
+		{c.Cut, "not opened: cut off when they were captured"},
+		{c.Other, "not uplink"},
+	} {
+		fmt.Fprintf(w, "%8d %s\n", r.n, r.what)
+	}
+}

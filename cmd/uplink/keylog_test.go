@@ -1,0 +1,78 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/uplink-rpc/uplink/transport/keylog"
+)
+
+// TestKeyLog plays a demo with a key log, twice, and once without.
+func TestKeyLog(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "keys.txt")
+	play := func() string {
+		t.Helper()
+		code, _, stderr := uplink(t, "demo", "--rtt", "0s", "--loss", "0", "--clients", "2", "--for", "1ms")
+		if code != 0 {
+			t.Fatalf("code %d: %s", code, stderr)
+		}
+		return stderr
+	}
+	t.Setenv(keyLogVariable, "")
+	if stderr := play(); stderr != "" {
+		t.Errorf("warned of nothing: %s", stderr)
+	}
+	t.Setenv(keyLogVariable, path)
+	for n := 2; n <= 4; n += 2 {
+		stderr := play()
+		if strings.Count(stderr, "WARNING") != 2 || !strings.Contains(stderr, path) {
+			t.Errorf("warned %q", stderr)
+		}
+		f, err := os.Open(path)
+		must(t, err)
+		sessions, err := keylog.Parse(f)
+		must(t, f.Close())
+		if err != nil || len(sessions) != n {
+			t.Errorf("%d sessions (%v), want %d", len(sessions), err, n)
+		}
+		info, err := os.Stat(path)
+		must(t, err)
+		if runtime.GOOS != "windows" && info.Mode() != keyLogMode {
+			t.Errorf("mode %v", info.Mode())
+		}
+	}
+}
+
+// TestKeyLogRefused has files that others could read, or that are none.
+func TestKeyLogRefused(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("its files have no such modes")
+	}
+	dir := t.TempDir()
+	public := filepath.Join(dir, "public.txt")
+	must(t, os.WriteFile(public, nil, 0o600))
+	must(t, os.Chmod(public, 0o640))
+	for _, args := range [][]string{{"demo"}, {"ds", "--schema", strings.TrimSuffix(portal2, ".csv.gz") + ".schema.json"}, {"bots", portal2}, {"replay", portal2}} {
+		for path, want := range map[string]string{
+			public:                            "uplink: UPLINK_KEYLOG: " + public + ": its mode is -rw-r-----: others than its owner may read or write it\nhint: chmod 600 " + public + ", or name a file that does not exist yet\n",
+			os.DevNull:                        "it is no regular file",
+			filepath.Join(dir, "no", "where"): "no such file or directory",
+		} {
+			t.Setenv(keyLogVariable, path)
+			code, _, stderr := uplink(t, args...)
+			if code != 1 || !strings.Contains(stderr, want) {
+				t.Errorf("%s with %s: code %d: %s", args[0], path, code, stderr)
+			}
+		}
+	}
+	if b, err := os.ReadFile(public); err != nil || len(b) != 0 {
+		t.Errorf("%q, %v", b, err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "no")); !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
+	}
+}
