@@ -1,0 +1,1006 @@
+-- Wireshark dissector of uplink, version 2 of the wire (docs/SPEC.md). Wireshark 3.6 and later.
+--
+-- It reads datagrams that are not sealed (suite none), and the copies that uplink decrypt makes; of sealed ones it
+-- shows the header. README.md beside this file says where to put it, docs/wireshark.md what to do with it.
+
+local uplink = Proto("uplink", "uplink RPCs")
+
+local VERSION = 2
+local CODED_LIMIT = 17 -- frames of a bundle at most
+
+uplink.prefs.port = Pref.uint("UDP port", 7777, "The server's UDP port")
+uplink.prefs.seal = Pref.enum("Datagrams are", 0,
+	"Whether bodies are sealed; the lengths of the heartbeats tell it",
+	{ { 0, "as the heartbeats tell", 0 }, { 1, "sealed", 1 }, { 2, "not sealed (suite none)", 2 } }, false)
+
+-- Fields -----------------------------------------------------------------------------------------------------------
+
+local FORMS = { [0] = "short", [1] = "long", [2] = "handshake", [3] = "opened by uplink decrypt" }
+local KINDS = {
+	[0] = "Data", [1] = "Reliable", [2] = "Heartbeat", [3] = "Close",
+	[4] = "Challenge", [5] = "Response", [6] = "Probe", [7] = "Probe answer",
+}
+local DATA, RELIABLE, HEARTBEAT, CLOSE, CHALLENGE, RESPONSE, PROBE, PROBE_ANSWER = 0, 1, 2, 3, 4, 5, 6, 7
+local DIRECTIONS = { [0] = "to the server", [1] = "to the client" }
+local UP, DOWN = 0, 1
+local SUITES = { [0] = "none", [1] = "aes128gcm", [2] = "aes128ctr-hmac8" }
+local TYPES = { [0] = "Hello", [1] = "Retry", [2] = "Welcome", [3] = "Refuse", [4] = "Unknown" }
+local REFUSALS = { [1] = "version", [2] = "busy", [3] = "the message is for another key" }
+local CLOSES = { [0] = "normal", [1] = "the listener shuts down", [2] = "the client id has a new session" }
+local MESSAGES = {
+	[0xc1] = "Acks", [0xc2] = "Bind", [0xc3] = "Bind answer", [0xc4] = "Message of the game", [0xc5] = "Shutdown",
+}
+local COMMANDS = { [81] = "push", [82] = "ack", [83] = "ask for window", [84] = "tell window" }
+local TROUBLES = { [0] = "none", [1] = "baseline missing", [2] = "desync", [3] = "unknown" }
+local REASONS = {
+	[0] = "bound", [1] = "no such RPC", [2] = "another schema", [3] = "no such codec",
+	[4] = "number taken, or too many bindings", [5] = "rate, ring or frames that cannot be",
+}
+local HEADERS = { [0] = "short", [1] = "long" }
+
+local f = {
+	form = ProtoField.uint8("uplink.form", "Form", base.DEC, FORMS, 0xc0),
+	kind = ProtoField.uint8("uplink.kind", "Kind", base.DEC, KINDS, 0x38),
+	conn = ProtoField.uint64("uplink.conn", "Connection id", base.HEX),
+	number_high = ProtoField.uint8("uplink.number_high", "Packet number, bits 16-18", base.DEC, nil, 0x07),
+	number_low = ProtoField.uint16("uplink.number_low", "Packet number, bits 0-15"),
+	number = ProtoField.uint64("uplink.number", "Packet number"),
+	direction = ProtoField.uint8("uplink.direction", "Direction", base.DEC, DIRECTIONS),
+	suite = ProtoField.uint8("uplink.suite", "Suite", base.DEC, SUITES),
+	sealed = ProtoField.bytes("uplink.sealed", "Sealed body and tag"),
+	opened = ProtoField.bytes("uplink.opened", "Opened by uplink decrypt"),
+
+	hs_type = ProtoField.uint8("uplink.handshake.type", "Type", base.DEC, TYPES, 0x3f),
+	hs_version = ProtoField.uint16("uplink.handshake.version", "Version"),
+	hs_nonce = ProtoField.uint64("uplink.handshake.nonce", "Nonce", base.HEX),
+	hs_cookie = ProtoField.bytes("uplink.handshake.cookie", "Cookie"),
+	hs_length = ProtoField.uint16("uplink.handshake.length", "Length of the Noise message"),
+	hs_noise = ProtoField.bytes("uplink.handshake.noise", "Noise message"),
+	hs_reason = ProtoField.uint8("uplink.handshake.reason", "Reason", base.DEC, REFUSALS),
+	hs_echo = ProtoField.bytes("uplink.handshake.echo", "Header of the unknown datagram"),
+
+	hb_clock = ProtoField.uint32("uplink.heartbeat.clock", "Clock (us)"),
+	hb_echo = ProtoField.uint32("uplink.heartbeat.echo", "Echo (us)"),
+	hb_hold = ProtoField.uint24("uplink.heartbeat.hold", "Hold (us)"),
+	hb_has_echo = ProtoField.bool("uplink.heartbeat.has_echo", "Has an echo", 8, nil, 0x01),
+	hb_answer = ProtoField.bool("uplink.heartbeat.answer", "Wants an answer", 8, nil, 0x02),
+	close_code = ProtoField.uint8("uplink.close.code", "Code", base.DEC, CLOSES),
+	close_text = ProtoField.string("uplink.close.text", "Text"),
+	challenge = ProtoField.bytes("uplink.challenge", "Challenge"),
+	probe_size = ProtoField.uint16("uplink.probe.size", "Size of the datagram"),
+
+	kcp = ProtoField.none("uplink.kcp", "KCP segment"),
+	kcp_conv = ProtoField.uint32("uplink.kcp.conv", "Conversation", base.HEX),
+	kcp_cmd = ProtoField.uint8("uplink.kcp.cmd", "Command", base.DEC, COMMANDS),
+	kcp_frg = ProtoField.uint8("uplink.kcp.frg", "Fragments after this"),
+	kcp_wnd = ProtoField.uint16("uplink.kcp.wnd", "Window"),
+	kcp_ts = ProtoField.uint32("uplink.kcp.ts", "Timestamp"),
+	kcp_sn = ProtoField.uint32("uplink.kcp.sn", "Segment"),
+	kcp_una = ProtoField.uint32("uplink.kcp.una", "Next expected"),
+	kcp_len = ProtoField.uint32("uplink.kcp.len", "Length"),
+	kcp_data = ProtoField.bytes("uplink.kcp.data", "Part of a message"),
+
+	message = ProtoField.uint8("uplink.message.type", "Message", base.HEX, MESSAGES),
+	data = ProtoField.bytes("uplink.message.data", "Data"),
+	bundle = ProtoField.uint8("uplink.bundle.frames", "Frames in the bundle"),
+	bundle_size = ProtoField.uint32("uplink.bundle.size", "Size of the next payload"),
+
+	frame = ProtoField.none("uplink.frame", "Payload"),
+	fr_header = ProtoField.uint8("uplink.frame.header", "Header", base.DEC, HEADERS, 0x80),
+	fr_rpc = ProtoField.uint8("uplink.frame.rpc", "RPC"),
+	fr_name = ProtoField.string("uplink.frame.name", "RPC's name"),
+	fr_has_baseline = ProtoField.bool("uplink.frame.has_baseline", "Has a baseline"),
+	fr_distance = ProtoField.uint8("uplink.frame.distance", "Distance to the baseline"),
+	fr_epoch = ProtoField.uint8("uplink.frame.epoch", "Epoch"),
+	fr_low = ProtoField.uint16("uplink.frame.seq_low", "Sequence on the wire"),
+	fr_seq = ProtoField.uint64("uplink.frame.seq", "Sequence"),
+	fr_hash = ProtoField.uint16("uplink.frame.hash", "Hash of the baseline", base.HEX),
+	fr_baseline = ProtoField.uint64("uplink.frame.baseline", "Baseline"),
+	fr_baseline_in = ProtoField.framenum("uplink.frame.baseline_in", "Baseline came in", base.NONE, frametype.REQUEST),
+	fr_baseline_ack = ProtoField.framenum("uplink.frame.baseline_acked_in", "Baseline released by the ack in", base.NONE, frametype.ACK),
+	fr_acked_in = ProtoField.framenum("uplink.frame.acked_in", "Acked in", base.NONE, frametype.ACK),
+	fr_again = ProtoField.framenum("uplink.frame.first_in", "Came before, in", base.NONE, frametype.RETRANS_PREV),
+	fr_size = ProtoField.uint16("uplink.frame.size", "Size (bytes)"),
+	fr_header_bits = ProtoField.uint8("uplink.frame.header_bits", "Header (bits)"),
+	fr_coded_bits = ProtoField.uint16("uplink.frame.coded_bits", "Coded part (bits)"),
+	fr_coded = ProtoField.bytes("uplink.frame.coded", "Coded part"),
+
+	ack = ProtoField.none("uplink.ack", "Ack"),
+	ack_rpc = ProtoField.uint8("uplink.ack.rpc", "RPC"),
+	ack_name = ProtoField.string("uplink.ack.name", "RPC's name"),
+	ack_long = ProtoField.bool("uplink.ack.long", "Long form"),
+	ack_epoch = ProtoField.uint8("uplink.ack.epoch", "Epoch"),
+	ack_trouble = ProtoField.uint8("uplink.ack.trouble", "Trouble", base.DEC, TROUBLES),
+	ack_none = ProtoField.bool("uplink.ack.none", "Nothing was processed yet"),
+	ack_whole = ProtoField.bool("uplink.ack.whole", "Nothing older was processed in this epoch"),
+	ack_raw = ProtoField.bool("uplink.ack.raw", "Has a window with holes"),
+	ack_len = ProtoField.uint8("uplink.ack.len", "Length of the window"),
+	ack_low = ProtoField.uint16("uplink.ack.seq_low", "Sequence on the wire"),
+	ack_seq = ProtoField.uint64("uplink.ack.seq", "Newest processed"),
+	ack_window = ProtoField.bytes("uplink.ack.window", "Window"),
+	ack_bits = ProtoField.string("uplink.ack.bits", "Processed before it, newest first"),
+	ack_processed = ProtoField.uint64("uplink.ack.processed", "Processed"),
+	ack_new = ProtoField.framenum("uplink.ack.releases", "Releases the payload in", base.NONE, frametype.ACK),
+
+	bind_rpc = ProtoField.uint8("uplink.bind.rpc", "RPC"),
+	bind_name = ProtoField.string("uplink.bind.name", "Name"),
+	bind_fingerprint = ProtoField.string("uplink.bind.fingerprint", "Fingerprint"),
+	bind_fields = ProtoField.uint16("uplink.bind.fields", "Fields"),
+	bind_rate = ProtoField.double("uplink.bind.rate", "Rate (Hz)"),
+	bind_ring = ProtoField.uint16("uplink.bind.ring", "Ring (frames)"),
+	bind_codec = ProtoField.string("uplink.bind.codec", "Codec"),
+	bind_reliable = ProtoField.bool("uplink.bind.reliable", "Reliable"),
+	bind_frames = ProtoField.uint8("uplink.bind.frames", "New frames a datagram"),
+	bind_prior = ProtoField.string("uplink.bind.prior", "Prior"),
+	bind_reason = ProtoField.uint8("uplink.bind.reason", "Answer", base.DEC, REASONS),
+	bind_field = ProtoField.uint16("uplink.bind.field", "Field that differs"),
+	bind_theirs = ProtoField.string("uplink.bind.theirs", "The server's field"),
+	bind_known = ProtoField.string("uplink.bind.known", "Known to the server"),
+}
+for _, field in pairs(f) do
+	table.insert(uplink.fields, field)
+end
+
+local malformed = ProtoExpert.new("uplink.malformed", "Malformed", expert.group.MALFORMED, expert.severity.ERROR)
+local trouble = ProtoExpert.new("uplink.trouble", "The server asks for a reset", expert.group.SEQUENCE, expert.severity.WARN)
+local no_body = ProtoExpert.new("uplink.is_sealed", "Sealed: run uplink decrypt", expert.group.DECRYPTION, expert.severity.CHAT)
+uplink.experts = { malformed, trouble, no_body }
+
+-- State of the capture ---------------------------------------------------------------------------------------------
+
+local sessions -- by connection id
+local flows    -- "from>to": the session and direction that go there
+local results  -- by packet: what the first look at it found, in order
+
+function uplink.init()
+	sessions, flows, results = {}, {}, {}
+end
+
+local function new_session(id)
+	local s = { id = id, [UP] = { fragments = {} }, [DOWN] = { fragments = {} }, rpcs = {} }
+	if id then
+		sessions[id] = s
+	end
+	return s
+end
+
+local function rpc_of(session, number)
+	local r = session.rpcs[number]
+	if not r then
+		r = { packets = {}, acks = {} }
+		session.rpcs[number] = r
+	end
+	return r
+end
+
+local function flow_keys(pinfo)
+	local from = tostring(pinfo.src) .. "|" .. pinfo.src_port
+	local to = tostring(pinfo.dst) .. "|" .. pinfo.dst_port
+	return from .. ">" .. to, to .. ">" .. from
+end
+
+-- learn notes that the sender of a packet is the client, or the server, of a session.
+local function learn(pinfo, session, direction)
+	local there, back = flow_keys(pinfo)
+	flows[there] = { session = session, direction = direction }
+	flows[back] = { session = session, direction = 1 - direction }
+end
+
+-- look gives the session and the direction of a sealed datagram.
+local function look(pinfo, id, direction)
+	local known = flows[(flow_keys(pinfo))]
+	if id then
+		local s = sessions[id]
+		if not s and known and not known.session.id then
+			s = known.session -- of which only the addresses were known
+			s.id, sessions[id] = id, s
+		end
+		s = s or new_session(id)
+		if not known or known.session ~= s then
+			learn(pinfo, s, direction)
+		end
+		return s, direction
+	end
+	if known then
+		return known.session, known.direction
+	end
+	local up = pinfo.dst_port == uplink.prefs.port or (pinfo.src_port ~= uplink.prefs.port and pinfo.dst_port < pinfo.src_port)
+	direction = up and UP or DOWN
+	local s = new_session(nil)
+	learn(pinfo, s, direction)
+	return s, direction
+end
+
+-- once gives what find says, and the same at each later look at the packet.
+local function once(ctx, find)
+	ctx.step = ctx.step + 1
+	local all = results[ctx.packet]
+	if not all then
+		all = {}
+		results[ctx.packet] = all
+	end
+	if not ctx.visited or all[ctx.step] == nil then
+		all[ctx.step] = find() or false
+	end
+	return all[ctx.step]
+end
+
+-- nearest is the number with these low bits, of which there are turn, that is at most late behind the newest one.
+local function nearest(newest, low, turn, late)
+	local behind = (newest - low) % turn
+	if behind > late or behind > newest then
+		return newest + turn - behind
+	end
+	return newest - behind
+end
+
+-- Reading ----------------------------------------------------------------------------------------------------------
+
+local function bad(ctx, tree, text)
+	tree:add_proto_expert_info(malformed, text)
+	ctx.info[#ctx.info + 1] = "[malformed]"
+end
+
+-- generated adds what is not in the packet.
+local function generated(tree, field, value)
+	local item = tree:add(field, value)
+	item:set_generated()
+	return item
+end
+
+-- generated64 is generated for a field of 64 bits.
+local function generated64(tree, field, value)
+	return generated(tree, field, UInt64.new(value))
+end
+
+-- varint reads a number of 7 bits a byte, low first; nil if there is none.
+local function varint(tvb, at)
+	local value, scale = 0, 1
+	for i = 0, 3 do
+		if at + i >= tvb:len() then
+			return nil
+		end
+		local b = tvb(at + i, 1):uint()
+		value = value + (b % 128) * scale
+		if b < 128 then
+			return value, i + 1
+		end
+		scale = scale * 128
+	end
+	return nil
+end
+
+-- msgpack reads one value at an offset, and gives it, the offset behind it and true; or false. Arrays are tables.
+local msgpack
+local function msgpack_array(tvb, at, n, depth)
+	if depth > 2 or n > 4096 then
+		return nil, at, false
+	end
+	local out = {}
+	for i = 1, n do
+		local v, ok
+		v, at, ok = msgpack(tvb, at, depth + 1)
+		if not ok then
+			return nil, at, false
+		end
+		if v == nil then -- or the table would end here
+			v = false
+		end
+		out[i] = v
+	end
+	return out, at, true
+end
+
+function msgpack(tvb, at, depth)
+	local function has(n) return at + n <= tvb:len() end
+	if not has(1) then
+		return nil, at, false
+	end
+	local b = tvb(at, 1):uint()
+	at = at + 1
+	local function text(n)
+		if not has(n) then
+			return nil, at, false
+		end
+		return n == 0 and "" or tvb(at, n):string(), at + n, true
+	end
+	local function number(n, read)
+		if not has(n) then
+			return nil, at, false
+		end
+		return read(tvb(at, n)), at + n, true
+	end
+	local function count(n) -- the size of what follows
+		if not has(n) then
+			return nil
+		end
+		local v = tvb(at, n):uint()
+		at = at + n
+		return v
+	end
+	if b < 0x80 then
+		return b, at, true
+	elseif b >= 0xe0 then
+		return b - 256, at, true
+	elseif b >= 0xa0 and b < 0xc0 then
+		return text(b - 0xa0)
+	elseif b >= 0x90 and b < 0xa0 then
+		return msgpack_array(tvb, at, b - 0x90, depth)
+	elseif b == 0xc0 then
+		return nil, at, true
+	elseif b == 0xc2 or b == 0xc3 then
+		return b == 0xc3, at, true
+	elseif b == 0xcc or b == 0xcd or b == 0xce then
+		return number(({ [0xcc] = 1, [0xcd] = 2, [0xce] = 4 })[b], function(r) return r:uint() end)
+	elseif b == 0xcf then
+		return number(8, function(r) return r:uint64() end)
+	elseif b == 0xd0 or b == 0xd1 or b == 0xd2 then
+		return number(({ [0xd0] = 1, [0xd1] = 2, [0xd2] = 4 })[b], function(r) return r:int() end)
+	elseif b == 0xd3 then
+		return number(8, function(r) return r:int64() end)
+	elseif b == 0xca or b == 0xcb then
+		return number(b == 0xca and 4 or 8, function(r) return r:float() end)
+	elseif b == 0xd9 or b == 0xda then
+		local n = count(b == 0xd9 and 1 or 2)
+		if n then
+			return text(n)
+		end
+	elseif b == 0xdc then
+		local n = count(2)
+		if n then
+			return msgpack_array(tvb, at, n, depth)
+		end
+	end
+	return nil, at, false
+end
+
+-- Payloads ---------------------------------------------------------------------------------------------------------
+
+-- short_header reads a header whose bits go from the high one down; nil if there is none.
+local function short_header(tvb)
+	local bits, at = 8 * tvb:len(), 1
+	local function take(n)
+		if at + n > bits then
+			at = bits + 1
+			return 0
+		end
+		local v = tvb(0, tvb:len()):bitfield(at, n)
+		at = at + n
+		return v
+	end
+	local h = { form = 0, rpc = 0, has_baseline = true }
+	if bits >= 8 and tvb(0, 1):bitfield(1, 6) == 39 then -- binary 100111
+		h.checked, at = true, 7
+	end
+	if take(1) == 1 then
+		h.rpc = take(2)
+		if h.rpc == 0 then
+			h.rpc = 4 + take(3)
+		end
+	end
+	h.distance = take(5) + 1
+	h.low = take(7)
+	if h.checked then
+		h.hash = take(16)
+	end
+	h.bits = at
+	if at > bits or h.rpc > 10 or (h.checked and h.rpc > 3) then
+		return nil
+	end
+	return h
+end
+
+local function long_header(tvb)
+	if tvb:len() < 5 then
+		return nil
+	end
+	local flags = tvb(0, 1):uint()
+	local h = {
+		form = 1, rpc = tvb(1, 1):uint(), low = tvb(2, 2):le_uint(), bits = 40,
+		has_baseline = tvb(0, 1):bitfield(2, 1) == 1, checked = tvb(0, 1):bitfield(3, 1) == 1,
+	}
+	if flags % 16 ~= 0 then
+		return nil
+	end
+	local last = tvb(4, 1):uint()
+	if h.checked then
+		if not h.has_baseline or tvb:len() < 7 then
+			return nil
+		end
+		h.hash, h.bits = tvb(5, 2):le_uint(), 56
+	end
+	if h.has_baseline then
+		h.distance = last
+		return last > 0 and h or nil
+	end
+	h.epoch = last
+	return last <= 7 and h or nil
+end
+
+-- place unwraps a payload's sequence and finds its baseline.
+local function place(ctx, h)
+	local r = rpc_of(ctx.session, h.rpc)
+	local seq = h.low
+	if r.newest then
+		if h.form == 0 then
+			seq = nearest(r.newest, h.low, 128, 63)
+		elseif r.anchored then
+			seq = nearest(r.newest, h.low, 65536, 1023)
+		end
+	end
+	if h.form == 1 then
+		r.anchored = true
+	end
+	r.newest = math.max(r.newest or 0, seq)
+	local found = { seq = seq, first = r.packets[seq] }
+	if not found.first then
+		r.packets[seq] = ctx.packet
+	end
+	if h.has_baseline then
+		found.baseline = seq - h.distance
+		found.baseline_in = r.packets[found.baseline]
+		found.baseline_ack = r.acks[found.baseline]
+	end
+	return found
+end
+
+local function rpc_name(session, number)
+	local r = session.rpcs[number]
+	return r and r.name or ("RPC " .. number)
+end
+
+local function dissect_frame(tvb, tree, ctx)
+	local item = tree:add(f.frame, tvb())
+	local long = tvb:len() > 0 and tvb(0, 1):uint() >= 128
+	local h
+	if long then
+		h = long_header(tvb)
+	else
+		h = short_header(tvb)
+	end
+	if not h then
+		return bad(ctx, item, "no header of a payload")
+	end
+	local found = once(ctx, function() return place(ctx, h) end)
+	local r = rpc_of(ctx.session, h.rpc)
+	local header = tvb(0, math.floor((h.bits + 7) / 8))
+	item:add(f.fr_header, tvb(0, 1))
+	item:add(f.fr_rpc, header, h.rpc)
+	if r.name then
+		generated(item, f.fr_name, r.name)
+	end
+	item:add(f.fr_low, header, h.low)
+	generated64(item, f.fr_seq, found.seq)
+	item:add(f.fr_has_baseline, header, h.has_baseline)
+	local from = ""
+	if h.has_baseline then
+		item:add(f.fr_distance, header, h.distance)
+		if found.baseline >= 0 then
+			generated64(item, f.fr_baseline, found.baseline)
+		end
+		if found.baseline_in then
+			generated(item, f.fr_baseline_in, found.baseline_in)
+		end
+		if found.baseline_ack then
+			generated(item, f.fr_baseline_ack, found.baseline_ack)
+		end
+		from = " from #" .. found.baseline
+	else
+		item:add(f.fr_epoch, header, h.epoch)
+		from = " full, epoch " .. h.epoch
+	end
+	if h.checked then
+		item:add(f.fr_hash, header, h.hash)
+	end
+	if r.acks[found.seq] then
+		generated(item, f.fr_acked_in, r.acks[found.seq])
+	end
+	if found.first then
+		generated(item, f.fr_again, found.first)
+	end
+	generated(item, f.fr_size, tvb:len())
+	generated(item, f.fr_header_bits, h.bits)
+	generated(item, f.fr_coded_bits, 8 * tvb:len() - h.bits)
+	local start = math.floor(h.bits / 8)
+	if start < tvb:len() then
+		item:add(f.fr_coded, tvb(start))
+	end
+	local text = string.format("%s #%d%s, %d bytes", rpc_name(ctx.session, h.rpc), found.seq, from, tvb:len())
+	item:append_text(": " .. text)
+	ctx.info[#ctx.info + 1] = text
+end
+
+local function dissect_bundle(tvb, tree, ctx)
+	local n = tvb(0, 1):uint() % 16 + 2
+	tree:add(f.bundle, tvb(0, 1), n)
+	local at = 1
+	for i = 1, math.min(n, CODED_LIMIT) do
+		local size, width = tvb:len() - at, 0
+		if i < n then
+			size, width = varint(tvb, at)
+			if not size or at + width + size > tvb:len() then
+				return bad(ctx, tree, "a bundle ends in a payload")
+			end
+			tree:add(f.bundle_size, tvb(at, width), size)
+		end
+		at = at + width
+		if size < 1 or tvb(at, 1):uint() >= 0xc0 then
+			return bad(ctx, tree, "what is in a bundle is no payload")
+		end
+		dissect_frame(tvb(at, size):tvb(), tree, ctx)
+		at = at + size
+	end
+end
+
+-- Acks -------------------------------------------------------------------------------------------------------------
+
+-- settle notes what an ack says of a packet's payloads.
+local function settle(ctx, a)
+	local r = rpc_of(ctx.session, a.rpc)
+	if not r.newest then
+		r.newest, r.anchored = a.low, true
+	elseif not r.anchored then -- the capture began between two long headers
+		local newest = nearest(a.low, r.newest % 128, 128, 63)
+		local shift = newest - r.newest
+		local packets = {}
+		for seq, packet in pairs(r.packets) do
+			packets[seq + shift] = packet
+		end
+		r.packets, r.newest, r.anchored = packets, newest, true
+	end
+	local seq = nearest(r.newest, a.low, 65536, 32767)
+	local found = { seq = seq, processed = { seq }, new = {} }
+	for i = 1, #a.bits do
+		if a.bits:sub(i, i) == "1" and seq - i >= 0 then
+			found.processed[#found.processed + 1] = seq - i
+		end
+	end
+	for _, s in ipairs(found.processed) do
+		if not r.acks[s] then
+			r.acks[s] = ctx.packet
+			found.new[#found.new + 1] = r.packets[s]
+		end
+	end
+	return found
+end
+
+-- read_ack reads the ack at an offset, and gives it with its size; nil if there is none.
+local function read_ack(tvb, at)
+	if at + 4 > tvb:len() then
+		return nil
+	end
+	local first, second = tvb(at, 1), tvb(at + 1, 1)
+	local a = {
+		long = first:bitfield(7, 1) == 1, rpc = first:bitfield(4, 3), epoch = first:bitfield(1, 3),
+		whole = first:bitfield(0, 1) == 1, raw = second:bitfield(7, 1) == 1, len = second:bitfield(1, 6),
+		low = tvb(at + 2, 2):le_uint(), trouble = 0, none = false, size = 4, window = 0,
+	}
+	if second:bitfield(0, 1) == 1 then
+		return nil
+	end
+	if a.long then
+		if at + 5 > tvb:len() then
+			return nil
+		end
+		a.trouble, a.none, a.rpc, a.size = first:bitfield(5, 2), first:bitfield(4, 1) == 1, tvb(at + 4, 1):uint(), 5
+		if a.trouble > 2 or (a.none and (a.low ~= 0 or a.len ~= 0)) then
+			return nil
+		end
+	end
+	a.bits = string.rep("1", a.len)
+	if a.raw then
+		a.window = math.floor((a.len + 7) / 8)
+		if at + a.size + a.window > tvb:len() then
+			return nil
+		end
+		local bits = {}
+		for i = 0, 8 * a.window - 1 do
+			local bit = tvb(at + a.size + math.floor(i / 8), 1):bitfield(7 - i % 8, 1)
+			if i < a.len then
+				bits[#bits + 1] = bit
+			elseif bit == 1 then
+				return nil
+			end
+		end
+		a.bits = table.concat(bits)
+		a.size = a.size + a.window
+	end
+	return a
+end
+
+local function dissect_acks(tvb, tree, ctx)
+	local at = 1
+	if at == tvb:len() then
+		return bad(ctx, tree, "no ack")
+	end
+	while at < tvb:len() do
+		local a = read_ack(tvb, at)
+		if not a then
+			return bad(ctx, tree, "no ack")
+		end
+		local range = tvb(at, a.size)
+		local item = tree:add(f.ack, range)
+		item:add(f.ack_long, tvb(at, 1), a.long)
+		item:add(f.ack_rpc, a.long and tvb(at + 4, 1) or tvb(at, 1), a.rpc)
+		local r = rpc_of(ctx.session, a.rpc)
+		if r.name then
+			generated(item, f.ack_name, r.name)
+		end
+		item:add(f.ack_epoch, tvb(at, 1), a.epoch)
+		item:add(f.ack_trouble, tvb(at, 1), a.trouble)
+		item:add(f.ack_none, tvb(at, 1), a.none)
+		item:add(f.ack_whole, tvb(at, 1), a.whole)
+		item:add(f.ack_raw, tvb(at + 1, 1), a.raw)
+		item:add(f.ack_len, tvb(at + 1, 1), a.len)
+		item:add(f.ack_low, tvb(at + 2, 2), a.low)
+		local text = rpc_name(ctx.session, a.rpc)
+		if a.none then
+			text = text .. " nothing"
+		else
+			local found = once(ctx, function() return settle(ctx, a) end)
+			generated64(item, f.ack_seq, found.seq)
+			if a.window > 0 then
+				item:add(f.ack_window, tvb(at + a.size - a.window, a.window))
+			end
+			generated(item, f.ack_bits, a.bits)
+			for _, s in ipairs(found.processed) do
+				generated64(item, f.ack_processed, s)
+			end
+			for _, packet in ipairs(found.new) do
+				generated(item, f.ack_new, packet)
+			end
+			text = string.format("%s #%d", text, found.seq)
+		end
+		if a.trouble ~= 0 then
+			item:add_proto_expert_info(trouble)
+			text = text .. " (" .. TROUBLES[a.trouble] .. ")"
+		end
+		item:append_text(": " .. text)
+		ctx.info[#ctx.info + 1] = "ack " .. text
+		at = at + a.size
+	end
+end
+
+-- Binding ----------------------------------------------------------------------------------------------------------
+
+local function hex64(v)
+	if type(v) == "number" then
+		return string.format("%016x", v)
+	end
+	return v and type(v) ~= "boolean" and v:tohex(16) or "?"
+end
+
+local function dissect_bind(tvb, tree, ctx, answer)
+	local v, _, ok = msgpack(tvb, 1, 0)
+	if not ok or type(v) ~= "table" or type(v[1]) ~= "number" or #v < (answer and 7 or 10) then
+		return bad(ctx, tree, "no " .. (answer and "answer to a bind" or "bind"))
+	end
+	local body = tvb(1)
+	local function put(field, value, want)
+		if type(value) == want then
+			tree:add(field, body, value)
+		end
+	end
+	put(f.bind_rpc, v[1] % 256, "number")
+	if answer then
+		put(f.bind_ring, v[2], "number")
+		put(f.bind_reason, v[3], "number")
+		if v[3] == 2 then
+			put(f.bind_field, v[4], "number")
+			put(f.bind_theirs, v[5], "string")
+		end
+		for _, name in ipairs(type(v[6]) == "table" and v[6] or {}) do
+			put(f.bind_known, name, "string")
+		end
+		put(f.bind_prior, hex64(v[7]), "string")
+		ctx.info[#ctx.info + 1] = rpc_name(ctx.session, v[1]) .. ": " .. (REASONS[v[3]] or "?")
+		return
+	end
+	put(f.bind_name, v[2], "string")
+	put(f.bind_fingerprint, hex64(v[3]), "string")
+	put(f.bind_fields, type(v[4]) == "table" and #v[4] or 0, "number")
+	put(f.bind_rate, v[5], "number")
+	put(f.bind_ring, v[6], "number")
+	put(f.bind_codec, v[7], "string")
+	put(f.bind_reliable, v[8], "boolean")
+	put(f.bind_frames, v[9], "number")
+	put(f.bind_prior, hex64(v[10]), "string")
+	if type(v[2]) == "string" then
+		once(ctx, function() rpc_of(ctx.session, v[1]).name = v[2] end)
+		ctx.info[#ctx.info + 1] = v[2] .. " as RPC " .. v[1]
+	end
+end
+
+-- Messages ---------------------------------------------------------------------------------------------------------
+
+local function dissect_message(tvb, tree, ctx)
+	if tvb:len() == 0 then
+		return bad(ctx, tree, "no message")
+	end
+	local first = tvb(0, 1):uint()
+	if first < 0xc0 then
+		return dissect_frame(tvb, tree, ctx)
+	end
+	if first >= 0xe0 and first <= 0xef then
+		return dissect_bundle(tvb, tree, ctx)
+	end
+	tree:add(f.message, tvb(0, 1))
+	if not MESSAGES[first] then
+		return bad(ctx, tree, "no such message")
+	end
+	ctx.info[#ctx.info + 1] = MESSAGES[first]
+	if first == 0xc1 then
+		dissect_acks(tvb, tree, ctx)
+	elseif first == 0xc2 or first == 0xc3 then
+		dissect_bind(tvb, tree, ctx, first == 0xc3)
+	elseif tvb:len() > 1 then
+		tree:add(f.data, tvb(1))
+	end
+end
+
+local function dissect_segments(tvb, tree, ctx)
+	local at = 0
+	while at < tvb:len() do
+		if at + 24 > tvb:len() or at + 24 + tvb(at + 20, 4):le_uint() > tvb:len() then
+			return bad(ctx, tree, "no KCP segment")
+		end
+		local size = tvb(at + 20, 4):le_uint()
+		local item = tree:add(f.kcp, tvb(at, 24 + size))
+		item:add_le(f.kcp_conv, tvb(at, 4))
+		item:add(f.kcp_cmd, tvb(at + 4, 1))
+		item:add(f.kcp_frg, tvb(at + 5, 1))
+		item:add_le(f.kcp_wnd, tvb(at + 6, 2))
+		item:add_le(f.kcp_ts, tvb(at + 8, 4))
+		item:add_le(f.kcp_sn, tvb(at + 12, 4))
+		item:add_le(f.kcp_una, tvb(at + 16, 4))
+		item:add_le(f.kcp_len, tvb(at + 20, 4))
+		local command, sn, frg = tvb(at + 4, 1):uint(), tvb(at + 12, 4):le_uint(), tvb(at + 5, 1):uint()
+		item:append_text(string.format(": %s %d", COMMANDS[command] or "?", sn))
+		ctx.info[#ctx.info + 1] = string.format("%s %d", COMMANDS[command] or "?", sn)
+		if command == 81 and size > 0 then
+			-- A message in one segment can be read; of one in several the parts are shown.
+			local whole = once(ctx, function()
+				local fragments = ctx.session[ctx.direction].fragments
+				fragments[sn] = frg
+				return frg == 0 and (sn == 0 or fragments[sn - 1] == 0)
+			end)
+			if whole then
+				dissect_message(tvb(at + 24, size):tvb(), item, ctx)
+			else
+				item:add(f.kcp_data, tvb(at + 24, size))
+			end
+		end
+		at = at + 24 + size
+	end
+end
+
+local function dissect_heartbeat(tvb, tree, ctx)
+	if tvb:len() ~= 12 then
+		return bad(ctx, tree, "a heartbeat has 12 bytes")
+	end
+	tree:add_le(f.hb_clock, tvb(0, 4))
+	tree:add_le(f.hb_echo, tvb(4, 4))
+	tree:add_le(f.hb_hold, tvb(8, 3))
+	tree:add(f.hb_has_echo, tvb(11, 1))
+	tree:add(f.hb_answer, tvb(11, 1))
+end
+
+local function dissect_body(kind, tvb, tree, ctx)
+	if kind == DATA then
+		dissect_message(tvb, tree, ctx)
+	elseif kind == RELIABLE then
+		dissect_segments(tvb, tree, ctx)
+	elseif kind == HEARTBEAT then
+		dissect_heartbeat(tvb, tree, ctx)
+	elseif kind == CLOSE then
+		if tvb:len() < 1 or tvb:len() > 65 then
+			return bad(ctx, tree, "a close has 1 to 65 bytes")
+		end
+		tree:add(f.close_code, tvb(0, 1))
+		if tvb:len() > 1 then
+			tree:add(f.close_text, tvb(1))
+		end
+	elseif kind == CHALLENGE or kind == RESPONSE then
+		if tvb:len() ~= 8 then
+			return bad(ctx, tree, "a challenge has 8 bytes")
+		end
+		tree:add(f.challenge, tvb())
+	elseif kind == PROBE then
+		generated(tree, f.probe_size, ctx.size)
+	elseif kind == PROBE_ANSWER then
+		if tvb:len() ~= 2 then
+			return bad(ctx, tree, "an answer to a probe has 2 bytes")
+		end
+		tree:add_le(f.probe_size, tvb(0, 2))
+	end
+end
+
+-- Datagrams --------------------------------------------------------------------------------------------------------
+
+-- is_sealed says whether bodies of the session are sealed. A heartbeat has 12 bytes, and its tag.
+local function is_sealed(ctx, kind, size)
+	if uplink.prefs.seal ~= 0 then
+		return uplink.prefs.seal == 1
+	end
+	if kind == HEARTBEAT and not ctx.visited then
+		ctx.session.plain = size == 12
+	end
+	return not ctx.session.plain
+end
+
+local EMPTY = ByteArray.new()
+
+-- dissect_sealed takes a datagram of a session. opened is what uplink decrypt says of it, if that was there.
+local function dissect_sealed(tvb, tree, ctx, opened)
+	local long = tvb(0, 1):bitfield(0, 2) == 1
+	local header = long and 11 or 3
+	if tvb:len() < header then
+		return bad(ctx, tree, "a datagram that ends in its header")
+	end
+	local kind = tvb(0, 1):bitfield(2, 3)
+	local id = opened and opened.id or (long and tvb(1, 8):le_uint64():tohex(16)) or nil
+	ctx.session, ctx.direction = look(ctx.pinfo, id, opened and opened.direction or UP)
+	local low = tvb(0, 1):bitfield(5, 3) * 65536 + tvb(header - 2, 2):le_uint()
+	tree:add(f.form, tvb(0, 1))
+	tree:add(f.kind, tvb(0, 1))
+	tree:add(f.number_high, tvb(0, 1))
+	if long then
+		tree:add_le(f.conn, tvb(1, 8))
+	elseif not opened and ctx.session.id then
+		generated(tree, f.conn, UInt64.fromhex(ctx.session.id))
+	end
+	tree:add_le(f.number_low, tvb(header - 2, 2))
+	if not opened then
+		local number = once(ctx, function()
+			local way = ctx.session[ctx.direction]
+			local n = way.newest and nearest(way.newest, low, 524288, 262143) or low
+			way.newest = math.max(way.newest or 0, n)
+			return n
+		end)
+		generated64(tree, f.number, number)
+		generated(tree, f.direction, ctx.direction)
+	end
+	ctx.info[1] = KINDS[kind]
+	local body = tvb:len() - header
+	if not opened and is_sealed(ctx, kind, body) then
+		local item = body > 0 and tree:add(f.sealed, tvb(header)) or tree
+		item:add_proto_expert_info(no_body, string.format("sealed, %d bytes; run uplink decrypt", body))
+		ctx.info[#ctx.info + 1] = string.format("sealed, %d bytes", body)
+		return
+	end
+	ctx.size = tvb:len() + (opened and opened.tag or 0)
+	local inner = body > 0 and tvb(header):tvb() or EMPTY:tvb("empty body")
+	dissect_body(kind, inner, tree, ctx)
+end
+
+-- A copy that uplink decrypt made begins with 0xc0, or 0xc1 to the client; "upl"; suite u8; connection id u64; packet
+-- number u64.
+local OPENED = 21
+local TAGS = { [0] = 0, [1] = 16, [2] = 8 }
+
+local function is_opened(tvb)
+	local first = tvb:len() > OPENED and tvb(0, 1):uint()
+	return (first == 0xc0 or first == 0xc1) and tvb(1, 3):string() == "upl" and tvb(OPENED, 1):uint() < 128
+end
+
+local function dissect_opened(tvb, tree, ctx)
+	local opened = {
+		direction = tvb(0, 1):uint() - 0xc0, id = tvb(5, 8):le_uint64():tohex(16), tag = TAGS[tvb(4, 1):uint()],
+	}
+	local item = tree:add(f.opened, tvb(0, OPENED))
+	item:add(f.direction, tvb(0, 1), opened.direction)
+	item:add(f.suite, tvb(4, 1))
+	item:add_le(f.conn, tvb(5, 8))
+	item:add_le(f.number, tvb(13, 8))
+	dissect_sealed(tvb(OPENED):tvb(), tree, ctx, opened)
+end
+
+local function dissect_handshake(tvb, tree, ctx)
+	local kind = tvb(0, 1):bitfield(2, 6)
+	tree:add(f.form, tvb(0, 1))
+	tree:add(f.hs_type, tvb(0, 1))
+	ctx.info[1] = TYPES[kind] or "?"
+	local n = tvb:len()
+	local sizes = { [0] = n >= 64, [1] = n == 33, [2] = n == 67, [3] = n == 10, [4] = n == 4 or n == 12 }
+	if not sizes[kind] then
+		return bad(ctx, tree, "a datagram of the handshake that has another length")
+	end
+	if kind == 4 then
+		tree:add(f.hs_echo, tvb(1))
+		return
+	end
+	if kind ~= 0 then
+		tree:add_le(f.hs_nonce, tvb(1, 8))
+	end
+	if kind == 0 then
+		tree:add_le(f.hs_version, tvb(1, 2))
+		tree:add_le(f.hs_nonce, tvb(3, 8))
+		if tvb(1, 2):le_uint() ~= VERSION then
+			return
+		end
+		tree:add(f.hs_cookie, tvb(11, 24))
+		tree:add_le(f.hs_length, tvb(35, 2))
+		local size = tvb(35, 2):le_uint()
+		if 37 + size > n then
+			return bad(ctx, tree, "a hello that ends in its message")
+		end
+		if size > 0 then
+			tree:add(f.hs_noise, tvb(37, size))
+		end
+		once(ctx, function()
+			local known, nonce = flows[(flow_keys(ctx.pinfo))], tvb(3, 8):le_uint64():tohex(16)
+			if not known or known.session.nonce ~= nonce then
+				local s = new_session(nil)
+				s.nonce = nonce
+				learn(ctx.pinfo, s, UP)
+			end
+		end)
+	elseif kind == 1 then
+		tree:add(f.hs_cookie, tvb(9, 24))
+	elseif kind == 2 then
+		tree:add(f.hs_noise, tvb(9))
+	else
+		tree:add(f.hs_reason, tvb(9, 1))
+	end
+end
+
+function uplink.dissector(tvb, pinfo, tree)
+	if tvb:len() == 0 or tvb:len() ~= tvb:reported_len() then
+		return 0 -- nothing, or cut off when it was captured
+	end
+	pinfo.cols.protocol = "uplink"
+	local ctx = { pinfo = pinfo, packet = pinfo.number, visited = pinfo.visited, step = 0, info = {} }
+	local item = tree:add(uplink, tvb())
+	local form = tvb(0, 1):bitfield(0, 2)
+	if form == 2 then
+		dissect_handshake(tvb, item, ctx)
+	elseif form == 3 then
+		if is_opened(tvb) then
+			dissect_opened(tvb, item, ctx)
+		else
+			item:add(f.form, tvb(0, 1))
+			bad(ctx, item, "a datagram of no form that there is")
+		end
+	else
+		dissect_sealed(tvb, item, ctx, nil)
+	end
+	local info = table.concat(ctx.info, ", ")
+	pinfo.cols.info = info
+	item:append_text(": " .. info)
+	return tvb:len()
+end
+
+-- Without the port, opened datagrams are known by their mark, and others by the hello of their session.
+local function heuristic(tvb, pinfo, tree)
+	local n = tvb:len()
+	if n ~= tvb:reported_len() then
+		return false
+	end
+	local hello = n >= 64 and n <= 1200 and tvb(0, 1):uint() == 0x80 and tvb(1, 2):le_uint() == VERSION
+		and 37 + tvb(35, 2):le_uint() <= math.max(n, 64)
+	if not hello and not is_opened(tvb) then
+		return false
+	end
+	pinfo.conversation = uplink
+	uplink.dissector(tvb, pinfo, tree)
+	return true
+end
+
+local udp = DissectorTable.get("udp.port")
+local registered
+
+local function listen()
+	if registered ~= uplink.prefs.port then
+		if registered then
+			udp:remove(registered, uplink)
+		end
+		registered = uplink.prefs.port
+		if registered ~= 0 then
+			udp:add(registered, uplink)
+		end
+	end
+end
+uplink.prefs_changed = listen
+
+uplink:register_heuristic("udp", heuristic)
+listen()
