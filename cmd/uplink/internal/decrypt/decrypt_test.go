@@ -1,0 +1,163 @@
+package decrypt
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"net/netip"
+	"testing"
+
+	"github.com/uplink-rpc/uplink/internal/pcap"
+	"github.com/uplink-rpc/uplink/internal/pcap/pcaptest"
+	"github.com/uplink-rpc/uplink/transport"
+	"github.com/uplink-rpc/uplink/transport/keylog"
+)
+
+// packets are those of a capture.
+func packets(t *testing.T, file []byte) (all [][]byte) {
+	t.Helper()
+	if _, err := pcap.Rewrite(&bytes.Buffer{}, bytes.NewReader(file), func(p *pcap.Packet) []byte {
+		all = append(all, bytes.Clone(p.Data))
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// run decrypts and checks that each packet was counted once.
+func run(t *testing.T, file []byte, keys []keylog.Session, port uint16) ([]byte, Counts) {
+	t.Helper()
+	var out bytes.Buffer
+	c, err := Run(&out, bytes.NewReader(file), keys, port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sum := c.Opened + c.Plain + c.NoKey + c.Damaged + c.Cut + c.Other; sum != c.Packets {
+		t.Errorf("%d of %d packets are counted: %+v", sum, c.Packets, c)
+	}
+	return out.Bytes(), c
+}
+
+// TestGame opens all of a session that loses, repeats and moves.
+func TestGame(t *testing.T) {
+	for _, suite := range []transport.Suite{transport.AES128GCM, transport.AES128CTRHMAC8, transport.None} {
+		g := play(t, suite)
+		out, c := run(t, g.file, g.keys, 0)
+		if c.Sessions != 1 || c.Opened < calls || c.Plain < 4 || c.Opened+c.Plain != c.Packets {
+			t.Errorf("%v: %+v", suite, c)
+		}
+		before, after := packets(t, g.file), packets(t, out)
+		for i, packet := range before {
+			was := pcap.Packet{Link: pcap.Ethernet, Data: packet}
+			is := pcap.Packet{Link: pcap.Ethernet, Data: after[i]}
+			a, _ := was.UDP()
+			b, _ := is.UDP()
+			if a.From != b.From || a.To != b.To {
+				t.Fatalf("%v: packet %d: from %v to %v, was from %v to %v", suite, i+1, b.From, b.To, a.From, a.To)
+			}
+			if bytes.Equal(packet, after[i]) {
+				continue // of the handshake
+			}
+			record := b.Payload
+			header := 3 + 8*int(a.Payload[0]>>6&1)
+			if len(record) != keylog.RecordHeader+len(a.Payload)-suite.Overhead() ||
+				!bytes.Equal(record[keylog.RecordHeader:keylog.RecordHeader+header], a.Payload[:header]) ||
+				binary.LittleEndian.Uint64(record[5:]) != g.keys[0].ID || transport.Suite(record[4]) != suite {
+				t.Fatalf("%v: packet %d is %x, was %x", suite, i+1, record, a.Payload)
+			}
+			if suite == transport.None && !bytes.Equal(record[keylog.RecordHeader:], a.Payload) {
+				t.Fatalf("packet %d is %x, was %x", i+1, record, a.Payload)
+			}
+		}
+		// What was opened stays as it is.
+		again, c := run(t, out, g.keys, 0)
+		if !bytes.Equal(again, out) || c.Plain != c.Packets {
+			t.Errorf("%v, once more: %+v", suite, c)
+		}
+	}
+}
+
+// TestNotOpened counts what stays closed, by the reason.
+func TestNotOpened(t *testing.T) {
+	g := play(t, transport.AES128GCM)
+	_, all := run(t, g.file, g.keys, 0)
+	others := []keylog.Session{{ID: 1, Suite: transport.AES128GCM}}
+	out, c := run(t, g.file, others, 0)
+	if c.NoKey != all.Opened || c.Opened != 0 || c.Sessions != 0 || !bytes.Equal(out, g.file) {
+		t.Errorf("with other keys: %+v", c)
+	}
+	out, c = run(t, g.file, g.keys, 7778)
+	if c.Other != all.Packets || !bytes.Equal(out, g.file) {
+		t.Errorf("at another port: %+v", c)
+	}
+	if _, c = run(t, g.file, g.keys, 7777); c != all {
+		t.Errorf("at its port: %+v, want %+v", c, all)
+	}
+	var cut, wrong, broken []pcaptest.Frame
+	for i, p := range packets(t, g.file) {
+		cut = append(cut, pcaptest.Frame{Data: p[:len(p)-1], Length: len(p)})
+		b := bytes.Clone(p)
+		b[len(b)-1] ^= 1
+		if b[14+20+8]>>7 == 0 && i%2 == 0 { // sealed
+			wrong = append(wrong, pcaptest.Frame{Data: b})
+		}
+		broken = append(broken, pcaptest.Frame{Data: p[:14]})
+	}
+	if _, c = run(t, pcaptest.NG(binary.BigEndian, pcap.Ethernet, cut), g.keys, 0); c.Cut != all.Packets {
+		t.Errorf("cut off: %+v", c)
+	}
+	if _, c = run(t, pcaptest.NG(binary.BigEndian, pcap.Ethernet, broken), g.keys, 0); c.Other != all.Packets {
+		t.Errorf("without IP: %+v", c)
+	}
+	// Undamaged ones first, so that the addresses are known.
+	file := append(bytes.Clone(g.file), pcaptest.Classic(binary.LittleEndian, pcap.Ethernet, wrong)[24:]...)
+	if _, c = run(t, file, g.keys, 0); c.Damaged != len(wrong) || c.Opened != all.Opened {
+		t.Errorf("damaged: %+v, want %d", c, len(wrong))
+	}
+}
+
+// TestDamagedFile writes what comes before the damage.
+func TestDamagedFile(t *testing.T) {
+	g := play(t, transport.AES128GCM)
+	whole, _ := run(t, g.file, g.keys, 0)
+	var out bytes.Buffer
+	c, err := Run(&out, bytes.NewReader(g.file[:len(g.file)-1]), g.keys, 0)
+	var at *pcap.Error
+	n := len(packets(t, g.file))
+	if !errors.As(err, &at) || at.Packet != n || c.Packets != n-1 {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	if got := packets(t, out.Bytes()); len(got) != n-1 || !bytes.HasPrefix(whole, out.Bytes()) {
+		t.Errorf("%d packets, want %d", len(got), n-1)
+	}
+}
+
+// FuzzRun decrypts captures that are anything.
+func FuzzRun(f *testing.F) {
+	keys := []keylog.Session{{ID: 5, Suite: transport.AES128GCM}, {ID: 6, Suite: transport.None}}
+	a, b := netip.MustParseAddrPort("192.0.2.1:4000"), netip.MustParseAddrPort("192.0.2.2:7777")
+	long := append([]byte{0x40, 6, 0, 0, 0, 0, 0, 0, 0, 0, 0}, "body"...)
+	short := append([]byte{0x00, 1, 0}, "body"...)
+	for _, link := range []pcap.LinkType{pcap.Ethernet, pcap.Null} {
+		var frames []pcaptest.Frame
+		for _, payload := range [][]byte{long, short} {
+			frames = append(frames, pcaptest.Frame{Data: pcaptest.Packet(link, binary.LittleEndian, a, b, payload)})
+		}
+		f.Add(pcaptest.Classic(binary.LittleEndian, link, frames))
+		f.Add(pcaptest.NG(binary.LittleEndian, link, frames))
+	}
+	f.Fuzz(func(t *testing.T, file []byte) {
+		var out bytes.Buffer
+		c, err := Run(&out, bytes.NewReader(file), keys, 0)
+		if sum := c.Opened + c.Plain + c.NoKey + c.Damaged + c.Cut + c.Other; sum != c.Packets {
+			t.Fatalf("%d of %d packets are counted: %+v", sum, c.Packets, c)
+		}
+		if out.Len() > len(file)+(keylog.RecordHeader+4)*c.Opened {
+			t.Fatalf("%d bytes of %d", out.Len(), len(file))
+		}
+		if err == nil && out.Len() < len(file) {
+			t.Fatalf("%d bytes of %d, with %d opened", out.Len(), len(file), c.Opened)
+		}
+	})
+}

@@ -1,0 +1,107 @@
+package decrypt
+
+import (
+	"bytes"
+	"encoding/xml"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// script is the dissector.
+const script = "../../../../deploy/wireshark/uplink.lua"
+
+// item is a protocol or field of a packet as Wireshark dissected it.
+type item struct {
+	Name  string `xml:"name,attr"`
+	Show  string `xml:"show,attr"`
+	Value string `xml:"value,attr"`
+	Items []item `xml:",any"`
+}
+
+// all gives the fields of that name below it, in order.
+func (n *item) all(name string) (found []*item) {
+	for i := range n.Items {
+		if c := &n.Items[i]; c.Name == name {
+			found = append(found, c)
+		} else {
+			found = append(found, c.all(name)...)
+		}
+	}
+	return found
+}
+
+// text is what the first field of that name shows, "" if there is none.
+func (n *item) text(name string) string {
+	if found := n.all(name); len(found) > 0 {
+		return found[0].Show
+	}
+	return ""
+}
+
+// number is the first field of that name, -1 if there is none.
+func (n *item) number(t *testing.T, name string) int {
+	t.Helper()
+	text := n.text(name)
+	if text == "" {
+		return -1
+	}
+	v, err := strconv.ParseInt(text, 0, 64)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return int(v)
+}
+
+// dissect has Wireshark read a capture with the dissector, in two passes. Nothing may be wrong with the dissector,
+// whatever is wrong with the packets.
+func dissect(t *testing.T, file []byte, options ...string) (packets []item) {
+	t.Helper()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "in.pcap")
+	if err := os.WriteFile(path, file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := append([]string{"-n", "-2", "-X", "lua_script:" + script, "-r", path, "-T", "pdml"}, options...)
+	cmd := exec.CommandContext(t.Context(), findTool(t, "tshark"), args...)
+	cmd.Env = append(os.Environ(), "WIRESHARK_CONFIG_DIR="+dir) // not the plugins of whoever runs this
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	if said := stdout.String() + stderr.String(); err != nil || strings.Contains(said, "Lua Error") || strings.Contains(said, "Lua:") {
+		t.Fatalf("tshark: %v\n%s\n%s", err, &stderr, luaErrors(said))
+	}
+	var out struct {
+		Packets []item `xml:"packet"`
+	}
+	if err := xml.Unmarshal(stdout.Bytes(), &out); err != nil {
+		t.Fatal(err)
+	}
+	return out.Packets
+}
+
+// luaErrors picks the lines that speak of errors in the dissector.
+func luaErrors(text string) string {
+	var out []string
+	for line := range strings.Lines(text) {
+		if strings.Contains(line, "Lua") && len(out) < 5 {
+			out = append(out, line)
+		}
+	}
+	return strings.Join(out, "")
+}
+
+// wellFormed expects that nothing is wrong with packets.
+func wellFormed(t *testing.T, packets []item) {
+	t.Helper()
+	for i := range packets {
+		for _, name := range []string{"uplink.malformed", "_ws.malformed"} {
+			if packets[i].all(name) != nil {
+				t.Errorf("packet %d is malformed: %v", i+1, packets[i].all("_ws.expert"))
+			}
+		}
+	}
+}

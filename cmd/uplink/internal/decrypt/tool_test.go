@@ -1,0 +1,21 @@
+package decrypt
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// findTool gives the path of a program, and skips the test where there is none; it fails where tools are required.
+func findTool(t testing.TB, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	switch {
+	case err == nil:
+		return path
+	case os.Getenv("UPLINK_TOOLS_REQUIRED") == "1":
+		t.Fatalf("%s is not in PATH; on Debian: apt-get install --no-install-recommends %s", name, name)
+	}
+	t.Skipf("%s is not in PATH; on Debian: apt-get install --no-install-recommends %s", name, name)
+	return ""
+}
