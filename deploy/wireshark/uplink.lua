@@ -1,4 +1,4 @@
--- Wireshark dissector of uplink, version 2 of the wire (docs/SPEC.md). Wireshark 3.6 and later.
+-- Wireshark dissector of uplink, version 2 of the wire (docs/SPEC.md). For Wireshark 3.6 and later.
 --
 -- It reads datagrams that are not sealed (suite none), and the copies that uplink decrypt makes; of sealed ones it
 -- shows the header. README.md beside this file says where to put it, docs/wireshark.md what to do with it.
@@ -6,7 +6,6 @@
 local uplink = Proto("uplink", "uplink RPCs")
 
 local VERSION = 2
-local CODED_LIMIT = 17 -- frames of a bundle at most
 
 uplink.prefs.port = Pref.uint("UDP port", 7777, "The server's UDP port")
 uplink.prefs.seal = Pref.enum("Datagrams are", 0,
@@ -417,22 +416,38 @@ local function long_header(tvb)
 	return last <= 7 and h or nil
 end
 
+-- anchor moves the sequences of an RPC, of which only 7 bits were known since the capture began, to where one of 16
+-- bits is.
+local function anchor(r, low)
+	if r.anchored then
+		return
+	end
+	r.anchored = true
+	if not r.newest then
+		r.newest = low
+		return
+	end
+	r.shift = nearest(low, r.newest % 128, 128, 63) - r.newest
+	r.newest = r.newest + r.shift
+	local packets = {}
+	for seq, packet in pairs(r.packets) do
+		packets[seq + r.shift] = packet
+	end
+	r.packets = packets
+end
+
 -- place unwraps a payload's sequence and finds its baseline.
 local function place(ctx, h)
 	local r = rpc_of(ctx.session, h.rpc)
 	local seq = h.low
-	if r.newest then
-		if h.form == 0 then
-			seq = nearest(r.newest, h.low, 128, 63)
-		elseif r.anchored then
-			seq = nearest(r.newest, h.low, 65536, 1023)
-		end
-	end
 	if h.form == 1 then
-		r.anchored = true
+		anchor(r, h.low)
+		seq = nearest(r.newest, h.low, 65536, 1023)
+	elseif r.newest then
+		seq = nearest(r.newest, h.low, 128, 63)
 	end
 	r.newest = math.max(r.newest or 0, seq)
-	local found = { seq = seq, first = r.packets[seq] }
+	local found = { seq = seq, first = r.packets[seq], early = not r.anchored }
 	if not found.first then
 		r.packets[seq] = ctx.packet
 	end
@@ -446,7 +461,7 @@ end
 
 local function rpc_name(session, number)
 	local r = session.rpcs[number]
-	return r and r.name or ("RPC " .. number)
+	return r and r.name or string.format("RPC %d", number)
 end
 
 local function dissect_frame(tvb, tree, ctx)
@@ -463,6 +478,8 @@ local function dissect_frame(tvb, tree, ctx)
 	end
 	local found = once(ctx, function() return place(ctx, h) end)
 	local r = rpc_of(ctx.session, h.rpc)
+	local shift = found.early and r.shift or 0 -- which a later look knows
+	local seq, baseline = found.seq + shift, found.baseline and found.baseline + shift
 	local header = tvb(0, math.floor((h.bits + 7) / 8))
 	item:add(f.fr_header, tvb(0, 1))
 	item:add(f.fr_rpc, header, h.rpc)
@@ -470,13 +487,13 @@ local function dissect_frame(tvb, tree, ctx)
 		generated(item, f.fr_name, r.name)
 	end
 	item:add(f.fr_low, header, h.low)
-	generated64(item, f.fr_seq, found.seq)
+	generated64(item, f.fr_seq, seq)
 	item:add(f.fr_has_baseline, header, h.has_baseline)
 	local from = ""
 	if h.has_baseline then
 		item:add(f.fr_distance, header, h.distance)
-		if found.baseline >= 0 then
-			generated64(item, f.fr_baseline, found.baseline)
+		if baseline >= 0 then
+			generated64(item, f.fr_baseline, baseline)
 		end
 		if found.baseline_in then
 			generated(item, f.fr_baseline_in, found.baseline_in)
@@ -484,16 +501,16 @@ local function dissect_frame(tvb, tree, ctx)
 		if found.baseline_ack then
 			generated(item, f.fr_baseline_ack, found.baseline_ack)
 		end
-		from = " from #" .. found.baseline
+		from = string.format(" from #%d", baseline)
 	else
 		item:add(f.fr_epoch, header, h.epoch)
-		from = " full, epoch " .. h.epoch
+		from = string.format(" full, epoch %d", h.epoch)
 	end
 	if h.checked then
 		item:add(f.fr_hash, header, h.hash)
 	end
-	if r.acks[found.seq] then
-		generated(item, f.fr_acked_in, r.acks[found.seq])
+	if r.acks[seq] then
+		generated(item, f.fr_acked_in, r.acks[seq])
 	end
 	if found.first then
 		generated(item, f.fr_again, found.first)
@@ -505,7 +522,7 @@ local function dissect_frame(tvb, tree, ctx)
 	if start < tvb:len() then
 		item:add(f.fr_coded, tvb(start))
 	end
-	local text = string.format("%s #%d%s, %d bytes", rpc_name(ctx.session, h.rpc), found.seq, from, tvb:len())
+	local text = string.format("%s #%d%s, %d bytes", rpc_name(ctx.session, h.rpc), seq, from, tvb:len())
 	item:append_text(": " .. text)
 	ctx.info[#ctx.info + 1] = text
 end
@@ -514,7 +531,7 @@ local function dissect_bundle(tvb, tree, ctx)
 	local n = tvb(0, 1):uint() % 16 + 2
 	tree:add(f.bundle, tvb(0, 1), n)
 	local at = 1
-	for i = 1, math.min(n, CODED_LIMIT) do
+	for i = 1, n do
 		local size, width = tvb:len() - at, 0
 		if i < n then
 			size, width = varint(tvb, at)
@@ -537,18 +554,8 @@ end
 -- settle notes what an ack says of a packet's payloads.
 local function settle(ctx, a)
 	local r = rpc_of(ctx.session, a.rpc)
-	if not r.newest then
-		r.newest, r.anchored = a.low, true
-	elseif not r.anchored then -- the capture began between two long headers
-		local newest = nearest(a.low, r.newest % 128, 128, 63)
-		local shift = newest - r.newest
-		local packets = {}
-		for seq, packet in pairs(r.packets) do
-			packets[seq + shift] = packet
-		end
-		r.packets, r.newest, r.anchored = packets, newest, true
-	end
-	local seq = nearest(r.newest, a.low, 65536, 32767)
+	anchor(r, a.low)
+	local seq = nearest(r.newest, a.low, 65536, 64512) -- hardly ahead of what was sent
 	local found = { seq = seq, processed = { seq }, new = {} }
 	for i = 1, #a.bits do
 		if a.bits:sub(i, i) == "1" and seq - i >= 0 then
@@ -597,7 +604,7 @@ local function read_ack(tvb, at)
 		for i = 0, 8 * a.window - 1 do
 			local bit = tvb(at + a.size + math.floor(i / 8), 1):bitfield(7 - i % 8, 1)
 			if i < a.len then
-				bits[#bits + 1] = bit
+				bits[#bits + 1] = bit == 1 and "1" or "0"
 			elseif bit == 1 then
 				return nil
 			end
@@ -707,7 +714,7 @@ local function dissect_bind(tvb, tree, ctx, answer)
 	put(f.bind_prior, hex64(v[10]), "string")
 	if type(v[2]) == "string" then
 		once(ctx, function() rpc_of(ctx.session, v[1]).name = v[2] end)
-		ctx.info[#ctx.info + 1] = v[2] .. " as RPC " .. v[1]
+		ctx.info[#ctx.info + 1] = string.format("%s as RPC %d", v[2], v[1])
 	end
 end
 

@@ -110,7 +110,7 @@ func Classic(order binary.AppendByteOrder, link pcap.LinkType, frames []Frame) [
 func (f *Frame) length() uint32 { return uint32(max(f.Length, len(f.Data))) }
 
 // NG makes a pcapng file with one interface, whose times are in nanoseconds: packets in enhanced blocks, each with a
-// comment, and blocks of an unknown type between.
+// comment, and blocks of another type between.
 func NG(order binary.AppendByteOrder, link pcap.LinkType, frames []Frame) []byte {
 	section := order.AppendUint32(nil, 0x1a2b3c4d)
 	section = order.AppendUint16(section, 1)
@@ -136,7 +136,7 @@ func NG(order binary.AppendByteOrder, link pcap.LinkType, frames []Frame) []byte
 		p = order.AppendUint16(p, 4)
 		p = append(p, "text\x00\x00\x00\x00"...)
 		b = Block(order, b, 6, p)
-		b = Block(order, b, 0x0bad, []byte("8 bytes."))
+		b = Block(order, b, 4, make([]byte, 4)) // names, none of them
 	}
 	return b
 }

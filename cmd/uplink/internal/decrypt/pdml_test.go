@@ -105,3 +105,19 @@ func wellFormed(t *testing.T, packets []item) {
 		}
 	}
 }
+
+// compare expects these numbers of the fields below an item; -1 is none.
+func compare(t *testing.T, packet int, n *item, want map[string]int) {
+	t.Helper()
+	for name, v := range want {
+		got := -1
+		if found := n.all(name); len(found) > 0 && (found[0].Show == "True" || found[0].Show == "False") {
+			got = flag(t, n, name)
+		} else {
+			got = n.number(t, name)
+		}
+		if got != v {
+			t.Errorf("packet %d: %s is %d, want %d", packet, name, got, v)
+		}
+	}
+}

@@ -1,0 +1,248 @@
+package decrypt
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/rand/v2"
+	"net/netip"
+	"reflect"
+	"testing"
+
+	"github.com/uplink-rpc/uplink/internal/pcap"
+	"github.com/uplink-rpc/uplink/internal/pcap/pcaptest"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+var (
+	clientAddr = netip.MustParseAddrPort("[2001:db8::1]:41000")
+	serverAddr = netip.MustParseAddrPort("[2001:db8::2]:7777")
+)
+
+// shot is a datagram: up, or down.
+type shot struct {
+	down bool
+	b    []byte
+}
+
+// capture records datagrams between two addresses.
+func capture(shots ...shot) []byte {
+	var frames []pcaptest.Frame
+	for _, s := range shots {
+		from, to := clientAddr, serverAddr
+		if s.down {
+			from, to = to, from
+		}
+		frames = append(frames, pcaptest.Frame{Data: pcaptest.Packet(pcap.LinuxSLL2, binary.LittleEndian, from, to, s.b)})
+	}
+	return pcaptest.NG(binary.LittleEndian, pcap.LinuxSLL2, frames)
+}
+
+// opened makes the record of a data datagram of session 1.
+func opened(down bool, number uint64, message ...byte) shot {
+	b := []byte{0xc0, 'u', 'p', 'l', 1, 1, 0, 0, 0, 0, 0, 0, 0}
+	if down {
+		b[0]++
+	}
+	b = binary.LittleEndian.AppendUint64(b, number)
+	b = append(b, byte(number>>16&7), byte(number), byte(number>>8))
+	return shot{down, append(b, message...)}
+}
+
+// long is a payload with a long header and no coded part, of RPC 2.
+func long(seq uint16, distance byte) []byte {
+	flags, last := byte(0x80), byte(0)
+	if distance != 0 {
+		flags, last = flags|0x20, distance
+	}
+	return []byte{flags, 2, byte(seq), byte(seq >> 8), last}
+}
+
+// short is one with a short header.
+func short(seq, distance int) []byte {
+	v := uint32(0b0_110)<<12 | uint32(distance-1)<<7 | uint32(seq)&127
+	return []byte{byte(v >> 8), byte(v)}
+}
+
+// ackOf acks a payload of RPC 2 and so many before it.
+func ackOf(seq uint16, window int) []byte {
+	a := rpcdelta.Ack{RPC: 2, Seq: seq, Len: window, Window: 1<<window - 1}
+	return a.Append([]byte{0xc1})
+}
+
+// TestWiresharkWraps has sequences of 16 bits turn over twice, acks behind them, and baselines on the other side.
+func TestWiresharkWraps(t *testing.T) {
+	packets := dissect(t, capture(
+		opened(false, 0, long(60000, 0)...),
+		opened(true, 0, ackOf(60000, 0)...),
+		opened(false, 1, long(65530, 0)...),
+		opened(true, 1, ackOf(65530, 1)...),
+		opened(false, 2, long(4, 10)...),
+		opened(true, 2, ackOf(4, 9)...),
+		opened(false, 3, short(5+65536, 1)...),
+		opened(false, 4, long(64000, 0)...),
+		opened(false, 5, long(10, 0)...),
+		opened(false, 6, long(64000, 0)...), // too far behind to be late
+		opened(true, 3, ackOf(10, 0)...),
+		opened(false, 7, long(65100, 0)...),
+	))
+	wellFormed(t, packets)
+	want := []map[string]int{
+		{"uplink.frame.seq": 60000, "uplink.frame.acked_in": 2},
+		{"uplink.ack.seq": 60000},
+		{"uplink.frame.seq": 65530, "uplink.frame.acked_in": 4},
+		{"uplink.ack.seq": 65530},
+		{"uplink.frame.seq": 65540, "uplink.frame.baseline": 65530, "uplink.frame.baseline_in": 3, "uplink.frame.baseline_acked_in": 4},
+		{"uplink.ack.seq": 65540},
+		{"uplink.frame.seq": 65541, "uplink.frame.baseline": 65540, "uplink.frame.baseline_in": 5, "uplink.frame.acked_in": -1},
+		{"uplink.frame.seq": 65536 + 64000},
+		{"uplink.frame.seq": 2*65536 + 10, "uplink.frame.acked_in": 11},
+		{"uplink.frame.seq": 2*65536 + 64000},
+		{"uplink.ack.seq": 2*65536 + 10},
+		{"uplink.frame.seq": 2*65536 + 65100},
+	}
+	for i, w := range want {
+		compare(t, i+1, &packets[i], w)
+	}
+}
+
+// TestWiresharkBegins has a capture that begins in the middle: an ack tells the whole sequence.
+func TestWiresharkBegins(t *testing.T) {
+	packets := dissect(t, capture(
+		opened(false, 1000, short(1000, 3)...),
+		opened(false, 1001, short(1001, 4)...),
+		opened(true, 500, ackOf(1000, 20)...),
+		opened(false, 1002, short(1002, 2)...),
+	))
+	wellFormed(t, packets)
+	compare(t, 1, &packets[0], map[string]int{"uplink.frame.seq": 1000, "uplink.frame.baseline": 997, "uplink.frame.acked_in": 3, "uplink.frame.baseline_in": -1})
+	compare(t, 3, &packets[2], map[string]int{"uplink.ack.seq": 1000, "uplink.ack.releases": 1})
+	compare(t, 4, &packets[3], map[string]int{
+		"uplink.frame.seq": 1002, "uplink.frame.baseline": 1000, "uplink.frame.baseline_in": 1, "uplink.frame.baseline_acked_in": 3,
+	})
+}
+
+// TestWiresharkPreferences reads a session that is not sealed, from the middle, at a port that Wireshark is told.
+func TestWiresharkPreferences(t *testing.T) {
+	shots := []shot{
+		{false, append([]byte{0, 9, 0}, short(30, 1)...)},
+		{true, append([]byte{0, 3, 0}, ackOf(30, 2)...)},
+	}
+	for _, c := range []struct {
+		options []string
+		frames  int
+		sealed  int
+	}{
+		{nil, 0, 2},
+		{[]string{"-o", "uplink.seal:not sealed (suite none)"}, 1, 0},
+		{[]string{"-o", "uplink.port:7778"}, 0, 0},
+		{[]string{"-o", "uplink.port:7778", "-d", "udp.port==41000,uplink", "-o", "uplink.seal:not sealed (suite none)"}, 1, 0},
+	} {
+		frames, sealed := 0, 0
+		packets := dissect(t, capture(shots...), c.options...)
+		for i := range packets {
+			frames += len(packets[i].all("uplink.frame"))
+			sealed += len(packets[i].all("uplink.sealed"))
+		}
+		if frames != c.frames || sealed != c.sealed {
+			t.Errorf("%v: %d frames, %d sealed", c.options, frames, sealed)
+		}
+	}
+}
+
+// TestWiresharkMalformed says what is wrong with datagrams that nobody makes.
+func TestWiresharkMalformed(t *testing.T) {
+	reliable := opened(false, 0)
+	reliable.b[21] |= 1 << 3
+	segment := append(bytes.Clone(reliable.b), make([]byte, 23)...)
+	heartbeat := opened(false, 0, 1, 2)
+	heartbeat.b[21] |= 2 << 3
+	shots := []shot{
+		{false, []byte{0xc0, 'u', 'p'}},
+		{false, []byte{0x40, 1, 2}},
+		{false, []byte{0x85}},
+		{false, []byte{0x80, 2, 0, 1}},
+		{true, []byte{0x82, 1, 2, 3}},
+		{false, segment},
+		heartbeat,
+		opened(false, 0),
+		opened(false, 0, 0x01),
+		opened(false, 0, 0b0_100_111_1),          // RPC 11 is the mark of a hash
+		opened(false, 0, 0b0_100_111_0, 0, 0),    // whose end is missing
+		opened(false, 0, 0x80, 1, 2, 3),          // a long header that is short
+		opened(false, 0, 0x81, 1, 2, 3, 4),       // with bits that are none
+		opened(false, 0, 0x80, 1, 2, 3, 8),       // epoch 8
+		opened(false, 0, 0xa0, 1, 2, 3, 0),       // a baseline of its own
+		opened(false, 0, 0x90, 1, 2, 3, 0, 0, 0), // a hash of no baseline
+		opened(false, 0, 0xe0, 5, 1, 2),          // a bundle that ends
+		opened(false, 0, 0xe0, 0x80, 0x80, 0x80), // in a length
+		opened(false, 0, 0xe0, 1, 0xc1, 1, 2),    // with acks
+		opened(true, 0, 0xc1),                    // no ack
+		opened(true, 0, 0xc1, 0, 0x80, 0, 0),     // a bit that is none
+		opened(true, 0, 0xc1, 0, 0x13, 0, 0),     // a window that is missing
+		opened(true, 0, 0xc1, 0, 3, 0, 0, 0xff),  // or too long
+		opened(true, 0, 0xc1, 7, 0, 0, 0, 0),     // trouble 3
+		opened(false, 0, 0xc2, 0x93, 1, 2),       // an array that ends
+		opened(false, 0, 0xc2, 0x9a, 0x91, 0x91), // arrays in arrays
+		opened(true, 0, 0xc3, 0xdc, 0xff, 0xff),  // a large one
+		opened(true, 0, 0xc7),                    // no such message
+	}
+	packets := dissect(t, capture(shots...))
+	for i := range packets {
+		if packets[i].all("uplink.malformed") == nil {
+			t.Errorf("nothing is wrong with %x", shots[i].b)
+		}
+	}
+}
+
+// TestWiresharkHostile has the dissector read damaged datagrams: dissect fails on an error in the script.
+func TestWiresharkHostile(t *testing.T) {
+	rng := rand.New(rand.NewPCG(11, 12))
+	g := play(t, transport.AES128CTRHMAC8)
+	file, _ := run(t, g.file, g.keys, 0)
+	var shots []shot
+	for i, p := range packets(t, file) {
+		u := pcap.Packet{Link: pcap.Ethernet, Data: p}
+		d, _ := u.UDP()
+		b := bytes.Clone(d.Payload)
+		switch i % 4 {
+		case 0:
+			b = b[:1+rng.IntN(len(b))]
+		case 1:
+			b[rng.IntN(len(b))] ^= 1 << rng.IntN(8)
+		case 2: // behind the header
+			for at := 24; at < len(b); at += 1 + rng.IntN(4) {
+				b[at] = byte(rng.Uint32())
+			}
+		default:
+			for at := range b {
+				b[at] = byte(rng.Uint32())
+			}
+		}
+		shots = append(shots, shot{d.From.Port() == 7777, b})
+	}
+	if packets := dissect(t, capture(shots...)); len(packets) != len(shots) {
+		t.Errorf("%d packets, want %d", len(packets), len(shots))
+	}
+}
+
+// TestWiresharkFormats shows the same in each format of file, and in one pass.
+func TestWiresharkFormats(t *testing.T) {
+	g := play(t, transport.AES128GCM)
+	file, _ := run(t, g.file, g.keys, 0)
+	var frames []pcaptest.Frame
+	for _, p := range packets(t, g.file) {
+		frames = append(frames, pcaptest.Frame{Data: p})
+	}
+	ng, _ := run(t, pcaptest.NG(binary.BigEndian, pcap.Ethernet, frames), g.keys, 0)
+	shown := func(file []byte) (out [][]*item) {
+		packets := dissect(t, file)
+		for i := range packets {
+			out = append(out, packets[i].all("uplink"))
+		}
+		return out
+	}
+	if one, other := shown(file), shown(ng); !reflect.DeepEqual(one, other) {
+		t.Error("Wireshark does not show the same")
+	}
+}

@@ -1,0 +1,287 @@
+package decrypt
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/transport"
+	"github.com/uplink-rpc/uplink/transport/keylog"
+	"github.com/uplink-rpc/uplink/transport/simnet"
+)
+
+// numbers are those of the RPCs of a pair: for headers and acks of each length.
+var numbers = []uint8{0, 3, 9, 40}
+
+// pair is encoders and decoders with nothing but the transport between them, and all that they said.
+type pair struct {
+	t      *testing.T
+	schema *rpcdelta.Schema
+
+	mu    sync.Mutex
+	enc   map[uint8]*rpcdelta.Encoder
+	dec   map[uint8]*rpcdelta.Decoder
+	back  *transport.Conn // the server's end
+	said  []said
+	acked []rpcdelta.Ack
+}
+
+// said is a payload as its encoder described it.
+type said struct {
+	rpc uint8
+	rpcdelta.Info
+}
+
+func newPair(t *testing.T, schema *rpcdelta.Schema) *pair {
+	p := &pair{t: t, schema: schema, enc: map[uint8]*rpcdelta.Encoder{}, dec: map[uint8]*rpcdelta.Decoder{}}
+	for i, rpc := range numbers {
+		enc, err := rpcdelta.NewEncoder(schema, rpcdelta.EncoderConfig{RPC: int(rpc), Codec: codecOf(i)})
+		uplinktest.Must(t, err)
+		p.enc[rpc] = enc
+		p.restart(rpc)
+	}
+	return p
+}
+
+// codecOf gives the RPCs' codecs by turns.
+func codecOf(i int) rpcdelta.Codec { return rpcdelta.Codecs()[i%len(rpcdelta.Codecs())] }
+
+// restart has a decoder begin anew, as if it had lost all: it asks for a reset.
+func (p *pair) restart(rpc uint8) {
+	p.t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, n := range numbers {
+		if n == rpc {
+			dec, err := rpcdelta.NewDecoder(p.schema, rpcdelta.DecoderConfig{RPC: int(rpc), Codec: codecOf(i)})
+			uplinktest.Must(p.t, err)
+			p.dec[rpc] = dec
+		}
+	}
+}
+
+func (*pair) Opened(*transport.Conn)                     {}
+func (*pair) Closed(*transport.Conn, error)              {}
+func (*pair) Message(*transport.Conn, []byte, time.Time) {}
+func (*pair) Tick(time.Time)                             {}
+
+// Datagram takes acks at the client and payloads at the server.
+func (p *pair) Datagram(c *transport.Conn, b []byte, _ time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if b[0] != 0xc1 {
+		p.back = c
+		n, err := rpcdelta.PeekRPC(b)
+		if err != nil {
+			p.t.Error(err)
+			return
+		}
+		_, _ = p.dec[uint8(n)].Decode(b) // its acks tell what came of it
+		return
+	}
+	for b = b[1:]; len(b) > 0; {
+		a, rest, err := rpcdelta.ParseAck(b)
+		if err != nil {
+			p.t.Error(err)
+			return
+		}
+		_ = p.enc[a.RPC].Ack(a) // one of a decoder that began anew may be refused
+		b = rest
+	}
+}
+
+// send sends the frame by each RPC.
+func (p *pair) send(c *transport.Conn, f *rpcdelta.Frame) {
+	p.t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, rpc := range numbers {
+		b, info, err := p.enc[rpc].AppendFrame(nil, f)
+		uplinktest.Must(p.t, err)
+		p.said = append(p.said, said{rpc, info})
+		uplinktest.Must(p.t, c.Send(b))
+	}
+}
+
+// ack acks all RPCs in a datagram.
+func (p *pair) ack() {
+	p.t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.back == nil {
+		return
+	}
+	b := []byte{0xc1}
+	for _, rpc := range numbers {
+		from := len(b)
+		b = p.dec[rpc].AppendAck(b)
+		a, _, err := rpcdelta.ParseAck(b[from:])
+		uplinktest.Must(p.t, err)
+		p.acked = append(p.acked, a)
+	}
+	uplinktest.Must(p.t, p.back.Send(b))
+}
+
+// converse has a pair send and ack over a bad link, with an outage and a decoder that begins anew, and records it.
+func converse(t *testing.T) (p *pair, file []byte, keys []keylog.Session) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		typ, err := rpcdelta.Compile[uplinktest.Move]("Move", 60)
+		uplinktest.Must(t, err)
+		p = newPair(t, typ.Schema())
+		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+		tape := record(network)
+		l, err := transport.Listen(uplinktest.Addr, transport.Config{Network: network})
+		uplinktest.Must(t, err)
+		served := make(chan error, 1)
+		go func() { served <- l.Serve(context.Background(), p) }()
+		var log bytes.Buffer
+		conn, err := transport.Dial(t.Context(), uplinktest.Addr, transport.Config{Network: network, KeyLog: &log}, p)
+		uplinktest.Must(t, err)
+		uplinktest.Must(t, network.Set(links(9)))
+		frame := typ.Schema().NewFrame()
+		for i := range uint64(360) {
+			switch i {
+			case 150:
+				uplinktest.Must(t, network.Set(simnet.Config{Loss: 1}, simnet.Config{Loss: 1}))
+			case 230:
+				uplinktest.Must(t, network.Set(links(10)))
+			case 300:
+				p.restart(numbers[2])
+			}
+			m := uplinktest.MoveAt(1, i)
+			uplinktest.Must(t, typ.Quantize(frame, &m))
+			p.send(conn, frame)
+			if i%6 == 5 {
+				p.ack()
+			}
+			time.Sleep(time.Second / 60)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		uplinktest.Must(t, conn.Close())
+		uplinktest.Must(t, l.Close())
+		uplinktest.Must(t, <-served)
+		keys, err = keylog.Parse(&log)
+		uplinktest.Must(t, err)
+		file = tape.file()
+	})
+	return p, file, keys
+}
+
+// at is a payload: an RPC and a sequence.
+type at struct {
+	rpc uint8
+	seq int
+}
+
+// TestWiresharkEncoder holds each payload and ack that Wireshark shows against what the encoder and the decoder
+// said of it, and the links between them against the order of the packets.
+func TestWiresharkEncoder(t *testing.T) {
+	p, file, keys := converse(t)
+	file, c := run(t, file, keys, 0)
+	if c.NoKey+c.Damaged+c.Cut+c.Other != 0 {
+		t.Errorf("%+v", c)
+	}
+	packets := dissect(t, file)
+	wellFormed(t, packets)
+	carried, released, shown := map[at]int{}, map[at]int{}, map[at]*item{} // by the packet, from 1
+	said, acked := p.said, p.acked
+	kinds, troubles, holes := map[rpcdelta.FrameKind]int{}, 0, 0
+	for i := range packets {
+		for _, f := range packets[i].all("uplink.frame") {
+			w := said[0]
+			said = said[1:]
+			here, base := at{w.rpc, int(w.Seq)}, at{w.rpc, int(w.Seq) - w.BaselineAge}
+			carried[here], shown[here] = i+1, f
+			kinds[w.Kind]++
+			want := map[string]int{
+				"uplink.frame.rpc": int(w.rpc), "uplink.frame.seq": int(w.Seq), "uplink.frame.has_baseline": 0,
+				"uplink.frame.size": (w.HeaderBits + w.PayloadBits) / 8, "uplink.frame.first_in": -1,
+				"uplink.frame.baseline": -1, "uplink.frame.distance": -1, "uplink.frame.baseline_in": -1, "uplink.frame.baseline_acked_in": -1,
+			}
+			if w.Kind == rpcdelta.Delta {
+				want["uplink.frame.has_baseline"] = 1
+				want["uplink.frame.baseline"], want["uplink.frame.distance"] = base.seq, w.BaselineAge
+				want["uplink.frame.baseline_in"] = carried[base]
+				want["uplink.frame.baseline_acked_in"] = cmp.Or(released[base], -1)
+			}
+			compare(t, i+1, f, want)
+		}
+		for _, a := range packets[i].all("uplink.ack") {
+			w := acked[0]
+			acked = acked[1:]
+			bits := ackBits(&w)
+			want := map[string]int{
+				"uplink.ack.rpc": int(w.RPC), "uplink.ack.epoch": int(w.Epoch), "uplink.ack.trouble": int(w.Trouble),
+				"uplink.ack.none": digit(w.None), "uplink.ack.whole": digit(w.Whole), "uplink.ack.len": w.Len,
+				"uplink.ack.seq": int(w.Seq),
+			}
+			if w.None {
+				want["uplink.ack.seq"] = -1
+			}
+			compare(t, i+1, a, want)
+			if got := a.text("uplink.ack.bits"); got != bits {
+				t.Errorf("packet %d has bits %s, want %s", i+1, got, bits)
+			}
+			if w.Trouble != rpcdelta.NoTrouble {
+				troubles++
+			}
+			if strings.Contains(bits, "0") {
+				holes++
+			}
+			if w.None {
+				continue
+			}
+			releases := map[string]bool{}
+			for j, bit := range "1" + bits {
+				if n := (at{w.RPC, int(w.Seq) - j}); bit == '1' && released[n] == 0 {
+					released[n] = i + 1
+					releases[strconv.Itoa(carried[n])] = true
+				}
+			}
+			for _, r := range a.all("uplink.ack.releases") {
+				if !releases[r.Show] {
+					t.Errorf("packet %d releases the payload in %s", i+1, r.Show)
+				}
+				delete(releases, r.Show)
+			}
+			if len(releases) != 0 {
+				t.Errorf("packet %d does not release those in %v", i+1, releases)
+			}
+		}
+	}
+	for n, f := range shown {
+		compare(t, carried[n], f, map[string]int{"uplink.frame.acked_in": cmp.Or(released[n], -1)})
+	}
+	if len(said) != 0 || len(acked) != 0 {
+		t.Errorf("%d payloads and %d acks are not shown", len(said), len(acked))
+	}
+	if kinds[rpcdelta.Delta] < 100 || kinds[rpcdelta.Intra] == 0 || kinds[rpcdelta.Reset] < len(numbers) || troubles == 0 || holes == 0 {
+		t.Errorf("too little happened: %v, %d acks with troubles, %d with holes", kinds, troubles, holes)
+	}
+}
+
+// ackBits are those of an ack's window, the newest first.
+func ackBits(a *rpcdelta.Ack) string {
+	bits := make([]byte, a.Len)
+	for i := range bits {
+		bits[i] = '0' + byte(a.Window>>i&1)
+	}
+	return string(bits)
+}
+
+func digit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
