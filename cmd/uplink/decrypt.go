@@ -68,7 +68,12 @@ func runDecrypt(cmd *cobra.Command, path string, o *decryptOptions) (err error) 
 		defer func() { err = errors.Join(err, f.Close()) }()
 		out = f
 	}
-	counts, err := decrypt.Run(out, in, keys, o.port)
+	watched, err := watch(in, cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	counts, err := decrypt.Run(out, watched, keys, o.port)
+	watched.clear()
 	if o.json {
 		return errors.Join(err, json.NewEncoder(report).Encode(counts))
 	}
@@ -126,6 +131,33 @@ func create(in *os.File, path string) (*os.File, error) {
 		return nil, usageError{fmt.Errorf("--out %s: that is the capture itself", path)}
 	}
 	return os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+}
+
+// watchedFile is a file of which a line says how far it is read.
+type watchedFile struct {
+	*progress
+	file       *os.File
+	read, size int64
+	shown      int64 // percent
+}
+
+func watch(f *os.File, w io.Writer) (*watchedFile, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return &watchedFile{progress: newProgress(w), file: f, size: info.Size()}, nil
+}
+
+// Read implements io.Reader.
+func (f *watchedFile) Read(b []byte) (int, error) {
+	n, err := f.file.Read(b)
+	f.read += int64(n)
+	if f.size > 0 && 100*f.read/f.size > f.shown { // a pipe has no size
+		f.shown = 100 * f.read / f.size
+		f.show("decrypted", float64(f.read)/float64(f.size))
+	}
+	return n, err
 }
 
 func writeCounts(w io.Writer, c *decrypt.Counts) {

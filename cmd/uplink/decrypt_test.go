@@ -1,0 +1,121 @@
+package main
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/decrypt"
+	"github.com/uplink-rpc/uplink/internal/pcap"
+	"github.com/uplink-rpc/uplink/internal/pcap/pcaptest"
+	"github.com/uplink-rpc/uplink/transport"
+	"github.com/uplink-rpc/uplink/transport/keylog"
+)
+
+// writeCapture writes a capture of a datagram of a session that seals nothing, and one of another, and the key log
+// of the first.
+func writeCapture(t *testing.T, dir string) (capture, keys string) {
+	t.Helper()
+	client, server := netip.MustParseAddrPort("192.0.2.1:4000"), netip.MustParseAddrPort("192.0.2.2:7777")
+	var frames []pcaptest.Frame
+	for id := range byte(2) {
+		b := append([]byte{0x40, id + 1, 0, 0, 0, 0, 0, 0, 0, 0, 0}, "the body"...)
+		frames = append(frames, pcaptest.Frame{Data: pcaptest.Packet(pcap.Raw, binary.LittleEndian, client, server, b)})
+	}
+	capture, keys = filepath.Join(dir, "game.pcap"), filepath.Join(dir, "keys.txt")
+	must(t, os.WriteFile(capture, pcaptest.Classic(binary.LittleEndian, pcap.Raw, frames), 0o600))
+	s := keylog.Session{ID: 1, Suite: transport.None}
+	must(t, os.WriteFile(keys, s.Append(nil), 0o600))
+	return capture, keys
+}
+
+const counted = `       2 packets
+       1 opened, of 1 sessions
+       0 need no opening: handshakes, and what was opened before
+       1 not opened: of no session in the key log
+       0 not opened: damaged or forged, the session's keys do not fit
+       0 not opened: cut off when they were captured
+       0 not uplink
+`
+
+// TestDecrypt writes to each place, and counts in each form.
+func TestDecrypt(t *testing.T) {
+	dir := t.TempDir()
+	capture, keys := writeCapture(t, dir)
+	plain := filepath.Join(dir, "game.plain.pcap")
+	code, stdout, stderr := uplink(t, "decrypt", capture, "--keylog", keys)
+	if code != 0 || stderr != "" || stdout != plain+":\n"+counted {
+		t.Fatalf("code %d: %s%s", code, stdout, stderr)
+	}
+	want, err := os.ReadFile(plain)
+	must(t, err)
+	if !bytes.Contains(want, []byte("\xc0upl\x00\x01\x00\x00")) {
+		t.Errorf("nothing is opened in %x", want)
+	}
+	info, err := os.Stat(plain)
+	must(t, err)
+	if runtime.GOOS != "windows" && info.Mode() != 0o600 {
+		t.Errorf("mode %v", info.Mode())
+	}
+	t.Setenv(keyLogVariable, keys)
+	if code, stdout, stderr = uplink(t, "decrypt", "-o", "-", capture); code != 0 || stderr != counted || stdout != string(want) {
+		t.Errorf("code %d: %s", code, stderr)
+	}
+	other := filepath.Join(dir, "other.pcap")
+	code, stdout, stderr = uplink(t, "decrypt", "--json", "--port", "7778", "-o", other, capture)
+	var c decrypt.Counts
+	if err := json.Unmarshal([]byte(stdout), &c); err != nil || code != 0 || stderr != "" || c != (decrypt.Counts{Packets: 2, Other: 2}) {
+		t.Errorf("code %d: %s%s (%v)", code, stdout, stderr, err)
+	}
+}
+
+// TestDecryptDamaged writes and counts what comes before the damage.
+func TestDecryptDamaged(t *testing.T) {
+	dir := t.TempDir()
+	capture, keys := writeCapture(t, dir)
+	file, err := os.ReadFile(capture)
+	must(t, err)
+	must(t, os.Truncate(capture, int64(len(file)-3)))
+	code, stdout, stderr := uplink(t, "decrypt", capture, "--keylog", keys)
+	const want = "uplink: capture: packet 2, at byte 87: the file ends in it, 3 bytes are missing\n"
+	if code != 1 || stderr != want || !strings.Contains(stdout, "       1 packets\n       1 opened, of 1 sessions\n") {
+		t.Errorf("code %d: %s%s", code, stdout, stderr)
+	}
+	if info, err := os.Stat(filepath.Join(dir, "game.plain.pcap")); err != nil || info.Size() != int64(24+63+keylog.RecordHeader) {
+		t.Errorf("%v, %v", info, err)
+	}
+}
+
+// TestDecryptErrors says what to do about what cannot be.
+func TestDecryptErrors(t *testing.T) {
+	dir := t.TempDir()
+	capture, keys := writeCapture(t, dir)
+	empty, bad := filepath.Join(dir, "empty.txt"), filepath.Join(dir, "bad.txt")
+	must(t, os.WriteFile(empty, []byte("# nothing\n"), 0o600))
+	must(t, os.WriteFile(bad, []byte("\nUPLINK_SESSION_1 1\n"), 0o600))
+	t.Setenv(keyLogVariable, "")
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{capture}, 2, "uplink: --keylog: there is no key log, without which nothing opens; the file is written where UPLINK_KEYLOG names it while the server or the client runs\nhint: uplink decrypt --help\n"},
+		{[]string{capture, "--keylog", empty}, 1, "uplink: --keylog: " + empty + " has no session\nhint: set UPLINK_KEYLOG before the server or the client starts: sessions that exist already are not written\n"},
+		{[]string{capture, "--keylog", bad}, 1, "uplink: --keylog: " + bad + ": key log: line 2: 2 words, want 5\nhint: take that line out of a copy of the file: the other sessions can still be opened\n"},
+		{[]string{capture, "--keylog", keys, "-o", capture}, 2, "uplink: --out " + capture + ": that is the capture itself\nhint: uplink decrypt --help\n"},
+		{[]string{keys, "--keylog", keys}, 1, "uplink: capture: packet 1, at byte 0: this begins with 55 50 4c 49: neither pcap nor pcapng\n"},
+		{[]string{filepath.Join(dir, "none.pcap"), "--keylog", keys}, 1, "no such file"},
+		{nil, 2, "accepts 1 arg(s), received 0"},
+	} {
+		code, _, stderr := uplink(t, append([]string{"decrypt"}, c.args...)...)
+		if code != c.code || !strings.Contains(stderr, c.want) {
+			t.Errorf("%v: code %d, want %d: %s", c.args, code, c.code, stderr)
+		}
+	}
+}
