@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -46,7 +47,7 @@ func checkKeyLog(f *os.File) error {
 	case err != nil:
 		return err
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("it is no regular file")
+		return errors.New("it is no regular file")
 	case info.Mode().Perm()&^keyLogMode != 0 && runtime.GOOS != "windows": // which has no such modes
 		return fmt.Errorf("its mode is %v: others than its owner may read or write it", info.Mode().Perm())
 	}

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/binary"
+	"math/rand/v2"
+	"reflect"
 	"strconv"
 	"strings"
 	"sync"
@@ -11,6 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/pcap"
+	"github.com/uplink-rpc/uplink/internal/pcap/pcaptest"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport"
@@ -267,6 +272,51 @@ func TestWiresharkEncoder(t *testing.T) {
 	}
 	if kinds[rpcdelta.Delta] < 100 || kinds[rpcdelta.Intra] == 0 || kinds[rpcdelta.Reset] < len(numbers) || troubles == 0 || holes == 0 {
 		t.Errorf("too little happened: %v, %d acks with troubles, %d with holes", kinds, troubles, holes)
+	}
+}
+
+// TestWiresharkLosses takes packets from a capture, puts some in twice, and changes their order: sequences and
+// baselines stay what they were.
+func TestWiresharkLosses(t *testing.T) {
+	_, file, keys := converse(t)
+	file, _ = run(t, file, keys, 0)
+	whole, data := dissect(t, file), packets(t, file)
+	rng := rand.New(rand.NewPCG(13, 14))
+	var from []int
+	for i := range data {
+		copies := 1
+		switch rng.IntN(20) {
+		case 0:
+			copies = 2
+		case 1, 2:
+			copies = 0
+		}
+		for range copies {
+			from = append(from, i)
+		}
+	}
+	for i := range from {
+		j := min(i+rng.IntN(4), len(from)-1)
+		from[i], from[j] = from[j], from[i]
+	}
+	var frames []pcaptest.Frame
+	for _, i := range from {
+		frames = append(frames, pcaptest.Frame{Data: data[i]})
+	}
+	shown := dissect(t, pcaptest.NG(binary.LittleEndian, pcap.Ethernet, frames))
+	wellFormed(t, shown)
+	again := 0
+	for k, i := range from {
+		for _, name := range []string{"uplink.frame.seq", "uplink.frame.baseline", "uplink.ack.seq", "uplink.number"} {
+			got, want := shown[k].all(name), whole[i].all(name)
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("packet %d, was %d: %s is %s, want %s", k+1, i+1, name, shown[k].text(name), whole[i].text(name))
+			}
+		}
+		again += len(shown[k].all("uplink.frame.first_in"))
+	}
+	if lost := len(data) - len(from); lost < 50 || again < 10 {
+		t.Errorf("%d packets are lost, %d payloads there again", lost, again)
 	}
 }
 

@@ -110,13 +110,11 @@ func wellFormed(t *testing.T, packets []item) {
 func compare(t *testing.T, packet int, n *item, want map[string]int) {
 	t.Helper()
 	for name, v := range want {
-		got := -1
-		if found := n.all(name); len(found) > 0 && (found[0].Show == "True" || found[0].Show == "False") {
-			got = flag(t, n, name)
-		} else {
-			got = n.number(t, name)
+		read := (*item).number
+		if text := n.text(name); text == "True" || text == "False" {
+			read = func(n *item, t *testing.T, name string) int { return flag(t, n, name) }
 		}
-		if got != v {
+		if got := read(n, t, name); got != v {
 			t.Errorf("packet %d: %s is %d, want %d", packet, name, got, v)
 		}
 	}

@@ -25,7 +25,6 @@ func TestMain(m *testing.M) { uplinktest.Main(m) }
 type tape struct {
 	mu     sync.Mutex
 	frames []pcaptest.Frame
-	seen   func(b []byte)
 }
 
 func record(n *uplinktest.Network) *tape {
