@@ -1,4 +1,4 @@
-package main
+package floor
 
 import (
 	"math"
@@ -39,8 +39,11 @@ func newSeries(t *trace.Trace, d int) *series {
 	var fields []field
 	for _, f := range all {
 		n := f.Values()
-		if f.Kind == rpcdelta.KindUnitVec {
+		switch {
+		case f.Kind == rpcdelta.KindUnitVec:
 			n = 2
+		case f.Width > 32:
+			n *= 2
 		}
 		x := field{name: f.Name, kind: f.Kind, at: at, n: n}
 		if f.Kind == rpcdelta.KindAngle {
