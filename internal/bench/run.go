@@ -47,7 +47,7 @@ func runScheme(ctx context.Context, t *trace.Trace, cfg Config, name string) (Co
 		return Counts{}, err
 	}
 	c := p.tally.counts(&cfg, name)
-	c.Fields = p.fieldBits()
+	c.Fields, c.Profile, c.Arrived = p.fieldBits(), p.profile, p.arrived
 	if !cfg.Untimed {
 		err = p.measure(&c)
 	}
@@ -103,6 +103,7 @@ type pair struct {
 	script  script
 	profile *rpcdelta.Profile // of the first run, or nil
 	course  *Course           // to record, or nil
+	arrived []bool            // to record, or nil
 	room    [2048]byte        // for messages that are measured and thrown away
 }
 
@@ -114,6 +115,9 @@ func newPair(ctx context.Context, t *trace.Trace, cfg Config, s scheme) *pair {
 	}
 	p.warm += (p.perPayload() - p.warm%p.perPayload()) % p.perPayload() // to the end of a payload
 	p.frames += p.warm
+	if cfg.Arrivals && cfg.once() {
+		p.arrived = make([]bool, p.frames)
+	}
 	return p
 }
 
@@ -228,6 +232,9 @@ func (p *pair) count(got []rpcdelta.Delivery, err error) {
 	p.tally.dropped(err)
 	for i := range got {
 		n := got[i].Seq
+		if n < uint64(len(p.arrived)) {
+			p.arrived[n] = true
+		}
 		right := n < uint64(p.frames) && got[i].Frame.Equal(p.frame(int(n)))
 		p.tally.delivery(right, n >= uint64(p.warm))
 	}

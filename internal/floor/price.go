@@ -16,14 +16,17 @@ type Bill struct {
 	Values float64
 }
 
+// Least is how many frames there must be.
+func Least(distance int) int { return 4 * (distance + margin) }
+
 // Price gives what the fields of a trace take, but for byte strings, in the order in which they are coded, with each
 // frame coded against the one distance before it. progress, if not nil, is called with the share that is done. Too few
 // frames are an error.
 func Price(t *trace.Trace, distance int, causal bool, progress func(done float64)) ([]Bill, error) {
 	s := newSeries(t, distance)
 	s.causal = causal
-	if least := 4 * (distance + margin); len(s.rows) < least {
-		return nil, fmt.Errorf("%s: %d frames are too few for distance %d: want at least %d", t.Name, len(s.rows), distance, least)
+	if len(s.rows) < Least(distance) {
+		return nil, fmt.Errorf("%s: %d frames are too few for distance %d: want at least %d", t.Name, len(s.rows), distance, Least(distance))
 	}
 	bills := make([]Bill, 0, len(s.fields))
 	for i := range s.fields {
