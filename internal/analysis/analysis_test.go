@@ -324,8 +324,7 @@ func TestOff(t *testing.T) {
 		{rpcdelta.KindUnitVec, []float64{0, 0, 1}, []float64{0, 0, -1}, 180},
 		{rpcdelta.KindUnitVec, []float64{0, 0, 0}, []float64{0, 0, -1}, 0},
 	} {
-		f := field{Field: rpcdelta.Field{Kind: c.kind}}
-		if got := f.off(c.a, c.b); math.Abs(got-c.want) > 1e-9 {
+		if got := Off(c.kind, c.a, c.b); math.Abs(got-c.want) > 1e-9 {
 			t.Errorf("%s %v and %v are %v apart, want %v", c.kind, c.a, c.b, got, c.want)
 		}
 	}

@@ -44,6 +44,23 @@ func Load(path string, schema *rpcdelta.Schema) (_ *Recording, err error) {
 	}
 }
 
+// Values are what was recorded of a field in a row; valid as long as r, and read only. A byte string has none.
+func (r *Recording) Values(row, field int) []float64 { return r.values[row][field] }
+
+// RoundingError is how far the frames are from what was recorded of a field, at most, in the unit of [Error].
+func (r *Recording) RoundingError(index int) (most float64) {
+	f := fieldsOf(r.Schema)[index]
+	if !f.measured() {
+		return 0
+	}
+	var buf []float64
+	for n := range r.Frames {
+		buf = r.Schema.RestoreField(buf[:0], &r.Frames[n], index)
+		most = max(most, Off(f.Kind, buf, r.values[n][index]))
+	}
+	return most
+}
+
 // As is every stride-th row of the recording as a trace of another schema, which has the same fields at another
 // resolution and rate. An error names the row.
 func (r *Recording) As(s *rpcdelta.Schema, stride int) (*Recording, error) {
@@ -84,10 +101,10 @@ func (f *field) measured() bool {
 	}
 }
 
-// off is how far a is from b: the distance of vectors; of scalars and angles the largest difference; of rotations and
-// directions the angle in degrees.
-func (f *field) off(a, b []float64) (e float64) {
-	switch f.Kind {
+// Off is how far values a of a field of that kind are from b: the distance of vectors; of scalars and angles the largest
+// difference; of rotations and directions the angle in degrees.
+func Off(k rpcdelta.Kind, a, b []float64) (e float64) {
+	switch k {
 	case rpcdelta.KindQuat:
 		return degrees(2 * angle(a, b, true))
 	case rpcdelta.KindUnitVec:
@@ -100,7 +117,7 @@ func (f *field) off(a, b []float64) (e float64) {
 	default:
 		for i := range a {
 			d := math.Abs(a[i] - b[i])
-			if f.Kind == rpcdelta.KindAngle {
+			if k == rpcdelta.KindAngle {
 				d = math.Abs(math.Remainder(d, 360))
 			}
 			e = max(e, d)
