@@ -60,10 +60,12 @@ func fieldsOf(s *rpcdelta.Schema) []*field {
 			if x.Velocity == "" || v.Name != x.Velocity {
 				continue
 			}
-			x.velocity = v
 			x.factor = v.Resolution * x.VelocityScale / s.RateHz()
 			if x.Kind != rpcdelta.KindQuat {
 				x.factor /= x.Resolution
+			}
+			if math.Abs(x.factor) < 1<<21 { // as far as the codec reads one
+				x.velocity = v
 			}
 		}
 	}

@@ -110,10 +110,12 @@ func (s *series) link(all []rpcdelta.Field, rate float64) {
 				if scale == 0 {
 					scale = 1
 				}
-				s.fields[i].velocity = &s.fields[j]
 				s.fields[i].factor = resolution[f.Velocity] * scale / rate
 				if f.Kind != rpcdelta.KindQuat {
 					s.fields[i].factor /= resolution[f.Name]
+				}
+				if math.Abs(s.fields[i].factor) < 1<<21 { // as far as the codec reads one
+					s.fields[i].velocity = &s.fields[j]
 				}
 			}
 		}
