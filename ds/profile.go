@@ -18,8 +18,9 @@ type RPCProfile struct {
 }
 
 // Profile has one of every so many payloads of each RPC measured, on average, at random
-// within each shard, for Profiles to tell, and begins anew; 0, as at the start, ends that.
-// Nothing is lost by it: measuring takes a payload as long again as decoding it did.
+// within each shard, for Profiles to tell, and begins anew; 0, as at the start, ends that
+// and keeps what was measured. A payload that is measured costs about twice as much to
+// receive as another (BenchmarkReceiveProfiled); while none is, there is no cost to speak of.
 func (s *Server) Profile(every int) {
 	n := uint64(min(max(every, 0), math.MaxInt32))
 	for {

@@ -105,8 +105,8 @@ func NewEncoder(s *Schema, cfg EncoderConfig) (*Encoder, error) {
 	return e, nil
 }
 
-// Measure has each payload that is made from now on added to p; nil stops it. It takes
-// about as long again as encoding, and allocates nothing once warm. It panics if p is of
+// Measure has each payload that is made from now on added to p; nil stops it. It codes
+// each payload once more, and allocates nothing once warm. It panics if p is of
 // another schema.
 func (e *Encoder) Measure(p *Profile) {
 	p.mustFit(e.schema)
