@@ -339,8 +339,9 @@ func (d *Decoder) sized(h *header, size int) {
 }
 
 // Measure has each payload that is taken from now on added to p, and none that is
-// dropped; nil stops it. It codes each once more, and allocates nothing once warm. What an encoder other than this package's could have coded in fewer bits
-// counts among RoundingBits. It panics if p is of another schema.
+// dropped; nil stops it. It codes each once more, and allocates nothing once warm. What an
+// encoder other than this package's could have coded in fewer bits counts among
+// RoundingBits. It panics if p is of another schema.
 func (d *Decoder) Measure(p *Profile) {
 	p.mustFit(d.schema)
 	d.profile = p

@@ -46,7 +46,7 @@ func TestExtremes(t *testing.T) {
 		}
 		seed |= 1
 		f := s.NewFrame()
-		for range rapid.IntRange(1, 150).Draw(t, "frames") {
+		for range rapid.IntRange(1, 60).Draw(t, "frames") {
 			for i := range fields {
 				if int(pick()%100) < restless {
 					set(t, s, f, i, pick)
