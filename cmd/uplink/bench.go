@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -139,15 +138,6 @@ func (o *benchOptions) run(ctx context.Context, paths []string, stderr io.Writer
 		results = append(results, r)
 	}
 	return results, nil
-}
-
-func writeJSON(w io.Writer, results []*bench.Result) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	if len(results) == 1 {
-		return e.Encode(results[0])
-	}
-	return e.Encode(results)
 }
 
 func (o *benchOptions) writeTables(w io.Writer, results []*bench.Result) error {
