@@ -19,6 +19,8 @@ type row struct {
 	delivered uint64
 	missed    uint64
 	rtt       time.Duration // mean of the clients
+	// redundancy is how many older payloads ride along now, the most of the clients.
+	redundancy int
 }
 
 // observation is all that was counted up to a moment, or between two.
@@ -38,12 +40,14 @@ func (d *demo) observe() observation {
 			if p.trace != t {
 				continue
 			}
-			st := p.stream.Stats()
+			st := p.stats()
+			conn, _ := p.now()
 			r.sent.Add(&st.Stats)
 			r.messages += st.Messages
 			r.bytes += st.Bytes
 			r.sealBytes += st.SealBytes
-			r.rtt += p.conn.RTT()
+			r.rtt += conn.RTT()
+			r.redundancy = max(r.redundancy, st.Redundancy)
 			clients++
 		}
 		if clients == 0 {
@@ -94,6 +98,7 @@ func (o observation) total() row {
 		t.sealBytes += r.sealBytes
 		t.delivered += r.delivered
 		t.missed += r.missed
+		t.redundancy = max(t.redundancy, r.redundancy)
 		t.rtt += r.rtt / time.Duration(len(o.rows))
 	}
 	return t
