@@ -112,7 +112,7 @@ func (d *demo) renew(ctx context.Context, p *player) error {
 // dial connects a client anew, as another one to the server: the place of the old
 // one is taken until it has left.
 func (d *demo) dial(ctx context.Context, p *player, s lab.Settings) (*client.Conn, *client.FrameStream, error) {
-	cfg, err := d.admit(ctx, client.Config{
+	cfg, err := d.admit(ctx, p, client.Config{
 		Network: d.network, Codec: s.Codec, Redundancy: s.Redundancy, BindTimeout: patience,
 	})
 	if err != nil {
@@ -143,4 +143,3 @@ func (d *demo) measured(o observation, elapsed time.Duration) {
 		Delivered: t.share(), RTT: float64(t.rtt) / float64(time.Millisecond), Redundancy: t.redundancy,
 	}
 }
-

@@ -36,7 +36,6 @@ type demo struct {
 	changed   chan struct{}  // has a token when the codec may have been changed
 	closing   sync.WaitGroup // connections that others took the place of
 
-	admitted   atomic.Uint64
 	places     sync.Map // session id to the place of its first frame
 	mismatches atomic.Uint64
 	unchecked  atomic.Uint64

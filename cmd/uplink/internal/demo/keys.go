@@ -43,10 +43,12 @@ func (d *demo) listen() (err error) {
 	return nil
 }
 
-// admit gives a client what lets it in, now and whenever it has lost its
-// connection, under an id that no other one has.
-func (d *demo) admit(ctx context.Context, cfg client.Config) (client.Config, error) {
-	id := d.admitted.Add(1)
+// admit gives a player's next connection what lets it in, now and whenever it has
+// lost its link. Each has an id of its own, or it would take the place of the last
+// one, which plays on; that of the first is the player's index plus 1.
+func (d *demo) admit(ctx context.Context, p *player, cfg client.Config) (client.Config, error) {
+	id := uint64(1 + p.index + p.dialed*len(d.players))
+	p.dialed++
 	cfg.Renew = func(context.Context) (token.Token, error) {
 		return token.Issue(d.keys.issuer, token.Claims{
 			ClientID: id, Expires: time.Now().Add(time.Minute), Servers: []netip.AddrPort{d.srv.Addr()},

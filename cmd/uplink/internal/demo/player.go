@@ -19,6 +19,7 @@ type player struct {
 	trace  *trace.Trace
 	offset int   // row where it begins
 	err    error // of play
+	dialed int   // times; by one goroutine at a time
 
 	mu      sync.Mutex
 	conn    *client.Conn
