@@ -1,7 +1,6 @@
 package demo
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -32,22 +31,10 @@ const style = `:root { color-scheme: light dark; --bg: #f6f7f9; --fg: #1b1f24; -
 body { margin: 0; background: var(--bg); color: var(--fg); font: 16px/1.4 system-ui, sans-serif; }
 main { max-width: 1280px; margin: 0 auto; padding: 12px; box-sizing: border-box; }`
 
-// serve plays until the test is over, and serves a page with the panel. What the demo returned is checked then.
+// serve plays, and serves a page with the panel.
 func serve(t *testing.T, o Options) *httptest.Server {
 	t.Helper()
-	d := prepare(t, o)
-	if err := d.listen(); err != nil {
-		t.Fatal(err)
-	}
-	served := make(chan error, 1)
-	go func() { served <- d.srv.Serve(context.Background()) }()
-	if err := d.connect(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	played := make(chan error, 1)
-	go func() { played <- d.play(ctx, io.Discard, served) }()
-
+	d := playing(t, o)
 	mux := http.NewServeMux()
 	for path, file := range map[string][2]string{"/{$}": {"text/html", page}, "/page.js": {"text/javascript", script}, "/page.css": {"text/css", style}} {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) {
@@ -59,20 +46,8 @@ func serve(t *testing.T, o Options) *httptest.Server {
 	mux.Handle("/demo/", lab.New(d, d.stage).Handler())
 	web := httptest.NewServer(mux)
 	t.Cleanup(func() {
-		web.CloseClientConnections()
+		web.CloseClientConnections() // views do not end by themselves
 		web.Close()
-		stop()
-		if err := <-played; err != nil {
-			t.Error(err)
-		}
-		if n := d.unchecked.Load(); n != 0 {
-			t.Errorf("%d frames were not compared", n)
-		}
-		d.hangUp()
-		if err := d.srv.Close(); err != nil {
-			t.Error(err)
-		}
-		<-served
 	})
 	return web
 }
@@ -150,7 +125,7 @@ func TestPanel(t *testing.T) {
 	await(t, web, "all clients have another codec", func(s *state) bool {
 		return s.Settings.Codec == "rle" && s.Traffic.Switched == s.Traffic.Clients && s.Traffic.Delivered == 1 && s.Traffic.Redundancy == 0
 	})
-	b.await(t, `document.querySelector('.lab-status').textContent === ''`)
+	b.await(t, `document.querySelector('.lab-status').textContent.startsWith('3 clients play')`)
 
 	// Both views move.
 	for view := range 2 {

@@ -2,7 +2,7 @@
 
 const room = 1.35; // share of the view around what it shows
 const closest = 0.05; // of the whole path: the least that is shown
-const ease = 0.08; // of the way, each time it is drawn
+const pace = 300; // milliseconds in which it goes most of the way
 
 export function bounds(points) {
   const b = { left: Infinity, right: -Infinity, bottom: Infinity, top: -Infinity };
@@ -22,14 +22,15 @@ export class Camera {
     this.now = null;
   }
 
-  // follow moves toward what shows the points.
-  follow(points) {
+  // follow moves toward what shows the points, so many milliseconds after it did so last.
+  follow(points, elapsed) {
     const goal = points.length > 0 ? fit(bounds(points), this.whole.size * closest) : this.whole;
     if (this.now === null) {
-      this.now = goal;
+      this.now = { ...goal };
     }
+    const share = 1 - Math.exp(-elapsed / pace);
     for (const key of ['x', 'y', 'size']) {
-      this.now[key] += (goal[key] - this.now[key]) * ease;
+      this.now[key] += (goal[key] - this.now[key]) * share;
     }
   }
 

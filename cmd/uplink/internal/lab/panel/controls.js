@@ -10,7 +10,7 @@ const milliseconds = (v) => `${Math.round(v)} ms`;
 
 const sliders = [
   { name: 'loss', label: 'Loss', text: percent, hint: 'share of packets lost, each way' },
-  { name: 'burst', label: 'Burst', text: (v) => (v > 1 ? `${Number(v.toFixed(1))} packets` : 'single packets'), hint: 'mean number of packets lost in a row' },
+  { name: 'burst', label: 'Burst', text: (v) => (v > 1 ? `${Number(v.toFixed(1))} packets` : 'by chance'), hint: 'mean number of packets lost in a row' },
   { name: 'rtt_ms', label: 'Round trip', text: milliseconds, hint: 'time that a packet and its answer take' },
   { name: 'jitter_ms', label: 'Jitter', text: milliseconds, hint: 'mean of a further delay of each packet; it reorders' },
 ];

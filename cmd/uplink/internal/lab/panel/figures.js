@@ -7,17 +7,18 @@ const kbit = (bits) => `${(bits / 1000).toFixed(1)} kbit/s`;
 export class Figures {
   constructor() {
     this.bars = [
-      this.bar('full', 'Full frames', 'as an engine packs them'),
-      this.bar('sent', 'Sent by uplink', 'with its headers'),
+      this.bar('full', 'Full frames', 'as an engine packs them, each once'),
+      this.bar('sent', 'Sent by uplink', 'with headers, and older calls that ride along'),
     ];
     this.saved = element('strong', {}, '–');
-    this.facts = ['Delivered', 'Older calls that ride along', 'Round trip', 'Different from the recording'].map((name) => {
+    this.than = element('span', {}, 'less to send');
+    this.facts = ['Delivered', 'Older calls that ride along', 'Round trip', 'On the wire, with seals, UDP and IP', 'Different from the recording'].map((name) => {
       const value = element('dd', {}, '–');
       return { value, element: element('div', {}, element('dt', {}, name), value) };
     });
     this.element = element('div', { className: 'lab-figures' },
       element('div', { className: 'lab-bars' }, ...this.bars.map((b) => b.element)),
-      element('p', { className: 'lab-saved' }, this.saved, element('span', {}, 'less to send')),
+      element('p', { className: 'lab-saved' }, this.saved, this.than),
       element('dl', {}, ...this.facts.map((f) => f.element)));
   }
 
@@ -41,12 +42,15 @@ export class Figures {
       this.bars[i].fill.style.width = `${(100 * bits) / most}%`;
     });
     const saved = t.full_bits_per_s > 0 ? 1 - t.sent_bits_per_s / t.full_bits_per_s : 0;
-    this.saved.textContent = `${Math.round(100 * saved)} %`;
-    const texts = [`${(100 * t.delivered).toFixed(1)} %`, `up to ${t.redundancy}`, `${Math.round(t.rtt_ms)} ms`, `${t.mismatches}`];
+    this.saved.textContent = `${Math.round(100 * Math.abs(saved))} %`;
+    this.than.textContent = saved < 0 ? 'more to send' : 'less to send';
+    const wire = [t.sent_bits_per_s, t.full_bits_per_s].map((bits) => kbit(bits + t.around_bits_per_s));
+    const texts = [`${(100 * t.delivered).toFixed(1)} %`, `up to ${t.redundancy}`, `${Math.round(t.rtt_ms)} ms`,
+      `${wire[0]}, full ${wire[1]}`, `${t.mismatches}`];
     texts.forEach((text, i) => {
       this.facts[i].value.textContent = text;
     });
     this.facts[0].value.classList.toggle('lab-bad', t.delivered < 0.99);
-    this.facts[3].value.classList.toggle('lab-bad', t.mismatches > 0);
+    this.facts[4].value.classList.toggle('lab-bad', t.mismatches > 0);
   }
 }

@@ -56,7 +56,7 @@ export function mount(section) {
     } else if (switched < clients) {
       say(`${switched} of ${clients} clients have the codec ${state.settings.codec}; the others are connecting with it.`);
     } else {
-      say('');
+      say(`${clients} ${clients === 1 ? 'client plays' : 'clients play'} over this link; what you change acts at once.`);
     }
   }
 

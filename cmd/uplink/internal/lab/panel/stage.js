@@ -7,6 +7,7 @@ import { element } from './element.js';
 
 const trailSeconds = 2;
 const stripSeconds = 4;
+const lookAhead = 0.4; // seconds
 const slow = 500; // milliseconds between two pictures with reduced motion
 
 const reduced = matchMedia('(prefers-reduced-motion: reduce)');
@@ -18,7 +19,7 @@ export class Stage {
     this.select.addEventListener('change', () => look(Number(this.select.value)));
     this.sent = new Canvas('Sent by the client');
     this.rebuilt = new Canvas('Rebuilt by the server');
-    this.strip = new Canvas('Each call', 'lab-strip');
+    this.strip = new Canvas(`Each call of the last ${stripSeconds} seconds, the newest at the right`, 'lab-strip');
     this.summary = element('p', { className: 'lab-summary' });
     this.element = element('div', { className: 'lab-stage' },
       element('div', { className: 'lab-actor' }, element('label', { htmlFor: this.select.id }, 'Player'), this.select),
@@ -59,16 +60,19 @@ export class Stage {
     if (!this.calls || this.calls.all.length === 0 || (reduced.matches && now - this.drawn < slow)) {
       return;
     }
+    const elapsed = now - this.drawn;
     this.drawn = now;
-    this.draw();
+    this.draw(elapsed);
   }
 
-  draw() {
+  draw(elapsed) {
     const calls = this.calls.last(this.trail);
     if (reduced.matches) {
       this.camera.stay();
     } else {
-      this.camera.follow(calls.map((c) => c.sent));
+      // With room for where it will be when the camera is there.
+      const { x, y, vx, vy } = this.moving(calls.at(-1), 'sent');
+      this.camera.follow([...calls.map((c) => c.sent), { x: x + vx * lookAhead, y: y + vy * lookAhead }], elapsed);
     }
     this.sent.clear();
     this.sent.path(this.camera, this.path);
