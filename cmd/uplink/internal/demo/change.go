@@ -140,6 +140,6 @@ func (d *demo) measured(o observation, elapsed time.Duration) {
 	d.traffic = lab.Traffic{
 		Seconds: second, Calls: float64(t.sent.Frames()) / second,
 		Full: t.full() / second, Sent: t.coded() / second, Around: t.around() / second,
-		Delivered: t.share(), RTT: float64(t.rtt) / float64(time.Millisecond), Redundancy: t.redundancy,
+		Delivered: t.share(), RTT: float64(t.lastRTT) / float64(time.Millisecond), Redundancy: t.redundancy,
 	}
 }

@@ -172,7 +172,7 @@ func (d *demo) hangUp() {
 // introduction says what runs and how to read the table.
 const introduction = `%d clients play Portal 2 and Rocket League to a dedicated server at %v.
 Link: %v; codec %v; suite %v.
-Page to watch it and change the link: %s
+Dashboard: %s
 Metrics: %s
 kbit/s: full as an engine packs calls; sent by uplink, headers included, and its
 ratio to that; wire with seals, UDP and IP, by parts below. intra: calls sent

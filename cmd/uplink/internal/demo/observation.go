@@ -19,6 +19,8 @@ type row struct {
 	delivered uint64
 	missed    uint64
 	rtt       time.Duration // mean of the clients
+	// lastRTT is the mean of what the clients measured last: it follows a change at once.
+	lastRTT time.Duration
 	// redundancy is how many older payloads ride along now, the most of the clients.
 	redundancy int
 }
@@ -47,6 +49,7 @@ func (d *demo) observe() observation {
 			r.bytes += st.Bytes
 			r.sealBytes += st.SealBytes
 			r.rtt += conn.RTT()
+			r.lastRTT += conn.Stats().Transport.LastRTT
 			r.redundancy = max(r.redundancy, st.Redundancy)
 			clients++
 		}
@@ -54,6 +57,7 @@ func (d *demo) observe() observation {
 			continue
 		}
 		r.rtt /= time.Duration(clients)
+		r.lastRTT /= time.Duration(clients)
 		for i := range server.RPCs {
 			if s := &server.RPCs[i]; s.RPC == r.rpc {
 				r.delivered += s.Frames()
@@ -100,6 +104,7 @@ func (o observation) total() row {
 		t.missed += r.missed
 		t.redundancy = max(t.redundancy, r.redundancy)
 		t.rtt += r.rtt / time.Duration(len(o.rows))
+		t.lastRTT += r.lastRTT / time.Duration(len(o.rows))
 	}
 	return t
 }

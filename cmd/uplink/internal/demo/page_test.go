@@ -89,6 +89,9 @@ func await(t *testing.T, web *httptest.Server, what string, ok func(*state) bool
 
 // TestPanel has a visitor move the controls in a real browser.
 func TestPanel(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long")
+	}
 	o := options()
 	o.Codec, o.For = rpcdelta.Adaptive, 0
 	web := serve(t, o)

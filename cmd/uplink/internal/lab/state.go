@@ -20,7 +20,7 @@ type Traffic struct {
 	Around float64 `json:"around_bits_per_s"`
 	// Delivered is the share of frames that arrived, of those that were given up or arrived.
 	Delivered float64 `json:"delivered"`
-	// RTT is the mean round trip that the clients measure.
+	// RTT is the mean of the round trips that the clients measured last.
 	RTT float64 `json:"rtt_ms"`
 	// Redundancy is the most older payloads that ride along with a client's now.
 	Redundancy int `json:"redundancy"`

@@ -18,18 +18,18 @@ export function bounds(points) {
 export class Camera {
   // path is the whole recording.
   constructor(path) {
-    this.whole = fit(bounds(path), 1);
+    this.whole = fit(bounds(path), 1, 1);
     this.now = null;
   }
 
   // follow moves toward what shows the points, so many milliseconds after it did so last.
   follow(points, elapsed) {
-    const goal = points.length > 0 ? fit(bounds(points), this.whole.size * closest) : this.whole;
+    const goal = points.length > 0 ? fit(bounds(points), this.whole.width * closest, this.whole.height * closest) : this.whole;
     if (this.now === null) {
       this.now = { ...goal };
     }
     const share = 1 - Math.exp(-elapsed / pace);
-    for (const key of ['x', 'y', 'size']) {
+    for (const key of ['x', 'y', 'width', 'height']) {
       this.now[key] += (goal[key] - this.now[key]) * share;
     }
   }
@@ -41,11 +41,16 @@ export class Camera {
 
   // project gives where a point is in a view of that size.
   project({ x, y }, { width, height }) {
-    const scale = Math.min(width, height) / this.now.size;
+    const scale = Math.min(width / this.now.width, height / this.now.height);
     return [width / 2 + (x - this.now.x) * scale, height / 2 - (y - this.now.y) * scale];
   }
 }
 
-function fit({ left, right, bottom, top }, least) {
-  return { x: (left + right) / 2, y: (bottom + top) / 2, size: room * Math.max(right - left, top - bottom, least) };
+function fit({ left, right, bottom, top }, leastWidth, leastHeight) {
+  return {
+    x: (left + right) / 2,
+    y: (bottom + top) / 2,
+    width: room * Math.max(right - left, leastWidth),
+    height: room * Math.max(top - bottom, leastHeight),
+  };
 }

@@ -12,7 +12,7 @@ export class Figures {
     ];
     this.saved = element('strong', {}, '–');
     this.than = element('span', {}, 'less to send');
-    this.facts = ['Delivered', 'Older calls that ride along', 'Round trip', 'On the wire, with seals, UDP and IP', 'Different from the recording'].map((name) => {
+    this.facts = ['Delivered', 'Older calls that ride along', 'Round trip', 'On the wire, all headers', 'Different from the recording'].map((name) => {
       const value = element('dd', {}, '–');
       return { value, element: element('div', {}, element('dt', {}, name), value) };
     });
@@ -44,9 +44,9 @@ export class Figures {
     const saved = t.full_bits_per_s > 0 ? 1 - t.sent_bits_per_s / t.full_bits_per_s : 0;
     this.saved.textContent = `${Math.round(100 * Math.abs(saved))} %`;
     this.than.textContent = saved < 0 ? 'more to send' : 'less to send';
-    const wire = [t.sent_bits_per_s, t.full_bits_per_s].map((bits) => kbit(bits + t.around_bits_per_s));
+    const wire = [t.sent_bits_per_s, t.full_bits_per_s].map((bits) => Math.round((bits + t.around_bits_per_s) / 1000));
     const texts = [`${(100 * t.delivered).toFixed(1)} %`, `up to ${t.redundancy}`, `${Math.round(t.rtt_ms)} ms`,
-      `${wire[0]}, full ${wire[1]}`, `${t.mismatches}`];
+      `${wire[0]} of ${wire[1]} kbit/s`, `${t.mismatches}`];
     texts.forEach((text, i) => {
       this.facts[i].value.textContent = text;
     });

@@ -50,9 +50,11 @@ export function mount(section) {
     controls.show(state);
     figures.show(state);
     stage.list(state.actors);
-    const { switched, clients } = state.traffic;
+    const { switched, clients, seconds, calls_per_s: calls } = state.traffic;
     if (state.read_only) {
       say('Read-only: settings can be changed on a loopback address alone.');
+    } else if (seconds > 0 && calls === 0) {
+      say('All clients have lost the server, and try to connect again.', true);
     } else if (switched < clients) {
       say(`${switched} of ${clients} clients have the codec ${state.settings.codec}; the others are connecting with it.`);
     } else {
