@@ -17,6 +17,7 @@ type received struct {
 	verdict session.Verdict
 	state   session.State  // after it
 	remote  netip.AddrPort // of the peer, after it
+	idle    bool           // nobody waits for what it brings
 }
 
 // input gives any datagram to the session.
@@ -40,7 +41,10 @@ func (c *Conn) received(payload []byte, v session.Verdict) received {
 	if v != session.Payload {
 		c.observe()
 	}
-	return received{payload, c.session.Number(), v, c.session.State(), c.session.Remote()}
+	return received{
+		payload: payload, number: c.session.Number(), verdict: v,
+		state: c.session.State(), remote: c.session.Remote(), idle: v == session.Accepted && c.session.Idle(),
+	}
 }
 
 // observe counts the round trip if one was just measured. It is called with the lock held.

@@ -16,6 +16,8 @@ type endpoint interface {
 	take(now time.Time)
 	// tick does what is due.
 	tick(now time.Time)
+	// rest says, after a batch, whether what comes next can wait for the next tick.
+	rest() bool
 }
 
 // datagram is one that came.
@@ -81,8 +83,25 @@ func (l *loop) run(e endpoint) error {
 			}
 		}
 		l.handle(e, now, l.batch[:n], due)
+		if e.rest() {
+			if err := l.rest(e, next); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
+}
+
+// restRead is how long a read after a rest may take: as long as it needs to find what is there.
+const restRead = time.Millisecond
+
+// rest waits for the tick, and has what came by then read before it.
+func (l *loop) rest(e endpoint, next time.Time) error {
+	time.Sleep(time.Until(next))
+	now := time.Now()
+	err := l.pc.SetReadDeadline(now.Add(restRead))
+	e.take(now) // who was roused by the deadline that there was before
+	return err
 }
 
 // handle gives a batch to the endpoint, and then a tick if it is due. What it sends meanwhile goes out together.

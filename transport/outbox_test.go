@@ -187,6 +187,8 @@ func (e *echoing) receive(now time.Time, d datagram) {
 
 func (e *echoing) take(time.Time) {}
 
+func (e *echoing) rest() bool { return false }
+
 func (e *echoing) tick(time.Time) {
 	e.ticks++
 	e.outbox.send([]byte("tick"), port(9), nil)

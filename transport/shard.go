@@ -22,6 +22,7 @@ type shard struct {
 	handler Handler
 	conns   map[netip.AddrPort]*Conn // open ones, of other shards too, by the addresses that send to this one
 	timers  timers                   // of this shard's connections
+	lull    lull
 	cookies *gate.Cookies
 	start   time.Time
 	hints   gate.Bucket
@@ -59,6 +60,7 @@ func (s *shard) serve(h Handler) error {
 
 // receive takes a datagram from anybody.
 func (s *shard) receive(now time.Time, d datagram) {
+	s.lull.datagrams++
 	s.counters.received.Add(1)
 	s.counters.receivedBytes.Add(uint64(len(d.b)))
 	form, err := wire.FormOf(d.b)
@@ -117,6 +119,9 @@ func (s *shard) give(now time.Time, c *Conn, d datagram, h wire.Header, via *sha
 	if r.verdict == session.Payload && c.life == alive && c.via == via {
 		c.deliver(now, r, s.handler) // it has not moved, and nothing is due earlier than it was
 		return
+	}
+	if r.idle {
+		s.lull.idle++
 	}
 	known := s.admit(now, c, r.state)
 	if r.state == session.Open {

@@ -56,7 +56,7 @@ The report is of the time after all have joined. Players who lose their connecti
 	f := c.Flags()
 	f.StringVar(&o.To, "to", "127.0.0.1:7777", "UDP address of the server")
 	f.IntVar(&o.Players, "players", 100, "number of players; each has a socket of its own")
-	f.Float64Var(&o.Rate, "rate", 60, "calls a second of each player, whatever the trace was recorded at")
+	f.Float64Var(&o.Rate, "rate", 60, "calls a second of each player, whatever the trace was recorded at; 0 has them stay idle")
 	f.DurationVar(&o.Ramp, "ramp", 5*time.Second, "time over which the players join")
 	f.DurationVar(&o.For, "for", 0, "how long to play once all have joined; 0s means until Ctrl-C")
 	f.DurationVar(&o.Wait, "wait", 3*time.Second, "how long each waits for the server's answer")

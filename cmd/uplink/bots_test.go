@@ -77,8 +77,8 @@ func TestBotsErrors(t *testing.T) {
 	}{
 		{"", 2, []string{"uplink: requires at least 1 arg(s), only received 0\n" + help}},
 		{"--players 0 a.csv", 2, []string{"uplink: --players 0: want 1 to 60000\n" + help}},
-		{"--rate 0.5 a.csv", 2, []string{"uplink: --rate 0.5: want 1 to 1000 calls a second\n" + help}},
-		{"--rate NaN a.csv", 2, []string{"uplink: --rate NaN: want 1 to 1000 calls a second\n" + help}},
+		{"--rate 0.5 a.csv", 2, []string{"uplink: --rate 0.5: want 1 to 1000 calls a second, or 0 for players who stay idle\n" + help}},
+		{"--rate NaN a.csv", 2, []string{"uplink: --rate NaN: want 1 to 1000 calls a second, or 0 for players who stay idle\n" + help}},
 		{"--ramp -1s a.csv", 2, []string{"uplink: --ramp -1s: want 0s or more\n" + help}},
 		{"--for -1s a.csv", 2, []string{"uplink: --for -1s: want 0s, which is until Ctrl-C, or more\n" + help}},
 		{"--rebind-every 1ms a.csv", 2, []string{"uplink: --rebind-every 1ms: want 0s, which is never, or at least 1s\n" + help}},

@@ -41,7 +41,7 @@ var (
 )
 
 // Channel is one end of a reliable channel. It costs nothing until its first message or segment, then
-// about 36 KB; what it holds of the peer's is bounded by twice the window in segments, 192 KB.
+// about 28 KB; what it holds of the peer's is bounded by twice the window in segments, 192 KB.
 // It is not safe for concurrent use, but for what [Channel.Receive] returned.
 type Channel struct {
 	conv   uint32

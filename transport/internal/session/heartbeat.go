@@ -8,12 +8,17 @@ import (
 
 const (
 	beatInterval = time.Second
-	maxEchoAge   = time.Minute // an echo older than this measures nothing
+	idleAfter    = 5 * time.Second        // without anything but heartbeats a session is idle
+	idleInterval = 6 * time.Second        // between heartbeats then, or six tenths of the timeout if that is less
+	askInterval  = 250 * time.Millisecond // between those that nobody answers
+	maxEchoAge   = time.Minute            // an echo older than this measures nothing
 )
 
 // beatState is what the next heartbeat needs to know.
 type beatState struct {
 	sent   time.Time // when this end sent its last one
+	calm   time.Time // when it sent the last one that something else had come or gone before
+	busy   bool      // something else has, since
 	peer   uint32    // the peer's clock in its newest one
 	peerAt time.Time // when that came; zero: none yet
 }
@@ -23,18 +28,33 @@ func (s *Session) clock(now time.Time) uint32 {
 	return uint32(now.Sub(s.start) / time.Microsecond)
 }
 
-// nextHeartbeat returns when the next heartbeat is due.
+// Idle says that only heartbeats came and went for some time. They are fewer then, and ask for an answer.
+func (s *Session) Idle() bool { return s.beat.sent.Sub(s.beat.calm) >= idleAfter && !s.searching() }
+
+// nextHeartbeat returns when the next heartbeat is due. Of an idle session's ends the client beats, the other one
+// answers, and speaks first only if it hears nothing.
 func (s *Session) nextHeartbeat() time.Time {
-	if s.doubt.active() {
+	switch every := min(idleInterval, s.cfg.Timeout*6/10); {
+	case s.doubt.active():
 		return s.beat.sent.Add(doubtInterval)
+	case !s.Idle():
+		return s.beat.sent.Add(beatInterval)
+	case s.heard.Before(s.beat.sent):
+		return s.beat.sent.Add(askInterval)
+	case s.client:
+		return s.beat.sent.Add(every)
+	default:
+		return s.beat.sent.Add(every + every/5)
 	}
-	return s.beat.sent.Add(beatInterval)
 }
 
 func (s *Session) sendHeartbeat(now time.Time, answer bool) {
 	h := wire.Heartbeat{Clock: s.clock(now), Answer: answer}
 	if hold := now.Sub(s.beat.peerAt) / time.Microsecond; !s.beat.peerAt.IsZero() && hold <= wire.MaxHold {
 		h.HasEcho, h.Echo, h.Hold = true, s.beat.peer, uint32(hold)
+	}
+	if s.beat.busy || s.beat.calm.IsZero() {
+		s.beat.calm, s.beat.busy = now, false
 	}
 	s.beat.sent = now
 	d := s.draft(wire.HeartbeatKind)

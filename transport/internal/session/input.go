@@ -82,6 +82,7 @@ func (s *Session) inputSealed(now time.Time, from netip.AddrPort, b []byte, h wi
 		s.locate(now, from)
 	}
 	if h.Kind == wire.DataKind {
+		s.beat.busy = true
 		if s.recv.Overtaken(number) >= reach {
 			return nil, Late
 		}
@@ -96,6 +97,7 @@ func (s *Session) inputBody(now time.Time, from netip.AddrPort, h wire.Header, b
 	v := Accepted
 	switch h.Kind {
 	case wire.ReliableKind:
+		s.beat.busy = true
 		err = s.reliable.Input(now, body)
 	case wire.HeartbeatKind:
 		err = s.inputHeartbeat(now, body)

@@ -17,6 +17,7 @@ func (s *Session) Send(b []byte) error {
 	if len(b) > wire.MaxBody && len(b) > s.MaxPayload() {
 		return fmt.Errorf("%w: %d bytes, at most %d fit a datagram", ErrTooLarge, len(b), s.MaxPayload())
 	}
+	s.beat.busy = true
 	d := s.draft(wire.DataKind)
 	d.b = append(d.b, b...)
 	s.emit(s.remote, d)
@@ -34,6 +35,7 @@ func (s *Session) SendReliable(now time.Time, b []byte) error {
 
 // sendSegments is the output of the reliable channel.
 func (s *Session) sendSegments(b []byte) {
+	s.beat.busy = true
 	d := s.draft(wire.ReliableKind)
 	d.b = append(d.b, b...)
 	s.emit(s.remote, d)

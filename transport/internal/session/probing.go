@@ -25,10 +25,13 @@ type probing struct {
 	sent   time.Time // the last of them; zero: none
 }
 
+// searching says that there are sizes to be tried.
+func (s *Session) searching() bool { return s.client && int(s.probing.step) < len(probeSizes) }
+
 // probe goes on with the search, where there is one.
 func (s *Session) probe(now time.Time) {
 	p := &s.probing
-	if !s.client || int(p.step) == len(probeSizes) {
+	if !s.searching() {
 		return
 	}
 	if !p.sent.IsZero() && s.heard.After(p.sent) {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -285,8 +286,47 @@ func TestSilentMinute(t *testing.T) {
 			if e.s.State() != Open {
 				t.Errorf("%s: %v", e.name, e.s.Err())
 			}
-			if n := e.s.Stats().DatagramsSent; n < 60 || n > 70 {
+			if n := e.s.Stats().DatagramsSent; n < 18 || n > 26 {
 				t.Errorf("%s sent %d datagrams in a silent minute", e.name, n)
+			}
+		}
+	})
+}
+
+// TestIdle: of an idle session's ends the client beats, and the server answers, until something is sent.
+func TestIdle(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *pair) {
+		p.connect()
+		p.run(20 * time.Second)
+		sent := func() [2]uint64 { return [2]uint64{p.client.s.Stats().DatagramsSent, p.server.s.Stats().DatagramsSent} }
+		before := sent()
+		p.run(10 * time.Minute)
+		if now := sent(); now[0]-before[0] != 100 || now[1]-before[1] != 100 {
+			t.Errorf("%d and %d datagrams in ten minutes, want 100 each", now[0]-before[0], now[1]-before[1])
+		}
+		before = sent()
+		p.send(p.client, "x")
+		p.run(12 * time.Second)
+		if now := sent(); now[0]-before[0] < 7 || now[1]-before[1] < 6 {
+			t.Errorf("%d and %d datagrams in the twelve seconds after a call", now[0]-before[0], now[1]-before[1])
+		}
+	})
+}
+
+// TestIdleOverLoss: an idle session lives where three datagrams of ten are lost.
+func TestIdleOverLoss(t *testing.T) {
+	const seed = 5
+	t.Log("seed", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	inBubble(t, func(t *testing.T, p *pair) {
+		p.connect()
+		for range 8 * 3600 * 4 {
+			p.client.cut, p.server.cut = random.Float64() < 0.3, random.Float64() < 0.3
+			p.run(250 * time.Millisecond)
+		}
+		for _, e := range []*end{p.client, p.server} {
+			if e.s.State() != Open {
+				t.Errorf("%s: %v", e.name, e.s.Err())
 			}
 		}
 	})

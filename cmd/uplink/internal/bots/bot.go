@@ -48,12 +48,11 @@ func (r *run) newBot(ctx context.Context, i int) (*bot, error) {
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	return &bot{
-		conn: conn, stream: stream, trace: t,
-		row:   i * len(t.Frames) / r.options.Players,
-		phase: time.Duration(spread(i) * float64(time.Second) / r.options.Rate),
-		since: time.Now(),
-	}, nil
+	b := &bot{conn: conn, stream: stream, trace: t, row: i * len(t.Frames) / r.options.Players, since: time.Now()}
+	if r.options.Rate > 0 {
+		b.phase = time.Duration(spread(i) * float64(time.Second) / r.options.Rate)
+	}
+	return b, nil
 }
 
 // spread gives number i of a sequence whose first n numbers lie evenly in [0, 1), for each n: so many players do not

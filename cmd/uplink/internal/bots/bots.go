@@ -91,6 +91,10 @@ func newRun(traces []*trace.Trace, o Options) (*run, error) {
 		return nil, err
 	}
 	r := &run{options: o, network: network, late: meter.NewDurations(), trips: meter.NewDurations(), firstID: rand.Uint64()}
+	if o.Rate == 0 {
+		r.traces = traces
+		return r, nil
+	}
 	for _, t := range traces {
 		schema, err := t.Schema.AtRate(o.Rate)
 		if err != nil {

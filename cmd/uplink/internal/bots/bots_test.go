@@ -226,3 +226,20 @@ func TestInterrupted(t *testing.T) {
 		})
 	}
 }
+
+// TestIdle: players of no rate join, and are quiet.
+func TestIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+		calls, _ := serve(t, network, ds.Config{})
+		o := options(network, 5)
+		o.Rate = 0
+		report, err := Run(t.Context(), traces(), o, ignore)
+		if err != nil || report.Players.Connected != 5 || len(calls.calls) != 0 {
+			t.Errorf("%v, %+v, calls of %d", err, report.Players, len(calls.calls))
+		}
+		if report.Bits != (FrameBits{}) || report.CPU.Micros != 0 || report.Datagrams.Sent < 5*5 {
+			t.Errorf("%+v", report)
+		}
+	})
+}

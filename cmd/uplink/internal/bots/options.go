@@ -26,7 +26,7 @@ const (
 type Options struct {
 	To         string // address of the server
 	Players    int
-	Rate       float64       // calls a second of each
+	Rate       float64       // calls a second of each; 0: they stay idle
 	Ramp       time.Duration // over which they join
 	For        time.Duration // to play once all have joined; 0: until the context is done
 	Wait       time.Duration // for the server's answers
@@ -47,8 +47,8 @@ func (o *Options) Validate() error {
 	switch {
 	case o.Players < 1 || o.Players > maxPlayers:
 		return fmt.Errorf("--players %d: want 1 to %d", o.Players, maxPlayers)
-	case !(o.Rate >= 1 && o.Rate <= maxRate):
-		return fmt.Errorf("--rate %v: want 1 to %d calls a second", o.Rate, maxRate)
+	case o.Rate != 0 && !(o.Rate >= 1 && o.Rate <= maxRate):
+		return fmt.Errorf("--rate %v: want 1 to %d calls a second, or 0 for players who stay idle", o.Rate, maxRate)
 	case o.Ramp < 0:
 		return fmt.Errorf("--ramp %v: want 0s or more", o.Ramp)
 	case o.For < 0:

@@ -47,7 +47,9 @@ func (r *run) join(ctx context.Context, i int) error {
 	r.mu.Lock()
 	r.bots = append(r.bots, b)
 	r.mu.Unlock()
-	r.pacers[i%len(r.pacers)].add(b)
+	if n := len(r.pacers); n > 0 {
+		r.pacers[i%n].add(b)
+	}
 	return nil
 }
 

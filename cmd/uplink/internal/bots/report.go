@@ -2,6 +2,7 @@ package bots
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/meter"
@@ -77,7 +78,10 @@ type CPUUse struct {
 func (r *run) report(begin, end observation) *Report {
 	d := between(begin, end)
 	seconds := max(end.at.Sub(begin.at).Seconds(), 1e-9)
-	frames := float64(max(1, d.sent.Frames()))
+	frames := float64(d.sent.Frames())
+	if frames == 0 {
+		frames = math.Inf(1) // nothing is a frame's
+	}
 	link := "none"
 	if !r.options.Link.Perfect() {
 		link = r.options.Link.String()

@@ -158,7 +158,7 @@ func (l Line) String() string {
 	} else {
 		fmt.Fprintf(&b, "%.0f s: %d players, ", l.Seconds, l.Players)
 	}
-	fmt.Fprintf(&b, "%.0f frames/s, %d missed, to handler %v, %.2f cores, %.1f us a frame",
+	fmt.Fprintf(&b, "%.0f frames/s, %d missed, to handler %v, %.3f cores, %.1f us a frame",
 		l.PerSecond, l.Missed, l.ToHandler, l.Cores, l.Micros)
 	for i, reason := range slices.Sorted(maps.Keys(l.Drops)) {
 		if i == 0 {

@@ -94,7 +94,7 @@ func TestLine(t *testing.T) {
 		Drops:     map[string]uint64{"late": 3, "kernel": 17},
 	}
 	const want = "31 s: 1000 players, 60012 frames/s, 12 missed, to handler 50 % 0.004, 90 % 0.011, 99 % 0.093, 99.9 % 0.41, max 3.2 ms, " +
-		"0.41 cores, 6.8 us a frame; dropped kernel 17 late 3"
+		"0.410 cores, 6.8 us a frame; dropped kernel 17 late 3"
 	if got := l.String(); got != want {
 		t.Errorf("%q, want\n%q", got, want)
 	}

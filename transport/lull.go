@@ -1,0 +1,24 @@
+package transport
+
+// lullAfter is how many batches in a row bring nothing but heartbeats of idle sessions before a lull.
+const lullAfter = 16
+
+// lull notices that a listener has nothing but idle sessions. To be woken for each of their heartbeats would cost
+// more than to answer it, so the loop then reads once a tick; the first datagram of another kind ends that.
+type lull struct {
+	datagrams, idle int // of this batch
+	batches         int // in a row
+}
+
+// rest says after a batch whether there is a lull.
+func (s *shard) rest() bool {
+	l := &s.lull
+	switch {
+	case l.idle != l.datagrams:
+		l.batches = 0
+	case l.idle > 0:
+		l.batches++
+	}
+	l.datagrams, l.idle = 0, 0
+	return l.batches >= lullAfter
+}
