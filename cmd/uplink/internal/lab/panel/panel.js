@@ -111,7 +111,7 @@ export function mount(section) {
 // addStyle links the panel's style, unless the page has done so.
 function addStyle() {
   const href = new URL('panel.css', base).href;
-  if (![...document.styleSheets].some((s) => s.href === href)) {
+  if (![...document.querySelectorAll('link')].some((l) => l.href === href)) {
     document.head.append(element('link', { rel: 'stylesheet', href }));
   }
 }
