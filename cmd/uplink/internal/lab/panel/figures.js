@@ -12,7 +12,7 @@ export class Figures {
     ];
     this.saved = element('strong', {}, '–');
     this.than = element('span', {}, 'less to send');
-    this.facts = ['Delivered', 'Older calls that ride along', 'Round trip', 'On the wire, all headers', 'Different from the recording'].map((name) => {
+    this.facts = ['Delivered', 'Older calls along', 'Round trip', 'On the wire, all headers', 'Differ from recording'].map((name) => {
       const value = element('dd', {}, '–');
       return { value, element: element('div', {}, element('dt', {}, name), value) };
     });

@@ -17,7 +17,8 @@ export function mount(section) {
   const stage = new Stage(look);
   section.append(
     element('h2', {}, 'Change the link while they play'),
-    controls.element, status, figures.element, stage.element,
+    element('div', { className: 'lab-set' }, controls.element, status),
+    element('div', { className: 'lab-shown' }, figures.element, stage.element),
   );
 
   let source = null;
