@@ -39,7 +39,7 @@ func New(game Game, stage *Stage) *Lab {
 //	GET  state       settings, their limits, what is measured
 //	POST state       changes settings; only on loopback, and not from other sites
 //	GET  view        one actor as sent and as rebuilt, and the state each second, as server-sent events
-//	GET  panel.js    a module whose mount(section) shows all this in a page; its parts lie beside it
+//	GET  panel.js    a module whose mount(section, {readOnly}) shows all this in a page; its parts lie beside it
 //	GET  panel.css   the panel's style
 func (l *Lab) Handler() http.Handler {
 	mux := http.NewServeMux()

@@ -127,7 +127,7 @@ export class Controls {
   }
 
   // show follows the server, but for controls that were moved a moment ago.
-  show({ settings, limits, read_only: readOnly }) {
+  show({ settings, limits }, readOnly) {
     for (const [name, control] of this.inputs) {
       if (performance.now() - (this.moved.get(name) ?? -Infinity) < settled) {
         continue;

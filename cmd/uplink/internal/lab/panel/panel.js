@@ -7,8 +7,8 @@ import { element } from './element.js';
 
 const base = new URL('./', import.meta.url);
 
-// mount builds the panel in an empty section, and returns a function that ends it.
-export function mount(section) {
+// mount builds the panel in an empty section, and returns a function that ends it. With readOnly nothing can be set.
+export function mount(section, { readOnly = false } = {}) {
   addStyle();
   section.classList.add('lab');
   const status = element('p', { className: 'lab-status', role: 'status' });
@@ -48,11 +48,12 @@ export function mount(section) {
   }
 
   function show(state) {
-    controls.show(state);
+    const fixed = readOnly || state.read_only;
+    controls.show(state, fixed);
     figures.show(state);
     stage.list(state.actors);
     const { switched, clients, seconds, calls_per_s: calls } = state.traffic;
-    if (state.read_only) {
+    if (fixed) {
       say('Read-only: settings can be changed on a loopback address alone.');
     } else if (seconds > 0 && calls === 0) {
       say('All clients have lost the server, and try to connect again.', true);
