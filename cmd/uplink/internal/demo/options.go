@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"time"
@@ -37,4 +38,12 @@ func (o *Options) Validate() error {
 		return fmt.Errorf("--for %v: want 0s, which is until Ctrl-C, or more", o.For)
 	}
 	return o.Link.Validate()
+}
+
+// until gives the context of as long as to play.
+func (o *Options) until(ctx context.Context) (context.Context, context.CancelFunc) {
+	if o.For > 0 {
+		return context.WithTimeout(ctx, o.For)
+	}
+	return context.WithCancel(ctx)
 }

@@ -17,6 +17,7 @@ import (
 type Server struct {
 	listener net.Listener
 	http     http.Server
+	mux      *http.ServeMux
 	done     chan error
 }
 
@@ -35,13 +36,19 @@ func Start(addr string, all ...prometheus.Collector) (*Server, error) {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	s := &Server{listener: l, http: http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}, done: make(chan error, 1)}
+	s := &Server{listener: l, mux: mux, http: http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}, done: make(chan error, 1)}
 	go func() { s.done <- s.http.Serve(l) }()
 	return s, nil
 }
 
+// Handle has h answer requests that match the pattern of a [http.ServeMux].
+func (s *Server) Handle(pattern string, h http.Handler) { s.mux.Handle(pattern, h) }
+
+// Page is where the page is.
+func (s *Server) Page() string { return "http://" + s.listener.Addr().String() + "/" }
+
 // URL is where the metrics are.
-func (s *Server) URL() string { return "http://" + s.listener.Addr().String() + "/metrics" }
+func (s *Server) URL() string { return s.Page() + "metrics" }
 
 // Close ends serving.
 func (s *Server) Close() error {
