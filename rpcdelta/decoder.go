@@ -358,6 +358,15 @@ func (d *Decoder) measure(h *header, size int) {
 // encoder should know. Reliable decoders need no acks.
 func (d *Decoder) AckDue() bool { return d.ackDue && !d.cfg.Reliable }
 
+// AskReset has the next acks ask the encoder for a reset, as they do when a baseline is missing: from then on payloads
+// can be decoded without what came before them. It does nothing where nothing came yet, nor on a reliable channel, which
+// knows no acks.
+func (d *Decoder) AskReset() {
+	if d.started && !d.cfg.Reliable {
+		d.ask(ErrBaselineMissing)
+	}
+}
+
 // AppendAck appends what the decoder processed so far, typically 4 bytes, to
 // be sent to the encoder in whatever goes there. It may be lost or repeated.
 func (d *Decoder) AppendAck(dst []byte) []byte {
