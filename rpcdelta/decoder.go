@@ -55,13 +55,14 @@ type Delivery struct {
 // place of another must not get what was sent to that one. Package transport sees
 // to both.
 type Decoder struct {
-	schema  *Schema
-	cfg     DecoderConfig
-	coder   coder
-	ring    *adaptive.Frames // that were taken in this epoch
-	reach   uint64           // how old a frame may be that another needs
-	scratch *Scratch
-	profile *Profile // or nil
+	schema      *Schema
+	cfg         DecoderConfig
+	coder       coder
+	ring        *adaptive.Frames // that were taken in this epoch
+	reach       uint64           // how old a frame may be that another needs
+	scratch     *Scratch
+	profile     *Profile     // or nil
+	explanation *Explanation // likewise
 
 	started   bool // something was taken; newest and what follows mean something
 	newest    uint64
@@ -164,6 +165,9 @@ func (d *Decoder) take(h header, n uint64, b []byte) ([]Delivery, error) {
 		after = d.newest + 1
 		q = max(q, after)
 	}
+	if d.explanation != nil {
+		d.explain()
+	}
 	if d.profile != nil {
 		d.measure(&h, len(b))
 		for _, f := range d.scratch.payload.frames[q-d.scratch.payload.oldest():] {
@@ -238,6 +242,9 @@ func (d *Decoder) decodeOld(h header, n uint64, b []byte) ([]Delivery, error) {
 	}
 	if len(d.scratch.out) == 0 {
 		return nil, ErrDuplicate
+	}
+	if d.explanation != nil {
+		d.explain()
 	}
 	if d.profile != nil {
 		d.measure(&h, len(b))
