@@ -31,7 +31,7 @@ func (d *demo) listen() (err error) {
 		return err
 	}
 	d.srv, err = ds.Listen("127.0.0.1:0", ds.Config{
-		Key: d.keys.server, Suites: d.options.suites(), Insecure: d.options.insecure(), KeyLog: d.options.KeyLog,
+		Key: d.keys.server, Suites: d.options.suites(), Insecure: d.options.insecure(), KeyLog: d.options.KeyLog, Tap: d.options.Tap,
 	})
 	return err
 }
