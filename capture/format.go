@@ -22,11 +22,17 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// appendHeader appends what a file begins with.
-func appendHeader(b []byte) []byte { return append(append(b, magic...), version) }
+// AppendHeader appends what a file begins with, ahead of its records, for programs that make one of others. The first
+// record has to be a [Start], the last an [End].
+func AppendHeader(b []byte) []byte { return append(append(b, magic...), version) }
 
 // headerSize is its length.
 const headerSize = len(magic) + 1
+
+// AppendRecord appends a record, so much time after the one before.
+func AppendRecord(b []byte, after time.Duration, body Body) []byte {
+	return frame(b, after, body.append([]byte{byte(body.tag())}))
+}
 
 // frame appends a record to b, from the tag and body in r, so much time after the one before.
 func frame(b []byte, after time.Duration, r []byte) []byte {

@@ -49,7 +49,7 @@ func (r *row) create() (err error) {
 	r.out = bufio.NewWriterSize(r.file, 256<<10)
 	r.size, r.last = 0, 0
 	r.stats.files.Add(1)
-	if err := r.raw(appendHeader(nil)); err != nil {
+	if err := r.raw(AppendHeader(nil)); err != nil {
 		return err
 	}
 	if err := r.record(0, r.start.append([]byte{byte(tagStart)})); err != nil {

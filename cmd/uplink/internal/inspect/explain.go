@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/uplink-rpc/uplink/capture"
 	"github.com/uplink-rpc/uplink/internal/control"
@@ -72,7 +73,7 @@ func (x *inspection) ask(body capture.Body) {
 		e.Title = fmt.Sprintf("prior, %d bytes", len(b.File))
 		x.done = true
 	default:
-		e.Title = fmt.Sprintf("%T: %+v", body, body)[len("*capture."):]
+		e.Title = strings.NewReplacer("*capture.", "", "&{", "", "}", "").Replace(fmt.Sprintf("%T: %+v", body, body))
 		x.done = true
 	}
 }
@@ -181,6 +182,25 @@ func (e *Explained) bind(b []byte) {
 	}
 }
 
+// reasonText is what an answer's reason says.
+func reasonText(r control.Reason) string {
+	switch r {
+	case control.ReasonNone:
+		return "bound"
+	case control.ReasonUnknown:
+		return "no such RPC"
+	case control.ReasonSchema:
+		return "another schema"
+	case control.ReasonCodec:
+		return "no such codec"
+	case control.ReasonNumber:
+		return "the number is taken, or too many bindings"
+	case control.ReasonInvalid:
+		return "a rate, ring or number of frames that cannot be"
+	}
+	return "unknown"
+}
+
 func (e *Explained) answer(b []byte) {
 	a, err := control.ParseBindAnswer(b)
 	if err != nil {
@@ -194,7 +214,7 @@ func (e *Explained) answer(b []byte) {
 	}{
 		{"number", a.RPC},
 		{"ring", a.Ring},
-		{"reason", fmt.Sprintf("%d, %v", uint8(a.Reason), a.Reason)},
+		{"reason", fmt.Sprintf("%d, %s", a.Reason, reasonText(a.Reason))},
 		{"field", a.Field},
 		{"theirs", strconv.Quote(a.Theirs)},
 		{"known", fmt.Sprintf("%q", a.Known)},

@@ -185,6 +185,10 @@ func (t *told) coded(s *stream, h *rpcdelta.Header, newest uint64) {
 			sum += t.field(s, i, f, place)
 		}
 	}
+	if s.cfg.Codec == rpcdelta.RLE {
+		t.add(noBit, bits-sum, 1, "rounding", "zeros between the numbers and the binary part")
+		return
+	}
 	t.add(noBit, bits-sum, 1, "rounding", "to whole bytes, less zeros at the end that are left out")
 }
 
@@ -220,13 +224,13 @@ func (t *told) field(s *stream, i, f int, place *places) (sum float64) {
 	frame := t.parts.Frames[i]
 	t.add(place.next(field.Kind, sum), sum, 2, fmt.Sprintf("%s %v", field.Name, field.Kind), "%s", valueText(s.schema, frame, f))
 	if flags > 0 {
-		t.add(noBit, flags, 3, "flags", "%s", flagText(field.Kind))
+		t.add(noBit, flags, 3, "flags", "%s", flagText(s, field, comps))
 	}
 	if contents > 0 {
 		t.add(noBit, contents, 3, "contents", "")
 	}
 	if held(comps) {
-		t.add(noBit, 0, 3, "all components", "as the reference has them")
+		t.add(noBit, sum-flags, 3, "all components", "as the reference has them")
 		return sum
 	}
 	for _, c := range comps {
@@ -244,11 +248,28 @@ func held(comps []rpcdelta.Part) bool {
 	return len(comps) > 0
 }
 
-func flagText(k rpcdelta.Kind) string {
-	if k == rpcdelta.KindQuat {
-		return "what changed, a common length, the index of the largest component"
+// flagText says what the bits of a field are that are no component's.
+func flagText(s *stream, field *rpcdelta.Field, comps []rpcdelta.Part) string {
+	alone := len(comps) > 0 && isAlone(&comps[0])
+	text := "whether it changed"
+	switch {
+	case s.cfg.Codec == rpcdelta.RLE && field.Kind == rpcdelta.KindAngle && alone:
+		text = "of each whether it is not zero"
+	case s.cfg.Codec == rpcdelta.RLE && field.Kind == rpcdelta.KindQuat && alone:
+		return "whether the index is the same, if there is a baseline; the index of the largest component"
+	case s.cfg.Codec == rpcdelta.RLE, alone:
+		text = "the width that its components share"
+	case len(comps) > 1:
+		text = "whether it changed, and which components"
 	}
-	return "what changed, a common length"
+	if field.Kind == rpcdelta.KindQuat {
+		text += ", the index of the largest component"
+	}
+	return text
+}
+
+func isAlone(c *rpcdelta.Part) bool {
+	return !c.Held && !c.Forecasts && rpcdelta.PredictorName(c.Predictor) == "none"
 }
 
 func partText(c *rpcdelta.Part) string {
@@ -257,7 +278,7 @@ func partText(c *rpcdelta.Part) string {
 		return fmt.Sprintf("%d, as the reference has it", c.Value)
 	case c.Forecasts:
 		return fmt.Sprintf("%d = forecast %d (%s) %+d", c.Value, c.Forecast, rpcdelta.PredictorName(c.Predictor), c.Residual)
-	case rpcdelta.PredictorName(c.Predictor) == "none":
+	case isAlone(c):
 		return fmt.Sprintf("%d, coded alone", c.Value)
 	}
 	return fmt.Sprintf("%d, coded by %s", c.Value, rpcdelta.PredictorName(c.Predictor))

@@ -46,9 +46,11 @@ func (p *player) decoded(x *inspection, b *capture.Decoded) {
 		x.sum.Check.AfterLoss++
 		return
 	}
-	if !ok {
-		s.stop(afterLoss)
-		x.sum.Check.AfterLoss++
+	if !ok { // it is in the file before, or lost
+		if s.dec != nil {
+			s.stop(afterLoss)
+		}
+		p.uncounted(x, s, b)
 		return
 	}
 	told := p.explaining(s, raw)
@@ -83,6 +85,15 @@ func (p *player) decoded(x *inspection, b *capture.Decoded) {
 		row.Seq, row.Kind, row.BaselineAge, row.Older, row.Late = d.Seq, d.Kind.String(), d.BaselineAge, d.Older, d.Late
 		row.FullBits, row.HeaderBits, row.PayloadBits = d.FullBits, d.HeaderBits, d.PayloadBits
 		x.row(row)
+	}
+}
+
+// uncounted counts frames whose payload is not in the file.
+func (p *player) uncounted(x *inspection, s *stream, b *capture.Decoded) {
+	if x.options.wants(p.session.Player, s.name, x.at.At) {
+		x.rpc(s).Undecoded += uint64(b.Frames)
+		p.session.Frames += uint64(b.Frames)
+		x.checked(s.why, "")
 	}
 }
 

@@ -117,6 +117,8 @@ func (s *stream) again(b []byte, want *capture.Decoded) (frames []rpcdelta.Deliv
 	newest := &frames[len(frames)-1]
 	if s.resumed && !s.began {
 		s.began, s.offset = true, want.Seq-newest.Seq
+		// The server had older frames of this payload already.
+		frames = frames[max(0, len(frames)-want.Frames):]
 	}
 	if !s.resumed {
 		s.offset = 0

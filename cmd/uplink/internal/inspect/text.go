@@ -136,7 +136,9 @@ func (e *Explained) Write(w io.Writer) error {
 	for i := 0; i < len(e.body); i += 32 {
 		fmt.Fprintf(&b, "  %04x  % x\n", i, e.body[i:min(i+32, len(e.body))])
 	}
-	b.WriteString("\n   byte.bit     bits\n")
+	if len(e.Lines) > 0 {
+		b.WriteString("\n   byte.bit     bits\n")
+	}
 	for _, l := range e.Lines {
 		at, bits := "", ""
 		if l.Bit != noBit {

@@ -256,6 +256,9 @@ func (l *loader) decoded(s *session, b *capture.Decoded) {
 	}
 	if !st.ready && b.Kind == rpcdelta.Reset && !s.waiting.reliable {
 		st.ready, st.resumed, st.start = true, true, b.Seq
+		s.waiting.play[i] = true
+		s.expect[b.RPC] = append(s.expect[b.RPC], anything) // the first server had older frames of it already
+		return
 	}
 	if !st.ready || st.resumed && b.Seq < st.start {
 		return
@@ -273,6 +276,9 @@ func (l *loader) dropped(s *session, b *capture.Dropped) {
 	s.waiting.play[i] = true
 	s.expect[b.RPC] = append(s.expect[b.RPC], b.Reason)
 }
+
+// anything is expected of a payload that two servers need not make the same of.
+const anything = ""
 
 // taken names what came of a payload that was taken.
 func taken(frames int, kind rpcdelta.FrameKind, hash uint32) string {

@@ -95,7 +95,7 @@ func (c *comparison) compare(plan *Plan, out *Report) {
 				switch {
 				case i >= len(got):
 					out.Missing++
-				case got[i] == want[i]:
+				case got[i] == want[i], want[i] == anything:
 					out.Same++
 				default:
 					out.Different++
