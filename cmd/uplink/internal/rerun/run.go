@@ -134,7 +134,7 @@ func (r *run) session(ctx context.Context, s *session) (err error) {
 			return err
 		}
 	}
-	c := &client{answers: make(chan control.BindAnswer, 16)}
+	c := &answerer{answers: make(chan control.BindAnswer, 16)}
 	conn, err := transport.Dial(ctx, r.options.To, cfg, c)
 	if err != nil {
 		return err
@@ -149,7 +149,7 @@ func (r *run) session(ctx context.Context, s *session) (err error) {
 	return drain(ctx, conn)
 }
 
-func (r *run) event(ctx context.Context, conn *transport.Conn, c *client, e *event) error {
+func (r *run) event(ctx context.Context, conn *transport.Conn, c *answerer, e *event) error {
 	if err := r.sleep(ctx, e.at); err != nil {
 		return err
 	}
@@ -207,15 +207,15 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// client is the handler of a connection: it looks for answers alone.
-type client struct{ answers chan control.BindAnswer }
+// answerer is the handler of a connection: it looks for answers alone.
+type answerer struct{ answers chan control.BindAnswer }
 
-func (c *client) Opened(*transport.Conn)                           {}
-func (c *client) Closed(*transport.Conn, error)                    {}
-func (c *client) Message(_ *transport.Conn, _ []byte, _ time.Time) {}
-func (c *client) Tick(time.Time)                                   {}
+func (c *answerer) Opened(*transport.Conn)                           {}
+func (c *answerer) Closed(*transport.Conn, error)                    {}
+func (c *answerer) Message(_ *transport.Conn, _ []byte, _ time.Time) {}
+func (c *answerer) Tick(time.Time)                                   {}
 
-func (c *client) Datagram(_ *transport.Conn, b []byte, _ time.Time) {
+func (c *answerer) Datagram(_ *transport.Conn, b []byte, _ time.Time) {
 	t, body, err := control.Split(b)
 	if err != nil || t != control.Bound {
 		return
@@ -229,7 +229,7 @@ func (c *client) Datagram(_ *transport.Conn, b []byte, _ time.Time) {
 }
 
 // bind binds an RPC as a client does.
-func (c *client) bind(ctx context.Context, conn *transport.Conn, r *control.BindRequest) error {
+func (c *answerer) bind(ctx context.Context, conn *transport.Conn, r *control.BindRequest) error {
 	b, err := r.Append(nil)
 	if err != nil {
 		return err
