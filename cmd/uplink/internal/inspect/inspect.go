@@ -37,6 +37,7 @@ type inspection struct {
 	schemas map[uint64]*rpcdelta.Schema
 	priors  map[uint64]*rpcdelta.Prior
 	rpcs    map[rpcKey]*RPC
+	limits  limits
 	at      capture.Record // that is being read, without its body
 	asked   *Explained
 	done    bool // what was asked is explained
@@ -77,6 +78,9 @@ func (x *inspection) read(in *capture.Reader) error {
 		x.sum.Seconds = max(x.sum.Seconds, rec.At.Seconds())
 		if x.options.Progress != nil && rec.Number%often == 0 {
 			x.options.Progress(rec.Offset)
+		}
+		if len(x.sum.byPlayer) > maxSessionsRead {
+			return fmt.Errorf("record %d: more than %d sessions", rec.Number, maxSessionsRead)
 		}
 		body := rec.Body
 		rec.Body = nil

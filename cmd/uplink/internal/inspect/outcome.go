@@ -47,7 +47,7 @@ func (p *player) decoded(x *inspection, b *capture.Decoded) {
 		return
 	}
 	if !ok { // it is in the file before, or lost
-		if s.dec != nil {
+		if s.ready {
 			s.stop(afterLoss)
 		}
 		p.uncounted(x, s, b)

@@ -53,12 +53,17 @@ func (p *player) closed(x *inspection, b *capture.Closed) {
 	if p.session.Cause == "" {
 		p.session.Cause = "closed by the server"
 	}
+	for _, s := range p.streams {
+		s.free()
+	}
 	delete(x.players, b.Player)
 }
 
 func (p *player) bound(x *inspection, b *capture.Bound) {
-	s := newStream(x, b)
-	p.streams[b.RPC] = s
+	if old := p.streams[b.RPC]; old != nil {
+		old.free()
+	}
+	p.streams[b.RPC] = newStream(x, b)
 }
 
 func (p *player) datagram(x *inspection, b *capture.Datagram) {

@@ -22,10 +22,13 @@ type stream struct {
 	name   string
 	schema *rpcdelta.Schema
 	cfg    rpcdelta.DecoderConfig
+	limits *limits
 	broken string // why there can be no decoder
 
-	dec     *rpcdelta.Decoder // nil while it cannot be decoded
+	ready   bool              // it can be decoded
 	why     string            // not
+	dec     *rpcdelta.Decoder // nil before the first payload
+	cost    int               // of dec, of the limits' memory
 	resumed bool              // dec began with a reset within the stream
 	began   bool              // and it has come
 	start   uint64            // its sequence
@@ -35,7 +38,7 @@ type stream struct {
 }
 
 func newStream(x *inspection, b *capture.Bound) *stream {
-	s := &stream{bound: b, name: fmt.Sprintf("RPC %d", b.RPC)}
+	s := &stream{bound: b, name: fmt.Sprintf("RPC %d", b.RPC), limits: &x.limits}
 	s.cfg = rpcdelta.DecoderConfig{
 		Codec: b.Codec, RPC: b.RPC, Ring: b.Ring, PeerRing: b.PeerRing, DeliverLate: b.DeliverLate, Reliable: b.Reliable,
 	}
@@ -45,7 +48,7 @@ func newStream(x *inspection, b *capture.Bound) *stream {
 	} else {
 		s.name = schema.RPC()
 		var err error
-		if s.schema, err = schema.AtRate(b.RateHz); err != nil {
+		if s.schema, err = x.limits.atRate(schema, b); err != nil {
 			s.broken = err.Error()
 		}
 	}
@@ -62,20 +65,38 @@ func newStream(x *inspection, b *capture.Bound) *stream {
 	return s
 }
 
-// fresh makes a decoder that knows nothing.
+// fresh says that the next payload is for a decoder that knows nothing.
 func (s *stream) fresh() {
-	s.why = s.broken
-	if s.broken != "" {
-		return
-	}
-	var err error
-	if s.dec, err = rpcdelta.NewDecoder(s.schema, s.cfg); err != nil {
-		s.broken, s.why = err.Error(), err.Error()
-	}
+	s.free()
+	s.ready, s.why = s.broken == "", s.broken
 }
 
 // stop ends decoding until the next reset.
-func (s *stream) stop(why string) { s.dec, s.why = nil, why }
+func (s *stream) stop(why string) {
+	s.free()
+	s.ready, s.why = false, why
+}
+
+// free lets go of the decoder.
+func (s *stream) free() {
+	s.limits.memory -= s.cost
+	s.dec, s.cost = nil, 0
+}
+
+// make makes the decoder, if there is to be one and none yet.
+func (s *stream) make() {
+	if !s.ready || s.dec != nil {
+		return
+	}
+	var err error
+	if s.cost, err = s.limits.take(s.schema, s.bound); err == nil {
+		s.dec, err = rpcdelta.NewDecoder(s.schema, s.cfg)
+	}
+	if err != nil {
+		s.broken = err.Error()
+		s.stop(s.broken)
+	}
+}
 
 // resume begins to decode with a reset of that sequence.
 func (s *stream) resume(seq uint64) {
@@ -101,10 +122,10 @@ func reasonOf(err error) string {
 // again decodes a payload of which the server made frames. why says why it cannot be; differs how it came out
 // otherwise.
 func (s *stream) again(b []byte, want *capture.Decoded) (frames []rpcdelta.Delivery, why, differs string) {
-	if s.dec == nil && want.Kind == rpcdelta.Reset && !s.cfg.Reliable {
+	if !s.ready && want.Kind == rpcdelta.Reset && !s.cfg.Reliable {
 		s.resume(want.Seq)
 	}
-	if s.dec == nil {
+	if s.make(); !s.ready {
 		return nil, s.why, ""
 	}
 	if s.resumed && want.Seq < s.start {
@@ -150,7 +171,7 @@ func (s *stream) decode(b []byte) ([]rpcdelta.Delivery, error) {
 
 // refuse gives the decoder a payload that the server's did not take.
 func (s *stream) refuse(b []byte, want string) (why, differs string) {
-	if s.dec == nil {
+	if s.make(); !s.ready {
 		return s.why, ""
 	}
 	frames, err := s.decode(b)

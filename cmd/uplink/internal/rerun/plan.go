@@ -87,6 +87,9 @@ func Load(r io.Reader, player uint64) (*Plan, error) {
 // Sessions is how many there are.
 func (p *Plan) Sessions() int { return len(p.sessions) }
 
+// maxSessions is how many are played: each has a socket.
+const maxSessions = 1 << 14
+
 type loader struct {
 	plan     *Plan
 	player   uint64
@@ -123,6 +126,9 @@ func (l *loader) take(body capture.Body) error {
 		return err
 	case *capture.Opened:
 		if l.player == 0 || l.player == b.Player {
+			if len(l.sessions) == maxSessions {
+				return fmt.Errorf("more than %d sessions: choose one", maxSessions)
+			}
 			l.sessions[b.Player] = &session{player: b.Player, expect: map[int][]string{}, streams: map[int]*stream{}}
 		}
 	case *capture.Lost:
