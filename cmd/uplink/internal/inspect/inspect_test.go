@@ -41,6 +41,14 @@ type scenario struct {
 	reliable        bool // a reliable RPC beside the other two
 }
 
+// thin is a step through all there is of something: with -short most of it is left out.
+func thin(step int) int {
+	if testing.Short() {
+		return step
+	}
+	return 1
+}
+
 // play captures a game, and gives the path of the first file and what the server counted.
 func (c *scenario) play(t *testing.T) (path string, st ds.Stats) {
 	t.Helper()
@@ -185,7 +193,7 @@ func checkCounts(t *testing.T, sum *Summary, st *ds.Stats, rows int) {
 // TestRotated captures to a row of small files: each says what it cannot decode, and decodes all else, to its end.
 func TestRotated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := scenario{frames: 3000, clients: 4, link: simnet.Config{Loss: 0.05, Jitter: 5 * ms}, capture: capture.Config{MaxBytes: 128 << 10, Keep: 100}}
+		c := scenario{frames: 3000 / thin(3), clients: 4, link: simnet.Config{Loss: 0.05, Jitter: 5 * ms}, capture: capture.Config{MaxBytes: 64 << 10, Keep: 100}}
 		path, st := c.play(t)
 		var frames, dropped uint64
 		for i := 0; ; i++ {
@@ -195,19 +203,17 @@ func TestRotated(t *testing.T) {
 				}
 				break
 			}
-			again := uint64(0)
 			sum, _, err := open(t, capture.FileName(path, i), Options{})
 			uplinktest.Must(t, err)
 			for _, r := range sum.RPCs {
-				again += r.Stats.Frames()
 				frames += r.Stats.Frames() + r.Undecoded
 				for _, n := range r.Drops {
 					dropped += n
 				}
 			}
 			ch := sum.Check
-			if ch.Differ != 0 || ch.AfterLoss != 0 || (ch.Before != 0) != (i > 0) || ch.Before > ch.Same/4 || again == 0 || sum.Index != i || len(sum.Sessions) != c.clients {
-				t.Errorf("file %d: %+v, %d frames", i, ch, again)
+			if ch.Differ != 0 || ch.AfterLoss != 0 || (ch.Before != 0) != (i > 0) || sum.Continues && ch.Before > ch.Same || sum.Index != i || len(sum.Sessions) != c.clients {
+				t.Errorf("file %d: %+v", i, ch)
 			}
 		}
 		want := uint64(0)
@@ -229,7 +235,7 @@ func TestLost(t *testing.T) {
 		uplinktest.Must(t, err)
 		rng := rand.New(rand.NewPCG(1, 2))
 		before, after := uint64(0), uint64(0)
-		for range 20 {
+		for range 20 / thin(4) {
 			lossy := lose(t, data, rng)
 			sum, _, err := Run(bytes.NewReader(lossy), Options{})
 			uplinktest.Must(t, err)
@@ -254,7 +260,7 @@ func TestCut(t *testing.T) {
 		data, err := os.ReadFile(path)
 		uplinktest.Must(t, err)
 		last := 0
-		for n := 1; n < len(data); n++ {
+		for n := 1; n < len(data); n += thin(17) {
 			sum, _, err := Run(bytes.NewReader(data[:n]), Options{})
 			var at *capture.FileError
 			if !errors.As(err, &at) || at.Offset > int64(n) || !errors.Is(err, capture.ErrCut) {

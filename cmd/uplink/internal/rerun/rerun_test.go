@@ -113,7 +113,7 @@ func TestSelf(t *testing.T) {
 // TestRotated plays each file of a row: what refers to earlier ones is left out, all else comes out the same.
 func TestRotated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := scenario{frames: 3000, link: simnet.Config{Loss: 0.05, Jitter: 5 * ms}, capture: capture.Config{MaxBytes: 96 << 10, Keep: 100}}
+		c := scenario{frames: 2000, link: simnet.Config{Loss: 0.05, Jitter: 5 * ms}, capture: capture.Config{MaxBytes: 64 << 10, Keep: 100}}
 		path := c.play(t)
 		for i := range 4 {
 			r, err := PlaySelf(t.Context(), load(t, capture.FileName(path, i), 0), Options{Speed: 10})
