@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -213,5 +215,18 @@ func TestByteSize(t *testing.T) {
 		if err := s.Set(text); err == nil {
 			t.Errorf("%q is %d", text, s)
 		}
+	}
+}
+
+// TestUntilDone: Ctrl-C ends reading.
+func TestUntilDone(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	r := untilDone{ctx, strings.NewReader("text")}
+	if n, err := r.Read(make([]byte, 2)); n != 2 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	cancel()
+	if n, err := r.Read(make([]byte, 2)); n != 0 || !errors.Is(err, context.Canceled) {
+		t.Errorf("%d, %v", n, err)
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
@@ -83,7 +84,7 @@ func runInspect(cmd *cobra.Command, path string, o *inspectOptions) error {
 	o.Progress = func(done int64) { p.show("decoding again", float64(done)/float64(max(size, 1))) }
 	rows := newRowWriter(out, o)
 	o.Each = rows.each
-	sum, explained, err := inspect.Run(f, o.Options)
+	sum, explained, err := inspect.Run(untilDone{cmd.Context(), f}, o.Options)
 	p.clear()
 	if sum == nil {
 		return captureError(path, err)
@@ -132,6 +133,19 @@ func openCapture(path string) (*os.File, int64, error) {
 		return nil, 0, errors.Join(err, f.Close())
 	}
 	return f, info.Size(), nil
+}
+
+// untilDone reads until the context is done: reading a large file takes long.
+type untilDone struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (u untilDone) Read(b []byte) (int, error) {
+	if err := u.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return u.r.Read(b)
 }
 
 // captureError adds what to do about a file.

@@ -75,7 +75,10 @@ func runReplayCapture(cmd *cobra.Command, path string, o *replayCaptureOptions) 
 		return err
 	}
 	defer f.Close() //nolint:errcheck // it is read only
-	plan, damage := rerun.Load(f, o.player)
+	plan, damage := rerun.Load(untilDone{cmd.Context(), f}, o.player)
+	if cmd.Context().Err() != nil {
+		return cmd.Context().Err()
+	}
 	if damage != nil {
 		damage = captureError(path, damage)
 	}
