@@ -83,9 +83,15 @@ func (s *Server) bind(p *Player, r *control.BindRequest) control.BindAnswer {
 		return a
 	}
 	p.bind(int(r.RPC), &binding{
-		rpc: rpc, here: here, dec: dec, reliable: r.Reliable, frames: uint64(max(r.Frames, 1)), prior: prior,
+		rpc: rpc, number: int(r.RPC), here: here, dec: dec, reliable: r.Reliable, frames: uint64(max(r.Frames, 1)), prior: prior,
 		rate: s.cfg.frameRate(r.RateHz, r.Reliable),
 	})
+	if p.tap != nil {
+		p.tap.Bound(Binding{
+			RPC: int(r.RPC), Schema: rpc.schema, RateHz: r.RateHz, PeerRing: r.Ring, Frames: r.Frames, Ring: s.cfg.Ring, Codec: codec,
+			Reliable: r.Reliable, DeliverLate: s.cfg.DeliverLate, Prior: prior,
+		})
+	}
 	p.hz += r.RateHz
 	a.Prior = priorHash(prior)
 	s.fellBack(p, here, r, prior)

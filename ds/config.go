@@ -101,6 +101,8 @@ type Config struct {
 	// KeyLog, if set, gets a line with the secrets of each session: it gives away all that is
 	// sealed. It is for debugging; see transport.Config.
 	KeyLog io.Writer
+	// Tap, if set, sees what comes, goes and is made of it.
+	Tap Tap
 	// Network opens the socket; nil means UDP. Tests and demos put
 	// transport/simnet here.
 	Network transport.Network

@@ -40,19 +40,19 @@ func (p *Player) receiveMessage(b []byte, at time.Time) {
 	switch {
 	case p.kicked.Load():
 	case len(b) > MaxMessage:
-		p.drop(Malformed)
+		p.discard(at, Malformed)
 		p.end("a message is too long")
 	case f == nil:
-		p.drop(UnknownRPC)
+		p.discard(at, UnknownRPC)
 	case !p.sent.Take(at, control.DSMessages, control.MessageCost(len(b))):
-		p.drop(Limited)
+		p.discard(at, Limited)
 		p.end("too many messages")
 	case !s.cfg.Poll:
 		f(p, b)
 	default:
 		m := &message{player: p, b: bytes.Clone(b)}
 		if !s.queue.pushFor(p, m, int(unsafe.Sizeof(*m))+len(b)) {
-			p.drop(QueueFull)
+			p.discard(at, QueueFull)
 			p.end("too many messages wait for the game")
 		}
 	}

@@ -19,6 +19,7 @@ type Player struct {
 	shard  *shard
 	conn   *transport.Conn
 	seal   int // bytes that each datagram is longer by it
+	tap    PlayerTap
 
 	// Of the shard's goroutine alone:
 	bindings []*binding   // by RPC number
@@ -38,6 +39,7 @@ type Player struct {
 // binding is one RPC of one player.
 type binding struct {
 	rpc      *rpc
+	number   int       // in headers
 	here     *rpcShard // of the player's shard
 	dec      *rpcdelta.Decoder
 	reliable bool
@@ -108,9 +110,9 @@ func (p *Player) receive(b []byte, at time.Time, reliable bool) {
 	t, body, err := control.Split(b)
 	switch {
 	case err != nil:
-		p.drop(Malformed)
+		p.discard(at, Malformed)
 	case (!reliable || t == control.Bind) && !p.allow(at, payloads(t, body)):
-		p.drop(Limited)
+		p.discard(at, Limited)
 	case t == control.Frame:
 		p.receiveFrame(b, arrival{at: at, reliable: reliable})
 	case t == control.Message && reliable:
@@ -120,12 +122,12 @@ func (p *Player) receive(b []byte, at time.Time, reliable bool) {
 	case t == control.Bind:
 		r, err := control.ParseBindRequest(body)
 		if err != nil {
-			p.drop(Malformed)
+			p.discard(at, Malformed)
 			return
 		}
 		p.server.answer(p, &r)
 	default:
-		p.drop(Malformed) // a client has nothing to ack or to answer
+		p.discard(at, Malformed) // a client has nothing to ack or to answer
 	}
 }
 
@@ -135,7 +137,7 @@ func (p *Player) receiveBundle(b []byte, at time.Time) {
 		a := arrival{at: at, shared: f.Shared()}
 		payload, extra, err := f.Next()
 		if err != nil {
-			p.drop(Malformed)
+			p.discard(at, Malformed)
 			return
 		}
 		a.extra = extra
@@ -166,32 +168,32 @@ func (p *Player) receiveFrame(payload []byte, a arrival) {
 	reliable := a.reliable
 	n, err := rpcdelta.PeekRPC(payload)
 	if err != nil {
-		p.drop(Malformed)
+		p.discard(a.at, Malformed)
 		return
 	}
 	b := p.binding(n)
 	if b == nil || b.reliable != reliable {
-		p.drop(UnknownRPC)
+		p.discard(a.at, UnknownRPC)
 		return
 	}
 	number := p.conn.Number()
 	if b.overtaken(number) {
-		p.dropFrame(b, Late, 0)
+		p.discardPayload(b, a.at, Late, false)
 		return
 	}
 	frames, err := p.server.decode(b, payload)
-	if b.dec.AckDue() && !p.due {
-		p.due = true
-		p.shard.due = append(p.shard.due, p)
-	}
+	p.noteAck(b)
 	if err != nil {
-		p.dropFrame(b, reason(err), 0)
+		p.discardPayload(b, a.at, reason(err), true)
 		if reliable { // each frame refers to the one before: none after it can be read
 			p.end("malformed reliable frame")
 		}
 		return
 	}
 	b.newest = max(b.newest, number)
+	if p.tap != nil {
+		p.tap.Decoded(a.at, n, frames)
+	}
 	delivered := 0 // of the frames, which come to lie first
 	for i := range frames {
 		missed, err := b.deliver(p, &frames[i], a.at)
@@ -211,6 +213,14 @@ func (p *Player) receiveFrame(payload []byte, a arrival) {
 	}
 	p.delivered.Add(uint64(delivered))
 	b.here.received(frames[:delivered], len(payload), p.seal, &a)
+}
+
+// noteAck notes that the player has something to be told, if that is so.
+func (p *Player) noteAck(b *binding) {
+	if b.dec.AckDue() && !p.due {
+		p.due = true
+		p.shard.due = append(p.shard.due, p)
+	}
 }
 
 // undelivered is what a player is told whose reliable frame cannot be delivered.
@@ -242,6 +252,9 @@ func (b *binding) deliver(p *Player, d *rpcdelta.Delivery, at time.Time) (missed
 			missed++
 		}
 		p.dropFrame(b, reason(err), missed)
+		if p.tap != nil {
+			p.tap.Withheld(at, b.number, d.Seq, reason(err))
+		}
 	}
 	return missed, err
 }

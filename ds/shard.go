@@ -19,7 +19,9 @@ type shard struct {
 	due     []*Player // have frames to ack
 	acked   time.Time // when acks were sent
 	buf     []byte
-	empty   bool // and stays so, since the server shuts down
+	resets  uint64    // of the tap, when they were asked for
+	counted time.Time // when the tap was told of counts
+	empty   bool      // and stays so, since the server shuts down
 
 	mu    sync.Mutex // guards the rest
 	acks  AckStats
@@ -55,6 +57,10 @@ func (h *shard) Opened(c *transport.Conn) {
 	}
 	h.players[p] = struct{}{}
 	s.queue.joined(1)
+	if s.cfg.Tap != nil {
+		p.tap = s.cfg.Tap.Joined(p, c.Suite())
+		c.SetTap(p.tap)
+	}
 	if s.cfg.Joined != nil {
 		s.run(func() { s.cfg.Joined(p) })
 	}
@@ -71,6 +77,9 @@ func (h *shard) Closed(c *transport.Conn, err error) {
 	delete(h.players, p)
 	p.bindings = nil
 	s.queue.joined(-1)
+	if p.tap != nil {
+		p.tap.Left(err)
+	}
 	if s.cfg.Left != nil {
 		s.run(func() { s.cfg.Left(p, err) })
 	}
@@ -93,6 +102,9 @@ func (h *shard) Tick(now time.Time) {
 		return // ticks are not quite punctual, hence the half
 	}
 	h.acked = now
+	if s.cfg.Tap != nil {
+		h.tapped(now)
+	}
 	for _, p := range h.due {
 		p.due = false
 		h.ack(p)

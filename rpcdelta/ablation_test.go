@@ -179,6 +179,8 @@ func codedBits(schema *rpcdelta.Schema, frames []rpcdelta.Frame, distance int, o
 // fieldBits adds up what fields take.
 type fieldBits float64
 
+func (*fieldBits) Row(int) {}
+
 func (*fieldBits) Count(float64)                  {}
 func (b *fieldBits) Flags(_ int, bits float64)    { *b += fieldBits(bits) }
 func (b *fieldBits) Contents(_ int, bits float64) { *b += fieldBits(bits) }

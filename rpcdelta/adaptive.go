@@ -88,7 +88,7 @@ func (c *adaptiveCoder) decode(p *payload, src []byte) error {
 	return nil
 }
 
-func (c *adaptiveCoder) measure(p *payload, m *meter) (bits float64) {
+func (c *adaptiveCoder) measure(p *payload, m adaptive.Meter) (bits float64) {
 	return c.coder.Measure(m, p.free, c.fill(p), p.place(), p.base, p.hasBase, c.using, c.known)
 }
 

@@ -44,7 +44,7 @@ type coder interface {
 	decode(p *payload, src []byte) error
 	// measure tells m what the parts of a payload take that was just encoded or decoded,
 	// and gives the sum.
-	measure(p *payload, m *meter) (bits float64)
+	measure(p *payload, m adaptive.Meter) (bits float64)
 	// intraSize is about how many bytes a frame takes alone, one too many at most and
 	// fewer than intraShort too few.
 	intraSize(f *Frame) int

@@ -55,13 +55,14 @@ type Delivery struct {
 // place of another must not get what was sent to that one. Package transport sees
 // to both.
 type Decoder struct {
-	schema  *Schema
-	cfg     DecoderConfig
-	coder   coder
-	ring    *adaptive.Frames // that were taken in this epoch
-	reach   uint64           // how old a frame may be that another needs
-	scratch *Scratch
-	profile *Profile // or nil
+	schema      *Schema
+	cfg         DecoderConfig
+	coder       coder
+	ring        *adaptive.Frames // that were taken in this epoch
+	reach       uint64           // how old a frame may be that another needs
+	scratch     *Scratch
+	profile     *Profile     // or nil
+	explanation *Explanation // likewise
 
 	started   bool // something was taken; newest and what follows mean something
 	newest    uint64
@@ -164,6 +165,9 @@ func (d *Decoder) take(h header, n uint64, b []byte) ([]Delivery, error) {
 		after = d.newest + 1
 		q = max(q, after)
 	}
+	if d.explanation != nil {
+		d.explain()
+	}
 	if d.profile != nil {
 		d.measure(&h, len(b))
 		for _, f := range d.scratch.payload.frames[q-d.scratch.payload.oldest():] {
@@ -238,6 +242,9 @@ func (d *Decoder) decodeOld(h header, n uint64, b []byte) ([]Delivery, error) {
 	}
 	if len(d.scratch.out) == 0 {
 		return nil, ErrDuplicate
+	}
+	if d.explanation != nil {
+		d.explain()
 	}
 	if d.profile != nil {
 		d.measure(&h, len(b))
@@ -357,6 +364,15 @@ func (d *Decoder) measure(h *header, size int) {
 // AckDue says whether something happened since the last AppendAck that the
 // encoder should know. Reliable decoders need no acks.
 func (d *Decoder) AckDue() bool { return d.ackDue && !d.cfg.Reliable }
+
+// AskReset has the next acks ask the encoder for a reset, as they do when a baseline is missing: from then on payloads
+// can be decoded without what came before them. It does nothing where nothing came yet, nor on a reliable channel, which
+// knows no acks.
+func (d *Decoder) AskReset() {
+	if d.started && !d.cfg.Reliable {
+		d.ask(ErrBaselineMissing)
+	}
+}
 
 // AppendAck appends what the decoder processed so far, typically 4 bytes, to
 // be sent to the encoder in whatever goes there. It may be lost or repeated.

@@ -179,6 +179,8 @@ type meter Profile
 
 var _ adaptive.Meter = (*meter)(nil)
 
+func (m *meter) Row(int) {}
+
 func (m *meter) Count(bits float64) { m.CountBits += bits }
 
 func (m *meter) Flags(field int, bits float64) {

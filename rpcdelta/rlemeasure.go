@@ -6,7 +6,7 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
 )
 
-func (c *rleCodec) measure(p *payload, m *meter) (bits float64) {
+func (c *rleCodec) measure(p *payload, m adaptive.Meter) (bits float64) {
 	cur, base := p.frames[0], p.reference()
 	for i := range c.s.plans {
 		bits += c.measureNumbers(i, cur, base, m)
@@ -18,7 +18,7 @@ func (c *rleCodec) measure(p *payload, m *meter) (bits float64) {
 }
 
 // measureNumbers measures what writeNumbers writes of field i.
-func (c *rleCodec) measureNumbers(i int, cur, base *Frame, m *meter) (bits float64) {
+func (c *rleCodec) measureNumbers(i int, cur, base *Frame, m adaptive.Meter) (bits float64) {
 	p := &c.s.plans[i]
 	v := cur.Ints[p.at : p.at+p.n]
 	var b []int32
@@ -60,7 +60,7 @@ func (c *rleCodec) measureNumbers(i int, cur, base *Frame, m *meter) (bits float
 	return bits
 }
 
-func (c *rleCodec) measureGroup(i int, v, base []int32, m *meter) (bits float64) {
+func (c *rleCodec) measureGroup(i int, v, base []int32, m adaptive.Meter) (bits float64) {
 	p := &c.s.plans[i]
 	diff := c.diff[:len(v)]
 	header, _ := groupHeader(p.difference(diff, v, base), p.max)
@@ -78,7 +78,7 @@ func (c *rleCodec) measureGroup(i int, v, base []int32, m *meter) (bits float64)
 
 // measureBinary measures c.code, which stands for the integers and byte strings in
 // c.binary.
-func (c *rleCodec) measureBinary(cur, base *Frame, m *meter) {
+func (c *rleCodec) measureBinary(cur, base *Frame, m adaptive.Meter) {
 	s := shares{code: c.code}
 	for i := range c.s.plans {
 		switch p := &c.s.plans[i]; p.class {

@@ -30,6 +30,7 @@ type Conn struct {
 
 	mu       sync.Mutex
 	session  *session.Session
+	tap      Tap   // may be nil; set by the loop, which reads it without the lock
 	cause    error // of the end, if the session does not know it
 	trips    RoundTrips
 	measured uint64 // round trips that are in trips
@@ -91,6 +92,9 @@ func (c *Conn) Send(b []byte) error {
 	if c.session.State() == session.Closed {
 		return c.closedError()
 	}
+	if c.tap != nil && len(b) <= c.session.MaxPayload() {
+		c.sent(b)
+	}
 	return c.session.Send(b)
 }
 
@@ -111,7 +115,12 @@ func (c *Conn) sendReliable(b []byte) error {
 	if c.session.State() == session.Closed {
 		return c.closedError()
 	}
-	return c.session.SendReliable(time.Now(), b)
+	now := time.Now()
+	err := c.session.SendReliable(now, b)
+	if err == nil && c.tap != nil {
+		c.tap.Carried(Carried{At: now, Sent: true, Reliable: true, Body: b})
+	}
+	return err
 }
 
 // Number returns the packet number of the datagram that [Handler.Datagram] is being called with, in the

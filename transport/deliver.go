@@ -14,6 +14,7 @@ import (
 type received struct {
 	payload []byte
 	number  uint64 // of the datagram, if it was accepted
+	size    int    // of the datagram
 	verdict session.Verdict
 	state   session.State  // after it
 	remote  netip.AddrPort // of the peer, after it
@@ -25,7 +26,7 @@ func (c *Conn) input(now time.Time, from netip.AddrPort, b []byte) received {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	payload, verdict := c.session.Input(now, from, b)
-	return c.received(payload, verdict)
+	return c.received(payload, verdict, len(b))
 }
 
 // inputSealed gives a datagram to the session whose header was read already.
@@ -33,16 +34,16 @@ func (c *Conn) inputSealed(now time.Time, from netip.AddrPort, b []byte, h wire.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	payload, verdict := c.session.InputSealed(now, from, b, h)
-	return c.received(payload, verdict)
+	return c.received(payload, verdict, len(b))
 }
 
 // received returns what came of a datagram. It is called with the lock held.
-func (c *Conn) received(payload []byte, v session.Verdict) received {
+func (c *Conn) received(payload []byte, v session.Verdict, size int) received {
 	if v != session.Payload {
 		c.observe()
 	}
 	return received{
-		payload: payload, number: c.session.Number(), verdict: v,
+		payload: payload, number: c.session.Number(), size: size, verdict: v,
 		state: c.session.State(), remote: c.session.Remote(), idle: v == session.Accepted && c.session.Idle(),
 	}
 }
@@ -71,6 +72,9 @@ func (c *Conn) deliver(now time.Time, r received, h Handler) {
 	if r.verdict == session.Payload { // such a datagram brings nothing else
 		if open {
 			c.number = r.number
+			if c.tap != nil {
+				c.tap.Carried(Carried{At: now, Number: r.number, Size: r.size, Body: r.payload})
+			}
 			h.Datagram(c, r.payload, now)
 		}
 		return
@@ -79,6 +83,9 @@ func (c *Conn) deliver(now time.Time, r received, h Handler) {
 		msg, ok := c.receive(now)
 		if !ok {
 			return
+		}
+		if c.tap != nil {
+			c.tap.Carried(Carried{At: now, Reliable: true, Body: msg})
 		}
 		h.Message(c, msg, now)
 	}

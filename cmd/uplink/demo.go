@@ -2,6 +2,8 @@ package main
 
 import (
 	"cmp"
+	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,6 +17,7 @@ func newDemoCommand() *cobra.Command {
 	var o demo.Options
 	var codec string
 	var sealing sealing
+	var capturing capturing
 	c := &cobra.Command{
 		Use:   "demo",
 		Short: "Play recorded games to a server over a bad link, and watch the bits",
@@ -33,13 +36,20 @@ public address.`,
 			if o.Codec, err = codecFlag(codec); err != nil {
 				return err
 			}
-			if err := cmp.Or(sealing.check(), o.Validate()); err != nil {
+			if err := cmp.Or(sealing.check(), capturing.check(), o.Validate()); err != nil {
 				return usageError{err}
 			}
 			o.Suite = sealing.suite
 			if o.KeyLog, err = openKeyLog(cmd); err != nil {
 				return err
 			}
+			log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
+			captured, tap, err := capturing.start(log)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, endCapture(captured, log)) }()
+			o.Tap = tap
 			o.Live = isTerminal(cmd.OutOrStdout())
 			return demo.Run(cmd.Context(), cmd.OutOrStdout(), o)
 		},
@@ -50,6 +60,7 @@ public address.`,
 	f.IntVar(&o.Clients, "clients", 8, "number of clients")
 	f.StringVar(&codec, "codec", rpcdelta.DefaultCodec.String(), "how frames become bits")
 	f.DurationVar(&o.For, "for", 0, "how long to play; 0s means until Ctrl-C")
+	capturing.addFlags(f)
 	sealing.addFlags(f, "allow --suite none")
 	f.StringVar(&o.Metrics, "metrics", "127.0.0.1:0", "address of the HTTP server with /metrics; port 0 is any free one")
 	return c

@@ -29,6 +29,7 @@ type dsOptions struct {
 	key                     string
 	addrs, schemas, priors  []string
 	sealing                 sealing
+	capturing               capturing
 	ackHz                   float64
 	ring, maxPlayers        int
 	shards                  int
@@ -54,6 +55,7 @@ where that buffer overflows the drops say "kernel".`,
 		Example: `  uplink ds --listen 127.0.0.1:7777 --metrics 127.0.0.1:9464 --schema ServerMove.schema.json
   uplink ds --schema ServerMove.schema.json --record out.csv.gz
   uplink ds --schema ServerMove.schema.json --report 1s --max-players 4000 --shards 2
+  uplink ds --schema ServerMove.schema.json --capture out.uplink
   uplink ds --schema ServerMove.schema.json --key ds.key --listen 0.0.0.0:7777 --addr 203.0.113.7:7777`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -76,6 +78,7 @@ where that buffer overflows the drops say "kernel".`,
 	f.IntVar(&o.maxPlayers, "max-players", transport.DefaultMaxConns, "how many players are let in")
 	f.IntVar(&o.shards, "shards", 1, "sockets and goroutines that receive, decode and answer; more than 1 on Linux only")
 	f.DurationVar(&o.report, "report", 0, "report the load at this interval; 0s means never")
+	o.capturing.addFlags(f)
 	f.BoolVar(&o.json, "json", false, "write the lines of --report as JSON, one object each, and nothing else")
 	o.sealing.addFlags(f, "listen on other addresses than loopback with a key that everybody has, and allow --suite none")
 	_ = c.MarkFlagRequired(schemaFlag) // it exists
@@ -104,7 +107,7 @@ func (o *dsOptions) check() error {
 	case o.json && o.report == 0:
 		return errors.New("--json: it is how --report writes; add --report 1s, say")
 	}
-	return cmp.Or(o.sealing.check(), checkRing(o.ring))
+	return cmp.Or(o.sealing.check(), o.capturing.check(), checkRing(o.ring))
 }
 
 // isEverywhere says that an address is every one of the machine.
@@ -135,15 +138,21 @@ func runDS(cmd *cobra.Command, o *dsOptions) (err error) {
 	if err != nil {
 		return err
 	}
+	tap := &lateTap{}
 	srv, err := ds.Listen(o.listen, ds.Config{
-		KeyLog: keyLog,
-		Key:    key, Addrs: addrs, Suites: o.sealing.suites(), Insecure: o.sealing.insecure, AckHz: o.ackHz, Ring: o.ring, MaxPlayers: o.maxPlayers, Shards: o.shards, Priors: priors, Logger: log,
+		KeyLog: keyLog, Tap: tap.of(&o.capturing),
+		Key: key, Addrs: addrs, Suites: o.sealing.suites(), Insecure: o.sealing.insecure, AckHz: o.ackHz, Ring: o.ring, MaxPlayers: o.maxPlayers, Shards: o.shards, Priors: priors, Logger: log,
 		Joined: func(p *ds.Player) { log.Info("joined", "player", p.ID(), "client", p.ClientID(), "addr", p.Addr()) },
 		Left:   func(p *ds.Player, err error) { log.Info("left", "player", p.ID(), "cause", err) },
 	})
 	if err != nil {
 		return listenError(err)
 	}
+	captured, err := tap.start(&o.capturing, log)
+	if err != nil {
+		return errors.Join(err, srv.Close())
+	}
+	defer func() { err = errors.Join(err, endCapture(captured, log)) }()
 	defer func() { err = errors.Join(err, srv.Close()) }()
 	rec := &recorder{}
 	defer func() { err = errors.Join(err, rec.close()) }()

@@ -38,7 +38,8 @@ from a call that the dedicated server is known to hold.`,
 	root.PersistentPreRunE = func(*cobra.Command, []string) error { return profile.start() }
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(newDemoCommand(), newDSCommand(), newReplayCommand(), newBotsCommand(), newBenchCommand(), newAckRateCommand(),
-		newAnalyzeCommand(), newTuneCommand(), newDriftCommand(), newTrainCommand(), newKeygenCommand(), newTokenCommand(), newSoakCommand(), newDecryptCommand())
+		newAnalyzeCommand(), newTuneCommand(), newDriftCommand(), newTrainCommand(), newInspectCommand(), newReplayCaptureCommand(),
+		newKeygenCommand(), newTokenCommand(), newSoakCommand(), newDecryptCommand())
 	for _, c := range root.Commands() {
 		c.Args = usageArgs(c.Args)
 	}

@@ -22,6 +22,7 @@ func (c *Coder) Measure(to Meter, free uint, rows []*Row, newest, base uint64, h
 	v.first = int64(newest) - int64(len(rows)) + 1
 	ref := v.base
 	for i, row := range rows {
+		to.Row(i)
 		v.rows = rows[:i]
 		seq := v.first + int64(i)
 		if i == 0 && !hasBase {

@@ -8,6 +8,8 @@ import "math"
 type Meter interface {
 	// Count takes what the number of rows cost.
 	Count(bits float64)
+	// Row says that what follows is of row i of the payload, the oldest being 0.
+	Row(i int)
 	// Flags takes what a field cost that is no component's: whether it or its components
 	// changed, a common length, a quat's index.
 	Flags(field int, bits float64)

@@ -24,6 +24,12 @@ func (s *Session) Send(b []byte) error {
 	return nil
 }
 
+// NextSend returns the number of the next datagram, and its size if [Session.Send] sends n bytes in it.
+func (s *Session) NextSend(n int) (number uint64, size int) {
+	h := wire.Header{Long: s.long}
+	return s.next, h.Size() + n + s.Suite().Overhead()
+}
+
 // SendReliable queues the message b. It returns the errors of [reliable.Channel.Send], and [ErrNotOpen]
 // in any state but [Open].
 func (s *Session) SendReliable(now time.Time, b []byte) error {

@@ -32,7 +32,8 @@ func (d *demo) listen() (err error) {
 		return err
 	}
 	d.srv, err = ds.Listen("127.0.0.1:0", ds.Config{
-		Key: d.keys.server, Suites: d.options.suites(), Insecure: d.options.insecure(), KeyLog: d.options.KeyLog, MaxPlayers: 2 * len(d.players),
+		Key: d.keys.server, Suites: d.options.suites(), Insecure: d.options.insecure(), KeyLog: d.options.KeyLog, Tap: d.options.Tap,
+		MaxPlayers: 2 * len(d.players),
 	})
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/link"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport"
@@ -25,6 +26,7 @@ type Options struct {
 	Suite   transport.Suite
 	For     time.Duration // 0: until the context is done
 	Metrics string        // address of /metrics
+	Tap     ds.Tap        // of the server; may be nil
 	Live    bool          // redraw the table in place
 	KeyLog  io.Writer     // gets the secrets of all sessions; nil: none are written
 }

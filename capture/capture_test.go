@@ -1,0 +1,373 @@
+package capture_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/uplink-rpc/uplink/capture"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func schema(t testing.TB) *rpcdelta.Schema {
+	t.Helper()
+	s, err := rpcdelta.NewSchema("Move", 60, []rpcdelta.Field{
+		{Name: "Location", Kind: rpcdelta.KindVec3, Resolution: 0.1}, {Name: "Name", Kind: rpcdelta.KindBytes, Max: new(8.0)},
+	})
+	must(t, err)
+	return s
+}
+
+// records reads all that can be read, with copies of the bytes, and the error that ends it.
+func records(t testing.TB, data []byte) (all []capture.Record, err error) {
+	t.Helper()
+	r, err := capture.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	for {
+		rec, err := r.Next()
+		if err != nil {
+			return all, err
+		}
+		switch b := rec.Body.(type) {
+		case *capture.Datagram:
+			b.Body = bytes.Clone(b.Body)
+		case *capture.Message:
+			b.Body = bytes.Clone(b.Body)
+		case *capture.Schema:
+			b.JSON = bytes.Clone(b.JSON)
+		case *capture.Prior:
+			b.File = bytes.Clone(b.File)
+		}
+		all = append(all, rec)
+	}
+}
+
+// bodies are the bodies of a file that is whole.
+func bodies(t testing.TB, path string) (out []capture.Body) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	must(t, err)
+	all, err := records(t, data)
+	if !errors.Is(err, io.EOF) {
+		t.Fatalf("%s: %v", path, err)
+	}
+	for _, r := range all {
+		out = append(out, r.Body)
+	}
+	return out
+}
+
+var opened = capture.Opened{Session: 7, Client: 8, Addr: netip.MustParseAddrPort("[::1]:9"), Suite: "AES", Seal: 16}
+
+// write makes a file with each type of record, and says what they are behind the start.
+func write(t testing.TB, path string) []capture.Body {
+	t.Helper()
+	w, err := capture.Create(path, capture.Config{})
+	must(t, err)
+	s := schema(t)
+	json, err := s.AppendJSON(nil)
+	must(t, err)
+	now := time.Now()
+	p := w.Open(opened)
+	bound := capture.Bound{RPC: 3, RateHz: 66.5, PeerRing: 64, Frames: 2, Ring: 128, Codec: rpcdelta.Adaptive, Reliable: true, DeliverLate: true}
+	p.Bound(bound, s, rpcdelta.GenericPrior())
+	p.Bound(bound, s, nil)
+	data := capture.Datagram{Number: 1 << 40, Size: 1200, Body: []byte("body")}
+	p.Datagram(now, data)
+	p.Decoded(now, 3, []rpcdelta.Delivery{{Info: rpcdelta.Info{Seq: 1 << 33, Kind: rpcdelta.Delta}, Frame: s.NewFrame()}})
+	ack := capture.Datagram{Sent: true, Number: 2, Size: 33, Body: []byte{0xc1}}
+	p.Datagram(now, ack)
+	p.Message(now, capture.Message{Body: []byte("in")})
+	p.Message(now, capture.Message{Sent: true, Body: []byte("out")})
+	p.Dropped(now, capture.Dropped{RPC: capture.NoRPC, Reason: "malformed"})
+	p.Dropped(now, capture.Dropped{RPC: 255, Reason: "late", Decoder: true})
+	p.Withheld(now, capture.Withheld{RPC: 3, Seq: 9, Reason: "limited"})
+	counts := capture.Counts{Drops: []capture.Count{{Reason: "cookie", N: 5}}}
+	w.Counts(counts)
+	p.Closed("timeout")
+	must(t, w.Close())
+	must(t, w.Close())
+
+	opened := opened
+	opened.Player = 1
+	bound.Player, bound.Schema, bound.Prior = 1, 1, rpcdelta.GenericPrior().Hash()
+	again := bound
+	again.Prior = 0
+	data.Player, ack.Player = 1, 1
+	frames := []rpcdelta.Delivery{{Info: rpcdelta.Info{Seq: 5, Kind: rpcdelta.Delta}, Frame: s.NewFrame()}}
+	return []capture.Body{
+		&opened, &capture.Schema{ID: 1, JSON: json}, &bound, &again, &data,
+		&capture.Decoded{Player: 1, RPC: 3, Seq: 1 << 33, Frames: 1, Kind: rpcdelta.Delta, Hash: capture.Hash(frames)},
+		&ack, &capture.Message{Player: 1, Body: []byte("in")}, &capture.Message{Player: 1, Sent: true, Body: []byte("out")},
+		&capture.Dropped{Player: 1, RPC: -1, Reason: "malformed"}, &capture.Dropped{Player: 1, RPC: 255, Reason: "late", Decoder: true},
+		&capture.Withheld{Player: 1, RPC: 3, Seq: 9, Reason: "limited"}, &counts,
+		&capture.Closed{Player: 1, Cause: "timeout"}, &capture.End{},
+	}
+}
+
+func TestRoundTrip(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "out.uplink")
+	before := time.Now()
+	want := write(t, path)
+	got := bodies(t, path)
+	start, ok := got[0].(*capture.Start)
+	if !ok || start.Index != 0 || start.Wall.Before(before.Truncate(0)) || start.Wall.After(time.Now()) {
+		t.Errorf("start %+v", got[0])
+	}
+	if got = got[1:]; !reflect.DeepEqual(got, want) {
+		for i := range max(len(got), len(want)) {
+			t.Errorf("%d: %+v, want %+v", i, got[i], want[i])
+		}
+	}
+}
+
+// TestCut cuts a file at each byte, and changes each: what is before is read, and the error says where it ends.
+func TestCut(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "out.uplink")
+	write(t, path)
+	data, err := os.ReadFile(path)
+	must(t, err)
+	whole, err := records(t, data)
+	if !errors.Is(err, io.EOF) {
+		t.Fatal(err)
+	}
+	check := func(what string, n int, data []byte, want error) {
+		t.Helper()
+		got, err := records(t, data)
+		good := 0
+		for good < len(whole) && whole[good].Offset+int64(whole[good].Size) <= int64(n) {
+			good++
+		}
+		var at *capture.FileError
+		if !errors.Is(err, want) && want != nil || !errors.As(err, &at) {
+			t.Fatalf("%s at %d: %v, want %v", what, n, err, want)
+		}
+		if at.Offset > int64(n) || good < len(whole) && good > 0 && at.Offset != whole[good].Offset || good > 0 && !reflect.DeepEqual(got, whole[:good]) {
+			t.Fatalf("%s at %d: %d records and %v, want %d", what, n, len(got), err, good)
+		}
+	}
+	for n := range len(data) {
+		want := capture.ErrCut
+		if n == 0 {
+			want = capture.ErrForeign
+		}
+		check("cut", n, data[:n], want)
+		changed := bytes.Clone(data)
+		changed[n] ^= 0x41
+		check("changed", n, changed, nil)
+	}
+	check("more", len(data), append(bytes.Clone(data), 0), capture.ErrDamaged)
+}
+
+// TestRotate writes more than a file holds: each file of the row can be read alone, and the oldest are gone.
+func TestRotate(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "out.uplink")
+	const limit = 64 << 10
+	w, err := capture.Create(path, capture.Config{MaxBytes: limit, Keep: 2})
+	must(t, err)
+	p, q := w.Open(opened), w.Open(opened)
+	s := schema(t)
+	p.Bound(capture.Bound{RPC: 1, Codec: rpcdelta.RLE}, s, nil)
+	q.Bound(capture.Bound{RPC: 2, Codec: rpcdelta.RLE}, s, nil)
+	body := make([]byte, 1000)
+	for i := range uint64(250) {
+		p.Datagram(time.Now(), capture.Datagram{Number: i, Size: 1019, Body: body})
+		if i == 150 {
+			q.Closed("")
+		}
+	}
+	must(t, w.Close())
+	st := w.Stats()
+	if st.Lost != 0 || st.Files < 4 || w.Resets() != st.Files-1 {
+		t.Fatalf("%+v, %d resets", st, w.Resets())
+	}
+	last := int(st.Files) - 1
+	for i := range last + 1 {
+		info, err := os.Stat(capture.FileName(path, i))
+		if (err == nil) != (i > last-2) || err == nil && info.Size() > limit {
+			t.Errorf("file %d: %v, %v", i, info, err)
+		}
+	}
+	next := uint64(0)
+	for i := last - 1; i <= last; i++ {
+		all := bodies(t, capture.FileName(path, i))
+		if start := all[0].(*capture.Start); start.Index != i {
+			t.Errorf("%+v in file %d", start, i)
+		}
+		if end := all[len(all)-1].(*capture.End); end.More != (i < last) {
+			t.Errorf("%+v in file %d of %d", end, i, last)
+		}
+		known := ""
+		for _, b := range all[1 : len(all)-1] {
+			switch b := b.(type) {
+			case *capture.Schema:
+				known += "s"
+			case *capture.Opened:
+				known += fmt.Sprint("o", b.Player, b.Again)
+			case *capture.Bound:
+				known += fmt.Sprint("b", b.Player, b.RPC, b.Again)
+			case *capture.Datagram:
+				if next != 0 && b.Number != next {
+					t.Fatalf("datagram %d, want %d", b.Number, next)
+				}
+				next = b.Number + 1
+			}
+		}
+		want := "so1 trueb1 1 trueo2 trueb2 2 true"
+		if i == last {
+			want = "so1 trueb1 1 true"
+		}
+		if known != want {
+			t.Errorf("file %d begins with %s, want %s", i, known, want)
+		}
+	}
+	if next != 250 {
+		t.Errorf("%d datagrams, want 250", next)
+	}
+}
+
+// TestFull gives a writer more than it has room for: what is lost is counted in its place.
+func TestFull(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "out.uplink")
+	w, err := capture.Create(path, capture.Config{QueueBytes: 64 << 10})
+	must(t, err)
+	p := w.Open(opened)
+	body := make([]byte, 8<<10)
+	const each, goroutines = 500, 4
+	var all sync.WaitGroup
+	for range goroutines {
+		all.Go(func() {
+			for range each {
+				p.Datagram(time.Now(), capture.Datagram{Size: 1, Body: body})
+			}
+		})
+	}
+	all.Wait()
+	must(t, w.Close())
+	got, lost := uint64(0), uint64(0)
+	for _, b := range bodies(t, path) {
+		switch b := b.(type) {
+		case *capture.Datagram:
+			got++
+		case *capture.Lost:
+			lost += b.Records
+		}
+	}
+	if lost == 0 || got+lost != each*goroutines || w.Stats().Lost != lost {
+		t.Errorf("%d came and %d are said to be lost, of %d; %+v", got, lost, each*goroutines, w.Stats())
+	}
+}
+
+// TestCannotWrite takes away the place where the next file of the row would be: Close says so, what comes then is
+// counted as lost, and what was written stays.
+func TestCannotWrite(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "out.uplink")
+	must(t, os.Mkdir(capture.FileName(path, 1), 0o700))
+	w, err := capture.Create(path, capture.Config{MaxBytes: 64 << 10})
+	must(t, err)
+	p := w.Open(opened)
+	for range 100 {
+		p.Datagram(time.Now(), capture.Datagram{Size: 1, Body: make([]byte, 1000)})
+	}
+	if err := w.Close(); err == nil || !strings.Contains(err.Error(), "out.1.uplink") {
+		t.Errorf("%v", err)
+	}
+	datagrams := 0
+	for _, b := range bodies(t, path) {
+		if _, ok := b.(*capture.Datagram); ok {
+			datagrams++
+		}
+	}
+	if lost := w.Stats().Lost; datagrams < 50 || uint64(100-datagrams) != lost {
+		t.Errorf("%d datagrams, %d lost", datagrams, lost)
+	}
+	if _, err := capture.Create(filepath.Join(path, "x"), capture.Config{}); err == nil {
+		t.Error("a file within a file")
+	}
+}
+
+func TestDoesNotAllocate(t *testing.T) {
+	w, err := capture.Create(filepath.Join(t.TempDir(), "out.uplink"), capture.Config{})
+	must(t, err)
+	p := w.Open(opened)
+	f := []rpcdelta.Delivery{{Info: rpcdelta.Info{Seq: 9, Kind: rpcdelta.Delta}, Frame: schema(t).NewFrame()}}
+	body := make([]byte, 30)
+	now := time.Now()
+	if n := testing.AllocsPerRun(1000, func() {
+		p.Datagram(now, capture.Datagram{Number: 1, Size: 49, Body: body})
+		p.Decoded(now, 3, f)
+		p.Message(now, capture.Message{Body: body})
+		p.Dropped(now, capture.Dropped{RPC: 1, Reason: "late"})
+		p.Withheld(now, capture.Withheld{RPC: 1, Reason: "limited"})
+	}); n > 0.1 {
+		t.Errorf("%v allocations", n)
+	}
+	must(t, w.Close())
+}
+
+func TestConfig(t *testing.T) {
+	for _, c := range []capture.Config{{MaxBytes: 1}, {Keep: -1}, {QueueBytes: 1}} {
+		if _, err := capture.Create(filepath.Join(t.TempDir(), "out.uplink"), c); err == nil {
+			t.Errorf("%+v is taken", c)
+		}
+	}
+}
+
+func FuzzReader(f *testing.F) {
+	path := filepath.Join(f.TempDir(), "out.uplink")
+	write(f, path)
+	data, err := os.ReadFile(path)
+	must(f, err)
+	f.Add(data)
+	f.Add(data[:len(data)-3])
+	f.Fuzz(func(t *testing.T, data []byte) {
+		all, err := records(t, data)
+		end := int64(0)
+		for i, r := range all {
+			if r.Body == nil || r.Number != i+1 || i > 0 && r.Offset != end {
+				t.Fatalf("%d: %+v", i, r)
+			}
+			end = r.Offset + int64(r.Size)
+		}
+		var at *capture.FileError
+		if !errors.Is(err, io.EOF) && !errors.As(err, &at) || end > int64(len(data)) {
+			t.Fatalf("%v after %d of %d bytes", err, end, len(data))
+		}
+	})
+}
+
+func BenchmarkDatagram(b *testing.B) {
+	w, err := capture.Create(filepath.Join(b.TempDir(), "out.uplink"), capture.Config{})
+	must(b, err)
+	p := w.Open(opened)
+	body := make([]byte, 30)
+	now := time.Now()
+	b.ReportAllocs()
+	for b.Loop() {
+		p.Datagram(now, capture.Datagram{Number: 1, Size: 49, Body: body})
+	}
+	b.ReportMetric(float64(w.Stats().Lost)/float64(b.N), "lost/op")
+	must(b, w.Close())
+}

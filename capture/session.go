@@ -1,0 +1,107 @@
+package capture
+
+import (
+	"time"
+
+	"github.com/uplink-rpc/uplink/rpcdelta"
+)
+
+// Session is the part of one session in a file. Its methods are safe for concurrent use; those that have a time take
+// that of the record from it.
+type Session struct {
+	w      *Writer
+	player uint64
+}
+
+// Open begins the part of a session; o's Player is set here.
+func (w *Writer) Open(o Opened) *Session {
+	w.mu.Lock()
+	w.players++
+	o.Player = w.players
+	w.mu.Unlock()
+	w.put(time.Now(), &o)
+	return &Session{w: w, player: o.Player}
+}
+
+// Closed ends it.
+func (s *Session) Closed(cause string) { s.w.put(time.Now(), &Closed{Player: s.player, Cause: cause}) }
+
+// Bound notes that an RPC is bound; b's Player, Schema and Prior are set here. p is nil where the codec has none.
+func (s *Session) Bound(b Bound, schema *rpcdelta.Schema, p *rpcdelta.Prior) {
+	now := time.Now()
+	w := s.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	id, known := w.schemas[schema]
+	if !known {
+		id = uint64(len(w.schemas)) + 1
+		json, _ := schema.AppendJSON(nil) // a schema that was compiled has numbers and texts alone
+		w.put(now, &Schema{ID: id, JSON: json})
+		w.schemas[schema] = id
+	}
+	if p != nil {
+		b.Prior = p.Hash()
+		if b.Prior != rpcdelta.GenericPrior().Hash() && !w.priors[b.Prior] {
+			w.put(now, &Prior{Hash: b.Prior, File: p.Append(nil)})
+			w.priors[b.Prior] = true
+		}
+	}
+	b.Player, b.Schema = s.player, id
+	w.put(now, &b)
+}
+
+// Datagram notes one of the unreliable channel; d's Player is set here. Its body is copied.
+func (s *Session) Datagram(at time.Time, d Datagram) {
+	d.Player = s.player
+	q := &s.w.queue
+	q.mu.Lock()
+	if b, ok := q.begin(at, recordHead+len(d.Body), q.soft); ok {
+		q.commit(d.append(append(b, byte(d.tag()))))
+	}
+	q.mu.Unlock()
+}
+
+// Message notes one of the reliable channel; m's Player is set here. Its body is copied.
+func (s *Session) Message(at time.Time, m Message) {
+	m.Player = s.player
+	q := &s.w.queue
+	q.mu.Lock()
+	if b, ok := q.begin(at, recordHead+len(m.Body), q.soft); ok {
+		q.commit(m.append(append(b, byte(m.tag()))))
+	}
+	q.mu.Unlock()
+}
+
+// Decoded notes what came of a payload: frames.
+func (s *Session) Decoded(at time.Time, rpc int, frames []rpcdelta.Delivery) {
+	newest := &frames[len(frames)-1]
+	d := Decoded{Player: s.player, RPC: rpc, Seq: newest.Seq, Frames: len(frames), Kind: newest.Kind, Hash: Hash(frames)}
+	q := &s.w.queue
+	q.mu.Lock()
+	if b, ok := q.begin(at, recordHead, q.soft); ok {
+		q.commit(d.append(append(b, byte(tagDecoded))))
+	}
+	q.mu.Unlock()
+}
+
+// Dropped notes what came of a datagram, a message or a payload: nothing. d's Player is set here.
+func (s *Session) Dropped(at time.Time, d Dropped) {
+	d.Player = s.player
+	q := &s.w.queue
+	q.mu.Lock()
+	if b, ok := q.begin(at, recordHead+len(d.Reason), q.soft); ok {
+		q.commit(d.append(append(b, byte(tagDropped))))
+	}
+	q.mu.Unlock()
+}
+
+// Withheld notes that a frame was not given to the game; h's Player is set here.
+func (s *Session) Withheld(at time.Time, h Withheld) {
+	h.Player = s.player
+	q := &s.w.queue
+	q.mu.Lock()
+	if b, ok := q.begin(at, recordHead+len(h.Reason), q.soft); ok {
+		q.commit(h.append(append(b, byte(tagWithheld))))
+	}
+	q.mu.Unlock()
+}

@@ -1,0 +1,77 @@
+// Package tap has a server write what it gets, sends and makes of it to a capture file:
+//
+//	w, err := capture.Create("out.uplink", capture.Config{})
+//	...
+//	srv, err := ds.Listen(addr, ds.Config{Tap: tap.New(w)})
+//	...
+//	srv.Close()
+//	err = w.Close()
+package tap
+
+import (
+	"time"
+
+	"github.com/uplink-rpc/uplink/capture"
+	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+// New gives the tap of a server that writes to w. It does not close w.
+func New(w *capture.Writer) ds.Tap { return server{w} }
+
+type server struct{ w *capture.Writer }
+
+func (s server) Joined(p *ds.Player, suite transport.Suite) ds.PlayerTap {
+	return &player{s.w.Open(capture.Opened{
+		Session: p.ID(), Client: p.ClientID(), Addr: p.Addr(), Suite: suite.String(), Seal: suite.Overhead(),
+	})}
+}
+
+func (s server) Counted(st transport.ListenerStats) {
+	var c capture.Counts
+	st.Dropped.Each(func(reason string, n uint64) {
+		if n != 0 {
+			c.Drops = append(c.Drops, capture.Count{Reason: reason, N: n})
+		}
+	})
+	s.w.Counts(c)
+}
+
+func (s server) Resets() uint64 { return s.w.Resets() }
+
+type player struct{ s *capture.Session }
+
+func (p *player) Carried(c transport.Carried) {
+	if c.Reliable {
+		p.s.Message(c.At, capture.Message{Sent: c.Sent, Body: c.Body})
+		return
+	}
+	p.s.Datagram(c.At, capture.Datagram{Sent: c.Sent, Number: c.Number, Size: c.Size, Body: c.Body})
+}
+
+func (p *player) Bound(b ds.Binding) {
+	p.s.Bound(capture.Bound{
+		RPC: b.RPC, RateHz: b.RateHz, PeerRing: b.PeerRing, Frames: b.Frames, Ring: b.Ring, Codec: b.Codec, Reliable: b.Reliable, DeliverLate: b.DeliverLate,
+	}, b.Schema, b.Prior)
+}
+
+func (p *player) Decoded(at time.Time, rpc int, frames []rpcdelta.Delivery) {
+	p.s.Decoded(at, rpc, frames)
+}
+
+func (p *player) Dropped(at time.Time, rpc int, d ds.Drop, decoder bool) {
+	p.s.Dropped(at, capture.Dropped{RPC: max(rpc, capture.NoRPC), Reason: d.String(), Decoder: decoder})
+}
+
+func (p *player) Withheld(at time.Time, rpc int, seq uint64, d ds.Drop) {
+	p.s.Withheld(at, capture.Withheld{RPC: rpc, Seq: seq, Reason: d.String()})
+}
+
+func (p *player) Left(err error) {
+	cause := ""
+	if err != nil {
+		cause = err.Error()
+	}
+	p.s.Closed(cause)
+}

@@ -1,0 +1,44 @@
+package tap
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/uplink-rpc/uplink/capture"
+	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+func TestDoesNotAllocate(t *testing.T) {
+	if race.Enabled {
+		t.Skip("the race detector allocates")
+	}
+	w, err := capture.Create(filepath.Join(t.TempDir(), "out.uplink"), capture.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema, err := rpcdelta.NewSchema("A", 60, []rpcdelta.Field{{Name: "X", Kind: rpcdelta.KindVec3, Resolution: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p ds.PlayerTap = &player{w.Open(capture.Opened{})}
+	frames := []rpcdelta.Delivery{{Info: rpcdelta.Info{Kind: rpcdelta.Delta}, Frame: schema.NewFrame()}}
+	now, body := time.Now(), make([]byte, 30)
+	if n := testing.AllocsPerRun(1000, func() {
+		p.Carried(transport.Carried{At: now, Number: 7, Size: 49, Body: body})
+		p.Decoded(now, 0, frames)
+		p.Carried(transport.Carried{At: now, Sent: true, Number: 7, Size: 49, Body: body})
+		p.Carried(transport.Carried{At: now, Reliable: true, Body: body})
+		p.Dropped(now, 0, ds.Late, true)
+		p.Withheld(now, 0, 9, ds.Limited)
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+	if err := errors.Join(w.Close()); err != nil || w.Stats().Lost != 0 {
+		t.Errorf("%v, %+v", err, w.Stats())
+	}
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/uplink-rpc/uplink/capture"
+	"github.com/uplink-rpc/uplink/capture/tap"
+	"github.com/uplink-rpc/uplink/ds"
+)
+
+// byteSize is a flag: a number of bytes, with a unit.
+type byteSize int64
+
+var byteUnits = []struct {
+	suffix string
+	bytes  int64
+}{{"GB", 1 << 30}, {"MB", 1 << 20}, {"KB", 1 << 10}, {"B", 1}, {"", 1}}
+
+func (s *byteSize) String() string {
+	for _, u := range byteUnits {
+		if int64(*s)%u.bytes == 0 && int64(*s) >= u.bytes {
+			return fmt.Sprintf("%d%s", int64(*s)/u.bytes, u.suffix)
+		}
+	}
+	return "0"
+}
+
+func (s *byteSize) Type() string { return "size" }
+
+// Set implements pflag.Value.
+func (s *byteSize) Set(text string) error {
+	for _, u := range byteUnits {
+		number, ok := strings.CutSuffix(strings.ToUpper(text), u.suffix)
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseInt(number, 10, 64)
+		if err != nil || n < 0 || n > (1<<62)/u.bytes {
+			break
+		}
+		*s = byteSize(n * u.bytes)
+		return nil
+	}
+	return errors.New("want a number of bytes such as 256MB, 2GB or 100000")
+}
+
+// capturing is what a command that runs a server captures.
+type capturing struct {
+	path string
+	max  byteSize
+	keep int
+}
+
+func (c *capturing) addFlags(f *pflag.FlagSet) {
+	c.max = capture.DefaultMaxBytes
+	f.StringVar(&c.path, "capture", "", "write what comes, goes and is made of it to this file, for uplink inspect; players' input is in it, unsealed")
+	f.Var(&c.max, "capture-max", "size of a capture file; then the next begins: out.uplink, out.1.uplink ...")
+	f.IntVar(&c.keep, "capture-keep", capture.DefaultKeep, "how many capture files are kept, the newest")
+}
+
+func (c *capturing) check() error {
+	const least = 64 << 10
+	switch {
+	case c.max < least:
+		return fmt.Errorf("--capture-max %v: want at least 64KB", &c.max)
+	case c.keep < 1:
+		return fmt.Errorf("--capture-keep %d: want 1 or more", c.keep)
+	}
+	return nil
+}
+
+// start begins the capture, if there is to be one: w is nil otherwise.
+func (c *capturing) start(log *slog.Logger) (w *capture.Writer, t ds.Tap, err error) {
+	if c.path == "" {
+		return nil, nil, nil
+	}
+	w, err = capture.Create(c.path, capture.Config{MaxBytes: int64(c.max), Keep: c.keep, Logger: log})
+	if err != nil {
+		return nil, nil, fmt.Errorf("--capture: %w", err)
+	}
+	return w, tap.New(w), nil
+}
+
+// lateTap is a server's tap whose file is made when the server has its address, so that a second server by mistake does
+// not overwrite the first one's.
+type lateTap struct{ ds.Tap }
+
+// of gives the tap for a server's config: nil if nothing is to be captured.
+func (t *lateTap) of(c *capturing) ds.Tap {
+	if c.path == "" {
+		return nil
+	}
+	return t
+}
+
+// start begins the capture; before the server serves.
+func (t *lateTap) start(c *capturing, log *slog.Logger) (w *capture.Writer, err error) {
+	w, t.Tap, err = c.start(log)
+	return w, err
+}
+
+// endCapture ends a capture that was started; w may be nil.
+func endCapture(w *capture.Writer, log *slog.Logger) error {
+	if w == nil {
+		return nil
+	}
+	err := w.Close()
+	st := w.Stats()
+	log.Info("captured", "records", st.Records, "bytes", st.Bytes, "files", st.Files, "lost", st.Lost)
+	return err
+}

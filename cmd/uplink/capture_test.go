@@ -1,0 +1,232 @@
+package main
+
+import (
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/uplink-rpc/uplink/capture"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/inspect"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/rerun"
+	"github.com/uplink-rpc/uplink/trace"
+	"github.com/uplink-rpc/uplink/trace/sample"
+)
+
+// try runs a command line to its end, and checks its exit code.
+func try(t *testing.T, code int, args ...string) (stdout, stderr string) {
+	t.Helper()
+	p := start(t, args...)
+	if got := p.wait(); got != code {
+		t.Fatalf("uplink %s: code %d, want %d\n%s%s", strings.Join(args, " "), got, code, p.stdout.String(), p.stderr.String())
+	}
+	return p.stdout.String(), p.stderr.String()
+}
+
+// captured plays a trace to a server that captures, and gives the file and the trace.
+func captured(t *testing.T) (path string, source *trace.Trace) {
+	t.Helper()
+	source = slice(t, sample.RocketLeague(), 150, nil)
+	path = filepath.Join(t.TempDir(), "out.uplink")
+	server, addr := startDS(t, "--schema", trace.SchemaPath(source.Name), "--capture", path, "--ack-hz", "100")
+	try(t, 0, "replay", "--to", addr, "--rtt", "20ms", "--loss", "10%", source.Name)
+	server.await(&server.stderr, "msg=left ")
+	server.interrupt()
+	if code := server.wait(); code != 0 || !strings.Contains(server.stderr.String(), "files=1 lost=0") {
+		t.Fatalf("code %d: %s", code, server.stderr.String())
+	}
+	return path, source
+}
+
+// TestCapture makes a bug report of a game, looks into it, and plays it again.
+func TestCapture(t *testing.T) {
+	t.Parallel()
+	path, source := captured(t)
+
+	text, _ := try(t, 0, "inspect", path)
+	for _, want := range []string{"file 0 of its row, whole, the last", "unreliable  adaptive", "came to the same as at the server, 0 did not"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+	out, _ := try(t, 0, "inspect", path, "--json")
+	var sum inspect.Summary
+	must(t, json.Unmarshal([]byte(out), &sum))
+	frames := sum.RPCs[0].Stats.Frames()
+	if frames < 120 || len(sum.Sessions) != 1 || sum.Check.Same == 0 || sum.Sessions[0].Frames != frames {
+		t.Fatalf("%+v", sum)
+	}
+
+	out, _ = try(t, 0, "inspect", path, "--frames", "--csv")
+	rows, err := csv.NewReader(strings.NewReader(out)).ReadAll()
+	must(t, err)
+	delivered, record := uint64(0), ""
+	for _, r := range rows[1:] {
+		if r[12] == "" {
+			delivered++
+			record = r[0]
+		}
+	}
+	if strings.Join(rows[0], ",") != strings.Join(inspect.Header, ",") || delivered != frames {
+		t.Errorf("%d rows, %d frames", delivered, frames)
+	}
+	out, _ = try(t, 0, "inspect", path, "--frames", "--json", "--from", "1ms")
+	for line := range strings.Lines(out) {
+		var r inspect.Row
+		must(t, json.Unmarshal([]byte(line), &r))
+		if r.Check != "same" {
+			t.Errorf("%+v", r)
+		}
+	}
+	if out, _ = try(t, 0, "inspect", path, "--frames"); strings.Count(out, "\n") != len(rows) {
+		t.Errorf("%s", out)
+	}
+
+	out, _ = try(t, 0, "inspect", path, "--explain", record)
+	if !strings.Contains(out, "decoded again it came to the same, bit for bit") || !strings.Contains(out, "distance to the baseline: ") {
+		t.Errorf("%s", out)
+	}
+	out, _ = try(t, 0, "inspect", path, "--explain", record, "--json")
+	var e inspect.Explained
+	if must(t, json.Unmarshal([]byte(out), &e)); len(e.Lines) < 20 {
+		t.Errorf("%+v", e)
+	}
+
+	if out, _ = try(t, 0, "replay-capture", path, "--self", "--speed", "10"); !strings.Contains(out, "did not, of 0 nothing came") {
+		t.Errorf("%s", out)
+	}
+	second := filepath.Join(t.TempDir(), "again.uplink")
+	server, addr := startDS(t, "--schema", trace.SchemaPath(source.Name), "--capture", second)
+	out, _ = try(t, 0, "replay-capture", path, "--to", addr, "--json")
+	var played rerun.Report
+	if must(t, json.Unmarshal([]byte(out), &played)); played.Failed != 0 || played.Datagrams == 0 {
+		t.Errorf("%+v", played)
+	}
+	server.await(&server.stderr, "msg=left ")
+	server.interrupt()
+	server.wait()
+	out, _ = try(t, 0, "inspect", second, "--json")
+	var again inspect.Summary
+	if must(t, json.Unmarshal([]byte(out), &again)); again.RPCs[0].Stats.Frames() != frames {
+		t.Errorf("%d frames came again, %d before", again.RPCs[0].Stats.Frames(), frames)
+	}
+}
+
+// TestCaptureDamage shows what is before the damage of files, says where it is, and fails.
+func TestCaptureDamage(t *testing.T) {
+	t.Parallel()
+	path, source := captured(t)
+	data, err := os.ReadFile(path)
+	must(t, err)
+	bad := filepath.Join(t.TempDir(), "bad.uplink")
+	half := len(data) / 2
+	for name, c := range map[string]struct {
+		data  []byte
+		shown bool
+		want  string
+	}{
+		"cut":     {data[:half], true, "the file is cut off"},
+		"no end":  {data[:len(data)-9], true, "the file is cut off"},
+		"damaged": {append(append([]byte(nil), data[:half]...), make([]byte, half)...), true, "the file is damaged"},
+		"empty":   {nil, false, "not a capture file"},
+		"foreign": {[]byte("frame,time\n1,2\n"), false, "not a capture file"},
+		"version": {append([]byte("\x89uplink\x07"), data[8:]...), false, "version 7, want 1"},
+	} {
+		must(t, os.WriteFile(bad, c.data, 0o600))
+		out, text := try(t, 1, "inspect", bad)
+		if shown := strings.Contains(out, " did not.\n"); shown != c.shown || !strings.Contains(text, c.want) || !strings.Contains(text, ": at byte ") || !strings.Contains(text, "\nhint: ") {
+			t.Errorf("%s: %s%s", name, out, text)
+		}
+		if out, text = try(t, 1, "replay-capture", bad, "--self", "--speed", "10"); strings.Contains(out, "1 sessions played") != c.shown || !strings.Contains(text, c.want) {
+			t.Errorf("%s: %s%s", name, out, text)
+		}
+	}
+	if _, text := try(t, 1, "inspect", filepath.Join(t.TempDir(), "none")); !strings.Contains(text, "hint: uplink ds --capture") {
+		t.Errorf("%s", text)
+	}
+	if _, text := try(t, 1, "inspect", path, "--explain", "999999"); !strings.Contains(text, "there is no record 999999") {
+		t.Errorf("%s", text)
+	}
+	_, text := try(t, 1, "ds", "--schema", trace.SchemaPath(source.Name), "--listen", "127.0.0.1:0", "--capture", filepath.Join(bad, "x"))
+	if !strings.Contains(text, "--capture: ") {
+		t.Errorf("%s", text)
+	}
+}
+
+// TestCaptureDemo captures the demo to a row of files.
+func TestCaptureDemo(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "demo.uplink")
+	try(t, 0, "demo", "--clients", "32", "--rtt", "10ms", "--for", "2s", "--capture", path, "--capture-max", "64KB", "--capture-keep", "9")
+	if _, err := os.Stat(capture.FileName(path, 1)); err != nil {
+		t.Error(err)
+	}
+	try(t, 0, "inspect", path)
+	if out, _ := try(t, 0, "inspect", capture.FileName(path, 1)); !strings.Contains(out, "payloads could not be: they refer to what is in an earlier file") {
+		t.Errorf("%s", out)
+	}
+	if out, _ := try(t, 0, "replay-capture", path, "--self", "--speed", "20"); !strings.Contains(out, "32 sessions played") {
+		t.Errorf("%s", out)
+	}
+}
+
+func TestCaptureUsage(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{
+		{"inspect"},
+		{"inspect", "a", "b"},
+		{"inspect", "a", "--explain", "0"},
+		{"inspect", "a", "--csv"},
+		{"inspect", "a", "--frames", "--csv", "--json"},
+		{"inspect", "a", "--frames", "--explain", "3"},
+		{"inspect", "a", "--from", "3s", "--to", "2s"},
+		{"inspect", "a", "--from", "-3s"},
+		{"replay-capture", "a"},
+		{"replay-capture", "a", "--self", "--to", "127.0.0.1:1"},
+		{"replay-capture", "a", "--self", "--speed", "0"},
+		{"replay-capture", "a", "--to", "127.0.0.1:1", "--token", "x"},
+		{"ds", "--schema", "x", "--capture", "x", "--capture-max", "1KB"},
+		{"ds", "--schema", "x", "--capture", "x", "--capture-max", "many"},
+		{"ds", "--schema", "x", "--capture", "x", "--capture-keep", "0"},
+		{"demo", "--capture-keep", "0"},
+	} {
+		if _, text := try(t, 2, args...); !strings.Contains(text, "hint: ") {
+			t.Errorf("%v: %s", args, text)
+		}
+	}
+}
+
+func TestByteSize(t *testing.T) {
+	for text, want := range map[string]byteSize{"256MB": 256 << 20, "1gb": 1 << 30, "64KB": 64 << 10, "70000": 70000, "12B": 12} {
+		var s byteSize
+		must(t, s.Set(text))
+		var again byteSize
+		must(t, again.Set(s.String()))
+		if s != want || again != s {
+			t.Errorf("%s is %d, again %d", text, s, again)
+		}
+	}
+	for _, text := range []string{"", "MB", "-1", "1.5MB", "1TB", "99999999999GB"} {
+		var s byteSize
+		if err := s.Set(text); err == nil {
+			t.Errorf("%q is %d", text, s)
+		}
+	}
+}
+
+// TestUntilDone: Ctrl-C ends reading.
+func TestUntilDone(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	r := untilDone{ctx, strings.NewReader("text")}
+	if n, err := r.Read(make([]byte, 2)); n != 2 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	cancel()
+	if n, err := r.Read(make([]byte, 2)); n != 0 || !errors.Is(err, context.Canceled) {
+		t.Errorf("%d, %v", n, err)
+	}
+}

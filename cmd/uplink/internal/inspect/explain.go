@@ -1,0 +1,225 @@
+package inspect
+
+import (
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/uplink-rpc/uplink/capture"
+	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+// Explained says what each bit of a datagram or message is.
+type Explained struct {
+	Record  int     `json:"record"`
+	Seconds float64 `json:"seconds"`
+	Title   string  `json:"title"`
+	Body    string  `json:"body,omitempty"` // in hexadecimal
+	Lines   []Line  `json:"lines"`
+
+	body []byte
+}
+
+// noBit is the place of what has none.
+const noBit = -1
+
+// Line is a part of it.
+type Line struct {
+	// Bit is where it begins in the body, 8 times the byte and the bit within, counted as docs/SPEC.md counts there: from
+	// the high bit down in a short header, from the low bit up elsewhere; -1 where parts share bits.
+	Bit int `json:"bit"`
+	// Bits is how many it takes.
+	Bits  float64 `json:"bits,omitempty"`
+	Depth int     `json:"depth"`
+	What  string  `json:"what"`
+	Value string  `json:"value,omitempty"`
+}
+
+func (e *Explained) add(bit int, bits float64, depth int, what, format string, args ...any) {
+	if e == nil {
+		return
+	}
+	e.Lines = append(e.Lines, Line{Bit: bit, Bits: bits, Depth: depth, What: what, Value: fmt.Sprintf(format, args...)})
+}
+
+// note adds a remark.
+func (e *Explained) note(format string, args ...any) {
+	e.add(noBit, 0, 1, "", format, args...)
+}
+
+// ask begins to explain the record that is being read.
+func (x *inspection) ask(body capture.Body) {
+	e := &Explained{Record: x.at.Number, Seconds: x.at.At.Seconds()}
+	x.asked = e
+	switch b := body.(type) {
+	case *capture.Datagram:
+		e.datagram(x.player(b.Player), b)
+		x.done = b.Sent
+	case *capture.Message:
+		way := "from"
+		if b.Sent {
+			way = "to"
+		}
+		e.Title = fmt.Sprintf("reliable message %s player %d, %d bytes", way, b.Player, len(b.Body))
+		e.carried(x.player(b.Player), b.Body)
+		x.done = b.Sent
+	case *capture.Schema:
+		e.Title = fmt.Sprintf("schema %d", b.ID)
+		e.note("%s", b.JSON)
+		x.done = true
+	case *capture.Prior:
+		e.Title = fmt.Sprintf("prior, %d bytes", len(b.File))
+		x.done = true
+	default:
+		e.Title = strings.NewReplacer("*capture.", "", "&{", "", "}", "").Replace(fmt.Sprintf("%T: %+v", body, body))
+		x.done = true
+	}
+}
+
+func (e *Explained) datagram(p *player, b *capture.Datagram) {
+	way := "from"
+	if b.Sent {
+		way = "to"
+	}
+	e.Title = fmt.Sprintf("datagram %d %s player %d, %d bytes of UDP", b.Number, way, b.Player, b.Size)
+	header := b.Size - len(b.Body) - p.seal
+	e.note("on the wire %d bytes: header %d, body %d, seal %d, and %d of IPv4 and UDP around them", b.Size+transport.IPSize, header, len(b.Body), p.seal, transport.IPSize)
+	e.carried(p, b.Body)
+}
+
+// carried explains what is no payload; those come with what the server made of them.
+func (e *Explained) carried(p *player, b []byte) {
+	e.body = append([]byte(nil), b...)
+	e.Body = hex.EncodeToString(b)
+	t, body, err := control.Split(b)
+	if err != nil {
+		e.note("%v", err)
+		return
+	}
+	if t == control.Frame {
+		return
+	}
+	e.add(0, 8, 0, "message type", "%s", typeText(t, b[0]))
+	switch t {
+	case control.Acks:
+		e.acks(p, body)
+	case control.Bind:
+		e.bind(body)
+	case control.Bound:
+		e.answer(body)
+	case control.Message:
+		e.add(8, float64(8*len(body)), 0, "the game's own", "%s", clip(strconv.QuoteToASCII(string(body))))
+	case control.Bundle:
+		e.bundle(b)
+	default:
+	}
+}
+
+func typeText(t control.Type, first byte) string {
+	switch t {
+	case control.Acks:
+		return "0xc1, acks"
+	case control.Bind:
+		return "0xc2, a request to bind an RPC"
+	case control.Bound:
+		return "0xc3, the answer to one"
+	case control.Message:
+		return "0xc4, a message of the game's own"
+	case control.Leaving:
+		return "0xc5, the server is about to shut down"
+	case control.Bundle:
+		return fmt.Sprintf("%#x, a bundle of %d payloads", first, first&15+2)
+	default:
+		return fmt.Sprintf("%#x", first)
+	}
+}
+
+// clip cuts what is too long for a line.
+func clip(s string) string {
+	const most = 200
+	if len(s) > most {
+		return s[:most] + "..."
+	}
+	return s
+}
+
+// bundle explains the lengths ahead of payloads.
+func (e *Explained) bundle(b []byte) {
+	at := 1
+	for i, p := range payloads(b) {
+		if n := p.offset - at; n > 0 {
+			e.add(8*at, float64(8*n), 0, fmt.Sprintf("length of payload %d", i+1), "%d bytes", len(p.b))
+		}
+		at = p.offset + len(p.b)
+	}
+}
+
+func (e *Explained) bind(b []byte) {
+	r, err := control.ParseBindRequest(b)
+	if err != nil {
+		e.note("%v", err)
+		return
+	}
+	e.add(8, float64(8*len(b)), 0, "msgpack", "an array of these:")
+	for _, v := range []struct {
+		what  string
+		value any
+	}{
+		{"number", r.RPC},
+		{"name", strconv.Quote(r.Name)},
+		{"fingerprint", fmt.Sprintf("%016x", r.Fingerprint)},
+		{"field hashes", fmt.Sprintf("%04x", r.Fields)},
+		{"rate", fmt.Sprint(r.RateHz, " Hz")},
+		{"ring", r.Ring},
+		{"codec", strconv.Quote(r.Codec)},
+		{"reliable", r.Reliable},
+		{"frames in a datagram", r.Frames},
+		{"prior", fmt.Sprintf("%016x", r.Prior)},
+	} {
+		e.add(noBit, 0, 1, v.what, "%v", v.value)
+	}
+}
+
+// reasonText is what an answer's reason says.
+func reasonText(r control.Reason) string {
+	switch r {
+	case control.ReasonNone:
+		return "bound"
+	case control.ReasonUnknown:
+		return "no such RPC"
+	case control.ReasonSchema:
+		return "another schema"
+	case control.ReasonCodec:
+		return "no such codec"
+	case control.ReasonNumber:
+		return "the number is taken, or too many bindings"
+	case control.ReasonInvalid:
+		return "a rate, ring or number of frames that cannot be"
+	}
+	return "unknown"
+}
+
+func (e *Explained) answer(b []byte) {
+	a, err := control.ParseBindAnswer(b)
+	if err != nil {
+		e.note("%v", err)
+		return
+	}
+	e.add(8, float64(8*len(b)), 0, "msgpack", "an array of these:")
+	for _, v := range []struct {
+		what  string
+		value any
+	}{
+		{"number", a.RPC},
+		{"ring", a.Ring},
+		{"reason", fmt.Sprintf("%d, %s", a.Reason, reasonText(a.Reason))},
+		{"field", a.Field},
+		{"theirs", strconv.Quote(a.Theirs)},
+		{"known", fmt.Sprintf("%q", a.Known)},
+		{"prior", fmt.Sprintf("%016x", a.Prior)},
+	} {
+		e.add(noBit, 0, 1, v.what, "%v", v.value)
+	}
+}

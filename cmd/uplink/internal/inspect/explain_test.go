@@ -1,0 +1,168 @@
+package inspect
+
+import (
+	"bytes"
+	"flag"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/uplink-rpc/uplink/capture"
+	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/transport/simnet"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// TestExplainAll explains each record of some captures: of each payload all bits are accounted for, and of what has a
+// place each bit once, from the first to the last.
+func TestExplainAll(t *testing.T) {
+	for name, c := range map[string]scenario{
+		"adaptive": {frames: 60, clients: 1, link: simnet.Config{Loss: 0.2, Jitter: 20 * ms, Duplicate: 0.1}},
+		"rle":      {frames: 60, clients: 1, link: simnet.Config{Loss: 0.2, Jitter: 20 * ms}, client: client.Config{Codec: rpcdelta.RLE}},
+		"bundles":  {frames: 60, clients: 1, client: client.Config{Tick: 50 * ms}, bind: []client.Option{client.SendEvery(3)}},
+		"reliable": {frames: 30, clients: 1, reliable: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				path, _ := c.play(t)
+				data, err := os.ReadFile(path)
+				uplinktest.Must(t, err)
+				all, _, err := Run(bytes.NewReader(data), Options{})
+				uplinktest.Must(t, err)
+				payloads := 0
+				for n := 1; n <= all.Records; n += thin(7) {
+					_, e, err := Run(bytes.NewReader(data), Options{Explain: n})
+					uplinktest.Must(t, err)
+					if e == nil || e.Record != n || e.Title == "" {
+						t.Fatalf("record %d: %+v", n, e)
+					}
+					payloads += checkExplained(t, e)
+				}
+				if payloads < 30/thin(7) {
+					t.Errorf("%d payloads are explained", payloads)
+				}
+				if _, _, err := Run(bytes.NewReader(data), Options{Explain: all.Records + 1}); err == nil || !strings.Contains(err.Error(), "there is no record") {
+					t.Errorf("%v", err)
+				}
+			})
+		})
+	}
+}
+
+// checkExplained adds the parts of what is explained up, and says how many decoded payloads there are.
+func checkExplained(t *testing.T, e *Explained) (decoded int) {
+	t.Helper()
+	var size, header, coded, fields, parts float64
+	end := 0 // of what has a place, at depth 0
+	check := func() {
+		if coded == 0 {
+			return
+		}
+		decoded++
+		if bits := header + coded; math.Ceil(bits/8)*8 != size || size-bits > 7 || math.Abs(fields-coded) > 1e-6 || math.Abs(parts-fields) > 1e-6 {
+			t.Fatalf("%v bits of header and %v of %v, fields %v, parts %v: %+v", header, coded, size, fields, parts, e)
+		}
+	}
+	for _, l := range e.Lines {
+		switch {
+		case strings.HasPrefix(l.What, "payload"):
+			check()
+			size, header, coded, fields, parts = l.Bits, 0, 0, 0, 0
+			fallthrough
+		case l.Depth == 0 && l.What != "header" && l.What != "coded part":
+			if l.Bit != end {
+				t.Fatalf("%+v begins at bit %d, the one before ended at %d", l, l.Bit, end)
+			}
+			end += int(l.Bits)
+		case l.What == "header":
+			header = l.Bits
+		case l.What == "coded part":
+			coded = l.Bits
+		case l.What == "number of frames", l.What == "rounding":
+			fields, parts = fields+l.Bits, parts+l.Bits
+		case l.Depth == 2:
+			fields += l.Bits
+		case l.Depth == 3:
+			parts += l.Bits
+		}
+	}
+	check()
+	if len(e.body) != 0 && end != 8*len(e.body) && len(e.Lines) > 2 {
+		t.Fatalf("%d bits of %d bytes are explained: %+v", end, len(e.body), e)
+	}
+	return decoded
+}
+
+// TestExplainText holds texts against golden files: -update writes them.
+func TestExplainText(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for name, c := range map[string]scenario{
+			"adaptive": {frames: 40, clients: 1, link: simnet.Config{Loss: 0.1}},
+			"rle":      {frames: 40, clients: 1, client: client.Config{Codec: rpcdelta.RLE}},
+		} {
+			path, _ := c.play(t)
+			data, err := os.ReadFile(path)
+			uplinktest.Must(t, err)
+			var text strings.Builder
+			for _, n := range interesting(t, data) {
+				_, e, err := Run(bytes.NewReader(data), Options{Explain: n})
+				uplinktest.Must(t, err)
+				e.Record, e.Seconds = 1, 0
+				uplinktest.Must(t, e.Write(&text))
+				text.WriteString("\n")
+			}
+			golden := filepath.Join("testdata", name+".golden")
+			if *update {
+				uplinktest.Must(t, os.WriteFile(golden, []byte(text.String()), 0o600))
+			}
+			want, err := os.ReadFile(golden)
+			uplinktest.Must(t, err)
+			if text.String() != string(want) {
+				t.Errorf("%s: got\n%s\nwant\n%s", name, &text, want)
+			}
+		}
+	})
+}
+
+// interesting gives a request to bind, a reset, an intra frame or a delta with a hash, a delta, and an ack.
+func interesting(t *testing.T, data []byte) (records []int) {
+	t.Helper()
+	r, err := capture.NewReader(bytes.NewReader(data))
+	uplinktest.Must(t, err)
+	last, bind, ack := 0, 0, 0
+	kinds := map[rpcdelta.FrameKind]int{}
+	for {
+		rec, err := r.Next()
+		if err != nil {
+			break
+		}
+		switch b := rec.Body.(type) {
+		case *capture.Datagram:
+			if b.Body[0] == 0xc2 && bind == 0 {
+				bind = rec.Number
+			}
+			if b.Body[0] == 0xc1 {
+				ack = rec.Number
+			}
+			if !b.Sent {
+				last = rec.Number
+			}
+		case *capture.Decoded:
+			if kinds[b.Kind] == 0 && (b.Kind != rpcdelta.Delta || b.Seq > 12) {
+				kinds[b.Kind] = last
+			}
+		}
+	}
+	for _, n := range []int{bind, kinds[rpcdelta.Reset], kinds[rpcdelta.Intra], kinds[rpcdelta.Delta], ack} {
+		if n != 0 {
+			records = append(records, n)
+		}
+	}
+	return records
+}

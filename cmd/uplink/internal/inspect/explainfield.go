@@ -1,0 +1,140 @@
+package inspect
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/uplink-rpc/uplink/rpcdelta"
+)
+
+// field explains a field of frame i, and gives its bits.
+func (t *told) field(s *stream, i, f int, place *places) (sum float64) {
+	field := &s.schema.Fields()[f]
+	flags, contents := 0., 0.
+	var comps []rpcdelta.Part
+	for _, part := range t.parts.Parts {
+		if part.Frame != i || part.Field != f {
+			continue
+		}
+		sum += part.Bits
+		switch part.Kind {
+		case rpcdelta.PartFlags:
+			flags += part.Bits
+		case rpcdelta.PartContents:
+			contents += part.Bits
+		case rpcdelta.PartComponent:
+			comps = append(comps, part)
+		}
+	}
+	frame := t.parts.Frames[i]
+	t.add(place.next(field.Kind, sum), sum, 2, fmt.Sprintf("%s %v", field.Name, field.Kind), "%s", valueText(s.schema, frame, f))
+	if flags > 0 {
+		t.add(noBit, flags, 3, "flags", "%s", flagText(s, field, comps))
+	}
+	if contents > 0 {
+		t.add(noBit, contents, 3, "contents", "")
+	}
+	if held(comps) {
+		t.add(noBit, sum-flags, 3, "all components", "as the reference has them")
+		return sum
+	}
+	for _, c := range comps {
+		t.add(noBit, c.Bits, 3, fmt.Sprintf("component %d", c.Component), "%s", partText(&c))
+	}
+	return sum
+}
+
+func held(comps []rpcdelta.Part) bool {
+	for _, c := range comps {
+		if !c.Held {
+			return false
+		}
+	}
+	return len(comps) > 0
+}
+
+// flagText says what the bits of a field are that are no component's.
+func flagText(s *stream, field *rpcdelta.Field, comps []rpcdelta.Part) string {
+	alone := len(comps) > 0 && isAlone(&comps[0])
+	text := "whether it changed"
+	switch {
+	case s.cfg.Codec == rpcdelta.RLE && field.Kind == rpcdelta.KindAngle && alone:
+		text = "of each whether it is not zero"
+	case s.cfg.Codec == rpcdelta.RLE && field.Kind == rpcdelta.KindQuat && alone:
+		return "whether the index is the same, if there is a baseline; the index of the largest component"
+	case s.cfg.Codec == rpcdelta.RLE, alone:
+		text = "the width that its components share"
+	case len(comps) > 1:
+		text = "whether it changed, and which components"
+	}
+	if field.Kind == rpcdelta.KindQuat {
+		text += ", the index of the largest component"
+	}
+	return text
+}
+
+func isAlone(c *rpcdelta.Part) bool {
+	return !c.Held && !c.Forecasts && rpcdelta.PredictorName(c.Predictor) == "none"
+}
+
+func partText(c *rpcdelta.Part) string {
+	switch {
+	case c.Held:
+		return fmt.Sprintf("%d, as the reference has it", c.Value)
+	case c.Forecasts:
+		return fmt.Sprintf("%d = forecast %d (%s) %+d", c.Value, c.Forecast, rpcdelta.PredictorName(c.Predictor), c.Residual)
+	case isAlone(c):
+		return fmt.Sprintf("%d, coded alone", c.Value)
+	}
+	return fmt.Sprintf("%d, coded by %s", c.Value, rpcdelta.PredictorName(c.Predictor))
+}
+
+// valueText is a field's value in its own unit.
+func valueText(schema *rpcdelta.Schema, f *rpcdelta.Frame, i int) string {
+	field := &schema.Fields()[i]
+	if field.IsBytes() {
+		b := schema.BytesOf(f, i)
+		return clip(fmt.Sprintf("%d bytes %x", len(b), b))
+	}
+	var values []string
+	switch field.Kind {
+	case rpcdelta.KindInt:
+		for k := range field.Values() {
+			values = append(values, fmt.Sprint(schema.Int(f, i, k)))
+		}
+	case rpcdelta.KindUint, rpcdelta.KindBits, rpcdelta.KindBool:
+		for k := range field.Values() {
+			values = append(values, fmt.Sprint(schema.Uint(f, i, k)))
+		}
+	default:
+		for _, v := range schema.RestoreField(nil, f, i) {
+			values = append(values, fmt.Sprintf("%.6g", v))
+		}
+	}
+	return clip(strings.Join(values, ", "))
+}
+
+// places tells where fields lie, with the codec rle: numbers one after the other, bit by bit.
+type places struct{ at int }
+
+func newPlaces(s *stream, begin int) *places {
+	if s.cfg.Codec != rpcdelta.RLE {
+		return &places{noBit}
+	}
+	return &places{begin}
+}
+
+// next is where a field of so many bits lies, or noBit.
+func (p *places) next(k rpcdelta.Kind, bits float64) int {
+	switch k {
+	case rpcdelta.KindUint, rpcdelta.KindInt, rpcdelta.KindBits, rpcdelta.KindBool, rpcdelta.KindFixed, rpcdelta.KindBytes:
+		return noBit
+	default:
+	}
+	if p.at == noBit {
+		return noBit
+	}
+	at := p.at
+	p.at += int(bits)
+	return at
+}

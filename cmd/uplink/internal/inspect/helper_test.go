@@ -1,0 +1,62 @@
+package inspect
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/uplink-rpc/uplink/capture"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+)
+
+// trained is a prior that is not the built-in one.
+func trained(t *testing.T) *rpcdelta.Prior {
+	t.Helper()
+	typ, err := rpcdelta.Compile[uplinktest.Move]("A", 0)
+	uplinktest.Must(t, err)
+	r := rpcdelta.Recording{Schema: typ.Schema()}
+	for n := range uint64(300) {
+		m, f := uplinktest.MoveAt(9, n), typ.Schema().NewFrame()
+		uplinktest.Must(t, typ.Quantize(f, &m))
+		r.Frames = append(r.Frames, *f)
+	}
+	p, err := rpcdelta.TrainPrior(t.Context(), []rpcdelta.Recording{r}, rpcdelta.TrainConfig{})
+	uplinktest.Must(t, err)
+	return p
+}
+
+// rewrite makes a capture of another one; change gives what is in the place of a record, nil for nothing.
+func rewrite(t *testing.T, data []byte, change func(capture.Body) capture.Body) []byte {
+	t.Helper()
+	r, err := capture.NewReader(bytes.NewReader(data))
+	uplinktest.Must(t, err)
+	out := capture.AppendHeader(nil)
+	for {
+		rec, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return out
+		}
+		uplinktest.Must(t, err)
+		if b := change(rec.Body); b != nil {
+			out = capture.AppendRecord(out, 0, b)
+		}
+	}
+}
+
+// lose takes some records out of a capture, in the midst, as a writer does that cannot keep up.
+func lose(t *testing.T, data []byte, rng *rand.Rand) []byte {
+	t.Helper()
+	n, from, lost := 0, 100+rng.IntN(200), 1+rng.IntN(10)
+	return rewrite(t, data, func(b capture.Body) capture.Body {
+		switch n++; {
+		case n < from || n > from+lost:
+			return b
+		case n == from+lost:
+			return &capture.Lost{Records: uint64(lost)}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,167 @@
+// Package inspect reads captures of a dedicated server: it decodes each payload again, through the decoders that the
+// server has, and holds what comes out against what the server made of it.
+package inspect
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/uplink-rpc/uplink/capture"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+)
+
+// Options say what to look at. The zero value is all.
+type Options struct {
+	Player   uint64 // 0 is all
+	RPC      string // "" is all
+	From, To time.Duration
+	// Each is called for each frame, and for each payload that brought none; nil is nobody.
+	Each func(Row)
+	// Explain is the number of the record to be explained; 0 is none.
+	Explain int
+	// Progress is called now and then with the bytes read so far; nil is nobody.
+	Progress func(done int64)
+}
+
+func (o *Options) wants(player uint64, rpc string, at time.Duration) bool {
+	return (o.Player == 0 || o.Player == player) && (o.RPC == "" || o.RPC == rpc) && at >= o.From && (o.To == 0 || at <= o.To)
+}
+
+// inspection is one run through a file.
+type inspection struct {
+	options Options
+	sum     *Summary
+	players map[uint64]*player
+	schemas map[uint64]*rpcdelta.Schema
+	priors  map[uint64]*rpcdelta.Prior
+	rpcs    map[rpcKey]*RPC
+	limits  limits
+	at      capture.Record // that is being read, without its body
+	asked   *Explained
+	done    bool // what was asked is explained
+}
+
+// Run reads a capture. The summary is of what was read, also with an error, which is nil at the end of a whole file and
+// otherwise the reader's; it is nil only if there is nothing at all to show.
+func Run(r io.Reader, o Options) (*Summary, *Explained, error) {
+	in, err := capture.NewReader(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	x := &inspection{
+		options: o, players: map[uint64]*player{}, schemas: map[uint64]*rpcdelta.Schema{},
+		priors: map[uint64]*rpcdelta.Prior{rpcdelta.GenericPrior().Hash(): rpcdelta.GenericPrior()}, rpcs: map[rpcKey]*RPC{},
+	}
+	x.sum = newSummary(in.Start())
+	err = x.read(in)
+	x.end(in)
+	if o.Explain != 0 && x.asked == nil && err == nil {
+		err = fmt.Errorf("there is no record %d: the file has %d", o.Explain, x.sum.Records)
+	}
+	return x.sum, x.asked, err
+}
+
+func (x *inspection) read(in *capture.Reader) error {
+	const often = 4096 // records
+	for !x.done {
+		rec, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			x.sum.Whole = true
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		x.sum.Records++
+		x.sum.Seconds = max(x.sum.Seconds, rec.At.Seconds())
+		if x.options.Progress != nil && rec.Number%often == 0 {
+			x.options.Progress(rec.Offset)
+		}
+		if len(x.sum.byPlayer) > maxSessionsRead {
+			return fmt.Errorf("record %d: more than %d sessions", rec.Number, maxSessionsRead)
+		}
+		body := rec.Body
+		rec.Body = nil
+		x.at = rec
+		x.take(body)
+	}
+	return nil
+}
+
+func (x *inspection) take(body capture.Body) {
+	if x.at.Number == x.options.Explain {
+		x.ask(body)
+	}
+	switch b := body.(type) {
+	case *capture.Start:
+	case *capture.Schema:
+		x.schema(b)
+	case *capture.Prior:
+		x.prior(b)
+	case *capture.Opened:
+		x.opened(b)
+	case *capture.Closed:
+		x.player(b.Player).closed(x, b)
+	case *capture.Bound:
+		x.player(b.Player).bound(x, b)
+	case *capture.Datagram:
+		x.player(b.Player).datagram(x, b)
+	case *capture.Message:
+		x.player(b.Player).message(x, b)
+	case *capture.Decoded:
+		x.player(b.Player).decoded(x, b)
+	case *capture.Dropped:
+		x.player(b.Player).dropped(x, b)
+	case *capture.Withheld:
+		x.player(b.Player).withheld(x, b)
+	case *capture.Lost:
+		x.lost(b)
+	case *capture.Counts:
+		for _, c := range b.Drops {
+			x.sum.Transport[c.Reason] = c.N
+		}
+	case *capture.End:
+		x.sum.Continues = b.More
+	}
+}
+
+// schema keeps a schema. One that cannot be read leaves its streams without a decoder, which is said there.
+func (x *inspection) schema(b *capture.Schema) {
+	s, err := rpcdelta.ParseSchema(b.JSON)
+	if err != nil {
+		x.sum.problem("record %d: schema %d: %v", x.at.Number, b.ID, err)
+		return
+	}
+	x.schemas[b.ID] = s
+}
+
+func (x *inspection) prior(b *capture.Prior) {
+	p, err := rpcdelta.ParsePrior(b.File)
+	if err != nil {
+		x.sum.problem("record %d: prior %s: %v", x.at.Number, rpcdelta.PriorName(b.Hash), err)
+		return
+	}
+	x.priors[b.Hash] = p
+}
+
+// lost forgets what can be known only from all records.
+func (x *inspection) lost(b *capture.Lost) {
+	x.sum.Lost += b.Records
+	for _, p := range x.players {
+		p.waiting = nil
+		for _, s := range p.streams {
+			s.stop(afterLoss)
+		}
+	}
+}
+
+// end finishes what still waits.
+func (x *inspection) end(in *capture.Reader) {
+	x.sum.Bytes = in.Offset()
+	for _, p := range x.players {
+		p.finish(x)
+	}
+	x.sum.finish(x)
+}

@@ -1,0 +1,408 @@
+package inspect
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/uplink-rpc/uplink/capture"
+	"github.com/uplink-rpc/uplink/capture/tap"
+	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/transport"
+	"github.com/uplink-rpc/uplink/transport/simnet"
+)
+
+func TestMain(m *testing.M) { uplinktest.Main(m) }
+
+const ms = time.Millisecond
+
+// scenario is what is captured.
+type scenario struct {
+	frames, clients int
+	ds              ds.Config
+	client          client.Config
+	link            simnet.Config
+	bind            []client.Option
+	capture         capture.Config
+	reliable        bool // a reliable RPC beside the other two
+}
+
+// thin is a step through all there is of something: with -short most of it is left out.
+func thin(step int) int {
+	if testing.Short() {
+		return step
+	}
+	return 1
+}
+
+// play captures a game, and gives the path of the first file and what the server counted.
+func (c *scenario) play(t *testing.T) (path string, st ds.Stats) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "out.uplink")
+	w, err := capture.Create(path, c.capture)
+	uplinktest.Must(t, err)
+	up := c.link
+	up.Delay, up.Seed = 40*ms, 5
+	network := uplinktest.NewNetwork(t, up, simnet.Config{Delay: 40 * ms, Loss: up.Loss, Seed: 6})
+	c.ds.Tap, c.ds.OnMessage = tap.New(w), func(p *ds.Player, b []byte) { uplinktest.Must(t, p.SendReliable(b)) }
+	rpcs := []string{"A", "B"}
+	if c.reliable {
+		rpcs = append(rpcs, "R")
+	}
+	srv := uplinktest.Serve(t, network, c.ds, func(s *ds.Server) (err error) {
+		for _, rpc := range rpcs {
+			err = errors.Join(err, ds.Handle(s, rpc, func(*ds.Player, ds.Frame[uplinktest.Move]) {}))
+		}
+		return err
+	})
+	c.client.BindTimeout = time.Minute
+	var streams []*client.Stream[uplinktest.Move]
+	for range c.clients {
+		conn := uplinktest.Dial(t, network, c.client)
+		uplinktest.Must(t, conn.SendReliable([]byte("hello")))
+		for _, rpc := range rpcs {
+			opts := slices.Clone(c.bind)
+			if rpc == "R" {
+				opts = append(opts, client.Reliable())
+			}
+			streams = append(streams, uplinktest.Bind(t, conn, rpc, opts...))
+		}
+	}
+	for n := range uint64(c.frames) {
+		for i, s := range streams {
+			m := uplinktest.MoveAt(uint64(i), n)
+			uplinktest.Must(t, s.Send(&m))
+		}
+		time.Sleep(time.Second / 60)
+	}
+	time.Sleep(time.Second)
+	uplinktest.Must(t, srv.Close())
+	st = srv.Stats()
+	uplinktest.Must(t, w.Close())
+	if lost := w.Stats().Lost; lost != 0 {
+		t.Fatalf("%d records were lost", lost)
+	}
+	return path, st
+}
+
+func open(t *testing.T, path string, o Options) (*Summary, *Explained, error) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	uplinktest.Must(t, err)
+	return Run(bytes.NewReader(data), o)
+}
+
+// TestAgain captures games of all sorts: all is decoded again to the same, and all counts are the server's.
+func TestAgain(t *testing.T) {
+	for name, c := range map[string]scenario{
+		"perfect":  {frames: 200, clients: 2},
+		"loss":     {frames: 400, clients: 3, link: simnet.Config{Loss: 0.1, Jitter: 10 * ms, Duplicate: 0.05}},
+		"late":     {frames: 400, clients: 2, link: simnet.Config{Loss: 0.05, Jitter: 20 * ms}, ds: ds.Config{DeliverLate: true}},
+		"rle":      {frames: 300, clients: 2, link: simnet.Config{Loss: 0.1, Jitter: 5 * ms}, client: client.Config{Codec: rpcdelta.RLE}},
+		"bundles":  {frames: 400, clients: 2, link: simnet.Config{Loss: 0.1, Jitter: 20 * ms}, client: client.Config{Tick: 50 * ms}, bind: []client.Option{client.SendEvery(3)}},
+		"reliable": {frames: 100, clients: 1, link: simnet.Config{Loss: 0.05}, reliable: true},
+		"outage":   {frames: 300, clients: 2, link: simnet.Config{Loss: 0.3, Burst: 30}, ds: ds.Config{Ring: 8}},
+		"limited":  {frames: 600, clients: 1, bind: []client.Option{client.Rate(10)}},
+		"priors":   {frames: 200, clients: 1, client: client.Config{Prior: trained(t)}, ds: ds.Config{Priors: []*rpcdelta.Prior{trained(t)}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				path, st := c.play(t)
+				rows := 0
+				sum, _, err := open(t, path, Options{Each: func(Row) { rows++ }})
+				uplinktest.Must(t, err)
+				if !sum.Whole || sum.Continues || sum.Lost != 0 || len(sum.Sessions) != c.clients || len(sum.Problems) != 0 {
+					t.Errorf("%+v", sum)
+				}
+				checkCounts(t, sum, &st, rows)
+			})
+		})
+	}
+}
+
+// checkCounts holds a summary of a whole capture against what the server counted.
+func checkCounts(t *testing.T, sum *Summary, st *ds.Stats, rows int) {
+	t.Helper()
+	if ch := sum.Check; ch.Differ != 0 || ch.Before != 0 || ch.AfterLoss != 0 || ch.Broken != 0 || ch.Same == 0 {
+		t.Errorf("%+v", ch)
+	}
+	want := map[string]ds.RPCStats{}
+	for _, r := range st.RPCs {
+		if r.Messages != 0 {
+			want[fmt.Sprint(r.RPC, r.Reliable)] = r
+		}
+	}
+	frames, dropped := 0, uint64(0)
+	for _, r := range sum.RPCs {
+		w := want[fmt.Sprint(r.Name, r.Reliable)]
+		delete(want, fmt.Sprint(r.Name, r.Reliable))
+		frames += int(r.Stats.Frames())
+		drops := map[string]uint64{}
+		for d, n := range w.Drops {
+			if n != 0 {
+				drops[ds.Drop(d).String()] = n
+			}
+		}
+		for reason, n := range r.Drops {
+			dropped += n
+			if drops[reason] -= n; drops[reason] == 0 {
+				delete(drops, reason)
+			}
+		}
+		withheld := uint64(0)
+		for reason, n := range r.Withheld {
+			withheld += n
+			if drops[reason] -= n; drops[reason] == 0 {
+				delete(drops, reason)
+			}
+		}
+		if len(drops) != 0 {
+			t.Errorf("%s: the server dropped %v more; %v, %v", r.Name, drops, r.Drops, r.Withheld)
+		}
+		if withheld == 0 && !reflect.DeepEqual(r.Stats, w.Stats) || r.Stats.Frames() != w.Frames()+withheld || r.Payloads != w.Messages || r.Bytes != w.Bytes {
+			t.Errorf("%s: %+v, want %+v", r.Name, r, w)
+		}
+	}
+	for _, n := range sum.Drops {
+		dropped += n
+	}
+	if len(want) != 0 || rows != frames+int(dropped) {
+		t.Errorf("%d rows of %d frames and %d dropped payloads; not there: %v", rows, frames, dropped, slices.Collect(maps.Keys(want)))
+	}
+	for _, s := range sum.Sessions {
+		if !s.Closed || s.Before || s.Addr == "" || s.Received == 0 || s.Sent == 0 || s.ReceivedMessages == 0 || s.SentMessages == 0 || s.Suite != "aes128gcm" {
+			t.Errorf("%+v", s)
+		}
+	}
+}
+
+// TestRotated captures to a row of small files: each says what it cannot decode, and decodes all else, to its end.
+func TestRotated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := scenario{frames: 3000 / thin(3), clients: 4, link: simnet.Config{Loss: 0.05, Jitter: 5 * ms}, capture: capture.Config{MaxBytes: 64 << 10, Keep: 100}}
+		path, st := c.play(t)
+		var frames, dropped uint64
+		for i := 0; ; i++ {
+			if _, err := os.Stat(capture.FileName(path, i)); err != nil {
+				if i < 4 {
+					t.Fatalf("only %d files", i)
+				}
+				break
+			}
+			sum, _, err := open(t, capture.FileName(path, i), Options{})
+			uplinktest.Must(t, err)
+			for _, r := range sum.RPCs {
+				frames += r.Stats.Frames() + r.Undecoded
+				for _, n := range r.Drops {
+					dropped += n
+				}
+			}
+			ch := sum.Check
+			if ch.Differ != 0 || ch.AfterLoss != 0 || (ch.Before != 0) != (i > 0) || sum.Continues && ch.Before > ch.Same || sum.Index != i || len(sum.Sessions) != c.clients {
+				t.Errorf("file %d: %+v", i, ch)
+			}
+		}
+		want := uint64(0)
+		for _, r := range st.RPCs {
+			want += r.Frames()
+		}
+		if frames != want {
+			t.Errorf("%d frames in all files, %d came", frames, want)
+		}
+	})
+}
+
+// TestLost loses records in the midst: what cannot be decoded is said, and the rest is the same.
+func TestLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := scenario{frames: 900, clients: 1, link: simnet.Config{Loss: 0.2, Burst: 20}}
+		path, _ := c.play(t)
+		data, err := os.ReadFile(path)
+		uplinktest.Must(t, err)
+		rng := rand.New(rand.NewPCG(1, 2))
+		before, after := uint64(0), uint64(0)
+		for range 20 / thin(4) {
+			lossy := lose(t, data, rng)
+			sum, _, err := Run(bytes.NewReader(lossy), Options{})
+			uplinktest.Must(t, err)
+			if sum.Check.Differ != 0 || sum.Lost == 0 {
+				t.Fatalf("%+v", sum.Check)
+			}
+			before += sum.Check.AfterLoss
+			after += sum.Check.Same
+		}
+		if before == 0 || after == 0 {
+			t.Errorf("%d could not be decoded, %d could", before, after)
+		}
+	})
+}
+
+// TestCut cuts a capture at each byte of its beginning and in the midst: what is before the cut is shown, with its
+// place.
+func TestCut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := scenario{frames: 30, clients: 1}
+		path, _ := c.play(t)
+		data, err := os.ReadFile(path)
+		uplinktest.Must(t, err)
+		last := 0
+		for n := 1; n < len(data); n += thin(17) {
+			sum, _, err := Run(bytes.NewReader(data[:n]), Options{})
+			var at *capture.FileError
+			if !errors.As(err, &at) || at.Offset > int64(n) || !errors.Is(err, capture.ErrCut) {
+				t.Fatalf("%d bytes: %v", n, err)
+			}
+			if sum == nil {
+				if last != 0 {
+					t.Fatalf("%d bytes: nothing is shown", n)
+				}
+				continue
+			}
+			if sum.Records < last || sum.Check.Differ != 0 || sum.Whole || sum.Bytes != at.Offset {
+				t.Fatalf("%d bytes: %+v", n, sum)
+			}
+			last = sum.Records
+		}
+		if last < 60 {
+			t.Errorf("%d records", last)
+		}
+	})
+}
+
+// TestDifferent alters what a capture says that came out: it is found.
+func TestDifferent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := scenario{frames: 50, clients: 1}
+		path, _ := c.play(t)
+		data, err := os.ReadFile(path)
+		uplinktest.Must(t, err)
+		for name, change := range map[string]func(*capture.Decoded){
+			"hash":   func(d *capture.Decoded) { d.Hash++ },
+			"frames": func(d *capture.Decoded) { d.Frames++ },
+			"seq":    func(d *capture.Decoded) { d.Seq++ },
+			"kind":   func(d *capture.Decoded) { d.Kind = rpcdelta.Intra },
+		} {
+			n := 0
+			altered := rewrite(t, data, func(b capture.Body) capture.Body {
+				if d, ok := b.(*capture.Decoded); ok {
+					if n++; n == 20 {
+						change(d)
+					}
+				}
+				return b
+			})
+			sum, _, err := Run(bytes.NewReader(altered), Options{})
+			uplinktest.Must(t, err)
+			if sum.Check.Differ != 1 || sum.Check.First == "" || sum.Check.FirstRecord == 0 {
+				t.Errorf("%s: %+v", name, sum.Check)
+			}
+			var b strings.Builder
+			uplinktest.Must(t, sum.Write(&b))
+			if !strings.Contains(b.String(), "1 did not.\nThe first, at record ") {
+				t.Errorf("%s", b.String())
+			}
+		}
+	})
+}
+
+// TestFilters counts and lists only what is asked for.
+func TestFilters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := scenario{frames: 100, clients: 2}
+		path, _ := c.play(t)
+		for _, o := range []Options{{Player: 2}, {RPC: "B"}, {From: 500 * ms, To: 900 * ms}, {Player: 1, RPC: "A", From: 600 * ms}} {
+			rows, wrong := 0, 0
+			o.Each = func(r Row) {
+				rows++
+				if o.Player != 0 && r.Player != o.Player || o.RPC != "" && r.RPC != o.RPC || r.Seconds < o.From.Seconds() || o.To != 0 && r.Seconds > o.To.Seconds() || r.Check != same {
+					wrong++
+				}
+			}
+			sum, _, err := open(t, path, o)
+			uplinktest.Must(t, err)
+			frames := uint64(0)
+			for _, r := range sum.RPCs {
+				frames += r.Stats.Frames()
+			}
+			if rows == 0 || rows >= 400 || wrong != 0 || frames != uint64(rows) || o.Player != 0 && len(sum.Sessions) != 1 {
+				t.Errorf("%+v: %d rows, %d of them wrong, %d frames", o, rows, wrong, frames)
+			}
+		}
+	})
+}
+
+// TestHostile captures a client that sends anything: what the server made of it comes out again.
+func TestHostile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "out.uplink")
+		w, err := capture.Create(path, capture.Config{})
+		uplinktest.Must(t, err)
+		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+		srv := uplinktest.Serve(t, network, ds.Config{Tap: tap.New(w), DeliverLate: true, RateSlack: 4}, func(s *ds.Server) error {
+			return ds.Handle(s, "A", func(*ds.Player, ds.Frame[uplinktest.Move]) {})
+		})
+		typ, err := rpcdelta.Compile[uplinktest.Move]("A", 0)
+		uplinktest.Must(t, err)
+		conn, err := transport.Dial(t.Context(), uplinktest.Addr, transport.Config{Network: network}, stranger{})
+		uplinktest.Must(t, err)
+		request := control.BindRequest{RPC: 0, Name: "A", Fingerprint: typ.Schema().Fingerprint(), RateHz: 60, Ring: 64, Codec: "adaptive", Frames: 1, Prior: rpcdelta.GenericPrior().Hash()}
+		b, err := request.Append(nil)
+		uplinktest.Must(t, err)
+		uplinktest.Must(t, conn.Send(b))
+		enc, err := rpcdelta.NewEncoder(typ.Schema(), rpcdelta.EncoderConfig{})
+		uplinktest.Must(t, err)
+		rng, frame := rand.New(rand.NewPCG(1, 2)), typ.Schema().NewFrame()
+		for n := range uint64(2000) {
+			m := uplinktest.MoveAt(1, n)
+			uplinktest.Must(t, typ.Quantize(frame, &m))
+			b, _, err = enc.AppendFrame(b[:0], frame)
+			uplinktest.Must(t, err)
+			switch rng.IntN(4) {
+			case 0:
+				b[rng.IntN(len(b))] ^= 1 << rng.IntN(8)
+			case 1:
+				b = append([]byte{byte(0xe0 + rng.IntN(16)), byte(rng.IntN(20))}, b...)
+			case 2:
+				b = b[:1+rng.IntN(len(b))]
+			}
+			uplinktest.Must(t, conn.Send(b))
+			time.Sleep(8 * ms)
+		}
+		time.Sleep(time.Second)
+		uplinktest.Must(t, conn.Close())
+		uplinktest.Must(t, srv.Close())
+		uplinktest.Must(t, w.Close())
+		sum, _, err := open(t, path, Options{})
+		uplinktest.Must(t, err)
+		drops := uint64(0)
+		for _, n := range sum.RPCs[0].Drops {
+			drops += n
+		}
+		if sum.Check.Differ != 0 || sum.Check.AfterLoss != 0 || sum.RPCs[0].Stats.Frames() < 300 || drops < 100 || sum.Drops["malformed"] < 50 {
+			t.Errorf("%+v, %v, %v", sum.Check, sum.Drops, sum.RPCs[0])
+		}
+	})
+}
+
+// stranger is a handler that hears nothing.
+type stranger struct{}
+
+func (stranger) Opened(*transport.Conn)                      {}
+func (stranger) Closed(*transport.Conn, error)               {}
+func (stranger) Datagram(*transport.Conn, []byte, time.Time) {}
+func (stranger) Message(*transport.Conn, []byte, time.Time)  {}
+func (stranger) Tick(time.Time)                              {}

@@ -1,0 +1,177 @@
+package inspect
+
+import (
+	"github.com/uplink-rpc/uplink/capture"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+)
+
+// Row is one frame, or a payload that brought none.
+type Row struct {
+	Record  int     `json:"record"`
+	Seconds float64 `json:"seconds"`
+	Player  uint64  `json:"player"`
+	RPC     string  `json:"rpc"`
+	Seq     uint64  `json:"seq"`
+	Kind    string  `json:"kind,omitempty"`
+	// BaselineAge is how many frames before the payload's newest its baseline is, Older how many older frames rode
+	// along with this one.
+	BaselineAge int  `json:"baseline_age,omitempty"`
+	Older       int  `json:"older,omitempty"`
+	Late        bool `json:"late,omitempty"`
+	// Of the frames of one payload the newest has its header and payload.
+	FullBits    int `json:"full_bits,omitempty"`
+	HeaderBits  int `json:"header_bits,omitempty"`
+	PayloadBits int `json:"payload_bits,omitempty"`
+	// Drop is why the payload was dropped.
+	Drop string `json:"drop,omitempty"`
+	// Check is "same" if decoding it again came to the same, or says what is different, or why it was not done.
+	Check string `json:"check"`
+}
+
+const same = "same"
+
+// stream gives the stream of an RPC; nil where its binding is not known.
+func (p *player) stream(rpc int) *stream {
+	if rpc == capture.NoRPC {
+		return nil
+	}
+	return p.streams[rpc]
+}
+
+// decoded holds a payload against the frames that the server got.
+func (p *player) decoded(x *inspection, b *capture.Decoded) {
+	s := p.stream(b.RPC)
+	raw, ok := p.next()
+	if s == nil {
+		x.sum.Check.AfterLoss++
+		return
+	}
+	if !ok { // it is in the file before, or lost
+		if s.ready {
+			s.stop(afterLoss)
+		}
+		p.uncounted(x, s, b)
+		return
+	}
+	told := p.explaining(s, raw)
+	frames, why, differs := s.again(raw.b, b)
+	told.decoded(s, b, frames, why, differs)
+	if !x.options.wants(p.session.Player, s.name, p.waiting.at.At) {
+		return
+	}
+	r := x.rpc(s)
+	r.Payloads++
+	r.Bytes += uint64(len(raw.b))
+	check := x.checked(why, differs)
+	row := Row{Record: p.waiting.at.Number, Seconds: p.waiting.at.At.Seconds(), Player: p.session.Player, RPC: s.name, Check: check}
+	if len(frames) == 0 {
+		r.Undecoded += uint64(b.Frames)
+		p.session.Frames += uint64(b.Frames)
+		row.Seq, row.Kind = b.Seq, b.Kind.String()
+		if h, err := rpcdelta.ParseHeader(raw.b); err == nil {
+			row.HeaderBits, row.BaselineAge = h.Bits, h.Distance
+			row.PayloadBits = 8*len(raw.b) - h.Bits
+		}
+		x.row(row)
+		return
+	}
+	p.session.Frames += uint64(len(frames))
+	for i := range frames {
+		d := &frames[i]
+		r.Stats.Count(&d.Info)
+		if d.Late {
+			r.Late++
+		}
+		row.Seq, row.Kind, row.BaselineAge, row.Older, row.Late = d.Seq, d.Kind.String(), d.BaselineAge, d.Older, d.Late
+		row.FullBits, row.HeaderBits, row.PayloadBits = d.FullBits, d.HeaderBits, d.PayloadBits
+		x.row(row)
+	}
+}
+
+// uncounted counts frames whose payload is not in the file.
+func (p *player) uncounted(x *inspection, s *stream, b *capture.Decoded) {
+	if x.options.wants(p.session.Player, s.name, x.at.At) {
+		x.rpc(s).Undecoded += uint64(b.Frames)
+		p.session.Frames += uint64(b.Frames)
+		x.checked(s.why, "")
+	}
+}
+
+// dropped holds a payload against the reason for which the server dropped it.
+func (p *player) dropped(x *inspection, b *capture.Dropped) {
+	s := p.stream(b.RPC)
+	raw, ok := p.next()
+	why, differs := "", ""
+	told := p.explaining(s, raw)
+	if s != nil && ok && b.Decoder {
+		why, differs = s.refuse(raw.b, b.Reason)
+	}
+	told.dropped(s, b, why, differs)
+	name := ""
+	if s != nil {
+		name = s.name
+	}
+	at := x.at
+	if p.waiting != nil {
+		at = p.waiting.at
+	}
+	if !x.options.wants(p.session.Player, name, at.At) {
+		return
+	}
+	p.session.Drops++
+	row := Row{Record: at.Number, Seconds: at.At.Seconds(), Player: p.session.Player, RPC: name, Drop: b.Reason, Check: same}
+	if s == nil {
+		x.sum.Drops[b.Reason]++
+		x.row(row)
+		return
+	}
+	x.rpc(s).Drops[b.Reason]++
+	if b.Decoder {
+		row.Check = x.checked(why, differs)
+	}
+	if h, err := rpcdelta.ParseHeader(raw.b); err == nil {
+		row.Seq, row.BaselineAge, row.HeaderBits, row.PayloadBits = uint64(h.Seq), h.Distance, h.Bits, 8*len(raw.b)-h.Bits
+	}
+	x.row(row)
+}
+
+func (p *player) withheld(x *inspection, b *capture.Withheld) {
+	s := p.stream(b.RPC)
+	if p.waiting != nil && p.waiting.explain != nil {
+		p.waiting.explain.note("frame %d was decoded, but not given to the game: %s", b.Seq, b.Reason)
+	}
+	if s != nil && x.options.wants(p.session.Player, s.name, x.at.At) {
+		x.rpc(s).Withheld[b.Reason]++
+	}
+}
+
+// checked counts a payload by what decoding it again came to.
+func (x *inspection) checked(why, differs string) string {
+	c := &x.sum.Check
+	switch {
+	case differs != "":
+		c.Differ++
+		if c.First == "" {
+			c.First = differs
+			c.FirstRecord = x.at.Number
+		}
+		return "differs: " + differs
+	case why == beforeFile || why == beforeOwn:
+		c.Before++
+		return why
+	case why == afterLoss:
+		c.AfterLoss++
+		return why
+	case why != "":
+		c.Broken++
+		return why
+	}
+	c.Same++
+	return same
+}
+
+func (x *inspection) row(r Row) {
+	if x.options.Each != nil {
+		x.options.Each(r)
+	}
+}

@@ -1,0 +1,178 @@
+package inspect
+
+import (
+	"time"
+
+	"github.com/uplink-rpc/uplink/capture"
+	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+)
+
+// player is one session of the file.
+type player struct {
+	session *Session
+	seal    int
+	streams map[int]*stream // by RPC number
+	waiting *carried        // what came last, until the next
+}
+
+// carried is a datagram or message that came, and what is left of it to be accounted for.
+type carried struct {
+	at       capture.Record
+	payloads []payload
+	explain  *Explained // if it is to be
+}
+
+// payload is one in a datagram or message.
+type payload struct {
+	b      []byte
+	offset int // in it
+}
+
+// player gives a player; of one whose beginning was lost nothing is known.
+func (x *inspection) player(n uint64) *player {
+	p := x.players[n]
+	if p == nil {
+		p = &player{session: x.sum.session(n), streams: map[int]*stream{}}
+		x.players[n] = p
+	}
+	return p
+}
+
+func (x *inspection) opened(b *capture.Opened) {
+	p := x.player(b.Player)
+	s := p.session
+	p.seal = b.Seal
+	s.Client, s.ID, s.Addr, s.Suite, s.Before = b.Client, b.Session, b.Addr.String(), b.Suite, b.Again
+	s.From = x.at.At.Seconds()
+}
+
+func (p *player) closed(x *inspection, b *capture.Closed) {
+	p.finish(x)
+	p.session.Closed, p.session.Cause, p.session.To = true, b.Cause, x.at.At.Seconds()
+	if p.session.Cause == "" {
+		p.session.Cause = "closed by the server"
+	}
+	for _, s := range p.streams {
+		s.free()
+	}
+	delete(x.players, b.Player)
+}
+
+func (p *player) bound(x *inspection, b *capture.Bound) {
+	if old := p.streams[b.RPC]; old != nil {
+		old.free()
+	}
+	p.streams[b.RPC] = newStream(x, b)
+}
+
+func (p *player) datagram(x *inspection, b *capture.Datagram) {
+	s := p.session
+	if b.Sent {
+		if x.options.wants(s.Player, x.options.RPC, x.at.At) {
+			s.Sent++
+			s.SentBytes += uint64(b.Size)
+		}
+		p.sent(x, b.Body)
+		return
+	}
+	if x.options.wants(s.Player, x.options.RPC, x.at.At) {
+		s.Received++
+		s.ReceivedBytes += uint64(b.Size)
+	}
+	p.came(x, b.Body)
+}
+
+func (p *player) message(x *inspection, b *capture.Message) {
+	s := p.session
+	if b.Sent {
+		s.SentMessages++
+		return
+	}
+	s.ReceivedMessages++
+	p.came(x, b.Body)
+}
+
+// came begins to account for what came.
+func (p *player) came(x *inspection, body []byte) {
+	p.finish(x)
+	p.waiting = &carried{at: x.at, payloads: payloads(body)}
+	if x.asked != nil && x.at.Number == x.options.Explain {
+		p.waiting.explain = x.asked
+	}
+}
+
+// payloads gives copies of those in a message of the client's. A frame of a bundle is a part of its memory, which tells
+// where it is.
+func payloads(b []byte) (all []payload) {
+	t, body, err := control.Split(b)
+	if err != nil {
+		return nil
+	}
+	switch t {
+	case control.Frame:
+		return []payload{{b: append([]byte(nil), body...)}}
+	case control.Bundle:
+		for f := control.ParseBundle(body); f.Left() > 0; {
+			frame, _, err := f.Next()
+			if err != nil {
+				return all
+			}
+			all = append(all, payload{b: append([]byte(nil), frame...), offset: cap(b) - cap(frame)})
+		}
+	default:
+	}
+	return all
+}
+
+// next takes the next payload that waits; none if records were lost.
+func (p *player) next() (payload, bool) {
+	if p.waiting == nil || len(p.waiting.payloads) == 0 {
+		return payload{}, false
+	}
+	next := p.waiting.payloads[0]
+	p.waiting.payloads = p.waiting.payloads[1:]
+	return next, true
+}
+
+// finish is called when no more can come of what came.
+func (p *player) finish(x *inspection) {
+	if p.waiting != nil && p.waiting.explain != nil {
+		for _, left := range p.waiting.payloads {
+			p.waiting.explain.header(nil, left)
+			p.waiting.explain.note("what the server made of it is not in the file")
+		}
+		x.done = true
+	}
+	p.waiting = nil
+}
+
+// sent notes the acks in what was sent.
+func (p *player) sent(x *inspection, b []byte) {
+	t, rest, err := control.Split(b)
+	if err != nil || t != control.Acks {
+		return
+	}
+	for len(rest) > 0 {
+		var a rpcdelta.Ack
+		if a, rest, err = rpcdelta.ParseAck(rest); err != nil {
+			return
+		}
+		if s := p.streams[int(a.RPC)]; s != nil {
+			s.acked(a, x.at.At)
+		}
+	}
+}
+
+// ackState is what the client was told last.
+type ackState struct {
+	any  bool
+	at   time.Duration
+	last rpcdelta.Ack
+	// epoch says that something of the decoder's present epoch was acked.
+	epoch bool
+}
+
+func (s *stream) acked(a rpcdelta.Ack, at time.Duration) {
+	s.acks = ackState{any: true, at: at, last: a, epoch: !a.None}
+}

@@ -1,0 +1,193 @@
+package inspect
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/uplink-rpc/uplink/capture"
+	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+)
+
+// Why a stream is not decoded.
+const (
+	beforeFile = "from before this file"
+	afterLoss  = "records were lost before"
+	beforeOwn  = "older than where decoding began"
+)
+
+// stream is one RPC of one player.
+type stream struct {
+	bound  *capture.Bound
+	name   string
+	schema *rpcdelta.Schema
+	cfg    rpcdelta.DecoderConfig
+	limits *limits
+	broken string // why there can be no decoder
+
+	ready   bool              // it can be decoded
+	why     string            // not
+	dec     *rpcdelta.Decoder // nil before the first payload
+	cost    int               // of dec, of the limits' memory
+	resumed bool              // dec began with a reset within the stream
+	began   bool              // and it has come
+	start   uint64            // its sequence
+	offset  uint64            // of the server's sequences from dec's
+	acks    ackState
+	parts   *rpcdelta.Explanation // of the next payload; usually nil
+}
+
+func newStream(x *inspection, b *capture.Bound) *stream {
+	s := &stream{bound: b, name: fmt.Sprintf("RPC %d", b.RPC), limits: &x.limits}
+	s.cfg = rpcdelta.DecoderConfig{
+		Codec: b.Codec, RPC: b.RPC, Ring: b.Ring, PeerRing: b.PeerRing, DeliverLate: b.DeliverLate, Reliable: b.Reliable,
+	}
+	schema := x.schemas[b.Schema]
+	if schema == nil {
+		s.broken = fmt.Sprintf("schema %d is not in the file", b.Schema)
+	} else {
+		s.name = schema.RPC()
+		var err error
+		if s.schema, err = x.limits.atRate(schema, b); err != nil {
+			s.broken = err.Error()
+		}
+	}
+	if b.Prior != 0 {
+		if s.cfg.Prior = x.priors[b.Prior]; s.cfg.Prior == nil {
+			s.broken = fmt.Sprintf("prior %s is not in the file", rpcdelta.PriorName(b.Prior))
+		}
+	}
+	if b.Again {
+		s.why = beforeFile
+		return s
+	}
+	s.fresh()
+	return s
+}
+
+// fresh says that the next payload is for a decoder that knows nothing.
+func (s *stream) fresh() {
+	s.free()
+	s.ready, s.why = s.broken == "", s.broken
+}
+
+// stop ends decoding until the next reset.
+func (s *stream) stop(why string) {
+	s.free()
+	s.ready, s.why = false, why
+}
+
+// free lets go of the decoder.
+func (s *stream) free() {
+	s.limits.memory -= s.cost
+	s.dec, s.cost = nil, 0
+}
+
+// make makes the decoder, if there is to be one and none yet.
+func (s *stream) make() {
+	if !s.ready || s.dec != nil {
+		return
+	}
+	var err error
+	if s.cost, err = s.limits.take(s.schema, s.bound); err == nil {
+		s.dec, err = rpcdelta.NewDecoder(s.schema, s.cfg)
+	}
+	if err != nil {
+		s.broken = err.Error()
+		s.stop(s.broken)
+	}
+}
+
+// resume begins to decode with a reset of that sequence.
+func (s *stream) resume(seq uint64) {
+	s.fresh()
+	s.resumed, s.began, s.start = true, false, seq
+}
+
+// reasonOf names an error as the server does.
+func reasonOf(err error) string {
+	for _, r := range []struct {
+		err  error
+		drop ds.Drop
+	}{
+		{rpcdelta.ErrBaselineMissing, ds.BaselineMissing}, {rpcdelta.ErrDesync, ds.Desync}, {rpcdelta.ErrLate, ds.Late}, {rpcdelta.ErrDuplicate, ds.Duplicate},
+	} {
+		if errors.Is(err, r.err) {
+			return r.drop.String()
+		}
+	}
+	return ds.Malformed.String()
+}
+
+// again decodes a payload of which the server made frames. why says why it cannot be; differs how it came out
+// otherwise.
+func (s *stream) again(b []byte, want *capture.Decoded) (frames []rpcdelta.Delivery, why, differs string) {
+	if !s.ready && want.Kind == rpcdelta.Reset && !s.cfg.Reliable {
+		s.resume(want.Seq)
+	}
+	if s.make(); !s.ready {
+		return nil, s.why, ""
+	}
+	if s.resumed && want.Seq < s.start {
+		return nil, beforeOwn, ""
+	}
+	frames, err := s.decode(b)
+	if err != nil {
+		return nil, "", fmt.Sprintf("the server got %d frames, here it is %v", want.Frames, err)
+	}
+	newest := &frames[len(frames)-1]
+	if s.resumed && !s.began {
+		s.began, s.offset = true, want.Seq-newest.Seq
+		// The server had older frames of this payload already.
+		frames = frames[max(0, len(frames)-want.Frames):]
+	}
+	if !s.resumed {
+		s.offset = 0
+	}
+	for i := range frames {
+		frames[i].Seq += s.offset
+	}
+	hash := capture.Hash(frames)
+	switch {
+	case len(frames) != want.Frames:
+		differs = fmt.Sprintf("%d frames, the server got %d", len(frames), want.Frames)
+	case newest.Seq != want.Seq:
+		differs = fmt.Sprintf("frame %d, the server got %d", newest.Seq, want.Seq)
+	case newest.Kind != want.Kind:
+		differs = fmt.Sprintf("%v, the server got %v", newest.Kind, want.Kind)
+	case hash != want.Hash:
+		differs = fmt.Sprintf("the frames' hash is %08x, the server got %08x", hash, want.Hash)
+	}
+	return frames, "", differs
+}
+
+func (s *stream) decode(b []byte) ([]rpcdelta.Delivery, error) {
+	s.dec.Explain(s.parts)
+	s.parts = nil
+	frames, err := s.dec.Decode(b)
+	s.dec.Explain(nil)
+	return frames, err
+}
+
+// refuse gives the decoder a payload that the server's did not take.
+func (s *stream) refuse(b []byte, want string) (why, differs string) {
+	if s.make(); !s.ready {
+		return s.why, ""
+	}
+	frames, err := s.decode(b)
+	got := "taken"
+	if err != nil {
+		got = reasonOf(err)
+	}
+	if got == want {
+		return "", ""
+	}
+	old := func(r string) bool { return r == ds.Late.String() || r == ds.Duplicate.String() }
+	if s.resumed && old(got) && old(want) {
+		return beforeOwn, ""
+	}
+	if err == nil {
+		return "", fmt.Sprintf("%d frames come out, the server dropped it as %s", len(frames), want)
+	}
+	return "", fmt.Sprintf("it is %v, the server dropped it as %s", err, want)
+}

@@ -1,0 +1,296 @@
+// Package rerun plays the sessions of a capture to a dedicated server again: what each client sent, as it was sent and
+// when, over connections of its own.
+package rerun
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/uplink-rpc/uplink/capture"
+	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+// Plan is what there is to be played.
+type Plan struct {
+	sessions []*session
+	schemas  []*rpcdelta.Schema
+	priors   []*rpcdelta.Prior
+	ring     int
+	late     bool // DeliverLate
+	// Skipped are payloads that cannot be played: those that refer to what is not in the file, and those that the server
+	// dropped before it decoded them.
+	Skipped uint64
+}
+
+// session is one client.
+type session struct {
+	player  uint64
+	events  []event
+	expect  map[int][]string // by RPC number, what comes of each payload
+	streams map[int]*stream
+	waiting *carried
+}
+
+// event is one thing that a client does.
+type event struct {
+	at       time.Duration
+	bind     *control.BindRequest // or
+	body     []byte               // what is sent, or nil: then the session ends
+	reliable bool
+}
+
+// stream is one RPC of a client.
+type stream struct {
+	ready   bool // what comes can be decoded
+	resumed bool // with a reset in the midst
+	start   uint64
+}
+
+// carried is a datagram or message of which it is not yet known what came of it.
+type carried struct {
+	at       time.Duration
+	reliable bool
+	body     []byte
+	payloads [][]byte
+	next     int
+	play     []bool
+}
+
+// Load reads a capture, of one player or, if that is 0, of all. At an error of the file the plan has what is before it.
+func Load(r io.Reader, player uint64) (*Plan, error) {
+	in, err := capture.NewReader(r)
+	if err != nil {
+		return nil, err
+	}
+	l := &loader{plan: &Plan{}, player: player, sessions: map[uint64]*session{}, schemas: map[uint64]*rpcdelta.Schema{}}
+	err = l.read(in)
+	for _, s := range l.sessions {
+		l.settle(s)
+		l.plan.sessions = append(l.plan.sessions, s)
+	}
+	slices.SortFunc(l.plan.sessions, func(a, b *session) int { return cmp.Compare(a.player, b.player) })
+	for _, id := range slices.Sorted(maps.Keys(l.schemas)) {
+		l.plan.schemas = append(l.plan.schemas, l.schemas[id])
+	}
+	return l.plan, err
+}
+
+// Sessions is how many there are.
+func (p *Plan) Sessions() int { return len(p.sessions) }
+
+// maxSessions is how many are played: each has a socket.
+const maxSessions = 1 << 14
+
+type loader struct {
+	plan     *Plan
+	player   uint64
+	sessions map[uint64]*session
+	schemas  map[uint64]*rpcdelta.Schema
+	at       time.Duration
+}
+
+func (l *loader) read(in *capture.Reader) error {
+	for {
+		rec, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		l.at = max(l.at, rec.At) // goroutines of a server may be a little out of order
+		if err := l.take(rec.Body); err != nil {
+			return fmt.Errorf("record %d: %w", rec.Number, err)
+		}
+	}
+}
+
+func (l *loader) take(body capture.Body) error {
+	switch b := body.(type) {
+	case *capture.Schema:
+		s, err := rpcdelta.ParseSchema(b.JSON)
+		l.schemas[b.ID] = s
+		return err
+	case *capture.Prior:
+		p, err := rpcdelta.ParsePrior(b.File)
+		l.plan.priors = append(l.plan.priors, p)
+		return err
+	case *capture.Opened:
+		if l.player == 0 || l.player == b.Player {
+			if len(l.sessions) == maxSessions {
+				return fmt.Errorf("more than %d sessions: choose one", maxSessions)
+			}
+			l.sessions[b.Player] = &session{player: b.Player, expect: map[int][]string{}, streams: map[int]*stream{}}
+		}
+	case *capture.Lost:
+		for _, s := range l.sessions {
+			s.waiting = nil
+			for _, st := range s.streams {
+				st.ready = false
+			}
+		}
+	case *capture.Bound:
+		return l.bound(b)
+	case *capture.Closed:
+		l.with(b.Player, func(s *session) {
+			l.settle(s)
+			s.events = append(s.events, event{at: l.at})
+		})
+	case *capture.Datagram:
+		if !b.Sent {
+			l.with(b.Player, func(s *session) { l.came(s, b.Body, false) })
+		}
+	case *capture.Message:
+		if !b.Sent {
+			l.with(b.Player, func(s *session) { l.came(s, b.Body, true) })
+		}
+	case *capture.Decoded:
+		l.with(b.Player, func(s *session) { l.decoded(s, b) })
+	case *capture.Dropped:
+		l.with(b.Player, func(s *session) { l.dropped(s, b) })
+	}
+	return nil
+}
+
+func (l *loader) with(player uint64, f func(*session)) {
+	if s := l.sessions[player]; s != nil {
+		f(s)
+	}
+}
+
+// bound has the client bind an RPC as it did.
+func (l *loader) bound(b *capture.Bound) error {
+	schema := l.schemas[b.Schema]
+	if schema == nil {
+		return fmt.Errorf("schema %d is not in the file", b.Schema)
+	}
+	l.plan.ring, l.plan.late = max(l.plan.ring, b.Ring), b.DeliverLate
+	l.with(b.Player, func(s *session) {
+		l.settle(s)
+		s.streams[b.RPC] = &stream{ready: !b.Again}
+		s.events = append(s.events, event{at: l.at, bind: &control.BindRequest{
+			RPC: uint8(b.RPC), Name: schema.RPC(), Fingerprint: schema.Fingerprint(), Fields: control.FieldHashes(schema), RateHz: b.RateHz,
+			Ring: b.PeerRing, Codec: b.Codec.String(), Reliable: b.Reliable, Frames: b.Frames, Prior: b.Prior,
+		}})
+	})
+	return nil
+}
+
+// came keeps what came until it is known what the server made of it. Requests to bind are made anew.
+func (l *loader) came(s *session, body []byte, reliable bool) {
+	l.settle(s)
+	t, rest, err := control.Split(body)
+	if err != nil {
+		return
+	}
+	c := &carried{at: l.at, reliable: reliable, body: bytes.Clone(body)}
+	switch t {
+	case control.Message:
+	case control.Frame:
+		c.payloads = [][]byte{c.body}
+	case control.Bundle:
+		for f := control.ParseBundle(rest); f.Left() > 0; {
+			payload, _, err := f.Next()
+			if err != nil {
+				break
+			}
+			c.payloads = append(c.payloads, bytes.Clone(payload))
+		}
+	default:
+		return
+	}
+	c.play = make([]bool, len(c.payloads))
+	s.waiting = c
+}
+
+// settle plays what waits, as far as it is to be played.
+func (l *loader) settle(s *session) {
+	c := s.waiting
+	s.waiting = nil
+	if c == nil {
+		return
+	}
+	played := 0
+	for _, play := range c.play {
+		if play {
+			played++
+		}
+	}
+	l.plan.Skipped += uint64(len(c.payloads) - played)
+	switch {
+	case len(c.payloads) == 0, played == len(c.payloads):
+	case played == 0:
+		return
+	default:
+		b := control.NewBundler(transport.MaxPayload)
+		for i, p := range c.payloads {
+			if c.play[i] {
+				b.Add(p)
+			}
+		}
+		c.body = bytes.Clone(b.Take())
+	}
+	s.events = append(s.events, event{at: c.at, body: c.body, reliable: c.reliable})
+}
+
+// next gives the place of the payload that the server speaks of next.
+func (s *session) next() (int, bool) {
+	if s.waiting == nil || s.waiting.next == len(s.waiting.payloads) {
+		return 0, false
+	}
+	s.waiting.next++
+	return s.waiting.next - 1, true
+}
+
+func (l *loader) decoded(s *session, b *capture.Decoded) {
+	i, ok := s.next()
+	st := s.streams[b.RPC]
+	if !ok || st == nil {
+		if st != nil {
+			st.ready = false
+		}
+		return
+	}
+	if !st.ready && b.Kind == rpcdelta.Reset && !s.waiting.reliable {
+		st.ready, st.resumed, st.start = true, true, b.Seq
+		s.waiting.play[i] = true
+		s.expect[b.RPC] = append(s.expect[b.RPC], anything) // the first server had older frames of it already
+		return
+	}
+	if !st.ready || st.resumed && b.Seq < st.start {
+		return
+	}
+	s.waiting.play[i] = true
+	s.expect[b.RPC] = append(s.expect[b.RPC], taken(b.Frames, b.Kind, b.Hash))
+}
+
+func (l *loader) dropped(s *session, b *capture.Dropped) {
+	i, ok := s.next()
+	st := s.streams[b.RPC]
+	if !ok || !b.Decoder || st == nil || !st.ready || st.resumed && old(b.Reason) {
+		return
+	}
+	s.waiting.play[i] = true
+	s.expect[b.RPC] = append(s.expect[b.RPC], b.Reason)
+}
+
+// anything is expected of a payload that two servers need not make the same of.
+const anything = ""
+
+// taken names what came of a payload that was taken.
+func taken(frames int, kind rpcdelta.FrameKind, hash uint32) string {
+	return fmt.Sprintf("%d frames, %v, %08x", frames, kind, hash)
+}
+
+// old says that a payload was dropped since others came before, which for a server that has not seen these may be
+// another reason.
+func old(reason string) bool { return reason == ds.Late.String() || reason == ds.Duplicate.String() }

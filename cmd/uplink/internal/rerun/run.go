@@ -1,0 +1,269 @@
+package rerun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/token"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+// Options say to whom a plan is played, and how.
+type Options struct {
+	To string
+	// Speed is how many times as fast as it was recorded.
+	Speed float64
+	// Token makes a token for the client of that number.
+	Token    func(ctx context.Context, client uint64) (token.Token, error)
+	Suites   []transport.Suite
+	Insecure bool
+	Network  transport.Network
+	// Progress is called now and then with the part that is done; nil is nobody.
+	Progress func(done float64)
+}
+
+// Report is what was played.
+type Report struct {
+	Sessions  int    `json:"sessions"`
+	Failed    int    `json:"failed"` // sessions that could not connect or bind, or that the server ended
+	Datagrams uint64 `json:"datagrams"`
+	Messages  uint64 `json:"messages"`
+	Skipped   uint64 `json:"skipped"`
+	// Same and Different count payloads at the end of a run against a server of its own, Missing those of which it
+	// said nothing.
+	Same      uint64 `json:"same"`
+	Different uint64 `json:"different"`
+	Missing   uint64 `json:"missing"`
+	First     string `json:"first,omitempty"` // difference
+}
+
+// run is one playing.
+type run struct {
+	plan    *Plan
+	options Options
+	begin   time.Time
+	total   int // events
+
+	done, datagrams, messages atomic.Uint64
+}
+
+// Play plays a plan to a server. The report is good with an error, which is that of a session.
+func Play(ctx context.Context, plan *Plan, o Options) (Report, error) {
+	r := &run{plan: plan, options: o, begin: time.Now()}
+	for _, s := range plan.sessions {
+		r.total += len(s.events)
+	}
+	stop := r.watch(ctx)
+	errs := make([]error, len(plan.sessions))
+	var all sync.WaitGroup
+	for i, s := range plan.sessions {
+		all.Go(func() { errs[i] = r.session(ctx, s) })
+	}
+	all.Wait()
+	stop()
+	out := Report{Sessions: len(plan.sessions), Datagrams: r.datagrams.Load(), Messages: r.messages.Load(), Skipped: plan.Skipped}
+	var first error
+	for i, err := range errs {
+		if err == nil {
+			continue
+		}
+		out.Failed++
+		if first == nil {
+			first = fmt.Errorf("player %d: %w", plan.sessions[i].player, err)
+		}
+	}
+	return out, first
+}
+
+// watch reports progress until it is stopped.
+func (r *run) watch(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		tick := time.NewTicker(time.Second / 4)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			if r.options.Progress != nil {
+				r.options.Progress(float64(r.done.Load()) / float64(max(1, r.total)))
+			}
+		}
+	})
+	return func() {
+		cancel()
+		watching.Wait()
+	}
+}
+
+// sleep waits for the time of an event.
+func (r *run) sleep(ctx context.Context, at time.Duration) error {
+	wait := time.Until(r.begin.Add(time.Duration(float64(at) / r.options.Speed)))
+	if wait <= 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// session plays one client.
+func (r *run) session(ctx context.Context, s *session) (err error) {
+	if len(s.events) == 0 {
+		return nil
+	}
+	if err := r.sleep(ctx, s.events[0].at); err != nil {
+		return err
+	}
+	cfg := transport.Config{Suites: r.options.Suites, Insecure: r.options.Insecure, Network: r.options.Network, Tick: transport.OnWake}
+	if r.options.Token != nil {
+		if cfg.Token, err = r.options.Token(ctx, s.player); err != nil {
+			return err
+		}
+	}
+	c := &answerer{answers: make(chan control.BindAnswer, 16)}
+	conn, err := transport.Dial(ctx, r.options.To, cfg, c)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	for i := range s.events {
+		if err := r.event(ctx, conn, c, &s.events[i]); err != nil {
+			return err
+		}
+		r.done.Add(1)
+	}
+	return drain(ctx, conn)
+}
+
+func (r *run) event(ctx context.Context, conn *transport.Conn, c *answerer, e *event) error {
+	if err := r.sleep(ctx, e.at); err != nil {
+		return err
+	}
+	switch {
+	case e.bind != nil:
+		return c.bind(ctx, conn, e.bind)
+	case e.body == nil:
+		return nil // the end, which follows
+	case e.reliable:
+		r.messages.Add(1)
+		return sendReliable(ctx, conn, e.body)
+	}
+	r.datagrams.Add(1)
+	return conn.Send(e.body)
+}
+
+// wait is how long something is tried that a server that is there does at once, and again how often.
+const (
+	patience = 5 * time.Second
+	again    = 250 * time.Millisecond
+	soon     = 5 * time.Millisecond
+)
+
+// sendReliable waits for room.
+func sendReliable(ctx context.Context, conn *transport.Conn, b []byte) error {
+	for {
+		err := conn.SendReliable(b)
+		if !errors.Is(err, transport.ErrBacklog) {
+			return err
+		}
+		if err := pause(ctx, soon); err != nil {
+			return err
+		}
+	}
+}
+
+// drain waits until the server has what was sent reliably.
+func drain(ctx context.Context, conn *transport.Conn) error {
+	for begin := time.Now(); conn.Unacked() > 0 && time.Since(begin) < patience; {
+		if err := pause(ctx, soon); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// answerer is the handler of a connection: it looks for answers alone.
+type answerer struct{ answers chan control.BindAnswer }
+
+func (c *answerer) Opened(*transport.Conn)                           {}
+func (c *answerer) Closed(*transport.Conn, error)                    {}
+func (c *answerer) Message(_ *transport.Conn, _ []byte, _ time.Time) {}
+func (c *answerer) Tick(time.Time)                                   {}
+
+func (c *answerer) Datagram(_ *transport.Conn, b []byte, _ time.Time) {
+	t, body, err := control.Split(b)
+	if err != nil || t != control.Bound {
+		return
+	}
+	if a, err := control.ParseBindAnswer(body); err == nil {
+		select {
+		case c.answers <- a:
+		default:
+		}
+	}
+}
+
+// bind binds an RPC as a client does.
+func (c *answerer) bind(ctx context.Context, conn *transport.Conn, r *control.BindRequest) error {
+	b, err := r.Append(nil)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("bind %s: no answer within %v", r.Name, patience))
+	defer cancel()
+	for {
+		if err := conn.Send(b); err != nil {
+			return err
+		}
+		t := time.NewTimer(again)
+		for waiting := true; waiting; {
+			select {
+			case a := <-c.answers:
+				if a.RPC == r.RPC {
+					t.Stop()
+					return bound(r, &a)
+				}
+			case <-t.C:
+				waiting = false
+			case <-ctx.Done():
+				t.Stop()
+				return context.Cause(ctx)
+			}
+		}
+	}
+}
+
+func bound(r *control.BindRequest, a *control.BindAnswer) error {
+	switch {
+	case a.Reason != control.ReasonNone:
+		return fmt.Errorf("bind %s: the server refuses it, reason %d of docs/SPEC.md, section 4", r.Name, a.Reason)
+	case a.Prior != r.Prior:
+		return fmt.Errorf("bind %s: the server does not have the prior %016x", r.Name, r.Prior)
+	}
+	return nil
+}

@@ -1,0 +1,148 @@
+package rerun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/uplink-rpc/uplink/capture"
+	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/token"
+	"github.com/uplink-rpc/uplink/transport"
+	"github.com/uplink-rpc/uplink/transport/simnet"
+)
+
+// quiet is how long nothing may come of what was sent last.
+const quiet = time.Second
+
+// PlaySelf plays a plan to a server of its own in this process, over a network that loses nothing, and holds all that
+// this makes of it against the plan.
+func PlaySelf(ctx context.Context, plan *Plan, o Options) (out Report, err error) {
+	network, err := simnet.NewNetwork(simnet.Config{}, simnet.Config{})
+	if err != nil {
+		return out, err
+	}
+	key, err := token.NewKey()
+	if err != nil {
+		return out, err
+	}
+	c := &comparison{players: map[uint64]map[int][]string{}}
+	srv, err := ds.Listen("127.0.0.1:0", ds.Config{
+		Key: key, Ring: plan.ring, DeliverLate: plan.late, Priors: plan.priors, RateSlack: ds.MaxRateSlack, MaxRate: 1000, MaxBindings: rpcdelta.MaxRPC + 1,
+		MaxPlayers: len(plan.sessions) + 1, OnMessage: func(*ds.Player, []byte) {}, Network: network, Tap: c,
+	})
+	if err != nil {
+		return out, err
+	}
+	defer func() { err = errors.Join(err, srv.Close()) }()
+	for _, s := range plan.schemas {
+		if err := ds.HandleSchema(srv, s, func(*ds.Player, ds.Frame[*rpcdelta.Frame]) {}); err != nil {
+			return out, err
+		}
+	}
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(context.WithoutCancel(ctx)) }()
+	o.To, o.Network, o.Suites = srv.Addr().String(), network, nil
+	o.Token = func(_ context.Context, client uint64) (token.Token, error) {
+		return token.Issue(key.Issuer(), token.Claims{ClientID: client, Expires: time.Now().Add(time.Minute), Servers: []netip.AddrPort{srv.Addr()}})
+	}
+	out, err = Play(ctx, plan, o)
+	c.settle(ctx, plan)
+	err = errors.Join(err, srv.Close(), <-served)
+	c.compare(plan, &out)
+	return out, err
+}
+
+// comparison is the tap of the server.
+type comparison struct {
+	payloads atomic.Uint64
+
+	mu      sync.Mutex
+	players map[uint64]map[int][]string // what came of payloads, by client and RPC number
+}
+
+// settle waits until the server has had its say on all payloads, or says nothing any more.
+func (c *comparison) settle(ctx context.Context, plan *Plan) {
+	want := uint64(0)
+	for _, s := range plan.sessions {
+		for _, e := range s.expect {
+			want += uint64(len(e))
+		}
+	}
+	for last, since := c.payloads.Load(), time.Now(); last < want && time.Since(since) < quiet; {
+		if pause(ctx, soon) != nil {
+			return
+		}
+		if n := c.payloads.Load(); n != last {
+			last, since = n, time.Now()
+		}
+	}
+}
+
+// compare counts what is the same.
+func (c *comparison) compare(plan *Plan, out *Report) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range plan.sessions {
+		for rpc, want := range s.expect {
+			got := c.players[s.player][rpc]
+			for i := range want {
+				switch {
+				case i >= len(got):
+					out.Missing++
+				case got[i] == want[i], want[i] == anything:
+					out.Same++
+				default:
+					out.Different++
+					if out.First == "" {
+						out.First = fmt.Sprintf("player %d, RPC %d, payload %d: %s, was %s", s.player, rpc, i+1, got[i], want[i])
+					}
+				}
+			}
+		}
+	}
+}
+
+func (c *comparison) Joined(p *ds.Player, _ transport.Suite) ds.PlayerTap {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	rpcs := map[int][]string{}
+	c.players[p.ClientID()] = rpcs
+	return &compared{comparison: c, rpcs: rpcs}
+}
+
+func (c *comparison) Counted(transport.ListenerStats) {}
+func (c *comparison) Resets() uint64                  { return 0 }
+
+// compared is one player's tap.
+type compared struct {
+	*comparison
+	rpcs map[int][]string
+}
+
+func (c *compared) note(rpc int, what string) {
+	c.mu.Lock()
+	c.rpcs[rpc] = append(c.rpcs[rpc], what)
+	c.mu.Unlock()
+	c.payloads.Add(1)
+}
+
+func (c *compared) Decoded(_ time.Time, rpc int, frames []rpcdelta.Delivery) {
+	c.note(rpc, taken(len(frames), frames[len(frames)-1].Kind, capture.Hash(frames)))
+}
+
+func (c *compared) Dropped(_ time.Time, rpc int, d ds.Drop, _ bool) {
+	if rpc >= 0 {
+		c.note(rpc, d.String())
+	}
+}
+
+func (c *compared) Bound(ds.Binding)                         {}
+func (c *compared) Withheld(time.Time, int, uint64, ds.Drop) {}
+func (c *compared) Carried(transport.Carried)                {}
+func (c *compared) Left(error)                               {}

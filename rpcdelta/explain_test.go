@@ -1,0 +1,123 @@
+package rpcdelta
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestExplain: the parts of any payload add up to what a Profile measures of it, each frame has each component once,
+// and what was forecast is the residual away from the value that was decoded.
+func TestExplain(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pick := rapidPicker(t)
+		s := pick.schema()
+		codec := rapid.SampledFrom(Codecs()).Draw(t, "codec")
+		p := newPair(t, s, EncoderConfig{Codec: codec, Redundancy: 2}, DecoderConfig{Codec: codec})
+		components := 0
+		for _, f := range s.NewProfile().Fields {
+			components += len(f.Components)
+		}
+		for i := range 40 {
+			pick.walk(s, p.frame)
+			p.send(t)
+			e, profile := Explanation{}, s.NewProfile()
+			p.dec.Explain(&e)
+			p.dec.Measure(profile)
+			out, err := p.dec.Decode(p.payload)
+			if err != nil {
+				t.Fatal(err)
+			}
+			last := &out[len(out)-1]
+			if e.Newest != last.Seq || !e.Frames[len(e.Frames)-1].Equal(last.Frame) || (e.Base != nil) != (last.Kind == Delta) || len(e.Frames) != last.Older+1 {
+				t.Fatalf("%+v of %+v", e, last)
+			}
+			checkParts(t, s, &e, components, profile.PayloadBits-profile.RoundingBits)
+			h, err := ParseHeader(p.payload)
+			if err != nil || h.RPC != 0 || h.Distance != last.BaselineAge || (uint16(last.Seq)-h.Seq)&0x7f != 0 || (h.Bits+7)/8 > len(p.payload) {
+				t.Fatalf("%+v, %v of %+v", h, err, last)
+			}
+			if i%3 == 0 {
+				_ = p.enc.Ack(mustAck(t, p.dec.AppendAck(nil)))
+			}
+		}
+	})
+}
+
+func checkParts(t failer, s *Schema, e *Explanation, components int, bits float64) {
+	t.Helper()
+	sum, seen := e.CountBits, make([]int, len(e.Frames))
+	for _, part := range e.Parts {
+		sum += part.Bits
+		if part.Kind != PartComponent {
+			continue
+		}
+		seen[part.Frame]++
+		angle := s.Fields()[part.Field].Kind == KindAngle
+		if part.Forecasts && part.Forecast+part.Residual != int64(part.Value) && !angle {
+			t.Fatalf("%+v", part)
+		}
+	}
+	for _, n := range seen {
+		if n != components {
+			t.Fatalf("%v components of %d frames, want %d each", seen, len(e.Frames), components)
+		}
+	}
+	if !near(sum, bits) {
+		t.Fatalf("parts of %v bits, measured %v", sum, bits)
+	}
+}
+
+// TestExplainDropped leaves an explanation alone for payloads that are dropped.
+func TestExplainDropped(t *testing.T) {
+	p := newPair(t, mustSchema(t, Field{Name: "A", Kind: KindVec2, Resolution: 1}), EncoderConfig{}, DecoderConfig{})
+	p.exchange(t)
+	e := Explanation{Newest: 77}
+	p.dec.Explain(&e)
+	if _, err := p.dec.Decode(p.payload); err == nil || e.Newest != 77 {
+		t.Errorf("%v, %+v", err, e)
+	}
+	p.exchange(t)
+	if e.Newest != 1 {
+		t.Errorf("%+v", e)
+	}
+}
+
+// TestAskReset: without having missed anything a decoder asks for a reset, and gets one, from which another decoder
+// can go on.
+func TestAskReset(t *testing.T) {
+	forVariants(t, func(t *testing.T, v variant) {
+		s := mustSchema(t, Field{Name: "A", Kind: KindVec2, Resolution: 1})
+		p := newPair(t, s, v.encoder(EncoderConfig{}), DecoderConfig{})
+		p.dec.AskReset()
+		if p.dec.AckDue() {
+			t.Fatal("an ack is due before anything came")
+		}
+		for i := range 50 {
+			p.frame.Ints[0] = int32(i * i)
+			p.exchange(t)
+			p.acknowledge(t)
+		}
+		p.dec.AskReset()
+		if !p.dec.AckDue() {
+			t.Fatal("no ack is due")
+		}
+		p.acknowledge(t)
+		cfg := p.dec.cfg
+		cfg.Scratch = nil
+		other, err := NewDecoder(s, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 50 {
+			p.frame.Ints[0] = int32(i * 7)
+			p.send(t)
+			want := p.receive(t)
+			got, err := other.Decode(p.payload)
+			if err != nil || i == 0 && want.Kind != Reset || got[len(got)-1].Kind != want.Kind || !got[len(got)-1].Frame.Equal(want.Frame) {
+				t.Fatalf("%d: %+v, want %+v, %v", i, got, want, err)
+			}
+			p.acknowledge(t)
+		}
+	})
+}
