@@ -19,6 +19,7 @@ type Client struct {
 	ackBytes, lost *prometheus.Desc
 	budget         budgetDescs
 	state          stateDescs
+	build          buildDesc
 }
 
 var _ prometheus.Collector = (*Client)(nil)
@@ -30,6 +31,7 @@ func NewClient(conns ...*client.Conn) *Client {
 	return &Client{
 		budget:   f.budget(),
 		state:    f.state(),
+		build:    f.build(),
 		conns:    conns,
 		rpcs:     f.rpcs("sent"),
 		links:    f.links(),
@@ -46,6 +48,7 @@ func (c *Client) Describe(ch chan<- *prometheus.Desc) {
 	ch <- c.lost
 	c.budget.describe(ch)
 	c.state.describe(ch)
+	c.build.describe(ch)
 }
 
 // Collect implements prometheus.Collector.
@@ -80,11 +83,12 @@ func (c *Client) Collect(ch chan<- prometheus.Metric) {
 	drops.add("malformed", malformed)
 	t.Dropped.Each(drops.add)
 	e.drops(c.links.drops, &drops, "", "")
-	e.link(&c.links, t.DatagramsSent, t.BytesSent, t.DatagramsReceived, t.BytesReceived, &t.RoundTrips)
+	e.link(&c.links, t.DatagramsSent, t.BytesSent, t.DatagramsReceived, t.BytesReceived, t.SendFailed, &t.RoundTrips)
 	e.counter(c.ackBytes, ackBytes)
 	e.counter(c.lost, t.Lost)
 	e.budget(&c.budget, &b)
 	e.state(&c.state, &now)
+	e.build(&c.build)
 }
 
 // rpcTable adds up the counts of RPCs of the same name and channel.
