@@ -35,9 +35,9 @@ func (h *Handling) Describe(ch chan<- *prometheus.Desc) { h.delays.Describe(ch) 
 func (h *Handling) Collect(ch chan<- prometheus.Metric) { h.delays.Collect(ch) }
 
 const (
-	// One frame of so many leaves an exemplar, which costs more than to count it,
+	// One frame of so many leaves an exemplar, which costs more than to count it.
 	exemplarEvery = 256
-	// and so does each that took as long as this: these are looked for.
+	// And so does each that took as long as this: these are looked for.
 	exemplarDelay = 5 * time.Millisecond
 )
 

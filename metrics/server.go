@@ -33,7 +33,7 @@ func NewServer(srv *ds.Server) *Server {
 		srv:          srv,
 		rpcs:         f.rpcs("delivered"),
 		links:        f.links(),
-		missed:       f.desc("missed_frames_total", "Frames that were never delivered, as later ones show.", "rpc", "channel"),
+		missed:       f.desc("missed_frames_total", "Frames that had not come when later ones did; of these late_frames_total came after all.", "rpc", "channel"),
 		late:         f.desc("late_frames_total", "Frames delivered though newer ones came first.", "rpc", "channel"),
 		acks:         f.desc("acks_total", "Ack messages sent, each in a datagram of its own."),
 		ackBytes:     f.desc("ack_bytes_total", "Bytes of the ack messages sent, without headers."),
@@ -63,7 +63,7 @@ func (s *Server) Collect(ch chan<- prometheus.Metric) {
 	for i := range st.RPCs {
 		r := &st.RPCs[i]
 		e.rpc(&s.rpcs, r.RPC, r.Reliable, &r.Stats, payloads{r.Messages, r.Bytes, r.Shared, r.SharedBytes, r.SealBytes}, r.PriorFallbacks)
-		e.counter(s.missed, r.Missed, r.RPC, channel(r.Reliable))
+		e.counter(s.missed, r.Missed+r.LateFrames, r.RPC, channel(r.Reliable))
 		e.counter(s.late, r.LateFrames, r.RPC, channel(r.Reliable))
 		var drops reasons
 		addDrops(&drops, r.Drops[:])
