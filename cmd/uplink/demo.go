@@ -52,5 +52,6 @@ public address.`,
 	f.DurationVar(&o.For, "for", 0, "how long to play; 0s means until Ctrl-C")
 	sealing.addFlags(f, "allow --suite none")
 	f.StringVar(&o.Metrics, "metrics", "127.0.0.1:0", "address of the HTTP server with /metrics; port 0 is any free one")
+	f.BoolVar(&o.Debug, "debug", false, "serve /debug/pprof and /debug/vars beside /metrics, to loopback alone")
 	return c
 }

@@ -75,7 +75,14 @@ func TestDemoErrors(t *testing.T) {
 
 func get(t *testing.T, url string) string {
 	t.Helper()
-	response, err := http.Get(url)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	must(t, err)
+	return do(t, request)
+}
+
+func do(t *testing.T, request *http.Request) string {
+	t.Helper()
+	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +90,7 @@ func get(t *testing.T, url string) string {
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	if err != nil || response.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %s: %v", url, response.Status, err)
+		t.Fatalf("%s: %s: %v", request.URL, response.Status, err)
 	}
 	return string(body)
 }

@@ -6,6 +6,9 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
+// debugUsage is the help of --debug.
+const debugUsage = "serve /debug/pprof and /debug/vars beside /metrics, to loopback alone, and name sessions in exemplars"
+
 // codecFlag gives the codec that --codec names.
 func codecFlag(name string) (rpcdelta.Codec, error) {
 	codec, err := rpcdelta.ParseCodec(name)

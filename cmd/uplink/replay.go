@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,6 +25,7 @@ type replayOptions struct {
 	link                  link.Config
 	sealing               sealing
 	admission             admission
+	logging               logging
 	reliable, again       bool
 	ring                  int
 	wait                  time.Duration
@@ -68,6 +70,7 @@ A server on another machine wants a connect token: --token gives one, --key make
 	f.DurationVar(&o.wait, "wait", 3*time.Second, "how long to wait for the server's answer")
 	f.BoolVar(&o.reliable, "reliable", false, "send over the reliable channel")
 	f.BoolVar(&o.again, "loop", false, "begin again at the end, until Ctrl-C")
+	o.logging.addFlags(c)
 	o.admission.addFlags(f)
 	o.sealing.addFlags(f, "talk to other addresses than loopback with a key that everybody has, and allow --suite none")
 	return c
@@ -95,7 +98,7 @@ func runReplay(cmd *cobra.Command, path string, o *replayOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	conn, err := o.dial(cmd.Context(), keyLog)
+	conn, err := o.dial(cmd.Context(), keyLog, o.logging.logger(cmd.ErrOrStderr()))
 	if err != nil {
 		return err
 	}
@@ -118,14 +121,14 @@ func runReplay(cmd *cobra.Command, path string, o *replayOptions) (err error) {
 }
 
 // dial connects to the server.
-func (o *replayOptions) dial(ctx context.Context, keyLog io.Writer) (*client.Conn, error) {
+func (o *replayOptions) dial(ctx context.Context, keyLog io.Writer, log *slog.Logger) (*client.Conn, error) {
 	t, err := o.admission.ticket(ctx, o.to)
 	if err != nil {
 		return nil, err
 	}
 	cfg := client.Config{
 		Token: t.token, Renew: t.renew, Suites: o.sealing.suites(), Insecure: o.sealing.insecure,
-		Codec: o.codec, Prior: o.prior, Ring: o.ring, BindTimeout: o.wait,
+		Codec: o.codec, Prior: o.prior, Ring: o.ring, BindTimeout: o.wait, Logger: log,
 		KeyLog: keyLog,
 	}
 	if !o.link.Perfect() {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/debugserver"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/webserver"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/metrics"
@@ -173,6 +174,9 @@ func (d *demo) play(ctx context.Context, w io.Writer, served <-chan error) error
 		return err
 	}
 	defer web.Close() //nolint:errcheck // the demo is over
+	if d.options.Debug {
+		web.Handle("/debug/", debugserver.Handler(func() any { return debugserver.Stats(d.srv.Stats()) }, nil))
+	}
 	fmt.Fprintf(w, introduction, d.options.Clients, d.srv.Addr(), &d.options.Link, d.options.Codec, d.options.Suite, web.URL())
 	if d.options.For > 0 {
 		var cancel context.CancelFunc

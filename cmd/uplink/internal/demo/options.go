@@ -24,6 +24,7 @@ type Options struct {
 	Suite   transport.Suite
 	For     time.Duration // 0: until the context is done
 	Metrics string        // address of /metrics
+	Debug   bool          // serve /debug/ there
 	Live    bool          // redraw the table in place
 	KeyLog  io.Writer     // gets the secrets of all sessions; nil: none are written
 }

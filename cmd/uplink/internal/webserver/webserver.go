@@ -16,6 +16,7 @@ import (
 // Server answers HTTP on one address until Close.
 type Server struct {
 	listener net.Listener
+	mux      *http.ServeMux
 	http     http.Server
 	done     chan error
 }
@@ -34,11 +35,14 @@ func Start(addr string, all ...prometheus.Collector) (*Server, error) {
 		return nil, fmt.Errorf("metrics: %w; choose another address with --metrics", err)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	s := &Server{listener: l, http: http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}, done: make(chan error, 1)}
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true}))
+	s := &Server{listener: l, mux: mux, http: http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}, done: make(chan error, 1)}
 	go func() { s.done <- s.http.Serve(l) }()
 	return s, nil
 }
+
+// Handle serves a pattern of http.ServeMux too. It panics if that is served already.
+func (s *Server) Handle(pattern string, h http.Handler) { s.mux.Handle(pattern, h) }
 
 // URL is where the metrics are.
 func (s *Server) URL() string { return "http://" + s.listener.Addr().String() + "/metrics" }
