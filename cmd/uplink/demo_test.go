@@ -80,6 +80,16 @@ func get(t *testing.T, url string) string {
 	return do(t, request)
 }
 
+// status is how a server answers.
+func status(t *testing.T, url string) int {
+	t.Helper()
+	response, err := http.Get(url)
+	must(t, err)
+	defer http.DefaultClient.CloseIdleConnections()
+	must(t, response.Body.Close())
+	return response.StatusCode
+}
+
 func do(t *testing.T, request *http.Request) string {
 	t.Helper()
 	response, err := http.DefaultClient.Do(request)
