@@ -68,7 +68,7 @@ For the means that a link comes to in the long run, take many links and frames: 
 			}
 			if o.svg != "" {
 				if err := os.WriteFile(o.svg, []byte(fieldsChart(results).SVG()), 0o644); err != nil {
-					return err
+					return fmt.Errorf("--svg: %w", err)
 				}
 			}
 			if o.json {

@@ -28,7 +28,7 @@ public address.`,
   uplink demo --loss 10% --burst 3 --rtt 200ms --jitter 20ms
   uplink demo --suite compact
   uplink demo --clients 64 --for 10s`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if o.Codec, err = codecFlag(codec); err != nil {
 				return err

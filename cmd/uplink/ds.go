@@ -20,7 +20,6 @@ import (
 	"github.com/uplink-rpc/uplink/metrics"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/token"
-	"github.com/uplink-rpc/uplink/trace"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -56,7 +55,7 @@ where that buffer overflows the drops say "kernel".`,
   uplink ds --schema ServerMove.schema.json --record out.csv.gz
   uplink ds --schema ServerMove.schema.json --report 1s --max-players 4000 --shards 2
   uplink ds --schema ServerMove.schema.json --key ds.key --listen 0.0.0.0:7777 --addr 203.0.113.7:7777`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
 				return usageError{err}
@@ -93,6 +92,9 @@ func (o *dsOptions) check() error {
 		return fmt.Errorf("--ack-hz %v: want 1 to 1000 acks a second", o.ackHz)
 	}
 	if _, err := parseServers("addr", o.addrs); err != nil {
+		return err
+	}
+	if err := checkAddress("listen", o.listen); err != nil {
 		return err
 	}
 	switch {
@@ -166,7 +168,7 @@ func runDS(cmd *cobra.Command, o *dsOptions) (err error) {
 		}
 	}
 	for _, path := range o.schemas {
-		schema, err := trace.LoadSchema(path)
+		schema, err := schemaFile(path)
 		if err != nil {
 			return err
 		}

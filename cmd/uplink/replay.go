@@ -86,7 +86,7 @@ func (o *replayOptions) check() error {
 	if err := checkRing(o.ring); err != nil {
 		return err
 	}
-	return cmp.Or(o.admission.check(), o.sealing.check(), o.link.Validate())
+	return cmp.Or(checkAddress("to", o.to), o.admission.check(), o.sealing.check(), o.link.Validate())
 }
 
 func runReplay(cmd *cobra.Command, path string, o *replayOptions) (err error) {
