@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -72,7 +71,7 @@ For the means that a link comes to in the long run, take many links and frames: 
 				}
 			}
 			if o.json {
-				return writeJSON(cmd.OutOrStdout(), results)
+				return encodeEach(cmd.OutOrStdout(), results)
 			}
 			return o.writeTables(cmd.OutOrStdout(), results)
 		},
@@ -94,7 +93,7 @@ For the means that a link comes to in the long run, take many links and frames: 
 	f.StringSliceVar(&o.cfg.Schemes, "codec", bench.Schemes(), "what to compare")
 	f.BoolVar(&o.cfg.Fields, "fields", false, "show where the bits of adaptive go, by field")
 	f.StringVar(&o.svg, "svg", "", "with --fields: draw that to this file")
-	f.BoolVar(&o.json, "json", false, "print JSON: an object, or an array of them for several traces")
+	f.BoolVar(&o.json, "json", false, eachUsage)
 	return cmd
 }
 
@@ -139,15 +138,6 @@ func (o *benchOptions) run(ctx context.Context, paths []string, stderr io.Writer
 		results = append(results, r)
 	}
 	return results, nil
-}
-
-func writeJSON(w io.Writer, results []*bench.Result) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	if len(results) == 1 {
-		return e.Encode(results[0])
-	}
-	return e.Encode(results)
 }
 
 func (o *benchOptions) writeTables(w io.Writer, results []*bench.Result) error {

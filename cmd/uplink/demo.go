@@ -27,7 +27,8 @@ public address.`,
 		Example: `  uplink demo
   uplink demo --loss 10% --burst 3 --rtt 200ms --jitter 20ms
   uplink demo --suite compact
-  uplink demo --clients 64 --for 10s`,
+  uplink demo --clients 64 --for 10s
+  uplink demo --json --for 10s --metrics 127.0.0.1:9464`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if o.Codec, err = codecFlag(codec); err != nil {
@@ -50,6 +51,7 @@ public address.`,
 	f.IntVar(&o.Clients, "clients", 8, "number of clients")
 	f.StringVar(&codec, "codec", rpcdelta.DefaultCodec.String(), "how frames become bits")
 	f.DurationVar(&o.For, "for", 0, "how long to play; 0s means until Ctrl-C")
+	f.BoolVar(&o.JSON, "json", false, "write a line of JSON each second and one of the whole time, and nothing else")
 	sealing.addFlags(f, "allow --suite none")
 	f.StringVar(&o.Metrics, "metrics", "127.0.0.1:0", "address of the HTTP server with /metrics; port 0 is any free one")
 	f.BoolVar(&o.Debug, "debug", false, "serve /debug/pprof and /debug/vars beside /metrics, to loopback alone")

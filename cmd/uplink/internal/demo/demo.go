@@ -177,7 +177,7 @@ func (d *demo) play(ctx context.Context, w io.Writer, served <-chan error) error
 	if d.options.Debug {
 		web.Handle("/debug/", debugserver.Handler(func() any { return debugserver.Stats(d.srv.Stats()) }, nil))
 	}
-	fmt.Fprintf(w, introduction, d.options.Clients, d.srv.Addr(), &d.options.Link, d.options.Codec, d.options.Suite, web.URL())
+	fmt.Fprintf(d.options.prose(w), introduction, d.options.Clients, d.srv.Addr(), &d.options.Link, d.options.Codec, d.options.Suite, web.URL())
 	if d.options.For > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, d.options.For)
@@ -189,7 +189,7 @@ func (d *demo) play(ctx context.Context, w io.Writer, served <-chan error) error
 	}
 	begin := time.Now()
 	before := d.observe()
-	table := newTable(w, d.options.Live)
+	table := newTable(w, &d.options)
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for shown := begin; ; {
@@ -205,7 +205,7 @@ func (d *demo) play(ctx context.Context, w io.Writer, served <-chan error) error
 			played := time.Since(begin)
 			time.Sleep(d.options.Link.Drained() + 50*time.Millisecond) // the last frames are on their way
 			table.summary(d.observe(), played)
-			return d.verdict(w)
+			return d.verdict(d.options.prose(w))
 		}
 	}
 }
