@@ -54,7 +54,7 @@ func (h *Handling) Observer(rpc string) func(session uint64, delay time.Duration
 			delays.Observe(delay.Seconds())
 			return
 		}
-		who := prometheus.Labels{"session_id": strconv.FormatUint(session, 16)}
+		who := prometheus.Labels{"session_id": strconv.FormatUint(session, 10)}
 		delays.(prometheus.ExemplarObserver).ObserveWithExemplar(delay.Seconds(), who)
 	}
 }

@@ -37,16 +37,16 @@ func TestHandling(t *testing.T) {
 	}{{false, 0}, {true, 2}} {
 		h := metrics.NewHandling(c.exemplars)
 		observe := h.Observer("Move")
-		observe(0xa, 20*time.Microsecond) // the first one
+		observe(10, 20*time.Microsecond) // the first one
 		for range 100 {
-			observe(0xb, 300*time.Microsecond)
+			observe(11, 300*time.Microsecond)
 		}
-		observe(0xc, 20*time.Millisecond) // slow
+		observe(12, 20*time.Millisecond) // slow
 		named, n := sessions(t, h)
 		if len(named) != c.want || n != 102 {
 			t.Errorf("exemplars %v: %d observed, named %q", c.exemplars, n, named)
 		}
-		if c.exemplars && (named[0] != "session_id=a" || named[1] != "session_id=c") {
+		if c.exemplars && (named[0] != "session_id=10" || named[1] != "session_id=12") {
 			t.Errorf("named %q", named)
 		}
 	}

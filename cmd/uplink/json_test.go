@@ -2,11 +2,15 @@ package main
 
 import (
 	"encoding/json"
+	"os"
 	"path/filepath"
+	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/demo"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/drift"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/soak"
 	"github.com/uplink-rpc/uplink/trace"
@@ -85,16 +89,7 @@ func TestDemoJSON(t *testing.T) {
 	}
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
 	for i, text := range lines {
-		var l struct {
-			Whole   bool
-			Seconds float64
-			RPCs    []struct{ RPC string }
-			Total   struct {
-				Full float64 `json:"full_kbits"`
-				Sent float64 `json:"sent_kbits"`
-				Wire float64 `json:"wire_kbits"`
-			}
-		}
+		var l demo.Line
 		must(t, json.Unmarshal([]byte(text), &l))
 		if l.Whole != (i == len(lines)-1) || l.Seconds < 0.5 || len(l.RPCs) != 2 || l.RPCs[0].RPC != "PortalMove" || l.Total.Full <= l.Total.Sent || l.Total.Wire <= l.Total.Sent {
 			t.Errorf("line %d: %s", i, text)
@@ -116,4 +111,48 @@ func TestSoakJSON(t *testing.T) {
 	if phase.Number != 1 || phase.Condition != "loss 2 %" || phase.Players != 3 || phase.Frames == 0 || phase.Usage.Goroutines == 0 {
 		t.Errorf("%s", text)
 	}
+}
+
+// TestJSONIsDocumented: operations.md names each key that a command prints, and no other one.
+func TestJSONIsDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../docs/operations.md")
+	must(t, err)
+	for command, printed := range map[string][]any{
+		"ackrate": {ackCurve{}}, "demo": {demo.Line{}}, "drift": {drift.Result{}}, "replay": {sent{}}, "soak": {soak.Phase{}},
+		"train": {trained{}, results{}},
+	} {
+		row := regexp.MustCompile("(?m)^\\| `" + command + "` \\| (.*) \\|$").FindStringSubmatch(string(text))
+		if row == nil {
+			t.Errorf("no row for %s", command)
+			continue
+		}
+		var there, documented []string
+		for _, v := range printed {
+			there = appendKeys(there, reflect.TypeOf(v))
+		}
+		for _, m := range regexp.MustCompile("`(\\w+)`").FindAllStringSubmatch(row[1], -1) {
+			documented = append(documented, m[1])
+		}
+		slices.Sort(there)
+		slices.Sort(documented)
+		if there, documented = slices.Compact(there), slices.Compact(documented); !slices.Equal(there, documented) {
+			t.Errorf("%s prints     %q\nand documented is %q", command, there, documented)
+		}
+	}
+}
+
+// appendKeys appends the keys of a type as JSON.
+func appendKeys(keys []string, of reflect.Type) []string {
+	switch of.Kind() {
+	case reflect.Slice, reflect.Pointer:
+		return appendKeys(keys, of.Elem())
+	case reflect.Struct:
+		for i := range of.NumField() {
+			name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
+			if name != "" {
+				keys = appendKeys(append(keys, name), of.Field(i).Type)
+			}
+		}
+	}
+	return keys
 }
