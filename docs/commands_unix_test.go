@@ -125,7 +125,7 @@ func freePorts(t *testing.T) *strings.Replacer {
 	for _, port := range []string{"7777", "9464", "9465", "9090"} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		must(t, err)
-		defer l.Close() //nolint:errcheck // they are free again, and not given out so soon
+		defer l.Close() // free again, and not given out so soon
 		pairs = append(pairs, "127.0.0.1:"+port, l.Addr().String())
 	}
 	return strings.NewReplacer(pairs...)

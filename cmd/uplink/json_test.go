@@ -143,15 +143,15 @@ func TestJSONIsDocumented(t *testing.T) {
 
 // appendKeys appends the keys of a type as JSON.
 func appendKeys(keys []string, of reflect.Type) []string {
-	switch of.Kind() {
-	case reflect.Slice, reflect.Pointer:
-		return appendKeys(keys, of.Elem())
-	case reflect.Struct:
-		for i := range of.NumField() {
-			name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
-			if name != "" {
-				keys = appendKeys(append(keys, name), of.Field(i).Type)
-			}
+	if of.Kind() == reflect.Slice {
+		of = of.Elem()
+	}
+	if of.Kind() != reflect.Struct {
+		return keys
+	}
+	for i := range of.NumField() {
+		if name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ","); name != "" {
+			keys = appendKeys(append(keys, name), of.Field(i).Type)
 		}
 	}
 	return keys
