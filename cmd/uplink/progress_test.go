@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -12,19 +11,20 @@ import (
 func TestProgress(t *testing.T) {
 	for _, live := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			var out bytes.Buffer
+			out, seen := &output{changed: make(chan struct{})}, 0
 			expect := func(want string) {
 				t.Helper()
 				synctest.Wait()
 				if !live && want != "log\n" {
 					want = ""
 				}
-				if out.String() != want {
-					t.Errorf("after %q comes %q", want, out.String())
+				text := out.String()
+				if text[seen:] != want {
+					t.Errorf("%q, want %q", text[seen:], want)
 				}
-				out.Reset()
+				seen = len(text)
 			}
-			l := &line{w: &out, live: live}
+			l := &line{w: out, live: live}
 			stop := l.tick(func(elapsed time.Duration) string { return fmt.Sprintf("since %v", elapsed) })
 			time.Sleep(1500 * time.Millisecond)
 			expect("")
