@@ -32,7 +32,7 @@ func TestPromtool(t *testing.T) {
 // TestEveryRuleIsTested: a unit test reads each recording rule and has each alert fire, and not before its time.
 func TestEveryRuleIsTested(t *testing.T) {
 	tests := read(t, "rules_test.yml")
-	alerts := regexp.MustCompile(`(?m)^ +- alert: (\w+)(?:\n(?: {8}.*|))+`).FindAllStringSubmatch(read(t, "alerts.yml"), -1)
+	alerts := regexp.MustCompile(`(?m)^ +- alert: (\w+)\n(?: {8}.*\n)+`).FindAllStringSubmatch(read(t, "alerts.yml"), -1)
 	records := regexp.MustCompile(`(?m)^ +- record: (\S+)$`).FindAllStringSubmatch(read(t, "recording.yml"), -1)
 	if len(alerts) < 20 || len(records) < 10 {
 		t.Fatalf("%d alerts, %d recording rules", len(alerts), len(records))
@@ -43,7 +43,7 @@ func TestEveryRuleIsTested(t *testing.T) {
 		if !strings.Contains(tests, fires) || !strings.Contains(tests, quiet) {
 			t.Errorf("no test has %s fire, or not", a[1])
 		}
-		for _, want := range []string{"severity: ", "summary: ", "description: "} {
+		for _, want := range []string{"severity: ", "summary: ", "description: ", "docs/operations.md#" + strings.ToLower(a[1]) + "\n"} {
 			if !strings.Contains(a[0], want) {
 				t.Errorf("%s has no %s", a[1], want)
 			}

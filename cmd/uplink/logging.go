@@ -39,7 +39,7 @@ type logging struct {
 func (l *logging) addFlags(c *cobra.Command) {
 	l.format = textLog
 	c.Flags().Var(&l.format, "log-format", "how log records are written to standard error: text or json")
-	c.Flags().TextVar(&l.level, "log-level", slog.LevelInfo, "least level of log records: debug, info, warn or error")
+	c.Flags().TextVar(&l.level, "log-level", slog.LevelInfo, "least `level` of log records: debug, info, warn or error")
 }
 
 func (l *logging) logger(w io.Writer) *slog.Logger {
