@@ -60,7 +60,7 @@ baselines and smaller frames upward, and take more downward, in datagrams of the
 				}
 			}
 			if o.json {
-				return encodeEach(cmd.OutOrStdout(), curves)
+				return writeJSON(cmd.OutOrStdout(), curves)
 			}
 			return o.writeTable(cmd.OutOrStdout(), curves)
 		},

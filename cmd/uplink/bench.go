@@ -71,7 +71,7 @@ For the means that a link comes to in the long run, take many links and frames: 
 				}
 			}
 			if o.json {
-				return encodeEach(cmd.OutOrStdout(), results)
+				return writeJSON(cmd.OutOrStdout(), results)
 			}
 			return o.writeTables(cmd.OutOrStdout(), results)
 		},

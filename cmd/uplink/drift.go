@@ -49,7 +49,7 @@ at its word, subtracting floats and quantizing their difference, and as this pro
 			}
 			stop()
 			if asJSON {
-				return encodeEach(cmd.OutOrStdout(), results)
+				return writeJSON(cmd.OutOrStdout(), results)
 			}
 			return writeDrift(cmd.OutOrStdout(), results)
 		},

@@ -5,20 +5,12 @@ import (
 	"io"
 )
 
-// encodeJSON writes what is one object, or several, for people to read too.
-func encodeJSON(w io.Writer, v any) error {
+// writeJSON writes an object, or an array of several.
+func writeJSON[T any](w io.Writer, all []T) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
-	return e.Encode(v)
-}
-
-// encodeEach writes results of traces: an object, or an array of them for several traces.
-func encodeEach[T any](w io.Writer, results []T) error {
-	if len(results) == 1 {
-		return encodeJSON(w, results[0])
+	if len(all) == 1 {
+		return e.Encode(all[0])
 	}
-	return encodeJSON(w, results)
+	return e.Encode(all)
 }
-
-// eachUsage is the help of --json where it writes results of traces.
-const eachUsage = "print JSON: an object, or an array of them for several traces"

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -161,4 +162,10 @@ func readFile(path string, most int64) ([]byte, error) {
 		err = fmt.Errorf("%s: longer than %d bytes", path, most)
 	}
 	return b, err
+}
+
+func encodeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
 }
