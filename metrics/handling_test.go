@@ -1,6 +1,7 @@
 package metrics_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -59,5 +60,17 @@ func TestHandlingAllocatesNothing(t *testing.T) {
 	observe := metrics.NewHandling(false).Observer("Move")
 	if n := testing.AllocsPerRun(1000, func() { observe(1, time.Second) }); n != 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+func BenchmarkHandling(b *testing.B) {
+	for _, exemplars := range []bool{false, true} {
+		b.Run(fmt.Sprintf("exemplars=%v", exemplars), func(b *testing.B) {
+			observe := metrics.NewHandling(exemplars).Observer("Move")
+			b.ReportAllocs()
+			for b.Loop() {
+				observe(1, 20*time.Microsecond)
+			}
+		})
 	}
 }

@@ -19,7 +19,7 @@ const (
 
 	shortHeader = 3 // bytes that the longest short header without a hash touches
 	longHeader  = 5
-	hashSize   = 2
+	hashSize    = 2
 )
 
 // header is what stands ahead of the coded part, readable without it.

@@ -20,6 +20,8 @@ func addCompletions(root *cobra.Command) {
 		switch {
 		case strings.Contains(c.Use, "TRACE"):
 			c.ValidArgsFunction = files("csv", "gz")
+		case strings.Contains(c.Use, "CAPTURE"):
+			c.ValidArgsFunction = files("pcap", "pcapng", "uplink")
 		case c.ValidArgs == nil:
 			c.ValidArgsFunction = cobra.NoFileCompletions
 		}
@@ -55,9 +57,11 @@ func completionOf(f *pflag.Flag) cobra.CompletionFunc {
 		return files("prior")
 	case "record":
 		return files("csv", "gz")
-	case "svg":
-		return files("svg")
-	case "key", "output", "cpuprofile":
+	case "svg", "html":
+		return files(f.Name)
+	case "capture":
+		return files("uplink")
+	case "key", "keylog", "out", "output", "cpuprofile":
 		return files()
 	}
 	return cobra.NoFileCompletions

@@ -25,6 +25,8 @@ func TestComplete(t *testing.T) {
 		"bench --prior |":                 "prior :8",
 		"replay |":                        "csv gz :8",
 		"soak --players 3 |":              "csv gz :8",
+		"decrypt |":                       "pcap pcapng uplink :8",
+		"decrypt --keylog |":              ":0",
 		"token |":                         ":4",
 		"ds --listen |":                   ":4",
 		"ds --key |":                      ":0",

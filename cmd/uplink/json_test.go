@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/decrypt"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/demo"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/drift"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/soak"
@@ -118,7 +119,7 @@ func TestJSONIsDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../docs/operations.md")
 	must(t, err)
 	for command, printed := range map[string][]any{
-		"ackrate": {ackCurve{}}, "demo": {demo.Line{}}, "drift": {drift.Result{}}, "replay": {sent{}}, "soak": {soak.Phase{}},
+		"ackrate": {ackCurve{}}, "decrypt": {decrypt.Counts{}}, "demo": {demo.Line{}}, "drift": {drift.Result{}}, "replay": {sent{}}, "soak": {soak.Phase{}},
 		"train": {trained{}, results{}},
 	} {
 		row := regexp.MustCompile("(?m)^\\| `" + command + "` \\| (.*) \\|$").FindStringSubmatch(string(text))
