@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -44,10 +45,17 @@ func steps(t *testing.T) (all []step) {
 	return all
 }
 
-// pattern is an expression for an output in which figures may differ, and "..." stands for anything.
+// figure is a number in a quoted output.
+var figure = regexp.MustCompile(`[0-9]+(?:\\\.[0-9]+)*(?:e[+-][0-9]+)?`)
+
+// pattern is an expression for an output in which figures may differ, but not become 0, and "..." stands for anything.
 func pattern(output string) *regexp.Regexp {
-	quoted := regexp.QuoteMeta(output)
-	quoted = regexp.MustCompile(`[0-9]+(?:\\\.[0-9]+)*(?:e[+-][0-9]+)?`).ReplaceAllString(quoted, `[0-9]+(?:\.[0-9]+)*(?:e[+-][0-9]+)?`)
+	quoted := figure.ReplaceAllStringFunc(regexp.QuoteMeta(output), func(number string) string {
+		if !strings.ContainsAny(number, "123456789") {
+			return `[0.]+`
+		}
+		return `[0-9.]*[1-9][0-9.]*(?:e[+-][0-9]+)?`
+	})
 	return regexp.MustCompile(`^` + strings.ReplaceAll(quoted, `\.\.\.`, `.*`) + `$`)
 }
 
@@ -58,6 +66,9 @@ func TestPattern(t *testing.T) {
 	}{
 		{"players 8\n", "players 8\n", true},
 		{"players 8\n", "players 12\n", true},
+		{"players 8\n", "players 0\n", false},
+		{"drops 0\n", "drops 0\n", true},
+		{"drops 0\n", "drops 3\n", false},
 		{"players 8\n", "players many\n", false},
 		{"players 8\n", "players 8\nand more\n", false},
 		{"ratio 0.25 @[17.5]\n", "ratio 3 @[1.7e+09]\n", true},
@@ -122,13 +133,33 @@ func workplace(t *testing.T) string {
 func freePorts(t *testing.T) *strings.Replacer {
 	t.Helper()
 	var pairs []string
+	taken := map[string]bool{}
 	for _, port := range []string{"7777", "9464", "9465", "9090"} {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		must(t, err)
-		defer l.Close() // free again, and not given out so soon
-		pairs = append(pairs, "127.0.0.1:"+port, l.Addr().String())
+		addr := freePort()
+		for taken[addr] {
+			addr = freePort()
+		}
+		taken[addr] = true
+		pairs = append(pairs, "127.0.0.1:"+port, addr)
 	}
 	return strings.NewReplacer(pairs...)
+}
+
+// freePort finds an address that nobody has, below the ports that systems give to other tests' sockets.
+func freePort() string {
+	for {
+		addr := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000))
+		tcp, err := net.Listen("tcp", addr)
+		if err != nil {
+			continue
+		}
+		udp, err := net.ListenPacket("udp", addr)
+		_ = tcp.Close()
+		if err == nil {
+			_ = udp.Close()
+			return addr
+		}
+	}
 }
 
 // hurry has Prometheus scrape each second.
