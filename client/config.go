@@ -37,6 +37,7 @@ type Config struct {
 	Codec rpcdelta.Codec
 	// Redundancy is how many older payloads' frames ride along in each payload of an
 	// unreliable RPC: rpcdelta.RedundancyAuto, the default, follows the loss.
+	// [Conn.SetRedundancy] changes it later.
 	Redundancy int
 	// Delivery is the share of frames that rpcdelta.RedundancyAuto aims to have
 	// delivered; default rpcdelta.DefaultDelivery.

@@ -28,16 +28,17 @@ type Conn struct {
 	work  sync.WaitGroup // reconnecting goroutines
 	close sync.Once
 
-	mu       sync.Mutex
-	link     *transport.Conn // nil while reconnecting
-	budget   budget
-	leaving  bool // the server is about to shut down
-	meter    meter
-	messages limit.Bucket  // of SendReliable
-	gone     error         // why the server ended the connection; nil if it did not
-	wait     time.Duration // before the next attempt to reconnect
-	streams  []*stream     // by RPC number
-	stats    Stats
+	mu         sync.Mutex
+	link       *transport.Conn // nil while reconnecting
+	budget     budget
+	redundancy int  // of unreliable RPCs, as Config has it
+	leaving    bool // the server is about to shut down
+	meter      meter
+	messages   limit.Bucket  // of SendReliable
+	gone       error         // why the server ended the connection; nil if it did not
+	wait       time.Duration // before the next attempt to reconnect
+	streams    []*stream     // by RPC number
+	stats      Stats
 
 	out outbox
 }
@@ -59,7 +60,7 @@ func Dial(ctx context.Context, addr string, cfg Config) (*Conn, error) {
 }
 
 func newConn(cfg Config, addr string) *Conn {
-	c := &Conn{cfg: cfg, addr: addr, budget: budget{limit: float64(cfg.Bandwidth)}}
+	c := &Conn{cfg: cfg, addr: addr, redundancy: cfg.Redundancy, budget: budget{limit: float64(cfg.Bandwidth)}}
 	if cfg.Tick != 0 {
 		c.out.bundle = control.NewBundler(transport.MaxPayload)
 	}

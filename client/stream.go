@@ -48,6 +48,7 @@ type stream struct {
 	queued  bool      // buf is a reliable payload that the link had no room for
 	waiting time.Time // since when frames are held
 	limits  limits
+	older   int // Config.Redundancy, or what SetRedundancy made of it
 	stats   RPCStats
 }
 
@@ -71,7 +72,7 @@ func newStream(c *Conn, schema *rpcdelta.Schema, o options) (*stream, error) {
 	}
 	s := &stream{
 		conn: c, number: n, schema: schema, rate: schema.RateHz(), ring: c.cfg.Ring, reliable: o.reliable,
-		every: o.every, limits: c.budget.limits(),
+		every: o.every, limits: c.budget.limits(), older: c.redundancy,
 		answer: make(chan error, 1), link: c.link, frame: schema.NewFrame(),
 		stats: RPCStats{RPC: schema.RPC(), Reliable: o.reliable},
 	}
@@ -199,7 +200,7 @@ func (s *stream) answered(a *control.BindAnswer) {
 		return // answered before
 	}
 	if err == nil {
-		cfg := rpcdelta.EncoderConfig{Codec: s.conn.cfg.Codec, RPC: s.number, Ring: s.ring, PeerRing: a.Ring, Redundancy: s.conn.cfg.Redundancy, Prior: prior, Delivery: s.conn.cfg.Delivery, RedundancyBytes: s.conn.cfg.RedundancyBytes, Reliable: s.reliable, MaxPayload: transport.MaxPayload}
+		cfg := rpcdelta.EncoderConfig{Codec: s.conn.cfg.Codec, RPC: s.number, Ring: s.ring, PeerRing: a.Ring, Redundancy: s.older, Prior: prior, Delivery: s.conn.cfg.Delivery, RedundancyBytes: s.conn.cfg.RedundancyBytes, Reliable: s.reliable, MaxPayload: transport.MaxPayload}
 		if s.reliable {
 			cfg.MaxPayload = maxReliable
 		}

@@ -47,8 +47,15 @@ func TestReceiveAllocatesNothing(t *testing.T) {
 }
 
 // BenchmarkReceive is the server's work on one frame, without the socket.
-func BenchmarkReceive(b *testing.B) {
+func BenchmarkReceive(b *testing.B) { benchmarkReceive(b, 0) }
+
+// BenchmarkReceiveProfiled is the same with each payload measured.
+func BenchmarkReceiveProfiled(b *testing.B) { benchmarkReceive(b, 1) }
+
+func benchmarkReceive(b *testing.B, profileEvery int) {
+	b.Helper()
 	s := newBench(b, Config{}, func(*Player, Frame[testCall]) {}).join(0)
+	s.srv.Profile(profileEvery)
 	const frames = 1 << 12
 	var payloads [frames][]byte
 	var acks []byte

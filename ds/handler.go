@@ -21,6 +21,9 @@ type Frame[T any] struct {
 	// Late says that newer frames were delivered, or refused, before; see
 	// [Config.DeliverLate].
 	Late bool
+	// Older says that the frame rode along in the payload of a newer one, which is
+	// delivered next: its own payload was lost or is late, or it was held back.
+	Older bool
 	// Received is when the datagram came.
 	Received time.Time
 }
@@ -93,6 +96,10 @@ func (h *handler[T]) deliver(p *Player, b *binding, d *rpcdelta.Delivery, at tim
 	if err := h.restore(value, d.Frame); err != nil {
 		return err
 	}
-	h.call(p, b, &Frame[T]{Value: *value, Seq: d.Seq, Missed: d.Missed, Late: d.Late, Received: at})
+	h.call(p, b, &Frame[T]{Value: *value, Seq: d.Seq, Missed: d.Missed, Late: d.Late, Older: older(d), Received: at})
 	return nil
 }
+
+// older says whether another frame of the payload comes after it: the newest alone
+// has the bits.
+func older(d *rpcdelta.Delivery) bool { return d.HeaderBits == 0 }

@@ -125,7 +125,7 @@ func (b *inbox[T]) deliver(p *Player, from *binding, d *rpcdelta.Delivery, at ti
 		return err
 	}
 	it.player, it.binding = p, from
-	it.frame.Seq, it.frame.Missed, it.frame.Late, it.frame.Received = d.Seq, d.Missed, d.Late, at
+	it.frame.Seq, it.frame.Missed, it.frame.Late, it.frame.Older, it.frame.Received = d.Seq, d.Missed, d.Late, older(d), at
 	b.queue.waiting = append(b.queue.waiting, b)
 	return nil
 }

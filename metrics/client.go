@@ -1,6 +1,9 @@
 package metrics
 
 import (
+	"slices"
+	"sync"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/uplink-rpc/uplink/client"
@@ -12,7 +15,6 @@ import (
 // uplink_client_*. Register it with a registry of your own; it is safe for
 // concurrent use.
 type Client struct {
-	conns []*client.Conn
 	rpcs  rpcDescs
 	links linkDescs
 
@@ -20,6 +22,10 @@ type Client struct {
 	budget         budgetDescs
 	state          stateDescs
 	build          buildDesc
+
+	mu    sync.Mutex
+	conns []*client.Conn
+	past  clientCounts // of those that were replaced
 }
 
 var _ prometheus.Collector = (*Client)(nil)
@@ -32,12 +38,26 @@ func NewClient(conns ...*client.Conn) *Client {
 		budget:   f.budget(),
 		state:    f.state(),
 		build:    f.build(),
-		conns:    conns,
+		conns:    slices.Clone(conns),
 		rpcs:     f.rpcs("sent"),
 		links:    f.links(),
 		ackBytes: f.desc("ack_bytes_total", "Bytes of the ack messages received, without headers."),
 		lost:     f.desc("lost_datagrams_total", "Datagrams of the server that never came."),
 	}
+}
+
+// Replace has next collected in the place of old, which is closed. What old counted
+// stays in the sums, so that no counter goes back; the connection itself is let go.
+func (c *Client) Replace(old, next *client.Conn) {
+	st := old.Stats()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := slices.Index(c.conns, old)
+	if i < 0 {
+		return
+	}
+	c.conns[i] = next
+	c.past.add(&st)
 }
 
 // Describe implements prometheus.Collector.
@@ -54,23 +74,8 @@ func (c *Client) Describe(ch chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (c *Client) Collect(ch chan<- prometheus.Metric) {
 	e := emitter(ch)
-	var t transport.Stats
-	var ackBytes, malformed uint64
-	var rpcs rpcTable
-	var b budgets
-	var now states
-	for _, conn := range c.conns {
-		st := conn.Stats()
-		t = t.Plus(st.Transport)
-		ackBytes += st.AckBytes
-		malformed += st.Malformed
-		b.add(&st.Budget)
-		now.add(&st)
-		for i := range st.RPCs {
-			rpcs.add(&st.RPCs[i])
-		}
-	}
-	for _, r := range rpcs.order {
+	sums, now, b := c.sums()
+	for _, r := range sums.rpcs.order {
 		e.rpc(&c.rpcs, r.RPC, r.Reliable, &r.Stats, payloads{r.Messages, r.Bytes, r.Shared, r.SharedBytes, r.SealBytes}, r.PriorFallbacks)
 		var drops reasons
 		drops.add("out_of_range", r.OutOfRange)
@@ -79,16 +84,59 @@ func (c *Client) Collect(ch chan<- prometheus.Metric) {
 		drops.add("reconnecting", r.Reconnecting)
 		e.drops(c.links.drops, &drops, r.RPC, channel(r.Reliable))
 	}
+	t := &sums.transport
 	var drops reasons
-	drops.add("malformed", malformed)
+	drops.add("malformed", sums.malformed)
 	t.Dropped.Each(drops.add)
 	e.drops(c.links.drops, &drops, "", "")
 	e.link(&c.links, t.DatagramsSent, t.BytesSent, t.DatagramsReceived, t.BytesReceived, t.SendFailed, &t.RoundTrips)
-	e.counter(c.ackBytes, ackBytes)
+	e.counter(c.ackBytes, sums.ackBytes)
 	e.counter(c.lost, t.Lost)
 	e.budget(&c.budget, &b)
 	e.state(&c.state, &now)
 	e.build(&c.build)
+}
+
+// sums gives what was counted, and how the connections are now.
+func (c *Client) sums() (sums clientCounts, now states, b budgets) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	sums = c.past.clone()
+	b.over = sums.over
+	for _, conn := range c.conns {
+		st := conn.Stats()
+		sums.add(&st)
+		b.add(&st.Budget)
+		now.add(&st)
+	}
+	return sums, now, b
+}
+
+// clientCounts adds up what connections counted.
+type clientCounts struct {
+	transport           transport.Stats
+	ackBytes, malformed uint64
+	over                uint64 // bits
+	rpcs                rpcTable
+}
+
+func (s *clientCounts) add(st *client.Stats) {
+	s.transport = s.transport.Plus(st.Transport)
+	s.ackBytes += st.AckBytes
+	s.malformed += st.Malformed
+	s.over += st.Budget.OverBits
+	for i := range st.RPCs {
+		s.rpcs.add(&st.RPCs[i])
+	}
+}
+
+func (s *clientCounts) clone() clientCounts {
+	out := *s
+	out.rpcs = rpcTable{}
+	for _, r := range s.rpcs.order {
+		out.rpcs.add(r)
+	}
+	return out
 }
 
 // rpcTable adds up the counts of RPCs of the same name and channel.

@@ -26,9 +26,21 @@ const (
 const DefaultRedundancyBytes = 256
 
 // LimitRedundancy has the frames of at most n older payloads ride along from now
-// on, whatever EncoderConfig.Redundancy says. No limit, as at the start, is
+// on, whatever EncoderConfig.Redundancy says or [Encoder.SetRedundancy]. No limit, as at the start, is
 // MaxRedundancy.
 func (e *Encoder) LimitRedundancy(n int) { e.most = min(max(n, 0), MaxRedundancy) }
+
+// SetRedundancy changes EncoderConfig.Redundancy from the next payload on. The error is that of
+// [EncoderConfig.Check]; nothing is changed then.
+func (e *Encoder) SetRedundancy(n int) error {
+	cfg := e.cfg
+	cfg.Redundancy = n
+	if err := cfg.Check(); err != nil {
+		return err
+	}
+	e.cfg = cfg
+	return nil
+}
 
 // Redundancy is how many older payloads' frames ride along in a payload now, at
 // most.

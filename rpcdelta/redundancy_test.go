@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -61,6 +62,40 @@ func TestRedundancyFades(t *testing.T) {
 	x.run(t, 1000)
 	if x.older != before {
 		t.Errorf("%d older frames are sent on a link that loses nothing any more", x.older-before)
+	}
+}
+
+// TestSetRedundancy changes it in the middle of a stream: the next payload has so many older frames, and what auto
+// has learned of the link until then is not lost.
+func TestSetRedundancy(t *testing.T) {
+	p := newPair(t, smallSchema(t), EncoderConfig{Codec: Adaptive, Redundancy: RedundancyOff}, DecoderConfig{})
+	for i := range 100 {
+		if i%4 == 0 {
+			p.send(t) // and it is lost
+		} else {
+			p.exchange(t)
+		}
+	}
+	for range MaxRedundancy {
+		p.send(t)
+		p.receive(t)
+	}
+	for _, n := range []int{3, RedundancyOff, MaxRedundancy, 1, RedundancyAuto} {
+		if err := p.enc.SetRedundancy(n); err != nil {
+			t.Fatal(err)
+		}
+		info := p.send(t)
+		if d := p.receive(t); d.Older != info.Older {
+			t.Fatalf("%+v, want %+v", d.Info, info)
+		}
+		if want := max(n, 0); n != RedundancyAuto && info.Older != want || n == RedundancyAuto && info.Older == 0 {
+			t.Errorf("SetRedundancy(%d): %d older frames", n, info.Older)
+		}
+	}
+	for _, n := range []int{MaxRedundancy + 1, RedundancyOff - 1} {
+		if err := p.enc.SetRedundancy(n); err == nil || !strings.Contains(err.Error(), "Redundancy of") {
+			t.Errorf("SetRedundancy(%d): %v", n, err)
+		}
 	}
 }
 

@@ -2,20 +2,16 @@
 //
 //	go run ./docs/floor -distance N [-causal] TRACE
 //
-// It is no codec: it sees the whole trace, the frames after each one too, and sends nothing of what it has fitted. What it
-// finds is what a codec of the same kind, a weighted sum of features with noise of a slowly changing width, would
-// need if it knew all that in advance. With -causal the weights are fitted to the frames before each one alone, however
-// long that takes, and widths come from the past: the shape of the noise and the chances of flags stay fitted in
-// hindsight. See docs/codec.md.
+// See internal/floor, and docs/codec.md.
 package main
 
 import (
 	"flag"
 	"fmt"
-	"math"
 	"os"
 	"text/tabwriter"
 
+	"github.com/uplink-rpc/uplink/internal/floor"
 	"github.com/uplink-rpc/uplink/trace"
 )
 
@@ -42,24 +38,18 @@ func run(path string, distance int, causal bool) error {
 	if err != nil {
 		return err
 	}
-	s := newSeries(t, distance)
-	s.causal = causal
-	if len(s.rows) < 4*(distance+margin) {
-		return fmt.Errorf("%s: %d frames are too few for distance %d", path, len(s.rows), distance)
+	bills, err := floor.Price(t, distance, causal, nil)
+	if err != nil {
+		return err
 	}
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "field\tflags\tvalues\tboth\t")
-	total := bill{}
-	for i := range s.fields {
-		f := &s.fields[i]
-		b := s.price(f)
-		fmt.Fprintf(w, "%s\t%.1f\t%.1f\t%.1f\t\n", f.name, b.flags, b.values, b.flags+b.values)
-		total.flags += b.flags
-		total.values += b.values
+	total := floor.Bill{}
+	for _, b := range bills {
+		fmt.Fprintf(w, "%s\t%.1f\t%.1f\t%.1f\t\n", b.Field, b.Flags, b.Values, b.Flags+b.Values)
+		total.Flags += b.Flags
+		total.Values += b.Values
 	}
-	fmt.Fprintf(w, "all\t%.1f\t%.1f\t%.1f\t\n", total.flags, total.values, total.flags+total.values)
+	fmt.Fprintf(w, "all\t%.1f\t%.1f\t%.1f\t\n", total.Flags, total.Values, total.Flags+total.Values)
 	return w.Flush()
 }
-
-// log2 of a magnitude in steps, defined at 0.
-func log2(x float64) float64 { return math.Log2(math.Abs(x) + .3) }

@@ -40,8 +40,10 @@ type Config struct {
 	// Warmup is how long each runs before anything but mistakes counts.
 	Warmup time.Duration
 
-	// Fields has Counts.Fields filled in for adaptive.
+	// Fields has Counts.Fields and Counts.Profile filled in for adaptive.
 	Fields bool
+	// Arrivals has Counts.Arrived filled in, where the trace is run once.
+	Arrivals bool
 	// Untimed leaves out the measurement of times and allocations.
 	Untimed bool
 	// Progress, if set, is called now and then with the scheme and the share of its frames that are done.

@@ -3,6 +3,7 @@ package bench
 import (
 	"math"
 
+	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -60,6 +61,11 @@ type Counts struct {
 	// Fields is what each field takes of the bits.
 	Fields []FieldBits `json:"fields,omitempty"`
 
+	// Profile is what the encoder's payloads were spent on.
+	Profile *rpcdelta.Profile `json:"-"`
+	// Arrived says of each frame whether it was delivered.
+	Arrived []bool `json:"-"`
+
 	// Lost is the share of the datagrams that the link lost, Late that of those that newer ones had overtaken.
 	Lost float64 `json:"-"`
 	Late float64 `json:"-"`
@@ -70,7 +76,7 @@ type Counts struct {
 	DecodeFastest float64 `json:"-"`
 }
 
-// FieldBits is what one field takes of a frame: as the engine packs it, and in payloads, older frames and what is tried
+// FieldBits is what one field takes of a frame: as the engine packs it, and in payloads, older frames
 // included.
 type FieldBits struct {
 	Name        string  `json:"name"`

@@ -20,6 +20,7 @@ type Link struct {
 	rng  *rand.Rand
 	bad  bool          // in the chain's state that loses all
 	free time.Duration // when the bottleneck has sent all that it holds
+	last time.Duration // when the packet before arrives without its jitter
 }
 
 // NewLink returns a link, or the error of [Config.Validate].
@@ -33,8 +34,9 @@ func NewLink(cfg Config) (*Link, error) {
 // Config returns the configuration in force.
 func (l *Link) Config() Config { return l.cfg }
 
-// Set changes the link from the next packet on, or returns the error of [Config.Validate]. Seed has no
-// effect any more.
+// Set changes the link from the next packet on, or returns the error of [Config.Validate]. Nothing is lost
+// or reordered by the change itself: behind a longer delay or queue, which are no more, packets wait until
+// those before them are through. Seed has no effect any more.
 func (l *Link) Set(cfg Config) error {
 	if err := cfg.Validate(); err != nil {
 		return err
@@ -56,9 +58,10 @@ func (l *Link) Send(dst []time.Duration, now time.Duration, size int) []time.Dur
 	if lost || !ok {
 		return dst
 	}
-	dst = append(dst, departs+l.cfg.Delay+first)
+	l.last = max(l.last, departs+l.cfg.Delay)
+	dst = append(dst, l.last+first)
 	if twice {
-		dst = append(dst, departs+l.cfg.Delay+second)
+		dst = append(dst, l.last+second)
 	}
 	return dst
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 )
 
 func newTestLink(t testing.TB, cfg Config) *Link {
@@ -178,6 +180,56 @@ func TestSet(t *testing.T) {
 	}
 	if got := l.Send(nil, 0, 1); len(got) != 0 {
 		t.Errorf("arrivals %v", got)
+	}
+}
+
+// TestSetKeepsOrder changes delay and rate again and again: no packet is lost by it, and none overtakes another where
+// there is no jitter.
+func TestSetKeepsOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l, err := NewLink(Config{Seed: rapid.Uint64().Draw(t, "seed")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var now, last time.Duration
+		for range 100 {
+			if rapid.Bool().Draw(t, "change") {
+				cfg := Config{Delay: time.Duration(rapid.IntRange(0, 100).Draw(t, "delay")) * time.Millisecond}
+				if rapid.Bool().Draw(t, "limited") {
+					cfg.Rate = 100_000
+				}
+				if err := l.Set(cfg); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got := l.Send(nil, now, 100)
+			if len(got) != 1 || got[0] < last || got[0] < now+l.Config().Delay {
+				t.Fatalf("sent at %v, the one before arrives at %v: %v", now, last, got)
+			}
+			last = got[0]
+			now += time.Duration(rapid.IntRange(0, 10).Draw(t, "pause")) * time.Millisecond
+		}
+		now += time.Second
+		if got := l.Send(nil, now, 0); got[0] != now+l.Config().Delay {
+			t.Errorf("after a rest it takes %v, not %v", got[0]-now, l.Config().Delay)
+		}
+	})
+}
+
+// TestSetKeepsSeed: what a link loses is not drawn anew by a change.
+func TestSetKeepsSeed(t *testing.T) {
+	cfg := Config{Loss: 0.2, Seed: 5}
+	want, changed := course(newTestLink(t, cfg), 1000), newTestLink(t, cfg)
+	got := course(changed, 500)
+	cfg.Delay, cfg.Seed = time.Second, 6
+	if err := changed.Set(cfg); err != nil {
+		t.Fatal(err)
+	}
+	got = append(got, course(changed, 500)...)
+	for i := range want {
+		if (len(got[i]) == 0) != (len(want[i]) == 0) {
+			t.Fatalf("packet %d is lost on one link only", i)
+		}
 	}
 }
 

@@ -181,6 +181,21 @@ func TestWrap(t *testing.T) {
 		write(t, client, "c", server.LocalAddr())
 		expect(t, server, "c", client.LocalAddr(), in.Delay)
 
+		far := simnet.Config{Delay: time.Second}
+		if err := wrapped.Set(far, far); err != nil {
+			t.Fatal(err)
+		}
+		write(t, client, "first", server.LocalAddr())
+		if err := wrapped.Set(out, in); err != nil {
+			t.Fatal(err)
+		}
+		write(t, client, "second", server.LocalAddr())
+		expect(t, server, "first", client.LocalAddr(), far.Delay)
+		expect(t, server, "second", client.LocalAddr(), 0)
+		if err := wrapped.Set(in, out); err != nil {
+			t.Fatal(err)
+		}
+
 		write(t, client, "last words", server.LocalAddr())
 		testEnds(t, client)
 		expect(t, server, "last words", client.LocalAddr(), 0)

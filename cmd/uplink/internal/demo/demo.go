@@ -13,12 +13,14 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/debugserver"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/lab"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/webserver"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/metrics"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/trace"
 	"github.com/uplink-rpc/uplink/trace/sample"
+	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
 // demo is one run.
@@ -29,9 +31,45 @@ type demo struct {
 	srv     *ds.Server
 	players []*player
 
-	offsets    sync.Map // session id to the row at which its client began
+	stage     *lab.Stage
+	network   *simnet.WrappedNetwork
+	collector *metrics.Client
+	changed   chan struct{}  // has a token when the codec may have been changed
+	closing   sync.WaitGroup // connections that others took the place of
+
+	places     sync.Map // session id to the place of its first frame
 	mismatches atomic.Uint64
 	unchecked  atomic.Uint64
+
+	mu       sync.Mutex
+	settings lab.Settings
+	traffic  lab.Traffic // of the last second
+}
+
+// place says which player's row the first frame of a session is.
+type place struct{ player, row int }
+
+// margin is how much longer to wait for what should have arrived.
+const margin = 50 * time.Millisecond
+
+func newDemo(o Options) (*demo, error) {
+	d := &demo{options: o, changed: make(chan struct{}, 1)}
+	d.settings = lab.Settings{Link: o.Link, Codec: o.Codec, Redundancy: rpcdelta.RedundancyAuto}
+	var err error
+	if d.traces, err = traces(); err != nil {
+		return nil, err
+	}
+	if d.network, err = o.Link.Network(); err != nil {
+		return nil, err
+	}
+	var played []*trace.Trace
+	for i := range o.Clients {
+		t := d.traces[i%len(d.traces)]
+		d.players = append(d.players, &player{index: i, trace: t, offset: i * len(t.Frames) / o.Clients})
+		played = append(played, t)
+	}
+	d.stage = lab.NewStage(played)
+	return d, nil
 }
 
 // Run plays until the context is done or the time is over, and writes a table
@@ -41,26 +79,22 @@ func Run(ctx context.Context, w io.Writer, o Options) (err error) {
 	if err := o.Validate(); err != nil {
 		return err
 	}
-	d := &demo{options: o}
-	if d.traces, err = traces(); err != nil {
+	d, err := newDemo(o)
+	if err != nil {
 		return err
 	}
 	if err := d.listen(); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.srv.Close()) }()
-	for _, t := range d.traces {
-		if err := ds.HandleSchema(d.srv, t.Schema, d.check(t)); err != nil {
-			return err
-		}
-	}
 	served := make(chan error, 1)
 	go func() { served <- d.srv.Serve(context.WithoutCancel(ctx)) }()
 	if err := d.connect(ctx); err != nil {
-		return errors.Join(err, d.hangUp())
+		d.hangUp()
+		return err
 	}
-	err = d.play(ctx, w, served)
-	return errors.Join(err, d.hangUp())
+	defer d.hangUp()
+	return d.play(ctx, w, served)
 }
 
 // traces gives the recordings, each as an RPC with a name of its own: they all
@@ -81,36 +115,39 @@ func traces() ([]*trace.Trace, error) {
 }
 
 // check holds every frame that the server rebuilt against the recording. A
-// session that a client made when its first one was lost began nobody knows
-// where.
+// session that a client made when its first one was lost may have begun nobody
+// knows where.
 func (d *demo) check(t *trace.Trace) func(*ds.Player, ds.Frame[*rpcdelta.Frame]) {
 	return func(p *ds.Player, f ds.Frame[*rpcdelta.Frame]) {
-		offset, ok := d.offsets.Load(p.ID())
-		switch {
-		case !ok:
+		v, ok := d.places.Load(p.ID())
+		if !ok {
 			d.unchecked.Add(1)
-		case !f.Value.Equal(t.At(offset.(int) + int(f.Seq))):
+			return
+		}
+		from := v.(place)
+		n := from.row + int(f.Seq)
+		if !f.Value.Equal(t.At(n)) {
 			d.mismatches.Add(1)
 		}
+		d.stage.Rebuilt(from.player, n, f.Value, f.Older)
 	}
 }
 
 // connect makes the clients, all at once.
 func (d *demo) connect(ctx context.Context) error {
-	network, err := d.options.Link.Network()
-	if err != nil {
-		return err
-	}
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("no answer within %v", patience))
 	defer cancel()
-	cfg := client.Config{Network: network, Codec: d.options.Codec, BindTimeout: patience}
-	d.players = make([]*player, d.options.Clients)
 	errs := make(chan error)
-	for i := range d.players {
+	for _, p := range d.players {
 		go func() {
-			errs <- d.join(ctx, i, cfg)
+			conn, stream, err := d.dial(ctx, p, d.settings)
+			if err == nil {
+				p.swap(conn, stream, d.settings.Codec)
+			}
+			errs <- err
 		}()
 	}
+	var err error
 	failed := 0
 	for range d.players {
 		if e := <-errs; e != nil {
@@ -123,44 +160,20 @@ func (d *demo) connect(ctx context.Context) error {
 	return nil
 }
 
-// join makes client i.
-func (d *demo) join(ctx context.Context, i int, cfg client.Config) error {
-	cfg, err := d.admit(ctx, i, cfg)
-	if err != nil {
-		return err
-	}
-	t := d.traces[i%len(d.traces)]
-	p, err := newPlayer(ctx, d.srv.Addr().String(), cfg, t, i*len(t.Frames)/d.options.Clients)
-	if err != nil {
-		return err
-	}
-	d.players[i] = p
-	d.offsets.Store(p.conn.ID(), p.offset)
-	return nil
-}
-
 // hangUp closes the clients, all at once.
-func (d *demo) hangUp() error {
-	errs := make(chan error)
+func (d *demo) hangUp() {
 	for _, p := range d.players {
-		go func() {
-			if p == nil {
-				errs <- nil
-				return
-			}
-			errs <- p.conn.Close()
-		}()
+		if conn, _ := p.now(); conn != nil {
+			d.closing.Go(func() { _ = conn.Close() }) // always nil
+		}
 	}
-	var err error
-	for range d.players {
-		err = errors.Join(err, <-errs)
-	}
-	return err
+	d.closing.Wait()
 }
 
 // introduction says what runs and how to read the table.
 const introduction = `%d clients play Portal 2 and Rocket League to a dedicated server at %v.
 Link: %v; codec %v; suite %v.
+Dashboard: %s
 Metrics: %s
 kbit/s: full as an engine packs calls; sent by uplink, headers included, and its
 ratio to that; wire with seals, UDP and IP, by parts below. intra: calls sent
@@ -169,7 +182,8 @@ without a baseline. Ctrl-C ends it.
 
 // play has the clients send, and shows what comes of it.
 func (d *demo) play(ctx context.Context, w io.Writer, served <-chan error) error {
-	web, err := webserver.Start(d.options.Metrics, metrics.NewServer(d.srv), metrics.NewClient(d.conns()...))
+	d.collector = metrics.NewClient(d.conns()...)
+	web, err := webserver.Start(d.options.Metrics, metrics.NewServer(d.srv), d.collector)
 	if err != nil {
 		return err
 	}
@@ -177,16 +191,16 @@ func (d *demo) play(ctx context.Context, w io.Writer, served <-chan error) error
 	if d.options.Debug {
 		web.Handle("/debug/", debugserver.Handler(func() any { return debugserver.Stats(d.srv.Stats()) }, nil))
 	}
-	fmt.Fprintf(d.options.prose(w), introduction, d.options.Clients, d.srv.Addr(), &d.options.Link, d.options.Codec, d.options.Suite, web.URL())
-	if d.options.For > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, d.options.For)
-		defer cancel()
-	}
+	web.Handle("/demo/", lab.New(d, d.stage).Handler())
+	fmt.Fprintf(d.options.prose(w), introduction, d.options.Clients, d.srv.Addr(), &d.options.Link, d.options.Codec, d.options.Suite, web.Page(), web.URL())
+	ctx, cancel := d.options.until(ctx)
 	var senders sync.WaitGroup
 	for _, p := range d.players {
-		senders.Go(func() { p.play(ctx) })
+		senders.Go(func() { d.run(ctx, p) })
 	}
+	senders.Go(func() { d.follow(ctx) })
+	defer senders.Wait()
+	defer cancel()
 	begin := time.Now()
 	before := d.observe()
 	table := newTable(w, &d.options)
@@ -198,12 +212,15 @@ func (d *demo) play(ctx context.Context, w io.Writer, served <-chan error) error
 			return err
 		case now := <-tick.C:
 			o := d.observe()
-			table.draw(o.since(before), now.Sub(shown))
+			last, took := o.since(before), now.Sub(shown)
+			d.measured(last, took)
+			table.draw(last, took)
 			before, shown = o, now
 		case <-ctx.Done():
 			senders.Wait()
 			played := time.Since(begin)
-			time.Sleep(d.options.Link.Drained() + 50*time.Millisecond) // the last frames are on their way
+			link := d.Settings().Link
+			time.Sleep(link.Drained() + margin) // the last frames are on their way
 			table.summary(d.observe(), played)
 			return d.verdict(d.options.prose(w))
 		}
@@ -213,7 +230,8 @@ func (d *demo) play(ctx context.Context, w io.Writer, served <-chan error) error
 func (d *demo) conns() []*client.Conn {
 	var conns []*client.Conn
 	for _, p := range d.players {
-		conns = append(conns, p.conn)
+		conn, _ := p.now()
+		conns = append(conns, conn)
 	}
 	return conns
 }

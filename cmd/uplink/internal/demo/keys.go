@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"time"
 
@@ -25,22 +26,34 @@ func newKeys() (keys, error) {
 	return keys{k, k.Issuer()}, nil
 }
 
-// listen starts the server.
+// listen starts the server, with a handler for each trace.
 func (d *demo) listen() (err error) {
 	if d.keys, err = newKeys(); err != nil {
 		return err
 	}
 	d.srv, err = ds.Listen("127.0.0.1:0", ds.Config{
-		Key: d.keys.server, Suites: d.options.suites(), Insecure: d.options.insecure(), KeyLog: d.options.KeyLog,
+		Key: d.keys.server, Suites: d.options.suites(), Insecure: d.options.insecure(), KeyLog: d.options.KeyLog, MaxPlayers: 2 * len(d.players),
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	for _, t := range d.traces {
+		if err := ds.HandleSchema(d.srv, t.Schema, d.check(t)); err != nil {
+			return errors.Join(err, d.srv.Close())
+		}
+	}
+	return nil
 }
 
-// admit gives client i what lets it in, now and whenever it has lost its connection.
-func (d *demo) admit(ctx context.Context, i int, cfg client.Config) (client.Config, error) {
+// admit gives a player's next connection what lets it in, now and whenever it has
+// lost its link. Each has an id of its own, or it would take the place of the last
+// one, which plays on; that of the first is the player's index plus 1.
+func (d *demo) admit(ctx context.Context, p *player, cfg client.Config) (client.Config, error) {
+	id := uint64(1 + p.index + p.dialed*len(d.players))
+	p.dialed++
 	cfg.Renew = func(context.Context) (token.Token, error) {
 		return token.Issue(d.keys.issuer, token.Claims{
-			ClientID: uint64(i + 1), Expires: time.Now().Add(time.Minute), Servers: []netip.AddrPort{d.srv.Addr()},
+			ClientID: id, Expires: time.Now().Add(time.Minute), Servers: []netip.AddrPort{d.srv.Addr()},
 		})
 	}
 	var err error

@@ -19,6 +19,10 @@ type row struct {
 	delivered uint64
 	missed    uint64
 	rtt       time.Duration // mean of the clients
+	// lastRTT is the mean of what the clients measured last: it follows a change at once.
+	lastRTT time.Duration
+	// redundancy is how many older payloads ride along now, the most of the clients.
+	redundancy int
 }
 
 // observation is all that was counted up to a moment, or between two.
@@ -38,18 +42,22 @@ func (d *demo) observe() observation {
 			if p.trace != t {
 				continue
 			}
-			st := p.stream.Stats()
+			st := p.stats()
+			conn, _ := p.now()
 			r.sent.Add(&st.Stats)
 			r.messages += st.Messages
 			r.bytes += st.Bytes
 			r.sealBytes += st.SealBytes
-			r.rtt += p.conn.RTT()
+			r.rtt += conn.RTT()
+			r.lastRTT += conn.Stats().Transport.LastRTT
+			r.redundancy = max(r.redundancy, st.Redundancy)
 			clients++
 		}
 		if clients == 0 {
 			continue
 		}
 		r.rtt /= time.Duration(clients)
+		r.lastRTT /= time.Duration(clients)
 		for i := range server.RPCs {
 			if s := &server.RPCs[i]; s.RPC == r.rpc {
 				r.delivered += s.Frames()
@@ -94,7 +102,9 @@ func (o observation) total() row {
 		t.sealBytes += r.sealBytes
 		t.delivered += r.delivered
 		t.missed += r.missed
+		t.redundancy = max(t.redundancy, r.redundancy)
 		t.rtt += r.rtt / time.Duration(len(o.rows))
+		t.lastRTT += r.lastRTT / time.Duration(len(o.rows))
 	}
 	return t
 }

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"time"
@@ -47,4 +48,12 @@ func (o *Options) prose(w io.Writer) io.Writer {
 		return io.Discard
 	}
 	return w
+}
+
+// until gives the context of as long as to play.
+func (o *Options) until(ctx context.Context) (context.Context, context.CancelFunc) {
+	if o.For > 0 {
+		return context.WithTimeout(ctx, o.For)
+	}
+	return context.WithCancel(ctx)
 }

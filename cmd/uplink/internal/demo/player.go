@@ -4,36 +4,46 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/trace"
 )
 
 // player is one client that plays a trace, from its own place in it, again and
 // again.
 type player struct {
-	conn   *client.Conn
-	stream *client.FrameStream
+	index  int
 	trace  *trace.Trace
-	offset int   // row of frame 0
+	offset int   // row where it begins
 	err    error // of play
+	dialed int   // times; by one goroutine at a time
+
+	mu      sync.Mutex
+	conn    *client.Conn
+	stream  *client.FrameStream
+	codec   rpcdelta.Codec
+	session uint64          // whose first frame is known to be which row
+	past    client.RPCStats // of streams that others took the place of
 }
 
-func newPlayer(ctx context.Context, addr string, cfg client.Config, t *trace.Trace, offset int) (*player, error) {
+// bind connects a client and binds the trace's RPC.
+func bind(ctx context.Context, addr string, cfg client.Config, t *trace.Trace) (*client.Conn, *client.FrameStream, error) {
 	conn, err := client.Dial(ctx, addr, cfg)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	stream, err := client.BindSchema(conn, t.Schema)
 	if err != nil {
-		return nil, errors.Join(err, conn.Close())
+		return nil, nil, errors.Join(err, conn.Close())
 	}
-	return &player{conn: conn, stream: stream, trace: t, offset: offset}, nil
+	return conn, stream, nil
 }
 
-// play sends a frame at each tick of the trace's rate until the context is done.
-func (p *player) play(ctx context.Context) {
+// run sends a frame at each tick of the trace's rate until the context is done.
+func (d *demo) run(ctx context.Context, p *player) {
 	tick := time.NewTicker(time.Duration(float64(time.Second) / p.trace.Schema.RateHz()))
 	defer tick.Stop()
 	for i := p.offset; ; i++ {
@@ -42,10 +52,65 @@ func (p *player) play(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		err := p.stream.Send(p.trace.At(i))
+		d.stage.Sent(p.index, i, p.trace.At(i))
+		err := d.send(p, i)
 		if err != nil && !errors.Is(err, client.ErrReconnecting) {
 			p.err = fmt.Errorf("%s: row %d: %w", p.trace.Name, i%len(p.trace.Frames), err)
 			return
 		}
 	}
+}
+
+// send sends a row. If it is the first one of a session, that is noted before the
+// server can have it.
+func (d *demo) send(p *player, row int) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	id := p.conn.ID()
+	if id != p.session {
+		d.places.Store(id, place{p.index, row})
+	}
+	if err := p.stream.Send(p.trace.At(row)); err != nil {
+		return err
+	}
+	// Had the client connected again meanwhile, nobody would know in which session
+	// the frame went: what comes in this one is not compared.
+	p.session = p.conn.ID()
+	return nil
+}
+
+// swap puts another connection in the place of the player's, which it returns.
+func (p *player) swap(conn *client.Conn, stream *client.FrameStream, codec rpcdelta.Codec) (old *client.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stream != nil {
+		p.past = p.counted()
+	}
+	old = p.conn
+	p.conn, p.stream, p.codec = conn, stream, codec
+	return old
+}
+
+// now gives the connection and its codec.
+func (p *player) now() (*client.Conn, rpcdelta.Codec) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.conn, p.codec
+}
+
+// stats gives what was counted over all connections.
+func (p *player) stats() client.RPCStats {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.counted()
+}
+
+// counted is stats with p.mu held.
+func (p *player) counted() client.RPCStats {
+	st := p.stream.Stats()
+	st.Add(&p.past.Stats)
+	st.Messages += p.past.Messages
+	st.Bytes += p.past.Bytes
+	st.SealBytes += p.past.SealBytes
+	return st
 }

@@ -16,8 +16,8 @@ import (
 // Server answers HTTP on one address until Close.
 type Server struct {
 	listener net.Listener
-	mux      *http.ServeMux
 	http     http.Server
+	mux      *http.ServeMux
 	done     chan error
 }
 
@@ -41,11 +41,14 @@ func Start(addr string, all ...prometheus.Collector) (*Server, error) {
 	return s, nil
 }
 
-// Handle serves a pattern of http.ServeMux too. It panics if that is served already.
+// Handle has h answer requests that match the pattern of a [http.ServeMux].
 func (s *Server) Handle(pattern string, h http.Handler) { s.mux.Handle(pattern, h) }
 
+// Page is where the page is.
+func (s *Server) Page() string { return "http://" + s.listener.Addr().String() + "/" }
+
 // URL is where the metrics are.
-func (s *Server) URL() string { return "http://" + s.listener.Addr().String() + "/metrics" }
+func (s *Server) URL() string { return s.Page() + "metrics" }
 
 // Close ends serving.
 func (s *Server) Close() error {

@@ -1,4 +1,4 @@
-package main
+package floor
 
 import (
 	"math"
@@ -39,8 +39,11 @@ func newSeries(t *trace.Trace, d int) *series {
 	var fields []field
 	for _, f := range all {
 		n := f.Values()
-		if f.Kind == rpcdelta.KindUnitVec {
+		switch {
+		case f.Kind == rpcdelta.KindUnitVec:
 			n = 2
+		case f.Width > 32:
+			n *= 2
 		}
 		x := field{name: f.Name, kind: f.Kind, at: at, n: n}
 		if f.Kind == rpcdelta.KindAngle {
@@ -107,10 +110,12 @@ func (s *series) link(all []rpcdelta.Field, rate float64) {
 				if scale == 0 {
 					scale = 1
 				}
-				s.fields[i].velocity = &s.fields[j]
 				s.fields[i].factor = resolution[f.Velocity] * scale / rate
 				if f.Kind != rpcdelta.KindQuat {
 					s.fields[i].factor /= resolution[f.Name]
+				}
+				if math.Abs(s.fields[i].factor) < 1<<21 { // as far as the codec reads one
+					s.fields[i].velocity = &s.fields[j]
 				}
 			}
 		}

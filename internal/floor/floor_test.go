@@ -1,4 +1,4 @@
-package main
+package floor
 
 import (
 	"math"
@@ -25,7 +25,7 @@ func TestNoiseCostsItsEntropy(t *testing.T) {
 		s := walk(rng, 4000, func(int) float64 { return width })
 		b := s.price(&s.fields[0])
 		want := math.Log2(width * math.Sqrt(2*math.Pi*math.E))
-		if got := b.flags + b.values; math.Abs(got-want) > .2 {
+		if got := b.Flags + b.Values; math.Abs(got-want) > .2 {
 			t.Errorf("width %v: %.2f bits, want about %.2f", width, got, want)
 		}
 	}
@@ -42,7 +42,7 @@ func TestChangingWidthIsSeen(t *testing.T) {
 	s := walk(rng, 4000, width)
 	b := s.price(&s.fields[0])
 	want := math.Log2(32 * math.Sqrt(2*math.Pi*math.E)) // the mean of both
-	if got := b.flags + b.values; math.Abs(got-want) > .4 {
+	if got := b.Flags + b.Values; math.Abs(got-want) > .4 {
 		t.Errorf("%.2f bits, want about %.2f", got, want)
 	}
 }
@@ -52,8 +52,8 @@ func TestLineCostsNothing(t *testing.T) {
 	for i := range 2000 {
 		s.rows = append(s.rows, []float64{float64(i * 7)})
 	}
-	if b := s.price(&s.fields[0]); b.flags+b.values > .1 {
-		t.Errorf("%.2f bits for a straight line", b.flags+b.values)
+	if b := s.price(&s.fields[0]); b.Flags+b.Values > .1 {
+		t.Errorf("%.2f bits for a straight line", b.Flags+b.Values)
 	}
 }
 
@@ -74,27 +74,6 @@ func TestForesightLearnsFromThePast(t *testing.T) {
 		known := i < 2*step
 		if right := math.Abs(v) < 1e-3*math.Abs(x[i][0])+1e-9; right != known && i < 3*step {
 			t.Fatalf("frame %d: %v is left of %v", i, v, y[i])
-		}
-	}
-}
-
-func TestTurnsAreInTheChart(t *testing.T) {
-	f := field{limit: 2047, kind: rpcdelta.KindQuat, n: 4}
-	a := exp([3]float64{.1, -.2, .3})
-	b := mul(exp([3]float64{.01, .02, -.03}), a)
-	v := between(a, b)
-	for i, want := range []float64{.01, .02, -.03} {
-		if math.Abs(v[i]-want) > 1e-6 {
-			t.Errorf("axis %d: %v, want %v", i, v[i], want)
-		}
-	}
-	row := append([]float64{3}, 0, 0, 0)
-	for i, c := range f.chart(a, 3) {
-		row[1+i] = math.Round(c)
-	}
-	for i, x := range f.quatOf(row) {
-		if math.Abs(x-a[i]) > 1e-3 {
-			t.Errorf("element %d: %v, want %v", i, x, a[i])
 		}
 	}
 }

@@ -1,22 +1,50 @@
-package main
+package floor
 
 import (
+	"fmt"
 	"math"
 
+	"github.com/uplink-rpc/uplink/internal/residual"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/trace"
 )
 
-// bill is the bits a frame of one field.
-type bill struct {
-	flags  float64 // what changed, indexes and bits
-	values float64
+// Bill is what a field takes: bits a frame.
+type Bill struct {
+	Field  string
+	Flags  float64 // what changed, indexes and bits
+	Values float64
+}
+
+// Least is how many frames there must be.
+func Least(distance int) int { return 4 * (distance + margin) }
+
+// Price gives what the fields of a trace take, but for byte strings, in the order in which they are coded, with each
+// frame coded against the one distance before it. progress, if not nil, is called with the share that is done. Too few
+// frames are an error.
+func Price(t *trace.Trace, distance int, causal bool, progress func(done float64)) ([]Bill, error) {
+	s := newSeries(t, distance)
+	s.causal = causal
+	if len(s.rows) < Least(distance) {
+		return nil, fmt.Errorf("%s: %d frames are too few for distance %d: want at least %d", t.Name, len(s.rows), distance, Least(distance))
+	}
+	bills := make([]Bill, 0, len(s.fields))
+	for i := range s.fields {
+		if progress != nil {
+			progress(float64(i) / float64(len(s.fields)))
+		}
+		b := s.price(&s.fields[i])
+		b.Field = s.fields[i].name
+		bills = append(bills, b)
+	}
+	return bills, nil
 }
 
 // price fits a field and gives its bits.
-func (s *series) price(f *field) (b bill) {
+func (s *series) price(f *field) (b Bill) {
 	n := float64(len(s.rows) - s.first)
 	if f.kind == rpcdelta.KindBits || f.kind == rpcdelta.KindBool {
-		b.flags = s.bits(f) / n
+		b.Flags = s.bits(f) / n
 		return b
 	}
 	c := contexts{}
@@ -47,19 +75,19 @@ func (s *series) price(f *field) (b bill) {
 			sum := 0.0
 			for i, v := range z.fit() {
 				sum += v
-				surprise[at[i]] = log2(e[i]) - z.level(i)
+				surprise[at[i]] = residual.Log2(e[i]) - z.level(i)
 			}
 			if f.kind == rpcdelta.KindUint || f.kind == rpcdelta.KindInt {
 				sum = min(sum, s.common(f, k, at))
 			}
-			b.values += sum / n
+			b.Values += sum / n
 		}
 		earlier = append(earlier, surprise)
 		s.seen = append(s.seen, surprise)
 	}
-	b.flags = c.bits() / n
+	b.Flags = c.bits() / n
 	if f.kind == rpcdelta.KindQuat {
-		b.flags += s.indexes(f) / n
+		b.Flags += s.indexes(f) / n
 	}
 	return b
 }
@@ -80,13 +108,13 @@ func (s *series) judge(z *noise, e, y []float64, at []int, earlier [][]float64) 
 		var c [clues]float64
 		c[0] = 1
 		for j, w := range []int{2, 8, 40} {
-			c[1+j] = log2(s.nearby(mags, t, w))
+			c[1+j] = residual.Log2(s.nearby(mags, t, w))
 		}
 		if k := len(earlier); k > 0 && !math.IsNaN(earlier[k-1][t]) {
 			c[4] = earlier[k-1][t]
 		}
 		c[5] = s.surprise(t)
-		c[6] = log2(y[i]-e[i]) - c[2]
+		c[6] = residual.Log2(y[i]-e[i]) - c[2]
 		if k := len(earlier); k > 1 && !math.IsNaN(earlier[k-2][t]) {
 			c[7] = earlier[k-2][t]
 		}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/uplink-rpc/uplink/internal/analysis"
+)
+
+// TestAnalyze: all three forms say the same, of one trace or more.
+func TestAnalyze(t *testing.T) {
+	code, stdout, stderr := uplink(t, "analyze", "--distance", "3", "--json", rocketLeague)
+	if code != 0 || stderr != "" {
+		t.Fatal(stderr)
+	}
+	var r analysis.Report
+	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
+		t.Fatal(err)
+	}
+	sum, floor := r.CountBits+r.RoundingBits, 0.0
+	for _, f := range r.Fields {
+		sum += f.Bits
+		if f.FloorBits != nil {
+			floor += *f.FloorBits
+		}
+	}
+	if math.Abs(sum-r.PayloadBits) > 1e-6 || r.PayloadBits < 20 || r.FullBits < 2*r.PayloadBits || floor < r.PayloadBits/3 || floor > 1.2*r.PayloadBits {
+		t.Errorf("fields take %.1f of %.1f bits, full %.1f, floor %.1f", sum, r.PayloadBits, r.FullBits, floor)
+	}
+	code, stdout, stderr = uplink(t, "analyze", "--rtt", "60ms", "--loss", "5%", rocketLeague, portal2)
+	if code != 0 || stderr != "" {
+		t.Fatal(stderr)
+	}
+	for _, want := range []string{"rocketleague", "portal2", "loss 5 %", "Rotation", "least squares", "frame count"} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("no %q in %s", want, stdout)
+		}
+	}
+	page := filepath.Join(t.TempDir(), "out.html")
+	if code, stdout, stderr = uplink(t, "analyze", "--distance", "3", "--html", page, rocketLeague); code != 0 || stdout != "" {
+		t.Fatal(stderr)
+	}
+	html, err := os.ReadFile(page)
+	if err != nil || !strings.Contains(string(html), "<svg") || !strings.Contains(string(html), "Rotation") {
+		t.Errorf("%s, %v", html, err)
+	}
+}
+
+// TestAnalyzeWhatIf has a row for each case, and an array for several traces.
+func TestAnalyzeWhatIf(t *testing.T) {
+	args := []string{"analyze", "--what-if", "--losses", "0,20%", "--resolutions", "1,4", "--redundancies", "off", "--rates", "30"}
+	code, stdout, stderr := uplink(t, append(args, "--errors", "Location,Rotation", rocketLeague)...)
+	if code != 0 || stderr != "" {
+		t.Fatal(stderr)
+	}
+	lines := strings.Split(stdout, "\n")
+	if !strings.Contains(lines[2], "Rotation mean") || !strings.HasPrefix(lines[6], "x 4") || lines[7] != "" {
+		t.Errorf("%s", stdout)
+	}
+	code, stdout, _ = uplink(t, append(args, "--json", rocketLeague, rocketLeague)...)
+	var all []analysis.Outcome
+	if err := json.Unmarshal([]byte(stdout), &all); code != 0 || err != nil || len(all) != 2 || len(all[0].Cases) != 4 {
+		t.Fatalf("%v, %+v", err, all)
+	}
+	if c := all[0].Cases; c[0].Delivered != 1 || c[1].Delivered > 0.9 || c[2].Bits >= c[0].Bits {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestAnalyzeErrors(t *testing.T) {
+	const hint = "\nhint: uplink analyze --help\n"
+	for _, c := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"", 2, "uplink: requires at least 1 arg(s), only received 0" + hint},
+		{"a.csv --distance 0", 2, "uplink: --distance 0: want at least 1 frame" + hint},
+		{"a.csv --distance 3 --loss 5%", 2, "uplink: --loss: there is no link with --distance; leave one of them out" + hint},
+		{"a.csv --json --html x.html", 2, "uplink: --json and --html: choose one" + hint},
+		{"a.csv --losses 1", 2, "uplink: --losses: want --what-if, whose grid it is of" + hint},
+		{"a.csv --what-if --loss 5%", 2, "uplink: --loss: with --what-if it is --losses" + hint},
+		{"a.csv --what-if --losses 5", 2, "uplink: --losses \"5\": want 0 to 1, or a percentage such as 5%" + hint},
+		{"a.csv --what-if --redundancies 99", 2, "uplink: --redundancies \"99\": want auto, off or 1 to 7 older frames" + hint},
+		{"a.csv --what-if --distance 3", 2, "uplink: --distance: --what-if is about links; leave one of them out" + hint},
+		{"a.csv --what-if --html x.html", 2, "uplink: --html: --what-if has a table or --json" + hint},
+		{"a.csv --what-if --resolutions 0", 2, "uplink: --resolutions 0: want factors of 1/65536 to 65536" + hint},
+		{"--what-if --errors Nothing " + rocketLeague, 1, "uplink: --errors Nothing: "},
+		{"--what-if --rates 29 " + rocketLeague, 1, "uplink: --rates 29: "},
+		{"none.csv", 1, "uplink: trace: open none.csv: no such file or directory\n"},
+	} {
+		code, stdout, stderr := uplink(t, append([]string{"analyze"}, strings.Fields(c.args)...)...)
+		if code != c.code || stdout != "" || !strings.HasPrefix(stderr, c.want) {
+			t.Errorf("%s: %d, %q, want %q", c.args, code, stderr, c.want)
+		}
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "bad.csv")
+	for name, text := range map[string]string{
+		path:                                  "x\n1\n2\n1e9\n",
+		filepath.Join(dir, "bad.schema.json"): `{"rpc": "Move", "rate_hz": 60, "fields": [{"name": "X", "kind": "scalar", "columns": ["x"], "resolution": 1}]}`,
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, args := range [][]string{{"analyze", path}, {"analyze", "--what-if", path}} {
+		code, _, stderr := uplink(t, args...)
+		for _, want := range []string{path, "row 3", `"x"`, `"X"`} {
+			if code != 1 || !strings.Contains(stderr, want) {
+				t.Errorf("%d, %q, want %s", code, stderr, want)
+			}
+		}
+	}
+}

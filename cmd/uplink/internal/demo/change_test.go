@@ -1,0 +1,123 @@
+package demo
+
+import (
+	"context"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/lab"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+)
+
+// playing is a demo that plays until its test is over; then it is checked that every frame was compared and none
+// differed.
+func playing(t *testing.T, o Options) *demo {
+	t.Helper()
+	d := prepare(t, o)
+	if err := d.listen(); err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- d.srv.Serve(context.Background()) }()
+	if err := d.connect(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	played := make(chan error, 1)
+	go func() { played <- d.play(ctx, io.Discard, served) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-played; err != nil {
+			t.Error(err)
+		}
+		if n := d.unchecked.Load(); n != 0 {
+			t.Errorf("%d frames were not compared", n)
+		}
+		d.hangUp()
+		if err := d.srv.Close(); err != nil {
+			t.Error(err)
+		}
+		<-served
+	})
+	return d
+}
+
+// until waits until something holds.
+func until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	deadline := time.After(2 * time.Minute)
+	for !holds() {
+		select {
+		case <-deadline:
+			t.Fatalf("%s: never", what)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// TestCodecs changes the codec back and forth over a bad link: all play on, what was counted is kept, and each frame
+// that comes is one of the recording.
+func TestCodecs(t *testing.T) {
+	o := options()
+	o.Clients, o.For = 4, 0
+	o.Link.Loss, o.Link.RTT, o.Link.Jitter = 0.2, 20*time.Millisecond, 3*time.Millisecond
+	d := playing(t, o)
+	s := d.Settings()
+	s.Redundancy = 3
+	for _, s.Codec = range []rpcdelta.Codec{rpcdelta.Adaptive, rpcdelta.RLE, rpcdelta.Adaptive} {
+		before := d.observe().total()
+		if err := d.Change(s); err != nil {
+			t.Fatal(err)
+		}
+		until(t, "all clients have the codec", func() bool { return d.Traffic().Switched == o.Clients })
+		until(t, "they play on", func() bool {
+			now := d.observe().total()
+			return now.sent.Frames() > before.sent.Frames()+100 && now.delivered > before.delivered+50
+		})
+		now := d.observe().total()
+		if combines := s.Codec == rpcdelta.Adaptive; (now.redundancy == 3) != combines {
+			t.Errorf("%v: redundancy %d", s.Codec, now.redundancy)
+		}
+		if now.bytes <= before.bytes || now.messages <= before.messages || now.sealBytes <= before.sealBytes {
+			t.Errorf("%v: %+v, before %+v", s.Codec, now, before)
+		}
+	}
+	until(t, "the old connections are closed", func() bool { return d.srv.Stats().Transport.Open == o.Clients })
+	// Those that are closed are still counted.
+	if n := testutil.CollectAndCount(d.collector, "uplink_client_frames_total"); n == 0 {
+		t.Error("no frames in the metrics")
+	}
+}
+
+// TestLinkChanges: a change acts on what is sent from then on.
+func TestLinkChanges(t *testing.T) {
+	o := options()
+	o.For = 0
+	d := playing(t, o)
+	change := func(f func(*lab.Settings)) {
+		t.Helper()
+		s := d.Settings()
+		f(&s)
+		if err := d.Change(s); err != nil {
+			t.Fatal(err)
+		}
+		if got := d.Settings(); got != s {
+			t.Errorf("%+v, want %+v", got, s)
+		}
+	}
+	change(func(s *lab.Settings) { s.Redundancy, s.Link.Loss = rpcdelta.RedundancyOff, 0.6 })
+	until(t, "frames are lost", func() bool { return d.Traffic().Delivered < 0.6 })
+	change(func(s *lab.Settings) { s.Link.Loss = 0 })
+	until(t, "none is", func() bool { return d.Traffic().Delivered == 1 })
+	change(func(s *lab.Settings) { s.Link.RTT = 300 * time.Millisecond })
+	until(t, "the round trip is longer", func() bool { return d.Traffic().RTT > 200 })
+	before := d.Settings()
+	bad := before
+	bad.Link.Loss = 2
+	if err := d.Change(bad); err == nil || d.Settings() != before {
+		t.Errorf("a loss of 2: %v, %+v", err, d.Settings())
+	}
+}

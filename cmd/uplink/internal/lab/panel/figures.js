@@ -1,0 +1,56 @@
+// What the calls take, against what they would take in full.
+
+import { element } from './element.js';
+
+const kbit = (bits) => `${(bits / 1000).toFixed(1)} kbit/s`;
+
+export class Figures {
+  constructor() {
+    this.bars = [
+      this.bar('full', 'Full frames', 'as an engine packs them, each once'),
+      this.bar('sent', 'Sent by uplink', 'with headers, and older calls that ride along'),
+    ];
+    this.saved = element('strong', {}, '–');
+    this.than = element('span', {}, 'less to send');
+    this.facts = ['Delivered', 'Older calls along', 'Round trip', 'On the wire, all headers', 'Differ from recording'].map((name) => {
+      const value = element('dd', {}, '–');
+      return { value, element: element('div', {}, element('dt', {}, name), value) };
+    });
+    this.element = element('div', { className: 'lab-figures' },
+      element('div', { className: 'lab-bars' }, ...this.bars.map((b) => b.element)),
+      element('p', { className: 'lab-saved' }, this.saved, this.than),
+      element('dl', {}, ...this.facts.map((f) => f.element)));
+  }
+
+  bar(kind, label, hint) {
+    const value = element('span', { className: 'lab-value' }, '–');
+    const fill = element('div', { className: `lab-fill lab-${kind}` });
+    const name = element('span', {}, label, element('small', {}, ` ${hint}`));
+    return {
+      fill, value,
+      element: element('div', { className: 'lab-bar' }, name, value, element('div', { className: 'lab-rail' }, fill)),
+    };
+  }
+
+  show({ traffic: t }) {
+    if (t.seconds === 0) {
+      return; // nothing is measured yet
+    }
+    const most = Math.max(t.full_bits_per_s, t.sent_bits_per_s, 1);
+    [t.full_bits_per_s, t.sent_bits_per_s].forEach((bits, i) => {
+      this.bars[i].value.textContent = kbit(bits);
+      this.bars[i].fill.style.width = `${(100 * bits) / most}%`;
+    });
+    const saved = t.full_bits_per_s > 0 ? 1 - t.sent_bits_per_s / t.full_bits_per_s : 0;
+    this.saved.textContent = `${Math.round(100 * Math.abs(saved))} %`;
+    this.than.textContent = saved < 0 ? 'more to send' : 'less to send';
+    const wire = [t.sent_bits_per_s, t.full_bits_per_s].map((bits) => Math.round((bits + t.around_bits_per_s) / 1000));
+    const texts = [`${(100 * t.delivered).toFixed(1)} %`, `up to ${t.redundancy}`, `${Math.round(t.rtt_ms)} ms`,
+      `${wire[0]} of ${wire[1]} kbit/s`, `${t.mismatches}`];
+    texts.forEach((text, i) => {
+      this.facts[i].value.textContent = text;
+    });
+    this.facts[0].value.classList.toggle('lab-bad', t.delivered < 0.99);
+    this.facts[4].value.classList.toggle('lab-bad', t.mismatches > 0);
+  }
+}

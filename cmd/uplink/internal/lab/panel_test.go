@@ -1,0 +1,48 @@
+package lab
+
+import (
+	"io/fs"
+	"net/http"
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestPanelFiles: each module is served as what it is, and asks for nothing but modules that are there. None of them
+// writes text as markup.
+func TestPanelFiles(t *testing.T) {
+	l, _ := newLab()
+	web := serve(t, l)
+	asks := regexp.MustCompile(`(?:from|import\() ?'([^']+)'`)
+	names, err := fs.Glob(Panel(), "*")
+	if err != nil || len(names) < 3 {
+		t.Fatalf("%v, %v", names, err)
+	}
+	types := map[string]string{".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
+	for _, name := range names {
+		response, err := http.Get(web.URL + "/demo/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if got := response.Header.Get("Content-Type"); response.StatusCode != http.StatusOK || got != types[path.Ext(name)] {
+			t.Errorf("%s: %s, %q", name, response.Status, got)
+		}
+		b, err := fs.ReadFile(Panel(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := string(b)
+		for _, m := range asks.FindAllStringSubmatch(text, -1) {
+			if _, err := fs.Stat(Panel(), path.Clean(m[1])); err != nil || !strings.HasPrefix(m[1], "./") {
+				t.Errorf("%s asks for %s: %v", name, m[1], err)
+			}
+		}
+		for _, bad := range []string{"innerHTML", "outerHTML", "insertAdjacentHTML", "http:", "https:", "eval(", "url("} {
+			if strings.Contains(text, bad) {
+				t.Errorf("%s has %s", name, bad)
+			}
+		}
+	}
+}

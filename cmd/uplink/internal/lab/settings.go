@@ -1,0 +1,181 @@
+package lab
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/link"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+)
+
+// Settings are what a visitor changes.
+type Settings struct {
+	Link  link.Config
+	Codec rpcdelta.Codec
+	// Redundancy is as rpcdelta.EncoderConfig has it.
+	Redundancy int
+}
+
+// Range is what a number may be.
+type Range struct {
+	Min  float64 `json:"min"`
+	Max  float64 `json:"max"`
+	Step float64 `json:"step"` // of a slider
+}
+
+// Limits are what settings may be. Those that the demo began with may be above them.
+type Limits struct {
+	Loss       Range    `json:"loss"`
+	Burst      Range    `json:"burst"`
+	RTT        Range    `json:"rtt_ms"`
+	Jitter     Range    `json:"jitter_ms"`
+	Codec      []string `json:"codec"`
+	Redundancy []string `json:"redundancy"`
+}
+
+var limits = Limits{
+	Loss:       Range{0, 1, 0.01},
+	Burst:      Range{1, 20, 1},
+	RTT:        Range{0, 1000, 10},
+	Jitter:     Range{0, 200, 1},
+	Codec:      []string{rpcdelta.Adaptive.String(), rpcdelta.RLE.String()},
+	Redundancy: redundancies(),
+}
+
+// Names of redundancies that are no numbers.
+const (
+	auto = "auto"
+	off  = "off"
+)
+
+func redundancies() []string {
+	names := []string{auto, off}
+	for n := 1; n <= rpcdelta.MaxRedundancy; n++ {
+		names = append(names, redundancyName(n))
+	}
+	return names
+}
+
+func redundancyName(n int) string {
+	switch n {
+	case rpcdelta.RedundancyAuto:
+		return auto
+	case rpcdelta.RedundancyOff:
+		return off
+	}
+	return strconv.Itoa(n)
+}
+
+// values are settings in JSON; in a change those that are left out stay as they are.
+type values struct {
+	Loss       *float64 `json:"loss,omitempty"` // 0 to 1
+	Burst      *float64 `json:"burst,omitempty"`
+	RTT        *float64 `json:"rtt_ms,omitempty"`
+	Jitter     *float64 `json:"jitter_ms,omitempty"`
+	Codec      *string  `json:"codec,omitempty"`
+	Redundancy *string  `json:"redundancy,omitempty"`
+}
+
+// values gives all settings.
+func (s Settings) values() values {
+	ms := func(d time.Duration) *float64 { return new(float64(d) / float64(time.Millisecond)) }
+	return values{
+		Loss: &s.Link.Loss, Burst: &s.Link.Burst, RTT: ms(s.Link.RTT), Jitter: ms(s.Link.Jitter),
+		Codec: new(s.Codec.String()), Redundancy: new(redundancyName(s.Redundancy)),
+	}
+}
+
+// parseChange reads a change in JSON. An error says what is wrong and what may be.
+func parseChange(r io.Reader) (v values, err error) {
+	const want = `want an object with one or more of loss, burst, rtt_ms, jitter_ms, codec, redundancy, as {"loss": 0.1}`
+	d := json.NewDecoder(r)
+	d.DisallowUnknownFields()
+	if err = d.Decode(&v); err == nil {
+		if _, more := d.Token(); !errors.Is(more, io.EOF) {
+			err = errors.New("there is something after the object")
+		}
+	}
+	if err == nil && v == (values{}) {
+		err = errors.New("nothing to change")
+	}
+	var typ *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &typ) && typ.Field != "":
+		return values{}, fmt.Errorf("%s is a %s: want %s", typ.Field, typ.Value, limits.of(typ.Field))
+	case err != nil:
+		return values{}, fmt.Errorf("%w: %s", err, want)
+	}
+	return v, nil
+}
+
+// of says in words what a field may be.
+func (l *Limits) of(field string) string {
+	switch field {
+	case "loss":
+		return l.Loss.String()
+	case "burst":
+		return l.Burst.String()
+	case "rtt_ms":
+		return l.RTT.String()
+	case "jitter_ms":
+		return l.Jitter.String()
+	case "codec":
+		return oneOf(l.Codec)
+	}
+	return oneOf(l.Redundancy)
+}
+
+// String gives the range in words.
+func (r Range) String() string { return fmt.Sprintf("a number from %g to %g", r.Min, r.Max) }
+
+func oneOf(names []string) string { return `"` + strings.Join(names, `", "`) + `"` }
+
+// apply gives the settings with a change, or an error that names the field.
+func (v *values) apply(s Settings) (Settings, error) {
+	ms := func(v float64) time.Duration { return time.Duration(v * float64(time.Millisecond)) }
+	err := errors.Join(
+		limits.Loss.take("loss", v.Loss, func(x float64) { s.Link.Loss = x }),
+		limits.Burst.take("burst", v.Burst, func(x float64) { s.Link.Burst = x }),
+		limits.RTT.take("rtt_ms", v.RTT, func(x float64) { s.Link.RTT = ms(x) }),
+		limits.Jitter.take("jitter_ms", v.Jitter, func(x float64) { s.Link.Jitter = ms(x) }),
+	)
+	if v.Codec != nil {
+		codec, bad := rpcdelta.ParseCodec(*v.Codec)
+		if bad != nil {
+			err = errors.Join(err, fmt.Errorf("codec is %q: want %s", *v.Codec, oneOf(limits.Codec)))
+		}
+		s.Codec = codec
+	}
+	if v.Redundancy != nil {
+		n, bad := parseRedundancy(*v.Redundancy)
+		err = errors.Join(err, bad)
+		s.Redundancy = n
+	}
+	return s, err
+}
+
+// take sets a number that is given and within the range.
+func (r Range) take(field string, v *float64, set func(float64)) error {
+	switch {
+	case v == nil:
+		return nil
+	case !(*v >= r.Min && *v <= r.Max):
+		return fmt.Errorf("%s is %g: want %v", field, *v, r)
+	}
+	set(*v)
+	return nil
+}
+
+func parseRedundancy(name string) (int, error) {
+	for n := rpcdelta.RedundancyOff; n <= rpcdelta.MaxRedundancy; n++ {
+		if redundancyName(n) == name {
+			return n, nil
+		}
+	}
+	return 0, fmt.Errorf("redundancy is %q: want %s", name, oneOf(limits.Redundancy))
+}

@@ -1,0 +1,151 @@
+package lab
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/trace"
+	"github.com/uplink-rpc/uplink/trace/sample"
+)
+
+func TestMain(m *testing.M) { uplinktest.Main(m) }
+
+// game is one that notes its settings.
+type game struct {
+	mu       sync.Mutex
+	settings Settings
+	err      error // of Change
+}
+
+func (g *game) Settings() Settings {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.settings
+}
+
+func (g *game) Change(s Settings) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.err == nil {
+		g.settings = s
+	}
+	return g.err
+}
+
+func (g *game) Traffic() Traffic { return Traffic{Full: 1000, Sent: 250, Delivered: 0.5, Clients: 2} }
+
+func newLab() (*Lab, *game) {
+	g := &game{settings: begun}
+	return New(g, NewStage([]*trace.Trace{sample.Portal2(), sample.RocketLeague()})), g
+}
+
+func serve(t *testing.T, l *Lab) *httptest.Server {
+	t.Helper()
+	web := httptest.NewServer(l.Handler())
+	t.Cleanup(func() {
+		web.Close()
+		http.DefaultClient.CloseIdleConnections()
+	})
+	return web
+}
+
+// call makes a request and reads the answer.
+func call(t *testing.T, method, url, body string, header ...string) (int, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+		if header[i] == "Host" {
+			r.Host = header[i+1]
+		}
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	b, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(b)
+}
+
+func TestState(t *testing.T) {
+	l, g := newLab()
+	web := serve(t, l)
+	read := func(body string) (s state) {
+		t.Helper()
+		if err := json.Unmarshal([]byte(body), &s); err != nil {
+			t.Fatalf("%v: %s", err, body)
+		}
+		return s
+	}
+	code, body := call(t, "GET", web.URL+"/demo/state", "")
+	s := read(body)
+	if code != http.StatusOK || *s.Settings.Loss != 0.05 || *s.Settings.RTT != 80 || *s.Settings.Redundancy != "auto" || s.ReadOnly {
+		t.Errorf("%d: %s", code, body)
+	}
+	if s.Limits.RTT.Max != 1000 || s.Traffic.Sent != 250 || len(s.Actors) != 2 || s.Actors[1].Name != sample.RocketLeagueName {
+		t.Errorf("%+v", s)
+	}
+
+	post := func(body string) (int, string) {
+		t.Helper()
+		return call(t, "POST", web.URL+"/demo/state", body, "X-Uplink", "1")
+	}
+	code, body = post(`{"loss":0.5,"codec":"rle"}`)
+	if s := read(body); code != http.StatusOK || *s.Settings.Loss != 0.5 || *s.Settings.Codec != "rle" || g.Settings().Link.Seed != begun.Link.Seed {
+		t.Errorf("%d: %s", code, body)
+	}
+	if code, body = post(`{"loss":2}`); code != http.StatusBadRequest || body != "loss is 2: want a number from 0 to 1\n" {
+		t.Errorf("%d: %s", code, body)
+	}
+	if code, body = post(`{"codec":"` + strings.Repeat("x", maxChange) + `"}`); code != http.StatusRequestEntityTooLarge || body != "the body is too large: want at most 4096 bytes\n" {
+		t.Errorf("%d: %s", code, body)
+	}
+	if g.Settings().Link.Loss != 0.5 {
+		t.Errorf("a bad change was made: %+v", g.Settings())
+	}
+	g.err = errors.New("the game is over")
+	if code, body = post(`{"loss":0}`); code != http.StatusBadRequest || body != "the game is over\n" {
+		t.Errorf("%d: %s", code, body)
+	}
+	for _, c := range []struct {
+		method, path string
+		code         int
+	}{{"PUT", "state", 405}, {"POST", "view", 405}, {"GET", "nothing", 404}, {"GET", "../state", 404}} {
+		if code, _ := call(t, c.method, web.URL+"/demo/"+c.path, "{}", "X-Uplink", "1"); code != c.code {
+			t.Errorf("%s %s: %d, want %d", c.method, c.path, code, c.code)
+		}
+	}
+}
+
+// TestChangesTogether: none of many changes at once undoes another.
+func TestChangesTogether(t *testing.T) {
+	l, g := newLab()
+	web := serve(t, l)
+	var all sync.WaitGroup
+	for _, body := range []string{`{"loss":0.5}`, `{"burst":3}`, `{"rtt_ms":10}`, `{"jitter_ms":5}`, `{"codec":"rle"}`, `{"redundancy":"2"}`} {
+		all.Go(func() {
+			if code, answer := call(t, "POST", web.URL+"/demo/state", body, "X-Uplink", "1"); code != http.StatusOK {
+				t.Errorf("%s: %d, %s", body, code, answer)
+			}
+		})
+	}
+	all.Wait()
+	want, err := change(`{"loss":0.5,"burst":3,"rtt_ms":10,"jitter_ms":5,"codec":"rle","redundancy":"2"}`)
+	if got := g.Settings(); err != nil || got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/uplink-rpc/uplink/internal/analysis"
+	"github.com/uplink-rpc/uplink/internal/columns"
+	"github.com/uplink-rpc/uplink/internal/link"
+	"github.com/uplink-rpc/uplink/internal/tune"
+)
+
+type tuneOptions struct {
+	cfg    tune.Config
+	bounds []string
+	schema string
+	out    string
+	json   bool
+}
+
+func newTuneCommand() *cobra.Command {
+	var o tuneOptions
+	cmd := &cobra.Command{
+		Use:   "tune TRACE... --error FIELD=BOUND,...",
+		Short: "Propose a schema for an error bound and a link",
+		Long: `tune proposes, for recorded play: resolutions and bits that keep errors within bounds, whatever the values; which field is
+the rate of change of which, found by correlating differences and kept where it saves bits; redundancy for a share of frames
+that is to arrive; and the smallest ring that costs next to nothing. It shows what each step saves, writes the schema file,
+and prints the Go struct.
+
+A bound is in the unit of the field's columns, or has one of its own where their names end in theirs, as pos_x_cm and
+vel_x_mps do, or --unit names it. Of a vector it is the distance; of angles, quats and unitvecs it is in degrees.`,
+		Example: `  uplink tune mygame.csv.gz --error Location=1cm,Rotation=0.1deg
+  uplink tune monday.csv.gz tuesday.csv.gz --error Location=0.5 --rtt 120ms --loss 5% -o mygame.schema.json`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.check(); err != nil {
+				return usageError{err}
+			}
+			return o.run(cmd.Context(), args, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	f := cmd.Flags()
+	f.StringSliceVar(&o.bounds, "error", nil, "how far fields may be off: Location=1cm,Rotation=0.1deg")
+	f.StringToStringVar(&o.cfg.Units, "unit", nil, "units of fields' columns, where their names do not say: Location=cm")
+	f.StringVar(&o.schema, schemaFlag, "", "schema file of all traces, instead of the one beside each")
+	o.cfg.Link = link.Config{RTT: 100 * time.Millisecond, Loss: 0.02, Burst: 1, Seed: 1}
+	o.cfg.Link.AddFlags(f)
+	f.Float64Var(&o.cfg.AckHz, "ack-hz", 60, "acks a second, at most")
+	f.Float64Var(&o.cfg.Delivery, "delivery", 0.995, "share of frames that is to arrive in time")
+	f.StringVarP(&o.out, "output", "o", "", "write the schema file here")
+	f.BoolVar(&o.json, "json", false, "print JSON")
+	return cmd
+}
+
+func (o *tuneOptions) check() error {
+	if len(o.bounds) == 0 {
+		return errors.New("--error: how far may which fields be off? Location=1cm, say")
+	}
+	seen := map[string]bool{}
+	for _, text := range o.bounds {
+		b, err := tune.ParseBound(text)
+		if err != nil {
+			return fmt.Errorf("--error %w", err)
+		}
+		if seen[b.Field] {
+			return fmt.Errorf("--error: %s is named twice", b.Field)
+		}
+		seen[b.Field] = true
+		o.cfg.Bounds = append(o.cfg.Bounds, b)
+	}
+	return o.cfg.Validate()
+}
+
+// tuned is the command's JSON.
+type tuned struct {
+	*tune.Result
+	Schema json.RawMessage `json:"schema"`
+	Go     string          `json:"go"`
+}
+
+func (o *tuneOptions) run(ctx context.Context, paths []string, stdout, stderr io.Writer) error {
+	p := newProgress(stderr)
+	defer p.clear()
+	var recordings []*analysis.Recording
+	for _, path := range paths {
+		schema, err := loadSchema(path, o.schema)
+		if err != nil {
+			return err
+		}
+		r, err := analysis.Load(path, schema)
+		if err != nil {
+			return err
+		}
+		recordings = append(recordings, r)
+	}
+	cfg := o.cfg
+	cfg.Progress = p.show
+	result, err := tune.Run(ctx, recordings, cfg)
+	if err != nil {
+		return err
+	}
+	p.clear()
+	file, err := result.Schema.AppendJSON(nil)
+	if err != nil {
+		return err
+	}
+	if o.out != "" {
+		if err := os.WriteFile(o.out, append(file, '\n'), 0o644); err != nil {
+			return fmt.Errorf("--output: %w", err)
+		}
+	}
+	declaration, err := tune.GoStruct(result.Schema)
+	if err != nil {
+		return err
+	}
+	if o.json {
+		return writeJSON(stdout, []tuned{{result, file, declaration}})
+	}
+	_, err = io.WriteString(stdout, o.text(recordings, result, declaration))
+	return err
+}
+
+func (o *tuneOptions) text(recordings []*analysis.Recording, r *tune.Result, declaration string) string {
+	var b strings.Builder
+	for _, rec := range recordings {
+		fmt.Fprintf(&b, "%s: %d frames at %g Hz\n", rec.Name, len(rec.Frames), rec.Schema.RateHz())
+	}
+	fmt.Fprintf(&b, "%v, acks at %g Hz\n\n", &o.cfg.Link, o.cfg.AckHz)
+	rows := [][]string{{"step", "bits", "saved", "kbit/s", "delivered"}}
+	for i, s := range r.Steps {
+		saved := ""
+		if i > 0 {
+			saved = fmt.Sprintf("%.1f", r.Steps[i-1].Bits-s.Bits)
+		}
+		rows = append(rows, []string{s.What, fmt.Sprintf("%.1f", s.Bits), saved, fmt.Sprintf("%.1f", s.Kbits), fmt.Sprintf("%.2f %%", 100*s.Delivered)})
+	}
+	columns.Write(&b, rows)
+	b.WriteByte('\n')
+	rows = [][]string{{"error", "bound", "largest seen"}}
+	for _, k := range r.Kept {
+		rows = append(rows, []string{k.Field, fmt.Sprintf("%.4g", k.Bound), fmt.Sprintf("%.4g", k.Measured)})
+	}
+	columns.Write(&b, rows)
+	if last := r.Steps[len(r.Steps)-1]; last.Delivered < o.cfg.Delivery {
+		fmt.Fprintf(&b, "\nNo redundancy delivers %g %% on this link; the best delivers %.2f %%.\n", 100*o.cfg.Delivery, 100*last.Delivered)
+	}
+	fmt.Fprintf(&b, "\nRedundancy %s, ring %d (client.Config, ds.Config).\n\n%s", redundancyText(r.Redundancy), r.Ring, declaration)
+	return b.String()
+}

@@ -1,0 +1,189 @@
+package tune
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/trace"
+)
+
+// Bound is how far what the server gets of a field may be from what the client has: of a vector the distance, of scalars
+// each, of angles, rotations and directions the angle.
+type Bound struct {
+	Field string
+	Value float64
+	Unit  string // as [Units] has it, or "" for that of the field's columns; degrees for rotations and directions
+}
+
+// ParseBound reads Field=1cm, or Field=0.01.
+func ParseBound(text string) (Bound, error) {
+	name, value, ok := strings.Cut(text, "=")
+	end := len(value)
+	for end > 0 && !strings.ContainsRune("0123456789.", rune(value[end-1])) {
+		end--
+	}
+	v, err := strconv.ParseFloat(value[:end], 64)
+	if !ok || name == "" || err != nil || !(v > 0) || math.IsInf(v, 0) {
+		return Bound{}, fmt.Errorf("%q: want Field=0.01, or with a unit Field=1cm", text)
+	}
+	b := Bound{Field: name, Value: v, Unit: strings.TrimSpace(value[end:])}
+	if _, known := unitOf(b.Unit); b.Unit != "" && !known {
+		return b, fmt.Errorf("%q: unknown unit %q; there are %s", text, b.Unit, Units())
+	}
+	return b, nil
+}
+
+// unit is a multiple of a dimension's own.
+type unit struct {
+	dimension string
+	size      float64
+}
+
+// units are those of lengths and angles; with "/s", or "ps" as in names of columns, those of their rates.
+var units = map[string]unit{
+	"mm": {"length", .001}, "cm": {"length", .01}, "uu": {"length", .01}, "m": {"length", 1}, "km": {"length", 1000},
+	"deg": {"angle", 1}, "rad": {"angle", 180 / math.Pi}, "mrad": {"angle", .18 / math.Pi},
+}
+
+// Units names them.
+func Units() string {
+	var names []string
+	for n := range units {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ") + ", and each of them with /s"
+}
+
+func unitOf(name string) (unit, bool) {
+	base, rate := strings.CutSuffix(name, "/s")
+	if !rate {
+		if _, known := units[name]; !known {
+			base, rate = strings.CutSuffix(name, "ps")
+		}
+	}
+	u, ok := units[base]
+	if rate {
+		u.dimension += " a second"
+	}
+	return u, ok
+}
+
+// columnUnit is the unit that the names of a field's columns end in, as pos_x_cm does.
+func columnUnit(f *rpcdelta.Field) (u unit, ok bool) {
+	for i, column := range trace.Columns(f) {
+		at := strings.LastIndexByte(column, '_')
+		if at < 0 {
+			return u, false
+		}
+		v, known := unitOf(column[at+1:])
+		if !known || i > 0 && v != u {
+			return u, false
+		}
+		u = v
+	}
+	return u, true
+}
+
+// limit is the bound in the unit in which the field has it: that of its columns, or degrees. unit, if not "", is that of
+// the columns.
+func (b *Bound) limit(f *rpcdelta.Field, columns string) (float64, error) {
+	own, known := unit{"angle", 1}, true
+	switch f.Kind {
+	case rpcdelta.KindAngle, rpcdelta.KindQuat, rpcdelta.KindUnitVec:
+	case rpcdelta.KindVec2, rpcdelta.KindVec3, rpcdelta.KindScalar:
+		own, known = columnUnit(f)
+		if columns != "" {
+			own, known = unitOf(columns)
+		}
+	default:
+		return 0, fmt.Errorf("--error %s: a %s is not rounded, and has no error", b.Field, f.Kind)
+	}
+	if b.Unit == "" {
+		return b.Value, nil
+	}
+	if !known {
+		return 0, fmt.Errorf("--error %s: the unit of %s is not known: name it with --unit %s=cm, say, or give the error in it and without one",
+			b.Field, strings.Join(trace.Columns(f), ", "), b.Field)
+	}
+	u, _ := unitOf(b.Unit)
+	if u.dimension != own.dimension {
+		return 0, fmt.Errorf("--error %s: %s is one of %s, but %s has one of %s", b.Field, b.Unit, u.dimension, b.Field, own.dimension)
+	}
+	return b.Value * u.size / own.size, nil
+}
+
+// tighten gives f the coarsest steps whose error is within limit, whatever the values.
+func tighten(f *rpcdelta.Field, limit float64) error {
+	least, most := 0, 0
+	switch f.Kind {
+	case rpcdelta.KindAngle:
+		least, most = 2, 24
+	case rpcdelta.KindQuat, rpcdelta.KindUnitVec:
+		least, most = 3, 20
+	default:
+		f.Resolution = roundDown(2 * limit / math.Sqrt(float64(dimensions(f))))
+		f.Min, f.Max = wholeSteps(f.Min, f.Resolution, math.Floor), wholeSteps(f.Max, f.Resolution, math.Ceil)
+		return nil
+	}
+	for bits := least; bits <= most; bits++ {
+		if worst(f.Kind, bits) <= limit {
+			f.Bits = bits
+			return nil
+		}
+	}
+	return fmt.Errorf("--error %s: %d bits are off by up to %.2g degrees; want that or more", f.Name, most, worst(f.Kind, most))
+}
+
+// dimensions is how many of a field's numbers make one error.
+func dimensions(f *rpcdelta.Field) int {
+	switch f.Kind {
+	case rpcdelta.KindVec2:
+		return 2
+	case rpcdelta.KindVec3:
+		return 3
+	default:
+		return 1
+	}
+}
+
+// worst is the largest error of so many bits, in degrees, or a little more.
+func worst(k rpcdelta.Kind, bits int) float64 {
+	limit := math.Ldexp(1, bits-1) - 1
+	switch k {
+	case rpcdelta.KindAngle:
+		return 180 / math.Ldexp(1, bits)
+	case rpcdelta.KindQuat:
+		// Three components are off by half a step of 1 / (limit * sqrt 2), the largest by three times that at most, where
+		// all are equal: sqrt 12 of it in all, and twice that as an angle.
+		return math.Sqrt(6) / limit * 180 / math.Pi
+	default:
+		// Two coordinates are off by half a step of 1 / limit, the third by both together; a point of the octahedron is
+		// 1 / sqrt 3 from its center at least.
+		return math.Sqrt(18) / 2 / limit * 180 / math.Pi
+	}
+}
+
+// roundDown is x with two digits, not above it.
+func roundDown(x float64) float64 {
+	scale := math.Pow(10, math.Floor(math.Log10(x))-1)
+	for digits := math.Floor(x/scale + 1e-9); ; digits-- {
+		v, err := strconv.ParseFloat(strconv.FormatFloat(digits*scale, 'g', 2, 64), 64)
+		if err == nil && v <= x*(1+1e-9) {
+			return v
+		}
+	}
+}
+
+// wholeSteps moves a bound outward to a whole number of steps.
+func wholeSteps(v *float64, resolution float64, round func(float64) float64) *float64 {
+	if v == nil {
+		return nil
+	}
+	x := round(*v/resolution) * resolution
+	return &x
+}

@@ -1,0 +1,143 @@
+package tune
+
+import (
+	"fmt"
+	"go/format"
+	"go/token"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/uplink-rpc/uplink/rpcdelta"
+)
+
+// GoStruct is the declaration of a Go type whose schema, by rpcdelta.Compile, is s. A field whose name no exported Go
+// field can have gets another one, with a comment: the schemas are different ones then.
+func GoStruct(s *rpcdelta.Schema) (string, error) {
+	names, taken := map[string]string{}, map[string]bool{}
+	for _, f := range s.Fields() {
+		name := goName(f.Name)
+		for n := 2; taken[name]; n++ {
+			name = goName(f.Name) + strconv.Itoa(n)
+		}
+		taken[name] = true
+		names[f.Name] = name
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "// %s is called %g times a second.\ntype %s struct {\n", goName(s.RPC()), s.RateHz(), goName(s.RPC()))
+	for i := range s.Fields() {
+		f := s.Fields()[i]
+		comment := ""
+		if names[f.Name] != f.Name {
+			comment = " // the schema has it as " + strconv.QuoteToASCII(f.Name)
+		}
+		f.Velocity = names[f.Velocity]
+		t, tag := goType(&f)
+		if tag != "" {
+			tag = " " + quoteTag(tag)
+		}
+		fmt.Fprintf(&b, "\t%s %s%s%s\n", names[f.Name], t, tag, comment)
+	}
+	b.WriteString("}\n")
+	out, err := format.Source([]byte(b.String()))
+	return string(out), err
+}
+
+func quoteTag(options string) string { return "`rpcdelta:\"" + options + "\"`" }
+
+// goName is an exported Go identifier.
+func goName(name string) string {
+	var b strings.Builder
+	for _, r := range name {
+		if unicode.IsLetter(r) || r == '_' || unicode.IsDigit(r) {
+			b.WriteRune(r)
+		}
+	}
+	out := b.String()
+	if token.IsExported(out) {
+		return out
+	}
+	r := []rune(out)
+	if len(r) > 0 && unicode.IsUpper(unicode.ToUpper(r[0])) {
+		r[0] = unicode.ToUpper(r[0])
+		return string(r)
+	}
+	return "F" + out
+}
+
+// goType is a field's type, and the options of its tag.
+func goType(f *rpcdelta.Field) (t, tag string) {
+	var options []string
+	option := func(name string, set bool, v any) {
+		if set {
+			options = append(options, fmt.Sprintf("%s=%v", name, v))
+		}
+	}
+	array := func(elem string) string {
+		if f.Count > 1 {
+			return fmt.Sprintf("[%d]%s", f.Count, elem)
+		}
+		return elem
+	}
+	switch f.Kind {
+	case rpcdelta.KindVec2:
+		t = "rpcdelta.Vec2"
+	case rpcdelta.KindVec3:
+		t = "rpcdelta.Vec3"
+	case rpcdelta.KindQuat:
+		t = "rpcdelta.Quat"
+	case rpcdelta.KindUnitVec:
+		t = "rpcdelta.UnitVec"
+	case rpcdelta.KindScalar:
+		t = array("float64")
+	case rpcdelta.KindAngle:
+		switch f.Count {
+		case 1:
+			t = "rpcdelta.Angle"
+		case 3:
+			t = "rpcdelta.Rotator"
+		default:
+			t = array("float64")
+			option("kind", true, f.Kind)
+		}
+	case rpcdelta.KindBool:
+		t = array("bool")
+	case rpcdelta.KindUint, rpcdelta.KindInt, rpcdelta.KindBits:
+		size := integerSize(f)
+		switch t = array(fmt.Sprintf("uint%d", size)); {
+		case f.Kind == rpcdelta.KindInt:
+			t = array(fmt.Sprintf("int%d", size))
+		case f.Kind == rpcdelta.KindBits && f.Width == 1:
+			t = array("bool")
+		}
+		option("kind", f.Kind == rpcdelta.KindBits, f.Kind)
+		option("width", f.Width != size, f.Width)
+	case rpcdelta.KindFixed:
+		t = fmt.Sprintf("[%d]byte", f.Size)
+	case rpcdelta.KindBytes:
+		t = "[]byte"
+	}
+	option("resolution", f.Resolution != 0, f.Resolution)
+	option("bits", f.Bits != 0, f.Bits)
+	if f.Min != nil {
+		option("min", true, *f.Min)
+	}
+	if f.Max != nil {
+		option("max", true, *f.Max)
+	}
+	option("velocity", f.Velocity != "", f.Velocity)
+	option("velocity_scale", f.Velocity != "" && f.VelocityScale != 0 && f.VelocityScale != 1, f.VelocityScale)
+	return t, strings.Join(options, ",")
+}
+
+// integerSize is the smallest size of an integer that holds the field's; an array of bytes would be a byte string.
+func integerSize(f *rpcdelta.Field) int {
+	size := 8
+	if f.Count > 1 && f.Kind != rpcdelta.KindInt {
+		size = 16
+	}
+	for size < f.Width {
+		size *= 2
+	}
+	return size
+}
