@@ -48,7 +48,7 @@ func TestTuneErrors(t *testing.T) {
 		code int
 		want string
 	}{
-		{"--error A=1", 2, "uplink: requires at least 1 arg(s), only received 0" + hint},
+		{"--error A=1", 2, "uplink: TRACE: which recording? want a .csv or .csv.gz file, with its .schema.json beside it" + hint},
 		{"a.csv", 2, "uplink: --error: how far may which fields be off? Location=1cm, say" + hint},
 		{"a.csv --error Location", 2, "uplink: --error \"Location\": want Field=0.01, or with a unit Field=1cm" + hint},
 		{"a.csv --error A=1,A=2", 2, "uplink: --error: A is named twice" + hint},
