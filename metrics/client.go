@@ -21,6 +21,7 @@ type Client struct {
 	ackBytes, lost *prometheus.Desc
 	budget         budgetDescs
 	state          stateDescs
+	build          buildDesc
 
 	mu    sync.Mutex
 	conns []*client.Conn
@@ -36,6 +37,7 @@ func NewClient(conns ...*client.Conn) *Client {
 	return &Client{
 		budget:   f.budget(),
 		state:    f.state(),
+		build:    f.build(),
 		conns:    slices.Clone(conns),
 		rpcs:     f.rpcs("sent"),
 		links:    f.links(),
@@ -66,6 +68,7 @@ func (c *Client) Describe(ch chan<- *prometheus.Desc) {
 	ch <- c.lost
 	c.budget.describe(ch)
 	c.state.describe(ch)
+	c.build.describe(ch)
 }
 
 // Collect implements prometheus.Collector.
@@ -86,11 +89,12 @@ func (c *Client) Collect(ch chan<- prometheus.Metric) {
 	drops.add("malformed", sums.malformed)
 	t.Dropped.Each(drops.add)
 	e.drops(c.links.drops, &drops, "", "")
-	e.link(&c.links, t.DatagramsSent, t.BytesSent, t.DatagramsReceived, t.BytesReceived, &t.RoundTrips)
+	e.link(&c.links, t.DatagramsSent, t.BytesSent, t.DatagramsReceived, t.BytesReceived, t.SendFailed, &t.RoundTrips)
 	e.counter(c.ackBytes, sums.ackBytes)
 	e.counter(c.lost, t.Lost)
 	e.budget(&c.budget, &b)
 	e.state(&c.state, &now)
+	e.build(&c.build)
 }
 
 // sums gives what was counted, and how the connections are now.

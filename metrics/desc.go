@@ -29,13 +29,14 @@ func (f family) rpcs(verb string) rpcDescs {
 
 // linkDescs are the metrics of datagrams that both sides have.
 type linkDescs struct {
-	datagrams, bytes, drops, roundTrip *prometheus.Desc
+	datagrams, bytes, failed, drops, roundTrip *prometheus.Desc
 }
 
 func (f family) links() linkDescs {
 	return linkDescs{
 		datagrams: f.desc("datagrams_total", "UDP datagrams, by direction: sent or received.", "direction"),
 		bytes:     f.desc("datagram_bytes_total", "Bytes of UDP payloads, by direction: sent or received.", "direction"),
+		failed:    f.desc("send_failed_total", "Datagrams that the system did not take."),
 		drops: f.desc("dropped_total", "What came or was to be sent and was not used, by reason. RPC and channel are empty for what belongs to none.",
 			"rpc", "channel", "reason"),
 		roundTrip: f.desc("round_trip_seconds", "Measured round trips of all connections, about one a second for each."),
@@ -54,6 +55,7 @@ func (d *rpcDescs) describe(ch chan<- *prometheus.Desc) {
 func (d *linkDescs) describe(ch chan<- *prometheus.Desc) {
 	ch <- d.datagrams
 	ch <- d.bytes
+	ch <- d.failed
 	ch <- d.drops
 	ch <- d.roundTrip
 }

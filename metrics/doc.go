@@ -25,7 +25,12 @@
 // that come from an address other than they say or are old; limited, handshakes beyond a
 // listener's limits; token, hellos whose token is expired, used, altered or for another
 // server; suite, version and full; unknown_session, what belongs to no session, as after a
-// restart. uplink_ds_moves_total counts players who went on from another address.
+// restart. Of neither: overrun, what came to another shard than its session's and was too much to
+// hand over; kernel, what the kernel dropped before the server could read it, where it tells
+// (Linux). uplink_ds_moves_total counts players who went on from another address.
+//
+// How long frames wait for their handlers is measured by [Handling], for servers whose handlers
+// call it.
 //
 // uplink_client_loss_ratio, uplink_client_loss_burst_payloads and
 // uplink_client_redundancy_payloads say how links are now upward: what is lost, how much in

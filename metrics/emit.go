@@ -69,11 +69,12 @@ func (e emitter) rpc(d *rpcDescs, name string, reliable bool, s *rpcdelta.Stats,
 }
 
 // link sends what both sides count of datagrams.
-func (e emitter) link(d *linkDescs, sent, sentBytes, received, receivedBytes uint64, trips *transport.RoundTrips) {
+func (e emitter) link(d *linkDescs, sent, sentBytes, received, receivedBytes, failed uint64, trips *transport.RoundTrips) {
 	e.counter(d.datagrams, sent, "sent")
 	e.counter(d.datagrams, received, "received")
 	e.counter(d.bytes, sentBytes, "sent")
 	e.counter(d.bytes, receivedBytes, "received")
+	e.counter(d.failed, failed)
 	buckets := make(map[float64]uint64, len(transport.RoundTripBounds))
 	n := uint64(0)
 	for i, bound := range transport.RoundTripBounds {

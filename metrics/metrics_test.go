@@ -3,6 +3,7 @@ package metrics_test
 import (
 	"context"
 	"net/netip"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -107,8 +108,13 @@ func TestBothEndsAgree(t *testing.T) {
 		if !(full > 0 && payload > 0 && wire > payload+600*47) {
 			t.Errorf("full %v, payload %v, wire %v bytes", full, payload, wire)
 		}
-		if n := v.sum("uplink_ds_players"); n != 1 {
-			t.Errorf("%v players", n)
+		if n, most := v.sum("uplink_ds_players"), v.sum("uplink_ds_max_players"); n != 1 || most != transport.DefaultMaxConns {
+			t.Errorf("%v of %v players", n, most)
+		}
+		for _, side := range []string{"uplink_ds_", "uplink_client_"} {
+			if v.sum(side+"build_info") != 1 {
+				t.Errorf("%sbuild_info: %v", side, v[side+"build_info"])
+			}
 		}
 		if got, most := v.sum("uplink_client_ack_bytes_total"), v.sum("uplink_ds_ack_bytes_total"); !(got > 0 && got < most) {
 			t.Errorf("%v bytes of acks sent, %v arrived at 5 %% loss", most, got)
@@ -247,7 +253,7 @@ func TestCoalescing(t *testing.T) {
 // TestLabels keeps the number of series independent of the players.
 func TestLabels(t *testing.T) {
 	registry(t, func(t *testing.T, r *prometheus.Registry) {
-		allowed := []string{"rpc", "channel", "kind", "stage", "reason", "direction"}
+		allowed := []string{"rpc", "channel", "kind", "stage", "reason", "direction", "version", "go_version"}
 		for name, family := range gather(t, r) {
 			if !strings.HasPrefix(name, "uplink_") {
 				t.Errorf("metric %s", name)
@@ -270,11 +276,14 @@ func TestReasons(t *testing.T) {
 		v := gather(t, r)
 		for _, reason := range []string{
 			"baseline_missing", "desync", "late", "duplicate", "malformed", "unknown_rpc", "queue_full", "limited", "refused",
-			"stray", "unauthenticated", "unexpected", "unknown_session", "version", "cookie", "token", "suite", "full",
+			"stray", "unauthenticated", "unexpected", "unknown_session", "version", "cookie", "token", "suite", "full", "overrun",
 		} {
 			if !v.has("uplink_ds_dropped_total", "reason="+reason) {
 				t.Errorf("no series for %s on the server", reason)
 			}
+		}
+		if has := v.has("uplink_ds_dropped_total", "reason=kernel"); has != (runtime.GOOS == "linux") {
+			t.Errorf("series for kernel on the server: %v", has)
 		}
 		for _, reason := range []string{"too_large", "out_of_range", "unencodable", "reconnecting", "malformed", "unauthenticated", "duplicate", "late"} {
 			if !v.has("uplink_client_dropped_total", "reason="+reason) {

@@ -1,9 +1,12 @@
 package metrics
 
 import (
+	"sync/atomic"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/socketdrops"
 )
 
 // Server collects what a dedicated server counts, as uplink_ds_*. Register it
@@ -13,8 +16,12 @@ type Server struct {
 	rpcs  rpcDescs
 	links linkDescs
 
-	missed, late, players, moves          *prometheus.Desc
+	missed, late, players, most           *prometheus.Desc
+	moves, handedOver                     *prometheus.Desc
 	acks, ackBytes, ackSealBytes, ackWire *prometheus.Desc
+	build                                 buildDesc
+
+	kernel atomic.Uint64 // what it has dropped, as of the last scrape
 }
 
 var _ prometheus.Collector = (*Server)(nil)
@@ -26,13 +33,16 @@ func NewServer(srv *ds.Server) *Server {
 		srv:          srv,
 		rpcs:         f.rpcs("delivered"),
 		links:        f.links(),
-		missed:       f.desc("missed_frames_total", "Frames that were never delivered, as later ones show.", "rpc", "channel"),
+		missed:       f.desc("missed_frames_total", "Frames that had not come when later ones did; of these late_frames_total came after all.", "rpc", "channel"),
 		late:         f.desc("late_frames_total", "Frames delivered though newer ones came first.", "rpc", "channel"),
 		acks:         f.desc("acks_total", "Ack messages sent, each in a datagram of its own."),
 		ackBytes:     f.desc("ack_bytes_total", "Bytes of the ack messages sent, without headers."),
 		ackSealBytes: f.desc("ack_seal_bytes_total", "Bytes of the seals of these datagrams."),
 		ackWire:      f.desc("ack_wire_bytes_total", "Bytes of these datagrams, seals and all headers down to IP included."),
 		players:      f.desc("players", "Players connected now."),
+		most:         f.desc("max_players", "Players that are let in at most."),
+		handedOver:   f.desc("handed_over_datagrams_total", "Datagrams that came to another shard than their player's and were handed over."),
+		build:        f.build(),
 		moves:        f.desc("moves_total", "Changes of players' addresses, each after the new one has answered a challenge."),
 	}
 }
@@ -41,9 +51,10 @@ func NewServer(srv *ds.Server) *Server {
 func (s *Server) Describe(ch chan<- *prometheus.Desc) {
 	s.rpcs.describe(ch)
 	s.links.describe(ch)
-	for _, d := range []*prometheus.Desc{s.missed, s.late, s.acks, s.ackBytes, s.ackSealBytes, s.ackWire, s.players, s.moves} {
+	for _, d := range []*prometheus.Desc{s.missed, s.late, s.acks, s.ackBytes, s.ackSealBytes, s.ackWire, s.players, s.most, s.moves, s.handedOver} {
 		ch <- d
 	}
+	s.build.describe(ch)
 }
 
 // Collect implements prometheus.Collector.
@@ -52,7 +63,7 @@ func (s *Server) Collect(ch chan<- prometheus.Metric) {
 	for i := range st.RPCs {
 		r := &st.RPCs[i]
 		e.rpc(&s.rpcs, r.RPC, r.Reliable, &r.Stats, payloads{r.Messages, r.Bytes, r.Shared, r.SharedBytes, r.SealBytes}, r.PriorFallbacks)
-		e.counter(s.missed, r.Missed, r.RPC, channel(r.Reliable))
+		e.counter(s.missed, r.Missed+r.LateFrames, r.RPC, channel(r.Reliable))
 		e.counter(s.late, r.LateFrames, r.RPC, channel(r.Reliable))
 		var drops reasons
 		addDrops(&drops, r.Drops[:])
@@ -62,14 +73,32 @@ func (s *Server) Collect(ch chan<- prometheus.Metric) {
 	var drops reasons
 	addDrops(&drops, st.Drops[:])
 	t.Dropped.Each(drops.add)
+	if n, ok := s.kernelDrops(); ok {
+		drops.add("kernel", n)
+	}
 	e.drops(s.links.drops, &drops, "", "")
-	e.link(&s.links, t.DatagramsSent, t.BytesSent, t.DatagramsReceived, t.BytesReceived, &t.RoundTrips)
+	e.link(&s.links, t.DatagramsSent, t.BytesSent, t.DatagramsReceived, t.BytesReceived, t.SendFailed, &t.RoundTrips)
 	e.counter(s.acks, st.Acks.Messages)
 	e.counter(s.ackBytes, st.Acks.Bytes)
 	e.counter(s.ackSealBytes, st.Acks.SealBytes)
 	e.counter(s.ackWire, st.Acks.Bytes+st.Acks.SealBytes+st.Acks.Messages*headers(false))
 	e.gauge(s.players, float64(t.Open))
+	e.gauge(s.most, float64(t.MaxConns))
 	e.counter(s.moves, t.Moves)
+	e.counter(s.handedOver, t.HandedOver)
+	e.build(&s.build)
+}
+
+// kernelDrops gives what the kernel has dropped, where it tells. It never decreases: when a socket is closed, the
+// kernel forgets what it counted for it.
+func (s *Server) kernelDrops() (most uint64, ok bool) {
+	n, ok := socketdrops.Count(s.srv.Addr().Port())
+	for most = s.kernel.Load(); n > most; most = s.kernel.Load() {
+		if s.kernel.CompareAndSwap(most, n) {
+			return n, ok
+		}
+	}
+	return most, ok
 }
 
 func addDrops(r *reasons, counts []uint64) {

@@ -133,6 +133,7 @@ func (l *Listener) Shards() int { return len(l.shards) }
 func (l *Listener) Stats() ListenerStats {
 	var total ListenerStats
 	total.Conns, total.Open = l.counts()
+	total.MaxConns = l.cfg.MaxConns
 	for _, s := range l.shards {
 		s.counters.addTo(&total)
 	}

@@ -57,6 +57,7 @@ func (s Stats) Plus(o Stats) Stats {
 type ListenerStats struct {
 	Conns                            int // now, also those whose handshake is not over
 	Open                             int // now, of which the handler knows
+	MaxConns                         int // as configured
 	DatagramsSent, BytesSent         uint64
 	DatagramsReceived, BytesReceived uint64
 	SendFailed                       uint64

@@ -24,12 +24,16 @@ type ackRateOptions struct {
 	rates       []float64
 	codec       string
 	schema, svg string
+	json        bool
 }
 
-// ackCurve is what one trace takes at each ack rate, in kbit/s.
+// ackCurve is what one trace takes at each ack rate, in kbit/s on the wire.
 type ackCurve struct {
-	name          string
-	up, down, sum []float64
+	Name string    `json:"trace"`
+	Hz   []float64 `json:"ack_hz"`
+	Up   []float64 `json:"up_kbits"`
+	Down []float64 `json:"acks_kbits"`
+	Sum  []float64 `json:"sum_kbits"`
 }
 
 func newAckRateCommand() *cobra.Command {
@@ -39,13 +43,14 @@ func newAckRateCommand() *cobra.Command {
 		Short: "Show what acks cost and save, both ways, at several rates",
 		Long: `ackrate runs recorded play over a simulated link as bench does, at several ack rates. More acks make for younger
 baselines and smaller frames upward, and take more downward, in datagrams of their own.`,
-		Example: "  uplink ackrate --rtt 60ms portal2_coop_60hz.csv.gz",
-		Args:    cobra.MinimumNArgs(1),
+		Example: `  uplink ackrate --rtt 60ms portal2_coop_60hz.csv.gz
+  uplink ackrate --ack-hz 5,10,20 --json portal2_coop_60hz.csv.gz`,
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {
 				return usageError{err}
 			}
-			curves, err := o.run(cmd.Context(), args)
+			curves, err := o.run(cmd.Context(), args, cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
@@ -53,6 +58,9 @@ baselines and smaller frames upward, and take more downward, in datagrams of the
 				if err := os.WriteFile(o.svg, []byte(o.chart(curves).SVG()), 0o644); err != nil {
 					return fmt.Errorf("--svg: %w", err)
 				}
+			}
+			if o.json {
+				return writeJSON(cmd.OutOrStdout(), curves)
 			}
 			return o.writeTable(cmd.OutOrStdout(), curves)
 		},
@@ -65,6 +73,7 @@ baselines and smaller frames upward, and take more downward, in datagrams of the
 	f.StringVar(&o.codec, "codec", rpcdelta.DefaultCodec.String(), "how frames become bits")
 	f.StringVar(&o.schema, schemaFlag, "", "schema file of all traces, instead of the one beside each")
 	f.StringVar(&o.svg, "svg", "", "draw the curves to this file")
+	f.BoolVar(&o.json, "json", false, eachUsage)
 	return cmd
 }
 
@@ -88,14 +97,16 @@ func (o *ackRateOptions) check() error {
 	return nil
 }
 
-func (o *ackRateOptions) run(ctx context.Context, paths []string) ([]ackCurve, error) {
+func (o *ackRateOptions) run(ctx context.Context, paths []string, stderr io.Writer) ([]ackCurve, error) {
+	p := newProgress(stderr)
+	defer p.clear()
 	var curves []ackCurve
 	for _, path := range paths {
 		t, err := loadTrace(path, o.schema)
 		if err != nil {
 			return nil, err
 		}
-		c, err := o.curve(ctx, t)
+		c, err := o.curve(ctx, t, p)
 		if err != nil {
 			return nil, err
 		}
@@ -104,17 +115,18 @@ func (o *ackRateOptions) run(ctx context.Context, paths []string) ([]ackCurve, e
 	return curves, nil
 }
 
-func (o *ackRateOptions) curve(ctx context.Context, t *trace.Trace) (ackCurve, error) {
-	c := ackCurve{name: t.Name}
+func (o *ackRateOptions) curve(ctx context.Context, t *trace.Trace, p *progress) (ackCurve, error) {
+	c := ackCurve{Name: t.Name, Hz: o.rates}
 	for _, hz := range o.rates {
 		cfg := o.cfg
 		cfg.AckHz = hz
+		cfg.Progress = func(_ string, done float64) { p.show(fmt.Sprintf("%s, %g Hz", t.Name, hz), done) }
 		r, err := bench.Run(ctx, t, cfg)
 		if err != nil {
 			return c, err
 		}
 		up, down := r.Codecs[0].UpKbits(r.RateHz), r.Codecs[0].DownKbits(r.RateHz)
-		c.up, c.down, c.sum = append(c.up, up), append(c.down, down), append(c.sum, up+down)
+		c.Up, c.Down, c.Sum = append(c.Up, up), append(c.Down, down), append(c.Sum, up+down)
 	}
 	return c, nil
 }
@@ -126,7 +138,7 @@ func (o *ackRateOptions) writeTable(w io.Writer, curves []ackCurve) error {
 	}
 	rows := [][]string{head}
 	for _, c := range curves {
-		rows = append(rows, cells(c.name, "up", c.up), cells("", "acks", c.down), cells("", "sum", c.sum))
+		rows = append(rows, cells(c.Name, "up", c.Up), cells("", "acks", c.Down), cells("", "sum", c.Sum))
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v, seed %d; codec %s; %s; up and acks are wire bits, seals, IP and UDP included\n\n", &o.cfg.Link, o.cfg.Link.Seed, o.codec, suiteText(o.cfg.Suite))
@@ -146,7 +158,7 @@ func cells(name, what string, kbits []float64) []string {
 func (o *ackRateOptions) chart(curves []ackCurve) *chart.Chart {
 	c := &chart.Chart{Title: "Bits both ways (solid) and up alone (dashed) against the ack rate", XUnit: "Hz", YUnit: "kbit/s", X: o.rates}
 	for _, curve := range curves {
-		c.Lines = append(c.Lines, chart.Line{Name: curve.name, Y: curve.sum}, chart.Line{Y: curve.up})
+		c.Lines = append(c.Lines, chart.Line{Name: curve.Name, Y: curve.Sum}, chart.Line{Y: curve.Up})
 	}
 	return c
 }

@@ -78,7 +78,7 @@ func TestAnalyzeErrors(t *testing.T) {
 		code int
 		want string
 	}{
-		{"", 2, "uplink: requires at least 1 arg(s), only received 0" + hint},
+		{"", 2, "uplink: TRACE: which recording? want a .csv or .csv.gz file, with its .schema.json beside it" + hint},
 		{"a.csv --distance 0", 2, "uplink: --distance 0: want at least 1 frame" + hint},
 		{"a.csv --distance 3 --loss 5%", 2, "uplink: --loss: there is no link with --distance; leave one of them out" + hint},
 		{"a.csv --json --html x.html", 2, "uplink: --json and --html: choose one" + hint},
@@ -91,7 +91,7 @@ func TestAnalyzeErrors(t *testing.T) {
 		{"a.csv --what-if --resolutions 0", 2, "uplink: --resolutions 0: want factors of 1/65536 to 65536" + hint},
 		{"--what-if --errors Nothing " + rocketLeague, 1, "uplink: --errors Nothing: "},
 		{"--what-if --rates 29 " + rocketLeague, 1, "uplink: --rates 29: "},
-		{"none.csv", 1, "uplink: trace: schema file: open none.schema.json: "},
+		{"none.csv", 1, "uplink: trace: open none.csv: no such file or directory\n"},
 	} {
 		code, stdout, stderr := uplink(t, append([]string{"analyze"}, strings.Fields(c.args)...)...)
 		if code != c.code || stdout != "" || !strings.HasPrefix(stderr, c.want) {

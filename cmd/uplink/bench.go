@@ -67,7 +67,7 @@ For the means that a link comes to in the long run, take many links and frames: 
 			}
 			if o.svg != "" {
 				if err := os.WriteFile(o.svg, []byte(fieldsChart(results).SVG()), 0o644); err != nil {
-					return err
+					return fmt.Errorf("--svg: %w", err)
 				}
 			}
 			if o.json {
@@ -93,7 +93,7 @@ For the means that a link comes to in the long run, take many links and frames: 
 	f.StringSliceVar(&o.cfg.Schemes, "codec", bench.Schemes(), "what to compare")
 	f.BoolVar(&o.cfg.Fields, "fields", false, "show where the bits of adaptive go, by field")
 	f.StringVar(&o.svg, "svg", "", "with --fields: draw that to this file")
-	f.BoolVar(&o.json, "json", false, "print JSON: an object, or an array of them for several traces")
+	f.BoolVar(&o.json, "json", false, eachUsage)
 	return cmd
 }
 

@@ -48,10 +48,10 @@ func TestCommandLineErrors(t *testing.T) {
 		code int
 		want string
 	}{
-		{"bensh", 2, "uplink: unknown command \"bensh\" for \"uplink\"\nhint: uplink --help\n"},
+		{"bensh", 2, "uplink: unknown command \"bensh\"; did you mean bench?\nhint: uplink --help\n"},
 		{"--verbose", 2, "uplink: unknown flag: --verbose\nhint: uplink --help\n"},
-		{"bench", 2, "uplink: requires at least 1 arg(s), only received 0\n" + benchHint},
-		{"bench a.csv --los 1", 2, "uplink: unknown flag: --los\n" + benchHint},
+		{"bench", 2, "uplink: TRACE: which recording? want a .csv or .csv.gz file, with its .schema.json beside it\n" + benchHint},
+		{"bench a.csv --los 1", 2, "uplink: unknown flag: --los; did you mean --loss?\n" + benchHint},
 		{"bench a.csv --loss 5", 2, "uplink: invalid argument \"5\" for \"--loss\" flag: want 0 to 1, or a percentage such as 5%\n" + benchHint},
 		{"bench a.csv --loss x%", 2, "uplink: invalid argument \"x%\" for \"--loss\" flag: want 0 to 1, or a percentage such as 5%\n" + benchHint},
 		{"bench a.csv --ack-hz 0", 2, "uplink: --ack-hz 0: want more than 0 and at most 1000 acks a second\n" + benchHint},

@@ -41,7 +41,7 @@ The report is of the time after all have joined. Players who lose their connecti
 			if o.Codec, err = codecFlag(o.codec); err != nil {
 				return err
 			}
-			if err := cmp.Or(o.sealing.check(), o.Validate()); err != nil {
+			if err := cmp.Or(checkAddress("to", o.To), o.sealing.check(), o.Validate()); err != nil {
 				return usageError{err}
 			}
 			o.Suites, o.Insecure = o.sealing.suites(), o.sealing.insecure

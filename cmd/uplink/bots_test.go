@@ -75,7 +75,7 @@ func TestBotsErrors(t *testing.T) {
 		code int
 		want []string
 	}{
-		{"", 2, []string{"uplink: requires at least 1 arg(s), only received 0\n" + help}},
+		{"", 2, []string{"uplink: TRACE: which recording? want a .csv or .csv.gz file, with its .schema.json beside it\n" + help}},
 		{"--players 0 a.csv", 2, []string{"uplink: --players 0: want 1 to 60000\n" + help}},
 		{"--rate 0.5 a.csv", 2, []string{"uplink: --rate 0.5: want 1 to 1000 calls a second, or 0 for players who stay idle\n" + help}},
 		{"--rate NaN a.csv", 2, []string{"uplink: --rate NaN: want 1 to 1000 calls a second, or 0 for players who stay idle\n" + help}},
@@ -92,7 +92,7 @@ func TestBotsErrors(t *testing.T) {
 		{"--to 192.0.2.1:7777 " + source.Name, 1, []string{"connect token", "\nhint: give the file .issuer of uplink keygen as --key, "}},
 		{"--suite none a.csv", 2, []string{"uplink: --suite none: it protects nothing; for measurements --insecure allows it\n" + help}},
 		{"--to " + addr + " " + other.Name, 1, []string{"bind ServerMove: field ", " differs: here ", "at the server "}},
-		{t.TempDir() + "/none.csv", 1, []string{"none.schema.json: no such file", "hint: a trace needs a schema file beside it, or one named with --schema\n"}},
+		{t.TempDir() + "/none.csv", 1, []string{"none.csv: no such file or directory\n"}},
 		{"--cpuprofile " + t.TempDir() + "/no/cpu " + source.Name, 1, []string{"uplink: --cpuprofile: open "}},
 	} {
 		code, stdout, stderr := uplink(t, append([]string{"bots"}, strings.Fields(c.args)...)...)

@@ -30,8 +30,9 @@ public address.`,
 		Example: `  uplink demo
   uplink demo --loss 10% --burst 3 --rtt 200ms --jitter 20ms
   uplink demo --suite compact
-  uplink demo --clients 64 --for 10s`,
-		Args: cobra.NoArgs,
+  uplink demo --clients 64 --for 10s
+  uplink demo --json --for 10s --metrics 127.0.0.1:9464`,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if o.Codec, err = codecFlag(codec); err != nil {
 				return err
@@ -61,7 +62,9 @@ public address.`,
 	f.StringVar(&codec, "codec", rpcdelta.DefaultCodec.String(), "how frames become bits")
 	f.DurationVar(&o.For, "for", 0, "how long to play; 0s means until Ctrl-C")
 	capturing.addFlags(f)
+	f.BoolVar(&o.JSON, "json", false, "write a line of JSON each second and one of the whole time, and nothing else")
 	sealing.addFlags(f, "allow --suite none")
 	f.StringVar(&o.Metrics, "metrics", "127.0.0.1:0", "address of the HTTP server with /metrics; port 0 is any free one")
+	f.BoolVar(&o.Debug, "debug", false, "serve /debug/pprof and /debug/vars beside /metrics, to loopback alone")
 	return c
 }

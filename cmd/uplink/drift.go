@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -23,34 +24,51 @@ ours     quantized first, so that differences are exact: half a step at most, an
 func newDriftCommand() *cobra.Command {
 	var schema string
 	var distance int
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "drift TRACE...",
 		Short: "Show the error that float differences accumulate",
 		Long: `drift codes recorded play twice, each frame against the one so many before it: as the paper says when it is taken
 at its word, subtracting floats and quantizing their difference, and as this project does, quantizing first.`,
-		Example: "  uplink drift --distance 3 rocketleague_solo_30hz.csv.gz",
-		Args:    cobra.MinimumNArgs(1),
+		Example: `  uplink drift --distance 3 rocketleague_solo_30hz.csv.gz
+  uplink drift --json rocketleague_solo_30hz.csv.gz`,
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if distance < 1 || distance >= rpcdelta.MaxRing {
 				return usageError{fmt.Errorf("--distance %d: want 1 to %d frames", distance, rpcdelta.MaxRing-1)}
 			}
-			var b strings.Builder
+			stop := newLine(cmd.ErrOrStderr()).tick(func(elapsed time.Duration) string { return fmt.Sprintf("reading for %v", elapsed) })
+			defer stop()
+			var results []*drift.Result
 			for _, path := range args {
 				res, err := runDrift(path, schema, distance)
 				if err != nil {
 					return err
 				}
-				fmt.Fprintf(&b, "%s: %d frames at %g Hz, each against the one %d before it\n\n", path, res.Frames, res.RateHz, distance)
-				columns.Write(&b, driftTable(res))
-				b.WriteByte('\n')
+				results = append(results, res)
 			}
-			_, err := io.WriteString(cmd.OutOrStdout(), b.String()+driftNotes)
-			return err
+			stop()
+			if asJSON {
+				return writeJSON(cmd.OutOrStdout(), results)
+			}
+			return writeDrift(cmd.OutOrStdout(), results)
 		},
 	}
 	cmd.Flags().StringVar(&schema, schemaFlag, "", "schema file of all traces, instead of the one beside each")
 	cmd.Flags().IntVar(&distance, "distance", 1, "how many frames before it a frame's baseline is")
+	cmd.Flags().BoolVar(&asJSON, "json", false, eachUsage)
 	return cmd
+}
+
+func writeDrift(w io.Writer, results []*drift.Result) error {
+	var b strings.Builder
+	for _, r := range results {
+		fmt.Fprintf(&b, "%s: %d frames at %g Hz, each against the one %d before it\n\n", r.Trace, r.Frames, r.RateHz, r.Distance)
+		columns.Write(&b, driftTable(r))
+		b.WriteByte('\n')
+	}
+	_, err := io.WriteString(w, b.String()+driftNotes)
+	return err
 }
 
 func runDrift(path, schemaPath string, distance int) (res *drift.Result, err error) {
@@ -67,7 +85,11 @@ func runDrift(path, schemaPath string, distance int) (res *drift.Result, err err
 	if err == nil && res.Frames == 0 {
 		err = fmt.Errorf("%s: no rows below the header", path)
 	}
-	return res, err
+	if err != nil {
+		return nil, err
+	}
+	res.Trace = path
+	return res, nil
 }
 
 func driftTable(r *drift.Result) [][]string {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/netip"
 	"sync"
@@ -14,13 +13,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/debugserver"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/dsreport"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/webserver"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/metrics"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/token"
-	"github.com/uplink-rpc/uplink/trace"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -34,7 +33,8 @@ type dsOptions struct {
 	ring, maxPlayers        int
 	shards                  int
 	report                  time.Duration
-	json                    bool
+	json, debug             bool
+	logging                 logging
 }
 
 func newDSCommand() *cobra.Command {
@@ -57,7 +57,7 @@ where that buffer overflows the drops say "kernel".`,
   uplink ds --schema ServerMove.schema.json --report 1s --max-players 4000 --shards 2
   uplink ds --schema ServerMove.schema.json --capture out.uplink
   uplink ds --schema ServerMove.schema.json --key ds.key --listen 0.0.0.0:7777 --addr 203.0.113.7:7777`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
 				return usageError{err}
@@ -70,6 +70,7 @@ where that buffer overflows the drops say "kernel".`,
 	f.StringVar(&o.key, "key", "", "file of the server's key, as uplink keygen makes it; loopback needs none")
 	f.StringArrayVar(&o.addrs, "addr", nil, "address that clients dial and their tokens name, where it is not that of --listen; may be repeated")
 	f.StringVar(&o.metrics, "metrics", "", "address of an HTTP server with /metrics; empty means none")
+	f.BoolVar(&o.debug, "debug", false, debugUsage)
 	f.StringArrayVar(&o.schemas, schemaFlag, nil, "schema file of an RPC; may be repeated")
 	f.StringArrayVar(&o.priors, priorFlag, nil, "a prior that clients may start from, a file of uplink train; may be repeated")
 	f.StringVar(&o.record, "record", "", "write every frame to this .csv or .csv.gz, with a schema file beside it")
@@ -81,6 +82,7 @@ where that buffer overflows the drops say "kernel".`,
 	o.capturing.addFlags(f)
 	f.BoolVar(&o.json, "json", false, "write the lines of --report as JSON, one object each, and nothing else")
 	o.sealing.addFlags(f, "listen on other addresses than loopback with a key that everybody has, and allow --suite none")
+	o.logging.addFlags(c)
 	_ = c.MarkFlagRequired(schemaFlag) // it exists
 	return c
 }
@@ -95,6 +97,9 @@ func (o *dsOptions) check() error {
 	if _, err := parseServers("addr", o.addrs); err != nil {
 		return err
 	}
+	if err := checkAddress("listen", o.listen); err != nil {
+		return err
+	}
 	switch {
 	case o.key != "" && len(o.addrs) == 0 && isEverywhere(o.listen):
 		return fmt.Errorf("--listen %s: that is each address of the machine, but tokens name the one that clients dial; say which with --addr", o.listen)
@@ -104,6 +109,8 @@ func (o *dsOptions) check() error {
 		return fmt.Errorf("--shards %d: want 1 to %d on this machine", o.shards, transport.MaxShards())
 	case o.report != 0 && o.report < leastReport:
 		return fmt.Errorf("--report %v: want 0s, which is never, or at least %v", o.report, leastReport)
+	case o.debug && o.metrics == "":
+		return errors.New("--debug: it is served where --metrics is; add --metrics 127.0.0.1:9464, say")
 	case o.json && o.report == 0:
 		return errors.New("--json: it is how --report writes; add --report 1s, say")
 	}
@@ -133,7 +140,7 @@ func runDS(cmd *cobra.Command, o *dsOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
+	log := o.logging.logger(cmd.ErrOrStderr())
 	keyLog, err := openKeyLog(cmd)
 	if err != nil {
 		return err
@@ -157,6 +164,7 @@ func runDS(cmd *cobra.Command, o *dsOptions) (err error) {
 	rec := &recorder{}
 	defer func() { err = errors.Join(err, rec.close()) }()
 	handle, load := func(*ds.Player, ds.Frame[*rpcdelta.Frame]) {}, (*dsreport.Reporter)(nil)
+	delays := metrics.NewHandling(o.debug)
 	if o.record != "" {
 		handle = rec.frame
 	}
@@ -169,23 +177,26 @@ func runDS(cmd *cobra.Command, o *dsOptions) (err error) {
 		}
 	}
 	for _, path := range o.schemas {
-		schema, err := trace.LoadSchema(path)
+		schema, err := schemaFile(path)
 		if err != nil {
 			return err
 		}
-		if err := ds.HandleSchema(srv, schema, handle); err != nil {
+		if err := ds.HandleSchema(srv, schema, o.observe(delays, schema, handle)); err != nil {
 			return fmt.Errorf("--%s %s: %w", schemaFlag, path, err)
 		}
 		rec.schema = schema
 		log.Info("takes", "rpc", schema.RPC(), "components", schema.Components(), "schema", path)
 	}
 	if o.metrics != "" {
-		web, err := webserver.Start(o.metrics, metrics.NewServer(srv))
+		web, err := webserver.Start(o.metrics, metrics.NewServer(srv), delays)
 		if err != nil {
 			return err
 		}
 		defer web.Close() //nolint:errcheck // the process ends
 		log.Info("metrics", "url", web.URL())
+		if o.debug {
+			web.Handle("/debug/", debugserver.Handler(func() any { return debugserver.Stats(srv.Stats()) }, nil))
+		}
 	}
 	if o.record != "" {
 		if err := rec.create(o.record); err != nil {
@@ -207,6 +218,20 @@ func runDS(cmd *cobra.Command, o *dsOptions) (err error) {
 	writeTotals(cmd.OutOrStdout(), srv.Stats().RPCs)
 	return nil
 }
+
+// observe measures how long frames wait for the handler, where metrics are served that show it.
+func (o *dsOptions) observe(delays *metrics.Handling, schema *rpcdelta.Schema, handle frameHandler) frameHandler {
+	if o.metrics == "" {
+		return handle
+	}
+	observe := delays.Observer(schema.RPC())
+	return func(p *ds.Player, f ds.Frame[*rpcdelta.Frame]) {
+		observe(p.ID(), time.Since(f.Received))
+		handle(p, f)
+	}
+}
+
+type frameHandler = func(*ds.Player, ds.Frame[*rpcdelta.Frame])
 
 // serveReporting serves while report runs, and ends that when it is over.
 func serveReporting(ctx context.Context, srv *ds.Server, report func(context.Context)) error {

@@ -46,6 +46,9 @@ func TestDSErrors(t *testing.T) {
 		{"--shards 10000 --schema " + schema, 2, []string{"uplink: --shards 10000: want 1 to ", help}},
 		{"--report 1ms --schema " + schema, 2, []string{"uplink: --report 1ms: want 0s, which is never, or at least 100ms\n" + help}},
 		{"--json --schema " + schema, 2, []string{"uplink: --json: it is how --report writes; add --report 1s, say\n" + help}},
+		{"--debug --schema " + schema, 2, []string{"uplink: --debug: it is served where --metrics is; add --metrics 127.0.0.1:9464, say\n" + help}},
+		{"--log-format xml --schema " + schema, 2, []string{"uplink: invalid argument \"xml\" for \"--log-format\" flag: want text or json\n" + help}},
+		{"--log-level loud --schema " + schema, 2, []string{"uplink: invalid argument \"loud\" for \"--log-level\" flag: ", help}},
 		{"--ring 300 --schema " + schema, 2, []string{"uplink: --ring 300: want 2 to 256 frames\n" + help}},
 	} {
 		code, stdout, stderr := uplink(t, append([]string{"ds"}, strings.Fields(c.args)...)...)

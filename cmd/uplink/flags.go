@@ -6,6 +6,12 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
+// debugUsage is the help of --debug.
+const debugUsage = "serve /debug/pprof and /debug/vars beside /metrics, to loopback alone, and name sessions in exemplars"
+
+// eachUsage is the help of --json where it writes results of traces.
+const eachUsage = "print JSON: an object, or an array of them for several traces"
+
 // codecFlag gives the codec that --codec names.
 func codecFlag(name string) (rpcdelta.Codec, error) {
 	codec, err := rpcdelta.ParseCodec(name)

@@ -19,6 +19,7 @@ import (
 type judge struct {
 	distance int // 0: over a link
 	progress func(what string, done float64)
+	json     bool
 }
 
 // beginning is how much of a trace counts as its beginning.
@@ -126,6 +127,9 @@ gain       of trained over built-in
 		}
 		v.rows = append(v.rows, r)
 	}
+	if j.json {
+		return encodeJSON(w, v.results(j.how()))
+	}
 	return v.write(w, j.how())
 }
 
@@ -151,6 +155,9 @@ gain       of trained over built-in
 			return err
 		}
 		v.rows = append(v.rows, r)
+	}
+	if j.json {
+		return encodeJSON(w, v.results(j.how()))
 	}
 	return v.write(w, j.how())
 }

@@ -40,7 +40,7 @@ them where only those programs read them. What is printed is not.
 No file is overwritten: to change keys, make new ones and give them to servers and backend together.`,
 		Example: `  uplink keygen -o ds.key
   uplink keygen -o ds.key --json`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.out == "" {
 				return usageError{errors.New("--output: which file should the key go to?")}

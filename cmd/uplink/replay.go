@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,7 +25,8 @@ type replayOptions struct {
 	link                  link.Config
 	sealing               sealing
 	admission             admission
-	reliable, again       bool
+	logging               logging
+	reliable, again, json bool
 	ring                  int
 	wait                  time.Duration
 }
@@ -41,6 +43,7 @@ a frame at each tick of the schema's rate. The link flags put a simulated link i
 A server on another machine wants a connect token: --token gives one, --key makes them as a backend does.`,
 		Example: `  uplink replay --to 127.0.0.1:7777 portal2_coop_60hz.csv.gz
   uplink replay --to 127.0.0.1:7777 --loss 10% --rtt 100ms --loop moves.csv
+  uplink replay --to 127.0.0.1:7777 --json --log-format json moves.csv
   uplink replay --to 203.0.113.7:7777 --key ds.key.issuer moves.csv
   uplink replay --to 203.0.113.7:7777 --token @token.txt --suite compact moves.csv`,
 		Args: cobra.ExactArgs(1),
@@ -68,6 +71,8 @@ A server on another machine wants a connect token: --token gives one, --key make
 	f.DurationVar(&o.wait, "wait", 3*time.Second, "how long to wait for the server's answer")
 	f.BoolVar(&o.reliable, "reliable", false, "send over the reliable channel")
 	f.BoolVar(&o.again, "loop", false, "begin again at the end, until Ctrl-C")
+	f.BoolVar(&o.json, "json", false, "print what was sent as JSON")
+	o.logging.addFlags(c)
 	o.admission.addFlags(f)
 	o.sealing.addFlags(f, "talk to other addresses than loopback with a key that everybody has, and allow --suite none")
 	return c
@@ -83,7 +88,7 @@ func (o *replayOptions) check() error {
 	if err := checkRing(o.ring); err != nil {
 		return err
 	}
-	return cmp.Or(o.admission.check(), o.sealing.check(), o.link.Validate())
+	return cmp.Or(checkAddress("to", o.to), o.admission.check(), o.sealing.check(), o.link.Validate())
 }
 
 func runReplay(cmd *cobra.Command, path string, o *replayOptions) (err error) {
@@ -91,11 +96,12 @@ func runReplay(cmd *cobra.Command, path string, o *replayOptions) (err error) {
 	if err != nil {
 		return err
 	}
+	line := newLine(cmd.ErrOrStderr())
 	keyLog, err := openKeyLog(cmd)
 	if err != nil {
 		return err
 	}
-	conn, err := o.dial(cmd.Context(), keyLog)
+	conn, err := o.dial(cmd.Context(), keyLog, o.logging.logger(line))
 	if err != nil {
 		return err
 	}
@@ -108,24 +114,34 @@ func runReplay(cmd *cobra.Command, path string, o *replayOptions) (err error) {
 	if err != nil {
 		return err
 	}
+	stop := line.tick(func(time.Duration) string {
+		st := stream.Stats()
+		return sending(t, st.Frames(), o.again)
+	})
+	defer stop()
 	skipped, err := send(cmd.Context(), stream, t, o.again)
 	if err != nil {
 		return err
 	}
 	time.Sleep(o.linger())
-	writeSent(cmd.OutOrStdout(), stream.Stats(), skipped)
+	stop()
+	sent := newSent(stream.Stats(), skipped)
+	if o.json {
+		return encodeJSON(cmd.OutOrStdout(), sent)
+	}
+	sent.write(cmd.OutOrStdout())
 	return nil
 }
 
 // dial connects to the server.
-func (o *replayOptions) dial(ctx context.Context, keyLog io.Writer) (*client.Conn, error) {
+func (o *replayOptions) dial(ctx context.Context, keyLog io.Writer, log *slog.Logger) (*client.Conn, error) {
 	t, err := o.admission.ticket(ctx, o.to)
 	if err != nil {
 		return nil, err
 	}
 	cfg := client.Config{
 		Token: t.token, Renew: t.renew, Suites: o.sealing.suites(), Insecure: o.sealing.insecure,
-		Codec: o.codec, Prior: o.prior, Ring: o.ring, BindTimeout: o.wait,
+		Codec: o.codec, Prior: o.prior, Ring: o.ring, BindTimeout: o.wait, Logger: log,
 		KeyLog: keyLog,
 	}
 	if !o.link.Perfect() {
@@ -177,14 +193,39 @@ func (o *replayOptions) linger() time.Duration {
 	return d
 }
 
-func writeSent(w io.Writer, st client.RPCStats, skipped int) {
+// sending says how far a replay is.
+func sending(t *trace.Trace, frames uint64, again bool) string {
+	if again {
+		return fmt.Sprintf("%s: %d frames sent", t.Name, frames)
+	}
+	return fmt.Sprintf("%s: %d of %d frames sent", t.Name, frames, len(t.Frames))
+}
+
+// sent is what a replay came to. Bits are means of a frame.
+type sent struct {
+	RPC           string  `json:"rpc"`
+	Frames        uint64  `json:"frames"`
+	Full          float64 `json:"full_bits"`
+	Sent          float64 `json:"sent_bits"` // payload and message header
+	NoBaseline    uint64  `json:"without_baseline"`
+	Skipped       int     `json:"skipped"`
+	PriorFallback bool    `json:"prior_fallback"`
+}
+
+func newSent(st client.RPCStats, skipped int) *sent {
 	n := float64(max(1, st.Frames()))
-	fmt.Fprintf(w, "%d frames sent: %.0f bits each in full, %.0f as sent; %d without a baseline\n",
-		st.Frames(), float64(st.FullBits)/n, float64(st.HeaderBits+st.PayloadBits)/n, st.Intra+st.Reset)
-	if st.PriorFallbacks != 0 {
+	return &sent{
+		RPC: st.RPC, Frames: st.Frames(), Full: float64(st.FullBits) / n, Sent: float64(st.HeaderBits+st.PayloadBits) / n,
+		NoBaseline: st.Intra + st.Reset, Skipped: skipped, PriorFallback: st.PriorFallbacks != 0,
+	}
+}
+
+func (s *sent) write(w io.Writer) {
+	fmt.Fprintf(w, "%d frames sent: %.0f bits each in full, %.0f as sent; %d without a baseline\n", s.Frames, s.Full, s.Sent, s.NoBaseline)
+	if s.PriorFallback {
 		fmt.Fprintln(w, "the server does not have the prior: the built-in one was used")
 	}
-	if skipped != 0 {
-		fmt.Fprintf(w, "%d frames not sent: there was no connection, or too many waited on the reliable channel\n", skipped)
+	if s.Skipped != 0 {
+		fmt.Fprintf(w, "%d frames not sent: there was no connection, or too many waited on the reliable channel\n", s.Skipped)
 	}
 }

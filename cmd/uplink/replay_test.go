@@ -194,7 +194,7 @@ func TestReplayErrors(t *testing.T) {
 		{"--to " + addr + " " + finer.Name, 1, []string{"bind ServerMove: field \"" + field + "\" differs: here {" + field + " vec3 resolution=", "}, at the server {" + field}},
 		{"--to " + addr + " " + other.Name, 1, []string{"bind ServerMove: field ", " differs: here ", "at the server "}},
 		{"--to 192.0.2.1:7777 " + source.Name, 1, []string{"connect token", "\nhint: give the file .issuer of uplink keygen as --key, or a token as --token; --insecure at both ends does without, for tests\n"}},
-		{"--to nowhere --key " + keys + ".issuer " + source.Name, 1, []string{"uplink: --to: ", "nowhere"}},
+		{"--to nowhere --key " + keys + ".issuer " + source.Name, 2, []string{"uplink: --to \"nowhere\": want HOST:PORT, such as 127.0.0.1:7777\nhint: uplink replay --help\n"}},
 		{"--to " + addr + " --key " + keys + " " + source.Name, 1, []string{"uplink: --key " + keys + ": ", "this is a server's key\nhint: want the file that uplink keygen wrote beside the server's, such as ds.key.issuer\n"}},
 		{"--to " + addr + " --key " + keys + ".issuer " + source.Name, 1, []string{"altered, or made with another key", "\nhint: the server has another key: --key has to be the file .issuer that uplink keygen made with the server's, or "}},
 		{"--to " + addr + " --token uplink-token-1.x " + source.Name, 1, []string{"uplink: --token: token: malformed: ", "\nhint: want the whole line that uplink token prints, or @ and the name of a file with it\n"}},
@@ -202,14 +202,14 @@ func TestReplayErrors(t *testing.T) {
 		{"--to " + addr + " --suite compact " + source.Name, 1, []string{"takes none of the suites", "\nhint: --suite has to be the same at both ends\n"}},
 		{"--suite none a.csv", 2, []string{"uplink: --suite none: it protects nothing; for measurements --insecure allows it\n" + help}},
 		{"--token x --key y a.csv", 2, []string{"uplink: --token: with --key tokens are made; leave one of them out\n" + help}},
-		{"--to nowhere " + source.Name, 1, []string{"nowhere"}},
-		{dir + "/none.csv", 1, []string{"none.schema.json: no such file", "hint: a trace needs a schema file beside it, or one named with --schema\n"}},
+		{"--to 127.0.0.1:none " + source.Name, 1, []string{"127.0.0.1:none"}},
+		{dir + "/none.csv", 1, []string{"none.csv: no such file or directory\n"}},
 		{"--loss 7 a.csv", 2, []string{"invalid argument \"7\" for \"--loss\" flag: want 0 to 1, or a percentage such as 5%\n" + help}},
 		{"--jitter -1s a.csv", 2, []string{"uplink: --jitter -1s: want 0s to 1m0s\n" + help}},
 		{"--ring 1 a.csv", 2, []string{"uplink: --ring 1: want 2 to 256 frames\n" + help}},
 		{"--wait 0s a.csv", 2, []string{"uplink: --wait 0s: want more than 0s\n" + help}},
 		{"--codec zip a.csv", 2, []string{"uplink: --codec \"zip\": ", help}},
-		{"", 2, []string{"uplink: accepts 1 arg(s), received 0\n" + help}},
+		{"", 2, []string{"uplink: TRACE: which recording? want a .csv or .csv.gz file, with its .schema.json beside it\n" + help}},
 	} {
 		code, stdout, stderr := uplink(t, append([]string{"replay"}, strings.Fields(c.args)...)...)
 		if code != c.code || stdout != "" {

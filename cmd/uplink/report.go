@@ -9,11 +9,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// usageError says that the command line makes no sense.
-type usageError struct{ error }
-
-func (e usageError) Unwrap() error { return e.error }
-
 // hintedError is an error and what to do about it.
 type hintedError struct {
 	error
@@ -21,16 +16,6 @@ type hintedError struct {
 }
 
 func (e hintedError) Unwrap() error { return e.error }
-
-// usageArgs marks the errors of a check of arguments.
-func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if err := check(cmd, args); err != nil {
-			return usageError{err}
-		}
-		return nil
-	}
-}
 
 // report prints an error once, with a hint where there is one, and gives the exit code.
 func report(w io.Writer, cmd *cobra.Command, err error) int {

@@ -28,21 +28,23 @@ func newRoot(profile *profiler) *cobra.Command {
 		Long: `uplink makes a game's high-rate client RPCs small: each call is quantized and sent as the difference
 from a call that the dedicated server is known to hold.`,
 		Version:       version(),
-		Args:          usageArgs(cobra.NoArgs),
+		Args:          usageArgs(noCommand),
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceErrors: true, // report prints them
 		SilenceUsage:  true,
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SuggestionsMinimumDistance = 2
+	root.SetFlagErrorFunc(flagError)
 	root.PersistentFlags().StringVar(&profile.path, "cpuprofile", "", "write a CPU profile of the run to this file, for go tool pprof")
 	root.PersistentPreRunE = func(*cobra.Command, []string) error { return profile.start() }
-	root.CompletionOptions.HiddenDefaultCmd = true
+	root.CompletionOptions.DisableDefaultCmd = true // there is one that knows more
 	root.AddCommand(newDemoCommand(), newDSCommand(), newReplayCommand(), newBotsCommand(), newBenchCommand(), newAckRateCommand(),
 		newAnalyzeCommand(), newTuneCommand(), newDriftCommand(), newTrainCommand(), newInspectCommand(), newReplayCaptureCommand(),
-		newKeygenCommand(), newTokenCommand(), newSoakCommand(), newDecryptCommand())
+		newKeygenCommand(), newTokenCommand(), newSoakCommand(), newDecryptCommand(), newCompletionCommand())
 	for _, c := range root.Commands() {
 		c.Args = usageArgs(c.Args)
 	}
+	addCompletions(root)
 	return root
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 type soakOptions struct {
 	soak.Options
 	schema string
+	json   bool
 }
 
 func newSoakCommand() *cobra.Command {
@@ -28,7 +30,8 @@ without telling. Each frame that the server gets is compared with what was playe
 It prints a line at the end of each phase. It ends with an error if a frame was another one, if players did not come
 back, or if goroutines, memory or file descriptors grew from round to round.`,
 		Example: `  uplink soak --for 30m
-  uplink soak --for 3m --phase 10s --players 50 portal2_coop_60hz.csv.gz`,
+  uplink soak --for 3m --phase 10s --players 50 portal2_coop_60hz.csv.gz
+  uplink soak --for 1h --json`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.Validate(); err != nil {
@@ -42,6 +45,7 @@ back, or if goroutines, memory or file descriptors grew from round to round.`,
 	f.DurationVar(&o.For, "for", 30*time.Minute, "how long, rounded down to whole rounds")
 	f.DurationVar(&o.Phase, "phase", 10*time.Second, "how long each condition of a round lasts")
 	f.StringVar(&o.schema, schemaFlag, "", "schema file of all traces, instead of the one beside each")
+	f.BoolVar(&o.json, "json", false, "write a line of JSON for each phase, and nothing else")
 	return c
 }
 
@@ -60,9 +64,19 @@ func runSoak(cmd *cobra.Command, paths []string, o *soakOptions) error {
 		}
 		traces = append(traces, t)
 	}
-	out := cmd.OutOrStdout()
-	err := soak.Run(cmd.Context(), traces, o.Options, func(p soak.Phase) { fmt.Fprintln(out, p) })
-	if err == nil {
+	out, line := cmd.OutOrStdout(), newLine(cmd.ErrOrStderr())
+	stop := line.tick(func(elapsed time.Duration) string { return fmt.Sprintf("%v of %v", elapsed, o.For) })
+	defer stop()
+	err := soak.Run(cmd.Context(), traces, o.Options, func(p soak.Phase) {
+		line.clear()
+		if o.json {
+			_ = json.NewEncoder(out).Encode(p) // whoever reads it may be gone
+			return
+		}
+		fmt.Fprintln(out, p)
+	})
+	stop()
+	if err == nil && !o.json {
 		fmt.Fprintln(out, "nothing broke, nothing grew")
 	}
 	return err

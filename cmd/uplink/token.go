@@ -40,7 +40,7 @@ with the server's key as --key it is shown too.`,
   uplink token --key ds.key.issuer --client 42 --server 203.0.113.7:7777 --server '[2001:db8::7]:7777' --user-data team=blue
   uplink token --key ds.key.issuer --client 42 --server 203.0.113.7:7777 --user-data @loadout.bin --json
   uplink token --show TOKEN --key ds.key`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.check(cmd); err != nil {
 				return usageError{err}

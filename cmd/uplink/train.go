@@ -18,6 +18,7 @@ type trainOptions struct {
 	out, schema         string
 	generic             bool
 	leaveOneOut, halves bool
+	json                bool
 	judge               judge
 }
 
@@ -33,7 +34,7 @@ replay; Config.Prior and Config.Priors in programs).
 --leave-one-out trains on all traces but one and codes that one, for each; --halves trains on the first half of each
 trace and codes the second. They write no file.`,
 		Example: `  uplink train monday.csv.gz tuesday.csv.gz -o mygame.prior
-  uplink train --leave-one-out monday.csv.gz tuesday.csv.gz wednesday.csv.gz
+  uplink train --leave-one-out --json monday.csv.gz tuesday.csv.gz wednesday.csv.gz
   uplink train --generic testdata/traces/*.csv.gz -o rpcdelta/internal/adaptive/generic.prior`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -53,6 +54,7 @@ trace and codes the second. They write no file.`,
 	f.BoolVar(&o.generic, "generic", false, "train from nothing and leave out what single fields learned, as for the built-in prior")
 	f.BoolVar(&o.leaveOneOut, "leave-one-out", false, "show what a prior trained on the other traces is worth to each")
 	f.BoolVar(&o.halves, "halves", false, "show what a prior trained on the first half of a trace is worth to the second")
+	f.BoolVar(&o.json, "json", false, "print what comes of it as JSON")
 	f.IntVar(&o.judge.distance, "distance", 0, "code each frame against the one so many before it, instead of over a link of 100 ms")
 	return c
 }
@@ -92,7 +94,7 @@ func (o *trainOptions) load(paths []string) (traces []*trace.Trace, err error) {
 func (o *trainOptions) run(ctx context.Context, traces []*trace.Trace, stdout, stderr io.Writer) error {
 	p := newProgress(stderr)
 	defer p.clear()
-	o.judge.progress = p.show
+	o.judge.progress, o.judge.json = p.show, o.json
 	switch {
 	case o.leaveOneOut:
 		return o.judge.leaveOneOut(ctx, traces, stdout)
@@ -110,7 +112,11 @@ func (o *trainOptions) run(ctx context.Context, traces []*trace.Trace, stdout, s
 	if err := os.WriteFile(o.out, file, 0o644); err != nil {
 		return fmt.Errorf("--output: %w", err)
 	}
-	return describe(stdout, o.out, prior, len(file), traces)
+	made := newTrained(o.out, prior, len(file), traces)
+	if o.json {
+		return encodeJSON(stdout, made)
+	}
+	return made.write(stdout)
 }
 
 func recordings(traces ...*trace.Trace) (all []rpcdelta.Recording) {
@@ -120,15 +126,41 @@ func recordings(traces ...*trace.Trace) (all []rpcdelta.Recording) {
 	return all
 }
 
-func describe(w io.Writer, path string, p *rpcdelta.Prior, size int, traces []*trace.Trace) error {
-	var b strings.Builder
-	total := 0
+// trained is a prior that was made, and of what.
+type trained struct {
+	File   string     `json:"file"`
+	Prior  string     `json:"prior"` // its hash
+	Fields int        `json:"fields"`
+	Bytes  int        `json:"bytes"`
+	Frames int        `json:"frames"`
+	Traces []material `json:"traces"`
+}
+
+// material is a trace that a prior was made of.
+type material struct {
+	Trace  string  `json:"trace"`
+	RPC    string  `json:"rpc"`
+	Frames int     `json:"frames"`
+	Fields int     `json:"fields"`
+	RateHz float64 `json:"rate_hz"`
+}
+
+func newTrained(path string, p *rpcdelta.Prior, size int, traces []*trace.Trace) *trained {
+	out := &trained{File: path, Prior: p.String(), Fields: p.Fields(), Bytes: size}
 	for _, t := range traces {
 		s := t.Schema
-		fmt.Fprintf(&b, "%s: %d frames of %s, %d fields at %g Hz\n", t.Name, len(t.Frames), s.RPC(), len(s.Fields()), s.RateHz())
-		total += len(t.Frames)
+		out.Traces = append(out.Traces, material{t.Name, s.RPC(), len(t.Frames), len(s.Fields()), s.RateHz()})
+		out.Frames += len(t.Frames)
 	}
-	fmt.Fprintf(&b, "%s: prior %v, of %d frames; knows %d fields, %d bytes\n", path, p, total, p.Fields(), size)
+	return out
+}
+
+func (m *trained) write(w io.Writer) error {
+	var b strings.Builder
+	for _, t := range m.Traces {
+		fmt.Fprintf(&b, "%s: %d frames of %s, %d fields at %g Hz\n", t.Trace, t.Frames, t.RPC, t.Fields, t.RateHz)
+	}
+	fmt.Fprintf(&b, "%s: prior %s, of %d frames; knows %d fields, %d bytes\n", m.File, m.Prior, m.Frames, m.Fields, m.Bytes)
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -48,14 +48,14 @@ func TestTuneErrors(t *testing.T) {
 		code int
 		want string
 	}{
-		{"--error A=1", 2, "uplink: requires at least 1 arg(s), only received 0" + hint},
+		{"--error A=1", 2, "uplink: TRACE: which recording? want a .csv or .csv.gz file, with its .schema.json beside it" + hint},
 		{"a.csv", 2, "uplink: --error: how far may which fields be off? Location=1cm, say" + hint},
 		{"a.csv --error Location", 2, "uplink: --error \"Location\": want Field=0.01, or with a unit Field=1cm" + hint},
 		{"a.csv --error A=1,A=2", 2, "uplink: --error: A is named twice" + hint},
 		{"a.csv --error A=1 --unit A=x", 2, "uplink: --unit A=x: there are cm, "},
 		{"a.csv --error A=1 --delivery 3", 2, "uplink: --delivery 3: want "},
 		{"a.csv --error A=1 --loss 2", 2, "uplink: invalid argument"},
-		{"none.csv --error A=1", 1, "uplink: trace: schema file: open none.schema.json: "},
+		{"none.csv --error A=1", 1, "uplink: trace: open none.csv: no such file or directory\n"},
 		{"--error Nothing=1 " + rocketLeague, 1, "uplink: --error Nothing: ServerMove has no such field"},
 		{"--error Throttle=1 " + rocketLeague, 1, "uplink: --error Throttle: a uint is not rounded"},
 		{"--error Location=1deg " + rocketLeague, 1, "uplink: --error Location: deg is one of angle, but Location has one of length"},

@@ -84,3 +84,38 @@ func (v *verdict) mean() judged {
 	}
 	return out
 }
+
+// results are the same for JSON.
+type results struct {
+	Link       string        `json:"link"`
+	Candidates []string      `json:"candidates"`
+	Traces     []traceResult `json:"traces"`
+	Mean       traceResult   `json:"geometric_mean"`
+}
+
+// traceResult has bits a frame, payload and header, of each candidate.
+type traceResult struct {
+	Trace string             `json:"trace,omitempty"`
+	Whole map[string]float64 `json:"bits"`
+	First map[string]float64 `json:"bits_first_10s"`
+}
+
+func (v *verdict) results(how string) *results {
+	out := &results{Link: how}
+	for _, c := range v.all {
+		out.Candidates = append(out.Candidates, c.name)
+	}
+	of := func(r judged) traceResult {
+		t := traceResult{r.name, map[string]float64{}, map[string]float64{}}
+		for i, name := range out.Candidates {
+			t.Whole[name], t.First[name] = r.bits[i].whole, r.bits[i].first
+		}
+		return t
+	}
+	for _, r := range v.rows {
+		out.Traces = append(out.Traces, of(r))
+	}
+	out.Mean = of(v.mean())
+	out.Mean.Trace = ""
+	return out
+}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/debugserver"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/lab"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/webserver"
 	"github.com/uplink-rpc/uplink/ds"
@@ -187,8 +188,11 @@ func (d *demo) play(ctx context.Context, w io.Writer, served <-chan error) error
 		return err
 	}
 	defer web.Close() //nolint:errcheck // the demo is over
+	if d.options.Debug {
+		web.Handle("/debug/", debugserver.Handler(func() any { return debugserver.Stats(d.srv.Stats()) }, nil))
+	}
 	web.Handle("/demo/", lab.New(d, d.stage).Handler())
-	fmt.Fprintf(w, introduction, d.options.Clients, d.srv.Addr(), &d.options.Link, d.options.Codec, d.options.Suite, web.Page(), web.URL())
+	fmt.Fprintf(d.options.prose(w), introduction, d.options.Clients, d.srv.Addr(), &d.options.Link, d.options.Codec, d.options.Suite, web.Page(), web.URL())
 	ctx, cancel := d.options.until(ctx)
 	var senders sync.WaitGroup
 	for _, p := range d.players {
@@ -199,7 +203,7 @@ func (d *demo) play(ctx context.Context, w io.Writer, served <-chan error) error
 	defer cancel()
 	begin := time.Now()
 	before := d.observe()
-	table := newTable(w, d.options.Live)
+	table := newTable(w, &d.options)
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for shown := begin; ; {
@@ -218,7 +222,7 @@ func (d *demo) play(ctx context.Context, w io.Writer, served <-chan error) error
 			link := d.Settings().Link
 			time.Sleep(link.Drained() + margin) // the last frames are on their way
 			table.summary(d.observe(), played)
-			return d.verdict(w)
+			return d.verdict(d.options.prose(w))
 		}
 	}
 }

@@ -27,6 +27,8 @@ type Options struct {
 	For     time.Duration // 0: until the context is done
 	Metrics string        // address of /metrics
 	Tap     ds.Tap        // of the server; may be nil
+	Debug   bool          // serve /debug/ there
+	JSON    bool          // write lines of JSON, and nothing else
 	Live    bool          // redraw the table in place
 	KeyLog  io.Writer     // gets the secrets of all sessions; nil: none are written
 }
@@ -40,6 +42,14 @@ func (o *Options) Validate() error {
 		return fmt.Errorf("--for %v: want 0s, which is until Ctrl-C, or more", o.For)
 	}
 	return o.Link.Validate()
+}
+
+// prose is where goes what is for people alone.
+func (o *Options) prose(w io.Writer) io.Writer {
+	if o.JSON {
+		return io.Discard
+	}
+	return w
 }
 
 // until gives the context of as long as to play.

@@ -14,10 +14,11 @@ import (
 type table struct {
 	w     io.Writer
 	live  bool
+	json  bool
 	lines int // of the last table
 }
 
-func newTable(w io.Writer, live bool) *table { return &table{w: w, live: live} }
+func newTable(w io.Writer, o *Options) *table { return &table{w: w, live: o.Live, json: o.JSON} }
 
 // headings are short: a row has to fit a terminal of 80 columns, or drawing it
 // again in its place would not work.
@@ -27,6 +28,10 @@ var headings = [][]string{
 }
 
 func (t *table) draw(o observation, elapsed time.Duration) {
+	if t.json {
+		t.writeLine(o, elapsed, false)
+		return
+	}
 	rows := headings[:len(headings):len(headings)]
 	for i := range o.rows {
 		rows = append(rows, o.rows[i].cells(elapsed))
@@ -73,6 +78,10 @@ func ratio(part, whole float64) string {
 
 // summary writes what the whole run came to.
 func (t *table) summary(o observation, elapsed time.Duration) {
+	if t.json {
+		t.writeLine(o, elapsed, true)
+		return
+	}
 	fmt.Fprintf(t.w, "\nIn %.1f s:\n", elapsed.Seconds())
 	t.lines = 0
 	t.draw(o, elapsed)

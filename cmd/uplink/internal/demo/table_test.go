@@ -23,7 +23,7 @@ func big() observation {
 
 func TestTable(t *testing.T) {
 	var b strings.Builder
-	newTable(&b, false).draw(big(), time.Second)
+	newTable(&b, &Options{}).draw(big(), time.Second)
 	const want = `
                       kbit/s                                               round
 RPC         calls/s     full     sent  ratio     wire  delivered  intra     trip
@@ -46,7 +46,7 @@ acks down, with their datagrams: 4160.0, of which 1280.0 seals
 // TestRedraw follows the cursor: each table ends where the first one did, and leaves nothing else behind.
 func TestRedraw(t *testing.T) {
 	var b strings.Builder
-	live := newTable(&b, true)
+	live := newTable(&b, &Options{Live: true})
 	live.draw(big(), time.Second)
 	first := b.String()
 	live.draw(big(), time.Second)
@@ -64,7 +64,7 @@ func TestRedraw(t *testing.T) {
 // TestEmpty has nothing to divide by.
 func TestEmpty(t *testing.T) {
 	var b strings.Builder
-	newTable(&b, false).summary(observation{rows: []row{{rpc: "Move"}}}, time.Second)
+	newTable(&b, &Options{}).summary(observation{rows: []row{{rpc: "Move"}}}, time.Second)
 	for _, bad := range []string{"NaN", "Inf"} {
 		if strings.Contains(b.String(), bad) {
 			t.Errorf("%s in\n%s", bad, b.String())

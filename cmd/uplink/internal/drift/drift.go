@@ -18,30 +18,35 @@ import (
 
 // Result is what one trace came to.
 type Result struct {
-	Frames   int
-	RateHz   float64
-	Distance int
-	Fields   []Field
+	Trace    string  `json:"trace"` // for whoever ran it to say
+	Frames   int     `json:"frames"`
+	RateHz   float64 `json:"rate_hz"`
+	Distance int     `json:"distance"`
+	Fields   []Field `json:"fields"`
 }
 
 // Field is the errors of one numeric field, all its values together.
 type Field struct {
-	Name string
+	Name string `json:"name"`
 	// Step is the field's resolution; in degrees for an angle.
-	Step  float64
-	Spans []Span
+	Step  float64 `json:"step"`
+	Spans []Span  `json:"spans"`
 }
 
 // Span is the errors of the frames of one second.
 type Span struct {
 	// Until is the end of the second, in seconds from the start of the trace.
-	Until float64
+	Until float64 `json:"until_s"`
 	// Literal is the error of the paper's scheme, Ours that of this project's. Both are in the value's unit.
-	Literal, Ours Error
+	Literal Error `json:"literal"`
+	Ours    Error `json:"ours"`
 }
 
 // Error is the mean and the largest of absolute differences.
-type Error struct{ Mean, Largest float64 }
+type Error struct {
+	Mean    float64 `json:"mean"`
+	Largest float64 `json:"largest"`
+}
 
 // Run reads all frames from r, and codes each against the one distance before it. Fields that are no numbers with a
 // step, as the paper's scheme has no rule for them, are left out.

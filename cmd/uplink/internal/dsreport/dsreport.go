@@ -13,6 +13,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/meter"
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/socketdrops"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
@@ -82,7 +83,7 @@ func (r *Reporter) next() Line {
 
 func (r *Reporter) look() moment {
 	s := moment{at: time.Now(), cpu: meter.CPU(), stats: r.srv.Stats()}
-	s.kernel, _ = meter.SocketDrops(r.srv.Addr().Port())
+	s.kernel, _ = socketdrops.Count(r.srv.Addr().Port())
 	s.kernel = max(s.kernel, r.last.kernel) // at the end the socket is closed
 	r.most = max(r.most, s.stats.Transport.Open)
 	return s

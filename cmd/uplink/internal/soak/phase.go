@@ -7,15 +7,20 @@ import (
 
 // Phase is what came of one, and of all before it where it says so.
 type Phase struct {
-	Number             int
-	Condition          string
-	Connected, Players int
-	Frames, Missed     uint64
+	Number    int    `json:"phase"`
+	Condition string `json:"condition"`
+	Connected int    `json:"connected"`
+	Players   int    `json:"players"`
+	Frames    uint64 `json:"frames"`
+	Missed    uint64 `json:"missed"`
 	// Since the beginning:
-	Verified, Mismatched, Desync  uint64
-	Reconnections, SocketsChanged uint64
-	Usage                         Usage
-	settled                       bool // a condition in which all must be connected
+	Verified       uint64 `json:"verified"`
+	Mismatched     uint64 `json:"mismatched"`
+	Desync         uint64 `json:"desync"`
+	Reconnections  uint64 `json:"reconnections"`
+	SocketsChanged uint64 `json:"sockets_changed"`
+	Usage          Usage  `json:"usage"`
+	settled        bool   // a condition in which all must be connected
 }
 
 func (r *run) result(n int, c *condition, before counts) Phase {

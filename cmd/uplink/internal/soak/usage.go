@@ -8,9 +8,9 @@ import (
 
 // Usage is what the process holds.
 type Usage struct {
-	Goroutines int
-	Heap       uint64 // bytes in use after a collection
-	Files      int    // descriptors; 0 where the system does not tell
+	Goroutines int    `json:"goroutines"`
+	Heap       uint64 `json:"heap_bytes"` // in use after a collection
+	Files      int    `json:"files"`      // descriptors; 0 where the system does not tell
 }
 
 // look collects garbage and looks what is left.

@@ -35,7 +35,7 @@ func Start(addr string, all ...prometheus.Collector) (*Server, error) {
 		return nil, fmt.Errorf("metrics: %w; choose another address with --metrics", err)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true}))
 	s := &Server{listener: l, mux: mux, http: http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}, done: make(chan error, 1)}
 	go func() { s.done <- s.http.Serve(l) }()
 	return s, nil

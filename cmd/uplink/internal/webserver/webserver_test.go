@@ -43,6 +43,10 @@ func TestMetrics(t *testing.T) {
 	if code, _ := get(t, strings.TrimSuffix(s.URL(), "metrics")); code != http.StatusNotFound {
 		t.Errorf("code %d for another page", code)
 	}
+	s.Handle("/plums", http.RedirectHandler("/metrics", http.StatusFound))
+	if code, body := get(t, strings.Replace(s.URL(), "metrics", "plums", 1)); code != http.StatusOK || !strings.Contains(body, "apples_total") {
+		t.Errorf("code %d for a page that was added:\n%s", code, body)
+	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}

@@ -1,4 +1,5 @@
-package meter
+// Package socketdrops reads how many datagrams the kernel dropped before a program could read them.
+package socketdrops
 
 import (
 	"bufio"
@@ -9,15 +10,15 @@ import (
 	"strings"
 )
 
-// SocketDrops is how many datagrams the kernel has dropped since nobody read them in time, at this host's UDP sockets
+// Count is how many datagrams the kernel has dropped since nobody read them in time, at this host's UDP sockets
 // of that port that are open. Only Linux tells.
-func SocketDrops(port uint16) (n uint64, ok bool) {
+func Count(port uint16) (n uint64, ok bool) {
 	for _, path := range []string{"/proc/net/udp", "/proc/net/udp6"} {
 		f, err := os.Open(path)
 		if err != nil {
 			continue
 		}
-		dropped, err := sumDrops(f, port)
+		dropped, err := sum(f, port)
 		_ = f.Close() // it was only read
 		if err == nil {
 			n, ok = n+dropped, true
@@ -26,8 +27,8 @@ func SocketDrops(port uint16) (n uint64, ok bool) {
 	return n, ok
 }
 
-// sumDrops reads the kernel's table of sockets: the second column is address:port in hexadecimal, the last the drops.
-func sumDrops(r io.Reader, port uint16) (sum uint64, err error) {
+// sum reads the kernel's table of sockets: the second column is address:port in hexadecimal, the last the drops.
+func sum(r io.Reader, port uint16) (total uint64, err error) {
 	end := fmt.Sprintf(":%04X", port)
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {
@@ -39,7 +40,7 @@ func sumDrops(r io.Reader, port uint16) (sum uint64, err error) {
 		if err != nil {
 			return 0, err
 		}
-		sum += n
+		total += n
 	}
-	return sum, lines.Err()
+	return total, lines.Err()
 }

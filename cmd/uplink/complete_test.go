@@ -1,0 +1,89 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// TestComplete asks as a shell does; the last line is a bit mask of how to go on.
+func TestComplete(t *testing.T) {
+	for args, want := range map[string]string{
+		"bench --codec |":                 "paper rle adaptive :6",
+		"bench --codec rle,a|":            "rle,paper rle,adaptive :6",
+		"replay --codec |":                "rle adaptive :36",
+		"ds --suite |":                    "gcm compact none :36",
+		"bots --redundancy |":             "auto off 1 2 3 4 5 6 7 :36",
+		"replay --log-format |":           "text json :36",
+		"replay --log-level |":            "debug info warn error :36",
+		"ds --schema |":                   "json :8",
+		"bench --prior |":                 "prior :8",
+		"replay |":                        "csv gz :8",
+		"soak --players 3 |":              "csv gz :8",
+		"decrypt |":                       "pcap pcapng uplink :8",
+		"decrypt --keylog |":              ":0",
+		"token |":                         ":4",
+		"ds --listen |":                   ":4",
+		"ds --key |":                      ":0",
+		"ds --cpuprofile |":               ":0",
+		"completion |":                    "bash zsh fish powershell :4",
+		"ke|":                             "keygen :4",
+		"demo --codec=adaptive --suite=|": "gcm compact none :36",
+	} {
+		words := strings.Split(strings.TrimSuffix(args, "|"), " ")
+		code, stdout, _ := uplink(t, append([]string{cobra.ShellCompRequestCmd}, words...)...)
+		var got []string
+		for line := range strings.Lines(stdout) {
+			word, _, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+			got = append(got, word)
+		}
+		if text := strings.Join(got, " "); code != 0 || text != want {
+			t.Errorf("uplink %s: code %d, %q, want %q", args, code, text, want)
+		}
+	}
+}
+
+// TestCompleteFiles: a flag that says that it takes a file completes names of files.
+func TestCompleteFiles(t *testing.T) {
+	for _, c := range newRoot(&profiler{}).Commands() {
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if !strings.Contains(f.Usage, "file") || f.Value.Type() == "bool" || strings.Contains(f.Usage, "@FILE") {
+				return
+			}
+			complete, ok := c.GetFlagCompletionFunc(f.Name)
+			if !ok {
+				t.Fatalf("%s --%s is not completed", c.Name(), f.Name)
+			}
+			if _, directive := complete(c, nil, ""); directive&cobra.ShellCompDirectiveNoFileComp != 0 {
+				t.Errorf("%s --%s: %q, but no file is completed", c.Name(), f.Name, f.Usage)
+			}
+		})
+	}
+}
+
+// TestCompletionScripts has the shells that are there read their scripts.
+func TestCompletionScripts(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		code, script, stderr := uplink(t, "completion", shell)
+		if code != 0 || stderr != "" || !strings.Contains(script, cobra.ShellCompRequestCmd) {
+			t.Errorf("%s: code %d: %s", shell, code, stderr)
+		}
+		path, err := exec.LookPath(shell)
+		if err != nil || shell == "powershell" {
+			continue
+		}
+		file := filepath.Join(t.TempDir(), shell)
+		must(t, os.WriteFile(file, []byte(script), 0o600))
+		if out, err := exec.CommandContext(t.Context(), path, "-n", file).CombinedOutput(); err != nil {
+			t.Errorf("%s: %v: %s", shell, err, out)
+		}
+	}
+	if code, _, stderr := uplink(t, "completion", "tcsh"); code != 2 || stderr != "uplink: completion: for which shell? want one of bash, zsh, fish, powershell\nhint: uplink completion --help\n" {
+		t.Errorf("code %d: %s", code, stderr)
+	}
+}

@@ -1,0 +1,90 @@
+package debugserver
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+)
+
+// request is one that came to an address, from another, for a host.
+type request struct{ to, from, host string }
+
+var local = request{"127.0.0.1:9464", "127.0.0.1:50000", "localhost:9464"}
+
+func (q request) get(h http.Handler, path string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodGet, "http://"+q.host+path, nil)
+	r.RemoteAddr = q.from
+	to := net.TCPAddrFromAddrPort(netip.MustParseAddrPort(q.to))
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, to)))
+	return w
+}
+
+func TestVars(t *testing.T) {
+	h := Handler(func() any { return map[string]int{"Open": 3} }, nil)
+	w := local.get(h, "/debug/vars")
+	var vars struct {
+		Uplink   struct{ Open int }
+		Memstats struct{ HeapAlloc uint64 }
+		Cmdline  []string
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &vars); err != nil {
+		t.Fatalf("%v in\n%s", err, w.Body)
+	}
+	if vars.Uplink.Open != 3 || vars.Memstats.HeapAlloc == 0 || vars.Cmdline != nil {
+		t.Errorf("%+v", vars)
+	}
+}
+
+func TestPprof(t *testing.T) {
+	h := Handler(func() any { return nil }, nil)
+	for path, want := range map[string]string{
+		"/debug/pprof/": "goroutine", "/debug/pprof/goroutine?debug=1": "debugserver.TestPprof", "/debug/pprof/symbol": "num_symbols: 1",
+	} {
+		if w := local.get(h, path); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%s: code %d, no %q in\n%s", path, w.Code, want, w.Body)
+		}
+	}
+	if w := local.get(h, "/debug/pprof/cmdline"); w.Code != http.StatusNotFound {
+		t.Errorf("the command line is shown: %s", w.Body)
+	}
+}
+
+// TestStrangers: only this machine sees anything, unless somebody is let in.
+func TestStrangers(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		request request
+		code    int
+	}{
+		{"loopback", local, http.StatusOK},
+		{"IPv6", request{"[::1]:9464", "[::1]:50000", "[::1]:9464"}, http.StatusOK},
+		{"IPv4 in IPv6", request{"[::ffff:127.0.0.1]:9464", "[::ffff:127.0.0.1]:50000", "127.0.0.1"}, http.StatusOK},
+		{"from outside", request{"203.0.113.7:9464", "198.51.100.1:50000", "203.0.113.7:9464"}, http.StatusForbidden},
+		{"from outside, as if to loopback", request{"203.0.113.7:9464", "198.51.100.1:50000", "localhost:9464"}, http.StatusForbidden},
+		{"by a name that another site gave to loopback", request{"127.0.0.1:9464", "127.0.0.1:50000", "evil.example:9464"}, http.StatusForbidden},
+		{"by a name that begins like loopback", request{"127.0.0.1:9464", "127.0.0.1:50000", "127.0.0.1.evil.example"}, http.StatusForbidden},
+	} {
+		for _, path := range []string{"/debug/vars", "/debug/pprof/heap"} {
+			if w := c.request.get(Handler(func() any { return nil }, nil), path); w.Code != c.code {
+				t.Errorf("%s: code %d, want %d", c.name, w.Code, c.code)
+			}
+			admit := func(r *http.Request) bool { return r.URL.Path == path }
+			if w := c.request.get(Handler(func() any { return nil }, admit), path); w.Code != http.StatusOK {
+				t.Errorf("%s, admitted: code %d", c.name, w.Code)
+			}
+		}
+	}
+	// Without what the HTTP server says of the connection nobody is let in.
+	w := httptest.NewRecorder()
+	r := httptest.NewRequest(http.MethodGet, "http://localhost/debug/vars", nil)
+	r.RemoteAddr = local.from
+	if Handler(func() any { return nil }, nil).ServeHTTP(w, r); w.Code != http.StatusForbidden {
+		t.Errorf("code %d", w.Code)
+	}
+}

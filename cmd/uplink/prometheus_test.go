@@ -1,0 +1,357 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/uplinktest/tool"
+	"github.com/uplink-rpc/uplink/trace"
+	"github.com/uplink-rpc/uplink/trace/sample"
+)
+
+const (
+	deployed  = "../../deploy/"
+	dashboard = deployed + "grafana/uplink.json"
+)
+
+// nothing are the queries of the dashboard that need have no result: no server restarts, and no alert has to fire.
+var nothing = []string{"changes(process_start_time_seconds", "ALERTS{"}
+
+// TestPrometheus has the real Prometheus scrape a demo and a server, with what is in deploy: all queries and rules must
+// work there, and the ratio that it gives be that of /metrics.
+func TestPrometheus(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes some seconds")
+	}
+	binary := tool.Find(t, "prometheus")
+	demo := start(t, "demo", "--rtt", "20ms", "--clients", "4")
+	demoURL := demo.await(&demo.stdout, `Metrics: (\S+)\n`)[1]
+	source := slice(t, sample.RocketLeague(), 150, nil)
+	server, addr := startDS(t, "--schema", trace.SchemaPath(source.Name), "--metrics", "127.0.0.1:0", "--debug")
+	serverURL := server.await(&server.stderr, `msg=metrics url=(\S+)\n`)[1]
+	start(t, "replay", "--to", addr, "--reliable", "--loop", source.Name)
+	start(t, "replay", "--to", addr, "--loop", source.Name)
+
+	p := startPrometheus(t, binary, host(t, demoURL), host(t, serverURL))
+	// Rates need two scrapes, and the rules need these; the first round trips are a second old by then.
+	p.await(`min(count_over_time(uplink_ds_players[1m])) >= 3 and on() count(rpc:uplink_ds_payload_to_full:ratio_rate1m) >= 4
+		and on() min(uplink_ds_round_trip_seconds_count) >= 2 and on() instance:uplink_ds_to_handler_seconds:p99_rate5m > 0`)
+
+	t.Run("ratio", func(t *testing.T) {
+		before, read := bytesAt(t, demoURL), time.Now()
+		p.await(fmt.Sprintf(`min(timestamp(uplink_ds_players)) > %d`, read.Unix()+1))
+		const of = `sum(uplink_ds_frame_bytes_total{stage="%s", instance="%s"})`
+		ratio := p.value(fmt.Sprintf(of+" / "+of, "payload", host(t, demoURL), "full", host(t, demoURL)))
+		after := bytesAt(t, demoURL)
+		least, most := before["payload"]/after["full"], after["payload"]/before["full"]
+		if !(ratio >= least && ratio <= most) || least < 0.05 || most > 1 {
+			t.Errorf("the ratio is %v; /metrics has %v before, %v after", ratio, before, after)
+		}
+		// The rule's is of the last minute, the whole life of this demo, and weighs each RPC.
+		if rule := p.value(`avg(rpc:uplink_ds_payload_to_full:ratio_rate1m{channel="unreliable"})`); !(rule > 0.05 && rule < 1) {
+			t.Errorf("the rule says %v", rule)
+		}
+	})
+	t.Run("dashboard", func(t *testing.T) {
+		for _, q := range readDashboard(t).queries() {
+			result, err := p.query(substitute(q))
+			if err != nil {
+				t.Errorf("%s\n%v", q, err)
+			}
+			if len(result) == 0 && !slices.ContainsFunc(nothing, func(prefix string) bool { return strings.HasPrefix(q, prefix) }) {
+				t.Errorf("no result: %s", q)
+			}
+		}
+		for _, v := range readDashboard(t).Templating.List {
+			m := regexp.MustCompile(`^label_values\((.*), (\w+)\)$`).FindStringSubmatch(v.Definition)
+			if v.Type != "query" {
+				continue
+			}
+			if m == nil {
+				t.Errorf("variable %s: %q", v.Name, v.Definition)
+			} else if values := p.labels(m[2], substitute(m[1])); len(values) == 0 {
+				t.Errorf("variable %s has no value", v.Name)
+			}
+		}
+	})
+	t.Run("rules", func(t *testing.T) {
+		names := p.labels("__name__", `{job="uplink"}`)
+		rules := p.rules()
+		if len(rules) < 30 {
+			t.Errorf("%d rules", len(rules))
+		}
+		for _, r := range rules {
+			// That the kernel drops something says that this machine is slow.
+			if r.Health != "ok" || r.State == "firing" && r.Name != "UplinkKernelDrops" {
+				t.Errorf("%s: %s, %s: %s", r.Name, r.Health, r.State, r.LastError)
+			}
+			if r.Type == "recording" {
+				if result, err := p.query(r.Name); err != nil || len(result) == 0 {
+					t.Errorf("%s: %d series, %v", r.Name, len(result), err)
+				}
+			}
+			// An alert on a metric that nobody has never fires.
+			for _, name := range regexp.MustCompile(`\b(?:\w+:)?(?:uplink|process|go)_\w+(?::\w+)?|\bup\b`).FindAllString(r.Query, -1) {
+				if !slices.Contains(names, name) {
+					t.Errorf("%s reads %s, which is not there", r.Name, name)
+				}
+			}
+		}
+	})
+	t.Run("exemplars", func(t *testing.T) {
+		if !strings.Contains(getOpenMetrics(t, serverURL), `# {session_id="`) {
+			t.Error("no bucket names a session, in spite of --debug")
+		}
+	})
+}
+
+// host is the host and port of a URL.
+func host(t *testing.T, text string) string {
+	t.Helper()
+	u, err := url.Parse(text)
+	must(t, err)
+	return u.Host
+}
+
+// bytesAt reads the demo's uplink_ds_frame_bytes_total by stage.
+func bytesAt(t *testing.T, url string) map[string]float64 {
+	t.Helper()
+	sums := map[string]float64{}
+	for _, m := range regexp.MustCompile(`(?m)^uplink_ds_frame_bytes_total\{.*stage="(\w+)"\} (\S+)$`).FindAllStringSubmatch(get(t, url), -1) {
+		v, err := strconv.ParseFloat(m[2], 64)
+		must(t, err)
+		sums[m[1]] += v
+	}
+	return sums
+}
+
+func getOpenMetrics(t *testing.T, url string) string {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	must(t, err)
+	request.Header.Set("Accept", "application/openmetrics-text; version=1.0.0")
+	return do(t, request)
+}
+
+// grafana is what of a dashboard is checked.
+type grafana struct {
+	SchemaVersion int
+	Panels        []panel
+	Annotations   struct{ List []struct{ Expr string } }
+	Templating    struct {
+		List []struct{ Name, Type, Definition string }
+	}
+}
+
+type panel struct {
+	ID                       int
+	Type, Title, Description string
+	GridPos                  struct{ X, Y, W, H int }
+	Targets                  []struct{ Expr, LegendFormat string }
+	FieldConfig              struct {
+		Defaults struct{ Unit string }
+	}
+	Options struct{ YAxis struct{ Unit string } }
+}
+
+func readDashboard(t *testing.T) *grafana {
+	t.Helper()
+	text, err := os.ReadFile(dashboard)
+	must(t, err)
+	var g grafana
+	must(t, json.Unmarshal(text, &g))
+	return &g
+}
+
+func (g *grafana) queries() (all []string) {
+	for i := range g.Panels {
+		for _, target := range g.Panels[i].Targets {
+			all = append(all, target.Expr)
+		}
+	}
+	for _, a := range g.Annotations.List {
+		all = append(all, a.Expr)
+	}
+	return all
+}
+
+// substitute puts values in the place of a dashboard's variables, as Grafana does when all are chosen.
+func substitute(query string) string {
+	return strings.NewReplacer("$__rate_interval", "20s", "$job", "uplink", "$instance", ".*", "$rpc", ".*").Replace(query)
+}
+
+// TestDashboard checks what no query shows: that panels are laid out, and say what they show.
+func TestDashboard(t *testing.T) {
+	g := readDashboard(t)
+	ids, cells := map[int]bool{}, map[[2]int]string{}
+	for i := range g.Panels {
+		p := &g.Panels[i]
+		if ids[p.ID] || p.Title == "" {
+			t.Errorf("panel %d: %q", p.ID, p.Title)
+		}
+		ids[p.ID] = true
+		for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
+			for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
+				if other := cells[[2]int{x, y}]; other != "" || x >= 24 {
+					t.Fatalf("%s is where %s is", p.Title, other)
+				}
+				cells[[2]int{x, y}] = p.Title
+			}
+		}
+		if p.Type == "row" {
+			continue
+		}
+		if p.Description == "" || p.FieldConfig.Defaults.Unit+p.Options.YAxis.Unit == "" || len(p.Targets) == 0 {
+			t.Errorf("%s: no description, unit or query", p.Title)
+		}
+		for _, target := range p.Targets {
+			if left := strings.Index(substitute(target.Expr), "$"); left >= 0 || target.LegendFormat == "" {
+				t.Errorf("%s: legend %q, query %s", p.Title, target.LegendFormat, target.Expr)
+			}
+		}
+	}
+	if len(ids) < 30 || g.SchemaVersion < 39 {
+		t.Errorf("%d panels, schema %d", len(ids), g.SchemaVersion)
+	}
+}
+
+// prometheus is a Prometheus that runs.
+type prometheus struct {
+	t    *testing.T
+	url  string
+	done <-chan struct{} // it has ended
+}
+
+// startPrometheus runs one with the configuration and the rules in deploy, but other targets and shorter intervals.
+func startPrometheus(t *testing.T, binary string, targets ...string) *prometheus {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"prometheus.yml", "recording.yml", "alerts.yml"} {
+		text, err := os.ReadFile(deployed + "prometheus/" + name)
+		must(t, err)
+		if name == "prometheus.yml" {
+			for old, changed := range map[string]string{"_interval: 5s": "_interval: 1s", `["127.0.0.1:9464"]`: `["` + strings.Join(targets, `", "`) + `"]`} {
+				if !strings.Contains(string(text), old) {
+					t.Fatalf("%s has no %s", name, old)
+				}
+				text = []byte(strings.ReplaceAll(string(text), old, changed))
+			}
+		}
+		must(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
+	}
+	cmd := exec.CommandContext(t.Context(), binary, "--config.file="+filepath.Join(dir, "prometheus.yml"),
+		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address=127.0.0.1:0", "--enable-feature=exemplar-storage")
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 30 * time.Second
+	log := &output{changed: make(chan struct{})}
+	cmd.Stderr = log
+	must(t, cmd.Start())
+	done := make(chan struct{})
+	go func() {
+		_ = cmd.Wait() // interrupted
+		close(done)
+	}()
+	t.Cleanup(func() { <-done })
+	p := &process{t: t, done: done}
+	return &prometheus{t: t, done: done, url: "http://" + p.await(log, `msg="Listening on" address=(\S+)`)[1]}
+}
+
+type sampleValue struct {
+	Metric map[string]string
+	Value  [2]any // time and text
+}
+
+// call asks the API for the data that out is.
+func (p *prometheus) call(ctx context.Context, path string, form url.Values, out any) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+"/api/v1/"+path+"?"+form.Encode(), nil)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer http.DefaultClient.CloseIdleConnections()
+	defer response.Body.Close()
+	answer := struct {
+		Error string
+		Data  any
+	}{Data: out}
+	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
+		return err
+	}
+	if answer.Error != "" {
+		return fmt.Errorf("%s: %s", path, answer.Error)
+	}
+	return nil
+}
+
+func (p *prometheus) query(expr string) ([]sampleValue, error) {
+	var data struct{ Result []sampleValue }
+	err := p.call(p.t.Context(), "query", url.Values{"query": {expr}}, &data)
+	return data.Result, err
+}
+
+// value gives that of a query with one result.
+func (p *prometheus) value(expr string) float64 {
+	p.t.Helper()
+	result, err := p.query(expr)
+	must(p.t, err)
+	if len(result) != 1 {
+		p.t.Fatalf("%d series: %s", len(result), expr)
+	}
+	v, err := strconv.ParseFloat(result[0].Value[1].(string), 64)
+	must(p.t, err)
+	return v
+}
+
+// await waits until a query has a result.
+func (p *prometheus) await(expr string) {
+	p.t.Helper()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		// Until it is ready, Prometheus answers with something else.
+		if result, err := p.query(expr); err == nil && len(result) != 0 {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-p.done:
+			p.t.Fatalf("Prometheus has ended without a result of %s", expr)
+		}
+	}
+}
+
+// labels gives the values of a label that the series have which match.
+func (p *prometheus) labels(name, match string) (values []string) {
+	p.t.Helper()
+	must(p.t, p.call(p.t.Context(), "label/"+name+"/values", url.Values{"match[]": {match}}, &values))
+	return values
+}
+
+type rule struct{ Name, Type, Query, Health, LastError, State string }
+
+func (p *prometheus) rules() (all []rule) {
+	p.t.Helper()
+	var data struct {
+		Groups []struct{ Rules []rule }
+	}
+	must(p.t, p.call(p.t.Context(), "rules", nil, &data))
+	for _, g := range data.Groups {
+		all = append(all, g.Rules...)
+	}
+	return all
+}

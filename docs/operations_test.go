@@ -1,0 +1,214 @@
+package docs
+
+import (
+	"context"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/metrics"
+)
+
+type call struct{ X int32 }
+
+// collectors are those of a server and a client that know each other, and have an RPC.
+func collectors(t *testing.T) []prometheus.Collector {
+	t.Helper()
+	srv, err := ds.Listen("127.0.0.1:0", ds.Config{})
+	must(t, err)
+	must(t, ds.Handle(srv, "Call", func(*ds.Player, ds.Frame[call]) {}))
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(context.Background()) }()
+	conn, err := client.Dial(t.Context(), srv.Addr().String(), client.Config{})
+	must(t, err)
+	_, err = client.Bind[call](conn, "Call")
+	must(t, err)
+	t.Cleanup(func() {
+		must(t, conn.Close())
+		must(t, srv.Close())
+		must(t, <-served)
+	})
+	return []prometheus.Collector{metrics.NewServer(srv), metrics.NewClient(conn), metrics.NewHandling(false)}
+}
+
+// TestMetrics: operations.md says of each metric what it means, and of none that is not there.
+func TestMetrics(t *testing.T) {
+	var names []string
+	name := regexp.MustCompile(`fqName: "(\w+)"`)
+	for _, c := range collectors(t) {
+		all := make(chan *prometheus.Desc)
+		go func() {
+			defer close(all)
+			c.Describe(all)
+		}()
+		for d := range all {
+			names = append(names, name.FindStringSubmatch(d.String())[1])
+		}
+	}
+	compare(t, "metric", names, first(rows(t, "What each metric means"), `uplink_\w+`))
+}
+
+// TestReasons: it says of each reason for a drop how to read it.
+func TestReasons(t *testing.T) {
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(collectors(t)...)
+	families, err := registry.Gather()
+	must(t, err)
+	var reasons []string
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			for _, l := range m.GetLabel() {
+				if l.GetName() == "reason" {
+					reasons = append(reasons, l.GetValue())
+				}
+			}
+		}
+	}
+	documented := first(rows(t, "How to read each drop reason"), `\w+`)
+	if !slices.Contains(reasons, "kernel") { // not on this system
+		reasons = append(reasons, "kernel")
+	}
+	compare(t, "reason", reasons, documented)
+}
+
+// TestAlerts: it says of each alert what to do.
+func TestAlerts(t *testing.T) {
+	text, err := os.ReadFile("../deploy/prometheus/alerts.yml")
+	must(t, err)
+	var alerts, documented []string
+	for _, m := range regexp.MustCompile(`(?m)- alert: (\w+)$`).FindAllStringSubmatch(string(text), -1) {
+		alerts = append(alerts, m[1])
+	}
+	for _, m := range regexp.MustCompile(`(?m)^### (\w+)$`).FindAllStringSubmatch(section(t, "What to alert on, and what to do"), -1) {
+		documented = append(documented, m[1])
+	}
+	compare(t, "alert", alerts, documented)
+}
+
+// TestLogRecords: it lists each record that is logged, with its keys.
+func TestLogRecords(t *testing.T) {
+	var logged, documented []string
+	for _, dir := range []string{"../client", "../ds", "../transport", "../cmd"} {
+		must(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+			if err == nil && !e.IsDir() && strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
+				logged = append(logged, records(t, path)...)
+			}
+			return err
+		}))
+	}
+	for _, row := range rows(t, "Logs") {
+		documented = append(documented, strings.Join(row[:3], " | "))
+	}
+	compare(t, "record", logged, documented)
+}
+
+// records are those that a file logs, each as the first cells of its row.
+func records(t *testing.T, path string) (all []string) {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+	must(t, err)
+	ast.Inspect(file, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok || len(call.Args) == 0 {
+			return true
+		}
+		method, ok := call.Fun.(*ast.SelectorExpr)
+		if !ok || !slices.Contains([]string{"Debug", "Info", "Warn", "Error"}, method.Sel.Name) {
+			return true
+		}
+		msg, ok := text(call.Args[0])
+		if !ok {
+			return true
+		}
+		var keys []string
+		for i := 1; i < len(call.Args); i += 2 {
+			key, ok := text(call.Args[i])
+			if !ok {
+				t.Errorf("%s: a key of %q is no literal", path, msg)
+			}
+			keys = append(keys, "`"+key+"`")
+		}
+		all = append(all, "`"+msg+"` | "+strings.ToLower(method.Sel.Name)+" | "+strings.Join(keys, ", "))
+		return true
+	})
+	return all
+}
+
+// text is the value of a string literal.
+func text(e ast.Expr) (string, bool) {
+	lit, ok := e.(*ast.BasicLit)
+	if !ok || lit.Kind != token.STRING {
+		return "", false
+	}
+	s, err := strconv.Unquote(lit.Value)
+	return s, err == nil
+}
+
+// section is the text below a heading of operations.md, up to the next one of its level.
+func section(t *testing.T, heading string) string {
+	t.Helper()
+	all, err := os.ReadFile("operations.md")
+	must(t, err)
+	_, rest, ok := strings.Cut(string(all), "\n## "+heading+"\n")
+	if !ok {
+		t.Fatalf("operations.md has no section %q", heading)
+	}
+	rest, _, _ = strings.Cut(rest, "\n## ")
+	return rest
+}
+
+// rows are the cells of a section's table, without its head.
+func rows(t *testing.T, heading string) (all [][]string) {
+	t.Helper()
+	for line := range strings.Lines(section(t, heading)) {
+		if cells := strings.Split(strings.Trim(line, "| \n"), " | "); strings.HasPrefix(line, "| `") {
+			all = append(all, cells)
+		}
+	}
+	return all
+}
+
+// first are the matches in the first cells of rows.
+func first(rows [][]string, expression string) (all []string) {
+	for _, row := range rows {
+		all = append(all, regexp.MustCompile(expression).FindAllString(row[0], -1)...)
+	}
+	return all
+}
+
+// compare says what is there and not documented, and the other way round.
+func compare(t *testing.T, what string, there, documented []string) {
+	t.Helper()
+	if len(there) == 0 {
+		t.Fatalf("no %s found", what)
+	}
+	for _, s := range there {
+		if !slices.Contains(documented, s) {
+			t.Errorf("operations.md does not have the %s: %s", what, s)
+		}
+	}
+	for i, s := range documented {
+		if !slices.Contains(there, s) || slices.Contains(documented[:i], s) {
+			t.Errorf("operations.md has a %s that is not there, or has it twice: %s", what, s)
+		}
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,60 @@
+package metrics
+
+import (
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Handling measures how long frames take from the socket to their handler, as uplink_ds_to_handler_seconds: it is
+// what grows when a server has more to do than it can. Register it with a registry of your own, and have handlers call
+// what Observer gives. It is safe for concurrent use.
+type Handling struct {
+	delays    *prometheus.HistogramVec
+	exemplars bool
+}
+
+var _ prometheus.Collector = (*Handling)(nil)
+
+// NewHandling makes the collector. With exemplars, which scrapes in the OpenMetrics format show, buckets name a session
+// that was in them: whoever may scrape then sees who plays.
+func NewHandling(exemplars bool) *Handling {
+	return &Handling{exemplars: exemplars, delays: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "uplink_ds_to_handler_seconds",
+		Help:    "Time from reading a frame's datagram, or the batch that it came in, to its handler.",
+		Buckets: []float64{10e-6, 25e-6, 50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 100e-3, 250e-3, 1},
+	}, []string{"rpc"})}
+}
+
+// Describe implements prometheus.Collector.
+func (h *Handling) Describe(ch chan<- *prometheus.Desc) { h.delays.Describe(ch) }
+
+// Collect implements prometheus.Collector.
+func (h *Handling) Collect(ch chan<- prometheus.Metric) { h.delays.Collect(ch) }
+
+const (
+	// One frame of so many leaves an exemplar, which costs more than to count it.
+	exemplarEvery = 256
+	// And so does each that took as long as this: these are looked for.
+	exemplarDelay = 5 * time.Millisecond
+)
+
+// Observer gives the function to call in the handler of an RPC, with ds.Player.ID and the time since
+// ds.Frame.Received. It is safe for concurrent use; without exemplars it allocates nothing.
+func (h *Handling) Observer(rpc string) func(session uint64, delay time.Duration) {
+	delays := h.delays.WithLabelValues(rpc)
+	if !h.exemplars {
+		return func(_ uint64, delay time.Duration) { delays.Observe(delay.Seconds()) }
+	}
+	var n atomic.Uint64
+	return func(session uint64, delay time.Duration) {
+		if n.Add(1)%exemplarEvery != 1 && delay < exemplarDelay {
+			delays.Observe(delay.Seconds())
+			return
+		}
+		who := prometheus.Labels{"session_id": strconv.FormatUint(session, 10)}
+		delays.(prometheus.ExemplarObserver).ObserveWithExemplar(delay.Seconds(), who)
+	}
+}

@@ -1,0 +1,76 @@
+package metrics_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
+	"github.com/uplink-rpc/uplink/metrics"
+)
+
+// sessions gives the sessions that the buckets of an RPC's delays name.
+func sessions(t *testing.T, h *metrics.Handling) (named []string, observed uint64) {
+	t.Helper()
+	r := prometheus.NewPedanticRegistry()
+	r.MustRegister(h)
+	problems, err := testutil.GatherAndLint(r)
+	must(t, err)
+	if len(problems) != 0 {
+		t.Error(problems)
+	}
+	hist := gather(t, r).each("uplink_ds_to_handler_seconds", "rpc=Move")[0].GetHistogram()
+	for _, b := range hist.GetBucket() {
+		for _, l := range b.GetExemplar().GetLabel() {
+			named = append(named, l.GetName()+"="+l.GetValue())
+		}
+	}
+	return named, hist.GetSampleCount()
+}
+
+func TestHandling(t *testing.T) {
+	for _, c := range []struct {
+		exemplars bool
+		want      int
+	}{{false, 0}, {true, 2}} {
+		h := metrics.NewHandling(c.exemplars)
+		observe := h.Observer("Move")
+		observe(10, 20*time.Microsecond) // the first one
+		for range 100 {
+			observe(11, 300*time.Microsecond)
+		}
+		observe(12, 20*time.Millisecond) // slow
+		named, n := sessions(t, h)
+		if len(named) != c.want || n != 102 {
+			t.Errorf("exemplars %v: %d observed, named %q", c.exemplars, n, named)
+		}
+		if c.exemplars && (named[0] != "session_id=10" || named[1] != "session_id=12") {
+			t.Errorf("named %q", named)
+		}
+	}
+}
+
+func TestHandlingAllocatesNothing(t *testing.T) {
+	if race.Enabled {
+		t.Skip("the race detector allocates")
+	}
+	observe := metrics.NewHandling(false).Observer("Move")
+	if n := testing.AllocsPerRun(1000, func() { observe(1, time.Second) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func BenchmarkHandling(b *testing.B) {
+	for _, exemplars := range []bool{false, true} {
+		b.Run(fmt.Sprintf("exemplars=%v", exemplars), func(b *testing.B) {
+			observe := metrics.NewHandling(exemplars).Observer("Move")
+			b.ReportAllocs()
+			for b.Loop() {
+				observe(1, 20*time.Microsecond)
+			}
+		})
+	}
+}
