@@ -32,6 +32,7 @@ type Player struct {
 	kicked  atomic.Bool
 
 	delivered atomic.Uint64
+	missed    atomic.Uint64
 	drops     [drops]atomic.Uint64
 }
 
@@ -198,6 +199,7 @@ func (p *Player) receiveFrame(payload []byte, a arrival) {
 		switch {
 		case err == nil:
 			frames[i].Missed = missed
+			p.miss(&frames[i])
 			if delivered != i {
 				frames[delivered] = frames[i]
 			}
@@ -211,6 +213,16 @@ func (p *Player) receiveFrame(payload []byte, a arrival) {
 	}
 	p.delivered.Add(uint64(delivered))
 	b.here.received(frames[:delivered], len(payload), p.seal, &a)
+}
+
+// miss counts the frames that are known to be missed since one was delivered.
+func (p *Player) miss(d *rpcdelta.Delivery) {
+	switch {
+	case d.Late:
+		p.missed.Add(^uint64(0)) // it was one
+	case d.Missed != 0:
+		p.missed.Add(d.Missed)
+	}
 }
 
 // undelivered is what a player is told whose reliable frame cannot be delivered.
