@@ -26,11 +26,7 @@ func AppendDecode(dst, src []byte, limit int) ([]byte, error) {
 		if c == 0 {
 			return dst, ErrZeroControl
 		}
-		n, size := c, 2
-		if c > maxRun {
-			n = c - maxRun
-			size = 1 + n
-		}
+		n, size := Token(src[0])
 		if size > len(src) {
 			return dst, ErrTruncated
 		}
@@ -46,6 +42,15 @@ func AppendDecode(dst, src []byte, limit int) ([]byte, error) {
 		src = src[size:]
 	}
 	return out, nil
+}
+
+// Token gives how many bytes the token stands for that has this control byte, and how
+// many it takes, that one included. A control byte of 0 gives 0 and 2.
+func Token(control byte) (n, size int) {
+	if c := int(control); c > maxRun {
+		return c - maxRun, 1 + c - maxRun
+	}
+	return int(control), 2
 }
 
 // appendRun appends n bytes of value b.

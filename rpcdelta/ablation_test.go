@@ -166,18 +166,22 @@ func codedBits(schema *rpcdelta.Schema, frames []rpcdelta.Frame, distance int, o
 	m := adaptive.Generic().CompileWithout(off, fields, schema.RateHz())
 	s, coder := m.NewState(0), new(adaptive.Coder)
 	known := adaptive.NewFrames(schema.Components(), len(frames[0].Bytes), adaptive.MaxRing+adaptive.LearnReach)
-	bits := make([]float64, len(fields))
-	coder.Measure(bits)
-	var buf []byte
+	var bits fieldBits
 	for n := distance; n < len(frames); n++ {
 		base := uint64(n - distance)
 		known.Put(base, (*adaptive.Row)(&frames[base]))
 		s.Learn(base, known)
-		buf = coder.Encode(buf[:0], 0, []*adaptive.Row{(*adaptive.Row)(&frames[n])}, uint64(n), base, true, s, known)
+		coder.Measure(&bits, 0, []*adaptive.Row{(*adaptive.Row)(&frames[n])}, uint64(n), base, true, s, known)
 	}
-	sum := 0.0
-	for _, b := range bits {
-		sum += b
-	}
-	return sum / float64(len(frames)-distance)
+	return float64(bits) / float64(len(frames)-distance)
+}
+
+// fieldBits adds up what fields take.
+type fieldBits float64
+
+func (*fieldBits) Count(float64)                  {}
+func (b *fieldBits) Flags(_ int, bits float64)    { *b += fieldBits(bits) }
+func (b *fieldBits) Contents(_ int, bits float64) { *b += fieldBits(bits) }
+func (b *fieldBits) Component(_, _ int, bits float64, _ adaptive.Predictor, _ int64) {
+	*b += fieldBits(bits)
 }

@@ -88,6 +88,10 @@ func (c *adaptiveCoder) decode(p *payload, src []byte) error {
 	return nil
 }
 
+func (c *adaptiveCoder) measure(p *payload, m *meter) (bits float64) {
+	return c.coder.Measure(m, p.free, c.fill(p), p.place(), p.base, p.hasBase, c.using, c.known)
+}
+
 // place is the sequence that the codec sees: without a baseline any will do, and
 // a fresh decoder may not know how often the 16 bits have turned.
 func (p *payload) place() uint64 {

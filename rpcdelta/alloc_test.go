@@ -15,8 +15,18 @@ func TestNoAllocations(t *testing.T) {
 }
 
 func checkNoAllocations(t *testing.T, v variant) {
+	for _, measured := range []bool{false, true} {
+		checkAllocations(t, v, measured)
+	}
+}
+
+func checkAllocations(t *testing.T, v variant, measured bool) {
 	c := mustCompile[ServerMove](t)
 	p := newPair(t, c.Schema(), v.encoder(EncoderConfig{}), DecoderConfig{DeliverLate: true})
+	if measured {
+		p.enc.Measure(c.Schema().NewProfile())
+		p.dec.Measure(c.Schema().NewProfile())
+	}
 	rng := rand.New(rand.NewPCG(1, 0))
 	moves := walkMoves(rng, 200)
 	got := ServerMove{Payload: make([]byte, 0, 64)}
@@ -76,7 +86,7 @@ func checkNoAllocations(t *testing.T, v variant) {
 		},
 	} {
 		if n := testing.AllocsPerRun(300, f); n != 0 {
-			t.Errorf("%s: %v allocations a run", name, n)
+			t.Errorf("%s, measured %v: %v allocations a run", name, measured, n)
 		}
 	}
 }

@@ -42,6 +42,9 @@ type coder interface {
 	// that has free bits. p has room for MaxRedundancy+1 frames, and leaves with
 	// those that came.
 	decode(p *payload, src []byte) error
+	// measure tells m what the parts of a payload take that was just encoded or decoded,
+	// and gives the sum.
+	measure(p *payload, m *meter) (bits float64)
 	// intraSize is about how many bytes a frame takes alone, one too many at most and
 	// fewer than intraShort too few.
 	intraSize(f *Frame) int

@@ -16,6 +16,7 @@ type rleCodec struct {
 	r      bitio.Reader
 	diff   []int64 // one group
 	binary []byte  // the binary part before run-length coding
+	code   []byte  // and after it, where it is measured
 }
 
 func newRLE(s *Schema) *rleCodec {

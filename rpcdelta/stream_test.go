@@ -50,6 +50,8 @@ type stream struct {
 	expected []error
 	loose    bool // the epochs may be more than one apart, and what both ends learned
 	wrong    uint64
+
+	profiles *profiles // or nil
 }
 
 type sentFrame struct {
@@ -197,6 +199,9 @@ func (x *stream) sendPayload(t failer, info Info) {
 		x.fatalf(t, "%+v, want %d bits in full", info, full)
 	}
 	x.names = append(x.names, info.Seq)
+	if x.profiles != nil {
+		x.profiles.made(t, x.enc, &info)
+	}
 	x.up.send(x.now, x.payload)
 }
 
@@ -204,7 +209,13 @@ func (x *stream) sendPayload(t failer, info Info) {
 func (x *stream) take(t failer, p packet) {
 	t.Helper()
 	n := x.names[p.number]
+	if x.profiles != nil {
+		x.profiles.arrives(x.dec)
+	}
 	out, err := x.dec.Decode(p.b)
+	if x.profiles != nil {
+		x.profiles.decoded(t, p.number, out)
+	}
 	if err != nil {
 		if len(out) != 0 {
 			x.fatalf(t, "frame %d is delivered along with %v", n, err)

@@ -70,7 +70,7 @@ type Counts struct {
 	DecodeFastest float64 `json:"-"`
 }
 
-// FieldBits is what one field takes of a frame: as the engine packs it, and in payloads, older frames and what is tried
+// FieldBits is what one field takes of a frame: as the engine packs it, and in payloads, older frames
 // included.
 type FieldBits struct {
 	Name        string  `json:"name"`

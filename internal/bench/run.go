@@ -90,20 +90,20 @@ func runSeeds(ctx context.Context, t *trace.Trace, cfg Config, s scheme) (Counts
 
 // pair is the client's and the server's end of one run, and the script of it.
 type pair struct {
-	ctx    context.Context
-	cfg    Config
-	scheme scheme
-	trace  *trace.Trace
-	enc    *rpcdelta.Encoder
-	dec    *rpcdelta.Decoder
-	tally  tally
-	frames int // to be sent
-	warm   int // of which are not counted
-	record bool
-	script script
-	fields []float64  // bits so far, by field
-	course *Course    // to record, or nil
-	room   [2048]byte // for messages that are measured and thrown away
+	ctx     context.Context
+	cfg     Config
+	scheme  scheme
+	trace   *trace.Trace
+	enc     *rpcdelta.Encoder
+	dec     *rpcdelta.Decoder
+	tally   tally
+	frames  int // to be sent
+	warm    int // of which are not counted
+	record  bool
+	script  script
+	profile *rpcdelta.Profile // of the first run, or nil
+	course  *Course           // to record, or nil
+	room    [2048]byte        // for messages that are measured and thrown away
 }
 
 func newPair(ctx context.Context, t *trace.Trace, cfg Config, s scheme) *pair {
@@ -154,11 +154,9 @@ func (p *pair) reset() (err error) {
 	if err != nil {
 		return err
 	}
-	if p.cfg.Fields && p.fields == nil && p.scheme.codec == rpcdelta.Adaptive {
-		p.fields = make([]float64, len(p.trace.Schema.Fields()))
-		if err := p.enc.MeasureFields(p.fields); err != nil {
-			return err
-		}
+	if p.cfg.Fields && p.profile == nil && p.scheme.codec == rpcdelta.Adaptive {
+		p.profile = p.trace.Schema.NewProfile()
+		p.enc.Measure(p.profile)
 	}
 	p.dec, err = rpcdelta.NewDecoder(p.trace.Schema, rpcdelta.DecoderConfig{Codec: p.scheme.codec, Ring: p.cfg.Ring, PeerRing: p.cfg.Ring, Prior: p.cfg.Prior})
 	return err
@@ -259,16 +257,12 @@ func (p *pair) takeAck(message []byte, n int) error {
 
 // fieldBits is what each field took.
 func (p *pair) fieldBits() []FieldBits {
-	if p.fields == nil {
+	if p.profile == nil {
 		return nil
 	}
-	out := make([]FieldBits, len(p.fields))
-	for i, f := range p.trace.Schema.Fields() {
-		full := 0
-		for n := range p.frames {
-			full += p.trace.Schema.FieldBits(i, p.frame(n))
-		}
-		out[i] = FieldBits{Name: f.Name, FullBits: share(full, p.frames), PayloadBits: thousandths(p.fields[i] / float64(p.frames))}
+	out := make([]FieldBits, len(p.profile.Fields))
+	for i, f := range p.profile.Fields {
+		out[i] = FieldBits{Name: f.Name, FullBits: share(int(f.FullBits), p.frames), PayloadBits: thousandths(f.Bits / float64(p.frames))}
 	}
 	return out
 }

@@ -13,21 +13,8 @@ type Coder struct {
 	s   surprise
 
 	oldest int
-	bits   []float64 // by field, what they took so far; nil where nobody asks
-	cost   float64   // when the present group began
-}
-
-// Measure has what each field takes added to bits, by the fields' indexes as the
-// model was made of them; nil stops it.
-func (c *Coder) Measure(bits []float64) { c.bits = bits }
-
-// measure says that group i begins, so that the one before it ended.
-func (c *Coder) measure(i int) {
-	now := c.enc.Cost()
-	if i > 0 {
-		c.bits[c.m.groups[i-1].field] += now - c.cost
-	}
-	c.cost = now
+	buf    []byte  // what Measure codes
+	cost   float64 // see spent
 }
 
 // Oldest is how many bits the last payload that was encoded had when its oldest row

@@ -45,9 +45,6 @@ func (c *Coder) encodeRow(row *Row, l *live) {
 	c.s = surprise{}
 	var last, bits changes
 	for i := range c.m.groups {
-		if c.bits != nil {
-			c.measure(i)
-		}
 		g := &c.m.groups[i]
 		lg := &l.groups[i]
 		x := p.changesOf(g) | last | bits
@@ -72,9 +69,6 @@ func (c *Coder) encodeRow(row *Row, l *live) {
 		case formBytes:
 			l.counters.blobs[g.index].encode(&c.enc, g, row.Bytes[g.blob], p.base[g.blob], p.prev[g.blob])
 		}
-	}
-	if c.bits != nil {
-		c.measure(len(c.m.groups))
 	}
 }
 
@@ -138,14 +132,21 @@ func (c *Coder) encodeBits(ints []int32, g *group, l *live) {
 	bi := g.index
 	for k := range g.comps {
 		cp := &c.m.sets[g.first+k]
-		o := uint32(c.p.b[cp.at])
-		recent := o ^ uint32(c.p.h1[cp.at])
-		v := uint32(ints[cp.at]) ^ o
-		for j := range cp.wrap {
-			c.enc.Bit(v>>j&1 == 1, uint32(l.counters.bits[bi][o>>j&1|recent>>j&1<<1]))
-			bi++
-		}
+		bi = c.encodeSet(uint32(ints[cp.at]), cp, l, bi)
 	}
+}
+
+// encodeSet codes a component of a bit set whose first bit has the index bi, and gives
+// the index after its last.
+func (c *Coder) encodeSet(v uint32, cp *comp, l *live, bi int) int {
+	o := uint32(c.p.b[cp.at])
+	recent := o ^ uint32(c.p.h1[cp.at])
+	v ^= o
+	for j := range cp.wrap {
+		c.enc.Bit(v>>j&1 == 1, uint32(l.counters.bits[bi][o>>j&1|recent>>j&1<<1]))
+		bi++
+	}
+	return bi
 }
 
 // Chances of 65536: that a wrong guess of the index means the next likely one,
@@ -170,14 +171,7 @@ func (c *Coder) encodeQuat(ints []int32, g *group, l *live) {
 	want := l.wants(g, p)
 	c.q.prepare(p, ints, g, want)
 	idx := int(ints[g.at]) & 3
-	c.enc.Bit(idx != c.q.index, uint32(l.counters.index[g.index][c.q.sure]))
-	if idx != c.q.index {
-		o := c.q.others()
-		c.enc.Bit(idx != o[0], nextIndex)
-		if idx != o[0] {
-			c.enc.Bit(idx != o[1], secondIndex)
-		}
-	}
+	c.encodeIndex(idx, g, l)
 	c.q.express(g, idx, want)
 	c.s.near = 0
 	for k := range g.comps {
@@ -188,5 +182,17 @@ func (c *Coder) encodeQuat(ints []int32, g *group, l *live) {
 		r := int64(ints[cp.at]) - pred
 		x := lc.expect(p, &c.s, off)
 		c.s.note(encodeResidual(&c.enc, c.m.tables, x, r), x.at)
+	}
+}
+
+func (c *Coder) encodeIndex(idx int, g *group, l *live) {
+	c.enc.Bit(idx != c.q.index, uint32(l.counters.index[g.index][c.q.sure]))
+	if idx == c.q.index {
+		return
+	}
+	o := c.q.others()
+	c.enc.Bit(idx != o[0], nextIndex)
+	if idx != o[0] {
+		c.enc.Bit(idx != o[1], secondIndex)
 	}
 }

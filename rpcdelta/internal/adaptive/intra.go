@@ -7,9 +7,6 @@ import "math/bits"
 
 func (c *Coder) encodeIntra(row *Row) {
 	for i := range c.m.groups {
-		if c.bits != nil {
-			c.measure(i)
-		}
 		g := &c.m.groups[i]
 		switch g.form {
 		case formNumbers:
@@ -24,17 +21,17 @@ func (c *Coder) encodeIntra(row *Row) {
 				c.packPlain(row.Ints, &c.m.sets[g.first+k])
 			}
 		case formBytes:
-			b := row.Bytes[g.blob]
-			if g.minBytes < g.maxBytes {
-				encodeLength(&c.enc, g, len(b))
-			}
-			for _, v := range b {
-				c.enc.Raw(uint64(v), 8)
-			}
+			c.packBytes(row.Bytes[g.blob], g)
 		}
 	}
-	if c.bits != nil {
-		c.measure(len(c.m.groups))
+}
+
+func (c *Coder) packBytes(b []byte, g *group) {
+	if g.minBytes < g.maxBytes {
+		encodeLength(&c.enc, g, len(b))
+	}
+	for _, v := range b {
+		c.enc.Raw(uint64(v), 8)
 	}
 }
 
@@ -240,24 +237,33 @@ func lengthOf(ints []int32, comps []comp) uint {
 }
 
 func (c *Coder) packNumbers(ints []int32, g *group) {
+	n := c.packLength(ints, g)
+	for k := range g.comps {
+		c.packNumber(ints, g, &c.m.comps[g.first+k], n)
+	}
+}
+
+// packLength codes the length that the group's magnitudes share, and gives it; bare
+// ones share none.
+func (c *Coder) packLength(ints []int32, g *group) uint {
 	if g.bare {
-		for k := range g.comps {
-			c.packPlain(ints, &c.m.comps[g.first+k])
-		}
-		return
+		return 0
 	}
 	n := lengthOf(ints, c.m.comps[g.first:][:g.comps])
 	c.enc.Raw(uint64(n), g.lengthBits)
-	if n == 0 {
+	return n
+}
+
+// packNumber codes a component whose magnitude has n bits at most.
+func (c *Coder) packNumber(ints []int32, g *group, cp *comp, n uint) {
+	if g.bare {
+		c.packPlain(ints, cp)
 		return
 	}
-	for k := range g.comps {
-		cp := &c.m.comps[g.first+k]
-		v := cp.whole(ints[cp.at])
-		c.enc.Raw(uint64(max(v, -v)), n)
-		if g.signs && v != 0 {
-			c.enc.Bit(v < 0, 1<<15)
-		}
+	v := cp.whole(ints[cp.at])
+	c.enc.Raw(uint64(max(v, -v)), n)
+	if g.signs && v != 0 {
+		c.enc.Bit(v < 0, 1<<15)
 	}
 }
 
