@@ -180,7 +180,7 @@ func (p *Player) receiveFrame(payload []byte, a arrival) {
 		p.dropFrame(b, Late, 0)
 		return
 	}
-	frames, err := b.dec.Decode(payload)
+	frames, err := p.server.decode(b, payload)
 	if b.dec.AckDue() && !p.due {
 		p.due = true
 		p.shard.due = append(p.shard.due, p)

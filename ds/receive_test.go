@@ -106,9 +106,14 @@ type sender struct {
 // join makes a player, bound to the RPC under a number.
 func (b *bench) join(number int) *sender {
 	b.t.Helper()
+	return b.joinShard(number, 0)
+}
+
+func (b *bench) joinShard(number, shard int) *sender {
+	b.t.Helper()
 	conn, err := closedConn()
 	must(b.t, err)
-	s := &sender{bench: b, player: &Player{server: b.srv, shard: b.srv.shards[0], conn: conn}, frame: b.typ.Schema().NewFrame()}
+	s := &sender{bench: b, player: &Player{server: b.srv, shard: b.srv.shards[shard], conn: conn}, frame: b.typ.Schema().NewFrame()}
 	b.srv.queue.joined(1)
 	if a := b.srv.bind(s.player, b.request(number)); a.Reason != control.ReasonNone {
 		b.t.Fatalf("not bound: %+v", a)

@@ -24,8 +24,9 @@ type Server struct {
 	mu   sync.Mutex
 	rpcs map[string]*rpc
 
-	leaving   atomic.Bool  // Shutdown was called
-	peopled   atomic.Int32 // shards that may have players, or get some
+	profiling atomic.Uint64 // one of how many payloads is measured, and above 32 bits the runs that there were
+	leaving   atomic.Bool   // Shutdown was called
+	peopled   atomic.Int32  // shards that may have players, or get some
 	drained   chan struct{}
 	drainOnce sync.Once
 	serving   atomic.Bool

@@ -36,8 +36,9 @@ func newShard(s *Server, index int) *shard {
 
 // rpcShard is what a shard has for an RPC, of all its players.
 type rpcShard struct {
-	rates   rates
-	scratch *rpcdelta.Scratch // of decoders
+	rates    rates
+	scratch  *rpcdelta.Scratch // of decoders
+	profiler profiler
 
 	mu    sync.Mutex
 	stats [2]RPCStats // unreliable, reliable

@@ -171,7 +171,7 @@ func channel(reliable bool) int {
 
 // count counts a frame that was delivered.
 func (st *RPCStats) count(d *rpcdelta.Delivery) {
-	st.Stats.Count(&d.Info)
+	st.Count(&d.Info)
 	if d.Late {
 		st.LateFrames++
 		st.Missed--

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -231,6 +232,39 @@ func mustAck(t failer, b []byte) Ack {
 		t.Fatal(err)
 	}
 	return a
+}
+
+// TestProfileAdd: all that there is in a profile is added up.
+func TestProfileAdd(t *testing.T) {
+	s := mustSchema(t, Field{Name: "A", Kind: KindVec2, Resolution: 1})
+	fill := func(n uint64) *Profile {
+		p := s.NewProfile()
+		var set func(v reflect.Value)
+		set = func(v reflect.Value) {
+			switch v.Kind() {
+			case reflect.Struct:
+				for i := range v.NumField() {
+					set(v.Field(i))
+				}
+			case reflect.Slice, reflect.Array:
+				for i := range v.Len() {
+					set(v.Index(i))
+				}
+			case reflect.Uint64:
+				v.SetUint(n)
+			case reflect.Float64:
+				v.SetFloat(float64(n))
+			case reflect.String:
+			default:
+				t.Fatalf("a profile has a %v", v.Type())
+			}
+		}
+		set(reflect.ValueOf(p).Elem())
+		return p
+	}
+	sum := fill(7)
+	sum.Add(fill(3))
+	checkSame(t, sum, fill(10))
 }
 
 // TestPredictorNames: each has one of its own.
