@@ -11,10 +11,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/webserver"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/metrics"
+	"github.com/uplink-rpc/uplink/metrics/dashboard"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/trace"
 	"github.com/uplink-rpc/uplink/trace/sample"
@@ -160,6 +163,7 @@ func (d *demo) hangUp() error {
 // introduction says what runs and how to read the table.
 const introduction = `%d clients play Portal 2 and Rocket League to a dedicated server at %v.
 Link: %v; codec %v; suite %v.
+Dashboard: %s
 Metrics: %s
 kbit/s: full as an engine packs calls; sent by uplink, headers included, and its
 ratio to that; wire with seals, UDP and IP, by parts below. intra: calls sent
@@ -168,12 +172,16 @@ without a baseline. Ctrl-C ends it.
 
 // play has the clients send, and shows what comes of it.
 func (d *demo) play(ctx context.Context, w io.Writer, served <-chan error) error {
-	web, err := webserver.Start(d.options.Metrics, metrics.NewServer(d.srv), metrics.NewClient(d.conns()...))
+	web, err := webserver.Start(webserver.Config{
+		Addr: d.options.Metrics, Token: d.options.HTTPToken, Source: d.srv,
+		Collectors: []prometheus.Collector{metrics.NewServer(d.srv), metrics.NewClient(d.conns()...)},
+		Dashboard:  dashboard.Config{Title: "demo", Name: d.name},
+	})
 	if err != nil {
 		return err
 	}
 	defer web.Close() //nolint:errcheck // the demo is over
-	fmt.Fprintf(w, introduction, d.options.Clients, d.srv.Addr(), &d.options.Link, d.options.Codec, d.options.Suite, web.URL())
+	fmt.Fprintf(w, introduction, d.options.Clients, d.srv.Addr(), &d.options.Link, d.options.Codec, d.options.Suite, web.URL(), web.MetricsURL())
 	if d.options.For > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, d.options.For)
@@ -204,6 +212,15 @@ func (d *demo) play(ctx context.Context, w io.Writer, served <-chan error) error
 			return d.verdict(w)
 		}
 	}
+}
+
+// name is what the dashboard calls a player.
+func (d *demo) name(p *ds.Player) string {
+	n := int(p.ClientID())
+	if n < 1 || n > len(d.players) {
+		return ""
+	}
+	return fmt.Sprintf("%s %d", d.players[n-1].trace.Schema.RPC(), n)
 }
 
 func (d *demo) conns() []*client.Conn {
