@@ -27,16 +27,16 @@ import (
 )
 
 type dsOptions struct {
-	listen, record          string
-	metrics, httpToken      string
-	key                     string
-	addrs, schemas, priors  []string
-	sealing                 sealing
-	ackHz                   float64
-	ring, maxPlayers        int
-	shards                  int
-	report                  time.Duration
-	json                    bool
+	listen, record         string
+	metrics, httpToken     string
+	key                    string
+	addrs, schemas, priors []string
+	sealing                sealing
+	ackHz                  float64
+	ring, maxPlayers       int
+	shards                 int
+	report                 time.Duration
+	json                   bool
 }
 
 func newDSCommand() *cobra.Command {

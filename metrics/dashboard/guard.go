@@ -71,7 +71,7 @@ func (g *Guard) Handler(h http.Handler) http.Handler {
 			return
 		}
 		if g.tokened && !g.authorized(r) {
-			refuse(w, http.StatusUnauthorized, errors.New("a token is needed: open the URL that the server printed, which ends in ?token=..."))
+			refuse(w, http.StatusUnauthorized, errors.New("a token is needed: open the URL that the server printed, with ?token= at its end"))
 			return
 		}
 		if err := g.control(r); err != nil {

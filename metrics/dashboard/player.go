@@ -81,7 +81,7 @@ func (t *tracked) add(s second) {
 
 // ago gives the second that was i before the newest one.
 func (t *tracked) ago(i int) *second {
-	return &t.seconds[(t.next+len(t.seconds)-1-i+span)%len(t.seconds)]
+	return &t.seconds[(t.next+len(t.seconds)-1-i)%len(t.seconds)]
 }
 
 // sum adds up the last seconds, and gives their number.

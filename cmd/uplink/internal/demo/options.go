@@ -26,7 +26,7 @@ type Options struct {
 	Metrics string        // address of the dashboard and /metrics
 	// HTTPToken lets in to the dashboard; empty means none on loopback, elsewhere a random one.
 	HTTPToken string
-	Live    bool          // redraw the table in place
+	Live      bool // redraw the table in place
 }
 
 // Validate says which flag is wrong, and how.
