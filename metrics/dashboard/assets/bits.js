@@ -149,7 +149,7 @@ function over(p) {
     time?.destroy();
     time = chart($("chart-fields"), {
       title: "Bits a frame", stacked: single.length + 1, height: 190, format: f.significant, axis: f.short, least: 8,
-      series: [...single.map((i) => ({ label: p.fields[i].name, color: series(i) })), { label: p.fields.length > single.length ? "Others, header" : "Header, count, rounding", color: "--s9" }],
+      series: [...single.map((i) => ({ label: f.brief(p.fields[i].name), color: series(i) })), { label: p.fields.length > single.length ? "Others, header" : "Header, count, rounding", color: "--s9" }],
     });
   }
   const t = [];

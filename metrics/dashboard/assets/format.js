@@ -59,6 +59,9 @@ export function clock(seconds, full) {
 
 export const ratio = (v) => (known(v) ? number(v, 2) : dash);
 
+// brief is a name that fits a legend.
+export const brief = (name) => (name.length > 24 ? `${name.slice(0, 23)}…` : name);
+
 // drops lists reasons, the most frequent first.
 export function drops(counts, seconds) {
   const all = Object.entries(counts ?? {}).sort((a, b) => b[1] - a[1]);

@@ -1,0 +1,318 @@
+package webserver
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp/kb"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/browser"
+	"github.com/uplink-rpc/uplink/metrics"
+	"github.com/uplink-rpc/uplink/metrics/dashboard"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/transport/simnet"
+)
+
+// evil is a name that would run a script in a page which took it for markup.
+const evil = `</script><img src=x onerror="document.title='broken'">` + "\u202e"
+
+// match is a server with players who play until stop.
+type match struct {
+	srv  *uplinktest.Server
+	stop func()
+}
+
+// newMatch has players call two RPCs, one of which has hostile names all over.
+func newMatch(t *testing.T) *match {
+	t.Helper()
+	network := uplinktest.NewNetwork(t, simnet.Config{Delay: 10 * time.Millisecond, Loss: 0.1, Seed: 5}, simnet.Config{Delay: 10 * time.Millisecond, Seed: 6})
+	schema, err := rpcdelta.NewSchema(evil, 60, []rpcdelta.Field{
+		{Name: evil, Kind: rpcdelta.KindVec3, Resolution: 0.1}, {Name: strings.Repeat("W", 10_000), Kind: rpcdelta.KindUint, Width: 8},
+	})
+	uplinktest.Must(t, err)
+	srv := uplinktest.Serve(t, network, ds.Config{}, func(s *ds.Server) error {
+		if err := ds.HandleSchema(s, schema, func(*ds.Player, ds.Frame[*rpcdelta.Frame]) {}); err != nil {
+			return err
+		}
+		return ds.Handle(s, "Move", func(*ds.Player, ds.Frame[uplinktest.Move]) {})
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	var playing sync.WaitGroup
+	for i := range 3 {
+		conn := uplinktest.Dial(t, network, client.Config{})
+		move := uplinktest.Bind(t, conn, "Move")
+		other, err := client.BindSchema(conn, schema)
+		uplinktest.Must(t, err)
+		playing.Go(func() {
+			frame := schema.NewFrame()
+			tick := time.NewTicker(time.Second / 60)
+			defer tick.Stop()
+			for n := uint64(0); ; n++ {
+				select {
+				case <-ctx.Done():
+					return
+				case <-tick.C:
+				}
+				m := uplinktest.MoveAt(uint64(i), n)
+				if err := move.Send(&m); err != nil {
+					t.Error(err)
+				}
+				if err := other.Send(frame); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	m := &match{srv: srv, stop: func() {
+		stop()
+		playing.Wait()
+	}}
+	t.Cleanup(m.stop)
+	return m
+}
+
+func (m *match) serve(t *testing.T, addr string) *Server {
+	t.Helper()
+	s, err := Start(Config{
+		Addr: addr, Source: m.srv.Server, Collectors: []prometheus.Collector{metrics.NewServer(m.srv.Server)},
+		Dashboard: dashboard.Config{Title: evil, Name: func(*ds.Player) string { return evil }},
+	})
+	uplinktest.Must(t, err)
+	return s
+}
+
+// TestPage has a visitor look at the page in a real browser: at both widths, by keyboard, and while the
+// server is away.
+func TestPage(t *testing.T) {
+	b := browser.Start(t)
+	m := newMatch(t)
+	web := m.serve(t, "127.0.0.1:0")
+	defer func() { _ = web.Close() }()
+	b.Open(web.URL())
+	b.Await(`document.querySelector("#status").dataset.state === "live"`)
+	b.Await(`document.querySelectorAll("#players tbody tr").length === 3`)
+	b.Await(`document.querySelectorAll("#treemap .cell").length > 1 && document.querySelectorAll("figure canvas").length >= 4`)
+	b.Await(`document.querySelector("#chart-fields tbody") || document.querySelector("#chart-fields .u-legend")`)
+	for _, width := range []int64{400, 1280} {
+		b.Resize(width, 900)
+		b.Await(fmt.Sprintf(`innerWidth === %d && document.documentElement.scrollWidth <= %[1]d`, width))
+	}
+	checkNames(t, b)
+	checkKeyboard(t, b)
+
+	m.stop()
+	checkFigures(t, b, web)
+
+	addr := web.listener.Addr().String()
+	b.Quiet(true) // the console says that connections are refused
+	uplinktest.Must(t, web.Close())
+	b.Await(`document.querySelector("#status").dataset.state === "lost" && !document.querySelector("#trouble").hidden`)
+	b.Await(`document.querySelector("#trouble").textContent.includes("The server does not answer")`)
+	web = m.serve(t, addr)
+	b.Await(`document.querySelector("#status").dataset.state === "live" && document.querySelector("#trouble").hidden`)
+	b.Quiet(false)
+}
+
+// checkNames: hostile names are text and nothing else.
+func checkNames(t *testing.T, b *browser.Browser) {
+	t.Helper()
+	if n := browser.Value[int](b, `document.querySelectorAll("img, script:not([src])").length`); n != 0 {
+		t.Errorf("%d elements of hostile names", n)
+	}
+	if title := browser.Value[string](b, `document.title`); title == "broken" {
+		t.Error("a name ran a script")
+	}
+	want := strings.TrimSuffix(evil, "\u202e")
+	for _, at := range []string{"#title", "#players tbody button", "#rpcs tbody th", "#bits-rpc"} {
+		if text := browser.Value[string](b, `document.querySelector("`+at+`").textContent`); !strings.Contains(text, want) {
+			t.Errorf("%s is %q", at, text)
+		}
+	}
+}
+
+// checkKeyboard opens a field, and a player, without a mouse.
+func checkKeyboard(t *testing.T, b *browser.Browser) {
+	t.Helper()
+	b.Run(`document.querySelector("#bits-rpc").value = "Move"; document.querySelector("#bits-rpc").dispatchEvent(new Event("change"))`)
+	b.Await(`document.querySelector("#treemap .cell").getAttribute("aria-label").startsWith("Location: ")`)
+	b.Run(`document.querySelector("#treemap .cell").focus()`)
+	b.Key(kb.Enter)
+	b.Await(`document.querySelectorAll("#field .component").length === 3 && document.querySelector("#field .histogram i")`)
+	b.Await(`document.querySelector("#field .bars").textContent.includes("%")`)
+	if pressed := browser.Value[string](b, `document.activeElement.getAttribute("aria-pressed")`); pressed != "true" {
+		t.Errorf("the field's cell is pressed: %q", pressed)
+	}
+	b.Key(kb.Enter)
+	b.Await(`document.querySelector("#field").hidden`)
+
+	b.Run(`document.querySelector("#find").focus()`)
+	b.Key(kb.Tab) // to the table, which scrolls where it is too wide
+	b.Key(kb.Tab)
+	if text := browser.Value[string](b, `document.activeElement.textContent`); text != "Player" {
+		t.Errorf("after the search comes %q", text)
+	}
+	b.Key(kb.Enter)
+	b.Await(`document.querySelector("#players th").getAttribute("aria-sort") === "ascending"`)
+	b.Run(`document.querySelector("#players tbody button").focus()`)
+	b.Key(kb.Enter)
+	b.Await(`document.querySelectorAll("#player canvas").length === 3 && document.querySelector("#player").textContent.includes("calls delivered")`)
+	b.Run(`[...document.querySelectorAll("#player button")].find((e) => e.textContent === "Close").focus()`)
+	b.Key(kb.Enter)
+	b.Await(`document.querySelector("#player").hidden && document.activeElement.closest("#players tbody")`)
+
+	b.Run(`document.querySelector("#chart-bits summary").focus()`)
+	b.Key(kb.Enter)
+	b.Await(`document.querySelectorAll("#chart-bits details tbody tr").length > 1`)
+}
+
+// checkFigures holds the page's figures since the start against /metrics, once nothing moves any more.
+func checkFigures(t *testing.T, b *browser.Browser, web *Server) {
+	t.Helper()
+	b.Run(`document.querySelector("input[value=total]").click()`)
+	v := settled(t, web)
+	for _, rpc := range []string{"Move", evil} {
+		series := func(name string, labels ...string) float64 {
+			return v.sum(name, append(labels, "rpc="+rpc)...)
+		}
+		stage := func(name string) float64 { return 8 * series("uplink_ds_frame_bytes_total", "stage="+name) }
+		calls, deltas := series("uplink_ds_frames_total"), series("uplink_ds_frames_total", "kind=delta")
+		missed := series("uplink_ds_missed_frames_total")
+		want := []string{
+			comma(calls), amount(stage("full")), "", "", "", amount(stage("seal")), amount(stage("wire")),
+			percent(calls / (calls + missed)),
+			fmt.Sprintf("%.1f frames", series("uplink_ds_baseline_age_frames_sum")/deltas), percent((calls - deltas) / calls),
+			fmt.Sprintf("%.2f a payload", series("uplink_ds_older_frames_total")/series("uplink_ds_payloads_total")),
+		}
+		row := fmt.Sprintf(`[...document.querySelectorAll("#rpcs tbody tr")].find((e) => e.firstChild.textContent === %s)`, strconv.QuoteToASCII(rpc))
+		b.Await(row + `?.children[1].textContent === "` + want[0] + `"`)
+		got := browser.Value[[]string](b, `[...`+row+`.children].slice(1).map((e) => e.textContent)`)
+		for i, w := range want {
+			if w != "" && got[i] != w {
+				t.Errorf("%s, column %d: the page says %q, /metrics %q", rpc, i+1, got[i], w)
+			}
+		}
+		for _, reason := range []string{"late", "duplicate"} {
+			if n := series("uplink_ds_dropped_total", "reason="+reason); n > 0 && !strings.Contains(got[11], reason+" "+comma(n)) {
+				t.Errorf("%s: dropped %q, /metrics has %v %s", rpc, got[11], n, reason)
+			}
+		}
+	}
+	calls, missed := v.sum("uplink_ds_frames_total"), v.sum("uplink_ds_missed_frames_total")
+	for tile, want := range map[string]string{
+		"calls": comma(calls), "full": amount(8 * v.sum("uplink_ds_frame_bytes_total", "stage=full")),
+		"wire": amount(8 * v.sum("uplink_ds_frame_bytes_total", "stage=wire")), "delivered": percent(calls / (calls + missed)),
+		"rtt": fmt.Sprintf("%.0f ms", 1000*v.sum("uplink_ds_round_trip_seconds_sum")/v.sum("uplink_ds_round_trip_seconds_count")),
+	} {
+		if got := browser.Value[string](b, `[...document.querySelectorAll("#tile-`+tile+` .value > *")].map((e) => e.textContent).join(" ").trim()`); got != want {
+			t.Errorf("tile %s: the page says %q, /metrics %q", tile, got, want)
+		}
+	}
+	if got, want := browser.Value[string](b, `document.querySelector("#tile-calls .sub").textContent`), comma(v.sum("uplink_ds_players"))+" players"; got != want {
+		t.Errorf("the page says %q, /metrics %q", got, want)
+	}
+}
+
+// values are the series of /metrics.
+type values map[string]float64
+
+// settled gives the values once the calls stay as they are.
+func settled(t *testing.T, web *Server) values {
+	t.Helper()
+	for last := -1.0; ; {
+		v := scrape(t, web)
+		now := v.sum("uplink_ds_frames_total") + v.sum("uplink_ds_dropped_total") + v.sum("uplink_ds_missed_frames_total")
+		if now == last {
+			return v
+		}
+		last = now
+		select {
+		case <-t.Context().Done():
+			t.Fatal("the counters do not come to rest")
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+var seriesLine = regexp.MustCompile(`(?m)^(uplink_\w+)(?:\{(.*)\})? (\S+)$`)
+
+func scrape(t *testing.T, web *Server) values {
+	t.Helper()
+	code, body := get(t, web.MetricsURL())
+	if code != http.StatusOK {
+		t.Fatalf("code %d", code)
+	}
+	v := values{}
+	for _, m := range seriesLine.FindAllStringSubmatch(body, -1) {
+		n, err := strconv.ParseFloat(m[3], 64)
+		uplinktest.Must(t, err)
+		v[m[1]+"{"+m[2]+"}"] = n
+	}
+	return v
+}
+
+// sum adds up the series of a name that have all the labels, "name=value".
+func (v values) sum(name string, labels ...string) float64 {
+	total := 0.0
+	for series, n := range v {
+		given, rest, _ := strings.Cut(series, "{")
+		has := 0
+		for _, l := range labels {
+			label, value, _ := strings.Cut(l, "=")
+			escaped := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(value)
+			if strings.Contains(rest, label+`="`+escaped+`"`) {
+				has++
+			}
+		}
+		if given == name && has == len(labels) {
+			total += n
+		}
+	}
+	return total
+}
+
+// comma, amount and percent write numbers as the page does.
+func comma(v float64) string {
+	s := strconv.FormatFloat(v, 'f', 0, 64)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+func amount(bits float64) string {
+	v, unit := bits/8e3, "kB"
+	if v >= 999.5 {
+		v, unit = v/1e3, "MB"
+	}
+	digits := 2
+	switch {
+	case v >= 99.95:
+		digits = 0
+	case v >= 9.995:
+		digits = 1
+	}
+	return strconv.FormatFloat(v, 'f', digits, 64) + " " + unit
+}
+
+func percent(v float64) string {
+	p, digits := 100*v, 1
+	switch {
+	case p == 0 || p == 100:
+		digits = 0
+	case p < 1 || p > 99:
+		digits = 2
+	}
+	return strconv.FormatFloat(math.Round(p*100)/100, 'f', digits, 64) + " %"
+}
