@@ -19,6 +19,7 @@ const patience = 20 * time.Second
 func (d *Dashboard) routes() {
 	d.mux = http.NewServeMux()
 	d.mux.HandleFunc("GET /{$}", file("assets/index.html"))
+	d.mux.HandleFunc("GET /favicon.ico", file("assets/icon.svg")) // browsers ask unbidden
 	d.mux.HandleFunc("GET /events", d.events)
 	d.mux.HandleFunc("GET /player", d.player)
 	d.mux.HandleFunc("GET /field", d.field)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -120,10 +121,25 @@ func (b *Browser) Open(page string) {
 	b.do(chromedp.Navigate(page), page)
 }
 
-// Await waits until an expression holds.
+// Await waits until an expression holds, also on a page that this one leads to.
 func (b *Browser) Await(js string) {
 	b.t.Helper()
-	b.do(chromedp.Poll[chromedp.Void](js, chromedp.WithPollingTimeout(patience)), js)
+	for begin := time.Now(); ; {
+		err := chromedp.Do(b.ctx, chromedp.Poll[chromedp.Void](js, chromedp.WithPollingTimeout(patience)))
+		switch {
+		case err == nil:
+			return
+		case strings.Contains(err.Error(), "Cannot find context") && time.Since(begin) < patience: // another page was loaded
+		default:
+			b.t.Fatalf("%s: %v", js, err)
+		}
+	}
+}
+
+// Blank leaves the page.
+func (b *Browser) Blank() {
+	b.t.Helper()
+	b.do(chromedp.Navigate("about:blank"), "about:blank")
 }
 
 // Run runs a script.

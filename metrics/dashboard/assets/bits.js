@@ -42,7 +42,7 @@ function choose(name) {
 // parts are the fields and what is around them, in bits a frame.
 function parts(p) {
   const list = p.fields.map((x, i) => ({ index: i, name: x.name, kind: x.kind, full: x.full / p.frames, bits: x.bits / p.frames, color: series(i) }));
-  list.push({ index: -1, name: "Header, count, rounding", kind: "", full: 0, bits: (p.header + p.count + p.rounding) / p.frames, color: "--s9" });
+  list.push({ index: -1, name: "Header, rounding", kind: "", full: 0, bits: (p.header + p.count + p.rounding) / p.frames, color: "--s9" });
   return list;
 }
 
@@ -58,7 +58,7 @@ export function showBits() {
   const p = profiles.find((x) => x.rpc === rpc);
   $("bits").classList.toggle("empty", !p);
   if (!p) {
-    setText($("bits-note"), "Shown as soon as frames were measured.");
+    setText($("bits-note"), "Shown as soon as a player's frames were measured.");
     return;
   }
   const list = parts(p);
@@ -149,7 +149,7 @@ function over(p) {
     time?.destroy();
     time = chart($("chart-fields"), {
       title: "Bits a frame", stacked: single.length + 1, height: 190, format: f.significant, axis: f.short, least: 8,
-      series: [...single.map((i) => ({ label: f.brief(p.fields[i].name), color: series(i) })), { label: p.fields.length > single.length ? "Others, header" : "Header, count, rounding", color: "--s9" }],
+      series: [...single.map((i) => ({ label: f.brief(p.fields[i].name), color: series(i) })), { label: p.fields.length > single.length ? "Others, header" : "Header, rounding", color: "--s9" }],
     });
   }
   const t = [];

@@ -23,8 +23,9 @@ function show() {
   const observed = basis === "now" ? recently(store.hello?.recent ?? 10) : total();
   showTiles(observed);
   showRPCs(observed);
-  const alone = store.state?.players === 0 && !store.state.rpcs.some((r) => r.calls > 0);
+  const alone = store.state?.players === 0 && !store.state.rpcs.some((r) => r.calls > 0) && !store.samples.some((s) => s.players > 0);
   $("welcome").hidden = !alone;
+  document.body.classList.toggle("alone", alone);
 }
 
 function status(state, text) {
