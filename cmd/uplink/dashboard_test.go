@@ -1,10 +1,17 @@
 package main
 
 import (
+	"bytes"
 	"flag"
 	"fmt"
+	"image"
+	"image/color"
+	"image/draw"
+	"image/png"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -33,15 +40,43 @@ func TestDashboardOfDemo(t *testing.T) {
 		b.Await(fmt.Sprintf(`innerWidth === %d && document.documentElement.scrollWidth <= %[1]d && document.querySelector("#chart-bits canvas").clientWidth < %[1]d`, width))
 		if *update {
 			b.Await(`new Promise((done) => setTimeout(() => done(true), 3000))`) // for charts to be drawn with new figures
-			if err := os.WriteFile(filepath.Join("..", "..", "docs", fmt.Sprintf("dashboard-%d.png", width)), b.Picture(), 0o644); err != nil {
-				t.Error(err)
-			}
+			keep(t, fmt.Sprintf("dashboard-%d.png", width), b.Picture())
 		}
 	}
 	b.Blank() // it would complain when the server ends
 	p.interrupt()
 	if code := p.wait(); code != 0 {
 		t.Errorf("code %d: %s", code, p.stderr.String())
+	}
+}
+
+// keep writes a picture to docs/, with the 256 colors that it has most of: a page has few others.
+func keep(t *testing.T, name string, picture []byte) {
+	t.Helper()
+	from, err := png.Decode(bytes.NewReader(picture))
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := map[color.RGBA]int{}
+	size := from.Bounds()
+	for y := range size.Dy() {
+		for x := range size.Dx() {
+			counts[color.RGBAModel.Convert(from.At(x, y)).(color.RGBA)]++
+		}
+	}
+	most := slices.SortedFunc(maps.Keys(counts), func(a, b color.RGBA) int { return counts[b] - counts[a] })
+	var palette color.Palette
+	for _, c := range most[:min(256, len(most))] {
+		palette = append(palette, c)
+	}
+	to := image.NewPaletted(size, palette)
+	draw.Draw(to, size, from, image.Point{}, draw.Src)
+	var out bytes.Buffer
+	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, to); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join("..", "..", "docs", name), out.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -129,7 +129,7 @@ func (b *Browser) Await(js string) {
 		switch {
 		case err == nil:
 			return
-		case strings.Contains(err.Error(), "Cannot find context") && time.Since(begin) < patience: // another page was loaded
+		case gone(err) && time.Since(begin) < patience:
 		default:
 			b.t.Fatalf("%s: %v", js, err)
 		}
@@ -188,4 +188,9 @@ func (b *Browser) Picture() []byte {
 		b.t.Fatalf("picture: %v", err)
 	}
 	return png
+}
+
+// gone says that another page was loaded in the meantime.
+func gone(err error) bool {
+	return strings.Contains(err.Error(), "Cannot find context") || strings.Contains(err.Error(), "navigated or closed")
 }
