@@ -44,8 +44,8 @@ type Config struct {
 	// once for each player while a page is open. Of longer names 64 characters are shown.
 	Name func(*ds.Player) string
 	// Extension is the path, relative to the page's, under which another handler serves
-	// panel.js, a module with a function mount(section, api), and panel.css: what the page
-	// shows above its own charts. The default is none.
+	// panel.js, a module whose function mount(section, {readOnly}) fills what the page shows
+	// above its own charts, and panel.css. The default is none.
 	Extension string
 	// Metrics is the path, relative to the page's, of the same counters for Prometheus,
 	// which the page links to; default none.

@@ -34,9 +34,13 @@ type Browser struct {
 	complaints []string
 }
 
-// Start starts a browser, which ends with the test. Where there is none the test is skipped, see [tool.Find].
+// Start starts a browser, which ends with the test. Where there is none the test is skipped, see [tool.Find], and
+// with -short, since it takes seconds.
 func Start(t testing.TB) *Browser {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("a browser takes seconds")
+	}
 	path := tool.Find(t, "chromium", "chromium-browser", "google-chrome")
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()),
@@ -124,12 +128,12 @@ func (b *Browser) Open(page string) {
 // Await waits until an expression holds, also on a page that this one leads to.
 func (b *Browser) Await(js string) {
 	b.t.Helper()
-	for begin := time.Now(); ; {
+	for {
 		err := chromedp.Do(b.ctx, chromedp.Poll[chromedp.Void](js, chromedp.WithPollingTimeout(patience)))
 		switch {
 		case err == nil:
 			return
-		case gone(err) && time.Since(begin) < patience:
+		case gone(err):
 		default:
 			b.t.Fatalf("%s: %v", js, err)
 		}

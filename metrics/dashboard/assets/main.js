@@ -11,7 +11,6 @@ import { mountBits, showBits } from "./bits.js";
 import { mountPlayers, showPlayers } from "./players.js";
 
 let basis = "now";
-const listeners = new Set();
 
 mountUplink();
 mountRPCs();
@@ -42,10 +41,7 @@ async function extend(path) {
   document.head.append(make("link", { rel: "stylesheet", href: `${path}/panel.css` }));
   const panel = await import(new URL(`${path}/panel.js`, document.baseURI).href);
   $("demo").hidden = false;
-  panel.mount($("demo"), {
-    path, readOnly: store.hello.read_only,
-    subscribe: (fn) => listeners.add(fn) && (() => listeners.delete(fn)),
-  });
+  panel.mount($("demo"), { readOnly: store.hello.read_only });
 }
 
 let trouble = 0; // when the next attempt comes
@@ -73,7 +69,6 @@ const events = stream("events", {
   sample(s) {
     addSample(s);
     showCharts();
-    listeners.forEach((fn) => fn(s));
   },
   state(s) {
     store.state = s;

@@ -87,10 +87,23 @@ func (m *match) serve(t *testing.T, addr string) *Server {
 	t.Helper()
 	s, err := Start(Config{
 		Addr: addr, Source: m.srv.Server, Collectors: []prometheus.Collector{metrics.NewServer(m.srv.Server)},
-		Dashboard: dashboard.Config{Title: evil, Name: func(*ds.Player) string { return evil }},
+		Dashboard: dashboard.Config{Title: evil, Extension: "demo", Name: func(*ds.Player) string { return evil }},
+		Handlers:  map[string]http.Handler{"/demo/": http.HandlerFunc(panel)},
 	})
 	uplinktest.Must(t, err)
 	return s
+}
+
+// panel is an extension of the page.
+func panel(w http.ResponseWriter, r *http.Request) {
+	switch r.URL.Path {
+	case "/demo/panel.js":
+		w.Header().Set("Content-Type", "text/javascript")
+		fmt.Fprint(w, "export function mount(section, api) { section.textContent = `read-only: ${api.readOnly}`; }")
+	case "/demo/panel.css":
+		w.Header().Set("Content-Type", "text/css")
+		fmt.Fprint(w, "#demo { border-left: 3px solid }")
+	}
 }
 
 // TestPage has a visitor look at the page in a real browser: at both widths, by keyboard, and while the
@@ -105,6 +118,7 @@ func TestPage(t *testing.T) {
 	b.Await(`document.querySelectorAll("#players tbody tr").length === 3`)
 	b.Await(`document.querySelectorAll("#treemap .cell").length > 1 && document.querySelectorAll("figure canvas").length >= 4`)
 	b.Await(`document.querySelector("#chart-fields tbody") || document.querySelector("#chart-fields .u-legend")`)
+	b.Await(`document.querySelector("#demo").textContent === "read-only: false" && getComputedStyle(document.querySelector("#demo")).borderLeftWidth === "3px"`)
 	for _, width := range []int64{400, 1280} {
 		b.Resize(width, 900)
 		b.Await(fmt.Sprintf(`innerWidth === %d && document.documentElement.scrollWidth <= %[1]d`, width))
