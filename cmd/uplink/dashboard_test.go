@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/uplink-rpc/uplink/internal/uplinktest/browser"
@@ -100,7 +99,6 @@ func TestDashboardOfEmptyServer(t *testing.T) {
 func TestTokenOfServer(t *testing.T) {
 	p := start(t, "ds", "--listen", "127.0.0.1:0", "--metrics", "0.0.0.0:0", "--schema", "../../testdata/traces/portal2_coop_60hz.schema.json")
 	url := p.await(&p.stderr, `msg=dashboard url="?([^"\s]+)`)[1]
-	url = strings.Replace(url, "[::]", "127.0.0.1", 1)
 	b := browser.Start(t)
 	b.Open(url)
 	b.Await(`document.querySelector("#status")?.textContent === "Live, read-only" && location.search === ""`)

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"sync"
 	"time"
 
@@ -110,7 +111,11 @@ func (s *Server) MetricsURL() string { return s.url("/metrics", "") }
 func (s *Server) URL() string { return s.url("/", s.token) }
 
 func (s *Server) url(path, token string) string {
-	u := url.URL{Scheme: "http", Host: s.listener.Addr().String(), Path: path}
+	at := s.listener.Addr().(*net.TCPAddr)
+	u := url.URL{Scheme: "http", Host: at.String(), Path: path}
+	if at.IP.IsUnspecified() { // each address of the machine: one that a browser on it takes
+		u.Host = net.JoinHostPort("localhost", strconv.Itoa(at.Port))
+	}
 	if token != "" {
 		u.RawQuery = url.Values{"token": {token}}.Encode()
 	}

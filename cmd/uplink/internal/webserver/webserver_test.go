@@ -3,7 +3,6 @@ package webserver
 import (
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -82,11 +81,11 @@ func TestToken(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		local := fmt.Sprintf("http://127.0.0.1:%d", s.listener.Addr().(*net.TCPAddr).Port)
 		u, err := url.Parse(s.URL())
-		if err != nil {
-			t.Fatal(err)
+		if err != nil || u.Hostname() != "localhost" {
+			t.Fatalf("%v, %v", u, err)
 		}
+		local := "http://" + u.Host
 		token := u.Query().Get("token")
 		if len(token) < dashboard.MinToken || given != "" && token != given {
 			t.Errorf("token %q", token)
