@@ -33,6 +33,7 @@ type Player struct {
 	kicked  atomic.Bool
 
 	delivered atomic.Uint64
+	missed    atomic.Uint64
 	drops     [drops]atomic.Uint64
 }
 
@@ -200,6 +201,7 @@ func (p *Player) receiveFrame(payload []byte, a arrival) {
 		switch {
 		case err == nil:
 			frames[i].Missed = missed
+			p.miss(&frames[i])
 			if delivered != i {
 				frames[delivered] = frames[i]
 			}
@@ -220,6 +222,16 @@ func (p *Player) noteAck(b *binding) {
 	if b.dec.AckDue() && !p.due {
 		p.due = true
 		p.shard.due = append(p.shard.due, p)
+	}
+}
+
+// miss counts the frames that are known to be missed since one was delivered.
+func (p *Player) miss(d *rpcdelta.Delivery) {
+	switch {
+	case d.Late:
+		p.missed.Add(^uint64(0)) // it was one
+	case d.Missed != 0:
+		p.missed.Add(d.Missed)
 	}
 }
 

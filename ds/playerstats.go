@@ -7,6 +7,8 @@ type PlayerStats struct {
 	// Frames counts the frames that were delivered, those that [Validate] refused too,
 	// of all RPCs.
 	Frames uint64
+	// Missed counts the frames that were never delivered, as far as later ones show.
+	Missed uint64
 	// Drops counts by reason what was dropped, of RPCs and of none.
 	Drops [drops]uint64
 	// Transport counts the player's datagrams, and has the round trip.
@@ -15,7 +17,7 @@ type PlayerStats struct {
 
 // Stats gives what was counted for the player so far.
 func (p *Player) Stats() PlayerStats {
-	st := PlayerStats{Frames: p.delivered.Load(), Transport: p.conn.Stats()}
+	st := PlayerStats{Frames: p.delivered.Load(), Missed: p.missed.Load(), Transport: p.conn.Stats()}
 	for i := range p.drops {
 		st.Drops[i] = p.drops[i].Load()
 	}
@@ -32,5 +34,6 @@ func (p *Player) drop(d Drop) {
 // be missed since.
 func (p *Player) dropFrame(b *binding, d Drop, missed uint64) {
 	p.drops[d].Add(1)
+	p.missed.Add(missed)
 	b.here.drop(d, missed, b.reliable)
 }

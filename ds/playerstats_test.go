@@ -1,6 +1,7 @@
 package ds_test
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,6 +44,7 @@ func TestPlayerStats(t *testing.T) {
 				t.Errorf("player %d: %+v", i, st)
 			}
 			sum.Frames += st.Frames
+			sum.Missed += st.Missed
 			for d, n := range st.Drops {
 				sum.Drops[d] += n
 			}
@@ -51,8 +53,19 @@ func TestPlayerStats(t *testing.T) {
 		for d, n := range all.RPCs[0].Drops {
 			all.Drops[d] += n
 		}
+		if sum.Missed == 0 || sum.Missed != all.RPCs[0].Missed {
+			t.Errorf("%d frames of the players are missed, %d in all", sum.Missed, all.RPCs[0].Missed)
+		}
+		if listed := slices.Collect(srv.Players()); len(listed) != len(players) || !holds(listed, players) {
+			t.Errorf("%d players are listed, %d are there", len(listed), len(players))
+		}
 		if sum.Frames != all.RPCs[0].Frames() || sum.Drops != all.Drops || sum.Drops[ds.UnknownRPC] != 1 || sum.Drops[ds.Late] == 0 || sum.Drops[ds.Refused] < 20 {
 			t.Errorf("%+v, but %+v", sum, all)
 		}
 	})
+}
+
+// holds says whether all of some are among others.
+func holds(others, some []*ds.Player) bool {
+	return !slices.ContainsFunc(some, func(p *ds.Player) bool { return !slices.Contains(others, p) })
 }

@@ -3,6 +3,7 @@ package ds
 import (
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"net/netip"
 	"slices"
@@ -70,6 +71,20 @@ func (s *Server) Addr() netip.AddrPort { return s.ln.Addr() }
 // Shards is how many goroutines Serve has: Config.Shards, or 1 where the network
 // cannot spread datagrams.
 func (s *Server) Shards() int { return len(s.shards) }
+
+// Players gives each player who is connected now, once, in no order. Who joins or
+// leaves in the meantime may be among them or not.
+func (s *Server) Players() iter.Seq[*Player] {
+	return func(yield func(*Player) bool) {
+		for _, h := range s.shards {
+			for _, p := range h.list() {
+				if !yield(p) {
+					return
+				}
+			}
+		}
+	}
+}
 
 // Serve receives until ctx is done or Close is called; it then tells the
 // players, and returns nil. An error is one of a socket.

@@ -1,6 +1,8 @@
 package ds
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,15 +17,15 @@ type shard struct {
 	server *Server
 	index  int // in the server's list
 
-	players map[*Player]struct{}
-	due     []*Player // have frames to ack
-	acked   time.Time // when acks were sent
+	players map[*Player]struct{} // others than Serve's goroutine read it with mu, and that one writes it so
+	due     []*Player            // have frames to ack
+	acked   time.Time            // when acks were sent
 	buf     []byte
 	resets  uint64    // of the tap, when they were asked for
 	counted time.Time // when the tap was told of counts
 	empty   bool      // and stays so, since the server shuts down
 
-	mu    sync.Mutex // guards the rest
+	mu    sync.Mutex // guards the rest, and writing players
 	acks  AckStats
 	drops [drops]uint64
 }
@@ -55,7 +57,9 @@ func (h *shard) Opened(c *transport.Conn) {
 		c.Leave(leavingReason)
 		return
 	}
+	h.mu.Lock()
 	h.players[p] = struct{}{}
+	h.mu.Unlock()
 	s.queue.joined(1)
 	if s.cfg.Tap != nil {
 		p.tap = s.cfg.Tap.Joined(p, c.Suite())
@@ -74,7 +78,9 @@ func (h *shard) Closed(c *transport.Conn, err error) {
 	if _, joined := h.players[p]; !joined {
 		return
 	}
+	h.mu.Lock()
 	delete(h.players, p)
+	h.mu.Unlock()
 	p.bindings = nil
 	s.queue.joined(-1)
 	if p.tap != nil {
@@ -83,6 +89,13 @@ func (h *shard) Closed(c *transport.Conn, err error) {
 	if s.cfg.Left != nil {
 		s.run(func() { s.cfg.Left(p, err) })
 	}
+}
+
+// list gives the players who are there.
+func (h *shard) list() []*Player {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Collect(maps.Keys(h.players))
 }
 
 // Datagram takes a message of the unreliable channel.

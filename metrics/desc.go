@@ -11,12 +11,13 @@ func (f family) desc(name, help string, labels ...string) *prometheus.Desc {
 
 // rpcDescs are the metrics of RPCs that both sides have.
 type rpcDescs struct {
-	frames, payloads, shared, bytes, age, fallbacks *prometheus.Desc
+	frames, older, payloads, shared, bytes, age, fallbacks *prometheus.Desc
 }
 
 func (f family) rpcs(verb string) rpcDescs {
 	return rpcDescs{
 		frames:   f.desc("frames_total", "Frames "+verb+", by kind: delta, intra (no baseline) or reset.", "rpc", "channel", "kind"),
+		older:    f.desc("older_frames_total", "Older frames that rode along in the payloads "+verb+".", "rpc", "channel"),
 		payloads: f.desc("payloads_total", "Payloads "+verb+": each holds a frame, or several.", "rpc", "channel"),
 		shared:   f.desc("shared_payloads_total", "Payloads "+verb+" in a datagram after another one.", "rpc", "channel"),
 		bytes: f.desc("frame_bytes_total", "Bytes of the frames "+verb+" at each stage: full as the engine would pack them, payload as coded, "+
@@ -45,6 +46,7 @@ func (f family) links() linkDescs {
 
 func (d *rpcDescs) describe(ch chan<- *prometheus.Desc) {
 	ch <- d.frames
+	ch <- d.older
 	ch <- d.payloads
 	ch <- d.shared
 	ch <- d.bytes

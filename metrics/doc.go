@@ -6,7 +6,8 @@
 // The collectors copy counters when they are scraped and cost nothing in
 // between. Their labels are the RPC, its channel and the reason of a drop; never
 // a player, since there are too many of those. For one player's figures use
-// client.Conn.Stats, or ds.Player.
+// client.Conn.Stats, or ds.Player; or the page of package metrics/dashboard, which shows
+// the same and more without Prometheus.
 //
 // frame_bytes_total shows on both sides where the bytes go. Its stages are each a
 // figure of its own, not parts of a sum: full, what the frames would take as an engine packs

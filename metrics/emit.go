@@ -49,6 +49,7 @@ func (p *payloads) wire(reliable bool) uint64 {
 // the prior.
 func (e emitter) rpc(d *rpcDescs, name string, reliable bool, s *rpcdelta.Stats, p payloads, fallbacks uint64) {
 	ch := channel(reliable)
+	e.counter(d.older, s.Older, name, ch)
 	e.counter(d.payloads, p.messages, name, ch)
 	e.counter(d.shared, p.shared, name, ch)
 	e.counter(d.frames, s.Delta, name, ch, rpcdelta.Delta.String())

@@ -15,6 +15,8 @@ type Stats struct {
 	// AgeBounds, and AgeSum adds the ages up.
 	BaselineAge [len(AgeBounds) + 1]uint64
 	AgeSum      uint64
+	// Older is the sum of Info.Older: the frames that rode along in payloads.
+	Older uint64
 }
 
 // Count adds one frame, and those that were held back for it: each of them is the
@@ -23,6 +25,7 @@ func (s *Stats) Count(i *Info) {
 	s.Delta += uint64(i.Held)
 	s.BaselineAge[0] += uint64(i.Held)
 	s.AgeSum += uint64(i.Held)
+	s.Older += uint64(i.Older)
 	s.FullBits += uint64(i.FullBits)
 	s.HeaderBits += uint64(i.HeaderBits)
 	s.PayloadBits += uint64(i.PayloadBits)
@@ -51,6 +54,7 @@ func (s *Stats) Add(o *Stats) {
 	s.HeaderBits += o.HeaderBits
 	s.PayloadBits += o.PayloadBits
 	s.AgeSum += o.AgeSum
+	s.Older += o.Older
 	for i, n := range o.BaselineAge {
 		s.BaselineAge[i] += n
 	}

@@ -17,6 +17,8 @@ type Stats struct {
 	SendFailed uint64
 	// Lost counts the peer's datagrams that did not come in time: before 64 newer numbers were known.
 	Lost uint64
+	// LostBursts is how many runs these are: where datagrams are lost, Lost/LostBursts of them are in a row.
+	LostBursts uint64
 	// Moves counts changes of the peer's address.
 	Moves uint64
 	// MaxDatagram is the size of the largest UDP payload that is known to reach the peer, as probes show: 0 as long as
@@ -40,6 +42,7 @@ func (s Stats) Plus(o Stats) Stats {
 	s.ProbeBytes += o.ProbeBytes
 	s.SendFailed += o.SendFailed
 	s.Lost += o.Lost
+	s.LostBursts += o.LostBursts
 	s.Moves += o.Moves
 	s.Dropped = s.Dropped.Plus(o.Dropped)
 	s.RoundTrips = s.RoundTrips.Plus(o.RoundTrips)
@@ -125,6 +128,7 @@ func (c *Conn) Stats() Stats {
 		BytesReceived:     s.BytesReceived,
 		SendFailed:        c.failed.Load(),
 		Lost:              s.Lost,
+		LostBursts:        s.LostBursts,
 		Moves:             s.Moves,
 		MaxDatagram:       c.session.MaxDatagram(),
 		Dropped:           sessionDrops(func(v session.Verdict) uint64 { return s.Verdicts[v] }),

@@ -23,7 +23,8 @@ func newDemoCommand() *cobra.Command {
 		Short: "Play recorded games to a server over a bad link, and watch the bits",
 		Long: `demo starts a dedicated server and clients in one process. The clients play a
 minute of recorded games, again and again, over real UDP sockets with a simulated
-link between them. A table shows each second what the calls take.
+link between them. A table shows each second what the calls take, and a page in
+the browser much more: its address is printed first.
 
 Server and clients have keys and connect tokens, made for the occasion: datagrams are sealed as they would be on a
 public address.`,
@@ -64,7 +65,8 @@ public address.`,
 	capturing.addFlags(f)
 	f.BoolVar(&o.JSON, "json", false, "write a line of JSON each second and one of the whole time, and nothing else")
 	sealing.addFlags(f, "allow --suite none")
-	f.StringVar(&o.Metrics, "metrics", "127.0.0.1:0", "address of the HTTP server with /metrics; port 0 is any free one")
+	f.StringVar(&o.Metrics, "metrics", "127.0.0.1:0", "address of the HTTP server with the dashboard at / and with /metrics; port 0 is any free one")
+	f.StringVar(&o.HTTPToken, "http-token", "", "token that lets in to the dashboard, 16 characters or more; default on other addresses than loopback a random one")
 	f.BoolVar(&o.Debug, "debug", false, "serve /debug/pprof and /debug/vars beside /metrics, to loopback alone")
 	return c
 }

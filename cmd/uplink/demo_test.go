@@ -63,6 +63,7 @@ func TestDemoErrors(t *testing.T) {
 		{"--codec zip", 2, "uplink: --codec \"zip\": rpcdelta: unknown codec \"zip\"; there are rle, adaptive\n" + hint},
 		{"--suite none", 2, "uplink: --suite none: it protects nothing; for measurements --insecure allows it\n" + hint},
 		{"--for -1s", 2, "uplink: --for -1s: want 0s, which is until Ctrl-C, or more\n" + hint},
+		{"--http-token short", 2, "uplink: --http-token: want 16 characters or more\n" + hint},
 		{"more", 2, "uplink: \"more\": flags are all that this takes\n" + hint},
 		{"--metrics nowhere --rtt 0s --loss 0 --clients 1", 1, "uplink: metrics: listen tcp: address nowhere: missing port in address; choose another address with --metrics\n"},
 	} {

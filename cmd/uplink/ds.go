@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/netip"
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/debugserver"
@@ -18,23 +20,25 @@ import (
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/webserver"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/metrics"
+	"github.com/uplink-rpc/uplink/metrics/dashboard"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
 type dsOptions struct {
-	listen, metrics, record string
-	key                     string
-	addrs, schemas, priors  []string
-	sealing                 sealing
-	capturing               capturing
-	ackHz                   float64
-	ring, maxPlayers        int
-	shards                  int
-	report                  time.Duration
-	json, debug             bool
-	logging                 logging
+	listen, record         string
+	metrics, httpToken     string
+	key                    string
+	addrs, schemas, priors []string
+	sealing                sealing
+	capturing              capturing
+	ackHz                  float64
+	ring, maxPlayers       int
+	shards                 int
+	report                 time.Duration
+	json, debug            bool
+	logging                logging
 }
 
 func newDSCommand() *cobra.Command {
@@ -51,7 +55,11 @@ that is --listen, unless --addr says otherwise.
 
 With --report it says at each interval, and of the whole time at the end, how it bears its load: frames a second, the
 time from the socket to the handler, CPU time, and what was dropped and why. Time in the kernel's buffer is not seen;
-where that buffer overflows the drops say "kernel".`,
+where that buffer overflows the drops say "kernel".
+
+--metrics serves a dashboard too, at / of that address: what the calls take, where the bits go, which players are worst
+off. On loopback it is open to whoever is on the machine. On another address it needs a token, that of --http-token or
+a random one that is printed as a part of its URL, and is read-only; /metrics needs none.`,
 		Example: `  uplink ds --listen 127.0.0.1:7777 --metrics 127.0.0.1:9464 --schema ServerMove.schema.json
   uplink ds --schema ServerMove.schema.json --record out.csv.gz
   uplink ds --schema ServerMove.schema.json --report 1s --max-players 4000 --shards 2
@@ -69,7 +77,8 @@ where that buffer overflows the drops say "kernel".`,
 	f.StringVar(&o.listen, "listen", "127.0.0.1:7777", "UDP address of the server; port 0 is any free one")
 	f.StringVar(&o.key, "key", "", "file of the server's key, as uplink keygen makes it; loopback needs none")
 	f.StringArrayVar(&o.addrs, "addr", nil, "address that clients dial and their tokens name, where it is not that of --listen; may be repeated")
-	f.StringVar(&o.metrics, "metrics", "", "address of an HTTP server with /metrics; empty means none")
+	f.StringVar(&o.metrics, "metrics", "", "address of an HTTP server with a dashboard at / and with /metrics; empty means none")
+	f.StringVar(&o.httpToken, "http-token", "", "token that lets in to the dashboard, 16 characters or more; default on other addresses than loopback a random one")
 	f.BoolVar(&o.debug, "debug", false, debugUsage)
 	f.StringArrayVar(&o.schemas, schemaFlag, nil, "schema file of an RPC; may be repeated")
 	f.StringArrayVar(&o.priors, priorFlag, nil, "a prior that clients may start from, a file of uplink train; may be repeated")
@@ -111,6 +120,10 @@ func (o *dsOptions) check() error {
 		return fmt.Errorf("--report %v: want 0s, which is never, or at least %v", o.report, leastReport)
 	case o.debug && o.metrics == "":
 		return errors.New("--debug: it is served where --metrics is; add --metrics 127.0.0.1:9464, say")
+	case o.httpToken != "" && o.metrics == "":
+		return errors.New("--http-token: there is no HTTP server; add --metrics 127.0.0.1:9464, say")
+	case o.httpToken != "" && len(o.httpToken) < dashboard.MinToken:
+		return fmt.Errorf("--http-token: want %d characters or more", dashboard.MinToken)
 	case o.json && o.report == 0:
 		return errors.New("--json: it is how --report writes; add --report 1s, say")
 	}
@@ -188,15 +201,13 @@ func runDS(cmd *cobra.Command, o *dsOptions) (err error) {
 		log.Info("takes", "rpc", schema.RPC(), "components", schema.Components(), "schema", path)
 	}
 	if o.metrics != "" {
-		web, err := webserver.Start(o.metrics, metrics.NewServer(srv), delays)
+		web, err := webserver.Start(o.web(srv, delays))
 		if err != nil {
 			return err
 		}
 		defer web.Close() //nolint:errcheck // the process ends
-		log.Info("metrics", "url", web.URL())
-		if o.debug {
-			web.Handle("/debug/", debugserver.Handler(func() any { return debugserver.Stats(srv.Stats()) }, nil))
-		}
+		log.Info("metrics", "url", web.MetricsURL())
+		log.Info("dashboard", "url", web.URL())
 	}
 	if o.record != "" {
 		if err := rec.create(o.record); err != nil {
@@ -232,6 +243,31 @@ func (o *dsOptions) observe(delays *metrics.Handling, schema *rpcdelta.Schema, h
 }
 
 type frameHandler = func(*ds.Player, ds.Frame[*rpcdelta.Frame])
+
+// web is what the HTTP server shows.
+func (o *dsOptions) web(srv *ds.Server, delays *metrics.Handling) webserver.Config {
+	c := webserver.Config{
+		Addr: o.metrics, Token: o.httpToken, Collectors: []prometheus.Collector{metrics.NewServer(srv), delays}, Source: srv,
+		Dashboard: dashboard.Config{Title: srv.Addr().String(), Hint: o.hint(srv)},
+	}
+	if o.debug {
+		c.Handlers = map[string]http.Handler{"/debug/": debugserver.Handler(func() any { return debugserver.Stats(srv.Stats()) }, nil)}
+	}
+	return c
+}
+
+// hint is what the dashboard says as long as no player is connected.
+func (o *dsOptions) hint(srv *ds.Server) string {
+	to := srv.Addr().String()
+	if len(o.addrs) != 0 {
+		to = o.addrs[0]
+	}
+	line := "uplink bots --players 8 --to " + to
+	if o.key != "" {
+		line += " --key " + o.key + issuerSuffix
+	}
+	return line + " TRACE.csv.gz"
+}
 
 // serveReporting serves while report runs, and ends that when it is over.
 func serveReporting(ctx context.Context, srv *ds.Server, report func(context.Context)) error {

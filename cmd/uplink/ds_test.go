@@ -34,6 +34,8 @@ func TestDSErrors(t *testing.T) {
 		{"--record " + record + " --schema " + schema + " --schema " + same, 2, []string{"uplink: --record: a file holds the frames of one RPC, but --schema is there 2 times; ", help}},
 		{"--listen 127.0.0.1:0 --record " + dir + "/no/out.csv --schema " + schema, 1, []string{dir + "/no/out.csv: no such file"}},
 		{"--listen 127.0.0.1:0 --metrics nowhere --record " + record + " --schema " + schema, 1, []string{"address nowhere: missing port", "choose another address with --metrics\n"}},
+		{"--http-token 0123456789abcdef --schema " + schema, 2, []string{"uplink: --http-token: there is no HTTP server; add --metrics 127.0.0.1:9464, say\n" + help}},
+		{"--metrics 127.0.0.1:0 --http-token short --schema " + schema, 2, []string{"uplink: --http-token: want 16 characters or more\n" + help}},
 		{"--listen 127.0.0.1:0 --key " + dir + "/none.key --schema " + schema, 1, []string{"uplink: --key: open " + dir + "/none.key: no such file", "\nhint: want the file that uplink keygen -o made; "}},
 		{"--listen 127.0.0.1:0 --key " + keys + ".issuer --schema " + schema, 1, []string{"uplink: --key " + keys + ".issuer: ", "this is an issuer's key\nhint: want the file that uplink keygen -o made; "}},
 		{"--listen 0.0.0.0:0 --key " + keys + " --schema " + schema, 2, []string{"uplink: --listen 0.0.0.0:0: that is each address of the machine, but tokens name the one that clients dial; say which with --addr\n" + help}},

@@ -227,15 +227,15 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// prometheus is a Prometheus that runs.
-type prometheus struct {
+// prometheusServer is a Prometheus that runs.
+type prometheusServer struct {
 	t    *testing.T
 	url  string
 	done <-chan struct{} // it has ended
 }
 
 // startPrometheus runs one with the configuration and the rules in deploy, but other targets and shorter intervals.
-func startPrometheus(t *testing.T, binary string, targets ...string) *prometheus {
+func startPrometheus(t *testing.T, binary string, targets ...string) *prometheusServer {
 	t.Helper()
 	dir := t.TempDir()
 	for _, name := range []string{"prometheus.yml", "recording.yml", "alerts.yml"} {
@@ -265,7 +265,7 @@ func startPrometheus(t *testing.T, binary string, targets ...string) *prometheus
 	}()
 	t.Cleanup(func() { <-done })
 	p := &process{t: t, done: done}
-	return &prometheus{t: t, done: done, url: "http://" + p.await(log, `msg="Listening on" address=(\S+)`)[1]}
+	return &prometheusServer{t: t, done: done, url: "http://" + p.await(log, `msg="Listening on" address=(\S+)`)[1]}
 }
 
 type sampleValue struct {
@@ -274,7 +274,7 @@ type sampleValue struct {
 }
 
 // call asks the API for the data that out is.
-func (p *prometheus) call(ctx context.Context, path string, form url.Values, out any) error {
+func (p *prometheusServer) call(ctx context.Context, path string, form url.Values, out any) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+"/api/v1/"+path+"?"+form.Encode(), nil)
 	if err != nil {
 		return err
@@ -298,14 +298,14 @@ func (p *prometheus) call(ctx context.Context, path string, form url.Values, out
 	return nil
 }
 
-func (p *prometheus) query(expr string) ([]sampleValue, error) {
+func (p *prometheusServer) query(expr string) ([]sampleValue, error) {
 	var data struct{ Result []sampleValue }
 	err := p.call(p.t.Context(), "query", url.Values{"query": {expr}}, &data)
 	return data.Result, err
 }
 
 // value gives that of a query with one result.
-func (p *prometheus) value(expr string) float64 {
+func (p *prometheusServer) value(expr string) float64 {
 	p.t.Helper()
 	result, err := p.query(expr)
 	must(p.t, err)
@@ -318,7 +318,7 @@ func (p *prometheus) value(expr string) float64 {
 }
 
 // await waits until a query has a result.
-func (p *prometheus) await(expr string) {
+func (p *prometheusServer) await(expr string) {
 	p.t.Helper()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -336,7 +336,7 @@ func (p *prometheus) await(expr string) {
 }
 
 // labels gives the values of a label that the series have which match.
-func (p *prometheus) labels(name, match string) (values []string) {
+func (p *prometheusServer) labels(name, match string) (values []string) {
 	p.t.Helper()
 	must(p.t, p.call(p.t.Context(), "label/"+name+"/values", url.Values{"match[]": {match}}, &values))
 	return values
@@ -344,7 +344,7 @@ func (p *prometheus) labels(name, match string) (values []string) {
 
 type rule struct{ Name, Type, Query, Health, LastError, State string }
 
-func (p *prometheus) rules() (all []rule) {
+func (p *prometheusServer) rules() (all []rule) {
 	p.t.Helper()
 	var data struct {
 		Groups []struct{ Rules []rule }

@@ -24,6 +24,8 @@ const (
 type Window struct {
 	next    uint64                  // the newest number + 1
 	lost    uint64                  // numbers that were not marked when they had LossAge
+	bursts  uint64                  // runs of them
+	losing  bool                    // the newest number that has LossAge is one
 	missing [WindowSize / 64]uint64 // number n has bit n%64 of word n/64%16; 1: it has not come
 }
 
@@ -74,12 +76,27 @@ func (w *Window) age(number uint64) {
 	n, last := w.next-min(w.next, LossAge), number-LossAge
 	for n <= last && n < w.next {
 		word, mask, size := w.part(n, min(last, w.next-1))
-		w.lost += uint64(bits.OnesCount64(*word & mask))
+		w.lose(*word&mask, n%64, n%64+size-1)
 		n += size
 	}
 	if n <= last { // these never came
 		w.lost += last - n + 1
+		if !w.losing {
+			w.bursts++
+		}
+		w.losing = true
 	}
+}
+
+// lose counts what is lost of the numbers that bits first to last of a word stand for.
+func (w *Window) lose(missing, first, last uint64) {
+	w.lost += uint64(bits.OnesCount64(missing))
+	begins := missing &^ (missing << 1)
+	if w.losing {
+		begins &^= 1 << first
+	}
+	w.bursts += uint64(bits.OnesCount64(begins))
+	w.losing = missing>>last&1 != 0
 }
 
 // part returns the word that holds number n, and the bits of it, size of them, that hold n up to last.
@@ -102,3 +119,6 @@ func (w *Window) Overtaken(number uint64) uint64 {
 // Lost returns how many numbers had not been marked when [LossAge] newer ones were known. It never goes down:
 // one that comes later than that stays lost.
 func (w *Window) Lost() uint64 { return w.lost }
+
+// Bursts returns how many runs of neighbors the numbers of [Window.Lost] are.
+func (w *Window) Bursts() uint64 { return w.bursts }

@@ -1,6 +1,8 @@
 package seal
 
 import (
+	"maps"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -8,9 +10,11 @@ import (
 
 // modelWindow is a window that keeps everything.
 type modelWindow struct {
-	next uint64
-	lost uint64
-	came map[uint64]bool
+	next   uint64
+	lost   uint64
+	bursts uint64
+	losing bool
+	came   map[uint64]bool
 }
 
 func (m *modelWindow) verdict(number uint64) Verdict {
@@ -23,12 +27,32 @@ func (m *modelWindow) verdict(number uint64) Verdict {
 	return New
 }
 
+// lose counts the runs of numbers among those from one to before another that never came.
+func (m *modelWindow) lose(from, to uint64) {
+	at := from
+	for _, n := range append(slices.Sorted(maps.Keys(m.came)), to) {
+		if n < from || n > to {
+			continue
+		}
+		if n > at {
+			if !m.losing {
+				m.bursts++
+			}
+			m.losing = true
+		}
+		if n < to {
+			m.losing, at = false, n+1
+		}
+	}
+}
+
 func (m *modelWindow) mark(number uint64) {
 	was := m.next
 	m.next = max(m.next, number+1)
 	if m.next > LossAge { // what has that age now, less what had it before and what came
 		from, to := was-min(was, LossAge), m.next-LossAge
 		m.lost += to - from
+		m.lose(from, to)
 		for n := range m.came {
 			if n >= from && n < to {
 				m.lost--
@@ -66,9 +90,9 @@ func TestWindowAgainstModel(t *testing.T) {
 			if number < m.next {
 				overtaken = m.next - 1 - number
 			}
-			if w.Next() != m.next || w.Lost() != m.lost || w.Overtaken(number) != overtaken {
-				t.Fatalf("next %d, lost %d, overtaken %d; want %d, %d, %d",
-					w.Next(), w.Lost(), w.Overtaken(number), m.next, m.lost, overtaken)
+			if w.Next() != m.next || w.Lost() != m.lost || w.Bursts() != m.bursts || w.Overtaken(number) != overtaken {
+				t.Fatalf("next %d, lost %d in %d bursts, overtaken %d; want %d, %d in %d, %d",
+					w.Next(), w.Lost(), w.Bursts(), w.Overtaken(number), m.next, m.lost, m.bursts, overtaken)
 			}
 		}
 	})

@@ -111,7 +111,7 @@ func (s *Session) Suite() seal.Suite {
 // Stats returns what the session has counted.
 func (s *Session) Stats() Stats {
 	st := s.stats
-	st.Lost = s.recv.Lost()
+	st.Lost, st.LostBursts = s.recv.Lost(), s.recv.Bursts()
 	for _, n := range st.Verdicts {
 		st.DatagramsReceived += n
 	}

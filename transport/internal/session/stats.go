@@ -21,6 +21,7 @@ type Stats struct {
 	DatagramsSent, BytesSent         uint64
 	DatagramsReceived, BytesReceived uint64           // also those that were dropped
 	Lost                             uint64           // of the peer's: did not come before 64 newer ones
+	LostBursts                       uint64           // runs that these are
 	ProbesSent, ProbeBytes           uint64           // of those sent: to find the largest datagram
 	Moves                            uint64           // times that the peer's address has changed
 	Verdicts                         [Verdicts]uint64 // by verdict

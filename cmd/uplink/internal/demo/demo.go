@@ -7,9 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/debugserver"
@@ -17,6 +20,7 @@ import (
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/webserver"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/metrics"
+	"github.com/uplink-rpc/uplink/metrics/dashboard"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/trace"
 	"github.com/uplink-rpc/uplink/trace/sample"
@@ -183,16 +187,12 @@ without a baseline. Ctrl-C ends it.
 // play has the clients send, and shows what comes of it.
 func (d *demo) play(ctx context.Context, w io.Writer, served <-chan error) error {
 	d.collector = metrics.NewClient(d.conns()...)
-	web, err := webserver.Start(d.options.Metrics, metrics.NewServer(d.srv), d.collector)
+	web, err := webserver.Start(d.web())
 	if err != nil {
 		return err
 	}
 	defer web.Close() //nolint:errcheck // the demo is over
-	if d.options.Debug {
-		web.Handle("/debug/", debugserver.Handler(func() any { return debugserver.Stats(d.srv.Stats()) }, nil))
-	}
-	web.Handle("/demo/", lab.New(d, d.stage).Handler())
-	fmt.Fprintf(d.options.prose(w), introduction, d.options.Clients, d.srv.Addr(), &d.options.Link, d.options.Codec, d.options.Suite, web.Page(), web.URL())
+	fmt.Fprintf(d.options.prose(w), introduction, d.options.Clients, d.srv.Addr(), &d.options.Link, d.options.Codec, d.options.Suite, web.URL(), web.MetricsURL())
 	ctx, cancel := d.options.until(ctx)
 	var senders sync.WaitGroup
 	for _, p := range d.players {
@@ -224,6 +224,25 @@ func (d *demo) play(ctx context.Context, w io.Writer, served <-chan error) error
 			table.summary(d.observe(), played)
 			return d.verdict(d.options.prose(w))
 		}
+	}
+}
+
+// name is what the dashboard calls a player.
+func (d *demo) name(p *ds.Player) string {
+	i := (p.ClientID() - 1) % uint64(len(d.players)) // see admit
+	return fmt.Sprintf("%s %d", d.players[i].trace.Schema.RPC(), i+1)
+}
+
+// web is what the demo's HTTP server shows.
+func (d *demo) web() webserver.Config {
+	handlers := map[string]http.Handler{"/demo/": lab.New(d, d.stage).Handler()}
+	if d.options.Debug {
+		handlers["/debug/"] = debugserver.Handler(func() any { return debugserver.Stats(d.srv.Stats()) }, nil)
+	}
+	return webserver.Config{
+		Addr: d.options.Metrics, Token: d.options.HTTPToken, Source: d.srv, Handlers: handlers,
+		Collectors: []prometheus.Collector{metrics.NewServer(d.srv), d.collector},
+		Dashboard:  dashboard.Config{Title: "demo", Name: d.name, Extension: "demo"},
 	}
 }
 

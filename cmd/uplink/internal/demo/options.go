@@ -8,6 +8,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/link"
+	"github.com/uplink-rpc/uplink/metrics/dashboard"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -25,12 +26,14 @@ type Options struct {
 	Codec   rpcdelta.Codec
 	Suite   transport.Suite
 	For     time.Duration // 0: until the context is done
-	Metrics string        // address of /metrics
+	Metrics string        // address of the dashboard and /metrics
 	Tap     ds.Tap        // of the server; may be nil
 	Debug   bool          // serve /debug/ there
 	JSON    bool          // write lines of JSON, and nothing else
 	Live    bool          // redraw the table in place
 	KeyLog  io.Writer     // gets the secrets of all sessions; nil: none are written
+	// HTTPToken lets in to the dashboard; empty means none on loopback, elsewhere a random one.
+	HTTPToken string
 }
 
 // Validate says which flag is wrong, and how.
@@ -38,6 +41,8 @@ func (o *Options) Validate() error {
 	switch {
 	case o.Clients < 1 || o.Clients > maxClients:
 		return fmt.Errorf("--clients %d: want 1 to %d", o.Clients, maxClients)
+	case o.HTTPToken != "" && len(o.HTTPToken) < dashboard.MinToken:
+		return fmt.Errorf("--http-token: want %d characters or more", dashboard.MinToken)
 	case o.For < 0:
 		return fmt.Errorf("--for %v: want 0s, which is until Ctrl-C, or more", o.For)
 	}

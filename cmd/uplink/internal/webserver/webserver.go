@@ -1,57 +1,131 @@
-// Package webserver serves the commands' /metrics.
+// Package webserver serves the commands' /metrics, their dashboard and what else they show over HTTP.
 package webserver
 
 import (
+	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/uplink-rpc/uplink/metrics/dashboard"
 )
+
+// Config says what is served.
+type Config struct {
+	// Addr is the TCP address to listen on.
+	Addr string
+	// Token lets in to all but /metrics; on a loopback address it may be empty, on another one an empty one
+	// means a random one.
+	Token string
+	// Collectors are those of /metrics, beside the process's.
+	Collectors []prometheus.Collector
+	// Source is what the dashboard at / shows; nil means none.
+	Source    dashboard.Source
+	Dashboard dashboard.Config
+	// Handlers are others by the prefix of their paths, "/demo/" say, which they see.
+	Handlers map[string]http.Handler
+}
 
 // Server answers HTTP on one address until Close.
 type Server struct {
 	listener net.Listener
+	token    string
 	http     http.Server
-	mux      *http.ServeMux
 	done     chan error
+
+	dashboard *dashboard.Dashboard // or nil
+	cancel    context.CancelFunc
+	running   sync.WaitGroup
 }
 
-// Start serves /metrics of the collectors, and of the process, on addr.
-func Start(addr string, all ...prometheus.Collector) (*Server, error) {
+// Start serves what the configuration says.
+func Start(cfg Config) (*Server, error) {
 	registry := prometheus.NewRegistry()
-	all = append(all, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	for _, c := range all {
+	process := []prometheus.Collector{collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})}
+	for _, c := range append(process, cfg.Collectors...) {
 		if err := registry.Register(c); err != nil {
 			return nil, err
 		}
 	}
-	l, err := net.Listen("tcp", addr)
+	l, err := net.Listen("tcp", cfg.Addr)
 	if err != nil {
 		return nil, fmt.Errorf("metrics: %w; choose another address with --metrics", err)
 	}
+	s := &Server{listener: l, done: make(chan error, 1)}
+	guard, err := s.guard(cfg.Token)
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true}))
-	s := &Server{listener: l, mux: mux, http: http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}, done: make(chan error, 1)}
-	go func() { s.done <- s.http.Serve(l) }()
+	for prefix, h := range cfg.Handlers {
+		mux.Handle(prefix, guard.Handler(h))
+	}
+	if cfg.Source != nil {
+		cfg.Dashboard.ReadOnly, cfg.Dashboard.Metrics = guard.ReadOnly(), "metrics"
+		s.dashboard = dashboard.New(cfg.Source, cfg.Dashboard)
+		mux.Handle("/", guard.Handler(s.dashboard))
+	}
+	s.serve(mux)
 	return s, nil
 }
 
-// Handle has h answer requests that match the pattern of a [http.ServeMux].
-func (s *Server) Handle(pattern string, h http.Handler) { s.mux.Handle(pattern, h) }
+// guard makes a token where one is needed and none was given.
+func (s *Server) guard(token string) (*dashboard.Guard, error) {
+	s.token = token
+	guard, err := dashboard.NewGuard(s.listener.Addr(), s.token)
+	if err != nil && token == "" {
+		s.token = rand.Text()
+		return dashboard.NewGuard(s.listener.Addr(), s.token)
+	}
+	if err != nil {
+		err = fmt.Errorf("%w; choose another with --http-token, or leave it out for a random one", err)
+	}
+	return guard, err
+}
 
-// Page is where the page is.
-func (s *Server) Page() string { return "http://" + s.listener.Addr().String() + "/" }
+func (s *Server) serve(h http.Handler) {
+	ctx, cancel := context.WithCancel(context.Background())
+	s.cancel = cancel
+	if s.dashboard != nil {
+		s.running.Go(func() { s.dashboard.Run(ctx) })
+	}
+	s.http = http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
+	go func() { s.done <- s.http.Serve(s.listener) }()
+}
 
-// URL is where the metrics are.
-func (s *Server) URL() string { return s.Page() + "metrics" }
+// MetricsURL is where the metrics are.
+func (s *Server) MetricsURL() string { return s.url("/metrics", "") }
+
+// URL is where the dashboard is, with the token if one is needed.
+func (s *Server) URL() string { return s.url("/", s.token) }
+
+func (s *Server) url(path, token string) string {
+	at := s.listener.Addr().(*net.TCPAddr)
+	u := url.URL{Scheme: "http", Host: at.String(), Path: path}
+	if at.IP.IsUnspecified() { // each address of the machine: one that a browser on it takes
+		u.Host = net.JoinHostPort("localhost", strconv.Itoa(at.Port))
+	}
+	if token != "" {
+		u.RawQuery = url.Values{"token": {token}}.Encode()
+	}
+	return u.String()
+}
 
 // Close ends serving.
 func (s *Server) Close() error {
+	s.cancel()
+	s.running.Wait()
 	err := s.http.Close()
 	if served := <-s.done; !errors.Is(served, http.ErrServerClosed) {
 		err = errors.Join(err, served)

@@ -1,16 +1,21 @@
 package webserver
 
 import (
+	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"go.uber.org/goleak"
+
+	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/metrics/dashboard"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { uplinktest.Main(m) }
 
 func get(t *testing.T, url string) (int, string) {
 	t.Helper()
@@ -30,22 +35,18 @@ func get(t *testing.T, url string) (int, string) {
 func TestMetrics(t *testing.T) {
 	apples := prometheus.NewCounter(prometheus.CounterOpts{Name: "apples_total", Help: "Apples."})
 	apples.Add(3)
-	s, err := Start("127.0.0.1:0", apples)
+	s, err := Start(Config{Addr: "127.0.0.1:0", Collectors: []prometheus.Collector{apples}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	code, body := get(t, s.URL())
+	code, body := get(t, s.MetricsURL())
 	for _, want := range []string{"\napples_total 3\n", "\ngo_goroutines "} {
 		if code != http.StatusOK || !strings.Contains(body, want) {
 			t.Errorf("code %d, no %q in\n%s", code, want, body)
 		}
 	}
-	if code, _ := get(t, strings.TrimSuffix(s.URL(), "metrics")); code != http.StatusNotFound {
+	if code, _ := get(t, s.URL()); code != http.StatusNotFound {
 		t.Errorf("code %d for another page", code)
-	}
-	s.Handle("/plums", http.RedirectHandler("/metrics", http.StatusFound))
-	if code, body := get(t, strings.Replace(s.URL(), "metrics", "plums", 1)); code != http.StatusOK || !strings.Contains(body, "apples_total") {
-		t.Errorf("code %d for a page that was added:\n%s", code, body)
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
@@ -56,17 +57,80 @@ func TestMetrics(t *testing.T) {
 }
 
 func TestErrors(t *testing.T) {
-	s, err := Start("127.0.0.1:0")
+	s, err := Start(Config{Addr: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
 	busy := s.listener.Addr().String()
-	if _, err := Start(busy); err == nil || !strings.Contains(err.Error(), busy) || !strings.HasSuffix(err.Error(), "; choose another address with --metrics") {
+	if _, err := Start(Config{Addr: busy}); err == nil || !strings.Contains(err.Error(), busy) || !strings.HasSuffix(err.Error(), "; choose another address with --metrics") {
 		t.Errorf("an address in use: %v", err)
 	}
 	c := prometheus.NewCounter(prometheus.CounterOpts{Name: "apples_total", Help: "Apples."})
-	if _, err := Start("127.0.0.1:0", c, c); err == nil {
+	if _, err := Start(Config{Addr: "127.0.0.1:0", Collectors: []prometheus.Collector{c, c}}); err == nil {
 		t.Error("a collector that is there twice is taken")
+	}
+}
+
+// TestToken listens on other addresses than loopback: all but /metrics wants a token, which is made where
+// there is none.
+func TestToken(t *testing.T) {
+	panel := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, r.Method, r.URL.Path) })
+	for _, given := range []string{"", "a token of mine, and no other"} {
+		s, err := Start(Config{Addr: "0.0.0.0:0", Token: given, Source: server(t), Handlers: map[string]http.Handler{"/demo/": panel}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		u, err := url.Parse(s.URL())
+		if err != nil || u.Hostname() != "localhost" {
+			t.Fatalf("%v, %v", u, err)
+		}
+		local := "http://" + u.Host
+		token := u.Query().Get("token")
+		if len(token) < dashboard.MinToken || given != "" && token != given {
+			t.Errorf("token %q", token)
+		}
+		for _, c := range []struct {
+			path string
+			code int
+		}{{"/metrics", 200}, {"/", 401}, {"/events", 401}, {"/demo/panel.js", 401}, {"/?token=0123456789012345", 401}, {"/?" + u.RawQuery, 200}} {
+			if code, body := get(t, local+c.path); code != c.code {
+				t.Errorf("%s: code %d, want %d: %s", c.path, code, c.code, body)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := Start(Config{Addr: "127.0.0.1:0", Token: "short", Source: server(t)}); err == nil || !strings.HasSuffix(err.Error(), "choose another with --http-token, or leave it out for a random one") {
+		t.Errorf("a short token: %v", err)
+	}
+}
+
+// server is one without players.
+func server(t *testing.T) *ds.Server {
+	t.Helper()
+	srv, err := ds.Listen("127.0.0.1:0", ds.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = srv.Close() }) // it has not served
+	return srv
+}
+
+// TestHandlers: on loopback all is there without a token, and other paths are the dashboard's.
+func TestHandlers(t *testing.T) {
+	panel := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, r.Method, r.URL.Path) })
+	s, err := Start(Config{Addr: "127.0.0.1:0", Source: server(t), Handlers: map[string]http.Handler{"/demo/": panel}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{"": "<!doctype html>", "demo/panel.js": "GET /demo/panel.js", "metrics": "go_goroutines", "assets/main.js": "// The page", "other": "404"} {
+		if _, body := get(t, s.URL()+path); !strings.Contains(body, want) {
+			t.Errorf("/%s: no %q in %s", path, want, body)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
 	}
 }

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"image"
+	"image/color"
+	"image/draw"
+	"image/png"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/uplink-rpc/uplink/internal/uplinktest/browser"
+)
+
+var update = flag.Bool("update", false, "write the pictures of the dashboard in docs/ anew, which takes two minutes")
+
+// TestDashboardOfDemo opens the page of a demo in a real browser, at two widths.
+func TestDashboardOfDemo(t *testing.T) {
+	b := browser.Start(t)
+	seconds := 3
+	if *update {
+		seconds = 100
+	}
+	p := start(t, "demo", "--clients", "12", "--rtt", "60ms", "--jitter", "4ms", "--loss", "2%", "--burst", "2")
+	url := p.await(&p.stdout, `Dashboard: (\S+)\n`)[1]
+	b.Prefer("prefers-color-scheme", "light")
+	b.Resize(1280, 900)
+	b.Open(url)
+	b.Await(fmt.Sprintf(`document.querySelectorAll("#rpcs tbody tr").length === 3 && Number(document.querySelector("#tile-calls .value span").textContent) > 0 &&
+		document.querySelectorAll("#players tbody tr").length === 12 && document.querySelector("#players-note").textContent.startsWith("12 of 12") &&
+		document.querySelectorAll("#treemap .cell").length > 5 && performance.now() > %d`, 1000*seconds))
+	for _, width := range []int64{1280, 400} {
+		b.Resize(width, 900)
+		b.Await(fmt.Sprintf(`innerWidth === %d && document.documentElement.scrollWidth <= %[1]d && document.querySelector("#chart-bits canvas").clientWidth < %[1]d`, width))
+		if *update {
+			b.Await(`new Promise((done) => setTimeout(() => done(true), 3000))`) // for charts to be drawn with new figures
+			keep(t, fmt.Sprintf("dashboard-%d.png", width), b.Picture())
+		}
+	}
+	b.Blank() // it would complain when the server ends
+	p.interrupt()
+	if code := p.wait(); code != 0 {
+		t.Errorf("code %d: %s", code, p.stderr.String())
+	}
+}
+
+// keep writes a picture to docs/, with the 256 colors that it has most of: a page has few others.
+func keep(t *testing.T, name string, picture []byte) {
+	t.Helper()
+	from, err := png.Decode(bytes.NewReader(picture))
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := map[color.RGBA]int{}
+	size := from.Bounds()
+	for y := range size.Dy() {
+		for x := range size.Dx() {
+			counts[color.RGBAModel.Convert(from.At(x, y)).(color.RGBA)]++
+		}
+	}
+	most := slices.SortedFunc(maps.Keys(counts), func(a, b color.RGBA) int { return counts[b] - counts[a] })
+	var palette color.Palette
+	for _, c := range most[:min(256, len(most))] {
+		palette = append(palette, c)
+	}
+	to := image.NewPaletted(size, palette)
+	draw.Draw(to, size, from, image.Point{}, draw.Src)
+	var out bytes.Buffer
+	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, to); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join("..", "..", "docs", name), out.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDashboardOfEmptyServer: where nobody is connected the page says how to connect.
+func TestDashboardOfEmptyServer(t *testing.T) {
+	b := browser.Start(t)
+	p := start(t, "ds", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--schema", "../../testdata/traces/portal2_coop_60hz.schema.json")
+	url := p.await(&p.stderr, `msg=dashboard url=(\S+)\n`)[1]
+	b.Open(url)
+	b.Await(`!document.querySelector("#welcome").hidden`)
+	addr := p.await(&p.stderr, `msg=listening addr=(\S+)\n`)[1]
+	if text := browser.Value[string](b, `document.querySelector("#hint").textContent`); text != "uplink bots --players 8 --to "+addr+" TRACE.csv.gz" {
+		t.Errorf("the hint is %q", text)
+	}
+	b.Blank() // it would complain when the server ends
+	p.interrupt()
+	p.wait()
+}
+
+// TestTokenOfServer: a public address has a dashboard for those alone who have the token.
+func TestTokenOfServer(t *testing.T) {
+	p := start(t, "ds", "--listen", "127.0.0.1:0", "--metrics", "0.0.0.0:0", "--schema", "../../testdata/traces/portal2_coop_60hz.schema.json")
+	url := p.await(&p.stderr, `msg=dashboard url="?([^"\s]+)`)[1]
+	b := browser.Start(t)
+	b.Open(url)
+	b.Await(`document.querySelector("#status")?.textContent === "Live, read-only" && location.search === ""`)
+	b.Blank() // it would complain when the server ends
+	p.interrupt()
+	p.wait()
+}

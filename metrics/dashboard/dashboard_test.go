@@ -1,0 +1,383 @@
+package dashboard
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/transport/simnet"
+)
+
+// watched is a server that notes what is to be measured.
+type watched struct {
+	*ds.Server
+	mu    sync.Mutex
+	every []int
+}
+
+func (w *watched) Profile(every int) {
+	w.mu.Lock()
+	w.every = append(w.every, every)
+	w.mu.Unlock()
+	w.Server.Profile(every)
+}
+
+func (w *watched) measured() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return fmt.Sprint(w.every)
+}
+
+// game is a server with players who call two RPCs 60 times a second, and its dashboard.
+type game struct {
+	*Dashboard
+	src   *watched
+	conns []*client.Conn
+}
+
+func newGame(t *testing.T, players int, cfg Config) *game {
+	t.Helper()
+	link := simnet.Config{Delay: 30 * time.Millisecond, Loss: 0.05, Burst: 2, Seed: 11}
+	network := uplinktest.NewNetwork(t, link, simnet.Config{Delay: 30 * time.Millisecond, Seed: 12})
+	srv := uplinktest.Serve(t, network, ds.Config{}, func(s *ds.Server) error {
+		return ds.Handle(s, "Move", func(*ds.Player, ds.Frame[uplinktest.Move]) {})
+	})
+	g := &game{src: &watched{Server: srv.Server}}
+	g.Dashboard = New(g.src, cfg)
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { g.Run(ctx) })
+	for i := range players {
+		conn := uplinktest.Dial(t, network, client.Config{})
+		g.conns = append(g.conns, conn)
+		stream := uplinktest.Bind(t, conn, "Move")
+		running.Go(func() {
+			tick := time.NewTicker(time.Second / 60)
+			defer tick.Stop()
+			for n := uint64(0); ; n++ {
+				select {
+				case <-ctx.Done():
+					return
+				case <-tick.C:
+				}
+				m := uplinktest.MoveAt(uint64(i), n)
+				_ = stream.Send(&m) // or the player is gone
+			}
+		})
+	}
+	t.Cleanup(func() {
+		stop()
+		running.Wait()
+	})
+	return g
+}
+
+// visitor is a page that is open.
+type visitor struct {
+	close context.CancelFunc
+	done  chan struct{}
+	code  int
+
+	mu   sync.Mutex
+	text strings.Builder
+	head http.Header
+}
+
+func (v *visitor) Header() http.Header  { return v.head }
+func (v *visitor) WriteHeader(code int) { v.code = code }
+func (v *visitor) Flush()               {}
+
+func (v *visitor) Write(b []byte) (int, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.text.Write(b)
+}
+
+func (g *game) visit() *visitor {
+	ctx, cancel := context.WithCancel(context.Background())
+	v := &visitor{close: cancel, done: make(chan struct{}), head: http.Header{}}
+	go func() {
+		defer close(v.done)
+		g.ServeHTTP(v, httptest.NewRequestWithContext(ctx, "GET", "/events", nil))
+	}()
+	return v
+}
+
+func (v *visitor) leave() {
+	v.close()
+	<-v.done
+}
+
+// events gives the data of all events of a name so far.
+func (v *visitor) events(t *testing.T, name string) (all []map[string]any) {
+	t.Helper()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for e := range strings.SplitSeq(strings.TrimSuffix(v.text.String(), "\n\n"), "\n\n") {
+		head, data, ok := strings.Cut(e, "\ndata: ")
+		if !ok || !strings.HasPrefix(head, "event: ") {
+			t.Fatalf("event %q", e)
+		}
+		if head != "event: "+name {
+			continue
+		}
+		if strings.HasPrefix(data, "[") {
+			data = `{"all":` + data + `}`
+		}
+		var one map[string]any
+		if err := json.Unmarshal([]byte(data), &one); err != nil {
+			t.Fatalf("%s: %v", e, err)
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// get gives what a path of the dashboard has.
+func (g *game) get(t *testing.T, path string, code int) map[string]any {
+	t.Helper()
+	w := ask(g, "GET", path, "localhost")
+	if w.Code != code {
+		t.Fatalf("%s: code %d, %s; want %d", path, w.Code, w.Body, code)
+	}
+	var v map[string]any
+	if code == http.StatusOK {
+		uplinktest.Must(t, json.Unmarshal(w.Body.Bytes(), &v))
+	}
+	return v
+}
+
+// TestPage opens a page when the server has run for half a minute, and looks at what comes.
+func TestPage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGame(t, 3, Config{Title: "arena", Hint: "come", Extension: "demo", Metrics: "metrics", ReadOnly: true, Name: func(*ds.Player) string { return hostile[0] }})
+		time.Sleep(30*time.Second + 10*time.Millisecond)
+		if g.src.measured() != "[]" || len(g.players.players) != 0 {
+			t.Errorf("nobody looks, but measured %s, %d players", g.src.measured(), len(g.players.players))
+		}
+		v := g.visit()
+		time.Sleep(20 * time.Second)
+		hello := v.events(t, "hello")[0]
+		for name, want := range map[string]any{"title": "arena", "hint": "come", "extension": "demo", "metrics": "metrics", "read_only": true, "span": 600.0, "recent": 10.0} {
+			if hello[name] != want {
+				t.Errorf("hello: %s is %v, want %v", name, hello[name], want)
+			}
+		}
+		past := v.events(t, "history")[0]["all"].([]any)
+		samples := v.events(t, "sample")
+		if len(past) != 30 || len(samples) != 20 || past[9].(map[string]any)["link"] != nil {
+			t.Errorf("%d samples of the past, %d since; the tenth is %v", len(past), len(samples), past[9])
+		}
+		calls := 0.0
+		for _, s := range past {
+			calls += s.(map[string]any)["rpcs"].([]any)[0].(map[string]any)["calls"].(float64)
+		}
+		var lost, bursts float64
+		for _, s := range samples {
+			calls += s["rpcs"].([]any)[0].(map[string]any)["calls"].(float64)
+			link := s["link"].(map[string]any)
+			lost += link["lost"].(float64)
+			bursts += link["bursts"].(float64)
+			if rtt := link["rtt50"].(float64); rtt < 600 || rtt > 800 {
+				t.Errorf("round trip %v tenths of a millisecond, the link's is 600", rtt)
+			}
+		}
+		if lost < 20*3*60*0.02 || lost/bursts < 1.3 || lost/bursts > 3 {
+			t.Errorf("%v datagrams lost in %v bursts, the link loses 5 %% in bursts of 2", lost, bursts)
+		}
+		states := v.events(t, "state")
+		state := states[len(states)-1]
+		rpc := state["rpcs"].([]any)[0].(map[string]any)
+		if rpc["calls"] != calls || len(states) != 21 {
+			t.Errorf("%v calls in all, the samples have %v; %d states", rpc["calls"], calls, len(states))
+		}
+		list := state["list"].([]any)
+		first := list[0].([]any)
+		if len(list) != 3 || first[2] != hostile[0] || first[3] != 10.0 || first[4].(float64) < 500 {
+			t.Errorf("players: %v", list)
+		}
+		line := g.get(t, "/player?id="+first[0].(string), 200)
+		if n := len(line["calls"].([]any)); n != 20 || line["id"] != first[0] {
+			t.Errorf("%d seconds of player %v", n, line["id"])
+		}
+		v.leave()
+		if code := v.code; code != 0 && code != 200 {
+			t.Errorf("code %d", code)
+		}
+	})
+}
+
+// TestBits: the fields' bits of the page are the server's, and a sample has what was measured in its second.
+func TestBits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGame(t, 2, Config{})
+		time.Sleep(2500 * time.Millisecond)
+		v := g.visit()
+		time.Sleep(10 * time.Second)
+		states := v.events(t, "state")
+		p := states[len(states)-1]["profiles"].([]any)[0].(map[string]any)
+		fields := p["fields"].([]any)
+		sum := p["count"].(float64) + p["rounding"].(float64) + p["header"].(float64)
+		for _, f := range fields {
+			sum += f.(map[string]any)["bits"].(float64)
+		}
+		frames, spent := 0.0, 0.0
+		for _, s := range v.events(t, "sample") {
+			b := s["bits"].([]any)[0].(map[string]any)
+			frames += b["frames"].(float64)
+			spent += b["rest"].(float64)
+			for _, n := range b["fields"].([]any) {
+				spent += n.(float64)
+			}
+		}
+		first := states[0]["profiles"].([]any)[0].(map[string]any)["frames"].(float64)
+		if want := p["frames"].(float64) - first; frames != want || frames < 500 || spent < 0.99*sum || spent > 1.01*sum {
+			t.Errorf("%v frames with %v bits in the samples, %v with %v in all", frames, spent, want, sum)
+		}
+		d := g.get(t, "/field?rpc=Move&field=0", 200)
+		c := d["components"].([]any)
+		if d["name"] != "Location" || d["schema"] != "Location vec3 resolution=0.1 velocity=Velocity" || len(c) != 3 || len(c[0].(map[string]any)["residuals"].([]any)) < 2 {
+			t.Errorf("%v", d)
+		}
+		v.leave()
+	})
+}
+
+// TestLinger: what is kept for pages outlives one that is loaded again, and no more.
+func TestLinger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGame(t, 2, Config{})
+		v := g.visit()
+		time.Sleep(5*time.Second + 10*time.Millisecond)
+		v.leave()
+		time.Sleep(linger - 3*time.Second)
+		v = g.visit()
+		time.Sleep(2 * time.Second)
+		list := v.events(t, "state")[0]["list"].([]any)
+		line := g.get(t, "/player?id="+list[0].([]any)[0].(string), 200)
+		if n := len(line["calls"].([]any)); n < 15 {
+			t.Errorf("after the page was loaded again its player has %d seconds", n)
+		}
+		if g.src.measured() != "[1]" {
+			t.Errorf("measured %s", g.src.measured())
+		}
+		v.leave()
+		time.Sleep(linger + 3*time.Second)
+		g.get(t, "/player?id="+list[0].([]any)[0].(string), 404)
+		g.get(t, "/field?rpc=Move&field=0", 404)
+		if g.src.measured() != "[1 0]" {
+			t.Errorf("measured %s", g.src.measured())
+		}
+	})
+}
+
+// TestPlayersGone: who has left is not in the list, and who stays keeps the timeline.
+func TestPlayersGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGame(t, 3, Config{})
+		v := g.visit()
+		time.Sleep(5 * time.Second)
+		gone := strconv.FormatUint(g.conns[1].ID(), 10)
+		g.get(t, "/player?id="+gone, 200)
+		uplinktest.Must(t, g.conns[1].Close())
+		time.Sleep(3 * time.Second)
+		states := v.events(t, "state")
+		if list := states[len(states)-1]["list"].([]any); len(list) != 2 {
+			t.Errorf("%v", list)
+		}
+		g.get(t, "/player?id="+gone, 404)
+		v.leave()
+	})
+}
+
+// TestEnd: pages are let go of when Run ends, and none is taken any more.
+func TestEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := New(&watched{Server: uplinktest.Serve(t, uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{}), ds.Config{}, func(*ds.Server) error { return nil }).Server}, Config{})
+		ctx, stop := context.WithCancel(t.Context())
+		ran := make(chan struct{})
+		go func() {
+			defer close(ran)
+			d.Run(ctx)
+		}()
+		g := &game{Dashboard: d}
+		v := g.visit()
+		time.Sleep(3 * time.Second)
+		stop()
+		<-ran
+		<-v.done
+		v.close()
+		if v = g.visit(); true {
+			<-v.done
+			v.close()
+		}
+		if v.code != http.StatusServiceUnavailable {
+			t.Errorf("code %d", v.code)
+		}
+	})
+}
+
+// TestHistory: it is of ten minutes, the oldest sample first.
+func TestHistory(t *testing.T) {
+	var d Dashboard
+	for i := range 2*span + 7 {
+		d.keep([]byte(strconv.Itoa(i)))
+	}
+	if n := len(d.history); n != span || string(d.history[0]) != strconv.Itoa(span+7) || string(d.history[span-1]) != strconv.Itoa(2*span+6) {
+		t.Errorf("%d samples, from %s to %s", n, d.history[0], d.history[n-1])
+	}
+}
+
+// TestFiles: the page and all that it names are there, with headers that keep others out of it.
+func TestFiles(t *testing.T) {
+	d := New(nil, Config{})
+	for path, want := range map[string]string{
+		"/":                                "text/html",
+		"/assets/main.js":                  "text/javascript",
+		"/assets/style.css":                "text/css",
+		"/assets/icon.svg":                 "image/svg",
+		"/assets/vendor/uPlot.iife.min.js": "text/javascript",
+		"/assets/vendor/uPlot.min.css":     "text/css",
+		"/assets/vendor/uPlot.LICENSE":     "text/plain",
+	} {
+		w := ask(d, "GET", path, "localhost")
+		h := w.Header()
+		if w.Code != http.StatusOK || !strings.HasPrefix(h.Get("Content-Type"), want) || w.Body.Len() == 0 {
+			t.Errorf("%s: code %d, %s, %d bytes", path, w.Code, h.Get("Content-Type"), w.Body.Len())
+		}
+		for name, want := range map[string]string{
+			"Content-Security-Policy": "default-src 'self';", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+			"Cross-Origin-Resource-Policy": "same-origin", "Cache-Control": "no-",
+		} {
+			if !strings.HasPrefix(h.Get(name), want) {
+				t.Errorf("%s: %s is %q", path, name, h.Get(name))
+			}
+		}
+		if strings.Contains(h.Get("Content-Security-Policy"), "unsafe") {
+			t.Errorf("%s: %s", path, h.Get("Content-Security-Policy"))
+		}
+	}
+	for path, code := range map[string]int{
+		"/assets/": 404, "/assets": 404, "/assets/vendor/": 404, "/assets/../handler.go": 307, "/index.html": 404,
+		"/player": 400, "/player?id=-1": 400, "/player?id=18446744073709551616": 400, "/player?id=1": 404,
+		"/field": 400, "/field?rpc=Move&field=x": 400, "/field?rpc=Move&field=0": 404, "/field?rpc=Move&field=-1": 404,
+	} {
+		if w := ask(d, "GET", path, "localhost"); w.Code != code {
+			t.Errorf("%s: code %d, want %d", path, w.Code, code)
+		}
+	}
+	if w := ask(d, "POST", "/events", "localhost"); w.Code != http.StatusMethodNotAllowed {
+		t.Errorf("POST: code %d", w.Code)
+	}
+}

@@ -1,0 +1,159 @@
+package dashboard
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+)
+
+// MinToken is the least length of a [Guard]'s token.
+const MinToken = 16
+
+// ControlHeader is what a request that changes something has to have, with the value 1: a page of
+// another site cannot send it.
+const ControlHeader = "X-Uplink"
+
+// Guard lets those through to a handler who may see it. On a loopback address that is whoever is on the
+// machine, by a loopback name: pages that reach it by another name are of another site (DNS
+// rebinding). On another address, or where there is a token, it is who has the token, in the URL
+// (?token=, once: a cookie takes its place), or as a bearer of it. Requests that change something are
+// let through on loopback alone, from pages of the same origin with [ControlHeader]. Its methods are safe for
+// concurrent use.
+type Guard struct {
+	loopback bool
+	cookie   string   // its name: cookies do not tell ports apart
+	token    [32]byte // its hash
+	tokened  bool
+}
+
+// NewGuard makes the guard of what is served on addr, that of a listener. Other addresses than loopback need a
+// token; it has at least MinToken characters.
+func NewGuard(addr net.Addr, token string) (*Guard, error) {
+	at, err := netip.ParseAddrPort(addr.String())
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("dashboard: address %q: want an IP address and a port", addr)
+	case token == "" && !at.Addr().Unmap().IsLoopback():
+		return nil, fmt.Errorf("dashboard: on %v, which is no loopback address, a token is needed", at)
+	case token != "" && len(token) < MinToken:
+		return nil, fmt.Errorf("dashboard: the token has %d characters, want at least %d", len(token), MinToken)
+	}
+	return &Guard{
+		loopback: at.Addr().Unmap().IsLoopback(),
+		cookie:   fmt.Sprintf("uplink_%d", at.Port()),
+		token:    sha256.Sum256([]byte(token)),
+		tokened:  token != "",
+	}, nil
+}
+
+// ReadOnly says that nothing can be changed from there.
+func (g *Guard) ReadOnly() bool { return !g.loopback }
+
+// Handler is h for those who may see it.
+func (g *Guard) Handler(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		w.Header().Set("Referrer-Policy", "no-referrer")
+		if !g.tokened && !isLoopbackName(r.Host) {
+			refuse(w, http.StatusForbidden, fmt.Errorf("%q is no name of this machine's loopback address: use http://localhost or http://127.0.0.1, "+
+				"or listen on another address, with a token", r.Host))
+			return
+		}
+		if g.tokened && isRead(r) && g.is(sha256.Sum256([]byte(r.URL.Query().Get("token")))) {
+			g.admit(w, r)
+			return
+		}
+		if g.tokened && !g.authorized(r) {
+			refuse(w, http.StatusUnauthorized, errors.New("a token is needed: open the URL that the server printed, with ?token= at its end"))
+			return
+		}
+		if err := g.control(r); err != nil {
+			refuse(w, http.StatusForbidden, err)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+func refuse(w http.ResponseWriter, code int, err error) {
+	w.Header().Set("Cache-Control", "no-store")
+	http.Error(w, err.Error(), code)
+}
+
+// is compares hashes, in a time that says nothing.
+func (g *Guard) is(hash [32]byte) bool { return subtle.ConstantTimeCompare(hash[:], g.token[:]) == 1 }
+
+// authorized says that the request has the token, or the cookie that stands for it.
+func (g *Guard) authorized(r *http.Request) bool {
+	if bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
+		return g.is(sha256.Sum256([]byte(bearer)))
+	}
+	c, err := r.Cookie(g.cookie)
+	if err != nil {
+		return false
+	}
+	return subtle.ConstantTimeCompare([]byte(c.Value), []byte(g.ticket())) == 1
+}
+
+// ticket is what the cookie holds: who reads it does not have the token.
+func (g *Guard) ticket() string {
+	sum := sha256.Sum256(append([]byte("uplink cookie "), g.token[:]...))
+	return hex.EncodeToString(sum[:])
+}
+
+// admit sets the cookie, and has the browser ask again without the token: by a page, since after a
+// redirection of a link on another site it would leave the cookie out.
+func (g *Guard) admit(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	q.Del("token")
+	to := url.URL{Path: "/" + strings.TrimLeft(r.URL.Path, "/"), RawQuery: q.Encode()} // not //elsewhere
+	h := w.Header()
+	h.Set("Refresh", "0; url="+to.String())
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Type", "text/plain; charset=utf-8")
+	http.SetCookie(w, &http.Cookie{Name: g.cookie, Value: g.ticket(), Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+	fmt.Fprintln(w, "The token is right.")
+}
+
+func isRead(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
+
+// control says why a request that changes something is refused.
+func (g *Guard) control(r *http.Request) error {
+	if isRead(r) {
+		return nil
+	}
+	origin, site := r.Header.Get("Origin"), r.Header.Get("Sec-Fetch-Site")
+	switch {
+	case !g.loopback:
+		return errors.New("nothing can be set from here: the server listens on another address than loopback")
+	case !isLoopbackName(r.Host):
+		return fmt.Errorf("%q is no name of this machine's loopback address", r.Host)
+	case r.Header.Get(ControlHeader) != "1":
+		return fmt.Errorf("the header %s: 1 is missing", ControlHeader)
+	case site != "" && site != "same-origin":
+		return fmt.Errorf("the request comes from another site: Sec-Fetch-Site is %q", site)
+	case origin != "" && origin != "http://"+r.Host && origin != "https://"+r.Host:
+		return fmt.Errorf("the request comes from another site: Origin is %q, Host is %q", origin, r.Host)
+	}
+	return nil
+}
+
+// isLoopbackName says that a Host is one of those that only this machine can mean.
+func isLoopbackName(host string) bool {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback()
+}
