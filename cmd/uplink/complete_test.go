@@ -52,7 +52,7 @@ func TestComplete(t *testing.T) {
 func TestCompleteFiles(t *testing.T) {
 	for _, c := range newRoot(&profiler{}).Commands() {
 		c.Flags().VisitAll(func(f *pflag.Flag) {
-			if !strings.Contains(f.Usage, "file") || f.Value.Type() == "bool" || strings.Contains(f.Usage, "@FILE") {
+			if !strings.Contains(f.Usage, "file") || !strings.HasPrefix(f.Value.Type(), "string") || strings.Contains(f.Usage, "@FILE") {
 				return
 			}
 			complete, ok := c.GetFlagCompletionFunc(f.Name)

@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	deployed  = "../../deploy/"
-	dashboard = deployed + "grafana/uplink.json"
+	deployed    = "../../deploy/"
+	grafanaFile = deployed + "grafana/uplink.json"
 )
 
 // nothing are the queries of the dashboard that need have no result: no server restarts, and no alert has to fire.
@@ -168,7 +168,7 @@ type panel struct {
 
 func readDashboard(t *testing.T) *grafana {
 	t.Helper()
-	text, err := os.ReadFile(dashboard)
+	text, err := os.ReadFile(grafanaFile)
 	must(t, err)
 	var g grafana
 	must(t, json.Unmarshal(text, &g))

@@ -12,6 +12,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/lab"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/browser"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
@@ -95,53 +96,53 @@ func TestPanel(t *testing.T) {
 	o := options()
 	o.Codec, o.For = rpcdelta.Adaptive, 0
 	web := serve(t, o)
-	b := startBrowser(t)
+	b := browser.Start(t)
 	set := func(name, value string) {
 		t.Helper()
-		b.run(t, fmt.Sprintf(`{ const e = document.getElementById('lab-%s'); e.value = %q;
+		b.Run(fmt.Sprintf(`{ const e = document.getElementById('lab-%s'); e.value = %q;
 			e.dispatchEvent(new Event('input')); e.dispatchEvent(new Event('change')); }`, name, value))
 	}
 	const summary = `document.querySelector('.lab-summary').textContent`
 
-	b.open(t, web.URL)
-	b.await(t, `!document.getElementById('lab-loss').disabled`)
+	b.Open(web.URL)
+	b.Await(`!document.getElementById('lab-loss').disabled`)
 	set("redundancy", "off")
 	set("loss", "0.5")
 	await(t, web, "half of the calls get lost", func(s *state) bool {
 		return s.Settings.Loss == 0.5 && s.Settings.Redundancy == "off" && s.Traffic.Delivered < 0.7
 	})
-	b.await(t, `parseFloat(document.querySelector('.lab-figures dd').textContent) < 70`)
-	b.await(t, `/, 0 in a later one, [1-9]\d* never/.test(`+summary+`)`)
+	b.Await(`parseFloat(document.querySelector('.lab-figures dd').textContent) < 70`)
+	b.Await(`/, 0 in a later one, [1-9]\d* never/.test(` + summary + `)`)
 
 	// By keyboard: one step down.
-	b.run(t, `document.getElementById('lab-loss').focus()`)
-	b.key(t, kb.ArrowLeft)
-	b.await(t, `document.querySelector('output').textContent === '49 %'`)
+	b.Run(`document.getElementById('lab-loss').focus()`)
+	b.Key(kb.ArrowLeft)
+	b.Await(`document.querySelector('output').textContent === '49 %'`)
 	await(t, web, "a key moves the slider", func(s *state) bool { return s.Settings.Loss == 0.49 })
 
 	set("redundancy", "7")
 	await(t, web, "redundancy repairs", func(s *state) bool { return s.Traffic.Redundancy == 7 && s.Traffic.Delivered > 0.9 })
-	b.await(t, `/, [1-9]\d* in a later one/.test(`+summary+`)`)
+	b.Await(`/, [1-9]\d* in a later one/.test(` + summary + `)`)
 
 	set("loss", "0")
 	set("codec", "rle")
 	await(t, web, "all clients have another codec", func(s *state) bool {
 		return s.Settings.Codec == "rle" && s.Traffic.Switched == s.Traffic.Clients && s.Traffic.Delivered == 1 && s.Traffic.Redundancy == 0
 	})
-	b.await(t, `document.querySelector('.lab-status').textContent.startsWith('3 clients play')`)
+	b.Await(`document.querySelector('.lab-status').textContent.startsWith('3 clients play')`)
 
 	// Both views move.
 	for view := range 2 {
-		b.await(t, fmt.Sprintf(`(window.pictures ??= []).push(document.querySelectorAll('.lab-view canvas')[%d].toDataURL())
+		b.Await(fmt.Sprintf(`(window.pictures ??= []).push(document.querySelectorAll('.lab-view canvas')[%d].toDataURL())
 			&& new Set(pictures).size > %d`, view, 3*(view+1)))
 	}
 	// Another player plays the other game, and loses nothing.
 	set("actor", "1")
-	b.await(t, `/^Of the last [1-9]\d* calls .* 0 in a later one, 0 never\.$/.test(`+summary+`)`)
+	b.Await(`/^Of the last [1-9]\d* calls .* 0 in a later one, 0 never\.$/.test(` + summary + `)`)
 
 	for _, width := range []int64{1280, 400} {
-		b.resize(t, width)
-		b.await(t, fmt.Sprintf(`innerWidth === %d`, width))
-		b.await(t, `document.documentElement.scrollWidth <= innerWidth`)
+		b.Resize(width, 900)
+		b.Await(fmt.Sprintf(`innerWidth === %d`, width))
+		b.Await(`document.documentElement.scrollWidth <= innerWidth`)
 	}
 }
