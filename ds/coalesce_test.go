@@ -85,10 +85,14 @@ func (c *coalesced) play(t *testing.T, frames uint64) (*uplinktest.Server, *clie
 
 // TestCoalesce plays all ways to share datagrams, over links with and without loss.
 func TestCoalesce(t *testing.T) {
+	n := 0
 	for every := 1; every <= client.MaxSendEvery; every++ {
 		for _, redundancy := range []int{rpcdelta.RedundancyOff, rpcdelta.RedundancyAuto, 3} {
 			for _, tick := range []time.Duration{0, time.Second / 60, client.FlushOnly} {
 				for _, link := range []simnet.Config{{}, {Loss: 0.1, Burst: 2, Duplicate: 0.1, Seed: 7}} {
+					if n++; n%thin(11) != 0 {
+						continue
+					}
 					name := fmt.Sprintf("every=%d/redundancy=%d/tick=%v/loss=%v", every, redundancy, tick, link.Loss)
 					t.Run(name, func(t *testing.T) {
 						synctest.Test(t, func(t *testing.T) {
@@ -133,7 +137,7 @@ func checkCoalesce(t *testing.T, c coalesced) {
 // each datagram may have several payloads.
 func TestOvertakenFar(t *testing.T) {
 	for _, tick := range []time.Duration{0, 60 * ms} {
-		for seed := range uint64(4) {
+		for seed := range uint64(4 / thin(4)) {
 			synctest.Test(t, func(t *testing.T) {
 				c := coalesced{every: 4, redundancy: rpcdelta.RedundancyOff, rpcs: 1, tick: tick, late: true, link: simnet.Config{Jitter: 4 * time.Second, Seed: seed}}
 				srv, _, sent, logs := c.play(t, 3000)
@@ -149,7 +153,7 @@ func TestOvertakenFar(t *testing.T) {
 // TestBandwidth: a connection takes redundancy back and then datagrams until it
 // keeps to its budget, loses nothing by that, and returns when there is room.
 func TestBandwidth(t *testing.T) {
-	for _, c := range []struct {
+	for i, c := range []struct {
 		limit, redundancy, hz int
 		want                  client.BudgetStats // SendEvery and Redundancy
 		over                  bool
@@ -160,6 +164,9 @@ func TestBandwidth(t *testing.T) {
 		{limit: 5_000, redundancy: 3, hz: 60, want: client.BudgetStats{SendEvery: 4, Redundancy: 0}, over: true},
 		{limit: 15_000, redundancy: rpcdelta.RedundancyOff, hz: 120, want: client.BudgetStats{SendEvery: 4, Redundancy: 0}, over: true},
 	} {
+		if i%thin(2) != 0 {
+			continue
+		}
 		synctest.Test(t, func(t *testing.T) {
 			network := uplinktest.NewNetwork(t, simnet.Config{Delay: 30 * ms}, simnet.Config{Delay: 30 * ms})
 			journal := uplinktest.NewJournal(t, 1)
@@ -203,7 +210,7 @@ func TestSharedBits(t *testing.T) {
 		View  rpcdelta.Rotator `rpcdelta:"bits=16"`
 		Shoot bool
 	}
-	const ticks = 3600
+	ticks := 3600 / thin(4)
 	run := func(tick time.Duration, every int) (bits float64) {
 		synctest.Test(t, func(t *testing.T) {
 			network := uplinktest.NewNetwork(t, simnet.Config{Delay: 50 * ms}, simnet.Config{Delay: 50 * ms})
@@ -234,11 +241,11 @@ func TestSharedBits(t *testing.T) {
 			}
 			settle(time.Second)
 			for _, r := range srv.Stats().RPCs {
-				if r.Frames() != ticks {
+				if r.Frames() != uint64(ticks) {
 					t.Errorf("%d frames of %s came", r.Frames(), r.RPC)
 				}
 			}
-			bits = 8 * float64(bytes) / ticks
+			bits = 8 * float64(bytes) / float64(ticks)
 		})
 		return bits
 	}

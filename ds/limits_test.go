@@ -20,7 +20,7 @@ import (
 func TestHonestPlayersAreNotLimited(t *testing.T) {
 	runs := uint64(60)
 	if testing.Short() {
-		runs = 15
+		runs = 5
 	}
 	for seed := range runs {
 		rng := rand.New(rand.NewPCG(seed, 0))

@@ -18,7 +18,7 @@ import (
 func TestRandomLinks(t *testing.T) {
 	seeds := uint64(40)
 	if testing.Short() {
-		seeds = 10
+		seeds = 4
 	}
 	for seed := range seeds {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {

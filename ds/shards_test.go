@@ -52,7 +52,8 @@ func TestShards(t *testing.T) {
 }
 
 func checkShards(t *testing.T, poll bool) {
-	const shards, clients, seconds = 3, 12, 20
+	const shards, seconds = 3, 20
+	clients := 12 / thin(2)
 	up, down := symmetric(40*ms, simnet.Config{Loss: 0.05, Jitter: 3 * ms, Seed: 11})
 	network := uplinktest.NewNetwork(t, up, down)
 	moves, fires := uplinktest.NewJournal(t, 1), uplinktest.NewJournal(t, 2)
@@ -138,13 +139,13 @@ func checkShards(t *testing.T, poll bool) {
 	for _, l := range moves.Logs() {
 		handled += l.Frames()
 	}
-	if frames != handled || len(moves.Logs()) != clients || len(fires.Logs()) != clients || st.Acks.Messages < clients*seconds*8 {
+	if frames != handled || len(moves.Logs()) != clients || len(fires.Logs()) != clients || st.Acks.Messages < uint64(clients*seconds*8) {
 		t.Errorf("%d frames counted, %d handled of %d players: %+v", frames, handled, len(moves.Logs()), st)
 	}
-	if st.Transport.HandedOver == 0 || st.Transport.Moves != 2*clients || st.Transport.Open != clients || joined.Load() != clients {
+	if st.Transport.HandedOver == 0 || st.Transport.Moves != uint64(2*clients) || st.Transport.Open != clients || joined.Load() != int64(clients) {
 		t.Errorf("%d joined, %+v", joined.Load(), st.Transport)
 	}
-	if n := messages.Load(); n != clients*seconds || echoes.Load() != n {
+	if n := messages.Load(); n != int64(clients*seconds) || echoes.Load() != n {
 		t.Errorf("%d messages and %d echoes of %d", n, echoes.Load(), clients*seconds)
 	}
 	most := shards
@@ -159,7 +160,7 @@ func checkShards(t *testing.T, poll bool) {
 	uplinktest.Must(t, <-srv.Served)
 	end()
 	polling.Wait()
-	if left.Load() != clients {
+	if left.Load() != int64(clients) {
 		t.Errorf("%d of %d left", left.Load(), clients)
 	}
 }

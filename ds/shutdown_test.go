@@ -20,7 +20,7 @@ import (
 // the next server.
 func TestShutdown(t *testing.T) {
 	for _, poll := range []bool{false, true} {
-		for seed := range uint64(4) {
+		for seed := range uint64(4 / thin(2)) {
 			t.Run(fmt.Sprintf("poll=%v/seed=%d", poll, seed), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) { checkShutdown(t, poll, seed) })
 			})

@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	besieged    = 50 // honest players, clients 1 to 50; where time is short 10
+	besieged    = 50 // honest players, clients 1 to 50; where time is short 4
 	besiegedHz  = 30
 	siegeTime   = 5 * time.Second
 	pollTime    = 50 * time.Millisecond // of a server that polls
@@ -87,7 +87,7 @@ func newSiege(t *testing.T, seed uint64, link simnet.Config, cfg ds.Config) *sie
 	uplinktest.Must(t, err)
 	honest := besieged
 	if testing.Short() {
-		honest = 10
+		honest = 4
 	}
 	for i := range honest {
 		s.addrs = append(s.addrs, netip.MustParseAddrPort(fmt.Sprintf("100.64.%d.1:5000", i)))

@@ -13,6 +13,9 @@ import (
 
 // TestSequenceWraps sends more frames than a sequence on the wire has values.
 func TestSequenceWraps(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long")
+	}
 	synctest.Test(t, func(t *testing.T) {
 		up, down := symmetric(80*ms, simnet.Config{Loss: 0.1, Burst: 3, Jitter: 5 * ms, Duplicate: 0.05, Seed: 2})
 		network := uplinktest.NewNetwork(t, up, down)

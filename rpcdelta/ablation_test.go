@@ -142,7 +142,7 @@ func (r *recorded) load(t *testing.T) (*rpcdelta.Schema, []rpcdelta.Frame) {
 		return nil, nil
 	}
 	if brief() {
-		return schema, tr.Frames[:1000]
+		return schema, tr.Frames[:100]
 	}
 	return schema, tr.Frames
 }

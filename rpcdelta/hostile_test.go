@@ -74,7 +74,7 @@ func checkOldEpochAcks(t *testing.T, v variant) {
 func TestHostileAcks(t *testing.T) { forVariants(t, checkHostileAcks) }
 
 func checkHostileAcks(t *testing.T, v variant) {
-	for seed := range uint64(20) {
+	for seed := range uint64(20 / thin(7)) {
 		x := newStream(t, smallSchema(t), v.stream(streamConfig{
 			Seed: seed, Smooth: true, Up: linkConfig{Delay: 4, Loss: 0.1}, Down: linkConfig{Delay: 4, Loss: 0.1},
 		}))
@@ -118,7 +118,7 @@ func (x *stream) runLoose(t failer, n int) {
 // TestHostilePayloads: changed and invented payloads between honest ones never
 // panic the decoder, and what is delivered has the schema's ranges.
 func TestHostilePayloads(t *testing.T) {
-	for seed := range uint64(300) {
+	for seed := range uint64(300 / thin(5)) {
 		rng := rand.New(rand.NewPCG(seed, 0))
 		pick := randPicker(rng)
 		s := pick.schema()

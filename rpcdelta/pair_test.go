@@ -58,9 +58,19 @@ func forSingles(t *testing.T, f func(t *testing.T, v variant)) {
 
 func forSome(t *testing.T, some []variant, f func(t *testing.T, v variant)) {
 	t.Helper()
-	for _, v := range some {
+	for i := 0; i < len(some); i += thin(2) {
+		v := some[i]
 		t.Run(v.String(), func(t *testing.T) { f(t, v) })
 	}
+}
+
+// thin is a step through all there is of something: with -short most of it is left out. One that is prime to what
+// is crossed meets all of it.
+func thin(step int) int {
+	if testing.Short() {
+		return step
+	}
+	return 1
 }
 
 // failer is a *testing.T, *testing.B or *rapid.T.

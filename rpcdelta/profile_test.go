@@ -127,7 +127,7 @@ func TestProfileBothEnds(t *testing.T) {
 			DeliverLate: rapid.Bool().Draw(t, "deliver late"),
 		})
 		x.profiles = newProfiles(s, x.enc)
-		x.run(t, 200)
+		x.run(t, 200/thin(2))
 		checkSums(t, x.profiles.payloads)
 		if got := x.profiles.payloads.Frames; got != x.delivered {
 			t.Fatalf("%d frames are measured of %d", got, x.delivered)

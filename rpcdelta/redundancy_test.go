@@ -102,7 +102,8 @@ func TestSetRedundancy(t *testing.T) {
 // TestRedundancyFixed: a frame is lost only if its payload is, and each that it
 // rides along in; and one that rides along in none that arrives is lost.
 func TestRedundancyFixed(t *testing.T) {
-	for older := range MaxRedundancy + 1 {
+	frames := 3000 / thin(5)
+	for older := 0; older <= MaxRedundancy; older += thin(3) {
 		r := older
 		if r == 0 {
 			r = RedundancyOff
@@ -111,17 +112,17 @@ func TestRedundancyFixed(t *testing.T) {
 			Seed: uint64(older), Codec: Adaptive, Redundancy: r, Smooth: true,
 			Up: linkConfig{Delay: 3, Loss: 0.4}, Down: linkConfig{Delay: 3, Loss: 0.2},
 		})
-		x.run(t, 3000)
+		x.run(t, frames)
 		x.up.Loss, x.down.Loss = 0, 0
 		x.run(t, 20)
 		lost := uint64(0)
-		for n := range 3000 {
+		for n := range frames {
 			if !slices.Contains(x.up.fates[n:n+older+1], false) {
 				lost++
 			}
 		}
 		if x.missed != lost {
-			t.Errorf("%d older frames: %d of 3000 frames are missed, want %d", older, x.missed, lost)
+			t.Errorf("%d older frames: %d of %d frames are missed, want %d", older, x.missed, frames, lost)
 		}
 	}
 }
@@ -226,7 +227,7 @@ func TestRedundancyOnce(t *testing.T) {
 // speak of give the state of the decoder, or a reset.
 func TestSlowAcks(t *testing.T) {
 	for _, ring := range []int{2, 20, 64, 256} {
-		for delay := 80; delay < 400; delay += 9 {
+		for delay := 80; delay < 400; delay += 9 * thin(19) {
 			x := newStream(t, smallSchema(t), streamConfig{
 				Seed: uint64(delay), Codec: Adaptive, Ring: ring, PeerRing: ring, Redundancy: MaxRedundancy, Smooth: true,
 				Up: linkConfig{Delay: 3, Loss: 0.05}, Down: linkConfig{Delay: delay},

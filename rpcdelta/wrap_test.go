@@ -7,7 +7,7 @@ import "testing"
 func TestWrap(t *testing.T) { forVariants(t, checkWrap) }
 
 func checkWrap(t *testing.T, v variant) {
-	if testing.Short() && v.redundancy != 0 {
+	if testing.Short() && v.codec == Adaptive {
 		t.Skip("long")
 	}
 	frames := 210_000

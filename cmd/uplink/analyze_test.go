@@ -9,10 +9,16 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/internal/analysis"
+	"github.com/uplink-rpc/uplink/trace/sample"
 )
 
 // TestAnalyze: all three forms say the same, of one trace or more.
 func TestAnalyze(t *testing.T) {
+	cars, portals, names := rocketLeague, portal2, []string{"rocketleague", "portal2"}
+	if testing.Short() { // the beginning of each, but for what is held against bounds
+		cars, portals = slice(t, sample.RocketLeague(), 400, nil).Name, slice(t, sample.Portal2(), 300, nil).Name
+		names = []string{"slice: 400 frames", "slice: 300 frames"}
+	}
 	code, stdout, stderr := uplink(t, "analyze", "--distance", "3", "--json", rocketLeague)
 	if code != 0 || stderr != "" {
 		t.Fatal(stderr)
@@ -31,17 +37,17 @@ func TestAnalyze(t *testing.T) {
 	if math.Abs(sum-r.PayloadBits) > 1e-6 || r.PayloadBits < 20 || r.FullBits < 2*r.PayloadBits || floor < r.PayloadBits/3 || floor > 1.2*r.PayloadBits {
 		t.Errorf("fields take %.1f of %.1f bits, full %.1f, floor %.1f", sum, r.PayloadBits, r.FullBits, floor)
 	}
-	code, stdout, stderr = uplink(t, "analyze", "--rtt", "60ms", "--loss", "5%", rocketLeague, portal2)
+	code, stdout, stderr = uplink(t, "analyze", "--rtt", "60ms", "--loss", "5%", cars, portals)
 	if code != 0 || stderr != "" {
 		t.Fatal(stderr)
 	}
-	for _, want := range []string{"rocketleague", "portal2", "loss 5 %", "Rotation", "least squares", "frame count"} {
+	for _, want := range append(names, "loss 5 %", "Rotation", "least squares", "frame count") {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("no %q in %s", want, stdout)
 		}
 	}
 	page := filepath.Join(t.TempDir(), "out.html")
-	if code, stdout, stderr = uplink(t, "analyze", "--distance", "3", "--html", page, rocketLeague); code != 0 || stdout != "" {
+	if code, stdout, stderr = uplink(t, "analyze", "--distance", "3", "--html", page, cars); code != 0 || stdout != "" {
 		t.Fatal(stderr)
 	}
 	html, err := os.ReadFile(page)

@@ -94,7 +94,11 @@ func drive(t *testing.T, frames int) *trace.Trace {
 
 // TestRun: what adds up to the payload does, and predictors find what the trace was made by.
 func TestRun(t *testing.T) {
-	tr := drive(t, 1500)
+	frames := 1500
+	if testing.Short() {
+		frames = 600
+	}
+	tr := drive(t, frames)
 	r, err := Run(t.Context(), tr, atDistance(1))
 	if err != nil {
 		t.Fatal(err)
@@ -106,7 +110,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("%+v", f)
 		}
 	}
-	if math.Abs(sum-r.PayloadBits) > 1e-6 || math.Abs(full-r.FullBits) > 1e-6 || r.Frames != 1500 || r.FloorDistance != 1 {
+	if math.Abs(sum-r.PayloadBits) > 1e-6 || math.Abs(full-r.FullBits) > 1e-6 || r.Frames != frames || r.FloorDistance != 1 {
 		t.Errorf("fields take %v of %v, in full %v of %v", sum, r.PayloadBits, full, r.FullBits)
 	}
 	for i, want := range []string{"", meanRate, "", meanRate, slope, slope} {
