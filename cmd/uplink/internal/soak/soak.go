@@ -43,12 +43,7 @@ func Run(ctx context.Context, traces []*trace.Trace, o Options, show func(Phase)
 	if err := soak(ctx, traces, o, show); err != nil {
 		return err
 	}
-	// Goroutines of connections that have just been closed are given the time to end.
-	after := look()
-	for deadline := time.Now().Add(time.Second); len(before.grown(after)) > 0 && time.Now().Before(deadline); after = look() {
-		time.Sleep(10 * time.Millisecond)
-	}
-	if what := before.grown(after); len(what) > 0 {
+	if what := before.grown(before.settled()); len(what) > 0 {
 		return fmt.Errorf("after the end there is more than before: %s", strings.Join(what, ", "))
 	}
 	return nil
@@ -114,10 +109,9 @@ func (r *run) rounds(ctx context.Context) error {
 				return err
 			}
 		}
-		u := look()
 		if n == 0 {
-			first = u
-		} else if what := first.grown(u); len(what) > 0 {
+			first = look()
+		} else if what := first.grown(first.settled()); len(what) > 0 {
 			return fmt.Errorf("round %d has more than the first: %s", n+1, strings.Join(what, ", "))
 		}
 	}

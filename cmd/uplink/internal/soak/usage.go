@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"time"
 )
 
 // Usage is what the process holds.
@@ -46,6 +47,18 @@ func (u Usage) grown(later Usage) (what []string) {
 		what = append(what, fmt.Sprintf("the heap from %.1f to %.1f MB", mb(u.Heap), mb(later.Heap)))
 	}
 	return what
+}
+
+// patience is how long what is on its way, connections that end and datagrams that wait, may hold more.
+const patience = 3 * time.Second
+
+// settled looks again while there is more than before, until it has been patient enough.
+func (u Usage) settled() Usage {
+	later := look()
+	for deadline := time.Now().Add(patience); len(u.grown(later)) > 0 && time.Now().Before(deadline); later = look() {
+		time.Sleep(10 * time.Millisecond)
+	}
+	return later
 }
 
 func mb(bytes uint64) float64 { return float64(bytes) / 1e6 }
