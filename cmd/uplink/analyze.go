@@ -78,15 +78,8 @@ A trace is a .csv or .csv.gz file with NAME.schema.json beside it.`,
 }
 
 func (o *analyzeOptions) check(cmd *cobra.Command) error {
-	if cmd.Flags().Changed("distance") {
-		if o.cfg.Distance == 0 {
-			return errors.New("--distance 0: want at least 1 frame")
-		}
-		for _, name := range linkFlags {
-			if cmd.Flags().Changed(name) {
-				return fmt.Errorf("--%s: there is no link with --distance; leave one of them out", name)
-			}
-		}
+	if err := checkDistance(cmd, o.cfg.Distance); err != nil {
+		return err
 	}
 	if o.json && o.html != "" {
 		return errors.New("--json and --html: choose one")

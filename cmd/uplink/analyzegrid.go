@@ -80,11 +80,7 @@ func (o *analyzeOptions) runGrid(ctx context.Context, paths []string, stdout, st
 	var outcomes []*analysis.Outcome
 	var b strings.Builder
 	for _, path := range paths {
-		schema, err := loadSchema(path, o.schema)
-		if err != nil {
-			return err
-		}
-		r, err := analysis.Load(path, schema)
+		r, err := loadRecording(path, o.schema)
 		if err != nil {
 			return err
 		}
