@@ -94,11 +94,13 @@ func (o *analyzeOptions) run(ctx context.Context, paths []string, stdout, stderr
 	p := newProgress(stderr)
 	defer p.clear()
 	var reports []*analysis.Report
+	var damaged error
 	for _, path := range paths {
 		t, err := loadTrace(path, o.schema)
-		if err != nil {
+		if t == nil {
 			return err
 		}
+		damaged = errors.Join(damaged, err)
 		cfg := o.cfg
 		cfg.Progress = p.show
 		r, err := analysis.Run(ctx, t, cfg)
@@ -108,6 +110,13 @@ func (o *analyzeOptions) run(ctx context.Context, paths []string, stdout, stderr
 		reports = append(reports, r)
 	}
 	p.clear()
+	if err := o.write(stdout, reports); err != nil {
+		return err
+	}
+	return shownInPart(damaged)
+}
+
+func (o *analyzeOptions) write(w io.Writer, reports []*analysis.Report) error {
 	switch {
 	case o.html != "":
 		page, err := analysis.HTML(reports)
@@ -119,8 +128,16 @@ func (o *analyzeOptions) run(ctx context.Context, paths []string, stdout, stderr
 		}
 		return nil
 	case o.json:
-		return writeJSON(stdout, reports)
+		return writeJSON(w, reports)
 	}
-	_, err := io.WriteString(stdout, analysis.Text(reports))
+	_, err := io.WriteString(w, analysis.Text(reports))
 	return err
+}
+
+// shownInPart is the error of traces whose rows before the damage were shown.
+func shownInPart(damaged error) error {
+	if damaged == nil {
+		return nil
+	}
+	return hintedError{damaged, "what is shown is of the rows before that"}
 }
