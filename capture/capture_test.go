@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -208,6 +209,9 @@ func TestRotate(t *testing.T) {
 		info, err := os.Stat(capture.FileName(path, i))
 		if (err == nil) != (i > last-2) || err == nil && info.Size() > limit {
 			t.Errorf("file %d: %v, %v", i, info, err)
+		}
+		if err == nil && runtime.GOOS != "windows" && info.Mode() != 0o600 {
+			t.Errorf("file %d is for others to read: %v", i, info.Mode())
 		}
 	}
 	next := uint64(0)

@@ -40,7 +40,8 @@ func (r *row) name() string { return FileName(r.path, r.start.Index) }
 
 // create begins the file whose turn it is.
 func (r *row) create() (err error) {
-	if r.file, err = os.Create(r.name()); err != nil {
+	// What players did is for the owner of the server alone to read.
+	if r.file, err = os.OpenFile(r.name(), os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600); err != nil {
 		return err
 	}
 	if r.sessions == nil {

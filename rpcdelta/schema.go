@@ -114,7 +114,13 @@ func (s *Schema) AtRate(hz float64) (*Schema, error) {
 
 // AppendJSON appends the schema as a schema file.
 func (s *Schema) AppendJSON(dst []byte) ([]byte, error) {
-	b, err := json.MarshalIndent(schemaFile{s.rpc, s.rate, s.fields}, "", "  ")
+	fields := slices.Clone(s.fields)
+	for i := range fields {
+		if fields[i].VelocityScale == 1 {
+			fields[i].VelocityScale = 0 // the default
+		}
+	}
+	b, err := json.MarshalIndent(schemaFile{s.rpc, s.rate, fields}, "", "  ")
 	return append(dst, b...), err
 }
 

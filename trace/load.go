@@ -24,6 +24,7 @@ type Trace struct {
 func (t *Trace) At(n int) *rpcdelta.Frame { return &t.Frames[n%len(t.Frames)] }
 
 // Load reads a whole trace. A nil schema means that of the schema file beside it. A trace without rows is an error.
+// Of a file that is cut off or damaged after some rows there are these, beside the error.
 func Load(path string, schema *rpcdelta.Schema) (*Trace, error) {
 	if schema == nil {
 		var err error
@@ -56,15 +57,16 @@ func LoadFS(fsys fs.FS, path string, schema *rpcdelta.Schema) (*Trace, error) {
 // load reads what is left and closes the file.
 func (r *Reader) load() (*Trace, error) {
 	frames, err := r.readAll()
-	if err = errors.Join(err, r.Close()); err != nil {
+	err = errors.Join(err, r.Close())
+	if len(frames) == 0 {
 		return nil, err
 	}
 	name := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(r.name), ".gz"), ".csv")
-	return &Trace{Name: name, Schema: r.schema, Frames: frames}, nil
+	return &Trace{Name: name, Schema: r.schema, Frames: frames}, err
 }
 
-func (r *Reader) readAll() ([]rpcdelta.Frame, error) {
-	var frames []rpcdelta.Frame
+// readAll gives the rows that could be read, and why it ended but for the file's end.
+func (r *Reader) readAll() (frames []rpcdelta.Frame, err error) {
 	for {
 		f := r.schema.NewFrame()
 		switch err := r.Read(f); {
@@ -73,7 +75,7 @@ func (r *Reader) readAll() ([]rpcdelta.Frame, error) {
 		case errors.Is(err, io.EOF):
 			return frames, nil
 		case err != nil:
-			return nil, err
+			return frames, err
 		}
 		frames = append(frames, *f)
 	}

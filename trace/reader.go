@@ -198,7 +198,7 @@ func (r *Reader) readError(err error) error {
 	if errors.As(err, &p) {
 		return fmt.Errorf("trace: %s: row %d (line %d): %w at character %d", r.name, r.row+1, p.Line, p.Err, p.Column)
 	}
-	return fmt.Errorf("trace: %s: after row %d: %w", r.name, r.row, r.explain(err))
+	return fmt.Errorf("trace: %s: after row %d, byte %d of the text: %w", r.name, r.row, r.csv.InputOffset(), r.explain(err))
 }
 
 // explain says what a decompressor's error means for the file.

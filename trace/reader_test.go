@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -149,7 +150,7 @@ func TestBrokenGzip(t *testing.T) {
 	}{
 		{"plain", []byte(readerHeader + row), "trace: a.csv.gz: gzip: invalid header: not a gzip file, which its name says it is"},
 		{"cut off", whole[:len(whole)-20], "unexpected EOF: the gzip file is cut off"},
-		{"damaged", damaged, "trace: a.csv.gz: after row 1000: gzip: invalid checksum: the gzip file is damaged"},
+		{"damaged", damaged, fmt.Sprintf("trace: a.csv.gz: after row 1000, byte %d of the text: gzip: invalid checksum: the gzip file is damaged", len(readerHeader)+1000*len(row))},
 	} {
 		r, err := trace.NewReader(bytes.NewReader(c.file), "a.csv.gz", s)
 		f := s.NewFrame()
@@ -185,6 +186,12 @@ func TestLoadErrors(t *testing.T) {
 	}
 	_, err = trace.LoadFS(files, "a.csv", readerSchema(t))
 	wantError(t, err, "trace: a.csv: row 1 (line 2): 2 cells, want 11 as in the header")
+	files["a.csv"].Data = []byte(readerHeader + "0,1.5,2,0,0,0,1,255,-128,1,beef\n1,x")
+	part, err := trace.LoadFS(files, "a.csv", readerSchema(t))
+	wantError(t, err, "trace: a.csv: row 2 (line 3): 2 cells, want 11 as in the header")
+	if part == nil || len(part.Frames) != 1 {
+		t.Errorf("the row before the damage is not there: %+v", part)
+	}
 	_, err = trace.LoadFS(files, "b.csv", readerSchema(t))
 	if !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no trace: %v", err)

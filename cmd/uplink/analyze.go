@@ -78,15 +78,8 @@ A trace is a .csv or .csv.gz file with NAME.schema.json beside it.`,
 }
 
 func (o *analyzeOptions) check(cmd *cobra.Command) error {
-	if cmd.Flags().Changed("distance") {
-		if o.cfg.Distance == 0 {
-			return errors.New("--distance 0: want at least 1 frame")
-		}
-		for _, name := range linkFlags {
-			if cmd.Flags().Changed(name) {
-				return fmt.Errorf("--%s: there is no link with --distance; leave one of them out", name)
-			}
-		}
+	if err := checkDistance(cmd, o.cfg.Distance); err != nil {
+		return err
 	}
 	if o.json && o.html != "" {
 		return errors.New("--json and --html: choose one")
@@ -101,11 +94,13 @@ func (o *analyzeOptions) run(ctx context.Context, paths []string, stdout, stderr
 	p := newProgress(stderr)
 	defer p.clear()
 	var reports []*analysis.Report
+	var damaged error
 	for _, path := range paths {
 		t, err := loadTrace(path, o.schema)
-		if err != nil {
+		if t == nil {
 			return err
 		}
+		damaged = errors.Join(damaged, err)
 		cfg := o.cfg
 		cfg.Progress = p.show
 		r, err := analysis.Run(ctx, t, cfg)
@@ -115,6 +110,13 @@ func (o *analyzeOptions) run(ctx context.Context, paths []string, stdout, stderr
 		reports = append(reports, r)
 	}
 	p.clear()
+	if err := o.write(stdout, reports); err != nil {
+		return err
+	}
+	return shownInPart(damaged)
+}
+
+func (o *analyzeOptions) write(w io.Writer, reports []*analysis.Report) error {
 	switch {
 	case o.html != "":
 		page, err := analysis.HTML(reports)
@@ -126,8 +128,16 @@ func (o *analyzeOptions) run(ctx context.Context, paths []string, stdout, stderr
 		}
 		return nil
 	case o.json:
-		return writeJSON(stdout, reports)
+		return writeJSON(w, reports)
 	}
-	_, err := io.WriteString(stdout, analysis.Text(reports))
+	_, err := io.WriteString(w, analysis.Text(reports))
 	return err
+}
+
+// shownInPart is the error of traces whose rows before the damage were shown.
+func shownInPart(damaged error) error {
+	if damaged == nil {
+		return nil
+	}
+	return hintedError{damaged, "what is shown is of the rows before that"}
 }

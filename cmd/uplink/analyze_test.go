@@ -115,11 +115,14 @@ func TestAnalyzeErrors(t *testing.T) {
 		}
 	}
 	for _, args := range [][]string{{"analyze", path}, {"analyze", "--what-if", path}} {
-		code, _, stderr := uplink(t, args...)
-		for _, want := range []string{path, "row 3", `"x"`, `"X"`} {
+		code, stdout, stderr := uplink(t, args...)
+		for _, want := range []string{path, "row 3", `"x"`, `"X"`, "\nhint: what is shown is of the rows before that\n"} {
 			if code != 1 || !strings.Contains(stderr, want) {
 				t.Errorf("%d, %q, want %s", code, stderr, want)
 			}
+		}
+		if !strings.HasPrefix(stdout, "bad: 2 frames at 60 Hz") {
+			t.Errorf("%v: the rows before the damage are not shown: %s", args, stdout)
 		}
 	}
 }

@@ -79,15 +79,13 @@ func (o *analyzeOptions) runGrid(ctx context.Context, paths []string, stdout, st
 	defer p.clear()
 	var outcomes []*analysis.Outcome
 	var b strings.Builder
+	var damaged error
 	for _, path := range paths {
-		schema, err := loadSchema(path, o.schema)
-		if err != nil {
+		r, err := loadRecording(path, o.schema)
+		if r == nil {
 			return err
 		}
-		r, err := analysis.Load(path, schema)
-		if err != nil {
-			return err
-		}
+		damaged = errors.Join(damaged, err)
 		shown := o.grid.errorsOf
 		for _, name := range shown {
 			if err := r.CheckField(name); err != nil {
@@ -110,12 +108,18 @@ func (o *analyzeOptions) runGrid(ctx context.Context, paths []string, stdout, st
 		b.WriteByte('\n')
 	}
 	p.clear()
-	if o.json {
-		return writeJSON(stdout, outcomes)
-	}
 	b.WriteString(gridNotes)
-	_, err := io.WriteString(stdout, b.String())
-	return err
+	write := func() error {
+		if o.json {
+			return writeJSON(stdout, outcomes)
+		}
+		_, err := io.WriteString(stdout, b.String())
+		return err
+	}
+	if err := write(); err != nil {
+		return err
+	}
+	return shownInPart(damaged)
 }
 
 const gridNotes = `bits   a sent frame, payload and header; kbit/s: of the client's datagrams, IP and UDP included.

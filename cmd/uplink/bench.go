@@ -26,9 +26,6 @@ type benchOptions struct {
 	svg    string
 }
 
-// linkFlags make no sense where there is no link.
-var linkFlags = append([]string{"ack-hz"}, link.FlagNames...)
-
 func newBenchCommand() *cobra.Command {
 	var o benchOptions
 	cmd := &cobra.Command{
@@ -98,15 +95,8 @@ For the means that a link comes to in the long run, take many links and frames: 
 }
 
 func (o *benchOptions) check(cmd *cobra.Command) error {
-	if cmd.Flags().Changed("distance") {
-		if o.cfg.Distance == 0 {
-			return errors.New("--distance 0: want at least 1 frame")
-		}
-		for _, name := range linkFlags {
-			if cmd.Flags().Changed(name) {
-				return fmt.Errorf("--%s: there is no link with --distance; leave one of them out", name)
-			}
-		}
+	if err := checkDistance(cmd, o.cfg.Distance); err != nil {
+		return err
 	}
 	if o.svg != "" && !o.cfg.Fields {
 		return errors.New("--svg: want --fields, which it draws")

@@ -1,8 +1,12 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
+	"github.com/spf13/cobra"
+
+	"github.com/uplink-rpc/uplink/internal/link"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
@@ -25,6 +29,25 @@ func codecFlag(name string) (rpcdelta.Codec, error) {
 func checkRing(frames int) error {
 	if frames < 2 || frames > rpcdelta.MaxRing {
 		return fmt.Errorf("--ring %d: want 2 to %d frames", frames, rpcdelta.MaxRing)
+	}
+	return nil
+}
+
+// linkFlags make no sense where there is no link.
+var linkFlags = append([]string{"ack-hz"}, link.FlagNames...)
+
+// checkDistance checks what --distance says, and that nothing is said of a link then.
+func checkDistance(cmd *cobra.Command, frames int) error {
+	if !cmd.Flags().Changed("distance") {
+		return nil
+	}
+	if frames == 0 {
+		return errors.New("--distance 0: want at least 1 frame")
+	}
+	for _, name := range linkFlags {
+		if cmd.Flags().Changed(name) {
+			return fmt.Errorf("--%s: there is no link with --distance; leave one of them out", name)
+		}
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/uplink-rpc/uplink/internal/analysis"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/trace"
 )
@@ -40,6 +41,15 @@ func loadSchema(tracePath, flag string) (*rpcdelta.Schema, error) {
 		return nil, hintedError{err, "a trace needs a schema file beside it, or one named with --" + schemaFlag}
 	}
 	return s, err
+}
+
+// loadRecording loads a trace as it was recorded, by the schema that loadSchema gives.
+func loadRecording(tracePath, flag string) (*analysis.Recording, error) {
+	schema, err := loadSchema(tracePath, flag)
+	if err != nil {
+		return nil, err
+	}
+	return analysis.Load(tracePath, schema)
 }
 
 // checkTrace says what is wrong with the name of a trace before its schema is missed.

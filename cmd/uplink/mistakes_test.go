@@ -52,6 +52,9 @@ func TestMistakes(t *testing.T) {
 		{"ds --listen 127.0.0.1:0 --metrics 127.0.0.1:99999 --schema " + schema, 1, "choose another address with --metrics"},
 		// Files.
 		{"bench", 2, "TRACE: which recording? want a .csv or .csv.gz file"},
+		{"inspect", 2, "CAPTURE: which capture? want a file that uplink ds --capture"},
+		{"replay-capture --self", 2, "CAPTURE: which capture? want a file that uplink ds --capture"},
+		{"decrypt", 2, "CAPTURE: which capture? want a .pcap or .pcapng file"},
 		{"replay " + moves + " " + moves, 2, "accepts 1 arg(s), received 2\nhint: uplink replay --help"},
 		{"ds " + schema + " --schema " + schema, 2, `": flags are all that this takes`},
 		{"bench none.csv", 1, "trace: open none.csv: no such file"},

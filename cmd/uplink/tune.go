@@ -92,11 +92,7 @@ func (o *tuneOptions) run(ctx context.Context, paths []string, stdout, stderr io
 	defer p.clear()
 	var recordings []*analysis.Recording
 	for _, path := range paths {
-		schema, err := loadSchema(path, o.schema)
-		if err != nil {
-			return err
-		}
-		r, err := analysis.Load(path, schema)
+		r, err := loadRecording(path, o.schema)
 		if err != nil {
 			return err
 		}

@@ -56,7 +56,7 @@ func TestTuneErrors(t *testing.T) {
 		{"a.csv --error A=1 --delivery 3", 2, "uplink: --delivery 3: want "},
 		{"a.csv --error A=1 --loss 2", 2, "uplink: invalid argument"},
 		{"none.csv --error A=1", 1, "uplink: trace: open none.csv: no such file or directory\n"},
-		{"--error Nothing=1 " + rocketLeague, 1, "uplink: --error Nothing: ServerMove has no such field"},
+		{"--error Nothing=1 " + rocketLeague, 1, "uplink: --error Nothing: ServerMove has no such field; there are Velocity, Location, "},
 		{"--error Throttle=1 " + rocketLeague, 1, "uplink: --error Throttle: a uint is not rounded"},
 		{"--error Location=1deg " + rocketLeague, 1, "uplink: --error Location: deg is one of angle, but Location has one of length"},
 		{"--error Location=1 -o " + os.DevNull + "/x " + rocketLeague, 1, "uplink: --output: "},

@@ -19,14 +19,27 @@ func (e usageError) Unwrap() error { return e.error }
 func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		err := check(cmd, args)
-		if err != nil && len(args) == 0 && strings.Contains(cmd.Use, "TRACE") {
-			err = errors.New("TRACE: which recording? want a .csv or .csv.gz file, with its .schema.json beside it")
+		if err != nil && len(args) == 0 {
+			err = missing(cmd, err)
 		}
 		if err != nil {
 			return usageError{err}
 		}
 		return nil
 	}
+}
+
+// missing says which file is wanted where none is named.
+func missing(cmd *cobra.Command, err error) error {
+	switch {
+	case strings.Contains(cmd.Use, "TRACE"):
+		return errors.New("TRACE: which recording? want a .csv or .csv.gz file, with its .schema.json beside it")
+	case cmd.Name() == "decrypt":
+		return errors.New("CAPTURE: which capture? want a .pcap or .pcapng file of tcpdump, dumpcap or Wireshark")
+	case strings.Contains(cmd.Use, "CAPTURE"):
+		return errors.New("CAPTURE: which capture? want a file that uplink ds --capture or uplink demo --capture wrote")
+	}
+	return err
 }
 
 // noCommand is the check of arguments of the root: there are commands only.

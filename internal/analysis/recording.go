@@ -3,7 +3,6 @@ package analysis
 import (
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 
@@ -18,30 +17,37 @@ type Recording struct {
 }
 
 // Load reads a trace and its values. Errors are those of package trace: they name the file, the row and the column.
-func Load(path string, schema *rpcdelta.Schema) (_ *Recording, err error) {
-	t, err := trace.Load(path, schema)
-	if err != nil {
-		return nil, err
+func Load(path string, schema *rpcdelta.Schema) (*Recording, error) {
+	t, damaged := trace.Load(path, schema)
+	if t == nil {
+		return nil, damaged
 	}
-	r, err := trace.Open(path, t.Schema)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, r.Close()) }()
 	out := &Recording{Trace: t}
-	f := t.Schema.NewFrame()
-	for {
-		if err := r.Read(f); errors.Is(err, io.EOF) {
-			return out, nil
-		} else if err != nil {
-			return nil, err
-		}
-		row := make([][]float64, len(t.Schema.Fields()))
-		for i := range row {
-			row[i] = slices.Clone(r.Floats(i))
-		}
-		out.values = append(out.values, row)
+	if err := out.read(path); err != nil {
+		return nil, err
 	}
+	return out, damaged
+}
+
+// read reads the values of the frames that there are.
+func (r *Recording) read(path string) (err error) {
+	in, err := trace.Open(path, r.Schema)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, in.Close()) }()
+	f := r.Schema.NewFrame()
+	for range r.Frames {
+		if err := in.Read(f); err != nil {
+			return err
+		}
+		row := make([][]float64, len(r.Schema.Fields()))
+		for i := range row {
+			row[i] = slices.Clone(in.Floats(i))
+		}
+		r.values = append(r.values, row)
+	}
+	return nil
 }
 
 // Values are what was recorded of a field in a row; valid as long as r, and read only. A byte string has none.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/uplink-rpc/uplink/internal/analysis"
 	"github.com/uplink-rpc/uplink/internal/bench"
@@ -162,7 +163,7 @@ func (t *tuner) tighten() error {
 		b := &t.cfg.Bounds[i]
 		at := slices.IndexFunc(t.fields, func(f rpcdelta.Field) bool { return f.Name == b.Field })
 		if at < 0 {
-			return fmt.Errorf("--error %s: %s has no such field", b.Field, t.recordings[0].Schema.RPC())
+			return fmt.Errorf("--error %s: %s has no such field; there are %s", b.Field, t.recordings[0].Schema.RPC(), names(t.fields))
 		}
 		f := &t.fields[at]
 		limit, err := b.limit(f, t.cfg.Units[b.Field])
@@ -178,11 +179,22 @@ func (t *tuner) tighten() error {
 		if f.Resolution == 0 {
 			what = fmt.Sprintf("%s: %d bits, was %d", f.Name, f.Bits, before.Bits)
 		}
+		if f.Resolution == before.Resolution && f.Bits == before.Bits {
+			what = f.Name + ": fits its bound as it is"
+		}
 		if err := t.step(what); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func names(fields []rpcdelta.Field) string {
+	var all []string
+	for i := range fields {
+		all = append(all, fields[i].Name)
+	}
+	return strings.Join(all, ", ")
 }
 
 // worthwhile is the share of the bits that a change has to save.

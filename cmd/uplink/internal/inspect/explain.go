@@ -163,10 +163,7 @@ func (e *Explained) bind(b []byte) {
 		return
 	}
 	e.add(8, float64(8*len(b)), 0, "msgpack", "an array of these:")
-	for _, v := range []struct {
-		what  string
-		value any
-	}{
+	e.values([]value{
 		{"number", r.RPC},
 		{"name", strconv.Quote(r.Name)},
 		{"fingerprint", fmt.Sprintf("%016x", r.Fingerprint)},
@@ -177,8 +174,18 @@ func (e *Explained) bind(b []byte) {
 		{"reliable", r.Reliable},
 		{"frames in a datagram", r.Frames},
 		{"prior", fmt.Sprintf("%016x", r.Prior)},
-	} {
-		e.add(noBit, 0, 1, v.what, "%v", v.value)
+	})
+}
+
+// value is one of an array that is packed.
+type value struct {
+	what string
+	is   any
+}
+
+func (e *Explained) values(all []value) {
+	for _, v := range all {
+		e.add(noBit, 0, 1, v.what, "%v", v.is)
 	}
 }
 
@@ -208,10 +215,7 @@ func (e *Explained) answer(b []byte) {
 		return
 	}
 	e.add(8, float64(8*len(b)), 0, "msgpack", "an array of these:")
-	for _, v := range []struct {
-		what  string
-		value any
-	}{
+	e.values([]value{
 		{"number", a.RPC},
 		{"ring", a.Ring},
 		{"reason", fmt.Sprintf("%d, %s", a.Reason, reasonText(a.Reason))},
@@ -219,7 +223,5 @@ func (e *Explained) answer(b []byte) {
 		{"theirs", strconv.Quote(a.Theirs)},
 		{"known", fmt.Sprintf("%q", a.Known)},
 		{"prior", fmt.Sprintf("%016x", a.Prior)},
-	} {
-		e.add(noBit, 0, 1, v.what, "%v", v.value)
-	}
+	})
 }

@@ -173,7 +173,7 @@ func checkCounts(t *testing.T, sum *Summary, st *ds.Stats, rows int) {
 		if len(drops) != 0 {
 			t.Errorf("%s: the server dropped %v more; %v, %v", r.Name, drops, r.Drops, r.Withheld)
 		}
-		if withheld == 0 && !reflect.DeepEqual(r.Stats, w.Stats) || r.Stats.Frames() != w.Frames()+withheld || r.Payloads != w.Messages || r.Bytes != w.Bytes {
+		if withheld == 0 && !reflect.DeepEqual(r.Stats.Stats, w.Stats) || r.Stats.Frames() != w.Frames()+withheld || r.Payloads != w.Messages || r.Bytes != w.Bytes {
 			t.Errorf("%s: %+v, want %+v", r.Name, r, w)
 		}
 	}

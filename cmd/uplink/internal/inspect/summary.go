@@ -35,8 +35,8 @@ type Summary struct {
 // Session is one of the players.
 type Session struct {
 	Player           uint64  `json:"player"`
-	Client           uint64  `json:"client"`
-	ID               uint64  `json:"session"`
+	Client           uint64  `json:"client,string"` // JSON has no integers of 64 bits
+	ID               uint64  `json:"session,string"`
 	Addr             string  `json:"addr"`
 	Suite            string  `json:"suite"`
 	Before           bool    `json:"began_before"`
@@ -62,7 +62,7 @@ type RPC struct {
 	Payloads uint64 `json:"payloads"`
 	Bytes    uint64 `json:"bytes"`
 	// Stats counts the frames that were decoded again, Undecoded are the others.
-	Stats     rpcdelta.Stats    `json:"stats"`
+	Stats     Stats             `json:"stats"`
 	Undecoded uint64            `json:"undecoded"`
 	Late      uint64            `json:"late"`
 	Drops     map[string]uint64 `json:"drops"`

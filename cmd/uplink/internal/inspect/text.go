@@ -63,7 +63,7 @@ func (s *Summary) writeSessions(b *strings.Builder) {
 			end = "open"
 		}
 		rows = append(rows, []string{
-			fmt.Sprint(p.Player), fmt.Sprintf("%016x", p.Client), p.Addr, from, fmt.Sprintf("%.3f", p.To), fmt.Sprint(p.Received), fmt.Sprint(p.ReceivedBytes),
+			fmt.Sprint(p.Player), fmt.Sprint(p.Client), p.Addr, from, fmt.Sprintf("%.3f", p.To), fmt.Sprint(p.Received), fmt.Sprint(p.ReceivedBytes),
 			fmt.Sprint(p.Sent), fmt.Sprint(p.SentBytes), fmt.Sprint(p.ReceivedMessages + p.SentMessages), fmt.Sprint(p.Frames), fmt.Sprint(p.Drops), end,
 		})
 	}

@@ -34,10 +34,10 @@ func New(game Game, stage *Stage) *Lab {
 	return &Lab{game: game, stage: stage}
 }
 
-// Handler answers under /demo/:
+// Handler answers whoever comes (a dashboard.Guard asks who that is) under /demo/:
 //
 //	GET  state       settings, their limits, what is measured
-//	POST state       changes settings; only on loopback, and not from other sites
+//	POST state       changes settings
 //	GET  view        one actor as sent and as rebuilt, and the state each second, as server-sent events
 //	GET  panel.js    a module whose mount(section, {readOnly}) shows all this in a page; its parts lie beside it
 //	GET  panel.css   the panel's style

@@ -80,7 +80,7 @@ func (l *Lab) show(r *http.Request, v *viewer, e *events) {
 		case now := <-tick.C:
 			if now.Sub(told) >= stateEvery {
 				told = now
-				e.send("state", l.state(r))
+				e.send("state", l.state())
 			}
 		}
 		if sent, rebuilt = v.take(sent[:0], rebuilt[:0]); len(sent)+len(rebuilt) > 0 {

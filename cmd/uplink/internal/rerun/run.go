@@ -110,14 +110,7 @@ func (r *run) sleep(ctx context.Context, at time.Duration) error {
 	if wait <= 0 {
 		return ctx.Err()
 	}
-	t := time.NewTimer(wait)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return pause(ctx, wait)
 }
 
 // session plays one client.

@@ -19,7 +19,25 @@ func TestMain(m *testing.M) { uplinktest.Main(m) }
 
 func get(t *testing.T, url string) (int, string) {
 	t.Helper()
-	response, err := http.Get(url)
+	return do(t, http.MethodGet, url)
+}
+
+// post asks for a change, with headers as name and value.
+func post(t *testing.T, url string, headers ...string) (int, string) {
+	t.Helper()
+	return do(t, http.MethodPost, url, headers...)
+}
+
+func do(t *testing.T, method, url string, headers ...string) (int, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	response, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,6 +116,9 @@ func TestToken(t *testing.T) {
 				t.Errorf("%s: code %d, want %d: %s", c.path, code, c.code, body)
 			}
 		}
+		if code, body := post(t, local+"/demo/state", "X-Uplink", "1", "Authorization", "Bearer "+token); code != http.StatusForbidden || !strings.Contains(body, "nothing can be set from here") {
+			t.Errorf("a change: code %d: %s", code, body)
+		}
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
@@ -128,6 +149,18 @@ func TestHandlers(t *testing.T) {
 	for path, want := range map[string]string{"": "<!doctype html>", "demo/panel.js": "GET /demo/panel.js", "metrics": "go_goroutines", "assets/main.js": "// The page", "other": "404"} {
 		if _, body := get(t, s.URL()+path); !strings.Contains(body, want) {
 			t.Errorf("/%s: no %q in %s", path, want, body)
+		}
+	}
+	for _, c := range []struct {
+		headers []string
+		want    string
+	}{
+		{[]string{"X-Uplink", "1"}, "POST /demo/state"},
+		{nil, "the header X-Uplink: 1 is missing"},
+		{[]string{"X-Uplink", "1", "Origin", "http://evil.example"}, "the request comes from another site"},
+	} {
+		if _, body := post(t, s.URL()+"demo/state", c.headers...); !strings.Contains(body, c.want) {
+			t.Errorf("a change with %v: no %q in %s", c.headers, c.want, body)
 		}
 	}
 	if err := s.Close(); err != nil {

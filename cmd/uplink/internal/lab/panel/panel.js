@@ -48,12 +48,11 @@ export function mount(section, { readOnly = false } = {}) {
   }
 
   function show(state) {
-    const fixed = readOnly || state.read_only;
-    controls.show(state, fixed);
+    controls.show(state, readOnly);
     figures.show(state);
     stage.list(state.actors);
     const { switched, clients, seconds, calls_per_s: calls } = state.traffic;
-    if (fixed) {
+    if (readOnly) {
       say('Read-only: settings can be changed on a loopback address alone.');
     } else if (seconds > 0 && calls === 0) {
       say('All clients have lost the server, and try to connect again.', true);
