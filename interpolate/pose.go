@@ -35,7 +35,7 @@ func blend(m Method, a, b Pose, f float64, between time.Duration) Pose {
 		return a
 	}
 	out := Pose{Orientation: Slerp(a.Orientation, b.Orientation, f), Teleports: a.Teleports}
-	if m == Hermite {
+	if m == Hermite && !rests(&a, &b) {
 		out.Position, out.Velocity = cubic(a, b, f, between.Seconds())
 		return out
 	}
@@ -47,6 +47,12 @@ func blend(m Method, a, b Pose, f float64, between time.Duration) Pose {
 // still says that a pose stays what it is all the way: most objects rest, and cost little.
 func still(m Method, a, b Pose) bool {
 	return a == b && (m != Hermite || a.Velocity == rpcdelta.Vec3{})
+}
+
+// rests says that an object comes to rest, or begins to move, where it is at both ends. The spline would have it swing out
+// and back.
+func rests(a, b *Pose) bool {
+	return a.Position == b.Position && (a.Velocity == rpcdelta.Vec3{} || b.Velocity == rpcdelta.Vec3{})
 }
 
 // cubic is the Hermite spline of positions and velocities, and its derivative, dt seconds being between a and b.

@@ -103,6 +103,18 @@ func TestHermiteKeepsVelocities(t *testing.T) {
 	}
 }
 
+// TestHermiteRests does not have an object swing that stops or starts where it is, but one that flies up and falls back.
+func TestHermiteRests(t *testing.T) {
+	for _, c := range []struct{ from, to, want float64 }{{0, 0, 1}, {4, 0, 1}, {0, -4, 1}, {4, -4, 1.1}} {
+		b := newBuffer(t, interpolate.Config{Method: interpolate.Hermite})
+		add(t, b, 0, moving(1, c.from))
+		add(t, b, 100*ms, moving(1, c.to))
+		if got := only(t, b, 50*ms).pose.Position.X; math.Abs(got-c.want) > 1e-12 {
+			t.Errorf("from %v to %v: at %v, want %v", c.from, c.to, got, c.want)
+		}
+	}
+}
+
 // TestSlerp turns at constant speed, the shorter way, whatever the signs and lengths of what it gets.
 func TestSlerp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -94,13 +94,13 @@ func write(out io.Writer, all report) error {
 		return err
 	}
 	fmt.Fprintln(out)
-	fmt.Fprintln(w, "Hz\tcubes\tcount\tlinear mm\tHermite mm\tHermite worse\t")
+	fmt.Fprintln(w, "Hz\tcubes\tcount\tlinear mm\tHermite mm\tHermite worse in\tby mm\t")
 	for i, d := range all.Duels {
 		for _, s := range []struct {
 			name string
 			playback.Side
-		}{{"free", d.Free}, {"hit", d.Hit}} {
-			fmt.Fprintf(w, "%d\t%s\t%d\t%.2f\t%.2f\t%.1f %%\t\n", rates[i], s.name, s.Count, s.Linear, s.Hermite, 100*s.Worse)
+		}{{"resting", d.Resting}, {"free", d.Free}, {"hit", d.Hit}} {
+			fmt.Fprintf(w, "%d\t%s\t%d\t%.2f\t%.2f\t%.1f %%\t%.2f\t\n", rates[i], s.name, s.Count, s.Linear, s.Hermite, 100*s.Worse, s.By)
 		}
 	}
 	return w.Flush()

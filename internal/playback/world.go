@@ -31,6 +31,8 @@ const (
 	// hit is by how much the velocity of a cube that hits something changes within a frame, in meters a second. Gravity
 	// alone makes a third of it.
 	hit = 1.0
+	// rest is a speed below which a cube lies still, in meters a second.
+	rest = 0.05
 )
 
 // World is a recording with velocities.
