@@ -85,12 +85,16 @@ func TestPerfectLink(t *testing.T) {
 // TestOrder has Hermite be better than linear at 10 Hz, and that better than nearest, on the recording and on a fall,
 // whose spline is exact but for what is rounded.
 func TestOrder(t *testing.T) {
-	recorded, err := cubes.Load("../../testdata/traces/cubes_delta_data_2000.bin.gz")
-	if err != nil {
-		t.Fatal(err)
+	worlds := map[string][]cubes.Frame{"fall": falling()[:3*cubes.Rate]}
+	if !testing.Short() {
+		recorded, err := cubes.Load("../../testdata/traces/cubes_delta_data_2000.bin.gz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		worlds["recording"] = recorded[600:1000]
 	}
 	link := simnet.Config{Delay: 50 * time.Millisecond, Jitter: 2 * time.Second / cubes.Rate, Loss: 0.05, Seed: 7}
-	for name, frames := range map[string][]cubes.Frame{"recording": recorded[600:1000], "fall": falling()[:3*cubes.Rate]} {
+	for name, frames := range worlds {
 		results, duel, err := Run(NewWorld(frames), Options{Hz: 10, Runs: 1, Link: link})
 		if err != nil {
 			t.Fatal(err)
