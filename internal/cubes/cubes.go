@@ -1,0 +1,141 @@
+// Package cubes reads recordings of simulated cubes in the layout of the networked-physics data-compression challenge:
+// frames of 901 cubes at 60 Hz, each cube eight little-endian 32-bit integers.
+package cubes
+
+import (
+	"compress/gzip"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strings"
+
+	"github.com/uplink-rpc/uplink/rpcdelta"
+)
+
+const (
+	// Count is how many cubes a frame has. The first is the player's.
+	Count = 901
+	// Rate is how many frames a second has.
+	Rate = 60
+	// Unit is how many steps of a position a meter has.
+	Unit = 512
+	// MaxComponent is the largest of the three smallest elements of an orientation, which stands for 1 / sqrt 2.
+	MaxComponent = 511
+
+	integers  = 8
+	frameSize = 4 * integers * Count
+	// maxFrames bounds what is read: five minutes, half a gigabyte.
+	maxFrames = 5 * 60 * Rate
+)
+
+// Cube is one cube as it is recorded.
+type Cube struct {
+	// Largest is the index of the orientation's largest element, 0 to 3 of x, y, z and w, which is positive; Smallest are
+	// the others in that order, 0 to MaxComponent for -1 / sqrt 2 to 1 / sqrt 2.
+	Largest  int32
+	Smallest [3]int32
+	// Position is x, y and z.
+	Position [3]int32
+	// Interacting says that the player has touched it lately: 0 or 1.
+	Interacting int32
+}
+
+// Orientation is the cube's.
+func (c *Cube) Orientation() rpcdelta.Quat {
+	var q [4]float64
+	left, k := 1.0, 0
+	for i := range q {
+		if i == int(c.Largest) {
+			continue
+		}
+		q[i] = (2*float64(c.Smallest[k])/MaxComponent - 1) / math.Sqrt2
+		left -= q[i] * q[i]
+		k++
+	}
+	q[c.Largest] = math.Sqrt(max(0, left))
+	return rpcdelta.Quat{X: q[0], Y: q[1], Z: q[2], W: q[3]}
+}
+
+// Meters is the cube's position.
+func (c *Cube) Meters() rpcdelta.Vec3 {
+	return rpcdelta.Vec3{X: float64(c.Position[0]) / Unit, Y: float64(c.Position[1]) / Unit, Z: float64(c.Position[2]) / Unit}
+}
+
+// Frame is all cubes at one time.
+type Frame [Count]Cube
+
+// Load reads the recording in a file, which is compressed if its name ends in .gz. The errors are those of [Read].
+func Load(path string) ([]Frame, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	var r io.Reader = f
+	if strings.HasSuffix(path, ".gz") {
+		if r, err = gzip.NewReader(f); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	frames, err := Read(r)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return frames, nil
+}
+
+// Read reads a recording. A last frame that is not whole, a value that no cube has, and more than five minutes are
+// errors.
+func Read(r io.Reader) ([]Frame, error) {
+	var frames []Frame
+	buf := make([]byte, frameSize)
+	for {
+		switch _, err := io.ReadFull(r, buf); {
+		case errors.Is(err, io.EOF):
+			return frames, nil
+		case errors.Is(err, io.ErrUnexpectedEOF):
+			return nil, fmt.Errorf("frame %d is cut off, a frame has %d bytes: %w", len(frames), frameSize, err)
+		case err != nil:
+			return nil, err
+		case len(frames) == maxFrames:
+			return nil, fmt.Errorf("more than %d frames", maxFrames)
+		}
+		frames = append(frames, Frame{})
+		if err := parse(&frames[len(frames)-1], buf); err != nil {
+			return nil, fmt.Errorf("frame %d: %w", len(frames)-1, err)
+		}
+	}
+}
+
+// parse reads one frame from as many bytes as it has.
+func parse(f *Frame, b []byte) error {
+	for i := range f {
+		var v [integers]int32
+		for k := range v {
+			v[k] = int32(binary.LittleEndian.Uint32(b[4*(integers*i+k):]))
+		}
+		f[i] = Cube{Largest: v[0], Smallest: [3]int32(v[1:4]), Position: [3]int32(v[4:7]), Interacting: v[7]}
+		if err := f[i].check(); err != nil {
+			return fmt.Errorf("cube %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func (c *Cube) check() error {
+	if c.Largest < 0 || c.Largest > 3 {
+		return fmt.Errorf("index of the largest element is %d, must be 0 to 3", c.Largest)
+	}
+	for _, v := range c.Smallest {
+		if v < 0 || v > MaxComponent {
+			return fmt.Errorf("element of the orientation is %d, must be 0 to %d", v, MaxComponent)
+		}
+	}
+	if c.Interacting < 0 || c.Interacting > 1 {
+		return fmt.Errorf("interacting is %d, must be 0 or 1", c.Interacting)
+	}
+	return nil
+}

@@ -1,0 +1,92 @@
+package cubes
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"math"
+	"strings"
+	"testing"
+)
+
+func TestLoad(t *testing.T) {
+	frames, err := Load("../../testdata/traces/cubes_delta_data_2000.bin.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(frames) != 2000 {
+		t.Fatalf("%d frames", len(frames))
+	}
+	changed, mostChanged := 0, 0
+	for n := 1; n < len(frames); n++ {
+		here := 0
+		for i := range frames[n] {
+			if frames[n][i] != frames[n-1][i] {
+				here++
+			}
+		}
+		changed, mostChanged = changed+here, max(mostChanged, here)
+	}
+	if mean := float64(changed) / 1999; mean < 30 || mean > 60 || mostChanged > 110 {
+		t.Errorf("%.1f cubes a frame change, %d at most", mean, mostChanged)
+	}
+	for i := range frames[1000] {
+		q := frames[1000][i].Orientation()
+		if n := q.X*q.X + q.Y*q.Y + q.Z*q.Z + q.W*q.W; math.Abs(n-1) > 1e-9 {
+			t.Fatalf("cube %d: %v has length %v", i, q, math.Sqrt(n))
+		}
+	}
+}
+
+// encode writes one frame of equal cubes.
+func encode(cube [integers]int32) []byte {
+	var b []byte
+	for range Count {
+		for _, v := range cube {
+			b = binary.LittleEndian.AppendUint32(b, uint32(v))
+		}
+	}
+	return b
+}
+
+func TestRead(t *testing.T) {
+	good := [integers]int32{2, 0, 511, 256, 512, -1024, 256, 1}
+	frames, err := Read(bytes.NewReader(append(encode(good), encode(good)...)))
+	if err != nil || len(frames) != 2 {
+		t.Fatal(len(frames), err)
+	}
+	c := &frames[1][Count-1]
+	if p := c.Meters(); p.X != 1 || p.Y != -2 || p.Z != 0.5 {
+		t.Error(p)
+	}
+	if q := c.Orientation(); math.Abs(q.X+math.Sqrt2/2) > 1e-9 || math.Abs(q.Y-math.Sqrt2/2) > 1e-9 || math.Abs(q.W) > 0.002 || q.Z != 0 {
+		t.Error(q)
+	}
+	if _, err := Read(bytes.NewReader(encode(good)[:frameSize-1])); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Error(err)
+	}
+	for at, v := range map[int]int32{0: 4, 1: -1, 3: 512, 7: 2} {
+		bad := good
+		bad[at] = v
+		if _, err := Read(bytes.NewReader(encode(bad))); err == nil || !strings.Contains(err.Error(), "frame 0: cube 0: ") {
+			t.Error(at, err)
+		}
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add(encode([integers]int32{3, 1, 2, 3, 4, 5, 6, 0}))
+	f.Add([]byte{1})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		frames, err := Read(bytes.NewReader(b))
+		if err == nil && len(frames)*frameSize != len(b) {
+			t.Fatalf("%d frames of %d bytes", len(frames), len(b))
+		}
+		for i := range frames {
+			for k := range frames[i] {
+				_ = frames[i][k].Orientation()
+			}
+		}
+	})
+}

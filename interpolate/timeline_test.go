@@ -1,0 +1,282 @@
+package interpolate_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/uplink-rpc/uplink/interpolate"
+)
+
+// course is a server that sends, a link and a client that shows 60 frames a second, in virtual time.
+type course struct {
+	interval time.Duration
+	// server gives the server's time, local the client's, of true time; nil is true time.
+	server, local func(time.Duration) time.Duration
+	// sends says whether there is a snapshot at a true time; nil is yes.
+	sends func(time.Duration) bool
+	// way is how long a packet takes, or less than 0 if it is lost.
+	way func() time.Duration
+	// anew says that the server's time may run backwards, and with it the play.
+	anew bool
+	// shown is told of each frame: the true time, and the server's time which is played.
+	shown func(now, play time.Duration)
+}
+
+func (c course) run(t testing.TB, b *buffer, from, to time.Duration) {
+	t.Helper()
+	asIs := func(d time.Duration) time.Duration { return d }
+	if c.server == nil {
+		c.server = asIs
+	}
+	if c.local == nil {
+		c.local = asIs
+	}
+	type packet struct{ arrives, sent time.Duration }
+	var flying []packet
+	sent := from
+	last, newest := time.Duration(-1<<62), time.Duration(-1<<62)
+	for now := from; now < to; now += ms {
+		if now >= sent {
+			if c.sends == nil || c.sends(now) {
+				if way := c.way(); way >= 0 {
+					flying = append(flying, packet{now + way, c.server(now)})
+				}
+			}
+			sent += c.interval
+		}
+		rest := flying[:0]
+		for _, p := range flying {
+			if p.arrives > now {
+				rest = append(rest, p)
+				continue
+			}
+			// Some come late or twice.
+			newest = max(newest, p.sent)
+			_ = b.Add(c.local(now), p.sent, []uint32{7}, []thing{still(p.sent.Seconds())})
+		}
+		flying = rest
+		if now/(16*ms) == (now-ms)/(16*ms) {
+			continue
+		}
+		if play, ok := b.Play(c.local(now)); ok {
+			if min(play, newest) < last && !c.anew {
+				t.Fatalf("at %v: shows %v after %v", now, min(play, newest), last)
+			}
+			last = min(play, newest)
+			if c.shown != nil {
+				c.shown(now, play)
+			}
+		}
+	}
+}
+
+func steady(d time.Duration) func() time.Duration { return func() time.Duration { return d } }
+
+// lossy is a way of 40 ms and some more, on which packets are lost.
+func lossy(seed uint64, loss float64, jitter time.Duration) func() time.Duration {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	return func() time.Duration {
+		held := time.Duration(rng.Float64() * float64(jitter))
+		if rng.Float64() < loss {
+			return -1
+		}
+		return 40*ms + held
+	}
+}
+
+// TestFixedDelay plays what is the delay older than what comes by the fastest way, and outlives two losses in a row but
+// not three.
+func TestFixedDelay(t *testing.T) {
+	b := newBuffer(t, interpolate.Config{})
+	sent, way := 0, lossy(1, 0, 50*ms)
+	hitches := uint64(0)
+	c := course{interval: 100 * ms, way: func() time.Duration {
+		if sent++; sent%10 < 2 || sent > 200 && sent%10 < 3 {
+			return -1
+		}
+		return way()
+	}, shown: func(now, play time.Duration) {
+		if d := now - 40*ms - play; now > 3*time.Second && (d < 340*ms || d > 370*ms) {
+			t.Fatalf("at %v: delay %v, want 350ms", now, d)
+		}
+		if now < 20*time.Second {
+			hitches = b.Stats().Hitches
+		}
+	}}
+	c.run(t, b, 0, 30*time.Second)
+	if hitches != 0 {
+		t.Errorf("%d hitches though never more than two in a row are lost", hitches)
+	}
+	if s := b.Stats(); s.Hitches < 5 || s.Hitches > 10 || s.Restarts != 1 || s.Delay != 350*ms {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestDrift follows a client's clock that is half a percent too fast or slow and began elsewhere.
+func TestDrift(t *testing.T) {
+	for _, rate := range []float64{0.995, 1.005} {
+		for _, adaptive := range []bool{false, true} {
+			b := newBuffer(t, interpolate.Config{Interval: 50 * ms, Adaptive: adaptive})
+			c := course{interval: 50 * ms, way: lossy(2, 0.02, 30*ms), local: func(d time.Duration) time.Duration {
+				return -time.Hour + time.Duration(rate*float64(d))
+			}, shown: func(now, play time.Duration) {
+				if d := now - 40*ms - play; now > 5*time.Second && (d < 50*ms || d > 260*ms) {
+					t.Fatalf("rate %v at %v: delay %v", rate, now, d)
+				}
+			}}
+			c.run(t, b, 0, 2*time.Minute)
+			if s := b.Stats(); s.Hitches > 3 || s.Restarts != 1 {
+				t.Errorf("rate %v, adaptive %v: %+v", rate, adaptive, s)
+			}
+		}
+	}
+}
+
+// TestAdaptive comes to a shorter delay than the rule's on a good link, and to a longer one on a bad link.
+func TestAdaptive(t *testing.T) {
+	for _, c := range []struct {
+		loss        float64
+		jitter      time.Duration
+		least, most time.Duration
+	}{{0, 0, 15 * ms, 20 * ms}, {0, 20 * ms, 25 * ms, 40 * ms}, {0.3, 150 * ms, 110 * ms, 400 * ms}} {
+		b := newBuffer(t, interpolate.Config{Interval: 16 * ms, Adaptive: true})
+		rule := interpolate.Delay(16*ms, 50*ms, 0.05)
+		if got := b.Stats().Delay; got != rule {
+			t.Errorf("begins with %v, want %v", got, rule)
+		}
+		course{interval: 16 * ms, way: lossy(3, c.loss, c.jitter)}.run(t, b, 0, 20*time.Second)
+		before := b.Stats()
+		if before.Delay < c.least || before.Delay > c.most {
+			t.Errorf("%+v: delay %v", c, before.Delay)
+		}
+		course{interval: 16 * ms, way: lossy(4, c.loss, c.jitter)}.run(t, b, 20*time.Second, 40*time.Second)
+		if hitches := b.Stats().Hitches - before.Hitches; hitches > 8 {
+			t.Errorf("%+v: %d hitches in 20 s", c, hitches)
+		}
+	}
+}
+
+// TestMaxDelay bounds what adapts.
+func TestMaxDelay(t *testing.T) {
+	b := newBuffer(t, interpolate.Config{Interval: 16 * ms, Adaptive: true, MaxDelay: 120 * ms})
+	course{interval: 16 * ms, way: lossy(5, 0.2, 600*ms)}.run(t, b, 0, 10*time.Second)
+	if got := b.Stats().Delay; got != 120*ms {
+		t.Error(got)
+	}
+}
+
+// TestPauses goes on after pauses of either end, of the link, and of the server's time, within three seconds and with the
+// delay that it had.
+func TestPauses(t *testing.T) {
+	const from, long = 10 * time.Second, 7 * time.Second
+	within := func(d time.Duration) bool { return d >= from && d < from+long }
+	paused := func(d time.Duration) time.Duration { return d - max(0, min(d-from, long)) }
+	jumped := func(d time.Duration) time.Duration {
+		if d >= from {
+			d += long
+		}
+		return d
+	}
+	for name, c := range map[string]course{
+		"link":                     {sends: func(d time.Duration) bool { return !within(d) }},
+		"server, which stops":      {sends: func(d time.Duration) bool { return !within(d) }, server: paused},
+		"server, which repeats":    {server: paused},
+		"server, which leaps":      {server: jumped},
+		"server, which steps back": {server: func(d time.Duration) time.Duration { return d - (jumped(d) - d) }, anew: true},
+		"server, which hangs briefly": {
+			server: func(d time.Duration) time.Duration { return d - max(0, min(d-from, 600*ms)) },
+			sends:  func(d time.Duration) bool { return d < from || d > from+600*ms },
+		},
+		"client's clock": {local: jumped},
+	} {
+		for _, adaptive := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				b := newBuffer(t, interpolate.Config{Interval: 50 * ms, Adaptive: adaptive})
+				c.interval, c.way = 50*ms, steady(40*ms)
+				now := func(d time.Duration) time.Duration {
+					if c.server != nil {
+						return c.server(d)
+					}
+					return d
+				}
+				last := time.Duration(0)
+				c.shown = func(d, play time.Duration) {
+					last = now(d) - 40*ms - play
+					if d > from-time.Second && d < from && (last < 0 || last > 210*ms) {
+						t.Fatalf("before, at %v: delay %v", d, last)
+					}
+					if d > from+long+3*time.Second && (last < 0 || last > 210*ms) {
+						t.Fatalf("after, at %v: delay %v", d, last)
+					}
+				}
+				c.run(t, b, 0, from+long+5*time.Second)
+				hitches := b.Stats().Hitches
+				c.run(t, b, from+long+5*time.Second, from+long+15*time.Second)
+				if last < 0 || last > 210*ms {
+					t.Errorf("at the end: delay %v", last)
+				}
+				if more := b.Stats().Hitches - hitches; more > 0 {
+					t.Errorf("%d hitches long after", more)
+				}
+			})
+		}
+	}
+}
+
+// TestClientPaused shows what is to be shown by then after a while without calls.
+func TestClientPaused(t *testing.T) {
+	b := newBuffer(t, interpolate.Config{})
+	course{interval: 100 * ms, way: steady(0)}.run(t, b, 0, 3*time.Second)
+	for at := 3 * time.Second; at <= 60*time.Second; at += 100 * ms {
+		add(t, b, at, still(at.Seconds()))
+	}
+	if play, ok := b.Play(60 * time.Second); !ok || play != 60*time.Second-350*ms {
+		t.Error(play, ok)
+	}
+	if again, _ := b.Play(59 * time.Second); again != 60*time.Second-350*ms {
+		t.Errorf("with a clock that ran backwards: %v", again)
+	}
+}
+
+// TestHitches counts how often the play came to the end, not for how long it stayed.
+func TestHitches(t *testing.T) {
+	b := newBuffer(t, interpolate.Config{Interval: 50 * ms, Delay: 60 * ms})
+	lost := func(d time.Duration) bool {
+		return d/time.Second == 3 && d%time.Second < 400*ms || d/time.Second == 5 && d%time.Second < 300*ms
+	}
+	course{interval: 50 * ms, way: steady(0), sends: func(d time.Duration) bool { return !lost(d) }}.run(t, b, 0, 8*time.Second)
+	if got := b.Stats(); got.Hitches != 2 || got.Restarts != 1 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestPlayNeverRunsBackwards whatever the link does, as long as the server's time does not.
+func TestPlayNeverRunsBackwards(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b, err := interpolate.New(things{}, interpolate.Config{Interval: 20 * ms, Adaptive: rapid.Bool().Draw(t, "adaptive"), Extrapolate: 100 * ms})
+		if err != nil {
+			t.Fatal(err)
+		}
+		step := rapid.IntRange(0, 400)
+		now, server, last := time.Duration(0), time.Duration(0), time.Duration(-1<<62)
+		newest := server
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			now += time.Duration(step.Draw(t, "now")) * ms
+			server += time.Duration(step.Draw(t, "server")) * ms
+			_ = b.Add(now, server, nil, nil)
+			newest = max(newest, server)
+			play, ok := b.Play(now)
+			if !ok {
+				t.Fatal("nothing is shown")
+			}
+			shown := min(play, newest)
+			if shown < last {
+				t.Fatalf("shows %v after %v", shown, last)
+			}
+			last = shown
+		}
+	})
+}
