@@ -40,6 +40,7 @@ type loop struct {
 	stopped  atomic.Bool
 	done     chan struct{} // closed when run and what follows it are over
 	batch    []Datagram    // what is being handled
+	drains   bool          // one read brings all that waits, or a full batch
 	outbox   outbox
 }
 
@@ -51,6 +52,7 @@ func newLoop(pc PacketConn, interval time.Duration, batch int, sent *sentCounter
 		interval: interval,
 		done:     make(chan struct{}),
 		batch:    arena(batch, MaxDatagram+1),
+		drains:   drains(b),
 		outbox:   newOutbox(b, batch, sent),
 	}
 }
@@ -83,7 +85,7 @@ func (l *loop) run(e endpoint) error {
 			}
 		}
 		l.handle(e, now, l.batch[:n], due)
-		if e.rest() {
+		if e.rest() && l.drains && n < len(l.batch) {
 			if err := l.rest(e, next); err != nil {
 				return err
 			}

@@ -3,8 +3,9 @@ package transport
 // lullAfter is how many batches in a row bring nothing but heartbeats of idle sessions before a lull.
 const lullAfter = 16
 
-// lull notices that a listener has nothing but idle sessions. To be woken for each of their heartbeats would cost
-// more than to answer it, so the loop then reads once a tick; the first datagram of another kind ends that.
+// lull notices that a listener has nothing but idle sessions, and many. To be woken for each of their heartbeats would
+// cost more than to answer it, so the loop then reads once a tick. The first datagram of another kind ends that, or a
+// tick without any.
 type lull struct {
 	datagrams, idle int // of this batch
 	batches         int // in a row
@@ -14,9 +15,9 @@ type lull struct {
 func (s *shard) rest() bool {
 	l := &s.lull
 	switch {
-	case l.idle != l.datagrams:
+	case l.datagrams == 0, l.idle != l.datagrams:
 		l.batches = 0
-	case l.idle > 0:
+	default:
 		l.batches++
 	}
 	l.datagrams, l.idle = 0, 0
