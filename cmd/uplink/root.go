@@ -38,7 +38,7 @@ from a call that the dedicated server is known to hold.`,
 	root.PersistentFlags().StringVar(&profile.path, "cpuprofile", "", "write a CPU profile of the run to this file, for go tool pprof")
 	root.PersistentPreRunE = func(*cobra.Command, []string) error { return profile.start() }
 	root.CompletionOptions.DisableDefaultCmd = true // there is one that knows more
-	root.AddCommand(newDemoCommand(), newDSCommand(), newReplayCommand(), newBotsCommand(), newBenchCommand(), newAckRateCommand(),
+	root.AddCommand(newDemoCommand(), newDSCommand(), newReplayCommand(), newBotsCommand(), newBenchCommand(), newBenchSnapshotsCommand(), newAckRateCommand(),
 		newAnalyzeCommand(), newTuneCommand(), newDriftCommand(), newTrainCommand(), newInspectCommand(), newReplayCaptureCommand(),
 		newKeygenCommand(), newTokenCommand(), newSoakCommand(), newDecryptCommand(), newCompletionCommand())
 	for _, c := range root.Commands() {

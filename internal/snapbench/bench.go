@@ -1,0 +1,143 @@
+package snapbench
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/uplink-rpc/uplink/snapshot"
+)
+
+// Distance is how many frames before it the baseline of a frame is, and the first frame that is counted.
+const Distance = 6
+
+// Row is what one form of the frames takes.
+type Row struct {
+	Form string `json:"form"`
+	// Frames that were counted, and Delivered of them.
+	Frames    int `json:"frames"`
+	Delivered int `json:"delivered"`
+	// Bytes a frame, rounded up in each, and Kbits a second of them at 60 Hz.
+	Bytes float64 `json:"bytes"`
+	Kbits float64 `json:"kbits"`
+	// EncodeUs and DecodeUs are the medians of microseconds a frame; 0: not taken.
+	EncodeUs float64 `json:"encode_us"`
+	DecodeUs float64 `json:"decode_us"`
+	// Wrong is how many were rebuilt wrongly.
+	Wrong int `json:"wrong"`
+}
+
+func (r *Row) finish(bytes int) *Row {
+	r.Bytes = float64(bytes) / float64(max(1, r.Frames))
+	r.Kbits = r.Bytes * 8 * 60 / 1000
+	return r
+}
+
+// Packings are the parts of hand-made packing, each row with those above it.
+var packings = []struct {
+	name string
+	set  func(*snapshot.Packing)
+}{
+	{"packed: bounded, smallest three", func(*snapshot.Packing) {}},
+	{"+ changed bits", func(p *snapshot.Packing) { p.Changed = true }},
+	{"+ relative indices", func(p *snapshot.Packing) { p.Indices = true }},
+	{"+ delta positions", func(p *snapshot.Packing) { p.Places = true }},
+	{"+ delta orientations", func(p *snapshot.Packing) { p.Orientations = true }},
+	{"+ same position, orientation", func(p *snapshot.Packing) { p.Same = true }},
+}
+
+// Packed measures hand-made packing, part by part.
+func Packed(sets []*snapshot.Set) ([]*Row, error) {
+	var rows []*Row
+	var use snapshot.Packing
+	for _, step := range packings {
+		step.set(&use)
+		p, r, bytes := snapshot.NewPacker(Cubes(), use), &Row{Form: step.name}, 0
+		got := Cubes().NewSet()
+		var buf []byte
+		for n := Distance; n < len(sets); n++ {
+			var err error
+			if buf, err = p.Append(buf[:0], sets[n], sets[n-Distance]); err != nil {
+				return nil, fmt.Errorf("frame %d: %w", n, err)
+			}
+			if err := p.Decode(got, sets[n-Distance], buf); err != nil {
+				return nil, fmt.Errorf("frame %d: %w", n, err)
+			}
+			if !got.Equal(sets[n]) {
+				r.Wrong++
+			}
+			r.Frames++
+			r.Delivered++
+			bytes += len(buf)
+		}
+		rows = append(rows, r.finish(bytes))
+	}
+	return rows, nil
+}
+
+// Link is how the frames travel, in frames of 1/60 s.
+type Link struct {
+	// Loss is the share of snapshots and acks that are lost.
+	Loss float64
+	// Down and Up are how many frames a snapshot and its ack take.
+	Down, Up int
+	// Seed chooses the losses.
+	Seed uint64
+}
+
+// Clock gives the time that has passed since some moment, or is nil.
+type Clock func() time.Duration
+
+// Adaptive measures encoder and decoder over a link. Frames that come before the first frame to be counted are what
+// both ends are given.
+func Adaptive(form string, sets []*snapshot.Set, link Link, clock Clock) (*Row, error) {
+	random := rand.New(rand.NewPCG(link.Seed, 1))
+	s := Cubes()
+	world := snapshot.NewWorld(s, sets[0])
+	enc, dec := snapshot.NewEncoder(s, world), snapshot.NewDecoder(s, sets[0])
+	r, bytes := &Row{Form: form}, 0
+	var encode, decode times
+	payloads := make([][]byte, len(sets))
+	acks := make([]snapshot.Ack, len(sets)+link.Down)
+	for now := 0; now < len(sets)+link.Down; now++ {
+		if n := now - link.Up; n >= 0 && (n < Distance || random.Float64() >= link.Loss) {
+			if err := enc.Ack(acks[n]); err != nil {
+				return nil, err
+			}
+		}
+		if now < len(sets) {
+			world.Begin().CopyFrom(sets[now])
+			start := clock.now()
+			out, _, err := enc.Append(nil, 1<<20)
+			encode.add(clock.now() - start)
+			if err != nil {
+				return nil, err
+			}
+			payloads[now] = out
+			if now >= Distance {
+				r.Frames++
+				bytes += len(out)
+			}
+		}
+		acks[now] = dec.Ack()
+		n := now - link.Down
+		if n < 0 || n >= Distance && random.Float64() < link.Loss {
+			continue
+		}
+		start := clock.now()
+		_, got, err := dec.Decode(payloads[n])
+		decode.add(clock.now() - start)
+		if err != nil {
+			return nil, fmt.Errorf("frame %d: %w", n, err)
+		}
+		if !got.Equal(sets[n]) {
+			r.Wrong++
+		}
+		if n >= Distance {
+			r.Delivered++
+		}
+		acks[now] = dec.Ack()
+	}
+	r.EncodeUs, r.DecodeUs = encode.median(), decode.median()
+	return r.finish(bytes), nil
+}

@@ -1,0 +1,298 @@
+package snapshot
+
+import (
+	"math/bits"
+	"slices"
+)
+
+// neighbors is how many of the objects coded last are looked at for the nearest.
+const neighbors = 64
+
+// near is what a moving object leaves for those coded after it.
+type near struct {
+	place        [3]int64
+	miss         [3]int64 // Q4
+	place1, turn int64    // what the predictions missed by together, Q4
+}
+
+// object is what is computed of an object while its fields are coded.
+type object struct {
+	index  int // in the baseline
+	base   []int32
+	row    [refs][]int32
+	lag    [refs]int64
+	moved  int // whether it differs from the first, second and last reference
+	class  int
+	pace   int   // how far it moved since the last reference, in four steps
+	jerk   int64 // of places over the references and over the newest ones, Q4 as all below
+	jerk1  int64
+	speed  int64
+	near   *near
+	gap    int64 // distance to near, logarithm
+	miss   [3]int64
+	missed int64 // sum of miss
+	shift  [3]int64
+	flag   int
+}
+
+// walk codes the objects of a snapshot in either direction.
+type walk struct {
+	coder
+	schema *Schema
+	state  *state
+	hist   history
+	near   []near
+	order  int // whether the last objects changed, a bit each
+	object object
+	bad    bool // what was decoded is out of bounds
+}
+
+// load prepares an object of the baseline.
+func (w *walk) load(index int) {
+	o := &w.object
+	o.index, o.base = index, w.hist.base.Row(index)
+	o.moved, o.pace = 0, 0
+	if w.still(index) {
+		return
+	}
+	for i := range o.row {
+		o.row[i], o.lag[i] = w.hist.row(i, index)
+	}
+	for i, k := range [...]int{0, 1, refs - 1} {
+		if w.differ(o.base, o.row[k]) {
+			o.moved |= 1 << i
+		}
+	}
+	if w.schema.anchor < 0 {
+		return
+	}
+	at, far := w.schema.at[w.schema.anchor], int64(0)
+	for k := at; k < at+w.schema.fields[w.schema.anchor].N; k++ {
+		far += abs(int64(o.base[k]) - int64(o.row[refs-1][k]))
+	}
+	o.pace = min(bits.Len64(uint64(far))/2, 3)
+}
+
+// still sees fast that an object is as it was in the references.
+func (w *walk) still(index int) bool {
+	for _, k := range [...]int{0, 1, refs - 1} {
+		r := &w.hist.refs[k]
+		at := r.find(index)
+		if at < 0 || !slices.Equal(w.object.base, r.set.Row(at)) {
+			return false
+		}
+	}
+	w.object.moved = -1
+	return true
+}
+
+// differ says whether fields of motion differ.
+func (w *walk) differ(a, b []int32) bool {
+	for i := range w.schema.fields {
+		f, at := &w.schema.fields[i], w.schema.at[i]
+		if f.Kind != Flags && !slices.Equal(a[at:at+f.N], b[at:at+f.N]) {
+			return true
+		}
+	}
+	return false
+}
+
+// code codes an object of the baseline into row.
+func (w *walk) code(index int, row []int32) {
+	w.load(index)
+	o := &w.object
+	still := o.moved < 0
+	if still {
+		o.moved = 0
+	}
+	if w.decoding {
+		copy(row, o.base)
+	}
+	o.flag = w.flag()
+	changed := false
+	if w.schema.flags < len(w.schema.fields) {
+		changed = !w.decoding && w.differ(row, o.base)
+		changed = w.bit(&w.state.changed[(w.order&3)<<6|o.pace<<4|o.moved<<1|o.flag], changed)
+		w.order = w.order << 1
+		if changed {
+			w.order |= 1
+		}
+	}
+	w.codeFlags(row, changed, still)
+	if !changed {
+		return
+	}
+	if still {
+		for i := range o.row {
+			o.row[i], o.lag[i] = w.hist.row(i, index)
+		}
+	}
+	w.codeMotion(row)
+}
+
+// flag is whether the object's first field of flags is set.
+func (w *walk) flag() int {
+	i := w.schema.flag
+	if i < 0 || w.object.base[w.schema.at[i]] == w.schema.fields[i].Lo {
+		return 0
+	}
+	return 1
+}
+
+// codeFlags codes each field of flags: kept, or another value.
+func (w *walk) codeFlags(row []int32, changed, still bool) {
+	if w.schema.flags == 0 {
+		return
+	}
+	o, n := &w.object, 0
+	for i := range w.schema.fields {
+		f, at := &w.schema.fields[i], w.schema.at[i]
+		if f.Kind != Flags {
+			continue
+		}
+		v := o.base[at]
+		ctx := o.moved
+		if changed {
+			ctx |= 8
+		}
+		if v != f.Lo {
+			ctx |= 16
+		}
+		if !still && o.row[0][at] != v {
+			ctx |= 32
+		}
+		if !still && o.row[refs-1][at] != v {
+			ctx |= 64
+		}
+		if w.bit(&w.state.flags[n][ctx], row[at] != v) {
+			row[at] = w.other(f, v, row[at])
+		}
+		n++
+	}
+}
+
+// other codes a value of the field that is not v.
+func (w *walk) other(f *Field, v, to int32) int32 {
+	if int64(f.Hi)-int64(f.Lo) == 1 {
+		return f.Lo + f.Hi - v
+	}
+	return int32(int64(f.Lo) + int64(w.raw(uint64(int64(to)-int64(f.Lo)), f.width())))
+}
+
+func (w *walk) codeMotion(row []int32) {
+	o := &w.object
+	o.miss, o.missed, o.shift, o.jerk, o.jerk1, o.speed = [3]int64{}, 0, [3]int64{}, 0, 0, 0
+	w.nearest()
+	w.classify()
+	left, some := len(w.schema.order), false
+	motion, quats := 0, 0
+	var here near
+	for _, i := range w.schema.order {
+		f, at := &w.schema.fields[i], w.schema.at[i]
+		left--
+		cur, base := row[at:at+f.N], o.base[at:at+f.N]
+		differs := true
+		if some || left > 0 {
+			ctx := o.moved | o.pace<<4
+			if some {
+				ctx |= 8
+			}
+			differs = w.bit(&w.state.same[i][ctx], !slices.Equal(cur, base))
+		}
+		some = some || differs
+		if f.Kind == Motion {
+			if differs {
+				w.codePlace(i, &w.state.motion[motion], cur)
+			}
+			if i == w.schema.anchor {
+				for k := range cur {
+					here.place[k] = int64(base[k])
+				}
+				here.miss, here.place1 = o.miss, o.missed
+			}
+			motion++
+			continue
+		}
+		if differs {
+			here.turn += w.codeQuat(i, &w.state.quat[quats], cur)
+		}
+		quats++
+	}
+	w.near = append(w.near, here)
+}
+
+// nearest finds, of the objects coded last, the one that was nearest in the baseline.
+func (w *walk) nearest() {
+	o := &w.object
+	o.near = nil
+	if w.schema.anchor < 0 || len(w.near) == 0 {
+		return
+	}
+	at, n := w.schema.at[w.schema.anchor], w.schema.fields[w.schema.anchor].N
+	least := int64(-1)
+	for i := max(0, len(w.near)-neighbors); i < len(w.near); i++ {
+		d := int64(0)
+		for k := range n {
+			x := w.near[i].place[k] - int64(o.base[at+k])
+			d += x * x >> 2
+		}
+		if least < 0 || d < least {
+			least, o.near = d, &w.near[i]
+		}
+	}
+	o.gap = log2(least<<5) / 2
+}
+
+// between is the change of component k from reference j to the newer i (-1: the baseline) over the coded distance, Q4.
+func (w *walk) velocity(k, i, j int) int64 {
+	o := &w.object
+	v, lag := o.base[k], int64(0)
+	if i >= 0 {
+		v, lag = o.row[i][k], o.lag[i]
+	}
+	if o.lag[j] == lag {
+		if i < 0 {
+			return 0
+		}
+		return w.velocity(k, -1, j)
+	}
+	return (int64(v) - int64(o.row[j][k])) * 16 * w.hist.distance / (o.lag[j] - lag)
+}
+
+// classify says how steadily the object moved.
+func (w *walk) classify() {
+	o := &w.object
+	o.class = 0
+	if o.moved == 0 {
+		o.class = 3
+	}
+	if w.schema.anchor < 0 {
+		return
+	}
+	at, n := w.schema.at[w.schema.anchor], w.schema.fields[w.schema.anchor].N
+	w.steadiness(at, n)
+	if o.moved != 7 {
+		return
+	}
+	const small, large = 5 * 16, 20 * 16
+	switch {
+	case o.jerk1 >= large:
+		o.class = 5
+	case o.jerk >= large:
+		o.class = 4
+	case o.jerk < small && o.jerk1 <= small:
+		o.class = 1
+	default:
+		o.class = 2
+	}
+}
+
+func (w *walk) steadiness(at, n int) {
+	o, d := &w.object, w.hist.distance
+	o.jerk, o.jerk1, o.speed = 0, 0, 0
+	for k := at; k < at+n; k++ {
+		o.jerk += abs(w.velocity(k, -1, 1)-2*w.velocity(k, 1, 3)+w.velocity(k, 3, 4)) * 2 / d
+		o.jerk1 += abs(w.velocity(k, -1, 0)-2*w.velocity(k, 0, 1)+w.velocity(k, 1, 2)) / d
+		o.speed += abs(w.velocity(k, -1, 1))
+	}
+}

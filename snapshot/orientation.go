@@ -1,0 +1,118 @@
+package snapshot
+
+// codeQuat codes field number field, an orientation, into cur, and gives what its prediction missed by, Q4.
+func (w *walk) codeQuat(field int, m *quatModel, cur []int32) int64 {
+	o, f, at := &w.object, &w.schema.fields[field], w.schema.at[field]
+	base := f.unpack(o.base[at : at+4])
+	var v [refs][3]int64
+	for i := range v {
+		if o.lag[i] == 0 {
+			continue
+		}
+		q := f.unpack(o.row[i][at : at+4])
+		v[i] = between(&q, &base)
+		for k := range v[i] {
+			v[i][k] = v[i][k] * w.hist.distance / o.lag[i]
+		}
+	}
+	step := 92682/(int64(f.Hi)-int64(f.Lo)) + 1 // of rotation, to one of a component
+	var x [3][10]int64
+	var guess [3]int64
+	var dis, ang, jerk, jerk1 int64
+	for k := range x {
+		g := v[2][k]
+		x[k] = [10]int64{g, v[0][k] - g, v[1][k] - g, g - v[refs-1][k]}
+		for i := range o.miss {
+			x[k][4+i], x[k][7+i] = o.miss[i]*8, o.shift[i]*8
+		}
+		guess[k] = m.turn[k][o.class].predict(x[k][:])
+		dis += abs(v[1][k] - v[refs-1][k])
+		ang += abs(v[1][k])
+		jerk += abs(x[k][3])
+		jerk1 += abs(x[k][1])
+	}
+	by := turn(guess)
+	q := by.mul(&base)
+
+	y := [terms]int64{log2(o.jerk), log2(o.jerk1), log2(dis * 16 / step), log2(ang * 16 / step), 0, 0, 0, logOne}
+	last := &w.state.last[field*len(w.hist.base.objects)+o.index]
+	y[6] = int64(*last)
+	if o.near != nil {
+		y[5] = log2(o.near.turn)
+	}
+	if o.moved == 0 {
+		y[8] = logOne
+	}
+	y[10], y[11], y[12], y[13] = log2(o.speed), log2(o.missed), log2(jerk*16/step), log2(jerk1*16/step)
+
+	largest, hit := w.codeLargest(m, cur, &q, y[2]+y[11], step)
+	if hit {
+		y[9] = logOne
+	}
+	if q[largest] < 0 {
+		q = quat{-q[0], -q[1], -q[2], -q[3]}
+	}
+	missed := int64(0)
+	for i, k := 0, 0; i < 4; i++ {
+		if i == largest {
+			continue
+		}
+		p := clamp(f.pack(q[i]), int64(f.Lo)*16, int64(f.Hi)*16)
+		y[4] = log2(missed)
+		scale := m.scale[k].predict(y[:])
+		level := int(clamp((scale+256)*3>>8, 0, levels-1))
+		c := (p + 8) >> 4
+		c += w.number(&m.numbers, level, k*9+sign3(f.pack(q[i])-f.pack(base[i])), int64(cur[k+1])-c)
+		cur[k+1] = w.bounded(c, f.Lo, f.Hi)
+		e := int64(cur[k+1])*16 - p
+		m.scale[k].learn(y[:], log2(e)-scale, 256)
+		missed += abs(e)
+		k++
+	}
+	now := f.unpack(cur)
+	target := between(&base, &now)
+	for k := range x {
+		e := target[k] - guess[k]
+		m.turn[k][o.class].learn(x[k][:], e, (64+o.jerk/4+o.jerk1/8+o.speed/64)*step/16+abs(e))
+	}
+	*last = int16(log2(missed))
+	return missed
+}
+
+// codeLargest codes the index of the largest element and says whether it is another than that of the prediction q.
+func (w *walk) codeLargest(m *quatModel, cur []int32, q *quat, doubt, step int64) (largest int, other bool) {
+	first, second := 0, -1
+	for i := range q {
+		if abs(q[i]) > abs(q[first]) {
+			first = i
+		}
+	}
+	for i := range q {
+		if i != first && (second < 0 || abs(q[i]) > abs(q[second])) {
+			second = i
+		}
+	}
+	margin := log2((abs(q[first]) - abs(q[second])) * 16 / step)
+	c := &m.largest[clamp((margin+256)*2>>8, 0, levels-1)][clamp(doubt>>9, 0, 7)]
+	if w.bit(c, int(cur[0]) != first) {
+		largest = second
+		if w.bit(&m.second[0], int(cur[0]) != second) {
+			var rest [2]int
+			n := 0
+			for i := range q {
+				if i != first && i != second {
+					rest[n] = i
+					n++
+				}
+			}
+			largest = rest[0]
+			if w.bit(&m.second[1], int(cur[0]) == rest[1]) {
+				largest = rest[1]
+			}
+		}
+		cur[0] = int32(largest)
+		return largest, true
+	}
+	cur[0] = int32(first)
+	return first, false
+}

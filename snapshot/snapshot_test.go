@@ -1,0 +1,436 @@
+package snapshot_test
+
+import (
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/snapshot"
+)
+
+func schema(t testing.TB) *snapshot.Schema {
+	s, err := snapshot.NewSchema(
+		snapshot.Field{Name: "Team", Kind: snapshot.Flags, N: 1, Lo: -2, Hi: 5},
+		snapshot.Field{Name: "Rotation", Kind: snapshot.Quat, N: 4, Lo: -255, Hi: 255},
+		snapshot.Field{Name: "Position", Kind: snapshot.Motion, N: 3, Lo: -5000, Hi: 5000},
+		snapshot.Field{Name: "Velocity", Kind: snapshot.Motion, N: 2, Lo: -2147483648, Hi: -1},
+		snapshot.Field{Name: "Burning", Kind: snapshot.Flags, N: 1, Hi: 1},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// scene moves objects about, and has some appear, vanish and become others.
+type scene struct {
+	r       *rand.Rand
+	schema  *snapshot.Schema
+	objects map[uint16]*thing
+	churn   int // changes of objects, one in so many steps of each
+	ids     []uint16
+}
+
+type thing struct {
+	generation uint8
+	row, speed [11]int32
+}
+
+func newScene(t testing.TB, seed uint64, objects int) *scene {
+	s := &scene{rand.New(rand.NewPCG(seed, 7)), schema(t), map[uint16]*thing{}, 40, nil}
+	for len(s.objects) < objects {
+		s.objects[uint16(s.r.IntN(1<<16))] = s.thing(0)
+	}
+	return s
+}
+
+// bounds of each component of schema.
+var (
+	low  = [11]int32{-2, 0, -255, -255, -255, -5000, -5000, -5000, -2147483648, -2147483648, 0}
+	high = [11]int32{5, 3, 255, 255, 255, 5000, 5000, 5000, -1, -1, 1}
+)
+
+func (s *scene) thing(generation uint8) *thing {
+	t := &thing{generation: generation}
+	for k := range t.row {
+		t.row[k] = low[k] + int32(s.r.Int64N(int64(high[k])-int64(low[k])+1))
+	}
+	return t
+}
+
+func (s *scene) step() {
+	for _, id := range s.sorted() {
+		t := s.objects[id]
+		switch s.r.IntN(s.churn) {
+		case 0:
+			delete(s.objects, id)
+			s.objects[uint16(s.r.IntN(1<<16))] = s.thing(0)
+		case 1:
+			s.objects[id] = s.thing(t.generation + 1)
+		case 2, 3, 4, 5:
+			for k := range t.speed {
+				t.speed[k] = int32(s.r.IntN(41) - 20)
+			}
+			t.speed[0], t.speed[1], t.speed[10] = int32(s.r.IntN(2)), int32(s.r.IntN(2)), int32(s.r.IntN(2))
+		case 6, 7:
+			t.speed = [11]int32{}
+		}
+		for k, v := range t.speed {
+			t.row[k] = int32(min(max(int64(t.row[k])+int64(v), int64(low[k])), int64(high[k])))
+		}
+	}
+}
+
+// sorted gives the ids in order, so that a seed gives the same scene.
+func (s *scene) sorted() []uint16 {
+	s.ids = s.ids[:0]
+	for id := range s.objects {
+		s.ids = append(s.ids, id)
+	}
+	slices.Sort(s.ids)
+	return s.ids
+}
+
+func (s *scene) fill(t testing.TB, set *snapshot.Set) {
+	for _, id := range s.sorted() {
+		o := s.objects[id]
+		if err := set.Add(snapshot.Object{ID: id, Generation: o.generation}, o.row[:]); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestLoss has whatever arrives decode exactly, in any order, whatever else was lost.
+func TestLoss(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		seed := rapid.Uint64().Draw(rt, "seed")
+		loss := rapid.SampledFrom([]float64{0, .05, .5, .9}).Draw(rt, "loss")
+		sc := newScene(t, seed, rapid.IntRange(0, 40).Draw(rt, "objects"))
+		var initial *snapshot.Set
+		if rapid.Bool().Draw(rt, "initial") {
+			initial = sc.schema.NewSet()
+			sc.fill(t, initial)
+		}
+		world := snapshot.NewWorld(sc.schema, initial)
+		enc, dec := snapshot.NewEncoder(sc.schema, world), snapshot.NewDecoder(sc.schema, initial)
+		type flying struct {
+			payload []byte
+			set     *snapshot.Set
+			seq     uint16
+		}
+		var sky []flying
+		var acks []snapshot.Ack
+		for range 120 {
+			sc.step()
+			sc.fill(t, world.Begin())
+			want := sc.schema.NewSet()
+			sc.fill(t, want)
+			out, info, err := enc.Append(nil, 1<<20)
+			if err != nil {
+				rt.Fatal(err)
+			}
+			if sc.r.Float64() >= loss {
+				sky = append(sky, flying{out, want, info.Seq})
+			}
+			for len(sky) > 0 && sc.r.IntN(3) > 0 {
+				i := sc.r.IntN(len(sky))
+				f := sky[i]
+				if sc.r.IntN(5) > 0 { // otherwise it comes again
+					sky = append(sky[:i], sky[i+1:]...)
+				}
+				seq, got, err := dec.Decode(f.payload)
+				switch {
+				case errors.Is(err, snapshot.ErrLate):
+				case err != nil:
+					rt.Fatal(err)
+				case seq != f.seq || !got.Equal(f.set):
+					rt.Fatalf("snapshot %d came as another", f.seq)
+				}
+				acks = append(acks, dec.Ack())
+			}
+			if len(acks) > 0 && sc.r.Float64() >= loss {
+				if err := enc.Ack(acks[sc.r.IntN(len(acks))]); err != nil {
+					rt.Fatal(err)
+				}
+			}
+		}
+	})
+}
+
+func TestRangeErrorNamesObjectAndField(t *testing.T) {
+	s := schema(t)
+	row := [11]int32{0, 0, 0, 0, 0, 0, 5001, 0, -1, -1, 0}
+	err := s.NewSet().Add(snapshot.Object{ID: 300}, row[:])
+	var re *snapshot.RangeError
+	if !errors.As(err, &re) || re.Object != 300 || re.Field != "Position" {
+		t.Fatalf("got %v", err)
+	}
+	if !strings.Contains(err.Error(), "5001") || !strings.Contains(err.Error(), "-5000 to 5000") {
+		t.Errorf("%v does not say what is wanted", err)
+	}
+}
+
+func TestBadSets(t *testing.T) {
+	s := schema(t)
+	set := s.NewSet()
+	row := [11]int32{0, 0, 0, 0, 0, 0, 0, 0, -1, -1, 0}
+	for id := range snapshot.MaxObjects {
+		if err := set.Add(snapshot.Object{ID: uint16(id)}, row[:]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if set.Add(snapshot.Object{ID: 60000}, row[:]) == nil {
+		t.Error("more than MaxObjects were taken")
+	}
+	set.Reset()
+	_ = set.Add(snapshot.Object{ID: 5}, row[:])
+	for _, id := range []uint16{5, 4} {
+		if set.Add(snapshot.Object{ID: id}, row[:]) == nil {
+			t.Errorf("object %d was taken after 5", id)
+		}
+	}
+	if set.Add(snapshot.Object{ID: 6}, row[:10]) == nil || set.Len() != 1 {
+		t.Error("a short row was taken")
+	}
+}
+
+func TestImpossibleAck(t *testing.T) {
+	sc := newScene(t, 1, 3)
+	world := snapshot.NewWorld(sc.schema, nil)
+	enc := snapshot.NewEncoder(sc.schema, world)
+	world.Begin()
+	if _, _, err := enc.Append(nil, 100); err != nil {
+		t.Fatal(err)
+	}
+	if err := enc.Ack(snapshot.Ack{Newest: 1}); !errors.Is(err, snapshot.ErrAck) {
+		t.Errorf("got %v", err)
+	}
+	world.Begin() // and not sent
+	if err := enc.Ack(snapshot.Ack{Newest: 1}); !errors.Is(err, snapshot.ErrAck) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestTooLarge(t *testing.T) {
+	sc := newScene(t, 1, 30)
+	world := snapshot.NewWorld(sc.schema, nil)
+	enc := snapshot.NewEncoder(sc.schema, world)
+	sc.fill(t, world.Begin())
+	out, info, err := enc.Append([]byte("x"), 20)
+	if !errors.Is(err, snapshot.ErrTooLarge) || string(out) != "x" || info.Objects != 30 {
+		t.Fatalf("got %q, %+v, %v", out, info, err)
+	}
+	if err := enc.Ack(snapshot.Ack{}); !errors.Is(err, snapshot.ErrAck) {
+		t.Errorf("an ack of what was not sent gave %v", err)
+	}
+}
+
+func TestMissingBaseline(t *testing.T) {
+	sc := newScene(t, 1, 3)
+	dec := snapshot.NewDecoder(sc.schema, nil)
+	for _, payload := range [][]byte{{9<<6&255 | 1, 9 >> 2, 1}, {60, 0, 1}, {63, 255}} {
+		if _, _, err := dec.Decode(payload); !errors.Is(err, snapshot.ErrBaselineMissing) {
+			t.Errorf("% x gave %v", payload, err)
+		}
+	}
+	if _, _, err := dec.Decode([]byte{1}); !errors.Is(err, snapshot.ErrMalformed) {
+		t.Errorf("got %v", err)
+	}
+	if !dec.Ack().None {
+		t.Error("something was acked")
+	}
+}
+
+// TestLongRun passes the points where the header's short and long sequences wrap.
+func TestLongRun(t *testing.T) {
+	sc := newScene(t, 2, 2)
+	world := snapshot.NewWorld(sc.schema, nil)
+	enc, dec := snapshot.NewEncoder(sc.schema, world), snapshot.NewDecoder(sc.schema, nil)
+	for n := range 1<<16 + 2000 {
+		sc.step()
+		set := world.Begin()
+		sc.fill(t, set)
+		if n%2048 > 1900 { // nothing comes for a while, longer than the ring
+			continue
+		}
+		out, _, err := enc.Append(nil, 1<<16)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seq, got, err := dec.Decode(out)
+		if err != nil || seq != uint16(n) || !got.Equal(set) {
+			t.Fatalf("snapshot %d came as %d: %v", n, seq, err)
+		}
+		if err := enc.Ack(dec.Ack()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestAllocations(t *testing.T) {
+	sc := newScene(t, 3, 100)
+	sc.churn = 1000
+	world := snapshot.NewWorld(sc.schema, nil)
+	enc, dec := snapshot.NewEncoder(sc.schema, world), snapshot.NewDecoder(sc.schema, nil)
+	buf := make([]byte, 0, 1<<16)
+	once := func() {
+		sc.fill(t, world.Begin())
+		out, _, err := enc.Append(buf, 1<<16)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := dec.Decode(out); err != nil {
+			t.Fatal(err)
+		}
+		if err := enc.Ack(dec.Ack()); err != nil {
+			t.Fatal(err)
+		}
+		sc.step()
+	}
+	for range 3 * snapshot.Ring {
+		once()
+	}
+	sc.churn = 1 << 30 // no maps grow
+	if n := testing.AllocsPerRun(100, once); n != 0 {
+		t.Errorf("%g allocations a snapshot", n)
+	}
+}
+
+func TestOf(t *testing.T) {
+	type Crate struct {
+		Position rpcdelta.Vec3 `rpcdelta:"resolution=0.01,min=-100,max=100"`
+		Rotation rpcdelta.Quat `rpcdelta:"bits=9"`
+		Health   uint8
+		Open     bool
+	}
+	crate, err := rpcdelta.Compile[Crate]("Crate", 60)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := snapshot.Of(crate.Schema())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Components() != crate.Schema().Components() {
+		t.Errorf("%d components, want %d", s.Components(), crate.Schema().Components())
+	}
+	frame := crate.Schema().NewFrame()
+	if err := crate.Quantize(frame, &Crate{Position: rpcdelta.Vec3{X: 99.99, Y: -100}, Rotation: rpcdelta.Quat{W: 1}, Health: 255, Open: true}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.NewSet().Add(snapshot.Object{}, frame.Ints); err != nil {
+		t.Error(err)
+	}
+
+	type Named struct {
+		Name string `rpcdelta:"max=8"`
+	}
+	named, err := rpcdelta.Compile[Named]("Named", 60)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := snapshot.Of(named.Schema()); err == nil || !strings.Contains(err.Error(), "Name") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestPacked(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		sc := newScene(t, rapid.Uint64().Draw(rt, "seed"), 60)
+		sc.churn = 1 << 30
+		base, cur, got := sc.schema.NewSet(), sc.schema.NewSet(), sc.schema.NewSet()
+		sc.fill(t, base)
+		sc.churn = 60
+		for _, id := range sc.sorted() { // no object may come or go
+			if o := sc.objects[id]; sc.r.IntN(3) == 0 {
+				n := sc.thing(o.generation)
+				if sc.r.IntN(2) == 0 {
+					n.row = o.row
+					n.row[5] = min(n.row[5]+int32(sc.r.IntN(300)), 5000)
+				}
+				sc.objects[id] = n
+			}
+		}
+		sc.fill(t, cur)
+		use := snapshot.Packing{
+			Changed: rapid.Bool().Draw(rt, "changed"), Indices: rapid.Bool().Draw(rt, "indices"), Places: rapid.Bool().Draw(rt, "places"),
+			Orientations: rapid.Bool().Draw(rt, "orientations"), Same: rapid.Bool().Draw(rt, "same"), AtRest: rapid.Bool().Draw(rt, "rest"),
+		}
+		p := snapshot.NewPacker(sc.schema, use)
+		out, err := p.Append(nil, cur, base)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if err := p.Decode(got, base, out); err != nil || !got.Equal(cur) {
+			rt.Fatalf("%+v: %v", use, err)
+		}
+	})
+}
+
+func FuzzDecode(f *testing.F) {
+	sc := newScene(f, 5, 12)
+	world := snapshot.NewWorld(sc.schema, nil)
+	enc := snapshot.NewEncoder(sc.schema, world)
+	dec := snapshot.NewDecoder(sc.schema, nil)
+	var first [][]byte
+	for range 20 {
+		sc.step()
+		sc.fill(f, world.Begin())
+		out, _, err := enc.Append(nil, 1<<16)
+		if err != nil {
+			f.Fatal(err)
+		}
+		if _, _, err := dec.Decode(out); err != nil {
+			f.Fatal(err)
+		}
+		_ = enc.Ack(dec.Ack())
+		first = append(first, out)
+	}
+	for _, p := range first {
+		f.Add(p)
+	}
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		dec := snapshot.NewDecoder(sc.schema, nil)
+		for _, p := range first[:19] {
+			if _, _, err := dec.Decode(p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, set, err := dec.Decode(payload)
+		if err != nil {
+			return
+		}
+		again := sc.schema.NewSet()
+		for i := range set.Len() {
+			if err := again.Add(set.Object(i), set.Row(i)); err != nil {
+				t.Fatalf("what was decoded is no set: %v", err)
+			}
+		}
+	})
+}
+
+func FuzzPacked(f *testing.F) {
+	sc := newScene(f, 5, 12)
+	base := sc.schema.NewSet()
+	sc.fill(f, base)
+	f.Add([]byte{1, 2, 3}, uint8(63))
+	f.Fuzz(func(t *testing.T, src []byte, use uint8) {
+		p := snapshot.NewPacker(sc.schema, snapshot.Packing{
+			Changed: use&1 != 0, Indices: use&2 != 0, Places: use&4 != 0, Orientations: use&8 != 0, Same: use&16 != 0, AtRest: use&32 != 0,
+		})
+		got, again := sc.schema.NewSet(), sc.schema.NewSet()
+		if p.Decode(got, base, src) != nil {
+			return
+		}
+		for i := range got.Len() {
+			if err := again.Add(got.Object(i), got.Row(i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}

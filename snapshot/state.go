@@ -1,0 +1,109 @@
+package snapshot
+
+const classes = 7
+
+// motionModel is what was learned of a Motion field.
+type motionModel struct {
+	place   [3][classes]linear
+	scale   [3]linear
+	numbers numbers
+}
+
+// quatModel is what was learned of a Quat field.
+type quatModel struct {
+	turn    [3][classes]linear
+	scale   [3]linear
+	largest [levels][8]chance
+	second  [2]chance
+	numbers numbers
+}
+
+// state is the small state kept beside a snapshot: what its chain of baselines taught.
+type state struct {
+	motion  []motionModel
+	quat    []quatModel
+	flags   [][128]chance
+	changed [256]chance
+	same    []([64]chance) // by field: unchanged within an object that changed
+	known   chance
+	gone    [2]chance
+	born    numbers
+	last    []int16 // by object and field: the logarithm of what its last prediction missed by
+}
+
+// What linear predictions start from: extrapolation of constant velocity, with more or less of the newest change of
+// velocity and of acceleration by how steady the motion was. Q16.
+var placeStart = [classes][]int32{
+	{1 << 15},
+	{1 << 16, 20000, 0, 78000},
+	{1 << 16, 60000, 0, 20000},
+	{1 << 16},
+	{1 << 16, 90000, -20000, 6000, 0, 16000},
+	{1 << 16, 60000, 0, 0, 0, 30000},
+	{1 << 15, 0, 0, 1 << 14},
+}
+
+var turnStart = [classes][]int32{
+	{1 << 16, 20000, 20000},
+	{1 << 16, 13000, 20000, 20000},
+	{1 << 16, 20000, 20000, 13000},
+	{1 << 16},
+	{1 << 16, 40000},
+	{1 << 16, 52000},
+	{1 << 16},
+}
+
+var scaleStart = []int32{20000, 13000, 0, 6500, 26000, 6500, 6500}
+
+func (s *Schema) newState() *state {
+	st := &state{}
+	for i := range s.fields {
+		switch s.fields[i].Kind {
+		case Motion:
+			m := motionModel{}
+			for a := range m.place {
+				for c := range m.place[a] {
+					m.place[a][c] = newLinear(placeStart[c]...)
+				}
+				m.scale[a] = newLinear(scaleStart...)
+			}
+			m.numbers.init()
+			st.motion = append(st.motion, m)
+		case Quat:
+			m := quatModel{}
+			for a := range m.turn {
+				for c := range m.turn[a] {
+					m.turn[a][c] = newLinear(turnStart[c]...)
+				}
+				m.scale[a] = newLinear(scaleStart...)
+			}
+			m.numbers.init()
+			for i := range m.largest {
+				fill(m.largest[i][:])
+			}
+			fill(m.second[:])
+			st.quat = append(st.quat, m)
+		default:
+			st.flags = append(st.flags, [128]chance{})
+			fill(st.flags[len(st.flags)-1][:])
+		}
+	}
+	st.same = make([][64]chance, len(s.fields))
+	for i := range st.same {
+		fill(st.same[i][:])
+	}
+	fill(st.changed[:])
+	fill(st.gone[:])
+	st.known = chance{60000, 10}
+	st.born.init()
+	return st
+}
+
+// copyFrom makes s equal to o, of the same schema, but for last.
+func (s *state) copyFrom(o *state) {
+	copy(s.motion, o.motion)
+	copy(s.quat, o.quat)
+	copy(s.flags, o.flags)
+	copy(s.same, o.same)
+	s.changed, s.known, s.gone, s.born = o.changed, o.known, o.gone, o.born
+}

@@ -1,0 +1,181 @@
+package snapshot
+
+import "math/bits"
+
+// pair is an object of what is coded, and its place in the baseline or -1.
+type pair struct {
+	object Object
+	base   int32
+}
+
+// names codes which objects there are and fills pairs with them. It says false for what no encoder writes.
+func (w *walk) names(pairs []pair, cur *Set) ([]pair, bool) {
+	pairs = pairs[:0]
+	base := w.hist.base
+	if !w.decoding {
+		pairs = match(pairs, base, cur)
+	}
+	kept, born := 0, 0
+	for _, p := range pairs {
+		if p.base >= 0 {
+			kept++
+		} else {
+			born++
+		}
+	}
+	if w.bit(&w.state.gone[0], kept < base.Len()) {
+		pairs = w.codeGone(pairs)
+	} else if w.decoding {
+		for i, o := range base.objects {
+			pairs = append(pairs, pair{o, int32(i)})
+		}
+	}
+	born = int(w.number(&w.state.born, 0, 0, int64(born)))
+	if born < 0 || born > MaxObjects || w.decoding && born+len(pairs) > MaxObjects {
+		return pairs, false
+	}
+	return w.codeBorn(pairs, born)
+}
+
+// match finds the objects of cur in base; both ascend.
+func match(pairs []pair, base, cur *Set) []pair {
+	k := 0
+	for _, o := range cur.objects {
+		for k < len(base.objects) && base.objects[k].ID < o.ID {
+			k++
+		}
+		p := pair{o, -1}
+		if k < len(base.objects) && base.objects[k] == o {
+			p.base = int32(k)
+		}
+		pairs = append(pairs, p)
+	}
+	return pairs
+}
+
+func (w *walk) codeGone(pairs []pair) []pair {
+	k := 0
+	for i, o := range w.hist.base.objects {
+		for !w.decoding && k < len(pairs) && pairs[k].object.ID < o.ID {
+			k++
+		}
+		kept := k < len(pairs) && pairs[k].base == int32(i)
+		if !w.bit(&w.state.gone[1], !kept) && w.decoding {
+			pairs = append(pairs, pair{o, int32(i)})
+			k = len(pairs)
+		}
+	}
+	return pairs
+}
+
+// codeBorn codes the names of n objects that the baseline has not, each id from the one before it.
+func (w *walk) codeBorn(pairs []pair, n int) ([]pair, bool) {
+	before, i := int64(-1), 0
+	for range n {
+		var o Object
+		if !w.decoding {
+			for pairs[i].base >= 0 {
+				i++
+			}
+			o = pairs[i].object
+			i++
+		}
+		id := before + 1 + w.number(&w.state.born, 6, 0, int64(o.ID)-before-1)
+		if id <= before || id > 1<<16-1 {
+			return pairs, false
+		}
+		o.ID, o.Generation = uint16(id), uint8(w.raw(uint64(o.Generation), 8))
+		before = id
+		if !w.decoding {
+			continue
+		}
+		for i < len(pairs) && pairs[i].object.ID < o.ID {
+			i++
+		}
+		if i < len(pairs) && pairs[i].object.ID == o.ID {
+			return pairs, false
+		}
+		pairs = append(pairs, pair{})
+		copy(pairs[i+1:], pairs[i:])
+		pairs[i] = pair{o, -1}
+	}
+	return pairs, true
+}
+
+// rows codes the components of all objects.
+func (w *walk) rows(pairs []pair, cur *Set) bool {
+	w.near, w.order, w.bad = w.near[:0], 0, false
+	for i, p := range pairs {
+		var row []int32
+		if w.decoding {
+			row = cur.push(p.object)
+		} else {
+			row = cur.Row(i)
+		}
+		if p.base >= 0 {
+			w.code(int(p.base), row)
+		} else {
+			w.codeWhole(row)
+		}
+		if w.bad {
+			return false
+		}
+	}
+	return true
+}
+
+// codeWhole codes an object that the baseline has not.
+func (w *walk) codeWhole(row []int32) {
+	for i := range w.schema.fields {
+		f := &w.schema.fields[i]
+		for k, v := range row[w.schema.at[i] : w.schema.at[i]+f.N] {
+			lo, hi := f.bounds(k)
+			x := w.raw(uint64(int64(v)-int64(lo)), uint(bits.Len32(uint32(hi-lo))))
+			row[w.schema.at[i]+k] = w.bounded(int64(lo)+int64(x), lo, hi)
+		}
+	}
+}
+
+// width is how many bits hold any component of the field.
+func (f *Field) width() uint { return uint(bits.Len32(uint32(f.Hi - f.Lo))) }
+
+// bounded notes a component that is out of its bounds.
+func (w *walk) bounded(v int64, lo, hi int32) int32 {
+	if v < int64(lo) || v > int64(hi) {
+		w.bad = true
+		return lo
+	}
+	return int32(v)
+}
+
+// mask codes which of the sets before the baseline are known.
+func (w *walk) mask(known uint32) (mask uint32) {
+	for i := range reach {
+		if w.bit(&w.state.known, known>>i&1 != 0) {
+			mask |= 1 << i
+		}
+	}
+	return mask
+}
+
+// keep makes the last misses those of the coded objects.
+func (w *walk) keep(to *state, pairs []pair) {
+	n, from := len(w.schema.fields), len(w.hist.base.objects)
+	to.last = resize(to.last, n*len(pairs))
+	for f := range n {
+		for i, p := range pairs {
+			v := int16(0)
+			if p.base >= 0 {
+				v = w.state.last[f*from+int(p.base)]
+			}
+			to.last[f*len(pairs)+i] = v
+		}
+	}
+}
+
+func resize(s []int16, n int) []int16 {
+	if cap(s) < n {
+		return make([]int16, n, n+n/4)
+	}
+	return s[:n]
+}
