@@ -112,9 +112,9 @@ func TestCoalescingAllocatesNothing(t *testing.T) {
 
 // BenchmarkSend is one call, with its system call.
 func BenchmarkSend(b *testing.B) {
-	_, stream, got := loopback(b)
 	done := make(chan struct{})
-	b.Cleanup(func() { close(done) })
+	b.Cleanup(func() { close(done) }) // once the server, whose handler waits for this, is closed
+	_, stream, got := loopback(b)
 	go func() {
 		for {
 			select {
