@@ -169,6 +169,9 @@ func (f Field) split() (out []Field) {
 // Components is the number of integers of an object.
 func (s *Schema) Components() int { return s.ints }
 
+// Fields gives the fields; the slice is the schema's own: read it only.
+func (s *Schema) Fields() []Field { return s.fields }
+
 // check says whether a row is within bounds.
 func (s *Schema) check(id uint16, row []int32) error {
 	for i := range s.fields {
