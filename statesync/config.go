@@ -1,0 +1,216 @@
+package statesync
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/uplink-rpc/uplink/snapshot"
+)
+
+// Limits of a packet.
+const (
+	// MaxUpdates is the most updates.
+	MaxUpdates = 255
+	// MaxPacket is the most bytes.
+	MaxPacket = 16 << 10
+	// MaxTicks is the most ticks of inputs.
+	MaxTicks = 32
+	// MaxTickBytes is the most bytes that the inputs of one tick may take, each with 2 for its player and length.
+	MaxTickBytes = 1024
+)
+
+// Defaults of a Config.
+const (
+	DefaultBudget = 1024
+	DefaultTicks  = 16
+)
+
+// Velocity says that a field is the rate of change of another.
+type Velocity struct {
+	// Field moves by Of: both are names of Motion fields of as many components, or Field is a Quat and Of its angular
+	// velocity, three components in world axes.
+	Field, Of string
+	// PerTick is by how many steps Field moves in one tick for each step of Of, or by how many radians it turns.
+	PerTick float64
+}
+
+// Config says how both ends work. Velocities and Rest must be the same at both, the rest is the sender's alone.
+type Config struct {
+	Velocities []Velocity
+	// Rest names a Flags field that is above its Lo while the object is at rest. Without it an object rests while its
+	// Motion fields are zero, all but the first.
+	Rest string
+	// Budget is the most bytes of a packet, at most MaxPacket; default DefaultBudget. [Sender.SetBudget] changes it.
+	Budget int
+	// Ticks is of how many ticks a packet repeats the inputs as long as they are not acked, 1 to MaxTicks; default
+	// DefaultTicks.
+	Ticks int
+	// NoDelta has every update sent whole, and nothing learned from packet to packet.
+	NoDelta bool
+	// NoRelative has positions sent whole where there is no baseline, not from the viewer's where that is shorter.
+	NoRelative bool
+}
+
+func (c *Config) fill() error {
+	if c.Budget == 0 {
+		c.Budget = DefaultBudget
+	}
+	if c.Ticks == 0 {
+		c.Ticks = DefaultTicks
+	}
+	if c.Ticks < 0 || c.Ticks > MaxTicks {
+		return fmt.Errorf("statesync: inputs of %d ticks, want 1 to %d", c.Ticks, MaxTicks)
+	}
+	return checkBudget(c.Budget)
+}
+
+func checkBudget(bytes int) error {
+	if bytes < 1 || bytes > MaxPacket {
+		return fmt.Errorf("statesync: budget of %d bytes a packet, want 1 to %d", bytes, MaxPacket)
+	}
+	return nil
+}
+
+// field is a field as updates code it.
+type field struct {
+	snapshot.Field
+	at  int   // its first component
+	by  int   // the field that is its velocity, or -1
+	per int64 // PerTick: Q16 of steps, or Q30 of radians
+}
+
+// plan is a schema and how its fields hang together.
+type plan struct {
+	fields []field
+	flags  []int // fields of Flags
+	order  []int // the others, each after its velocity
+	still  []int // Motion fields that are zero at rest
+	anchor int   // the field that is a place, or -1
+	rest   int   // the field of Flags that says that an object rests, or -1
+	ints   int
+}
+
+func newPlan(s *snapshot.Schema, cfg *Config) (*plan, error) {
+	p := &plan{anchor: -1, rest: -1}
+	for _, f := range s.Fields() {
+		p.fields = append(p.fields, field{Field: f, at: p.ints, by: -1})
+		p.ints += f.N
+	}
+	for i := range cfg.Velocities {
+		if err := p.link(&cfg.Velocities[i]); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.sort(); err != nil {
+		return nil, err
+	}
+	if cfg.Rest == "" {
+		return p, nil
+	}
+	p.rest = p.find(cfg.Rest)
+	if p.rest < 0 || p.fields[p.rest].Kind != snapshot.Flags {
+		return nil, fmt.Errorf("statesync: Rest: %q is no field of Flags", cfg.Rest)
+	}
+	return p, nil
+}
+
+func (p *plan) find(name string) int {
+	for i := range p.fields {
+		if p.fields[i].Name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+func (p *plan) link(v *Velocity) error {
+	i, by := p.find(v.Field), p.find(v.Of)
+	if i < 0 || by < 0 {
+		return fmt.Errorf("statesync: velocity %q of %q: no such field", v.Of, v.Field)
+	}
+	f, o := &p.fields[i], &p.fields[by]
+	want, used := f.N, false
+	if f.Kind == snapshot.Quat {
+		want = 3
+	}
+	for k := range p.fields {
+		used = used || p.fields[k].by == i
+	}
+	switch {
+	case f.by >= 0 || o.by >= 0 || used || i == by:
+		return fmt.Errorf("statesync: velocity %q of %q: a field has one velocity, which has none", v.Of, v.Field)
+	case f.Kind == snapshot.Flags || o.Kind != snapshot.Motion || o.N != want:
+		return fmt.Errorf("statesync: velocity %q of %q: kind or number of components do not go together", v.Of, v.Field)
+	case !(math.Abs(v.PerTick) > 0 && math.Abs(v.PerTick) <= 1<<12):
+		return fmt.Errorf("statesync: velocity %q of %q: PerTick %v, want up to %d", v.Of, v.Field, v.PerTick, 1<<12)
+	}
+	unit := 1 << 16
+	if f.Kind == snapshot.Quat {
+		unit = one
+	}
+	f.by, f.per = by, int64(math.Round(v.PerTick*float64(unit)))
+	if most := max(abs(int64(o.Lo)), abs(int64(o.Hi))); most > 0 && abs(f.per) > 1<<48/most {
+		return fmt.Errorf("statesync: velocity %q of %q: PerTick %v is too large for its bounds", v.Of, v.Field, v.PerTick)
+	}
+	return nil
+}
+
+// sort finds the order of coding: numbers, those that move by them, orientations.
+func (p *plan) sort() error {
+	rank := [3][]int{}
+	for i := range p.fields {
+		f := &p.fields[i]
+		switch f.Kind {
+		case snapshot.Motion:
+			if p.anchor < 0 {
+				p.anchor = i
+			} else if f.Lo <= 0 && f.Hi >= 0 {
+				p.still = append(p.still, i)
+			}
+			if f.by >= 0 {
+				rank[1] = append(rank[1], i)
+			} else {
+				rank[0] = append(rank[0], i)
+			}
+		case snapshot.Quat:
+			rank[2] = append(rank[2], i)
+		case snapshot.Flags:
+			p.flags = append(p.flags, i)
+		default:
+			return fmt.Errorf("statesync: field %q: kind %d is not carried", f.Name, f.Kind)
+		}
+	}
+	for _, r := range rank {
+		p.order = append(p.order, r...)
+	}
+	return nil
+}
+
+// zero says whether the fields that are zero at rest are so.
+func (p *plan) zero(row []int32) bool {
+	for _, i := range p.still {
+		f := &p.fields[i]
+		for _, v := range row[f.at : f.at+f.N] {
+			if v != 0 {
+				return false
+			}
+		}
+	}
+	return len(p.still) > 0
+}
+
+// rests says whether an object is at rest.
+func (p *plan) rests(row []int32) bool {
+	if p.rest >= 0 {
+		f := &p.fields[p.rest]
+		return row[f.at] > f.Lo
+	}
+	return p.zero(row)
+}
+
+func (f *field) bounds(k int) (lo, hi int32) {
+	if f.Kind == snapshot.Quat && k == 0 {
+		return 0, 3
+	}
+	return f.Lo, f.Hi
+}

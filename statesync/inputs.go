@@ -1,0 +1,231 @@
+package statesync
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Input is what one player did in a tick, in the game's own form.
+type Input struct {
+	Player uint8
+	Data   []byte // at most 255 bytes
+}
+
+// TickInputs are all players' inputs of one tick.
+type TickInputs struct {
+	Tick int64
+	// Missing says that the DS had none for the tick. A tick with nobody's input is not missing.
+	Missing bool
+	Inputs  []Input // by ascending player
+}
+
+// inputLog keeps the last ticks' inputs, flat: of each player number, length and data.
+type inputLog struct {
+	slots [Ring]tickSlot
+	next  int64 // the tick after the newest; every slot is empty where any is false
+	any   bool
+}
+
+type tickSlot struct {
+	tick  int64
+	known bool
+	acked bool
+	flat  []byte
+}
+
+func (l *inputLog) clear() {
+	l.any = false
+	for i := range l.slots {
+		l.slots[i].tick = math.MinInt64
+	}
+}
+
+func (l *inputLog) slot(tick int64) *tickSlot { return &l.slots[uint64(tick)%Ring] }
+
+// add appends a tick's inputs; ticks left out are missing.
+func (l *inputLog) add(tick int64, inputs []Input) error {
+	if abs(tick) > maxTick || l.any && tick < l.next {
+		return fmt.Errorf("%w: inputs of tick %d, want %d or later", ErrTick, tick, l.next)
+	}
+	size := 0
+	for i, in := range inputs {
+		if i > 0 && in.Player <= inputs[i-1].Player || len(in.Data) > 255 {
+			return fmt.Errorf("statesync: input of player %d: want ascending players and at most 255 bytes", in.Player)
+		}
+		size += 2 + len(in.Data)
+	}
+	if size > MaxTickBytes {
+		return fmt.Errorf("statesync: inputs of tick %d take %d bytes, want at most %d", tick, size, MaxTickBytes)
+	}
+	l.skip(tick)
+	s := l.slot(tick)
+	s.tick, s.known, s.acked, s.flat = tick, true, false, s.flat[:0]
+	for _, in := range inputs {
+		s.flat = append(append(s.flat, in.Player, byte(len(in.Data))), in.Data...)
+	}
+	l.next, l.any = tick+1, true
+	return nil
+}
+
+// skip makes the ticks before one missing.
+func (l *inputLog) skip(tick int64) {
+	if !l.any || tick-l.next > Ring {
+		l.next = tick - Ring
+	}
+	for ; l.next < tick; l.next++ {
+		s := l.slot(l.next)
+		s.tick, s.known, s.acked = l.next, false, false
+	}
+}
+
+// acked notes that a packet with the ticks from up to, not including, to arrived.
+func (l *inputLog) acked(from, to int64) {
+	for t := max(from, l.next-Ring); t < to; t++ {
+		if s := l.slot(t); s.tick == t {
+			s.acked = true
+		}
+	}
+}
+
+// due is the first tick that the next packet has to have, of at most so many ticks and, if they differ from those before,
+// bytes.
+func (l *inputLog) due(ticks, room int) (from int64) {
+	from = l.next
+	if !l.any {
+		return from
+	}
+	for t := l.next - 1; t >= l.next-int64(ticks); t-- {
+		s := l.slot(t)
+		if s.tick != t || s.acked {
+			break
+		}
+		if before := l.slot(t - 1); s.known && !(before.tick == t-1 && before.known && slices.Equal(before.flat, s.flat)) {
+			if room -= len(s.flat); room < 0 {
+				break
+			}
+		}
+		from = t
+	}
+	for from < l.next && !l.slot(from).known {
+		from++ // it is missing, and known to be by not being there
+	}
+	return from
+}
+
+// learn takes a tick from a packet's log and says whether it is news.
+func (l *inputLog) learn(o *tickSlot) bool {
+	s := l.slot(o.tick)
+	if s.tick > o.tick || s.tick == o.tick && (s.known || !o.known) {
+		return false
+	}
+	s.tick, s.known, s.flat = o.tick, o.known, append(s.flat[:0], o.flat...)
+	return true
+}
+
+// inputs codes the ticks out.from to out.to of a log, those of the first told from the base's newest.
+func (w *walk) inputs(l *inputLog) bool {
+	s, o := w.out.state, w.out
+	w.older = w.older[:0]
+	if !w.root {
+		w.older = append(w.older, w.base.inputs...)
+	}
+	n := w.number(&s.size, 3, 3, o.to-o.from)
+	if n < 0 || n > MaxTicks {
+		return false
+	}
+	if n > 0 {
+		behind := w.number(&s.size, 0, 4, o.tick+1-o.to)
+		o.to = o.tick + 1 - behind
+		o.from = o.to - n
+	}
+	for t := o.from; t < o.from+n; t++ {
+		var slot *tickSlot
+		if w.decoding {
+			l.skip(t)
+			slot = l.slot(t)
+			slot.tick, slot.flat, slot.acked = t, slot.flat[:0], false
+			l.next, l.any = t+1, true
+		} else {
+			slot = l.slot(t)
+		}
+		slot.known = w.bit(&s.input[0], slot.known)
+		if !slot.known {
+			continue
+		}
+		if !w.bit(&s.input[1], slices.Equal(slot.flat, w.older)) {
+			if !w.flat(slot) {
+				return false
+			}
+			w.older = append(w.older[:0], slot.flat...)
+			continue
+		}
+		if w.decoding {
+			slot.flat = append(slot.flat, w.older...)
+		}
+	}
+	o.inputs = append(o.inputs[:0], w.older...)
+	return true
+}
+
+// flat codes a tick's inputs told from those in w.older.
+func (w *walk) flat(slot *tickSlot) bool {
+	s := w.out.state
+	n := len(slot.flat)
+	if !w.bit(&s.input[2], n == len(w.older)) {
+		if n = int(w.number(&s.size, 6, 5, int64(n))); n < 0 || n > MaxTickBytes {
+			return false
+		}
+	} else {
+		n = len(w.older)
+	}
+	changed := 0
+	for i := range n {
+		was, is := byte(0), byte(0)
+		if i < len(w.older) {
+			was = w.older[i]
+		}
+		if !w.decoding {
+			is = slot.flat[i]
+		}
+		differs := w.bit(&s.byte[changed], is != was)
+		changed = 0
+		if differs {
+			changed = 1
+			flips := byte(0)
+			for b := range 8 {
+				if w.bit(&s.flip[b], (is^was)>>b&1 != 0) {
+					flips |= 1 << b
+				}
+			}
+			is = was ^ flips
+		} else {
+			is = was
+		}
+		if w.decoding {
+			slot.flat = append(slot.flat, is)
+		}
+	}
+	return !w.decoding || wellFormed(slot.flat)
+}
+
+// wellFormed says whether flat inputs are whole, by ascending player.
+func wellFormed(flat []byte) bool {
+	for before := -1; len(flat) > 0; {
+		if len(flat) < 2 || int(flat[0]) <= before || len(flat) < 2+int(flat[1]) {
+			return false
+		}
+		before, flat = int(flat[0]), flat[2+int(flat[1]):]
+	}
+	return true
+}
+
+// unflatten appends the inputs of a well-formed flat form, which they alias.
+func unflatten(dst []Input, flat []byte) []Input {
+	for len(flat) > 0 {
+		n := 2 + int(flat[1])
+		dst = append(dst, Input{flat[0], flat[2:n:n]})
+		flat = flat[n:]
+	}
+	return dst
+}

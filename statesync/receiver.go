@@ -1,0 +1,251 @@
+package statesync
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/uplink-rpc/uplink/snapshot"
+)
+
+// Update is a packet as it was decoded: what was true at a tick of the sender's.
+type Update struct {
+	Seq  uint16
+	Tick int64
+	// Late says that a packet with a later tick was decoded before.
+	Late bool
+	// Inputs are the ticks whose inputs, or that they are missing, were not known before, oldest first.
+	Inputs []TickInputs
+	// Objects by ascending id.
+	Objects []ObjectUpdate
+}
+
+// ObjectUpdate is an object's state, or that it is gone.
+type ObjectUpdate struct {
+	snapshot.Object
+	// Gone says that there is no such object any more; Row is nil then.
+	Gone bool
+	// Row has the components as the sender's set had them.
+	Row []int32
+}
+
+// Receiver rebuilds what one Sender sent, in whatever order it comes. It takes any bytes: what it cannot use it counts
+// and forgets. It keeps the last [Ring] packets with the models after each, somewhat over 1 MiB.
+type Receiver struct {
+	walk    walk
+	book    book
+	prior   *state
+	work    packet
+	ticks   inputLog // of the packet that is decoded
+	inputs  inputLog
+	seen    [Ring]uint64 // sequence + 1 of what was decoded, at its place
+	newest  uint64
+	any     bool
+	epoch   uint8
+	trouble bool
+	update  Update
+	spare   []Input
+	stats   ReceiverStats
+}
+
+// NewReceiver makes a receiver of objects of the schema. Of cfg it reads Velocities and Rest, which are the sender's. The
+// error names the setting that is wrong.
+func NewReceiver(schema *snapshot.Schema, cfg Config) (*Receiver, error) {
+	p, err := newPlan(schema, &cfg)
+	if err != nil {
+		return nil, err
+	}
+	r := &Receiver{prior: p.newState()}
+	r.book.plan = p
+	r.walk.plan, r.walk.book, r.walk.decoding = p, &r.book, true
+	r.work.state = p.newState()
+	r.inputs.clear()
+	return r, nil
+}
+
+// Decode rebuilds a packet's update, which is valid until the next call. Any input is safe; what is refused wraps an error of
+// this package, is counted, and changes nothing else. It allocates nothing once warm, but for errors.
+func (r *Receiver) Decode(packet []byte) (*Update, error) {
+	h, coded, err := parseHeader(packet, r.expected())
+	if err == nil {
+		err = r.fresh(&h)
+	}
+	if err == nil {
+		err = r.decode(&h, coded)
+	}
+	if err != nil {
+		r.count(err, &h)
+		return nil, err
+	}
+	return r.take(&h), nil
+}
+
+func (r *Receiver) expected() uint64 {
+	if !r.any {
+		return 0
+	}
+	return r.newest + 1
+}
+
+// fresh says whether a packet was not decoded before, and could be.
+func (r *Receiver) fresh(h *header) error {
+	if r.seen[h.seq%Ring] == h.seq+1 {
+		return errDuplicate
+	}
+	if r.any && h.seq+Ring <= r.newest || h.distance > h.seq {
+		return fmt.Errorf("%w: packet %d, the newest is %d", ErrLate, uint16(h.seq), uint16(r.newest))
+	}
+	if h.distance == 0 {
+		if r.any && h.seq < r.newest && h.epoch != r.epoch {
+			return fmt.Errorf("%w: packet %d of before a new start", ErrLate, uint16(h.seq))
+		}
+		return nil
+	}
+	base := h.seq - h.distance
+	if p := r.book.get(base); p == nil || !p.held {
+		return fmt.Errorf("%w: packet %d, %d before it", ErrBaselineMissing, uint16(h.seq), h.distance)
+	}
+	if base+farthest < r.newest {
+		return fmt.Errorf("%w: packet %d refers to %d, the newest is %d", ErrLate, uint16(h.seq), uint16(base), uint16(r.newest))
+	}
+	return nil
+}
+
+var errDuplicate = fmt.Errorf("%w: it was decoded before", ErrLate)
+
+// decode decodes into r.work.
+func (r *Receiver) decode(h *header, coded []byte) error {
+	w, p := &r.walk, &r.work
+	w.out, w.root, w.bad, w.jobs = p, h.distance == 0, false, w.jobs[:0]
+	w.bases, w.view = w.bases[:0], view{}
+	p.seq, p.tick, p.from, p.to = h.seq, h.tick, 0, 0
+	if !w.root {
+		w.base = r.book.get(h.seq - h.distance)
+	}
+	w.begin(r.prior)
+	w.dec.Reset(coded, 0)
+	if !w.root {
+		var ok bool
+		if w.view, ok = r.book.look(w.base.seq, w.recent(0)); !ok {
+			return fmt.Errorf("%w: packet %d reads one that did not come", ErrBaselineMissing, uint16(h.seq))
+		}
+		w.prepare()
+	}
+	if !w.tick() {
+		return fmt.Errorf("%w: tick of packet %d", ErrMalformed, uint16(h.seq))
+	}
+	if !w.agree() {
+		return fmt.Errorf("%w: packet %d", ErrDesync, uint16(h.seq))
+	}
+	r.ticks.clear()
+	if !w.rest(0, false, &r.ticks) || !w.dec.Complete() {
+		return fmt.Errorf("%w: packet %d", ErrMalformed, uint16(h.seq))
+	}
+	return r.ordered()
+}
+
+// ordered says whether the packet's tick goes with those of the packets around it.
+func (r *Receiver) ordered() error {
+	if !r.any {
+		return nil
+	}
+	newest, p := r.book.get(r.newest), &r.work
+	if p.seq > r.newest && p.tick <= newest.tick || p.seq < r.newest && p.tick >= newest.tick {
+		return fmt.Errorf("%w: tick %d of packet %d, %d is of %d", ErrMalformed, p.tick, uint16(p.seq), newest.tick, uint16(r.newest))
+	}
+	return nil
+}
+
+// count notes why a packet was refused, and asks for a new start where that would help.
+func (r *Receiver) count(err error, h *header) {
+	ahead := !r.any || h.seq > r.newest
+	switch {
+	case errors.Is(err, errDuplicate):
+		r.stats.Duplicate++
+	case errors.Is(err, ErrLate):
+		r.stats.Late++
+	case errors.Is(err, ErrBaselineMissing):
+		r.stats.BaselineMissing++
+		r.trouble = r.trouble || ahead
+	case errors.Is(err, ErrDesync):
+		r.stats.Desync++
+		r.trouble = true
+	default:
+		r.stats.Malformed++
+	}
+}
+
+// take files what was decoded and makes the update of it.
+func (r *Receiver) take(h *header) *Update {
+	seq, ahead := h.seq, !r.any || h.seq > r.newest
+	r.seen[seq%Ring] = seq + 1
+	r.stats.Packets++
+	u := &r.update
+	u.Seq, u.Tick, u.Late = uint16(seq), r.work.tick, !ahead
+	r.news(u)
+	if !ahead {
+		r.stats.Reordered++
+		r.stats.Lost -= min(r.stats.Lost, 1)
+	} else if r.any {
+		r.stats.Lost += seq - r.newest - 1
+	}
+	if ahead && h.distance == 0 && (!r.any || h.epoch != r.epoch) {
+		r.book.clear()
+		r.epoch, r.trouble = h.epoch, false
+	} else if ahead {
+		for s := r.newest + 1; s <= min(seq, r.newest+Ring); s++ {
+			r.book.evict(int(s % Ring))
+		}
+	}
+	from := &r.work
+	if ahead || seq+settled > r.newest {
+		r.work.held = true
+		r.book.put(&r.work)
+		if from = r.book.get(seq); r.work.state == nil {
+			r.work.state = r.book.plan.newState()
+		}
+	}
+	if ahead {
+		r.newest, r.any = seq, true
+	}
+	u.Objects = u.Objects[:0]
+	n := r.book.stride()
+	for i, o := range from.updates {
+		x := ObjectUpdate{Object: o.object, Gone: o.gone}
+		if !o.gone {
+			x.Row = from.notes[i*n : i*n+r.book.plan.ints : i*n+r.book.plan.ints]
+		}
+		u.Objects = append(u.Objects, x)
+	}
+	return u
+}
+
+// news takes the ticks of inputs that were not known.
+func (r *Receiver) news(u *Update) {
+	u.Inputs, r.spare = u.Inputs[:0], r.spare[:0]
+	for t := r.work.from; t < r.work.to; t++ {
+		o := r.ticks.slot(t)
+		if !r.inputs.learn(o) {
+			continue
+		}
+		n := len(r.spare)
+		r.spare = unflatten(r.spare, r.inputs.slot(t).flat)
+		u.Inputs = append(u.Inputs, TickInputs{Tick: t, Missing: !o.known, Inputs: r.spare[n:len(r.spare):len(r.spare)]})
+	}
+}
+
+// Ack says what is held, for the sender.
+func (r *Receiver) Ack() Ack {
+	if !r.any {
+		return Ack{None: true, Reset: r.trouble}
+	}
+	a := Ack{Reset: r.trouble, Epoch: r.epoch, Newest: uint16(r.newest)}
+	for i := range min(uint64(Ring-1), r.newest) {
+		if p := r.book.get(r.newest - 1 - i); p != nil && p.held {
+			a.Window |= 1 << i
+		}
+	}
+	return a
+}
+
+// Stats gives the counts so far.
+func (r *Receiver) Stats() ReceiverStats { return r.stats }

@@ -1,0 +1,158 @@
+package statesync_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/uplink-rpc/uplink/snapshot"
+	"github.com/uplink-rpc/uplink/statesync"
+)
+
+func schema(t testing.TB) *snapshot.Schema {
+	s, err := snapshot.NewSchema(
+		snapshot.Field{Name: "Position", Kind: snapshot.Motion, N: 3, Lo: -131072, Hi: 131071},
+		snapshot.Field{Name: "Rotation", Kind: snapshot.Quat, N: 4, Lo: -16383, Hi: 16383},
+		snapshot.Field{Name: "Velocity", Kind: snapshot.Motion, N: 3, Lo: -65536, Hi: 65535},
+		snapshot.Field{Name: "Spin", Kind: snapshot.Motion, N: 3, Lo: -32768, Hi: 32767},
+		snapshot.Field{Name: "Team", Kind: snapshot.Flags, N: 1, Lo: -2, Hi: 5},
+		snapshot.Field{Name: "Burning", Kind: snapshot.Flags, N: 1, Hi: 1},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+var config = statesync.Config{Velocities: []statesync.Velocity{
+	{Field: "Position", Of: "Velocity", PerTick: 1. / 60},
+	{Field: "Rotation", Of: "Spin", PerTick: 1. / 60 / 1024},
+}}
+
+// world moves things about: they fly, hit, rest, appear, vanish and become others.
+type world struct {
+	r      *rand.Rand
+	schema *snapshot.Schema
+	things [64]*thing
+	churn  int
+}
+
+type thing struct {
+	generation uint8
+	place      [3]float64
+	turn       [4]float64
+	speed      [3]float64
+	spin       [3]float64
+	flags      [2]int32
+}
+
+func newWorld(t testing.TB, seed uint64, n int) *world {
+	w := &world{r: rand.New(rand.NewPCG(seed, 3)), schema: schema(t), churn: 300}
+	for i := range n {
+		w.things[i] = w.thing(0)
+	}
+	return w
+}
+
+func (w *world) thing(generation uint8) *thing {
+	x := &thing{generation: generation, turn: [4]float64{0, 0, 0, 1}}
+	for k := range x.place {
+		x.place[k] = w.r.Float64()*80000 - 40000
+		x.speed[k] = w.r.NormFloat64() * 4000
+		x.spin[k] = w.r.NormFloat64() * 1500
+	}
+	return x
+}
+
+func (w *world) step() {
+	for i, x := range w.things {
+		switch e := w.r.IntN(w.churn); {
+		case e == 0 && x != nil:
+			w.things[i] = nil
+			continue
+		case e == 0 || e == 1 && x != nil:
+			g := uint8(w.r.IntN(256))
+			w.things[i] = w.thing(g)
+			continue
+		case x == nil:
+			continue
+		case e < 10:
+			*x = *w.thing(x.generation)
+		case e < 14:
+			x.speed, x.spin = [3]float64{}, [3]float64{}
+		case e < 16:
+			x.flags = [2]int32{int32(w.r.IntN(8) - 2), int32(w.r.IntN(2))}
+		}
+		x.step()
+	}
+}
+
+func (x *thing) step() {
+	for k := range x.place {
+		x.place[k] = min(max(x.place[k]+x.speed[k]/60, -131072), 131071)
+	}
+	h := [3]float64{x.spin[0] / 122880, x.spin[1] / 122880, x.spin[2] / 122880}
+	q := x.turn
+	x.turn = [4]float64{
+		q[0] + h[0]*q[3] + h[1]*q[2] - h[2]*q[1], q[1] - h[0]*q[2] + h[1]*q[3] + h[2]*q[0],
+		q[2] + h[0]*q[1] - h[1]*q[0] + h[2]*q[3], q[3] - h[0]*q[0] - h[1]*q[1] - h[2]*q[2],
+	}
+}
+
+func (w *world) fill(t testing.TB, set *snapshot.Set) {
+	set.Reset()
+	for i, x := range w.things {
+		if x == nil {
+			continue
+		}
+		row := x.row()
+		if err := set.Add(snapshot.Object{ID: uint16(i * 7), Generation: x.generation}, row[:]); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (x *thing) row() (row [15]int32) {
+	big, sum := 0, 0.
+	for i, v := range x.turn {
+		sum += v * v
+		if v*v > x.turn[big]*x.turn[big] {
+			big = i
+		}
+	}
+	scale := 16383 * 1.4142135623 / sqrt(sum)
+	if x.turn[big] < 0 {
+		scale = -scale
+	}
+	row[3] = int32(big)
+	for i, k := 0, 4; i < 4; i++ {
+		if i != big {
+			row[k] = min(max(int32(x.turn[i]*scale), -16383), 16383)
+			k++
+		}
+	}
+	for k := range 3 {
+		row[k], row[7+k], row[10+k] = int32(x.place[k]), min(max(int32(x.speed[k]), -65536), 65535), int32(x.spin[k])
+	}
+	row[13], row[14] = x.flags[0], x.flags[1]
+	return row
+}
+
+func sqrt(x float64) float64 {
+	y := 1.
+	for range 40 {
+		y = (y + x/y) / 2
+	}
+	return y
+}
+
+func pair(t testing.TB, s *snapshot.Schema, cfg statesync.Config) (*statesync.Sender, *statesync.Receiver) {
+	sender, err := statesync.NewSender(s, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	receiver, err := statesync.NewReceiver(s, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sender, receiver
+}
