@@ -129,12 +129,15 @@ func (b *Buffer[T]) Add(now time.Duration, tick uint64, v *T) Fate {
 			b.begin(now, tick)
 			break
 		}
-		if after(tick, b.played) > 0 {
+		if after(tick, b.newest) > 0 {
 			return b.refuse(Early)
 		}
 		return b.refuse(Late)
 	}
 	b.astray = 0
+	if after(tick, b.played) > int64(len(b.slots)) { // the sender is far too fast
+		b.skip(b.early(now, tick) - b.slack.target())
+	}
 	b.arrived(now, tick)
 	if after(tick, b.played) <= 0 || b.passed(tick) {
 		return b.refuse(Late)
@@ -148,7 +151,8 @@ func (b *Buffer[T]) Add(now time.Duration, tick uint64, v *T) Fate {
 // far says whether a frame time is out of reach of those before.
 func (b *Buffer[T]) far(tick uint64) bool {
 	reach := int64(len(b.slots))
-	return after(tick, b.played) > reach || after(b.newest, tick) >= reach
+	jump := after(tick, b.newest)
+	return jump >= reach || jump <= -reach
 }
 
 // passed says whether a frame time is before one that was released not long ago.
