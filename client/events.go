@@ -59,12 +59,14 @@ func (e *events) Closed(link *transport.Conn, err error) {
 }
 
 // Datagram takes acks and answers.
-func (e *events) Datagram(_ *transport.Conn, b []byte, _ time.Time) {
+func (e *events) Datagram(_ *transport.Conn, b []byte, at time.Time) {
 	t, body, err := control.Split(b)
 	if err == nil {
 		switch t {
 		case control.Acks:
 			err = e.acks(body)
+		case control.Slack:
+			err = e.slack(body, at)
 		case control.Bound:
 			err = e.bound(body)
 		case control.Leaving:

@@ -38,6 +38,8 @@ type RPCStats struct {
 	Loss, Burst float64
 	// PriorFallbacks counts bindings whose server did not have Config.Prior.
 	PriorFallbacks uint64
+	// Pace is how the server's jitter buffer stands, if it has one.
+	Pace Pace
 }
 
 // Stats is what a connection counted since Dial, over all reconnections.
@@ -46,7 +48,8 @@ type Stats struct {
 	// bound unless one took the number of another that was refused; those that were
 	// refused are left out.
 	RPCs []RPCStats
-	// AckBytes counts the acks that came, with their message types.
+	// AckBytes counts the acks that came, with their message types and what some of these
+	// messages say of jitter buffers.
 	AckBytes uint64
 	// Malformed counts messages that no server sends.
 	Malformed uint64
@@ -112,6 +115,7 @@ func (s *stream) snapshot() (st RPCStats, failed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st = s.stats
+	st.Pace = s.pace.at(time.Now())
 	if s.enc != nil {
 		fates := s.enc.Fates()
 		st.Fates.Add(&fates)

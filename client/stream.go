@@ -50,6 +50,7 @@ type stream struct {
 	limits  limits
 	older   int // Config.Redundancy, or what SetRedundancy made of it
 	stats   RPCStats
+	pace    pace
 }
 
 // newStream adds a stream to the connection; the connection's Tick asks the
@@ -258,6 +259,7 @@ func (s *stream) rebind(link *transport.Conn) {
 	defer s.mu.Unlock()
 	s.link, s.asked = link, time.Time{}
 	s.pending, s.granted = 0, false
+	s.pace.relink()
 	if !s.failed {
 		s.refused = nil
 	}

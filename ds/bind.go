@@ -73,23 +73,33 @@ func (s *Server) bind(p *Player, r *control.BindRequest) control.BindAnswer {
 		a.Reason = control.ReasonNumber
 		return a
 	}
+	b := &binding{rpc: rpc, sink: rpc.sink, number: int(r.RPC), reliable: r.Reliable, frames: uint64(max(r.Frames, 1)), rate: s.cfg.frameRate(r.RateHz, r.Reliable)}
+	waits, err := s.newBuffer(p, b, r.RateHz)
+	if err != nil {
+		a.Reason = control.ReasonInvalid
+		return a
+	}
+	deliverLate := s.cfg.DeliverLate || waits != nil // its frame time may still be to come
 	prior := s.prior(codec, r.Prior)
 	here := rpc.shards[p.shard.index]
 	dec, err := here.decoder(rpc.schema, r.RateHz, rpcdelta.DecoderConfig{
-		Codec: codec, RPC: int(r.RPC), Ring: s.cfg.Ring, PeerRing: r.Ring, DeliverLate: s.cfg.DeliverLate, Prior: prior, Reliable: r.Reliable,
+		Codec: codec, RPC: int(r.RPC), Ring: s.cfg.Ring, PeerRing: r.Ring, DeliverLate: deliverLate, Prior: prior, Reliable: r.Reliable,
 	})
 	if err != nil { // a rate or a ring that no client has
 		a.Reason = control.ReasonInvalid
 		return a
 	}
-	p.bind(int(r.RPC), &binding{
-		rpc: rpc, number: int(r.RPC), here: here, dec: dec, reliable: r.Reliable, frames: uint64(max(r.Frames, 1)), prior: prior,
-		rate: s.cfg.frameRate(r.RateHz, r.Reliable),
-	})
+	b.here, b.dec, b.prior = here, dec, prior
+	p.bind(int(r.RPC), b)
+	if waits != nil {
+		b.sink = waits
+		p.buffers = append(p.buffers, waits)
+		s.buffers.add(waits)
+	}
 	if p.tap != nil {
 		p.tap.Bound(Binding{
 			RPC: int(r.RPC), Schema: rpc.schema, RateHz: r.RateHz, PeerRing: r.Ring, Frames: r.Frames, Ring: s.cfg.Ring, Codec: codec,
-			Reliable: r.Reliable, DeliverLate: s.cfg.DeliverLate, Prior: prior,
+			Reliable: r.Reliable, DeliverLate: deliverLate, Prior: prior,
 		})
 	}
 	p.hz += r.RateHz

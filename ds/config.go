@@ -57,6 +57,10 @@ type Config struct {
 	Priors []*rpcdelta.Prior
 	// Poll has handlers run in [Server.Poll] instead of in Serve.
 	Poll bool
+	// JitterBuffer, if not nil, has frames of unreliable RPCs wait for their time, so
+	// that each Poll releases one a player. It needs Poll. [Server.SetJitterBuffer] says
+	// otherwise for one RPC.
+	JitterBuffer *JitterBuffer
 	// QueueBytes is how much may wait for Poll, in bytes of values and what lies
 	// around them; default DefaultQueueBytes. Half of it is divided evenly among the
 	// players, the other half is for those who need more. What does not fit is dropped
@@ -136,6 +140,9 @@ func (c Config) withDefaults() (Config, error) {
 		return c, errors.New("ds: Config.MaxRefused is negative")
 	case c.MaxPlayers < 0:
 		return c, errors.New("ds: Config.MaxPlayers is negative")
+	}
+	if err := c.checkJitterBuffer(c.JitterBuffer); err != nil {
+		return c, fmt.Errorf("ds: Config.JitterBuffer: %w", err)
 	}
 	return c, checkPriors(c.Priors)
 }

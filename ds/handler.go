@@ -16,11 +16,15 @@ type Frame[T any] struct {
 	// Seq is the frame's number, from 0 when the client binds the RPC.
 	Seq uint64
 	// Missed is how many frames before this one were not delivered, since the last
-	// one that was: lost, dropped or refused.
+	// one that was: lost, dropped or refused. Those that one was repeated for are not
+	// among them.
 	Missed uint64
-	// Late says that newer frames were delivered, or refused, before; see
-	// [Config.DeliverLate].
+	// Late says that newer frames were delivered, or refused, before, or that the
+	// frame's tick is over where there is a [JitterBuffer]; see [Config.DeliverLate].
 	Late bool
+	// Repeated says that there is no frame for the tick, and Value is that of the one
+	// before; see [JitterBuffer]. Seq is the number of the one that is missing.
+	Repeated bool
 	// Older says that the frame rode along in the payload of a newer one, which is
 	// delivered next: its own payload was lost or is late, or it was held back.
 	Older bool
@@ -35,6 +39,11 @@ type rpc struct {
 	// handler is the *handler[T], for Validate.
 	handler any
 	shards  []*rpcShard // of the server's shards
+	// buffer says how frames wait for their time, if it is not nil, and newBuffer has
+	// those of one player do so.
+	buffer    *JitterBuffer
+	newBuffer func(p *Player, b *binding, cfg *JitterBuffer, hz float64) (buffered, error)
+	gone      BufferStats // of players who left; guarded by the server's buffers
 }
 
 // sink is where an RPC's frames go. A frame that does not hold a value of the
@@ -77,7 +86,11 @@ func handle[T any](s *Server, schema *rpcdelta.Schema, more int, restore func(*T
 		r.shards = append(r.shards, &rpcShard{scratch: schema.NewScratch()})
 	}
 	if s.cfg.Poll {
-		r.sink = &inbox[T]{handler: h, queue: &s.queue, size: more + int(unsafe.Sizeof(item[T]{}))}
+		in := &inbox[T]{handler: h, queue: &s.queue, size: more + int(unsafe.Sizeof(item[T]{}))}
+		r.sink, r.buffer = in, s.cfg.JitterBuffer
+		r.newBuffer = func(p *Player, b *binding, cfg *JitterBuffer, hz float64) (buffered, error) {
+			return newPlayerBuffer(in, p, b, cfg, hz)
+		}
 	}
 	return s.register(r)
 }

@@ -23,6 +23,8 @@ type Player struct {
 
 	// Of the shard's goroutine alone:
 	bindings []*binding   // by RPC number
+	buffers  []buffered   // of those that have one
+	told     time.Time    // when it was told of them
 	refusals int          // bindings whose refusal was logged
 	due      bool         // is in the shard's list
 	hz       float64      // of all bindings
@@ -40,6 +42,7 @@ type Player struct {
 // binding is one RPC of one player.
 type binding struct {
 	rpc      *rpc
+	sink     sink      // the RPC's, or a buffer
 	number   int       // in headers
 	here     *rpcShard // of the player's shard
 	dec      *rpcdelta.Decoder
@@ -256,7 +259,7 @@ func (b *binding) deliver(p *Player, d *rpcdelta.Delivery, at time.Time) (missed
 	}
 	err = errLimited
 	if b.taken.Take(at, b.rate, 1) {
-		err = b.rpc.sink.deliver(p, b, d, at)
+		err = b.sink.deliver(p, b, d, at)
 	}
 	if err != nil {
 		if !d.Late {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -16,10 +17,11 @@ import (
 // Server takes the RPCs of its players. Its methods are safe for concurrent
 // use.
 type Server struct {
-	cfg    Config
-	ln     *transport.Listener
-	shards []*shard
-	queue  queue
+	cfg     Config
+	ln      *transport.Listener
+	shards  []*shard
+	queue   queue
+	buffers buffers
 
 	mu   sync.Mutex
 	rpcs map[string]*rpc
@@ -109,8 +111,16 @@ func (s *Server) Close() error { return s.ln.Close() }
 
 // Poll runs the handlers of what arrived since the last call, in order, on the
 // caller's goroutine, and gives their number. It is for servers with
-// [Config.Poll] and for one goroutine at a time.
-func (s *Server) Poll() int { return s.queue.run() }
+// [Config.Poll] and for one goroutine at a time. With [Config.JitterBuffer] it is a
+// tick: after what arrived, the handlers of the frames whose time has come run.
+func (s *Server) Poll() int {
+	due := s.buffers.begin() // before Joined of their players is called
+	n := s.queue.run()
+	if len(due) > 0 {
+		n += s.buffers.release(time.Now())
+	}
+	return n
+}
 
 // register adds an RPC.
 func (s *Server) register(r *rpc) error {

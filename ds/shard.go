@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -81,7 +80,8 @@ func (h *shard) Closed(c *transport.Conn, err error) {
 	h.mu.Lock()
 	delete(h.players, p)
 	h.mu.Unlock()
-	p.bindings = nil
+	s.buffers.remove(p.buffers)
+	p.bindings, p.buffers = nil, nil
 	s.queue.joined(-1)
 	if p.tap != nil {
 		p.tap.Left(err)
@@ -120,7 +120,7 @@ func (h *shard) Tick(now time.Time) {
 	}
 	for _, p := range h.due {
 		p.due = false
-		h.ack(p)
+		h.ack(p, now)
 	}
 	if s.leaving.Load() {
 		h.drain()
@@ -130,10 +130,10 @@ func (h *shard) Tick(now time.Time) {
 }
 
 // ack sends the acks of all RPCs of a player, in one datagram unless that is too
-// small.
-func (h *shard) ack(p *Player) {
+// small, and at times how its jitter buffers stand.
+func (h *shard) ack(p *Player, now time.Time) {
 	for {
-		h.buf = p.appendAcks(append(h.buf[:0], byte(control.Acks)))
+		h.buf = p.appendAcks(p.appendSlack(h.buf[:0], now))
 		if len(h.buf) == 1 || p.conn.Send(h.buf) != nil {
 			return // nothing more to say, or gone by now; acks may be lost
 		}

@@ -24,6 +24,8 @@ const (
 	QueueFull                   // too much waits for Poll
 	Limited                     // more than the player may send, see Config.RateSlack
 	Refused                     // the game refused the frame, see [Validate]
+	Overdue                     // its tick is over, see [JitterBuffer]
+	Skipped                     // its jitter buffer is full, or went on without it
 	drops
 )
 
@@ -32,7 +34,7 @@ func (d Drop) String() string {
 	if d >= drops {
 		return fmt.Sprintf("Drop(%d)", uint8(d))
 	}
-	return [...]string{"baseline_missing", "desync", "late", "duplicate", "malformed", "unknown_rpc", "queue_full", "limited", "refused"}[d]
+	return [...]string{"baseline_missing", "desync", "late", "duplicate", "malformed", "unknown_rpc", "queue_full", "limited", "refused", "overdue", "skipped"}[d]
 }
 
 // reason gives the reason for an error of a decoder or a sink.
@@ -50,6 +52,10 @@ func reason(err error) Drop {
 		return QueueFull
 	case errors.Is(err, errLimited):
 		return Limited
+	case errors.Is(err, errOverdue):
+		return Overdue
+	case errors.Is(err, errSkipped):
+		return Skipped
 	}
 	return Malformed
 }
@@ -60,7 +66,7 @@ type RPCStats struct {
 	RPC      string
 	Reliable bool
 	// Stats counts the frames that were delivered, those among them that [Validate]
-	// refused too.
+	// refused or a jitter buffer skipped too.
 	rpcdelta.Stats
 	// Messages and Bytes count the payloads that held new frames, with their
 	// headers.
@@ -80,11 +86,15 @@ type RPCStats struct {
 	PriorFallbacks uint64
 	// LateFrames counts those among the delivered that came late.
 	LateFrames uint64
-	// Drops counts payloads by reason; for limited, refused and queue_full frames.
+	// Drops counts payloads by reason; for limited, refused, queue_full, overdue and
+	// skipped frames.
 	Drops [drops]uint64
+	// Buffer is how its jitter buffers stand, if there are any: see [JitterBuffer].
+	Buffer BufferStats
 }
 
-// AckStats counts the acks that were sent.
+// AckStats counts the acks that were sent, with what some of their messages say of jitter
+// buffers.
 type AckStats struct {
 	// Messages is the number of datagrams, Bytes their contents without headers,
 	// SealBytes what their seals took.
@@ -114,6 +124,7 @@ func (s *Server) Stats() Stats {
 	for _, name := range slices.Sorted(maps.Keys(s.rpcs)) {
 		out.RPCs = s.rpcs[name].appendStats(out.RPCs)
 	}
+	s.buffers.addTo(out.RPCs, s.rpcs)
 	return out
 }
 

@@ -35,10 +35,11 @@ func ValidateSchema(s *Server, name string, f func(*Player, Frame[*rpcdelta.Fram
 	return Validate(s, name, f)
 }
 
-// call calls the handler, unless the frame is refused or its player was kicked.
-func (h *handler[T]) call(p *Player, b *binding, f *Frame[T]) {
+// call calls the handler, unless the frame is refused or its player was kicked, and
+// says whether it did.
+func (h *handler[T]) call(p *Player, b *binding, f *Frame[T]) bool {
 	if p.kicked.Load() {
-		return
+		return false
 	}
 	if !f.Late {
 		f.Missed += b.refused
@@ -50,10 +51,11 @@ func (h *handler[T]) call(p *Player, b *binding, f *Frame[T]) {
 				b.refused = f.Missed + 1
 			}
 			p.refuse(b, f.Seq, err)
-			return
+			return false
 		}
 	}
 	h.f(p, *f)
+	return true
 }
 
 // maxRefusedLogged is how many refused frames of a player are logged.

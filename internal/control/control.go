@@ -1,5 +1,5 @@
 // Package control holds the messages besides frames that client and DS
-// exchange: acks, the binding of RPCs, bundles of frames, and what carries the game's
+// exchange: acks, how jitter buffers stand, the binding of RPCs, bundles of frames, and what carries the game's
 // own messages. Each starts with a
 // byte whose high two bits are set, which no frame does.
 package control
@@ -29,6 +29,8 @@ const (
 	Message
 	// Leaving says that the DS is about to shut down; nothing follows.
 	Leaving
+	// Slack is followed by how jitter buffers stand, see [ParseSlack], and by acks.
+	Slack Type = rpcdelta.ControlMask | 0x10
 	// Bundle is followed by frames: see [Frames]. The 15 types above it are bundles
 	// too: they say how many frames there are.
 	Bundle Type = rpcdelta.ControlMask | bundleFlag
@@ -51,7 +53,7 @@ func Split(b []byte) (Type, []byte, error) {
 		return Bundle, b, nil
 	}
 	switch t {
-	case Acks, Bind, Bound, Message, Leaving:
+	case Acks, Bind, Bound, Message, Leaving, Slack:
 		return t, b[1:], nil
 	default:
 		return 0, nil, fmt.Errorf("%w: type %#x", ErrMalformed, b[0])

@@ -1,0 +1,95 @@
+package ds
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/control"
+)
+
+// buffers are all jitter buffers that Poll releases from.
+type buffers struct {
+	mu  sync.Mutex
+	all []buffered
+	due []buffered // of Poll alone
+}
+
+func (s *buffers) add(b buffered) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = append(s.all, b)
+}
+
+// remove takes out those of a player who leaves, before the game is told.
+func (s *buffers) remove(gone []buffered) {
+	if len(gone) == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, b := range gone {
+		b.leave()
+		if i := slices.Index(s.all, b); i >= 0 {
+			s.all = slices.Delete(s.all, i, i+1)
+		}
+		_, r := b.of()
+		st := b.stats()
+		r.gone.count(&st)
+	}
+}
+
+// begin gives those that there are when a Poll begins.
+func (s *buffers) begin() []buffered {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.due = append(s.due[:0], s.all...)
+	return s.due
+}
+
+// release has them release what is due, and gives the number of handlers that ran.
+func (s *buffers) release(now time.Time) (calls int) {
+	for _, b := range s.due {
+		calls += b.release(now)
+	}
+	clear(s.due) // let go of players
+	return calls
+}
+
+// addTo adds how the buffers stand to the statistics of their RPCs.
+func (s *buffers) addTo(stats []RPCStats, rpcs map[string]*rpc) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	index := make(map[*rpc]int, len(rpcs))
+	for i := range stats {
+		if st := &stats[i]; !st.Reliable {
+			r := rpcs[st.RPC]
+			index[r] = i
+			st.Buffer.count(&r.gone)
+		}
+	}
+	for _, b := range s.all {
+		_, r := b.of()
+		one := b.stats()
+		stats[index[r]].Buffer.add(&one)
+	}
+}
+
+// slackEvery is the time between two messages that tell a player of its buffers.
+const slackEvery = 250 * time.Millisecond
+
+// appendSlack begins a message of acks: with how the player's jitter buffers stand, if
+// that is due, or without.
+func (p *Player) appendSlack(dst []byte, now time.Time) []byte {
+	if len(p.buffers) == 0 || now.Sub(p.told) < slackEvery-p.server.cfg.tick()/2 {
+		return append(dst, byte(control.Acks))
+	}
+	p.told = now
+	all := p.buffers[:min(len(p.buffers), control.MaxBuffered)]
+	dst = control.AppendSlack(dst, len(all))
+	for _, b := range all {
+		s := b.told()
+		dst = s.Append(dst)
+	}
+	return dst
+}

@@ -1,0 +1,61 @@
+package control
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+)
+
+// TestSlack: what is told comes back, to a tenth of a millisecond and within what the wire can say.
+func TestSlack(t *testing.T) {
+	const unit = 100 * time.Microsecond
+	in := []Buffered{
+		{RPC: 3, Slack: -1234 * unit, Target: 567 * unit, Missing: 65535, Late: 1},
+		{RPC: 255, Slack: 12*unit + unit/2 - 1, Target: unit / 2},
+		{Slack: time.Hour, Target: time.Hour},
+		{Slack: -time.Hour, Target: -time.Hour},
+	}
+	want := []Buffered{
+		in[0],
+		{RPC: 255, Slack: 12 * unit, Target: unit},
+		{Slack: 32767 * unit, Target: 65535 * unit},
+		{Slack: -32768 * unit},
+	}
+	b := AppendSlack(nil, len(in))
+	for i := range in {
+		b = in[i].Append(b)
+	}
+	b = append(b, "acks"...)
+	typ, body, err := Split(b)
+	if typ != Slack || err != nil {
+		t.Fatal(typ, err)
+	}
+	got, acks, err := ParseSlack(nil, body)
+	if err != nil || !slices.Equal(got, want) || string(acks) != "acks" {
+		t.Errorf("%+v, %q, %v, want %+v", got, acks, err, want)
+	}
+	for n := range len(body) - len("acks") {
+		if _, _, err := ParseSlack(nil, body[:n]); !errors.Is(err, ErrMalformed) {
+			t.Errorf("the first %d bytes: %v", n, err)
+		}
+	}
+}
+
+func FuzzSlack(f *testing.F) {
+	f.Add([]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		all, acks, err := ParseSlack(nil, b)
+		if err != nil {
+			return
+		}
+		again := AppendSlack(nil, len(all))
+		for i := range all {
+			again = all[i].Append(again)
+		}
+		if again = append(again, acks...); !bytes.Equal(again[1:], b) {
+			t.Errorf("%x reads as %+v and %x", b, all, acks)
+		}
+	})
+}
