@@ -100,7 +100,7 @@ func (l *inputLog) due(ticks, room int) (from int64) {
 		if s.tick != t || s.acked {
 			break
 		}
-		if before := l.slot(t - 1); s.known && !(before.tick == t-1 && before.known && slices.Equal(before.flat, s.flat)) {
+		if before := l.slot(t - 1); s.known && (before.tick != t-1 || !before.known || !slices.Equal(before.flat, s.flat)) {
 			if room -= len(s.flat); room < 0 {
 				break
 			}

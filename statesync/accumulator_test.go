@@ -1,0 +1,136 @@
+package statesync_test
+
+import (
+	"errors"
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/uplink-rpc/uplink/statesync"
+)
+
+// longest bounds how many ticks an object waits, of which others have the given priorities and n are sent a tick. In w
+// ticks without it n*w others are sent. When another of priority q is sent at tick t, after having been sent at s, then
+// (t-s)*q is at least t*p, so s is at most t*(1-p/q): it is sent once, and again only after the time grew by 1/(1-p/q).
+func longest(p float64, others []float64, n int) int {
+	for w := 1e9; ; {
+		most := 0.
+		for _, q := range others {
+			most++
+			if q > p {
+				most += math.Floor(math.Log(w)/-math.Log1p(-p/q) + 1e-9)
+			}
+		}
+		if most = math.Floor(most / float64(n)); most >= w {
+			return int(w) + 1
+		}
+		w = max(most, 1)
+	}
+}
+
+func TestLongestWait(t *testing.T) {
+	near := 0.
+	rapid.Check(t, func(rt *rapid.T) {
+		given := rapid.SliceOfN(rapid.OneOf(rapid.SampledFrom([]float64{1, 100, 1e6}), rapid.Float64Range(.01, 200)), 2, 40).Draw(rt, "priorities")
+		n := rapid.IntRange(1, len(given)-1).Draw(rt, "sent")
+		var bounds []int
+		for i, p := range given {
+			others := append(append([]float64(nil), given[:i]...), given[i+1:]...)
+			bounds = append(bounds, longest(p, others, n))
+		}
+		var a statesync.Accumulator
+		last := make([]int, len(given))
+		for tick := 1; tick <= 3000; tick++ {
+			for i, p := range given {
+				if err := a.Add(uint16(i*5), p); err != nil {
+					rt.Fatal(err)
+				}
+			}
+			a.Start()
+			for range n {
+				id, ok := a.Next()
+				if !ok {
+					rt.Fatal("nothing left to send")
+				}
+				a.Sent(id)
+				i := id / 5
+				if tick-last[i] > bounds[i] {
+					rt.Fatalf("object of priority %g of %v waited %d ticks, want at most %d", given[i], given, tick-last[i], bounds[i])
+				}
+				near = max(near, float64(tick-last[i])/float64(bounds[i]))
+				last[i] = tick
+			}
+		}
+		for i := range given {
+			if 3000-last[i] > bounds[i] {
+				rt.Fatalf("object of priority %g of %v waits for %d ticks, want at most %d", given[i], given, 3000-last[i], bounds[i])
+			}
+		}
+	})
+	if near < .9 {
+		t.Errorf("the bound is never nearly met: %g of it", near)
+	}
+}
+
+func TestBadPriorities(t *testing.T) {
+	var a statesync.Accumulator
+	s, _ := pair(t, schema(t), config)
+	for _, p := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1} {
+		for _, err := range []error{a.Add(300, p), s.Prioritize(300, p)} {
+			var pe *statesync.PriorityError
+			if !errors.As(err, &pe) || pe.Object != 300 {
+				t.Errorf("priority %g gave %v", p, err)
+			}
+		}
+	}
+	if a.Len() != 0 {
+		t.Error("an object was added")
+	}
+	for range 3 { // sums stay finite
+		if err := a.Add(1, math.MaxFloat64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if a.Sum(1) != math.MaxFloat64 {
+		t.Errorf("the sum is %g", a.Sum(1))
+	}
+}
+
+func TestOrder(t *testing.T) {
+	var a statesync.Accumulator
+	for id, p := range []float64{3, 0, 9, 3, 1e6} {
+		if err := a.Add(uint16(id), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.Remove(4)
+	a.Remove(4)
+	a.Start()
+	var got []uint16
+	for id, ok := a.Next(); ok; id, ok = a.Next() {
+		got = append(got, id)
+	}
+	if len(got) != 3 || got[0] != 2 || got[1] != 0 || got[2] != 3 || a.Len() != 4 {
+		t.Errorf("got %v of %d", got, a.Len())
+	}
+	if n := testing.AllocsPerRun(10, func() {
+		_ = a.Add(2, 1)
+		a.Start()
+		a.Next()
+	}); n != 0 {
+		t.Errorf("%g allocations a tick", n)
+	}
+}
+
+func TestBytesPerPacket(t *testing.T) {
+	for _, c := range []struct {
+		kbit, rate float64
+		overhead   int
+		want       int
+	}{{256, 60, 0, 533}, {256, 60, 33, 500}, {1, 60, 28, 0}, {256, 0, 0, 0}, {math.NaN(), 60, 0, 0}, {math.Inf(1), 60, 0, math.MaxInt32}} {
+		if got := statesync.BytesPerPacket(c.kbit, c.rate, c.overhead); got != c.want {
+			t.Errorf("%g kbit/s at %g: %d, want %d", c.kbit, c.rate, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,178 @@
+package statesync_test
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/uplink-rpc/uplink/snapshot"
+	"github.com/uplink-rpc/uplink/statesync"
+)
+
+// still is a set of n objects at rest.
+func still(t testing.TB, s *snapshot.Schema, n int) *snapshot.Set {
+	set := s.NewSet()
+	for id := range n {
+		if err := set.Add(snapshot.Object{ID: uint16(id)}, []int32{int32(id) * 100, 5, 7, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return set
+}
+
+func TestBudget(t *testing.T) {
+	s, r := pair(t, schema(t), config)
+	set := still(t, schema(t), 40)
+	prioritize := func() {
+		for id := range set.Len() {
+			if err := s.Prioritize(uint16(id), 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := s.SetBudget(9); err != nil {
+		t.Fatal(err)
+	}
+	prioritize()
+	out, _, err := s.Append([]byte("x"), 1, set)
+	if !errors.Is(err, statesync.ErrBudget) || string(out) != "x" || !strings.Contains(err.Error(), "takes a packet of") {
+		t.Fatalf("got %q, %v", out, err)
+	}
+	for tick, budget := range []int{60, 533, 90, 1024, 64} {
+		if err := s.SetBudget(budget); err != nil {
+			t.Fatal(err)
+		}
+		prioritize()
+		out, info, err := s.Append(nil, int64(tick+1), set)
+		if err != nil || len(out) > budget || len(info.Objects) == 0 {
+			t.Fatalf("%d bytes with %d objects of a budget of %d: %v", len(out), len(info.Objects), budget, err)
+		}
+		if budget < 300 && len(out) < budget-25 {
+			t.Errorf("%d bytes of a budget of %d", len(out), budget)
+		}
+		if _, err := r.Decode(out); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, bad := range []int{0, -1, statesync.MaxPacket + 1} {
+		if s.SetBudget(bad) == nil {
+			t.Errorf("a budget of %d was taken", bad)
+		}
+	}
+}
+
+// TestLargeInputs has state go on where inputs would fill the budget.
+func TestLargeInputs(t *testing.T) {
+	s, r := pair(t, schema(t), config)
+	set := still(t, schema(t), 5)
+	if err := s.SetBudget(60); err != nil {
+		t.Fatal(err)
+	}
+	for tick := range int64(20) {
+		data := make([]byte, 200)
+		for i := range data {
+			data[i] = byte(tick*int64(i) ^ 0x5a)
+		}
+		if err := s.AddInputs(tick, statesync.Input{Data: data}); err != nil {
+			t.Fatal(err)
+		}
+		_ = s.Prioritize(uint16(tick%5), 1)
+		out, info, err := s.Append(nil, tick, set)
+		if err != nil || len(info.Objects) != 1 {
+			t.Fatalf("%+v, %v", info, err)
+		}
+		if _, err := r.Decode(out); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestTicks(t *testing.T) {
+	s, _ := pair(t, schema(t), config)
+	set := still(t, schema(t), 3)
+	for _, c := range []struct {
+		tick int64
+		ok   bool
+	}{{100, true}, {100, false}, {99, false}, {101, true}, {1 << 40, true}, {math.MaxInt64, false}, {5, false}, {1<<40 + 1, true}} {
+		_, _, err := s.Append(nil, c.tick, set)
+		if (err == nil) != c.ok || err != nil && !errors.Is(err, statesync.ErrTick) {
+			t.Errorf("tick %d gave %v", c.tick, err)
+		}
+	}
+	if err := s.AddInputs(7); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.AddInputs(7); !errors.Is(err, statesync.ErrTick) {
+		t.Errorf("inputs of the same tick gave %v", err)
+	}
+	if s.AddInputs(8, statesync.Input{Player: 2}, statesync.Input{Player: 2}) == nil ||
+		s.AddInputs(8, statesync.Input{Data: make([]byte, 256)}) == nil {
+		t.Error("bad inputs were taken")
+	}
+}
+
+func TestBadConfigs(t *testing.T) {
+	link := func(field, of string, per float64) statesync.Config {
+		return statesync.Config{Velocities: []statesync.Velocity{{Field: field, Of: of, PerTick: per}}}
+	}
+	for _, c := range []statesync.Config{
+		link("Position", "Speed", 1), link("Position", "Team", 1), link("Position", "Position", 1), link("Team", "Velocity", 1),
+		link("Position", "Velocity", 0), link("Position", "Velocity", math.NaN()), link("Rotation", "Spin", 1000),
+		{Velocities: append([]statesync.Velocity{{Field: "Velocity", Of: "Spin", PerTick: 1}}, config.Velocities...)},
+		{Velocities: []statesync.Velocity{config.Velocities[0], {Field: "Velocity", Of: "Spin", PerTick: 1}}},
+		{Rest: "Position"}, {Rest: "?"}, {Budget: -1}, {Budget: 1 << 20}, {Ticks: 33}, {Ticks: -1},
+	} {
+		if _, err := statesync.NewSender(schema(t), c); err == nil {
+			t.Errorf("%+v was taken", c)
+		}
+	}
+}
+
+func TestAllocations(t *testing.T) {
+	w := newWorld(t, 3, 64)
+	w.churn = 1 << 30
+	s, r := pair(t, w.schema, config)
+	s.SetViewer(0)
+	set := w.schema.NewSet()
+	buf, tick := make([]byte, 0, 2000), int64(0)
+	input := statesync.Input{Player: 1, Data: []byte{1, 2, 3}}
+	inputs := []statesync.Input{input}
+	once := func() {
+		tick++
+		for i, x := range w.things {
+			if x.step(); i%16 == int(tick%16) {
+				x.speed[i%3] = float64(tick*int64(i)%9000) - 4500
+			}
+		}
+		w.fill(t, set)
+		for i := range set.Len() {
+			if err := s.Prioritize(set.Object(i).ID, 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		input.Data[0] = byte(tick / 4)
+		if err := s.AddInputs(tick, inputs...); err != nil {
+			t.Fatal(err)
+		}
+		out, _, err := s.Append(buf, tick, set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Decode(out); err != nil {
+			t.Fatal(err)
+		}
+		if tick%3 == 0 {
+			ack := r.Ack()
+			if err := s.Ack(ack); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for range 300 {
+		once()
+	}
+	if n := testing.AllocsPerRun(200, once); n != 0 {
+		t.Errorf("%g allocations a packet", n)
+	}
+}

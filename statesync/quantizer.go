@@ -1,0 +1,119 @@
+package statesync
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/snapshot"
+)
+
+// Quantizer ties a game's struct, tagged as for an RPC, to the rows that go over the wire. Before each step of the
+// simulation both ends call Round on every object: then what the sender simulates on from is, bit for bit, what the
+// receiver has when it takes the update. Not safe for concurrent use.
+type Quantizer[T any] struct {
+	kind       *rpcdelta.Type[T]
+	schema     *snapshot.Schema
+	velocities []Velocity
+	frame      *rpcdelta.Frame
+}
+
+// NewQuantizer makes a quantizer of T, of which name is for errors, in a simulation of so many ticks a second. An error
+// names the field that is wrong, see [rpcdelta.Compile] and [snapshot.Of].
+func NewQuantizer[T any](name string, ticksPerSecond float64) (*Quantizer[T], error) {
+	kind, err := rpcdelta.Compile[T](name, ticksPerSecond)
+	if err != nil {
+		return nil, err
+	}
+	q := &Quantizer[T]{kind: kind, frame: kind.Schema().NewFrame()}
+	if q.schema, err = snapshot.Of(kind.Schema()); err != nil {
+		return nil, err
+	}
+	q.velocities, err = velocities(kind.Schema())
+	return q, err
+}
+
+// velocities are those that the tags declare.
+func velocities(s *rpcdelta.Schema) (out []Velocity, err error) {
+	fields := s.Fields()
+	for i := range fields {
+		f := &fields[i]
+		if f.Velocity == "" {
+			continue
+		}
+		v := &fields[slices.IndexFunc(fields, func(o rpcdelta.Field) bool { return o.Name == f.Velocity })]
+		if v.Resolution == 0 {
+			return nil, fmt.Errorf("statesync: field %q: its velocity %q has no resolution", f.Name, f.Velocity)
+		}
+		scale := v.Resolution / s.RateHz()
+		if f.VelocityScale != 0 {
+			scale *= f.VelocityScale
+		}
+		if f.Kind != rpcdelta.KindQuat {
+			scale /= f.Resolution
+		}
+		out = append(out, Velocity{Field: f.Name, Of: f.Velocity, PerTick: scale})
+	}
+	return out, nil
+}
+
+// Schema describes T's rows.
+func (q *Quantizer[T]) Schema() *snapshot.Schema { return q.schema }
+
+// Velocities are those that T's tags declare, for a [Config].
+func (q *Quantizer[T]) Velocities() []Velocity { return q.velocities }
+
+// Round rounds v as if it had been sent. What is rounded stays so when it is rounded again, and is what [Quantizer.Restore]
+// gives for its row. A value that its field cannot hold is a [*rpcdelta.RangeError], with v unchanged. It allocates nothing.
+func (q *Quantizer[T]) Round(v *T) error {
+	if err := q.kind.Quantize(q.frame, v); err != nil {
+		return err
+	}
+	at := 0
+	for _, f := range q.schema.Fields() {
+		if f.Kind == snapshot.Quat {
+			lean(q.frame.Ints[at+1:at+4], int64(f.Hi))
+		}
+		at += f.N
+	}
+	return q.kind.Restore(v, q.frame)
+}
+
+// lean has the largest element of an orientation stay the largest where rounding made another one larger: a step less of
+// that. c are the others, of which limit is 1 / sqrt 2.
+func lean(c []int32, limit int64) {
+	for {
+		left, most := 2*limit*limit, 0
+		for i, v := range c {
+			left -= int64(v) * int64(v)
+			if abs(int64(v)) > abs(int64(c[most])) {
+				most = i
+			}
+		}
+		switch v := int64(c[most]); {
+		case v*v < left:
+			return
+		case v > 0:
+			c[most]--
+		default:
+			c[most]++
+		}
+	}
+}
+
+// Add adds v to the end of a set, see [snapshot.Set.Add]. Errors are its and those of Round.
+func (q *Quantizer[T]) Add(set *snapshot.Set, o snapshot.Object, v *T) error {
+	if err := q.kind.Quantize(q.frame, v); err != nil {
+		return err
+	}
+	return set.Add(o, q.frame.Ints)
+}
+
+// Restore writes a row's values into v.
+func (q *Quantizer[T]) Restore(v *T, row []int32) error {
+	if len(row) != len(q.frame.Ints) {
+		return fmt.Errorf("statesync: row of %d components, want %d", len(row), len(q.frame.Ints))
+	}
+	copy(q.frame.Ints, row)
+	return q.kind.Restore(v, q.frame)
+}

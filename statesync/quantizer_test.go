@@ -1,0 +1,106 @@
+package statesync_test
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/snapshot"
+	"github.com/uplink-rpc/uplink/statesync"
+)
+
+type crate struct {
+	Position rpcdelta.Vec3 `rpcdelta:"resolution=0.000244140625,min=-32,max=32,velocity=Velocity"`
+	Rotation rpcdelta.Quat `rpcdelta:"bits=15,velocity=Spin"`
+	Velocity rpcdelta.Vec3 `rpcdelta:"resolution=0.001,min=-50,max=50"`
+	Spin     rpcdelta.Vec3 `rpcdelta:"resolution=0.001,min=-30,max=30"`
+	Open     bool
+	Mass     float64 `rpcdelta:"-"`
+}
+
+type coarse struct {
+	Rotation rpcdelta.Quat `rpcdelta:"bits=3"`
+}
+
+// settle rounds a value and checks that it stays so, and that the receiver gets the very same.
+func settle[T comparable](t fatal, q *statesync.Quantizer[T], v T) T {
+	if err := q.Round(&v); err != nil {
+		t.Fatalf("%v", err)
+	}
+	again, got := v, v
+	if err := q.Round(&again); err != nil || again != v {
+		t.Fatalf("%+v rounds to %+v, %v", v, again, err)
+	}
+	set := q.Schema().NewSet()
+	if err := q.Add(set, snapshot.Object{}, &v); err != nil {
+		t.Fatalf("%v", err)
+	}
+	if err := q.Restore(&got, set.Row(0)); err != nil || got != v {
+		t.Fatalf("%+v is restored as %+v, %v", v, got, err)
+	}
+	return v
+}
+
+func quantizer[T any](t testing.TB) *statesync.Quantizer[T] {
+	q, err := statesync.NewQuantizer[T]("Object", 60)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return q
+}
+
+func TestRound(t *testing.T) {
+	q, small := quantizer[crate](t), quantizer[coarse](t)
+	rapid.Check(t, func(rt *rapid.T) {
+		vec := func(most float64) rpcdelta.Vec3 {
+			f := rapid.Float64Range(-most, most)
+			return rpcdelta.Vec3{X: f.Draw(rt, "x"), Y: f.Draw(rt, "y"), Z: f.Draw(rt, "z")}
+		}
+		axis := rapid.OneOf(rapid.Float64Range(-1, 1), rapid.Map(rapid.IntRange(-1, 1), func(i int) float64 { return float64(i) * .5 }),
+			rapid.Map(rapid.Float64Range(-1e-4, 1e-4), func(d float64) float64 { return .5 + d }))
+		turn := rpcdelta.Quat{X: axis.Draw(rt, "qx"), Y: axis.Draw(rt, "qy"), Z: axis.Draw(rt, "qz"), W: axis.Draw(rt, "qw")}
+		if math.Abs(turn.X)+math.Abs(turn.Y)+math.Abs(turn.Z)+math.Abs(turn.W) < .01 {
+			turn.W = 1
+		}
+		v := crate{Position: vec(32), Rotation: turn, Velocity: vec(50), Spin: vec(30), Open: rapid.Bool().Draw(rt, "open"), Mass: 4.2}
+		r := settle(rt, q, v)
+		if r.Mass != 4.2 || r.Open != v.Open || math.Abs(r.Position.X-v.Position.X) > .00013 {
+			rt.Fatalf("%+v rounds to %+v", v, r)
+		}
+		settle(rt, small, coarse{turn})
+	})
+}
+
+// TestRoundOrientations tries every row of coarse orientations.
+func TestRoundOrientations(t *testing.T) {
+	q := quantizer[coarse](t)
+	for n := range int32(4 * 7 * 7 * 7) {
+		var v coarse
+		if err := q.Restore(&v, []int32{n & 3, n/4%7 - 3, n/28%7 - 3, n/196 - 3}); err != nil {
+			t.Fatal(err)
+		}
+		settle(t, q, v)
+	}
+}
+
+func TestVelocities(t *testing.T) {
+	want := []statesync.Velocity{{Field: "Position", Of: "Velocity", PerTick: .001 / 60 / 0.000244140625}, {Field: "Rotation", Of: "Spin", PerTick: .001 / 60}}
+	q := quantizer[crate](t)
+	if got := q.Velocities(); !slices.EqualFunc(got, want, func(a, b statesync.Velocity) bool {
+		return a.Field == b.Field && a.Of == b.Of && math.Abs(a.PerTick-b.PerTick) < 1e-12
+	}) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	v := new(crate)
+	if n := testing.AllocsPerRun(100, func() {
+		*v = crate{Rotation: rpcdelta.Quat{W: 1}}
+		if q.Round(v) != nil {
+			t.Error("not rounded")
+		}
+	}); n != 0 {
+		t.Errorf("%g allocations a call of Round", n)
+	}
+}

@@ -1,0 +1,247 @@
+package statesync_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/uplink-rpc/uplink/snapshot"
+	"github.com/uplink-rpc/uplink/statesync"
+)
+
+// session is a whole course of packets, of integers alone, so that it is the same on every processor.
+func session(t testing.TB, s *statesync.Sender, r *statesync.Receiver, n int, each func(packet []byte)) {
+	sc := schema(t)
+	seed := uint32(1)
+	random := func(n uint32) int32 { seed = seed*1664525 + 1013904223; return int32(seed >> 8 % n) }
+	var rows [20][15]int32
+	for i := range rows {
+		rows[i] = [15]int32{random(9000), random(9000), random(500), 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+	}
+	s.SetViewer(0)
+	set := sc.NewSet()
+	var acks []statesync.Ack
+	for tick := range int64(n) {
+		set.Reset()
+		for i := range rows {
+			x := &rows[i]
+			switch random(40) {
+			case 0:
+				x[7], x[8], x[10] = random(8000)-4000, random(8000)-4000, random(4000)-2000
+			case 1:
+				x[7], x[8], x[10] = 0, 0, 0
+			case 2:
+				x[14] ^= 1
+			}
+			x[0], x[1], x[4] = (x[0]+x[7]/60)%100000, (x[1]+x[8]/60)%100000, min(max(x[4]+x[10]/8, -9000), 9000)
+			if random(200) > 0 {
+				if err := set.Add(snapshot.Object{ID: uint16(i * 3), Generation: uint8(tick / 300)}, x[:]); err != nil {
+					t.Fatal(err)
+				}
+				_ = s.Prioritize(uint16(i*3), float64(1+i%4))
+			}
+		}
+		if err := s.AddInputs(tick, statesync.Input{Player: 1, Data: []byte{byte(tick / 16), 5}}); err != nil {
+			t.Fatal(err)
+		}
+		out, _, err := s.Append(nil, tick, set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if each(out); random(20) > 0 {
+			if _, err := r.Decode(out); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if acks = append(acks, r.Ack()); len(acks) > 6 {
+			if err := s.Ack(acks[0]); err != nil {
+				t.Fatal(err)
+			}
+			acks = acks[1:]
+		}
+	}
+}
+
+var update = flag.Bool("update", false, "write golden files anew")
+
+// TestGolden has the packets of a session be the same bytes as ever, on every processor.
+func TestGolden(t *testing.T) {
+	cfg := config
+	cfg.Budget = 100
+	s, r := pair(t, schema(t), cfg)
+	var lines []string
+	session(t, s, r, 600, func(p []byte) {
+		sum := sha256.Sum256(p)
+		lines = append(lines, fmt.Sprintf("%d %s", len(p), hex.EncodeToString(sum[:6])))
+	})
+	got := strings.Join(lines, "\n") + "\n"
+	const name = "testdata/session.golden"
+	if *update {
+		if err := os.WriteFile(name, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Error("the packets changed: the wire is another, or not the same on every processor (-update writes them anew)")
+	}
+}
+
+// TestNewStart has a receiver that lost what packets refer to ask for a new start, and get it.
+func TestNewStart(t *testing.T) {
+	s, r := pair(t, schema(t), config)
+	session(t, s, r, 100, func([]byte) {})
+	_, other := pair(t, schema(t), config)
+	set := still(t, schema(t), 20)
+	missing := 0
+	for tick := int64(100); tick < 130; tick++ {
+		for id := range 20 {
+			_ = s.Prioritize(uint16(id), 1)
+		}
+		out, _, err := s.Append(nil, tick, set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch _, err := other.Decode(out); {
+		case errors.Is(err, statesync.ErrBaselineMissing):
+			missing++
+		case err != nil:
+			t.Fatal(err)
+		}
+		if tick%3 == 0 {
+			ack := other.Ack()
+			if err := s.Ack(ack); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if st := s.Stats(); missing == 0 || missing > 3 || st.Starts != 1 || other.Ack().Reset || other.Ack().None {
+		t.Errorf("%d packets without a baseline, %+v, %+v", missing, st, other.Ack())
+	}
+}
+
+// TestDesync has ends that were told different velocities notice within 64 packets, by a hash, and start anew.
+func TestDesync(t *testing.T) {
+	cfg := config
+	cfg.Velocities = []statesync.Velocity{config.Velocities[0], config.Velocities[1]}
+	cfg.Velocities[0].PerTick *= 1.1
+	s, _ := pair(t, schema(t), config)
+	_, r := pair(t, schema(t), cfg)
+	set := schema(t).NewSet()
+	for tick := range int64(100) {
+		set.Reset()
+		if err := set.Add(snapshot.Object{}, []int32{int32(tick) * 50, 0, 0, 3, 0, 0, 0, 3000, 0, 0, 0, 0, 0, 0, 0}); err != nil {
+			t.Fatal(err)
+		}
+		_ = s.Prioritize(0, 1)
+		out, _, err := s.Append(nil, tick, set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = r.Decode(out)
+		if tick == 64 && !errors.Is(err, statesync.ErrDesync) {
+			t.Fatalf("packet 64 gave %v", err)
+		}
+		_ = s.Ack(r.Ack())
+	}
+	if s.Stats().Starts != 1 || r.Stats().Desync != 1 {
+		t.Errorf("%+v, %+v", s.Stats(), r.Stats())
+	}
+}
+
+// TestLongRun passes the points where sequences wrap, in the header and in acks, and long silences.
+func TestLongRun(t *testing.T) {
+	s, r := pair(t, schema(t), config)
+	set := still(t, schema(t), 2)
+	for n := range int64(1<<16 + 3000) {
+		_ = s.Prioritize(uint16(n%2), 1)
+		out, info, err := s.Append(nil, n, set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n%4096 > 3900 { // nothing comes for longer than the ring
+			continue
+		}
+		u, err := r.Decode(out)
+		if err != nil || u.Seq != uint16(n) || info.Seq != uint16(n) || len(u.Objects) != 1 {
+			t.Fatalf("packet %d came as %+v: %v", n, u, err)
+		}
+		if err := s.Ack(r.Ack()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if st := s.Stats(); st.Starts > 17*4 || st.Whole > 17*160 {
+		t.Errorf("%+v", st)
+	}
+}
+
+// TestCounts has duplicates, late packets and losses counted, and none of them stop what follows.
+func TestCounts(t *testing.T) {
+	s, r := pair(t, schema(t), config)
+	var sent [][]byte
+	_, shadow := pair(t, schema(t), config)
+	session(t, s, shadow, 200, func(p []byte) { sent = append(sent, p) })
+	for i := range 20 {
+		if _, err := r.Decode(sent[i]); err != nil && !errors.Is(err, statesync.ErrBaselineMissing) {
+			t.Fatal(err)
+		}
+	}
+	was := r.Stats()
+	for range 3 {
+		if _, err := r.Decode(sent[10]); !errors.Is(err, statesync.ErrLate) {
+			t.Fatalf("a repeated packet gave %v", err)
+		}
+	}
+	for _, bad := range [][]byte{nil, {1}, {0, 0}, {0, 0, 0xff, 0}, make([]byte, statesync.MaxPacket+1), {63, 0}, append([]byte{0, 8, 0, 0}, 0x80, 0)} {
+		if _, err := r.Decode(bad); err == nil {
+			t.Errorf("% x was decoded", bad[:min(len(bad), 9)])
+		}
+	}
+	now := r.Stats()
+	if now.Packets != was.Packets || now.Duplicate != was.Duplicate+3 || now.Malformed != was.Malformed+7 {
+		t.Errorf("%+v became %+v", was, now)
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	s, r := pair(f, schema(f), config)
+	var sent [][]byte
+	session(f, s, r, 40, func(p []byte) {
+		sent = append(sent, p)
+		f.Add(p)
+	})
+	f.Fuzz(func(t *testing.T, packet []byte) {
+		_, r := pair(t, schema(t), config)
+		for _, p := range sent[:39] {
+			_, _ = r.Decode(p)
+		}
+		u, err := r.Decode(packet)
+		if err != nil {
+			return
+		}
+		again := schema(t).NewSet()
+		for _, o := range u.Objects {
+			if o.Gone {
+				continue
+			}
+			if err := again.Add(o.Object, o.Row); err != nil {
+				t.Fatalf("what was decoded is no object: %v", err)
+			}
+		}
+		for _, in := range u.Inputs {
+			for i, x := range in.Inputs {
+				if i > 0 && in.Inputs[i-1].Player >= x.Player {
+					t.Fatalf("inputs of tick %d: %+v", in.Tick, in.Inputs)
+				}
+			}
+		}
+	})
+}

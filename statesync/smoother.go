@@ -1,0 +1,169 @@
+package statesync
+
+import (
+	"math"
+
+	"github.com/uplink-rpc/uplink/rpcdelta"
+)
+
+// Smoothing says how what is drawn comes back to what is simulated. Zero fields mean the defaults.
+type Smoothing struct {
+	// Slow and Fast are what is left of a small and a large error after a sixtieth of a second: 0.95 and 0.85.
+	Slow, Fast float64
+	// Near and Far are up to which distance Slow is used, and from which Fast, in the unit of positions: 0.25 and 1.
+	// Between them it is a mixture.
+	Near, Far float64
+	// Turned and Spun are the same for orientations, as 1 less the dot product with no turn: 0.1 and 0.5, that is
+	// 52 and 120 degrees.
+	Turned, Spun float64
+	// Snap is the distance from which on an error is not smoothed at all: 5. Infinity is for never.
+	Snap float64
+}
+
+func (s *Smoothing) fill() {
+	for _, d := range []struct {
+		to *float64
+		v  float64
+	}{{&s.Slow, .95}, {&s.Fast, .85}, {&s.Near, .25}, {&s.Far, 1}, {&s.Turned, .1}, {&s.Spun, .5}, {&s.Snap, 5}} {
+		if *d.to == 0 {
+			*d.to = d.v
+		}
+	}
+}
+
+// Errors below these are none: a tenth of a millimeter where the unit is a meter, and of a milliradian.
+const (
+	leastOffset = 1e-4
+	leastTurn   = 1e-4
+)
+
+// Smoother hides from the eye that an object's simulation was corrected: what is drawn goes on from where it was, and
+// comes back to the simulation bit by bit. The simulation itself is left alone. The zero value smooths nothing yet, by
+// the defaults.
+type Smoother struct {
+	cfg    Smoothing
+	filled bool
+	offset rpcdelta.Vec3
+	turn   rpcdelta.Quat // the zero value is no turn
+}
+
+// NewSmoother makes a smoother.
+func NewSmoother(cfg Smoothing) Smoother {
+	cfg.fill()
+	return Smoother{cfg: cfg, filled: true}
+}
+
+// Pose is where an object is.
+type Pose struct {
+	Position    rpcdelta.Vec3
+	Orientation rpcdelta.Quat // of length 1
+}
+
+// Correct says that the simulation puts the object from one pose to another: what Drawn gives does not move, unless it is
+// Snap or more away, or a number is none; then it jumps.
+func (s *Smoother) Correct(from, to Pose) {
+	s.defaults()
+	drawn := s.Drawn(from)
+	s.offset = rpcdelta.Vec3{X: drawn.Position.X - to.Position.X, Y: drawn.Position.Y - to.Position.Y, Z: drawn.Position.Z - to.Position.Z}
+	s.turn = unit(mul(drawn.Orientation, conjugate(to.Orientation)))
+	if !(length(s.offset) < s.cfg.Snap) || !(math.Abs(s.turn.W) <= 1) {
+		s.Reset()
+	}
+}
+
+// Reset makes the error zero.
+func (s *Smoother) Reset() { s.offset, s.turn = rpcdelta.Vec3{}, rpcdelta.Quat{} }
+
+// Step lets dt seconds pass, at any rate of frames: small errors fade slowly, large ones fast, and what is too small to be
+// seen is zero. A dt that is not above 0 does nothing.
+func (s *Smoother) Step(dt float64) {
+	if !(dt > 0) || s.Settled() {
+		return
+	}
+	s.defaults()
+	frames := dt * 60
+	k := math.Pow(s.factor(length(s.offset), s.cfg.Near, s.cfg.Far), frames)
+	s.offset = rpcdelta.Vec3{X: s.offset.X * k, Y: s.offset.Y * k, Z: s.offset.Z * k}
+	if !(length(s.offset) >= leastOffset) {
+		s.offset = rpcdelta.Vec3{}
+	}
+	if s.turn != (rpcdelta.Quat{}) {
+		s.turn = fade(s.turn, math.Pow(s.factor(1-math.Abs(s.turn.W), s.cfg.Turned, s.cfg.Spun), frames))
+	}
+}
+
+// factor is what is left after a sixtieth of a second.
+func (s *Smoother) factor(err, near, far float64) float64 {
+	switch {
+	case err <= near:
+		return s.cfg.Slow
+	case err >= far:
+		return s.cfg.Fast
+	}
+	f := (err - near) / (far - near)
+	return s.cfg.Slow*(1-f) + s.cfg.Fast*f
+}
+
+// Settled says that there is no error.
+func (s *Smoother) Settled() bool { return s.offset == rpcdelta.Vec3{} && s.turn == rpcdelta.Quat{} }
+
+// Drawn is where to draw an object that is simulated at p; p itself where there is no error.
+func (s *Smoother) Drawn(p Pose) Pose {
+	p.Position.X += s.offset.X
+	p.Position.Y += s.offset.Y
+	p.Position.Z += s.offset.Z
+	if s.turn != (rpcdelta.Quat{}) {
+		p.Orientation = unit(mul(s.turn, p.Orientation))
+	}
+	return p
+}
+
+// Error is how far what is drawn is from the simulation: the distance, and the angle in radians.
+func (s *Smoother) Error() (distance, angle float64) {
+	if s.turn != (rpcdelta.Quat{}) {
+		angle = angleOf(s.turn)
+	}
+	return length(s.offset), angle
+}
+
+func (s *Smoother) defaults() {
+	if !s.filled {
+		s.cfg.fill()
+		s.filled = true
+	}
+}
+
+// fade is the part k of a turn; a small one is none.
+func fade(q rpcdelta.Quat, k float64) rpcdelta.Quat {
+	angle := angleOf(q) * k
+	n := math.Sqrt(q.X*q.X + q.Y*q.Y + q.Z*q.Z)
+	if !(angle >= leastTurn) || n == 0 {
+		return rpcdelta.Quat{}
+	}
+	f := math.Copysign(math.Sin(angle/2)/n, q.W)
+	return rpcdelta.Quat{X: q.X * f, Y: q.Y * f, Z: q.Z * f, W: math.Cos(angle / 2)}
+}
+
+// angleOf is the angle of a turn, 0 to pi.
+func angleOf(q rpcdelta.Quat) float64 {
+	return 2 * math.Atan2(math.Sqrt(q.X*q.X+q.Y*q.Y+q.Z*q.Z), math.Abs(q.W))
+}
+
+func length(v rpcdelta.Vec3) float64 { return math.Sqrt(v.X*v.X + v.Y*v.Y + v.Z*v.Z) }
+
+func conjugate(q rpcdelta.Quat) rpcdelta.Quat {
+	return rpcdelta.Quat{X: -q.X, Y: -q.Y, Z: -q.Z, W: q.W}
+}
+
+// mul is the rotation by b and then by a.
+func mul(a, b rpcdelta.Quat) rpcdelta.Quat {
+	return rpcdelta.Quat{
+		X: a.W*b.X + a.X*b.W + a.Y*b.Z - a.Z*b.Y, Y: a.W*b.Y - a.X*b.Z + a.Y*b.W + a.Z*b.X,
+		Z: a.W*b.Z + a.X*b.Y - a.Y*b.X + a.Z*b.W, W: a.W*b.W - a.X*b.X - a.Y*b.Y - a.Z*b.Z,
+	}
+}
+
+func unit(q rpcdelta.Quat) rpcdelta.Quat {
+	n := math.Sqrt(q.X*q.X + q.Y*q.Y + q.Z*q.Z + q.W*q.W)
+	return rpcdelta.Quat{X: q.X / n, Y: q.Y / n, Z: q.Z / n, W: q.W / n}
+}

@@ -1,0 +1,116 @@
+package statesync_test
+
+import (
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/statesync"
+)
+
+func at(x float64) statesync.Pose {
+	return statesync.Pose{Position: rpcdelta.Vec3{X: x}, Orientation: rpcdelta.Quat{W: 1}}
+}
+
+func about(angle float64) rpcdelta.Quat {
+	return rpcdelta.Quat{Z: math.Sin(angle / 2), W: math.Cos(angle / 2)}
+}
+
+// TestCorrectIsNotSeen has nothing drawn move when the simulation is corrected, whatever is under way.
+func TestCorrectIsNotSeen(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		s := statesync.NewSmoother(statesync.Smoothing{})
+		f := rapid.Float64Range(-1, 1)
+		pose := func() statesync.Pose {
+			q := rpcdelta.Quat{X: f.Draw(rt, "x"), Y: f.Draw(rt, "y"), Z: f.Draw(rt, "z"), W: 1.1 + f.Draw(rt, "w")}
+			n := math.Sqrt(q.X*q.X + q.Y*q.Y + q.Z*q.Z + q.W*q.W)
+			return statesync.Pose{
+				Position:    rpcdelta.Vec3{X: f.Draw(rt, "px"), Y: f.Draw(rt, "py"), Z: f.Draw(rt, "pz")},
+				Orientation: rpcdelta.Quat{X: q.X / n, Y: q.Y / n, Z: q.Z / n, W: q.W / n},
+			}
+		}
+		for range 5 {
+			from, to := pose(), pose()
+			was := s.Drawn(from)
+			s.Correct(from, to)
+			is := s.Drawn(to)
+			dot := was.Orientation.X*is.Orientation.X + was.Orientation.Y*is.Orientation.Y + was.Orientation.Z*is.Orientation.Z + was.Orientation.W*is.Orientation.W
+			if math.Abs(was.Position.X-is.Position.X)+math.Abs(was.Position.Y-is.Position.Y)+math.Abs(was.Position.Z-is.Position.Z) > 1e-9 || math.Abs(dot) < 1-1e-9 {
+				rt.Fatalf("%+v moved to %+v", was, is)
+			}
+			before, angle := s.Error()
+			s.Step(rapid.Float64Range(.001, .1).Draw(rt, "dt"))
+			after, smaller := s.Error()
+			if after > before || smaller > angle || after == before && before > 0 {
+				rt.Fatalf("error of %g, %g became %g, %g", before, angle, after, smaller)
+			}
+		}
+		for range 3000 {
+			s.Step(1. / 60)
+		}
+		p := pose()
+		if !s.Settled() || s.Drawn(p) != p {
+			rt.Fatalf("an error is left")
+		}
+	})
+}
+
+func TestDecay(t *testing.T) {
+	for _, c := range []struct{ err, want float64 }{{.2, .95}, {.25, .95}, {.625, .9}, {1, .85}, {4, .85}} {
+		s := statesync.NewSmoother(statesync.Smoothing{})
+		s.Correct(at(c.err), at(0))
+		s.Step(1. / 60)
+		if got, _ := s.Error(); math.Abs(got-c.err*c.want) > 1e-12 {
+			t.Errorf("%g m becomes %g, want %g", c.err, got, c.err*c.want)
+		}
+	}
+	for _, c := range []struct{ angle, want float64 }{{.5, .95}, {math.Acos(.9) * 2, .95}, {math.Acos(.7) * 2, .9}, {math.Acos(.5) * 2, .85}, {3, .85}} {
+		s := statesync.NewSmoother(statesync.Smoothing{})
+		from := at(0)
+		from.Orientation = about(c.angle)
+		s.Correct(from, at(0))
+		s.Step(1. / 60)
+		if _, got := s.Error(); math.Abs(got-c.angle*c.want) > 1e-9 {
+			t.Errorf("%g rad become %g, want %g", c.angle, got, c.angle*c.want)
+		}
+	}
+}
+
+// TestFrameRate has the same left after the same time, however many frames it takes.
+func TestFrameRate(t *testing.T) {
+	left := func(frames int) (d, a float64) {
+		s := statesync.NewSmoother(statesync.Smoothing{})
+		from := at(.25)
+		from.Orientation = about(.8)
+		s.Correct(from, at(0))
+		for range frames {
+			s.Step(.5 / float64(frames))
+		}
+		return s.Error()
+	}
+	d, a := left(30)
+	for _, frames := range []int{1, 7, 72, 500} {
+		if e, b := left(frames); math.Abs(e-d) > 1e-9 || math.Abs(b-a) > 1e-9 {
+			t.Errorf("%d frames leave %g, %g, 30 leave %g, %g", frames, e, b, d, a)
+		}
+	}
+}
+
+func TestSnap(t *testing.T) {
+	var s statesync.Smoother
+	for _, from := range []statesync.Pose{at(5), at(math.NaN()), {Position: rpcdelta.Vec3{X: 1}}} {
+		s.Correct(at(1), at(0))
+		s.Correct(from, at(0))
+		if !s.Settled() {
+			t.Errorf("an error of %+v is smoothed", from)
+		}
+		s.Reset()
+	}
+	s.Step(math.NaN())
+	s.Step(-1)
+	if s.Correct(at(4.9), at(0)); s.Settled() {
+		t.Error("an error below the bound is not smoothed")
+	}
+}
