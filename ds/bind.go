@@ -83,7 +83,7 @@ func (s *Server) bind(p *Player, r *control.BindRequest) control.BindAnswer {
 		return a
 	}
 	p.bind(int(r.RPC), &binding{
-		rpc: rpc, number: int(r.RPC), here: here, dec: dec, reliable: r.Reliable, frames: uint64(max(r.Frames, 1)), prior: prior,
+		rpc: rpc, number: int(r.RPC), here: here, counts: here.counts(r.Reliable), dec: dec, reliable: r.Reliable, frames: uint64(max(r.Frames, 1)), prior: prior,
 		rate: s.cfg.frameRate(r.RateHz, r.Reliable),
 	})
 	if p.tap != nil {
@@ -92,7 +92,7 @@ func (s *Server) bind(p *Player, r *control.BindRequest) control.BindAnswer {
 			Reliable: r.Reliable, DeliverLate: s.cfg.DeliverLate, Prior: prior,
 		})
 	}
-	p.hz += r.RateHz
+	p.grant(r.RateHz)
 	a.Prior = priorHash(prior)
 	s.fellBack(p, here, r, prior)
 	s.cfg.Logger.Info("bound", "rpc", r.Name, "rate_hz", r.RateHz, "reliable", r.Reliable, "player", p.ID())

@@ -40,7 +40,7 @@ func (h *handler[T]) call(p *Player, b *binding, f *Frame[T]) {
 	if p.kicked.Load() {
 		return
 	}
-	if !f.Late {
+	if b.refused != 0 && !f.Late {
 		f.Missed += b.refused
 		b.refused = 0
 	}
