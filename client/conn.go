@@ -34,7 +34,8 @@ type Conn struct {
 	redundancy int  // of unreliable RPCs, as Config has it
 	leaving    bool // the server is about to shut down
 	meter      meter
-	messages   limit.Bucket  // of SendReliable
+	started    time.Time
+	messages   limit.Bucket  // of SendReliable, by the time since
 	gone       error         // why the server ended the connection; nil if it did not
 	wait       time.Duration // before the next attempt to reconnect
 	streams    []*stream     // by RPC number
@@ -60,7 +61,7 @@ func Dial(ctx context.Context, addr string, cfg Config) (*Conn, error) {
 }
 
 func newConn(cfg Config, addr string) *Conn {
-	c := &Conn{cfg: cfg, addr: addr, redundancy: cfg.Redundancy, budget: budget{limit: float64(cfg.Bandwidth)}}
+	c := &Conn{cfg: cfg, addr: addr, started: time.Now(), redundancy: cfg.Redundancy, budget: budget{limit: float64(cfg.Bandwidth)}}
 	if cfg.Tick != 0 {
 		c.out.bundle = control.NewBundler(transport.MaxPayload)
 	}

@@ -49,7 +49,7 @@ func (c *Conn) admit(now time.Time, size int) (*transport.Conn, error) {
 	switch {
 	case c.link == nil || c.leaving:
 		return nil, c.whyEnded()
-	case !c.messages.Take(now, control.ClientMessages, control.MessageCost(size)):
+	case !c.messages.Take(now.Sub(c.started), control.ClientMessages, control.MessageCost(size)):
 		return nil, fmt.Errorf("client: send a message: %w", ErrBacklog)
 	}
 	return c.link, nil

@@ -38,7 +38,7 @@ func TestReceiveAllocatesNothing(t *testing.T) {
 				t.Errorf("%v allocations a frame", n)
 			}
 			b.srv.Poll()
-			st := b.srv.Stats().RPCs[0]
+			st := b.stats().RPCs[0]
 			if got != s.next || st.Frames() != s.next || st.Delta < s.next*9/10 {
 				t.Errorf("%d of %d frames handled, counted %+v", got, s.next, st)
 			}
@@ -66,7 +66,7 @@ func benchmarkReceive(b *testing.B, profileEvery int) {
 			acks = s.ack(acks)
 		}
 	}
-	bits := s.srv.Stats().RPCs[0]
+	bits := s.stats().RPCs[0]
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		if i%frames == 0 { // the player starts anew

@@ -89,7 +89,7 @@ func (s *Server) bind(p *Player, r *control.BindRequest) control.BindAnswer {
 		a.Reason = control.ReasonInvalid
 		return a
 	}
-	b.here, b.dec, b.prior = here, dec, prior
+	b.here, b.counts, b.dec, b.prior = here, here.counts(r.Reliable), dec, prior
 	p.bind(int(r.RPC), b)
 	if waits != nil {
 		b.sink = waits
@@ -102,7 +102,7 @@ func (s *Server) bind(p *Player, r *control.BindRequest) control.BindAnswer {
 			Reliable: r.Reliable, DeliverLate: deliverLate, Prior: prior,
 		})
 	}
-	p.hz += r.RateHz
+	p.grant(r.RateHz)
 	a.Prior = priorHash(prior)
 	s.fellBack(p, here, r, prior)
 	s.cfg.Logger.Info("bound", "rpc", r.Name, "rate_hz", r.RateHz, "reliable", r.Reliable, "player", p.ID())

@@ -64,7 +64,7 @@ func FuzzReceive(f *testing.F) {
 			}
 		}
 		b.srv.Poll()
-		st := b.srv.Stats()
+		st := b.stats()
 		counted := sum(st.Drops)
 		frames := uint64(0)
 		for _, r := range st.RPCs {

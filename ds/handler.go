@@ -82,7 +82,7 @@ func handle[T any](s *Server, schema *rpcdelta.Schema, more int, restore func(*T
 	h := &handler[T]{restore: restore, f: f}
 	r := &rpc{schema: schema, sink: h, handler: h}
 	for range s.shards {
-		h.values = append(h.values, new(T))
+		h.frames = append(h.frames, new(Frame[T]))
 		r.shards = append(r.shards, &rpcShard{scratch: schema.NewScratch()})
 	}
 	if s.cfg.Poll {
@@ -101,15 +101,16 @@ type handler[T any] struct {
 	f       func(*Player, Frame[T])
 	// validate, if not nil, may refuse a frame.
 	validate func(*Player, Frame[T]) error
-	values   []*T // of the shards; reused, so that byte slices keep their room
+	frames   []*Frame[T] // of the shards; reused, so that byte slices keep their room
 }
 
 func (h *handler[T]) deliver(p *Player, b *binding, d *rpcdelta.Delivery, at time.Time) error {
-	value := h.values[p.shard.index]
-	if err := h.restore(value, d.Frame); err != nil {
+	f := h.frames[p.shard.index]
+	f.Seq, f.Missed, f.Late, f.Older, f.Received = d.Seq, d.Missed, d.Late, older(d), at
+	if err := h.restore(&f.Value, d.Frame); err != nil {
 		return err
 	}
-	h.call(p, b, &Frame[T]{Value: *value, Seq: d.Seq, Missed: d.Missed, Late: d.Late, Older: older(d), Received: at})
+	h.call(p, b, f)
 	return nil
 }
 

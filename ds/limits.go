@@ -48,8 +48,14 @@ func (c *Config) frameRate(hz float64, reliable bool) limit.Rate {
 
 // allow says whether the player may send one more message: one that holds so many
 // payloads.
-func (p *Player) allow(at time.Time, payloads int) bool {
-	return p.messages.Take(at, p.server.cfg.rate(controlRate+p.hz), float64(payloads))
+func (p *Player) allow(since time.Duration, payloads int) bool {
+	return p.messages.Take(since, p.rate, float64(payloads))
+}
+
+// grant lets the player call so many times a second more.
+func (p *Player) grant(hz float64) {
+	p.hz += hz
+	p.rate = p.server.cfg.rate(controlRate + p.hz)
 }
 
 // payloads is how many a message may have that is to be decoded or answered.

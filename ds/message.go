@@ -3,7 +3,6 @@ package ds
 import (
 	"bytes"
 	"fmt"
-	"time"
 	"unsafe"
 
 	"github.com/uplink-rpc/uplink/internal/control"
@@ -34,25 +33,25 @@ func (p *Player) SendReliable(b []byte) error {
 
 // receiveMessage takes a message of the game's own. Of these, too, none may be
 // missing.
-func (p *Player) receiveMessage(b []byte, at time.Time) {
+func (p *Player) receiveMessage(b []byte, a *arrival) {
 	s := p.server
 	f := s.cfg.OnMessage
 	switch {
 	case p.kicked.Load():
 	case len(b) > MaxMessage:
-		p.discard(at, Malformed)
+		p.discard(a.at, Malformed)
 		p.end("a message is too long")
 	case f == nil:
-		p.discard(at, UnknownRPC)
-	case !p.sent.Take(at, control.DSMessages, control.MessageCost(len(b))):
-		p.discard(at, Limited)
+		p.discard(a.at, UnknownRPC)
+	case !p.sent.Take(a.since, control.DSMessages, control.MessageCost(len(b))):
+		p.discard(a.at, Limited)
 		p.end("too many messages")
 	case !s.cfg.Poll:
 		f(p, b)
 	default:
 		m := &message{player: p, b: bytes.Clone(b)}
 		if !s.queue.pushFor(p, m, int(unsafe.Sizeof(*m))+len(b)) {
-			p.discard(at, QueueFull)
+			p.discard(a.at, QueueFull)
 			p.end("too many messages wait for the game")
 		}
 	}

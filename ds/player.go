@@ -28,7 +28,8 @@ type Player struct {
 	refusals int          // bindings whose refusal was logged
 	due      bool         // is in the shard's list
 	hz       float64      // of all bindings
-	messages limit.Bucket // of either end's, on the unreliable channel
+	rate     limit.Rate   // of what it may send on the unreliable channel
+	messages limit.Bucket // of that
 	sent     limit.Bucket // of the game's own messages
 
 	waiting holding
@@ -45,6 +46,7 @@ type binding struct {
 	sink     sink      // the RPC's, or a buffer
 	number   int       // in headers
 	here     *rpcShard // of the player's shard
+	counts   *counts   // of that
 	dec      *rpcdelta.Decoder
 	reliable bool
 	frames   uint64          // that a datagram brings at most
@@ -54,6 +56,13 @@ type binding struct {
 	taken    limit.Bucket    // of it
 	refused  uint64          // frames since the last that was delivered, that the game refused; of handlers' goroutine
 	withheld uint64          // frames since the last that was delivered, this end's drops included
+}
+
+// newPlayer makes one of that shard.
+func newPlayer(h *shard, c *transport.Conn) *Player {
+	p := &Player{server: h.server, shard: h, conn: c}
+	p.grant(0)
+	return p
 }
 
 // ID is the number of the player's session, random and never used again.
@@ -111,40 +120,47 @@ func (p *Player) bound() int {
 
 // receive takes one message of either channel.
 func (p *Player) receive(b []byte, at time.Time, reliable bool) {
+	a := &p.shard.arrival
+	a.at, a.since, a.reliable, a.shared = at, at.Sub(p.shard.start), reliable, false
 	t, body, err := control.Split(b)
 	switch {
 	case err != nil:
 		p.discard(at, Malformed)
-	case (!reliable || t == control.Bind) && !p.allow(at, payloads(t, body)):
+	case (!reliable || t == control.Bind) && !p.allow(a.since, payloads(t, body)):
 		p.discard(at, Limited)
 	case t == control.Frame:
-		p.receiveFrame(b, arrival{at: at, reliable: reliable})
+		p.receiveFrame(b, a)
 	case t == control.Message && reliable:
-		p.receiveMessage(body, at)
+		p.receiveMessage(body, a)
 	case t == control.Bundle && !reliable:
-		p.receiveBundle(body, at)
+		p.receiveBundle(body, a)
 	case t == control.Bind:
-		r, err := control.ParseBindRequest(body)
-		if err != nil {
-			p.discard(at, Malformed)
-			return
-		}
-		p.server.answer(p, &r)
+		p.receiveBind(body, a)
 	default:
 		p.discard(at, Malformed) // a client has nothing to ack or to answer
 	}
 }
 
+// receiveBind takes a request to bind.
+func (p *Player) receiveBind(b []byte, a *arrival) {
+	r, err := control.ParseBindRequest(b)
+	if err != nil {
+		p.discard(a.at, Malformed)
+		return
+	}
+	p.server.answer(p, &r)
+}
+
 // receiveBundle takes each frame of a bundle.
-func (p *Player) receiveBundle(b []byte, at time.Time) {
+func (p *Player) receiveBundle(b []byte, a *arrival) {
 	for f := control.ParseBundle(b); f.Left() > 0; {
-		a := arrival{at: at, shared: f.Shared()}
-		payload, extra, err := f.Next()
-		if err != nil {
-			p.discard(at, Malformed)
+		var payload []byte
+		var err error
+		a.shared = f.Shared()
+		if payload, a.extra, err = f.Next(); err != nil {
+			p.discard(a.at, Malformed)
 			return
 		}
-		a.extra = extra
 		p.receiveFrame(payload, a)
 	}
 }
@@ -152,6 +168,7 @@ func (p *Player) receiveBundle(b []byte, at time.Time) {
 // arrival is how a payload came.
 type arrival struct {
 	at       time.Time
+	since    time.Duration // the shard's start, for limits
 	reliable bool
 	shared   bool // in a datagram after another one
 	extra    int  // bytes that it added there beside its own
@@ -168,7 +185,7 @@ func (b *binding) overtaken(number uint64) bool {
 	return !b.reliable && number < b.newest && (b.newest-number+1)*b.frames > shortReach
 }
 
-func (p *Player) receiveFrame(payload []byte, a arrival) {
+func (p *Player) receiveFrame(payload []byte, a *arrival) {
 	reliable := a.reliable
 	n, err := rpcdelta.PeekRPC(payload)
 	if err != nil {
@@ -200,7 +217,7 @@ func (p *Player) receiveFrame(payload []byte, a arrival) {
 	}
 	delivered := 0 // of the frames, which come to lie first
 	for i := range frames {
-		missed, err := b.deliver(p, &frames[i], a.at)
+		missed, err := b.deliver(p, &frames[i], a)
 		switch {
 		case err == nil:
 			frames[i].Missed = missed
@@ -210,14 +227,12 @@ func (p *Player) receiveFrame(payload []byte, a arrival) {
 			}
 			delivered++
 		case reliable: // every one is promised: better none than one too few
-			p.delivered.Add(uint64(delivered))
-			b.here.received(frames[:delivered], 0, 0, &a)
+			p.count(b, frames[:delivered], 0, a)
 			p.end(undelivered(err))
 			return
 		}
 	}
-	p.delivered.Add(uint64(delivered))
-	b.here.received(frames[:delivered], len(payload), p.seal, &a)
+	p.count(b, frames[:delivered], len(payload), a)
 }
 
 // noteAck notes that the player has something to be told, if that is so.
@@ -251,15 +266,15 @@ func undelivered(err error) string {
 
 // deliver delivers a frame, and says how many before it are known to be missed
 // since the last one. If it cannot, it counts that.
-func (b *binding) deliver(p *Player, d *rpcdelta.Delivery, at time.Time) (missed uint64, err error) {
+func (b *binding) deliver(p *Player, d *rpcdelta.Delivery, a *arrival) (missed uint64, err error) {
 	missed = d.Missed
 	if !d.Late {
 		d.Missed += b.withheld
 		b.withheld = 0
 	}
 	err = errLimited
-	if b.taken.Take(at, b.rate, 1) {
-		err = b.sink.deliver(p, b, d, at)
+	if b.taken.Take(a.since, b.rate, 1) {
+		err = b.sink.deliver(p, b, d, a.at)
 	}
 	if err != nil {
 		if !d.Late {
@@ -268,7 +283,7 @@ func (b *binding) deliver(p *Player, d *rpcdelta.Delivery, at time.Time) (missed
 		}
 		p.dropFrame(b, reason(err), missed)
 		if p.tap != nil {
-			p.tap.Withheld(at, b.number, d.Seq, reason(err))
+			p.tap.Withheld(a.at, b.number, d.Seq, reason(err))
 		}
 	}
 	return missed, err

@@ -1,6 +1,9 @@
 package ds
 
-import "github.com/uplink-rpc/uplink/transport"
+import (
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/transport"
+)
 
 // PlayerStats is what was counted for one player since it joined.
 type PlayerStats struct {
@@ -24,6 +27,18 @@ func (p *Player) Stats() PlayerStats {
 	return st
 }
 
+// count counts a payload of size bytes, 0 if it was not used to its end, and its frames
+// that were delivered.
+func (p *Player) count(b *binding, frames []rpcdelta.Delivery, size int, a *arrival) {
+	p.delivered.Add(uint64(len(frames)))
+	c := b.counts
+	if !c.noted {
+		c.noted = true
+		p.shard.fresh = append(p.shard.fresh, c)
+	}
+	c.received(frames, size, p.seal, a)
+}
+
 // drop counts what belongs to no RPC.
 func (p *Player) drop(d Drop) {
 	p.drops[d].Add(1)
@@ -35,5 +50,5 @@ func (p *Player) drop(d Drop) {
 func (p *Player) dropFrame(b *binding, d Drop, missed uint64) {
 	p.drops[d].Add(1)
 	p.missed.Add(missed)
-	b.here.drop(d, missed, b.reliable)
+	b.counts.drop(d, missed)
 }

@@ -36,9 +36,7 @@ func (s *Server) fellBack(p *Player, here *rpcShard, r *control.BindRequest, use
 	if used == nil || used.Hash() == r.Prior {
 		return
 	}
-	here.mu.Lock()
-	here.stats[channel(r.Reliable)].PriorFallbacks++
-	here.mu.Unlock()
+	here.counts(r.Reliable).fellBack()
 	s.cfg.Logger.Warn("prior not known, using the built-in one",
 		"rpc", r.Name, "prior", rpcdelta.PriorName(r.Prior), "used", used.String(), "player", p.ID())
 }

@@ -113,7 +113,7 @@ func (b *bench) joinShard(number, shard int) *sender {
 	b.t.Helper()
 	conn, err := closedConn()
 	must(b.t, err)
-	s := &sender{bench: b, player: &Player{server: b.srv, shard: b.srv.shards[shard], conn: conn}, frame: b.typ.Schema().NewFrame()}
+	s := &sender{bench: b, player: newPlayer(b.srv.shards[shard], conn), frame: b.typ.Schema().NewFrame()}
 	b.srv.queue.joined(1)
 	if a := b.srv.bind(s.player, b.request(number)); a.Reason != control.ReasonNone {
 		b.t.Fatalf("not bound: %+v", a)
@@ -121,6 +121,14 @@ func (b *bench) joinShard(number, shard int) *sender {
 	s.enc, err = rpcdelta.NewEncoder(b.typ.Schema(), rpcdelta.EncoderConfig{RPC: number})
 	must(b.t, err)
 	return s
+}
+
+// stats are the server's, with all that its players have sent.
+func (b *bench) stats() Stats {
+	for _, h := range b.srv.shards {
+		h.Handled()
+	}
+	return b.srv.Stats()
 }
 
 func (b *bench) request(number int) *control.BindRequest {

@@ -14,11 +14,14 @@ import (
 // called one at a time, from one goroutine of Serve. A player stays in its shard.
 type shard struct {
 	server *Server
-	index  int // in the server's list
+	index  int       // in the server's list
+	start  time.Time // of the limits' clock
 
 	players map[*Player]struct{} // others than Serve's goroutine read it with mu, and that one writes it so
+	arrival arrival              // of the message that is being received
 	due     []*Player            // have frames to ack
 	acked   time.Time            // when acks were sent
+	fresh   []*counts            // have something to be published
 	buf     []byte
 	resets  uint64    // of the tap, when they were asked for
 	counted time.Time // when the tap was told of counts
@@ -29,10 +32,10 @@ type shard struct {
 	drops [drops]uint64
 }
 
-var _ transport.Handler = (*shard)(nil)
+var _ transport.BatchHandler = (*shard)(nil)
 
 func newShard(s *Server, index int) *shard {
-	return &shard{server: s, index: index, players: map[*Player]struct{}{}}
+	return &shard{server: s, index: index, start: time.Now(), players: map[*Player]struct{}{}}
 }
 
 // rpcShard is what a shard has for an RPC, of all its players.
@@ -41,8 +44,7 @@ type rpcShard struct {
 	scratch  *rpcdelta.Scratch // of decoders
 	profiler profiler
 
-	mu    sync.Mutex
-	stats [2]RPCStats // unreliable, reliable
+	unreliable, reliable counts
 }
 
 func player(c *transport.Conn) *Player { return c.Value.(*Player) }
@@ -50,7 +52,8 @@ func player(c *transport.Conn) *Player { return c.Value.(*Player) }
 // Opened greets a player.
 func (h *shard) Opened(c *transport.Conn) {
 	s := h.server
-	p := &Player{server: s, shard: h, conn: c, seal: c.Suite().Overhead()}
+	p := newPlayer(h, c)
+	p.seal = c.Suite().Overhead()
 	c.Value = p
 	if s.leaving.Load() {
 		c.Leave(leavingReason)
@@ -106,6 +109,15 @@ func (h *shard) Datagram(c *transport.Conn, b []byte, at time.Time) {
 // Message takes one of the reliable channel.
 func (h *shard) Message(c *transport.Conn, b []byte, at time.Time) {
 	player(c).receive(b, at, true)
+}
+
+// Handled publishes what was counted. To do so for each datagram would cost more than to
+// count it.
+func (h *shard) Handled() {
+	for _, c := range h.fresh {
+		c.publish()
+	}
+	h.fresh = h.fresh[:0]
 }
 
 // Tick sends the acks that are due.

@@ -101,7 +101,8 @@ type AckStats struct {
 	Messages, Bytes, SealBytes uint64
 }
 
-// Stats is what a server counted since it began.
+// Stats is what a server counted since it began. What a batch of datagrams brings is in it
+// when all of them have been handled.
 type Stats struct {
 	// RPCs is sorted by name, with the unreliable channel first; a reliable one
 	// without traffic is left out.
@@ -141,7 +142,7 @@ func (r *rpc) appendStats(dst []RPCStats) []RPCStats {
 	for i := range 2 {
 		st := RPCStats{RPC: r.schema.RPC(), Reliable: i == 1}
 		for _, h := range r.shards {
-			h.addTo(&st)
+			h.counts(st.Reliable).addTo(&st)
 		}
 		if st.Messages != 0 || st.PriorFallbacks != 0 || st.Drops != [drops]uint64{} || i == 0 {
 			dst = append(dst, st)
@@ -150,76 +151,8 @@ func (r *rpc) appendStats(dst []RPCStats) []RPCStats {
 	return dst
 }
 
-// addTo adds what the shard counted for the RPC and channel of out.
-func (r *rpcShard) addTo(out *RPCStats) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	st := &r.stats[channel(out.Reliable)]
-	out.Add(&st.Stats)
-	out.Messages += st.Messages
-	out.Bytes += st.Bytes
-	out.Shared += st.Shared
-	out.SharedBytes += st.SharedBytes
-	out.SealBytes += st.SealBytes
-	out.Missed += st.Missed
-	out.PriorFallbacks += st.PriorFallbacks
-	out.LateFrames += st.LateFrames
-	addDrops(&out.Drops, &st.Drops)
-}
-
 func addDrops(sum, more *[drops]uint64) {
 	for d, n := range more {
 		sum[d] += n
 	}
-}
-
-func channel(reliable bool) int {
-	if reliable {
-		return 1
-	}
-	return 0
-}
-
-// count counts a frame that was delivered.
-func (st *RPCStats) count(d *rpcdelta.Delivery) {
-	st.Count(&d.Info)
-	if d.Late {
-		st.LateFrames++
-		st.Missed--
-		return
-	}
-	st.Missed += d.Missed
-}
-
-// drop counts a payload that was dropped, and the frames that are known to be
-// missed since.
-func (r *rpcShard) drop(d Drop, missed uint64, reliable bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	st := &r.stats[channel(reliable)]
-	st.Drops[d]++
-	st.Missed += missed
-}
-
-// received counts a payload of size bytes, 0 if it was not used to its end, where the
-// player's datagrams have seals of so many, and its frames that were delivered, with
-// those before each that are known to be missed since.
-func (r *rpcShard) received(frames []rpcdelta.Delivery, size, seal int, a *arrival) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	st := &r.stats[channel(a.reliable)]
-	for i := range frames {
-		st.count(&frames[i])
-	}
-	if size == 0 {
-		return
-	}
-	st.Messages++
-	st.Bytes += uint64(size)
-	if a.shared {
-		st.Shared++
-		st.SharedBytes += uint64(a.extra)
-		return
-	}
-	st.SealBytes += uint64(seal)
 }

@@ -79,7 +79,7 @@ func TestTapWithheld(t *testing.T) {
 	for range 300 { // at once
 		s.call()
 	}
-	st := b.srv.Stats()
+	st := b.stats()
 	limited := int(st.RPCs[0].Drops[Limited])
 	if limited == 0 || c.withheld != limited || c.undecoded != int(st.Drops[Limited]) || c.frames-c.withheld != int(st.RPCs[0].Frames()) {
 		t.Errorf("%+v, counted %+v and %v", c, st.RPCs[0], st.Drops)

@@ -41,7 +41,7 @@ func (h *handler[T]) call(p *Player, b *binding, f *Frame[T]) bool {
 	if p.kicked.Load() {
 		return false
 	}
-	if !f.Late {
+	if b.refused != 0 && !f.Late {
 		f.Missed += b.refused
 		b.refused = 0
 	}

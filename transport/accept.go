@@ -180,7 +180,7 @@ func (s *shard) locate(now time.Time, c *Conn, at netip.AddrPort, via *shard) {
 	}
 	s.unlocate(now, c)
 	c.at, c.via = at, via
-	s.have(now, via, func(time.Time) { via.conns[at] = c })
+	s.have(now, via, func(time.Time) { via.conns.set(at, c) })
 }
 
 func (s *shard) unlocate(now time.Time, c *Conn) {
@@ -189,9 +189,7 @@ func (s *shard) unlocate(now time.Time, c *Conn) {
 	}
 	at, via := c.at, c.via
 	s.have(now, via, func(time.Time) {
-		if via.conns[at] == c {
-			delete(via.conns, at)
-		}
+		via.conns.remove(at, c)
 	})
 }
 

@@ -47,7 +47,7 @@ func TestPendingUntilSealed(t *testing.T) {
 		t.Fatalf("state %d, %+v", g.State(), d.calls)
 	}
 	g.open()
-	c := d.conns[guestAddr]
+	c := d.conns.at(guestAddr)
 	if d.calls.opened != 1 || len(d.pending) != 0 || c == nil || c.ClientID() != 7 || string(c.UserData()) != "red team" || c.ID() != g.ID() {
 		t.Errorf("%+v, %+v", d.calls, c)
 	}
@@ -97,7 +97,7 @@ func TestHandshakeMoves(t *testing.T) {
 		t.Errorf("%d connections", n)
 	}
 	g.deliverFrom(elsewhere, firstHeartbeat)
-	if d.conns[elsewhere] == nil || d.conns[guestAddr] != nil {
+	if d.conns.at(elsewhere) == nil || d.conns.at(guestAddr) != nil {
 		t.Error("the connection is not where its client is")
 	}
 }
@@ -142,10 +142,10 @@ func TestUsedToken(t *testing.T) {
 	tok := d.issue(t, 1, nil)
 	first := d.visit(t, guestAddr, tok).open()
 	second := d.visit(t, netip.AddrPortFrom(guestAddr.Addr(), 4001), tok)
-	if !errors.Is(second.Err(), ErrTokenUsed) || d.Stats().Open != 1 || d.conns[guestAddr] == nil || first.State() != session.Open {
+	if !errors.Is(second.Err(), ErrTokenUsed) || d.Stats().Open != 1 || d.conns.at(guestAddr) == nil || first.State() != session.Open {
 		t.Errorf("got %v", second.Err())
 	}
-	_ = d.conns[guestAddr].Close()
+	_ = d.conns.at(guestAddr).Close()
 	d.tick(d.now)
 	if third := d.visit(t, guestAddr, tok); !errors.Is(third.Err(), ErrTokenUsed) {
 		t.Errorf("after the session: %v", third.Err())
@@ -250,7 +250,7 @@ func TestSameClientReplaces(t *testing.T) {
 	if d.calls.opened != 2 || len(d.calls.closed) != 1 || !errors.Is(d.calls.closed[0], ErrReplaced) {
 		t.Fatalf("%+v", d.calls)
 	}
-	if s := d.Stats(); s.Open != 1 || s.Conns != 1 || len(d.timers) != 1 || len(d.conns) != 1 || len(d.clients) != 1 {
+	if s := d.Stats(); s.Open != 1 || s.Conns != 1 || len(d.timers) != 1 || d.conns.count() != 1 || len(d.clients) != 1 {
 		t.Errorf("%+v, %d timers", s, len(d.timers))
 	}
 }
@@ -277,7 +277,7 @@ func TestAddressIsTaken(t *testing.T) {
 	d := newDesk(t, Config{})
 	first := d.visit(t, guestAddr, d.issue(t, 1, nil)).open()
 	second := d.visit(t, guestAddr, d.issue(t, 2, nil)).open()
-	if s := d.Stats(); s.Open != 2 || len(d.calls.closed) != 0 || d.conns[guestAddr].ClientID() != 2 {
+	if s := d.Stats(); s.Open != 2 || len(d.calls.closed) != 0 || d.conns.at(guestAddr).ClientID() != 2 {
 		t.Fatalf("%+v, %+v", s, d.calls)
 	}
 	// The first one is found by its id, wherever it is.
@@ -286,17 +286,17 @@ func TestAddressIsTaken(t *testing.T) {
 	elsewhere := netip.AddrPortFrom(guestAddr.Addr(), 4001)
 	first.deliverFrom(elsewhere, len(first.out)-1) // is challenged
 	first.deliverFrom(elsewhere, len(first.out)-1) // responds
-	if c := d.conns[elsewhere]; c == nil || c.ClientID() != 1 || d.conns[guestAddr].ClientID() != 2 {
+	if c := d.conns.at(elsewhere); c == nil || c.ClientID() != 1 || d.conns.at(guestAddr).ClientID() != 2 {
 		t.Errorf("%v", d.conns)
 	}
 	if second.State() != session.Open {
 		t.Errorf("second: %v", second.Err())
 	}
-	for _, c := range []*Conn{d.conns[elsewhere], d.conns[guestAddr]} {
+	for _, c := range []*Conn{d.conns.at(elsewhere), d.conns.at(guestAddr)} {
 		_ = c.Close()
 	}
 	d.tick(d.now)
-	if len(d.conns)+len(d.ids)+len(d.clients)+len(d.timers) != 0 {
+	if d.conns.count()+len(d.ids)+len(d.clients)+len(d.timers) != 0 {
 		t.Errorf("%v, %v, %v", d.conns, d.ids, d.clients)
 	}
 }
@@ -317,7 +317,7 @@ func TestNothingIsDeliveredAfterCloseInOpened(t *testing.T) {
 func TestCloseEndsAtTheNextTick(t *testing.T) {
 	d := newDesk(t, Config{})
 	d.visit(t, guestAddr, token.Token{}).open()
-	_ = d.conns[guestAddr].Close()
+	_ = d.conns.at(guestAddr).Close()
 	d.tick(d.now.Add(time.Millisecond))
 	if len(d.calls.closed) != 1 || d.Stats().Conns != 0 {
 		t.Errorf("%+v", d.calls)
@@ -328,7 +328,7 @@ func TestSendReliableWakesTheListener(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, Config{})
 		d.visit(t, guestAddr, token.Token{}).open()
-		c := d.conns[guestAddr]
+		c := d.conns.at(guestAddr)
 		if err := c.SendReliable([]byte("x")); err != nil {
 			t.Fatal(err)
 		}
@@ -442,7 +442,7 @@ func TestUnauthenticatedChangesNothing(t *testing.T) {
 	d := newDesk(t, Config{})
 	g := d.visit(t, guestAddr, token.Token{}).open()
 	d.pc.sent = func(b []byte) { t.Errorf("answered by %x", b) }
-	next := d.conns[guestAddr].wake
+	next := d.conns.at(guestAddr).wake
 	for i := range 200 {
 		h := wire.Header{Kind: wire.Kind(i % 8), Long: i%2 == 0, ID: g.ID(), Number: uint32(i * 1000)}
 		from := guestAddr
@@ -451,7 +451,7 @@ func TestUnauthenticatedChangesNothing(t *testing.T) {
 		}
 		d.receive(d.now.Add(time.Second), datagram{from, append(wire.AppendHeader(nil, h), make([]byte, 40)...)})
 	}
-	if s := d.Stats(); s.Dropped.Unauthenticated != 199 || s.Dropped.Duplicate != 1 || d.conns[guestAddr].wake != next || len(d.conns) != 1 {
+	if s := d.Stats(); s.Dropped.Unauthenticated != 199 || s.Dropped.Duplicate != 1 || d.conns.at(guestAddr).wake != next || d.conns.count() != 1 {
 		t.Errorf("%+v", s.Dropped)
 	}
 }

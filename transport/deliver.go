@@ -24,21 +24,25 @@ type received struct {
 // input gives any datagram to the session.
 func (c *Conn) input(now time.Time, from netip.AddrPort, b []byte) received {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	payload, verdict := c.session.Input(now, from, b)
-	return c.received(payload, verdict, len(b))
+	payload, v := c.session.Input(now, from, b)
+	c.mu.Unlock()
+	return c.received(payload, v, len(b))
 }
 
-// inputSealed gives a datagram to the session whose header was read already.
-func (c *Conn) inputSealed(now time.Time, from netip.AddrPort, b []byte, h wire.Header) received {
+// inputSealed gives a datagram to the session whose header was read already, and returns its number if that was
+// accepted. What else has come of it, if it was no payload, [Conn.received] tells.
+func (c *Conn) inputSealed(now time.Time, from netip.AddrPort, b []byte, h wire.Header) (payload []byte, number uint64, v session.Verdict) {
+	c.mu.Lock()
+	payload, v = c.session.InputSealed(now, from, b, h)
+	number = c.session.Number()
+	c.mu.Unlock()
+	return payload, number, v
+}
+
+// received returns what has come of a datagram.
+func (c *Conn) received(payload []byte, v session.Verdict, size int) received {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	payload, verdict := c.session.InputSealed(now, from, b, h)
-	return c.received(payload, verdict, len(b))
-}
-
-// received returns what came of a datagram. It is called with the lock held.
-func (c *Conn) received(payload []byte, v session.Verdict, size int) received {
 	if v != session.Payload {
 		c.observe()
 	}
@@ -71,11 +75,7 @@ func (c *Conn) deliver(now time.Time, r received, h Handler) {
 	}
 	if r.verdict == session.Payload { // such a datagram brings nothing else
 		if open {
-			c.number = r.number
-			if c.tap != nil {
-				c.tap.Carried(Carried{At: now, Number: r.number, Size: r.size, Body: r.payload})
-			}
-			h.Datagram(c, r.payload, now)
+			c.deliverPayload(now, r.payload, r.number, r.size, h)
 		}
 		return
 	}
@@ -89,6 +89,15 @@ func (c *Conn) deliver(now time.Time, r received, h Handler) {
 		}
 		h.Message(c, msg, now)
 	}
+}
+
+// deliverPayload gives the payload of a datagram of that number and size to the handler.
+func (c *Conn) deliverPayload(now time.Time, b []byte, number uint64, size int, h Handler) {
+	c.number = number
+	if c.tap != nil {
+		c.tap.Carried(Carried{At: now, Number: number, Size: size, Body: b})
+	}
+	h.Datagram(c, b, now)
 }
 
 // receive returns the next reliable message. It stays valid without the lock: only this goroutine

@@ -36,6 +36,14 @@ func (c *calls) Opened(conn *Conn) {
 func (c *calls) Closed(_ *Conn, err error)         { c.closed = append(c.closed, err) }
 func (c *calls) Datagram(*Conn, []byte, time.Time) { c.datagrams++ }
 
+// Stats are those of the listener, with all that the desk has received.
+func (d *desk) Stats() ListenerStats {
+	for _, s := range d.shards {
+		s.publish()
+	}
+	return d.Listener.Stats()
+}
+
 func newDesk(tb testing.TB, cfg Config) *desk {
 	tb.Helper()
 	pc := &still{sent: func([]byte) {}}

@@ -69,7 +69,7 @@ func TestIdleConnectionsSendHeartbeatsAndTimeOut(t *testing.T) {
 	for ; now.Sub(start) < 11*time.Second; now = now.Add(DefaultTick) {
 		s.tick(now)
 	}
-	if n := l.Stats().Conns; n != 0 || len(s.timers) != 0 || len(s.conns) != 0 || len(l.ids) != 0 || len(l.clients) != 0 {
+	if n := l.Stats().Conns; n != 0 || len(s.timers) != 0 || s.conns.count() != 0 || len(l.ids) != 0 || len(l.clients) != 0 {
 		t.Errorf("%d connections and %d timers are left", n, len(s.timers))
 	}
 }

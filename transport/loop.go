@@ -12,7 +12,7 @@ import (
 type endpoint interface {
 	// receive takes the datagram that the loop has read.
 	receive(now time.Time, d datagram)
-	// take does what other goroutines have left for this one; see [loop.rouse].
+	// take ends a batch: it does what other goroutines have left for this one, see [loop.rouse].
 	take(now time.Time)
 	// tick does what is due.
 	tick(now time.Time)

@@ -105,11 +105,16 @@ func (s *shard) have(now time.Time, other *shard, f func(now time.Time)) {
 	}
 }
 
-// take does what other shards have left.
+// take does what other shards have left, and publishes what it and the batch before it have brought.
 func (s *shard) take(now time.Time) {
-	if !s.mailbox.filled.Load() {
-		return
+	if s.mailbox.filled.Load() {
+		s.empty(now)
 	}
+	s.publish()
+}
+
+// empty takes what is in the mailbox.
+func (s *shard) empty(now time.Time) {
 	mail := s.mailbox.take()
 	for _, f := range mail.calls {
 		f(now)

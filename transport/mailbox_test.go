@@ -84,7 +84,7 @@ func TestHandOverToNobody(t *testing.T) {
 	d, g, beside := neighbors(t)
 	b := g.datagrams(t, 2)
 	beside.receive(d.now, datagram{guestAddr, b[0]})
-	_ = d.conns[guestAddr].Close()
+	_ = d.conns.at(guestAddr).Close()
 	d.tick(d.now)
 	d.take(d.now)
 	beside.receive(d.now, datagram{guestAddr, b[1]})
@@ -117,10 +117,10 @@ func TestShardLearnsAddress(t *testing.T) {
 	check := func(known *shard) {
 		t.Helper()
 		for _, s := range d.shards {
-			if c := s.conns[at]; (c != nil) != (s == known) || c != nil && c.RemoteAddr() != at {
+			if c := s.conns.at(at); (c != nil) != (s == known) || c != nil && c.RemoteAddr() != at {
 				t.Errorf("at the shard: %v, want %v", c != nil, s == known)
 			}
-			if n := len(s.conns); n > 0 && s != known || n > 1 {
+			if n := s.conns.count(); n > 0 && s != known || n > 1 {
 				t.Errorf("%d addresses", n)
 			}
 		}
@@ -133,7 +133,7 @@ func TestShardLearnsAddress(t *testing.T) {
 	move(at, d.shard) // the network takes the same address elsewhere
 	check(d.shard)
 	move(at, beside)
-	beside.conns[at].CloseWith("over")
+	beside.conns.at(at).CloseWith("over")
 	d.tick(d.now)
 	beside.take(d.now)
 	check(nil)

@@ -20,8 +20,10 @@ type shard struct {
 
 	// Only the loop touches these.
 	handler Handler
-	conns   map[netip.AddrPort]*Conn // open ones, of other shards too, by the addresses that send to this one
-	timers  timers                   // of this shard's connections
+	batches BatchHandler // the same, or nil
+	tally   tally
+	conns   addresses // of open ones, of other shards too
+	timers  timers    // of this shard's connections
 	lull    lull
 	cookies *gate.Cookies
 	start   time.Time
@@ -40,7 +42,7 @@ func newShard(l *Listener, pc PacketConn, shards int) *shard {
 	now, rate := time.Now(), max(hintRate/shards, 1)
 	s := &shard{
 		listener: l,
-		conns:    make(map[netip.AddrPort]*Conn),
+		conns:    newAddresses(),
 		cookies:  gate.NewCookies(now),
 		start:    now,
 		rate:     gate.PerSecond(rate, rate),
@@ -53,7 +55,9 @@ func newShard(l *Listener, pc PacketConn, shards int) *shard {
 func (s *shard) serve(h Handler) error {
 	defer s.listener.stop()
 	s.handler = h
+	s.batches, _ = h.(BatchHandler)
 	err := s.run(s)
+	s.publish()
 	s.closeAll(err)
 	return err
 }
@@ -61,20 +65,16 @@ func (s *shard) serve(h Handler) error {
 // receive takes a datagram from anybody.
 func (s *shard) receive(now time.Time, d datagram) {
 	s.lull.datagrams++
-	s.counters.received.Add(1)
-	s.counters.receivedBytes.Add(uint64(len(d.b)))
-	form, err := wire.FormOf(d.b)
-	switch {
-	case err != nil:
-		s.count(session.Malformed)
-	case form == wire.HandshakeForm:
-		s.unsealed(now, d)
-	default:
-		s.sealed(now, d)
+	s.tally.received++
+	s.tally.bytes += uint64(len(d.b))
+	if h, err := wire.ParseHeader(d.b); err == nil {
+		s.sealed(now, d, h)
+		return
 	}
+	s.unsealed(now, d)
 }
 
-// unsealed takes a handshake datagram.
+// unsealed takes what is not a sealed datagram.
 func (s *shard) unsealed(now time.Time, d datagram) {
 	t, err := wire.ParseType(d.b)
 	switch {
@@ -88,12 +88,7 @@ func (s *shard) unsealed(now time.Time, d datagram) {
 }
 
 // sealed takes a datagram that belongs to a session, or says so.
-func (s *shard) sealed(now time.Time, d datagram) {
-	h, err := wire.ParseHeader(d.b)
-	if err != nil {
-		s.count(session.Malformed)
-		return
-	}
+func (s *shard) sealed(now time.Time, d datagram, h wire.Header) {
 	switch c := s.lookup(d.from, h); {
 	case c == nil:
 		s.unknown(now, d, h)
@@ -109,17 +104,18 @@ func (s *shard) lookup(from netip.AddrPort, h wire.Header) *Conn {
 	if h.Long {
 		return s.listener.byID(h.ID)
 	}
-	return s.conns[from]
+	return s.conns.at(from)
 }
 
 // give gives a connection of this shard a datagram with its header, which came to the shard via.
 func (s *shard) give(now time.Time, c *Conn, d datagram, h wire.Header, via *shard) {
-	r := c.inputSealed(now, d.from, d.b, h)
-	s.count(r.verdict)
-	if r.verdict == session.Payload && c.life == alive && c.via == via {
-		c.deliver(now, r, s.handler) // it has not moved, and nothing is due earlier than it was
+	payload, number, v := c.inputSealed(now, d.from, d.b, h)
+	s.count(v)
+	if v == session.Payload && c.life == alive && c.via == via {
+		c.deliverPayload(now, payload, number, len(d.b), s.handler) // it has not moved, and nothing is due earlier than it was
 		return
 	}
+	r := c.received(payload, v, len(d.b))
 	if r.idle {
 		s.lull.idle++
 	}
@@ -158,4 +154,12 @@ func (s *shard) send(b []byte, to netip.AddrPort) {
 	s.outbox.send(b, to, nil)
 }
 
-func (s *shard) count(v session.Verdict) { s.counters.verdicts[v].Add(1) }
+func (s *shard) count(v session.Verdict) { s.tally.verdicts[v]++ }
+
+// publish has others see what a batch has brought.
+func (s *shard) publish() {
+	s.tally.publish(&s.counters)
+	if s.batches != nil {
+		s.batches.Handled()
+	}
+}

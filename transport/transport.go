@@ -81,6 +81,14 @@ func (udpNetwork) ListenPacket(addr string) (PacketConn, error) {
 	return c, nil
 }
 
+// BatchHandler is a [Handler] that a [Listener] tells when it has handled the datagrams that it has read together.
+type BatchHandler interface {
+	Handler
+	// Handled is called after each batch of datagrams, before Tick if that is due too, and when the listener has
+	// stopped: what is done here is not done for each datagram.
+	Handled()
+}
+
 // Handler is told what happens to the connections of one [Listener], or to one dialed [Conn]. All calls
 // come from one goroutine, one after the other, with no lock held: they may call any method of a Conn
 // or Listener but Close, which waits for that goroutine. While a call runs nothing is received, so it

@@ -11,20 +11,25 @@ type Rate struct{ PerSecond, Burst float64 }
 // nothing. The rate may be another one at each call. It allocates nothing and is
 // not safe for concurrent use.
 type Bucket struct {
-	used float64   // tokens not yet filled up again
-	at   time.Time // of the last call
+	used float64       // tokens not yet filled up again
+	at   time.Duration // of the last call
 }
 
 // Take takes n tokens if there are as many at that time, and says whether it did;
-// otherwise it takes none. A time before the last call's fills nothing up.
-func (b *Bucket) Take(now time.Time, r Rate, n float64) bool {
-	if passed := now.Sub(b.at); passed > 0 {
-		b.used = max(0, b.used-float64(passed)*r.PerSecond/1e9)
+// otherwise it takes none. The time is since any moment, the same for all calls; one
+// before the last call's fills nothing up.
+func (b *Bucket) Take(now time.Duration, r Rate, n float64) bool {
+	if passed := now - b.at; passed > 0 {
+		b.used -= float64(passed) * (r.PerSecond * 1e-9)
+		if b.used < 0 {
+			b.used = 0
+		}
 		b.at = now
 	}
-	if b.used+n > r.Burst {
+	used := b.used + n
+	if used > r.Burst {
 		return false
 	}
-	b.used += n
+	b.used = used
 	return true
 }

@@ -42,7 +42,7 @@ func (w *Window) Check(truncated uint32, width uint) (number uint64, verdict Ver
 		return number, New
 	case ahead < -WindowSize || number > w.next: // the latter: below zero
 		return number, Late
-	case w.missing[number/64%uint64(len(w.missing))]>>(number%64)&1 == 0:
+	case !w.misses(number):
 		return number, Duplicate
 	}
 	return number, New
@@ -50,10 +50,19 @@ func (w *Window) Check(truncated uint32, width uint) (number uint64, verdict Ver
 
 // Mark notes that a number has come that [Window.Check] called [New].
 func (w *Window) Mark(number uint64) {
-	if number >= w.next {
+	switch {
+	case number == w.next && (number < LossAge || !w.misses(number-LossAge)): // as nearly all
+		w.next++
+		w.losing = false
+	case number >= w.next:
 		w.advance(number)
 	}
 	w.missing[number/64%uint64(len(w.missing))] &^= 1 << (number % 64)
+}
+
+// misses reports whether a number of the window has not come.
+func (w *Window) misses(number uint64) bool {
+	return w.missing[number/64%uint64(len(w.missing))]>>(number%64)&1 != 0
 }
 
 // advance makes number the newest one. All numbers from the last newest one on are missing then.

@@ -78,12 +78,12 @@ func (s *Session) inputSealed(now time.Time, from netip.AddrPort, b []byte, h wi
 	s.recv.Mark(number)
 	s.number = number
 	s.accept(now, h.Kind)
-	if newest {
+	if newest && (h.Long || s.paths != nil) { // else it came from where the peer is
 		s.locate(now, from)
 	}
 	if h.Kind == wire.DataKind {
 		s.beat.busy = true
-		if s.recv.Overtaken(number) >= reach {
+		if !newest && s.recv.Overtaken(number) >= reach {
 			return nil, Late
 		}
 		return body, Payload
