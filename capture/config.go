@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -42,18 +43,10 @@ type Config struct {
 }
 
 func (c Config) withDefaults() (Config, error) {
-	if c.MaxBytes == 0 {
-		c.MaxBytes = DefaultMaxBytes
-	}
-	if c.Keep == 0 {
-		c.Keep = DefaultKeep
-	}
-	if c.QueueBytes == 0 {
-		c.QueueBytes = DefaultQueueBytes
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.MaxBytes = cmp.Or(c.MaxBytes, DefaultMaxBytes)
+	c.Keep = cmp.Or(c.Keep, DefaultKeep)
+	c.QueueBytes = cmp.Or(c.QueueBytes, DefaultQueueBytes)
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	switch {
 	case c.MaxBytes < leastBytes:
 		return c, fmt.Errorf("capture: Config.MaxBytes is %d, want at least %d", c.MaxBytes, leastBytes)

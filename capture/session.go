@@ -53,55 +53,58 @@ func (s *Session) Bound(b Bound, schema *rpcdelta.Schema, p *rpcdelta.Prior) {
 // Datagram notes one of the unreliable channel; d's Player is set here. Its body is copied.
 func (s *Session) Datagram(at time.Time, d Datagram) {
 	d.Player = s.player
-	q := &s.w.queue
-	q.mu.Lock()
-	if b, ok := q.begin(at, recordHead+len(d.Body), q.soft); ok {
-		q.commit(d.append(append(b, byte(d.tag()))))
+	if b, ok := s.begin(at, d.tag(), len(d.Body)); ok {
+		s.commit(d.append(b))
 	}
-	q.mu.Unlock()
 }
 
 // Message notes one of the reliable channel; m's Player is set here. Its body is copied.
 func (s *Session) Message(at time.Time, m Message) {
 	m.Player = s.player
-	q := &s.w.queue
-	q.mu.Lock()
-	if b, ok := q.begin(at, recordHead+len(m.Body), q.soft); ok {
-		q.commit(m.append(append(b, byte(m.tag()))))
+	if b, ok := s.begin(at, m.tag(), len(m.Body)); ok {
+		s.commit(m.append(b))
 	}
-	q.mu.Unlock()
 }
 
 // Decoded notes what came of a payload: frames.
 func (s *Session) Decoded(at time.Time, rpc int, frames []rpcdelta.Delivery) {
 	newest := &frames[len(frames)-1]
 	d := Decoded{Player: s.player, RPC: rpc, Seq: newest.Seq, Frames: len(frames), Kind: newest.Kind, Hash: Hash(frames)}
-	q := &s.w.queue
-	q.mu.Lock()
-	if b, ok := q.begin(at, recordHead, q.soft); ok {
-		q.commit(d.append(append(b, byte(tagDecoded))))
+	if b, ok := s.begin(at, tagDecoded, 0); ok {
+		s.commit(d.append(b))
 	}
-	q.mu.Unlock()
 }
 
 // Dropped notes what came of a datagram, a message or a payload: nothing. d's Player is set here.
 func (s *Session) Dropped(at time.Time, d Dropped) {
 	d.Player = s.player
-	q := &s.w.queue
-	q.mu.Lock()
-	if b, ok := q.begin(at, recordHead+len(d.Reason), q.soft); ok {
-		q.commit(d.append(append(b, byte(tagDropped))))
+	if b, ok := s.begin(at, tagDropped, len(d.Reason)); ok {
+		s.commit(d.append(b))
 	}
-	q.mu.Unlock()
 }
 
 // Withheld notes that a frame was not given to the game; h's Player is set here.
 func (s *Session) Withheld(at time.Time, h Withheld) {
 	h.Player = s.player
+	if b, ok := s.begin(at, tagWithheld, len(h.Reason)); ok {
+		s.commit(h.append(b))
+	}
+}
+
+// begin begins a record that has so many bytes or letters of variable length, if there is room for it. Then the queue is
+// locked until commit takes it.
+func (s *Session) begin(at time.Time, t tag, size int) ([]byte, bool) {
 	q := &s.w.queue
 	q.mu.Lock()
-	if b, ok := q.begin(at, recordHead+len(h.Reason), q.soft); ok {
-		q.commit(h.append(append(b, byte(tagWithheld))))
+	b, ok := q.begin(at, recordHead+size, q.soft)
+	if !ok {
+		q.mu.Unlock()
+		return nil, false
 	}
-	q.mu.Unlock()
+	return append(b, byte(t)), true
+}
+
+func (s *Session) commit(b []byte) {
+	s.w.queue.commit(b)
+	s.w.queue.mu.Unlock()
 }

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -90,18 +91,10 @@ type Config struct {
 }
 
 func (c Config) withDefaults() (Config, error) {
-	if c.Codec == 0 {
-		c.Codec = rpcdelta.DefaultCodec
-	}
-	if c.Ring == 0 {
-		c.Ring = rpcdelta.DefaultRing
-	}
-	if c.BindTimeout == 0 {
-		c.BindTimeout = DefaultBindTimeout
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Codec = cmp.Or(c.Codec, rpcdelta.DefaultCodec)
+	c.Ring = cmp.Or(c.Ring, rpcdelta.DefaultRing)
+	c.BindTimeout = cmp.Or(c.BindTimeout, DefaultBindTimeout)
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if c.Ring < 2 || c.Ring > rpcdelta.MaxRing {
 		return c, fmt.Errorf("client: Config.Ring is %d, want 2 to %d", c.Ring, rpcdelta.MaxRing)
 	}

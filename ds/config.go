@@ -1,6 +1,7 @@
 package ds
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -112,24 +113,12 @@ type Config struct {
 }
 
 func (c Config) withDefaults() (Config, error) {
-	if c.Ring == 0 {
-		c.Ring = rpcdelta.DefaultRing
-	}
-	if c.AckHz == 0 {
-		c.AckHz = DefaultAckHz
-	}
-	if c.QueueBytes == 0 {
-		c.QueueBytes = DefaultQueueBytes
-	}
-	if c.RateSlack == 0 {
-		c.RateSlack = DefaultRateSlack
-	}
-	if c.MaxRate == 0 {
-		c.MaxRate = DefaultMaxRate
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Ring = cmp.Or(c.Ring, rpcdelta.DefaultRing)
+	c.AckHz = cmp.Or(c.AckHz, DefaultAckHz)
+	c.QueueBytes = cmp.Or(c.QueueBytes, DefaultQueueBytes)
+	c.RateSlack = cmp.Or(c.RateSlack, DefaultRateSlack)
+	c.MaxRate = cmp.Or(c.MaxRate, DefaultMaxRate)
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	switch {
 	case c.Ring < 2 || c.Ring > rpcdelta.MaxRing:
 		return c, fmt.Errorf("ds: Config.Ring is %d, want 2 to %d", c.Ring, rpcdelta.MaxRing)

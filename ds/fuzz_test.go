@@ -30,6 +30,13 @@ func FuzzReceive(f *testing.F) {
 		bundle.Add(payload[:min(len(payload), 30)])
 	}
 	f.Add(entry(bundle.Take()), false)
+	must(f, s.enc.SetRedundancy(rpcdelta.MaxRedundancy))
+	var chain []byte
+	for range rpcdelta.MaxRedundancy {
+		chain = s.payload()
+	}
+	f.Add(entry(chain), false)
+	f.Add(entry(chain), true) // more frames than the queue holds
 	f.Fuzz(func(t *testing.T, in []byte, poll bool) {
 		delivered := 0
 		b := newBench(t, Config{Poll: poll, QueueBytes: 1024, DeliverLate: true, Ring: 4}, func(*Player, Frame[testCall]) { delivered++ })
@@ -62,7 +69,7 @@ func FuzzReceive(f *testing.F) {
 		frames := uint64(0)
 		for _, r := range st.RPCs {
 			counted += sum(r.Drops) + r.Messages
-			if !r.Reliable { // a payload goes on after a frame of its that is withheld, and is counted as such
+			if !r.Reliable { // a payload is counted, and so is each of its frames that is withheld
 				counted -= r.Drops[QueueFull] + r.Drops[Limited]
 			}
 			frames += r.Frames()

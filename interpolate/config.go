@@ -1,6 +1,7 @@
 package interpolate
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -80,11 +81,6 @@ func (c Config) withDefaults() (Config, error) {
 	bad := func(field string, v any, want string) (Config, error) {
 		return Config{}, fmt.Errorf("interpolate: Config.%s is %v, must be %s", field, v, want)
 	}
-	orDefault := func(d *time.Duration, value time.Duration) {
-		if *d == 0 {
-			*d = value
-		}
-	}
 	if c.Interval < minInterval || c.Interval > maxInterval {
 		return bad("Interval", c.Interval, "from 1ms to 10s")
 	}
@@ -107,30 +103,22 @@ func (c Config) withDefaults() (Config, error) {
 			return bad(s.field, s.value, "at least 0 and below 1")
 		}
 	}
-	if c.Loss == 0 {
-		c.Loss = 0.05
-	}
-	if c.Late == 0 {
-		c.Late = 0.002
-	}
-	orDefault(&c.Jitter, 50*time.Millisecond)
-	orDefault(&c.Delay, Delay(c.Interval, c.Jitter, c.Loss))
-	orDefault(&c.MaxDelay, max(500*time.Millisecond, 6*c.Interval))
-	orDefault(&c.Gap, max(time.Second, 10*c.Interval))
+	c.Loss = cmp.Or(c.Loss, 0.05)
+	c.Late = cmp.Or(c.Late, 0.002)
+	c.Jitter = cmp.Or(c.Jitter, 50*time.Millisecond)
+	c.Delay = cmp.Or(c.Delay, Delay(c.Interval, c.Jitter, c.Loss))
+	c.MaxDelay = cmp.Or(c.MaxDelay, max(500*time.Millisecond, 6*c.Interval))
+	c.Gap = cmp.Or(c.Gap, max(time.Second, 10*c.Interval))
 	longest := c.Delay
 	if c.Adaptive {
 		longest = max(longest, c.MaxDelay)
 	}
 	least := int(longest/c.Interval) + 2
-	if c.Snapshots == 0 {
-		c.Snapshots = max(8, least+least/4)
-	}
+	c.Snapshots = cmp.Or(c.Snapshots, max(8, least+least/4))
 	if c.Snapshots < least || c.Snapshots > maxSnapshots {
 		return bad("Snapshots", c.Snapshots, fmt.Sprintf("from %d, for a delay of %v at that Interval, to %d", least, longest, maxSnapshots))
 	}
-	if c.Objects == 0 {
-		c.Objects = 4096
-	}
+	c.Objects = cmp.Or(c.Objects, 4096)
 	if c.Objects < 1 || c.Objects > maxObjects {
 		return bad("Objects", c.Objects, "1 to 65536")
 	}

@@ -1,6 +1,7 @@
 package rpcdelta
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 )
@@ -12,15 +13,9 @@ func (c EncoderConfig) Check() error {
 }
 
 func (c EncoderConfig) withDefaults() (EncoderConfig, error) {
-	if c.MaxPayload == 0 {
-		c.MaxPayload = DefaultMaxPayload
-	}
-	if c.RedundancyBytes == 0 {
-		c.RedundancyBytes = DefaultRedundancyBytes
-	}
-	if c.Delivery == 0 {
-		c.Delivery = DefaultDelivery
-	}
+	c.MaxPayload = cmp.Or(c.MaxPayload, DefaultMaxPayload)
+	c.RedundancyBytes = cmp.Or(c.RedundancyBytes, DefaultRedundancyBytes)
+	c.Delivery = cmp.Or(c.Delivery, DefaultDelivery)
 	switch {
 	case c.MaxPayload < longHeader+hashSize+1:
 		return c, fmt.Errorf("rpcdelta: payloads of %d bytes are too small", c.MaxPayload)

@@ -154,6 +154,7 @@ func TestHostilePacked(t *testing.T) {
 		"deep maps":            bytes.Repeat([]byte{0x81, 0x01}, 400),
 		"deep, closed":         append(bytes.Repeat([]byte{0x91}, 900), 0xc0),
 		"cut integer":          {0xd3, 1, 2, 3},
+		"map in an extension":  {0xd6, 0x30, 0xde, 0x78, 0x30, 0x30},
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

@@ -15,6 +15,9 @@ import (
 
 // TestGenericPrior makes the built-in prior again: it is what this command makes of the traces in the repository.
 func TestGenericPrior(t *testing.T) {
+	if testing.Short() {
+		t.Skip("trains on whole traces")
+	}
 	traces, err := filepath.Glob("../../testdata/traces/*.csv.gz")
 	must(t, err)
 	out := filepath.Join(t.TempDir(), "generic.prior")

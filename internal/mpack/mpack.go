@@ -39,7 +39,8 @@ func AppendMarshal(dst []byte, v any) ([]byte, error) {
 // than b holds are refused before anything is allocated for them. A value that
 // v's type cannot take is an error, though the decoder below panics at some.
 func Unmarshal(b []byte, v any) (err error) {
-	if err := check(b); err != nil {
+	exts, err := check(b)
+	if err != nil {
 		return err
 	}
 	defer func() {
@@ -47,16 +48,10 @@ func Unmarshal(b []byte, v any) (err error) {
 			err = fmt.Errorf("%w: %v", ErrMalformed, r)
 		}
 	}()
-	return msgpack.Unmarshal(b, v)
-}
-
-// check says whether b is one well-formed value whose counts do not promise
-// more than b holds.
-func check(b []byte) error {
-	rest, err := skipValue(b, 0)
-	if err == nil && len(rest) != 0 {
-		err = fmt.Errorf("%w: %d bytes follow the value", ErrMalformed, len(rest))
-	}
+	d := msgpack.GetDecoder()
+	d.Reset(&source{Reader: *bytes.NewReader(b), exts: exts})
+	err = d.Decode(v)
+	msgpack.PutDecoder(d)
 	return err
 }
 
@@ -66,6 +61,7 @@ type head struct {
 	size     int // bytes of the value itself, without its children
 	children int
 	isMap    bool
+	ext      int // bytes of size that are the body of an extension, the last ones
 }
 
 // parseHead reads the head of b's first value, without looking at children.
@@ -89,7 +85,7 @@ func parseHead(b []byte) (head, error) {
 		if f.size == 0 {
 			return head{}, fmt.Errorf("%w: byte %#x", ErrMalformed, c)
 		}
-		return head{size: f.size}, nil
+		return head{size: f.size, ext: f.ext}, nil
 	}
 	if len(b) < 1+f.count {
 		return head{}, ErrMalformed
@@ -105,55 +101,41 @@ func parseHead(b []byte) (head, error) {
 		return head{size: 1 + f.count, children: 2 * int(n), isMap: true}, nil
 	case holdsValues:
 		return head{size: 1 + f.count, children: int(n)}, nil
+	case holdsExt:
+		return head{size: 1 + f.count + 1 + int(n), ext: int(n)}, nil
 	case holdsBytes:
 	}
-	return head{size: 1 + f.count + f.size + int(n)}, nil
+	return head{size: 1 + f.count + int(n)}, nil
 }
 
 type holds uint8
 
 const (
 	holdsBytes holds = iota
+	holdsExt         // a type byte, and bytes
 	holdsValues
 	holdsPairs
 )
 
 // forms lays out the values that start with 0xc0 to 0xdf: their size
-// where it is fixed, or the bytes of their count and what it counts (an ext has
-// a type byte besides, in size).
+// where it is fixed, with how much of it is the body of an extension, or the bytes of
+// their count and what it counts.
 var forms = [32]struct {
 	size, count int
 	holds       holds
+	ext         int
 }{
 	0x00: {size: 1},                  // nil; 0xc1 is never used
 	0x02: {size: 1}, 0x03: {size: 1}, // false, true
 	0x04: {count: 1}, 0x05: {count: 2}, 0x06: {count: 4}, // bin
-	0x07: {count: 1, size: 1}, 0x08: {count: 2, size: 1}, 0x09: {count: 4, size: 1}, // ext
+	0x07: {count: 1, holds: holdsExt}, 0x08: {count: 2, holds: holdsExt}, 0x09: {count: 4, holds: holdsExt}, // ext
 	0x0a: {size: 5}, 0x0b: {size: 9}, // floats
 	0x0c: {size: 2}, 0x0d: {size: 3}, 0x0e: {size: 5}, 0x0f: {size: 9}, // uints
 	0x10: {size: 2}, 0x11: {size: 3}, 0x12: {size: 5}, 0x13: {size: 9}, // ints
-	0x14: {size: 3}, 0x15: {size: 4}, 0x16: {size: 6}, 0x17: {size: 10}, 0x18: {size: 18}, // fixext
+	0x14: {size: 3, ext: 1}, 0x15: {size: 4, ext: 2}, 0x16: {size: 6, ext: 4}, 0x17: {size: 10, ext: 8}, 0x18: {size: 18, ext: 16}, // fixext
 	0x19: {count: 1}, 0x1a: {count: 2}, 0x1b: {count: 4}, // str
 	0x1c: {count: 2, holds: holdsValues}, 0x1d: {count: 4, holds: holdsValues}, // array
 	0x1e: {count: 2, holds: holdsPairs}, 0x1f: {count: 4, holds: holdsPairs}, // map
-}
-
-// skipValue gives what follows b's first value.
-func skipValue(b []byte, depth int) ([]byte, error) {
-	h, err := parseHead(b)
-	if err != nil {
-		return nil, err
-	}
-	if h.size > len(b) || h.children > len(b)-h.size || depth > maxDepth {
-		return nil, ErrMalformed
-	}
-	rest := b[h.size:]
-	for range h.children {
-		if rest, err = skipValue(rest, depth+1); err != nil {
-			return nil, err
-		}
-	}
-	return rest, nil
 }
 
 // appendSorted appends b's first value with sorted maps and gives what follows

@@ -1,0 +1,95 @@
+package snapshot_test
+
+import (
+	"testing"
+
+	"github.com/uplink-rpc/uplink/snapshot"
+)
+
+// FuzzDecode gives a decoder that holds some snapshots whatever comes: what it takes is a set, and what it refuses
+// leaves it as it was, so that it takes the next one just as a decoder that saw none of that.
+func FuzzDecode(f *testing.F) {
+	const held, more = 19, 6
+	sc := newScene(f, 5, 12)
+	world := snapshot.NewWorld(sc.schema, nil)
+	enc := snapshot.NewEncoder(sc.schema, world)
+	payloads := make([][]byte, 0, held+more)
+	prepare := func(t testing.TB) *snapshot.Decoder {
+		dec := snapshot.NewDecoder(sc.schema, nil)
+		for _, p := range payloads[:min(len(payloads), held)] {
+			if _, _, err := dec.Decode(p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return dec
+	}
+	next := func(enc *snapshot.Encoder) []byte {
+		out, _, err := enc.Append(nil, 1<<16)
+		if err != nil {
+			f.Fatal(err)
+		}
+		return out
+	}
+	dec := prepare(f)
+	for n := range held + more {
+		sc.step()
+		sc.fill(f, world.Begin())
+		payloads = append(payloads, next(enc))
+		f.Add(payloads[n])
+		if n >= held { // of a baseline that is older each time
+			continue
+		}
+		if _, _, err := dec.Decode(payloads[n]); err != nil {
+			f.Fatal(err)
+		}
+		if err := enc.Ack(dec.Ack()); err != nil {
+			f.Fatal(err)
+		}
+	}
+	f.Add(next(snapshot.NewEncoder(sc.schema, world))) // without one
+
+	acked := dec.Ack()
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		seq, set, err := dec.Decode(payload)
+		if err != nil {
+			if dec.Ack() != acked {
+				t.Fatalf("a refused payload changed the ack to %+v", dec.Ack())
+			}
+			return
+		}
+		dec = prepare(t)
+		again, same, err := dec.Decode(payload)
+		if err != nil || again != seq || !same.Equal(set) {
+			t.Fatalf("snapshot %d came as %d after others were refused: %v", again, seq, err)
+		}
+		dec = prepare(t)
+		whole(t, sc.schema, set)
+	})
+}
+
+func FuzzPacked(f *testing.F) {
+	sc := newScene(f, 5, 12)
+	base := sc.schema.NewSet()
+	sc.fill(f, base)
+	f.Add([]byte{1, 2, 3}, uint8(63))
+	f.Fuzz(func(t *testing.T, src []byte, use uint8) {
+		p := snapshot.NewPacker(sc.schema, snapshot.Packing{
+			Changed: use&1 != 0, Indices: use&2 != 0, Places: use&4 != 0, Orientations: use&8 != 0, Same: use&16 != 0, AtRest: use&32 != 0,
+		})
+		got := sc.schema.NewSet()
+		if p.Decode(got, base, src) == nil {
+			whole(t, sc.schema, got)
+		}
+	})
+}
+
+// whole checks that what was decoded is a set: in order and within bounds.
+func whole(t *testing.T, s *snapshot.Schema, got *snapshot.Set) {
+	t.Helper()
+	again := s.NewSet()
+	for i := range got.Len() {
+		if err := again.Add(got.Object(i), got.Row(i)); err != nil {
+			t.Fatalf("what was decoded is no set: %v", err)
+		}
+	}
+}
