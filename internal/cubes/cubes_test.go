@@ -8,6 +8,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
 func TestLoad(t *testing.T) {
@@ -89,4 +91,30 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestAppend: what is written is read again, orientations within half a step.
+func TestAppend(t *testing.T) {
+	var f Frame
+	for i := range f {
+		a := float64(i)
+		q := rpcdelta.Quat{X: math.Sin(a), Y: math.Cos(2 * a), Z: math.Sin(3 * a), W: math.Cos(a)}
+		n := math.Sqrt(q.X*q.X + q.Y*q.Y + q.Z*q.Z + q.W*q.W)
+		q = rpcdelta.Quat{X: q.X / n, Y: q.Y / n, Z: q.Z / n, W: q.W / n}
+		f[i].Turn(q)
+		got := f[i].Orientation()
+		if dot := math.Abs(q.X*got.X + q.Y*got.Y + q.Z*got.Z + q.W*got.W); dot < 1-2e-5 {
+			t.Errorf("%v became %v", q, got)
+		}
+		p := rpcdelta.Vec3{X: a / 64, Y: -a / 64, Z: a / 128}
+		f[i].Move(p)
+		if got := f[i].Meters(); math.Abs(got.X-p.X) > 0.5/Unit || math.Abs(got.Y-p.Y) > 0.5/Unit || math.Abs(got.Z-p.Z) > 0.5/Unit {
+			t.Errorf("%v became %v", p, got)
+		}
+		f[i].Interacting = int32(i % 2)
+	}
+	frames, err := Read(bytes.NewReader(Append(nil, &f)))
+	if err != nil || len(frames) != 1 || frames[0] != f {
+		t.Fatal(len(frames), err)
+	}
 }

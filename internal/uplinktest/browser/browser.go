@@ -36,7 +36,7 @@ type Browser struct {
 
 // Start starts a browser, which ends with the test. Where there is none the test is skipped, see [tool.Find], and
 // with -short, since it takes seconds.
-func Start(t testing.TB) *Browser {
+func Start(t testing.TB, more ...chromedp.ExecAllocatorOption) *Browser {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("a browser takes seconds")
@@ -46,6 +46,7 @@ func Start(t testing.TB) *Browser {
 		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()),
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
 		chromedp.WSURLReadTimeout(patience))
+	options = append(options, more...)
 	b := &Browser{t: t, hosts: map[string]bool{}}
 	ctx, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(stop)
@@ -66,6 +67,15 @@ func Start(t testing.TB) *Browser {
 		return err
 	}), "network.enable")
 	return b
+}
+
+// WebGL has a browser draw with WebGL, by software.
+func WebGL(a *chromedp.ExecAllocator) {
+	for _, o := range []chromedp.ExecAllocatorOption{
+		chromedp.Flag("disable-gpu", false), chromedp.Flag("use-angle", "swiftshader"), chromedp.Flag("enable-unsafe-swiftshader", true),
+	} {
+		o(a)
+	}
 }
 
 // hear notes what the page writes to the console, what it does not catch, and what it asks others for.

@@ -1,0 +1,80 @@
+package live
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/uplink-rpc/uplink/examples/cubes/game"
+)
+
+// cubeSize is what a cube takes in a picture: its number, position, rotation, and what it does.
+const cubeSize = 2 + 3*2 + 4*2 + 1
+
+// seen is a cube as a page draws it.
+type seen struct {
+	position [3]int16 // millimeters
+	turn     [4]int16 // 32767 is 1
+	flags    uint8    // 1: interacting
+}
+
+// picture is both sides as they were sent last, the server's first.
+type picture [2][]seen
+
+func newPicture(count int) picture { return picture{make([]seen, count), make([]seen, count)} }
+
+func look(s *game.Seen) seen {
+	p, q := &s.Position, &s.Orientation
+	out := seen{
+		position: [3]int16{scale(p.X, 1000), scale(p.Y, 1000), scale(p.Z, 1000)},
+		turn:     [4]int16{scale(q.X, 32767), scale(q.Y, 32767), scale(q.Z, 32767), scale(q.W, 32767)},
+	}
+	if s.Interacting {
+		out.flags = 1
+	}
+	return out
+}
+
+func scale(v, by float64) int16 {
+	return int16(max(math.MinInt16, min(math.MaxInt16, math.Round(v*by))))
+}
+
+// update makes side number i of the picture that of cubes and appends those that changed, or all of them: their number,
+// and then each.
+func (p *picture) update(dst []byte, i int, cubes func(n int) *game.Seen, all bool) []byte {
+	at := len(dst)
+	dst = append(dst, 0, 0)
+	count := 0
+	for n := range p[i] {
+		s := look(cubes(n))
+		if s == p[i][n] && !all {
+			continue
+		}
+		p[i][n] = s
+		dst = s.append(dst, n)
+		count++
+	}
+	binary.LittleEndian.PutUint16(dst[at:], uint16(count))
+	return dst
+}
+
+func (s *seen) append(dst []byte, n int) []byte {
+	dst = binary.LittleEndian.AppendUint16(dst, uint16(n))
+	for _, v := range s.position {
+		dst = binary.LittleEndian.AppendUint16(dst, uint16(v))
+	}
+	for _, v := range s.turn {
+		dst = binary.LittleEndian.AppendUint16(dst, uint16(v))
+	}
+	return append(dst, s.flags)
+}
+
+// all appends the picture as it is.
+func (p *picture) all(dst []byte) []byte {
+	for i := range p {
+		dst = binary.LittleEndian.AppendUint16(dst, uint16(len(p[i])))
+		for n := range p[i] {
+			dst = p[i][n].append(dst, n)
+		}
+	}
+	return dst
+}

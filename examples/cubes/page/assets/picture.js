@@ -1,0 +1,19 @@
+// A picture is, for the server's side and then the client's, how many cubes changed, and each of them: its number,
+// position in millimeters, rotation x, y, z, w in 32767ths, and flags.
+export function readPicture(buffer, place) {
+  const v = new DataView(buffer);
+  let at = 0;
+  const i16 = () => { at += 2; return v.getInt16(at - 2, true); };
+  const u16 = () => { at += 2; return v.getUint16(at - 2, true); };
+  for (let side = 0; side < 2; side++) {
+    for (let left = u16(); left > 0; left--) {
+      const cube = {
+        n: u16(),
+        position: [i16() / 1000, i16() / 1000, i16() / 1000],
+        turn: [i16() / 32767, i16() / 32767, i16() / 32767, i16() / 32767],
+      };
+      cube.interacting = (v.getUint8(at++) & 1) !== 0;
+      place(side, cube);
+    }
+  }
+}

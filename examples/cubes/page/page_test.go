@@ -1,0 +1,115 @@
+package page_test
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"image/png"
+	"net/http/httptest"
+	"os"
+	"testing"
+
+	"github.com/uplink-rpc/uplink/examples/cubes/live"
+	"github.com/uplink-rpc/uplink/examples/cubes/page"
+	"github.com/uplink-rpc/uplink/examples/cubes/world"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/browser"
+)
+
+var pictures = flag.Bool("pictures", false, "take the pictures in docs anew")
+
+// serve runs a world with a page until the test ends.
+func serve(t *testing.T, s live.Settings) (*live.Live, string) {
+	t.Helper()
+	l, err := live.New(t.Context(), world.Default(), 1, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- l.Run(ctx) }()
+	web := httptest.NewServer(page.New(l))
+	t.Cleanup(func() {
+		web.CloseClientConnections()
+		web.Close()
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return l, web.URL
+}
+
+const figure = `+(document.querySelector("[data-name=%s]")?.textContent ?? "NaN")`
+
+// TestPage plays in a real browser: what is seen, measured and changed, at both widths and in both schemes.
+func TestPage(t *testing.T) {
+	b := browser.Start(t, browser.WebGL)
+	l, url := serve(t, live.Default())
+	b.Resize(1280, 1100)
+	b.Open(url)
+	b.Await(`document.querySelector("#status").dataset.state === "live"`)
+	b.Await(fmt.Sprintf(figure, "kbits") + " > 5")
+	b.Await(fmt.Sprintf(figure, "moving") + " >= 1")
+
+	b.Run(`document.querySelector("input[value=full]").click()`)
+	b.Await(fmt.Sprintf(figure, "kbits") + " > 1000")
+	if got := l.Settings(); got.Way != "full" || got.Rate != 10 {
+		t.Errorf("%+v", got)
+	}
+	b.Run(`const loss = document.querySelector("[name=loss]"); loss.value = 0; loss.dispatchEvent(new Event("input"))`)
+	b.Run(`document.querySelector("input[value=snapshots]").click()`)
+	b.Await(fmt.Sprintf(figure, "kbits") + " < 400")
+	if got := l.Settings(); got.Loss != 0 || got.Way != "snapshots" {
+		t.Errorf("%+v", got)
+	}
+
+	b.Run(`dispatchEvent(new KeyboardEvent("keydown", {code: "ArrowRight"}))`)
+	b.Await(`!document.querySelector("#auto").checked && document.querySelector("[data-key='2']").ariaPressed === "true"`)
+	b.Run(`dispatchEvent(new KeyboardEvent("keyup", {code: "ArrowRight"}))`)
+	b.Run(`document.querySelector("#auto").click()`)
+	b.Run(`document.querySelector("#restart").click()`)
+	b.Await(fmt.Sprintf(figure, "moving") + " > 10")
+
+	for _, scheme := range []string{"light", "dark"} {
+		b.Prefer("prefers-color-scheme", scheme)
+		for _, width := range []int64{400, 1280} {
+			b.Resize(width, 1000)
+			b.Await(fmt.Sprintf(`innerWidth === %d && document.documentElement.scrollWidth <= %[1]d`, width))
+			shot(t, b, scheme, width)
+		}
+	}
+}
+
+// shot takes a picture, and looks whether both views are drawn: they have many colors.
+func shot(t *testing.T, b *browser.Browser, scheme string, width int64) {
+	t.Helper()
+	b.Run(`new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))`)
+	shot := b.Picture()
+	img, err := png.Decode(bytes.NewReader(shot))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"server", "client"} {
+		box := browser.Value[struct{ X, Y, Width, Height float64 }](b,
+			fmt.Sprintf(`(({x, y, width, height}) => ({X: x, Y: y + scrollY, Width: width, Height: height}))(document.getElementById(%q).getBoundingClientRect())`, id))
+		colors := map[[3]uint32]bool{}
+		for y := box.Y; y < box.Y+box.Height; y += 2 {
+			for x := box.X; x < box.X+box.Width; x += 2 {
+				r, g, b, _ := img.At(int(x), int(y)).RGBA()
+				colors[[3]uint32{r, g, b}] = true
+			}
+		}
+		if len(colors) < 50 {
+			t.Errorf("%s at %d: %d colors", id, width, len(colors))
+		}
+	}
+	if *pictures && (scheme == "light") == (width == 1280) {
+		if err := os.WriteFile(fmt.Sprintf("../../../docs/cubes-%d.png", width), shot, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
