@@ -90,7 +90,7 @@ func (w *walk) still(index int) bool {
 func (w *walk) differ(a, b []int32) bool {
 	for i := range w.schema.fields {
 		f, at := &w.schema.fields[i], w.schema.at[i]
-		if f.Kind != Flags && !slices.Equal(a[at:at+f.N], b[at:at+f.N]) {
+		if f.moves() && !slices.Equal(a[at:at+f.N], b[at:at+f.N]) {
 			return true
 		}
 	}
@@ -110,7 +110,7 @@ func (w *walk) code(index int, row []int32) {
 	}
 	o.flag = w.flag()
 	changed := false
-	if w.schema.flags < len(w.schema.fields) {
+	if len(w.schema.order) > 0 {
 		changed = !w.decoding && w.differ(row, o.base)
 		changed = w.bit(&w.state.changed[(w.order&3)<<6|o.pace<<4|o.moved<<1|o.flag], changed)
 		w.order = w.order << 1
@@ -119,6 +119,7 @@ func (w *walk) code(index int, row []int32) {
 		}
 	}
 	w.codeFlags(row, changed, still)
+	w.codeStrings(row, changed)
 	if !changed {
 		return
 	}
@@ -185,7 +186,7 @@ func (w *walk) codeMotion(row []int32) {
 	w.nearest()
 	w.classify()
 	left, some := len(w.schema.order), false
-	motion, quats := 0, 0
+	motion, angles, quats := 0, 0, 0
 	var here near
 	for _, i := range w.schema.order {
 		f, at := &w.schema.fields[i], w.schema.at[i]
@@ -211,6 +212,13 @@ func (w *walk) codeMotion(row []int32) {
 				here.miss, here.place1 = o.miss, o.missed
 			}
 			motion++
+			continue
+		}
+		if f.Kind == Angle {
+			if differs {
+				w.codeAngle(i, &w.state.angles[angles], cur)
+			}
+			angles++
 			continue
 		}
 		if differs {

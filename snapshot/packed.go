@@ -177,7 +177,7 @@ func (p *Packer) code(cur, base []int32) {
 	for i := range p.schema.fields {
 		f, at := &p.schema.fields[i], p.schema.at[i]
 		c, b := cur[at:at+f.N], base[at:at+f.N]
-		if p.use.Same && f.Kind != Flags && p.bit(slices.Equal(c, b)) {
+		if p.use.Same && f.moves() && p.bit(slices.Equal(c, b)) {
 			copy(c, b)
 			continue
 		}
@@ -255,9 +255,5 @@ func (p *Packer) whole(f *Field, c []int32) {
 }
 
 func (p *Packer) check(f *Field, c []int32) {
-	for k, v := range c {
-		if lo, hi := f.bounds(k); v < lo || v > hi {
-			p.bad = true
-		}
-	}
+	p.bad = p.bad || !f.holds(c)
 }

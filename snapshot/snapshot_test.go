@@ -326,17 +326,6 @@ func TestOf(t *testing.T) {
 	if err := s.NewSet().Add(snapshot.Object{}, frame.Ints); err != nil {
 		t.Error(err)
 	}
-
-	type Named struct {
-		Name string `rpcdelta:"max=8"`
-	}
-	named, err := rpcdelta.Compile[Named]("Named", 60)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := snapshot.Of(named.Schema()); err == nil || !strings.Contains(err.Error(), "Name") {
-		t.Errorf("got %v", err)
-	}
 }
 
 func TestPacked(t *testing.T) {

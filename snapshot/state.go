@@ -22,7 +22,9 @@ type quatModel struct {
 type state struct {
 	motion  []motionModel
 	quat    []quatModel
+	angles  []angleModel
 	flags   [][128]chance
+	strings []bytesModel
 	changed [256]chance
 	same    []([64]chance) // by field: unchanged within an object that changed
 	known   chance
@@ -83,6 +85,12 @@ func (s *Schema) newState() *state {
 			}
 			fill(m.second[:])
 			st.quat = append(st.quat, m)
+		case Angle:
+			st.angles = append(st.angles, angleModel{})
+			st.angles[len(st.angles)-1].numbers.init()
+		case Bytes:
+			st.strings = append(st.strings, bytesModel{})
+			st.strings[len(st.strings)-1].init()
 		default:
 			st.flags = append(st.flags, [128]chance{})
 			fill(st.flags[len(st.flags)-1][:])
@@ -103,7 +111,9 @@ func (s *Schema) newState() *state {
 func (s *state) copyFrom(o *state) {
 	copy(s.motion, o.motion)
 	copy(s.quat, o.quat)
+	copy(s.angles, o.angles)
 	copy(s.flags, o.flags)
+	copy(s.strings, o.strings)
 	copy(s.same, o.same)
 	s.changed, s.known, s.gone, s.born = o.changed, o.known, o.gone, o.born
 }

@@ -128,6 +128,10 @@ func (w *walk) rows(pairs []pair, cur *Set) bool {
 func (w *walk) codeWhole(row []int32) {
 	for i := range w.schema.fields {
 		f := &w.schema.fields[i]
+		if f.Kind == Bytes {
+			w.codeWholeBytes(f, row[w.schema.at[i]:w.schema.at[i]+f.N])
+			continue
+		}
 		for k, v := range row[w.schema.at[i] : w.schema.at[i]+f.N] {
 			lo, hi := f.bounds(k)
 			x := w.raw(uint64(int64(v)-int64(lo)), uint(bits.Len32(uint32(hi-lo))))

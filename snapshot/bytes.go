@@ -1,0 +1,108 @@
+package snapshot
+
+import "slices"
+
+// bytesModel is what was learned of a Bytes field.
+type bytesModel struct {
+	replaced [2]chance // by whether the object's numbers changed
+	length   chance    // changed within what is replaced
+	kept     [2]chance // a byte is that of the baseline, by whether the one before it was
+}
+
+func (m *bytesModel) init() {
+	fill(m.replaced[:])
+	fill(m.kept[:])
+	m.length = chance{32768, 0}
+}
+
+// padded says whether what is beyond the length of a byte string is zero.
+func padded(c []int32) bool {
+	n := int(c[0])
+	words := c[1:]
+	if n%4 != 0 && uint32(words[n/4])>>(8*(n%4)) != 0 {
+		return false
+	}
+	for _, v := range words[(n+3)/4:] {
+		if v != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func getByte(c []int32, i int) byte { return byte(uint32(c[1+i/4]) >> (8 * (i % 4))) }
+
+func setByte(c []int32, i int, b byte) {
+	shift := 8 * (i % 4)
+	c[1+i/4] = int32(uint32(c[1+i/4])&^(0xff<<shift) | uint32(b)<<shift)
+}
+
+// putBytes makes c hold b.
+func putBytes(c []int32, b []byte) {
+	clear(c)
+	c[0] = int32(len(b))
+	for i, v := range b {
+		setByte(c, i, v)
+	}
+}
+
+// appendBytes appends what c holds.
+func appendBytes(dst []byte, c []int32) []byte {
+	for i := range int(c[0]) {
+		dst = append(dst, getByte(c, i))
+	}
+	return dst
+}
+
+// codeStrings codes each byte string of an object of the baseline: kept or replaced.
+func (w *walk) codeStrings(row []int32, changed bool) {
+	ctx := 0
+	if changed {
+		ctx = 1
+	}
+	for n, i := range w.schema.strings {
+		f, at := &w.schema.fields[i], w.schema.at[i]
+		c, base, m := row[at:at+f.N], w.object.base[at:at+f.N], &w.state.strings[n]
+		if w.bit(&m.replaced[ctx], !slices.Equal(c, base)) {
+			w.codeBytes(f, m, c, base)
+		}
+	}
+}
+
+// codeBytes codes a byte string into c: what is as in base, and each other byte as it is.
+func (w *walk) codeBytes(f *Field, m *bytesModel, c, base []int32) {
+	n := base[0]
+	if w.bit(&m.length, c[0] != n) {
+		n = w.bounded(int64(f.Lo)+int64(w.raw(uint64(c[0]-f.Lo), f.width())), f.Lo, f.Hi)
+	}
+	if w.decoding {
+		clear(c)
+		c[0] = n
+	}
+	last := 1
+	for i := range int(n) {
+		b := getByte(c, i)
+		if i < int(base[0]) {
+			old := getByte(base, i)
+			if w.bit(&m.kept[last], b == old) {
+				b, last = old, 1
+				setByte(c, i, b)
+				continue
+			}
+			last = 0
+		}
+		setByte(c, i, byte(w.raw(uint64(b), 8)))
+	}
+}
+
+// codeWholeBytes codes a byte string of an object that the baseline has not.
+func (w *walk) codeWholeBytes(f *Field, c []int32) {
+	n := w.bounded(int64(f.Lo)+int64(w.raw(uint64(c[0]-f.Lo), f.width())), f.Lo, f.Hi)
+	if w.decoding {
+		clear(c)
+		c[0] = n
+	}
+	for i := range int(n) {
+		setByte(c, i, byte(w.raw(uint64(getByte(c, i)), 8)))
+	}
+}

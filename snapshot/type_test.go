@@ -1,0 +1,169 @@
+package snapshot_test
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/snapshot"
+)
+
+// everything has each kind that an RPC's struct can have.
+type everything struct {
+	Place   rpcdelta.Vec3 `rpcdelta:"resolution=0.01,min=-100,max=100,velocity=Speed"`
+	Speed   rpcdelta.Vec3 `rpcdelta:"resolution=0.1"`
+	Wide    float64       `rpcdelta:"resolution=1,min=-2147483647,max=2147483647"`
+	Flat    rpcdelta.Vec2 `rpcdelta:"resolution=0.5"`
+	Turn    rpcdelta.Quat `rpcdelta:"bits=11"`
+	Aim     rpcdelta.Rotator
+	Heading rpcdelta.Angle   `rpcdelta:"bits=10"`
+	Normal  rpcdelta.UnitVec `rpcdelta:"bits=9"`
+	Joints  [4]float32       `rpcdelta:"resolution=0.1"`
+	Open    bool
+	Locks   [3]bool
+	Small   int8
+	Time    uint32
+	Score   int32
+	Owner   uint64
+	Balance int64
+	Buttons uint16 `rpcdelta:"kind=bits,width=12"`
+	Odd     uint64 `rpcdelta:"width=40"`
+	Key     [5]byte
+	Name    string         `rpcdelta:"max=9"`
+	Blob    []byte         `rpcdelta:"max=33"`
+	Carried map[string]int `rpcdelta:"max=40"`
+}
+
+func drawEverything(t *rapid.T) *everything {
+	f := func(lo, hi float64) float64 { return rapid.Float64Range(lo, hi).Draw(t, "number") }
+	v := &everything{
+		Place: rpcdelta.Vec3{X: f(-100, 100), Y: f(-100, 100), Z: f(-100, 100)},
+		Speed: rpcdelta.Vec3{X: f(-10, 10), Y: f(-10, 10), Z: f(-10, 10)},
+		Wide:  f(-2147483647, 2147483647), Flat: rpcdelta.Vec2{X: f(-5, 5), Y: f(-5, 5)},
+		Turn: rpcdelta.Quat{X: f(-1, 1), Y: f(-1, 1), Z: f(-1, 1), W: 1},
+		Aim:  rpcdelta.Rotator{Pitch: f(-400, 400), Yaw: f(-400, 400), Roll: f(-400, 400)}, Heading: rpcdelta.Angle(f(-180, 180)),
+		Normal: rpcdelta.UnitVec{X: f(-1, 1), Y: f(-1, 1), Z: 1}, Joints: [4]float32{float32(f(-9, 9)), 1, 2, float32(f(-9, 9))},
+		Open: rapid.Bool().Draw(t, "open"), Locks: [3]bool{rapid.Bool().Draw(t, "lock"), true, false},
+		Small: rapid.Int8().Draw(t, "small"), Time: rapid.Uint32().Draw(t, "time"), Score: rapid.Int32().Draw(t, "score"),
+		Owner: rapid.Uint64().Draw(t, "owner"), Balance: rapid.Int64().Draw(t, "balance"),
+		Buttons: rapid.Uint16Max(1<<12-1).Draw(t, "buttons"), Odd: rapid.Uint64Max(1<<40-1).Draw(t, "odd"),
+		Name: rapid.StringN(0, -1, 9).Draw(t, "name"), Blob: rapid.SliceOfN(rapid.Byte(), 0, 33).Draw(t, "blob"),
+		Carried: map[string]int{"gold": rapid.IntRange(0, 9).Draw(t, "gold")},
+	}
+	copy(v.Key[:], rapid.SliceOfN(rapid.Byte(), 5, 5).Draw(t, "key"))
+	return v
+}
+
+// TestEveryKind has each value of each kind come through rows and through snapshots, whatever the baseline's was.
+func TestEveryKind(t *testing.T) {
+	typ, err := snapshot.Compile[everything]("Everything")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		world := snapshot.NewWorld(typ.Schema(), nil)
+		enc, dec := snapshot.NewEncoder(typ.Schema(), world), snapshot.NewDecoder(typ.Schema(), nil)
+		var v *everything
+		for range rapid.IntRange(1, 12).Draw(rt, "snapshots") {
+			if v == nil || rapid.Bool().Draw(rt, "change") {
+				v = drawEverything(rt)
+			}
+			set := world.Begin()
+			if err := typ.Add(set, snapshot.Object{ID: 7}, v); err != nil {
+				rt.Fatal(err)
+			}
+			row := make([]int32, typ.Schema().Components())
+			copy(row, set.Row(0))
+			var back everything
+			if err := typ.Restore(&back, row); err != nil {
+				rt.Fatal(err)
+			}
+			if back.Name != v.Name || string(back.Blob) != string(v.Blob) || back.Owner != v.Owner || back.Balance != v.Balance ||
+				back.Odd != v.Odd || back.Time != v.Time || back.Score != v.Score || back.Key != v.Key || back.Locks != v.Locks ||
+				back.Small != v.Small || back.Carried["gold"] != v.Carried["gold"] || math.Abs(back.Place.X-v.Place.X) > 0.0051 {
+				rt.Fatalf("%+v came back as %+v", v, back)
+			}
+			out, _, err := enc.Append(nil, 1<<16)
+			if err != nil {
+				rt.Fatal(err)
+			}
+			_, got, err := dec.Decode(out)
+			if err != nil {
+				rt.Fatal(err)
+			}
+			if !got.Equal(set) {
+				rt.Fatalf("%v came as %v", set.Row(0), got.Row(0))
+			}
+			if rapid.Bool().Draw(rt, "ack") {
+				if err := enc.Ack(dec.Ack()); err != nil {
+					rt.Fatal(err)
+				}
+			}
+		}
+	})
+}
+
+func TestTypeNamesObjectAndField(t *testing.T) {
+	typ, err := snapshot.Compile[everything]("Everything")
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := typ.Schema().NewSet()
+	v := &everything{Turn: rpcdelta.Quat{W: 1}, Normal: rpcdelta.UnitVec{X: 1}, Name: "more than nine"}
+	err = typ.Add(set, snapshot.Object{ID: 300}, v)
+	var re *rpcdelta.RangeError
+	if !errors.As(err, &re) || re.Field != "Name" || set.Len() != 0 {
+		t.Fatalf("got %v", err)
+	}
+	for _, want := range []string{"object 300", "at most 9"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not say %q", err, want)
+		}
+	}
+}
+
+func TestTypeNamesWhatCannotBe(t *testing.T) {
+	type long struct {
+		Open bool
+		Text string `rpcdelta:"max=4000"`
+	}
+	type channel struct{ C chan int }
+	_, longErr := snapshot.Compile[long]("Long")
+	_, manyErr := snapshot.Compile[struct{ Bits [33]uint16 }]("Many")
+	_, chanErr := snapshot.Compile[channel]("Channel")
+	for err, want := range map[error]string{longErr: "Text", manyErr: "33 fields", chanErr: `"C"`} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q in it", err, want)
+		}
+	}
+}
+
+func TestTypeAllocations(t *testing.T) {
+	type crate struct {
+		Place rpcdelta.Vec3 `rpcdelta:"resolution=0.01"`
+		Turn  rpcdelta.Quat
+		Tag   []byte `rpcdelta:"max=8"`
+	}
+	typ, err := snapshot.Compile[crate]("Crate")
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, v := typ.Schema().NewSet(), crate{Turn: rpcdelta.Quat{W: 1}, Tag: []byte("abc")}
+	once := func() {
+		set.Reset()
+		if err := typ.Add(set, snapshot.Object{ID: 1}, &v); err != nil {
+			t.Fatal(err)
+		}
+		if err := typ.Get(&v, set, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	once()
+	if n := testing.AllocsPerRun(100, once); n != 0 {
+		t.Errorf("%g allocations an object", n)
+	}
+}
