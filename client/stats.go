@@ -46,6 +46,8 @@ type Stats struct {
 	// bound unless one took the number of another that was refused; those that were
 	// refused are left out.
 	RPCs []RPCStats
+	// Downstreams has the server's worlds that were taken, in that order.
+	Downstreams []DownstreamStats
 	// AckBytes counts the acks that came, with their message types.
 	AckBytes uint64
 	// Malformed counts messages that no server sends.
@@ -100,6 +102,7 @@ func (c *Conn) Stats() Stats {
 	}
 	streams := c.streams
 	c.mu.Unlock()
+	out.Downstreams = c.down.stats()
 	for _, s := range streams {
 		if st, failed := s.snapshot(); !failed {
 			out.RPCs = append(out.RPCs, st)

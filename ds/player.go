@@ -31,6 +31,7 @@ type Player struct {
 
 	waiting holding
 	kicked  atomic.Bool
+	down    atomic.Pointer[downstreams] // nil where there are none
 
 	delivered atomic.Uint64
 	missed    atomic.Uint64
@@ -112,7 +113,7 @@ func (p *Player) receive(b []byte, at time.Time, reliable bool) {
 	switch {
 	case err != nil:
 		p.discard(at, Malformed)
-	case (!reliable || t == control.Bind) && !p.allow(at, payloads(t, body)):
+	case (!reliable || t == control.Bind || t == control.Reply) && !p.allow(at, payloads(t, body)):
 		p.discard(at, Limited)
 	case t == control.Frame:
 		p.receiveFrame(b, arrival{at: at, reliable: reliable})
@@ -120,6 +121,10 @@ func (p *Player) receive(b []byte, at time.Time, reliable bool) {
 		p.receiveMessage(body, at)
 	case t == control.Bundle && !reliable:
 		p.receiveBundle(body, at)
+	case t == control.DownAck && !reliable:
+		p.receiveDownAck(body, at)
+	case t == control.Reply && reliable:
+		p.receiveReply(body, at)
 	case t == control.Bind:
 		r, err := control.ParseBindRequest(body)
 		if err != nil {

@@ -19,6 +19,7 @@ type shard struct {
 
 	players map[*Player]struct{} // others than Serve's goroutine read it with mu, and that one writes it so
 	due     []*Player            // have frames to ack
+	feeding []*downstream        // whose initial state is being sent
 	acked   time.Time            // when acks were sent
 	buf     []byte
 	resets  uint64    // of the tap, when they were asked for
@@ -82,6 +83,7 @@ func (h *shard) Closed(c *transport.Conn, err error) {
 	delete(h.players, p)
 	h.mu.Unlock()
 	p.bindings = nil
+	p.stopDowns()
 	s.queue.joined(-1)
 	if p.tap != nil {
 		p.tap.Left(err)
@@ -108,9 +110,10 @@ func (h *shard) Message(c *transport.Conn, b []byte, at time.Time) {
 	player(c).receive(b, at, true)
 }
 
-// Tick sends the acks that are due.
+// Tick sends the acks that are due, and more of initial states.
 func (h *shard) Tick(now time.Time) {
 	s := h.server
+	h.feed()
 	if now.Sub(h.acked) < s.cfg.ackInterval()-s.cfg.tick()/2 {
 		return // ticks are not quite punctual, hence the half
 	}

@@ -24,6 +24,7 @@ const (
 	QueueFull                   // too much waits for Poll
 	Limited                     // more than the player may send, see Config.RateSlack
 	Refused                     // the game refused the frame, see [Validate]
+	BadAck                      // an ack of what was never sent
 	drops
 )
 
@@ -32,7 +33,7 @@ func (d Drop) String() string {
 	if d >= drops {
 		return fmt.Sprintf("Drop(%d)", uint8(d))
 	}
-	return [...]string{"baseline_missing", "desync", "late", "duplicate", "malformed", "unknown_rpc", "queue_full", "limited", "refused"}[d]
+	return [...]string{"baseline_missing", "desync", "late", "duplicate", "malformed", "unknown_rpc", "queue_full", "limited", "refused", "bad_ack"}[d]
 }
 
 // reason gives the reason for an error of a decoder or a sink.
@@ -97,6 +98,8 @@ type Stats struct {
 	// without traffic is left out.
 	RPCs []RPCStats
 	Acks AckStats
+	// Downstreams is sorted by name.
+	Downstreams []DownstreamStats
 	// Drops counts what belongs to no RPC, by reason.
 	Drops [drops]uint64
 	// Transport counts datagrams and connections.
@@ -105,7 +108,7 @@ type Stats struct {
 
 // Stats gives what the server counted so far.
 func (s *Server) Stats() Stats {
-	out := Stats{Transport: s.ln.Stats()}
+	out := Stats{Transport: s.ln.Stats(), Downstreams: s.downstreams()}
 	for _, h := range s.shards {
 		h.addTo(&out)
 	}

@@ -39,8 +39,9 @@ type DownOffer struct {
 	Name   string
 	Codec  string
 	Fields []string
-	// RateHz is how many messages a second come at most, and how many acks.
-	RateHz float64
+	// RateHz is how many messages a second come at most, and how many acks; TickHz how many ticks a second of the world
+	// has.
+	RateHz, TickHz float64
 	// Initial is the size of the coded initial state in bytes, 0 if it is empty, and Hash the state's own hash, by which
 	// a client tells that it has it.
 	Initial int
@@ -61,8 +62,8 @@ func (o *DownOffer) Check() error {
 		return fmt.Errorf("%w: a downstream's name of %d bytes, want 1 to %d", ErrMalformed, len(o.Name), maxDownName)
 	case len(o.Fields) > maxDownFields:
 		return fmt.Errorf("%w: %d fields, want at most %d", ErrMalformed, len(o.Fields), maxDownFields)
-	case !(o.RateHz > 0 && o.RateHz <= MaxDownRate):
-		return fmt.Errorf("%w: a downstream's rate of %v Hz, want up to %d", ErrMalformed, o.RateHz, MaxDownRate)
+	case !(o.RateHz > 0 && o.RateHz <= MaxDownRate) || !(o.TickHz > 0 && o.TickHz <= MaxDownRate):
+		return fmt.Errorf("%w: a downstream's rates of %v and %v Hz, want up to %d", ErrMalformed, o.RateHz, o.TickHz, MaxDownRate)
 	case o.Initial < 0 || o.Initial > MaxInitial:
 		return fmt.Errorf("%w: an initial state of %d bytes, want at most %d", ErrMalformed, o.Initial, MaxInitial)
 	}

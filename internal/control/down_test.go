@@ -9,7 +9,7 @@ import (
 )
 
 func TestOfferRoundTrip(t *testing.T) {
-	o := DownOffer{Number: 15, Name: "cubes", Codec: "snapshot", Fields: []string{"Position vec3 resolution=0.1"}, RateHz: 60, Initial: MaxInitial, Hash: 1<<64 - 1}
+	o := DownOffer{Number: 15, Name: "cubes", Codec: "snapshot", Fields: []string{"Position vec3 resolution=0.1"}, RateHz: 60, TickHz: 60, Initial: MaxInitial, Hash: 1<<64 - 1}
 	b, err := o.Append(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -24,7 +24,7 @@ func TestOfferRoundTrip(t *testing.T) {
 }
 
 func TestOfferLimits(t *testing.T) {
-	good := DownOffer{Name: "cubes", RateHz: 60}
+	good := DownOffer{Name: "cubes", RateHz: 60, TickHz: 60}
 	for name, change := range map[string]func(*DownOffer){
 		"number":   func(o *DownOffer) { o.Number = MaxDown },
 		"no name":  func(o *DownOffer) { o.Name = "" },
@@ -33,6 +33,7 @@ func TestOfferLimits(t *testing.T) {
 		"no rate":  func(o *DownOffer) { o.RateHz = 0 },
 		"NaN":      func(o *DownOffer) { o.RateHz = math.NaN() },
 		"rate":     func(o *DownOffer) { o.RateHz = MaxDownRate + 1 },
+		"no tick":  func(o *DownOffer) { o.TickHz = 0 },
 		"negative": func(o *DownOffer) { o.Initial = -1 },
 		"large":    func(o *DownOffer) { o.Initial = MaxInitial + 1 },
 	} {
@@ -73,7 +74,7 @@ func TestReply(t *testing.T) {
 }
 
 func FuzzOffer(f *testing.F) {
-	o := DownOffer{Name: "cubes", Codec: "snapshot", Fields: []string{"a", "b"}, RateHz: 60, Initial: 1000}
+	o := DownOffer{Name: "cubes", Codec: "snapshot", Fields: []string{"a", "b"}, RateHz: 60, TickHz: 60, Initial: 1000}
 	b, err := o.Append(nil)
 	if err != nil {
 		f.Fatal(err)
