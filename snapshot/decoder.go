@@ -5,113 +5,228 @@ import (
 	"math/bits"
 )
 
-// Ack says which snapshots a decoder holds: the newest, and bit i of Window for the one i+1 before it.
-type Ack struct {
-	None   bool // nothing was decoded yet
-	Newest uint16
-	Window uint64
-}
-
 // Decoder rebuilds a world's snapshots from the payloads of one [Encoder], in whatever order they come.
 type Decoder struct {
 	walk   walk
 	pairs  []pair
-	sets   [Ring]*Set
-	states [Ring]*state
-	held   [Ring]uint64 // sequence + 1 of what is held, at its place
+	sets   []*Set
+	held   []uint64 // sequence + 1 of what is held, at its place
+	states shelf
 	prior  *state
-	work   *state
 	start  *Set
+	empty  *Set
+	hash   uint16 // of start
 	cur    *Set
-	newest uint64 // sequence + 1
+	latest uint64 // sequence + 1 of the newest that was decoded
+	top    uint64 // and of the newest that is held
+	floor  uint64 // baselines before it are gone
+
+	epoch     uint8
+	waiting   bool   // for the first snapshot of the epoch
+	first     uint64 // that one
+	noInitial bool
 }
 
 // NewDecoder makes a decoder. initial is the set that the encoder's [World] started from, or nil for an empty one.
 func NewDecoder(s *Schema, initial *Set) *Decoder {
-	d := &Decoder{prior: s.newState(), work: s.newState(), start: s.NewSet(), cur: s.NewSet()}
-	if initial != nil {
-		d.start.CopyFrom(initial)
-	}
-	d.walk.schema = s
-	for i := range d.sets {
-		d.sets[i], d.states[i] = s.NewSet(), s.newState()
+	d, err := Config{}.NewDecoder(s, initial)
+	if err != nil {
+		panic(err) // the defaults are right
 	}
 	return d
 }
 
-// Decode rebuilds the snapshot of a payload and gives its name and its set, which is the decoder's own and stays as
-// it is for [Ring] snapshots. Any input is safe; what is refused wraps an error of this package and changes nothing.
-// It allocates nothing once warm, but for errors.
+// NewDecoder makes a decoder as [NewDecoder] does. An error names the setting that is wrong.
+func (c Config) NewDecoder(s *Schema, initial *Set) (*Decoder, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	d := &Decoder{
+		sets: make([]*Set, c.Ring), held: make([]uint64, c.Ring), states: newShelf(s, c.Ring),
+		prior: s.newState(), start: s.NewSet(), empty: s.NewSet(), cur: s.NewSet(),
+	}
+	if initial != nil {
+		d.start.CopyFrom(initial)
+	}
+	d.hash = hash(d.start, d.prior)
+	d.walk.schema, d.walk.decoding = s, true
+	return d, nil
+}
+
+// Decode rebuilds the snapshot of a payload and gives its name and its set, which is the decoder's own and stays as it
+// is until a ring of newer ones came. Any input is safe; what is refused wraps an error of this package, and is not
+// acked. It allocates nothing once warm, but for errors.
 func (d *Decoder) Decode(payload []byte) (uint16, *Set, error) {
-	seq, distance, coded, err := parseHeader(payload, d.newest)
+	h, coded, err := parseHeader(payload)
 	if err != nil {
 		return 0, nil, err
 	}
-	at := seq % Ring
-	if d.newest > seq && (d.newest-seq > Ring || d.held[at] == seq+1) || d.held[at] > seq+1 {
+	seq := h.unwrap(d.latest)
+	if d.latest > seq && d.latest-seq > d.ring() || d.holds(seq) || d.held[seq%d.ring()] > seq+1 {
 		return uint16(seq), nil, fmt.Errorf("%w: snapshot %d", ErrLate, uint16(seq))
 	}
-	w := &d.walk
-	w.decoding, w.state = true, d.work
-	w.dec.Reset(coded, 0)
-	if err := d.baseline(seq, distance); err != nil {
+	base, err := d.baseline(seq, &h)
+	if err != nil {
 		return uint16(seq), nil, err
 	}
-	var ok bool
-	d.cur.Reset()
-	if d.pairs, ok = w.names(d.pairs, nil); !ok {
-		return uint16(seq), nil, fmt.Errorf("%w: the objects of snapshot %d", ErrMalformed, uint16(seq))
+	if err := d.rebuild(seq, base, h.distance > 0, coded); err != nil {
+		return uint16(seq), nil, fmt.Errorf("%w: snapshot %d", err, uint16(seq))
 	}
-	if !w.rows(d.pairs, d.cur) {
-		return uint16(seq), nil, fmt.Errorf("%w: a component of snapshot %d is out of its bounds", ErrMalformed, uint16(seq))
-	}
-	if !w.dec.Complete() {
-		return uint16(seq), nil, fmt.Errorf("%w: snapshot %d ends early or late", ErrMalformed, uint16(seq))
-	}
-	d.states[at].copyFrom(w.state)
-	w.keep(d.states[at], d.pairs)
-	d.sets[at], d.cur = d.cur, d.sets[at]
-	d.held[at] = seq + 1
-	d.newest = max(d.newest, seq+1)
-	return uint16(seq), d.sets[at], nil
+	d.accept(seq, base, &h)
+	return uint16(seq), d.sets[seq%d.ring()], nil
 }
 
-func (d *Decoder) baseline(seq, distance uint64) error {
+// baseline finds what the payload was coded from.
+func (d *Decoder) baseline(seq uint64, h *header) (base uint64, err error) {
 	w := &d.walk
-	w.hist.base, w.hist.distance = d.start, 1
-	if distance == 0 {
-		w.borrow(d.prior)
-		w.begin(0, nil)
-		return nil
+	w.hist.distance = 1
+	if h.distance == 0 {
+		w.hist.base, w.from = d.start, d.prior
+		if h.nothing {
+			w.hist.base = d.empty
+		}
+		if h.checked && h.hash != d.startHash(h) {
+			d.noInitial = d.noInitial || !h.nothing
+			return 0, d.desync(seq)
+		}
+		return 0, nil
 	}
-	if distance > seq || distance >= Ring-reach || !d.holds(seq-distance) {
-		return fmt.Errorf("%w: snapshot %d, %d before it", ErrBaselineMissing, uint16(seq), distance)
+	base = seq - h.distance
+	if h.distance > seq || !d.holds(base) || d.states.get(base) == nil {
+		if base < d.floor || seq < d.first {
+			return 0, fmt.Errorf("%w: snapshot %d, %d after its baseline", ErrLate, uint16(seq), h.distance)
+		}
+		return 0, d.missing(seq, h.distance)
 	}
-	base := seq - distance
-	w.hist.base, w.hist.distance = d.sets[base%Ring], int64(distance)
-	w.borrow(d.states[base%Ring])
-	mask := w.mask(0)
+	w.hist.base, w.hist.distance, w.from = d.sets[base%d.ring()], int64(h.distance), d.states.get(base)
+	if h.checked && h.hash != hash(w.hist.base, w.from) {
+		return 0, d.desync(seq)
+	}
+	return base, nil
+}
+
+func (d *Decoder) startHash(h *header) uint16 {
+	if h.nothing {
+		return hash(d.empty, d.prior)
+	}
+	return d.hash
+}
+
+// rebuild makes cur the set of the coded part.
+func (d *Decoder) rebuild(seq, base uint64, known bool, coded []byte) (err error) {
+	w := &d.walk
+	w.state = d.states.take()
+	defer func() {
+		if err != nil {
+			d.states.giveBack(w.state)
+		}
+	}()
+	w.borrow(w.from)
+	w.dec.Reset(coded, 0)
+	mask := uint32(0)
+	if known {
+		mask = w.mask(0)
+	}
 	for m := mask; m != 0; m &= m - 1 {
-		if lag := uint64(bits.TrailingZeros32(m)) + 1; lag > base || !d.holds(base-lag) {
-			return fmt.Errorf("%w: snapshot %d reads one %d before its baseline", ErrBaselineMissing, uint16(seq), lag)
+		lag := uint64(bits.TrailingZeros32(m)) + 1
+		switch {
+		case lag <= base && d.holds(base-lag):
+		case lag <= base && base-lag+d.ring() < d.latest:
+			return ErrLate
+		default:
+			return d.missing(seq, seq-base+lag)
 		}
 	}
-	w.begin(mask, func(lag int) *Set { return d.sets[(base-uint64(lag))%Ring] })
+	w.begin(mask, func(lag int) *Set { return d.sets[(base-uint64(lag))%d.ring()] })
+	d.cur.Reset()
+	if d.pairs, err = w.decodeNames(d.pairs); err != nil {
+		return err
+	}
+	if !w.rows(d.pairs, d.cur) {
+		return ErrBounds
+	}
+	if !w.dec.Complete() {
+		return ErrLength
+	}
 	return nil
 }
 
-func (d *Decoder) holds(seq uint64) bool { return d.held[seq%Ring] == seq+1 }
+// accept keeps what was rebuilt.
+func (d *Decoder) accept(seq, base uint64, h *header) {
+	at, w := seq%d.ring(), &d.walk
+	w.keep(d.pairs)
+	d.states.put(seq, w.state)
+	if d.sets[at] == nil {
+		d.sets[at] = w.schema.NewSet()
+	}
+	d.sets[at], d.cur = d.cur, d.sets[at]
+	d.held[at] = seq + 1
+	d.latest, d.top = max(d.latest, seq+1), max(d.top, seq+1)
+	if h.distance == 0 {
+		if d.waiting && h.epoch == d.epoch {
+			d.waiting, d.first = false, seq
+		}
+		return
+	}
+	if d.latest > d.ring() {
+		d.floor = max(d.floor, d.latest-d.ring())
+	}
+	d.floor = max(d.floor, base)
+	d.states.dropBefore(d.floor - min(d.floor, late))
+}
+
+// late is how far before the newest baseline others are kept, for payloads that were overtaken.
+const late = 4
+
+func (d *Decoder) ring() uint64 { return uint64(len(d.held)) }
+
+func (d *Decoder) holds(seq uint64) bool { return d.held[seq%d.ring()] == seq+1 }
+
+// missing asks for a reset, unless one is on its way.
+func (d *Decoder) missing(seq, distance uint64) error {
+	d.ask()
+	return fmt.Errorf("%w: snapshot %d reads one %d before it", ErrBaselineMissing, uint16(seq), distance)
+}
+
+// desync forgets all that is held and asks for a reset.
+func (d *Decoder) desync(seq uint64) error {
+	d.ask()
+	clear(d.held)
+	d.states.clear()
+	d.top = 0
+	return fmt.Errorf("%w: the baseline of snapshot %d", ErrDesync, uint16(seq))
+}
+
+func (d *Decoder) ask() {
+	if !d.waiting {
+		d.epoch++
+		d.waiting = true
+	}
+}
 
 // Ack says what is held, for the encoder.
 func (d *Decoder) Ack() Ack {
-	if d.newest == 0 {
-		return Ack{None: true}
+	a := Ack{None: d.top == 0, NoInitial: d.noInitial, Epoch: d.epoch}
+	if a.None {
+		return a
 	}
-	a := Ack{Newest: uint16(d.newest - 1)}
-	for i := range min(uint64(Ring-1), d.newest-1) {
-		if d.holds(d.newest - 2 - i) {
+	a.Newest = uint16(d.top - 1)
+	for i := range min(d.ring()-1, d.top-1) {
+		if d.holds(d.top - 2 - i) {
 			a.Window |= 1 << i
 		}
 	}
 	return a
+}
+
+// Memory is how many bytes the decoder keeps of what it decoded.
+func (d *Decoder) Memory() int {
+	sum := d.states.memory() + d.prior.memory() + d.start.memory() + d.cur.memory()
+	for _, s := range d.sets {
+		if s != nil {
+			sum += s.memory()
+		}
+	}
+	return sum
 }

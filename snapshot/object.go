@@ -39,7 +39,10 @@ type object struct {
 type walk struct {
 	coder
 	schema *Schema
-	state  *state
+	state  *state  // as it goes on
+	from   *state  // as it was beside the baseline
+	spare  []int16 // room for the last misses
+	fault  error   // what is wrong with the names, if they are
 	hist   history
 	near   []near
 	order  int // whether the last objects changed, a bit each

@@ -80,34 +80,5 @@ func (s *Set) push(o Object) []int32 {
 	return s.ints[n:]
 }
 
-// Ring is how many snapshots both ends keep.
-const Ring = 64
-
-// World keeps the newest sets, shared by the encoders of all players.
-type World struct {
-	sets    [Ring]*Set
-	next    uint64
-	initial *Set
-}
-
-// NewWorld makes a world that starts from initial, a set that both ends know, or nil for an empty one.
-func NewWorld(s *Schema, initial *Set) *World {
-	w := &World{initial: s.NewSet()}
-	if initial != nil {
-		w.initial.CopyFrom(initial)
-	}
-	for i := range w.sets {
-		w.sets[i] = s.NewSet()
-	}
-	return w
-}
-
-// Begin gives the empty set of the next snapshot, to be filled and then sent by encoders. The oldest set is gone.
-func (w *World) Begin() *Set {
-	s := w.sets[w.next%Ring]
-	w.next++
-	s.Reset()
-	return s
-}
-
-func (w *World) set(seq uint64) *Set { return w.sets[seq%Ring] }
+// memory is how many bytes the set takes.
+func (s *Set) memory() int { return 4*cap(s.objects) + 4*cap(s.ints) }

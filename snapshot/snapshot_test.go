@@ -233,7 +233,7 @@ func TestTooLarge(t *testing.T) {
 func TestMissingBaseline(t *testing.T) {
 	sc := newScene(t, 1, 3)
 	dec := snapshot.NewDecoder(sc.schema, nil)
-	for _, payload := range [][]byte{{9<<6&255 | 1, 9 >> 2, 1}, {60, 0, 1}, {63, 255}} {
+	for _, payload := range [][]byte{{9<<6&255 | 1, 9 >> 2, 1}, {60, 0, 1}, {62, 255}} {
 		if _, _, err := dec.Decode(payload); !errors.Is(err, snapshot.ErrBaselineMissing) {
 			t.Errorf("% x gave %v", payload, err)
 		}

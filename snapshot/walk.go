@@ -32,6 +32,7 @@ func (w *walk) names(pairs []pair, cur *Set) ([]pair, bool) {
 	}
 	born = int(w.number(&w.state.born, 0, 0, int64(born)))
 	if born < 0 || born > MaxObjects || w.decoding && born+len(pairs) > MaxObjects {
+		w.fault = ErrCount
 		return pairs, false
 	}
 	return w.codeBorn(pairs, born)
@@ -163,18 +164,19 @@ func (w *walk) mask(known uint32) (mask uint32) {
 }
 
 // keep makes the last misses those of the coded objects.
-func (w *walk) keep(to *state, pairs []pair) {
+func (w *walk) keep(pairs []pair) {
 	n, from := len(w.schema.fields), len(w.hist.base.objects)
-	to.last = resize(to.last, n*len(pairs))
+	to := resize(w.spare, n*len(pairs))
 	for f := range n {
 		for i, p := range pairs {
 			v := int16(0)
 			if p.base >= 0 {
 				v = w.state.last[f*from+int(p.base)]
 			}
-			to.last[f*len(pairs)+i] = v
+			to[f*len(pairs)+i] = v
 		}
 	}
+	w.state.last, w.spare = to, w.state.last
 }
 
 func resize(s []int16, n int) []int16 {
