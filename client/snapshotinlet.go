@@ -141,6 +141,8 @@ func (st *DownstreamStats) count(err error) {
 		st.Late++
 	case errors.Is(err, snapshot.ErrBaselineMissing):
 		st.BaselineMissing++
+	case errors.Is(err, snapshot.ErrDesync):
+		st.Desync++
 	default:
 		st.Malformed++
 	}

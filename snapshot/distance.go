@@ -2,6 +2,6 @@ package snapshot
 
 // Distance says how many snapshots before a payload's its baseline is, 0 for none that was sent, as its header has it.
 func Distance(payload []byte) (int, error) {
-	_, distance, _, err := parseHeader(payload, 0)
-	return int(distance), err
+	h, _, err := parseHeader(payload)
+	return int(h.distance), err
 }
