@@ -40,6 +40,7 @@ var (
 // downstream is what one player gets of a source.
 type downstream struct {
 	player *Player
+	link   carrier
 	number uint8
 	source source
 
@@ -51,6 +52,13 @@ type downstream struct {
 	buf    []byte // of messages, type included
 	part   []byte // of fragments
 	stats  DownstreamStats
+}
+
+// carrier is what sends to the player: its [transport.Conn], but in tests.
+type carrier interface {
+	Send(b []byte) error
+	SendReliable(b []byte) error
+	Unacked() int
 }
 
 // phase is how far a downstream is.
@@ -114,7 +122,7 @@ func (d *downstream) fragment(message []byte) error {
 func (d *downstream) carry(b []byte) error {
 	d.stats.Datagrams++
 	d.stats.SealBytes += uint64(d.player.seal)
-	if err := d.player.conn.Send(b); err != nil {
+	if err := d.link.Send(b); err != nil {
 		return fmt.Errorf("ds: send to player %d: %w", d.player.ID(), err)
 	}
 	return nil
@@ -161,5 +169,5 @@ func (d *downstream) stop() {
 // quit is stop, and tells the client.
 func (d *downstream) quit() {
 	d.stop()
-	_ = d.player.conn.SendReliable([]byte{byte(control.Stop), d.number}) // it is told, or gone
+	_ = d.link.SendReliable([]byte{byte(control.Stop), d.number}) // it is told, or gone
 }

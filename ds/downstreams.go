@@ -58,7 +58,7 @@ func (p *Player) offer(src source) (*downstream, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ds: offer %s to player %d: %w", o.Name, p.ID(), err)
 	}
-	d := &downstream{player: p, number: o.Number, source: src}
+	d := &downstream{player: p, link: p.conn, number: o.Number, source: src}
 	all.list[n], all.next = d, n+1
 	c.join(d)
 	return d, nil

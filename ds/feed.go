@@ -34,13 +34,13 @@ func (d *downstream) push(buf *[]byte) (over bool) {
 	defer d.mu.Unlock()
 	initial := d.source.common().initial
 	for d.phase == feeding && d.fed < len(initial) {
-		if d.player.conn.Unacked() >= mostFed {
+		if d.link.Unacked() >= mostFed {
 			return false
 		}
 		n := min(control.MaxPiece, len(initial)-d.fed)
 		*buf = append((*buf)[:0], byte(control.Piece), d.number)
 		*buf = append(*buf, initial[d.fed:d.fed+n]...)
-		if err := d.player.conn.SendReliable(*buf); err != nil {
+		if err := d.link.SendReliable(*buf); err != nil {
 			return !errors.Is(err, transport.ErrBacklog)
 		}
 		d.fed += n
