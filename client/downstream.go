@@ -217,7 +217,7 @@ func (d *downstream) ack(now time.Time) time.Time {
 	if !d.due {
 		return time.Time{}
 	}
-	if next := d.acked.Add(time.Duration(float64(time.Second) / d.ackHz)); now.Before(next) {
+	if next := d.acked.Add(time.Duration(float64(time.Second) / min(d.ackHz, d.offer.RateHz))); now.Before(next) {
 		d.link.Wake(next)
 		return next
 	}
