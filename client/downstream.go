@@ -35,7 +35,7 @@ type downstream struct {
 	ackHz  float64
 	answer chan error // gets the first outcome
 
-	link      *transport.Conn // over which it is offered, or nil
+	link      carrier // over which it is offered, or nil
 	offer     control.DownOffer
 	phase     downPhase
 	refused   error
@@ -47,6 +47,13 @@ type downstream struct {
 	acked     time.Time
 	buf       []byte
 	stats     DownstreamStats
+}
+
+// carrier is what sends to the server: a [transport.Conn], but in tests.
+type carrier interface {
+	Send(b []byte) error
+	SendReliable(b []byte) error
+	Wake(at time.Time)
 }
 
 // downPhase is how far a downstream is.
@@ -72,7 +79,7 @@ func (p downPhase) reply() control.Answer {
 }
 
 // offered takes the server's offer.
-func (d *downstream) offered(link *transport.Conn, o control.DownOffer) {
+func (d *downstream) offered(link carrier, o control.DownOffer) {
 	d.link, d.offer = link, o
 	err := d.inlet.check(&o)
 	if err == nil && (o.Initial == 0 || d.inlet.knows(o.Hash)) {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/control"
-	"github.com/uplink-rpc/uplink/transport"
 )
 
 // downstreams are those of a connection.
@@ -24,7 +23,7 @@ type downstreams struct {
 
 // downOffer is one of the server's, over one link.
 type downOffer struct {
-	link  *transport.Conn
+	link  carrier
 	offer control.DownOffer
 }
 
@@ -129,7 +128,7 @@ func (all *downstreams) accept(d *downstream, o *downOffer) {
 }
 
 // reset forgets what the server offered over a link that is lost.
-func (all *downstreams) reset(link *transport.Conn) {
+func (all *downstreams) reset(link carrier) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	for n, o := range all.offers {
@@ -147,7 +146,7 @@ func (all *downstreams) forget(n uint8) {
 }
 
 // message takes one of the reliable channel. An error says that no server sends it.
-func (all *downstreams) message(link *transport.Conn, t control.Type, b []byte) error {
+func (all *downstreams) message(link carrier, t control.Type, b []byte) error {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	if t == control.Offer {
@@ -169,7 +168,7 @@ func (all *downstreams) message(link *transport.Conn, t control.Type, b []byte) 
 }
 
 // offered takes an offer, whether or not it is of something that is to be taken.
-func (all *downstreams) offered(link *transport.Conn, b []byte) error {
+func (all *downstreams) offered(link carrier, b []byte) error {
 	o, err := control.ParseOffer(b)
 	if err != nil {
 		return err

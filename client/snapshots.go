@@ -109,7 +109,7 @@ func (v *View[T]) Stats() DownstreamStats {
 	return v.down.counted()
 }
 
-// Close ends the view and tells the server. It may be called more than once.
+// Close ends the view and tells the server; [Snapshots] can take part again. It may be called more than once.
 func (v *View[T]) Close() error {
 	v.down.conn.dropDown(v.down)
 	return nil

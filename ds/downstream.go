@@ -132,16 +132,13 @@ func (d *downstream) carry(b []byte) error {
 func (d *downstream) ack(b []byte) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	switch d.phase {
-	case stopped: // it was on its way
-		return nil
-	case ready:
-		d.stats.AckBytes += uint64(2 + len(b))
-		n, err := d.outlet.ack(b)
-		d.stats.Acked += uint64(n)
-		return err
+	if d.phase != ready {
+		return nil // it was on its way
 	}
-	return errors.New("ds: an ack before anything was sent")
+	d.stats.AckBytes += uint64(2 + len(b))
+	n, err := d.outlet.ack(b)
+	d.stats.Acked += uint64(n)
+	return err
 }
 
 // begin has messages sent from now on, and says whether none were before.
@@ -153,6 +150,17 @@ func (d *downstream) begin() bool {
 	}
 	d.phase, d.outlet = ready, d.source.outlet(d.player)
 	return true
+}
+
+// pause is the client's end of it, and says whether messages were sent before. It can take part again.
+func (d *downstream) pause() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	was := d.phase
+	if was != stopped {
+		d.phase, d.outlet, d.fed = offered, nil, 0
+	}
+	return was == ready
 }
 
 // stop ends it, and lets go of what sending takes.

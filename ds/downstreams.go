@@ -122,7 +122,9 @@ func (p *Player) receiveReply(b []byte, at time.Time) {
 	}
 	switch answer {
 	case control.Refused:
-		d.stop()
+		if d.pause() {
+			p.hz -= d.source.common().offer.RateHz
+		}
 	case control.Send:
 		if d.feed() {
 			p.shard.feeding = append(p.shard.feeding, d)
