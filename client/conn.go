@@ -41,7 +41,8 @@ type Conn struct {
 	streams    []*stream     // by RPC number
 	stats      Stats
 
-	out outbox
+	out  outbox
+	down downstreams
 }
 
 // Dial connects to the server at addr, "127.0.0.1:7777" say. It waits until the

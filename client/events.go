@@ -26,6 +26,7 @@ func (e *events) Opened(link *transport.Conn) { e.wake, e.opened = link.Wake, ti
 // Closed has a lost connection made again.
 func (e *events) Closed(link *transport.Conn, err error) {
 	c := e.Conn
+	c.down.reset(link)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stats.Transport = c.stats.Transport.Plus(link.Stats())
@@ -58,7 +59,7 @@ func (e *events) Closed(link *transport.Conn, err error) {
 	go c.reconnect()
 }
 
-// Datagram takes acks and answers.
+// Datagram takes acks, answers, and what the server's worlds send.
 func (e *events) Datagram(_ *transport.Conn, b []byte, at time.Time) {
 	t, body, err := control.Split(b)
 	if err == nil {
@@ -69,6 +70,8 @@ func (e *events) Datagram(_ *transport.Conn, b []byte, at time.Time) {
 			err = e.slack(body, at)
 		case control.Bound:
 			err = e.bound(body)
+		case control.Down, control.DownFragment:
+			err = e.down.datagram(t, body, at)
 		case control.Leaving:
 			e.leave()
 			e.wake(time.Now())
@@ -88,6 +91,7 @@ func (e *events) Tick(now time.Time) {
 		next = sooner(next, s.tick(now))
 	}
 	next = sooner(next, e.share(now))
+	next = sooner(next, e.down.tick(now))
 	next = sooner(next, e.goOnLeaving(now))
 	if !next.IsZero() {
 		e.wake(next)

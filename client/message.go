@@ -73,10 +73,14 @@ func (c *Conn) whyEnded() error {
 	return ErrReconnecting
 }
 
-// Message takes a message of the game's own.
-func (e *events) Message(_ *transport.Conn, b []byte, _ time.Time) {
+// Message takes a message of the game's own, or what precedes a world's.
+func (e *events) Message(link *transport.Conn, b []byte, _ time.Time) {
 	t, body, err := control.Split(b)
 	switch {
+	case err == nil && (t == control.Offer || t == control.Piece || t == control.Stop):
+		if e.down.message(link, t, body) != nil {
+			e.malformed()
+		}
 	case err != nil || t != control.Message:
 		e.malformed()
 	case e.cfg.OnMessage != nil:

@@ -48,6 +48,8 @@ type Stats struct {
 	// bound unless one took the number of another that was refused; those that were
 	// refused are left out.
 	RPCs []RPCStats
+	// Downstreams has the server's worlds that were taken, in that order.
+	Downstreams []DownstreamStats
 	// AckBytes counts the acks that came, with their message types and what some of these
 	// messages say of jitter buffers.
 	AckBytes uint64
@@ -103,6 +105,7 @@ func (c *Conn) Stats() Stats {
 	}
 	streams := c.streams
 	c.mu.Unlock()
+	out.Downstreams = c.down.stats()
 	for _, s := range streams {
 		if st, failed := s.snapshot(); !failed {
 			out.RPCs = append(out.RPCs, st)

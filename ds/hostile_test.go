@@ -279,7 +279,7 @@ func TestDropsByReason(t *testing.T) {
 			uplinktest.Must(t, err)
 			return b
 		}
-		var want [ds.Skipped + 1]uint64
+		var want [ds.BadAck + 1]uint64
 		expect := func(what string, d ds.Drop, b []byte) {
 			t.Helper()
 			want[d]++
@@ -341,7 +341,7 @@ func TestTransportDrops(t *testing.T) {
 		play(t, uplinktest.Bind(t, conn, "Move"), 1, 0, 300, 60)
 		settle(time.Second)
 		st := srv.Stats()
-		if journal.Only().Frames() != 300 || st.RPCs[0].Drops != [ds.Skipped + 1]uint64{} || st.Transport.Dropped.Duplicate < 300 {
+		if journal.Only().Frames() != 300 || st.RPCs[0].Drops != [ds.BadAck + 1]uint64{} || st.Transport.Dropped.Duplicate < 300 {
 			t.Errorf("%+v", st)
 		}
 		if n := conn.Stats().Transport.Dropped.Duplicate; n < 50 {

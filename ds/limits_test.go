@@ -37,7 +37,7 @@ func TestHonestPlayersAreNotLimited(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				t.Logf("%+v", c)
 				srv, _, _, _ := c.play(t, 900) // fails if anything is dropped but what is late or came before
-				if st := srv.Stats(); st.Drops != ([ds.Skipped + 1]uint64{}) {
+				if st := srv.Stats(); st.Drops != ([ds.BadAck + 1]uint64{}) {
 					t.Errorf("drops %v", st.Drops)
 				}
 			})

@@ -113,7 +113,7 @@ func checkMessages(t *testing.T, poll bool) {
 	if f := fires.Only(); f.Frames() != 1000 {
 		t.Errorf("%d reliable frames", f.Frames())
 	}
-	if st := srv.Stats(); st.Drops != ([ds.Skipped + 1]uint64{}) || conn.Stats().Malformed != 0 {
+	if st := srv.Stats(); st.Drops != ([ds.BadAck + 1]uint64{}) || conn.Stats().Malformed != 0 {
 		t.Errorf("drops %v, at the client %d", st.Drops, conn.Stats().Malformed)
 	}
 }

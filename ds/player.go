@@ -34,6 +34,7 @@ type Player struct {
 
 	waiting holding
 	kicked  atomic.Bool
+	down    atomic.Pointer[downstreams] // nil where there are none
 
 	delivered atomic.Uint64
 	missed    atomic.Uint64
@@ -126,7 +127,7 @@ func (p *Player) receive(b []byte, at time.Time, reliable bool) {
 	switch {
 	case err != nil:
 		p.discard(at, Malformed)
-	case (!reliable || t == control.Bind) && !p.allow(a.since, payloads(t, body)):
+	case (!reliable || t == control.Bind || t == control.Reply) && !p.allow(a.since, payloads(t, body)):
 		p.discard(at, Limited)
 	case t == control.Frame:
 		p.receiveFrame(b, a)
@@ -134,6 +135,10 @@ func (p *Player) receive(b []byte, at time.Time, reliable bool) {
 		p.receiveMessage(body, a)
 	case t == control.Bundle && !reliable:
 		p.receiveBundle(body, a)
+	case t == control.DownAck && !reliable:
+		p.receiveDownAck(body, at)
+	case t == control.Reply && reliable:
+		p.receiveReply(body, at)
 	case t == control.Bind:
 		p.receiveBind(body, a)
 	default:

@@ -23,8 +23,9 @@ type Server struct {
 	queue   queue
 	buffers buffers
 
-	mu   sync.Mutex
-	rpcs map[string]*rpc
+	mu      sync.Mutex
+	rpcs    map[string]*rpc
+	sources map[string]source // of downstreams
 
 	profiling atomic.Uint64 // one of how many payloads is measured, and above 32 bits the runs that there were
 	leaving   atomic.Bool   // Shutdown was called

@@ -20,6 +20,7 @@ type shard struct {
 	players map[*Player]struct{} // others than Serve's goroutine read it with mu, and that one writes it so
 	arrival arrival              // of the message that is being received
 	due     []*Player            // have frames to ack
+	feeding []*downstream        // whose initial state is being sent
 	acked   time.Time            // when acks were sent
 	fresh   []*counts            // have something to be published
 	buf     []byte
@@ -85,6 +86,7 @@ func (h *shard) Closed(c *transport.Conn, err error) {
 	h.mu.Unlock()
 	s.buffers.remove(p.buffers)
 	p.bindings, p.buffers = nil, nil
+	p.stopDowns()
 	s.queue.joined(-1)
 	if p.tap != nil {
 		p.tap.Left(err)
@@ -120,9 +122,10 @@ func (h *shard) Handled() {
 	h.fresh = h.fresh[:0]
 }
 
-// Tick sends the acks that are due.
+// Tick sends the acks that are due, and more of initial states.
 func (h *shard) Tick(now time.Time) {
 	s := h.server
+	h.feed()
 	if now.Sub(h.acked) < s.cfg.ackInterval()-s.cfg.tick()/2 {
 		return // ticks are not quite punctual, hence the half
 	}

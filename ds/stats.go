@@ -26,6 +26,7 @@ const (
 	Refused                     // the game refused the frame, see [Validate]
 	Overdue                     // its tick is over, see [JitterBuffer]
 	Skipped                     // its jitter buffer is full, or went on without it
+	BadAck                      // an ack of what was never sent
 	drops
 )
 
@@ -34,7 +35,7 @@ func (d Drop) String() string {
 	if d >= drops {
 		return fmt.Sprintf("Drop(%d)", uint8(d))
 	}
-	return [...]string{"baseline_missing", "desync", "late", "duplicate", "malformed", "unknown_rpc", "queue_full", "limited", "refused", "overdue", "skipped"}[d]
+	return [...]string{"baseline_missing", "desync", "late", "duplicate", "malformed", "unknown_rpc", "queue_full", "limited", "refused", "overdue", "skipped", "bad_ack"}[d]
 }
 
 // reason gives the reason for an error of a decoder or a sink.
@@ -108,6 +109,8 @@ type Stats struct {
 	// without traffic is left out.
 	RPCs []RPCStats
 	Acks AckStats
+	// Downstreams is sorted by name.
+	Downstreams []DownstreamStats
 	// Drops counts what belongs to no RPC, by reason.
 	Drops [drops]uint64
 	// Transport counts datagrams and connections.
@@ -116,7 +119,7 @@ type Stats struct {
 
 // Stats gives what the server counted so far.
 func (s *Server) Stats() Stats {
-	out := Stats{Transport: s.ln.Stats()}
+	out := Stats{Transport: s.ln.Stats(), Downstreams: s.downstreams()}
 	for _, h := range s.shards {
 		h.addTo(&out)
 	}

@@ -17,6 +17,7 @@ import (
 type Client struct {
 	rpcs  rpcDescs
 	links linkDescs
+	downs downDescs
 
 	ackBytes, lost *prometheus.Desc
 	budget         budgetDescs
@@ -41,6 +42,7 @@ func NewClient(conns ...*client.Conn) *Client {
 		conns:    slices.Clone(conns),
 		rpcs:     f.rpcs("sent"),
 		links:    f.links(),
+		downs:    f.downstreams("received"),
 		ackBytes: f.desc("ack_bytes_total", "Bytes of the ack messages received, without headers."),
 		lost:     f.desc("lost_datagrams_total", "Datagrams of the server that never came."),
 	}
@@ -64,6 +66,7 @@ func (c *Client) Replace(old, next *client.Conn) {
 func (c *Client) Describe(ch chan<- *prometheus.Desc) {
 	c.rpcs.describe(ch)
 	c.links.describe(ch)
+	c.downs.describe(ch)
 	ch <- c.ackBytes
 	ch <- c.lost
 	c.budget.describe(ch)
@@ -83,6 +86,9 @@ func (c *Client) Collect(ch chan<- prometheus.Metric) {
 		drops.add("unencodable", r.Unencodable)
 		drops.add("reconnecting", r.Reconnecting)
 		e.drops(c.links.drops, &drops, r.RPC, channel(r.Reliable))
+	}
+	for i := range sums.downs {
+		e.clientDown(&c.downs, &sums.downs[i], c.links.drops)
 	}
 	t := &sums.transport
 	var drops reasons
@@ -118,6 +124,7 @@ type clientCounts struct {
 	ackBytes, malformed uint64
 	over                uint64 // bits
 	rpcs                rpcTable
+	downs               []client.DownstreamStats // by name
 }
 
 func (s *clientCounts) add(st *client.Stats) {
@@ -128,11 +135,14 @@ func (s *clientCounts) add(st *client.Stats) {
 	for i := range st.RPCs {
 		s.rpcs.add(&st.RPCs[i])
 	}
+	for i := range st.Downstreams {
+		s.downs = client.AddDownstream(s.downs, &st.Downstreams[i])
+	}
 }
 
 func (s *clientCounts) clone() clientCounts {
 	out := *s
-	out.rpcs = rpcTable{}
+	out.rpcs, out.downs = rpcTable{}, slices.Clone(s.downs)
 	for _, r := range s.rpcs.order {
 		out.rpcs.add(r)
 	}

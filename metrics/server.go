@@ -15,6 +15,7 @@ type Server struct {
 	srv   *ds.Server
 	rpcs  rpcDescs
 	links linkDescs
+	downs serverDowns
 
 	missed, late, players, most           *prometheus.Desc
 	moves, handedOver                     *prometheus.Desc
@@ -33,6 +34,7 @@ func NewServer(srv *ds.Server) *Server {
 		srv:          srv,
 		rpcs:         f.rpcs("delivered"),
 		links:        f.links(),
+		downs:        f.serverDowns(),
 		missed:       f.desc("missed_frames_total", "Frames that had not come when later ones did; of these late_frames_total came after all.", "rpc", "channel"),
 		late:         f.desc("late_frames_total", "Frames delivered though newer ones came first.", "rpc", "channel"),
 		acks:         f.desc("acks_total", "Ack messages sent, each in a datagram of its own."),
@@ -51,6 +53,7 @@ func NewServer(srv *ds.Server) *Server {
 func (s *Server) Describe(ch chan<- *prometheus.Desc) {
 	s.rpcs.describe(ch)
 	s.links.describe(ch)
+	s.downs.describe(ch)
 	for _, d := range []*prometheus.Desc{s.missed, s.late, s.acks, s.ackBytes, s.ackSealBytes, s.ackWire, s.players, s.most, s.moves, s.handedOver} {
 		ch <- d
 	}
@@ -68,6 +71,9 @@ func (s *Server) Collect(ch chan<- prometheus.Metric) {
 		var drops reasons
 		addDrops(&drops, r.Drops[:])
 		e.drops(s.links.drops, &drops, r.RPC, channel(r.Reliable))
+	}
+	for i := range st.Downstreams {
+		e.serverDown(&s.downs, &st.Downstreams[i], s.links.drops)
 	}
 	t := &st.Transport
 	var drops reasons

@@ -28,7 +28,13 @@ local REFUSALS = { [1] = "version", [2] = "busy", [3] = "the message is for anot
 local CLOSES = { [0] = "normal", [1] = "the listener shuts down", [2] = "the client id has a new session" }
 local MESSAGES = {
 	[0xc1] = "Acks", [0xc2] = "Bind", [0xc3] = "Bind answer", [0xc4] = "Message of the game", [0xc5] = "Shutdown",
+	[0xc6] = "World offered", [0xc7] = "Answer to an offer", [0xc8] = "Piece of an initial state", [0xc9] = "World ended",
+	[0xca] = "Ack of a world's messages",
 }
+for n = 0, 15 do
+	MESSAGES[0xd0 + n] = "Fragment of a message of world " .. n
+	MESSAGES[0xf0 + n] = "Message of world " .. n
+end
 local COMMANDS = { [81] = "push", [82] = "ack", [83] = "ask for window", [84] = "tell window" }
 local TROUBLES = { [0] = "none", [1] = "baseline missing", [2] = "desync", [3] = "unknown" }
 local REASONS = {

@@ -1,6 +1,6 @@
 // Package control holds the messages besides frames that client and DS
-// exchange: acks, how jitter buffers stand, the binding of RPCs, bundles of frames, and what carries the game's
-// own messages. Each starts with a
+// exchange: acks, how jitter buffers stand, the binding of RPCs, bundles of frames, what
+// carries the game's own messages, and the downstreams by which a DS sends its world. Each starts with a
 // byte whose high two bits are set, which no frame does.
 package control
 
@@ -29,8 +29,20 @@ const (
 	Message
 	// Leaving says that the DS is about to shut down; nothing follows.
 	Leaving
+	// Offer is followed by a DownOffer, Reply by a DownReply, Piece by a DownPiece, Stop by the
+	// number of a downstream; over the reliable channel alone.
+	Offer
+	Reply
+	Piece
+	Stop
+	// DownAck is followed by the number of a downstream and an ack of its codec.
+	DownAck
 	// Slack is followed by how jitter buffers stand, see [ParseSlack], and by acks.
-	Slack Type = rpcdelta.ControlMask | 0x10
+	Slack
+	// DownFragment is followed by a fragment of a message of a downstream, Down by a whole one. The low
+	// 4 bits are the downstream's number.
+	DownFragment Type = rpcdelta.ControlMask | 1<<4
+	Down         Type = rpcdelta.ControlMask | 3<<4
 	// Bundle is followed by frames: see [Frames]. The 15 types above it are bundles
 	// too: they say how many frames there are.
 	Bundle Type = rpcdelta.ControlMask | bundleFlag
@@ -39,8 +51,8 @@ const (
 // ErrMalformed says that a message is none of this package's.
 var ErrMalformed = errors.New("malformed control message")
 
-// Split tells what a message is and gives what follows its type; of a frame and
-// of a bundle all of it.
+// Split tells what a message is and gives what follows its type; of a frame, of
+// a bundle and of a downstream's message all of it.
 func Split(b []byte) (Type, []byte, error) {
 	if len(b) != 0 && b[0]&rpcdelta.ControlMask != rpcdelta.ControlMask {
 		return Frame, b, nil
@@ -54,11 +66,13 @@ func split(b []byte) (Type, []byte, error) {
 		return 0, nil, fmt.Errorf("%w: empty", ErrMalformed)
 	}
 	t := Type(b[0])
-	if t&^bundleMask == Bundle {
-		return Bundle, b, nil
+	switch family := t &^ bundleMask; family {
+	case Bundle, DownFragment, Down:
+		return family, b, nil
+	default:
 	}
 	switch t {
-	case Acks, Bind, Bound, Message, Leaving, Slack:
+	case Acks, Bind, Bound, Message, Leaving, Offer, Reply, Piece, Stop, DownAck, Slack:
 		return t, b[1:], nil
 	default:
 		return 0, nil, fmt.Errorf("%w: type %#x", ErrMalformed, b[0])

@@ -129,6 +129,20 @@ func typeText(t control.Type, first byte) string {
 		return "0xc4, a message of the game's own"
 	case control.Leaving:
 		return "0xc5, the server is about to shut down"
+	case control.Offer:
+		return "0xc6, a world is offered"
+	case control.Reply:
+		return "0xc7, the answer to an offer"
+	case control.Piece:
+		return "0xc8, a piece of a world's initial state"
+	case control.Stop:
+		return "0xc9, a world is not sent any more"
+	case control.DownAck:
+		return "0xca, an ack of a world's messages"
+	case control.DownFragment:
+		return fmt.Sprintf("%#x, a fragment of a message of world %d", first, first&15)
+	case control.Down:
+		return fmt.Sprintf("%#x, a message of world %d", first, first&15)
 	case control.Bundle:
 		return fmt.Sprintf("%#x, a bundle of %d payloads", first, first&15+2)
 	default:

@@ -1,0 +1,68 @@
+package client
+
+import "slices"
+
+// DownstreamStats counts what came of one of the server's worlds, since it was taken.
+type DownstreamStats struct {
+	// Name is the world's.
+	Name string
+	// Messages counts what could be used, of snapshots each one; Datagrams those that brought them or parts of them, of
+	// which Fragments are parts.
+	Messages, Datagrams, Fragments uint64
+	// Bytes is that of all messages that came whole, without headers.
+	Bytes uint64
+	// Initial is the size of the initial states that were asked for, of one for each connection, InitialBytes how much of
+	// that has come.
+	Initial, InitialBytes uint64
+	// Acks counts the acks that were sent, AckBytes their bytes without headers.
+	Acks, AckBytes uint64
+	// What was not used: Late came before, or too late to be of use; BaselineMissing is the difference from what is not
+	// held; Desync is found to be from something else; Malformed no server sends; Incomplete are messages of which some
+	// fragments never came.
+	Late, BaselineMissing, Desync, Malformed, Incomplete uint64
+}
+
+func (st *DownstreamStats) add(o *DownstreamStats) {
+	st.Messages += o.Messages
+	st.Datagrams += o.Datagrams
+	st.Fragments += o.Fragments
+	st.Bytes += o.Bytes
+	st.Initial += o.Initial
+	st.InitialBytes += o.InitialBytes
+	st.Acks += o.Acks
+	st.AckBytes += o.AckBytes
+	st.Late += o.Late
+	st.BaselineMissing += o.BaselineMissing
+	st.Desync += o.Desync
+	st.Malformed += o.Malformed
+	st.Incomplete += o.Incomplete
+}
+
+func (d *downstream) counted() DownstreamStats {
+	st := d.stats
+	st.Name = d.name
+	return st
+}
+
+// stats gives what was counted for each name, those that were closed too.
+func (all *downstreams) stats() []DownstreamStats {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	out := slices.Clone(all.past)
+	for _, d := range all.taken {
+		st := d.counted()
+		out = AddDownstream(out, &st)
+	}
+	return out
+}
+
+// AddDownstream adds counts to those of the same name, or appends them.
+func AddDownstream(all []DownstreamStats, st *DownstreamStats) []DownstreamStats {
+	for i := range all {
+		if all[i].Name == st.Name {
+			all[i].add(st)
+			return all
+		}
+	}
+	return append(all, *st)
+}

@@ -1,0 +1,148 @@
+package client
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/uplink-rpc/uplink/interpolate"
+	"github.com/uplink-rpc/uplink/snapshot"
+)
+
+// DefaultAckHz is that of a [SnapshotConfig].
+const DefaultAckHz = 30
+
+// SnapshotConfig says how a world's snapshots are taken. The zero value of each field means its default.
+type SnapshotConfig[T any] struct {
+	// Handle, if set, gets each snapshot as it comes, also those that newer ones overtook, on the goroutine that receives
+	// for the connection: it should be short, and must not close the connection or the view. The snapshot is valid while
+	// it runs.
+	Handle func(*Snapshot[T])
+	// Interpolate, if set, has [View.Sample] show the world smoothly. Its Interval is that of the server's offer unless
+	// set. T's tags say what is interpolated: see [interpolate.Tagged].
+	Interpolate *interpolate.Config
+	// Initial is the same function as the server's ds.WorldConfig.Initial has, if this end knows the state that the world
+	// starts from. If it does not, or it is another one, the server sends it.
+	Initial func(put func(id uint16, generation uint8, v *T) error) error
+	// AckHz is how often a second snapshots are acked at most, up to 1000: more often means younger baselines and smaller
+	// snapshots, for about 50 bytes each. Default DefaultAckHz.
+	AckHz float64
+	// Timeout is how long Snapshots waits until the world is offered and its initial state has come; default
+	// Config.BindTimeout.
+	Timeout time.Duration
+}
+
+// Snapshot is a world at one tick, as the server quantized it.
+type Snapshot[T any] struct {
+	// Tick is the server's, Time what it is at the server's ticks a second, Received when the snapshot came.
+	Tick     uint64
+	Time     time.Duration
+	Received time.Time
+	// Late says that a newer one came before.
+	Late bool
+	// IDs ascend; Objects[i] is that of IDs[i]. ID takes them apart.
+	IDs     []uint32
+	Objects []T
+}
+
+// ID takes an id of a snapshot apart: the object's id and its generation at the server.
+func ID(id uint32) (object uint16, generation uint8) { return uint16(id >> 8), uint8(id) }
+
+// View is one of the server's worlds as it arrives: objects T. Its methods are safe for concurrent use.
+type View[T any] struct {
+	down *downstream
+	in   *snapshotInlet[T]
+}
+
+// Snapshots takes part in the world of that name, whose objects are a T, and waits until the server offers it and the
+// initial state has come. It is an error if the server's T is another one ([*WorldError]), or if it is not offered
+// ([ErrNotOffered]). When the connection is made again the view goes on by itself.
+func Snapshots[T any](c *Conn, name string, cfg SnapshotConfig[T]) (*View[T], error) {
+	if cfg.AckHz == 0 {
+		cfg.AckHz = DefaultAckHz
+	}
+	if !(cfg.AckHz > 0 && cfg.AckHz <= 1000) {
+		return nil, fmt.Errorf("client: world %s: SnapshotConfig.AckHz is %v, want up to 1000", name, cfg.AckHz)
+	}
+	if cfg.Timeout == 0 {
+		cfg.Timeout = c.cfg.BindTimeout
+	}
+	if cfg.Timeout < 0 {
+		return nil, fmt.Errorf("client: world %s: SnapshotConfig.Timeout is %v", name, cfg.Timeout)
+	}
+	in, err := newSnapshotInlet(name, &cfg)
+	if err != nil {
+		return nil, fmt.Errorf("client: world %s: %w", name, err)
+	}
+	d := &downstream{conn: c, name: name, inlet: in, ackHz: cfg.AckHz, answer: make(chan error, 1)}
+	if err := c.takeDown(d, cfg.Timeout); err != nil {
+		return nil, err
+	}
+	return &View[T]{down: d, in: in}, nil
+}
+
+// Latest fills out with the newest snapshot, or says false before the first. Its slices are reused.
+func (v *View[T]) Latest(out *Snapshot[T]) bool { return v.in.latest(out) }
+
+// Sample fills out with what is to be shown at now, and says false before the first snapshot, or without
+// SnapshotConfig.Interpolate.
+func (v *View[T]) Sample(now time.Time, out *interpolate.Sample[T]) bool {
+	return v.in.sample(now, out)
+}
+
+// Interpolation gives the counters of what Sample shows.
+func (v *View[T]) Interpolation() interpolate.Stats { return v.in.interpolation() }
+
+// Err is why the server's world is not taken any more, after a reconnection to a server that has another one; nil while
+// all is well.
+func (v *View[T]) Err() error {
+	all := &v.down.conn.down
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	return v.down.refused
+}
+
+// Stats gives what was counted so far.
+func (v *View[T]) Stats() DownstreamStats {
+	all := &v.down.conn.down
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	return v.down.counted()
+}
+
+// Close ends the view and tells the server; [Snapshots] can take part again. It may be called more than once.
+func (v *View[T]) Close() error {
+	v.down.conn.dropDown(v.down)
+	return nil
+}
+
+// key is the id of an object in snapshots.
+func key(o snapshot.Object) uint32 { return uint32(o.ID)<<8 | uint32(o.Generation) }
+
+// WorldError says that client and server describe a world's objects differently.
+type WorldError struct {
+	World string
+	Field int    // the first field that differs
+	Here  string // what the client has there; empty if it has no such field
+	There string // what the server has there; empty if it has no such field
+}
+
+func (e *WorldError) Error() string {
+	return fmt.Sprintf("client: world %s: field %d differs: here %s, at the server %s", e.World, e.Field, orNothing(e.Here), orNothing(e.There))
+}
+
+// compare finds the first difference.
+func compareFields(world string, here, there []string) error {
+	for i := range max(len(here), len(there)) {
+		e := &WorldError{World: world, Field: i}
+		if i < len(here) {
+			e.Here = here[i]
+		}
+		if i < len(there) {
+			e.There = there[i]
+		}
+		if e.Here != e.There {
+			return e
+		}
+	}
+	return nil
+}

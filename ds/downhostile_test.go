@@ -1,0 +1,98 @@
+package ds
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/snapshot"
+)
+
+// few are some frames of few cubes.
+func few(t testing.TB) [][]cube {
+	t.Helper()
+	frames := recorded(t, "cubes_delta_data_120.bin.gz")
+	for n := range frames {
+		frames[n] = frames[n][:20]
+	}
+	return frames
+}
+
+// TestBadAcks: what no honest client acks is refused and counted, and helps nobody.
+func TestBadAcks(t *testing.T) {
+	c := newCrowd(t, few(t), 2)
+	for range 20 {
+		c.step()
+	}
+	liar, honest := c.players[0], c.players[1]
+	before := honest.counted()
+	ack := func(newest uint16, window uint64) []byte {
+		a := snapshot.Ack{Newest: newest, Window: window}
+		return a.Append([]byte{0})
+	}
+	for name, b := range map[string][]byte{
+		"nothing":          {0},
+		"the future":       ack(20, 0),
+		"far":              ack(40_000, 0),
+		"before the first": ack(5, 1<<6),
+		"more than an ack": append(ack(19, 0), 0),
+		"cut":              ack(19, 5)[:2],
+		"no such world":    append([]byte{1}, ack(19, 0)[1:]...),
+		"no such number":   append([]byte{200}, ack(19, 0)[1:]...),
+		"too long":         append([]byte{0}, bytes.Repeat([]byte{1}, control.MaxDownAck+1)...),
+		"no number":        {},
+	} {
+		st := liar.player.Stats()
+		liar.player.receive(append([]byte{byte(control.DownAck)}, b...), time.Time{}, false)
+		if got := liar.player.Stats(); sum(got.Drops) != sum(st.Drops)+1 {
+			t.Errorf("%s: %v, before it %v", name, got.Drops, st.Drops)
+		}
+	}
+	if st := liar.counted(); st.BadAcks != liar.player.Stats().Drops[BadAck] || st.BadAcks < 6 {
+		t.Errorf("%+v, %v", st, liar.player.Stats().Drops)
+	}
+	c.step()
+	if st := honest.counted(); st.Messages != before.Messages+1 || st.Age != ackedAfter+1 || sum(honest.player.Stats().Drops) != 0 {
+		t.Errorf("the honest player's: %+v", st)
+	}
+}
+
+// FuzzDown throws messages at a player to whom a world is sent. A message is a byte of length, whose highest bit says
+// that it comes over the reliable channel, and that many bytes. The other player's snapshots go on.
+func FuzzDown(f *testing.F) {
+	frames := few(f)
+	a := snapshot.Ack{Newest: 9, Window: 1<<9 - 1}
+	f.Add(entry(a.Append([]byte{byte(control.DownAck), 0})))
+	a = snapshot.Ack{None: true, Epoch: 3}
+	f.Add(entry(a.Append([]byte{byte(control.DownAck), 0})))
+	reply := entry(control.AppendReply(nil, 0, control.Send))
+	reply[0] |= 0x80
+	f.Add(reply)
+	reply = entry(control.AppendReply(nil, 0, control.Refused))
+	reply[0] |= 0x80
+	f.Add(reply)
+	f.Fuzz(func(t *testing.T, in []byte) {
+		c := newCrowd(t, frames, 2)
+		for range 10 {
+			c.step()
+		}
+		hostile, honest := c.players[0], c.players[1]
+		for len(in) > 0 {
+			n := min(int(in[0]&0x7f), len(in)-1)
+			msg, reliable := in[1:1+n], in[0]&0x80 != 0
+			in = in[1+n:]
+			hostile.player.receive(msg, time.Time{}, reliable)
+		}
+		if hostile.over() {
+			c.players = c.players[1:]
+		}
+		before := honest.counted().Messages
+		for range 70 { // more than a ring
+			c.step()
+		}
+		if st := honest.counted(); st.Messages != before+70 || st.Age != ackedAfter+1 {
+			t.Fatalf("the honest player's: %+v", st)
+		}
+	})
+}

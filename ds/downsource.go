@@ -1,0 +1,69 @@
+package ds
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/uplink-rpc/uplink/internal/control"
+)
+
+// downSource is what all sources have in common: what is offered, the initial state, and the players.
+type downSource struct {
+	server  *Server
+	offer   control.DownOffer // but for the number
+	initial []byte            // as coded
+
+	mu      sync.Mutex
+	streams []*downstream
+	past    DownstreamStats // of those that ended
+	fan     fan
+}
+
+// register adds a source to the server.
+func (s *Server) registerSource(src source) error {
+	c := src.common()
+	if err := c.offer.Check(); err != nil {
+		return fmt.Errorf("ds: world %s: %w", c.offer.Name, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sources[c.offer.Name] != nil {
+		return fmt.Errorf("ds: there is a world %s already", c.offer.Name)
+	}
+	if s.sources == nil {
+		s.sources = map[string]source{}
+	}
+	s.sources[c.offer.Name] = src
+	return nil
+}
+
+// join adds a player's part.
+func (c *downSource) join(d *downstream) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.streams = append(c.streams, d)
+}
+
+// leave takes it out, and keeps what it counted.
+func (c *downSource) leave(d *downstream) {
+	st := d.counted()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if i := slices.Index(c.streams, d); i >= 0 {
+		c.streams = slices.Delete(c.streams, i, i+1)
+		c.past.add(&st)
+	}
+}
+
+// of gives a player's part, or nil.
+func (c *downSource) of(p *Player) *downstream {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, d := range c.streams {
+		if d.player == p {
+			return d
+		}
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+package ds
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+// DownstreamStats counts what goes down of a world: to one player, or to all that there were.
+type DownstreamStats struct {
+	// Name is the world's.
+	Name string
+	// Players is how many there are now whom it was offered to, Ready how many of them it is sent to.
+	Players, Ready int
+	// Messages counts what was sent, of snapshots each one, Acked those of them that are known to have come, Unsent those
+	// that could not be sent, as they were too large.
+	Messages, Acked, Unsent uint64
+	// Fragmented counts those of the messages that took several datagrams, Datagrams all datagrams.
+	Fragmented, Datagrams uint64
+	// Bytes is what the datagrams carried, SealBytes what their seals took beside that.
+	Bytes, SealBytes uint64
+	// InitialBytes is what was sent of initial states, over the reliable channel.
+	InitialBytes uint64
+	// AckBytes is what the acks took that came, without headers, BadAcks how many of these no honest client sends.
+	AckBytes, BadAcks uint64
+	// Age is how many ticks before the last message its baseline was: of several players the most. 0 where the last
+	// message had none.
+	Age uint64
+}
+
+func (st *DownstreamStats) add(o *DownstreamStats) {
+	st.Messages += o.Messages
+	st.Acked += o.Acked
+	st.Unsent += o.Unsent
+	st.Fragmented += o.Fragmented
+	st.Datagrams += o.Datagrams
+	st.Bytes += o.Bytes
+	st.SealBytes += o.SealBytes
+	st.InitialBytes += o.InitialBytes
+	st.AckBytes += o.AckBytes
+	st.BadAcks += o.BadAcks
+}
+
+// WireBytes is all that the datagrams took, seals and headers down to IP included.
+func (st *DownstreamStats) WireBytes() uint64 {
+	return st.Bytes + st.SealBytes + st.Datagrams*(transport.IPSize+transport.HeaderSize)
+}
+
+// counted gives what was counted for one player.
+func (d *downstream) counted() DownstreamStats {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	st := d.stats
+	st.Name = d.source.common().offer.Name
+	if d.phase != stopped {
+		st.Players = 1
+	}
+	if d.phase == ready {
+		st.Ready = 1
+	}
+	return st
+}
+
+// refuse counts an ack that no honest client sends.
+func (d *downstream) refuse() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.stats.BadAcks++
+}
+
+// counted gives what was counted for all players.
+func (c *downSource) counted() DownstreamStats {
+	c.mu.Lock()
+	st, streams := c.past, slices.Clone(c.streams)
+	c.mu.Unlock()
+	st.Name = c.offer.Name
+	for _, d := range streams {
+		one := d.counted()
+		st.add(&one)
+		st.Players += one.Players
+		st.Ready += one.Ready
+		st.Age = max(st.Age, one.Age)
+	}
+	return st
+}
+
+// downstreams gives what was counted for each source, by name.
+func (s *Server) downstreams() (all []DownstreamStats) {
+	s.mu.Lock()
+	sources := maps.Clone(s.sources)
+	s.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(sources)) {
+		all = append(all, sources[name].common().counted())
+	}
+	return all
+}

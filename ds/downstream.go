@@ -1,0 +1,181 @@
+package ds
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/fragment"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+// source is what goes down to every player that takes part in it: a world, by whatever codec. A second codec is another
+// source and another outlet. Its methods but outlet are called before any is sent, and give the same each time.
+type source interface {
+	// common is what this file keeps for it.
+	common() *downSource
+	// outlet makes what codes a player's part.
+	outlet(p *Player) outlet
+}
+
+// outlet codes what one player gets. Its methods are called one at a time, but for different players at the same time.
+type outlet interface {
+	// append appends the next message, of at most limit bytes. errNothing says that there is none now.
+	append(dst []byte, limit int) ([]byte, error)
+	// ack takes what the client's inlet wrote, and says how many messages it acks that were not acked before. An error
+	// says that no honest client writes it.
+	ack(b []byte) (acked int, err error)
+	// age is how many ticks before the last message its baseline is, 0 if it has none.
+	age() uint64
+}
+
+var (
+	errNothing = errors.New("ds: nothing to send")
+	// ErrNotReady says that the player does not take part yet, or not any more: its client has not asked for it, or the
+	// initial state is on its way.
+	ErrNotReady = errors.New("ds: the client is not ready")
+)
+
+// downstream is what one player gets of a source.
+type downstream struct {
+	player *Player
+	link   carrier
+	number uint8
+	source source
+
+	mu     sync.Mutex
+	phase  phase
+	fed    int // bytes of the initial state that were sent
+	outlet outlet
+	split  fragment.Splitter
+	buf    []byte // of messages, type included
+	part   []byte // of fragments
+	stats  DownstreamStats
+}
+
+// carrier is what sends to the player: its [transport.Conn], but in tests.
+type carrier interface {
+	Send(b []byte) error
+	SendReliable(b []byte) error
+	Unacked() int
+}
+
+// phase is how far a downstream is.
+type phase uint8
+
+const (
+	offered phase = iota
+	feeding       // the initial state is sent
+	ready
+	stopped
+)
+
+// send codes and sends the next message.
+func (d *downstream) send() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.phase != ready {
+		return ErrNotReady
+	}
+	buf, err := d.outlet.append(append(d.buf[:0], byte(control.Down)|d.number), control.MaxDownMessage)
+	if err != nil {
+		if !errors.Is(err, errNothing) {
+			d.stats.Unsent++
+			err = fmt.Errorf("ds: %s to player %d: %w", d.source.common().offer.Name, d.player.ID(), err)
+		}
+		return err
+	}
+	d.buf = buf
+	if len(buf) <= transport.MaxPayload {
+		err = d.carry(buf)
+	} else {
+		err = d.fragment(buf[1:])
+	}
+	d.stats.Messages++
+	d.stats.Bytes += uint64(len(buf))
+	d.stats.Age = d.outlet.age()
+	return err
+}
+
+// fragment sends a message in several datagrams.
+func (d *downstream) fragment(message []byte) error {
+	f, err := d.split.Split(message, control.MaxPart)
+	if err != nil {
+		return err
+	}
+	d.stats.Fragmented++
+	d.stats.Bytes += uint64(f.Count()-1) + uint64(f.Count()*fragment.HeaderSize)
+	for {
+		part, ok := f.Next(append(d.part[:0], byte(control.DownFragment)|d.number))
+		if !ok {
+			return nil
+		}
+		d.part = part
+		if err := d.carry(part); err != nil {
+			return err
+		}
+	}
+}
+
+// carry sends a datagram.
+func (d *downstream) carry(b []byte) error {
+	d.stats.Datagrams++
+	d.stats.SealBytes += uint64(d.player.seal)
+	if err := d.link.Send(b); err != nil {
+		return fmt.Errorf("ds: send to player %d: %w", d.player.ID(), err)
+	}
+	return nil
+}
+
+// ack takes the client's ack. An error says that no honest client sends it.
+func (d *downstream) ack(b []byte) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.phase != ready {
+		return nil // it was on its way
+	}
+	d.stats.AckBytes += uint64(2 + len(b))
+	n, err := d.outlet.ack(b)
+	d.stats.Acked += uint64(n)
+	return err
+}
+
+// begin has messages sent from now on, and says whether none were before.
+func (d *downstream) begin() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.phase != offered && d.phase != feeding {
+		return false
+	}
+	d.phase, d.outlet = ready, d.source.outlet(d.player)
+	return true
+}
+
+// pause is the client's end of it, and says whether messages were sent before. It can take part again.
+func (d *downstream) pause() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	was := d.phase
+	if was != stopped {
+		d.phase, d.outlet, d.fed = offered, nil, 0
+	}
+	return was == ready
+}
+
+// stop ends it, and lets go of what sending takes.
+func (d *downstream) stop() {
+	d.mu.Lock()
+	was := d.phase
+	d.phase, d.outlet, d.buf, d.part = stopped, nil, nil, nil
+	d.mu.Unlock()
+	if was != stopped {
+		d.source.common().leave(d)
+	}
+}
+
+// quit is stop, and tells the client.
+func (d *downstream) quit() {
+	d.stop()
+	_ = d.link.SendReliable([]byte{byte(control.Stop), d.number}) // it is told, or gone
+}

@@ -1,0 +1,153 @@
+package ds
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/control"
+)
+
+// downstreams are those of one player, by number.
+type downstreams struct {
+	mu     sync.Mutex
+	list   [control.MaxDown]*downstream
+	next   int // number to try first: what is on its way of an old one must not be taken for a new one
+	closed bool
+}
+
+// isGone says that an error is the player's end.
+func isGone(err error) bool { return errors.Is(err, net.ErrClosed) }
+
+// downs gives the player's downstreams, which are made when they are first needed: players without cost nothing.
+func (p *Player) downs() *downstreams {
+	if d := p.down.Load(); d != nil {
+		return d
+	}
+	p.down.CompareAndSwap(nil, &downstreams{})
+	return p.down.Load()
+}
+
+// offer offers a source to the player.
+func (p *Player) offer(src source) (*downstream, error) {
+	c := src.common()
+	if p.server != c.server {
+		return nil, fmt.Errorf("ds: offer %s: the player is another server's", c.offer.Name)
+	}
+	all := p.downs()
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if all.closed {
+		return nil, fmt.Errorf("ds: offer %s to player %d: %w", c.offer.Name, p.ID(), net.ErrClosed)
+	}
+	if d := c.of(p); d != nil {
+		return d, nil
+	}
+	n, ok := all.free()
+	if !ok {
+		return nil, fmt.Errorf("ds: offer %s to player %d: it gets %d worlds already", c.offer.Name, p.ID(), control.MaxDown)
+	}
+	o := c.offer
+	o.Number = uint8(n)
+	b, err := o.Append(nil)
+	if err == nil {
+		err = p.conn.SendReliable(b)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("ds: offer %s to player %d: %w", o.Name, p.ID(), err)
+	}
+	d := &downstream{player: p, link: p.conn, number: o.Number, source: src}
+	all.list[n], all.next = d, n+1
+	c.join(d)
+	return d, nil
+}
+
+// free gives a number that is not in use.
+func (all *downstreams) free() (int, bool) {
+	for i := range all.list {
+		n := (all.next + i) % len(all.list)
+		if d := all.list[n]; d == nil || d.over() {
+			return n, true
+		}
+	}
+	return 0, false
+}
+
+func (d *downstream) over() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.phase == stopped
+}
+
+// at gives a downstream by its number, or nil.
+func (p *Player) downAt(n uint8) *downstream {
+	all := p.down.Load()
+	if all == nil {
+		return nil
+	}
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	return all.list[n]
+}
+
+// stopDowns ends all when the player leaves.
+func (p *Player) stopDowns() {
+	all := p.down.Load()
+	if all == nil {
+		return
+	}
+	all.mu.Lock()
+	all.closed = true
+	list := all.list
+	all.mu.Unlock()
+	for _, d := range list {
+		if d != nil {
+			d.stop()
+		}
+	}
+}
+
+// receiveReply takes a client's answer to an offer.
+func (p *Player) receiveReply(b []byte, at time.Time) {
+	n, answer, err := control.ParseReply(b)
+	var d *downstream
+	if err == nil {
+		d = p.downAt(n)
+	}
+	if d == nil {
+		p.discard(at, Malformed)
+		return
+	}
+	switch answer {
+	case control.Refused:
+		if d.pause() {
+			p.hz -= d.source.common().offer.RateHz
+		}
+	case control.Send:
+		if d.feed() {
+			p.shard.feeding = append(p.shard.feeding, d)
+		}
+	case control.Ready:
+		if d.begin() {
+			p.hz += d.source.common().offer.RateHz // it may ack each
+		}
+	}
+}
+
+// receiveDownAck takes an ack of a downstream's messages.
+func (p *Player) receiveDownAck(b []byte, at time.Time) {
+	n, body, err := control.ParseNumber(b)
+	var d *downstream
+	if err == nil && len(body) <= control.MaxDownAck {
+		d = p.downAt(n)
+	}
+	switch {
+	case d == nil:
+		p.discard(at, Malformed)
+	case d.ack(body) != nil:
+		d.refuse()
+		p.discard(at, BadAck)
+	}
+}

@@ -1,0 +1,105 @@
+package ds
+
+import (
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/worlds"
+	"github.com/uplink-rpc/uplink/snapshot"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+// leastHold is how long a snapshot that takes several datagrams, and has no baseline that was acked, is waited for before
+// another one is sent: a round trip and a half where that is more. The next one would be as large, and no newer to a
+// client that is about to get this one.
+const leastHold = 100 * time.Millisecond
+
+// snapshotOutlet codes a world's snapshots for one player.
+type snapshotOutlet struct {
+	world   *world
+	player  *Player
+	enc     *snapshot.Encoder
+	payload []byte
+	next    uint64 // snapshot after the newest that was sent
+	fates   fates
+	ticks   uint64    // that the last one's baseline is older
+	held    time.Time // until when nothing is sent
+}
+
+func newSnapshotOutlet(w *world, p *Player) *snapshotOutlet {
+	return &snapshotOutlet{world: w, player: p, enc: snapshot.NewEncoder(w.schema, w.sets)}
+}
+
+func (o *snapshotOutlet) append(dst []byte, limit int) ([]byte, error) {
+	if o.world.begun == o.next {
+		return dst, errNothing
+	}
+	if !o.held.IsZero() && time.Now().Before(o.held) {
+		return dst, errNothing
+	}
+	payload, info, err := o.enc.Append(o.payload[:0], limit-worlds.MaxTickSize)
+	if err != nil {
+		return dst, err
+	}
+	o.payload, o.next, o.held = payload, o.world.begun, time.Time{}
+	if info.Baseline == 0 && info.Bytes > transport.MaxPayload {
+		o.held = time.Now().Add(max(leastHold, o.player.RTT()*3/2))
+	}
+	o.fates.sent(info.Seq)
+	o.ticks = o.world.ticks.Age(info.Seq, info.Baseline)
+	return append(o.world.ticks.Append(dst, info.Seq, info.Baseline), payload...), nil
+}
+
+func (o *snapshotOutlet) ack(b []byte) (int, error) {
+	a, rest, err := snapshot.ParseAck(b)
+	if err == nil && len(rest) > 0 {
+		err = snapshot.ErrMalformed
+	}
+	if err != nil {
+		return 0, err
+	}
+	o.world.ticking.RLock()
+	defer o.world.ticking.RUnlock()
+	if err := o.enc.Ack(a); err != nil {
+		return 0, err
+	}
+	n := o.fates.acked(a)
+	if n > 0 {
+		o.held = time.Time{}
+	}
+	return n, nil
+}
+
+func (o *snapshotOutlet) age() uint64 { return o.ticks }
+
+// fates are those of the last snapshots that were sent to one player.
+type fates struct {
+	seqs [snapshot.Ring]uint16
+	open [snapshot.Ring]bool // sent, not acked
+}
+
+func (f *fates) sent(seq uint16) {
+	f.seqs[seq%snapshot.Ring], f.open[seq%snapshot.Ring] = seq, true
+}
+
+// acked says how many snapshots an ack is the first to ack.
+func (f *fates) acked(a snapshot.Ack) (n int) {
+	if a.None {
+		return 0
+	}
+	n += f.close(a.Newest)
+	for i := range snapshot.Ring - 1 {
+		if a.Window>>i&1 != 0 {
+			n += f.close(a.Newest - uint16(i) - 1)
+		}
+	}
+	return n
+}
+
+func (f *fates) close(seq uint16) int {
+	at := seq % snapshot.Ring
+	if !f.open[at] || f.seqs[at] != seq {
+		return 0
+	}
+	f.open[at] = false
+	return 1
+}

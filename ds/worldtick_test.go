@@ -1,0 +1,203 @@
+package ds
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/cubes"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/snapshot"
+)
+
+// cube is a recorded cube as a game would declare it.
+type cube struct {
+	Rotation    rpcdelta.Quat `rpcdelta:"bits=10"`
+	Position    rpcdelta.Vec3 `rpcdelta:"resolution=0.001953125,min=-256,max=255.99"`
+	Interacting bool
+}
+
+// recorded gives the frames of a recording.
+func recorded(t testing.TB, name string) [][]cube {
+	t.Helper()
+	frames, err := cubes.Load("../testdata/traces/" + name)
+	must(t, err)
+	out := make([][]cube, len(frames))
+	for n := range frames {
+		for i := range frames[n] {
+			c := &frames[n][i]
+			out[n] = append(out[n], cube{c.Orientation(), c.Meters(), c.Interacting != 0})
+		}
+	}
+	return out
+}
+
+// nowhere is a carrier that keeps what it gets last.
+type nowhere struct{ last []byte }
+
+func (n *nowhere) Send(b []byte) error         { n.last = append(n.last[:0], b...); return nil }
+func (n *nowhere) SendReliable(b []byte) error { n.last = append(n.last[:0], b...); return nil }
+func (n *nowhere) Unacked() int                { return 0 }
+
+// crowd is a world of recorded cubes and players who ack each snapshot some ticks later.
+type crowd struct {
+	t       testing.TB
+	frames  [][]cube
+	world   *World[cube]
+	players []*downstream
+	tick    uint64
+	ack     []byte
+}
+
+// ackedAfter is how many ticks after a snapshot its ack comes: a round trip of 100 ms at 60 Hz.
+const ackedAfter = 6
+
+func newCrowd(t testing.TB, frames [][]cube, players int) *crowd {
+	t.Helper()
+	b := newBench(t, Config{}, func(*Player, Frame[testCall]) {})
+	w, err := NewWorld(b.srv, "cubes", WorldConfig[cube]{Initial: func(put func(uint16, uint8, *cube) error) error {
+		for i := range frames[0] {
+			if err := put(uint16(i), 0, &frames[0][i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}})
+	must(t, err)
+	c := &crowd{t: t, frames: frames, world: w}
+	for range players {
+		c.join(b, &nowhere{})
+	}
+	return c
+}
+
+// join adds a player that is ready.
+func (c *crowd) join(b *bench, link carrier) *downstream {
+	p := b.join(0).player
+	d := &downstream{player: p, link: link, source: c.world}
+	p.downs().list[0] = d
+	c.world.common().join(d)
+	p.receiveReply(control.AppendReply(nil, 0, control.Ready)[1:], time.Time{})
+	c.players = append(c.players, d)
+	return d
+}
+
+// step makes a tick, sends it, and acks an older one.
+func (c *crowd) step() {
+	c.tick++
+	must(c.t, c.world.Begin(c.tick))
+	frame := c.frames[c.tick%uint64(len(c.frames))]
+	for i := range frame {
+		if err := c.world.Put(uint16(i), 0, &frame[i]); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	c.world.Commit()
+	n, err := c.world.Send()
+	must(c.t, err)
+	if n != len(c.players) {
+		c.t.Fatalf("tick %d was sent to %d of %d", c.tick, n, len(c.players))
+	}
+	if c.tick <= ackedAfter {
+		return
+	}
+	newest := c.tick - 1 - ackedAfter // snapshots count from 0
+	a := snapshot.Ack{Newest: uint16(newest), Window: 1<<min(newest, 63) - 1}
+	c.ack = a.Append(append(c.ack[:0], 0))
+	for _, d := range c.players {
+		d.player.receiveDownAck(c.ack, time.Time{})
+	}
+}
+
+// BenchmarkWorldTick is a tick of a world of 901 recorded cubes at 60 Hz that goes to many players, each with baselines
+// of its own: quantizing it once, coding it for each, and taking each one's ack. Sending datagrams is not in it.
+func BenchmarkWorldTick(b *testing.B) {
+	frames := recorded(b, "cubes_delta_data_2000.bin.gz")
+	for _, players := range []int{0, 1, 16, 64} {
+		b.Run(fmt.Sprintf("players=%d", players), func(b *testing.B) {
+			before := heap()
+			c := newCrowd(b, frames, players)
+			for range 100 {
+				c.step()
+			}
+			memory := heap() - before
+			b.ReportAllocs()
+			for b.Loop() {
+				c.step()
+			}
+			st := c.world.Stats()
+			if players > 0 {
+				b.ReportMetric(float64(memory)/float64(players)/1024, "KiB/player")
+				b.ReportMetric(float64(st.Bytes)/float64(st.Messages), "bytes/snapshot")
+				b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/float64(players), "us/player")
+			}
+			runtime.KeepAlive(c)
+		})
+	}
+}
+
+// heap is what is in use.
+func heap() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// TestWorldTickAllocatesNothing, nor does taking acks.
+func TestWorldTickAllocatesNothing(t *testing.T) {
+	if race.Enabled {
+		t.Skip("the race detector allocates")
+	}
+	c := newCrowd(t, recorded(t, "cubes_delta_data_120.bin.gz"), 9)
+	for range 150 {
+		c.step()
+	}
+	if n := testing.AllocsPerRun(100, c.step); n != 0 {
+		t.Errorf("%v allocations a tick", n)
+	}
+	if st := c.world.Stats(); st.Acked != 9*(c.tick-ackedAfter) || st.BadAcks != 0 || st.Age != ackedAfter+1 {
+		t.Errorf("%d ticks, counted %+v", c.tick, st)
+	}
+}
+
+// TestWorldMemory: what a player costs does not grow with their number.
+func TestWorldMemory(t *testing.T) {
+	if race.Enabled || testing.Short() {
+		t.Skip("memory is measured in whole")
+	}
+	frames := recorded(t, "cubes_delta_data_120.bin.gz")
+	measure := func(players int) float64 {
+		before := heap()
+		c := newCrowd(t, frames, players)
+		for range 100 {
+			c.step()
+		}
+		n := float64(heap() - before)
+		runtime.KeepAlive(c)
+		return n
+	}
+	none, four, sixteen := measure(0), measure(4), measure(16)
+	each, later := (four-none)/4, (sixteen-four)/12
+	t.Logf("%.0f KiB a world, %.0f KiB a player of 4, %.0f of 16", none/1024, each/1024, later/1024)
+	if later > 1.1*each || each > 2<<20 {
+		t.Errorf("a player takes %.0f bytes of 4, %.0f of 16", each, later)
+	}
+}
+
+// TestNobodyCostsNothing: a player to whom nothing is offered has nothing for it.
+func TestNobodyCostsNothing(t *testing.T) {
+	c := newCrowd(t, recorded(t, "cubes_delta_data_120.bin.gz"), 0)
+	b := newBench(t, Config{}, func(*Player, Frame[testCall]) {})
+	s := b.join(0)
+	s.call()
+	c.step()
+	s.player.stopDowns()
+	if s.player.down.Load() != nil {
+		t.Error("it has downstreams")
+	}
+}

@@ -1,0 +1,16 @@
+// Package worlds is what client and server share of a world that goes down as snapshots: what describes it, its initial
+// state, and what precedes a payload.
+package worlds
+
+import "github.com/uplink-rpc/uplink/rpcdelta"
+
+// Codec is the name of snapshots in offers.
+const Codec = "snapshot"
+
+// Fields describes each field of an object in a line.
+func Fields(s *rpcdelta.Schema) (fields []string) {
+	for _, f := range s.Fields() {
+		fields = append(fields, f.String())
+	}
+	return fields
+}
