@@ -49,7 +49,7 @@ func (c *Config) frameRate(hz float64, reliable bool) limit.Rate {
 // allow says whether the player may send one more message: one that holds so many
 // payloads.
 func (p *Player) allow(at time.Time, payloads int) bool {
-	return p.messages.Take(at, p.server.cfg.rate(controlRate+p.hz), float64(payloads))
+	return p.messages.Take(at, p.server.cfg.rate(controlRate+p.hz+p.down.Load().hz()), float64(payloads))
 }
 
 // payloads is how many a message may have that is to be decoded or answered.
