@@ -1,0 +1,21 @@
+package snapshot_test
+
+import (
+	"testing"
+
+	"github.com/uplink-rpc/uplink/snapshot"
+)
+
+// TestHashSeesAllOfAState flips a bit in each byte of a small state.
+func TestHashSeesAllOfAState(t *testing.T) {
+	s, err := snapshot.NewSchema(
+		snapshot.Field{Name: "Burning", Kind: snapshot.Flags, N: 1, Hi: 1},
+		snapshot.Field{Name: "Name", Kind: snapshot.Bytes, N: snapshot.BytesComponents(8), Hi: 8},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if unseen, all := snapshot.FlipStateBytes(s); unseen > all/1000 || all < 1000 { // of 65,536 hashes one is the same
+		t.Errorf("the hash does not see %d of %d bytes", unseen, all)
+	}
+}
