@@ -65,3 +65,6 @@ func FlipStateBytes(s *Schema) (unseen, all int) {
 	}
 	return unseen, all
 }
+
+// Free is how many states the encoder keeps to use again.
+func (e *Encoder) Free() int { return len(e.states.free) }

@@ -1,0 +1,209 @@
+package snapshot_test
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/uplink-rpc/uplink/snapshot"
+)
+
+var update = flag.Bool("update", false, "write the results that sessions in testdata should have")
+
+// TestGoldenSessions plays testdata/*.session, whole sessions byte for byte. A line is a command and, behind an equals
+// sign, what has to come of it:
+//
+//	field NAME KIND N LO HI       of the schema
+//	config RING CHECKEVERY        optional
+//	initial ID GENERATION ROW...  an object of the set that both ends start from
+//	set                           begins the next snapshot's set
+//	object ID GENERATION ROW...   of it
+//	send = HEX                    the encoder's payload
+//	take SEQ = right              the decoder gets the payload of that snapshot, or gives a reason
+//	ack = HEX                     the encoder gets the decoder's ack
+//	lose = HEX                    and if it does not get it
+//	corrupt                       changes the sets that the decoder holds
+func TestGoldenSessions(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.session")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no sessions: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".session"), func(t *testing.T) {
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := player{t: t, sent: map[uint16]string{}, sets: map[uint16]*snapshot.Set{}}
+			var got bytes.Buffer
+			for line := range strings.Lines(string(want)) {
+				fmt.Fprintln(&got, p.play(strings.TrimSpace(line)))
+			}
+			if *update {
+				if err := os.WriteFile(file, got.Bytes(), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			expected := strings.Split(string(want), "\n")
+			for i, line := range strings.Split(got.String(), "\n") {
+				if line != expected[i] {
+					t.Fatalf("line %d:\n got %s\nwant %s", i+1, line, expected[i])
+				}
+			}
+		})
+	}
+}
+
+// player plays a session.
+type player struct {
+	t       *testing.T
+	fields  []snapshot.Field
+	cfg     snapshot.Config
+	schema  *snapshot.Schema
+	initial *snapshot.Set
+	world   *snapshot.World
+	enc     *snapshot.Encoder
+	dec     *snapshot.Decoder
+	set     *snapshot.Set
+	sent    map[uint16]string
+	sets    map[uint16]*snapshot.Set
+}
+
+// play gives the line as it should be.
+func (p *player) play(line string) string {
+	if line == "" || line[0] == '#' {
+		return line
+	}
+	command, _, _ := strings.Cut(line, " = ")
+	command = strings.TrimSuffix(command, " =")
+	words := strings.Fields(command)
+	switch words[0] {
+	case "field":
+		n := numbers(p.t, words[3:])
+		p.fields = append(p.fields, snapshot.Field{Name: words[1], Kind: kinds[words[2]], N: n[0], Lo: int32(n[1]), Hi: int32(n[2])})
+	case "config":
+		n := numbers(p.t, words[1:])
+		p.cfg = snapshot.Config{Ring: n[0], CheckEvery: n[1]}
+	case "initial":
+		p.describe()
+		p.add(p.initial, words[1:])
+	case "set":
+		p.start()
+		p.set = p.world.Begin()
+	case "object":
+		p.add(p.set, words[1:])
+	case "send":
+		return command + " = " + p.send()
+	case "take":
+		return command + " = " + p.take(uint16(numbers(p.t, words[1:])[0]))
+	case "corrupt":
+		p.dec.CorruptSets()
+	case "ack", "lose":
+		return command + " = " + p.ack(words[0] == "ack")
+	default:
+		p.t.Fatalf("no command: %q", line)
+	}
+	return line
+}
+
+var kinds = map[string]snapshot.Kind{
+	"motion": snapshot.Motion, "quat": snapshot.Quat, "flags": snapshot.Flags, "angle": snapshot.Angle, "bytes": snapshot.Bytes,
+}
+
+func numbers(t *testing.T, words []string) (n []int) {
+	for _, w := range words {
+		v, err := strconv.Atoi(w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n = append(n, v)
+	}
+	return n
+}
+
+func (p *player) describe() {
+	if p.schema != nil {
+		return
+	}
+	var err error
+	if p.schema, err = snapshot.NewSchema(p.fields...); err != nil {
+		p.t.Fatal(err)
+	}
+	p.initial = p.schema.NewSet()
+}
+
+func (p *player) start() {
+	if p.world != nil {
+		return
+	}
+	p.describe()
+	var err error
+	if p.world, err = p.cfg.NewWorld(p.schema, p.initial); err != nil {
+		p.t.Fatal(err)
+	}
+	if p.dec, err = p.cfg.NewDecoder(p.schema, p.initial); err != nil {
+		p.t.Fatal(err)
+	}
+	p.enc = snapshot.NewEncoder(p.schema, p.world)
+}
+
+func (p *player) add(set *snapshot.Set, words []string) {
+	n := numbers(p.t, words)
+	var row []int32
+	for _, v := range n[2:] {
+		row = append(row, int32(v))
+	}
+	if err := set.Add(snapshot.Object{ID: uint16(n[0]), Generation: uint8(n[1])}, row); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *player) send() string {
+	out, info, err := p.enc.Append(nil, 1<<16)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.sent[info.Seq], p.sets[info.Seq] = hex.EncodeToString(out), p.schema.NewSet()
+	p.sets[info.Seq].CopyFrom(p.set)
+	return p.sent[info.Seq]
+}
+
+// take has the decoder get what the file says was sent, which is what the encoder sent, or the test fails by that.
+func (p *player) take(seq uint16) string {
+	payload, err := hex.DecodeString(p.sent[seq])
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	name, got, err := p.dec.Decode(payload)
+	switch {
+	case errors.Is(err, snapshot.ErrLate):
+		return "late"
+	case errors.Is(err, snapshot.ErrBaselineMissing):
+		return "missing"
+	case errors.Is(err, snapshot.ErrDesync):
+		return "desync"
+	case err != nil:
+		p.t.Fatal(err)
+	case name != seq || !got.Equal(p.sets[seq]):
+		return "wrong"
+	}
+	return "right"
+}
+
+func (p *player) ack(arrives bool) string {
+	a := p.dec.Ack()
+	if arrives {
+		if err := p.enc.Ack(a); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+	return hex.EncodeToString(a.Append(nil))
+}
