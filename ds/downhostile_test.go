@@ -84,8 +84,9 @@ func FuzzDown(f *testing.F) {
 			in = in[1+n:]
 			hostile.player.receive(msg, time.Time{}, reliable)
 		}
-		if hostile.over() {
+		if st := hostile.counted(); st.Ready == 0 || st.Messages == 0 { // it left, or began anew
 			c.players = c.players[1:]
+			hostile.stop()
 		}
 		before := honest.counted().Messages
 		for range 70 { // more than a ring

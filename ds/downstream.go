@@ -141,33 +141,41 @@ func (d *downstream) ack(b []byte) error {
 	return err
 }
 
-// begin has messages sent from now on, and says whether none were before.
-func (d *downstream) begin() bool {
+// begin has messages sent from now on.
+func (d *downstream) begin() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.phase != offered && d.phase != feeding {
-		return false
+	if d.phase == offered || d.phase == feeding {
+		d.become(ready)
+		d.outlet = d.source.outlet(d.player)
 	}
-	d.phase, d.outlet = ready, d.source.outlet(d.player)
-	return true
 }
 
-// pause is the client's end of it, and says whether messages were sent before. It can take part again.
-func (d *downstream) pause() bool {
+// become changes the phase. Who gets messages may ack each.
+func (d *downstream) become(p phase) {
+	if acks := d.source.common().offer.RateHz; p == ready {
+		d.player.downs().allow(acks)
+	} else if d.phase == ready {
+		d.player.downs().allow(-acks)
+	}
+	d.phase, d.outlet, d.fed = p, nil, 0
+}
+
+// pause is the client's end of it. It can take part again.
+func (d *downstream) pause() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	was := d.phase
-	if was != stopped {
-		d.phase, d.outlet, d.fed = offered, nil, 0
+	if d.phase != stopped {
+		d.become(offered)
 	}
-	return was == ready
 }
 
 // stop ends it, and lets go of what sending takes.
 func (d *downstream) stop() {
 	d.mu.Lock()
 	was := d.phase
-	d.phase, d.outlet, d.buf, d.part = stopped, nil, nil, nil
+	d.become(stopped)
+	d.buf, d.part = nil, nil
 	d.mu.Unlock()
 	if was != stopped {
 		d.source.common().leave(d)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/control"
@@ -16,6 +17,18 @@ type downstreams struct {
 	list   [control.MaxDown]*downstream
 	next   int // number to try first: what is on its way of an old one must not be taken for a new one
 	closed bool
+	acks   atomic.Int64 // a thousand seconds, that may come
+}
+
+// allow lets the client send so many acks a second more.
+func (all *downstreams) allow(hz float64) { all.acks.Add(int64(1000 * hz)) }
+
+// hz is how many acks a second may come.
+func (all *downstreams) hz() float64 {
+	if all == nil {
+		return 0
+	}
+	return float64(all.acks.Load()) / 1000
 }
 
 // isGone says that an error is the player's end.
@@ -122,17 +135,13 @@ func (p *Player) receiveReply(b []byte, at time.Time) {
 	}
 	switch answer {
 	case control.Refused:
-		if d.pause() {
-			p.hz -= d.source.common().offer.RateHz
-		}
+		d.pause()
 	case control.Send:
 		if d.feed() {
 			p.shard.feeding = append(p.shard.feeding, d)
 		}
 	case control.Ready:
-		if d.begin() {
-			p.hz += d.source.common().offer.RateHz // it may ack each
-		}
+		d.begin()
 	}
 }
 

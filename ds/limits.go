@@ -49,7 +49,11 @@ func (c *Config) frameRate(hz float64, reliable bool) limit.Rate {
 // allow says whether the player may send one more message: one that holds so many
 // payloads.
 func (p *Player) allow(since time.Duration, payloads int) bool {
-	return p.messages.Take(since, p.rate, float64(payloads))
+	rate := p.rate
+	if d := p.down.Load(); d != nil { // it acks what is sent down, too
+		rate = p.server.cfg.rate(controlRate + p.hz + d.hz())
+	}
+	return p.messages.Take(since, rate, float64(payloads))
 }
 
 // grant lets the player call so many times a second more.

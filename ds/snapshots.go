@@ -1,6 +1,7 @@
 package ds
 
 import (
+	"errors"
 	"fmt"
 	"time"
 )
@@ -39,7 +40,7 @@ func (s *SnapshotStream[T]) Send() error {
 	if s.world.w.open != nil {
 		return errUncommitted
 	}
-	if err := s.down.send(); err != errNothing { //nolint:errorlint // it is never wrapped
+	if err := s.down.send(); !errors.Is(err, errNothing) {
 		return err
 	}
 	return nil

@@ -174,6 +174,7 @@ func TestSnapshots(t *testing.T) {
 		link  simnet.Config
 		ackHz float64
 		known bool    // the initial state
+		blank bool    // there is none, so that the first snapshots take several datagrams
 		least float64 // share of ticks that come
 	}{
 		{count: 20, rtt: 20 * ms, least: 0.97},
@@ -181,9 +182,10 @@ func TestSnapshots(t *testing.T) {
 		{count: 100, rtt: 100 * ms, link: simnet.Config{Loss: 0.05, Jitter: 10 * ms}, known: true, ackHz: 60, least: 0.9},
 		{count: 900, rtt: 100 * ms, link: simnet.Config{Loss: 0.05, Jitter: 10 * ms}, known: true, least: 0.8},
 		{count: 900, rtt: 100 * ms, link: simnet.Config{Loss: 0.05, Jitter: 10 * ms}, least: 0.8},
+		{count: 900, rtt: 100 * ms, link: simnet.Config{Loss: 0.05, Jitter: 10 * ms}, blank: true, least: 0.7},
 		{count: 100, rtt: 300 * ms, link: simnet.Config{Loss: 0.2, Burst: 4, Duplicate: 0.2}, ackHz: 10, least: 0.7},
 	} {
-		name := fmt.Sprintf("%d/rtt=%v/loss=%v/ackHz=%v/known=%v", c.count, c.rtt, c.link.Loss, c.ackHz, c.known)
+		name := fmt.Sprintf("%d/rtt=%v/loss=%v/ackHz=%v/known=%v/blank=%v", c.count, c.rtt, c.link.Loss, c.ackHz, c.known, c.blank)
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				up, down := symmetric(c.rtt, c.link)
@@ -192,7 +194,11 @@ func TestSnapshots(t *testing.T) {
 				cfg := ds.Config{}
 				cfg.Joined = func(p *ds.Player) { offerAll(t, s.World)(p) }
 				srv := uplinktest.Serve(t, network, cfg, func(srv *ds.Server) error {
-					s = newStage(t, srv, "orbs", 0, c.count, ds.WorldConfig[orb]{Initial: initial(0, c.count)})
+					var w ds.WorldConfig[orb]
+					if !c.blank {
+						w.Initial = initial(0, c.count)
+					}
+					s = newStage(t, srv, "orbs", 0, c.count, w)
 					return nil
 				})
 				w := newWatcher(t, s)
@@ -220,8 +226,11 @@ func TestSnapshots(t *testing.T) {
 				if got.Malformed+got.BaselineMissing != 0 || st.BadAcks != 0 || st.Unsent != 0 || st.Ready != 1 || st.Acked > got.Messages {
 					t.Errorf("sent %+v, got %+v", st, got)
 				}
-				if (got.InitialBytes == 0) != c.known || got.InitialBytes != st.InitialBytes || got.InitialBytes != got.Initial {
+				if (got.InitialBytes == 0) != (c.known || c.blank) || got.InitialBytes != st.InitialBytes || got.InitialBytes != got.Initial {
 					t.Errorf("initial state of %d bytes, %d sent, %d came", got.Initial, st.InitialBytes, got.InitialBytes)
+				}
+				if c.blank && (st.Fragmented == 0 || got.Fragments == 0) || got.Datagrams > st.Datagrams {
+					t.Errorf("%d messages sent in fragments, of which %d came", st.Fragmented, got.Fragments)
 				}
 				if c.link.Loss == 0 && (got.Messages != st.Messages || st.Acked != st.Messages) {
 					t.Errorf("%d sent, %d came, %d acked, though nothing is lost", st.Messages, got.Messages, st.Acked)

@@ -69,7 +69,7 @@ func TestTaggedKinds(t *testing.T) {
 func TestTaggedErrors(t *testing.T) {
 	for want, err := range map[string]error{
 		"not a struct": errorOf(Tagged[int]()),
-		`field "A"`: errorOf(Tagged[struct { //nolint:unused // its tags are read
+		`field "A"`: errorOf(Tagged[struct {
 			A float64 `interpolate:"position"`
 		}]()),
 		"unknown tag": errorOf(Tagged[struct {

@@ -66,9 +66,8 @@ func (a *Ack) Append(dst []byte) []byte {
 
 // ParseAck reads the ack at the start of b and gives what follows it. Any input is safe.
 func ParseAck(b []byte) (a Ack, rest []byte, err error) {
-	cut := fmt.Errorf("%w: %d bytes are no ack", ErrTruncated, len(b))
 	if len(b) == 0 {
-		return a, nil, cut
+		return a, nil, cutAck(b)
 	}
 	flags, n, rest := b[0], int(b[0]>>ackBytes), b[1:]
 	a.None, a.NoInitial = flags&ackNone != 0, flags&ackNoInitial != 0
@@ -77,7 +76,7 @@ func ParseAck(b []byte) (a Ack, rest []byte, err error) {
 	}
 	if flags&ackEpoch != 0 {
 		if len(rest) == 0 {
-			return Ack{}, nil, cut
+			return Ack{}, nil, cutAck(b)
 		}
 		a.Epoch, rest = rest[0], rest[1:]
 	}
@@ -85,7 +84,7 @@ func ParseAck(b []byte) (a Ack, rest []byte, err error) {
 		return a, rest, nil
 	}
 	if len(rest) < 2+n {
-		return Ack{}, nil, cut
+		return Ack{}, nil, cutAck(b)
 	}
 	a.Newest, rest = binary.LittleEndian.Uint16(rest), rest[2:]
 	if flags&ackOnes != 0 && n < 8 {
@@ -96,3 +95,5 @@ func ParseAck(b []byte) (a Ack, rest []byte, err error) {
 	}
 	return a, rest[n:], nil
 }
+
+func cutAck(b []byte) error { return fmt.Errorf("%w: %d bytes are no ack", ErrTruncated, len(b)) }
