@@ -32,7 +32,7 @@ type candidate struct {
 // or too few were taken.
 type chooser struct {
 	typical  [2]int // bits of an update, without and with a baseline
-	overhead int // bits of the last packet beside its updates
+	overhead int    // bits of the last packet beside its updates
 	list     []candidate
 	jobs     []job // of the best packet
 	trial    packet

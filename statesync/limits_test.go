@@ -122,7 +122,11 @@ func TestBadConfigs(t *testing.T) {
 		link("Position", "Velocity", 0), link("Position", "Velocity", math.NaN()), link("Rotation", "Spin", 1000),
 		{Velocities: append([]statesync.Velocity{{Field: "Velocity", Of: "Spin", PerTick: 1}}, config.Velocities...)},
 		{Velocities: []statesync.Velocity{config.Velocities[0], {Field: "Velocity", Of: "Spin", PerTick: 1}}},
-		{Rest: "Position"}, {Rest: "?"}, {Budget: -1}, {Budget: 1 << 20}, {Ticks: 33},
+		{Rest: "Position"},
+		{Rest: "?"},
+		{Budget: -1},
+		{Budget: 1 << 20},
+		{Ticks: 33},
 		{Ticks: -1},
 	} {
 		if _, err := statesync.NewSender(schema(t), c); err == nil {
