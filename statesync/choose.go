@@ -22,7 +22,8 @@ const (
 type candidate struct {
 	object snapshot.Object
 	at     int // in the set, or -1: it is gone
-	bits   int // what its update takes, or may take
+	bits   int // what its update takes, or took; 0 where none was made
+	with   int // 1 if it has a baseline
 	alone  bool
 	picked bool
 }
@@ -30,8 +31,8 @@ type candidate struct {
 // chooser fills packets: it codes those of the first candidates that may fit, measures, and codes again where too many
 // or too few were taken.
 type chooser struct {
-	whole    int // bits of an object without a baseline
-	overhead int // bits of the last packet beside its updates
+	typical  [2]int // bits of an update, without and with a baseline
+	overhead int    // bits of the last packet beside its updates
 	list     []candidate
 	jobs     []job // of the best packet
 	trial    packet
@@ -40,10 +41,7 @@ type chooser struct {
 }
 
 func (c *chooser) init(p *plan) {
-	for i := range p.fields {
-		f := &p.fields[i]
-		c.whole += f.N * 20
-	}
+	c.typical = [2]int{p.ints * 12, p.ints * 6}
 	c.trial.state, c.best.state = p.newState(), p.newState()
 }
 
@@ -173,14 +171,11 @@ func (s *Sender) more(set *snapshot.Set) bool {
 			s.waiting.Remove(id)
 			continue
 		}
-		c := candidate{object: set.Object(at), at: at, bits: s.chooser.whole}
-		with := 0
+		c := candidate{object: set.Object(at), at: at}
 		if _, has := s.walk.find(id); has && !s.walk.root {
-			with, c.bits = 1, s.chooser.whole/2
+			c.with = 1
 		}
-		if b := s.objects.at(id).bits[with]; b > 0 {
-			c.bits = int(b)
-		}
+		c.bits = int(s.objects.at(id).bits[c.with])
 		s.chooser.list = append(s.chooser.list, c)
 		return true
 	}
@@ -197,13 +192,17 @@ func (s *Sender) pick(room int, set *snapshot.Set) (n int) {
 			break
 		}
 		x := &c.list[i]
+		need := x.bits
+		if need == 0 {
+			need = c.typical[x.with]
+		}
 		switch {
 		case x.alone:
-		case n > 0 && sum+x.bits > room:
+		case n > 0 && sum+need > room:
 			passed++
 		default:
 			x.picked = true
-			sum += x.bits
+			sum += need
 			passed = 0
 			n++
 		}
@@ -254,13 +253,11 @@ func (s *Sender) code(tick int64, set *snapshot.Set) (size, sum int) {
 	for i := range w.jobs {
 		j := &w.jobs[i]
 		sum += j.bits
-		c.list[j.from].bits = j.bits
+		x := &c.list[j.from]
+		x.bits = j.bits
 		if !j.gone {
-			with := 0
-			if j.has {
-				with = 1
-			}
-			s.objects.at(j.object.ID).bits[with] = uint16(min(j.bits, 1<<16-1))
+			s.objects.at(j.object.ID).bits[x.with] = uint16(min(j.bits, 1<<16-1))
+			c.typical[x.with] = max(1, c.typical[x.with]+(j.bits-c.typical[x.with])/8)
 		}
 	}
 	return len(c.buf), sum

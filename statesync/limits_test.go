@@ -117,11 +117,17 @@ func TestBadConfigs(t *testing.T) {
 		return statesync.Config{Velocities: []statesync.Velocity{{Field: field, Of: of, PerTick: per}}}
 	}
 	for _, c := range []statesync.Config{
-		link("Position", "Speed", 1), link("Position", "Team", 1), link("Position", "Position", 1), link("Team", "Velocity", 1),
+		link("Position", "Speed", 1),
+		link("Position", "Team", 1), link("Position", "Position", 1), link("Team", "Velocity", 1),
 		link("Position", "Velocity", 0), link("Position", "Velocity", math.NaN()), link("Rotation", "Spin", 1000),
 		{Velocities: append([]statesync.Velocity{{Field: "Velocity", Of: "Spin", PerTick: 1}}, config.Velocities...)},
 		{Velocities: []statesync.Velocity{config.Velocities[0], {Field: "Velocity", Of: "Spin", PerTick: 1}}},
-		{Rest: "Position"}, {Rest: "?"}, {Budget: -1}, {Budget: 1 << 20}, {Ticks: 33}, {Ticks: -1},
+		{Rest: "Position"},
+		{Rest: "?"},
+		{Budget: -1},
+		{Budget: 1 << 20},
+		{Ticks: 33},
+		{Ticks: -1},
 	} {
 		if _, err := statesync.NewSender(schema(t), c); err == nil {
 			t.Errorf("%+v was taken", c)
@@ -174,5 +180,40 @@ func TestAllocations(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(200, once); n != 0 {
 		t.Errorf("%g allocations a packet", n)
+	}
+}
+
+// TestRelativePlaces has places near the viewer's take fewer bits, and deltas far fewer.
+func TestRelativePlaces(t *testing.T) {
+	set := still(t, schema(t), 200)
+	updates := func(cfg statesync.Config) (first, later int) {
+		cfg.Velocities, cfg.Budget = config.Velocities, 300
+		s, r := pair(t, schema(t), cfg)
+		s.SetViewer(0)
+		for tick := range int64(30) {
+			for id := range uint16(200) {
+				_ = s.Prioritize(id, 1)
+			}
+			out, info, err := s.Append(nil, tick, set)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := r.Decode(out); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Ack(r.Ack()); err != nil {
+				t.Fatal(err)
+			}
+			if later = len(info.Objects); tick == 0 {
+				first = later
+			}
+		}
+		return first, later
+	}
+	far, same := updates(statesync.Config{NoDelta: true, NoRelative: true})
+	near, _ := updates(statesync.Config{NoDelta: true})
+	_, deltas := updates(statesync.Config{})
+	if near < far*11/10 || same < far-1 || same > far+1 || deltas < 5*far {
+		t.Errorf("%d objects with places whole, %d then, %d from the viewer's, %d as deltas", far, same, near, deltas)
 	}
 }

@@ -214,13 +214,13 @@ func TestCounts(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	s, r := pair(f, schema(f), config)
 	var sent [][]byte
-	session(f, s, r, 40, func(p []byte) {
+	session(f, s, r, 12, func(p []byte) {
 		sent = append(sent, p)
 		f.Add(p)
 	})
 	f.Fuzz(func(t *testing.T, packet []byte) {
 		_, r := pair(t, schema(t), config)
-		for _, p := range sent[:39] {
+		for _, p := range sent[:11] {
 			_, _ = r.Decode(p)
 		}
 		u, err := r.Decode(packet)

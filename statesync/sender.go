@@ -22,7 +22,7 @@ type Info struct {
 	Ticks int
 }
 
-// Sender makes one player's packets. It keeps the last [Ring] of them with the models after each, somewhat over 1 MiB.
+// Sender makes one player's packets. It keeps the last [Ring] of them with the models after each, about 2.5 MiB.
 type Sender struct {
 	cfg     Config
 	walk    walk
