@@ -60,7 +60,7 @@ func (c *Config) checkJitterBuffer(j *JitterBuffer) error {
 	case j.TickHz != 0 && !(j.TickHz >= 1 && j.TickHz <= 1000):
 		return fmt.Errorf("TickHz is %v, want 1 to 1000", j.TickHz)
 	case j.Repeat < 0:
-		return fmt.Errorf("Repeat is %d, want 0 or more", j.Repeat)
+		return fmt.Errorf("its Repeat is %d, want 0 or more", j.Repeat)
 	}
 	for _, d := range []struct {
 		field string

@@ -85,6 +85,10 @@ func (c *Client) Collect(ch chan<- prometheus.Metric) {
 		drops.add("too_large", r.TooLarge)
 		drops.add("unencodable", r.Unencodable)
 		drops.add("reconnecting", r.Reconnecting)
+		if !r.Reliable {
+			e.counter(c.state.pace.missing, r.Pace.Missing, r.RPC)
+			e.counter(c.state.pace.late, r.Pace.Late, r.RPC)
+		}
 		e.drops(c.links.drops, &drops, r.RPC, channel(r.Reliable))
 	}
 	for i := range sums.downs {
@@ -182,4 +186,6 @@ func (t *rpcTable) add(r *client.RPCStats) {
 	sum.Unencodable += r.Unencodable
 	sum.Reconnecting += r.Reconnecting
 	sum.PriorFallbacks += r.PriorFallbacks
+	sum.Pace.Missing += r.Pace.Missing
+	sum.Pace.Late += r.Pace.Late
 }

@@ -20,6 +20,7 @@ type Server struct {
 	missed, late, players, most           *prometheus.Desc
 	moves, handedOver                     *prometheus.Desc
 	acks, ackBytes, ackSealBytes, ackWire *prometheus.Desc
+	buffers                               bufferDescs
 	build                                 buildDesc
 
 	kernel atomic.Uint64 // what it has dropped, as of the last scrape
@@ -44,6 +45,7 @@ func NewServer(srv *ds.Server) *Server {
 		players:      f.desc("players", "Players connected now."),
 		most:         f.desc("max_players", "Players that are let in at most."),
 		handedOver:   f.desc("handed_over_datagrams_total", "Datagrams that came to another shard than their player's and were handed over."),
+		buffers:      f.buffers(),
 		build:        f.build(),
 		moves:        f.desc("moves_total", "Changes of players' addresses, each after the new one has answered a challenge."),
 	}
@@ -57,6 +59,7 @@ func (s *Server) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{s.missed, s.late, s.acks, s.ackBytes, s.ackSealBytes, s.ackWire, s.players, s.most, s.moves, s.handedOver} {
 		ch <- d
 	}
+	s.buffers.describe(ch)
 	s.build.describe(ch)
 }
 
@@ -68,6 +71,7 @@ func (s *Server) Collect(ch chan<- prometheus.Metric) {
 		e.rpc(&s.rpcs, r.RPC, r.Reliable, &r.Stats, payloads{r.Messages, r.Bytes, r.Shared, r.SharedBytes, r.SealBytes}, r.PriorFallbacks)
 		e.counter(s.missed, r.Missed+r.LateFrames, r.RPC, channel(r.Reliable))
 		e.counter(s.late, r.LateFrames, r.RPC, channel(r.Reliable))
+		e.buffer(&s.buffers, r.RPC, &r.Buffer)
 		var drops reasons
 		addDrops(&drops, r.Drops[:])
 		e.drops(s.links.drops, &drops, r.RPC, channel(r.Reliable))

@@ -9,10 +9,12 @@ import (
 // stateDescs are the metrics of how clients' links are now.
 type stateDescs struct {
 	rate, loss, burst, redundancy *prometheus.Desc
+	pace                          paceDescs
 }
 
 func (f family) state() stateDescs {
 	return stateDescs{
+		pace: f.pace(),
 		rate: f.desc("link_bytes_per_second",
 			"What went over all connections in the last second, headers down to IP included, by direction: sent or received.", "direction"),
 		loss:       f.desc("loss_ratio", "Share of an unreliable RPC's payloads that is lost lately, as acks show: the mean of the connections.", "rpc"),
@@ -25,6 +27,7 @@ func (d *stateDescs) describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{d.rate, d.loss, d.burst, d.redundancy} {
 		ch <- d
 	}
+	d.pace.describe(ch)
 }
 
 // states adds up those of several connections.
@@ -38,6 +41,7 @@ type states struct {
 type rpcState struct {
 	conns                   int
 	loss, burst, redundancy float64
+	pace                    paceSum
 }
 
 func (s *states) add(st *client.Stats) {
@@ -61,6 +65,7 @@ func (s *states) add(st *client.Stats) {
 		sum.loss += r.Loss
 		sum.burst += r.Burst
 		sum.redundancy += float64(r.Redundancy)
+		sum.pace.add(&r.Pace)
 	}
 }
 
@@ -73,5 +78,6 @@ func (e emitter) state(d *stateDescs, s *states) {
 		e.gauge(d.loss, r.loss/n, rpc)
 		e.gauge(d.burst, r.burst/n, rpc)
 		e.gauge(d.redundancy, r.redundancy/n, rpc)
+		e.pace(&d.pace, rpc, &r.pace)
 	}
 }

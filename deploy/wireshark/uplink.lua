@@ -29,7 +29,7 @@ local CLOSES = { [0] = "normal", [1] = "the listener shuts down", [2] = "the cli
 local MESSAGES = {
 	[0xc1] = "Acks", [0xc2] = "Bind", [0xc3] = "Bind answer", [0xc4] = "Message of the game", [0xc5] = "Shutdown",
 	[0xc6] = "World offered", [0xc7] = "Answer to an offer", [0xc8] = "Piece of an initial state", [0xc9] = "World ended",
-	[0xca] = "Ack of a world's messages",
+	[0xca] = "Ack of a world's messages", [0xcb] = "Slack and acks",
 }
 for n = 0, 15 do
 	MESSAGES[0xd0 + n] = "Fragment of a message of world " .. n
@@ -111,6 +111,12 @@ local f = {
 	fr_coded = ProtoField.bytes("uplink.frame.coded", "Coded part"),
 
 	ack = ProtoField.none("uplink.ack", "Ack"),
+	slack = ProtoField.none("uplink.slack", "Jitter buffer"),
+	slack_rpc = ProtoField.uint8("uplink.slack.rpc", "RPC"),
+	slack_now = ProtoField.int16("uplink.slack.slack", "Slack, in 0.1 ms"),
+	slack_target = ProtoField.uint16("uplink.slack.target", "Target, in 0.1 ms"),
+	slack_missing = ProtoField.uint16("uplink.slack.missing", "Ticks without a frame"),
+	slack_late = ProtoField.uint16("uplink.slack.late", "Frames after their tick"),
 	ack_rpc = ProtoField.uint8("uplink.ack.rpc", "RPC"),
 	ack_name = ProtoField.string("uplink.ack.name", "RPC's name"),
 	ack_long = ProtoField.bool("uplink.ack.long", "Long form"),
@@ -621,8 +627,7 @@ local function read_ack(tvb, at)
 	return a
 end
 
-local function dissect_acks(tvb, tree, ctx)
-	local at = 1
+local function dissect_acks(tvb, tree, ctx, at)
 	if at == tvb:len() then
 		return bad(ctx, tree, "no ack")
 	end
@@ -724,6 +729,28 @@ local function dissect_bind(tvb, tree, ctx, answer)
 	end
 end
 
+-- Jitter buffers ---------------------------------------------------------------------------------------------------
+
+local function dissect_slack(tvb, tree, ctx)
+	local n = tvb:len() > 1 and tvb(1, 1):uint() or 0
+	if n == 0 or n > 32 or 2 + 9 * n > tvb:len() then
+		return bad(ctx, tree, "no jitter buffers")
+	end
+	for i = 0, n - 1 do
+		local at = 2 + 9 * i
+		local item = tree:add(f.slack, tvb(at, 9))
+		item:add(f.slack_rpc, tvb(at, 1))
+		item:add_le(f.slack_now, tvb(at + 1, 2))
+		item:add_le(f.slack_target, tvb(at + 3, 2))
+		item:add_le(f.slack_missing, tvb(at + 5, 2))
+		item:add_le(f.slack_late, tvb(at + 7, 2))
+		item:append_text(": " .. rpc_name(ctx.session, tvb(at, 1):uint()))
+	end
+	if 2 + 9 * n < tvb:len() then
+		dissect_acks(tvb, tree, ctx, 2 + 9 * n)
+	end
+end
+
 -- Messages ---------------------------------------------------------------------------------------------------------
 
 local function dissect_message(tvb, tree, ctx)
@@ -743,7 +770,9 @@ local function dissect_message(tvb, tree, ctx)
 	end
 	ctx.info[#ctx.info + 1] = MESSAGES[first]
 	if first == 0xc1 then
-		dissect_acks(tvb, tree, ctx)
+		dissect_acks(tvb, tree, ctx, 1)
+	elseif first == 0xcb then
+		dissect_slack(tvb, tree, ctx)
 	elseif first == 0xc2 or first == 0xc3 then
 		dissect_bind(tvb, tree, ctx, first == 0xc3)
 	elseif tvb:len() > 1 then

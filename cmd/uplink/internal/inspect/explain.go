@@ -104,7 +104,9 @@ func (e *Explained) carried(p *player, b []byte) {
 	e.add(0, 8, 0, "message type", "%s", typeText(t, b[0]))
 	switch t {
 	case control.Acks:
-		e.acks(p, body)
+		e.acks(p, body, 8)
+	case control.Slack:
+		e.slack(p, body)
 	case control.Bind:
 		e.bind(body)
 	case control.Bound:
@@ -143,6 +145,8 @@ func typeText(t control.Type, first byte) string {
 		return fmt.Sprintf("%#x, a fragment of a message of world %d", first, first&15)
 	case control.Down:
 		return fmt.Sprintf("%#x, a message of world %d", first, first&15)
+	case control.Slack:
+		return "0xcb, how jitter buffers stand, and acks"
 	case control.Bundle:
 		return fmt.Sprintf("%#x, a bundle of %d payloads", first, first&15+2)
 	default:

@@ -8,8 +8,7 @@ import (
 )
 
 // acks explains acks, behind the message's type.
-func (e *Explained) acks(p *player, b []byte) {
-	at := 8
+func (e *Explained) acks(p *player, b []byte, at int) {
 	for len(b) > 0 {
 		a, rest, err := rpcdelta.ParseAck(b)
 		if err != nil {

@@ -150,6 +150,10 @@ func (p *player) finish(x *inspection) {
 // sent notes the acks in what was sent.
 func (p *player) sent(x *inspection, b []byte) {
 	t, rest, err := control.Split(b)
+	if err == nil && t == control.Slack {
+		_, rest, err = control.ParseSlack(nil, rest)
+		t = control.Acks
+	}
 	if err != nil || t != control.Acks {
 		return
 	}

@@ -1,0 +1,127 @@
+// Command jitter plays a client's calls over simulated links into a jitter buffer, in virtual time, and says how early
+// they came and how many ticks had none:
+//
+//	go run ./docs/jitter [-minutes N] [-runs N] [-hz N]
+//
+// See internal/pacing, and docs/jitter.md.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"text/tabwriter"
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/pacing"
+	"github.com/uplink-rpc/uplink/jitter"
+	"github.com/uplink-rpc/uplink/transport/simnet"
+)
+
+// options are what is played, of each case.
+type options struct {
+	hz      float64
+	minutes int
+	runs    int
+}
+
+func main() {
+	var o options
+	flag.Float64Var(&o.hz, "hz", 60, "ticks and calls a second")
+	flag.IntVar(&o.minutes, "minutes", 5, "of play in a run")
+	flag.IntVar(&o.runs, "runs", 8, "courses of the link")
+	flag.Parse()
+	if flag.NArg() != 0 || o.minutes < 1 || o.runs < 1 || !(o.hz >= 10 && o.hz <= 1000) {
+		flag.Usage()
+		os.Exit(2)
+	}
+	if err := run(os.Stdout, o); err != nil {
+		fmt.Fprintln(os.Stderr, "jitter:", err)
+		os.Exit(1)
+	}
+}
+
+const ms = time.Millisecond
+
+// links are those that are played over: one way 50 ms, and what is held up beyond that on average.
+var links = []struct {
+	name   string
+	jitter time.Duration
+	loss   float64
+	older  int
+	change time.Duration // what one way takes from half of the time on
+}{
+	{name: "cable", jitter: 2 * ms, loss: 0.001, older: 1},
+	{name: "Wi-Fi", jitter: 5 * ms, loss: 0.01, older: 1},
+	{name: "bad Wi-Fi", jitter: 10 * ms, loss: 0.05, older: 2},
+	{name: "mobile", jitter: 20 * ms, loss: 0.05, older: 2},
+	{name: "Wi-Fi, 50 ms more after half", jitter: 5 * ms, loss: 0.01, older: 1, change: 100 * ms},
+}
+
+// ways are how buffer and client are set up.
+var ways = []struct {
+	name  string
+	depth time.Duration
+	alone bool
+}{
+	{name: "learned, followed"},
+	{name: "33 ms, followed", depth: 33 * ms},
+	{name: "learned, not followed", alone: true},
+}
+
+// drifts are by how much the client's clock is faster.
+var drifts = []float64{-200e-6, 200e-6}
+
+func run(out io.Writer, o options) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "link\tbuffer\tclock ppm\tslack ms\ttarget ms\toff ms\tmissing/min\tlate/min\tresyncs/min\tclock %")
+	for _, link := range links {
+		for _, way := range ways {
+			for _, drift := range drifts {
+				sum, err := play(o, pacing.Options{
+					Up:    simnet.Config{Delay: 50 * ms, Jitter: link.jitter, Loss: link.loss},
+					Down:  simnet.Config{Delay: 50 * ms, Jitter: link.jitter, Loss: link.loss},
+					Older: link.older, Delay: link.change, Drift: drift, NoPace: way.alone, Buffer: jitter.Config{Depth: way.depth},
+				})
+				if err != nil {
+					return err
+				}
+				minutes := float64(sum.Ticks) / o.hz / 60
+				fmt.Fprintf(w, "%s\t%s\t%+.0f\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t%.2f\t%+.2f to %+.2f\n", link.name, way.name, 1e6*drift,
+					inMs(sum.Slack), inMs(sum.Target), inMs(sum.Off), float64(sum.Stats.Missing)/minutes, float64(sum.Stats.Late)/minutes,
+					float64(sum.Stats.Resyncs)/minutes, 100*(sum.Slowest-1), 100*(sum.Fastest-1))
+			}
+		}
+	}
+	return w.Flush()
+}
+
+func inMs(d time.Duration) float64 { return float64(d) / float64(ms) }
+
+// play gives the mean of all runs, the sums of what is counted, and the extremes of the clock.
+func play(o options, p pacing.Options) (sum pacing.Result, err error) {
+	p.Hz, p.Duration, p.Settle, p.Ragged = o.hz, time.Duration(o.minutes)*time.Minute, 10*time.Second, ms
+	if p.Delay != 0 {
+		p.Change = p.Duration / 2
+	}
+	for i := range o.runs {
+		p.Seed = uint64(i) + 1
+		r, err := pacing.Run(p)
+		if err != nil {
+			return sum, err
+		}
+		sum.Ticks += r.Ticks
+		sum.Slack += r.Slack / time.Duration(o.runs)
+		sum.Target += r.Target / time.Duration(o.runs)
+		sum.Off += r.Off / time.Duration(o.runs)
+		sum.Stats.Missing += r.Stats.Missing
+		sum.Stats.Late += r.Stats.Late
+		sum.Stats.Resyncs += r.Stats.Resyncs
+		if i == 0 {
+			sum.Slowest, sum.Fastest = r.Slowest, r.Fastest
+		}
+		sum.Slowest, sum.Fastest = min(sum.Slowest, r.Slowest), max(sum.Fastest, r.Fastest)
+	}
+	return sum, nil
+}

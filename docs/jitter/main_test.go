@@ -1,0 +1,17 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestRun has the command print a row for each link, way and clock.
+func TestRun(t *testing.T) {
+	var out strings.Builder
+	if err := run(&out, options{hz: 60, minutes: 1, runs: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(out.String(), "\n"); n != 1+len(links)*len(ways)*len(drifts) {
+		t.Errorf("%d lines:\n%s", n, out.String())
+	}
+}

@@ -1,0 +1,117 @@
+// Jitterbuffer: a dedicated server that takes exactly one call of each player a tick, though the way there takes
+// between 20 and 100 ms and loses one datagram in fifty. Calls wait in a jitter buffer until their tick, and the
+// clients' clocks follow what the server tells of it.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/transport"
+	"github.com/uplink-rpc/uplink/transport/simnet"
+)
+
+// ServerMove is what a client tells the server each tick.
+type ServerMove struct {
+	Wish    rpcdelta.Vec2 `rpcdelta:"resolution=0.01,min=-1,max=1"` // where to go
+	Buttons uint8
+}
+
+const (
+	tick    = time.Second / 60
+	seconds = 4
+)
+
+// avatar is a player in the world.
+type avatar struct {
+	position        rpcdelta.Vec2
+	moved, repeated int
+}
+
+func main() {
+	if err := run(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(ctx context.Context) error {
+	world := map[*ds.Player]*avatar{}
+	srv, err := ds.Listen("127.0.0.1:0", ds.Config{
+		Poll: true,
+		// A tick whose call is missing has the last one again, three times in a row at most.
+		JitterBuffer: &ds.JitterBuffer{Repeat: 3},
+		Joined:       func(p *ds.Player) { world[p] = &avatar{} },
+	})
+	if err != nil {
+		return err
+	}
+	defer srv.Close()
+	err = ds.Handle(srv, "ServerMove", func(p *ds.Player, f ds.Frame[ServerMove]) {
+		a := world[p]
+		if f.Repeated {
+			a.repeated++
+		} else {
+			a.moved++
+		}
+		const step = 5.0 / 60 // meters a tick
+		a.position.X += f.Value.Wish.X * step
+		a.position.Y += f.Value.Wish.Y * step
+	})
+	if err != nil {
+		return err
+	}
+	go srv.Serve(ctx)
+	for i := range 3 {
+		go func() { log.Print(play(ctx, srv.Addr().String(), uint64(i))) }()
+	}
+
+	next := time.Now()
+	for n := range 60 * seconds {
+		next = next.Add(tick)
+		time.Sleep(time.Until(next)) // if it is late, the ticks that it missed follow at once
+		srv.Poll()                   // one call of each player
+		if n%60 != 59 {
+			continue
+		}
+		st := srv.Stats().RPCs[0].Buffer
+		fmt.Printf("second %d: calls come %.0f ms early, should %.0f ms; %d calls taken, %d ticks without one, %d repeated\n",
+			n/60+1, ms(st.Slack), ms(st.Target), st.Released, st.Missing, st.Repeated)
+	}
+	for p, a := range world {
+		fmt.Printf("player %016x: at %.2f after %d calls and %d repetitions, round trip %v\n",
+			p.ID(), a.position, a.moved, a.repeated, p.RTT().Round(time.Millisecond))
+	}
+	return nil
+}
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// play is a client, which plays until the process ends.
+func play(ctx context.Context, addr string, number uint64) error {
+	link := simnet.Config{Delay: 20 * time.Millisecond, Jitter: 10 * time.Millisecond, Loss: 0.02, Seed: number}
+	network, err := simnet.WrapNetwork(transport.UDP(), link, link)
+	if err != nil {
+		return err
+	}
+	conn, err := client.Dial(ctx, addr, client.Config{Network: network})
+	if err != nil {
+		return err
+	}
+	move, err := client.Bind[ServerMove](conn, "ServerMove", client.Rate(60))
+	if err != nil {
+		return err
+	}
+	for next := time.Now(); ; {
+		if err := move.Send(&ServerMove{Wish: rpcdelta.Vec2{X: float64(number) / 2, Y: 1}}); err != nil {
+			return err
+		}
+		// The whole of the client's part: its ticks are a little shorter or longer, as the server needs them.
+		next = next.Add(move.Pace().Interval(tick))
+		time.Sleep(time.Until(next))
+	}
+}
