@@ -97,9 +97,12 @@ func (l *loop) run(e endpoint) error {
 // restRead is how long a read after a rest may take: as long as it needs to find what is there.
 const restRead = time.Millisecond
 
-// rest waits for the tick, and has what came by then read before it.
+// restTicks is after how many ticks a loop that rests reads again.
+const restTicks = 2
+
+// rest waits for the last of some ticks, which stands for all of them, and has what came by then read before it.
 func (l *loop) rest(e endpoint, next time.Time) error {
-	time.Sleep(time.Until(next))
+	time.Sleep(time.Until(next) + (restTicks-1)*l.interval)
 	now := time.Now()
 	err := l.pc.SetReadDeadline(now.Add(restRead))
 	e.take(now) // who was roused by the deadline that there was before

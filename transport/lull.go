@@ -4,8 +4,8 @@ package transport
 const lullAfter = 16
 
 // lull notices that a listener has nothing but idle sessions, and many. To be woken for each of their heartbeats would
-// cost more than to answer it, so the loop then reads once a tick. The first datagram of another kind ends that, or a
-// tick without any.
+// cost more than to answer it, so the loop then reads, and ticks, every second tick. The first datagram of another kind
+// ends that, or two ticks without any.
 type lull struct {
 	datagrams, idle int // of this batch
 	batches         int // in a row

@@ -54,16 +54,11 @@ var ErrMalformed = errors.New("malformed control message")
 // Split tells what a message is and gives what follows its type; of a frame, of
 // a bundle and of a downstream's message all of it.
 func Split(b []byte) (Type, []byte, error) {
-	if len(b) != 0 && b[0]&rpcdelta.ControlMask != rpcdelta.ControlMask {
-		return Frame, b, nil
-	}
-	return split(b)
-}
-
-// split is Split for all but frames, which are most: so that Split can be inlined.
-func split(b []byte) (Type, []byte, error) {
 	if len(b) == 0 {
 		return 0, nil, fmt.Errorf("%w: empty", ErrMalformed)
+	}
+	if b[0]&rpcdelta.ControlMask != rpcdelta.ControlMask {
+		return Frame, b, nil
 	}
 	t := Type(b[0])
 	switch family := t &^ bundleMask; family {
