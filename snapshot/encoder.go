@@ -212,4 +212,4 @@ func (e *Encoder) reset(epoch uint8) {
 func (e *Encoder) Resets() uint64 { return e.resets }
 
 // Memory is how many bytes the encoder keeps of what it sent.
-func (e *Encoder) Memory() int { return e.states.memory() + 16*len(e.sent) + 32*cap(e.walk.spare) }
+func (e *Encoder) Memory() int { return e.states.memory() + 16*len(e.sent) + 2*cap(e.walk.spare) }

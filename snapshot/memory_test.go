@@ -17,8 +17,8 @@ func TestMemory(t *testing.T) {
 	if l.wrong > 0 || l.right < 290 {
 		t.Fatal(l)
 	}
-	if n := l.enc.Memory(); n > 512<<10 {
-		t.Errorf("the encoder keeps %d bytes, want at most 512 KiB a player", n)
+	if n := l.enc.Memory(); n > 768<<10 {
+		t.Errorf("the encoder keeps %d bytes, want at most 768 KiB a player", n)
 	}
 	if n := l.world.Memory(); n > 4<<20 {
 		t.Errorf("the world keeps %d bytes, want at most 4 MiB", n)

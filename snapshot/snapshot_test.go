@@ -273,7 +273,7 @@ func TestLongRun(t *testing.T) {
 }
 
 func TestAllocations(t *testing.T) {
-	sc := newScene(t, 3, 100)
+	sc := newScene(t, 3, 901)
 	sc.churn = 1000
 	world := snapshot.NewWorld(sc.schema, nil)
 	enc, dec := snapshot.NewEncoder(sc.schema, world), snapshot.NewDecoder(sc.schema, nil)

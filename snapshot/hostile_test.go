@@ -1,0 +1,86 @@
+package snapshot_test
+
+import (
+	"errors"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/uplink-rpc/uplink/snapshot"
+)
+
+// TestRefusals has each thing that no encoder writes refused for its own reason, and nothing of it acked.
+func TestRefusals(t *testing.T) {
+	sc := newScene(t, 3, 4)
+	world := snapshot.NewWorld(sc.schema, nil)
+	enc := snapshot.NewEncoder(sc.schema, world)
+	sc.fill(t, world.Begin())
+	good, _, err := enc.Append(nil, 1<<16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	otherHash := append([]byte(nil), good...)
+	otherHash[5]++
+	for _, c := range []struct {
+		name    string
+		payload []byte
+		want    error
+	}{
+		{"nothing", nil, snapshot.ErrTruncated},
+		{"a byte", good[:1], snapshot.ErrTruncated},
+		{"no epoch", good[:3], snapshot.ErrTruncated},
+		{"half a hash", good[:5], snapshot.ErrTruncated},
+		{"no distance", []byte{63, 0}, snapshot.ErrTruncated},
+		{"distance 0 with a hash", []byte{63, 0, 0, 1, 1, 1}, snapshot.ErrMalformed},
+		{"distance 63", []byte{63, 0, 63, 1, 1, 1}, snapshot.ErrMalformed},
+		{"a baseline that never was", []byte{1, 0, 1}, snapshot.ErrBaselineMissing},
+		{"another hash", otherHash, snapshot.ErrDesync},
+		{"a byte more", append(append([]byte(nil), good...), 1, 1, 1, 1, 1), snapshot.ErrLength},
+		{"a zero more", append(append([]byte(nil), good...), 0), snapshot.ErrLength},
+		{"millions of objects", append([]byte{0, 0, 1 << 6, 0}, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff), snapshot.ErrCount},
+	} {
+		dec := snapshot.NewDecoder(sc.schema, nil)
+		if _, _, err := dec.Decode(c.payload); !errors.Is(err, c.want) {
+			t.Errorf("%s: got %v, want %v", c.name, err, c.want)
+		}
+		if a := dec.Ack(); !a.None {
+			t.Errorf("%s: acked %+v", c.name, a)
+		}
+		if _, _, err := dec.Decode(good); err != nil {
+			t.Errorf("%s: then a good one: %v", c.name, err)
+		}
+		if _, _, err := dec.Decode(good); !errors.Is(err, snapshot.ErrLate) {
+			t.Errorf("%s: then it again: %v", c.name, err)
+		}
+	}
+}
+
+// TestAnyBytes decodes noise behind each kind of header, and then goes on.
+func TestAnyBytes(t *testing.T) {
+	seen := map[error]int{}
+	rapid.Check(t, func(rt *rapid.T) {
+		l := newLink(t, rapid.Uint64().Draw(rt, "seed"), 5, snapshot.Config{}, nil, nil)
+		l.run(40)
+		for range 20 {
+			head := rapid.SampledFrom([][]byte{{0, 0, 64, 0}, {0, 0, 0, 0}, {0x41, 9}, {0x82, 9}}).Draw(rt, "header")
+			noise := rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(rt, "noise")
+			_, _, err := l.dec.Decode(append(append([]byte(nil), head...), noise...))
+			for _, reason := range []error{snapshot.ErrCount, snapshot.ErrID, snapshot.ErrBounds, snapshot.ErrLength, snapshot.ErrLate, snapshot.ErrBaselineMissing} {
+				if errors.Is(err, reason) {
+					seen[reason]++
+				}
+			}
+		}
+		l.run(200)
+		l.fresh()
+		l.run(60)
+		if l.wrong > 0 || l.right < 50 {
+			rt.Fatal(l)
+		}
+	})
+	for _, reason := range []error{snapshot.ErrCount, snapshot.ErrID, snapshot.ErrBounds, snapshot.ErrLength} {
+		if seen[reason] == 0 {
+			t.Errorf("no noise gave %v: %v", reason, seen)
+		}
+	}
+}
