@@ -23,17 +23,26 @@ import (
 
 type call struct{ X int32 }
 
-// collectors are those of a server and a client that know each other, and have an RPC.
+// collectors are those of a server and a client that know each other, and have an RPC and a world.
 func collectors(t *testing.T) []prometheus.Collector {
 	t.Helper()
-	srv, err := ds.Listen("127.0.0.1:0", ds.Config{})
+	var world *ds.World[call]
+	srv, err := ds.Listen("127.0.0.1:0", ds.Config{Joined: func(p *ds.Player) {
+		if _, err := world.Offer(p); err != nil {
+			t.Error(err)
+		}
+	}})
 	must(t, err)
 	must(t, ds.Handle(srv, "Call", func(*ds.Player, ds.Frame[call]) {}))
+	world, err = ds.NewWorld(srv, "Calls", ds.WorldConfig[call]{})
+	must(t, err)
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(context.Background()) }()
 	conn, err := client.Dial(t.Context(), srv.Addr().String(), client.Config{})
 	must(t, err)
 	_, err = client.Bind[call](conn, "Call")
+	must(t, err)
+	_, err = client.Snapshots(conn, "Calls", client.SnapshotConfig[call]{})
 	must(t, err)
 	t.Cleanup(func() {
 		must(t, conn.Close())
