@@ -15,6 +15,6 @@ func root() *cobra.Command {
 		SilenceUsage:  true,
 	}
 	o.addFlags(c)
-	c.AddCommand(newRecordCommand())
+	c.AddCommand(newRecordCommand(), newMeasureCommand())
 	return c
 }

@@ -33,7 +33,7 @@ func (o *serveOptions) addFlags(c *cobra.Command) {
 	f.StringVar(&o.addr, "http", "127.0.0.1:7080", "where the page is, on loopback")
 	f.Uint64Var(&o.seed, "seed", 1, "what the script does")
 	f.DurationVar(&o.runs, "for", 0, "how long it runs; 0: until it is stopped")
-	f.StringVar(&o.settings.Way, "way", o.settings.Way, "way down at first: full, snapshots")
+	f.StringVar(&o.settings.Way, "way", o.settings.Way, "way down at first: full, snapshots, state")
 	f.Float64Var(&o.settings.Loss, "loss", o.settings.Loss, "share of packets lost at first, each way")
 	f.Float64Var(&o.settings.RTT, "rtt", o.settings.RTT, "round trip at first, in ms")
 	f.Float64Var(&o.settings.Jitter, "jitter", o.settings.Jitter, "how long packets are held up at first, at most, in ms")

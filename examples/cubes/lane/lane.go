@@ -15,10 +15,11 @@ const (
 	seal     = 16
 	// Overhead is what a datagram has beside its contents: headers of IP, UDP and the transport, and the seal.
 	Overhead = transport.IPSize + transport.HeaderSize + seal
-	// whole is the largest message of one datagram, part how much of a larger one each has, behind a header.
-	whole  = datagram - transport.HeaderSize - seal
+	// Whole is the largest message of one datagram.
+	Whole = datagram - transport.HeaderSize - seal
+	// part is how much of a larger one each datagram has, behind a header.
 	header = 4
-	part   = whole - header
+	part   = Whole - header
 	// waiting is how many messages may be incomplete at a time.
 	waiting = 16
 )
@@ -63,7 +64,7 @@ func (l *Lane) Set(cfg simnet.Config) error { return l.link.Set(cfg) }
 
 // Size is what a message of n bytes takes on the way, headers down to IP included.
 func Size(n int) int {
-	if n <= whole {
+	if n <= Whole {
 		return n + Overhead
 	}
 	datagrams := (n + part - 1) / part
@@ -74,7 +75,7 @@ func Size(n int) int {
 func (l *Lane) Send(now time.Duration, contents []byte) {
 	m := &message{contents: append([]byte(nil), contents...), datagrams: 1}
 	l.sent++
-	if len(contents) <= whole {
+	if len(contents) <= Whole {
 		l.push(now, fragment{number: l.sent, message: m}, len(contents)+Overhead)
 		return
 	}

@@ -88,7 +88,7 @@ func (l *Live) Change(s Settings) error {
 	before := l.settings
 	l.settings = s
 	err := errors.Join(l.session.SetLink(s.link()), l.steering.set(s.link()))
-	if s.Way != before.Way || s.Rate != before.Rate {
+	if s.Way != before.Way || s.Rate != before.Rate || s.Delta != before.Delta || s.Round != before.Round || s.Smooth != before.Smooth {
 		k, bad := way.Parse(s.Way)
 		return errors.Join(err, bad, l.session.Use(k, s.options()))
 	}

@@ -20,13 +20,17 @@ type Settings struct {
 	Loss   float64 `json:"loss"`
 	RTT    float64 `json:"rtt"`
 	Jitter float64 `json:"jitter"`
+	// Delta, Round and Smooth are what state synchronisation does beside its core; see way.Options.
+	Delta  bool `json:"delta"`
+	Round  bool `json:"round"`
+	Smooth bool `json:"smooth"`
 	// Auto has a script play.
 	Auto bool `json:"auto"`
 }
 
 // Default is how it begins: the article's link, and its budget.
 func Default() Settings {
-	return Settings{Way: way.Snapshots.String(), Rate: 60, Budget: 256, Loss: 0.05, RTT: 100, Jitter: 33, Auto: true}
+	return Settings{Way: way.Snapshots.String(), Rate: 60, Budget: 256, Loss: 0.05, RTT: 100, Jitter: 33, Delta: true, Round: true, Smooth: true, Auto: true}
 }
 
 // Limits of settings.
@@ -62,5 +66,8 @@ func (s *Settings) link() session.Link {
 
 // options gives the way's part.
 func (s *Settings) options() way.Options {
-	return way.Options{Rate: s.Rate, Budget: s.Budget * 1000, Jitter: s.link().Jitter, Loss: s.Loss}
+	return way.Options{
+		Rate: s.Rate, Budget: s.Budget * 1000, Jitter: s.link().Jitter, Loss: s.Loss,
+		NoDelta: !s.Delta, NoRound: !s.Round, NoSmooth: !s.Smooth,
+	}
 }

@@ -67,12 +67,21 @@ func TestPage(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 
+	b.Run(`document.querySelector("input[value=state]").click()`)
+	b.Await(`!document.querySelector(".parts").hidden`)
+	b.Await(fmt.Sprintf(figure, "updates") + " > 1 && " + fmt.Sprintf(figure, "updates") + " < 20000")
+	b.Run(`document.querySelector("[name=smooth]").click()`)
+
 	b.Run(`dispatchEvent(new KeyboardEvent("keydown", {code: "ArrowRight"}))`)
 	b.Await(`!document.querySelector("#auto").checked && document.querySelector("[data-key='2']").ariaPressed === "true"`)
 	b.Run(`dispatchEvent(new KeyboardEvent("keyup", {code: "ArrowRight"}))`)
+	if got := l.Settings(); got.Way != "state" || got.Smooth || !got.Delta {
+		t.Errorf("%+v", got)
+	}
+	b.Run(`document.querySelector("[name=smooth]").click()`)
 	b.Run(`document.querySelector("#auto").click()`)
 	b.Run(`document.querySelector("#restart").click()`)
-	b.Await(fmt.Sprintf(figure, "moving") + " > 10")
+	b.Await(fmt.Sprintf(figure, "moving") + " > 10 && " + fmt.Sprintf(figure, "error") + " < 10")
 
 	for _, scheme := range []string{"light", "dark"} {
 		b.Prefer("prefers-color-scheme", scheme)

@@ -9,8 +9,8 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
-// Pop is how far, in meters, a cube is drawn in one tick from where it would be if it had gone on as the server's did, for
-// it to count as a pop.
+// Pop is how far, in meters, a cube is drawn in one tick from where its motion would have put it, for it to count as a pop.
+// Its motion is what the client simulated, or that of the server's cube where the client does not simulate.
 const Pop = 0.05
 
 // Meter measures a session from its beginning, or from Reset.
@@ -23,7 +23,7 @@ type Meter struct {
 	// Position and Turn are the errors of cubes that move, or are not where they should be, a tick and cube: in meters and
 	// degrees, against the server's world at the time that is drawn.
 	Position, Turn Distribution
-	// Pops is how often a cube jumped.
+	// Pops is how often a cube jumped; while it does so tick after tick that is one.
 	Pops int
 	// Delay adds up, over ticks with something to draw, how far what is drawn lies back.
 	Delay time.Duration
@@ -35,11 +35,12 @@ type Meter struct {
 	begun, begunDatagrams     int // before Reset
 	waiting                   []int
 	last                      []rpcdelta.Vec3
+	popping                   []bool
 	lastDrawn                 bool
 }
 
 func (m *Meter) begin(count int) {
-	*m = Meter{waiting: make([]int, count), last: make([]rpcdelta.Vec3, count)}
+	*m = Meter{waiting: make([]int, count), last: make([]rpcdelta.Vec3, count), popping: make([]bool, count)}
 }
 
 // carry keeps what a lane counted that is replaced.
@@ -51,7 +52,7 @@ func (m *Meter) carry(l *lane.Lane) {
 // Reset begins anew, at the place where things are.
 func (m *Meter) Reset() {
 	*m = Meter{
-		waiting: m.waiting, last: m.last, lastDrawn: m.lastDrawn, carried: m.carried, carriedDatagrams: m.carriedDatagrams,
+		waiting: m.waiting, last: m.last, popping: m.popping, lastDrawn: m.lastDrawn, carried: m.carried, carriedDatagrams: m.carriedDatagrams,
 		begun: m.begun + m.Bytes, begunDatagrams: m.begunDatagrams + m.Datagrams,
 	}
 	clear(m.waiting)
@@ -102,12 +103,16 @@ func (m *Meter) look(s *Session, now time.Duration) {
 			m.Turn.Add(angle(d.Orientation, p.turn))
 		}
 		if m.lastDrawn {
-			step := rpcdelta.Vec3{
-				X: m.last[i].X + p.at.X - q.at.X, Y: m.last[i].Y + p.at.Y - q.at.Y, Z: m.last[i].Z + p.at.Z - q.at.Z,
+			motion, simulated := s.receiver.Motion(i)
+			if !simulated {
+				motion = rpcdelta.Vec3{X: p.at.X - q.at.X, Y: p.at.Y - q.at.Y, Z: p.at.Z - q.at.Z}
 			}
-			if distance(step, d.Position) > Pop {
+			l := &m.last[i]
+			pops := distance(rpcdelta.Vec3{X: l.X + motion.X, Y: l.Y + motion.Y, Z: l.Z + motion.Z}, d.Position) > Pop
+			if pops && !m.popping[i] {
 				m.Pops++
 			}
+			m.popping[i] = pops
 		}
 		m.last[i] = d.Position
 	}
@@ -119,6 +124,12 @@ func (m *Meter) Seconds() float64 { return float64(m.Ticks) / game.Rate }
 
 // Kbits is what left the server a second, in 1,000 bits.
 func (m *Meter) Kbits() float64 { return float64(m.Bytes) * 8 / 1000 / m.Seconds() }
+
+// PopsPerMinute counts those of all cubes.
+func (m *Meter) PopsPerMinute() float64 { return float64(m.Pops) * 60 / m.Seconds() }
+
+// LongestWait is Wait as a time.
+func (m *Meter) LongestWait() time.Duration { return game.Time(m.Wait) }
 
 // MeanDelay is how far what is drawn lies back.
 func (m *Meter) MeanDelay() time.Duration { return m.Delay / time.Duration(max(1, m.drawn)) }

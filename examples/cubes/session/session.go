@@ -75,12 +75,13 @@ func New(cfg Config) (*Session, error) {
 
 // Use changes the way down, or its options, while the world goes on. What is drawn stays until the new way has something.
 func (s *Session) Use(k way.Kind, o way.Options) error {
-	sender, receiver, err := way.New(k, s.sim.Bodies, o)
+	sender, receiver, err := way.New(k, way.Start{World: s.cfg.World, Bodies: s.sim.Bodies, Tick: s.sim.Tick}, o)
 	if err != nil {
 		return err
 	}
 	s.cfg.Way, s.cfg.Options = k, o
 	s.sender, s.receiver = sender, receiver
+	s.sim.Round = k == way.State && !o.NoRound
 	// What is on its way is of the way before.
 	down, up, err := s.lanes()
 	if err != nil {
@@ -126,7 +127,9 @@ func (s *Session) Now() time.Duration { return game.Time(s.sim.Tick) }
 // Tick has the server simulate one tick under an input, carries what is on its way, and has the client draw. An error is
 // of the game, not of the link.
 func (s *Session) Tick(in world.Input) error {
-	s.sim.Step(in)
+	if err := s.sim.Step(in); err != nil {
+		return err
+	}
 	now := s.Now()
 	s.truth.push(s.sim.Tick, s.sim.Bodies)
 	var err error

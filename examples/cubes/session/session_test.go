@@ -32,6 +32,7 @@ func play(t *testing.T, s *session.Session, seed uint64, ticks int) {
 var ways = map[way.Kind]way.Options{
 	way.Full:      {Rate: 10},
 	way.Snapshots: {Rate: 60},
+	way.State:     {Rate: 60, Budget: 256_000},
 }
 
 // TestWays: over a good link and a bad one each way shows the client about what the server has.
@@ -117,7 +118,7 @@ func TestChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	play(t, s, 1, 60)
-	for _, k := range []way.Kind{way.Snapshots, way.Full, way.Snapshots} {
+	for _, k := range []way.Kind{way.Snapshots, way.State, way.Full, way.State, way.Snapshots} {
 		if err := s.Use(k, ways[k]); err != nil {
 			t.Fatal(err)
 		}

@@ -1,7 +1,6 @@
 package way
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"time"
@@ -18,7 +17,7 @@ const maxSnapshot = 1 << 16
 // snapshotSender codes each snapshot against one that the client is known to hold.
 type snapshotSender struct {
 	pace
-	rows[game.Seen]
+	cubes   *snapshot.Type[game.Seen]
 	world   *snapshot.World
 	encoder *snapshot.Encoder
 	buf     []byte
@@ -27,36 +26,32 @@ type snapshotSender struct {
 // snapshotReceiver interpolates on lines, since there are many snapshots.
 type snapshotReceiver struct {
 	play
-	rows[game.Seen]
+	typ     *snapshot.Type[game.Seen]
 	decoder *snapshot.Decoder
 	held    bool // something to ack
 }
 
 func newSnapshots(initial []world.Body, o Options) (Sender, Receiver, error) {
-	r, err := newRows[game.Seen]()
+	t, err := snapshot.Compile[game.Seen]("Cube")
 	if err != nil {
 		return nil, nil, err
 	}
-	first := r.schema.NewSet()
-	if err := fill(&r, first, initial); err != nil {
+	first := t.Schema().NewSet()
+	if err := fill(t, first, initial); err != nil {
 		return nil, nil, err
 	}
-	w := snapshot.NewWorld(r.schema, first)
+	w := snapshot.NewWorld(t.Schema(), first)
 	p, err := newPlay(len(initial), interpolate.Linear, o)
-	if err != nil {
-		return nil, nil, err
-	}
-	there, err := newRows[game.Seen]()
-	return &snapshotSender{pace: newPace(o), rows: r, world: w, encoder: snapshot.NewEncoder(r.schema, w)},
-		&snapshotReceiver{play: p, rows: there, decoder: snapshot.NewDecoder(r.schema, first)}, err
+	return &snapshotSender{pace: newPace(o), cubes: t, world: w, encoder: snapshot.NewEncoder(t.Schema(), w)},
+		&snapshotReceiver{play: p, typ: t.Clone(), decoder: snapshot.NewDecoder(t.Schema(), first)}, err
 }
 
 // fill makes a set of all cubes.
-func fill(r *rows[game.Seen], set *snapshot.Set, bodies []world.Body) error {
+func fill(t *snapshot.Type[game.Seen], set *snapshot.Set, bodies []world.Body) error {
 	var seen game.Seen
 	for i := range bodies {
 		seen.See(&bodies[i])
-		if err := r.add(set, i, &seen); err != nil {
+		if err := t.Add(set, snapshot.Object{ID: uint16(i)}, &seen); err != nil {
 			return err
 		}
 	}
@@ -67,7 +62,7 @@ func (s *snapshotSender) Send(f *Frame, emit func([]byte)) error {
 	if !s.due(f.Tick) {
 		return nil
 	}
-	if err := fill(&s.rows, s.world.Begin(), f.Bodies); err != nil {
+	if err := fill(s.cubes, s.world.Begin(), f.Bodies); err != nil {
 		return err
 	}
 	b, _, err := s.encoder.Append(appendTick(s.buf[:0], f.Tick), maxSnapshot)
@@ -82,14 +77,12 @@ func (s *snapshotSender) Send(f *Frame, emit func([]byte)) error {
 
 func (s *snapshotSender) SetBudget(bits int) { s.budget = bits }
 
-// ackSize is what an ack takes: the newest snapshot, and which of those before it are held.
-const ackSize = 2 + 8
-
 func (s *snapshotSender) Ack(b []byte) error {
-	if len(b) != ackSize {
-		return fmt.Errorf("ack has %d bytes, want %d", len(b), ackSize)
+	a, _, err := snapshot.ParseAck(b)
+	if err != nil {
+		return err
 	}
-	return s.encoder.Ack(snapshot.Ack{Newest: binary.LittleEndian.Uint16(b), Window: binary.LittleEndian.Uint64(b[2:])})
+	return s.encoder.Ack(a)
 }
 
 func (r *snapshotReceiver) Ack(dst []byte) []byte {
@@ -98,7 +91,7 @@ func (r *snapshotReceiver) Ack(dst []byte) []byte {
 	}
 	r.held = false
 	a := r.decoder.Ack()
-	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint16(dst, a.Newest), a.Window)
+	return a.Append(dst)
 }
 
 func (r *snapshotReceiver) Receive(at time.Duration, message []byte) error {
@@ -117,7 +110,7 @@ func (r *snapshotReceiver) Receive(at time.Duration, message []byte) error {
 	}
 	r.held = true
 	for i := range r.cubes {
-		if err := r.get(&r.cubes[i], set, i); err != nil {
+		if err := r.typ.Get(&r.cubes[i], set, i); err != nil {
 			return err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/examples/cubes/game"
 	"github.com/uplink-rpc/uplink/examples/cubes/world"
+	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
 // Kind is which way.
@@ -19,9 +20,11 @@ const (
 	Full Kind = iota
 	// Snapshots sends compressed snapshots, and the client interpolates.
 	Snapshots
+	// State sends inputs and the state of what matters most, and the client simulates.
+	State
 )
 
-var names = []string{"full", "snapshots"}
+var names = []string{"full", "snapshots", "state"}
 
 // String gives the name.
 func (k Kind) String() string { return names[k] }
@@ -45,6 +48,9 @@ type Options struct {
 	// Jitter is by how much messages are held up, Loss the share that is lost, as far as is known at first.
 	Jitter time.Duration
 	Loss   float64
+	// Of State alone: NoDelta has each state sent whole, NoRound has neither end simulate on from rounded states, NoSmooth
+	// has corrections drawn as they come.
+	NoDelta, NoRound, NoSmooth bool
 }
 
 // Interval is the time between two messages.
@@ -75,22 +81,34 @@ type Receiver interface {
 	// Draw is called once a tick. It fills drawn, of as many cubes as there are, with what is to be drawn now, and gives
 	// the server's time of that, or false while there is nothing to draw.
 	Draw(now time.Duration, drawn []game.Seen) (server time.Duration, ok bool)
+	// Motion is how far the client itself has moved a cube in a tick of the last Draw, before what came put it elsewhere;
+	// false for clients that only draw what came.
+	Motion(cube int) (rpcdelta.Vec3, bool)
 	// Ack appends what the sender is told, called once a tick, or gives dst as it is.
 	Ack(dst []byte) []byte
 	// Updated calls f with each cube whose state came since the last call.
 	Updated(f func(cube int))
 }
 
-// New makes both ends of a way for worlds like the one that begins as initial.
-func New(k Kind, initial []world.Body, o Options) (Sender, Receiver, error) {
+// Start is what both ends know at first.
+type Start struct {
+	World  world.Params
+	Bodies []world.Body
+	Tick   int
+}
+
+// New makes both ends of a way. Both know the world as it is at first; over a network it would be sent reliably before.
+func New(k Kind, at Start, o Options) (Sender, Receiver, error) {
 	if o.Rate < 1 || game.Rate%o.Rate != 0 {
 		return nil, nil, fmt.Errorf("rate is %d: want a divisor of %d", o.Rate, game.Rate)
 	}
 	switch k {
 	case Full:
-		return newFull(initial, o)
+		return newFull(at.Bodies, o)
 	case Snapshots:
-		return newSnapshots(initial, o)
+		return newSnapshots(at.Bodies, o)
+	case State:
+		return newState(at, o)
 	}
 	return nil, nil, fmt.Errorf("there is no way %d", k)
 }

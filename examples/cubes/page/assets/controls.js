@@ -2,6 +2,12 @@
 const ways = [
   ["full", "full snapshots, interpolated", { rate: 10, budget: 0 }],
   ["snapshots", "compressed snapshots, interpolated", { rate: 60, budget: 256 }],
+  ["state", "state synchronisation, simulated", { rate: 60, budget: 256 }],
+];
+const parts = [
+  ["delta", "delta coding"],
+  ["round", "rounding at both ends"],
+  ["smooth", "smoothing"],
 ];
 const rates = [5, 10, 15, 20, 30, 60];
 const budgets = [32, 64, 96, 128, 192, 256, 384, 512, 1024, 0];
@@ -18,7 +24,7 @@ export class Controls {
     this.change = change;
     this.settings = null;
     this.inputs = {};
-    form.append(this.choice());
+    form.append(this.choice(), this.options());
     for (const s of sliders) form.append(this.slider(s));
     form.addEventListener("submit", e => e.preventDefault());
     this.auto = auto;
@@ -38,6 +44,25 @@ export class Controls {
       set.append(label);
       return input;
     });
+    return set;
+  }
+
+  // options are what of state synchronisation can be left out.
+  options() {
+    const set = document.createElement("fieldset");
+    const legend = document.createElement("legend");
+    legend.textContent = "state synchronisation has";
+    set.className = "parts";
+    set.append(legend);
+    this.parts = parts.map(([name, text]) => {
+      const label = document.createElement("label"), input = document.createElement("input");
+      Object.assign(input, { type: "checkbox", name });
+      input.addEventListener("change", () => this.set({ [name]: input.checked }));
+      label.append(input, " " + text);
+      set.append(label);
+      return input;
+    });
+    this.partsOf = set;
     return set;
   }
 
@@ -78,6 +103,8 @@ export class Controls {
   render() {
     for (const w of this.ways) w.checked = w.value === this.settings.way;
     for (const [name, put] of Object.entries(this.inputs)) put(this.settings[name]);
+    for (const p of this.parts) p.checked = this.settings[p.name];
+    this.partsOf.hidden = this.settings.way !== "state";
     this.auto.checked = this.settings.auto;
   }
 }

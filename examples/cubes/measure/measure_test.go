@@ -1,0 +1,45 @@
+package measure_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/uplink-rpc/uplink/examples/cubes/measure"
+	"github.com/uplink-rpc/uplink/examples/cubes/session"
+	"github.com/uplink-rpc/uplink/examples/cubes/world"
+)
+
+// TestRun: every form is measured in every budget, keeps to it, and comes out the same again.
+func TestRun(t *testing.T) {
+	p := world.Default()
+	p.Side = 8
+	cfg := measure.Config{
+		World: p, Link: session.Link{RTT: 100 * time.Millisecond, Jitter: 33 * time.Millisecond, Loss: 0.05, Seed: 1},
+		Time: 3 * time.Second, Warmup: time.Second, Seed: 1, Budgets: []int{64, 128},
+	}
+	write := func() ([]*measure.Result, string) {
+		results, err := measure.Run(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b strings.Builder
+		measure.Table(&b, results)
+		return results, b.String()
+	}
+	results, table := write()
+	if _, again := write(); again != table {
+		t.Errorf("not the same again:\n%s%s", table, again)
+	}
+	if want := 2*len(measure.Forms()) - 1; len(results) != want || strings.Count(table, "\n") != want+2 {
+		t.Errorf("%d results, want %d:\n%s", len(results), want, table)
+	}
+	for _, r := range results {
+		if r.Budget > 0 && r.Kbits() > 1.1*float64(r.Budget) || r.Updates == 0 || r.Refused > 0 {
+			t.Errorf("%s in %d: %.1f kbit/s, %d updates, %d refused: %v", r.Form, r.Budget, r.Kbits(), r.Updates, r.Refused, r.Trouble)
+		}
+	}
+	if svg := measure.Figure(results, cfg.Budgets).SVG(); !strings.Contains(svg, "state, no delta") {
+		t.Error(svg)
+	}
+}

@@ -1,0 +1,235 @@
+package way
+
+import (
+	"errors"
+	"time"
+
+	"github.com/uplink-rpc/uplink/examples/cubes/game"
+	"github.com/uplink-rpc/uplink/examples/cubes/world"
+	"github.com/uplink-rpc/uplink/jitter"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/statesync"
+)
+
+// stateReceiver simulates on from what comes.
+type stateReceiver struct {
+	sim      *game.Simulation
+	rounding *game.Rounding
+	receiver *statesync.Receiver
+	buffer   *jitter.Buffer[states]
+	waiting  []due // released, the next to be simulated first
+	spare    []states
+	playing  bool
+	got      bool
+	inputs   [remembered]held
+	last     world.Input
+	smooth   bool
+	smoother []statesync.Smoother
+	updated  []int
+	motion   []rpcdelta.Vec3 // by simulation, in the ticks of the last Draw
+	steps    int             // of these, not 0
+	state    game.State
+	next     states
+}
+
+// remembered is of how many ticks inputs are kept.
+const remembered = 256
+
+// held is an input of a tick.
+type held struct {
+	tick int
+	in   world.Input
+}
+
+// states are those of a packet.
+type states struct {
+	cubes  []int
+	bodies []world.Body
+}
+
+// due is a tick that is to be simulated, and what came of it.
+type due struct {
+	tick int
+	came bool
+	states
+}
+
+func newStateReceiver(at Start, o Options) (*stateReceiver, error) {
+	sim, err := game.NewSimulation(at.World)
+	if err != nil {
+		return nil, err
+	}
+	sim.Tick, sim.Round = at.Tick, !o.NoRound
+	sim.Order = 1 << 31 // with the server's, and its inputs, both would do the same to the last bit
+	for i := range at.Bodies {
+		sim.Set(i, &at.Bodies[i])
+	}
+	r := &stateReceiver{
+		sim: sim, smooth: !o.NoSmooth, smoother: make([]statesync.Smoother, len(at.Bodies)),
+		motion: make([]rpcdelta.Vec3, len(at.Bodies)), steps: 1,
+	}
+	if r.rounding, err = game.NewRounding(); err != nil {
+		return nil, err
+	}
+	if r.receiver, err = statesync.NewReceiver(r.rounding.Schema(), stateConfig(r.rounding, o)); err != nil {
+		return nil, err
+	}
+	r.buffer, err = jitter.New[states](jitter.Config{Interval: game.Tick})
+	return r, err
+}
+
+func (r *stateReceiver) Receive(at time.Duration, message []byte) error {
+	u, err := r.receiver.Decode(message)
+	switch {
+	case errors.Is(err, statesync.ErrLate):
+		return nil
+	case err != nil:
+		return err
+	}
+	r.got = true
+	for _, t := range u.Inputs {
+		if len(t.Inputs) == 1 && len(t.Inputs[0].Data) == 1 {
+			r.inputs[t.Tick%remembered] = held{int(t.Tick), world.Input(t.Inputs[0].Data[0])}
+		}
+	}
+	s := &r.next
+	s.cubes, s.bodies = s.cubes[:0], s.bodies[:0]
+	for i := range u.Objects {
+		o := &u.Objects[i]
+		if o.Gone || int(o.ID) >= len(r.sim.Bodies) {
+			continue
+		}
+		if err := r.rounding.Restore(&r.state, o.Row); err != nil {
+			return err
+		}
+		var b world.Body
+		r.state.Give(&b)
+		s.cubes, s.bodies = append(s.cubes, int(o.ID)), append(s.bodies, b)
+	}
+	r.buffer.Add(at, uint64(u.Tick), s)
+	return nil
+}
+
+// ahead is how many ticks wait before the first is simulated, so that one is there each time, though two may be released
+// between two draws and none before the next.
+const ahead = 1
+
+func (r *stateReceiver) Draw(now time.Duration, drawn []game.Seen) (time.Duration, bool) {
+	r.pop(now)
+	if !r.playing && len(r.waiting) <= ahead {
+		return 0, false
+	}
+	r.playing = true
+	steps := min(1, len(r.waiting))
+	if len(r.waiting) > 1+ahead {
+		steps = 2
+	}
+	if steps > 0 {
+		clear(r.motion)
+		r.steps = steps
+	}
+	for range steps {
+		if r.step(&r.waiting[0]) != nil {
+			return 0, false // a state beyond all bounds, which the next packets put right
+		}
+		r.spare = append(r.spare, r.waiting[0].states)
+		r.waiting = append(r.waiting[:0], r.waiting[1:]...)
+	}
+	for i := range r.sim.Bodies {
+		drawn[i].See(&r.sim.Bodies[i])
+		if s := &r.smoother[i]; r.smooth && !s.Settled() {
+			p := s.Drawn(statesync.Pose{Position: drawn[i].Position, Orientation: drawn[i].Orientation})
+			drawn[i].Position, drawn[i].Orientation = p.Position, p.Orientation
+			s.Step(game.Tick.Seconds())
+		}
+	}
+	return game.Time(r.sim.Tick), true
+}
+
+// pop takes out of the buffer what is due.
+func (r *stateReceiver) pop(now time.Duration) {
+	for {
+		var d due
+		if n := len(r.spare); n > 0 {
+			d.states, r.spare = r.spare[n-1], r.spare[:n-1]
+		}
+		tick, state := r.buffer.Pop(now, &d.states)
+		if state == jitter.Waiting {
+			r.spare = append(r.spare, d.states)
+			return
+		}
+		d.tick, d.came = int(tick), state == jitter.Released
+		r.waiting = append(r.waiting, d)
+	}
+}
+
+// step simulates up to a tick, under its input, and takes the states that came of it.
+func (r *stateReceiver) step(d *due) error {
+	if d.tick < r.sim.Tick || d.tick > r.sim.Tick+game.Rate {
+		r.sim.Tick = d.tick - 1 // after a pause all is taken as it comes
+	}
+	for r.sim.Tick < d.tick {
+		if h := r.inputs[(r.sim.Tick+1)%remembered]; h.tick == r.sim.Tick+1 {
+			r.last = h.in
+		}
+		r.move(-1)
+		if err := r.sim.Step(r.last); err != nil {
+			return err
+		}
+		r.move(1)
+	}
+	if d.came {
+		for k, i := range d.cubes {
+			r.correct(i, &d.bodies[k])
+		}
+	}
+	return nil
+}
+
+// move adds where cubes are to their motion, by a sign.
+func (r *stateReceiver) move(sign float64) {
+	for i := range r.motion {
+		m, p := &r.motion[i], &r.sim.Bodies[i].Position
+		m.X, m.Y, m.Z = m.X+sign*p[0], m.Y+sign*p[1], m.Z+sign*p[2]
+	}
+}
+
+func (r *stateReceiver) Motion(cube int) (rpcdelta.Vec3, bool) {
+	m, n := &r.motion[cube], float64(r.steps)
+	return rpcdelta.Vec3{X: m.X / n, Y: m.Y / n, Z: m.Z / n}, true
+}
+
+// correct puts a cube where the server has it.
+func (r *stateReceiver) correct(i int, b *world.Body) {
+	r.updated = append(r.updated, i)
+	was := r.sim.Bodies[i]
+	if was == *b {
+		return
+	}
+	r.sim.Set(i, b)
+	if r.smooth {
+		r.smoother[i].Correct(pose(&was), pose(b))
+	}
+}
+
+func pose(b *world.Body) statesync.Pose {
+	var s game.Seen
+	s.See(b)
+	return statesync.Pose{Position: s.Position, Orientation: s.Orientation}
+}
+
+func (r *stateReceiver) Ack(dst []byte) []byte {
+	if !r.got {
+		return dst
+	}
+	r.got = false
+	a := r.receiver.Ack()
+	return a.Append(dst)
+}
+
+func (r *stateReceiver) Updated(f func(cube int)) {
+	for _, i := range r.updated {
+		f(i)
+	}
+	r.updated = r.updated[:0]
+}
