@@ -24,13 +24,19 @@ func loopbackWith(t testing.TB, cfg client.Config, opts ...client.Option) (*ds.S
 	t.Helper()
 	srv, err := ds.Listen("127.0.0.1:0", ds.Config{RateSlack: ds.MaxRateSlack})
 	uplinktest.Must(t, err)
-	got := make(chan uint64, 1)
-	uplinktest.Must(t, ds.Handle(srv, "Move", func(_ *ds.Player, f ds.Frame[uplinktest.Move]) { got <- f.Seq }))
+	got, over := make(chan uint64, 1), make(chan struct{})
+	uplinktest.Must(t, ds.Handle(srv, "Move", func(_ *ds.Player, f ds.Frame[uplinktest.Move]) {
+		select {
+		case got <- f.Seq:
+		case <-over: // the server, which waits for this, can close wherever the test ended
+		}
+	}))
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(context.Background()) }()
 	conn, err := client.Dial(t.Context(), srv.Addr().String(), cfg)
 	uplinktest.Must(t, err)
 	t.Cleanup(func() {
+		close(over)
 		uplinktest.Must(t, conn.Close())
 		uplinktest.Must(t, srv.Close())
 		uplinktest.Must(t, <-served)
@@ -79,8 +85,9 @@ func TestCoalescingAllocatesNothing(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
-	_, conn, stream, got := loopbackWith(t, client.Config{Codec: rpcdelta.Adaptive, Tick: client.FlushOnly, Bandwidth: 1e9}, client.SendEvery(2))
-	other := uplinktest.Bind(t, conn, "Move", client.SendEvery(2))
+	slow := client.Rate(0.1) // so that no frame has waited for long enough when the other one comes, however busy the machine is
+	_, conn, stream, got := loopbackWith(t, client.Config{Codec: rpcdelta.Adaptive, Tick: client.FlushOnly, Bandwidth: 1e9}, client.SendEvery(2), slow)
+	other := uplinktest.Bind(t, conn, "Move", client.SendEvery(2), slow)
 	calls := moves()
 	next := 0
 	tick := func() {
@@ -112,9 +119,9 @@ func TestCoalescingAllocatesNothing(t *testing.T) {
 
 // BenchmarkSend is one call, with its system call.
 func BenchmarkSend(b *testing.B) {
-	done := make(chan struct{})
-	b.Cleanup(func() { close(done) }) // once the server, whose handler waits for this, is closed
 	_, stream, got := loopback(b)
+	done := make(chan struct{})
+	b.Cleanup(func() { close(done) })
 	go func() {
 		for {
 			select {
