@@ -185,7 +185,7 @@ func TestWiresharkMalformed(t *testing.T) {
 		opened(false, 0, 0xc2, 0x93, 1, 2),       // an array that ends
 		opened(false, 0, 0xc2, 0x9a, 0x91, 0x91), // arrays in arrays
 		opened(true, 0, 0xc3, 0xdc, 0xff, 0xff),  // a large one
-		opened(true, 0, 0xc7),                    // no such message
+		opened(true, 0, 0xcf),                    // no such message
 	}
 	packets := dissect(t, capture(shots...))
 	for i := range packets {
