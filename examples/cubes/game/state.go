@@ -5,7 +5,7 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
-// State is all that a simulation goes on from, as state synchronisation sends it: finer than what is only looked at, or
+// State is all that a simulation goes on from, as state synchronization sends it: finer than what is only looked at, or
 // rounding pushes cubes into each other.
 type State struct {
 	Position    rpcdelta.Vec3 `rpcdelta:"resolution=0.000244140625,min=-32,max=32,velocity=Linear"`

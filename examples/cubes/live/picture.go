@@ -7,9 +7,6 @@ import (
 	"github.com/uplink-rpc/uplink/examples/cubes/game"
 )
 
-// cubeSize is what a cube takes in a picture: its number, position, rotation, and what it does.
-const cubeSize = 2 + 3*2 + 4*2 + 1
-
 // seen is a cube as a page draws it.
 type seen struct {
 	position [3]int16 // millimeters

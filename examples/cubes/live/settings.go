@@ -20,7 +20,7 @@ type Settings struct {
 	Loss   float64 `json:"loss"`
 	RTT    float64 `json:"rtt"`
 	Jitter float64 `json:"jitter"`
-	// Delta, Round and Smooth are what state synchronisation does beside its core; see way.Options.
+	// Delta, Round and Smooth are what state synchronization does beside its core; see way.Options.
 	Delta  bool `json:"delta"`
 	Round  bool `json:"round"`
 	Smooth bool `json:"smooth"`

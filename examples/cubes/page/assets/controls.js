@@ -2,7 +2,7 @@
 const ways = [
   ["full", "full snapshots, interpolated", { rate: 10, budget: 0 }],
   ["snapshots", "compressed snapshots, interpolated", { rate: 60, budget: 256 }],
-  ["state", "state synchronisation, simulated", { rate: 60, budget: 256 }],
+  ["state", "state synchronization, simulated", { rate: 60, budget: 256 }],
 ];
 const parts = [
   ["delta", "delta coding"],
@@ -47,11 +47,11 @@ export class Controls {
     return set;
   }
 
-  // options are what of state synchronisation can be left out.
+  // options are what of state synchronization can be left out.
   options() {
     const set = document.createElement("fieldset");
     const legend = document.createElement("legend");
-    legend.textContent = "state synchronisation has";
+    legend.textContent = "state synchronization has";
     set.className = "parts";
     set.append(legend);
     this.parts = parts.map(([name, text]) => {

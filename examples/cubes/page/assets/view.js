@@ -96,7 +96,9 @@ export class View {
       this.camera.aspect = w / h;
       this.camera.updateProjectionMatrix();
     }
-    this.aim.lerp(this.player.position, 0.1);
+    const now = performance.now();
+    this.aim.lerp(this.player.position, 1 - Math.exp(-(now - (this.drawn ?? 0)) / 150));
+    this.drawn = now;
     this.camera.position.set(this.aim.x, this.aim.y - 13, 9);
     this.camera.lookAt(this.aim.x, this.aim.y + 1.5, 0.5);
     this.renderer.render(this.scene, this.camera);
