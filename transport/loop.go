@@ -94,8 +94,9 @@ func (l *loop) run(e endpoint) error {
 	return nil
 }
 
-// restRead is how long a read after a rest may take: as long as it needs to find what is there.
-const restRead = time.Millisecond
+// restRead is how long a read after a rest may take. What is there it finds at once; but once the deadline has passed it
+// does not look, and on a busy processor the loop may have to wait for its turn before it reads.
+const restRead = 50 * time.Millisecond
 
 // restTicks is after how many ticks a loop that rests reads again.
 const restTicks = 2

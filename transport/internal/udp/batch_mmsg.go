@@ -80,7 +80,7 @@ func (b *batcher) receive(fd uintptr) bool {
 	r := &b.reads
 	for {
 		// MSG_TRUNC makes the size that of the datagram, also if it does not fit.
-		r.got, r.errno = recvmmsg(fd, r.headers[:r.pending], unix.MSG_TRUNC)
+		r.got, r.errno = r.transfer(unix.SYS_RECVMMSG, fd, 0, r.pending, unix.MSG_TRUNC)
 		if r.errno != syscall.EINTR {
 			return r.errno != syscall.EAGAIN
 		}
@@ -120,7 +120,7 @@ func (b *batcher) writeBatch(out []Datagram) (int, error) {
 func (b *batcher) send(fd uintptr) bool {
 	w := &b.writes
 	for w.sent < w.n {
-		sent, errno := sendmmsg(fd, w.headers[w.sent:w.n])
+		sent, errno := w.transfer(unix.SYS_SENDMMSG, fd, w.sent, w.n, 0)
 		switch errno {
 		case 0:
 			w.sent += sent
@@ -171,17 +171,12 @@ func (m *messages) point(i int, p []byte) {
 	m.vectors[i].SetLen(len(p))
 }
 
-// recvmmsg is one system call to read messages, room for one at least. It returns how many it read. The socket is
-// non-blocking and reading takes microseconds, so the scheduler is not told: it would wake its monitor, each tick of an
-// idle server, and that sleeps and wakes some times before it rests again.
-func recvmmsg(fd uintptr, m []message, flags uintptr) (int, syscall.Errno) {
-	n, _, errno := unix.RawSyscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(&m[0])), uintptr(len(m)), flags, 0, 0)
-	return int(n), errno
-}
-
-// sendmmsg is one system call to send messages, which are not none. It returns how many it sent. It does not wait either,
-// but takes its time, over loopback also the receivers'.
-func sendmmsg(fd uintptr, m []message) (int, syscall.Errno) {
-	n, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, fd, uintptr(unsafe.Pointer(&m[0])), uintptr(len(m)), 0, 0, 0)
+// transfer is one system call for the messages from first to end, which are not none. It returns how many it
+// did. The socket is non-blocking, so it does not wait, and is over in a fraction of a millisecond: Go's scheduler is not
+// told of it. It would wake its monitor for each call of a server that is idle otherwise, and that one sleeps and wakes
+// several times before it rests again.
+func (m *messages) transfer(call, fd uintptr, first, end int, flags uintptr) (int, syscall.Errno) {
+	h := m.headers[first:end]
+	n, _, errno := unix.RawSyscall6(call, fd, uintptr(unsafe.Pointer(&h[0])), uintptr(len(h)), flags, 0, 0)
 	return int(n), errno
 }
