@@ -25,8 +25,10 @@ func newBenchSnapshotsCommand() *cobra.Command {
 		Short: "Count the bytes of recorded worlds as snapshots",
 		Long: `bench-snapshots codes a recording of 901 cubes at 60 Hz, each frame against the one 6 before it from frame 6 on, decodes
 it and compares. FILE, which may be compressed with gzip, has the layout of the networked-physics data-compression
-challenge: frames of 901 times eight little-endian 32-bit integers. The last row runs over a link that loses 5 % of
-snapshots and acks and has a round trip of 100 ms, in virtual time.`,
+challenge: frames of 901 times eight little-endian 32-bit integers. Each row of packing by hand has the parts of those
+above it. The first two have velocities, which the recording lacks: central differences in steps of 1/32 m/s. One row
+has each frame against frame 0, as where nothing is acked yet. The last row runs over a link that loses 5 % of snapshots
+and acks and has a round trip of 100 ms, in virtual time.`,
 		Example: `  uplink bench-snapshots cubes_delta_data_2000.bin.gz
   uplink bench-snapshots --json cubes_delta_data_2000.bin.gz`,
 		Args: cobra.ExactArgs(1),

@@ -3,6 +3,7 @@
 package cubes
 
 import (
+	"bufio"
 	"compress/gzip"
 	"encoding/binary"
 	"errors"
@@ -10,7 +11,6 @@ import (
 	"io"
 	"math"
 	"os"
-	"strings"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
@@ -67,16 +67,18 @@ func (c *Cube) Meters() rpcdelta.Vec3 {
 // Frame is all cubes at one time.
 type Frame [Count]Cube
 
-// Load reads the recording in a file, which is compressed if its name ends in .gz. The errors are those of [Read].
+// Load reads the recording in a file, which may be compressed with gzip: that begins with bytes that no cube has. The
+// errors are those of [Read].
 func Load(path string) ([]Frame, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	var r io.Reader = f
-	if strings.HasSuffix(path, ".gz") {
-		if r, err = gzip.NewReader(f); err != nil {
+	buffered := bufio.NewReader(f)
+	var r io.Reader = buffered
+	if start, _ := buffered.Peek(2); string(start) == "\x1f\x8b" {
+		if r, err = gzip.NewReader(buffered); err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 	}

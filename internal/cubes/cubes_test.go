@@ -2,10 +2,13 @@ package cubes
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/binary"
 	"errors"
 	"io"
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -50,6 +53,33 @@ func encode(cube [integers]int32) []byte {
 		}
 	}
 	return b
+}
+
+// TestLoadByContent: what a file is called does not matter.
+func TestLoadByContent(t *testing.T) {
+	plain := encode([integers]int32{2, 0, 511, 256, 512, -1024, 256, 1})
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	if _, err := z.Write(plain); err != nil || z.Close() != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "recording.gz")
+	for _, content := range [][]byte{plain, packed.Bytes()} {
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if frames, err := Load(path); err != nil || len(frames) != 1 {
+			t.Error(len(frames), err)
+		}
+	}
+	for _, content := range [][]byte{nil, plain[:1], packed.Bytes()[:5]} {
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if frames, err := Load(path); len(frames) > 0 || err == nil && len(content) > 0 {
+			t.Error(len(frames), err)
+		}
+	}
 }
 
 func TestRead(t *testing.T) {

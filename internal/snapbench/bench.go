@@ -33,48 +33,6 @@ func (r *Row) finish(bytes int) *Row {
 	return r
 }
 
-// Packings are the parts of hand-made packing, each row with those above it.
-var packings = []struct {
-	name string
-	set  func(*snapshot.Packing)
-}{
-	{"packed: bounded, smallest three", func(*snapshot.Packing) {}},
-	{"+ changed bits", func(p *snapshot.Packing) { p.Changed = true }},
-	{"+ relative indices", func(p *snapshot.Packing) { p.Indices = true }},
-	{"+ delta positions", func(p *snapshot.Packing) { p.Places = true }},
-	{"+ delta orientations", func(p *snapshot.Packing) { p.Orientations = true }},
-	{"+ same position, orientation", func(p *snapshot.Packing) { p.Same = true }},
-}
-
-// Packed measures hand-made packing, part by part.
-func Packed(sets []*snapshot.Set) ([]*Row, error) {
-	var rows []*Row
-	var use snapshot.Packing
-	for _, step := range packings {
-		step.set(&use)
-		p, r, bytes := snapshot.NewPacker(Cubes(), use), &Row{Form: step.name}, 0
-		got := Cubes().NewSet()
-		var buf []byte
-		for n := Distance; n < len(sets); n++ {
-			var err error
-			if buf, err = p.Append(buf[:0], sets[n], sets[n-Distance]); err != nil {
-				return nil, fmt.Errorf("frame %d: %w", n, err)
-			}
-			if err := p.Decode(got, sets[n-Distance], buf); err != nil {
-				return nil, fmt.Errorf("frame %d: %w", n, err)
-			}
-			if !got.Equal(sets[n]) {
-				r.Wrong++
-			}
-			r.Frames++
-			r.Delivered++
-			bytes += len(buf)
-		}
-		rows = append(rows, r.finish(bytes))
-	}
-	return rows, nil
-}
-
 // Link is how the frames travel, in frames of 1/60 s.
 type Link struct {
 	// Loss is the share of snapshots and acks that are lost.

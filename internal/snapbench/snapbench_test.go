@@ -36,7 +36,12 @@ func TestForms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows = append(rows, r)
+	last := len(rows) - 1
+	initial := rows[last]
+	if initial.Wrong > 0 || initial.Bytes <= rows[last-1].Bytes || initial.Bytes >= rows[2].Bytes {
+		t.Errorf("%+v, after %+v", initial, rows[last-1])
+	}
+	rows[last] = r
 	for i, r := range rows {
 		if r.Wrong > 0 || r.Frames != 114 || r.Delivered != 114 {
 			t.Errorf("%+v", r)
