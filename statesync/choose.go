@@ -16,6 +16,8 @@ const (
 	enough = 1
 	// nag is after how many packets it is said again that an object is gone.
 	nag = 4
+	// goneBits is what that takes, about.
+	goneBits = 12
 )
 
 // candidate is an object that may be updated.
@@ -117,12 +119,14 @@ func (s *Sender) fill(tick int64, set *snapshot.Set) (least int, ok bool) {
 	return least, ok
 }
 
-// list starts the list of candidates: those that are gone come first.
+// list starts the list of candidates: the first in line, which so is always sent if it fits, then those that are gone, in
+// about half of the room, so that others go on when many vanish at once.
 func (s *Sender) list(set *snapshot.Set) {
 	c := &s.chooser
 	c.list = c.list[:0]
 	s.waiting.Start()
-	at, kept := 0, s.live[:0]
+	s.more(set)
+	at, kept, gone := 0, s.live[:0], 1+min(MaxUpdates, s.cfg.Budget*8/goneBits)/2
 	for _, o := range s.live {
 		for at < set.Len() && set.Object(at).ID < o.ID {
 			at++
@@ -136,8 +140,9 @@ func (s *Sender) list(set *snapshot.Set) {
 			continue
 		}
 		kept = append(kept, o)
-		if sent := s.objects.at(o.ID).goneSent; sent == 0 || s.next+1-sent >= nag {
-			c.list = append(c.list, candidate{object: o, at: -1, bits: 12})
+		if sent := s.objects.at(o.ID).goneSent; gone > 0 && (sent == 0 || s.next+1-sent >= nag) {
+			c.list = append(c.list, candidate{object: o, at: -1, bits: goneBits})
+			gone--
 		}
 	}
 	s.live = kept

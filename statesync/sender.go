@@ -22,7 +22,8 @@ type Info struct {
 	Ticks int
 }
 
-// Sender makes one player's packets. It keeps the last [Ring] of them with the models after each, about 2.5 MiB.
+// Sender makes one player's packets. It keeps the last [Ring] of them with the models after each: 2 to 4 MiB for
+// 900 objects, by the budget.
 type Sender struct {
 	cfg     Config
 	walk    walk
