@@ -25,12 +25,15 @@ type state struct {
 	angles  []angleModel
 	flags   [][128]chance
 	strings []bytesModel
+	settled [][ages][2]chance // flags of objects at rest, by age
 	changed [256]chance
-	same    []([64]chance) // by field: unchanged within an object that changed
+	hit     [closes][4]chance // changed, of objects at rest, by how close another came
+	same    []([64]chance)    // by field: unchanged within an object that changed
 	known   chance
 	gone    [2]chance
 	born    numbers
 	last    []int16 // by object and field: the logarithm of what its last prediction missed by
+	rested  []int16 // by object: how many snapshots ago it last changed
 }
 
 // What linear predictions start from: extrapolation of constant velocity, with more or less of the newest change of
@@ -94,6 +97,10 @@ func (s *Schema) newState() *state {
 		default:
 			st.flags = append(st.flags, [128]chance{})
 			fill(st.flags[len(st.flags)-1][:])
+			st.settled = append(st.settled, [ages][2]chance{})
+			for i := range st.settled[len(st.settled)-1] {
+				fill(st.settled[len(st.settled)-1][i][:])
+			}
 		}
 	}
 	st.same = make([][64]chance, len(s.fields))
@@ -101,13 +108,16 @@ func (s *Schema) newState() *state {
 		fill(st.same[i][:])
 	}
 	fill(st.changed[:])
+	for i := range st.hit {
+		fill(st.hit[i][:])
+	}
 	fill(st.gone[:])
 	st.known = chance{60000, 10}
 	st.born.init()
 	return st
 }
 
-// copyFrom makes s equal to o, of the same schema, but for last.
+// copyFrom makes s equal to o, of the same schema, but for what is known of single objects.
 func (s *state) copyFrom(o *state) {
 	copy(s.motion, o.motion)
 	copy(s.quat, o.quat)
@@ -115,5 +125,7 @@ func (s *state) copyFrom(o *state) {
 	copy(s.flags, o.flags)
 	copy(s.strings, o.strings)
 	copy(s.same, o.same)
+	copy(s.settled, o.settled)
+	s.hit = o.hit
 	s.changed, s.known, s.gone, s.born = o.changed, o.known, o.gone, o.born
 }
