@@ -4,7 +4,7 @@ package snapshot
 const heaviest = 4 << 16
 
 // terms is the most terms of a linear prediction.
-const terms = 15
+const terms = 16
 
 // linear predicts a number as a sum of weighted terms, and learns the weights by normalized least mean squares: each
 // weight by the power of its own term.

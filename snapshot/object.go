@@ -31,10 +31,13 @@ type object struct {
 	gap    int64 // distance to near, logarithm
 	miss   [3]int64
 	missed int64 // sum of miss
-	shift  [3]int64
 	flag   int
-	still  bool  // as it was in the references
-	age    int64 // how many snapshots it has rested
+	pose   pose
+	turned int64 // what the prediction of the orientation missed by
+	veer   [3]int64
+	drift  [3]int64 // of the place, over the coded distance
+	still  bool     // as it was in the references
+	age    int64    // how many snapshots it has rested
 }
 
 // walk codes the objects of a snapshot in either direction.
@@ -183,9 +186,10 @@ func (w *walk) other(f *Field, v, to int32) int32 {
 
 func (w *walk) codeMotion(row []int32) {
 	o := &w.object
-	o.miss, o.missed, o.shift, o.jerk, o.jerk1, o.speed = [3]int64{}, 0, [3]int64{}, 0, 0, 0
+	o.miss, o.missed, o.jerk, o.jerk1, o.speed = [3]int64{}, 0, 0, 0, 0
 	w.nearest()
 	w.classify()
+	w.lies()
 	left, some := len(w.schema.order), false
 	motion, angles, quats := 0, 0, 0
 	var here near
@@ -273,7 +277,7 @@ func (w *walk) velocity(k, i, j int) int64 {
 // classify says how steadily the object moved.
 func (w *walk) classify() {
 	o := &w.object
-	o.class = 0
+	o.class, o.drift, o.veer = 0, [3]int64{}, [3]int64{}
 	if o.moved == 0 {
 		o.class = 3
 	}
@@ -282,6 +286,10 @@ func (w *walk) classify() {
 	}
 	at, n := w.schema.at[w.schema.anchor], w.schema.fields[w.schema.anchor].N
 	w.steadiness(at, n)
+	for k := range n {
+		o.drift[k] = w.velocity(at+k, -1, 2)
+		o.veer[k] = w.velocity(at+k, -1, 0) - o.drift[k]
+	}
 	if o.moved != 7 {
 		return
 	}

@@ -5,14 +5,16 @@ const classes = 7
 // motionModel is what was learned of a Motion field.
 type motionModel struct {
 	place   [3][classes]linear
-	scale   [3]linear
+	scale   [3][2]linear // in flight or at rest, and on the ground
+	roll    [3][5]linear // of what lies on the ground: along the axis it lies on, and across
+	size    [3]size
 	numbers numbers
 }
 
 // quatModel is what was learned of a Quat field.
 type quatModel struct {
-	turn    [3][classes]linear
-	scale   [3]linear
+	turn    [3][2 * classes]linear // in flight, and on the ground
+	scale   [3][2]linear
 	largest [levels][8]chance
 	second  [2]chance
 	numbers numbers
@@ -48,6 +50,12 @@ var placeStart = [classes][]int32{
 	{1 << 15, 0, 0, 1 << 14},
 }
 
+var rollStart = [3][]int32{
+	{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1 << 16, 0, 1 << 15},
+	{1 << 14, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3 << 14},
+	{1 << 14, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3 << 14},
+}
+
 var turnStart = [classes][]int32{
 	{1 << 16, 20000, 20000},
 	{1 << 16, 13000, 20000, 20000},
@@ -70,7 +78,13 @@ func (s *Schema) newState() *state {
 				for c := range m.place[a] {
 					m.place[a][c] = newLinear(placeStart[c]...)
 				}
-				m.scale[a] = newLinear(scaleStart...)
+				for i := range m.scale[a] {
+					m.scale[a][i] = newLinear(scaleStart...)
+				}
+				m.size[a].half = 4 * leastHalf
+				for c := range m.roll[a] {
+					m.roll[a][c] = newLinear(rollStart[a]...)
+				}
 			}
 			m.numbers.init()
 			st.motion = append(st.motion, m)
@@ -78,9 +92,11 @@ func (s *Schema) newState() *state {
 			m := quatModel{}
 			for a := range m.turn {
 				for c := range m.turn[a] {
-					m.turn[a][c] = newLinear(turnStart[c]...)
+					m.turn[a][c] = newLinear(turnStart[c%classes]...)
 				}
-				m.scale[a] = newLinear(scaleStart...)
+				for i := range m.scale[a] {
+					m.scale[a][i] = newLinear(scaleStart...)
+				}
 			}
 			m.numbers.init()
 			for i := range m.largest {

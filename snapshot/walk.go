@@ -111,6 +111,7 @@ func (w *walk) rows(pairs []pair, cur *Set) bool {
 			cur.push(p.object)
 		}
 	}
+	w.level()
 	for i, p := range pairs {
 		switch {
 		case p.base < 0:
