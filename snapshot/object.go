@@ -271,7 +271,7 @@ func (w *walk) velocity(k, i, j int) int64 {
 		}
 		return w.velocity(k, -1, j)
 	}
-	return (int64(v) - int64(o.row[j][k])) * 16 * w.hist.distance / (o.lag[j] - lag)
+	return (int64(v) - int64(o.row[j][k])) * 16 * w.hist.distance * parts[(o.lag[j]-lag)&15] >> partShift
 }
 
 // classify says how steadily the object moved.
@@ -315,3 +315,13 @@ func (w *walk) steadiness(at, n int) {
 		o.speed += abs(w.velocity(k, -1, 1))
 	}
 }
+
+const partShift = 16
+
+// parts are 1 / i, Q16: faster than a division.
+var parts = func() (t [reach + 4]int64) {
+	for i := int64(1); i < int64(len(t)); i++ {
+		t[i] = (1<<partShift + i/2) / i
+	}
+	return t
+}()
