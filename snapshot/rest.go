@@ -42,19 +42,42 @@ func (w *walk) age(changed bool) {
 	w.state.rested[o.index] = int16(v)
 }
 
-// movers are the places of objects that changed, by ascending first component.
-type movers [][3]int64
-
-func (m *movers) add(place [3]int64) {
-	at := m.find(place[0])
-	*m = slices.Insert(*m, at, place)
+// movers are the places of objects that changed, by ascending first component, and the box that they are in.
+type movers struct {
+	at       [][3]int64
+	low, top [3]int64
+	across   int64 // a quarter of the square of the box's diagonal
 }
 
-func (m movers) find(x int64) int {
-	lo, hi := 0, len(m)
+func (m *movers) reset() { m.at = m.at[:0] }
+
+func (m *movers) add(place [3]int64) {
+	if len(m.at) == 0 {
+		m.low, m.top = place, place
+	}
+	m.across = 0
+	for k, v := range place {
+		m.low[k], m.top[k] = min(m.low[k], v), max(m.top[k], v)
+		x := m.top[k] - m.low[k]
+		m.across += x * x >> 2
+	}
+	m.at = slices.Insert(m.at, m.find(place[0]), place)
+}
+
+// beyond gives a quarter of the square of the distance from place to the box.
+func (m *movers) beyond(place *[3]int64) (d int64) {
+	for k, v := range place {
+		x := max(m.low[k]-v, v-m.top[k], 0)
+		d += x * x >> 2
+	}
+	return d
+}
+
+func (m *movers) find(x int64) int {
+	lo, hi := 0, len(m.at)
 	for lo < hi {
 		mid := int(uint(lo+hi) / 2)
-		if m[mid][0] < x {
+		if m.at[mid][0] < x {
 			lo = mid + 1
 		} else {
 			hi = mid
@@ -63,22 +86,26 @@ func (m movers) find(x int64) int {
 	return lo
 }
 
-// closest gives a quarter of the square of the distance from place to the mover that is nearest to it, or less than 0.
-func (m movers) closest(place [3]int64) int64 {
+// closest gives a quarter of the square of the distance from place to the mover that is nearest to it: from far
+// away to the box. There must be one.
+func (m *movers) closest(place *[3]int64) int64 {
+	if far := m.beyond(place); far > m.across {
+		return far
+	}
 	at, least := m.find(place[0]), int64(-1)
-	for i := at; i < min(len(m), at+passed); i++ {
-		x := m[i][0] - place[0]
+	for i := at; i < min(len(m.at), at+passed); i++ {
+		x := m.at[i][0] - place[0]
 		if least >= 0 && x*x>>2 >= least {
 			break
 		}
-		least = nearer(&m[i], &place, least)
+		least = nearer(&m.at[i], place, least)
 	}
 	for i := at - 1; i >= max(0, at-passed); i-- {
-		x := m[i][0] - place[0]
+		x := m.at[i][0] - place[0]
 		if least >= 0 && x*x>>2 >= least {
 			break
 		}
-		least = nearer(&m[i], &place, least)
+		least = nearer(&m.at[i], place, least)
 	}
 	return least
 }
@@ -98,7 +125,7 @@ func nearer(a, b *[3]int64, least int64) int64 {
 // closeness is the context of whether an object at rest changes.
 func (w *walk) closeness() int {
 	s := w.schema
-	if s.anchor < 0 || len(w.movers) == 0 {
+	if s.anchor < 0 || len(w.movers.at) == 0 {
 		return 0
 	}
 	var place [3]int64
@@ -106,5 +133,5 @@ func (w *walk) closeness() int {
 	for k := range s.fields[s.anchor].N {
 		place[k] = int64(w.object.base[at+k])
 	}
-	return int(clamp((log2(w.movers.closest(place))+logOne)*2/logOne+1, 1, closes-1))
+	return int(clamp((log2(w.movers.closest(&place))+logOne)*2/logOne+1, 1, closes-1))
 }

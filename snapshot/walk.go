@@ -105,7 +105,8 @@ func (w *walk) codeBorn(pairs []pair, n int) ([]pair, bool) {
 
 // rows codes the components of all objects, those at rest last, when it is known what comes near them.
 func (w *walk) rows(pairs []pair, cur *Set) bool {
-	w.near, w.movers, w.still, w.order, w.bad = w.near[:0], w.movers[:0], w.still[:0], 0, false
+	w.near, w.still, w.order, w.bad = w.near[:0], w.still[:0], 0, false
+	w.movers.reset()
 	if w.decoding {
 		for _, p := range pairs {
 			cur.push(p.object)
