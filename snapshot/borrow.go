@@ -3,10 +3,12 @@ package snapshot
 // borrow makes a scratch copy of a baseline's state.
 func (w *walk) borrow(from *state) {
 	w.state.copyFrom(from)
-	n := len(w.schema.fields) * w.hist.base.Len()
-	w.state.last = resize(w.state.last, n)
+	n := w.hist.base.Len()
+	w.state.last, w.state.rested = resize(w.state.last, len(w.schema.fields)*n), resize(w.state.rested, n)
 	clear(w.state.last)
+	clear(w.state.rested)
 	copy(w.state.last, from.last)
+	copy(w.state.rested, from.rested)
 }
 
 // begin prepares the history once the mask is known.

@@ -1,6 +1,9 @@
 package snapshot
 
-import "math/bits"
+import (
+	"math"
+	"math/bits"
+)
 
 // logOne is 1 in the fixed point of logarithms.
 const logOne = 256
@@ -30,17 +33,15 @@ func abs(v int64) int64 {
 
 func clamp(v, lo, hi int64) int64 { return min(max(v, lo), hi) }
 
-// isqrt is the root of v, rounded down.
+// isqrt is the root of v, rounded down; v is below 2^52. Roots of float64 are rounded in the same way everywhere, and
+// a wrong one would be corrected.
 func isqrt(v uint64) uint64 {
-	if v == 0 {
-		return 0
+	x := uint64(math.Sqrt(float64(v)))
+	for x*x > v {
+		x--
 	}
-	x := uint64(1) << ((bits.Len64(v) + 1) / 2)
-	for {
-		y := (x + v/x) / 2
-		if y >= x {
-			return x
-		}
-		x = y
+	for (x+1)*(x+1) <= v {
+		x++
 	}
+	return x
 }

@@ -1,10 +1,12 @@
 package snapshot
 
+import "math/bits"
+
 // heaviest bounds weights.
 const heaviest = 4 << 16
 
 // terms is the most terms of a linear prediction.
-const terms = 15
+const terms = 16
 
 // linear predicts a number as a sum of weighted terms, and learns the weights by normalized least mean squares: each
 // weight by the power of its own term.
@@ -22,8 +24,9 @@ func newLinear(weights ...int32) (l linear) {
 }
 
 func (l *linear) predict(x []int64) (sum int64) {
+	weight := l.weight[:len(x)]
 	for i, v := range x {
-		sum += int64(l.weight[i]) * v
+		sum += int64(weight[i]) * v
 	}
 	return sum >> 16
 }
@@ -42,7 +45,24 @@ func (l *linear) learn(x []int64, err, scale int64) {
 		p := l.power[i]
 		p += (square - p) >> 7
 		l.power[i] = p
-		step := e * s / (max(p, square>>4) + 16) // the product is in Q16: 1/2^8 of it in the weight's
+		step := quotient(int64(e)*int64(s), uint32(max(p, square>>4)+16)) // the product is in Q16: 1/2^8 of it in the weight's
 		l.weight[i] = min(max(l.weight[i]+step, -heaviest), heaviest)
 	}
+}
+
+// inverses are 2^24 / (256 + i).
+var inverses = func() (t [256]uint32) {
+	for i := range t {
+		t[i] = 1 << 24 / uint32(256+i)
+	}
+	return t
+}()
+
+// quotient is a / d to eight bits of d, rounded to the nearest, which is faster than a division. a is below 2^30, d
+// above 15 and below 2^31.
+func quotient(a int64, d uint32) int32 {
+	n := bits.Len32(d)
+	top := d << (32 - n) >> 23 // of nine bits, the first of them set
+	shift := uint(24+n-9) & 63
+	return int32((a*int64(inverses[top&255]) + 1<<(shift-1)) >> shift)
 }

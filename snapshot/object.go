@@ -31,8 +31,13 @@ type object struct {
 	gap    int64 // distance to near, logarithm
 	miss   [3]int64
 	missed int64 // sum of miss
-	shift  [3]int64
 	flag   int
+	pose   pose
+	turned int64 // what the prediction of the orientation missed by
+	veer   [3]int64
+	drift  [3]int64 // of the place, over the coded distance
+	still  bool     // as it was in the references
+	age    int64    // how many snapshots it has rested
 }
 
 // walk codes the objects of a snapshot in either direction.
@@ -45,26 +50,26 @@ type walk struct {
 	fault  error   // what is wrong with the names, if they are
 	hist   history
 	near   []near
-	order  int // whether the last objects changed, a bit each
+	movers movers
+	still  []int32 // places of objects at rest in what is coded
+	order  int     // whether the last objects changed, a bit each
 	object object
 	bad    bool // what was decoded is out of bounds
 }
 
-// load prepares an object of the baseline.
+// load prepares an object of the baseline that moved.
 func (w *walk) load(index int) {
 	o := &w.object
 	o.index, o.base = index, w.hist.base.Row(index)
-	o.moved, o.pace = 0, 0
-	if w.still(index) {
-		return
-	}
-	for i := range o.row {
-		o.row[i], o.lag[i] = w.hist.row(i, index)
-	}
+	o.moved, o.pace, o.still, o.age = 0, 0, false, 0
+	w.references()
 	for i, k := range [...]int{0, 1, refs - 1} {
 		if w.differ(o.base, o.row[k]) {
 			o.moved |= 1 << i
 		}
+	}
+	for i := 0; i < refs && !w.differ(o.base, o.row[i]); i++ {
+		o.age = o.lag[i]
 	}
 	if w.schema.anchor < 0 {
 		return
@@ -76,17 +81,12 @@ func (w *walk) load(index int) {
 	o.pace = min(bits.Len64(uint64(far))/2, 3)
 }
 
-// still sees fast that an object is as it was in the references.
-func (w *walk) still(index int) bool {
-	for _, k := range [...]int{0, 1, refs - 1} {
-		r := &w.hist.refs[k]
-		at := r.find(index)
-		if at < 0 || !slices.Equal(w.object.base, r.set.Row(at)) {
-			return false
-		}
+// references finds the object in them.
+func (w *walk) references() {
+	o := &w.object
+	for i := range o.row {
+		o.row[i], o.lag[i] = w.hist.row(i, o.index)
 	}
-	w.object.moved = -1
-	return true
 }
 
 // differ says whether fields of motion differ.
@@ -100,36 +100,33 @@ func (w *walk) differ(a, b []int32) bool {
 	return false
 }
 
-// code codes an object of the baseline into row.
-func (w *walk) code(index int, row []int32) {
-	w.load(index)
+// code codes the loaded object into row.
+func (w *walk) code(row []int32) {
 	o := &w.object
-	still := o.moved < 0
-	if still {
-		o.moved = 0
-	}
 	if w.decoding {
 		copy(row, o.base)
 	}
 	o.flag = w.flag()
 	changed := false
 	if len(w.schema.order) > 0 {
-		changed = !w.decoding && w.differ(row, o.base)
-		changed = w.bit(&w.state.changed[(w.order&3)<<6|o.pace<<4|o.moved<<1|o.flag], changed)
+		c := &w.state.changed[(w.order&3)<<6|o.pace<<4|o.moved<<1|o.flag]
+		if o.still {
+			c = &w.state.hit[w.closeness()][w.order&1<<1|o.flag]
+		}
+		changed = w.bit(c, !w.decoding && w.differ(row, o.base))
 		w.order = w.order << 1
 		if changed {
 			w.order |= 1
 		}
 	}
-	w.codeFlags(row, changed, still)
+	w.age(changed)
+	w.codeFlags(row, changed)
 	w.codeStrings(row, changed)
 	if !changed {
 		return
 	}
-	if still {
-		for i := range o.row {
-			o.row[i], o.lag[i] = w.hist.row(i, index)
-		}
+	if o.still {
+		w.references()
 	}
 	w.codeMotion(row)
 }
@@ -144,7 +141,7 @@ func (w *walk) flag() int {
 }
 
 // codeFlags codes each field of flags: kept, or another value.
-func (w *walk) codeFlags(row []int32, changed, still bool) {
+func (w *walk) codeFlags(row []int32, changed bool) {
 	if w.schema.flags == 0 {
 		return
 	}
@@ -162,13 +159,17 @@ func (w *walk) codeFlags(row []int32, changed, still bool) {
 		if v != f.Lo {
 			ctx |= 16
 		}
-		if !still && o.row[0][at] != v {
+		if !o.still && o.row[0][at] != v {
 			ctx |= 32
 		}
-		if !still && o.row[refs-1][at] != v {
+		if !o.still && o.row[refs-1][at] != v {
 			ctx |= 64
 		}
-		if w.bit(&w.state.flags[n][ctx], row[at] != v) {
+		c := &w.state.flags[n][ctx]
+		if o.still && !changed {
+			c = &w.state.settled[n][min(o.age/ageStep, ages-1)][ctx>>4&1]
+		}
+		if w.bit(c, row[at] != v) {
 			row[at] = w.other(f, v, row[at])
 		}
 		n++
@@ -185,12 +186,14 @@ func (w *walk) other(f *Field, v, to int32) int32 {
 
 func (w *walk) codeMotion(row []int32) {
 	o := &w.object
-	o.miss, o.missed, o.shift, o.jerk, o.jerk1, o.speed = [3]int64{}, 0, [3]int64{}, 0, 0, 0
+	o.miss, o.missed, o.jerk, o.jerk1, o.speed = [3]int64{}, 0, 0, 0, 0
 	w.nearest()
 	w.classify()
+	w.lies()
 	left, some := len(w.schema.order), false
 	motion, angles, quats := 0, 0, 0
 	var here near
+	var now [3]int64
 	for _, i := range w.schema.order {
 		f, at := &w.schema.fields[i], w.schema.at[i]
 		left--
@@ -210,7 +213,7 @@ func (w *walk) codeMotion(row []int32) {
 			}
 			if i == w.schema.anchor {
 				for k := range cur {
-					here.place[k] = int64(base[k])
+					here.place[k], now[k] = int64(base[k]), int64(cur[k])
 				}
 				here.miss, here.place1 = o.miss, o.missed
 			}
@@ -230,6 +233,7 @@ func (w *walk) codeMotion(row []int32) {
 		quats++
 	}
 	w.near = append(w.near, here)
+	w.movers.add(now)
 }
 
 // nearest finds, of the objects coded last, the one that was nearest in the baseline.
@@ -267,13 +271,13 @@ func (w *walk) velocity(k, i, j int) int64 {
 		}
 		return w.velocity(k, -1, j)
 	}
-	return (int64(v) - int64(o.row[j][k])) * 16 * w.hist.distance / (o.lag[j] - lag)
+	return (int64(v) - int64(o.row[j][k])) * 16 * w.hist.distance * parts[(o.lag[j]-lag)&15] >> partShift
 }
 
 // classify says how steadily the object moved.
 func (w *walk) classify() {
 	o := &w.object
-	o.class = 0
+	o.class, o.drift, o.veer = 0, [3]int64{}, [3]int64{}
 	if o.moved == 0 {
 		o.class = 3
 	}
@@ -282,6 +286,10 @@ func (w *walk) classify() {
 	}
 	at, n := w.schema.at[w.schema.anchor], w.schema.fields[w.schema.anchor].N
 	w.steadiness(at, n)
+	for k := range n {
+		o.drift[k] = w.velocity(at+k, -1, 2)
+		o.veer[k] = w.velocity(at+k, -1, 0) - o.drift[k]
+	}
 	if o.moved != 7 {
 		return
 	}
@@ -307,3 +315,13 @@ func (w *walk) steadiness(at, n int) {
 		o.speed += abs(w.velocity(k, -1, 1))
 	}
 }
+
+const partShift = 16
+
+// parts are 1 / i, Q16: faster than a division.
+var parts = func() (t [reach + 4]int64) {
+	for i := int64(1); i < int64(len(t)); i++ {
+		t[i] = (1<<partShift + i/2) / i
+	}
+	return t
+}()

@@ -16,16 +16,20 @@ func (w *walk) codeQuat(field int, m *quatModel, cur []int32) int64 {
 		}
 	}
 	step := 92682/(int64(f.Hi)-int64(f.Lo)) + 1 // of rotation, to one of a component
+	class, unit, ground := o.class, int64(128), 0
+	if axis := o.pose.ground; axis >= 0 {
+		ground, class, unit = 1, classes+class, rotOne*16/(int64(w.state.motion[0].size[axis].half)+1)
+	}
 	var x [3][10]int64
 	var guess [3]int64
 	var dis, ang, jerk, jerk1 int64
 	for k := range x {
 		g := v[2][k]
 		x[k] = [10]int64{g, v[0][k] - g, v[1][k] - g, g - v[refs-1][k]}
-		for i := range o.miss {
-			x[k][4+i], x[k][7+i] = o.miss[i]*8, o.shift[i]*8
+		for i := range o.drift {
+			x[k][4+i], x[k][7+i] = o.drift[i]*unit>>4, o.veer[i]*unit>>4
 		}
-		guess[k] = m.turn[k][o.class].predict(x[k][:])
+		guess[k] = m.turn[k][class].predict(x[k][:])
 		dis += abs(v[1][k] - v[refs-1][k])
 		ang += abs(v[1][k])
 		jerk += abs(x[k][3])
@@ -59,21 +63,24 @@ func (w *walk) codeQuat(field int, m *quatModel, cur []int32) int64 {
 		}
 		p := clamp(f.pack(q[i]), int64(f.Lo)*16, int64(f.Hi)*16)
 		y[4] = log2(missed)
-		scale := m.scale[k].predict(y[:])
+		scale := m.scale[k][ground].predict(y[:])
 		level := int(clamp((scale+256)*3>>8, 0, levels-1))
 		c := (p + 8) >> 4
 		c += w.number(&m.numbers, level, k*9+sign3(f.pack(q[i])-f.pack(base[i])), int64(cur[k+1])-c)
 		cur[k+1] = w.bounded(c, f.Lo, f.Hi)
 		e := int64(cur[k+1])*16 - p
-		m.scale[k].learn(y[:], log2(e)-scale, 256)
+		m.scale[k][ground].learn(y[:], log2(e)-scale, 256)
 		missed += abs(e)
 		k++
 	}
 	now := f.unpack(cur)
 	target := between(&base, &now)
+	if field == w.schema.lie {
+		o.pose.now, o.pose.turn, o.turned = now.matrix(), target, missed
+	}
 	for k := range x {
 		e := target[k] - guess[k]
-		m.turn[k][o.class].learn(x[k][:], e, (64+o.jerk/4+o.jerk1/8+o.speed/64)*step/16+abs(e))
+		m.turn[k][class].learn(x[k][:], e, (64+o.jerk/4+o.jerk1/8+o.speed/64)*step/16+abs(e))
 	}
 	*last = int16(log2(missed))
 	return missed

@@ -1,73 +1,107 @@
 package snapshot
 
+// placeTerms are what a component of a place is predicted from.
+type placeTerms struct {
+	x      [terms]int64
+	by     *linear // which weighs them
+	g      int64   // velocity
+	out    int64   // how far below the ground it would lead
+	rested bool    // the object was at rest
+}
+
 // codePlace codes field number field, numbers that move together, into cur.
 func (w *walk) codePlace(field int, m *motionModel, cur []int32) {
 	o, f, at := &w.object, &w.schema.fields[field], w.schema.at[field]
-	anchor := field == w.schema.anchor
+	anchor, ground := field == w.schema.anchor, 0
 	if !anchor {
 		w.steadiness(at, f.N)
+	} else if o.pose.ground >= 0 {
+		ground = 1
 	}
 	last := &w.state.last[field*len(w.hist.base.objects)+o.index]
 	acc := int64(0)
 	for k := range f.N {
 		acc += abs(w.velocity(at+k, -1, 1) - w.velocity(at+k, -1, refs-1))
 	}
-	var miss, shift [3]int64
+	y := [terms]int64{log2(o.jerk), log2(o.jerk1), log2(acc), log2(o.speed), 0, log2(o.turned), int64(*last), logOne}
+	if o.near != nil {
+		y[13], y[10] = log2(o.near.place1), o.gap
+	} else {
+		y[9] = logOne
+	}
+	unsteady := 64 + o.jerk + o.jerk1/2 + o.speed/16
+	var miss [3]int64
 	missed := int64(0)
 	for k := range f.N {
 		base := int64(o.base[at+k]) * 16
-		g := w.velocity(at+k, -1, 2)
-		x := [10]int64{g, w.velocity(at+k, -1, 0) - g, w.velocity(at+k, 0, 1) - g, g - w.velocity(at+k, 2, refs-1), 160}
-		if o.near != nil {
-			x[5] = o.near.miss[k]
-		}
-		class, out := o.class, int64(0)
-		if anchor {
-			if out = max(0, w.hist.low[k]*16-base-g); out > 0 && class != 3 {
-				class = 6
-			}
-			x[6] = out
-		}
-		copy(x[7:], miss[:k])
-		l := &m.place[k][class]
-		guess := base + l.predict(x[:])
-		guess = clamp(guess, int64(f.Lo)*16, int64(f.Hi)*16)
+		t := w.placeTerms(m, at+k, k, anchor)
+		copy(t.x[7:], miss[:k])
+		guess := clamp(base+t.by.predict(t.x[:]), int64(f.Lo)*16, int64(f.Hi)*16)
 
-		y := [terms]int64{log2(o.jerk), log2(o.jerk1), log2(acc), log2(o.speed), log2(missed), 0, int64(*last), logOne}
-		switch {
-		case o.near != nil:
-			y[5], y[10] = log2(o.near.place1), o.gap
-		default:
-			y[9] = logOne
-		}
-		if class == 3 {
+		y[4], y[8], y[11], y[12] = log2(missed), 0, log2(t.g), log2(t.out)
+		if t.rested {
 			y[8] = logOne
 		}
-		y[11], y[12] = log2(g), log2(out)
-		scale := m.scale[k].predict(y[:])
+		scale := m.scale[k][ground].predict(y[:])
 		level := int(clamp((scale+256)*3>>8, 0, levels-1))
-
-		sign := k*9 + 3*sign3(x[1]) + sign3(g)
-		if reach := int64(16) << clamp(scale/logOne+1, 0, 20); anchor && guess-w.hist.low[k]*16 < reach {
-			sign += 27
-			if guess-w.hist.low[k]*16 < reach/4 {
-				sign += 27
-			}
+		sign := k*9 + 3*sign3(t.x[1]) + sign3(t.g)
+		if anchor {
+			sign += 27 * w.low(guess-w.hist.low[k]*16, scale)
 		}
 		v := (guess + 8) >> 4
 		v += w.number(&m.numbers, level, sign, int64(cur[k])-v)
 		cur[k] = w.bounded(v, f.Lo, f.Hi)
 
 		e := int64(cur[k])*16 - guess
-		l.learn(x[:], e, 64+o.jerk+o.jerk1/2+o.speed/16+abs(e))
-		m.scale[k].learn(y[:], log2(e)-scale, 256)
-		miss[k], shift[k] = e, int64(cur[k])*16-base
+		t.by.learn(t.x[:], e, unsteady+abs(e))
+		m.scale[k][ground].learn(y[:], log2(e)-scale, 256)
+		if anchor && o.pose.known {
+			s := &m.size[k]
+			s.learn(s.above(&o.pose.base, k, base), int64(cur[k])*16-base, o.pose.now.extent(k)-o.pose.base.extent(k))
+		}
+		miss[k] = e
 		missed += abs(e)
 	}
 	*last = int16(log2(missed))
 	if anchor {
-		o.miss, o.missed, o.shift = miss, missed, shift
+		o.miss, o.missed = miss, missed
 	}
+}
+
+// placeTerms gives the terms of component k, number at of the row.
+func (w *walk) placeTerms(m *motionModel, at, k int, anchor bool) (t placeTerms) {
+	o, base := &w.object, int64(w.object.base[at])*16
+	g := w.velocity(at, -1, 2)
+	t.g, t.rested, t.by = g, o.class == 3, &m.place[k][o.class]
+	t.x = [terms]int64{g, w.velocity(at, -1, 0) - g, w.velocity(at, 0, 1) - g, g - w.velocity(at, 2, refs-1), 160}
+	if o.near != nil {
+		t.x[5] = o.near.miss[k]
+	}
+	if !anchor {
+		return t
+	}
+	if t.out = max(0, w.hist.low[k]*16-base-g); o.pose.known {
+		t.out = max(0, -m.size[k].above(&o.pose.now, k, base+g))
+	}
+	t.x[6] = t.out
+	if o.pose.known && o.pose.ground >= 0 {
+		w.rolls(m, &t, k, base)
+	} else if t.out > 0 && !t.rested {
+		t.by = &m.place[k][6]
+	}
+	return t
+}
+
+// low tells how far above the lowest object a guess is, of a miss as large as scale says: far, near or very near.
+func (w *walk) low(above, scale int64) int {
+	reach := int64(16) << clamp(scale/logOne+1, 0, 20)
+	switch {
+	case above < reach/4:
+		return 2
+	case above < reach:
+		return 1
+	}
+	return 0
 }
 
 func sign3(v int64) int {

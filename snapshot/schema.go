@@ -12,16 +12,17 @@ type Schema struct {
 	fields  []Field
 	at      []int // first component of each field
 	ints    int
-	order   []int // fields that are predicted, numbers before orientations
+	order   []int // fields that are predicted, orientations before numbers
 	anchor  int   // the field whose place says which objects are near each other, or -1
 	flags   int   // fields of kind Flags
 	flag    int   // the first of them, or -1
+	lie     int   // the field that says how objects lie, or -1
 	strings []int // fields of kind Bytes
 }
 
 // NewSchema checks fields. The error names the one that is wrong, and how.
 func NewSchema(fields ...Field) (*Schema, error) {
-	s := &Schema{fields: append([]Field(nil), fields...), anchor: -1, flag: -1}
+	s := &Schema{fields: append([]Field(nil), fields...), anchor: -1, lie: -1, flag: -1}
 	for i, f := range fields {
 		if err := f.check(); err != nil {
 			return nil, fmt.Errorf("snapshot: field %q: %w", f.Name, err)
@@ -30,6 +31,10 @@ func NewSchema(fields ...Field) (*Schema, error) {
 		case Motion:
 			if s.anchor < 0 {
 				s.anchor = i
+			}
+		case Quat:
+			if s.lie < 0 {
+				s.lie = i
 			}
 		case Flags:
 			if s.flags++; s.flag < 0 {
@@ -47,7 +52,7 @@ func NewSchema(fields ...Field) (*Schema, error) {
 	if len(fields) == 0 || len(fields) > MaxFields {
 		return nil, fmt.Errorf("snapshot: %d fields, want 1 to %d", len(fields), MaxFields)
 	}
-	for _, kind := range []Kind{Motion, Angle, Quat} {
+	for _, kind := range []Kind{Quat, Motion, Angle} {
 		for i, f := range fields {
 			if f.Kind == kind {
 				s.order = append(s.order, i)

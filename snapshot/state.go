@@ -5,14 +5,16 @@ const classes = 7
 // motionModel is what was learned of a Motion field.
 type motionModel struct {
 	place   [3][classes]linear
-	scale   [3]linear
+	scale   [3][2]linear // in flight or at rest, and on the ground
+	roll    [3][5]linear // of what lies on the ground: along the axis it lies on, and across
+	size    [3]size
 	numbers numbers
 }
 
 // quatModel is what was learned of a Quat field.
 type quatModel struct {
-	turn    [3][classes]linear
-	scale   [3]linear
+	turn    [3][2 * classes]linear // in flight, and on the ground
+	scale   [3][2]linear
 	largest [levels][8]chance
 	second  [2]chance
 	numbers numbers
@@ -25,12 +27,15 @@ type state struct {
 	angles  []angleModel
 	flags   [][128]chance
 	strings []bytesModel
+	settled [][ages][2]chance // flags of objects at rest, by age
 	changed [256]chance
-	same    []([64]chance) // by field: unchanged within an object that changed
+	hit     [closes][4]chance // changed, of objects at rest, by how close another came
+	same    []([64]chance)    // by field: unchanged within an object that changed
 	known   chance
 	gone    [2]chance
 	born    numbers
 	last    []int16 // by object and field: the logarithm of what its last prediction missed by
+	rested  []int16 // by object: how many snapshots ago it last changed
 }
 
 // What linear predictions start from: extrapolation of constant velocity, with more or less of the newest change of
@@ -43,6 +48,12 @@ var placeStart = [classes][]int32{
 	{1 << 16, 90000, -20000, 6000, 0, 16000},
 	{1 << 16, 60000, 0, 0, 0, 30000},
 	{1 << 15, 0, 0, 1 << 14},
+}
+
+var rollStart = [3][]int32{
+	{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1 << 16, 0, 1 << 15},
+	{1 << 14, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3 << 14},
+	{1 << 14, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3 << 14},
 }
 
 var turnStart = [classes][]int32{
@@ -67,7 +78,13 @@ func (s *Schema) newState() *state {
 				for c := range m.place[a] {
 					m.place[a][c] = newLinear(placeStart[c]...)
 				}
-				m.scale[a] = newLinear(scaleStart...)
+				for i := range m.scale[a] {
+					m.scale[a][i] = newLinear(scaleStart...)
+				}
+				m.size[a].half = 4 * leastHalf
+				for c := range m.roll[a] {
+					m.roll[a][c] = newLinear(rollStart[a]...)
+				}
 			}
 			m.numbers.init()
 			st.motion = append(st.motion, m)
@@ -75,9 +92,11 @@ func (s *Schema) newState() *state {
 			m := quatModel{}
 			for a := range m.turn {
 				for c := range m.turn[a] {
-					m.turn[a][c] = newLinear(turnStart[c]...)
+					m.turn[a][c] = newLinear(turnStart[c%classes]...)
 				}
-				m.scale[a] = newLinear(scaleStart...)
+				for i := range m.scale[a] {
+					m.scale[a][i] = newLinear(scaleStart...)
+				}
 			}
 			m.numbers.init()
 			for i := range m.largest {
@@ -94,6 +113,10 @@ func (s *Schema) newState() *state {
 		default:
 			st.flags = append(st.flags, [128]chance{})
 			fill(st.flags[len(st.flags)-1][:])
+			st.settled = append(st.settled, [ages][2]chance{})
+			for i := range st.settled[len(st.settled)-1] {
+				fill(st.settled[len(st.settled)-1][i][:])
+			}
 		}
 	}
 	st.same = make([][64]chance, len(s.fields))
@@ -101,13 +124,16 @@ func (s *Schema) newState() *state {
 		fill(st.same[i][:])
 	}
 	fill(st.changed[:])
+	for i := range st.hit {
+		fill(st.hit[i][:])
+	}
 	fill(st.gone[:])
 	st.known = chance{60000, 10}
 	st.born.init()
 	return st
 }
 
-// copyFrom makes s equal to o, of the same schema, but for last.
+// copyFrom makes s equal to o, of the same schema, but for what is known of single objects.
 func (s *state) copyFrom(o *state) {
 	copy(s.motion, o.motion)
 	copy(s.quat, o.quat)
@@ -115,5 +141,7 @@ func (s *state) copyFrom(o *state) {
 	copy(s.flags, o.flags)
 	copy(s.strings, o.strings)
 	copy(s.same, o.same)
+	copy(s.settled, o.settled)
+	s.hit = o.hit
 	s.changed, s.known, s.gone, s.born = o.changed, o.known, o.gone, o.born
 }

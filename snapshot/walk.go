@@ -103,21 +103,33 @@ func (w *walk) codeBorn(pairs []pair, n int) ([]pair, bool) {
 	return pairs, true
 }
 
-// rows codes the components of all objects.
+// rows codes the components of all objects, those at rest last, when it is known what comes near them.
 func (w *walk) rows(pairs []pair, cur *Set) bool {
-	w.near, w.order, w.bad = w.near[:0], 0, false
+	w.near, w.still, w.order, w.bad = w.near[:0], w.still[:0], 0, false
+	w.movers.reset()
+	if w.decoding {
+		for _, p := range pairs {
+			cur.push(p.object)
+		}
+	}
+	w.level()
 	for i, p := range pairs {
-		var row []int32
-		if w.decoding {
-			row = cur.push(p.object)
-		} else {
-			row = cur.Row(i)
+		switch {
+		case p.base < 0:
+			w.codeWhole(cur.Row(i))
+		case w.settled(int(p.base)):
+			w.still = append(w.still, int32(i))
+		default:
+			w.load(int(p.base))
+			w.code(cur.Row(i))
 		}
-		if p.base >= 0 {
-			w.code(int(p.base), row)
-		} else {
-			w.codeWhole(row)
+		if w.bad {
+			return false
 		}
+	}
+	for _, i := range w.still {
+		w.resting(int(pairs[i].base))
+		w.code(cur.Row(int(i)))
 		if w.bad {
 			return false
 		}
@@ -163,10 +175,18 @@ func (w *walk) mask(known uint32) (mask uint32) {
 	return mask
 }
 
-// keep makes the last misses those of the coded objects.
+// keep makes what is known of single objects that of the coded ones.
 func (w *walk) keep(pairs []pair) {
+	to, old := resize(w.spare, len(pairs)), w.state.rested
+	for i, p := range pairs {
+		to[i] = 0
+		if p.base >= 0 {
+			to[i] = old[p.base]
+		}
+	}
+	w.state.rested, w.spare = to, old
 	n, from := len(w.schema.fields), len(w.hist.base.objects)
-	to := resize(w.spare, n*len(pairs))
+	to = resize(w.spare, n*len(pairs))
 	for f := range n {
 		for i, p := range pairs {
 			v := int16(0)
