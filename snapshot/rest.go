@@ -46,10 +46,12 @@ func (w *walk) age(changed bool) {
 type movers struct {
 	at       [][3]int64
 	low, top [3]int64
-	across   int64 // a quarter of the square of the box's diagonal
+	across   int64    // a quarter of the square of the box's diagonal
+	hint     [3]int64 // the last one that was the nearest to something
+	hinted   bool
 }
 
-func (m *movers) reset() { m.at = m.at[:0] }
+func (m *movers) reset() { m.at, m.hinted = m.at[:0], false }
 
 func (m *movers) add(place [3]int64) {
 	if len(m.at) == 0 {
@@ -92,34 +94,42 @@ func (m *movers) closest(place *[3]int64) int64 {
 	if far := m.beyond(place); far > m.across {
 		return far
 	}
-	at, least := m.find(place[0]), int64(-1)
+	if !m.hinted {
+		m.hint, m.hinted = m.at[0], true
+	}
+	at, least := m.find(place[0]), quarter(&m.hint, place)
 	for i := at; i < min(len(m.at), at+passed); i++ {
-		x := m.at[i][0] - place[0]
-		if least >= 0 && x*x>>2 >= least {
+		if !m.look(&m.at[i], place, &least) {
 			break
 		}
-		least = nearer(&m.at[i], place, least)
 	}
 	for i := at - 1; i >= max(0, at-passed); i-- {
-		x := m.at[i][0] - place[0]
-		if least >= 0 && x*x>>2 >= least {
+		if !m.look(&m.at[i], place, &least) {
 			break
 		}
-		least = nearer(&m.at[i], place, least)
 	}
 	return least
 }
 
-func nearer(a, b *[3]int64, least int64) int64 {
-	d := int64(0)
+// look takes a mover for the nearest if it is, and says whether one whose first component is farther off can be.
+func (m *movers) look(mover, place *[3]int64, least *int64) bool {
+	x := mover[0] - place[0]
+	if x*x>>2 >= *least {
+		return false
+	}
+	if d := quarter(mover, place); d < *least {
+		*least, m.hint = d, *mover
+	}
+	return true
+}
+
+// quarter is a quarter of the square of a distance.
+func quarter(a, b *[3]int64) (d int64) {
 	for k := range a {
 		x := a[k] - b[k]
 		d += x * x >> 2
 	}
-	if least < 0 || d < least {
-		return d
-	}
-	return least
+	return d
 }
 
 // closeness is the context of whether an object at rest changes.
