@@ -17,9 +17,12 @@ type DownstreamStats struct {
 	// Acks counts the acks that were sent, AckBytes their bytes without headers.
 	Acks, AckBytes uint64
 	// What was not used: Late came before, or too late to be of use; BaselineMissing is the difference from what is not
-	// held; Desync is found to be from something else; Malformed no server sends; Incomplete are messages of which some
-	// fragments never came.
-	Late, BaselineMissing, Desync, Malformed, Incomplete uint64
+	// held; Desync is found to be from something else; Incomplete are messages of which some fragments never came.
+	Late, BaselineMissing, Desync, Incomplete uint64
+	// What no server sends: BadFragments fit no message; Truncated end in their header; BadCounts have more objects than
+	// there can be, BadIDs an object's id that cannot be there, BadValues a value out of its field's bounds; Malformed is
+	// everything else.
+	BadFragments, Truncated, BadCounts, BadIDs, BadValues, Malformed uint64
 }
 
 func (st *DownstreamStats) add(o *DownstreamStats) {
@@ -34,8 +37,13 @@ func (st *DownstreamStats) add(o *DownstreamStats) {
 	st.Late += o.Late
 	st.BaselineMissing += o.BaselineMissing
 	st.Desync += o.Desync
-	st.Malformed += o.Malformed
 	st.Incomplete += o.Incomplete
+	st.BadFragments += o.BadFragments
+	st.Truncated += o.Truncated
+	st.BadCounts += o.BadCounts
+	st.BadIDs += o.BadIDs
+	st.BadValues += o.BadValues
+	st.Malformed += o.Malformed
 }
 
 func (d *downstream) counted() DownstreamStats {

@@ -174,7 +174,7 @@ func (d *downstream) fragment(b []byte, at time.Time) error {
 	d.countIncomplete()
 	switch {
 	case errors.Is(err, fragment.ErrMalformed):
-		d.stats.Malformed++
+		d.stats.BadFragments++
 		return err
 	case err != nil:
 		d.stats.Late++

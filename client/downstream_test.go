@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"log/slog"
 	"testing"
 	"time"
@@ -278,12 +279,39 @@ func TestCountsByReason(t *testing.T) {
 	send([]byte{byte(control.Down) | 3})
 	send([]byte{byte(control.Down) | 3, 0x80})
 	send([]byte{byte(control.DownFragment) | 3, 1})
+	send([]byte{byte(control.Down) | 3, 0, 9})
+	send([]byte{byte(control.Down) | 3, 0, 0x80, 2, 1 << 6, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff})
 	got := d.counted()
-	if got.Messages != 1 || got.Late != 2 || got.BaselineMissing+got.Malformed+got.Late != 7 || got.BaselineMissing == 0 || got.Malformed < 3 || got.Incomplete != 1 {
+	if got.Messages != 1 || got.Late != 2 || got.Incomplete != 1 || got.BadFragments != 1 || got.Truncated != 1 || got.BadCounts != 1 {
+		t.Errorf("%+v", got)
+	}
+	if got.BaselineMissing+got.Malformed != 4 || got.BaselineMissing == 0 || got.Malformed < 2 {
 		t.Errorf("%+v", got)
 	}
 	if err := conn.down.datagram(control.Down, []byte{byte(control.Down) | 4, 1}, now); !errors.Is(err, control.ErrMalformed) {
 		t.Errorf("of a world that is not there: %v", err)
+	}
+}
+
+// TestReasons: each error of a decoder has a count of its own.
+func TestReasons(t *testing.T) {
+	for err, want := range map[error]DownstreamStats{
+		snapshot.ErrLate:            {Late: 1},
+		snapshot.ErrBaselineMissing: {BaselineMissing: 1},
+		snapshot.ErrDesync:          {Desync: 1},
+		snapshot.ErrTruncated:       {Truncated: 1},
+		snapshot.ErrCount:           {BadCounts: 1},
+		snapshot.ErrID:              {BadIDs: 1},
+		snapshot.ErrBounds:          {BadValues: 1},
+		snapshot.ErrLength:          {Malformed: 1},
+		snapshot.ErrMalformed:       {Malformed: 1},
+	} {
+		var one, two DownstreamStats
+		one.count(fmt.Errorf("wrapped: %w", err))
+		two.add(&one)
+		if one != want || two != want {
+			t.Errorf("%v: %+v, added %+v", err, one, two)
+		}
 	}
 }
 

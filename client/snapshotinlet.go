@@ -112,12 +112,12 @@ func (in *snapshotInlet[T]) play(o *control.DownOffer) error {
 func (in *snapshotInlet[T]) take(message []byte, at time.Time, st *DownstreamStats) error {
 	offset, payload, err := worlds.Parse(message)
 	if err != nil {
-		st.Malformed++
+		st.count(err)
 		return err
 	}
 	distance, err := snapshot.Distance(payload)
 	if err != nil {
-		st.Malformed++
+		st.count(err)
 		return err
 	}
 	seq, set, err := in.dec.Decode(payload)
@@ -127,7 +127,7 @@ func (in *snapshotInlet[T]) take(message []byte, at time.Time, st *DownstreamSta
 	}
 	tick, err := in.ticks.Resolve(seq, distance, offset)
 	if err != nil {
-		st.Malformed++
+		st.count(err)
 		return err
 	}
 	in.arrived(tick, set, at)
@@ -143,6 +143,14 @@ func (st *DownstreamStats) count(err error) {
 		st.BaselineMissing++
 	case errors.Is(err, snapshot.ErrDesync):
 		st.Desync++
+	case errors.Is(err, snapshot.ErrTruncated):
+		st.Truncated++
+	case errors.Is(err, snapshot.ErrCount):
+		st.BadCounts++
+	case errors.Is(err, snapshot.ErrID):
+		st.BadIDs++
+	case errors.Is(err, snapshot.ErrBounds):
+		st.BadValues++
 	default:
 		st.Malformed++
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -260,7 +261,7 @@ func TestWorldErrors(t *testing.T) {
 	if _, err := w.Send(); err == nil {
 		t.Error("sent what is not committed")
 	}
-	if err := w.Put(7, 0, &o); !errors.As(err, &out) || out.Field != "Position" {
+	if err := w.Put(7, 0, &o); !errors.As(err, &out) || out.Field != "Position" || !strings.Contains(err.Error(), "object 7") {
 		t.Errorf("out of bounds: %v", err)
 	} else {
 		t.Log(err)
@@ -277,11 +278,26 @@ func TestWorldErrors(t *testing.T) {
 	if _, err := ds.NewWorld(srv, "orbs", ds.WorldConfig[orb]{}); err == nil {
 		t.Error("a name twice")
 	}
-	if _, err := ds.NewWorld(srv, "", ds.WorldConfig[orb]{}); err == nil {
-		t.Error("no name")
+	outside := func(put func(uint16, uint8, *orb) error) error {
+		return put(9, 0, &orb{Position: rpcdelta.Vec3{Y: 1001}, Rotation: rpcdelta.Quat{W: 1}})
 	}
-	if _, err := ds.NewWorld(srv, "fast", ds.WorldConfig[orb]{SendHz: 1001}); err == nil {
-		t.Error("too fast")
+	for want, cfg := range map[string]ds.WorldConfig[orb]{
+		"SendHz is 1001":   {TickHz: 1000, SendHz: 1001},
+		"SendHz is 61":     {SendHz: 61},
+		"SendHz is -1":     {SendHz: -1},
+		"TickHz is 1001":   {TickHz: 1001},
+		"TickHz is NaN":    {TickHz: math.NaN()},
+		"object 9: ":       {Initial: outside},
+		"field \"Position": {Initial: outside},
+	} {
+		if _, err := ds.NewWorld(srv, "wrong", cfg); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %s: %v", want, err)
+		}
+	}
+	for _, name := range []string{"", strings.Repeat("x", 65)} {
+		if _, err := ds.NewWorld(srv, name, ds.WorldConfig[orb]{}); err == nil || !strings.Contains(err.Error(), "a world's name") {
+			t.Errorf("a name of %d bytes: %v", len(name), err)
+		}
 	}
 	if _, err := ds.NewWorld(srv, "bad", ds.WorldConfig[struct{ C chan int }]{}); err == nil {
 		t.Error("a field that cannot be sent")

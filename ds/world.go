@@ -17,8 +17,8 @@ const DefaultTickHz = 60
 type WorldConfig[T any] struct {
 	// TickHz is how many ticks a second has: what clients know the world's time by. Up to 1000; default DefaultTickHz.
 	TickHz float64
-	// SendHz is how often a second snapshots are sent to a player, at most: what clients expect, and may ack. Default
-	// TickHz.
+	// SendHz is how often a second snapshots are sent to a player, at most: what clients expect, and may ack. Up to
+	// TickHz, which is the default.
 	SendHz float64
 	// Initial puts the state that the world starts from, in ascending order of ids: a level's objects. The first
 	// snapshots are the difference from it. A client that has the same, by client.SnapshotConfig.Initial, is told
@@ -62,6 +62,9 @@ type world struct {
 // NewWorld makes a world that clients know by that name, of 1 to 64 bytes. Do so before Serve. Errors name the field of
 // T that cannot be sent, of the configuration, or the object of the initial state.
 func NewWorld[T any](s *Server, name string, cfg WorldConfig[T]) (*World[T], error) {
+	if name == "" || len(name) > control.MaxDownName {
+		return nil, fmt.Errorf("ds: a world's name has %d bytes, want 1 to %d", len(name), control.MaxDownName)
+	}
 	typ, err := snapshot.Compile[T](name)
 	if err != nil {
 		return nil, fmt.Errorf("ds: %w", err)
@@ -69,8 +72,14 @@ func NewWorld[T any](s *Server, name string, cfg WorldConfig[T]) (*World[T], err
 	if cfg.TickHz == 0 {
 		cfg.TickHz = DefaultTickHz
 	}
+	if !(cfg.TickHz > 0 && cfg.TickHz <= control.MaxDownRate) {
+		return nil, fmt.Errorf("ds: world %s: WorldConfig.TickHz is %v, want more than 0, up to %d", name, cfg.TickHz, control.MaxDownRate)
+	}
 	if cfg.SendHz == 0 {
 		cfg.SendHz = cfg.TickHz
+	}
+	if !(cfg.SendHz > 0 && cfg.SendHz <= cfg.TickHz) {
+		return nil, fmt.Errorf("ds: world %s: WorldConfig.SendHz is %v, want more than 0, up to TickHz, %v", name, cfg.SendHz, cfg.TickHz)
 	}
 	start, err := worlds.Fill(typ, cfg.Initial)
 	if err != nil {
@@ -133,7 +142,7 @@ var errUncommitted = errors.New("ds: the tick is not over: Commit first")
 
 // Send sends the newest tick to all players that take part, and says to how many it did: the others are not ready, or
 // got it already. It uses several goroutines where there are many players. The error is the first one of a player who
-// could not be sent it, as a snapshot of more than 70 KB.
+// could not be sent it, as a snapshot that takes more than 64 datagrams.
 func (w *World[T]) Send() (int, error) {
 	if w.w.open != nil {
 		return 0, errUncommitted

@@ -31,9 +31,9 @@
 // (Linux). uplink_ds_moves_total counts players who went on from another address.
 //
 // What goes down of a world has metrics of its own, uplink_ds_world_* and uplink_client_world_*, by the world's name; what a
-// client cannot use of it is among uplink_client_dropped_total, with the channel down: late, baseline_missing, desync,
-// malformed, and incomplete, messages of which some fragments never came. bad_ack of servers is an ack of what was never
-// sent.
+// client cannot use of it is among uplink_client_dropped_total, with the channel down: late, baseline_missing, desync;
+// incomplete, messages of which some fragments never came; and what no server sends: bad_fragment, truncated, bad_count,
+// bad_id, bad_value, malformed. bad_ack of servers is an ack of what was never sent.
 //
 // How long frames wait for their handlers is measured by [Handling], for servers whose handlers
 // call it.

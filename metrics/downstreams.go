@@ -80,7 +80,12 @@ func (e emitter) clientDown(d *downDescs, st *client.DownstreamStats, drops *pro
 	r.add("late", st.Late)
 	r.add("baseline_missing", st.BaselineMissing)
 	r.add("desync", st.Desync)
-	r.add("malformed", st.Malformed)
 	r.add("incomplete", st.Incomplete)
+	r.add("bad_fragment", st.BadFragments)
+	r.add("truncated", st.Truncated)
+	r.add("bad_count", st.BadCounts)
+	r.add("bad_id", st.BadIDs)
+	r.add("bad_value", st.BadValues)
+	r.add("malformed", st.Malformed)
 	e.drops(drops, &r, st.Name, "down")
 }

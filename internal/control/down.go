@@ -24,9 +24,10 @@ const (
 	MaxDownAck = 64
 	// MaxDownRate is the most messages a second that a downstream offers.
 	MaxDownRate = 1000
-	// maxDownFields and maxDownName bound what an offer describes.
+	// MaxDownName is the size of the longest name in bytes.
+	MaxDownName = 64
+	// maxDownFields bounds what an offer describes.
 	maxDownFields = 64
-	maxDownName   = 64
 )
 
 // DownOffer offers a downstream to a client.
@@ -58,8 +59,8 @@ func (o *DownOffer) Check() error {
 	switch {
 	case o.Number >= MaxDown:
 		return fmt.Errorf("%w: downstream %d, want one below %d", ErrMalformed, o.Number, MaxDown)
-	case o.Name == "" || len(o.Name) > maxDownName:
-		return fmt.Errorf("%w: a downstream's name of %d bytes, want 1 to %d", ErrMalformed, len(o.Name), maxDownName)
+	case o.Name == "" || len(o.Name) > MaxDownName:
+		return fmt.Errorf("%w: a downstream's name of %d bytes, want 1 to %d", ErrMalformed, len(o.Name), MaxDownName)
 	case len(o.Fields) > maxDownFields:
 		return fmt.Errorf("%w: %d fields, want at most %d", ErrMalformed, len(o.Fields), maxDownFields)
 	case !(o.RateHz > 0 && o.RateHz <= MaxDownRate) || !(o.TickHz > 0 && o.TickHz <= MaxDownRate):

@@ -28,7 +28,7 @@ func TestOfferLimits(t *testing.T) {
 	for name, change := range map[string]func(*DownOffer){
 		"number":   func(o *DownOffer) { o.Number = MaxDown },
 		"no name":  func(o *DownOffer) { o.Name = "" },
-		"name":     func(o *DownOffer) { o.Name = strings.Repeat("x", maxDownName+1) },
+		"name":     func(o *DownOffer) { o.Name = strings.Repeat("x", MaxDownName+1) },
 		"fields":   func(o *DownOffer) { o.Fields = make([]string, maxDownFields+1) },
 		"no rate":  func(o *DownOffer) { o.RateHz = 0 },
 		"NaN":      func(o *DownOffer) { o.RateHz = math.NaN() },
