@@ -77,18 +77,34 @@ func (s *Smoother) Reset() { s.offset, s.turn = rpcdelta.Vec3{}, rpcdelta.Quat{}
 // Step lets dt seconds pass, at any rate of frames: small errors fade slowly, large ones fast, and what is too small to be
 // seen is zero. A dt that is not above 0 does nothing.
 func (s *Smoother) Step(dt float64) {
-	if !(dt > 0) || s.Settled() {
-		return
-	}
 	s.defaults()
-	frames := dt * 60
+	for n := 0; dt > 0 && !s.Settled(); n++ {
+		piece := dt
+		if n < pieces && s.large() {
+			piece = min(dt, 1./60)
+		}
+		s.fade(piece * 60)
+		dt -= piece
+	}
+}
+
+// pieces is in how many sixtieths of a second a long frame is cut at most, as what is left of a large error changes on the way.
+const pieces = 120
+
+// large says that less is left of the error than of a small one.
+func (s *Smoother) large() bool {
+	return length(s.offset) > s.cfg.Near || s.turn != rpcdelta.Quat{} && 1-math.Abs(s.turn.W) > s.cfg.Turned
+}
+
+// fade lets so many sixtieths of a second pass.
+func (s *Smoother) fade(frames float64) {
 	k := math.Pow(s.factor(length(s.offset), s.cfg.Near, s.cfg.Far), frames)
 	s.offset = rpcdelta.Vec3{X: s.offset.X * k, Y: s.offset.Y * k, Z: s.offset.Z * k}
 	if !(length(s.offset) >= leastOffset) {
 		s.offset = rpcdelta.Vec3{}
 	}
 	if s.turn != (rpcdelta.Quat{}) {
-		s.turn = fade(s.turn, math.Pow(s.factor(1-math.Abs(s.turn.W), s.cfg.Turned, s.cfg.Spun), frames))
+		s.turn = part(s.turn, math.Pow(s.factor(1-math.Abs(s.turn.W), s.cfg.Turned, s.cfg.Spun), frames))
 	}
 }
 
@@ -133,8 +149,8 @@ func (s *Smoother) defaults() {
 	}
 }
 
-// fade is the part k of a turn; a small one is none.
-func fade(q rpcdelta.Quat, k float64) rpcdelta.Quat {
+// part is the part k of a turn; a small one is none.
+func part(q rpcdelta.Quat, k float64) rpcdelta.Quat {
 	angle := angleOf(q) * k
 	n := math.Sqrt(q.X*q.X + q.Y*q.Y + q.Z*q.Z)
 	if !(angle >= leastTurn) || n == 0 {

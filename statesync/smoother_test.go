@@ -78,22 +78,32 @@ func TestDecay(t *testing.T) {
 	}
 }
 
-// TestFrameRate has the same left after the same time, however many frames it takes.
+// TestFrameRate has the same left after the same time, however many frames it takes: exactly where errors are small, and
+// nearly so where what is left of them changes on the way.
 func TestFrameRate(t *testing.T) {
-	left := func(frames int) (d, a float64) {
+	left := func(from statesync.Pose, seconds float64, frames int) (d, a float64) {
 		s := statesync.NewSmoother(statesync.Smoothing{})
-		from := at(.25)
-		from.Orientation = about(.8)
 		s.Correct(from, at(0))
 		for range frames {
-			s.Step(.5 / float64(frames))
+			s.Step(seconds / float64(frames))
 		}
 		return s.Error()
 	}
-	d, a := left(30)
-	for _, frames := range []int{1, 7, 72, 500} {
-		if e, b := left(frames); math.Abs(e-d) > 1e-9 || math.Abs(b-a) > 1e-9 {
-			t.Errorf("%d frames leave %g, %g, 30 leave %g, %g", frames, e, b, d, a)
+	for _, c := range []struct {
+		distance, angle, seconds, within float64
+		frames                           []int
+	}{
+		{.25, .8, .5, 1e-9, []int{1, 7, 72, 500}},
+		{4, 3, .5, .04, []int{1, 2, 5, 10, 15, 72, 120, 500}},
+		{4, 3, 1, .04, []int{1, 3, 10, 30, 144, 1000}},
+	} {
+		from := at(c.distance)
+		from.Orientation = about(c.angle)
+		d, a := left(from, c.seconds, int(60*c.seconds))
+		for _, frames := range c.frames {
+			if e, b := left(from, c.seconds, frames); math.Abs(e-d) > c.within*d || math.Abs(b-a) > c.within*a {
+				t.Errorf("%d frames in %g s leave %g, %g, at 60 a second %g, %g", frames, c.seconds, e, b, d, a)
+			}
 		}
 	}
 }
@@ -110,6 +120,10 @@ func TestSnap(t *testing.T) {
 	}
 	s.Step(math.NaN())
 	s.Step(-1)
+	s.Correct(at(4), at(0))
+	if s.Step(math.Inf(1)); !s.Settled() {
+		t.Error("an error is left for ever")
+	}
 	if s.Correct(at(4.9), at(0)); s.Settled() {
 		t.Error("an error below the bound is not smoothed")
 	}
