@@ -22,7 +22,7 @@ type meter struct {
 	plays    chan *replay
 	over     chan struct{}
 	coming   *replay // to be measured next
-	empty    bool    // the socket, when it was read last
+	quiet    int     // how often in a row nothing has come until the deadline
 
 	play  *replay
 	round int
@@ -86,7 +86,9 @@ func (m *meter) SetReadDeadline(t time.Time) error {
 func (m *meter) ReadBatch(into []transport.Datagram) (int, error) {
 	if m.play == nil && !m.begun() {
 		n, err := m.BatchConn.ReadBatch(into)
-		m.empty = errors.Is(err, os.ErrDeadlineExceeded)
+		if m.quiet++; !errors.Is(err, os.ErrDeadlineExceeded) {
+			m.quiet = 0
+		}
 		return n, err
 	}
 	switch m.state {
@@ -107,16 +109,19 @@ func (m *meter) ReadBatch(into []transport.Datagram) (int, error) {
 	return m.proceed(into)
 }
 
-// begun reports whether there is a replay to be measured. It begins when nothing lies in the socket any more.
+// begun reports whether there is a replay to be measured. It begins when nothing comes to the socket any more, on a busy
+// machine too, where the last that clients sent may take some ticks: a datagram more in the socket would leave one of a
+// round to the next.
 func (m *meter) begun() bool {
+	const enough = 5
 	if m.coming == nil {
 		select {
 		case m.coming = <-m.plays:
-			m.empty = false
+			m.quiet = 0
 		default:
 		}
 	}
-	if m.coming == nil || !m.empty {
+	if m.coming == nil || m.quiet < enough {
 		return false
 	}
 	m.play, m.coming = m.coming, nil
