@@ -81,3 +81,44 @@ func TestImpossibleAcks(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// TestLyingAcks has a player that acks what it did not get harm itself alone: packets keep to the budget, and come through
+// again once it is honest, at the latest when the sender takes what was acked for lost, 57 packets later.
+func TestLyingAcks(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		w := newWorld(t, rapid.Uint64().Draw(rt, "seed"), 6)
+		s, r := pair(t, w.schema, config)
+		set := w.schema.NewSet()
+		since := 0 // the last packet that was refused
+		for tick := range 160 {
+			w.step()
+			w.fill(t, set)
+			for i := range set.Len() {
+				if err := s.Prioritize(set.Object(i).ID, 1); err != nil {
+					rt.Fatal(err)
+				}
+			}
+			out, _, err := s.Append(nil, int64(tick), set)
+			if err != nil || len(out) > statesync.DefaultBudget {
+				rt.Fatalf("%d bytes: %v", len(out), err)
+			}
+			ack := statesync.Ack{
+				Reset: w.r.IntN(9) == 0, None: w.r.IntN(9) == 0, Epoch: uint8(w.r.IntN(3)) + r.Ack().Epoch,
+				Newest: uint16(tick - w.r.IntN(tick+1)), Window: w.r.Uint64() >> 1,
+			}
+			if tick < 80 && w.r.IntN(3) == 0 { // most do not come
+				_, _ = r.Decode(out)
+			}
+			if tick >= 80 {
+				if _, err := r.Decode(out); err != nil {
+					since = tick
+				}
+				ack = r.Ack()
+			}
+			_ = s.Ack(ack)
+		}
+		if since > 150 {
+			rt.Fatalf("packet %d is refused, the player is honest since 80: %+v", since, r.Stats())
+		}
+	})
+}
