@@ -76,6 +76,8 @@ func TestKeyLogIsOff(t *testing.T) {
 		cfg := transport.Config{Network: network, Logger: slog.New(slog.NewTextHandler(&logs, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 		l := listen(t, serverAddr, cfg, &recorder{t: t})
 		c := dial(t, l.Addr(), transport.Config{Network: network}, &recorder{t: t})
+		time.Sleep(time.Second) // a listener that closes at once may not have heard that the connection is open
+		synctest.Wait()
 		if err := errors.Join(c.Close(), l.Close()); err != nil {
 			t.Error(err)
 		}
