@@ -17,7 +17,7 @@ type endpoint interface {
 	// tick does what is due.
 	tick(now time.Time)
 	// rest says, after a batch, whether what comes next can wait for the next tick.
-	rest() bool
+	rest(now time.Time) bool
 }
 
 // datagram is one that came.
@@ -85,7 +85,7 @@ func (l *loop) run(e endpoint) error {
 			}
 		}
 		l.handle(e, now, l.batch[:n], due)
-		if e.rest() && l.drains && n < len(l.batch) {
+		if e.rest(now) && l.drains && n < len(l.batch) {
 			if err := l.rest(e, next); err != nil {
 				return err
 			}
