@@ -40,7 +40,7 @@ func (w *walk) codeQuat(field, n int, cur []int32) int64 {
 	by := turn(guess)
 	q := by.mul(&base)
 
-	y := [terms]int64{log2(o.jerk), log2(o.jerk1), log2(dis * 16 / step), log2(ang * 16 / step), 0, 0, 0, bias}
+	y := [terms]int64{log2(o.jerk), log2(o.jerk1), gr.size(dis), gr.size(ang), 0, 0, 0, bias}
 	last := &w.state.last[field*len(w.hist.base.objects)+o.index]
 	y[6] = int64(*last)
 	if o.near != nil {
@@ -49,9 +49,9 @@ func (w *walk) codeQuat(field, n int, cur []int32) int64 {
 	if o.moved == 0 {
 		y[8] = bias
 	}
-	y[10], y[11], y[12], y[13] = log2(o.speed), log2(o.missed), log2(jerk*16/step), log2(jerk1*16/step)
+	y[10], y[11], y[12], y[13] = log2(o.speed), log2(o.missed), gr.size(jerk), gr.size(jerk1)
 
-	largest, hit := w.codeLargest(m, cur, &q, y[2]+y[11], step)
+	largest, hit := w.codeLargest(m, gr, cur, &q, y[2]+y[11])
 	if hit {
 		y[9] = bias
 	}
@@ -89,7 +89,7 @@ func (w *walk) codeQuat(field, n int, cur []int32) int64 {
 }
 
 // codeLargest codes the index of the largest element and says whether it is another than that of the prediction q.
-func (w *walk) codeLargest(m *quatModel, cur []int32, q *quat, doubt, step int64) (largest int, other bool) {
+func (w *walk) codeLargest(m *quatModel, gr *grain, cur []int32, q *quat, doubt int64) (largest int, other bool) {
 	first, second := 0, -1
 	for i := range q {
 		if abs(q[i]) > abs(q[first]) {
@@ -101,7 +101,7 @@ func (w *walk) codeLargest(m *quatModel, cur []int32, q *quat, doubt, step int64
 			second = i
 		}
 	}
-	margin := log2((abs(q[first]) - abs(q[second])) * 16 / step)
+	margin := gr.size(abs(q[first]) - abs(q[second]))
 	c := &m.largest[clamp((margin+256)*2>>8, 0, levels-1)][clamp(doubt>>9, 0, 7)]
 	if w.bit(c, int(cur[0]) != first) {
 		largest = second

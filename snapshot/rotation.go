@@ -15,17 +15,20 @@ type grain struct {
 	step int64 // an element's half step, by 2^grainShift
 	per  int64 // components in Q4 to an element of 1, by 2^grainShift
 	unit int64 // of rotation, Q16, to one of a component, and more
+	log  int64 // of unit in Q4, logarithm
 }
 
 const grainShift = 24
 
 func (f *Field) grain() grain {
 	span := int64(f.Hi) - int64(f.Lo)
+	unit := 2*invRoot2/span + 1
 	return grain{
 		zero: int64(f.Lo) + int64(f.Hi),
 		step: invRoot2 << grainShift / span,
 		per:  span * 8 << grainShift / invRoot2,
-		unit: 2*invRoot2/span + 1,
+		unit: unit,
+		log:  log2(unit * 16),
 	}
 }
 
@@ -49,6 +52,9 @@ func (g *grain) unpack(row []int32) quat {
 func (g *grain) element(v int32) int64 {
 	return ((2*int64(v)-g.zero)*g.step + 1<<(grainShift-1)) >> grainShift
 }
+
+// size is the logarithm of a sum of angles, in components.
+func (g *grain) size(angle int64) int64 { return max(log2(angle*16)-g.log, 0) }
 
 // pack is element v as a component of the field, in Q4 and not bounded.
 func (g *grain) pack(v int64) int64 { return (v*g.per+1<<(grainShift-1))>>grainShift + g.zero*8 }
