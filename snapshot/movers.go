@@ -21,11 +21,17 @@ const cellBits = 14
 
 func (m *movers) reset() { m.at, m.marked = m.at[:0], false }
 
+// add adds one; they are in order from when cells are marked.
 func (m *movers) add(place [3]int64) {
-	m.at = slices.Insert(m.at, m.find(place[0]), place)
-	if m.marked {
-		m.mark(&place)
+	if !m.marked {
+		m.at = append(m.at, place)
+		return
 	}
+	if len(m.at) == 0 {
+		m.hint = place
+	}
+	m.at = slices.Insert(m.at, m.find(place[0]), place)
+	m.mark(&place)
 }
 
 // spread marks the cells in which objects are near to movers: at least as near as touch says, the logarithm of a quarter
@@ -35,6 +41,7 @@ func (m *movers) spread(touch int64) {
 	m.beyond = 1 << (2 * m.side)
 	m.marked = true
 	clear(m.cells[:])
+	slices.SortFunc(m.at, func(a, b [3]int64) int { return slices.Compare(a[:], b[:]) })
 	for i := range m.at {
 		m.mark(&m.at[i])
 	}

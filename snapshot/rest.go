@@ -41,6 +41,9 @@ func (w *walk) age(changed bool) {
 
 // codeStill codes the objects at rest: one by one where another one is near or a flag may fall, the others together.
 func (w *walk) codeStill(pairs []pair, cur *Set) bool {
+	if len(w.still) == 0 {
+		return true
+	}
 	w.movers.spread(w.state.touch)
 	quiet := w.still[:0]
 	for _, i := range w.still {
@@ -73,6 +76,9 @@ func (w *walk) closest(row []int32) int64 {
 
 // codeQuiet codes objects of which few change, if any.
 func (w *walk) codeQuiet(list []int32, pairs []pair, cur *Set) bool {
+	if len(list) == 0 {
+		return true
+	}
 	some := w.bit(&w.state.quiet[0], w.anyChange(list, pairs, cur))
 	for len(list) > 0 {
 		block := list[:min(len(list), quietBlock)]
