@@ -25,9 +25,9 @@ type DownstreamStats struct {
 	// Acks counts the acks that were sent, AckBytes their bytes without headers.
 	Acks, AckBytes uint64
 	// What was not used: Late came before, or too late to be of use; BaselineMissing is the difference from what is not
-	// held; Desync is found to be from something else; Incomplete are messages of which some fragments never came; Overrun
+	// held; Desync is found to be from something else; Incomplete are messages of which some fragments never came; Unpolled
 	// are those for which Poll left no room.
-	Late, BaselineMissing, Desync, Incomplete, Overrun uint64
+	Late, BaselineMissing, Desync, Incomplete, Unpolled uint64
 	// What no server sends: BadFragments fit no message; Truncated end in their header; BadCounts have more objects than
 	// there can be, BadIDs an object's id that cannot be there, BadValues a value out of its field's bounds; Malformed is
 	// everything else.
@@ -48,7 +48,7 @@ func (st *DownstreamStats) add(o *DownstreamStats) {
 	st.BaselineMissing += o.BaselineMissing
 	st.Desync += o.Desync
 	st.Incomplete += o.Incomplete
-	st.Overrun += o.Overrun
+	st.Unpolled += o.Unpolled
 	st.BadFragments += o.BadFragments
 	st.Truncated += o.Truncated
 	st.BadCounts += o.BadCounts

@@ -84,8 +84,8 @@ func (in *stateInlet[T]) take(message []byte, at time.Time, st *DownstreamStats)
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if len(in.queue) == mostPolled {
-		st.Overrun++ // and is not acked: the server sends what it has in it again
-		return errOverrun
+		st.Unpolled++ // and is not acked: the server sends what it has in it again
+		return errUnpolled
 	}
 	u, err := in.receiver.Decode(message)
 	if err == nil && u.Tick < 0 {
@@ -111,7 +111,7 @@ func (in *stateInlet[T]) take(message []byte, at time.Time, st *DownstreamStats)
 // mostPolled is how many updates wait for Poll.
 const mostPolled = 128
 
-var errOverrun = errors.New("client: too many updates wait for Poll")
+var errUnpolled = errors.New("client: too many updates wait for Poll")
 
 // empty gives an update to be filled.
 func (in *stateInlet[T]) empty() *stateUpdate[T] {

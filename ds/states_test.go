@@ -257,7 +257,7 @@ func TestStates(t *testing.T) {
 				up.Rate = 0
 				network := uplinktest.NewNetwork(t, up, down)
 				var a *arena
-				const rest, ticks = 600, 1200
+				const rest, ticks = 400, 840
 				srv := uplinktest.Serve(t, network, ds.Config{Joined: func(p *ds.Player) { a.offer(p, c.cfg) }}, func(srv *ds.Server) error {
 					a = newArena(t, srv, c.count, rest, ds.WorldConfig[mover]{SendHz: c.sendHz})
 					return nil
@@ -290,7 +290,7 @@ func TestStates(t *testing.T) {
 				if bits > 1.01*float64(limit) {
 					t.Errorf("%.0f bits a second, want at most %d", bits, limit)
 				}
-				if in.Malformed+in.BaselineMissing+in.Desync+in.Overrun != 0 || st.BadAcks != 0 || st.Unsent != 0 || st.Ready != 1 || st.Acked > in.Messages {
+				if in.Malformed+in.BaselineMissing+in.Desync+in.Unpolled != 0 || st.BadAcks != 0 || st.Unsent != 0 || st.Ready != 1 || st.Acked > in.Messages {
 					t.Errorf("sent %+v, got %+v", st, in)
 				}
 				if in.Updates != uint64(got.updates) || in.Updates > st.Updates || st.Updates == 0 {
@@ -315,19 +315,15 @@ func TestStatesAndSnapshots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := lossy(t)
 		var a *arena
-		var players []*ds.Player
-		srv := uplinktest.Serve(t, network, ds.Config{Joined: func(p *ds.Player) { players = append(players, p) }}, func(srv *ds.Server) error {
+		joined := make(chan *ds.Player, 2)
+		srv := uplinktest.Serve(t, network, ds.Config{Joined: func(p *ds.Player) { joined <- p }}, func(srv *ds.Server) error {
 			a = newArena(t, srv, 50, 1<<40, ds.WorldConfig[mover]{})
 			return nil
 		})
 		one := uplinktest.Dial(t, network, client.Config{})
-		for len(players) < 1 {
-			settle(100 * ms)
-		}
+		players := []*ds.Player{<-joined}
 		two := uplinktest.Dial(t, network, client.Config{})
-		for len(players) < 2 { // each has joined at both ends
-			settle(100 * ms)
-		}
+		players = append(players, <-joined)
 		a.offer(players[0], ds.StateConfig{})
 		snap, err := ds.Snapshots[mover](players[1])
 		uplinktest.Must(t, err)
@@ -373,12 +369,12 @@ func TestStatesAndSnapshots(t *testing.T) {
 			t.Errorf("%d updates came after the change", late.updates)
 		}
 		// What nobody polls is dropped, and comes again.
-		if st := v.Stats(); st.Overrun != 0 {
+		if st := v.Stats(); st.Unpolled != 0 {
 			t.Errorf("%+v", st)
 		}
 		a.run(301, 500)
 		settle(time.Second)
-		if st := v.Stats(); st.Overrun == 0 {
+		if st := v.Stats(); st.Unpolled == 0 {
 			t.Errorf("%+v", st)
 		}
 		v.Poll(got.take)
@@ -452,17 +448,15 @@ func TestStatesRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := lossy(t)
 		var a *arena
-		var player *ds.Player
+		joined := make(chan *ds.Player, 1)
 		var named *ds.World[label]
-		uplinktest.Serve(t, network, ds.Config{Joined: func(p *ds.Player) { player = p }}, func(srv *ds.Server) (err error) {
+		uplinktest.Serve(t, network, ds.Config{Joined: func(p *ds.Player) { joined <- p }}, func(srv *ds.Server) (err error) {
 			a = newArena(t, srv, 60, 400, ds.WorldConfig[mover]{})
 			named, err = ds.NewWorld(srv, "named", ds.WorldConfig[label]{})
 			return err
 		})
 		conn := uplinktest.Dial(t, network, client.Config{})
-		for player == nil {
-			settle(100 * ms)
-		}
+		player := <-joined
 		if _, err := named.OfferState(player, ds.StateConfig{}); err == nil || !strings.Contains(err.Error(), `"Name"`) {
 			t.Errorf("byte strings: %v", err)
 		}
