@@ -3,6 +3,7 @@ package client_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
@@ -22,7 +23,8 @@ func loopback(t testing.TB) (*ds.Server, *client.Stream[uplinktest.Move], <-chan
 // loopbackWith is loopback with a config and options.
 func loopbackWith(t testing.TB, cfg client.Config, opts ...client.Option) (*ds.Server, *client.Conn, *client.Stream[uplinktest.Move], <-chan uint64) {
 	t.Helper()
-	srv, err := ds.Listen("127.0.0.1:0", ds.Config{RateSlack: ds.MaxRateSlack})
+	cfg.Timeout = time.Minute // a busy machine may stand still for a while
+	srv, err := ds.Listen("127.0.0.1:0", ds.Config{RateSlack: ds.MaxRateSlack, Timeout: cfg.Timeout})
 	uplinktest.Must(t, err)
 	got, over := make(chan uint64, 1), make(chan struct{})
 	uplinktest.Must(t, ds.Handle(srv, "Move", func(_ *ds.Player, f ds.Frame[uplinktest.Move]) {
@@ -59,14 +61,29 @@ func TestNoAllocations(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	srv, stream, got := loopback(t)
+	lost := time.NewTicker(time.Second)
+	defer lost.Stop()
 	calls := moves()
-	next := 0
-	frame := func() {
+	next, missed := 0, 0
+	send := func() {
 		if err := stream.Send(&calls[next%len(calls)]); err != nil {
 			t.Fatal(err)
 		}
 		next++
-		<-got
+	}
+	frame := func() {
+		send()
+		for {
+			select {
+			case seq := <-got:
+				if seq == uint64(next-1) {
+					return
+				}
+			case <-lost.C: // a datagram, as can happen over loopback too; or it comes yet
+				send()
+				missed++
+			}
+		}
 	}
 	for range 2000 {
 		frame()
@@ -74,7 +91,7 @@ func TestNoAllocations(t *testing.T) {
 	if n := testing.AllocsPerRun(2000, frame); n != 0 {
 		t.Errorf("%v allocations a frame", n)
 	}
-	if n := srv.Stats().RPCs[0].Frames(); n != uint64(next) {
+	if n := int(srv.Stats().RPCs[0].Frames()); n > next || n < next-missed {
 		t.Errorf("%d of %d frames came", n, next)
 	}
 }
@@ -144,13 +161,18 @@ func BenchmarkSend(b *testing.B) {
 // BenchmarkSendAndReceive is one call until the handler has it.
 func BenchmarkSendAndReceive(b *testing.B) {
 	_, stream, got := loopback(b)
+	lost := time.NewTicker(time.Second)
+	defer lost.Stop()
 	calls := moves()
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		if err := stream.Send(&calls[i%len(calls)]); err != nil {
 			b.Fatal(err)
 		}
-		<-got
+		select {
+		case <-got:
+		case <-lost.C: // as can happen over loopback too
+		}
 	}
 	reportBits(b, stream)
 }

@@ -134,9 +134,9 @@ func TestRebindBetweenShards(t *testing.T) {
 	for i := range handlers {
 		handlers[i] = echo{}
 	}
-	l := listen(t, "127.0.0.1:0", transport.Config{Shards: shards}, handlers...)
+	l := listen(t, "127.0.0.1:0", transport.Config{Shards: shards, Timeout: patience}, handlers...)
 	came := make(arrivals, 64)
-	c := dial(t, l.Addr(), transport.Config{}, came)
+	c := dial(t, l.Addr(), transport.Config{Timeout: patience}, came)
 	for moves := 0; moves < 4; {
 		if err := c.Rebind(); err != nil {
 			t.Fatal(err)

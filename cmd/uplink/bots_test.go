@@ -5,8 +5,10 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/bots"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/dsreport"
@@ -19,12 +21,14 @@ func TestBots(t *testing.T) {
 	source := slice(t, sample.RocketLeague(), 200, nil)
 	profile := filepath.Join(t.TempDir(), "cpu.prof")
 	server, addr := startDS(t, "--schema", trace.SchemaPath(source.Name), "--report", "100ms", "--json", "--shards", "2")
-	code, stdout, stderr := uplink(t, "bots", "--to", addr, "--players", "4", "--ramp", "0s", "--for", "300ms", "--json", "--cpuprofile", profile, source.Name)
-	if code != 0 || stderr != "" {
-		t.Fatalf("code %d: %s", code, stderr)
-	}
 	var report bots.Report
-	must(t, json.Unmarshal([]byte(stdout), &report))
+	for d := 300 * time.Millisecond; report.Frames.Delivered == 0 && d < time.Minute; d *= 2 { // the machine may stand still for a while
+		code, stdout, stderr := uplink(t, "bots", "--to", addr, "--players", "4", "--ramp", "0s", "--for", d.String(), "--json", "--cpuprofile", profile, source.Name)
+		if code != 0 || stderr != "" {
+			t.Fatalf("code %d: %s", code, stderr)
+		}
+		must(t, json.Unmarshal([]byte(stdout), &report))
+	}
 	if p, f := report.Players, report.Frames; p.Connected != 4 || f.Sent == 0 || f.Delivered == 0 || report.Lateness.Count == 0 {
 		t.Errorf("%+v", report)
 	}
@@ -51,7 +55,8 @@ func TestBotsInterrupted(t *testing.T) {
 	p := start(t, "bots", "--to", addr, "--players", "2", "--ramp", "0s", "--loss", "5%", "--codec", "rle", source.Name)
 	server.await(&server.stdout, ` 2 players, [1-9]`)
 	p.interrupt()
-	if code := p.wait(); code != 0 || !strings.HasPrefix(p.stdout.String(), "2 of 2 players at 60 Hz for ") || strings.Contains(p.stderr.String(), "\x1b") {
+	// The server may have let the second one in before that one knew.
+	if code := p.wait(); code != 0 || !regexp.MustCompile(`^[12] of 2 players at 60 Hz for `).MatchString(p.stdout.String()) || strings.Contains(p.stderr.String(), "\x1b") {
 		t.Errorf("code %d: %s%s", code, p.stdout.String(), p.stderr.String())
 	}
 	server.interrupt()

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/uplink-rpc/uplink/capture"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/inspect"
@@ -161,9 +162,20 @@ func TestCaptureDamage(t *testing.T) {
 func TestCaptureDemo(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "demo.uplink")
-	try(t, 0, "demo", "--clients", "32", "--rtt", "10ms", "--for", "2s", "--capture", path, "--capture-max", "64KB", "--capture-keep", "9")
-	if _, err := os.Stat(capture.FileName(path, 1)); err != nil {
-		t.Error(err)
+	p := start(t, "demo", "--clients", "32", "--rtt", "10ms", "--capture", path, "--capture-max", "64KB", "--capture-keep", "1000")
+	for { // until the second file is full
+		if _, err := os.Stat(capture.FileName(path, 2)); err == nil {
+			break
+		}
+		select {
+		case <-p.done:
+			t.Fatalf("the demo ended before it filled two files: %s%s", p.stdout.String(), p.stderr.String())
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	p.interrupt()
+	if code := p.wait(); code != 0 {
+		t.Fatalf("code %d: %s", code, p.stderr.String())
 	}
 	try(t, 0, "inspect", path)
 	if out, _ := try(t, 0, "inspect", capture.FileName(path, 1)); !strings.Contains(out, "payloads could not be: they refer to what is in an earlier file") {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/uplink-rpc/uplink/trace"
 	"github.com/uplink-rpc/uplink/trace/sample"
@@ -47,7 +48,16 @@ func TestDebug(t *testing.T) {
 		{url, "debug/pprof/goroutine?debug=1", "ds.(*Server)"},
 		{demoURL, "debug/vars", `"RPC":"PortalMove"`},
 	} {
-		if text := get(t, strings.Replace(c[0], "metrics", c[1], 1)); !strings.Contains(text, c[2]) {
+		page := strings.Replace(c[0], "metrics", c[1], 1)
+		text := get(t, page)
+		for range 100 { // what says that it listens may serve a moment later
+			if strings.Contains(text, c[2]) {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+			text = get(t, page)
+		}
+		if !strings.Contains(text, c[2]) {
 			t.Errorf("%s: no %q in\n%s", c[1], c[2], text)
 		}
 	}

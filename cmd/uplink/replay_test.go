@@ -161,9 +161,9 @@ func TestRecordColumns(t *testing.T) {
 func TestReplayLoop(t *testing.T) {
 	source := slice(t, sample.RocketLeague(), 20, nil)
 	out := filepath.Join(t.TempDir(), "out.csv")
-	server, addr := startDS(t, "--schema", trace.SchemaPath(source.Name), "--record", out)
+	server, addr := startDS(t, "--schema", trace.SchemaPath(source.Name), "--record", out, "--report", "100ms")
 	client := start(t, "replay", "--to", addr, "--loop", source.Name)
-	server.await(&server.stderr, "msg=bound ")
+	server.await(&server.stdout, ` 1 players, [1-9]`) // the client knows that it is bound: it plays
 	client.interrupt()
 	if code := client.wait(); code != 0 || !strings.Contains(client.stdout.String(), " frames sent: ") {
 		t.Errorf("code %d: %s%s", code, client.stdout.String(), client.stderr.String())

@@ -43,6 +43,9 @@ func measure(b *testing.B, size, batch int) {
 				b.Fatal(err)
 			}
 		}
+		if err := pc.SetReadDeadline(time.Now().Add(time.Minute)); err != nil { // one may be lost, over loopback too
+			b.Fatal(err)
+		}
 		begin := threadCPU(b)
 		read(b, pc, all, batch)
 		middle := threadCPU(b)

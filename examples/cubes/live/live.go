@@ -85,14 +85,17 @@ func (l *Live) Settings() Settings {
 	return l.settings
 }
 
-// Change makes settings those in force, or says what is wrong with them.
-func (l *Live) Change(s Settings) error {
+// Change changes settings, unless change says that it cannot, or says what is wrong with what became of them.
+func (l *Live) Change(change func(*Settings) error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before, s := l.settings, l.settings
+	if err := change(&s); err != nil {
+		return err
+	}
 	if err := s.check(); err != nil {
 		return err
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	before := l.settings
 	l.settings = s
 	err := errors.Join(l.session.SetLink(s.link()), l.steering.set(s.link()))
 	if s.Way != before.Way || s.Rate != before.Rate || s.Delta != before.Delta || s.Round != before.Round || s.Smooth != before.Smooth {

@@ -54,9 +54,9 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // order is what a page asks for. What it leaves out stays.
 type order struct {
-	Keys     *uint8         `json:"keys"`
-	Settings *live.Settings `json:"settings"`
-	Restart  bool           `json:"restart"`
+	Keys     *uint8          `json:"keys"`
+	Settings json.RawMessage `json:"settings"`
+	Restart  bool            `json:"restart"`
 }
 
 // stream is the page's connection: pictures and figures come, orders go. Pages of another origin are refused.
@@ -132,7 +132,8 @@ func (p *Page) do(b []byte) error {
 		p.live.Steer(world.Input(*o.Keys))
 	}
 	if o.Settings != nil {
-		if err := p.live.Change(*o.Settings); err != nil {
+		// Those that the page shows may be older than what another one, or itself, has asked for.
+		if err := p.live.Change(func(s *live.Settings) error { return json.Unmarshal(o.Settings, s) }); err != nil {
 			return err
 		}
 	}

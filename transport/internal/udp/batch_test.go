@@ -31,6 +31,9 @@ func parcel(s string, to netip.AddrPort) Datagram {
 // collect reads n datagrams, in batches of at most size.
 func collect(t testing.TB, c *Conn, n, size int) []Datagram {
 	t.Helper()
+	if err := c.SetReadDeadline(time.Now().Add(time.Minute)); err != nil { // one may be lost, over loopback too
+		t.Fatal(err)
+	}
 	var all []Datagram
 	for len(all) < n {
 		batch := room(size, 64)

@@ -88,7 +88,7 @@ export class Controls {
   set(change) {
     if (!this.settings) return;
     Object.assign(this.settings, change);
-    this.change(this.settings);
+    this.change(change);
     this.changed = performance.now();
     this.render();
   }
