@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"errors"
 	"fmt"
 	"math/bits"
 )
@@ -25,6 +26,7 @@ type Decoder struct {
 	waiting   bool   // for the first snapshot of the epoch
 	first     uint64 // that one
 	noInitial bool
+	doubts    int // malformed payloads in a row
 }
 
 // NewDecoder makes a decoder. initial is the set that the encoder's [World] started from, or nil for an empty one.
@@ -71,6 +73,7 @@ func (d *Decoder) Decode(payload []byte) (uint16, *Set, error) {
 		return uint16(seq), nil, err
 	}
 	if err := d.rebuild(seq, base, h.distance > 0, coded); err != nil {
+		d.doubt(err)
 		return uint16(seq), nil, fmt.Errorf("%w: snapshot %d", err, uint16(seq))
 	}
 	d.accept(seq, base, &h)
@@ -154,6 +157,7 @@ func (d *Decoder) rebuild(seq, base uint64, known bool, coded []byte) (err error
 
 // accept keeps what was rebuilt.
 func (d *Decoder) accept(seq, base uint64, h *header) {
+	d.doubts = 0
 	at, w := seq%d.ring(), &d.walk
 	w.keep(d.pairs)
 	d.states.put(seq, w.state)
@@ -196,6 +200,21 @@ func (d *Decoder) desync(seq uint64) error {
 	d.states.clear()
 	d.top = 0
 	return fmt.Errorf("%w: the baseline of snapshot %d", ErrDesync, uint16(seq))
+}
+
+// doubtful is how many payloads in a row that no encoder writes are taken to say that the encoder writes them from other
+// snapshots than are held.
+const doubtful = 8
+
+// doubt asks for a reset when too many payloads were malformed.
+func (d *Decoder) doubt(err error) {
+	if !errors.Is(err, ErrMalformed) {
+		return
+	}
+	if d.doubts++; d.doubts == doubtful {
+		d.doubts = 0
+		d.ask()
+	}
 }
 
 func (d *Decoder) ask() {

@@ -138,7 +138,7 @@ func ExampleAccumulator() {
 			panic(err)
 		}
 	}
-	fmt.Printf("at most %d bytes; the player's object waits %d tick, the others at most %d\n", largest, longest[0], slices.Max(longest[:]))
+	fmt.Printf("within 400 bytes: %v; the player's object waits %d tick, the others at most %d\n", largest <= 400, longest[0], slices.Max(longest[:]))
 	// Output:
-	// at most 322 bytes; the player's object waits 1 tick, the others at most 6
+	// within 400 bytes: true; the player's object waits 1 tick, the others at most 6
 }
