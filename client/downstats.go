@@ -1,6 +1,12 @@
 package client
 
-import "slices"
+import (
+	"errors"
+	"slices"
+
+	"github.com/uplink-rpc/uplink/snapshot"
+	"github.com/uplink-rpc/uplink/statesync"
+)
 
 // DownstreamStats counts what came of one of the server's worlds, since it was taken.
 type DownstreamStats struct {
@@ -9,6 +15,8 @@ type DownstreamStats struct {
 	// Messages counts what could be used, of snapshots each one; Datagrams those that brought them or parts of them, of
 	// which Fragments are parts.
 	Messages, Datagrams, Fragments uint64
+	// Updates counts the objects that messages of state updated or said to be gone.
+	Updates uint64
 	// Bytes is that of all messages that came whole, without headers.
 	Bytes uint64
 	// Initial is the size of the initial states that were asked for, of one for each connection, InitialBytes how much of
@@ -17,8 +25,9 @@ type DownstreamStats struct {
 	// Acks counts the acks that were sent, AckBytes their bytes without headers.
 	Acks, AckBytes uint64
 	// What was not used: Late came before, or too late to be of use; BaselineMissing is the difference from what is not
-	// held; Desync is found to be from something else; Incomplete are messages of which some fragments never came.
-	Late, BaselineMissing, Desync, Incomplete uint64
+	// held; Desync is found to be from something else; Incomplete are messages of which some fragments never came; Unpolled
+	// are those for which Poll left no room.
+	Late, BaselineMissing, Desync, Incomplete, Unpolled uint64
 	// What no server sends: BadFragments fit no message; Truncated end in their header; BadCounts have more objects than
 	// there can be, BadIDs an object's id that cannot be there, BadValues a value out of its field's bounds; Malformed is
 	// everything else.
@@ -29,6 +38,7 @@ func (st *DownstreamStats) add(o *DownstreamStats) {
 	st.Messages += o.Messages
 	st.Datagrams += o.Datagrams
 	st.Fragments += o.Fragments
+	st.Updates += o.Updates
 	st.Bytes += o.Bytes
 	st.Initial += o.Initial
 	st.InitialBytes += o.InitialBytes
@@ -38,6 +48,7 @@ func (st *DownstreamStats) add(o *DownstreamStats) {
 	st.BaselineMissing += o.BaselineMissing
 	st.Desync += o.Desync
 	st.Incomplete += o.Incomplete
+	st.Unpolled += o.Unpolled
 	st.BadFragments += o.BadFragments
 	st.Truncated += o.Truncated
 	st.BadCounts += o.BadCounts
@@ -50,6 +61,44 @@ func (d *downstream) counted() DownstreamStats {
 	st := d.stats
 	st.Name = d.name
 	return st
+}
+
+// count counts an error of a decoder.
+func (st *DownstreamStats) count(err error) {
+	switch {
+	case errors.Is(err, snapshot.ErrLate), errors.Is(err, statesync.ErrLate):
+		st.Late++
+	case errors.Is(err, snapshot.ErrBaselineMissing), errors.Is(err, statesync.ErrBaselineMissing):
+		st.BaselineMissing++
+	case errors.Is(err, snapshot.ErrDesync), errors.Is(err, statesync.ErrDesync):
+		st.Desync++
+	case errors.Is(err, snapshot.ErrTruncated):
+		st.Truncated++
+	case errors.Is(err, snapshot.ErrCount):
+		st.BadCounts++
+	case errors.Is(err, snapshot.ErrID):
+		st.BadIDs++
+	case errors.Is(err, snapshot.ErrBounds):
+		st.BadValues++
+	default:
+		st.Malformed++
+	}
+}
+
+// safelyCounted is counted for who does not hold the lock.
+func (d *downstream) safelyCounted() DownstreamStats {
+	all := &d.conn.down
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	return d.counted()
+}
+
+// err is why the world is not taken.
+func (d *downstream) err() error {
+	all := &d.conn.down
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	return d.refused
 }
 
 // stats gives what was counted for each name, those that were closed too.

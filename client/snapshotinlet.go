@@ -1,7 +1,6 @@
 package client
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -56,8 +55,8 @@ func newSnapshotInlet[T any](name string, cfg *SnapshotConfig[T]) (*snapshotInle
 }
 
 func (in *snapshotInlet[T]) check(o *control.DownOffer) error {
-	if o.Codec != worlds.Codec {
-		return fmt.Errorf("client: world %s: the server sends it by codec %q, want %q", in.name, o.Codec, worlds.Codec)
+	if err := compareCodec(in.name, worlds.Codec, o); err != nil {
+		return err
 	}
 	return compareFields(in.name, in.fields, o.Fields)
 }
@@ -132,28 +131,6 @@ func (in *snapshotInlet[T]) take(message []byte, at time.Time, st *DownstreamSta
 	}
 	in.arrived(tick, set, at)
 	return nil
-}
-
-// count counts an error of a decoder.
-func (st *DownstreamStats) count(err error) {
-	switch {
-	case errors.Is(err, snapshot.ErrLate):
-		st.Late++
-	case errors.Is(err, snapshot.ErrBaselineMissing):
-		st.BaselineMissing++
-	case errors.Is(err, snapshot.ErrDesync):
-		st.Desync++
-	case errors.Is(err, snapshot.ErrTruncated):
-		st.Truncated++
-	case errors.Is(err, snapshot.ErrCount):
-		st.BadCounts++
-	case errors.Is(err, snapshot.ErrID):
-		st.BadIDs++
-	case errors.Is(err, snapshot.ErrBounds):
-		st.BadValues++
-	default:
-		st.Malformed++
-	}
 }
 
 // arrived keeps a snapshot for all who may ask for it.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/interpolate"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
@@ -57,27 +58,36 @@ type View[T any] struct {
 // initial state has come. It is an error if the server's T is another one ([*WorldError]), or if it is not offered
 // ([ErrNotOffered]). When the connection is made again the view goes on by itself.
 func Snapshots[T any](c *Conn, name string, cfg SnapshotConfig[T]) (*View[T], error) {
-	if cfg.AckHz == 0 {
-		cfg.AckHz = DefaultAckHz
+	ackHz, timeout, err := c.downSettings("SnapshotConfig", cfg.AckHz, cfg.Timeout)
+	var in *snapshotInlet[T]
+	if err == nil {
+		in, err = newSnapshotInlet(name, &cfg)
 	}
-	if !(cfg.AckHz > 0 && cfg.AckHz <= 1000) {
-		return nil, fmt.Errorf("client: world %s: SnapshotConfig.AckHz is %v, want up to 1000", name, cfg.AckHz)
-	}
-	if cfg.Timeout == 0 {
-		cfg.Timeout = c.cfg.BindTimeout
-	}
-	if cfg.Timeout < 0 {
-		return nil, fmt.Errorf("client: world %s: SnapshotConfig.Timeout is %v", name, cfg.Timeout)
-	}
-	in, err := newSnapshotInlet(name, &cfg)
 	if err != nil {
 		return nil, fmt.Errorf("client: world %s: %w", name, err)
 	}
-	d := &downstream{conn: c, name: name, inlet: in, ackHz: cfg.AckHz, answer: make(chan error, 1)}
-	if err := c.takeDown(d, cfg.Timeout); err != nil {
+	d := &downstream{conn: c, name: name, inlet: in, ackHz: ackHz, answer: make(chan error, 1)}
+	if err := c.takeDown(d, timeout); err != nil {
 		return nil, err
 	}
 	return &View[T]{down: d, in: in}, nil
+}
+
+// downSettings gives the settings that all codecs have, with their defaults.
+func (c *Conn) downSettings(config string, ackHz float64, timeout time.Duration) (float64, time.Duration, error) {
+	if ackHz == 0 {
+		ackHz = DefaultAckHz
+	}
+	if !(ackHz > 0 && ackHz <= 1000) {
+		return 0, 0, fmt.Errorf("%s.AckHz is %v, want up to 1000", config, ackHz)
+	}
+	if timeout == 0 {
+		timeout = c.cfg.BindTimeout
+	}
+	if timeout < 0 {
+		return 0, 0, fmt.Errorf("%s.Timeout is %v", config, timeout)
+	}
+	return ackHz, timeout, nil
 }
 
 // Latest fills out with the newest snapshot, or says false before the first. Its slices are reused.
@@ -94,20 +104,10 @@ func (v *View[T]) Interpolation() interpolate.Stats { return v.in.interpolation(
 
 // Err is why the server's world is not taken any more, after a reconnection to a server that has another one; nil while
 // all is well.
-func (v *View[T]) Err() error {
-	all := &v.down.conn.down
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	return v.down.refused
-}
+func (v *View[T]) Err() error { return v.down.err() }
 
 // Stats gives what was counted so far.
-func (v *View[T]) Stats() DownstreamStats {
-	all := &v.down.conn.down
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	return v.down.counted()
-}
+func (v *View[T]) Stats() DownstreamStats { return v.down.safelyCounted() }
 
 // Close ends the view and tells the server; [Snapshots] can take part again. It may be called more than once.
 func (v *View[T]) Close() error {
@@ -130,7 +130,15 @@ func (e *WorldError) Error() string {
 	return fmt.Sprintf("client: world %s: field %d differs: here %s, at the server %s", e.World, e.Field, orNothing(e.Here), orNothing(e.There))
 }
 
-// compare finds the first difference.
+// compareCodec says that the server sends the world by another codec.
+func compareCodec(world, want string, o *control.DownOffer) error {
+	if o.Codec == want {
+		return nil
+	}
+	return fmt.Errorf("client: world %s: the server sends it by codec %q, want %q", world, o.Codec, want)
+}
+
+// compareFields finds the first difference.
 func compareFields(world string, here, there []string) error {
 	for i := range max(len(here), len(there)) {
 		e := &WorldError{World: world, Field: i}

@@ -4,15 +4,12 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-
-	"github.com/uplink-rpc/uplink/internal/control"
 )
 
-// downSource is what all sources have in common: what is offered, the initial state, and the players.
+// downSource is what all sources have in common: a name, and the players, whatever codec each gets it by.
 type downSource struct {
-	server  *Server
-	offer   control.DownOffer // but for the number
-	initial []byte            // as coded
+	server *Server
+	name   string
 
 	mu      sync.Mutex
 	streams []*downstream
@@ -20,21 +17,18 @@ type downSource struct {
 	fan     fan
 }
 
-// register adds a source to the server.
+// registerSource adds a source to the server.
 func (s *Server) registerSource(src source) error {
-	c := src.common()
-	if err := c.offer.Check(); err != nil {
-		return fmt.Errorf("ds: world %s: %w", c.offer.Name, err)
-	}
+	name := src.common().name
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.sources[c.offer.Name] != nil {
-		return fmt.Errorf("ds: there is a world %s already", c.offer.Name)
+	if s.sources[name] != nil {
+		return fmt.Errorf("ds: there is a world %s already", name)
 	}
 	if s.sources == nil {
 		s.sources = map[string]source{}
 	}
-	s.sources[c.offer.Name] = src
+	s.sources[name] = src
 	return nil
 }
 

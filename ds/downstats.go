@@ -14,8 +14,11 @@ type DownstreamStats struct {
 	// Players is how many there are now whom it was offered to, Ready how many of them it is sent to.
 	Players, Ready int
 	// Messages counts what was sent, of snapshots each one, Acked those of them that are known to have come, Unsent those
-	// that could not be sent, as they were too large.
+	// that could not be sent: snapshots that were too large, state of which no object fits the bandwidth.
 	Messages, Acked, Unsent uint64
+	// Updates counts the objects that messages of state updated or said to be gone, Starts how often state began anew since
+	// too long nothing was acked, or the client had lost track.
+	Updates, Starts uint64
 	// Fragmented counts those of the messages that took several datagrams, Datagrams all datagrams.
 	Fragmented, Datagrams uint64
 	// Bytes is what the datagrams carried, SealBytes what their seals took beside that.
@@ -33,6 +36,8 @@ func (st *DownstreamStats) add(o *DownstreamStats) {
 	st.Messages += o.Messages
 	st.Acked += o.Acked
 	st.Unsent += o.Unsent
+	st.Updates += o.Updates
+	st.Starts += o.Starts
 	st.Fragmented += o.Fragmented
 	st.Datagrams += o.Datagrams
 	st.Bytes += o.Bytes
@@ -52,7 +57,7 @@ func (d *downstream) counted() DownstreamStats {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	st := d.stats
-	st.Name = d.source.common().offer.Name
+	st.Name = d.source.name
 	if d.phase != stopped {
 		st.Players = 1
 	}
@@ -74,7 +79,7 @@ func (c *downSource) counted() DownstreamStats {
 	c.mu.Lock()
 	st, streams := c.past, slices.Clone(c.streams)
 	c.mu.Unlock()
-	st.Name = c.offer.Name
+	st.Name = c.name
 	for _, d := range streams {
 		one := d.counted()
 		st.add(&one)

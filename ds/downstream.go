@@ -10,13 +10,24 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// source is what goes down to every player that takes part in it: a world, by whatever codec. A second codec is another
-// source and another outlet. Its methods but outlet are called before any is sent, and give the same each time.
+// source is what goes down to every player that takes part in it: a world.
 type source interface {
-	// common is what this file keeps for it.
+	// common is what this file keeps for it, the same each time.
 	common() *downSource
-	// outlet makes what codes a player's part.
-	outlet(p *Player) outlet
+}
+
+// way is how a source goes down to one player: by a codec.
+type way interface {
+	// terms are what is offered, the same each time.
+	terms() *terms
+	// outlet makes what codes the player's part, each time that its client begins to take part.
+	outlet() outlet
+}
+
+// terms are what a codec of a source is offered by.
+type terms struct {
+	offer   control.DownOffer // but for the number
+	initial []byte            // state, as coded
 }
 
 // outlet codes what one player gets. Its methods are called one at a time, but for different players at the same time.
@@ -26,8 +37,8 @@ type outlet interface {
 	// ack takes what the client's inlet wrote, and says how many messages it acks that were not acked before. An error
 	// says that no honest client writes it.
 	ack(b []byte) (acked int, err error)
-	// age is how many ticks before the last message its baseline is, 0 if it has none.
-	age() uint64
+	// note adds what the last message was to the player's counts.
+	note(st *DownstreamStats)
 }
 
 var (
@@ -42,7 +53,8 @@ type downstream struct {
 	player *Player
 	link   carrier
 	number uint8
-	source source
+	source *downSource
+	way    way
 
 	mu     sync.Mutex
 	phase  phase
@@ -82,7 +94,7 @@ func (d *downstream) send() error {
 	if err != nil {
 		if !errors.Is(err, errNothing) {
 			d.stats.Unsent++
-			err = fmt.Errorf("ds: %s to player %d: %w", d.source.common().offer.Name, d.player.ID(), err)
+			err = fmt.Errorf("ds: %s to player %d: %w", d.source.name, d.player.ID(), err)
 		}
 		return err
 	}
@@ -94,7 +106,7 @@ func (d *downstream) send() error {
 	}
 	d.stats.Messages++
 	d.stats.Bytes += uint64(len(buf))
-	d.stats.Age = d.outlet.age()
+	d.outlet.note(&d.stats)
 	return err
 }
 
@@ -147,13 +159,13 @@ func (d *downstream) begin() {
 	defer d.mu.Unlock()
 	if d.phase == offered || d.phase == feeding {
 		d.become(ready)
-		d.outlet = d.source.outlet(d.player)
+		d.outlet = d.way.outlet()
 	}
 }
 
 // become changes the phase. Who gets messages may ack each.
 func (d *downstream) become(p phase) {
-	if acks := d.source.common().offer.RateHz; p == ready {
+	if acks := d.way.terms().offer.RateHz; p == ready {
 		d.player.downs().allow(acks)
 	} else if d.phase == ready {
 		d.player.downs().allow(-acks)
@@ -178,7 +190,7 @@ func (d *downstream) stop() {
 	d.buf, d.part = nil, nil
 	d.mu.Unlock()
 	if was != stopped {
-		d.source.common().leave(d)
+		d.source.leave(d)
 	}
 }
 

@@ -43,26 +43,28 @@ func (p *Player) downs() *downstreams {
 	return p.down.Load()
 }
 
-// offer offers a source to the player.
-func (p *Player) offer(src source) (*downstream, error) {
-	c := src.common()
+// offer offers a source to the player, by a codec.
+func (p *Player) offer(c *downSource, w way) (*downstream, error) {
 	if p.server != c.server {
-		return nil, fmt.Errorf("ds: offer %s: the player is another server's", c.offer.Name)
+		return nil, fmt.Errorf("ds: offer %s: the player is another server's", c.name)
 	}
 	all := p.downs()
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	if all.closed {
-		return nil, fmt.Errorf("ds: offer %s to player %d: %w", c.offer.Name, p.ID(), net.ErrClosed)
+		return nil, fmt.Errorf("ds: offer %s to player %d: %w", c.name, p.ID(), net.ErrClosed)
 	}
 	if d := c.of(p); d != nil {
+		if had, want := d.way.terms().offer.Codec, w.terms().offer.Codec; had != want {
+			return nil, fmt.Errorf("ds: offer %s to player %d: it is offered by codec %q already: Stop that before %q", c.name, p.ID(), had, want)
+		}
 		return d, nil
 	}
 	n, ok := all.free()
 	if !ok {
-		return nil, fmt.Errorf("ds: offer %s to player %d: it gets %d worlds already", c.offer.Name, p.ID(), control.MaxDown)
+		return nil, fmt.Errorf("ds: offer %s to player %d: it gets %d worlds already", c.name, p.ID(), control.MaxDown)
 	}
-	o := c.offer
+	o := w.terms().offer
 	o.Number = uint8(n)
 	b, err := o.Append(nil)
 	if err == nil {
@@ -71,7 +73,7 @@ func (p *Player) offer(src source) (*downstream, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ds: offer %s to player %d: %w", o.Name, p.ID(), err)
 	}
-	d := &downstream{player: p, link: p.conn, number: o.Number, source: src}
+	d := &downstream{player: p, link: p.conn, number: o.Number, source: c, way: w}
 	all.list[n], all.next = d, n+1
 	c.join(d)
 	return d, nil

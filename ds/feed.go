@@ -32,7 +32,7 @@ func (h *shard) feed() {
 func (d *downstream) push(buf *[]byte) (over bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	initial := d.source.common().initial
+	initial := d.way.terms().initial
 	for d.phase == feeding && d.fed < len(initial) {
 		if d.link.Unacked() >= mostFed {
 			return false

@@ -13,6 +13,15 @@ import (
 // client that is about to get this one.
 const leastHold = 100 * time.Millisecond
 
+// snapshotWay is a world's to one player, by snapshots.
+type snapshotWay struct {
+	world  *world
+	player *Player
+}
+
+func (w *snapshotWay) terms() *terms  { return &w.world.snapshots }
+func (w *snapshotWay) outlet() outlet { return newSnapshotOutlet(w.world, w.player) }
+
 // snapshotOutlet codes a world's snapshots for one player.
 type snapshotOutlet struct {
 	world   *world
@@ -62,44 +71,11 @@ func (o *snapshotOutlet) ack(b []byte) (int, error) {
 	if err := o.enc.Ack(a); err != nil {
 		return 0, err
 	}
-	n := o.fates.acked(a)
+	n := o.fates.acked(a.None, a.Newest, a.Window)
 	if n > 0 {
 		o.held = time.Time{}
 	}
 	return n, nil
 }
 
-func (o *snapshotOutlet) age() uint64 { return o.ticks }
-
-// fates are those of the last snapshots that were sent to one player.
-type fates struct {
-	seqs [snapshot.Ring]uint16
-	open [snapshot.Ring]bool // sent, not acked
-}
-
-func (f *fates) sent(seq uint16) {
-	f.seqs[seq%snapshot.Ring], f.open[seq%snapshot.Ring] = seq, true
-}
-
-// acked says how many snapshots an ack is the first to ack.
-func (f *fates) acked(a snapshot.Ack) (n int) {
-	if a.None {
-		return 0
-	}
-	n += f.close(a.Newest)
-	for i := range snapshot.Ring - 1 {
-		if a.Window>>i&1 != 0 {
-			n += f.close(a.Newest - uint16(i) - 1)
-		}
-	}
-	return n
-}
-
-func (f *fates) close(seq uint16) int {
-	at := seq % snapshot.Ring
-	if !f.open[at] || f.seqs[at] != seq {
-		return 0
-	}
-	f.open[at] = false
-	return 1
-}
+func (o *snapshotOutlet) note(st *DownstreamStats) { st.Age = o.ticks }

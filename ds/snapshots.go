@@ -1,7 +1,6 @@
 package ds
 
 import (
-	"errors"
 	"fmt"
 	"time"
 )
@@ -14,37 +13,36 @@ type SnapshotStream[T any] struct {
 
 // Snapshots offers the player the server's world of objects T, as [World.Offer] does, where there is only one such world.
 func Snapshots[T any](p *Player) (*SnapshotStream[T], error) {
-	var only *World[T]
-	p.server.mu.Lock()
-	for _, src := range p.server.sources {
+	w, err := worldOf[T](p.server)
+	if err != nil {
+		return nil, err
+	}
+	return w.Offer(p)
+}
+
+// worldOf gives the only world of objects T.
+func worldOf[T any](s *Server) (only *World[T], err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, src := range s.sources {
 		w, ok := src.(*World[T])
 		if ok && only != nil {
-			p.server.mu.Unlock()
-			return nil, fmt.Errorf("ds: there are several worlds of %T: use World.Offer", *new(T))
+			return nil, fmt.Errorf("ds: there are several worlds of %T: use its Offer or OfferState", *new(T))
 		}
 		if ok {
 			only = w
 		}
 	}
-	p.server.mu.Unlock()
 	if only == nil {
 		return nil, fmt.Errorf("ds: there is no world of %T: make it with NewWorld", *new(T))
 	}
-	return only.Offer(p)
+	return only, nil
 }
 
 // Send sends the world's newest tick to this player alone, for games that send to some less often than to others. It is
 // [ErrNotReady] while the client does not take part. A tick that was sent already is not sent again. Other errors say
 // why it could not be sent, or wrap net.ErrClosed.
-func (s *SnapshotStream[T]) Send() error {
-	if s.world.w.open != nil {
-		return errUncommitted
-	}
-	if err := s.down.send(); !errors.Is(err, errNothing) {
-		return err
-	}
-	return nil
-}
+func (s *SnapshotStream[T]) Send() error { return s.world.sendTo(s.down) }
 
 // Ready says whether the client takes part and has the initial state.
 func (s *SnapshotStream[T]) Ready() bool {

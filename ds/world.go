@@ -17,7 +17,7 @@ const DefaultTickHz = 60
 type WorldConfig[T any] struct {
 	// TickHz is how many ticks a second has: what clients know the world's time by. Up to 1000; default DefaultTickHz.
 	TickHz float64
-	// SendHz is how often a second snapshots are sent to a player, at most: what clients expect, and may ack. Up to
+	// SendHz is how often a second snapshots or states are sent to a player, at most: what clients expect, and may ack. Up to
 	// TickHz, which is the default.
 	SendHz float64
 	// Initial puts the state that the world starts from, in ascending order of ids: a level's objects. The first
@@ -36,9 +36,9 @@ type WorldConfig[T any] struct {
 //	w.Commit()
 //	n, err := w.Send()
 //
-// Objects are quantized once, in Put. For each player a snapshot is the difference from the newest one that its client
-// acked. These four methods, and [SnapshotStream.Send], are for one goroutine at a time; the others are safe for
-// concurrent use.
+// Objects are quantized once, in Put. By [World.Offer] a player gets snapshots, each the difference from the newest one
+// that its client acked; by [World.OfferState] the state of what matters most to it, within a bandwidth. These four methods,
+// and Send of streams, are for one goroutine at a time; the others are safe for concurrent use.
 type World[T any] struct {
 	typ *snapshot.Type[T]
 	w   world
@@ -46,17 +46,22 @@ type World[T any] struct {
 
 // world is what of a World does not depend on its type.
 type world struct {
-	source downSource
-	schema *snapshot.Schema
+	source    downSource
+	schema    *snapshot.Schema
+	snapshots terms
 
 	// ticking is held to write what Begin changes, and to read it where that may be at the same time: by acks.
 	ticking sync.RWMutex
 	sets    *snapshot.World
 
-	open  *snapshot.Set // being filled
-	begun uint64        // snapshots
-	last  uint64        // tick of the newest
-	ticks worlds.Ticks
+	stating sync.Mutex
+	states  *stateTerms // when they were first needed; guarded by stating
+
+	open   *snapshot.Set // being filled
+	newest *snapshot.Set // filled
+	begun  uint64        // snapshots
+	last   uint64        // tick of the newest
+	ticks  worlds.Ticks
 }
 
 // NewWorld makes a world that clients know by that name, of 1 to 64 bytes. Do so before Serve. Errors name the field of
@@ -86,14 +91,17 @@ func NewWorld[T any](s *Server, name string, cfg WorldConfig[T]) (*World[T], err
 		return nil, fmt.Errorf("ds: world %s: WorldConfig.Initial: %w", name, err)
 	}
 	w := &World[T]{typ: typ, w: world{schema: typ.Schema(), sets: snapshot.NewWorld(typ.Schema(), start)}}
-	c := &w.w.source
-	c.server = s
+	w.w.source.server, w.w.source.name = s, name
+	c := &w.w.snapshots
 	if c.initial, err = worlds.AppendInitial(nil, typ.Schema(), start, control.MaxInitial); err != nil {
 		return nil, fmt.Errorf("ds: world %s: WorldConfig.Initial: %w", name, err)
 	}
 	c.offer = control.DownOffer{
 		Name: name, Codec: worlds.Codec, Fields: worlds.Fields(typ.Source()), RateHz: cfg.SendHz, TickHz: cfg.TickHz,
 		Initial: len(c.initial), Hash: worlds.Hash(start),
+	}
+	if err := c.offer.Check(); err != nil {
+		return nil, fmt.Errorf("ds: world %s: %w", name, err)
 	}
 	if err := s.registerSource(w); err != nil {
 		return nil, err
@@ -103,15 +111,13 @@ func NewWorld[T any](s *Server, name string, cfg WorldConfig[T]) (*World[T], err
 
 func (w *World[T]) common() *downSource { return &w.w.source }
 
-func (w *World[T]) outlet(p *Player) outlet { return newSnapshotOutlet(&w.w, p) }
-
 // Begin begins a tick, whose number must be above those before; ticks may be left out. What was put since the last
 // Begin is forgotten if there was no Commit.
 func (w *World[T]) Begin(tick uint64) error { return w.w.begin(tick) }
 
 func (w *world) begin(tick uint64) error {
 	if w.begun > 0 && tick <= w.last || tick > worlds.MaxTick {
-		return fmt.Errorf("ds: world %s: tick %d after %d, want ascending ones up to %d", w.source.offer.Name, tick, w.last, uint64(worlds.MaxTick))
+		return fmt.Errorf("ds: world %s: tick %d after %d, want ascending ones up to %d", w.source.name, tick, w.last, uint64(worlds.MaxTick))
 	}
 	w.ticking.Lock()
 	w.open = w.sets.Begin()
@@ -127,21 +133,25 @@ func (w *world) begin(tick uint64) error {
 // object is then left out.
 func (w *World[T]) Put(id uint16, generation uint8, v *T) error {
 	if w.w.open == nil {
-		return fmt.Errorf("ds: world %s: put object %d: Begin first", w.w.source.offer.Name, id)
+		return fmt.Errorf("ds: world %s: put object %d: Begin first", w.w.source.name, id)
 	}
 	if err := w.typ.Add(w.w.open, snapshot.Object{ID: id, Generation: generation}, v); err != nil {
-		return fmt.Errorf("ds: world %s: %w", w.w.source.offer.Name, err)
+		return fmt.Errorf("ds: world %s: %w", w.w.source.name, err)
 	}
 	return nil
 }
 
 // Commit ends the tick: what was put can be sent.
-func (w *World[T]) Commit() { w.w.open = nil }
+func (w *World[T]) Commit() {
+	if w.w.open != nil {
+		w.w.newest, w.w.open = w.w.open, nil
+	}
+}
 
 var errUncommitted = errors.New("ds: the tick is not over: Commit first")
 
-// Send sends the newest tick to all players that take part, and says to how many it did: the others are not ready, or
-// got it already. It uses several goroutines where there are many players. The error is the first one of a player who
+// Send sends the newest tick to all players that take part, each as it was offered, and says to how many it did: the others
+// are not ready, got it already, or have no bandwidth for it yet. It uses several goroutines where there are many players. The error is the first one of a player who
 // could not be sent it, as a snapshot that takes more than 64 datagrams.
 func (w *World[T]) Send() (int, error) {
 	if w.w.open != nil {
@@ -156,7 +166,7 @@ func (w *World[T]) Stats() DownstreamStats { return w.w.source.counted() }
 // Offer offers the world to a player: in Config.Joined, say. It is sent from when the client has said that it takes part,
 // with client.Snapshots, and has the initial state. Offered once more it gives the same.
 func (w *World[T]) Offer(p *Player) (*SnapshotStream[T], error) {
-	d, err := p.offer(w)
+	d, err := p.offer(&w.w.source, &snapshotWay{&w.w, p})
 	if err != nil {
 		return nil, err
 	}

@@ -77,7 +77,7 @@ func newCrowd(t testing.TB, frames [][]cube, players int) *crowd {
 // join adds a player that is ready.
 func (c *crowd) join(b *bench, link carrier) *downstream {
 	p := b.join(0).player
-	d := &downstream{player: p, link: link, source: c.world}
+	d := &downstream{player: p, link: link, source: c.world.common(), way: &snapshotWay{&c.world.w, p}}
 	p.downs().list[0] = d
 	c.world.common().join(d)
 	p.receiveReply(control.AppendReply(nil, 0, control.Ready)[1:], time.Time{})

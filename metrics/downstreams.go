@@ -9,12 +9,13 @@ import (
 
 // downDescs are the metrics of worlds that both sides have.
 type downDescs struct {
-	messages, datagrams, bytes, initial, ackBytes *prometheus.Desc
+	messages, updates, datagrams, bytes, initial, ackBytes *prometheus.Desc
 }
 
 func (f family) downstreams(verb string) downDescs {
 	return downDescs{
 		messages:  f.desc("world_messages_total", "Messages "+verb+" of a world: of snapshots each one.", "world"),
+		updates:   f.desc("world_updates_total", "Objects in a world's messages "+verb+" of state: updated, or said to be gone.", "world"),
 		datagrams: f.desc("world_datagrams_total", "Datagrams "+verb+" with a world's messages, or parts of them.", "world"),
 		bytes:     f.desc("world_bytes_total", "Bytes of a world's messages "+verb+".", "world"),
 		initial:   f.desc("world_initial_bytes_total", "Bytes "+verb+" of a world's initial state, over the reliable channel.", "world"),
@@ -23,7 +24,7 @@ func (f family) downstreams(verb string) downDescs {
 }
 
 func (d *downDescs) describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{d.messages, d.datagrams, d.bytes, d.initial, d.ackBytes} {
+	for _, d := range []*prometheus.Desc{d.messages, d.updates, d.datagrams, d.bytes, d.initial, d.ackBytes} {
 		ch <- d
 	}
 }
@@ -32,7 +33,7 @@ func (d *downDescs) describe(ch chan<- *prometheus.Desc) {
 type serverDowns struct {
 	downDescs
 
-	players, acked, fragmented, wire, age *prometheus.Desc
+	players, acked, starts, fragmented, wire, age *prometheus.Desc
 }
 
 func (f family) serverDowns() serverDowns {
@@ -40,6 +41,7 @@ func (f family) serverDowns() serverDowns {
 		downDescs:  f.downstreams("sent"),
 		players:    f.desc("world_players", "Players whom a world is sent to now.", "world"),
 		acked:      f.desc("world_acked_messages_total", "Messages of a world that are known to have come.", "world"),
+		starts:     f.desc("world_starts_total", "How often a world's state began anew for a player: nothing was acked for too long, or the client had lost track.", "world"),
 		fragmented: f.desc("world_fragmented_messages_total", "Messages of a world that took several datagrams.", "world"),
 		wire:       f.desc("world_wire_bytes_total", "Bytes of a world's datagrams, seals and all headers down to IP included.", "world"),
 		age:        f.desc("world_baseline_age_ticks", "How many ticks before the last message its baseline was: of all players the most.", "world"),
@@ -48,19 +50,21 @@ func (f family) serverDowns() serverDowns {
 
 func (d *serverDowns) describe(ch chan<- *prometheus.Desc) {
 	d.downDescs.describe(ch)
-	for _, d := range []*prometheus.Desc{d.players, d.acked, d.fragmented, d.wire, d.age} {
+	for _, d := range []*prometheus.Desc{d.players, d.acked, d.starts, d.fragmented, d.wire, d.age} {
 		ch <- d
 	}
 }
 
 func (e emitter) serverDown(d *serverDowns, st *ds.DownstreamStats, drops *prometheus.Desc) {
 	e.counter(d.messages, st.Messages, st.Name)
+	e.counter(d.updates, st.Updates, st.Name)
 	e.counter(d.datagrams, st.Datagrams, st.Name)
 	e.counter(d.bytes, st.Bytes, st.Name)
 	e.counter(d.initial, st.InitialBytes, st.Name)
 	e.counter(d.ackBytes, st.AckBytes, st.Name)
 	e.gauge(d.players, float64(st.Ready), st.Name)
 	e.counter(d.acked, st.Acked, st.Name)
+	e.counter(d.starts, st.Starts, st.Name)
 	e.counter(d.fragmented, st.Fragmented, st.Name)
 	e.counter(d.wire, st.WireBytes(), st.Name)
 	e.gauge(d.age, float64(st.Age), st.Name)
@@ -72,6 +76,7 @@ func (e emitter) serverDown(d *serverDowns, st *ds.DownstreamStats, drops *prome
 // clientDown emits what a client counted; what was not used is among the drops.
 func (e emitter) clientDown(d *downDescs, st *client.DownstreamStats, drops *prometheus.Desc) {
 	e.counter(d.messages, st.Messages, st.Name)
+	e.counter(d.updates, st.Updates, st.Name)
 	e.counter(d.datagrams, st.Datagrams, st.Name)
 	e.counter(d.bytes, st.Bytes, st.Name)
 	e.counter(d.initial, st.InitialBytes, st.Name)
@@ -81,6 +86,7 @@ func (e emitter) clientDown(d *downDescs, st *client.DownstreamStats, drops *pro
 	r.add("baseline_missing", st.BaselineMissing)
 	r.add("desync", st.Desync)
 	r.add("incomplete", st.Incomplete)
+	r.add("unpolled", st.Unpolled)
 	r.add("bad_fragment", st.BadFragments)
 	r.add("truncated", st.Truncated)
 	r.add("bad_count", st.BadCounts)

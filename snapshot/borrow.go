@@ -5,10 +5,8 @@ func (w *walk) borrow(from *state) {
 	w.state.copyFrom(from)
 	n := w.hist.base.Len()
 	w.state.last, w.state.rested = resize(w.state.last, len(w.schema.fields)*n), resize(w.state.rested, n)
-	clear(w.state.last)
-	clear(w.state.rested)
-	copy(w.state.last, from.last)
-	copy(w.state.rested, from.rested)
+	clear(w.state.last[copy(w.state.last, from.last):])
+	clear(w.state.rested[copy(w.state.rested, from.rested):])
 }
 
 // begin prepares the history once the mask is known.

@@ -78,18 +78,23 @@ type numbers struct {
 	mantissa [lengths][8]chance
 }
 
+// middle is the length that the decisions of a level begin at.
+func middle(level int) int { return (level + 1) / 3 }
+
 // init starts from magnitudes x of which half are below the level's m, and m/(m+x) above x.
 func (m *numbers) init() {
 	for lv := range m.length {
 		// Three levels an octave, in Q8.
 		mid := []int64{72, 90, 114}[lv%3] << (lv / 3) * 2
+		longer := func(k int) int64 { return mid * 65536 / (mid + 256<<k - 128) }
 		for k := range m.length[lv] {
-			below := int64(0)
-			if k > 0 {
-				below = 256<<(k-1) - 128
+			p := longer(k)
+			switch at := middle(lv); {
+			case k > at:
+				p = p * 65536 / max(longer(k-1), 1)
+			case k < at:
+				p = (p - longer(k+1)) * 65536 / (65536 - longer(k+1))
 			}
-			above := int64(256)<<k - 128
-			p := (mid + below) * 65536 / (mid + above)
 			m.length[lv][k] = chance{uint16(clamp(p, 200, 65336)), 10}
 		}
 	}
@@ -108,11 +113,7 @@ func fill(c []chance) {
 // number codes v, of less than 32 bits, under a level of scale and a context of its sign.
 func (c *coder) number(m *numbers, level int, sign int, v int64) int64 {
 	size := bits.Len64(uint64(abs(v)))
-	row := &m.length[level]
-	n := 0
-	for n < lengths-1 && c.bit(&row[n], size > n) {
-		n++
-	}
+	n := c.length(&m.length[level], middle(level), size)
 	if n == 0 {
 		return 0
 	}
@@ -125,6 +126,19 @@ func (c *coder) number(m *numbers, level int, sign int, v int64) int64 {
 		return -int64(mag)
 	}
 	return int64(mag)
+}
+
+// length codes how many bits a magnitude has: whether more than at, and from there on up or down whether it is the next.
+func (c *coder) length(row *[lengths]chance, at, size int) int {
+	n := at
+	if c.bit(&row[n], size > n) {
+		for n++; n < lengths-1 && c.bit(&row[n], size > n); n++ {
+		}
+		return n
+	}
+	for ; n > 0 && !c.bit(&row[n-1], size > n-1); n-- {
+	}
+	return n
 }
 
 // mantissa codes the low n bits of v, whose bit n is set: the first three adapt.

@@ -117,8 +117,8 @@ func (w *walk) lies() {
 	if !o.pose.known {
 		return
 	}
-	f, at := &s.fields[s.lie], s.at[s.lie]
-	base, before := f.unpack(o.base[at:at+4]), f.unpack(o.row[2][at:at+4])
+	g, at := &s.grains[0], s.at[s.lie]
+	base, before := g.unpack(o.base[at:at+4]), g.unpack(o.row[2][at:at+4])
 	o.pose.base, o.pose.before = base.matrix(), before.matrix()
 	o.pose.now, o.pose.turn = o.pose.base, [3]int64{}
 	if s.anchor >= 0 {

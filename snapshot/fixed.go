@@ -24,6 +24,9 @@ func log2(v int64) int64 {
 	return int64(n-4)*logOne + int64(m&255)
 }
 
+// bias is 1 among logarithms that a scale is predicted from: about as large as they are.
+const bias = 8 * logOne
+
 func abs(v int64) int64 {
 	if v < 0 {
 		return -v

@@ -1,7 +1,5 @@
 package snapshot
 
-import "slices"
-
 // reach is how far before the baseline prediction looks.
 const reach = 12
 
@@ -47,7 +45,7 @@ func (h *history) choose(mask uint32, get func(lag int) *Set) {
 func (h *history) index() {
 	for i := range h.refs {
 		r := &h.refs[i]
-		if r.same = slices.Equal(r.set.objects, h.base.objects); r.same {
+		if r.same = r.set.alike(h.base); r.same {
 			continue
 		}
 		r.at = r.at[:0]
@@ -72,12 +70,15 @@ func (h *history) bound(s *Schema) {
 		return
 	}
 	at, n := s.at[s.anchor], s.fields[s.anchor].N
-	for k := range n {
-		low := h.base.ints[at+k]
-		for i := at + k; i < len(h.base.ints); i += s.ints {
-			low = min(low, h.base.ints[i])
+	var low [3]int32
+	copy(low[:], h.base.ints[at:at+n])
+	for i := at; i < len(h.base.ints); i += s.ints {
+		for k, v := range h.base.ints[i : i+n] {
+			low[k] = min(low[k], v)
 		}
-		h.low[k] = int64(low)
+	}
+	for k, v := range low {
+		h.low[k] = int64(v)
 	}
 }
 

@@ -36,6 +36,9 @@ func (l *linear) learn(x []int64, err, scale int64) {
 	const most = 1 << 14
 	inv := int64(1<<32) / max(scale, 1)
 	e := int32(clamp(err*inv>>24, -most, most))
+	if e == 0 {
+		return
+	}
 	for i, v := range x {
 		if v == 0 {
 			continue
@@ -65,4 +68,14 @@ func quotient(a int64, d uint32) int32 {
 	top := d << (32 - n) >> 23 // of nine bits, the first of them set
 	shift := uint(24+n-9) & 63
 	return int32((a*int64(inverses[top&255]) + 1<<(shift-1)) >> shift)
+}
+
+// adapt is learn for terms that are logarithms, of much the same size, and an error that is one.
+func (l *linear) adapt(x []int64, err int64) {
+	const most, shift = 8 * logOne, 12
+	err = clamp(err, -most, most)
+	weight := l.weight[:len(x)]
+	for i, v := range x {
+		weight[i] += int32(err * v >> shift)
+	}
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // neighbors is how many of the objects coded last are looked at for the nearest.
-const neighbors = 64
+const neighbors = 16
 
 // near is what a moving object leaves for those coded after it.
 type near struct {
@@ -27,6 +27,8 @@ type object struct {
 	jerk   int64 // of places over the references and over the newest ones, Q4 as all below
 	jerk1  int64
 	speed  int64
+	span   [spans]span
+	speeds [3]velocities
 	near   *near
 	gap    int64 // distance to near, logarithm
 	miss   [3]int64
@@ -38,6 +40,7 @@ type object struct {
 	drift  [3]int64 // of the place, over the coded distance
 	still  bool     // as it was in the references
 	age    int64    // how many snapshots it has rested
+	close  int64    // how near another one comes to it, logarithm
 }
 
 // walk codes the objects of a snapshot in either direction.
@@ -47,6 +50,7 @@ type walk struct {
 	state  *state  // as it goes on
 	from   *state  // as it was beside the baseline
 	spare  []int16 // room for the last misses
+	same   bool    // what is coded has the objects of the baseline
 	fault  error   // what is wrong with the names, if they are
 	hist   history
 	near   []near
@@ -103,15 +107,13 @@ func (w *walk) differ(a, b []int32) bool {
 // code codes the loaded object into row.
 func (w *walk) code(row []int32) {
 	o := &w.object
-	if w.decoding {
-		copy(row, o.base)
-	}
-	o.flag = w.flag()
+	w.keepRow(row)
+	o.flag = w.flagOf(o.base)
 	changed := false
 	if len(w.schema.order) > 0 {
 		c := &w.state.changed[(w.order&3)<<6|o.pace<<4|o.moved<<1|o.flag]
 		if o.still {
-			c = &w.state.hit[w.closeness()][w.order&1<<1|o.flag]
+			c = &w.state.hit[o.closeness()][w.order&1<<1|o.flag]
 		}
 		changed = w.bit(c, !w.decoding && w.differ(row, o.base))
 		w.order = w.order << 1
@@ -127,14 +129,22 @@ func (w *walk) code(row []int32) {
 	}
 	if o.still {
 		w.references()
+		w.touched()
 	}
 	w.codeMotion(row)
 }
 
-// flag is whether the object's first field of flags is set.
-func (w *walk) flag() int {
+// keepRow has a decoded object be as in the baseline.
+func (w *walk) keepRow(row []int32) {
+	if w.decoding && !w.same {
+		copy(row, w.object.base)
+	}
+}
+
+// flagOf is whether an object's first field of flags is set.
+func (w *walk) flagOf(row []int32) int {
 	i := w.schema.flag
-	if i < 0 || w.object.base[w.schema.at[i]] == w.schema.fields[i].Lo {
+	if i < 0 || row[w.schema.at[i]] == w.schema.fields[i].Lo {
 		return 0
 	}
 	return 1
@@ -187,6 +197,7 @@ func (w *walk) other(f *Field, v, to int32) int32 {
 func (w *walk) codeMotion(row []int32) {
 	o := &w.object
 	o.miss, o.missed, o.jerk, o.jerk1, o.speed = [3]int64{}, 0, 0, 0, 0
+	w.measure()
 	w.nearest()
 	w.classify()
 	w.lies()
@@ -228,7 +239,7 @@ func (w *walk) codeMotion(row []int32) {
 			continue
 		}
 		if differs {
-			here.turn += w.codeQuat(i, &w.state.quat[quats], cur)
+			here.turn += w.codeQuat(i, quats, cur)
 		}
 		quats++
 	}
@@ -243,35 +254,61 @@ func (w *walk) nearest() {
 	if w.schema.anchor < 0 || len(w.near) == 0 {
 		return
 	}
-	at, n := w.schema.at[w.schema.anchor], w.schema.fields[w.schema.anchor].N
-	least := int64(-1)
+	place, least := w.schema.place(o.base), int64(1)<<62
 	for i := max(0, len(w.near)-neighbors); i < len(w.near); i++ {
-		d := int64(0)
-		for k := range n {
-			x := w.near[i].place[k] - int64(o.base[at+k])
-			d += x * x >> 2
-		}
-		if least < 0 || d < least {
+		if d := quarter(&w.near[i].place, &place); d < least {
 			least, o.near = d, &w.near[i]
 		}
 	}
 	o.gap = log2(least<<5) / 2
 }
 
-// between is the change of component k from reference j to the newer i (-1: the baseline) over the coded distance, Q4.
-func (w *walk) velocity(k, i, j int) int64 {
+// Spans are the pairs of references, or of one and the baseline, that a velocity is taken between: the newer, the older.
+const (
+	fromFirst = iota // to the baseline
+	fromSecond
+	fromThird
+	fromLast
+	firstFromSecond
+	secondFromThird
+	secondFromFourth
+	thirdFromLast
+	fourthFromLast
+	spans
+)
+
+// span is a pair of rows, and what makes their difference one over the coded distance, Q4.
+type span struct {
+	newer, older []int32
+	scale        int64 // by 2^partShift
+}
+
+var ends = [spans][2]int{{-1, 0}, {-1, 1}, {-1, 2}, {-1, refs - 1}, {0, 1}, {1, 2}, {1, 3}, {2, refs - 1}, {3, refs - 1}}
+
+// measure finds the object's spans. Where two references are the same one, the span is up to the baseline instead.
+func (w *walk) measure() {
 	o := &w.object
-	v, lag := o.base[k], int64(0)
-	if i >= 0 {
-		v, lag = o.row[i][k], o.lag[i]
-	}
-	if o.lag[j] == lag {
-		if i < 0 {
-			return 0
+	for i, e := range ends {
+		s := &o.span[i]
+		*s = span{newer: o.base, older: o.row[e[1]]}
+		lag := o.lag[e[1]]
+		if e[0] >= 0 && o.lag[e[0]] != lag {
+			s.newer = o.row[e[0]]
+			lag -= o.lag[e[0]]
 		}
-		return w.velocity(k, -1, j)
+		s.scale = 16 * w.hist.distance * parts[lag&15]
 	}
-	return (int64(v) - int64(o.row[j][k])) * 16 * w.hist.distance * parts[(o.lag[j]-lag)&15] >> partShift
+}
+
+// velocities are those of a component over each span.
+type velocities [spans]int64
+
+// velocity gives the velocities of component k, Q4 over the coded distance.
+func (o *object) velocity(v *velocities, k int) {
+	for i := range v {
+		s := &o.span[i]
+		v[i] = (int64(s.newer[k]) - int64(s.older[k])) * s.scale >> partShift
+	}
 }
 
 // classify says how steadily the object moved.
@@ -287,8 +324,8 @@ func (w *walk) classify() {
 	at, n := w.schema.at[w.schema.anchor], w.schema.fields[w.schema.anchor].N
 	w.steadiness(at, n)
 	for k := range n {
-		o.drift[k] = w.velocity(at+k, -1, 2)
-		o.veer[k] = w.velocity(at+k, -1, 0) - o.drift[k]
+		o.drift[k] = o.speeds[k][fromThird]
+		o.veer[k] = o.speeds[k][fromFirst] - o.drift[k]
 	}
 	if o.moved != 7 {
 		return
@@ -306,20 +343,24 @@ func (w *walk) classify() {
 	}
 }
 
+// steadiness finds how the n components from at on moved.
 func (w *walk) steadiness(at, n int) {
-	o, d := &w.object, w.hist.distance
+	o, part := &w.object, parts[w.hist.distance&63]
 	o.jerk, o.jerk1, o.speed = 0, 0, 0
-	for k := at; k < at+n; k++ {
-		o.jerk += abs(w.velocity(k, -1, 1)-2*w.velocity(k, 1, 3)+w.velocity(k, 3, 4)) * 2 / d
-		o.jerk1 += abs(w.velocity(k, -1, 0)-2*w.velocity(k, 0, 1)+w.velocity(k, 1, 2)) / d
-		o.speed += abs(w.velocity(k, -1, 1))
+	for k := range n {
+		v := &o.speeds[k]
+		o.velocity(v, at+k)
+		o.jerk += abs(v[fromSecond]-2*v[secondFromFourth]+v[fourthFromLast]) * 2
+		o.jerk1 += abs(v[fromFirst] - 2*v[firstFromSecond] + v[secondFromThird])
+		o.speed += abs(v[fromSecond])
 	}
+	o.jerk, o.jerk1 = o.jerk*part>>partShift, o.jerk1*part>>partShift
 }
 
 const partShift = 16
 
 // parts are 1 / i, Q16: faster than a division.
-var parts = func() (t [reach + 4]int64) {
+var parts = func() (t [64]int64) {
 	for i := int64(1); i < int64(len(t)); i++ {
 		t[i] = (1<<partShift + i/2) / i
 	}

@@ -1,21 +1,23 @@
 package snapshot
 
-// codeQuat codes field number field, an orientation, into cur, and gives what its prediction missed by, Q4.
-func (w *walk) codeQuat(field int, m *quatModel, cur []int32) int64 {
+// codeQuat codes field number field, the orientation number n, into cur, and gives what its prediction missed by, Q4.
+func (w *walk) codeQuat(field, n int, cur []int32) int64 {
 	o, f, at := &w.object, &w.schema.fields[field], w.schema.at[field]
-	base := f.unpack(o.base[at : at+4])
+	m, gr := &w.state.quat[n], &w.schema.grains[n]
+	base := gr.unpack(o.base[at : at+4])
 	var v [refs][3]int64
-	for i := range v {
+	for _, i := range [...]int{0, 1, 2, refs - 1} {
 		if o.lag[i] == 0 {
 			continue
 		}
-		q := f.unpack(o.row[i][at : at+4])
+		q := gr.unpack(o.row[i][at : at+4])
 		v[i] = between(&q, &base)
+		by := w.hist.distance * parts[o.lag[i]&15]
 		for k := range v[i] {
-			v[i][k] = v[i][k] * w.hist.distance / o.lag[i]
+			v[i][k] = v[i][k] * by >> partShift
 		}
 	}
-	step := 92682/(int64(f.Hi)-int64(f.Lo)) + 1 // of rotation, to one of a component
+	step := gr.unit
 	class, unit, ground := o.class, int64(128), 0
 	if axis := o.pose.ground; axis >= 0 {
 		ground, class, unit = 1, classes+class, rotOne*16/(int64(w.state.motion[0].size[axis].half)+1)
@@ -38,20 +40,20 @@ func (w *walk) codeQuat(field int, m *quatModel, cur []int32) int64 {
 	by := turn(guess)
 	q := by.mul(&base)
 
-	y := [terms]int64{log2(o.jerk), log2(o.jerk1), log2(dis * 16 / step), log2(ang * 16 / step), 0, 0, 0, logOne}
+	y := [terms]int64{log2(o.jerk), log2(o.jerk1), gr.size(dis), gr.size(ang), 0, 0, 0, bias}
 	last := &w.state.last[field*len(w.hist.base.objects)+o.index]
 	y[6] = int64(*last)
 	if o.near != nil {
 		y[5] = log2(o.near.turn)
 	}
 	if o.moved == 0 {
-		y[8] = logOne
+		y[8] = bias
 	}
-	y[10], y[11], y[12], y[13] = log2(o.speed), log2(o.missed), log2(jerk*16/step), log2(jerk1*16/step)
+	y[10], y[11], y[12], y[13] = log2(o.speed), log2(o.missed), gr.size(jerk), gr.size(jerk1)
 
-	largest, hit := w.codeLargest(m, cur, &q, y[2]+y[11], step)
+	largest, hit := w.codeLargest(m, gr, cur, &q, y[2]+y[11])
 	if hit {
-		y[9] = logOne
+		y[9] = bias
 	}
 	if q[largest] < 0 {
 		q = quat{-q[0], -q[1], -q[2], -q[3]}
@@ -61,19 +63,19 @@ func (w *walk) codeQuat(field int, m *quatModel, cur []int32) int64 {
 		if i == largest {
 			continue
 		}
-		p := clamp(f.pack(q[i]), int64(f.Lo)*16, int64(f.Hi)*16)
+		p := clamp(gr.pack(q[i]), int64(f.Lo)*16, int64(f.Hi)*16)
 		y[4] = log2(missed)
 		scale := m.scale[k][ground].predict(y[:])
 		level := int(clamp((scale+256)*3>>8, 0, levels-1))
 		c := (p + 8) >> 4
-		c += w.number(&m.numbers, level, k*9+sign3(f.pack(q[i])-f.pack(base[i])), int64(cur[k+1])-c)
+		c += w.number(&m.numbers, level, k*9+sign3(gr.pack(q[i])-gr.pack(base[i])), int64(cur[k+1])-c)
 		cur[k+1] = w.bounded(c, f.Lo, f.Hi)
 		e := int64(cur[k+1])*16 - p
-		m.scale[k][ground].learn(y[:], log2(e)-scale, 256)
+		m.scale[k][ground].adapt(y[:], log2(e)-scale)
 		missed += abs(e)
 		k++
 	}
-	now := f.unpack(cur)
+	now := gr.unpack(cur)
 	target := between(&base, &now)
 	if field == w.schema.lie {
 		o.pose.now, o.pose.turn, o.turned = now.matrix(), target, missed
@@ -87,7 +89,7 @@ func (w *walk) codeQuat(field int, m *quatModel, cur []int32) int64 {
 }
 
 // codeLargest codes the index of the largest element and says whether it is another than that of the prediction q.
-func (w *walk) codeLargest(m *quatModel, cur []int32, q *quat, doubt, step int64) (largest int, other bool) {
+func (w *walk) codeLargest(m *quatModel, gr *grain, cur []int32, q *quat, doubt int64) (largest int, other bool) {
 	first, second := 0, -1
 	for i := range q {
 		if abs(q[i]) > abs(q[first]) {
@@ -99,7 +101,7 @@ func (w *walk) codeLargest(m *quatModel, cur []int32, q *quat, doubt, step int64
 			second = i
 		}
 	}
-	margin := log2((abs(q[first]) - abs(q[second])) * 16 / step)
+	margin := gr.size(abs(q[first]) - abs(q[second]))
 	c := &m.largest[clamp((margin+256)*2>>8, 0, levels-1)][clamp(doubt>>9, 0, 7)]
 	if w.bit(c, int(cur[0]) != first) {
 		largest = second

@@ -21,26 +21,27 @@ func (w *walk) codePlace(field int, m *motionModel, cur []int32) {
 	last := &w.state.last[field*len(w.hist.base.objects)+o.index]
 	acc := int64(0)
 	for k := range f.N {
-		acc += abs(w.velocity(at+k, -1, 1) - w.velocity(at+k, -1, refs-1))
+		acc += abs(o.speeds[k][fromSecond] - o.speeds[k][fromLast])
 	}
-	y := [terms]int64{log2(o.jerk), log2(o.jerk1), log2(acc), log2(o.speed), 0, log2(o.turned), int64(*last), logOne}
+	y := [terms]int64{log2(o.jerk), log2(o.jerk1), log2(acc), log2(o.speed), 0, log2(o.turned), int64(*last), bias}
 	if o.near != nil {
 		y[13], y[10] = log2(o.near.place1), o.gap
 	} else {
-		y[9] = logOne
+		y[9] = bias
 	}
 	unsteady := 64 + o.jerk + o.jerk1/2 + o.speed/16
+	var t placeTerms
 	var miss [3]int64
 	missed := int64(0)
 	for k := range f.N {
 		base := int64(o.base[at+k]) * 16
-		t := w.placeTerms(m, at+k, k, anchor)
+		w.placeTerms(&t, m, k, base, anchor)
 		copy(t.x[7:], miss[:k])
 		guess := clamp(base+t.by.predict(t.x[:]), int64(f.Lo)*16, int64(f.Hi)*16)
 
 		y[4], y[8], y[11], y[12] = log2(missed), 0, log2(t.g), log2(t.out)
 		if t.rested {
-			y[8] = logOne
+			y[8] = bias
 		}
 		scale := m.scale[k][ground].predict(y[:])
 		level := int(clamp((scale+256)*3>>8, 0, levels-1))
@@ -54,7 +55,7 @@ func (w *walk) codePlace(field int, m *motionModel, cur []int32) {
 
 		e := int64(cur[k])*16 - guess
 		t.by.learn(t.x[:], e, unsteady+abs(e))
-		m.scale[k][ground].learn(y[:], log2(e)-scale, 256)
+		m.scale[k][ground].adapt(y[:], log2(e)-scale)
 		if anchor && o.pose.known {
 			s := &m.size[k]
 			s.learn(s.above(&o.pose.base, k, base), int64(cur[k])*16-base, o.pose.now.extent(k)-o.pose.base.extent(k))
@@ -68,28 +69,28 @@ func (w *walk) codePlace(field int, m *motionModel, cur []int32) {
 	}
 }
 
-// placeTerms gives the terms of component k, number at of the row.
-func (w *walk) placeTerms(m *motionModel, at, k int, anchor bool) (t placeTerms) {
-	o, base := &w.object, int64(w.object.base[at])*16
-	g := w.velocity(at, -1, 2)
-	t.g, t.rested, t.by = g, o.class == 3, &m.place[k][o.class]
-	t.x = [terms]int64{g, w.velocity(at, -1, 0) - g, w.velocity(at, 0, 1) - g, g - w.velocity(at, 2, refs-1), 160}
+// placeTerms fills in the terms of component k, which is base in Q4.
+func (w *walk) placeTerms(t *placeTerms, m *motionModel, k int, base int64, anchor bool) {
+	o := &w.object
+	v := &o.speeds[k]
+	g := v[fromThird]
+	t.g, t.out, t.rested, t.by = g, 0, o.class == 3, &m.place[k][o.class]
+	t.x = [terms]int64{g, v[fromFirst] - g, v[firstFromSecond] - g, g - v[thirdFromLast], 160}
 	if o.near != nil {
 		t.x[5] = o.near.miss[k]
 	}
 	if !anchor {
-		return t
+		return
 	}
 	if t.out = max(0, w.hist.low[k]*16-base-g); o.pose.known {
 		t.out = max(0, -m.size[k].above(&o.pose.now, k, base+g))
 	}
 	t.x[6] = t.out
 	if o.pose.known && o.pose.ground >= 0 {
-		w.rolls(m, &t, k, base)
+		w.rolls(m, t, k, base)
 	} else if t.out > 0 && !t.rested {
 		t.by = &m.place[k][6]
 	}
-	return t
 }
 
 // low tells how far above the lowest object a guess is, of a miss as large as scale says: far, near or very near.

@@ -10,28 +10,25 @@ const (
 	oldest  = 1 << 14
 )
 
-// passed bounds how many moving objects are looked at, on either side, for the one that came closest.
-const passed = 32
+// settling is how many snapshots an object does not change until it counts as at rest.
+const settling = 6
 
-// resting loads an object that settled was true of.
-func (w *walk) resting(index int) {
+// nowhere is how close something comes to an object that is not looked for.
+const nowhere = 60 * logOne
+
+// quietBlock is how many objects at rest that nothing comes near share a decision.
+const quietBlock = 32
+
+// resting loads an object that rests, and to which something that moves comes so near.
+func (w *walk) resting(index int, near int64) {
 	o := &w.object
+	o.close = near
 	o.index, o.base = index, w.hist.base.Row(index)
 	o.moved, o.pace, o.still, o.age = 0, 0, true, int64(w.state.rested[index])
 }
 
-// settled sees fast that an object is as it was in the references.
-func (w *walk) settled(index int) bool {
-	base := w.hist.base.Row(index)
-	for _, k := range [...]int{0, 1, refs - 1} {
-		r := &w.hist.refs[k]
-		at := r.find(index)
-		if at < 0 || !slices.Equal(base, r.set.Row(at)) {
-			return false
-		}
-	}
-	return true
-}
+// settled says whether an object of the baseline is at rest.
+func (w *walk) settled(index int) bool { return w.state.rested[index] >= settling }
 
 // age notes how many snapshots the object has rested.
 func (w *walk) age(changed bool) {
@@ -42,106 +39,91 @@ func (w *walk) age(changed bool) {
 	w.state.rested[o.index] = int16(v)
 }
 
-// movers are the places of objects that changed, by ascending first component, and the box that they are in.
-type movers struct {
-	at       [][3]int64
-	low, top [3]int64
-	across   int64    // a quarter of the square of the box's diagonal
-	hint     [3]int64 // the last one that was the nearest to something
-	hinted   bool
-}
-
-func (m *movers) reset() { m.at, m.hinted = m.at[:0], false }
-
-func (m *movers) add(place [3]int64) {
-	if len(m.at) == 0 {
-		m.low, m.top = place, place
+// codeStill codes the objects at rest: one by one where another one is near or a flag may fall, the others together.
+func (w *walk) codeStill(pairs []pair, cur *Set) bool {
+	if len(w.still) == 0 {
+		return true
 	}
-	m.across = 0
-	for k, v := range place {
-		m.low[k], m.top[k] = min(m.low[k], v), max(m.top[k], v)
-		x := m.top[k] - m.low[k]
-		m.across += x * x >> 2
-	}
-	m.at = slices.Insert(m.at, m.find(place[0]), place)
-}
-
-// beyond gives a quarter of the square of the distance from place to the box.
-func (m *movers) beyond(place *[3]int64) (d int64) {
-	for k, v := range place {
-		x := max(m.low[k]-v, v-m.top[k], 0)
-		d += x * x >> 2
-	}
-	return d
-}
-
-func (m *movers) find(x int64) int {
-	lo, hi := 0, len(m.at)
-	for lo < hi {
-		mid := int(uint(lo+hi) / 2)
-		if m.at[mid][0] < x {
-			lo = mid + 1
-		} else {
-			hi = mid
+	w.movers.spread(w.state.touch)
+	quiet := w.still[:0]
+	for _, i := range w.still {
+		base := int(pairs[i].base)
+		row := w.hist.base.Row(base)
+		near := w.closest(row)
+		if near > w.state.touch && (w.flagOf(row) == 0 || w.state.rested[base] >= ages*ageStep) {
+			quiet = append(quiet, i)
+			continue
+		}
+		w.resting(base, near)
+		if w.code(cur.Row(int(i))); w.bad {
+			return false
 		}
 	}
-	return lo
+	return w.codeQuiet(quiet, pairs, cur)
 }
 
-// closest gives a quarter of the square of the distance from place to the mover that is nearest to it: from far
-// away to the box. There must be one.
-func (m *movers) closest(place *[3]int64) int64 {
-	if far := m.beyond(place); far > m.across {
-		return far
+// closest gives how near something that moves comes to an object at rest, logarithm.
+func (w *walk) closest(row []int32) int64 {
+	if w.schema.anchor < 0 {
+		return nowhere
 	}
-	if !m.hinted {
-		m.hint, m.hinted = m.at[0], true
+	place := w.schema.place(row)
+	if !w.movers.near(&place) {
+		return nowhere
 	}
-	at, least := m.find(place[0]), quarter(&m.hint, place)
-	for i := at; i < min(len(m.at), at+passed); i++ {
-		if !m.look(&m.at[i], place, &least) {
-			break
-		}
-	}
-	for i := at - 1; i >= max(0, at-passed); i-- {
-		if !m.look(&m.at[i], place, &least) {
-			break
-		}
-	}
-	return least
+	return log2(w.movers.closest(&place))
 }
 
-// look takes a mover for the nearest if it is, and says whether one whose first component is farther off can be.
-func (m *movers) look(mover, place *[3]int64, least *int64) bool {
-	x := mover[0] - place[0]
-	if x*x>>2 >= *least {
-		return false
+// codeQuiet codes objects of which few change, if any.
+func (w *walk) codeQuiet(list []int32, pairs []pair, cur *Set) bool {
+	if len(list) == 0 {
+		return true
 	}
-	if d := quarter(mover, place); d < *least {
-		*least, m.hint = d, *mover
+	some := w.bit(&w.state.quiet[0], w.anyChange(list, pairs, cur))
+	for len(list) > 0 {
+		block := list[:min(len(list), quietBlock)]
+		list = list[len(block):]
+		here := some && w.bit(&w.state.quiet[1], w.anyChange(block, pairs, cur))
+		for j, i := range block {
+			base := int(pairs[i].base)
+			if here && w.bit(&w.state.quiet[2], w.anyChange(block[j:j+1], pairs, cur)) {
+				w.resting(base, nowhere)
+				if w.code(cur.Row(int(i))); w.bad {
+					return false
+				}
+				continue
+			}
+			w.state.rested[base] = int16(min(int64(w.state.rested[base])+w.hist.distance, oldest))
+			if w.decoding && !w.same {
+				copy(cur.Row(int(i)), w.hist.base.Row(base))
+			}
+		}
 	}
 	return true
 }
 
-// quarter is a quarter of the square of a distance.
-func quarter(a, b *[3]int64) (d int64) {
-	for k := range a {
-		x := a[k] - b[k]
-		d += x * x >> 2
+// anyChange says, to an encoder, whether one of the objects changes.
+func (w *walk) anyChange(list []int32, pairs []pair, cur *Set) bool {
+	if w.decoding {
+		return false
 	}
-	return d
+	for _, i := range list {
+		if !slices.Equal(cur.Row(int(i)), w.hist.base.Row(int(pairs[i].base))) {
+			return true
+		}
+	}
+	return false
 }
 
 // closeness is the context of whether an object at rest changes.
-func (w *walk) closeness() int {
-	s := w.schema
-	if s.anchor < 0 || len(w.movers.at) == 0 {
-		return 0
+func (o *object) closeness() int { return int(clamp((o.close+logOne)*2/logOne+1, 1, closes-1)) }
+
+// touched learns how far away the others are that set an object in motion: one in 64 is farther than touch.
+func (w *walk) touched() {
+	t, far := &w.state.touch, w.object.close
+	if far > *t {
+		*t += 64
+	} else {
+		*t -= 1 + max(0, *t-far-4*logOne)>>5
 	}
-	var place [3]int64
-	at := s.at[s.anchor]
-	for k := range s.fields[s.anchor].N {
-		place[k] = int64(w.object.base[at+k])
-	}
-	return int(clamp((log2(w.movers.closest(&place))+logOne)*2/logOne+1, 1, closes-1))
 }

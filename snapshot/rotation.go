@@ -9,28 +9,55 @@ const (
 
 type quat [4]int64
 
-// unpack gives the quaternion of a Quat field's row.
-func (f *Field) unpack(row []int32) (q quat) {
-	span, sum := int64(f.Hi)-int64(f.Lo), int64(0)
-	k := 1
-	for i := range q {
-		if i == int(row[0]&3) {
-			continue
-		}
-		v := (2*int64(row[k]) - int64(f.Lo) - int64(f.Hi)) * invRoot2 / span
-		q[i] = v
-		sum += v * v
-		k++
-	}
-	q[row[0]&3] = int64(isqrt(uint64(max(0, rotOne*rotOne-sum))))
-	return q
+// grain is how a Quat field's components stand for elements, so that none of it is divided for again.
+type grain struct {
+	zero int64 // twice the component that stands for 0
+	step int64 // an element's half step, by 2^grainShift
+	per  int64 // components in Q4 to an element of 1, by 2^grainShift
+	unit int64 // of rotation, Q16, to one of a component, and more
+	log  int64 // of unit in Q4, logarithm
 }
 
-// pack is element v as the component of a Quat field, in Q4 and not bounded.
-func (f *Field) pack(v int64) int64 {
+const grainShift = 24
+
+func (f *Field) grain() grain {
 	span := int64(f.Hi) - int64(f.Lo)
-	return (v*span*16/invRoot2 + (int64(f.Lo)+int64(f.Hi))*16) / 2
+	unit := 2*invRoot2/span + 1
+	return grain{
+		zero: int64(f.Lo) + int64(f.Hi),
+		step: invRoot2 << grainShift / span,
+		per:  span * 8 << grainShift / invRoot2,
+		unit: unit,
+		log:  log2(unit * 16),
+	}
 }
+
+// unpack gives the quaternion of the field's row.
+func (g *grain) unpack(row []int32) quat {
+	row = row[:4]
+	x, y, z := g.element(row[1]), g.element(row[2]), g.element(row[3])
+	w := int64(isqrt(uint64(max(0, rotOne*rotOne-x*x-y*y-z*z))))
+	switch row[0] & 3 {
+	case 0:
+		return quat{w, x, y, z}
+	case 1:
+		return quat{x, w, y, z}
+	case 2:
+		return quat{x, y, w, z}
+	default:
+		return quat{x, y, z, w}
+	}
+}
+
+func (g *grain) element(v int32) int64 {
+	return ((2*int64(v)-g.zero)*g.step + 1<<(grainShift-1)) >> grainShift
+}
+
+// size is the logarithm of a sum of angles, in components.
+func (g *grain) size(angle int64) int64 { return max(log2(angle*16)-g.log, 0) }
+
+// pack is element v as a component of the field, in Q4 and not bounded.
+func (g *grain) pack(v int64) int64 { return (v*g.per+1<<(grainShift-1))>>grainShift + g.zero*8 }
 
 // mul is the rotation by b and then by q.
 func (q *quat) mul(b *quat) quat {

@@ -12,12 +12,13 @@ type Schema struct {
 	fields  []Field
 	at      []int // first component of each field
 	ints    int
-	order   []int // fields that are predicted, orientations before numbers
-	anchor  int   // the field whose place says which objects are near each other, or -1
-	flags   int   // fields of kind Flags
-	flag    int   // the first of them, or -1
-	lie     int   // the field that says how objects lie, or -1
-	strings []int // fields of kind Bytes
+	order   []int   // fields that are predicted, orientations before numbers
+	anchor  int     // the field whose place says which objects are near each other, or -1
+	flags   int     // fields of kind Flags
+	flag    int     // the first of them, or -1
+	grains  []grain // of the fields of kind Quat
+	lie     int     // the field that says how objects lie, or -1
+	strings []int   // fields of kind Bytes
 }
 
 // NewSchema checks fields. The error names the one that is wrong, and how.
@@ -36,6 +37,7 @@ func NewSchema(fields ...Field) (*Schema, error) {
 			if s.lie < 0 {
 				s.lie = i
 			}
+			s.grains = append(s.grains, f.grain())
 		case Flags:
 			if s.flags++; s.flag < 0 {
 				s.flag = i
@@ -78,6 +80,20 @@ func (s *Schema) Fingerprint() uint64 {
 		_ = binary.Write(h, binary.LittleEndian, [4]int32{int32(f.Kind), int32(f.N), f.Lo, f.Hi})
 	}
 	return h.Sum64()
+}
+
+// place gives the anchor's components of a row.
+func (s *Schema) place(row []int32) (p [3]int64) {
+	row = row[s.at[s.anchor]:]
+	switch s.fields[s.anchor].N {
+	case 3:
+		p[2] = int64(row[2])
+		fallthrough
+	case 2:
+		p[1] = int64(row[1])
+	}
+	p[0] = int64(row[0])
+	return p
 }
 
 // check says whether a row is within bounds.

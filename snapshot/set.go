@@ -18,6 +18,7 @@ type Object struct {
 type Set struct {
 	schema  *Schema
 	objects []Object
+	roster  digest // of objects
 	ints    []int32
 }
 
@@ -25,7 +26,7 @@ type Set struct {
 func (s *Schema) NewSet() *Set { return &Set{schema: s} }
 
 // Reset empties the set and keeps its memory.
-func (s *Set) Reset() { s.objects, s.ints = s.objects[:0], s.ints[:0] }
+func (s *Set) Reset() { s.objects, s.roster, s.ints = s.objects[:0], 0, s.ints[:0] }
 
 // Len is the number of objects.
 func (s *Set) Len() int { return len(s.objects) }
@@ -58,13 +59,14 @@ func (s *Set) Add(o Object, row []int32) error {
 	if err := s.schema.check(o.ID, row); err != nil {
 		return err
 	}
-	s.objects, s.ints = append(s.objects, o), append(s.ints, row...)
+	s.name(o)
+	s.ints = append(s.ints, row...)
 	return nil
 }
 
 // CopyFrom makes s equal to o, which must be of the same schema.
 func (s *Set) CopyFrom(o *Set) {
-	s.objects, s.ints = append(s.objects[:0], o.objects...), append(s.ints[:0], o.ints...)
+	s.objects, s.roster, s.ints = append(s.objects[:0], o.objects...), o.roster, append(s.ints[:0], o.ints...)
 }
 
 // Equal says whether both sets hold the same objects with the same components.
@@ -72,9 +74,17 @@ func (s *Set) Equal(o *Set) bool {
 	return slices.Equal(s.objects, o.objects) && slices.Equal(s.ints, o.ints)
 }
 
+func (s *Set) name(o Object) {
+	s.objects = append(s.objects, o)
+	s.roster.add(uint64(o.ID)<<8 | uint64(o.Generation))
+}
+
+// alike says fast whether both sets hold the same objects. A set made for it may deceive it, both ends alike.
+func (s *Set) alike(o *Set) bool { return s.roster == o.roster && len(s.objects) == len(o.objects) }
+
 // push adds an object without looking, and gives its row, which holds what was there before.
 func (s *Set) push(o Object) []int32 {
-	s.objects = append(s.objects, o)
+	s.name(o)
 	n := len(s.ints)
 	s.ints = slices.Grow(s.ints, s.schema.ints)[:n+s.schema.ints]
 	return s.ints[n:]

@@ -31,6 +31,8 @@ type state struct {
 	changed [256]chance
 	hit     [closes][4]chance // changed, of objects at rest, by how close another came
 	same    []([64]chance)    // by field: unchanged within an object that changed
+	touch   int64             // how near others come that set an object at rest in motion, logarithm
+	quiet   [3]chance         // of many objects at rest one changes, of a block of them, it does
 	known   chance
 	gone    [2]chance
 	born    numbers
@@ -127,6 +129,8 @@ func (s *Schema) newState() *state {
 	for i := range st.hit {
 		fill(st.hit[i][:])
 	}
+	fill(st.quiet[:])
+	st.touch = 40 * logOne
 	fill(st.gone[:])
 	st.known = chance{60000, 10}
 	st.born.init()
@@ -143,5 +147,6 @@ func (s *state) copyFrom(o *state) {
 	copy(s.same, o.same)
 	copy(s.settled, o.settled)
 	s.hit = o.hit
+	s.touch, s.quiet = o.touch, o.quiet
 	s.changed, s.known, s.gone, s.born = o.changed, o.known, o.gone, o.born
 }

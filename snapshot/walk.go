@@ -1,6 +1,9 @@
 package snapshot
 
-import "math/bits"
+import (
+	"math/bits"
+	"slices"
+)
 
 // pair is an object of what is coded, and its place in the baseline or -1.
 type pair struct {
@@ -23,23 +26,34 @@ func (w *walk) names(pairs []pair, cur *Set) ([]pair, bool) {
 			born++
 		}
 	}
-	if w.bit(&w.state.gone[0], kept < base.Len()) {
+	gone := w.bit(&w.state.gone[0], kept < base.Len())
+	if gone {
 		pairs = w.codeGone(pairs)
 	} else if w.decoding {
-		for i, o := range base.objects {
-			pairs = append(pairs, pair{o, int32(i)})
-		}
+		pairs = same(pairs, base)
 	}
 	born = int(w.number(&w.state.born, 0, 0, int64(born)))
 	if born < 0 || born > MaxObjects || w.decoding && born+len(pairs) > MaxObjects {
 		w.fault = ErrCount
 		return pairs, false
 	}
+	w.same = !gone && born == 0
 	return w.codeBorn(pairs, born)
+}
+
+// same pairs the objects of base with themselves.
+func same(pairs []pair, base *Set) []pair {
+	for i, o := range base.objects {
+		pairs = append(pairs, pair{o, int32(i)})
+	}
+	return pairs
 }
 
 // match finds the objects of cur in base; both ascend.
 func match(pairs []pair, base, cur *Set) []pair {
+	if cur.alike(base) && slices.Equal(cur.objects, base.objects) {
+		return same(pairs, base)
+	}
 	k := 0
 	for _, o := range cur.objects {
 		for k < len(base.objects) && base.objects[k].ID < o.ID {
@@ -107,7 +121,10 @@ func (w *walk) codeBorn(pairs []pair, n int) ([]pair, bool) {
 func (w *walk) rows(pairs []pair, cur *Set) bool {
 	w.near, w.still, w.order, w.bad = w.near[:0], w.still[:0], 0, false
 	w.movers.reset()
-	if w.decoding {
+	switch {
+	case w.decoding && w.same:
+		cur.CopyFrom(w.hist.base)
+	case w.decoding:
 		for _, p := range pairs {
 			cur.push(p.object)
 		}
@@ -127,14 +144,7 @@ func (w *walk) rows(pairs []pair, cur *Set) bool {
 			return false
 		}
 	}
-	for _, i := range w.still {
-		w.resting(int(pairs[i].base))
-		w.code(cur.Row(int(i)))
-		if w.bad {
-			return false
-		}
-	}
-	return true
+	return w.codeStill(pairs, cur)
 }
 
 // codeWhole codes an object that the baseline has not.
@@ -177,6 +187,9 @@ func (w *walk) mask(known uint32) (mask uint32) {
 
 // keep makes what is known of single objects that of the coded ones.
 func (w *walk) keep(pairs []pair) {
+	if w.same {
+		return
+	}
 	to, old := resize(w.spare, len(pairs)), w.state.rested
 	for i, p := range pairs {
 		to[i] = 0

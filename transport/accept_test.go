@@ -250,8 +250,8 @@ func TestSameClientReplaces(t *testing.T) {
 	if d.calls.opened != 2 || len(d.calls.closed) != 1 || !errors.Is(d.calls.closed[0], ErrReplaced) {
 		t.Fatalf("%+v", d.calls)
 	}
-	if s := d.Stats(); s.Open != 1 || s.Conns != 1 || len(d.timers) != 1 || d.conns.count() != 1 || len(d.clients) != 1 {
-		t.Errorf("%+v, %d timers", s, len(d.timers))
+	if s := d.Stats(); s.Open != 1 || s.Conns != 1 || d.timers.count != 1 || d.conns.count() != 1 || len(d.clients) != 1 {
+		t.Errorf("%+v, %d timers", s, d.timers.count)
 	}
 }
 
@@ -296,7 +296,7 @@ func TestAddressIsTaken(t *testing.T) {
 		_ = c.Close()
 	}
 	d.tick(d.now)
-	if d.conns.count()+len(d.ids)+len(d.clients)+len(d.timers) != 0 {
+	if d.conns.count()+len(d.ids)+len(d.clients)+d.timers.count != 0 {
 		t.Errorf("%v, %v, %v", d.conns, d.ids, d.clients)
 	}
 }
@@ -371,12 +371,12 @@ func TestPendingIsBounded(t *testing.T) {
 			t.Fatalf("guest %d: state %d", i, g.State())
 		}
 	}
-	if s := d.Stats(); s.Conns != most || s.Dropped.Limited != 50-most || len(d.timers) != most {
+	if s := d.Stats(); s.Conns != most || s.Dropped.Limited != 50-most || d.timers.count != most {
 		t.Errorf("%+v", s)
 	}
 	d.now = d.now.Add(6 * time.Second)
 	d.tick(d.now)
-	if s := d.Stats(); s.Conns != 0 || len(d.pending)+len(d.guests)+len(d.timers) != 0 {
+	if s := d.Stats(); s.Conns != 0 || len(d.pending)+len(d.guests)+d.timers.count != 0 {
 		t.Errorf("after 6 s: %+v", s)
 	}
 	if g := d.visit(t, place(100), token.Token{}); g.State() != session.Open {

@@ -13,7 +13,7 @@ import (
 
 // The defaults of a [Config].
 const (
-	DefaultTimeout        = 10 * time.Second
+	DefaultTimeout        = 15 * time.Second
 	DefaultTick           = time.Second / 60
 	DefaultMaxConns       = 1024
 	DefaultHandshakes     = 500
@@ -52,7 +52,7 @@ type Config struct {
 	// has, on any address. It is for measurements.
 	Insecure bool
 	// Timeout is how long a connection lives though nothing is heard from the peer, and how long Dial
-	// tries; at least 2 s, since a silent peer sends a heartbeat each second, and by default 10 s.
+	// tries; at least 2 s, since a silent peer sends a heartbeat each second, and by default 15 s.
 	Timeout time.Duration
 	// Tick is the time between two calls of [Handler.Tick], at least a millisecond, by default 1/60 s. A listener that
 	// hears nothing but idle connections, and many, ticks half as often.

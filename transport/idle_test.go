@@ -66,10 +66,10 @@ func TestIdleConnectionsSendHeartbeatsAndTimeOut(t *testing.T) {
 	if sent != 400 {
 		t.Errorf("%d heartbeats of 100 connections in 4.5 s, want 400", sent)
 	}
-	for ; now.Sub(start) < 11*time.Second; now = now.Add(DefaultTick) {
+	for ; now.Sub(start) < DefaultTimeout+time.Second; now = now.Add(DefaultTick) {
 		s.tick(now)
 	}
-	if n := l.Stats().Conns; n != 0 || len(s.timers) != 0 || s.conns.count() != 0 || len(l.ids) != 0 || len(l.clients) != 0 {
-		t.Errorf("%d connections and %d timers are left", n, len(s.timers))
+	if n := l.Stats().Conns; n != 0 || s.timers.count != 0 || s.conns.count() != 0 || len(l.ids) != 0 || len(l.clients) != 0 {
+		t.Errorf("%d connections and %d timers are left", n, s.timers.count)
 	}
 }

@@ -17,7 +17,7 @@ type endpoint interface {
 	// tick does what is due.
 	tick(now time.Time)
 	// rest says, after a batch, whether what comes next can wait for the next tick.
-	rest() bool
+	rest(now time.Time) bool
 }
 
 // datagram is one that came.
@@ -85,7 +85,7 @@ func (l *loop) run(e endpoint) error {
 			}
 		}
 		l.handle(e, now, l.batch[:n], due)
-		if e.rest() && l.drains && n < len(l.batch) {
+		if e.rest(now) && l.drains && n < len(l.batch) {
 			if err := l.rest(e, next); err != nil {
 				return err
 			}
@@ -101,13 +101,29 @@ const restRead = 50 * time.Millisecond
 // restTicks is after how many ticks a loop that rests reads again.
 const restTicks = 2
 
+// muter is a packet connection that can be had not to wake anybody for what comes.
+type muter interface {
+	Mute(quiet bool) error
+}
+
 // rest waits for the last of some ticks, which stands for all of them, and has what came by then read before it.
 func (l *loop) rest(e endpoint, next time.Time) error {
+	if err := l.mute(true); err != nil {
+		return err
+	}
 	time.Sleep(time.Until(next) + (restTicks-1)*l.interval)
 	now := time.Now()
-	err := l.pc.SetReadDeadline(now.Add(restRead))
+	err := errors.Join(l.mute(false), l.pc.SetReadDeadline(now.Add(restRead)))
 	e.take(now) // who was roused by the deadline that there was before
 	return err
+}
+
+// mute does so if the packet connection can. It is woken otherwise, and reads nothing.
+func (l *loop) mute(quiet bool) error {
+	if m, ok := l.pc.(muter); ok {
+		return m.Mute(quiet)
+	}
+	return nil
 }
 
 // handle gives a batch to the endpoint, and then a tick if it is due. What it sends meanwhile goes out together.

@@ -187,7 +187,7 @@ func (e *echoing) receive(now time.Time, d datagram) {
 
 func (e *echoing) take(time.Time) {}
 
-func (e *echoing) rest() bool { return false }
+func (e *echoing) rest(time.Time) bool { return false }
 
 func (e *echoing) tick(time.Time) {
 	e.ticks++

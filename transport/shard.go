@@ -43,6 +43,7 @@ func newShard(l *Listener, pc PacketConn, shards int) *shard {
 	s := &shard{
 		listener: l,
 		conns:    newAddresses(),
+		timers:   newTimers(now),
 		cookies:  gate.NewCookies(now),
 		start:    now,
 		rate:     gate.PerSecond(rate, rate),
@@ -64,7 +65,6 @@ func (s *shard) serve(h Handler) error {
 
 // receive takes a datagram from anybody.
 func (s *shard) receive(now time.Time, d datagram) {
-	s.lull.datagrams++
 	s.tally.received++
 	s.tally.bytes += uint64(len(d.b))
 	if h, err := wire.ParseHeader(d.b); err == nil {
@@ -76,6 +76,7 @@ func (s *shard) receive(now time.Time, d datagram) {
 
 // unsealed takes what is not a sealed datagram.
 func (s *shard) unsealed(now time.Time, d datagram) {
+	s.lull.datagrams++
 	t, err := wire.ParseType(d.b)
 	switch {
 	case err != nil:
@@ -109,6 +110,7 @@ func (s *shard) lookup(from netip.AddrPort, h wire.Header) *Conn {
 
 // give gives a connection of this shard a datagram with its header, which came to the shard via.
 func (s *shard) give(now time.Time, c *Conn, d datagram, h wire.Header, via *shard) {
+	s.lull.datagrams++
 	payload, number, v := c.inputSealed(now, d.from, d.b, h)
 	s.count(v)
 	if v == session.Payload && c.life == alive && c.via == via {
@@ -135,6 +137,7 @@ func (s *shard) give(now time.Time, c *Conn, d datagram, h wire.Header, via *sha
 // unknown counts a datagram of no session, and says so to its sender, unless that would be more than it sent, or
 // was done too often lately. The second copy of a close is no surprise.
 func (s *shard) unknown(now time.Time, d datagram, h wire.Header) {
+	s.lull.datagrams++
 	if h.Kind == wire.CloseKind {
 		return
 	}

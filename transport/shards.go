@@ -12,8 +12,8 @@ import (
 // [UDP]'s does on Linux, by SO_REUSEPORT.
 type ShardNetwork interface {
 	Network
-	// ListenShards opens n packet connections on addr, n at least 2; or only one where the network cannot
-	// do more. While none of them is closed, all datagrams of one sender come to the same one.
+	// ListenShards opens n packet connections on addr for a listener, n at least 1; or only one where the network
+	// cannot do more. While none of them is closed, all datagrams of one sender come to the same one.
 	ListenShards(addr string, n int) ([]PacketConn, error)
 }
 
@@ -44,7 +44,7 @@ func (c Config) checkShards() error {
 // listen opens the packet connections of a listener's shards.
 func (c Config) listen(addr string) ([]PacketConn, error) {
 	n, spreads := c.Network.(ShardNetwork)
-	if c.Shards == 1 || !spreads {
+	if !spreads {
 		pc, err := c.Network.ListenPacket(addr)
 		if err != nil {
 			return nil, err

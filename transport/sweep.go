@@ -11,8 +11,10 @@ import (
 func (s *shard) tick(now time.Time) {
 	for _, c := range s.pokes.take() {
 		s.settle(now, c)
+		s.lull.disturb(now)
 	}
-	for c := s.timers.due(now); c != nil; c = s.timers.due(now) {
+	s.timers.turn(now)
+	for c := s.timers.take(now); c != nil; c = s.timers.take(now) {
 		c.advance(now)
 		s.settle(now, c)
 	}

@@ -2,80 +2,120 @@ package transport
 
 import "time"
 
+const (
+	// slotTime is how much time a slot of the timers covers. It is a fraction of a tick.
+	slotTime = 4 * time.Millisecond
+	// slots cover 16 s together: more than there is between two heartbeats of an idle session.
+	slots = 4096
+)
+
 // wakeup is a connection's place among the timers. Only the loop touches it.
 type wakeup struct {
-	at    time.Time
-	place int // in the heap, counted from 1; 0: not there
+	at         time.Time // when it wants to be advanced
+	slot       int64     // in which it is, counted from the beginning of the timers
+	list       *waiting  // of that slot; nil: it is in none
+	prev, next *Conn     // in the list
 }
 
-// timers is a heap of connections by the time at which they want to be advanced: 10,000 idle ones
-// cost a tick one comparison, and one insertion each when a heartbeat is due.
-type timers []*Conn
+// waiting is a list of connections.
+type waiting struct{ first, last *Conn }
+
+// timers are connections by the time at which they want to be advanced: a wheel of slots. One that wants it later than
+// before stays where it is, and is looked at when its slot comes: of 10,000 idle connections, whose time moves with each
+// heartbeat, nothing is touched then but the connection itself.
+type timers struct {
+	start time.Time
+	now   int64 // slot up to which lists are taken; in this one there may be some whose time has not come
+	wheel []waiting
+	due   waiting // of the slots that were taken
+	count int
+}
+
+// newTimers returns empty ones. No time that they are given is before start.
+func newTimers(start time.Time) timers {
+	return timers{start: start, wheel: make([]waiting, slots)}
+}
+
+// slotOf returns the slot of a time, or the last that there is now.
+func (t *timers) slotOf(at time.Time) int64 {
+	return min(max(int64(at.Sub(t.start)/slotTime), t.now), t.now+slots-1)
+}
 
 // set gives c a place for the time at, or moves it there.
 func (t *timers) set(c *Conn, at time.Time) {
 	c.wake.at = at
-	if c.wake.place == 0 {
-		*t = append(*t, c)
-		c.wake.place = len(*t)
+	slot := t.slotOf(at)
+	if c.wake.list != nil {
+		if c.wake.slot <= slot {
+			return
+		}
+		t.remove(c)
 	}
-	t.down(t.up(c.wake.place))
+	c.wake.slot = slot
+	t.wheel[slot%slots].add(c)
+	t.count++
 }
 
 // remove takes c out, if it is in.
 func (t *timers) remove(c *Conn) {
-	place := c.wake.place
-	if place == 0 {
-		return
-	}
-	last := len(*t)
-	t.swap(place, last)
-	(*t)[last-1] = nil
-	*t = (*t)[:last-1]
-	c.wake.place = 0
-	if place < last {
-		t.down(t.up(place))
+	if c.wake.list != nil {
+		c.wake.list.remove(c)
+		t.count--
 	}
 }
 
-// due returns the earliest connection if its time has come, or nil.
-func (t timers) due(now time.Time) *Conn {
-	if len(t) == 0 || now.Before(t[0].wake.at) {
-		return nil
+// turn goes on to the time now: take gives what is due then.
+func (t *timers) turn(now time.Time) {
+	to := max(int64(now.Sub(t.start)/slotTime), t.now)
+	for slot := max(t.now, to-slots+1); slot <= to; slot++ {
+		t.due.append(&t.wheel[slot%slots])
 	}
-	return t[0]
+	t.now = to
 }
 
-func (t timers) before(a, b int) bool { return t[a-1].wake.at.Before(t[b-1].wake.at) }
-
-func (t timers) swap(a, b int) {
-	t[a-1], t[b-1] = t[b-1], t[a-1]
-	t[a-1].wake.place, t[b-1].wake.place = a, b
-}
-
-// up moves the connection at place towards the root as far as it belongs, and returns its new place.
-func (t timers) up(place int) int {
-	for place > 1 && t.before(place, place/2) {
-		t.swap(place, place/2)
-		place /= 2
-	}
-	return place
-}
-
-// down moves the connection at place away from the root as far as it belongs.
-func (t timers) down(place int) {
-	for {
-		child := 2 * place
-		if child > len(t) {
-			return
+// take returns a connection whose time has come, and which is out then, or nil.
+func (t *timers) take(now time.Time) *Conn {
+	for c := t.due.first; c != nil; c = t.due.first {
+		t.remove(c)
+		if !now.Before(c.wake.at) {
+			c.wake.at = time.Time{}
+			return c
 		}
-		if child < len(t) && t.before(child+1, child) {
-			child++
-		}
-		if !t.before(child, place) {
-			return
-		}
-		t.swap(place, child)
-		place = child
+		t.set(c, c.wake.at)
+	}
+	return nil
+}
+
+// add puts c at the end.
+func (w *waiting) add(c *Conn) {
+	c.wake.list, c.wake.prev, c.wake.next = w, w.last, nil
+	if w.last == nil {
+		w.first = c
+	} else {
+		w.last.wake.next = c
+	}
+	w.last = c
+}
+
+func (w *waiting) remove(c *Conn) {
+	prev, next := c.wake.prev, c.wake.next
+	if prev == nil {
+		w.first = next
+	} else {
+		prev.wake.next = next
+	}
+	if next == nil {
+		w.last = prev
+	} else {
+		next.wake.prev = prev
+	}
+	c.wake.list, c.wake.prev, c.wake.next = nil, nil, nil
+}
+
+// append moves the connections of another list to the end.
+func (w *waiting) append(o *waiting) {
+	for c := o.first; c != nil; c = o.first {
+		o.remove(c)
+		w.add(c)
 	}
 }

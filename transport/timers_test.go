@@ -1,55 +1,83 @@
 package transport
 
 import (
-	"slices"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 )
 
-// TestTimersAgainstModel compares the heap with a list that is searched.
+// TestTimersAgainstModel compares the wheel with a map that is searched: each connection is taken at the first turn at
+// or after its time, once.
 func TestTimersAgainstModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var heap timers
+		now := time.Unix(1, 0)
+		wheel := newTimers(now)
 		conns := make([]*Conn, 20)
 		for i := range conns {
 			conns[i] = &Conn{}
 		}
-		var in []*Conn
-		start := time.Unix(1, 0)
+		in := map[*Conn]time.Time{}
+		span := rapid.SampledFrom([]time.Duration{10, slotTime / 2, 5 * slotTime, slots * slotTime / 3, 3 * slots * slotTime}).Draw(t, "span")
+		draw := func(least time.Duration, label string) time.Duration {
+			return time.Duration(rapid.Int64Range(int64(least), int64(span)).Draw(t, label))
+		}
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {
 			c := rapid.SampledFrom(conns).Draw(t, "conn")
-			if rapid.Bool().Draw(t, "remove") {
-				heap.remove(c)
-				in = slices.DeleteFunc(in, func(d *Conn) bool { return d == c })
-			} else {
-				heap.set(c, start.Add(time.Duration(rapid.IntRange(0, 50).Draw(t, "at"))))
-				if !slices.Contains(in, c) {
-					in = append(in, c)
-				}
+			switch rapid.IntRange(0, 4).Draw(t, "step") {
+			case 0:
+				wheel.remove(c)
+				delete(in, c)
+			case 1:
+				now = now.Add(draw(0, "passes"))
+				checkTake(t, &wheel, in, now)
+			default:
+				in[c] = now.Add(draw(-span, "at"))
+				wheel.set(c, in[c])
 			}
-			checkTimers(t, heap, in, start.Add(25))
+			if wheel.count != len(in) {
+				t.Fatalf("%d connections, want %d", wheel.count, len(in))
+			}
 		}
 	})
 }
 
-func checkTimers(t *rapid.T, heap timers, in []*Conn, now time.Time) {
-	if len(heap) != len(in) {
-		t.Fatalf("%d connections, want %d", len(heap), len(in))
-	}
-	for i, c := range heap {
-		if c.wake.place != i+1 {
-			t.Fatalf("connection at place %d believes to be at %d", i+1, c.wake.place)
+// checkTake takes what is due, and puts some of it back.
+func checkTake(t *rapid.T, wheel *timers, in map[*Conn]time.Time, now time.Time) {
+	taken := map[*Conn]bool{}
+	wheel.turn(now)
+	for c := wheel.take(now); c != nil; c = wheel.take(now) {
+		if at, ok := in[c]; !ok || at.After(now) || taken[c] {
+			t.Fatalf("took one that is due at %v (it is in: %v), now %v", at, ok, now)
+		}
+		taken[c] = true
+		delete(in, c)
+		if rapid.Bool().Draw(t, "again") {
+			in[c] = now.Add(1)
+			wheel.set(c, in[c])
 		}
 	}
-	due := heap.due(now)
-	if due != nil && due.wake.at.After(now) {
-		t.Fatalf("due at %v, now %v", due.wake.at, now)
+	for c, at := range in {
+		if !at.After(now) {
+			t.Fatalf("one that is due at %v was not taken at %v, in slot %d", at, now, c.wake.slot)
+		}
 	}
-	for _, c := range in {
-		if due == nil && !c.wake.at.After(now) || due != nil && c.wake.at.Before(due.wake.at) {
-			t.Fatalf("a connection is due at %v, and was not returned", c.wake.at)
+}
+
+// TestTimersSetInThePast: what is due already when it is set is taken at the next turn, so that no turn lasts for ever.
+func TestTimersSetInThePast(t *testing.T) {
+	now := time.Unix(1, 0)
+	wheel, c := newTimers(now), &Conn{}
+	wheel.set(c, now.Add(-time.Hour))
+	for range 3 {
+		now = now.Add(time.Millisecond)
+		wheel.turn(now)
+		if wheel.take(now) != c {
+			t.Fatal("it was not taken")
+		}
+		wheel.set(c, now)
+		if wheel.take(now) != nil {
+			t.Fatal("it was taken twice in a turn")
 		}
 	}
 }

@@ -1,5 +1,5 @@
-// Package worlds is what client and server share of a world that goes down as snapshots: what describes it, its initial
-// state, and what precedes a payload.
+// Package worlds is what client and server share of a world that goes down as snapshots or as state: what describes it,
+// and of snapshots the initial state and what precedes a payload.
 package worlds
 
 import "github.com/uplink-rpc/uplink/rpcdelta"

@@ -9,8 +9,8 @@ import (
 // Seen is what of a cube is to be seen, as snapshots send it: 512 steps a meter, 9 bits for each of an orientation's
 // smallest three.
 type Seen struct {
-	Position    rpcdelta.Vec3 `rpcdelta:"resolution=0.001953125,min=-32,max=32"`
-	Orientation rpcdelta.Quat `rpcdelta:"bits=9"`
+	Position    rpcdelta.Vec3 `rpcdelta:"resolution=0.001953125,min=-32,max=32" interpolate:"position"`
+	Orientation rpcdelta.Quat `rpcdelta:"bits=9" interpolate:"orientation"`
 	Interacting bool
 	// Velocity stays at home but for full snapshots, which are so few that the way between two is bent.
 	Velocity rpcdelta.Vec3 `rpcdelta:"-"`

@@ -13,7 +13,7 @@ type State struct {
 	Linear      rpcdelta.Vec3 `rpcdelta:"resolution=0.001953125,min=-32,max=32"`
 	Angular     rpcdelta.Vec3 `rpcdelta:"resolution=0.001953125,min=-32,max=32"`
 	Interacting bool
-	Resting     bool
+	Resting     bool `statesync:"rest"`
 }
 
 // Take reads a body.

@@ -1,5 +1,5 @@
 // Package live runs a session in real time for whoever looks: the server simulates, a player steers it through a real
-// client, and viewers get both sides of it.
+// client, which gets the world the same way, and viewers get both sides of it.
 package live
 
 import (
@@ -36,12 +36,14 @@ func New(ctx context.Context, p world.Params, seed uint64, s Settings) (*Live, e
 		return nil, err
 	}
 	l := &Live{params: p, seed: seed, settings: s, viewers: map[*Viewer]struct{}{}}
-	if err := l.restart(); err != nil {
+	var err error
+	if l.steering, err = newSteering(ctx, s.link()); err != nil {
 		return nil, err
 	}
-	var err error
-	l.steering, err = newSteering(ctx, s.link())
-	return l, err
+	if err := l.restart(); err != nil {
+		return nil, errors.Join(err, l.steering.close())
+	}
+	return l, nil
 }
 
 // restart begins the world anew.
@@ -50,9 +52,14 @@ func (l *Live) restart() error {
 	if err != nil {
 		return err
 	}
+	if l.session != nil {
+		if err := l.session.Close(); err != nil {
+			return err
+		}
+	}
 	link := l.settings.link()
 	link.Seed = l.seed
-	l.session, err = session.New(session.Config{World: l.params, Way: k, Options: l.settings.options(), Link: link})
+	l.session, err = session.New(session.Config{World: l.params, Way: k, Options: l.settings.options(), Link: link, New: l.steering.ends.Make})
 	if err != nil {
 		return err
 	}
@@ -69,7 +76,7 @@ func (l *Live) Restart() error {
 }
 
 // Close ends the connection. Run has returned before.
-func (l *Live) Close() error { return l.steering.close() }
+func (l *Live) Close() error { return errors.Join(l.session.Close(), l.steering.close()) }
 
 // Settings are those in force.
 func (l *Live) Settings() Settings {

@@ -7,18 +7,22 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/examples/cubes/ends"
 	"github.com/uplink-rpc/uplink/examples/cubes/game"
 	"github.com/uplink-rpc/uplink/examples/cubes/session"
 	"github.com/uplink-rpc/uplink/examples/cubes/world"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// steering is how keys come to the server: by the RPC, over UDP on loopback behind the simulated link.
+// steering is how keys come to the server, by the RPC, and the world to the client: over UDP on loopback behind the
+// simulated link.
 type steering struct {
 	network *simnet.WrappedNetwork
 	server  *ds.Server
 	conn    *client.Conn
 	move    *client.Stream[game.Move]
+	ends    *ends.Ends
+	joining error       // of a player who was to be offered the world
 	held    world.Input // as the server has it
 }
 
@@ -27,7 +31,8 @@ func newSteering(ctx context.Context, l session.Link) (s *steering, err error) {
 	if s.network, err = simnet.WrapNetwork(nil, half(l), half(l)); err != nil {
 		return nil, err
 	}
-	if s.server, err = ds.Listen("127.0.0.1:0", ds.Config{Poll: true}); err != nil {
+	joined := func(p *ds.Player) { s.joining = errors.Join(s.joining, s.ends.Joined(p)) }
+	if s.server, err = ds.Listen("127.0.0.1:0", ds.Config{Poll: true, Joined: joined}); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -38,12 +43,16 @@ func newSteering(ctx context.Context, l session.Link) (s *steering, err error) {
 	if err = ds.Handle(s.server, "Move", func(_ *ds.Player, f ds.Frame[game.Move]) { s.held = f.Value.Input() }); err != nil {
 		return nil, err
 	}
+	if s.ends, err = ends.New(s.server); err != nil {
+		return nil, err
+	}
 	go func() { _ = s.server.Serve(context.WithoutCancel(ctx)) }() // until it is closed
 	dial, stop := context.WithTimeout(ctx, 10*time.Second)
 	defer stop()
 	if s.conn, err = client.Dial(dial, s.server.Addr().String(), client.Config{Network: s.network}); err != nil {
 		return nil, err
 	}
+	s.ends.Connected(s.conn)
 	s.move, err = client.Bind[game.Move](s.conn, "Move", client.Rate(game.Rate))
 	return s, err
 }
@@ -63,13 +72,14 @@ func (s *steering) tick(keys world.Input) (world.Input, error) {
 		err = nil // it comes back by itself
 	}
 	s.server.Poll()
-	return s.held, err
+	return s.held, errors.Join(err, s.joining)
 }
 
 func (s *steering) close() error {
 	var err error
 	if s.conn != nil {
 		err = s.conn.Close()
+		s.ends.Wait()
 	}
 	return errors.Join(err, s.server.Close())
 }

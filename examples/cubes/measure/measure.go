@@ -1,4 +1,4 @@
-// Package measure compares ways down on one scripted run, in virtual time.
+// Package measure compares ways down on scripted runs, in virtual time.
 package measure
 
 import (
@@ -21,8 +21,9 @@ type Config struct {
 	Link  session.Link
 	// Time is how long a run is, without Warmup, which is not counted.
 	Time, Warmup time.Duration
-	// Seed chooses the inputs.
+	// Seed chooses the inputs of the first of Runs, and what its link does; those of the others follow it.
 	Seed uint64
+	Runs int
 	// Budgets are in kbit/s.
 	Budgets []int
 }
@@ -59,7 +60,7 @@ func (f *Form) rate(kbits int) int {
 	return 30
 }
 
-// Result is what one form did in one budget.
+// Result is what one form did in one budget, in all runs.
 type Result struct {
 	Form   string
 	Budget int // kbit/s; 0 is none
@@ -70,6 +71,27 @@ type Result struct {
 // Run measures all forms in all budgets. Inputs are the same for all: those of a script that plays where nothing is
 // rounded.
 func Run(cfg Config) ([]*Result, error) {
+	var all []*Result
+	for range max(1, cfg.Runs) {
+		results, err := once(cfg)
+		if err != nil {
+			return nil, err
+		}
+		if all == nil {
+			all = results
+		} else {
+			for i, r := range results {
+				all[i].Merge(&r.Meter)
+			}
+		}
+		cfg.Seed++
+		cfg.Link.Seed++
+	}
+	return all, nil
+}
+
+// once is one run of all.
+func once(cfg Config) ([]*Result, error) {
 	inputs, err := record(cfg)
 	if err != nil {
 		return nil, err

@@ -16,7 +16,7 @@ func TestRun(t *testing.T) {
 	p.Side = 8
 	cfg := measure.Config{
 		World: p, Link: session.Link{RTT: 100 * time.Millisecond, Jitter: 33 * time.Millisecond, Loss: 0.05, Seed: 1},
-		Time: 3 * time.Second, Warmup: time.Second, Seed: 1, Budgets: []int{64, 128},
+		Time: 2 * time.Second, Warmup: time.Second, Seed: 1, Runs: 2, Budgets: []int{64, 128},
 	}
 	write := func() ([]*measure.Result, string) {
 		results, err := measure.Run(cfg)

@@ -9,8 +9,8 @@ import (
 
 // Table writes results as a table of Markdown.
 func Table(w io.Writer, results []*Result) {
-	fmt.Fprintln(w, "| budget | way down | rate | kbit/s | error mean | 99 % | largest | turn mean | 99 % | pops/min | updates/s | wait | behind |")
-	fmt.Fprintln(w, "| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+	fmt.Fprintln(w, "| budget | way down | rate | kbit/s | error mean | 99 % | largest | turn mean | 99 % | largest | pops/min | updates/s | wait | behind |")
+	fmt.Fprintln(w, "| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
 	const cm = 100
 	for _, r := range results {
 		budget := "none"
@@ -18,8 +18,8 @@ func Table(w io.Writer, results []*Result) {
 			budget = fmt.Sprint(r.Budget)
 		}
 		p, t := &r.Position, &r.Turn
-		fmt.Fprintf(w, "| %s | %s | %d | %.1f | %.2f cm | %.1f cm | %.0f cm | %.2f° | %.1f° | %.0f | %.0f | %.2f s | %.0f ms |\n",
-			budget, r.Form, r.Rate, r.Kbits(), cm*p.Mean(), cm*p.Quantile(0.99), cm*p.Max, t.Mean(), t.Quantile(0.99),
+		fmt.Fprintf(w, "| %s | %s | %d | %.1f | %.2f cm | %.1f cm | %.0f cm | %.2f° | %.1f° | %.0f° | %.0f | %.0f | %.2f s | %.0f ms |\n",
+			budget, r.Form, r.Rate, r.Kbits(), cm*p.Mean(), cm*p.Quantile(0.99), cm*p.Max, t.Mean(), t.Quantile(0.99), t.Max,
 			r.PopsPerMinute(), float64(r.Updates)/r.Seconds(), r.LongestWait().Seconds(), r.MeanDelay().Seconds()*1000)
 	}
 }

@@ -18,11 +18,8 @@ const sampled = 1 << 18
 func (d *Distribution) Add(v float64) {
 	d.every = max(1, d.every)
 	if d.Count%d.every == 0 {
-		if len(d.kept) == sampled { // half of them will do
-			for i := range sampled / 2 {
-				d.kept[i] = d.kept[2*i]
-			}
-			d.kept = d.kept[:sampled/2]
+		if len(d.kept) >= sampled { // half of them will do
+			d.kept = half(d.kept)
 			d.every *= 2
 		}
 		d.kept = append(d.kept, v)
@@ -30,6 +27,27 @@ func (d *Distribution) Add(v float64) {
 	d.Count++
 	d.Sum += v
 	d.Max = max(d.Max, v)
+}
+
+// Merge adds all numbers of another.
+func (d *Distribution) Merge(o *Distribution) {
+	kept := o.kept
+	for every := max(1, o.every); every < d.every; every *= 2 {
+		kept = half(kept)
+	}
+	for d.every = max(1, d.every); d.every < o.every; d.every *= 2 {
+		d.kept = half(d.kept)
+	}
+	d.kept = append(d.kept, kept...)
+	d.Count, d.Sum, d.Max = d.Count+o.Count, d.Sum+o.Sum, max(d.Max, o.Max)
+}
+
+// half gives every other number.
+func half(v []float64) (out []float64) {
+	for i := 0; i < len(v); i += 2 {
+		out = append(out, v[i])
+	}
+	return out
 }
 
 // Mean of all.

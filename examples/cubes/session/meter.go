@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/examples/cubes/game"
-	"github.com/uplink-rpc/uplink/examples/cubes/lane"
+	"github.com/uplink-rpc/uplink/examples/cubes/way"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
@@ -31,7 +31,7 @@ type Meter struct {
 	// Updates is how many states of cubes that came. Wait is the longest between two of the same cube, in ticks.
 	Updates, Wait int
 
-	carried, carriedDatagrams int // by lanes that are gone
+	carried, carriedDatagrams int // by ways that are gone
 	begun, begunDatagrams     int // before Reset
 	waiting                   []int
 	last                      []rpcdelta.Vec3
@@ -43,10 +43,10 @@ func (m *Meter) begin(count int) {
 	*m = Meter{waiting: make([]int, count), last: make([]rpcdelta.Vec3, count), popping: make([]bool, count)}
 }
 
-// carry keeps what a lane counted that is replaced.
-func (m *Meter) carry(l *lane.Lane) {
-	m.carried += l.Bytes
-	m.carriedDatagrams += l.Datagrams
+// carry keeps what was counted of a way that is replaced.
+func (m *Meter) carry(bytes, datagrams int) {
+	m.carried += bytes
+	m.carriedDatagrams += datagrams
 }
 
 // Reset begins anew, at the place where things are.
@@ -66,8 +66,12 @@ func (m *Meter) refused(err error) {
 // tick measures one.
 func (m *Meter) tick(s *Session, now time.Duration) {
 	m.Ticks++
-	m.Bytes = m.carried + s.down.Bytes - m.begun
-	m.Datagrams = m.carriedDatagrams + s.down.Datagrams - m.begunDatagrams
+	bytes, datagrams := s.down.Bytes, s.down.Datagrams
+	if c, ok := s.sender.(way.Carrier); ok {
+		bytes, datagrams = c.Carried()
+	}
+	m.Bytes = m.carried + bytes - m.begun
+	m.Datagrams = m.carriedDatagrams + datagrams - m.begunDatagrams
 	for i := range m.waiting {
 		m.waiting[i]++
 	}
@@ -117,6 +121,18 @@ func (m *Meter) look(s *Session, now time.Duration) {
 		m.last[i] = d.Position
 	}
 	m.lastDrawn = true
+}
+
+// Merge adds what another session's meter measured.
+func (m *Meter) Merge(o *Meter) {
+	m.Ticks, m.Bytes, m.Datagrams = m.Ticks+o.Ticks, m.Bytes+o.Bytes, m.Datagrams+o.Datagrams
+	if m.Refused += o.Refused; o.Trouble != nil {
+		m.Trouble = o.Trouble
+	}
+	m.Position.Merge(&o.Position)
+	m.Turn.Merge(&o.Turn)
+	m.Pops, m.Delay, m.drawn = m.Pops+o.Pops, m.Delay+o.Delay, m.drawn+o.drawn
+	m.Updates, m.Wait = m.Updates+o.Updates, max(m.Wait, o.Wait)
 }
 
 // Seconds that were measured.

@@ -19,6 +19,8 @@ type Config struct {
 	Way     way.Kind
 	Options way.Options
 	Link    Link
+	// New makes both ends of a way; by default it is way.New, whose messages the session carries in its own time.
+	New func(way.Kind, way.Start, way.Options) (way.Sender, way.Receiver, error)
 }
 
 // Link is between server and client, the same both ways.
@@ -75,7 +77,14 @@ func New(cfg Config) (*Session, error) {
 
 // Use changes the way down, or its options, while the world goes on. What is drawn stays until the new way has something.
 func (s *Session) Use(k way.Kind, o way.Options) error {
-	sender, receiver, err := way.New(k, way.Start{World: s.cfg.World, Bodies: s.sim.Bodies, Tick: s.sim.Tick}, o)
+	ends := s.cfg.New
+	if ends == nil {
+		ends = way.New
+	}
+	if err := s.Close(); err != nil {
+		return err
+	}
+	sender, receiver, err := ends(k, way.Start{World: s.cfg.World, Bodies: s.sim.Bodies, Tick: s.sim.Tick}, o)
 	if err != nil {
 		return err
 	}
@@ -87,9 +96,19 @@ func (s *Session) Use(k way.Kind, o way.Options) error {
 	if err != nil {
 		return err
 	}
-	s.Meter.carry(s.down)
+	s.Meter.carry(s.down.Bytes, s.down.Datagrams)
 	s.down, s.up = down, up
 	return nil
+}
+
+// Close ends the way down, which Use may begin again.
+func (s *Session) Close() error {
+	c, ok := s.sender.(way.Carrier)
+	if !ok {
+		return nil
+	}
+	s.Meter.carry(c.Carried())
+	return c.Close()
 }
 
 func (s *Session) lanes() (down, up *lane.Lane, err error) {

@@ -73,7 +73,7 @@ func (s *stateSender) Send(f *Frame, emit func([]byte)) error {
 	s.set.Reset()
 	for i := range f.Bodies {
 		b := &f.Bodies[i]
-		if err := s.sender.Prioritize(uint16(i), priority(i, b)); err != nil {
+		if err := s.sender.Prioritize(uint16(i), Priority(i, b)); err != nil {
 			return err
 		}
 		s.state.Take(b)
@@ -96,7 +96,8 @@ func (s *stateSender) Send(f *Frame, emit func([]byte)) error {
 	return nil
 }
 
-func priority(i int, b *world.Body) float64 {
+// Priority is how much a cube matters.
+func Priority(i int, b *world.Body) float64 {
 	switch {
 	case i == 0:
 		return playerPriority

@@ -11,16 +11,24 @@ import (
 	"github.com/uplink-rpc/uplink/statesync"
 )
 
-// stateReceiver simulates on from what comes.
+// stateReceiver decodes what comes for a Simulator.
 type stateReceiver struct {
-	sim      *game.Simulation
+	*Simulator
 	rounding *game.Rounding
 	receiver *statesync.Receiver
+	got      bool
+	states   []game.State
+	cubes    []int
+}
+
+// Simulator is a client's game: it simulates on from the states that come, each at its tick, and draws that. Of a
+// Receiver it lacks what carries them.
+type Simulator struct {
+	sim      *game.Simulation
 	buffer   *jitter.Buffer[states]
 	waiting  []due // released, the next to be simulated first
 	spare    []states
 	playing  bool
-	got      bool
 	inputs   [remembered]held
 	last     world.Input
 	smooth   bool
@@ -28,7 +36,6 @@ type stateReceiver struct {
 	updated  []int
 	motion   []rpcdelta.Vec3 // by simulation, in the ticks of the last Draw
 	steps    int             // of these, not 0
-	state    game.State
 	next     states
 }
 
@@ -55,6 +62,20 @@ type due struct {
 }
 
 func newStateReceiver(at Start, o Options) (*stateReceiver, error) {
+	r := &stateReceiver{}
+	var err error
+	if r.Simulator, err = NewSimulator(at, o); err != nil {
+		return nil, err
+	}
+	if r.rounding, err = game.NewRounding(); err != nil {
+		return nil, err
+	}
+	r.receiver, err = statesync.NewReceiver(r.rounding.Schema(), stateConfig(r.rounding, o))
+	return r, err
+}
+
+// NewSimulator begins where both ends do.
+func NewSimulator(at Start, o Options) (*Simulator, error) {
 	sim, err := game.NewSimulation(at.World)
 	if err != nil {
 		return nil, err
@@ -64,15 +85,9 @@ func newStateReceiver(at Start, o Options) (*stateReceiver, error) {
 	for i := range at.Bodies {
 		sim.Set(i, &at.Bodies[i])
 	}
-	r := &stateReceiver{
+	r := &Simulator{
 		sim: sim, smooth: !o.NoSmooth, smoother: make([]statesync.Smoother, len(at.Bodies)),
 		motion: make([]rpcdelta.Vec3, len(at.Bodies)), steps: 1,
-	}
-	if r.rounding, err = game.NewRounding(); err != nil {
-		return nil, err
-	}
-	if r.receiver, err = statesync.NewReceiver(r.rounding.Schema(), stateConfig(r.rounding, o)); err != nil {
-		return nil, err
 	}
 	r.buffer, err = jitter.New[states](jitter.Config{Interval: game.Tick})
 	return r, err
@@ -87,34 +102,48 @@ func (r *stateReceiver) Receive(at time.Duration, message []byte) error {
 		return err
 	}
 	r.got = true
-	for _, t := range u.Inputs {
+	r.cubes, r.states = r.cubes[:0], r.states[:0]
+	for i := range u.Objects {
+		o := &u.Objects[i]
+		if o.Gone {
+			continue
+		}
+		var s game.State
+		if err := r.rounding.Restore(&s, o.Row); err != nil {
+			return err
+		}
+		r.cubes, r.states = append(r.cubes, int(o.ID)), append(r.states, s)
+	}
+	r.Take(at, int(u.Tick), u.Inputs, r.cubes, r.states)
+	return nil
+}
+
+// Take takes the states of cubes at a tick, and inputs, that came at that time.
+func (r *Simulator) Take(at time.Duration, tick int, inputs []statesync.TickInputs, cubes []int, state []game.State) {
+	for _, t := range inputs {
 		if len(t.Inputs) == 1 && len(t.Inputs[0].Data) == 1 {
 			r.inputs[t.Tick%remembered] = held{int(t.Tick), world.Input(t.Inputs[0].Data[0])}
 		}
 	}
 	s := &r.next
 	s.cubes, s.bodies = s.cubes[:0], s.bodies[:0]
-	for i := range u.Objects {
-		o := &u.Objects[i]
-		if o.Gone || int(o.ID) >= len(r.sim.Bodies) {
+	for i, cube := range cubes {
+		if cube >= len(r.sim.Bodies) {
 			continue
 		}
-		if err := r.rounding.Restore(&r.state, o.Row); err != nil {
-			return err
-		}
 		var b world.Body
-		r.state.Give(&b)
-		s.cubes, s.bodies = append(s.cubes, int(o.ID)), append(s.bodies, b)
+		state[i].Give(&b)
+		s.cubes, s.bodies = append(s.cubes, cube), append(s.bodies, b)
 	}
-	r.buffer.Add(at, uint64(u.Tick), s)
-	return nil
+	r.buffer.Add(at, uint64(tick), s)
 }
 
 // ahead is how many ticks wait before the first is simulated, so that one is there each time, though two may be released
 // between two draws and none before the next.
 const ahead = 1
 
-func (r *stateReceiver) Draw(now time.Duration, drawn []game.Seen) (time.Duration, bool) {
+// Draw is a Receiver's.
+func (r *Simulator) Draw(now time.Duration, drawn []game.Seen) (time.Duration, bool) {
 	r.pop(now)
 	if !r.playing && len(r.waiting) <= ahead {
 		return 0, false
@@ -147,7 +176,7 @@ func (r *stateReceiver) Draw(now time.Duration, drawn []game.Seen) (time.Duratio
 }
 
 // pop takes out of the buffer what is due.
-func (r *stateReceiver) pop(now time.Duration) {
+func (r *Simulator) pop(now time.Duration) {
 	for {
 		var d due
 		if n := len(r.spare); n > 0 {
@@ -164,7 +193,7 @@ func (r *stateReceiver) pop(now time.Duration) {
 }
 
 // step simulates up to a tick, under its input, and takes the states that came of it.
-func (r *stateReceiver) step(d *due) error {
+func (r *Simulator) step(d *due) error {
 	if d.tick < r.sim.Tick || d.tick > r.sim.Tick+game.Rate {
 		r.sim.Tick = d.tick - 1 // after a pause all is taken as it comes
 	}
@@ -187,20 +216,21 @@ func (r *stateReceiver) step(d *due) error {
 }
 
 // move adds where cubes are to their motion, by a sign.
-func (r *stateReceiver) move(sign float64) {
+func (r *Simulator) move(sign float64) {
 	for i := range r.motion {
 		m, p := &r.motion[i], &r.sim.Bodies[i].Position
 		m.X, m.Y, m.Z = m.X+sign*p[0], m.Y+sign*p[1], m.Z+sign*p[2]
 	}
 }
 
-func (r *stateReceiver) Motion(cube int) (rpcdelta.Vec3, bool) {
+// Motion is a Receiver's.
+func (r *Simulator) Motion(cube int) (rpcdelta.Vec3, bool) {
 	m, n := &r.motion[cube], float64(r.steps)
 	return rpcdelta.Vec3{X: m.X / n, Y: m.Y / n, Z: m.Z / n}, true
 }
 
 // correct puts a cube where the server has it.
-func (r *stateReceiver) correct(i int, b *world.Body) {
+func (r *Simulator) correct(i int, b *world.Body) {
 	r.updated = append(r.updated, i)
 	was := r.sim.Bodies[i]
 	if was == *b {
@@ -227,7 +257,8 @@ func (r *stateReceiver) Ack(dst []byte) []byte {
 	return a.Append(dst)
 }
 
-func (r *stateReceiver) Updated(f func(cube int)) {
+// Updated is a Receiver's.
+func (r *Simulator) Updated(f func(cube int)) {
 	for _, i := range r.updated {
 		f(i)
 	}

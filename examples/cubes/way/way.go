@@ -90,6 +90,14 @@ type Receiver interface {
 	Updated(f func(cube int))
 }
 
+// Carrier is a Sender that carries its messages itself: emit is not called.
+type Carrier interface {
+	// Carried is what left so far, headers down to IP included.
+	Carried() (bytes, datagrams int)
+	// Close ends the way, at both ends.
+	Close() error
+}
+
 // Start is what both ends know at first.
 type Start struct {
 	World  world.Params

@@ -9,7 +9,7 @@ import (
 const (
 	beatInterval = time.Second
 	idleAfter    = 5 * time.Second        // without anything but heartbeats a session is idle
-	idleInterval = 6 * time.Second        // between heartbeats then, or six tenths of the timeout if that is less
+	idleInterval = 9 * time.Second        // between heartbeats then, or six tenths of the timeout if that is less
 	askInterval  = 250 * time.Millisecond // between those that nobody answers
 	maxEchoAge   = time.Minute            // an echo older than this measures nothing
 )
@@ -28,8 +28,11 @@ func (s *Session) clock(now time.Time) uint32 {
 	return uint32(now.Sub(s.start) / time.Microsecond)
 }
 
-// Idle says that only heartbeats came and went for some time. They are fewer then, and ask for an answer.
-func (s *Session) Idle() bool { return s.beat.sent.Sub(s.beat.calm) >= idleAfter && !s.searching() }
+// Idle says that only heartbeats came and went for some time.
+func (s *Session) Idle() bool { return s.rare() && !s.beat.busy }
+
+// rare says that heartbeats are fewer, and ask for an answer: the session was idle when the last one was sent.
+func (s *Session) rare() bool { return s.beat.sent.Sub(s.beat.calm) >= idleAfter && !s.searching() }
 
 // nextHeartbeat returns when the next heartbeat is due. Of an idle session's ends the client beats, the other one
 // answers, and speaks first only if it hears nothing.
@@ -37,7 +40,7 @@ func (s *Session) nextHeartbeat() time.Time {
 	switch every := min(idleInterval, s.cfg.Timeout*6/10); {
 	case s.doubt.active():
 		return s.beat.sent.Add(doubtInterval)
-	case !s.Idle():
+	case !s.rare():
 		return s.beat.sent.Add(beatInterval)
 	case s.heard.Before(s.beat.sent):
 		return s.beat.sent.Add(askInterval)

@@ -41,7 +41,7 @@ func (s *Session) advanceOpen(now time.Time) {
 		s.long = true
 	}
 	if !now.Before(s.nextHeartbeat()) {
-		s.sendHeartbeat(now, s.doubt.active() || s.Idle())
+		s.sendHeartbeat(now, s.doubt.active() || s.rare())
 		s.probe(now)
 	}
 	s.reliable.Advance(now)

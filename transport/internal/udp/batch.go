@@ -6,12 +6,12 @@ const maxBatch = 256
 // ReadBatch waits for at least one datagram, and reads those that wait already, at most len(into). It sets N
 // and Addr of each of the n that it returns; otherwise it is as ReadFrom. It keeps the memory of into until
 // the next call.
-func (c *Conn) ReadBatch(into []Datagram) (n int, err error) {
+func (b *batcher) ReadBatch(into []Datagram) (n int, err error) {
 	if len(into) == 0 {
 		return 0, nil
 	}
 	for {
-		n, err = c.readBatch(into[:min(len(into), maxBatch)])
+		n, err = b.readBatch(into[:min(len(into), maxBatch)])
 		if err == nil || !transient(err) {
 			return n, err
 		}
@@ -21,9 +21,9 @@ func (c *Conn) ReadBatch(into []Datagram) (n int, err error) {
 // WriteBatch sends the datagrams in order and returns how many it has sent. If these are not all, the error is
 // about the next one, which was not sent; the caller may go on behind it. It does not wait for the network,
 // only for room in the kernel's buffer.
-func (c *Conn) WriteBatch(out []Datagram) (sent int, err error) {
+func (b *batcher) WriteBatch(out []Datagram) (sent int, err error) {
 	for sent < len(out) {
-		n, err := c.writeBatch(out[sent:min(len(out), sent+maxBatch)])
+		n, err := b.writeBatch(out[sent:min(len(out), sent+maxBatch)])
 		sent += n
 		if err != nil {
 			return sent, err

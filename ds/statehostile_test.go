@@ -1,0 +1,179 @@
+package ds
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
+	"github.com/uplink-rpc/uplink/statesync"
+)
+
+// troupe is a world of recorded cubes that goes down as state, and players who ack each message some ticks later.
+type troupe struct {
+	t       testing.TB
+	frames  [][]cube
+	world   *World[cube]
+	players []*StateStream[cube]
+	tick    uint64
+	ack     []byte
+	input   [1]statesync.Input
+}
+
+func newTroupe(t testing.TB, frames [][]cube, players int) *troupe {
+	t.Helper()
+	b := newBench(t, Config{}, func(*Player, Frame[testCall]) {})
+	w, err := NewWorld(b.srv, "cubes", WorldConfig[cube]{})
+	must(t, err)
+	c := &troupe{t: t, frames: frames, world: w, input: [1]statesync.Input{{Data: []byte{1, 2}}}}
+	offered, err := w.stateTerms()
+	must(t, err)
+	for range players {
+		p := b.join(0).player
+		// As much as there is time for: none passes here.
+		way := &stateWay{world: &w.w, offered: offered, player: p, cfg: StateConfig{Bandwidth: mostBandwidth}}
+		d := &downstream{player: p, link: &nowhere{}, source: w.common(), way: way}
+		p.downs().list[0] = d
+		w.common().join(d)
+		p.receiveReply(control.AppendReply(nil, 0, control.Ready)[1:], time.Time{})
+		c.players = append(c.players, &StateStream[cube]{w, d, way})
+	}
+	return c
+}
+
+// step makes a tick, sends it, and acks an older one.
+func (c *troupe) step() {
+	c.tick++
+	must(c.t, c.world.Begin(c.tick))
+	frame := c.frames[bounce(c.tick, uint64(len(c.frames)))]
+	for i := range frame {
+		if err := c.world.Put(uint16(i), 0, &frame[i]); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	c.world.Commit()
+	for _, s := range c.players {
+		o := s.down.outlet.(*stateOutlet)
+		o.left = o.left.Add(-time.Second / 60) // a tick has passed
+		must(c.t, s.AddInputs(c.tick, c.input[:]...))
+		for i := range frame {
+			must(c.t, s.Prioritize(uint16(i), 1))
+		}
+	}
+	n, err := c.world.Send()
+	must(c.t, err)
+	if n != len(c.players) {
+		c.t.Fatalf("tick %d was sent to %d of %d", c.tick, n, len(c.players))
+	}
+	if c.tick <= ackedAfter {
+		return
+	}
+	newest := c.tick - 1 - ackedAfter // packets count from 0
+	a := statesync.Ack{Newest: uint16(newest), Window: 1<<min(newest, 63) - 1}
+	c.ack = a.Append(append(c.ack[:0], 0))
+	for _, s := range c.players {
+		s.down.player.receiveDownAck(c.ack, time.Time{})
+	}
+}
+
+// TestStateAllocatesNothing: a tick for many, and taking acks.
+func TestStateAllocatesNothing(t *testing.T) {
+	if race.Enabled {
+		t.Skip("the race detector allocates")
+	}
+	c := newTroupe(t, few(t), 9)
+	for range 300 {
+		c.step()
+	}
+	if n := testing.AllocsPerRun(100, c.step); n != 0 {
+		t.Errorf("%v allocations a tick", n)
+	}
+	if st := c.world.Stats(); st.Acked != 9*(c.tick-ackedAfter) || st.BadAcks != 0 || st.Age != ackedAfter+1 || st.Starts != 0 {
+		t.Errorf("%d ticks, counted %+v", c.tick, st)
+	}
+}
+
+// TestBadStateAcks: what no honest client acks is refused and counted, and helps nobody.
+func TestBadStateAcks(t *testing.T) {
+	c := newTroupe(t, few(t), 2)
+	for range 20 {
+		c.step()
+	}
+	liar, honest := c.players[0].down, c.players[1].down
+	before := honest.counted()
+	ack := func(epoch uint8, newest uint16, window uint64) []byte {
+		a := statesync.Ack{Epoch: epoch, Newest: newest, Window: window}
+		return a.Append([]byte{0})
+	}
+	for name, b := range map[string][]byte{
+		"nothing":          {0},
+		"the future":       ack(0, 20, 0),
+		"far":              ack(0, 40_000, 0),
+		"more than an ack": append(ack(0, 19, 0), 0),
+		"cut":              ack(0, 19, 5)[:4],
+		"too long":         append([]byte{0}, bytes.Repeat([]byte{1}, control.MaxDownAck+1)...),
+		"a long window":    {0, 9 << 2, 0, 19, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+		"no such world":    append([]byte{1}, ack(0, 19, 0)[1:]...),
+	} {
+		st := liar.player.Stats()
+		liar.player.receive(append([]byte{byte(control.DownAck)}, b...), time.Time{}, false)
+		if got := liar.player.Stats(); sum(got.Drops) != sum(st.Drops)+1 {
+			t.Errorf("%s: %v, before it %v", name, got.Drops, st.Drops)
+		}
+	}
+	if st := liar.counted(); st.BadAcks != liar.player.Stats().Drops[BadAck] || st.BadAcks < 6 {
+		t.Errorf("%+v, %v", st, liar.player.Stats().Drops)
+	}
+	// Of another epoch: it may be late.
+	liar.player.receive(append([]byte{byte(control.DownAck)}, ack(7, 19, 0)...), time.Time{}, false)
+	c.step()
+	if st := honest.counted(); st.Messages != before.Messages+1 || st.Age != ackedAfter+1 || sum(honest.player.Stats().Drops) != 0 {
+		t.Errorf("the honest player's: %+v", st)
+	}
+	// A new start that is asked for is one, and no more than that.
+	a := statesync.Ack{Reset: true, Newest: 15}
+	liar.player.receive(a.Append([]byte{byte(control.DownAck), 0}), time.Time{}, false)
+	c.step()
+	if st := liar.counted(); st.Starts != 1 || st.Age != 0 {
+		t.Errorf("after a new start: %+v", st)
+	}
+}
+
+// FuzzStateDown throws messages at a player to whom state is sent, as FuzzDown does for snapshots. The other player's
+// goes on.
+func FuzzStateDown(f *testing.F) {
+	frames := few(f)
+	for _, a := range []statesync.Ack{{Newest: 9, Window: 1<<9 - 1}, {None: true, Reset: true}, {Reset: true, Epoch: 1, Newest: 9}, {Newest: 65_535}} {
+		f.Add(entry(a.Append([]byte{byte(control.DownAck), 0})))
+	}
+	for _, a := range []control.Answer{control.Refused, control.Send, control.Ready} {
+		reply := entry(control.AppendReply(nil, 0, a))
+		reply[0] |= 0x80
+		f.Add(append(reply, reply...))
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		c := newTroupe(t, frames, 2)
+		for range 10 {
+			c.step()
+		}
+		hostile, honest := c.players[0].down, c.players[1].down
+		for len(in) > 0 {
+			n := min(int(in[0]&0x7f), len(in)-1)
+			msg, reliable := in[1:1+n], in[0]&0x80 != 0
+			in = in[1+n:]
+			hostile.player.receive(msg, time.Time{}, reliable)
+		}
+		if st := hostile.counted(); st.Ready == 0 || st.Messages == 0 { // it left
+			c.players = c.players[1:]
+			hostile.stop()
+		}
+		before := honest.counted().Messages
+		for range 70 { // more than a ring
+			c.step()
+		}
+		if st := honest.counted(); st.Messages != before+70 || st.Age != ackedAfter+1 {
+			t.Fatalf("the honest player's: %+v", st)
+		}
+	})
+}
