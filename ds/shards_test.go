@@ -174,24 +174,29 @@ func TestShardsOverUDP(t *testing.T) {
 	journal := uplinktest.NewJournal(t, 1)
 	joined, left := make(chan *ds.Player, clients), make(chan error, clients)
 	srv, err := ds.Listen("127.0.0.1:0", ds.Config{
-		Shards: shards, AckHz: 60, RateSlack: ds.MaxRateSlack, // they do not wait between two calls
-		Joined: func(p *ds.Player) { joined <- p },
-		Left:   func(_ *ds.Player, err error) { left <- err },
+		Shards: shards, AckHz: 60, Timeout: time.Minute,
+		RateSlack: ds.MaxRateSlack, // they do not wait between two calls
+		Joined:    func(p *ds.Player) { joined <- p },
+		Left:      func(_ *ds.Player, err error) { left <- err },
 	})
 	uplinktest.Must(t, err)
 	uplinktest.Must(t, ds.Handle(srv, "Move", journal.Handle))
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(context.Background()) }()
+	joining := make(chan struct{}, shards) // few at a time: who is not heard within 5 s is forgotten
 	var playing sync.WaitGroup
 	for range clients {
 		playing.Go(func() {
-			conn, err := client.Dial(t.Context(), srv.Addr().String(), client.Config{})
+			joining <- struct{}{}
+			conn, err := client.Dial(t.Context(), srv.Addr().String(), client.Config{Timeout: time.Minute})
 			if err != nil {
+				<-joining
 				t.Error(err)
 				return
 			}
 			defer func() { _ = conn.Close() }()
 			move, err := client.Bind[uplinktest.Move](conn, "Move", client.Reliable())
+			<-joining
 			if err != nil {
 				t.Error(err)
 				return

@@ -66,9 +66,13 @@ func TestShards(t *testing.T) {
 		t.Fatalf("%d shards", l.Shards())
 	}
 	homes := make([]string, clients)
+	joining := make(chan struct{}, shards) // few at a time: who is not heard within 5 s is forgotten
 	var playing sync.WaitGroup
 	for i := range clients {
 		playing.Go(func() {
+			joining <- struct{}{}
+			joined := sync.OnceFunc(func() { <-joining })
+			defer joined()
 			came := make(texts, 16)
 			c, err := transport.Dial(t.Context(), l.Addr().String(), cfg, came)
 			if err != nil {
@@ -86,7 +90,10 @@ func TestShards(t *testing.T) {
 				for echoes := map[bool]bool{}; len(echoes) < 2; { // that of either channel comes first
 					select {
 					case <-lost:
-						_ = c.Send([]byte(sent))
+						if err := c.Send([]byte(sent)); err != nil {
+							t.Error(err)
+							return
+						}
 						continue
 					case text := <-came:
 						text, home, unreliable := strings.Cut(text, " by ")
@@ -104,6 +111,7 @@ func TestShards(t *testing.T) {
 						}
 					}
 				}
+				joined()
 			}
 		})
 	}
@@ -154,8 +162,9 @@ func TestShardsOfOneLimit(t *testing.T) {
 	dialing.Wait()
 	close(conns)
 	close(refused)
-	if len(conns) != places || len(refused) != clients-places {
-		t.Errorf("%d clients got one of %d places", len(conns), places)
+	// Whoever is not heard within 5 s is forgotten, and another one has the place: that is seen below.
+	if len(conns) < places || len(refused) == 0 || len(conns)+len(refused) != clients {
+		t.Errorf("%d clients got one of %d places, %d none", len(conns), places, len(refused))
 	}
 	for err := range refused {
 		if !errors.Is(err, transport.ErrServerFull) {

@@ -91,6 +91,7 @@ func TestPage(t *testing.T) {
 			shot(t, b, scheme, width)
 		}
 	}
+	b.Blank() // it would complain when the server ends
 }
 
 // shot takes a picture, and looks whether both views are drawn: they have many colors.

@@ -137,6 +137,7 @@ func TestPage(t *testing.T) {
 	web = m.serve(t, addr)
 	b.Await(`document.querySelector("#status").dataset.state === "live" && document.querySelector("#trouble").hidden`)
 	b.Quiet(false)
+	b.Blank() // it would complain when the server ends
 }
 
 // checkNames: hostile names are text and nothing else.
