@@ -64,7 +64,7 @@ func NewSender(schema *snapshot.Schema, cfg Config) (*Sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Sender{cfg: cfg, prior: p.newState()}
+	s := &Sender{cfg: cfg, epoch: cfg.Epoch, prior: p.newState()}
 	s.book.plan = p
 	s.walk.plan, s.walk.book, s.walk.novel = p, &s.book, !cfg.NoRelative
 	s.inputs.clear()
@@ -232,8 +232,8 @@ func (s *Sender) lives(o snapshot.Object) {
 	s.live[i] = o
 }
 
-// Ack takes the receiver's ack. Old and repeated ones do nothing; one that names a packet that was never sent is [ErrAck],
-// and does nothing either.
+// Ack takes the receiver's ack. Old and repeated ones, and those of another epoch, do nothing; one that names a packet that
+// was never sent is [ErrAck], and does nothing either.
 func (s *Sender) Ack(a Ack) error {
 	if a.None {
 		if a.Reset && s.acked {
@@ -242,7 +242,7 @@ func (s *Sender) Ack(a Ack) error {
 		return nil
 	}
 	newest := expand(uint64(a.Newest), longBits, s.next)
-	if newest >= s.next {
+	if a.Epoch == s.epoch && newest >= s.next {
 		s.stats.ImpossibleAcks++
 		return fmt.Errorf("%w: of packet %d, the next is %d", ErrAck, a.Newest, uint16(s.next))
 	}
