@@ -1,68 +1,50 @@
 package statesync
 
-import (
-	"math/bits"
-	"slices"
-
-	"github.com/uplink-rpc/uplink/snapshot"
-)
+import "slices"
 
 const (
-	// Ring is how many packets both ends keep.
+	// Ring is how many packets acks tell of, and how many a packet may be away from the one it refers to, less some.
 	Ring = 64
 	// settled is how many packets after it a packet that still comes is no longer held: whether one was held is final by
 	// then.
 	settled = 8
+	// spareStates is how many states that are not in use are kept.
+	spareStates = 8
 )
 
-// update is what a packet says of an object.
-type update struct {
-	object snapshot.Object
-	gone   bool
-}
-
-// packet is one that was sent or decoded, with the models after it.
+// packet is one that was sent or decoded.
 type packet struct {
 	seq     uint64
 	used    bool
 	held    bool // the receiver holds it: at the sender, as acks say
 	tick    int64
-	updates []update // by ascending id
-	notes   []int32  // of each update, see book.stride
-	state   *state
-	inputs  []byte // those of the newest tick that it has
-	from    int64  // the ticks of inputs that it has: from up to, not including, to
+	base    uint64    // at the receiver: the packet that it refers to
+	updates []*record // by ascending id, until they are settled
+	state   *state    // the models after it, as long as a packet may refer to it
+	inputs  []byte    // those of the newest tick that it has
+	from    int64     // the ticks of inputs that it has: from up to, not including, to
 	to      int64
 }
 
 // known is an object that some packet spoke of.
 type known struct {
-	object snapshot.Object
-	in     uint64 // the slots of the ring whose packets have it
-	older  bool   // whether there is one older than these that was held:
-	gone   bool
-	seq    uint64
-	tick   int64
-	notes  []int32
+	id     uint16
+	newest *record
 }
 
-// note is what an update left: the row, how fast its components changed, and what each field's prediction missed by.
-type note struct {
-	object snapshot.Object
-	seq    uint64
-	tick   int64
-	row    []int32
-	trend  []int32 // steps a tick, Q8
-	miss   []int32 // logarithms
-}
-
-// book is what one end keeps: the last packets, and of each object the newest update before them. Which of them count is
-// said by a view.
+// book is what one end keeps: of each object the newest update that is settled and those after it, and the models after
+// each packet that may still be referred to. Which updates count is said by a view.
 type book struct {
 	plan    *plan
 	packets [Ring]packet
 	known   []*known // by ascending id
+	final   uint64   // of packets before it, it is settled whether they are held
+	floor   uint64   // no packet refers to one before it
+	pool    pool
+	states  []*state
+	lists   [][]*record
 	spare   []*known
+	litter  bool // there may be something to sweep
 }
 
 // view says which packets count: those held up to the newest one that the sender knows of.
@@ -70,8 +52,6 @@ type view struct {
 	newest uint64
 	slots  uint64
 }
-
-func (b *book) stride() int { return 2*b.plan.ints + len(b.plan.fields) }
 
 // get gives a packet, or nil.
 func (b *book) get(seq uint64) *packet {
@@ -82,13 +62,20 @@ func (b *book) get(seq uint64) *packet {
 	return p
 }
 
-// clear forgets all.
-func (b *book) clear() {
+// clear forgets all; no packet before final will come any more.
+func (b *book) clear(final uint64) {
 	for i := range b.packets {
-		b.packets[i].used = false
+		p := &b.packets[i]
+		p.used = false
+		b.strip(p)
+		b.dropState(p)
 	}
-	b.spare = append(b.spare, b.known...)
-	b.known = b.known[:0]
+	for _, k := range b.known {
+		b.pool.giveAll(k.newest)
+		k.newest = nil
+	}
+	b.sweep()
+	b.final = max(b.final, final)
 }
 
 // look is the view of packets up to newest: those before the last settled ones that are held, and of these those that
@@ -117,101 +104,160 @@ func (b *book) look(newest uint64, recent uint32) (v view, ok bool) {
 
 // find gives the place of an id among known objects, and whether it is there.
 func (b *book) find(id uint16) (int, bool) {
-	return slices.BinarySearchFunc(b.known, id, func(k *known, id uint16) int { return int(k.object.ID) - int(id) })
+	return slices.BinarySearchFunc(b.known, id, func(k *known, id uint16) int { return int(k.id) - int(id) })
 }
 
-// latest is the newest update of an object in the view: its sequence, and whether there is one.
-func (k *known) latest(v *view) (seq uint64, ok bool) {
-	if c := k.in & v.slots; c != 0 {
-		back := bits.LeadingZeros64(bits.RotateLeft64(c, 63-int(v.newest%Ring)))
-		return v.newest - uint64(back), true
-	}
-	return k.seq, k.older
-}
-
-// baseline is what an update of an object can be coded against: its newest update in the view, if the object is not gone.
-func (b *book) baseline(k *known, v *view) (n note, ok bool) {
-	seq, ok := k.latest(v)
-	if !ok {
-		return n, false
-	}
-	if k.in&v.slots == 0 {
-		return b.open(k.object, k.seq, k.tick, k.notes), !k.gone
-	}
-	p := &b.packets[seq%Ring]
-	i, _ := p.find(k.object.ID)
-	return b.open(p.updates[i].object, seq, p.tick, p.notes[i*b.stride():(i+1)*b.stride()]), !p.updates[i].gone
-}
-
-func (b *book) open(o snapshot.Object, seq uint64, tick int64, notes []int32) note {
-	n := b.plan.ints
-	return note{o, seq, tick, notes[:n], notes[n : 2*n], notes[2*n:]}
-}
-
-func (p *packet) find(id uint16) (int, bool) {
-	return slices.BinarySearchFunc(p.updates, id, func(u update, id uint16) int { return int(u.object.ID) - int(id) })
-}
-
-// put files a packet, whose slot must be free, under its sequence, and leaves an old one in its place.
-func (b *book) put(p *packet) {
-	slot := &b.packets[p.seq%Ring]
-	*slot, *p = *p, *slot
-	slot.used = true
-	for _, u := range slot.updates {
-		i, ok := b.find(u.object.ID)
-		if !ok {
-			b.known = slices.Insert(b.known, i, b.fresh())
-			b.known[i].object = u.object
+// latest is the newest update of an object in the view, or nil.
+func (b *book) latest(k *known, v *view) *record {
+	for r := k.newest; r != nil; r = r.older {
+		if r.seq < b.final || r.seq <= v.newest && v.slots>>(r.seq%Ring)&1 != 0 {
+			return r
 		}
-		b.known[i].in |= 1 << (slot.seq % Ring)
 	}
+	return nil
 }
 
-func (b *book) fresh() *known {
+// bases appends what updates of objects can be coded against: the newest of each in the view, unless the object is gone.
+func (b *book) bases(dst []*record, v *view) []*record {
+	for _, k := range b.known {
+		if r := b.latest(k, v); r != nil && !r.gone {
+			dst = append(dst, r)
+		}
+	}
+	return dst
+}
+
+// open readies a packet for being coded.
+func (b *book) open(p *packet) {
+	if n := len(b.states); p.state == nil && n > 0 {
+		p.state, b.states = b.states[n-1], b.states[:n-1]
+	} else if p.state == nil {
+		p.state = b.plan.newState()
+	}
+	if n := len(b.lists); cap(p.updates) == 0 && n > 0 {
+		p.updates, b.lists = b.lists[n-1], b.lists[:n-1]
+	}
+	b.discard(p, 0)
+}
+
+// discard forgets the updates from the n-th on of a packet that was not put.
+func (b *book) discard(p *packet, n int) {
+	for _, r := range p.updates[n:] {
+		b.pool.give(r)
+	}
+	p.updates = p.updates[:n]
+}
+
+// put files a packet under its sequence, and leaves an empty one in its place. What was in its slot is settled.
+func (b *book) put(p *packet) *packet {
+	slot := &b.packets[p.seq%Ring]
+	b.strip(slot)
+	b.dropState(slot)
+	*slot, *p = *p, packet{inputs: slot.inputs[:0]}
+	slot.used = true
+	for _, r := range slot.updates {
+		k := r.of
+		if k == nil {
+			i, ok := b.find(r.object.ID)
+			if !ok {
+				b.known = slices.Insert(b.known, i, b.fresh(r.object.ID))
+			}
+			k = b.known[i]
+		}
+		b.link(k, r)
+	}
+	return slot
+}
+
+// link files a record under its object, those of later packets before it.
+func (b *book) link(k *known, r *record) {
+	at := &k.newest
+	for *at != nil && (*at).seq > r.seq {
+		at = &(*at).older
+	}
+	r.of, r.older, *at = k, *at, r
+}
+
+func (b *book) fresh(id uint16) *known {
 	n := len(b.spare)
 	if n == 0 {
-		return &known{notes: make([]int32, b.stride())}
+		return &known{id: id}
 	}
 	k := b.spare[n-1]
 	b.spare = b.spare[:n-1]
-	*k = known{notes: k.notes}
+	*k = known{id: id}
 	return k
 }
 
-// evict frees a slot: what its packet says of objects becomes the update before the ring, if it was held.
-func (b *book) evict(slot int) {
-	p := &b.packets[slot]
-	if !p.used {
+// settle says that no packet will refer to one before floor: models before it go, and so do rows that nothing can be told
+// from any more.
+func (b *book) settle(floor uint64) {
+	if floor <= b.floor {
 		return
 	}
-	p.used = false
-	n, drop := b.stride(), false
-	for i, u := range p.updates {
-		at, _ := b.find(u.object.ID)
-		k := b.known[at]
-		k.in &^= 1 << slot
-		if p.held && (!k.older || k.seq < p.seq) {
-			k.older, k.gone, k.object, k.seq, k.tick = true, u.gone, u.object, p.seq, p.tick
-			copy(k.notes, p.notes[i*n:(i+1)*n])
+	b.floor = floor
+	for i := range b.packets {
+		if p := &b.packets[i]; p.used && p.seq < floor {
+			b.dropState(p)
 		}
-		drop = drop || k.useless()
 	}
-	if drop {
-		b.drop()
+	to := floor - min(floor, settled-1)
+	for seq := b.final; seq < min(to, b.final+Ring); seq++ {
+		p := b.get(seq)
+		if p == nil {
+			continue
+		}
+		for _, r := range p.updates {
+			b.fold(r, p.held)
+		}
+		b.strip(p)
+	}
+	b.final = max(b.final, to)
+}
+
+// fold settles a record: what is older goes if it counts, and it goes itself if not.
+func (b *book) fold(r *record, held bool) {
+	k := r.of
+	if held {
+		b.pool.giveAll(r.older)
+		r.older = nil
+	} else {
+		at := &k.newest
+		for *at != r {
+			at = &(*at).older
+		}
+		*at = r.older
+		b.pool.give(r)
+	}
+	b.litter = b.litter || k.newest == nil || k.newest.gone && k.newest.older == nil
+}
+
+// sweep drops objects of which nothing is known any more, or for good that they are gone.
+func (b *book) sweep() {
+	b.litter = false
+	kept := b.known[:0]
+	for _, k := range b.known {
+		if r := k.newest; r == nil || r.gone && r.older == nil && r.seq < b.final {
+			b.pool.giveAll(r)
+			b.spare = append(b.spare, k)
+			continue
+		}
+		kept = append(kept, k)
+	}
+	b.known = kept
+}
+
+// strip takes a packet's list of updates, which are no longer its own.
+func (b *book) strip(p *packet) {
+	if cap(p.updates) > 0 {
+		b.lists = append(b.lists, p.updates[:0])
+		p.updates = nil
 	}
 }
 
-// useless says that nothing more is known of an object.
-func (k *known) useless() bool { return k.in == 0 && (!k.older || k.gone) }
-
-func (b *book) drop() {
-	kept := b.known[:0]
-	for _, k := range b.known {
-		if k.useless() {
-			b.spare = append(b.spare, k)
-		} else {
-			kept = append(kept, k)
-		}
+func (b *book) dropState(p *packet) {
+	if p.state != nil && len(b.states) < spareStates {
+		b.states = append(b.states, p.state)
 	}
-	b.known = kept
+	p.state = nil
 }

@@ -7,58 +7,55 @@ import (
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
-const (
-	// patience is how many objects that do not fit are passed over in a row, and how many are tried alone.
-	patience = 12
-	// tries is how often a packet is coded to fill its budget.
-	tries = 8
-	// enough is the share of the budget, in 32ths, that need not be used.
-	enough = 1
-	// nag is after how many packets it is said again that an object is gone.
-	nag = 4
-	// goneBits is what that takes, about.
-	goneBits = 12
-)
+// patience is how many objects that do not fit are passed over in a row, and how many are tried alone.
+const patience = 12
 
-// candidate is an object that may be updated.
-type candidate struct {
-	object snapshot.Object
-	at     int // in the set, or -1: it is gone
-	bits   int // what its update takes, or took; 0 where none was made
-	with   int // 1 if it has a baseline
-	alone  bool
-	picked bool
+// chooser fills packets. It picks the first in line that may fit by what their updates took last, codes them by id, and
+// drops the last in line or adds others as more or less room is left than expected.
+type chooser struct {
+	typical  [2]int // need of an update, without and with a baseline
+	overhead int    // of the last packet, beside its updates
+	list     []candidate
+	at       []int32 // by base: the candidate, + 1
+	out      packet
+	buf      []byte
+	mark     mark
+
+	how     manner
+	limit   int   // bits of the payload
+	first   int   // the candidate that is first in line, or -1
+	tail    int   // candidates from here on are not picked
+	count   int   // of those that are picked or sent
+	pending int   // need of those picked
+	needed  int   // need of those sent
+	owned   bool  // it is coded whether the viewer's object is updated
+	ctx     int   // of more
+	next    int   // the base of which it is coded next whether it is updated
+	last    int64 // the last object without a baseline
 }
 
-// chooser fills packets: it codes those of the first candidates that may fit, measures, and codes again where too many
-// or too few were taken.
-type chooser struct {
-	typical  [2]int // bits of an update, without and with a baseline
-	overhead int    // bits of the last packet beside its updates
-	list     []candidate
-	jobs     []job // of the best packet
-	trial    packet
-	best     packet
-	buf, out []byte
+// manner is how a packet is tried.
+type manner struct {
+	careful bool // there is a mark before each object
+	alone   bool // only the first in line is sent
 }
 
 func (c *chooser) init(p *plan) {
-	c.typical = [2]int{p.ints * 12, p.ints * 6}
-	c.trial.state, c.best.state = p.newState(), p.newState()
+	c.typical = [2]int{p.ints * 12 * bit, p.ints * 6 * bit}
+	c.mark.state = p.newState()
 }
 
-// choose makes the best packet and gives its bytes.
+// choose makes the packet and gives its bytes.
 func (s *Sender) choose(tick int64, set *snapshot.Set) ([]byte, error) {
 	c, least := &s.chooser, MaxPacket+1
 	for _, room := range [...]int{s.cfg.Budget / 2, -1} { // of inputs
-		c.trial.from, c.trial.to = s.inputs.next, s.inputs.next
+		from, to := s.inputs.next, s.inputs.next
 		if room >= 0 {
-			c.trial.from = s.inputs.due(s.cfg.Ticks, room)
+			from = s.inputs.due(s.cfg.Ticks, room)
 		}
-		from, to := c.trial.from, c.trial.to
-		size, ok := s.fill(tick, set)
+		size, ok := s.fill(tick, from, to, set)
 		if ok {
-			return c.out, nil
+			return c.buf, nil
 		}
 		least = size
 		if from == to {
@@ -68,210 +65,168 @@ func (s *Sender) choose(tick int64, set *snapshot.Set) ([]byte, error) {
 	return nil, fmt.Errorf("%w: %d bytes, the smallest update tried takes a packet of %d", ErrBudget, s.cfg.Budget, least)
 }
 
-// fill makes the best packet with given inputs. Where none fits it gives the size of the smallest.
-func (s *Sender) fill(tick int64, set *snapshot.Set) (least int, ok bool) {
-	c, budget := &s.chooser, s.cfg.Budget*8
+// fill makes the packet with the inputs of ticks. Where no update fits it gives the size of the smallest.
+func (s *Sender) fill(tick, from, to int64, set *snapshot.Set) (least int, ok bool) {
+	c := &s.chooser
 	s.list(set)
-	least = MaxPacket + 1
-	room, alone, count := budget-c.overhead, 0, -1
-	from, to := c.trial.from, c.trial.to
-	for try := 0; try < tries; try++ {
-		n := s.pick(room, set)
-		if ok && n <= count {
-			return 0, true
-		}
-		if n == 0 && alone > 0 {
-			return least, false
-		}
-		c.trial.from, c.trial.to = from, to
-		size, sum := s.code(tick, set)
-		switch {
-		case size*8 <= budget:
-			if !ok || n > count {
-				s.keep()
-			}
-			ok, count = true, n
-			c.overhead = size*8 - sum
-			room = budget - c.overhead
-			if left := room - sum; left < budget*enough/32 || try >= 2 {
-				return 0, true
-			}
-		case ok || n == 0:
-			return min(least, size), ok
-		case n == 1:
-			least = min(least, size)
-			s.exclude()
-			if alone++; alone >= patience {
+	least, c.first, c.how = MaxPacket+1, -1, manner{}
+	for alone := 0; alone < patience; {
+		if c.first++; c.first == len(c.list) && !s.more(set) {
+			c.first = -1
+			if alone > 0 {
 				return least, false
 			}
-			try--
-		default:
-			c.overhead = size*8 - sum
-			room = min(budget-c.overhead, sum-1)
-			if try >= tries/2 {
-				room /= 2
+		}
+		for {
+			c.out.from, c.out.to = from, to
+			size, fits := s.code(tick, set)
+			switch {
+			case fits:
+				return 0, true
+			case c.first < 0:
+				return size, false
+			case !c.how.careful:
+				c.how.careful = true
+				continue
+			case !c.how.alone:
+				c.how.alone = true
+				continue
 			}
-			if try == tries-2 {
-				room = 0
-			}
-		}
-	}
-	return least, ok
-}
-
-// list starts the list of candidates: the first in line, which so is always sent if it fits, then those that are gone, in
-// about half of the room, so that others go on when many vanish at once.
-func (s *Sender) list(set *snapshot.Set) {
-	c := &s.chooser
-	c.list = c.list[:0]
-	s.waiting.Start()
-	s.more(set)
-	at, kept, gone := 0, s.live[:0], 1+min(MaxUpdates, s.cfg.Budget*8/goneBits)/2
-	for _, o := range s.live {
-		for at < set.Len() && set.Object(at).ID < o.ID {
-			at++
-		}
-		if at < set.Len() && set.Object(at).ID == o.ID {
-			kept = append(kept, o)
-			continue
-		}
-		if s.told(o.ID) {
-			s.waiting.Remove(o.ID)
-			continue
-		}
-		kept = append(kept, o)
-		if sent := s.objects.at(o.ID).goneSent; gone > 0 && (sent == 0 || s.next+1-sent >= nag) {
-			c.list = append(c.list, candidate{object: o, at: -1, bits: goneBits})
-			gone--
-		}
-	}
-	s.live = kept
-}
-
-// told says that the receiver knows that an object is gone.
-func (s *Sender) told(id uint16) bool {
-	i, ok := s.book.find(id)
-	if !ok {
-		return false
-	}
-	k := s.book.known[i]
-	seq, ok := k.latest(&s.walk.view)
-	if !ok || k.in&s.walk.view.slots == 0 {
-		return ok && k.gone
-	}
-	p := s.book.get(seq)
-	i, _ = p.find(id)
-	return p.updates[i].gone
-}
-
-// more adds the next candidate to the list.
-func (s *Sender) more(set *snapshot.Set) bool {
-	for {
-		id, ok := s.waiting.Next()
-		if !ok {
-			return false
-		}
-		at, ok := set.Index(id)
-		if !ok {
-			s.waiting.Remove(id)
-			continue
-		}
-		c := candidate{object: set.Object(at), at: at}
-		if _, has := s.walk.find(id); has && !s.walk.root {
-			c.with = 1
-		}
-		c.bits = int(s.objects.at(id).bits[c.with])
-		s.chooser.list = append(s.chooser.list, c)
-		return true
-	}
-}
-
-// pick marks as many candidates as may fit, by turns, and the first anyway. It gives their number.
-func (s *Sender) pick(room int, set *snapshot.Set) (n int) {
-	c, sum, passed := &s.chooser, 0, 0
-	for i := range c.list {
-		c.list[i].picked = false
-	}
-	for i := 0; n < MaxUpdates && passed < patience; i++ {
-		if i == len(c.list) && !s.more(set) {
+			least = min(least, size)
 			break
 		}
-		x := &c.list[i]
-		need := x.bits
-		if need == 0 {
-			need = c.typical[x.with]
-		}
-		switch {
-		case x.alone:
-		case n > 0 && sum+need > room:
-			passed++
-		default:
-			x.picked = true
-			sum += need
-			passed = 0
-			n++
-		}
+		c.list[c.first].lot = barred
+		c.how = manner{}
+		alone++
 	}
-	return n
+	return least, false
 }
 
-// exclude takes the one that is picked out: it does not fit even alone.
-func (s *Sender) exclude() {
-	for i := range s.chooser.list {
-		if x := &s.chooser.list[i]; x.picked {
-			x.alone = true
-		}
-	}
-}
-
-// code makes the trial packet of what is picked. It gives its size in bytes, and the bits of its updates.
-func (s *Sender) code(tick int64, set *snapshot.Set) (size, sum int) {
+// code makes the packet of those first in line. Where the very first does not fit, or another one does not and there is no
+// mark to go back to, it says false, and what size it had.
+func (s *Sender) code(tick int64, set *snapshot.Set) (size int, ok bool) {
 	c, w := &s.chooser, &s.walk
-	w.jobs = w.jobs[:0]
-	for i := range c.list {
-		x := &c.list[i]
-		if !x.picked {
-			continue
-		}
-		j := job{update: update{object: x.object, gone: x.at < 0}, from: i}
-		if x.at >= 0 {
-			j.row = set.Row(x.at)
-		}
-		w.jobs = append(w.jobs, j)
-	}
-	slices.SortFunc(w.jobs, func(a, b job) int { return int(a.object.ID) - int(b.object.ID) })
-	c.trial.seq, c.trial.tick = s.next, tick
-	w.out = &c.trial
+	w.out = &c.out
+	s.book.open(&c.out)
+	c.out.seq, c.out.tick = s.next, tick
 	w.begin(s.prior)
 	h := header{seq: s.next, epoch: s.epoch, tick: tick}
 	if !w.root {
 		h.distance = s.next - s.last
 	}
-	w.enc.Reset(h.append(c.buf[:0]), 0)
+	c.buf = h.append(c.buf[:0])
+	head := len(c.buf)
+	w.enc.Reset(c.buf, 0)
 	if !w.root {
 		w.recent(s.recent())
 	}
 	w.tick()
 	w.agree()
-	w.rest(s.viewer, s.sees, &s.inputs)
-	c.buf = w.enc.Finish()
-	for i := range w.jobs {
-		j := &w.jobs[i]
-		sum += j.bits
-		x := &c.list[j.from]
-		x.bits = j.bits
-		if !j.gone {
-			s.objects.at(j.object.ID).bits[x.with] = uint16(min(j.bits, 1<<16-1))
-			c.typical[x.with] = max(1, c.typical[x.with]+(j.bits-c.typical[x.with])/8)
-		}
+	w.viewer(s.viewer, s.sees)
+	w.inputs(&s.inputs)
+	c.limit = (s.cfg.Budget - head) * 8
+	c.owned, c.ctx, c.next, c.mark.set = false, 0, 0, false
+	if s.pickFirst(set); s.updates(set) {
+		c.overhead = w.enc.Used() - c.needed
+		c.buf = w.enc.Finish()
+		return len(c.buf), true
 	}
-	return len(c.buf), sum
+	return head + (w.enc.Bits()+slack+s.closing()+7)/8, false
 }
 
-// keep makes the trial packet the best.
-func (s *Sender) keep() {
-	c := &s.chooser
-	c.trial, c.best = c.best, c.trial
-	c.buf, c.out = c.out, c.buf
-	c.jobs, s.walk.jobs = s.walk.jobs, c.jobs
+// updates codes the updates: the viewer's, those of objects with a baseline, and the others.
+func (s *Sender) updates(set *snapshot.Set) bool {
+	c, w := &s.chooser, &s.walk
+	if s.sees && !s.own() {
+		return false
+	}
+	c.owned = true
+	bases := w.members()
+	for at, i := range c.at[:len(bases)] {
+		if i == 0 || c.list[i-1].lot != picked {
+			continue
+		}
+		s.before(int(i - 1))
+		w.bit(&w.out.state.more[c.ctx], true)
+		for ; c.next < at; c.next++ {
+			if r := bases[c.next]; !s.sees || r.object.ID != s.viewer {
+				w.member(r, false)
+			}
+		}
+		was := w.enc.Used()
+		w.member(bases[at], true)
+		c.ctx, c.next = 1, at+1
+		if !s.put(int(i-1), was) {
+			return false
+		}
+		s.adjust(set)
+	}
+	w.bit(&w.out.state.more[c.ctx], false)
+	c.ctx = 2
+	if !s.strangers(set) {
+		return false
+	}
+	w.bit(&w.out.state.more[c.ctx], false)
+	return true
+}
+
+// own codes the update of the viewer's object, if there is one, and from where places are told.
+func (s *Sender) own() bool {
+	c, w := &s.chooser, &s.walk
+	mine := slices.IndexFunc(c.list, func(x candidate) bool { return x.object.ID == s.viewer && x.lot == picked })
+	if mine >= 0 {
+		s.before(mine)
+		was := w.enc.Used()
+		w.bit(&w.out.state.viewer[2], true)
+		if !s.put(mine, was) {
+			return false
+		}
+		if x := &c.list[mine]; x.lot == sent {
+			if x.row != nil {
+				w.sight(x.row)
+			}
+			return true
+		}
+	}
+	w.bit(&w.out.state.viewer[2], false)
+	if at, ok := w.find(s.viewer); ok {
+		w.sight(w.bases[at].row())
+	}
+	return true
+}
+
+// strangers codes the objects without a baseline.
+func (s *Sender) strangers(set *snapshot.Set) bool {
+	c, w := &s.chooser, &s.walk
+	for c.last = -1; ; {
+		i := c.stranger()
+		if i < 0 {
+			return true
+		}
+		x := &c.list[i]
+		s.before(i)
+		was, last := w.enc.Used(), c.last
+		w.bit(&w.out.state.more[c.ctx], true)
+		w.stranger(int64(x.object.ID), c.last)
+		c.ctx, c.last = 3, int64(x.object.ID)
+		if !s.put(i, was) {
+			return false
+		}
+		if c.list[i].lot != sent {
+			c.last = last
+		}
+		s.adjust(set)
+	}
+}
+
+// stranger is the picked candidate without a baseline of the lowest id, or -1.
+func (c *chooser) stranger() int {
+	least := -1
+	for i := range c.list[:c.tail] {
+		x := &c.list[i]
+		if x.lot == picked && x.base < 0 && (least < 0 || x.object.ID < c.list[least].object.ID) {
+			least = i
+		}
+	}
+	return least
 }

@@ -27,8 +27,8 @@ const (
 
 // Velocity says that a field is the rate of change of another.
 type Velocity struct {
-	// Field moves by Of: both are names of Motion fields of as many components, or Field is a Quat and Of its angular
-	// velocity, three components in world axes.
+	// Field moves by Of: both are names of Motion fields of as many components, or Field is an Angle, or it is a Quat and
+	// Of its angular velocity, three components in world axes.
 	Field, Of string
 	// PerTick is by how many steps Field moves in one tick for each step of Of, or by how many radians it turns.
 	PerTick float64
@@ -62,14 +62,14 @@ func (c *Config) fill() error {
 		c.Ticks = DefaultTicks
 	}
 	if c.Ticks < 0 || c.Ticks > MaxTicks {
-		return fmt.Errorf("statesync: inputs of %d ticks, want 1 to %d", c.Ticks, MaxTicks)
+		return fmt.Errorf("statesync: Ticks: inputs of %d ticks, want 1 to %d", c.Ticks, MaxTicks)
 	}
 	return checkBudget(c.Budget)
 }
 
 func checkBudget(bytes int) error {
 	if bytes < 1 || bytes > MaxPacket {
-		return fmt.Errorf("statesync: budget of %d bytes a packet, want 1 to %d", bytes, MaxPacket)
+		return fmt.Errorf("statesync: Budget: %d bytes a packet, want 1 to %d", bytes, MaxPacket)
 	}
 	return nil
 }
@@ -77,26 +77,33 @@ func checkBudget(bytes int) error {
 // field is a field as updates code it.
 type field struct {
 	snapshot.Field
-	at  int   // its first component
-	by  int   // the field that is its velocity, or -1
-	per int64 // PerTick: Q16 of steps, or Q30 of radians
+	at    int   // its first component
+	by    int   // the field that is its velocity, or -1
+	per   int64 // PerTick: Q16 of steps, or Q30 of radians
+	trend int   // of a field without a velocity, its first component in record.trend
+	still bool  // it is zero at rest
+	turn  int64 // steps of an Angle's turn, or 0
+	step  int64 // of rotation, to one of a Quat's component; Q30
+	unit  int64 // half of a Quat's component, in unitBits more than Q30
 }
 
 // plan is a schema and how its fields hang together.
 type plan struct {
-	fields []field
-	flags  []int // fields of Flags
-	order  []int // the others, each after its velocity
-	still  []int // Motion fields that are zero at rest
-	anchor int   // the field that is a place, or -1
-	rest   int   // the field of Flags that says that an object rests, or -1
-	ints   int
+	fields  []field
+	flags   []int // fields of Flags
+	order   []int // the others, each after its velocity
+	strings []int // fields of Bytes
+	still   []int // Motion fields that are zero at rest
+	anchor  int   // the field that is a place, or -1
+	rest    int   // the field of Flags that says that an object rests, or -1
+	ints    int
+	trends  int // components of record.trend
 }
 
 func newPlan(s *snapshot.Schema, cfg *Config) (*plan, error) {
 	p := &plan{anchor: -1, rest: -1}
 	for _, f := range s.Fields() {
-		p.fields = append(p.fields, field{Field: f, at: p.ints, by: -1})
+		p.fields = append(p.fields, field{Field: f, at: p.ints, by: -1, trend: -1})
 		p.ints += f.N
 	}
 	for i := range cfg.Velocities {
@@ -129,7 +136,7 @@ func (p *plan) find(name string) int {
 func (p *plan) link(v *Velocity) error {
 	i, by := p.find(v.Field), p.find(v.Of)
 	if i < 0 || by < 0 {
-		return fmt.Errorf("statesync: velocity %q of %q: no such field", v.Of, v.Field)
+		return fmt.Errorf("statesync: Velocities: velocity %q of %q: no such field", v.Of, v.Field)
 	}
 	f, o := &p.fields[i], &p.fields[by]
 	want, used := f.N, false
@@ -141,11 +148,11 @@ func (p *plan) link(v *Velocity) error {
 	}
 	switch {
 	case f.by >= 0 || o.by >= 0 || used || i == by:
-		return fmt.Errorf("statesync: velocity %q of %q: a field has one velocity, which has none", v.Of, v.Field)
-	case f.Kind == snapshot.Flags || o.Kind != snapshot.Motion || o.N != want:
-		return fmt.Errorf("statesync: velocity %q of %q: kind or number of components do not go together", v.Of, v.Field)
+		return fmt.Errorf("statesync: Velocities: velocity %q of %q: a field has one velocity, which has none", v.Of, v.Field)
+	case f.Kind == snapshot.Flags || f.Kind == snapshot.Bytes || o.Kind != snapshot.Motion || o.N != want:
+		return fmt.Errorf("statesync: Velocities: velocity %q of %q: kind or number of components do not go together", v.Of, v.Field)
 	case !(math.Abs(v.PerTick) > 0 && math.Abs(v.PerTick) <= 1<<12):
-		return fmt.Errorf("statesync: velocity %q of %q: PerTick %v, want up to %d", v.Of, v.Field, v.PerTick, 1<<12)
+		return fmt.Errorf("statesync: Velocities: velocity %q of %q: PerTick %v, want up to %d", v.Of, v.Field, v.PerTick, 1<<12)
 	}
 	unit := 1 << 16
 	if f.Kind == snapshot.Quat {
@@ -153,7 +160,7 @@ func (p *plan) link(v *Velocity) error {
 	}
 	f.by, f.per = by, int64(math.Round(v.PerTick*float64(unit)))
 	if most := max(abs(int64(o.Lo)), abs(int64(o.Hi))); most > 0 && abs(f.per) > 1<<48/most {
-		return fmt.Errorf("statesync: velocity %q of %q: PerTick %v is too large for its bounds", v.Of, v.Field, v.PerTick)
+		return fmt.Errorf("statesync: Velocities: velocity %q of %q: PerTick %v is too large for its bounds", v.Of, v.Field, v.PerTick)
 	}
 	return nil
 }
@@ -164,21 +171,29 @@ func (p *plan) sort() error {
 	for i := range p.fields {
 		f := &p.fields[i]
 		switch f.Kind {
-		case snapshot.Motion:
-			if p.anchor < 0 {
+		case snapshot.Motion, snapshot.Angle:
+			switch {
+			case f.Kind == snapshot.Angle:
+				f.turn = int64(f.Hi) - int64(f.Lo) + 1
+			case p.anchor < 0:
 				p.anchor = i
-			} else if f.Lo <= 0 && f.Hi >= 0 {
-				p.still = append(p.still, i)
+			case f.Lo <= 0 && f.Hi >= 0:
+				p.still, f.still = append(p.still, i), true
 			}
 			if f.by >= 0 {
 				rank[1] = append(rank[1], i)
 			} else {
 				rank[0] = append(rank[0], i)
+				f.trend, p.trends = p.trends, p.trends+f.N
 			}
 		case snapshot.Quat:
+			span := int64(f.Hi) - int64(f.Lo)
+			f.step, f.unit = 2*invRoot2/span+1, invRoot2<<unitBits/span
 			rank[2] = append(rank[2], i)
 		case snapshot.Flags:
 			p.flags = append(p.flags, i)
+		case snapshot.Bytes:
+			p.strings = append(p.strings, i)
 		default:
 			return fmt.Errorf("statesync: field %q: kind %d is not carried", f.Name, f.Kind)
 		}
@@ -202,15 +217,16 @@ func (p *plan) zero(row []int32) bool {
 	return len(p.still) > 0
 }
 
-// rests says whether an object is at rest.
-func (p *plan) rests(row []int32) bool {
+// rests says whether an object is at rest, by whether what is zero then is zero.
+func (p *plan) rests(row []int32, zero bool) bool {
 	if p.rest >= 0 {
 		f := &p.fields[p.rest]
 		return row[f.at] > f.Lo
 	}
-	return p.zero(row)
+	return zero
 }
 
+// bounds are those of component k.
 func (f *field) bounds(k int) (lo, hi int32) {
 	if f.Kind == snapshot.Quat && k == 0 {
 		return 0, 3

@@ -3,6 +3,7 @@ package statesync_test
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/uplink-rpc/uplink/internal/cubes"
@@ -51,58 +52,162 @@ func recorded(t testing.TB) (*statesync.Quantizer[cube], []*snapshot.Set) {
 
 func speed(moved float64) float64 { return min(max(moved*cubes.Rate, -64), 64) }
 
-// BenchmarkPacket is a tick of 901 recorded cubes for one player, at 60 Hz and a round trip of 100 ms: priorities, the
-// packet, an ack; and with both ends what the client decodes. What the players share, quantizing the cubes, is not in it.
+// course is 901 recorded cubes for one player, at 60 Hz and a round trip of 100 ms.
+type course struct {
+	t    testing.TB
+	sets []*snapshot.Set
+	s    *statesync.Sender
+	r    *statesync.Receiver
+	buf  []byte
+	tick int64
+	deaf bool // no ack comes
+}
+
+func newCourse(t testing.TB, q *statesync.Quantizer[cube], sets []*snapshot.Set, budget int) *course {
+	c := &course{t: t, sets: sets, buf: make([]byte, 0, statesync.MaxPacket)}
+	c.s, c.r = pair(t, q.Schema(), statesync.Config{Velocities: q.Velocities(), Budget: budget})
+	c.s.SetViewer(0)
+	return c
+}
+
+// send is a tick at the server: priorities, the packet, an ack.
+func (c *course) send() []byte {
+	set := c.sets[c.tick%int64(len(c.sets))]
+	for i := range set.Len() {
+		if err := c.s.Prioritize(uint16(i), priority(i, set.Row(i)[3:6])); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	out, _, err := c.s.Append(c.buf, c.tick, set)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if newest := c.tick - 6; newest >= 0 && !c.deaf {
+		if err := c.s.Ack(statesync.Ack{Newest: uint16(newest), Window: 1<<min(newest, 63) - 1}); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	c.tick++
+	return out
+}
+
+func (c *course) receive(packet []byte) {
+	if _, err := c.r.Decode(packet); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// report gives what a packet has, since was.
+func (c *course) report(b *testing.B, was *statesync.SenderStats) {
+	st := c.s.Stats()
+	n := float64(st.Packets - was.Packets)
+	b.ReportMetric(float64(st.Bytes-was.Bytes)/n, "bytes/packet")
+	b.ReportMetric(float64(st.Updates-was.Updates)/n, "updates/packet")
+}
+
+// BenchmarkPacket is a tick of 901 recorded cubes for one player: priorities, the packet, an ack; and with both ends what
+// the client decodes. What the players share, quantizing the cubes, is not in it.
 func BenchmarkPacket(b *testing.B) {
 	q, sets := recorded(b)
 	for _, kbit := range []float64{64, 256} {
 		for _, both := range []bool{false, true} {
 			b.Run(fmt.Sprintf("kbit=%g/both=%t", kbit, both), func(b *testing.B) {
 				before := heap()
-				cfg := statesync.Config{Velocities: q.Velocities(), Budget: statesync.BytesPerPacket(kbit, cubes.Rate, 47)}
-				s, r := pair(b, q.Schema(), cfg)
-				s.SetViewer(0)
-				buf, tick := make([]byte, 0, statesync.MaxPacket), int64(0)
+				c := newCourse(b, q, sets, statesync.BytesPerPacket(kbit, cubes.Rate, 47))
 				step := func() {
-					set := sets[tick%int64(len(sets))]
-					for i := range set.Len() {
-						if err := s.Prioritize(uint16(i), priority(i, set.Row(i)[3:6])); err != nil {
-							b.Fatal(err)
-						}
+					if out := c.send(); both {
+						c.receive(out)
 					}
-					out, _, err := s.Append(buf, tick, set)
-					if err != nil {
-						b.Fatal(err)
-					}
-					if both {
-						if _, err := r.Decode(out); err != nil {
-							b.Fatal(err)
-						}
-					}
-					if newest := tick - 6; newest >= 0 {
-						if err := s.Ack(statesync.Ack{Newest: uint16(newest), Window: 1<<min(newest, 63) - 1}); err != nil {
-							b.Fatal(err)
-						}
-					}
-					tick++
 				}
 				for range 3 * len(sets) {
 					step()
 				}
 				memory := heap() - before
-				was := s.Stats()
+				was := c.s.Stats()
 				b.ReportAllocs()
 				for b.Loop() {
 					step()
 				}
-				st := s.Stats()
-				n := float64(st.Packets - was.Packets)
 				b.ReportMetric(float64(memory)/1024, "KiB")
-				b.ReportMetric(float64(st.Bytes-was.Bytes)/n, "bytes/packet")
-				b.ReportMetric(float64(st.Updates-was.Updates)/n, "updates/packet")
-				runtime.KeepAlive(r)
+				c.report(b, &was)
 			})
 		}
+	}
+}
+
+// BenchmarkAppend is BenchmarkPacket's tick at the server, by bytes a packet.
+func BenchmarkAppend(b *testing.B) {
+	q, sets := recorded(b)
+	for _, budget := range []int{256, 1024} {
+		b.Run(fmt.Sprintf("budget=%d", budget), func(b *testing.B) {
+			c := newCourse(b, q, sets, budget)
+			for range 3 * len(sets) {
+				c.send()
+			}
+			was := c.s.Stats()
+			b.ReportAllocs()
+			for b.Loop() {
+				c.send()
+			}
+			c.report(b, &was)
+		})
+	}
+}
+
+// BenchmarkDecode is what a client takes for these packets.
+func BenchmarkDecode(b *testing.B) {
+	q, sets := recorded(b)
+	for _, budget := range []int{256, 1024} {
+		b.Run(fmt.Sprintf("budget=%d", budget), func(b *testing.B) {
+			c := newCourse(b, q, sets, budget)
+			var packets [][]byte
+			for range 3 * len(sets) {
+				packets = append(packets, slices.Clone(c.send()))
+			}
+			b.ReportAllocs()
+			for n := 0; b.Loop(); n++ {
+				if n%len(packets) == 0 {
+					b.StopTimer()
+					c = newCourse(b, q, sets, budget)
+					b.StartTimer()
+				}
+				c.receive(packets[n%len(packets)])
+			}
+		})
+	}
+}
+
+// TestMemory bounds what both ends keep of 901 objects: with acks after a round trip of 100 ms, and when none come for as
+// long as any ack is waited for.
+func TestMemory(t *testing.T) {
+	q, sets := recorded(t)
+	for _, budget := range []int{125, 486} {
+		before := heap()
+		c := newCourse(t, q, sets, budget)
+		var packets [][]byte
+		for range 2 * len(sets) {
+			packets = append(packets, slices.Clone(c.send()))
+		}
+		c.buf = nil
+		packed := 0
+		for _, p := range packets {
+			packed += cap(p)
+		}
+		sender := heap() - before - int64(packed)
+		for _, p := range packets {
+			c.receive(p)
+		}
+		receiver := heap() - before - int64(packed) - sender
+		c.deaf, c.buf = true, make([]byte, 0, statesync.MaxPacket)
+		for range statesync.Ring - 8 {
+			c.receive(c.send())
+		}
+		deaf := heap() - before - int64(packed)
+		t.Logf("budget of %d bytes: sender %d KiB, receiver %d KiB; without acks both %d KiB", budget, sender>>10, receiver>>10, deaf>>10)
+		if sender > 1<<20 || receiver > 1<<20 || deaf > 4<<20 {
+			t.Error("want 1 MiB at most, and 4 for both without acks")
+		}
+		runtime.KeepAlive(c)
 	}
 }
 

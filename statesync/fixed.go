@@ -31,17 +31,33 @@ func sign3(v int64) int {
 	return 0
 }
 
-// isqrt is the root of v, rounded down.
+// roots are those of v + 1/2, for v from 64 to 255, in Q4.
+var roots = func() (t [192]uint64) {
+	for i := range t {
+		x := uint64(128)
+		for (x+1)*(x+1) <= uint64(2*(i+64)+1)<<7 {
+			x++
+		}
+		t[i] = x
+	}
+	return t
+}()
+
+// isqrt is the root of v, rounded down: that of its eight leading bits, made better twice.
 func isqrt(v uint64) uint64 {
 	if v == 0 {
 		return 0
 	}
-	x := uint64(1) << ((bits.Len64(v) + 1) / 2)
-	for {
-		y := (x + v/x) / 2
-		if y >= x {
-			return x
-		}
-		x = y
+	n := uint(bits.LeadingZeros64(v)) &^ 1
+	m := v << n
+	x := roots[m>>56-64]
+	x = x<<7 + (m>>41)/x
+	x = x<<15 + (m>>17)/x
+	for x > 1<<32-1 || x*x > m {
+		x--
 	}
+	for x < 1<<32-1 && (x+1)*(x+1) <= m {
+		x++
+	}
+	return x >> (n / 2)
 }

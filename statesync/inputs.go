@@ -130,12 +130,12 @@ func (w *walk) inputs(l *inputLog) bool {
 	if !w.root {
 		w.older = append(w.older, w.base.inputs...)
 	}
-	n := w.number(&s.size, 3, 3, o.to-o.from)
+	n := w.rare(&s.few, 3, 3, o.to-o.from)
 	if n < 0 || n > MaxTicks {
 		return false
 	}
 	if n > 0 {
-		behind := w.number(&s.size, 0, 4, o.tick+1-o.to)
+		behind := w.rare(&s.few, 0, 4, o.tick+1-o.to)
 		o.to = o.tick + 1 - behind
 		o.from = o.to - n
 	}
@@ -173,7 +173,7 @@ func (w *walk) flat(slot *tickSlot) bool {
 	s := w.out.state
 	n := len(slot.flat)
 	if !w.bit(&s.input[2], n == len(w.older)) {
-		if n = int(w.number(&s.size, 6, 5, int64(n))); n < 0 || n > MaxTickBytes {
+		if n = int(w.rare(&s.few, 6, 5, int64(n))); n < 0 || n > MaxTickBytes {
 			return false
 		}
 	} else {
@@ -192,13 +192,7 @@ func (w *walk) flat(slot *tickSlot) bool {
 		changed = 0
 		if differs {
 			changed = 1
-			flips := byte(0)
-			for b := range 8 {
-				if w.bit(&s.flip[b], (is^was)>>b&1 != 0) {
-					flips |= 1 << b
-				}
-			}
-			is = was ^ flips
+			is = was ^ w.flips(&s.flip, is^was)
 		} else {
 			is = was
 		}

@@ -1,6 +1,6 @@
 package statesync
 
-// codeMotion codes numbers that move together, told from where the baseline and velocities would have them.
+// codeMotion codes numbers that move together, or angles, told from where the baseline and velocities would have them.
 func (w *walk) codeMotion(i int, o *object, cur, base []int32) {
 	s, f := w.out.state, &w.plan.fields[i]
 	m, n := &s.fields[i], &s.motion
@@ -8,67 +8,122 @@ func (w *walk) codeMotion(i int, o *object, cur, base []int32) {
 		n = &s.place
 	}
 	speed, unsteady := w.speeds(f, o)
-	y := [terms]int64{logOne, log2(o.elapsed * 16), log2(unsteady), log2(speed), int64(o.job.base.miss[i])}
-	if o.near != nil {
-		y[5] = o.near.missed[i]
-	}
-	if f.by >= 0 {
-		y[7] = o.here.missed[f.by]
-	}
+	y := w.terms(i, o, log2(unsteady), log2(speed))
+	w.scaling.open(&m.scale, &y)
+	here := w.around.miss(o.here, i)
 	missed := int64(0)
 	for k := range cur {
 		x := w.moves(i, o, k)
 		from := int64(base[k]) * 16
-		guess := clamp(from+m.guess[k].predict(&x), int64(f.Lo)*16, int64(f.Hi)*16)
-		y[6] = log2(missed)
-		scale := m.scale[k].predict(&y)
+		guess := f.within(from + m.guess[k].predict(&x))
+		scale := w.scaling.predict(k, log2(missed))
 		v := (guess + 8) >> 4
-		v += w.number(n, level(scale), sign3(x[0])*3+sign3(x[1]), int64(cur[k])-v)
-		cur[k] = w.bounded(v, f.Lo, f.Hi)
+		d := w.number(n, level(scale), sign3(x[0])*3+sign3(x[1]), f.apart(int64(cur[k])-v))
+		cur[k] = w.moved(f, v, d)
 
-		now := int64(cur[k]) * 16
-		e := now - guess
+		e := (v+d)*16 - guess
 		m.guess[k].learn(&x, e, 32+unsteady/4+speed/16+abs(e))
-		m.scale[k].learn(&y, log2(e)-scale, logOne)
-		o.to.trend[f.at+k] = int32(clamp((now-from)*16/o.elapsed, -1<<30, 1<<30))
-		o.here.miss[i][k] = e
+		w.scaling.learn(k, log2(e)-scale)
+		if f.trend >= 0 {
+			o.to.learned()[f.trend+k] = int32(clamp(f.apart(int64(cur[k])-int64(base[k]))*256/o.elapsed, -1<<30, 1<<30))
+		}
+		here[k] = e
 		missed += abs(e)
 	}
-	o.here.missed[i] = log2(missed)
-	o.to.miss[i] = int32(o.here.missed[i])
+	w.missed(i, o, missed)
+}
+
+// within keeps a prediction, in Q4, within the field's bounds.
+func (f *field) within(v int64) int64 {
+	if f.turn > 0 {
+		return int64(f.Lo)*16 + mod(v-int64(f.Lo)*16, f.turn*16)
+	}
+	return clamp(v, int64(f.Lo)*16, int64(f.Hi)*16)
+}
+
+// apart is a difference; of angles the shorter way around.
+func (f *field) apart(d int64) int64 {
+	if f.turn > 0 {
+		return mod(d+f.turn/2, f.turn) - f.turn/2
+	}
+	return d
+}
+
+// moved is the component that is d from v.
+func (w *walk) moved(f *field, v, d int64) int32 {
+	if f.turn > 0 {
+		w.bad = w.bad || f.apart(d) != d
+		return int32(int64(f.Lo) + mod(v+d-int64(f.Lo), f.turn))
+	}
+	return w.bounded(v+d, f.Lo, f.Hi)
+}
+
+// mod is the remainder of v by n, 0 or above.
+func mod(v, n int64) int64 {
+	if v %= n; v < 0 {
+		v += n
+	}
+	return v
+}
+
+// terms are those that tell by how much predictions will miss.
+func (w *walk) terms(i int, o *object, unsteady, speed int64) (y [scaleTerms]int64) {
+	y = [scaleTerms]int64{logOne, log2(o.elapsed * 16), unsteady, speed, int64(o.learned[w.plan.trends+i])}
+	if o.near >= 0 {
+		y[5] = *w.around.missed(o.near, i)
+	}
+	if by := w.plan.fields[i].by; by >= 0 {
+		y[6] = *w.around.missed(o.here, by)
+	}
+	return y
+}
+
+// missed notes what a field missed by.
+func (w *walk) missed(i int, o *object, by int64) {
+	v := log2(by)
+	*w.around.missed(o.here, i), o.to.learned()[w.plan.trends+i] = v, int32(v)
 }
 
 // moves is what moves component k: of a field that has a velocity that at the baseline, the new one, and the change of
-// it within a tick; of another field its trend; of both what the nearest object missed by, and the time. Q4.
-func (w *walk) moves(i int, o *object, k int) (x [terms]int64) {
+// it within a tick; of another field its trend, and, of numbers, its size; of both what the nearest object missed by, and the time. Q4.
+func (w *walk) moves(i int, o *object, k int) (x [guessTerms]int64) {
 	f := &w.plan.fields[i]
 	e := o.elapsed
 	if f.by >= 0 {
-		v := &w.plan.fields[f.by]
-		was, is := int64(o.job.base.row[v.at+k]), int64(o.to.row[v.at+k])
-		x[0], x[1], x[2] = was*f.per*e>>12, is*f.per*e>>12, (is-was)*f.per>>12
-		x[3] = o.here.miss[f.by][k] * f.per * e >> 16
+		at := w.plan.fields[f.by].at + k
+		was, is := int64(o.was[at]), int64(o.now[at])
+		x[0], x[1], x[2] = near(was*f.per*e>>12), near(is*f.per*e>>12), near((is-was)*f.per>>12)
+		x[3] = near(w.around.miss(o.here, f.by)[k] * f.per * e >> 16)
 	} else {
-		x[1] = int64(o.job.base.trend[f.at+k]) * e >> 4
-		x[3] = int64(o.job.base.row[f.at+k]) * e / 8
+		x[1] = near(int64(o.learned[f.trend+k]) * e >> 4)
+		if f.turn == 0 {
+			x[3] = near(int64(o.was[f.at+k]) * e / 8)
+		}
 	}
 	x[4] = e * 16
-	if o.near != nil {
-		x[5] = o.near.miss[i][k]
+	if o.near >= 0 {
+		x[5] = near(w.around.miss(o.near, i)[k])
 	}
 	return x
 }
 
+// near keeps a term within what is computed with.
+func near(v int64) int64 { return clamp(v, -1<<40, 1<<40) }
+
 // speeds says how fast a field moves over the time elapsed, and how much that changed. Q4.
 func (w *walk) speeds(f *field, o *object) (speed, unsteady int64) {
-	for k := range f.N {
-		if f.by < 0 {
-			unsteady += abs(int64(o.job.base.trend[f.at+k])) * o.elapsed >> 4
-			speed += abs(int64(o.job.base.row[f.at+k])) * 16
-			continue
+	if f.by < 0 {
+		for k := range f.N {
+			unsteady += abs(int64(o.learned[f.trend+k])) * o.elapsed >> 4
+			if f.turn == 0 {
+				speed += abs(int64(o.was[f.at+k])) * 16
+			}
 		}
-		v := &w.plan.fields[f.by]
-		was, is := int64(o.job.base.row[v.at+k]), int64(o.to.row[v.at+k])
+		return speed, unsteady
+	}
+	at := w.plan.fields[f.by].at
+	for k := range f.N {
+		was, is := int64(o.was[at+k]), int64(o.now[at+k])
 		speed += abs(is*f.per) * o.elapsed >> 12
 		unsteady += abs((is-was)*f.per) * o.elapsed >> 12
 	}

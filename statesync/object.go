@@ -7,117 +7,112 @@ import (
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
-// neighbors is how many of the objects coded last are looked at for the nearest.
-const neighbors = 32
-
-// near is what an object leaves for those coded after it.
-type near struct {
-	place  [3]int64
-	miss   [snapshot.MaxFields][3]int64 // Q4; of orientations Q30, in radians
-	missed [snapshot.MaxFields]int64    // logarithms
-}
-
 // object is what is computed of one while its fields are coded.
 type object struct {
-	job     *job
-	to      note
-	elapsed int64 // ticks since the baseline
-	near    *near
-	here    near
+	to, base   *record
+	now, was   []int32 // their rows
+	learned    []int32 // the baseline's
+	elapsed    int64   // ticks since the baseline
+	here, near int     // in around; near is -1 if there is none
 }
 
-// update codes one update into to.
-func (w *walk) update(j *job, to note) {
+// update codes what becomes of an object, whose id is known to both ends: into to, against base or, where that is nil, whole.
+// At the sender row is its state.
+func (w *walk) update(to, base *record, row []int32) {
 	s := w.out.state
-	start := w.used()
-	clear(to.trend)
-	clear(to.miss)
-	if !w.decoding && !j.gone {
-		copy(to.row, j.row)
-	}
 	known := 0
-	if j.has {
+	if base != nil {
 		known = 1
 	}
-	if j.gone = w.bit(&s.gone[known], j.gone); j.gone {
-		clear(to.row)
-		j.bits = w.used() - start
+	if !w.decoding && !to.gone {
+		copy(to.row(), row)
+	}
+	if to.gone = w.bit(&s.gone[known], to.gone); to.gone {
+		clear(to.row())
 		return
 	}
-	if j.has && w.bit(&s.reborn, !w.decoding && j.object.Generation != j.base.object.Generation) {
-		j.has = false
-	} else if j.has {
-		j.object.Generation = j.base.object.Generation
-		w.object = object{job: j, to: to}
-		w.against(&w.object)
-		j.bits = w.used() - start
-		return
+	if base != nil && !w.bit(&s.reborn, !w.decoding && to.object.Generation != base.object.Generation) {
+		to.object.Generation = base.object.Generation
+		w.against(to, base)
+	} else {
+		to.object.Generation = uint8(w.raw(uint64(to.object.Generation), 8))
+		w.whole(to.row())
 	}
-	j.object.Generation = uint8(w.raw(uint64(j.object.Generation), 8))
-	w.whole(to.row)
-	j.bits = w.used() - start
+	to.zero = w.plan.zero(to.row())
+	to.rests = w.plan.rests(to.row(), to.zero)
 }
 
 // against codes an object against its baseline.
-func (w *walk) against(o *object) {
-	s, j, to := w.out.state, o.job, o.to
+func (w *walk) against(to, base *record) {
+	s := w.out.state
+	o := &w.object
+	o.to, o.base, o.now, o.was, o.learned = to, base, to.row(), base.row(), base.learned()
 	if w.decoding {
-		copy(to.row, j.base.row)
+		copy(o.now, o.was)
 	}
-	ctx := 0
-	if w.plan.rests(j.base.row) {
+	ctx, was := 0, 0
+	if base.rests {
 		ctx = 1
 	}
-	zero := w.plan.zero(j.base.row)
-	if zero {
-		ctx |= 2
+	if base.zero {
+		ctx, was = ctx|2, 1
 	}
-	copy(to.miss, j.base.miss)
-	if w.bit(&s.same[ctx][w.age(j.base.seq)], slices.Equal(to.row, j.base.row)) {
+	copy(to.learned()[w.plan.trends:], o.learned[w.plan.trends:])
+	if w.bit(&s.same[ctx][w.age(base.seq)], slices.Equal(o.now, o.was)) {
 		return
 	}
-	w.codeFlags(o, ctx)
-	was := 0
-	if zero {
-		was = 1
-	}
+	w.codeFlags(to, base, ctx)
+	w.codeTexts(to, base, ctx)
+	zero := base.zero
 	if len(w.plan.still) > 0 {
-		zero = w.bit(&s.zero[was], w.plan.zero(to.row))
+		zero = w.bit(&s.zero[was], w.plan.zero(o.now))
 	}
-	o.elapsed = clamp(w.out.tick-j.base.tick, 1, 120)
-	w.nearest(o)
+	o.elapsed = clamp(w.out.tick-base.tick, 1, 120)
+	o.here, o.near = w.around.open(w.place(o.was))
 	for _, i := range w.plan.order {
 		f, m := &w.plan.fields[i], &s.fields[i]
-		cur, base := to.row[f.at:f.at+f.N], j.base.row[f.at:f.at+f.N]
-		if zero && slices.Contains(w.plan.still, i) {
+		cur, old := o.now[f.at:f.at+f.N], o.was[f.at:f.at+f.N]
+		if zero && f.still {
 			clear(cur)
 			continue
 		}
-		if w.bit(&m.kept[was], slices.Equal(cur, base)) {
+		if w.bit(&m.kept[was], slices.Equal(cur, old)) {
 			continue
 		}
 		if f.Kind == snapshot.Quat {
-			w.codeQuat(i, o, cur, base)
+			w.codeQuat(i, o, cur, old)
 		} else {
-			w.codeMotion(i, o, cur, base)
+			w.codeMotion(i, o, cur, old)
 		}
 	}
-	w.near = append(w.near, o.here)
+	w.around.n++
 }
 
-func (w *walk) codeFlags(o *object, ctx int) {
+// place is where a row has its object.
+func (w *walk) place(row []int32) (at [3]int64) {
+	if w.plan.anchor < 0 {
+		return at
+	}
+	f := &w.plan.fields[w.plan.anchor]
+	for k := range f.N {
+		at[k] = int64(row[f.at+k])
+	}
+	return at
+}
+
+func (w *walk) codeFlags(to, base *record, ctx int) {
 	s := w.out.state
 	for n, i := range w.plan.flags {
 		f := &w.plan.fields[i]
-		at, v := f.at, o.job.base.row[f.at]
-		if !w.bit(&s.flags[n][ctx], o.to.row[at] != v) {
+		at, v := f.at, base.row()[f.at]
+		if !w.bit(&s.flags[n][ctx], to.row()[at] != v) {
 			continue
 		}
 		if int64(f.Hi)-int64(f.Lo) == 1 {
-			o.to.row[at] = f.Lo + f.Hi - v
+			to.row()[at] = f.Lo + f.Hi - v
 			continue
 		}
-		o.to.row[at] = w.plain(o.to.row[at], f.Lo, f.Hi)
+		to.row()[at] = w.plain(to.row()[at], f.Lo, f.Hi)
 	}
 }
 
@@ -136,27 +131,6 @@ func (w *walk) bounded(v int64, lo, hi int32) int32 {
 	return int32(v)
 }
 
-// nearest finds, of the objects coded last, the one whose baseline was nearest.
-func (w *walk) nearest(o *object) {
-	if w.plan.anchor < 0 {
-		return
-	}
-	f := &w.plan.fields[w.plan.anchor]
-	for k := range f.N {
-		o.here.place[k] = int64(o.job.base.row[f.at+k])
-	}
-	least := int64(-1)
-	for i := max(0, len(w.near)-neighbors); i < len(w.near); i++ {
-		d := int64(0)
-		for k := range f.N {
-			d += abs(w.near[i].place[k] - o.here.place[k])
-		}
-		if least < 0 || d < least {
-			least, o.near = d, &w.near[i]
-		}
-	}
-}
-
 // whole codes an object that has no baseline.
 func (w *walk) whole(row []int32) {
 	s, p := w.out.state, w.plan
@@ -167,13 +141,18 @@ func (w *walk) whole(row []int32) {
 	for i := range p.fields {
 		f := &p.fields[i]
 		cur := row[f.at : f.at+f.N]
-		if zero && slices.Contains(p.still, i) {
+		if zero && f.still {
 			clear(cur)
 			continue
 		}
-		if i == p.anchor && w.sees && w.bit(&s.near[0], !w.decoding && w.novel && w.shorter(f, cur)) {
+		if f.Kind == snapshot.Bytes {
+			w.wholeText(f, cur)
+			continue
+		}
+		if i == p.anchor && w.sees && w.bit(&s.near, !w.decoding && w.novel && w.shorter(f, cur)) {
 			for k := range cur {
-				cur[k] = w.bounded(w.eye[k]+w.number(&s.whole, 2*bits.Len32(uint32(f.Hi-f.Lo))-8, 0, int64(cur[k])-w.eye[k]), f.Lo, f.Hi)
+				d := w.rare(&s.few, 2*bits.Len32(uint32(f.Hi-f.Lo))-8, 6, int64(cur[k])-w.eye[k])
+				cur[k] = w.bounded(w.eye[k]+d, f.Lo, f.Hi)
 			}
 			continue
 		}

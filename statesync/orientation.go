@@ -5,7 +5,7 @@ func (w *walk) codeQuat(i int, o *object, cur, base []int32) {
 	s, f := w.out.state, &w.plan.fields[i]
 	m := &s.fields[i]
 	q0 := f.unpack(base)
-	var x [3][terms]int64
+	var x [3][guessTerms]int64
 	var guess [3]int64
 	var speed, unsteady int64
 	for k := range x {
@@ -17,18 +17,12 @@ func (w *walk) codeQuat(i int, o *object, cur, base []int32) {
 	by := turn(guess)
 	q := by.mul(&q0)
 
-	step := 2*invRoot2/(int64(f.Hi)-int64(f.Lo)) + 1 // of rotation, to one of a component
-	y := [terms]int64{logOne, log2(o.elapsed * 16), log2(unsteady * 16 / step), log2(speed * 16 / step), int64(o.job.base.miss[i])}
-	if o.near != nil {
-		y[5] = o.near.missed[i]
-	}
-	if f.by >= 0 {
-		y[7] = o.here.missed[f.by]
-	}
-	largest, other := w.largest(cur, &q, step)
+	largest, other := w.largest(cur, &q, f.step)
+	y := w.terms(i, o, log2(unsteady*16/f.step), log2(speed*16/f.step))
 	if other {
-		y[8] = logOne
+		y[7] = logOne
 	}
+	w.scaling.open(&m.scale, &y)
 	if q[largest] < 0 {
 		q = quat{-q[0], -q[1], -q[2], -q[3]}
 	}
@@ -37,37 +31,37 @@ func (w *walk) codeQuat(i int, o *object, cur, base []int32) {
 		if i == largest {
 			continue
 		}
-		p := clamp(f.pack(q[i]), int64(f.Lo)*16, int64(f.Hi)*16)
-		y[6] = log2(missed)
-		scale := m.scale[k].predict(&y)
+		to := f.pack(q[i])
+		p := clamp(to, int64(f.Lo)*16, int64(f.Hi)*16)
+		scale := w.scaling.predict(k, log2(missed))
 		v := (p + 8) >> 4
-		v += w.number(&s.turn, level(scale), sign3(f.pack(q[i])-f.pack(q0[i])), int64(cur[k+1])-v)
+		v += w.number(&s.turn, level(scale), sign3(to-f.pack(q0[i])), int64(cur[k+1])-v)
 		cur[k+1] = w.bounded(v, f.Lo, f.Hi)
 		e := int64(cur[k+1])*16 - p
-		m.scale[k].learn(&y, log2(e)-scale, logOne)
+		w.scaling.learn(k, log2(e)-scale)
 		missed += abs(e)
 		k++
 	}
 	now := f.unpack(cur)
 	off := between(&q, &now)
 	for k := range x {
-		m.guess[k].learn(&x[k], off[k], 32*step+unsteady/4+speed/16+abs(off[k]))
+		m.guess[k].learn(&x[k], off[k], 32*f.step+unsteady/4+speed/16+abs(off[k]))
 	}
-	o.here.miss[i], o.here.missed[i] = off, log2(missed)
-	o.to.miss[i] = int32(o.here.missed[i])
+	*w.around.miss(o.here, i) = off
+	w.missed(i, o, missed)
 }
 
 // turns is what turns an orientation about axis k: the angular velocity of the baseline, the new one and the change
 // within a tick, and what the nearest object missed by. Q30.
-func (w *walk) turns(f *field, i int, o *object, k int) (x [terms]int64) {
+func (w *walk) turns(f *field, i int, o *object, k int) (x [guessTerms]int64) {
 	if f.by >= 0 {
 		v := &w.plan.fields[f.by]
-		was, is := int64(o.job.base.row[v.at+k]), int64(o.to.row[v.at+k])
+		was, is := int64(o.was[v.at+k]), int64(o.now[v.at+k])
 		x[0], x[1], x[2] = bound(was*f.per*o.elapsed), bound(is*f.per*o.elapsed), bound((is-was)*f.per)
-		x[3] = bound(o.here.miss[f.by][k] * f.per * o.elapsed >> 4)
+		x[3] = bound(w.around.miss(o.here, f.by)[k] * f.per * o.elapsed >> 4)
 	}
-	if o.near != nil {
-		x[4] = o.near.miss[i][k]
+	if o.near >= 0 {
+		x[4] = w.around.miss(o.near, i)[k]
 	}
 	return x
 }

@@ -12,24 +12,24 @@ import (
 // simulation both ends call Round on every object: then what the sender simulates on from is, bit for bit, what the
 // receiver has when it takes the update. Not safe for concurrent use.
 type Quantizer[T any] struct {
-	kind       *rpcdelta.Type[T]
-	schema     *snapshot.Schema
+	kind       *snapshot.Type[T]
 	velocities []Velocity
-	frame      *rpcdelta.Frame
+	row        []int32
 }
 
 // NewQuantizer makes a quantizer of T, of which name is for errors, in a simulation of so many ticks a second. An error
 // names the field that is wrong, see [rpcdelta.Compile] and [snapshot.Of].
 func NewQuantizer[T any](name string, ticksPerSecond float64) (*Quantizer[T], error) {
-	kind, err := rpcdelta.Compile[T](name, ticksPerSecond)
+	rpc, err := rpcdelta.Compile[T](name, ticksPerSecond)
 	if err != nil {
 		return nil, err
 	}
-	q := &Quantizer[T]{kind: kind, frame: kind.Schema().NewFrame()}
-	if q.schema, err = snapshot.Of(kind.Schema()); err != nil {
+	kind, err := snapshot.Compile[T](name)
+	if err != nil {
 		return nil, err
 	}
-	q.velocities, err = velocities(kind.Schema())
+	q := &Quantizer[T]{kind: kind, row: make([]int32, kind.Schema().Components())}
+	q.velocities, err = velocities(rpc.Schema())
 	return q, err
 }
 
@@ -58,25 +58,25 @@ func velocities(s *rpcdelta.Schema) (out []Velocity, err error) {
 }
 
 // Schema describes T's rows.
-func (q *Quantizer[T]) Schema() *snapshot.Schema { return q.schema }
+func (q *Quantizer[T]) Schema() *snapshot.Schema { return q.kind.Schema() }
 
 // Velocities are those that T's tags declare, for a [Config].
 func (q *Quantizer[T]) Velocities() []Velocity { return q.velocities }
 
 // Round rounds v as if it had been sent. What is rounded stays so when it is rounded again, and is what [Quantizer.Restore]
-// gives for its row. A value that its field cannot hold is a [*rpcdelta.RangeError], with v unchanged. It allocates nothing.
+// gives for its row. A value that its field cannot hold is a [*rpcdelta.RangeError], with v unchanged. It allocates nothing, but for byte strings and what goes through msgpack.
 func (q *Quantizer[T]) Round(v *T) error {
-	if err := q.kind.Quantize(q.frame, v); err != nil {
+	if err := q.kind.Quantize(q.row, v); err != nil {
 		return err
 	}
 	at := 0
-	for _, f := range q.schema.Fields() {
+	for _, f := range q.Schema().Fields() {
 		if f.Kind == snapshot.Quat {
-			lean(q.frame.Ints[at+1:at+4], int64(f.Hi))
+			lean(q.row[at+1:at+4], int64(f.Hi))
 		}
 		at += f.N
 	}
-	return q.kind.Restore(v, q.frame)
+	return q.kind.Restore(v, q.row)
 }
 
 // lean has the largest element of an orientation stay the largest where rounding made another one larger: a step less of
@@ -103,17 +103,16 @@ func lean(c []int32, limit int64) {
 
 // Add adds v to the end of a set, see [snapshot.Set.Add]. Errors are its and those of Round.
 func (q *Quantizer[T]) Add(set *snapshot.Set, o snapshot.Object, v *T) error {
-	if err := q.kind.Quantize(q.frame, v); err != nil {
+	if err := q.kind.Quantize(q.row, v); err != nil {
 		return err
 	}
-	return set.Add(o, q.frame.Ints)
+	return set.Add(o, q.row)
 }
 
 // Restore writes a row's values into v.
 func (q *Quantizer[T]) Restore(v *T, row []int32) error {
-	if len(row) != len(q.frame.Ints) {
-		return fmt.Errorf("statesync: row of %d components, want %d", len(row), len(q.frame.Ints))
+	if len(row) != len(q.row) {
+		return fmt.Errorf("statesync: row of %d components, want %d", len(row), len(q.row))
 	}
-	copy(q.frame.Ints, row)
-	return q.kind.Restore(v, q.frame)
+	return q.kind.Restore(v, row)
 }

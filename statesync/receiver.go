@@ -29,8 +29,7 @@ type ObjectUpdate struct {
 }
 
 // Receiver rebuilds what one Sender sent, in whatever order it comes. It takes any bytes: what it cannot use it counts
-// and forgets. It keeps the last [Ring] packets with the models after each: 2 to 4 MiB
-// for 900 objects, by the budget.
+// and forgets.
 type Receiver struct {
 	walk    walk
 	book    book
@@ -56,9 +55,8 @@ func NewReceiver(schema *snapshot.Schema, cfg Config) (*Receiver, error) {
 		return nil, err
 	}
 	r := &Receiver{prior: p.newState()}
-	r.book.plan = p
-	r.walk.plan, r.walk.book, r.walk.decoding = p, &r.book, true
-	r.work.state = p.newState()
+	r.book.plan, r.walk.decoding = p, true
+	r.walk.init(&r.book)
 	r.inputs.clear()
 	return r, nil
 }
@@ -105,7 +103,7 @@ func (r *Receiver) fresh(h *header) error {
 	if p := r.book.get(base); p == nil || !p.held {
 		return fmt.Errorf("%w: packet %d, %d before it", ErrBaselineMissing, uint16(h.seq), h.distance)
 	}
-	if base+farthest < r.newest {
+	if base+farthest < r.newest || base < r.book.floor {
 		return fmt.Errorf("%w: packet %d refers to %d, the newest is %d", ErrLate, uint16(h.seq), uint16(base), uint16(r.newest))
 	}
 	return nil
@@ -116,20 +114,20 @@ var errDuplicate = fmt.Errorf("%w: it was decoded before", ErrLate)
 // decode decodes into r.work.
 func (r *Receiver) decode(h *header, coded []byte) error {
 	w, p := &r.walk, &r.work
-	w.out, w.root, w.bad, w.jobs = p, h.distance == 0, false, w.jobs[:0]
-	w.bases, w.view = w.bases[:0], view{}
-	p.seq, p.tick, p.from, p.to = h.seq, h.tick, 0, 0
+	r.book.open(p)
+	w.out, w.root, w.bases, w.view = p, h.distance == 0, w.bases[:0], view{}
+	p.seq, p.tick, p.base, p.from, p.to = h.seq, h.tick, h.seq-h.distance, 0, 0
 	if !w.root {
-		w.base = r.book.get(h.seq - h.distance)
+		w.base = r.book.get(p.base)
 	}
 	w.begin(r.prior)
 	w.dec.Reset(coded, 0)
 	if !w.root {
 		var ok bool
-		if w.view, ok = r.book.look(w.base.seq, w.recent(0)); !ok {
+		if w.view, ok = r.book.look(p.base, w.recent(0)); !ok {
 			return fmt.Errorf("%w: packet %d reads one that did not come", ErrBaselineMissing, uint16(h.seq))
 		}
-		w.prepare()
+		w.bases = r.book.bases(w.bases, &w.view)
 	}
 	if !w.tick() {
 		return fmt.Errorf("%w: tick of packet %d", ErrMalformed, uint16(h.seq))
@@ -138,10 +136,69 @@ func (r *Receiver) decode(h *header, coded []byte) error {
 		return fmt.Errorf("%w: packet %d", ErrDesync, uint16(h.seq))
 	}
 	r.ticks.clear()
-	if !w.rest(0, false, &r.ticks) || !w.dec.Complete() {
+	viewer, has := w.viewer(0, false)
+	if !w.inputs(&r.ticks) || !r.objects(viewer, has) || !w.dec.Complete() {
 		return fmt.Errorf("%w: packet %d", ErrMalformed, uint16(h.seq))
 	}
+	p.sort()
 	return r.ordered()
+}
+
+// objects decodes the updates: the viewer's, those of objects with a baseline, and the others.
+func (r *Receiver) objects(viewer uint16, has bool) bool {
+	w, s := &r.walk, r.work.state
+	if has {
+		at, old := w.find(viewer)
+		switch {
+		case w.bit(&s.viewer[2], false):
+			var base *record
+			if old {
+				base = w.bases[at]
+			}
+			to := w.fresh(viewer)
+			if w.update(to, base, nil); !to.gone {
+				w.sight(to.row())
+			}
+		case old:
+			w.sight(w.bases[at].row())
+		}
+	}
+	at, bases := 0, w.members()
+	for ctx := 0; w.bit(&s.more[ctx], false); ctx = 1 {
+		for at < len(bases) && (has && bases[at].object.ID == viewer || !w.member(bases[at], false)) {
+			at++
+		}
+		if at == len(bases) || !r.another(bases[at].object.ID, bases[at]) {
+			return false
+		}
+		at++
+	}
+	id := int64(-1)
+	for ctx := 2; w.bit(&s.more[ctx], false); ctx = 3 {
+		before := id
+		id = w.stranger(0, before)
+		if id <= before || id > 1<<16-1 || has && id == int64(viewer) {
+			return false
+		}
+		if _, old := w.find(uint16(id)); old || !r.another(uint16(id), nil) {
+			return false
+		}
+	}
+	return !w.bad
+}
+
+// another decodes an update.
+func (r *Receiver) another(id uint16, base *record) bool {
+	w := &r.walk
+	if len(w.out.updates) == MaxUpdates {
+		return false
+	}
+	to := w.fresh(id)
+	if base != nil {
+		to.of = base.of
+	}
+	w.update(to, base, nil)
+	return !w.bad
 }
 
 // ordered says whether the packet's tick goes with those of the packets around it.
@@ -190,34 +247,48 @@ func (r *Receiver) take(h *header) *Update {
 		r.stats.Lost += seq - r.newest - 1
 	}
 	if ahead && h.distance == 0 && (!r.any || h.epoch != r.epoch) {
-		r.book.clear()
+		r.book.clear(seq - min(seq, settled-1))
 		r.epoch, r.trouble = h.epoch, false
 	} else if ahead {
-		for s := r.newest + 1; s <= min(seq, r.newest+Ring); s++ {
-			r.book.evict(int(s % Ring))
-		}
+		r.forget(seq)
 	}
 	from := &r.work
 	if ahead || seq+settled > r.newest {
 		r.work.held = true
-		r.book.put(&r.work)
-		if from = r.book.get(seq); r.work.state == nil {
-			r.work.state = r.book.plan.newState()
-		}
+		from = r.book.put(&r.work)
 	}
 	if ahead {
 		r.newest, r.any = seq, true
 	}
+	if r.book.litter {
+		r.book.sweep()
+	}
 	u.Objects = u.Objects[:0]
-	n := r.book.stride()
-	for i, o := range from.updates {
+	for _, o := range from.updates {
 		x := ObjectUpdate{Object: o.object, Gone: o.gone}
 		if !o.gone {
-			x.Row = from.notes[i*n : i*n+r.book.plan.ints : i*n+r.book.plan.ints]
+			x.Row = o.row()
 		}
 		u.Objects = append(u.Objects, x)
 	}
 	return u
+}
+
+// forget lets go of what no packet can refer to once a newer one is there: what is too far away for any, and what is
+// before that which those referred to that are no longer held if they still come.
+func (r *Receiver) forget(newest uint64) {
+	for s := r.newest + 1; s <= min(newest, r.newest+Ring); s++ {
+		if s < settled {
+			continue
+		}
+		if p := r.book.get(s - settled); p != nil && p.base != p.seq {
+			r.book.settle(p.base)
+		}
+	}
+	r.book.settle(newest - min(newest, farthest))
+	for s := r.newest + 1; s <= min(newest, r.newest+Ring); s++ {
+		r.book.packets[s%Ring].used = false
+	}
 }
 
 // news takes the ticks of inputs that were not known.

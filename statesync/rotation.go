@@ -7,19 +7,21 @@ const (
 	shift    = 30
 	one      = 1 << shift
 	invRoot2 = 759250125 // 1 / sqrt 2
+	// unitBits are of the fraction of field.unit.
+	unitBits = 20
 )
 
 type quat [4]int64
 
 // unpack gives the quaternion of a Quat field's row.
 func (f *field) unpack(row []int32) (q quat) {
-	span, sum := int64(f.Hi)-int64(f.Lo), int64(0)
+	sum, middle := int64(0), int64(f.Lo)+int64(f.Hi)
 	k := 1
 	for i := range q {
 		if i == int(row[0]&3) {
 			continue
 		}
-		v := (2*int64(row[k]) - int64(f.Lo) - int64(f.Hi)) * invRoot2 / span
+		v := (2*int64(row[k]) - middle) * f.unit >> unitBits
 		q[i] = v
 		sum += v * v
 		k++

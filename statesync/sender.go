@@ -22,8 +22,7 @@ type Info struct {
 	Ticks int
 }
 
-// Sender makes one player's packets. It keeps the last [Ring] of them with the models after each: 2 to 4 MiB for
-// 900 objects, by the budget.
+// Sender makes one player's packets.
 type Sender struct {
 	cfg     Config
 	walk    walk
@@ -31,7 +30,7 @@ type Sender struct {
 	prior   *state
 	waiting Accumulator
 	objects table[subject]
-	live    []snapshot.Object // those that the receiver may have, by ascending id
+	live    []uint16 // the objects that the receiver may have, ascending
 	inputs  inputLog
 	chooser chooser
 	viewer  uint16
@@ -40,7 +39,8 @@ type Sender struct {
 	next  uint64 // sequence
 	start uint64 // of the epoch
 	epoch uint8
-	acked bool // whether there is a newest acked packet in the epoch
+	acked bool   // whether there is a newest acked packet in the epoch
+	since uint64 // the next packet when the first one of the epoch was acked
 	last  uint64
 	tick  int64
 	stats SenderStats
@@ -51,8 +51,12 @@ type Sender struct {
 type subject struct {
 	given    float64   // priority for the next packet
 	moving   float64   // priority while it last moved
-	bits     [2]uint16 // what its last update took, without and with a baseline
+	bits     [2]uint16 // what its last update took, without and with a baseline, in needUnit; 0 if there was none
+	live     bool      // the receiver may have it
 	goneSent uint64    // sequence + 1 of the last packet that said that it is gone
+	seen     uint64    // the last packet whose set had it, + 1:
+	at       int32     // its place there
+	base     int32     // and among bases, or -1
 }
 
 // NewSender makes a sender of objects of the schema. The error names the setting that is wrong.
@@ -65,8 +69,8 @@ func NewSender(schema *snapshot.Schema, cfg Config) (*Sender, error) {
 		return nil, err
 	}
 	s := &Sender{cfg: cfg, epoch: cfg.Epoch, prior: p.newState()}
-	s.book.plan = p
-	s.walk.plan, s.walk.book, s.walk.novel = p, &s.book, !cfg.NoRelative
+	s.book.plan, s.walk.novel = p, !cfg.NoRelative
+	s.walk.init(&s.book)
 	s.inputs.clear()
 	s.chooser.init(p)
 	return s, nil
@@ -131,7 +135,7 @@ func (s *Sender) renew(tick int64) {
 func (s *Sender) restart() {
 	s.epoch++
 	s.start, s.acked = s.next, false
-	s.book.clear()
+	s.book.clear(s.start)
 	s.stats.Starts++
 }
 
@@ -139,12 +143,12 @@ func (s *Sender) restart() {
 func (s *Sender) aim() {
 	w := &s.walk
 	w.root = !s.acked || s.cfg.NoDelta
-	w.view = view{}
+	w.view, w.bases = view{}, w.bases[:0]
 	if s.acked {
 		w.base = s.book.get(s.last)
 		w.view, _ = s.book.look(s.last, s.recent())
+		w.bases = s.book.bases(w.bases, &w.view)
 	}
-	w.prepare()
 }
 
 // recent says which of the packets before the newest acked one are held.
@@ -159,21 +163,26 @@ func (s *Sender) recent() (said uint32) {
 
 // rate adds up priorities: the objects of the set, with their baselines, both by ascending id.
 func (s *Sender) rate(set *snapshot.Set) {
-	bases := s.walk.bases
+	bases, at := s.walk.bases, 0
 	for i := range set.Len() {
 		o := set.Object(i)
 		sub := s.objects.at(o.ID)
-		for len(bases) > 0 && bases[0].base.object.ID < o.ID {
-			bases = bases[1:]
+		for at < len(bases) && bases[at].object.ID < o.ID {
+			at++
+		}
+		var base *record
+		sub.seen, sub.at, sub.base = s.next+1, int32(i), -1
+		if at < len(bases) && bases[at].object.ID == o.ID {
+			base, sub.base = bases[at], int32(at)
 		}
 		p, row := sub.given, set.Row(i)
 		sub.given = 0
-		switch {
-		case !s.book.plan.rests(row):
+		switch plan := s.book.plan; {
+		case !plan.rests(row, plan.rest < 0 && plan.zero(row)):
 			if p > 0 {
 				sub.moving = p
 			}
-		case sub.moving > 0 && len(bases) > 0 && bases[0].base.object == o && slices.Equal(bases[0].base.row, row):
+		case sub.moving > 0 && base != nil && base.object == o && slices.Equal(base.row(), row):
 			sub.moving = 0
 		default:
 			p = max(p, sub.moving)
@@ -184,36 +193,41 @@ func (s *Sender) rate(set *snapshot.Set) {
 	}
 }
 
-// commit files the packet that was chosen.
+// commit files the packet that was made.
 func (s *Sender) commit(tick int64, bytes int) Info {
-	p := &s.chooser.best
+	c, p := &s.chooser, &s.chooser.out
 	in := Info{Seq: uint16(s.next), Tick: tick, Bytes: bytes, Objects: s.info.Objects[:0], Ticks: int(p.to - p.from)}
 	if !s.walk.root {
 		in.Baseline = int(s.next - s.last)
 	}
-	for i := range s.chooser.jobs {
-		j := &s.chooser.jobs[i]
-		in.Objects = append(in.Objects, j.object.ID)
-		sub := s.objects.at(j.object.ID)
-		switch {
-		case j.gone:
+	for i := range c.list {
+		x := &c.list[i]
+		if x.lot != sent {
+			continue
+		}
+		sub := s.objects.at(x.object.ID)
+		if x.row == nil {
 			in.Gone++
 			sub.goneSent, sub.moving = s.next+1, 0
-		default:
-			if !j.has {
-				in.Whole++
-			}
-			sub.goneSent = 0
-			s.waiting.Sent(j.object.ID)
-			s.lives(j.object)
+			continue
+		}
+		if x.base < 0 {
+			in.Whole++
+		}
+		sub.goneSent = 0
+		s.waiting.Sent(x.object.ID)
+		if !sub.live {
+			sub.live = true
+			i, _ := slices.BinarySearch(s.live, x.object.ID)
+			s.live = slices.Insert(s.live, i, x.object.ID)
 		}
 	}
-	s.book.evict(int(s.next % Ring))
+	p.sort()
+	for _, r := range p.updates {
+		in.Objects = append(in.Objects, r.object.ID)
+	}
 	p.held = false
 	s.book.put(p)
-	if p.state == nil {
-		p.state = s.book.plan.newState()
-	}
 	s.next, s.tick, s.info = s.next+1, tick, in
 	s.stats.Packets++
 	s.stats.Bytes += uint64(bytes)
@@ -223,17 +237,9 @@ func (s *Sender) commit(tick int64, bytes int) Info {
 	return in
 }
 
-// lives notes that the receiver may have an object from now on.
-func (s *Sender) lives(o snapshot.Object) {
-	i, ok := slices.BinarySearchFunc(s.live, o.ID, func(o snapshot.Object, id uint16) int { return int(o.ID) - int(id) })
-	if !ok {
-		s.live = slices.Insert(s.live, i, o)
-	}
-	s.live[i] = o
-}
-
 // Ack takes the receiver's ack. Old and repeated ones, and those of another epoch, do nothing; one that names a packet that
-// was never sent is [ErrAck], and does nothing either.
+// was never sent is [ErrAck], and does nothing either. One that asks for a new start, or that takes back what an earlier one
+// said, makes the next packet refer to nothing.
 func (s *Sender) Ack(a Ack) error {
 	if a.None {
 		if a.Reset && s.acked {
@@ -248,25 +254,43 @@ func (s *Sender) Ack(a Ack) error {
 	}
 	if a.Epoch != s.epoch || newest < s.start {
 		s.stats.StaleAcks++
+		if a.Reset && s.acked && s.next >= s.since+settled {
+			s.restart() // the epoch was acked by one that does not have it
+		}
 		return nil
 	}
 	s.stats.Acks++
+	if a.Reset || s.denied(newest, a.Window) {
+		s.restart()
+		return nil
+	}
 	s.arrived(newest)
-	for i := range uint64(Ring - 1) {
-		if i+1 > newest-s.start {
-			break
-		}
+	for i := range min(Ring-1, newest-s.start) {
 		if a.Window>>i&1 != 0 {
 			s.arrived(newest - 1 - i)
 		}
 	}
+	if !s.acked {
+		s.since = s.next
+	}
 	if !s.acked || newest > s.last {
 		s.acked, s.last = true, newest
-	}
-	if a.Reset {
-		s.restart()
+		s.book.settle(newest)
 	}
 	return nil
+}
+
+// denied says that an ack takes back what is settled: that a packet is held. Whoever acked it did not have it.
+func (s *Sender) denied(newest, window uint64) bool {
+	if !s.acked || newest < s.last {
+		return false
+	}
+	for i := uint64(settled - 1); i < min(Ring-1, newest-s.start); i++ {
+		if p := s.book.get(newest - 1 - i); p != nil && p.held && window>>i&1 == 0 {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *Sender) arrived(seq uint64) {

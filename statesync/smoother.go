@@ -1,6 +1,7 @@
 package statesync
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -8,10 +9,11 @@ import (
 
 // Smoothing says how what is drawn comes back to what is simulated. Zero fields mean the defaults.
 type Smoothing struct {
-	// Slow and Fast are what is left of a small and a large error after a sixtieth of a second: 0.95 and 0.85.
+	// Slow and Fast are what is left of a small and a large error after a sixtieth of a second, above 0 and below 1, Fast
+	// at most Slow: 0.95 and 0.85.
 	Slow, Fast float64
 	// Near and Far are up to which distance Slow is used, and from which Fast, in the unit of positions: 0.25 and 1.
-	// Between them it is a mixture.
+	// Between them it is a mixture. Near is at most Far, and Turned at most Spun.
 	Near, Far float64
 	// Turned and Spun are the same for orientations, as 1 less the dot product with no turn: 0.1 and 0.5, that is
 	// 52 and 120 degrees.
@@ -20,15 +22,41 @@ type Smoothing struct {
 	Snap float64
 }
 
-func (s *Smoothing) fill() {
+// fill sets the defaults, and says which field is out of bounds.
+func (s *Smoothing) fill() error {
 	for _, d := range []struct {
-		to *float64
-		v  float64
-	}{{&s.Slow, .95}, {&s.Fast, .85}, {&s.Near, .25}, {&s.Far, 1}, {&s.Turned, .1}, {&s.Spun, .5}, {&s.Snap, 5}} {
+		name     string
+		to       *float64
+		v, below float64
+	}{
+		{"Slow", &s.Slow, .95, 1},
+		{"Fast", &s.Fast, .85, 1},
+		{"Near", &s.Near, .25, math.Inf(1)},
+		{"Far", &s.Far, 1, math.Inf(1)},
+		{"Turned", &s.Turned, .1, 1},
+		{"Spun", &s.Spun, .5, 1},
+	} {
 		if *d.to == 0 {
 			*d.to = d.v
 		}
+		if !(*d.to > 0 && *d.to < d.below) {
+			return fmt.Errorf("statesync: Smoothing.%s is %v, want a number above 0 and below %v", d.name, *d.to, d.below)
+		}
 	}
+	if s.Snap == 0 {
+		s.Snap = 5
+	}
+	switch {
+	case !(s.Snap > 0):
+		return fmt.Errorf("statesync: Smoothing.Snap is %v, want a number above 0", s.Snap)
+	case s.Fast > s.Slow:
+		return fmt.Errorf("statesync: Smoothing.Fast is %v, want at most Slow, %v", s.Fast, s.Slow)
+	case s.Near > s.Far:
+		return fmt.Errorf("statesync: Smoothing.Near is %v, want at most Far, %v", s.Near, s.Far)
+	case s.Turned > s.Spun:
+		return fmt.Errorf("statesync: Smoothing.Turned is %v, want at most Spun, %v", s.Turned, s.Spun)
+	}
+	return nil
 }
 
 // Errors below these are none: a tenth of a millimeter where the unit is a meter, and of a milliradian.
@@ -47,10 +75,12 @@ type Smoother struct {
 	turn   rpcdelta.Quat // the zero value is no turn
 }
 
-// NewSmoother makes a smoother.
-func NewSmoother(cfg Smoothing) Smoother {
-	cfg.fill()
-	return Smoother{cfg: cfg, filled: true}
+// NewSmoother makes a smoother. The error names the field that is wrong.
+func NewSmoother(cfg Smoothing) (Smoother, error) {
+	if err := cfg.fill(); err != nil {
+		return Smoother{}, err
+	}
+	return Smoother{cfg: cfg, filled: true}, nil
 }
 
 // Pose is where an object is.
@@ -144,7 +174,7 @@ func (s *Smoother) Error() (distance, angle float64) {
 
 func (s *Smoother) defaults() {
 	if !s.filled {
-		s.cfg.fill()
+		_ = s.cfg.fill() // of defaults
 		s.filled = true
 	}
 }

@@ -2,6 +2,7 @@ package statesync_test
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -18,10 +19,49 @@ func about(angle float64) rpcdelta.Quat {
 	return rpcdelta.Quat{Z: math.Sin(angle / 2), W: math.Cos(angle / 2)}
 }
 
+func smoother(t testing.TB) statesync.Smoother {
+	s, err := statesync.NewSmoother(statesync.Smoothing{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestBadSmoothing(t *testing.T) {
+	nan, inf := math.NaN(), math.Inf(1)
+	for _, c := range []struct {
+		field string
+		cfg   statesync.Smoothing
+	}{
+		{"Slow", statesync.Smoothing{Slow: 1}},
+		{"Slow", statesync.Smoothing{Slow: nan}},
+		{"Fast", statesync.Smoothing{Fast: -.5}},
+		{"Fast", statesync.Smoothing{Fast: .96}},
+		{"Near", statesync.Smoothing{Near: -1}},
+		{"Near", statesync.Smoothing{Near: 2}},
+		{"Near", statesync.Smoothing{Far: .1}},
+		{"Far", statesync.Smoothing{Far: inf}},
+		{"Far", statesync.Smoothing{Far: nan}},
+		{"Turned", statesync.Smoothing{Turned: .6}},
+		{"Turned", statesync.Smoothing{Turned: -.6}},
+		{"Spun", statesync.Smoothing{Spun: 1}},
+		{"Snap", statesync.Smoothing{Snap: -1}},
+		{"Snap", statesync.Smoothing{Snap: nan}},
+	} {
+		_, err := statesync.NewSmoother(c.cfg)
+		if err == nil || !strings.Contains(err.Error(), "Smoothing."+c.field+" is") {
+			t.Errorf("%+v gave %v, want an error of %s", c.cfg, err, c.field)
+		}
+	}
+	if _, err := statesync.NewSmoother(statesync.Smoothing{Near: 1, Far: 1, Slow: .5, Fast: .5, Turned: .5, Snap: inf}); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestCorrectIsNotSeen has nothing drawn move when the simulation is corrected, whatever is under way.
 func TestCorrectIsNotSeen(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		s := statesync.NewSmoother(statesync.Smoothing{})
+		s := smoother(t)
 		f := rapid.Float64Range(-1, 1)
 		pose := func() statesync.Pose {
 			q := rpcdelta.Quat{X: f.Draw(rt, "x"), Y: f.Draw(rt, "y"), Z: f.Draw(rt, "z"), W: 1.1 + f.Draw(rt, "w")}
@@ -59,7 +99,7 @@ func TestCorrectIsNotSeen(t *testing.T) {
 
 func TestDecay(t *testing.T) {
 	for _, c := range []struct{ err, want float64 }{{.2, .95}, {.25, .95}, {.625, .9}, {1, .85}, {4, .85}} {
-		s := statesync.NewSmoother(statesync.Smoothing{})
+		s := smoother(t)
 		s.Correct(at(c.err), at(0))
 		s.Step(1. / 60)
 		if got, _ := s.Error(); math.Abs(got-c.err*c.want) > 1e-12 {
@@ -67,7 +107,7 @@ func TestDecay(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ angle, want float64 }{{.5, .95}, {math.Acos(.9) * 2, .95}, {math.Acos(.7) * 2, .9}, {math.Acos(.5) * 2, .85}, {3, .85}} {
-		s := statesync.NewSmoother(statesync.Smoothing{})
+		s := smoother(t)
 		from := at(0)
 		from.Orientation = about(c.angle)
 		s.Correct(from, at(0))
@@ -82,7 +122,7 @@ func TestDecay(t *testing.T) {
 // nearly so where what is left of them changes on the way.
 func TestFrameRate(t *testing.T) {
 	left := func(from statesync.Pose, seconds float64, frames int) (d, a float64) {
-		s := statesync.NewSmoother(statesync.Smoothing{})
+		s := smoother(t)
 		s.Correct(from, at(0))
 		for range frames {
 			s.Step(seconds / float64(frames))

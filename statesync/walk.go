@@ -3,8 +3,6 @@ package statesync
 import (
 	"math/bits"
 	"slices"
-
-	"github.com/uplink-rpc/uplink/snapshot"
 )
 
 const (
@@ -16,49 +14,38 @@ const (
 	hashed = 64
 )
 
-// job is an update to be coded.
-type job struct {
-	update
-	row  []int32 // at the sender
-	base note
-	has  bool // whether there is a baseline
-	bits int  // what it took
-	from int  // at the sender: which candidate it is
-}
-
-// based is an object that has a baseline in the view.
-type based struct {
-	base  note
-	rests int
-}
-
 // walk codes a packet in either direction.
 type walk struct {
 	coder
-	plan   *plan
-	book   *book
-	out    *packet // what is coded: its state adapts
-	root   bool    // refers to none
-	view   view
-	base   *packet // the newest of the view
-	bases  []based
-	jobs   []job
-	near   []near
-	object object
-	eye    [3]int64 // the viewer's place
-	sees   bool     // it is known
-	novel  bool     // relative places are allowed
-	bad    bool     // what was decoded is out of bounds
-	older  []byte   // inputs of the tick before, while they are coded
+	plan    *plan
+	book    *book
+	out     *packet // what is coded: its state adapts
+	root    bool    // refers to none
+	view    view
+	base    *packet   // the newest of the view
+	bases   []*record // by ascending id
+	around  around
+	object  object
+	scaling scaling
+	eye     [3]int64 // the viewer's place
+	sees    bool     // it is known
+	novel   bool     // relative places are allowed
+	bad     bool     // what was decoded is out of bounds
+	older   []byte   // inputs of the tick before, while they are coded
 }
 
-// begin makes the state that of the base.
+func (w *walk) init(b *book) {
+	w.plan, w.book = b.plan, b
+	w.around.init(len(b.plan.fields))
+}
+
+// begin makes the state that of the base, or, where there is none, prior.
 func (w *walk) begin(prior *state) {
-	if w.root {
-		w.out.state.copyFrom(prior)
-		return
+	w.bad, w.sees, w.around.n = false, false, 0
+	if !w.root {
+		prior = w.base.state
 	}
-	w.out.state.copyFrom(w.base.state)
+	w.out.state.copyFrom(prior)
 }
 
 // recent codes which of the last packets before the newest are held.
@@ -82,7 +69,7 @@ func (w *walk) tick() bool {
 	}
 	s, p := w.out.state, int64(w.out.seq-w.base.seq)
 	expect := w.base.tick + p*s.pace
-	w.out.tick = expect + w.number(&s.size, 1, 0, w.out.tick-expect)
+	w.out.tick = expect + w.rare(&s.few, 1, 0, w.out.tick-expect)
 	s.pace = clamp((w.out.tick-w.base.tick)/p, 0, 1<<20)
 	return abs(w.out.tick) <= maxTick
 }
@@ -92,170 +79,68 @@ func (w *walk) agree() bool {
 	if w.root || w.out.seq%hashed != 0 {
 		return true
 	}
-	h := uint64(w.book.hash(w.out.state, &w.view))
+	h := uint64(w.out.state.hash(w.bases))
 	return w.raw(h, 16) == h
 }
 
-// rest codes what follows the tick: viewer, inputs, objects.
-func (w *walk) rest(viewer uint16, has bool, in *inputLog) bool {
+// viewer codes from which object places are told.
+func (w *walk) viewer(id uint16, has bool) (uint16, bool) {
 	s := w.out.state
-	if w.bit(&s.viewer[0], has) {
-		if !w.bit(&s.viewer[1], viewer == s.view) {
-			s.view = uint16(w.raw(uint64(viewer), 16))
-		}
-		viewer, has = s.view, true
+	if !w.bit(&s.viewer[0], has) {
+		return 0, false
 	}
-	if !w.inputs(in) || !w.strangers(w.members()) {
-		return false
+	if !w.bit(&s.viewer[1], id == s.view) {
+		s.view = uint16(w.raw(uint64(id), 16))
 	}
-	return w.updates(viewer, has)
+	return s.view, true
 }
 
-func (w *walk) used() int {
-	if w.decoding {
-		return 0
+// member codes whether an object that has a baseline is updated.
+func (w *walk) member(base *record, is bool) bool {
+	ctx := 0
+	if base.rests {
+		ctx = 1
 	}
-	return w.enc.Bits()
+	return w.bit(&w.out.state.member[ctx][w.age(base.seq)], is)
 }
 
-// prepare finds the objects that have a baseline.
-func (w *walk) prepare() {
-	w.bases = w.bases[:0]
-	for _, k := range w.book.known {
-		if n, ok := w.book.baseline(k, &w.view); ok {
-			b := based{base: n}
-			if w.plan.rests(n.row) {
-				b.rests = 1
-			}
-			w.bases = append(w.bases, b)
-		}
-	}
-}
-
-// members codes which of the objects that have a baseline are updated. It gives their number.
-func (w *walk) members() int {
-	s, at, n := w.out.state, 0, 0
-	if w.root {
-		return 0
-	}
-	for i := range w.bases {
-		b := &w.bases[i]
-		id := b.base.object.ID
-		for at < len(w.jobs) && w.jobs[at].object.ID < id {
-			at++
-		}
-		is := at < len(w.jobs) && w.jobs[at].object.ID == id
-		if !w.bit(&s.member[b.rests][w.age(b.base.seq)], is) {
-			continue
-		}
-		if w.decoding {
-			if n == MaxUpdates {
-				w.bad = true
-				return n
-			}
-			w.jobs = append(w.jobs, job{update: update{object: b.base.object}})
-			at = n
-		}
-		w.jobs[at].base, w.jobs[at].has = b.base, true
-		n++
-	}
-	return n
-}
-
+// age is the length of the number of packets since one.
 func (w *walk) age(seq uint64) int {
 	return min(bits.Len64(w.view.newest-seq), ages-1)
 }
 
-// strangers codes which objects without a baseline are updated, known of them having one.
-func (w *walk) strangers(n int) bool {
-	s := w.out.state
-	more := w.number(&s.size, 2, 1, int64(len(w.jobs)-n))
-	if w.bad || more < 0 || more > int64(MaxUpdates-n) {
-		return false
-	}
-	before, at := int64(-1), 0
-	for range more {
-		var o snapshot.Object
-		if !w.decoding {
-			for w.jobs[at].has {
-				at++
-			}
-			o = w.jobs[at].object
-			at++
-		}
-		id := before + 1 + w.number(&s.size, 8, 2, int64(o.ID)-before-1)
-		if id <= before || id > 1<<16-1 {
-			return false
-		}
-		before = id
-		if w.decoding {
-			i, there := slices.BinarySearchFunc(w.jobs, uint16(id), func(j job, id uint16) int { return int(j.object.ID) - int(id) })
-			if there {
-				return false
-			}
-			w.jobs = slices.Insert(w.jobs, i, job{update: update{object: snapshot.Object{ID: uint16(id)}}})
-		}
-	}
-	return true
+// stranger codes the id of an object that has no baseline, told from the one before.
+func (w *walk) stranger(id, before int64) int64 {
+	return before + 1 + w.rare(&w.out.state.few, 8, 2, id-before-1)
 }
 
-// updates codes all updates: the viewer's first, which others are told from.
-func (w *walk) updates(viewer uint16, has bool) bool {
-	w.near = w.near[:0]
-	w.sees = false
-	n := w.book.stride()
-	w.out.updates = w.out.updates[:0]
-	w.out.notes = slices.Grow(w.out.notes[:0], n*len(w.jobs))[:n*len(w.jobs)]
-	first := -1
-	if has {
-		first = w.look(viewer)
+// members are the objects that may have a baseline.
+func (w *walk) members() []*record {
+	if w.root {
+		return nil
 	}
-	if first >= 0 {
-		w.update(&w.jobs[first], w.notes(first))
-		w.sight(w.notes(first).row, w.jobs[first].gone)
-	}
-	for i := range w.jobs {
-		if i != first {
-			w.update(&w.jobs[i], w.notes(i))
-		}
-		if w.bad {
-			return false
-		}
-		w.out.updates = append(w.out.updates, w.jobs[i].update)
-	}
-	return !w.bad
-}
-
-// look finds the viewer's object: its place among the jobs, or -1 and where it was.
-func (w *walk) look(viewer uint16) int {
-	for i := range w.jobs {
-		if w.jobs[i].object.ID == viewer {
-			return i
-		}
-	}
-	if i, ok := w.find(viewer); ok && !w.root {
-		w.sight(w.bases[i].base.row, false)
-	}
-	return -1
+	return w.bases
 }
 
 // find gives the place of an id among bases, and whether it is there.
 func (w *walk) find(id uint16) (int, bool) {
-	return slices.BinarySearchFunc(w.bases, id, func(b based, id uint16) int { return int(b.base.object.ID) - int(id) })
+	return slices.BinarySearchFunc(w.members(), id, func(r *record, id uint16) int { return int(r.object.ID) - int(id) })
 }
 
-func (w *walk) sight(row []int32, gone bool) {
-	if w.plan.anchor < 0 || gone {
-		return
-	}
-	f := &w.plan.fields[w.plan.anchor]
-	w.sees = true
-	for k := range f.N {
-		w.eye[k] = int64(row[f.at+k])
-	}
+// sight notes where the viewer's object is.
+func (w *walk) sight(row []int32) {
+	w.eye, w.sees = w.place(row), w.plan.anchor >= 0
 }
 
-func (w *walk) notes(i int) note {
-	n := w.book.stride()
-	return w.book.open(w.jobs[i].object, w.out.seq, w.out.tick, w.out.notes[i*n:(i+1)*n:(i+1)*n])
+// fresh adds a record to the packet that is coded.
+func (w *walk) fresh(id uint16) *record {
+	r := w.book.pool.take(w.plan)
+	r.object.ID, r.seq, r.tick = id, w.out.seq, w.out.tick
+	w.out.updates = append(w.out.updates, r)
+	return r
+}
+
+// sort puts the packet's updates in order.
+func (p *packet) sort() {
+	slices.SortFunc(p.updates, func(a, b *record) int { return int(a.object.ID) - int(b.object.ID) })
 }

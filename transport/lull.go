@@ -3,9 +3,9 @@ package transport
 import "time"
 
 const (
-	// lullAfter is how many batches in a row bring nothing but heartbeats of idle sessions before a lull,
+	// lullAfter is how many batches in a row bring nothing but heartbeats of idle sessions before a lull.
 	lullAfter = 16
-	// and lullQuiet how long there was nothing else.
+	// lullQuiet is for how long there was nothing else before it.
 	lullQuiet = 2 * time.Second
 )
 
