@@ -29,6 +29,7 @@ type stateWay struct {
 	cfg    StateConfig
 	viewer uint16
 	sees   bool
+	begun  uint8 // times that the client began to take part
 }
 
 func (w *stateWay) terms() *terms { return &w.offered.terms }
@@ -36,6 +37,8 @@ func (w *stateWay) terms() *terms { return &w.offered.terms }
 func (w *stateWay) outlet() outlet {
 	cfg := w.offered.shared.Config
 	cfg.Ticks, cfg.NoDelta = w.cfg.InputTicks, w.cfg.NoDelta
+	cfg.Epoch = w.begun << 4 // far from where the epoch may have come to: what is late of the one before must not count
+	w.begun++
 	sender, err := statesync.NewSender(w.offered.shared.Schema, cfg)
 	if err != nil {
 		panic(err) // StatesOf made one of the same, and the offer checked the rest
@@ -131,15 +134,14 @@ func (o *stateOutlet) ack(b []byte) (int, error) {
 	if err == nil && len(rest) > 0 {
 		err = statesync.ErrMalformed
 	}
+	before := o.sender.Stats().Acks
 	if err == nil {
 		err = o.sender.Ack(a)
 	}
-	if err != nil {
+	if err != nil || o.sender.Stats().Acks == before { // or it is of another epoch
 		return 0, err
 	}
-	if !a.None {
-		o.est.acked(a.Newest, a.Window, time.Now())
-	}
+	o.est.acked(a.Newest, a.Window, time.Now())
 	return o.fates.acked(a.None, a.Newest, a.Window), nil
 }
 

@@ -521,3 +521,54 @@ func TestStatesRefused(t *testing.T) {
 		}
 	})
 }
+
+// TestStatesBeginAnew: either end ends it and begins anew at once, while messages and acks of before are still on their way: none
+// of them is taken for one of the new stream's.
+func TestStatesBeginAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		up, down := symmetric(150*ms, simnet.Config{Loss: 0.05, Jitter: 30 * ms})
+		network := uplinktest.NewNetwork(t, up, down)
+		var a *arena
+		joined := make(chan *ds.Player, 1)
+		srv := uplinktest.Serve(t, network, ds.Config{Joined: func(p *ds.Player) { joined <- p }}, func(srv *ds.Server) error {
+			a = newArena(t, srv, 30, 1<<40, ds.WorldConfig[mover]{})
+			return nil
+		})
+		conn := uplinktest.Dial(t, network, client.Config{})
+		player := <-joined
+		stop := make(chan struct{})
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			for tick := uint64(1); ; tick++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				a.step(tick)
+				time.Sleep(time.Second / 60)
+			}
+		}()
+		a.offer(player, ds.StateConfig{NoDelta: true}) // whole states refer to nothing, and are taken from whichever stream
+		for round := range 20 {
+			got := newCopier(t, a)
+			v, err := client.States(conn, "movers", client.StateConfig[mover]{Handle: got.take})
+			uplinktest.Must(t, err)
+			settle(time.Duration(50+37*round) * ms)
+			if round%5 == 4 {
+				a.mu.Lock()
+				a.streams[player].Stop()
+				a.mu.Unlock()
+				a.offer(player, ds.StateConfig{NoDelta: round%10 == 4})
+			}
+			uplinktest.Must(t, v.Close())
+		}
+		close(stop)
+		<-over
+		settle(time.Second)
+		if st := srv.Stats().Downstreams[0]; st.BadAcks != 0 || st.Messages == 0 || st.Ready != 0 {
+			t.Errorf("%+v", st)
+		}
+	})
+}

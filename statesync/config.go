@@ -45,6 +45,9 @@ type Config struct {
 	// Ticks is of how many ticks a packet repeats the inputs as long as they are not acked, 1 to MaxTicks; default
 	// DefaultTicks.
 	Ticks int
+	// Epoch is the one that the sender begins in, by which its packets and acks differ from those of a sender before it
+	// to the same receiver's place.
+	Epoch uint8
 	// NoDelta has every update sent whole, and nothing learned from packet to packet.
 	NoDelta bool
 	// NoRelative has positions sent whole where there is no baseline, not from the viewer's where that is shorter.

@@ -68,7 +68,7 @@ func NewSender(schema *snapshot.Schema, cfg Config) (*Sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Sender{cfg: cfg, prior: p.newState()}
+	s := &Sender{cfg: cfg, epoch: cfg.Epoch, prior: p.newState()}
 	s.book.plan, s.walk.novel = p, !cfg.NoRelative
 	s.walk.init(&s.book)
 	s.inputs.clear()
@@ -237,9 +237,9 @@ func (s *Sender) commit(tick int64, bytes int) Info {
 	return in
 }
 
-// Ack takes the receiver's ack. Old and repeated ones do nothing; one that names a packet that was never sent is [ErrAck],
-// and does nothing either. One that asks for a new start, or that takes back what an earlier one said, makes the next packet
-// refer to nothing.
+// Ack takes the receiver's ack. Old and repeated ones, and those of another epoch, do nothing; one that names a packet that
+// was never sent is [ErrAck], and does nothing either. One that asks for a new start, or that takes back what an earlier one
+// said, makes the next packet refer to nothing.
 func (s *Sender) Ack(a Ack) error {
 	if a.None {
 		if a.Reset && s.acked {
@@ -248,7 +248,7 @@ func (s *Sender) Ack(a Ack) error {
 		return nil
 	}
 	newest := expand(uint64(a.Newest), longBits, s.next)
-	if newest >= s.next {
+	if a.Epoch == s.epoch && newest >= s.next {
 		s.stats.ImpossibleAcks++
 		return fmt.Errorf("%w: of packet %d, the next is %d", ErrAck, a.Newest, uint16(s.next))
 	}
