@@ -140,5 +140,5 @@ func ExampleAccumulator() {
 	}
 	fmt.Printf("at most %d bytes; the player's object waits %d tick, the others at most %d\n", largest, longest[0], slices.Max(longest[:]))
 	// Output:
-	// at most 322 bytes; the player's object waits 1 tick, the others at most 6
+	// at most 323 bytes; the player's object waits 1 tick, the others at most 6
 }
