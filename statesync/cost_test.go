@@ -177,6 +177,25 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
+// TestBudgetIsUsed has packets be full while more waits than fits.
+func TestBudgetIsUsed(t *testing.T) {
+	q, sets := recorded(t)
+	for _, budget := range []int{90, 256, 486} {
+		c := newCourse(t, q, sets, budget)
+		for range 60 {
+			c.send()
+		}
+		was := c.s.Stats()
+		const n = 60 // while most cubes move
+		for range n {
+			c.send()
+		}
+		if mean := float64(c.s.Stats().Bytes-was.Bytes) / n; mean < float64(budget)*.96-4 || mean > float64(budget) {
+			t.Errorf("%g bytes of %d are used", mean, budget)
+		}
+	}
+}
+
 // TestMemory bounds what both ends keep of 901 objects: with acks after a round trip of 100 ms, and when none come for as
 // long as any ack is waited for.
 func TestMemory(t *testing.T) {

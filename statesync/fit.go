@@ -22,7 +22,7 @@ func (s *Sender) before(i int) {
 	c, w := &s.chooser, &s.walk
 	m := &c.mark
 	left := c.limit*bit - w.enc.Used()
-	if m.set = c.how.careful || left < 3*c.list[i].need+256*bit; !m.set {
+	if m.set = c.how.careful || left < 2*c.list[i].need+128*bit; !m.set {
 		return
 	}
 	m.enc.CopyFrom(&w.enc)

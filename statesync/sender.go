@@ -178,6 +178,7 @@ func (s *Sender) rate(set *snapshot.Set) {
 		p, row := sub.given, set.Row(i)
 		sub.given = 0
 		switch plan := s.book.plan; {
+		case p == 0 && sub.moving == 0:
 		case !plan.rests(row, plan.rest < 0 && plan.zero(row)):
 			if p > 0 {
 				sub.moving = p
