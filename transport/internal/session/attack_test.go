@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -164,25 +165,66 @@ func TestHandshakeDatagramsToAServer(t *testing.T) {
 	})
 }
 
-// TestFloodOfQuestions has a client ask for answers as fast as it can. It gets one each, which is no longer but for
-// the two bytes of an answer to a probe of nothing.
+// TestFloodOfQuestions: a client that asks without end is answered some 20 times a second. No answer is longer than its
+// question, but for the two bytes of an answer to a probe of nothing.
 func TestFloodOfQuestions(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *pair) {
 		p.connect()
-		for i := range 1000 {
+		p.run(10 * time.Second)
+		const seconds, each = 5, 1000
+		answers := [2]int{}
+		for i := range seconds * each {
+			time.Sleep(time.Second / each)
 			p.flying = nil
-			more := 0
-			if i%2 == 0 {
+			probe := i % 2
+			if probe == 0 {
 				p.client.s.sendHeartbeat(time.Now(), true)
 			} else {
-				more = 2
 				p.client.s.emit(serverAddr, p.client.s.draft(wire.ProbeKind))
 			}
 			question := p.flying[0].data
 			p.server.input(time.Now(), question)
-			if answers := p.flying[1:]; len(answers) != 1 || len(answers[0].data) > len(question)+more {
-				t.Fatalf("%d bytes are answered by %+v", len(question), answers)
+			got := p.flying[1:]
+			if len(got) > 1 || len(got) == 1 && len(got[0].data) > len(question)+2*probe {
+				t.Fatalf("%d bytes are answered by %+v", len(question), got)
 			}
+			answers[probe] += len(got)
+		}
+		most := int(answerRate.Burst + seconds*answerRate.PerSecond)
+		if sum := answers[0] + answers[1]; answers[0] == 0 || answers[1] == 0 || sum < most-1 || sum > most {
+			t.Errorf("%d and %d answers in %d s, want %d together", answers[0], answers[1], seconds, most)
+		}
+	})
+}
+
+// TestFloodOfMoves: nor is one that goes to and fro between two addresses moved more often.
+func TestFloodOfMoves(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *pair) {
+		p.connect()
+		p.run(10 * time.Second)
+		before := p.server.s.Stats()
+		const seconds, each = 5, 1000
+		for i := range seconds * each {
+			time.Sleep(time.Second / each)
+			from := []netip.AddrPort{clientAddr, netip.MustParseAddrPort("198.51.100.1:4000")}[i%2]
+			p.client.s.Moved(time.Now())
+			for len(p.flying) > 0 {
+				f := p.flying[0]
+				p.flying = p.flying[1:]
+				if f.to == p.server {
+					p.server.inputFrom(time.Now(), from, f.data)
+				} else {
+					p.client.inputFrom(time.Now(), serverAddr, f.data)
+				}
+			}
+		}
+		most := uint64(answerRate.Burst + seconds*answerRate.PerSecond)
+		now := p.server.s.Stats()
+		if n := now.Moves - before.Moves; n == 0 || n > most {
+			t.Errorf("%d moves in %d s, want %d at most", n, seconds, most)
+		}
+		if n := now.DatagramsSent - before.DatagramsSent; n > 2*most { // each move has a heartbeat follow
+			t.Errorf("%d datagrams in %d s, want %d at most", n, seconds, 2*most)
 		}
 	})
 }

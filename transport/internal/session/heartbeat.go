@@ -82,7 +82,7 @@ func (s *Session) inputHeartbeat(now time.Time, body []byte) error {
 			s.rtt.sample(age - hold)
 		}
 	}
-	if h.Answer {
+	if h.Answer && s.mayAnswer(now) {
 		s.sendHeartbeat(now, false)
 	}
 	return nil

@@ -108,7 +108,7 @@ func (s *Session) inputBody(now time.Time, from netip.AddrPort, h wire.Header, b
 	case wire.ResponseKind:
 		v, err = s.inputResponse(now, from, body)
 	case wire.ProbeKind:
-		err = s.inputProbe(h, body)
+		err = s.inputProbe(now, h, body)
 	case wire.ProbeAnswerKind:
 		v, err = s.inputProbeAnswer(body)
 	default:

@@ -79,7 +79,7 @@ func (s *Session) challenge(now time.Time, to netip.AddrPort) {
 	if s.paths == nil {
 		s.paths = &paths{}
 	}
-	if s.paths.count > 0 && now.Before(s.paths.sent.Add(challengeWait)) {
+	if s.paths.count > 0 && now.Before(s.paths.sent.Add(challengeWait)) || !s.mayAnswer(now) {
 		return
 	}
 	s.paths.sent = now

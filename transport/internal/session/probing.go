@@ -50,8 +50,8 @@ func (s *Session) probe(now time.Time) {
 }
 
 // inputProbe answers a probe: a datagram of that size does arrive.
-func (s *Session) inputProbe(h wire.Header, body []byte) error {
-	if err := wire.ParseProbe(body); err != nil {
+func (s *Session) inputProbe(now time.Time, h wire.Header, body []byte) error {
+	if err := wire.ParseProbe(body); err != nil || !s.mayAnswer(now) {
 		return err
 	}
 	d := s.draft(wire.ProbeAnswerKind)

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/limit"
 	"github.com/uplink-rpc/uplink/transport/internal/reliable"
 	"github.com/uplink-rpc/uplink/transport/internal/seal"
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
@@ -64,6 +65,7 @@ type Session struct {
 	stay     time.Time // until when a client stays long at least
 	paths    *paths    // addresses that a client may have moved to; nil if none
 	rtt      rtt
+	answers  limit.Bucket // of [answerRate]
 
 	recv     seal.Window
 	opener   seal.Opener  // set together with sealer
