@@ -11,6 +11,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/fragment"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/entries"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 	"github.com/uplink-rpc/uplink/internal/worlds"
 	"github.com/uplink-rpc/uplink/interpolate"
@@ -319,27 +320,18 @@ func TestReasons(t *testing.T) {
 // over the reliable channel, and that many bytes. Nothing panics, and a new connection works.
 func FuzzDownstreams(f *testing.F) {
 	o := newOrigin(f)
-	entry := func(b []byte, reliable byte) []byte {
-		if len(b) > 127 {
-			b = b[:127]
-		}
-		return append([]byte{byte(len(b)) | reliable}, b...)
-	}
-	f.Add(entry(append([]byte{byte(control.Offer)}, o.offered()...), 0x80))
-	f.Add(entry(append([]byte{byte(control.Piece), 3}, o.start...), 0x80))
-	f.Add(entry(o.message(), 0))
-	f.Add(entry([]byte{byte(control.Stop), 3}, 0x80))
-	f.Add(entry([]byte{byte(control.DownFragment) | 3, 0, 0, 1, 1, 5}, 0))
+	f.Add(entries.Of(append([]byte{byte(control.Offer)}, o.offered()...), true))
+	f.Add(entries.Of(append([]byte{byte(control.Piece), 3}, o.start...), true))
+	f.Add(entries.Of(o.message(), false))
+	f.Add(entries.Of([]byte{byte(control.Stop), 3}, true))
+	f.Add(entries.Of([]byte{byte(control.DownFragment) | 3, 0, 0, 1, 1, 5}, false))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		o, conn, link := newOrigin(t), quietConn(), &wire{}
 		handled := 0
 		d := ready(t, o, conn, link, SnapshotConfig[ball]{Handle: func(*Snapshot[ball]) { handled++ }, Interpolate: &interpolate.Config{}})
 		now := time.Now()
 		e := &events{Conn: conn}
-		for len(in) > 0 {
-			n := min(int(in[0]&0x7f), len(in)-1)
-			msg, reliable := in[1:1+n], in[0]&0x80 != 0
-			in = in[1+n:]
+		for msg, reliable := range entries.All(in) {
 			kind, body, err := control.Split(msg)
 			switch {
 			case err != nil:

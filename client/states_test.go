@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/entries"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 	"github.com/uplink-rpc/uplink/internal/worlds"
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -217,18 +218,12 @@ func TestStateOffers(t *testing.T) {
 // waits is bounded, and a new connection works.
 func FuzzStates(f *testing.F) {
 	s := newSpring(f)
-	entry := func(b []byte, reliable byte) []byte {
-		if len(b) > 127 {
-			b = b[:127]
-		}
-		return append([]byte{byte(len(b)) | reliable}, b...)
-	}
-	f.Add(entry(s.offered(), 0x80))
+	f.Add(entries.Of(s.offered(), true))
 	first := s.message()
-	f.Add(entry(first, 0))
-	f.Add(append(entry(s.message(), 0), entry(first, 0)...))
-	f.Add(entry([]byte{byte(control.Stop), 5}, 0x80))
-	f.Add(entry([]byte{byte(control.DownFragment) | 5, 0, 0, 1, 1, 5}, 0))
+	f.Add(entries.Of(first, false))
+	f.Add(append(entries.Of(s.message(), false), entries.Of(first, false)...))
+	f.Add(entries.Of([]byte{byte(control.Stop), 5}, true))
+	f.Add(entries.Of([]byte{byte(control.DownFragment) | 5, 0, 0, 1, 1, 5}, false))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		s, conn, link := newSpring(t), quietConn(), &wire{}
 		d, pool := poolOf(t, conn, StateConfig[puck]{})
@@ -237,10 +232,7 @@ func FuzzStates(f *testing.F) {
 		s.hear(link)
 		must(t, conn.down.datagram(control.Down, s.message(), time.Now()))
 		now := time.Now()
-		for len(in) > 0 {
-			n := min(int(in[0]&0x7f), len(in)-1)
-			msg, reliable := in[1:1+n], in[0]&0x80 != 0
-			in = in[1+n:]
+		for msg, reliable := range entries.All(in) {
 			kind, body, err := control.Split(msg)
 			switch {
 			case err != nil:

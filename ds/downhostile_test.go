@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/entries"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
@@ -63,25 +64,18 @@ func TestBadAcks(t *testing.T) {
 func FuzzDown(f *testing.F) {
 	frames := few(f)
 	a := snapshot.Ack{Newest: 9, Window: 1<<9 - 1}
-	f.Add(entry(a.Append([]byte{byte(control.DownAck), 0})))
+	f.Add(entries.Of(a.Append([]byte{byte(control.DownAck), 0}), false))
 	a = snapshot.Ack{None: true, Epoch: 3}
-	f.Add(entry(a.Append([]byte{byte(control.DownAck), 0})))
-	reply := entry(control.AppendReply(nil, 0, control.Send))
-	reply[0] |= 0x80
-	f.Add(reply)
-	reply = entry(control.AppendReply(nil, 0, control.Refused))
-	reply[0] |= 0x80
-	f.Add(reply)
+	f.Add(entries.Of(a.Append([]byte{byte(control.DownAck), 0}), false))
+	f.Add(entries.Of(control.AppendReply(nil, 0, control.Send), true))
+	f.Add(entries.Of(control.AppendReply(nil, 0, control.Refused), true))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		c := newCrowd(t, frames, 2)
 		for range 10 {
 			c.step()
 		}
 		hostile, honest := c.players[0], c.players[1]
-		for len(in) > 0 {
-			n := min(int(in[0]&0x7f), len(in)-1)
-			msg, reliable := in[1:1+n], in[0]&0x80 != 0
-			in = in[1+n:]
+		for msg, reliable := range entries.All(in) {
 			hostile.player.receive(msg, time.Time{}, reliable)
 		}
 		if st := hostile.counted(); st.Ready == 0 || st.Messages == 0 { // it left, or began anew

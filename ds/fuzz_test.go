@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/entries"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
@@ -18,34 +19,31 @@ func FuzzReceive(f *testing.F) {
 	request, err := b.request(4).Append(nil)
 	must(f, err)
 	ack := rpcdelta.Ack{RPC: 3, Seq: 1}
-	f.Add(entry(payload), false)
-	f.Add(append(entry(payload), entry(payload)...), true)
-	f.Add(append(append(entry(request), entry(request)...), entry(payload)...), true)
-	f.Add(entry(ack.Append([]byte{byte(control.Acks)})), false)
-	f.Add(entry([]byte{byte(control.Bind), 0xdd, 0xff, 0xff, 0xff, 0xff}), true)
-	f.Add(entry([]byte{0xb0, 3, 1, 0, 1, 0xde, 0xad}), false)
+	f.Add(entries.Of(payload, false), false)
+	f.Add(append(entries.Of(payload, false), entries.Of(payload, false)...), true)
+	f.Add(append(append(entries.Of(request, false), entries.Of(request, false)...), entries.Of(payload, false)...), true)
+	f.Add(entries.Of(ack.Append([]byte{byte(control.Acks)}), false), false)
+	f.Add(entries.Of([]byte{byte(control.Bind), 0xdd, 0xff, 0xff, 0xff, 0xff}, false), true)
+	f.Add(entries.Of([]byte{0xb0, 3, 1, 0, 1, 0xde, 0xad}, false), false)
 	f.Add([]byte{0x82, 1, 3}, true)
 	bundle := control.NewBundler(100)
 	for range 3 {
 		bundle.Add(payload[:min(len(payload), 30)])
 	}
-	f.Add(entry(bundle.Take()), false)
+	f.Add(entries.Of(bundle.Take(), false), false)
 	must(f, s.enc.SetRedundancy(rpcdelta.MaxRedundancy))
 	var chain []byte
 	for range rpcdelta.MaxRedundancy {
 		chain = s.payload()
 	}
-	f.Add(entry(chain), false)
-	f.Add(entry(chain), true) // more frames than the queue holds
+	f.Add(entries.Of(chain, false), false)
+	f.Add(entries.Of(chain, false), true) // more frames than the queue holds
 	f.Fuzz(func(t *testing.T, in []byte, poll bool) {
 		delivered := 0
 		b := newBench(t, Config{Poll: poll, QueueBytes: 1024, DeliverLate: true, Ring: 4}, func(*Player, Frame[testCall]) { delivered++ })
 		hostile, honest := b.join(3), b.join(3)
 		messages := uint64(0)
-		for len(in) > 0 {
-			n := min(int(in[0]&0x7f), len(in)-1)
-			msg, reliable := in[1:1+n], in[0]&0x80 != 0
-			in = in[1+n:]
+		for msg, reliable := range entries.All(in) {
 			if kind, body, err := control.Split(msg); err == nil && kind == control.Bind {
 				if _, err := control.ParseBindRequest(body); err == nil {
 					messages-- // it is answered, not counted
@@ -99,8 +97,6 @@ func inBundle(b []byte) (n uint64) {
 	}
 	return n
 }
-
-func entry(b []byte) []byte { return append([]byte{byte(len(b))}, b...) }
 
 func sum(counts [drops]uint64) (n uint64) {
 	for _, c := range counts {

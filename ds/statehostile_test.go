@@ -6,17 +6,15 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/entries"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 	"github.com/uplink-rpc/uplink/statesync"
 )
 
-// troupe is a world of recorded cubes that goes down as state, and players who ack each message some ticks later.
+// troupe is a reel that goes down as state, and players who ack each message some ticks later.
 type troupe struct {
-	t       testing.TB
-	frames  [][]cube
-	world   *World[cube]
+	reel
 	players []*StateStream[cube]
-	tick    uint64
 	ack     []byte
 	input   [1]statesync.Input
 }
@@ -26,33 +24,22 @@ func newTroupe(t testing.TB, frames [][]cube, players int) *troupe {
 	b := newBench(t, Config{}, func(*Player, Frame[testCall]) {})
 	w, err := NewWorld(b.srv, "cubes", WorldConfig[cube]{})
 	must(t, err)
-	c := &troupe{t: t, frames: frames, world: w, input: [1]statesync.Input{{Data: []byte{1, 2}}}}
+	c := &troupe{reel: reel{t: t, frames: frames, world: w}, input: [1]statesync.Input{{Data: []byte{1, 2}}}}
 	offered, err := w.stateTerms()
 	must(t, err)
 	for range players {
-		p := b.join(0).player
 		// As much as there is time for: none passes here.
-		way := &stateWay{world: &w.w, offered: offered, player: p, cfg: StateConfig{Bandwidth: mostBandwidth}}
-		d := &downstream{player: p, link: &nowhere{}, source: w.common(), way: way}
-		p.downs().list[0] = d
-		w.common().join(d)
-		p.receiveReply(control.AppendReply(nil, 0, control.Ready)[1:], time.Time{})
-		c.players = append(c.players, &StateStream[cube]{w, d, way})
+		d := c.join(b, &nowhere{}, func(p *Player) way {
+			return &stateWay{world: &w.w, offered: offered, player: p, cfg: StateConfig{Bandwidth: mostBandwidth}}
+		})
+		c.players = append(c.players, &StateStream[cube]{w, d, d.way.(*stateWay)})
 	}
 	return c
 }
 
 // step makes a tick, sends it, and acks an older one.
 func (c *troupe) step() {
-	c.tick++
-	must(c.t, c.world.Begin(c.tick))
-	frame := c.frames[bounce(c.tick, uint64(len(c.frames)))]
-	for i := range frame {
-		if err := c.world.Put(uint16(i), 0, &frame[i]); err != nil {
-			c.t.Fatal(err)
-		}
-	}
-	c.world.Commit()
+	frame := c.next()
 	for _, s := range c.players {
 		o := s.down.outlet.(*stateOutlet)
 		o.left = o.left.Add(-time.Second / 60) // a tick has passed
@@ -61,11 +48,7 @@ func (c *troupe) step() {
 			must(c.t, s.Prioritize(uint16(i), 1))
 		}
 	}
-	n, err := c.world.Send()
-	must(c.t, err)
-	if n != len(c.players) {
-		c.t.Fatalf("tick %d was sent to %d of %d", c.tick, n, len(c.players))
-	}
+	c.send(len(c.players))
 	if c.tick <= ackedAfter {
 		return
 	}
@@ -145,11 +128,10 @@ func TestBadStateAcks(t *testing.T) {
 func FuzzStateDown(f *testing.F) {
 	frames := few(f)
 	for _, a := range []statesync.Ack{{Newest: 9, Window: 1<<9 - 1}, {None: true, Reset: true}, {Reset: true, Epoch: 1, Newest: 9}, {Newest: 65_535}} {
-		f.Add(entry(a.Append([]byte{byte(control.DownAck), 0})))
+		f.Add(entries.Of(a.Append([]byte{byte(control.DownAck), 0}), false))
 	}
 	for _, a := range []control.Answer{control.Refused, control.Send, control.Ready} {
-		reply := entry(control.AppendReply(nil, 0, a))
-		reply[0] |= 0x80
+		reply := entries.Of(control.AppendReply(nil, 0, a), true)
 		f.Add(append(reply, reply...))
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {
@@ -158,10 +140,7 @@ func FuzzStateDown(f *testing.F) {
 			c.step()
 		}
 		hostile, honest := c.players[0].down, c.players[1].down
-		for len(in) > 0 {
-			n := min(int(in[0]&0x7f), len(in)-1)
-			msg, reliable := in[1:1+n], in[0]&0x80 != 0
-			in = in[1+n:]
+		for msg, reliable := range entries.All(in) {
 			hostile.player.receive(msg, time.Time{}, reliable)
 		}
 		if st := hostile.counted(); st.Ready == 0 || st.Messages == 0 { // it left

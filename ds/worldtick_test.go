@@ -42,13 +42,51 @@ func (n *nowhere) Send(b []byte) error         { n.last = append(n.last[:0], b..
 func (n *nowhere) SendReliable(b []byte) error { n.last = append(n.last[:0], b...); return nil }
 func (n *nowhere) Unacked() int                { return 0 }
 
-// crowd is a world of recorded cubes and players who ack each snapshot some ticks later.
+// reel is a world of recorded cubes, played forth and back.
+type reel struct {
+	t      testing.TB
+	frames [][]cube
+	world  *World[cube]
+	tick   uint64
+}
+
+// next makes a tick of the next frame, and gives it.
+func (r *reel) next() []cube {
+	r.tick++
+	must(r.t, r.world.Begin(r.tick))
+	frame := r.frames[bounce(r.tick, uint64(len(r.frames)))]
+	for i := range frame {
+		if err := r.world.Put(uint16(i), 0, &frame[i]); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	r.world.Commit()
+	return frame
+}
+
+// send sends the tick to so many players.
+func (r *reel) send(players int) {
+	n, err := r.world.Send()
+	must(r.t, err)
+	if n != players {
+		r.t.Fatalf("tick %d was sent to %d of %d", r.tick, n, players)
+	}
+}
+
+// join has another player get the world in a way, and say that it is ready.
+func (r *reel) join(b *bench, link carrier, way func(*Player) way) *downstream {
+	p := b.join(0).player
+	d := &downstream{player: p, link: link, source: r.world.common(), way: way(p)}
+	p.downs().list[0] = d
+	r.world.common().join(d)
+	p.receiveReply(control.AppendReply(nil, 0, control.Ready)[1:], time.Time{})
+	return d
+}
+
+// crowd is a reel and players who ack each snapshot some ticks later.
 type crowd struct {
-	t       testing.TB
-	frames  [][]cube
-	world   *World[cube]
+	reel
 	players []*downstream
-	tick    uint64
 	ack     []byte
 }
 
@@ -67,7 +105,7 @@ func newCrowd(t testing.TB, frames [][]cube, players int) *crowd {
 		return nil
 	}})
 	must(t, err)
-	c := &crowd{t: t, frames: frames, world: w}
+	c := &crowd{reel: reel{t: t, frames: frames, world: w}}
 	for range players {
 		c.join(b, &nowhere{})
 	}
@@ -76,31 +114,15 @@ func newCrowd(t testing.TB, frames [][]cube, players int) *crowd {
 
 // join adds a player that is ready.
 func (c *crowd) join(b *bench, link carrier) *downstream {
-	p := b.join(0).player
-	d := &downstream{player: p, link: link, source: c.world.common(), way: &snapshotWay{&c.world.w, p}}
-	p.downs().list[0] = d
-	c.world.common().join(d)
-	p.receiveReply(control.AppendReply(nil, 0, control.Ready)[1:], time.Time{})
+	d := c.reel.join(b, link, func(p *Player) way { return &snapshotWay{&c.world.w, p} })
 	c.players = append(c.players, d)
 	return d
 }
 
 // step makes a tick, sends it, and acks an older one.
 func (c *crowd) step() {
-	c.tick++
-	must(c.t, c.world.Begin(c.tick))
-	frame := c.frames[bounce(c.tick, uint64(len(c.frames)))]
-	for i := range frame {
-		if err := c.world.Put(uint16(i), 0, &frame[i]); err != nil {
-			c.t.Fatal(err)
-		}
-	}
-	c.world.Commit()
-	n, err := c.world.Send()
-	must(c.t, err)
-	if n != len(c.players) {
-		c.t.Fatalf("tick %d was sent to %d of %d", c.tick, n, len(c.players))
-	}
+	c.next()
+	c.send(len(c.players))
 	if c.tick <= ackedAfter {
 		return
 	}

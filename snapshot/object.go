@@ -38,7 +38,7 @@ type object struct {
 	turned int64 // what the prediction of the orientation missed by
 	veer   [3]int64
 	drift  [3]int64 // of the place, over the coded distance
-	still  bool     // as it was in the references
+	still  bool     // at rest
 	age    int64    // how many snapshots it has rested
 	close  int64    // how near another one comes to it, logarithm
 }
