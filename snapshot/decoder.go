@@ -52,7 +52,7 @@ func (c Config) NewDecoder(s *Schema, initial *Set) (*Decoder, error) {
 		d.start.CopyFrom(initial)
 	}
 	d.hash = hash(d.start, d.prior)
-	d.walk.schema, d.walk.decoding = s, true
+	d.walk.schema, d.walk.Decoding = s, true
 	return d, nil
 }
 
@@ -126,7 +126,7 @@ func (d *Decoder) rebuild(seq, base uint64, known bool, coded []byte) (err error
 		}
 	}()
 	w.borrow(w.from)
-	w.dec.Reset(coded, 0)
+	w.Dec.Reset(coded, 0)
 	mask := uint32(0)
 	if known {
 		mask = w.mask(0)
@@ -149,7 +149,7 @@ func (d *Decoder) rebuild(seq, base uint64, known bool, coded []byte) (err error
 	if !w.rows(d.pairs, d.cur) {
 		return ErrBounds
 	}
-	if !w.dec.Complete() {
+	if !w.Dec.Complete() {
 		return ErrLength
 	}
 	return nil

@@ -1,6 +1,10 @@
 package snapshot
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/uplink-rpc/uplink/internal/fixed"
+)
 
 // passed bounds how many moving objects are looked at, on either side, for the one that came closest.
 const passed = 32
@@ -37,7 +41,7 @@ func (m *movers) add(place [3]int64) {
 // spread marks the cells in which objects are near to movers: at least as near as touch says, the logarithm of a quarter
 // of the square of a distance.
 func (m *movers) spread(touch int64) {
-	m.side = uint(clamp(touch/(2*logOne)+3, 0, 30))
+	m.side = uint(fixed.Clamp(touch/(2*fixed.LogOne)+3, 0, 30))
 	m.beyond = 1 << (2 * m.side)
 	m.marked = true
 	clear(m.cells[:])

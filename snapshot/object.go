@@ -3,6 +3,9 @@ package snapshot
 import (
 	"math/bits"
 	"slices"
+
+	"github.com/uplink-rpc/uplink/internal/entropy"
+	"github.com/uplink-rpc/uplink/internal/fixed"
 )
 
 // neighbors is how many of the objects coded last are looked at for the nearest.
@@ -45,7 +48,7 @@ type object struct {
 
 // walk codes the objects of a snapshot in either direction.
 type walk struct {
-	coder
+	entropy.Coder
 	schema *Schema
 	state  *state  // as it goes on
 	from   *state  // as it was beside the baseline
@@ -80,7 +83,7 @@ func (w *walk) load(index int) {
 	}
 	at, far := w.schema.at[w.schema.anchor], int64(0)
 	for k := at; k < at+w.schema.fields[w.schema.anchor].N; k++ {
-		far += abs(int64(o.base[k]) - int64(o.row[refs-1][k]))
+		far += fixed.Abs(int64(o.base[k]) - int64(o.row[refs-1][k]))
 	}
 	o.pace = min(bits.Len64(uint64(far))/2, 3)
 }
@@ -115,7 +118,7 @@ func (w *walk) code(row []int32) {
 		if o.still {
 			c = &w.state.hit[o.closeness()][w.order&1<<1|o.flag]
 		}
-		changed = w.bit(c, !w.decoding && w.differ(row, o.base))
+		changed = w.Bit(c, !w.Decoding && w.differ(row, o.base))
 		w.order = w.order << 1
 		if changed {
 			w.order |= 1
@@ -136,7 +139,7 @@ func (w *walk) code(row []int32) {
 
 // keepRow has a decoded object be as in the baseline.
 func (w *walk) keepRow(row []int32) {
-	if w.decoding && !w.same {
+	if w.Decoding && !w.same {
 		copy(row, w.object.base)
 	}
 }
@@ -179,7 +182,7 @@ func (w *walk) codeFlags(row []int32, changed bool) {
 		if o.still && !changed {
 			c = &w.state.settled[n][min(o.age/ageStep, ages-1)][ctx>>4&1]
 		}
-		if w.bit(c, row[at] != v) {
+		if w.Bit(c, row[at] != v) {
 			row[at] = w.other(f, v, row[at])
 		}
 		n++
@@ -191,7 +194,7 @@ func (w *walk) other(f *Field, v, to int32) int32 {
 	if int64(f.Hi)-int64(f.Lo) == 1 {
 		return f.Lo + f.Hi - v
 	}
-	return int32(int64(f.Lo) + int64(w.raw(uint64(int64(to)-int64(f.Lo)), f.width())))
+	return int32(int64(f.Lo) + int64(w.Raw(uint64(int64(to)-int64(f.Lo)), f.width())))
 }
 
 func (w *walk) codeMotion(row []int32) {
@@ -215,7 +218,7 @@ func (w *walk) codeMotion(row []int32) {
 			if some {
 				ctx |= 8
 			}
-			differs = w.bit(&w.state.same[i][ctx], !slices.Equal(cur, base))
+			differs = w.Bit(&w.state.same[i][ctx], !slices.Equal(cur, base))
 		}
 		some = some || differs
 		if f.Kind == Motion {
@@ -260,7 +263,7 @@ func (w *walk) nearest() {
 			least, o.near = d, &w.near[i]
 		}
 	}
-	o.gap = log2(least<<5) / 2
+	o.gap = fixed.Log2(least<<5) / 2
 }
 
 // Spans are the pairs of references, or of one and the baseline, that a velocity is taken between: the newer, the older.
@@ -350,9 +353,9 @@ func (w *walk) steadiness(at, n int) {
 	for k := range n {
 		v := &o.speeds[k]
 		o.velocity(v, at+k)
-		o.jerk += abs(v[fromSecond]-2*v[secondFromFourth]+v[fourthFromLast]) * 2
-		o.jerk1 += abs(v[fromFirst] - 2*v[firstFromSecond] + v[secondFromThird])
-		o.speed += abs(v[fromSecond])
+		o.jerk += fixed.Abs(v[fromSecond]-2*v[secondFromFourth]+v[fourthFromLast]) * 2
+		o.jerk1 += fixed.Abs(v[fromFirst] - 2*v[firstFromSecond] + v[secondFromThird])
+		o.speed += fixed.Abs(v[fromSecond])
 	}
 	o.jerk, o.jerk1 = o.jerk*part>>partShift, o.jerk1*part>>partShift
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+
+	"github.com/uplink-rpc/uplink/internal/orientation"
 )
 
 // Schema is the typed description of an object. It is immutable and safe for concurrent use.
@@ -12,13 +14,13 @@ type Schema struct {
 	fields  []Field
 	at      []int // first component of each field
 	ints    int
-	order   []int   // fields that are predicted, orientations before numbers
-	anchor  int     // the field whose place says which objects are near each other, or -1
-	flags   int     // fields of kind Flags
-	flag    int     // the first of them, or -1
-	grains  []grain // of the fields of kind Quat
-	lie     int     // the field that says how objects lie, or -1
-	strings []int   // fields of kind Bytes
+	order   []int               // fields that are predicted, orientations before numbers
+	anchor  int                 // the field whose place says which objects are near each other, or -1
+	flags   int                 // fields of kind Flags
+	flag    int                 // the first of them, or -1
+	grains  []orientation.Grain // of the fields of kind Quat
+	lie     int                 // the field that says how objects lie, or -1
+	strings []int               // fields of kind Bytes
 }
 
 // NewSchema checks fields. The error names the one that is wrong, and how.
@@ -37,7 +39,7 @@ func NewSchema(fields ...Field) (*Schema, error) {
 			if s.lie < 0 {
 				s.lie = i
 			}
-			s.grains = append(s.grains, f.grain())
+			s.grains = append(s.grains, orientation.NewGrain(f.Lo, f.Hi))
 		case Flags:
 			if s.flags++; s.flag < 0 {
 				s.flag = i

@@ -1,4 +1,4 @@
-package snapshot
+package orientation
 
 import (
 	"math"
@@ -13,16 +13,16 @@ func TestRotations(t *testing.T) {
 		var v [3]int64
 		sum := 0.0
 		for i := range v {
-			v[i] = rapid.Int64Range(-rotOne/2, rotOne/2).Draw(t, "v")
+			v[i] = rapid.Int64Range(-One/2, One/2).Draw(t, "v")
 			sum += float64(v[i]) * float64(v[i])
 		}
-		angle := math.Sqrt(sum) / rotOne
-		q := turn(v)
-		if want := math.Cos(angle/2) * rotOne; math.Abs(float64(q[3])-want) > 8 {
+		angle := math.Sqrt(sum) / One
+		q := Turn(v)
+		if want := math.Cos(angle/2) * One; math.Abs(float64(q[3])-want) > 8 {
 			t.Fatalf("cos of half of %g is %d, want %g", angle, q[3], want)
 		}
-		one := quat{0, 0, 0, rotOne}
-		back := between(&one, &q)
+		one := Quat{0, 0, 0, One}
+		back := Between(&one, &q)
 		for i := range v {
 			if d := back[i] - v[i]; d < -200 || d > 200 {
 				t.Fatalf("%v is %v back", v, back)
