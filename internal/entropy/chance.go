@@ -14,8 +14,8 @@ const slowest = 250
 const unlikely = 24
 
 // rates are what a chance moves by, of 65,536.
-var rates = func() (r [slowest + 1]int32) {
-	for i := range r {
+var rates = func() (r [256]int32) {
+	for i := range slowest + 1 {
 		r[i] = int32(2 * 65536 / (2*i + 3))
 	}
 	return r
@@ -27,7 +27,7 @@ func (c *Chance) Learn(bit bool) {
 	if bit {
 		target = 65535
 	}
-	p += int32(int64(target-p) * int64(rates[c.N]) >> 16)
+	p += int32(int64(target-p) * int64(rates[c.N&255]) >> 16)
 	c.P = uint16(min(max(p, unlikely), Scale-unlikely))
 	if c.N < slowest {
 		c.N++

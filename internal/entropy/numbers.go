@@ -5,6 +5,7 @@ import "math/bits"
 // Magnitudes are told apart by their length in bits, below lengths of them, under one of Levels of scale.
 const (
 	lengths = 33
+	beyonds = 16
 	// Levels of scale are three an octave.
 	Levels = 40
 	// Signs is how many contexts a sign may have.
@@ -29,7 +30,7 @@ func Sign3(v int64) int {
 type Numbers struct {
 	length   [Levels][lengths]Chance
 	sign     [Signs]Chance
-	mantissa [lengths][8]Chance
+	mantissa [beyonds][8]Chance
 }
 
 // middle is the length that the decisions of a level begin at.
@@ -68,7 +69,7 @@ func (c *Coder) Number(m *Numbers, level int, sign int, v int64) int64 {
 	negative := c.Bit(&m.sign[sign], v < 0)
 	mag := uint64(1)
 	if n > 1 {
-		mag = c.mantissa(&m.mantissa[n], uint(n-1), uint64(max(v, -v)))
+		mag = c.mantissa(&m.mantissa[beyond(n, level)], uint(n-1), uint64(max(v, -v)))
 	}
 	if negative {
 		return -int64(mag)
@@ -104,3 +105,6 @@ func (c *Coder) mantissa(m *[8]Chance, n uint, v uint64) uint64 {
 	}
 	return node
 }
+
+// beyond is the context of a mantissa: how much longer the magnitude is than its level has them.
+func beyond(n, level int) int { return min(max(n-middle(level)+beyonds/2, 0), beyonds-1) }
