@@ -20,13 +20,13 @@ const Terms = 16
 // Predictor predicts a number as a sum of weighted terms, and learns the weights by normalized least mean squares: each
 // weight by the power of its own term.
 type Predictor struct {
-	weight [Terms]int32 // Q16
-	power  [Terms]int32 // mean square of the scaled term, Q8
+	Weights [Terms]int32 // Q16
+	power   [Terms]int32 // mean square of the scaled term, Q8
 }
 
 // New makes a predictor of these weights, Q16; others are 0.
 func New(weights ...int32) (l Predictor) {
-	copy(l.weight[:], weights)
+	copy(l.Weights[:], weights)
 	for i := range l.power {
 		l.power[i] = 1 << 8
 	}
@@ -35,14 +35,15 @@ func New(weights ...int32) (l Predictor) {
 
 // Predict gives the sum of weighted terms, at most [Terms] of them.
 func (l *Predictor) Predict(x []int64) (sum int64) {
-	weight := l.weight[:len(x)]
+	weight := l.Weights[:len(x)]
 	for i, v := range x {
 		sum += int64(weight[i]) * v
 	}
 	return sum >> 16
 }
 
-// Learn moves the weights by 1/2^8 of the way toward what makes err zero. Terms and error count in units of scale.
+// Learn moves the weights by 1/2^8 of the way toward what makes err zero. Terms and error count in units of scale,
+// which is no less than err either way.
 func (l *Predictor) Learn(x []int64, err, scale int64) {
 	const most = 1 << 14
 	inv := int64(1<<32) / max(scale, 1)
@@ -60,7 +61,7 @@ func (l *Predictor) Learn(x []int64, err, scale int64) {
 		p += (square - p) >> 7
 		l.power[i] = p
 		step := quotient(int64(e)*int64(s), uint32(max(p, square>>4)+16)) // the product is in Q16: 1/2^8 of it in the weight's
-		l.weight[i] = min(max(l.weight[i]+step, -heaviest), heaviest)
+		l.Weights[i] = min(max(l.Weights[i]+step, -heaviest), heaviest)
 	}
 }
 
@@ -85,7 +86,7 @@ func quotient(a int64, d uint32) int32 {
 func (l *Predictor) Adapt(x []int64, err int64) {
 	const most, shift = Bias, 12
 	err = fixed.Clamp(err, -most, most)
-	weight := l.weight[:len(x)]
+	weight := l.Weights[:len(x)]
 	for i, v := range x {
 		weight[i] += int32(err * v >> shift)
 	}

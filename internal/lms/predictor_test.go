@@ -67,7 +67,7 @@ func TestHeaviest(t *testing.T) {
 		for range 200 {
 			l.Learn(rapid.SliceOfN(any64, Terms, Terms).Draw(t, "terms"), any64.Draw(t, "error"), rapid.Int64Range(-1, 1<<46).Draw(t, "scale"))
 		}
-		for i, v := range l.weight {
+		for i, v := range l.Weights {
 			if v > heaviest || v < -heaviest || l.power[i] < 0 {
 				t.Fatalf("weight %d is %d, its term's power %d", i, v, l.power[i])
 			}
