@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+
+	"github.com/uplink-rpc/uplink/internal/entropy"
 )
 
 // Decoder rebuilds a world's snapshots from the payloads of one [Encoder], in whatever order they come.
@@ -52,7 +54,7 @@ func (c Config) NewDecoder(s *Schema, initial *Set) (*Decoder, error) {
 		d.start.CopyFrom(initial)
 	}
 	d.hash = hash(d.start, d.prior)
-	d.walk.schema, d.walk.Decoding = s, true
+	d.walk.schema, d.walk.Coder = s, entropy.NewCoder(entropy.Slowest, true)
 	return d, nil
 }
 

@@ -1,6 +1,10 @@
 package snapshot
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/uplink-rpc/uplink/internal/entropy"
+)
 
 // Info says what an encoder made.
 type Info struct {
@@ -38,7 +42,7 @@ type fate struct {
 // NewEncoder makes an encoder of the world's snapshots.
 func NewEncoder(s *Schema, w *World) *Encoder {
 	e := &Encoder{world: w, sent: make([]fate, w.cfg.Ring), states: newShelf(s, w.cfg.Ring)}
-	e.walk.schema = s
+	e.walk.schema, e.walk.Coder = s, entropy.NewCoder(entropy.Slowest, false)
 	return e
 }
 

@@ -58,7 +58,8 @@ func (w *walk) codeQuat(field, n int, cur []int32) int64 {
 	}
 	y[10], y[11], y[12], y[13] = fixed.Log2(o.speed), fixed.Log2(o.missed), gr.Size(jerk), gr.Size(jerk1)
 
-	largest, hit := w.codeLargest(m, gr, cur, &q, y[2]+y[11])
+	largest, hit := m.largest.Code(&w.Coder, int(cur[0]), &q, gr, int(fixed.Clamp((y[2]+y[11])>>9, 0, orientation.Doubts-1)))
+	cur[0] = int32(largest)
 	if hit {
 		y[9] = lms.Bias
 	}
@@ -94,42 +95,4 @@ func (w *walk) codeQuat(field, n int, cur []int32) int64 {
 	}
 	*last = int16(fixed.Log2(missed))
 	return missed
-}
-
-// codeLargest codes the index of the largest element and says whether it is another than that of the prediction q.
-func (w *walk) codeLargest(m *quatModel, gr *orientation.Grain, cur []int32, q *orientation.Quat, doubt int64) (largest int, other bool) {
-	first, second := 0, -1
-	for i := range q {
-		if fixed.Abs(q[i]) > fixed.Abs(q[first]) {
-			first = i
-		}
-	}
-	for i := range q {
-		if i != first && (second < 0 || fixed.Abs(q[i]) > fixed.Abs(q[second])) {
-			second = i
-		}
-	}
-	margin := gr.Size(fixed.Abs(q[first]) - fixed.Abs(q[second]))
-	c := &m.largest[fixed.Clamp((margin+256)*2>>8, 0, entropy.Levels-1)][fixed.Clamp(doubt>>9, 0, 7)]
-	if w.Bit(c, int(cur[0]) != first) {
-		largest = second
-		if w.Bit(&m.second[0], int(cur[0]) != second) {
-			var rest [2]int
-			n := 0
-			for i := range q {
-				if i != first && i != second {
-					rest[n] = i
-					n++
-				}
-			}
-			largest = rest[0]
-			if w.Bit(&m.second[1], int(cur[0]) == rest[1]) {
-				largest = rest[1]
-			}
-		}
-		cur[0] = int32(largest)
-		return largest, true
-	}
-	cur[0] = int32(first)
-	return first, false
 }

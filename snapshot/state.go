@@ -4,6 +4,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/entropy"
 	"github.com/uplink-rpc/uplink/internal/fixed"
 	"github.com/uplink-rpc/uplink/internal/lms"
+	"github.com/uplink-rpc/uplink/internal/orientation"
 )
 
 const classes = 7
@@ -21,8 +22,7 @@ type motionModel struct {
 type quatModel struct {
 	turn    [3][2 * classes]lms.Predictor // in flight, and on the ground
 	scale   [3][2]lms.Predictor
-	largest [entropy.Levels][8]entropy.Chance
-	second  [2]entropy.Chance
+	largest orientation.Largest
 	numbers entropy.Numbers
 }
 
@@ -107,10 +107,7 @@ func (s *Schema) newState() *state {
 				}
 			}
 			m.numbers.Init()
-			for i := range m.largest {
-				entropy.Fill(m.largest[i][:], entropy.Half, 0)
-			}
-			entropy.Fill(m.second[:], entropy.Half, 0)
+			m.largest.Init()
 			st.quat = append(st.quat, m)
 		case Angle:
 			st.angles = append(st.angles, angleModel{})

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/uplink-rpc/uplink/internal/entropy"
+	"github.com/uplink-rpc/uplink/internal/fixed"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
@@ -70,6 +72,7 @@ func NewSender(schema *snapshot.Schema, cfg Config) (*Sender, error) {
 	}
 	s := &Sender{cfg: cfg, epoch: cfg.Epoch, prior: p.newState()}
 	s.book.plan, s.walk.novel = p, !cfg.NoRelative
+	s.walk.Coder = entropy.NewCoder(slowest, false)
 	s.walk.init(&s.book)
 	s.inputs.clear()
 	s.chooser.init(p)
@@ -108,7 +111,7 @@ func (s *Sender) AddInputs(tick int64, inputs ...Input) error { return s.inputs.
 // Errors are [ErrTick] and [ErrBudget]; nothing is sent then, dst is as it was, and priorities keep adding up. set is of
 // the sender's schema. It allocates nothing once warm and dst has room.
 func (s *Sender) Append(dst []byte, tick int64, set *snapshot.Set) ([]byte, Info, error) {
-	if s.next > 0 && tick <= s.tick || abs(tick) > maxTick {
+	if s.next > 0 && tick <= s.tick || fixed.Abs(tick) > maxTick {
 		return dst, Info{}, fmt.Errorf("%w: %d after %d", ErrTick, tick, s.tick)
 	}
 	s.renew(tick)

@@ -14,15 +14,17 @@ func TestChance(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		share := rapid.Float64Range(0, 1).Draw(t, "share")
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
-		c, sum := entropy.Chance{P: entropy.Half}, 0.0
+		p, sum := entropy.Chance{P: entropy.Half}, 0.0
+		c := entropy.NewCoder(rapid.Uint16Range(60, entropy.Slowest).Draw(t, "slowest"), false)
+		c.Enc.Reset(nil, 0)
 		const n = 4000
 		for range 600 {
-			c.Learn(r.Float64() < share)
+			c.Bit(&p, r.Float64() < share)
 		}
 		for range n {
-			c.Learn(r.Float64() < share)
-			sum += float64(c.P) / entropy.Scale
-			if c.P == 0 {
+			c.Bit(&p, r.Float64() < share)
+			sum += float64(p.P) / entropy.Scale
+			if p.P == 0 {
 				t.Fatal("a decision is impossible")
 			}
 		}

@@ -7,6 +7,12 @@ type Coder struct {
 	Enc      Encoder
 	Dec      Decoder
 	Decoding bool
+	slowest  uint16
+}
+
+// NewCoder makes a coder whose chances no longer adapt slower after so many decisions, at most [Slowest].
+func NewCoder(slowest uint16, decoding bool) Coder {
+	return Coder{slowest: slowest, Decoding: decoding}
 }
 
 // Bit codes a decision by a chance, which learns it.
@@ -19,7 +25,7 @@ func (c *Coder) Bit(p *Chance, b bool) bool {
 		c.Enc.Narrow(b, p0)
 		c.Enc.Settle()
 	}
-	p.Learn(b)
+	p.learn(b, c.slowest)
 	return b
 }
 

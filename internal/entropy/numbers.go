@@ -2,18 +2,11 @@ package entropy
 
 import "math/bits"
 
-// Magnitudes are told apart by their length in bits, below lengths of them, under one of Levels of scale.
 const (
-	lengths = 33
-	beyonds = 16
-	// Levels of scale are three an octave.
-	Levels = 40
 	// Signs is how many contexts a sign may have.
-	Signs = 9 * 3 * 3
+	Signs   = 9 * 3 * 3
+	beyonds = 16 // contexts of a mantissa
 )
-
-// Level is that of a scale: the logarithm of what a magnitude, in Q4, is expected to be, in Q8.
-func Level(scale int64) int { return int(min(max((scale+256)*3>>8, 0), Levels-1)) }
 
 // Sign3 is 0 for zero, 1 for what is above, 2 for what is below it: a part of a sign's context.
 func Sign3(v int64) int {
@@ -28,30 +21,15 @@ func Sign3(v int64) int {
 
 // Numbers is what was learned of one kind of number. Init makes it ready.
 type Numbers struct {
-	length   [Levels][lengths]Chance
+	length   [Levels]Lengths
 	sign     [Signs]Chance
 	mantissa [beyonds][8]Chance
 }
 
-// middle is the length that the decisions of a level begin at.
-func middle(level int) int { return (level + 1) / 3 }
-
-// Init starts from magnitudes x of which half are below the level's m, and m/(m+x) above x.
+// Init starts from nothing learned.
 func (m *Numbers) Init() {
-	for lv := range m.length {
-		// Three levels an octave, in Q8.
-		mid := []int64{72, 90, 114}[lv%3] << (lv / 3) * 2
-		longer := func(k int) int64 { return mid * 65536 / (mid + 256<<k - 128) }
-		for k := range m.length[lv] {
-			p := longer(k)
-			switch at := middle(lv); {
-			case k > at:
-				p = p * 65536 / max(longer(k-1), 1)
-			case k < at:
-				p = (p - longer(k+1)) * 65536 / (65536 - longer(k+1))
-			}
-			m.length[lv][k] = Chance{uint16(min(max(p, 200), 65336)), 10}
-		}
+	for level := range m.length {
+		m.length[level].Init(level)
 	}
 	Fill(m.sign[:], Half, 0)
 	for i := range m.mantissa {
@@ -60,9 +38,14 @@ func (m *Numbers) Init() {
 }
 
 // Number codes v, of at most 32 bits, under a level of scale, below [Levels], and a context of its sign, below [Signs].
-func (c *Coder) Number(m *Numbers, level int, sign int, v int64) int64 {
+func (c *Coder) Number(m *Numbers, level, sign int, v int64) int64 {
+	return c.Rare(m, &m.length[level], level, sign, v)
+}
+
+// Rare is Number for one whose length has chances of its own, that began at the level.
+func (c *Coder) Rare(m *Numbers, l *Lengths, level, sign int, v int64) int64 {
 	size := bits.Len64(uint64(max(v, -v)))
-	n := c.length(&m.length[level], middle(level), size)
+	n := c.length(l, middle(level), size)
 	if n == 0 {
 		return 0
 	}
@@ -75,19 +58,6 @@ func (c *Coder) Number(m *Numbers, level int, sign int, v int64) int64 {
 		return -int64(mag)
 	}
 	return int64(mag)
-}
-
-// length codes how many bits a magnitude has: whether more than at, and from there on up or down whether it is the next.
-func (c *Coder) length(row *[lengths]Chance, at, size int) int {
-	n := at
-	if c.Bit(&row[n], size > n) {
-		for n++; n < lengths-1 && c.Bit(&row[n], size > n); n++ {
-		}
-		return n
-	}
-	for ; n > 0 && !c.Bit(&row[n-1], size > n-1); n-- {
-	}
-	return n
 }
 
 // mantissa codes the low n bits of v, whose bit n is set: the first three adapt.

@@ -42,11 +42,12 @@ func TestNumbers(t *testing.T) {
 				}
 			}
 		}
-		var c entropy.Coder
+		slowest := rapid.Uint16Max(entropy.Slowest).Draw(t, "slowest")
+		c := entropy.NewCoder(slowest, false)
 		c.Enc.Reset(nil, 0)
 		walk(&c)
 		out := c.Enc.Finish()
-		c.Decoding = true
+		c = entropy.NewCoder(slowest, true)
 		c.Dec.Reset(out, 0)
 		walk(&c)
 		if !c.Dec.Complete() {
@@ -61,7 +62,7 @@ func TestNumbersBits(t *testing.T) {
 	for _, width := range []float64{4, 60, 1000} {
 		var m entropy.Numbers
 		m.Init()
-		var c entropy.Coder
+		c := entropy.NewCoder(entropy.Slowest, false)
 		c.Enc.Reset(nil, 0)
 		r := rand.New(rand.NewPCG(1, 2))
 		level := entropy.Level(int64(256 * math.Log2(width*2/3))) // half of the magnitudes are below 2/3 of it

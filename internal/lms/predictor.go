@@ -20,13 +20,13 @@ const Terms = 16
 // Predictor predicts a number as a sum of weighted terms, and learns the weights by normalized least mean squares: each
 // weight by the power of its own term.
 type Predictor struct {
-	weight [Terms]int32 // Q16
-	power  [Terms]int32 // mean square of the scaled term, Q8
+	Weights [Terms]int32 // Q16
+	power   [Terms]int32 // mean square of the scaled term, Q8
 }
 
 // New makes a predictor of these weights, Q16; others are 0.
 func New(weights ...int32) (l Predictor) {
-	copy(l.weight[:], weights)
+	copy(l.Weights[:], weights)
 	for i := range l.power {
 		l.power[i] = 1 << 8
 	}
@@ -35,12 +35,13 @@ func New(weights ...int32) (l Predictor) {
 
 // Predict gives the sum of weighted terms.
 func (l *Predictor) Predict(x *[Terms]int64) int64 {
-	w := &l.weight
+	w := &l.Weights
 	return (dot((*[4]int32)(w[0:]), (*[4]int64)(x[0:])) + dot((*[4]int32)(w[4:]), (*[4]int64)(x[4:])) +
 		dot((*[4]int32)(w[8:]), (*[4]int64)(x[8:])) + dot((*[4]int32)(w[12:]), (*[4]int64)(x[12:]))) >> 16
 }
 
-// Learn moves the weights by 1/2^8 of the way toward what makes err zero. Terms and error count in units of scale.
+// Learn moves the weights by 1/2^8 of the way toward what makes err zero. Terms and error count in units of scale,
+// which is no less than err either way.
 func (l *Predictor) Learn(x *[Terms]int64, err, scale int64) {
 	const most = 1 << 14
 	scale = fixed.Clamp(scale, 1, 1<<32)
@@ -59,7 +60,7 @@ func (l *Predictor) Learn(x *[Terms]int64, err, scale int64) {
 		p += (square - p) >> 7
 		l.power[i] = p
 		step := quotient(int64(e)*int64(s), uint32(max(p, square>>4)+16)) // the product is in Q16: 1/2^8 of it in the weight's
-		l.weight[i] = min(max(l.weight[i]+step, -heaviest), heaviest)
+		l.Weights[i] = min(max(l.Weights[i]+step, -heaviest), heaviest)
 	}
 }
 
@@ -73,7 +74,7 @@ func quotient(a int64, d uint32) int32 {
 // Adapt is Learn for terms that are logarithms, of much the same size, and an error that is one.
 func (l *Predictor) Adapt(x *[Terms]int64, err int64) {
 	const most = Bias
-	w := &l.weight
+	w := &l.Weights
 	err = fixed.Clamp(err, -most, most)
 	adapt((*[4]int32)(w[0:]), (*[4]int64)(x[0:]), err)
 	adapt((*[4]int32)(w[4:]), (*[4]int64)(x[4:]), err)

@@ -68,7 +68,7 @@ func TestHeaviest(t *testing.T) {
 			x := [Terms]int64(rapid.SliceOfN(any64, Terms, Terms).Draw(t, "terms"))
 			l.Learn(&x, any64.Draw(t, "error"), rapid.Int64Range(-1, 1<<46).Draw(t, "scale"))
 		}
-		for i, v := range l.weight {
+		for i, v := range l.Weights {
 			if v > heaviest || v < -heaviest || l.power[i] < 0 {
 				t.Fatalf("weight %d is %d, its term's power %d", i, v, l.power[i])
 			}

@@ -37,6 +37,22 @@ func Between(a, b *Quat) (v [3]int64) {
 	return v
 }
 
+// Turns is Turn by any number of turns: a small part of it, doubled.
+func Turns(v [3]int64) Quat {
+	double := 0
+	for max(fixed.Abs(v[0]), fixed.Abs(v[1]), fixed.Abs(v[2]))>>double > One {
+		double++
+	}
+	for i := range v {
+		v[i] >>= double
+	}
+	q := Turn(v)
+	for range double {
+		q = q.Mul(&q)
+	}
+	return q
+}
+
 // Turn is the rotation by v in radians, at most about a half turn: the series of sine and cosine.
 func Turn(v [3]int64) Quat {
 	const most = 3 * One

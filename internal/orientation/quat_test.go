@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/uplink-rpc/uplink/internal/rotation"
 )
 
 // TestRotations holds the series against the functions.
@@ -27,6 +29,28 @@ func TestRotations(t *testing.T) {
 			if d := back[i] - v[i]; d < -200 || d > 200 {
 				t.Fatalf("%v is %v back", v, back)
 			}
+		}
+	})
+}
+
+// TestTurns holds rotations by many turns against those in floats: each doubling doubles the error.
+func TestTurns(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var v [3]int64
+		var f [3]float64
+		for i := range v {
+			v[i] = rapid.Int64Range(-64*One, 64*One).Draw(t, "v")
+			f[i] = float64(v[i]) / One
+		}
+		got, want := Turns(v), rotation.Exp(f)
+		for i := range got {
+			if off := float64(got[i])/One - want[i]; off < -.03 || off > .03 {
+				t.Fatalf("%v turns by %v, want %v", f, got, want)
+			}
+		}
+		few := [3]int64{v[0] >> 6, v[1] >> 6, v[2] >> 6} // not doubled
+		if Turns(few) != Turn(few) {
+			t.Fatalf("%v turns by %v, want %v", few, Turns(few), Turn(few))
 		}
 	})
 }
