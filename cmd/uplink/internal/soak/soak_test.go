@@ -11,6 +11,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/trace"
 	"github.com/uplink-rpc/uplink/trace/sample"
+	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -20,10 +21,15 @@ func soaking(t *testing.T, ctx context.Context) ([]Phase, error) {
 	t.Helper()
 	network, err := simnet.NewNetwork(simnet.Config{}, simnet.Config{})
 	uplinktest.Must(t, err)
+	return soakingOver(t, ctx, network)
+}
+
+func soakingOver(t *testing.T, ctx context.Context, network transport.Network) ([]Phase, error) {
+	t.Helper()
 	o := Options{Players: 5, Phase: LeastPhase, For: time.Duration(2*len(conditions)) * LeastPhase, Network: network}
 	uplinktest.Must(t, o.Validate())
 	var phases []Phase
-	err = Run(ctx, []*trace.Trace{sample.Portal2()}, o, func(p Phase) {
+	err := Run(ctx, []*trace.Trace{sample.Portal2()}, o, func(p Phase) {
 		t.Log(p)
 		phases = append(phases, p)
 	})
@@ -49,6 +55,35 @@ func TestInterrupted(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*LeastPhase)
 		defer cancel()
 		if phases, err := soaking(t, ctx); !errors.Is(err, context.DeadlineExceeded) || len(phases) == 0 {
+			t.Errorf("%d phases: %v", len(phases), err)
+		}
+	})
+}
+
+// once is a network in which an address can be had once.
+type once struct {
+	transport.Network
+	had map[string]bool
+}
+
+var errHad = errors.New("somebody has it")
+
+func (o *once) ListenPacket(addr string) (transport.PacketConn, error) {
+	if !strings.HasSuffix(addr, ":0") { // the server's
+		if o.had[addr] {
+			return nil, errHad
+		}
+		o.had[addr] = true
+	}
+	return o.Network.ListenPacket(addr)
+}
+
+// TestAddressIsTaken has somebody take the server's address while it is away.
+func TestAddressIsTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network, err := simnet.NewNetwork(simnet.Config{}, simnet.Config{})
+		uplinktest.Must(t, err)
+		if phases, err := soakingOver(t, t.Context(), &once{network, map[string]bool{}}); !errors.Is(err, errHad) || len(phases) != 2 {
 			t.Errorf("%d phases: %v", len(phases), err)
 		}
 	})
