@@ -114,8 +114,8 @@ func TestGrown(t *testing.T) {
 	if what := first.grown(Usage{Goroutines: 104, Heap: 22e6, Files: 32}); what != nil {
 		t.Errorf("%q", what)
 	}
-	what := strings.Join(first.grown(Usage{Goroutines: 150, Heap: 24e6, Files: 60}), ", ")
-	if want := "goroutines from 100 to 150, file descriptors from 30 to 60, the heap from 20.0 to 24.0 MB"; what != want {
+	what := strings.Join(first.grown(Usage{Goroutines: 150, Heap: 25e6, Files: 60}), ", ")
+	if want := "goroutines from 100 to 150, file descriptors from 30 to 60, the heap from 20.0 to 25.0 MB"; what != want {
 		t.Errorf("%q, want %q", what, want)
 	}
 }
