@@ -105,7 +105,7 @@ func (r *Receiver) fresh(h *header) error {
 	if p := r.book.get(base); p == nil || !p.held {
 		return fmt.Errorf("%w: packet %d, %d before it", ErrBaselineMissing, uint16(h.seq), h.distance)
 	}
-	if base+farthest < r.newest || base < r.book.floor {
+	if base < r.book.floor {
 		return fmt.Errorf("%w: packet %d refers to %d, the newest is %d", ErrLate, uint16(h.seq), uint16(base), uint16(r.newest))
 	}
 	return nil
