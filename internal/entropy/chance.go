@@ -13,8 +13,8 @@ const Slowest = 250
 // unlikely keeps chances away from 0 and 1.
 const unlikely = 24
 
-// rates are what a chance moves by, of 65,536.
-var rates = func() (r [Slowest + 1]int32) {
+// rates are what a chance moves by, of 65,536; those beyond Slowest save a check.
+var rates = func() (r [1 << 8]int32) {
 	for i := range r {
 		r[i] = int32(2 * 65536 / (2*i + 3))
 	}
@@ -27,7 +27,7 @@ func (c *Chance) learn(bit bool, slowest uint16) {
 	if bit {
 		target = 65535
 	}
-	p += int32(int64(target-p) * int64(rates[c.N]) >> 16)
+	p += int32(int64(target-p) * int64(rates[uint8(c.N)]) >> 16)
 	c.P = uint16(min(max(p, unlikely), Scale-unlikely))
 	if c.N < slowest {
 		c.N++
