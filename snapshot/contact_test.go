@@ -14,7 +14,7 @@ func TestSizeOfCubes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		half := rapid.Int64Range(200, 1<<16).Draw(t, "half")
 		ground := rapid.Int64Range(-1<<24, 1<<24).Draw(t, "ground")
-		others := rapid.IntRange(0, 40).Draw(t, "others") // of 100
+		others := rapid.IntRange(0, 30).Draw(t, "others") // of 100
 		random := rapid.Uint64().Draw(t, "seed")
 		next := func(n int64) int64 {
 			random = random*6364136223846793005 + 1442695040888963407

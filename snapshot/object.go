@@ -71,12 +71,14 @@ func (w *walk) load(index int) {
 	o.moved, o.pace, o.still, o.age = 0, 0, false, 0
 	w.references()
 	for i, k := range [...]int{0, 1, refs - 1} {
-		if w.differ(o.base, o.row[k]) {
+		if w.schema.differ(o.base, o.row[k]) {
 			o.moved |= 1 << i
 		}
 	}
-	for i := 0; i < refs && !w.differ(o.base, o.row[i]); i++ {
-		o.age = o.lag[i]
+	if o.moved&1 == 0 {
+		for i := 0; i < refs && !w.schema.differ(o.base, o.row[i]); i++ {
+			o.age = o.lag[i]
+		}
 	}
 	if w.schema.anchor < 0 {
 		return
@@ -96,17 +98,6 @@ func (w *walk) references() {
 	}
 }
 
-// differ says whether fields of motion differ.
-func (w *walk) differ(a, b []int32) bool {
-	for i := range w.schema.fields {
-		f, at := &w.schema.fields[i], w.schema.at[i]
-		if f.moves() && !slices.Equal(a[at:at+f.N], b[at:at+f.N]) {
-			return true
-		}
-	}
-	return false
-}
-
 // code codes the loaded object into row.
 func (w *walk) code(row []int32) {
 	o := &w.object
@@ -118,7 +109,7 @@ func (w *walk) code(row []int32) {
 		if o.still {
 			c = &w.state.hit[o.closeness()][w.order&1<<1|o.flag]
 		}
-		changed = w.Bit(c, !w.Decoding && w.differ(row, o.base))
+		changed = w.Bit(c, !w.Decoding && w.schema.differ(row, o.base))
 		w.order = w.order << 1
 		if changed {
 			w.order |= 1
@@ -146,8 +137,10 @@ func (w *walk) keepRow(row []int32) {
 
 // flagOf is whether an object's first field of flags is set.
 func (w *walk) flagOf(row []int32) int {
-	i := w.schema.flag
-	if i < 0 || row[w.schema.at[i]] == w.schema.fields[i].Lo {
+	if len(w.schema.flags) == 0 {
+		return 0
+	}
+	if i := w.schema.flags[0]; row[w.schema.at[i]] == w.schema.fields[i].Lo {
 		return 0
 	}
 	return 1
@@ -155,15 +148,9 @@ func (w *walk) flagOf(row []int32) int {
 
 // codeFlags codes each field of flags: kept, or another value.
 func (w *walk) codeFlags(row []int32, changed bool) {
-	if w.schema.flags == 0 {
-		return
-	}
-	o, n := &w.object, 0
-	for i := range w.schema.fields {
+	o := &w.object
+	for n, i := range w.schema.flags {
 		f, at := &w.schema.fields[i], w.schema.at[i]
-		if f.Kind != Flags {
-			continue
-		}
 		v := o.base[at]
 		ctx := o.moved
 		if changed {
@@ -185,7 +172,6 @@ func (w *walk) codeFlags(row []int32, changed bool) {
 		if w.Bit(c, row[at] != v) {
 			row[at] = w.other(f, v, row[at])
 		}
-		n++
 	}
 }
 

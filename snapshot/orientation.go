@@ -29,16 +29,16 @@ func (w *walk) codeQuat(field, n int, cur []int32) int64 {
 	if axis := o.pose.ground; axis >= 0 {
 		ground, class, unit = 1, classes+class, orientation.One*16/(int64(w.state.motion[0].size[axis].half)+1)
 	}
-	var x [3][10]int64
+	var x [3][lms.Terms]int64
 	var guess [3]int64
 	var dis, ang, jerk, jerk1 int64
 	for k := range x {
 		g := v[2][k]
-		x[k] = [10]int64{g, v[0][k] - g, v[1][k] - g, g - v[refs-1][k]}
+		x[k] = [lms.Terms]int64{g, v[0][k] - g, v[1][k] - g, g - v[refs-1][k]}
 		for i := range o.drift {
 			x[k][4+i], x[k][7+i] = o.drift[i]*unit>>4, o.veer[i]*unit>>4
 		}
-		guess[k] = m.turn[k][class].Predict(x[k][:])
+		guess[k] = m.turn[k][class].Predict(&x[k])
 		dis += fixed.Abs(v[1][k] - v[refs-1][k])
 		ang += fixed.Abs(v[1][k])
 		jerk += fixed.Abs(x[k][3])
@@ -73,13 +73,14 @@ func (w *walk) codeQuat(field, n int, cur []int32) int64 {
 		}
 		p := fixed.Clamp(gr.Pack(q[i]), int64(f.Lo)*16, int64(f.Hi)*16)
 		y[4] = fixed.Log2(missed)
-		scale := m.scale[k][ground].Predict(y[:])
+		y[14] = fixed.Log2(gr.Pack(q[i]) - gr.Pack(base[i]))
+		scale := m.scale[k][ground].Predict(&y)
 		level := entropy.Level(scale)
 		c := (p + 8) >> 4
 		c += w.Number(&m.numbers, level, k*9+entropy.Sign3(gr.Pack(q[i])-gr.Pack(base[i])), int64(cur[k+1])-c)
 		cur[k+1] = w.bounded(c, f.Lo, f.Hi)
 		e := int64(cur[k+1])*16 - p
-		m.scale[k][ground].Adapt(y[:], fixed.Log2(e)-scale)
+		m.scale[k][ground].Adapt(&y, fixed.Log2(e)-scale)
 		missed += fixed.Abs(e)
 		k++
 	}
@@ -90,7 +91,7 @@ func (w *walk) codeQuat(field, n int, cur []int32) int64 {
 	}
 	for k := range x {
 		e := target[k] - guess[k]
-		m.turn[k][class].Learn(x[k][:], e, (64+o.jerk/4+o.jerk1/8+o.speed/64)*step/16+fixed.Abs(e))
+		m.turn[k][class].Learn(&x[k], e, (64+o.jerk/4+o.jerk1/8+o.speed/64)*step/16+fixed.Abs(e))
 	}
 	*last = int16(fixed.Log2(missed))
 	return missed

@@ -43,13 +43,15 @@ func (w *walk) codePlace(field int, m *motionModel, cur []int32) {
 		base := int64(o.base[at+k]) * 16
 		w.placeTerms(&t, m, k, base, anchor)
 		copy(t.x[7:], miss[:k])
-		guess := fixed.Clamp(base+t.by.Predict(t.x[:]), int64(f.Lo)*16, int64(f.Hi)*16)
+		guess := fixed.Clamp(base+t.by.Predict(&t.x), int64(f.Lo)*16, int64(f.Hi)*16)
 
 		y[4], y[8], y[11], y[12] = fixed.Log2(missed), 0, fixed.Log2(t.g), fixed.Log2(t.out)
 		if t.rested {
 			y[8] = lms.Bias
 		}
-		scale := m.scale[k][ground].Predict(y[:])
+		y[14] = max(y[5], y[12])
+		y[15] = y[5] * y[5] >> 11
+		scale := m.scale[k][ground].Predict(&y)
 		level := entropy.Level(scale)
 		sign := k*9 + 3*entropy.Sign3(t.x[1]) + entropy.Sign3(t.g)
 		if anchor {
@@ -60,8 +62,8 @@ func (w *walk) codePlace(field int, m *motionModel, cur []int32) {
 		cur[k] = w.bounded(v, f.Lo, f.Hi)
 
 		e := int64(cur[k])*16 - guess
-		t.by.Learn(t.x[:], e, unsteady+fixed.Abs(e))
-		m.scale[k][ground].Adapt(y[:], fixed.Log2(e)-scale)
+		t.by.Learn(&t.x, e, unsteady+fixed.Abs(e))
+		m.scale[k][ground].Adapt(&y, fixed.Log2(e)-scale)
 		if anchor && o.pose.known {
 			s := &m.size[k]
 			s.learn(s.above(&o.pose.base, k, base), int64(cur[k])*16-base, o.pose.now.extent(k)-o.pose.base.extent(k))

@@ -21,6 +21,10 @@ const (
 	MaxTickBytes = 1024
 )
 
+// NewEpoch is by how much the epoch of a sender is above that of the one before it. By half of that a receiver knows that it is
+// another's.
+const NewEpoch = 64
+
 // Defaults of a Config.
 const (
 	DefaultBudget = 1024
@@ -47,8 +51,10 @@ type Config struct {
 	// Ticks is of how many ticks a packet repeats the inputs as long as they are not acked, 1 to MaxTicks; default
 	// DefaultTicks.
 	Ticks int
-	// Epoch is the one that the sender begins in, by which its packets and acks differ from those of a sender before it
-	// to the same receiver's place.
+	// First and Epoch are the number of the first packet and the epoch that the sender begins in. Where there was a sender
+	// before it to the same receiver's place, whose packets and acks may still come, First is the number after its last one,
+	// and Epoch [NewEpoch] more than the one it came to.
+	First uint64
 	Epoch uint8
 	// NoDelta has every update sent whole, and nothing learned from packet to packet.
 	NoDelta bool

@@ -6,12 +6,8 @@ import (
 	"github.com/uplink-rpc/uplink/internal/lms"
 )
 
-const (
-	// guessTerms is the most terms of a prediction.
-	guessTerms = 6
-	// scaleTerms is the most of a scale, the last of them what the components before missed by.
-	scaleTerms = 9
-)
+// missedTerm is the term of a scale that says what the components before missed by.
+const missedTerm = 8
 
 // codeMotion codes numbers that move together, or angles, told from where the baseline and velocities would have them.
 func (w *walk) codeMotion(i int, o *object, cur, base []int32) {
@@ -27,16 +23,16 @@ func (w *walk) codeMotion(i int, o *object, cur, base []int32) {
 	for k := range cur {
 		x := w.moves(i, o, k)
 		from := int64(base[k]) * 16
-		guess := f.within(from + m.guess[k].Predict(x[:]))
-		y[8] = fixed.Log2(missed)
-		scale := m.scale[k].Predict(y[:])
+		guess := f.within(from + m.guess[k].Predict(&x))
+		y[missedTerm] = fixed.Log2(missed)
+		scale := m.scale[k].Predict(&y)
 		v := (guess + 8) >> 4
 		d := w.Number(&s.numbers, entropy.Level(scale), signs+entropy.Sign3(x[0])*3+entropy.Sign3(x[1]), f.apart(int64(cur[k])-v))
 		cur[k] = w.moved(f, v, d)
 
 		e := (v+d)*16 - guess
-		m.guess[k].Learn(x[:], e, 32+unsteady/4+speed/16+fixed.Abs(e))
-		m.scale[k].Adapt(y[:], fixed.Log2(e)-scale)
+		m.guess[k].Learn(&x, e, 32+unsteady/4+speed/16+fixed.Abs(e))
+		m.scale[k].Adapt(&y, fixed.Log2(e)-scale)
 		if f.trend >= 0 {
 			o.to.learned()[f.trend+k] = int32(fixed.Clamp(f.apart(int64(cur[k])-int64(base[k]))*256/o.elapsed, -1<<30, 1<<30))
 		}
@@ -80,8 +76,8 @@ func mod(v, n int64) int64 {
 }
 
 // terms are those that tell by how much predictions will miss.
-func (w *walk) terms(i int, o *object, unsteady, speed int64) (y [scaleTerms]int64) {
-	y = [scaleTerms]int64{lms.Bias, fixed.Log2(o.elapsed * 16), unsteady, speed, int64(o.learned[w.plan.trends+i])}
+func (w *walk) terms(i int, o *object, unsteady, speed int64) (y [lms.Terms]int64) {
+	y = [lms.Terms]int64{lms.Bias, fixed.Log2(o.elapsed * 16), unsteady, speed, int64(o.learned[w.plan.trends+i])}
 	if o.near >= 0 {
 		y[5] = *w.around.missed(o.near, i)
 	}
@@ -99,7 +95,7 @@ func (w *walk) missed(i int, o *object, by int64) {
 
 // moves is what moves component k: of a field that has a velocity that at the baseline, the new one, and the change of
 // it within a tick; of another field its trend, and, of numbers, its size; of both what the nearest object missed by, and the time. Q4.
-func (w *walk) moves(i int, o *object, k int) (x [guessTerms]int64) {
+func (w *walk) moves(i int, o *object, k int) (x [lms.Terms]int64) {
 	f := &w.plan.fields[i]
 	e := o.elapsed
 	if f.by >= 0 {

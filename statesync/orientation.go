@@ -16,12 +16,12 @@ func (w *walk) codeQuat(i int, o *object, cur, base []int32) {
 	m := &s.fields[i]
 	gr := &f.grain
 	q0 := gr.Unpack(base)
-	var x [3][guessTerms]int64
+	var x [3][lms.Terms]int64
 	var guess [3]int64
 	var speed, unsteady int64
 	for k := range x {
 		x[k] = w.turns(f, i, o, k)
-		guess[k] = fixed.Clamp(m.guess[k].Predict(x[k][:]), -64*orientation.One, 64*orientation.One)
+		guess[k] = fixed.Clamp(m.guess[k].Predict(&x[k]), -64*orientation.One, 64*orientation.One)
 		speed += fixed.Abs(x[k][1])
 		unsteady += fixed.Abs(x[k][1] - x[k][0])
 	}
@@ -44,20 +44,20 @@ func (w *walk) codeQuat(i int, o *object, cur, base []int32) {
 		}
 		to := gr.Pack(q[i])
 		p := fixed.Clamp(to, int64(f.Lo)*16, int64(f.Hi)*16)
-		y[8] = fixed.Log2(missed)
-		scale := m.scale[k].Predict(y[:])
+		y[missedTerm] = fixed.Log2(missed)
+		scale := m.scale[k].Predict(&y)
 		v := (p + 8) >> 4
 		v += w.Number(&s.numbers, entropy.Level(scale), turnSigns+entropy.Sign3(to-gr.Pack(q0[i])), int64(cur[k+1])-v)
 		cur[k+1] = w.bounded(v, f.Lo, f.Hi)
 		e := int64(cur[k+1])*16 - p
-		m.scale[k].Adapt(y[:], fixed.Log2(e)-scale)
+		m.scale[k].Adapt(&y, fixed.Log2(e)-scale)
 		missed += fixed.Abs(e)
 		k++
 	}
 	now := gr.Unpack(cur)
 	off := orientation.Between(&q, &now)
 	for k := range x {
-		m.guess[k].Learn(x[k][:], off[k], 32*gr.Unit+unsteady/4+speed/16+fixed.Abs(off[k]))
+		m.guess[k].Learn(&x[k], off[k], 32*gr.Unit+unsteady/4+speed/16+fixed.Abs(off[k]))
 	}
 	*w.around.miss(o.here, i) = off
 	w.missed(i, o, missed)
@@ -65,7 +65,7 @@ func (w *walk) codeQuat(i int, o *object, cur, base []int32) {
 
 // turns is what turns an orientation about axis k: the angular velocity of the baseline, the new one and the change
 // within a tick, and what the nearest object missed by. Q16.
-func (w *walk) turns(f *field, i int, o *object, k int) (x [guessTerms]int64) {
+func (w *walk) turns(f *field, i int, o *object, k int) (x [lms.Terms]int64) {
 	if f.by >= 0 {
 		v := &w.plan.fields[f.by]
 		was, is := int64(o.was[v.at+k]), int64(o.now[v.at+k])

@@ -14,6 +14,8 @@ type Update struct {
 	Tick int64
 	// Late says that a packet with a later tick was decoded before.
 	Late bool
+	// First says that the sender begins: nothing from before is of it, not even which objects there are, nor ticks.
+	First bool
 	// Inputs are the ticks whose inputs, or that they are missing, were not known before, oldest first.
 	Inputs []TickInputs
 	// Objects by ascending id.
@@ -104,7 +106,7 @@ func (r *Receiver) fresh(h *header) error {
 	if p := r.book.get(base); p == nil || !p.held {
 		return fmt.Errorf("%w: packet %d, %d before it", ErrBaselineMissing, uint16(h.seq), h.distance)
 	}
-	if base+farthest < r.newest || base < r.book.floor {
+	if base < r.book.floor {
 		return fmt.Errorf("%w: packet %d refers to %d, the newest is %d", ErrLate, uint16(h.seq), uint16(base), uint16(r.newest))
 	}
 	return nil
@@ -142,7 +144,7 @@ func (r *Receiver) decode(h *header, coded []byte) error {
 		return fmt.Errorf("%w: packet %d", ErrMalformed, uint16(h.seq))
 	}
 	p.sort()
-	return r.ordered()
+	return r.ordered(h)
 }
 
 // objects decodes the updates: the viewer's, those of objects with a baseline, and the others.
@@ -202,9 +204,14 @@ func (r *Receiver) another(id uint16, base *record) bool {
 	return !w.bad
 }
 
+// begins says whether a packet is the first that comes of a sender.
+func (r *Receiver) begins(h *header) bool {
+	return !r.any || h.distance == 0 && h.seq > r.newest && h.epoch-r.epoch >= NewEpoch/2
+}
+
 // ordered says whether the packet's tick goes with those of the packets around it.
-func (r *Receiver) ordered() error {
-	if !r.any {
+func (r *Receiver) ordered(h *header) error {
+	if r.begins(h) {
 		return nil
 	}
 	newest, p := r.book.get(r.newest), &r.work
@@ -240,6 +247,9 @@ func (r *Receiver) take(h *header) *Update {
 	r.stats.Packets++
 	u := &r.update
 	u.Seq, u.Tick, u.Late = uint16(seq), r.work.tick, !ahead
+	if u.First = r.begins(h); u.First {
+		r.inputs.clear()
+	}
 	r.news(u)
 	if !ahead {
 		r.stats.Reordered++

@@ -2,8 +2,11 @@ package entropy
 
 import "math/bits"
 
-// Signs is how many contexts a sign may have.
-const Signs = 9 * 3 * 3
+const (
+	// Signs is how many contexts a sign may have.
+	Signs   = 9 * 3 * 3
+	beyonds = 16 // contexts of a mantissa
+)
 
 // Sign3 is 0 for zero, 1 for what is above, 2 for what is below it: a part of a sign's context.
 func Sign3(v int64) int {
@@ -20,7 +23,7 @@ func Sign3(v int64) int {
 type Numbers struct {
 	length   [Levels]Lengths
 	sign     [Signs]Chance
-	mantissa [lengths][8]Chance
+	mantissa [beyonds][8]Chance
 }
 
 // Init starts from nothing learned.
@@ -49,7 +52,7 @@ func (c *Coder) Rare(m *Numbers, l *Lengths, level, sign int, v int64) int64 {
 	negative := c.Bit(&m.sign[sign], v < 0)
 	mag := uint64(1)
 	if n > 1 {
-		mag = c.mantissa(&m.mantissa[n], uint(n-1), uint64(max(v, -v)))
+		mag = c.mantissa(&m.mantissa[beyond(n, level)], uint(n-1), uint64(max(v, -v)))
 	}
 	if negative {
 		return -int64(mag)
@@ -72,3 +75,6 @@ func (c *Coder) mantissa(m *[8]Chance, n uint, v uint64) uint64 {
 	}
 	return node
 }
+
+// beyond is the context of a mantissa: how much longer the magnitude is than its level has them.
+func beyond(n, level int) int { return min(max(n-middle(level)+beyonds/2, 0), beyonds-1) }

@@ -33,21 +33,20 @@ func New(weights ...int32) (l Predictor) {
 	return l
 }
 
-// Predict gives the sum of weighted terms, at most [Terms] of them.
-func (l *Predictor) Predict(x []int64) (sum int64) {
-	weight := l.Weights[:len(x)]
-	for i, v := range x {
-		sum += int64(weight[i]) * v
-	}
-	return sum >> 16
+// Predict gives the sum of weighted terms.
+func (l *Predictor) Predict(x *[Terms]int64) int64 {
+	w := &l.Weights
+	return (dot((*[4]int32)(w[0:]), (*[4]int64)(x[0:])) + dot((*[4]int32)(w[4:]), (*[4]int64)(x[4:])) +
+		dot((*[4]int32)(w[8:]), (*[4]int64)(x[8:])) + dot((*[4]int32)(w[12:]), (*[4]int64)(x[12:]))) >> 16
 }
 
 // Learn moves the weights by 1/2^8 of the way toward what makes err zero. Terms and error count in units of scale,
 // which is no less than err either way.
-func (l *Predictor) Learn(x []int64, err, scale int64) {
+func (l *Predictor) Learn(x *[Terms]int64, err, scale int64) {
 	const most = 1 << 14
-	inv := int64(1<<32) / max(scale, 1)
-	e := int32(fixed.Clamp(err*inv>>24, -most, most))
+	scale = fixed.Clamp(scale, 1, 1<<32)
+	inv, limit := 1<<32/scale, most>>8*scale
+	e := int32(fixed.Clamp(err, -limit, limit) * inv >> 24)
 	if e == 0 {
 		return
 	}
@@ -55,7 +54,7 @@ func (l *Predictor) Learn(x []int64, err, scale int64) {
 		if v == 0 {
 			continue
 		}
-		s := int32(fixed.Clamp(fixed.Clamp(v, -1<<30, 1<<30)*inv>>24, -most, most)) // Q8
+		s := int32(fixed.Clamp(v, -limit, limit) * inv >> 24) // Q8
 		square := s * s >> 8
 		p := l.power[i]
 		p += (square - p) >> 7
@@ -65,29 +64,34 @@ func (l *Predictor) Learn(x []int64, err, scale int64) {
 	}
 }
 
-// inverses are 2^24 / (256 + i).
-var inverses = func() (t [256]uint32) {
-	for i := range t {
-		t[i] = 1 << 24 / uint32(256+i)
-	}
-	return t
-}()
-
-// quotient is a / d to eight bits of d, rounded to the nearest, which is faster than a division. a is below 2^30, d
-// above 15 and below 2^31.
+// quotient is a / d for the power of two that is nearest to d: near enough for a step, and faster than a division. a is
+// below 2^30 on either side, d above 15 and below 2^31.
 func quotient(a int64, d uint32) int32 {
-	n := bits.Len32(d)
-	top := d << (32 - n) >> 23 // of nine bits, the first of them set
-	shift := uint(24+n-9) & 63
-	return int32((a*int64(inverses[top&255]) + 1<<(shift-1)) >> shift)
+	shift := uint(bits.Len32(d+d>>1)-1) & 31
+	return int32((a + 1<<(shift-1)) >> shift)
 }
 
 // Adapt is Learn for terms that are logarithms, of much the same size, and an error that is one.
-func (l *Predictor) Adapt(x []int64, err int64) {
-	const most, shift = Bias, 12
+func (l *Predictor) Adapt(x *[Terms]int64, err int64) {
+	const most = Bias
+	w := &l.Weights
 	err = fixed.Clamp(err, -most, most)
-	weight := l.Weights[:len(x)]
-	for i, v := range x {
-		weight[i] += int32(err * v >> shift)
-	}
+	adapt((*[4]int32)(w[0:]), (*[4]int64)(x[0:]), err)
+	adapt((*[4]int32)(w[4:]), (*[4]int64)(x[4:]), err)
+	adapt((*[4]int32)(w[8:]), (*[4]int64)(x[8:]), err)
+	adapt((*[4]int32)(w[12:]), (*[4]int64)(x[12:]), err)
+}
+
+// The compiler unrolls no loops, and looks at bounds within them.
+
+func dot(w *[4]int32, x *[4]int64) int64 {
+	return int64(w[0])*x[0] + int64(w[1])*x[1] + int64(w[2])*x[2] + int64(w[3])*x[3]
+}
+
+func adapt(w *[4]int32, x *[4]int64, err int64) {
+	const shift = 12
+	w[0] += int32(err * x[0] >> shift)
+	w[1] += int32(err * x[1] >> shift)
+	w[2] += int32(err * x[2] >> shift)
+	w[3] += int32(err * x[3] >> shift)
 }
