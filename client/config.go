@@ -27,7 +27,8 @@ type Config struct {
 	Token token.Token
 	// Renew gives another token for each attempt to make a lost connection again,
 	// since Token is used up. Without it a connection that needed one is not made again.
-	// An error counts as an attempt. The context ends when the connection is closed.
+	// An error counts as an attempt. The context ends when the connection is closed. Dial
+	// calls it, with its own context, if Token has been used before.
 	Renew func(context.Context) (token.Token, error)
 	// Suites are how datagrams may be sealed; default transport.AES128GCM.
 	Suites []transport.Suite

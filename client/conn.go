@@ -46,7 +46,8 @@ type Conn struct {
 }
 
 // Dial connects to the server at addr, "127.0.0.1:7777" say. It waits until the
-// server answers, refuses, or ctx is done.
+// server answers, refuses, or ctx is done. If the token has been used, and there is
+// [Config.Renew], it tries once more with another one.
 func Dial(ctx context.Context, addr string, cfg Config) (*Conn, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -54,7 +55,12 @@ func Dial(ctx context.Context, addr string, cfg Config) (*Conn, error) {
 	}
 	c := newConn(cfg, addr)
 	c.life, c.end = context.WithCancel(context.WithoutCancel(ctx))
-	if err := c.connect(ctx, cfg.Token); err != nil {
+	err = c.connect(ctx, cfg.Token)
+	if errors.Is(err, ErrTokenUsed) && !cfg.spent() {
+		// Perhaps by this handshake: if its answers did not arrive, the server has waited in vain.
+		err = c.again(ctx)
+	}
+	if err != nil {
 		c.end()
 		return nil, fmt.Errorf("client: dial %s: %w", addr, err)
 	}

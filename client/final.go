@@ -16,11 +16,14 @@ func (c Config) final(err error) error {
 	switch {
 	case is(transport.ErrClosedByPeer):
 		return fmt.Errorf("%w: %w", ErrKicked, err)
-	case is(transport.ErrReplaced), c.Token != token.Token{} && c.Renew == nil && slices.ContainsFunc(tokenErrors, is):
+	case is(transport.ErrReplaced), c.spent() && slices.ContainsFunc(tokenErrors, is):
 		return fmt.Errorf("%w: %w", ErrLost, err)
 	}
 	return nil
 }
+
+// spent says that there is no other token than the one that Dial showed.
+func (c Config) spent() bool { return c.Token != token.Token{} && c.Renew == nil }
 
 // tokenErrors say that a token will do as little the next time.
 var tokenErrors = []error{

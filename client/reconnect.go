@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"fmt"
 	"time"
 )
@@ -20,7 +21,7 @@ const (
 func (c *Conn) reconnect() {
 	defer c.work.Done()
 	for c.pause() {
-		err := c.again()
+		err := c.again(c.life)
 		if err == nil {
 			c.cfg.Logger.Info("reconnected", "server", c.addr)
 			return
@@ -36,15 +37,15 @@ func (c *Conn) reconnect() {
 }
 
 // again makes the connection once more, with another token where there are any.
-func (c *Conn) again() error {
+func (c *Conn) again(ctx context.Context) error {
 	t := c.cfg.Token
 	if c.cfg.Renew != nil {
 		var err error
-		if t, err = c.cfg.Renew(c.life); err != nil {
+		if t, err = c.cfg.Renew(ctx); err != nil {
 			return fmt.Errorf("client: no token to connect again: %w", err)
 		}
 	}
-	return c.connect(c.life, t)
+	return c.connect(ctx, t)
 }
 
 // pause waits for its turn to dial, each time longer. It is false once the

@@ -12,6 +12,7 @@ import (
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/token"
+	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
 // backend issues tokens for one player.
@@ -30,6 +31,44 @@ func (b *backend) renew(context.Context) (token.Token, error) {
 	return token.Issue(b.key.Issuer(), token.Claims{
 		ClientID: 42, Expires: time.Now().Add(time.Minute), Servers: []netip.AddrPort{netip.MustParseAddrPort(uplinktest.Addr)},
 	})
+}
+
+// TestHandshakeDoesNotEnd has the server's welcome get lost for longer than the server waits: Token is used up.
+func TestHandshakeDoesNotEnd(t *testing.T) {
+	for _, renews := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			network := newNetwork(t, 0, 9)
+			key, err := token.NewKey()
+			uplinktest.Must(t, err)
+			b := &backend{key: key}
+			first, err := b.renew(t.Context())
+			uplinktest.Must(t, err)
+			uplinktest.Serve(t, network, ds.Config{Key: key}, func(*ds.Server) error { return nil })
+			cfg := client.Config{Network: network, Token: first}
+			if renews {
+				cfg.Renew = b.renew
+			}
+			up, down := newLink(0), newLink(0)
+			down.Loss = 1
+			for at, loss := range map[time.Duration]simnet.Config{60 * ms: down, 6 * time.Second: newLink(0)} {
+				time.AfterFunc(at, func() { uplinktest.Must(t, network.Set(up, loss)) })
+			}
+			began := time.Now()
+			conn, err := client.Dial(t.Context(), uplinktest.Addr, cfg)
+			if took := time.Since(began); took < 6*time.Second || took > 7*time.Second {
+				t.Errorf("%v", took)
+			}
+			if renews {
+				uplinktest.Must(t, err)
+				uplinktest.Must(t, conn.Close())
+			} else if !errors.Is(err, client.ErrTokenUsed) {
+				t.Errorf("Dial: %v", err)
+			}
+			if renewed := b.issued == 2; renewed != renews {
+				t.Errorf("%d tokens", b.issued)
+			}
+		})
+	}
 }
 
 // TestRenew has a server restart under a client that needs a token for each

@@ -29,7 +29,7 @@ var attacks = []attack{
 	{name: "the same with made-up cookies", run: spoofCookies, by: "cookie"},
 	{name: "unreadable hellos with good cookies, from 100 networks", run: rubbishHellos, by: "limited, unauthenticated"},
 	{name: "handshakes with good tokens that never end, from 100 networks", run: slowHandshakes, by: "limited"},
-	{name: "used tokens, tokens of another server, copied hellos", run: replayTokens, by: "duplicate, token, token of the other server"},
+	{name: "used tokens, tokens of another server, copied hellos", run: replayTokens, by: "token, token of the other server"},
 	{name: "forged datagrams, addresses and numbers known", run: forge, by: "client duplicate, client unauthenticated, duplicate, unauthenticated"},
 	{name: "forged retries, welcomes, refuses, hints", run: forgeAnswers, by: "client unexpected"},
 	{name: "all of a second sent again, ten times, in any order", run: sendAgain, by: "client duplicate, duplicate"},

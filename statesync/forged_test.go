@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/internal/entropy"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
@@ -14,26 +15,27 @@ func forge(t *testing.T, p *plan, seq uint64, tick int64, ids []uint16) []byte {
 	var b book
 	b.plan = p
 	var w walk
+	w.Coder = entropy.NewCoder(slowest, false)
 	w.init(&b)
 	w.out, w.root = &packet{seq: seq, tick: tick}, true
 	b.open(w.out)
 	w.begin(p.newState())
 	h := header{seq: seq, tick: tick}
-	w.enc.Reset(h.append(nil), 0)
+	w.Enc.Reset(h.append(nil), 0)
 	w.viewer(0, false)
 	var none inputLog
 	w.inputs(&none)
 	s := w.out.state
-	w.bit(&s.more[0], false)
+	w.Bit(&s.more[0], false)
 	last, ctx := int64(-1), 2
 	for _, id := range ids {
-		w.bit(&s.more[ctx], true)
+		w.Bit(&s.more[ctx], true)
 		w.stranger(int64(id), last)
 		w.update(w.fresh(id), nil, make([]int32, p.ints))
 		last, ctx = int64(id), 3
 	}
-	w.bit(&s.more[ctx], false)
-	return w.enc.Finish()
+	w.Bit(&s.more[ctx], false)
+	return w.Enc.Finish()
 }
 
 // TestForged has the receiver refuse what no sender writes, though each of its parts is right, and take the next packet.

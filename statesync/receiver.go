@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/uplink-rpc/uplink/internal/entropy"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
@@ -57,7 +58,7 @@ func NewReceiver(schema *snapshot.Schema, cfg Config) (*Receiver, error) {
 		return nil, err
 	}
 	r := &Receiver{prior: p.newState()}
-	r.book.plan, r.walk.decoding = p, true
+	r.book.plan, r.walk.Coder = p, entropy.NewCoder(slowest, true)
 	r.walk.init(&r.book)
 	r.inputs.clear()
 	return r, nil
@@ -123,7 +124,7 @@ func (r *Receiver) decode(h *header, coded []byte) error {
 		w.base = r.book.get(p.base)
 	}
 	w.begin(r.prior)
-	w.dec.Reset(coded, 0)
+	w.Dec.Reset(coded, 0)
 	if !w.root {
 		var ok bool
 		if w.view, ok = r.book.look(p.base, w.recent(0)); !ok {
@@ -139,7 +140,7 @@ func (r *Receiver) decode(h *header, coded []byte) error {
 	}
 	r.ticks.clear()
 	viewer, has := w.viewer(0, false)
-	if !w.inputs(&r.ticks) || !r.objects(viewer, has) || !w.dec.Complete() {
+	if !w.inputs(&r.ticks) || !r.objects(viewer, has) || !w.Dec.Complete() {
 		return fmt.Errorf("%w: packet %d", ErrMalformed, uint16(h.seq))
 	}
 	p.sort()
@@ -152,7 +153,7 @@ func (r *Receiver) objects(viewer uint16, has bool) bool {
 	if has {
 		at, old := w.find(viewer)
 		switch {
-		case w.bit(&s.viewer[2], false):
+		case w.Bit(&s.viewer[2], false):
 			var base *record
 			if old {
 				base = w.bases[at]
@@ -166,7 +167,7 @@ func (r *Receiver) objects(viewer uint16, has bool) bool {
 		}
 	}
 	at, bases := 0, w.members()
-	for ctx := 0; w.bit(&s.more[ctx], false); ctx = 1 {
+	for ctx := 0; w.Bit(&s.more[ctx], false); ctx = 1 {
 		for at < len(bases) && (has && bases[at].object.ID == viewer || !w.member(bases[at], false)) {
 			at++
 		}
@@ -176,7 +177,7 @@ func (r *Receiver) objects(viewer uint16, has bool) bool {
 		at++
 	}
 	id := int64(-1)
-	for ctx := 2; w.bit(&s.more[ctx], false); ctx = 3 {
+	for ctx := 2; w.Bit(&s.more[ctx], false); ctx = 3 {
 		before := id
 		id = w.stranger(0, before)
 		if id <= before || id > 1<<16-1 || has && id == int64(viewer) {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/uplink-rpc/uplink/internal/entropy"
+	"github.com/uplink-rpc/uplink/internal/fixed"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
@@ -71,6 +73,7 @@ func NewSender(schema *snapshot.Schema, cfg Config) (*Sender, error) {
 	s := &Sender{cfg: cfg, next: cfg.First, start: cfg.First, epoch: cfg.Epoch, prior: p.newState()}
 	s.book.final = cfg.First
 	s.book.plan, s.walk.novel = p, !cfg.NoRelative
+	s.walk.Coder = entropy.NewCoder(slowest, false)
 	s.walk.init(&s.book)
 	s.inputs.clear()
 	s.chooser.init(p)
@@ -109,7 +112,7 @@ func (s *Sender) AddInputs(tick int64, inputs ...Input) error { return s.inputs.
 // Errors are [ErrTick] and [ErrBudget]; nothing is sent then, dst is as it was, and priorities keep adding up. set is of
 // the sender's schema. It allocates nothing once warm and dst has room.
 func (s *Sender) Append(dst []byte, tick int64, set *snapshot.Set) ([]byte, Info, error) {
-	if s.stats.Packets > 0 && tick <= s.tick || abs(tick) > maxTick {
+	if s.stats.Packets > 0 && tick <= s.tick || fixed.Abs(tick) > maxTick {
 		return dst, Info{}, fmt.Errorf("%w: %d after %d", ErrTick, tick, s.tick)
 	}
 	s.renew(tick)

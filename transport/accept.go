@@ -56,8 +56,6 @@ func (s *shard) handshake(now time.Time, from netip.AddrPort, hello wire.Hello) 
 	switch {
 	case err == nil:
 		s.welcome(now, from, hello, guest)
-	case errors.Is(err, gate.ErrRepeated):
-		s.count(session.Duplicate)
 	case errors.Is(err, gate.ErrBusy):
 		s.counters.limited.Add(1)
 		s.refuse(now, from, hello.Nonce, wire.RefuseBusy)

@@ -57,7 +57,8 @@ func TestSameHelloSameWelcome(t *testing.T) {
 	d := newDesk(t, Config{})
 	g := d.visit(t, guestAddr, token.Token{})
 	var welcomes [][]byte
-	d.pc.sent = func(b []byte) { welcomes = append(welcomes, bytes.Clone(b)) }
+	note := func(b []byte) { welcomes = append(welcomes, bytes.Clone(b)) }
+	d.pc.sent = note
 	for range 3 {
 		d.receive(d.now, datagram{guestAddr, g.out[secondHello]})
 	}
@@ -65,10 +66,13 @@ func TestSameHelloSameWelcome(t *testing.T) {
 		t.Fatalf("%d welcomes, %d connections", len(welcomes), d.Stats().Conns)
 	}
 	g.open()
-	welcomes = nil
+	welcomes, d.pc.sent = nil, note
 	d.receive(d.now, datagram{guestAddr, g.out[secondHello]})
-	if s := d.Stats(); len(welcomes) != 0 || s.Conns != 1 || s.Dropped.Duplicate != 1 {
+	if s := d.Stats(); len(welcomes) != 1 || s.Conns != 1 || s.Open != 1 || s.Dropped.Token != 1 {
 		t.Errorf("the hello of an open session was answered by %x: %+v", welcomes, s)
+	}
+	if g.Input(d.now, d.pc.LocalAddr(), welcomes[0]); g.State() != session.Open {
+		t.Errorf("the client took what was not for it: %v", g.Err())
 	}
 }
 
@@ -157,13 +161,18 @@ func TestUsedToken(t *testing.T) {
 }
 
 // TestTokenIsUsedByAHandshakeThatDoesNotEnd: neither the session that does not begin nor a copy of the hello at another
-// server, which the token is good for too, leaves it to its client.
+// server, which the token is good for too, leaves it to its client, which is told so.
 func TestTokenIsUsedByAHandshakeThatDoesNotEnd(t *testing.T) {
 	first, second := newDesk(t, Config{}), newDesk(t, Config{})
 	tok := first.issue(t, 1, nil)
-	g := first.visit(t, guestAddr, tok)
+	g := first.arrive(t, guestAddr, tok)
+	g.deliver(firstHello)
+	first.receive(first.now, datagram{guestAddr, g.out[secondHello]}) // the welcome is lost
 	first.now = first.now.Add(6 * time.Second)
 	first.tick(first.now)
+	if g.deliver(secondHello); !errors.Is(g.Err(), ErrTokenUsed) || first.Stats().Conns != 0 {
+		t.Errorf("the same hello: %v", g.Err())
+	}
 	if again := first.visit(t, guestAddr, tok); !errors.Is(again.Err(), ErrTokenUsed) || first.Stats().Conns != 0 {
 		t.Errorf("the same server: %v", again.Err())
 	}

@@ -53,8 +53,6 @@ func HashOf(message []byte) Hash { return sha256.Sum256(message) }
 var (
 	// ErrUnreadable means that a message is made for another key than the gate's.
 	ErrUnreadable = seal.ErrHandshake
-	// ErrRepeated means that a hello comes again although its session is open or over.
-	ErrRepeated = errors.New("gate: the hello has been answered")
 	// ErrBusy means that too many tokens would have to be remembered.
 	ErrBusy = errors.New("gate: too many used tokens")
 )
@@ -66,7 +64,7 @@ func New(cfg Config) *Gate {
 		cfg:     cfg,
 		key:     seal.NewStaticKey(cfg.Key.Private()),
 		limiter: newLimiter(cfg.Each, cfg.All),
-		used:    used{tokens: make(map[token.ID]use), swept: cfg.Started},
+		used:    used{tokens: make(map[token.ID]time.Time), swept: cfg.Started},
 	}
 }
 
@@ -87,8 +85,8 @@ type Guest struct {
 	responder *seal.Responder
 }
 
-// Read reads a hello with a good cookie, and judges its token. The error is one of [ErrUnreadable],
-// [ErrRepeated] and [ErrBusy]: there is no guest then.
+// Read reads a hello with a good cookie, and judges its token: a hello that comes again is for whoever keeps the
+// sessions to answer, and has used its token here. The error is [ErrUnreadable] or [ErrBusy]: there is no guest then.
 func (g *Gate) Read(now time.Time, h wire.Hello) (*Guest, error) {
 	if g.used.full(now) {
 		return nil, ErrBusy
@@ -110,9 +108,6 @@ func (g *Gate) Read(now time.Time, h wire.Hello) (*Guest, error) {
 		guest.Code = wire.TokenRefused
 		return guest, nil
 	}
-	if hello, ok := g.used.of(id); ok && hello == guest.Hash {
-		return nil, ErrRepeated
-	}
 	guest.id = id
 	guest.Code = g.judge(now, claims, id)
 	if guest.Code == wire.Granted {
@@ -126,11 +121,10 @@ func (g *Gate) Read(now time.Time, h wire.Hello) (*Guest, error) {
 
 // judge says whether a token holds here and now.
 func (g *Gate) judge(now time.Time, c token.Claims, id token.ID) wire.Code {
-	_, used := g.used.of(id)
 	switch {
 	case !now.Before(c.Expires):
 		return wire.TokenExpired
-	case used:
+	case g.used.has(id):
 		return wire.TokenUsed
 	case !slices.ContainsFunc(c.Servers, g.cfg.Good):
 		return wire.TokenServer
@@ -164,7 +158,7 @@ func (g *Gate) Answer(guest *Guest, id uint64) (welcome []byte, secrets seal.Sec
 		return nil, seal.Secrets{}, err
 	}
 	if guest.Code == wire.Granted {
-		g.used.add(guest.id, use{hello: guest.Hash, expires: guest.Claims.Expires})
+		g.used.add(guest.id, guest.Claims.Expires)
 	}
 	return wire.AppendWelcome(nil, wire.Welcome{Nonce: guest.nonce, Message: msg}), secrets, nil
 }

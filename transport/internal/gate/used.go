@@ -11,30 +11,25 @@ const (
 	sweepInterval = time.Minute
 )
 
-// used are the tokens that have begun a session and have not expired. Only those who hold good tokens can
-// make it grow.
+// used are the tokens that have begun a session and have not expired, with the time at which they do. Only those who
+// hold good tokens can make it grow.
 type used struct {
-	tokens map[token.ID]use
+	tokens map[token.ID]time.Time
 	swept  time.Time
 }
 
-type use struct {
-	hello   Hash // that used it
-	expires time.Time
-}
-
-// of returns how a token was used, if it was.
-func (u *used) of(id token.ID) (Hash, bool) {
-	v, ok := u.tokens[id]
-	return v.hello, ok
+// has reports whether a token was used.
+func (u *used) has(id token.ID) bool {
+	_, ok := u.tokens[id]
+	return ok
 }
 
 // full reports whether there is no room for another one.
 func (u *used) full(now time.Time) bool {
 	if now.Sub(u.swept) >= sweepInterval || len(u.tokens) >= maxUsed && now.Sub(u.swept) >= time.Second {
 		u.swept = now
-		for id, v := range u.tokens {
-			if !now.Before(v.expires) {
+		for id, expires := range u.tokens {
+			if !now.Before(expires) {
 				delete(u.tokens, id)
 			}
 		}
@@ -42,4 +37,4 @@ func (u *used) full(now time.Time) bool {
 	return len(u.tokens) >= maxUsed
 }
 
-func (u *used) add(id token.ID, v use) { u.tokens[id] = v }
+func (u *used) add(id token.ID, expires time.Time) { u.tokens[id] = expires }

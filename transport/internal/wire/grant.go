@@ -12,7 +12,7 @@ type Code uint8
 const (
 	Granted      Code = iota
 	TokenExpired      // the token's time is over
-	TokenUsed         // another key exchange has used the token
+	TokenUsed         // a key exchange before has used the token
 	TokenRefused      // the token is altered, or sealed with another key
 	TokenServer       // the token is for another server
 	TokenStale        // the token is older than the server

@@ -3,6 +3,8 @@ package soak
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/verify"
 	"github.com/uplink-rpc/uplink/ds"
@@ -20,10 +22,18 @@ type server struct {
 	network transport.Network
 
 	srv    *ds.Server
-	served chan error
+	served chan error // gets what Serve returns, and is closed
 	addr   string
 	past   counts // of those before it
 }
+
+// Where the server looks for a port: below those that systems give to sockets that ask for none in particular, so
+// that no player gets it while the server is away.
+const (
+	firstPort = 20_000
+	ports     = 10_000
+	attempts  = 20
+)
 
 // counts is what servers counted.
 type counts struct{ frames, missed, desync uint64 }
@@ -33,8 +43,14 @@ func newServer(o Options, traces []*trace.Trace) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{key: key, traces: traces, check: verify.New(traces), limit: o.Players, network: o.Network, addr: "127.0.0.1:0"}
-	return s, s.start()
+	s := &server{key: key, traces: traces, check: verify.New(traces), limit: o.Players, network: o.Network}
+	for range attempts {
+		s.addr = fmt.Sprintf("127.0.0.1:%d", firstPort+rand.IntN(ports))
+		if err = s.start(); err == nil {
+			break
+		}
+	}
+	return s, err
 }
 
 func (s *server) start() error {
@@ -48,12 +64,16 @@ func (s *server) start() error {
 	if err := ds.HandleSchema(srv, s.traces[0].Schema, s.check.Frame); err != nil {
 		return errors.Join(err, srv.Close())
 	}
-	s.srv, s.served, s.addr = srv, make(chan error, 1), srv.Addr().String()
-	go func() { s.served <- srv.Serve(context.Background()) }()
+	served := make(chan error, 1)
+	s.srv, s.served = srv, served
+	go func() {
+		defer close(served)
+		served <- srv.Serve(context.Background())
+	}()
 	return nil
 }
 
-// stop ends the server.
+// stop ends the server, unless it has ended.
 func (s *server) stop() error {
 	err := errors.Join(s.srv.Close(), <-s.served)
 	c := s.current()

@@ -11,6 +11,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/trace"
 	"github.com/uplink-rpc/uplink/trace/sample"
+	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -20,10 +21,15 @@ func soaking(t *testing.T, ctx context.Context) ([]Phase, error) {
 	t.Helper()
 	network, err := simnet.NewNetwork(simnet.Config{}, simnet.Config{})
 	uplinktest.Must(t, err)
+	return soakingOver(t, ctx, network)
+}
+
+func soakingOver(t *testing.T, ctx context.Context, network transport.Network) ([]Phase, error) {
+	t.Helper()
 	o := Options{Players: 5, Phase: LeastPhase, For: time.Duration(2*len(conditions)) * LeastPhase, Network: network}
 	uplinktest.Must(t, o.Validate())
 	var phases []Phase
-	err = Run(ctx, []*trace.Trace{sample.Portal2()}, o, func(p Phase) {
+	err := Run(ctx, []*trace.Trace{sample.Portal2()}, o, func(p Phase) {
 		t.Log(p)
 		phases = append(phases, p)
 	})
@@ -54,6 +60,35 @@ func TestInterrupted(t *testing.T) {
 	})
 }
 
+// once is a network in which an address can be had once.
+type once struct {
+	transport.Network
+	had map[string]bool
+}
+
+var errHad = errors.New("somebody has it")
+
+func (o *once) ListenPacket(addr string) (transport.PacketConn, error) {
+	if !strings.HasSuffix(addr, ":0") { // the server's
+		if o.had[addr] {
+			return nil, errHad
+		}
+		o.had[addr] = true
+	}
+	return o.Network.ListenPacket(addr)
+}
+
+// TestAddressIsTaken has somebody take the server's address while it is away.
+func TestAddressIsTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network, err := simnet.NewNetwork(simnet.Config{}, simnet.Config{})
+		uplinktest.Must(t, err)
+		if phases, err := soakingOver(t, t.Context(), &once{network, map[string]bool{}}); !errors.Is(err, errHad) || len(phases) != 2 {
+			t.Errorf("%d phases: %v", len(phases), err)
+		}
+	})
+}
+
 func TestVerdict(t *testing.T) {
 	good := Phase{Connected: 2, Players: 2, Frames: 10, Verified: 10, settled: true}
 	uplinktest.Must(t, good.verdict())
@@ -79,8 +114,8 @@ func TestGrown(t *testing.T) {
 	if what := first.grown(Usage{Goroutines: 104, Heap: 22e6, Files: 32}); what != nil {
 		t.Errorf("%q", what)
 	}
-	what := strings.Join(first.grown(Usage{Goroutines: 150, Heap: 24e6, Files: 60}), ", ")
-	if want := "goroutines from 100 to 150, file descriptors from 30 to 60, the heap from 20.0 to 24.0 MB"; what != want {
+	what := strings.Join(first.grown(Usage{Goroutines: 150, Heap: 25e6, Files: 60}), ", ")
+	if want := "goroutines from 100 to 150, file descriptors from 30 to 60, the heap from 20.0 to 25.0 MB"; what != want {
 		t.Errorf("%q, want %q", what, want)
 	}
 }

@@ -27,11 +27,12 @@ func look() Usage {
 	return u
 }
 
-// What a round may hold more than an earlier one: heartbeats and reconnections do not stand still while they are counted.
+// What a round may hold more than an earlier one: heartbeats and reconnections do not stand still while they are counted,
+// and simnet keeps the memory of packets for later ones, 1.5 MB at most.
 const (
 	slackGoroutines = 8
 	slackFiles      = 4
-	slackHeap       = 1 << 20
+	slackHeap       = 5 << 19
 	slackHeapShare  = 0.1
 )
 
