@@ -26,7 +26,6 @@ type stateInlet[T any] struct {
 	fresh    *stateUpdate[T] // to be handed out
 
 	mu     sync.Mutex
-	anew   bool              // the next update is the first
 	queue  []*stateUpdate[T] // for Poll
 	spare  []*stateUpdate[T]
 	polled []*stateUpdate[T] // of Poll, while it runs
@@ -74,7 +73,6 @@ func (in *stateInlet[T]) begin(o *control.DownOffer, _ []byte) error {
 	in.tickHz = o.TickHz
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	in.anew = true
 	in.spare = append(in.spare, in.queue...)
 	in.queue = in.queue[:0]
 	return nil
@@ -98,8 +96,7 @@ func (in *stateInlet[T]) take(message []byte, at time.Time, st *DownstreamStats)
 	st.Updates += uint64(len(u.Objects))
 	out := in.empty()
 	in.keep(out, u)
-	out.Received, out.First = at, in.anew
-	in.anew = false
+	out.Received = at
 	if in.handle != nil {
 		in.fresh = out
 	} else {
@@ -126,7 +123,7 @@ func (in *stateInlet[T]) empty() *stateUpdate[T] {
 
 // keep makes out a copy of what was decoded, in slices that are reused.
 func (in *stateInlet[T]) keep(out *stateUpdate[T], u *statesync.Update) {
-	out.Tick, out.Time, out.Late = uint64(u.Tick), timeOf(uint64(u.Tick), in.tickHz), u.Late
+	out.Tick, out.Time, out.Late, out.First = uint64(u.Tick), timeOf(uint64(u.Tick), in.tickHz), u.Late, u.First
 	n := len(u.Objects)
 	out.Objects = slices.Grow(out.Objects[:0], n)[:n]
 	for i := range u.Objects {

@@ -29,7 +29,8 @@ type StateUpdate[T any] struct {
 	// Late says that one of a newer tick came before: what that said of the same object is newer.
 	Late bool
 	// First says that the server begins, as the client joined or came back: objects that there were before may be gone
-	// without a word, and ticks may begin anew.
+	// without a word, and ticks may begin anew. Where a view was closed just before, an update of that one may be the first, and
+	// another one then again.
 	First bool
 	// Inputs are those of ticks that were not known before, in ascending order: each tick comes once, whole or as missing.
 	Inputs []statesync.TickInputs

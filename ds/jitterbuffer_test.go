@@ -1,6 +1,7 @@
 package ds_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -178,6 +179,42 @@ func TestJitterBufferRepeats(t *testing.T) {
 		st := srv.Stats().RPCs[0].Buffer
 		if repeated < 150 || st.Repeated != repeated || idle > 10 || refused != 0 {
 			t.Errorf("%d repeated, %d Polls without a call, %d were validated: %+v", repeated, idle, refused, st)
+		}
+	})
+}
+
+// TestJitterBufferRefused: what Validate refused is not repeated where the next frame is missing.
+func TestJitterBufferRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		up, down := symmetric(60*ms, simnet.Config{Loss: 0.3, Seed: 65})
+		network := uplinktest.NewNetwork(t, up, down)
+		var repeated, refused int
+		refuses := false
+		srv := uplinktest.Serve(t, network, ds.Config{Poll: true, JitterBuffer: &ds.JitterBuffer{Repeat: 3}}, func(s *ds.Server) error {
+			err := ds.Handle(s, "Move", func(_ *ds.Player, f ds.Frame[uplinktest.Move]) {
+				if f.Repeated {
+					repeated++
+				}
+				if refuses {
+					t.Errorf("frame %d, repeated: %v, comes after one that was refused", f.Seq, f.Repeated)
+				}
+			})
+			if err != nil {
+				return err
+			}
+			return ds.Validate(s, "Move", func(_ *ds.Player, f ds.Frame[uplinktest.Move]) error {
+				if refuses = f.Seq%2 == 0; refuses {
+					refused++
+					return errors.New("even")
+				}
+				return nil
+			})
+		})
+		conn := uplinktest.Dial(t, network, client.Config{Redundancy: rpcdelta.RedundancyOff})
+		g := &game{srv: srv, every: hz60, players: []*gamer{{move: uplinktest.Bind(t, conn, "Move"), every: hz60}}}
+		g.play(t, 10*time.Second)
+		if repeated < 50 || refused < 150 {
+			t.Errorf("%d repeated, %d refused", repeated, refused)
 		}
 	})
 }

@@ -29,7 +29,8 @@ type stateWay struct {
 	cfg    StateConfig
 	viewer uint16
 	sees   bool
-	begun  uint8 // times that the client began to take part
+	first  uint64 // of the messages to come, should the client begin to take part anew
+	epoch  uint8  // of these
 }
 
 func (w *stateWay) terms() *terms { return &w.offered.terms }
@@ -37,8 +38,7 @@ func (w *stateWay) terms() *terms { return &w.offered.terms }
 func (w *stateWay) outlet() outlet {
 	cfg := w.offered.shared.Config
 	cfg.Ticks, cfg.NoDelta = w.cfg.InputTicks, w.cfg.NoDelta
-	cfg.Epoch = w.begun << 4 // far from where the epoch may have come to: what is late of the one before must not count
-	w.begun++
+	cfg.First, cfg.Epoch = w.first, w.epoch
 	sender, err := statesync.NewSender(w.offered.shared.Schema, cfg)
 	if err != nil {
 		panic(err) // StatesOf made one of the same, and the offer checked the rest
@@ -95,6 +95,7 @@ func (o *stateOutlet) append(dst []byte, limit int) ([]byte, error) {
 		return dst, err
 	}
 	o.next, o.left, o.last = w.begun, now, info
+	o.way.first, o.way.epoch = o.sender.Next()
 	o.fates.sent(info.Seq)
 	o.ticks.Set(info.Seq, w.last)
 	o.est.departed(info.Seq, o.wire(info.Bytes), now)

@@ -363,3 +363,108 @@ func TestStatesBeginAnew(t *testing.T) {
 		}
 	})
 }
+
+// TestStatesRejoin: a client that ends it and takes part again at once, as a level is loaded, goes on soon, with a first update after
+// which all is the new stream's: what was gone in between is so for the client.
+func TestStatesRejoin(t *testing.T) {
+	for _, cfg := range []ds.StateConfig{{}, {NoDelta: true}} {
+		t.Run(fmt.Sprintf("nodelta=%v", cfg.NoDelta), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				up, down := symmetric(150*ms, simnet.Config{Loss: 0.05, Jitter: 30 * ms})
+				network := uplinktest.NewNetwork(t, up, down)
+				var a *arena
+				uplinktest.Serve(t, network, ds.Config{Joined: func(p *ds.Player) { a.offer(p, cfg) }}, func(srv *ds.Server) error {
+					a = newArena(t, srv, 30, 1<<40, ds.WorldConfig[mover]{})
+					return nil
+				})
+				conn := uplinktest.Dial(t, network, client.Config{})
+				tick := uint64(1)
+				for round := range 12 {
+					got := newCopier(t, a)
+					v, err := client.States(conn, "movers", client.StateConfig[mover]{Handle: got.take})
+					uplinktest.Must(t, err)
+					if round%3 == 2 { // within the first round trip
+						a.run(tick, tick+9)
+						tick += 10
+						uplinktest.Must(t, v.Close())
+						continue
+					}
+					last := tick + 200
+					a.mu.Lock()
+					a.rest = tick + 20 // some vanish
+					a.mu.Unlock()
+					a.run(tick, last)
+					got.whole(last)
+					if got.newest+30 < last {
+						t.Errorf("round %d: the newest update is of tick %d, want about %d: %+v", round, got.newest, last, v.Stats())
+					}
+					a.mu.Lock()
+					a.rest = 1 << 40 // and are back
+					a.mu.Unlock()
+					a.run(last+1, last+100)
+					tick = last + 101
+					uplinktest.Must(t, v.Close())
+				}
+			})
+		})
+	}
+}
+
+// TestStatesBandwidth: the bandwidth is changed while state goes down, for one player of two, and kept from then on.
+func TestStatesBandwidth(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := lossy(t)
+		var a *arena
+		joined := make(chan *ds.Player, 2)
+		uplinktest.Serve(t, network, ds.Config{Joined: func(p *ds.Player) { joined <- p }}, func(srv *ds.Server) error {
+			a = newArena(t, srv, 200, 1<<40, ds.WorldConfig[mover]{})
+			return nil
+		})
+		var streams []*ds.StateStream[mover]
+		for range 2 {
+			conn := uplinktest.Dial(t, network, client.Config{})
+			p := <-joined
+			a.offer(p, ds.StateConfig{Bandwidth: 64_000, NoDelta: true}) // there is more to send than fits
+			a.mu.Lock()
+			streams = append(streams, a.streams[p])
+			a.mu.Unlock()
+			got := newCopier(t, a)
+			_, err := client.States(conn, "movers", client.StateConfig[mover]{Handle: got.take})
+			uplinktest.Must(t, err)
+		}
+		settle(time.Second)
+		tick := uint64(1)
+		taken := func() (bits [2]float64) {
+			var before [2]uint64
+			for i, s := range streams {
+				st := s.Stats()
+				before[i] = st.WireBytes()
+			}
+			a.run(tick, tick+299)
+			tick += 300
+			for i, s := range streams {
+				st := s.Stats()
+				bits[i] = 8 * float64(st.WireBytes()-before[i]) / 5
+			}
+			return bits
+		}
+		for _, bandwidth := range []int{64_000, 256_000, 20_000, 100_000} {
+			uplinktest.Must(t, streams[0].SetBandwidth(bandwidth, 0))
+			bits := taken()
+			for i, want := range []float64{float64(bandwidth), 64_000} {
+				if bits[i] > 1.03*want || bits[i] < .8*want {
+					t.Errorf("after a change to %d, player %d takes %.0f bits a second, want %.0f", bandwidth, i, bits[i], want)
+				}
+			}
+		}
+		// From now on it follows the connection, which carries all of it.
+		uplinktest.Must(t, streams[0].SetBandwidth(256_000, 32_000))
+		if b := streams[0].Bandwidth(); b > 256_000 || b < 32_000 {
+			t.Errorf("an estimate of %d", b)
+		}
+		taken()
+		if bits := taken(); bits[0] < 150_000 || bits[0] > 1.03*256_000 {
+			t.Errorf("an estimate up to 256000 bits a second takes %.0f", bits[0])
+		}
+	})
+}

@@ -250,3 +250,127 @@ func BenchmarkAddStep(b *testing.B) {
 		n++
 	}
 }
+
+// TestStrays: a value far from those before is dropped, and so is the next; the third in a row begins anew, not before, and
+// not if others come between.
+func TestStrays(t *testing.T) {
+	for _, row := range []int{2, 3} {
+		b := newBuffer(t, jitter.Config{Depth: interval})
+		at, next, begun := time.Duration(0), uint64(0), false
+		for round := range uint64(5) {
+			add(b, at+ms, next)
+			next++
+			for i := range uint64(row) {
+				want := jitter.Early
+				if i == 2 {
+					want, begun = jitter.Held, true
+				}
+				if got := add(b, at+2*ms, 1<<40+10*round+i); got != want {
+					t.Fatalf("stray value %d in a row is %v, want %v", i+1, got, want)
+				}
+			}
+			if begun {
+				break
+			}
+			at += interval
+			b.Step(at, new(uint64))
+		}
+		if st := b.Stats(); (st.Resyncs == 1) != begun || st.Early != 10 && !begun {
+			t.Errorf("%d in a row: %+v", row, st)
+		}
+	}
+}
+
+// sender has values come each interval, later than they are sent.
+type sender struct {
+	b          *buffer
+	tick, next uint64
+}
+
+// play plays so many ticks; a value comes so long after its tick.
+func (s *sender) play(ticks uint64, late func(value uint64) time.Duration) {
+	for end := s.tick + ticks; s.tick < end; s.tick++ {
+		at := time.Duration(s.tick) * interval
+		s.b.Step(at, new(uint64))
+		for {
+			came := time.Duration(s.next)*interval + late(s.next)
+			if came >= at+interval {
+				break
+			}
+			add(s.b, came, s.next)
+			s.next++
+		}
+	}
+}
+
+// after is a way that takes so long.
+func after(d time.Duration) func(uint64) time.Duration {
+	return func(uint64) time.Duration { return d }
+}
+
+// TestLearned: the target grows at once to what values need, and fades by 1/e in half a minute.
+func TestLearned(t *testing.T) {
+	b := newBuffer(t, jitter.Config{})
+	s := sender{b: b}
+	s.play(1000, after(ms))
+	calm := b.Stats().Target
+	s.play(100, func(value uint64) time.Duration {
+		if value == 1050 {
+			return 60 * ms
+		}
+		return ms
+	})
+	if rough := b.Stats().Target; calm > 2*interval || rough < 50*ms {
+		t.Errorf("the target is %v, and %v after a late value", calm, rough)
+	}
+	b = newBuffer(t, jitter.Config{})
+	start := b.Stats().Target - interval/4
+	s = sender{b: b}
+	s.play(uint64(30*time.Second/interval), after(ms))
+	if left := float64(b.Stats().Target-interval/4) / float64(start); left < .35 || left > .4 {
+		t.Errorf("after 30 s %.3f of what was assumed is left, want 1/e", left)
+	}
+}
+
+// TestOlder: values that are older than others which came, as redundancy brings them, do not count for how early they come.
+func TestOlder(t *testing.T) {
+	var slack [2]time.Duration
+	for i, older := range []bool{false, true} {
+		b := newBuffer(t, jitter.Config{Depth: 4 * interval})
+		for tick := uint64(0); tick < 500; tick++ {
+			at := time.Duration(tick) * interval
+			b.Step(at, new(uint64))
+			if tick%4 == 2 { // it is lost, and comes with the next
+				continue
+			}
+			add(b, at+ms, tick)
+			if older && tick%4 == 3 {
+				add(b, at+ms, tick-1)
+			}
+		}
+		slack[i] = b.Stats().Slack
+		if missing := b.Stats().Missing; (missing < 10) != older {
+			t.Errorf("older: %v: %d are missing", older, missing)
+		}
+	}
+	if slack[0] != slack[1] {
+		t.Errorf("slack is %v, and %v with older values", slack[0], slack[1])
+	}
+}
+
+// TestShort: where values come by more than an interval later than they should, though not too late, for two seconds, release
+// times move back by a tick.
+func TestShort(t *testing.T) {
+	b := newBuffer(t, jitter.Config{Depth: 4 * interval})
+	s := sender{b: b}
+	s.play(200, after(ms))
+	was := b.Stats()
+	s.play(100, after(ms+2*interval))
+	if st := b.Stats(); st.Resyncs != 0 || st.Slack > was.Slack-3*interval/2 {
+		t.Errorf("after %v: %+v", 100*interval, st)
+	}
+	s.play(100, after(ms+2*interval))
+	if st := b.Stats(); st.Resyncs != 1 || st.Slack < was.Slack-3*interval/2 || st.Late != 0 {
+		t.Errorf("after %v: %+v", 200*interval, st)
+	}
+}

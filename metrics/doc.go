@@ -30,6 +30,10 @@
 // hand over; kernel, what the kernel dropped before the server could read it, where it tells
 // (Linux). uplink_ds_moves_total counts players who went on from another address.
 //
+// Frames that wait in jitter buffers (ds.Config.JitterBuffer) have uplink_ds_buffer_*, and clients what they are told of it:
+// uplink_client_buffer_* and uplink_client_pace_ratio. Those that come after their tick are drops by reason overdue, those that
+// are let go since they come too early for long are skipped.
+//
 // What goes down of a world has metrics of its own, uplink_ds_world_* and uplink_client_world_*, by the world's name; what a
 // client cannot use of it is among uplink_client_dropped_total, with the channel down: late, baseline_missing, desync;
 // incomplete, messages of which some fragments never came; and what no server sends: bad_fragment, truncated, bad_count,

@@ -1,7 +1,12 @@
 package snapshot
 
+import (
+	"github.com/uplink-rpc/uplink/internal/entropy"
+	"github.com/uplink-rpc/uplink/internal/fixed"
+)
+
 // angleModel is what was learned of an Angle field.
-type angleModel struct{ numbers numbers }
+type angleModel struct{ numbers entropy.Numbers }
 
 // around brings a difference of angles into half a turn either way.
 func (f *Field) around(d int64) int64 {
@@ -22,12 +27,12 @@ func (w *walk) codeAngle(field int, m *angleModel, cur []int32) {
 		base := int64(o.base[at+k])
 		now := w.turned(f, base, int64(o.row[1][at+k]), o.lag[1])
 		before := w.turned(f, int64(o.row[1][at+k]), int64(o.row[3][at+k]), o.lag[3]-o.lag[1])
-		guess, miss := base, abs(now)
-		if on := abs(now - before); on < miss {
+		guess, miss := base, fixed.Abs(now)
+		if on := fixed.Abs(now - before); on < miss {
 			guess, miss = base+now, on
 		}
-		level := int(clamp((log2(miss*16)+256)*3>>8, 0, levels-1))
-		d := w.number(&m.numbers, level, k*9+3*sign3(now)+sign3(before), f.around(int64(cur[k])-guess))
+		level := entropy.Level(fixed.Log2(miss * 16))
+		d := w.Number(&m.numbers, level, k*9+3*entropy.Sign3(now)+entropy.Sign3(before), f.around(int64(cur[k])-guess))
 		w.bad = w.bad || d != f.around(d)
 		v := (guess + d - int64(f.Lo)) % turn
 		if v < 0 {

@@ -1,18 +1,22 @@
 package snapshot
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/uplink-rpc/uplink/internal/entropy"
+)
 
 // bytesModel is what was learned of a Bytes field.
 type bytesModel struct {
-	replaced [2]chance // by whether the object's numbers changed
-	length   chance    // changed within what is replaced
-	kept     [2]chance // a byte is that of the baseline, by whether the one before it was
+	replaced [2]entropy.Chance // by whether the object's numbers changed
+	length   entropy.Chance    // changed within what is replaced
+	kept     [2]entropy.Chance // a byte is that of the baseline, by whether the one before it was
 }
 
 func (m *bytesModel) init() {
-	fill(m.replaced[:])
-	fill(m.kept[:])
-	m.length = chance{32768, 0}
+	entropy.Fill(m.replaced[:], entropy.Half, 0)
+	entropy.Fill(m.kept[:], entropy.Half, 0)
+	m.length = entropy.Chance{P: entropy.Half}
 }
 
 // padded says whether what is beyond the length of a byte string is zero.
@@ -63,7 +67,7 @@ func (w *walk) codeStrings(row []int32, changed bool) {
 	for n, i := range w.schema.strings {
 		f, at := &w.schema.fields[i], w.schema.at[i]
 		c, base, m := row[at:at+f.N], w.object.base[at:at+f.N], &w.state.strings[n]
-		if w.bit(&m.replaced[ctx], !slices.Equal(c, base)) {
+		if w.Bit(&m.replaced[ctx], !slices.Equal(c, base)) {
 			w.codeBytes(f, m, c, base)
 		}
 	}
@@ -72,10 +76,10 @@ func (w *walk) codeStrings(row []int32, changed bool) {
 // codeBytes codes a byte string into c: what is as in base, and each other byte as it is.
 func (w *walk) codeBytes(f *Field, m *bytesModel, c, base []int32) {
 	n := base[0]
-	if w.bit(&m.length, c[0] != n) {
-		n = w.bounded(int64(f.Lo)+int64(w.raw(uint64(c[0]-f.Lo), f.width())), f.Lo, f.Hi)
+	if w.Bit(&m.length, c[0] != n) {
+		n = w.bounded(int64(f.Lo)+int64(w.Raw(uint64(c[0]-f.Lo), f.width())), f.Lo, f.Hi)
 	}
-	if w.decoding {
+	if w.Decoding {
 		clear(c)
 		c[0] = n
 	}
@@ -84,25 +88,25 @@ func (w *walk) codeBytes(f *Field, m *bytesModel, c, base []int32) {
 		b := getByte(c, i)
 		if i < int(base[0]) {
 			old := getByte(base, i)
-			if w.bit(&m.kept[last], b == old) {
+			if w.Bit(&m.kept[last], b == old) {
 				b, last = old, 1
 				setByte(c, i, b)
 				continue
 			}
 			last = 0
 		}
-		setByte(c, i, byte(w.raw(uint64(b), 8)))
+		setByte(c, i, byte(w.Raw(uint64(b), 8)))
 	}
 }
 
 // codeWholeBytes codes a byte string of an object that the baseline has not.
 func (w *walk) codeWholeBytes(f *Field, c []int32) {
-	n := w.bounded(int64(f.Lo)+int64(w.raw(uint64(c[0]-f.Lo), f.width())), f.Lo, f.Hi)
-	if w.decoding {
+	n := w.bounded(int64(f.Lo)+int64(w.Raw(uint64(c[0]-f.Lo), f.width())), f.Lo, f.Hi)
+	if w.Decoding {
 		clear(c)
 		c[0] = n
 	}
 	for i := range int(n) {
-		setByte(c, i, byte(w.raw(uint64(getByte(c, i)), 8)))
+		setByte(c, i, byte(w.Raw(uint64(getByte(c, i)), 8)))
 	}
 }

@@ -1,11 +1,16 @@
 package snapshot
 
+import (
+	"github.com/uplink-rpc/uplink/internal/fixed"
+	"github.com/uplink-rpc/uplink/internal/orientation"
+)
+
 // matrix is a rotation by its rows, Q16.
 type matrix [3][3]int64
 
-func (q *quat) matrix() matrix {
+func matrixOf(q *orientation.Quat) matrix {
 	x, y, z, w := q[0], q[1], q[2], q[3]
-	const one, s = rotOne, rotShift - 1
+	const one, s = orientation.One, orientation.Shift - 1
 	return matrix{
 		{one - (y*y+z*z)>>s, (x*y - z*w) >> s, (x*z + y*w) >> s},
 		{(x*y + z*w) >> s, one - (x*x+z*z)>>s, (y*z - x*w) >> s},
@@ -14,7 +19,9 @@ func (q *quat) matrix() matrix {
 }
 
 // extent is how far a cube of half size 1 reaches along an axis, Q16.
-func (m *matrix) extent(k int) int64 { return abs(m[k][0]) + abs(m[k][1]) + abs(m[k][2]) }
+func (m *matrix) extent(k int) int64 {
+	return fixed.Abs(m[k][0]) + fixed.Abs(m[k][1]) + fixed.Abs(m[k][2])
+}
 
 // corner is the lowest one along an axis, by the signs of its coordinates.
 func (m *matrix) corner(axis int) (c [3]int64) {
@@ -38,8 +45,8 @@ func (m *matrix) moves(o *matrix, c *[3]int64, k int) (sum int64) {
 // pose is how an object lies and lay. It is known where its orientation is coded before its place.
 type pose struct {
 	known             bool
-	ground            int // the axis along which it lies on the ground, or -1
-	before, base, now matrix
+	ground            int      // the axis along which it lies on the ground, or -1
+	before, base, now matrix   // before only if it lies on the ground
 	turn              [3]int64 // from base to now
 }
 
@@ -55,7 +62,7 @@ const (
 	mostHalf  = 1 << 24
 	sized     = 1 << 12 // changes of extent that teach a size, Q16
 	certain   = 256     // after so many, only objects near the ground teach it
-	fixed     = 1 << 12 // and after so many it no longer learns slower
+	slowest   = 1 << 12 // and after so many it no longer learns slower
 )
 
 // learn takes what an object of the extent, above the ground by so much, did: what its place and extent changed by.
@@ -67,21 +74,21 @@ func (s *size) learn(above, place, extent int64) {
 		step *= -7
 	}
 	s.floor += int64(step)
-	near := abs(above) < leastHalf+int64(s.half)>>3
-	if s.count > certain && !near || abs(extent) < sized {
+	near := fixed.Abs(above) < leastHalf+int64(s.half)>>3
+	if s.count > certain && !near || fixed.Abs(extent) < sized {
 		return
 	}
 	step = s.half/(4+s.count/4) + 1
-	if (place-int64(s.half)*extent>>rotShift > 0) != (extent > 0) {
+	if (place-int64(s.half)*extent>>orientation.Shift > 0) != (extent > 0) {
 		step = -step
 	}
 	s.half = min(max(s.half+step, leastHalf), mostHalf)
-	s.count = min(s.count+1, fixed)
+	s.count = min(s.count+1, slowest)
 }
 
 // above is how far the lowest corner is above the ground along axis k if the place is at, Q4.
 func (s *size) above(m *matrix, k int, at int64) int64 {
-	return at - s.floor - int64(s.half)*(m.extent(k)-rotOne)>>rotShift
+	return at - s.floor - int64(s.half)*(m.extent(k)-orientation.One)>>orientation.Shift
 }
 
 // level finds the ground where nothing is known of it yet: at the lowest object.
@@ -102,7 +109,7 @@ func (w *walk) touches(m *motionModel, at, n int) int {
 	axis, least := -1, int64(0)
 	for k := range n {
 		s := &m.size[k]
-		h := abs(s.above(&o.pose.base, k, int64(o.base[at+k])*16))
+		h := fixed.Abs(s.above(&o.pose.base, k, int64(o.base[at+k])*16))
 		if h < leastHalf+int64(s.half)>>4 && (axis < 0 || h < least) {
 			axis, least = k, h
 		}
@@ -118,11 +125,15 @@ func (w *walk) lies() {
 		return
 	}
 	g, at := &s.grains[0], s.at[s.lie]
-	base, before := g.unpack(o.base[at:at+4]), g.unpack(o.row[2][at:at+4])
-	o.pose.base, o.pose.before = base.matrix(), before.matrix()
+	base := g.Unpack(o.base[at : at+4])
+	o.pose.base = matrixOf(&base)
 	o.pose.now, o.pose.turn = o.pose.base, [3]int64{}
 	if s.anchor >= 0 {
 		o.pose.ground = w.touches(&w.state.motion[0], s.at[s.anchor], s.fields[s.anchor].N)
+	}
+	if o.pose.ground >= 0 {
+		before := g.Unpack(o.row[2][at : at+4])
+		o.pose.before = matrixOf(&before)
 	}
 }
 
@@ -140,19 +151,19 @@ func (w *walk) rolls(m *motionModel, t *placeTerms, k int, base int64) {
 		back = w.hist.distance / o.lag[2]
 	}
 	for i := range p.turn {
-		t.x[13+i] = p.turn[i] * half >> rotShift
+		t.x[13+i] = p.turn[i] * half >> orientation.Shift
 	}
 	if k == axis {
 		e := p.base.extent(k)
 		t.by = &m.roll[0][grounded[o.class]]
-		t.x[10] = half * (p.now.extent(k) - e) >> rotShift
-		t.x[11] = half * (e - p.before.extent(k)) >> rotShift * back
+		t.x[10] = half * (p.now.extent(k) - e) >> orientation.Shift
+		t.x[11] = half * (e - p.before.extent(k)) >> orientation.Shift * back
 		t.x[12] = -s.above(&p.base, k, base)
 		return
 	}
 	was, is := p.base.corner(axis), p.now.corner(axis)
 	t.by = &m.roll[1+k&1][grounded[o.class]]
-	t.x[10] = -half * p.base.moves(&p.now, &was, k) >> rotShift
-	t.x[11] = -half * p.before.moves(&p.base, &was, k) >> rotShift * back
-	t.x[12] = -half * p.base.moves(&p.now, &is, k) >> rotShift
+	t.x[10] = -half * p.base.moves(&p.now, &was, k) >> orientation.Shift
+	t.x[11] = -half * p.before.moves(&p.base, &was, k) >> orientation.Shift * back
+	t.x[12] = -half * p.base.moves(&p.now, &is, k) >> orientation.Shift
 }

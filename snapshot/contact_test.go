@@ -4,6 +4,9 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/uplink-rpc/uplink/internal/fixed"
+	"github.com/uplink-rpc/uplink/internal/orientation"
 )
 
 // TestSizeOfCubes has a size learned from cubes that tumble on the ground, among others that do anything.
@@ -11,7 +14,7 @@ func TestSizeOfCubes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		half := rapid.Int64Range(200, 1<<16).Draw(t, "half")
 		ground := rapid.Int64Range(-1<<24, 1<<24).Draw(t, "ground")
-		others := rapid.IntRange(0, 40).Draw(t, "others") // of 100
+		others := rapid.IntRange(0, 30).Draw(t, "others") // of 100
 		random := rapid.Uint64().Draw(t, "seed")
 		next := func(n int64) int64 {
 			random = random*6364136223846793005 + 1442695040888963407
@@ -20,18 +23,18 @@ func TestSizeOfCubes(t *testing.T) {
 		s := size{floor: ground + half, half: leastHalf}
 		var was, is matrix
 		for range 6000 {
-			q := turn([3]int64{next(4*rotOne) - 2*rotOne, next(4*rotOne) - 2*rotOne, next(4*rotOne) - 2*rotOne})
-			was, is = is, q.matrix()
-			from, to := ground+half*was.extent(2)>>rotShift, ground+half*is.extent(2)>>rotShift
+			q := orientation.Turn([3]int64{next(4*orientation.One) - 2*orientation.One, next(4*orientation.One) - 2*orientation.One, next(4*orientation.One) - 2*orientation.One})
+			was, is = is, matrixOf(&q)
+			from, to := ground+half*was.extent(2)>>orientation.Shift, ground+half*is.extent(2)>>orientation.Shift
 			if next(100) < int64(others) {
 				from, to = from+next(40*half), to+next(40*half)
 			}
 			s.learn(s.above(&was, 2, from), to-from, is.extent(2)-was.extent(2))
 		}
-		if off := abs(int64(s.half) - half); off > half/16+leastHalf {
+		if off := fixed.Abs(int64(s.half) - half); off > half/16+leastHalf {
 			t.Fatalf("learned a half size of %d, want %d", s.half, half)
 		}
-		if off := abs(s.floor - ground - half); off > half/4 {
+		if off := fixed.Abs(s.floor - ground - half); off > half/4 {
 			t.Fatalf("learned a ground at %d, want %d", s.floor-half, ground)
 		}
 	})
@@ -40,9 +43,9 @@ func TestSizeOfCubes(t *testing.T) {
 // TestLowestCorner compares the corner with all eight, and the extent with how low it is.
 func TestLowestCorner(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		draw := rapid.Int64Range(-rotOne, rotOne)
-		q := turn([3]int64{draw.Draw(t, "x"), draw.Draw(t, "y"), draw.Draw(t, "z")})
-		m := q.matrix()
+		draw := rapid.Int64Range(-orientation.One, orientation.One)
+		q := orientation.Turn([3]int64{draw.Draw(t, "x"), draw.Draw(t, "y"), draw.Draw(t, "z")})
+		m := matrixOf(&q)
 		for axis := range 3 {
 			height := func(c [3]int64) int64 { return m[axis][0]*c[0] + m[axis][1]*c[1] + m[axis][2]*c[2] }
 			low := height(m.corner(axis))

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+
+	"github.com/uplink-rpc/uplink/internal/entropy"
 )
 
 // Decoder rebuilds a world's snapshots from the payloads of one [Encoder], in whatever order they come.
@@ -52,7 +54,7 @@ func (c Config) NewDecoder(s *Schema, initial *Set) (*Decoder, error) {
 		d.start.CopyFrom(initial)
 	}
 	d.hash = hash(d.start, d.prior)
-	d.walk.schema, d.walk.decoding = s, true
+	d.walk.schema, d.walk.Coder = s, entropy.NewCoder(entropy.Slowest, true)
 	return d, nil
 }
 
@@ -126,7 +128,7 @@ func (d *Decoder) rebuild(seq, base uint64, known bool, coded []byte) (err error
 		}
 	}()
 	w.borrow(w.from)
-	w.dec.Reset(coded, 0)
+	w.Dec.Reset(coded, 0)
 	mask := uint32(0)
 	if known {
 		mask = w.mask(0)
@@ -149,7 +151,7 @@ func (d *Decoder) rebuild(seq, base uint64, known bool, coded []byte) (err error
 	if !w.rows(d.pairs, d.cur) {
 		return ErrBounds
 	}
-	if !w.dec.Complete() {
+	if !w.Dec.Complete() {
 		return ErrLength
 	}
 	return nil

@@ -1,6 +1,10 @@
 package snapshot
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/uplink-rpc/uplink/internal/entropy"
+)
 
 // Info says what an encoder made.
 type Info struct {
@@ -38,7 +42,7 @@ type fate struct {
 // NewEncoder makes an encoder of the world's snapshots.
 func NewEncoder(s *Schema, w *World) *Encoder {
 	e := &Encoder{world: w, sent: make([]fate, w.cfg.Ring), states: newShelf(s, w.cfg.Ring)}
-	e.walk.schema = s
+	e.walk.schema, e.walk.Coder = s, entropy.NewCoder(entropy.Slowest, false)
 	return e
 }
 
@@ -78,7 +82,7 @@ func (e *Encoder) Append(dst []byte, limit int) ([]byte, Info, error) {
 // header chooses the baseline and loads what is known of it.
 func (e *Encoder) header(seq uint64) header {
 	h, w := header{seq: uint16(seq)}, &e.walk
-	w.decoding, w.hist.distance = false, 1
+	w.Decoding, w.hist.distance = false, 1
 	h.checked = e.due <= 0
 	if e.newest > 0 && seq+1 > e.newest && seq+1-e.newest < e.ring()-reach {
 		base := e.newest - 1
@@ -105,7 +109,7 @@ func (e *Encoder) code(dst []byte, seq, distance uint64, cur *Set) []byte {
 	w := &e.walk
 	w.state = e.states.take()
 	w.borrow(w.from)
-	w.enc.Reset(dst, 0)
+	w.Enc.Reset(dst, 0)
 	if base := seq - distance; distance > 0 {
 		w.begin(w.mask(e.known(base)), func(lag int) *Set { return e.world.set(base - uint64(lag)) })
 	} else {
@@ -113,7 +117,7 @@ func (e *Encoder) code(dst []byte, seq, distance uint64, cur *Set) []byte {
 	}
 	e.pairs, _ = w.names(e.pairs, cur)
 	w.rows(e.pairs, cur)
-	return w.enc.Finish()
+	return w.Enc.Finish()
 }
 
 func (e *Encoder) ring() uint64 { return uint64(len(e.sent)) }

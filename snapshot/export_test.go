@@ -27,8 +27,8 @@ func (e *Encoder) CorruptStates() { e.states.corrupt() }
 func (s *shelf) corrupt() {
 	for _, p := range s.at {
 		if p.state != nil {
-			p.state.changed[0].p ^= 0x1000
-			p.state.born.sign[0].p ^= 0x1000
+			p.state.changed[0].P ^= 0x1000
+			p.state.gone[0].P ^= 0x1000
 		}
 	}
 }

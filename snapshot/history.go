@@ -70,15 +70,12 @@ func (h *history) bound(s *Schema) {
 		return
 	}
 	at, n := s.at[s.anchor], s.fields[s.anchor].N
-	var low [3]int32
-	copy(low[:], h.base.ints[at:at+n])
-	for i := at; i < len(h.base.ints); i += s.ints {
-		for k, v := range h.base.ints[i : i+n] {
-			low[k] = min(low[k], v)
+	for k := range n {
+		low := h.base.ints[at+k]
+		for i := at + k; i < len(h.base.ints); i += s.ints {
+			low = min(low, h.base.ints[i])
 		}
-	}
-	for k, v := range low {
-		h.low[k] = int64(v)
+		h.low[k] = int64(low)
 	}
 }
 

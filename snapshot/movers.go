@@ -1,6 +1,11 @@
 package snapshot
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+
+	"github.com/uplink-rpc/uplink/internal/fixed"
+)
 
 // passed bounds how many moving objects are looked at, on either side, for the one that came closest.
 const passed = 32
@@ -37,11 +42,11 @@ func (m *movers) add(place [3]int64) {
 // spread marks the cells in which objects are near to movers: at least as near as touch says, the logarithm of a quarter
 // of the square of a distance.
 func (m *movers) spread(touch int64) {
-	m.side = uint(clamp(touch/(2*logOne)+3, 0, 30))
+	m.side = uint(fixed.Clamp(touch/(2*fixed.LogOne)+3, 0, 30))
 	m.beyond = 1 << (2 * m.side)
 	m.marked = true
 	clear(m.cells[:])
-	slices.SortFunc(m.at, func(a, b [3]int64) int { return slices.Compare(a[:], b[:]) })
+	slices.SortFunc(m.at, func(a, b [3]int64) int { return cmp.Compare(a[0], b[0]) })
 	for i := range m.at {
 		m.mark(&m.at[i])
 	}
@@ -58,7 +63,8 @@ const (
 )
 
 func (m *movers) cell(place *[3]int64) uint64 {
-	return uint64(place[0]>>m.side)*cellX + uint64(place[1]>>m.side)*cellY + uint64(place[2]>>m.side)*cellZ
+	side := m.side & 63
+	return uint64(place[0]>>side)*cellX + uint64(place[1]>>side)*cellY + uint64(place[2]>>side)*cellZ
 }
 
 func (m *movers) mark(place *[3]int64) {
@@ -99,37 +105,32 @@ func (m *movers) find(x int64) int {
 // closest gives a quarter of the square of the distance from place to the mover that is nearest to it, at most beyond.
 // There must be one.
 func (m *movers) closest(place *[3]int64) int64 {
-	at, least := m.find(place[0]), min(quarter(&m.hint, place), m.beyond)
+	best, least := &m.hint, min(quarter(&m.hint, place), m.beyond)
+	at := m.find(place[0])
 	for i := at; i < min(len(m.at), at+passed); i++ {
-		if !m.look(&m.at[i], place, &least) {
+		q := &m.at[i]
+		if x := q[0] - place[0]; x*x>>2 >= least {
 			break
+		}
+		if d := quarter(q, place); d < least {
+			best, least = q, d
 		}
 	}
 	for i := at - 1; i >= max(0, at-passed); i-- {
-		if !m.look(&m.at[i], place, &least) {
+		q := &m.at[i]
+		if x := q[0] - place[0]; x*x>>2 >= least {
 			break
 		}
+		if d := quarter(q, place); d < least {
+			best, least = q, d
+		}
 	}
+	m.hint = *best
 	return least
 }
 
-// look takes a mover for the nearest if it is, and says whether one whose first component is farther off can be.
-func (m *movers) look(mover, place *[3]int64, least *int64) bool {
-	x := mover[0] - place[0]
-	if x*x>>2 >= *least {
-		return false
-	}
-	if d := quarter(mover, place); d < *least {
-		*least, m.hint = d, *mover
-	}
-	return true
-}
-
 // quarter is a quarter of the square of a distance.
-func quarter(a, b *[3]int64) (d int64) {
-	for k := range a {
-		x := a[k] - b[k]
-		d += x * x >> 2
-	}
-	return d
+func quarter(a, b *[3]int64) int64 {
+	x, y, z := a[0]-b[0], a[1]-b[1], a[2]-b[2]
+	return x*x>>2 + y*y>>2 + z*z>>2
 }

@@ -3,6 +3,9 @@ package snapshot
 import (
 	"math/bits"
 	"slices"
+
+	"github.com/uplink-rpc/uplink/internal/entropy"
+	"github.com/uplink-rpc/uplink/internal/fixed"
 )
 
 // neighbors is how many of the objects coded last are looked at for the nearest.
@@ -45,7 +48,7 @@ type object struct {
 
 // walk codes the objects of a snapshot in either direction.
 type walk struct {
-	coder
+	entropy.Coder
 	schema *Schema
 	state  *state  // as it goes on
 	from   *state  // as it was beside the baseline
@@ -68,19 +71,21 @@ func (w *walk) load(index int) {
 	o.moved, o.pace, o.still, o.age = 0, 0, false, 0
 	w.references()
 	for i, k := range [...]int{0, 1, refs - 1} {
-		if w.differ(o.base, o.row[k]) {
+		if w.schema.differ(o.base, o.row[k]) {
 			o.moved |= 1 << i
 		}
 	}
-	for i := 0; i < refs && !w.differ(o.base, o.row[i]); i++ {
-		o.age = o.lag[i]
+	if o.moved&1 == 0 {
+		for i := 0; i < refs && !w.schema.differ(o.base, o.row[i]); i++ {
+			o.age = o.lag[i]
+		}
 	}
 	if w.schema.anchor < 0 {
 		return
 	}
 	at, far := w.schema.at[w.schema.anchor], int64(0)
 	for k := at; k < at+w.schema.fields[w.schema.anchor].N; k++ {
-		far += abs(int64(o.base[k]) - int64(o.row[refs-1][k]))
+		far += fixed.Abs(int64(o.base[k]) - int64(o.row[refs-1][k]))
 	}
 	o.pace = min(bits.Len64(uint64(far))/2, 3)
 }
@@ -91,17 +96,6 @@ func (w *walk) references() {
 	for i := range o.row {
 		o.row[i], o.lag[i] = w.hist.row(i, o.index)
 	}
-}
-
-// differ says whether fields of motion differ.
-func (w *walk) differ(a, b []int32) bool {
-	for i := range w.schema.fields {
-		f, at := &w.schema.fields[i], w.schema.at[i]
-		if f.moves() && !slices.Equal(a[at:at+f.N], b[at:at+f.N]) {
-			return true
-		}
-	}
-	return false
 }
 
 // code codes the loaded object into row.
@@ -115,7 +109,7 @@ func (w *walk) code(row []int32) {
 		if o.still {
 			c = &w.state.hit[o.closeness()][w.order&1<<1|o.flag]
 		}
-		changed = w.bit(c, !w.decoding && w.differ(row, o.base))
+		changed = w.Bit(c, !w.Decoding && w.schema.differ(row, o.base))
 		w.order = w.order << 1
 		if changed {
 			w.order |= 1
@@ -136,15 +130,17 @@ func (w *walk) code(row []int32) {
 
 // keepRow has a decoded object be as in the baseline.
 func (w *walk) keepRow(row []int32) {
-	if w.decoding && !w.same {
+	if w.Decoding && !w.same {
 		copy(row, w.object.base)
 	}
 }
 
 // flagOf is whether an object's first field of flags is set.
 func (w *walk) flagOf(row []int32) int {
-	i := w.schema.flag
-	if i < 0 || row[w.schema.at[i]] == w.schema.fields[i].Lo {
+	if len(w.schema.flags) == 0 {
+		return 0
+	}
+	if i := w.schema.flags[0]; row[w.schema.at[i]] == w.schema.fields[i].Lo {
 		return 0
 	}
 	return 1
@@ -152,15 +148,9 @@ func (w *walk) flagOf(row []int32) int {
 
 // codeFlags codes each field of flags: kept, or another value.
 func (w *walk) codeFlags(row []int32, changed bool) {
-	if w.schema.flags == 0 {
-		return
-	}
-	o, n := &w.object, 0
-	for i := range w.schema.fields {
+	o := &w.object
+	for n, i := range w.schema.flags {
 		f, at := &w.schema.fields[i], w.schema.at[i]
-		if f.Kind != Flags {
-			continue
-		}
 		v := o.base[at]
 		ctx := o.moved
 		if changed {
@@ -179,10 +169,9 @@ func (w *walk) codeFlags(row []int32, changed bool) {
 		if o.still && !changed {
 			c = &w.state.settled[n][min(o.age/ageStep, ages-1)][ctx>>4&1]
 		}
-		if w.bit(c, row[at] != v) {
+		if w.Bit(c, row[at] != v) {
 			row[at] = w.other(f, v, row[at])
 		}
-		n++
 	}
 }
 
@@ -191,7 +180,7 @@ func (w *walk) other(f *Field, v, to int32) int32 {
 	if int64(f.Hi)-int64(f.Lo) == 1 {
 		return f.Lo + f.Hi - v
 	}
-	return int32(int64(f.Lo) + int64(w.raw(uint64(int64(to)-int64(f.Lo)), f.width())))
+	return int32(int64(f.Lo) + int64(w.Raw(uint64(int64(to)-int64(f.Lo)), f.width())))
 }
 
 func (w *walk) codeMotion(row []int32) {
@@ -215,7 +204,7 @@ func (w *walk) codeMotion(row []int32) {
 			if some {
 				ctx |= 8
 			}
-			differs = w.bit(&w.state.same[i][ctx], !slices.Equal(cur, base))
+			differs = w.Bit(&w.state.same[i][ctx], !slices.Equal(cur, base))
 		}
 		some = some || differs
 		if f.Kind == Motion {
@@ -260,7 +249,7 @@ func (w *walk) nearest() {
 			least, o.near = d, &w.near[i]
 		}
 	}
-	o.gap = log2(least<<5) / 2
+	o.gap = fixed.Log2(least<<5) / 2
 }
 
 // Spans are the pairs of references, or of one and the baseline, that a velocity is taken between: the newer, the older.
@@ -350,9 +339,9 @@ func (w *walk) steadiness(at, n int) {
 	for k := range n {
 		v := &o.speeds[k]
 		o.velocity(v, at+k)
-		o.jerk += abs(v[fromSecond]-2*v[secondFromFourth]+v[fourthFromLast]) * 2
-		o.jerk1 += abs(v[fromFirst] - 2*v[firstFromSecond] + v[secondFromThird])
-		o.speed += abs(v[fromSecond])
+		o.jerk += fixed.Abs(v[fromSecond]-2*v[secondFromFourth]+v[fourthFromLast]) * 2
+		o.jerk1 += fixed.Abs(v[fromFirst] - 2*v[firstFromSecond] + v[secondFromThird])
+		o.speed += fixed.Abs(v[fromSecond])
 	}
 	o.jerk, o.jerk1 = o.jerk*part>>partShift, o.jerk1*part>>partShift
 }

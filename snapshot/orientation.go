@@ -1,127 +1,98 @@
 package snapshot
 
+import (
+	"github.com/uplink-rpc/uplink/internal/entropy"
+	"github.com/uplink-rpc/uplink/internal/fixed"
+	"github.com/uplink-rpc/uplink/internal/lms"
+	"github.com/uplink-rpc/uplink/internal/orientation"
+)
+
 // codeQuat codes field number field, the orientation number n, into cur, and gives what its prediction missed by, Q4.
 func (w *walk) codeQuat(field, n int, cur []int32) int64 {
 	o, f, at := &w.object, &w.schema.fields[field], w.schema.at[field]
 	m, gr := &w.state.quat[n], &w.schema.grains[n]
-	base := gr.unpack(o.base[at : at+4])
+	base := gr.Unpack(o.base[at : at+4])
 	var v [refs][3]int64
 	for _, i := range [...]int{0, 1, 2, refs - 1} {
 		if o.lag[i] == 0 {
 			continue
 		}
-		q := gr.unpack(o.row[i][at : at+4])
-		v[i] = between(&q, &base)
+		q := gr.Unpack(o.row[i][at : at+4])
+		v[i] = orientation.Between(&q, &base)
 		by := w.hist.distance * parts[o.lag[i]&15]
 		for k := range v[i] {
 			v[i][k] = v[i][k] * by >> partShift
 		}
 	}
-	step := gr.unit
+	step := gr.Unit
 	class, unit, ground := o.class, int64(128), 0
 	if axis := o.pose.ground; axis >= 0 {
-		ground, class, unit = 1, classes+class, rotOne*16/(int64(w.state.motion[0].size[axis].half)+1)
+		ground, class, unit = 1, classes+class, orientation.One*16/(int64(w.state.motion[0].size[axis].half)+1)
 	}
-	var x [3][10]int64
+	var x [3][lms.Terms]int64
 	var guess [3]int64
 	var dis, ang, jerk, jerk1 int64
 	for k := range x {
 		g := v[2][k]
-		x[k] = [10]int64{g, v[0][k] - g, v[1][k] - g, g - v[refs-1][k]}
+		x[k] = [lms.Terms]int64{g, v[0][k] - g, v[1][k] - g, g - v[refs-1][k]}
 		for i := range o.drift {
 			x[k][4+i], x[k][7+i] = o.drift[i]*unit>>4, o.veer[i]*unit>>4
 		}
-		guess[k] = m.turn[k][class].predict(x[k][:])
-		dis += abs(v[1][k] - v[refs-1][k])
-		ang += abs(v[1][k])
-		jerk += abs(x[k][3])
-		jerk1 += abs(x[k][1])
+		guess[k] = m.turn[k][class].Predict(&x[k])
+		dis += fixed.Abs(v[1][k] - v[refs-1][k])
+		ang += fixed.Abs(v[1][k])
+		jerk += fixed.Abs(x[k][3])
+		jerk1 += fixed.Abs(x[k][1])
 	}
-	by := turn(guess)
-	q := by.mul(&base)
+	by := orientation.Turn(guess)
+	q := by.Mul(&base)
 
-	y := [terms]int64{log2(o.jerk), log2(o.jerk1), gr.size(dis), gr.size(ang), 0, 0, 0, bias}
+	y := [lms.Terms]int64{fixed.Log2(o.jerk), fixed.Log2(o.jerk1), gr.Size(dis), gr.Size(ang), 0, 0, 0, lms.Bias}
 	last := &w.state.last[field*len(w.hist.base.objects)+o.index]
 	y[6] = int64(*last)
 	if o.near != nil {
-		y[5] = log2(o.near.turn)
+		y[5] = fixed.Log2(o.near.turn)
 	}
 	if o.moved == 0 {
-		y[8] = bias
+		y[8] = lms.Bias
 	}
-	y[10], y[11], y[12], y[13] = log2(o.speed), log2(o.missed), gr.size(jerk), gr.size(jerk1)
+	y[10], y[11], y[12], y[13] = fixed.Log2(o.speed), fixed.Log2(o.missed), gr.Size(jerk), gr.Size(jerk1)
 
-	largest, hit := w.codeLargest(m, gr, cur, &q, y[2]+y[11])
+	largest, hit := m.largest.Code(&w.Coder, int(cur[0]), &q, gr, int(fixed.Clamp((y[2]+y[11])>>9, 0, orientation.Doubts-1)))
+	cur[0] = int32(largest)
 	if hit {
-		y[9] = bias
+		y[9] = lms.Bias
 	}
 	if q[largest] < 0 {
-		q = quat{-q[0], -q[1], -q[2], -q[3]}
+		q = orientation.Quat{-q[0], -q[1], -q[2], -q[3]}
 	}
 	missed := int64(0)
 	for i, k := 0, 0; i < 4; i++ {
 		if i == largest {
 			continue
 		}
-		p := clamp(gr.pack(q[i]), int64(f.Lo)*16, int64(f.Hi)*16)
-		y[4] = log2(missed)
-		scale := m.scale[k][ground].predict(y[:])
-		level := int(clamp((scale+256)*3>>8, 0, levels-1))
+		p := fixed.Clamp(gr.Pack(q[i]), int64(f.Lo)*16, int64(f.Hi)*16)
+		y[4] = fixed.Log2(missed)
+		y[14] = fixed.Log2(gr.Pack(q[i]) - gr.Pack(base[i]))
+		scale := m.scale[k][ground].Predict(&y)
+		level := entropy.Level(scale)
 		c := (p + 8) >> 4
-		c += w.number(&m.numbers, level, k*9+sign3(gr.pack(q[i])-gr.pack(base[i])), int64(cur[k+1])-c)
+		c += w.Number(&m.numbers, level, k*9+entropy.Sign3(gr.Pack(q[i])-gr.Pack(base[i])), int64(cur[k+1])-c)
 		cur[k+1] = w.bounded(c, f.Lo, f.Hi)
 		e := int64(cur[k+1])*16 - p
-		m.scale[k][ground].adapt(y[:], log2(e)-scale)
-		missed += abs(e)
+		m.scale[k][ground].Adapt(&y, fixed.Log2(e)-scale)
+		missed += fixed.Abs(e)
 		k++
 	}
-	now := gr.unpack(cur)
-	target := between(&base, &now)
+	now := gr.Unpack(cur)
+	target := orientation.Between(&base, &now)
 	if field == w.schema.lie {
-		o.pose.now, o.pose.turn, o.turned = now.matrix(), target, missed
+		o.pose.now, o.pose.turn, o.turned = matrixOf(&now), target, missed
 	}
 	for k := range x {
 		e := target[k] - guess[k]
-		m.turn[k][class].learn(x[k][:], e, (64+o.jerk/4+o.jerk1/8+o.speed/64)*step/16+abs(e))
+		m.turn[k][class].Learn(&x[k], e, (64+o.jerk/4+o.jerk1/8+o.speed/64)*step/16+fixed.Abs(e))
 	}
-	*last = int16(log2(missed))
+	*last = int16(fixed.Log2(missed))
 	return missed
-}
-
-// codeLargest codes the index of the largest element and says whether it is another than that of the prediction q.
-func (w *walk) codeLargest(m *quatModel, gr *grain, cur []int32, q *quat, doubt int64) (largest int, other bool) {
-	first, second := 0, -1
-	for i := range q {
-		if abs(q[i]) > abs(q[first]) {
-			first = i
-		}
-	}
-	for i := range q {
-		if i != first && (second < 0 || abs(q[i]) > abs(q[second])) {
-			second = i
-		}
-	}
-	margin := gr.size(abs(q[first]) - abs(q[second]))
-	c := &m.largest[clamp((margin+256)*2>>8, 0, levels-1)][clamp(doubt>>9, 0, 7)]
-	if w.bit(c, int(cur[0]) != first) {
-		largest = second
-		if w.bit(&m.second[0], int(cur[0]) != second) {
-			var rest [2]int
-			n := 0
-			for i := range q {
-				if i != first && i != second {
-					rest[n] = i
-					n++
-				}
-			}
-			largest = rest[0]
-			if w.bit(&m.second[1], int(cur[0]) == rest[1]) {
-				largest = rest[1]
-			}
-		}
-		cur[0] = int32(largest)
-		return largest, true
-	}
-	cur[0] = int32(first)
-	return first, false
 }

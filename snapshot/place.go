@@ -1,12 +1,18 @@
 package snapshot
 
+import (
+	"github.com/uplink-rpc/uplink/internal/entropy"
+	"github.com/uplink-rpc/uplink/internal/fixed"
+	"github.com/uplink-rpc/uplink/internal/lms"
+)
+
 // placeTerms are what a component of a place is predicted from.
 type placeTerms struct {
-	x      [terms]int64
-	by     *linear // which weighs them
-	g      int64   // velocity
-	out    int64   // how far below the ground it would lead
-	rested bool    // the object was at rest
+	x      [lms.Terms]int64
+	by     *lms.Predictor // which weighs them
+	g      int64          // velocity
+	out    int64          // how far below the ground it would lead
+	rested bool           // the object was at rest
 }
 
 // codePlace codes field number field, numbers that move together, into cur.
@@ -21,13 +27,13 @@ func (w *walk) codePlace(field int, m *motionModel, cur []int32) {
 	last := &w.state.last[field*len(w.hist.base.objects)+o.index]
 	acc := int64(0)
 	for k := range f.N {
-		acc += abs(o.speeds[k][fromSecond] - o.speeds[k][fromLast])
+		acc += fixed.Abs(o.speeds[k][fromSecond] - o.speeds[k][fromLast])
 	}
-	y := [terms]int64{log2(o.jerk), log2(o.jerk1), log2(acc), log2(o.speed), 0, log2(o.turned), int64(*last), bias}
+	y := [lms.Terms]int64{fixed.Log2(o.jerk), fixed.Log2(o.jerk1), fixed.Log2(acc), fixed.Log2(o.speed), 0, fixed.Log2(o.turned), int64(*last), lms.Bias}
 	if o.near != nil {
-		y[13], y[10] = log2(o.near.place1), o.gap
+		y[13], y[10] = fixed.Log2(o.near.place1), o.gap
 	} else {
-		y[9] = bias
+		y[9] = lms.Bias
 	}
 	unsteady := 64 + o.jerk + o.jerk1/2 + o.speed/16
 	var t placeTerms
@@ -37,33 +43,35 @@ func (w *walk) codePlace(field int, m *motionModel, cur []int32) {
 		base := int64(o.base[at+k]) * 16
 		w.placeTerms(&t, m, k, base, anchor)
 		copy(t.x[7:], miss[:k])
-		guess := clamp(base+t.by.predict(t.x[:]), int64(f.Lo)*16, int64(f.Hi)*16)
+		guess := fixed.Clamp(base+t.by.Predict(&t.x), int64(f.Lo)*16, int64(f.Hi)*16)
 
-		y[4], y[8], y[11], y[12] = log2(missed), 0, log2(t.g), log2(t.out)
+		y[4], y[8], y[11], y[12] = fixed.Log2(missed), 0, fixed.Log2(t.g), fixed.Log2(t.out)
 		if t.rested {
-			y[8] = bias
+			y[8] = lms.Bias
 		}
-		scale := m.scale[k][ground].predict(y[:])
-		level := int(clamp((scale+256)*3>>8, 0, levels-1))
-		sign := k*9 + 3*sign3(t.x[1]) + sign3(t.g)
+		y[14] = max(y[5], y[12])
+		y[15] = y[5] * y[5] >> 11
+		scale := m.scale[k][ground].Predict(&y)
+		level := entropy.Level(scale)
+		sign := k*9 + 3*entropy.Sign3(t.x[1]) + entropy.Sign3(t.g)
 		if anchor {
 			sign += 27 * w.low(guess-w.hist.low[k]*16, scale)
 		}
 		v := (guess + 8) >> 4
-		v += w.number(&m.numbers, level, sign, int64(cur[k])-v)
+		v += w.Number(&m.numbers, level, sign, int64(cur[k])-v)
 		cur[k] = w.bounded(v, f.Lo, f.Hi)
 
 		e := int64(cur[k])*16 - guess
-		t.by.learn(t.x[:], e, unsteady+abs(e))
-		m.scale[k][ground].adapt(y[:], log2(e)-scale)
+		t.by.Learn(&t.x, e, unsteady+fixed.Abs(e))
+		m.scale[k][ground].Adapt(&y, fixed.Log2(e)-scale)
 		if anchor && o.pose.known {
 			s := &m.size[k]
 			s.learn(s.above(&o.pose.base, k, base), int64(cur[k])*16-base, o.pose.now.extent(k)-o.pose.base.extent(k))
 		}
 		miss[k] = e
-		missed += abs(e)
+		missed += fixed.Abs(e)
 	}
-	*last = int16(log2(missed))
+	*last = int16(fixed.Log2(missed))
 	if anchor {
 		o.miss, o.missed = miss, missed
 	}
@@ -75,7 +83,7 @@ func (w *walk) placeTerms(t *placeTerms, m *motionModel, k int, base int64, anch
 	v := &o.speeds[k]
 	g := v[fromThird]
 	t.g, t.out, t.rested, t.by = g, 0, o.class == 3, &m.place[k][o.class]
-	t.x = [terms]int64{g, v[fromFirst] - g, v[firstFromSecond] - g, g - v[thirdFromLast], 160}
+	t.x = [lms.Terms]int64{g, v[fromFirst] - g, v[firstFromSecond] - g, g - v[thirdFromLast], 160}
 	if o.near != nil {
 		t.x[5] = o.near.miss[k]
 	}
@@ -95,22 +103,12 @@ func (w *walk) placeTerms(t *placeTerms, m *motionModel, k int, base int64, anch
 
 // low tells how far above the lowest object a guess is, of a miss as large as scale says: far, near or very near.
 func (w *walk) low(above, scale int64) int {
-	reach := int64(16) << clamp(scale/logOne+1, 0, 20)
+	reach := int64(16) << fixed.Clamp(scale/fixed.LogOne+1, 0, 20)
 	switch {
 	case above < reach/4:
 		return 2
 	case above < reach:
 		return 1
-	}
-	return 0
-}
-
-func sign3(v int64) int {
-	switch {
-	case v > 0:
-		return 1
-	case v < 0:
-		return 2
 	}
 	return 0
 }

@@ -1,6 +1,10 @@
 package snapshot
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/uplink-rpc/uplink/internal/fixed"
+)
 
 // Objects at rest are told apart by how close another one came, in quarters of an octave, and how long they have rested.
 const (
@@ -14,7 +18,7 @@ const (
 const settling = 6
 
 // nowhere is how close something comes to an object that is not looked for.
-const nowhere = 60 * logOne
+const nowhere = 60 * fixed.LogOne
 
 // quietBlock is how many objects at rest that nothing comes near share a decision.
 const quietBlock = 32
@@ -71,7 +75,7 @@ func (w *walk) closest(row []int32) int64 {
 	if !w.movers.near(&place) {
 		return nowhere
 	}
-	return log2(w.movers.closest(&place))
+	return fixed.Log2(w.movers.closest(&place))
 }
 
 // codeQuiet codes objects of which few change, if any.
@@ -79,14 +83,14 @@ func (w *walk) codeQuiet(list []int32, pairs []pair, cur *Set) bool {
 	if len(list) == 0 {
 		return true
 	}
-	some := w.bit(&w.state.quiet[0], w.anyChange(list, pairs, cur))
+	some := w.Bit(&w.state.quiet[0], w.anyChange(list, pairs, cur))
 	for len(list) > 0 {
 		block := list[:min(len(list), quietBlock)]
 		list = list[len(block):]
-		here := some && w.bit(&w.state.quiet[1], w.anyChange(block, pairs, cur))
+		here := some && w.Bit(&w.state.quiet[1], w.anyChange(block, pairs, cur))
 		for j, i := range block {
 			base := int(pairs[i].base)
-			if here && w.bit(&w.state.quiet[2], w.anyChange(block[j:j+1], pairs, cur)) {
+			if here && w.Bit(&w.state.quiet[2], w.anyChange(block[j:j+1], pairs, cur)) {
 				w.resting(base, nowhere)
 				if w.code(cur.Row(int(i))); w.bad {
 					return false
@@ -94,7 +98,7 @@ func (w *walk) codeQuiet(list []int32, pairs []pair, cur *Set) bool {
 				continue
 			}
 			w.state.rested[base] = int16(min(int64(w.state.rested[base])+w.hist.distance, oldest))
-			if w.decoding && !w.same {
+			if w.Decoding && !w.same {
 				copy(cur.Row(int(i)), w.hist.base.Row(base))
 			}
 		}
@@ -104,7 +108,7 @@ func (w *walk) codeQuiet(list []int32, pairs []pair, cur *Set) bool {
 
 // anyChange says, to an encoder, whether one of the objects changes.
 func (w *walk) anyChange(list []int32, pairs []pair, cur *Set) bool {
-	if w.decoding {
+	if w.Decoding {
 		return false
 	}
 	for _, i := range list {
@@ -116,7 +120,9 @@ func (w *walk) anyChange(list []int32, pairs []pair, cur *Set) bool {
 }
 
 // closeness is the context of whether an object at rest changes.
-func (o *object) closeness() int { return int(clamp((o.close+logOne)*2/logOne+1, 1, closes-1)) }
+func (o *object) closeness() int {
+	return int(fixed.Clamp((o.close+fixed.LogOne)*2/fixed.LogOne+1, 1, closes-1))
+}
 
 // touched learns how far away the others are that set an object in motion: one in 64 is farther than touch.
 func (w *walk) touched() {
@@ -124,6 +130,6 @@ func (w *walk) touched() {
 	if far > *t {
 		*t += 64
 	} else {
-		*t -= 1 + max(0, *t-far-4*logOne)>>5
+		*t -= 1 + max(0, *t-far-4*fixed.LogOne)>>5
 	}
 }

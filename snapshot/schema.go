@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+
+	"github.com/uplink-rpc/uplink/internal/orientation"
 )
 
 // Schema is the typed description of an object. It is immutable and safe for concurrent use.
@@ -12,18 +14,19 @@ type Schema struct {
 	fields  []Field
 	at      []int // first component of each field
 	ints    int
-	order   []int   // fields that are predicted, orientations before numbers
-	anchor  int     // the field whose place says which objects are near each other, or -1
-	flags   int     // fields of kind Flags
-	flag    int     // the first of them, or -1
-	grains  []grain // of the fields of kind Quat
-	lie     int     // the field that says how objects lie, or -1
-	strings []int   // fields of kind Bytes
+	order   []int               // fields that are predicted, orientations before numbers
+	moving  []stretch           // components of fields that are predicted
+	anchor  int                 // the field whose place says which objects are near each other, or -1
+	places  stretch             // its components
+	flags   []int               // fields of kind Flags
+	grains  []orientation.Grain // of the fields of kind Quat
+	lie     int                 // the field that says how objects lie, or -1
+	strings []int               // fields of kind Bytes
 }
 
 // NewSchema checks fields. The error names the one that is wrong, and how.
 func NewSchema(fields ...Field) (*Schema, error) {
-	s := &Schema{fields: append([]Field(nil), fields...), anchor: -1, lie: -1, flag: -1}
+	s := &Schema{fields: append([]Field(nil), fields...), anchor: -1, lie: -1}
 	for i, f := range fields {
 		if err := f.check(); err != nil {
 			return nil, fmt.Errorf("snapshot: field %q: %w", f.Name, err)
@@ -31,22 +34,23 @@ func NewSchema(fields ...Field) (*Schema, error) {
 		switch f.Kind {
 		case Motion:
 			if s.anchor < 0 {
-				s.anchor = i
+				s.anchor, s.places = i, stretch{s.ints, s.ints + f.N}
 			}
 		case Quat:
 			if s.lie < 0 {
 				s.lie = i
 			}
-			s.grains = append(s.grains, f.grain())
+			s.grains = append(s.grains, orientation.NewGrain(f.Lo, f.Hi))
 		case Flags:
-			if s.flags++; s.flag < 0 {
-				s.flag = i
-			}
+			s.flags = append(s.flags, i)
 		case Bytes:
 			s.strings = append(s.strings, i)
 		default:
 		}
 		s.at = append(s.at, s.ints)
+		if f.moves() {
+			s.moving = stretched(s.moving, s.ints, f.N)
+		}
 		if s.ints += f.N; s.ints > MaxComponents {
 			return nil, fmt.Errorf("snapshot: field %q: %d components up to it, want at most %d", f.Name, s.ints, MaxComponents)
 		}
@@ -82,17 +86,41 @@ func (s *Schema) Fingerprint() uint64 {
 	return h.Sum64()
 }
 
+// stretch is components of a row that follow each other.
+type stretch struct{ from, to int }
+
+// stretched appends n components from at on, to the last stretch if they follow it.
+func stretched(s []stretch, at, n int) []stretch {
+	if k := len(s) - 1; k >= 0 && s[k].to == at {
+		s[k].to += n
+		return s
+	}
+	return append(s, stretch{at, at + n})
+}
+
+// differ says whether components of fields that are predicted differ.
+func (s *Schema) differ(a, b []int32) bool {
+	for _, r := range s.moving {
+		a, b := a[r.from:r.to], b[r.from:r.to]
+		b = b[:len(a)]
+		for k, v := range a {
+			if v != b[k] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // place gives the anchor's components of a row.
 func (s *Schema) place(row []int32) (p [3]int64) {
-	row = row[s.at[s.anchor]:]
-	switch s.fields[s.anchor].N {
-	case 3:
-		p[2] = int64(row[2])
-		fallthrough
-	case 2:
-		p[1] = int64(row[1])
+	row = row[s.places.from:s.places.to]
+	if len(row) == 3 {
+		return [3]int64{int64(row[0]), int64(row[1]), int64(row[2])}
 	}
-	p[0] = int64(row[0])
+	for k, v := range row {
+		p[k] = int64(v)
+	}
 	return p
 }
 

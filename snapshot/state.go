@@ -1,23 +1,29 @@
 package snapshot
 
+import (
+	"github.com/uplink-rpc/uplink/internal/entropy"
+	"github.com/uplink-rpc/uplink/internal/fixed"
+	"github.com/uplink-rpc/uplink/internal/lms"
+	"github.com/uplink-rpc/uplink/internal/orientation"
+)
+
 const classes = 7
 
 // motionModel is what was learned of a Motion field.
 type motionModel struct {
-	place   [3][classes]linear
-	scale   [3][2]linear // in flight or at rest, and on the ground
-	roll    [3][5]linear // of what lies on the ground: along the axis it lies on, and across
+	place   [3][classes]lms.Predictor
+	scale   [3][2]lms.Predictor // in flight or at rest, and on the ground
+	roll    [3][5]lms.Predictor // of what lies on the ground: along the axis it lies on, and across
 	size    [3]size
-	numbers numbers
+	numbers entropy.Numbers
 }
 
 // quatModel is what was learned of a Quat field.
 type quatModel struct {
-	turn    [3][2 * classes]linear // in flight, and on the ground
-	scale   [3][2]linear
-	largest [levels][8]chance
-	second  [2]chance
-	numbers numbers
+	turn    [3][2 * classes]lms.Predictor // in flight, and on the ground
+	scale   [3][2]lms.Predictor
+	largest orientation.Largest
+	numbers entropy.Numbers
 }
 
 // state is the small state kept beside a snapshot: what its chain of baselines taught.
@@ -25,19 +31,20 @@ type state struct {
 	motion  []motionModel
 	quat    []quatModel
 	angles  []angleModel
-	flags   [][128]chance
+	flags   [][128]entropy.Chance
 	strings []bytesModel
-	settled [][ages][2]chance // flags of objects at rest, by age
-	changed [256]chance
-	hit     [closes][4]chance // changed, of objects at rest, by how close another came
-	same    []([64]chance)    // by field: unchanged within an object that changed
-	touch   int64             // how near others come that set an object at rest in motion, logarithm
-	quiet   [3]chance         // of many objects at rest one changes, of a block of them, it does
-	known   chance
-	gone    [2]chance
-	born    numbers
-	last    []int16 // by object and field: the logarithm of what its last prediction missed by
-	rested  []int16 // by object: how many snapshots ago it last changed
+	settled [][ages][2]entropy.Chance // flags of objects at rest, by age
+	changed [256]entropy.Chance
+	hit     [closes][4]entropy.Chance // changed, of objects at rest, by how close another came
+	same    []([64]entropy.Chance)    // by field: unchanged within an object that changed
+	touch   int64                     // how near others come that set an object at rest in motion, logarithm
+	quiet   [3]entropy.Chance         // of many objects at rest one changes, of a block of them, it does
+	known   entropy.Chance
+	gone    [2]entropy.Chance
+	born    entropy.Lengths // how many objects the baseline has not
+	gap     entropy.Lengths // ids between them
+	last    []int16         // by object and field: the logarithm of what its last prediction missed by
+	rested  []int16         // by object: how many snapshots ago it last changed
 }
 
 // What linear predictions start from: extrapolation of constant velocity, with more or less of the newest change of
@@ -78,62 +85,60 @@ func (s *Schema) newState() *state {
 			m := motionModel{}
 			for a := range m.place {
 				for c := range m.place[a] {
-					m.place[a][c] = newLinear(placeStart[c]...)
+					m.place[a][c] = lms.New(placeStart[c]...)
 				}
 				for i := range m.scale[a] {
-					m.scale[a][i] = newLinear(scaleStart...)
+					m.scale[a][i] = lms.New(scaleStart...)
 				}
 				m.size[a].half = 4 * leastHalf
 				for c := range m.roll[a] {
-					m.roll[a][c] = newLinear(rollStart[a]...)
+					m.roll[a][c] = lms.New(rollStart[a]...)
 				}
 			}
-			m.numbers.init()
+			m.numbers.Init()
 			st.motion = append(st.motion, m)
 		case Quat:
 			m := quatModel{}
 			for a := range m.turn {
 				for c := range m.turn[a] {
-					m.turn[a][c] = newLinear(turnStart[c%classes]...)
+					m.turn[a][c] = lms.New(turnStart[c%classes]...)
 				}
 				for i := range m.scale[a] {
-					m.scale[a][i] = newLinear(scaleStart...)
+					m.scale[a][i] = lms.New(scaleStart...)
 				}
 			}
-			m.numbers.init()
-			for i := range m.largest {
-				fill(m.largest[i][:])
-			}
-			fill(m.second[:])
+			m.numbers.Init()
+			m.largest.Init()
 			st.quat = append(st.quat, m)
 		case Angle:
 			st.angles = append(st.angles, angleModel{})
-			st.angles[len(st.angles)-1].numbers.init()
+			st.angles[len(st.angles)-1].numbers.Init()
 		case Bytes:
 			st.strings = append(st.strings, bytesModel{})
 			st.strings[len(st.strings)-1].init()
 		default:
-			st.flags = append(st.flags, [128]chance{})
-			fill(st.flags[len(st.flags)-1][:])
-			st.settled = append(st.settled, [ages][2]chance{})
+			st.flags = append(st.flags, [128]entropy.Chance{})
+			entropy.Fill(st.flags[len(st.flags)-1][:], entropy.Half, 0)
+			st.settled = append(st.settled, [ages][2]entropy.Chance{})
 			for i := range st.settled[len(st.settled)-1] {
-				fill(st.settled[len(st.settled)-1][i][:])
+				entropy.Fill(st.settled[len(st.settled)-1][i][:], entropy.Half, 0)
 			}
 		}
 	}
-	st.same = make([][64]chance, len(s.fields))
+	st.same = make([][64]entropy.Chance, len(s.fields))
 	for i := range st.same {
-		fill(st.same[i][:])
+		entropy.Fill(st.same[i][:], entropy.Half, 0)
 	}
-	fill(st.changed[:])
+	entropy.Fill(st.changed[:], entropy.Half, 0)
 	for i := range st.hit {
-		fill(st.hit[i][:])
+		entropy.Fill(st.hit[i][:], entropy.Half, 0)
 	}
-	fill(st.quiet[:])
-	st.touch = 40 * logOne
-	fill(st.gone[:])
-	st.known = chance{60000, 10}
-	st.born.init()
+	entropy.Fill(st.quiet[:], entropy.Half, 0)
+	st.touch = 40 * fixed.LogOne
+	entropy.Fill(st.gone[:], entropy.Half, 0)
+	st.known = entropy.Chance{P: 60000, N: 10}
+	st.born.Init(bornLevel)
+	st.gap.Init(gapLevel)
 	return st
 }
 
@@ -148,5 +153,5 @@ func (s *state) copyFrom(o *state) {
 	copy(s.settled, o.settled)
 	s.hit = o.hit
 	s.touch, s.quiet = o.touch, o.quiet
-	s.changed, s.known, s.gone, s.born = o.changed, o.known, o.gone, o.born
+	s.changed, s.known, s.gone, s.born, s.gap = o.changed, o.known, o.gone, o.born, o.gap
 }

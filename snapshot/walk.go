@@ -11,11 +11,17 @@ type pair struct {
 	base   int32
 }
 
+// Levels that the numbers of names begin at.
+const (
+	bornLevel = 0
+	gapLevel  = 6
+)
+
 // names codes which objects there are and fills pairs with them. It says false for what no encoder writes.
 func (w *walk) names(pairs []pair, cur *Set) ([]pair, bool) {
 	pairs = pairs[:0]
 	base := w.hist.base
-	if !w.decoding {
+	if !w.Decoding {
 		pairs = match(pairs, base, cur)
 	}
 	kept, born := 0, 0
@@ -26,17 +32,18 @@ func (w *walk) names(pairs []pair, cur *Set) ([]pair, bool) {
 			born++
 		}
 	}
-	gone := w.bit(&w.state.gone[0], kept < base.Len())
+	gone := w.Bit(&w.state.gone[0], kept < base.Len())
 	if gone {
 		pairs = w.codeGone(pairs)
-	} else if w.decoding {
+	} else if w.Decoding {
 		pairs = same(pairs, base)
 	}
-	born = int(w.number(&w.state.born, 0, 0, int64(born)))
-	if born < 0 || born > MaxObjects || w.decoding && born+len(pairs) > MaxObjects {
+	n := w.Count(&w.state.born, bornLevel, uint64(born))
+	if n > MaxObjects || w.Decoding && n+uint64(len(pairs)) > MaxObjects {
 		w.fault = ErrCount
 		return pairs, false
 	}
+	born = int(n)
 	w.same = !gone && born == 0
 	return w.codeBorn(pairs, born)
 }
@@ -71,11 +78,11 @@ func match(pairs []pair, base, cur *Set) []pair {
 func (w *walk) codeGone(pairs []pair) []pair {
 	k := 0
 	for i, o := range w.hist.base.objects {
-		for !w.decoding && k < len(pairs) && pairs[k].object.ID < o.ID {
+		for !w.Decoding && k < len(pairs) && pairs[k].object.ID < o.ID {
 			k++
 		}
 		kept := k < len(pairs) && pairs[k].base == int32(i)
-		if !w.bit(&w.state.gone[1], !kept) && w.decoding {
+		if !w.Bit(&w.state.gone[1], !kept) && w.Decoding {
 			pairs = append(pairs, pair{o, int32(i)})
 			k = len(pairs)
 		}
@@ -88,20 +95,20 @@ func (w *walk) codeBorn(pairs []pair, n int) ([]pair, bool) {
 	before, i := int64(-1), 0
 	for range n {
 		var o Object
-		if !w.decoding {
+		if !w.Decoding {
 			for pairs[i].base >= 0 {
 				i++
 			}
 			o = pairs[i].object
 			i++
 		}
-		id := before + 1 + w.number(&w.state.born, 6, 0, int64(o.ID)-before-1)
-		if id <= before || id > 1<<16-1 {
+		id := before + 1 + int64(w.Count(&w.state.gap, gapLevel, uint64(int64(o.ID)-before-1)))
+		if id > 1<<16-1 {
 			return pairs, false
 		}
-		o.ID, o.Generation = uint16(id), uint8(w.raw(uint64(o.Generation), 8))
+		o.ID, o.Generation = uint16(id), uint8(w.Raw(uint64(o.Generation), 8))
 		before = id
-		if !w.decoding {
+		if !w.Decoding {
 			continue
 		}
 		for i < len(pairs) && pairs[i].object.ID < o.ID {
@@ -122,9 +129,9 @@ func (w *walk) rows(pairs []pair, cur *Set) bool {
 	w.near, w.still, w.order, w.bad = w.near[:0], w.still[:0], 0, false
 	w.movers.reset()
 	switch {
-	case w.decoding && w.same:
+	case w.Decoding && w.same:
 		cur.CopyFrom(w.hist.base)
-	case w.decoding:
+	case w.Decoding:
 		for _, p := range pairs {
 			cur.push(p.object)
 		}
@@ -157,7 +164,7 @@ func (w *walk) codeWhole(row []int32) {
 		}
 		for k, v := range row[w.schema.at[i] : w.schema.at[i]+f.N] {
 			lo, hi := f.bounds(k)
-			x := w.raw(uint64(int64(v)-int64(lo)), uint(bits.Len32(uint32(hi-lo))))
+			x := w.Raw(uint64(int64(v)-int64(lo)), uint(bits.Len32(uint32(hi-lo))))
 			row[w.schema.at[i]+k] = w.bounded(int64(lo)+int64(x), lo, hi)
 		}
 	}
@@ -178,7 +185,7 @@ func (w *walk) bounded(v int64, lo, hi int32) int32 {
 // mask codes which of the sets before the baseline are known.
 func (w *walk) mask(known uint32) (mask uint32) {
 	for i := range reach {
-		if w.bit(&w.state.known, known>>i&1 != 0) {
+		if w.Bit(&w.state.known, known>>i&1 != 0) {
 			mask |= 1 << i
 		}
 	}

@@ -1,5 +1,7 @@
 package statesync
 
+import "github.com/uplink-rpc/uplink/internal/fixed"
+
 const (
 	// neighbors is how many of the objects coded last are looked at for the nearest.
 	neighbors = 32
@@ -12,7 +14,7 @@ type around struct {
 	n      int // objects so far
 	place  [places][3]int64
 	fields int
-	misses [][3]int64 // by object and field: Q4; of orientations Q30, in radians
+	misses [][3]int64 // by object and field: Q4; of orientations Q16, in radians
 	sums   []int64    // logarithms
 }
 
@@ -32,7 +34,7 @@ func (a *around) open(place [3]int64) (here, near int) {
 	least := int64(-1)
 	for i := max(0, a.n-neighbors); i < a.n; i++ {
 		p := &a.place[i%places]
-		d := abs(p[0]-place[0]) + abs(p[1]-place[1]) + abs(p[2]-place[2])
+		d := fixed.Abs(p[0]-place[0]) + fixed.Abs(p[1]-place[1]) + fixed.Abs(p[2]-place[2])
 		if least < 0 || d < least {
 			least, near = d, i%places
 		}

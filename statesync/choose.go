@@ -116,7 +116,7 @@ func (s *Sender) code(tick int64, set *snapshot.Set) (size int, ok bool) {
 	}
 	c.buf = h.append(c.buf[:0])
 	head := len(c.buf)
-	w.enc.Reset(c.buf, 0)
+	w.Enc.Reset(c.buf, 0)
 	if !w.root {
 		w.recent(s.recent())
 	}
@@ -127,11 +127,11 @@ func (s *Sender) code(tick int64, set *snapshot.Set) (size int, ok bool) {
 	c.limit = (s.cfg.Budget - head) * 8
 	c.owned, c.ctx, c.next, c.mark.set = false, 0, 0, false
 	if s.pickFirst(set); s.updates(set) {
-		c.overhead = w.enc.Used() - c.needed
-		c.buf = w.enc.Finish()
+		c.overhead = w.Enc.Used() - c.needed
+		c.buf = w.Enc.Finish()
 		return len(c.buf), true
 	}
-	return head + (w.enc.Bits()+slack+s.closing()+7)/8, false
+	return head + (w.Enc.Bits()+slack+s.closing()+7)/8, false
 }
 
 // updates codes the updates: the viewer's, those of objects with a baseline, and the others.
@@ -147,13 +147,13 @@ func (s *Sender) updates(set *snapshot.Set) bool {
 			continue
 		}
 		s.before(int(i - 1))
-		w.bit(&w.out.state.more[c.ctx], true)
+		w.Bit(&w.out.state.more[c.ctx], true)
 		for ; c.next < at; c.next++ {
 			if r := bases[c.next]; !s.sees || r.object.ID != s.viewer {
 				w.member(r, false)
 			}
 		}
-		was := w.enc.Used()
+		was := w.Enc.Used()
 		w.member(bases[at], true)
 		c.ctx, c.next = 1, at+1
 		if !s.put(int(i-1), was) {
@@ -161,12 +161,12 @@ func (s *Sender) updates(set *snapshot.Set) bool {
 		}
 		s.adjust(set)
 	}
-	w.bit(&w.out.state.more[c.ctx], false)
+	w.Bit(&w.out.state.more[c.ctx], false)
 	c.ctx = 2
 	if !s.strangers(set) {
 		return false
 	}
-	w.bit(&w.out.state.more[c.ctx], false)
+	w.Bit(&w.out.state.more[c.ctx], false)
 	return true
 }
 
@@ -176,8 +176,8 @@ func (s *Sender) own() bool {
 	mine := slices.IndexFunc(c.list, func(x candidate) bool { return x.object.ID == s.viewer && x.lot == picked })
 	if mine >= 0 {
 		s.before(mine)
-		was := w.enc.Used()
-		w.bit(&w.out.state.viewer[2], true)
+		was := w.Enc.Used()
+		w.Bit(&w.out.state.viewer[2], true)
 		if !s.put(mine, was) {
 			return false
 		}
@@ -188,7 +188,7 @@ func (s *Sender) own() bool {
 			return true
 		}
 	}
-	w.bit(&w.out.state.viewer[2], false)
+	w.Bit(&w.out.state.viewer[2], false)
 	if at, ok := w.find(s.viewer); ok {
 		w.sight(w.bases[at].row())
 	}
@@ -205,8 +205,8 @@ func (s *Sender) strangers(set *snapshot.Set) bool {
 		}
 		x := &c.list[i]
 		s.before(i)
-		was, last := w.enc.Used(), c.last
-		w.bit(&w.out.state.more[c.ctx], true)
+		was, last := w.Enc.Used(), c.last
+		w.Bit(&w.out.state.more[c.ctx], true)
 		w.stranger(int64(x.object.ID), c.last)
 		c.ctx, c.last = 3, int64(x.object.ID)
 		if !s.put(i, was) {

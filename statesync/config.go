@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/uplink-rpc/uplink/internal/fixed"
+	"github.com/uplink-rpc/uplink/internal/orientation"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
@@ -18,6 +20,10 @@ const (
 	// MaxTickBytes is the most bytes that the inputs of one tick may take, each with 2 for its player and length.
 	MaxTickBytes = 1024
 )
+
+// NewEpoch is by how much the epoch of a sender is above that of the one before it. By half of that a receiver knows that it is
+// another's.
+const NewEpoch = 64
 
 // Defaults of a Config.
 const (
@@ -45,8 +51,10 @@ type Config struct {
 	// Ticks is of how many ticks a packet repeats the inputs as long as they are not acked, 1 to MaxTicks; default
 	// DefaultTicks.
 	Ticks int
-	// Epoch is the one that the sender begins in, by which its packets and acks differ from those of a sender before it
-	// to the same receiver's place.
+	// First and Epoch are the number of the first packet and the epoch that the sender begins in. Where there was a sender
+	// before it to the same receiver's place, whose packets and acks may still come, First is the number after its last one,
+	// and Epoch [NewEpoch] more than the one it came to.
+	First uint64
 	Epoch uint8
 	// NoDelta has every update sent whole, and nothing learned from packet to packet.
 	NoDelta bool
@@ -74,17 +82,19 @@ func checkBudget(bytes int) error {
 	return nil
 }
 
+// perBits are of the fraction of the angle that a Quat turns in a tick for each step of its angular velocity.
+const perBits = 30
+
 // field is a field as updates code it.
 type field struct {
 	snapshot.Field
-	at    int   // its first component
-	by    int   // the field that is its velocity, or -1
-	per   int64 // PerTick: Q16 of steps, or Q30 of radians
-	trend int   // of a field without a velocity, its first component in record.trend
-	still bool  // it is zero at rest
-	turn  int64 // steps of an Angle's turn, or 0
-	step  int64 // of rotation, to one of a Quat's component; Q30
-	unit  int64 // half of a Quat's component, in unitBits more than Q30
+	at    int               // its first component
+	by    int               // the field that is its velocity, or -1
+	per   int64             // PerTick: Q16 of steps, or of radians in perBits
+	trend int               // of a field without a velocity, its first component in record.trend
+	still bool              // it is zero at rest
+	turn  int64             // steps of an Angle's turn, or 0
+	grain orientation.Grain // of a Quat
 }
 
 // plan is a schema and how its fields hang together.
@@ -97,7 +107,8 @@ type plan struct {
 	anchor  int   // the field that is a place, or -1
 	rest    int   // the field of Flags that says that an object rests, or -1
 	ints    int
-	trends  int // components of record.trend
+	trends  int        // components of record.trend
+	rare    [rares]int // levels of numbers that are rare
 }
 
 func newPlan(s *snapshot.Schema, cfg *Config) (*plan, error) {
@@ -114,6 +125,7 @@ func newPlan(s *snapshot.Schema, cfg *Config) (*plan, error) {
 	if err := p.sort(); err != nil {
 		return nil, err
 	}
+	p.rare = p.rareLevels()
 	if cfg.Rest == "" {
 		return p, nil
 	}
@@ -156,10 +168,10 @@ func (p *plan) link(v *Velocity) error {
 	}
 	unit := 1 << 16
 	if f.Kind == snapshot.Quat {
-		unit = one
+		unit = 1 << perBits
 	}
 	f.by, f.per = by, int64(math.Round(v.PerTick*float64(unit)))
-	if most := max(abs(int64(o.Lo)), abs(int64(o.Hi))); most > 0 && abs(f.per) > 1<<48/most {
+	if most := max(fixed.Abs(int64(o.Lo)), fixed.Abs(int64(o.Hi))); most > 0 && fixed.Abs(f.per) > 1<<48/most {
 		return fmt.Errorf("statesync: Velocities: velocity %q of %q: PerTick %v is too large for its bounds", v.Of, v.Field, v.PerTick)
 	}
 	return nil
@@ -187,8 +199,7 @@ func (p *plan) sort() error {
 				f.trend, p.trends = p.trends, p.trends+f.N
 			}
 		case snapshot.Quat:
-			span := int64(f.Hi) - int64(f.Lo)
-			f.step, f.unit = 2*invRoot2/span+1, invRoot2<<unitBits/span
+			f.grain = orientation.NewGrain(f.Lo, f.Hi)
 			rank[2] = append(rank[2], i)
 		case snapshot.Flags:
 			p.flags = append(p.flags, i)

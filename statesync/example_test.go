@@ -83,7 +83,7 @@ func Example() {
 	fmt.Printf("%d packets of %d bytes in all\n", sender.Stats().Packets, sender.Stats().Bytes)
 	// Output:
 	// the server has it at 0.100 m, the client at 0.100 m
-	// 60 packets of 217 bytes in all
+	// 60 packets of 222 bytes in all
 }
 
 // A snapshot of all that moves would be too large: each has those anew whose turn it is, and of the others what the one

@@ -21,11 +21,11 @@ type mark struct {
 func (s *Sender) before(i int) {
 	c, w := &s.chooser, &s.walk
 	m := &c.mark
-	left := c.limit*bit - w.enc.Used()
+	left := c.limit*bit - w.Enc.Used()
 	if m.set = c.how.careful || left < 2*c.list[i].need+128*bit; !m.set {
 		return
 	}
-	m.enc.CopyFrom(&w.enc)
+	m.enc.CopyFrom(&w.Enc)
 	m.state.copyFrom(w.out.state)
 	m.updates, m.around, m.ctx, m.next = len(w.out.updates), w.around.n, c.ctx, c.next
 }
@@ -43,7 +43,7 @@ func (s *Sender) put(i, was int) bool {
 	}
 	w.update(to, base, x.row)
 	c.pending -= x.need
-	x.need = max(w.enc.Used()-was, 1)
+	x.need = max(w.Enc.Used()-was, 1)
 	if x.row != nil {
 		s.objects.at(x.object.ID).bits[x.with()] = uint16(min((x.need+needUnit-1)/needUnit, 1<<16-1))
 		t := &c.typical[x.with()]
@@ -60,7 +60,7 @@ func (s *Sender) put(i, was int) bool {
 	x.lot = failed
 	c.count--
 	m := &c.mark
-	w.enc.CopyFrom(&m.enc)
+	w.Enc.CopyFrom(&m.enc)
 	w.out.state.copyFrom(m.state)
 	s.book.discard(w.out, m.updates)
 	w.around.n, c.ctx, c.next = m.around, m.ctx, m.next
@@ -77,7 +77,7 @@ func (s *Sender) fits(i int) bool {
 	if c.first >= 0 && c.first != i && c.list[c.first].lot == picked {
 		reserve = (c.list[c.first].need*5/4)/bit + 32
 	}
-	return s.walk.enc.Bits()+slack+s.closing()+reserve <= c.limit
+	return s.walk.Enc.Bits()+slack+s.closing()+reserve <= c.limit
 }
 
 // closing is at least what it takes to say that no more objects follow.
@@ -91,4 +91,4 @@ func (s *Sender) closing() int {
 }
 
 // unlikely is at least how many bits it takes to say that a decision is false.
-func unlikely(c chance) int { return 17 - bits.Len32(65536-uint32(c.p)) }
+func unlikely(c entropy.Chance) int { return 17 - bits.Len32(65536-uint32(c.P)) }

@@ -3,6 +3,8 @@ package statesync
 import (
 	"encoding/binary"
 	"fmt"
+
+	"github.com/uplink-rpc/uplink/internal/fixed"
 )
 
 // The header is 16 bits, low byte first: the distance to the newest acked packet in the low 6, the low 10 of the
@@ -52,7 +54,7 @@ func parseHeader(b []byte, next uint64) (h header, rest []byte, err error) {
 	}
 	h.seq, h.epoch = expand(h.seq|uint64(b[0])<<shortBits, longBits, next), b[1]
 	tick, n := binary.Varint(b[2:])
-	if n <= 0 || n > 1 && b[1+n] == 0 || abs(tick) > maxTick {
+	if n <= 0 || n > 1 && b[1+n] == 0 || fixed.Abs(tick) > maxTick {
 		return h, nil, fmt.Errorf("%w: tick of a header", ErrMalformed)
 	}
 	h.tick = tick

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/uplink-rpc/uplink/internal/fixed"
 )
 
 // Input is what one player did in a tick, in the game's own form.
@@ -45,7 +47,7 @@ func (l *inputLog) slot(tick int64) *tickSlot { return &l.slots[uint64(tick)%Rin
 
 // add appends a tick's inputs; ticks left out are missing.
 func (l *inputLog) add(tick int64, inputs []Input) error {
-	if abs(tick) > maxTick || l.any && tick < l.next {
+	if fixed.Abs(tick) > maxTick || l.any && tick < l.next {
 		return fmt.Errorf("%w: inputs of tick %d, want %d or later", ErrTick, tick, l.next)
 	}
 	size := 0
@@ -130,18 +132,18 @@ func (w *walk) inputs(l *inputLog) bool {
 	if !w.root {
 		w.older = append(w.older, w.base.inputs...)
 	}
-	n := w.rare(&s.few, 3, 3, o.to-o.from)
+	n := w.rare(rareTicks, o.to-o.from)
 	if n < 0 || n > MaxTicks {
 		return false
 	}
 	if n > 0 {
-		behind := w.rare(&s.few, 0, 4, o.tick+1-o.to)
+		behind := w.rare(rareBehind, o.tick+1-o.to)
 		o.to = o.tick + 1 - behind
 		o.from = o.to - n
 	}
 	for t := o.from; t < o.from+n; t++ {
 		var slot *tickSlot
-		if w.decoding {
+		if w.Decoding {
 			l.skip(t)
 			slot = l.slot(t)
 			slot.tick, slot.flat, slot.acked = t, slot.flat[:0], false
@@ -149,18 +151,18 @@ func (w *walk) inputs(l *inputLog) bool {
 		} else {
 			slot = l.slot(t)
 		}
-		slot.known = w.bit(&s.input[0], slot.known)
+		slot.known = w.Bit(&s.input[0], slot.known)
 		if !slot.known {
 			continue
 		}
-		if !w.bit(&s.input[1], slices.Equal(slot.flat, w.older)) {
+		if !w.Bit(&s.input[1], slices.Equal(slot.flat, w.older)) {
 			if !w.flat(slot) {
 				return false
 			}
 			w.older = append(w.older[:0], slot.flat...)
 			continue
 		}
-		if w.decoding {
+		if w.Decoding {
 			slot.flat = append(slot.flat, w.older...)
 		}
 	}
@@ -172,8 +174,8 @@ func (w *walk) inputs(l *inputLog) bool {
 func (w *walk) flat(slot *tickSlot) bool {
 	s := w.out.state
 	n := len(slot.flat)
-	if !w.bit(&s.input[2], n == len(w.older)) {
-		if n = int(w.rare(&s.few, 6, 5, int64(n))); n < 0 || n > MaxTickBytes {
+	if !w.Bit(&s.input[2], n == len(w.older)) {
+		if n = int(w.rare(rareBytes, int64(n))); n < 0 || n > MaxTickBytes {
 			return false
 		}
 	} else {
@@ -185,10 +187,10 @@ func (w *walk) flat(slot *tickSlot) bool {
 		if i < len(w.older) {
 			was = w.older[i]
 		}
-		if !w.decoding {
+		if !w.Decoding {
 			is = slot.flat[i]
 		}
-		differs := w.bit(&s.byte[changed], is != was)
+		differs := w.Bit(&s.byte[changed], is != was)
 		changed = 0
 		if differs {
 			changed = 1
@@ -196,11 +198,11 @@ func (w *walk) flat(slot *tickSlot) bool {
 		} else {
 			is = was
 		}
-		if w.decoding {
+		if w.Decoding {
 			slot.flat = append(slot.flat, is)
 		}
 	}
-	return !w.decoding || wellFormed(slot.flat)
+	return !w.Decoding || wellFormed(slot.flat)
 }
 
 // wellFormed says whether flat inputs are whole, by ascending player.

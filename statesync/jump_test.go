@@ -85,3 +85,81 @@ func TestForeignEpoch(t *testing.T) {
 		t.Error("a packet of before the new start was taken")
 	}
 }
+
+// TestSenderAfterSender: where one sender follows another, packets and acks that come late of the first do no harm, and the
+// receiver, itself a new one, knows where the second begins.
+func TestSenderAfterSender(t *testing.T) {
+	cfg := config
+	cfg.First, cfg.Epoch = 1<<20+70, 250 // as after others
+	old, before := pair(t, schema(t), cfg)
+	set := still(t, schema(t), 3)
+	tick := int64(0)
+	send := func(s *statesync.Sender) []byte {
+		tick++
+		if err := s.AddInputs(tick); err != nil {
+			t.Fatal(err)
+		}
+		for id := range uint16(3) {
+			_ = s.Prioritize(id, 1)
+		}
+		out, _, err := s.Append(nil, tick, set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	late := [][]byte{send(old), send(old)} // whole, as nothing is acked
+	for _, p := range late {
+		if _, err := before.Decode(p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = old.Ack(before.Ack())
+	late = append(late, send(old))
+	acked := before.Ack()
+
+	cfg.First, cfg.Epoch = old.Next()
+	s, r := pair(t, schema(t), cfg)
+	if err := s.Ack(acked); err != nil || s.Stats().StaleAcks != 1 {
+		t.Errorf("the first sender's ack: %v, %+v", err, s.Stats())
+	}
+	firsts := 0
+	take := func(p []byte, want bool) {
+		t.Helper()
+		u, err := r.Decode(p)
+		if (err == nil) != want {
+			t.Errorf("decoded as %+v, %v", u, err)
+		}
+		if err == nil && u.First {
+			firsts++
+		}
+	}
+	take(late[0], true) // it refers to nothing
+	if err := s.Ack(r.Ack()); err != nil || s.Stats().StaleAcks != 2 {
+		t.Errorf("an ack of the first sender's packet: %v, %+v", err, s.Stats())
+	}
+	tick--
+	one := send(s)
+	u, err := r.Decode(one)
+	if err != nil || !u.First || len(u.Objects) != 3 || len(u.Inputs) != 1 {
+		t.Fatalf("the second sender's first packet is %+v, %v", u, err)
+	}
+	take(late[1], false)
+	take(late[2], false)
+	for range 100 {
+		if err := s.Ack(r.Ack()); err != nil {
+			t.Fatal(err)
+		}
+		take(send(s), true)
+	}
+	if st := s.Stats(); firsts != 1 || st.Starts != 0 || st.Whole > 6 {
+		t.Errorf("%d of the others are first, %+v", firsts, st)
+	}
+	if err := s.Ack(statesync.Ack{Reset: true, None: true}); err != nil {
+		t.Fatal(err)
+	}
+	take(send(s), true)
+	if firsts != 1 || s.Stats().Starts != 1 {
+		t.Errorf("a new start of the same sender is a first packet; %+v", s.Stats())
+	}
+}

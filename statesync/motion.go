@@ -1,34 +1,43 @@
 package statesync
 
+import (
+	"github.com/uplink-rpc/uplink/internal/entropy"
+	"github.com/uplink-rpc/uplink/internal/fixed"
+	"github.com/uplink-rpc/uplink/internal/lms"
+)
+
+// missedTerm is the term of a scale that says what the components before missed by.
+const missedTerm = 8
+
 // codeMotion codes numbers that move together, or angles, told from where the baseline and velocities would have them.
 func (w *walk) codeMotion(i int, o *object, cur, base []int32) {
 	s, f := w.out.state, &w.plan.fields[i]
-	m, n := &s.fields[i], &s.motion
+	m, signs := &s.fields[i], motionSigns
 	if f.by >= 0 {
-		n = &s.place
+		signs = placeSigns
 	}
 	speed, unsteady := w.speeds(f, o)
-	y := w.terms(i, o, log2(unsteady), log2(speed))
-	w.scaling.open(&m.scale, &y)
+	y := w.terms(i, o, fixed.Log2(unsteady), fixed.Log2(speed))
 	here := w.around.miss(o.here, i)
 	missed := int64(0)
 	for k := range cur {
 		x := w.moves(i, o, k)
 		from := int64(base[k]) * 16
-		guess := f.within(from + m.guess[k].predict(&x))
-		scale := w.scaling.predict(k, log2(missed))
+		guess := f.within(from + m.guess[k].Predict(&x))
+		y[missedTerm] = fixed.Log2(missed)
+		scale := m.scale[k].Predict(&y)
 		v := (guess + 8) >> 4
-		d := w.number(n, level(scale), sign3(x[0])*3+sign3(x[1]), f.apart(int64(cur[k])-v))
+		d := w.Number(&s.numbers, entropy.Level(scale), signs+entropy.Sign3(x[0])*3+entropy.Sign3(x[1]), f.apart(int64(cur[k])-v))
 		cur[k] = w.moved(f, v, d)
 
 		e := (v+d)*16 - guess
-		m.guess[k].learn(&x, e, 32+unsteady/4+speed/16+abs(e))
-		w.scaling.learn(k, log2(e)-scale)
+		m.guess[k].Learn(&x, e, 32+unsteady/4+speed/16+fixed.Abs(e))
+		m.scale[k].Adapt(&y, fixed.Log2(e)-scale)
 		if f.trend >= 0 {
-			o.to.learned()[f.trend+k] = int32(clamp(f.apart(int64(cur[k])-int64(base[k]))*256/o.elapsed, -1<<30, 1<<30))
+			o.to.learned()[f.trend+k] = int32(fixed.Clamp(f.apart(int64(cur[k])-int64(base[k]))*256/o.elapsed, -1<<30, 1<<30))
 		}
 		here[k] = e
-		missed += abs(e)
+		missed += fixed.Abs(e)
 	}
 	w.missed(i, o, missed)
 }
@@ -38,7 +47,7 @@ func (f *field) within(v int64) int64 {
 	if f.turn > 0 {
 		return int64(f.Lo)*16 + mod(v-int64(f.Lo)*16, f.turn*16)
 	}
-	return clamp(v, int64(f.Lo)*16, int64(f.Hi)*16)
+	return fixed.Clamp(v, int64(f.Lo)*16, int64(f.Hi)*16)
 }
 
 // apart is a difference; of angles the shorter way around.
@@ -67,8 +76,8 @@ func mod(v, n int64) int64 {
 }
 
 // terms are those that tell by how much predictions will miss.
-func (w *walk) terms(i int, o *object, unsteady, speed int64) (y [scaleTerms]int64) {
-	y = [scaleTerms]int64{logOne, log2(o.elapsed * 16), unsteady, speed, int64(o.learned[w.plan.trends+i])}
+func (w *walk) terms(i int, o *object, unsteady, speed int64) (y [lms.Terms]int64) {
+	y = [lms.Terms]int64{lms.Bias, fixed.Log2(o.elapsed * 16), unsteady, speed, int64(o.learned[w.plan.trends+i])}
 	if o.near >= 0 {
 		y[5] = *w.around.missed(o.near, i)
 	}
@@ -80,13 +89,13 @@ func (w *walk) terms(i int, o *object, unsteady, speed int64) (y [scaleTerms]int
 
 // missed notes what a field missed by.
 func (w *walk) missed(i int, o *object, by int64) {
-	v := log2(by)
+	v := fixed.Log2(by)
 	*w.around.missed(o.here, i), o.to.learned()[w.plan.trends+i] = v, int32(v)
 }
 
 // moves is what moves component k: of a field that has a velocity that at the baseline, the new one, and the change of
 // it within a tick; of another field its trend, and, of numbers, its size; of both what the nearest object missed by, and the time. Q4.
-func (w *walk) moves(i int, o *object, k int) (x [guessTerms]int64) {
+func (w *walk) moves(i int, o *object, k int) (x [lms.Terms]int64) {
 	f := &w.plan.fields[i]
 	e := o.elapsed
 	if f.by >= 0 {
@@ -108,15 +117,15 @@ func (w *walk) moves(i int, o *object, k int) (x [guessTerms]int64) {
 }
 
 // near keeps a term within what is computed with.
-func near(v int64) int64 { return clamp(v, -1<<40, 1<<40) }
+func near(v int64) int64 { return fixed.Clamp(v, -1<<40, 1<<40) }
 
 // speeds says how fast a field moves over the time elapsed, and how much that changed. Q4.
 func (w *walk) speeds(f *field, o *object) (speed, unsteady int64) {
 	if f.by < 0 {
 		for k := range f.N {
-			unsteady += abs(int64(o.learned[f.trend+k])) * o.elapsed >> 4
+			unsteady += fixed.Abs(int64(o.learned[f.trend+k])) * o.elapsed >> 4
 			if f.turn == 0 {
-				speed += abs(int64(o.was[f.at+k])) * 16
+				speed += fixed.Abs(int64(o.was[f.at+k])) * 16
 			}
 		}
 		return speed, unsteady
@@ -124,8 +133,8 @@ func (w *walk) speeds(f *field, o *object) (speed, unsteady int64) {
 	at := w.plan.fields[f.by].at
 	for k := range f.N {
 		was, is := int64(o.was[at+k]), int64(o.now[at+k])
-		speed += abs(is*f.per) * o.elapsed >> 12
-		unsteady += abs((is-was)*f.per) * o.elapsed >> 12
+		speed += fixed.Abs(is*f.per) * o.elapsed >> 12
+		unsteady += fixed.Abs((is-was)*f.per) * o.elapsed >> 12
 	}
 	return speed, unsteady
 }

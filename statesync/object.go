@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/uplink-rpc/uplink/internal/fixed"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
@@ -24,18 +25,18 @@ func (w *walk) update(to, base *record, row []int32) {
 	if base != nil {
 		known = 1
 	}
-	if !w.decoding && !to.gone {
+	if !w.Decoding && !to.gone {
 		copy(to.row(), row)
 	}
-	if to.gone = w.bit(&s.gone[known], to.gone); to.gone {
+	if to.gone = w.Bit(&s.gone[known], to.gone); to.gone {
 		clear(to.row())
 		return
 	}
-	if base != nil && !w.bit(&s.reborn, !w.decoding && to.object.Generation != base.object.Generation) {
+	if base != nil && !w.Bit(&s.reborn, !w.Decoding && to.object.Generation != base.object.Generation) {
 		to.object.Generation = base.object.Generation
 		w.against(to, base)
 	} else {
-		to.object.Generation = uint8(w.raw(uint64(to.object.Generation), 8))
+		to.object.Generation = uint8(w.Raw(uint64(to.object.Generation), 8))
 		w.whole(to.row())
 	}
 	to.zero = w.plan.zero(to.row())
@@ -47,7 +48,7 @@ func (w *walk) against(to, base *record) {
 	s := w.out.state
 	o := &w.object
 	o.to, o.base, o.now, o.was, o.learned = to, base, to.row(), base.row(), base.learned()
-	if w.decoding {
+	if w.Decoding {
 		copy(o.now, o.was)
 	}
 	ctx, was := 0, 0
@@ -58,16 +59,16 @@ func (w *walk) against(to, base *record) {
 		ctx, was = ctx|2, 1
 	}
 	copy(to.learned()[w.plan.trends:], o.learned[w.plan.trends:])
-	if w.bit(&s.same[ctx][w.age(base.seq)], slices.Equal(o.now, o.was)) {
+	if w.Bit(&s.same[ctx][w.age(base.seq)], slices.Equal(o.now, o.was)) {
 		return
 	}
 	w.codeFlags(to, base, ctx)
 	w.codeTexts(to, base, ctx)
 	zero := base.zero
 	if len(w.plan.still) > 0 {
-		zero = w.bit(&s.zero[was], w.plan.zero(o.now))
+		zero = w.Bit(&s.zero[was], w.plan.zero(o.now))
 	}
-	o.elapsed = clamp(w.out.tick-base.tick, 1, 120)
+	o.elapsed = fixed.Clamp(w.out.tick-base.tick, 1, 120)
 	o.here, o.near = w.around.open(w.place(o.was))
 	for _, i := range w.plan.order {
 		f, m := &w.plan.fields[i], &s.fields[i]
@@ -76,7 +77,7 @@ func (w *walk) against(to, base *record) {
 			clear(cur)
 			continue
 		}
-		if w.bit(&m.kept[was], slices.Equal(cur, old)) {
+		if w.Bit(&m.kept[was], slices.Equal(cur, old)) {
 			continue
 		}
 		if f.Kind == snapshot.Quat {
@@ -105,7 +106,7 @@ func (w *walk) codeFlags(to, base *record, ctx int) {
 	for n, i := range w.plan.flags {
 		f := &w.plan.fields[i]
 		at, v := f.at, base.row()[f.at]
-		if !w.bit(&s.flags[n][ctx], to.row()[at] != v) {
+		if !w.Bit(&s.flags[n][ctx], to.row()[at] != v) {
 			continue
 		}
 		if int64(f.Hi)-int64(f.Lo) == 1 {
@@ -118,7 +119,7 @@ func (w *walk) codeFlags(to, base *record, ctx int) {
 
 // plain codes a component between bounds, each value alike.
 func (w *walk) plain(v, lo, hi int32) int32 {
-	x := w.raw(uint64(int64(v)-int64(lo)), uint(bits.Len32(uint32(hi-lo))))
+	x := w.Raw(uint64(int64(v)-int64(lo)), uint(bits.Len32(uint32(hi-lo))))
 	return w.bounded(int64(lo)+int64(x), lo, hi)
 }
 
@@ -136,7 +137,7 @@ func (w *walk) whole(row []int32) {
 	s, p := w.out.state, w.plan
 	zero := false
 	if len(p.still) > 0 {
-		zero = w.bit(&s.zero[2], p.zero(row))
+		zero = w.Bit(&s.zero[2], p.zero(row))
 	}
 	for i := range p.fields {
 		f := &p.fields[i]
@@ -149,9 +150,9 @@ func (w *walk) whole(row []int32) {
 			w.wholeText(f, cur)
 			continue
 		}
-		if i == p.anchor && w.sees && w.bit(&s.near, !w.decoding && w.novel && w.shorter(f, cur)) {
+		if i == p.anchor && w.sees && w.Bit(&s.near, !w.Decoding && w.novel && w.shorter(f, cur)) {
 			for k := range cur {
-				d := w.rare(&s.few, 2*bits.Len32(uint32(f.Hi-f.Lo))-8, 6, int64(cur[k])-w.eye[k])
+				d := w.rare(rarePlace, int64(cur[k])-w.eye[k])
 				cur[k] = w.bounded(w.eye[k]+d, f.Lo, f.Hi)
 			}
 			continue
@@ -168,7 +169,7 @@ func (w *walk) whole(row []int32) {
 func (w *walk) shorter(f *field, cur []int32) bool {
 	need := 0
 	for k := range cur {
-		need += bits.Len64(uint64(abs(int64(cur[k])-w.eye[k]))) + 3
+		need += bits.Len64(uint64(fixed.Abs(int64(cur[k])-w.eye[k]))) + 3
 	}
 	return need < len(cur)*bits.Len32(uint32(f.Hi-f.Lo))
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/uplink-rpc/uplink/internal/fixed"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
@@ -86,7 +87,7 @@ func lean(c []int32, limit int64) {
 		left, most := 2*limit*limit, 0
 		for i, v := range c {
 			left -= int64(v) * int64(v)
-			if abs(int64(v)) > abs(int64(c[most])) {
+			if fixed.Abs(int64(v)) > fixed.Abs(int64(c[most])) {
 				most = i
 			}
 		}

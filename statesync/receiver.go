@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/uplink-rpc/uplink/internal/entropy"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
@@ -13,6 +14,8 @@ type Update struct {
 	Tick int64
 	// Late says that a packet with a later tick was decoded before.
 	Late bool
+	// First says that the sender begins: nothing from before is of it, not even which objects there are, nor ticks.
+	First bool
 	// Inputs are the ticks whose inputs, or that they are missing, were not known before, oldest first.
 	Inputs []TickInputs
 	// Objects by ascending id.
@@ -55,7 +58,7 @@ func NewReceiver(schema *snapshot.Schema, cfg Config) (*Receiver, error) {
 		return nil, err
 	}
 	r := &Receiver{prior: p.newState()}
-	r.book.plan, r.walk.decoding = p, true
+	r.book.plan, r.walk.Coder = p, entropy.NewCoder(slowest, true)
 	r.walk.init(&r.book)
 	r.inputs.clear()
 	return r, nil
@@ -103,7 +106,7 @@ func (r *Receiver) fresh(h *header) error {
 	if p := r.book.get(base); p == nil || !p.held {
 		return fmt.Errorf("%w: packet %d, %d before it", ErrBaselineMissing, uint16(h.seq), h.distance)
 	}
-	if base+farthest < r.newest || base < r.book.floor {
+	if base < r.book.floor {
 		return fmt.Errorf("%w: packet %d refers to %d, the newest is %d", ErrLate, uint16(h.seq), uint16(base), uint16(r.newest))
 	}
 	return nil
@@ -121,7 +124,7 @@ func (r *Receiver) decode(h *header, coded []byte) error {
 		w.base = r.book.get(p.base)
 	}
 	w.begin(r.prior)
-	w.dec.Reset(coded, 0)
+	w.Dec.Reset(coded, 0)
 	if !w.root {
 		var ok bool
 		if w.view, ok = r.book.look(p.base, w.recent(0)); !ok {
@@ -137,11 +140,11 @@ func (r *Receiver) decode(h *header, coded []byte) error {
 	}
 	r.ticks.clear()
 	viewer, has := w.viewer(0, false)
-	if !w.inputs(&r.ticks) || !r.objects(viewer, has) || !w.dec.Complete() {
+	if !w.inputs(&r.ticks) || !r.objects(viewer, has) || !w.Dec.Complete() {
 		return fmt.Errorf("%w: packet %d", ErrMalformed, uint16(h.seq))
 	}
 	p.sort()
-	return r.ordered()
+	return r.ordered(h)
 }
 
 // objects decodes the updates: the viewer's, those of objects with a baseline, and the others.
@@ -150,7 +153,7 @@ func (r *Receiver) objects(viewer uint16, has bool) bool {
 	if has {
 		at, old := w.find(viewer)
 		switch {
-		case w.bit(&s.viewer[2], false):
+		case w.Bit(&s.viewer[2], false):
 			var base *record
 			if old {
 				base = w.bases[at]
@@ -164,7 +167,7 @@ func (r *Receiver) objects(viewer uint16, has bool) bool {
 		}
 	}
 	at, bases := 0, w.members()
-	for ctx := 0; w.bit(&s.more[ctx], false); ctx = 1 {
+	for ctx := 0; w.Bit(&s.more[ctx], false); ctx = 1 {
 		for at < len(bases) && (has && bases[at].object.ID == viewer || !w.member(bases[at], false)) {
 			at++
 		}
@@ -174,7 +177,7 @@ func (r *Receiver) objects(viewer uint16, has bool) bool {
 		at++
 	}
 	id := int64(-1)
-	for ctx := 2; w.bit(&s.more[ctx], false); ctx = 3 {
+	for ctx := 2; w.Bit(&s.more[ctx], false); ctx = 3 {
 		before := id
 		id = w.stranger(0, before)
 		if id <= before || id > 1<<16-1 || has && id == int64(viewer) {
@@ -201,9 +204,14 @@ func (r *Receiver) another(id uint16, base *record) bool {
 	return !w.bad
 }
 
+// begins says whether a packet is the first that comes of a sender.
+func (r *Receiver) begins(h *header) bool {
+	return !r.any || h.distance == 0 && h.seq > r.newest && h.epoch-r.epoch >= NewEpoch/2
+}
+
 // ordered says whether the packet's tick goes with those of the packets around it.
-func (r *Receiver) ordered() error {
-	if !r.any {
+func (r *Receiver) ordered(h *header) error {
+	if r.begins(h) {
 		return nil
 	}
 	newest, p := r.book.get(r.newest), &r.work
@@ -239,6 +247,9 @@ func (r *Receiver) take(h *header) *Update {
 	r.stats.Packets++
 	u := &r.update
 	u.Seq, u.Tick, u.Late = uint16(seq), r.work.tick, !ahead
+	if u.First = r.begins(h); u.First {
+		r.inputs.clear()
+	}
 	r.news(u)
 	if !ahead {
 		r.stats.Reordered++

@@ -13,8 +13,9 @@ import (
 	"github.com/uplink-rpc/uplink/statesync"
 )
 
-// session is a whole course of packets, of integers alone, so that it is the same on every processor.
-func session(t testing.TB, s *statesync.Sender, r *statesync.Receiver, n int, each func(packet []byte)) {
+// session is a whole course of packets, of integers alone, so that it is the same on every processor. Each is given with what the
+// receiver made of it, nil where it was lost.
+func session(t testing.TB, s *statesync.Sender, r *statesync.Receiver, n int, each func(packet []byte, u *statesync.Update)) {
 	sc := schema(t)
 	seed := uint32(1)
 	random := func(n uint32) int32 { seed = seed*1664525 + 1013904223; return int32(seed >> 8 % n) }
@@ -52,11 +53,13 @@ func session(t testing.TB, s *statesync.Sender, r *statesync.Receiver, n int, ea
 		if err != nil {
 			t.Fatal(err)
 		}
-		if each(out); random(20) > 0 {
-			if _, err := r.Decode(out); err != nil {
+		var u *statesync.Update
+		if random(20) > 0 {
+			if u, err = r.Decode(out); err != nil {
 				t.Fatal(err)
 			}
 		}
+		each(out, u)
 		if acks = append(acks, r.Ack()); len(acks) > 6 {
 			if err := s.Ack(acks[0]); err != nil {
 				t.Fatal(err)
@@ -74,17 +77,70 @@ func TestGolden(t *testing.T) {
 	cfg.Budget = 100
 	s, r := pair(t, schema(t), cfg)
 	var lines []string
-	session(t, s, r, 600, func(p []byte) {
+	session(t, s, r, 600, func(p []byte, _ *statesync.Update) {
 		sum := sha256.Sum256(p)
 		lines = append(lines, fmt.Sprintf("%d %s", len(p), hex.EncodeToString(sum[:6])))
 	})
 	golden(t, "testdata/session.golden", strings.Join(lines, "\n")+"\n")
 }
 
+// TestGoldenUpdates has the packets of a short session be those of testdata/updates.golden, byte for byte, and what comes of them what
+// it says: a receiver in another language can be held against it. Lines are of the schema and of velocities; then of each packet, of
+// what it brings, and of the ack after it:
+//
+//	field NAME KIND N LO HI
+//	velocity FIELD OF PERTICK
+//	packet HEX = TICK        or lost
+//	inputs TICK PLAYER HEX   or missing
+//	object ID GENERATION ROW or gone
+//	ack HEX
+func TestGoldenUpdates(t *testing.T) {
+	cfg := config
+	cfg.Budget = 60
+	s, r := pair(t, schema(t), cfg)
+	var out strings.Builder
+	for _, f := range schema(t).Fields() {
+		kind := map[snapshot.Kind]string{snapshot.Motion: "motion", snapshot.Quat: "quat", snapshot.Flags: "flags"}[f.Kind]
+		fmt.Fprintln(&out, "field", f.Name, kind, f.N, f.Lo, f.Hi)
+	}
+	for _, v := range cfg.Velocities {
+		fmt.Fprintln(&out, "velocity", v.Field, v.Of, v.PerTick)
+	}
+	session(t, s, r, 100, func(p []byte, u *statesync.Update) {
+		if u == nil {
+			fmt.Fprintf(&out, "packet %x = lost\n", p)
+			return
+		}
+		fmt.Fprintf(&out, "packet %x = %d\n", p, u.Tick)
+		for _, in := range u.Inputs {
+			if in.Missing {
+				fmt.Fprintln(&out, "inputs", in.Tick, "missing")
+			}
+			for _, i := range in.Inputs {
+				fmt.Fprintf(&out, "inputs %d %d %x\n", in.Tick, i.Player, i.Data)
+			}
+		}
+		for _, o := range u.Objects {
+			if o.Gone {
+				fmt.Fprintln(&out, "object", o.ID, "gone")
+				continue
+			}
+			fmt.Fprintf(&out, "object %d %d", o.ID, o.Generation)
+			for _, v := range o.Row {
+				fmt.Fprint(&out, " ", v)
+			}
+			fmt.Fprintln(&out)
+		}
+		a := r.Ack()
+		fmt.Fprintf(&out, "ack %x\n", a.Append(nil))
+	})
+	golden(t, "testdata/updates.golden", out.String())
+}
+
 // TestNewStart has a receiver that lost what packets refer to ask for a new start, and get it.
 func TestNewStart(t *testing.T) {
 	s, r := pair(t, schema(t), config)
-	session(t, s, r, 100, func([]byte) {})
+	session(t, s, r, 100, func([]byte, *statesync.Update) {})
 	_, other := pair(t, schema(t), config)
 	set := still(t, schema(t), 20)
 	missing := 0
@@ -174,7 +230,7 @@ func TestCounts(t *testing.T) {
 	s, r := pair(t, schema(t), config)
 	var sent [][]byte
 	_, shadow := pair(t, schema(t), config)
-	session(t, s, shadow, 200, func(p []byte) { sent = append(sent, p) })
+	session(t, s, shadow, 200, func(p []byte, _ *statesync.Update) { sent = append(sent, p) })
 	for i := range 20 {
 		if _, err := r.Decode(sent[i]); err != nil && !errors.Is(err, statesync.ErrBaselineMissing) {
 			t.Fatal(err)
@@ -200,7 +256,7 @@ func TestCounts(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	s, r := pair(f, schema(f), config)
 	var sent [][]byte
-	session(f, s, r, 12, func(p []byte) {
+	session(f, s, r, 12, func(p []byte, _ *statesync.Update) {
 		sent = append(sent, p)
 		f.Add(p)
 	})

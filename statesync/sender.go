@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/uplink-rpc/uplink/internal/entropy"
+	"github.com/uplink-rpc/uplink/internal/fixed"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
@@ -68,8 +70,10 @@ func NewSender(schema *snapshot.Schema, cfg Config) (*Sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Sender{cfg: cfg, epoch: cfg.Epoch, prior: p.newState()}
+	s := &Sender{cfg: cfg, next: cfg.First, start: cfg.First, epoch: cfg.Epoch, prior: p.newState()}
+	s.book.final = cfg.First
 	s.book.plan, s.walk.novel = p, !cfg.NoRelative
+	s.walk.Coder = entropy.NewCoder(slowest, false)
 	s.walk.init(&s.book)
 	s.inputs.clear()
 	s.chooser.init(p)
@@ -108,7 +112,7 @@ func (s *Sender) AddInputs(tick int64, inputs ...Input) error { return s.inputs.
 // Errors are [ErrTick] and [ErrBudget]; nothing is sent then, dst is as it was, and priorities keep adding up. set is of
 // the sender's schema. It allocates nothing once warm and dst has room.
 func (s *Sender) Append(dst []byte, tick int64, set *snapshot.Set) ([]byte, Info, error) {
-	if s.next > 0 && tick <= s.tick || abs(tick) > maxTick {
+	if s.stats.Packets > 0 && tick <= s.tick || fixed.Abs(tick) > maxTick {
 		return dst, Info{}, fmt.Errorf("%w: %d after %d", ErrTick, tick, s.tick)
 	}
 	s.renew(tick)
@@ -302,6 +306,9 @@ func (s *Sender) arrived(seq uint64) {
 	p.held = true
 	s.inputs.acked(p.from, p.to)
 }
+
+// Next gives what a sender after this one begins with: see [Config.First].
+func (s *Sender) Next() (first uint64, epoch uint8) { return s.next, s.epoch + NewEpoch }
 
 // Stats gives the counts so far.
 func (s *Sender) Stats() SenderStats { return s.stats }

@@ -150,9 +150,9 @@ func TestFrameRate(t *testing.T) {
 
 func TestSnap(t *testing.T) {
 	var s statesync.Smoother
-	for _, from := range []statesync.Pose{at(5), at(math.NaN()), {Position: rpcdelta.Vec3{X: 1}}} {
+	for _, from := range []statesync.Pose{at(4), at(5), at(math.NaN()), {Position: rpcdelta.Vec3{X: 1}}} {
 		s.Correct(at(1), at(0))
-		s.Correct(from, at(0))
+		s.Correct(from, at(0)) // on top of that
 		if !s.Settled() {
 			t.Errorf("an error of %+v is smoothed", from)
 		}

@@ -1,55 +1,64 @@
 package statesync
 
-import "github.com/uplink-rpc/uplink/snapshot"
+import (
+	"github.com/uplink-rpc/uplink/internal/entropy"
+	"github.com/uplink-rpc/uplink/internal/lms"
+	"github.com/uplink-rpc/uplink/internal/orientation"
+	"github.com/uplink-rpc/uplink/snapshot"
+)
 
 // Ages of baselines, in packets, are told apart by their length in bits.
 const ages = 8
 
 // fieldModel is what was learned of a field.
 type fieldModel struct {
-	guess [3]linear
-	scale scales
-	kept  [2]chance // unchanged within an object that changed
+	guess [3]lms.Predictor
+	scale [3]lms.Predictor
+	kept  [2]entropy.Chance // unchanged within an object that changed
 }
 
 // state is what adapts, kept beside each packet.
 type state struct {
 	fields  []fieldModel
-	motion  numbers // of fields without a velocity
-	place   numbers // of fields with one
-	turn    numbers
-	largest [levels]chance
-	other   [2]chance
-	flags   [][4]chance
+	numbers entropy.Numbers // of fields
+	largest orientation.Largest
+	flags   [][4]entropy.Chance
 	texts   []text
-	same    [4][ages]chance // nothing changed
-	zero    [3]chance
-	near    chance // a place told from the viewer's
-	member  [4][ages]chance
-	gone    [2]chance
-	reborn  chance
-	held    [2]chance
-	more    [4]chance // objects follow
-	viewer  [3]chance
-	input   [3]chance
-	byte    [2]chance
-	flip    [8]chance
-	few     few
+	same    [4][ages]entropy.Chance // nothing changed
+	zero    [3]entropy.Chance
+	near    entropy.Chance // a place told from the viewer's
+	member  [4][ages]entropy.Chance
+	gone    [2]entropy.Chance
+	reborn  entropy.Chance
+	held    [2]entropy.Chance
+	more    [4]entropy.Chance // objects follow
+	viewer  [3]entropy.Chance
+	input   [3]entropy.Chance
+	byte    [2]entropy.Chance
+	flip    [8]entropy.Chance
+	rare    [rares]entropy.Lengths
 	view    uint16 // the viewer's object
 	pace    int64  // ticks a packet
 }
+
+// Contexts of signs.
+const (
+	motionSigns = 0 // of fields without a velocity
+	placeSigns  = 9 // of fields with one
+	turnSigns   = 18
+	rareSigns   = 21
+)
 
 // What predictions start from. Q16.
 var (
 	motionStart = []int32{0, 1 << 14}
 	placeStart  = []int32{1 << 15, 1 << 15, 1 << 15}
 	turnStart   = []int32{1 << 15, 1 << 15, 1 << 15}
-	scaleStart  = []int32{26000, 6500, 13000, 0, 26000, 6500}
-	missedStart = int32(6500)
+	scaleStart  = []int32{3250, 6500, 13000, 0, 26000, 6500, 0, 0, 6500}
 )
 
 func (p *plan) newState() *state {
-	s := &state{fields: make([]fieldModel, len(p.fields)), flags: make([][4]chance, len(p.flags)), texts: make([]text, len(p.strings)), pace: 1}
+	s := &state{fields: make([]fieldModel, len(p.fields)), flags: make([][4]entropy.Chance, len(p.flags)), texts: make([]text, len(p.strings)), pace: 1}
 	for i := range s.fields {
 		f, m := &p.fields[i], &s.fields[i]
 		start := motionStart
@@ -60,37 +69,36 @@ func (p *plan) newState() *state {
 			start = placeStart
 		}
 		for k := range m.guess {
-			m.guess[k] = newLinear(start...)
+			m.guess[k] = lms.New(start...)
+			m.scale[k] = lms.New(scaleStart...)
 		}
-		m.scale = newScales(missedStart, scaleStart...)
-		fill(m.kept[:], 6000, 4)
+		entropy.Fill(m.kept[:], 6000, 4)
 	}
-	for _, n := range []*numbers{&s.motion, &s.place, &s.turn} {
-		n.init()
+	s.numbers.Init()
+	for i := range s.rare {
+		s.rare[i].Init(p.rare[i])
 	}
-	s.few.init()
 	for i := range s.flags {
-		fill(s.flags[i][:], 4000, 4)
+		entropy.Fill(s.flags[i][:], 4000, 4)
 	}
 	for i := range s.texts {
 		s.texts[i].init()
 	}
 	for i := range s.same {
-		fill(s.same[i][:], 32768, 0)
-		fill(s.member[i][:], 16384, 2)
+		entropy.Fill(s.same[i][:], entropy.Half, 0)
+		entropy.Fill(s.member[i][:], 16384, 2)
 	}
-	fill(s.largest[:], 16384, 2)
-	fill(s.other[:], 32768, 0)
-	fill(s.zero[:], 32768, 0)
-	s.near = chance{32768, 0}
-	fill(s.more[:], 32768, 0)
-	fill(s.gone[:], 1000, 8)
-	s.reborn = chance{1000, 8}
-	fill(s.held[:], 60000, 4)
-	fill(s.viewer[:], 60000, 4)
-	fill(s.input[:], 50000, 2)
-	fill(s.byte[:], 16384, 2)
-	fill(s.flip[:], 20000, 2)
+	s.largest.Init()
+	entropy.Fill(s.zero[:], entropy.Half, 0)
+	s.near = entropy.Chance{P: entropy.Half}
+	entropy.Fill(s.more[:], entropy.Half, 0)
+	entropy.Fill(s.gone[:], 1000, 8)
+	s.reborn = entropy.Chance{P: 1000, N: 8}
+	entropy.Fill(s.held[:], 60000, 4)
+	entropy.Fill(s.viewer[:], 60000, 4)
+	entropy.Fill(s.input[:], 50000, 2)
+	entropy.Fill(s.byte[:], 16384, 2)
+	entropy.Fill(s.flip[:], 20000, 2)
 	return s
 }
 
@@ -111,14 +119,14 @@ func (s *state) hash(bases []*record) uint16 {
 	for i := range s.fields {
 		m := &s.fields[i]
 		for k := range m.guess {
-			for j := range m.guess[k].weight {
-				add(int64(m.guess[k].weight[j])<<32 | int64(uint32(m.scale.weight[k][j])))
+			for j, v := range m.guess[k].Weights {
+				add(int64(v)<<32 | int64(uint32(m.scale[k].Weights[j])))
 			}
 		}
 	}
 	for i := range s.member {
 		for k := range s.member[i] {
-			add(int64(s.member[i][k].p)<<16 | int64(s.same[i][k].p))
+			add(int64(s.member[i][k].P)<<16 | int64(s.same[i][k].P))
 		}
 	}
 	for _, r := range bases {

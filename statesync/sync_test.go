@@ -121,6 +121,9 @@ func TestLoss(t *testing.T) {
 				}
 			}
 		}
+		if st := s.Stats(); loss < .5 && st.Starts != 0 {
+			rt.Fatalf("acks that come late are taken for lies: %+v", st)
+		}
 	})
 }
 

@@ -1,20 +1,24 @@
 package statesync
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/uplink-rpc/uplink/internal/entropy"
+)
 
 // text is what was learned of a Bytes field.
 type text struct {
-	changed [4]chance
-	length  chance
-	byte    [2]chance // it differs, by whether the one before did
-	flip    [8]chance
+	changed [4]entropy.Chance
+	length  entropy.Chance
+	byte    [2]entropy.Chance // it differs, by whether the one before did
+	flip    [8]entropy.Chance
 }
 
 func (t *text) init() {
-	fill(t.changed[:], 4000, 4)
-	t.length = chance{32768, 0}
-	fill(t.byte[:], 32768, 0)
-	fill(t.flip[:], 32768, 0)
+	entropy.Fill(t.changed[:], 4000, 4)
+	t.length = entropy.Chance{P: entropy.Half}
+	entropy.Fill(t.byte[:], entropy.Half, 0)
+	entropy.Fill(t.flip[:], entropy.Half, 0)
 }
 
 // codeTexts codes the byte strings of an object against its baseline.
@@ -22,7 +26,7 @@ func (w *walk) codeTexts(to, base *record, ctx int) {
 	for n, i := range w.plan.strings {
 		f, t := &w.plan.fields[i], &w.out.state.texts[n]
 		cur, old := to.row()[f.at:f.at+f.N], base.row()[f.at:f.at+f.N]
-		if w.bit(&t.changed[ctx], !slices.Equal(cur, old)) {
+		if w.Bit(&t.changed[ctx], !slices.Equal(cur, old)) {
 			w.codeText(f, t, cur, old)
 		}
 	}
@@ -31,11 +35,11 @@ func (w *walk) codeTexts(to, base *record, ctx int) {
 // codeText codes a byte string: its length, and which bits of its bytes are others than in old.
 func (w *walk) codeText(f *field, t *text, cur, old []int32) {
 	n := cur[0]
-	if w.decoding {
+	if w.Decoding {
 		clear(cur)
 		n = old[0]
 	}
-	if w.bit(&t.length, n != old[0]) {
+	if w.Bit(&t.length, n != old[0]) {
 		n = w.plain(n, f.Lo, f.Hi)
 	}
 	cur[0] = n
@@ -43,14 +47,14 @@ func (w *walk) codeText(f *field, t *text, cur, old []int32) {
 	for i := range int(n) {
 		was := byteOf(old, i)
 		flips := byteOf(cur, i) ^ was
-		differs := w.bit(&t.byte[before], flips != 0)
+		differs := w.Bit(&t.byte[before], flips != 0)
 		if before = 0; differs {
 			before = 1
 			flips = w.flips(&t.flip, flips)
 		} else {
 			flips = 0
 		}
-		if w.decoding {
+		if w.Decoding {
 			cur[1+i/4] |= int32(uint32(was^flips) << (8 * (i % 4)))
 		}
 	}
@@ -59,21 +63,21 @@ func (w *walk) codeText(f *field, t *text, cur, old []int32) {
 // wholeText codes a byte string that is told from nothing.
 func (w *walk) wholeText(f *field, cur []int32) {
 	cur[0] = w.plain(cur[0], f.Lo, f.Hi)
-	if w.decoding {
+	if w.Decoding {
 		clear(cur[1:])
 	}
 	for i := range int(cur[0]) {
-		v := w.raw(uint64(byteOf(cur, i)), 8)
-		if w.decoding {
+		v := w.Raw(uint64(byteOf(cur, i)), 8)
+		if w.Decoding {
 			cur[1+i/4] |= int32(uint32(v) << (8 * (i % 4)))
 		}
 	}
 }
 
 // flips codes which bits of a byte changed.
-func (w *walk) flips(m *[8]chance, v byte) (flips byte) {
+func (w *walk) flips(m *[8]entropy.Chance, v byte) (flips byte) {
 	for b := range 8 {
-		if w.bit(&m[b], v>>b&1 != 0) {
+		if w.Bit(&m[b], v>>b&1 != 0) {
 			flips |= 1 << b
 		}
 	}

@@ -159,3 +159,68 @@ func TestRoundBytes(t *testing.T) {
 		t.Error("a short row was taken")
 	}
 }
+
+// TestLargeObject: an object that the budget has no room for does not hold up the others, however long it is first in line, and is sent
+// as soon as there is room.
+func TestLargeObject(t *testing.T) {
+	schema, err := snapshot.NewSchema(
+		snapshot.Field{Name: "Place", Kind: snapshot.Motion, N: 1, Lo: -1000, Hi: 1000},
+		snapshot.Field{Name: "Label", Kind: snapshot.Bytes, N: snapshot.BytesComponents(200), Hi: 200},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, r := pair(t, schema, statesync.Config{Budget: 100})
+	set, updates := schema.NewSet(), map[uint16]int{}
+	for tick := range int64(200) {
+		set.Reset()
+		for id := range uint16(20) {
+			row := make([]int32, schema.Components())
+			row[0] = int32(tick*int64(id)) % 1000
+			if id == 7 {
+				row[1] = 200
+				for i := range row[2:] {
+					row[2+i] = int32(tick)*0x1234567 + int32(i)*0x7654321
+				}
+			}
+			if err := set.Add(snapshot.Object{ID: id}, row); err != nil {
+				t.Fatal(err)
+			}
+			p := 1.
+			if id == 7 {
+				p = 1000
+			}
+			_ = s.Prioritize(id, p)
+		}
+		if tick == 150 {
+			if err := s.SetBudget(400); err != nil {
+				t.Fatal(err)
+			}
+		}
+		out, _, err := s.Append(nil, tick, set)
+		if err != nil {
+			t.Fatalf("tick %d: %v", tick, err)
+		}
+		u, err := r.Decode(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range u.Objects {
+			updates[o.ID]++
+		}
+		if err := s.Ack(r.Ack()); err != nil {
+			t.Fatal(err)
+		}
+		if n := updates[7]; tick < 150 && n != 0 || tick >= 152 && n == 0 {
+			t.Fatalf("tick %d: the large one was sent %d times", tick, n)
+		}
+	}
+	for id, n := range updates {
+		if n < 40 {
+			t.Errorf("object %d was sent %d times", id, n)
+		}
+	}
+	if len(updates) != 20 {
+		t.Errorf("%d objects were sent", len(updates))
+	}
+}

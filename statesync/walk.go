@@ -3,6 +3,9 @@ package statesync
 import (
 	"math/bits"
 	"slices"
+
+	"github.com/uplink-rpc/uplink/internal/entropy"
+	"github.com/uplink-rpc/uplink/internal/fixed"
 )
 
 const (
@@ -12,26 +15,28 @@ const (
 	maxJump = 1 << 30
 	// hashed is of how many packets one has a hash.
 	hashed = 64
+	// slowest is after how many decisions chances no longer adapt slower. With fewer, what moves takes more bits; with more,
+	// what rests does.
+	slowest = 45
 )
 
 // walk codes a packet in either direction.
 type walk struct {
-	coder
-	plan    *plan
-	book    *book
-	out     *packet // what is coded: its state adapts
-	root    bool    // refers to none
-	view    view
-	base    *packet   // the newest of the view
-	bases   []*record // by ascending id
-	around  around
-	object  object
-	scaling scaling
-	eye     [3]int64 // the viewer's place
-	sees    bool     // it is known
-	novel   bool     // relative places are allowed
-	bad     bool     // what was decoded is out of bounds
-	older   []byte   // inputs of the tick before, while they are coded
+	entropy.Coder
+	plan   *plan
+	book   *book
+	out    *packet // what is coded: its state adapts
+	root   bool    // refers to none
+	view   view
+	base   *packet   // the newest of the view
+	bases  []*record // by ascending id
+	around around
+	object object
+	eye    [3]int64 // the viewer's place
+	sees   bool     // it is known
+	novel  bool     // relative places are allowed
+	bad    bool     // what was decoded is out of bounds
+	older  []byte   // inputs of the tick before, while they are coded
 }
 
 func (w *walk) init(b *book) {
@@ -52,7 +57,7 @@ func (w *walk) begin(prior *state) {
 func (w *walk) recent(said uint32) (got uint32) {
 	s, before := w.out.state, 1
 	for i := range settled - 1 {
-		b := w.bit(&s.held[before], said>>i&1 != 0)
+		b := w.Bit(&s.held[before], said>>i&1 != 0)
 		before = 0
 		if b {
 			got |= 1 << i
@@ -69,9 +74,9 @@ func (w *walk) tick() bool {
 	}
 	s, p := w.out.state, int64(w.out.seq-w.base.seq)
 	expect := w.base.tick + p*s.pace
-	w.out.tick = expect + w.rare(&s.few, 1, 0, w.out.tick-expect)
-	s.pace = clamp((w.out.tick-w.base.tick)/p, 0, 1<<20)
-	return abs(w.out.tick) <= maxTick
+	w.out.tick = expect + w.rare(rareTick, w.out.tick-expect)
+	s.pace = fixed.Clamp((w.out.tick-w.base.tick)/p, 0, 1<<20)
+	return fixed.Abs(w.out.tick) <= maxTick
 }
 
 // agree codes a hash, and says whether both have the same.
@@ -80,17 +85,17 @@ func (w *walk) agree() bool {
 		return true
 	}
 	h := uint64(w.out.state.hash(w.bases))
-	return w.raw(h, 16) == h
+	return w.Raw(h, 16) == h
 }
 
 // viewer codes from which object places are told.
 func (w *walk) viewer(id uint16, has bool) (uint16, bool) {
 	s := w.out.state
-	if !w.bit(&s.viewer[0], has) {
+	if !w.Bit(&s.viewer[0], has) {
 		return 0, false
 	}
-	if !w.bit(&s.viewer[1], id == s.view) {
-		s.view = uint16(w.raw(uint64(id), 16))
+	if !w.Bit(&s.viewer[1], id == s.view) {
+		s.view = uint16(w.Raw(uint64(id), 16))
 	}
 	return s.view, true
 }
@@ -101,7 +106,7 @@ func (w *walk) member(base *record, is bool) bool {
 	if base.rests {
 		ctx = 1
 	}
-	return w.bit(&w.out.state.member[ctx][w.age(base.seq)], is)
+	return w.Bit(&w.out.state.member[ctx][w.age(base.seq)], is)
 }
 
 // age is the length of the number of packets since one.
@@ -111,7 +116,7 @@ func (w *walk) age(seq uint64) int {
 
 // stranger codes the id of an object that has no baseline, told from the one before.
 func (w *walk) stranger(id, before int64) int64 {
-	return before + 1 + w.rare(&w.out.state.few, 8, 2, id-before-1)
+	return before + 1 + w.rare(rareStranger, id-before-1)
 }
 
 // members are the objects that may have a baseline.

@@ -30,7 +30,7 @@ const (
 // nothing are the queries of the dashboard that need have no result: no server restarts, and no alert has to fire.
 var nothing = []string{"changes(process_start_time_seconds", "ALERTS{"}
 
-// TestPrometheus has the real Prometheus scrape a demo and a server, with what is in deploy: all queries and rules must
+// TestPrometheus has the real Prometheus scrape a demo, a server and a game, with what is in deploy: all queries and rules must
 // work there, and the ratio that it gives be that of /metrics.
 func TestPrometheus(t *testing.T) {
 	if testing.Short() {
@@ -45,7 +45,7 @@ func TestPrometheus(t *testing.T) {
 	start(t, "replay", "--to", addr, "--reliable", "--loop", source.Name)
 	start(t, "replay", "--to", addr, "--loop", source.Name)
 
-	p := startPrometheus(t, binary, host(t, demoURL), host(t, serverURL))
+	p := startPrometheus(t, binary, host(t, demoURL), host(t, serverURL), host(t, gameServer(t)))
 	// Rates need two scrapes, and the rules need these; the first round trips are a second old by then.
 	p.await(`min(count_over_time(uplink_ds_players[1m])) >= 3 and on() count(rpc:uplink_ds_payload_to_full:ratio_rate1m) >= 4
 		and on() min(uplink_ds_round_trip_seconds_count) >= 2 and on() instance:uplink_ds_to_handler_seconds:p99_rate5m > 0`)

@@ -79,13 +79,15 @@ func (d *Decoder) Bit(p0 uint32) bool {
 // Narrow is Bit but for Settle, which has to follow it, as with [Encoder.Narrow].
 func (d *Decoder) Narrow(p0 uint32) bool {
 	t := (d.rng >> ScaleBits) * uint64(p0)
-	bit := d.code >= t
+	bit, below, rng := d.code >= t, uint64(0), t
 	if bit {
-		d.code -= t
-		d.rng -= t
-	} else {
-		d.rng = t
+		below = t
 	}
+	if bit {
+		rng = d.rng - t
+	}
+	d.code -= below
+	d.rng = rng
 	return bit
 }
 

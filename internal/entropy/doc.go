@@ -1,9 +1,10 @@
 // Package entropy is a range coder with 16-bit frequencies for small payloads:
 // nothing is spent on a header, and a payload ends at the last byte that zero
-// padding does not imply, so that a likely one is 0 bytes long.
+// padding does not imply, so that a likely one is 0 bytes long. A [Coder] is either half of it, and codes decisions
+// and [Numbers] by chances that adapt.
 //
-// Integers only: the same bits on every platform. Neither type allocates,
-// apart from growth of the encoder's buffer; neither is safe for concurrent use.
+// Integers only: the same bits on every platform. None of it allocates,
+// apart from growth of the encoder's buffer, or is safe for concurrent use.
 package entropy
 
 // ScaleBits is the precision of all frequencies.

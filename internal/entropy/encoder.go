@@ -37,12 +37,15 @@ func (e *Encoder) Bit(bit bool, p0 uint32) {
 // them, but not both in one.
 func (e *Encoder) Narrow(bit bool, p0 uint32) {
 	t := (e.rng >> ScaleBits) * uint64(p0)
+	below, rng := uint64(0), t
 	if bit {
-		e.rng -= t
-		e.add(t)
-	} else {
-		e.rng = t
+		below = t
 	}
+	if bit {
+		rng = e.rng - t
+	}
+	e.rng = rng
+	e.add(below)
 }
 
 // Settle makes the range as wide as the next decision needs it.

@@ -145,12 +145,28 @@ func (c *rewriter) ngSimple(b []byte, ifs ngInterfaces) ([]byte, error) {
 	if size > maxPacket || int(size) > len(b)-ngSimpleHeader-4 {
 		return nil, c.errorf("it says that it has %d bytes, its block has %d", size, len(b))
 	}
-	data := c.packet(ifs[0].link, b[ngSimpleHeader:ngSimpleHeader+size], length)
-	if data == nil {
+	old := b[ngSimpleHeader : ngSimpleHeader+size]
+	data := c.packet(ifs[0].link, old, length)
+	switch cut := size < length; {
+	case cut && data == nil:
+		return c.ngCut(old, length-size), nil
+	case cut:
+		return c.ngCut(data, length-size), nil
+	case data == nil:
 		return b, nil
 	}
-	c.order.PutUint32(b[8:], length+uint32(len(data))-size)
+	c.order.PutUint32(b[8:], uint32(len(data)))
 	return c.ngBlock(b[:ngSimpleHeader], data, nil), nil
+}
+
+// ngCut makes a block of the data of a simple packet that lacks some bytes. It cannot stay simple: where such a packet
+// was cut only its interface says, whose limit is another one in the copy.
+func (c *rewriter) ngCut(data []byte, lacks uint32) []byte {
+	var header [ngPacketHeader]byte
+	c.order.PutUint32(header[:], ngPacket)
+	c.order.PutUint32(header[20:], uint32(len(data)))
+	c.order.PutUint32(header[24:], uint32(len(data))+lacks)
+	return c.ngBlock(header[:], data, nil)
 }
 
 // ngBlock makes a block of its header, packet data and options.

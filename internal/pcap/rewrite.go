@@ -46,7 +46,7 @@ type rewriter struct {
 
 // Rewrite copies a capture file from r to w, in the format that it has, pcap or pcapng. Each packet goes through
 // edit, which returns the packet's new data, at most 64 bytes longer, or nil to leave it as it is. All else is
-// copied. It returns how many packets there were.
+// copied; a simple packet of pcapng that was cut becomes an enhanced one, without a time. It returns how many packets there were.
 //
 // An [Error] is where the file is damaged, or no capture at all; what came before has been written.
 // Other errors are those of r and w.
