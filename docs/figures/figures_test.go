@@ -26,9 +26,15 @@ Bits a frame:
 
 ` + "```text\nold\n```" + `
 
-    go run ./cmd/uplink demo
+    go run ./cmd/uplink bench d.csv
 
 Not shown here.
+
+| trace | payload |
+| --- | --- |
+| a | 9 |
+
+    go run ./cmd/uplink soak --for 30m
 
 | trace | payload |
 | --- | --- |
@@ -71,7 +77,7 @@ func TestRefresh(t *testing.T) {
 
     go run ./cmd/uplink drift a.csv
 
-` + "```text\nnew\nlines\n```" + text[strings.Index(text, "\n\n    go run ./cmd/uplink demo"):]
+` + "```text\nnew\nlines\n```" + text[strings.Index(text, "\n\n    go run ./cmd/uplink bench d.csv"):]
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
@@ -161,10 +167,10 @@ func TestTotals(t *testing.T) {
 
 func TestUpdate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "results.md")
-	if err := os.WriteFile(path, []byte("    go run ./cmd/uplink fail\n\n```text\nold\n```\n"), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte("    go run ./cmd/uplink drift no.csv\n\n```text\nold\n```\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := update(path, fake); err == nil || err.Error() != "go run ./cmd/uplink fail" {
+	if err := update(path, fake); err == nil || err.Error() != "go run ./cmd/uplink drift no.csv" {
 		t.Error(err)
 	}
 	if text, err := os.ReadFile(path); err != nil || !strings.Contains(string(text), "old") {

@@ -2,9 +2,10 @@
 //
 //	go run ./docs/figures [FILE]
 //
-// Run it at the top of the repository. A code block with lines "go run ./cmd/uplink ..." is followed by a table, which
-// gets the results of its bench commands (see [fillTable]), or by a text block, which gets the output. The output of
-// "cd bench && go run ..." goes to a text block too. Everything else, tables of benchmarks too, stays as it is.
+// Run it at the top of the repository. A code block with lines "go run ./cmd/uplink ...", of the commands that can be
+// repeated, is followed by a table, which gets the results of its bench commands (see [fillTable]), or by a text block,
+// which gets the output. The output of "cd bench && go run ..." goes to a text block too. Everything else, tables of
+// benchmarks, servers and soaks too, stays as it is.
 package main
 
 import (
@@ -12,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 )
 
@@ -55,9 +57,18 @@ const (
 	fence  = "```"
 )
 
+// again are the commands of uplink that say the same each time, or nearly so. The others wait for somebody, or take
+// what the machine can do.
+var again = []string{"ackrate", "bench", "drift", "train"}
+
 // isCommand says that a line is to be run.
 func isCommand(line string) bool {
-	return strings.HasPrefix(line, indent+"go run ./cmd/uplink ") || strings.HasPrefix(line, indent+"cd bench && go run ")
+	rest, ok := strings.CutPrefix(line, indent+"go run ./cmd/uplink ")
+	if !ok {
+		return strings.HasPrefix(line, indent+"cd bench && go run ")
+	}
+	name, _, _ := strings.Cut(rest, " ")
+	return slices.Contains(again, name)
 }
 
 // refresh gives the text with the results of its commands.
