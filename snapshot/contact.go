@@ -45,8 +45,8 @@ func (m *matrix) moves(o *matrix, c *[3]int64, k int) (sum int64) {
 // pose is how an object lies and lay. It is known where its orientation is coded before its place.
 type pose struct {
 	known             bool
-	ground            int // the axis along which it lies on the ground, or -1
-	before, base, now matrix
+	ground            int      // the axis along which it lies on the ground, or -1
+	before, base, now matrix   // before only if it lies on the ground
 	turn              [3]int64 // from base to now
 }
 
@@ -125,11 +125,15 @@ func (w *walk) lies() {
 		return
 	}
 	g, at := &s.grains[0], s.at[s.lie]
-	base, before := g.Unpack(o.base[at:at+4]), g.Unpack(o.row[2][at:at+4])
-	o.pose.base, o.pose.before = matrixOf(&base), matrixOf(&before)
+	base := g.Unpack(o.base[at : at+4])
+	o.pose.base = matrixOf(&base)
 	o.pose.now, o.pose.turn = o.pose.base, [3]int64{}
 	if s.anchor >= 0 {
 		o.pose.ground = w.touches(&w.state.motion[0], s.at[s.anchor], s.fields[s.anchor].N)
+	}
+	if o.pose.ground >= 0 {
+		before := g.Unpack(o.row[2][at : at+4])
+		o.pose.before = matrixOf(&before)
 	}
 }
 

@@ -41,9 +41,10 @@ type state struct {
 	quiet   [3]entropy.Chance         // of many objects at rest one changes, of a block of them, it does
 	known   entropy.Chance
 	gone    [2]entropy.Chance
-	born    entropy.Numbers
-	last    []int16 // by object and field: the logarithm of what its last prediction missed by
-	rested  []int16 // by object: how many snapshots ago it last changed
+	born    entropy.Lengths // how many objects the baseline has not
+	gap     entropy.Lengths // ids between them
+	last    []int16         // by object and field: the logarithm of what its last prediction missed by
+	rested  []int16         // by object: how many snapshots ago it last changed
 }
 
 // What linear predictions start from: extrapolation of constant velocity, with more or less of the newest change of
@@ -136,7 +137,8 @@ func (s *Schema) newState() *state {
 	st.touch = 40 * fixed.LogOne
 	entropy.Fill(st.gone[:], entropy.Half, 0)
 	st.known = entropy.Chance{P: 60000, N: 10}
-	st.born.Init()
+	st.born.Init(bornLevel)
+	st.gap.Init(gapLevel)
 	return st
 }
 
@@ -151,5 +153,5 @@ func (s *state) copyFrom(o *state) {
 	copy(s.settled, o.settled)
 	s.hit = o.hit
 	s.touch, s.quiet = o.touch, o.quiet
-	s.changed, s.known, s.gone, s.born = o.changed, o.known, o.gone, o.born
+	s.changed, s.known, s.gone, s.born, s.gap = o.changed, o.known, o.gone, o.born, o.gap
 }

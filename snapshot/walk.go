@@ -11,6 +11,12 @@ type pair struct {
 	base   int32
 }
 
+// Levels that the numbers of names begin at.
+const (
+	bornLevel = 0
+	gapLevel  = 6
+)
+
 // names codes which objects there are and fills pairs with them. It says false for what no encoder writes.
 func (w *walk) names(pairs []pair, cur *Set) ([]pair, bool) {
 	pairs = pairs[:0]
@@ -32,11 +38,12 @@ func (w *walk) names(pairs []pair, cur *Set) ([]pair, bool) {
 	} else if w.Decoding {
 		pairs = same(pairs, base)
 	}
-	born = int(w.Number(&w.state.born, 0, 0, int64(born)))
-	if born < 0 || born > MaxObjects || w.Decoding && born+len(pairs) > MaxObjects {
+	n := w.Count(&w.state.born, bornLevel, uint64(born))
+	if n > MaxObjects || w.Decoding && n+uint64(len(pairs)) > MaxObjects {
 		w.fault = ErrCount
 		return pairs, false
 	}
+	born = int(n)
 	w.same = !gone && born == 0
 	return w.codeBorn(pairs, born)
 }
@@ -95,8 +102,8 @@ func (w *walk) codeBorn(pairs []pair, n int) ([]pair, bool) {
 			o = pairs[i].object
 			i++
 		}
-		id := before + 1 + w.Number(&w.state.born, 6, 0, int64(o.ID)-before-1)
-		if id <= before || id > 1<<16-1 {
+		id := before + 1 + int64(w.Count(&w.state.gap, gapLevel, uint64(int64(o.ID)-before-1)))
+		if id > 1<<16-1 {
 			return pairs, false
 		}
 		o.ID, o.Generation = uint16(id), uint8(w.Raw(uint64(o.Generation), 8))

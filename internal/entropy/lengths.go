@@ -1,5 +1,7 @@
 package entropy
 
+import "math/bits"
+
 // Levels is how many steps of scale are told apart, three an octave.
 const Levels = 40
 
@@ -30,6 +32,16 @@ func (l *Lengths) Init(level int) {
 		}
 		l[k] = Chance{uint16(min(max(p, 200), 65336)), 10}
 	}
+}
+
+// Count codes v, of at most 32 bits: its length by chances that began at the level, all else as it is.
+func (c *Coder) Count(l *Lengths, level int, v uint64) uint64 {
+	n := c.length(l, middle(level), bits.Len64(v))
+	if n < 2 {
+		return uint64(n)
+	}
+	rest := uint(n - 1)
+	return 1<<rest | c.Raw(v&(1<<rest-1), rest)
 }
 
 // length codes how many bits a magnitude has: whether more than at, and from there on up or down whether it is the next.

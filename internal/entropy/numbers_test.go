@@ -10,7 +10,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/entropy"
 )
 
-// TestNumbers has numbers, decisions and raw bits come through, whatever was learned, in a walk that serves both ends.
+// TestNumbers has numbers, counts, decisions and raw bits come through, whatever was learned, in a walk that serves both ends.
 func TestNumbers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type item struct {
@@ -23,8 +23,10 @@ func TestNumbers(t *testing.T) {
 		}), 0, 60).Draw(t, "numbers")
 		walk := func(c *entropy.Coder) {
 			var m entropy.Numbers
+			var lengths entropy.Lengths
 			var chances [2]entropy.Chance
 			m.Init()
+			lengths.Init(9)
 			entropy.Fill(chances[:], entropy.Half, 0)
 			for i, it := range items {
 				v, odd, low := it.v, it.v&1 != 0, uint64(it.v)&255
@@ -33,6 +35,10 @@ func TestNumbers(t *testing.T) {
 				}
 				if got := c.Number(&m, it.level, it.sign, v); got != it.v {
 					t.Fatalf("number %d: got %d, want %d", i, got, it.v)
+				}
+				count := uint64(max(it.v, -it.v))
+				if got := c.Count(&lengths, 9, uint64(max(v, -v))); got != count {
+					t.Fatalf("count %d: got %d, want %d", i, got, count)
 				}
 				if got := c.Bit(&chances[i&1], odd); got != (it.v&1 != 0) {
 					t.Fatalf("decision %d: got %t", i, got)

@@ -11,12 +11,6 @@ func Log2(v int64) int64 {
 		v = -v
 	}
 	x := uint64(v) + 12
-	n := bits.Len64(x) - 1
-	var m uint64
-	if n >= 8 {
-		m = x >> (n - 8)
-	} else {
-		m = x << (8 - n)
-	}
-	return int64(n-4)*LogOne + int64(m&255)
+	n := bits.Len64(x)
+	return int64(n-5)*LogOne + int64(x<<(64-n&63)>>55&255)
 }
