@@ -111,8 +111,10 @@ func States[T any](p *Player, cfg StateConfig) (*StateStream[T], error) {
 }
 
 // Prioritize gives an object's priority for the next message that is sent to the player, where what was given for those
-// before adds up until the object is sent. To be called for each object that may be sent, before Send. Without it an object
-// waits. Priorities are numbers of 0 or above, else it is a [*statesync.PriorityError].
+// before adds up until the object is sent. To be called for each object that may be sent, before Send. An object that never had one
+// is never sent; one that has none any more is sent once more, by what had added up, and, if it moved when it last was, as it comes to
+// rest: what a player must not know belongs into a world of its own. Priorities are numbers of 0 or above, else it is a
+// [*statesync.PriorityError].
 func (s *StateStream[T]) Prioritize(id uint16, priority float64) error {
 	if !(priority >= 0) || math.IsInf(priority, 1) {
 		return fmt.Errorf("ds: world %s: %w", s.world.w.source.name, &statesync.PriorityError{Object: id, Priority: priority})

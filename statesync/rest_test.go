@@ -130,3 +130,48 @@ func TestGone(t *testing.T) {
 		t.Errorf("told %v; the old packet was taken: %v", told, decoded)
 	}
 }
+
+// TestNoPriority: an object that never had a priority is never sent; one that has none any more is sent once by what had added up, and as
+// it comes to rest until that is acked.
+func TestNoPriority(t *testing.T) {
+	s, r := pair(t, schema(t), config)
+	tick, sent := int64(0), map[uint16]int{}
+	play := func(ticks int, priority float64, speed int32) {
+		clear(sent)
+		for range ticks {
+			set := schema(t).NewSet()
+			for id := range uint16(3) {
+				row := []int32{int32(tick) % 1000 * speed, 0, 0, 3, 0, 0, 0, speed, 0, 0, 0, 0, 0, 0, 0}
+				if err := set.Add(snapshot.Object{ID: id}, row); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_ = s.Prioritize(1, priority)
+			_ = s.Prioritize(2, 1)
+			out, info, err := s.Append(nil, tick, set)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tick++
+			for _, id := range info.Objects {
+				sent[id]++
+			}
+			if _, err := r.Decode(out); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Ack(r.Ack()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, c := range []struct {
+		priority    float64
+		speed       int32
+		least, most int
+	}{{1, 50, 50, 50}, {0, 50, 0, 1}, {0, 0, 1, 2}, {0, 0, 0, 0}} {
+		play(50, c.priority, c.speed)
+		if n := sent[1]; n < c.least || n > c.most || sent[0] != 0 {
+			t.Errorf("priority %v, speed %d: sent %d times, want %d to %d; one without any %d times", c.priority, c.speed, n, c.least, c.most, sent[0])
+		}
+	}
+}
