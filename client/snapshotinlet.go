@@ -2,6 +2,7 @@ package client
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -36,6 +37,7 @@ type snapshotInlet[T any] struct {
 	hz     float64
 	came   time.Time
 	buffer *interpolate.Buffer[T]
+	shares bool // a T that is restored into anew would change what the buffer has of it
 }
 
 func newSnapshotInlet[T any](name string, cfg *SnapshotConfig[T]) (*snapshotInlet[T], error) {
@@ -49,9 +51,21 @@ func newSnapshotInlet[T any](name string, cfg *SnapshotConfig[T]) (*snapshotInle
 	}
 	in.hash = worlds.Hash(in.initial)
 	if cfg.Interpolate != nil {
+		in.shares = hasBytes(reflect.TypeFor[T]())
 		_, err = interpolate.Tagged[T]()
 	}
 	return in, err
+}
+
+// hasBytes says whether a struct has byte slices, which are restored in place.
+func hasBytes(t reflect.Type) bool {
+	for i := range t.NumField() {
+		f := t.Field(i).Type
+		if f.Kind() == reflect.Slice && f.Elem().Kind() == reflect.Uint8 || f.Kind() == reflect.Struct && hasBytes(f) {
+			return true
+		}
+	}
+	return false
 }
 
 func (in *snapshotInlet[T]) check(o *control.DownOffer) error {
@@ -139,6 +153,9 @@ func (in *snapshotInlet[T]) arrived(tick uint64, set *snapshot.Set, at time.Time
 	defer in.mu.Unlock()
 	late := in.set != nil && tick < in.tick
 	in.fresh = in.cfg.Handle != nil
+	if in.buffer != nil && in.shares {
+		clear(in.scratch.Objects)
+	}
 	if in.fresh || in.buffer != nil {
 		restore(&in.scratch, in.typ, set)
 		in.scratch.Tick, in.scratch.Time, in.scratch.Received, in.scratch.Late = tick, timeOf(tick, in.tickHz), at, late

@@ -94,7 +94,7 @@ func (c *Conn) downSettings(config string, ackHz float64, timeout time.Duration)
 func (v *View[T]) Latest(out *Snapshot[T]) bool { return v.in.latest(out) }
 
 // Sample fills out with what is to be shown at now, and says false before the first snapshot, or without
-// SnapshotConfig.Interpolate.
+// SnapshotConfig.Interpolate. Byte slices of objects are the view's: read them only.
 func (v *View[T]) Sample(now time.Time, out *interpolate.Sample[T]) bool {
 	return v.in.sample(now, out)
 }

@@ -12,9 +12,9 @@ import (
 type Decoder struct {
 	walk   walk
 	pairs  []pair
-	sets   []*Set
-	held   []uint64 // sequence + 1 of what is held, at its place
-	states shelf
+	held   []uint64 // sequence + 1 of what came, at its place
+	sets   shelf[*Set]
+	states shelf[*state]
 	prior  *state
 	start  *Set
 	empty  *Set
@@ -47,8 +47,8 @@ func (c Config) NewDecoder(s *Schema, initial *Set) (*Decoder, error) {
 		return nil, err
 	}
 	d := &Decoder{
-		sets: make([]*Set, c.Ring), held: make([]uint64, c.Ring), states: newShelf(s, c.Ring),
-		prior: s.newState(), start: s.NewSet(), empty: s.NewSet(), cur: s.NewSet(),
+		held: make([]uint64, c.Ring), sets: newShelf(c.Ring, s.NewSet), states: newShelf(c.Ring, s.newState),
+		prior: s.newState(), start: s.NewSet(), empty: s.NewSet(),
 	}
 	if initial != nil {
 		d.start.CopyFrom(initial)
@@ -58,9 +58,9 @@ func (c Config) NewDecoder(s *Schema, initial *Set) (*Decoder, error) {
 	return d, nil
 }
 
-// Decode rebuilds the snapshot of a payload and gives its name and its set, which is the decoder's own and stays as it
-// is until a ring of newer ones came. Any input is safe; what is refused wraps an error of this package, and is not
-// acked. It allocates nothing once warm, but for errors.
+// Decode rebuilds the snapshot of a payload and gives its name and its set, which is the decoder's own and valid until
+// the next call. Any input is safe; what is refused wraps an error of this package, and is not acked. It allocates
+// nothing once warm, but for errors.
 func (d *Decoder) Decode(payload []byte) (uint16, *Set, error) {
 	h, coded, err := parseHeader(payload)
 	if err != nil {
@@ -78,8 +78,9 @@ func (d *Decoder) Decode(payload []byte) (uint16, *Set, error) {
 		d.doubt(err)
 		return uint16(seq), nil, fmt.Errorf("%w: snapshot %d", err, uint16(seq))
 	}
+	set := d.cur
 	d.accept(seq, base, &h)
-	return uint16(seq), d.sets[seq%d.ring()], nil
+	return uint16(seq), set, nil
 }
 
 // baseline finds what the payload was coded from.
@@ -98,13 +99,14 @@ func (d *Decoder) baseline(seq uint64, h *header) (base uint64, err error) {
 		return 0, nil
 	}
 	base = seq - h.distance
-	if h.distance > seq || !d.holds(base) || d.states.get(base) == nil {
+	set, from := d.sets.get(base), d.states.get(base)
+	if h.distance > seq || set == nil || from == nil {
 		if base < d.floor || seq < d.first {
 			return 0, fmt.Errorf("%w: snapshot %d, %d after its baseline", ErrLate, uint16(seq), h.distance)
 		}
 		return 0, d.missing(seq, h.distance)
 	}
-	w.hist.base, w.hist.distance, w.from = d.sets[base%d.ring()], int64(h.distance), d.states.get(base)
+	w.hist.base, w.hist.distance, w.from = set, int64(h.distance), from
 	if h.checked && h.hash != hash(w.hist.base, w.from) {
 		return 0, d.desync(seq)
 	}
@@ -121,10 +123,11 @@ func (d *Decoder) startHash(h *header) uint16 {
 // rebuild makes cur the set of the coded part.
 func (d *Decoder) rebuild(seq, base uint64, known bool, coded []byte) (err error) {
 	w := &d.walk
-	w.state = d.states.take()
+	w.state, d.cur = d.states.take(), d.sets.take()
 	defer func() {
 		if err != nil {
 			d.states.giveBack(w.state)
+			d.sets.giveBack(d.cur)
 		}
 	}()
 	w.borrow(w.from)
@@ -136,14 +139,14 @@ func (d *Decoder) rebuild(seq, base uint64, known bool, coded []byte) (err error
 	for m := mask; m != 0; m &= m - 1 {
 		lag := uint64(bits.TrailingZeros32(m)) + 1
 		switch {
-		case lag <= base && d.holds(base-lag):
-		case lag <= base && base-lag+d.ring() < d.latest:
+		case lag <= base && d.sets.get(base-lag) != nil:
+		case lag <= base && (d.holds(base-lag) || base-lag+d.ring() < d.latest): // it is given up
 			return ErrLate
 		default:
 			return d.missing(seq, seq-base+lag)
 		}
 	}
-	w.begin(mask, func(lag int) *Set { return d.sets[(base-uint64(lag))%d.ring()] })
+	w.begin(mask, func(lag int) *Set { return d.sets.get(base - uint64(lag)) })
 	d.cur.Reset()
 	if d.pairs, err = w.decodeNames(d.pairs); err != nil {
 		return err
@@ -160,14 +163,11 @@ func (d *Decoder) rebuild(seq, base uint64, known bool, coded []byte) (err error
 // accept keeps what was rebuilt.
 func (d *Decoder) accept(seq, base uint64, h *header) {
 	d.doubts = 0
-	at, w := seq%d.ring(), &d.walk
+	w := &d.walk
 	w.keep(d.pairs)
 	d.states.put(seq, w.state)
-	if d.sets[at] == nil {
-		d.sets[at] = w.schema.NewSet()
-	}
-	d.sets[at], d.cur = d.cur, d.sets[at]
-	d.held[at] = seq + 1
+	d.sets.put(seq, d.cur)
+	d.held[seq%d.ring()] = seq + 1
 	d.latest, d.top = max(d.latest, seq+1), max(d.top, seq+1)
 	if h.distance == 0 {
 		if d.waiting && h.epoch == d.epoch {
@@ -179,10 +179,13 @@ func (d *Decoder) accept(seq, base uint64, h *header) {
 		d.floor = max(d.floor, d.latest-d.ring())
 	}
 	d.floor = max(d.floor, base)
-	d.states.dropBefore(d.floor - min(d.floor, late))
+	oldest := d.floor - min(d.floor, late)
+	d.states.dropBefore(oldest)
+	d.sets.dropBefore(oldest - min(oldest, reach))
 }
 
-// late is how far before the newest baseline others are kept, for payloads that were overtaken.
+// late is how far before the newest baseline others are kept, for payloads that were overtaken. The sets that those read
+// are kept for as long.
 const late = 4
 
 func (d *Decoder) ring() uint64 { return uint64(len(d.held)) }
@@ -199,6 +202,7 @@ func (d *Decoder) missing(seq, distance uint64) error {
 func (d *Decoder) desync(seq uint64) error {
 	d.ask()
 	clear(d.held)
+	d.sets.clear()
 	d.states.clear()
 	d.top = 0
 	return fmt.Errorf("%w: the baseline of snapshot %d", ErrDesync, uint16(seq))
@@ -243,11 +247,5 @@ func (d *Decoder) Ack() Ack {
 
 // Memory is how many bytes the decoder keeps of what it decoded.
 func (d *Decoder) Memory() int {
-	sum := d.states.memory() + d.prior.memory() + d.start.memory() + d.cur.memory()
-	for _, s := range d.sets {
-		if s != nil {
-			sum += s.memory()
-		}
-	}
-	return sum
+	return d.sets.memory() + d.states.memory() + d.prior.memory() + d.start.memory()
 }

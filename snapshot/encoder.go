@@ -23,7 +23,7 @@ type Encoder struct {
 	walk   walk
 	pairs  []pair
 	sent   []fate
-	states shelf
+	states shelf[*state]
 	newest uint64 // sequence + 1 of the newest that was acked
 	due    int    // snapshots until the next hash
 
@@ -41,7 +41,7 @@ type fate struct {
 
 // NewEncoder makes an encoder of the world's snapshots.
 func NewEncoder(s *Schema, w *World) *Encoder {
-	e := &Encoder{world: w, sent: make([]fate, w.cfg.Ring), states: newShelf(s, w.cfg.Ring)}
+	e := &Encoder{world: w, sent: make([]fate, w.cfg.Ring), states: newShelf(w.cfg.Ring, s.newState)}
 	e.walk.schema, e.walk.Coder = s, entropy.NewCoder(entropy.Slowest, false)
 	return e
 }

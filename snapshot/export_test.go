@@ -7,8 +7,8 @@ import (
 
 // CorruptSets changes the sets that the decoder holds, within bounds.
 func (d *Decoder) CorruptSets() {
-	for _, s := range d.sets {
-		if s != nil && len(s.ints) > 0 {
+	for _, p := range d.sets.at {
+		if s := p.thing; s != nil && len(s.ints) > 0 {
 			if f := &s.schema.fields[0]; s.ints[0] < f.Hi {
 				s.ints[0]++
 			} else {
@@ -19,16 +19,16 @@ func (d *Decoder) CorruptSets() {
 }
 
 // CorruptStates changes the states that the decoder keeps.
-func (d *Decoder) CorruptStates() { d.states.corrupt() }
+func (d *Decoder) CorruptStates() { corrupt(&d.states) }
 
 // CorruptStates changes the states that the encoder keeps.
-func (e *Encoder) CorruptStates() { e.states.corrupt() }
+func (e *Encoder) CorruptStates() { corrupt(&e.states) }
 
-func (s *shelf) corrupt() {
+func corrupt(s *shelf[*state]) {
 	for _, p := range s.at {
-		if p.state != nil {
-			p.state.changed[0].P ^= 0x1000
-			p.state.gone[0].P ^= 0x1000
+		if p.thing != nil {
+			p.thing.changed[0].P ^= 0x1000
+			p.thing.gone[0].P ^= 0x1000
 		}
 	}
 }
@@ -38,6 +38,9 @@ func (e *Encoder) States() int { return e.states.used }
 
 // States is how many states the decoder keeps.
 func (d *Decoder) States() int { return d.states.used }
+
+// Sets is how many sets the decoder keeps.
+func (d *Decoder) Sets() int { return d.sets.used }
 
 // FlipStateBytes flips each byte of a new state in turn and gives how many of them the hash did not see.
 func FlipStateBytes(s *Schema) (unseen, all int) {

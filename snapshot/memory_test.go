@@ -12,13 +12,16 @@ func TestMemory(t *testing.T) {
 	l.cubes(901)
 	l.delay = 2 // to 4 ticks each way
 	l.run(300)
-	t.Logf("%d states and %d more %d KiB in the encoder, %d states and %d KiB in the decoder, %d KiB in the world",
-		l.enc.States(), l.enc.Free(), l.enc.Memory()>>10, l.dec.States(), l.dec.Memory()>>10, l.world.Memory()>>10)
+	t.Logf("%d states and %d more %d KiB in the encoder, %d states, %d sets and %d KiB in the decoder, %d KiB in the world",
+		l.enc.States(), l.enc.Free(), l.enc.Memory()>>10, l.dec.States(), l.dec.Sets(), l.dec.Memory()>>10, l.world.Memory()>>10)
 	if l.wrong > 0 || l.right < 290 {
 		t.Fatal(l)
 	}
 	if n := l.enc.Memory(); n > 768<<10 {
 		t.Errorf("the encoder keeps %d bytes, want at most 768 KiB a player", n)
+	}
+	if n := l.dec.Memory(); n > 5<<19 {
+		t.Errorf("the decoder keeps %d bytes, want at most 2.5 MiB", n)
 	}
 	if n := l.world.Memory(); n > 4<<20 {
 		t.Errorf("the world keeps %d bytes, want at most 4 MiB", n)

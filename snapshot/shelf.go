@@ -1,48 +1,56 @@
 package snapshot
 
-// shelf keeps the states beside snapshots: those that may still be a baseline, and a few to use again.
-type shelf struct {
-	schema *Schema
-	at     []place
+// shelf keeps things by snapshot, sets or the states beside them: those that may still be read, and a few to use again.
+type shelf[T thing] struct {
+	fresh  func() T
+	at     []place[T]
 	oldest uint64 // none before it is kept
-	free   []*state
+	free   []T
 	used   int
 	peak   int // most that were used together since puts was 0
 	puts   int
 }
 
-type place struct {
-	next  uint64 // sequence + 1
-	state *state
+// thing is what a shelf keeps; nil is none.
+type thing interface {
+	*state | *Set
+	memory() int
 }
 
-func newShelf(s *Schema, ring int) shelf { return shelf{schema: s, at: make([]place, ring)} }
+type place[T thing] struct {
+	next  uint64 // sequence + 1
+	thing T
+}
 
-// get gives the state beside a snapshot, or nil.
-func (s *shelf) get(seq uint64) *state {
+func newShelf[T thing](ring int, fresh func() T) shelf[T] {
+	return shelf[T]{fresh: fresh, at: make([]place[T], ring)}
+}
+
+// get gives what is kept of a snapshot, or nil.
+func (s *shelf[T]) get(seq uint64) T {
 	if p := &s.at[seq%uint64(len(s.at))]; p.next == seq+1 {
-		return p.state
+		return p.thing
 	}
 	return nil
 }
 
-// take gives a state to be filled, and to be put or given back.
-func (s *shelf) take() *state {
+// take gives a thing to be filled, and to be put or given back.
+func (s *shelf[T]) take() T {
 	if n := len(s.free); n > 0 {
-		st := s.free[n-1]
+		t := s.free[n-1]
 		s.free = s.free[:n-1]
-		return st
+		return t
 	}
-	return s.schema.newState()
+	return s.fresh()
 }
 
-func (s *shelf) giveBack(st *state) { s.free = append(s.free, st) }
+func (s *shelf[T]) giveBack(t T) { s.free = append(s.free, t) }
 
-// put keeps a state beside a snapshot, instead of the one a ring before it.
-func (s *shelf) put(seq uint64, st *state) {
+// put keeps what is of a snapshot, instead of the one a ring before it.
+func (s *shelf[T]) put(seq uint64, t T) {
 	p := &s.at[seq%uint64(len(s.at))]
 	s.remove(p)
-	*p = place{seq + 1, st}
+	*p = place[T]{seq + 1, t}
 	s.oldest = min(s.oldest, seq)
 	s.used++
 	s.peak = max(s.peak, s.used)
@@ -51,17 +59,17 @@ func (s *shelf) put(seq uint64, st *state) {
 	}
 }
 
-func (s *shelf) remove(p *place) {
-	if p.state == nil {
+func (s *shelf[T]) remove(p *place[T]) {
+	if p.thing == nil {
 		return
 	}
-	s.giveBack(p.state)
+	s.giveBack(p.thing)
 	s.used--
-	*p = place{}
+	*p = place[T]{}
 }
 
-// dropBefore forgets the states beside older snapshots.
-func (s *shelf) dropBefore(seq uint64) {
+// dropBefore forgets what is of older snapshots.
+func (s *shelf[T]) dropBefore(seq uint64) {
 	ring := uint64(len(s.at))
 	if seq > s.oldest+ring {
 		s.oldest = seq - ring
@@ -74,29 +82,29 @@ func (s *shelf) dropBefore(seq uint64) {
 }
 
 // clear forgets all.
-func (s *shelf) clear() {
+func (s *shelf[T]) clear() {
 	for i := range s.at {
 		s.remove(&s.at[i])
 	}
 }
 
 // trim leaves to the garbage collector what was not needed of late, but for one.
-func (s *shelf) trim() {
+func (s *shelf[T]) trim() {
 	keep := min(len(s.free), max(s.peak+1-s.used, 0))
 	clear(s.free[keep:])
 	s.free = s.free[:keep]
 	s.peak, s.puts = s.used, 0
 }
 
-// memory is how many bytes the states take.
-func (s *shelf) memory() (sum int) {
+// memory is how many bytes all take.
+func (s *shelf[T]) memory() (sum int) {
 	for i := range s.at {
-		if st := s.at[i].state; st != nil {
-			sum += st.memory()
+		if t := s.at[i].thing; t != nil {
+			sum += t.memory()
 		}
 	}
-	for _, st := range s.free {
-		sum += st.memory()
+	for _, t := range s.free {
+		sum += t.memory()
 	}
 	return sum
 }

@@ -1,0 +1,58 @@
+package client
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/worlds"
+	"github.com/uplink-rpc/uplink/interpolate"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/snapshot"
+)
+
+// note has what a restored value can share with the one restored into the same place before.
+type note struct {
+	Position rpcdelta.Vec3 `rpcdelta:"resolution=0.01,min=-1000,max=1000" interpolate:"position"`
+	Name     string        `rpcdelta:"max=8"`
+	Scores   []int8        `rpcdelta:"max=8"`
+	scribble
+}
+
+type scribble struct {
+	Text []byte `rpcdelta:"max=8"`
+}
+
+// TestShownIsOfItsOwnTime: what is shown of an older snapshot is not changed by newer ones that come meanwhile, byte
+// strings included.
+func TestShownIsOfItsOwnTime(t *testing.T) {
+	typ, err := snapshot.Compile[note]("notes")
+	must(t, err)
+	in, err := newSnapshotInlet("notes", &SnapshotConfig[note]{Interpolate: &interpolate.Config{}})
+	must(t, err)
+	must(t, in.begin(&control.DownOffer{Name: "notes", Codec: worlds.Codec, RateHz: 20, TickHz: 20}, nil))
+	now := time.Now()
+	arrive := func(tick int) {
+		set := typ.Schema().NewSet()
+		label := fmt.Sprint("at ", tick)
+		v := note{Name: label, Scores: []int8{int8(tick)}, scribble: scribble{Text: []byte(label)}}
+		must(t, typ.Add(set, snapshot.Object{ID: 1}, &v))
+		in.arrived(uint64(tick), set, now.Add(time.Duration(tick)*50*time.Millisecond))
+	}
+	for tick := range 10 {
+		arrive(tick)
+	}
+	var shown interpolate.Sample[note]
+	if !in.sample(now.Add(450*time.Millisecond), &shown) {
+		t.Fatal("nothing is shown")
+	}
+	tick := int(shown.Time / (50 * time.Millisecond))
+	for range 2 {
+		want, got := fmt.Sprint("at ", tick), &shown.Objects[0]
+		if tick >= 9 || got.Name != want || string(got.Text) != want || got.Scores[0] != int8(tick) {
+			t.Errorf("%+v with %q is shown, want that of tick %d", got, got.Text, tick)
+		}
+		arrive(10) // what was shown is the caller's, at its leisure
+	}
+}
