@@ -100,6 +100,21 @@ func TestReset(t *testing.T) {
 	}
 }
 
+// TestTheEndOfTime: a time that is out of bounds shows nothing, and changes nothing.
+func TestTheEndOfTime(t *testing.T) {
+	b := newBuffer(t, interpolate.Config{Delay: 300 * ms})
+	add(t, b, 0, still(0))
+	want, _ := b.Play(100 * ms)
+	for _, now := range []time.Duration{math.MaxInt64, math.MinInt64} {
+		if _, ok := b.Play(now); ok {
+			t.Errorf("plays at %d", now)
+		}
+	}
+	if got, ok := b.Play(100 * ms); !ok || got != want {
+		t.Errorf("then plays %v, before %v", got, want)
+	}
+}
+
 // TestHostile gives a buffer whatever times and ids there are: it does not panic, holds no more than it may, and shows
 // what it was given.
 func TestHostile(t *testing.T) {

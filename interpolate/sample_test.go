@@ -123,6 +123,12 @@ func TestGaps(t *testing.T) {
 	if got := only(t, b, 1500*ms).pose.Position.X; got <= 10 || got >= 20 {
 		t.Errorf("at %v where there is no gap", got)
 	}
+	b = newBuffer(t, interpolate.Config{Gap: time.Second, Method: interpolate.Nearest})
+	add(t, b, 0, still(0))
+	add(t, b, time.Second+ms, still(10))
+	if got := only(t, b, 900*ms).pose.Position.X; got != 0 {
+		t.Errorf("nearest in the gap at %v", got)
+	}
 }
 
 // TestAnyOrder shows the same whatever order snapshots come in.

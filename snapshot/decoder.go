@@ -67,7 +67,7 @@ func (d *Decoder) Decode(payload []byte) (uint16, *Set, error) {
 		return 0, nil, err
 	}
 	seq := h.unwrap(d.latest)
-	if d.latest > seq && d.latest-seq > d.ring() || d.holds(seq) || d.held[seq%d.ring()] > seq+1 {
+	if d.latest > seq && d.latest-seq > d.ring() || d.holds(seq) {
 		return uint16(seq), nil, fmt.Errorf("%w: snapshot %d", ErrLate, uint16(seq))
 	}
 	base, err := d.baseline(seq, &h)

@@ -94,3 +94,21 @@ func TestNoiseIsRefusedForEachReason(t *testing.T) {
 	}
 	t.Errorf("no noise gave %v", reasons)
 }
+
+// TestDoubt: what no encoder writes, eight times in a row, has the decoder ask for a new start, and not before.
+func TestDoubt(t *testing.T) {
+	sc := newScene(t, 3, 4)
+	dec := snapshot.NewDecoder(sc.schema, nil)
+	bad := []byte{0, 0, 1 << 6, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
+	for n := range 8 {
+		if a := dec.Ack(); a.Epoch != 0 {
+			t.Fatalf("after %d payloads: %+v", n, a)
+		}
+		if _, _, err := dec.Decode(bad); !errors.Is(err, snapshot.ErrCount) {
+			t.Fatal(err)
+		}
+	}
+	if a := dec.Ack(); a.Epoch != 1 || !a.None {
+		t.Errorf("after eight: %+v", a)
+	}
+}
