@@ -16,7 +16,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-var updateSessions = flag.Bool("update", false, "write testdata/sessions/downstream.jsonl anew")
+var updateSessions = flag.Bool("update", false, "write testdata/sessions/downstreams/world.jsonl anew")
 
 // downLine is a line of a downstream's session, see testdata/sessions/README.md.
 type downLine struct {
@@ -45,7 +45,7 @@ type downSession struct {
 // TestDownstreamSession has each byte of a downstream be what the file says: the offer, an initial state in two pieces,
 // then snapshots that are lost, in part or with their acks.
 func TestDownstreamSession(t *testing.T) {
-	const file = "../testdata/sessions/downstream.jsonl"
+	const file = "../testdata/sessions/downstreams/world.jsonl"
 	s := downSession{t: t, origin: newOrigin(t), conn: quietConn(), link: &wire{}, now: time.Unix(0, 0)}
 	s.down = viewOf(t, s.conn, SnapshotConfig[ball]{})
 	s.reliable(append([]byte{byte(control.Offer)}, s.origin.offered()...))
