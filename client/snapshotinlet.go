@@ -2,7 +2,6 @@ package client
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -37,7 +36,7 @@ type snapshotInlet[T any] struct {
 	hz     float64
 	came   time.Time
 	buffer *interpolate.Buffer[T]
-	shares bool // a T that is restored into anew would change what the buffer has of it
+	shares bool // what is restored into a T anew may be what the buffer has of it: byte slices are restored in place
 }
 
 func newSnapshotInlet[T any](name string, cfg *SnapshotConfig[T]) (*snapshotInlet[T], error) {
@@ -51,21 +50,10 @@ func newSnapshotInlet[T any](name string, cfg *SnapshotConfig[T]) (*snapshotInle
 	}
 	in.hash = worlds.Hash(in.initial)
 	if cfg.Interpolate != nil {
-		in.shares = hasBytes(reflect.TypeFor[T]())
+		in.shares = slices.ContainsFunc(typ.Schema().Fields(), func(f snapshot.Field) bool { return f.Kind == snapshot.Bytes })
 		_, err = interpolate.Tagged[T]()
 	}
 	return in, err
-}
-
-// hasBytes says whether a struct has byte slices, which are restored in place.
-func hasBytes(t reflect.Type) bool {
-	for i := range t.NumField() {
-		f := t.Field(i).Type
-		if f.Kind() == reflect.Slice && f.Elem().Kind() == reflect.Uint8 || f.Kind() == reflect.Struct && hasBytes(f) {
-			return true
-		}
-	}
-	return false
 }
 
 func (in *snapshotInlet[T]) check(o *control.DownOffer) error {

@@ -7,6 +7,26 @@ import (
 	"github.com/uplink-rpc/uplink/internal/orientation"
 )
 
+// What the scale of an orientation's misses is predicted from: logarithms, but for turnBias, turnRested and turnOther, which
+// are lms.Bias where they hold.
+const (
+	turnJerk        = iota // of the place, over the references
+	turnJerk1              // over the newest ones
+	turnUnsteady           // how much the angular velocity changed over the references
+	turnSpeed              // angular
+	turnMissed             // by the components before
+	turnNear               // what the nearest object's orientation was missed by
+	turnLast               // what this one was missed by last
+	turnBias               // always
+	turnRested             // the object was at rest
+	turnOther              // the largest element is another than was predicted
+	turnPlaceSpeed         // of the place
+	turnPlaceMissed        // by the place, where it comes first
+	turnTurnJerk           // of the orientation, over the references
+	turnTurnJerk1          // and over the newest ones
+	turnFar                // how far this component was predicted to go
+)
+
 // codeQuat codes field number field, the orientation number n, into cur, and gives what its prediction missed by, Q4.
 func (w *walk) codeQuat(field, n int, cur []int32) int64 {
 	o, f, at := &w.object, &w.schema.fields[field], w.schema.at[field]
@@ -24,7 +44,6 @@ func (w *walk) codeQuat(field, n int, cur []int32) int64 {
 			v[i][k] = v[i][k] * by >> partShift
 		}
 	}
-	step := gr.Unit
 	class, unit, ground := o.class, int64(128), 0
 	if axis := o.pose.ground; axis >= 0 {
 		ground, class, unit = 1, classes+class, orientation.One*16/(int64(w.state.motion[0].size[axis].half)+1)
@@ -47,21 +66,23 @@ func (w *walk) codeQuat(field, n int, cur []int32) int64 {
 	by := orientation.Turn(guess)
 	q := by.Mul(&base)
 
-	y := [lms.Terms]int64{fixed.Log2(o.jerk), fixed.Log2(o.jerk1), gr.Size(dis), gr.Size(ang), 0, 0, 0, lms.Bias}
 	last := &w.state.last[field*len(w.hist.base.objects)+o.index]
-	y[6] = int64(*last)
+	y := [lms.Terms]int64{
+		turnJerk: fixed.Log2(o.jerk), turnJerk1: fixed.Log2(o.jerk1), turnUnsteady: gr.Size(dis), turnSpeed: gr.Size(ang),
+		turnLast: int64(*last), turnBias: lms.Bias, turnPlaceSpeed: fixed.Log2(o.speed), turnPlaceMissed: fixed.Log2(o.missed),
+		turnTurnJerk: gr.Size(jerk), turnTurnJerk1: gr.Size(jerk1),
+	}
 	if o.near != nil {
-		y[5] = fixed.Log2(o.near.turn)
+		y[turnNear] = fixed.Log2(o.near.turn)
 	}
 	if o.moved == 0 {
-		y[8] = lms.Bias
+		y[turnRested] = lms.Bias
 	}
-	y[10], y[11], y[12], y[13] = fixed.Log2(o.speed), fixed.Log2(o.missed), gr.Size(jerk), gr.Size(jerk1)
 
-	largest, hit := m.largest.Code(&w.Coder, int(cur[0]), &q, gr, int(fixed.Clamp((y[2]+y[11])>>9, 0, orientation.Doubts-1)))
+	largest, hit := m.largest.Code(&w.Coder, int(cur[0]), &q, gr, int(fixed.Clamp((y[turnUnsteady]+y[turnPlaceMissed])>>9, 0, orientation.Doubts-1)))
 	cur[0] = int32(largest)
 	if hit {
-		y[9] = lms.Bias
+		y[turnOther] = lms.Bias
 	}
 	if q[largest] < 0 {
 		q = orientation.Quat{-q[0], -q[1], -q[2], -q[3]}
@@ -71,13 +92,12 @@ func (w *walk) codeQuat(field, n int, cur []int32) int64 {
 		if i == largest {
 			continue
 		}
-		p := fixed.Clamp(gr.Pack(q[i]), int64(f.Lo)*16, int64(f.Hi)*16)
-		y[4] = fixed.Log2(missed)
-		y[14] = fixed.Log2(gr.Pack(q[i]) - gr.Pack(base[i]))
+		to := gr.Pack(q[i])
+		p, far := fixed.Clamp(to, int64(f.Lo)*16, int64(f.Hi)*16), to-gr.Pack(base[i])
+		y[turnMissed], y[turnFar] = fixed.Log2(missed), fixed.Log2(far)
 		scale := m.scale[k][ground].Predict(&y)
-		level := entropy.Level(scale)
 		c := (p + 8) >> 4
-		c += w.Number(&m.numbers, level, k*9+entropy.Sign3(gr.Pack(q[i])-gr.Pack(base[i])), int64(cur[k+1])-c)
+		c += w.Number(&m.numbers, entropy.Level(scale), k*9+entropy.Sign3(far), int64(cur[k+1])-c)
 		cur[k+1] = w.bounded(c, f.Lo, f.Hi)
 		e := int64(cur[k+1])*16 - p
 		m.scale[k][ground].Adapt(&y, fixed.Log2(e)-scale)
@@ -91,7 +111,7 @@ func (w *walk) codeQuat(field, n int, cur []int32) int64 {
 	}
 	for k := range x {
 		e := target[k] - guess[k]
-		m.turn[k][class].Learn(&x[k], e, (64+o.jerk/4+o.jerk1/8+o.speed/64)*step/16+fixed.Abs(e))
+		m.turn[k][class].Learn(&x[k], e, (64+o.jerk/4+o.jerk1/8+o.speed/64)*gr.Unit/16+fixed.Abs(e))
 	}
 	*last = int16(fixed.Log2(missed))
 	return missed

@@ -15,6 +15,27 @@ type placeTerms struct {
 	rested bool           // the object was at rest
 }
 
+// What the scale of a place's misses is predicted from: logarithms, but for placeBias, placeRested and placeAlone, which are
+// lms.Bias where they hold.
+const (
+	placeJerk     = iota // over the references
+	placeJerk1           // over the newest ones
+	placeUnsteady        // how much the velocity changed over the references
+	placeSpeed           // of the object
+	placeMissed          // by the components before
+	placeTurned          // what the orientation was missed by
+	placeLast            // what this place was missed by last
+	placeBias            // always
+	placeRested          // the object was at rest
+	placeAlone           // there is no nearest object
+	placeGap             // how far away it is
+	placeFar             // how far this component would go
+	placeOut             // how far below the ground
+	placeNear            // what the nearest object's place was missed by
+	placeForced          // the larger of placeTurned and placeOut
+	placeTurned2         // the square of placeTurned: a turn that was missed a little says nothing
+)
+
 // codePlace codes field number field, numbers that move together, into cur.
 func (w *walk) codePlace(field int, m *motionModel, cur []int32) {
 	o, f, at := &w.object, &w.schema.fields[field], w.schema.at[field]
@@ -29,11 +50,15 @@ func (w *walk) codePlace(field int, m *motionModel, cur []int32) {
 	for k := range f.N {
 		acc += fixed.Abs(o.speeds[k][fromSecond] - o.speeds[k][fromLast])
 	}
-	y := [lms.Terms]int64{fixed.Log2(o.jerk), fixed.Log2(o.jerk1), fixed.Log2(acc), fixed.Log2(o.speed), 0, fixed.Log2(o.turned), int64(*last), lms.Bias}
+	turned := fixed.Log2(o.turned)
+	y := [lms.Terms]int64{
+		placeJerk: fixed.Log2(o.jerk), placeJerk1: fixed.Log2(o.jerk1), placeUnsteady: fixed.Log2(acc), placeSpeed: fixed.Log2(o.speed),
+		placeTurned: turned, placeTurned2: turned * turned >> 11, placeLast: int64(*last), placeBias: lms.Bias,
+	}
 	if o.near != nil {
-		y[13], y[10] = fixed.Log2(o.near.place1), o.gap
+		y[placeNear], y[placeGap] = fixed.Log2(o.near.place1), o.gap
 	} else {
-		y[9] = lms.Bias
+		y[placeAlone] = lms.Bias
 	}
 	unsteady := 64 + o.jerk + o.jerk1/2 + o.speed/16
 	var t placeTerms
@@ -45,12 +70,11 @@ func (w *walk) codePlace(field int, m *motionModel, cur []int32) {
 		copy(t.x[7:], miss[:k])
 		guess := fixed.Clamp(base+t.by.Predict(&t.x), int64(f.Lo)*16, int64(f.Hi)*16)
 
-		y[4], y[8], y[11], y[12] = fixed.Log2(missed), 0, fixed.Log2(t.g), fixed.Log2(t.out)
+		y[placeMissed], y[placeRested], y[placeFar], y[placeOut] = fixed.Log2(missed), 0, fixed.Log2(t.g), fixed.Log2(t.out)
 		if t.rested {
-			y[8] = lms.Bias
+			y[placeRested] = lms.Bias
 		}
-		y[14] = max(y[5], y[12])
-		y[15] = y[5] * y[5] >> 11
+		y[placeForced] = max(turned, y[placeOut])
 		scale := m.scale[k][ground].Predict(&y)
 		level := entropy.Level(scale)
 		sign := k*9 + 3*entropy.Sign3(t.x[1]) + entropy.Sign3(t.g)
