@@ -14,7 +14,7 @@ const (
 	// MaxUserData is how many bytes of the game's own a token holds at most.
 	MaxUserData = 256
 	// MaxLifetime is the longest time from a token's issue to its expiry. A server
-	// remembers a token that was used for as long.
+	// remembers a token that was used for as long as it is valid, and 2 hours more.
 	MaxLifetime = 24 * time.Hour
 )
 

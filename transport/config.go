@@ -79,8 +79,13 @@ type Config struct {
 	// carry. Several configurations may share one, which need not be safe for concurrent use. An error is logged,
 	// and changes nothing.
 	KeyLog io.Writer
-	// Logger gets a record of each connection's beginning and end; nil means silence.
+	// Logger gets a record of each connection's beginning and end, and of times in which the network does not
+	// accept datagrams; nil means silence.
 	Logger *slog.Logger
+
+	// wall is the clock of the times in tokens; nil means time.Now. It may step at any time. Everything else
+	// uses the monotonic clock.
+	wall func() time.Time
 }
 
 // withDefaults returns the configuration with its zero fields set, or an error that names a bad one.
@@ -90,6 +95,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.wall == nil {
+		c.wall = time.Now
 	}
 	if len(c.Suites) == 0 {
 		c.Suites = []Suite{AES128GCM}

@@ -16,8 +16,12 @@ type desk struct {
 	*shard
 	pc    *still
 	now   time.Time
+	step  time.Duration // by which the wall clock was set ahead
 	calls calls
 }
+
+// wall is the wall clock of the desk and its guests.
+func (d *desk) wall() time.Time { return d.now.Add(d.step) }
 
 // calls is a handler that notes its calls.
 type calls struct {
@@ -46,13 +50,13 @@ func (d *desk) Stats() ListenerStats {
 
 func newDesk(tb testing.TB, cfg Config) *desk {
 	tb.Helper()
-	pc := &still{sent: func([]byte) {}}
-	cfg.Network = oneNetwork{pc}
+	d := &desk{pc: &still{sent: func([]byte) {}}, now: time.Now()}
+	cfg.Network, cfg.wall = oneNetwork{d.pc}, d.wall
 	l, err := Listen("", cfg)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	d := &desk{Listener: l, shard: l.shards[0], pc: pc, now: time.Now()}
+	d.Listener, d.shard, d.now = l, l.shards[0], time.Now()
 	d.handler = &d.calls
 	return d
 }
@@ -81,12 +85,12 @@ func (d *desk) arrive(tb testing.TB, from netip.AddrPort, t token.Token) *guest 
 
 func (d *desk) arriveWith(tb testing.TB, from netip.AddrPort, cfg Config) *guest {
 	tb.Helper()
-	cfg.Timeout = time.Hour
+	cfg.Timeout, cfg.wall = time.Hour, d.wall
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		tb.Fatal(err)
 	}
-	ticket, err := cfg.ticket(d.now, d.pc.LocalAddr())
+	ticket, err := cfg.ticket(d.pc.LocalAddr())
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -133,7 +137,7 @@ func (g *guest) deliverFrom(from netip.AddrPort, i int) {
 func (d *desk) issue(tb testing.TB, client uint64, change func(*token.Claims)) token.Token {
 	tb.Helper()
 	c := token.Claims{
-		ClientID: client, Issued: d.now, Expires: d.now.Add(time.Minute), Servers: []netip.AddrPort{d.pc.LocalAddr()},
+		ClientID: client, Issued: d.wall(), Expires: d.wall().Add(time.Minute), Servers: []netip.AddrPort{d.pc.LocalAddr()},
 		UserData: []byte("red team"),
 	}
 	if change != nil {

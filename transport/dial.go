@@ -47,7 +47,7 @@ func Dial(ctx context.Context, addr string, cfg Config, h Handler) (*Conn, error
 	if err != nil {
 		return nil, err
 	}
-	ticket, err := cfg.ticket(time.Now(), remote)
+	ticket, err := cfg.ticket(remote)
 	if err != nil {
 		return nil, err
 	}
@@ -74,8 +74,8 @@ func Dial(ctx context.Context, addr string, cfg Config, h Handler) (*Conn, error
 }
 
 // ticket returns what the session needs to ask for admission.
-func (c Config) ticket(now time.Time, remote netip.AddrPort) (session.Ticket, error) {
-	t, err := c.token(now, remote)
+func (c Config) ticket(remote netip.AddrPort) (session.Ticket, error) {
+	t, err := c.token(remote)
 	if err != nil {
 		return session.Ticket{}, err
 	}

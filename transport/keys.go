@@ -58,13 +58,14 @@ func bare(a netip.AddrPort) netip.AddrPort {
 }
 
 // token returns the token for dialing an address, or [ErrNoToken].
-func (c Config) token(now time.Time, remote netip.AddrPort) (token.Token, error) {
+func (c Config) token(remote netip.AddrPort) (token.Token, error) {
 	switch {
 	case c.Token != token.Token{}:
 		return c.Token, nil
 	case !c.developmentAt(remote):
 		return token.Token{}, fmt.Errorf("%w (%v)", ErrNoToken, remote)
 	}
+	now := c.wall()
 	return token.Issue(token.Development().Issuer(), token.Claims{
 		ClientID: randomID(),
 		Issued:   now,

@@ -65,7 +65,7 @@ func newGate(cfg Config, local netip.AddrPort) (*gate.Gate, error) {
 		return nil, err
 	}
 	return gate.New(gate.Config{
-		Key: key, Good: good, Suites: cfg.Suites, Started: time.Now(), AnyAge: key.Equal(token.Development()),
+		Key: key, Good: good, Suites: cfg.Suites, Wall: cfg.wall, Started: time.Now(), AnyAge: key.Equal(token.Development()),
 		Each: gate.PerSecond(cfg.HandshakesEach, 2*cfg.HandshakesEach),
 		All:  gate.PerSecond(cfg.Handshakes, 2*cfg.Handshakes),
 	}), nil

@@ -131,7 +131,7 @@ func TestForeignTokens(t *testing.T) {
 		"none":              func(t *session.Ticket) { t.Token = nil },
 		"too much":          func(t *session.Ticket) { t.Token = make([]byte, session.MaxToken) },
 	} {
-		ticket, err := cfg.ticket(d.now, d.pc.LocalAddr())
+		ticket, err := cfg.ticket(d.pc.LocalAddr())
 		if err != nil {
 			t.Fatal(err)
 		}

