@@ -37,7 +37,7 @@ func (f family) links() linkDescs {
 	return linkDescs{
 		datagrams: f.desc("datagrams_total", "UDP datagrams, by direction: sent or received.", "direction"),
 		bytes:     f.desc("datagram_bytes_total", "Bytes of UDP payloads, by direction: sent or received.", "direction"),
-		failed:    f.desc("send_failed_total", "Datagrams that the system did not take."),
+		failed:    f.desc("send_failed_total", "Datagrams that the system refused to send."),
 		drops: f.desc("dropped_total", "What came or was to be sent and was not used, by reason. RPC and channel are empty for what belongs to none.",
 			"rpc", "channel", "reason"),
 		roundTrip: f.desc("round_trip_seconds", "Measured round trips of all connections, about one a second for each."),

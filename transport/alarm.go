@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// forever is later than anything is due.
-var forever = time.Unix(1<<40, 0)
+// past is before, and forever after, any time of the clock.
+var past, forever = time.Unix(1, 0), time.Unix(1<<40, 0) //nolint:forbidigo // no step of the wall clock matters here
 
 // alarm ends the read of a loop that sleeps until something is due. The loop sets it before it reads; meanwhile
 // others can have it ring earlier. It is safe for concurrent use.
@@ -84,5 +84,5 @@ func (a *alarm) end() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.ended = true
-	_ = a.pc.SetReadDeadline(time.Unix(1, 0))
+	_ = a.pc.SetReadDeadline(past)
 }

@@ -94,7 +94,7 @@ func newDialer(pc PacketConn, t session.Ticket, cfg Config, h Handler) *dialer {
 		log:     cfg.Logger,
 		ready:   make(chan struct{}),
 	}
-	d.loop = newLoop(s, cfg.Tick, dialerBatch, &d.sent)
+	d.loop = newLoop(s, cfg.Tick, dialerBatch, &d.sent, cfg.Logger)
 	d.alarm.pc = s
 	c := &Conn{owner: d, pc: s, outbox: &d.outbox}
 	c.session = session.NewClient(time.Now(), t, session.Config{
@@ -165,6 +165,7 @@ func (d *dialer) tick(now time.Time) {
 		}
 		d.handler.Tick(now)
 	}
+	d.watchSending(now)
 	if d.rescue.due(now, &d.sent) {
 		err := d.rebind(d.conn)
 		d.log.Debug("nothing can be sent, took another socket", "remote", d.remote, "error", err)

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"errors"
+	"log/slog"
 	"net/netip"
 	"os"
 	"sync/atomic"
@@ -42,10 +43,11 @@ type loop struct {
 	batch    []Datagram    // what is being handled
 	drains   bool          // one read brings all that waits, or a full batch
 	outbox   outbox
+	watch    sendWatch
 }
 
 // newLoop returns a loop that reads at most so many datagrams at a time, and counts what it sends.
-func newLoop(pc PacketConn, interval time.Duration, batch int, sent *sentCounters) loop {
+func newLoop(pc PacketConn, interval time.Duration, batch int, sent *sentCounters, log *slog.Logger) loop {
 	b := batched(pc)
 	return loop{
 		pc:       b,
@@ -54,6 +56,7 @@ func newLoop(pc PacketConn, interval time.Duration, batch int, sent *sentCounter
 		batch:    arena(batch, MaxDatagram+1),
 		drains:   drains(b),
 		outbox:   newOutbox(b, batch, sent),
+		watch:    sendWatch{log: log},
 	}
 }
 
@@ -156,5 +159,5 @@ func (l *loop) stop() {
 // rouse has the loop call take soon. It can be called from anywhere.
 func (l *loop) rouse() {
 	// An error means that the packet connection is closed, which ends run.
-	_ = l.pc.SetReadDeadline(time.Unix(1, 0))
+	_ = l.pc.SetReadDeadline(past)
 }

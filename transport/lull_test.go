@@ -2,6 +2,7 @@ package transport
 
 import (
 	"bytes"
+	"log/slog"
 	"os"
 	"sync"
 	"testing"
@@ -165,7 +166,7 @@ func TestLoopRests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const interval, between, count, room = 16 * time.Millisecond, 3 * time.Millisecond, 1000, 4
 		pc := &pipe{still: still{sent: func([]byte) {}}, in: make(chan []byte, count)}
-		l := newLoop(pc, interval, room, new(sentCounters))
+		l := newLoop(pc, interval, room, new(sentCounters), slog.New(slog.DiscardHandler))
 		l.drains = true
 		e := &resting{echoing: echoing{loop: &l}}
 		done := make(chan error, 1)

@@ -91,7 +91,7 @@ func (o *outbox) empty() {
 		if err == nil {
 			break
 		}
-		o.sent.failed.Add(1)
+		o.sent.fail(err)
 		if failed := o.failed[len(o.queue)-len(rest)+n]; failed != nil {
 			failed.Add(1)
 		}

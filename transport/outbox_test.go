@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
 	"os"
@@ -207,7 +208,7 @@ func letters(s string) []Datagram {
 func run(t *testing.T, stopAt int, in ...[]Datagram) (*script, *echoing) {
 	t.Helper()
 	pc := &script{in: in}
-	l := newLoop(pc, time.Hour, 8, new(sentCounters))
+	l := newLoop(pc, time.Hour, 8, new(sentCounters), slog.New(slog.DiscardHandler))
 	e := &echoing{loop: &l, stopAt: stopAt}
 	if err := l.run(e); stopAt == 0 && !errors.Is(err, net.ErrClosed) || stopAt != 0 && err != nil {
 		t.Fatal(err)
@@ -235,7 +236,7 @@ func TestLoopAnswersInBatches(t *testing.T) {
 // What a tick sends goes out with the answers to the batch before it, behind them.
 func TestLoopTicksInBatch(t *testing.T) {
 	pc := new(script)
-	l := newLoop(pc, time.Hour, 8, new(sentCounters))
+	l := newLoop(pc, time.Hour, 8, new(sentCounters), slog.New(slog.DiscardHandler))
 	l.handle(&echoing{loop: &l}, time.Time{}, letters("ab"), true)
 	if want := []int{3}; !slices.Equal(pc.batches, want) || pc.out[2] != fmt.Sprintf("%v %x", port(9), "tick") {
 		t.Errorf("batches of %d, %q are out", pc.batches, pc.out)

@@ -48,7 +48,7 @@ func newShard(l *Listener, pc PacketConn, shards int) *shard {
 		start:    now,
 		rate:     gate.PerSecond(rate, rate),
 	}
-	s.loop = newLoop(pc, l.cfg.Tick, listenerBatch, &s.counters.sent)
+	s.loop = newLoop(pc, l.cfg.Tick, listenerBatch, &s.counters.sent, l.log)
 	return s
 }
 

@@ -1,6 +1,8 @@
 package transport
 
 import (
+	"errors"
+	"net"
 	"sync/atomic"
 	"time"
 
@@ -13,7 +15,9 @@ type Stats struct {
 	DatagramsReceived, BytesReceived uint64 // from the peer's address, also those that were dropped
 	// ProbesSent and ProbeBytes are those of them that look for the largest datagram of the path.
 	ProbesSent, ProbeBytes uint64
-	// SendFailed counts datagrams among those sent that the packet connection did not take.
+	// SendFailed counts datagrams among those sent that the packet connection refused, for example for want of
+	// buffers (ENOBUFS), permission (EPERM) or a route (ENETUNREACH), or for their size (EMSGSIZE). They are
+	// lost. The configuration's logger gets a record when such a time begins, and when it ends.
 	SendFailed uint64
 	// Lost counts the peer's datagrams that did not come in time: before 64 newer numbers were known.
 	Lost uint64
@@ -63,7 +67,7 @@ type ListenerStats struct {
 	MaxConns                         int // as configured
 	DatagramsSent, BytesSent         uint64
 	DatagramsReceived, BytesReceived uint64
-	SendFailed                       uint64
+	SendFailed                       uint64 // datagrams that packet connections refused, as in [Stats]
 	Moves                            uint64 // times that a peer's address has changed
 	HandedOver                       uint64 // datagrams that came to another shard than their connection's
 	Dropped                          Drops
@@ -152,16 +156,27 @@ func sessionDrops(count func(session.Verdict) uint64) Drops {
 // sentCounters counts what is sent, from any goroutine.
 type sentCounters struct {
 	datagrams, bytes, failed atomic.Uint64
+	cause                    atomic.Pointer[error] // of a failure since it was last taken, or nil
 }
 
 // count takes the outcome of one WriteTo.
 func (c *sentCounters) count(size int, err error) {
 	if err != nil {
-		c.failed.Add(1)
+		c.fail(err)
 		return
 	}
 	c.datagrams.Add(1)
 	c.bytes.Add(uint64(size))
+}
+
+// fail counts a datagram that was refused. That a packet connection is closed is no cause to be noted: it was
+// exchanged for another one.
+func (c *sentCounters) fail(err error) {
+	if c.cause.Load() == nil && !errors.Is(err, net.ErrClosed) {
+		first := err // escapes
+		c.cause.CompareAndSwap(nil, &first)
+	}
+	c.failed.Add(1)
 }
 
 // add takes a batch that was sent.

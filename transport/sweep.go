@@ -21,6 +21,7 @@ func (s *shard) tick(now time.Time) {
 	if !s.stopped.Load() {
 		s.handler.Tick(now)
 	}
+	s.watchSending(now)
 }
 
 // settle gives a connection that something has happened to its place among the timers, or removes it

@@ -61,12 +61,11 @@ func (u *used) sweep(now time.Duration, wall time.Time) {
 	u.swept = now
 	crowded := len(u.tokens) >= maxUsed
 	for id, t := range u.tokens {
-		if now < t.until && !(crowded && !wall.Before(t.expires)) {
-			continue
-		}
-		delete(u.tokens, id)
-		if t.expires.After(u.forgotten) {
-			u.forgotten = t.expires
+		if now >= t.until || crowded && !wall.Before(t.expires) {
+			delete(u.tokens, id)
+			if t.expires.After(u.forgotten) {
+				u.forgotten = t.expires
+			}
 		}
 	}
 }
