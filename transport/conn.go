@@ -27,6 +27,7 @@ type Conn struct {
 	all    *tripCounters // of the shard; nil for a dialed connection
 
 	failed atomic.Uint64 // datagrams that the packet connection did not take
+	poked  bool          // it is among the shard's pokes, whose lock guards this
 
 	mu       sync.Mutex
 	session  *session.Session

@@ -61,17 +61,20 @@ func (s *shard) wake(time.Time) {}
 // wait does nothing: no goroutine runs for one connection alone.
 func (s *shard) wait() {}
 
-// pokes are the connections that the next tick shall look at. It is safe for concurrent use.
+// pokes are the connections that the next tick shall look at, each once. It is safe for concurrent use.
 type pokes struct {
 	mu           sync.Mutex
 	conns, spare []*Conn
 }
 
-// add notes a connection. One that is noted several times is looked at several times.
+// add notes a connection, unless it is noted already.
 func (p *pokes) add(c *Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.conns = append(p.conns, c)
+	if !c.poked {
+		c.poked = true
+		p.conns = append(p.conns, c)
+	}
 }
 
 // take returns what was noted since the last call. The slice is used again by the call after the next.
@@ -80,6 +83,9 @@ func (p *pokes) take() []*Conn {
 	defer p.mu.Unlock()
 	clear(p.spare) // what the last call returned
 	taken := p.conns
+	for _, c := range taken {
+		c.poked = false
+	}
 	p.conns, p.spare = p.spare[:0], taken
 	return taken
 }
