@@ -46,7 +46,7 @@ func TestReplacedHandshakeDoesNotOpen(t *testing.T) {
 	first := d.visit(t, guestAddr, d.issue(t, 1, nil))
 	replaced := d.byID(first.ID())
 	second := d.visit(t, place(1), d.issue(t, 1, nil))
-	if old, ok := d.directory.open(replaced); ok || old != nil || d.clients[1] != nil {
+	if old, ok := d.open(replaced); ok || old != nil || d.clients[1] != nil {
 		t.Errorf("the replaced handshake opens: %v, %v", old, ok)
 	}
 	if replaced.life = unborn; d.admit(d.now, replaced, session.Open) || d.calls.opened != 0 {
