@@ -214,6 +214,21 @@ var assaults = []assault{
 		r.datagrams(all...)
 	}},
 	{name: "ticks that jump", run: func(r *rogue, v *victim) { jumps(r, v) }},
+	{name: "inputs of ticks before the first", run: func(r *rogue, v *victim) {
+		shared, err := worlds.StatesOf[puck]("pucks", 60)
+		uplinktest.Must(r.t, err)
+		sender, err := statesync.NewSender(shared.Schema, shared.Config)
+		uplinktest.Must(r.t, err)
+		for tick := int64(-3); tick < 0; tick++ {
+			uplinktest.Must(r.t, sender.AddInputs(tick, statesync.Input{Player: 1}))
+		}
+		m, _, err := sender.Append([]byte{byte(control.Down) | v.puck.Number}, 1, shared.Schema.NewSet())
+		uplinktest.Must(r.t, err)
+		r.datagrams(m)
+		if st := v.conn.Stats().Downstreams[1]; st.Malformed != 1 || st.Messages != 0 {
+			r.t.Errorf("%+v", st)
+		}
+	}},
 	{name: "objects of few bytes", run: func(r *rogue, v *victim) { crowds(r, v) }},
 	{name: "state of ever more objects, inputs and ticks", run: func(r *rogue, v *victim) { hordes(r, v) }},
 	{name: "forged datagrams", run: func(r *rogue, v *victim) {
