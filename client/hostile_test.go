@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -627,10 +628,13 @@ func TestForgedHandshake(t *testing.T) {
 		network := newNetwork(t, 0, 1)
 		socket, err := network.ListenPacket(uplinktest.Addr)
 		uplinktest.Must(t, err)
+		var mu sync.Mutex
 		hellos := 0
 		var nonce []byte // of the client's hello
 		var from netip.AddrPort
 		network.Watch(func(sender, to netip.AddrPort, b []byte) {
+			mu.Lock()
+			defer mu.Unlock()
 			if to == socket.LocalAddr() {
 				nonce, from = bytes.Clone(b[3:11]), sender
 				hellos++
@@ -644,14 +648,16 @@ func TestForgedHandshake(t *testing.T) {
 				time.Sleep(ms)
 				// A retry with another cookie, a welcome that nobody sealed, a refuse.
 				kind := i % 3
-				b := append([]byte{0x80 | byte(1+kind)}, nonce...)
+				mu.Lock()
+				b, to := append([]byte{0x80 | byte(1+kind)}, nonce...), from
+				mu.Unlock()
 				for range []int{24, 58, 0}[kind] {
 					b = append(b, byte(rng.Uint32()))
 				}
 				if kind == 2 {
 					b = append(b, 2) // busy
 				}
-				if _, err := socket.WriteTo(b, from); err != nil {
+				if _, err := socket.WriteTo(b, to); err != nil {
 					t.Error(err)
 				}
 			}
