@@ -36,6 +36,7 @@ type Conn struct {
 	meter      meter
 	started    time.Time
 	messages   limit.Bucket  // of SendReliable, by the time since
+	offers     limit.Bucket  // of the server's worlds, likewise; of the goroutine that receives
 	gone       error         // why the server ended the connection; nil if it did not
 	wait       time.Duration // before the next attempt to reconnect
 	streams    []*stream     // by RPC number

@@ -3,6 +3,7 @@ package client
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/control"
@@ -219,12 +220,24 @@ func (d *downstream) tick(now time.Time) (next time.Time) {
 	return sooner(next, d.ack(now))
 }
 
+// interval is the time between two events at a rate in Hz. A rate of the server's may be so low that no Duration can
+// hold it: then it is the longest Duration.
+func interval(hz float64) time.Duration { return duration(1 / hz) }
+
+// duration converts seconds, 0 or more, to a Duration, at most the longest one.
+func duration(seconds float64) time.Duration {
+	if d := seconds * float64(time.Second); d < math.MaxInt64 {
+		return time.Duration(d)
+	}
+	return math.MaxInt64
+}
+
 // ack sends an ack if one is due and the last was long enough ago, and says when to do so next.
 func (d *downstream) ack(now time.Time) time.Time {
 	if !d.due {
 		return time.Time{}
 	}
-	if next := d.acked.Add(time.Duration(float64(time.Second) / min(d.ackHz, d.offer.RateHz))); now.Before(next) {
+	if next := d.acked.Add(interval(min(d.ackHz, d.offer.RateHz))); now.Before(next) {
 		d.link.Wake(next)
 		return next
 	}

@@ -96,7 +96,7 @@ func (all *downstreams) notOffered(d *downstream, timeout time.Duration) error {
 	if len(names) == 0 {
 		return fmt.Errorf("%w: %s within %v, nor any other", ErrNotOffered, d.name, timeout)
 	}
-	return fmt.Errorf("%w: %s within %v, but %s", ErrNotOffered, d.name, timeout, strings.Join(names, ", "))
+	return fmt.Errorf("%w: %s within %v, but %s", ErrNotOffered, d.name, timeout, shown(strings.Join(names, ", ")))
 }
 
 // dropDown takes a downstream out, and tells the server.
@@ -123,6 +123,9 @@ func (c *Conn) dropDown(d *downstream) {
 
 // accept has a downstream take an offer.
 func (all *downstreams) accept(d *downstream, o *downOffer) {
+	if d.link != nil {
+		all.by[d.offer.Number] = nil // a world has one number at a time
+	}
 	all.by[o.offer.Number] = d
 	d.offered(o.link, o.offer)
 }

@@ -3,6 +3,7 @@ package client
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/uplink-rpc/uplink/internal/control"
@@ -59,32 +60,49 @@ type SchemaError struct {
 	RPC   string
 	Field string // the first field that differs
 	Here  string // what the client has there; empty if it has no such field
-	There string // what the server has there; empty if it has no such field
+	There string // what the server has there, as it was sent: any bytes; empty if it has no such field
 }
 
 func (e *SchemaError) Error() string {
-	return fmt.Sprintf("client: bind %s: field %q differs: here %s, at the server %s",
-		e.RPC, e.Field, orNothing(e.Here), orNothing(e.There))
+	return fmt.Sprintf("client: bind %s: field \"%s\" differs: here %s, at the server %s",
+		e.RPC, shown(e.Field), orNothing(e.Here), orNothing(e.There))
 }
 
 func orNothing(s string) string {
 	if s == "" {
 		return "no such field"
 	}
-	return "{" + s + "}"
+	return "{" + shown(s) + "}"
+}
+
+// maxShown is how many bytes of a server's text an error shows at most.
+const maxShown = transport.MaxPayload
+
+// shown returns a text of the server's for an error, which may end in a log or on a terminal: what is not printable is
+// escaped as in a Go string, and what is longer than maxShown bytes is cut off.
+func shown(s string) string {
+	tail := ""
+	if len(s) > maxShown {
+		s, tail = s[:maxShown], "..."
+	}
+	quoted := strconv.Quote(s)
+	if s = strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`); tail != "" {
+		s += tail
+	}
+	return s
 }
 
 // UnknownRPCError says that the server handles no RPC of that name.
 type UnknownRPCError struct {
 	RPC   string
-	Known []string // what it handles
+	Known []string // what it handles, as it was sent: any bytes
 }
 
 func (e *UnknownRPCError) Error() string {
 	if len(e.Known) == 0 {
 		return fmt.Sprintf("client: bind %s: the server handles no RPCs", e.RPC)
 	}
-	return fmt.Sprintf("client: bind %s: the server handles no such RPC, but %s", e.RPC, strings.Join(e.Known, ", "))
+	return fmt.Sprintf("client: bind %s: the server handles no such RPC, but %s", e.RPC, shown(strings.Join(e.Known, ", ")))
 }
 
 // bindError turns a refusal into an error.
@@ -102,7 +120,7 @@ func bindError(s *rpcdelta.Schema, codec rpcdelta.Codec, a *control.BindAnswer) 
 		}
 		return e
 	case control.ReasonCodec:
-		return fmt.Errorf("client: bind %s: the server has no codec %v, but %s", s.RPC(), codec, strings.Join(a.Known, ", "))
+		return fmt.Errorf("client: bind %s: the server has no codec %v, but %s", s.RPC(), codec, shown(strings.Join(a.Known, ", ")))
 	case control.ReasonInvalid:
 		return fmt.Errorf("client: bind %s: the server does not take its rate of %v Hz or its ring", s.RPC(), s.RateHz())
 	case control.ReasonNumber:

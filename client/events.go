@@ -16,6 +16,7 @@ type events struct {
 	opened time.Time
 	flush  time.Time // when to send what was collected
 	closed error     // why that is over; guarded by Conn.mu
+	broken error     // the rule that the server broke, for which this end closed the connection
 }
 
 var _ transport.Handler = (*events)(nil)
@@ -26,6 +27,9 @@ func (e *events) Opened(link *transport.Conn) { e.wake, e.opened = link.Wake, ti
 // Closed has a lost connection made again.
 func (e *events) Closed(link *transport.Conn, err error) {
 	c := e.Conn
+	if err == nil {
+		err = e.broken
+	}
 	c.down.reset(link)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -44,6 +48,9 @@ func (e *events) Closed(link *transport.Conn, err error) {
 	}
 	if time.Since(e.opened) >= steady {
 		c.wait = 0
+	}
+	if c.leaving {
+		c.wait = max(c.wait, leastWait) // the server may still be shutting down
 	}
 	if c.cfg.NoReconnect {
 		if err == nil && c.leaving {

@@ -38,9 +38,6 @@ func (e *events) goOnLeaving(now time.Time) time.Time {
 	if !ready || link.Unacked() > 0 {
 		return now.Add(transport.DefaultTick)
 	}
-	c.mu.Lock()
-	c.wait = leastWait
-	c.mu.Unlock()
 	link.CloseWith("")
 	return time.Time{}
 }

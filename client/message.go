@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/limit"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -73,10 +74,16 @@ func (c *Conn) whyEnded() error {
 	return ErrReconnecting
 }
 
+// offerRate limits the offers of worlds that a connection accepts, over all reconnections. Each one that names a world
+// in use builds a decoder, and is logged if it is refused.
+var offerRate = limit.Rate{PerSecond: 1, Burst: 4 * control.MaxDown}
+
 // Message takes a message of the game's own, or what precedes a world's.
-func (e *events) Message(link *transport.Conn, b []byte, _ time.Time) {
+func (e *events) Message(link *transport.Conn, b []byte, at time.Time) {
 	t, body, err := control.Split(b)
 	switch {
+	case err == nil && t == control.Offer && !e.offers.Take(at.Sub(e.started), offerRate, 1):
+		e.breach(link, fmt.Errorf("%w: more than %v offers of worlds at once and %v a second", transport.ErrProtocol, offerRate.Burst, offerRate.PerSecond))
 	case err == nil && (t == control.Offer || t == control.Piece || t == control.Stop):
 		if e.down.message(link, t, body) != nil {
 			e.malformed()
@@ -86,4 +93,10 @@ func (e *events) Message(link *transport.Conn, b []byte, _ time.Time) {
 	case e.cfg.OnMessage != nil:
 		e.cfg.OnMessage(body)
 	}
+}
+
+// breach closes the connection because the server broke a rule. It is made again, or not, like one that was lost.
+func (e *events) breach(link *transport.Conn, err error) {
+	e.broken = err
+	link.CloseWith("broke the protocol")
 }

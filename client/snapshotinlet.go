@@ -98,7 +98,7 @@ func (in *snapshotInlet[T]) play(o *control.DownOffer) error {
 	}
 	cfg := *in.cfg.Interpolate
 	if cfg.Interval == 0 {
-		cfg.Interval = time.Duration(float64(time.Second) / o.RateHz)
+		cfg.Interval = interval(o.RateHz)
 	}
 	adapter, err := interpolate.Tagged[T]()
 	if err == nil {
@@ -212,7 +212,5 @@ func restore[T any](out *Snapshot[T], typ *snapshot.Type[T], set *snapshot.Set) 
 	}
 }
 
-// timeOf is a tick's time.
-func timeOf(tick uint64, hz float64) time.Duration {
-	return time.Duration(float64(tick) / hz * float64(time.Second))
-}
+// timeOf is a tick's time, at most the longest Duration.
+func timeOf(tick uint64, hz float64) time.Duration { return duration(float64(tick) / hz) }

@@ -123,7 +123,7 @@ type WorldError struct {
 	World string
 	Field int    // the first field that differs
 	Here  string // what the client has there; empty if it has no such field
-	There string // what the server has there; empty if it has no such field
+	There string // what the server has there, as it was sent: any bytes; empty if it has no such field
 }
 
 func (e *WorldError) Error() string {
@@ -135,7 +135,7 @@ func compareCodec(world, want string, o *control.DownOffer) error {
 	if o.Codec == want {
 		return nil
 	}
-	return fmt.Errorf("client: world %s: the server sends it by codec %q, want %q", world, o.Codec, want)
+	return fmt.Errorf("client: world %s: the server sends it by codec \"%s\", want %q", world, shown(o.Codec), want)
 }
 
 // compareFields finds the first difference.

@@ -46,7 +46,8 @@ type Config struct {
 	// Snapshots is how many are held, up to 1024 and at least as many as are sent within Delay, and under Adaptive
 	// MaxDelay, and two; by default a quarter more.
 	Snapshots int
-	// Objects is how many objects a snapshot has at most, up to 65536; 4096 by default.
+	// Objects is how many objects a snapshot has at most, up to 65536. The default is 4096, or less where that would be
+	// more than 524,288 objects in all Snapshots: 836 objects with 627 snapshots.
 	Objects int
 }
 
@@ -57,6 +58,10 @@ const (
 	maxSnapshots = 1024
 	maxObjects   = 65536
 )
+
+// defaultHeld is how many objects all snapshots hold together unless Config.Objects is set. Where Interval is what a
+// server says, it bounds memory.
+const defaultHeld = 1 << 19
 
 // hitchShare is how seldom the rule lets losses exhaust the buffer, as a share of snapshots. It makes the rule three
 // intervals from 1.5 to 5.8 % loss.
@@ -118,7 +123,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Snapshots < least || c.Snapshots > maxSnapshots {
 		return bad("Snapshots", c.Snapshots, fmt.Sprintf("from %d, for a delay of %v at that Interval, to %d", least, longest, maxSnapshots))
 	}
-	c.Objects = cmp.Or(c.Objects, 4096)
+	c.Objects = cmp.Or(c.Objects, min(4096, defaultHeld/c.Snapshots))
 	if c.Objects < 1 || c.Objects > maxObjects {
 		return bad("Objects", c.Objects, "1 to 65536")
 	}
