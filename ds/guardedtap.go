@@ -20,7 +20,9 @@ type guardedTap struct {
 // guardTap calls Joined of the server's tap and returns what it returned, guarded, or nil.
 func (s *Server) guardTap(p *Player, suite transport.Suite) PlayerTap {
 	var tap PlayerTap
-	s.guard(p, func() { tap = s.cfg.Tap.Joined(p, suite) })
+	apart(func() {
+		s.guard(p, func() { tap = s.cfg.Tap.Joined(p, suite) })
+	})
 	if tap == nil {
 		return nil
 	}

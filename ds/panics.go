@@ -29,6 +29,17 @@ func (s *Server) guard(p *Player, f func()) {
 	returned = true
 }
 
+// apart calls f on another goroutine and waits for it. Callbacks that run while a connection is added or removed are called
+// like this, so that runtime.Goexit does not leave that half done. Frames are handled between such changes.
+func apart(f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	<-done
+}
+
 // panicked counts and logs a panic, and ends the player's session. v is nil after runtime.Goexit.
 func (s *Server) panicked(p *Player, v any, stack []byte) {
 	s.panics.Add(1)

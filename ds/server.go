@@ -154,12 +154,5 @@ func (s *Server) run(p *Player, f func()) {
 		s.queue.push(call(func() { s.guard(p, f) }))
 		return
 	}
-	// A goroutine of its own, so that runtime.Goexit in f does not interrupt the transport, which is adding or removing a
-	// connection. Handlers of frames run between two such changes.
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		s.guard(p, f)
-	}()
-	<-done
+	apart(func() { s.guard(p, f) })
 }

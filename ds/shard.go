@@ -92,7 +92,7 @@ func (h *shard) Closed(c *transport.Conn, err error) {
 	p.stopDowns()
 	s.queue.joined(-1)
 	if p.tap != nil {
-		p.tap.Left(err)
+		apart(func() { p.tap.Left(err) })
 	}
 	if s.cfg.Left != nil {
 		s.run(p, func() { s.cfg.Left(p, err) })
