@@ -173,17 +173,17 @@ func checkPollAfterPanic(t *testing.T, rpc string, exits bool) {
 	network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
 	got := map[*ds.Player][]uint64{}
 	ended := false
+	var culprit *ds.Player
 	handle := func(p *ds.Player, f ds.Frame[uplinktest.Move]) {
 		got[p] = append(got[p], f.Seq)
-		switch {
-		case ended || f.Seq != frames-1:
-		case exits:
-			ended = true
-			runtime.Goexit()
-		default:
-			ended = true
-			panic("a bug in the game")
+		if ended || f.Seq != frames-1 {
+			return
 		}
+		ended, culprit = true, p
+		if exits {
+			runtime.Goexit()
+		}
+		panic("a bug in the game")
 	}
 	srv := uplinktest.Serve(t, network, ds.Config{
 		Poll: true, Logger: slog.New(slog.DiscardHandler),
@@ -252,6 +252,15 @@ func checkPollAfterPanic(t *testing.T, rpc string, exits bool) {
 	poll()
 	if n := whole(); n != players {
 		t.Errorf("after the next Poll %d of %d players' frames have come: %v", n, players, got)
+	}
+	for p, seqs := range got { // one tick more for all but the one whose handler did not return, so that none falls behind
+		want := frames + 1
+		if p == culprit {
+			want = frames
+		}
+		if len(seqs) != want {
+			t.Errorf("%d frames of a player have come, want %d: %v", len(seqs), want, got)
+		}
 	}
 	if n := srv.Stats().Panics; n != 1 {
 		t.Errorf("%d panics", n)
