@@ -78,7 +78,7 @@ type Config struct {
 	// OnMessage, if set, gets the messages that the server sends with
 	// ds.Player.SendReliable, in order. It runs on the goroutine that receives for the
 	// connection, so it should be short, and must not call [Conn.Close]. The message is
-	// valid while it runs.
+	// valid while it runs. A panic ends the process; see the package's description.
 	OnMessage func(message []byte)
 	// KeyLog, if set, gets a line with the secrets of each session: it gives away all that is
 	// sealed. It is for debugging; see transport.Config.

@@ -13,4 +13,11 @@
 // A connection that is lost, for instance since the dedicated server was
 // restarted, is made again, and its RPCs are bound again, by itself; until then
 // Send says [ErrReconnecting]. It goes on as it is when the client's address changes.
+//
+// The package recovers no panic of the game's callbacks: a client has one player, so its process
+// ends, as with any other panic. Config.OnMessage, SnapshotConfig.Handle, StateConfig.Handle and
+// Config.Renew run on goroutines of the package, where the game cannot recover a panic by itself.
+// A panic in the function that StateView.Poll calls reaches the caller of Poll. If a callback
+// other than Renew ends its goroutine with runtime.Goexit, as FailNow of package testing does, the
+// connection continues on another one.
 package client

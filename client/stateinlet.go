@@ -28,7 +28,8 @@ type stateInlet[T any] struct {
 	mu     sync.Mutex
 	queue  []*stateUpdate[T] // for Poll
 	spare  []*stateUpdate[T]
-	polled []*stateUpdate[T] // of Poll, while it runs
+	polled []*stateUpdate[T] // of Poll, until all of them are handled
+	next   int               // of polled; of Poll alone
 }
 
 // stateUpdate is an update and the memory that it refers to.
@@ -171,16 +172,26 @@ func (in *stateInlet[T]) deliver() {
 }
 
 func (in *stateInlet[T]) poll(f func(*StateUpdate[T])) int {
+	n := in.drain(f) // what a Poll that did not return has left
 	in.mu.Lock()
-	in.queue, in.polled = in.polled[:0], in.queue
+	in.queue, in.polled = in.polled, in.queue
 	in.mu.Unlock()
-	for _, u := range in.polled {
+	return n + in.drain(f)
+}
+
+// drain calls f with what was polled and not handled yet, and returns its number. If f panics, the next call goes on after
+// that update.
+func (in *stateInlet[T]) drain(f func(*StateUpdate[T])) (n int) {
+	for ; in.next < len(in.polled); n++ {
+		u := in.polled[in.next]
+		in.next++
 		f(&u.StateUpdate)
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.spare = append(in.spare, in.polled...)
-	return len(in.polled)
+	in.polled, in.next = in.polled[:0], 0
+	return n
 }
 
 func (in *stateInlet[T]) appendAck(dst []byte) []byte {

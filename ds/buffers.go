@@ -12,7 +12,10 @@ import (
 type buffers struct {
 	mu  sync.Mutex
 	all []buffered
-	due []buffered // of Poll alone
+
+	// Of Poll alone:
+	due  []buffered
+	next int // of due
 }
 
 func (s *buffers) add(b buffered) {
@@ -39,20 +42,23 @@ func (s *buffers) remove(gone []buffered) {
 	}
 }
 
-// begin gives those that there are when a Poll begins.
-func (s *buffers) begin() []buffered {
+// begin takes those that there are when a Poll begins.
+func (s *buffers) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.due = append(s.due[:0], s.all...)
-	return s.due
+	s.due = append(s.due, s.all...)
 }
 
-// release has them release what is due, and gives the number of handlers that ran.
+// release releases what is due of the buffers that begin took, and returns the number of handlers that ran. If it does not
+// return, as a handler has ended the goroutine, the next call goes on after that buffer.
 func (s *buffers) release(now time.Time) (calls int) {
-	for _, b := range s.due {
+	for s.next < len(s.due) {
+		b := s.due[s.next]
+		s.next++
 		calls += b.release(now)
 	}
-	clear(s.due) // let go of players
+	clear(s.due) // release the players
+	s.due, s.next = s.due[:0], 0
 	return calls
 }
 

@@ -12,7 +12,7 @@
 //
 //	srv, err := ds.Listen("203.0.113.7:7777", ds.Config{Key: key})
 //
-// Handlers run as frames arrive, one at a time, on the goroutine of Serve. With
+// Handlers run as frames arrive, one at a time, on a goroutine that Serve starts. With
 // Config.Poll they run where the game calls [Server.Poll] instead, for a loop
 // with a tick of its own; Serve then only receives.
 //
@@ -22,4 +22,8 @@
 // player; and if a client comes back while its last session is still open, Left of
 // that one returns before Joined of the new one is called. In Poll all run one
 // at a time, whatever the number of shards.
+//
+// A panic in one of these functions ends the session of the player whom the call is for, and is
+// logged and counted. The server and all other players continue. [Config.PanicHandler] gets
+// the panic, and can end the process.
 package ds

@@ -35,7 +35,7 @@ func call(addr string) *client.Conn {
 	return conn
 }
 
-// Handlers run as frames arrive, on the goroutine of Serve.
+// Handlers run as frames arrive, on a goroutine that Serve starts.
 func Example() {
 	srv, err := ds.Listen("127.0.0.1:0", ds.Config{})
 	if err != nil {

@@ -38,6 +38,7 @@ func (p *Player) receiveMessage(b []byte, a *arrival) {
 	f := s.cfg.OnMessage
 	switch {
 	case p.kicked.Load():
+		p.discard(a.at, Kicked)
 	case len(b) > MaxMessage:
 		p.discard(a.at, Malformed)
 		p.end("a message is too long")
@@ -47,7 +48,7 @@ func (p *Player) receiveMessage(b []byte, a *arrival) {
 		p.discard(a.at, Limited)
 		p.end("too many messages")
 	case !s.cfg.Poll:
-		f(p, b)
+		s.guard(p, func() { f(p, b) })
 	default:
 		m := &message{player: p, b: bytes.Clone(b)}
 		if !s.queue.pushFor(p, m, int(unsafe.Sizeof(*m))+len(b)) {
@@ -66,7 +67,10 @@ type message struct {
 func (m *message) take() {}
 
 func (m *message) run() {
-	if !m.player.kicked.Load() {
-		m.player.server.cfg.OnMessage(m.player, m.b)
+	p := m.player
+	if p.kicked.Load() {
+		p.drop(Kicked)
+		return
 	}
+	p.server.guard(p, func() { p.server.cfg.OnMessage(p, m.b) })
 }

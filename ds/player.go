@@ -34,6 +34,7 @@ type Player struct {
 
 	waiting holding
 	kicked  atomic.Bool
+	failure atomic.Pointer[error]       // the first panic of a callback for the player; set before kicked
 	down    atomic.Pointer[downstreams] // nil where there are none
 
 	delivered atomic.Uint64
@@ -84,8 +85,8 @@ func (p *Player) RTT() time.Duration { return p.conn.RTT() }
 
 // Kick ends the player's session and tells it the reason, cut to 64 bytes: the
 // client sees client.ErrKicked with it, and does not come back by itself. None of
-// the player's frames is delivered any more, though some may wait for Poll;
-// Config.Left is still called.
+// the player's frames is delivered any more: those that wait for Poll are counted
+// as dropped, as [Kicked]. Config.Left is still called.
 func (p *Player) Kick(reason string) {
 	p.kicked.Store(true)
 	p.end(reason)

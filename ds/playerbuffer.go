@@ -3,7 +3,6 @@ package ds
 import (
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/control"
@@ -18,7 +17,8 @@ type buffered interface {
 	of() (*Player, *rpc)
 	// release runs the handlers of what is due in a Poll, and gives their number.
 	release(now time.Time) int
-	// leave says that the player has left.
+	// leave ends the buffer, as the player has left. If the player was kicked, the frames that wait are counted as
+	// dropped.
 	leave()
 	stats() BufferStats
 	// told is what the client is told of it.
@@ -34,13 +34,13 @@ type playerBuffer[T any] struct {
 	repeat  int
 	since   time.Time
 	ticks   float64 // frames a Poll
-	left    atomic.Bool
 
 	in held[T] // of the shard's goroutine
 
 	mu     sync.Mutex
 	frames *jitter.Buffer[held[T]]
 	again  uint64 // frames that were repeated
+	left   bool
 
 	// Of Poll alone:
 	out    held[T]
@@ -79,7 +79,17 @@ func newPlayerBuffer[T any](in *inbox[T], p *Player, b *binding, cfg *JitterBuff
 
 func (b *playerBuffer[T]) of() (*Player, *rpc) { return b.player, b.binding.rpc }
 
-func (b *playerBuffer[T]) leave() { b.left.Store(true) }
+func (b *playerBuffer[T]) leave() {
+	b.mu.Lock()
+	b.left = true
+	held := b.frames.Stats().Held
+	b.mu.Unlock()
+	if b.player.kicked.Load() {
+		for range held {
+			b.player.dropFrame(b.binding, Kicked, 0)
+		}
+	}
+}
 
 // deliver takes a frame into the buffer.
 func (b *playerBuffer[T]) deliver(p *Player, from *binding, d *rpcdelta.Delivery, at time.Time) error {
@@ -116,12 +126,13 @@ func (b *playerBuffer[T]) deliver(p *Player, from *binding, d *rpcdelta.Delivery
 const most = 1e-6
 
 func (b *playerBuffer[T]) release(now time.Time) (calls int) {
-	if b.left.Load() {
-		return 0
-	}
-	b.credit += b.ticks
-	for ; b.credit >= 1-most; b.credit-- {
+	for b.credit += b.ticks; b.credit >= 1-most; {
+		b.credit--
 		b.mu.Lock()
+		if b.left {
+			b.mu.Unlock()
+			return calls
+		}
 		seq, state := b.frames.Step(now.Sub(b.since), &b.out)
 		again := state == jitter.Missing && b.can && b.times < b.repeat
 		if again {
@@ -139,7 +150,7 @@ func (b *playerBuffer[T]) release(now time.Time) (calls int) {
 		case again && !b.player.kicked.Load():
 			b.times++
 			f.Repeated = true
-			b.inbox.handler.f(b.player, f)
+			b.player.server.guard(b.player, func() { b.inbox.handler.f(b.player, f) })
 			calls++
 		}
 	}

@@ -1,10 +1,13 @@
 package ds
 
 import (
+	"runtime"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
+	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
 // TestBufferAllocatesNothing has frames with byte slices wait for their time.
@@ -43,6 +46,68 @@ func TestBufferAllocatesNothing(t *testing.T) {
 	st := b.srv.Stats().RPCs[0]
 	if got+uint64(st.Buffer.Held) != s.next || st.Buffer.Released != got || st.Buffer.Missing != 0 {
 		t.Errorf("%d of %d frames handled, counted %+v", got, s.next, st)
+	}
+}
+
+// TestBufferLeavesWhileReleased: a player that is kicked leaves while its buffer releases two frames. Each frame that the buffer
+// held is handled or counted as dropped, and none is both.
+func TestBufferLeavesWhileReleased(t *testing.T) {
+	const frames = 20
+	var s *sender
+	handled := 0
+	b := newBench(t, Config{Poll: true, JitterBuffer: &JitterBuffer{TickHz: 30}}, func(p *Player, _ Frame[testCall]) {
+		handled++
+		p.kicked.Store(true)
+		s.srv.buffers.remove(p.buffers)
+	})
+	s = b.join(0)
+	at := time.Now()
+	for i := range frames {
+		s.player.receive(s.payload(), at.Add(time.Duration(i)*time.Millisecond), false)
+	}
+	held := s.player.buffers[0].stats().Held
+	for range 100 {
+		b.srv.buffers.begin()
+		at = at.Add(time.Second / 30)
+		b.srv.buffers.release(at)
+	}
+	if got := int(b.srv.Stats().RPCs[0].Drops[Kicked]); handled != 1 || held < 4 || got+handled != held {
+		t.Errorf("%d frames were held, %d handled, %d dropped", held, handled, got)
+	}
+}
+
+// TestRestoreExits: a type's own method that decodes a value ends the goroutine. The frames that wait for Poll keep their
+// values.
+func TestRestoreExits(t *testing.T) {
+	var got []uint64
+	b := newBench(t, Config{Poll: true}, func(_ *Player, f Frame[testCall]) {
+		var want testCall
+		want.set(f.Seq)
+		if f.Value.Buttons != want.Buttons || f.Value.Location != want.Location {
+			t.Errorf("frame %d has the values %+v", f.Seq, f.Value)
+		}
+		got = append(got, f.Seq)
+	})
+	h := b.srv.rpcs["Call"].handler.(*handler[testCall])
+	restore, restored := h.restore, 0
+	h.restore = func(v *testCall, f *rpcdelta.Frame) error {
+		if restored++; restored == 3 {
+			runtime.Goexit()
+		}
+		return restore(v, f)
+	}
+	s := b.join(0)
+	for range 6 {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			s.call()
+		}()
+		<-done
+	}
+	b.srv.Poll()
+	if !slices.Equal(got, []uint64{0, 1, 3, 4, 5}) {
+		t.Errorf("frames %v were handled", got)
 	}
 }
 

@@ -3,6 +3,8 @@ package ds_test
 import (
 	"errors"
 	"fmt"
+	"log/slog"
+	"runtime"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -153,34 +155,155 @@ func TestPollKeepsBytes(t *testing.T) {
 	})
 }
 
-// TestPollAfterPanic has a handler panic and the game go on.
+// TestPollAfterPanic ends Poll while a handler runs, by a panic of PanicHandler that the game recovers and by
+// runtime.Goexit: the next Poll begins with what is left, of the queue and of jitter buffers, and then takes what came later. Until
+// then Shutdown waits.
 func TestPollAfterPanic(t *testing.T) {
+	for _, rpc := range []string{"Move", "Buffered"} {
+		for _, exits := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/exits=%v", rpc, exits), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { checkPollAfterPanic(t, rpc, exits) })
+			})
+		}
+	}
+}
+
+func checkPollAfterPanic(t *testing.T, rpc string, exits bool) {
+	const players, frames = 3, 10
+	network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+	got := map[*ds.Player][]uint64{}
+	ended := false
+	var culprit *ds.Player
+	handle := func(p *ds.Player, f ds.Frame[uplinktest.Move]) {
+		got[p] = append(got[p], f.Seq)
+		if ended || f.Seq != frames-1 {
+			return
+		}
+		ended, culprit = true, p
+		if exits {
+			runtime.Goexit()
+		}
+		panic("a bug in the game")
+	}
+	srv := uplinktest.Serve(t, network, ds.Config{
+		Poll: true, Logger: slog.New(slog.DiscardHandler),
+		PanicHandler: func(_ *ds.Player, v any, _ []byte) {
+			if v != nil {
+				panic(v)
+			}
+		},
+	}, func(s *ds.Server) error {
+		return errors.Join(ds.Handle(s, "Move", handle), ds.Handle(s, "Buffered", handle), s.SetJitterBuffer("Buffered", &ds.JitterBuffer{Depth: 50 * ms}))
+	})
+	poll := func() (n int) {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			defer func() { _ = recover() }()
+			n = -1
+			n = srv.Poll()
+		}()
+		<-done
+		return n
+	}
+	var streams []*client.Stream[uplinktest.Move]
+	for range players {
+		streams = append(streams, uplinktest.Bind(t, uplinktest.Dial(t, network, client.Config{}), rpc))
+	}
+	tick := func(i uint64) {
+		for _, s := range streams {
+			m := uplinktest.MoveAt(1, i)
+			if err := s.Send(&m); err != nil && !ended { // one of them is kicked then
+				t.Error(err)
+			}
+		}
+		settle(time.Second / 60)
+	}
+	last := uint64(frames)
+	for i := range last {
+		tick(i)
+		if rpc == "Buffered" {
+			poll()
+		}
+	}
+	for poll() >= 0 && !ended { // the buffers release the rest
+		settle(time.Second / 60)
+	}
+	if n := len(got); !ended || n == 0 {
+		t.Fatalf("no Poll ended before its time, of %d players frames came", n)
+	}
+	whole := func() (n int) {
+		for _, seqs := range got {
+			for i, seq := range seqs {
+				if seq != uint64(i) {
+					t.Fatalf("got %v", got)
+				}
+			}
+			if len(seqs) >= frames {
+				n++
+			}
+		}
+		return n
+	}
+	if n := whole(); n == players {
+		t.Fatal("the Poll that did not return has delivered all")
+	}
+	tick(last)
+	poll()
+	if n := whole(); n != players {
+		t.Errorf("after the next Poll %d of %d players' frames have come: %v", n, players, got)
+	}
+	for p, seqs := range got { // one tick more for all but the one whose handler did not return, so that none falls behind
+		want := frames + 1
+		if p == culprit {
+			want = frames
+		}
+		if len(seqs) != want {
+			t.Errorf("%d frames of a player have come, want %d: %v", len(seqs), want, got)
+		}
+	}
+	if n := srv.Stats().Panics; n != 1 {
+		t.Errorf("%d panics", n)
+	}
+}
+
+// TestShutdownAfterPanic: a Poll that did not return has not polled all, so Shutdown waits for the next one.
+func TestShutdownAfterPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
-		var got []uint64
-		srv := uplinktest.Serve(t, network, ds.Config{Poll: true}, func(s *ds.Server) error {
-			return ds.Handle(s, "Move", func(_ *ds.Player, f ds.Frame[uplinktest.Move]) {
-				got = append(got, f.Seq)
-				if f.Seq == 11 {
-					panic("a bug in the game")
+		var handled int
+		srv := uplinktest.Serve(t, network, ds.Config{Poll: true, Logger: slog.New(slog.DiscardHandler)}, func(s *ds.Server) error {
+			return ds.Handle(s, "Move", func(*ds.Player, ds.Frame[uplinktest.Move]) {
+				if handled++; handled == 1 {
+					runtime.Goexit()
 				}
 			})
 		})
-		move := uplinktest.Bind(t, uplinktest.Dial(t, network, client.Config{}), "Move")
-		poll := func() {
-			defer func() { _ = recover() }()
-			srv.Poll()
-		}
-		for first := range uint64(3) {
-			play(t, move, 1, 10*first, 10, 60)
+		for range 2 {
+			conn := uplinktest.Dial(t, network, client.Config{NoReconnect: true})
+			play(t, uplinktest.Bind(t, conn, "Move"), 1, 0, 1, 60)
 			settle(100 * ms)
-			poll()
 		}
-		// What the panicking Poll had left over is gone, what came later is not.
-		want := []uint64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29}
-		if !slices.Equal(got, want) {
-			t.Errorf("got %v, want %v", got, want)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			srv.Poll()
+		}()
+		<-done
+		down := make(chan error, 1)
+		go func() { down <- srv.Shutdown(t.Context()) }()
+		settle(10 * time.Second)
+		select {
+		case err := <-down:
+			t.Errorf("the server is down (%v) after %d handlers", err, handled)
+		default:
 		}
+		srv.Poll()
+		settle(time.Second)
+		if handled != 2 {
+			t.Errorf("%d handlers ran", handled)
+		}
+		uplinktest.Must(t, <-down)
 	})
 }
 

@@ -17,8 +17,11 @@ type queue struct {
 	mu      sync.Mutex
 	share   share
 	waiting []waiter
-	polling bool
-	running []waiter // of Poll alone
+	polling bool // until all that was taken has run, perhaps by several Polls
+
+	// Of Poll alone:
+	running []waiter
+	next    int // of running
 }
 
 // waiter is one thing to be done by Poll. take is called under the queue's lock
@@ -59,6 +62,7 @@ func (q *queue) pushFor(p *Player, w waiter, size int) bool {
 	return true
 }
 
+// run takes what waits, and runs it. All that was taken before has run.
 func (q *queue) run() int {
 	q.mu.Lock()
 	q.share.taken()
@@ -68,19 +72,23 @@ func (q *queue) run() int {
 		w.take()
 	}
 	q.mu.Unlock()
-	defer q.polled() // though a handler panics
-	for _, w := range q.running {
-		w.run()
-	}
-	n := len(q.running)
-	clear(q.running) // let go of players
-	return n
+	return q.drain()
 }
 
-func (q *queue) polled() {
+// drain runs what was taken and has not run yet, and returns its number. If it does not return, as a handler has
+// ended the goroutine, the next call goes on after that handler.
+func (q *queue) drain() (n int) {
+	for ; q.next < len(q.running); n++ {
+		w := q.running[q.next]
+		q.next++
+		w.run()
+	}
+	clear(q.running) // release the players
+	q.running, q.next = q.running[:0], 0
 	q.mu.Lock()
 	q.polling = false
 	q.mu.Unlock()
+	return n
 }
 
 // idle says that nothing waits for Poll nor runs there.
@@ -114,16 +122,15 @@ func (b *inbox[T]) deliver(p *Player, from *binding, d *rpcdelta.Delivery, at ti
 		return errQueueFull
 	}
 	n := len(b.waiting)
-	if n < cap(b.waiting) {
-		b.waiting = b.waiting[:n+1] // with the byte slices of the value that lay there
-	} else {
-		b.waiting = append(b.waiting, item[T]{})
+	if n == cap(b.waiting) {
+		b.waiting = append(b.waiting, item[T]{})[:n]
 	}
-	it := &b.waiting[n]
-	if err := b.handler.restore(&it.frame.Value, d.Frame); err != nil {
-		b.waiting = b.waiting[:n]
+	longer := b.waiting[:n+1] // with the byte slices of the value that lay there
+	it := &longer[n]
+	if err := b.handler.restore(&it.frame.Value, d.Frame); err != nil { // or a type's own method ends the goroutine
 		return err
 	}
+	b.waiting = longer
 	it.player, it.binding = p, from
 	it.frame.Seq, it.frame.Missed, it.frame.Late, it.frame.Older, it.frame.Received = d.Seq, d.Missed, d.Late, older(d), at
 	b.queue.waiting = append(b.queue.waiting, b)
@@ -140,7 +147,7 @@ func (b *inbox[T]) bytes(f *rpcdelta.Frame) int {
 }
 
 func (b *inbox[T]) take() {
-	if b.poll != b.queue.share.polls { // though a handler panicked in the last one
+	if b.poll != b.queue.share.polls { // it is the first call of this Poll
 		b.waiting, b.running = b.running[:0], b.waiting
 		b.poll, b.next = b.queue.share.polls, 0
 	}
@@ -149,6 +156,7 @@ func (b *inbox[T]) take() {
 func (b *inbox[T]) run() {
 	it := &b.running[b.next]
 	b.next++
-	b.handler.call(it.player, it.binding, &it.frame)
+	p, from := it.player, it.binding
 	it.player, it.binding = nil, nil
+	b.handler.call(p, from, &it.frame)
 }

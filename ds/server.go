@@ -27,6 +27,8 @@ type Server struct {
 	rpcs    map[string]*rpc
 	sources map[string]source // of downstreams
 
+	panics    atomic.Uint64 // that were recovered
+	silent    bool          // there is neither a Config.Logger nor a Config.PanicHandler
 	profiling atomic.Uint64 // one of how many payloads is measured, and above 32 bits the runs that there were
 	leaving   atomic.Bool   // Shutdown was called
 	peopled   atomic.Int32  // shards that may have players, or get some
@@ -39,6 +41,7 @@ type Server struct {
 // Listen opens the server's UDP socket on addr, "127.0.0.1:7777" say. Other
 // addresses than loopback need [Config.Key].
 func Listen(addr string, cfg Config) (*Server, error) {
+	silent := cfg.Logger == nil && cfg.PanicHandler == nil
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
@@ -59,7 +62,7 @@ func Listen(addr string, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ds: %w", err)
 	}
-	s := &Server{cfg: cfg, ln: ln, rpcs: map[string]*rpc{}, drained: make(chan struct{}), served: make(chan struct{})}
+	s := &Server{cfg: cfg, silent: silent, ln: ln, rpcs: map[string]*rpc{}, drained: make(chan struct{}), served: make(chan struct{})}
 	for i := range ln.Shards() {
 		s.shards = append(s.shards, newShard(s, i))
 	}
@@ -114,13 +117,14 @@ func (s *Server) Close() error { return s.ln.Close() }
 // caller's goroutine, and gives their number. It is for servers with
 // [Config.Poll] and for one goroutine at a time. With [Config.JitterBuffer] it is a
 // tick: after what arrived, the handlers of the frames whose time has come run.
+//
+// A panic in a handler does not end Poll: see [Config.PanicHandler]. If PanicHandler itself panics, or a handler
+// calls runtime.Goexit, Poll ends, and the next one begins with what is left.
 func (s *Server) Poll() int {
-	due := s.buffers.begin() // before Joined of their players is called
-	n := s.queue.run()
-	if len(due) > 0 {
-		n += s.buffers.release(time.Now())
-	}
-	return n
+	n := s.queue.drain() + s.buffers.release(time.Now()) // what a Poll that did not return has left
+	s.buffers.begin()                                    // before Joined of their players is called
+	n += s.queue.run()
+	return n + s.buffers.release(time.Now())
 }
 
 // register adds an RPC.
@@ -144,11 +148,11 @@ func (s *Server) lookup(name string) (*rpc, []string) {
 	return nil, slices.Sorted(maps.Keys(s.rpcs))
 }
 
-// run has f run where handlers run.
-func (s *Server) run(f func()) {
+// run calls f, which is Joined or Left of the game, in Poll or at once.
+func (s *Server) run(p *Player, f func()) {
 	if s.cfg.Poll {
-		s.queue.push(call(f))
+		s.queue.push(call(func() { s.guard(p, f) }))
 		return
 	}
-	f()
+	apart(func() { s.guard(p, f) })
 }

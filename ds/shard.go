@@ -28,9 +28,10 @@ type shard struct {
 	counted time.Time // when the tap was told of counts
 	empty   bool      // and stays so, since the server shuts down
 
-	mu    sync.Mutex // guards the rest, and writing players
-	acks  AckStats
-	drops [drops]uint64
+	mu        sync.Mutex // guards the rest, and writing players
+	acks      AckStats
+	drops     [drops]uint64
+	postponed []tapPanic // that were recovered while a lock was held
 }
 
 var _ transport.BatchHandler = (*shard)(nil)
@@ -65,11 +66,11 @@ func (h *shard) Opened(c *transport.Conn) {
 	h.mu.Unlock()
 	s.queue.joined(1)
 	if s.cfg.Tap != nil {
-		p.tap = s.cfg.Tap.Joined(p, c.Suite())
+		p.tap = s.guardTap(p, c.Suite())
 		c.SetTap(p.tap)
 	}
 	if s.cfg.Joined != nil {
-		s.run(func() { s.cfg.Joined(p) })
+		s.run(p, func() { s.cfg.Joined(p) })
 	}
 }
 
@@ -81,6 +82,8 @@ func (h *shard) Closed(c *transport.Conn, err error) {
 	if _, joined := h.players[p]; !joined {
 		return
 	}
+	h.handlePostponed() // it may be why the session ended
+	err = p.endedBy(err)
 	h.mu.Lock()
 	delete(h.players, p)
 	h.mu.Unlock()
@@ -89,10 +92,10 @@ func (h *shard) Closed(c *transport.Conn, err error) {
 	p.stopDowns()
 	s.queue.joined(-1)
 	if p.tap != nil {
-		p.tap.Left(err)
+		apart(func() { p.tap.Left(err) })
 	}
 	if s.cfg.Left != nil {
-		s.run(func() { s.cfg.Left(p, err) })
+		s.run(p, func() { s.cfg.Left(p, err) })
 	}
 }
 
@@ -125,6 +128,7 @@ func (h *shard) Handled() {
 // Tick sends the acks that are due, and more of initial states.
 func (h *shard) Tick(now time.Time) {
 	s := h.server
+	h.handlePostponed()
 	h.feed()
 	if now.Sub(h.acked) < s.cfg.ackInterval()-s.cfg.tick()/2 {
 		return // ticks are not quite punctual, hence the half

@@ -26,6 +26,7 @@ const (
 	Refused                     // the game refused the frame, see [Validate]
 	Overdue                     // its tick is over, see [JitterBuffer]
 	Skipped                     // its jitter buffer is full, or went on without it
+	Kicked                      // the player's session was ended by Kick or by a panic of a handler
 	BadAck                      // an ack of what was never sent
 	drops
 )
@@ -35,7 +36,7 @@ func (d Drop) String() string {
 	if d >= drops {
 		return fmt.Sprintf("Drop(%d)", uint8(d))
 	}
-	return [...]string{"baseline_missing", "desync", "late", "duplicate", "malformed", "unknown_rpc", "queue_full", "limited", "refused", "overdue", "skipped", "bad_ack"}[d]
+	return [...]string{"baseline_missing", "desync", "late", "duplicate", "malformed", "unknown_rpc", "queue_full", "limited", "refused", "overdue", "skipped", "kicked", "bad_ack"}[d]
 }
 
 // reason gives the reason for an error of a decoder or a sink.
@@ -66,8 +67,8 @@ func reason(err error) Drop {
 type RPCStats struct {
 	RPC      string
 	Reliable bool
-	// Stats counts the frames that were delivered, those among them that [Validate]
-	// refused or a jitter buffer skipped too.
+	// Stats counts the frames that were delivered, those among them too that [Validate]
+	// refused, that a jitter buffer skipped, or whose player was kicked while they waited.
 	rpcdelta.Stats
 	// Messages and Bytes count the payloads that held new frames, with their
 	// headers.
@@ -87,8 +88,8 @@ type RPCStats struct {
 	PriorFallbacks uint64
 	// LateFrames counts those among the delivered that came late.
 	LateFrames uint64
-	// Drops counts payloads by reason; for limited, refused, queue_full, overdue and
-	// skipped frames.
+	// Drops counts payloads by reason; for limited, refused, queue_full, overdue,
+	// skipped and kicked frames.
 	Drops [drops]uint64
 	// Buffer is how its jitter buffers stand, if there are any: see [JitterBuffer].
 	Buffer BufferStats
@@ -113,13 +114,15 @@ type Stats struct {
 	Downstreams []DownstreamStats
 	// Drops counts what belongs to no RPC, by reason.
 	Drops [drops]uint64
+	// Panics counts the panics of callbacks that were recovered; see Config.PanicHandler.
+	Panics uint64
 	// Transport counts datagrams and connections.
 	Transport transport.ListenerStats
 }
 
 // Stats gives what the server counted so far.
 func (s *Server) Stats() Stats {
-	out := Stats{Transport: s.ln.Stats(), Downstreams: s.downstreams()}
+	out := Stats{Panics: s.panics.Load(), Transport: s.ln.Stats(), Downstreams: s.downstreams()}
 	for _, h := range s.shards {
 		h.addTo(&out)
 	}

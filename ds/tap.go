@@ -9,7 +9,9 @@ import (
 
 // Tap sees what a server gets and sends, and what it makes of that: for recordings. Package capture/tap has one that
 // writes a file. Its methods, and those of a [PlayerTap], are called by several goroutines where there are several
-// shards; they must be quick, and must not call the server's or a player's methods, but for those of Joined.
+// shards; they must be quick, and must not call the server's or a player's methods, but for those of Joined. A panic in
+// a method ends the session of the player whom the call is about, if there is one; see [Config.PanicHandler]. No method
+// of that PlayerTap is called after that.
 type Tap interface {
 	// Joined is called before anything else of a player.
 	Joined(p *Player, suite transport.Suite) PlayerTap
@@ -60,9 +62,10 @@ func (h *shard) tapped(now time.Time) {
 	t := h.server.cfg.Tap
 	if h.index == 0 && now.Sub(h.counted) >= countEvery {
 		h.counted = now
-		t.Counted(h.server.ln.Stats())
+		h.server.guard(nil, func() { t.Counted(h.server.ln.Stats()) })
 	}
-	n := t.Resets()
+	n := h.resets
+	h.server.guard(nil, func() { n = t.Resets() })
 	if n == h.resets {
 		return
 	}

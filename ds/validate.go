@@ -36,11 +36,18 @@ func ValidateSchema(s *Server, name string, f func(*Player, Frame[*rpcdelta.Fram
 }
 
 // call calls the handler, unless the frame is refused or its player was kicked, and
-// says whether it did.
-func (h *handler[T]) call(p *Player, b *binding, f *Frame[T]) bool {
+// reports whether the handler returned. A panic ends the player's session.
+func (h *handler[T]) call(p *Player, b *binding, f *Frame[T]) (handled bool) {
 	if p.kicked.Load() {
+		p.dropFrame(b, Kicked, 0)
 		return false
 	}
+	p.server.guard(p, func() { handled = h.run(p, b, f) })
+	return handled
+}
+
+// run is call without what protects the server from a panic.
+func (h *handler[T]) run(p *Player, b *binding, f *Frame[T]) bool {
 	if b.refused != 0 && !f.Late {
 		f.Missed += b.refused
 		b.refused = 0

@@ -56,7 +56,7 @@ func Dial(ctx context.Context, addr string, cfg Config, h Handler) (*Conn, error
 		return nil, err
 	}
 	d := newDialer(pc, ticket, cfg, h)
-	go d.serve()
+	go outlast(d.serve)
 	stop := context.AfterFunc(ctx, d.stop)
 	defer stop()
 	select {
@@ -104,15 +104,15 @@ func newDialer(pc PacketConn, t session.Ticket, cfg Config, h Handler) *dialer {
 	return d
 }
 
-// serve is the connection's goroutine.
+// serve is the connection's goroutine. If a handler ends it, another one calls serve again.
 func (d *dialer) serve() {
-	defer close(d.done)
 	err := d.run()
 	d.conn.finish(wire.CloseNormal, err)
 	d.conn.bury(d.handler)
 	// Nothing can be done about an error of closing a packet connection.
 	_ = d.pc.Close()
 	d.log.Debug("connection ended", "remote", d.remote, "cause", d.conn.err())
+	close(d.done)
 }
 
 // run reads datagrams and sleeps until something is due, until the connection is stopped: there may be thousands

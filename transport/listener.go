@@ -73,8 +73,8 @@ func newGate(cfg Config, local netip.AddrPort) (*gate.Gate, error) {
 
 // Serve accepts connections and calls the handlers, one for each of [Listener.Shards], until ctx is done or
 // [Listener.Close] is called; then it closes every connection, tells the peers, and returns nil. Any other end
-// is an error of a packet connection. All calls of one handler come from one goroutine, those of the first
-// from the caller's; which shard a connection belongs to is decided when it begins, and nobody can tell before.
+// is an error of a packet connection. All calls of one handler come from one goroutine, which Serve starts;
+// which shard a connection belongs to is decided when it begins, and nobody can tell before.
 // A listener serves once.
 func (l *Listener) Serve(ctx context.Context, handlers ...Handler) error {
 	if len(handlers) != len(l.shards) {
@@ -86,12 +86,16 @@ func (l *Listener) Serve(ctx context.Context, handlers ...Handler) error {
 	defer close(l.done)
 	defer context.AfterFunc(ctx, l.stop)()
 	errs := make([]error, len(l.shards))
-	var others sync.WaitGroup
-	for i := range l.shards[1:] {
-		others.Go(func() { errs[i+1] = l.shards[i+1].serve(handlers[i+1]) })
+	var shards sync.WaitGroup
+	for i, s := range l.shards {
+		s.serves(handlers[i])
+		shards.Add(1)
+		go outlast(func() {
+			errs[i] = s.serve()
+			shards.Done()
+		})
 	}
-	errs[0] = l.shards[0].serve(handlers[0])
-	others.Wait()
+	shards.Wait()
 	return errors.Join(append(errs, l.release())...)
 }
 

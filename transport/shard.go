@@ -52,12 +52,17 @@ func newShard(l *Listener, pc PacketConn, shards int) *shard {
 	return s
 }
 
-// serve runs until the listener is stopped, or ends because of an error, and takes the other shards along.
-func (s *shard) serve(h Handler) error {
-	defer s.listener.stop()
+// serves sets the handler. It is called once, before serve.
+func (s *shard) serves(h Handler) {
 	s.handler = h
 	s.batches, _ = h.(BatchHandler)
+}
+
+// serve runs until the listener is stopped, or ends because of an error, and stops the other shards. If a handler ends the
+// goroutine, another one calls serve again.
+func (s *shard) serve() error {
 	err := s.run(s)
+	s.listener.stop()
 	s.publish()
 	s.closeAll(err)
 	return err
