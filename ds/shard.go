@@ -125,7 +125,7 @@ func (h *shard) Handled() {
 // Tick sends the acks that are due, and more of initial states.
 func (h *shard) Tick(now time.Time) {
 	s := h.server
-	h.feed()
+	h.feed(now)
 	if now.Sub(h.acked) < s.cfg.ackInterval()-s.cfg.tick()/2 {
 		return // ticks are not quite punctual, hence the half
 	}
