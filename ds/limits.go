@@ -1,11 +1,13 @@
 package ds
 
 import (
+	"cmp"
 	"errors"
 
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/limit"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 // A player may call each RPC Config.RateSlack times as often as it declared, and
@@ -82,6 +84,16 @@ func payloads(t control.Type, body []byte) int {
 		return f.Left()
 	}
 	return 1
+}
+
+// behindReason is what a client is told that joins while too many calls wait for Poll.
+const behindReason = "the game does not poll"
+
+// mostCalls is how many calls of Joined and Left may wait for Poll before nobody is let in: clients
+// could otherwise add to them without bound by joining and leaving. Those of players who are connected
+// come on top.
+func (s *Server) mostCalls() int64 {
+	return 2 * int64(cmp.Or(s.cfg.MaxPlayers, transport.DefaultMaxConns))
 }
 
 // leastBindings is how many bindings a player may always have.

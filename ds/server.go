@@ -29,6 +29,7 @@ type Server struct {
 
 	profiling atomic.Uint64 // one of how many payloads is measured, and above 32 bits the runs that there were
 	leaving   atomic.Bool   // Shutdown was called
+	calls     atomic.Int64  // of Joined and Left that wait for Poll
 	peopled   atomic.Int32  // shards that may have players, or get some
 	drained   chan struct{}
 	drainOnce sync.Once
@@ -147,7 +148,8 @@ func (s *Server) lookup(name string) (*rpc, []string) {
 // run has f run where handlers run.
 func (s *Server) run(f func()) {
 	if s.cfg.Poll {
-		s.queue.push(call(f))
+		s.calls.Add(1)
+		s.queue.push(call(func() { s.calls.Add(-1); f() }))
 		return
 	}
 	f()

@@ -60,6 +60,10 @@ func (h *shard) Opened(c *transport.Conn) {
 		c.Leave(leavingReason)
 		return
 	}
+	if s.calls.Load() >= s.mostCalls() {
+		c.Leave(behindReason)
+		return
+	}
 	h.mu.Lock()
 	h.players[p] = struct{}{}
 	h.mu.Unlock()

@@ -174,7 +174,10 @@ func (c *Client) Err() error {
 	if c.session.State() == session.Open {
 		return nil
 	}
-	return errors.Join(session.ErrNotOpen, c.session.Err())
+	if err := c.session.Err(); err != nil {
+		return err
+	}
+	return session.ErrNotOpen
 }
 
 // Sent returns the number of datagrams that the client has sent.

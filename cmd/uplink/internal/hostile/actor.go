@@ -29,7 +29,7 @@ type actor struct {
 	frame    *rpcdelta.Frame
 	number   uint32 // of the next segment
 	pending  []byte // reliable frame that waits for room, since none may be missing
-	ended    bool   // the server has ended the session
+	ended    error  // why the session did not last
 
 	mu     sync.Mutex
 	offers map[string]uint8 // numbers of streams, by codec
@@ -79,7 +79,7 @@ func (a *actor) run(ctx context.Context) {
 			a.kind.step(a, i)
 		}
 	}
-	a.ended = true
+	a.ended = a.c.Err()
 }
 
 // message takes a reliable message of the server.

@@ -35,7 +35,7 @@ type Phase struct {
 	Sent      uint64            `json:"sent"` // frames of the honest players
 	Frames    uint64            `json:"frames"`
 	Drops     map[string]uint64 `json:"drops"`
-	Ended     []string          `json:"ended"` // kinds of the sessions that the server has ended
+	Ended     []string          `json:"ended"` // sessions that did not last: kind and reason
 	rates     []float64         // of datagrams, by client
 }
 
@@ -50,7 +50,7 @@ func (p Phase) String() string {
 	}
 	ended := ""
 	if len(p.Ended) > 0 {
-		ended = "; the server ended " + strings.Join(p.Ended, ", ")
+		ended = "; ended: " + strings.Join(p.Ended, ", ")
 	}
 	return fmt.Sprintf("%-8s %d clients: the server uses %.1f %% of a core, receives %.0f datagrams/s, sends %.0f KB/s; honest players keep %d of %d frames%s%s",
 		p.Name, p.Clients, 100*p.Share, p.Datagrams, p.SentBytes/1e3, p.Frames, p.Sent, drops, ended)
@@ -118,6 +118,7 @@ const (
 	joinEvery = 60 * time.Millisecond // between two clients: a server lets 20 a second in, of one network
 	warmUp    = 4 * time.Second       // until all clients are at their rates
 	settle    = 500 * time.Millisecond
+	settles   = 10
 
 	playerHz = 60
 	ackHz    = 60 // datagrams a second that an honest player sends besides its calls
@@ -229,31 +230,33 @@ func (r *run) measure(ctx context.Context, name string, players []*player, other
 	p := &Phase{
 		Name: name, Clients: len(others), Share: (after.CPU - before.CPU).Seconds() / seconds,
 		Datagrams: float64(after.Datagrams-before.Datagrams) / seconds, SentBytes: float64(after.SentBytes-before.SentBytes) / seconds,
-		Drops: map[string]uint64{},
 	}
 	for i, a := range others {
 		p.rates = append(p.rates, float64(a.datagrams()-sent[i])/seconds)
 	}
 	stop()
-	if err := pause(ctx, settle); err != nil {
-		return nil, err
-	}
-	end, err := r.target.Status()
-	if err != nil {
-		return nil, err
-	}
-	p.Frames, p.Drops = end.Frames, end.Drops
 	for _, player := range players {
 		if player.err != nil {
 			return nil, fmt.Errorf("player %d: %w", player.number, player.err)
 		}
 		p.Sent += player.sent
 	}
+	for range settles { // the last frames may wait in the server's socket
+		if err := pause(ctx, settle); err != nil {
+			return nil, err
+		}
+		if after, err = r.target.Status(); err != nil {
+			return nil, err
+		}
+		if p.Frames, p.Drops = after.Frames, after.Drops; p.Frames == p.Sent {
+			break
+		}
+	}
 	for _, a := range others {
 		switch a := a.(type) {
 		case *actor:
-			if a.ended {
-				p.Ended = append(p.Ended, a.kind.name)
+			if a.ended != nil {
+				p.Ended = append(p.Ended, fmt.Sprintf("%s: %v", a.kind.name, a.ended))
 			}
 		case *player:
 			if a.err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/meter"
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/socketdrops"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -158,6 +159,9 @@ func (s *Server) Status() (Status, error) {
 				out.Drops["frame "+ds.Drop(d).String()] += n
 			}
 		}
+	}
+	if n, ok := socketdrops.Count(s.srv.Addr().Port()); ok && n > 0 {
+		out.Drops["kernel"] = n
 	}
 	st.Transport.Dropped.Each(func(reason string, n uint64) {
 		if n > 0 {
