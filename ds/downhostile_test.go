@@ -163,3 +163,27 @@ func TestInitialStateLimit(t *testing.T) {
 		t.Errorf("%d bytes of %d after a wait", n-before, size)
 	}
 }
+
+// TestReturningIsHeld checks that a client that leaves and returns all the time gets large snapshots
+// no more often than one that stays and acks none: it is not faster to subscribe again.
+func TestReturningIsHeld(t *testing.T) {
+	b := newBench(t, Config{}, func(*Player, Frame[testCall]) {})
+	w, err := NewWorld(b.srv, "cubes", WorldConfig[cube]{}) // whose first snapshots have all objects
+	must(t, err)
+	c := &reel{t: t, frames: recorded(t, "cubes_delta_data_120.bin.gz"), world: w}
+	d := c.join(b, &nowhere{}, func(p *Player) way { return &snapshotWay{world: &w.w, player: p} })
+	start := time.Now()
+	const ticks = 60
+	for range ticks {
+		for _, a := range []control.Answer{control.Refused, control.Ready} {
+			d.player.receiveReply(control.AppendReply(nil, d.number, a)[1:], time.Time{})
+		}
+		c.next()
+		_, err := c.world.Send()
+		must(t, err)
+	}
+	st, most := d.counted(), 2+uint64(time.Since(start)/leastHold)
+	if st.Messages == 0 || st.Messages > most || st.Fragmented != st.Messages {
+		t.Errorf("%d ticks send %d messages, %d of them in fragments, want at most %d", ticks, st.Messages, st.Fragmented, most)
+	}
+}
