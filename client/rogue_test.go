@@ -89,7 +89,7 @@ func (r *rogue) Datagram(c *transport.Conn, b []byte, _ time.Time) {
 		}
 		q, err := control.ParseBindRequest(body)
 		uplinktest.Must(r.t, err)
-		a := control.BindAnswer{RPC: q.RPC, Ring: q.Ring, Prior: q.Prior}
+		a := control.BindAnswer{RPC: uint8(q.RPC), Ring: q.Ring, Prior: q.Prior}
 		out, err := a.Append(nil)
 		uplinktest.Must(r.t, err)
 		_ = c.Send(out) // the client asks again

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/mpack"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -78,7 +79,7 @@ func newStream(c *Conn, schema *rpcdelta.Schema, o options) (*stream, error) {
 		stats: RPCStats{RPC: schema.RPC(), Reliable: o.reliable},
 	}
 	r := control.BindRequest{
-		RPC: uint8(n), Name: schema.RPC(), Fingerprint: schema.Fingerprint(), Fields: control.FieldHashes(schema),
+		RPC: mpack.Byte(n), Name: schema.RPC(), Fingerprint: schema.Fingerprint(), Fields: control.FieldHashes(schema),
 		RateHz: s.rate, Ring: s.ring, Codec: c.cfg.Codec.String(), Reliable: s.reliable, Frames: s.mostFrames(),
 		Prior: c.cfg.priorHash(),
 	}

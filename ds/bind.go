@@ -46,7 +46,7 @@ func appendAnswer(dst []byte, a control.BindAnswer) ([]byte, error) {
 func (s *Server) bind(p *Player, r *control.BindRequest) control.BindAnswer {
 	rpc, known := s.lookup(r.Name)
 	if rpc == nil {
-		return control.BindAnswer{RPC: r.RPC, Reason: control.ReasonUnknown, Known: known}
+		return control.BindAnswer{RPC: uint8(r.RPC), Reason: control.ReasonUnknown, Known: known}
 	}
 	a := control.Compare(rpc.schema, r)
 	if a.Reason != control.ReasonNone {

@@ -91,3 +91,99 @@ func FuzzDown(f *testing.F) {
 		}
 	})
 }
+
+// stalled is a link whose peer acknowledges nothing.
+type stalled struct{ nowhere }
+
+func (stalled) Unacked() int { return mostFed }
+
+// restart tells the server that the client leaves and wants the initial state again.
+func restart(d *downstream, now time.Time) {
+	for _, a := range []control.Answer{control.Refused, control.Send} {
+		d.player.receiveReply(control.AppendReply(nil, d.number, a)[1:], now)
+	}
+}
+
+// TestFeedingIsListedOnce checks that the shard has a downstream in its list once, however often
+// the client asks for the initial state, and takes it out once that is sent.
+func TestFeedingIsListedOnce(t *testing.T) {
+	c := newCrowd(t, few(t), 2)
+	now := time.Now()
+	h := c.players[0].player.shard
+	for _, d := range c.players {
+		d.link = &stalled{}
+	}
+	for i := range 10_000 {
+		for _, d := range c.players {
+			restart(d, now)
+			restart(d, now)
+		}
+		if i%2 == 0 {
+			h.feed(now) // as each tick does
+		}
+	}
+	if n := len(h.feeding); n != 2 {
+		t.Errorf("2 downstreams are %d entries of the list", n)
+	}
+	c.players[0].link, c.players[1].link = &nowhere{}, &nowhere{}
+	c.players[1].pause()
+	h.feed(now)
+	if n := len(h.feeding); n != 0 || c.players[0].counted().InitialBytes == 0 {
+		t.Errorf("%d entries are left, %+v", n, c.players[0].counted())
+	}
+	restart(c.players[0], now)
+	h.feed(now)
+	if st := c.players[0].counted(); st.InitialBytes != 2*uint64(len(c.players[0].way.terms().initial)) {
+		t.Errorf("the initial state is not sent again: %+v", st)
+	}
+}
+
+// TestInitialStateLimit checks how often a client that acknowledges everything at once gets the
+// initial state: twice, and then once in feedEvery. It still gets all of it.
+func TestInitialStateLimit(t *testing.T) {
+	c := newCrowd(t, few(t), 1)
+	d := c.players[0]
+	h, size := d.player.shard, uint64(len(d.way.terms().initial))
+	now := h.start
+	const asked = time.Minute
+	for ; now.Before(h.start.Add(asked)); now = now.Add(100 * time.Millisecond) {
+		restart(d, now)
+		h.feed(now)
+	}
+	if n := d.counted().InitialBytes; n < size*7/2 || n > size*(2+uint64(asked/feedEvery)) {
+		t.Errorf("%d bytes of an initial state of %d are sent", n, size)
+	}
+	before := d.counted().InitialBytes
+	restart(d, now)
+	for range 10 * int(feedEvery/time.Second) {
+		now = now.Add(100 * time.Millisecond)
+		h.feed(now)
+	}
+	if n := d.counted().InitialBytes; n != before+size || len(h.feeding) != 0 {
+		t.Errorf("%d bytes of %d after a wait", n-before, size)
+	}
+}
+
+// TestReturningIsHeld checks that a client that leaves and returns all the time gets large snapshots
+// no more often than one that stays and acks none: it is not faster to subscribe again.
+func TestReturningIsHeld(t *testing.T) {
+	b := newBench(t, Config{}, func(*Player, Frame[testCall]) {})
+	w, err := NewWorld(b.srv, "cubes", WorldConfig[cube]{}) // whose first snapshots have all objects
+	must(t, err)
+	c := &reel{t: t, frames: recorded(t, "cubes_delta_data_120.bin.gz"), world: w}
+	d := c.join(b, &nowhere{}, func(p *Player) way { return &snapshotWay{world: &w.w, player: p} })
+	start := time.Now()
+	const ticks = 60
+	for range ticks {
+		for _, a := range []control.Answer{control.Refused, control.Ready} {
+			d.player.receiveReply(control.AppendReply(nil, d.number, a)[1:], time.Time{})
+		}
+		c.next()
+		_, err := c.world.Send()
+		must(t, err)
+	}
+	st, most := d.counted(), 2+uint64(time.Since(start)/leastHold)
+	if st.Messages == 0 || st.Messages > most || st.Fragmented != st.Messages {
+		t.Errorf("%d ticks send %d messages, %d of them in fragments, want at most %d", ticks, st.Messages, st.Fragmented, most)
+	}
+}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/fragment"
+	"github.com/uplink-rpc/uplink/internal/limit"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -55,6 +56,9 @@ type downstream struct {
 	number uint8
 	source *downSource
 	way    way
+
+	listed bool         // is in the shard's list feeding; of the shard's goroutine
+	pieces limit.Bucket // bytes of initial states, likewise
 
 	mu     sync.Mutex
 	phase  phase

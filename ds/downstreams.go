@@ -139,7 +139,8 @@ func (p *Player) receiveReply(b []byte, at time.Time) {
 	case control.Refused:
 		d.pause()
 	case control.Send:
-		if d.feed() {
+		if d.feed() && !d.listed { // it may be listed since an earlier request
+			d.listed = true
 			p.shard.feeding = append(p.shard.feeding, d)
 		}
 	case control.Ready:

@@ -3,8 +3,10 @@ package ds
 import (
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/limit"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -23,21 +25,32 @@ func (d *downstream) feed() bool {
 	return true
 }
 
+// feedEvery is the time after which a client that leaves and returns may have the initial state
+// once more. It may have it twice without waiting.
+const feedEvery = 10 * time.Second
+
 // feed sends pieces of initial states, as many as there is room for.
-func (h *shard) feed() {
-	h.feeding = slices.DeleteFunc(h.feeding, func(d *downstream) bool { return d.push(&h.buf) })
+func (h *shard) feed(now time.Time) {
+	since := now.Sub(h.start)
+	h.feeding = slices.DeleteFunc(h.feeding, func(d *downstream) bool {
+		d.listed = !d.push(&h.buf, since)
+		return !d.listed
+	})
 }
 
-// push sends pieces while there is room, and says whether that is over.
-func (d *downstream) push(buf *[]byte) (over bool) {
+// push sends pieces while there is room and the rate limit allows it, and reports whether
+// nothing is left to send. since is the time since the shard's start.
+func (d *downstream) push(buf *[]byte, since time.Duration) (over bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	initial := d.way.terms().initial
+	size := float64(len(initial))
+	rate := limit.Rate{PerSecond: size / feedEvery.Seconds(), Burst: 2 * size}
 	for d.phase == feeding && d.fed < len(initial) {
-		if d.link.Unacked() >= mostFed {
+		n := min(control.MaxPiece, len(initial)-d.fed)
+		if d.link.Unacked() >= mostFed || !d.pieces.Take(since, rate, float64(n)) {
 			return false
 		}
-		n := min(control.MaxPiece, len(initial)-d.fed)
 		*buf = append((*buf)[:0], byte(control.Piece), d.number)
 		*buf = append(*buf, initial[d.fed:d.fed+n]...)
 		if err := d.link.SendReliable(*buf); err != nil {

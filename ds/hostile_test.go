@@ -15,6 +15,7 @@ import (
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/mpack"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport"
@@ -84,7 +85,7 @@ func (r *raw) say(b []byte) {
 // request is a correct request to bind an RPC.
 func request(number int, s *rpcdelta.Schema, reliable bool) control.BindRequest {
 	return control.BindRequest{
-		RPC: uint8(number), Name: s.RPC(), Fingerprint: s.Fingerprint(), Fields: control.FieldHashes(s),
+		RPC: mpack.Byte(number), Name: s.RPC(), Fingerprint: s.Fingerprint(), Fields: control.FieldHashes(s),
 		RateHz: 60, Ring: 64, Codec: rpcdelta.DefaultCodec.String(), Reliable: reliable,
 	}
 }
@@ -226,6 +227,7 @@ func TestManyBinds(t *testing.T) {
 		for range 3 {
 			for n := range rpcdelta.MaxRPC + 1 {
 				req := request(n, schema, n%2 == 1)
+				settle(20 * ms) // within the limit of requests
 				switch a := r.bind(req); a.Reason {
 				case control.ReasonNone:
 					bound++

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -115,8 +116,15 @@ func lieBinds(s *siege) {
 		func(q *control.BindRequest) { q.RPC, q.Reliable = 0, true }, // which is bound otherwise
 	}
 	before := len(r.answers)
-	s.pace(400, func(i int) {
+	s.pace(300, func(i int) {
 		q := request(1+i%rpcdelta.MaxRPC, s.schema, false)
+		if i%20 == 0 { // number 300, whose low 8 bits are a number
+			b, err := q.Append(nil)
+			uplinktest.Must(s.t, err)
+			const uint16Code, at, size = 0xcd, 2, 2 // the number is the array's first element
+			s.tell(r, slices.Concat(b[:at], []byte{uint16Code, 300 >> 8, 300 & 0xff}, b[at+size:]))
+			return
+		}
 		requests[i%len(requests)](&q)
 		s.ask(r, q)
 	})
@@ -189,12 +197,57 @@ func floodDatagrams(s *siege) {
 	s.owned()
 }
 
+// mostRequests is how many requests to bind and replies to offers the server handles in an
+// attack's time: 50 a second, and at once 100 and one for each of the 8 bindings.
+const mostRequests = 50*(siegeTime+time.Second)/time.Second + 100 + 8
+
 // floodBinds asks for all numbers, again and again.
 func floodBinds(s *siege) {
 	r := s.insider()
 	before := len(r.answers)
 	s.pace(20_000, func(i int) { s.ask(r, request(i%(rpcdelta.MaxRPC+1), s.schema, i%2 == 1)) })
 	s.answered(r, before)
+	if n := len(r.answers) - before; n > int(mostRequests) {
+		s.t.Errorf("%d requests are answered, want at most %d", n, mostRequests)
+	}
+}
+
+// floodRequests sends requests over the reliable channel until the server ends the session.
+func floodRequests(make func(*siege, int) []byte) func(*siege) {
+	return func(s *siege) {
+		r := s.insider()
+		before := len(r.answers)
+		s.pace(20_000, func(i int) {
+			switch err := r.SendReliable(make(s, i)); {
+			case err == nil:
+				s.tried++
+			case !errors.Is(err, transport.ErrBacklog) && !errors.Is(err, net.ErrClosed):
+				s.t.Error(err)
+			}
+		})
+		s.answered(r, before)
+		if err := r.Send(nil); !errors.Is(err, transport.ErrClosedByPeer) {
+			s.t.Errorf("the session goes on: %v", err)
+		}
+		st := s.srv.Stats()
+		handled := s.served + s.elsewhere["bind"] + st.Drops[ds.Malformed]
+		if handled > uint64(mostRequests) {
+			s.t.Errorf("%d requests are handled, want at most %d", handled, mostRequests)
+		}
+		s.elsewhere["end of the session"] = s.tried - handled - st.Drops[ds.Limited]
+	}
+}
+
+func bindAny(s *siege, i int) []byte {
+	q := request(i%(rpcdelta.MaxRPC+1), s.schema, i%2 == 1)
+	b, err := q.Append(nil)
+	uplinktest.Must(s.t, err)
+	return b
+}
+
+// replyAny replies to an offer that there is not.
+func replyAny(_ *siege, i int) []byte {
+	return control.AppendReply(nil, uint8(i%control.MaxDown), control.Answer(i%3))
 }
 
 // floodMessages sends the game's own messages until the server has enough.

@@ -1,12 +1,13 @@
 package ds
 
 import (
+	"cmp"
 	"errors"
-	"time"
 
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/limit"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 // A player may call each RPC Config.RateSlack times as often as it declared, and
@@ -18,8 +19,9 @@ import (
 const (
 	// limitDepth is for how long a burst may go on, in seconds.
 	limitDepth = 2
-	// controlRate is how many messages a second a player may send besides frames: a
-	// request to bind is repeated four times a second for each RPC.
+	// controlRate is how many requests to bind and replies to offers a player may send, a
+	// second and on both channels together, and how many datagrams beyond its frames and acks.
+	// A client repeats a request to bind four times a second until it is answered.
 	controlRate = 50
 	// spareFrames may come at once though the declared rate is next to nothing.
 	spareFrames = rpcdelta.MaxHeld
@@ -46,14 +48,27 @@ func (c *Config) frameRate(hz float64, reliable bool) limit.Rate {
 	return r
 }
 
-// allow says whether the player may send one more message: one that holds so many
-// payloads.
-func (p *Player) allow(since time.Duration, payloads int) bool {
+// allow reports whether the player may send one more message of type t. Requests to bind and
+// replies to offers have a rate limit of their own: each costs the server more than a frame.
+// Reliable frames and the game's messages are limited where they are received.
+func (p *Player) allow(t control.Type, body []byte, a *arrival) bool {
+	switch {
+	case t == control.Bind || t == control.Reply:
+		return p.requests.Take(a.since, p.server.requestRate(), 1)
+	case a.reliable:
+		return true
+	}
 	rate := p.rate
 	if d := p.down.Load(); d != nil { // it acks what is sent down, too
 		rate = p.server.cfg.rate(controlRate + p.hz + d.hz())
 	}
-	return p.messages.Take(since, rate, float64(payloads))
+	return p.messages.Take(a.since, rate, float64(payloads(t, body)))
+}
+
+// requestRate is the rate limit of a player's requests to bind and replies to offers. A client
+// that reconnects binds all of its RPCs at once.
+func (s *Server) requestRate() limit.Rate {
+	return limit.Rate{PerSecond: controlRate, Burst: limitDepth*controlRate + float64(s.maxBindings())}
 }
 
 // grant lets the player call so many times a second more.
@@ -69,6 +84,16 @@ func payloads(t control.Type, body []byte) int {
 		return f.Left()
 	}
 	return 1
+}
+
+// behindReason is what a client is told that joins while too many calls wait for Poll.
+const behindReason = "the game does not poll"
+
+// mostCalls is how many calls of Joined and Left may wait for Poll before nobody is let in: clients
+// could otherwise add to them without bound by joining and leaving. Those of players who are connected
+// come on top.
+func (s *Server) mostCalls() int64 {
+	return 2 * int64(cmp.Or(s.cfg.MaxPlayers, transport.DefaultMaxConns))
 }
 
 // leastBindings is how many bindings a player may always have.

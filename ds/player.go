@@ -30,6 +30,7 @@ type Player struct {
 	hz       float64      // of all bindings
 	rate     limit.Rate   // of what it may send on the unreliable channel
 	messages limit.Bucket // of that
+	requests limit.Bucket // requests to bind and replies to offers
 	sent     limit.Bucket // of the game's own messages
 
 	waiting holding
@@ -128,8 +129,11 @@ func (p *Player) receive(b []byte, at time.Time, reliable bool) {
 	switch {
 	case err != nil:
 		p.discard(at, Malformed)
-	case (!reliable || t == control.Bind || t == control.Reply) && !p.allow(a.since, payloads(t, body)):
+	case !p.allow(t, body, a):
 		p.discard(at, Limited)
+		if reliable { // messages of this channel must not be dropped
+			p.end("too many requests to bind and replies to offers")
+		}
 	case t == control.Frame:
 		p.receiveFrame(b, a)
 	case t == control.Message && reliable:

@@ -78,6 +78,39 @@ func TestPoll(t *testing.T) {
 	})
 }
 
+// TestJoinsWaitForPoll has clients join and leave while the game does not poll: at some point none is
+// let in, until it polls.
+func TestJoinsWaitForPoll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const most = 4 // players
+		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+		calls := 0
+		srv := uplinktest.Serve(t, network, ds.Config{
+			Poll: true, MaxPlayers: most, Joined: func(*ds.Player) { calls++ }, Left: func(*ds.Player, error) { calls++ },
+		}, func(*ds.Server) error { return nil })
+		join := func() error {
+			conn, err := client.Dial(t.Context(), uplinktest.Addr, client.Config{Network: network, NoReconnect: true})
+			if err != nil {
+				return err
+			}
+			settle(100 * ms)
+			uplinktest.Must(t, conn.Close())
+			settle(time.Second)
+			return nil
+		}
+		for range 5 * most {
+			_ = join() // those that are too many may be told so before or after Dial returns
+		}
+		if n := srv.Poll(); n != calls || calls != 2*most {
+			t.Errorf("%d handlers ran, %d calls, want %d", n, calls, 2*most)
+		}
+		uplinktest.Must(t, join())
+		if n := srv.Poll(); n != 2 {
+			t.Errorf("%d handlers ran for a player who came and went, want 2", n)
+		}
+	})
+}
+
 // moveBytes is what a waiting Move takes, but for its Payload; most have none.
 const moveBytes = int(unsafe.Sizeof(ds.Frame[uplinktest.Move]{}) + 2*unsafe.Sizeof((*ds.Player)(nil)))
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/mpack"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
@@ -134,7 +135,7 @@ func (b *bench) stats() Stats {
 func (b *bench) request(number int) *control.BindRequest {
 	s := b.typ.Schema()
 	return &control.BindRequest{
-		RPC: uint8(number), Name: s.RPC(), Fingerprint: s.Fingerprint(), Fields: control.FieldHashes(s),
+		RPC: mpack.Byte(number), Name: s.RPC(), Fingerprint: s.Fingerprint(), Fields: control.FieldHashes(s),
 		RateHz: s.RateHz(), Ring: rpcdelta.DefaultRing, Codec: rpcdelta.DefaultCodec.String(),
 	}
 }

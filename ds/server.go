@@ -31,6 +31,7 @@ type Server struct {
 	silent    bool          // there is neither a Config.Logger nor a Config.PanicHandler
 	profiling atomic.Uint64 // one of how many payloads is measured, and above 32 bits the runs that there were
 	leaving   atomic.Bool   // Shutdown was called
+	calls     atomic.Int64  // of Joined and Left that wait for Poll
 	peopled   atomic.Int32  // shards that may have players, or get some
 	drained   chan struct{}
 	drainOnce sync.Once
@@ -151,7 +152,8 @@ func (s *Server) lookup(name string) (*rpc, []string) {
 // run calls f, which is Joined or Left of the game, in Poll or at once.
 func (s *Server) run(p *Player, f func()) {
 	if s.cfg.Poll {
-		s.queue.push(call(func() { s.guard(p, f) }))
+		s.calls.Add(1)
+		s.queue.push(call(func() { s.calls.Add(-1); s.guard(p, f) }))
 		return
 	}
 	apart(func() { s.guard(p, f) })

@@ -61,6 +61,10 @@ func (h *shard) Opened(c *transport.Conn) {
 		c.Leave(leavingReason)
 		return
 	}
+	if s.calls.Load() >= s.mostCalls() {
+		c.Leave(behindReason)
+		return
+	}
 	h.mu.Lock()
 	h.players[p] = struct{}{}
 	h.mu.Unlock()
@@ -129,7 +133,7 @@ func (h *shard) Handled() {
 func (h *shard) Tick(now time.Time) {
 	s := h.server
 	h.handlePostponed()
-	h.feed()
+	h.feed(now)
 	if now.Sub(h.acked) < s.cfg.ackInterval()-s.cfg.tick()/2 {
 		return // ticks are not quite punctual, hence the half
 	}

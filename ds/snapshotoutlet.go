@@ -17,41 +17,41 @@ const leastHold = 100 * time.Millisecond
 type snapshotWay struct {
 	world  *world
 	player *Player
+	held   time.Time // until when nothing is sent, even if the client leaves and returns; of the outlet
 }
 
 func (w *snapshotWay) terms() *terms  { return &w.world.snapshots }
-func (w *snapshotWay) outlet() outlet { return newSnapshotOutlet(w.world, w.player) }
+func (w *snapshotWay) outlet() outlet { return newSnapshotOutlet(w) }
 
 // snapshotOutlet codes a world's snapshots for one player.
 type snapshotOutlet struct {
 	world   *world
-	player  *Player
+	way     *snapshotWay
 	enc     *snapshot.Encoder
 	payload []byte
 	next    uint64 // snapshot after the newest that was sent
 	fates   fates
-	ticks   uint64    // that the last one's baseline is older
-	held    time.Time // until when nothing is sent
+	ticks   uint64 // that the last one's baseline is older
 }
 
-func newSnapshotOutlet(w *world, p *Player) *snapshotOutlet {
-	return &snapshotOutlet{world: w, player: p, enc: snapshot.NewEncoder(w.schema, w.sets)}
+func newSnapshotOutlet(w *snapshotWay) *snapshotOutlet {
+	return &snapshotOutlet{world: w.world, way: w, enc: snapshot.NewEncoder(w.world.schema, w.world.sets)}
 }
 
 func (o *snapshotOutlet) append(dst []byte, limit int) ([]byte, error) {
 	if o.world.begun == o.next {
 		return dst, errNothing
 	}
-	if !o.held.IsZero() && time.Now().Before(o.held) {
+	if held := o.way.held; !held.IsZero() && time.Now().Before(held) {
 		return dst, errNothing
 	}
 	payload, info, err := o.enc.Append(o.payload[:0], limit-worlds.MaxTickSize)
 	if err != nil {
 		return dst, err
 	}
-	o.payload, o.next, o.held = payload, o.world.begun, time.Time{}
+	o.payload, o.next, o.way.held = payload, o.world.begun, time.Time{}
 	if info.Baseline == 0 && info.Bytes > transport.MaxPayload {
-		o.held = time.Now().Add(max(leastHold, o.player.RTT()*3/2))
+		o.way.held = time.Now().Add(max(leastHold, o.way.player.RTT()*3/2))
 	}
 	o.fates.sent(info.Seq)
 	o.ticks = o.world.ticks.Age(info.Seq, info.Baseline)
@@ -73,7 +73,7 @@ func (o *snapshotOutlet) ack(b []byte) (int, error) {
 	}
 	n := o.fates.acked(a.None, a.Newest, a.Window)
 	if n > 0 {
-		o.held = time.Time{}
+		o.way.held = time.Time{}
 	}
 	return n, nil
 }

@@ -2,12 +2,14 @@ package ds
 
 import (
 	"bytes"
+	"runtime"
 	"testing"
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/entries"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
+	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/statesync"
 )
 
@@ -155,4 +157,90 @@ func FuzzStateDown(f *testing.F) {
 			t.Fatalf("the honest player's: %+v", st)
 		}
 	})
+}
+
+// hostileAcks are the acks of clients that know what was sent, and say of it what they like.
+var hostileAcks = []struct {
+	name  string
+	state func(newest uint64, epoch uint8) statesync.Ack
+	snap  func(newest uint64) snapshot.Ack
+}{
+	{
+		"none", func(uint64, uint8) statesync.Ack { return statesync.Ack{None: true} },
+		func(uint64) snapshot.Ack { return snapshot.Ack{None: true} },
+	},
+	{
+		"holes that move", func(n uint64, epoch uint8) statesync.Ack {
+			return statesync.Ack{Epoch: epoch, Newest: uint16(n), Window: n * 0x9e3779b97f4a7c15 & (1<<min(n, 63) - 1)}
+		}, func(n uint64) snapshot.Ack {
+			return snapshot.Ack{Newest: uint16(n), Window: n * 0x9e3779b97f4a7c15 & (1<<min(n, 63) - 1)}
+		},
+	},
+	{
+		"new starts", func(n uint64, epoch uint8) statesync.Ack {
+			return statesync.Ack{Epoch: epoch, Reset: n%2 == 0, Newest: uint16(n)}
+		}, func(n uint64) snapshot.Ack { return snapshot.Ack{Epoch: uint8(n), Newest: uint16(n)} },
+	},
+	{
+		"the oldest", func(n uint64, epoch uint8) statesync.Ack {
+			return statesync.Ack{Epoch: epoch, Newest: uint16(n - min(n, 50))}
+		}, func(n uint64) snapshot.Ack { return snapshot.Ack{Newest: uint16(n - min(n, 50))} },
+	},
+}
+
+// TestHostileAcksMemory checks that what a server keeps of what it sent to a player stays the same,
+// whatever the player acks.
+func TestHostileAcksMemory(t *testing.T) {
+	const players, slack = 4, 16 << 10
+	// step sends a tick and gives the acks of the tick before.
+	type world struct {
+		step func()
+		all  any
+	}
+	run := func(t *testing.T, w world) {
+		measure := func(ticks int) int64 {
+			for range ticks {
+				w.step()
+			}
+			return heap()
+		}
+		before := measure(500)
+		if after := measure(3000); after > before+players*slack {
+			t.Errorf("%d bytes are kept, before %d", after, before)
+		}
+		runtime.KeepAlive(w.all)
+	}
+	for _, h := range hostileAcks {
+		t.Run(h.name, func(t *testing.T) {
+			c := newCrowd(t, few(t), players)
+			run(t, world{all: c, step: func() {
+				c.next()
+				c.send(players)
+				a := h.snap(c.tick - 1)
+				c.ack = a.Append(append(c.ack[:0], 0))
+				for _, d := range c.players {
+					d.player.receiveDownAck(c.ack, time.Time{})
+				}
+			}})
+			s := newTroupe(t, few(t), players)
+			run(t, world{all: s, step: func() {
+				frame := s.next()
+				for _, p := range s.players {
+					o := p.down.outlet.(*stateOutlet)
+					o.left = o.left.Add(-time.Second / 60) // a tick has passed
+					must(t, p.AddInputs(s.tick, s.input[:]...))
+					for i := range frame {
+						must(t, p.Prioritize(uint16(i), 1))
+					}
+				}
+				s.send(players)
+				for _, p := range s.players {
+					_, epoch := p.down.outlet.(*stateOutlet).sender.Next()
+					a := h.state(s.tick-1, epoch-statesync.NewEpoch)
+					s.ack = a.Append(append(s.ack[:0], 0))
+					p.down.player.receiveDownAck(s.ack, time.Time{})
+				}
+			}})
+		})
+	}
 }

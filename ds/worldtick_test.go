@@ -114,7 +114,7 @@ func newCrowd(t testing.TB, frames [][]cube, players int) *crowd {
 
 // join adds a player that is ready.
 func (c *crowd) join(b *bench, link carrier) *downstream {
-	d := c.reel.join(b, link, func(p *Player) way { return &snapshotWay{&c.world.w, p} })
+	d := c.reel.join(b, link, func(p *Player) way { return &snapshotWay{world: &c.world.w, player: p} })
 	c.players = append(c.players, d)
 	return d
 }

@@ -3,14 +3,20 @@ package main
 import (
 	"bytes"
 	"context"
+	"os"
 	"regexp"
 	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/hostile"
 )
 
 func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == hostile.Command { // soak --hostile has started this
+		os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
+	}
 	goleak.VerifyTestMain(m,
 		// The scheduler that kcp-go starts when it is imported.
 		goleak.IgnoreAnyFunction("github.com/xtaci/kcp-go/v5.(*TimedSched).prepend"),

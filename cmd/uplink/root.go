@@ -40,7 +40,7 @@ from a call that the dedicated server is known to hold.`,
 	root.CompletionOptions.DisableDefaultCmd = true // there is one that knows more
 	root.AddCommand(newDemoCommand(), newDSCommand(), newReplayCommand(), newBotsCommand(), newBenchCommand(), newBenchSnapshotsCommand(), newAckRateCommand(),
 		newAnalyzeCommand(), newTuneCommand(), newDriftCommand(), newTrainCommand(), newInspectCommand(), newReplayCaptureCommand(),
-		newKeygenCommand(), newTokenCommand(), newSoakCommand(), newDecryptCommand(), newCompletionCommand())
+		newKeygenCommand(), newTokenCommand(), newSoakCommand(), newSoakServerCommand(), newDecryptCommand(), newCompletionCommand())
 	for _, c := range root.Commands() {
 		c.Args = usageArgs(c.Args)
 	}

@@ -14,7 +14,7 @@ type BindRequest struct {
 	_msgpack struct{} `msgpack:",as_array"` //nolint:unused // tells msgpack to leave the names out
 
 	// RPC is the number that the client chose for the headers.
-	RPC uint8
+	RPC mpack.Byte
 	// Name is the call's name, Fingerprint that of its schema, and Fields a short
 	// hash of each field, by which the DS finds the first that differs.
 	Name        string
@@ -111,7 +111,7 @@ func FieldHashes(s *rpcdelta.Schema) []uint16 {
 // Compare answers a request for the RPC of s: with ReasonNone if the schemas
 // are equal, else with the first field that differs.
 func Compare(s *rpcdelta.Schema, r *BindRequest) BindAnswer {
-	a := BindAnswer{RPC: r.RPC}
+	a := BindAnswer{RPC: uint8(r.RPC)}
 	if r.Fingerprint == s.Fingerprint() {
 		return a
 	}

@@ -2,9 +2,11 @@ package control
 
 import (
 	"errors"
+	"math"
 	"reflect"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/internal/mpack"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
@@ -40,6 +42,39 @@ func TestRequestAndAnswerRoundTrip(t *testing.T) {
 	}
 	if got, err := ParseBindAnswer(body); err != nil || !reflect.DeepEqual(got, a) {
 		t.Errorf("got %+v, %v, want %+v", got, err, a)
+	}
+}
+
+// TestRequestNumber checks that a request for a number that no header holds is rejected, and not
+// taken for the number's low 8 bits.
+func TestRequestNumber(t *testing.T) {
+	type request struct {
+		_msgpack struct{} `msgpack:",as_array"` //nolint:unused // tells msgpack to leave the names out
+
+		RPC         int64
+		Name        string
+		Fingerprint uint64
+		Fields      []uint16
+		RateHz      float64
+		Ring        int
+		Codec       string
+		Reliable    bool
+		Frames      int
+		Prior       uint64
+	}
+	for n, ok := range map[int64]bool{
+		0: true, 44: true, rpcdelta.MaxRPC: true,
+		rpcdelta.MaxRPC + 1: false, 300: false, 1<<16 + 44: false, 1<<32 + 44: false, math.MaxInt64: false,
+		-1: false, -212: false, math.MinInt64: false,
+	} {
+		b, err := mpack.AppendMarshal(nil, &request{RPC: n, Name: "Move"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := ParseBindRequest(b)
+		if (err == nil) != ok || ok && (int64(r.RPC) != n || r.Name != "Move") || !ok && !errors.Is(err, ErrMalformed) {
+			t.Errorf("number %d: %+v, %v", n, r, err)
+		}
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/uplink-rpc/uplink/capture"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/mpack"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -178,7 +179,7 @@ func (l *loader) bound(b *capture.Bound) error {
 		l.settle(s)
 		s.streams[b.RPC] = &stream{ready: !b.Again}
 		s.events = append(s.events, event{at: l.at, bind: &control.BindRequest{
-			RPC: uint8(b.RPC), Name: schema.RPC(), Fingerprint: schema.Fingerprint(), Fields: control.FieldHashes(schema), RateHz: b.RateHz,
+			RPC: mpack.Byte(b.RPC), Name: schema.RPC(), Fingerprint: schema.Fingerprint(), Fields: control.FieldHashes(schema), RateHz: b.RateHz,
 			Ring: b.PeerRing, Codec: b.Codec.String(), Reliable: b.Reliable, Frames: b.Frames, Prior: b.Prior,
 		}})
 	})

@@ -237,7 +237,7 @@ func (c *answerer) bind(ctx context.Context, conn *transport.Conn, r *control.Bi
 		for waiting := true; waiting; {
 			select {
 			case a := <-c.answers:
-				if a.RPC == r.RPC {
+				if int(a.RPC) == int(r.RPC) {
 					t.Stop()
 					return bound(r, &a)
 				}

@@ -1,0 +1,233 @@
+package hostile
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/fragment"
+	"github.com/uplink-rpc/uplink/internal/mpack"
+	"github.com/uplink-rpc/uplink/internal/worlds"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/token"
+	"github.com/uplink-rpc/uplink/transport"
+	"github.com/uplink-rpc/uplink/transport/rogue"
+)
+
+// actor is one hostile client.
+type actor struct {
+	kind *kind
+	c    *rogue.Client
+	rng  *rand.Rand
+
+	schema   *rpcdelta.Schema
+	encoders []*rpcdelta.Encoder
+	frame    *rpcdelta.Frame
+	number   uint32 // of the next segment
+	pending  []byte // reliable frame that waits for room, since none may be missing
+	ended    error  // why the session did not last
+
+	mu     sync.Mutex
+	offers map[string]uint8 // numbers of streams, by codec
+	seqs   map[uint8]uint16 // newest message, by stream
+	epochs map[uint8]uint8  // of the state stream
+	bound  int              // RPCs
+	acks   [][]rpcdelta.Ack // by RPC, oldest first
+}
+
+// newActor connects a hostile client of a kind.
+func newActor(ctx context.Context, addr string, network transport.Network, t token.Token, k *kind, seed uint64) (*actor, error) {
+	typ, err := rpcdelta.Compile[move](moveRPC, maxHz)
+	if err != nil {
+		return nil, err
+	}
+	a := &actor{
+		kind: k, rng: rand.New(rand.NewPCG(seed, 0)), schema: typ.Schema(), frame: typ.Schema().NewFrame(),
+		offers: map[string]uint8{}, seqs: map[uint8]uint16{}, epochs: map[uint8]uint8{}, acks: make([][]rpcdelta.Ack, bindings),
+	}
+	a.c, err = rogue.Dial(ctx, addr, rogue.Config{Token: t, Network: network, Deaf: k.deaf, Datagram: a.datagram, Message: a.message})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", k.name, err)
+	}
+	return a, nil
+}
+
+// stepEvery is the time between two bursts of a client.
+const stepEvery = 5 * time.Millisecond
+
+// run attacks until ctx is done, or the server has ended the session.
+func (a *actor) run(ctx context.Context) {
+	ticker := time.NewTicker(stepEvery)
+	defer ticker.Stop()
+	start := time.Now()
+	for i := 0; a.c.Err() == nil; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		// A pause of the process is not made up for: that burst would be above the limits.
+		due := int(time.Since(start).Seconds() * a.kind.rate)
+		if most := 1 + int(a.kind.rate/10); due-i > most {
+			i = due - most
+		}
+		for ; i < due; i++ {
+			a.kind.step(a, i)
+		}
+	}
+	a.ended = a.c.Err()
+}
+
+// message takes a reliable message of the server.
+func (a *actor) message(b []byte) {
+	if t, body, err := control.Split(b); err == nil && t == control.Offer {
+		if o, err := control.ParseOffer(body); err == nil {
+			a.mu.Lock()
+			a.offers[o.Codec] = o.Number
+			a.mu.Unlock()
+		}
+	}
+}
+
+// datagram takes an unreliable message of the server.
+func (a *actor) datagram(b []byte) {
+	t, body, err := control.Split(b)
+	if err != nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch t {
+	case control.Bound:
+		if r, err := control.ParseBindAnswer(body); err == nil && r.Reason == control.ReasonNone {
+			a.bound++
+		}
+	case control.Acks:
+		for len(body) > 0 {
+			ack, rest, err := rpcdelta.ParseAck(body)
+			if err != nil {
+				return
+			}
+			if ack.RPC < bindings {
+				a.acks[ack.RPC] = append(a.acks[ack.RPC], ack)
+			}
+			body = rest
+		}
+	case control.Down:
+		a.down(control.DownNumber(b), b[1:])
+	case control.DownFragment:
+		if first := b[1:]; len(first) > fragment.HeaderSize && first[2] == 0 {
+			a.down(control.DownNumber(b), first[fragment.HeaderSize:])
+		}
+	default:
+	}
+}
+
+// down notes the sequence of a message of a world, as the headers of both codecs have it.
+func (a *actor) down(n uint8, b []byte) {
+	if snapshots, ok := a.offers[worlds.Codec]; ok && n == snapshots {
+		_, size := binary.Varint(b)
+		b = b[max(size, 0):]
+	}
+	if len(b) < 4 {
+		return
+	}
+	const distanceBits, shortBits = 6, 10
+	v, last := binary.LittleEndian.Uint16(b), a.seqs[n]
+	seq := last&^(1<<shortBits-1) | v>>distanceBits
+	if v&(1<<distanceBits-1) == 0 { // its high bits and the epoch follow
+		seq = v>>distanceBits | uint16(b[2])<<shortBits
+		a.epochs[n] = b[3]
+	} else if int16(seq-last) < -1<<(shortBits-1) {
+		seq += 1 << shortBits
+	}
+	a.seqs[n] = seq
+}
+
+// stream returns the number of the stream of a codec, the newest sequence there, and its epoch.
+func (a *actor) stream(codec string) (n uint8, seq uint16, epoch uint8) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	n = a.offers[codec]
+	return n, a.seqs[n], a.epochs[n]
+}
+
+// What one client binds: as many RPCs as it may, at the highest rate, called twice as often.
+const (
+	bindings = 8
+	maxHz    = 250
+	slack    = 2
+	fullRate = bindings * maxHz * slack // payloads a second
+)
+
+// request returns a request to bind Move.
+func (a *actor) request(n int, reliable bool) control.BindRequest {
+	return control.BindRequest{
+		RPC: mpack.Byte(n), Name: moveRPC, Fingerprint: a.schema.Fingerprint(), RateHz: maxHz, Ring: rpcdelta.DefaultRing,
+		Codec: rpcdelta.Adaptive.String(), Frames: rpcdelta.MaxHeld, Prior: rpcdelta.GenericPrior().Hash(), Reliable: reliable,
+	}
+}
+
+// bind binds all RPCs that the client may, and reports whether all are bound. It has to be called again
+// until they are.
+func (a *actor) bind(i int, reliable bool) bool {
+	a.mu.Lock()
+	bound := a.bound
+	a.mu.Unlock()
+	if len(a.encoders) == bindings {
+		return true
+	}
+	if bound >= bindings {
+		for n := range bindings {
+			e, err := rpcdelta.NewEncoder(a.schema, rpcdelta.EncoderConfig{
+				Codec: rpcdelta.Adaptive, RPC: n, Redundancy: rpcdelta.MaxRedundancy, RedundancyBytes: 900, Reliable: reliable,
+			})
+			if err != nil {
+				panic(err) // it is the same each time
+			}
+			a.encoders = append(a.encoders, e)
+		}
+		return true
+	}
+	if i%int(a.kind.rate/4) == 0 { // as often as clients ask
+		a.bound = 0
+		for n := range bindings {
+			r := a.request(n, reliable)
+			a.ask(&r)
+		}
+	}
+	return false
+}
+
+func (a *actor) ask(r *control.BindRequest) {
+	b, err := r.Append(nil)
+	if err != nil {
+		panic(err) // it is marshaled the same way each time
+	}
+	_ = a.c.Send(b) // the end of the session is seen elsewhere
+}
+
+// reply replies to an offer.
+func (a *actor) reply(n uint8, r control.Answer) {
+	_ = a.c.SendReliable(control.AppendReply(nil, n, r))
+}
+
+// rubbish returns random bytes.
+func (a *actor) rubbish(n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(a.rng.Uint32())
+	}
+	return b
+}
+
+// scatter fills the frame with values that nothing predicts.
+func (a *actor) scatter() {
+	for i := range a.frame.Ints {
+		a.frame.Ints[i] = a.rng.Int32N(1 << 12)
+	}
+}

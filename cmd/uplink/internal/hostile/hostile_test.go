@@ -1,0 +1,116 @@
+package hostile
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/transport/simnet"
+)
+
+func TestMain(m *testing.M) { uplinktest.Main(m) }
+
+// soak runs both phases in virtual time with one client of each of some kinds.
+func soak(t *testing.T, kinds ...string) (*Result, []Phase) {
+	t.Helper()
+	o := Options{Players: 2, For: time.Second, Kinds: kinds}
+	o.Hostile = len(o.chosen())
+	uplinktest.Must(t, o.Validate())
+	network, err := simnet.NewNetwork(simnet.Config{Delay: 10 * time.Millisecond}, simnet.Config{Delay: 10 * time.Millisecond})
+	uplinktest.Must(t, err)
+	var phases []Phase
+	result, err := Run(t.Context(), o, network, func() (Target, error) { return NewServer("127.0.0.1:7777", network) }, func(p Phase) {
+		t.Log(p)
+		phases = append(phases, p)
+	})
+	uplinktest.Must(t, err)
+	return result, phases
+}
+
+// TestRun has all kinds attack. Honest players keep every frame, the server drops what is above the
+// limits, and no client is above one that would end its session. The honest clients in their place send
+// about as many datagrams, of which nothing is dropped.
+func TestRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		result, phases := soak(t)
+		if len(phases) != 2 {
+			t.Fatalf("%d phases", len(phases))
+		}
+		hostile, honest := &result.Hostile, &result.Honest
+		for _, p := range phases {
+			if p.Sent < 2*60*4 || p.Frames != p.Sent || p.Clients != len(kinds) || len(p.Ended) != 0 {
+				t.Errorf("%v", p)
+			}
+		}
+		for _, reason := range []string{"message limited", "message malformed", "message bad_ack", "message unknown_rpc", "frame malformed"} {
+			if hostile.Drops[reason] == 0 {
+				t.Errorf("nothing is dropped as %s: %v", reason, hostile.Drops)
+			}
+		}
+		delete(honest.Drops, "kernel") // of a socket of the same port
+		if len(honest.Drops) != 0 {
+			t.Errorf("of honest clients %v is dropped", honest.Drops)
+		}
+		if share := honest.Datagrams / hostile.Datagrams; share < 0.9 || share > 1.2 {
+			t.Errorf("honest clients send %.0f datagrams a second, hostile ones %.0f", honest.Datagrams, hostile.Datagrams)
+		}
+	})
+}
+
+func TestVerdict(t *testing.T) {
+	good := Result{Hostile: Phase{Name: "hostile", Sent: 1000, Frames: 999}, Honest: Phase{Name: "honest", Sent: 1000, Frames: 1000}, Added: 0.02}
+	uplinktest.Must(t, good.Verdict())
+	for want, change := range map[string]func(*Result){
+		"costs 2.10 % of a core more":                 func(r *Result) { r.Added = 0.021 },
+		"hostile phase: the game got 998 of 1000":     func(r *Result) { r.Hostile.Frames = 998 },
+		"honest phase: the game got 0 of 1000 frames": func(r *Result) { r.Honest.Frames = 0 },
+	} {
+		r := good
+		change(&r)
+		if err := r.Verdict(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+func TestValidate(t *testing.T) {
+	good := Options{Players: 1, Hostile: 1, For: time.Second, Kinds: []string{"resets"}}
+	uplinktest.Must(t, good.Validate())
+	for flag, change := range map[string]func(*Options){
+		"--players": func(o *Options) { o.Players = 0 },
+		"--hostile": func(o *Options) { o.Hostile = 201 },
+		"--for":     func(o *Options) { o.For = time.Millisecond },
+		"--kinds":   func(o *Options) { o.Kinds = []string{"resets", "none"} },
+	} {
+		o := good
+		change(&o)
+		if err := o.Validate(); err == nil || !strings.Contains(err.Error(), flag) {
+			t.Errorf("%s: %v", flag, err)
+		}
+	}
+}
+
+// TestAnswer asks the server of a process for its status twice.
+func TestAnswer(t *testing.T) {
+	var out bytes.Buffer
+	uplinktest.Must(t, Answer(strings.NewReader("status\nstatus\n"), &out))
+	addr, err := out.ReadString('\n')
+	if err != nil || !strings.HasPrefix(addr, "127.0.0.1:") {
+		t.Errorf("address %q, %v", addr, err)
+	}
+	d := json.NewDecoder(&out)
+	for range 2 {
+		var st Status
+		if err := d.Decode(&st); err != nil || st.Players != 0 {
+			t.Errorf("%+v, %v", st, err)
+		}
+	}
+	if err := d.Decode(new(Status)); err != io.EOF {
+		t.Errorf("%v after the last line", err)
+	}
+}

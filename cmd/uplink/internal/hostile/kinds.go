@@ -1,0 +1,253 @@
+package hostile
+
+import (
+	"strings"
+
+	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/worlds"
+	"github.com/uplink-rpc/uplink/snapshot"
+	"github.com/uplink-rpc/uplink/statesync"
+	"github.com/uplink-rpc/uplink/transport"
+	"github.com/uplink-rpc/uplink/transport/rogue"
+)
+
+// kind is what a hostile client does.
+type kind struct {
+	name string
+	rate float64 // steps a second: what the session permits, or what is dropped above it
+	deaf bool    // it acknowledges nothing of the reliable channel
+	step func(a *actor, i int)
+}
+
+// kinds are all kinds of hostile client. The rates of those that the server would disconnect stay a
+// little below its limits.
+var kinds = []kind{
+	{name: "refused-binds", rate: 200, step: refusedBinds},
+	{name: "replies", rate: 45, step: replies},
+	{name: "unacked-replies", rate: 45, deaf: true, step: unackedReplies},
+	{name: "resubscriptions", rate: 45, step: resubscriptions},
+	{name: "no-acks", rate: 20, step: noAcks},
+	{name: "false-acks", rate: 200, step: falseAcks},
+	{name: "resets", rate: 200, step: resets},
+	{name: "messages", rate: 1900, step: messages},
+	{name: "unacked-messages", rate: 95, deaf: true, step: unackedMessages},
+	{name: "duplicate-segments", rate: 100, step: duplicateSegments},
+	{name: "heartbeats", rate: 1000, step: heartbeats},
+	{name: "moves", rate: 200, step: moves},
+	{name: "garbage", rate: 1000, step: garbage},
+	{name: "malformed-frames", rate: fullRate, step: malformedFrames},
+	{name: "heavy-frames", rate: fullRate, step: heavyFrames},
+	{name: "old-baselines", rate: fullRate, step: oldBaselines},
+	{name: "bundles", rate: fullRate / control.MaxBundle, step: bundles},
+	{name: "reliable-frames", rate: fullRate / 2, step: reliableFrames},
+}
+
+// Kinds returns the names of all kinds of hostile client.
+func Kinds() (names []string) {
+	for i := range kinds {
+		names = append(names, kinds[i].name)
+	}
+	return names
+}
+
+// refusedBinds asks for an RPC that there is not, and for another schema, each at the length of a
+// datagram.
+func refusedBinds(a *actor, i int) {
+	r := a.request(i%bindings, false)
+	if i%2 == 0 {
+		r.Name = strings.Repeat("x", 1000)
+	} else {
+		r.Fingerprint, r.Fields = 1, make([]uint16, 300)
+	}
+	a.ask(&r)
+}
+
+// alternate replies with no and another answer in turn.
+func (a *actor) alternate(i int, codec string, r control.Answer) {
+	n, _, _ := a.stream(codec)
+	if i%2 == 0 {
+		r = control.Refused
+	}
+	a.reply(n, r)
+}
+
+// replies asks for the initial state over and over.
+func replies(a *actor, i int) { a.alternate(i, worlds.Codec, control.Send) }
+
+// unackedReplies does the same and acknowledges nothing of it.
+func unackedReplies(a *actor, i int) { a.push(i, control.AppendReply(nil, 0, control.Answer(i%2))) }
+
+// push sends a message as a segment, and the one before once more, without ever acknowledging one.
+func (a *actor) push(i int, messages ...[]byte) {
+	var all []rogue.Segment
+	for _, m := range messages {
+		all = append(all, rogue.Segment{Command: rogue.Push, Window: 64, Number: a.number, Data: m})
+		a.number++
+	}
+	for range 2 { // in case that the first is lost
+		_ = a.c.Segments(all...)
+	}
+}
+
+// resubscriptions leaves and joins the worlds over and over.
+func resubscriptions(a *actor, i int) {
+	codec := worlds.Codec
+	if i/2%2 == 1 {
+		codec = worlds.StateCodec
+	}
+	a.alternate(i, codec, control.Ready)
+}
+
+// subscribe takes part in both worlds once.
+func (a *actor) subscribe(i int) {
+	if i > 0 && i%int(a.kind.rate) == 0 && i < 3*int(a.kind.rate) { // the offers may take a moment
+		for _, codec := range []string{worlds.Codec, worlds.StateCodec} {
+			n, _, _ := a.stream(codec)
+			a.reply(n, control.Ready)
+		}
+	}
+}
+
+// noAcks gets both worlds and acks neither.
+func noAcks(a *actor, i int) { a.subscribe(i) }
+
+// falseAcks acks the newest messages, and of those before a random half, not always the same.
+func falseAcks(a *actor, i int) {
+	a.subscribe(i)
+	if i%2 == 0 {
+		n, seq, _ := a.stream(worlds.Codec)
+		ack := snapshot.Ack{Newest: seq, Window: a.rng.Uint64()}
+		_ = a.c.Send(ack.Append([]byte{byte(control.DownAck), n}))
+		return
+	}
+	n, seq, epoch := a.stream(worlds.StateCodec)
+	ack := statesync.Ack{Newest: seq, Window: a.rng.Uint64(), Epoch: epoch}
+	_ = a.c.Send(ack.Append([]byte{byte(control.DownAck), n}))
+}
+
+// resets asks for a new start with each ack.
+func resets(a *actor, i int) {
+	a.subscribe(i)
+	if i%2 == 0 {
+		n, seq, _ := a.stream(worlds.Codec)
+		ack := snapshot.Ack{Newest: seq, Epoch: uint8(i/2) | 1}
+		_ = a.c.Send(ack.Append([]byte{byte(control.DownAck), n}))
+		return
+	}
+	n, seq, epoch := a.stream(worlds.StateCodec)
+	ack := statesync.Ack{Newest: seq, Epoch: epoch, Reset: i%4 == 3}
+	_ = a.c.Send(ack.Append([]byte{byte(control.DownAck), n}))
+}
+
+// messages sends the smallest messages of the game's own, which the game sends back.
+func messages(a *actor, i int) { _ = a.c.SendReliable(control.AppendMessage(nil, []byte{byte(i)})) }
+
+// unackedMessages does the same, 20 in a datagram, and acknowledges nothing.
+func unackedMessages(a *actor, i int) {
+	var all [][]byte
+	for range 20 {
+		all = append(all, control.AppendMessage(nil, []byte{byte(i)}))
+	}
+	a.push(i, all...)
+}
+
+// duplicateSegments repeats the same segment, as many times as a datagram holds.
+func duplicateSegments(a *actor, _ int) {
+	all := make([]rogue.Segment, transport.MaxPayload/(rogue.SegmentSize+1))
+	for i := range all {
+		all[i] = rogue.Segment{Command: rogue.Push, Window: 64, Data: []byte{byte(control.Message)}}
+	}
+	_ = a.c.Segments(all...)
+}
+
+// heartbeats asks for answers to heartbeats and to probes.
+func heartbeats(a *actor, i int) {
+	if i%2 == 0 {
+		_ = a.c.Heartbeat(uint32(i) * 1000)
+	} else {
+		_ = a.c.Probe()
+	}
+}
+
+// moves changes its address 20 times a second.
+func moves(a *actor, i int) {
+	if i%10 == 0 {
+		_ = a.c.Move()
+	}
+	_ = a.c.Heartbeat(uint32(i) * 5000)
+}
+
+// garbage sends payloads of random bytes.
+func garbage(a *actor, _ int) { _ = a.c.Send(a.rubbish(1 + a.rng.IntN(1000))) }
+
+// header returns the long header of a frame that has no baseline.
+func header(rpc, seq int) []byte { return []byte{0x80, byte(rpc), byte(seq), byte(seq >> 8), 0} }
+
+// malformedFrames sends frames of RPCs that are bound, and random bits in each.
+func malformedFrames(a *actor, i int) {
+	if a.bind(i, false) {
+		_ = a.c.Send(append(header(i%bindings, i/bindings), a.rubbish(200)...))
+	}
+}
+
+// heavyFrames sends payloads of as many older frames as there can be, of values that nothing predicts,
+// and none of it with a baseline.
+func heavyFrames(a *actor, i int) {
+	if !a.bind(i, false) {
+		return
+	}
+	a.scatter()
+	if b, _, err := a.encoders[i%bindings].AppendFrame(nil, a.frame); err == nil {
+		_ = a.c.Send(b)
+	}
+}
+
+// oldBaselines does the same with the oldest baseline that a frame can refer to: it takes acks late.
+func oldBaselines(a *actor, i int) {
+	if !a.bind(i, false) {
+		return
+	}
+	const late = 4 // acks, of which there are 10 a second
+	e := a.encoders[i%bindings]
+	a.mu.Lock()
+	acks := &a.acks[i%bindings]
+	if len(*acks) > late {
+		_ = e.Ack((*acks)[0]) // one that is too old is an error
+		*acks = (*acks)[1:]
+	}
+	a.mu.Unlock()
+	a.scatter()
+	if b, _, err := e.AppendFrame(nil, a.frame); err == nil {
+		_ = a.c.Send(b)
+	}
+}
+
+// bundles sends bundles of the most frames, as small as they can be.
+func bundles(a *actor, i int) {
+	if !a.bind(i, false) {
+		return
+	}
+	all := control.NewBundler(transport.MaxPayload)
+	for n := range control.MaxBundle {
+		all.Add(append(header(n%bindings, i*control.MaxBundle+n), a.rubbish(40)...))
+	}
+	_ = a.c.Send(all.Take())
+}
+
+// reliableFrames calls reliable RPCs as often as it declared to.
+func reliableFrames(a *actor, i int) {
+	if !a.bind(i, true) {
+		return
+	}
+	if a.pending == nil {
+		a.scatter()
+		b, _, err := a.encoders[i%bindings].AppendFrame(nil, a.frame)
+		if err != nil {
+			return
+		}
+		a.pending = b
+	}
+	if a.c.SendReliable(a.pending) == nil {
+		a.pending = nil
+	}
+}

@@ -1,0 +1,279 @@
+// Package hostile measures what hostile clients cost a dedicated server: authenticated clients that do
+// all that their sessions permit, at the highest rates, against honest ones that send equally many
+// datagrams.
+package hostile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/uplink-rpc/uplink/token"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+// Target is a running server.
+type Target interface {
+	Addr() string
+	Status() (Status, error)
+	Close() error
+}
+
+// Phase is what one phase came to.
+type Phase struct {
+	Name      string            `json:"phase"`
+	Clients   int               `json:"clients"`   // hostile ones, or those in their place
+	Share     float64           `json:"core"`      // of a core that the server used
+	Datagrams float64           `json:"datagrams"` // received a second, from all
+	SentBytes float64           `json:"sent_bytes"`
+	Sent      uint64            `json:"sent"` // frames of the honest players
+	Frames    uint64            `json:"frames"`
+	Drops     map[string]uint64 `json:"drops"`
+	Ended     []string          `json:"ended"` // sessions that did not last: kind and reason
+	rates     []float64         // of datagrams, by client
+}
+
+// kept is the share of the honest players' frames that the game got.
+func (p *Phase) kept() float64 { return float64(p.Frames) / float64(max(p.Sent, 1)) }
+
+// String returns the phase as a line.
+func (p Phase) String() string {
+	drops := ""
+	for _, reason := range slices.Sorted(maps.Keys(p.Drops)) {
+		drops += fmt.Sprintf(", %d %s", p.Drops[reason], reason)
+	}
+	ended := ""
+	if len(p.Ended) > 0 {
+		ended = "; ended: " + strings.Join(p.Ended, ", ")
+	}
+	return fmt.Sprintf("%-8s %d clients: the server uses %.1f %% of a core, receives %.0f datagrams/s, sends %.0f KB/s; honest players keep %d of %d frames%s%s",
+		p.Name, p.Clients, 100*p.Share, p.Datagrams, p.SentBytes/1e3, p.Frames, p.Sent, drops, ended)
+}
+
+// Result is what a run came to.
+type Result struct {
+	Hostile Phase   `json:"hostile"`
+	Honest  Phase   `json:"honest"`
+	Added   float64 `json:"core_per_client"` // share of a core that a hostile client costs more
+}
+
+// Verdict returns an error if a bound is exceeded.
+func (r *Result) Verdict() error {
+	var errs []error
+	if r.Added > MaxShare {
+		errs = append(errs, fmt.Errorf("a hostile client costs %.2f %% of a core more than an honest one, want at most %.0f %%", 100*r.Added, 100*MaxShare))
+	}
+	for _, p := range []*Phase{&r.Hostile, &r.Honest} {
+		if p.kept() < MinKept {
+			errs = append(errs, fmt.Errorf("%s phase: the game got %d of %d frames of honest players, want %.1f %%", p.Name, p.Frames, p.Sent, 100*MinKept))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// run is one run.
+type run struct {
+	options Options
+	network transport.Network
+	start   func() (Target, error)
+	target  Target
+	next    uint64 // client id of the next that is not judged
+}
+
+// Run measures both phases, each with a server of its own that start starts, and calls show after each.
+// A nil network is UDP.
+func Run(ctx context.Context, o Options, network transport.Network, start func() (Target, error), show func(Phase)) (*Result, error) {
+	r := &run{options: o, network: network, start: start}
+	hostile, err := r.phase(ctx, "hostile", nil)
+	if err != nil {
+		return nil, err
+	}
+	show(*hostile)
+	honest, err := r.phase(ctx, "honest", hostile.rates)
+	if err != nil {
+		return nil, err
+	}
+	show(*honest)
+	return &Result{Hostile: *hostile, Honest: *honest, Added: (hostile.Share - honest.Share) / float64(o.Hostile)}, nil
+}
+
+// attacker is a hostile client or one in its place.
+type attacker interface {
+	run(ctx context.Context)
+	datagrams() uint64
+	close()
+}
+
+func (a *actor) datagrams() uint64 { return a.c.Sent() }
+func (a *actor) close()            { a.c.Close() }
+func (p *player) close()           { _ = p.conn.Close() }
+
+const (
+	joinEvery = 60 * time.Millisecond // between two clients: a server lets 20 a second in, of one network
+	warmUp    = 4 * time.Second       // until all clients are at their rates
+	settle    = 500 * time.Millisecond
+	settles   = 10
+
+	playerHz = 60
+	ackHz    = 60 // datagrams a second that an honest player sends besides its calls
+)
+
+// phase measures one phase: with hostile clients, or with honest ones at these rates of datagrams.
+func (r *run) phase(ctx context.Context, name string, rates []float64) (p *Phase, err error) {
+	if r.target, err = r.start(); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, r.target.Close()) }()
+	var players []*player
+	var others []attacker
+	defer func() {
+		for _, p := range players {
+			p.close()
+		}
+		for _, a := range others {
+			a.close()
+		}
+	}()
+	for i := range r.options.Players {
+		p, err := r.player(ctx, i+1, uint64(i+1), playerHz)
+		if err != nil {
+			return nil, err
+		}
+		players = append(players, p)
+	}
+	for i := range r.options.Hostile {
+		a, err := r.other(ctx, i, rates)
+		if err != nil {
+			return nil, err
+		}
+		others = append(others, a)
+	}
+	return r.measure(ctx, name, players, others)
+}
+
+// player connects an honest player.
+func (r *run) player(ctx context.Context, number int, id uint64, hz float64) (*player, error) {
+	t, err := r.join(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return newPlayer(ctx, r.target.Addr(), r.network, t, number, hz)
+}
+
+// other connects a hostile client, or an honest one in its place.
+func (r *run) other(ctx context.Context, i int, rates []float64) (attacker, error) {
+	r.next++
+	id := firstOther + r.next
+	if rates != nil {
+		return r.player(ctx, firstOther+i, id, max(1, rates[i]-ackHz))
+	}
+	t, err := r.join(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	all := r.options.chosen()
+	return newActor(ctx, r.target.Addr(), r.network, t, all[i%len(all)], uint64(i))
+}
+
+// join waits for the turn of the next client and returns its token.
+func (r *run) join(ctx context.Context, id uint64) (token.Token, error) {
+	if err := pause(ctx, joinEvery); err != nil {
+		return token.Token{}, err
+	}
+	addr, err := netip.ParseAddrPort(r.target.Addr())
+	if err != nil {
+		return token.Token{}, err
+	}
+	now := time.Now()
+	return token.Issue(token.Development().Issuer(), token.Claims{
+		ClientID: id, Issued: now, Expires: now.Add(time.Minute), Servers: []netip.AddrPort{addr},
+	})
+}
+
+// measure has all clients run, and measures once they are at their rates.
+func (r *run) measure(ctx context.Context, name string, players []*player, others []attacker) (*Phase, error) {
+	running, cancel := context.WithCancel(ctx)
+	var work sync.WaitGroup
+	stop := func() { cancel(); work.Wait() }
+	defer stop()
+	for _, p := range players {
+		work.Go(func() { p.run(running) })
+	}
+	for _, a := range others {
+		work.Go(func() { a.run(running) })
+	}
+	if err := pause(ctx, warmUp); err != nil {
+		return nil, err
+	}
+	before, err := r.target.Status()
+	if err != nil {
+		return nil, err
+	}
+	began, sent := time.Now(), make([]uint64, len(others))
+	for i, a := range others {
+		sent[i] = a.datagrams()
+	}
+	if err := pause(ctx, r.options.For); err != nil {
+		return nil, err
+	}
+	after, err := r.target.Status()
+	if err != nil {
+		return nil, err
+	}
+	seconds := time.Since(began).Seconds()
+	p := &Phase{
+		Name: name, Clients: len(others), Share: (after.CPU - before.CPU).Seconds() / seconds,
+		Datagrams: float64(after.Datagrams-before.Datagrams) / seconds, SentBytes: float64(after.SentBytes-before.SentBytes) / seconds,
+	}
+	for i, a := range others {
+		p.rates = append(p.rates, float64(a.datagrams()-sent[i])/seconds)
+	}
+	stop()
+	for _, player := range players {
+		if player.err != nil {
+			return nil, fmt.Errorf("player %d: %w", player.number, player.err)
+		}
+		p.Sent += player.sent
+	}
+	for range settles { // the last frames may wait in the server's socket
+		if err := pause(ctx, settle); err != nil {
+			return nil, err
+		}
+		if after, err = r.target.Status(); err != nil {
+			return nil, err
+		}
+		if p.Frames, p.Drops = after.Frames, after.Drops; p.Frames == p.Sent {
+			break
+		}
+	}
+	for _, a := range others {
+		switch a := a.(type) {
+		case *actor:
+			if a.ended != nil {
+				p.Ended = append(p.Ended, fmt.Sprintf("%s: %v", a.kind.name, a.ended))
+			}
+		case *player:
+			if a.err != nil {
+				return nil, fmt.Errorf("player %d: %w", a.number, a.err)
+			}
+		}
+	}
+	return p, nil
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}
