@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 func TestAckBytes(t *testing.T) {
@@ -131,7 +133,7 @@ func FuzzParseAck(f *testing.F) {
 	f.Add([]byte{0xba, 0x0d, 0xcd, 0xab, 0x2f})
 	f.Add([]byte{0x05, 0x05, 0x07, 0x00, 1, 0x01})
 	f.Add([]byte{0x00, 0x7f, 0x00, 0x00, 1, 2, 3, 4, 5, 6, 7, 8})
-	s, err := NewSchema("Test", 60, []Field{{Name: "B", Kind: KindBool}})
+	s, err := schema.New("Test", 60, []schema.Field{{Name: "B", Kind: schema.KindBool}})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -1,9 +1,11 @@
 package rpcdelta
 
+import "github.com/uplink-rpc/uplink/schema"
+
 // encode appends header and coded part of payload n, whose newest frame is f. The
 // last fresh frames must be in it, and those of as many older payloads as there is
 // room for, at most. It says false where that is too large.
-func (e *Encoder) encode(dst []byte, f *Frame, n uint64, fresh, payloads int) (h header, out []byte, older int, ok bool) {
+func (e *Encoder) encode(dst []byte, f *schema.Frame, n uint64, fresh, payloads int) (h header, out []byte, older int, ok bool) {
 	for older = e.older(n, fresh, payloads); older >= fresh-1; {
 		h, out = e.encodeRow(dst, f, n, older)
 		size, most := len(out)-len(dst), e.cfg.MaxPayload
@@ -42,7 +44,7 @@ func (e *Encoder) older(n uint64, fresh, payloads int) int {
 
 // encodeRow appends header and coded part of frame n and those before it: the
 // oldest as the difference from a baseline, unless that takes more than without.
-func (e *Encoder) encodeRow(dst []byte, f *Frame, n uint64, older int) (header, []byte) {
+func (e *Encoder) encodeRow(dst []byte, f *schema.Frame, n uint64, older int) (header, []byte) {
 	p := &e.payload
 	p.frames, p.newest, p.base = p.frames[:0], n, e.base
 	for s := n - uint64(older); s < n; s++ {
@@ -67,7 +69,7 @@ func (e *Encoder) encodeRow(dst []byte, f *Frame, n uint64, older int) (header, 
 
 // takesMoreAlone says whether a payload of the frame alone has more than n bytes for
 // sure: n is rounded down, and what the frame takes is not known to the byte.
-func (e *Encoder) takesMoreAlone(f *Frame, n int) bool {
+func (e *Encoder) takesMoreAlone(f *schema.Frame, n int) bool {
 	n += 1 - longHeader
 	return n < e.coder.leastIntra(f) || n < e.coder.intraSize(f)
 }
@@ -97,7 +99,7 @@ func (e *Encoder) attempt(dst []byte, p *payload, h header) attempt {
 func (e *Encoder) appendDelta(dst []byte, p *payload) attempt {
 	h := e.header(p.newest, int(p.newest-p.base))
 	if p.newest >= e.checkAt {
-		h.check(p.baseline.hash() ^ e.coder.hash())
+		h.check(hashFrame(&p.baseline) ^ e.coder.hash())
 	}
 	a := e.attempt(dst, p, h)
 	if h.checked && len(a.out)-len(dst) > e.cfg.MaxPayload {
@@ -110,12 +112,12 @@ func (e *Encoder) appendDelta(dst []byte, p *payload) attempt {
 }
 
 // baseline gives the frame to code the next one against, if there is one.
-func (e *Encoder) baseline() (Frame, bool) {
+func (e *Encoder) baseline() (schema.Frame, bool) {
 	if !e.hasBase || e.next-e.base > e.reach || !e.coder.learn(e.base) {
-		return Frame{}, false
+		return schema.Frame{}, false
 	}
 	f, ok := e.known.Get(e.base)
-	return Frame(f), ok
+	return schema.Frame(f), ok
 }
 
 // header makes the header of payload n, short where that is unambiguous.

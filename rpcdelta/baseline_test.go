@@ -4,6 +4,9 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/uplink-rpc/uplink/internal/schematest"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // TestShorterIsSent: the encoder never sends a delta that takes more, with its
@@ -17,11 +20,11 @@ func TestShorterIsSent(t *testing.T) {
 }
 
 func checkShorterIsSent(t *rapid.T, codec Codec) {
-	pick := rapidPicker(t)
-	p := newPair(t, pick.schema(), EncoderConfig{Codec: codec}, DecoderConfig{})
+	pick := schematest.FromRapid(t)
+	p := newPair(t, pick.Schema(), EncoderConfig{Codec: codec}, DecoderConfig{})
 	for range 5 {
-		pick.frame(p.s, p.frame, p.delivered)
-		coded, _, _ := p.enc.coder.encode(nil, &payload{frames: []*Frame{p.frame}, newest: p.enc.next})
+		pick.Frame(p.s, p.frame, p.delivered)
+		coded, _, _ := p.enc.coder.encode(nil, &payload{frames: []*schema.Frame{p.frame}, newest: p.enc.next})
 		intra := 8 * (longHeader + len(coded))
 		info := p.exchange(t)
 		h := p.header(t) // a hash is extra

@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"testing"
+
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // walkMoves is n calls of a player, one after the other.
@@ -19,11 +21,11 @@ func walkMoves(rng *rand.Rand, n int) []ServerMove {
 }
 
 // benchFrames is a minute of calls of 20 components, at 60 Hz.
-func benchFrames(b *testing.B) (c *Type[ServerMove], moves []ServerMove, frames []Frame) {
+func benchFrames(b *testing.B) (c *schema.Type[ServerMove], moves []ServerMove, frames []schema.Frame) {
 	b.Helper()
 	c = mustCompile[ServerMove](b)
 	moves = walkMoves(rand.New(rand.NewPCG(1, 0)), 3600)
-	frames = c.Schema().newFrames(len(moves))
+	frames = c.Schema().NewFrames(len(moves))
 	for i := range moves {
 		if err := c.Quantize(&frames[i], &moves[i]); err != nil {
 			b.Fatal(err)
@@ -36,7 +38,7 @@ func benchFrames(b *testing.B) (c *Type[ServerMove], moves []ServerMove, frames 
 const benchAge = 6 // frames between a frame and the newest that is acked
 
 // settle brings a pair to where frames have a baseline benchAge old.
-func (p *pair) settle(b *testing.B, frames []Frame) {
+func (p *pair) settle(b *testing.B, frames []schema.Frame) {
 	b.Helper()
 	for i := range benchAge {
 		p.frame.CopyFrom(&frames[i])
@@ -157,13 +159,13 @@ func BenchmarkNewDecoder(b *testing.B) {
 	}
 }
 
-func benchMemory(b *testing.B, c Codec, s *Schema, frames []Frame) {
+func benchMemory(b *testing.B, c Codec, s *schema.Schema, frames []schema.Frame) {
 	p := newPair(b, s, EncoderConfig{Codec: c}, DecoderConfig{})
 	const players = 50
 	decs := make([]*Decoder, players)
 	var payloads [][]byte
 	for i := range 2 * DefaultRing {
-		p.frame.CopyFrom(&Frame{frames[i].Ints, frames[i].Bytes[:s.blobs]})
+		p.frame.CopyFrom(&schema.Frame{Ints: frames[i].Ints, Bytes: frames[i].Bytes[:s.Strings()]})
 		p.send(b)
 		payloads = append(payloads, append([]byte(nil), p.payload...))
 	}

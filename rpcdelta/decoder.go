@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // DecoderConfig says how a Decoder works. Zero fields mean the defaults.
@@ -41,7 +42,7 @@ type Delivery struct {
 	// Late says that newer frames were delivered before.
 	Late bool
 	// Frame is valid until the next call of Decode, see [Scratch].
-	Frame *Frame
+	Frame *schema.Frame
 }
 
 // Decoder rebuilds frames from payloads, whatever the network lost. It takes
@@ -55,7 +56,7 @@ type Delivery struct {
 // place of another must not get what was sent to that one. Package transport sees
 // to both.
 type Decoder struct {
-	schema      *Schema
+	format      *format
 	cfg         DecoderConfig
 	coder       coder
 	ring        *adaptive.Frames // that were taken in this epoch
@@ -77,26 +78,26 @@ type Decoder struct {
 
 // NewDecoder makes a decoder of the schema's frames. An error names the setting
 // that is wrong.
-func NewDecoder(s *Schema, cfg DecoderConfig) (*Decoder, error) {
+func NewDecoder(s *schema.Schema, cfg DecoderConfig) (*Decoder, error) {
 	err := errors.Join(checkCodec(&cfg.Codec), checkRPC(cfg.RPC), checkRing("Ring", &cfg.Ring), checkRing("PeerRing", &cfg.PeerRing))
 	if err != nil {
 		return nil, err
 	}
 	if cfg.Scratch == nil {
-		cfg.Scratch = s.NewScratch()
+		cfg.Scratch = NewScratch(s)
 	}
 	if !cfg.Scratch.fits(s) {
-		return nil, fmt.Errorf("rpcdelta: Scratch of frames of another shape than those of %s", s.rpc)
+		return nil, fmt.Errorf("rpcdelta: Scratch of frames of another shape than those of %s", s.RPC())
 	}
 	d := &Decoder{
-		schema:  s,
+		format:  formatOf(s),
 		cfg:     cfg,
 		ring:    cfg.Codec.newFrames(s, cfg.capacity()),
 		reach:   cfg.Codec.reach(min(cfg.Ring, cfg.PeerRing)),
 		scratch: cfg.Scratch,
 	}
-	if d.coder = newRLE(s); cfg.Codec == Adaptive {
-		d.coder = newAdaptive(s, cfg.Prior, min(cfg.Ring, cfg.PeerRing), d.ring, &d.scratch.coder, cfg.DeliverLate)
+	if d.coder = newRLE(d.format); cfg.Codec == Adaptive {
+		d.coder = newAdaptive(d.format, cfg.Prior, min(cfg.Ring, cfg.PeerRing), d.ring, &d.scratch.coder, cfg.DeliverLate)
 	}
 	return d, nil
 }
@@ -171,7 +172,7 @@ func (d *Decoder) take(h header, n uint64, b []byte) ([]Delivery, error) {
 	if d.profile != nil {
 		d.measure(&h, len(b))
 		for _, f := range d.scratch.payload.frames[q-d.scratch.payload.oldest():] {
-			d.profile.frame(d.schema, f)
+			d.profile.frame(d.format, f)
 		}
 	}
 	d.scratch.out = d.scratch.out[:0]
@@ -249,7 +250,7 @@ func (d *Decoder) decodeOld(h header, n uint64, b []byte) ([]Delivery, error) {
 	if d.profile != nil {
 		d.measure(&h, len(b))
 		for i := range d.scratch.out {
-			d.profile.frame(d.schema, d.scratch.out[i].Frame)
+			d.profile.frame(d.format, d.scratch.out[i].Frame)
 		}
 	}
 	d.sized(&h, len(b))
@@ -273,21 +274,21 @@ func (d *Decoder) kind(h header) FrameKind {
 }
 
 // baseline gives the frame that the header names, checked, if it names one.
-func (d *Decoder) baseline(h header, n uint64) (Frame, error) {
+func (d *Decoder) baseline(h header, n uint64) (schema.Frame, error) {
 	if h.distance == 0 {
-		return Frame{}, nil
+		return schema.Frame{}, nil
 	}
 	if !d.started || uint64(h.distance) > min(n, d.reach) {
-		return Frame{}, ErrBaselineMissing
+		return schema.Frame{}, ErrBaselineMissing
 	}
 	seq := n - uint64(h.distance)
 	row, ok := d.ring.Get(seq)
 	if !ok || !d.coder.learn(seq) {
-		return Frame{}, ErrBaselineMissing
+		return schema.Frame{}, ErrBaselineMissing
 	}
-	base := Frame(row)
-	if h.checked && base.hash()^d.coder.hash() != h.hash {
-		return Frame{}, ErrDesync
+	base := schema.Frame(row)
+	if h.checked && hashFrame(&base)^d.coder.hash() != h.hash {
+		return schema.Frame{}, ErrDesync
 	}
 	return base, nil
 }
@@ -324,11 +325,11 @@ func (d *Decoder) mark(n uint64) {
 }
 
 // deliver adds frame n of the payload to those delivered.
-func (d *Decoder) deliver(kind FrameKind, n uint64, f *Frame) *Delivery {
+func (d *Decoder) deliver(kind FrameKind, n uint64, f *schema.Frame) *Delivery {
 	x := d.scratch
 	x.out = append(x.out, Delivery{})
 	out := &x.out[len(x.out)-1]
-	out.Seq, out.Kind, out.FullBits, out.Frame = n, kind, d.schema.FullBits(f), f
+	out.Seq, out.Kind, out.FullBits, out.Frame = n, kind, d.format.fullBits(f), f
 	switch {
 	case kind == Delta:
 		out.BaselineAge = int(n - x.payload.base)
@@ -350,7 +351,7 @@ func (d *Decoder) sized(h *header, size int) {
 // encoder other than this package's could have coded in fewer bits counts among
 // RoundingBits. It panics if p is of another schema.
 func (d *Decoder) Measure(p *Profile) {
-	p.mustFit(d.schema)
+	p.mustFit(d.format)
 	d.profile = p
 }
 

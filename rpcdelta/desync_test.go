@@ -3,6 +3,8 @@ package rpcdelta
 import (
 	"errors"
 	"testing"
+
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // TestDesync: if memory goes wrong at one end, the next hash finds it; from then
@@ -68,7 +70,7 @@ func checkDesync(t *testing.T, v variant) {
 func TestDesyncStays(t *testing.T) { forVariants(t, checkDesyncStays) }
 
 func checkDesyncStays(t *testing.T, v variant) {
-	p := newPair(t, mustSchema(t, Field{Name: "P", Kind: KindVec3, Resolution: 1}), v.encoder(EncoderConfig{}), DecoderConfig{})
+	p := newPair(t, mustSchema(t, schema.Field{Name: "P", Kind: schema.KindVec3, Resolution: 1}), v.encoder(EncoderConfig{}), DecoderConfig{})
 	p.frame.Ints[0] = 1 << 20
 	for range 60 {
 		p.exchange(t)
@@ -99,7 +101,7 @@ func TestHashCadence(t *testing.T) { forVariants(t, checkHashCadence) }
 
 func checkHashCadence(t *testing.T, v variant) {
 	for _, rate := range []float64{0.5, 20, 60} {
-		s, err := NewSchema("Test", rate, []Field{{Name: "P", Kind: KindVec3, Resolution: 1}})
+		s, err := schema.New("Test", rate, []schema.Field{{Name: "P", Kind: schema.KindVec3, Resolution: 1}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/ringcache"
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // EncoderConfig says how an Encoder works. Zero fields mean the defaults.
@@ -44,7 +45,7 @@ type EncoderConfig struct {
 // decoder is known to hold. It neither reads a clock nor does I/O. Not safe for
 // concurrent use.
 type Encoder struct {
-	schema  *Schema
+	format  *format
 	cfg     EncoderConfig
 	coder   coder
 	sent    *ringcache.Ring[record]
@@ -71,7 +72,7 @@ type Encoder struct {
 
 // record is a frame that was sent, or is held back.
 type record struct {
-	Frame
+	schema.Frame
 	older uint8 // frames that rode along in the payload of its name
 	fresh uint8 // those of them, itself included, that no payload had before; 0: no payload has its name
 	taken bool  // the decoder is known to have taken it in this epoch
@@ -79,26 +80,26 @@ type record struct {
 
 // NewEncoder makes an encoder of the schema's frames whose first frame has
 // sequence 0. An error names the setting that is wrong.
-func NewEncoder(s *Schema, cfg EncoderConfig) (*Encoder, error) {
+func NewEncoder(s *schema.Schema, cfg EncoderConfig) (*Encoder, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
 	}
 	e := &Encoder{
-		schema: s,
+		format: formatOf(s),
 		cfg:    cfg,
 		// Frames stay until an ack that speaks of them has come, so that what the
 		// decoder learned when it took them can be repeated.
 		sent:       newRecords(s, cfg.Ring+2*(AckWindow+1)),
 		known:      cfg.Codec.newFrames(s, min(cfg.Ring, cfg.PeerRing)),
 		reach:      cfg.Codec.reach(min(cfg.Ring, cfg.PeerRing)),
-		payload:    payload{frames: make([]*Frame, 0, MaxRedundancy+1)},
+		payload:    payload{frames: make([]*schema.Frame, 0, MaxRedundancy+1)},
 		most:       MaxRedundancy,
 		losses:     newLossMeter(cfg.Delivery),
 		checkEvery: max(1, uint64(s.RateHz())),
 	}
-	if e.coder = newRLE(s); cfg.Codec == Adaptive {
-		e.coder = newAdaptive(s, cfg.Prior, min(cfg.Ring, cfg.PeerRing), e.known, new(adaptive.Coder), false)
+	if e.coder = newRLE(e.format); cfg.Codec == Adaptive {
+		e.coder = newAdaptive(e.format, cfg.Prior, min(cfg.Ring, cfg.PeerRing), e.known, new(adaptive.Coder), false)
 	}
 	e.checkAt = e.checkEvery
 	e.kept = uint64(e.sent.Cap() - MaxRedundancy)
@@ -109,7 +110,7 @@ func NewEncoder(s *Schema, cfg EncoderConfig) (*Encoder, error) {
 // each payload once more, and allocates nothing once warm. It panics if p is of
 // another schema.
 func (e *Encoder) Measure(p *Profile) {
-	p.mustFit(e.schema)
+	p.mustFit(e.format)
 	e.profile = p
 }
 
@@ -119,13 +120,13 @@ func (e *Encoder) measure(h *header, i *Info, fresh int) {
 	p.hasBase, p.free = h.distance != 0, h.free()
 	e.profile.payload(e.coder, p, i.HeaderBits, i.PayloadBits)
 	for _, f := range p.frames[len(p.frames)-fresh:] {
-		e.profile.frame(e.schema, f)
+		e.profile.frame(e.format, f)
 	}
 }
 
 // newRecords makes a ring of frames whose components lie in one array.
-func newRecords(s *Schema, capacity int) *ringcache.Ring[record] {
-	frames := s.newFrames(capacity)
+func newRecords(s *schema.Schema, capacity int) *ringcache.Ring[record] {
+	frames := s.NewFrames(capacity)
 	return ringcache.NewFunc(capacity, func(f *record) {
 		f.Frame, frames = frames[0], frames[1:]
 	})
@@ -138,7 +139,7 @@ func newRecords(s *Schema, capacity int) *ringcache.Ring[record] {
 // error dst is returned as it was, the sequence is not used, and the stream goes
 // on. Where frames are held back it is [Encoder.Hold] and [Encoder.AppendHeld]. It
 // allocates nothing once warm.
-func (e *Encoder) AppendFrame(dst []byte, f *Frame) ([]byte, Info, error) {
+func (e *Encoder) AppendFrame(dst []byte, f *schema.Frame) ([]byte, Info, error) {
 	if e.held > 0 {
 		if err := e.Hold(f); err != nil {
 			return dst, Info{}, err
@@ -146,7 +147,7 @@ func (e *Encoder) AppendFrame(dst []byte, f *Frame) ([]byte, Info, error) {
 		out, info := e.AppendHeld(dst)
 		return out, info, nil
 	}
-	if err := e.schema.check(f); err != nil {
+	if err := e.format.Check(f); err != nil {
 		return dst, Info{}, err
 	}
 	h, out, older, ok := e.encode(dst, f, e.next, 1, e.chooseRedundancy())
@@ -158,11 +159,11 @@ func (e *Encoder) AppendFrame(dst []byte, f *Frame) ([]byte, Info, error) {
 }
 
 func (e *Encoder) tooLarge(size int) error {
-	return fmt.Errorf("%w: %s: %d bytes, want at most %d", ErrTooLarge, e.schema.rpc, size, e.cfg.MaxPayload)
+	return fmt.Errorf("%w: %s: %d bytes, want at most %d", ErrTooLarge, e.format.RPC(), size, e.cfg.MaxPayload)
 }
 
 // put gives f the next sequence.
-func (e *Encoder) put(f *Frame) {
+func (e *Encoder) put(f *schema.Frame) {
 	slot := e.sent.Put(e.next)
 	slot.CopyFrom(f)
 	slot.older, slot.fresh, slot.taken = 0, 0, false
@@ -180,7 +181,7 @@ func (e *Encoder) named(n uint64, h header, size, older, fresh int) Info {
 	}
 	info.PayloadBits = 8*size - info.HeaderBits
 	for q := n + 1 - uint64(fresh); q <= n; q++ {
-		info.FullBits += e.schema.FullBits(&e.sent.Get(q).Frame)
+		info.FullBits += e.format.fullBits(&e.sent.Get(q).Frame)
 	}
 	slot := e.sent.Get(n)
 	slot.older, slot.fresh = uint8(older), uint8(fresh)

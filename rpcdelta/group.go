@@ -1,6 +1,7 @@
 package rpcdelta
 
 import (
+	"math"
 	"math/bits"
 
 	"github.com/uplink-rpc/uplink/internal/bitio"
@@ -39,7 +40,7 @@ func magnitude(v int64) uint64 {
 func PackedVectorBits(v []float64, scale float64, maxBits int) int {
 	m := uint64(0)
 	for _, x := range v {
-		if x = round(x, scale); x != x || x < -(1<<62) || x > 1<<62 {
+		if x = math.Floor(float64(x*scale) + 0.5); x != x || x < -(1<<62) || x > 1<<62 {
 			x = 1 << 62
 		}
 		m = max(m, magnitude(int64(x)))

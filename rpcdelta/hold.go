@@ -1,6 +1,10 @@
 package rpcdelta
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/uplink-rpc/uplink/schema"
+)
 
 // MaxHeld is how many frames an encoder holds back at most: what a payload has
 // room for.
@@ -15,11 +19,11 @@ const MaxHeld = MaxRedundancy + 1
 //
 // Short headers rely on it that whoever carries payloads drops one that comes after
 // another whose newest frame is 64 or more newer; see [Decoder].
-func (e *Encoder) Hold(f *Frame) error {
+func (e *Encoder) Hold(f *schema.Frame) error {
 	if e.held >= MaxHeld {
-		return fmt.Errorf("rpcdelta: %s: %d frames are held back: AppendHeld first", e.schema.rpc, e.held)
+		return fmt.Errorf("rpcdelta: %s: %d frames are held back: AppendHeld first", e.format.RPC(), e.held)
 	}
-	if err := e.schema.check(f); err != nil {
+	if err := e.format.Check(f); err != nil {
 		return err
 	}
 	if n := e.aloneSize(f); n > e.cfg.MaxPayload {
@@ -36,7 +40,7 @@ const intraShort = 16
 // aloneSize is how many bytes the payload of f alone takes: about, as long as it
 // surely fits, to the byte otherwise. What is held has to fit, or nothing that
 // comes after it could leave.
-func (e *Encoder) aloneSize(f *Frame) int {
+func (e *Encoder) aloneSize(f *schema.Frame) int {
 	if n := longHeader + e.coder.intraSize(f); n+intraShort <= e.cfg.MaxPayload {
 		return n
 	}

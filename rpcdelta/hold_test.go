@@ -7,6 +7,9 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/uplink-rpc/uplink/internal/schematest"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // TestHoldOverLinks: whatever is held back arrives as it was sent, in order, once,
@@ -126,7 +129,7 @@ func TestHoldAcrossReset(t *testing.T) {
 // TestHoldFits: frames that do not fit one payload go out in several, and none is
 // lost.
 func TestHoldFits(t *testing.T) {
-	s := mustSchema(t, Field{Name: "B", Kind: KindBytes, Max: number(4000)})
+	s := mustSchema(t, schema.Field{Name: "B", Kind: schema.KindBytes, Max: number(4000)})
 	rng := rand.New(rand.NewPCG(1, 0))
 	noise := func(n int) []byte {
 		b := make([]byte, n)
@@ -187,10 +190,10 @@ func TestHoldTight(t *testing.T) {
 	held, refused := 0, 0
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 9))
-		pick := randPicker(rng)
-		s := pick.schema()
+		pick := schematest.FromRand(rng)
+		s := pick.Schema()
 		f, g := s.NewFrame(), s.NewFrame()
-		pick.frame(s, f, f)
+		pick.Frame(s, f, f)
 		roomy := newPair(t, s, EncoderConfig{Redundancy: RedundancyOff}, DecoderConfig{})
 		alone := func() int {
 			roomy.enc.hasBase = false
@@ -201,9 +204,9 @@ func TestHoldTight(t *testing.T) {
 			return len(out)
 		}
 		limit := max(longHeader+hashSize+1, alone())
-		p := newPair(t, s, EncoderConfig{MaxPayload: limit, Redundancy: int(pick.between(RedundancyOff, MaxRedundancy))}, DecoderConfig{})
+		p := newPair(t, s, EncoderConfig{MaxPayload: limit, Redundancy: int(pick.Between(RedundancyOff, MaxRedundancy))}, DecoderConfig{})
 		for range 60 {
-			pick.frame(s, g, f)
+			pick.Frame(s, g, f)
 			f, g = g, f
 			switch err := p.enc.Hold(f); {
 			case errors.Is(err, ErrTooLarge) == (alone() <= limit):
@@ -234,7 +237,7 @@ func TestHoldTight(t *testing.T) {
 // TestHoldErrors: a frame that is refused uses no sequence, and those that are held
 // stay.
 func TestHoldErrors(t *testing.T) {
-	s := mustSchema(t, Field{Name: "A", Kind: KindAngle}, Field{Name: "B", Kind: KindBytes, Max: number(4000)})
+	s := mustSchema(t, schema.Field{Name: "A", Kind: schema.KindAngle}, schema.Field{Name: "B", Kind: schema.KindBytes, Max: number(4000)})
 	p := newPair(t, s, EncoderConfig{Codec: Adaptive}, DecoderConfig{})
 	good := s.NewFrame()
 	hold := func() {
@@ -261,7 +264,7 @@ func TestHoldErrors(t *testing.T) {
 	if err := p.enc.Hold(bad); err == nil {
 		t.Error("a component out of range is held")
 	}
-	if err := p.enc.Hold(&Frame{}); !errors.Is(err, ErrSchema) {
+	if err := p.enc.Hold(&schema.Frame{}); !errors.Is(err, schema.ErrFrame) {
 		t.Errorf("a frame of another schema: %v", err)
 	}
 	for range MaxHeld - 2 {

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/uplink-rpc/uplink/internal/schematest"
 )
 
 // TestImpossibleAcks: acks of frames that were never sent and of epochs that were
@@ -120,13 +122,13 @@ func (x *stream) runLoose(t failer, n int) {
 func TestHostilePayloads(t *testing.T) {
 	for seed := range uint64(300 / thin(5)) {
 		rng := rand.New(rand.NewPCG(seed, 0))
-		pick := randPicker(rng)
-		s := pick.schema()
+		pick := schematest.FromRand(rng)
+		s := pick.Schema()
 		p := newPair(t, s, EncoderConfig{RPC: rng.IntN(10), Codec: Codecs()[seed%2], Redundancy: int(seed%9) - 1}, DecoderConfig{RPC: 0, Ring: 2 + rng.IntN(20), DeliverLate: seed%4 < 2, Reliable: seed%7 == 0})
 		p.dec.cfg.RPC = p.enc.cfg.RPC
 		var old [][]byte
 		for range 100 {
-			pick.frame(s, p.frame, p.frame)
+			pick.Frame(s, p.frame, p.frame)
 			p.send(t)
 			b := p.payload
 			switch rng.IntN(5) {
@@ -163,7 +165,7 @@ func TestHostilePayloads(t *testing.T) {
 				t.Fatalf("seed %d: %v is no reason", seed, err)
 			}
 			for _, d := range out {
-				if err := s.check(d.Frame); err != nil {
+				if err := s.Check(d.Frame); err != nil {
 					t.Fatalf("seed %d: %v", seed, err)
 				}
 			}
@@ -178,10 +180,7 @@ func TestHostilePayloads(t *testing.T) {
 
 // FuzzDecode feeds a decoder in the middle of a stream with two payloads.
 func FuzzDecode(f *testing.F) {
-	s, err := ParseSchema([]byte(moveFile))
-	if err != nil {
-		f.Fatal(err)
-	}
+	s := mustCompile[ServerMove](f).Schema()
 	codec := func(learns bool) Codec {
 		if learns {
 			return Adaptive
@@ -209,7 +208,7 @@ func FuzzDecode(f *testing.F) {
 		for _, b := range [][]byte{one, two} {
 			out, _ := p.dec.Decode(b)
 			for _, d := range out {
-				if err := s.check(d.Frame); err != nil {
+				if err := s.Check(d.Frame); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"slices"
 	"testing"
+
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // TestLate: with DeliverLate a frame that was overtaken is delivered, marked, once;
@@ -16,7 +18,7 @@ func checkLate(t *testing.T, v variant) {
 		for range 5 {
 			p.exchange(t)
 		}
-		var frames []*Frame
+		var frames []*schema.Frame
 		var payloads [][]byte
 		for i := range 4 {
 			p.frame.Ints[0] = int32(i)

@@ -3,6 +3,8 @@ package rpcdelta
 import (
 	"fmt"
 	"testing"
+
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // lossCases cross ring sizes, round trips, losses and ack rates.
@@ -54,7 +56,7 @@ func TestLoss(t *testing.T) {
 	})
 }
 
-func playLoss(t *testing.T, s *Schema, c streamConfig) {
+func playLoss(t *testing.T, s *schema.Schema, c streamConfig) {
 	t.Helper()
 	x := newStream(t, s, c)
 	frames := 600

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/uplink-rpc/uplink/internal/schematest"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // variant is a codec and how it repeats frames.
@@ -82,16 +85,16 @@ type failer interface {
 
 // pair is an encoder and a decoder without a network between them.
 type pair struct {
-	s         *Schema
+	s         *schema.Schema
 	enc       *Encoder
 	dec       *Decoder
-	frame     *Frame // the next to send
-	delivered *Frame
+	frame     *schema.Frame // the next to send
+	delivered *schema.Frame
 	payload   []byte
 	ack       []byte
 }
 
-func newPair(t failer, s *Schema, ec EncoderConfig, dc DecoderConfig) *pair {
+func newPair(t failer, s *schema.Schema, ec EncoderConfig, dc DecoderConfig) *pair {
 	t.Helper()
 	enc, err := NewEncoder(s, ec)
 	if err != nil {
@@ -109,7 +112,7 @@ func newPair(t failer, s *Schema, ec EncoderConfig, dc DecoderConfig) *pair {
 		t.Fatal(err)
 	}
 	p := &pair{s: s, enc: enc, dec: dec, frame: s.NewFrame(), delivered: s.NewFrame()}
-	randPicker(rand.New(rand.NewPCG(0, 0))).frame(s, p.frame, p.delivered)
+	schematest.FromRand(rand.New(rand.NewPCG(0, 0))).Frame(s, p.frame, p.delivered)
 	return p
 }
 

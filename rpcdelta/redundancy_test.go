@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // TestRedundancyAuto: what auto delivers on lossy links, and that it costs nothing
@@ -130,7 +132,7 @@ func TestRedundancyFixed(t *testing.T) {
 // TestRedundancyFits: where not all fits, there are fewer older frames rather than
 // none of the newest.
 func TestRedundancyFits(t *testing.T) {
-	s := mustSchema(t, Field{Name: "B", Kind: KindBytes, Max: number(4000)})
+	s := mustSchema(t, schema.Field{Name: "B", Kind: schema.KindBytes, Max: number(4000)})
 	rng := rand.New(rand.NewPCG(1, 0))
 	for _, c := range []struct{ size, older int }{{100, 7}, {350, 2}, {500, 1}, {1000, 0}} {
 		p := newPair(t, s, EncoderConfig{Codec: Adaptive, Redundancy: MaxRedundancy, RedundancyBytes: DefaultMaxPayload}, DecoderConfig{})
@@ -298,7 +300,7 @@ func TestRedundancyMixes(t *testing.T) {
 // TestRedundancyBytes: older frames ride along as far as there is room for them.
 func TestRedundancyBytes(t *testing.T) {
 	const most = 40
-	s := mustSchema(t, Field{Name: "B", Kind: KindFixed, Size: 100})
+	s := mustSchema(t, schema.Field{Name: "B", Kind: schema.KindFixed, Size: 100})
 	p := newPair(t, s, EncoderConfig{Codec: Adaptive, Redundancy: 7, RedundancyBytes: most}, DecoderConfig{})
 	p.exchange(t)
 	rng := rand.New(rand.NewPCG(1, 2))

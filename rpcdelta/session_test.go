@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 var updateSessions = flags.Bool("update", false, "write testdata/sessions anew")
@@ -21,13 +23,13 @@ const sessionDir = "../testdata/sessions"
 
 // sessionHead is the first line of a session's file, see testdata/sessions/README.md.
 type sessionHead struct {
-	Schema     schemaFile `json:"schema"`
-	Codec      string     `json:"codec"`
-	Redundancy int        `json:"redundancy"`
-	Ring       int        `json:"ring"`
-	PeerRing   int        `json:"peer_ring"`
-	Late       bool       `json:"deliver_late"`
-	Prior      string     `json:"prior"`
+	Schema     json.RawMessage `json:"schema"`
+	Codec      string          `json:"codec"`
+	Redundancy int             `json:"redundancy"`
+	Ring       int             `json:"ring"`
+	PeerRing   int             `json:"peer_ring"`
+	Late       bool            `json:"deliver_late"`
+	Prior      string          `json:"prior"`
 }
 
 // sessionStep is each further line.
@@ -47,17 +49,17 @@ type sessionStep struct {
 type session struct {
 	t        *testing.T
 	head     sessionHead
-	schema   *Schema
+	schema   *schema.Schema
 	enc      *Encoder
 	dec      *Decoder
-	frames   []*Frame
+	frames   []*schema.Frame
 	payloads map[uint64][]byte
 	acks     [][]byte
 }
 
 func newSession(t *testing.T, head sessionHead) *session {
 	t.Helper()
-	s, err := NewSchema(head.Schema.RPC, head.Schema.RateHz, head.Schema.Fields)
+	s, err := schema.Parse(head.Schema)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,8 +245,12 @@ func writeSessions(t *testing.T) {
 func (p *sessionPlan) write(t *testing.T, seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 77))
 	c := mustCompile[ServerMove](t)
+	file, err := c.Schema().AppendJSON(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	head := sessionHead{
-		Schema: schemaFile{RPC: c.Schema().RPC(), RateHz: 60, Fields: c.Schema().Fields()}, Codec: p.codec.String(),
+		Schema: file, Codec: p.codec.String(),
 		Redundancy: p.redundancy, Ring: p.rings[0], PeerRing: p.rings[1], Late: p.late, Prior: PriorName(GenericPrior().Hash()),
 	}
 	var out bytes.Buffer

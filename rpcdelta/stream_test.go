@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+
+	"github.com/uplink-rpc/uplink/internal/schematest"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // streamConfig is a client, a server and the network between them.
@@ -27,7 +30,7 @@ type streamConfig struct {
 type stream struct {
 	pair
 	cfg      streamConfig
-	pick     picker
+	pick     schematest.Picker
 	up, down *link
 	now      int
 
@@ -57,11 +60,11 @@ type stream struct {
 type sentFrame struct {
 	seq   uint64
 	info  Info // of the payload of its name; Seq is another if there is none
-	frame *Frame
+	frame *schema.Frame
 	got   bool // the decoder has delivered it
 }
 
-func newStream(t failer, s *Schema, cfg streamConfig) *stream {
+func newStream(t failer, s *schema.Schema, cfg streamConfig) *stream {
 	t.Helper()
 	if cfg.AckEvery == 0 {
 		cfg.AckEvery = 1
@@ -71,7 +74,7 @@ func newStream(t failer, s *Schema, cfg streamConfig) *stream {
 		pair: *newPair(t, s,
 			EncoderConfig{Codec: cfg.Codec, Redundancy: cfg.Redundancy, Prior: cfg.Prior, RPC: cfg.RPC, Ring: cfg.Ring, PeerRing: cfg.PeerRing, Reliable: cfg.Reliable},
 			DecoderConfig{RPC: cfg.RPC, Ring: cfg.PeerRing, DeliverLate: cfg.DeliverLate, Reliable: cfg.Reliable}),
-		pick: randPicker(rand.New(rand.NewPCG(cfg.Seed, 1))),
+		pick: schematest.FromRand(rand.New(rand.NewPCG(cfg.Seed, 1))),
 		up:   newLink(cfg.Up, cfg.Seed, 2), down: newLink(cfg.Down, cfg.Seed, 3),
 		learned: map[uint16]uint16{}, kinds: map[FrameKind]int{}, drops: map[error]int{},
 	}
@@ -148,9 +151,9 @@ func (x *stream) compare(t failer) {
 func (x *stream) sendNext(t failer) {
 	t.Helper()
 	if x.cfg.Smooth || x.pick(49) != 0 {
-		x.pick.walk(x.s, x.frame)
+		x.pick.Walk(x.s, x.frame)
 	} else {
-		x.pick.frame(x.s, x.frame, x.frame)
+		x.pick.Frame(x.s, x.frame, x.frame)
 	}
 	h := &x.history[x.sent%uint64(len(x.history))]
 	h.frame.CopyFrom(x.frame)
@@ -193,7 +196,7 @@ func (x *stream) sendPayload(t failer, info Info) {
 	}
 	full := 0
 	for q := info.Seq - uint64(info.Held); q <= info.Seq; q++ {
-		full += x.s.FullBits(x.history[q%uint64(len(x.history))].frame)
+		full += FullBits(x.s, x.history[q%uint64(len(x.history))].frame)
 	}
 	if info.FullBits != full {
 		x.fatalf(t, "%+v, want %d bits in full", info, full)
@@ -297,7 +300,7 @@ func (x *stream) checkInfo(t failer, n uint64, sent, got *Info) {
 	default:
 		kind = Intra
 	}
-	if got.Kind != kind || got.BaselineAge != age || got.FullBits != x.s.FullBits(x.history[n%uint64(len(x.history))].frame) && !x.loose {
+	if got.Kind != kind || got.BaselineAge != age || got.FullBits != FullBits(x.s, x.history[n%uint64(len(x.history))].frame) && !x.loose {
 		x.fatalf(t, "frame %d is %+v of payload %+v", n, got, sent)
 	}
 }
@@ -344,12 +347,12 @@ func (x *stream) deltasIn(t failer, n int) int {
 }
 
 // smallSchema has frames whose deltas are shorter than their intra frames.
-func smallSchema(t failer) *Schema {
-	s, err := NewSchema("Small", 60, []Field{
-		{Name: "P", Kind: KindVec3, Resolution: 0.01},
-		{Name: "A", Kind: KindAngle, Count: 2},
-		{Name: "B", Kind: KindBits, Width: 8},
-		{Name: "S", Kind: KindBytes, Max: number(12)},
+func smallSchema(t failer) *schema.Schema {
+	s, err := schema.New("Small", 60, []schema.Field{
+		{Name: "P", Kind: schema.KindVec3, Resolution: 0.01},
+		{Name: "A", Kind: schema.KindAngle, Count: 2},
+		{Name: "B", Kind: schema.KindBits, Width: 8},
+		{Name: "S", Kind: schema.KindBytes, Max: number(12)},
 	})
 	if err != nil {
 		t.Fatal(err)

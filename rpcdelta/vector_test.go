@@ -5,6 +5,8 @@ import (
 	"errors"
 	"os"
 	"testing"
+
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // row is one of the paper's table: the size of a vector whose largest component
@@ -66,13 +68,13 @@ func TestPackedVectorBitsIsThePapersTable(t *testing.T) {
 
 func TestGroupIsThePapersTable(t *testing.T) {
 	_, _, rows := paperRows(t)
-	s := mustSchema(t, Field{Name: "Location", Kind: KindVec3, Resolution: 0.1})
+	s := mustSchema(t, schema.Field{Name: "Location", Kind: schema.KindVec3, Resolution: 0.1})
 	f := s.NewFrame()
 	for _, r := range rows {
 		for _, x := range r.inside() {
 			err := s.QuantizeField(f, 0, []float64{0, x, 0})
 			if r.UpTo == nil {
-				if outside := new(RangeError); !errors.As(err, &outside) {
+				if outside := new(schema.RangeError); !errors.As(err, &outside) {
 					t.Errorf("%v is not refused: %v", x, err)
 				}
 				continue
@@ -80,7 +82,7 @@ func TestGroupIsThePapersTable(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := s.FullBits(f); got != r.Bits {
+			if got := FullBits(s, f); got != r.Bits {
 				t.Errorf("%v: %d bits, want %d", x, got, r.Bits)
 			}
 		}

@@ -1,6 +1,10 @@
 package rpcdelta
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/uplink-rpc/uplink/schema"
+)
 
 // TestWrap: more than three turns of the 16-bit sequence, with loss and
 // reordering.
@@ -14,7 +18,7 @@ func checkWrap(t *testing.T, v variant) {
 	if testing.Short() || v.redundancy != 0 {
 		frames = 70_000
 	}
-	s, err := NewSchema("Small", 60, []Field{{Name: "P", Kind: KindVec3, Resolution: 0.01}})
+	s, err := schema.New("Small", 60, []schema.Field{{Name: "P", Kind: schema.KindVec3, Resolution: 0.01}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
-// Of describes objects by the schema of a struct of the same tags and kinds as an RPC's, as [rpcdelta.Compile] makes
+// Of describes objects by the schema of a struct of the same tags and kinds as an RPC's, as [schema.Compile] makes
 // it: an object's row is its frame's Ints, followed by its byte strings as [Bytes]. A field that takes the object
 // beyond [MaxFields] or [MaxComponents] is an error that names it. [Compile] moves structs into rows.
-func Of(rpc *rpcdelta.Schema) (*Schema, error) {
+func Of(rpc *schema.Schema) (*Schema, error) {
 	var fields, strings []Field
 	for _, f := range rpc.Fields() {
 		own := Field{Name: f.Name, N: f.Values()}
@@ -28,17 +28,17 @@ func Of(rpc *rpcdelta.Schema) (*Schema, error) {
 }
 
 // of makes the fields of one of numbers.
-func (own Field) of(f *rpcdelta.Field) []Field {
+func (own Field) of(f *schema.Field) []Field {
 	half := int32(1)<<max(f.Bits-1, 0) - 1
 	switch f.Kind {
-	case rpcdelta.KindQuat:
+	case schema.KindQuat:
 		own.Kind, own.Lo, own.Hi = Quat, -half, half
 		return []Field{own}
-	case rpcdelta.KindUnitVec:
+	case schema.KindUnitVec:
 		own.N, own.Lo, own.Hi = 2, -half, half
-	case rpcdelta.KindAngle:
+	case schema.KindAngle:
 		own.Kind, own.Hi = Angle, 1<<f.Bits-1
-	case rpcdelta.KindUint, rpcdelta.KindBool, rpcdelta.KindBits, rpcdelta.KindInt:
+	case schema.KindUint, schema.KindBool, schema.KindBits, schema.KindInt:
 		return own.ofInteger(f)
 	default:
 		own.Lo, own.Hi = stepsOf(f.Min, f.Resolution, -(1<<23-1)), stepsOf(f.Max, f.Resolution, 1<<23-1)
@@ -48,9 +48,9 @@ func (own Field) of(f *rpcdelta.Field) []Field {
 
 // ofInteger makes a field of each component: one that is wider than 32 bits has two, the low half first. What needs
 // all 32 bits is in two's complement, as in a frame.
-func (own Field) ofInteger(f *rpcdelta.Field) []Field {
+func (own Field) ofInteger(f *schema.Field) []Field {
 	own.Kind = Flags
-	signed := f.Kind == rpcdelta.KindInt
+	signed := f.Kind == schema.KindInt
 	if f.Width <= 32 {
 		own.Lo, own.Hi = integerBounds(f.Width, signed)
 		return own.split(1)
@@ -74,9 +74,9 @@ func integerBounds(width int, signed bool) (lo, hi int32) {
 	return 0, int32(int64(1)<<width - 1)
 }
 
-func (own Field) ofBytes(f *rpcdelta.Field) Field {
+func (own Field) ofBytes(f *schema.Field) Field {
 	own.Kind, own.Lo, own.Hi = Bytes, int32(f.Size), int32(f.Size)
-	if f.Kind == rpcdelta.KindBytes {
+	if f.Kind == schema.KindBytes {
 		own.Lo, own.Hi = 0, int32(*f.Max)
 	}
 	own.N = BytesComponents(int(own.Hi))

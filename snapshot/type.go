@@ -3,23 +3,23 @@ package snapshot
 import (
 	"fmt"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Type ties a Go struct to the schema of its objects: it moves values of T into rows and back. Reflection happens once,
 // in [Compile]. Not safe for concurrent use: give each goroutine its own by [Type.Clone].
 type Type[T any] struct {
-	rpc    *rpcdelta.Type[T]
+	rpc    *schema.Type[T]
 	schema *Schema
 	ints   int // numbers of a row; byte strings follow
-	frame  *rpcdelta.Frame
+	frame  *schema.Frame
 	row    []int32
 }
 
 // Compile derives the schema of objects from the fields of T, a struct of the same tags and types as an RPC's, see
-// [rpcdelta.Compile] and [Of]. name is what errors call the object. An error names the field that is wrong.
+// [schema.Compile] and [Of]. name is what errors call the object. An error names the field that is wrong.
 func Compile[T any](name string) (*Type[T], error) {
-	rpc, err := rpcdelta.Compile[T](name, 0)
+	rpc, err := schema.Compile[T](name, 0)
 	if err != nil {
 		return nil, fmt.Errorf("snapshot: %w", err)
 	}
@@ -42,10 +42,10 @@ func (t *Type[T]) Schema() *Schema { return t.schema }
 
 // Source is the schema that T's fields and tags describe: kinds, resolutions, and which field is which other's
 // velocity. Ends whose Sources have the same Fingerprint mean the same by a row.
-func (t *Type[T]) Source() *rpcdelta.Schema { return t.rpc.Schema() }
+func (t *Type[T]) Source() *schema.Schema { return t.rpc.Schema() }
 
 // Quantize writes v into row, of [Schema.Components] integers. A value that its field cannot hold is a
-// [*rpcdelta.RangeError] that names it, and the row is then undefined. It allocates nothing, but for fields that go
+// [*schema.RangeError] that names it, and the row is then undefined. It allocates nothing, but for fields that go
 // through msgpack.
 func (t *Type[T]) Quantize(row []int32, v *T) error {
 	t.frame.Ints = row[:t.ints]
@@ -71,7 +71,7 @@ func (t *Type[T]) Restore(v *T, row []int32) error {
 }
 
 // Add quantizes v and adds it to the end of the set, see [Set.Add]. A value that its field cannot hold is an error that
-// names object and field, and wraps a [*rpcdelta.RangeError]; the set is as it was after an error.
+// names object and field, and wraps a [*schema.RangeError]; the set is as it was after an error.
 func (t *Type[T]) Add(set *Set, o Object, v *T) error {
 	if err := t.Quantize(t.row, v); err != nil {
 		return fmt.Errorf("snapshot: object %d: %w", o.ID, err)

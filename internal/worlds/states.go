@@ -5,7 +5,7 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/statesync"
 )
@@ -30,7 +30,7 @@ func StatesOf[T any](name string, tickHz float64) (*States, error) {
 	if err != nil {
 		return nil, err
 	}
-	typ, err := rpcdelta.Compile[T](name, tickHz)
+	typ, err := schema.Compile[T](name, tickHz)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func StatesOf[T any](name string, tickHz float64) (*States, error) {
 		return nil, err
 	}
 	if s.Config.Rest != "" {
-		i := slices.IndexFunc(typ.Schema().Fields(), func(f rpcdelta.Field) bool { return f.Name == s.Config.Rest })
+		i := slices.IndexFunc(typ.Schema().Fields(), func(f schema.Field) bool { return f.Name == s.Config.Rest })
 		if i < 0 {
 			return nil, fmt.Errorf("field %q: statesync:\"rest\" on a field that is not sent", s.Config.Rest)
 		}

@@ -1,12 +1,9 @@
-package rpcdelta
+package schema
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
-
-	"pgregory.net/rapid"
 )
 
 const moveFile = `{"rpc": "Test", "rate_hz": 60, "fields": [
@@ -21,13 +18,27 @@ const moveFile = `{"rpc": "Test", "rate_hz": 60, "fields": [
   {"name": "Weapon", "kind": "uint", "width": 8},
   {"name": "Payload", "kind": "bytes", "max": 64}]}`
 
-// TestFileAndTypeAgree: tags and a schema file describe the same thing.
+// serverMove has the fields of moveFile.
+type serverMove struct {
+	Location     Vec3    `uplink:"resolution=0.1,velocity=Velocity"`
+	Velocity     Vec3    `uplink:"resolution=0.1"`
+	Acceleration Vec3    `uplink:"resolution=0.1"`
+	Rotation     Rotator `uplink:"bits=16"`
+	Aim          Quat    `uplink:"bits=12"`
+	Throttle     float32 `uplink:"resolution=0.01"`
+	Steer        float32 `uplink:"resolution=0.01"`
+	Buttons      uint16
+	Weapon       uint8
+	Payload      []byte `uplink:"max=64"`
+}
+
+// TestFileAndTypeAgree verifies that struct tags and a schema file yield equal schemas.
 func TestFileAndTypeAgree(t *testing.T) {
-	file, err := ParseSchema([]byte(moveFile))
+	file, err := Parse([]byte(moveFile))
 	if err != nil {
 		t.Fatal(err)
 	}
-	tags := mustCompile[ServerMove](t).Schema()
+	tags := mustCompile[serverMove](t).Schema()
 	for i, f := range tags.Fields() {
 		if got := file.Fields()[i].String(); got != f.String() {
 			t.Errorf("the file has %q, the type %q", got, f)
@@ -41,8 +52,8 @@ func TestFileAndTypeAgree(t *testing.T) {
 	}
 }
 
-// TestFingerprint: whatever changes the bits on the wire changes it, and nothing
-// else does.
+// TestFingerprint verifies that every change that affects the wire format changes the fingerprint, and
+// no other change does.
 func TestFingerprint(t *testing.T) {
 	base := func() []Field {
 		return []Field{
@@ -93,9 +104,9 @@ func TestSchemaErrors(t *testing.T) {
 		file string
 		want []string
 	}{
-		{``, []string{"schema file", "EOF"}},
-		{`{"rpc": "Test"`, []string{"schema file"}},
-		{`[]`, []string{"schema file"}},
+		{``, []string{"schema: file:", "EOF"}},
+		{`{"rpc": "Test"`, []string{"schema: file:"}},
+		{`[]`, []string{"schema: file:"}},
 		{`{"rpc": "Test"}`, []string{"Test", "0 fields"}},
 		{`{"fields": [{"name": "A", "kind": "bool"}]}`, []string{"RPC's name"}},
 		{`{"rpc": "Test", "rate_hz": -1, "fields": [{"name": "A", "kind": "bool"}]}`, []string{"rate -1"}},
@@ -152,7 +163,7 @@ func TestSchemaErrors(t *testing.T) {
 			[]string{"32004 bytes"},
 		},
 	} {
-		_, err := ParseSchema([]byte(c.file))
+		_, err := Parse([]byte(c.file))
 		if err == nil {
 			t.Errorf("%s: no error", c.file)
 			continue
@@ -167,40 +178,17 @@ func TestSchemaErrors(t *testing.T) {
 	for i := range many {
 		many[i] = Field{Name: fmt.Sprint(i), Kind: KindBool}
 	}
-	if _, err := NewSchema("Test", 0, many); err == nil || !strings.Contains(err.Error(), "257 fields") {
+	if _, err := New("Test", 0, many); err == nil || !strings.Contains(err.Error(), "257 fields") {
 		t.Errorf("too many fields: %v", err)
 	}
 }
 
-// TestSchemaFileRoundTrip: AppendJSON writes what ParseSchema reads.
-func TestSchemaFileRoundTrip(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s := rapidPicker(t).schema()
-		file, err := s.AppendJSON([]byte("\n"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		again, err := ParseSchema(file)
-		if err != nil {
-			t.Fatalf("%v in %s", err, file)
-		}
-		if again.Fingerprint() != s.Fingerprint() || again.RateHz() != s.RateHz() {
-			t.Fatalf("%s comes back as %v", file, again.Fields())
-		}
-		for i := range s.fields {
-			if !slices.Equal(s.fields[i].Columns, again.fields[i].Columns) {
-				t.Fatalf("columns of %v", s.fields[i])
-			}
-		}
-	})
-}
-
-func FuzzParseSchema(f *testing.F) {
+func FuzzParse(f *testing.F) {
 	f.Add([]byte(moveFile))
 	f.Add([]byte(`{"rpc": "A", "fields": [{"name": "S", "kind": "scalar", "resolution": 1, "min": 9e6}]}`))
 	f.Add([]byte(`{"rpc": "A", "fields": [{"name": "S", "kind": "scalar", "resolution": 1, "min": -2147483648, "max": 1e9}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		s, err := ParseSchema(data)
+		s, err := Parse(data)
 		if err != nil {
 			return
 		}
@@ -208,28 +196,52 @@ func FuzzParseSchema(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := ParseSchema(file)
+		again, err := Parse(file)
 		if err != nil || again.Fingerprint() != s.Fingerprint() {
 			t.Fatalf("%s, read again: %v", file, err)
 		}
-		// Frames of any schema that is accepted can be coded, at the ends of
-		// their ranges too.
-		cur, got := s.NewFrame(), s.NewFrame()
-		c := newRLE(s)
-		for end := range 2 {
-			for i := range s.plans {
-				for k := range s.plans[i].n {
-					lo, hi := s.plans[i].componentRange(k)
-					cur.Ints[s.plans[i].at+k] = int32(uint32([]int64{lo, hi}[end]))
-				}
-			}
-			coded, ok := c.write(nil, cur, nil)
-			if !ok || len(coded) != c.intraSize(cur) {
-				t.Fatalf("%v takes %d bytes, want %d", cur, len(coded), c.intraSize(cur))
-			}
-			if err := c.read(got, nil, coded); err != nil || !got.Equal(cur) {
-				t.Fatalf("%v comes back as %v, %v", cur, got, err)
-			}
-		}
 	})
+}
+
+// TestAtRate verifies that the rate changes and the wire format does not.
+func TestAtRate(t *testing.T) {
+	s := mustSchema(t, Field{Name: "A", Kind: KindBool})
+	if same, err := s.AtRate(60); err != nil || same != s {
+		t.Errorf("at the same rate: %v, %v", same, err)
+	}
+	if slow, err := s.AtRate(20); err != nil || slow.RateHz() != 20 || slow.Fingerprint() != s.Fingerprint() {
+		t.Errorf("at 20 Hz: %v, %v", slow, err)
+	}
+}
+
+func TestBinaryBytes(t *testing.T) {
+	s := mustSchema(t,
+		Field{Name: "P", Kind: KindVec3, Resolution: 1}, // not binary
+		Field{Name: "U", Kind: KindUint, Width: 9, Count: 2},
+		Field{Name: "W", Kind: KindInt, Width: 64},
+		Field{Name: "F", Kind: KindFixed, Size: 3},
+		Field{Name: "Short", Kind: KindBytes, Max: number(127)},
+		Field{Name: "Long", Kind: KindBytes, Max: number(128)},
+	)
+	if got, want := s.BinaryBytes(), 2*2+8+3+1+127+2+128; got != want || s.Strings() != 3 {
+		t.Errorf("%d bytes, %d byte strings, want %d and 3", got, s.Strings(), want)
+	}
+}
+
+// TestDerived verifies that a value is built once for each schema and key.
+func TestDerived(t *testing.T) {
+	a, b := mustSchema(t, Field{Name: "A", Kind: KindBool}), mustSchema(t, Field{Name: "B", Kind: KindBool})
+	calls := 0
+	build := func(s *Schema) any { calls++; return s }
+	for range 2 {
+		if a.Derived("key", build) != a || b.Derived("key", build) != b {
+			t.Error("got the value of another schema")
+		}
+	}
+	if calls != 2 {
+		t.Errorf("built %d times, want 2", calls)
+	}
+	if v := a.Derived("other", func(*Schema) any { return 1 }); v != 1 {
+		t.Errorf("got %v under another key", v)
+	}
 }

@@ -1,4 +1,4 @@
-package rpcdelta
+package schema
 
 import (
 	"math"
@@ -26,61 +26,61 @@ type Base struct {
 
 type hidden struct{ Ammo uint32 }
 
-// Two levels of embedding, neither at offset 0.
+// outer embeds structs at two levels, neither at offset 0.
 type outer struct {
 	Pad uint8
 	middle
 }
 
 type middle struct {
-	Wide float64 `rpcdelta:"resolution=0.5"`
+	Wide float64 `uplink:"resolution=0.5"`
 	inner
 }
 
 type inner struct{ Left, Right int16 }
 
-// everything has each type that Compile takes without msgpack.
+// everything has a field of each type that Compile supports without msgpack.
 type everything struct {
 	Base
 	hidden
 	outer
-	P2   Vec2    `rpcdelta:"resolution=0.25"`
-	P3   Vec3    `rpcdelta:"resolution=0.25,min=-10,max=20"`
-	N    UnitVec `rpcdelta:"bits=10"`
+	P2   Vec2    `uplink:"resolution=0.25"`
+	P3   Vec3    `uplink:"resolution=0.25,min=-10,max=20"`
+	N    UnitVec `uplink:"bits=10"`
 	Q    Quat
 	R    Rotator
-	A    Angle   `rpcdelta:"bits=8"`
+	A    Angle   `uplink:"bits=8"`
 	H    heading // an alias is the type itself
-	F32  float32 `rpcdelta:"resolution=0.5"`
-	F64  float64 `rpcdelta:"resolution=0.5, velocity=F32, velocity_scale=2"`
-	Turn float64 `rpcdelta:"kind=angle,bits=12"`
-	M    meters  `rpcdelta:"resolution=0.5"`
+	F32  float32 `uplink:"resolution=0.5"`
+	F64  float64 `uplink:"resolution=0.5, velocity=F32, velocity_scale=2"`
+	Turn float64 `uplink:"kind=angle,bits=12"`
+	M    meters  `uplink:"resolution=0.5"`
 
-	Axes  [3]float64 `rpcdelta:"kind=vec3,resolution=0.5"`
-	Dirs  [2]float32 `rpcdelta:"kind=angle"`
-	Raw   [5]meters  `rpcdelta:"resolution=2"`
+	Axes  [3]float64 `uplink:"kind=vec3,resolution=0.5"`
+	Dirs  [2]float32 `uplink:"kind=angle"`
+	Raw   [5]meters  `uplink:"resolution=2"`
 	I     int
 	I8    int8
-	I16   int16 `rpcdelta:"width=12"`
+	I16   int16 `uplink:"width=12"`
 	I32   int32
 	I64   int64
 	U     uint
-	U8    uint8 `rpcdelta:"kind=bits,width=5"`
+	U8    uint8 `uplink:"kind=bits,width=5"`
 	U16   uint16
 	U32   uint32
 	U64   uint64
-	Level int32 `rpcdelta:"kind=scalar,resolution=1"`
+	Level int32 `uplink:"kind=scalar,resolution=1"`
 	Team  team
-	Ticks ticks `rpcdelta:"width=40"`
+	Ticks ticks `uplink:"width=40"`
 	Flag  flag
-	One   uint8 `rpcdelta:"kind=bool"`
+	One   uint8 `uplink:"kind=bool"`
 	Token token
 	Four  [4]byte
-	Bytes []byte   `rpcdelta:"max=8"`
-	Blob  blob     `rpcdelta:"max=8"`
-	Text  string   `rpcdelta:"max=8"`
-	Label label    `rpcdelta:"max=8"`
-	Home  chan int `rpcdelta:"-"`
+	Bytes []byte   `uplink:"max=8"`
+	Blob  blob     `uplink:"max=8"`
+	Text  string   `uplink:"max=8"`
+	Label label    `uplink:"max=8"`
+	Home  chan int `uplink:"-"`
 	_     uint32
 }
 
@@ -106,7 +106,7 @@ func TestTypeRoundTrip(t *testing.T) {
 	if err := c.Quantize(f, &want); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Schema().check(f); err != nil {
+	if err := c.Schema().Check(f); err != nil {
 		t.Fatal(err)
 	}
 	home := make(chan int)
@@ -120,7 +120,7 @@ func TestTypeRoundTrip(t *testing.T) {
 	}
 }
 
-// TestRestoreReusesBytes: a byte slice is overwritten in place.
+// TestRestoreReusesBytes verifies that a byte slice is overwritten in place.
 func TestRestoreReusesBytes(t *testing.T) {
 	c := mustCompile[everything](t)
 	f := c.Schema().NewFrame()
@@ -141,16 +141,16 @@ func TestRestoreReusesBytes(t *testing.T) {
 func TestFieldsOfType(t *testing.T) {
 	type small struct {
 		Base
-		P     Vec3 `rpcdelta:"resolution=0.1,min=-1,max=2,velocity=V,velocity_scale=0.5"`
-		V     Vec3 `rpcdelta:"resolution=0.1"`
+		P     Vec3 `uplink:"resolution=0.1,min=-1,max=2,velocity=V,velocity_scale=0.5"`
+		V     Vec3 `uplink:"resolution=0.1"`
 		Q     Quat
 		N     UnitVec
 		R     Rotator
-		Dirs  [2]float32 `rpcdelta:"kind=angle,bits=8"`
-		U     uint16     `rpcdelta:"width=9"`
+		Dirs  [2]float32 `uplink:"kind=angle,bits=8"`
+		U     uint16     `uplink:"width=9"`
 		Four  [4]byte
-		Text  string         `rpcdelta:"max=8"`
-		State map[string]int `rpcdelta:"max=20"`
+		Text  string         `uplink:"max=8"`
+		State map[string]int `uplink:"max=20"`
 	}
 	var got []string
 	for _, f := range mustCompile[small](t).Schema().Fields() {
@@ -175,14 +175,13 @@ func TestFieldsOfType(t *testing.T) {
 	}
 }
 
-// TestArrays moves arrays of integers and booleans, which are one field each, as
-// in a schema file with a count.
+// TestArrays verifies that arrays of integers and booleans become one field each.
 func TestArrays(t *testing.T) {
 	type arrays struct {
 		Slots [3]int16
-		Wide  [2]uint64 `rpcdelta:"width=40"`
+		Wide  [2]uint64 `uplink:"width=40"`
 		Flags [2]bool
-		Steps [2]int8 `rpcdelta:"kind=scalar,resolution=1"`
+		Steps [2]int8 `uplink:"kind=scalar,resolution=1"`
 	}
 	typ, err := Compile[arrays]("Test", 60)
 	if err != nil {

@@ -1,4 +1,4 @@
-package rpcdelta
+package schema
 
 import (
 	"errors"
@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestIntegerExtremes: every width holds its whole range, and not one more.
+// TestIntegerExtremes verifies that a field of every width holds its whole range and no value beyond.
 func TestIntegerExtremes(t *testing.T) {
 	for width := 1; width <= 64; width++ {
 		s := mustSchema(t,
@@ -30,7 +30,7 @@ func TestIntegerExtremes(t *testing.T) {
 				}
 			}
 		}
-		if err := s.check(f); err != nil {
+		if err := s.Check(f); err != nil {
 			t.Errorf("%d bits: %v", width, err)
 		}
 		if width == 64 {
@@ -50,11 +50,11 @@ func TestIntegerExtremes(t *testing.T) {
 	}
 }
 
-// TestIntegerNeighbors: writing one value leaves the others of its field alone.
+// TestIntegerNeighbors verifies that setting one value does not change the others of its field.
 func TestIntegerNeighbors(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		width := rapid.IntRange(1, 64).Draw(t, "width")
-		s, err := NewSchema("Test", 60, []Field{{Name: "U", Kind: KindBits, Width: width, Count: 4}})
+		s, err := New("Test", 60, []Field{{Name: "U", Kind: KindBits, Width: width, Count: 4}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,16 +75,16 @@ func TestIntegerNeighbors(t *testing.T) {
 	})
 }
 
-// TestIntegersAsNumbers: an integer that is sent as a number comes back rounded,
-// and never leaves the range of its type.
+// TestIntegersAsNumbers verifies that an integer that is sent as a number is restored rounded and
+// clamped to the range of its type.
 func TestIntegersAsNumbers(t *testing.T) {
 	type numbers struct {
-		Thirds int32  `rpcdelta:"kind=scalar,resolution=0.3"`
-		Twos   int8   `rpcdelta:"kind=scalar,resolution=2"`
-		Tens   uint8  `rpcdelta:"kind=scalar,resolution=10"`
-		Signed uint16 `rpcdelta:"kind=scalar,resolution=1"`
-		Wide   int64  `rpcdelta:"kind=scalar,resolution=1e15"`
-		Most   uint64 `rpcdelta:"kind=scalar,resolution=1e15"`
+		Thirds int32  `uplink:"kind=scalar,resolution=0.3"`
+		Twos   int8   `uplink:"kind=scalar,resolution=2"`
+		Tens   uint8  `uplink:"kind=scalar,resolution=10"`
+		Signed uint16 `uplink:"kind=scalar,resolution=1"`
+		Wide   int64  `uplink:"kind=scalar,resolution=1e15"`
+		Most   uint64 `uplink:"kind=scalar,resolution=1e15"`
 	}
 	c := mustCompile[numbers](t)
 	f := c.Schema().NewFrame()

@@ -1,4 +1,4 @@
-package rpcdelta
+package schema
 
 import (
 	"errors"
@@ -8,11 +8,11 @@ import (
 	"unsafe"
 )
 
-// maxValues is the most numbers that a member of numbers may have.
+// maxValues is the maximum number of values of a member.
 const maxValues = 64
 
-// newMember chooses how a Go type is moved and completes f, which holds the
-// tag's options, accordingly. i is the field's number in the schema.
+// newMember returns the member for Go type t and completes f, which holds the options of the tag. i is
+// the index of the field in the schema.
 func newMember(f *Field, t reflect.Type, i int) (member, error) {
 	if isOwnType(t) {
 		f.defaultKind(ownKinds[t])
@@ -48,10 +48,10 @@ func newMember(f *Field, t reflect.Type, i int) (member, error) {
 }
 
 func unsupported(t reflect.Type) error {
-	return fmt.Errorf("type %v is not supported without max=N, the most bytes that it may take as msgpack", t)
+	return fmt.Errorf("type %v is not supported without max=N, the maximum size in bytes of its msgpack encoding", t)
 }
 
-// newIntegers moves n integers of type elem, which are what t is made of.
+// newIntegers returns a member for type t, which consists of n integers of type elem.
 func newIntegers(f *Field, t, elem reflect.Type, i, n int) (member, error) {
 	if n < 1 || n > maxValues {
 		return member{}, fmt.Errorf("array of %d, want 1 to %d", n, maxValues)
@@ -69,16 +69,15 @@ func (f *Field) defaultKind(k Kind) {
 	}
 }
 
-// checkKind refuses a kind that values of type t cannot have.
+// checkKind returns an error if the kind of f is not one of kinds, which type t supports.
 func (f *Field) checkKind(t reflect.Type, kinds ...Kind) error {
-	if _, known := f.Kind.class(); known && !slices.Contains(kinds, f.Kind) {
+	if _, known := f.Kind.Class(); known && !slices.Contains(kinds, f.Kind) {
 		return fmt.Errorf("type %v cannot be a %s; it can be %v", t, f.Kind, kinds)
 	}
 	return nil
 }
 
-// isPlain says whether a type has a form of its own, so that max= is not a call
-// for msgpack.
+// isPlain reports whether values of type t are sent without msgpack even if the option max is set.
 func isPlain(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Bool, reflect.Float32, reflect.Float64, reflect.String,
@@ -106,7 +105,7 @@ var ownKinds = map[reflect.Type]Kind{
 
 func isOwnType(t reflect.Type) bool { _, ok := ownKinds[t]; return ok }
 
-// newFloats moves n floats that lie in a row.
+// newFloats returns a member for n adjacent floats.
 func newFloats[F float32 | float64](f *Field, i, n int) (member, error) {
 	if n < 1 || n > maxValues {
 		return member{}, fmt.Errorf("array of %d, want 1 to %d", n, maxValues)
@@ -114,7 +113,7 @@ func newFloats[F float32 | float64](f *Field, i, n int) (member, error) {
 	if want := f.Kind.values(); want != 0 && want != n {
 		return member{}, fmt.Errorf("%d numbers, but a %s has %d", n, f.Kind, want)
 	}
-	if c, _ := f.Kind.class(); c == classBinary || c == classBlob {
+	if c, _ := f.Kind.Class(); c == ClassInteger || c == ClassBytes {
 		return member{}, fmt.Errorf("a float cannot be a %s", f.Kind)
 	}
 	f.Count = n
@@ -159,13 +158,13 @@ func newArray(f *Field, t reflect.Type, i int) (member, error) {
 	}
 }
 
-// newBools moves n booleans that lie in a row.
+// newBools returns a member for n adjacent booleans.
 func newBools(f *Field, i, n int) member {
 	f.Count = n
 	return member{
 		load: func(s *Schema, f *Frame, p unsafe.Pointer) error {
 			for k, v := range unsafe.Slice((*bool)(p), n) {
-				if err := s.SetUint(f, i, k, bit(v)); err != nil {
+				if err := s.SetUint(f, i, k, boolBit(v)); err != nil {
 					return err
 				}
 			}
@@ -178,6 +177,13 @@ func newBools(f *Field, i, n int) member {
 			return nil
 		},
 	}
+}
+
+func boolBit(b bool) uint64 {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 func newBytes(i int) member {

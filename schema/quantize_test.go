@@ -1,4 +1,4 @@
-package rpcdelta
+package schema
 
 import (
 	"errors"
@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestRounding pins the rule floor(v * (1/resolution) + 0.5): halves go up.
+// TestRounding verifies the rule floor(v * (1/resolution) + 0.5), which rounds halves up.
 func TestRounding(t *testing.T) {
 	s := mustSchema(t,
 		Field{Name: "One", Kind: KindScalar, Resolution: 1},
@@ -49,8 +49,8 @@ func TestRounding(t *testing.T) {
 	}
 }
 
-// TestRestoredDecimals: a step of 0.1 gives the decimal number, not its
-// neighbor.
+// TestRestoredDecimals verifies that steps such as 0.1 are restored to the float64 nearest to the
+// decimal number.
 func TestRestoredDecimals(t *testing.T) {
 	for _, c := range []struct{ resolution, v float64 }{
 		{0.1, 0.3}, {0.1, -0.7}, {0.01, 0.29}, {0.001, 12.345}, {0.25, -8.75}, {5, 35}, {1e-6, 1.000001},
@@ -66,12 +66,13 @@ func TestRestoredDecimals(t *testing.T) {
 	}
 }
 
-// TestRefusedValues: what cannot be quantized names RPC, field, value and limit.
+// TestRefusedValues verifies that the error of a value that cannot be quantized names the RPC, the
+// field, the value and the limit.
 func TestRefusedValues(t *testing.T) {
 	for _, c := range []struct {
 		field  Field
 		values []float64
-		value  string // as the error has it
+		value  string // in the error
 		limit  string
 	}{
 		{Field{Kind: KindScalar, Resolution: 1}, []float64{nan}, "NaN", "a finite number"},
@@ -160,7 +161,7 @@ func TestByteStringLengths(t *testing.T) {
 	}
 }
 
-// TestSetBytesCopies: the frame does not keep the caller's slice.
+// TestSetBytesCopies verifies that the frame does not retain the slice of the caller.
 func TestSetBytesCopies(t *testing.T) {
 	s := mustSchema(t, Field{Name: "Free", Kind: KindBytes, Max: number(4)})
 	f, b := s.NewFrame(), []byte{1, 2}
@@ -170,5 +171,60 @@ func TestSetBytesCopies(t *testing.T) {
 	b[0] = 9
 	if got := s.BytesOf(f, 0); !slices.Equal(got, []byte{1, 2}) {
 		t.Errorf("got %v", got)
+	}
+}
+
+func TestAnglesWrap(t *testing.T) {
+	s := mustSchema(t, Field{Name: "Yaw", Kind: KindAngle, Bits: 16})
+	f := s.NewFrame()
+	for _, c := range []struct {
+		degrees float64
+		want    int32
+		back    float64
+	}{
+		{0, 0, 0},
+		{90, 1 << 14, 90},
+		{180, 1 << 15, -180},
+		{-180, 1 << 15, -180},
+		{179.999, 1 << 15, -180}, // rounds up to the half turn
+		{179.99, 32766, 179.98901367},
+		{-90, 3 << 14, -90},
+		{270, 3 << 14, -90},
+		{360, 0, 0},
+		{-360, 0, 0},
+		{359.999, 0, 0},
+		{720.5, 91, 0.49987793}, // 0.5 is 91.02 steps
+		{-719.5, 91, 0.49987793},
+		{-0.5, 65445, -0.49987793},
+		{1e9, 50972, -80.00244141}, // 2,777,777 turns and 280 degrees
+	} {
+		if err := s.QuantizeField(f, 0, []float64{c.degrees}); err != nil {
+			t.Fatal(err)
+		}
+		if f.Ints[0] != c.want {
+			t.Errorf("%v degrees: %d, want %d", c.degrees, f.Ints[0], c.want)
+		}
+		if back := s.RestoreField(nil, f, 0)[0]; back < c.back-1e-8 || back > c.back+1e-8 {
+			t.Errorf("%v degrees come back as %.8f, want %.8f", c.degrees, back, c.back)
+		}
+	}
+}
+
+// TestAngleComponents verifies that every component of a small angle is restored to an angle that
+// quantizes to the same component.
+func TestAngleComponents(t *testing.T) {
+	for _, bits := range []int{2, 3, 12} {
+		s := mustSchema(t, Field{Name: "A", Kind: KindAngle, Bits: bits})
+		f := s.NewFrame()
+		for v := range int32(1) << bits {
+			f.Ints[0] = v
+			back := s.RestoreField(nil, f, 0)
+			if back[0] < -180 || back[0] >= 180 {
+				t.Fatalf("%d of %d bits is %v degrees", v, bits, back[0])
+			}
+			if err := s.QuantizeField(f, 0, back); err != nil || f.Ints[0] != v {
+				t.Fatalf("%d of %d bits comes back as %d, %v", v, bits, f.Ints[0], err)
+			}
+		}
 	}
 }

@@ -1,9 +1,10 @@
-package rpcdelta
+package schema
 
 import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net/url"
 	"reflect"
 	"runtime"
 	"strings"
@@ -20,21 +21,21 @@ type part struct {
 	Next  *part
 }
 
-// packed has types that only msgpack takes.
+// packed has fields of types that are encoded as msgpack.
 type packed struct {
-	Counts map[string]int            `rpcdelta:"max=200"`
-	Slots  map[int]uint8             `rpcdelta:"max=200"`
-	Nested map[string]map[int]string `rpcdelta:"max=200"`
-	Part   part                      `rpcdelta:"max=200"`
-	Opt    *part                     `rpcdelta:"max=200"`
-	List   []int16                   `rpcdelta:"max=200"`
-	Trio   [3]int32                  `rpcdelta:"max=200"`
-	When   time.Time                 `rpcdelta:"max=200"`
-	Any    any                       `rpcdelta:"max=200"`
-	Wild   pointerCoded              `rpcdelta:"max=200"`
+	Counts map[string]int            `uplink:"max=200"`
+	Slots  map[int]uint8             `uplink:"max=200"`
+	Nested map[string]map[int]string `uplink:"max=200"`
+	Part   part                      `uplink:"max=200"`
+	Opt    *part                     `uplink:"max=200"`
+	List   []int16                   `uplink:"max=200"`
+	Trio   [3]int32                  `uplink:"max=200"`
+	When   time.Time                 `uplink:"max=200"`
+	Any    any                       `uplink:"max=200"`
+	Wild   pointerCoded              `uplink:"max=200"`
 }
 
-// pointerCoded has its methods on the pointer, as many types do.
+// pointerCoded has its methods on the pointer receiver.
 type pointerCoded struct{ secret string }
 
 func (p *pointerCoded) MarshalBinary() ([]byte, error) { return []byte(p.secret), nil }
@@ -74,13 +75,13 @@ func TestPackedRoundTrip(t *testing.T) {
 	}
 }
 
-// TestPackedCanonical: maps with equal entries give equal bytes, in whatever
-// order they were filled, so that an unchanged map costs nothing.
+// TestPackedCanonical verifies that maps with equal entries yield equal bytes, independent of the order
+// of insertion.
 func TestPackedCanonical(t *testing.T) {
 	type call struct {
-		Flat   map[int]int               `rpcdelta:"max=2000"`
-		Nested map[string]map[string]int `rpcdelta:"max=2000"`
-		Inside []map[int]bool            `rpcdelta:"max=2000"`
+		Flat   map[int]int               `uplink:"max=2000"`
+		Nested map[string]map[string]int `uplink:"max=2000"`
+		Inside []map[int]bool            `uplink:"max=2000"`
 	}
 	c := mustCompile[call](t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -109,18 +110,18 @@ func TestPackedCanonical(t *testing.T) {
 	})
 }
 
-// bomb lets every kind of msgpack value do its worst.
+// bomb has a field of every type whose decoder could allocate too much.
 type bomb struct {
-	Any   any                    `rpcdelta:"max=1000"`
-	List  []string               `rpcdelta:"max=1000"`
-	Map   map[string][]int       `rpcdelta:"max=1000"`
-	Part  part                   `rpcdelta:"max=1000"`
-	Whens []time.Time            `rpcdelta:"max=1000"`
-	Bytes map[string]any         `rpcdelta:"max=1000"`
-	Deep  [][][][]map[int]string `rpcdelta:"max=1000"`
+	Any   any                    `uplink:"max=1000"`
+	List  []string               `uplink:"max=1000"`
+	Map   map[string][]int       `uplink:"max=1000"`
+	Part  part                   `uplink:"max=1000"`
+	Whens []time.Time            `uplink:"max=1000"`
+	Bytes map[string]any         `uplink:"max=1000"`
+	Deep  [][][][]map[int]string `uplink:"max=1000"`
 }
 
-// restoreAll puts data into each field of a bomb in turn and gives the errors.
+// restoreAll restores a bomb with data in each field in turn and returns the errors.
 func restoreAll(c *Type[bomb], data []byte) (errs []error) {
 	s := c.Schema()
 	for i := range s.Fields() {
@@ -134,8 +135,8 @@ func restoreAll(c *Type[bomb], data []byte) (errs []error) {
 	return errs
 }
 
-// TestHostilePacked: bytes that promise more than they hold are errors, before
-// anything is allocated for the promise.
+// TestHostilePacked verifies that msgpack whose lengths exceed the data is an error, and that the
+// decoder does not allocate by the declared length.
 func TestHostilePacked(t *testing.T) {
 	c := mustCompile[bomb](t)
 	for name, data := range map[string][]byte{
@@ -191,4 +192,57 @@ func FuzzRestorePacked(f *testing.F) {
 			t.Fatalf("%d bytes allocated for %d", n, len(data))
 		}
 	})
+}
+
+type busy struct {
+	Next   *busy
+	Fields map[string][]struct{ Done chan<- bool }
+}
+
+// sealed encodes itself, so the types of its fields do not matter.
+type sealed struct{ Done chan bool }
+
+func (s *sealed) MarshalText() ([]byte, error) { return []byte("sealed"), nil }
+func (s *sealed) UnmarshalText(_ []byte) error { return nil }
+
+// TestUnpackable verifies that Compile returns an error for a type that msgpack cannot encode, at any
+// depth.
+func TestUnpackable(t *testing.T) {
+	compile := func(_ any, err error) error { return err }
+	for want, err := range map[string]error{
+		`field "V": type []func(): func() has no form`: compile(Compile[struct {
+			V []func() `uplink:"max=9"`
+		}]("Test", 0)),
+		`type map[string]chan int: chan int has no form`: compile(Compile[struct {
+			V map[string]chan int `uplink:"max=9"`
+		}]("Test", 0)),
+		`complex128 has no form`: compile(Compile[struct {
+			V []complex128 `uplink:"max=9"`
+		}]("Test", 0)),
+		`type *schema.busy: Fields: Done: chan<- bool has no form`: compile(Compile[struct {
+			V *busy `uplink:"max=9"`
+		}]("Test", 0)),
+		`type [2]schema.busy: Fields: Done: chan<- bool has no form in m`: compile(Compile[struct {
+			V [2]busy `uplink:"max=9"`
+		}]("Test", 0)),
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	type fine struct {
+		Sealed  []sealed         `uplink:"max=90"`
+		Times   []time.Time      `uplink:"max=90"`
+		Anys    map[int]any      `uplink:"max=90"`
+		Tree    *part            `uplink:"max=90"`
+		URLs    map[int]*url.URL `uplink:"max=90"`
+		Skipped []struct {
+			Done chan bool `msgpack:"-"`
+			done chan bool
+		} `uplink:"max=90"`
+	}
+	c := mustCompile[fine](t)
+	if err := c.Quantize(c.Schema().NewFrame(), &fine{Sealed: []sealed{{}}, Anys: map[int]any{1: 2}}); err != nil {
+		t.Error(err)
+	}
 }

@@ -1,4 +1,4 @@
-package rpcdelta
+package schema
 
 import (
 	"errors"
@@ -7,53 +7,49 @@ import (
 	"unsafe"
 )
 
-// Type ties a Go struct to its schema: it moves values of T into frames and
-// back. Reflection happens once, in [Compile]. Immutable and safe for
-// concurrent use.
+// Type converts between values of the Go struct T and frames of its schema. Only [Compile] uses
+// reflection. A Type is immutable and safe for concurrent use.
 type Type[T any] struct {
 	schema  *Schema
 	members []member
 }
 
-// member moves one field between a T and a frame. Offsets come from the
-// compiler's own layout of T, so p+offset is always within the T at p.
+// member converts one field of T. offset is the offset of the Go field within T.
 type member struct {
 	offset uintptr
 	load   func(s *Schema, f *Frame, p unsafe.Pointer) error // value to frame
 	store  func(s *Schema, p unsafe.Pointer, f *Frame) error // frame to value
 }
 
-// Compile derives the schema of an RPC from the fields of T, a struct, and
-// their tags. rateHz is how often a second the RPC is called; 0 means
-// [DefaultRate]. Supported are the types of this package, booleans, integers,
-// floats, arrays of floats, byte arrays, byte slices, strings, embedded structs
-// of these, and any other type with max=N, through msgpack. A field tagged
-// `rpcdelta:"-"` stays at home. An error names the field.
+// Compile derives the schema of RPC rpc from the fields and tags of the struct T. rateHz is the expected
+// number of calls per second; 0 means [DefaultRate]. It supports the types of this package, booleans,
+// integers and floats, arrays of these, byte arrays, byte slices, strings and embedded structs. Any
+// other type needs the option max=N and is encoded as msgpack. Fields tagged `uplink:"-"` are not sent.
+// The error names the field.
 func Compile[T any](rpc string, rateHz float64) (*Type[T], error) {
 	t := reflect.TypeFor[T]()
 	if t.Kind() != reflect.Struct {
-		return nil, fmt.Errorf("rpcdelta: %s: %v is not a struct", rpc, t)
+		return nil, fmt.Errorf("schema: %s: %v is not a struct", rpc, t)
 	}
 	var c compiler
 	if err := c.addStruct(t, 0); err != nil {
-		return nil, fmt.Errorf("rpcdelta: %s: %w", rpc, err)
+		return nil, fmt.Errorf("schema: %s: %w", rpc, err)
 	}
 	if len(c.fields) == 0 {
-		return nil, fmt.Errorf("rpcdelta: %s: %v has no fields to send", rpc, t)
+		return nil, fmt.Errorf("schema: %s: %v has no fields to send", rpc, t)
 	}
-	s, err := NewSchema(rpc, rateHz, c.fields)
+	s, err := New(rpc, rateHz, c.fields)
 	if err != nil {
 		return nil, err
 	}
 	return &Type[T]{schema: s, members: c.members}, nil
 }
 
-// Schema is the schema that T's fields describe.
+// Schema returns the schema of T.
 func (t *Type[T]) Schema() *Schema { return t.schema }
 
-// Quantize writes v into f, a frame of the schema. A value that its field
-// cannot hold is a [*RangeError] that names it, and f is then undefined. It
-// allocates nothing, but for fields that go through msgpack.
+// Quantize quantizes v into f, a frame of the schema. A value that its field cannot hold is a
+// [*RangeError], and f is then undefined. It allocates only for fields that are encoded as msgpack.
 func (t *Type[T]) Quantize(f *Frame, v *T) error {
 	p := unsafe.Pointer(v)
 	for i := range t.members {
@@ -65,9 +61,9 @@ func (t *Type[T]) Quantize(f *Frame, v *T) error {
 	return nil
 }
 
-// Restore writes f's values into v. Byte slices keep their capacity and are
-// overwritten in place, so a v that is used again allocates nothing; strings
-// and fields that go through msgpack are made anew.
+// Restore writes the values of f to v. Byte slices are overwritten in place if their capacity
+// suffices, so repeated calls with the same v do not allocate for them. Changed strings and fields that
+// are encoded as msgpack are allocated.
 func (t *Type[T]) Restore(v *T, f *Frame) error {
 	p := unsafe.Pointer(v)
 	for i := range t.members {
@@ -79,7 +75,7 @@ func (t *Type[T]) Restore(v *T, f *Frame) error {
 	return nil
 }
 
-// compiler collects fields and their members in parallel.
+// compiler collects the fields of a struct, and a member for each of them.
 type compiler struct {
 	fields  []Field
 	members []member
@@ -88,7 +84,7 @@ type compiler struct {
 func (c *compiler) addStruct(t reflect.Type, base uintptr) error {
 	for i := range t.NumField() {
 		sf := t.Field(i)
-		tag := sf.Tag.Get("rpcdelta")
+		tag := sf.Tag.Get("uplink")
 		if tag == "-" || sf.Name == "_" {
 			continue
 		}
@@ -107,7 +103,7 @@ func (c *compiler) addStruct(t reflect.Type, base uintptr) error {
 
 func (c *compiler) addField(sf reflect.StructField, tag string, base uintptr) error {
 	if !sf.IsExported() {
-		return errors.New(`not exported; export it or tag it rpcdelta:"-"`)
+		return errors.New(`not exported; export it or tag it uplink:"-"`)
 	}
 	f := Field{Name: sf.Name}
 	if err := f.applyTag(tag); err != nil {

@@ -1,4 +1,4 @@
-package rpcdelta
+package schema
 
 import (
 	"errors"
@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// applyTag reads the options of a struct tag such as
-// "resolution=0.1,velocity=Velocity" into f.
+// applyTag parses the options of a struct tag such as "resolution=0.1,velocity=Velocity" into f.
 func (f *Field) applyTag(tag string) error {
 	if tag == "" {
 		return nil
@@ -48,10 +47,10 @@ func (f *Field) setOption(name, value string) (err error) {
 		f.Velocity = value
 	case "velocity_scale":
 		if f.VelocityScale, err = strconv.ParseFloat(value, 64); err == nil && f.VelocityScale == 0 {
-			err = errors.New("a velocity times 0 predicts nothing; leave the link out")
+			err = errors.New("must not be 0; leave out the velocity instead")
 		}
 	default:
-		return fmt.Errorf("unknown option; there are kind, resolution, bits, width, min, max, velocity, velocity_scale")
+		return fmt.Errorf("unknown option; known are kind, resolution, bits, width, min, max, velocity, velocity_scale")
 	}
 	return err
 }

@@ -1,4 +1,4 @@
-package rpcdelta
+package schema
 
 import (
 	"errors"
@@ -12,12 +12,12 @@ type integer interface {
 	~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64
 }
 
-// errNotInteger says that a type is no integer.
+// errNotInteger reports that a type is not an integer.
 var errNotInteger = errors.New("not an integer")
 
-// newInteger moves n integers of type t that lie in a row. By default each is a
-// uint or int of the type's own width; kind=scalar makes them numbers that are
-// subtracted.
+// newInteger returns a member for n adjacent integers of type t. By default they become a uint or int
+// field of the width of t. The option kind=scalar makes them numbers with a resolution, whose
+// differences are taken by subtraction.
 func newInteger(f *Field, t reflect.Type, i, n int) (member, error) {
 	switch t.Kind() {
 	case reflect.Int:
@@ -48,7 +48,7 @@ func newInteger(f *Field, t reflect.Type, i, n int) (member, error) {
 func integerMember[I integer](f *Field, t reflect.Type, i, n int, k Kind) (member, error) {
 	f.defaultKind(k)
 	f.Count = n
-	if c, _ := f.Kind.class(); c != classBinary {
+	if c, _ := f.Kind.Class(); c != ClassInteger {
 		return numberMember[I](i, n), nil
 	}
 	if f.Width == 0 && f.Kind != KindBool {
@@ -81,7 +81,7 @@ func integerMember[I integer](f *Field, t reflect.Type, i, n int, k Kind) (membe
 	}, nil
 }
 
-// numberMember moves integers as numbers with a resolution.
+// numberMember returns a member for n adjacent integers that are sent as numbers with a resolution.
 func numberMember[I integer](i, n int) member {
 	return member{
 		load: func(s *Schema, fr *Frame, p unsafe.Pointer) error {
@@ -102,8 +102,8 @@ func numberMember[I integer](i, n int) member {
 	}
 }
 
-// nearest is the I nearest to v. A plain conversion would cut off, and outside
-// I's range depend on the processor.
+// nearest returns the value of I nearest to v. A conversion would truncate, and its result outside the
+// range of I depends on the processor.
 func nearest[I integer](v float64) I {
 	lo, hi := I(0), ^I(0)
 	if hi < 0 {

@@ -1,4 +1,4 @@
-package rpcdelta
+package schema
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ func quatSchema(t testing.TB, bits int) *Schema {
 	return mustSchema(t, Field{Name: "Q", Kind: KindQuat, Bits: bits})
 }
 
-// randomQuat is uniform over all rotations, with length 1.
+// randomQuat returns a rotation from the uniform distribution, with length 1.
 func randomQuat(rng *rand.Rand) []float64 {
 	q := make([]float64, 4)
 	for i := range q {
@@ -21,7 +21,7 @@ func randomQuat(rng *rand.Rand) []float64 {
 	return normalized(q)
 }
 
-// roundTrip gives the quaternion that arrives, and its components.
+// roundTrip quantizes v and returns the restored values and the components.
 func roundTrip(t *testing.T, s *Schema, v []float64) (back []float64, ints []int32) {
 	t.Helper()
 	f := s.NewFrame()
@@ -31,7 +31,7 @@ func roundTrip(t *testing.T, s *Schema, v []float64) (back []float64, ints []int
 	return s.RestoreField(nil, f, 0), f.Ints
 }
 
-// distance is the length of a-b.
+// distance returns the length of a-b.
 func distance(a, b []float64) float64 {
 	sum := 0.0
 	for i := range a {
@@ -40,13 +40,13 @@ func distance(a, b []float64) float64 {
 	return math.Sqrt(sum)
 }
 
-// rotationBetween is the angle in radians that turns a into b or -b.
+// rotationBetween returns the angle between rotations a and b, in radians.
 func rotationBetween(a, b []float64) float64 {
 	negative := []float64{-b[0], -b[1], -b[2], -b[3]}
 	return 4 * math.Asin(min(distance(a, b), distance(a, negative))/2)
 }
 
-// TestQuatExact: the identity and the half turns about the axes lose nothing.
+// TestQuatExact verifies that the identity and half turns about the axes are restored exactly.
 func TestQuatExact(t *testing.T) {
 	for _, bits := range []int{3, 12, 20} {
 		s := quatSchema(t, bits)
@@ -61,7 +61,7 @@ func TestQuatExact(t *testing.T) {
 	}
 }
 
-// TestQuatSign: q and -q are one rotation, so they are one frame.
+// TestQuatSign verifies that q and -q, the same rotation, have equal components.
 func TestQuatSign(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 0))
 	s := quatSchema(t, 12)
@@ -70,7 +70,6 @@ func TestQuatSign(t *testing.T) {
 		_, a := roundTrip(t, s, q)
 		_, b := roundTrip(t, s, []float64{-q[0], -q[1], -q[2], -q[3]})
 		for i := range a {
-			// A tie of rounding goes up on either side; it is not met here.
 			if a[i] != b[i] {
 				t.Fatalf("%v is %v, its negative %v", q, a, b)
 			}
@@ -78,7 +77,7 @@ func TestQuatSign(t *testing.T) {
 	}
 }
 
-// TestQuatLength: only the direction counts, at any length.
+// TestQuatLength verifies that a quaternion is normalized.
 func TestQuatLength(t *testing.T) {
 	s := quatSchema(t, 12)
 	q := []float64{0.1, -0.2, 0.3, 0.9}
@@ -94,8 +93,9 @@ func TestQuatLength(t *testing.T) {
 	}
 }
 
-// TestQuatError: half a step of 1/(sqrt 2 * limit) in each of three components
-// is at most 2*sqrt(12) half steps of rotation, when all four are equal.
+// TestQuatError verifies the maximum error of a rotation. An error of half a step, 1/(sqrt 2 * limit),
+// in each of the three components is at most 2*sqrt(12) half steps of rotation, if all four components
+// are equal.
 func TestQuatError(t *testing.T) {
 	for _, bits := range []int{6, 9, 12, 20} {
 		t.Run(fmt.Sprint(bits), func(t *testing.T) {
@@ -108,15 +108,15 @@ func TestQuatError(t *testing.T) {
 				back, _ := roundTrip(t, s, q)
 				worst = max(worst, rotationBetween(q, back))
 			}
-			if worst > bound*1.02 { // the rest is of second order
+			if worst > bound*1.02 { // plus second-order terms
 				t.Errorf("%v rad, want at most %v", worst, bound)
 			}
 		})
 	}
 }
 
-// TestQuatUnbiased: over many rotations the errors of each component cancel, as
-// they would not if the steps lay asymmetrically about zero.
+// TestQuatUnbiased verifies that the mean error of each component is 0, which requires steps that are
+// symmetric about zero.
 func TestQuatUnbiased(t *testing.T) {
 	const n, bits = 200_000, 9
 	rng := rand.New(rand.NewPCG(3, 0))
@@ -137,7 +137,7 @@ func TestQuatUnbiased(t *testing.T) {
 	}
 	for i := range sum {
 		mean := sum[i] / float64(count[i])
-		// Errors are spread evenly over a step: their mean has this deviation.
+		// standard deviation of the mean of errors that are uniform within a step
 		sigma := step / math.Sqrt(12*float64(count[i]))
 		if math.Abs(mean) > 4*sigma {
 			t.Errorf("component %d: mean error %v, %.1f deviations from 0", i, mean, mean/sigma)
@@ -145,14 +145,14 @@ func TestQuatUnbiased(t *testing.T) {
 	}
 }
 
-// TestQuatRequantize: a restored rotation quantizes to the same integers unless
-// another of its components has become the largest, as it may when the two were
-// equal but for rounding. Then it moves, by less than the error of quantizing.
+// TestQuatRequantize verifies that a restored rotation quantizes to the same components, unless
+// rounding made another of its components the largest. In that case the rotation changes by less than
+// the quantization error.
 func TestQuatRequantize(t *testing.T) {
 	for _, bits := range []int{3, 4, 5} {
 		s := quatSchema(t, bits)
 		f, again := s.NewFrame(), s.NewFrame()
-		hi := s.plans[0].hi
+		hi := s.layouts[0].Hi
 		for n := range 4 * (2*hi + 1) * (2*hi + 1) * (2*hi + 1) {
 			f.Ints[0] = n % 4
 			for k, m := 1, n/4; k < 4; k, m = k+1, m/(2*hi+1) {
@@ -173,6 +173,67 @@ func TestQuatRequantize(t *testing.T) {
 			}
 			if moved := rotationBetween(back, s.RestoreField(nil, again, 0)); moved > math.Sqrt(6)/float64(hi) {
 				t.Fatalf("%v comes back as %v, %v rad away", f.Ints, again.Ints, moved)
+			}
+		}
+	}
+}
+
+func unitVecSchema(t testing.TB, bits int) *Schema {
+	return mustSchema(t, Field{Name: "N", Kind: KindUnitVec, Bits: bits})
+}
+
+func TestUnitVecAxesAreExact(t *testing.T) {
+	for _, bits := range []int{3, 12, 20} {
+		s := unitVecSchema(t, bits)
+		for _, v := range [][]float64{{1, 0, 0}, {-1, 0, 0}, {0, 1, 0}, {0, -1, 0}, {0, 0, 1}, {0, 0, -1}} {
+			for _, length := range []float64{1, 1e-9, 25} {
+				back, _ := roundTrip(t, s, []float64{v[0] * length, v[1] * length, v[2] * length})
+				if !slices.Equal(back, v) {
+					t.Errorf("%d bits: %v times %v comes back as %v", bits, v, length, back)
+				}
+			}
+		}
+	}
+}
+
+// TestUnitVecError verifies the maximum error of a direction. An error of half a step, 1/limit, in both
+// components moves the point on the octahedron by sqrt 6 half steps. The octahedron is closest to the
+// center at distance 1/sqrt 3.
+func TestUnitVecError(t *testing.T) {
+	for _, bits := range []int{6, 12, 20} {
+		t.Run(fmt.Sprint(bits), func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(uint64(bits), 0))
+			s := unitVecSchema(t, bits)
+			bound := 3 / (math.Sqrt2 * float64(int(1)<<(bits-1)-1))
+			worst := 0.0
+			for range 50_000 {
+				v := normalized([]float64{rng.NormFloat64(), rng.NormFloat64(), rng.NormFloat64()})
+				back, _ := roundTrip(t, s, v)
+				if length := distance(back, make([]float64, 3)); math.Abs(length-1) > 1e-15 {
+					t.Fatalf("%v comes back with length %v", v, length)
+				}
+				worst = max(worst, 2*math.Asin(distance(v, back)/2))
+			}
+			if worst > bound*1.02 { // plus second-order terms
+				t.Errorf("%v rad, want at most %v", worst, bound)
+			}
+		})
+	}
+}
+
+// TestUnitVecComponents verifies that every pair of components is restored to a direction that
+// quantizes to the same pair, including those on the folds and the border of the square.
+func TestUnitVecComponents(t *testing.T) {
+	for _, bits := range []int{3, 4, 8} {
+		s := unitVecSchema(t, bits)
+		f, again := s.NewFrame(), s.NewFrame()
+		hi := s.layouts[0].Hi
+		for x := -hi; x <= hi; x++ {
+			for y := -hi; y <= hi; y++ {
+				f.Ints[0], f.Ints[1] = x, y
+				if err := s.QuantizeField(again, 0, s.RestoreField(nil, f, 0)); err != nil || !again.Equal(f) {
+					t.Fatalf("%d bits: %v comes back as %v, %v", bits, f.Ints, again.Ints, err)
+				}
 			}
 		}
 	}
