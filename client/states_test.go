@@ -35,7 +35,7 @@ func newSpring(t testing.TB) *spring {
 	t.Helper()
 	typ, err := snapshot.Compile[puck]("pucks")
 	must(t, err)
-	shared, err := worlds.StatesOf[puck]("pucks", 60)
+	shared, err := worlds.StatesOf(typ, 60)
 	must(t, err)
 	sender, err := statesync.NewSender(shared.Schema, shared.Config)
 	must(t, err)

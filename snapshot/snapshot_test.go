@@ -9,7 +9,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
@@ -298,33 +297,6 @@ func TestAllocations(t *testing.T) {
 	sc.churn = 1 << 30 // no maps grow
 	if n := testing.AllocsPerRun(100, once); n != 0 {
 		t.Errorf("%g allocations a snapshot", n)
-	}
-}
-
-func TestOf(t *testing.T) {
-	type Crate struct {
-		Position schema.Vec3 `uplink:"resolution=0.01,min=-100,max=100"`
-		Rotation schema.Quat `uplink:"bits=9"`
-		Health   uint8
-		Open     bool
-	}
-	crate, err := schema.Compile[Crate]("Crate", 60)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := snapshot.Of(crate.Schema())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s.Components() != crate.Schema().Components() {
-		t.Errorf("%d components, want %d", s.Components(), crate.Schema().Components())
-	}
-	frame := crate.Schema().NewFrame()
-	if err := crate.Quantize(frame, &Crate{Position: schema.Vec3{X: 99.99, Y: -100}, Rotation: schema.Quat{W: 1}, Health: 255, Open: true}); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.NewSet().Add(snapshot.Object{}, frame.Ints); err != nil {
-		t.Error(err)
 	}
 }
 

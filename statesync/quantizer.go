@@ -19,23 +19,23 @@ type Quantizer[T any] struct {
 }
 
 // NewQuantizer makes a quantizer of T, of which name is for errors, in a simulation of so many ticks a second. An error
-// names the field that is wrong, see [schema.Compile] and [snapshot.Of].
+// names the field that is wrong, see [snapshot.Compile].
 func NewQuantizer[T any](name string, ticksPerSecond float64) (*Quantizer[T], error) {
-	rpc, err := schema.Compile[T](name, ticksPerSecond)
-	if err != nil {
-		return nil, err
-	}
 	kind, err := snapshot.Compile[T](name)
 	if err != nil {
 		return nil, err
 	}
+	rpc, err := kind.Source().AtRate(ticksPerSecond)
+	if err != nil {
+		return nil, err
+	}
 	q := &Quantizer[T]{kind: kind, row: make([]int32, kind.Schema().Components())}
-	q.velocities, err = velocities(rpc.Schema())
+	q.velocities, err = Velocities(rpc)
 	return q, err
 }
 
-// velocities are those that the tags declare.
-func velocities(s *schema.Schema) (out []Velocity, err error) {
+// Velocities returns the velocities that s declares, for a simulation of s.RateHz() ticks per second.
+func Velocities(s *schema.Schema) (out []Velocity, err error) {
 	fields := s.Fields()
 	for i := range fields {
 		f := &fields[i]
