@@ -14,7 +14,7 @@ import (
 // Picker returns a number from 0 to n, from rapid or from a seeded generator.
 type Picker func(n int64) int64
 
-// FromRapid returns a Picker whose choices rapid draws and shrinks.
+// FromRapid returns a Picker that draws from t.
 func FromRapid(t *rapid.T) Picker {
 	return func(n int64) int64 { return rapid.Int64Range(0, n).Draw(t, "pick") }
 }
@@ -76,8 +76,8 @@ func (pick Picker) Schema() *schema.Schema {
 	return s
 }
 
-// Frame fills f with components in range: near those of base, at the ends, or
-// anywhere.
+// Frame fills f with components in range: close to those of base, at the ends of the range, or
+// anywhere in it.
 func (pick Picker) Frame(s *schema.Schema, f, base *schema.Frame) {
 	layouts := s.Layouts()
 	for i := range layouts {
@@ -93,7 +93,7 @@ func (pick Picker) Frame(s *schema.Schema, f, base *schema.Frame) {
 			if lo == 0 {
 				was = int64(uint32(was))
 			}
-			v := min(max(was, lo), hi) // a new frame is all zeros, which may be outside
+			v := min(max(was, lo), hi) // 0, as in a new frame, may be out of range
 			switch style {
 			case 1:
 				v = min(max(was+pick.Between(-20, 20), lo), hi)
@@ -109,7 +109,7 @@ func (pick Picker) Frame(s *schema.Schema, f, base *schema.Frame) {
 	}
 }
 
-// Walk changes the numbers of f a little, as play does.
+// Walk changes the numbers of f by small random amounts.
 func (pick Picker) Walk(s *schema.Schema, f *schema.Frame) {
 	layouts := s.Layouts()
 	for i := range layouts {
@@ -124,8 +124,8 @@ func (pick Picker) Walk(s *schema.Schema, f *schema.Frame) {
 	}
 }
 
-// bytes returns a byte string of a field: that of the frame before, a part of it, a longer one, or an
-// unrelated one.
+// bytes returns a byte string for a field: random bytes, or a copy of base that is truncated or extended
+// and may differ in up to two bytes.
 func (pick Picker) bytes(p *schema.Layout, base []byte) []byte {
 	size := pick.Between(int64(p.MinBytes), int64(p.MaxBytes))
 	b := make([]byte, size)
