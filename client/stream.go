@@ -240,7 +240,7 @@ func (s *stream) suspend() {
 func (s *stream) stop() {
 	if s.enc != nil {
 		s.stats.Reconnecting += uint64(s.enc.Held())
-		fates := s.enc.Fates()
+		fates := s.enc.DeliveryStats()
 		s.stats.Fates.Add(&fates)
 	}
 	s.enc, s.link, s.queued = nil, nil, false

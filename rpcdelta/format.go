@@ -6,15 +6,15 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// Maximum of the header of a group of integers, see [groupHeader]: of numbers within the default
-// bounds, and of numbers with wider ones.
+// Maximum headers of groups, see [groupHeader]: for numbers within the default bounds, and for
+// numbers with wider bounds.
 const (
 	groupMax     = 24
 	wideGroupMax = 31
 )
 
-// format holds what the codecs derive from a schema. All encoders and decoders of a schema share one.
-// Safe for concurrent use.
+// format holds the data that the codecs derive from a schema. All encoders and decoders of a schema
+// share one. Safe for concurrent use.
 type format struct {
 	*schema.Schema
 	plans     []plan
@@ -24,7 +24,7 @@ type format struct {
 	models    models
 }
 
-// plan is a field as the codecs use it.
+// plan is the layout of a field with the data that the codecs derive from it.
 type plan struct {
 	schema.Layout
 	max   uint32      // maximum of the group header
@@ -61,9 +61,9 @@ func newFormat(s *schema.Schema) *format {
 	return f
 }
 
-// FullBits returns the size in bits of a frame of schema s as a game engine sends it: numbers packed as
-// [PackedVectorBits] describes, everything else plain, no difference taken. Savings are measured against
-// it. Allocates nothing once s was used before.
+// FullBits returns the size in bits of a frame of schema s as a game engine sends it: numbers as
+// [PackedVectorBits] describes, all other fields uncompressed, and no differences. Savings are
+// measured against it. It does not allocate after the first call for s.
 func FullBits(s *schema.Schema, f *schema.Frame) int { return formatOf(s).fullBits(f) }
 
 func (x *format) fullBits(f *schema.Frame) int {
@@ -78,15 +78,15 @@ func (x *format) fullBits(f *schema.Frame) int {
 	return n
 }
 
-// sizedGroup is a field of numbers with its sizes by magnitude.
+// sizedGroup is a field of numbers with its size in bits by the length of the largest magnitude.
 type sizedGroup struct {
 	at, n int
 	sizes *[32]uint16
 }
 
-// lengthOf is that of the largest magnitude, in bits.
+// lengthOf returns the length in bits of the largest magnitude.
 func lengthOf(ints []int32) int {
-	m := uint32(0) // has its bits
+	m := uint32(0) // has the length of the largest
 	for _, x := range ints {
 		m |= uint32(max(x, -x))
 	}
@@ -108,7 +108,7 @@ func (p *plan) fullBits(f *schema.Frame) int {
 	return p.numberBits(f)
 }
 
-// numberBits is the size of the field's numbers without a baseline.
+// numberBits returns the size in bits of the numbers of the field without a baseline.
 func (p *plan) numberBits(f *schema.Frame) int {
 	switch p.Class {
 	case schema.ClassNumber:
@@ -126,10 +126,11 @@ func (p *plan) numberBits(f *schema.Frame) int {
 	return 0
 }
 
-// mask is -1 where x is not 0.
+// mask returns -1 if x is not 0, and 0 otherwise.
 func mask(x int32) int32 { return (x | -x) >> 31 }
 
-// groupSizes are the bits of a group by those of its largest magnitude.
+// groupSizes returns the sizes in bits of the group, indexed by the length of its largest
+// magnitude.
 func (p *plan) groupSizes() *[32]uint16 {
 	t := new([32]uint16)
 	for m := range int(p.max) + 1 {
@@ -139,7 +140,7 @@ func (p *plan) groupSizes() *[32]uint16 {
 	return t
 }
 
-// hashFrame folds a frame into 16 bits. Both ends compare it once a second.
+// hashFrame returns a 16-bit hash of a frame. Both ends compare it once per second.
 func hashFrame(f *schema.Frame) uint16 {
 	const offset, prime = 14695981039346656037, 1099511628211 // FNV-1a, 64 bits
 	h := uint64(offset)

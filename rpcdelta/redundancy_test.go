@@ -219,7 +219,7 @@ func TestRedundancyOnce(t *testing.T) {
 	// 3, 4 and 5 came late: they are taken at neither end.
 	for n := range uint64(11) {
 		taken := n < 3 || n > 5
-		if got := p.enc.sent.Get(n).taken; got != taken || p.dec.ring.Has(n) != taken {
+		if got := p.enc.known.Has(n); got != taken || p.dec.ring.Has(n) != taken {
 			t.Errorf("frame %d is taken: %v at the encoder, %v at the decoder", n, got, p.dec.ring.Has(n))
 		}
 	}

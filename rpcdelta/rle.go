@@ -8,16 +8,15 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// rleCodec is the paper's scheme: differences packed as the engine packs
-// vectors, binary data XORed and run-length coded. It keeps no state, and a
-// payload is one frame.
+// rleCodec packs differences of numbers as Unreal Engine packs vectors, and run-length codes the
+// XOR of integers and byte strings. It keeps no state, and a payload contains one frame.
 type rleCodec struct {
 	s      *format
 	w      bitio.Writer
 	r      bitio.Reader
 	diff   []int64 // one group
 	binary []byte  // the binary part before run-length coding
-	code   []byte  // and after it, where it is measured
+	code   []byte  // after run-length coding; used by measure
 }
 
 func newRLE(s *format) *rleCodec {
@@ -38,8 +37,8 @@ func (c *rleCodec) encode(dst []byte, p *payload) (out []byte, oldest int, ok bo
 	return out, len(out) - len(dst), ok
 }
 
-// write appends cur, as the difference from base unless that is nil. It says
-// false where a difference does not fit.
+// write appends cur, coded as the difference from base unless base is nil. It reports false if a
+// difference does not fit.
 func (c *rleCodec) write(dst []byte, cur, base *schema.Frame) (out []byte, ok bool) {
 	c.w.Reset(dst)
 	for i := range c.s.plans {
@@ -95,15 +94,14 @@ func (c *rleCodec) writeGroup(p *plan, v, base []int32) bool {
 	return ok
 }
 
-// difference fills diff with v-base, or with v where base is nil, and gives the
-// largest magnitude.
+// difference sets diff to v-base, or to v if base is nil, and returns the largest magnitude.
 func (p *plan) difference(diff []int64, v, base []int32) (m uint64) {
 	for k, x := range v {
 		d := int64(x)
 		if base != nil {
 			d -= int64(base[k])
 			if p.Class == schema.ClassAngle {
-				d = int64(int32(d)<<(32-p.Bits)) >> (32 - p.Bits) // into half a turn either way
+				d = int64(int32(d)<<(32-p.Bits)) >> (32 - p.Bits) // in the range of half a turn
 			}
 		}
 		diff[k] = d
@@ -145,8 +143,8 @@ func uvarintLen(n int) int {
 	return size
 }
 
-// appendBinary appends the integers and byte strings of cur, XORed with those
-// of base unless that is nil.
+// appendBinary appends the integers and byte strings of cur, XORed with those of base unless base
+// is nil.
 func (s *format) appendBinary(dst []byte, cur, base *schema.Frame) []byte {
 	for i := range s.plans {
 		switch p := &s.plans[i]; p.Class {
@@ -177,14 +175,14 @@ func (s *format) appendBinary(dst []byte, cur, base *schema.Frame) []byte {
 	return dst
 }
 
-// xor changes dst over the part that both have.
+// xor XORs dst with b up to the length of the shorter one.
 func xor(dst, b []byte) {
 	for i := range min(len(dst), len(b)) {
 		dst[i] ^= b[i]
 	}
 }
 
-// componentBytes is the bytes of component k of a binary field.
+// componentBytes returns the size of component k of an integer field, in bytes.
 func (p *plan) componentBytes(k int) int {
 	if p.Width <= 32 {
 		return p.ValueBytes()

@@ -18,8 +18,8 @@ func (c *rleCodec) decode(p *payload, src []byte) error {
 	return c.read(p.frames[0], p.reference(), src)
 }
 
-// read reads the whole of src into cur, adding base unless that is nil. What it
-// accepts has the schema's ranges. On an error cur is undefined.
+// read decodes all of src into cur, adding base unless base is nil. It rejects components that are
+// out of range. After an error, cur is undefined.
 func (c *rleCodec) read(cur, base *schema.Frame, src []byte) error {
 	c.r.Reset(src)
 	for i := range c.s.plans {
@@ -92,7 +92,7 @@ func (c *rleCodec) readGroup(p *plan, v, base []int32, lo, hi int32) bool {
 	return true
 }
 
-// parseBinary reads all of src into the integers and byte strings of cur.
+// parseBinary decodes all of src into the integers and byte strings of cur.
 func (s *format) parseBinary(cur, base *schema.Frame, src []byte) error {
 	for i := range s.plans {
 		var ok bool
@@ -130,7 +130,7 @@ func (p *plan) parseIntegers(cur, base *schema.Frame, src []byte) ([]byte, bool)
 		}
 		x := int32(v)
 		if n < 4 {
-			x = int32(v & (1<<(8*n) - 1)) // the baseline's sign may stand above
+			x = int32(v & (1<<(8*n) - 1)) // remove the sign bits of the baseline
 			if p.Signed {
 				x = x << (32 - 8*n) >> (32 - 8*n)
 			}

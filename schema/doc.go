@@ -2,9 +2,9 @@
 // field is quantized, and the frames of integers that result.
 //
 // A [Schema] lists the fields of a remote procedure call (RPC) or of a replicated object. [Compile]
-// derives it from a Go struct and its tags, [Parse] reads it from a file, and [New] builds it from a
-// list of fields. [Type.Quantize] rounds a struct to a [Frame] of integers, and [Type.Restore] writes
-// a frame back into a struct:
+// derives it from a Go struct and its tags, [Parse] reads it from a file, and [New] builds it from
+// a list of fields. [Type.Quantize] rounds a struct to a [Frame] of integers, and [Type.Restore]
+// writes a frame back into a struct:
 //
 //	type Move struct {
 //		Location schema.Vec3    `uplink:"resolution=0.1,velocity=Velocity"` // cm
@@ -29,5 +29,6 @@
 //	velocity_scale=S    factor from the unit of F to the unit of this field
 //
 // Quantization is deterministic: the same value yields the same integers on every platform. The
-// package contains no codec; [Schema.Layouts] tells codecs the meaning and the range of each integer.
+// package contains no codec; [Schema.Layouts] tells codecs the meaning and the range of each
+// integer.
 package schema

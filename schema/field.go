@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// Kind determines how the values of a field are quantized, and how a codec computes the difference of
-// two of them. Schema files and struct tags use these names.
+// Kind determines how the values of a field are quantized, and how a codec computes the difference
+// of two of them. Schema files and struct tags use these names.
 type Kind string
 
-// The kinds of fields. Values are the numbers that the user sees; components are the integers that a
-// [Frame] holds for them.
+// The kinds of fields. Values are the numbers that the user sees; components are the integers that
+// a [Frame] holds for them.
 const (
 	// KindVec2 is a vector of two numbers with one resolution, coded as one group.
 	KindVec2 Kind = "vec2"
@@ -68,7 +68,8 @@ func (k Kind) Class() (Class, bool) {
 	return 0, false
 }
 
-// values returns the number of values of a field of kind k, or 0 if the field's Count determines it.
+// values returns the number of values of a field of kind k, or 0 if the field's Count determines
+// it.
 func (k Kind) values() int {
 	switch k {
 	case KindVec2:
@@ -92,14 +93,14 @@ type Field struct {
 	// Columns names the columns of a trace that hold the values, in order. They do not affect the
 	// wire format: two schemas that differ only in columns are equal.
 	Columns []string `json:"columns,omitempty"`
-	// Count is the number of values of a scalar, angle, uint, int, bool or bits field. The default is
-	// the number of columns, or 1.
+	// Count is the number of values of a scalar, angle, uint, int, bool or bits field. The default
+	// is the number of columns, or 1.
 	Count int `json:"count,omitempty"`
 	// Resolution is the size of one step of a vec2, vec3 or scalar, in the unit of the value.
 	Resolution float64 `json:"resolution,omitempty"`
-	// Bits is the size of an angle (2 to 24, default 16), or of each of the smallest three components
-	// of a quat (3 to 20, default 12), or of each of the two components of a unitvec (3 to 20, default
-	// 12).
+	// Bits is the size of an angle (2 to 24, default 16), or of each of the smallest three
+	// components of a quat (3 to 20, default 12), or of each of the two components of a unitvec (3
+	// to 20, default 12).
 	Bits int `json:"bits,omitempty"`
 	// Width is the size of a value of a uint, int or bits field, 1 to 64 bits.
 	Width int `json:"width,omitempty"`
@@ -109,11 +110,11 @@ type Field struct {
 	// steps. For a bytes field, Max is the maximum size in bytes.
 	Min *float64 `json:"min,omitempty"`
 	Max *float64 `json:"max,omitempty"`
-	// Velocity names the field that holds the rate of change of this field, per second. For a quat it
-	// is the angular velocity about the world axes, in radians per second.
+	// Velocity names the field that holds the rate of change of this field, per second. For a quat
+	// it is the angular velocity about the world axes, in radians per second.
 	Velocity string `json:"velocity,omitempty"`
-	// VelocityScale is the factor from the unit of the velocity to the unit of this field. The default
-	// is 1.
+	// VelocityScale is the factor from the unit of the velocity to the unit of this field. The
+	// default is 1.
 	VelocityScale float64 `json:"velocity_scale,omitempty"`
 }
 

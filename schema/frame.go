@@ -13,15 +13,16 @@ var ErrFrame = errors.New("schema: frame of another schema")
 // Frame holds the quantized values of one call or object: a fixed number of integer components, and
 // the byte strings. [Schema.NewFrame] returns one. Not safe for concurrent use.
 type Frame struct {
-	// Ints holds the components of every numeric field, in field order. Unsigned values of 32 bits are
-	// stored in two's complement. A value wider than 32 bits has two components, the low half first.
+	// Ints holds the components of every numeric field, in field order. Unsigned values of 32 bits
+	// are stored in two's complement. A value wider than 32 bits has two components, the low half
+	// first.
 	Ints []int32
 	// Bytes holds the byte strings, in field order.
 	Bytes [][]byte
 }
 
-// CopyFrom copies o, a frame of the same schema, to f. It allocates only if the byte strings of f lack
-// capacity.
+// CopyFrom copies o, a frame of the same schema, to f. It allocates only if the byte strings of f
+// lack capacity.
 func (f *Frame) CopyFrom(o *Frame) {
 	copy(f.Ints, o.Ints)
 	for i, b := range o.Bytes {

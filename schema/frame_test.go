@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestCheck verifies that Check rejects frames of another shape and components and byte strings that
-// are out of range by one.
+// TestCheck verifies that Check rejects frames of another shape and components and byte strings
+// that are out of range by one.
 func TestCheck(t *testing.T) {
 	s := mustSchema(t,
 		Field{Name: "P", Kind: KindVec2, Resolution: 1, Max: number(100)},

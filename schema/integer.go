@@ -15,8 +15,8 @@ type integer interface {
 // errNotInteger reports that a type is not an integer.
 var errNotInteger = errors.New("not an integer")
 
-// newInteger returns a member for n adjacent integers of type t. By default they become a uint or int
-// field of the width of t. The option kind=scalar makes them numbers with a resolution, whose
+// newInteger returns a member for n adjacent integers of type t. By default they become a uint or
+// int field of the width of t. The option kind=scalar makes them numbers with a resolution, whose
 // differences are taken by subtraction.
 func newInteger(f *Field, t reflect.Type, i, n int) (member, error) {
 	switch t.Kind() {
@@ -102,8 +102,8 @@ func numberMember[I integer](i, n int) member {
 	}
 }
 
-// nearest returns the value of I nearest to v. A conversion would truncate, and its result outside the
-// range of I depends on the processor.
+// nearest returns the value of I nearest to v. A conversion would truncate, and its result outside
+// the range of I depends on the processor.
 func nearest[I integer](v float64) I {
 	lo, hi := I(0), ^I(0)
 	if hi < 0 {

@@ -8,7 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestIntegerExtremes verifies that a field of every width holds its whole range and no value beyond.
+// TestIntegerExtremes verifies that a field of every width holds its whole range and no value
+// beyond.
 func TestIntegerExtremes(t *testing.T) {
 	for width := 1; width <= 64; width++ {
 		s := mustSchema(t,

@@ -11,8 +11,8 @@ import (
 // maxValues is the maximum number of values of a member.
 const maxValues = 64
 
-// newMember returns the member for Go type t and completes f, which holds the options of the tag. i is
-// the index of the field in the schema.
+// newMember returns the member for Go type t and completes f, which holds the options of the tag. i
+// is the index of the field in the schema.
 func newMember(f *Field, t reflect.Type, i int) (member, error) {
 	if isOwnType(t) {
 		f.defaultKind(ownKinds[t])

@@ -12,9 +12,9 @@ import (
 	"github.com/uplink-rpc/uplink/internal/mpack"
 )
 
-// newPacked returns a member that encodes values of type t as msgpack into a byte field. Equal values
-// yield equal bytes, independent of the iteration order of maps. A type that msgpack cannot encode is
-// an error here, not at the first call.
+// newPacked returns a member that encodes values of type t as msgpack into a byte field. Equal
+// values yield equal bytes, independent of the iteration order of maps. A type that msgpack cannot
+// encode is an error here, not at the first call.
 func newPacked(f *Field, t reflect.Type, i int) (member, error) {
 	f.Kind = KindBytes
 	if err := checkPackable(t, nil); err != nil {
@@ -57,8 +57,9 @@ func marshalsItself(t reflect.Type) bool {
 	})
 }
 
-// checkPackable returns an error that names a type within t that msgpack cannot encode. Encoding a zero
-// value would not find it, because maps and slices are empty. seen holds the types that enclose t.
+// checkPackable returns an error that names a type within t that msgpack cannot encode. Encoding a
+// zero value would not find it, because maps and slices are empty. seen holds the types that
+// enclose t.
 func checkPackable(t reflect.Type, seen []reflect.Type) error {
 	if marshalsItself(t) || slices.Contains(seen, t) {
 		return nil

@@ -75,8 +75,8 @@ func TestPackedRoundTrip(t *testing.T) {
 	}
 }
 
-// TestPackedCanonical verifies that maps with equal entries yield equal bytes, independent of the order
-// of insertion.
+// TestPackedCanonical verifies that maps with equal entries yield equal bytes, independent of the
+// order of insertion.
 func TestPackedCanonical(t *testing.T) {
 	type call struct {
 		Flat   map[int]int               `uplink:"max=2000"`
@@ -205,8 +205,8 @@ type sealed struct{ Done chan bool }
 func (s *sealed) MarshalText() ([]byte, error) { return []byte("sealed"), nil }
 func (s *sealed) UnmarshalText(_ []byte) error { return nil }
 
-// TestUnpackable verifies that Compile returns an error for a type that msgpack cannot encode, at any
-// depth.
+// TestUnpackable verifies that Compile returns an error for a type that msgpack cannot encode, at
+// any depth.
 func TestUnpackable(t *testing.T) {
 	compile := func(_ any, err error) error { return err }
 	for want, err := range map[string]error{

@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// RangeError reports a value that cannot be quantized because it is not a number or outside the range
-// of its field.
+// RangeError reports a value that cannot be quantized because it is not a number or outside the
+// range of its field.
 type RangeError struct {
 	RPC   string
 	Field string
@@ -29,11 +29,11 @@ func round(v, scale float64) float64 {
 	return math.Floor(float64(v*scale) + 0.5)
 }
 
-// QuantizeField quantizes the values of field i into f. The number of values must be [Field.Values];
-// quaternions and directions are normalized. A value that is not a number or out of range is a
-// [*RangeError], and the field is then undefined. It allocates only for the error. Use
-// [Schema.SetBytes] for byte strings, [Schema.SetUint] and [Schema.SetInt] for integers wider than 53
-// bits.
+// QuantizeField quantizes the values of field i into f. The number of values must be
+// [Field.Values]; quaternions and directions are normalized. A value that is not a number or out of
+// range is a [*RangeError], and the field is then undefined. It allocates only for the error. Use
+// [Schema.SetBytes] for byte strings, [Schema.SetUint] and [Schema.SetInt] for integers wider than
+// 53 bits.
 func (s *Schema) QuantizeField(f *Frame, i int, values []float64) error {
 	p := &s.layouts[i]
 	if len(values) != p.Field.Values() || p.Class == ClassBytes {
@@ -171,8 +171,8 @@ func (s *Schema) Int(f *Frame, i, k int) int64 {
 	return int64(f.Ints[p.At+k])
 }
 
-// SetBytes sets field i, a byte string, to a copy of b. A length that the field does not permit is a
-// [*RangeError].
+// SetBytes sets field i, a byte string, to a copy of b. A length that the field does not permit is
+// a [*RangeError].
 func (s *Schema) SetBytes(f *Frame, i int, b []byte) error {
 	p := &s.layouts[i]
 	if len(b) < p.MinBytes || len(b) > p.MaxBytes {
@@ -186,8 +186,8 @@ func (s *Schema) SetBytes(f *Frame, i int, b []byte) error {
 func (s *Schema) BytesOf(f *Frame, i int) []byte { return f.Bytes[s.layouts[i].Blob] }
 
 // RestoreField appends the values of field i to dst and returns the extended slice. Each value is
-// within half a resolution of the quantized one. Angles are at least -180 and less than 180 degrees;
-// quaternions and directions have length 1.
+// within half a resolution of the quantized one. Angles are at least -180 and less than 180
+// degrees; quaternions and directions have length 1.
 func (s *Schema) RestoreField(dst []float64, f *Frame, i int) []float64 {
 	p := &s.layouts[i]
 	src := f.Ints[p.At : p.At+p.N]

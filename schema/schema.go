@@ -39,8 +39,8 @@ type Schema struct {
 	derived sync.Map // see Derived
 }
 
-// New returns the schema of RPC rpc with the given fields. rateHz is the expected number of calls per
-// second, at most 1000; 0 means [DefaultRate]. The error names the invalid field.
+// New returns the schema of RPC rpc with the given fields. rateHz is the expected number of calls
+// per second, at most 1000; 0 means [DefaultRate]. The error names the invalid field.
 func New(rpc string, rateHz float64, fields []Field) (*Schema, error) {
 	if rpc == "" {
 		return nil, errors.New("schema: a schema needs the RPC's name")
@@ -149,9 +149,9 @@ func (s *Schema) Derived(key any, build func(*Schema) any) any {
 	return v
 }
 
-// Fingerprint returns a 64-bit FNV-1a hash of the name and of [Field.String] of each field. Two ends
-// with equal fingerprints use the same wire format. It does not cover the rate, which the sender
-// declares.
+// Fingerprint returns a 64-bit FNV-1a hash of the name and of [Field.String] of each field. Two
+// ends with equal fingerprints use the same wire format. It does not cover the rate, which the
+// sender declares.
 func (s *Schema) Fingerprint() uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(s.rpc))

@@ -52,8 +52,8 @@ func TestFileAndTypeAgree(t *testing.T) {
 	}
 }
 
-// TestFingerprint verifies that every change that affects the wire format changes the fingerprint, and
-// no other change does.
+// TestFingerprint verifies that every change that affects the wire format changes the fingerprint,
+// and no other change does.
 func TestFingerprint(t *testing.T) {
 	base := func() []Field {
 		return []Field{

@@ -21,11 +21,11 @@ type member struct {
 	store  func(s *Schema, p unsafe.Pointer, f *Frame) error // frame to value
 }
 
-// Compile derives the schema of RPC rpc from the fields and tags of the struct T. rateHz is the expected
-// number of calls per second; 0 means [DefaultRate]. It supports the types of this package, booleans,
-// integers and floats, arrays of these, byte arrays, byte slices, strings and embedded structs. Any
-// other type needs the option max=N and is encoded as msgpack. Fields tagged `uplink:"-"` are not sent.
-// The error names the field.
+// Compile derives the schema of RPC rpc from the fields and tags of the struct T. rateHz is the
+// expected number of calls per second; 0 means [DefaultRate]. It supports the types of this
+// package, booleans, integers and floats, arrays of these, byte arrays, byte slices, strings and
+// embedded structs. Any other type needs the option max=N and is encoded as msgpack. Fields tagged
+// `uplink:"-"` are not sent. The error names the field.
 func Compile[T any](rpc string, rateHz float64) (*Type[T], error) {
 	t := reflect.TypeFor[T]()
 	if t.Kind() != reflect.Struct {
@@ -62,8 +62,8 @@ func (t *Type[T]) Quantize(f *Frame, v *T) error {
 }
 
 // Restore writes the values of f to v. Byte slices are overwritten in place if their capacity
-// suffices, so repeated calls with the same v do not allocate for them. Changed strings and fields that
-// are encoded as msgpack are allocated.
+// suffices, so repeated calls with the same v do not allocate for them. Changed strings and fields
+// that are encoded as msgpack are allocated.
 func (t *Type[T]) Restore(v *T, f *Frame) error {
 	p := unsafe.Pointer(v)
 	for i := range t.members {

@@ -12,24 +12,24 @@ type Vec3 struct{ X, Y, Z float64 }
 // bits sets the size of each of its two components (default 12).
 type UnitVec struct{ X, Y, Z float64 }
 
-// Quat is a rotation as a quaternion. Quantization normalizes it; a restored quaternion has length 1,
-// and its largest component is positive. The option bits sets the size of each of its smallest three
-// components (default 12).
+// Quat is a rotation as a quaternion. Quantization normalizes it; a restored quaternion has length
+// 1, and its largest component is positive. The option bits sets the size of each of its smallest
+// three components (default 12).
 type Quat struct{ X, Y, Z, W float64 }
 
 // Rotator is a rotation as three angles in degrees. A restored angle is at least -180 and less than
 // 180. The option bits sets the number of steps of a turn, 2^bits (default 16).
 type Rotator struct{ Pitch, Yaw, Roll float64 }
 
-// Angle is an angle in degrees. A restored angle is at least -180 and less than 180. The option bits
-// sets the number of steps of a turn, 2^bits (default 16).
+// Angle is an angle in degrees. A restored angle is at least -180 and less than 180. The option
+// bits sets the number of steps of a turn, 2^bits (default 16).
 type Angle float64
 
-// quantizeQuat writes the smallest-three encoding of q to dst: the index of the largest of x, y, z and
-// w, and the other three, where -limit to limit steps stand for -1/sqrt 2 to 1/sqrt 2. It normalizes q
-// and negates it if the largest component is negative, since q and -q are the same rotation. Steps are
-// symmetric about zero, so the identity is exact and the rounding has no bias. It reports false if q
-// has no direction.
+// quantizeQuat writes the smallest-three encoding of q to dst: the index of the largest of x, y, z
+// and w, and the other three, where -limit to limit steps stand for -1/sqrt 2 to 1/sqrt 2. It
+// normalizes q and negates it if the largest component is negative, since q and -q are the same
+// rotation. Steps are symmetric about zero, so the identity is exact and the rounding has no bias.
+// It reports false if q has no direction.
 func quantizeQuat(dst []int32, q []float64, limit int32) bool {
 	largest, norm := 0, 0.0
 	for i, v := range q {
@@ -54,8 +54,8 @@ func quantizeQuat(dst []int32, q []float64, limit int32) bool {
 	return true
 }
 
-// appendQuat appends x, y, z and w of the encoded quaternion, normalized. src may hold any components
-// in range.
+// appendQuat appends x, y, z and w of the encoded quaternion, normalized. src may hold any
+// components in range.
 func appendQuat(dst []float64, src []int32, limit int32) []float64 {
 	scale := math.Sqrt2 * float64(limit)
 	largest := int(src[0])
@@ -72,10 +72,11 @@ func appendQuat(dst []float64, src []int32, limit int32) []float64 {
 	return append(dst, normalized(q[:])...)
 }
 
-// quantizeUnitVec writes the octahedral encoding of v to dst, with limit steps for 1. It projects the
-// direction onto an octahedron and unfolds that onto a square, so two components suffice, the error is
-// nearly uniform and the six axes are exact. It reports false if v has no direction. Source: Cigolle et
-// al., "A Survey of Efficient Representations for Independent Unit Vectors", 2014.
+// quantizeUnitVec writes the octahedral encoding of v to dst, with limit steps for 1. It projects
+// the direction onto an octahedron and unfolds that onto a square, so two components suffice, the
+// error is nearly uniform and the six axes are exact. It reports false if v has no direction.
+// Source: Cigolle et al., "A Survey of Efficient Representations for Independent Unit Vectors",
+// 2014.
 func quantizeUnitVec(dst []int32, v []float64, limit int32) bool {
 	sum := math.Abs(v[0]) + math.Abs(v[1]) + math.Abs(v[2])
 	if !(sum > 1e-100 && sum < 1e100) {
@@ -90,8 +91,8 @@ func quantizeUnitVec(dst []int32, v []float64, limit int32) bool {
 	return true
 }
 
-// appendUnitVec appends x, y and z of the encoded direction, normalized. src may hold any components
-// in range.
+// appendUnitVec appends x, y and z of the encoded direction, normalized. src may hold any
+// components in range.
 func appendUnitVec(dst []float64, src []int32, limit int32) []float64 {
 	x, y := float64(src[0])/float64(limit), float64(src[1])/float64(limit)
 	z := 1 - math.Abs(x) - math.Abs(y)
@@ -102,8 +103,8 @@ func appendUnitVec(dst []float64, src []int32, limit int32) []float64 {
 	return append(dst, normalized(v[:])...)
 }
 
-// fold exchanges the inner part of the square, the upper half of the octahedron, with its corners, the
-// lower half.
+// fold exchanges the inner part of the square, the upper half of the octahedron, with its corners,
+// the lower half.
 func fold(x, y float64) (fx, fy float64) {
 	return math.Copysign(1-math.Abs(y), x), math.Copysign(1-math.Abs(x), y)
 }

@@ -93,9 +93,9 @@ func TestQuatLength(t *testing.T) {
 	}
 }
 
-// TestQuatError verifies the maximum error of a rotation. An error of half a step, 1/(sqrt 2 * limit),
-// in each of the three components is at most 2*sqrt(12) half steps of rotation, if all four components
-// are equal.
+// TestQuatError verifies the maximum error of a rotation. An error of half a step, 1/(sqrt 2 *
+// limit), in each of the three components is at most 2*sqrt(12) half steps of rotation, if all four
+// components are equal.
 func TestQuatError(t *testing.T) {
 	for _, bits := range []int{6, 9, 12, 20} {
 		t.Run(fmt.Sprint(bits), func(t *testing.T) {
@@ -115,8 +115,8 @@ func TestQuatError(t *testing.T) {
 	}
 }
 
-// TestQuatUnbiased verifies that the mean error of each component is 0, which requires steps that are
-// symmetric about zero.
+// TestQuatUnbiased verifies that the mean error of each component is 0, which requires steps that
+// are symmetric about zero.
 func TestQuatUnbiased(t *testing.T) {
 	const n, bits = 200_000, 9
 	rng := rand.New(rand.NewPCG(3, 0))
@@ -146,8 +146,8 @@ func TestQuatUnbiased(t *testing.T) {
 }
 
 // TestQuatRequantize verifies that a restored rotation quantizes to the same components, unless
-// rounding made another of its components the largest. In that case the rotation changes by less than
-// the quantization error.
+// rounding made another of its components the largest. In that case the rotation changes by less
+// than the quantization error.
 func TestQuatRequantize(t *testing.T) {
 	for _, bits := range []int{3, 4, 5} {
 		s := quatSchema(t, bits)
@@ -196,9 +196,9 @@ func TestUnitVecAxesAreExact(t *testing.T) {
 	}
 }
 
-// TestUnitVecError verifies the maximum error of a direction. An error of half a step, 1/limit, in both
-// components moves the point on the octahedron by sqrt 6 half steps. The octahedron is closest to the
-// center at distance 1/sqrt 3.
+// TestUnitVecError verifies the maximum error of a direction. An error of half a step, 1/limit, in
+// both components moves the point on the octahedron by sqrt 6 half steps. The octahedron is closest
+// to the center at distance 1/sqrt 3.
 func TestUnitVecError(t *testing.T) {
 	for _, bits := range []int{6, 12, 20} {
 		t.Run(fmt.Sprint(bits), func(t *testing.T) {

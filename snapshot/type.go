@@ -18,10 +18,10 @@ type Type[T any] struct {
 	row    []int32
 }
 
-// Compile derives the schema of objects from the fields and tags of the struct T, as [schema.Compile]
-// does. The row of an object has the Ints of its frame, followed by its byte strings as [Bytes]. name
-// is the name of the objects in errors. An error names the invalid field, or the field that exceeds
-// [MaxFields] or [MaxComponents].
+// Compile derives the schema of objects from the fields and tags of the struct T, as
+// [schema.Compile] does. The row of an object has the Ints of its frame, followed by its byte
+// strings as [Bytes]. name is the name of the objects in errors. An error names the invalid field,
+// or the field that exceeds [MaxFields] or [MaxComponents].
 func Compile[T any](name string) (*Type[T], error) {
 	rpc, err := schema.Compile[T](name, 0)
 	if err != nil {
@@ -96,9 +96,9 @@ func (t *Type[T]) Schema() *Schema { return t.schema }
 // velocities. Two ends whose Sources have equal fingerprints interpret rows alike.
 func (t *Type[T]) Source() *schema.Schema { return t.rpc.Schema() }
 
-// Quantize quantizes v into row, which has [Schema.Components] integers. A value that its field cannot
-// hold is a [*schema.RangeError], and the row is then undefined. It allocates only for fields that are
-// encoded as msgpack.
+// Quantize quantizes v into row, which has [Schema.Components] integers. A value that its field
+// cannot hold is a [*schema.RangeError], and the row is then undefined. It allocates only for
+// fields that are encoded as msgpack.
 func (t *Type[T]) Quantize(row []int32, v *T) error {
 	t.frame.Ints = row[:t.ints]
 	if err := t.rpc.Quantize(t.frame, v); err != nil {
@@ -111,8 +111,8 @@ func (t *Type[T]) Quantize(row []int32, v *T) error {
 	return nil
 }
 
-// Restore writes the values of row to v. Each number is within half a step of the quantized one. Byte
-// slices are overwritten in place; changed strings and fields that are encoded as msgpack are
+// Restore writes the values of row to v. Each number is within half a step of the quantized one.
+// Byte slices are overwritten in place; changed strings and fields that are encoded as msgpack are
 // allocated.
 func (t *Type[T]) Restore(v *T, row []int32) error {
 	t.frame.Ints = row[:t.ints]
@@ -123,8 +123,9 @@ func (t *Type[T]) Restore(v *T, row []int32) error {
 	return t.rpc.Restore(v, t.frame)
 }
 
-// Add quantizes v and appends it to the set, see [Set.Add]. A value that its field cannot hold is an
-// error that names the object and wraps a [*schema.RangeError]. An error leaves the set unchanged.
+// Add quantizes v and appends it to the set, see [Set.Add]. A value that its field cannot hold is
+// an error that names the object and wraps a [*schema.RangeError]. An error leaves the set
+// unchanged.
 func (t *Type[T]) Add(set *Set, o Object, v *T) error {
 	if err := t.Quantize(t.row, v); err != nil {
 		return fmt.Errorf("snapshot: object %d: %w", o.ID, err)

@@ -124,8 +124,8 @@ func (pick Picker) Walk(s *schema.Schema, f *schema.Frame) {
 	}
 }
 
-// bytes returns a byte string for a field: random bytes, or a copy of base that is truncated or extended
-// and may differ in up to two bytes.
+// bytes returns a byte string for a field: random bytes, or a copy of base that is truncated or
+// extended and may differ in up to two bytes.
 func (pick Picker) bytes(p *schema.Layout, base []byte) []byte {
 	size := pick.Between(int64(p.MinBytes), int64(p.MaxBytes))
 	b := make([]byte, size)

@@ -6,8 +6,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestFates holds what acks told the encoder against what the decoder did.
-func TestFates(t *testing.T) {
+// TestDeliveryStats holds what acks told the encoder against what the decoder did.
+func TestDeliveryStats(t *testing.T) {
 	s := smallSchema(t)
 	rapid.Check(t, func(t *rapid.T) {
 		link := linkConfig{Delay: 2, Loss: rapid.Float64Range(0, 0.3).Draw(t, "loss")}
@@ -22,7 +22,7 @@ func TestFates(t *testing.T) {
 		if x.enc.epoch != 0 {
 			t.Skip("what was on its way at the end of an epoch is not known")
 		}
-		f, newer := x.enc.Fates(), uint64(x.last)-x.enc.base // newer ones were all delivered
+		f, newer := x.enc.DeliveryStats(), uint64(x.last)-x.enc.base // newer ones were all delivered
 		if want := x.delivered - newer; f.Delivered != want || f.Missed != x.missed {
 			t.Errorf("%+v, want %d frames delivered and %d missed", f, want, x.missed)
 		}
@@ -41,16 +41,16 @@ func TestFates(t *testing.T) {
 	})
 }
 
-// TestFatesOfEpochs: a decoder that starts anew ends an epoch; what is counted never
+// TestDeliveryStatsOfEpochs: a decoder that starts anew ends an epoch; what is counted never
 // exceeds what was sent.
-func TestFatesOfEpochs(t *testing.T) {
+func TestDeliveryStatsOfEpochs(t *testing.T) {
 	x := newStream(t, smallSchema(t), streamConfig{Seed: 3, Codec: RLE, AckEvery: 3, Up: linkConfig{Delay: 2}, Down: linkConfig{Delay: 2}})
 	x.expected, x.loose = []error{ErrBaselineMissing, ErrDesync, ErrAck}, true
 	x.run(t, 100)
-	before := x.enc.Fates()
+	before := x.enc.DeliveryStats()
 	x.restartDecoder(t)
 	x.run(t, 100)
-	f := x.enc.Fates()
+	f := x.enc.DeliveryStats()
 	if x.enc.epoch == 0 || f.Delivered <= before.Delivered || f.Delivered+f.Missed > x.sent || f.Processed+f.Lost > uint64(len(x.names)) {
 		t.Errorf("%+v, then %+v of %d frames in epoch %d", before, f, x.sent, x.enc.epoch)
 	}
