@@ -90,9 +90,9 @@ func TestAckRoundTrip(t *testing.T) {
 	})
 }
 
-// TestAckWindow: an ack is the whole of an epoch until the decoder learns, from a
-// delta's baseline, that the encoder knows more; then it goes back to there. An
-// epoch that has outgrown the window before anything of it was acked is over.
+// TestAckWindow verifies that acks cover the whole epoch until the decoder learns from the baseline
+// of a delta that the encoder received an ack. Later acks reach back to that baseline. An epoch
+// that exceeds the window before its first ack arrives ends.
 func TestAckWindow(t *testing.T) { forVariants(t, checkAckWindow) }
 
 func checkAckWindow(t *testing.T, v variant) {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestNoAllocations: once warm, a frame costs no allocation on its way from the
-// client's struct to the server's, nor its ack on the way back.
+// TestNoAllocations verifies that quantizing, encoding, decoding, restoring and acknowledging a
+// frame does not allocate once warm.
 func TestNoAllocations(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")

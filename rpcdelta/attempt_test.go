@@ -9,8 +9,8 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// TestShorterIsSent: the encoder never sends a delta that takes more, with its
-// header, than the frame takes without a baseline.
+// TestShorterIsSent verifies that a delta, with its header, is never larger than the frame without
+// a baseline.
 func TestShorterIsSent(t *testing.T) {
 	for _, codec := range Codecs() {
 		t.Run(codec.String(), func(t *testing.T) {

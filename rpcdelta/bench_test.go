@@ -8,7 +8,7 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// walkMoves is n calls of a player, one after the other.
+// walkMoves returns n consecutive calls of a player.
 func walkMoves(rng *rand.Rand, n int) []ServerMove {
 	moves := make([]ServerMove, n)
 	var m ServerMove
@@ -20,7 +20,7 @@ func walkMoves(rng *rand.Rand, n int) []ServerMove {
 	return moves
 }
 
-// benchFrames is a minute of calls of 20 components, at 60 Hz.
+// benchFrames returns one minute of calls with 20 components at 60 Hz.
 func benchFrames(b *testing.B) (c *schema.Type[ServerMove], moves []ServerMove, frames []schema.Frame) {
 	b.Helper()
 	c = mustCompile[ServerMove](b)
@@ -37,7 +37,7 @@ func benchFrames(b *testing.B) (c *schema.Type[ServerMove], moves []ServerMove, 
 
 const benchAge = 6 // frames between a frame and the newest that is acked
 
-// settle brings a pair to where frames have a baseline benchAge old.
+// settle exchanges frames until the baseline is benchAge frames old.
 func (p *pair) settle(b *testing.B, frames []schema.Frame) {
 	b.Helper()
 	for i := range benchAge {
@@ -72,7 +72,7 @@ func BenchmarkRestore(b *testing.B) {
 
 var benchVariants = []variant{{codec: RLE}, {codec: Adaptive, redundancy: RedundancyOff}, {codec: Adaptive, redundancy: 2}}
 
-// BenchmarkEncode has what the encoder learns from acks in its time.
+// BenchmarkEncode includes the time in which the encoder learns from acks.
 func BenchmarkEncode(b *testing.B) {
 	for _, v := range benchVariants {
 		b.Run(v.String(), func(b *testing.B) { benchEncode(b, v) })
@@ -148,8 +148,8 @@ func BenchmarkAck(b *testing.B) {
 	b.ReportMetric(float64(8*len(p.ack)), "bits/ack")
 }
 
-// BenchmarkNewDecoder reports what an RPC costs a player on the server, with a
-// ring of 64 that has been filled: 20 numbers, and those with a byte string.
+// BenchmarkNewDecoder reports the memory of a decoder with a full ring of 64 frames, for 20 numbers
+// with and without a byte string.
 func BenchmarkNewDecoder(b *testing.B) {
 	_, _, frames := benchFrames(b)
 	fields := mustCompile[ServerMove](b).Schema().Fields()

@@ -7,8 +7,8 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// TestDesync: if memory goes wrong at one end, the next hash finds it; from then
-// on nothing wrong is delivered, and a reset mends it.
+// TestDesync verifies that the next hash detects a frame that was corrupted at one end, that no
+// wrong frame is delivered from then on, and that a reset repairs the stream.
 func TestDesync(t *testing.T) { forVariants(t, checkDesync) }
 
 func checkDesync(t *testing.T, v variant) {
@@ -65,8 +65,8 @@ func checkDesync(t *testing.T, v variant) {
 	}
 }
 
-// TestDesyncStays: what is asked for after a desync is not forgotten over the
-// missing baselines that follow from it.
+// TestDesyncStays verifies that missing baselines after a desync do not replace the reported
+// trouble.
 func TestDesyncStays(t *testing.T) { forVariants(t, checkDesyncStays) }
 
 func checkDesyncStays(t *testing.T, v variant) {
@@ -96,7 +96,7 @@ func checkDesyncStays(t *testing.T, v variant) {
 	}
 }
 
-// TestHashCadence: one delta a second carries the hash of its baseline.
+// TestHashCadence verifies that one delta per second contains the hash of its baseline.
 func TestHashCadence(t *testing.T) { forVariants(t, checkHashCadence) }
 
 func checkHashCadence(t *testing.T, v variant) {

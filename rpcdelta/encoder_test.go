@@ -10,8 +10,8 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// TestTooLarge: a frame above the limit is an error that names its size, and the
-// stream goes on as if it had not been.
+// TestTooLarge verifies that a frame above the limit is an error with its size, and that the stream
+// continues.
 func TestTooLarge(t *testing.T) {
 	s := mustSchema(t, schema.Field{Name: "B", Kind: schema.KindBytes, Max: number(4000)})
 	p := newPair(t, s, EncoderConfig{}, DecoderConfig{})
@@ -39,7 +39,8 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// TestLargestFits: whatever fits as an intra frame is sent, with a hash due too.
+// TestLargestFits verifies that a frame that fits without a baseline is sent, even if a hash is
+// due.
 func TestLargestFits(t *testing.T) {
 	s := mustSchema(t, schema.Field{Name: "B", Kind: schema.KindFixed, Size: 20}, schema.Field{Name: "C", Kind: schema.KindScalar, Resolution: 1})
 	// Without baseline: five bytes of header, two of C, 21 of B.
@@ -110,8 +111,7 @@ func TestConfigErrors(t *testing.T) {
 	}
 }
 
-// TestHashLeavesRoom: a hash that is due does not make a frame too large that
-// fits without it.
+// TestHashLeavesRoom verifies that a due hash is left out if the frame fits only without it.
 func TestHashLeavesRoom(t *testing.T) {
 	p := newPair(t, mustSchema(t, schema.Field{Name: "B", Kind: schema.KindBytes, Max: number(1300)}), EncoderConfig{Codec: RLE}, DecoderConfig{})
 	p.exchange(t)

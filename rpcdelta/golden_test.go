@@ -9,14 +9,13 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// goldens are small frames coded by hand from section 6 of the design. Bits are
-// written least significant first, in the order in which they go out. A group's
-// header is a truncated integer below 24: five bits, but four for 8 to 15; each
-// of its integers has header+2 bits and is biased by half their range.
+// goldens are small frames that were encoded by hand. Bits are listed in the order of the wire, low bit
+// first. The header of a group is a truncated integer below 24: five bits, or four for 8 to 15. Each
+// integer of the group has header+2 bits and is biased by half their range.
 var goldens = []struct {
 	name      string
 	fields    []schema.Field
-	base, cur schema.Frame // base without components: none
+	base, cur schema.Frame // no components: no baseline
 	want      string
 }{
 	{
@@ -240,7 +239,7 @@ func TestGoldenFrames(t *testing.T) {
 	}
 }
 
-// TestGoldenErrors has payloads that no encoder writes.
+// TestGoldenErrors decodes payloads that no encoder writes.
 func TestGoldenErrors(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -9,8 +9,8 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// row is one of the paper's table: the size of a vector whose largest component
-// lies between two magnitudes.
+// row is a row of the table: the size of a vector whose largest component is between two
+// magnitudes.
 type row struct {
 	Above float64  `json:"above"`
 	UpTo  *float64 `json:"up_to"`
@@ -37,9 +37,8 @@ func paperRows(t *testing.T) (scale float64, maxBits int, rows []row) {
 	return table.Scale, table.MaxBits, table.Rows
 }
 
-// inside gives numbers of a row: from its lower end to just below the upper one
-// if positive, from just above the lower end to the upper one if negative, since
-// integers round half up.
+// inside returns numbers at both ends of the row. For positive numbers the lower end belongs to the
+// row, for negative ones the upper end, since halves are rounded up.
 func (r row) inside() []float64 {
 	const near = 1e-6
 	in := []float64{r.Above, -r.Above - near}
@@ -51,7 +50,7 @@ func (r row) inside() []float64 {
 	return in
 }
 
-func TestPackedVectorBitsIsThePapersTable(t *testing.T) {
+func TestPackedVectorBitsMatchesTable(t *testing.T) {
 	scale, maxBits, rows := paperRows(t)
 	for _, r := range rows {
 		for _, x := range r.inside() {
@@ -66,7 +65,7 @@ func TestPackedVectorBitsIsThePapersTable(t *testing.T) {
 	}
 }
 
-func TestGroupIsThePapersTable(t *testing.T) {
+func TestGroupMatchesTable(t *testing.T) {
 	_, _, rows := paperRows(t)
 	s := mustSchema(t, schema.Field{Name: "Location", Kind: schema.KindVec3, Resolution: 0.1})
 	f := s.NewFrame()
@@ -89,8 +88,8 @@ func TestGroupIsThePapersTable(t *testing.T) {
 	}
 }
 
-// TestPackedVectorBitsOfRelatives has the engine's other quantized vectors, and
-// numbers that it clamps.
+// TestPackedVectorBitsOfRelatives covers the other quantized vectors of the engine and numbers that
+// it clamps.
 func TestPackedVectorBitsOfRelatives(t *testing.T) {
 	for _, c := range []struct {
 		v       []float64
@@ -105,8 +104,8 @@ func TestPackedVectorBitsOfRelatives(t *testing.T) {
 		{[]float64{1.23, 0, 0}, 100, 24, 5 + 3*8},        // NetQuantize100: 123 has 7 bits
 		{[]float64{7}, 1, 24, 5 + 4},                     // one number
 		{[]float64{1, 2}, 10, 24, 5 + 2*6},               // two: 20 has 5 bits
-		{[]float64{nan, 0, 0}, 1, 24, 5 + 3*25},          // not a number: as large as it gets
-		{[]float64{0, 0, -infinity}, 1, 24, 5 + 3*25},    // so is this
+		{[]float64{nan, 0, 0}, 1, 24, 5 + 3*25},          // not a number: clamped
+		{[]float64{0, 0, -infinity}, 1, 24, 5 + 3*25},    // clamped
 		{[]float64{0, 0, 1}, 1, 1, 0 + 3*2},              // one header left
 		{[]float64{0, 0, 1 << 30}, 1, 1 << 20, 5 + 3*32}, // no wider than 31
 	} {

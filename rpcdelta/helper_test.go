@@ -33,7 +33,7 @@ func mustCompile[T any](t testing.TB) *schema.Type[T] {
 	return c
 }
 
-// ServerMove is a call of 20 components, as a shooter has it.
+// ServerMove is a call of 20 components, typical for a shooter.
 type ServerMove struct {
 	Location     schema.Vec3    `uplink:"resolution=0.1,velocity=Velocity"`
 	Velocity     schema.Vec3    `uplink:"resolution=0.1"`
@@ -47,8 +47,7 @@ type ServerMove struct {
 	Payload      []byte `uplink:"max=64"`
 }
 
-// walk makes the next of a sequence of calls that changes little from one to the
-// next.
+// walk changes m to the next call of a sequence with small changes.
 func (m *ServerMove) walk(rng *rand.Rand) {
 	step := func(v *float64, by float64) { *v += by * (rng.Float64() - 0.5) }
 	step(&m.Acceleration.X, 20)

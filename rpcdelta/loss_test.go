@@ -7,7 +7,7 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// lossCases cross ring sizes, round trips, losses and ack rates.
+// lossCases returns combinations of ring sizes, round-trip times, loss and ack rates.
 func lossCases() (cases []streamConfig) {
 	seed := uint64(1)
 	for _, ring := range []int{2, 3, 8, 32, 33, 64, 256} {
@@ -36,8 +36,8 @@ func lossCases() (cases []streamConfig) {
 	return cases
 }
 
-// TestLoss: on any link, every frame that is delivered is what was sent, in
-// order, once, and only what the network lost or overtook is missing.
+// TestLoss verifies that on any link each delivered frame is the one that was sent, once and in
+// order, and that only frames that were lost or arrived late are missing.
 func TestLoss(t *testing.T) {
 	s := smallSchema(t)
 	forVariants(t, func(t *testing.T, v variant) {
@@ -73,8 +73,8 @@ func playLoss(t *testing.T, s *schema.Schema, c streamConfig) {
 	}
 }
 
-// TestDeltasOnCleanLinks: where the rings reach over the round trip, all but the
-// first frames are deltas.
+// TestDeltasOnCleanLinks verifies that all but the first frames are deltas if the rings cover the
+// round-trip time.
 func TestDeltasOnCleanLinks(t *testing.T) { forVariants(t, checkDeltasOnCleanLinks) }
 
 func checkDeltasOnCleanLinks(t *testing.T, v variant) {
@@ -100,8 +100,7 @@ func checkDeltasOnCleanLinks(t *testing.T, v variant) {
 	}
 }
 
-// TestSmallRing: a ring smaller than the round trip gives intra frames, and never
-// silence.
+// TestSmallRing verifies that a ring smaller than the round-trip time results in intra frames.
 func TestSmallRing(t *testing.T) { forVariants(t, checkSmallRing) }
 
 func checkSmallRing(t *testing.T, v variant) {
@@ -114,7 +113,7 @@ func checkSmallRing(t *testing.T, v variant) {
 	}
 }
 
-// TestReach: the oldest baseline that either ring allows.
+// TestReach covers the oldest baseline that the rings permit.
 func TestReach(t *testing.T) { forVariants(t, checkReach) }
 
 func checkReach(t *testing.T, v variant) {
@@ -139,7 +138,7 @@ func checkReach(t *testing.T, v variant) {
 	}
 }
 
-// TestAckSize: an ack of a clean link has 4 bytes.
+// TestAckSize verifies that an ack on a link without loss has 4 bytes.
 func TestAckSize(t *testing.T) { forVariants(t, checkAckSize) }
 
 func checkAckSize(t *testing.T, v variant) {

@@ -8,8 +8,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/schematest"
 )
 
-// TestAnyStream drives random schemas, frames and links together, with restarts
-// and outages in between.
+// TestAnyStream combines random schemas, frames and links with restarts and outages.
 func TestAnyStream(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		percent := func(most int, name string) float64 { return float64(rapid.IntRange(0, most).Draw(t, name)) / 100 }

@@ -10,8 +10,8 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// TestCodecRoundTrip: any frame of any schema comes back from its difference
-// from any other, and from its intra coding.
+// TestCodecRoundTrip verifies that any frame of any schema is decoded unchanged, with and without a
+// baseline.
 func TestCodecRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pick := schematest.FromRapid(t)
@@ -41,7 +41,8 @@ func TestCodecRoundTrip(t *testing.T) {
 	})
 }
 
-// TestOverflowIsIntra: a difference that no group holds is sent without one.
+// TestOverflowIsIntra verifies that a frame whose difference does not fit is sent without a
+// baseline.
 func TestOverflowIsIntra(t *testing.T) {
 	s := mustSchema(t, schema.Field{Name: "Wide", Kind: schema.KindVec2, Resolution: 1, Min: number(-1<<31 + 1), Max: number(1<<31 - 1)})
 	base, cur, got := s.NewFrame(), s.NewFrame(), s.NewFrame()
@@ -73,8 +74,7 @@ func TestOverflowIsIntra(t *testing.T) {
 	}
 }
 
-// TestHashPasses: a hash that is due does not keep a small RPC from sending
-// deltas.
+// TestHashPasses verifies that a due hash does not prevent a small RPC from sending deltas.
 func TestHashPasses(t *testing.T) {
 	s := mustSchema(t, schema.Field{Name: "X", Kind: schema.KindScalar, Resolution: 1}, schema.Field{Name: "B", Kind: schema.KindUint, Width: 8})
 	p := newPair(t, s, EncoderConfig{Codec: RLE}, DecoderConfig{})
@@ -90,8 +90,8 @@ func TestHashPasses(t *testing.T) {
 	}
 }
 
-// FuzzDecodeFrame: whatever is read gives a frame of the schema's ranges or an
-// error, and what is accepted can be coded again to the same frame.
+// FuzzDecodeFrame verifies that decoding returns a frame in range or an error, and that an accepted
+// frame can be encoded and decoded again.
 func FuzzDecodeFrame(f *testing.F) {
 	for seed := range uint64(8) {
 		pick := schematest.FromRand(rand.New(rand.NewPCG(seed, 0)))
@@ -138,7 +138,7 @@ func FuzzDecodeFrame(f *testing.F) {
 	})
 }
 
-// FuzzSchema codes frames at the ends of the ranges of any schema that Parse accepts.
+// FuzzSchema encodes frames at the ends of the ranges of any schema that Parse accepts.
 func FuzzSchema(f *testing.F) {
 	f.Add([]byte(`{"rpc": "A", "fields": [{"name": "S", "kind": "scalar", "resolution": 1, "min": 9e6}]}`))
 	f.Add([]byte(`{"rpc": "A", "fields": [{"name": "S", "kind": "scalar", "resolution": 1, "min": -2147483648, "max": 1e9}]}`))

@@ -21,7 +21,7 @@ var updateSessions = flags.Bool("update", false, "write testdata/sessions anew")
 
 const sessionDir = "../testdata/sessions"
 
-// sessionHead is the first line of a session's file, see testdata/sessions/README.md.
+// sessionHead is the first line of a session file, see testdata/sessions/README.md.
 type sessionHead struct {
 	Schema     json.RawMessage `json:"schema"`
 	Codec      string          `json:"codec"`
@@ -32,7 +32,7 @@ type sessionHead struct {
 	Prior      string          `json:"prior"`
 }
 
-// sessionStep is each further line.
+// sessionStep is one of the other lines.
 type sessionStep struct {
 	Send    []int32  `json:"send,omitempty"`
 	Bytes   []string `json:"bytes,omitempty"`
@@ -45,7 +45,7 @@ type sessionStep struct {
 	Restart bool     `json:"restart,omitempty"`
 }
 
-// session is both ends.
+// session is both ends of a stream.
 type session struct {
 	t        *testing.T
 	head     sessionHead
@@ -85,7 +85,7 @@ func (x *session) restart() {
 	}
 }
 
-// play does what a step says, and gives it back with what came of it.
+// play executes a step and returns it with its results.
 func (x *session) play(s sessionStep) sessionStep {
 	x.t.Helper()
 	switch {
@@ -111,7 +111,7 @@ func (x *session) play(s sessionStep) sessionStep {
 	return s
 }
 
-// send sends a frame, or holds it back where no payload is given.
+// send sends a frame, or holds it if the step has no payload.
 func (x *session) send(s sessionStep) sessionStep {
 	f := x.schema.NewFrame()
 	copy(f.Ints, s.Send)
@@ -164,7 +164,7 @@ func (x *session) arrive(s sessionStep) sessionStep {
 	return s
 }
 
-// TestSessions plays the recorded sessions: each end comes to the same bytes.
+// TestSessions plays the recorded sessions and verifies that both ends produce the recorded bytes.
 func TestSessions(t *testing.T) {
 	if *updateSessions {
 		writeSessions(t)
@@ -215,7 +215,7 @@ func playSession(t *testing.T, path string) {
 	}
 }
 
-// sessionPlan is how a session is recorded.
+// sessionPlan describes how a session is recorded.
 type sessionPlan struct {
 	name       string
 	codec      Codec

@@ -6,7 +6,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestDeliveryStats holds what acks told the encoder against what the decoder did.
+// TestDeliveryStats compares the delivery statistics of the encoder with what the decoder did.
 func TestDeliveryStats(t *testing.T) {
 	s := smallSchema(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -41,8 +41,8 @@ func TestDeliveryStats(t *testing.T) {
 	})
 }
 
-// TestDeliveryStatsOfEpochs: a decoder that starts anew ends an epoch; what is counted never
-// exceeds what was sent.
+// TestDeliveryStatsOfEpochs verifies that the counts never exceed the number of sent frames if
+// restarts of the decoder end epochs.
 func TestDeliveryStatsOfEpochs(t *testing.T) {
 	x := newStream(t, smallSchema(t), streamConfig{Seed: 3, Codec: RLE, AckEvery: 3, Up: linkConfig{Delay: 2}, Down: linkConfig{Delay: 2}})
 	x.expected, x.loose = []error{ErrBaselineMissing, ErrDesync, ErrAck}, true

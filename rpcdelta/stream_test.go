@@ -9,7 +9,7 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// streamConfig is a client, a server and the network between them.
+// streamConfig describes a client, a server and the network between them.
 type streamConfig struct {
 	Seed           uint64
 	Codec          Codec
@@ -25,8 +25,7 @@ type streamConfig struct {
 	Smooth         bool // frames never jump
 }
 
-// stream plays a streamConfig, frame by frame, and checks all that must hold
-// whatever the network does.
+// stream plays a streamConfig frame by frame and checks the invariants that hold on any network.
 type stream struct {
 	pair
 	cfg      streamConfig
@@ -99,7 +98,7 @@ func (x *stream) step(t failer) {
 	t.Helper()
 	x.sendNext(t)
 	for _, p := range x.up.receive(x.now) {
-		x.take(t, p)
+		x.receive(t, p)
 	}
 	if x.now%x.cfg.AckEvery == 0 && x.dec.AckDue() {
 		x.ack = x.dec.AppendAck(x.ack[:0])
@@ -121,8 +120,8 @@ func (x *stream) step(t failer) {
 	x.now++
 }
 
-// compare checks that both ends learned the same up to the frame that the
-// decoder learned last, if the encoder learned it too, and last, at some time.
+// compare checks that both ends learned the same up to the frame that the decoder learned last, if
+// that was also the last that the encoder learned at some time.
 func (x *stream) compare(t failer) {
 	t.Helper()
 	e, ok := x.enc.coder.(*adaptiveCoder)
@@ -173,7 +172,7 @@ func (x *stream) sendNext(t failer) {
 	}
 }
 
-// holds says whether the next frame is held back.
+// holds reports whether the next frame is held back.
 func (x *stream) holds() bool {
 	n := x.enc.Held() + 1
 	if x.cfg.Every < 0 {
@@ -182,7 +181,7 @@ func (x *stream) holds() bool {
 	return n < x.cfg.Every
 }
 
-// sendPayload sends a payload and notes what it holds.
+// sendPayload sends a payload and records its contents.
 func (x *stream) sendPayload(t failer, info Info) {
 	t.Helper()
 	if info.Held > info.Older || x.sent-uint64(x.enc.Held())-1 != info.Seq || x.history[info.Seq%uint64(len(x.history))].seq != info.Seq {
@@ -208,8 +207,8 @@ func (x *stream) sendPayload(t failer, info Info) {
 	x.up.send(x.now, x.payload)
 }
 
-// take gives a payload to the decoder and checks what comes of it.
-func (x *stream) take(t failer, p packet) {
+// receive passes a payload to the decoder and checks the result.
+func (x *stream) receive(t failer, p packet) {
 	t.Helper()
 	n := x.names[p.number]
 	if x.profiles != nil {
@@ -232,7 +231,7 @@ func (x *stream) take(t failer, p packet) {
 	x.checkAll(t, n, out)
 }
 
-// checkAll compares what came of payload n with what was sent.
+// checkAll compares the deliveries of payload n with the frames sent.
 func (x *stream) checkAll(t failer, n uint64, out []Delivery) {
 	t.Helper()
 	h := &x.history[n%uint64(len(x.history))]
@@ -252,8 +251,7 @@ func (x *stream) checkAll(t failer, n uint64, out []Delivery) {
 	}
 }
 
-// check compares a delivery of payload n with what was sent, and its place in
-// the order.
+// check compares a delivery of payload n with the frame sent, and checks the order.
 func (x *stream) check(t failer, n uint64, d *Delivery) {
 	t.Helper()
 	sent := &x.history[n%uint64(len(x.history))].info
@@ -288,7 +286,7 @@ func (x *stream) check(t failer, n uint64, d *Delivery) {
 	x.last, x.fresh = int64(n), false
 }
 
-// checkInfo compares what is said of frame n with what its payload was sent as.
+// checkInfo compares the Info of frame n with that of its payload at the encoder.
 func (x *stream) checkInfo(t failer, n uint64, sent, got *Info) {
 	t.Helper()
 	kind, age := Delta, 0
@@ -321,7 +319,7 @@ func (x *stream) fatalf(t failer, format string, args ...any) {
 	t.Fatalf("%+v, frame %d: %s", x.cfg, x.now, fmt.Sprintf(format, args...))
 }
 
-// restartDecoder puts a fresh decoder in the place of the old one.
+// restartDecoder replaces the decoder by a new one.
 func (x *stream) restartDecoder(t failer) {
 	t.Helper()
 	dec, err := NewDecoder(x.s, x.dec.cfg)
@@ -338,7 +336,7 @@ func (x *stream) restartDecoder(t failer) {
 	x.restarts++
 }
 
-// deltasIn plays n frames and counts the deltas among those sent.
+// deltasIn plays n frames and returns the number of deltas sent.
 func (x *stream) deltasIn(t failer, n int) int {
 	t.Helper()
 	before := x.kinds[Delta]
@@ -346,7 +344,7 @@ func (x *stream) deltasIn(t failer, n int) int {
 	return x.kinds[Delta] - before
 }
 
-// smallSchema has frames whose deltas are shorter than their intra frames.
+// smallSchema returns a schema whose deltas are shorter than its intra frames.
 func smallSchema(t failer) *schema.Schema {
 	s, err := schema.New("Small", 60, []schema.Field{
 		{Name: "P", Kind: schema.KindVec3, Resolution: 0.01},
