@@ -19,6 +19,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/capture"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -30,10 +31,10 @@ func must(t testing.TB, err error) {
 	}
 }
 
-func schema(t testing.TB) *rpcdelta.Schema {
+func testSchema(t testing.TB) *schema.Schema {
 	t.Helper()
-	s, err := rpcdelta.NewSchema("Move", 60, []rpcdelta.Field{
-		{Name: "Location", Kind: rpcdelta.KindVec3, Resolution: 0.1}, {Name: "Name", Kind: rpcdelta.KindBytes, Max: new(8.0)},
+	s, err := schema.New("Move", 60, []schema.Field{
+		{Name: "Location", Kind: schema.KindVec3, Resolution: 0.1}, {Name: "Name", Kind: schema.KindBytes, Max: new(8.0)},
 	})
 	must(t, err)
 	return s
@@ -87,7 +88,7 @@ func write(t testing.TB, path string) []capture.Body {
 	t.Helper()
 	w, err := capture.Create(path, capture.Config{})
 	must(t, err)
-	s := schema(t)
+	s := testSchema(t)
 	json, err := s.AppendJSON(nil)
 	must(t, err)
 	now := time.Now()
@@ -189,7 +190,7 @@ func TestRotate(t *testing.T) {
 	w, err := capture.Create(path, capture.Config{MaxBytes: limit, Keep: 2})
 	must(t, err)
 	p, q := w.Open(opened), w.Open(opened)
-	s := schema(t)
+	s := testSchema(t)
 	p.Bound(capture.Bound{RPC: 1, Codec: rpcdelta.RLE}, s, nil)
 	q.Bound(capture.Bound{RPC: 2, Codec: rpcdelta.RLE}, s, nil)
 	body := make([]byte, 1000)
@@ -316,7 +317,7 @@ func TestDoesNotAllocate(t *testing.T) {
 	w, err := capture.Create(filepath.Join(t.TempDir(), "out.uplink"), capture.Config{})
 	must(t, err)
 	p := w.Open(opened)
-	f := []rpcdelta.Delivery{{Info: rpcdelta.Info{Seq: 9, Kind: rpcdelta.Delta}, Frame: schema(t).NewFrame()}}
+	f := []rpcdelta.Delivery{{Info: rpcdelta.Info{Seq: 9, Kind: rpcdelta.Delta}, Frame: testSchema(t).NewFrame()}}
 	body := make([]byte, 30)
 	now := time.Now()
 	if n := testing.AllocsPerRun(1000, func() {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Session is the part of one session in a file. Its methods are safe for concurrent use; those that have a time take
@@ -27,17 +28,17 @@ func (w *Writer) Open(o Opened) *Session {
 func (s *Session) Closed(cause string) { s.w.put(time.Now(), &Closed{Player: s.player, Cause: cause}) }
 
 // Bound notes that an RPC is bound; b's Player, Schema and Prior are set here. p is nil where the codec has none.
-func (s *Session) Bound(b Bound, schema *rpcdelta.Schema, p *rpcdelta.Prior) {
+func (s *Session) Bound(b Bound, rpcSchema *schema.Schema, p *rpcdelta.Prior) {
 	now := time.Now()
 	w := s.w
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	id, known := w.schemas[schema]
+	id, known := w.schemas[rpcSchema]
 	if !known {
 		id = uint64(len(w.schemas)) + 1
-		json, _ := schema.AppendJSON(nil) // a schema that was compiled has numbers and texts alone
+		json, _ := rpcSchema.AppendJSON(nil) // a schema that was compiled has numbers and texts alone
 		w.put(now, &Schema{ID: id, JSON: json})
-		w.schemas[schema] = id
+		w.schemas[rpcSchema] = id
 	}
 	if p != nil {
 		b.Prior = p.Hash()

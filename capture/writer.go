@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Writer writes captures. What it is given it copies to a queue, which a goroutine of its own writes out: no method
@@ -23,7 +23,7 @@ type Writer struct {
 
 	mu      sync.Mutex
 	players uint64
-	schemas map[*rpcdelta.Schema]uint64
+	schemas map[*schema.Schema]uint64
 	priors  map[uint64]bool
 
 	stats writerStats
@@ -46,7 +46,7 @@ func Create(path string, cfg Config) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Writer{done: make(chan struct{}), schemas: map[*rpcdelta.Schema]uint64{}, priors: map[uint64]bool{}}
+	w := &Writer{done: make(chan struct{}), schemas: map[*schema.Schema]uint64{}, priors: map[uint64]bool{}}
 	w.row = row{path: path, cfg: cfg, stats: &w.stats, start: Start{Wall: time.Now(), Run: rand.Uint64()}}
 	if err := w.row.create(); err != nil {
 		return nil, fmt.Errorf("capture: %w", err)

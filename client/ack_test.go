@@ -4,25 +4,26 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // TestBadAckBeforeGoodOne has the ack of an RPC that is not bound come before one
 // that is needed.
 func TestBadAckBeforeGoodOne(t *testing.T) {
-	schema, err := rpcdelta.NewSchema("Buttons", 60, []rpcdelta.Field{{Name: "Buttons", Kind: rpcdelta.KindBits, Width: 16}})
+	buttons, err := schema.New("Buttons", 60, []schema.Field{{Name: "Buttons", Kind: schema.KindBits, Width: 16}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ack := func(number int) (*rpcdelta.Encoder, []byte) {
-		enc, err := rpcdelta.NewEncoder(schema, rpcdelta.EncoderConfig{RPC: number})
+		enc, err := rpcdelta.NewEncoder(buttons, rpcdelta.EncoderConfig{RPC: number})
 		if err != nil {
 			t.Fatal(err)
 		}
-		dec, err := rpcdelta.NewDecoder(schema, rpcdelta.DecoderConfig{RPC: number})
+		dec, err := rpcdelta.NewDecoder(buttons, rpcdelta.DecoderConfig{RPC: number})
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, _, err := enc.AppendFrame(nil, schema.NewFrame())
+		b, _, err := enc.AppendFrame(nil, buttons.NewFrame())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -37,7 +38,7 @@ func TestBadAckBeforeGoodOne(t *testing.T) {
 	if err := c.acks(append(bad, good...)); err == nil {
 		t.Error("the bad ack is no error")
 	}
-	_, info, err := enc.AppendFrame(nil, schema.NewFrame())
+	_, info, err := enc.AppendFrame(nil, buttons.NewFrame())
 	if err != nil || info.Kind != rpcdelta.Delta {
 		t.Errorf("%+v, %v: the good ack was dropped", info, err)
 	}

@@ -6,16 +6,17 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // TestOtherVersion has a server answer with a built-in prior that this version
 // does not know: going on would be taken for a desync again and again.
 func TestOtherVersion(t *testing.T) {
-	schema, err := rpcdelta.NewSchema("Move", 60, []rpcdelta.Field{{Name: "X", Kind: rpcdelta.KindScalar, Resolution: 1}})
+	move, err := schema.New("Move", 60, []schema.Field{{Name: "X", Kind: schema.KindScalar, Resolution: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &stream{conn: &Conn{cfg: Config{Codec: rpcdelta.Adaptive}}, schema: schema}
+	s := &stream{conn: &Conn{cfg: Config{Codec: rpcdelta.Adaptive}}, schema: move}
 	generic := rpcdelta.GenericPrior()
 	if p, fallback, err := s.agreed(&control.BindAnswer{Prior: generic.Hash()}); p != generic || fallback || err != nil {
 		t.Errorf("%v, %v, %v", p, fallback, err)

@@ -6,13 +6,14 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
 type benchMove struct {
-	Location rpcdelta.Vec3    `rpcdelta:"resolution=0.1"`
-	Rotation rpcdelta.Rotator `rpcdelta:"bits=16"`
-	Throttle float32          `rpcdelta:"resolution=0.01"`
+	Location schema.Vec3    `uplink:"resolution=0.1"`
+	Rotation schema.Rotator `uplink:"bits=16"`
+	Throttle float32        `uplink:"resolution=0.01"`
 	Buttons  uint16
 }
 
@@ -31,7 +32,7 @@ func BenchmarkSendDelta(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = link.Close() })
-	typ, err := rpcdelta.Compile[benchMove]("Move", 60)
+	typ, err := schema.Compile[benchMove]("Move", 60)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Option changes how an RPC is bound.
@@ -19,7 +20,7 @@ type options struct {
 const MaxSendEvery = 4
 
 // Rate declares how often a second the RPC is called; default
-// rpcdelta.DefaultRate.
+// schema.DefaultRate.
 func Rate(hz float64) Option { return func(o *options) { o.rate = hz } }
 
 // Reliable has frames arrive in order, every one, over the reliable channel.
@@ -59,7 +60,7 @@ func (o *options) check(rpc string, codec rpcdelta.Codec) error {
 // safe for concurrent use.
 type Stream[T any] struct {
 	stream *stream
-	typ    *rpcdelta.Type[T]
+	typ    *schema.Type[T]
 }
 
 // Bind ties an RPC of the server to T, whose fields and tags describe the
@@ -68,7 +69,7 @@ type Stream[T any] struct {
 // ([*SchemaError]), or does not answer ([ErrBindTimeout]).
 func Bind[T any](c *Conn, name string, opts ...Option) (*Stream[T], error) {
 	o := collect(opts)
-	typ, err := rpcdelta.Compile[T](name, o.rate)
+	typ, err := schema.Compile[T](name, o.rate)
 	if err != nil {
 		return nil, fmt.Errorf("client: %w", err)
 	}
@@ -79,8 +80,8 @@ func Bind[T any](c *Conn, name string, opts ...Option) (*Stream[T], error) {
 	return &Stream[T]{stream: s, typ: typ}, nil
 }
 
-func bind(c *Conn, schema *rpcdelta.Schema, o options) (*stream, error) {
-	s, err := newStream(c, schema, o)
+func bind(c *Conn, rpcSchema *schema.Schema, o options) (*stream, error) {
+	s, err := newStream(c, rpcSchema, o)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +91,7 @@ func bind(c *Conn, schema *rpcdelta.Schema, o options) (*stream, error) {
 // Send makes one call. It never waits: on the unreliable channel the frame is
 // in the socket's hands when it returns, unless it is held back as Config.Tick,
 // Config.Bandwidth or [SendEvery] say, on the reliable one it is queued. A
-// value that a field cannot hold is a [*rpcdelta.RangeError] that names it,
+// value that a field cannot hold is a [*schema.RangeError] that names it,
 // and a frame that does not fit a datagram [rpcdelta.ErrTooLarge]; nothing is
 // sent then, and the stream goes on. While the connection is being made again
 // it is [ErrReconnecting], while too many reliable frames wait to be acknowledged
@@ -118,12 +119,12 @@ type FrameStream struct{ stream *stream }
 
 // BindSchema is [Bind] for frames of a schema. The schema's rate is declared to
 // the server, so that [Rate] is an error.
-func BindSchema(c *Conn, schema *rpcdelta.Schema, opts ...Option) (*FrameStream, error) {
+func BindSchema(c *Conn, rpcSchema *schema.Schema, opts ...Option) (*FrameStream, error) {
 	o := collect(opts)
 	if o.rate != 0 {
-		return nil, fmt.Errorf("client: bind %s: the schema's rate counts, %v Hz: leave out Rate", schema.RPC(), schema.RateHz())
+		return nil, fmt.Errorf("client: bind %s: the schema's rate counts, %v Hz: leave out Rate", rpcSchema.RPC(), rpcSchema.RateHz())
 	}
-	s, err := bind(c, schema, o)
+	s, err := bind(c, rpcSchema, o)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +132,7 @@ func BindSchema(c *Conn, schema *rpcdelta.Schema, opts ...Option) (*FrameStream,
 }
 
 // Send makes one call with the arguments in f; see [Stream.Send].
-func (s *FrameStream) Send(f *rpcdelta.Frame) error {
+func (s *FrameStream) Send(f *schema.Frame) error {
 	s.stream.mu.Lock()
 	defer s.stream.mu.Unlock()
 	return s.stream.sendFrame(f)

@@ -12,7 +12,7 @@ import (
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // TestBindOverBadLinks loses requests and answers.
@@ -35,7 +35,7 @@ func TestBindOverBadLinks(t *testing.T) {
 
 // moveLike differs from Move in the fields that a test names.
 type moveLike struct {
-	Location rpcdelta.Vec3 `rpcdelta:"resolution=1"`
+	Location schema.Vec3 `uplink:"resolution=1"`
 	Buttons  uint16
 }
 
@@ -45,12 +45,12 @@ type longer struct {
 }
 
 type otherButtons struct {
-	Location rpcdelta.Vec3 `rpcdelta:"resolution=1"`
+	Location schema.Vec3 `uplink:"resolution=1"`
 	Buttons  uint32
 }
 
 type shorter struct {
-	Location rpcdelta.Vec3 `rpcdelta:"resolution=1"`
+	Location schema.Vec3 `uplink:"resolution=1"`
 }
 
 // TestSchemaMismatch names the field and what both sides have there.
@@ -203,10 +203,10 @@ func TestServerChanges(t *testing.T) {
 			settle(5 * time.Second)
 			return s.Send(&moveLike{})
 		}
-		var schema *client.SchemaError
+		var schemaErr *client.SchemaError
 		if err := restart(func(s *ds.Server) error {
 			return ds.Handle(s, "Move", func(*ds.Player, ds.Frame[otherButtons]) {})
-		}); !errors.As(err, &schema) || schema.Field != "Buttons" {
+		}); !errors.As(err, &schemaErr) || schemaErr.Field != "Buttons" {
 			t.Errorf("another schema: %v", err)
 		}
 		var unknown *client.UnknownRPCError
@@ -267,7 +267,7 @@ func TestBadBind(t *testing.T) {
 		type noResolution struct{ Speed float64 }
 		type unsupported struct{ Updates chan int }
 		type misspelled struct {
-			Speed float64 `rpcdelta:"stepsize=1"`
+			Speed float64 `uplink:"stepsize=1"`
 		}
 		type empty struct{}
 		for want, bind := range map[string]func() error{
@@ -294,13 +294,13 @@ func TestBadBind(t *testing.T) {
 }
 
 // wideSchema has more fields than a request to bind has room for.
-func wideSchema(t *testing.T) *rpcdelta.Schema {
+func wideSchema(t *testing.T) *schema.Schema {
 	t.Helper()
-	var fields []rpcdelta.Field
-	for i := range rpcdelta.MaxFields {
-		fields = append(fields, rpcdelta.Field{Name: fmt.Sprint("F", i), Kind: rpcdelta.KindBool})
+	var fields []schema.Field
+	for i := range schema.MaxFields {
+		fields = append(fields, schema.Field{Name: fmt.Sprint("F", i), Kind: schema.KindBool})
 	}
-	s, err := rpcdelta.NewSchema(strings.Repeat("Move", 200), 60, fields)
+	s, err := schema.New(strings.Repeat("Move", 200), 60, fields)
 	uplinktest.Must(t, err)
 	return s
 }

@@ -213,7 +213,7 @@ func TestHeldFrames(t *testing.T) {
 func TestHeldTooLarge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		type chunk struct {
-			Data []byte `rpcdelta:"max=4000"`
+			Data []byte `uplink:"max=4000"`
 		}
 		network := newNetwork(t, 0, 2)
 		var got []int

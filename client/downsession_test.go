@@ -11,7 +11,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/fragment"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -95,7 +95,7 @@ func (s *downSession) snapshot(n int) {
 		objects = 260
 	}
 	for i := range objects {
-		at := rpcdelta.Vec3{X: float64(n*i) / 25, Y: float64(i * i * 7919 % 1999 / 2), Z: float64(i * 31 % 17)}
+		at := schema.Vec3{X: float64(n*i) / 25, Y: float64(i * i * 7919 % 1999 / 2), Z: float64(i * 31 % 17)}
 		must(s.t, o.typ.Add(set, snapshot.Object{ID: uint16(i * 3), Generation: uint8(n / 25)}, &ball{at, n/10%2 > 0}))
 		l.Objects = append(l.Objects, append([]int32{int32(i * 3), int32(n / 25)}, set.Row(i)...))
 	}

@@ -15,14 +15,14 @@ import (
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 	"github.com/uplink-rpc/uplink/internal/worlds"
 	"github.com/uplink-rpc/uplink/interpolate"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
 // ball is an object of these tests' world.
 type ball struct {
-	Position rpcdelta.Vec3 `rpcdelta:"resolution=0.01,min=-1000,max=1000" interpolate:"position"`
+	Position schema.Vec3 `uplink:"resolution=0.01,min=-1000,max=1000" interpolate:"position"`
 	Lit      bool
 }
 
@@ -63,7 +63,7 @@ func newOrigin(t testing.TB) *origin {
 	must(t, err)
 	start := typ.Schema().NewSet()
 	for i := range balls {
-		must(t, typ.Add(start, snapshot.Object{ID: uint16(i)}, &ball{Position: rpcdelta.Vec3{Z: float64(i)}}))
+		must(t, typ.Add(start, snapshot.Object{ID: uint16(i)}, &ball{Position: schema.Vec3{Z: float64(i)}}))
 	}
 	w := snapshot.NewWorld(typ.Schema(), start)
 	o := &origin{t: t, typ: typ, world: w, enc: snapshot.NewEncoder(typ.Schema(), w)}
@@ -87,7 +87,7 @@ func must(t testing.TB, err error) {
 func (o *origin) message() []byte {
 	set := o.world.Begin()
 	for i := range balls {
-		b := ball{Position: rpcdelta.Vec3{X: float64(int(o.next) * i % 900), Z: float64(i)}, Lit: o.next%30 == 0}
+		b := ball{Position: schema.Vec3{X: float64(int(o.next) * i % 900), Z: float64(i)}, Lit: o.next%30 == 0}
 		must(o.t, o.typ.Add(set, snapshot.Object{ID: uint16(i)}, &b))
 	}
 	o.ticks.Set(o.next, uint64(o.next)+1)

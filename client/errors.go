@@ -8,6 +8,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -106,7 +107,7 @@ func (e *UnknownRPCError) Error() string {
 }
 
 // bindError turns a refusal into an error.
-func bindError(s *rpcdelta.Schema, codec rpcdelta.Codec, a *control.BindAnswer) error {
+func bindError(s *schema.Schema, codec rpcdelta.Codec, a *control.BindAnswer) error {
 	switch a.Reason {
 	case control.ReasonNone:
 		return nil

@@ -9,13 +9,13 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // ServerMove is a call's arguments.
 type ServerMove struct {
-	Location rpcdelta.Vec3    `rpcdelta:"resolution=0.1"` // cm
-	Rotation rpcdelta.Rotator `rpcdelta:"bits=16"`        // degrees
+	Location schema.Vec3    `uplink:"resolution=0.1"` // cm
+	Rotation schema.Rotator `uplink:"bits=16"`        // degrees
 	Buttons  uint16
 }
 
@@ -53,7 +53,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	for i := range 3 {
-		m := ServerMove{Location: rpcdelta.Vec3{X: 100.04 + 0.5*float64(i)}, Rotation: rpcdelta.Rotator{Yaw: 90}, Buttons: 1}
+		m := ServerMove{Location: schema.Vec3{X: 100.04 + 0.5*float64(i)}, Rotation: schema.Rotator{Yaw: 90}, Buttons: 1}
 		if err := move.Send(&m); err != nil {
 			log.Fatal(err)
 		}
@@ -79,8 +79,8 @@ func ExampleBind() {
 	fmt.Println(err)
 
 	type Coarse struct {
-		Location rpcdelta.Vec3    `rpcdelta:"resolution=1"`
-		Rotation rpcdelta.Rotator `rpcdelta:"bits=16"`
+		Location schema.Vec3    `uplink:"resolution=1"`
+		Rotation schema.Rotator `uplink:"bits=16"`
 		Buttons  uint16
 	}
 	_, err = client.Bind[Coarse](conn, "ServerMove")
@@ -104,8 +104,8 @@ func ExampleStream_Send() {
 		log.Fatal(err)
 	}
 
-	err = move.Send(&ServerMove{Location: rpcdelta.Vec3{X: math.NaN()}})
-	var bad *rpcdelta.RangeError
+	err = move.Send(&ServerMove{Location: schema.Vec3{X: math.NaN()}})
+	var bad *schema.RangeError
 	fmt.Println(errors.As(err, &bad) && bad.Field == "Location")
 
 	if err := move.Send(&ServerMove{Buttons: 2}); err != nil {

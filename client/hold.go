@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // combines says whether frames can share a payload.
@@ -33,7 +34,7 @@ func (s *stream) mostFrames() int {
 }
 
 // hold holds f back, or sends it and those that are held if they are n.
-func (s *stream) hold(f *rpcdelta.Frame, n int) error {
+func (s *stream) hold(f *schema.Frame, n int) error {
 	err := s.enc.Hold(f)
 	switch {
 	case errors.Is(err, rpcdelta.ErrTooLarge): // but perhaps not as a difference

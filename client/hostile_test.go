@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/uplink-rpc/uplink/schema"
+
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/fragment"
@@ -45,15 +47,15 @@ type victim struct {
 }
 
 type crate struct {
-	Position    rpcdelta.Vec3 `rpcdelta:"resolution=0.01,min=-1000,max=1000" interpolate:"position"`
-	Velocity    rpcdelta.Vec3 `rpcdelta:"resolution=0.01,min=-1000,max=1000" interpolate:"velocity"`
-	Orientation rpcdelta.Quat `rpcdelta:"bits=9" interpolate:"orientation"`
+	Position    schema.Vec3 `uplink:"resolution=0.01,min=-1000,max=1000" interpolate:"position"`
+	Velocity    schema.Vec3 `uplink:"resolution=0.01,min=-1000,max=1000" interpolate:"velocity"`
+	Orientation schema.Quat `uplink:"bits=9" interpolate:"orientation"`
 	Lit         bool
 }
 
 type puck struct {
-	Position rpcdelta.Vec3 `rpcdelta:"resolution=0.01,min=-1000,max=1000,velocity=Velocity"`
-	Velocity rpcdelta.Vec3 `rpcdelta:"resolution=0.01,min=-100,max=100"`
+	Position schema.Vec3 `uplink:"resolution=0.01,min=-1000,max=1000,velocity=Velocity"`
+	Velocity schema.Vec3 `uplink:"resolution=0.01,min=-100,max=100"`
 }
 
 // Bounds of what is held of a server, of two worlds.
@@ -213,7 +215,7 @@ var assaults = []assault{
 	}},
 	{name: "ticks that jump", run: func(r *rogue, v *victim) { jumps(r, v) }},
 	{name: "inputs of ticks before the first", run: func(r *rogue, v *victim) {
-		shared, err := worlds.StatesOf[puck]("pucks", 60)
+		shared, err := puckStates()
 		uplinktest.Must(r.t, err)
 		sender, err := statesync.NewSender(shared.Schema, shared.Config)
 		uplinktest.Must(r.t, err)
@@ -290,7 +292,7 @@ func newVictim(r *rogue, cfg client.Config) *victim {
 	v.move = uplinktest.Bind(t, v.conn, "Move")
 	crates, err := snapshot.Compile[crate]("crates")
 	uplinktest.Must(t, err)
-	shared, err := worlds.StatesOf[puck]("pucks", 60)
+	shared, err := puckStates()
 	uplinktest.Must(t, err)
 	v.crate = control.DownOffer{Number: 1, Name: "crates", Codec: worlds.Codec, Fields: worlds.Fields(crates.Source()), RateHz: 60, TickHz: 60}
 	v.puck = control.DownOffer{Number: 2, Name: "pucks", Codec: worlds.StateCodec, Fields: shared.Fields, RateHz: 60, TickHz: 60}
@@ -435,7 +437,7 @@ func crowds(r *rogue, v *victim) {
 	all := typ.Schema().NewSet()
 	const objects = 4000 // which fit a message even with nothing to tell them from
 	for i := range objects {
-		uplinktest.Must(r.t, typ.Add(all, snapshot.Object{ID: uint16(i)}, &crate{Orientation: rpcdelta.Quat{W: 1}}))
+		uplinktest.Must(r.t, typ.Add(all, snapshot.Object{ID: uint16(i)}, &crate{Orientation: schema.Quat{W: 1}}))
 	}
 	size := 0
 	const snapshots = 200
@@ -480,8 +482,8 @@ func jumps(r *rogue, v *victim) {
 		for n := range uint16(600) {
 			set := world.Begin()
 			for id := range uint16(3) {
-				q := rpcdelta.Quat{X: rng.NormFloat64(), Y: rng.NormFloat64(), W: 1}
-				c := crate{Position: rpcdelta.Vec3{X: rng.Float64() * 999}, Velocity: rpcdelta.Vec3{Y: rng.Float64() * 999}, Orientation: q}
+				q := schema.Quat{X: rng.NormFloat64(), Y: rng.NormFloat64(), W: 1}
+				c := crate{Position: schema.Vec3{X: rng.Float64() * 999}, Velocity: schema.Vec3{Y: rng.Float64() * 999}, Orientation: q}
 				uplinktest.Must(r.t, typ.Add(set, snapshot.Object{ID: id}, &c))
 			}
 			ticks.Set(n, rng.Uint64()%(worlds.MaxTick+1)>>rng.IntN(53))
@@ -500,7 +502,7 @@ func jumps(r *rogue, v *victim) {
 // hordes sends states that bring new objects and the inputs of 250 players at each of 32 ticks, which nobody polls, and then
 // some of ticks far away.
 func hordes(r *rogue, v *victim) {
-	shared, err := worlds.StatesOf[puck]("pucks", 60)
+	shared, err := puckStates()
 	uplinktest.Must(r.t, err)
 	typ, err := snapshot.Compile[puck]("pucks")
 	uplinktest.Must(r.t, err)
@@ -546,4 +548,13 @@ func hordes(r *rogue, v *victim) {
 	if st := v.conn.Stats().Downstreams[1]; st.Messages < 128 || st.Unpolled == 0 {
 		r.t.Errorf("%+v", st)
 	}
+}
+
+// puckStates describes pucks as state synchronization carries them.
+func puckStates() (*worlds.States, error) {
+	typ, err := snapshot.Compile[puck]("pucks")
+	if err != nil {
+		return nil, err
+	}
+	return worlds.StatesOf(typ, 60)
 }

@@ -13,14 +13,15 @@ import (
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // movePrior is trained on the moves of other players.
 func movePrior(t *testing.T, salt uint64) *rpcdelta.Prior {
 	t.Helper()
-	typ, err := rpcdelta.Compile[uplinktest.Move]("Move", 0)
+	typ, err := schema.Compile[uplinktest.Move]("Move", 0)
 	uplinktest.Must(t, err)
-	r := rpcdelta.Recording{Schema: typ.Schema(), Frames: make([]rpcdelta.Frame, 600)}
+	r := rpcdelta.Recording{Schema: typ.Schema(), Frames: make([]schema.Frame, 600)}
 	for i := range r.Frames {
 		r.Frames[i] = *typ.Schema().NewFrame()
 		m := uplinktest.MoveAt(salt, uint64(i))

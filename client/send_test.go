@@ -16,6 +16,7 @@ import (
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // TestBadValues has Send refuse what a field cannot hold: nothing is sent then,
@@ -41,7 +42,7 @@ func TestBadValues(t *testing.T) {
 			{"Velocity", func(m *uplinktest.Move) { m.Velocity.X = math.Inf(-1) }},
 			{"Location", func(m *uplinktest.Move) { m.Location.Z = 838_860.8 }},
 			{"Rotation", func(m *uplinktest.Move) { m.Rotation.Yaw = math.Inf(1) }},
-			{"Aim", func(m *uplinktest.Move) { m.Aim = rpcdelta.Quat{} }},
+			{"Aim", func(m *uplinktest.Move) { m.Aim = schema.Quat{} }},
 			{"Throttle", func(m *uplinktest.Move) { m.Throttle = float32(math.NaN()) }},
 			{"Payload", func(m *uplinktest.Move) { m.Payload = make([]byte, 49) }},
 		} {
@@ -54,7 +55,7 @@ func TestBadValues(t *testing.T) {
 			m := uplinktest.MoveAt(1, next)
 			bad.spoil(&m)
 			refused++
-			var e *rpcdelta.RangeError
+			var e *schema.RangeError
 			if err := s.Send(&m); !errors.As(err, &e) || e.RPC != "Move" || e.Field != bad.want ||
 				!strings.Contains(err.Error(), "Move") || !strings.Contains(err.Error(), bad.want) {
 				t.Errorf("%s: got %v", bad.want, err)
@@ -74,7 +75,7 @@ func TestBadValues(t *testing.T) {
 func TestTooLarge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		type chunk struct {
-			Data []byte `rpcdelta:"max=4000"`
+			Data []byte `uplink:"max=4000"`
 		}
 		network := newNetwork(t, 0, 2)
 		var got []int
@@ -106,29 +107,29 @@ func TestTooLarge(t *testing.T) {
 // TestFrameStream sends frames of a schema that is known only at run time.
 func TestFrameStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		schema, err := rpcdelta.ParseSchema([]byte(`{"rpc": "Look", "rate_hz": 30, "fields": [
+		look, err := schema.Parse([]byte(`{"rpc": "Look", "rate_hz": 30, "fields": [
 			{"name": "Aim", "kind": "angle", "count": 2, "bits": 12}, {"name": "Note", "kind": "bytes", "max": 9}]}`))
 		uplinktest.Must(t, err)
 		network := newNetwork(t, 0, 3)
 		var got []string
 		uplinktest.Serve(t, network, ds.Config{}, func(s *ds.Server) error {
-			return ds.HandleSchema(s, schema, func(_ *ds.Player, f ds.Frame[*rpcdelta.Frame]) {
-				got = append(got, string(schema.BytesOf(f.Value, 1)))
-				if want := []float64{45, -90}; f.Value.Ints[0] != 512 || schema.RestoreField(nil, f.Value, 0)[1] != want[1] {
+			return ds.HandleSchema(s, look, func(_ *ds.Player, f ds.Frame[*schema.Frame]) {
+				got = append(got, string(look.BytesOf(f.Value, 1)))
+				if want := []float64{45, -90}; f.Value.Ints[0] != 512 || look.RestoreField(nil, f.Value, 0)[1] != want[1] {
 					t.Errorf("frame %d is %v, want %v", f.Seq, f.Value.Ints, want)
 				}
 			})
 		})
-		s, err := client.BindSchema(uplinktest.Dial(t, network, client.Config{}), schema)
+		s, err := client.BindSchema(uplinktest.Dial(t, network, client.Config{}), look)
 		uplinktest.Must(t, err)
-		f := schema.NewFrame()
-		uplinktest.Must(t, schema.QuantizeField(f, 0, []float64{45, 270}))
+		f := look.NewFrame()
+		uplinktest.Must(t, look.QuantizeField(f, 0, []float64{45, 270}))
 		for _, note := range []string{"one", "", "threeeeee"} {
-			uplinktest.Must(t, schema.SetBytes(f, 1, []byte(note)))
+			uplinktest.Must(t, look.SetBytes(f, 1, []byte(note)))
 			uplinktest.Must(t, s.Send(f))
 			time.Sleep(time.Second / 30)
 		}
-		if err := s.Send(&rpcdelta.Frame{Ints: make([]int32, 3)}); !errors.Is(err, rpcdelta.ErrSchema) {
+		if err := s.Send(&schema.Frame{Ints: make([]int32, 3)}); !errors.Is(err, schema.ErrFrame) {
 			t.Errorf("a frame of another schema: %v", err)
 		}
 		f.Ints[0] = 4096

@@ -8,20 +8,20 @@ import (
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/worlds"
 	"github.com/uplink-rpc/uplink/interpolate"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
 // note has what a restored value can share with the one restored into the same place before.
 type note struct {
-	Position rpcdelta.Vec3 `rpcdelta:"resolution=0.01,min=-1000,max=1000" interpolate:"position"`
-	Name     string        `rpcdelta:"max=8"`
-	Scores   []int8        `rpcdelta:"max=8"`
+	Position schema.Vec3 `uplink:"resolution=0.01,min=-1000,max=1000" interpolate:"position"`
+	Name     string      `uplink:"max=8"`
+	Scores   []int8      `uplink:"max=8"`
 	scribble
 }
 
 type scribble struct {
-	Text []byte `rpcdelta:"max=8"`
+	Text []byte `uplink:"max=8"`
 }
 
 // TestShownIsOfItsOwnTime: what is shown of an older snapshot is not changed by newer ones that come meanwhile, byte

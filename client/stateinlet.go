@@ -44,7 +44,7 @@ func newStateInlet[T any](name string, cfg *StateConfig[T]) (*stateInlet[T], err
 	if err != nil {
 		return nil, err
 	}
-	shared, err := worlds.StatesOf[T](name, 1) // fields do not depend on the rate
+	shared, err := worlds.StatesOf(typ, 1) // fields do not depend on the rate
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func (in *stateInlet[T]) check(o *control.DownOffer) error {
 func (in *stateInlet[T]) knows(uint64) bool { return true }
 
 func (in *stateInlet[T]) begin(o *control.DownOffer, _ []byte) error {
-	shared, err := worlds.StatesOf[T](in.name, o.TickHz)
+	shared, err := worlds.StatesOf(in.typ, o.TickHz)
 	if err == nil {
 		in.receiver, err = statesync.NewReceiver(shared.Schema, shared.Config)
 	}

@@ -10,16 +10,16 @@ import (
 	"github.com/uplink-rpc/uplink/internal/uplinktest/entries"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 	"github.com/uplink-rpc/uplink/internal/worlds"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/statesync"
 )
 
 // puck is an object that goes down as state.
 type puck struct {
-	Position rpcdelta.Vec3 `rpcdelta:"resolution=0.01,min=-1000,max=1000,velocity=Velocity"`
-	Velocity rpcdelta.Vec3 `rpcdelta:"resolution=0.01,min=-100,max=100"`
-	Resting  bool          `statesync:"rest"`
+	Position schema.Vec3 `uplink:"resolution=0.01,min=-1000,max=1000,velocity=Velocity"`
+	Velocity schema.Vec3 `uplink:"resolution=0.01,min=-100,max=100"`
+	Resting  bool        `statesync:"rest"`
 }
 
 // spring is a server's end of a world of pucks.
@@ -35,7 +35,7 @@ func newSpring(t testing.TB) *spring {
 	t.Helper()
 	typ, err := snapshot.Compile[puck]("pucks")
 	must(t, err)
-	shared, err := worlds.StatesOf[puck]("pucks", 60)
+	shared, err := worlds.StatesOf(typ, 60)
 	must(t, err)
 	sender, err := statesync.NewSender(shared.Schema, shared.Config)
 	must(t, err)
@@ -49,7 +49,7 @@ func (s *spring) message() []byte {
 	s.tick++
 	set := s.typ.Schema().NewSet()
 	for i := range 20 {
-		p := puck{Position: rpcdelta.Vec3{X: float64(i) + float64(s.tick%100)/100}, Velocity: rpcdelta.Vec3{X: 0.6}}
+		p := puck{Position: schema.Vec3{X: float64(i) + float64(s.tick%100)/100}, Velocity: schema.Vec3{X: 0.6}}
 		must(s.t, s.typ.Add(set, snapshot.Object{ID: uint16(i)}, &p))
 		must(s.t, s.sender.Prioritize(uint16(i), 1))
 	}

@@ -15,7 +15,7 @@ type RPCStats struct {
 	rpcdelta.Stats
 	// Fates counts what became of them as the server's acks tell; of a reliable RPC
 	// there are none.
-	Fates rpcdelta.Fates
+	Fates rpcdelta.DeliveryStats
 	// Messages and Bytes count the payloads, with their headers.
 	Messages, Bytes uint64
 	// Shared counts those of the payloads that left in a datagram after another one
@@ -120,7 +120,7 @@ func (s *stream) snapshot() (st RPCStats, failed bool) {
 	st = s.stats
 	st.Pace = s.pace.at(time.Now())
 	if s.enc != nil {
-		fates := s.enc.Fates()
+		fates := s.enc.DeliveryStats()
 		st.Fates.Add(&fates)
 	}
 	if s.enc != nil && !s.reliable {

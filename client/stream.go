@@ -11,6 +11,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/mpack"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -28,7 +29,7 @@ const maxReliable = 8 << 10
 type stream struct {
 	conn     *Conn
 	number   int
-	schema   *rpcdelta.Schema
+	schema   *schema.Schema
 	rate     float64
 	ring     int
 	reliable bool
@@ -44,7 +45,7 @@ type stream struct {
 	asked   time.Time
 	pending int  // requests over link that are not answered
 	granted bool // the server has bound the number over link, or says that it is taken
-	frame   *rpcdelta.Frame
+	frame   *schema.Frame
 	buf     []byte
 	queued  bool      // buf is a reliable payload that the link had no room for
 	waiting time.Time // since when frames are held
@@ -56,39 +57,39 @@ type stream struct {
 
 // newStream adds a stream to the connection; the connection's Tick asks the
 // server for it.
-func newStream(c *Conn, schema *rpcdelta.Schema, o options) (*stream, error) {
-	if err := o.check(schema.RPC(), c.cfg.Codec); err != nil {
+func newStream(c *Conn, rpcSchema *schema.Schema, o options) (*stream, error) {
+	if err := o.check(rpcSchema.RPC(), c.cfg.Codec); err != nil {
 		return nil, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.life.Err() != nil {
-		return nil, fmt.Errorf("client: bind %s: %w", schema.RPC(), net.ErrClosed)
+		return nil, fmt.Errorf("client: bind %s: %w", rpcSchema.RPC(), net.ErrClosed)
 	}
 	if c.gone != nil {
-		return nil, fmt.Errorf("client: bind %s: %w", schema.RPC(), c.gone)
+		return nil, fmt.Errorf("client: bind %s: %w", rpcSchema.RPC(), c.gone)
 	}
 	n := c.freeNumber()
 	if n > rpcdelta.MaxRPC {
-		return nil, fmt.Errorf("client: bind %s: a connection has at most %d RPCs", schema.RPC(), rpcdelta.MaxRPC+1)
+		return nil, fmt.Errorf("client: bind %s: a connection has at most %d RPCs", rpcSchema.RPC(), rpcdelta.MaxRPC+1)
 	}
 	s := &stream{
-		conn: c, number: n, schema: schema, rate: schema.RateHz(), ring: c.cfg.Ring, reliable: o.reliable,
+		conn: c, number: n, schema: rpcSchema, rate: rpcSchema.RateHz(), ring: c.cfg.Ring, reliable: o.reliable,
 		every: o.every, limits: c.budget.limits(), older: c.redundancy,
-		answer: make(chan error, 1), link: c.link, frame: schema.NewFrame(),
-		stats: RPCStats{RPC: schema.RPC(), Reliable: o.reliable},
+		answer: make(chan error, 1), link: c.link, frame: rpcSchema.NewFrame(),
+		stats: RPCStats{RPC: rpcSchema.RPC(), Reliable: o.reliable},
 	}
 	r := control.BindRequest{
-		RPC: mpack.Byte(n), Name: schema.RPC(), Fingerprint: schema.Fingerprint(), Fields: control.FieldHashes(schema),
+		RPC: mpack.Byte(n), Name: rpcSchema.RPC(), Fingerprint: rpcSchema.Fingerprint(), Fields: control.FieldHashes(rpcSchema),
 		RateHz: s.rate, Ring: s.ring, Codec: c.cfg.Codec.String(), Reliable: s.reliable, Frames: s.mostFrames(),
 		Prior: c.cfg.priorHash(),
 	}
 	var err error
 	if s.request, err = r.Append(nil); err != nil {
-		return nil, fmt.Errorf("client: bind %s: %w", schema.RPC(), err)
+		return nil, fmt.Errorf("client: bind %s: %w", rpcSchema.RPC(), err)
 	}
 	if len(s.request) > transport.MaxPayload {
-		return nil, fmt.Errorf("client: bind %s: the schema's description takes %d bytes, at most %d fit into a datagram", schema.RPC(), len(s.request), transport.MaxPayload)
+		return nil, fmt.Errorf("client: bind %s: the schema's description takes %d bytes, at most %d fit into a datagram", rpcSchema.RPC(), len(s.request), transport.MaxPayload)
 	}
 	if n == len(c.streams) {
 		c.streams = append(c.streams, s)
@@ -240,7 +241,7 @@ func (s *stream) suspend() {
 func (s *stream) stop() {
 	if s.enc != nil {
 		s.stats.Reconnecting += uint64(s.enc.Held())
-		fates := s.enc.Fates()
+		fates := s.enc.DeliveryStats()
 		s.stats.Fates.Add(&fates)
 	}
 	s.enc, s.link, s.queued = nil, nil, false
@@ -276,7 +277,7 @@ func (s *stream) ack(a rpcdelta.Ack) error {
 }
 
 // sendFrame sends f, which belongs to the schema, and is called with s.mu held.
-func (s *stream) sendFrame(f *rpcdelta.Frame) error {
+func (s *stream) sendFrame(f *schema.Frame) error {
 	if err := s.ready(); err != nil {
 		if errors.Is(err, ErrReconnecting) {
 			s.stats.Reconnecting++
@@ -290,7 +291,7 @@ func (s *stream) sendFrame(f *rpcdelta.Frame) error {
 }
 
 // sendAlone sends f in a payload of its own.
-func (s *stream) sendAlone(f *rpcdelta.Frame) error {
+func (s *stream) sendAlone(f *schema.Frame) error {
 	buf, info, err := s.enc.AppendFrame(s.buf[:0], f)
 	if err != nil {
 		s.countRefused(err)
@@ -379,7 +380,7 @@ func (s *stream) ended() error {
 }
 
 func (s *stream) countRefused(err error) {
-	var out *rpcdelta.RangeError
+	var out *schema.RangeError
 	switch {
 	case errors.Is(err, rpcdelta.ErrTooLarge):
 		s.stats.TooLarge++

@@ -10,6 +10,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
@@ -34,12 +35,12 @@ func newTestConn(t testing.TB) *Conn {
 	c := newConn(cfg, "")
 	c.life, c.end = context.WithCancel(context.Background())
 	t.Cleanup(c.end)
-	schema, err := rpcdelta.NewSchema("Move", 60, []rpcdelta.Field{{Name: "Buttons", Kind: rpcdelta.KindBits, Width: 8}})
+	move, err := schema.New("Move", 60, []schema.Field{{Name: "Buttons", Kind: schema.KindBits, Width: 8}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		s, err := newStream(c, schema, options{every: 1})
+		s, err := newStream(c, move, options{every: 1})
 		if err != nil {
 			t.Fatal(err)
 		}

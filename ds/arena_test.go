@@ -9,19 +9,19 @@ import (
 
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/statesync"
 )
 
 // mover is an object of worlds that go down as state.
 type mover struct {
-	Position rpcdelta.Vec3 `rpcdelta:"resolution=0.01,min=-1000,max=1000,velocity=Velocity"`
-	Rotation rpcdelta.Quat `rpcdelta:"bits=11"`
-	Velocity rpcdelta.Vec3 `rpcdelta:"resolution=0.01,min=-100,max=100"`
+	Position schema.Vec3 `uplink:"resolution=0.01,min=-1000,max=1000,velocity=Velocity"`
+	Rotation schema.Quat `uplink:"bits=11"`
+	Velocity schema.Vec3 `uplink:"resolution=0.01,min=-100,max=100"`
 	Lit      bool
 	Resting  bool   `statesync:"rest"`
-	Name     string `rpcdelta:"max=8"`
+	Name     string `uplink:"max=8"`
 }
 
 // moverAt is mover i at a tick: it circles until it comes to rest.
@@ -30,14 +30,14 @@ func moverAt(i int, tick, rest uint64) mover {
 	t := float64(min(tick, rest)) / 60
 	sin, cos := math.Sincos(t*2/r + float64(i))
 	m := mover{
-		Position: rpcdelta.Vec3{X: 3*float64(i%30) + r*cos, Y: 3*float64(i/30) + r*sin},
-		Rotation: rpcdelta.Quat{X: sin / 2, Y: cos / 2, Z: 0.3, W: 1},
-		Velocity: rpcdelta.Vec3{X: -2 * sin, Y: 2 * cos},
+		Position: schema.Vec3{X: 3*float64(i%30) + r*cos, Y: 3*float64(i/30) + r*sin},
+		Rotation: schema.Quat{X: sin / 2, Y: cos / 2, Z: 0.3, W: 1},
+		Velocity: schema.Vec3{X: -2 * sin, Y: 2 * cos},
 		Lit:      (min(tick, rest)/30+uint64(i))%7 == 0,
 		Name:     fmt.Sprint("m", i%10),
 	}
 	if tick >= rest {
-		m.Velocity, m.Resting = rpcdelta.Vec3{}, true
+		m.Velocity, m.Resting = schema.Vec3{}, true
 	}
 	return m
 }

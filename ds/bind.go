@@ -3,6 +3,7 @@ package ds
 import (
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -110,8 +111,8 @@ func (s *Server) bind(p *Player, r *control.BindRequest) control.BindAnswer {
 }
 
 // decoder makes the decoder of one player's frames, which come at that rate.
-func (r *rpcShard) decoder(schema *rpcdelta.Schema, rateHz float64, cfg rpcdelta.DecoderConfig) (*rpcdelta.Decoder, error) {
-	s, err := r.rates.at(schema, rateHz)
+func (r *rpcShard) decoder(rpcSchema *schema.Schema, rateHz float64, cfg rpcdelta.DecoderConfig) (*rpcdelta.Decoder, error) {
+	s, err := r.rates.at(rpcSchema, rateHz)
 	if err != nil {
 		return nil, err
 	}

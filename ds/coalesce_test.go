@@ -13,6 +13,7 @@ import (
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
@@ -207,7 +208,7 @@ func TestBandwidth(t *testing.T) {
 // heartbeats left out: docs/results.md has the figures.
 func TestSharedBits(t *testing.T) {
 	type look struct {
-		View  rpcdelta.Rotator `rpcdelta:"bits=16"`
+		View  schema.Rotator `uplink:"bits=16"`
 		Shoot bool
 	}
 	ticks := 3600 / thin(4)

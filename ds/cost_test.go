@@ -12,17 +12,18 @@ import (
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
 // pawn is a movement call of 20 components, as a shooter's has them.
 type pawn struct {
-	Time         float64          `rpcdelta:"resolution=0.001"`
-	Acceleration rpcdelta.Vec3    `rpcdelta:"resolution=0.1"`
-	Location     rpcdelta.Vec3    `rpcdelta:"resolution=0.1,velocity=Velocity"`
-	Velocity     rpcdelta.Vec3    `rpcdelta:"resolution=0.1"`
-	View         rpcdelta.Rotator `rpcdelta:"bits=16"`
-	Aim          rpcdelta.Quat    `rpcdelta:"bits=12"`
+	Time         float64        `uplink:"resolution=0.001"`
+	Acceleration schema.Vec3    `uplink:"resolution=0.1"`
+	Location     schema.Vec3    `uplink:"resolution=0.1,velocity=Velocity"`
+	Velocity     schema.Vec3    `uplink:"resolution=0.1"`
+	View         schema.Rotator `uplink:"bits=16"`
+	Aim          schema.Quat    `uplink:"bits=12"`
 	Buttons      uint16
 	Mode         uint8
 	Base         uint32
@@ -35,11 +36,11 @@ func pawnAt(n int) pawn {
 	look, nod := math.Sincos(t / 3)
 	return pawn{
 		Time:         t,
-		Acceleration: rpcdelta.Vec3{X: -2048 * cos, Y: -2048 * sin},
-		Location:     rpcdelta.Vec3{X: 12_000 + 600*cos, Y: -4000 + 600*sin, Z: 90},
-		Velocity:     rpcdelta.Vec3{X: -600 * sin, Y: 600 * cos},
-		View:         rpcdelta.Rotator{Pitch: 20 * nod, Yaw: 90 + 180*t/math.Pi},
-		Aim:          rpcdelta.Quat{X: look / 4, Y: sin / 4, Z: look, W: 1},
+		Acceleration: schema.Vec3{X: -2048 * cos, Y: -2048 * sin},
+		Location:     schema.Vec3{X: 12_000 + 600*cos, Y: -4000 + 600*sin, Z: 90},
+		Velocity:     schema.Vec3{X: -600 * sin, Y: 600 * cos},
+		View:         schema.Rotator{Pitch: 20 * nod, Yaw: 90 + 180*t/math.Pi},
+		Aim:          schema.Quat{X: look / 4, Y: sin / 4, Z: look, W: 1},
 		Buttons:      uint16(1) << (n / 40 % 16),
 		Mode:         uint8(n / 300 % 6),
 		Base:         77,

@@ -8,12 +8,12 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // ServerMove is a call's arguments.
 type ServerMove struct {
-	Location rpcdelta.Vec3 `rpcdelta:"resolution=0.1"` // cm
+	Location schema.Vec3 `uplink:"resolution=0.1"` // cm
 	Buttons  uint16
 }
 
@@ -28,7 +28,7 @@ func call(addr string) *client.Conn {
 		log.Fatal(err)
 	}
 	for i := range 3 {
-		if err := move.Send(&ServerMove{Location: rpcdelta.Vec3{X: 2.5 * float64(i)}, Buttons: 4}); err != nil {
+		if err := move.Send(&ServerMove{Location: schema.Vec3{X: 2.5 * float64(i)}, Buttons: 4}); err != nil {
 			log.Fatal(err)
 		}
 	}

@@ -8,19 +8,20 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
 // walk is a call of 20 components, most of which change at random each time: no
 // call of a game is harder.
 type walk struct {
-	Location     rpcdelta.Vec3    `rpcdelta:"resolution=0.1,velocity=Velocity"`
-	Velocity     rpcdelta.Vec3    `rpcdelta:"resolution=0.1"`
-	Acceleration rpcdelta.Vec3    `rpcdelta:"resolution=0.1"`
-	Rotation     rpcdelta.Rotator `rpcdelta:"bits=16"`
-	Aim          rpcdelta.Quat    `rpcdelta:"bits=12"`
-	Throttle     float32          `rpcdelta:"resolution=0.01"`
-	Steer        float32          `rpcdelta:"resolution=0.01"`
+	Location     schema.Vec3    `uplink:"resolution=0.1,velocity=Velocity"`
+	Velocity     schema.Vec3    `uplink:"resolution=0.1"`
+	Acceleration schema.Vec3    `uplink:"resolution=0.1"`
+	Rotation     schema.Rotator `uplink:"bits=16"`
+	Aim          schema.Quat    `uplink:"bits=12"`
+	Throttle     float32        `uplink:"resolution=0.01"`
+	Steer        float32        `uplink:"resolution=0.01"`
 	Buttons      uint16
 	Weapon       uint8
 }
@@ -59,25 +60,25 @@ func BenchmarkFrame(b *testing.B) {
 	b.Run("noise", func(b *testing.B) { benchmarkFrames(b, noiseFrames) })
 }
 
-func benchmarkFrames(b *testing.B, quantize func(testing.TB) (*rpcdelta.Schema, []*rpcdelta.Frame)) {
-	schema, frames := quantize(b)
+func benchmarkFrames(b *testing.B, quantize func(testing.TB) (*schema.Schema, []*schema.Frame)) {
+	move, frames := quantize(b)
 	for _, c := range []struct {
 		name       string
 		redundancy int
 	}{{"alone", rpcdelta.RedundancyOff}, {"2 older", 2}} {
-		e := newFrameEncoder(b, schema, frames, c.redundancy)
-		payloads := newFrameEncoder(b, schema, frames, c.redundancy).all(b)
+		e := newFrameEncoder(b, move, frames, c.redundancy)
+		payloads := newFrameEncoder(b, move, frames, c.redundancy).all(b)
 		b.Run(c.name+"/encode", e.benchmark)
-		b.Run(c.name+"/decode", func(b *testing.B) { benchmarkDecode(b, schema, payloads) })
+		b.Run(c.name+"/decode", func(b *testing.B) { benchmarkDecode(b, move, payloads) })
 		b.Run(c.name+"/send", func(b *testing.B) { benchmarkSend(b, 3+meanSize(payloads)) })
 	}
 }
 
 // playFrames are a minute of play.
-func playFrames(t testing.TB) (*rpcdelta.Schema, []*rpcdelta.Frame) {
-	typ, err := rpcdelta.Compile[pawn]("Move", 0)
+func playFrames(t testing.TB) (*schema.Schema, []*schema.Frame) {
+	typ, err := schema.Compile[pawn]("Move", 0)
 	uplinktest.Must(t, err)
-	frames := make([]*rpcdelta.Frame, 3600)
+	frames := make([]*schema.Frame, 3600)
 	for i := range frames {
 		v := pawnAt(i)
 		frames[i] = typ.Schema().NewFrame()
@@ -87,10 +88,10 @@ func playFrames(t testing.TB) (*rpcdelta.Schema, []*rpcdelta.Frame) {
 }
 
 // noiseFrames are a minute of walk.
-func noiseFrames(t testing.TB) (*rpcdelta.Schema, []*rpcdelta.Frame) {
-	typ, err := rpcdelta.Compile[walk]("Move", 0)
+func noiseFrames(t testing.TB) (*schema.Schema, []*schema.Frame) {
+	typ, err := schema.Compile[walk]("Move", 0)
 	uplinktest.Must(t, err)
-	frames := make([]*rpcdelta.Frame, 3600)
+	frames := make([]*schema.Frame, 3600)
 	rng := rand.New(rand.NewPCG(1, 0))
 	var v walk
 	for i := range frames {
@@ -104,12 +105,12 @@ func noiseFrames(t testing.TB) (*rpcdelta.Schema, []*rpcdelta.Frame) {
 // frameEncoder encodes frames, each acked when frameAge newer ones were sent.
 type frameEncoder struct {
 	*rpcdelta.Encoder
-	frames []*rpcdelta.Frame
+	frames []*schema.Frame
 	next   int
 	buf    []byte
 }
 
-func newFrameEncoder(t testing.TB, s *rpcdelta.Schema, frames []*rpcdelta.Frame, redundancy int) *frameEncoder {
+func newFrameEncoder(t testing.TB, s *schema.Schema, frames []*schema.Frame, redundancy int) *frameEncoder {
 	enc, err := rpcdelta.NewEncoder(s, rpcdelta.EncoderConfig{Codec: rpcdelta.Adaptive, Redundancy: redundancy})
 	uplinktest.Must(t, err)
 	return &frameEncoder{Encoder: enc, frames: frames}
@@ -153,9 +154,9 @@ func meanSize(payloads [][]byte) int {
 	return n / len(payloads)
 }
 
-func benchmarkDecode(b *testing.B, s *rpcdelta.Schema, payloads [][]byte) {
+func benchmarkDecode(b *testing.B, s *schema.Schema, payloads [][]byte) {
 	b.ReportAllocs()
-	scratch := s.NewScratch()
+	scratch := rpcdelta.NewScratch(s)
 	var dec *rpcdelta.Decoder
 	i := 0
 	for b.Loop() {

@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Frame is one call of an RPC, as the client made it.
@@ -34,7 +35,7 @@ type Frame[T any] struct {
 
 // rpc is one RPC of the server, for all players.
 type rpc struct {
-	schema *rpcdelta.Schema
+	schema *schema.Schema
 	sink   sink
 	// handler is the *handler[T], for Validate.
 	handler any
@@ -56,7 +57,7 @@ type sink interface {
 // schema comes from T's fields and tags. Handle before Serve, so that the first
 // clients find the RPC.
 func Handle[T any](s *Server, name string, f func(*Player, Frame[T])) error {
-	t, err := rpcdelta.Compile[T](name, 0)
+	t, err := schema.Compile[T](name, 0)
 	if err != nil {
 		return fmt.Errorf("ds: %w", err)
 	}
@@ -66,24 +67,24 @@ func Handle[T any](s *Server, name string, f func(*Player, Frame[T])) error {
 // HandleSchema has f called for each frame of an RPC that a schema describes,
 // for programs that learn the schema as they run. The frame is valid only while
 // f runs.
-func HandleSchema(s *Server, schema *rpcdelta.Schema, f func(*Player, Frame[*rpcdelta.Frame])) error {
-	restore := func(v **rpcdelta.Frame, d *rpcdelta.Frame) error {
+func HandleSchema(s *Server, rpc *schema.Schema, f func(*Player, Frame[*schema.Frame])) error {
+	restore := func(v **schema.Frame, d *schema.Frame) error {
 		if *v == nil {
-			*v = schema.NewFrame()
+			*v = rpc.NewFrame()
 		}
 		(*v).CopyFrom(d)
 		return nil
 	}
-	return handle(s, schema, 4*schema.Components(), restore, f)
+	return handle(s, rpc, 4*rpc.Components(), restore, f)
 }
 
 // handle adds an RPC whose values hold so many bytes of fixed size besides their own.
-func handle[T any](s *Server, schema *rpcdelta.Schema, more int, restore func(*T, *rpcdelta.Frame) error, f func(*Player, Frame[T])) error {
+func handle[T any](s *Server, rpcSchema *schema.Schema, more int, restore func(*T, *schema.Frame) error, f func(*Player, Frame[T])) error {
 	h := &handler[T]{restore: restore, f: f}
-	r := &rpc{schema: schema, sink: h, handler: h}
+	r := &rpc{schema: rpcSchema, sink: h, handler: h}
 	for range s.shards {
 		h.frames = append(h.frames, new(Frame[T]))
-		r.shards = append(r.shards, &rpcShard{scratch: schema.NewScratch()})
+		r.shards = append(r.shards, &rpcShard{scratch: rpcdelta.NewScratch(rpcSchema)})
 	}
 	if s.cfg.Poll {
 		in := &inbox[T]{handler: h, queue: &s.queue, size: more + int(unsafe.Sizeof(item[T]{}))}
@@ -97,7 +98,7 @@ func handle[T any](s *Server, schema *rpcdelta.Schema, more int, restore func(*T
 
 // handler calls f at once.
 type handler[T any] struct {
-	restore func(*T, *rpcdelta.Frame) error
+	restore func(*T, *schema.Frame) error
 	f       func(*Player, Frame[T])
 	// validate, if not nil, may refuse a frame.
 	validate func(*Player, Frame[T]) error

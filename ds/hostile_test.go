@@ -18,6 +18,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/mpack"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
@@ -83,7 +84,7 @@ func (r *raw) say(b []byte) {
 }
 
 // request is a correct request to bind an RPC.
-func request(number int, s *rpcdelta.Schema, reliable bool) control.BindRequest {
+func request(number int, s *schema.Schema, reliable bool) control.BindRequest {
 	return control.BindRequest{
 		RPC: mpack.Byte(number), Name: s.RPC(), Fingerprint: s.Fingerprint(), Fields: control.FieldHashes(s),
 		RateHz: 60, Ring: 64, Codec: rpcdelta.DefaultCodec.String(), Reliable: reliable,
@@ -103,24 +104,24 @@ func (r *raw) bind(req control.BindRequest) control.BindAnswer {
 	return r.answers[before]
 }
 
-func buttonsSchema(t *testing.T) *rpcdelta.Schema {
+func buttonsSchema(t *testing.T) *schema.Schema {
 	t.Helper()
-	s, err := rpcdelta.NewSchema("Buttons", 60, []rpcdelta.Field{{Name: "Buttons", Kind: rpcdelta.KindBits, Width: 16}})
+	s, err := schema.New("Buttons", 60, []schema.Field{{Name: "Buttons", Kind: schema.KindBits, Width: 16}})
 	uplinktest.Must(t, err)
 	return s
 }
 
 // besides serves the RPCs Move and Buttons while an honest player, who must not
 // suffer, calls Move; attack does what it likes meanwhile.
-func besides(t *testing.T, cfg ds.Config, attack func(*testing.T, *uplinktest.Server, *raw, *rpcdelta.Schema)) {
+func besides(t *testing.T, cfg ds.Config, attack func(*testing.T, *uplinktest.Server, *raw, *schema.Schema)) {
 	synctest.Test(t, func(t *testing.T) {
 		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
-		journal, schema := uplinktest.NewJournal(t, 1), buttonsSchema(t)
+		journal, buttons := uplinktest.NewJournal(t, 1), buttonsSchema(t)
 		srv := uplinktest.Serve(t, network, cfg, func(s *ds.Server) error {
 			if err := ds.Handle(s, "Move", journal.Handle); err != nil {
 				return err
 			}
-			return ds.HandleSchema(s, schema, func(*ds.Player, ds.Frame[*rpcdelta.Frame]) {})
+			return ds.HandleSchema(s, buttons, func(*ds.Player, ds.Frame[*schema.Frame]) {})
 		})
 		move := uplinktest.Bind(t, uplinktest.Dial(t, network, client.Config{}), "Move")
 		done, finished := make(chan struct{}), make(chan struct{})
@@ -142,7 +143,7 @@ func besides(t *testing.T, cfg ds.Config, attack func(*testing.T, *uplinktest.Se
 		}()
 		stop := sync.OnceFunc(func() { close(done); <-finished })
 		defer stop()
-		attack(t, srv, dialRaw(t, network), schema)
+		attack(t, srv, dialRaw(t, network), buttons)
 		settle(time.Second)
 		stop()
 		settle(time.Second)
@@ -162,7 +163,7 @@ func dropped(srv *uplinktest.Server) (malformed, unknown uint64) {
 }
 
 func TestRandomBytes(t *testing.T) {
-	besides(t, ds.Config{RateSlack: ds.MaxRateSlack}, func(t *testing.T, srv *uplinktest.Server, r *raw, _ *rpcdelta.Schema) {
+	besides(t, ds.Config{RateSlack: ds.MaxRateSlack}, func(t *testing.T, srv *uplinktest.Server, r *raw, _ *schema.Schema) {
 		const seed, messages = 30, 5000
 		t.Logf("seed %d", seed)
 		rng := rand.New(rand.NewPCG(seed, 0))
@@ -182,8 +183,8 @@ func TestRandomBytes(t *testing.T) {
 }
 
 func TestMalformedControl(t *testing.T) {
-	besides(t, ds.Config{}, func(t *testing.T, srv *uplinktest.Server, r *raw, schema *rpcdelta.Schema) {
-		bind, err := (&control.BindRequest{Name: schema.RPC()}).Append(nil)
+	besides(t, ds.Config{}, func(t *testing.T, srv *uplinktest.Server, r *raw, buttons *schema.Schema) {
+		bind, err := (&control.BindRequest{Name: buttons.RPC()}).Append(nil)
 		uplinktest.Must(t, err)
 		bound, err := (&control.BindAnswer{Ring: 64}).Append(nil)
 		uplinktest.Must(t, err)
@@ -222,11 +223,11 @@ func TestMalformedControl(t *testing.T) {
 // TestManyBinds asks for all numbers there are.
 func TestManyBinds(t *testing.T) {
 	var records atomic.Int64
-	besides(t, ds.Config{Logger: slog.New(counter{&records})}, func(t *testing.T, srv *uplinktest.Server, r *raw, schema *rpcdelta.Schema) {
+	besides(t, ds.Config{Logger: slog.New(counter{&records})}, func(t *testing.T, srv *uplinktest.Server, r *raw, buttons *schema.Schema) {
 		bound := 0
 		for range 3 {
 			for n := range rpcdelta.MaxRPC + 1 {
-				req := request(n, schema, n%2 == 1)
+				req := request(n, buttons, n%2 == 1)
 				settle(20 * ms) // within the limit of requests
 				switch a := r.bind(req); a.Reason {
 				case control.ReasonNone:
@@ -241,10 +242,10 @@ func TestManyBinds(t *testing.T) {
 			t.Errorf("bound %d times", bound)
 		}
 		for name, req := range map[string]control.BindRequest{
-			"other channel": request(0, schema, true),
+			"other channel": request(0, buttons, true),
 			"other name":    {RPC: 0, Name: strings.Repeat("x", 1100)},
 			"other schema":  {RPC: 0, Name: "Buttons", Fingerprint: 1, Fields: make([]uint16, 300)},
-			"other codec":   {RPC: 100, Name: "Buttons", Fingerprint: schema.Fingerprint(), Codec: "morse"},
+			"other codec":   {RPC: 100, Name: "Buttons", Fingerprint: buttons.Fingerprint(), Codec: "morse"},
 		} {
 			if a := r.bind(req); a.Reason == control.ReasonNone {
 				t.Errorf("%s: bound", name)
@@ -269,15 +270,15 @@ func (c counter) WithGroup(string) slog.Handler                { return c }
 
 // TestDropsByReason makes each drop happen, and is counted for it.
 func TestDropsByReason(t *testing.T) {
-	besides(t, ds.Config{}, func(t *testing.T, srv *uplinktest.Server, r *raw, schema *rpcdelta.Schema) {
+	besides(t, ds.Config{}, func(t *testing.T, srv *uplinktest.Server, r *raw, buttons *schema.Schema) {
 		const number = 9
-		if a := r.bind(request(number, schema, false)); a.Reason != control.ReasonNone {
+		if a := r.bind(request(number, buttons, false)); a.Reason != control.ReasonNone {
 			t.Fatalf("%+v", a)
 		}
-		enc, err := rpcdelta.NewEncoder(schema, rpcdelta.EncoderConfig{RPC: number})
+		enc, err := rpcdelta.NewEncoder(buttons, rpcdelta.EncoderConfig{RPC: number})
 		uplinktest.Must(t, err)
 		payload := func() []byte {
-			b, _, err := enc.AppendFrame(nil, schema.NewFrame())
+			b, _, err := enc.AppendFrame(nil, buttons.NewFrame())
 			uplinktest.Must(t, err)
 			return b
 		}
@@ -318,9 +319,9 @@ func TestDropsByReason(t *testing.T) {
 		}
 
 		malformed, unknown := dropped(srv)
-		wrong, err := rpcdelta.NewEncoder(schema, rpcdelta.EncoderConfig{RPC: number + 1})
+		wrong, err := rpcdelta.NewEncoder(buttons, rpcdelta.EncoderConfig{RPC: number + 1})
 		uplinktest.Must(t, err)
-		b, _, err := wrong.AppendFrame(nil, schema.NewFrame())
+		b, _, err := wrong.AppendFrame(nil, buttons.NewFrame())
 		uplinktest.Must(t, err)
 		r.say(b)
 		uplinktest.Must(t, r.SendReliable(payload())) // the wrong channel

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // JitterBuffer says how a player's frames wait for their time. Zero fields mean the
@@ -97,7 +97,7 @@ func (s *Server) newBuffer(p *Player, b *binding, hz float64) (buffered, error) 
 		return nil, nil //nolint:nilnil // none is wanted
 	}
 	if hz == 0 {
-		hz = rpcdelta.DefaultRate
+		hz = schema.DefaultRate
 	}
 	return b.rpc.newBuffer(p, b, b.rpc.buffer, hz)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -90,15 +91,15 @@ func TestOutage(t *testing.T) {
 // limit does not reach the game, and the stream goes on all the same.
 func TestTooManyFrames(t *testing.T) {
 	const rate, hz, seconds = 20, 200, 10
-	besides(t, ds.Config{}, func(t *testing.T, srv *uplinktest.Server, r *raw, schema *rpcdelta.Schema) {
-		req := request(0, schema, false)
+	besides(t, ds.Config{}, func(t *testing.T, srv *uplinktest.Server, r *raw, buttons *schema.Schema) {
+		req := request(0, buttons, false)
 		req.RateHz, req.Frames = rate, 4
 		if a := r.bind(req); a.Reason != control.ReasonNone {
 			t.Fatalf("%+v", a)
 		}
-		enc, err := rpcdelta.NewEncoder(schema, rpcdelta.EncoderConfig{Redundancy: rpcdelta.RedundancyOff})
+		enc, err := rpcdelta.NewEncoder(buttons, rpcdelta.EncoderConfig{Redundancy: rpcdelta.RedundancyOff})
 		uplinktest.Must(t, err)
-		f := schema.NewFrame()
+		f := buttons.NewFrame()
 		for range seconds * hz / 4 { // four frames a payload: these are not too many
 			for range 4 {
 				f.Ints[0] = (f.Ints[0] + 1) & 0xffff
@@ -125,8 +126,8 @@ func TestTooManyFrames(t *testing.T) {
 
 // TestTooManyMessages floods the server with payloads: most are not even decoded.
 func TestTooManyMessages(t *testing.T) {
-	besides(t, ds.Config{}, func(t *testing.T, srv *uplinktest.Server, r *raw, schema *rpcdelta.Schema) {
-		if a := r.bind(request(0, schema, false)); a.Reason != control.ReasonNone {
+	besides(t, ds.Config{}, func(t *testing.T, srv *uplinktest.Server, r *raw, buttons *schema.Schema) {
+		if a := r.bind(request(0, buttons, false)); a.Reason != control.ReasonNone {
 			t.Fatalf("%+v", a)
 		}
 		const messages = 10_000 // in a second
@@ -158,17 +159,17 @@ func TestTooManyMessages(t *testing.T) {
 // TestTooManyReliable: of a reliable RPC none may be missing, so that too many end
 // the session.
 func TestTooManyReliable(t *testing.T) {
-	besides(t, ds.Config{}, func(t *testing.T, srv *uplinktest.Server, r *raw, schema *rpcdelta.Schema) {
-		req := request(0, schema, true)
+	besides(t, ds.Config{}, func(t *testing.T, srv *uplinktest.Server, r *raw, buttons *schema.Schema) {
+		req := request(0, buttons, true)
 		req.RateHz = 10
 		if a := r.bind(req); a.Reason != control.ReasonNone {
 			t.Fatalf("%+v", a)
 		}
-		enc, err := rpcdelta.NewEncoder(schema, rpcdelta.EncoderConfig{Reliable: true})
+		enc, err := rpcdelta.NewEncoder(buttons, rpcdelta.EncoderConfig{Reliable: true})
 		uplinktest.Must(t, err)
 		sent := 0
 		for ; sent < 5000; sent++ {
-			b, _, err := enc.AppendFrame(nil, schema.NewFrame())
+			b, _, err := enc.AppendFrame(nil, buttons.NewFrame())
 			uplinktest.Must(t, err)
 			if err := r.SendReliable(b); err != nil {
 				break
@@ -190,9 +191,9 @@ func TestBindLimits(t *testing.T) {
 		cfg  ds.Config
 		want int
 	}{{ds.Config{}, 8}, {ds.Config{MaxBindings: 3}, 3}} {
-		besides(t, c.cfg, func(t *testing.T, _ *uplinktest.Server, r *raw, schema *rpcdelta.Schema) {
+		besides(t, c.cfg, func(t *testing.T, _ *uplinktest.Server, r *raw, buttons *schema.Schema) {
 			for n := range 10 {
-				req := request(n, schema, false)
+				req := request(n, buttons, false)
 				req.RateHz = float64(50 + n) // each a schema of its own
 				want := control.ReasonNone
 				if n >= c.want {
@@ -204,8 +205,8 @@ func TestBindLimits(t *testing.T) {
 			}
 		})
 	}
-	besides(t, ds.Config{MaxRate: 120}, func(t *testing.T, _ *uplinktest.Server, r *raw, schema *rpcdelta.Schema) {
-		req := request(0, schema, false)
+	besides(t, ds.Config{MaxRate: 120}, func(t *testing.T, _ *uplinktest.Server, r *raw, buttons *schema.Schema) {
+		req := request(0, buttons, false)
 		req.RateHz = 121
 		if a := r.bind(req); a.Reason != control.ReasonInvalid {
 			t.Errorf("%+v", a)

@@ -11,6 +11,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
@@ -86,7 +87,7 @@ func heap() float64 {
 func measureMemory(t testing.TB, codec rpcdelta.Codec) (m memory) {
 	t.Helper()
 	const players = 500
-	typ, err := rpcdelta.Compile[pawn]("Move", 0)
+	typ, err := schema.Compile[pawn]("Move", 0)
 	uplinktest.Must(t, err)
 	frames := payloads(t, typ, codec, 2*rpcdelta.DefaultRing)
 	request := bindRequest(t, typ.Schema(), codec)
@@ -150,7 +151,7 @@ func measureMemory(t testing.TB, codec rpcdelta.Codec) (m memory) {
 }
 
 // encoder makes an encoder that has sent so many frames, without acks.
-func encoder(t testing.TB, typ *rpcdelta.Type[pawn], codec rpcdelta.Codec, n int, sent func(payload []byte)) *rpcdelta.Encoder {
+func encoder(t testing.TB, typ *schema.Type[pawn], codec rpcdelta.Codec, n int, sent func(payload []byte)) *rpcdelta.Encoder {
 	enc, err := rpcdelta.NewEncoder(typ.Schema(), rpcdelta.EncoderConfig{Codec: codec})
 	uplinktest.Must(t, err)
 	f := typ.Schema().NewFrame()
@@ -164,12 +165,12 @@ func encoder(t testing.TB, typ *rpcdelta.Type[pawn], codec rpcdelta.Codec, n int
 	return enc
 }
 
-func payloads(t testing.TB, typ *rpcdelta.Type[pawn], codec rpcdelta.Codec, n int) (all [][]byte) {
+func payloads(t testing.TB, typ *schema.Type[pawn], codec rpcdelta.Codec, n int) (all [][]byte) {
 	encoder(t, typ, codec, n, func(b []byte) { all = append(all, b) })
 	return all
 }
 
-func bindRequest(t testing.TB, s *rpcdelta.Schema, codec rpcdelta.Codec) []byte {
+func bindRequest(t testing.TB, s *schema.Schema, codec rpcdelta.Codec) []byte {
 	r := control.BindRequest{
 		Name: s.RPC(), Fingerprint: s.Fingerprint(), Fields: control.FieldHashes(s),
 		RateHz: s.RateHz(), Ring: rpcdelta.DefaultRing, Codec: codec.String(),

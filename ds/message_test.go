@@ -16,7 +16,7 @@ import (
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -185,7 +185,7 @@ func TestHostileMessages(t *testing.T) {
 		}
 		return sent
 	}
-	besides(t, ds.Config{}, func(t *testing.T, srv *uplinktest.Server, r *raw, _ *rpcdelta.Schema) {
+	besides(t, ds.Config{}, func(t *testing.T, srv *uplinktest.Server, r *raw, _ *schema.Schema) {
 		r.say(control.AppendMessage(nil, []byte("hello")))
 		uplinktest.Must(t, r.SendReliable(control.AppendMessage(nil, []byte("hello"))))
 		settle(100 * ms)
@@ -194,7 +194,7 @@ func TestHostileMessages(t *testing.T) {
 		}
 	})
 	none := func(*ds.Player, []byte) {}
-	besides(t, ds.Config{OnMessage: none}, func(t *testing.T, srv *uplinktest.Server, r *raw, _ *rpcdelta.Schema) {
+	besides(t, ds.Config{OnMessage: none}, func(t *testing.T, srv *uplinktest.Server, r *raw, _ *schema.Schema) {
 		uplinktest.Must(t, r.SendReliable(control.AppendMessage(nil, make([]byte, ds.MaxMessage+1))))
 		settle(100 * ms)
 		if err := r.SendReliable([]byte{0}); !errors.Is(err, net.ErrClosed) || srv.Stats().Drops[ds.Malformed] != 1 {
@@ -202,7 +202,7 @@ func TestHostileMessages(t *testing.T) {
 		}
 	})
 	for _, size := range []int{0, 1000, ds.MaxMessage} {
-		besides(t, ds.Config{OnMessage: none}, func(t *testing.T, srv *uplinktest.Server, r *raw, _ *rpcdelta.Schema) {
+		besides(t, ds.Config{OnMessage: none}, func(t *testing.T, srv *uplinktest.Server, r *raw, _ *schema.Schema) {
 			if sent := flood(r, size); sent >= 100_000 || srv.Stats().Drops[ds.Limited] != 1 {
 				t.Errorf("%d messages of %d bytes sent: %v", sent, size, srv.Stats().Drops)
 			}

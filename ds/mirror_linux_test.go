@@ -6,6 +6,7 @@ import (
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // mirrored takes the payloads that were fetched.
@@ -15,24 +16,24 @@ type mirrored interface {
 
 // mirror is decoders of all players like the DS's.
 type mirror[T any] struct {
-	typ      *rpcdelta.Type[T]
+	typ      *schema.Type[T]
 	decoders []*rpcdelta.Decoder
 	handle   func(*ds.Player, ds.Frame[T]) // nil: decodes only
 	value    T
 }
 
 func newMirror[T any](b *testing.B, players int, codec rpcdelta.Codec, handle func(*ds.Player, ds.Frame[T])) *mirror[T] {
-	typ, err := rpcdelta.Compile[T]("Move", 0)
+	typ, err := schema.Compile[T]("Move", 0)
 	uplinktest.Must(b, err)
 	m := &mirror[T]{typ: typ, handle: handle, decoders: make([]*rpcdelta.Decoder, players)}
-	scratch := typ.Schema().NewScratch()
+	scratch := rpcdelta.NewScratch(typ.Schema())
 	for i := range m.decoders {
 		m.decoders[i] = newDecoder(b, typ.Schema(), codec, scratch)
 	}
 	return m
 }
 
-func newDecoder(b *testing.B, s *rpcdelta.Schema, codec rpcdelta.Codec, scratch *rpcdelta.Scratch) *rpcdelta.Decoder {
+func newDecoder(b *testing.B, s *schema.Schema, codec rpcdelta.Codec, scratch *rpcdelta.Scratch) *rpcdelta.Decoder {
 	d, err := rpcdelta.NewDecoder(s, rpcdelta.DecoderConfig{
 		Codec: codec, PeerRing: rpcdelta.DefaultRing, Scratch: scratch,
 	})

@@ -17,6 +17,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/uplink-rpc/uplink/schema"
+
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
@@ -101,7 +103,7 @@ type panicScene struct {
 func newPanicScene(t *testing.T, row panicRow, poll, exits bool) *panicScene {
 	s := &panicScene{t: t, row: row, poll: poll, exits: exits, left: map[*ds.Player][]error{}, got: map[string][]uint64{}}
 	s.net = uplinktest.NewNetwork(t, simnet.Config{Delay: 10 * ms, Seed: 70}, simnet.Config{Delay: 10 * ms, Seed: 71})
-	schema, err := rpcdelta.NewSchema("Schema", 60, []rpcdelta.Field{{Name: "N", Kind: rpcdelta.KindScalar, Resolution: 1}})
+	records, err := schema.New("Schema", 60, []schema.Field{{Name: "N", Kind: schema.KindScalar, Resolution: 1}})
 	uplinktest.Must(t, err)
 	s.srv = uplinktest.Serve(t, s.net, ds.Config{
 		Poll: poll, Tap: sceneTap{s}, Logger: slog.New(slog.NewTextHandler(&s.log, &slog.HandlerOptions{Level: slog.LevelError})),
@@ -127,7 +129,7 @@ func newPanicScene(t *testing.T, row panicRow, poll, exits bool) *panicScene {
 				s.at("validator", p)
 				return nil
 			}),
-			ds.HandleSchema(srv, schema, func(p *ds.Player, _ ds.Frame[*rpcdelta.Frame]) { s.at("schema handler", p) }),
+			ds.HandleSchema(srv, records, func(p *ds.Player, _ ds.Frame[*schema.Frame]) { s.at("schema handler", p) }),
 		}
 		if poll {
 			errs = append(errs, ds.Handle(srv, "Buffered", s.handler("Buffered", "buffered handler")),
@@ -247,8 +249,8 @@ func (s *panicScene) misfortune() error {
 	if s.poll {
 		buffered, _ = client.Bind[uplinktest.Move](conn, "Buffered")
 	}
-	schema, _ := client.Bind[struct {
-		N float64 `rpcdelta:"resolution=1"`
+	records, _ := client.Bind[struct {
+		N float64 `uplink:"resolution=1"`
 	}](conn, "Schema")
 	calls := 1
 	if s.row.floods {
@@ -269,9 +271,9 @@ func (s *panicScene) misfortune() error {
 		if buffered != nil && i < 30 {
 			_ = buffered.Send(&m)
 		}
-		if schema != nil {
-			_ = schema.Send(&struct {
-				N float64 `rpcdelta:"resolution=1"`
+		if records != nil {
+			_ = records.Send(&struct {
+				N float64 `uplink:"resolution=1"`
 			}{float64(i)})
 		}
 		_ = conn.SendReliable([]byte{1})

@@ -6,8 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/uplink-rpc/uplink/schema"
+
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
-	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
 // TestBufferAllocatesNothing has frames with byte slices wait for their time.
@@ -90,7 +91,7 @@ func TestRestoreExits(t *testing.T) {
 	})
 	h := b.srv.rpcs["Call"].handler.(*handler[testCall])
 	restore, restored := h.restore, 0
-	h.restore = func(v *testCall, f *rpcdelta.Frame) error {
+	h.restore = func(v *testCall, f *schema.Frame) error {
 		if restored++; restored == 3 {
 			runtime.Goexit()
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // buttonsPrior is trained on a few buttons.
@@ -29,7 +30,7 @@ func buttonsPrior(t *testing.T, frames int) *rpcdelta.Prior {
 func TestPriorOfAnswer(t *testing.T) {
 	old, now := buttonsPrior(t, 100), buttonsPrior(t, 200)
 	generic := rpcdelta.GenericPrior().Hash()
-	besides(t, ds.Config{Priors: []*rpcdelta.Prior{now, old}}, func(t *testing.T, srv *uplinktest.Server, r *raw, schema *rpcdelta.Schema) {
+	besides(t, ds.Config{Priors: []*rpcdelta.Prior{now, old}}, func(t *testing.T, srv *uplinktest.Server, r *raw, buttons *schema.Schema) {
 		for n, c := range []struct {
 			codec       string
 			asks, wants uint64
@@ -42,7 +43,7 @@ func TestPriorOfAnswer(t *testing.T) {
 			{"rle", 12345, 0},
 			{"rle", old.Hash(), 0},
 		} {
-			req := request(n, schema, false)
+			req := request(n, buttons, false)
 			req.Codec, req.Prior = c.codec, c.asks
 			if a := r.bind(req); a.Reason != 0 || a.Prior != c.wants {
 				t.Errorf("%s, prior %x: %+v", c.codec, c.asks, a)

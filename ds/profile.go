@@ -8,12 +8,13 @@ import (
 	"sync"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // RPCProfile is what the bits of an RPC's payloads are spent on, those of both channels.
 type RPCProfile struct {
 	RPC    string
-	Schema *rpcdelta.Schema
+	Schema *schema.Schema
 	rpcdelta.Profile
 }
 
@@ -44,7 +45,7 @@ func (s *Server) Profiles() []RPCProfile {
 	out := make([]RPCProfile, 0, len(s.rpcs))
 	for _, name := range slices.Sorted(maps.Keys(s.rpcs)) {
 		r := s.rpcs[name]
-		p := r.schema.NewProfile()
+		p := rpcdelta.NewProfile(r.schema)
 		for _, h := range r.shards {
 			h.profiler.addTo(p, run)
 		}
@@ -82,7 +83,7 @@ func (p *profiler) decode(b *binding, payload []byte, profiling uint64) ([]rpcde
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.profile == nil || p.run != run {
-		p.profile, p.run = b.rpc.schema.NewProfile(), run
+		p.profile, p.run = rpcdelta.NewProfile(b.rpc.schema), run
 	}
 	b.dec.Measure(p.profile)
 	defer b.dec.Measure(nil)

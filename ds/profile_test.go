@@ -24,13 +24,13 @@ func (b *bench) profile() *rpcdelta.Profile {
 // asked to until it is to stop; asked again, it begins anew.
 func TestProfile(t *testing.T) {
 	b := newBench(t, Config{}, func(*Player, Frame[testCall]) {})
-	empty := fmt.Sprintf("%+v", b.typ.Schema().NewProfile())
+	empty := fmt.Sprintf("%+v", rpcdelta.NewProfile(b.typ.Schema()))
 	s := b.join(0)
 	s.call()
 	if got := fmt.Sprintf("%+v", b.profile()); got != empty {
 		t.Fatal(got)
 	}
-	want := b.typ.Schema().NewProfile()
+	want := rpcdelta.NewProfile(b.typ.Schema())
 	calls := func() {
 		for range 50 {
 			s.call()

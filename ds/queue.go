@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 var errQueueFull = errors.New("ds: too many frames wait for Poll")
@@ -138,7 +139,7 @@ func (b *inbox[T]) deliver(p *Player, from *binding, d *rpcdelta.Delivery, at ti
 }
 
 // bytes is what a frame takes while it waits.
-func (b *inbox[T]) bytes(f *rpcdelta.Frame) int {
+func (b *inbox[T]) bytes(f *schema.Frame) int {
 	n := b.size
 	for _, s := range f.Bytes {
 		n += len(s)

@@ -3,7 +3,7 @@ package ds
 import (
 	"slices"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // maxRates is how many of the rates that clients declare are kept compiled.
@@ -12,14 +12,14 @@ const maxRates = 16
 // rates are the schemas of one RPC at the rates that clients declared last, the
 // last one first. A hostile client that declares many others pushes them out, and
 // they are compiled again when an honest one declares them; it cannot keep them out.
-type rates struct{ schemas []*rpcdelta.Schema }
+type rates struct{ schemas []*schema.Schema }
 
 // at gives the schema of s at that rate.
-func (r *rates) at(s *rpcdelta.Schema, hz float64) (*rpcdelta.Schema, error) {
+func (r *rates) at(s *schema.Schema, hz float64) (*schema.Schema, error) {
 	if hz == s.RateHz() {
 		return s, nil
 	}
-	i := slices.IndexFunc(r.schemas, func(s *rpcdelta.Schema) bool { return s.RateHz() == hz })
+	i := slices.IndexFunc(r.schemas, func(s *schema.Schema) bool { return s.RateHz() == hz })
 	if i < 0 {
 		made, err := s.AtRate(hz)
 		if err != nil {

@@ -5,16 +5,16 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // TestRates: each rate gets its schema, of which the last maxRates are kept.
 func TestRates(t *testing.T) {
-	typ, err := rpcdelta.Compile[testCall]("Call", 0)
+	typ, err := schema.Compile[testCall]("Call", 0)
 	must(t, err)
 	rapid.Check(t, func(t *rapid.T) {
 		var r rates
-		last := map[float64]*rpcdelta.Schema{}
+		last := map[float64]*schema.Schema{}
 		var order []float64 // the last one last
 		for range rapid.IntRange(1, 80).Draw(t, "binds") {
 			hz := float64(rapid.IntRange(1, 30).Draw(t, "hz"))

@@ -10,20 +10,21 @@ import (
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/mpack"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
 // testCall is what the tests in here receive: fixed numbers and a byte string.
 type testCall struct {
-	Location rpcdelta.Vec3 `rpcdelta:"resolution=0.1"`
+	Location schema.Vec3 `uplink:"resolution=0.1"`
 	Buttons  uint16
-	Payload  []byte `rpcdelta:"max=16"`
+	Payload  []byte `uplink:"max=16"`
 }
 
 // set makes call n.
 func (c *testCall) set(n uint64) {
-	c.Location = rpcdelta.Vec3{X: float64(n % 10_000), Y: 1000 - float64(n%100)}
+	c.Location = schema.Vec3{X: float64(n % 10_000), Y: 1000 - float64(n%100)}
 	c.Buttons = uint16(n / 30)
 	c.Payload = c.Payload[:0]
 	if n%10 < 3 {
@@ -35,7 +36,7 @@ func (c *testCall) set(n uint64) {
 type bench struct {
 	t   testing.TB
 	srv *Server
-	typ *rpcdelta.Type[testCall]
+	typ *schema.Type[testCall]
 }
 
 // newBench makes a server of the RPC Call.
@@ -51,7 +52,7 @@ func newBench(t testing.TB, cfg Config, f func(*Player, Frame[testCall])) *bench
 	must(t, err)
 	t.Cleanup(func() { must(t, srv.Close()) })
 	must(t, Handle(srv, "Call", f))
-	typ, err := rpcdelta.Compile[testCall]("Call", 0)
+	typ, err := schema.Compile[testCall]("Call", 0)
 	must(t, err)
 	return &bench{t: t, srv: srv, typ: typ}
 }
@@ -99,7 +100,7 @@ type sender struct {
 	player *Player
 	enc    *rpcdelta.Encoder
 	value  testCall
-	frame  *rpcdelta.Frame
+	frame  *schema.Frame
 	buf    []byte
 	next   uint64
 }

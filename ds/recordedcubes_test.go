@@ -9,14 +9,14 @@ import (
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/cubes"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
 // recordedCube is a recorded cube as a game would declare it.
 type recordedCube struct {
-	Rotation    rpcdelta.Quat `rpcdelta:"bits=10" interpolate:"orientation"`
-	Position    rpcdelta.Vec3 `rpcdelta:"resolution=0.001953125,min=-256,max=255.99" interpolate:"position"`
+	Rotation    schema.Quat `uplink:"bits=10" interpolate:"orientation"`
+	Position    schema.Vec3 `uplink:"resolution=0.001953125,min=-256,max=255.99" interpolate:"position"`
 	Interacting bool
 }
 

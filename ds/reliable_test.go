@@ -71,7 +71,7 @@ func TestReliable(t *testing.T) {
 
 type blob struct {
 	N    uint32
-	Data []byte `rpcdelta:"max=8000"`
+	Data []byte `uplink:"max=8000"`
 }
 
 // TestReliableBacklog sends more than the reliable channel holds: Send says so,
@@ -174,7 +174,7 @@ func TestReliableWithSlowAcks(t *testing.T) {
 func TestReliableTooLarge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		type huge struct {
-			Data []byte `rpcdelta:"max=12000"`
+			Data []byte `uplink:"max=12000"`
 		}
 		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
 		var got []int

@@ -14,6 +14,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -45,7 +46,7 @@ type recording[T any] struct {
 // record has players connect, and bind the RPC if that is wanted, and records what they send in b.N rounds. It is
 // acked at once after each six frames.
 func (r recording[T]) record(b *testing.B, server netip.AddrPort, players int) *replay {
-	typ, err := rpcdelta.Compile[T]("Move", 0)
+	typ, err := schema.Compile[T]("Move", 0)
 	uplinktest.Must(b, err)
 	rng := rand.New(rand.NewPCG(1, 2))
 	p := &replay{order: rng.Perm(players), in: make([]byte, transport.MaxDatagram), memory: make([]byte, 0, costRound*transport.MaxDatagram)}
@@ -63,7 +64,7 @@ func (r recording[T]) record(b *testing.B, server netip.AddrPort, players int) *
 }
 
 // payloads are those of so many frames of a player.
-func (r recording[T]) payloads(b *testing.B, typ *rpcdelta.Type[T], player, count int) [][]byte {
+func (r recording[T]) payloads(b *testing.B, typ *schema.Type[T], player, count int) [][]byte {
 	enc, err := rpcdelta.NewEncoder(typ.Schema(), rpcdelta.EncoderConfig{Codec: r.codec})
 	uplinktest.Must(b, err)
 	dec := newDecoder(b, typ.Schema(), r.codec, nil)

@@ -14,6 +14,7 @@ import (
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
@@ -73,11 +74,11 @@ func TestBadHandle(t *testing.T) {
 	type unsupported struct{ Updates func() }
 	type unexported struct{ speed uint8 } //nolint:unused // that it is not is what is tested
 	uplinktest.Must(t, ds.Handle(srv, "Taken", func(*ds.Player, ds.Frame[good]) {}))
-	schema, err := rpcdelta.NewSchema("Taken", 60, []rpcdelta.Field{{Name: "F", Kind: rpcdelta.KindBool}})
+	taken, err := schema.New("Taken", 60, []schema.Field{{Name: "F", Kind: schema.KindBool}})
 	uplinktest.Must(t, err)
 	for want, err := range map[string]error{
 		"Taken is handled already":   ds.Handle(srv, "Taken", func(*ds.Player, ds.Frame[noField]) {}),
-		"Taken is handled alread":    ds.HandleSchema(srv, schema, func(*ds.Player, ds.Frame[*rpcdelta.Frame]) {}),
+		"Taken is handled alread":    ds.HandleSchema(srv, taken, func(*ds.Player, ds.Frame[*schema.Frame]) {}),
 		`Move: field "Speed"`:        ds.Handle(srv, "Move", func(*ds.Player, ds.Frame[noResolution]) {}),
 		`Move: field "Updates"`:      ds.Handle(srv, "Move", func(*ds.Player, ds.Frame[unsupported]) {}),
 		`Move: field "speed"`:        ds.Handle(srv, "Move", func(*ds.Player, ds.Frame[unexported]) {}),

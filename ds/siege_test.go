@@ -13,7 +13,7 @@ import (
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
@@ -42,7 +42,7 @@ type siege struct {
 	rng     *rand.Rand
 	key     token.Key
 	srv     *ds.Server
-	schema  *rpcdelta.Schema // of Buttons, which only enemies call
+	schema  *schema.Schema // of Buttons, which only enemies call
 	journal *uplinktest.Journal
 	players []*client.Conn
 	addrs   []netip.AddrPort // of the players
@@ -124,7 +124,7 @@ func (s *siege) listen(addr netip.AddrPort, cfg ds.Config) *ds.Server {
 	srv, err := ds.Listen(addr.String(), cfg)
 	uplinktest.Must(s.t, err)
 	uplinktest.Must(s.t, ds.Handle(srv, "Move", s.move))
-	uplinktest.Must(s.t, ds.HandleSchema(srv, s.schema, func(*ds.Player, ds.Frame[*rpcdelta.Frame]) {
+	uplinktest.Must(s.t, ds.HandleSchema(srv, s.schema, func(*ds.Player, ds.Frame[*schema.Frame]) {
 		s.count(func(o *outcome) { o.enemy++ })
 	}))
 	go func() { uplinktest.Must(s.t, srv.Serve(context.Background())) }()

@@ -14,16 +14,16 @@ import (
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
 // orb is an object of these tests' worlds.
 type orb struct {
-	Position rpcdelta.Vec3 `rpcdelta:"resolution=0.01,min=-1000,max=1000" interpolate:"position"`
-	Rotation rpcdelta.Quat `rpcdelta:"bits=11" interpolate:"orientation"`
-	Jumps    uint8         `rpcdelta:"width=2" interpolate:"teleports"`
+	Position schema.Vec3 `uplink:"resolution=0.01,min=-1000,max=1000" interpolate:"position"`
+	Rotation schema.Quat `uplink:"bits=11" interpolate:"orientation"`
+	Jumps    uint8       `uplink:"width=2" interpolate:"teleports"`
 	Lit      bool
 }
 
@@ -35,8 +35,8 @@ func orbAt(salt, i int, tick uint64) orb {
 		sin, cos = math.Sincos(float64(i))
 	}
 	return orb{
-		Position: rpcdelta.Vec3{X: 3*float64(i%30) + r*cos, Y: 3*float64(i/30) + r*sin, Z: float64(salt)},
-		Rotation: rpcdelta.Quat{X: sin / 2, Y: cos / 2, Z: 0.3, W: 1},
+		Position: schema.Vec3{X: 3*float64(i%30) + r*cos, Y: 3*float64(i/30) + r*sin, Z: float64(salt)},
+		Rotation: schema.Quat{X: sin / 2, Y: cos / 2, Z: 0.3, W: 1},
 		Lit:      (tick/30+uint64(i))%7 == 0,
 	}
 }
@@ -252,8 +252,8 @@ func TestWorldErrors(t *testing.T) {
 	defer srv.Close()
 	w, err := ds.NewWorld(srv, "orbs", ds.WorldConfig[orb]{})
 	uplinktest.Must(t, err)
-	var out *rpcdelta.RangeError
-	o := orb{Position: rpcdelta.Vec3{X: 1001}, Rotation: rpcdelta.Quat{W: 1}}
+	var out *schema.RangeError
+	o := orb{Position: schema.Vec3{X: 1001}, Rotation: schema.Quat{W: 1}}
 	if err := w.Put(7, 0, &o); err == nil {
 		t.Error("put without a tick")
 	}
@@ -279,7 +279,7 @@ func TestWorldErrors(t *testing.T) {
 		t.Error("a name twice")
 	}
 	outside := func(put func(uint16, uint8, *orb) error) error {
-		return put(9, 0, &orb{Position: rpcdelta.Vec3{Y: 1001}, Rotation: rpcdelta.Quat{W: 1}})
+		return put(9, 0, &orb{Position: schema.Vec3{Y: 1001}, Rotation: schema.Quat{W: 1}})
 	}
 	for want, cfg := range map[string]ds.WorldConfig[orb]{
 		"SendHz is 1001":   {TickHz: 1000, SendHz: 1001},

@@ -91,7 +91,7 @@ func (w *World[T]) stateTerms() (*stateTerms, error) {
 		return w.w.states, nil
 	}
 	o := w.w.snapshots.offer
-	s, err := worlds.StatesOf[T](o.Name, o.TickHz)
+	s, err := worlds.StatesOf(w.typ, o.TickHz)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/statesync"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
@@ -183,14 +183,14 @@ func TestStatesAndSnapshots(t *testing.T) {
 
 // label has a tag that there is not.
 type label struct {
-	Name string `rpcdelta:"max=16" statesync:"sleep"`
+	Name string `uplink:"max=16" statesync:"sleep"`
 }
 
 // lonely differs from mover in that nothing says that it rests.
 type lonely struct {
-	Position rpcdelta.Vec3 `rpcdelta:"resolution=0.01,min=-1000,max=1000,velocity=Velocity"`
-	Rotation rpcdelta.Quat `rpcdelta:"bits=11"`
-	Velocity rpcdelta.Vec3 `rpcdelta:"resolution=0.01,min=-100,max=100"`
+	Position schema.Vec3 `uplink:"resolution=0.01,min=-1000,max=1000,velocity=Velocity"`
+	Rotation schema.Quat `uplink:"bits=11"`
+	Velocity schema.Vec3 `uplink:"resolution=0.01,min=-100,max=100"`
 	Lit      bool
 	Resting  bool
 }

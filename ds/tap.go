@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -43,7 +44,7 @@ type PlayerTap interface {
 // Binding is how the payloads of one RPC of one player are decoded.
 type Binding struct {
 	RPC    int // in headers
-	Schema *rpcdelta.Schema
+	Schema *schema.Schema
 	// RateHz, PeerRing and Frames are what the client asked for: calls a second, the size of its ring, new frames in
 	// a datagram.
 	RateHz                float64

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"reflect"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Validate has f look at each frame of an RPC, which [Handle] was called for with
@@ -31,7 +31,7 @@ func Validate[T any](s *Server, name string, f func(*Player, Frame[T]) error) er
 }
 
 // ValidateSchema is [Validate] for RPCs that [HandleSchema] was called for.
-func ValidateSchema(s *Server, name string, f func(*Player, Frame[*rpcdelta.Frame]) error) error {
+func ValidateSchema(s *Server, name string, f func(*Player, Frame[*schema.Frame]) error) error {
 	return Validate(s, name, f)
 }
 

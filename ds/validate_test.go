@@ -13,6 +13,7 @@ import (
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -104,18 +105,18 @@ func TestBadValidate(t *testing.T) {
 	uplinktest.Must(t, err)
 	defer srv.Close()
 	uplinktest.Must(t, ds.Handle(srv, "Move", func(*ds.Player, ds.Frame[noField]) {}))
-	schema := buttonsSchema(t)
-	uplinktest.Must(t, ds.HandleSchema(srv, schema, func(*ds.Player, ds.Frame[*rpcdelta.Frame]) {}))
+	buttons := buttonsSchema(t)
+	uplinktest.Must(t, ds.HandleSchema(srv, buttons, func(*ds.Player, ds.Frame[*schema.Frame]) {}))
 	for want, err := range map[string]error{
 		"validate Fire: it is not handled":           ds.Validate(srv, "Fire", func(*ds.Player, ds.Frame[noField]) error { return nil }),
 		"validate Move: it is handled, but not with": ds.Validate(srv, "Move", func(*ds.Player, ds.Frame[uplinktest.Move]) error { return nil }),
-		"but not with *rpcdelta.Frame":               ds.ValidateSchema(srv, "Move", func(*ds.Player, ds.Frame[*rpcdelta.Frame]) error { return nil }),
+		"but not with *schema.Frame":                 ds.ValidateSchema(srv, "Move", func(*ds.Player, ds.Frame[*schema.Frame]) error { return nil }),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
-	uplinktest.Must(t, ds.ValidateSchema(srv, "Buttons", func(*ds.Player, ds.Frame[*rpcdelta.Frame]) error { return nil }))
+	uplinktest.Must(t, ds.ValidateSchema(srv, "Buttons", func(*ds.Player, ds.Frame[*schema.Frame]) error { return nil }))
 }
 
 // TestValidateLate refuses frames that come late like others: they are missed

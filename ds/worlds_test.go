@@ -11,7 +11,7 @@ import (
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/interpolate"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -129,7 +129,7 @@ func TestReconnect(t *testing.T) {
 
 // stranger differs from orb in one field.
 type stranger struct {
-	Position rpcdelta.Vec3 `rpcdelta:"resolution=0.02,min=-1000,max=1000"`
+	Position schema.Vec3 `uplink:"resolution=0.02,min=-1000,max=1000"`
 }
 
 // TestRefused: what cannot be taken is an error that says why, and the server knows.

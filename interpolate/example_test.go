@@ -5,13 +5,13 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/interpolate"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Crate is an object as the game has it.
 type Crate struct {
-	Position, Velocity rpcdelta.Vec3
-	Rotation           rpcdelta.Quat
+	Position, Velocity schema.Vec3
+	Rotation           schema.Quat
 	Burning            bool
 }
 
@@ -35,7 +35,7 @@ func ExampleBuffer() {
 	}
 	for server := time.Duration(0); server <= 400*time.Millisecond; server += 100 * time.Millisecond {
 		t := server.Seconds()
-		crate := Crate{Position: rpcdelta.Vec3{Z: t - 5*t*t}, Velocity: rpcdelta.Vec3{Z: 1 - 10*t}, Burning: t >= 0.1}
+		crate := Crate{Position: schema.Vec3{Z: t - 5*t*t}, Velocity: schema.Vec3{Z: 1 - 10*t}, Burning: t >= 0.1}
 		received := server + 40*time.Millisecond // on the client's clock
 		if err := buffer.Add(received, server, []uint32{17}, []Crate{crate}); err != nil {
 			fmt.Println(err)

@@ -4,16 +4,16 @@ import (
 	"math"
 	"time"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Pose is what of an object is interpolated. An object that lacks a part leaves it zero and ignores it.
 type Pose struct {
-	Position rpcdelta.Vec3
+	Position schema.Vec3
 	// Velocity is that of Position, in its unit, a second. Only Hermite and extrapolation after it read it.
-	Velocity rpcdelta.Vec3
+	Velocity schema.Vec3
 	// Orientation need not have length 1; a zero one stays so.
-	Orientation rpcdelta.Quat
+	Orientation schema.Quat
 	// Teleports counts the jumps that the sender made with the object, and wraps. Between two snapshots in which it
 	// differs the object stays at the first. A count, unlike a mark on one snapshot, tells of the jump even where that
 	// snapshot is lost; a mark is told from the one before by changing, so a count modulo 2 is enough for jumps that
@@ -46,17 +46,17 @@ func blend(m Method, a, b Pose, f float64, between time.Duration) Pose {
 
 // still says that a pose stays what it is all the way: most objects rest, and cost little.
 func still(m Method, a, b Pose) bool {
-	return a == b && (m != Hermite || a.Velocity == rpcdelta.Vec3{})
+	return a == b && (m != Hermite || a.Velocity == schema.Vec3{})
 }
 
 // rests says that an object comes to rest, or begins to move, where it is at both ends. The spline would have it swing out
 // and back.
 func rests(a, b *Pose) bool {
-	return a.Position == b.Position && (a.Velocity == rpcdelta.Vec3{} || b.Velocity == rpcdelta.Vec3{})
+	return a.Position == b.Position && (a.Velocity == schema.Vec3{} || b.Velocity == schema.Vec3{})
 }
 
 // cubic is the Hermite spline of positions and velocities, and its derivative, dt seconds being between a and b.
-func cubic(a, b Pose, f, dt float64) (position, velocity rpcdelta.Vec3) {
+func cubic(a, b Pose, f, dt float64) (position, velocity schema.Vec3) {
 	g := 1 - f
 	position = mix(
 		mix(a.Position, (1+2*f)*g*g, b.Position, f*f*(3-2*f)), 1,
@@ -79,8 +79,8 @@ func extrapolate(m Method, a, b Pose, way, on time.Duration) Pose {
 	return out
 }
 
-func mix(a rpcdelta.Vec3, p float64, b rpcdelta.Vec3, q float64) rpcdelta.Vec3 {
-	return rpcdelta.Vec3{X: p*a.X + q*b.X, Y: p*a.Y + q*b.Y, Z: p*a.Z + q*b.Z}
+func mix(a schema.Vec3, p float64, b schema.Vec3, q float64) schema.Vec3 {
+	return schema.Vec3{X: p*a.X + q*b.X, Y: p*a.Y + q*b.Y, Z: p*a.Z + q*b.Z}
 }
 
 // nearlySame is the cosine above which an arc is straight enough to mix its ends.
@@ -88,7 +88,7 @@ const nearlySame = 1 - 1e-6
 
 // Slerp turns from a to b at constant speed the shorter way round, and is at the share f of it, or beyond for f outside
 // 0 to 1. The result has length 1. Where one of them has no direction it is the other one.
-func Slerp(a, b rpcdelta.Quat, f float64) rpcdelta.Quat {
+func Slerp(a, b schema.Quat, f float64) schema.Quat {
 	a, okA := unit(a)
 	b, okB := unit(b)
 	switch {
@@ -99,22 +99,22 @@ func Slerp(a, b rpcdelta.Quat, f float64) rpcdelta.Quat {
 	}
 	dot := a.X*b.X + a.Y*b.Y + a.Z*b.Z + a.W*b.W
 	if dot < 0 {
-		b, dot = rpcdelta.Quat{X: -b.X, Y: -b.Y, Z: -b.Z, W: -b.W}, -dot
+		b, dot = schema.Quat{X: -b.X, Y: -b.Y, Z: -b.Z, W: -b.W}, -dot
 	}
 	p, q := 1-f, f
 	if dot < nearlySame {
 		angle := math.Acos(dot)
 		p, q = math.Sin(p*angle), math.Sin(q*angle)
 	}
-	out, _ := unit(rpcdelta.Quat{X: p*a.X + q*b.X, Y: p*a.Y + q*b.Y, Z: p*a.Z + q*b.Z, W: p*a.W + q*b.W})
+	out, _ := unit(schema.Quat{X: p*a.X + q*b.X, Y: p*a.Y + q*b.Y, Z: p*a.Z + q*b.Z, W: p*a.W + q*b.W})
 	return out
 }
 
 // unit gives q the length 1, or says that it cannot: then it is zero.
-func unit(q rpcdelta.Quat) (rpcdelta.Quat, bool) {
+func unit(q schema.Quat) (schema.Quat, bool) {
 	n := math.Sqrt(q.X*q.X + q.Y*q.Y + q.Z*q.Z + q.W*q.W)
 	if !(n > 0) || math.IsInf(n, 1) {
-		return rpcdelta.Quat{}, false
+		return schema.Quat{}, false
 	}
-	return rpcdelta.Quat{X: q.X / n, Y: q.Y / n, Z: q.Z / n, W: q.W / n}, true
+	return schema.Quat{X: q.X / n, Y: q.Y / n, Z: q.Z / n, W: q.W / n}, true
 }

@@ -8,29 +8,29 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/uplink-rpc/uplink/interpolate"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
-func vectors(most float64) *rapid.Generator[rpcdelta.Vec3] {
+func vectors(most float64) *rapid.Generator[schema.Vec3] {
 	f := rapid.Float64Range(-most, most)
-	return rapid.Custom(func(t *rapid.T) rpcdelta.Vec3 {
-		return rpcdelta.Vec3{X: f.Draw(t, "x"), Y: f.Draw(t, "y"), Z: f.Draw(t, "z")}
+	return rapid.Custom(func(t *rapid.T) schema.Vec3 {
+		return schema.Vec3{X: f.Draw(t, "x"), Y: f.Draw(t, "y"), Z: f.Draw(t, "z")}
 	})
 }
 
 // turn is the rotation by an angle about an axis.
-func turn(axis rpcdelta.Vec3, angle float64) rpcdelta.Quat {
+func turn(axis schema.Vec3, angle float64) schema.Quat {
 	n := math.Sqrt(axis.X*axis.X + axis.Y*axis.Y + axis.Z*axis.Z)
 	s := math.Sin(angle/2) / n
-	return rpcdelta.Quat{X: axis.X * s, Y: axis.Y * s, Z: axis.Z * s, W: math.Cos(angle / 2)}
+	return schema.Quat{X: axis.X * s, Y: axis.Y * s, Z: axis.Z * s, W: math.Cos(angle / 2)}
 }
 
-func near(a, b rpcdelta.Vec3, most float64) bool {
+func near(a, b schema.Vec3, most float64) bool {
 	return math.Abs(a.X-b.X) <= most && math.Abs(a.Y-b.Y) <= most && math.Abs(a.Z-b.Z) <= most
 }
 
 // same says that two orientations are one, which q and -q are.
-func same(a, b rpcdelta.Quat, most float64) bool {
+func same(a, b schema.Quat, most float64) bool {
 	return math.Abs(math.Abs(a.X*b.X+a.Y*b.Y+a.Z*b.Z+a.W*b.W)-1) <= most
 }
 
@@ -38,8 +38,8 @@ func same(a, b rpcdelta.Quat, most float64) bool {
 func TestHermiteIsExactOnCubics(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := vectors(10)
-		c := [4]rpcdelta.Vec3{v.Draw(t, "a"), v.Draw(t, "b"), v.Draw(t, "c"), v.Draw(t, "d")}
-		path := func(at time.Duration) (p, v rpcdelta.Vec3) {
+		c := [4]schema.Vec3{v.Draw(t, "a"), v.Draw(t, "b"), v.Draw(t, "c"), v.Draw(t, "d")}
+		path := func(at time.Duration) (p, v schema.Vec3) {
 			s := at.Seconds()
 			each := func(a, b, c, d float64) (float64, float64) { return a + s*(b+s*(c+s*d)), b + s*(2*c+s*3*d) }
 			p.X, v.X = each(c[0].X, c[1].X, c[2].X, c[3].X)
@@ -118,13 +118,13 @@ func TestHermiteRests(t *testing.T) {
 // TestSlerp turns at constant speed, the shorter way, whatever the signs and lengths of what it gets.
 func TestSlerp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		axis := vectors(1).Filter(func(v rpcdelta.Vec3) bool { return v.X*v.X+v.Y*v.Y+v.Z*v.Z > 0.01 }).Draw(t, "axis")
+		axis := vectors(1).Filter(func(v schema.Vec3) bool { return v.X*v.X+v.Y*v.Y+v.Z*v.Z > 0.01 }).Draw(t, "axis")
 		from := rapid.Float64Range(-math.Pi, math.Pi).Draw(t, "from")
 		by := rapid.Float64Range(-3.1, 3.1).Draw(t, "by")
 		f := rapid.Float64Range(0, 1).Draw(t, "f")
 		length := rapid.Float64Range(0.1, 10).Draw(t, "length") * float64(1-2*rapid.IntRange(0, 1).Draw(t, "sign"))
 		a, b := turn(axis, from), turn(axis, from+by)
-		long := rpcdelta.Quat{X: b.X * length, Y: b.Y * length, Z: b.Z * length, W: b.W * length}
+		long := schema.Quat{X: b.X * length, Y: b.Y * length, Z: b.Z * length, W: b.W * length}
 		got := interpolate.Slerp(a, long, f)
 		if !same(got, turn(axis, from+f*by), 1e-9) {
 			t.Fatalf("%v, want %v", got, turn(axis, from+f*by))
@@ -136,8 +136,8 @@ func TestSlerp(t *testing.T) {
 }
 
 func TestSlerpWithoutDirection(t *testing.T) {
-	q := rpcdelta.Quat{X: 0.6, W: 0.8}
-	for _, none := range []rpcdelta.Quat{{}, {X: math.NaN()}, {W: math.Inf(1)}} {
+	q := schema.Quat{X: 0.6, W: 0.8}
+	for _, none := range []schema.Quat{{}, {X: math.NaN()}, {W: math.Inf(1)}} {
 		if got := interpolate.Slerp(none, q, 0.5); !same(got, q, 1e-12) {
 			t.Errorf("%v and %v: %v", none, q, got)
 		}
@@ -145,7 +145,7 @@ func TestSlerpWithoutDirection(t *testing.T) {
 			t.Errorf("%v and %v: %v", q, none, got)
 		}
 	}
-	if got := interpolate.Slerp(rpcdelta.Quat{}, rpcdelta.Quat{}, 0.5); got != (rpcdelta.Quat{}) {
+	if got := interpolate.Slerp(schema.Quat{}, schema.Quat{}, 0.5); got != (schema.Quat{}) {
 		t.Error(got)
 	}
 }

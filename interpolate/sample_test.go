@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/uplink-rpc/uplink/interpolate"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // TestFlagsStep has what is not a pose change at its snapshot and not before.
@@ -89,7 +89,7 @@ func TestEnds(t *testing.T) {
 
 // TestExtrapolation moves and turns on for as long as is allowed, and stops.
 func TestExtrapolation(t *testing.T) {
-	axis := rpcdelta.Vec3{Z: 1}
+	axis := schema.Vec3{Z: 1}
 	for m, speed := range map[interpolate.Method]float64{interpolate.Linear: 20, interpolate.Hermite: 50} {
 		b := newBuffer(t, interpolate.Config{Method: m, Extrapolate: 200 * ms})
 		first, second := moving(0, 50), moving(2, 50)

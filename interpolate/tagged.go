@@ -5,14 +5,14 @@ import (
 	"reflect"
 	"unsafe"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Tagged makes an adapter of T's tags, T being a struct:
 //
-//	Position rpcdelta.Vec3 `interpolate:"position"`
-//	Velocity rpcdelta.Vec3 `interpolate:"velocity"`
-//	Rotation rpcdelta.Quat `interpolate:"orientation"`
+//	Position schema.Vec3 `interpolate:"position"`
+//	Velocity schema.Vec3 `interpolate:"velocity"`
+//	Rotation schema.Quat `interpolate:"orientation"`
 //	Jumps    uint8         `interpolate:"teleports"`
 //
 // Each is optional; teleports is an unsigned integer or a bool. Fields without a tag step: they are those of the older
@@ -58,14 +58,14 @@ func (a *tagged[T]) addStruct(t reflect.Type, base uintptr) error {
 
 func (a *tagged[T]) add(tag string, t reflect.Type, offset uintptr) error {
 	var to *uintptr
-	want := reflect.TypeFor[rpcdelta.Vec3]()
+	want := reflect.TypeFor[schema.Vec3]()
 	switch tag {
 	case "position":
 		to = &a.position
 	case "velocity":
 		to = &a.velocity
 	case "orientation":
-		to, want = &a.orientation, reflect.TypeFor[rpcdelta.Quat]()
+		to, want = &a.orientation, reflect.TypeFor[schema.Quat]()
 	case "teleports":
 		to, a.size = &a.teleports, t.Size()
 		switch t.Kind() {
@@ -91,13 +91,13 @@ func (a *tagged[T]) add(tag string, t reflect.Type, offset uintptr) error {
 func (a *tagged[T]) Pose(object *T) (p Pose) {
 	at := unsafe.Pointer(object)
 	if a.position != none {
-		p.Position = *(*rpcdelta.Vec3)(unsafe.Add(at, a.position))
+		p.Position = *(*schema.Vec3)(unsafe.Add(at, a.position))
 	}
 	if a.velocity != none {
-		p.Velocity = *(*rpcdelta.Vec3)(unsafe.Add(at, a.velocity))
+		p.Velocity = *(*schema.Vec3)(unsafe.Add(at, a.velocity))
 	}
 	if a.orientation != none {
-		p.Orientation = *(*rpcdelta.Quat)(unsafe.Add(at, a.orientation))
+		p.Orientation = *(*schema.Quat)(unsafe.Add(at, a.orientation))
 	}
 	if a.teleports == none {
 		return p
@@ -117,12 +117,12 @@ func (a *tagged[T]) Pose(object *T) (p Pose) {
 func (a *tagged[T]) SetPose(object *T, p Pose) {
 	at := unsafe.Pointer(object)
 	if a.position != none {
-		*(*rpcdelta.Vec3)(unsafe.Add(at, a.position)) = p.Position
+		*(*schema.Vec3)(unsafe.Add(at, a.position)) = p.Position
 	}
 	if a.velocity != none {
-		*(*rpcdelta.Vec3)(unsafe.Add(at, a.velocity)) = p.Velocity
+		*(*schema.Vec3)(unsafe.Add(at, a.velocity)) = p.Velocity
 	}
 	if a.orientation != none {
-		*(*rpcdelta.Quat)(unsafe.Add(at, a.orientation)) = p.Orientation
+		*(*schema.Quat)(unsafe.Add(at, a.orientation)) = p.Orientation
 	}
 }

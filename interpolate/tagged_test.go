@@ -4,31 +4,31 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 type placed struct {
-	Position rpcdelta.Vec3 `interpolate:"position"`
-	Velocity rpcdelta.Vec3 `interpolate:"velocity"`
+	Position schema.Vec3 `interpolate:"position"`
+	Velocity schema.Vec3 `interpolate:"velocity"`
 }
 
 func TestTagged(t *testing.T) {
 	type object struct {
 		Name string
 		placed
-		Facing rpcdelta.Quat `interpolate:"orientation"`
-		Jumps  uint16        `interpolate:"teleports"`
+		Facing schema.Quat `interpolate:"orientation"`
+		Jumps  uint16      `interpolate:"teleports"`
 	}
 	a, err := Tagged[object]()
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Pose{rpcdelta.Vec3{X: 1}, rpcdelta.Vec3{Y: 2}, rpcdelta.Quat{W: 1}, 65535}
+	want := Pose{schema.Vec3{X: 1}, schema.Vec3{Y: 2}, schema.Quat{W: 1}, 65535}
 	o := object{Name: "a", placed: placed{want.Position, want.Velocity}, Facing: want.Orientation, Jumps: 65535}
 	if got := a.Pose(&o); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	moved := Pose{rpcdelta.Vec3{X: 3}, rpcdelta.Vec3{Y: 4}, rpcdelta.Quat{X: 1}, 7}
+	moved := Pose{schema.Vec3{X: 3}, schema.Vec3{Y: 4}, schema.Quat{X: 1}, 7}
 	a.SetPose(&o, moved)
 	moved.Teleports = want.Teleports // it is not written
 	if got := a.Pose(&o); got != moved || o.Name != "a" {
@@ -76,13 +76,13 @@ func TestTaggedErrors(t *testing.T) {
 			A float64 `interpolate:"place"`
 		}]()),
 		"twice": errorOf(Tagged[struct {
-			A, B rpcdelta.Vec3 `interpolate:"velocity"`
+			A, B schema.Vec3 `interpolate:"velocity"`
 		}]()),
 		"unsigned": errorOf(Tagged[struct {
 			A uint64 `interpolate:"teleports"`
 		}]()),
-		"want a rpcdelta.Quat": errorOf(Tagged[struct {
-			A rpcdelta.Vec3 `interpolate:"orientation"`
+		"want a schema.Quat": errorOf(Tagged[struct {
+			A schema.Vec3 `interpolate:"orientation"`
 		}]()),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {

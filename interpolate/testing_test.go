@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/interpolate"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 const ms = time.Millisecond
@@ -23,7 +23,7 @@ func (things) SetPose(o *thing, p interpolate.Pose) { o.pose = p }
 
 // still is a thing at x that does not turn.
 func still(x float64) thing {
-	return thing{pose: interpolate.Pose{Position: rpcdelta.Vec3{X: x}, Orientation: rpcdelta.Quat{W: 1}}}
+	return thing{pose: interpolate.Pose{Position: schema.Vec3{X: x}, Orientation: schema.Quat{W: 1}}}
 }
 
 // moving is a thing at x with a velocity.

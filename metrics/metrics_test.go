@@ -23,7 +23,7 @@ import (
 )
 
 type move struct {
-	X       float64 `rpcdelta:"resolution=0.01"`
+	X       float64 `uplink:"resolution=0.01"`
 	Buttons uint8
 }
 

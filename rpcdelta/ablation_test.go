@@ -9,6 +9,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 )
 
@@ -86,7 +87,7 @@ func TestAblation(t *testing.T) {
 	for k := range recordings {
 		wg.Go(func() {
 			r := &recordings[k]
-			schema, frames := r.load(t)
+			s, frames := r.load(t)
 			for i := range rows {
 				off := adaptive.Part(0)
 				if i > 0 {
@@ -95,8 +96,8 @@ func TestAblation(t *testing.T) {
 				if r.unlinked {
 					off |= adaptive.Derived | adaptive.Turned
 				}
-				rows[i][k] = header + codedBits(schema, frames, r.distance, off)
-				rows[i][n+k] = codedBits(schema, frames, 1, off)
+				rows[i][k] = header + codedBits(s, frames, r.distance, off)
+				rows[i][n+k] = codedBits(s, frames, 1, off)
 			}
 		})
 	}
@@ -129,22 +130,22 @@ func TestAblation(t *testing.T) {
 func brief() bool { return testing.Short() || rpcdelta.RaceEnabled }
 
 // load loads a trace, or the beginning of it.
-func (r *recorded) load(t *testing.T) (*rpcdelta.Schema, []rpcdelta.Frame) {
+func (r *recorded) load(t *testing.T) (*schema.Schema, []schema.Frame) {
 	path := "../testdata/traces/" + r.file + ".csv.gz"
-	schema, err := trace.LoadSchema(trace.SchemaPath(path))
+	s, err := trace.LoadSchema(trace.SchemaPath(path))
 	if err != nil {
 		t.Error(err)
 		return nil, nil
 	}
-	tr, err := trace.Load(path, schema)
+	tr, err := trace.Load(path, s)
 	if err != nil {
 		t.Error(err)
 		return nil, nil
 	}
 	if brief() {
-		return schema, tr.Frames[:100]
+		return s, tr.Frames[:100]
 	}
-	return schema, tr.Frames
+	return s, tr.Frames
 }
 
 // geometric is a geometric mean.
@@ -158,20 +159,20 @@ func geometric(x []float64) float64 {
 
 // codedBits is what a frame takes, on average, by a codec that lacks some parts: each against
 // the one distance before it.
-func codedBits(schema *rpcdelta.Schema, frames []rpcdelta.Frame, distance int, off adaptive.Part) float64 {
-	if schema == nil {
+func codedBits(s *schema.Schema, frames []schema.Frame, distance int, off adaptive.Part) float64 {
+	if s == nil {
 		return 0
 	}
-	fields := schema.ModelFields()
-	m := adaptive.Generic().CompileWithout(off, fields, schema.RateHz())
-	s, coder := m.NewState(0), new(adaptive.Coder)
-	known := adaptive.NewFrames(schema.Components(), len(frames[0].Bytes), adaptive.MaxRing+adaptive.LearnReach)
+	fields := rpcdelta.ModelFields(s)
+	m := adaptive.Generic().CompileWithout(off, fields, s.RateHz())
+	state, coder := m.NewState(0), new(adaptive.Coder)
+	known := adaptive.NewFrames(s.Components(), len(frames[0].Bytes), adaptive.MaxRing+adaptive.LearnReach)
 	var bits fieldBits
 	for n := distance; n < len(frames); n++ {
 		base := uint64(n - distance)
 		known.Put(base, (*adaptive.Row)(&frames[base]))
-		s.Learn(base, known)
-		coder.Measure(&bits, 0, []*adaptive.Row{(*adaptive.Row)(&frames[n])}, uint64(n), base, true, s, known)
+		state.Learn(base, known)
+		coder.Measure(&bits, 0, []*adaptive.Row{(*adaptive.Row)(&frames[n])}, uint64(n), base, true, state, known)
 	}
 	return float64(bits) / float64(len(frames)-distance)
 }

@@ -2,51 +2,49 @@ package rpcdelta
 
 import "encoding/binary"
 
-// AckWindow is how many payloads before the newest one an ack can speak of.
+// AckWindow is the maximum number of payloads before the newest one that an ack covers.
 const AckWindow = 63
 
 const (
 	epochMask = 7
-	epochSpan = 4 // up to so many epochs apart, an older one is told from a newer
+	epochSpan = 4 // maximum distance at which a newer epoch is distinguished from an older one
 )
 
-// Trouble is what a decoder asks a reset for.
+// Trouble is the reason for which a decoder requests a reset.
 type Trouble uint8
 
-// The troubles of a decoder.
+// Reasons for a reset.
 const (
 	NoTrouble       Trouble = iota
-	MissingBaseline         // a baseline was not in its ring
-	Desync                  // a baseline was another frame there
+	MissingBaseline         // a baseline is not in the ring of the decoder
+	Desync                  // both ends hold different frames under the sequence of a baseline
 )
 
-// Ack is what a decoder says it processed: the newest payload, and for those
-// before it whether they were. Its bits are final: a payload that was not
-// processed when a newer one was is never processed.
+// Ack reports which payloads a decoder processed: the newest one, and a window of those before it.
+// The bits are final: if a payload was not processed when a newer one was, it never will be.
 type Ack struct {
 	// RPC is the number of the RPC.
 	RPC uint8
 	// Epoch is the decoder's epoch, 0 to 7.
 	Epoch uint8
-	// None says that nothing was processed yet; Seq, Window and Len are 0 then.
+	// None reports that nothing was processed yet. Seq, Window and Len are 0 in this case.
 	None bool
-	// Trouble asks for a reset.
+	// Trouble requests a reset, unless it is NoTrouble.
 	Trouble Trouble
-	// Seq is the newest payload's sequence, its low 16 bits.
+	// Seq is the low 16 bits of the sequence of the newest payload.
 	Seq uint16
-	// Window has bit i set if payload Seq-1-i was processed, for i < Len.
+	// Bit i of Window is set if payload Seq-1-i was processed, for i < Len.
 	Window uint64
-	// Len is how many payloads before Seq the ack speaks of, at most AckWindow.
+	// Len is the number of payloads in the window, at most AckWindow.
 	Len int
-	// Whole says that nothing older than the window was processed in this epoch.
+	// Whole reports that no payload older than the window was processed in this epoch.
 	Whole bool
 }
 
-// The layout, 32 bits, low bit first: form (0 short, 1 long), then in the short
-// form the RPC number (3), in the long one trouble (2) and none (1); epoch (3),
-// whole (1), raw (1), length of the window (6) and a zero; Seq (16). The long
-// form goes on with the RPC number in a byte of its own. A raw window follows,
-// low bit first, in whole bytes; otherwise all of its bits are set.
+// An ack begins with 32 bits, low bit first: the form (0 short, 1 long); in the short form the RPC
+// number (3), in the long form trouble (2) and none (1); epoch (3); whole (1); raw (1); the length
+// of the window (6); a zero; Seq (16). In the long form, a byte with the RPC number follows. If raw
+// is set, the window follows in whole bytes, low bit first; otherwise all of its bits are set.
 const (
 	maxShortAckRPC = 7
 
@@ -56,8 +54,8 @@ const (
 	ackRaw   = 1 << 8
 )
 
-// Append appends the ack: 4 bytes if it has neither trouble nor holes and the
-// RPC number is below 8, 13 at most.
+// Append appends the ack and returns the extended slice. It has 4 bytes if there is neither trouble
+// nor a hole in the window and the RPC number is below 8, and at most 13 bytes.
 func (a *Ack) Append(dst []byte) []byte {
 	v := uint32(a.Epoch)<<4 | uint32(a.Len)<<9 | uint32(a.Seq)<<16
 	long := a.None || a.Trouble != NoTrouble || a.RPC > maxShortAckRPC
@@ -90,7 +88,7 @@ func (a *Ack) Append(dst []byte) []byte {
 	return dst
 }
 
-// ParseAck reads the ack at the start of b and gives what follows it.
+// ParseAck parses the ack at the start of b and returns the bytes that follow it.
 func ParseAck(b []byte) (a Ack, rest []byte, err error) {
 	if len(b) < 4 {
 		return a, nil, malformed("%d bytes are no ack", len(b))

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 func TestAckBytes(t *testing.T) {
@@ -88,9 +90,9 @@ func TestAckRoundTrip(t *testing.T) {
 	})
 }
 
-// TestAckWindow: an ack is the whole of an epoch until the decoder learns, from a
-// delta's baseline, that the encoder knows more; then it goes back to there. An
-// epoch that has outgrown the window before anything of it was acked is over.
+// TestAckWindow verifies that acks cover the whole epoch until the decoder learns from the baseline
+// of a delta that the encoder received an ack. Later acks reach back to that baseline. An epoch
+// that exceeds the window before its first ack arrives ends.
 func TestAckWindow(t *testing.T) { forVariants(t, checkAckWindow) }
 
 func checkAckWindow(t *testing.T, v variant) {
@@ -131,7 +133,7 @@ func FuzzParseAck(f *testing.F) {
 	f.Add([]byte{0xba, 0x0d, 0xcd, 0xab, 0x2f})
 	f.Add([]byte{0x05, 0x05, 0x07, 0x00, 1, 0x01})
 	f.Add([]byte{0x00, 0x7f, 0x00, 0x00, 1, 2, 3, 4, 5, 6, 7, 8})
-	s, err := NewSchema("Test", 60, []Field{{Name: "B", Kind: KindBool}})
+	s, err := schema.New("Test", 60, []schema.Field{{Name: "B", Kind: schema.KindBool}})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -1,6 +1,9 @@
 package rpcdelta
 
-import "github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
+import (
+	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
+	"github.com/uplink-rpc/uplink/schema"
+)
 
 // adaptiveCoder predicts and codes with an arithmetic coder; see
 // docs/codec.md.
@@ -16,7 +19,7 @@ type adaptiveCoder struct {
 
 // newAdaptive makes a coder of frames that refer to the last ring frames of
 // known. Late payloads are those whose baseline is older than what was learned.
-func newAdaptive(s *Schema, prior *Prior, ring int, known *adaptive.Frames, coder *adaptive.Coder, late bool) *adaptiveCoder {
+func newAdaptive(s *format, prior *Prior, ring int, known *adaptive.Frames, coder *adaptive.Coder, late bool) *adaptiveCoder {
 	m := s.model(prior)
 	c := &adaptiveCoder{coder: coder, known: known, model: m, state: m.NewState(ring)}
 	if late {
@@ -59,11 +62,11 @@ func (c *adaptiveCoder) reset() {
 
 func (c *adaptiveCoder) hash() uint16 { return c.using.Hash() }
 
-func (c *adaptiveCoder) leastIntra(f *Frame) int {
+func (c *adaptiveCoder) leastIntra(f *schema.Frame) int {
 	return c.model.LeastIntra((*adaptive.Row)(f))
 }
 
-func (c *adaptiveCoder) intraSize(f *Frame) int {
+func (c *adaptiveCoder) intraSize(f *schema.Frame) int {
 	return c.model.IntraBytes((*adaptive.Row)(f))
 }
 
@@ -102,7 +105,7 @@ func (p *payload) place() uint64 {
 }
 
 // modelFields describes the schema for the codec.
-func (s *Schema) modelFields() []adaptive.Field {
+func (s *format) modelFields() []adaptive.Field {
 	fields := make([]adaptive.Field, len(s.plans))
 	for i := range s.plans {
 		fields[i] = s.modelField(&s.plans[i])
@@ -110,29 +113,29 @@ func (s *Schema) modelFields() []adaptive.Field {
 	return fields
 }
 
-func (s *Schema) modelField(p *plan) adaptive.Field {
-	f := adaptive.Field{At: p.at, N: p.n, Lo: p.lo, Hi: p.hi, Bits: p.bits, VelocityAt: -1, Key: s.priorKey(p.field)}
-	switch p.class {
-	case classGroup:
-		f.Kind, f.Scalar = adaptive.Number, p.field.Kind == KindScalar
-	case classAngle:
+func (s *format) modelField(p *plan) adaptive.Field {
+	f := adaptive.Field{At: p.At, N: p.N, Lo: p.Lo, Hi: p.Hi, Bits: p.Bits, VelocityAt: -1, Key: s.priorKey(p.Field)}
+	switch p.Class {
+	case schema.ClassNumber:
+		f.Kind, f.Scalar = adaptive.Number, p.Field.Kind == schema.KindScalar
+	case schema.ClassAngle:
 		f.Kind = adaptive.Angle
-	case classQuat:
+	case schema.ClassQuat:
 		f.Kind = adaptive.Quat
-	case classBinary:
-		f.Kind, f.Bits, f.Signed = adaptive.Integer, p.width, p.signed
-		if k := p.field.Kind; k == KindBits || k == KindBool {
+	case schema.ClassInteger:
+		f.Kind, f.Bits, f.Signed = adaptive.Integer, p.Width, p.Signed
+		if k := p.Field.Kind; k == schema.KindBits || k == schema.KindBool {
 			f.Kind = adaptive.Bits
 		}
-	case classBlob:
-		f.Kind, f.Blob, f.MinBytes, f.MaxBytes = adaptive.Bytes, p.blob, p.minBytes, p.maxBytes
+	case schema.ClassBytes:
+		f.Kind, f.Blob, f.MinBytes, f.MaxBytes = adaptive.Bytes, p.Blob, p.MinBytes, p.MaxBytes
 	}
 	for i := range s.plans {
-		if v := &s.plans[i]; p.field.Velocity != "" && v.field.Name == p.field.Velocity {
-			f.VelocityAt = v.at
-			f.VelocityFactor = v.field.Resolution * p.field.VelocityScale
-			if p.class == classGroup {
-				f.VelocityFactor *= p.scale
+		if v := &s.plans[i]; p.Field.Velocity != "" && v.Field.Name == p.Field.Velocity {
+			f.VelocityAt = v.At
+			f.VelocityFactor = v.Field.Resolution * p.Field.VelocityScale
+			if p.Class == schema.ClassNumber {
+				f.VelocityFactor *= p.Scale
 			}
 		}
 	}

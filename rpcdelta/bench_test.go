@@ -4,9 +4,11 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"testing"
+
+	"github.com/uplink-rpc/uplink/schema"
 )
 
-// walkMoves is n calls of a player, one after the other.
+// walkMoves returns n consecutive calls of a player.
 func walkMoves(rng *rand.Rand, n int) []ServerMove {
 	moves := make([]ServerMove, n)
 	var m ServerMove
@@ -18,12 +20,12 @@ func walkMoves(rng *rand.Rand, n int) []ServerMove {
 	return moves
 }
 
-// benchFrames is a minute of calls of 20 components, at 60 Hz.
-func benchFrames(b *testing.B) (c *Type[ServerMove], moves []ServerMove, frames []Frame) {
+// benchFrames returns one minute of calls with 20 components at 60 Hz.
+func benchFrames(b *testing.B) (c *schema.Type[ServerMove], moves []ServerMove, frames []schema.Frame) {
 	b.Helper()
 	c = mustCompile[ServerMove](b)
 	moves = walkMoves(rand.New(rand.NewPCG(1, 0)), 3600)
-	frames = c.Schema().newFrames(len(moves))
+	frames = c.Schema().NewFrames(len(moves))
 	for i := range moves {
 		if err := c.Quantize(&frames[i], &moves[i]); err != nil {
 			b.Fatal(err)
@@ -35,8 +37,8 @@ func benchFrames(b *testing.B) (c *Type[ServerMove], moves []ServerMove, frames 
 
 const benchAge = 6 // frames between a frame and the newest that is acked
 
-// settle brings a pair to where frames have a baseline benchAge old.
-func (p *pair) settle(b *testing.B, frames []Frame) {
+// settle exchanges frames until the baseline is benchAge frames old.
+func (p *pair) settle(b *testing.B, frames []schema.Frame) {
 	b.Helper()
 	for i := range benchAge {
 		p.frame.CopyFrom(&frames[i])
@@ -70,7 +72,7 @@ func BenchmarkRestore(b *testing.B) {
 
 var benchVariants = []variant{{codec: RLE}, {codec: Adaptive, redundancy: RedundancyOff}, {codec: Adaptive, redundancy: 2}}
 
-// BenchmarkEncode has what the encoder learns from acks in its time.
+// BenchmarkEncode includes the time in which the encoder learns from acks.
 func BenchmarkEncode(b *testing.B) {
 	for _, v := range benchVariants {
 		b.Run(v.String(), func(b *testing.B) { benchEncode(b, v) })
@@ -88,7 +90,7 @@ func benchEncode(b *testing.B, v variant) {
 	var total Stats
 	i := 2 * benchAge
 	for b.Loop() {
-		p.enc.take(p.enc.next - benchAge) // as an ack would have it
+		p.enc.accept(p.enc.next - benchAge) // as an ack would have it
 		var info Info
 		var err error
 		if p.payload, info, err = p.enc.AppendFrame(p.payload[:0], &frames[i]); err != nil {
@@ -115,7 +117,7 @@ func benchDecode(b *testing.B, v variant) {
 	p := newPair(b, c.Schema(), v.encoder(EncoderConfig{}), DecoderConfig{})
 	for i := range frames {
 		if i >= benchAge {
-			p.enc.take(uint64(i - benchAge)) // as an ack would have it
+			p.enc.accept(uint64(i - benchAge)) // as an ack would have it
 		}
 		p.frame.CopyFrom(&frames[i])
 		p.send(b)
@@ -146,8 +148,8 @@ func BenchmarkAck(b *testing.B) {
 	b.ReportMetric(float64(8*len(p.ack)), "bits/ack")
 }
 
-// BenchmarkNewDecoder reports what an RPC costs a player on the server, with a
-// ring of 64 that has been filled: 20 numbers, and those with a byte string.
+// BenchmarkNewDecoder reports the memory of a decoder with a full ring of 64 frames, for 20 numbers
+// with and without a byte string.
 func BenchmarkNewDecoder(b *testing.B) {
 	_, _, frames := benchFrames(b)
 	fields := mustCompile[ServerMove](b).Schema().Fields()
@@ -157,13 +159,13 @@ func BenchmarkNewDecoder(b *testing.B) {
 	}
 }
 
-func benchMemory(b *testing.B, c Codec, s *Schema, frames []Frame) {
+func benchMemory(b *testing.B, c Codec, s *schema.Schema, frames []schema.Frame) {
 	p := newPair(b, s, EncoderConfig{Codec: c}, DecoderConfig{})
 	const players = 50
 	decs := make([]*Decoder, players)
 	var payloads [][]byte
 	for i := range 2 * DefaultRing {
-		p.frame.CopyFrom(&Frame{frames[i].Ints, frames[i].Bytes[:s.blobs]})
+		p.frame.CopyFrom(&schema.Frame{Ints: frames[i].Ints, Bytes: frames[i].Bytes[:s.Strings()]})
 		p.send(b)
 		payloads = append(payloads, append([]byte(nil), p.payload...))
 	}

@@ -5,25 +5,26 @@ import (
 	"strings"
 )
 
-// Codec names how the difference of two frames becomes bits.
+// Codec identifies a coding of the difference of two frames.
 type Codec uint8
 
-// The codecs. Both ends must use the same.
+// The codecs. Both ends of a stream must use the same.
 const (
-	// RLE is the paper's: packed differences, and run-length coded XORs.
+	// RLE packs differences of numbers as Unreal Engine packs vectors, and run-length codes the XOR
+	// of the other fields.
 	RLE Codec = iota + 1
-	// Adaptive predicts each component and codes what is left with an arithmetic
-	// coder whose distributions follow what was taken. Older frames can ride along.
+	// Adaptive predicts each component and codes the residual with an arithmetic coder whose
+	// distributions adapt to the accepted frames. Payloads can contain redundant frames.
 	Adaptive
 )
 
-// DefaultCodec is the codec of a config that names none.
+// DefaultCodec is the codec of a config that sets none.
 const DefaultCodec = Adaptive
 
-// Codecs lists all codecs.
+// Codecs returns all codecs.
 func Codecs() []Codec { return []Codec{RLE, Adaptive} }
 
-// String is the codec's name on the command line and in bindings.
+// String returns the name of the codec on the command line and in bindings.
 func (c Codec) String() string {
 	switch c {
 	case RLE:
@@ -34,7 +35,7 @@ func (c Codec) String() string {
 	return fmt.Sprintf("Codec(%d)", uint8(c))
 }
 
-// ParseCodec gives the codec of a name.
+// ParseCodec returns the codec with the given name.
 func ParseCodec(name string) (Codec, error) {
 	var names []string
 	for _, c := range Codecs() {
@@ -46,20 +47,20 @@ func ParseCodec(name string) (Codec, error) {
 	return 0, fmt.Errorf("rpcdelta: unknown codec %q; there are %s", name, strings.Join(names, ", "))
 }
 
-// FrameKind says what a frame's payload was coded against.
+// FrameKind reports the baseline that a payload was coded against.
 type FrameKind uint8
 
 // The kinds of frames.
 const (
-	// Delta is coded against a baseline.
+	// Delta frames are coded against a baseline.
 	Delta FrameKind = iota + 1
-	// Intra has no baseline; the decoder's state goes on.
+	// Intra frames have no baseline; the decoder keeps its state.
 	Intra
-	// Reset has no baseline and starts the decoder's state anew.
+	// Reset frames have no baseline and reset the state of the decoder.
 	Reset
 )
 
-// String is the kind's name in metrics and tables.
+// String returns the name of the kind in metrics and tables.
 func (k FrameKind) String() string {
 	switch k {
 	case Delta:
@@ -74,29 +75,28 @@ func (k FrameKind) String() string {
 
 // Info describes a frame on the wire.
 type Info struct {
-	// Seq is the frame's sequence, unwrapped; it starts at 0.
+	// Seq is the 64-bit sequence of the frame; it starts at 0.
 	Seq  uint64
 	Kind FrameKind
-	// BaselineAge is how many frames before this one the baseline of its payload
-	// is; 0 if it has none.
+	// BaselineAge is the distance from the frame to the baseline of its payload, in frames; 0
+	// without a baseline.
 	BaselineAge int
-	// FullBits is the frame as the engine would send it, see [Schema.FullBits]; at
-	// the encoder with those of the frames that were held back for it.
+	// FullBits is the size of the frame as an engine sends it, see [FullBits]. At the encoder it
+	// includes the frames that were held back for this payload.
 	FullBits int
-	// HeaderBits and PayloadBits are what its payload took, in whole bytes: the
-	// header, and the coded part. Of the frames of one payload only the newest has
-	// them.
+	// HeaderBits and PayloadBits are the sizes of the header and of the coded part of the payload.
+	// Of the frames of one payload, only the newest has them.
 	HeaderBits, PayloadBits int
-	// Older is how many older frames ride along in the payload, and Held, which
-	// only the encoder knows, how many of those no payload had before.
+	// Older is the number of redundant and held frames in the payload before this one. Held, which
+	// only the encoder knows, is the number of those that no payload contained before.
 	Older, Held int
 }
 
-// DefaultRing is the capacity of a ring of frames that a config does not set.
+// DefaultRing is the capacity of a ring of frames for a config that sets none.
 const DefaultRing = 64
 
-// DefaultMaxPayload is the largest payload of a config that sets none: a
-// datagram of 1,200 bytes less its header.
+// DefaultMaxPayload is the maximum payload size of a config that sets none: a datagram of 1,200
+// bytes less its header.
 const DefaultMaxPayload = 1197
 
 func checkCodec(c *Codec) error {

@@ -1,6 +1,9 @@
 package rpcdelta
 
-import "github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
+import (
+	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
+	"github.com/uplink-rpc/uplink/schema"
+)
 
 // MaxRedundancy is the most older frames that ride along in a payload.
 const MaxRedundancy = 7
@@ -8,11 +11,11 @@ const MaxRedundancy = 7
 // payload is what one Send puts on the wire: frames in a row, the oldest first,
 // each coded against the one before it.
 type payload struct {
-	frames []*Frame // oldest first; the last has sequence newest
+	frames []*schema.Frame // oldest first; the last has sequence newest
 	newest uint64
 	// baseline is what the oldest is coded against, with sequence base, unless it
 	// stands alone.
-	baseline Frame
+	baseline schema.Frame
 	base     uint64
 	hasBase  bool
 	// free is how many low bits of the header's last byte the coded part begins in.
@@ -23,7 +26,7 @@ type payload struct {
 func (p *payload) oldest() uint64 { return p.newest - uint64(len(p.frames)-1) }
 
 // reference is the baseline, or nil.
-func (p *payload) reference() *Frame {
+func (p *payload) reference() *schema.Frame {
 	if p.hasBase {
 		return &p.baseline
 	}
@@ -47,9 +50,9 @@ type coder interface {
 	measure(p *payload, m adaptive.Meter) (bits float64)
 	// intraSize is about how many bytes a frame takes alone, one too many at most and
 	// fewer than intraShort too few.
-	intraSize(f *Frame) int
+	intraSize(f *schema.Frame) int
 	// leastIntra is a bound of intraSize from below, found sooner.
-	leastIntra(f *Frame) int
+	leastIntra(f *schema.Frame) int
 	// learn learns the frames that were taken up to base, so that a payload can be
 	// coded against it. It says false where newer ones have been learned already.
 	learn(base uint64) bool
@@ -82,9 +85,9 @@ func (c Codec) headerBits(h *header) int {
 
 // newFrames makes the store of the frames that were taken, for baselines of the
 // last ring frames.
-func (c Codec) newFrames(s *Schema, ring int) *adaptive.Frames {
+func (c Codec) newFrames(s *schema.Schema, ring int) *adaptive.Frames {
 	if c == Adaptive {
 		ring += adaptive.LearnReach
 	}
-	return adaptive.NewFrames(s.ints, s.blobs, ring)
+	return adaptive.NewFrames(s.Components(), s.Strings(), ring)
 }

@@ -5,104 +5,102 @@ import (
 	"fmt"
 
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
-// DecoderConfig says how a Decoder works. Zero fields mean the defaults.
+// DecoderConfig configures a Decoder. Zero fields mean the defaults.
 type DecoderConfig struct {
-	// Codec must be the encoder's; default [DefaultCodec].
+	// Codec must be that of the encoder; default [DefaultCodec].
 	Codec Codec
-	// RPC is the number in headers and acks, as the encoder has it.
+	// RPC is the RPC number in headers and acks, as in [EncoderConfig].
 	RPC int
-	// Ring is how many frames are kept, 2 to MaxRing; default DefaultRing. Tell
-	// the encoder, as its PeerRing.
+	// Ring is the number of frames to keep, 2 to MaxRing; default DefaultRing. The PeerRing of the
+	// encoder must be equal.
 	Ring int
-	// PeerRing is the encoder's Ring; default DefaultRing.
+	// PeerRing is the Ring of the encoder; default DefaultRing.
 	PeerRing int
-	// DeliverLate has frames of payloads that were overtaken delivered, marked,
-	// instead of dropped. They are never baselines.
+	// DeliverLate delivers frames of payloads that arrive out of order, marked as late, instead of
+	// dropping them. They never become baselines.
 	DeliverLate bool
-	// Prior is the encoder's; nil is the built-in one.
+	// Prior is that of the encoder; nil means the built-in one.
 	Prior *Prior
-	// Reliable says that payloads arrive in order, every one.
+	// Reliable means that the channel delivers every payload in order.
 	Reliable bool
 	// Scratch, if not nil, is shared with other decoders, see [Scratch].
 	Scratch *Scratch
 }
 
-// maxLate is how many newer payloads may overtake one that is still delivered.
+// maxLate is the maximum number of newer payloads that may arrive before one that is still
+// delivered.
 const maxLate = 64
 
-// Delivery is a frame as the decoder rebuilt it.
+// Delivery is a decoded frame.
 type Delivery struct {
 	Info
-	// Missed is how many frames before this one were not delivered, since the one
-	// delivered before it.
+	// Missed is the number of undelivered frames between this one and the one delivered before it.
 	Missed uint64
-	// Late says that newer frames were delivered before.
+	// Late reports that newer frames were delivered before.
 	Late bool
 	// Frame is valid until the next call of Decode, see [Scratch].
-	Frame *Frame
+	Frame *schema.Frame
 }
 
-// Decoder rebuilds frames from payloads, whatever the network lost. It takes
-// any bytes: what it cannot use it reports and forgets. Not safe for concurrent
-// use.
+// Decoder decodes payloads to frames. Payloads may be lost, duplicated, reordered or forged; the
+// decoder reports those that it drops. Not safe for concurrent use.
 //
-// Whoever carries payloads must drop one that arrives after another whose newest
-// frame is 64 or more newer, since short headers hold 7 bits of the sequence: after
-// 64 newer payloads, or where frames are held back ([Encoder.Hold]), so that a
-// payload brings up to k new ones, after 64/k. A decoder that takes the
-// place of another must not get what was sent to that one. Package transport sees
-// to both.
+// The caller must drop a payload that arrives after one whose newest frame is 64 or more newer,
+// since short headers contain 7 bits of the sequence. That is after 64 newer payloads, or after
+// 64/k payloads if each contains up to k new frames that were held back ([Encoder.Hold]). A decoder
+// that replaces another must not receive payloads that were sent to the other. Package transport
+// ensures both.
 type Decoder struct {
-	schema      *Schema
+	format      *format
 	cfg         DecoderConfig
 	coder       coder
-	ring        *adaptive.Frames // that were taken in this epoch
-	reach       uint64           // how old a frame may be that another needs
+	ring        *adaptive.Frames // frames accepted in this epoch
+	reach       uint64           // maximum age of a frame that another refers to
 	scratch     *Scratch
 	profile     *Profile     // or nil
 	explanation *Explanation // likewise
 
-	started   bool // something was taken; newest and what follows mean something
+	started   bool // a payload was accepted; the fields below are valid
 	newest    uint64
 	processed uint64 // bit i: payload newest-1-i was processed
 	delivered uint64 // bit i: frame newest-1-i was delivered
 	epoch     uint8
 	first     uint64 // first payload processed in this epoch
-	known     uint64 // everything below is known to the encoder
+	known     uint64 // the encoder knows the status of all payloads below this one
 	trouble   Trouble
 	ackDue    bool
 }
 
-// NewDecoder makes a decoder of the schema's frames. An error names the setting
-// that is wrong.
-func NewDecoder(s *Schema, cfg DecoderConfig) (*Decoder, error) {
+// NewDecoder returns a decoder for frames of schema s. An error names the invalid setting.
+func NewDecoder(s *schema.Schema, cfg DecoderConfig) (*Decoder, error) {
 	err := errors.Join(checkCodec(&cfg.Codec), checkRPC(cfg.RPC), checkRing("Ring", &cfg.Ring), checkRing("PeerRing", &cfg.PeerRing))
 	if err != nil {
 		return nil, err
 	}
 	if cfg.Scratch == nil {
-		cfg.Scratch = s.NewScratch()
+		cfg.Scratch = NewScratch(s)
 	}
 	if !cfg.Scratch.fits(s) {
-		return nil, fmt.Errorf("rpcdelta: Scratch of frames of another shape than those of %s", s.rpc)
+		return nil, fmt.Errorf("rpcdelta: Scratch of frames of another shape than those of %s", s.RPC())
 	}
 	d := &Decoder{
-		schema:  s,
+		format:  formatOf(s),
 		cfg:     cfg,
 		ring:    cfg.Codec.newFrames(s, cfg.capacity()),
 		reach:   cfg.Codec.reach(min(cfg.Ring, cfg.PeerRing)),
 		scratch: cfg.Scratch,
 	}
-	if d.coder = newRLE(s); cfg.Codec == Adaptive {
-		d.coder = newAdaptive(s, cfg.Prior, min(cfg.Ring, cfg.PeerRing), d.ring, &d.scratch.coder, cfg.DeliverLate)
+	if d.coder = newRLE(d.format); cfg.Codec == Adaptive {
+		d.coder = newAdaptive(d.format, cfg.Prior, min(cfg.Ring, cfg.PeerRing), d.ring, &d.scratch.coder, cfg.DeliverLate)
 	}
 	return d, nil
 }
 
-// capacity is how many frames may be baselines, and where late payloads are
-// decoded those that newer frames would have evicted by then.
+// capacity returns the number of frames to keep: possible baselines, and, if late payloads are
+// decoded, those that newer frames would have evicted by then.
 func (c *DecoderConfig) capacity() int {
 	if c.DeliverLate && c.Codec == Adaptive {
 		return c.Ring + maxLate
@@ -110,11 +108,10 @@ func (c *DecoderConfig) capacity() int {
 	return c.Ring
 }
 
-// Decode takes one payload and gives the frames that it newly delivers, oldest
-// first. The slice and its frames are valid until the next call, see [Scratch]. An error is
-// one of the package's reasons for which payloads are dropped, perhaps wrapped;
-// the decoder goes on. The payload is not written to nor kept. It allocates
-// nothing but for errors.
+// Decode decodes one payload and returns the frames that it newly delivers, oldest first. The slice
+// and its frames are valid until the next call, see [Scratch]. An error wraps one of the reasons
+// for which payloads are dropped, such as [ErrLate]; the decoder remains usable. The payload is
+// neither modified nor retained. Only errors allocate.
 func (d *Decoder) Decode(payload []byte) ([]Delivery, error) {
 	h, err := parseHeader(payload)
 	if err != nil {
@@ -124,7 +121,7 @@ func (d *Decoder) Decode(payload []byte) ([]Delivery, error) {
 		return nil, malformed("RPC number %d, want %d", h.rpc, d.cfg.RPC)
 	}
 	if !d.started {
-		return d.take(h, uint64(h.seq), payload)
+		return d.accept(h, uint64(h.seq), payload)
 	}
 	n, ok := h.unwrap(d.newest)
 	if !ok {
@@ -136,19 +133,19 @@ func (d *Decoder) Decode(payload []byte) ([]Delivery, error) {
 	if d.cfg.Reliable && n != d.newest+1 {
 		return nil, malformed("sequence %d after %d on a reliable channel", n, d.newest)
 	}
-	return d.take(h, n, payload)
+	return d.accept(h, n, payload)
 }
 
-// take decodes a payload that is newer than all before it, and takes from it
-// the frames that are. Of one that resets it takes the newest alone: the encoder
-// does not know which of the others were new.
-func (d *Decoder) take(h header, n uint64, b []byte) ([]Delivery, error) {
+// accept decodes a payload that is newer than all before, and delivers its new frames. Of a payload
+// that resets the decoder it delivers only the newest, because the encoder does not know which of
+// the others are new.
+func (d *Decoder) accept(h header, n uint64, b []byte) ([]Delivery, error) {
 	kind := d.kind(h)
 	if kind == 0 {
-		return nil, ErrLate // a frame of an epoch that is over
+		return nil, ErrLate // a frame of an older epoch
 	}
 	if err := d.decode(h, n, b); err != nil {
-		d.ask(err)
+		d.requestReset(err)
 		return nil, err
 	}
 	if kind == Reset {
@@ -171,7 +168,7 @@ func (d *Decoder) take(h header, n uint64, b []byte) ([]Delivery, error) {
 	if d.profile != nil {
 		d.measure(&h, len(b))
 		for _, f := range d.scratch.payload.frames[q-d.scratch.payload.oldest():] {
-			d.profile.frame(d.schema, f)
+			d.profile.frame(d.format, f)
 		}
 	}
 	d.scratch.out = d.scratch.out[:0]
@@ -185,12 +182,12 @@ func (d *Decoder) take(h header, n uint64, b []byte) ([]Delivery, error) {
 		d.deliver(kind, q, f).Missed = missed
 		missed = 0
 	}
-	d.sized(&h, len(b))
+	d.setSize(&h, len(b))
 	d.mark(n)
 	return d.scratch.out, nil
 }
 
-// decode fills d.scratch.payload.
+// decode decodes the payload into d.scratch.payload.
 func (d *Decoder) decode(h header, n uint64, b []byte) (err error) {
 	p := &d.scratch.payload
 	p.newest, p.base, p.hasBase = n, n-uint64(h.distance), h.distance != 0
@@ -211,7 +208,7 @@ func (d *Decoder) decode(h header, n uint64, b []byte) (err error) {
 	return nil
 }
 
-// decodeOld deals with a payload that a newer one, or itself, came before.
+// decodeOld handles a payload that is not newer than all before.
 func (d *Decoder) decodeOld(h header, n uint64, b []byte) ([]Delivery, error) {
 	age := d.newest - n
 	switch {
@@ -228,7 +225,7 @@ func (d *Decoder) decodeOld(h header, n uint64, b []byte) ([]Delivery, error) {
 		if errors.Is(err, ErrMalformed) {
 			return nil, err
 		}
-		return nil, ErrLate // nothing is wrong: the ring has gone on
+		return nil, ErrLate // the baseline was evicted from the ring
 	}
 	d.scratch.out = d.scratch.out[:0]
 	for i, f := range d.scratch.payload.frames {
@@ -249,15 +246,15 @@ func (d *Decoder) decodeOld(h header, n uint64, b []byte) ([]Delivery, error) {
 	if d.profile != nil {
 		d.measure(&h, len(b))
 		for i := range d.scratch.out {
-			d.profile.frame(d.schema, d.scratch.out[i].Frame)
+			d.profile.frame(d.format, d.scratch.out[i].Frame)
 		}
 	}
-	d.sized(&h, len(b))
+	d.setSize(&h, len(b))
 	return d.scratch.out, nil
 }
 
-// kind tells a frame that goes on from one that resets; 0 is a frame of an
-// older epoch. The encoder is at most one epoch ahead.
+// kind returns the kind of a frame, or 0 if it belongs to an older epoch. The encoder is at most
+// one epoch ahead.
 func (d *Decoder) kind(h header) FrameKind {
 	switch {
 	case h.distance != 0:
@@ -272,30 +269,29 @@ func (d *Decoder) kind(h header) FrameKind {
 	return 0
 }
 
-// baseline gives the frame that the header names, checked, if it names one.
-func (d *Decoder) baseline(h header, n uint64) (Frame, error) {
+// baseline returns the frame that the header refers to, after verifying its hash.
+func (d *Decoder) baseline(h header, n uint64) (schema.Frame, error) {
 	if h.distance == 0 {
-		return Frame{}, nil
+		return schema.Frame{}, nil
 	}
 	if !d.started || uint64(h.distance) > min(n, d.reach) {
-		return Frame{}, ErrBaselineMissing
+		return schema.Frame{}, ErrBaselineMissing
 	}
 	seq := n - uint64(h.distance)
 	row, ok := d.ring.Get(seq)
 	if !ok || !d.coder.learn(seq) {
-		return Frame{}, ErrBaselineMissing
+		return schema.Frame{}, ErrBaselineMissing
 	}
-	base := Frame(row)
-	if h.checked && base.hash()^d.coder.hash() != h.hash {
-		return Frame{}, ErrDesync
+	base := schema.Frame(row)
+	if h.checked && hashFrame(&base)^d.coder.hash() != h.hash {
+		return schema.Frame{}, ErrDesync
 	}
 	return base, nil
 }
 
-// ask has the next acks ask for a reset, if that is what the error calls for.
-// After a desync no frame is a baseline any more: those coded from the wrong one
-// are wrong too.
-func (d *Decoder) ask(err error) {
+// requestReset makes the next acks request a reset if err requires one. After a desync, no frame
+// remains a baseline, because those coded against the wrong one are wrong too.
+func (d *Decoder) requestReset(err error) {
 	switch {
 	case errors.Is(err, ErrDesync):
 		d.trouble = Desync
@@ -308,7 +304,7 @@ func (d *Decoder) ask(err error) {
 	d.ackDue = true
 }
 
-// mark makes n the newest payload, of which the frames in d.scratch.out are delivered.
+// mark sets the newest payload to n and marks the frames in d.scratch.out as delivered.
 func (d *Decoder) mark(n uint64) {
 	if d.started {
 		step := n - d.newest
@@ -323,65 +319,65 @@ func (d *Decoder) mark(n uint64) {
 	}
 }
 
-// deliver adds frame n of the payload to those delivered.
-func (d *Decoder) deliver(kind FrameKind, n uint64, f *Frame) *Delivery {
+// deliver appends frame n of the payload to d.scratch.out.
+func (d *Decoder) deliver(kind FrameKind, n uint64, f *schema.Frame) *Delivery {
 	x := d.scratch
 	x.out = append(x.out, Delivery{})
 	out := &x.out[len(x.out)-1]
-	out.Seq, out.Kind, out.FullBits, out.Frame = n, kind, d.schema.FullBits(f), f
+	out.Seq, out.Kind, out.FullBits, out.Frame = n, kind, d.format.fullBits(f), f
 	switch {
 	case kind == Delta:
 		out.BaselineAge = int(n - x.payload.base)
 	case kind == Reset && n != x.payload.newest:
-		out.Kind = Intra // the newest alone starts the decoder anew
+		out.Kind = Intra // only the newest frame resets the decoder
 	}
 	return out
 }
 
-// sized notes in the newest of the frames in d.scratch.out what the payload took.
-func (d *Decoder) sized(h *header, size int) {
+// setSize sets the sizes of the payload in the newest frame of d.scratch.out.
+func (d *Decoder) setSize(h *header, size int) {
 	i := &d.scratch.out[len(d.scratch.out)-1].Info
 	i.HeaderBits, i.Older = d.cfg.Codec.headerBits(h), len(d.scratch.payload.frames)-1
 	i.PayloadBits = 8*size - i.HeaderBits
 }
 
-// Measure has each payload that is taken from now on added to p, and none that is
-// dropped; nil stops it. It codes each once more, and allocates nothing once warm. What an
-// encoder other than this package's could have coded in fewer bits counts among
-// RoundingBits. It panics if p is of another schema.
+// Measure adds each payload that is decoded from now on to p; nil stops it. Dropped payloads are
+// not added. It codes each payload a second time, and does not allocate once warm. If another
+// encoder did not choose the smallest coding, the excess counts as RoundingBits. Measure panics if
+// p is of another schema.
 func (d *Decoder) Measure(p *Profile) {
-	p.mustFit(d.schema)
+	p.mustFit(d.format)
 	d.profile = p
 }
 
-// measure measures the payload that was just decoded; nothing may have been learned
-// since.
+// measure adds the payload that was just decoded to the profile. It must be called before the coder
+// learns from the frames.
 func (d *Decoder) measure(h *header, size int) {
 	n := d.cfg.Codec.headerBits(h)
 	d.profile.payload(d.coder, &d.scratch.payload, n, 8*size-n)
 }
 
-// AckDue says whether something happened since the last AppendAck that the
-// encoder should know. Reliable decoders need no acks.
+// AckDue reports whether the encoder needs an ack because of what happened since the last
+// AppendAck. It is always false on a reliable channel.
 func (d *Decoder) AckDue() bool { return d.ackDue && !d.cfg.Reliable }
 
-// AskReset has the next acks ask the encoder for a reset, as they do when a baseline is missing: from then on payloads
-// can be decoded without what came before them. It does nothing where nothing came yet, nor on a reliable channel, which
-// knows no acks.
+// AskReset makes the next acks request a reset, as if a baseline were missing. Payloads after the
+// reset can be decoded without those before it. It has no effect before the first payload and on a
+// reliable channel.
 func (d *Decoder) AskReset() {
 	if d.started && !d.cfg.Reliable {
-		d.ask(ErrBaselineMissing)
+		d.requestReset(ErrBaselineMissing)
 	}
 }
 
-// AppendAck appends what the decoder processed so far, typically 4 bytes, to
-// be sent to the encoder in whatever goes there. It may be lost or repeated.
+// AppendAck appends an ack of the payloads processed so far, typically 4 bytes. Acks may be lost,
+// repeated and reordered.
 func (d *Decoder) AppendAck(dst []byte) []byte {
 	d.ackDue = false
 	a := Ack{RPC: uint8(d.cfg.RPC), Trouble: d.trouble, None: !d.started}
 	if d.started {
-		// The encoder has used frame known-1 as a baseline, or known opens the
-		// epoch: it needs what came since.
+		// The encoder used frame known-1 as a baseline, or known is the first of the epoch, so it
+		// needs the status of the payloads since.
 		need := d.newest - min(max(d.known, d.first), d.newest)
 		a.Epoch, a.Seq, a.Whole = d.epoch, uint16(d.newest), need <= AckWindow && d.known <= d.first
 		a.Len = int(min(need, AckWindow))

@@ -3,10 +3,12 @@ package rpcdelta
 import (
 	"errors"
 	"testing"
+
+	"github.com/uplink-rpc/uplink/schema"
 )
 
-// TestDesync: if memory goes wrong at one end, the next hash finds it; from then
-// on nothing wrong is delivered, and a reset mends it.
+// TestDesync verifies that the next hash detects a frame that was corrupted at one end, that no
+// wrong frame is delivered from then on, and that a reset repairs the stream.
 func TestDesync(t *testing.T) { forVariants(t, checkDesync) }
 
 func checkDesync(t *testing.T, v variant) {
@@ -63,12 +65,12 @@ func checkDesync(t *testing.T, v variant) {
 	}
 }
 
-// TestDesyncStays: what is asked for after a desync is not forgotten over the
-// missing baselines that follow from it.
+// TestDesyncStays verifies that missing baselines after a desync do not replace the reported
+// trouble.
 func TestDesyncStays(t *testing.T) { forVariants(t, checkDesyncStays) }
 
 func checkDesyncStays(t *testing.T, v variant) {
-	p := newPair(t, mustSchema(t, Field{Name: "P", Kind: KindVec3, Resolution: 1}), v.encoder(EncoderConfig{}), DecoderConfig{})
+	p := newPair(t, mustSchema(t, schema.Field{Name: "P", Kind: schema.KindVec3, Resolution: 1}), v.encoder(EncoderConfig{}), DecoderConfig{})
 	p.frame.Ints[0] = 1 << 20
 	for range 60 {
 		p.exchange(t)
@@ -94,12 +96,12 @@ func checkDesyncStays(t *testing.T, v variant) {
 	}
 }
 
-// TestHashCadence: one delta a second carries the hash of its baseline.
+// TestHashCadence verifies that one delta per second contains the hash of its baseline.
 func TestHashCadence(t *testing.T) { forVariants(t, checkHashCadence) }
 
 func checkHashCadence(t *testing.T, v variant) {
 	for _, rate := range []float64{0.5, 20, 60} {
-		s, err := NewSchema("Test", rate, []Field{{Name: "P", Kind: KindVec3, Resolution: 1}})
+		s, err := schema.New("Test", rate, []schema.Field{{Name: "P", Kind: schema.KindVec3, Resolution: 1}})
 		if err != nil {
 			t.Fatal(err)
 		}

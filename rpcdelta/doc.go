@@ -1,21 +1,17 @@
-// Package rpcdelta makes the calls of a high-rate RPC small: each is quantized
-// into integers, and sent as the difference from a frame that the receiver is
-// known to hold.
+// Package rpcdelta compresses the calls of a high-rate RPC. Each call is quantized to a frame of
+// integers and sent as the difference from a frame that the receiver is known to hold.
 //
-// A [Schema] describes the arguments; [Compile] derives it from a Go struct,
-// [ParseSchema] from a file. An [Encoder] turns frames into payloads, a
-// [Decoder] payloads into frames, and acks flow back from it:
+// A [schema.Schema] describes the arguments. An [Encoder] encodes frames to payloads, a [Decoder]
+// decodes payloads to frames, and returns acks:
 //
-//	client                                    dedicated server
-//	Type.Quantize -> Encoder.AppendFrame ---> Decoder.Decode -> Type.Restore
-//	                 Encoder.Ack         <--- Decoder.AppendAck
+//	client                                           dedicated server
+//	schema.Type.Quantize -> Encoder.AppendFrame ---> Decoder.Decode -> schema.Type.Restore
+//	                        Encoder.Ack         <--- Decoder.AppendAck
 //
-// Everything after quantization is integer arithmetic, so what the decoder
-// rebuilds is equal to what the client quantized, always, and nothing drifts.
-// Payloads may be lost, duplicated, delayed and reordered; a payload refers only
-// to frames that the decoder is known to hold.
+// Everything after quantization is integer arithmetic, so the decoded frame always equals the
+// quantized one, and errors do not accumulate. Payloads may be lost, duplicated, delayed and
+// reordered; a payload refers only to frames that the decoder is known to hold.
 //
-// The package opens no sockets, reads no clock and starts no goroutine. Packages
-// client and ds carry its payloads over package transport; with a transport of
-// your own, use it alone.
+// The package opens no sockets, reads no clock and starts no goroutines. Packages client and ds
+// carry its payloads over package transport; it can also be used with another transport.
 package rpcdelta

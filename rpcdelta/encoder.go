@@ -1,144 +1,165 @@
 package rpcdelta
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 
 	"github.com/uplink-rpc/uplink/ringcache"
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
-// EncoderConfig says how an Encoder works. Zero fields mean the defaults.
+// EncoderConfig configures an Encoder. Zero fields mean the defaults.
 type EncoderConfig struct {
-	// Codec must be the decoder's; default [DefaultCodec].
+	// Codec must be that of the decoder; default [DefaultCodec].
 	Codec Codec
-	// RPC is the number in headers that tells RPCs of one connection apart, 0 to
-	// MaxRPC. 0 has the shortest, 11 and above the longest; 8 and above have longer acks.
+	// RPC is the number in headers that distinguishes the RPCs of a connection, 0 to MaxRPC.
+	// Headers are shortest for 0 and longest from 11 on; acks are longer from 8 on.
 	RPC int
-	// Ring is how many sent frames are kept, 2 to MaxRing; default DefaultRing.
+	// Ring is the number of sent frames to keep, 2 to MaxRing; default DefaultRing.
 	Ring int
-	// PeerRing is how many the decoder keeps; default DefaultRing. The encoder
-	// uses no baseline that the smaller of both rings may have evicted.
+	// PeerRing is the number of frames that the decoder keeps; default DefaultRing. The encoder
+	// does not use a baseline that the smaller of both rings may have evicted.
 	PeerRing int
-	// MaxPayload is the most bytes of a payload; default DefaultMaxPayload.
+	// MaxPayload is the maximum size of a payload in bytes; default DefaultMaxPayload.
 	MaxPayload int
-	// Redundancy is how many older payloads' frames ride along in each payload of
-	// the adaptive codec: RedundancyAuto, which is 0 and so the default,
-	// RedundancyOff, or 1 to MaxRedundancy. Unless frames are held back, those are
-	// as many frames.
+	// Redundancy is the number of older payloads whose frames each payload of the adaptive codec
+	// repeats: RedundancyAuto (0, the default), RedundancyOff, or 1 to MaxRedundancy. Unless frames
+	// are held back, each payload contains one new frame.
 	Redundancy int
-	// Delivery is the share of frames that RedundancyAuto aims to have delivered,
-	// MinDelivery to MaxDelivery; default DefaultDelivery.
+	// Delivery is the share of frames that RedundancyAuto aims to deliver, MinDelivery to
+	// MaxDelivery; default DefaultDelivery.
 	Delivery float64
-	// RedundancyBytes is how long older frames may make a payload; default
-	// DefaultRedundancyBytes. The newest frame goes whatever it takes.
+	// RedundancyBytes is the maximum size in bytes of a payload with redundant frames; default
+	// DefaultRedundancyBytes. New frames are sent whatever their size.
 	RedundancyBytes int
-	// Prior is what the adaptive codec starts from, the same as the decoder's;
-	// nil is the built-in one.
+	// Prior is the initial state of the adaptive codec, which must be that of the decoder; nil
+	// means the built-in one.
 	Prior *Prior
-	// Reliable says that payloads arrive in order, every one: the baseline is the
+	// Reliable means that the channel delivers every payload in order. The baseline is always the
 	// frame before, and there are no acks.
 	Reliable bool
 }
 
-// Encoder makes payloads of frames, each the difference from a frame that the
-// decoder is known to hold. It neither reads a clock nor does I/O. Not safe for
-// concurrent use.
+// Check returns the error that [NewEncoder] would return for the settings of c.
+func (c EncoderConfig) Check() error {
+	_, err := c.withDefaults()
+	return err
+}
+
+func (c EncoderConfig) withDefaults() (EncoderConfig, error) {
+	c.MaxPayload = cmp.Or(c.MaxPayload, DefaultMaxPayload)
+	c.RedundancyBytes = cmp.Or(c.RedundancyBytes, DefaultRedundancyBytes)
+	c.Delivery = cmp.Or(c.Delivery, DefaultDelivery)
+	switch {
+	case c.MaxPayload < longHeader+hashSize+1:
+		return c, fmt.Errorf("rpcdelta: payloads of %d bytes are too small", c.MaxPayload)
+	case c.Redundancy < RedundancyOff || c.Redundancy > MaxRedundancy:
+		return c, fmt.Errorf("rpcdelta: Redundancy of %d frames, want at most %d, RedundancyAuto or RedundancyOff", c.Redundancy, MaxRedundancy)
+	case !(c.Delivery >= MinDelivery && c.Delivery <= MaxDelivery):
+		return c, fmt.Errorf("rpcdelta: Delivery of %v, want %v to %v", c.Delivery, MinDelivery, MaxDelivery)
+	case c.RedundancyBytes < 0:
+		return c, fmt.Errorf("rpcdelta: RedundancyBytes is %d", c.RedundancyBytes)
+	}
+	return c, errors.Join(checkCodec(&c.Codec), checkRPC(c.RPC), checkRing("Ring", &c.Ring), checkRing("PeerRing", &c.PeerRing))
+}
+
+// Encoder encodes frames to payloads, each as the difference from a frame that the decoder is known
+// to hold. It neither reads a clock nor does I/O. Not safe for concurrent use.
 type Encoder struct {
-	schema  *Schema
+	format  *format
 	cfg     EncoderConfig
 	coder   coder
 	sent    *ringcache.Ring[record]
-	known   *adaptive.Frames // of these, what the decoder took in this epoch
-	reach   uint64           // how old a frame may be that another needs
-	kept    uint64           // how old a payload may be when its fate becomes known
+	known   *adaptive.Frames // of these, the frames that the decoder accepted in this epoch
+	reach   uint64           // maximum age of a frame that another refers to
+	kept    uint64           // maximum age of a payload when its delivery status becomes known
 	payload payload
 	spare   []byte // for a second attempt
 	losses  lossMeter
-	fates   Fates
+	stats   DeliveryStats
 	profile *Profile // or nil
-	most    int      // older payloads whose frames may ride along
+	limit   int      // maximum number of older payloads whose frames a payload repeats
 
 	next       uint64 // sequence of the next frame
-	held       int    // frames before it that no payload had yet
-	base       uint64 // newest frame that the decoder took
+	held       int    // frames before it that no payload contains yet
+	base       uint64 // newest frame that the decoder accepted
 	hasBase    bool
 	epoch      uint8
-	resolved   uint64 // payloads below this are known to be processed or not
-	acked      bool   // something was acked in this epoch
+	resolved   uint64 // the delivery status of all payloads below this one is known
+	acked      bool   // a payload was acked in this epoch
 	checkEvery uint64
 	checkAt    uint64 // sequence from which the next delta carries a hash
 }
 
-// record is a frame that was sent, or is held back.
+// record is a frame that was sent or is held back.
 type record struct {
-	Frame
-	older uint8 // frames that rode along in the payload of its name
-	fresh uint8 // those of them, itself included, that no payload had before; 0: no payload has its name
-	taken bool  // the decoder is known to have taken it in this epoch
+	schema.Frame
+	older uint8 // frames before this one in the payload with this sequence
+	fresh uint8 // those of its frames that no payload contained before; 0: there is no such payload
 }
 
-// NewEncoder makes an encoder of the schema's frames whose first frame has
-// sequence 0. An error names the setting that is wrong.
-func NewEncoder(s *Schema, cfg EncoderConfig) (*Encoder, error) {
+// NewEncoder returns an encoder for frames of schema s. The first frame has sequence 0. An error
+// names the invalid setting.
+func NewEncoder(s *schema.Schema, cfg EncoderConfig) (*Encoder, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
 	}
 	e := &Encoder{
-		schema: s,
+		format: formatOf(s),
 		cfg:    cfg,
-		// Frames stay until an ack that speaks of them has come, so that what the
-		// decoder learned when it took them can be repeated.
+		// Frames are kept until their acks can have arrived, because the encoder must then learn
+		// from them what the decoder learned.
 		sent:       newRecords(s, cfg.Ring+2*(AckWindow+1)),
 		known:      cfg.Codec.newFrames(s, min(cfg.Ring, cfg.PeerRing)),
 		reach:      cfg.Codec.reach(min(cfg.Ring, cfg.PeerRing)),
-		payload:    payload{frames: make([]*Frame, 0, MaxRedundancy+1)},
-		most:       MaxRedundancy,
+		payload:    payload{frames: make([]*schema.Frame, 0, MaxRedundancy+1)},
+		limit:      MaxRedundancy,
 		losses:     newLossMeter(cfg.Delivery),
 		checkEvery: max(1, uint64(s.RateHz())),
 	}
-	if e.coder = newRLE(s); cfg.Codec == Adaptive {
-		e.coder = newAdaptive(s, cfg.Prior, min(cfg.Ring, cfg.PeerRing), e.known, new(adaptive.Coder), false)
+	if e.coder = newRLE(e.format); cfg.Codec == Adaptive {
+		e.coder = newAdaptive(e.format, cfg.Prior, min(cfg.Ring, cfg.PeerRing), e.known, new(adaptive.Coder), false)
 	}
 	e.checkAt = e.checkEvery
 	e.kept = uint64(e.sent.Cap() - MaxRedundancy)
 	return e, nil
 }
 
-// Measure has each payload that is made from now on added to p; nil stops it. It codes
-// each payload once more, and allocates nothing once warm. It panics if p is of
-// another schema.
+// Measure adds each payload that is encoded from now on to p; nil stops it. It codes each payload a
+// second time, and does not allocate once warm. It panics if p is of another schema.
 func (e *Encoder) Measure(p *Profile) {
-	p.mustFit(e.schema)
+	p.mustFit(e.format)
 	e.profile = p
 }
 
-// measure measures the payload that was just made.
+// measure adds the payload that was just encoded to the profile.
 func (e *Encoder) measure(h *header, i *Info, fresh int) {
 	p := &e.payload
 	p.hasBase, p.free = h.distance != 0, h.free()
 	e.profile.payload(e.coder, p, i.HeaderBits, i.PayloadBits)
 	for _, f := range p.frames[len(p.frames)-fresh:] {
-		e.profile.frame(e.schema, f)
+		e.profile.frame(e.format, f)
 	}
 }
 
-// newRecords makes a ring of frames whose components lie in one array.
-func newRecords(s *Schema, capacity int) *ringcache.Ring[record] {
-	frames := s.newFrames(capacity)
+// newRecords returns a ring of frames whose components share one array.
+func newRecords(s *schema.Schema, capacity int) *ringcache.Ring[record] {
+	frames := s.NewFrames(capacity)
 	return ringcache.NewFunc(capacity, func(f *record) {
 		f.Frame, frames = frames[0], frames[1:]
 	})
 }
 
-// AppendFrame appends the payload of the next frame to dst: header and coded
-// part, with older frames that may be lost as far as Redundancy says. f must
-// have the schema's shape and ranges, as Quantize makes it; else the error says
-// what is wrong. A payload above MaxPayload is [ErrTooLarge] with its size. On an
-// error dst is returned as it was, the sequence is not used, and the stream goes
-// on. Where frames are held back it is [Encoder.Hold] and [Encoder.AppendHeld]. It
-// allocates nothing once warm.
-func (e *Encoder) AppendFrame(dst []byte, f *Frame) ([]byte, Info, error) {
+// AppendFrame appends the payload of the next frame to dst and returns the extended slice. The
+// payload consists of a header and the coded part, which repeats older frames as configured by
+// Redundancy. f must be a valid frame of the schema, see [schema.Schema.Check]. If the payload
+// exceeds MaxPayload, the error wraps [ErrTooLarge]. On an error, dst is returned unchanged, the
+// sequence is not used and the encoder remains usable. If frames are held back, AppendFrame is
+// equivalent to [Encoder.Hold] followed by [Encoder.AppendHeld]. It does not allocate once warm.
+func (e *Encoder) AppendFrame(dst []byte, f *schema.Frame) ([]byte, Info, error) {
 	if e.held > 0 {
 		if err := e.Hold(f); err != nil {
 			return dst, Info{}, err
@@ -146,7 +167,7 @@ func (e *Encoder) AppendFrame(dst []byte, f *Frame) ([]byte, Info, error) {
 		out, info := e.AppendHeld(dst)
 		return out, info, nil
 	}
-	if err := e.schema.check(f); err != nil {
+	if err := e.format.Check(f); err != nil {
 		return dst, Info{}, err
 	}
 	h, out, older, ok := e.encode(dst, f, e.next, 1, e.chooseRedundancy())
@@ -154,23 +175,23 @@ func (e *Encoder) AppendFrame(dst []byte, f *Frame) ([]byte, Info, error) {
 		return dst, Info{}, e.tooLarge(len(out) - len(dst))
 	}
 	e.put(f)
-	return out, e.named(e.next-1, h, len(out)-len(dst), older, 1), nil
+	return out, e.finish(e.next-1, h, len(out)-len(dst), older, 1), nil
 }
 
 func (e *Encoder) tooLarge(size int) error {
-	return fmt.Errorf("%w: %s: %d bytes, want at most %d", ErrTooLarge, e.schema.rpc, size, e.cfg.MaxPayload)
+	return fmt.Errorf("%w: %s: %d bytes, want at most %d", ErrTooLarge, e.format.RPC(), size, e.cfg.MaxPayload)
 }
 
-// put gives f the next sequence.
-func (e *Encoder) put(f *Frame) {
+// put stores f under the next sequence.
+func (e *Encoder) put(f *schema.Frame) {
 	slot := e.sent.Put(e.next)
 	slot.CopyFrom(f)
-	slot.older, slot.fresh, slot.taken = 0, 0, false
+	slot.older, slot.fresh = 0, 0
 	e.next++
 }
 
-// named notes that payload n was made, and describes it.
-func (e *Encoder) named(n uint64, h header, size, older, fresh int) Info {
+// finish records that payload n was encoded and returns its description.
+func (e *Encoder) finish(n uint64, h header, size, older, fresh int) Info {
 	if h.checked {
 		e.checkAt = n + e.checkEvery
 	}
@@ -180,7 +201,7 @@ func (e *Encoder) named(n uint64, h header, size, older, fresh int) Info {
 	}
 	info.PayloadBits = 8*size - info.HeaderBits
 	for q := n + 1 - uint64(fresh); q <= n; q++ {
-		info.FullBits += e.schema.FullBits(&e.sent.Get(q).Frame)
+		info.FullBits += e.format.fullBits(&e.sent.Get(q).Frame)
 	}
 	slot := e.sent.Get(n)
 	slot.older, slot.fresh = uint8(older), uint8(fresh)
@@ -189,7 +210,7 @@ func (e *Encoder) named(n uint64, h header, size, older, fresh int) Info {
 	}
 	if e.cfg.Reliable {
 		e.acked = true
-		e.take(n)
+		e.accept(n)
 	}
 	return info
 }

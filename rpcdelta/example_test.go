@@ -5,50 +5,20 @@ import (
 	"log"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 type Move struct {
-	Location rpcdelta.Vec3    `rpcdelta:"resolution=0.1"` // cm
-	Rotation rpcdelta.Rotator `rpcdelta:"bits=16"`        // degrees
-	Throttle float32          `rpcdelta:"resolution=0.01"`
+	Location schema.Vec3    `uplink:"resolution=0.1"` // cm
+	Rotation schema.Rotator `uplink:"bits=16"`        // degrees
+	Throttle float32        `uplink:"resolution=0.01"`
 	Buttons  uint16
-}
-
-func ExampleCompile() {
-	move, err := rpcdelta.Compile[Move]("ServerMove", 60)
-	if err != nil {
-		log.Fatal(err)
-	}
-	for _, f := range move.Schema().Fields() {
-		fmt.Println(f)
-	}
-	// Output:
-	// Location vec3 resolution=0.1
-	// Rotation angle count=3 bits=16
-	// Throttle scalar resolution=0.01
-	// Buttons uint width=16
-}
-
-func ExampleType_Quantize() {
-	move, err := rpcdelta.Compile[Move]("ServerMove", 60)
-	if err != nil {
-		log.Fatal(err)
-	}
-	f := move.Schema().NewFrame()
-	err = move.Quantize(f, &Move{Location: rpcdelta.Vec3{X: 12.34, Y: -5}, Rotation: rpcdelta.Rotator{Yaw: 450}})
-	fmt.Println(f.Ints, err)
-
-	err = move.Quantize(f, &Move{Location: rpcdelta.Vec3{Z: 1e6}})
-	fmt.Println(err)
-	// Output:
-	// [123 -50 0 0 16384 0 0 0] <nil>
-	// rpcdelta: ServerMove: field "Location": value 1e+06, want -838860.7 to 838860.7
 }
 
 // A client's frame goes to the server, whose ack makes it the baseline of the
 // next.
 func Example() {
-	move, err := rpcdelta.Compile[Move]("ServerMove", 60)
+	move, err := schema.Compile[Move]("ServerMove", 60)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -64,7 +34,7 @@ func Example() {
 	var payload, ack []byte
 	for i := range 3 {
 		// The client sends.
-		v := Move{Location: rpcdelta.Vec3{X: 1000 + float64(i), Y: 200, Z: 88}, Rotation: rpcdelta.Rotator{Yaw: 90}, Buttons: 3}
+		v := Move{Location: schema.Vec3{X: 1000 + float64(i), Y: 200, Z: 88}, Rotation: schema.Rotator{Yaw: 90}, Buttons: 3}
 		if err := move.Quantize(frame, &v); err != nil {
 			log.Fatal(err)
 		}
@@ -97,29 +67,6 @@ func Example() {
 	// 0 reset 16 bytes, X 1000
 	// 1 delta 4 bytes, X 1001
 	// 2 delta 3 bytes, X 1002
-}
-
-func ExampleParseSchema() {
-	s, err := rpcdelta.ParseSchema([]byte(`{"rpc": "ServerMove", "rate_hz": 60, "fields": [
-		{"name": "Position", "kind": "vec3", "columns": ["x", "y", "z"], "resolution": 0.001},
-		{"name": "Aim", "kind": "angle", "columns": ["pitch", "yaw"]},
-		{"name": "Payload", "kind": "bytes", "columns": ["payload_hex"], "max": 64}]}`))
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(s.RPC(), s.RateHz(), s.Components())
-	for _, f := range s.Fields() {
-		fmt.Println(f)
-	}
-
-	_, err = rpcdelta.ParseSchema([]byte(`{"rpc": "ServerMove", "fields": [{"name": "Position", "kind": "vec3"}]}`))
-	fmt.Println(err)
-	// Output:
-	// ServerMove 60 5
-	// Position vec3 resolution=0.001
-	// Aim angle count=2 bits=16
-	// Payload bytes max=64
-	// rpcdelta: ServerMove: field "Position": resolution 0, want a size of one step above 0
 }
 
 // The paper's table: a vector in steps of a tenth, of at most 24 bits a

@@ -1,6 +1,9 @@
 package rpcdelta
 
-import "github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
+import (
+	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
+	"github.com/uplink-rpc/uplink/schema"
+)
 
 // Header is what stands ahead of a payload's coded part, as it can be read without the stream.
 type Header struct {
@@ -35,8 +38,8 @@ type Explanation struct {
 	// Frames are those of the payload, the oldest first, Newest is the sequence of the last. Base is the baseline,
 	// with sequence BaseSeq; nil if there is none.
 	Newest, BaseSeq uint64
-	Frames          []*Frame
-	Base            *Frame
+	Frames          []*schema.Frame
+	Base            *schema.Frame
 	// CountBits say how many frames there are; Parts are in the order in which they are coded.
 	CountBits float64
 	Parts     []Part
@@ -82,15 +85,15 @@ func (d *Decoder) explain() {
 	p := &d.scratch.payload
 	*d.explanation = Explanation{Newest: p.newest}
 	if p.hasBase {
-		d.explanation.BaseSeq, d.explanation.Base = p.base, d.schema.NewFrame()
+		d.explanation.BaseSeq, d.explanation.Base = p.base, d.format.NewFrame()
 		d.explanation.Base.CopyFrom(&p.baseline)
 	}
 	for _, f := range p.frames {
-		c := d.schema.NewFrame()
+		c := d.format.NewFrame()
 		c.CopyFrom(f)
 		d.explanation.Frames = append(d.explanation.Frames, c)
 	}
-	x := explainer{Explanation: d.explanation, s: d.schema}
+	x := explainer{Explanation: d.explanation, s: d.format}
 	d.coder.measure(p, &x)
 	d.explanation = nil
 }
@@ -98,7 +101,7 @@ func (d *Decoder) explain() {
 // explainer is an Explanation as codecs fill it.
 type explainer struct {
 	*Explanation
-	s     *Schema
+	s     *format
 	frame int
 }
 
@@ -117,8 +120,8 @@ func (x *explainer) Contents(field int, bits float64) {
 
 func (x *explainer) Component(field, k int, bits float64, by adaptive.Predictor, residual int64) {
 	pl := &x.s.plans[field]
-	at := pl.at + k
-	if pl.class == classQuat {
+	at := pl.At + k
+	if pl.Class == schema.ClassQuat {
 		at++
 	}
 	p := Part{Kind: PartComponent, Frame: x.frame, Field: field, Component: k, Bits: bits, Value: x.Frames[x.frame].Ints[at]}
@@ -128,8 +131,8 @@ func (x *explainer) Component(field, k int, bits float64, by adaptive.Predictor,
 	if residual != adaptive.NoResidual && !p.Held {
 		p.Residual, p.Forecasts = residual, true
 		p.Forecast = int64(p.Value) - residual
-		if pl.class == classAngle {
-			p.Forecast &= int64(pl.hi)
+		if pl.Class == schema.ClassAngle {
+			p.Forecast &= int64(pl.Hi)
 		}
 	}
 	x.Parts = append(x.Parts, p)

@@ -4,24 +4,27 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/uplink-rpc/uplink/internal/schematest"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // TestExplain: the parts of any payload add up to what a Profile measures of it, each frame has each component once,
 // and what was forecast is the residual away from the value that was decoded.
 func TestExplain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		pick := rapidPicker(t)
-		s := pick.schema()
+		pick := schematest.FromRapid(t)
+		s := pick.Schema()
 		codec := rapid.SampledFrom(Codecs()).Draw(t, "codec")
 		p := newPair(t, s, EncoderConfig{Codec: codec, Redundancy: 2}, DecoderConfig{Codec: codec})
 		components := 0
-		for _, f := range s.NewProfile().Fields {
+		for _, f := range NewProfile(s).Fields {
 			components += len(f.Components)
 		}
 		for i := range 40 {
-			pick.walk(s, p.frame)
+			pick.Walk(s, p.frame)
 			p.send(t)
-			e, profile := Explanation{}, s.NewProfile()
+			e, profile := Explanation{}, NewProfile(s)
 			p.dec.Explain(&e)
 			p.dec.Measure(profile)
 			out, err := p.dec.Decode(p.payload)
@@ -44,7 +47,7 @@ func TestExplain(t *testing.T) {
 	})
 }
 
-func checkParts(t failer, s *Schema, e *Explanation, components int, bits float64) {
+func checkParts(t failer, s *schema.Schema, e *Explanation, components int, bits float64) {
 	t.Helper()
 	sum, seen := e.CountBits, make([]int, len(e.Frames))
 	for _, part := range e.Parts {
@@ -53,7 +56,7 @@ func checkParts(t failer, s *Schema, e *Explanation, components int, bits float6
 			continue
 		}
 		seen[part.Frame]++
-		angle := s.Fields()[part.Field].Kind == KindAngle
+		angle := s.Fields()[part.Field].Kind == schema.KindAngle
 		if part.Forecasts && part.Forecast+part.Residual != int64(part.Value) && !angle {
 			t.Fatalf("%+v", part)
 		}
@@ -70,7 +73,7 @@ func checkParts(t failer, s *Schema, e *Explanation, components int, bits float6
 
 // TestExplainDropped leaves an explanation alone for payloads that are dropped.
 func TestExplainDropped(t *testing.T) {
-	p := newPair(t, mustSchema(t, Field{Name: "A", Kind: KindVec2, Resolution: 1}), EncoderConfig{}, DecoderConfig{})
+	p := newPair(t, mustSchema(t, schema.Field{Name: "A", Kind: schema.KindVec2, Resolution: 1}), EncoderConfig{}, DecoderConfig{})
 	p.exchange(t)
 	e := Explanation{Newest: 77}
 	p.dec.Explain(&e)
@@ -87,7 +90,7 @@ func TestExplainDropped(t *testing.T) {
 // can go on.
 func TestAskReset(t *testing.T) {
 	forVariants(t, func(t *testing.T, v variant) {
-		s := mustSchema(t, Field{Name: "A", Kind: KindVec2, Resolution: 1})
+		s := mustSchema(t, schema.Field{Name: "A", Kind: schema.KindVec2, Resolution: 1})
 		p := newPair(t, s, v.encoder(EncoderConfig{}), DecoderConfig{})
 		p.dec.AskReset()
 		if p.dec.AckDue() {

@@ -1,24 +1,23 @@
 package rpcdelta
 
 import (
+	"math"
 	"math/bits"
 
 	"github.com/uplink-rpc/uplink/internal/bitio"
 )
 
-// The engine's packed vector: the integers of a group share one width, named by
-// a header. Source: Unreal Engine's NetSerialization.h, WritePackedVector, as
-// the paper's table gives its sizes.
+// The integers of a group have the same width, which a header declares. Source: WritePackedVector
+// in NetSerialization.h of Unreal Engine.
 
-// groupHeader is the header of a group whose largest magnitude is m: two less
-// than the width of each of its biased integers. It says false where the group
-// cannot hold m.
+// groupHeader returns the header of a group whose largest magnitude is m: two less than the width
+// of its biased integers. It reports false if the group cannot hold m.
 func groupHeader(m uint64, maxHeader uint32) (header uint32, ok bool) {
 	b := uint32(max(bits.Len64(m), 1)) // ceil(log2(1+m)), at least 1
 	return b - 1, b <= maxHeader
 }
 
-// groupBits is the bits of a group of n integers.
+// groupBits returns the size in bits of a group of n integers.
 func groupBits(n int, m uint64, maxHeader uint32) (int, bool) {
 	h, ok := groupHeader(m, maxHeader)
 	return bitio.TruncatedBits(h, maxHeader) + n*int(h+2), ok
@@ -31,15 +30,14 @@ func magnitude(v int64) uint64 {
 	return uint64(v)
 }
 
-// PackedVectorBits is the size in bits of a vector of up to three numbers,
-// rounded to 1/scale, as Unreal's FVector_NetQuantize and its relatives send
-// it: scale 1, 10 or 100, and at most 24 bits (20 for FVector_NetQuantize,
-// scale 1) a component. A number that is too large is clamped, as there.
-// It reproduces the paper's table of sizes.
+// PackedVectorBits returns the size in bits of a vector of up to three numbers, rounded to 1/scale,
+// as Unreal Engine's FVector_NetQuantize types serialize it: scale is 1, 10 or 100, and maxBits at
+// most 24 bits per component (20 for FVector_NetQuantize, scale 1). A number that is too large is
+// clamped, as in the engine.
 func PackedVectorBits(v []float64, scale float64, maxBits int) int {
 	m := uint64(0)
 	for _, x := range v {
-		if x = round(x, scale); x != x || x < -(1<<62) || x > 1<<62 {
+		if x = math.Floor(float64(x*scale) + 0.5); x != x || x < -(1<<62) || x > 1<<62 {
 			x = 1 << 62
 		}
 		m = max(m, magnitude(int64(x)))
@@ -50,7 +48,7 @@ func PackedVectorBits(v []float64, scale float64, maxBits int) int {
 	return bitio.TruncatedBits(h, limit) + len(v)*int(h+2)
 }
 
-// writeGroup writes integers that the caller found to fit.
+// writeGroup writes a group of integers, which must fit.
 func writeGroup(w *bitio.Writer, v []int64, header, maxHeader uint32) {
 	w.WriteTruncated(header, maxHeader)
 	width, bias := uint(header+2), int64(1)<<(header+1)
@@ -59,7 +57,7 @@ func writeGroup(w *bitio.Writer, v []int64, header, maxHeader uint32) {
 	}
 }
 
-// readGroup reads as many integers as v holds.
+// readGroup reads len(v) integers of a group.
 func readGroup(r *bitio.Reader, v []int64, maxHeader uint32) {
 	header := r.ReadTruncated(maxHeader)
 	width, bias := uint(header+2), int64(1)<<(header+1)

@@ -2,27 +2,27 @@ package rpcdelta
 
 import "encoding/binary"
 
-// Limits that the headers set.
+// Limits of the header format.
 const (
 	// MaxRPC is the highest number of an RPC.
 	MaxRPC = 255
-	// MaxRing is the largest capacity of a ring of frames.
+	// MaxRing is the maximum capacity of a ring of frames.
 	MaxRing = 256
 
 	maxShortRPC     = 10
 	maxShortHashRPC = 3
 	shortSeqBits    = 7
-	// maxShortDistance keeps a short sequence unambiguous: the decoder has taken the
-	// baseline, or something newer.
+	// maxShortDistance keeps a short sequence unambiguous, because the decoder has accepted the
+	// baseline or a newer frame.
 	maxShortDistance = 32
 	maxLongLate      = 1023
 
-	shortHeader = 3 // bytes that the longest short header without a hash touches
+	shortHeader = 3 // maximum size of a short header without a hash, in bytes
 	longHeader  = 5
 	hashSize    = 2
 )
 
-// header is what stands ahead of the coded part, readable without it.
+// header precedes the coded part of a payload. It can be parsed without the state of the stream.
 //
 //	short, 14, 16 or 19 bits, each byte from its high bit down:
 //	  0; RPC number: 0 as 0, 1 to 3 as 1 and 2 bits, 4 to 10 as 100 and 3 bits less 4;
@@ -39,7 +39,7 @@ type header struct {
 	rpc      uint8
 	long     bool
 	seq      uint16 // low bits: 7 in a short header, 16 in a long one
-	distance int    // to the baseline; 0: there is none
+	distance int    // to the baseline; 0 without one
 	epoch    uint8  // of a frame without baseline
 	checked  bool
 	hash     uint16
@@ -47,18 +47,17 @@ type header struct {
 
 const (
 	flagLong     = 1 << 7
-	flagControl  = 1 << 6 // no frame: see ControlMask
+	flagControl  = 1 << 6 // not a frame, see ControlMask
 	flagBaseline = 1 << 5
 	flagHash     = 1 << 4
 	flagMask     = flagLong | flagControl | flagBaseline | flagHash
 )
 
-// ControlMask marks a message that is no frame: one whose first byte has both
-// bits set. The other six are free for whoever carries frames and messages of
-// his own in one stream.
+// ControlMask marks a message that is not a frame: both bits of its first byte are set. The other
+// six bits are free for messages that share a channel with frames.
 const ControlMask = flagLong | flagControl
 
-// append appends the header in whole bytes, zero where it ends within one.
+// append appends the header in whole bytes. Bits of the last byte that it does not use are 0.
 func (h *header) append(dst []byte) []byte {
 	if !h.long {
 		return h.appendShort(dst)
@@ -77,8 +76,7 @@ func (h *header) append(dst []byte) []byte {
 	return dst
 }
 
-// hashCode is what stands for a hash behind the first bit of a short header,
-// where an RPC number would be.
+// hashCode announces a hash. It follows the first bit of a short header, in place of an RPC number.
 const (
 	hashCode     = 0b100_111
 	hashCodeBits = 6
@@ -110,7 +108,7 @@ func (h *header) appendShort(dst []byte) []byte {
 	return dst
 }
 
-// rpcBits is the length of the RPC number in a short header.
+// rpcBits returns the length of the RPC number in a short header.
 func (h *header) rpcBits() int {
 	switch {
 	case h.rpc == 0:
@@ -121,12 +119,12 @@ func (h *header) rpcBits() int {
 	return 6
 }
 
-// check has the header carry the hash of its baseline.
+// check adds the hash of the baseline to the header.
 func (h *header) check(hash uint16) {
 	h.long, h.checked, h.hash = h.long || h.rpc > maxShortHashRPC, true, hash
 }
 
-// bits is the header's length.
+// bits returns the length of the header in bits.
 func (h *header) bits() int {
 	n := 8 * longHeader
 	if !h.long {
@@ -141,10 +139,10 @@ func (h *header) bits() int {
 	return n
 }
 
-// size is how many bytes the header touches.
+// size returns the number of bytes that the header occupies, the last one perhaps in part.
 func (h *header) size() int { return (h.bits() + 7) / 8 }
 
-// uncheckedSize is what size would be without a hash.
+// uncheckedSize returns the size of the header without a hash.
 func (h *header) uncheckedSize() int {
 	u := *h
 	u.checked = false
@@ -154,11 +152,10 @@ func (h *header) uncheckedSize() int {
 	return u.size()
 }
 
-// free is how many low bits of its last byte the header leaves to the coded part.
+// free returns the number of low bits of the last byte that the header leaves to the coded part.
 func (h *header) free() uint { return uint(8*h.size() - h.bits()) }
 
-// parseHeader reads a header, which does not look at the bits of its last byte
-// that it leaves free.
+// parseHeader parses a header. It ignores the bits of the last byte that belong to the coded part.
 func parseHeader(b []byte) (h header, err error) {
 	if len(b) == 0 {
 		return h, malformed("no header")
@@ -188,8 +185,7 @@ func parseHeader(b []byte) (h header, err error) {
 	return h, nil
 }
 
-// parseShort reads a short header: 8 bytes from the high bit down, zeros behind
-// the end.
+// parseShort parses a short header. It reads up to 8 bytes, high bit first.
 func parseShort(b []byte) (h header, err error) {
 	var v uint64
 	for i := range min(8, len(b)) {
@@ -217,10 +213,9 @@ func parseShort(b []byte) (h header, err error) {
 	return h, nil
 }
 
-// unwrap gives the 64-bit sequence by the newest one that was taken, or false for
-// one before the first. A long header may be behind by no more than maxLongLate,
-// so that it may be ahead by nearly a whole turn: what was sent before an outage
-// is gone, what comes after it must not be mistaken for late.
+// unwrap returns the 64-bit sequence of the header, given the newest accepted one, and reports
+// false if it were negative. A long header may be behind by at most maxLongLate and ahead by nearly
+// 2^16: payloads before an outage were lost, and those after it must not be mistaken for late ones.
 func (h *header) unwrap(newest uint64) (n uint64, ok bool) {
 	turn, late := uint64(1)<<16, uint64(maxLongLate)
 	if !h.long {
@@ -233,8 +228,7 @@ func (h *header) unwrap(newest uint64) (n uint64, ok bool) {
 	return newest - behind, behind <= newest
 }
 
-// PeekRPC gives the number of the RPC that a payload belongs to, without
-// decoding it.
+// PeekRPC returns the number of the RPC that a payload belongs to, without decoding it.
 func PeekRPC(payload []byte) (int, error) {
 	if len(payload) >= shortHeader { // most are short, of the first RPCs, and have no hash
 		switch first := payload[0]; {

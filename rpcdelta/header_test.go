@@ -73,8 +73,7 @@ func TestHeaderErrors(t *testing.T) {
 	}
 }
 
-// TestNoFrameIsControl: what an encoder writes is never taken for a control
-// message.
+// TestNoFrameIsControl verifies that a payload is never mistaken for a control message.
 func TestNoFrameIsControl(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := drawHeader(t)

@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 var (
@@ -13,40 +15,39 @@ var (
 
 func number(v float64) *float64 { return &v }
 
-func mustSchema(t testing.TB, fields ...Field) *Schema {
+func mustSchema(t testing.TB, fields ...schema.Field) *schema.Schema {
 	t.Helper()
-	s, err := NewSchema("Test", 60, fields)
+	s, err := schema.New("Test", 60, fields)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-func mustCompile[T any](t testing.TB) *Type[T] {
+func mustCompile[T any](t testing.TB) *schema.Type[T] {
 	t.Helper()
-	c, err := Compile[T]("Test", 60)
+	c, err := schema.Compile[T]("Test", 60)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return c
 }
 
-// ServerMove is a call of 20 components, as a shooter has it.
+// ServerMove is a call of 20 components, typical for a shooter.
 type ServerMove struct {
-	Location     Vec3    `rpcdelta:"resolution=0.1,velocity=Velocity"`
-	Velocity     Vec3    `rpcdelta:"resolution=0.1"`
-	Acceleration Vec3    `rpcdelta:"resolution=0.1"`
-	Rotation     Rotator `rpcdelta:"bits=16"`
-	Aim          Quat    `rpcdelta:"bits=12"`
-	Throttle     float32 `rpcdelta:"resolution=0.01"`
-	Steer        float32 `rpcdelta:"resolution=0.01"`
+	Location     schema.Vec3    `uplink:"resolution=0.1,velocity=Velocity"`
+	Velocity     schema.Vec3    `uplink:"resolution=0.1"`
+	Acceleration schema.Vec3    `uplink:"resolution=0.1"`
+	Rotation     schema.Rotator `uplink:"bits=16"`
+	Aim          schema.Quat    `uplink:"bits=12"`
+	Throttle     float32        `uplink:"resolution=0.01"`
+	Steer        float32        `uplink:"resolution=0.01"`
 	Buttons      uint16
 	Weapon       uint8
-	Payload      []byte `rpcdelta:"max=64"`
+	Payload      []byte `uplink:"max=64"`
 }
 
-// walk makes the next of a sequence of calls that changes little from one to the
-// next.
+// walk changes m to the next call of a sequence with small changes.
 func (m *ServerMove) walk(rng *rand.Rand) {
 	step := func(v *float64, by float64) { *v += by * (rng.Float64() - 0.5) }
 	step(&m.Acceleration.X, 20)

@@ -1,28 +1,29 @@
 package rpcdelta
 
-import "fmt"
+import (
+	"fmt"
 
-// MaxHeld is how many frames an encoder holds back at most: what a payload has
-// room for.
+	"github.com/uplink-rpc/uplink/schema"
+)
+
+// MaxHeld is the maximum number of frames that an encoder holds back.
 const MaxHeld = MaxRedundancy + 1
 
-// Hold gives f the next sequence without making a payload of it: it leaves with
-// those after it, in one payload of the adaptive codec, by AppendHeld or
-// AppendFrame. Errors are those of [Encoder.AppendFrame], but a frame has to fit a
-// payload without a baseline; one that does not may still fit as a difference: make
-// the payloads of those that are held, and call AppendFrame. More than MaxHeld
-// frames are an error. It allocates nothing once warm.
+// Hold assigns the next sequence to f without encoding a payload. The next call of AppendHeld or
+// AppendFrame encodes it, with the frames after it, in one payload of the adaptive codec. Errors
+// are those of [Encoder.AppendFrame], but the frame must fit into a payload without a baseline. If
+// it does not, it may still fit as a difference: encode the held frames, then call AppendFrame. It
+// is an error to hold more than MaxHeld frames. Hold does not allocate once warm.
 //
-// Short headers rely on it that whoever carries payloads drops one that comes after
-// another whose newest frame is 64 or more newer; see [Decoder].
-func (e *Encoder) Hold(f *Frame) error {
+// See [Decoder] for a condition on the channel.
+func (e *Encoder) Hold(f *schema.Frame) error {
 	if e.held >= MaxHeld {
-		return fmt.Errorf("rpcdelta: %s: %d frames are held back: AppendHeld first", e.schema.rpc, e.held)
+		return fmt.Errorf("rpcdelta: %s: %d frames are held back; call AppendHeld first", e.format.RPC(), e.held)
 	}
-	if err := e.schema.check(f); err != nil {
+	if err := e.format.Check(f); err != nil {
 		return err
 	}
-	if n := e.aloneSize(f); n > e.cfg.MaxPayload {
+	if n := e.soloSize(f); n > e.cfg.MaxPayload {
 		return e.tooLarge(n)
 	}
 	e.put(f)
@@ -30,13 +31,12 @@ func (e *Encoder) Hold(f *Frame) error {
 	return nil
 }
 
-// intraShort is more than what a coder's intraSize can be too low.
+// intraShort exceeds the maximum underestimate of intraSize, in bytes.
 const intraShort = 16
 
-// aloneSize is how many bytes the payload of f alone takes: about, as long as it
-// surely fits, to the byte otherwise. What is held has to fit, or nothing that
-// comes after it could leave.
-func (e *Encoder) aloneSize(f *Frame) int {
+// soloSize returns the size in bytes of a payload of f alone: an estimate if the frame certainly
+// fits, exact otherwise. A held frame must fit, or no later frame could be sent.
+func (e *Encoder) soloSize(f *schema.Frame) int {
 	if n := longHeader + e.coder.intraSize(f); n+intraShort <= e.cfg.MaxPayload {
 		return n
 	}
@@ -47,12 +47,11 @@ func (e *Encoder) aloneSize(f *Frame) int {
 	return len(a.out)
 }
 
-// Held is how many frames are held back.
+// Held returns the number of frames that are held back.
 func (e *Encoder) Held() int { return e.held }
 
-// AppendHeld appends the payload of frames that are held back, the oldest ones, as
-// many as fit: call it while Held is not 0. If it is, dst is returned as it was. It
-// allocates nothing once warm.
+// AppendHeld appends the payload of the oldest held frames, as many as fit. Call it until Held
+// returns 0. If no frame is held, it returns dst unchanged. It does not allocate once warm.
 func (e *Encoder) AppendHeld(dst []byte) ([]byte, Info) {
 	first, payloads := e.next-uint64(e.held), e.chooseRedundancy()
 	for fresh := e.held; fresh > 0; fresh-- {
@@ -60,7 +59,7 @@ func (e *Encoder) AppendHeld(dst []byte) ([]byte, Info) {
 		h, out, older, ok := e.encode(dst, &e.sent.Get(n).Frame, n, fresh, payloads)
 		if ok {
 			e.held -= fresh
-			return out, e.named(n, h, len(out)-len(dst), older, fresh)
+			return out, e.finish(n, h, len(out)-len(dst), older, fresh)
 		}
 	}
 	return dst, Info{}

@@ -7,10 +7,13 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/uplink-rpc/uplink/internal/schematest"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
-// TestHoldOverLinks: whatever is held back arrives as it was sent, in order, once,
-// and both ends learn the same from it.
+// TestHoldOverLinks verifies that held frames arrive unchanged, once and in order, and that both
+// ends learn the same from them.
 func TestHoldOverLinks(t *testing.T) {
 	warmUp, frames := 600, 3000/thin(2)
 	losses := []float64{0.1, 0, 0.3}
@@ -49,7 +52,8 @@ func TestHoldOverLinks(t *testing.T) {
 	}
 }
 
-// TestHoldDoesNotCountAsLoss: names that no payload has are not missing payloads.
+// TestHoldDoesNotCountAsLoss verifies that sequences without a payload do not count as lost
+// payloads.
 func TestHoldDoesNotCountAsLoss(t *testing.T) {
 	for _, every := range []int{2, 4, MaxHeld, -MaxHeld} {
 		x := newStream(t, smallSchema(t), streamConfig{Seed: 1, Codec: Adaptive, Every: every, Smooth: true, Up: linkConfig{Delay: 3}, Down: linkConfig{Delay: 3}})
@@ -63,7 +67,7 @@ func TestHoldDoesNotCountAsLoss(t *testing.T) {
 	}
 }
 
-// TestHoldRedundancy: redundancy counts payloads, whatever they hold.
+// TestHoldRedundancy verifies that redundancy counts payloads, not frames.
 func TestHoldRedundancy(t *testing.T) {
 	p := newPair(t, smallSchema(t), EncoderConfig{Codec: Adaptive, Redundancy: 2}, DecoderConfig{})
 	for range 20 {
@@ -87,8 +91,8 @@ func TestHoldRedundancy(t *testing.T) {
 	}
 }
 
-// TestHoldAcrossReset: frames that are held when an epoch begins are in its first
-// payload, whose ack counts.
+// TestHoldAcrossReset verifies that frames held when an epoch begins are in its first payload, and
+// that its ack is valid.
 func TestHoldAcrossReset(t *testing.T) {
 	p := newPair(t, smallSchema(t), EncoderConfig{Codec: Adaptive}, DecoderConfig{})
 	for range 5 {
@@ -123,10 +127,9 @@ func TestHoldAcrossReset(t *testing.T) {
 	}
 }
 
-// TestHoldFits: frames that do not fit one payload go out in several, and none is
-// lost.
+// TestHoldFits verifies that frames that do not fit into one payload are sent in several.
 func TestHoldFits(t *testing.T) {
-	s := mustSchema(t, Field{Name: "B", Kind: KindBytes, Max: number(4000)})
+	s := mustSchema(t, schema.Field{Name: "B", Kind: schema.KindBytes, Max: number(4000)})
 	rng := rand.New(rand.NewPCG(1, 0))
 	noise := func(n int) []byte {
 		b := make([]byte, n)
@@ -181,16 +184,16 @@ func TestHoldFits(t *testing.T) {
 	}
 }
 
-// TestHoldTight: what is held leaves, whatever it is and however close to the limit:
-// a frame is refused as soon as it takes a byte too many.
+// TestHoldTight verifies that every held frame can be sent, however close to the limit, and that
+// Hold rejects a frame that is one byte too large.
 func TestHoldTight(t *testing.T) {
 	held, refused := 0, 0
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 9))
-		pick := randPicker(rng)
-		s := pick.schema()
+		pick := schematest.FromRand(rng)
+		s := pick.Schema()
 		f, g := s.NewFrame(), s.NewFrame()
-		pick.frame(s, f, f)
+		pick.Frame(s, f, f)
 		roomy := newPair(t, s, EncoderConfig{Redundancy: RedundancyOff}, DecoderConfig{})
 		alone := func() int {
 			roomy.enc.hasBase = false
@@ -201,9 +204,9 @@ func TestHoldTight(t *testing.T) {
 			return len(out)
 		}
 		limit := max(longHeader+hashSize+1, alone())
-		p := newPair(t, s, EncoderConfig{MaxPayload: limit, Redundancy: int(pick.between(RedundancyOff, MaxRedundancy))}, DecoderConfig{})
+		p := newPair(t, s, EncoderConfig{MaxPayload: limit, Redundancy: int(pick.Between(RedundancyOff, MaxRedundancy))}, DecoderConfig{})
 		for range 60 {
-			pick.frame(s, g, f)
+			pick.Frame(s, g, f)
 			f, g = g, f
 			switch err := p.enc.Hold(f); {
 			case errors.Is(err, ErrTooLarge) == (alone() <= limit):
@@ -231,10 +234,9 @@ func TestHoldTight(t *testing.T) {
 	}
 }
 
-// TestHoldErrors: a frame that is refused uses no sequence, and those that are held
-// stay.
+// TestHoldErrors verifies that a rejected frame uses no sequence and does not affect held frames.
 func TestHoldErrors(t *testing.T) {
-	s := mustSchema(t, Field{Name: "A", Kind: KindAngle}, Field{Name: "B", Kind: KindBytes, Max: number(4000)})
+	s := mustSchema(t, schema.Field{Name: "A", Kind: schema.KindAngle}, schema.Field{Name: "B", Kind: schema.KindBytes, Max: number(4000)})
 	p := newPair(t, s, EncoderConfig{Codec: Adaptive}, DecoderConfig{})
 	good := s.NewFrame()
 	hold := func() {
@@ -261,7 +263,7 @@ func TestHoldErrors(t *testing.T) {
 	if err := p.enc.Hold(bad); err == nil {
 		t.Error("a component out of range is held")
 	}
-	if err := p.enc.Hold(&Frame{}); !errors.Is(err, ErrSchema) {
+	if err := p.enc.Hold(&schema.Frame{}); !errors.Is(err, schema.ErrFrame) {
 		t.Errorf("a frame of another schema: %v", err)
 	}
 	for range MaxHeld - 2 {
@@ -287,8 +289,8 @@ func TestHoldErrors(t *testing.T) {
 	}
 }
 
-// TestHoldTurnsOver: payloads around the turns of the 16 bits say nothing of frames
-// that a fresh decoder would count below zero.
+// TestHoldTurnsOver verifies that payloads near the wrap of the 16-bit sequence contain no frames
+// that a new decoder would give a negative sequence.
 func TestHoldTurnsOver(t *testing.T) {
 	p := newPair(t, smallSchema(t), EncoderConfig{Codec: Adaptive, Redundancy: 3}, DecoderConfig{})
 	for p.enc.next < 1<<16-2 { // never acked

@@ -5,10 +5,12 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/uplink-rpc/uplink/internal/schematest"
 )
 
-// TestImpossibleAcks: acks of frames that were never sent and of epochs that were
-// never opened are refused, and change nothing.
+// TestImpossibleAcks verifies that acks of frames that were never sent and of epochs that were
+// never opened are errors without effect.
 func TestImpossibleAcks(t *testing.T) { forVariants(t, checkImpossibleAcks) }
 
 func checkImpossibleAcks(t *testing.T, v variant) {
@@ -44,8 +46,8 @@ func checkImpossibleAcks(t *testing.T, v variant) {
 	}
 }
 
-// TestOldEpochAcks: an ack that was under way while the epoch turned twice is old,
-// not impossible.
+// TestOldEpochAcks verifies that an ack that was in flight during two resets is ignored without an
+// error.
 func TestOldEpochAcks(t *testing.T) { forVariants(t, checkOldEpochAcks) }
 
 func checkOldEpochAcks(t *testing.T, v variant) {
@@ -68,9 +70,8 @@ func checkOldEpochAcks(t *testing.T, v variant) {
 	}
 }
 
-// TestHostileAcks: whatever acks a liar slips in, honest ones bring the stream
-// back. Of a codec that learns the next hash finds what is wrong, of another
-// nothing wrong is ever delivered.
+// TestHostileAcks verifies that genuine acks repair the stream after forged ones. With the adaptive
+// codec, the next hash detects the desync; with rle, no wrong frame is delivered.
 func TestHostileAcks(t *testing.T) { forVariants(t, checkHostileAcks) }
 
 func checkHostileAcks(t *testing.T, v variant) {
@@ -107,7 +108,7 @@ func checkHostileAcks(t *testing.T, v variant) {
 	}
 }
 
-// runLoose is run, but for what a lie may break: the epochs may be apart.
+// runLoose is run without the checks that forged acks can violate: the epochs may differ.
 func (x *stream) runLoose(t failer, n int) {
 	t.Helper()
 	x.loose = true
@@ -115,18 +116,18 @@ func (x *stream) runLoose(t failer, n int) {
 	x.loose = false
 }
 
-// TestHostilePayloads: changed and invented payloads between honest ones never
-// panic the decoder, and what is delivered has the schema's ranges.
+// TestHostilePayloads verifies that corrupted and random payloads between genuine ones never cause
+// a panic, and that delivered frames are in range.
 func TestHostilePayloads(t *testing.T) {
 	for seed := range uint64(300 / thin(5)) {
 		rng := rand.New(rand.NewPCG(seed, 0))
-		pick := randPicker(rng)
-		s := pick.schema()
+		pick := schematest.FromRand(rng)
+		s := pick.Schema()
 		p := newPair(t, s, EncoderConfig{RPC: rng.IntN(10), Codec: Codecs()[seed%2], Redundancy: int(seed%9) - 1}, DecoderConfig{RPC: 0, Ring: 2 + rng.IntN(20), DeliverLate: seed%4 < 2, Reliable: seed%7 == 0})
 		p.dec.cfg.RPC = p.enc.cfg.RPC
 		var old [][]byte
 		for range 100 {
-			pick.frame(s, p.frame, p.frame)
+			pick.Frame(s, p.frame, p.frame)
 			p.send(t)
 			b := p.payload
 			switch rng.IntN(5) {
@@ -163,7 +164,7 @@ func TestHostilePayloads(t *testing.T) {
 				t.Fatalf("seed %d: %v is no reason", seed, err)
 			}
 			for _, d := range out {
-				if err := s.check(d.Frame); err != nil {
+				if err := s.Check(d.Frame); err != nil {
 					t.Fatalf("seed %d: %v", seed, err)
 				}
 			}
@@ -176,12 +177,9 @@ func TestHostilePayloads(t *testing.T) {
 	}
 }
 
-// FuzzDecode feeds a decoder in the middle of a stream with two payloads.
+// FuzzDecode passes two payloads to a decoder in the middle of a stream.
 func FuzzDecode(f *testing.F) {
-	s, err := ParseSchema([]byte(moveFile))
-	if err != nil {
-		f.Fatal(err)
-	}
+	s := mustCompile[ServerMove](f).Schema()
 	codec := func(learns bool) Codec {
 		if learns {
 			return Adaptive
@@ -209,7 +207,7 @@ func FuzzDecode(f *testing.F) {
 		for _, b := range [][]byte{one, two} {
 			out, _ := p.dec.Decode(b)
 			for _, d := range out {
-				if err := s.check(d.Frame); err != nil {
+				if err := s.Check(d.Frame); err != nil {
 					t.Fatal(err)
 				}
 			}

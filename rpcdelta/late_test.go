@@ -4,10 +4,12 @@ import (
 	"errors"
 	"slices"
 	"testing"
+
+	"github.com/uplink-rpc/uplink/schema"
 )
 
-// TestLate: with DeliverLate a frame that was overtaken is delivered, marked, once;
-// without, it is dropped. It is no baseline either way: its ack bit stays 0.
+// TestLate verifies that with DeliverLate a frame that arrives out of order is delivered once,
+// marked as late, and dropped otherwise. In both cases it is no baseline: its ack bit stays 0.
 func TestLate(t *testing.T) { forSingles(t, checkLate) }
 
 func checkLate(t *testing.T, v variant) {
@@ -16,7 +18,7 @@ func checkLate(t *testing.T, v variant) {
 		for range 5 {
 			p.exchange(t)
 		}
-		var frames []*Frame
+		var frames []*schema.Frame
 		var payloads [][]byte
 		for i := range 4 {
 			p.frame.Ints[0] = int32(i)
@@ -63,8 +65,8 @@ func checkLate(t *testing.T, v variant) {
 	}
 }
 
-// TestLateBeyondTheRing: the baseline of a late frame may be gone. That is
-// nobody's fault, so no reset is asked for.
+// TestLateBeyondTheRing verifies that a late frame whose baseline was evicted does not request a
+// reset.
 func TestLateBeyondTheRing(t *testing.T) { forSingles(t, checkLateBeyondTheRing) }
 
 func checkLateBeyondTheRing(t *testing.T, v variant) {
@@ -91,8 +93,8 @@ func checkLateBeyondTheRing(t *testing.T, v variant) {
 	}
 }
 
-// TestLateAroundReset: frames that are overtaken by a reset. Those of the new
-// epoch are late, those of the epoch before are dropped: it is over.
+// TestLateAroundReset verifies that frames that arrive after a reset are late if they are of the
+// new epoch, and dropped if they are of the old one.
 func TestLateAroundReset(t *testing.T) { forSingles(t, checkLateAroundReset) }
 
 func checkLateAroundReset(t *testing.T, v variant) {
@@ -127,8 +129,8 @@ func checkLateAroundReset(t *testing.T, v variant) {
 	}
 }
 
-// TestLateOlderIntra: a frame without baseline of the epoch before, overtaken by
-// the reset, is dropped: its epoch is over.
+// TestLateOlderIntra verifies that a frame without baseline of the old epoch is dropped if it
+// arrives after the reset.
 func TestLateOlderIntra(t *testing.T) { forSingles(t, checkLateOlderIntra) }
 
 func checkLateOlderIntra(t *testing.T, v variant) {
@@ -146,8 +148,8 @@ func checkLateOlderIntra(t *testing.T, v variant) {
 	}
 }
 
-// TestOldEpochs: a frame without baseline that would be the newest but is of an
-// epoch that is over is dropped; one of an epoch ahead resets.
+// TestOldEpochs verifies that a frame without baseline is dropped if it is of an older epoch
+// although its sequence is the newest, and resets the decoder if it is of a newer epoch.
 func TestOldEpochs(t *testing.T) { forSingles(t, checkOldEpochs) }
 
 func checkOldEpochs(t *testing.T, v variant) {
@@ -168,7 +170,7 @@ func checkOldEpochs(t *testing.T, v variant) {
 	}
 }
 
-// TestLateness: the longest delay for which a header's sequence is still clear.
+// TestLateness covers the maximum delay at which the sequence of a header is unambiguous.
 func TestLateness(t *testing.T) { forSingles(t, checkLateness) }
 
 func checkLateness(t *testing.T, v variant) {

@@ -5,18 +5,18 @@ import (
 	"slices"
 )
 
-// linkConfig describes one direction of a network; times are in frames.
+// linkConfig describes one direction of a network. Times are in frames.
 type linkConfig struct {
 	Delay, Jitter   int
 	Loss, Duplicate float64
-	Burst           float64 // mean length of a loss; up to 1: independent
+	Burst           float64 // mean length of a loss burst; up to 1: independent losses
 }
 
-// link is a network from a seed, in virtual time. As a transport must, it drops
-// what was sent 64 or more frames before the newest that arrived.
+// link simulates a network in virtual time, from a seed. As a transport must, it drops packets that
+// were sent 64 or more frames before the newest that arrived.
 type link struct {
 	linkConfig
-	frames uint64 // the most that a packet adds
+	frames uint64 // maximum number of new frames in a packet
 	rng    *rand.Rand
 	down   bool // nothing passes
 	bad    bool // in a burst of losses
@@ -71,8 +71,8 @@ func (l *link) lost() bool {
 	return l.bad
 }
 
-// receive gives what arrives at a time: in the order of sending if the link has
-// no jitter, else in any.
+// receive returns the packets that arrive at a time: in the order of sending if the link has no
+// jitter, in random order otherwise.
 func (l *link) receive(now int) (arrived []packet) {
 	rest := l.queue[:0]
 	for _, p := range l.queue {

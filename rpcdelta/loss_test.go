@@ -3,9 +3,11 @@ package rpcdelta
 import (
 	"fmt"
 	"testing"
+
+	"github.com/uplink-rpc/uplink/schema"
 )
 
-// lossCases cross ring sizes, round trips, losses and ack rates.
+// lossCases returns combinations of ring sizes, round-trip times, loss and ack rates.
 func lossCases() (cases []streamConfig) {
 	seed := uint64(1)
 	for _, ring := range []int{2, 3, 8, 32, 33, 64, 256} {
@@ -34,8 +36,8 @@ func lossCases() (cases []streamConfig) {
 	return cases
 }
 
-// TestLoss: on any link, every frame that is delivered is what was sent, in
-// order, once, and only what the network lost or overtook is missing.
+// TestLoss verifies that on any link each delivered frame is the one that was sent, once and in
+// order, and that only frames that were lost or arrived late are missing.
 func TestLoss(t *testing.T) {
 	s := smallSchema(t)
 	forVariants(t, func(t *testing.T, v variant) {
@@ -54,7 +56,7 @@ func TestLoss(t *testing.T) {
 	})
 }
 
-func playLoss(t *testing.T, s *Schema, c streamConfig) {
+func playLoss(t *testing.T, s *schema.Schema, c streamConfig) {
 	t.Helper()
 	x := newStream(t, s, c)
 	frames := 600
@@ -71,8 +73,8 @@ func playLoss(t *testing.T, s *Schema, c streamConfig) {
 	}
 }
 
-// TestDeltasOnCleanLinks: where the rings reach over the round trip, all but the
-// first frames are deltas.
+// TestDeltasOnCleanLinks verifies that all but the first frames are deltas if the rings cover the
+// round-trip time.
 func TestDeltasOnCleanLinks(t *testing.T) { forVariants(t, checkDeltasOnCleanLinks) }
 
 func checkDeltasOnCleanLinks(t *testing.T, v variant) {
@@ -98,8 +100,7 @@ func checkDeltasOnCleanLinks(t *testing.T, v variant) {
 	}
 }
 
-// TestSmallRing: a ring smaller than the round trip gives intra frames, and never
-// silence.
+// TestSmallRing verifies that a ring smaller than the round-trip time results in intra frames.
 func TestSmallRing(t *testing.T) { forVariants(t, checkSmallRing) }
 
 func checkSmallRing(t *testing.T, v variant) {
@@ -112,7 +113,7 @@ func checkSmallRing(t *testing.T, v variant) {
 	}
 }
 
-// TestReach: the oldest baseline that either ring allows.
+// TestReach covers the oldest baseline that the rings permit.
 func TestReach(t *testing.T) { forVariants(t, checkReach) }
 
 func checkReach(t *testing.T, v variant) {
@@ -137,7 +138,7 @@ func checkReach(t *testing.T, v variant) {
 	}
 }
 
-// TestAckSize: an ack of a clean link has 4 bytes.
+// TestAckSize verifies that an ack on a link without loss has 4 bytes.
 func TestAckSize(t *testing.T) { forVariants(t, checkAckSize) }
 
 func checkAckSize(t *testing.T, v variant) {
@@ -147,5 +148,31 @@ func checkAckSize(t *testing.T, v variant) {
 		if len(x.ack) != 4 && len(x.ack) != 0 {
 			t.Fatalf("frame %d: ack of %d bytes", x.now, len(x.ack))
 		}
+	}
+}
+
+// TestWrap sends frames until the 16-bit sequence wraps three times, with loss and reordering.
+func TestWrap(t *testing.T) { forVariants(t, checkWrap) }
+
+func checkWrap(t *testing.T, v variant) {
+	if testing.Short() && v.codec == Adaptive {
+		t.Skip("long")
+	}
+	frames := 210_000
+	if testing.Short() || v.redundancy != 0 {
+		frames = 70_000
+	}
+	s, err := schema.New("Small", 60, []schema.Field{{Name: "P", Kind: schema.KindVec3, Resolution: 0.01}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := newStream(t, s, v.stream(streamConfig{
+		Seed: 7, AckEvery: 3, DeliverLate: true,
+		Up:   linkConfig{Delay: 5, Jitter: 6, Loss: 0.1, Duplicate: 0.05},
+		Down: linkConfig{Delay: 5, Loss: 0.1},
+	}))
+	x.run(t, frames)
+	if x.last < int64(frames)-100 || x.delivered < uint64(frames)*8/10 || x.late == 0 || x.kinds[Reset] > 40 {
+		t.Errorf("at %d: %d delivered, %d late, %v", x.last, x.delivered, x.late, x.kinds)
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestOutage: after any silence of the network, in either direction or both, the
-// stream is back to deltas within a few round trips.
+// TestOutage verifies that the stream returns to deltas within a few round trips after an outage in
+// either direction or both.
 func TestOutage(t *testing.T) { forVariants(t, checkOutage) }
 
 func checkOutage(t *testing.T, v variant) {
@@ -61,12 +61,11 @@ func checkOutage(t *testing.T, v variant) {
 	}
 }
 
-// lostCount tells the checks that the decoder cannot know how many turns of the
-// 16-bit sequence it has missed.
+// lostCount tells the checks that the decoder cannot know how often the 16-bit sequence wrapped.
 func (x *stream) lostCount() { x.fresh, x.restarts = true, x.restarts+1 }
 
-// TestAcksOfLongAgo: a server that hears nothing for 65,536 frames and repeats its
-// last ack is not taken to acknowledge the frame one turn later.
+// TestAcksOfLongAgo verifies that an ack that is repeated after 65,536 frames does not acknowledge
+// the frame with the same low 16 bits.
 func TestAcksOfLongAgo(t *testing.T) { forVariants(t, checkAcksOfLongAgo) }
 
 func checkAcksOfLongAgo(t *testing.T, v variant) {

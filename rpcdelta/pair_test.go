@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/uplink-rpc/uplink/internal/schematest"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
-// variant is a codec and how it repeats frames.
+// variant is a codec with its redundancy and prior.
 type variant struct {
 	codec      Codec
 	redundancy int
@@ -23,7 +26,7 @@ func (v variant) String() string {
 	return s
 }
 
-// prior is what the variant's streams start from.
+// prior returns the prior of the streams.
 func (v variant) prior() *Prior {
 	if v.trained {
 		return smallPrior()
@@ -43,14 +46,13 @@ func (v variant) stream(c streamConfig) streamConfig {
 	return c
 }
 
-// forVariants runs a test with each.
+// forVariants runs a test with each variant.
 func forVariants(t *testing.T, f func(t *testing.T, v variant)) {
 	t.Helper()
 	forSome(t, variants, f)
 }
 
-// forSingles runs a test with those that send one frame a payload while nothing
-// is lost.
+// forSingles runs a test with the variants that send one frame per payload without loss.
 func forSingles(t *testing.T, f func(t *testing.T, v variant)) {
 	t.Helper()
 	forSome(t, variants[:3], f)
@@ -64,8 +66,8 @@ func forSome(t *testing.T, some []variant, f func(t *testing.T, v variant)) {
 	}
 }
 
-// thin is a step through all there is of something: with -short most of it is left out. One that is prime to what
-// is crossed meets all of it.
+// thin returns a step for iterating over all cases of a test; with -short it is larger, so most
+// cases are skipped. A step that is coprime to the dimensions covers each value of each dimension.
 func thin(step int) int {
 	if testing.Short() {
 		return step
@@ -82,16 +84,16 @@ type failer interface {
 
 // pair is an encoder and a decoder without a network between them.
 type pair struct {
-	s         *Schema
+	s         *schema.Schema
 	enc       *Encoder
 	dec       *Decoder
-	frame     *Frame // the next to send
-	delivered *Frame
+	frame     *schema.Frame // the next to send
+	delivered *schema.Frame
 	payload   []byte
 	ack       []byte
 }
 
-func newPair(t failer, s *Schema, ec EncoderConfig, dc DecoderConfig) *pair {
+func newPair(t failer, s *schema.Schema, ec EncoderConfig, dc DecoderConfig) *pair {
 	t.Helper()
 	enc, err := NewEncoder(s, ec)
 	if err != nil {
@@ -109,11 +111,11 @@ func newPair(t failer, s *Schema, ec EncoderConfig, dc DecoderConfig) *pair {
 		t.Fatal(err)
 	}
 	p := &pair{s: s, enc: enc, dec: dec, frame: s.NewFrame(), delivered: s.NewFrame()}
-	randPicker(rand.New(rand.NewPCG(0, 0))).frame(s, p.frame, p.delivered)
+	schematest.FromRand(rand.New(rand.NewPCG(0, 0))).Frame(s, p.frame, p.delivered)
 	return p
 }
 
-// send makes the next payload.
+// send encodes the next payload.
 func (p *pair) send(t failer) Info {
 	t.Helper()
 	var info Info
@@ -124,8 +126,7 @@ func (p *pair) send(t failer) Info {
 	return info
 }
 
-// receive decodes the last payload, whose newest frame must arrive as it was
-// sent.
+// receive decodes the last payload, whose newest frame must arrive unchanged.
 func (p *pair) receive(t failer) Delivery {
 	t.Helper()
 	out, err := p.dec.Decode(p.payload)
@@ -140,7 +141,7 @@ func (p *pair) receive(t failer) Delivery {
 	return d
 }
 
-// acknowledge carries the decoder's ack to the encoder.
+// acknowledge passes the decoder's ack to the encoder.
 func (p *pair) acknowledge(t failer) Ack {
 	t.Helper()
 	p.ack = p.dec.AppendAck(p.ack[:0])
@@ -163,7 +164,7 @@ func (p *pair) exchange(t failer) Info {
 	return info
 }
 
-// header is that of the last payload.
+// header returns the header of the last payload.
 func (p *pair) header(t failer) header {
 	t.Helper()
 	h, err := parseHeader(p.payload)

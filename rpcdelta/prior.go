@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // MaxPrior is the most bytes of a prior's file.
@@ -56,9 +57,9 @@ func PriorName(hash uint64) string { return fmt.Sprintf("%016x", hash) }
 
 // priorKey is what a prior knows a field by: the RPC and all that decides the
 // field's bits on the wire.
-func (s *Schema) priorKey(f *Field) uint64 {
+func (s *format) priorKey(f *schema.Field) uint64 {
 	h := fnv.New64a()
-	h.Write([]byte(s.rpc + "\n" + f.String()))
+	h.Write([]byte(s.RPC() + "\n" + f.String()))
 	return max(1, h.Sum64())
 }
 
@@ -72,7 +73,7 @@ type models struct {
 const maxModels = 8
 
 // model gives the schema compiled for a prior, the generic one if nil.
-func (s *Schema) model(p *Prior) *adaptive.Model {
+func (s *format) model(p *Prior) *adaptive.Model {
 	if p == nil {
 		p = generic()
 	}
@@ -80,7 +81,7 @@ func (s *Schema) model(p *Prior) *adaptive.Model {
 	defer s.models.mu.Unlock()
 	m := s.models.known[p]
 	if m == nil {
-		m = p.p.Compile(s.modelFields(), s.rate)
+		m = p.p.Compile(s.modelFields(), s.RateHz())
 		if s.models.known == nil || len(s.models.known) >= maxModels {
 			s.models.known = map[*Prior]*adaptive.Model{}
 		}

@@ -6,19 +6,20 @@ import (
 	"math"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // A recording makes a prior, and both ends start from it.
 func ExampleTrainPrior() {
-	schema, err := rpcdelta.NewSchema("Move", 60, []rpcdelta.Field{{Name: "X", Kind: rpcdelta.KindScalar, Resolution: 0.01}})
+	move, err := schema.New("Move", 60, []schema.Field{{Name: "X", Kind: schema.KindScalar, Resolution: 0.01}})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	recording := rpcdelta.Recording{Schema: schema}
+	recording := rpcdelta.Recording{Schema: move}
 	for i := range 1000 {
-		f := schema.NewFrame()
-		if err := schema.QuantizeField(f, 0, []float64{100 * math.Sin(float64(i)/50)}); err != nil {
+		f := move.NewFrame()
+		if err := move.QuantizeField(f, 0, []float64{100 * math.Sin(float64(i)/50)}); err != nil {
 			fmt.Println(err)
 			return
 		}
@@ -36,12 +37,12 @@ func ExampleTrainPrior() {
 		fmt.Println(err)
 		return
 	}
-	enc, err := rpcdelta.NewEncoder(schema, rpcdelta.EncoderConfig{Prior: prior})
+	enc, err := rpcdelta.NewEncoder(move, rpcdelta.EncoderConfig{Prior: prior})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	dec, err := rpcdelta.NewDecoder(schema, rpcdelta.DecoderConfig{Prior: prior})
+	dec, err := rpcdelta.NewDecoder(move, rpcdelta.DecoderConfig{Prior: prior})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -8,16 +8,19 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/uplink-rpc/uplink/internal/schematest"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // recording is a walk through frames of s.
-func recording(s *Schema, seed uint64, n int) Recording {
-	pick := randPicker(rand.New(rand.NewPCG(seed, 8)))
-	frames := s.newFrames(n)
-	pick.frame(s, &frames[0], s.NewFrame())
+func recording(s *schema.Schema, seed uint64, n int) Recording {
+	pick := schematest.FromRand(rand.New(rand.NewPCG(seed, 8)))
+	frames := s.NewFrames(n)
+	pick.Frame(s, &frames[0], s.NewFrame())
 	for i := 1; i < n; i++ {
 		frames[i].CopyFrom(&frames[i-1])
-		pick.walk(s, &frames[i])
+		pick.Walk(s, &frames[i])
 	}
 	return Recording{Schema: s, Frames: frames}
 }
@@ -64,8 +67,8 @@ func TestPriorFile(t *testing.T) {
 
 func TestTrainErrors(t *testing.T) {
 	s := smallSchema(t)
-	short := Recording{s, []Frame{{Ints: []int32{1}}}}
-	if _, err := TrainPrior(t.Context(), []Recording{recording(s, 1, 5), short}, TrainConfig{}); !errors.Is(err, ErrSchema) || !strings.Contains(err.Error(), "recording 1, frame 0") {
+	short := Recording{s, []schema.Frame{{Ints: []int32{1}}}}
+	if _, err := TrainPrior(t.Context(), []Recording{recording(s, 1, 5), short}, TrainConfig{}); !errors.Is(err, schema.ErrFrame) || !strings.Contains(err.Error(), "recording 1, frame 0") {
 		t.Errorf("%v", err)
 	}
 	if p := mustTrain(t, TrainConfig{}); p.Hash() != GenericPrior().Hash() {
@@ -82,11 +85,11 @@ func TestTrainErrors(t *testing.T) {
 // another.
 func TestPriorIsPerSchema(t *testing.T) {
 	s := smallSchema(t)
-	other, err := NewSchema("Other", 60, s.Fields())
+	other, err := schema.New("Other", 60, s.Fields())
 	if err != nil {
 		t.Fatal(err)
 	}
-	size := func(s *Schema, p *Prior) (bits int) {
+	size := func(s *schema.Schema, p *Prior) (bits int) {
 		x := newStream(t, s, streamConfig{Seed: 5, Codec: Adaptive, Redundancy: RedundancyOff, Prior: p, Smooth: true})
 		for range 40 {
 			x.step(t)
@@ -108,7 +111,7 @@ func TestOtherPriors(t *testing.T) {
 	s := smallSchema(t)
 	p := newPair(t, s, EncoderConfig{Codec: Adaptive, Redundancy: RedundancyOff, Prior: smallPrior()}, DecoderConfig{Prior: GenericPrior()})
 	for range 130 {
-		randPicker(rand.New(rand.NewPCG(1, 1))).walk(s, p.frame)
+		schematest.FromRand(rand.New(rand.NewPCG(1, 1))).Walk(s, p.frame)
 		p.send(t)
 		if _, err := p.dec.Decode(p.payload); err != nil {
 			return
@@ -121,7 +124,7 @@ func TestOtherPriors(t *testing.T) {
 // TestModels keeps few priors compiled, and always gives the same for one.
 func TestModels(t *testing.T) {
 	s := smallSchema(t)
-	if s.model(nil) != s.model(GenericPrior()) {
+	if formatOf(s).model(nil) != formatOf(s).model(GenericPrior()) {
 		t.Error("nil is not the built-in prior")
 	}
 	file := smallPrior().Append(nil)
@@ -130,11 +133,11 @@ func TestModels(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if m := s.model(p); m != s.model(p) {
+		if m := formatOf(s).model(p); m != formatOf(s).model(p) {
 			t.Fatal("it was compiled twice in a row")
 		}
 	}
-	if n := len(s.models.known); n > maxModels {
+	if n := len(formatOf(s).models.known); n > maxModels {
 		t.Errorf("%d are kept", n)
 	}
 }

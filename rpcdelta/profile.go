@@ -4,10 +4,11 @@ import (
 	"math/bits"
 
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Profile adds up what the bits of payloads are spent on; make one with
-// [Schema.NewProfile] and have a [Decoder] or an [Encoder] fill it. All is sums over the
+// [NewProfile] and have a [Decoder] or an [Encoder] fill it. All is sums over the
 // measured payloads. Not safe for concurrent use.
 //
 // PayloadBits is the sum of CountBits, of RoundingBits and of all Fields' Bits. What a
@@ -33,7 +34,7 @@ type Profile struct {
 // FieldProfile is a field's part of a [Profile].
 type FieldProfile struct {
 	Name string
-	Kind Kind
+	Kind schema.Kind
 	// FullBits is the field's part of the profile's.
 	FullBits uint64
 	// Bits of payloads, in fractions: FlagBits, those of the components, and of a byte
@@ -84,14 +85,15 @@ var predictorNames = [NPredictors]string{
 	adaptive.ByNone:    "none",
 }
 
-// NewProfile makes an empty profile of the schema's frames.
-func (s *Schema) NewProfile() *Profile {
-	p := &Profile{Fields: make([]FieldProfile, len(s.plans))}
-	for i := range s.plans {
-		pl, f := &s.plans[i], &p.Fields[i]
-		f.Name, f.Kind = pl.field.Name, pl.field.Kind
-		n := pl.n
-		if pl.class == classQuat {
+// NewProfile returns an empty profile of frames of schema s.
+func NewProfile(s *schema.Schema) *Profile {
+	x := formatOf(s)
+	p := &Profile{Fields: make([]FieldProfile, len(x.plans))}
+	for i := range x.plans {
+		pl, f := &x.plans[i], &p.Fields[i]
+		f.Name, f.Kind = pl.Field.Name, pl.Field.Kind
+		n := pl.N
+		if pl.Class == schema.ClassQuat {
 			n--
 		}
 		f.Components = make([]ComponentProfile, n)
@@ -100,12 +102,12 @@ func (s *Schema) NewProfile() *Profile {
 }
 
 // fits says whether p was made for frames of this shape.
-func (p *Profile) fits(s *Schema) bool {
+func (p *Profile) fits(s *format) bool {
 	if len(p.Fields) != len(s.plans) {
 		return false
 	}
 	for i := range p.Fields {
-		if f := s.plans[i].field; p.Fields[i].Name != f.Name || p.Fields[i].Kind != f.Kind {
+		if f := s.plans[i].Field; p.Fields[i].Name != f.Name || p.Fields[i].Kind != f.Kind {
 			return false
 		}
 	}
@@ -113,9 +115,9 @@ func (p *Profile) fits(s *Schema) bool {
 }
 
 // mustFit panics if p is not nil and of another schema.
-func (p *Profile) mustFit(s *Schema) {
+func (p *Profile) mustFit(s *format) {
 	if p != nil && !p.fits(s) {
-		panic("rpcdelta: Profile of another schema than " + s.rpc)
+		panic("rpcdelta: Profile of another schema than " + s.RPC())
 	}
 }
 
@@ -165,10 +167,10 @@ func (p *Profile) payload(c coder, in *payload, headerBits, payloadBits int) {
 }
 
 // frame adds a frame that a payload was the first to bring.
-func (p *Profile) frame(s *Schema, f *Frame) {
+func (p *Profile) frame(s *format, f *schema.Frame) {
 	p.Frames++
 	for i := range p.Fields {
-		n := uint64(s.FieldBits(i, f))
+		n := uint64(s.plans[i].fullBits(f))
 		p.Fields[i].FullBits += n
 		p.FullBits += n
 	}

@@ -9,6 +9,9 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/uplink-rpc/uplink/internal/schematest"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // near says whether sums of many fractions are equal but for rounding.
@@ -36,7 +39,7 @@ func checkSums(t failer, p *Profile) {
 				t.Fatalf("component %d of %s: %+v over %d frames", k, f.Name, *c, p.Coded)
 			}
 		}
-		if bytes := f.Kind == KindFixed || f.Kind == KindBytes; bits > f.Bits+1e-6 || !bytes && !near(bits, f.Bits) {
+		if bytes := f.Kind == schema.KindFixed || f.Kind == schema.KindBytes; bits > f.Bits+1e-6 || !bytes && !near(bits, f.Bits) {
 			t.Fatalf("%s takes %v bits, its parts %v", f.Name, f.Bits, bits)
 		}
 	}
@@ -55,14 +58,14 @@ func checkSame(t failer, a, b *Profile) {
 
 // profiles checks what both ends of a stream measure.
 type profiles struct {
-	s        *Schema
+	s        *schema.Schema
 	sent     []*Profile // by packet number, and one for the next payload
 	dec      *Profile   // of the last payload that arrived
 	payloads *Profile   // at the decoder, added up
 }
 
-func newProfiles(s *Schema, e *Encoder) *profiles {
-	x := &profiles{s: s, sent: []*Profile{s.NewProfile()}, payloads: s.NewProfile()}
+func newProfiles(s *schema.Schema, e *Encoder) *profiles {
+	x := &profiles{s: s, sent: []*Profile{NewProfile(s)}, payloads: NewProfile(s)}
 	e.Measure(x.sent[0])
 	return x
 }
@@ -72,12 +75,12 @@ func (x *profiles) made(t failer, e *Encoder, i *Info) {
 	t.Helper()
 	p := x.sent[len(x.sent)-1]
 	checkPayload(t, p, i, i.Held+1, i.FullBits)
-	x.sent = append(x.sent, x.s.NewProfile())
+	x.sent = append(x.sent, NewProfile(x.s))
 	e.Measure(x.sent[len(x.sent)-1])
 }
 
 func (x *profiles) arrives(d *Decoder) {
-	x.dec = x.s.NewProfile()
+	x.dec = NewProfile(x.s)
 	d.Measure(x.dec)
 }
 
@@ -85,7 +88,7 @@ func (x *profiles) arrives(d *Decoder) {
 func (x *profiles) decoded(t failer, number uint64, out []Delivery) {
 	t.Helper()
 	if len(out) == 0 {
-		checkSame(t, x.s.NewProfile(), x.dec)
+		checkSame(t, NewProfile(x.s), x.dec)
 		return
 	}
 	full := 0
@@ -117,7 +120,7 @@ func checkPayload(t failer, p *Profile, i *Info, frames, full int) {
 // alike at both ends, and as its Info says; nothing of a dropped one counts.
 func TestProfileBothEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := rapidPicker(t).schema()
+		s := schematest.FromRapid(t).Schema()
 		x := newStream(t, s, streamConfig{
 			Seed: rapid.Uint64().Draw(t, "seed"), Codec: rapid.SampledFrom(Codecs()).Draw(t, "codec"),
 			Redundancy: rapid.IntRange(RedundancyOff, MaxRedundancy).Draw(t, "redundancy"), RPC: rapid.IntRange(0, 20).Draw(t, "rpc"),
@@ -139,10 +142,10 @@ func TestProfileBothEnds(t *testing.T) {
 // has nearly none; residuals and predictors are what the values call for.
 func TestProfileShares(t *testing.T) {
 	forVariants(t, func(t *testing.T, v variant) {
-		s := mustSchema(t, Field{Name: "Still", Kind: KindVec3, Resolution: 1}, Field{Name: "B", Kind: KindFixed, Size: 8},
-			Field{Name: "Noise", Kind: KindVec2, Resolution: 1}, Field{Name: "Turn", Kind: KindQuat}, Field{Name: "N", Kind: KindUint, Width: 8})
+		s := mustSchema(t, schema.Field{Name: "Still", Kind: schema.KindVec3, Resolution: 1}, schema.Field{Name: "B", Kind: schema.KindFixed, Size: 8},
+			schema.Field{Name: "Noise", Kind: schema.KindVec2, Resolution: 1}, schema.Field{Name: "Turn", Kind: schema.KindQuat}, schema.Field{Name: "N", Kind: schema.KindUint, Width: 8})
 		p := newPair(t, s, v.encoder(EncoderConfig{}), DecoderConfig{})
-		enc, dec := s.NewProfile(), s.NewProfile()
+		enc, dec := NewProfile(s), NewProfile(s)
 		p.enc.Measure(enc)
 		p.dec.Measure(dec)
 		rng := rand.New(rand.NewPCG(1, 1))
@@ -176,7 +179,7 @@ func TestProfileShares(t *testing.T) {
 				t.Errorf("%+v", c)
 			}
 		}
-		if n := len(dec.Fields[3].Components); n != 3 || dec.Fields[3].Kind != KindQuat || dec.Fields[3].Name != "Turn" {
+		if n := len(dec.Fields[3].Components); n != 3 || dec.Fields[3].Kind != schema.KindQuat || dec.Fields[3].Name != "Turn" {
 			t.Errorf("%d components of %+v", n, dec.Fields[3])
 		}
 		before := *dec
@@ -192,7 +195,7 @@ func TestProfileShares(t *testing.T) {
 					t.Error("a profile of another schema is taken")
 				}
 			}()
-			p.dec.Measure(mustSchema(t, Field{Name: "A", Kind: KindBool}).NewProfile())
+			p.dec.Measure(NewProfile(mustSchema(t, schema.Field{Name: "A", Kind: schema.KindBool})))
 		}()
 	})
 }
@@ -201,15 +204,15 @@ func TestProfileShares(t *testing.T) {
 // not add up.
 func TestProfileHostile(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		pick := rapidPicker(t)
-		s := pick.schema()
+		pick := schematest.FromRapid(t)
+		s := pick.Schema()
 		codec := rapid.SampledFrom(Codecs()).Draw(t, "codec")
 		p := newPair(t, s, EncoderConfig{Codec: codec, Redundancy: 2}, DecoderConfig{DeliverLate: true})
-		all := s.NewProfile()
+		all := NewProfile(s)
 		p.dec.Measure(all)
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		for range 60 {
-			pick.walk(s, p.frame)
+			pick.Walk(s, p.frame)
 			p.send(t)
 			if rng.IntN(3) == 0 && len(p.payload) > 0 {
 				p.payload[rng.IntN(len(p.payload))] ^= 1 << rng.IntN(8)
@@ -236,9 +239,9 @@ func mustAck(t failer, b []byte) Ack {
 
 // TestProfileAdd: all that there is in a profile is added up.
 func TestProfileAdd(t *testing.T) {
-	s := mustSchema(t, Field{Name: "A", Kind: KindVec2, Resolution: 1})
+	s := mustSchema(t, schema.Field{Name: "A", Kind: schema.KindVec2, Resolution: 1})
 	fill := func(n uint64) *Profile {
-		p := s.NewProfile()
+		p := NewProfile(s)
 		var set func(v reflect.Value)
 		set = func(v reflect.Value) {
 			switch v.Kind() {

@@ -4,10 +4,11 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/uplink-rpc/uplink/internal/schematest"
 )
 
-// TestAnyStream drives random schemas, frames and links together, with restarts
-// and outages in between.
+// TestAnyStream combines random schemas, frames and links with restarts and outages.
 func TestAnyStream(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		percent := func(most int, name string) float64 { return float64(rapid.IntRange(0, most).Draw(t, name)) / 100 }
@@ -27,7 +28,7 @@ func TestAnyStream(t *testing.T) {
 			Up:    direction("up"), Down: direction("down"),
 			DeliverLate: rapid.Bool().Draw(t, "deliver late"),
 		}
-		x := newStream(t, rapidPicker(t).schema(), cfg)
+		x := newStream(t, schematest.FromRapid(t).Schema(), cfg)
 		for range rapid.IntRange(1, 4).Draw(t, "turns") {
 			n := rapid.IntRange(1, 300).Draw(t, "frames")
 			switch rapid.IntRange(0, 3).Draw(t, "then") {

@@ -2,18 +2,16 @@ package rpcdelta
 
 import "math/bits"
 
-// Redundancy, as EncoderConfig takes it, is how many older payloads' frames ride
-// along in each payload, 1 to MaxRedundancy, or one of the constants.
+// Values of EncoderConfig.Redundancy other than 1 to MaxRedundancy.
 const (
-	// RedundancyAuto follows the loss that acks show: none on a link that loses
-	// nothing, otherwise so many that EncoderConfig.Delivery is met.
+	// RedundancyAuto adapts to the loss that acks report: no redundancy without loss, otherwise as
+	// much as EncoderConfig.Delivery requires.
 	RedundancyAuto = 0
 	// RedundancyOff sends each frame once.
 	RedundancyOff = -1
 )
 
-// DefaultDelivery is the Delivery of a config that sets none: one frame in two
-// thousand is lost.
+// DefaultDelivery is the Delivery of a config that sets none: one frame in 2,000 may be lost.
 const DefaultDelivery = 0.9995
 
 // Bounds of EncoderConfig.Delivery.
@@ -25,13 +23,12 @@ const (
 // DefaultRedundancyBytes is the RedundancyBytes of a config that sets none.
 const DefaultRedundancyBytes = 256
 
-// LimitRedundancy has the frames of at most n older payloads ride along from now
-// on, whatever EncoderConfig.Redundancy says or [Encoder.SetRedundancy]. No limit, as at the start, is
-// MaxRedundancy.
-func (e *Encoder) LimitRedundancy(n int) { e.most = min(max(n, 0), MaxRedundancy) }
+// LimitRedundancy limits redundancy to the frames of n older payloads from now on, independent of
+// EncoderConfig.Redundancy and [Encoder.SetRedundancy]. The initial limit is MaxRedundancy.
+func (e *Encoder) LimitRedundancy(n int) { e.limit = min(max(n, 0), MaxRedundancy) }
 
 // SetRedundancy changes EncoderConfig.Redundancy from the next payload on. The error is that of
-// [EncoderConfig.Check]; nothing is changed then.
+// [EncoderConfig.Check], and leaves the setting unchanged.
 func (e *Encoder) SetRedundancy(n int) error {
 	cfg := e.cfg
 	cfg.Redundancy = n
@@ -42,8 +39,7 @@ func (e *Encoder) SetRedundancy(n int) error {
 	return nil
 }
 
-// Redundancy is how many older payloads' frames ride along in a payload now, at
-// most.
+// Redundancy returns the maximum number of older payloads whose frames the next payload repeats.
 func (e *Encoder) Redundancy() int {
 	n := e.cfg.Redundancy
 	switch {
@@ -52,52 +48,51 @@ func (e *Encoder) Redundancy() int {
 	case n == RedundancyAuto:
 		n, _ = e.losses.enough()
 	}
-	return min(n, e.most)
+	return min(n, e.limit)
 }
 
-// Loss is what acks show of how payloads are lost lately: the share that is, and how
-// many are lost in a row on average where one is; 0 and 1 on a link that loses nothing.
+// Loss returns estimates, based on recent acks, of the share of payloads that are lost and of the
+// mean length of a loss burst, in payloads. They are 0 and 1 without loss.
 func (e *Encoder) Loss() (share, burst float64) {
 	m := &e.losses
 	again := min(max(m.again, m.loss), lossOne-lossOne>>lossRate)
 	return float64(m.loss) / lossOne, lossOne / float64(lossOne-again)
 }
 
-// chooseRedundancy is how many of them ride along in the next one.
+// chooseRedundancy returns the number of older payloads whose frames the next payload repeats.
 func (e *Encoder) chooseRedundancy() int {
 	if e.cfg.Redundancy == RedundancyAuto && e.cfg.combines() {
-		return min(e.losses.choose(), e.most)
+		return min(e.losses.choose(), e.limit)
 	}
 	return e.Redundancy()
 }
 
-// combines says whether a payload can have several frames.
+// combines reports whether a payload can contain several frames.
 func (c *EncoderConfig) combines() bool { return !c.Reliable && c.Codec != RLE }
 
-// lossMeter estimates from acks how payloads are lost: how often, and how often
-// again after one was. Shares are of 2^24, so that they fade far below the aim.
+// lossMeter estimates from acks the probability that a payload is lost, and the probability that it
+// is lost if the one before was. Probabilities are in units of 2^-24.
 type lossMeter struct {
-	loss  uint32 // share of payloads that are lost
-	again uint32 // of those after a lost one
+	loss  uint32 // share of lost payloads
+	again uint32 // share of lost payloads among those after a lost one
 	last  bool   // the last one was lost
-	owed  uint32 // part of a frame that the last payloads left out, of lossOne
-	seen  uint   // payloads, up to 2^lossRate: the first ones count for more
-	aim   uint32 // share of frames that may be lost
+	owed  uint32 // fraction of a frame that the previous payloads left out
+	seen  uint   // observed payloads, up to 2^lossRate-1; the first ones have more weight
+	aim   uint32 // maximum share of lost frames
 }
 
 const (
 	lossBits = 24
 	lossOne  = 1 << lossBits
-	lossRate = 8 // a loss counts for 2^8 payloads
+	lossRate = 8 // a loss affects the estimate for about 2^8 payloads
 )
 
-// newLossMeter makes one that has seen no loss, for a share of frames that are to
-// arrive.
+// newLossMeter returns a meter that has observed no loss, for the given share of frames to deliver.
 func newLossMeter(delivery float64) lossMeter {
 	return lossMeter{aim: uint32((1 - delivery) * lossOne)}
 }
 
-// observe takes the fate of one payload.
+// observe updates the estimates with the delivery status of one payload.
 func (m *lossMeter) observe(lost bool) {
 	if m.last {
 		m.again = follow(m.again, lost, lossRate-3)
@@ -107,7 +102,7 @@ func (m *lossMeter) observe(lost bool) {
 	m.last = lost
 }
 
-// follow moves an estimate toward what happened by 1/2^rate of the way.
+// follow returns the estimate moved toward the observation by 2^-rate of the difference.
 func follow(estimate uint32, happened bool, rate uint) uint32 {
 	if happened {
 		return estimate + (lossOne-estimate)>>rate
@@ -115,9 +110,8 @@ func follow(estimate uint32, happened bool, rate uint) uint32 {
 	return estimate - estimate>>rate
 }
 
-// enough is how many older frames are enough for the aim: a frame is lost if its own
-// payload is, and each that it rides along in. share is how often it has to be so
-// many, and not one fewer, of lossOne.
+// enough returns the number of older frames that the aim requires: a frame is lost if all payloads
+// that contain it are. share is how often n of them are required, and not n-1, in units of 2^-24.
 func (m *lossMeter) enough() (n int, share uint32) {
 	lost, fewer := m.loss, uint32(0)
 	for lost > m.aim && n < MaxRedundancy {
@@ -131,8 +125,8 @@ func (m *lossMeter) enough() (n int, share uint32) {
 	return n, uint32(uint64(fewer-m.aim) << lossBits / uint64(fewer-lost))
 }
 
-// choose is how many older frames the next payload should have: where n are too few
-// for the aim and n+1 more than enough, some payloads have n and some n+1.
+// choose returns the number of older frames in the next payload. If n-1 are too few for the aim and
+// n more than enough, it returns each of them for a share of the payloads.
 func (m *lossMeter) choose() int {
 	n, share := m.enough()
 	if share == lossOne {

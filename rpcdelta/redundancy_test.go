@@ -8,10 +8,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/uplink-rpc/uplink/schema"
 )
 
-// TestRedundancyAuto: what auto delivers on lossy links, and that it costs nothing
-// on others.
+// TestRedundancyAuto verifies the delivery of automatic redundancy on lossy links, and that it
+// costs nothing on others.
 func TestRedundancyAuto(t *testing.T) {
 	const warmUp, frames = 1000, 20_000
 	if testing.Short() {
@@ -44,8 +46,7 @@ func TestRedundancyAuto(t *testing.T) {
 	}
 }
 
-// TestRedundancyFades: when the loss is over, no older frames are sent after a
-// while.
+// TestRedundancyFades verifies that redundancy ends some time after the loss ends.
 func TestRedundancyFades(t *testing.T) {
 	x := newStream(t, smallSchema(t), streamConfig{Seed: 6, Codec: Adaptive, Smooth: true, Up: linkConfig{Delay: 3, Loss: 0.2, Burst: 3}, Down: linkConfig{Delay: 3}})
 	x.run(t, 1000)
@@ -65,8 +66,8 @@ func TestRedundancyFades(t *testing.T) {
 	}
 }
 
-// TestSetRedundancy changes it in the middle of a stream: the next payload has so many older frames, and what auto
-// has learned of the link until then is not lost.
+// TestSetRedundancy verifies that a change applies to the next payload and preserves the loss
+// estimates.
 func TestSetRedundancy(t *testing.T) {
 	p := newPair(t, smallSchema(t), EncoderConfig{Codec: Adaptive, Redundancy: RedundancyOff}, DecoderConfig{})
 	for i := range 100 {
@@ -99,8 +100,8 @@ func TestSetRedundancy(t *testing.T) {
 	}
 }
 
-// TestRedundancyFixed: a frame is lost only if its payload is, and each that it
-// rides along in; and one that rides along in none that arrives is lost.
+// TestRedundancyFixed verifies that a frame is missed if and only if all payloads that contain it
+// are lost.
 func TestRedundancyFixed(t *testing.T) {
 	frames := 3000 / thin(5)
 	for older := 0; older <= MaxRedundancy; older += thin(3) {
@@ -127,10 +128,9 @@ func TestRedundancyFixed(t *testing.T) {
 	}
 }
 
-// TestRedundancyFits: where not all fits, there are fewer older frames rather than
-// none of the newest.
+// TestRedundancyFits verifies that a payload contains fewer older frames if not all fit.
 func TestRedundancyFits(t *testing.T) {
-	s := mustSchema(t, Field{Name: "B", Kind: KindBytes, Max: number(4000)})
+	s := mustSchema(t, schema.Field{Name: "B", Kind: schema.KindBytes, Max: number(4000)})
 	rng := rand.New(rand.NewPCG(1, 0))
 	for _, c := range []struct{ size, older int }{{100, 7}, {350, 2}, {500, 1}, {1000, 0}} {
 		p := newPair(t, s, EncoderConfig{Codec: Adaptive, Redundancy: MaxRedundancy, RedundancyBytes: DefaultMaxPayload}, DecoderConfig{})
@@ -167,9 +167,8 @@ func TestRedundancyFits(t *testing.T) {
 	}
 }
 
-// TestRedundancyOnce: what came by an older copy is not delivered again by the
-// payload of its own, nor by a late one; and what a late payload brings comes
-// once, in order.
+// TestRedundancyOnce verifies that each frame is delivered once, whether it arrives in its own, a
+// newer or a late payload, and that the frames of a late payload are in order.
 func TestRedundancyOnce(t *testing.T) {
 	p := newPair(t, smallSchema(t), EncoderConfig{Codec: Adaptive, Redundancy: 2}, DecoderConfig{DeliverLate: true})
 	p.exchange(t)
@@ -214,17 +213,17 @@ func TestRedundancyOnce(t *testing.T) {
 	if !p.enc.hasBase || p.enc.base != 10 {
 		t.Errorf("base %d", p.enc.base)
 	}
-	// 3, 4 and 5 came late: they are taken at neither end.
+	// 3, 4 and 5 arrived late: neither end accepted them.
 	for n := range uint64(11) {
-		taken := n < 3 || n > 5
-		if got := p.enc.sent.Get(n).taken; got != taken || p.dec.ring.Has(n) != taken {
-			t.Errorf("frame %d is taken: %v at the encoder, %v at the decoder", n, got, p.dec.ring.Has(n))
+		accepted := n < 3 || n > 5
+		if got := p.enc.known.Has(n); got != accepted || p.dec.ring.Has(n) != accepted {
+			t.Errorf("frame %d is accepted: %v at the encoder, %v at the decoder", n, got, p.dec.ring.Has(n))
 		}
 	}
 }
 
-// TestSlowAcks: acks that come when the encoder has all but forgotten what they
-// speak of give the state of the decoder, or a reset.
+// TestSlowAcks verifies that acks of frames that the encoder is about to evict determine the state
+// of the decoder or cause a reset.
 func TestSlowAcks(t *testing.T) {
 	for _, ring := range []int{2, 20, 64, 256} {
 		for delay := 80; delay < 400; delay += 9 * thin(19) {
@@ -242,8 +241,8 @@ func TestSlowAcks(t *testing.T) {
 	}
 }
 
-// TestReplacedDecoder: where another decoder goes on without a gap, its first ack
-// tells, whatever the encoder knew of the one before.
+// TestReplacedDecoder verifies that the first ack of a decoder that replaces another without a gap
+// resets the stream.
 func TestReplacedDecoder(t *testing.T) {
 	for _, v := range variants {
 		p := newPair(t, smallSchema(t), v.encoder(EncoderConfig{PeerRing: 2}), DecoderConfig{Ring: 2})
@@ -265,8 +264,8 @@ func TestReplacedDecoder(t *testing.T) {
 	}
 }
 
-// TestRedundancyMixes: between two numbers of older frames the meter alternates so
-// that just as many frames are lost as it aims at.
+// TestRedundancyMixes verifies that the meter alternates between two numbers of older frames so
+// that the share of lost frames meets the aim.
 func TestRedundancyMixes(t *testing.T) {
 	for _, c := range []struct{ loss, again, least, most float64 }{
 		{0, 0, 0, 0},
@@ -295,10 +294,10 @@ func TestRedundancyMixes(t *testing.T) {
 	}
 }
 
-// TestRedundancyBytes: older frames ride along as far as there is room for them.
+// TestRedundancyBytes verifies that RedundancyBytes limits the number of older frames.
 func TestRedundancyBytes(t *testing.T) {
 	const most = 40
-	s := mustSchema(t, Field{Name: "B", Kind: KindFixed, Size: 100})
+	s := mustSchema(t, schema.Field{Name: "B", Kind: schema.KindFixed, Size: 100})
 	p := newPair(t, s, EncoderConfig{Codec: Adaptive, Redundancy: 7, RedundancyBytes: most}, DecoderConfig{})
 	p.exchange(t)
 	rng := rand.New(rand.NewPCG(1, 2))

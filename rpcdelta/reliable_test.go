@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestReliable: each frame is the difference from the one before, with no acks.
+// TestReliable verifies that each frame is coded against the one before, without acks.
 func TestReliable(t *testing.T) { forVariants(t, checkReliable) }
 
 func checkReliable(t *testing.T, v variant) {
@@ -29,7 +29,7 @@ func checkReliable(t *testing.T, v variant) {
 	}
 }
 
-// TestReliableGap: a hole in what must have none is an error.
+// TestReliableGap verifies that a gap on a reliable channel is an error.
 func TestReliableGap(t *testing.T) { forVariants(t, checkReliableGap) }
 
 func checkReliableGap(t *testing.T, v variant) {

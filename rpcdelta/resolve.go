@@ -7,15 +7,15 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
 )
 
-// ErrAck says that an ack cannot be true: it speaks of frames that were never
-// sent, or of an epoch that the encoder did not open.
+// ErrAck reports an ack that cannot be genuine: it refers to frames that were never sent, or to an
+// epoch that the encoder did not open.
 var ErrAck = errors.New("rpcdelta: impossible ack")
 
-// Ack takes the decoder's ack. Old ones and repeated ones do nothing. An ack
-// that cannot be true is [ErrAck], and does nothing.
+// Ack processes an ack of the decoder. Old and repeated acks have no effect, and neither has an ack
+// for which it returns [ErrAck].
 func (e *Encoder) Ack(a Ack) error {
 	if a.None {
-		e.answer(a)
+		e.handleTrouble(a)
 		return nil
 	}
 	newest := e.next - 1
@@ -27,23 +27,23 @@ func (e *Encoder) Ack(a Ack) error {
 		if (e.epoch-a.Epoch)&epochMask > epochSpan {
 			return fmt.Errorf("%w: epoch %d in epoch %d", ErrAck, a.Epoch, e.epoch)
 		}
-		return nil // from before a reset arrived
+		return nil // sent before the decoder was reset
 	}
 	n := newest - behind
 	if r := e.sent.Get(n); r != nil && r.fresh == 0 {
-		return fmt.Errorf("%w: no payload has the name %d", ErrAck, a.Seq)
+		return fmt.Errorf("%w: no payload has sequence %d", ErrAck, a.Seq)
 	}
 	if n >= e.resolved {
 		e.resolve(a, n)
 	}
-	e.answer(a)
+	e.handleTrouble(a)
 	return nil
 }
 
-// resolve learns from an ack of payload n what the decoder took. If the window
-// does not reach back to what is known already, the decoder's state cannot be
-// known either, and a new epoch begins; so it does if the ack is the whole of the
-// epoch but not of what was acked before, since then the decoder is another one.
+// resolve determines from an ack of payload n which payloads the decoder processed. It opens a new
+// epoch if the state of the decoder cannot be known: if the window does not reach back to the
+// payloads whose status is known, or if the ack covers the whole epoch but not the payloads acked
+// before, because then the decoder was replaced.
 func (e *Encoder) resolve(a Ack, n uint64) {
 	from, span := e.resolved, uint64(a.Len)
 	if !a.Whole && n-from > span || a.Whole && e.acked && n-from >= span {
@@ -54,19 +54,19 @@ func (e *Encoder) resolve(a Ack, n uint64) {
 		from = n - span
 	}
 	if e.next-from > e.kept {
-		e.reset() // the frames themselves are gone, or those to learn from with them
+		e.reset() // frames to learn from were evicted
 		return
 	}
 	for q := from; q <= n; q++ {
 		if e.sent.Get(q).fresh == 0 {
-			continue // no payload has that name
+			continue // no payload has this sequence
 		}
 		processed := q == n || a.Window>>(n-q-1)&1 != 0
 		if processed {
 			e.process(q)
-			e.fates.Processed++
+			e.stats.Processed++
 		} else {
-			e.fates.Lost++
+			e.stats.Lost++
 		}
 		e.losses.observe(!processed)
 	}
@@ -74,51 +74,50 @@ func (e *Encoder) resolve(a Ack, n uint64) {
 	e.resolved = n + 1
 }
 
-// process repeats what the decoder did with payload n: it took each frame that
-// was newer than those before, or of a payload that resets the newest.
+// process repeats what the decoder did with payload n. It accepted each frame newer than all
+// before, or only the newest frame of a payload that reset it.
 func (e *Encoder) process(n uint64) {
 	after := e.resolved
 	if e.hasBase {
 		after = e.base + 1
 	}
 	q := max(n-min(n, uint64(e.sent.Get(n).older)), after)
-	e.fates.Missed += q - after
-	e.fates.Delivered += n + 1 - q
+	e.stats.Missed += q - after
+	e.stats.Delivered += n + 1 - q
 	if !e.hasBase {
 		q = n
 	}
 	for ; q <= n; q++ {
-		e.take(q)
+		e.accept(q)
 	}
 }
 
-// take notes that the decoder took frame n.
-func (e *Encoder) take(n uint64) {
+// accept records that the decoder accepted frame n.
+func (e *Encoder) accept(n uint64) {
 	f := e.sent.Get(n)
-	f.taken = true
 	e.base, e.hasBase = n, true
 	e.coder.pass(n)
 	e.known.Put(n, (*adaptive.Row)(&f.Frame))
 }
 
-// answer resets for a decoder that lost its frames. Until something of the epoch
-// was acked every frame is one that resets, so there is nothing to do.
-func (e *Encoder) answer(a Ack) {
+// handleTrouble resets the stream if the decoder requests it. Until a payload of the epoch is
+// acked, every frame resets the decoder anyway.
+func (e *Encoder) handleTrouble(a Ack) {
 	if a.Trouble != NoTrouble && e.acked {
 		e.reset()
 	}
 }
 
-// reset opens an epoch: frames have no baseline until one of them is acked. It
-// happens only on an ack of the epoch before, so the decoder is never more than
-// one epoch behind.
+// reset opens an epoch, in which frames have no baseline until one of them is acked. It is called
+// only for an ack of the previous epoch, so the decoder is at most one epoch behind.
 func (e *Encoder) reset() {
 	e.epoch = (e.epoch + 1) & epochMask
 	e.hasBase, e.acked = false, false
 	e.resolved = e.next - uint64(e.held)
 	e.coder.reset()
 	e.known.Reset()
-	for s := e.next - min(e.next, uint64(e.sent.Cap())); s < e.next; s++ {
-		e.sent.Get(s).taken = false
-	}
 }
+
+// DeliveryStats returns the statistics of the payloads and frames sent so far. They are zero on a
+// reliable channel, which has no acks.
+func (e *Encoder) DeliveryStats() DeliveryStats { return e.stats }

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestDecoderRestart: a fresh decoder in the middle of a stream asks for a reset
-// and gets one, wherever in the turn of the sequence it begins.
+// TestDecoderRestart verifies that a new decoder in the middle of a stream causes a reset, at any
+// sequence.
 func TestDecoderRestart(t *testing.T) { forVariants(t, checkDecoderRestart) }
 
 func checkDecoderRestart(t *testing.T, v variant) {
@@ -37,7 +37,7 @@ func checkDecoderRestart(t *testing.T, v variant) {
 	}
 }
 
-// TestDecoderRestartOften: the epoch turns, and every decoder is served.
+// TestDecoderRestartOften verifies that restarts work after the epoch wraps.
 func TestDecoderRestartOften(t *testing.T) { forVariants(t, checkDecoderRestartOften) }
 
 func checkDecoderRestartOften(t *testing.T, v variant) {
@@ -56,9 +56,9 @@ func checkDecoderRestartOften(t *testing.T, v variant) {
 	}
 }
 
-// TestRestartAmongIntraFrames: a decoder that restarts where the encoder sends
-// intra frames starts anew from one of them, unnoticed. Its first ack tells the
-// encoder, whose knowledge of the old one is void.
+// TestRestartAmongIntraFrames verifies that a decoder that restarts while the encoder sends intra
+// frames starts from one of them, and that its first ack invalidates what the encoder knew of the
+// old decoder.
 func TestRestartAmongIntraFrames(t *testing.T) { forSingles(t, checkRestartAmongIntraFrames) }
 
 func checkRestartAmongIntraFrames(t *testing.T, v variant) {
@@ -88,8 +88,8 @@ func checkRestartAmongIntraFrames(t *testing.T, v variant) {
 	}
 }
 
-// TestLateAcrossZero: what was sent before the frame with which a fresh decoder
-// began is late, though its sequence, before a turn, is a large number.
+// TestLateAcrossZero verifies that a frame sent before the first frame of a new decoder is late,
+// although its 16-bit sequence is larger because of the wrap.
 func TestLateAcrossZero(t *testing.T) { forSingles(t, checkLateAcrossZero) }
 
 func checkLateAcrossZero(t *testing.T, v variant) {
@@ -113,8 +113,8 @@ func checkLateAcrossZero(t *testing.T, v variant) {
 	}
 }
 
-// TestEarlyLosses: the first frames are lost, and the first that comes opens the
-// stream.
+// TestEarlyLosses verifies that the first frame that arrives opens the stream if those before it
+// were lost.
 func TestEarlyLosses(t *testing.T) { forSingles(t, checkEarlyLosses) }
 
 func checkEarlyLosses(t *testing.T, v variant) {
@@ -136,8 +136,7 @@ func checkEarlyLosses(t *testing.T, v variant) {
 	}
 }
 
-// TestBothRestart: a client that binds anew has a new encoder, its server a new
-// decoder; acks of the old pair do no harm.
+// TestBothRestart verifies that acks of an old pair do not affect a new encoder and decoder.
 func TestBothRestart(t *testing.T) { forVariants(t, checkBothRestart) }
 
 func checkBothRestart(t *testing.T, v variant) {

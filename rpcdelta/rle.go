@@ -5,26 +5,26 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/bitio"
 	"github.com/uplink-rpc/uplink/rle"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
-// rleCodec is the paper's scheme: differences packed as the engine packs
-// vectors, binary data XORed and run-length coded. It keeps no state, and a
-// payload is one frame.
+// rleCodec packs differences of numbers as Unreal Engine packs vectors, and run-length codes the
+// XOR of integers and byte strings. It keeps no state, and a payload contains one frame.
 type rleCodec struct {
-	s      *Schema
+	s      *format
 	w      bitio.Writer
 	r      bitio.Reader
 	diff   []int64 // one group
 	binary []byte  // the binary part before run-length coding
-	code   []byte  // and after it, where it is measured
+	code   []byte  // after run-length coding; used by measure
 }
 
-func newRLE(s *Schema) *rleCodec {
+func newRLE(s *format) *rleCodec {
 	widest := 3
 	for i := range s.plans {
-		widest = max(widest, s.plans[i].n)
+		widest = max(widest, s.plans[i].N)
 	}
-	return &rleCodec{s: s, diff: make([]int64, widest), binary: make([]byte, 0, s.binary)}
+	return &rleCodec{s: s, diff: make([]int64, widest), binary: make([]byte, 0, s.BinaryBytes())}
 }
 
 func (c *rleCodec) learn(uint64) bool { return true }
@@ -37,9 +37,9 @@ func (c *rleCodec) encode(dst []byte, p *payload) (out []byte, oldest int, ok bo
 	return out, len(out) - len(dst), ok
 }
 
-// write appends cur, as the difference from base unless that is nil. It says
-// false where a difference does not fit.
-func (c *rleCodec) write(dst []byte, cur, base *Frame) (out []byte, ok bool) {
+// write appends cur, coded as the difference from base unless base is nil. It reports false if a
+// difference does not fit.
+func (c *rleCodec) write(dst []byte, cur, base *schema.Frame) (out []byte, ok bool) {
 	c.w.Reset(dst)
 	for i := range c.s.plans {
 		if !c.writeNumbers(&c.s.plans[i], cur, base) {
@@ -50,24 +50,24 @@ func (c *rleCodec) write(dst []byte, cur, base *Frame) (out []byte, ok bool) {
 	return rle.AppendEncode(c.w.Bytes(), c.binary), true
 }
 
-func (c *rleCodec) writeNumbers(p *plan, cur, base *Frame) bool {
-	v := cur.Ints[p.at : p.at+p.n]
+func (c *rleCodec) writeNumbers(p *plan, cur, base *schema.Frame) bool {
+	v := cur.Ints[p.At : p.At+p.N]
 	var b []int32
 	if base != nil {
-		b = base.Ints[p.at : p.at+p.n]
+		b = base.Ints[p.At : p.At+p.N]
 	}
-	switch p.class {
-	case classGroup:
+	switch p.Class {
+	case schema.ClassNumber:
 		return c.writeGroup(p, v, b)
-	case classAngle:
+	case schema.ClassAngle:
 		if b == nil {
 			for _, x := range v {
-				writeAngle(&c.w, x, p.bits)
+				writeAngle(&c.w, x, p.Bits)
 			}
 			return true
 		}
 		return c.writeGroup(p, v, b)
-	case classQuat:
+	case schema.ClassQuat:
 		if b != nil {
 			same := v[0] == b[0]
 			c.w.WriteBits(bit(same), 1)
@@ -77,9 +77,9 @@ func (c *rleCodec) writeNumbers(p *plan, cur, base *Frame) bool {
 		}
 		c.w.WriteBits(uint64(v[0]), 2)
 		for _, x := range v[1:] {
-			c.w.WriteBits(uint64(x), p.bits)
+			c.w.WriteBits(uint64(x), p.Bits)
 		}
-	case classBinary, classBlob:
+	case schema.ClassInteger, schema.ClassBytes:
 	}
 	return true
 }
@@ -94,15 +94,14 @@ func (c *rleCodec) writeGroup(p *plan, v, base []int32) bool {
 	return ok
 }
 
-// difference fills diff with v-base, or with v where base is nil, and gives the
-// largest magnitude.
+// difference sets diff to v-base, or to v if base is nil, and returns the largest magnitude.
 func (p *plan) difference(diff []int64, v, base []int32) (m uint64) {
 	for k, x := range v {
 		d := int64(x)
 		if base != nil {
 			d -= int64(base[k])
-			if p.class == classAngle {
-				d = int64(int32(d)<<(32-p.bits)) >> (32 - p.bits) // into half a turn either way
+			if p.Class == schema.ClassAngle {
+				d = int64(int32(d)<<(32-p.Bits)) >> (32 - p.Bits) // in the range of half a turn
 			}
 		}
 		diff[k] = d
@@ -125,9 +124,9 @@ func bit(b bool) uint64 {
 	return 0
 }
 
-func (c *rleCodec) leastIntra(*Frame) int { return 0 }
+func (c *rleCodec) leastIntra(*schema.Frame) int { return 0 }
 
-func (c *rleCodec) intraSize(cur *Frame) int {
+func (c *rleCodec) intraSize(cur *schema.Frame) int {
 	c.binary = c.s.appendBinary(c.binary[:0], cur, nil)
 	n := 0
 	for i := range c.s.plans {
@@ -144,52 +143,52 @@ func uvarintLen(n int) int {
 	return size
 }
 
-// appendBinary appends the integers and byte strings of cur, XORed with those
-// of base unless that is nil.
-func (s *Schema) appendBinary(dst []byte, cur, base *Frame) []byte {
+// appendBinary appends the integers and byte strings of cur, XORed with those of base unless base
+// is nil.
+func (s *format) appendBinary(dst []byte, cur, base *schema.Frame) []byte {
 	for i := range s.plans {
-		switch p := &s.plans[i]; p.class {
-		case classBinary:
-			for k := range p.n {
-				v := uint32(cur.Ints[p.at+k])
+		switch p := &s.plans[i]; p.Class {
+		case schema.ClassInteger:
+			for k := range p.N {
+				v := uint32(cur.Ints[p.At+k])
 				if base != nil {
-					v ^= uint32(base.Ints[p.at+k])
+					v ^= uint32(base.Ints[p.At+k])
 				}
 				for range p.componentBytes(k) {
 					dst = append(dst, byte(v))
 					v >>= 8
 				}
 			}
-		case classBlob:
-			b := cur.Bytes[p.blob]
-			if p.lengthBytes() > 0 {
+		case schema.ClassBytes:
+			b := cur.Bytes[p.Blob]
+			if p.LengthBytes() > 0 {
 				dst = binary.AppendUvarint(dst, uint64(len(b)))
 			}
 			at := len(dst)
 			dst = append(dst, b...)
 			if base != nil {
-				xor(dst[at:], base.Bytes[p.blob])
+				xor(dst[at:], base.Bytes[p.Blob])
 			}
-		case classGroup, classAngle, classQuat:
+		case schema.ClassNumber, schema.ClassAngle, schema.ClassQuat:
 		}
 	}
 	return dst
 }
 
-// xor changes dst over the part that both have.
+// xor XORs dst with b up to the length of the shorter one.
 func xor(dst, b []byte) {
 	for i := range min(len(dst), len(b)) {
 		dst[i] ^= b[i]
 	}
 }
 
-// componentBytes is the bytes of component k of a binary field.
+// componentBytes returns the size of component k of an integer field, in bytes.
 func (p *plan) componentBytes(k int) int {
-	if p.width <= 32 {
-		return p.valueBytes()
+	if p.Width <= 32 {
+		return p.ValueBytes()
 	}
 	if k%2 == 0 {
 		return 4
 	}
-	return p.valueBytes() - 4
+	return p.ValueBytes() - 4
 }

@@ -5,19 +5,22 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/uplink-rpc/uplink/internal/schematest"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
-// TestCodecRoundTrip: any frame of any schema comes back from its difference
-// from any other, and from its intra coding.
+// TestCodecRoundTrip verifies that any frame of any schema is decoded unchanged, with and without a
+// baseline.
 func TestCodecRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		pick := rapidPicker(t)
-		s := pick.schema()
+		pick := schematest.FromRapid(t)
+		s := pick.Schema()
 		base, cur, got := s.NewFrame(), s.NewFrame(), s.NewFrame()
-		pick.frame(s, base, s.NewFrame())
-		pick.frame(s, cur, base)
-		pick.frame(s, got, cur) // what was there must not matter
-		c := newRLE(s)
+		pick.Frame(s, base, s.NewFrame())
+		pick.Frame(s, cur, base)
+		pick.Frame(s, got, cur) // what was there must not matter
+		c := newRLE(formatOf(s))
 		intra, ok := c.write([]byte("before"), cur, nil)
 		if !ok || string(intra[:6]) != "before" {
 			t.Fatalf("intra frame of %v: %v %x", cur, ok, intra)
@@ -38,9 +41,10 @@ func TestCodecRoundTrip(t *testing.T) {
 	})
 }
 
-// TestOverflowIsIntra: a difference that no group holds is sent without one.
+// TestOverflowIsIntra verifies that a frame whose difference does not fit is sent without a
+// baseline.
 func TestOverflowIsIntra(t *testing.T) {
-	s := mustSchema(t, Field{Name: "Wide", Kind: KindVec2, Resolution: 1, Min: number(-1<<31 + 1), Max: number(1<<31 - 1)})
+	s := mustSchema(t, schema.Field{Name: "Wide", Kind: schema.KindVec2, Resolution: 1, Min: number(-1<<31 + 1), Max: number(1<<31 - 1)})
 	base, cur, got := s.NewFrame(), s.NewFrame(), s.NewFrame()
 	for _, c := range []struct {
 		from, to int32
@@ -52,7 +56,7 @@ func TestOverflowIsIntra(t *testing.T) {
 		{1<<31 - 1, -1<<31 + 1, false},
 	} {
 		base.Ints[0], cur.Ints[0] = c.from, c.to
-		r := newRLE(s)
+		r := newRLE(formatOf(s))
 		if _, ok := r.write(nil, cur, base); ok != c.fits {
 			t.Errorf("from %d to %d: fits %v, want %v", c.from, c.to, ok, c.fits)
 		}
@@ -70,10 +74,9 @@ func TestOverflowIsIntra(t *testing.T) {
 	}
 }
 
-// TestHashPasses: a hash that is due does not keep a small RPC from sending
-// deltas.
+// TestHashPasses verifies that a due hash does not prevent a small RPC from sending deltas.
 func TestHashPasses(t *testing.T) {
-	s := mustSchema(t, Field{Name: "X", Kind: KindScalar, Resolution: 1}, Field{Name: "B", Kind: KindUint, Width: 8})
+	s := mustSchema(t, schema.Field{Name: "X", Kind: schema.KindScalar, Resolution: 1}, schema.Field{Name: "B", Kind: schema.KindUint, Width: 8})
 	p := newPair(t, s, EncoderConfig{Codec: RLE}, DecoderConfig{})
 	deltas := 0
 	for i := range int32(600) {
@@ -87,16 +90,16 @@ func TestHashPasses(t *testing.T) {
 	}
 }
 
-// FuzzDecodeFrame: whatever is read gives a frame of the schema's ranges or an
-// error, and what is accepted can be coded again to the same frame.
+// FuzzDecodeFrame verifies that decoding returns a frame in range or an error, and that an accepted
+// frame can be encoded and decoded again.
 func FuzzDecodeFrame(f *testing.F) {
 	for seed := range uint64(8) {
-		pick := randPicker(rand.New(rand.NewPCG(seed, 0)))
-		s := pick.schema()
+		pick := schematest.FromRand(rand.New(rand.NewPCG(seed, 0)))
+		s := pick.Schema()
 		base, cur := s.NewFrame(), s.NewFrame()
-		pick.frame(s, base, cur)
-		pick.frame(s, cur, base)
-		c := newRLE(s)
+		pick.Frame(s, base, cur)
+		pick.Frame(s, cur, base)
+		c := newRLE(formatOf(s))
 		if coded, ok := c.write(nil, cur, nil); ok {
 			f.Add(seed, false, coded)
 		}
@@ -105,21 +108,21 @@ func FuzzDecodeFrame(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, seed uint64, delta bool, coded []byte) {
-		pick := randPicker(rand.New(rand.NewPCG(seed, 0)))
-		s := pick.schema()
+		pick := schematest.FromRand(rand.New(rand.NewPCG(seed, 0)))
+		s := pick.Schema()
 		base, got := s.NewFrame(), s.NewFrame()
-		pick.frame(s, base, got)
+		pick.Frame(s, base, got)
 		if !delta {
 			base = nil
 		}
-		c := newRLE(s)
+		c := newRLE(formatOf(s))
 		if c.read(got, base, coded) != nil {
 			return
 		}
-		if err := s.check(got); err != nil {
-			t.Fatalf("%v accepts %x, but: %v", s.fields, coded, err)
+		if err := s.Check(got); err != nil {
+			t.Fatalf("%v accepts %x, but: %v", s.Fields(), coded, err)
 		}
-		s.FullBits(got)
+		FullBits(s, got)
 		again := s.NewFrame()
 		if base != nil {
 			if out, ok := c.write(nil, got, base); ok {
@@ -131,6 +134,35 @@ func FuzzDecodeFrame(f *testing.F) {
 		out, ok := c.write(nil, got, nil)
 		if err := c.read(again, nil, out); !ok || err != nil || !again.Equal(got) {
 			t.Fatalf("%v comes back as %v, %v", got, again, err)
+		}
+	})
+}
+
+// FuzzSchema encodes frames at the ends of the ranges of any schema that Parse accepts.
+func FuzzSchema(f *testing.F) {
+	f.Add([]byte(`{"rpc": "A", "fields": [{"name": "S", "kind": "scalar", "resolution": 1, "min": 9e6}]}`))
+	f.Add([]byte(`{"rpc": "A", "fields": [{"name": "S", "kind": "scalar", "resolution": 1, "min": -2147483648, "max": 1e9}]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s, err := schema.Parse(data)
+		if err != nil {
+			return
+		}
+		cur, got := s.NewFrame(), s.NewFrame()
+		c := newRLE(formatOf(s))
+		for end := range 2 {
+			for _, l := range s.Layouts() {
+				for k := range l.N {
+					lo, hi := l.ComponentRange(k)
+					cur.Ints[l.At+k] = int32(uint32([]int64{lo, hi}[end]))
+				}
+			}
+			coded, ok := c.write(nil, cur, nil)
+			if !ok || len(coded) != c.intraSize(cur) {
+				t.Fatalf("%v takes %d bytes, want %d", cur, len(coded), c.intraSize(cur))
+			}
+			if err := c.read(got, nil, coded); err != nil || !got.Equal(cur) {
+				t.Fatalf("%v decodes to %v, %v", cur, got, err)
+			}
 		}
 	})
 }

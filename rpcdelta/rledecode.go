@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/uplink-rpc/uplink/rle"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 func (c *rleCodec) decode(p *payload, src []byte) error {
@@ -17,13 +18,13 @@ func (c *rleCodec) decode(p *payload, src []byte) error {
 	return c.read(p.frames[0], p.reference(), src)
 }
 
-// read reads the whole of src into cur, adding base unless that is nil. What it
-// accepts has the schema's ranges. On an error cur is undefined.
-func (c *rleCodec) read(cur, base *Frame, src []byte) error {
+// read decodes all of src into cur, adding base unless base is nil. It rejects components that are
+// out of range. After an error, cur is undefined.
+func (c *rleCodec) read(cur, base *schema.Frame, src []byte) error {
 	c.r.Reset(src)
 	for i := range c.s.plans {
 		if p := &c.s.plans[i]; !c.readNumbers(p, cur, base) {
-			return malformed("a component of %s is out of range", p.field.Name)
+			return malformed("a component of %s is out of range", p.Field.Name)
 		}
 	}
 	c.r.Align()
@@ -31,44 +32,44 @@ func (c *rleCodec) read(cur, base *Frame, src []byte) error {
 		return malformed("numbers: %v", err)
 	}
 	var err error
-	if c.binary, err = rle.AppendDecode(c.binary[:0], c.r.Rest(), c.s.binary); err != nil {
+	if c.binary, err = rle.AppendDecode(c.binary[:0], c.r.Rest(), c.s.BinaryBytes()); err != nil {
 		return malformed("binary part: %v", err)
 	}
 	return c.s.parseBinary(cur, base, c.binary)
 }
 
-func (c *rleCodec) readNumbers(p *plan, cur, base *Frame) bool {
-	v := cur.Ints[p.at : p.at+p.n]
+func (c *rleCodec) readNumbers(p *plan, cur, base *schema.Frame) bool {
+	v := cur.Ints[p.At : p.At+p.N]
 	var b []int32
 	if base != nil {
-		b = base.Ints[p.at : p.at+p.n]
+		b = base.Ints[p.At : p.At+p.N]
 	}
-	switch p.class {
-	case classGroup:
-		return c.readGroup(p, v, b, p.lo, p.hi)
-	case classAngle:
+	switch p.Class {
+	case schema.ClassNumber:
+		return c.readGroup(p, v, b, p.Lo, p.Hi)
+	case schema.ClassAngle:
 		if b != nil {
-			return c.readGroup(p, v, b, p.lo, p.hi)
+			return c.readGroup(p, v, b, p.Lo, p.Hi)
 		}
 		for k := range v {
 			v[k] = 0
 			if c.r.ReadBits(1) != 0 {
-				v[k] = int32(c.r.ReadBits(p.bits))
+				v[k] = int32(c.r.ReadBits(p.Bits))
 			}
 		}
-	case classQuat:
+	case schema.ClassQuat:
 		if b != nil && c.r.ReadBits(1) != 0 {
 			v[0] = b[0]
-			return c.readGroup(p, v[1:], b[1:], p.lo, p.hi)
+			return c.readGroup(p, v[1:], b[1:], p.Lo, p.Hi)
 		}
 		v[0] = int32(c.r.ReadBits(2))
 		for k := 1; k < len(v); k++ {
-			v[k] = int32(c.r.ReadBits(p.bits)) << (32 - p.bits) >> (32 - p.bits)
-			if v[k] < p.lo {
+			v[k] = int32(c.r.ReadBits(p.Bits)) << (32 - p.Bits) >> (32 - p.Bits)
+			if v[k] < p.Lo {
 				return false
 			}
 		}
-	case classBinary, classBlob:
+	case schema.ClassInteger, schema.ClassBytes:
 	}
 	return true
 }
@@ -79,8 +80,8 @@ func (c *rleCodec) readGroup(p *plan, v, base []int32, lo, hi int32) bool {
 	for k, d := range diff {
 		if base != nil {
 			d += int64(base[k])
-			if p.class == classAngle {
-				d &= int64(p.hi)
+			if p.Class == schema.ClassAngle {
+				d &= int64(p.Hi)
 			}
 		}
 		if d < int64(lo) || d > int64(hi) {
@@ -91,20 +92,20 @@ func (c *rleCodec) readGroup(p *plan, v, base []int32, lo, hi int32) bool {
 	return true
 }
 
-// parseBinary reads all of src into the integers and byte strings of cur.
-func (s *Schema) parseBinary(cur, base *Frame, src []byte) error {
+// parseBinary decodes all of src into the integers and byte strings of cur.
+func (s *format) parseBinary(cur, base *schema.Frame, src []byte) error {
 	for i := range s.plans {
 		var ok bool
-		switch p := &s.plans[i]; p.class {
-		case classBinary:
+		switch p := &s.plans[i]; p.Class {
+		case schema.ClassInteger:
 			src, ok = p.parseIntegers(cur, base, src)
-		case classBlob:
+		case schema.ClassBytes:
 			src, ok = p.parseBlob(cur, base, src)
-		case classGroup, classAngle, classQuat:
+		case schema.ClassNumber, schema.ClassAngle, schema.ClassQuat:
 			ok = true
 		}
 		if !ok {
-			return malformed("the binary part does not hold %s", s.fields[i].Name)
+			return malformed("the binary part does not hold %s", s.Fields()[i].Name)
 		}
 	}
 	if len(src) != 0 {
@@ -113,8 +114,8 @@ func (s *Schema) parseBinary(cur, base *Frame, src []byte) error {
 	return nil
 }
 
-func (p *plan) parseIntegers(cur, base *Frame, src []byte) ([]byte, bool) {
-	for k := range p.n {
+func (p *plan) parseIntegers(cur, base *schema.Frame, src []byte) ([]byte, bool) {
+	for k := range p.N {
 		n := p.componentBytes(k)
 		if len(src) < n {
 			return nil, false
@@ -125,28 +126,28 @@ func (p *plan) parseIntegers(cur, base *Frame, src []byte) ([]byte, bool) {
 		}
 		src = src[n:]
 		if base != nil {
-			v ^= uint32(base.Ints[p.at+k])
+			v ^= uint32(base.Ints[p.At+k])
 		}
 		x := int32(v)
 		if n < 4 {
-			x = int32(v & (1<<(8*n) - 1)) // the baseline's sign may stand above
-			if p.signed {
+			x = int32(v & (1<<(8*n) - 1)) // remove the sign bits of the baseline
+			if p.Signed {
 				x = x << (32 - 8*n) >> (32 - 8*n)
 			}
 		}
-		if !p.holds(k, x) {
+		if !p.Holds(k, x) {
 			return nil, false
 		}
-		cur.Ints[p.at+k] = x
+		cur.Ints[p.At+k] = x
 	}
 	return src, true
 }
 
-func (p *plan) parseBlob(cur, base *Frame, src []byte) ([]byte, bool) {
-	size := p.maxBytes
-	if p.lengthBytes() > 0 {
+func (p *plan) parseBlob(cur, base *schema.Frame, src []byte) ([]byte, bool) {
+	size := p.MaxBytes
+	if p.LengthBytes() > 0 {
 		v, n := binary.Uvarint(src)
-		if n <= 0 || n != uvarintLen(int(min(v, MaxBytes))) || v > uint64(p.maxBytes) {
+		if n <= 0 || n != uvarintLen(int(min(v, schema.MaxBytes))) || v > uint64(p.MaxBytes) {
 			return nil, false
 		}
 		size, src = int(v), src[n:]
@@ -154,10 +155,10 @@ func (p *plan) parseBlob(cur, base *Frame, src []byte) ([]byte, bool) {
 	if len(src) < size {
 		return nil, false
 	}
-	b := append(cur.Bytes[p.blob][:0], src[:size]...)
+	b := append(cur.Bytes[p.Blob][:0], src[:size]...)
 	if base != nil {
-		xor(b, base.Bytes[p.blob])
+		xor(b, base.Bytes[p.Blob])
 	}
-	cur.Bytes[p.blob] = b
+	cur.Bytes[p.Blob] = b
 	return src[size:], true
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/bitio"
 	"github.com/uplink-rpc/uplink/rle"
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 func (c *rleCodec) measure(p *payload, m adaptive.Meter) (bits float64) {
@@ -18,23 +19,23 @@ func (c *rleCodec) measure(p *payload, m adaptive.Meter) (bits float64) {
 }
 
 // measureNumbers measures what writeNumbers writes of field i.
-func (c *rleCodec) measureNumbers(i int, cur, base *Frame, m adaptive.Meter) (bits float64) {
+func (c *rleCodec) measureNumbers(i int, cur, base *schema.Frame, m adaptive.Meter) (bits float64) {
 	p := &c.s.plans[i]
-	v := cur.Ints[p.at : p.at+p.n]
+	v := cur.Ints[p.At : p.At+p.N]
 	var b []int32
 	if base != nil {
-		b = base.Ints[p.at : p.at+p.n]
+		b = base.Ints[p.At : p.At+p.N]
 	}
 	flags := 0
-	switch p.class {
-	case classGroup:
+	switch p.Class {
+	case schema.ClassNumber:
 		return c.measureGroup(i, v, b, m)
-	case classAngle:
+	case schema.ClassAngle:
 		if b != nil {
 			return c.measureGroup(i, v, b, m)
 		}
 		flags = len(v)
-	case classQuat:
+	case schema.ClassQuat:
 		flags = 2
 		if b != nil {
 			flags++
@@ -44,14 +45,14 @@ func (c *rleCodec) measureNumbers(i int, cur, base *Frame, m adaptive.Meter) (bi
 			}
 		}
 		v = v[1:]
-	case classBinary, classBlob:
+	case schema.ClassInteger, schema.ClassBytes:
 		return 0
 	}
 	m.Flags(i, float64(flags))
 	bits = float64(flags)
 	for k, x := range v {
-		n := float64(p.bits)
-		if p.class == classAngle && x == 0 {
+		n := float64(p.Bits)
+		if p.Class == schema.ClassAngle && x == 0 {
 			n = 0
 		}
 		m.Component(i, k, n, adaptive.ByNone, adaptive.NoResidual)
@@ -78,28 +79,28 @@ func (c *rleCodec) measureGroup(i int, v, base []int32, m adaptive.Meter) (bits 
 
 // measureBinary measures c.code, which stands for the integers and byte strings in
 // c.binary.
-func (c *rleCodec) measureBinary(cur, base *Frame, m adaptive.Meter) {
+func (c *rleCodec) measureBinary(cur, base *schema.Frame, m adaptive.Meter) {
 	s := shares{code: c.code}
 	for i := range c.s.plans {
-		switch p := &c.s.plans[i]; p.class {
-		case classBinary:
-			for k := range p.n {
+		switch p := &c.s.plans[i]; p.Class {
+		case schema.ClassInteger:
+			for k := range p.N {
 				by := adaptive.ByNone
 				if base != nil {
 					by = adaptive.ByHold
-					if cur.Ints[p.at+k] == base.Ints[p.at+k] {
+					if cur.Ints[p.At+k] == base.Ints[p.At+k] {
 						by = adaptive.ByRest
 					}
 				}
 				m.Component(i, k, s.next(p.componentBytes(k)), by, adaptive.NoResidual)
 			}
-		case classBlob:
-			n := len(cur.Bytes[p.blob])
-			if p.lengthBytes() > 0 {
+		case schema.ClassBytes:
+			n := len(cur.Bytes[p.Blob])
+			if p.LengthBytes() > 0 {
 				n += uvarintLen(n)
 			}
 			m.Contents(i, s.next(n))
-		case classGroup, classAngle, classQuat:
+		case schema.ClassNumber, schema.ClassAngle, schema.ClassQuat:
 		}
 	}
 }

@@ -13,24 +13,26 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 var updateSessions = flags.Bool("update", false, "write testdata/sessions anew")
 
 const sessionDir = "../testdata/sessions"
 
-// sessionHead is the first line of a session's file, see testdata/sessions/README.md.
+// sessionHead is the first line of a session file, see testdata/sessions/README.md.
 type sessionHead struct {
-	Schema     schemaFile `json:"schema"`
-	Codec      string     `json:"codec"`
-	Redundancy int        `json:"redundancy"`
-	Ring       int        `json:"ring"`
-	PeerRing   int        `json:"peer_ring"`
-	Late       bool       `json:"deliver_late"`
-	Prior      string     `json:"prior"`
+	Schema     json.RawMessage `json:"schema"`
+	Codec      string          `json:"codec"`
+	Redundancy int             `json:"redundancy"`
+	Ring       int             `json:"ring"`
+	PeerRing   int             `json:"peer_ring"`
+	Late       bool            `json:"deliver_late"`
+	Prior      string          `json:"prior"`
 }
 
-// sessionStep is each further line.
+// sessionStep is one of the other lines.
 type sessionStep struct {
 	Send    []int32  `json:"send,omitempty"`
 	Bytes   []string `json:"bytes,omitempty"`
@@ -43,21 +45,21 @@ type sessionStep struct {
 	Restart bool     `json:"restart,omitempty"`
 }
 
-// session is both ends.
+// session is both ends of a stream.
 type session struct {
 	t        *testing.T
 	head     sessionHead
-	schema   *Schema
+	schema   *schema.Schema
 	enc      *Encoder
 	dec      *Decoder
-	frames   []*Frame
+	frames   []*schema.Frame
 	payloads map[uint64][]byte
 	acks     [][]byte
 }
 
 func newSession(t *testing.T, head sessionHead) *session {
 	t.Helper()
-	s, err := NewSchema(head.Schema.RPC, head.Schema.RateHz, head.Schema.Fields)
+	s, err := schema.Parse(head.Schema)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +85,7 @@ func (x *session) restart() {
 	}
 }
 
-// play does what a step says, and gives it back with what came of it.
+// play executes a step and returns it with its results.
 func (x *session) play(s sessionStep) sessionStep {
 	x.t.Helper()
 	switch {
@@ -109,7 +111,7 @@ func (x *session) play(s sessionStep) sessionStep {
 	return s
 }
 
-// send sends a frame, or holds it back where no payload is given.
+// send sends a frame, or holds it if the step has no payload.
 func (x *session) send(s sessionStep) sessionStep {
 	f := x.schema.NewFrame()
 	copy(f.Ints, s.Send)
@@ -162,7 +164,7 @@ func (x *session) arrive(s sessionStep) sessionStep {
 	return s
 }
 
-// TestSessions plays the recorded sessions: each end comes to the same bytes.
+// TestSessions plays the recorded sessions and verifies that both ends produce the recorded bytes.
 func TestSessions(t *testing.T) {
 	if *updateSessions {
 		writeSessions(t)
@@ -213,7 +215,7 @@ func playSession(t *testing.T, path string) {
 	}
 }
 
-// sessionPlan is how a session is recorded.
+// sessionPlan describes how a session is recorded.
 type sessionPlan struct {
 	name       string
 	codec      Codec
@@ -243,8 +245,12 @@ func writeSessions(t *testing.T) {
 func (p *sessionPlan) write(t *testing.T, seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 77))
 	c := mustCompile[ServerMove](t)
+	file, err := c.Schema().AppendJSON(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	head := sessionHead{
-		Schema: schemaFile{RPC: c.Schema().RPC(), RateHz: 60, Fields: c.Schema().Fields()}, Codec: p.codec.String(),
+		Schema: file, Codec: p.codec.String(),
 		Redundancy: p.redundancy, Ring: p.rings[0], PeerRing: p.rings[1], Late: p.late, Prior: PriorName(GenericPrior().Hash()),
 	}
 	var out bytes.Buffer

@@ -1,26 +1,25 @@
 package rpcdelta
 
-// AgeBounds are the upper bounds of the buckets of [Stats.BaselineAge], in
-// frames; a last bucket has what is older.
+// AgeBounds are the upper bounds of the buckets of [Stats.BaselineAge], in frames. The last bucket
+// counts older baselines.
 var AgeBounds = [...]int{1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128}
 
-// Stats counts frames. The zero value has counted none. It is a plain value:
-// whoever shares it locks it.
+// Stats counts frames. Not safe for concurrent use.
 type Stats struct {
-	// Frames of each kind.
+	// Delta, Intra and Reset count the frames of each kind.
 	Delta, Intra, Reset uint64
-	// Sums over all frames of what [Info] has for each.
+	// FullBits, HeaderBits and PayloadBits are the sums of these fields of [Info].
 	FullBits, HeaderBits, PayloadBits uint64
-	// BaselineAge counts deltas by the age of their baseline, in the buckets of
-	// AgeBounds, and AgeSum adds the ages up.
+	// BaselineAge counts delta frames by the age of their baseline, in the buckets of AgeBounds.
+	// AgeSum is the sum of the ages.
 	BaselineAge [len(AgeBounds) + 1]uint64
 	AgeSum      uint64
-	// Older is the sum of Info.Older: the frames that rode along in payloads.
+	// Older is the sum of Info.Older: the redundant and held frames in payloads.
 	Older uint64
 }
 
-// Count adds one frame, and those that were held back for it: each of them is the
-// difference from the one before or after it.
+// Count adds a frame and those that were held back for it, each of which is coded against its
+// neighbor.
 func (s *Stats) Count(i *Info) {
 	s.Delta += uint64(i.Held)
 	s.BaselineAge[0] += uint64(i.Held)
@@ -45,7 +44,7 @@ func (s *Stats) Count(i *Info) {
 	}
 }
 
-// Add adds all that o counted.
+// Add adds the counts of o.
 func (s *Stats) Add(o *Stats) {
 	s.Delta += o.Delta
 	s.Intra += o.Intra
@@ -60,5 +59,24 @@ func (s *Stats) Add(o *Stats) {
 	}
 }
 
-// Frames is the number of frames of all kinds.
+// Frames returns the number of frames of all kinds.
 func (s *Stats) Frames() uint64 { return s.Delta + s.Intra + s.Reset }
+
+// DeliveryStats counts the payloads and frames of an encoder by delivery status, as far as acks
+// report it. Payloads in flight at the end of an epoch are not counted.
+type DeliveryStats struct {
+	// Processed and Lost count payloads. Lost payloads never arrived or arrived too late. Losses
+	// before the first payload of an epoch that arrived are not counted.
+	Processed, Lost uint64
+	// Delivered counts frames that the decoder returned in order. Missed counts frames between them
+	// of which no copy arrived in time.
+	Delivered, Missed uint64
+}
+
+// Add adds the counts of o.
+func (f *DeliveryStats) Add(o *DeliveryStats) {
+	f.Processed += o.Processed
+	f.Lost += o.Lost
+	f.Delivered += o.Delivered
+	f.Missed += o.Missed
+}

@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+
+	"github.com/uplink-rpc/uplink/internal/schematest"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
-// streamConfig is a client, a server and the network between them.
+// streamConfig describes a client, a server and the network between them.
 type streamConfig struct {
 	Seed           uint64
 	Codec          Codec
@@ -22,12 +25,11 @@ type streamConfig struct {
 	Smooth         bool // frames never jump
 }
 
-// stream plays a streamConfig, frame by frame, and checks all that must hold
-// whatever the network does.
+// stream plays a streamConfig frame by frame and checks the invariants that hold on any network.
 type stream struct {
 	pair
 	cfg      streamConfig
-	pick     picker
+	pick     schematest.Picker
 	up, down *link
 	now      int
 
@@ -57,11 +59,11 @@ type stream struct {
 type sentFrame struct {
 	seq   uint64
 	info  Info // of the payload of its name; Seq is another if there is none
-	frame *Frame
+	frame *schema.Frame
 	got   bool // the decoder has delivered it
 }
 
-func newStream(t failer, s *Schema, cfg streamConfig) *stream {
+func newStream(t failer, s *schema.Schema, cfg streamConfig) *stream {
 	t.Helper()
 	if cfg.AckEvery == 0 {
 		cfg.AckEvery = 1
@@ -71,7 +73,7 @@ func newStream(t failer, s *Schema, cfg streamConfig) *stream {
 		pair: *newPair(t, s,
 			EncoderConfig{Codec: cfg.Codec, Redundancy: cfg.Redundancy, Prior: cfg.Prior, RPC: cfg.RPC, Ring: cfg.Ring, PeerRing: cfg.PeerRing, Reliable: cfg.Reliable},
 			DecoderConfig{RPC: cfg.RPC, Ring: cfg.PeerRing, DeliverLate: cfg.DeliverLate, Reliable: cfg.Reliable}),
-		pick: randPicker(rand.New(rand.NewPCG(cfg.Seed, 1))),
+		pick: schematest.FromRand(rand.New(rand.NewPCG(cfg.Seed, 1))),
 		up:   newLink(cfg.Up, cfg.Seed, 2), down: newLink(cfg.Down, cfg.Seed, 3),
 		learned: map[uint16]uint16{}, kinds: map[FrameKind]int{}, drops: map[error]int{},
 	}
@@ -96,7 +98,7 @@ func (x *stream) step(t failer) {
 	t.Helper()
 	x.sendNext(t)
 	for _, p := range x.up.receive(x.now) {
-		x.take(t, p)
+		x.receive(t, p)
 	}
 	if x.now%x.cfg.AckEvery == 0 && x.dec.AckDue() {
 		x.ack = x.dec.AppendAck(x.ack[:0])
@@ -118,8 +120,8 @@ func (x *stream) step(t failer) {
 	x.now++
 }
 
-// compare checks that both ends learned the same up to the frame that the
-// decoder learned last, if the encoder learned it too, and last, at some time.
+// compare checks that both ends learned the same up to the frame that the decoder learned last, if
+// that was also the last that the encoder learned at some time.
 func (x *stream) compare(t failer) {
 	t.Helper()
 	e, ok := x.enc.coder.(*adaptiveCoder)
@@ -148,9 +150,9 @@ func (x *stream) compare(t failer) {
 func (x *stream) sendNext(t failer) {
 	t.Helper()
 	if x.cfg.Smooth || x.pick(49) != 0 {
-		x.pick.walk(x.s, x.frame)
+		x.pick.Walk(x.s, x.frame)
 	} else {
-		x.pick.frame(x.s, x.frame, x.frame)
+		x.pick.Frame(x.s, x.frame, x.frame)
 	}
 	h := &x.history[x.sent%uint64(len(x.history))]
 	h.frame.CopyFrom(x.frame)
@@ -170,7 +172,7 @@ func (x *stream) sendNext(t failer) {
 	}
 }
 
-// holds says whether the next frame is held back.
+// holds reports whether the next frame is held back.
 func (x *stream) holds() bool {
 	n := x.enc.Held() + 1
 	if x.cfg.Every < 0 {
@@ -179,7 +181,7 @@ func (x *stream) holds() bool {
 	return n < x.cfg.Every
 }
 
-// sendPayload sends a payload and notes what it holds.
+// sendPayload sends a payload and records its contents.
 func (x *stream) sendPayload(t failer, info Info) {
 	t.Helper()
 	if info.Held > info.Older || x.sent-uint64(x.enc.Held())-1 != info.Seq || x.history[info.Seq%uint64(len(x.history))].seq != info.Seq {
@@ -193,7 +195,7 @@ func (x *stream) sendPayload(t failer, info Info) {
 	}
 	full := 0
 	for q := info.Seq - uint64(info.Held); q <= info.Seq; q++ {
-		full += x.s.FullBits(x.history[q%uint64(len(x.history))].frame)
+		full += FullBits(x.s, x.history[q%uint64(len(x.history))].frame)
 	}
 	if info.FullBits != full {
 		x.fatalf(t, "%+v, want %d bits in full", info, full)
@@ -205,8 +207,8 @@ func (x *stream) sendPayload(t failer, info Info) {
 	x.up.send(x.now, x.payload)
 }
 
-// take gives a payload to the decoder and checks what comes of it.
-func (x *stream) take(t failer, p packet) {
+// receive passes a payload to the decoder and checks the result.
+func (x *stream) receive(t failer, p packet) {
 	t.Helper()
 	n := x.names[p.number]
 	if x.profiles != nil {
@@ -229,7 +231,7 @@ func (x *stream) take(t failer, p packet) {
 	x.checkAll(t, n, out)
 }
 
-// checkAll compares what came of payload n with what was sent.
+// checkAll compares the deliveries of payload n with the frames sent.
 func (x *stream) checkAll(t failer, n uint64, out []Delivery) {
 	t.Helper()
 	h := &x.history[n%uint64(len(x.history))]
@@ -249,8 +251,7 @@ func (x *stream) checkAll(t failer, n uint64, out []Delivery) {
 	}
 }
 
-// check compares a delivery of payload n with what was sent, and its place in
-// the order.
+// check compares a delivery of payload n with the frame sent, and checks the order.
 func (x *stream) check(t failer, n uint64, d *Delivery) {
 	t.Helper()
 	sent := &x.history[n%uint64(len(x.history))].info
@@ -285,7 +286,7 @@ func (x *stream) check(t failer, n uint64, d *Delivery) {
 	x.last, x.fresh = int64(n), false
 }
 
-// checkInfo compares what is said of frame n with what its payload was sent as.
+// checkInfo compares the Info of frame n with that of its payload at the encoder.
 func (x *stream) checkInfo(t failer, n uint64, sent, got *Info) {
 	t.Helper()
 	kind, age := Delta, 0
@@ -297,7 +298,7 @@ func (x *stream) checkInfo(t failer, n uint64, sent, got *Info) {
 	default:
 		kind = Intra
 	}
-	if got.Kind != kind || got.BaselineAge != age || got.FullBits != x.s.FullBits(x.history[n%uint64(len(x.history))].frame) && !x.loose {
+	if got.Kind != kind || got.BaselineAge != age || got.FullBits != FullBits(x.s, x.history[n%uint64(len(x.history))].frame) && !x.loose {
 		x.fatalf(t, "frame %d is %+v of payload %+v", n, got, sent)
 	}
 }
@@ -318,7 +319,7 @@ func (x *stream) fatalf(t failer, format string, args ...any) {
 	t.Fatalf("%+v, frame %d: %s", x.cfg, x.now, fmt.Sprintf(format, args...))
 }
 
-// restartDecoder puts a fresh decoder in the place of the old one.
+// restartDecoder replaces the decoder by a new one.
 func (x *stream) restartDecoder(t failer) {
 	t.Helper()
 	dec, err := NewDecoder(x.s, x.dec.cfg)
@@ -335,7 +336,7 @@ func (x *stream) restartDecoder(t failer) {
 	x.restarts++
 }
 
-// deltasIn plays n frames and counts the deltas among those sent.
+// deltasIn plays n frames and returns the number of deltas sent.
 func (x *stream) deltasIn(t failer, n int) int {
 	t.Helper()
 	before := x.kinds[Delta]
@@ -343,13 +344,13 @@ func (x *stream) deltasIn(t failer, n int) int {
 	return x.kinds[Delta] - before
 }
 
-// smallSchema has frames whose deltas are shorter than their intra frames.
-func smallSchema(t failer) *Schema {
-	s, err := NewSchema("Small", 60, []Field{
-		{Name: "P", Kind: KindVec3, Resolution: 0.01},
-		{Name: "A", Kind: KindAngle, Count: 2},
-		{Name: "B", Kind: KindBits, Width: 8},
-		{Name: "S", Kind: KindBytes, Max: number(12)},
+// smallSchema returns a schema whose deltas are shorter than its intra frames.
+func smallSchema(t failer) *schema.Schema {
+	s, err := schema.New("Small", 60, []schema.Field{
+		{Name: "P", Kind: schema.KindVec3, Resolution: 0.01},
+		{Name: "A", Kind: schema.KindAngle, Count: 2},
+		{Name: "B", Kind: schema.KindBits, Width: 8},
+		{Name: "S", Kind: schema.KindBytes, Max: number(12)},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -5,12 +5,13 @@ import (
 	"fmt"
 
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Recording is a stream of frames to train a prior on, all of them, in order.
 type Recording struct {
-	Schema *Schema
-	Frames []Frame
+	Schema *schema.Schema
+	Frames []schema.Frame
 }
 
 // TrainConfig says how a prior is trained. Zero fields mean the defaults.
@@ -33,9 +34,9 @@ func TrainPrior(ctx context.Context, recordings []Recording, cfg TrainConfig) (*
 	recs := make([]adaptive.Recording, len(recordings))
 	for i := range recordings {
 		r := &recordings[i]
-		recs[i] = adaptive.Recording{Fields: r.Schema.modelFields(), RateHz: r.Schema.rate}
+		recs[i] = adaptive.Recording{Fields: formatOf(r.Schema).modelFields(), RateHz: r.Schema.RateHz()}
 		for n := range r.Frames {
-			if err := r.Schema.check(&r.Frames[n]); err != nil {
+			if err := r.Schema.Check(&r.Frames[n]); err != nil {
 				return nil, fmt.Errorf("rpcdelta: train: recording %d, frame %d: %w", i, n, err)
 			}
 			recs[i].Rows = append(recs[i].Rows, (*adaptive.Row)(&r.Frames[n]))

@@ -53,10 +53,10 @@ func TestMemoryIsBounded(t *testing.T) {
 
 func TestBadConfig(t *testing.T) {
 	for _, c := range []snapshot.Config{{Ring: 15}, {Ring: 65}, {Ring: -1}, {CheckEvery: -1}, {CheckEvery: 1 << 16}} {
-		if _, err := c.NewWorld(schema(t), nil); err == nil {
+		if _, err := c.NewWorld(testSchema(t), nil); err == nil {
 			t.Errorf("%+v was taken for a world", c)
 		}
-		if _, err := c.NewDecoder(schema(t), nil); err == nil {
+		if _, err := c.NewDecoder(testSchema(t), nil); err == nil {
 			t.Errorf("%+v was taken for a decoder", c)
 		}
 	}

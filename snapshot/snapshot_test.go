@@ -9,11 +9,10 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
-func schema(t testing.TB) *snapshot.Schema {
+func testSchema(t testing.TB) *snapshot.Schema {
 	s, err := snapshot.NewSchema(
 		snapshot.Field{Name: "Team", Kind: snapshot.Flags, N: 1, Lo: -2, Hi: 5},
 		snapshot.Field{Name: "Rotation", Kind: snapshot.Quat, N: 4, Lo: -255, Hi: 255},
@@ -42,7 +41,7 @@ type thing struct {
 }
 
 func newScene(t testing.TB, seed uint64, objects int) *scene {
-	s := &scene{rand.New(rand.NewPCG(seed, 7)), schema(t), map[uint16]*thing{}, 40, nil}
+	s := &scene{rand.New(rand.NewPCG(seed, 7)), testSchema(t), map[uint16]*thing{}, 40, nil}
 	for len(s.objects) < objects {
 		s.objects[uint16(s.r.IntN(1<<16))] = s.thing(0)
 	}
@@ -163,7 +162,7 @@ func TestLoss(t *testing.T) {
 }
 
 func TestRangeErrorNamesObjectAndField(t *testing.T) {
-	s := schema(t)
+	s := testSchema(t)
 	row := [11]int32{0, 0, 0, 0, 0, 0, 5001, 0, -1, -1, 0}
 	err := s.NewSet().Add(snapshot.Object{ID: 300}, row[:])
 	var re *snapshot.RangeError
@@ -176,7 +175,7 @@ func TestRangeErrorNamesObjectAndField(t *testing.T) {
 }
 
 func TestBadSets(t *testing.T) {
-	s := schema(t)
+	s := testSchema(t)
 	set := s.NewSet()
 	row := [11]int32{0, 0, 0, 0, 0, 0, 0, 0, -1, -1, 0}
 	for id := range snapshot.MaxObjects {
@@ -298,33 +297,6 @@ func TestAllocations(t *testing.T) {
 	sc.churn = 1 << 30 // no maps grow
 	if n := testing.AllocsPerRun(100, once); n != 0 {
 		t.Errorf("%g allocations a snapshot", n)
-	}
-}
-
-func TestOf(t *testing.T) {
-	type Crate struct {
-		Position rpcdelta.Vec3 `rpcdelta:"resolution=0.01,min=-100,max=100"`
-		Rotation rpcdelta.Quat `rpcdelta:"bits=9"`
-		Health   uint8
-		Open     bool
-	}
-	crate, err := rpcdelta.Compile[Crate]("Crate", 60)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := snapshot.Of(crate.Schema())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s.Components() != crate.Schema().Components() {
-		t.Errorf("%d components, want %d", s.Components(), crate.Schema().Components())
-	}
-	frame := crate.Schema().NewFrame()
-	if err := crate.Quantize(frame, &Crate{Position: rpcdelta.Vec3{X: 99.99, Y: -100}, Rotation: rpcdelta.Quat{W: 1}, Health: 255, Open: true}); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.NewSet().Add(snapshot.Object{}, frame.Ints); err != nil {
-		t.Error(err)
 	}
 }
 

@@ -2,28 +2,32 @@ package snapshot
 
 import (
 	"fmt"
+	"math"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
-// Type ties a Go struct to the schema of its objects: it moves values of T into rows and back. Reflection happens once,
-// in [Compile]. Not safe for concurrent use: give each goroutine its own by [Type.Clone].
+// Type converts between values of the Go struct T and rows of the schema of its objects. Only
+// [Compile] uses reflection. Not safe for concurrent use; [Type.Clone] returns a Type for another
+// goroutine.
 type Type[T any] struct {
-	rpc    *rpcdelta.Type[T]
+	rpc    *schema.Type[T]
 	schema *Schema
-	ints   int // numbers of a row; byte strings follow
-	frame  *rpcdelta.Frame
+	ints   int // components of numbers in a row; those of byte strings follow
+	frame  *schema.Frame
 	row    []int32
 }
 
-// Compile derives the schema of objects from the fields of T, a struct of the same tags and types as an RPC's, see
-// [rpcdelta.Compile] and [Of]. name is what errors call the object. An error names the field that is wrong.
+// Compile derives the schema of objects from the fields and tags of the struct T, as
+// [schema.Compile] does. The row of an object has the Ints of its frame, followed by its byte
+// strings as [Bytes]. name is the name of the objects in errors. An error names the invalid field,
+// or the field that exceeds [MaxFields] or [MaxComponents].
 func Compile[T any](name string) (*Type[T], error) {
-	rpc, err := rpcdelta.Compile[T](name, 0)
+	rpc, err := schema.Compile[T](name, 0)
 	if err != nil {
 		return nil, fmt.Errorf("snapshot: %w", err)
 	}
-	s, err := Of(rpc.Schema())
+	s, err := schemaOf(rpc.Schema())
 	if err != nil {
 		return nil, err
 	}
@@ -31,22 +35,70 @@ func Compile[T any](name string) (*Type[T], error) {
 	return t.Clone(), nil
 }
 
-// Clone gives a Type that shares what was compiled.
+// schemaOf returns the schema of objects with the fields of rpc.
+func schemaOf(rpc *schema.Schema) (*Schema, error) {
+	var fields, strings []Field
+	layouts := rpc.Layouts()
+	for i := range layouts {
+		if l := &layouts[i]; l.Class == schema.ClassBytes {
+			n := BytesComponents(l.MaxBytes)
+			strings = append(strings, Field{l.Field.Name, Bytes, n, int32(l.MinBytes), int32(l.MaxBytes)})
+		} else {
+			fields = appendFields(fields, l)
+		}
+	}
+	s, err := NewSchema(append(fields, strings...)...)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", rpc.RPC(), err)
+	}
+	return s, nil
+}
+
+// appendFields appends the fields of the components of l: at most 3 components of numbers or angles
+// each, and 1 of integers. Integers that need all 32 bits are in two's complement, as in a frame.
+func appendFields(fields []Field, l *schema.Layout) []Field {
+	f := Field{Name: l.Field.Name, Kind: Motion, N: l.N, Lo: l.Lo, Hi: l.Hi}
+	limit := 3
+	switch l.Class {
+	case schema.ClassQuat:
+		f.Kind = Quat
+		return append(fields, f)
+	case schema.ClassAngle:
+		f.Kind = Angle
+	case schema.ClassInteger:
+		f.Kind, limit = Flags, 1
+	default:
+	}
+	for at := 0; at < l.N; at += f.N {
+		f.N = min(l.N-at, limit)
+		if f.Kind == Flags {
+			lo, hi := l.ComponentRange(at)
+			if hi > math.MaxInt32 {
+				lo, hi = math.MinInt32, math.MaxInt32
+			}
+			f.Lo, f.Hi = int32(lo), int32(hi)
+		}
+		fields = append(fields, f)
+	}
+	return fields
+}
+
+// Clone returns a Type that shares the compiled schema.
 func (t *Type[T]) Clone() *Type[T] {
 	frame := t.rpc.Schema().NewFrame()
 	return &Type[T]{t.rpc, t.schema, len(frame.Ints), frame, make([]int32, t.schema.ints)}
 }
 
-// Schema describes rows.
+// Schema returns the schema of the rows.
 func (t *Type[T]) Schema() *Schema { return t.schema }
 
-// Source is the schema that T's fields and tags describe: kinds, resolutions, and which field is which other's
-// velocity. Ends whose Sources have the same Fingerprint mean the same by a row.
-func (t *Type[T]) Source() *rpcdelta.Schema { return t.rpc.Schema() }
+// Source returns the schema that the fields and tags of T describe, with kinds, resolutions and
+// velocities. Two ends whose Sources have equal fingerprints interpret rows alike.
+func (t *Type[T]) Source() *schema.Schema { return t.rpc.Schema() }
 
-// Quantize writes v into row, of [Schema.Components] integers. A value that its field cannot hold is a
-// [*rpcdelta.RangeError] that names it, and the row is then undefined. It allocates nothing, but for fields that go
-// through msgpack.
+// Quantize quantizes v into row, which has [Schema.Components] integers. A value that its field
+// cannot hold is a [*schema.RangeError], and the row is then undefined. It allocates only for
+// fields that are encoded as msgpack.
 func (t *Type[T]) Quantize(row []int32, v *T) error {
 	t.frame.Ints = row[:t.ints]
 	if err := t.rpc.Quantize(t.frame, v); err != nil {
@@ -59,8 +111,9 @@ func (t *Type[T]) Quantize(row []int32, v *T) error {
 	return nil
 }
 
-// Restore writes what row holds into v: numbers within half a step of what was quantized. Byte slices are overwritten
-// in place; strings and fields that go through msgpack are made anew where they differ.
+// Restore writes the values of row to v. Each number is within half a step of the quantized one.
+// Byte slices are overwritten in place; changed strings and fields that are encoded as msgpack are
+// allocated.
 func (t *Type[T]) Restore(v *T, row []int32) error {
 	t.frame.Ints = row[:t.ints]
 	for n, i := range t.schema.strings {
@@ -70,8 +123,9 @@ func (t *Type[T]) Restore(v *T, row []int32) error {
 	return t.rpc.Restore(v, t.frame)
 }
 
-// Add quantizes v and adds it to the end of the set, see [Set.Add]. A value that its field cannot hold is an error that
-// names object and field, and wraps a [*rpcdelta.RangeError]; the set is as it was after an error.
+// Add quantizes v and appends it to the set, see [Set.Add]. A value that its field cannot hold is
+// an error that names the object and wraps a [*schema.RangeError]. An error leaves the set
+// unchanged.
 func (t *Type[T]) Add(set *Set, o Object, v *T) error {
 	if err := t.Quantize(t.row, v); err != nil {
 		return fmt.Errorf("snapshot: object %d: %w", o.ID, err)
@@ -79,5 +133,5 @@ func (t *Type[T]) Add(set *Set, o Object, v *T) error {
 	return set.Add(o, t.row)
 }
 
-// Get restores object number i of the set into v.
+// Get restores object i of the set into v.
 func (t *Type[T]) Get(v *T, set *Set, i int) error { return t.Restore(v, set.Row(i)) }

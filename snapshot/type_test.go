@@ -8,21 +8,21 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
 // everything has each kind that an RPC's struct can have.
 type everything struct {
-	Place   rpcdelta.Vec3 `rpcdelta:"resolution=0.01,min=-100,max=100,velocity=Speed"`
-	Speed   rpcdelta.Vec3 `rpcdelta:"resolution=0.1"`
-	Wide    float64       `rpcdelta:"resolution=1,min=-2147483647,max=2147483647"`
-	Flat    rpcdelta.Vec2 `rpcdelta:"resolution=0.5"`
-	Turn    rpcdelta.Quat `rpcdelta:"bits=11"`
-	Aim     rpcdelta.Rotator
-	Heading rpcdelta.Angle   `rpcdelta:"bits=10"`
-	Normal  rpcdelta.UnitVec `rpcdelta:"bits=9"`
-	Joints  [4]float32       `rpcdelta:"resolution=0.1"`
+	Place   schema.Vec3 `uplink:"resolution=0.01,min=-100,max=100,velocity=Speed"`
+	Speed   schema.Vec3 `uplink:"resolution=0.1"`
+	Wide    float64     `uplink:"resolution=1,min=-2147483647,max=2147483647"`
+	Flat    schema.Vec2 `uplink:"resolution=0.5"`
+	Turn    schema.Quat `uplink:"bits=11"`
+	Aim     schema.Rotator
+	Heading schema.Angle   `uplink:"bits=10"`
+	Normal  schema.UnitVec `uplink:"bits=9"`
+	Joints  [4]float32     `uplink:"resolution=0.1"`
 	Open    bool
 	Locks   [3]bool
 	Small   int8
@@ -30,23 +30,23 @@ type everything struct {
 	Score   int32
 	Owner   uint64
 	Balance int64
-	Buttons uint16 `rpcdelta:"kind=bits,width=12"`
-	Odd     uint64 `rpcdelta:"width=40"`
+	Buttons uint16 `uplink:"kind=bits,width=12"`
+	Odd     uint64 `uplink:"width=40"`
 	Key     [5]byte
-	Name    string         `rpcdelta:"max=9"`
-	Blob    []byte         `rpcdelta:"max=33"`
-	Carried map[string]int `rpcdelta:"max=40"`
+	Name    string         `uplink:"max=9"`
+	Blob    []byte         `uplink:"max=33"`
+	Carried map[string]int `uplink:"max=40"`
 }
 
 func drawEverything(t *rapid.T) *everything {
 	f := func(lo, hi float64) float64 { return rapid.Float64Range(lo, hi).Draw(t, "number") }
 	v := &everything{
-		Place: rpcdelta.Vec3{X: f(-100, 100), Y: f(-100, 100), Z: f(-100, 100)},
-		Speed: rpcdelta.Vec3{X: f(-10, 10), Y: f(-10, 10), Z: f(-10, 10)},
-		Wide:  f(-2147483647, 2147483647), Flat: rpcdelta.Vec2{X: f(-5, 5), Y: f(-5, 5)},
-		Turn: rpcdelta.Quat{X: f(-1, 1), Y: f(-1, 1), Z: f(-1, 1), W: 1},
-		Aim:  rpcdelta.Rotator{Pitch: f(-400, 400), Yaw: f(-400, 400), Roll: f(-400, 400)}, Heading: rpcdelta.Angle(f(-180, 180)),
-		Normal: rpcdelta.UnitVec{X: f(-1, 1), Y: f(-1, 1), Z: 1}, Joints: [4]float32{float32(f(-9, 9)), 1, 2, float32(f(-9, 9))},
+		Place: schema.Vec3{X: f(-100, 100), Y: f(-100, 100), Z: f(-100, 100)},
+		Speed: schema.Vec3{X: f(-10, 10), Y: f(-10, 10), Z: f(-10, 10)},
+		Wide:  f(-2147483647, 2147483647), Flat: schema.Vec2{X: f(-5, 5), Y: f(-5, 5)},
+		Turn: schema.Quat{X: f(-1, 1), Y: f(-1, 1), Z: f(-1, 1), W: 1},
+		Aim:  schema.Rotator{Pitch: f(-400, 400), Yaw: f(-400, 400), Roll: f(-400, 400)}, Heading: schema.Angle(f(-180, 180)),
+		Normal: schema.UnitVec{X: f(-1, 1), Y: f(-1, 1), Z: 1}, Joints: [4]float32{float32(f(-9, 9)), 1, 2, float32(f(-9, 9))},
 		Open: rapid.Bool().Draw(t, "open"), Locks: [3]bool{rapid.Bool().Draw(t, "lock"), true, false},
 		Small: rapid.Int8().Draw(t, "small"), Time: rapid.Uint32().Draw(t, "time"), Score: rapid.Int32().Draw(t, "score"),
 		Owner: rapid.Uint64().Draw(t, "owner"), Balance: rapid.Int64().Draw(t, "balance"),
@@ -113,9 +113,9 @@ func TestTypeNamesObjectAndField(t *testing.T) {
 		t.Fatal(err)
 	}
 	set := typ.Schema().NewSet()
-	v := &everything{Turn: rpcdelta.Quat{W: 1}, Normal: rpcdelta.UnitVec{X: 1}, Name: "more than nine"}
+	v := &everything{Turn: schema.Quat{W: 1}, Normal: schema.UnitVec{X: 1}, Name: "more than nine"}
 	err = typ.Add(set, snapshot.Object{ID: 300}, v)
-	var re *rpcdelta.RangeError
+	var re *schema.RangeError
 	if !errors.As(err, &re) || re.Field != "Name" || set.Len() != 0 {
 		t.Fatalf("got %v", err)
 	}
@@ -129,7 +129,7 @@ func TestTypeNamesObjectAndField(t *testing.T) {
 func TestTypeNamesWhatCannotBe(t *testing.T) {
 	type long struct {
 		Open bool
-		Text string `rpcdelta:"max=4000"`
+		Text string `uplink:"max=4000"`
 	}
 	type channel struct{ C chan int }
 	_, longErr := snapshot.Compile[long]("Long")
@@ -144,15 +144,15 @@ func TestTypeNamesWhatCannotBe(t *testing.T) {
 
 func TestTypeAllocations(t *testing.T) {
 	type crate struct {
-		Place rpcdelta.Vec3 `rpcdelta:"resolution=0.01"`
-		Turn  rpcdelta.Quat
-		Tag   []byte `rpcdelta:"max=8"`
+		Place schema.Vec3 `uplink:"resolution=0.01"`
+		Turn  schema.Quat
+		Tag   []byte `uplink:"max=8"`
 	}
 	typ, err := snapshot.Compile[crate]("Crate")
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, v := typ.Schema().NewSet(), crate{Turn: rpcdelta.Quat{W: 1}, Tag: []byte("abc")}
+	set, v := typ.Schema().NewSet(), crate{Turn: schema.Quat{W: 1}, Tag: []byte("abc")}
 	once := func() {
 		set.Reset()
 		if err := typ.Add(set, snapshot.Object{ID: 1}, &v); err != nil {

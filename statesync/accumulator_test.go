@@ -82,7 +82,7 @@ func waits(t fatal, given []float64, n int) (near float64) {
 
 func TestBadPriorities(t *testing.T) {
 	var a statesync.Accumulator
-	s, _ := pair(t, schema(t), config)
+	s, _ := pair(t, testSchema(t), config)
 	for _, p := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1} {
 		for _, err := range []error{a.Add(300, p), s.Prioritize(300, p)} {
 			var pe *statesync.PriorityError

@@ -7,16 +7,16 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/internal/cubes"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/statesync"
 )
 
 // cube is a recorded cube as a game would declare it.
 type cube struct {
-	Position rpcdelta.Vec3 `rpcdelta:"resolution=0.001953125,min=-256,max=255.99,velocity=Velocity"`
-	Velocity rpcdelta.Vec3 `rpcdelta:"resolution=0.03125,min=-64,max=64"`
-	Rotation rpcdelta.Quat `rpcdelta:"bits=10"`
+	Position schema.Vec3 `uplink:"resolution=0.001953125,min=-256,max=255.99,velocity=Velocity"`
+	Velocity schema.Vec3 `uplink:"resolution=0.03125,min=-64,max=64"`
+	Rotation schema.Quat `uplink:"bits=10"`
 }
 
 // recorded are the sets of a piece of the recording, there and back, so that it can go on for ever.
@@ -39,7 +39,7 @@ func recorded(t testing.TB) (*statesync.Quantizer[cube], []*snapshot.Set) {
 			is, was := frames[at][i].Meters(), frames[before][i].Meters()
 			c := cube{
 				Position: is, Rotation: frames[at][i].Orientation(),
-				Velocity: rpcdelta.Vec3{X: speed(is.X - was.X), Y: speed(is.Y - was.Y), Z: speed(is.Z - was.Z)},
+				Velocity: schema.Vec3{X: speed(is.X - was.X), Y: speed(is.Y - was.Y), Z: speed(is.Z - was.Z)},
 			}
 			if err := q.Add(set, snapshot.Object{ID: uint16(i)}, &c); err != nil {
 				t.Fatal(err)

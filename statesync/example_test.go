@@ -4,15 +4,15 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/statesync"
 )
 
 // Ball is what both ends simulate.
 type Ball struct {
-	Position rpcdelta.Vec3 `rpcdelta:"resolution=0.001,min=-100,max=100,velocity=Velocity"`
-	Velocity rpcdelta.Vec3 `rpcdelta:"resolution=0.001,min=-50,max=50"`
+	Position schema.Vec3 `uplink:"resolution=0.001,min=-100,max=100,velocity=Velocity"`
+	Velocity schema.Vec3 `uplink:"resolution=0.001,min=-50,max=50"`
 }
 
 // step is the simulation of a sixtieth of a second.
@@ -33,7 +33,7 @@ func Example() {
 		panic(err)
 	}
 	const id = 7
-	here, there := Ball{Velocity: rpcdelta.Vec3{X: 3}}, Ball{}
+	here, there := Ball{Velocity: schema.Vec3{X: 3}}, Ball{}
 	var hide statesync.Smoother
 	set := q.Schema().NewSet()
 	for tick := range int64(60) {
@@ -89,13 +89,13 @@ func Example() {
 // A snapshot of all that moves would be too large: each has those anew whose turn it is, and of the others what the one
 // before it had, which takes nearly nothing.
 func ExampleAccumulator() {
-	schema, err := snapshot.NewSchema(snapshot.Field{Name: "Position", Kind: snapshot.Motion, N: 3, Lo: -1 << 17, Hi: 1<<17 - 1})
+	moving, err := snapshot.NewSchema(snapshot.Field{Name: "Position", Kind: snapshot.Motion, N: 3, Lo: -1 << 17, Hi: 1<<17 - 1})
 	if err != nil {
 		panic(err)
 	}
 	const objects, turns = 200, 40
-	world := snapshot.NewWorld(schema, nil) // this player's own
-	encoder, decoder := snapshot.NewEncoder(schema, world), snapshot.NewDecoder(schema, nil)
+	world := snapshot.NewWorld(moving, nil) // this player's own
+	encoder, decoder := snapshot.NewEncoder(moving, world), snapshot.NewDecoder(moving, nil)
 	var waiting statesync.Accumulator
 	var shown [objects][]int32
 	var last, longest [objects]int

@@ -8,8 +8,8 @@ import (
 
 // TestTickJumps has ticks that jump, however far, come as they were sent, and what follows go on.
 func TestTickJumps(t *testing.T) {
-	s, r := pair(t, schema(t), config)
-	set := still(t, schema(t), 3)
+	s, r := pair(t, testSchema(t), config)
+	set := still(t, testSchema(t), 3)
 	tick := int64(-1 << 50)
 	for _, jump := range []int64{1, 1, 2, 1000, 1, 1 << 29, 1, 1<<30 + 5, 1, 1 << 33, 1 << 40, 1, 1, 1 << 51, 1, 7} {
 		tick += jump
@@ -39,8 +39,8 @@ func TestTickJumps(t *testing.T) {
 // TestForeignEpoch has a receiver that does not have the epoch that somebody else acked in its name get a new start soon, and
 // acks of before a new start that come late make no other.
 func TestForeignEpoch(t *testing.T) {
-	s, r := pair(t, schema(t), config)
-	set := still(t, schema(t), 3)
+	s, r := pair(t, testSchema(t), config)
+	set := still(t, testSchema(t), 3)
 	tick := int64(0)
 	send := func() []byte {
 		tick++
@@ -91,8 +91,8 @@ func TestForeignEpoch(t *testing.T) {
 func TestSenderAfterSender(t *testing.T) {
 	cfg := config
 	cfg.First, cfg.Epoch = 1<<20+70, 250 // as after others
-	old, before := pair(t, schema(t), cfg)
-	set := still(t, schema(t), 3)
+	old, before := pair(t, testSchema(t), cfg)
+	set := still(t, testSchema(t), 3)
 	tick := int64(0)
 	send := func(s *statesync.Sender) []byte {
 		tick++
@@ -119,7 +119,7 @@ func TestSenderAfterSender(t *testing.T) {
 	acked := before.Ack()
 
 	cfg.First, cfg.Epoch = old.Next()
-	s, r := pair(t, schema(t), cfg)
+	s, r := pair(t, testSchema(t), cfg)
 	if err := s.Ack(acked); err != nil || s.Stats().StaleAcks != 1 {
 		t.Errorf("the first sender's ack: %v, %+v", err, s.Stats())
 	}

@@ -22,8 +22,8 @@ func still(t testing.TB, s *snapshot.Schema, n int) *snapshot.Set {
 }
 
 func TestBudget(t *testing.T) {
-	s, r := pair(t, schema(t), config)
-	set := still(t, schema(t), 40)
+	s, r := pair(t, testSchema(t), config)
+	set := still(t, testSchema(t), 40)
 	prioritize := func() {
 		for id := range set.Len() {
 			if err := s.Prioritize(uint16(id), 1); err != nil {
@@ -64,8 +64,8 @@ func TestBudget(t *testing.T) {
 
 // TestLargeInputs has state go on where inputs would fill the budget.
 func TestLargeInputs(t *testing.T) {
-	s, r := pair(t, schema(t), config)
-	set := still(t, schema(t), 5)
+	s, r := pair(t, testSchema(t), config)
+	set := still(t, testSchema(t), 5)
 	if err := s.SetBudget(60); err != nil {
 		t.Fatal(err)
 	}
@@ -89,8 +89,8 @@ func TestLargeInputs(t *testing.T) {
 }
 
 func TestTicks(t *testing.T) {
-	s, _ := pair(t, schema(t), config)
-	set := still(t, schema(t), 3)
+	s, _ := pair(t, testSchema(t), config)
+	set := still(t, testSchema(t), 3)
 	for _, c := range []struct {
 		tick int64
 		ok   bool
@@ -129,7 +129,7 @@ func TestBadConfigs(t *testing.T) {
 		{Ticks: 33},
 		{Ticks: -1},
 	} {
-		if _, err := statesync.NewSender(schema(t), c); err == nil {
+		if _, err := statesync.NewSender(testSchema(t), c); err == nil {
 			t.Errorf("%+v was taken", c)
 		}
 	}
@@ -185,10 +185,10 @@ func TestAllocations(t *testing.T) {
 
 // TestRelativePlaces has places near the viewer's take fewer bits, and deltas far fewer.
 func TestRelativePlaces(t *testing.T) {
-	set := still(t, schema(t), 200)
+	set := still(t, testSchema(t), 200)
 	updates := func(cfg statesync.Config) (first, later int) {
 		cfg.Velocities, cfg.Budget = config.Velocities, 300
-		s, r := pair(t, schema(t), cfg)
+		s, r := pair(t, testSchema(t), cfg)
 		s.SetViewer(0)
 		for tick := range int64(30) {
 			for id := range uint16(200) {

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/uplink-rpc/uplink/internal/fixed"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
@@ -19,30 +19,30 @@ type Quantizer[T any] struct {
 }
 
 // NewQuantizer makes a quantizer of T, of which name is for errors, in a simulation of so many ticks a second. An error
-// names the field that is wrong, see [rpcdelta.Compile] and [snapshot.Of].
+// names the field that is wrong, see [snapshot.Compile].
 func NewQuantizer[T any](name string, ticksPerSecond float64) (*Quantizer[T], error) {
-	rpc, err := rpcdelta.Compile[T](name, ticksPerSecond)
-	if err != nil {
-		return nil, err
-	}
 	kind, err := snapshot.Compile[T](name)
 	if err != nil {
 		return nil, err
 	}
+	rpc, err := kind.Source().AtRate(ticksPerSecond)
+	if err != nil {
+		return nil, err
+	}
 	q := &Quantizer[T]{kind: kind, row: make([]int32, kind.Schema().Components())}
-	q.velocities, err = velocities(rpc.Schema())
+	q.velocities, err = Velocities(rpc)
 	return q, err
 }
 
-// velocities are those that the tags declare.
-func velocities(s *rpcdelta.Schema) (out []Velocity, err error) {
+// Velocities returns the velocities that s declares, for a simulation of s.RateHz() ticks per second.
+func Velocities(s *schema.Schema) (out []Velocity, err error) {
 	fields := s.Fields()
 	for i := range fields {
 		f := &fields[i]
 		if f.Velocity == "" {
 			continue
 		}
-		v := &fields[slices.IndexFunc(fields, func(o rpcdelta.Field) bool { return o.Name == f.Velocity })]
+		v := &fields[slices.IndexFunc(fields, func(o schema.Field) bool { return o.Name == f.Velocity })]
 		if v.Resolution == 0 {
 			return nil, fmt.Errorf("statesync: field %q: its velocity %q has no resolution", f.Name, f.Velocity)
 		}
@@ -50,7 +50,7 @@ func velocities(s *rpcdelta.Schema) (out []Velocity, err error) {
 		if f.VelocityScale != 0 {
 			scale *= f.VelocityScale
 		}
-		if f.Kind != rpcdelta.KindQuat {
+		if f.Kind != schema.KindQuat {
 			scale /= f.Resolution
 		}
 		out = append(out, Velocity{Field: f.Name, Of: f.Velocity, PerTick: scale})
@@ -65,7 +65,7 @@ func (q *Quantizer[T]) Schema() *snapshot.Schema { return q.kind.Schema() }
 func (q *Quantizer[T]) Velocities() []Velocity { return q.velocities }
 
 // Round rounds v as if it had been sent. What is rounded stays so when it is rounded again, and is what [Quantizer.Restore]
-// gives for its row. A value that its field cannot hold is a [*rpcdelta.RangeError], with v unchanged. It allocates nothing, but for byte strings and what goes through msgpack.
+// gives for its row. A value that its field cannot hold is a [*schema.RangeError], with v unchanged. It allocates nothing, but for byte strings and what goes through msgpack.
 func (q *Quantizer[T]) Round(v *T) error {
 	if err := q.kind.Quantize(q.row, v); err != nil {
 		return err

@@ -7,22 +7,22 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/statesync"
 )
 
 type crate struct {
-	Position rpcdelta.Vec3 `rpcdelta:"resolution=0.000244140625,min=-32,max=32,velocity=Velocity"`
-	Rotation rpcdelta.Quat `rpcdelta:"bits=15,velocity=Spin"`
-	Velocity rpcdelta.Vec3 `rpcdelta:"resolution=0.001,min=-50,max=50"`
-	Spin     rpcdelta.Vec3 `rpcdelta:"resolution=0.001,min=-30,max=30"`
+	Position schema.Vec3 `uplink:"resolution=0.000244140625,min=-32,max=32,velocity=Velocity"`
+	Rotation schema.Quat `uplink:"bits=15,velocity=Spin"`
+	Velocity schema.Vec3 `uplink:"resolution=0.001,min=-50,max=50"`
+	Spin     schema.Vec3 `uplink:"resolution=0.001,min=-30,max=30"`
 	Open     bool
-	Mass     float64 `rpcdelta:"-"`
+	Mass     float64 `uplink:"-"`
 }
 
 type coarse struct {
-	Rotation rpcdelta.Quat `rpcdelta:"bits=3"`
+	Rotation schema.Quat `uplink:"bits=3"`
 }
 
 // settle rounds a value and checks that it stays so, and that the receiver gets the very same.
@@ -55,13 +55,13 @@ func quantizer[T any](t testing.TB) *statesync.Quantizer[T] {
 func TestRound(t *testing.T) {
 	q, small := quantizer[crate](t), quantizer[coarse](t)
 	rapid.Check(t, func(rt *rapid.T) {
-		vec := func(most float64) rpcdelta.Vec3 {
+		vec := func(most float64) schema.Vec3 {
 			f := rapid.Float64Range(-most, most)
-			return rpcdelta.Vec3{X: f.Draw(rt, "x"), Y: f.Draw(rt, "y"), Z: f.Draw(rt, "z")}
+			return schema.Vec3{X: f.Draw(rt, "x"), Y: f.Draw(rt, "y"), Z: f.Draw(rt, "z")}
 		}
 		axis := rapid.OneOf(rapid.Float64Range(-1, 1), rapid.Map(rapid.IntRange(-1, 1), func(i int) float64 { return float64(i) * .5 }),
 			rapid.Map(rapid.Float64Range(-1e-4, 1e-4), func(d float64) float64 { return .5 + d }))
-		turn := rpcdelta.Quat{X: axis.Draw(rt, "qx"), Y: axis.Draw(rt, "qy"), Z: axis.Draw(rt, "qz"), W: axis.Draw(rt, "qw")}
+		turn := schema.Quat{X: axis.Draw(rt, "qx"), Y: axis.Draw(rt, "qy"), Z: axis.Draw(rt, "qz"), W: axis.Draw(rt, "qw")}
 		if math.Abs(turn.X)+math.Abs(turn.Y)+math.Abs(turn.Z)+math.Abs(turn.W) < .01 {
 			turn.W = 1
 		}
@@ -96,7 +96,7 @@ func TestVelocities(t *testing.T) {
 	}
 	v := new(crate)
 	if n := testing.AllocsPerRun(100, func() {
-		*v = crate{Rotation: rpcdelta.Quat{W: 1}}
+		*v = crate{Rotation: schema.Quat{W: 1}}
 		if q.Round(v) != nil {
 			t.Error("not rounded")
 		}

@@ -16,7 +16,7 @@ import (
 // session is a whole course of packets, of integers alone, so that it is the same on every processor. Each is given with what the
 // receiver made of it, nil where it was lost.
 func session(t testing.TB, s *statesync.Sender, r *statesync.Receiver, n int, each func(packet []byte, u *statesync.Update)) {
-	sc := schema(t)
+	sc := testSchema(t)
 	seed := uint32(1)
 	random := func(n uint32) int32 { seed = seed*1664525 + 1013904223; return int32(seed >> 8 % n) }
 	var rows [20][15]int32
@@ -75,7 +75,7 @@ var update = flag.Bool("update", false, "write golden files anew")
 func TestGolden(t *testing.T) {
 	cfg := config
 	cfg.Budget = 100
-	s, r := pair(t, schema(t), cfg)
+	s, r := pair(t, testSchema(t), cfg)
 	var lines []string
 	session(t, s, r, 600, func(p []byte, _ *statesync.Update) {
 		sum := sha256.Sum256(p)
@@ -97,9 +97,9 @@ func TestGolden(t *testing.T) {
 func TestGoldenUpdates(t *testing.T) {
 	cfg := config
 	cfg.Budget = 60
-	s, r := pair(t, schema(t), cfg)
+	s, r := pair(t, testSchema(t), cfg)
 	var out strings.Builder
-	for _, f := range schema(t).Fields() {
+	for _, f := range testSchema(t).Fields() {
 		kind := map[snapshot.Kind]string{snapshot.Motion: "motion", snapshot.Quat: "quat", snapshot.Flags: "flags"}[f.Kind]
 		fmt.Fprintln(&out, "field", f.Name, kind, f.N, f.Lo, f.Hi)
 	}
@@ -139,10 +139,10 @@ func TestGoldenUpdates(t *testing.T) {
 
 // TestNewStart has a receiver that lost what packets refer to ask for a new start, and get it.
 func TestNewStart(t *testing.T) {
-	s, r := pair(t, schema(t), config)
+	s, r := pair(t, testSchema(t), config)
 	session(t, s, r, 100, func([]byte, *statesync.Update) {})
-	_, other := pair(t, schema(t), config)
-	set := still(t, schema(t), 20)
+	_, other := pair(t, testSchema(t), config)
+	set := still(t, testSchema(t), 20)
 	missing := 0
 	for tick := int64(100); tick < 130; tick++ {
 		for id := range 20 {
@@ -175,9 +175,9 @@ func TestDesync(t *testing.T) {
 	cfg := config
 	cfg.Velocities = []statesync.Velocity{config.Velocities[0], config.Velocities[1]}
 	cfg.Velocities[0].PerTick *= 1.1
-	s, _ := pair(t, schema(t), config)
-	_, r := pair(t, schema(t), cfg)
-	set := schema(t).NewSet()
+	s, _ := pair(t, testSchema(t), config)
+	_, r := pair(t, testSchema(t), cfg)
+	set := testSchema(t).NewSet()
 	for tick := range int64(100) {
 		set.Reset()
 		if err := set.Add(snapshot.Object{}, []int32{int32(tick) * 50, 0, 0, 3, 0, 0, 0, 3000, 0, 0, 0, 0, 0, 0, 0}); err != nil {
@@ -201,8 +201,8 @@ func TestDesync(t *testing.T) {
 
 // TestLongRun passes the points where sequences wrap, in the header and in acks, and long silences.
 func TestLongRun(t *testing.T) {
-	s, r := pair(t, schema(t), config)
-	set := still(t, schema(t), 2)
+	s, r := pair(t, testSchema(t), config)
+	set := still(t, testSchema(t), 2)
 	for n := range int64(1<<16 + 3000) {
 		_ = s.Prioritize(uint16(n%2), 1)
 		out, info, err := s.Append(nil, n, set)
@@ -227,9 +227,9 @@ func TestLongRun(t *testing.T) {
 
 // TestCounts has duplicates, late packets and losses counted, and none of them stop what follows.
 func TestCounts(t *testing.T) {
-	s, r := pair(t, schema(t), config)
+	s, r := pair(t, testSchema(t), config)
 	var sent [][]byte
-	_, shadow := pair(t, schema(t), config)
+	_, shadow := pair(t, testSchema(t), config)
 	session(t, s, shadow, 200, func(p []byte, _ *statesync.Update) { sent = append(sent, p) })
 	for i := range 20 {
 		if _, err := r.Decode(sent[i]); err != nil && !errors.Is(err, statesync.ErrBaselineMissing) {
@@ -254,14 +254,14 @@ func TestCounts(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	s, r := pair(f, schema(f), config)
+	s, r := pair(f, testSchema(f), config)
 	var sent [][]byte
 	session(f, s, r, 12, func(p []byte, _ *statesync.Update) {
 		sent = append(sent, p)
 		f.Add(p)
 	})
 	f.Fuzz(func(t *testing.T, packet []byte) {
-		_, r := pair(t, schema(t), config)
+		_, r := pair(t, testSchema(t), config)
 		for _, p := range sent[:11] {
 			_, _ = r.Decode(p)
 		}
@@ -269,7 +269,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again := schema(t).NewSet()
+		again := testSchema(t).NewSet()
 		for _, o := range u.Objects {
 			if o.Gone {
 				continue

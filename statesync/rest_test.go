@@ -12,14 +12,14 @@ func TestRest(t *testing.T) {
 	for _, rest := range []string{"", "Burning"} {
 		cfg := config
 		cfg.Rest, cfg.Budget = rest, 120
-		s, r := pair(t, schema(t), cfg)
+		s, r := pair(t, testSchema(t), cfg)
 		row := func(speed, sleeps int32) []int32 {
 			return []int32{50, 60, 70, 3, 0, 0, 0, speed, 0, 0, 0, 0, 0, 0, sleeps}
 		}
 		sent := 0
 		tick := int64(0)
 		packet := func(mine []int32, lost, acked bool) {
-			set := schema(t).NewSet()
+			set := testSchema(t).NewSet()
 			if err := set.Add(snapshot.Object{ID: 0}, mine); err != nil {
 				t.Fatal(err)
 			}
@@ -80,8 +80,8 @@ func TestRest(t *testing.T) {
 
 // TestGone has the receiver told that an object is gone, whatever is lost, and not again once it is known.
 func TestGone(t *testing.T) {
-	s, r := pair(t, schema(t), config)
-	set := still(t, schema(t), 10)
+	s, r := pair(t, testSchema(t), config)
+	set := still(t, testSchema(t), 10)
 	for id := range 10 {
 		_ = s.Prioritize(uint16(id), 1)
 	}
@@ -89,7 +89,7 @@ func TestGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set = still(t, schema(t), 7)
+	set = still(t, testSchema(t), 7)
 	told, decoded := map[uint16]int{}, false
 	for tick := int64(1); tick < 400; tick++ {
 		_ = s.Prioritize(9, 1) // the game has not noticed
@@ -134,12 +134,12 @@ func TestGone(t *testing.T) {
 // TestNoPriority: an object that never had a priority is never sent; one that has none any more is sent once by what had added up, and as
 // it comes to rest until that is acked.
 func TestNoPriority(t *testing.T) {
-	s, r := pair(t, schema(t), config)
+	s, r := pair(t, testSchema(t), config)
 	tick, sent := int64(0), map[uint16]int{}
 	play := func(ticks int, priority float64, speed int32) {
 		clear(sent)
 		for range ticks {
-			set := schema(t).NewSet()
+			set := testSchema(t).NewSet()
 			for id := range uint16(3) {
 				row := []int32{int32(tick) % 1000 * speed, 0, 0, 3, 0, 0, 0, speed, 0, 0, 0, 0, 0, 0, 0}
 				if err := set.Add(snapshot.Object{ID: id}, row); err != nil {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Smoothing says how what is drawn comes back to what is simulated. Zero fields mean the defaults.
@@ -71,8 +71,8 @@ const (
 type Smoother struct {
 	cfg    Smoothing
 	filled bool
-	offset rpcdelta.Vec3
-	turn   rpcdelta.Quat // the zero value is no turn
+	offset schema.Vec3
+	turn   schema.Quat // the zero value is no turn
 }
 
 // NewSmoother makes a smoother. The error names the field that is wrong.
@@ -85,8 +85,8 @@ func NewSmoother(cfg Smoothing) (Smoother, error) {
 
 // Pose is where an object is.
 type Pose struct {
-	Position    rpcdelta.Vec3
-	Orientation rpcdelta.Quat // of length 1
+	Position    schema.Vec3
+	Orientation schema.Quat // of length 1
 }
 
 // Correct says that the simulation puts the object from one pose to another: what Drawn gives does not move, unless it is
@@ -94,7 +94,7 @@ type Pose struct {
 func (s *Smoother) Correct(from, to Pose) {
 	s.defaults()
 	drawn := s.Drawn(from)
-	s.offset = rpcdelta.Vec3{X: drawn.Position.X - to.Position.X, Y: drawn.Position.Y - to.Position.Y, Z: drawn.Position.Z - to.Position.Z}
+	s.offset = schema.Vec3{X: drawn.Position.X - to.Position.X, Y: drawn.Position.Y - to.Position.Y, Z: drawn.Position.Z - to.Position.Z}
 	s.turn = unit(mul(drawn.Orientation, conjugate(to.Orientation)))
 	if !(length(s.offset) < s.cfg.Snap) || !(math.Abs(s.turn.W) <= 1) {
 		s.Reset()
@@ -102,7 +102,7 @@ func (s *Smoother) Correct(from, to Pose) {
 }
 
 // Reset makes the error zero.
-func (s *Smoother) Reset() { s.offset, s.turn = rpcdelta.Vec3{}, rpcdelta.Quat{} }
+func (s *Smoother) Reset() { s.offset, s.turn = schema.Vec3{}, schema.Quat{} }
 
 // Step lets dt seconds pass, at any rate of frames: small errors fade slowly, large ones fast, and what is too small to be
 // seen is zero. A dt that is not above 0 does nothing.
@@ -123,17 +123,17 @@ const pieces = 120
 
 // large says that less is left of the error than of a small one.
 func (s *Smoother) large() bool {
-	return length(s.offset) > s.cfg.Near || s.turn != rpcdelta.Quat{} && 1-math.Abs(s.turn.W) > s.cfg.Turned
+	return length(s.offset) > s.cfg.Near || s.turn != schema.Quat{} && 1-math.Abs(s.turn.W) > s.cfg.Turned
 }
 
 // fade lets so many sixtieths of a second pass.
 func (s *Smoother) fade(frames float64) {
 	k := math.Pow(s.factor(length(s.offset), s.cfg.Near, s.cfg.Far), frames)
-	s.offset = rpcdelta.Vec3{X: s.offset.X * k, Y: s.offset.Y * k, Z: s.offset.Z * k}
+	s.offset = schema.Vec3{X: s.offset.X * k, Y: s.offset.Y * k, Z: s.offset.Z * k}
 	if !(length(s.offset) >= leastOffset) {
-		s.offset = rpcdelta.Vec3{}
+		s.offset = schema.Vec3{}
 	}
-	if s.turn != (rpcdelta.Quat{}) {
+	if s.turn != (schema.Quat{}) {
 		s.turn = part(s.turn, math.Pow(s.factor(1-math.Abs(s.turn.W), s.cfg.Turned, s.cfg.Spun), frames))
 	}
 }
@@ -151,14 +151,14 @@ func (s *Smoother) factor(err, near, far float64) float64 {
 }
 
 // Settled says that there is no error.
-func (s *Smoother) Settled() bool { return s.offset == rpcdelta.Vec3{} && s.turn == rpcdelta.Quat{} }
+func (s *Smoother) Settled() bool { return s.offset == schema.Vec3{} && s.turn == schema.Quat{} }
 
 // Drawn is where to draw an object that is simulated at p; p itself where there is no error.
 func (s *Smoother) Drawn(p Pose) Pose {
 	p.Position.X += s.offset.X
 	p.Position.Y += s.offset.Y
 	p.Position.Z += s.offset.Z
-	if s.turn != (rpcdelta.Quat{}) {
+	if s.turn != (schema.Quat{}) {
 		p.Orientation = unit(mul(s.turn, p.Orientation))
 	}
 	return p
@@ -166,7 +166,7 @@ func (s *Smoother) Drawn(p Pose) Pose {
 
 // Error is how far what is drawn is from the simulation: the distance, and the angle in radians.
 func (s *Smoother) Error() (distance, angle float64) {
-	if s.turn != (rpcdelta.Quat{}) {
+	if s.turn != (schema.Quat{}) {
 		angle = angleOf(s.turn)
 	}
 	return length(s.offset), angle
@@ -180,36 +180,36 @@ func (s *Smoother) defaults() {
 }
 
 // part is the part k of a turn; a small one is none.
-func part(q rpcdelta.Quat, k float64) rpcdelta.Quat {
+func part(q schema.Quat, k float64) schema.Quat {
 	angle := angleOf(q) * k
 	n := math.Sqrt(q.X*q.X + q.Y*q.Y + q.Z*q.Z)
 	if !(angle >= leastTurn) || n == 0 {
-		return rpcdelta.Quat{}
+		return schema.Quat{}
 	}
 	f := math.Copysign(math.Sin(angle/2)/n, q.W)
-	return rpcdelta.Quat{X: q.X * f, Y: q.Y * f, Z: q.Z * f, W: math.Cos(angle / 2)}
+	return schema.Quat{X: q.X * f, Y: q.Y * f, Z: q.Z * f, W: math.Cos(angle / 2)}
 }
 
 // angleOf is the angle of a turn, 0 to pi.
-func angleOf(q rpcdelta.Quat) float64 {
+func angleOf(q schema.Quat) float64 {
 	return 2 * math.Atan2(math.Sqrt(q.X*q.X+q.Y*q.Y+q.Z*q.Z), math.Abs(q.W))
 }
 
-func length(v rpcdelta.Vec3) float64 { return math.Sqrt(v.X*v.X + v.Y*v.Y + v.Z*v.Z) }
+func length(v schema.Vec3) float64 { return math.Sqrt(v.X*v.X + v.Y*v.Y + v.Z*v.Z) }
 
-func conjugate(q rpcdelta.Quat) rpcdelta.Quat {
-	return rpcdelta.Quat{X: -q.X, Y: -q.Y, Z: -q.Z, W: q.W}
+func conjugate(q schema.Quat) schema.Quat {
+	return schema.Quat{X: -q.X, Y: -q.Y, Z: -q.Z, W: q.W}
 }
 
 // mul is the rotation by b and then by a.
-func mul(a, b rpcdelta.Quat) rpcdelta.Quat {
-	return rpcdelta.Quat{
+func mul(a, b schema.Quat) schema.Quat {
+	return schema.Quat{
 		X: a.W*b.X + a.X*b.W + a.Y*b.Z - a.Z*b.Y, Y: a.W*b.Y - a.X*b.Z + a.Y*b.W + a.Z*b.X,
 		Z: a.W*b.Z + a.X*b.Y - a.Y*b.X + a.Z*b.W, W: a.W*b.W - a.X*b.X - a.Y*b.Y - a.Z*b.Z,
 	}
 }
 
-func unit(q rpcdelta.Quat) rpcdelta.Quat {
+func unit(q schema.Quat) schema.Quat {
 	n := math.Sqrt(q.X*q.X + q.Y*q.Y + q.Z*q.Z + q.W*q.W)
-	return rpcdelta.Quat{X: q.X / n, Y: q.Y / n, Z: q.Z / n, W: q.W / n}
+	return schema.Quat{X: q.X / n, Y: q.Y / n, Z: q.Z / n, W: q.W / n}
 }

@@ -7,16 +7,16 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/statesync"
 )
 
 func at(x float64) statesync.Pose {
-	return statesync.Pose{Position: rpcdelta.Vec3{X: x}, Orientation: rpcdelta.Quat{W: 1}}
+	return statesync.Pose{Position: schema.Vec3{X: x}, Orientation: schema.Quat{W: 1}}
 }
 
-func about(angle float64) rpcdelta.Quat {
-	return rpcdelta.Quat{Z: math.Sin(angle / 2), W: math.Cos(angle / 2)}
+func about(angle float64) schema.Quat {
+	return schema.Quat{Z: math.Sin(angle / 2), W: math.Cos(angle / 2)}
 }
 
 func smoother(t testing.TB) statesync.Smoother {
@@ -64,11 +64,11 @@ func TestCorrectIsNotSeen(t *testing.T) {
 		s := smoother(t)
 		f := rapid.Float64Range(-1, 1)
 		pose := func() statesync.Pose {
-			q := rpcdelta.Quat{X: f.Draw(rt, "x"), Y: f.Draw(rt, "y"), Z: f.Draw(rt, "z"), W: 1.1 + f.Draw(rt, "w")}
+			q := schema.Quat{X: f.Draw(rt, "x"), Y: f.Draw(rt, "y"), Z: f.Draw(rt, "z"), W: 1.1 + f.Draw(rt, "w")}
 			n := math.Sqrt(q.X*q.X + q.Y*q.Y + q.Z*q.Z + q.W*q.W)
 			return statesync.Pose{
-				Position:    rpcdelta.Vec3{X: f.Draw(rt, "px"), Y: f.Draw(rt, "py"), Z: f.Draw(rt, "pz")},
-				Orientation: rpcdelta.Quat{X: q.X / n, Y: q.Y / n, Z: q.Z / n, W: q.W / n},
+				Position:    schema.Vec3{X: f.Draw(rt, "px"), Y: f.Draw(rt, "py"), Z: f.Draw(rt, "pz")},
+				Orientation: schema.Quat{X: q.X / n, Y: q.Y / n, Z: q.Z / n, W: q.W / n},
 			}
 		}
 		for range 5 {
@@ -150,7 +150,7 @@ func TestFrameRate(t *testing.T) {
 
 func TestSnap(t *testing.T) {
 	var s statesync.Smoother
-	for _, from := range []statesync.Pose{at(4), at(5), at(math.NaN()), {Position: rpcdelta.Vec3{X: 1}}} {
+	for _, from := range []statesync.Pose{at(4), at(5), at(math.NaN()), {Position: schema.Vec3{X: 1}}} {
 		s.Correct(at(1), at(0))
 		s.Correct(from, at(0)) // on top of that
 		if !s.Settled() {

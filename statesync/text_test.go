@@ -11,7 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/statesync"
 )
@@ -59,13 +59,13 @@ func turrets(t testing.TB, s *snapshot.Schema, n int, tick int32) *snapshot.Set 
 // TestAnglesAndBytes has angles come over the end of a turn, and strings, whatever is lost.
 func TestAnglesAndBytes(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		schema := turretSchema(t)
-		s, r := pair(t, schema, turretConfig)
+		turret := turretSchema(t)
+		s, r := pair(t, turret, turretConfig)
 		lost := rapid.SliceOfN(rapid.Bool(), 64, 64).Draw(rt, "lost")
 		tick := rapid.Int32Range(0, 500).Draw(rt, "start")
 		for n := range 128 {
 			tick += 1 + int32(n/100*n%3)
-			set := turrets(t, schema, 12, tick)
+			set := turrets(t, turret, 12, tick)
 			for id := range uint16(12) {
 				_ = s.Prioritize(id, 1)
 			}
@@ -92,11 +92,11 @@ func TestAnglesAndBytes(t *testing.T) {
 // TestGoldenAngles has packets with angles and strings be the same bytes as ever, and an angle that turns on over the end
 // of a turn cost no more than elsewhere.
 func TestGoldenAngles(t *testing.T) {
-	schema := turretSchema(t)
-	s, r := pair(t, schema, turretConfig)
+	turret := turretSchema(t)
+	s, r := pair(t, turret, turretConfig)
 	var lines []string
 	for tick := range int32(200) {
-		set := turrets(t, schema, 6, tick)
+		set := turrets(t, turret, 6, tick)
 		for id := range uint16(6) {
 			_ = s.Prioritize(id, 1)
 		}
@@ -135,15 +135,15 @@ func golden(t *testing.T, name, got string) {
 }
 
 type tank struct {
-	Place   rpcdelta.Vec2  `rpcdelta:"resolution=0.01,min=-50,max=50"`
-	Heading rpcdelta.Angle `rpcdelta:"bits=12"`
-	Label   []byte         `rpcdelta:"max=9"`
+	Place   schema.Vec2  `uplink:"resolution=0.01,min=-50,max=50"`
+	Heading schema.Angle `uplink:"bits=12"`
+	Label   []byte       `uplink:"max=9"`
 }
 
 // TestRoundBytes has a struct with angles and byte strings round, and come back from its row.
 func TestRoundBytes(t *testing.T) {
 	q := quantizer[tank](t)
-	v := tank{Place: rpcdelta.Vec2{X: 1.234, Y: -5}, Heading: 359.99, Label: []byte("cat")}
+	v := tank{Place: schema.Vec2{X: 1.234, Y: -5}, Heading: 359.99, Label: []byte("cat")}
 	if err := q.Round(&v); err != nil {
 		t.Fatal(err)
 	}
@@ -163,19 +163,19 @@ func TestRoundBytes(t *testing.T) {
 // TestLargeObject: an object that the budget has no room for does not hold up the others, however long it is first in line, and is sent
 // as soon as there is room.
 func TestLargeObject(t *testing.T) {
-	schema, err := snapshot.NewSchema(
+	turret, err := snapshot.NewSchema(
 		snapshot.Field{Name: "Place", Kind: snapshot.Motion, N: 1, Lo: -1000, Hi: 1000},
 		snapshot.Field{Name: "Label", Kind: snapshot.Bytes, N: snapshot.BytesComponents(200), Hi: 200},
 	)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, r := pair(t, schema, statesync.Config{Budget: 100})
-	set, updates := schema.NewSet(), map[uint16]int{}
+	s, r := pair(t, turret, statesync.Config{Budget: 100})
+	set, updates := turret.NewSet(), map[uint16]int{}
 	for tick := range int64(200) {
 		set.Reset()
 		for id := range uint16(20) {
-			row := make([]int32, schema.Components())
+			row := make([]int32, turret.Components())
 			row[0] = int32(tick*int64(id)) % 1000
 			if id == 7 {
 				row[1] = 200

@@ -67,8 +67,8 @@ func TestSenderLongestWait(t *testing.T) {
 func TestManyGone(t *testing.T) {
 	cfg := config
 	cfg.Budget = 100
-	s, r := pair(t, schema(t), cfg)
-	all, left := still(t, schema(t), 1300), still(t, schema(t), 1)
+	s, r := pair(t, testSchema(t), cfg)
+	all, left := still(t, testSchema(t), 1300), still(t, testSchema(t), 1)
 	sent := map[uint16]bool{}
 	tick := int64(0)
 	send := func(n int) statesync.Info {

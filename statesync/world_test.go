@@ -8,7 +8,7 @@ import (
 	"github.com/uplink-rpc/uplink/statesync"
 )
 
-func schema(t testing.TB) *snapshot.Schema {
+func testSchema(t testing.TB) *snapshot.Schema {
 	s, err := snapshot.NewSchema(
 		snapshot.Field{Name: "Position", Kind: snapshot.Motion, N: 3, Lo: -131072, Hi: 131071},
 		snapshot.Field{Name: "Rotation", Kind: snapshot.Quat, N: 4, Lo: -16383, Hi: 16383},
@@ -46,7 +46,7 @@ type thing struct {
 }
 
 func newWorld(t testing.TB, seed uint64, n int) *world {
-	w := &world{r: rand.New(rand.NewPCG(seed, 3)), schema: schema(t), churn: 300}
+	w := &world{r: rand.New(rand.NewPCG(seed, 3)), schema: testSchema(t), churn: 300}
 	for i := range n {
 		w.things[i] = w.thing(0)
 	}

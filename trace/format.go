@@ -6,21 +6,21 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // formatter prints frames so that they are read back as the same integers.
 type formatter struct {
-	schema *rpcdelta.Schema
+	schema *schema.Schema
 	digits []int // after the point, of every field
 	values []float64
 	nudged [4]float64
-	again  *rpcdelta.Frame // what the printed text reads as
+	again  *schema.Frame // what the printed text reads as
 }
 
-func newFormatter(schema *rpcdelta.Schema) formatter {
-	m := formatter{schema: schema, again: schema.NewFrame()}
-	fields := schema.Fields()
+func newFormatter(s *schema.Schema) formatter {
+	m := formatter{schema: s, again: s.NewFrame()}
+	fields := s.Fields()
 	for i := range fields {
 		m.digits = append(m.digits, digits(step(&fields[i])))
 	}
@@ -28,15 +28,15 @@ func newFormatter(schema *rpcdelta.Schema) formatter {
 }
 
 // step is the smallest difference of two values of the field; 0 for what is printed whole.
-func step(f *rpcdelta.Field) float64 {
+func step(f *schema.Field) float64 {
 	switch f.Kind {
-	case rpcdelta.KindVec2, rpcdelta.KindVec3, rpcdelta.KindScalar:
+	case schema.KindVec2, schema.KindVec3, schema.KindScalar:
 		return f.Resolution
-	case rpcdelta.KindAngle:
+	case schema.KindAngle:
 		return math.Ldexp(360, -f.Bits)
-	case rpcdelta.KindQuat:
+	case schema.KindQuat:
 		return math.Sqrt2 / 2 / float64(int(1)<<(f.Bits-1)-1)
-	case rpcdelta.KindUnitVec:
+	case schema.KindUnitVec:
 		return 1 / float64(int(1)<<(f.Bits-1)-1)
 	default:
 		return 0
@@ -60,14 +60,14 @@ func digits(step float64) int {
 }
 
 // append appends the cells of f, each with a comma behind it.
-func (m *formatter) append(row []byte, f *rpcdelta.Frame) []byte {
+func (m *formatter) append(row []byte, f *schema.Frame) []byte {
 	fields := m.schema.Fields()
 	for i := range fields {
 		field := &fields[i]
 		switch {
 		case field.IsBytes():
 			row = append(hex.AppendEncode(row, m.schema.BytesOf(f, i)), ',')
-		case field.Kind == rpcdelta.KindInt:
+		case field.Kind == schema.KindInt:
 			for k := range field.Values() {
 				row = append(strconv.AppendInt(row, m.schema.Int(f, i, k), 10), ',')
 			}
@@ -77,7 +77,7 @@ func (m *formatter) append(row []byte, f *rpcdelta.Frame) []byte {
 			}
 		default:
 			m.values = m.schema.RestoreField(m.values[:0], f, i)
-			if field.Kind == rpcdelta.KindQuat || field.Kind == rpcdelta.KindUnitVec {
+			if field.Kind == schema.KindQuat || field.Kind == schema.KindUnitVec {
 				row = m.appendDirection(row, f, i)
 			} else {
 				row = appendNumbers(row, m.values, m.digits[i])
@@ -89,7 +89,7 @@ func (m *formatter) append(row []byte, f *rpcdelta.Frame) []byte {
 
 // appendDirection appends a quaternion or unit vector. Unlike other numbers one may stand so near a border that its
 // rounded text reads as its neighbor: then more digits are tried, and values further inside.
-func (m *formatter) appendDirection(row []byte, f *rpcdelta.Frame, i int) []byte {
+func (m *formatter) appendDirection(row []byte, f *schema.Frame, i int) []byte {
 	v := m.values
 	for _, n := range []int{m.digits[i], exactDigits} {
 		if m.reads(f, i, v, n) {
@@ -109,7 +109,7 @@ func (m *formatter) appendDirection(row []byte, f *rpcdelta.Frame, i int) []byte
 }
 
 // reads says whether the values, printed with n digits, are read as those of field number i of f.
-func (m *formatter) reads(f *rpcdelta.Frame, i int, values []float64, n int) bool {
+func (m *formatter) reads(f *schema.Frame, i int, values []float64, n int) bool {
 	var rounded [4]float64
 	var text [32]byte
 	for k, v := range values {

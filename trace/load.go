@@ -8,31 +8,31 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Trace is a recorded run of an RPC, quantized.
 type Trace struct {
 	// Name is the file's name without its folder and endings.
 	Name   string
-	Schema *rpcdelta.Schema
+	Schema *schema.Schema
 	// Frames are the rows in order, at least one.
-	Frames []rpcdelta.Frame
+	Frames []schema.Frame
 }
 
 // At gives frame n of the trace played in a loop; n is not negative.
-func (t *Trace) At(n int) *rpcdelta.Frame { return &t.Frames[n%len(t.Frames)] }
+func (t *Trace) At(n int) *schema.Frame { return &t.Frames[n%len(t.Frames)] }
 
 // Load reads a whole trace. A nil schema means that of the schema file beside it. A trace without rows is an error.
 // Of a file that is cut off or damaged after some rows there are these, beside the error.
-func Load(path string, schema *rpcdelta.Schema) (*Trace, error) {
-	if schema == nil {
+func Load(path string, s *schema.Schema) (*Trace, error) {
+	if s == nil {
 		var err error
-		if schema, err = LoadSchema(SchemaPath(path)); err != nil {
+		if s, err = LoadSchema(SchemaPath(path)); err != nil {
 			return nil, err
 		}
 	}
-	r, err := Open(path, schema)
+	r, err := Open(path, s)
 	if err != nil {
 		return nil, err
 	}
@@ -40,14 +40,14 @@ func Load(path string, schema *rpcdelta.Schema) (*Trace, error) {
 }
 
 // LoadFS is [Load] for files of fsys.
-func LoadFS(fsys fs.FS, path string, schema *rpcdelta.Schema) (*Trace, error) {
-	if schema == nil {
+func LoadFS(fsys fs.FS, path string, s *schema.Schema) (*Trace, error) {
+	if s == nil {
 		var err error
-		if schema, err = LoadSchemaFS(fsys, SchemaPath(path)); err != nil {
+		if s, err = LoadSchemaFS(fsys, SchemaPath(path)); err != nil {
 			return nil, err
 		}
 	}
-	r, err := OpenFS(fsys, path, schema)
+	r, err := OpenFS(fsys, path, s)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func (r *Reader) load() (*Trace, error) {
 }
 
 // readAll gives the rows that could be read, and why it ended but for the file's end.
-func (r *Reader) readAll() (frames []rpcdelta.Frame, err error) {
+func (r *Reader) readAll() (frames []schema.Frame, err error) {
 	for {
 		f := r.schema.NewFrame()
 		switch err := r.Read(f); {

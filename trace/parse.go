@@ -9,11 +9,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // parseField moves the cells of field number i of the current row into f.
-func (r *Reader) parseField(f *rpcdelta.Frame, i int) error {
+func (r *Reader) parseField(f *schema.Frame, i int) error {
 	c := &r.fields[i]
 	switch {
 	case c.field.IsBytes():
@@ -41,7 +41,7 @@ func (c *cells) error(k int, err error) error { return fmt.Errorf("column %q: %w
 
 // rangeError finds the column of the value that could not be quantized; a quaternion fails as a whole.
 func (c *cells) rangeError(err error) error {
-	var e *rpcdelta.RangeError
+	var e *schema.RangeError
 	if errors.As(err, &e) {
 		if v, ok := e.Value.(float64); ok {
 			same := func(x float64) bool { return x == v || math.IsNaN(x) && math.IsNaN(v) }
@@ -53,7 +53,7 @@ func (c *cells) rangeError(err error) error {
 	return fmt.Errorf("columns %s: %w", list(c.columns), err)
 }
 
-func (r *Reader) parseBytes(f *rpcdelta.Frame, i int) error {
+func (r *Reader) parseBytes(f *schema.Frame, i int) error {
 	c := &r.fields[i]
 	text := r.cell(c, 0)
 	var err error
@@ -66,9 +66,9 @@ func (r *Reader) parseBytes(f *rpcdelta.Frame, i int) error {
 	return nil
 }
 
-func isInteger(k rpcdelta.Kind) bool {
+func isInteger(k schema.Kind) bool {
 	switch k {
-	case rpcdelta.KindUint, rpcdelta.KindInt, rpcdelta.KindBits, rpcdelta.KindBool:
+	case schema.KindUint, schema.KindInt, schema.KindBits, schema.KindBool:
 		return true
 	default:
 		return false
@@ -76,12 +76,12 @@ func isInteger(k rpcdelta.Kind) bool {
 }
 
 // parseIntegers reads integers of up to 64 bits exactly.
-func (r *Reader) parseIntegers(f *rpcdelta.Frame, i int) error {
+func (r *Reader) parseIntegers(f *schema.Frame, i int) error {
 	c := &r.fields[i]
 	for k := range c.at {
 		text := r.cell(c, k)
 		var err error
-		if c.field.Kind == rpcdelta.KindInt {
+		if c.field.Kind == schema.KindInt {
 			var v int64
 			if v, err = r.parseInt(c.field, text); err == nil {
 				c.values[k], err = float64(v), r.schema.SetInt(f, i, k, v)
@@ -99,11 +99,11 @@ func (r *Reader) parseIntegers(f *rpcdelta.Frame, i int) error {
 	return nil
 }
 
-func (r *Reader) parseUint(field *rpcdelta.Field, text string) (uint64, error) {
+func (r *Reader) parseUint(field *schema.Field, text string) (uint64, error) {
 	if v, err := strconv.ParseUint(text, 10, 64); err == nil {
 		return v, nil
 	}
-	if field.Kind == rpcdelta.KindBool {
+	if field.Kind == schema.KindBool {
 		if v, err := strconv.ParseBool(text); err == nil {
 			if v {
 				return 1, nil
@@ -122,7 +122,7 @@ func (r *Reader) parseUint(field *rpcdelta.Field, text string) (uint64, error) {
 	return uint64(v), nil
 }
 
-func (r *Reader) parseInt(field *rpcdelta.Field, text string) (int64, error) {
+func (r *Reader) parseInt(field *schema.Field, text string) (int64, error) {
 	if v, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return v, nil
 	}
@@ -140,8 +140,8 @@ func (r *Reader) parseInt(field *rpcdelta.Field, text string) (int64, error) {
 // exact says whether a number such as 3.0 or 1e3 is whole and was not rounded.
 func exact(v float64) bool { return v == math.Trunc(v) && math.Abs(v) <= 1<<53 }
 
-func (r *Reader) wholeError(f *rpcdelta.Field, text, limit string) error {
-	return &rpcdelta.RangeError{RPC: r.schema.RPC(), Field: f.Name, Value: text, Limit: "a whole number, " + limit}
+func (r *Reader) wholeError(f *schema.Field, text, limit string) error {
+	return &schema.RangeError{RPC: r.schema.RPC(), Field: f.Name, Value: text, Limit: "a whole number, " + limit}
 }
 
 // parseNumber reads a decimal number. One that is too large becomes infinite, which no field takes.

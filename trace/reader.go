@@ -12,13 +12,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Reader reads the frames of a trace, row by row. Not safe for concurrent use.
 type Reader struct {
 	name   string
-	schema *rpcdelta.Schema
+	schema *schema.Schema
 	csv    *csv.Reader
 	file   io.Closer
 
@@ -31,7 +31,7 @@ type Reader struct {
 
 // cells says where in a row the values of a field stand.
 type cells struct {
-	field   *rpcdelta.Field
+	field   *schema.Field
 	columns []string
 	at      []int     // indexes into the row
 	values  []float64 // of the row, as recorded; none for byte strings
@@ -39,25 +39,25 @@ type cells struct {
 
 // Open opens a trace of the schema's frames, compressed if its name ends in .gz. Close it. An error names the file
 // and what its header lacks.
-func Open(path string, schema *rpcdelta.Schema) (*Reader, error) {
+func Open(path string, s *schema.Schema) (*Reader, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("trace: %w", err)
 	}
-	return newFileReader(f, path, schema)
+	return newFileReader(f, path, s)
 }
 
 // OpenFS is [Open] for a file of fsys.
-func OpenFS(fsys fs.FS, path string, schema *rpcdelta.Schema) (*Reader, error) {
+func OpenFS(fsys fs.FS, path string, s *schema.Schema) (*Reader, error) {
 	f, err := fsys.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("trace: %w", err)
 	}
-	return newFileReader(f, path, schema)
+	return newFileReader(f, path, s)
 }
 
-func newFileReader(f io.ReadCloser, path string, schema *rpcdelta.Schema) (*Reader, error) {
-	r, err := NewReader(f, path, schema)
+func newFileReader(f io.ReadCloser, path string, s *schema.Schema) (*Reader, error) {
+	r, err := NewReader(f, path, s)
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -67,7 +67,7 @@ func newFileReader(f io.ReadCloser, path string, schema *rpcdelta.Schema) (*Read
 
 // NewReader reads a trace of the schema's frames from src, decompressing it if name ends in .gz. Errors are about
 // name.
-func NewReader(src io.Reader, name string, schema *rpcdelta.Schema) (*Reader, error) {
+func NewReader(src io.Reader, name string, s *schema.Schema) (*Reader, error) {
 	if strings.HasSuffix(name, ".gz") {
 		z, err := gzip.NewReader(src)
 		if err != nil {
@@ -75,7 +75,7 @@ func NewReader(src io.Reader, name string, schema *rpcdelta.Schema) (*Reader, er
 		}
 		src = z
 	}
-	r := &Reader{name: name, schema: schema, csv: csv.NewReader(skipByteOrderMark(src))}
+	r := &Reader{name: name, schema: s, csv: csv.NewReader(skipByteOrderMark(src))}
 	r.csv.FieldsPerRecord = -1 // counted in Read, with a clearer error
 	if err := r.readHeader(); err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func (r *Reader) readHeader() error {
 }
 
 // find looks up the columns of a field in the header.
-func (r *Reader) find(f *rpcdelta.Field) (cells, error) {
+func (r *Reader) find(f *schema.Field) (cells, error) {
 	c := cells{field: f, columns: Columns(f)}
 	for _, name := range c.columns {
 		at := slices.Index(r.header, name)
@@ -164,8 +164,8 @@ func (r *Reader) Floats(i int) []float64 { return r.fields[i].values }
 
 // Read reads the next row into f, a frame of the schema. After the last row the error is io.EOF. Any other error
 // names the file, the row and the column, what is wrong and what is wanted; a value outside its field's range wraps a
-// *[rpcdelta.RangeError]. f is undefined then.
-func (r *Reader) Read(f *rpcdelta.Frame) error {
+// *[schema.RangeError]. f is undefined then.
+func (r *Reader) Read(f *schema.Frame) error {
 	record, err := r.csv.Read()
 	if errors.Is(err, io.EOF) {
 		return io.EOF

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 )
 
@@ -24,15 +24,15 @@ func wantError(t *testing.T, err error, want string) {
 	}
 }
 
-func readerSchema(t testing.TB) *rpcdelta.Schema {
+func readerSchema(t testing.TB) *schema.Schema {
 	most := 2.0
-	return newSchema(t, []rpcdelta.Field{
-		{Name: "Pos", Kind: rpcdelta.KindVec2, Columns: []string{"x", "y"}, Resolution: 0.5},
-		{Name: "Rot", Kind: rpcdelta.KindQuat, Columns: []string{"qx", "qy", "qz", "qw"}},
-		{Name: "Keys", Kind: rpcdelta.KindBits, Columns: []string{"keys"}, Width: 8},
-		{Name: "Turn", Kind: rpcdelta.KindInt, Columns: []string{"turn"}, Width: 8},
-		{Name: "Fire", Kind: rpcdelta.KindBool, Columns: []string{"fire"}},
-		{Name: "Data", Kind: rpcdelta.KindBytes, Columns: []string{"data"}, Max: &most},
+	return newSchema(t, []schema.Field{
+		{Name: "Pos", Kind: schema.KindVec2, Columns: []string{"x", "y"}, Resolution: 0.5},
+		{Name: "Rot", Kind: schema.KindQuat, Columns: []string{"qx", "qy", "qz", "qw"}},
+		{Name: "Keys", Kind: schema.KindBits, Columns: []string{"keys"}, Width: 8},
+		{Name: "Turn", Kind: schema.KindInt, Columns: []string{"turn"}, Width: 8},
+		{Name: "Fire", Kind: schema.KindBool, Columns: []string{"fire"}},
+		{Name: "Data", Kind: schema.KindBytes, Columns: []string{"data"}, Max: &most},
 	})
 }
 
@@ -48,22 +48,22 @@ func TestReaderErrors(t *testing.T) {
 		{"long row", "1,2,3,4,5,6,7,8,9,10,11,12", `trace: a.csv: row 2 (line 3): 12 cells, want 11 as in the header`, false},
 		{"no number", "0,1.5,two,0,0,0,1,0,0,0,", `trace: a.csv: row 2 (line 3): column "y": "two" is not a number`, false},
 		{"empty", "0,,2,0,0,0,1,0,0,0,", `trace: a.csv: row 2 (line 3): column "x": empty, want a number`, false},
-		{"range", "0,1,5e6,0,0,0,1,0,0,0,", `trace: a.csv: row 2 (line 3): column "y": rpcdelta: Move: field "Pos": value 5e+06, want -4194303.5 to 4194303.5`, true},
-		{"NaN", "0,1,nan,0,0,0,1,0,0,0,", `trace: a.csv: row 2 (line 3): column "y": rpcdelta: Move: field "Pos": value NaN, want a finite number`, true},
-		{"overflow", "0,-1e999,0,0,0,0,1,0,0,0,", `trace: a.csv: row 2 (line 3): column "x": rpcdelta: Move: field "Pos": value -Inf, want a finite number`, true},
-		{"no rotation", "0,1,2,0,0,0,0,0,0,0,", `trace: a.csv: row 2 (line 3): columns "qx", "qy", "qz", "qw": rpcdelta: Move: field "Rot": value (0, 0, 0, 0), want a quaternion of a length above 0`, true},
-		{"wide uint", "0,1,2,0,0,0,1,256,0,0,", `trace: a.csv: row 2 (line 3): column "keys": rpcdelta: Move: field "Keys": value 256, want 0 to 255`, true},
-		{"huge uint", "0,1,2,0,0,0,1,18446744073709551616,0,0,", `trace: a.csv: row 2 (line 3): column "keys": rpcdelta: Move: field "Keys": value 18446744073709551616, want a whole number, 0 to 255`, true},
-		{"negative uint", "0,1,2,0,0,0,1,-1,0,0,", `trace: a.csv: row 2 (line 3): column "keys": rpcdelta: Move: field "Keys": value -1, want a whole number, 0 to 255`, true},
-		{"broken uint", "0,1,2,0,0,0,1,1.5,0,0,", `trace: a.csv: row 2 (line 3): column "keys": rpcdelta: Move: field "Keys": value 1.5, want a whole number, 0 to 255`, true},
+		{"range", "0,1,5e6,0,0,0,1,0,0,0,", `trace: a.csv: row 2 (line 3): column "y": schema: Move: field "Pos": value 5e+06, want -4194303.5 to 4194303.5`, true},
+		{"NaN", "0,1,nan,0,0,0,1,0,0,0,", `trace: a.csv: row 2 (line 3): column "y": schema: Move: field "Pos": value NaN, want a finite number`, true},
+		{"overflow", "0,-1e999,0,0,0,0,1,0,0,0,", `trace: a.csv: row 2 (line 3): column "x": schema: Move: field "Pos": value -Inf, want a finite number`, true},
+		{"no rotation", "0,1,2,0,0,0,0,0,0,0,", `trace: a.csv: row 2 (line 3): columns "qx", "qy", "qz", "qw": schema: Move: field "Rot": value (0, 0, 0, 0), want a quaternion of a length above 0`, true},
+		{"wide uint", "0,1,2,0,0,0,1,256,0,0,", `trace: a.csv: row 2 (line 3): column "keys": schema: Move: field "Keys": value 256, want 0 to 255`, true},
+		{"huge uint", "0,1,2,0,0,0,1,18446744073709551616,0,0,", `trace: a.csv: row 2 (line 3): column "keys": schema: Move: field "Keys": value 18446744073709551616, want a whole number, 0 to 255`, true},
+		{"negative uint", "0,1,2,0,0,0,1,-1,0,0,", `trace: a.csv: row 2 (line 3): column "keys": schema: Move: field "Keys": value -1, want a whole number, 0 to 255`, true},
+		{"broken uint", "0,1,2,0,0,0,1,1.5,0,0,", `trace: a.csv: row 2 (line 3): column "keys": schema: Move: field "Keys": value 1.5, want a whole number, 0 to 255`, true},
 		{"text as uint", "0,1,2,0,0,0,1,fire,0,0,", `trace: a.csv: row 2 (line 3): column "keys": "fire" is not a number`, false},
-		{"wide int", "0,1,2,0,0,0,1,0,128,0,", `trace: a.csv: row 2 (line 3): column "turn": rpcdelta: Move: field "Turn": value 128, want -128 to 127`, true},
-		{"huge int", "0,1,2,0,0,0,1,0,-1e300,0,", `trace: a.csv: row 2 (line 3): column "turn": rpcdelta: Move: field "Turn": value -1e300, want a whole number, -128 to 127`, true},
+		{"wide int", "0,1,2,0,0,0,1,0,128,0,", `trace: a.csv: row 2 (line 3): column "turn": schema: Move: field "Turn": value 128, want -128 to 127`, true},
+		{"huge int", "0,1,2,0,0,0,1,0,-1e300,0,", `trace: a.csv: row 2 (line 3): column "turn": schema: Move: field "Turn": value -1e300, want a whole number, -128 to 127`, true},
 		{"empty int", "0,1,2,0,0,0,1,0,,0,", `trace: a.csv: row 2 (line 3): column "turn": empty, want a number`, false},
-		{"wide bool", "0,1,2,0,0,0,1,0,0,2,", `trace: a.csv: row 2 (line 3): column "fire": rpcdelta: Move: field "Fire": value 2, want 0 to 1`, true},
+		{"wide bool", "0,1,2,0,0,0,1,0,0,2,", `trace: a.csv: row 2 (line 3): column "fire": schema: Move: field "Fire": value 2, want 0 to 1`, true},
 		{"odd hex", "0,1,2,0,0,0,1,0,0,0,abc", `trace: a.csv: row 2 (line 3): column "data": encoding/hex: odd length hex string; want bytes as hexadecimal digits, two each`, false},
 		{"no hex", "0,1,2,0,0,0,1,0,0,0,0x", `trace: a.csv: row 2 (line 3): column "data": encoding/hex: invalid byte: U+0078 'x'; want bytes as hexadecimal digits, two each`, false},
-		{"long bytes", "0,1,2,0,0,0,1,0,0,0,abcdef", `trace: a.csv: row 2 (line 3): column "data": rpcdelta: Move: field "Data": value of 3 bytes, want at most 2`, true},
+		{"long bytes", "0,1,2,0,0,0,1,0,0,0,abcdef", `trace: a.csv: row 2 (line 3): column "data": schema: Move: field "Data": value of 3 bytes, want at most 2`, true},
 		{"bare quote", `0,1,2,0,"0"0,0,1,0,0,0,ab`, `trace: a.csv: row 2 (line 3): extraneous or missing " in quoted-field at character 11`, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestReaderErrors(t *testing.T) {
 			}
 			err = r.Read(f)
 			wantError(t, err, c.want)
-			var e *rpcdelta.RangeError
+			var e *schema.RangeError
 			if errors.As(err, &e) != c.outOfRange {
 				t.Errorf("a RangeError: %v", !c.outOfRange)
 			}

@@ -11,7 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 	"github.com/uplink-rpc/uplink/trace/sample"
 )
@@ -19,17 +19,17 @@ import (
 // TestRoundTrip records frames of any schema and expects the very same integers back.
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		schema := drawSchema(t)
+		s := drawSchema(t)
 		name := rapid.SampledFrom([]string{"a.csv", "a.csv.gz"}).Draw(t, "name")
 		note := rapid.StringMatching(`[ -~]*`).Draw(t, "note")
 		var file bytes.Buffer
-		w, err := trace.NewWriter(&file, name, schema, "player", "note")
+		w, err := trace.NewWriter(&file, name, s, "player", "note")
 		if err != nil {
 			t.Fatal(err)
 		}
-		frames := make([]*rpcdelta.Frame, rapid.IntRange(0, 5).Draw(t, "frames"))
+		frames := make([]*schema.Frame, rapid.IntRange(0, 5).Draw(t, "frames"))
 		for i := range frames {
-			frames[i] = drawFrame(t, schema)
+			frames[i] = drawFrame(t, s)
 			if err := w.Write(frames[i], strconv.Itoa(i), note); err != nil {
 				t.Fatal(err)
 			}
@@ -38,12 +38,12 @@ func TestRoundTrip(t *testing.T) {
 			t.Fatal(err)
 		}
 		text := file.String()
-		r, err := trace.NewReader(&file, name, schema)
+		r, err := trace.NewReader(&file, name, s)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for i, want := range frames {
-			got := schema.NewFrame()
+			got := s.NewFrame()
 			if err := r.Read(got); err != nil {
 				t.Fatalf("row %d: %v", i+1, err)
 			}
@@ -57,7 +57,7 @@ func TestRoundTrip(t *testing.T) {
 				t.Fatalf("row %d: note %q, want %q", i+1, n, note)
 			}
 		}
-		if err := r.Read(schema.NewFrame()); !errors.Is(err, io.EOF) {
+		if err := r.Read(s.NewFrame()); !errors.Is(err, io.EOF) {
 			t.Fatalf("after the last row: %v", err)
 		}
 	})
@@ -125,7 +125,7 @@ func TestRecordIsClose(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, f := range s.Schema.Fields() {
-			if f.Kind != rpcdelta.KindVec3 {
+			if f.Kind != schema.KindVec3 {
 				continue
 			}
 			for k, want := range original.Floats(i) {

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // SchemaPath is where the schema file of a trace lies: NAME.schema.json beside NAME.csv or NAME.csv.gz.
@@ -20,7 +20,7 @@ func SchemaPath(tracePath string) string {
 }
 
 // LoadSchema reads a schema file. The error names the file and, where it is no JSON, the line and column in it.
-func LoadSchema(path string) (*rpcdelta.Schema, error) {
+func LoadSchema(path string) (*schema.Schema, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("trace: schema file: %w", err)
@@ -29,7 +29,7 @@ func LoadSchema(path string) (*rpcdelta.Schema, error) {
 }
 
 // LoadSchemaFS is [LoadSchema] for a file of fsys.
-func LoadSchemaFS(fsys fs.FS, path string) (*rpcdelta.Schema, error) {
+func LoadSchemaFS(fsys fs.FS, path string) (*schema.Schema, error) {
 	data, err := fs.ReadFile(fsys, path)
 	if err != nil {
 		return nil, fmt.Errorf("trace: schema file: %w", err)
@@ -38,12 +38,12 @@ func LoadSchemaFS(fsys fs.FS, path string) (*rpcdelta.Schema, error) {
 }
 
 // WriteSchema writes a schema file that names the columns a [Writer] of the schema writes, the generated ones too.
-func WriteSchema(path string, schema *rpcdelta.Schema) error {
-	fields := slices.Clone(schema.Fields())
+func WriteSchema(path string, s *schema.Schema) error {
+	fields := slices.Clone(s.Fields())
 	for i := range fields {
 		fields[i].Columns = Columns(&fields[i])
 	}
-	named, err := rpcdelta.NewSchema(schema.RPC(), schema.RateHz(), fields)
+	named, err := schema.New(s.RPC(), s.RateHz(), fields)
 	if err != nil {
 		return fmt.Errorf("trace: schema file %s: %w", path, err)
 	}
@@ -59,7 +59,7 @@ func WriteSchema(path string, schema *rpcdelta.Schema) error {
 
 // Columns gives the names of the columns that hold the field's values: those that it names, or else ones made of its
 // name, as Location_x, Axes_0 or Payload_hex.
-func Columns(f *rpcdelta.Field) []string {
+func Columns(f *schema.Field) []string {
 	if len(f.Columns) != 0 {
 		return f.Columns
 	}
@@ -77,17 +77,17 @@ func Columns(f *rpcdelta.Field) []string {
 	return names
 }
 
-func suffix(kind rpcdelta.Kind, k int) string {
+func suffix(kind schema.Kind, k int) string {
 	switch kind {
-	case rpcdelta.KindVec2, rpcdelta.KindVec3, rpcdelta.KindUnitVec, rpcdelta.KindQuat:
+	case schema.KindVec2, schema.KindVec3, schema.KindUnitVec, schema.KindQuat:
 		return "xyzw"[k : k+1]
 	default:
 		return strconv.Itoa(k)
 	}
 }
 
-func parseSchema(path string, data []byte) (*rpcdelta.Schema, error) {
-	s, err := rpcdelta.ParseSchema(data)
+func parseSchema(path string, data []byte) (*schema.Schema, error) {
+	s, err := schema.Parse(data)
 	if err == nil {
 		return s, nil
 	}

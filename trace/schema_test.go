@@ -29,9 +29,9 @@ func TestSchemaPath(t *testing.T) {
 
 func TestSchemaErrors(t *testing.T) {
 	for _, c := range []struct{ name, file, want string }{
-		{"syntax", "{\n  \"rpc\": \"Move\",\n  oops\n}", "trace: a.schema.json: line 3, column 3: rpcdelta: schema file: invalid character 'o' looking for beginning of object key string"},
-		{"type", "{\"rpc\": 7}", "trace: a.schema.json: line 1, column 9: rpcdelta: schema file: json: cannot unmarshal number into Go struct field schemaFile.rpc of type string"},
-		{"content", `{"rpc": "Move", "fields": [{"name": "A", "kind": "vec4"}]}`, `trace: a.schema.json: rpcdelta: Move: field "A": unknown kind "vec4"`},
+		{"syntax", "{\n  \"rpc\": \"Move\",\n  oops\n}", "trace: a.schema.json: line 3, column 3: schema: file: invalid character 'o' looking for beginning of object key string"},
+		{"type", "{\"rpc\": 7}", "trace: a.schema.json: line 1, column 9: schema: file: json: cannot unmarshal number into Go struct field schemaFile.rpc of type string"},
+		{"content", `{"rpc": "Move", "fields": [{"name": "A", "kind": "vec4"}]}`, `trace: a.schema.json: schema: Move: field "A": unknown kind "vec4"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := trace.LoadSchemaFS(fstest.MapFS{"a.schema.json": {Data: []byte(c.file)}}, "a.schema.json")

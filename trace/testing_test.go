@@ -6,34 +6,34 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // everyKind has a field of each kind; its columns are generated.
-func everyKind(t testing.TB) *rpcdelta.Schema {
+func everyKind(t testing.TB) *schema.Schema {
 	t.Helper()
 	most := 8.0
 	lo, hi := -1000.0, 1e9
-	return newSchema(t, []rpcdelta.Field{
-		{Name: "Location", Kind: rpcdelta.KindVec3, Resolution: 0.1},
-		{Name: "Flat", Kind: rpcdelta.KindVec2, Resolution: 1.0 / 3},
-		{Name: "Wide", Kind: rpcdelta.KindScalar, Resolution: 1, Min: &lo, Max: &hi},
-		{Name: "View", Kind: rpcdelta.KindAngle, Count: 3},
-		{Name: "Rotation", Kind: rpcdelta.KindQuat},
-		{Name: "Aim", Kind: rpcdelta.KindUnitVec},
-		{Name: "Big", Kind: rpcdelta.KindUint, Width: 64},
-		{Name: "Small", Kind: rpcdelta.KindInt, Width: 7, Count: 2},
-		{Name: "Far", Kind: rpcdelta.KindInt, Width: 64},
-		{Name: "Buttons", Kind: rpcdelta.KindBits, Width: 16},
-		{Name: "On", Kind: rpcdelta.KindBool},
-		{Name: "ID", Kind: rpcdelta.KindFixed, Size: 3},
-		{Name: "Blob", Kind: rpcdelta.KindBytes, Max: &most},
+	return newSchema(t, []schema.Field{
+		{Name: "Location", Kind: schema.KindVec3, Resolution: 0.1},
+		{Name: "Flat", Kind: schema.KindVec2, Resolution: 1.0 / 3},
+		{Name: "Wide", Kind: schema.KindScalar, Resolution: 1, Min: &lo, Max: &hi},
+		{Name: "View", Kind: schema.KindAngle, Count: 3},
+		{Name: "Rotation", Kind: schema.KindQuat},
+		{Name: "Aim", Kind: schema.KindUnitVec},
+		{Name: "Big", Kind: schema.KindUint, Width: 64},
+		{Name: "Small", Kind: schema.KindInt, Width: 7, Count: 2},
+		{Name: "Far", Kind: schema.KindInt, Width: 64},
+		{Name: "Buttons", Kind: schema.KindBits, Width: 16},
+		{Name: "On", Kind: schema.KindBool},
+		{Name: "ID", Kind: schema.KindFixed, Size: 3},
+		{Name: "Blob", Kind: schema.KindBytes, Max: &most},
 	})
 }
 
-func newSchema(t testing.TB, fields []rpcdelta.Field) *rpcdelta.Schema {
+func newSchema(t testing.TB, fields []schema.Field) *schema.Schema {
 	t.Helper()
-	s, err := rpcdelta.NewSchema("Move", 60, fields)
+	s, err := schema.New("Move", 60, fields)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,25 +44,25 @@ func newSchema(t testing.TB, fields []rpcdelta.Field) *rpcdelta.Schema {
 const wideSteps = 2_000_000_000
 
 // drawSchema draws a schema of one to six fields of any kind.
-func drawSchema(t *rapid.T) *rpcdelta.Schema {
-	fields := make([]rpcdelta.Field, rapid.IntRange(1, 6).Draw(t, "fields"))
+func drawSchema(t *rapid.T) *schema.Schema {
+	fields := make([]schema.Field, rapid.IntRange(1, 6).Draw(t, "fields"))
 	for i := range fields {
 		fields[i] = drawField(t, "F"+string(rune('a'+i)))
 	}
-	s, err := rpcdelta.NewSchema("Move", 60, fields)
+	s, err := schema.New("Move", 60, fields)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-func drawField(t *rapid.T, name string) rpcdelta.Field {
-	f := rpcdelta.Field{Name: name, Kind: rapid.SampledFrom([]rpcdelta.Kind{
-		rpcdelta.KindVec2, rpcdelta.KindVec3, rpcdelta.KindScalar, rpcdelta.KindAngle, rpcdelta.KindQuat, rpcdelta.KindUnitVec,
-		rpcdelta.KindUint, rpcdelta.KindInt, rpcdelta.KindBits, rpcdelta.KindBool, rpcdelta.KindFixed, rpcdelta.KindBytes,
+func drawField(t *rapid.T, name string) schema.Field {
+	f := schema.Field{Name: name, Kind: rapid.SampledFrom([]schema.Kind{
+		schema.KindVec2, schema.KindVec3, schema.KindScalar, schema.KindAngle, schema.KindQuat, schema.KindUnitVec,
+		schema.KindUint, schema.KindInt, schema.KindBits, schema.KindBool, schema.KindFixed, schema.KindBytes,
 	}).Draw(t, "kind")}
 	switch f.Kind {
-	case rpcdelta.KindVec2, rpcdelta.KindVec3, rpcdelta.KindScalar:
+	case schema.KindVec2, schema.KindVec3, schema.KindScalar:
 		f.Resolution = rapid.OneOf(
 			rapid.SampledFrom([]float64{1, 0.1, 0.01, 0.001, 1.0 / 32, 1.0 / 3, 100, 1e-20}),
 			rapid.Float64Range(1e-6, 1e6),
@@ -71,26 +71,26 @@ func drawField(t *rapid.T, name string) rpcdelta.Field {
 			lo, hi := -wideSteps*f.Resolution, wideSteps*f.Resolution
 			f.Min, f.Max = &lo, &hi
 		}
-	case rpcdelta.KindAngle:
+	case schema.KindAngle:
 		f.Bits = rapid.IntRange(2, 24).Draw(t, "bits")
 		f.Count = rapid.IntRange(1, 3).Draw(t, "count")
-	case rpcdelta.KindQuat, rpcdelta.KindUnitVec:
+	case schema.KindQuat, schema.KindUnitVec:
 		f.Bits = rapid.IntRange(3, 20).Draw(t, "bits")
-	case rpcdelta.KindUint, rpcdelta.KindInt, rpcdelta.KindBits:
+	case schema.KindUint, schema.KindInt, schema.KindBits:
 		f.Width = rapid.IntRange(1, 64).Draw(t, "width")
 		f.Count = rapid.IntRange(1, 3).Draw(t, "count")
-	case rpcdelta.KindFixed:
+	case schema.KindFixed:
 		f.Size = rapid.IntRange(1, 9).Draw(t, "size")
-	case rpcdelta.KindBytes:
+	case schema.KindBytes:
 		most := float64(rapid.IntRange(1, 9).Draw(t, "max"))
 		f.Max = &most
-	case rpcdelta.KindBool:
+	case schema.KindBool:
 	}
 	return f
 }
 
 // drawFrame draws values for every field and quantizes them.
-func drawFrame(t *rapid.T, s *rpcdelta.Schema) *rpcdelta.Frame {
+func drawFrame(t *rapid.T, s *schema.Schema) *schema.Frame {
 	frame := s.NewFrame()
 	for i := range s.Fields() {
 		if err := drawValues(t, s, frame, i); err != nil {
@@ -100,15 +100,15 @@ func drawFrame(t *rapid.T, s *rpcdelta.Schema) *rpcdelta.Frame {
 	return frame
 }
 
-func drawValues(t *rapid.T, s *rpcdelta.Schema, frame *rpcdelta.Frame, i int) error {
+func drawValues(t *rapid.T, s *schema.Schema, frame *schema.Frame, i int) error {
 	f := &s.Fields()[i]
 	values := make([]float64, f.Values())
 	switch f.Kind {
-	case rpcdelta.KindFixed:
+	case schema.KindFixed:
 		return s.SetBytes(frame, i, rapid.SliceOfN(rapid.Byte(), f.Size, f.Size).Draw(t, "bytes"))
-	case rpcdelta.KindBytes:
+	case schema.KindBytes:
 		return s.SetBytes(frame, i, rapid.SliceOfN(rapid.Byte(), 0, int(*f.Max)).Draw(t, "bytes"))
-	case rpcdelta.KindVec2, rpcdelta.KindVec3, rpcdelta.KindScalar:
+	case schema.KindVec2, schema.KindVec3, schema.KindScalar:
 		limit := int64(1<<23 - 1)
 		if f.Max != nil {
 			limit = wideSteps
@@ -116,20 +116,20 @@ func drawValues(t *rapid.T, s *rpcdelta.Schema, frame *rpcdelta.Frame, i int) er
 		for k := range values {
 			values[k] = float64(rapid.Int64Range(-limit, limit).Draw(t, "steps")) * f.Resolution
 		}
-	case rpcdelta.KindAngle:
+	case schema.KindAngle:
 		for k := range values {
 			values[k] = rapid.Float64Range(-1000, 1000).Draw(t, "degrees")
 		}
-	case rpcdelta.KindQuat, rpcdelta.KindUnitVec:
+	case schema.KindQuat, schema.KindUnitVec:
 		values = drawDirection(t, len(values))
-	case rpcdelta.KindInt:
+	case schema.KindInt:
 		for k := range values {
 			if err := s.SetInt(frame, i, k, rapid.Int64().Draw(t, "int")>>(64-f.Width)); err != nil {
 				return err
 			}
 		}
 		return nil
-	case rpcdelta.KindUint, rpcdelta.KindBits, rpcdelta.KindBool:
+	case schema.KindUint, schema.KindBits, schema.KindBool:
 		for k := range values {
 			if err := s.SetUint(frame, i, k, rapid.Uint64().Draw(t, "uint")>>(64-f.Width)); err != nil {
 				return err

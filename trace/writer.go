@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Writer records frames as the rows of a trace. Rows are buffered; the first error stays, and every later call returns
@@ -28,12 +28,12 @@ type Writer struct {
 // Create creates or overwrites a trace file, compressed if its name ends in .gz. The row of a frame starts with the
 // extra columns, which are the caller's to fill, then come those of the schema, as [Columns] names them. Close it. See
 // [WriteSchema] for the file beside it.
-func Create(path string, schema *rpcdelta.Schema, extra ...string) (*Writer, error) {
+func Create(path string, s *schema.Schema, extra ...string) (*Writer, error) {
 	f, err := os.Create(path)
 	if err != nil {
 		return nil, fmt.Errorf("trace: %w", err)
 	}
-	w, err := newWriter(f, path, schema, extra)
+	w, err := newWriter(f, path, s, extra)
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -43,21 +43,21 @@ func Create(path string, schema *rpcdelta.Schema, extra ...string) (*Writer, err
 
 // NewWriter is [Create] for any destination, compressed if name ends in .gz. Errors are about name. Close does not
 // close dst.
-func NewWriter(dst io.Writer, name string, schema *rpcdelta.Schema, extra ...string) (*Writer, error) {
-	return newWriter(dst, name, schema, extra)
+func NewWriter(dst io.Writer, name string, s *schema.Schema, extra ...string) (*Writer, error) {
+	return newWriter(dst, name, s, extra)
 }
 
-func newWriter(dst io.Writer, name string, schema *rpcdelta.Schema, extra []string) (*Writer, error) {
+func newWriter(dst io.Writer, name string, s *schema.Schema, extra []string) (*Writer, error) {
 	header := slices.Clone(extra)
-	for i := range schema.Fields() {
-		header = append(header, Columns(&schema.Fields()[i])...)
+	for i := range s.Fields() {
+		header = append(header, Columns(&s.Fields()[i])...)
 	}
 	for i, c := range header {
 		if slices.Contains(header[:i], c) {
-			return nil, fmt.Errorf("trace: %s: column %q is there twice; a record of %s needs a name of its own for each", name, c, schema.RPC())
+			return nil, fmt.Errorf("trace: %s: column %q is there twice; a record of %s needs a name of its own for each", name, c, s.RPC())
 		}
 	}
-	w := &Writer{name: name, format: newFormatter(schema), extra: slices.Clone(extra)}
+	w := &Writer{name: name, format: newFormatter(s), extra: slices.Clone(extra)}
 	if strings.HasSuffix(name, ".gz") {
 		z := gzip.NewWriter(dst)
 		w.under = append(w.under, z)
@@ -72,7 +72,7 @@ func newWriter(dst io.Writer, name string, schema *rpcdelta.Schema, extra []stri
 
 // Write appends the row of a frame of the schema, which starts with the texts of the extra columns, as many as Create
 // was given.
-func (w *Writer) Write(f *rpcdelta.Frame, extra ...string) error {
+func (w *Writer) Write(f *schema.Frame, extra ...string) error {
 	if w.err != nil {
 		return w.err
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 )
 
@@ -55,7 +55,7 @@ func TestWriterText(t *testing.T) {
 // TestWriterEmptyRow records a frame whose row would be an empty line, which CSV readers skip.
 func TestWriterEmptyRow(t *testing.T) {
 	most := 4.0
-	s := newSchema(t, []rpcdelta.Field{{Name: "Blob", Kind: rpcdelta.KindBytes, Max: &most}})
+	s := newSchema(t, []schema.Field{{Name: "Blob", Kind: schema.KindBytes, Max: &most}})
 	var file bytes.Buffer
 	w, err := trace.NewWriter(&file, "a.csv", s)
 	if err != nil {
@@ -131,10 +131,10 @@ func TestWriterMisuse(t *testing.T) {
 }
 
 func TestWriterAllocations(t *testing.T) {
-	s := newSchema(t, []rpcdelta.Field{
-		{Name: "Location", Kind: rpcdelta.KindVec3, Resolution: 0.1},
-		{Name: "View", Kind: rpcdelta.KindAngle, Count: 3},
-		{Name: "Buttons", Kind: rpcdelta.KindBits, Width: 16},
+	s := newSchema(t, []schema.Field{
+		{Name: "Location", Kind: schema.KindVec3, Resolution: 0.1},
+		{Name: "View", Kind: schema.KindAngle, Count: 3},
+		{Name: "Buttons", Kind: schema.KindBits, Width: 16},
 	})
 	w, err := trace.NewWriter(&failing{room: 1 << 30}, "a.csv", s)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -21,12 +22,12 @@ func TestDoesNotAllocate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	schema, err := rpcdelta.NewSchema("A", 60, []rpcdelta.Field{{Name: "X", Kind: rpcdelta.KindVec3, Resolution: 1}})
+	move, err := schema.New("A", 60, []schema.Field{{Name: "X", Kind: schema.KindVec3, Resolution: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var p ds.PlayerTap = &player{w.Open(capture.Opened{})}
-	frames := []rpcdelta.Delivery{{Info: rpcdelta.Info{Kind: rpcdelta.Delta}, Frame: schema.NewFrame()}}
+	frames := []rpcdelta.Delivery{{Info: rpcdelta.Info{Kind: rpcdelta.Delta}, Frame: move.NewFrame()}}
 	now, body := time.Now(), make([]byte, 30)
 	if n := testing.AllocsPerRun(1000, func() {
 		p.Carried(transport.Carried{At: now, Number: 7, Size: 49, Body: body})

@@ -22,6 +22,7 @@ import (
 	"github.com/uplink-rpc/uplink/metrics"
 	"github.com/uplink-rpc/uplink/metrics/dashboard"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -176,7 +177,7 @@ func runDS(cmd *cobra.Command, o *dsOptions) (err error) {
 	defer func() { err = errors.Join(err, srv.Close()) }()
 	rec := &recorder{}
 	defer func() { err = errors.Join(err, rec.close()) }()
-	handle, load := func(*ds.Player, ds.Frame[*rpcdelta.Frame]) {}, (*dsreport.Reporter)(nil)
+	handle, load := func(*ds.Player, ds.Frame[*schema.Frame]) {}, (*dsreport.Reporter)(nil)
 	delays := metrics.NewHandling(o.debug)
 	if o.record != "" {
 		handle = rec.frame
@@ -184,21 +185,21 @@ func runDS(cmd *cobra.Command, o *dsOptions) (err error) {
 	if o.report != 0 {
 		load = dsreport.New(srv)
 		record := handle
-		handle = func(p *ds.Player, f ds.Frame[*rpcdelta.Frame]) {
+		handle = func(p *ds.Player, f ds.Frame[*schema.Frame]) {
 			load.Frame(p, f)
 			record(p, f)
 		}
 	}
 	for _, path := range o.schemas {
-		schema, err := schemaFile(path)
+		rpcSchema, err := schemaFile(path)
 		if err != nil {
 			return err
 		}
-		if err := ds.HandleSchema(srv, schema, o.observe(delays, schema, handle)); err != nil {
+		if err := ds.HandleSchema(srv, rpcSchema, o.observe(delays, rpcSchema, handle)); err != nil {
 			return fmt.Errorf("--%s %s: %w", schemaFlag, path, err)
 		}
-		rec.schema = schema
-		log.Info("takes", "rpc", schema.RPC(), "components", schema.Components(), "schema", path)
+		rec.schema = rpcSchema
+		log.Info("takes", "rpc", rpcSchema.RPC(), "components", rpcSchema.Components(), "schema", path)
 	}
 	if o.metrics != "" {
 		web, err := webserver.Start(o.web(srv, delays))
@@ -231,18 +232,18 @@ func runDS(cmd *cobra.Command, o *dsOptions) (err error) {
 }
 
 // observe measures how long frames wait for the handler, where metrics are served that show it.
-func (o *dsOptions) observe(delays *metrics.Handling, schema *rpcdelta.Schema, handle frameHandler) frameHandler {
+func (o *dsOptions) observe(delays *metrics.Handling, rpcSchema *schema.Schema, handle frameHandler) frameHandler {
 	if o.metrics == "" {
 		return handle
 	}
-	observe := delays.Observer(schema.RPC())
-	return func(p *ds.Player, f ds.Frame[*rpcdelta.Frame]) {
+	observe := delays.Observer(rpcSchema.RPC())
+	return func(p *ds.Player, f ds.Frame[*schema.Frame]) {
 		observe(p.ID(), time.Since(f.Received))
 		handle(p, f)
 	}
 }
 
-type frameHandler = func(*ds.Player, ds.Frame[*rpcdelta.Frame])
+type frameHandler = func(*ds.Player, ds.Frame[*schema.Frame])
 
 // web is what the HTTP server shows.
 func (o *dsOptions) web(srv *ds.Server, delays *metrics.Handling) webserver.Config {

@@ -12,12 +12,12 @@ import (
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/metrics"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // avatar is a call of a gameServer's player, and an object of its worlds.
 type avatar struct {
-	Position rpcdelta.Vec3 `rpcdelta:"resolution=0.01,min=-100,max=100"`
+	Position schema.Vec3 `uplink:"resolution=0.01,min=-100,max=100"`
 }
 
 // gameServer is what the tool's own servers do not show: a game with jitter buffers that sends two worlds, one as snapshots and
@@ -67,7 +67,7 @@ func gameServer(t *testing.T) (url string) {
 	}
 	each(func(n uint64) {
 		srv.Poll()
-		at := avatar{rpcdelta.Vec3{X: float64(n%1000) / 10}}
+		at := avatar{schema.Vec3{X: float64(n%1000) / 10}}
 		for _, w := range []*ds.World[avatar]{snapshots, states} {
 			check(w.Begin(n))
 			check(w.Put(1, 0, &at))
@@ -89,7 +89,7 @@ func gameServer(t *testing.T) (url string) {
 	must(t, err)
 	move, err := client.Bind[avatar](conn, "GameMove", client.Rate(60))
 	must(t, err)
-	each(func(n uint64) { check(move.Send(&avatar{rpcdelta.Vec3{Y: float64(n%1000) / 10}})) })
+	each(func(n uint64) { check(move.Send(&avatar{schema.Vec3{Y: float64(n%1000) / 10}})) })
 
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(metrics.NewServer(srv), metrics.NewClient(conn))

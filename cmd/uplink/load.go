@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/uplink-rpc/uplink/internal/analysis"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 )
 
@@ -16,7 +16,7 @@ import (
 const schemaFlag = "schema"
 
 // schemaFile loads a schema file, and says what it may be instead.
-func schemaFile(path string) (*rpcdelta.Schema, error) {
+func schemaFile(path string) (*schema.Schema, error) {
 	s, err := trace.LoadSchema(path)
 	if err != nil && isTrace(path) {
 		err = hintedError{err, "that is a trace; its schema is in " + trace.SchemaPath(path)}
@@ -29,7 +29,7 @@ func isTrace(path string) bool {
 }
 
 // loadSchema loads the schema of a trace: the file that the flag names, or the one beside the trace.
-func loadSchema(tracePath, flag string) (*rpcdelta.Schema, error) {
+func loadSchema(tracePath, flag string) (*schema.Schema, error) {
 	if err := checkTrace(tracePath); err != nil {
 		return nil, err
 	}
@@ -45,11 +45,11 @@ func loadSchema(tracePath, flag string) (*rpcdelta.Schema, error) {
 
 // loadRecording loads a trace as it was recorded, by the schema that loadSchema gives.
 func loadRecording(tracePath, flag string) (*analysis.Recording, error) {
-	schema, err := loadSchema(tracePath, flag)
+	rpcSchema, err := loadSchema(tracePath, flag)
 	if err != nil {
 		return nil, err
 	}
-	return analysis.Load(tracePath, schema)
+	return analysis.Load(tracePath, rpcSchema)
 }
 
 // checkTrace says what is wrong with the name of a trace before its schema is missed.
@@ -66,8 +66,8 @@ func checkTrace(path string) error {
 	return nil // what else there may be, to open it will tell
 }
 
-func loadTrace(path, schema string) (*trace.Trace, error) {
-	s, err := loadSchema(path, schema)
+func loadTrace(path, flag string) (*trace.Trace, error) {
+	s, err := loadSchema(path, flag)
 	if err != nil {
 		return nil, err
 	}

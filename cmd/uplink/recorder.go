@@ -5,14 +5,14 @@ import (
 	"sync"
 
 	"github.com/uplink-rpc/uplink/ds"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 )
 
 // recorder writes frames of one schema to a trace file, or nowhere until it is
 // created.
 type recorder struct {
-	schema *rpcdelta.Schema
+	schema *schema.Schema
 
 	mu  sync.Mutex
 	w   *trace.Writer
@@ -31,7 +31,7 @@ func (r *recorder) create(path string) error {
 }
 
 // frame is a handler of frames of the schema.
-func (r *recorder) frame(p *ds.Player, f ds.Frame[*rpcdelta.Frame]) {
+func (r *recorder) frame(p *ds.Player, f ds.Frame[*schema.Frame]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.w == nil || r.err != nil {

@@ -11,30 +11,30 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 	"github.com/uplink-rpc/uplink/trace/sample"
 )
 
 // slice writes the first frames of a trace to a file of its own, to be played faster than it was recorded, with its
 // schema beside it.
-func slice(t *testing.T, full *trace.Trace, frames int, change func([]rpcdelta.Field)) *trace.Trace {
+func slice(t *testing.T, full *trace.Trace, frames int, change func([]schema.Field)) *trace.Trace {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "slice.csv")
 	fields := slices.Clone(full.Schema.Fields())
 	if change != nil {
 		change(fields)
 	}
-	schema, err := rpcdelta.NewSchema(full.Schema.RPC(), 500, fields)
+	move, err := schema.New(full.Schema.RPC(), 500, fields)
 	must(t, err)
-	must(t, trace.WriteSchema(trace.SchemaPath(path), schema))
-	w, err := trace.Create(path, schema)
+	must(t, trace.WriteSchema(trace.SchemaPath(path), move))
+	w, err := trace.Create(path, move)
 	must(t, err)
 	for i := range frames {
 		must(t, w.Write(&full.Frames[i]))
 	}
 	must(t, w.Close())
-	return &trace.Trace{Name: path, Schema: schema, Frames: full.Frames[:frames]}
+	return &trace.Trace{Name: path, Schema: move, Frames: full.Frames[:frames]}
 }
 
 func must(t *testing.T, err error) {
@@ -112,11 +112,11 @@ func checkRecord(t *testing.T, path string, source *trace.Trace) (rows int) {
 }
 
 // extraColumns reads sequence and missed of each row. A trace of another schema reads any columns.
-func extraColumns(t *testing.T, path string, recorded *rpcdelta.Schema) (rows [][2]int) {
+func extraColumns(t *testing.T, path string, recorded *schema.Schema) (rows [][2]int) {
 	t.Helper()
-	extra, err := rpcdelta.NewSchema("Extra", recorded.RateHz(), []rpcdelta.Field{
-		{Name: "Sequence", Kind: rpcdelta.KindUint, Width: 32, Columns: []string{"sequence"}},
-		{Name: "Missed", Kind: rpcdelta.KindUint, Width: 32, Columns: []string{"missed"}},
+	extra, err := schema.New("Extra", recorded.RateHz(), []schema.Field{
+		{Name: "Sequence", Kind: schema.KindUint, Width: 32, Columns: []string{"sequence"}},
+		{Name: "Missed", Kind: schema.KindUint, Width: 32, Columns: []string{"missed"}},
 	})
 	must(t, err)
 	r, err := trace.Load(path, extra)
@@ -173,7 +173,7 @@ func TestReplayLoop(t *testing.T) {
 // TestReplayErrors asks servers for what they do not have.
 func TestReplayErrors(t *testing.T) {
 	source := slice(t, sample.RocketLeague(), 5, nil)
-	finer := slice(t, sample.RocketLeague(), 5, func(f []rpcdelta.Field) { f[0].Resolution /= 2 })
+	finer := slice(t, sample.RocketLeague(), 5, func(f []schema.Field) { f[0].Resolution /= 2 })
 	other := slice(t, sample.Portal2(), 5, nil)
 	field := source.Schema.Fields()[0].Name
 	_, addr := startDS(t, "--schema", trace.SchemaPath(source.Name))

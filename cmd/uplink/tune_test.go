@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 )
 
@@ -18,7 +18,7 @@ func TestTune(t *testing.T) {
 	if code != 0 || stderr != "" {
 		t.Fatal(stderr)
 	}
-	for _, want := range []string{"as the schema has it", "Location: resolution", "Rotation: 10 bits", "largest seen", "Redundancy ", "type ServerMove struct {", "rpcdelta.Quat"} {
+	for _, want := range []string{"as the schema has it", "Location: resolution", "Rotation: 10 bits", "largest seen", "Redundancy ", "type ServerMove struct {", "schema.Quat"} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("no %q in %s", want, stdout)
 		}
@@ -35,7 +35,7 @@ func TestTune(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &got); code != 0 || err != nil || len(got.Steps) < 3 || len(got.Kept) != 2 {
 		t.Fatalf("%v: %s", err, stdout)
 	}
-	again, err := rpcdelta.ParseSchema(got.Schema)
+	again, err := schema.Parse(got.Schema)
 	if err != nil || again.Fingerprint() != s.Fingerprint() || !strings.Contains(got.Go, "type ServerMove struct {") {
 		t.Errorf("%v: %s", err, got.Schema)
 	}

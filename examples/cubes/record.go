@@ -14,7 +14,7 @@ import (
 	"github.com/uplink-rpc/uplink/examples/cubes/script"
 	"github.com/uplink-rpc/uplink/examples/cubes/world"
 	"github.com/uplink-rpc/uplink/internal/cubes"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 func newRecordCommand() *cobra.Command {
@@ -84,8 +84,8 @@ func writeRecording(to io.Writer, p world.Params, frames int, seed uint64, reach
 		w.Bodies(bodies)
 		for i := range bodies {
 			b, c := &bodies[i], &frame[i]
-			c.Move(rpcdelta.Vec3{X: b.Position[0], Y: b.Position[1], Z: b.Position[2]})
-			c.Turn(rpcdelta.Quat{X: b.Orientation[0], Y: b.Orientation[1], Z: b.Orientation[2], W: b.Orientation[3]})
+			c.Move(schema.Vec3{X: b.Position[0], Y: b.Position[1], Z: b.Position[2]})
+			c.Turn(schema.Quat{X: b.Orientation[0], Y: b.Orientation[1], Z: b.Orientation[2], W: b.Orientation[3]})
 			c.Interacting = 0
 			if b.Interacting() {
 				c.Interacting = 1

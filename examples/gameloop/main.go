@@ -11,13 +11,13 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // ServerMove is what a client tells the server each frame.
 type ServerMove struct {
-	Wish    rpcdelta.Vec2  `rpcdelta:"resolution=0.01,min=-1,max=1"` // where to go
-	Aim     rpcdelta.Angle `rpcdelta:"bits=12"`
+	Wish    schema.Vec2  `uplink:"resolution=0.01,min=-1,max=1"` // where to go
+	Aim     schema.Angle `uplink:"bits=12"`
 	Buttons uint8
 }
 
@@ -27,7 +27,7 @@ type world struct {
 }
 
 type avatar struct {
-	position rpcdelta.Vec2
+	position schema.Vec2
 	last     ServerMove
 	moves    int
 }
@@ -82,7 +82,7 @@ func run(ctx context.Context) error {
 	return nil
 }
 
-func (a *avatar) walk(wish rpcdelta.Vec2, frames uint64) {
+func (a *avatar) walk(wish schema.Vec2, frames uint64) {
 	const step = 5.0 / 60 // meters a frame
 	a.position.X += wish.X * step * float64(frames)
 	a.position.Y += wish.Y * step * float64(frames)
@@ -100,7 +100,7 @@ func startClient(ctx context.Context, addr string, number int) error {
 	}
 	go func() {
 		for range time.Tick(time.Second / 60) {
-			m := ServerMove{Wish: rpcdelta.Vec2{X: float64(number) / 2, Y: 1}, Aim: rpcdelta.Angle(30 * number)}
+			m := ServerMove{Wish: schema.Vec2{X: float64(number) / 2, Y: 1}, Aim: schema.Angle(30 * number)}
 			if err := move.Send(&m); err != nil {
 				log.Print(err)
 			}

@@ -35,13 +35,13 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/token"
 )
 
 // ServerMove is what the client tells the server each frame.
 type ServerMove struct {
-	Location rpcdelta.Vec3 `rpcdelta:"resolution=0.1"` // cm
+	Location schema.Vec3 `uplink:"resolution=0.1"` // cm
 	Buttons  uint16
 }
 
@@ -148,7 +148,7 @@ func play(ctx context.Context, url, session string) error {
 		return err
 	}
 	for i := range 30 {
-		if err := move.Send(&ServerMove{Location: rpcdelta.Vec3{X: 10 * float64(i)}}); err != nil {
+		if err := move.Send(&ServerMove{Location: schema.Vec3{X: 10 * float64(i)}}); err != nil {
 			return err
 		}
 		time.Sleep(time.Second / 60)

@@ -11,14 +11,14 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
 // ServerMove is what a client tells the server each tick.
 type ServerMove struct {
-	Wish    rpcdelta.Vec2 `rpcdelta:"resolution=0.01,min=-1,max=1"` // where to go
+	Wish    schema.Vec2 `uplink:"resolution=0.01,min=-1,max=1"` // where to go
 	Buttons uint8
 }
 
@@ -29,7 +29,7 @@ const (
 
 // avatar is a player in the world.
 type avatar struct {
-	position        rpcdelta.Vec2
+	position        schema.Vec2
 	moved, repeated int
 }
 
@@ -107,7 +107,7 @@ func play(ctx context.Context, addr string, number uint64) error {
 		return err
 	}
 	for next := time.Now(); ; {
-		if err := move.Send(&ServerMove{Wish: rpcdelta.Vec2{X: float64(number) / 2, Y: 1}}); err != nil {
+		if err := move.Send(&ServerMove{Wish: schema.Vec2{X: float64(number) / 2, Y: 1}}); err != nil {
 			return err
 		}
 		// The whole of the client's part: its ticks are a little shorter or longer, as the server needs them.

@@ -18,12 +18,12 @@ import (
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/metrics"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // ServerMove is what the client tells the server each frame.
 type ServerMove struct {
-	Location rpcdelta.Vec3 `rpcdelta:"resolution=0.1"`
+	Location schema.Vec3 `uplink:"resolution=0.1"`
 	Buttons  uint16
 }
 
@@ -59,7 +59,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	for i := range 60 {
-		if err := move.Send(&ServerMove{Location: rpcdelta.Vec3{X: float64(i)}}); err != nil {
+		if err := move.Send(&ServerMove{Location: schema.Vec3{X: float64(i)}}); err != nil {
 			return err
 		}
 		time.Sleep(time.Second / 60)

@@ -17,12 +17,13 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Move is the RPC's arguments.
 type Move struct {
-	Location rpcdelta.Vec3    `rpcdelta:"resolution=0.1"`
-	View     rpcdelta.Rotator `rpcdelta:"bits=16"`
+	Location schema.Vec3    `uplink:"resolution=0.1"`
+	View     schema.Rotator `uplink:"bits=16"`
 	Flags    uint8
 }
 
@@ -44,7 +45,7 @@ func run() error {
 	}
 	defer conn.Close()
 
-	move, err := rpcdelta.Compile[Move]("Move", 60)
+	move, err := schema.Compile[Move]("Move", 60)
 	if err != nil {
 		return err
 	}
@@ -64,8 +65,8 @@ func run() error {
 		// The client: quantize, encode, send.
 		t := float64(i) / 60
 		v := Move{
-			Location: rpcdelta.Vec3{X: 25000 + 300*math.Cos(t), Y: -61000 + 300*math.Sin(t)},
-			View:     rpcdelta.Rotator{Pitch: 10 * math.Sin(2*t), Yaw: 40 * math.Sin(t)},
+			Location: schema.Vec3{X: 25000 + 300*math.Cos(t), Y: -61000 + 300*math.Sin(t)},
+			View:     schema.Rotator{Pitch: 10 * math.Sin(2*t), Yaw: 40 * math.Sin(t)},
 		}
 		if err := move.Quantize(frame, &v); err != nil {
 			return err

@@ -13,14 +13,14 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // ServerMove is what the client tells the server each frame.
 type ServerMove struct {
-	Location rpcdelta.Vec3    `rpcdelta:"resolution=0.1"` // cm
-	Rotation rpcdelta.Rotator `rpcdelta:"bits=16"`        // degrees
-	Throttle float32          `rpcdelta:"resolution=0.01"`
+	Location schema.Vec3    `uplink:"resolution=0.1"` // cm
+	Rotation schema.Rotator `uplink:"bits=16"`        // degrees
+	Throttle float32        `uplink:"resolution=0.01"`
 	Buttons  uint16
 }
 
@@ -60,8 +60,8 @@ func run(ctx context.Context) error {
 	for i := range 61 {
 		t := float64(i) / 60
 		m := ServerMove{
-			Location: rpcdelta.Vec3{X: 25000 + 300*math.Cos(t), Y: -61000 + 300*math.Sin(t), Z: 90},
-			Rotation: rpcdelta.Rotator{Yaw: 90 + t*180/math.Pi},
+			Location: schema.Vec3{X: 25000 + 300*math.Cos(t), Y: -61000 + 300*math.Sin(t), Z: 90},
+			Rotation: schema.Rotator{Yaw: 90 + t*180/math.Pi},
 			Throttle: 1,
 		}
 		if err := move.Send(&m); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/interpolate"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -27,9 +27,9 @@ const (
 // Ball is an object of the world. The tags of uplink say how exactly its fields are sent, those of interpolate which of
 // them are shown smoothly.
 type Ball struct {
-	Position rpcdelta.Vec3 `rpcdelta:"resolution=0.002,min=-250,max=250,velocity=Velocity" interpolate:"position"`
-	Velocity rpcdelta.Vec3 `rpcdelta:"resolution=0.03" interpolate:"velocity"`
-	Rotation rpcdelta.Quat `rpcdelta:"bits=10" interpolate:"orientation"`
+	Position schema.Vec3 `uplink:"resolution=0.002,min=-250,max=250,velocity=Velocity" interpolate:"position"`
+	Velocity schema.Vec3 `uplink:"resolution=0.03" interpolate:"velocity"`
+	Rotation schema.Quat `uplink:"bits=10" interpolate:"orientation"`
 	Lit      bool
 }
 
@@ -39,9 +39,9 @@ func at(i int, t float64) Ball {
 	phase := math.Mod(t+0.3*float64(i), period)
 	sin, cos := math.Sincos(t / 2 * float64(1+i%5))
 	return Ball{
-		Position: rpcdelta.Vec3{X: 2 * float64(i%10), Y: 2 * float64(i/10), Z: 5 * phase * (period - phase)},
-		Velocity: rpcdelta.Vec3{Z: 5 * (period - 2*phase)},
-		Rotation: rpcdelta.Quat{Z: sin, W: cos},
+		Position: schema.Vec3{X: 2 * float64(i%10), Y: 2 * float64(i/10), Z: 5 * phase * (period - phase)},
+		Velocity: schema.Vec3{Z: 5 * (period - 2*phase)},
+		Rotation: schema.Quat{Z: sin, W: cos},
 		Lit:      phase < 0.1,
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/statesync"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
@@ -30,9 +30,9 @@ const (
 // Ball is an object of the world. The tags say how exactly its fields are sent, which one moves which other, and which says
 // that it rests: both ends know by them.
 type Ball struct {
-	Position rpcdelta.Vec3 `rpcdelta:"resolution=0.001,min=-64,max=64,velocity=Velocity"`
-	Velocity rpcdelta.Vec3 `rpcdelta:"resolution=0.01,min=-40,max=40"`
-	Resting  bool          `statesync:"rest"`
+	Position schema.Vec3 `uplink:"resolution=0.001,min=-64,max=64,velocity=Velocity"`
+	Velocity schema.Vec3 `uplink:"resolution=0.01,min=-40,max=40"`
+	Resting  bool        `statesync:"rest"`
 }
 
 // world is a simulation of balls: the same at both ends.
@@ -45,7 +45,7 @@ func newWorld() (*world, error) {
 	round, err := statesync.NewQuantizer[Ball]("Ball", tickHz)
 	w := &world{round: round}
 	for i := range w.balls {
-		w.balls[i] = Ball{Position: rpcdelta.Vec3{X: 3 * float64(i%20), Y: 3 * float64(i/20)}, Resting: true}
+		w.balls[i] = Ball{Position: schema.Vec3{X: 3 * float64(i%20), Y: 3 * float64(i/20)}, Resting: true}
 	}
 	return w, err
 }
@@ -58,7 +58,7 @@ func (w *world) step(kick byte) error {
 		if kick != 0 {
 			center := 7 * int(kick-1) % balls
 			if dx, dy := i%20-center%20, i/20-center/20; dx*dx+dy*dy <= 4 {
-				b.Velocity, b.Resting = rpcdelta.Vec3{X: 3 * float64(dx), Y: 3 * float64(dy), Z: 12}, false
+				b.Velocity, b.Resting = schema.Vec3{X: 3 * float64(dx), Y: 3 * float64(dy), Z: 12}, false
 			}
 		}
 		if b.Resting {
@@ -73,7 +73,7 @@ func (w *world) step(kick byte) error {
 		if p.Z < 0 {
 			p.Z, v.X, v.Y, v.Z = 0, 0.8*v.X, 0.8*v.Y, -0.6*v.Z
 			if math.Abs(v.Z) < 0.5 {
-				*v, b.Resting = rpcdelta.Vec3{}, true
+				*v, b.Resting = schema.Vec3{}, true
 			}
 		}
 		if err := w.round.Round(b); err != nil {
@@ -313,6 +313,6 @@ func (p *player) draw() {
 	}
 }
 
-func distance(a, b rpcdelta.Vec3) float64 {
+func distance(a, b schema.Vec3) float64 {
 	return math.Hypot(math.Hypot(a.X-b.X, a.Y-b.Y), a.Z-b.Z)
 }

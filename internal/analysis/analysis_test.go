@@ -12,6 +12,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/link"
 	"github.com/uplink-rpc/uplink/internal/rotation"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 )
 
@@ -21,9 +22,9 @@ func atDistance(d int) Config {
 }
 
 // newTrace makes n frames, in which field i has the values that f gives.
-func newTrace(t *testing.T, n int, fields []rpcdelta.Field, f func(n, i int) []float64) *trace.Trace {
+func newTrace(t *testing.T, n int, fields []schema.Field, f func(n, i int) []float64) *trace.Trace {
 	t.Helper()
-	s, err := rpcdelta.NewSchema("Move", 60, fields)
+	s, err := schema.New("Move", 60, fields)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,14 +44,14 @@ func newTrace(t *testing.T, n int, fields []rpcdelta.Field, f func(n, i int) []f
 // noise is a number of [-1, 1] that a frame's number gives.
 func noise(n int) float64 { return math.Sin(float64(n*n%7919) * 1.7) }
 
-var steering = []rpcdelta.Field{
-	{Name: "Velocity", Kind: rpcdelta.KindVec2, Resolution: 0.01},
-	{Name: "Location", Kind: rpcdelta.KindVec2, Resolution: 0.01, Velocity: "Velocity"},
-	{Name: "Spin", Kind: rpcdelta.KindVec3, Resolution: 0.001},
-	{Name: "Rotation", Kind: rpcdelta.KindQuat, Bits: 16, Velocity: "Spin"},
-	{Name: "Yaw", Kind: rpcdelta.KindAngle, Bits: 16},
-	{Name: "Tick", Kind: rpcdelta.KindUint, Width: 8},
-	{Name: "Buttons", Kind: rpcdelta.KindBits, Width: 4},
+var steering = []schema.Field{
+	{Name: "Velocity", Kind: schema.KindVec2, Resolution: 0.01},
+	{Name: "Location", Kind: schema.KindVec2, Resolution: 0.01, Velocity: "Velocity"},
+	{Name: "Spin", Kind: schema.KindVec3, Resolution: 0.001},
+	{Name: "Rotation", Kind: schema.KindQuat, Bits: 16, Velocity: "Spin"},
+	{Name: "Yaw", Kind: schema.KindAngle, Bits: 16},
+	{Name: "Tick", Kind: schema.KindUint, Width: 8},
+	{Name: "Buttons", Kind: schema.KindBits, Width: 4},
 }
 
 // drive is a trace whose velocities change at random, and whose positions follow them.
@@ -183,8 +184,8 @@ func TestMoments(t *testing.T) {
 const hostile = `"><script>alert(1)</script>` + "\x1b[2J&amp;'{{.}}"
 
 func TestHostileNames(t *testing.T) {
-	tr := newTrace(t, 300, []rpcdelta.Field{
-		{Name: hostile, Kind: rpcdelta.KindVec2, Resolution: 1}, {Name: "</style>", Kind: rpcdelta.KindBool},
+	tr := newTrace(t, 300, []schema.Field{
+		{Name: hostile, Kind: schema.KindVec2, Resolution: 1}, {Name: "</style>", Kind: schema.KindBool},
 	}, func(n, i int) []float64 {
 		if i == 0 {
 			return []float64{float64(n), 10 * noise(n)}
@@ -222,11 +223,11 @@ func record(t *testing.T, rows int) string {
 		fmt.Fprintf(&b, "%.5f,%.5f,%.3f,%d\n", 3*math.Sin(float64(n)/40), float64(n)*.01, math.Mod(float64(n)*2, 360)-180, n/30)
 	}
 	path := filepath.Join(dir, "made.csv")
-	schema := `{"rpc": "Move", "rate_hz": 60, "fields": [
+	schemaJSON := `{"rpc": "Move", "rate_hz": 60, "fields": [
 		{"name": "At", "kind": "vec2", "columns": ["x", "y"], "resolution": 0.001, "min": -10.0005, "max": 10},
 		{"name": "Yaw", "kind": "angle", "columns": ["yaw"], "bits": 16},
 		{"name": "K", "kind": "uint", "columns": ["k"], "width": 16}]}`
-	for name, text := range map[string]string{path: b.String(), filepath.Join(dir, "made.schema.json"): schema} {
+	for name, text := range map[string]string{path: b.String(), filepath.Join(dir, "made.schema.json"): schemaJSON} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -315,18 +316,18 @@ func TestWhatIfErrors(t *testing.T) {
 func TestOff(t *testing.T) {
 	half := math.Sqrt(.5)
 	for _, c := range []struct {
-		kind rpcdelta.Kind
+		kind schema.Kind
 		a, b []float64
 		want float64
 	}{
-		{rpcdelta.KindVec3, []float64{1, 2, 3}, []float64{1, 5, 7}, 5},
-		{rpcdelta.KindScalar, []float64{1, 2}, []float64{1.5, 0}, 2},
-		{rpcdelta.KindAngle, []float64{179}, []float64{-179}, 2},
-		{rpcdelta.KindQuat, []float64{0, 0, 0, 1}, []float64{0, 0, half, half}, 90},
-		{rpcdelta.KindQuat, []float64{0, 0, 0, 1}, []float64{0, 0, -half, -half}, 90},
-		{rpcdelta.KindQuat, []float64{0, 0, 0, 2}, []float64{0, 0, 0, -3}, 0},
-		{rpcdelta.KindUnitVec, []float64{0, 0, 1}, []float64{0, 0, -1}, 180},
-		{rpcdelta.KindUnitVec, []float64{0, 0, 0}, []float64{0, 0, -1}, 0},
+		{schema.KindVec3, []float64{1, 2, 3}, []float64{1, 5, 7}, 5},
+		{schema.KindScalar, []float64{1, 2}, []float64{1.5, 0}, 2},
+		{schema.KindAngle, []float64{179}, []float64{-179}, 2},
+		{schema.KindQuat, []float64{0, 0, 0, 1}, []float64{0, 0, half, half}, 90},
+		{schema.KindQuat, []float64{0, 0, 0, 1}, []float64{0, 0, -half, -half}, 90},
+		{schema.KindQuat, []float64{0, 0, 0, 2}, []float64{0, 0, 0, -3}, 0},
+		{schema.KindUnitVec, []float64{0, 0, 1}, []float64{0, 0, -1}, 180},
+		{schema.KindUnitVec, []float64{0, 0, 0}, []float64{0, 0, -1}, 0},
 	} {
 		if got := Off(c.kind, c.a, c.b); math.Abs(got-c.want) > 1e-9 {
 			t.Errorf("%s %v and %v are %v apart, want %v", c.kind, c.a, c.b, got, c.want)

@@ -12,6 +12,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/link"
 	"github.com/uplink-rpc/uplink/internal/residual"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -91,7 +92,7 @@ func Run(ctx context.Context, t *trace.Trace, cfg Config) (*Report, error) {
 }
 
 // take takes over what the codec took.
-func (r *Report) take(s *rpcdelta.Schema, p *rpcdelta.Profile) {
+func (r *Report) take(s *schema.Schema, p *rpcdelta.Profile) {
 	frames := float64(max(p.Frames, 1))
 	r.FullBits, r.HeaderBits, r.PayloadBits = float64(p.FullBits)/frames, float64(p.HeaderBits)/frames, p.PayloadBits/frames
 	r.CountBits, r.RoundingBits = p.CountBits/frames, p.RoundingBits/frames
@@ -123,13 +124,13 @@ func component(name string, c *rpcdelta.ComponentProfile, p *rpcdelta.Profile) C
 }
 
 // componentNames are those of a field's columns where each component is one, or numbers.
-func componentNames(f *rpcdelta.Field, n int) []string {
+func componentNames(f *schema.Field, n int) []string {
 	out := make([]string, n)
 	for k := range out {
 		switch {
-		case len(f.Columns) == n && f.Kind != rpcdelta.KindUnitVec:
+		case len(f.Columns) == n && f.Kind != schema.KindUnitVec:
 			out[k] = f.Columns[k]
-		case (f.Kind == rpcdelta.KindVec2 || f.Kind == rpcdelta.KindVec3) && n <= 3:
+		case (f.Kind == schema.KindVec2 || f.Kind == schema.KindVec3) && n <= 3:
 			out[k] = f.Name + "." + "xyz"[k:k+1]
 		case n == 1:
 			out[k] = f.Name
@@ -221,7 +222,7 @@ func try(t *trace.Trace, f *field, k int, m *moments) []Predictor {
 				p = fit.predict(to[1:])
 			}
 			e := ys[i] - math.Round(p)
-			if f.Kind != rpcdelta.KindQuat {
+			if f.Kind != schema.KindQuat {
 				e = f.wrap(k, e)
 			}
 			errors[j][i] = e

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/uplink-rpc/uplink/internal/link"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 )
 
@@ -18,19 +18,19 @@ func number(v float64) *float64 { return &v }
 // TestExtremes: values that jump as far as they can, or never move, come to numbers that can be printed, whatever the
 // kinds; JSON has no others.
 func TestExtremes(t *testing.T) {
-	fields := []rpcdelta.Field{
-		{Name: "Wide", Kind: rpcdelta.KindVec3, Resolution: 1, Min: number(-math.MaxInt32), Max: number(math.MaxInt32), Velocity: "Fine"},
-		{Name: "Fine", Kind: rpcdelta.KindVec3, Resolution: 1e-300, Velocity: "V"},
-		{Name: "V", Kind: rpcdelta.KindVec3, Resolution: 1e300},
-		{Name: "Turn", Kind: rpcdelta.KindQuat, Bits: 20, Velocity: "V"},
-		{Name: "Aim", Kind: rpcdelta.KindUnitVec, Bits: 3},
-		{Name: "Long", Kind: rpcdelta.KindInt, Width: 64, Count: 2},
-		{Name: "Count", Kind: rpcdelta.KindUint, Width: 33},
-		{Name: "Angle", Kind: rpcdelta.KindAngle, Bits: 24},
-		{Name: "Set", Kind: rpcdelta.KindBits, Width: 50},
-		{Name: "B", Kind: rpcdelta.KindBytes, Max: number(40)},
+	fields := []schema.Field{
+		{Name: "Wide", Kind: schema.KindVec3, Resolution: 1, Min: number(-math.MaxInt32), Max: number(math.MaxInt32), Velocity: "Fine"},
+		{Name: "Fine", Kind: schema.KindVec3, Resolution: 1e-300, Velocity: "V"},
+		{Name: "V", Kind: schema.KindVec3, Resolution: 1e300},
+		{Name: "Turn", Kind: schema.KindQuat, Bits: 20, Velocity: "V"},
+		{Name: "Aim", Kind: schema.KindUnitVec, Bits: 3},
+		{Name: "Long", Kind: schema.KindInt, Width: 64, Count: 2},
+		{Name: "Count", Kind: schema.KindUint, Width: 33},
+		{Name: "Angle", Kind: schema.KindAngle, Bits: 24},
+		{Name: "Set", Kind: schema.KindBits, Width: 50},
+		{Name: "B", Kind: schema.KindBytes, Max: number(40)},
 	}
-	s, err := rpcdelta.NewSchema("Move", 60, fields)
+	s, err := schema.New("Move", 60, fields)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestExtremes(t *testing.T) {
 }
 
 // set sets a field to anything in its range, often an end of it.
-func set(t *rapid.T, s *rpcdelta.Schema, f *rpcdelta.Frame, i int, pick func() uint64) {
+func set(t *rapid.T, s *schema.Schema, f *schema.Frame, i int, pick func() uint64) {
 	t.Helper()
 	field := &s.Fields()[i]
 	unit := func() float64 {
@@ -85,13 +85,13 @@ func set(t *rapid.T, s *rpcdelta.Schema, f *rpcdelta.Frame, i int, pick func() u
 	}
 	var err error
 	switch field.Kind {
-	case rpcdelta.KindBytes:
+	case schema.KindBytes:
 		err = s.SetBytes(f, i, make([]byte, pick()%41))
-	case rpcdelta.KindInt:
+	case schema.KindInt:
 		for k := range field.Count {
 			err = s.SetInt(f, i, k, int64(pick()))
 		}
-	case rpcdelta.KindUint, rpcdelta.KindBits:
+	case schema.KindUint, schema.KindBits:
 		err = s.SetUint(f, i, 0, pick()>>(64-field.Width))
 	default:
 		values := make([]float64, field.Values())
@@ -101,7 +101,7 @@ func set(t *rapid.T, s *rpcdelta.Schema, f *rpcdelta.Frame, i int, pick func() u
 				values[k] *= *field.Max
 			case field.Resolution != 0:
 				values[k] *= field.Resolution * (1<<23 - 1)
-			case field.Kind == rpcdelta.KindAngle:
+			case field.Kind == schema.KindAngle:
 				values[k] *= 360
 			default:
 				values[0] = 1

@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/uplink-rpc/uplink/internal/rotation"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 )
 
@@ -22,7 +22,7 @@ var predictorNames = [...]string{hold, slope, farSlope, oldRate, meanRate, least
 
 // field is a field of a trace as predictors see it.
 type field struct {
-	rpcdelta.Field
+	schema.Field
 	index    int // in the schema
 	at, n    int // components of a frame
 	modulus  []float64
@@ -32,7 +32,7 @@ type field struct {
 }
 
 // fieldsOf gives the schema's fields.
-func fieldsOf(s *rpcdelta.Schema) []*field {
+func fieldsOf(s *schema.Schema) []*field {
 	var out []*field
 	at := 0
 	for i, f := range s.Fields() {
@@ -40,7 +40,7 @@ func fieldsOf(s *rpcdelta.Schema) []*field {
 		switch {
 		case f.IsBytes():
 			x.n = 0
-		case f.Kind == rpcdelta.KindUnitVec:
+		case f.Kind == schema.KindUnitVec:
 			x.n = 2
 		case f.Width > 32:
 			x.n *= 2
@@ -50,7 +50,7 @@ func fieldsOf(s *rpcdelta.Schema) []*field {
 		for k := range x.modulus {
 			x.modulus[k] = x.period(k)
 		}
-		if f.Kind == rpcdelta.KindQuat {
+		if f.Kind == schema.KindQuat {
 			x.limit = math.Ldexp(1, f.Bits-1) - 1
 		}
 		out = append(out, x)
@@ -61,7 +61,7 @@ func fieldsOf(s *rpcdelta.Schema) []*field {
 				continue
 			}
 			x.factor = v.Resolution * x.VelocityScale / s.RateHz()
-			if x.Kind != rpcdelta.KindQuat {
+			if x.Kind != schema.KindQuat {
 				x.factor /= x.Resolution
 			}
 			if math.Abs(x.factor) < 1<<21 { // as far as the codec reads one
@@ -75,9 +75,9 @@ func fieldsOf(s *rpcdelta.Schema) []*field {
 // period is what component k counts modulo, 0 for not at all.
 func (f *field) period(k int) float64 {
 	switch {
-	case f.Kind == rpcdelta.KindAngle:
+	case f.Kind == schema.KindAngle:
 		return math.Ldexp(1, f.Bits)
-	case f.Kind != rpcdelta.KindUint && f.Kind != rpcdelta.KindInt:
+	case f.Kind != schema.KindUint && f.Kind != schema.KindInt:
 		return 0
 	case f.Width <= 32:
 		return math.Ldexp(1, f.Width)
@@ -89,19 +89,19 @@ func (f *field) period(k int) float64 {
 
 // predicted says whether there is something to predict.
 func (f *field) predicted() bool {
-	return f.n > 0 && f.Kind != rpcdelta.KindBits && f.Kind != rpcdelta.KindBool
+	return f.n > 0 && f.Kind != schema.KindBits && f.Kind != schema.KindBool
 }
 
 // components is how many of its components are predicted: of a quat all but the index.
 func (f *field) components() int {
-	if f.Kind == rpcdelta.KindQuat {
+	if f.Kind == schema.KindQuat {
 		return 3
 	}
 	return f.n
 }
 
 // flagged says whether a flag says that a component is as its reference; of a quat one speaks for all.
-func (f *field) flagged() bool { return f.Kind != rpcdelta.KindQuat }
+func (f *field) flagged() bool { return f.Kind != schema.KindQuat }
 
 // wrap takes the shorter way round.
 func (f *field) wrap(k int, x float64) float64 {
@@ -115,7 +115,7 @@ func (f *field) wrap(k int, x float64) float64 {
 func (f *field) predictors() []string {
 	out := []string{hold, slope, farSlope}
 	if f.velocity != nil {
-		if f.Kind != rpcdelta.KindQuat {
+		if f.Kind != schema.KindQuat {
 			out = append(out, oldRate)
 		}
 		out = append(out, meanRate)
@@ -136,7 +136,7 @@ func (v *view) x(n, k int) float64 { return float64(v.t.Frames[n].Ints[v.at+k]) 
 // offsets appends, for component k, where the field's predictors lead from the reference, but for least squares, and
 // gives where it is.
 func (v *view) offsets(k int, to []float64) (_ []float64, y float64) {
-	if v.Kind == rpcdelta.KindQuat {
+	if v.Kind == schema.KindQuat {
 		return v.turns(k, to)
 	}
 	d := float64(v.n - v.base)

@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 )
 
@@ -17,8 +17,8 @@ type Recording struct {
 }
 
 // Load reads a trace and its values. Errors are those of package trace: they name the file, the row and the column.
-func Load(path string, schema *rpcdelta.Schema) (*Recording, error) {
-	t, damaged := trace.Load(path, schema)
+func Load(path string, s *schema.Schema) (*Recording, error) {
+	t, damaged := trace.Load(path, s)
 	if t == nil {
 		return nil, damaged
 	}
@@ -69,7 +69,7 @@ func (r *Recording) RoundingError(index int) (most float64) {
 
 // As is every stride-th row of the recording as a trace of another schema, which has the same fields at another
 // resolution and rate. An error names the row.
-func (r *Recording) As(s *rpcdelta.Schema, stride int) (*Recording, error) {
+func (r *Recording) As(s *schema.Schema, stride int) (*Recording, error) {
 	out := &Recording{Trace: &trace.Trace{Name: r.Name, Schema: s}}
 	same := fieldsOf(s)
 	for n := 0; n < len(r.Frames); n += stride {
@@ -86,7 +86,7 @@ func (r *Recording) As(s *rpcdelta.Schema, stride int) (*Recording, error) {
 }
 
 // requantize sets a field of dst, of the values or, where these are no numbers of a resolution, of src.
-func requantize(s *rpcdelta.Schema, dst *rpcdelta.Frame, f *field, src *rpcdelta.Frame, values []float64) error {
+func requantize(s *schema.Schema, dst *schema.Frame, f *field, src *schema.Frame, values []float64) error {
 	switch {
 	case f.IsBytes():
 		return s.SetBytes(dst, f.index, s.BytesOf(src, f.index))
@@ -100,7 +100,7 @@ func requantize(s *rpcdelta.Schema, dst *rpcdelta.Frame, f *field, src *rpcdelta
 // measured says whether the field has an error: whether it is rounded.
 func (f *field) measured() bool {
 	switch f.Kind {
-	case rpcdelta.KindVec2, rpcdelta.KindVec3, rpcdelta.KindScalar, rpcdelta.KindAngle, rpcdelta.KindQuat, rpcdelta.KindUnitVec:
+	case schema.KindVec2, schema.KindVec3, schema.KindScalar, schema.KindAngle, schema.KindQuat, schema.KindUnitVec:
 		return true
 	default:
 		return false
@@ -109,13 +109,13 @@ func (f *field) measured() bool {
 
 // Off is how far values a of a field of that kind are from b: the distance of vectors; of scalars and angles the largest
 // difference; of rotations and directions the angle in degrees.
-func Off(k rpcdelta.Kind, a, b []float64) (e float64) {
+func Off(k schema.Kind, a, b []float64) (e float64) {
 	switch k {
-	case rpcdelta.KindQuat:
+	case schema.KindQuat:
 		return degrees(2 * angle(a, b, true))
-	case rpcdelta.KindUnitVec:
+	case schema.KindUnitVec:
 		return degrees(angle(a, b, false))
-	case rpcdelta.KindVec2, rpcdelta.KindVec3:
+	case schema.KindVec2, schema.KindVec3:
 		for i := range a {
 			e = math.Hypot(e, a[i]-b[i])
 		}
@@ -123,7 +123,7 @@ func Off(k rpcdelta.Kind, a, b []float64) (e float64) {
 	default:
 		for i := range a {
 			d := math.Abs(a[i] - b[i])
-			if k == rpcdelta.KindAngle {
+			if k == schema.KindAngle {
 				d = math.Abs(math.Remainder(d, 360))
 			}
 			e = max(e, d)
@@ -164,7 +164,7 @@ func length(v []float64) (n float64) {
 
 // coarser is the schema with each resolution so many times as coarse, at another rate. Fields that are divided into
 // bits lose or gain them.
-func coarser(s *rpcdelta.Schema, factor, rateHz float64) (*rpcdelta.Schema, error) {
+func coarser(s *schema.Schema, factor, rateHz float64) (*schema.Schema, error) {
 	fields := slices.Clone(s.Fields())
 	for i := range fields {
 		f := &fields[i]
@@ -176,13 +176,13 @@ func coarser(s *rpcdelta.Schema, factor, rateHz float64) (*rpcdelta.Schema, erro
 			}
 			// Bounds are whole steps; one that is not moves outward.
 			f.Min, f.Max = outward(f.Min, f.Resolution, math.Floor), outward(f.Max, f.Resolution, math.Ceil)
-		case f.Kind == rpcdelta.KindAngle:
+		case f.Kind == schema.KindAngle:
 			f.Bits = clampBits(f.Bits, factor, 2, 24)
-		case f.Kind == rpcdelta.KindQuat || f.Kind == rpcdelta.KindUnitVec:
+		case f.Kind == schema.KindQuat || f.Kind == schema.KindUnitVec:
 			f.Bits = clampBits(f.Bits, factor, 3, 20)
 		}
 	}
-	out, err := rpcdelta.NewSchema(s.RPC(), rateHz, fields)
+	out, err := schema.New(s.RPC(), rateHz, fields)
 	if err != nil {
 		return nil, fmt.Errorf("resolution x %g: %w", factor, err)
 	}

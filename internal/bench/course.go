@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 )
 
@@ -28,11 +29,11 @@ func NewCourse(ctx context.Context, frames int, rateHz float64, cfg Config) (Cou
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	s, err := rpcdelta.NewSchema("Course", rateHz, []rpcdelta.Field{{Name: "Nothing", Kind: rpcdelta.KindBool}})
+	s, err := schema.New("Course", rateHz, []schema.Field{{Name: "Nothing", Kind: schema.KindBool}})
 	if err != nil {
 		return nil, err
 	}
-	t := &trace.Trace{Name: s.RPC(), Schema: s, Frames: make([]rpcdelta.Frame, frames)}
+	t := &trace.Trace{Name: s.RPC(), Schema: s, Frames: make([]schema.Frame, frames)}
 	for i := range t.Frames {
 		t.Frames[i] = *s.NewFrame()
 	}

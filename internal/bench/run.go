@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 )
 
@@ -122,7 +123,7 @@ func newPair(ctx context.Context, t *trace.Trace, cfg Config, s scheme) *pair {
 }
 
 // frame is what is sent as frame n: the trace begins again where it ends.
-func (p *pair) frame(n int) *rpcdelta.Frame { return &p.trace.Frames[n%len(p.trace.Frames)] }
+func (p *pair) frame(n int) *schema.Frame { return &p.trace.Frames[n%len(p.trace.Frames)] }
 
 func (p *pair) run() error {
 	if err := p.reset(); err != nil {
@@ -159,7 +160,7 @@ func (p *pair) reset() (err error) {
 		return err
 	}
 	if p.cfg.Fields && p.profile == nil && p.scheme.codec == rpcdelta.Adaptive {
-		p.profile = p.trace.Schema.NewProfile()
+		p.profile = rpcdelta.NewProfile(p.trace.Schema)
 		p.enc.Measure(p.profile)
 	}
 	p.dec, err = rpcdelta.NewDecoder(p.trace.Schema, rpcdelta.DecoderConfig{Codec: p.scheme.codec, Ring: p.cfg.Ring, PeerRing: p.cfg.Ring, Prior: p.cfg.Prior})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/mpack"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // BindRequest asks the DS to take frames of an RPC. The client sends it again
@@ -97,7 +98,7 @@ func ParseBindAnswer(b []byte) (a BindAnswer, err error) {
 }
 
 // FieldHashes gives a short hash of each field of s.
-func FieldHashes(s *rpcdelta.Schema) []uint16 {
+func FieldHashes(s *schema.Schema) []uint16 {
 	var hashes []uint16
 	for _, f := range s.Fields() {
 		h := fnv.New32a()
@@ -110,7 +111,7 @@ func FieldHashes(s *rpcdelta.Schema) []uint16 {
 
 // Compare answers a request for the RPC of s: with ReasonNone if the schemas
 // are equal, else with the first field that differs.
-func Compare(s *rpcdelta.Schema, r *BindRequest) BindAnswer {
+func Compare(s *schema.Schema, r *BindRequest) BindAnswer {
 	a := BindAnswer{RPC: uint8(r.RPC)}
 	if r.Fingerprint == s.Fingerprint() {
 		return a

@@ -8,11 +8,12 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/mpack"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
-func schema(t *testing.T, fields ...rpcdelta.Field) *rpcdelta.Schema {
+func testSchema(t *testing.T, fields ...schema.Field) *schema.Schema {
 	t.Helper()
-	s, err := rpcdelta.NewSchema("Move", 60, fields)
+	s, err := schema.New("Move", 60, fields)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,20 +113,20 @@ func TestSplit(t *testing.T) {
 
 // TestCompareNamesTheFirstDifference changes one thing at a time.
 func TestCompareNamesTheFirstDifference(t *testing.T) {
-	location := rpcdelta.Field{Name: "Location", Kind: rpcdelta.KindVec3, Resolution: 0.1}
+	location := schema.Field{Name: "Location", Kind: schema.KindVec3, Resolution: 0.1}
 	coarse := location
 	coarse.Resolution = 1
-	buttons := rpcdelta.Field{Name: "Buttons", Kind: rpcdelta.KindBits, Width: 16}
-	server := schema(t, location, buttons)
+	buttons := schema.Field{Name: "Buttons", Kind: schema.KindBits, Width: 16}
+	server := testSchema(t, location, buttons)
 	for name, c := range map[string]struct {
-		client *rpcdelta.Schema
+		client *schema.Schema
 		want   BindAnswer
 	}{
-		"equal":    {schema(t, location, buttons), BindAnswer{}},
-		"coarser":  {schema(t, coarse, buttons), BindAnswer{Reason: ReasonSchema, Field: 0, Theirs: "Location vec3 resolution=0.1"}},
-		"missing":  {schema(t, location), BindAnswer{Reason: ReasonSchema, Field: 1, Theirs: "Buttons bits width=16"}},
-		"too many": {schema(t, location, buttons, rpcdelta.Field{Name: "Extra", Kind: rpcdelta.KindBool}), BindAnswer{Reason: ReasonSchema, Field: 2}},
-		"swapped":  {schema(t, buttons, location), BindAnswer{Reason: ReasonSchema, Field: 0, Theirs: "Location vec3 resolution=0.1"}},
+		"equal":    {testSchema(t, location, buttons), BindAnswer{}},
+		"coarser":  {testSchema(t, coarse, buttons), BindAnswer{Reason: ReasonSchema, Field: 0, Theirs: "Location vec3 resolution=0.1"}},
+		"missing":  {testSchema(t, location), BindAnswer{Reason: ReasonSchema, Field: 1, Theirs: "Buttons bits width=16"}},
+		"too many": {testSchema(t, location, buttons, schema.Field{Name: "Extra", Kind: schema.KindBool}), BindAnswer{Reason: ReasonSchema, Field: 2}},
+		"swapped":  {testSchema(t, buttons, location), BindAnswer{Reason: ReasonSchema, Field: 0, Theirs: "Location vec3 resolution=0.1"}},
 	} {
 		got := Compare(server, &BindRequest{Fingerprint: c.client.Fingerprint(), Fields: FieldHashes(c.client)})
 		if !reflect.DeepEqual(got, c.want) {

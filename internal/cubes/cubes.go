@@ -12,7 +12,7 @@ import (
 	"math"
 	"os"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 const (
@@ -44,7 +44,7 @@ type Cube struct {
 }
 
 // Orientation is the cube's.
-func (c *Cube) Orientation() rpcdelta.Quat {
+func (c *Cube) Orientation() schema.Quat {
 	var q [4]float64
 	left, k := 1.0, 0
 	for i := range q {
@@ -56,12 +56,12 @@ func (c *Cube) Orientation() rpcdelta.Quat {
 		k++
 	}
 	q[c.Largest] = math.Sqrt(max(0, left))
-	return rpcdelta.Quat{X: q[0], Y: q[1], Z: q[2], W: q[3]}
+	return schema.Quat{X: q[0], Y: q[1], Z: q[2], W: q[3]}
 }
 
 // Meters is the cube's position.
-func (c *Cube) Meters() rpcdelta.Vec3 {
-	return rpcdelta.Vec3{X: float64(c.Position[0]) / Unit, Y: float64(c.Position[1]) / Unit, Z: float64(c.Position[2]) / Unit}
+func (c *Cube) Meters() schema.Vec3 {
+	return schema.Vec3{X: float64(c.Position[0]) / Unit, Y: float64(c.Position[1]) / Unit, Z: float64(c.Position[2]) / Unit}
 }
 
 // Frame is all cubes at one time.

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 func TestLoad(t *testing.T) {
@@ -128,15 +128,15 @@ func TestAppend(t *testing.T) {
 	var f Frame
 	for i := range f {
 		a := float64(i)
-		q := rpcdelta.Quat{X: math.Sin(a), Y: math.Cos(2 * a), Z: math.Sin(3 * a), W: math.Cos(a)}
+		q := schema.Quat{X: math.Sin(a), Y: math.Cos(2 * a), Z: math.Sin(3 * a), W: math.Cos(a)}
 		n := math.Sqrt(q.X*q.X + q.Y*q.Y + q.Z*q.Z + q.W*q.W)
-		q = rpcdelta.Quat{X: q.X / n, Y: q.Y / n, Z: q.Z / n, W: q.W / n}
+		q = schema.Quat{X: q.X / n, Y: q.Y / n, Z: q.Z / n, W: q.W / n}
 		f[i].Turn(q)
 		got := f[i].Orientation()
 		if dot := math.Abs(q.X*got.X + q.Y*got.Y + q.Z*got.Z + q.W*got.W); dot < 1-2e-5 {
 			t.Errorf("%v became %v", q, got)
 		}
-		p := rpcdelta.Vec3{X: a / 64, Y: -a / 64, Z: a / 128}
+		p := schema.Vec3{X: a / 64, Y: -a / 64, Z: a / 128}
 		f[i].Move(p)
 		if got := f[i].Meters(); math.Abs(got.X-p.X) > 0.5/Unit || math.Abs(got.Y-p.Y) > 0.5/Unit || math.Abs(got.Z-p.Z) > 0.5/Unit {
 			t.Errorf("%v became %v", p, got)

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Append appends a frame as [Read] reads it, and returns the extended slice.
@@ -21,7 +21,7 @@ func Append(dst []byte, f *Frame) []byte {
 }
 
 // Turn sets the cube's orientation to q, of length 1, as near as there is one.
-func (c *Cube) Turn(q rpcdelta.Quat) {
+func (c *Cube) Turn(q schema.Quat) {
 	e := [4]float64{q.X, q.Y, q.Z, q.W}
 	c.Largest = 0
 	for i := range e {
@@ -41,7 +41,7 @@ func (c *Cube) Turn(q rpcdelta.Quat) {
 }
 
 // Move sets the cube's position to the nearest step.
-func (c *Cube) Move(meters rpcdelta.Vec3) {
+func (c *Cube) Move(meters schema.Vec3) {
 	for i, v := range [3]float64{meters.X, meters.Y, meters.Z} {
 		c.Position[i] = int32(math.Floor(v*Unit + 0.5))
 	}

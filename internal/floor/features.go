@@ -1,6 +1,8 @@
 package floor
 
-import "github.com/uplink-rpc/uplink/rpcdelta"
+import (
+	"github.com/uplink-rpc/uplink/schema"
+)
 
 // features are what component k of f is predicted from at frame n: its own past
 // and its neighbors', all that the fields coded before it show, and what its
@@ -8,7 +10,7 @@ import "github.com/uplink-rpc/uplink/rpcdelta"
 func (s *series) features(f *field, k, n int, x []float64) (_ []float64, y float64) {
 	b := n - s.d
 	x = append(x[:0], 1)
-	if f.kind == rpcdelta.KindQuat {
+	if f.kind == schema.KindQuat {
 		x, y = s.turns(f, k, n, x)
 	} else {
 		y = s.diff(f, f.at+k, n, b)
@@ -40,10 +42,10 @@ func (s *series) features(f *field, k, n int, x []float64) (_ []float64, y float
 func (s *series) shown(f, g *field, n int, x []float64) []float64 {
 	b := n - s.d
 	switch g.kind {
-	case rpcdelta.KindQuat, rpcdelta.KindFixed, rpcdelta.KindBytes:
-	case rpcdelta.KindBits, rpcdelta.KindBool, rpcdelta.KindUint, rpcdelta.KindInt:
+	case schema.KindQuat, schema.KindFixed, schema.KindBytes:
+	case schema.KindBits, schema.KindBool, schema.KindUint, schema.KindInt:
 		for j := range g.n {
-			if g.kind == rpcdelta.KindBits {
+			if g.kind == schema.KindBits {
 				for bit := range 8 {
 					x = append(x, float64(int64(s.rows[n][g.at+j])>>bit&1))
 				}
@@ -54,7 +56,7 @@ func (s *series) shown(f, g *field, n int, x []float64) []float64 {
 	default:
 		for j := range g.n {
 			x = append(x, s.diff(g, g.at+j, n, b), s.diff(g, g.at+j, b, b-1))
-			if g.kind == rpcdelta.KindScalar || f.kind == rpcdelta.KindAngle {
+			if g.kind == schema.KindScalar || f.kind == schema.KindAngle {
 				x = append(x, s.rows[n][g.at+j])
 			}
 		}

@@ -5,12 +5,12 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // walk is a trace of one number that steps by noise of a known width.
 func walk(rng *rand.Rand, frames int, step func(i int) float64) *series {
-	s := &series{d: 1, first: margin + 3, fields: []field{{name: "X", kind: rpcdelta.KindScalar, n: 1}}}
+	s := &series{d: 1, first: margin + 3, fields: []field{{name: "X", kind: schema.KindScalar, n: 1}}}
 	x := 0.0
 	for i := range frames {
 		x += math.Round(rng.NormFloat64() * step(i))
@@ -48,7 +48,7 @@ func TestChangingWidthIsSeen(t *testing.T) {
 }
 
 func TestLineCostsNothing(t *testing.T) {
-	s := &series{d: 3, first: 9 + margin, fields: []field{{name: "X", kind: rpcdelta.KindScalar, n: 1}}}
+	s := &series{d: 3, first: 9 + margin, fields: []field{{name: "X", kind: schema.KindScalar, n: 1}}}
 	for i := range 2000 {
 		s.rows = append(s.rows, []float64{float64(i * 7)})
 	}

@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/uplink-rpc/uplink/internal/residual"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 )
 
@@ -43,13 +43,13 @@ func Price(t *trace.Trace, distance int, causal bool, progress func(done float64
 // price fits a field and gives its bits.
 func (s *series) price(f *field) (b Bill) {
 	n := float64(len(s.rows) - s.first)
-	if f.kind == rpcdelta.KindBits || f.kind == rpcdelta.KindBool {
+	if f.kind == schema.KindBits || f.kind == schema.KindBool {
 		b.Flags = s.bits(f) / n
 		return b
 	}
 	c := contexts{}
 	first := 0
-	if f.kind == rpcdelta.KindQuat {
+	if f.kind == schema.KindQuat {
 		first = 1
 	}
 	var earlier [][]float64 // surprise by frame of each component before, NaN none
@@ -59,7 +59,7 @@ func (s *series) price(f *field) (b Bill) {
 		var ys []float64
 		var at []int
 		for t := s.first; t < len(s.rows); t++ {
-			if f.kind != rpcdelta.KindQuat && s.flag(f, k, t, c) {
+			if f.kind != schema.KindQuat && s.flag(f, k, t, c) {
 				continue
 			}
 			x, y := s.features(f, k, t, nil)
@@ -77,7 +77,7 @@ func (s *series) price(f *field) (b Bill) {
 				sum += v
 				surprise[at[i]] = residual.Log2(e[i]) - z.level(i)
 			}
-			if f.kind == rpcdelta.KindUint || f.kind == rpcdelta.KindInt {
+			if f.kind == schema.KindUint || f.kind == schema.KindInt {
 				sum = min(sum, s.common(f, k, at))
 			}
 			b.Values += sum / n
@@ -86,7 +86,7 @@ func (s *series) price(f *field) (b Bill) {
 		s.seen = append(s.seen, surprise)
 	}
 	b.Flags = c.bits() / n
-	if f.kind == rpcdelta.KindQuat {
+	if f.kind == schema.KindQuat {
 		b.Flags += s.indexes(f) / n
 	}
 	return b

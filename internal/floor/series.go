@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 )
 
@@ -14,7 +14,7 @@ const margin = 8
 // field is a field in the order in which it is coded.
 type field struct {
 	name     string
-	kind     rpcdelta.Kind
+	kind     schema.Kind
 	at, n    int
 	modulus  float64 // of an angle; 0 none
 	limit    float64 // of a quat's smallest three
@@ -40,16 +40,16 @@ func newSeries(t *trace.Trace, d int) *series {
 	for _, f := range all {
 		n := f.Values()
 		switch {
-		case f.Kind == rpcdelta.KindUnitVec:
+		case f.Kind == schema.KindUnitVec:
 			n = 2
 		case f.Width > 32:
 			n *= 2
 		}
 		x := field{name: f.Name, kind: f.Kind, at: at, n: n}
-		if f.Kind == rpcdelta.KindAngle {
+		if f.Kind == schema.KindAngle {
 			x.modulus = math.Ldexp(1, f.Bits)
 		}
-		if f.Kind == rpcdelta.KindQuat {
+		if f.Kind == schema.KindQuat {
 			x.limit = math.Ldexp(1, f.Bits-1) - 1
 		}
 		if !f.IsBytes() {
@@ -76,16 +76,16 @@ func newSeries(t *trace.Trace, d int) *series {
 }
 
 // rankOf orders fields: those that say something of others come first.
-func rankOf(all []rpcdelta.Field, f *field) int {
+func rankOf(all []schema.Field, f *field) int {
 	for _, g := range all {
 		if g.Velocity == f.name {
 			return 1
 		}
 	}
-	for i, kinds := range [][]rpcdelta.Kind{
-		{rpcdelta.KindAngle},
-		{rpcdelta.KindVec2, rpcdelta.KindVec3, rpcdelta.KindUnitVec},
-		{rpcdelta.KindQuat},
+	for i, kinds := range [][]schema.Kind{
+		{schema.KindAngle},
+		{schema.KindVec2, schema.KindVec3, schema.KindUnitVec},
+		{schema.KindQuat},
 	} {
 		if slices.Contains(kinds, f.kind) {
 			return i + 2
@@ -95,7 +95,7 @@ func rankOf(all []rpcdelta.Field, f *field) int {
 }
 
 // link finds each field's derivative.
-func (s *series) link(all []rpcdelta.Field, rate float64) {
+func (s *series) link(all []schema.Field, rate float64) {
 	resolution := map[string]float64{}
 	for _, f := range all {
 		resolution[f.Name] = f.Resolution
@@ -111,7 +111,7 @@ func (s *series) link(all []rpcdelta.Field, rate float64) {
 					scale = 1
 				}
 				s.fields[i].factor = resolution[f.Velocity] * scale / rate
-				if f.Kind != rpcdelta.KindQuat {
+				if f.Kind != schema.KindQuat {
 					s.fields[i].factor /= resolution[f.Name]
 				}
 				if math.Abs(s.fields[i].factor) < 1<<21 { // as far as the codec reads one

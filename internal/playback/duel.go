@@ -1,6 +1,8 @@
 package playback
 
-import "github.com/uplink-rpc/uplink/rpcdelta"
+import (
+	"github.com/uplink-rpc/uplink/schema"
+)
 
 // Duel compares linear and Hermite interpolation cube by cube, where their positions differ.
 type Duel struct {
@@ -34,7 +36,7 @@ func (d *Duel) add(w *World, a, b *player) {
 		truth := &w.frames[n][i].pose
 		side := &d.Free
 		switch {
-		case apart(truth.Velocity, rpcdelta.Vec3{}) < rest:
+		case apart(truth.Velocity, schema.Vec3{}) < rest:
 			side = &d.Resting
 		case w.within(w.hits, n, i):
 			side = &d.Hit

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/cubes"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -27,10 +27,10 @@ func falling() []cubes.Frame {
 func TestWorld(t *testing.T) {
 	w := NewWorld(falling())
 	// 4 n² steps at 60 Hz are 4 * 2 n * 60 / 512 m/s.
-	if got, want := w.frames[100][0].pose.Velocity, (rpcdelta.Vec3{Z: -93.75}); got != want {
+	if got, want := w.frames[100][0].pose.Velocity, (schema.Vec3{Z: -93.75}); got != want {
 		t.Errorf("%v, want %v", got, want)
 	}
-	if got := w.frames[70][1].pose.Velocity; got != (rpcdelta.Vec3{X: 7.5}) {
+	if got := w.frames[70][1].pose.Velocity; got != (schema.Vec3{X: 7.5}) {
 		t.Error(got)
 	}
 	for n, want := range map[int][2]bool{0: {}, 53: {}, 60: {true, true}, 80: {true, false}, 181: {true, true}, 185: {true, true}, 187: {}, 239: {}} {
@@ -55,11 +55,11 @@ func TestFrameAt(t *testing.T) {
 }
 
 func TestTurned(t *testing.T) {
-	a := rpcdelta.Quat{W: 1}
+	a := schema.Quat{W: 1}
 	for _, angle := range []float64{0, 1e-3, 1, 90, 180} {
 		s, c := math.Sincos(angle * math.Pi / 360)
 		for _, sign := range []float64{1, -1} {
-			if got := turned(a, rpcdelta.Quat{X: sign * s, W: sign * c}); math.Abs(got-angle) > 1e-9 {
+			if got := turned(a, schema.Quat{X: sign * s, W: sign * c}); math.Abs(got-angle) > 1e-9 {
 				t.Errorf("%v, want %v", got, angle)
 			}
 		}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/cubes"
 	"github.com/uplink-rpc/uplink/interpolate"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // object is a cube as a snapshot has it.
@@ -64,13 +64,13 @@ func NewWorld(recorded []cubes.Frame) *World {
 }
 
 // velocity is a cube's in a frame, as a snapshot has it.
-func velocity(recorded []cubes.Frame, n, i int) rpcdelta.Vec3 {
+func velocity(recorded []cubes.Frame, n, i int) schema.Vec3 {
 	from, to := max(n-1, 0), min(n+1, len(recorded)-1)
 	a, b := recorded[from][i].Meters(), recorded[to][i].Meters()
 	each := func(a, b float64) float64 {
 		return math.Round((b-a)*cubes.Rate/float64(to-from)/velocityStep) * velocityStep
 	}
-	return rpcdelta.Vec3{X: each(a.X, b.X), Y: each(a.Y, b.Y), Z: each(a.Z, b.Z)}
+	return schema.Vec3{X: each(a.X, b.X), Y: each(a.Y, b.Y), Z: each(a.Z, b.Z)}
 }
 
 // count adds one frame to the counts.
@@ -108,12 +108,12 @@ func frameAt(t time.Duration) int {
 	return n
 }
 
-func apart(a, b rpcdelta.Vec3) float64 {
+func apart(a, b schema.Vec3) float64 {
 	return math.Sqrt((a.X-b.X)*(a.X-b.X) + (a.Y-b.Y)*(a.Y-b.Y) + (a.Z-b.Z)*(a.Z-b.Z))
 }
 
 // turned is the angle between two orientations, in degrees.
-func turned(a, b rpcdelta.Quat) float64 {
+func turned(a, b schema.Quat) float64 {
 	chord := func(s float64) float64 {
 		x, y, z, w := a.X-s*b.X, a.Y-s*b.Y, a.Z-s*b.Z, a.W-s*b.W
 		return math.Sqrt(x*x + y*y + z*z + w*w)

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 )
 
@@ -74,7 +74,7 @@ func unitOf(name string) (unit, bool) {
 }
 
 // columnUnit is the unit that the names of a field's columns end in, as pos_x_cm does.
-func columnUnit(f *rpcdelta.Field) (u unit, ok bool) {
+func columnUnit(f *schema.Field) (u unit, ok bool) {
 	for i, column := range trace.Columns(f) {
 		at := strings.LastIndexByte(column, '_')
 		if at < 0 {
@@ -91,11 +91,11 @@ func columnUnit(f *rpcdelta.Field) (u unit, ok bool) {
 
 // limit is the bound in the unit in which the field has it: that of its columns, or degrees. unit, if not "", is that of
 // the columns.
-func (b *Bound) limit(f *rpcdelta.Field, columns string) (float64, error) {
+func (b *Bound) limit(f *schema.Field, columns string) (float64, error) {
 	own, known := unit{"angle", 1}, true
 	switch f.Kind {
-	case rpcdelta.KindAngle, rpcdelta.KindQuat, rpcdelta.KindUnitVec:
-	case rpcdelta.KindVec2, rpcdelta.KindVec3, rpcdelta.KindScalar:
+	case schema.KindAngle, schema.KindQuat, schema.KindUnitVec:
+	case schema.KindVec2, schema.KindVec3, schema.KindScalar:
 		own, known = columnUnit(f)
 		if columns != "" {
 			own, known = unitOf(columns)
@@ -118,12 +118,12 @@ func (b *Bound) limit(f *rpcdelta.Field, columns string) (float64, error) {
 }
 
 // tighten gives f the coarsest steps whose error is within limit, whatever the values.
-func tighten(f *rpcdelta.Field, limit float64) error {
+func tighten(f *schema.Field, limit float64) error {
 	least, most := 0, 0
 	switch f.Kind {
-	case rpcdelta.KindAngle:
+	case schema.KindAngle:
 		least, most = 2, 24
-	case rpcdelta.KindQuat, rpcdelta.KindUnitVec:
+	case schema.KindQuat, schema.KindUnitVec:
 		least, most = 3, 20
 	default:
 		f.Resolution = roundDown(2 * limit / math.Sqrt(float64(dimensions(f))))
@@ -140,11 +140,11 @@ func tighten(f *rpcdelta.Field, limit float64) error {
 }
 
 // dimensions is how many of a field's numbers make one error.
-func dimensions(f *rpcdelta.Field) int {
+func dimensions(f *schema.Field) int {
 	switch f.Kind {
-	case rpcdelta.KindVec2:
+	case schema.KindVec2:
 		return 2
-	case rpcdelta.KindVec3:
+	case schema.KindVec3:
 		return 3
 	default:
 		return 1
@@ -152,12 +152,12 @@ func dimensions(f *rpcdelta.Field) int {
 }
 
 // worst is the largest error of so many bits, in degrees, or a little more.
-func worst(k rpcdelta.Kind, bits int) float64 {
+func worst(k schema.Kind, bits int) float64 {
 	limit := math.Ldexp(1, bits-1) - 1
 	switch k {
-	case rpcdelta.KindAngle:
+	case schema.KindAngle:
 		return 180 / math.Ldexp(1, bits)
-	case rpcdelta.KindQuat:
+	case schema.KindQuat:
 		// Three components are off by half a step of 1 / (limit * sqrt 2), the largest by three times that at most, where
 		// all are equal: sqrt 12 of it in all, and twice that as an angle.
 		return math.Sqrt(6) / limit * 180 / math.Pi

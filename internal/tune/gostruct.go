@@ -8,12 +8,12 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
-// GoStruct is the declaration of a Go type whose schema, by rpcdelta.Compile, is s. A field whose name no exported Go
+// GoStruct is the declaration of a Go type whose schema, by schema.Compile, is s. A field whose name no exported Go
 // field can have gets another one, with a comment: the schemas are different ones then.
-func GoStruct(s *rpcdelta.Schema) (string, error) {
+func GoStruct(s *schema.Schema) (string, error) {
 	names, taken := map[string]string{}, map[string]bool{}
 	for _, f := range s.Fields() {
 		name := goName(f.Name)
@@ -43,7 +43,7 @@ func GoStruct(s *rpcdelta.Schema) (string, error) {
 	return string(out), err
 }
 
-func quoteTag(options string) string { return "`rpcdelta:\"" + options + "\"`" }
+func quoteTag(options string) string { return "`uplink:\"" + options + "\"`" }
 
 // goName is an exported Go identifier.
 func goName(name string) string {
@@ -66,7 +66,7 @@ func goName(name string) string {
 }
 
 // goType is a field's type, and the options of its tag.
-func goType(f *rpcdelta.Field) (t, tag string) {
+func goType(f *schema.Field) (t, tag string) {
 	var options []string
 	option := func(name string, set bool, v any) {
 		if set {
@@ -80,41 +80,41 @@ func goType(f *rpcdelta.Field) (t, tag string) {
 		return elem
 	}
 	switch f.Kind {
-	case rpcdelta.KindVec2:
-		t = "rpcdelta.Vec2"
-	case rpcdelta.KindVec3:
-		t = "rpcdelta.Vec3"
-	case rpcdelta.KindQuat:
-		t = "rpcdelta.Quat"
-	case rpcdelta.KindUnitVec:
-		t = "rpcdelta.UnitVec"
-	case rpcdelta.KindScalar:
+	case schema.KindVec2:
+		t = "schema.Vec2"
+	case schema.KindVec3:
+		t = "schema.Vec3"
+	case schema.KindQuat:
+		t = "schema.Quat"
+	case schema.KindUnitVec:
+		t = "schema.UnitVec"
+	case schema.KindScalar:
 		t = array("float64")
-	case rpcdelta.KindAngle:
+	case schema.KindAngle:
 		switch f.Count {
 		case 1:
-			t = "rpcdelta.Angle"
+			t = "schema.Angle"
 		case 3:
-			t = "rpcdelta.Rotator"
+			t = "schema.Rotator"
 		default:
 			t = array("float64")
 			option("kind", true, f.Kind)
 		}
-	case rpcdelta.KindBool:
+	case schema.KindBool:
 		t = array("bool")
-	case rpcdelta.KindUint, rpcdelta.KindInt, rpcdelta.KindBits:
+	case schema.KindUint, schema.KindInt, schema.KindBits:
 		size := integerSize(f)
 		switch t = array(fmt.Sprintf("uint%d", size)); {
-		case f.Kind == rpcdelta.KindInt:
+		case f.Kind == schema.KindInt:
 			t = array(fmt.Sprintf("int%d", size))
-		case f.Kind == rpcdelta.KindBits && f.Width == 1:
+		case f.Kind == schema.KindBits && f.Width == 1:
 			t = array("bool")
 		}
-		option("kind", f.Kind == rpcdelta.KindBits, f.Kind)
+		option("kind", f.Kind == schema.KindBits, f.Kind)
 		option("width", f.Width != size, f.Width)
-	case rpcdelta.KindFixed:
+	case schema.KindFixed:
 		t = fmt.Sprintf("[%d]byte", f.Size)
-	case rpcdelta.KindBytes:
+	case schema.KindBytes:
 		t = "[]byte"
 	}
 	option("resolution", f.Resolution != 0, f.Resolution)
@@ -131,9 +131,9 @@ func goType(f *rpcdelta.Field) (t, tag string) {
 }
 
 // integerSize is the smallest size of an integer that holds the field's; an array of bytes would be a byte string.
-func integerSize(f *rpcdelta.Field) int {
+func integerSize(f *schema.Field) int {
 	size := 8
-	if f.Count > 1 && f.Kind != rpcdelta.KindInt {
+	if f.Count > 1 && f.Kind != schema.KindInt {
 		size = 16
 	}
 	for size < f.Width {

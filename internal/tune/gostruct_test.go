@@ -7,38 +7,38 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Everything is what TestGoStruct wants printed.
 type Everything struct {
-	P2      rpcdelta.Vec2    `rpcdelta:"resolution=0.5"`
-	P3      rpcdelta.Vec3    `rpcdelta:"resolution=0.001,min=-1000,max=1.5e+06,velocity=V3,velocity_scale=0.01"`
-	V3      rpcdelta.Vec3    `rpcdelta:"resolution=1e-05"`
-	Q       rpcdelta.Quat    `rpcdelta:"bits=14,velocity=V3"`
-	U       rpcdelta.UnitVec `rpcdelta:"bits=12"`
-	S       float64          `rpcdelta:"resolution=0.1"`
-	S2      [2]float64       `rpcdelta:"resolution=0.1,velocity=P2"`
-	A       rpcdelta.Angle   `rpcdelta:"bits=16"`
-	A2      [2]float64       `rpcdelta:"kind=angle,bits=10"`
-	A3      rpcdelta.Rotator `rpcdelta:"bits=16"`
+	P2      schema.Vec2    `uplink:"resolution=0.5"`
+	P3      schema.Vec3    `uplink:"resolution=0.001,min=-1000,max=1.5e+06,velocity=V3,velocity_scale=0.01"`
+	V3      schema.Vec3    `uplink:"resolution=1e-05"`
+	Q       schema.Quat    `uplink:"bits=14,velocity=V3"`
+	U       schema.UnitVec `uplink:"bits=12"`
+	S       float64        `uplink:"resolution=0.1"`
+	S2      [2]float64     `uplink:"resolution=0.1,velocity=P2"`
+	A       schema.Angle   `uplink:"bits=16"`
+	A2      [2]float64     `uplink:"kind=angle,bits=10"`
+	A3      schema.Rotator `uplink:"bits=16"`
 	B       bool
 	B4      [4]bool
 	Un      uint8
-	Un9     uint16    `rpcdelta:"width=9"`
-	Un2     [2]uint16 `rpcdelta:"width=8"`
-	In      int64     `rpcdelta:"width=40"`
-	In3     [3]int8   `rpcdelta:"width=5"`
-	Set     uint32    `rpcdelta:"kind=bits"`
-	Set5    [5]bool   `rpcdelta:"kind=bits,width=1"`
-	Set33   [2]uint64 `rpcdelta:"kind=bits,width=33"`
+	Un9     uint16    `uplink:"width=9"`
+	Un2     [2]uint16 `uplink:"width=8"`
+	In      int64     `uplink:"width=40"`
+	In3     [3]int8   `uplink:"width=5"`
+	Set     uint32    `uplink:"kind=bits"`
+	Set5    [5]bool   `uplink:"kind=bits,width=1"`
+	Set33   [2]uint64 `uplink:"kind=bits,width=33"`
 	Fixed   [7]byte
-	Payload []byte `rpcdelta:"max=64"`
+	Payload []byte `uplink:"max=64"`
 }
 
-func fields(t *testing.T) []rpcdelta.Field {
+func fields(t *testing.T) []schema.Field {
 	t.Helper()
-	c, err := rpcdelta.Compile[Everything]("Everything", 20)
+	c, err := schema.Compile[Everything]("Everything", 20)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func structOf(t *testing.T, text string) (name string, out [][3]string) {
 
 // TestGoStruct: the printed struct is the one that has the schema, field by field; the compiler sees the latter.
 func TestGoStruct(t *testing.T) {
-	s, err := rpcdelta.NewSchema("Everything", 20, fields(t))
+	s, err := schema.New("Everything", 20, fields(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,14 +93,14 @@ func TestGoStruct(t *testing.T) {
 // TestGoStructNames: whatever names a schema has, the struct can be parsed, and its names differ.
 func TestGoStructNames(t *testing.T) {
 	hostile := []string{"location", "Location", "a b", "a-b", "`\"\n}", "9", "_", "*/", "", "ß", "日本", "type", "Ünder"}
-	var all []rpcdelta.Field
+	var all []schema.Field
 	for _, n := range hostile {
 		if n != "" {
-			all = append(all, rpcdelta.Field{Name: n, Kind: rpcdelta.KindScalar, Resolution: 1, Velocity: "location"})
+			all = append(all, schema.Field{Name: n, Kind: schema.KindScalar, Resolution: 1, Velocity: "location"})
 		}
 	}
 	all[0].Velocity = ""
-	s, err := rpcdelta.NewSchema("server move!", 60, all)
+	s, err := schema.New("server move!", 60, all)
 	if err != nil {
 		t.Fatal(err)
 	}

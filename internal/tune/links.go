@@ -7,7 +7,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/analysis"
 	"github.com/uplink-rpc/uplink/internal/rotation"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Link is a field whose rate of change another one seems to be.
@@ -24,7 +24,7 @@ const leastFit = .3
 
 // links finds what may be linked: by correlating each field's differences with each other field, over the first half of
 // the recordings, and testing it on the rest. The best come first.
-func links(fields []rpcdelta.Field, recordings []*analysis.Recording) (out []Link) {
+func links(fields []schema.Field, recordings []*analysis.Recording) (out []Link) {
 	for i := range fields {
 		for j := range fields {
 			if i == j || fields[i].Velocity != "" || !linkable(&fields[i], &fields[j]) || circular(fields, i, j) {
@@ -51,25 +51,25 @@ func links(fields []rpcdelta.Field, recordings []*analysis.Recording) (out []Lin
 }
 
 // linkable says whether v may be the velocity of f by its kind.
-func linkable(f, v *rpcdelta.Field) bool {
+func linkable(f, v *schema.Field) bool {
 	want := f.Values()
 	switch f.Kind {
-	case rpcdelta.KindQuat:
+	case schema.KindQuat:
 		want = 3
-	case rpcdelta.KindVec2, rpcdelta.KindVec3, rpcdelta.KindScalar:
+	case schema.KindVec2, schema.KindVec3, schema.KindScalar:
 	default:
 		return false
 	}
-	return (v.Kind == rpcdelta.KindVec2 || v.Kind == rpcdelta.KindVec3 || v.Kind == rpcdelta.KindScalar) && v.Values() == want
+	return (v.Kind == schema.KindVec2 || v.Kind == schema.KindVec3 || v.Kind == schema.KindScalar) && v.Values() == want
 }
 
 // circular says whether the velocities that lead on from field j lead to field i.
-func circular(fields []rpcdelta.Field, i, j int) bool {
+func circular(fields []schema.Field, i, j int) bool {
 	for range fields {
 		if j == i {
 			return true
 		}
-		next := slices.IndexFunc(fields, func(f rpcdelta.Field) bool { return f.Name == fields[j].Velocity })
+		next := slices.IndexFunc(fields, func(f schema.Field) bool { return f.Name == fields[j].Velocity })
 		if next < 0 {
 			return false
 		}
@@ -82,7 +82,7 @@ func circular(fields []rpcdelta.Field, i, j int) bool {
 type samples struct{ change, rate []float64 }
 
 // samples takes those of the first and the second half of each recording.
-func (l *Link) samples(fields []rpcdelta.Field, recordings []*analysis.Recording) (early, late samples) {
+func (l *Link) samples(fields []schema.Field, recordings []*analysis.Recording) (early, late samples) {
 	for _, r := range recordings {
 		hz := r.Schema.RateHz()
 		for n := 1; n < len(r.Frames); n++ {
@@ -93,12 +93,12 @@ func (l *Link) samples(fields []rpcdelta.Field, recordings []*analysis.Recording
 			now, was := r.Values(n, l.Field), r.Values(n-1, l.Field)
 			v, w := r.Values(n, l.Velocity), r.Values(n-1, l.Velocity)
 			var turn [3]float64
-			if fields[l.Field].Kind == rpcdelta.KindQuat {
+			if fields[l.Field].Kind == schema.KindQuat {
 				turn = rotation.Between(unit4(was), unit4(now))
 			}
 			for k := range v {
 				d := 0.0
-				if fields[l.Field].Kind == rpcdelta.KindQuat {
+				if fields[l.Field].Kind == schema.KindQuat {
 					d = turn[k]
 				} else {
 					d = now[k] - was[k]

@@ -11,6 +11,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/bench"
 	"github.com/uplink-rpc/uplink/internal/link"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -75,9 +76,9 @@ type Result struct {
 	Steps []Step `json:"steps"`
 	Kept  []Kept `json:"kept"`
 	// Redundancy and Ring are as rpcdelta.EncoderConfig has them.
-	Redundancy int              `json:"redundancy"`
-	Ring       int              `json:"ring"`
-	Schema     *rpcdelta.Schema `json:"-"`
+	Redundancy int            `json:"redundancy"`
+	Ring       int            `json:"ring"`
+	Schema     *schema.Schema `json:"-"`
 }
 
 // tuner is a search in progress.
@@ -85,7 +86,7 @@ type tuner struct {
 	ctx        context.Context
 	cfg        Config
 	recordings []*analysis.Recording
-	fields     []rpcdelta.Field
+	fields     []schema.Field
 	ring       int
 	redundancy int
 	result     Result
@@ -123,7 +124,7 @@ func (t *tuner) cost(what string) (c Cost, err error) {
 		if t.cfg.Progress != nil {
 			t.cfg.Progress(what, 1-1/(1+float64(t.done)/12))
 		}
-		s, err := rpcdelta.NewSchema(r.Schema.RPC(), r.Schema.RateHz(), t.fields)
+		s, err := schema.New(r.Schema.RPC(), r.Schema.RateHz(), t.fields)
 		if err != nil {
 			return c, err
 		}
@@ -161,7 +162,7 @@ func (t *tuner) begin() error { return t.step("as the schema has it") }
 func (t *tuner) tighten() error {
 	for i := range t.cfg.Bounds {
 		b := &t.cfg.Bounds[i]
-		at := slices.IndexFunc(t.fields, func(f rpcdelta.Field) bool { return f.Name == b.Field })
+		at := slices.IndexFunc(t.fields, func(f schema.Field) bool { return f.Name == b.Field })
 		if at < 0 {
 			return fmt.Errorf("--error %s: %s has no such field; there are %s", b.Field, t.recordings[0].Schema.RPC(), names(t.fields))
 		}
@@ -189,7 +190,7 @@ func (t *tuner) tighten() error {
 	return nil
 }
 
-func names(fields []rpcdelta.Field) string {
+func names(fields []schema.Field) string {
 	var all []string
 	for i := range fields {
 		all = append(all, fields[i].Name)
@@ -289,7 +290,7 @@ func (t *tuner) chooseRing() error {
 // finish measures the errors.
 func (t *tuner) finish() error {
 	r := t.recordings[0].Schema
-	s, err := rpcdelta.NewSchema(r.RPC(), r.RateHz(), t.fields)
+	s, err := schema.New(r.RPC(), r.RateHz(), t.fields)
 	if err != nil {
 		return err
 	}
@@ -301,7 +302,7 @@ func (t *tuner) finish() error {
 		}
 		for i := range t.result.Kept {
 			k := &t.result.Kept[i]
-			at := slices.IndexFunc(t.fields, func(f rpcdelta.Field) bool { return f.Name == k.Field })
+			at := slices.IndexFunc(t.fields, func(f schema.Field) bool { return f.Name == k.Field })
 			k.Measured = max(k.Measured, sent.RoundingError(at))
 		}
 	}

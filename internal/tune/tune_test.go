@@ -16,19 +16,20 @@ import (
 	"github.com/uplink-rpc/uplink/internal/link"
 	"github.com/uplink-rpc/uplink/internal/rotation"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 )
 
 // TestTighten: whatever the values, they are within the bound; and the next coarser step would not be, or not surely.
 func TestTighten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		kind := rapid.SampledFrom([]rpcdelta.Kind{rpcdelta.KindVec2, rpcdelta.KindVec3, rpcdelta.KindScalar, rpcdelta.KindAngle, rpcdelta.KindQuat, rpcdelta.KindUnitVec}).Draw(t, "kind")
+		kind := rapid.SampledFrom([]schema.Kind{schema.KindVec2, schema.KindVec3, schema.KindScalar, schema.KindAngle, schema.KindQuat, schema.KindUnitVec}).Draw(t, "kind")
 		limit := math.Pow(10, rapid.Float64Range(-2, 1).Draw(t, "limit"))
-		f := rpcdelta.Field{Name: "F", Kind: kind}
+		f := schema.Field{Name: "F", Kind: kind}
 		if err := tighten(&f, limit); err != nil {
 			t.Fatal(err)
 		}
-		s, err := rpcdelta.NewSchema("R", 60, []rpcdelta.Field{f})
+		s, err := schema.New("R", 60, []schema.Field{f})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +44,7 @@ func TestTighten(t *testing.T) {
 			if norm < 1e-3 {
 				values[0] = 1
 			}
-			if kind == rpcdelta.KindAngle {
+			if kind == schema.KindAngle {
 				values[0] *= 400
 			}
 			frame := s.NewFrame()
@@ -61,13 +62,13 @@ func TestTighten(t *testing.T) {
 }
 
 func TestBounds(t *testing.T) {
-	vec := func(columns ...string) *rpcdelta.Field {
-		return &rpcdelta.Field{Name: "F", Kind: rpcdelta.KindVec2, Columns: columns}
+	vec := func(columns ...string) *schema.Field {
+		return &schema.Field{Name: "F", Kind: schema.KindVec2, Columns: columns}
 	}
-	quat := &rpcdelta.Field{Name: "F", Kind: rpcdelta.KindQuat}
+	quat := &schema.Field{Name: "F", Kind: schema.KindQuat}
 	for _, c := range []struct {
 		text, unit string
-		f          *rpcdelta.Field
+		f          *schema.Field
 		want       float64
 		err        string
 	}{
@@ -83,7 +84,7 @@ func TestBounds(t *testing.T) {
 		{"F=1cm", "", vec("x_m", "y_cm"), 0, "is not known"},
 		{"F=1cm", "", vec("x_mps", "y_mps"), 0, "cm is one of length, but F has one of length a second"},
 		{"F=1cm", "", quat, 0, "cm is one of length, but F has one of angle"},
-		{"F=1", "", &rpcdelta.Field{Name: "F", Kind: rpcdelta.KindUint}, 0, "a uint is not rounded"},
+		{"F=1", "", &schema.Field{Name: "F", Kind: schema.KindUint}, 0, "a uint is not rounded"},
 		{"F", "", nil, 0, "want Field=0.01"},
 		{"=1", "", nil, 0, "want Field=0.01"},
 		{"F=", "", nil, 0, "want Field=0.01"},
@@ -141,13 +142,13 @@ func record(t *testing.T, rows int) (path string) {
 		fmt.Fprintf(&b, "%.5f,%.5f,%.3f,%.3f,%.3f,%.3f,%.6f,%.6f,%.6f,%.6f,%.5f,%.5f,%.5f\n", x[0], x[1], v[0], v[1], other[0], other[1], q[0], q[1], q[2], q[3], w[0], w[1], w[2])
 	}
 	path = filepath.Join(dir, "made.csv")
-	schema := `{"rpc": "Move", "rate_hz": 60, "fields": [
+	schemaJSON := `{"rpc": "Move", "rate_hz": 60, "fields": [
 		{"name": "At", "kind": "vec2", "columns": ["x_m", "y_m"], "resolution": 0.0001},
 		{"name": "V", "kind": "vec2", "columns": ["u_cmps", "v_cmps"], "resolution": 0.1},
 		{"name": "Other", "kind": "vec2", "columns": ["i", "j"], "resolution": 0.01},
 		{"name": "Turn", "kind": "quat", "columns": ["qx", "qy", "qz", "qw"], "bits": 16},
 		{"name": "W", "kind": "vec3", "columns": ["wx", "wy", "wz"], "resolution": 0.001}]}`
-	for name, text := range map[string]string{path: b.String(), filepath.Join(dir, "made.schema.json"): schema} {
+	for name, text := range map[string]string{path: b.String(), filepath.Join(dir, "made.schema.json"): schemaJSON} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -200,7 +201,7 @@ func TestRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := rpcdelta.ParseSchema(file)
+	s, err := schema.Parse(file)
 	if err != nil || s.Fingerprint() != got.Schema.Fingerprint() {
 		t.Fatalf("%s: %v", file, err)
 	}
@@ -214,7 +215,7 @@ func TestRunErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := analysis.Load(record(t, 60), must(t, r.Schema, func(f []rpcdelta.Field) { f[0].Resolution = 1 }))
+	other, err := analysis.Load(record(t, 60), must(t, r.Schema, func(f []schema.Field) { f[0].Resolution = 1 }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,11 +244,11 @@ func TestRunErrors(t *testing.T) {
 }
 
 // must is the schema with changed fields.
-func must(t *testing.T, s *rpcdelta.Schema, change func([]rpcdelta.Field)) *rpcdelta.Schema {
+func must(t *testing.T, s *schema.Schema, change func([]schema.Field)) *schema.Schema {
 	t.Helper()
-	fields := append([]rpcdelta.Field(nil), s.Fields()...)
+	fields := append([]schema.Field(nil), s.Fields()...)
 	change(fields)
-	out, err := rpcdelta.NewSchema(s.RPC(), s.RateHz(), fields)
+	out, err := schema.New(s.RPC(), s.RateHz(), fields)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,22 +7,22 @@ import (
 	"bytes"
 	"math"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Move is a call with most kinds of arguments.
 type Move struct {
 	State
-	Payload []byte `rpcdelta:"max=48"`
+	Payload []byte `uplink:"max=48"`
 }
 
 // State is the part of a Move that can be compared.
 type State struct {
-	Location rpcdelta.Vec3    `rpcdelta:"resolution=0.1,velocity=Velocity"`
-	Velocity rpcdelta.Vec3    `rpcdelta:"resolution=0.1"`
-	Rotation rpcdelta.Rotator `rpcdelta:"bits=16"`
-	Aim      rpcdelta.Quat    `rpcdelta:"bits=12"`
-	Throttle float32          `rpcdelta:"resolution=0.01"`
+	Location schema.Vec3    `uplink:"resolution=0.1,velocity=Velocity"`
+	Velocity schema.Vec3    `uplink:"resolution=0.1"`
+	Rotation schema.Rotator `uplink:"bits=16"`
+	Aim      schema.Quat    `uplink:"bits=12"`
+	Throttle float32        `uplink:"resolution=0.01"`
 	Buttons  uint16
 	Weapon   int8
 	Crouched bool
@@ -34,10 +34,10 @@ func MoveAt(salt, n uint64) Move {
 	t := float64(n)/60 + float64(salt)
 	sin, cos := math.Sincos(t)
 	m := Move{State: State{
-		Location: rpcdelta.Vec3{X: 300 * cos, Y: 300 * sin, Z: 90 + float64(n%8)},
-		Velocity: rpcdelta.Vec3{X: -300 * sin, Y: 300 * cos},
-		Rotation: rpcdelta.Rotator{Pitch: 10 * sin, Yaw: 90 + 180*t/math.Pi},
-		Aim:      rpcdelta.Quat{X: sin / 4, Y: cos / 4, Z: sin * cos, W: 1},
+		Location: schema.Vec3{X: 300 * cos, Y: 300 * sin, Z: 90 + float64(n%8)},
+		Velocity: schema.Vec3{X: -300 * sin, Y: 300 * cos},
+		Rotation: schema.Rotator{Pitch: 10 * sin, Yaw: 90 + 180*t/math.Pi},
+		Aim:      schema.Quat{X: sin / 4, Y: cos / 4, Z: sin * cos, W: 1},
 		Throttle: float32(math.Abs(sin)),
 		Buttons:  uint16(1) << (n / 40 % 16),
 		Weapon:   int8(n / 500),
@@ -56,13 +56,13 @@ func (m *Move) Equal(o *Move) bool {
 
 // Quantizer gives values as they are after the wire. Not safe for concurrent use.
 type Quantizer struct {
-	typ   *rpcdelta.Type[Move]
-	frame *rpcdelta.Frame
+	typ   *schema.Type[Move]
+	frame *schema.Frame
 }
 
 // NewQuantizer makes one.
 func NewQuantizer() *Quantizer {
-	typ, err := rpcdelta.Compile[Move]("Move", 0)
+	typ, err := schema.Compile[Move]("Move", 0)
 	if err != nil {
 		panic(err) // Move is a constant
 	}

@@ -2,13 +2,13 @@
 // and of snapshots the initial state and what precedes a payload.
 package worlds
 
-import "github.com/uplink-rpc/uplink/rpcdelta"
+import "github.com/uplink-rpc/uplink/schema"
 
 // Codec is the name of snapshots in offers.
 const Codec = "snapshot"
 
-// Fields describes each field of an object in a line.
-func Fields(s *rpcdelta.Schema) (fields []string) {
+// Fields returns a description of each field of an object, for offers.
+func Fields(s *schema.Schema) (fields []string) {
 	for _, f := range s.Fields() {
 		fields = append(fields, f.String())
 	}

@@ -5,7 +5,7 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/statesync"
 )
@@ -13,33 +13,34 @@ import (
 // StateCodec is the name of state synchronization in offers.
 const StateCodec = "state"
 
-// atRest is what the description of the field says that is above 0 while an object rests.
+// atRest marks, in the descriptions of fields, the field that is above 0 while an object is at rest.
 const atRest = " rest"
 
-// States is what both ends of a state stream make of the same T: neither can configure what the other does not know.
+// States is what both ends of a state stream derive from the same T.
 type States struct {
 	Schema *snapshot.Schema
-	Fields []string         // as offers describe them
-	Config statesync.Config // what both ends share of it
+	Fields []string         // as in offers
+	Config statesync.Config // settings that both ends share
 }
 
-// StatesOf describes a T at so many ticks a second: its velocities by its tags, and the field with the tag
-// statesync:"rest". An error names what cannot be carried.
-func StatesOf[T any](name string, tickHz float64) (*States, error) {
-	q, err := statesync.NewQuantizer[T](name, tickHz)
+// StatesOf describes objects of type typ at tickHz ticks per second. The tags of T declare velocities;
+// the tag statesync:"rest" marks the field that is above 0 while an object is at rest. An error names
+// the field that is not supported.
+func StatesOf[T any](typ *snapshot.Type[T], tickHz float64) (*States, error) {
+	source, err := typ.Source().AtRate(tickHz)
 	if err != nil {
 		return nil, err
 	}
-	typ, err := rpcdelta.Compile[T](name, tickHz)
+	velocities, err := statesync.Velocities(source)
 	if err != nil {
 		return nil, err
 	}
-	s := &States{Schema: q.Schema(), Fields: Fields(typ.Schema()), Config: statesync.Config{Velocities: q.Velocities()}}
+	s := &States{Schema: typ.Schema(), Fields: Fields(source), Config: statesync.Config{Velocities: velocities}}
 	if s.Config.Rest, err = restOf(reflect.TypeFor[T]()); err != nil {
 		return nil, err
 	}
 	if s.Config.Rest != "" {
-		i := slices.IndexFunc(typ.Schema().Fields(), func(f rpcdelta.Field) bool { return f.Name == s.Config.Rest })
+		i := slices.IndexFunc(source.Fields(), func(f schema.Field) bool { return f.Name == s.Config.Rest })
 		if i < 0 {
 			return nil, fmt.Errorf("field %q: statesync:\"rest\" on a field that is not sent", s.Config.Rest)
 		}
@@ -49,7 +50,7 @@ func StatesOf[T any](name string, tickHz float64) (*States, error) {
 	return s, err
 }
 
-// restOf gives the name of the field that says that an object rests, or none.
+// restOf returns the name of the field with the tag statesync:"rest", or "".
 func restOf(t reflect.Type) (rest string, err error) {
 	for i := range t.NumField() {
 		f, name := t.Field(i), ""

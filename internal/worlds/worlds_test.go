@@ -7,14 +7,14 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
 type thing struct {
-	At    rpcdelta.Vec2 `rpcdelta:"resolution=1"`
+	At    schema.Vec2 `uplink:"resolution=1"`
 	Mark  bool
-	Label string `rpcdelta:"max=8"`
+	Label string `uplink:"max=8"`
 }
 
 func compile(t testing.TB) *snapshot.Type[thing] {
@@ -78,7 +78,7 @@ func TestTickBounds(t *testing.T) {
 // fill is an initial state.
 func fill(put func(uint16, uint8, *thing) error) error {
 	for i := range 30 {
-		if err := put(uint16(3*i), uint8(i), &thing{rpcdelta.Vec2{X: float64(i * i)}, i%2 == 0, "abcdefgh"[:i%9]}); err != nil {
+		if err := put(uint16(3*i), uint8(i), &thing{schema.Vec2{X: float64(i * i)}, i%2 == 0, "abcdefgh"[:i%9]}); err != nil {
 			return err
 		}
 	}
@@ -109,8 +109,8 @@ func TestInitial(t *testing.T) {
 	if b, err := AppendInitial(nil, typ.Schema(), empty, 0); len(b) != 0 || err != nil {
 		t.Errorf("nothing: %x, %v", b, err)
 	}
-	bad := func(put func(uint16, uint8, *thing) error) error { return put(1, 0, &thing{At: rpcdelta.Vec2{X: 1e9}}) }
-	var out *rpcdelta.RangeError
+	bad := func(put func(uint16, uint8, *thing) error) error { return put(1, 0, &thing{At: schema.Vec2{X: 1e9}}) }
+	var out *schema.RangeError
 	if _, err := Fill(typ, bad); !errors.As(err, &out) {
 		t.Errorf("out of range: %v", err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/bench/internal/peer"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 )
 
@@ -97,7 +98,7 @@ func TestSameTerms(t *testing.T) {
 	r := mustRun(t, tr, Config{Losses: []float64{0}, Frames: MinFrames, Untimed: true})
 	bits := 0
 	for n := r.Training; n < MinFrames; n++ {
-		bits += (tr.Schema.FullBits(&tr.Frames[n]) + 7) / 8 * 8
+		bits += (rpcdelta.FullBits(tr.Schema, &tr.Frames[n]) + 7) / 8 * 8
 	}
 	want := share(bits, r.Measured)
 	if got := r.at("full").Points[0].PayloadBits; got < want || got > want+8 {
@@ -186,7 +187,7 @@ func TestSummary(t *testing.T) {
 // liar decodes to something else.
 type liar struct{ peer.Peer }
 
-func (l liar) Decode(rows []rpcdelta.Frame, base *rpcdelta.Frame, payload []byte) error {
+func (l liar) Decode(rows []schema.Frame, base *schema.Frame, payload []byte) error {
 	err := l.Peer.Decode(rows, base, payload)
 	rows[0].Ints[0]++
 	return err

@@ -6,21 +6,21 @@ import (
 
 	"github.com/uplink-rpc/uplink/bench/internal/peer"
 	"github.com/uplink-rpc/uplink/internal/bench"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // replay is a peer on the course that a link made.
 type replay struct {
 	peer.Peer
 	kind   *peer.Kind
-	frames []rpcdelta.Frame
+	frames []schema.Frame
 	course bench.Course
-	held   []rpcdelta.Frame // what the server rebuilt
-	rows   []rpcdelta.Frame // what it decodes to
+	held   []schema.Frame // what the server rebuilt
+	rows   []schema.Frame // what it decodes to
 }
 
-func newReplay(p peer.Peer, k *peer.Kind, s *rpcdelta.Schema, frames []rpcdelta.Frame, course bench.Course) *replay {
-	r := &replay{Peer: p, kind: k, frames: frames, course: course, held: make([]rpcdelta.Frame, len(frames))}
+func newReplay(p peer.Peer, k *peer.Kind, s *schema.Schema, frames []schema.Frame, course bench.Course) *replay {
+	r := &replay{Peer: p, kind: k, frames: frames, course: course, held: make([]schema.Frame, len(frames))}
 	for range k.Span {
 		r.rows = append(r.rows, *s.NewFrame())
 	}
@@ -34,7 +34,7 @@ func newReplay(p peer.Peer, k *peer.Kind, s *rpcdelta.Schema, frames []rpcdelta.
 func (r *replay) first(n int) int { return max(0, n+1-r.kind.Span) }
 
 // base is frame n's baseline among frames, or nil.
-func (r *replay) base(n int, frames []rpcdelta.Frame) *rpcdelta.Frame {
+func (r *replay) base(n int, frames []schema.Frame) *schema.Frame {
 	if b := r.course[n].Base; r.kind.Delta && b >= 0 {
 		return &frames[b]
 	}
@@ -45,7 +45,7 @@ func (r *replay) encode(dst []byte, n int) ([]byte, error) {
 	return r.Append(dst, r.base(n, r.frames), r.frames[r.first(n):n+1])
 }
 
-func (r *replay) decode(n int, payload []byte) ([]rpcdelta.Frame, error) {
+func (r *replay) decode(n int, payload []byte) ([]schema.Frame, error) {
 	rows := r.rows[:n+1-r.first(n)]
 	return rows, r.Decode(rows, r.base(n, r.held), payload)
 }

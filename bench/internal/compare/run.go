@@ -6,7 +6,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/bench/internal/peer"
 	"github.com/uplink-rpc/uplink/internal/bench"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 )
 
@@ -14,8 +14,8 @@ import (
 type trial struct {
 	ctx      context.Context
 	cfg      Config
-	schema   *rpcdelta.Schema
-	training []rpcdelta.Frame
+	schema   *schema.Schema
+	training []schema.Frame
 	measured *trace.Trace
 	samples  []peer.Sample
 	courses  []bench.Course // at each loss

@@ -2,7 +2,7 @@ package peer
 
 import (
 	"github.com/uplink-rpc/uplink/internal/bitio"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // chain is the last commands in each packet, without a baseline, after what Unity's Netcode for Entities does with the
@@ -26,11 +26,11 @@ var (
 	bucketPrefix = newPrefixCode([]uint8{2, 3, 3, 3, 4, 4, 4, 5, 5, 5, 6, 6, 6, 6, 6, 6})
 )
 
-func newChain(s *rpcdelta.Schema, _ Form, _ []Sample) (Peer, error) {
+func newChain(s *schema.Schema, _ Form, _ []Sample) (Peer, error) {
 	return &chain{layout: newLayout(s)}, nil
 }
 
-func (p *chain) Append(dst []byte, _ *rpcdelta.Frame, rows []rpcdelta.Frame) ([]byte, error) {
+func (p *chain) Append(dst []byte, _ *schema.Frame, rows []schema.Frame) ([]byte, error) {
 	p.w.Reset(dst)
 	after := p.zero
 	for i := len(rows) - 1; i >= 0; i-- {
@@ -48,7 +48,7 @@ func (p *chain) Append(dst []byte, _ *rpcdelta.Frame, rows []rpcdelta.Frame) ([]
 	return p.w.Bytes(), nil
 }
 
-func (p *chain) command(base, cur *rpcdelta.Frame) {
+func (p *chain) command(base, cur *schema.Frame) {
 	for i := range p.components {
 		p.pack(uint32(zigzag(int64(p.components[i].step(cur.Ints[i], base.Ints[i])))))
 	}
@@ -89,7 +89,7 @@ func (p *chain) unpack() uint32 {
 	return bucketLeast[b] + uint32(p.r.ReadBits(bucketBits[b]))
 }
 
-func (p *chain) Decode(rows []rpcdelta.Frame, _ *rpcdelta.Frame, payload []byte) error {
+func (p *chain) Decode(rows []schema.Frame, _ *schema.Frame, payload []byte) error {
 	p.r.Reset(payload)
 	after := p.zero
 	for i := len(rows) - 1; i >= 0; i-- {
@@ -104,7 +104,7 @@ func (p *chain) Decode(rows []rpcdelta.Frame, _ *rpcdelta.Frame, payload []byte)
 	return p.r.Err()
 }
 
-func (p *chain) parse(base, cur *rpcdelta.Frame, most int) bool {
+func (p *chain) parse(base, cur *schema.Frame, most int) bool {
 	for i := range p.components {
 		c := &p.components[i]
 		v := base.Ints[i] + int32(unzigzag(uint64(p.unpack())))

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // compressor is a compressor of bytes, trained or not.
@@ -23,8 +23,8 @@ type compressed struct {
 }
 
 // onDifferences makes a peer of a compressor that records are given to train with.
-func onDifferences(create func(records [][]byte) (compressor, error)) func(*rpcdelta.Schema, Form, []Sample) (Peer, error) {
-	return func(s *rpcdelta.Schema, form Form, samples []Sample) (Peer, error) {
+func onDifferences(create func(records [][]byte) (compressor, error)) func(*schema.Schema, Form, []Sample) (Peer, error) {
+	return func(s *schema.Schema, form Form, samples []Sample) (Peer, error) {
 		c := &compressed{record: record{newLayout(s), form}}
 		c.most = 5 * len(c.components)
 		for i := range c.fields {
@@ -45,12 +45,12 @@ func (r *record) recordsOf(samples []Sample) [][]byte {
 	return records
 }
 
-func (c *compressed) Append(dst []byte, base *rpcdelta.Frame, rows []rpcdelta.Frame) ([]byte, error) {
+func (c *compressed) Append(dst []byte, base *schema.Frame, rows []schema.Frame) ([]byte, error) {
 	c.room = c.append(c.room[:0], base, &rows[0])
 	return c.compress(dst, c.room)
 }
 
-func (c *compressed) Decode(rows []rpcdelta.Frame, base *rpcdelta.Frame, payload []byte) (err error) {
+func (c *compressed) Decode(rows []schema.Frame, base *schema.Frame, payload []byte) (err error) {
 	if cap(c.room) < c.most {
 		c.room = make([]byte, 0, c.most)
 	}

@@ -5,18 +5,18 @@ import (
 	"math/bits"
 
 	"github.com/uplink-rpc/uplink/internal/bitio"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // full is each frame whole, packed as Unreal packs vectors and rotators. Integers and byte strings follow as they are.
-// Its size is what rpcdelta.Schema.FullBits says.
+// Its size is what schema.Schema.FullBits says.
 type full struct {
 	*layout
 	w bitio.Writer
 	r bitio.Reader
 }
 
-func newFull(s *rpcdelta.Schema, _ Form, _ []Sample) (Peer, error) {
+func newFull(s *schema.Schema, _ Form, _ []Sample) (Peer, error) {
 	return &full{layout: newLayout(s)}, nil
 }
 
@@ -33,7 +33,7 @@ func (f *field) limit() uint32 {
 	return groupLimit
 }
 
-func (p *full) Append(dst []byte, _ *rpcdelta.Frame, rows []rpcdelta.Frame) ([]byte, error) {
+func (p *full) Append(dst []byte, _ *schema.Frame, rows []schema.Frame) ([]byte, error) {
 	w, cur := &p.w, &rows[0]
 	w.Reset(dst)
 	for i := range p.fields {
@@ -60,7 +60,7 @@ func (p *full) Append(dst []byte, _ *rpcdelta.Frame, rows []rpcdelta.Frame) ([]b
 }
 
 // appendBytes appends integers and byte strings.
-func (p *full) appendBytes(dst []byte, cur *rpcdelta.Frame) []byte {
+func (p *full) appendBytes(dst []byte, cur *schema.Frame) []byte {
 	for i := range p.fields {
 		f := &p.fields[i]
 		for k := range f.components {
@@ -82,7 +82,7 @@ func (p *full) appendBytes(dst []byte, cur *rpcdelta.Frame) []byte {
 
 func (c *component) bytes() int { return int(c.bits+7) / 8 }
 
-func writeGroup(w *bitio.Writer, f *field, cur *rpcdelta.Frame) {
+func writeGroup(w *bitio.Writer, f *field, cur *schema.Frame) {
 	most := uint64(1)
 	for _, c := range f.components {
 		v := int64(cur.Ints[c.at])
@@ -95,7 +95,7 @@ func writeGroup(w *bitio.Writer, f *field, cur *rpcdelta.Frame) {
 	}
 }
 
-func (p *full) Decode(rows []rpcdelta.Frame, _ *rpcdelta.Frame, payload []byte) error {
+func (p *full) Decode(rows []schema.Frame, _ *schema.Frame, payload []byte) error {
 	r, cur := &p.r, &rows[0]
 	r.Reset(payload)
 	for i := range p.fields {
@@ -125,7 +125,7 @@ func (p *full) Decode(rows []rpcdelta.Frame, _ *rpcdelta.Frame, payload []byte) 
 	return nil
 }
 
-func (p *full) parseBytes(cur *rpcdelta.Frame, src []byte) (rest []byte, ok bool) {
+func (p *full) parseBytes(cur *schema.Frame, src []byte) (rest []byte, ok bool) {
 	for i := range p.fields {
 		f := &p.fields[i]
 		for k := range f.components {

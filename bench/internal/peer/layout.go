@@ -3,7 +3,7 @@ package peer
 import (
 	"math"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // shape groups kinds of fields by what is done with them.
@@ -42,10 +42,10 @@ type layout struct {
 	fields     []field
 	components []component // of all fields
 	blobs      int
-	zero       *rpcdelta.Frame
+	zero       *schema.Frame
 }
 
-func newLayout(s *rpcdelta.Schema) *layout {
+func newLayout(s *schema.Schema) *layout {
 	l := &layout{zero: s.NewFrame()}
 	for i := range s.Fields() {
 		l.add(&s.Fields()[i])
@@ -53,25 +53,25 @@ func newLayout(s *rpcdelta.Schema) *layout {
 	return l
 }
 
-func (l *layout) add(f *rpcdelta.Field) {
+func (l *layout) add(f *schema.Field) {
 	var p field
 	next := component{bits: uint(f.Bits), signed: true, index: -1}
 	n := f.Values()
 	switch f.Kind {
-	case rpcdelta.KindVec2, rpcdelta.KindVec3, rpcdelta.KindScalar:
+	case schema.KindVec2, schema.KindVec3, schema.KindScalar:
 		next.bits = 24
 		if p.wide = beyond(f, f.Min) || beyond(f, f.Max); p.wide {
 			next.bits = 32
 		}
-	case rpcdelta.KindUnitVec:
+	case schema.KindUnitVec:
 		n = 2
-	case rpcdelta.KindAngle:
+	case schema.KindAngle:
 		p.shape, next.signed = angles, false
-	case rpcdelta.KindQuat:
+	case schema.KindQuat:
 		p.shape = quat
-	case rpcdelta.KindFixed, rpcdelta.KindBytes:
+	case schema.KindFixed, schema.KindBytes:
 		p.shape, p.blob, p.size, p.most, n = blob, l.blobs, f.Size, f.Size, 0
-		if f.Kind == rpcdelta.KindBytes {
+		if f.Kind == schema.KindBytes {
 			p.most = int(*f.Max)
 		}
 		l.blobs++
@@ -95,9 +95,9 @@ func (l *layout) add(f *rpcdelta.Field) {
 }
 
 // addBinary adds a field of integers, of which those of more than 32 bits have two components.
-func (l *layout) addBinary(p *field, f *rpcdelta.Field) {
+func (l *layout) addBinary(p *field, f *schema.Field) {
 	p.shape, p.bytes = flags, (f.Width+7)/8
-	first, signed := len(l.components), f.Kind == rpcdelta.KindInt
+	first, signed := len(l.components), f.Kind == schema.KindInt
 	for range f.Values() {
 		width := uint(f.Width)
 		if width > 32 {
@@ -111,7 +111,7 @@ func (l *layout) addBinary(p *field, f *rpcdelta.Field) {
 }
 
 // beyond says that a limit is beyond the 24 bits that a number has by default.
-func beyond(f *rpcdelta.Field, limit *float64) bool {
+func beyond(f *schema.Field, limit *float64) bool {
 	return limit != nil && math.Abs(math.Floor(float64(*limit*(1/f.Resolution))+0.5)) >= 1<<23
 }
 
@@ -132,7 +132,7 @@ func (c *component) extend(v uint32) int32 { return int32(v<<(32-c.bits)) >> (32
 
 // difference is that of a frame's component from the baseline's, the shorter way around: a pattern of bits, not negative
 // but for 32 bits, where it is taken by XOR, else a number.
-func (c *component) difference(cur, base *rpcdelta.Frame) int32 {
+func (c *component) difference(cur, base *schema.Frame) int32 {
 	from := c.from(cur, base)
 	if c.xor {
 		return int32(c.plain(cur.Ints[c.at] ^ from))
@@ -141,7 +141,7 @@ func (c *component) difference(cur, base *rpcdelta.Frame) int32 {
 }
 
 // restore is the opposite of difference. The components before this one are restored already.
-func (c *component) restore(cur, base *rpcdelta.Frame, difference int32) {
+func (c *component) restore(cur, base *schema.Frame, difference int32) {
 	from := c.from(cur, base)
 	if c.xor {
 		cur.Ints[c.at] = c.value(uint32(from) ^ uint32(difference))
@@ -151,7 +151,7 @@ func (c *component) restore(cur, base *rpcdelta.Frame, difference int32) {
 }
 
 // from is what the difference is taken from: 0 if the baseline's value means something else.
-func (c *component) from(cur, base *rpcdelta.Frame) int32 {
+func (c *component) from(cur, base *schema.Frame) int32 {
 	if c.index >= 0 && cur.Ints[c.index] != base.Ints[c.index] {
 		return 0
 	}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/vmihailenco/msgpack/v5"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // packed is the call in msgpack: one array of its quantized numbers, each as short as msgpack has it, and its byte
@@ -18,13 +18,13 @@ type packed struct {
 	dec *msgpack.Decoder
 }
 
-func newMsgpack(s *rpcdelta.Schema, _ Form, _ []Sample) (Peer, error) {
+func newMsgpack(s *schema.Schema, _ Form, _ []Sample) (Peer, error) {
 	p := &packed{layout: newLayout(s)}
 	p.enc, p.dec = msgpack.NewEncoder(&p.out), msgpack.NewDecoder(&p.in)
 	return p, nil
 }
 
-func (p *packed) Append(dst []byte, _ *rpcdelta.Frame, rows []rpcdelta.Frame) ([]byte, error) {
+func (p *packed) Append(dst []byte, _ *schema.Frame, rows []schema.Frame) ([]byte, error) {
 	p.out.Reset()
 	if err := p.enc.EncodeArrayLen(len(p.components) + p.blobs); err != nil {
 		return dst, err
@@ -48,7 +48,7 @@ func (p *packed) Append(dst []byte, _ *rpcdelta.Frame, rows []rpcdelta.Frame) ([
 	return append(dst, p.out.Bytes()...), nil
 }
 
-func (p *packed) Decode(rows []rpcdelta.Frame, _ *rpcdelta.Frame, payload []byte) error {
+func (p *packed) Decode(rows []schema.Frame, _ *schema.Frame, payload []byte) error {
 	p.in.Reset(payload)
 	p.dec.Reset(&p.in)
 	if n, err := p.dec.DecodeArrayLen(); err != nil || n != len(p.components)+p.blobs {

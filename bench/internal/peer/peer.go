@@ -3,20 +3,20 @@ package peer
 import (
 	"fmt"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Peer codes the frames of one schema. Its payloads have no header. Not safe for concurrent use.
 type Peer interface {
 	// Append appends the payload of the last of rows, the frames in a row that Span says, or fewer at the start of a
 	// stream. base is a frame that both ends hold, or nil if there is none.
-	Append(dst []byte, base *rpcdelta.Frame, rows []rpcdelta.Frame) ([]byte, error)
+	Append(dst []byte, base *schema.Frame, rows []schema.Frame) ([]byte, error)
 	// Decode fills rows, as many as were given to Append, from a payload.
-	Decode(rows []rpcdelta.Frame, base *rpcdelta.Frame, payload []byte) error
+	Decode(rows []schema.Frame, base *schema.Frame, payload []byte) error
 }
 
 // Sample is a frame and the one it would be coded against, to train a peer. Base is nil if there is none.
-type Sample struct{ Base, Frame *rpcdelta.Frame }
+type Sample struct{ Base, Frame *schema.Frame }
 
 // Class groups peers by who would pick them.
 type Class string
@@ -40,7 +40,7 @@ type Kind struct {
 	// Forms are ways to lay out what the peer gets, of which the one with the fewest bits is shown; at least one.
 	Forms []Form
 	// New makes the peer. Not every peer learns from samples.
-	New func(s *rpcdelta.Schema, form Form, samples []Sample) (Peer, error)
+	New func(s *schema.Schema, form Form, samples []Sample) (Peer, error)
 }
 
 // Kinds lists all peers.

@@ -8,28 +8,29 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // everything is a schema with a field of each kind, and of each size that matters.
-func everything(t *testing.T) *rpcdelta.Schema {
+func everything(t *testing.T) *schema.Schema {
 	t.Helper()
 	limit := func(v float64) *float64 { return &v }
-	s, err := rpcdelta.NewSchema("Everything", 60, []rpcdelta.Field{
-		{Name: "Location", Kind: rpcdelta.KindVec3, Resolution: 0.1},
-		{Name: "Far", Kind: rpcdelta.KindVec2, Resolution: 1, Min: limit(-2e9), Max: limit(2e9)},
-		{Name: "Near", Kind: rpcdelta.KindScalar, Resolution: 0.5, Min: limit(0), Max: limit(1), Count: 2},
-		{Name: "View", Kind: rpcdelta.KindAngle, Count: 2},
-		{Name: "Coarse", Kind: rpcdelta.KindAngle, Bits: 2},
-		{Name: "Rotation", Kind: rpcdelta.KindQuat, Bits: 14},
-		{Name: "Aim", Kind: rpcdelta.KindUnitVec},
-		{Name: "Tick", Kind: rpcdelta.KindUint, Width: 32},
-		{Name: "Wide", Kind: rpcdelta.KindUint, Width: 64},
-		{Name: "Ammo", Kind: rpcdelta.KindInt, Width: 7, Count: 2},
-		{Name: "Score", Kind: rpcdelta.KindInt, Width: 40},
-		{Name: "Ready", Kind: rpcdelta.KindBool, Count: 3},
-		{Name: "Keys", Kind: rpcdelta.KindBits, Width: 12},
-		{Name: "Hash", Kind: rpcdelta.KindFixed, Size: 5},
-		{Name: "Chat", Kind: rpcdelta.KindBytes, Max: limit(300)},
+	s, err := schema.New("Everything", 60, []schema.Field{
+		{Name: "Location", Kind: schema.KindVec3, Resolution: 0.1},
+		{Name: "Far", Kind: schema.KindVec2, Resolution: 1, Min: limit(-2e9), Max: limit(2e9)},
+		{Name: "Near", Kind: schema.KindScalar, Resolution: 0.5, Min: limit(0), Max: limit(1), Count: 2},
+		{Name: "View", Kind: schema.KindAngle, Count: 2},
+		{Name: "Coarse", Kind: schema.KindAngle, Bits: 2},
+		{Name: "Rotation", Kind: schema.KindQuat, Bits: 14},
+		{Name: "Aim", Kind: schema.KindUnitVec},
+		{Name: "Tick", Kind: schema.KindUint, Width: 32},
+		{Name: "Wide", Kind: schema.KindUint, Width: 64},
+		{Name: "Ammo", Kind: schema.KindInt, Width: 7, Count: 2},
+		{Name: "Score", Kind: schema.KindInt, Width: 40},
+		{Name: "Ready", Kind: schema.KindBool, Count: 3},
+		{Name: "Keys", Kind: schema.KindBits, Width: 12},
+		{Name: "Hash", Kind: schema.KindFixed, Size: 5},
+		{Name: "Chat", Kind: schema.KindBytes, Max: limit(300)},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +39,7 @@ func everything(t *testing.T) *rpcdelta.Schema {
 }
 
 // drawFrame draws a frame that may be like another one.
-func drawFrame(t *rapid.T, s *rpcdelta.Schema, like *rpcdelta.Frame) rpcdelta.Frame {
+func drawFrame(t *rapid.T, s *schema.Schema, like *schema.Frame) schema.Frame {
 	f := *s.NewFrame()
 	l := newLayout(s)
 	for i := range l.components {
@@ -64,8 +65,8 @@ func drawFrame(t *rapid.T, s *rpcdelta.Schema, like *rpcdelta.Frame) rpcdelta.Fr
 }
 
 // samples are frames of a slow motion.
-func samples(s *rpcdelta.Schema) []Sample {
-	frames := make([]rpcdelta.Frame, 300)
+func samples(s *schema.Schema) []Sample {
+	frames := make([]schema.Frame, 300)
 	var all []Sample
 	for n := range frames {
 		frames[n] = *s.NewFrame()
@@ -92,8 +93,8 @@ func TestRoundTrip(t *testing.T) {
 				rapid.Check(t, func(t *rapid.T) {
 					base := s.NewFrame()
 					*base = drawFrame(t, s, s.NewFrame())
-					sent := make([]rpcdelta.Frame, rapid.IntRange(1, k.Span).Draw(t, "rows"))
-					got := make([]rpcdelta.Frame, len(sent))
+					sent := make([]schema.Frame, rapid.IntRange(1, k.Span).Draw(t, "rows"))
+					got := make([]schema.Frame, len(sent))
 					for i := range sent {
 						sent[i], got[i] = drawFrame(t, s, base), drawFrame(t, s, base)
 					}
@@ -132,12 +133,12 @@ func TestStill(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", k.Name, err)
 		}
-		for _, f := range []rpcdelta.Frame{*s.NewFrame(), moved} {
-			payload, err := p.Append(nil, still[0].Base, []rpcdelta.Frame{f})
+		for _, f := range []schema.Frame{*s.NewFrame(), moved} {
+			payload, err := p.Append(nil, still[0].Base, []schema.Frame{f})
 			if err != nil {
 				t.Fatalf("%s: %v", k.Name, err)
 			}
-			got := []rpcdelta.Frame{*s.NewFrame()}
+			got := []schema.Frame{*s.NewFrame()}
 			if err := p.Decode(got, still[0].Base, payload); err != nil || !got[0].Equal(&f) {
 				t.Errorf("%s: %v: sent %v, got %v", k.Name, err, f, got[0])
 			}
@@ -154,11 +155,11 @@ func TestFullSize(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		f := drawFrame(t, s, s.NewFrame())
-		payload, err := p.Append(nil, nil, []rpcdelta.Frame{f})
+		payload, err := p.Append(nil, nil, []schema.Frame{f})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := (s.FullBits(&f) + 7) / 8; len(payload) > want+1 || len(payload) < want {
+		if want := (rpcdelta.FullBits(s, &f) + 7) / 8; len(payload) > want+1 || len(payload) < want {
 			t.Errorf("%d bytes, want %d", len(payload), want)
 		}
 	})

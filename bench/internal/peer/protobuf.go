@@ -3,7 +3,7 @@ package peer
 import (
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // proto is the call as a protobuf message whose fields are the schema's: sint32 for numbers with a sign, uint32 for
@@ -13,11 +13,11 @@ type proto struct {
 	room []byte
 }
 
-func newProtobuf(s *rpcdelta.Schema, _ Form, _ []Sample) (Peer, error) {
+func newProtobuf(s *schema.Schema, _ Form, _ []Sample) (Peer, error) {
 	return &proto{layout: newLayout(s)}, nil
 }
 
-func (p *proto) Append(dst []byte, _ *rpcdelta.Frame, rows []rpcdelta.Frame) ([]byte, error) {
+func (p *proto) Append(dst []byte, _ *schema.Frame, rows []schema.Frame) ([]byte, error) {
 	for i := range p.fields {
 		f, number := &p.fields[i], protowire.Number(i+1)
 		switch {
@@ -57,7 +57,7 @@ func (c *component) unwire(v uint64) int32 {
 	return int32(uint32(v))
 }
 
-func (p *proto) Decode(rows []rpcdelta.Frame, _ *rpcdelta.Frame, payload []byte) error {
+func (p *proto) Decode(rows []schema.Frame, _ *schema.Frame, payload []byte) error {
 	cur := &rows[0]
 	clear(cur.Ints)
 	for i := range cur.Bytes {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/uplink-rpc/uplink/internal/bitio"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // quake is the delta of Quake 3's entity state, after what ioquake3's MSG_WriteDeltaEntity and MSG_WriteBits do: the
@@ -27,7 +27,7 @@ type quake struct {
 // smallBits is the size of a number that goes short.
 const smallBits = 13
 
-func newQuake(s *rpcdelta.Schema, _ Form, samples []Sample) (Peer, error) {
+func newQuake(s *schema.Schema, _ Form, samples []Sample) (Peer, error) {
 	q := &quake{layout: newLayout(s), counts: make([]int, 256)}
 	if n := len(q.components) + q.blobs; n > 255 {
 		return nil, fmt.Errorf("quake3: %d fields, want at most 255", n)
@@ -42,13 +42,13 @@ func newQuake(s *rpcdelta.Schema, _ Form, samples []Sample) (Peer, error) {
 	return q, nil
 }
 
-func (q *quake) Append(dst []byte, base *rpcdelta.Frame, rows []rpcdelta.Frame) ([]byte, error) {
+func (q *quake) Append(dst []byte, base *schema.Frame, rows []schema.Frame) ([]byte, error) {
 	q.w.Reset(dst)
 	q.delta(base, &rows[0])
 	return q.w.Bytes(), nil
 }
 
-func (q *quake) delta(base, cur *rpcdelta.Frame) {
+func (q *quake) delta(base, cur *schema.Frame) {
 	if base == nil {
 		base = q.zero
 	}
@@ -74,7 +74,7 @@ func (q *quake) delta(base, cur *rpcdelta.Frame) {
 }
 
 // last is the number of the last field that changed, from 1 on.
-func (q *quake) last(base, cur *rpcdelta.Frame) (last int) {
+func (q *quake) last(base, cur *schema.Frame) (last int) {
 	for i := range cur.Ints {
 		if cur.Ints[i] != base.Ints[i] {
 			last = i + 1
@@ -137,7 +137,7 @@ func (q *quake) read(bits uint) uint32 {
 	return v
 }
 
-func (q *quake) Decode(rows []rpcdelta.Frame, base *rpcdelta.Frame, payload []byte) error {
+func (q *quake) Decode(rows []schema.Frame, base *schema.Frame, payload []byte) error {
 	if base == nil {
 		base = q.zero
 	}

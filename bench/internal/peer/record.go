@@ -3,7 +3,7 @@ package peer
 import (
 	"encoding/binary"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Form is a way to lay out differences as bytes.
@@ -29,7 +29,7 @@ type record struct {
 }
 
 // append appends the differences of cur from base.
-func (r *record) append(dst []byte, base, cur *rpcdelta.Frame) []byte {
+func (r *record) append(dst []byte, base, cur *schema.Frame) []byte {
 	if base == nil {
 		base = r.zero
 	}
@@ -59,7 +59,7 @@ func (r *record) append(dst []byte, base, cur *rpcdelta.Frame) []byte {
 	return r.appendBlobs(dst, base, cur)
 }
 
-func (r *record) appendBlobs(dst []byte, base, cur *rpcdelta.Frame) []byte {
+func (r *record) appendBlobs(dst []byte, base, cur *schema.Frame) []byte {
 	for i, b := range cur.Bytes {
 		dst = binary.AppendUvarint(dst, uint64(len(b)))
 		for k, c := range b {
@@ -73,7 +73,7 @@ func (r *record) appendBlobs(dst []byte, base, cur *rpcdelta.Frame) []byte {
 }
 
 // parse fills cur.
-func (r *record) parse(cur, base *rpcdelta.Frame, src []byte) bool {
+func (r *record) parse(cur, base *schema.Frame, src []byte) bool {
 	if base == nil {
 		base = r.zero
 	}
@@ -110,7 +110,7 @@ func (r *record) parse(cur, base *rpcdelta.Frame, src []byte) bool {
 }
 
 // parsePlanes gathers the bytes in the frame itself, then restores it.
-func (r *record) parsePlanes(cur, base *rpcdelta.Frame, src []byte) (rest []byte, ok bool) {
+func (r *record) parsePlanes(cur, base *schema.Frame, src []byte) (rest []byte, ok bool) {
 	clear(cur.Ints)
 	for k := uint(0); k < 32; k += 8 {
 		for i := range r.components {
@@ -130,7 +130,7 @@ func (r *record) parsePlanes(cur, base *rpcdelta.Frame, src []byte) (rest []byte
 	return src, true
 }
 
-func (r *record) parseBlobs(cur, base *rpcdelta.Frame, src []byte) bool {
+func (r *record) parseBlobs(cur, base *schema.Frame, src []byte) bool {
 	for i := range r.fields {
 		f := &r.fields[i]
 		if f.shape != blob {

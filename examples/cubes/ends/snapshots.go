@@ -9,7 +9,7 @@ import (
 	"github.com/uplink-rpc/uplink/examples/cubes/game"
 	"github.com/uplink-rpc/uplink/examples/cubes/way"
 	"github.com/uplink-rpc/uplink/interpolate"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // snapshotSender sends snapshots of the world, the rarer the less its budget allows.
@@ -119,7 +119,7 @@ func (r *snapshotReceiver) Draw(_ time.Duration, drawn []game.Seen) (time.Durati
 }
 
 // Motion implements way.Receiver: nothing is simulated.
-func (r *snapshotReceiver) Motion(int) (rpcdelta.Vec3, bool) { return rpcdelta.Vec3{}, false }
+func (r *snapshotReceiver) Motion(int) (schema.Vec3, bool) { return schema.Vec3{}, false }
 
 // Updated implements way.Receiver: a snapshot has every cube.
 func (r *snapshotReceiver) Updated(f func(cube int)) {

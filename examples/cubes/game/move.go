@@ -5,7 +5,7 @@ import "github.com/uplink-rpc/uplink/examples/cubes/world"
 // Move is the RPC by which a player steers, called each tick.
 type Move struct {
 	// Keys are those held: a [world.Input].
-	Keys uint8 `rpcdelta:"kind=bits,width=6"`
+	Keys uint8 `uplink:"kind=bits,width=6"`
 }
 
 // Input is what the world makes of it.

@@ -2,16 +2,16 @@ package game
 
 import (
 	"github.com/uplink-rpc/uplink/examples/cubes/world"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // State is all that a simulation goes on from, as state synchronization sends it: finer than what is only looked at, or
 // rounding pushes cubes into each other.
 type State struct {
-	Position    rpcdelta.Vec3 `rpcdelta:"resolution=0.000244140625,min=-32,max=32,velocity=Linear"`
-	Orientation rpcdelta.Quat `rpcdelta:"bits=15,velocity=Angular"`
-	Linear      rpcdelta.Vec3 `rpcdelta:"resolution=0.001953125,min=-32,max=32"`
-	Angular     rpcdelta.Vec3 `rpcdelta:"resolution=0.001953125,min=-32,max=32"`
+	Position    schema.Vec3 `uplink:"resolution=0.000244140625,min=-32,max=32,velocity=Linear"`
+	Orientation schema.Quat `uplink:"bits=15,velocity=Angular"`
+	Linear      schema.Vec3 `uplink:"resolution=0.001953125,min=-32,max=32"`
+	Angular     schema.Vec3 `uplink:"resolution=0.001953125,min=-32,max=32"`
 	Interacting bool
 	Resting     bool `statesync:"rest"`
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/examples/cubes/game"
 	"github.com/uplink-rpc/uplink/examples/cubes/way"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Pop is how far, in meters, a cube is drawn in one tick from where its motion would have put it, for it to count as a pop.
@@ -34,13 +34,13 @@ type Meter struct {
 	carried, carriedDatagrams int // by ways that are gone
 	begun, begunDatagrams     int // before Reset
 	waiting                   []int
-	last                      []rpcdelta.Vec3
+	last                      []schema.Vec3
 	popping                   []bool
 	lastDrawn                 bool
 }
 
 func (m *Meter) begin(count int) {
-	*m = Meter{waiting: make([]int, count), last: make([]rpcdelta.Vec3, count), popping: make([]bool, count)}
+	*m = Meter{waiting: make([]int, count), last: make([]schema.Vec3, count), popping: make([]bool, count)}
 }
 
 // carry keeps what was counted of a way that is replaced.
@@ -109,10 +109,10 @@ func (m *Meter) look(s *Session, now time.Duration) {
 		if m.lastDrawn {
 			motion, simulated := s.receiver.Motion(i)
 			if !simulated {
-				motion = rpcdelta.Vec3{X: p.at.X - q.at.X, Y: p.at.Y - q.at.Y, Z: p.at.Z - q.at.Z}
+				motion = schema.Vec3{X: p.at.X - q.at.X, Y: p.at.Y - q.at.Y, Z: p.at.Z - q.at.Z}
 			}
 			l := &m.last[i]
-			pops := distance(rpcdelta.Vec3{X: l.X + motion.X, Y: l.Y + motion.Y, Z: l.Z + motion.Z}, d.Position) > Pop
+			pops := distance(schema.Vec3{X: l.X + motion.X, Y: l.Y + motion.Y, Z: l.Z + motion.Z}, d.Position) > Pop
 			if pops && !m.popping[i] {
 				m.Pops++
 			}
@@ -150,13 +150,13 @@ func (m *Meter) LongestWait() time.Duration { return game.Time(m.Wait) }
 // MeanDelay is how far what is drawn lies back.
 func (m *Meter) MeanDelay() time.Duration { return m.Delay / time.Duration(max(1, m.drawn)) }
 
-func distance(a, b rpcdelta.Vec3) float64 {
+func distance(a, b schema.Vec3) float64 {
 	x, y, z := a.X-b.X, a.Y-b.Y, a.Z-b.Z
 	return math.Sqrt(x*x + y*y + z*z)
 }
 
 // angle is between two rotations, in degrees.
-func angle(a, b rpcdelta.Quat) float64 {
+func angle(a, b schema.Quat) float64 {
 	dot := math.Abs(a.X*b.X + a.Y*b.Y + a.Z*b.Z + a.W*b.W)
 	return 2 * math.Acos(min(1, dot)) * 180 / math.Pi
 }

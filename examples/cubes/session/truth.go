@@ -6,7 +6,7 @@ import (
 	"github.com/uplink-rpc/uplink/examples/cubes/game"
 	"github.com/uplink-rpc/uplink/examples/cubes/world"
 	"github.com/uplink-rpc/uplink/interpolate"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // past is how many ticks of the server's world are kept to compare with: four seconds.
@@ -20,8 +20,8 @@ type truth struct {
 
 // pose is where a cube is.
 type pose struct {
-	at   rpcdelta.Vec3
-	turn rpcdelta.Quat
+	at   schema.Vec3
+	turn schema.Quat
 }
 
 func newTruth(count int) truth {
@@ -37,7 +37,7 @@ func (t *truth) push(tick int, bodies []world.Body) {
 	frame := t.frames[tick%past]
 	for i := range bodies {
 		p, q := &bodies[i].Position, &bodies[i].Orientation
-		frame[i] = pose{rpcdelta.Vec3{X: p[0], Y: p[1], Z: p[2]}, rpcdelta.Quat{X: q[0], Y: q[1], Z: q[2], W: q[3]}}
+		frame[i] = pose{schema.Vec3{X: p[0], Y: p[1], Z: p[2]}, schema.Quat{X: q[0], Y: q[1], Z: q[2], W: q[3]}}
 	}
 }
 
@@ -67,6 +67,6 @@ func (m *moment) pose(i int) pose {
 	return pose{mix(a.at, b.at, m.share), interpolate.Slerp(a.turn, b.turn, m.share)}
 }
 
-func mix(a, b rpcdelta.Vec3, f float64) rpcdelta.Vec3 {
-	return rpcdelta.Vec3{X: a.X + f*(b.X-a.X), Y: a.Y + f*(b.Y-a.Y), Z: a.Z + f*(b.Z-a.Z)}
+func mix(a, b schema.Vec3, f float64) schema.Vec3 {
+	return schema.Vec3{X: a.X + f*(b.X-a.X), Y: a.Y + f*(b.Y-a.Y), Z: a.Z + f*(b.Z-a.Z)}
 }

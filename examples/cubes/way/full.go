@@ -9,7 +9,7 @@ import (
 	"github.com/uplink-rpc/uplink/examples/cubes/game"
 	"github.com/uplink-rpc/uplink/examples/cubes/world"
 	"github.com/uplink-rpc/uplink/interpolate"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // fullSize is what a cube takes: ten floats, and a byte for what it does.
@@ -81,9 +81,9 @@ func parseFull(s *game.Seen, b []byte) {
 		x[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:])))
 	}
 	*s = game.Seen{
-		Position:    rpcdelta.Vec3{X: x[0], Y: x[1], Z: x[2]},
-		Orientation: rpcdelta.Quat{X: x[3], Y: x[4], Z: x[5], W: x[6]},
-		Velocity:    rpcdelta.Vec3{X: x[7], Y: x[8], Z: x[9]},
+		Position:    schema.Vec3{X: x[0], Y: x[1], Z: x[2]},
+		Orientation: schema.Quat{X: x[3], Y: x[4], Z: x[5], W: x[6]},
+		Velocity:    schema.Vec3{X: x[7], Y: x[8], Z: x[9]},
 		Interacting: b[fullSize-1] != 0,
 	}
 }

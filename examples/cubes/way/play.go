@@ -6,7 +6,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/examples/cubes/game"
 	"github.com/uplink-rpc/uplink/interpolate"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // play interpolates between snapshots: what the receivers of both kinds of them do.
@@ -50,7 +50,7 @@ func (p *play) Draw(now time.Duration, drawn []game.Seen) (time.Duration, bool) 
 }
 
 // Motion tells of none: nothing is simulated.
-func (p *play) Motion(int) (rpcdelta.Vec3, bool) { return rpcdelta.Vec3{}, false }
+func (p *play) Motion(int) (schema.Vec3, bool) { return schema.Vec3{}, false }
 
 // Updated tells of all cubes: a snapshot has every one.
 func (p *play) Updated(f func(cube int)) {

@@ -7,7 +7,7 @@ import (
 	"github.com/uplink-rpc/uplink/examples/cubes/game"
 	"github.com/uplink-rpc/uplink/examples/cubes/world"
 	"github.com/uplink-rpc/uplink/jitter"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/statesync"
 )
 
@@ -34,8 +34,8 @@ type Simulator struct {
 	smooth   bool
 	smoother []statesync.Smoother
 	updated  []int
-	motion   []rpcdelta.Vec3 // by simulation, in the ticks of the last Draw
-	steps    int             // of these, not 0
+	motion   []schema.Vec3 // by simulation, in the ticks of the last Draw
+	steps    int           // of these, not 0
 	next     states
 }
 
@@ -87,7 +87,7 @@ func NewSimulator(at Start, o Options) (*Simulator, error) {
 	}
 	r := &Simulator{
 		sim: sim, smooth: !o.NoSmooth, smoother: make([]statesync.Smoother, len(at.Bodies)),
-		motion: make([]rpcdelta.Vec3, len(at.Bodies)), steps: 1,
+		motion: make([]schema.Vec3, len(at.Bodies)), steps: 1,
 	}
 	r.buffer, err = jitter.New[states](jitter.Config{Interval: game.Tick})
 	return r, err
@@ -224,9 +224,9 @@ func (r *Simulator) move(sign float64) {
 }
 
 // Motion is a Receiver's.
-func (r *Simulator) Motion(cube int) (rpcdelta.Vec3, bool) {
+func (r *Simulator) Motion(cube int) (schema.Vec3, bool) {
 	m, n := &r.motion[cube], float64(r.steps)
-	return rpcdelta.Vec3{X: m.X / n, Y: m.Y / n, Z: m.Z / n}, true
+	return schema.Vec3{X: m.X / n, Y: m.Y / n, Z: m.Z / n}, true
 }
 
 // correct puts a cube where the server has it.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/examples/cubes/game"
 	"github.com/uplink-rpc/uplink/examples/cubes/world"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Kind is which way.
@@ -83,7 +83,7 @@ type Receiver interface {
 	Draw(now time.Duration, drawn []game.Seen) (server time.Duration, ok bool)
 	// Motion is how far the client itself has moved a cube in a tick of the last Draw, before what came put it elsewhere;
 	// false for clients that only draw what came.
-	Motion(cube int) (rpcdelta.Vec3, bool)
+	Motion(cube int) (schema.Vec3, bool)
 	// Ack appends what the sender is told, called once a tick, or gives dst as it is.
 	Ack(dst []byte) []byte
 	// Updated calls f with each cube whose state came since the last call.

@@ -15,6 +15,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/link"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 	"github.com/uplink-rpc/uplink/trace/sample"
 	"github.com/uplink-rpc/uplink/transport"
@@ -32,7 +33,7 @@ type table struct {
 	heard func(*ds.Player) // called at each
 }
 
-func (b *table) frame(p *ds.Player, f ds.Frame[*rpcdelta.Frame]) {
+func (b *table) frame(p *ds.Player, f ds.Frame[*schema.Frame]) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.calls[p.ID()] = append(b.calls[p.ID()], f.Received)

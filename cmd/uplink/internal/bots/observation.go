@@ -19,7 +19,7 @@ type observation struct {
 
 	sent         rpcdelta.Stats
 	bytes        uint64 // of their payloads
-	fates        rpcdelta.Fates
+	fates        rpcdelta.DeliveryStats
 	reconnecting uint64 // calls not made for it
 	skipped      uint64 // calls not made since they would have been a period late
 	link         transport.Stats

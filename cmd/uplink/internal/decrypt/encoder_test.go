@@ -18,6 +18,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/pcap/pcaptest"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/keylog"
 	"github.com/uplink-rpc/uplink/transport/simnet"
@@ -29,7 +30,7 @@ var numbers = []uint8{0, 3, 9, 40}
 // pair is encoders and decoders with nothing but the transport between them, and all that they said.
 type pair struct {
 	t      *testing.T
-	schema *rpcdelta.Schema
+	schema *schema.Schema
 
 	mu    sync.Mutex
 	enc   map[uint8]*rpcdelta.Encoder
@@ -45,10 +46,10 @@ type said struct {
 	rpcdelta.Info
 }
 
-func newPair(t *testing.T, schema *rpcdelta.Schema) *pair {
-	p := &pair{t: t, schema: schema, enc: map[uint8]*rpcdelta.Encoder{}, dec: map[uint8]*rpcdelta.Decoder{}}
+func newPair(t *testing.T, s *schema.Schema) *pair {
+	p := &pair{t: t, schema: s, enc: map[uint8]*rpcdelta.Encoder{}, dec: map[uint8]*rpcdelta.Decoder{}}
 	for i, rpc := range numbers {
-		enc, err := rpcdelta.NewEncoder(schema, rpcdelta.EncoderConfig{RPC: int(rpc), Codec: codecOf(i)})
+		enc, err := rpcdelta.NewEncoder(s, rpcdelta.EncoderConfig{RPC: int(rpc), Codec: codecOf(i)})
 		uplinktest.Must(t, err)
 		p.enc[rpc] = enc
 		p.restart(rpc)
@@ -104,7 +105,7 @@ func (p *pair) Datagram(c *transport.Conn, b []byte, _ time.Time) {
 }
 
 // send sends the frame by each RPC.
-func (p *pair) send(c *transport.Conn, f *rpcdelta.Frame) {
+func (p *pair) send(c *transport.Conn, f *schema.Frame) {
 	p.t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -139,7 +140,7 @@ func (p *pair) ack() {
 func converse(t *testing.T) (p *pair, file []byte, keys []keylog.Session) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		typ, err := rpcdelta.Compile[uplinktest.Move]("Move", 60)
+		typ, err := schema.Compile[uplinktest.Move]("Move", 60)
 		uplinktest.Must(t, err)
 		p = newPair(t, typ.Schema())
 		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})

@@ -22,6 +22,7 @@ import (
 	"github.com/uplink-rpc/uplink/metrics"
 	"github.com/uplink-rpc/uplink/metrics/dashboard"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 	"github.com/uplink-rpc/uplink/trace/sample"
 	"github.com/uplink-rpc/uplink/transport/simnet"
@@ -109,7 +110,7 @@ func traces() ([]*trace.Trace, error) {
 		rpc   string
 		trace *trace.Trace
 	}{{"PortalMove", sample.Portal2()}, {"RocketMove", sample.RocketLeague()}} {
-		s, err := rpcdelta.NewSchema(t.rpc, t.trace.Schema.RateHz(), t.trace.Schema.Fields())
+		s, err := schema.New(t.rpc, t.trace.Schema.RateHz(), t.trace.Schema.Fields())
 		if err != nil {
 			return nil, err
 		}
@@ -121,8 +122,8 @@ func traces() ([]*trace.Trace, error) {
 // check holds every frame that the server rebuilt against the recording. A
 // session that a client made when its first one was lost may have begun nobody
 // knows where.
-func (d *demo) check(t *trace.Trace) func(*ds.Player, ds.Frame[*rpcdelta.Frame]) {
-	return func(p *ds.Player, f ds.Frame[*rpcdelta.Frame]) {
+func (d *demo) check(t *trace.Trace) func(*ds.Player, ds.Frame[*schema.Frame]) {
+	return func(p *ds.Player, f ds.Frame[*schema.Frame]) {
 		v, ok := d.places.Load(p.ID())
 		if !ok {
 			d.unchecked.Add(1)

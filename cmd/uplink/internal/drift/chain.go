@@ -4,15 +4,16 @@ import (
 	"math"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 )
 
 // chain runs both schemes side by side. Frame n is coded against frame n-distance.
 type chain struct {
-	schema   *rpcdelta.Schema
+	schema   *schema.Schema
 	distance int
 	n        int // frames so far
-	frame    *rpcdelta.Frame
+	frame    *schema.Frame
 	enc      *rpcdelta.Encoder
 	dec      *rpcdelta.Decoder
 	acks     []rpcdelta.Ack // of the last frames, by number modulo distance
@@ -38,7 +39,7 @@ type sum struct {
 	count          int
 }
 
-func newChain(s *rpcdelta.Schema, distance int) (*chain, error) {
+func newChain(s *schema.Schema, distance int) (*chain, error) {
 	enc, err := rpcdelta.NewEncoder(s, rpcdelta.EncoderConfig{Ring: rpcdelta.MaxRing, PeerRing: rpcdelta.MaxRing})
 	if err != nil {
 		return nil, err
@@ -57,12 +58,12 @@ func newChain(s *rpcdelta.Schema, distance int) (*chain, error) {
 	return c, nil
 }
 
-func newField(f *rpcdelta.Field, distance int) (field, bool) {
+func newField(f *schema.Field, distance int) (field, bool) {
 	d := field{name: f.Name}
 	switch f.Kind {
-	case rpcdelta.KindVec2, rpcdelta.KindVec3, rpcdelta.KindScalar:
+	case schema.KindVec2, schema.KindVec3, schema.KindScalar:
 		d.step = f.Resolution
-	case rpcdelta.KindAngle:
+	case schema.KindAngle:
 		d.step, d.turn = math.Ldexp(360, -f.Bits), 360
 	default:
 		return d, false
@@ -92,7 +93,7 @@ func (c *chain) step(r *trace.Reader) error {
 }
 
 // deliver sends the current frame through encoder and decoder and gives what came out.
-func (c *chain) deliver() (*rpcdelta.Frame, error) {
+func (c *chain) deliver() (*schema.Frame, error) {
 	slot := &c.acks[c.n%c.distance]
 	if c.n >= c.distance {
 		if err := c.enc.Ack(*slot); err != nil {

@@ -12,7 +12,7 @@ import (
 	"io"
 	"math"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 )
 
@@ -50,8 +50,8 @@ type Error struct {
 
 // Run reads all frames from r, and codes each against the one distance before it. Fields that are no numbers with a
 // step, as the paper's scheme has no rule for them, are left out.
-func Run(r *trace.Reader, schema *rpcdelta.Schema, distance int) (*Result, error) {
-	c, err := newChain(schema, distance)
+func Run(r *trace.Reader, s *schema.Schema, distance int) (*Result, error) {
+	c, err := newChain(s, distance)
 	if err != nil {
 		return nil, err
 	}

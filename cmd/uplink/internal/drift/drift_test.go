@@ -7,17 +7,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 )
 
 // run codes a walk of a position (step 1) and an angle through both schemes.
 func run(t *testing.T, frames, distance int, move func(i int) (x, angle float64)) *Result {
 	t.Helper()
-	schema, err := rpcdelta.NewSchema("Move", 10, []rpcdelta.Field{
-		{Name: "X", Kind: rpcdelta.KindScalar, Resolution: 1},
-		{Name: "Yaw", Kind: rpcdelta.KindAngle, Bits: 10},
-		{Name: "Keys", Kind: rpcdelta.KindBits, Width: 8},
+	s, err := schema.New("Move", 10, []schema.Field{
+		{Name: "X", Kind: schema.KindScalar, Resolution: 1},
+		{Name: "Yaw", Kind: schema.KindAngle, Bits: 10},
+		{Name: "Keys", Kind: schema.KindBits, Width: 8},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -28,11 +28,11 @@ func run(t *testing.T, frames, distance int, move func(i int) (x, angle float64)
 		x, angle := move(i)
 		fmt.Fprintf(&rows, "%v,%v,%d\n", x, angle, i%256)
 	}
-	r, err := trace.NewReader(strings.NewReader(rows.String()), "walk.csv", schema)
+	r, err := trace.NewReader(strings.NewReader(rows.String()), "walk.csv", s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	res, err := Run(r, schema, distance)
+	res, err := Run(r, s, distance)
 	if err != nil {
 		t.Fatal(err)
 	}

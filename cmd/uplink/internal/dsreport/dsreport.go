@@ -14,7 +14,7 @@ import (
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/meter"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/socketdrops"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Reporter measures a server from when it is made.
@@ -46,7 +46,7 @@ func New(srv *ds.Server) *Reporter {
 
 // Frame is part of the server's handlers: it measures from when the frame's datagram, or the batch that it came in,
 // was read.
-func (r *Reporter) Frame(_ *ds.Player, f ds.Frame[*rpcdelta.Frame]) {
+func (r *Reporter) Frame(_ *ds.Player, f ds.Frame[*schema.Frame]) {
 	r.delays.Add(time.Since(f.Received))
 }
 

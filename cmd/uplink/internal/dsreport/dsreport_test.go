@@ -13,7 +13,7 @@ import (
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/meter"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace/sample"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
@@ -27,7 +27,7 @@ func TestRun(t *testing.T) {
 		var r *Reporter
 		srv := uplinktest.Serve(t, network, ds.Config{}, func(s *ds.Server) error {
 			r = New(s)
-			return ds.HandleSchema(s, played.Schema, func(p *ds.Player, f ds.Frame[*rpcdelta.Frame]) {
+			return ds.HandleSchema(s, played.Schema, func(p *ds.Player, f ds.Frame[*schema.Frame]) {
 				time.Sleep(2 * time.Millisecond) // as if decoding took that long
 				r.Frame(p, f)
 			})

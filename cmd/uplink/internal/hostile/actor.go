@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/uplink-rpc/uplink/schema"
+
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/fragment"
 	"github.com/uplink-rpc/uplink/internal/mpack"
@@ -24,9 +26,9 @@ type actor struct {
 	c    *rogue.Client
 	rng  *rand.Rand
 
-	schema   *rpcdelta.Schema
+	schema   *schema.Schema
 	encoders []*rpcdelta.Encoder
-	frame    *rpcdelta.Frame
+	frame    *schema.Frame
 	number   uint32 // of the next segment
 	pending  []byte // reliable frame that waits for room, since none may be missing
 	ended    error  // why the session did not last
@@ -41,7 +43,7 @@ type actor struct {
 
 // newActor connects a hostile client of a kind.
 func newActor(ctx context.Context, addr string, network transport.Network, t token.Token, k *kind, seed uint64) (*actor, error) {
-	typ, err := rpcdelta.Compile[move](moveRPC, maxHz)
+	typ, err := schema.Compile[move](moveRPC, maxHz)
 	if err != nil {
 		return nil, err
 	}

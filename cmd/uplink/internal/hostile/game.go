@@ -3,13 +3,13 @@ package hostile
 import (
 	"math"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // move is the call of honest players.
 type move struct {
-	Location rpcdelta.Vec3 `rpcdelta:"resolution=0.1"`
-	View     rpcdelta.Vec3 `rpcdelta:"resolution=0.01,min=-360,max=360"`
+	Location schema.Vec3 `uplink:"resolution=0.1"`
+	View     schema.Vec3 `uplink:"resolution=0.01,min=-360,max=360"`
 	Tick     uint32
 	Buttons  uint16
 }
@@ -19,8 +19,8 @@ func moveAt(player int, tick uint64) move {
 	at := float64(tick) / 60
 	sin, cos := math.Sincos(at/2 + float64(player))
 	return move{
-		Location: rpcdelta.Vec3{X: 500 * sin, Y: 500 * cos, Z: 90},
-		View:     rpcdelta.Vec3{X: 30 * sin, Y: math.Mod(at*40, 360), Z: 0},
+		Location: schema.Vec3{X: 500 * sin, Y: 500 * cos, Z: 90},
+		View:     schema.Vec3{X: 30 * sin, Y: math.Mod(at*40, 360), Z: 0},
 		Tick:     uint32(tick),
 		Buttons:  uint16(tick / 30 % 16),
 	}
@@ -28,8 +28,8 @@ func moveAt(player int, tick uint64) move {
 
 // object is an object of the worlds.
 type object struct {
-	Position rpcdelta.Vec3 `rpcdelta:"resolution=0.01,min=-1000,max=1000"`
-	Rotation rpcdelta.Quat `rpcdelta:"bits=11"`
+	Position schema.Vec3 `uplink:"resolution=0.01,min=-1000,max=1000"`
+	Rotation schema.Quat `uplink:"bits=11"`
 	Lit      bool
 }
 
@@ -43,8 +43,8 @@ func objectAt(i int, tick uint64) object {
 	}
 	sin, cos := math.Sincos(float64(tick)/60 + float64(i))
 	return object{
-		Position: rpcdelta.Vec3{X: 3*float64(i%16) + 5*cos, Y: 3*float64(i/16) + 5*sin},
-		Rotation: rpcdelta.Quat{X: sin / 2, Y: cos / 2, Z: 0.3, W: 1},
+		Position: schema.Vec3{X: 3*float64(i%16) + 5*cos, Y: 3*float64(i/16) + 5*sin},
+		Rotation: schema.Quat{X: sin / 2, Y: cos / 2, Z: 0.3, W: 1},
 		Lit:      (tick/60+uint64(i))%7 == 0,
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // field explains a field of frame i, and gives its bits.
@@ -54,20 +55,20 @@ func held(comps []rpcdelta.Part) bool {
 }
 
 // flagText says what the bits of a field are that are no component's.
-func flagText(s *stream, field *rpcdelta.Field, comps []rpcdelta.Part) string {
+func flagText(s *stream, field *schema.Field, comps []rpcdelta.Part) string {
 	alone := len(comps) > 0 && isAlone(&comps[0])
 	text := "whether it changed"
 	switch {
-	case s.cfg.Codec == rpcdelta.RLE && field.Kind == rpcdelta.KindAngle && alone:
+	case s.cfg.Codec == rpcdelta.RLE && field.Kind == schema.KindAngle && alone:
 		text = "of each whether it is not zero"
-	case s.cfg.Codec == rpcdelta.RLE && field.Kind == rpcdelta.KindQuat && alone:
+	case s.cfg.Codec == rpcdelta.RLE && field.Kind == schema.KindQuat && alone:
 		return "whether the index is the same, if there is a baseline; the index of the largest component"
 	case s.cfg.Codec == rpcdelta.RLE, alone:
 		text = "the width that its components share"
 	case len(comps) > 1:
 		text = "whether it changed, and which components"
 	}
-	if field.Kind == rpcdelta.KindQuat {
+	if field.Kind == schema.KindQuat {
 		text += ", the index of the largest component"
 	}
 	return text
@@ -90,24 +91,24 @@ func partText(c *rpcdelta.Part) string {
 }
 
 // valueText is a field's value in its own unit.
-func valueText(schema *rpcdelta.Schema, f *rpcdelta.Frame, i int) string {
-	field := &schema.Fields()[i]
+func valueText(s *schema.Schema, f *schema.Frame, i int) string {
+	field := &s.Fields()[i]
 	if field.IsBytes() {
-		b := schema.BytesOf(f, i)
+		b := s.BytesOf(f, i)
 		return clip(fmt.Sprintf("%d bytes %x", len(b), b))
 	}
 	var values []string
 	switch field.Kind {
-	case rpcdelta.KindInt:
+	case schema.KindInt:
 		for k := range field.Values() {
-			values = append(values, fmt.Sprint(schema.Int(f, i, k)))
+			values = append(values, fmt.Sprint(s.Int(f, i, k)))
 		}
-	case rpcdelta.KindUint, rpcdelta.KindBits, rpcdelta.KindBool:
+	case schema.KindUint, schema.KindBits, schema.KindBool:
 		for k := range field.Values() {
-			values = append(values, fmt.Sprint(schema.Uint(f, i, k)))
+			values = append(values, fmt.Sprint(s.Uint(f, i, k)))
 		}
 	default:
-		for _, v := range schema.RestoreField(nil, f, i) {
+		for _, v := range s.RestoreField(nil, f, i) {
 			values = append(values, fmt.Sprintf("%.6g", v))
 		}
 	}
@@ -125,9 +126,9 @@ func newPlaces(s *stream, begin int) *places {
 }
 
 // next is where a field of so many bits lies, or noBit.
-func (p *places) next(k rpcdelta.Kind, bits float64) int {
+func (p *places) next(k schema.Kind, bits float64) int {
 	switch k {
-	case rpcdelta.KindUint, rpcdelta.KindInt, rpcdelta.KindBits, rpcdelta.KindBool, rpcdelta.KindFixed, rpcdelta.KindBytes:
+	case schema.KindUint, schema.KindInt, schema.KindBits, schema.KindBool, schema.KindFixed, schema.KindBytes:
 		return noBit
 	default:
 	}

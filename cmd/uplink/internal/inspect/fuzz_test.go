@@ -13,6 +13,7 @@ import (
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // FuzzRun inspects files whose records are whole, but say anything: one after the other, each after its length of 16
@@ -98,9 +99,9 @@ func TestSeeds(t *testing.T) {
 
 // TestLimits: files that are all about streams, schemas and sessions take no more memory than there is for them.
 func TestLimits(t *testing.T) {
-	schema, err := rpcdelta.NewSchema("Big", 60, []rpcdelta.Field{{Name: "A", Kind: rpcdelta.KindScalar, Count: 1000, Resolution: 1}})
+	big, err := schema.New("Big", 60, []schema.Field{{Name: "A", Kind: schema.KindScalar, Count: 1000, Resolution: 1}})
 	uplinktest.Must(t, err)
-	json, err := schema.AppendJSON(nil)
+	json, err := big.AppendJSON(nil)
 	uplinktest.Must(t, err)
 	file := capture.AppendRecord(capture.AppendHeader(nil), 0, &capture.Start{})
 	file = capture.AppendRecord(file, 0, &capture.Schema{ID: 1, JSON: json})

@@ -10,12 +10,13 @@ import (
 	"github.com/uplink-rpc/uplink/capture"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // trained is a prior that is not the built-in one.
 func trained(t *testing.T) *rpcdelta.Prior {
 	t.Helper()
-	typ, err := rpcdelta.Compile[uplinktest.Move]("A", 0)
+	typ, err := schema.Compile[uplinktest.Move]("A", 0)
 	uplinktest.Must(t, err)
 	r := rpcdelta.Recording{Schema: typ.Schema()}
 	for n := range uint64(300) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/capture"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Options say what to look at. The zero value is all.
@@ -34,7 +35,7 @@ type inspection struct {
 	options Options
 	sum     *Summary
 	players map[uint64]*player
-	schemas map[uint64]*rpcdelta.Schema
+	schemas map[uint64]*schema.Schema
 	priors  map[uint64]*rpcdelta.Prior
 	rpcs    map[rpcKey]*RPC
 	limits  limits
@@ -51,7 +52,7 @@ func Run(r io.Reader, o Options) (*Summary, *Explained, error) {
 		return nil, nil, err
 	}
 	x := &inspection{
-		options: o, players: map[uint64]*player{}, schemas: map[uint64]*rpcdelta.Schema{},
+		options: o, players: map[uint64]*player{}, schemas: map[uint64]*schema.Schema{},
 		priors: map[uint64]*rpcdelta.Prior{rpcdelta.GenericPrior().Hash(): rpcdelta.GenericPrior()}, rpcs: map[rpcKey]*RPC{},
 	}
 	x.sum = newSummary(in.Start())
@@ -129,7 +130,7 @@ func (x *inspection) take(body capture.Body) {
 
 // schema keeps a schema. One that cannot be read leaves its streams without a decoder, which is said there.
 func (x *inspection) schema(b *capture.Schema) {
-	s, err := rpcdelta.ParseSchema(b.JSON)
+	s, err := schema.Parse(b.JSON)
 	if err != nil {
 		x.sum.problem("record %d: schema %d: %v", x.at.Number, b.ID, err)
 		return

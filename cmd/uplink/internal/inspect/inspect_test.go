@@ -22,6 +22,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
@@ -355,7 +356,7 @@ func TestHostile(t *testing.T) {
 		srv := uplinktest.Serve(t, network, ds.Config{Tap: tap.New(w), DeliverLate: true, RateSlack: 4}, func(s *ds.Server) error {
 			return ds.Handle(s, "A", func(*ds.Player, ds.Frame[uplinktest.Move]) {})
 		})
-		typ, err := rpcdelta.Compile[uplinktest.Move]("A", 0)
+		typ, err := schema.Compile[uplinktest.Move]("A", 0)
 		uplinktest.Must(t, err)
 		conn, err := transport.Dial(t.Context(), uplinktest.Addr, transport.Config{Network: network}, stranger{})
 		uplinktest.Must(t, err)

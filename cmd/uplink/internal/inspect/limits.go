@@ -6,6 +6,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/capture"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // A capture may be a stranger's: what it makes this program remember is bounded, whatever it says.
@@ -25,7 +26,7 @@ var errMemory = errors.New("too many streams at a time for the memory that this 
 // limits count what the decoders take.
 type limits struct {
 	memory int
-	rates  map[rateKey]*rpcdelta.Schema
+	rates  map[rateKey]*schema.Schema
 }
 
 type rateKey struct {
@@ -34,7 +35,7 @@ type rateKey struct {
 }
 
 // atRate gives a schema at the rate of a binding.
-func (l *limits) atRate(schema *rpcdelta.Schema, b *capture.Bound) (*rpcdelta.Schema, error) {
+func (l *limits) atRate(original *schema.Schema, b *capture.Bound) (*schema.Schema, error) {
 	key := rateKey{b.Schema, b.RateHz}
 	if s := l.rates[key]; s != nil {
 		return s, nil
@@ -42,23 +43,23 @@ func (l *limits) atRate(schema *rpcdelta.Schema, b *capture.Bound) (*rpcdelta.Sc
 	if len(l.rates) == maxRates {
 		return nil, fmt.Errorf("more than %d schemas and rates", maxRates)
 	}
-	s, err := schema.AtRate(b.RateHz)
+	s, err := original.AtRate(b.RateHz)
 	if err != nil {
 		return nil, err
 	}
 	if l.rates == nil {
-		l.rates = map[rateKey]*rpcdelta.Schema{}
+		l.rates = map[rateKey]*schema.Schema{}
 	}
 	l.rates[key] = s
 	return s, nil
 }
 
 // take counts what a decoder takes.
-func (l *limits) take(schema *rpcdelta.Schema, b *capture.Bound) (int, error) {
+func (l *limits) take(s *schema.Schema, b *capture.Bound) (int, error) {
 	ring := max(b.Ring, rpcdelta.DefaultRing)
-	frame := 4*schema.Components() + 24
-	for i := range schema.Fields() {
-		if f := &schema.Fields()[i]; f.Max != nil && f.Kind == rpcdelta.KindBytes {
+	frame := 4*s.Components() + 24
+	for i := range s.Fields() {
+		if f := &s.Fields()[i]; f.Max != nil && f.Kind == schema.KindBytes {
 			frame += 24 + int(*f.Max)
 		} else {
 			frame += f.Size

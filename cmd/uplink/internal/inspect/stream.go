@@ -7,6 +7,7 @@ import (
 	"github.com/uplink-rpc/uplink/capture"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Why a stream is not decoded.
@@ -20,7 +21,7 @@ const (
 type stream struct {
 	bound  *capture.Bound
 	name   string
-	schema *rpcdelta.Schema
+	schema *schema.Schema
 	cfg    rpcdelta.DecoderConfig
 	limits *limits
 	broken string // why there can be no decoder
@@ -42,13 +43,13 @@ func newStream(x *inspection, b *capture.Bound) *stream {
 	s.cfg = rpcdelta.DecoderConfig{
 		Codec: b.Codec, RPC: b.RPC, Ring: b.Ring, PeerRing: b.PeerRing, DeliverLate: b.DeliverLate, Reliable: b.Reliable,
 	}
-	schema := x.schemas[b.Schema]
-	if schema == nil {
+	declared := x.schemas[b.Schema]
+	if declared == nil {
 		s.broken = fmt.Sprintf("schema %d is not in the file", b.Schema)
 	} else {
-		s.name = schema.RPC()
+		s.name = declared.RPC()
 		var err error
-		if s.schema, err = x.limits.atRate(schema, b); err != nil {
+		if s.schema, err = x.limits.atRate(declared, b); err != nil {
 			s.broken = err.Error()
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Pose is an actor from above: where it is, where it looks, and where it goes. Units are the recording's; y is up on
@@ -18,30 +18,30 @@ type Pose struct {
 
 // Poser reads poses from the frames of a schema. Not safe for concurrent use.
 type Poser struct {
-	schema                      *rpcdelta.Schema
+	schema                      *schema.Schema
 	position, velocity, heading int // indexes of fields; -1: there is none
 	values                      []float64
 }
 
 // NewPoser finds the fields that hold the pose. Where a schema has no position, every pose is at the origin.
-func NewPoser(s *rpcdelta.Schema) *Poser {
+func NewPoser(s *schema.Schema) *Poser {
 	fields := s.Fields()
-	first := func(is func(f *rpcdelta.Field) bool) int {
-		return slices.IndexFunc(fields, func(f rpcdelta.Field) bool { return is(&f) })
+	first := func(is func(f *schema.Field) bool) int {
+		return slices.IndexFunc(fields, func(f schema.Field) bool { return is(&f) })
 	}
 	p := &Poser{schema: s, velocity: -1}
-	p.position = first(func(f *rpcdelta.Field) bool { return f.Kind == rpcdelta.KindVec3 && named(f, "loc", "pos") })
+	p.position = first(func(f *schema.Field) bool { return f.Kind == schema.KindVec3 && named(f, "loc", "pos") })
 	if p.position >= 0 && fields[p.position].Velocity != "" {
-		p.velocity = first(func(f *rpcdelta.Field) bool { return f.Name == fields[p.position].Velocity })
+		p.velocity = first(func(f *schema.Field) bool { return f.Name == fields[p.position].Velocity })
 	}
-	p.heading = first(func(f *rpcdelta.Field) bool {
-		return f.Kind == rpcdelta.KindQuat || f.Kind == rpcdelta.KindAngle && f.Values() >= 2
+	p.heading = first(func(f *schema.Field) bool {
+		return f.Kind == schema.KindQuat || f.Kind == schema.KindAngle && f.Values() >= 2
 	})
 	return p
 }
 
 // named says whether a field's name begins with one of the prefixes.
-func named(f *rpcdelta.Field, prefixes ...string) bool {
+func named(f *schema.Field, prefixes ...string) bool {
 	name := strings.ToLower(f.Name)
 	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }
@@ -50,7 +50,7 @@ func named(f *rpcdelta.Field, prefixes ...string) bool {
 func (p *Poser) Moves() bool { return p.velocity >= 0 }
 
 // Pose reads that of a frame.
-func (p *Poser) Pose(f *rpcdelta.Frame) Pose {
+func (p *Poser) Pose(f *schema.Frame) Pose {
 	var at Pose
 	if v := p.field(f, p.position); v != nil {
 		at.X, at.Y = v[0], v[1]
@@ -68,7 +68,7 @@ func (p *Poser) Pose(f *rpcdelta.Frame) Pose {
 	return at
 }
 
-func (p *Poser) field(f *rpcdelta.Frame, i int) []float64 {
+func (p *Poser) field(f *schema.Frame, i int) []float64 {
 	if i < 0 {
 		return nil
 	}

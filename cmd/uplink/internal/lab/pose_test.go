@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace/sample"
 )
 
@@ -19,7 +19,7 @@ func TestPoseOfAngles(t *testing.T) {
 		t.Error("there is no velocity")
 	}
 	field := func(name string) int {
-		return slices.IndexFunc(s.Fields(), func(f rpcdelta.Field) bool { return f.Name == name })
+		return slices.IndexFunc(s.Fields(), func(f schema.Field) bool { return f.Name == name })
 	}
 	for i := range sample.Portal2().Frames {
 		f := sample.Portal2().At(i)
@@ -73,7 +73,7 @@ func TestYaw(t *testing.T) {
 
 // TestPoseOfOthers: a schema without what is drawn has a pose nevertheless.
 func TestPoseOfOthers(t *testing.T) {
-	s, err := rpcdelta.NewSchema("Shoot", 60, []rpcdelta.Field{{Name: "Weapon", Kind: rpcdelta.KindUint, Width: 8}})
+	s, err := schema.New("Shoot", 60, []schema.Field{{Name: "Weapon", Kind: schema.KindUint, Width: 8}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 )
 
@@ -53,18 +53,18 @@ func (s *Stage) Actors() []Actor {
 }
 
 // Sent shows what an actor's client sent as its nth call.
-func (s *Stage) Sent(actor, n int, f *rpcdelta.Frame) {
+func (s *Stage) Sent(actor, n int, f *schema.Frame) {
 	s.actors[actor].show(f, func(v *viewer, at Pose) { v.sent = appendPose(v.sent, seen{n: n, Pose: at}) })
 }
 
 // Rebuilt shows what the server made of it. older says that the frame came with a newer one.
-func (s *Stage) Rebuilt(actor, n int, f *rpcdelta.Frame, older bool) {
+func (s *Stage) Rebuilt(actor, n int, f *schema.Frame, older bool) {
 	s.actors[actor].show(f, func(v *viewer, at Pose) {
 		v.rebuilt = appendPose(v.rebuilt, seen{n: n, older: older, Pose: at})
 	})
 }
 
-func (a *actor) show(f *rpcdelta.Frame, to func(*viewer, Pose)) {
+func (a *actor) show(f *schema.Frame, to func(*viewer, Pose)) {
 	if !a.watched.Load() {
 		return
 	}

@@ -17,13 +17,14 @@ import (
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/mpack"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
 // Plan is what there is to be played.
 type Plan struct {
 	sessions []*session
-	schemas  []*rpcdelta.Schema
+	schemas  []*schema.Schema
 	priors   []*rpcdelta.Prior
 	ring     int
 	late     bool // DeliverLate
@@ -72,7 +73,7 @@ func Load(r io.Reader, player uint64) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &loader{plan: &Plan{}, player: player, sessions: map[uint64]*session{}, schemas: map[uint64]*rpcdelta.Schema{}}
+	l := &loader{plan: &Plan{}, player: player, sessions: map[uint64]*session{}, schemas: map[uint64]*schema.Schema{}}
 	err = l.read(in)
 	for _, s := range l.sessions {
 		l.settle(s)
@@ -95,7 +96,7 @@ type loader struct {
 	plan     *Plan
 	player   uint64
 	sessions map[uint64]*session
-	schemas  map[uint64]*rpcdelta.Schema
+	schemas  map[uint64]*schema.Schema
 	at       time.Duration
 }
 
@@ -118,7 +119,7 @@ func (l *loader) read(in *capture.Reader) error {
 func (l *loader) take(body capture.Body) error {
 	switch b := body.(type) {
 	case *capture.Schema:
-		s, err := rpcdelta.ParseSchema(b.JSON)
+		s, err := schema.Parse(b.JSON)
 		l.schemas[b.ID] = s
 		return err
 	case *capture.Prior:
@@ -170,8 +171,8 @@ func (l *loader) with(player uint64, f func(*session)) {
 
 // bound has the client bind an RPC as it did.
 func (l *loader) bound(b *capture.Bound) error {
-	schema := l.schemas[b.Schema]
-	if schema == nil {
+	declared := l.schemas[b.Schema]
+	if declared == nil {
 		return fmt.Errorf("schema %d is not in the file", b.Schema)
 	}
 	l.plan.ring, l.plan.late = max(l.plan.ring, b.Ring), b.DeliverLate
@@ -179,7 +180,7 @@ func (l *loader) bound(b *capture.Bound) error {
 		l.settle(s)
 		s.streams[b.RPC] = &stream{ready: !b.Again}
 		s.events = append(s.events, event{at: l.at, bind: &control.BindRequest{
-			RPC: mpack.Byte(b.RPC), Name: schema.RPC(), Fingerprint: schema.Fingerprint(), Fields: control.FieldHashes(schema), RateHz: b.RateHz,
+			RPC: mpack.Byte(b.RPC), Name: declared.RPC(), Fingerprint: declared.Fingerprint(), Fields: control.FieldHashes(declared), RateHz: b.RateHz,
 			Ring: b.PeerRing, Codec: b.Codec.String(), Reliable: b.Reliable, Frames: b.Frames, Prior: b.Prior,
 		}})
 	})

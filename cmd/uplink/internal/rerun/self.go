@@ -12,6 +12,7 @@ import (
 	"github.com/uplink-rpc/uplink/capture"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
@@ -42,7 +43,7 @@ func PlaySelf(ctx context.Context, plan *Plan, o Options) (out Report, err error
 	}
 	defer func() { err = errors.Join(err, srv.Close()) }()
 	for _, s := range plan.schemas {
-		if err := ds.HandleSchema(srv, s, func(*ds.Player, ds.Frame[*rpcdelta.Frame]) {}); err != nil {
+		if err := ds.HandleSchema(srv, s, func(*ds.Player, ds.Frame[*schema.Frame]) {}); err != nil {
 			return out, err
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/uplink-rpc/uplink/ds"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 )
 
@@ -36,7 +36,7 @@ func New(traces []*trace.Trace) *Verifier {
 }
 
 // Frame is part of the server's handlers.
-func (v *Verifier) Frame(p *ds.Player, f ds.Frame[*rpcdelta.Frame]) {
+func (v *Verifier) Frame(p *ds.Player, f ds.Frame[*schema.Frame]) {
 	b := v.player(p)
 	if len(b.possible) > 0 {
 		b.keep(f)
@@ -72,7 +72,7 @@ func (v *Verifier) player(p *ds.Player) *begins {
 }
 
 // find gives all beginnings that agree with a frame.
-func (v *Verifier) find(f ds.Frame[*rpcdelta.Frame]) (found []begin) {
+func (v *Verifier) find(f ds.Frame[*schema.Frame]) (found []begin) {
 	for _, t := range v.traces {
 		rows := uint64(len(t.Frames))
 		for row := range t.Frames {
@@ -85,7 +85,7 @@ func (v *Verifier) find(f ds.Frame[*rpcdelta.Frame]) (found []begin) {
 }
 
 // keep leaves those that agree with one more frame.
-func (b *begins) keep(f ds.Frame[*rpcdelta.Frame]) {
+func (b *begins) keep(f ds.Frame[*schema.Frame]) {
 	kept := b.possible[:0]
 	for _, c := range b.possible {
 		rows := uint64(len(c.trace.Frames))

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/ds"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 	"github.com/uplink-rpc/uplink/trace/sample"
 )
@@ -15,7 +15,7 @@ func TestFrame(t *testing.T) {
 	played := sample.Portal2()
 	v := New([]*trace.Trace{played})
 	frame := func(p *ds.Player, row int, seq uint64) {
-		v.Frame(p, ds.Frame[*rpcdelta.Frame]{Value: played.At(row), Seq: seq})
+		v.Frame(p, ds.Frame[*schema.Frame]{Value: played.At(row), Seq: seq})
 	}
 	expect := func(wantGood, wantBad uint64) {
 		t.Helper()
@@ -36,7 +36,7 @@ func TestFrame(t *testing.T) {
 	altered := played.Schema.NewFrame()
 	altered.CopyFrom(played.At(2100))
 	altered.Ints[0]++
-	v.Frame(two, ds.Frame[*rpcdelta.Frame]{Value: altered, Seq: 2007})
+	v.Frame(two, ds.Frame[*schema.Frame]{Value: altered, Seq: 2007})
 	expect(4001, 2)
 	v.Left(one, nil)
 	v.Left(two, errors.New("gone"))

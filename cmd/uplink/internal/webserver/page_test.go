@@ -21,7 +21,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/uplinktest/browser"
 	"github.com/uplink-rpc/uplink/metrics"
 	"github.com/uplink-rpc/uplink/metrics/dashboard"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -38,12 +38,12 @@ type match struct {
 func newMatch(t *testing.T) *match {
 	t.Helper()
 	network := uplinktest.NewNetwork(t, simnet.Config{Delay: 10 * time.Millisecond, Loss: 0.1, Seed: 5}, simnet.Config{Delay: 10 * time.Millisecond, Seed: 6})
-	schema, err := rpcdelta.NewSchema(evil, 60, []rpcdelta.Field{
-		{Name: evil, Kind: rpcdelta.KindVec3, Resolution: 0.1}, {Name: strings.Repeat("W", 10_000), Kind: rpcdelta.KindUint, Width: 8},
+	evilSchema, err := schema.New(evil, 60, []schema.Field{
+		{Name: evil, Kind: schema.KindVec3, Resolution: 0.1}, {Name: strings.Repeat("W", 10_000), Kind: schema.KindUint, Width: 8},
 	})
 	uplinktest.Must(t, err)
 	srv := uplinktest.Serve(t, network, ds.Config{}, func(s *ds.Server) error {
-		if err := ds.HandleSchema(s, schema, func(*ds.Player, ds.Frame[*rpcdelta.Frame]) {}); err != nil {
+		if err := ds.HandleSchema(s, evilSchema, func(*ds.Player, ds.Frame[*schema.Frame]) {}); err != nil {
 			return err
 		}
 		return ds.Handle(s, "Move", func(*ds.Player, ds.Frame[uplinktest.Move]) {})
@@ -53,10 +53,10 @@ func newMatch(t *testing.T) *match {
 	for i := range 3 {
 		conn := uplinktest.Dial(t, network, client.Config{})
 		move := uplinktest.Bind(t, conn, "Move")
-		other, err := client.BindSchema(conn, schema)
+		other, err := client.BindSchema(conn, evilSchema)
 		uplinktest.Must(t, err)
 		playing.Go(func() {
-			frame := schema.NewFrame()
+			frame := evilSchema.NewFrame()
 			tick := time.NewTicker(time.Second / 60)
 			defer tick.Stop()
 			for n := uint64(0); ; n++ {

@@ -1,0 +1,157 @@
+package schema
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Kind determines how the values of a field are quantized, and how a codec computes the difference
+// of two of them. Schema files and struct tags use these names.
+type Kind string
+
+// The kinds of fields. Values are the numbers that the user sees; components are the integers that
+// a [Frame] holds for them.
+const (
+	// KindVec2 is a vector of two numbers with one resolution, coded as one group.
+	KindVec2 Kind = "vec2"
+	// KindVec3 is a vector of three numbers with one resolution, coded as one group.
+	KindVec3 Kind = "vec3"
+	// KindScalar is one or more numbers with one resolution, coded as one group.
+	KindScalar Kind = "scalar"
+	// KindAngle is one or more angles in degrees, each modulo one turn of 2^Bits steps.
+	KindAngle Kind = "angle"
+	// KindQuat is a rotation. The values are x, y, z and w; the components are the index of the
+	// largest of them and the other three ("smallest three").
+	KindQuat Kind = "quat"
+	// KindUnitVec is a direction. The values are x, y and z; the two components are its octahedral
+	// encoding.
+	KindUnitVec Kind = "unitvec"
+	// KindUint is one or more unsigned integers of Width bits.
+	KindUint Kind = "uint"
+	// KindInt is one or more signed integers of Width bits in two's complement.
+	KindInt Kind = "int"
+	// KindBool is one or more booleans.
+	KindBool Kind = "bool"
+	// KindBits is one or more bit sets of Width bits.
+	KindBits Kind = "bits"
+	// KindFixed is a byte string of exactly Size bytes.
+	KindFixed Kind = "fixed"
+	// KindBytes is a byte string of at most Max bytes.
+	KindBytes Kind = "bytes"
+)
+
+// Class groups the kinds that codecs treat alike.
+type Class uint8
+
+const (
+	ClassNumber  Class = iota // quantized numbers; differences are taken by subtraction
+	ClassAngle                // quantized angles; differences are taken modulo 2^Bits
+	ClassQuat                 // rotations as their smallest three components
+	ClassInteger              // integers, booleans and bit sets; differences are taken by XOR
+	ClassBytes                // byte strings
+)
+
+// Class returns the class of kind k and reports whether k is known.
+func (k Kind) Class() (Class, bool) {
+	switch k {
+	case KindVec2, KindVec3, KindScalar, KindUnitVec:
+		return ClassNumber, true
+	case KindAngle:
+		return ClassAngle, true
+	case KindQuat:
+		return ClassQuat, true
+	case KindUint, KindInt, KindBool, KindBits:
+		return ClassInteger, true
+	case KindFixed, KindBytes:
+		return ClassBytes, true
+	}
+	return 0, false
+}
+
+// values returns the number of values of a field of kind k, or 0 if the field's Count determines
+// it.
+func (k Kind) values() int {
+	switch k {
+	case KindVec2:
+		return 2
+	case KindVec3, KindUnitVec:
+		return 3
+	case KindQuat:
+		return 4
+	case KindFixed, KindBytes:
+		return 1
+	default:
+		return 0
+	}
+}
+
+// Field describes one field, as a schema file or a struct tag does. A zero option means the default
+// of the kind.
+type Field struct {
+	Name string `json:"name"`
+	Kind Kind   `json:"kind"`
+	// Columns names the columns of a trace that hold the values, in order. They do not affect the
+	// wire format: two schemas that differ only in columns are equal.
+	Columns []string `json:"columns,omitempty"`
+	// Count is the number of values of a scalar, angle, uint, int, bool or bits field. The default
+	// is the number of columns, or 1.
+	Count int `json:"count,omitempty"`
+	// Resolution is the size of one step of a vec2, vec3 or scalar, in the unit of the value.
+	Resolution float64 `json:"resolution,omitempty"`
+	// Bits is the size of an angle (2 to 24, default 16), or of each of the smallest three
+	// components of a quat (3 to 20, default 12), or of each of the two components of a unitvec (3
+	// to 20, default 12).
+	Bits int `json:"bits,omitempty"`
+	// Width is the size of a value of a uint, int or bits field, 1 to 64 bits.
+	Width int `json:"width,omitempty"`
+	// Size is the size of a fixed field in bytes.
+	Size int `json:"size,omitempty"`
+	// Min and Max bound the values of a vec2, vec3 or scalar. The defaults are -(2^23-1) and 2^23-1
+	// steps. For a bytes field, Max is the maximum size in bytes.
+	Min *float64 `json:"min,omitempty"`
+	Max *float64 `json:"max,omitempty"`
+	// Velocity names the field that holds the rate of change of this field, per second. For a quat
+	// it is the angular velocity about the world axes, in radians per second.
+	Velocity string `json:"velocity,omitempty"`
+	// VelocityScale is the factor from the unit of the velocity to the unit of this field. The
+	// default is 1.
+	VelocityScale float64 `json:"velocity_scale,omitempty"`
+}
+
+// String returns the name, the kind and the options of the field that affect the wire format. Both
+// ends of a connection compare it.
+func (f Field) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s", f.Name, f.Kind)
+	option := func(name string, set bool, v any) {
+		if set {
+			fmt.Fprintf(&b, " %s=%v", name, v)
+		}
+	}
+	option("count", f.Count > 1 && f.Kind.values() == 0, f.Count)
+	option("resolution", f.Resolution != 0, f.Resolution)
+	option("bits", f.Bits != 0, f.Bits)
+	option("width", f.Width != 0 && f.Kind != KindBool, f.Width)
+	option("size", f.Size != 0, f.Size)
+	if f.Min != nil {
+		option("min", true, *f.Min)
+	}
+	if f.Max != nil {
+		option("max", true, *f.Max)
+	}
+	option("velocity", f.Velocity != "", f.Velocity)
+	option("velocity_scale", f.VelocityScale != 0 && f.VelocityScale != 1, f.VelocityScale)
+	return b.String()
+}
+
+// Values returns the number of values of the field: the length of the arguments of
+// [Schema.QuantizeField] and of the result of [Schema.RestoreField]. A byte string counts as one.
+func (f *Field) Values() int {
+	if n := f.Kind.values(); n != 0 {
+		return n
+	}
+	return f.Count
+}
+
+// IsBytes reports whether the field is a byte string, of kind fixed or bytes.
+func (f *Field) IsBytes() bool { return f.Kind == KindFixed || f.Kind == KindBytes }

@@ -1,0 +1,307 @@
+package schema
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// defaultLimit is the magnitude of the default bounds of a number, in steps: less than 2^23.
+const defaultLimit = 1<<23 - 1
+
+// Layout describes where a field lies in a [Frame] and the range of its components. Codecs read
+// it; the schema owns it, so do not modify it.
+type Layout struct {
+	Field *Field
+	Class Class
+	// At and N are the field's components, Frame.Ints[At : At+N]. Byte strings have none.
+	At, N int
+	// Lo and Hi bound each component of a number, an angle, a direction, and of a quaternion's
+	// smallest three.
+	Lo, Hi int32
+	// Scale is the number of steps per unit of a number or angle.
+	Scale float64
+	// Bits is the size in bits of a component of an angle, quaternion or direction.
+	Bits uint
+	// Width is the size in bits of one value of an integer, 1 to 64. A value wider than 32 bits has
+	// two components, the low half first.
+	Width  uint
+	Signed bool // integers in two's complement
+	// Blob is the index of a byte string, Frame.Bytes[Blob]. Its length is MinBytes to MaxBytes.
+	Blob               int
+	MinBytes, MaxBytes int
+}
+
+// addLayout checks f, sets its defaults and appends its layout.
+func (s *Schema) addLayout(f *Field) error {
+	if f.Name == "" {
+		return errors.New("a field needs a name")
+	}
+	if s.field(f.Name) != f {
+		return errors.New("the name is used twice")
+	}
+	c, ok := f.Kind.Class()
+	if !ok {
+		return fmt.Errorf("unknown kind %q", f.Kind)
+	}
+	if err := f.fillCount(); err != nil {
+		return err
+	}
+	if err := f.checkOptions(c); err != nil {
+		return err
+	}
+	p := Layout{Field: f, Class: c, At: s.ints, N: f.Values()}
+	var err error
+	switch c {
+	case ClassNumber:
+		err = p.compileGroup()
+	case ClassAngle:
+		err = p.compileAngle()
+	case ClassQuat:
+		err = p.compileQuat()
+	case ClassInteger:
+		err = p.compileBinary()
+		s.binary += p.Values() * p.ValueBytes()
+	case ClassBytes:
+		err = p.compileBlob()
+		p.N, p.Blob = 0, s.blobs
+		s.blobs++
+		s.binary += p.MaxBytes + p.LengthBytes()
+	}
+	s.ints += p.N
+	s.layouts = append(s.layouts, p)
+	return err
+}
+
+func (f *Field) fillCount() error {
+	if n := f.Kind.values(); n != 0 {
+		if f.Count > 1 && f.Count != n {
+			return fmt.Errorf("count %d, but a %s has %d values", f.Count, f.Kind, n)
+		}
+		if len(f.Columns) != 0 && len(f.Columns) != n {
+			return fmt.Errorf("%d columns, want %d for a %s", len(f.Columns), n, f.Kind)
+		}
+		f.Count = 0
+		return nil
+	}
+	if f.Count == 0 {
+		f.Count = max(1, len(f.Columns))
+	}
+	if f.Count < 1 || f.Count > MaxComponents {
+		return fmt.Errorf("count %d, want 1 to %d", f.Count, MaxComponents)
+	}
+	if len(f.Columns) != 0 && len(f.Columns) != f.Count {
+		return fmt.Errorf("%d columns, but count is %d", len(f.Columns), f.Count)
+	}
+	return nil
+}
+
+// checkOptions returns an error if an option is set that the kind of the field ignores.
+func (f *Field) checkOptions(c Class) error {
+	ranged := c == ClassNumber && f.Kind != KindUnitVec
+	for _, o := range []struct {
+		name      string
+		set, read bool
+	}{
+		{"resolution", f.Resolution != 0, ranged},
+		{"bits", f.Bits != 0, c == ClassAngle || c == ClassQuat || f.Kind == KindUnitVec},
+		{"width", f.Width != 0, c == ClassInteger},
+		{"size", f.Size != 0, f.Kind == KindFixed},
+		{"min", f.Min != nil, ranged},
+		{"max", f.Max != nil, ranged || f.Kind == KindBytes},
+		{"velocity", f.Velocity != "", ranged || c == ClassQuat},
+		{"velocity_scale", f.VelocityScale != 0 && f.VelocityScale != 1, f.Velocity != ""},
+	} {
+		if o.set && !o.read {
+			return fmt.Errorf("%s means nothing for a %s", o.name, f.Kind)
+		}
+	}
+	return nil
+}
+
+func (p *Layout) compileGroup() error {
+	f := p.Field
+	if f.Kind == KindUnitVec {
+		if err := p.fillBits(12, 3, 20); err != nil {
+			return err
+		}
+		p.N = 2
+		p.Hi = 1<<(p.Bits-1) - 1
+		p.Lo = -p.Hi
+		return nil
+	}
+	if !(f.Resolution > 0) || math.IsInf(f.Resolution, 0) {
+		return fmt.Errorf("resolution %v, want a size of one step above 0", f.Resolution)
+	}
+	p.Scale = 1 / f.Resolution
+	if math.IsInf(p.Scale, 0) {
+		return fmt.Errorf("resolution %v is too small", f.Resolution)
+	}
+	var err error
+	if p.Lo, err = p.bound("min", f.Min, -defaultLimit); err != nil {
+		return err
+	}
+	if p.Hi, err = p.bound("max", f.Max, defaultLimit); err != nil {
+		return err
+	}
+	if p.Lo > p.Hi {
+		return fmt.Errorf("min %v is above max %v", p.restore(p.Lo), p.restore(p.Hi))
+	}
+	return nil
+}
+
+// bound quantizes a bound of the range; otherwise is the default.
+func (p *Layout) bound(name string, v *float64, otherwise int32) (int32, error) {
+	if v == nil {
+		return otherwise, nil
+	}
+	x := round(*v, p.Scale)
+	if !(x >= -math.MaxInt32 && x <= math.MaxInt32) { // the group encoding has no -2^31
+		return 0, fmt.Errorf("%s %v is not below 2^31 steps of %v", name, *v, p.Field.Resolution)
+	}
+	return int32(x), nil
+}
+
+func (p *Layout) fillBits(otherwise, lo, hi int) error {
+	f := p.Field
+	if f.Bits == 0 {
+		f.Bits = otherwise
+	}
+	if f.Bits < lo || f.Bits > hi {
+		return fmt.Errorf("bits %d, want %d to %d", f.Bits, lo, hi)
+	}
+	p.Bits = uint(f.Bits)
+	return nil
+}
+
+func (p *Layout) compileAngle() error {
+	if err := p.fillBits(16, 2, 24); err != nil {
+		return err
+	}
+	p.Scale = float64(int(1)<<p.Bits) / 360
+	p.Hi = 1<<p.Bits - 1
+	return nil
+}
+
+func (p *Layout) compileQuat() error {
+	if err := p.fillBits(12, 3, 20); err != nil {
+		return err
+	}
+	p.Hi = 1<<(p.Bits-1) - 1
+	p.Lo = -p.Hi
+	return nil
+}
+
+func (p *Layout) compileBinary() error {
+	f := p.Field
+	if f.Kind == KindBool {
+		if f.Width > 1 {
+			return fmt.Errorf("width %d means nothing for a bool", f.Width)
+		}
+		f.Width = 1
+	}
+	if f.Width < 1 || f.Width > 64 {
+		return fmt.Errorf("width %d, want 1 to 64", f.Width)
+	}
+	p.Width = uint(f.Width)
+	p.Signed = f.Kind == KindInt
+	if p.Width > 32 {
+		p.N *= 2
+	}
+	return nil
+}
+
+func (p *Layout) compileBlob() error {
+	f := p.Field
+	if f.Kind == KindFixed {
+		if f.Size < 1 || f.Size > MaxBytes {
+			return fmt.Errorf("size %d, want 1 to %d bytes", f.Size, MaxBytes)
+		}
+		p.MinBytes, p.MaxBytes = f.Size, f.Size
+		return nil
+	}
+	if f.Max == nil {
+		return errors.New("a bytes field needs max, its maximum size in bytes")
+	}
+	if m := *f.Max; !(m >= 1 && m <= MaxBytes) || m != math.Trunc(m) {
+		return fmt.Errorf("max %v, want 1 to %d bytes", m, MaxBytes)
+	}
+	p.MaxBytes = int(*f.Max)
+	return nil
+}
+
+// Values returns the number of values of an integer field.
+func (p *Layout) Values() int {
+	if p.Width > 32 {
+		return p.N / 2
+	}
+	return p.N
+}
+
+// ValueBytes returns the size of one value of an integer field: Width rounded up to bytes.
+func (p *Layout) ValueBytes() int { return int(p.Width+7) / 8 }
+
+// LengthBytes returns the maximum size of the length of a byte string as a varint, 0 if the length
+// is fixed.
+func (p *Layout) LengthBytes() int {
+	switch {
+	case p.MinBytes == p.MaxBytes:
+		return 0
+	case p.MaxBytes < 1<<7:
+		return 1
+	case p.MaxBytes < 1<<14:
+		return 2
+	}
+	return 3
+}
+
+// ComponentRange returns the range of component k, 0 to N-1. The components of unsigned integers
+// of 32 bits may exceed the range of int32; frames hold their two's complement.
+func (p *Layout) ComponentRange(k int) (lo, hi int64) {
+	switch {
+	case p.Class == ClassQuat && k == 0:
+		return 0, 3
+	case p.Class == ClassInteger:
+		return p.integerRange(k)
+	}
+	return int64(p.Lo), int64(p.Hi)
+}
+
+// integerRange returns the range of component k of an integer field.
+func (p *Layout) integerRange(k int) (lo, hi int64) {
+	w := p.Width
+	if w > 32 {
+		if k%2 == 0 { // the low half has no sign
+			if p.Signed {
+				return math.MinInt32, math.MaxInt32
+			}
+			return 0, math.MaxUint32
+		}
+		w -= 32
+	}
+	if p.Signed {
+		return -1 << (w - 1), 1<<(w-1) - 1
+	}
+	return 0, 1<<w - 1
+}
+
+// Holds reports whether v is in the range of component k.
+func (p *Layout) Holds(k int, v int32) bool {
+	lo, hi := p.ComponentRange(k)
+	return uint32(v-int32(lo)) <= uint32(hi-lo)
+}
+
+func (p *Layout) componentLimit(k int) string {
+	if p.Class == ClassQuat && k == 0 {
+		return "0 to 3 for the index of the largest"
+	}
+	lo, hi := p.ComponentRange(k)
+	return fmt.Sprintf("%d to %d", lo, hi)
+}
+
+func (p *Layout) bytesLimit() string {
+	if p.MinBytes == p.MaxBytes {
+		return fmt.Sprintf("exactly %d", p.MaxBytes)
+	}
+	return fmt.Sprintf("at most %d", p.MaxBytes)
+}

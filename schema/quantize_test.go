@@ -1,0 +1,230 @@
+package schema
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestRounding verifies the rule floor(v * (1/resolution) + 0.5), which rounds halves up.
+func TestRounding(t *testing.T) {
+	s := mustSchema(t,
+		Field{Name: "One", Kind: KindScalar, Resolution: 1},
+		Field{Name: "Tenth", Kind: KindScalar, Resolution: 0.1},
+		Field{Name: "Third", Kind: KindScalar, Resolution: 3},
+	)
+	f := s.NewFrame()
+	for _, c := range []struct {
+		field int
+		v     float64
+		want  int32
+	}{
+		{0, 0, 0},
+		{0, math.Copysign(0, -1), 0},
+		{0, 0.5, 1},
+		{0, math.Nextafter(0.5, 0), 1}, // the sum rounds up to 1, as in the engine
+		{0, 0.49999, 0},
+		{0, -0.5, 0},
+		{0, -0.50001, -1},
+		{0, -1.5, -1},
+		{0, 2.5, 3},
+		{0, 8388607.4, 1<<23 - 1},
+		{0, -8388607.5, -1<<23 + 1},
+		{1, 0.05, 1},
+		{1, -0.05, 0},
+		{1, 0.3, 3},
+		{1, 838860.74, 1<<23 - 1},
+		{2, 3.1, 1},
+		{2, 4.6, 2},
+		{2, -4.6, -2},
+	} {
+		if err := s.QuantizeField(f, c.field, []float64{c.v}); err != nil {
+			t.Errorf("%v: %v", c.v, err)
+		} else if got := f.Ints[c.field]; got != c.want {
+			t.Errorf("%v of %s: %d, want %d", c.v, s.Fields()[c.field].Name, got, c.want)
+		}
+	}
+}
+
+// TestRestoredDecimals verifies that steps such as 0.1 are restored to the float64 nearest to the
+// decimal number.
+func TestRestoredDecimals(t *testing.T) {
+	for _, c := range []struct{ resolution, v float64 }{
+		{0.1, 0.3}, {0.1, -0.7}, {0.01, 0.29}, {0.001, 12.345}, {0.25, -8.75}, {5, 35}, {1e-6, 1.000001},
+	} {
+		s := mustSchema(t, Field{Name: "X", Kind: KindScalar, Resolution: c.resolution})
+		f := s.NewFrame()
+		if err := s.QuantizeField(f, 0, []float64{c.v}); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.RestoreField(nil, f, 0); len(got) != 1 || got[0] != c.v {
+			t.Errorf("%v in steps of %v comes back as %v", c.v, c.resolution, got)
+		}
+	}
+}
+
+// TestRefusedValues verifies that the error of a value that cannot be quantized names the RPC, the
+// field, the value and the limit.
+func TestRefusedValues(t *testing.T) {
+	for _, c := range []struct {
+		field  Field
+		values []float64
+		value  string // in the error
+		limit  string
+	}{
+		{Field{Kind: KindScalar, Resolution: 1}, []float64{nan}, "NaN", "a finite number"},
+		{Field{Kind: KindScalar, Resolution: 1}, []float64{infinity}, "+Inf", "a finite number"},
+		{Field{Kind: KindScalar, Resolution: 1}, []float64{1 << 23}, "8.388608e+06", "-8388607 to 8388607"},
+		{Field{Kind: KindScalar, Resolution: 1}, []float64{-1 << 23}, "-8.388608e+06", "-8388607 to 8388607"},
+		{Field{Kind: KindScalar, Resolution: 0.5, Min: number(-1), Max: number(2)}, []float64{2.25}, "2.25", "-1 to 2"},
+		{Field{Kind: KindScalar, Resolution: 0.5, Min: number(-1), Max: number(2)}, []float64{-1.26}, "-1.26", "-1 to 2"},
+		{Field{Kind: KindScalar, Resolution: 1, Count: 2}, []float64{0, 1e300}, "1e+300", "-8388607 to 8388607"},
+		{Field{Kind: KindVec2, Resolution: 1}, []float64{0, nan}, "NaN", "a finite number"},
+		{Field{Kind: KindVec3, Resolution: 1}, []float64{0, 0, -infinity}, "-Inf", "a finite number"},
+		{Field{Kind: KindAngle}, []float64{nan}, "NaN", "a finite number"},
+		{Field{Kind: KindAngle}, []float64{1e300}, "1e+300", "degrees that a float64 can still tell apart"},
+		{Field{Kind: KindQuat}, []float64{0, 0, 0, nan}, "NaN", "a finite number"},
+		{Field{Kind: KindQuat}, []float64{0, 0, 0, 0}, "(0, 0, 0, 0)", "a quaternion of a length above 0"},
+		{Field{Kind: KindUnitVec}, []float64{0, 0, 0}, "(0, 0, 0)", "a direction of a length above 0"},
+		{Field{Kind: KindUnitVec}, []float64{infinity, 0, 0}, "+Inf", "a finite number"},
+		{Field{Kind: KindUint, Width: 8}, []float64{256}, "256", "0 to 255"},
+		{Field{Kind: KindUint, Width: 8}, []float64{-1}, "-1", "0 to 255"},
+		{Field{Kind: KindUint, Width: 8}, []float64{1.5}, "1.5", "a whole number"},
+		{Field{Kind: KindUint, Width: 64}, []float64{1 << 64}, "1.8446744073709552e+19", "0 to 18446744073709549568"},
+		{Field{Kind: KindInt, Width: 8}, []float64{128}, "128", "-128 to 127"},
+		{Field{Kind: KindInt, Width: 8}, []float64{-129}, "-129", "-128 to 127"},
+		{Field{Kind: KindInt, Width: 1}, []float64{1}, "1", "-1 to 0"},
+		{Field{Kind: KindInt, Width: 64}, []float64{1 << 63}, "9.223372036854776e+18", "-9223372036854775808 to 9223372036854774784"},
+		{Field{Kind: KindBool}, []float64{2}, "2", "0 to 1"},
+		{Field{Kind: KindBits, Width: 3}, []float64{8}, "8", "0 to 7"},
+	} {
+		c.field.Name = "Odd"
+		s := mustSchema(t, c.field)
+		err := s.QuantizeField(s.NewFrame(), 0, c.values)
+		var r *RangeError
+		if !errors.As(err, &r) {
+			t.Errorf("%v: %v: %v", c.field, c.values, err)
+			continue
+		}
+		if r.RPC != "Test" || r.Field != "Odd" || fmt.Sprint(r.Value) != c.value || r.Limit != c.limit {
+			t.Errorf("%v: %v: %+v, want the value %q and the limit %q", c.field, c.values, r, c.value, c.limit)
+		}
+		for _, part := range []string{"Test", `"Odd"`, c.value, c.limit} {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("%q does not name %s", err, part)
+			}
+		}
+	}
+}
+
+func TestRefusedCounts(t *testing.T) {
+	s := mustSchema(t,
+		Field{Name: "V", Kind: KindVec3, Resolution: 1},
+		Field{Name: "B", Kind: KindBytes, Max: number(4)},
+	)
+	f := s.NewFrame()
+	for field, values := range [][]float64{{1, 2}, {1}} {
+		if err := s.QuantizeField(f, field, values); err == nil || !strings.Contains(err.Error(), s.Fields()[field].Name) {
+			t.Errorf("field %d with %d values: %v", field, len(values), err)
+		}
+	}
+}
+
+func TestByteStringLengths(t *testing.T) {
+	s := mustSchema(t,
+		Field{Name: "Fixed", Kind: KindFixed, Size: 3},
+		Field{Name: "Free", Kind: KindBytes, Max: number(4)},
+	)
+	f := s.NewFrame()
+	for _, c := range []struct {
+		field, length int
+		limit         string // "": fits
+	}{
+		{0, 3, ""},
+		{0, 2, "exactly 3"},
+		{0, 4, "exactly 3"},
+		{1, 0, ""},
+		{1, 4, ""},
+		{1, 5, "at most 4"},
+	} {
+		err := s.SetBytes(f, c.field, make([]byte, c.length))
+		var r *RangeError
+		if c.limit == "" && err != nil || c.limit != "" && (!errors.As(err, &r) || r.Limit != c.limit) {
+			t.Errorf("%d bytes in %s: %v", c.length, s.Fields()[c.field].Name, err)
+		}
+		if err == nil && len(s.BytesOf(f, c.field)) != c.length {
+			t.Errorf("%d bytes come back as %d", c.length, len(s.BytesOf(f, c.field)))
+		}
+	}
+}
+
+// TestSetBytesCopies verifies that the frame does not retain the slice of the caller.
+func TestSetBytesCopies(t *testing.T) {
+	s := mustSchema(t, Field{Name: "Free", Kind: KindBytes, Max: number(4)})
+	f, b := s.NewFrame(), []byte{1, 2}
+	if err := s.SetBytes(f, 0, b); err != nil {
+		t.Fatal(err)
+	}
+	b[0] = 9
+	if got := s.BytesOf(f, 0); !slices.Equal(got, []byte{1, 2}) {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestAnglesWrap(t *testing.T) {
+	s := mustSchema(t, Field{Name: "Yaw", Kind: KindAngle, Bits: 16})
+	f := s.NewFrame()
+	for _, c := range []struct {
+		degrees float64
+		want    int32
+		back    float64
+	}{
+		{0, 0, 0},
+		{90, 1 << 14, 90},
+		{180, 1 << 15, -180},
+		{-180, 1 << 15, -180},
+		{179.999, 1 << 15, -180}, // rounds up to the half turn
+		{179.99, 32766, 179.98901367},
+		{-90, 3 << 14, -90},
+		{270, 3 << 14, -90},
+		{360, 0, 0},
+		{-360, 0, 0},
+		{359.999, 0, 0},
+		{720.5, 91, 0.49987793}, // 0.5 is 91.02 steps
+		{-719.5, 91, 0.49987793},
+		{-0.5, 65445, -0.49987793},
+		{1e9, 50972, -80.00244141}, // 2,777,777 turns and 280 degrees
+	} {
+		if err := s.QuantizeField(f, 0, []float64{c.degrees}); err != nil {
+			t.Fatal(err)
+		}
+		if f.Ints[0] != c.want {
+			t.Errorf("%v degrees: %d, want %d", c.degrees, f.Ints[0], c.want)
+		}
+		if back := s.RestoreField(nil, f, 0)[0]; back < c.back-1e-8 || back > c.back+1e-8 {
+			t.Errorf("%v degrees come back as %.8f, want %.8f", c.degrees, back, c.back)
+		}
+	}
+}
+
+// TestAngleComponents verifies that every component of a small angle is restored to an angle that
+// quantizes to the same component.
+func TestAngleComponents(t *testing.T) {
+	for _, bits := range []int{2, 3, 12} {
+		s := mustSchema(t, Field{Name: "A", Kind: KindAngle, Bits: bits})
+		f := s.NewFrame()
+		for v := range int32(1) << bits {
+			f.Ints[0] = v
+			back := s.RestoreField(nil, f, 0)
+			if back[0] < -180 || back[0] >= 180 {
+				t.Fatalf("%d of %d bits is %v degrees", v, bits, back[0])
+			}
+			if err := s.QuantizeField(f, 0, back); err != nil || f.Ints[0] != v {
+				t.Fatalf("%d of %d bits comes back as %d, %v", v, bits, f.Ints[0], err)
+			}
+		}
+	}
+}

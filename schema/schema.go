@@ -1,0 +1,202 @@
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"math"
+	"slices"
+	"sync"
+)
+
+// Limits of a schema.
+const (
+	// MaxFields is the maximum number of fields of a schema.
+	MaxFields = 256
+	// MaxComponents is the maximum number of integer components of a frame.
+	MaxComponents = 1024
+	// MaxBytes is the maximum size in bytes of all integers and byte strings of a frame.
+	MaxBytes = 16 << 10
+)
+
+// DefaultRate is the rate of a schema that declares none, in calls per second.
+const DefaultRate = 60
+
+// Schema describes the fields of an RPC or of a replicated object. It is immutable and safe for
+// concurrent use.
+type Schema struct {
+	rpc     string
+	rate    float64
+	fields  []Field
+	layouts []Layout
+	ints    int      // components
+	blobs   int      // byte strings
+	binary  int      // maximum bytes of all integers and byte strings
+	bounds  []bounds // by component
+	derived sync.Map // see Derived
+}
+
+// New returns the schema of RPC rpc with the given fields. rateHz is the expected number of calls
+// per second, at most 1000; 0 means [DefaultRate]. The error names the invalid field.
+func New(rpc string, rateHz float64, fields []Field) (*Schema, error) {
+	if rpc == "" {
+		return nil, errors.New("schema: a schema needs the RPC's name")
+	}
+	if rateHz == 0 {
+		rateHz = DefaultRate
+	}
+	if !(rateHz > 0 && rateHz <= 1000) {
+		return nil, fmt.Errorf("schema: %s: rate %v Hz, want more than 0 and at most 1000", rpc, rateHz)
+	}
+	if len(fields) == 0 || len(fields) > MaxFields {
+		return nil, fmt.Errorf("schema: %s: %d fields, want 1 to %d", rpc, len(fields), MaxFields)
+	}
+	s := &Schema{rpc: rpc, rate: rateHz, fields: slices.Clone(fields)}
+	for i := range s.fields {
+		if err := s.addLayout(&s.fields[i]); err != nil {
+			return nil, fmt.Errorf("schema: %s: field %q: %w", rpc, s.fields[i].Name, err)
+		}
+	}
+	if s.ints > MaxComponents {
+		return nil, fmt.Errorf("schema: %s: %d components, want at most %d", rpc, s.ints, MaxComponents)
+	}
+	if s.binary > MaxBytes {
+		return nil, fmt.Errorf("schema: %s: %d bytes of integers and byte strings, want at most %d", rpc, s.binary, MaxBytes)
+	}
+	for i := range s.fields {
+		if err := s.checkVelocity(&s.fields[i]); err != nil {
+			return nil, fmt.Errorf("schema: %s: field %q: %w", rpc, s.fields[i].Name, err)
+		}
+	}
+	s.compileBounds()
+	return s, nil
+}
+
+// schemaFile is the content of a schema file, in JSON.
+type schemaFile struct {
+	RPC    string  `json:"rpc"`
+	RateHz float64 `json:"rate_hz"`
+	Fields []Field `json:"fields"`
+}
+
+// Parse parses a schema file. An unknown member is an error.
+func Parse(data []byte) (*Schema, error) {
+	var f schemaFile
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&f); err != nil {
+		return nil, fmt.Errorf("schema: file: %w", err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("schema: file: something follows the closing brace")
+	}
+	return New(f.RPC, f.RateHz, f.Fields)
+}
+
+// AtRate returns a schema with the same fields and the rate hz.
+func (s *Schema) AtRate(hz float64) (*Schema, error) {
+	if hz == s.rate {
+		return s, nil
+	}
+	return New(s.rpc, hz, s.fields)
+}
+
+// AppendJSON appends the schema as a schema file and returns the extended slice.
+func (s *Schema) AppendJSON(dst []byte) ([]byte, error) {
+	fields := slices.Clone(s.fields)
+	for i := range fields {
+		if fields[i].VelocityScale == 1 {
+			fields[i].VelocityScale = 0 // the default
+		}
+	}
+	b, err := json.MarshalIndent(schemaFile{s.rpc, s.rate, fields}, "", "  ")
+	return append(dst, b...), err
+}
+
+// RPC returns the name of the RPC or object.
+func (s *Schema) RPC() string { return s.rpc }
+
+// RateHz returns the expected number of calls per second.
+func (s *Schema) RateHz() float64 { return s.rate }
+
+// Fields returns the fields with their defaults set. The caller must not modify the slice.
+func (s *Schema) Fields() []Field { return s.fields }
+
+// Components returns the number of integers of a frame.
+func (s *Schema) Components() int { return s.ints }
+
+// Strings returns the number of byte strings of a frame.
+func (s *Schema) Strings() int { return s.blobs }
+
+// BinaryBytes returns the maximum size in bytes of all integers and byte strings of a frame,
+// including the lengths of the byte strings as varints.
+func (s *Schema) BinaryBytes() int { return s.binary }
+
+// Layouts returns the layout of each field, in field order. The caller must not modify the slice.
+func (s *Schema) Layouts() []Layout { return s.layouts }
+
+// Derived returns the value that build returned at the first call with this key. Codecs use it to
+// cache the tables that they derive from a schema. It is safe for concurrent use: concurrent first
+// calls may each call build, but all return the same value.
+func (s *Schema) Derived(key any, build func(*Schema) any) any {
+	if v, ok := s.derived.Load(key); ok {
+		return v
+	}
+	v, _ := s.derived.LoadOrStore(key, build(s))
+	return v
+}
+
+// Fingerprint returns a 64-bit FNV-1a hash of the name and of [Field.String] of each field. Two
+// ends with equal fingerprints use the same wire format. It does not cover the rate, which the
+// sender declares.
+func (s *Schema) Fingerprint() uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(s.rpc))
+	for _, f := range s.fields {
+		h.Write([]byte("\n" + f.String()))
+	}
+	return h.Sum64()
+}
+
+// checkVelocity checks the options velocity and velocity_scale of f, and sets the default of the
+// latter.
+func (s *Schema) checkVelocity(f *Field) error {
+	if f.VelocityScale == 0 {
+		f.VelocityScale = 1
+	}
+	if math.IsNaN(f.VelocityScale) || math.IsInf(f.VelocityScale, 0) {
+		return fmt.Errorf("velocity_scale %v is not a number", f.VelocityScale)
+	}
+	seen := map[string]bool{f.Name: true}
+	for from := f; from.Velocity != ""; {
+		to := s.field(from.Velocity)
+		if to == nil {
+			return fmt.Errorf("velocity %q is no field of this RPC", from.Velocity)
+		}
+		if seen[to.Name] {
+			return fmt.Errorf("velocity %q leads back to %q", f.Velocity, to.Name)
+		}
+		seen[to.Name] = true
+		want := from.Values()
+		if from.Kind == KindQuat {
+			want = 3
+		}
+		if k, _ := to.Kind.Class(); k != ClassNumber || to.Kind == KindUnitVec || to.Values() != want {
+			return fmt.Errorf("velocity %q is %s of %d, want a vec or scalar of %d", from.Velocity, to.Kind, to.Values(), want)
+		}
+		from = to
+	}
+	return nil
+}
+
+func (s *Schema) field(name string) *Field {
+	for i := range s.fields {
+		if s.fields[i].Name == name {
+			return &s.fields[i]
+		}
+	}
+	return nil
+}
