@@ -1,0 +1,136 @@
+package reliable
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// link is two channels some way apart. Datagrams are lost at random and during outages. It checks what each end sends.
+type link struct {
+	t      *testing.T
+	rng    *rand.Rand
+	ends   [2]Channel
+	meters [2]meter
+	delay  time.Duration // one way
+	loss   float64
+	down   bool // everything is lost
+	flying [2][]inFlight
+}
+
+type inFlight struct {
+	at   time.Time
+	body []byte
+}
+
+func newLink(t *testing.T, seed uint64, roundTrip time.Duration, loss float64) *link {
+	t.Logf("seed %d, round trip %v, loss %v", seed, roundTrip, loss)
+	l := &link{t: t, rng: rand.New(rand.NewPCG(seed, 0)), delay: roundTrip / 2, loss: loss}
+	for i := range l.ends {
+		l.meters[i] = newMeter(t, time.Now())
+		l.ends[i] = newChannel(func(b []byte) {
+			l.meters[i].sent(time.Now(), b)
+			if !l.down && l.rng.Float64() >= l.loss {
+				l.flying[1-i] = append(l.flying[1-i], inFlight{time.Now().Add(l.delay), bytes.Clone(b)})
+			}
+		})
+	}
+	return l
+}
+
+// step lets a millisecond pass. It returns the messages that each end received.
+func (l *link) step() (received [2][][]byte) {
+	time.Sleep(time.Millisecond)
+	now := time.Now()
+	for i := range l.ends {
+		end := &l.ends[i]
+		for len(l.flying[i]) > 0 && !l.flying[i][0].at.After(now) {
+			body := l.flying[i][0].body
+			l.flying[i] = l.flying[i][1:]
+			l.meters[i].received(now, body)
+			if err := end.Input(now, body); err != nil {
+				l.t.Fatal(err)
+			}
+			for {
+				m, ok, err := end.Receive(now)
+				if err != nil {
+					l.t.Fatal(err)
+				}
+				if !ok {
+					break
+				}
+				received[i] = append(received[i], bytes.Clone(m))
+			}
+		}
+		end.Advance(now)
+		if end.Exhausted() {
+			l.t.Fatalf("end %d has given up", i)
+		}
+	}
+	return received
+}
+
+// transfer sends n bytes in messages of the given size from the first end to the other, and returns how long it took.
+func (l *link) transfer(n, size int) time.Duration {
+	start := time.Now()
+	sent, got := 0, 0
+	for got < n {
+		if time.Since(start) > 5*time.Minute {
+			l.t.Fatalf("%d of %d bytes arrived in 5 minutes", got, n)
+		}
+		for sent < n {
+			b := bytes.Repeat([]byte{byte(sent / size)}, size)
+			err := l.ends[0].Send(time.Now(), b)
+			if errors.Is(err, ErrBacklog) {
+				break
+			}
+			if err != nil {
+				l.t.Fatal(err)
+			}
+			sent += size
+		}
+		for _, m := range l.step()[1] {
+			if len(m) != size || m[0] != byte(got/size) {
+				l.t.Fatalf("a message of %d bytes starts with %d, want %d and %d", len(m), m[0], size, byte(got/size))
+			}
+			got += size
+		}
+	}
+	return time.Since(start)
+}
+
+// TestTransfers measures honest transfers. No end exceeds what it may send, and all end in the given time.
+func TestTransfers(t *testing.T) {
+	const ms = time.Millisecond
+	for _, tt := range []struct {
+		name      string
+		roundTrip time.Duration
+		loss      float64
+		bytes     int
+		size      int
+		limit     time.Duration
+	}{
+		{"one message", 200 * ms, 0, 100, 100, 150 * ms},
+		{"64 KiB", 200 * ms, 0, 64 << 10, 1 << 10, 5000 * ms},
+		{"1 MiB", 20 * ms, 0, 1 << 20, 1 << 10, 5000 * ms},
+		{"1 MiB at a longer round trip", 200 * ms, 0, 1 << 20, 1 << 10, 5 * time.Minute},
+		{"1 MiB with loss", 200 * ms, 0.1, 1 << 20, 1 << 10, 5 * time.Minute},
+		{"1 MiB with more loss", 300 * ms, 0.2, 1 << 20, 1 << 10, 5 * time.Minute},
+		{"1 MiB in large messages", 200 * ms, 0.1, 1 << 20, 16 << 10, 5 * time.Minute},
+		{"64 KiB in small messages", 200 * ms, 0.1, 64 << 10, 16, 5 * time.Minute},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLink(t, 1, tt.roundTrip, tt.loss)
+				took := l.transfer(tt.bytes, tt.size)
+				t.Logf("%v, %.2f bytes per byte", took, float64(l.meters[0].total)/float64(tt.bytes))
+				if took > tt.limit {
+					t.Errorf("took %v, want at most %v", took, tt.limit)
+				}
+			})
+		})
+	}
+}
