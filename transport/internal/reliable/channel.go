@@ -68,6 +68,7 @@ type Channel struct {
 	buf     []byte    // the message that Receive returned; nil until one came
 
 	now         time.Time // of the call that sends
+	progress    time.Time // when the peer last acknowledged something new
 	budget      budget
 	outstanding *outstanding
 	exhausted   bool
@@ -118,7 +119,10 @@ func (c *Channel) Input(now time.Time, b []byte) error {
 		c.start(now)
 	}
 	for s := range segmentsOf(b) {
-		c.budget.credit(c.outstanding.acknowledged(s))
+		if n := c.outstanding.acknowledged(s); n > 0 {
+			c.budget.credit(n)
+			c.progress = now
+		}
 	}
 	c.prepare(now)
 	if c.kcp.Input(b, kcp.IKCP_PACKET_REGULAR, false) != 0 {
@@ -194,7 +198,7 @@ func (c *Channel) prepare(now time.Time) {
 func (c *Channel) emit(b []byte) {
 	due := b[:0]
 	for s := range segmentsOf(b) {
-		if s[offCommand] != kcp.IKCP_CMD_PUSH || c.outstanding.due(c.now, s, c.cfg.Patience) {
+		if s[offCommand] != kcp.IKCP_CMD_PUSH || c.outstanding.due(c.now, c.progress, c.cfg.Patience, s) {
 			due = append(due, s...)
 		}
 	}

@@ -16,7 +16,7 @@ type meter struct {
 	acked int // bytes of messages that the peer has acknowledged
 	// lowest is the minimum so far of sent - 3*acked - 32 KiB/s.
 	lowest float64
-	data   map[uint32]*datum // by sequence number
+	data   map[uint32]*datum // by sequence number, those that are not acknowledged with all before them
 	most   int               // transmissions of one segment
 }
 
@@ -69,6 +69,7 @@ func (m *meter) received(_ time.Time, b []byte) {
 		for n, d := range m.data {
 			if int32(le32(s[16:])-n) > 0 {
 				m.ack(d)
+				delete(m.data, n)
 			}
 		}
 		if d := m.data[number(s)]; s[offCommand] == kcp.IKCP_CMD_ACK && d != nil {

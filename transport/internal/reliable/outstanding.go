@@ -20,23 +20,49 @@ type transmitted struct {
 	size   int       // bytes of its message
 	count  int       // transmissions; 0: the slot is free
 	acked  bool      // selectively: segments before it may be missing
-	first  time.Time // when it was sent first
+	first  time.Time // transmission
+	last   time.Time
 }
 
-// mayRetransmit returns the time since the first transmission before which a segment is not sent for the n-th time.
-// The intervals grow with the square of n, and the last transmission comes half as long again after the first as
-// patience, whatever KCP has measured. So a peer that is out of reach for less than patience is not given up. KCP's own
-// backoff would send a segment 20 times in 3 seconds after a round trip time of a millisecond was measured.
-func mayRetransmit(n int, patience time.Duration) time.Duration {
-	const last = MaxTransmissions - 1
+// freely is how many times a segment is sent although the peer has acknowledged nothing new since the last time. During
+// an outage the oldest segment alone is sent more often, so the others still have transmissions left after it.
+const freely = 5
+
+// earliest returns the time after the first transmission before which a segment is not sent for the n-th time. KCP's own
+// backoff would send a segment 20 times in 3 seconds if the round trip took a millisecond before. The intervals grow
+// with the square of n, up to a sixth of patience. So a segment is sent at most 11 times within patience, and for the
+// 20th time not before 2.3 times patience: after an outage it has transmissions left.
+func earliest(n int, patience time.Duration) time.Duration {
+	const steep = 6 // transmissions until the intervals are equal
 	k := time.Duration(n - 1)
-	return patience * k * k * k * 3 / (2 * last * last * last)
+	if k <= steep {
+		return patience * k * k * k / 1000
+	}
+	return earliest(steep+1, patience) + (k-steep)*patience/6
 }
 
-// due reports whether the data segment that b starts with may be sent now.
-func (o *outstanding) due(now time.Time, b []byte, patience time.Duration) bool {
+// due reports whether the data segment that b starts with may be sent now. The peer acknowledged something new last at
+// the time progress. Where that was after the last transmission of the segment, the path works, so the segment may be
+// sent again after a quarter of the time.
+func (o *outstanding) due(now, progress time.Time, patience time.Duration, b []byte) bool {
 	t := o.slot(number(b))
-	return t.count == 0 || t.number != number(b) || !now.Before(t.first.Add(mayRetransmit(t.count+1, patience)))
+	if t.count == 0 || t.number != number(b) {
+		return true
+	}
+	if progress.After(t.last) {
+		return !now.Before(t.first.Add(earliest(t.count+1, patience/4)))
+	}
+	return !now.Before(t.first.Add(earliest(t.count+1, patience))) && (t.count < freely || o.oldest(t))
+}
+
+// oldest reports whether t is the first segment that the peer has not acknowledged.
+func (o *outstanding) oldest(t *transmitted) bool {
+	for i := range o {
+		if s := &o[i]; s.count > 0 && !s.acked && int32(s.number-t.number) < 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // sent notes that the data segment that b starts with is sent, and returns how many times it was sent so far.
@@ -46,6 +72,7 @@ func (o *outstanding) sent(now time.Time, b []byte) int {
 		*t = transmitted{number: number(b), size: length(b), first: now}
 	}
 	t.count++
+	t.last = now
 	return t.count
 }
 
