@@ -16,6 +16,8 @@ type events struct {
 	opened time.Time
 	flush  time.Time // when to send what was collected
 	closed error     // why that is over; guarded by Conn.mu
+	// violation is why this end closed the connection, if the server did not keep to the protocol.
+	violation error
 }
 
 var _ transport.Handler = (*events)(nil)
@@ -26,6 +28,9 @@ func (e *events) Opened(link *transport.Conn) { e.wake, e.opened = link.Wake, ti
 // Closed has a lost connection made again.
 func (e *events) Closed(link *transport.Conn, err error) {
 	c := e.Conn
+	if err == nil {
+		err = e.violation
+	}
 	c.down.reset(link)
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -77,13 +77,24 @@ func (c *Conn) whyEnded() error {
 func (e *events) Message(link *transport.Conn, b []byte, _ time.Time) {
 	t, body, err := control.Split(b)
 	switch {
-	case err == nil && (t == control.Offer || t == control.Piece || t == control.Stop):
-		if e.down.message(link, t, body) != nil {
-			e.malformed()
-		}
-	case err != nil || t != control.Message:
-		e.malformed()
+	case err != nil:
+	case t == control.Offer || t == control.Piece || t == control.Stop:
+		err = e.down.message(link, t, body)
+	case t != control.Message || len(body) > MaxMessage:
+		err = fmt.Errorf("%w: type %#x with %d bytes on the reliable channel", control.ErrMalformed, byte(t), len(body))
 	case e.cfg.OnMessage != nil:
 		e.cfg.OnMessage(body)
 	}
+	if err != nil {
+		e.malformed()
+	}
+	if errors.Is(err, control.ErrMalformed) {
+		e.violate(link, err)
+	}
+}
+
+// violate ends a connection whose server does not keep to the protocol. It is made again like one that was lost.
+func (e *events) violate(link *transport.Conn, err error) {
+	e.violation = fmt.Errorf("client: the server does not keep to the protocol: %w", err)
+	link.CloseWith("malformed reliable message")
 }

@@ -40,12 +40,12 @@ func (p *Player) receiveMessage(b []byte, a *arrival) {
 	case p.kicked.Load():
 	case len(b) > MaxMessage:
 		p.discard(a.at, Malformed)
-		p.end("a message is too long")
-	case f == nil:
-		p.discard(a.at, UnknownRPC)
+		p.violate("a message is too long")
 	case !p.sent.Take(a.since, control.DSMessages, control.MessageCost(len(b))):
 		p.discard(a.at, Limited)
 		p.end("too many messages")
+	case f == nil:
+		p.discard(a.at, UnknownRPC)
 	case !s.cfg.Poll:
 		f(p, b)
 	default:

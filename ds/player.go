@@ -126,7 +126,7 @@ func (p *Player) receive(b []byte, at time.Time, reliable bool) {
 	t, body, err := control.Split(b)
 	switch {
 	case err != nil:
-		p.discard(at, Malformed)
+		p.reject(a, Malformed, "unknown reliable message")
 	case (!reliable || t == control.Bind || t == control.Reply) && !p.allow(a.since, payloads(t, body)):
 		p.discard(at, Limited)
 	case t == control.Frame:
@@ -138,19 +138,34 @@ func (p *Player) receive(b []byte, at time.Time, reliable bool) {
 	case t == control.DownAck && !reliable:
 		p.receiveDownAck(body, at)
 	case t == control.Reply && reliable:
-		p.receiveReply(body, at)
+		p.receiveReply(body, a)
 	case t == control.Bind:
 		p.receiveBind(body, a)
-	default:
-		p.discard(at, Malformed) // a client has nothing to ack or to answer
+	default: // a client has nothing to ack or to answer
+		p.reject(a, Malformed, "unknown reliable message")
 	}
+}
+
+// reject counts a message that no client sends. On the reliable channel it ends the session for that reason: there a
+// binding arrives before its frames, and no limit counts such messages.
+func (p *Player) reject(a *arrival, d Drop, reason string) {
+	p.discard(a.at, d)
+	if a.reliable {
+		p.violate(reason)
+	}
+}
+
+// violate ends the session of a client that does not keep to the protocol.
+func (p *Player) violate(reason string) {
+	p.server.cfg.Logger.Warn("session ended", "player", p.ID(), "reason", reason)
+	p.end(reason)
 }
 
 // receiveBind takes a request to bind.
 func (p *Player) receiveBind(b []byte, a *arrival) {
 	r, err := control.ParseBindRequest(b)
 	if err != nil {
-		p.discard(a.at, Malformed)
+		p.reject(a, Malformed, "malformed bind request")
 		return
 	}
 	p.server.answer(p, &r)
@@ -194,12 +209,12 @@ func (p *Player) receiveFrame(payload []byte, a *arrival) {
 	reliable := a.reliable
 	n, err := rpcdelta.PeekRPC(payload)
 	if err != nil {
-		p.discard(a.at, Malformed)
+		p.reject(a, Malformed, malformedFrame)
 		return
 	}
 	b := p.binding(n)
 	if b == nil || b.reliable != reliable {
-		p.discard(a.at, UnknownRPC)
+		p.reject(a, UnknownRPC, "reliable frame of an RPC that is not bound")
 		return
 	}
 	number := p.conn.Number()
@@ -212,7 +227,7 @@ func (p *Player) receiveFrame(payload []byte, a *arrival) {
 	if err != nil {
 		p.discardPayload(b, a.at, reason(err), true)
 		if reliable { // each frame refers to the one before: none after it can be read
-			p.end("malformed reliable frame")
+			p.violate(malformedFrame)
 		}
 		return
 	}
@@ -258,6 +273,9 @@ func (p *Player) miss(d *rpcdelta.Delivery) {
 	}
 }
 
+// malformedFrame is what a player is told whose reliable frame cannot be read.
+const malformedFrame = "malformed reliable frame"
+
 // undelivered is what a player is told whose reliable frame cannot be delivered.
 func undelivered(err error) string {
 	switch {
@@ -266,7 +284,7 @@ func undelivered(err error) string {
 	case errors.Is(err, errLimited):
 		return "called more often than the RPC's rate allows"
 	}
-	return "malformed reliable frame"
+	return malformedFrame
 }
 
 // deliver delivers a frame, and says how many before it are known to be missed
