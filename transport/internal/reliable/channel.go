@@ -56,7 +56,7 @@ type Config struct {
 }
 
 // Channel is one end of a reliable channel. It costs nothing until its first message or segment, then
-// about 32 KB; what it holds of the peer's is bounded by twice the window in segments, 192 KB. Whatever the peer
+// about 29 KB; what it holds of the peer's is bounded by twice the window in segments, 192 KB. Whatever the peer
 // does, an end sends at most 3 bytes for each byte that the peer newly acknowledges, and 64 KiB per second.
 // It is not safe for concurrent use, but for what [Channel.Receive] returned.
 type Channel struct {
@@ -67,8 +67,9 @@ type Channel struct {
 	settle  int       // flushes still to do although nothing waits for an acknowledgment
 	buf     []byte    // the message that Receive returned; nil until one came
 
-	now         time.Time // of the call that sends
-	progress    time.Time // when the peer last acknowledged something new
+	start       time.Time     // what the next two count from
+	now         time.Duration // of the call that sends
+	progress    time.Duration // when the peer last acknowledged something new
 	budget      budget
 	outstanding *outstanding
 	exhausted   bool
@@ -77,9 +78,9 @@ type Channel struct {
 // New returns an unused channel.
 func New(cfg Config) Channel { return Channel{cfg: cfg} }
 
-// start makes the state machine.
-func (c *Channel) start(now time.Time) {
-	c.budget, c.outstanding = newBudget(now), new(outstanding)
+// begin makes the state machine.
+func (c *Channel) begin(now time.Time) {
+	c.start, c.budget, c.outstanding = now, newBudget(now), new(outstanding)
 	c.kcp = kcp.NewKCP(c.cfg.Conv, func(buf []byte, size int) { c.emit(buf[:size]) })
 	c.kcp.SetMtu(c.cfg.MTU)
 	c.kcp.NoDelay(1, int(interval/time.Millisecond), fastResend, noCongestionWindow)
@@ -99,7 +100,7 @@ func (c *Channel) Send(now time.Time, b []byte) error {
 		return fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, len(b), MaxMessage)
 	}
 	if c.kcp == nil {
-		c.start(now)
+		c.begin(now)
 	}
 	if c.kcp.WaitSnd()+c.fragments(len(b)) > MaxBacklog {
 		return ErrBacklog
@@ -116,12 +117,12 @@ func (c *Channel) Input(now time.Time, b []byte) error {
 		return ErrMalformed
 	}
 	if c.kcp == nil {
-		c.start(now)
+		c.begin(now)
 	}
 	for s := range segmentsOf(b) {
 		if n := c.outstanding.acknowledged(s); n > 0 {
 			c.budget.credit(n)
-			c.progress = now
+			c.progress = now.Sub(c.start)
 		}
 	}
 	c.prepare(now)
@@ -187,7 +188,7 @@ func (c *Channel) scheduleFlush(now time.Time) {
 
 // prepare has KCP begin to send only as many new segments as the budget has bytes for. They wait in its queue otherwise.
 func (c *Channel) prepare(now time.Time) {
-	c.now = now
+	c.now = now.Sub(c.start)
 	c.budget.refill(now)
 	room := int(c.budget.bytes) / (c.cfg.MTU + c.cfg.Overhead)
 	c.kcp.WndSize(min(max(c.outstanding.held()+room, 1), window), window)

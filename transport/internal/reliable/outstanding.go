@@ -16,12 +16,11 @@ type outstanding [window]transmitted
 
 // transmitted is one of these segments.
 type transmitted struct {
-	number uint32
-	size   int       // bytes of its message
-	count  int       // transmissions; 0: the slot is free
-	acked  bool      // selectively: segments before it may be missing
-	first  time.Time // transmission
-	last   time.Time
+	number      uint32
+	size        uint16        // bytes of its message
+	count       uint8         // transmissions; 0: the slot is free
+	acked       bool          // selectively: segments before it may be missing
+	first, last time.Duration // times of transmissions since the start of the channel
 }
 
 // freely is how many times a segment is sent although the peer has acknowledged nothing new since the last time. During
@@ -32,7 +31,7 @@ const freely = 5
 // backoff would send a segment 20 times in 3 seconds if the round trip took a millisecond before. The intervals grow
 // with the square of n, up to a sixth of patience. So a segment is sent at most 11 times within patience, and for the
 // 20th time not before 2.3 times patience: after an outage it has transmissions left.
-func earliest(n int, patience time.Duration) time.Duration {
+func earliest(n uint8, patience time.Duration) time.Duration {
 	const steep = 6 // transmissions until the intervals are equal
 	k := time.Duration(n - 1)
 	if k <= steep {
@@ -44,15 +43,15 @@ func earliest(n int, patience time.Duration) time.Duration {
 // due reports whether the data segment that b starts with may be sent now. The peer acknowledged something new last at
 // the time progress. Where that was after the last transmission of the segment, the path works, so the segment may be
 // sent again after a quarter of the time.
-func (o *outstanding) due(now, progress time.Time, patience time.Duration, b []byte) bool {
+func (o *outstanding) due(now, progress, patience time.Duration, b []byte) bool {
 	t := o.slot(number(b))
 	if t.count == 0 || t.number != number(b) {
 		return true
 	}
-	if progress.After(t.last) {
-		return !now.Before(t.first.Add(earliest(t.count+1, patience/4)))
+	if progress > t.last {
+		return now >= t.first+earliest(t.count+1, patience/4)
 	}
-	return !now.Before(t.first.Add(earliest(t.count+1, patience))) && (t.count < freely || o.oldest(t))
+	return now >= t.first+earliest(t.count+1, patience) && (t.count < freely || o.oldest(t))
 }
 
 // oldest reports whether t is the first segment that the peer has not acknowledged.
@@ -66,10 +65,10 @@ func (o *outstanding) oldest(t *transmitted) bool {
 }
 
 // sent notes that the data segment that b starts with is sent, and returns how many times it was sent so far.
-func (o *outstanding) sent(now time.Time, b []byte) int {
+func (o *outstanding) sent(now time.Duration, b []byte) uint8 {
 	t := o.slot(number(b))
 	if t.count == 0 || t.number != number(b) {
-		*t = transmitted{number: number(b), size: length(b), first: now}
+		*t = transmitted{number: number(b), size: uint16(length(b)), first: now}
 	}
 	t.count++
 	t.last = now
@@ -86,13 +85,13 @@ func (o *outstanding) acknowledged(b []byte) (bytes int) {
 			continue
 		}
 		if !t.acked {
-			bytes += t.size
+			bytes += int(t.size)
 		}
 		t.count = 0
 	}
 	if t := o.slot(number(b)); b[offCommand] == kcp.IKCP_CMD_ACK && t.count > 0 && t.number == number(b) && !t.acked {
 		t.acked = true
-		bytes += t.size
+		bytes += int(t.size)
 	}
 	return bytes
 }
