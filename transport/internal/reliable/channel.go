@@ -57,7 +57,8 @@ type Config struct {
 
 // Channel is one end of a reliable channel. It costs nothing until its first message or segment, then
 // about 29 KB; what it holds of the peer's is bounded by twice the window in segments, 192 KB. Whatever the peer
-// does, an end sends at most 3 bytes for each byte that the peer newly acknowledges, and 64 KiB per second.
+// does, an end sends at most 3 bytes for each byte that the peer newly acknowledges, and 64 KiB per second, and gives
+// up when it has sent a segment [MaxTransmissions] times.
 // It is not safe for concurrent use, but for what [Channel.Receive] returned.
 type Channel struct {
 	cfg Config

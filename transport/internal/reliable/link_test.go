@@ -115,6 +115,7 @@ func TestTransfers(t *testing.T) {
 		limit     time.Duration
 	}{
 		{"one message", 200 * ms, 0, 100, 100, 150 * ms},
+		{"64 KiB at a short round trip", 20 * ms, 0, 64 << 10, 1 << 10, 60 * ms},
 		{"64 KiB", 200 * ms, 0, 64 << 10, 1 << 10, 400 * ms},
 		{"1 MiB", 20 * ms, 0, 1 << 20, 1 << 10, 400 * ms},
 		{"1 MiB at a longer round trip", 200 * ms, 0, 1 << 20, 1 << 10, 3600 * ms},
@@ -162,7 +163,12 @@ func TestOutage(t *testing.T) {
 								}
 								l.step()
 							}
-							during := l.meters[0].most
+							during, often := l.meters[0].most, 0
+							for _, d := range l.meters[0].data {
+								if d.count > freely {
+									often++
+								}
+							}
 							l.down = [2]bool{}
 							end, first := time.Now(), time.Duration(0)
 							for got := 0; got < waiting; {
@@ -178,10 +184,31 @@ func TestOutage(t *testing.T) {
 							if during > 12 { // one was before the outage
 								t.Errorf("a segment was sent %d times", during)
 							}
+							if often > 1 {
+								t.Errorf("%d segments were sent more than %d times during the outage", often, freely)
+							}
 						})
 					})
 				}
 			}
 		}
+	}
+}
+
+// TestLongerRoundTrip: the round trip becomes much longer at once, as when a queue fills, while a transfer goes on. What
+// KCP has measured is too short then, and it sends segments again that are on their way.
+func TestLongerRoundTrip(t *testing.T) {
+	const ms = time.Millisecond
+	for _, roundTrip := range []time.Duration{300 * ms, time.Second, 3 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLink(t, 3, 2*ms, 0)
+			l.transfer(64<<10, 1<<10)
+			l.delay = roundTrip / 2
+			took := l.transfer(256<<10, 1<<10)
+			t.Logf("round trip %v: 256 KiB took %v, a segment was sent %d times", roundTrip, took, l.meters[0].most)
+			if l.meters[0].most > MaxTransmissions/2 {
+				t.Errorf("a segment was sent %d times", l.meters[0].most)
+			}
+		})
 	}
 }

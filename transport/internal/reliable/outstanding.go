@@ -27,10 +27,10 @@ type transmitted struct {
 // an outage the oldest segment alone is sent more often, so the others still have transmissions left after it.
 const freely = 5
 
-// earliest returns the time after the first transmission before which a segment is not sent for the n-th time. KCP's own
-// backoff would send a segment 20 times in 3 seconds if the round trip took a millisecond before. The intervals grow
-// with the square of n, up to a sixth of patience. So a segment is sent at most 11 times within patience, and for the
-// 20th time not before 2.3 times patience: after an outage it has transmissions left.
+// earliest returns the time after the first transmission before which a segment is not sent for the n-th time while the
+// peer acknowledges nothing new. KCP's own backoff would send it 20 times in 3 seconds if the round trip took a
+// millisecond before. The intervals grow with the square of n, up to a sixth of patience. So a segment is sent at most 11
+// times within patience, and for the 20th time not before 2.3 times patience: after an outage it has transmissions left.
 func earliest(n uint8, patience time.Duration) time.Duration {
 	const steep = 6 // transmissions until the intervals are equal
 	k := time.Duration(n - 1)
@@ -41,15 +41,11 @@ func earliest(n uint8, patience time.Duration) time.Duration {
 }
 
 // due reports whether the data segment that b starts with may be sent now. The peer acknowledged something new last at
-// the time progress. Where that was after the last transmission of the segment, the path works, so the segment may be
-// sent again after a quarter of the time.
+// the time progress. If that was after the last transmission of the segment, the path works, and KCP decides.
 func (o *outstanding) due(now, progress, patience time.Duration, b []byte) bool {
 	t := o.slot(number(b))
-	if t.count == 0 || t.number != number(b) {
+	if t.count == 0 || t.number != number(b) || progress > t.last {
 		return true
-	}
-	if progress > t.last {
-		return now >= t.first+earliest(t.count+1, patience/4)
 	}
 	return now >= t.first+earliest(t.count+1, patience) && (t.count < freely || o.oldest(t))
 }

@@ -17,6 +17,12 @@ func TestUnacknowledged(t *testing.T) {
 			if server {
 				sender, deaf = p.server, p.client
 			}
+			for range 20 { // the channel measures the round trip
+				if err := sender.s.SendReliable(time.Now(), []byte("hello")); err != nil {
+					t.Fatal(err)
+				}
+				p.run(4 * oneWay)
+			}
 			deaf.drop = func(b []byte) bool {
 				h, err := wire.ParseHeader(b)
 				return err == nil && h.Kind == wire.ReliableKind
@@ -57,6 +63,29 @@ func TestReliableAfterAnOutage(t *testing.T) {
 			if len(e.messages) != 100 || e.s.State() != Open {
 				t.Errorf("%s: %d of 100 messages, state %d, error %v", e.name, len(e.messages), e.s.State(), e.s.Err())
 			}
+		}
+	})
+}
+
+// TestReliableBytes: without acknowledgments a session sends 32 KiB at once and 32 KiB a second, headers down to IP included.
+func TestReliableBytes(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *pair) {
+		p.connect()
+		start, before := time.Now(), p.client.s.Stats()
+		p.server.cut = true
+		for range 15 {
+			if err := p.client.s.SendReliable(time.Now(), make([]byte, 16<<10)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 50 {
+			st := p.client.s.Stats()
+			sent := st.BytesSent - before.BytesSent + ipSize*(st.DatagramsSent-before.DatagramsSent)
+			heartbeats := 150 * (1 + time.Since(start).Seconds())
+			if most := (32<<10)*(1+time.Since(start).Seconds()) + heartbeats; float64(sent) > most {
+				t.Fatalf("%d bytes sent within %v, want at most %.0f", sent, time.Since(start), most)
+			}
+			p.run(10 * time.Millisecond)
 		}
 	})
 }
