@@ -205,11 +205,11 @@ func TestAnyPeer(t *testing.T) {
 			}
 		}), 1, 8).Draw(r, "habits")
 		message := rapid.IntRange(1, MaxMessage).Draw(r, "message")
-		every := rapid.IntRange(1, 50).Draw(r, "every")
+		every := rapid.IntRange(5, 50).Draw(r, "every")
 		seed := rapid.Uint64().Draw(r, "seed")
 		synctest.Test(t, func(t *testing.T) {
 			h := newHostile(t, seed)
-			h.run(10*time.Second, message, every, func(int) { habits[h.rng.IntN(len(habits))](h) })
+			h.run(5*time.Second, message, every, func(int) { habits[h.rng.IntN(len(habits))](h) })
 			if t.Failed() {
 				t.Logf("seed %d", seed)
 			}
