@@ -129,13 +129,17 @@ func (d *downstream) send() {
 	}
 }
 
+// errPiece means that a piece of an initial state cannot be used. The client may have asked for another one since the
+// server sent it.
+var errPiece = errors.New("client: unexpected piece of an initial state")
+
 // piece takes more of the initial state.
 func (d *downstream) piece(b []byte) error {
 	if d.phase != awaiting {
-		return fmt.Errorf("%w: a piece of an initial state that was not asked for", control.ErrMalformed)
+		return fmt.Errorf("%w: it was not asked for", errPiece)
 	}
 	if len(b) == 0 || len(d.initial)+len(b) > d.offer.Initial {
-		return fmt.Errorf("%w: %d bytes of an initial state of %d, after %d", control.ErrMalformed, len(b), d.offer.Initial, len(d.initial))
+		return fmt.Errorf("%w: %d bytes of %d, after %d", errPiece, len(b), d.offer.Initial, len(d.initial))
 	}
 	d.initial = append(d.initial, b...)
 	d.stats.InitialBytes += uint64(len(b))

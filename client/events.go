@@ -16,7 +16,8 @@ type events struct {
 	opened time.Time
 	flush  time.Time // when to send what was collected
 	closed error     // why that is over; guarded by Conn.mu
-	broken error     // the rule that the server broke, for which this end closed the connection
+	// violation is why this end closed the connection, if the server did not keep to the protocol.
+	violation error
 }
 
 var _ transport.Handler = (*events)(nil)
@@ -28,7 +29,7 @@ func (e *events) Opened(link *transport.Conn) { e.wake, e.opened = link.Wake, ti
 func (e *events) Closed(link *transport.Conn, err error) {
 	c := e.Conn
 	if err == nil {
-		err = e.broken
+		err = e.violation
 	}
 	c.down.reset(link)
 	c.mu.Lock()

@@ -82,21 +82,26 @@ var offerRate = limit.Rate{PerSecond: 1, Burst: 4 * control.MaxDown}
 func (e *events) Message(link *transport.Conn, b []byte, at time.Time) {
 	t, body, err := control.Split(b)
 	switch {
-	case err == nil && t == control.Offer && !e.offers.Take(at.Sub(e.started), offerRate, 1):
-		e.breach(link, fmt.Errorf("%w: more than %v offers of worlds at once and %v a second", transport.ErrProtocol, offerRate.Burst, offerRate.PerSecond))
-	case err == nil && (t == control.Offer || t == control.Piece || t == control.Stop):
-		if e.down.message(link, t, body) != nil {
-			e.malformed()
-		}
-	case err != nil || t != control.Message:
-		e.malformed()
+	case err != nil:
+	case t == control.Offer && !e.offers.Take(at.Sub(e.started), offerRate, 1):
+		err = fmt.Errorf("%w: more than %v offers of worlds at once and %v a second", transport.ErrProtocol, offerRate.Burst, offerRate.PerSecond)
+	case t == control.Offer || t == control.Piece || t == control.Stop:
+		err = e.down.message(link, t, body)
+	case t != control.Message || len(body) > MaxMessage:
+		err = fmt.Errorf("%w: type %#x with %d bytes on the reliable channel", control.ErrMalformed, byte(t), len(body))
 	case e.cfg.OnMessage != nil:
 		e.cfg.OnMessage(body)
 	}
+	if err != nil {
+		e.malformed()
+	}
+	if errors.Is(err, control.ErrMalformed) || errors.Is(err, transport.ErrProtocol) {
+		e.violate(link, err)
+	}
 }
 
-// breach closes the connection because the server broke a rule. It is made again, or not, like one that was lost.
-func (e *events) breach(link *transport.Conn, err error) {
-	e.broken = err
-	link.CloseWith("broke the protocol")
+// violate ends a connection whose server does not keep to the protocol. It is made again like one that was lost.
+func (e *events) violate(link *transport.Conn, err error) {
+	e.violation = fmt.Errorf("client: the server does not keep to the protocol: %w", err)
+	link.CloseWith("malformed reliable message")
 }

@@ -100,7 +100,7 @@ func (stalled) Unacked() int { return mostFed }
 // restart tells the server that the client leaves and wants the initial state again.
 func restart(d *downstream, now time.Time) {
 	for _, a := range []control.Answer{control.Refused, control.Send} {
-		d.player.receiveReply(control.AppendReply(nil, d.number, a)[1:], now)
+		d.player.receiveReply(control.AppendReply(nil, d.number, a)[1:], &arrival{at: now, reliable: true})
 	}
 }
 
@@ -176,7 +176,7 @@ func TestReturningIsHeld(t *testing.T) {
 	const ticks = 60
 	for range ticks {
 		for _, a := range []control.Answer{control.Refused, control.Ready} {
-			d.player.receiveReply(control.AppendReply(nil, d.number, a)[1:], time.Time{})
+			d.player.receiveReply(control.AppendReply(nil, d.number, a)[1:], &arrival{reliable: true})
 		}
 		c.next()
 		_, err := c.world.Send()

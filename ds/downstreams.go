@@ -125,14 +125,14 @@ func (p *Player) stopDowns() {
 }
 
 // receiveReply takes a client's answer to an offer.
-func (p *Player) receiveReply(b []byte, at time.Time) {
+func (p *Player) receiveReply(b []byte, a *arrival) {
 	n, answer, err := control.ParseReply(b)
 	var d *downstream
 	if err == nil {
 		d = p.downAt(n)
 	}
 	if d == nil {
-		p.discard(at, Malformed)
+		p.reject(a, Malformed, "reply to no offer")
 		return
 	}
 	switch answer {

@@ -324,9 +324,9 @@ func TestDropsByReason(t *testing.T) {
 		b, _, err := wrong.AppendFrame(nil, buttons.NewFrame())
 		uplinktest.Must(t, err)
 		r.say(b)
-		uplinktest.Must(t, r.SendReliable(payload())) // the wrong channel
+		r.say(delta(0x80, 3, 8, 0))                   // an epoch out of range
+		uplinktest.Must(t, r.SendReliable(payload())) // the wrong channel, which ends the session
 		settle(100 * ms)
-		r.say(delta(0x80, 3, 8, 0)) // an epoch out of range
 		if m, u := dropped(srv); m != malformed+1 || u != unknown+2 {
 			t.Errorf("%d malformed and %d unknown, want %d and %d", m, u, malformed+1, unknown+2)
 		}

@@ -127,7 +127,7 @@ func measureMemory(t testing.TB, codec rpcdelta.Codec) (m memory) {
 		}
 	})
 	m.reliable = grown(func(i int) {
-		uplinktest.Must(t, conns[i].SendReliable(make([]byte, 4))) // a frame that this channel is not bound for
+		uplinktest.Must(t, conns[i].SendReliable(control.AppendMessage(nil, make([]byte, 3)))) // which no handler takes
 		for srv.Stats().Drops[ds.UnknownRPC] < uint64(i+1) {
 			runtime.Gosched()
 		}

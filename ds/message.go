@@ -20,7 +20,7 @@ var ErrBacklog = transport.ErrBacklog
 // client.Config.OnMessage gets it. Messages come in order and every one, while the
 // session lives. It never waits: if too many are unacknowledged it is [ErrBacklog],
 // about 250 messages or 290 KB, and after the session's end an error that wraps
-// net.ErrClosed. The first use costs about 28 KB at either end.
+// net.ErrClosed. The first use costs about 29 KB at either end.
 func (p *Player) SendReliable(b []byte) error {
 	if len(b) > MaxMessage {
 		return fmt.Errorf("ds: a message of %d bytes, at most %d can be sent", len(b), MaxMessage)
@@ -41,12 +41,12 @@ func (p *Player) receiveMessage(b []byte, a *arrival) {
 		p.discard(a.at, Kicked)
 	case len(b) > MaxMessage:
 		p.discard(a.at, Malformed)
-		p.end("a message is too long")
-	case f == nil:
-		p.discard(a.at, UnknownRPC)
+		p.violate("a message is too long")
 	case !p.sent.Take(a.since, control.DSMessages, control.MessageCost(len(b))):
 		p.discard(a.at, Limited)
 		p.end("too many messages")
+	case f == nil:
+		p.discard(a.at, UnknownRPC)
 	case !s.cfg.Poll:
 		s.guard(p, func() { f(p, b) })
 	default:

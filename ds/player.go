@@ -128,11 +128,11 @@ func (p *Player) receive(b []byte, at time.Time, reliable bool) {
 	t, body, err := control.Split(b)
 	switch {
 	case err != nil:
-		p.discard(at, Malformed)
+		p.reject(a, Malformed, "unknown reliable message")
 	case !p.allow(t, body, a):
 		p.discard(at, Limited)
 		if reliable { // messages of this channel must not be dropped
-			p.end("too many requests to bind and replies to offers")
+			p.violate("too many requests to bind and replies to offers")
 		}
 	case t == control.Frame:
 		p.receiveFrame(b, a)
@@ -143,19 +143,34 @@ func (p *Player) receive(b []byte, at time.Time, reliable bool) {
 	case t == control.DownAck && !reliable:
 		p.receiveDownAck(body, at)
 	case t == control.Reply && reliable:
-		p.receiveReply(body, at)
+		p.receiveReply(body, a)
 	case t == control.Bind:
 		p.receiveBind(body, a)
-	default:
-		p.discard(at, Malformed) // a client has nothing to ack or to answer
+	default: // a client has nothing to ack or to answer
+		p.reject(a, Malformed, "unknown reliable message")
 	}
+}
+
+// reject counts a message that no client sends. On the reliable channel it ends the session for that reason: there a
+// binding arrives before its frames, and no limit counts such messages.
+func (p *Player) reject(a *arrival, d Drop, reason string) {
+	p.discard(a.at, d)
+	if a.reliable {
+		p.violate(reason)
+	}
+}
+
+// violate ends the session of a client that does not keep to the protocol.
+func (p *Player) violate(reason string) {
+	p.server.cfg.Logger.Warn("session ended", "player", p.ID(), "reason", reason)
+	p.end(reason)
 }
 
 // receiveBind takes a request to bind.
 func (p *Player) receiveBind(b []byte, a *arrival) {
 	r, err := control.ParseBindRequest(b)
 	if err != nil {
-		p.discard(a.at, Malformed)
+		p.reject(a, Malformed, "malformed bind request")
 		return
 	}
 	p.server.answer(p, &r)
@@ -199,12 +214,12 @@ func (p *Player) receiveFrame(payload []byte, a *arrival) {
 	reliable := a.reliable
 	n, err := rpcdelta.PeekRPC(payload)
 	if err != nil {
-		p.discard(a.at, Malformed)
+		p.reject(a, Malformed, malformedFrame)
 		return
 	}
 	b := p.binding(n)
 	if b == nil || b.reliable != reliable {
-		p.discard(a.at, UnknownRPC)
+		p.reject(a, UnknownRPC, "reliable frame of an RPC that is not bound")
 		return
 	}
 	number := p.conn.Number()
@@ -217,7 +232,7 @@ func (p *Player) receiveFrame(payload []byte, a *arrival) {
 	if err != nil {
 		p.discardPayload(b, a.at, reason(err), true)
 		if reliable { // each frame refers to the one before: none after it can be read
-			p.end("malformed reliable frame")
+			p.violate(malformedFrame)
 		}
 		return
 	}
@@ -263,6 +278,9 @@ func (p *Player) miss(d *rpcdelta.Delivery) {
 	}
 }
 
+// malformedFrame is what a player is told whose reliable frame cannot be read.
+const malformedFrame = "malformed reliable frame"
+
 // undelivered is what a player is told whose reliable frame cannot be delivered.
 func undelivered(err error) string {
 	switch {
@@ -271,7 +289,7 @@ func undelivered(err error) string {
 	case errors.Is(err, errLimited):
 		return "called more often than the RPC's rate allows"
 	}
-	return "malformed reliable frame"
+	return malformedFrame
 }
 
 // deliver delivers a frame, and says how many before it are known to be missed

@@ -79,7 +79,7 @@ func (r *reel) join(b *bench, link carrier, way func(*Player) way) *downstream {
 	d := &downstream{player: p, link: link, source: r.world.common(), way: way(p)}
 	p.downs().list[0] = d
 	r.world.common().join(d)
-	p.receiveReply(control.AppendReply(nil, 0, control.Ready)[1:], time.Time{})
+	p.receiveReply(control.AppendReply(nil, 0, control.Ready)[1:], &arrival{reliable: true})
 	return d
 }
 

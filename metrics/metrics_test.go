@@ -253,7 +253,7 @@ func TestCoalescing(t *testing.T) {
 // TestLabels keeps the number of series independent of the players.
 func TestLabels(t *testing.T) {
 	registry(t, func(t *testing.T, r *prometheus.Registry) {
-		allowed := []string{"rpc", "channel", "kind", "stage", "reason", "direction", "version", "go_version"}
+		allowed := []string{"rpc", "channel", "kind", "stage", "reason", "cause", "direction", "version", "go_version"}
 		for name, family := range gather(t, r) {
 			if !strings.HasPrefix(name, "uplink_") {
 				t.Errorf("metric %s", name)

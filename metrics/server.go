@@ -18,7 +18,7 @@ type Server struct {
 	downs serverDowns
 
 	missed, late, players, most           *prometheus.Desc
-	moves, handedOver, panics             *prometheus.Desc
+	moves, handedOver, panics, failed     *prometheus.Desc
 	acks, ackBytes, ackSealBytes, ackWire *prometheus.Desc
 	buffers                               bufferDescs
 	build                                 buildDesc
@@ -46,6 +46,7 @@ func NewServer(srv *ds.Server) *Server {
 		most:         f.desc("max_players", "Players that are let in at most."),
 		handedOver:   f.desc("handed_over_datagrams_total", "Datagrams that came to another shard than their player's and were handed over."),
 		panics:       f.desc("panics_total", "Panics of the game's handlers and other callbacks. Each ends the session of one player."),
+		failed:       f.desc("failed_sessions_total", "Sessions that ended because of what the client did on the reliable channel, by cause.", "cause"),
 		buffers:      f.buffers(),
 		build:        f.build(),
 		moves:        f.desc("moves_total", "Changes of players' addresses, each after the new one has answered a challenge."),
@@ -57,7 +58,7 @@ func (s *Server) Describe(ch chan<- *prometheus.Desc) {
 	s.rpcs.describe(ch)
 	s.links.describe(ch)
 	s.downs.describe(ch)
-	for _, d := range []*prometheus.Desc{s.missed, s.late, s.acks, s.ackBytes, s.ackSealBytes, s.ackWire, s.players, s.most, s.moves, s.handedOver, s.panics} {
+	for _, d := range []*prometheus.Desc{s.missed, s.late, s.acks, s.ackBytes, s.ackSealBytes, s.ackWire, s.players, s.most, s.moves, s.handedOver, s.panics, s.failed} {
 		ch <- d
 	}
 	s.buffers.describe(ch)
@@ -98,6 +99,8 @@ func (s *Server) Collect(ch chan<- prometheus.Metric) {
 	e.counter(s.moves, t.Moves)
 	e.counter(s.handedOver, t.HandedOver)
 	e.counter(s.panics, st.Panics)
+	e.counter(s.failed, t.ProtocolErrors, "protocol")
+	e.counter(s.failed, t.Unacknowledged, "unacknowledged")
 	e.build(&s.build)
 }
 

@@ -101,7 +101,7 @@ func (c *Conn) Send(b []byte) error {
 
 // SendReliable queues a copy of b as a message, 1 to [MaxMessage] bytes. It does not wait: if the peer
 // has left too much unacknowledged it returns [ErrBacklog]. Other errors are [ErrEmpty], [ErrTooLarge], and one
-// that wraps [net.ErrClosed]. The first use, by either end, costs about 28 KB on both.
+// that wraps [net.ErrClosed]. The first use, by either end, costs about 29 KB on both.
 func (c *Conn) SendReliable(b []byte) error {
 	if err := c.sendReliable(b); err != nil {
 		return err

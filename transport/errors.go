@@ -22,6 +22,9 @@ var (
 	ErrReplaced = session.ErrReplaced
 	// ErrProtocol means that the peer sent reliable segments that make no message.
 	ErrProtocol = session.ErrProtocol
+	// ErrUnacknowledged means that a segment of the reliable channel was sent 20 times, and the peer has not
+	// acknowledged it although it was heard.
+	ErrUnacknowledged = session.ErrUnacknowledged
 )
 
 // Why Dial failed. What the listener says of a token is authenticated: nobody else can say it.

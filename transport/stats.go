@@ -70,6 +70,8 @@ type ListenerStats struct {
 	SendFailed                       uint64 // datagrams that packet connections refused, as in [Stats]
 	Moves                            uint64 // times that a peer's address has changed
 	HandedOver                       uint64 // datagrams that came to another shard than their connection's
+	ProtocolErrors                   uint64 // connections that ended with [ErrProtocol]
+	Unacknowledged                   uint64 // connections that ended with [ErrUnacknowledged]
 	Dropped                          Drops
 	RoundTrips                       RoundTrips
 }
@@ -198,6 +200,17 @@ type listenerCounters struct {
 	verdicts                                                     [session.Verdicts]atomic.Uint64
 	unknownSession, version, cookie, limited, token, suite, full atomic.Uint64
 	handedOver, overrun                                          atomic.Uint64
+	protocolErrors, unacknowledged                               atomic.Uint64
+}
+
+// ended counts the end of a connection.
+func (c *listenerCounters) ended(cause error) {
+	switch {
+	case errors.Is(cause, ErrProtocol):
+		c.protocolErrors.Add(1)
+	case errors.Is(cause, ErrUnacknowledged):
+		c.unacknowledged.Add(1)
+	}
 }
 
 // addTo adds what was counted to t.
@@ -218,6 +231,8 @@ func (c *listenerCounters) addTo(t *ListenerStats) {
 	t.SendFailed += c.sent.failed.Load()
 	t.Moves += c.moves.Load()
 	t.HandedOver += c.handedOver.Load()
+	t.ProtocolErrors += c.protocolErrors.Load()
+	t.Unacknowledged += c.unacknowledged.Load()
 	t.Dropped = t.Dropped.Plus(drops)
 	t.RoundTrips = t.RoundTrips.Plus(c.trips.snapshot())
 }

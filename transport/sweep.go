@@ -32,6 +32,7 @@ func (s *shard) settle(now time.Time, c *Conn) {
 	case c.life == dead:
 	case over:
 		s.remove(now, c)
+		s.counters.ended(c.err())
 		s.listener.log.Debug("connection ended", "remote", c.at, "cause", c.err())
 	case !next.Equal(c.wake.at):
 		s.timers.set(c, next)

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"bytes"
+	"fmt"
 	"testing"
 
 	"github.com/uplink-rpc/uplink/token"
@@ -47,5 +48,17 @@ func TestPublish(t *testing.T) {
 	}
 	if h.handled != handled+1 || h.had != count || h.counted != st.DatagramsReceived {
 		t.Errorf("%+v", h)
+	}
+}
+
+func TestEndsAreCounted(t *testing.T) {
+	var c listenerCounters
+	for _, cause := range []error{ErrProtocol, fmt.Errorf("of a shard: %w", ErrUnacknowledged), ErrUnacknowledged, ErrTimeout, nil} {
+		c.ended(cause)
+	}
+	var st ListenerStats
+	c.addTo(&st)
+	if st.ProtocolErrors != 1 || st.Unacknowledged != 2 {
+		t.Errorf("%d protocol errors and %d unacknowledged, want 1 and 2", st.ProtocolErrors, st.Unacknowledged)
 	}
 }

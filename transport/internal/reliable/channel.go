@@ -40,33 +40,56 @@ var (
 	ErrMalformed = errors.New("transport: malformed reliable segments")
 )
 
+// Config is what a channel is made with.
+type Config struct {
+	// Conv is the conversation number, on which both ends agree.
+	Conv uint32
+	// MTU is the size of the largest body that Output takes, in bytes.
+	MTU int
+	// Overhead is how many bytes a datagram has besides its body, headers down to IP included. They count as sent.
+	Overhead int
+	// Patience is for how long a peer that is out of reach is certainly not given up.
+	Patience time.Duration
+	// Output is called, from inside Send, Input and Advance, with segments for the peer: at most MTU bytes, valid
+	// during the call.
+	Output func(segments []byte)
+}
+
 // Channel is one end of a reliable channel. It costs nothing until its first message or segment, then
-// about 28 KB; what it holds of the peer's is bounded by twice the window in segments, 192 KB.
+// about 29 KB; what it holds of the peer's is bounded by twice the window in segments, 192 KB. Whatever the peer
+// does, an end sends at most 3 bytes for each byte that the peer newly acknowledges, and 64 KiB per second, and gives
+// up when it has sent a segment [MaxTransmissions] times.
 // It is not safe for concurrent use, but for what [Channel.Receive] returned.
 type Channel struct {
-	conv   uint32
-	mtu    int
-	output func(segments []byte)
+	cfg Config
 
 	kcp     *kcp.KCP  // nil until used
 	flushAt time.Time // zero: nothing to flush
 	settle  int       // flushes still to do although nothing waits for an acknowledgment
 	buf     []byte    // the message that Receive returned; nil until one came
+
+	start       time.Time     // what the next two count from
+	now         time.Duration // of the call that sends
+	progress    time.Duration // when the peer last acknowledged something new
+	budget      budget
+	outstanding *outstanding
+	exhausted   bool
 }
 
-// New returns an unused channel. Both ends agree on conv. The output function is called, from inside
-// Send, Input and Advance, with segments for the peer: at most mtu bytes, valid during the call.
-func New(conv uint32, mtu int, output func(segments []byte)) Channel {
-	return Channel{conv: conv, mtu: mtu, output: output}
-}
+// New returns an unused channel.
+func New(cfg Config) Channel { return Channel{cfg: cfg} }
 
-// start makes the state machine.
-func (c *Channel) start() {
-	c.kcp = kcp.NewKCP(c.conv, func(buf []byte, size int) { c.output(buf[:size]) })
-	c.kcp.SetMtu(c.mtu)
-	c.kcp.WndSize(window, window)
+// begin makes the state machine.
+func (c *Channel) begin(now time.Time) {
+	c.start, c.budget, c.outstanding = now, newBudget(now), new(outstanding)
+	c.kcp = kcp.NewKCP(c.cfg.Conv, func(buf []byte, size int) { c.emit(buf[:size]) })
+	c.kcp.SetMtu(c.cfg.MTU)
 	c.kcp.NoDelay(1, int(interval/time.Millisecond), fastResend, noCongestionWindow)
 }
+
+// Exhausted reports whether a segment was sent [MaxTransmissions] times without being acknowledged. The channel sends
+// nothing more then.
+func (c *Channel) Exhausted() bool { return c.exhausted }
 
 // Send queues a copy of the message b and sends what the window allows. It returns [ErrEmpty],
 // [ErrTooLarge] or [ErrBacklog] with nothing queued.
@@ -78,7 +101,7 @@ func (c *Channel) Send(now time.Time, b []byte) error {
 		return fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, len(b), MaxMessage)
 	}
 	if c.kcp == nil {
-		c.start()
+		c.begin(now)
 	}
 	if c.kcp.WaitSnd()+c.fragments(len(b)) > MaxBacklog {
 		return ErrBacklog
@@ -95,8 +118,15 @@ func (c *Channel) Input(now time.Time, b []byte) error {
 		return ErrMalformed
 	}
 	if c.kcp == nil {
-		c.start()
+		c.begin(now)
 	}
+	for s := range segmentsOf(b) {
+		if n := c.outstanding.acknowledged(s); n > 0 {
+			c.budget.credit(n)
+			c.progress = now.Sub(c.start)
+		}
+	}
+	c.prepare(now)
 	if c.kcp.Input(b, kcp.IKCP_PACKET_REGULAR, false) != 0 {
 		return ErrMalformed
 	}
@@ -139,6 +169,7 @@ func (c *Channel) Next() (time.Time, bool) { return c.flushAt, !c.flushAt.IsZero
 // flush sends what KCP finds due, and plans the next flush if there is something left to send or to
 // be acknowledged.
 func (c *Channel) flush(now time.Time) {
+	c.prepare(now)
 	c.kcp.Update()
 	c.settle = max(c.settle-1, 0)
 	c.flushAt = time.Time{}
@@ -154,4 +185,32 @@ func (c *Channel) scheduleFlush(now time.Time) {
 	if c.flushAt.IsZero() {
 		c.flushAt = now.Add(interval)
 	}
+}
+
+// prepare has KCP begin to send only as many new segments as the budget has bytes for. They wait in its queue otherwise.
+func (c *Channel) prepare(now time.Time) {
+	c.now = now.Sub(c.start)
+	c.budget.refill(now)
+	room := int(c.budget.bytes) / (c.cfg.MTU + c.cfg.Overhead)
+	c.kcp.WndSize(min(max(c.outstanding.held()+room, 1), window), window)
+}
+
+// emit sends the segments of a datagram that KCP wants sent: all but retransmissions that come too early, and nothing if
+// that exceeds the budget. To KCP this is a loss, so it tries again later.
+func (c *Channel) emit(b []byte) {
+	due := b[:0]
+	for s := range segmentsOf(b) {
+		if s[offCommand] != kcp.IKCP_CMD_PUSH || c.outstanding.due(c.now, c.progress, c.cfg.Patience, s) {
+			due = append(due, s...)
+		}
+	}
+	if c.exhausted || len(due) == 0 || !c.budget.take(len(due)+c.cfg.Overhead) {
+		return
+	}
+	for s := range segmentsOf(due) {
+		if s[offCommand] == kcp.IKCP_CMD_PUSH && c.outstanding.sent(c.now, s) == MaxTransmissions {
+			c.exhausted = true
+		}
+	}
+	c.cfg.Output(due)
 }

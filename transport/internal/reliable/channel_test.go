@@ -21,8 +21,16 @@ func TestMain(m *testing.M) {
 
 const (
 	testConv = 0x1234
-	testMTU  = 1197
+	testMTU  = 1173
+	// testOverhead is that of the default suite, and testPatience the default timeout.
+	testOverhead = 11 + 16 + 28
+	testPatience = 15 * time.Second
 )
+
+// newChannel returns a channel of the tests' configuration.
+func newChannel(output func([]byte)) Channel {
+	return New(Config{Conv: testConv, MTU: testMTU, Overhead: testOverhead, Patience: testPatience, Output: output})
+}
 
 // pipe is two channels and what is on its way between them.
 type pipe struct {
@@ -34,7 +42,7 @@ type pipe struct {
 func newPipe() *pipe {
 	p := &pipe{lose: func() bool { return false }}
 	for i := range p.ends {
-		p.ends[i] = New(testConv, testMTU, func(b []byte) {
+		p.ends[i] = newChannel(func(b []byte) {
 			if len(b) > testMTU {
 				panic("segments exceed the MTU")
 			}
@@ -150,7 +158,7 @@ func TestQuietWhenAcknowledged(t *testing.T) {
 func TestAcknowledgesDespiteAStaleClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		acks := 0
-		c := New(testConv, testMTU, func(b []byte) {
+		c := newChannel(func(b []byte) {
 			if b[offCommand] == kcp.IKCP_CMD_ACK {
 				acks++
 			}
@@ -182,7 +190,7 @@ func TestAcknowledgesDespiteAStaleClock(t *testing.T) {
 }
 
 func TestSendLimits(t *testing.T) {
-	c := New(testConv, testMTU, func([]byte) {})
+	c := newChannel(func([]byte) {})
 	now := time.Now()
 	if err := c.Send(now, nil); !errors.Is(err, ErrEmpty) {
 		t.Errorf("empty message: %v", err)
@@ -231,11 +239,11 @@ func TestMalformedInput(t *testing.T) {
 		"unknown command":   segment(testConv, 80, 0, 0, nil),
 		"empty data":        segment(testConv, kcp.IKCP_CMD_PUSH, 0, 0, nil),
 		"ack with data":     segment(testConv, kcp.IKCP_CMD_ACK, 0, 0, []byte("x")),
-		"too many segments": segment(testConv, kcp.IKCP_CMD_PUSH, 14, 0, []byte("x")),
+		"too many segments": segment(testConv, kcp.IKCP_CMD_PUSH, 15, 0, []byte("x")),
 		"negative length":   long,
 		"larger than MTU":   segment(testConv, kcp.IKCP_CMD_PUSH, 0, 0, make([]byte, testMTU)),
 	} {
-		c := New(testConv, testMTU, func([]byte) {})
+		c := newChannel(func([]byte) {})
 		if err := c.Input(time.Now(), b); !errors.Is(err, ErrMalformed) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -246,7 +254,7 @@ func TestMalformedInput(t *testing.T) {
 }
 
 func TestFragmentsThatMakeNoMessage(t *testing.T) {
-	c := New(testConv, testMTU, func([]byte) {})
+	c := newChannel(func([]byte) {})
 	data := make([]byte, testMTU-kcp.IKCP_OVERHEAD)
 	for sn := range uint32(window) {
 		if err := c.Input(time.Now(), segment(testConv, kcp.IKCP_CMD_PUSH, 1, sn, data)); err != nil {
@@ -262,7 +270,7 @@ func TestFragmentsThatMakeNoMessage(t *testing.T) {
 // what is for itself, and nothing grows.
 func TestLyingAcknowledgements(t *testing.T) {
 	outputs := 0
-	c := New(testConv, testMTU, func([]byte) { outputs++ })
+	c := newChannel(func([]byte) { outputs++ })
 	now := time.Now()
 	if err := c.Send(now, make([]byte, 1000)); err != nil {
 		t.Fatal(err)
@@ -296,7 +304,7 @@ func FuzzInput(f *testing.F) {
 	f.Add(segment(testConv, kcp.IKCP_CMD_WASK, 0, 0, nil))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		outputs := 0
-		c := New(testConv, testMTU, func(b []byte) {
+		c := newChannel(func(b []byte) {
 			outputs++
 			if len(b) > testMTU {
 				t.Fatalf("%d bytes of segments", len(b))

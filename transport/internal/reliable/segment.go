@@ -2,6 +2,7 @@ package reliable
 
 import (
 	"encoding/binary"
+	"iter"
 
 	kcp "github.com/xtaci/kcp-go/v5"
 )
@@ -10,12 +11,33 @@ import (
 const (
 	offCommand  = 4
 	offFragment = 5
+	offNumber   = kcp.IKCP_SN_OFFSET
+	offUnacked  = 16
 	offLength   = 20
 )
 
+// number returns the sequence number in the header of the segment that b starts with.
+func number(b []byte) uint32 { return binary.LittleEndian.Uint32(b[offNumber:]) }
+
+// length returns how many bytes of data the segment that b starts with has.
+func length(b []byte) int { return int(binary.LittleEndian.Uint32(b[offLength:])) }
+
+// segmentsOf iterates over the segments of a valid body.
+func segmentsOf(b []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for len(b) > 0 {
+			n := SegmentSize + length(b)
+			if !yield(b[:n]) {
+				return
+			}
+			b = b[n:]
+		}
+	}
+}
+
 // fragments returns how many segments a message of n bytes takes.
 func (c *Channel) fragments(n int) int {
-	mss := c.mtu - kcp.IKCP_OVERHEAD
+	mss := c.cfg.MTU - kcp.IKCP_OVERHEAD
 	return (n + mss - 1) / mss
 }
 
@@ -23,11 +45,11 @@ func (c *Channel) fragments(n int) int {
 // fragment number and a length that this package's own Send can make. KCP checks less, and stops
 // halfway through a datagram: acknowledgments of its first half would pile up unsent.
 func (c *Channel) valid(b []byte) bool {
-	if len(b) == 0 || len(b) > c.mtu {
+	if len(b) == 0 || len(b) > c.cfg.MTU {
 		return false
 	}
 	for len(b) > 0 {
-		if len(b) < kcp.IKCP_OVERHEAD || binary.LittleEndian.Uint32(b) != c.conv {
+		if len(b) < kcp.IKCP_OVERHEAD || binary.LittleEndian.Uint32(b) != c.cfg.Conv {
 			return false
 		}
 		length := uint64(binary.LittleEndian.Uint32(b[offLength:]))

@@ -2,6 +2,7 @@ package session
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/uplink-rpc/uplink/transport/internal/reliable"
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
@@ -9,12 +10,13 @@ import (
 
 // Why a session ended, or did not begin.
 var (
-	ErrTimeout      = errors.New("transport: timed out, nothing was heard from the peer")
-	ErrSessionLost  = errors.New("transport: the listener no longer knows this session, dial again")
-	ErrClosedByPeer = errors.New("transport: closed by the peer")
-	ErrPeerShutdown = errors.New("transport: the peer shut down")
-	ErrReplaced     = errors.New("transport: replaced by a new session of the same client")
-	ErrProtocol     = errors.New("transport: the peer broke the rules of the reliable channel")
+	ErrTimeout        = errors.New("transport: timed out, nothing was heard from the peer")
+	ErrSessionLost    = errors.New("transport: the listener no longer knows this session, dial again")
+	ErrClosedByPeer   = errors.New("transport: closed by the peer")
+	ErrPeerShutdown   = errors.New("transport: the peer shut down")
+	ErrReplaced       = errors.New("transport: replaced by a new session of the same client")
+	ErrUnacknowledged = fmt.Errorf("transport: the peer has not acknowledged a reliable segment that was sent %d times", reliable.MaxTransmissions)
+	ErrProtocol       = errors.New("transport: the peer broke the rules of the reliable channel")
 
 	ErrVersion      = errors.New("transport: the peer speaks another version of the protocol")
 	ErrServerFull   = errors.New("transport: the server is full")

@@ -99,6 +99,7 @@ func (s *Session) inputBody(now time.Time, from netip.AddrPort, h wire.Header, b
 	case wire.ReliableKind:
 		s.beat.busy = true
 		err = s.reliable.Input(now, body)
+		s.endIfExhausted()
 	case wire.HeartbeatKind:
 		err = s.inputHeartbeat(now, body)
 	case wire.CloseKind:

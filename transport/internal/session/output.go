@@ -36,7 +36,16 @@ func (s *Session) SendReliable(now time.Time, b []byte) error {
 	if s.state != Open {
 		return ErrNotOpen
 	}
-	return s.reliable.Send(now, b)
+	err := s.reliable.Send(now, b)
+	s.endIfExhausted()
+	return err
+}
+
+// endIfExhausted ends the session if the reliable channel has given up.
+func (s *Session) endIfExhausted() {
+	if s.reliable.Exhausted() {
+		s.end(ErrUnacknowledged)
+	}
 }
 
 // sendSegments is the output of the reliable channel.

@@ -43,6 +43,8 @@ type end struct {
 	verdicts []Verdict
 	// cut drops what is sent to this end.
 	cut bool
+	// drop, if not nil, reports whether a datagram to this end is lost.
+	drop func(b []byte) bool
 	// limit is the size of the longest datagram that arrives; 0: any.
 	limit int
 }
@@ -181,7 +183,7 @@ func (p *pair) advance(now time.Time, e *end) {
 func (p *pair) arrive(now time.Time, f flight) {
 	e := f.to
 	switch t, err := wire.ParseType(f.data); {
-	case e.cut || f.dest != e.addr || e.limit != 0 && len(f.data) > e.limit:
+	case e.cut || e.drop != nil && e.drop(f.data) || f.dest != e.addr || e.limit != 0 && len(f.data) > e.limit:
 	case e == p.server && err == nil && t == wire.HelloType:
 		p.hello(now, f)
 	case e.s != nil:

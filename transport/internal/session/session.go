@@ -15,6 +15,9 @@ import (
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
+// ipSize is the size of the headers of IPv4 and UDP in bytes.
+const ipSize = 20 + 8
+
 // State is where a session is in its life. It only goes up.
 type State uint8
 
@@ -131,7 +134,10 @@ func (s *Session) begin(id uint64, suite seal.Suite, secrets seal.Secrets) {
 		out, in = in, out
 	}
 	s.sealer, s.opener = seal.NewSealer(suite, out), *seal.NewOpener(suite, in)
-	s.reliable = reliable.New(uint32(id>>24), wire.MaxBody, s.sendSegments)
+	s.reliable = reliable.New(reliable.Config{
+		Conv: uint32(id >> 24), MTU: wire.MaxBody, Overhead: wire.LongSize + suite.Overhead() + ipSize,
+		Patience: s.cfg.Timeout, Output: s.sendSegments,
+	})
 }
 
 // open begins the life proper: both ends send a heartbeat that asks for an answer, which gives them

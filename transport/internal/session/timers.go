@@ -45,6 +45,7 @@ func (s *Session) advanceOpen(now time.Time) {
 		s.probe(now)
 	}
 	s.reliable.Advance(now)
+	s.endIfExhausted()
 }
 
 // Next returns when to call [Session.Advance] next. It can become earlier by Input and SendReliable.
