@@ -19,6 +19,8 @@ const (
 	MaxComponents = 1024
 	// MaxBytes is the most bytes that all its byte strings may have together.
 	MaxBytes = 16 << 10
+	// MaxSchema is the most bytes that a schema file may have.
+	MaxSchema = 256 << 10
 )
 
 // DefaultRate is the calls a second of a schema that declares no rate.
@@ -89,9 +91,12 @@ type schemaFile struct {
 	Fields []Field `json:"fields"`
 }
 
-// ParseSchema reads a schema file. Unknown members are errors, so that a
-// misspelled option is not silently ignored.
+// ParseSchema reads a schema file of at most [MaxSchema] bytes. Unknown members
+// are errors, so that a misspelled option is not silently ignored.
 func ParseSchema(data []byte) (*Schema, error) {
+	if len(data) > MaxSchema {
+		return nil, fmt.Errorf("rpcdelta: schema file: it is longer than %d bytes, which is the limit", MaxSchema)
+	}
 	var f schemaFile
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()

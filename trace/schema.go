@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/uplink-rpc/uplink/internal/private"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
@@ -21,23 +23,33 @@ func SchemaPath(tracePath string) string {
 
 // LoadSchema reads a schema file. The error names the file and, where it is no JSON, the line and column in it.
 func LoadSchema(path string) (*rpcdelta.Schema, error) {
-	data, err := os.ReadFile(path)
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("trace: schema file: %w", err)
 	}
-	return parseSchema(path, data)
+	return readSchema(path, f)
 }
 
 // LoadSchemaFS is [LoadSchema] for a file of fsys.
 func LoadSchemaFS(fsys fs.FS, path string) (*rpcdelta.Schema, error) {
-	data, err := fs.ReadFile(fsys, path)
+	f, err := fsys.Open(path)
 	if err != nil {
+		return nil, fmt.Errorf("trace: schema file: %w", err)
+	}
+	return readSchema(path, f)
+}
+
+// readSchema reads a schema file up to the size that a schema may have, and closes it.
+func readSchema(path string, f io.ReadCloser) (*rpcdelta.Schema, error) {
+	data, err := io.ReadAll(io.LimitReader(f, rpcdelta.MaxSchema+1))
+	if err = errors.Join(err, f.Close()); err != nil {
 		return nil, fmt.Errorf("trace: schema file: %w", err)
 	}
 	return parseSchema(path, data)
 }
 
-// WriteSchema writes a schema file that names the columns a [Writer] of the schema writes, the generated ones too.
+// WriteSchema creates a schema file that names the columns a [Writer] of the schema writes, the generated ones too. As
+// with [Create], the file must not exist, and its mode is 0600.
 func WriteSchema(path string, schema *rpcdelta.Schema) error {
 	fields := slices.Clone(schema.Fields())
 	for i := range fields {
@@ -51,8 +63,13 @@ func WriteSchema(path string, schema *rpcdelta.Schema) error {
 	if err != nil {
 		return fmt.Errorf("trace: schema file %s: %w", path, err)
 	}
-	if err := os.WriteFile(path, append(data, '\n'), 0o644); err != nil {
+	f, err := private.Create(path, false)
+	if err != nil {
 		return fmt.Errorf("trace: schema file: %w", err)
+	}
+	_, err = f.Write(append(data, '\n'))
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("trace: schema file: %w", errors.Join(err, os.Remove(path)))
 	}
 	return nil
 }
