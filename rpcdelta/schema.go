@@ -20,7 +20,7 @@ const (
 	// MaxBytes is the most bytes that all its byte strings may have together.
 	MaxBytes = 16 << 10
 	// MaxSchema is the most bytes that a schema file may have.
-	MaxSchema = 256 << 10
+	MaxSchema = 192 << 10
 )
 
 // DefaultRate is the calls a second of a schema that declares no rate.

@@ -2,6 +2,7 @@ package rpcdelta
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -195,6 +196,36 @@ func TestSchemaFileRoundTrip(t *testing.T) {
 	})
 }
 
+// TestSchemaBombs parses the schema files that take the most memory for their size.
+func TestSchemaBombs(t *testing.T) {
+	for name, c := range map[string]struct{ head, part string }{
+		"fields":    {`{"fields": [{}`, ",{}"},
+		"columns":   {`{"fields": [{"columns": [""`, `,""`},
+		"bounds":    {`{"fields": [{}`, `,{"min":0,"max":0}`},
+		"arrays":    {`{"fields": `, "["},
+		"a name":    {`{"rpc": "`, "a"},
+		"a number":  {`{"rate_hz": 1`, "0"},
+		"no member": {`{"`, "a"},
+	} {
+		file := []byte(c.head)
+		for len(file)+len(c.part) <= MaxSchema-3 {
+			file = append(file, c.part...)
+		}
+		for _, end := range []string{"", "]}", "]}]}"} {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := ParseSchema(append(slices.Clone(file), end...))
+			runtime.ReadMemStats(&after)
+			if n := after.TotalAlloc - before.TotalAlloc; err == nil || n > 64<<20 {
+				t.Errorf("%s: %d bytes are allocated, %v", name, n, err)
+			}
+		}
+	}
+	if _, err := ParseSchema(make([]byte, MaxSchema+1)); err == nil || !strings.Contains(err.Error(), "longer than 196608 bytes, which is the limit") {
+		t.Errorf("too long: %v", err)
+	}
+}
+
 func FuzzParseSchema(f *testing.F) {
 	f.Add([]byte(moveFile))
 	f.Add([]byte(`{"rpc": "A", "fields": [{"name": "S", "kind": "scalar", "resolution": 1, "min": 9e6}]}`))
@@ -207,6 +238,9 @@ func FuzzParseSchema(f *testing.F) {
 		file, err := s.AppendJSON(nil)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if len(file) > MaxSchema {
+			return // the file was written closer
 		}
 		again, err := ParseSchema(file)
 		if err != nil || again.Fingerprint() != s.Fingerprint() {
