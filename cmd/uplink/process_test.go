@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"os"
 	"regexp"
 	"sync"
 	"testing"
@@ -10,7 +11,14 @@ import (
 	"go.uber.org/goleak"
 )
 
+// asCommand is the environment variable that has the test's program be uplink: for tests that kill it.
+const asCommand = "UPLINK_TEST_AS_COMMAND"
+
 func TestMain(m *testing.M) {
+	if os.Getenv(asCommand) != "" {
+		main()
+		return
+	}
 	goleak.VerifyTestMain(m,
 		// The scheduler that kcp-go starts when it is imported.
 		goleak.IgnoreAnyFunction("github.com/xtaci/kcp-go/v5.(*TimedSched).prepend"),

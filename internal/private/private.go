@@ -15,7 +15,10 @@ const mode = 0o600
 
 // ErrNotRegular is wrapped by errors about a path that names a symbolic link, a directory, a device or another file
 // that is not regular.
-var ErrNotRegular = errors.New("not a regular file")
+var ErrNotRegular = errors.New("it is not a regular file")
+
+// ErrPublic is wrapped by errors about an existing file that others than its owner may read or write.
+var ErrPublic = errors.New("others than its owner may read or write it")
 
 // Create creates a file with mode 0600 and opens it for reading and writing. If the path exists, the error wraps
 // [fs.ErrExist]; with overwrite, a regular file is removed first, so that neither its mode, nor its hard links, nor
@@ -44,7 +47,8 @@ func Remove(path string) error {
 }
 
 // Append opens a file for appending, and creates it with mode 0600 if the path does not exist. An existing file must be
-// regular, and its mode must grant nothing to others than its owner, except on Windows, which has no such modes.
+// regular, and its mode must grant nothing to others than its owner, or the error wraps [ErrNotRegular] or [ErrPublic].
+// Windows has no such modes.
 func Append(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_APPEND|os.O_WRONLY, mode)
 	if !errors.Is(err, fs.ErrExist) {
@@ -72,7 +76,7 @@ func check(f *os.File, path string, found fs.FileInfo) error {
 	case !os.SameFile(info, found):
 		return fmt.Errorf("%s: another file took its place while it was opened", path)
 	case info.Mode().Perm()&^mode != 0 && runtime.GOOS != "windows":
-		return fmt.Errorf("%s: its mode is %v: others than its owner may read or write it", path, info.Mode().Perm())
+		return fmt.Errorf("%s: its mode is %v: %w", path, info.Mode().Perm(), ErrPublic)
 	}
 	return nil
 }
@@ -84,7 +88,7 @@ func regular(path string) (fs.FileInfo, error) {
 	case err != nil:
 		return nil, err
 	case info.Mode()&fs.ModeSymlink != 0:
-		return nil, fmt.Errorf("%s: %w: it is a symbolic link, which is not followed", path, ErrNotRegular)
+		return nil, fmt.Errorf("%s: %w: it is a symbolic link, and links are not followed", path, ErrNotRegular)
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s: %w", path, ErrNotRegular)
 	}

@@ -104,6 +104,10 @@ func TestErrors(t *testing.T) {
 	if _, err := private.Append(dir); !errors.Is(err, private.ErrNotRegular) {
 		t.Errorf("directory: %v", err)
 	}
+	must(t, os.Chmod(path, 0o604))
+	if _, err := private.Append(path); runtime.GOOS != "windows" && !errors.Is(err, private.ErrPublic) {
+		t.Errorf("public file: %v", err)
+	}
 	if _, err := private.Create(filepath.Join(dir, "no", "path"), true); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no directory: %v", err)
 	}
