@@ -3,8 +3,9 @@ package budget
 
 import "fmt"
 
-// Default is the limit of commands that read captures, in bytes.
-const Default = 48 << 20
+// Default is the limit of commands that read captures, in bytes: with what reading takes itself, and garbage, it is less
+// than 64 MiB.
+const Default = 32 << 20
 
 // Budget is an amount of memory. Sizes are estimates, and rather too large. Not safe for concurrent use.
 type Budget struct {

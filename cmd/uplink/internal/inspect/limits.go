@@ -24,7 +24,7 @@ const (
 	lateStates        = 7
 
 	playerSize  = 512
-	sessionSize = 64 // beyond the numbers that are shown of it
+	sessionSize = 256
 	streamSize  = 768
 	carriedSize = 256
 	payloadSize = 64
