@@ -38,7 +38,7 @@ func Create(path string, schema *rpcdelta.Schema, extra ...string) (*Writer, err
 	if err != nil {
 		return nil, fmt.Errorf("trace: %w", err)
 	}
-	w, err := newWriter(&wholeFile{File: f}, path, schema, extra)
+	w, err := newWriter(&wholeFile{file: f}, path, schema, extra)
 	if err != nil {
 		return nil, errors.Join(err, f.Close(), os.Remove(path))
 	}
@@ -49,14 +49,18 @@ func Create(path string, schema *rpcdelta.Schema, extra ...string) (*Writer, err
 // wholeFile is a file to which each write is made in full or not at all: a row that a full disk cut would read as
 // another one.
 type wholeFile struct {
-	*os.File
+	file interface {
+		io.Writer
+		Truncate(size int64) error
+	}
 	size int64
 }
 
+// Write implements io.Writer.
 func (f *wholeFile) Write(b []byte) (int, error) {
-	n, err := f.File.Write(b)
+	n, err := f.file.Write(b)
 	if err != nil && n > 0 {
-		return 0, errors.Join(err, f.Truncate(f.size))
+		return 0, errors.Join(err, f.file.Truncate(f.size))
 	}
 	f.size += int64(n)
 	return n, err
