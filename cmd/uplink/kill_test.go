@@ -110,7 +110,7 @@ func TestKill(t *testing.T) {
 				t.Errorf("%s%s", out, text)
 			}
 			// The same command line does not overwrite them.
-			if _, text := try(t, 1, args...); !strings.Contains(text, record) || !strings.Contains(text, "--overwrite") {
+			if text := refused(t, args...); !strings.Contains(text, record) || !strings.Contains(text, "--overwrite") {
 				t.Errorf("%s", text)
 			}
 		})
