@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"log/slog"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -12,7 +14,9 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -289,9 +293,9 @@ func TestFull(t *testing.T) {
 // counted as lost, and what was written stays.
 func TestCannotWrite(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out.uplink")
-	must(t, os.Mkdir(capture.FileName(path, 1), 0o700))
 	w, err := capture.Create(path, capture.Config{MaxBytes: 64 << 10})
 	must(t, err)
+	must(t, os.Mkdir(capture.FileName(path, 1), 0o700))
 	p := w.Open(opened)
 	for range 100 {
 		p.Datagram(time.Now(), capture.Datagram{Size: 1, Body: make([]byte, 1000)})
@@ -310,6 +314,138 @@ func TestCannotWrite(t *testing.T) {
 	}
 	if _, err := capture.Create(filepath.Join(path, "x"), capture.Config{}); err == nil {
 		t.Error("a file within a file")
+	}
+}
+
+// fullDisk has room for so many bytes.
+type fullDisk struct {
+	bytes.Buffer
+	room int
+}
+
+func (d *fullDisk) Write(b []byte) (int, error) {
+	n, err := len(b), error(nil)
+	if n > d.room {
+		n, err = d.room, syscall.ENOSPC
+	}
+	d.room -= n
+	d.Buffer.Write(b[:n])
+	return n, err
+}
+
+func (d *fullDisk) Close() error { return nil }
+
+// TestFullDisk fills the disk: the error is logged when it happens, once; each record is in the file or counted as lost;
+// and the file can be read up to where it ends.
+func TestFullDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		disk := &fullDisk{room: 10_000}
+		w, err := capture.CreateOn("out.uplink", capture.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))},
+			func(string) (io.WriteCloser, error) { return disk, nil })
+		must(t, err)
+		p := w.Open(opened)
+		const datagrams = 100
+		for range datagrams {
+			p.Datagram(time.Now(), capture.Datagram{Size: 1, Body: make([]byte, 1000)})
+			time.Sleep(150 * time.Millisecond)
+			synctest.Wait()
+			if lost, logged := w.Stats().Lost != 0, strings.Count(log.String(), "level=ERROR"); lost != (logged == 1) {
+				t.Fatalf("%+v, %d errors are logged: %s", w.Stats(), logged, &log)
+			}
+		}
+		if err := w.Close(); !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("%v", err)
+		}
+		all, err := records(t, disk.Bytes())
+		if !errors.Is(err, capture.ErrCut) {
+			t.Errorf("%v", err)
+		}
+		const others = 2 // start and opened
+		if n := len(all) - others; n != 9 || w.Stats().Lost != uint64(datagrams-n) {
+			t.Errorf("%d datagrams, %+v", n, w.Stats())
+		}
+	})
+}
+
+// TestFullBuffer loses more than one record with the first error: those that were not flushed either.
+func TestFullBuffer(t *testing.T) {
+	disk := &fullDisk{room: 10_000}
+	w, err := capture.CreateOn("out.uplink", capture.Config{}, func(string) (io.WriteCloser, error) { return disk, nil })
+	must(t, err)
+	p := w.Open(opened)
+	const datagrams = 50 // fewer than the queue asks to be written for
+	for range datagrams {
+		p.Datagram(time.Now(), capture.Datagram{Size: 1, Body: make([]byte, 1000)})
+	}
+	if err := w.Close(); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("%v", err)
+	}
+	all, _ := records(t, disk.Bytes())
+	if lost, n := w.Stats().Lost, uint64(len(all)-2); lost < datagrams-n || lost > datagrams+1 {
+		t.Errorf("%d datagrams can be read, %d count as lost", n, lost)
+	}
+}
+
+// TestExisting begins a row where there are files already.
+func TestExisting(t *testing.T) {
+	for _, name := range []string{"out.uplink", "out.7.uplink"} {
+		dir := t.TempDir()
+		path, old := filepath.Join(dir, "out.uplink"), filepath.Join(dir, name)
+		must(t, os.WriteFile(old, []byte("old"), 0o600))
+		must(t, os.Chmod(old, 0o666))
+		others := []string{"out.x.uplink", "out.07.uplink", "out.0.uplink", "out.7.uplinks", "out.uplink.7", "outer.7.uplink"}
+		for _, other := range others {
+			must(t, os.WriteFile(filepath.Join(dir, other), []byte("other"), 0o600))
+		}
+		_, err := capture.Create(path, capture.Config{})
+		if got, readErr := os.ReadFile(old); !errors.Is(err, fs.ErrExist) || !strings.Contains(err.Error(), name) || readErr != nil || string(got) != "old" {
+			t.Errorf("%s: %v; %q, %v", name, err, got, readErr)
+		}
+		w, err := capture.Create(path, capture.Config{Overwrite: true})
+		must(t, err)
+		must(t, w.Close())
+		bodies(t, path)
+		if info, err := os.Stat(path); err != nil || runtime.GOOS != "windows" && info.Mode() != 0o600 {
+			t.Errorf("mode %v, %v", info.Mode(), err)
+		}
+		if _, err := os.Stat(old); name != "out.uplink" && !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s of the earlier row is still there: %v", name, err)
+		}
+		for _, other := range others {
+			if _, err := os.Stat(filepath.Join(dir, other)); err != nil {
+				t.Errorf("%s: %v", other, err)
+			}
+		}
+	}
+}
+
+// TestLink has a symbolic link in the place of the first file, and of one that the row comes to later.
+func TestLink(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("links need privileges")
+	}
+	dir := t.TempDir()
+	path, target := filepath.Join(dir, "out.uplink"), filepath.Join(dir, "target")
+	must(t, os.Symlink(target, path))
+	for _, overwrite := range []bool{false, true} {
+		if _, err := capture.Create(path, capture.Config{Overwrite: overwrite}); err == nil {
+			t.Errorf("a link is followed, overwrite: %v", overwrite)
+		}
+	}
+	must(t, os.Remove(path))
+	w, err := capture.Create(path, capture.Config{MaxBytes: 64 << 10, Overwrite: true})
+	must(t, err)
+	must(t, os.Symlink(target, capture.FileName(path, 1)))
+	p := w.Open(opened)
+	for range 100 {
+		p.Datagram(time.Now(), capture.Datagram{Size: 1, Body: make([]byte, 1000)})
+	}
+	if err := w.Close(); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("%v", err)
+	}
+	if _, err := os.Stat(target); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the target was written: %v", err)
 	}
 }
 

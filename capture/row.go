@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"errors"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -14,13 +15,15 @@ import (
 // row is the files that a writer makes one after the other. Each begins with all that is needed to read it alone.
 type row struct {
 	path  string
+	open  func(name string) (io.WriteCloser, error) // creates a file that must not exist
 	cfg   Config
 	stats *writerStats
 	start Start
 	begun time.Duration // since the row's beginning, when the file began
 
-	file     *os.File
+	file     io.WriteCloser
 	out      *bufio.Writer
+	pending  uint64 // entries that are not flushed
 	size     int64
 	preamble int64         // of size, what the file began with
 	last     time.Duration // of the last record
@@ -40,8 +43,7 @@ func (r *row) name() string { return FileName(r.path, r.start.Index) }
 
 // create begins the file whose turn it is.
 func (r *row) create() (err error) {
-	// What players did is for the owner of the server alone to read.
-	if r.file, err = os.OpenFile(r.name(), os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600); err != nil {
+	if r.file, err = r.open(r.name()); err != nil {
 		return err
 	}
 	if r.sessions == nil {
@@ -50,21 +52,27 @@ func (r *row) create() (err error) {
 	r.out = bufio.NewWriterSize(r.file, 256<<10)
 	r.size, r.last = 0, 0
 	r.stats.files.Add(1)
-	if err := r.raw(AppendHeader(nil)); err != nil {
-		return err
-	}
-	if err := r.record(0, r.start.append([]byte{byte(tagStart)})); err != nil {
-		return err
-	}
-	if err := r.flush(); err != nil {
+	if err := r.begin(); err != nil {
 		return errors.Join(err, r.file.Close())
 	}
 	r.cfg.Logger.Info("captures", "file", r.name())
 	return nil
 }
 
+// begin writes what a file begins with.
+func (r *row) begin() error {
+	if err := r.raw(AppendHeader(nil)); err != nil {
+		return err
+	}
+	if err := r.record(0, r.start.append([]byte{byte(tagStart)})); err != nil {
+		return err
+	}
+	return r.out.Flush()
+}
+
 // write writes an entry, and says whether another file begins with it.
 func (r *row) write(e entry) (begun bool, err error) {
+	r.pending++
 	at := e.at - r.begun
 	if e.at == 0 { // what is missing at the end
 		at = r.last
@@ -86,6 +94,7 @@ func (r *row) rotate(at time.Duration) error {
 	if err := r.finish(true); err != nil {
 		return err
 	}
+	r.pending = 1 // the entry that the next file begins with
 	if old := r.start.Index + 1 - r.cfg.Keep; old >= 0 {
 		if err := os.Remove(FileName(r.path, old)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -162,7 +171,13 @@ func (r *row) raw(b []byte) error {
 	return err
 }
 
-func (r *row) flush() error { return r.out.Flush() }
+func (r *row) flush() error {
+	err := r.out.Flush()
+	if err == nil {
+		r.pending = 0
+	}
+	return err
+}
 
 // end ends the row.
 func (r *row) end() error { return r.finish(false) }

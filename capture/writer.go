@@ -2,12 +2,15 @@ package capture
 
 import (
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/uplink-rpc/uplink/schema"
+
+	"github.com/uplink-rpc/uplink/internal/private"
 )
 
 // Writer writes captures. What it is given it copies to a queue, which a goroutine of its own writes out: no method
@@ -34,20 +37,29 @@ type writerStats struct{ records, lost, bytes, files atomic.Uint64 }
 
 // Stats is what a writer has counted.
 type Stats struct {
-	// Records were written, Lost were not: there was no room in the queue, or an error.
+	// Records were put into files, Lost may be in none: there was no room in the queue, or a file could not be written.
 	Records, Lost uint64
 	// Bytes were written to so many Files.
 	Bytes, Files uint64
 }
 
-// Create begins a row of files at path, which is overwritten if it is there. Close ends it.
+// Create begins a row of files at path, each with mode 0600. If a file of an earlier row exists, the error wraps
+// [fs.ErrExist], unless cfg.Overwrite is set. Symbolic links are not followed. Close ends the row.
 func Create(path string, cfg Config) (*Writer, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
 	}
+	if err := clearRow(path, cfg.Overwrite); err != nil {
+		return nil, fmt.Errorf("capture: %w", err)
+	}
+	return newWriter(path, cfg, func(name string) (io.WriteCloser, error) { return private.Create(name, false) })
+}
+
+// newWriter begins a row of files that open creates.
+func newWriter(path string, cfg Config, open func(name string) (io.WriteCloser, error)) (*Writer, error) {
 	w := &Writer{done: make(chan struct{}), schemas: map[*schema.Schema]uint64{}, priors: map[uint64]bool{}}
-	w.row = row{path: path, cfg: cfg, stats: &w.stats, start: Start{Wall: time.Now(), Run: rand.Uint64()}}
+	w.row = row{path: path, open: open, cfg: cfg, stats: &w.stats, start: Start{Wall: time.Now(), Run: rand.Uint64()}}
 	if err := w.row.create(); err != nil {
 		return nil, fmt.Errorf("capture: %w", err)
 	}
@@ -86,7 +98,7 @@ func (w *Writer) run() {
 		entries, closed := w.queue.take()
 		if w.err == nil {
 			if w.err = w.write(&entries); w.err != nil {
-				w.stats.lost.Add(entries.count() + 1) // the one that could not be written was taken
+				w.stats.lost.Add(entries.count() + w.row.pending)
 				w.row.cfg.Logger.Error("capture ends", "file", w.row.name(), "error", w.err)
 				_ = w.row.abandon() // it cannot be written
 				w.err = fmt.Errorf("capture: %w", w.err)
@@ -97,6 +109,7 @@ func (w *Writer) run() {
 		if closed {
 			if w.err == nil {
 				if err := w.row.end(); err != nil {
+					w.row.cfg.Logger.Error("capture ends", "file", w.row.name(), "error", err)
 					w.err = fmt.Errorf("capture: %w", err)
 				}
 			}

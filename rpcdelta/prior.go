@@ -29,7 +29,7 @@ var generic = sync.OnceValue(func() *Prior { return &Prior{adaptive.Generic()} }
 // ParsePrior reads a prior's file, as [Prior.Append] writes it and the command
 // uplink train. Any bytes are safe: an error wraps [ErrPrior] and says what is
 // wrong. A prior takes about 70 KiB and four times the size of its file, which is
-// at most [MaxPrior]. data is not kept.
+// at most [MaxPrior]; no file takes more than 60 MiB to parse. data is not kept.
 func ParsePrior(data []byte) (*Prior, error) {
 	p, err := adaptive.ParsePrior(data)
 	if err != nil {

@@ -20,6 +20,8 @@ const (
 	MaxComponents = 1024
 	// MaxBytes is the maximum size in bytes of all integers and byte strings of a frame.
 	MaxBytes = 16 << 10
+	// MaxFile is the maximum size of a schema file in bytes.
+	MaxFile = 192 << 10
 )
 
 // DefaultRate is the rate of a schema that declares none, in calls per second.
@@ -84,6 +86,9 @@ type schemaFile struct {
 
 // Parse parses a schema file. An unknown member is an error.
 func Parse(data []byte) (*Schema, error) {
+	if len(data) > MaxFile {
+		return nil, fmt.Errorf("schema: file: %d bytes, want at most %d", len(data), MaxFile)
+	}
 	var f schemaFile
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()

@@ -2,6 +2,8 @@ package schema
 
 import (
 	"fmt"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -183,6 +185,36 @@ func TestSchemaErrors(t *testing.T) {
 	}
 }
 
+// TestSchemaBombs parses the schema files that take the most memory for their size.
+func TestSchemaBombs(t *testing.T) {
+	for name, c := range map[string]struct{ head, part string }{
+		"fields":    {`{"fields": [{}`, ",{}"},
+		"columns":   {`{"fields": [{"columns": [""`, `,""`},
+		"bounds":    {`{"fields": [{}`, `,{"min":0,"max":0}`},
+		"arrays":    {`{"fields": `, "["},
+		"a name":    {`{"rpc": "`, "a"},
+		"a number":  {`{"rate_hz": 1`, "0"},
+		"no member": {`{"`, "a"},
+	} {
+		file := []byte(c.head)
+		for len(file)+len(c.part) <= MaxFile-3 {
+			file = append(file, c.part...)
+		}
+		for _, end := range []string{"", "]}", "]}]}"} {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := Parse(append(slices.Clone(file), end...))
+			runtime.ReadMemStats(&after)
+			if n := after.TotalAlloc - before.TotalAlloc; err == nil || n > 64<<20 {
+				t.Errorf("%s: %d bytes are allocated, %v", name, n, err)
+			}
+		}
+	}
+	if _, err := Parse(make([]byte, MaxFile+1)); err == nil || !strings.Contains(err.Error(), "want at most 196608") {
+		t.Errorf("too long: %v", err)
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(moveFile))
 	f.Add([]byte(`{"rpc": "A", "fields": [{"name": "S", "kind": "scalar", "resolution": 1, "min": 9e6}]}`))
@@ -195,6 +227,9 @@ func FuzzParse(f *testing.F) {
 		file, err := s.AppendJSON(nil)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if len(file) > MaxFile {
+			return // the file was written closer
 		}
 		again, err := Parse(file)
 		if err != nil || again.Fingerprint() != s.Fingerprint() {

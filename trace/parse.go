@@ -141,7 +141,7 @@ func (r *Reader) parseInt(field *schema.Field, text string) (int64, error) {
 func exact(v float64) bool { return v == math.Trunc(v) && math.Abs(v) <= 1<<53 }
 
 func (r *Reader) wholeError(f *schema.Field, text, limit string) error {
-	return &schema.RangeError{RPC: r.schema.RPC(), Field: f.Name, Value: text, Limit: "a whole number, " + limit}
+	return &schema.RangeError{RPC: r.schema.RPC(), Field: f.Name, Value: clip(text), Limit: "a whole number, " + limit}
 }
 
 // parseNumber reads a decimal number. One that is too large becomes infinite, which no field takes.
@@ -151,7 +151,7 @@ func parseNumber(text string) (float64, error) {
 	}
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil && !errors.Is(err, strconv.ErrRange) {
-		return 0, fmt.Errorf("%q is not a number", text)
+		return 0, fmt.Errorf("%q is not a number", clip(text))
 	}
 	return v, nil
 }

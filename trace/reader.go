@@ -15,11 +15,16 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// Reader reads the frames of a trace, row by row. Not safe for concurrent use.
+// MaxRow is the most bytes that a row may have, decompressed and with the empty lines before it.
+const MaxRow = 256 << 10
+
+// Reader reads the frames of a trace, row by row. Any bytes are safe: a row has at most [MaxRow] bytes, and a Reader takes
+// less than 48 MiB whatever the input. Not safe for concurrent use.
 type Reader struct {
 	name   string
 	schema *schema.Schema
 	csv    *csv.Reader
+	in     *rowLimiter // what csv reads
 	file   io.Closer
 
 	header []string
@@ -75,13 +80,43 @@ func NewReader(src io.Reader, name string, s *schema.Schema) (*Reader, error) {
 		}
 		src = z
 	}
-	r := &Reader{name: name, schema: s, csv: csv.NewReader(skipByteOrderMark(src))}
+	in := &rowLimiter{src: skipByteOrderMark(src)}
+	r := &Reader{name: name, schema: s, csv: csv.NewReader(in), in: in}
 	r.csv.FieldsPerRecord = -1 // counted in Read, with a clearer error
 	if err := r.readHeader(); err != nil {
 		return nil, err
 	}
 	r.csv.ReuseRecord = true
 	return r, nil
+}
+
+// errLongRow says that a row is longer than [MaxRow].
+var errLongRow = fmt.Errorf("the row has more than %d bytes, which is the limit", MaxRow)
+
+// rowLimiter ends reading with an error when a row is too long.
+type rowLimiter struct {
+	src         io.Reader
+	read, limit int64 // bytes
+	last        byte  // that was read
+}
+
+// Read implements io.Reader.
+func (l *rowLimiter) Read(b []byte) (int, error) {
+	if l.read >= l.limit {
+		return 0, errLongRow
+	}
+	n, err := l.src.Read(b[:min(int64(len(b)), l.limit-l.read)])
+	if n > 0 {
+		l.last = b[n-1]
+	}
+	l.read += int64(n)
+	return n, err
+}
+
+// next reads the next row, or the header.
+func (r *Reader) next() ([]string, error) {
+	r.in.limit = r.csv.InputOffset() + MaxRow
+	return r.csv.Read()
 }
 
 // skipByteOrderMark drops the mark that spreadsheets put before UTF-8.
@@ -95,7 +130,7 @@ func skipByteOrderMark(src io.Reader) io.Reader {
 }
 
 func (r *Reader) readHeader() error {
-	header, err := r.csv.Read()
+	header, err := r.next()
 	if errors.Is(err, io.EOF) {
 		return fmt.Errorf("trace: %s: empty; want a header row of column names", r.name)
 	}
@@ -164,9 +199,10 @@ func (r *Reader) Floats(i int) []float64 { return r.fields[i].values }
 
 // Read reads the next row into f, a frame of the schema. After the last row the error is io.EOF. Any other error
 // names the file, the row and the column, what is wrong and what is wanted; a value outside its field's range wraps a
-// *[schema.RangeError]. f is undefined then.
+// *[schema.RangeError], and a file that ends early, after which there is no more to read, [io.ErrUnexpectedEOF]. f is
+// undefined then; all frames before are complete.
 func (r *Reader) Read(f *schema.Frame) error {
-	record, err := r.csv.Read()
+	record, err := r.next()
 	if errors.Is(err, io.EOF) {
 		return io.EOF
 	}
@@ -176,7 +212,11 @@ func (r *Reader) Read(f *schema.Frame) error {
 	r.record = record
 	r.row++
 	if len(record) != len(r.header) {
-		return r.rowError(fmt.Errorf("%d cells, want %d as in the header", len(record), len(r.header)))
+		err := fmt.Errorf("%d cells, want %d as in the header", len(record), len(r.header))
+		if len(record) < len(r.header) && r.csv.InputOffset() == r.in.read && r.in.last != '\n' {
+			err = fmt.Errorf("%w: %w: the file ends within this row", err, io.ErrUnexpectedEOF)
+		}
+		return r.rowError(err)
 	}
 	for i := range r.fields {
 		if err := r.parseField(f, i); err != nil {
@@ -203,7 +243,7 @@ func (r *Reader) readError(err error) error {
 
 // explain says what a decompressor's error means for the file.
 func (r *Reader) explain(err error) error {
-	if !strings.HasSuffix(r.name, ".gz") {
+	if !strings.HasSuffix(r.name, ".gz") || errors.Is(err, errLongRow) {
 		return err
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
@@ -212,12 +252,21 @@ func (r *Reader) explain(err error) error {
 	return fmt.Errorf("%w: the gzip file is damaged", err)
 }
 
+// clip shortens a text to what an error quotes of it.
+func clip(text string) string {
+	const most = 100 // bytes
+	if len(text) <= most {
+		return text
+	}
+	return text[:most] + "..."
+}
+
 // list quotes names, at most as many as one can read.
 func list(names []string) string {
 	const most = 30
 	q := make([]string, 0, most)
 	for _, n := range names[:min(len(names), most)] {
-		q = append(q, fmt.Sprintf("%q", n))
+		q = append(q, fmt.Sprintf("%q", clip(n)))
 	}
 	if len(names) > most {
 		q = append(q, fmt.Sprintf("and %d more", len(names)-most))

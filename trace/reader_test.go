@@ -44,7 +44,11 @@ func TestReaderErrors(t *testing.T) {
 		name, row, want string
 		outOfRange      bool
 	}{
-		{"short row", "1,2,3", `trace: a.csv: row 2 (line 3): 3 cells, want 11 as in the header`, false},
+		{"short row", "1,2,3\n", `trace: a.csv: row 2 (line 3): 3 cells, want 11 as in the header`, false},
+		{"cut row", "1,2,3", `trace: a.csv: row 2 (line 3): 3 cells, want 11 as in the header: unexpected EOF: the file ends within this row`, false},
+		{"row that is too long", `"` + strings.Repeat("x", trace.MaxRow), `trace: a.csv: after row 1, byte 262219 of the text: the row has more than 262144 bytes, which is the limit`, false},
+		{"long text", "0,1.5," + strings.Repeat("x", 1000) + ",0,0,0,1,0,0,0,", `trace: a.csv: row 2 (line 3): column "y": "` + strings.Repeat("x", 100) + `..." is not a number`, false},
+		{"long number", "0,1.5,2,0,0,0,1,1e" + strings.Repeat("9", 1000) + ",0,0,", `trace: a.csv: row 2 (line 3): column "keys": rpcdelta: Move: field "Keys": value 1e` + strings.Repeat("9", 98) + `..., want a whole number, 0 to 255`, true},
 		{"long row", "1,2,3,4,5,6,7,8,9,10,11,12", `trace: a.csv: row 2 (line 3): 12 cells, want 11 as in the header`, false},
 		{"no number", "0,1.5,two,0,0,0,1,0,0,0,", `trace: a.csv: row 2 (line 3): column "y": "two" is not a number`, false},
 		{"empty", "0,,2,0,0,0,1,0,0,0,", `trace: a.csv: row 2 (line 3): column "x": empty, want a number`, false},
@@ -179,14 +183,14 @@ func TestLoadErrors(t *testing.T) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no trace: %v", err)
 	}
-	files := fstest.MapFS{"a.csv": {Data: []byte(readerHeader + "1,x")}}
+	files := fstest.MapFS{"a.csv": {Data: []byte(readerHeader + "1,x\n")}}
 	_, err = trace.LoadFS(files, "a.csv", nil)
 	if !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no schema file: %v", err)
 	}
 	_, err = trace.LoadFS(files, "a.csv", readerSchema(t))
 	wantError(t, err, "trace: a.csv: row 1 (line 2): 2 cells, want 11 as in the header")
-	files["a.csv"].Data = []byte(readerHeader + "0,1.5,2,0,0,0,1,255,-128,1,beef\n1,x")
+	files["a.csv"].Data = []byte(readerHeader + "0,1.5,2,0,0,0,1,255,-128,1,beef\n1,x\n")
 	part, err := trace.LoadFS(files, "a.csv", readerSchema(t))
 	wantError(t, err, "trace: a.csv: row 2 (line 3): 2 cells, want 11 as in the header")
 	if part == nil || len(part.Frames) != 1 {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"slices"
@@ -12,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/uplink-rpc/uplink/schema"
+
+	"github.com/uplink-rpc/uplink/internal/private"
 )
 
 // SchemaPath is where the schema file of a trace lies: NAME.schema.json beside NAME.csv or NAME.csv.gz.
@@ -21,23 +24,33 @@ func SchemaPath(tracePath string) string {
 
 // LoadSchema reads a schema file. The error names the file and, where it is no JSON, the line and column in it.
 func LoadSchema(path string) (*schema.Schema, error) {
-	data, err := os.ReadFile(path)
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("trace: schema file: %w", err)
 	}
-	return parseSchema(path, data)
+	return readSchema(path, f)
 }
 
 // LoadSchemaFS is [LoadSchema] for a file of fsys.
 func LoadSchemaFS(fsys fs.FS, path string) (*schema.Schema, error) {
-	data, err := fs.ReadFile(fsys, path)
+	f, err := fsys.Open(path)
 	if err != nil {
+		return nil, fmt.Errorf("trace: schema file: %w", err)
+	}
+	return readSchema(path, f)
+}
+
+// readSchema reads a schema file up to the size that a schema may have, and closes it.
+func readSchema(path string, f io.ReadCloser) (*schema.Schema, error) {
+	data, err := io.ReadAll(io.LimitReader(f, schema.MaxFile+1))
+	if err = errors.Join(err, f.Close()); err != nil {
 		return nil, fmt.Errorf("trace: schema file: %w", err)
 	}
 	return parseSchema(path, data)
 }
 
-// WriteSchema writes a schema file that names the columns a [Writer] of the schema writes, the generated ones too.
+// WriteSchema creates a schema file that names the columns a [Writer] of the schema writes, the generated ones too. As
+// with [Create], the file must not exist, and its mode is 0600.
 func WriteSchema(path string, s *schema.Schema) error {
 	fields := slices.Clone(s.Fields())
 	for i := range fields {
@@ -51,8 +64,13 @@ func WriteSchema(path string, s *schema.Schema) error {
 	if err != nil {
 		return fmt.Errorf("trace: schema file %s: %w", path, err)
 	}
-	if err := os.WriteFile(path, append(data, '\n'), 0o644); err != nil {
+	f, err := private.Create(path, false)
+	if err != nil {
 		return fmt.Errorf("trace: schema file: %w", err)
+	}
+	_, err = f.Write(append(data, '\n'))
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("trace: schema file: %w", errors.Join(err, os.Remove(path)))
 	}
 	return nil
 }

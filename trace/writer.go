@@ -11,34 +11,60 @@ import (
 	"strings"
 
 	"github.com/uplink-rpc/uplink/schema"
+
+	"github.com/uplink-rpc/uplink/internal/private"
 )
 
-// Writer records frames as the rows of a trace. Rows are buffered; the first error stays, and every later call returns
-// it. Not safe for concurrent use.
+// Writer records frames as the rows of a trace. Rows are buffered until Flush; the first error stays, and every later
+// call returns it. Not safe for concurrent use.
 type Writer struct {
 	name   string
 	out    *bufio.Writer
-	under  []io.Closer // what Close closes, in that order
+	gzip   *gzip.Writer // nil if the trace is not compressed
+	file   io.Closer    // nil if Create did not open it
 	format formatter
 	extra  []string
 	row    []byte
 	err    error
 }
 
-// Create creates or overwrites a trace file, compressed if its name ends in .gz. The row of a frame starts with the
-// extra columns, which are the caller's to fill, then come those of the schema, as [Columns] names them. Close it. See
-// [WriteSchema] for the file beside it.
-func Create(path string, s *schema.Schema, extra ...string) (*Writer, error) {
-	f, err := os.Create(path)
+// Create creates a trace file, compressed if its name ends in .gz. The row of a frame starts with the extra columns,
+// which are the caller's to fill, then come those of the schema, as [Columns] names them. Close it. See [WriteSchema]
+// for the file beside it.
+//
+// A trace contains players' input: the file has mode 0600. If the path exists, the error wraps [fs.ErrExist]; symbolic
+// links are not followed.
+func Create(path string, schema *schema.Schema, extra ...string) (*Writer, error) {
+	f, err := private.Create(path, false)
 	if err != nil {
 		return nil, fmt.Errorf("trace: %w", err)
 	}
-	w, err := newWriter(f, path, s, extra)
+	w, err := newWriter(&wholeFile{file: f}, path, schema, extra)
 	if err != nil {
-		return nil, errors.Join(err, f.Close())
+		return nil, errors.Join(err, f.Close(), os.Remove(path))
 	}
-	w.under = append(w.under, f)
+	w.file = f
 	return w, nil
+}
+
+// wholeFile is a file to which each write is made in full or not at all: a row that a full disk cut would read as
+// another one.
+type wholeFile struct {
+	file interface {
+		io.Writer
+		Truncate(size int64) error
+	}
+	size int64
+}
+
+// Write implements io.Writer.
+func (f *wholeFile) Write(b []byte) (int, error) {
+	n, err := f.file.Write(b)
+	if err != nil && n > 0 {
+		return 0, errors.Join(err, f.file.Truncate(f.size))
+	}
+	f.size += int64(n)
+	return n, err
 }
 
 // NewWriter is [Create] for any destination, compressed if name ends in .gz. Errors are about name. Close does not
@@ -59,11 +85,10 @@ func newWriter(dst io.Writer, name string, s *schema.Schema, extra []string) (*W
 	}
 	w := &Writer{name: name, format: newFormatter(s), extra: slices.Clone(extra)}
 	if strings.HasSuffix(name, ".gz") {
-		z := gzip.NewWriter(dst)
-		w.under = append(w.under, z)
-		dst = z
+		w.gzip = gzip.NewWriter(dst)
+		dst = w.gzip
 	}
-	w.out = bufio.NewWriter(dst)
+	w.out = bufio.NewWriterSize(dst, 64<<10)
 	for _, c := range header {
 		w.row = appendText(w.row, c)
 	}
@@ -92,8 +117,14 @@ func (w *Writer) endRow() error {
 	if len(row) == 0 {
 		row = append(row, `""`...) // an empty line would be no row
 	}
-	_, err := w.out.Write(append(row, '\n'))
+	row = append(row, '\n')
 	w.row = row[:0]
+	if len(row) > w.out.Available() { // rows are written whole, so that a file without its end has no part of one
+		if err := w.out.Flush(); err != nil {
+			return w.keep(err)
+		}
+	}
+	_, err := w.out.Write(row)
 	return w.keep(err)
 }
 
@@ -105,12 +136,16 @@ func (w *Writer) keep(err error) error {
 	return w.err
 }
 
-// Flush writes what is buffered so far to the file. What a compressor still holds comes with Close.
+// Flush writes all rows so far to the file, so that they can be read from it even if the process is killed. Each Flush
+// of a compressed trace costs some bytes.
 func (w *Writer) Flush() error {
-	if w.err != nil {
-		return w.err
+	if w.err == nil {
+		_ = w.keep(w.out.Flush()) // w.err has it
 	}
-	return w.keep(w.out.Flush())
+	if w.err == nil && w.gzip != nil {
+		_ = w.keep(w.gzip.Flush())
+	}
+	return w.err
 }
 
 // errClosed stays behind after Close.
@@ -121,10 +156,16 @@ func (w *Writer) Close() error {
 	if errors.Is(w.err, errClosed) {
 		return nil
 	}
-	err := w.Flush()
-	for _, c := range w.under {
-		err = w.keep(c.Close())
+	if w.err == nil {
+		_ = w.keep(w.out.Flush())
 	}
+	if w.gzip != nil {
+		_ = w.keep(w.gzip.Close())
+	}
+	if w.file != nil {
+		_ = w.keep(w.file.Close())
+	}
+	err := w.err
 	w.err = errClosed
 	return err
 }

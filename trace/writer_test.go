@@ -3,8 +3,11 @@ package trace_test
 import (
 	"bytes"
 	"errors"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -108,6 +111,94 @@ func TestWriterStickyError(t *testing.T) {
 		}
 		if err := w.Write(f); err == nil {
 			t.Errorf("%s: written after Close", name)
+		}
+	}
+}
+
+// fullFile is a file on a disk with room for so many bytes.
+type fullFile struct {
+	bytes.Buffer
+	room  int
+	sizes []int // after each write
+}
+
+func (f *fullFile) Write(b []byte) (int, error) {
+	n := min(len(b), f.room-f.Len())
+	f.Buffer.Write(b[:n])
+	f.sizes = append(f.sizes, f.Len())
+	if n < len(b) {
+		return n, errFull
+	}
+	return n, nil
+}
+
+func (f *fullFile) Truncate(size int64) error {
+	f.Buffer.Truncate(int(size))
+	return nil
+}
+
+// TestWriterWholeRows: each write of a trace ends with a row, and what a full disk takes of one that fails is removed, so
+// that no part of a row is ever left to be read as another one.
+func TestWriterWholeRows(t *testing.T) {
+	s := everyKind(t)
+	file := &fullFile{room: 1 << 20}
+	w, err := trace.NewWriter(trace.WholeFile(file), "a.csv", s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := s.NewFrame()
+	for n := 0; err == nil; n++ {
+		err = errors.Join(s.SetUint(f, 6, 0, 1<<(n%64)), w.Write(f))
+	}
+	if !errors.Is(err, errFull) || len(file.sizes) < 10 || file.sizes[len(file.sizes)-1] != file.room || file.Len() == file.room {
+		t.Fatalf("%v; %d bytes after writes to %v", err, file.Len(), file.sizes)
+	}
+	for _, size := range file.sizes[:len(file.sizes)-1] {
+		if file.Bytes()[size-1] != '\n' {
+			t.Fatalf("a write ends with %q", file.Bytes()[size-10:size])
+		}
+	}
+	r, err := trace.NewReader(&file.Buffer, "a.csv", s)
+	for err == nil {
+		err = r.Read(f)
+	}
+	if !errors.Is(err, io.EOF) {
+		t.Error(err)
+	}
+}
+
+// TestCreateExisting creates a trace and its schema file where files exist, and through links.
+func TestCreateExisting(t *testing.T) {
+	s := everyKind(t)
+	for what, create := range map[string]func(path string) error{
+		"trace": func(path string) error {
+			w, err := trace.Create(path, s)
+			if err != nil {
+				return err
+			}
+			return w.Close()
+		},
+		"schema file": func(path string) error { return trace.WriteSchema(path, s) },
+	} {
+		dir := t.TempDir()
+		path, link := filepath.Join(dir, "a.csv"), filepath.Join(dir, "b.csv")
+		if err := create(path); err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Stat(path); err != nil || runtime.GOOS != "windows" && info.Mode() != 0o600 {
+			t.Errorf("%s: %v, mode %v", what, err, info.Mode())
+		}
+		if err := create(path); !errors.Is(err, fs.ErrExist) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if runtime.GOOS == "windows" {
+			continue // where links need privileges
+		}
+		if err := os.Symlink(filepath.Join(dir, "target"), link); err != nil {
+			t.Fatal(err)
+		}
+		if err := create(link); !errors.Is(err, fs.ErrExist) {
+			t.Errorf("%s: %v", what, err)
 		}
 	}
 }

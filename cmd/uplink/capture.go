@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/spf13/pflag"
 
@@ -52,16 +53,19 @@ func (s *byteSize) Set(text string) error {
 
 // capturing is what a command that runs a server captures.
 type capturing struct {
-	path string
-	max  byteSize
-	keep int
+	path      string
+	max       byteSize
+	keep      int
+	overwrite bool
 }
 
-func (c *capturing) addFlags(f *pflag.FlagSet) {
+// addFlags adds the flags of captures. outputs are those whose files --overwrite replaces.
+func (c *capturing) addFlags(f *pflag.FlagSet, outputs string) {
 	c.max = capture.DefaultMaxBytes
 	f.StringVar(&c.path, "capture", "", "write what comes, goes and is made of it to this file, for uplink inspect; players' input is in it, unsealed")
 	f.Var(&c.max, "capture-max", "size of a capture file; then the next begins: out.uplink, out.1.uplink ...")
 	f.IntVar(&c.keep, "capture-keep", capture.DefaultKeep, "how many capture files are kept, the newest")
+	f.BoolVar(&c.overwrite, overwriteFlag, false, "replace existing files of "+outputs+": all files of an earlier capture, too")
 }
 
 func (c *capturing) check() error {
@@ -80,16 +84,19 @@ func (c *capturing) start(log *slog.Logger) (w *capture.Writer, t ds.Tap, err er
 	if c.path == "" {
 		return nil, nil, nil
 	}
-	w, err = capture.Create(c.path, capture.Config{MaxBytes: int64(c.max), Keep: c.keep, Logger: log})
+	w, err = capture.Create(c.path, capture.Config{MaxBytes: int64(c.max), Keep: c.keep, Overwrite: c.overwrite, Logger: log})
 	if err != nil {
-		return nil, nil, fmt.Errorf("--capture: %w", err)
+		return nil, nil, existing(fmt.Errorf("--capture: %w", err))
 	}
 	return w, tap.New(w), nil
 }
 
 // lateTap is a server's tap whose file is made when the server has its address, so that a second server by mistake does
 // not overwrite the first one's.
-type lateTap struct{ ds.Tap }
+type lateTap struct {
+	ds.Tap
+	writer atomic.Pointer[capture.Writer] // once it is started
+}
 
 // of gives the tap for a server's config: nil if nothing is to be captured.
 func (t *lateTap) of(c *capturing) ds.Tap {
@@ -102,7 +109,16 @@ func (t *lateTap) of(c *capturing) ds.Tap {
 // start begins the capture; before the server serves.
 func (t *lateTap) start(c *capturing, log *slog.Logger) (w *capture.Writer, err error) {
 	w, t.Tap, err = c.start(log)
+	t.writer.Store(w)
 	return w, err
+}
+
+// lost returns how many records the capture has lost so far.
+func (t *lateTap) lost() uint64 {
+	if w := t.writer.Load(); w != nil {
+		return w.Stats().Lost
+	}
+	return 0
 }
 
 // endCapture ends a capture that was started; w may be nil.

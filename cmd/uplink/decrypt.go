@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/decrypt"
+	"github.com/uplink-rpc/uplink/internal/private"
 	"github.com/uplink-rpc/uplink/transport/keylog"
 )
 
@@ -19,6 +20,7 @@ type decryptOptions struct {
 	out, keyLog string
 	port        uint16
 	json        bool
+	overwrite   bool
 }
 
 func newDecryptCommand() *cobra.Command {
@@ -42,6 +44,7 @@ as it is. The copy holds what the players sent, in the clear; it is made for its
 	f.StringVarP(&o.out, "out", "o", "", `file to write, - is standard output; default the capture's name with ".plain" before the extension`)
 	f.StringVar(&o.keyLog, "keylog", "", "key log; default what "+keyLogVariable+" names")
 	f.Uint16Var(&o.port, "port", 0, "UDP port of the server; 0 looks at all of them")
+	f.BoolVar(&o.overwrite, overwriteFlag, false, "replace the file to write if it exists")
 	f.BoolVar(&o.json, "json", false, "write the counts as JSON")
 	return c
 }
@@ -61,7 +64,7 @@ func runDecrypt(cmd *cobra.Command, path string, o *decryptOptions) (err error) 
 	if o.out == "-" {
 		report = cmd.ErrOrStderr()
 	} else {
-		f, err := create(in, o.path(path))
+		f, err := o.create(in, o.path(path))
 		if err != nil {
 			return err
 		}
@@ -122,7 +125,7 @@ func (o *decryptOptions) path(in string) string {
 }
 
 // create creates the copy of a file, which must be another one.
-func create(in *os.File, path string) (*os.File, error) {
+func (o *decryptOptions) create(in *os.File, path string) (*os.File, error) {
 	from, err := in.Stat()
 	if err != nil {
 		return nil, err
@@ -130,7 +133,11 @@ func create(in *os.File, path string) (*os.File, error) {
 	if to, err := os.Stat(path); err == nil && os.SameFile(from, to) {
 		return nil, usageError{fmt.Errorf("--out %s: that is the capture itself", path)}
 	}
-	return os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	f, err := private.Create(path, o.overwrite)
+	if err != nil {
+		return nil, existing(fmt.Errorf("--out: %w", err))
+	}
+	return f, nil
 }
 
 // watchedFile is a file of which a line says how far it is read.

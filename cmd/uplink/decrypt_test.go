@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -72,6 +74,37 @@ func TestDecrypt(t *testing.T) {
 	var c decrypt.Counts
 	if err := json.Unmarshal([]byte(stdout), &c); err != nil || code != 0 || stderr != "" || c != (decrypt.Counts{Packets: 2, Other: 2}) {
 		t.Errorf("code %d: %s%s (%v)", code, stdout, stderr, err)
+	}
+}
+
+// TestDecryptExisting has a file that others may read in the place of the copy, and a link.
+func TestDecryptExisting(t *testing.T) {
+	dir := t.TempDir()
+	capture, keys := writeCapture(t, dir)
+	plain, target := filepath.Join(dir, "game.plain.pcap"), filepath.Join(dir, "target")
+	must(t, os.WriteFile(plain, []byte("old"), 0o600))
+	must(t, os.Chmod(plain, 0o666))
+	const hint = "\nhint: choose another name, or add --overwrite to replace it\n"
+	if _, text := try(t, 1, "decrypt", capture, "--keylog", keys); !strings.HasPrefix(text, "uplink: --out: open "+plain) || !strings.HasSuffix(text, hint) {
+		t.Errorf("%s", text)
+	}
+	if got, err := os.ReadFile(plain); err != nil || string(got) != "old" {
+		t.Errorf("%q, %v", got, err)
+	}
+	try(t, 0, "decrypt", capture, "--keylog", keys, "--overwrite")
+	if info, err := os.Stat(plain); err != nil || info.Size() < 24 || runtime.GOOS != "windows" && info.Mode() != 0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	if runtime.GOOS == "windows" {
+		return // where links need privileges
+	}
+	must(t, os.Remove(plain))
+	must(t, os.Symlink(target, plain))
+	for _, more := range [][]string{nil, {"--overwrite"}} {
+		try(t, 1, append([]string{"decrypt", capture, "--keylog", keys}, more...)...)
+		if _, err := os.Stat(target); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%q: the target was written: %v", more, err)
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/demo"
 	"github.com/uplink-rpc/uplink/internal/link"
+	"github.com/uplink-rpc/uplink/metrics"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
@@ -51,7 +52,9 @@ public address.`,
 				return err
 			}
 			defer func() { err = errors.Join(err, endCapture(captured, log)) }()
-			o.Tap = tap
+			if o.Tap = tap; captured != nil {
+				o.Collectors = append(o.Collectors, metrics.NewFileLosses("capture", func() uint64 { return captured.Stats().Lost }))
+			}
 			o.Live = isTerminal(cmd.OutOrStdout())
 			return demo.Run(cmd.Context(), cmd.OutOrStdout(), o)
 		},
@@ -62,7 +65,7 @@ public address.`,
 	f.IntVar(&o.Clients, "clients", 8, "number of clients")
 	f.StringVar(&codec, "codec", rpcdelta.DefaultCodec.String(), "how frames become bits")
 	f.DurationVar(&o.For, "for", 0, "how long to play; 0s means until Ctrl-C")
-	capturing.addFlags(f)
+	capturing.addFlags(f, "--capture")
 	f.BoolVar(&o.JSON, "json", false, "write a line of JSON each second and one of the whole time, and nothing else")
 	sealing.addFlags(f, "allow --suite none")
 	f.StringVar(&o.Metrics, "metrics", "127.0.0.1:0", "address of the HTTP server with the dashboard at / and with /metrics; port 0 is any free one")

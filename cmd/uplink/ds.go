@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 
+	"github.com/uplink-rpc/uplink/capture"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/debugserver"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/dsreport"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/webserver"
@@ -89,7 +90,7 @@ a random one that is printed as a part of its URL, and is read-only; /metrics ne
 	f.IntVar(&o.maxPlayers, "max-players", transport.DefaultMaxConns, "how many players are let in")
 	f.IntVar(&o.shards, "shards", 1, "sockets and goroutines that receive, decode and answer; more than 1 on Linux only")
 	f.DurationVar(&o.report, "report", 0, "report the load at this interval; 0s means never")
-	o.capturing.addFlags(f)
+	o.capturing.addFlags(f, "--record and --capture")
 	f.BoolVar(&o.json, "json", false, "write the lines of --report as JSON, one object each, and nothing else")
 	o.sealing.addFlags(f, "listen on other addresses than loopback with a key that everybody has, and allow --suite none")
 	o.logging.addFlags(c)
@@ -169,13 +170,10 @@ func runDS(cmd *cobra.Command, o *dsOptions) (err error) {
 	if err != nil {
 		return listenError(err)
 	}
-	captured, err := tap.start(&o.capturing, log)
-	if err != nil {
-		return errors.Join(err, srv.Close())
-	}
+	var captured *capture.Writer
 	defer func() { err = errors.Join(err, endCapture(captured, log)) }()
 	defer func() { err = errors.Join(err, srv.Close()) }()
-	rec := &recorder{}
+	rec := &recorder{log: log}
 	defer func() { err = errors.Join(err, rec.close()) }()
 	handle, load := func(*ds.Player, ds.Frame[*schema.Frame]) {}, (*dsreport.Reporter)(nil)
 	delays := metrics.NewHandling(o.debug)
@@ -202,7 +200,7 @@ func runDS(cmd *cobra.Command, o *dsOptions) (err error) {
 		log.Info("takes", "rpc", rpcSchema.RPC(), "components", rpcSchema.Components(), "schema", path)
 	}
 	if o.metrics != "" {
-		web, err := webserver.Start(o.web(srv, delays))
+		web, err := webserver.Start(o.web(srv, delays, rec, tap))
 		if err != nil {
 			return err
 		}
@@ -211,10 +209,13 @@ func runDS(cmd *cobra.Command, o *dsOptions) (err error) {
 		log.Info("dashboard", "url", web.URL())
 	}
 	if o.record != "" {
-		if err := rec.create(o.record); err != nil {
-			return err
+		if err := rec.create(o.record, o.capturing.overwrite); err != nil {
+			return existing(fmt.Errorf("--record: %w", err))
 		}
 		log.Info("records", "file", o.record)
+	}
+	if captured, err = tap.start(&o.capturing, log); err != nil {
+		return errors.Join(err, rec.discard())
 	}
 	log.Info("listening", "addr", srv.Addr())
 	if load == nil {
@@ -246,10 +247,16 @@ func (o *dsOptions) observe(delays *metrics.Handling, rpcSchema *schema.Schema, 
 type frameHandler = func(*ds.Player, ds.Frame[*schema.Frame])
 
 // web is what the HTTP server shows.
-func (o *dsOptions) web(srv *ds.Server, delays *metrics.Handling) webserver.Config {
+func (o *dsOptions) web(srv *ds.Server, delays *metrics.Handling, rec *recorder, tap *lateTap) webserver.Config {
 	c := webserver.Config{
 		Addr: o.metrics, Token: o.httpToken, Collectors: []prometheus.Collector{metrics.NewServer(srv), delays}, Source: srv,
 		Dashboard: dashboard.Config{Title: srv.Addr().String(), Hint: o.hint(srv)},
+	}
+	if o.record != "" {
+		c.Collectors = append(c.Collectors, metrics.NewFileLosses("record", rec.lost.Load))
+	}
+	if o.capturing.path != "" {
+		c.Collectors = append(c.Collectors, metrics.NewFileLosses("capture", tap.lost))
 	}
 	if o.debug {
 		c.Handlers = map[string]http.Handler{"/debug/": debugserver.Handler(func() any { return debugserver.Stats(srv.Stats()) }, nil)}

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/spf13/cobra"
 
@@ -12,6 +13,17 @@ import (
 
 // debugUsage is the help of --debug.
 const debugUsage = "serve /debug/pprof and /debug/vars beside /metrics, to loopback alone, and name sessions in exemplars"
+
+// overwriteFlag is the name of the flag that lets a command replace existing files with players' input.
+const overwriteFlag = "overwrite"
+
+// existing adds what to do about an error of a file that exists.
+func existing(err error) error {
+	if errors.Is(err, fs.ErrExist) {
+		return hintedError{err, "choose another name, or add --" + overwriteFlag + " to replace it"}
+	}
+	return err
+}
 
 // eachUsage is the help of --json where it writes results of traces.
 const eachUsage = "print JSON: an object, or an array of them for several traces"

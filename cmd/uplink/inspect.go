@@ -11,14 +11,17 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/uplink-rpc/uplink/capture"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/budget"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/inspect"
 )
 
 type inspectOptions struct {
 	inspect.Options
 	frames, json, csv bool
+	memory            byteSize
 }
 
 func newInspectCommand() *cobra.Command {
@@ -51,6 +54,7 @@ comes out differently.`,
 	f.Uint64Var(&o.Player, "player", 0, "only this player, by its number in the file")
 	f.StringVar(&o.RPC, "rpc", "", "only this RPC")
 	f.DurationVar(&o.From, "from", 0, "only from this time on, since the file's beginning")
+	addMemoryFlag(f, &o.memory)
 	f.DurationVar(&o.To, "to", 0, "only up to this time; 0s means to the end")
 	return c
 }
@@ -82,6 +86,7 @@ func runInspect(cmd *cobra.Command, path string, o *inspectOptions) error {
 	out := cmd.OutOrStdout()
 	p := newProgress(cmd.ErrOrStderr())
 	o.Progress = func(done int64) { p.show("decoding again", float64(done)/float64(max(size, 1))) }
+	o.Memory = int64(o.memory)
 	rows := newRowWriter(out, o)
 	o.Each = rows.each
 	sum, explained, err := inspect.Run(untilDone{cmd.Context(), f}, o.Options)
@@ -120,6 +125,12 @@ func show(w io.Writer, o *inspectOptions, sum *inspect.Summary, explained *inspe
 		return encodeJSON(w, sum)
 	}
 	return sum.Write(w)
+}
+
+// addMemoryFlag adds the flag that limits what a capture takes.
+func addMemoryFlag(f *pflag.FlagSet, bytes *byteSize) {
+	*bytes = budget.Default
+	f.Var(bytes, "memory", "most memory that the contents of the file may take; captures of many players take more")
 }
 
 // openCapture opens a file and gives its size.

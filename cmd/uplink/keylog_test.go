@@ -41,7 +41,7 @@ func TestKeyLog(t *testing.T) {
 		}
 		info, err := os.Stat(path)
 		must(t, err)
-		if runtime.GOOS != "windows" && info.Mode() != keyLogMode {
+		if runtime.GOOS != "windows" && info.Mode() != 0o600 {
 			t.Errorf("mode %v", info.Mode())
 		}
 	}
@@ -56,10 +56,14 @@ func TestKeyLogRefused(t *testing.T) {
 	public := filepath.Join(dir, "public.txt")
 	must(t, os.WriteFile(public, nil, 0o600))
 	must(t, os.Chmod(public, 0o640))
+	link, target := filepath.Join(dir, "link.txt"), filepath.Join(dir, "target.txt")
+	must(t, os.WriteFile(target, nil, 0o600))
+	must(t, os.Symlink(target, link))
 	for _, args := range [][]string{{"demo"}, {"ds", "--schema", strings.TrimSuffix(portal2, ".csv.gz") + ".schema.json"}, {"bots", portal2}, {"replay", portal2}} {
 		for path, want := range map[string]string{
 			public:                            "uplink: UPLINK_KEYLOG: " + public + ": its mode is -rw-r-----: others than its owner may read or write it\nhint: chmod 600 " + public + ", or name a file that does not exist yet\n",
-			os.DevNull:                        "it is no regular file",
+			os.DevNull:                        "it is not a regular file\nhint: name a file that does not exist yet\n",
+			link:                              "it is a symbolic link, and links are not followed\nhint: name a file that does not exist yet\n",
 			filepath.Join(dir, "no", "where"): "no such file or directory",
 		} {
 			t.Setenv(keyLogVariable, path)
@@ -69,8 +73,10 @@ func TestKeyLogRefused(t *testing.T) {
 			}
 		}
 	}
-	if b, err := os.ReadFile(public); err != nil || len(b) != 0 {
-		t.Errorf("%q, %v", b, err)
+	for _, path := range []string{public, target} {
+		if b, err := os.ReadFile(path); err != nil || len(b) != 0 {
+			t.Errorf("%s: %q, %v", path, b, err)
+		}
 	}
 	if _, err := os.Stat(filepath.Join(dir, "no")); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)

@@ -9,13 +9,15 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
-
-	"github.com/uplink-rpc/uplink/cmd/uplink/internal/hostile"
 )
 
+// asCommand is the environment variable that has the test's program be uplink: for tests that kill it.
+const asCommand = "UPLINK_TEST_AS_COMMAND"
+
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == hostile.Command { // soak --hostile has started this
-		os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
+	if os.Getenv(asCommand) != "" {
+		main()
+		return
 	}
 	goleak.VerifyTestMain(m,
 		// The scheduler that kcp-go starts when it is imported.

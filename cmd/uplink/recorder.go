@@ -1,59 +1,162 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
 	"strconv"
 	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/uplink-rpc/uplink/schema"
 
 	"github.com/uplink-rpc/uplink/ds"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/private"
 	"github.com/uplink-rpc/uplink/trace"
 )
 
-// recorder writes frames of one schema to a trace file, or nowhere until it is
-// created.
+// flushEvery is how often rows are flushed to the file: if the process is killed, those of the last second are missing
+// at most.
+const flushEvery = 500 * time.Millisecond
+
+// recorder writes frames of one schema to a trace file, or nowhere until it is started. After the first error of the
+// file it writes no more, and counts. Its methods are safe for concurrent use.
 type recorder struct {
 	schema *schema.Schema
+	path   string
+	log    *slog.Logger
 
-	mu  sync.Mutex
-	w   *trace.Writer
-	err error // the first of frame
+	lost atomic.Uint64 // rows that may not be in the file
+	stop chan struct{} // ends the goroutine that flushes
+	done chan struct{} // is closed by it
+
+	mu      sync.Mutex
+	w       recordWriter
+	pending uint64 // rows that are not flushed
+	err     error  // the first
 }
 
-// create begins a trace file and writes its schema file.
-func (r *recorder) create(path string) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var err error
-	if r.w, err = trace.Create(path, r.schema, "player", "sequence", "missed", "received_s"); err != nil {
+// recordWriter is what a recorder needs of a [trace.Writer].
+type recordWriter interface {
+	Write(f *schema.Frame, extra ...string) error
+	Flush() error
+	Close() error
+}
+
+// recordColumns are the columns of a record before those of the schema.
+var recordColumns = []string{"player", "sequence", "missed", "received_s"}
+
+// create creates a trace file and the schema file beside it, both or none, and starts recording. Files that exist are
+// errors unless overwrite is set.
+func (r *recorder) create(path string, overwrite bool) error {
+	schemaPath := trace.SchemaPath(path)
+	if overwrite {
+		if err := errors.Join(private.Remove(path), private.Remove(schemaPath)); err != nil {
+			return err
+		}
+	}
+	w, err := trace.Create(path, r.schema, recordColumns...)
+	if err != nil {
 		return err
 	}
-	return trace.WriteSchema(trace.SchemaPath(path), r.schema)
+	if err := trace.WriteSchema(schemaPath, r.schema); err != nil {
+		return errors.Join(err, w.Close(), os.Remove(path))
+	}
+	r.path = path
+	r.start(w)
+	return nil
+}
+
+// start starts recording to w.
+func (r *recorder) start(w recordWriter) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.w, r.stop, r.done = w, make(chan struct{}), make(chan struct{})
+	go r.run()
+	r.flush() // the header: the file can be read from now on
+}
+
+// discard removes the files that create created, if it did.
+func (r *recorder) discard() error {
+	if r.path == "" {
+		return nil
+	}
+	return errors.Join(r.close(), os.Remove(r.path), os.Remove(trace.SchemaPath(r.path)))
+}
+
+// run flushes rows until stop is closed.
+func (r *recorder) run() {
+	defer close(r.done)
+	tick := time.NewTicker(flushEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-r.stop:
+			return
+		case <-tick.C:
+			r.mu.Lock()
+			r.flush()
+			r.mu.Unlock()
+		}
+	}
+}
+
+// flush flushes rows. The lock is held.
+func (r *recorder) flush() {
+	if r.err == nil {
+		r.keep(r.w.Flush())
+		r.pending = 0
+	}
+}
+
+// keep ends recording at the first error: all rows that are not flushed count as lost. The lock is held.
+func (r *recorder) keep(err error) {
+	if err == nil || r.err != nil {
+		return
+	}
+	r.err = err
+	r.lost.Add(r.pending)
+	r.log.Error("record ends", "file", r.path, "error", err)
 }
 
 // frame is a handler of frames of the schema.
 func (r *recorder) frame(p *ds.Player, f ds.Frame[*schema.Frame]) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.w == nil || r.err != nil {
-		return
-	}
 	seconds := float64(f.Received.UnixMicro()) / 1e6
-	r.err = r.w.Write(f.Value,
+	r.row(f.Value,
 		strconv.FormatUint(p.ID(), 10), strconv.FormatUint(f.Seq, 10), strconv.FormatUint(f.Missed, 10),
 		strconv.FormatFloat(seconds, 'f', 6, 64))
 }
 
-// close ends the file. The error is the first there was.
-func (r *recorder) close() error {
+// row records a row.
+func (r *recorder) row(f *schema.Frame, extra ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.w == nil {
+	switch {
+	case r.w == nil:
+	case r.err != nil:
+		r.lost.Add(1)
+	default:
+		r.pending++
+		r.keep(r.w.Write(f, extra...))
+	}
+}
+
+// close ends the file. The error is the first there was.
+func (r *recorder) close() error {
+	if r.stop == nil {
 		return nil
 	}
-	err := r.w.Close()
+	close(r.stop)
+	<-r.done
+	r.stop = nil
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.keep(r.w.Close())
 	r.w = nil
 	if r.err != nil {
-		return r.err
+		return fmt.Errorf("--record: %w; %d rows are not in the file", r.err, r.lost.Load())
 	}
-	return err
+	return nil
 }

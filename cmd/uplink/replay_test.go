@@ -131,13 +131,16 @@ func extraColumns(t *testing.T, path string, recorded *schema.Schema) (rows [][2
 func TestRecordColumns(t *testing.T) {
 	source := slice(t, sample.RocketLeague(), 20, nil)
 	out := filepath.Join(t.TempDir(), "out.csv")
-	server, addr := startDS(t, "--schema", trace.SchemaPath(source.Name), "--record", out, "--metrics", "127.0.0.1:0")
+	server, addr := startDS(t, "--schema", trace.SchemaPath(source.Name), "--record", out, "--capture", filepath.Join(t.TempDir(), "out.uplink"), "--metrics", "127.0.0.1:0")
 	if code, _, stderr := uplink(t, "replay", "--to", addr, source.Name); code != 0 {
 		t.Fatal(stderr)
 	}
 	url := server.await(&server.stderr, `msg=metrics url=(\S+)\n`)[1]
-	if text, want := get(t, url), "\nuplink_ds_datagrams_total{"; !strings.Contains(text, want) {
-		t.Errorf("no %q in\n%s", want, text)
+	text := get(t, url)
+	for _, want := range []string{"\nuplink_ds_datagrams_total{", "\nuplink_ds_file_lost_total{file=\"record\"} 0\n", "\nuplink_ds_file_lost_total{file=\"capture\"} 0\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
 	}
 	server.await(&server.stderr, "msg=left ")
 	server.interrupt()

@@ -17,6 +17,7 @@ type replayCaptureOptions struct {
 	self, json bool
 	speed      float64
 	player     uint64
+	memory     byteSize
 	sealing    sealing
 	admission  admission
 }
@@ -51,6 +52,7 @@ before it decoded it is not sent, nor what refers to frames that are not in the 
 	f.BoolVar(&o.self, "self", false, "play to a server of its own, and compare what it makes of it")
 	f.Float64Var(&o.speed, "speed", 1, "how many times as fast as it was recorded")
 	f.Uint64Var(&o.player, "player", 0, "only this player, by its number in the file")
+	addMemoryFlag(f, &o.memory)
 	f.BoolVar(&o.json, "json", false, "write what was played as JSON")
 	o.admission.addFlags(f)
 	o.sealing.addFlags(f, "talk to other addresses than loopback with a key that everybody has, and allow --suite none")
@@ -75,7 +77,7 @@ func runReplayCapture(cmd *cobra.Command, path string, o *replayCaptureOptions) 
 		return err
 	}
 	defer f.Close() //nolint:errcheck // it is read only
-	plan, damage := rerun.Load(untilDone{cmd.Context(), f}, o.player)
+	plan, damage := rerun.Load(untilDone{cmd.Context(), f}, o.player, int64(o.memory))
 	if cmd.Context().Err() != nil {
 		return cmd.Context().Err()
 	}

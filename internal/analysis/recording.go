@@ -13,7 +13,8 @@ import (
 // Recording is a trace with the values that were recorded.
 type Recording struct {
 	*trace.Trace
-	values [][][]float64 // by row and field
+	values [][]float64 // by row, those of its fields one after the other
+	at     []int       // by field, where its values begin in a row, and one more for the end
 }
 
 // Load reads a trace and its values. Errors are those of package trace: they name the file, the row and the column.
@@ -37,21 +38,38 @@ func (r *Recording) read(path string) (err error) {
 	}
 	defer func() { err = errors.Join(err, in.Close()) }()
 	f := r.Schema.NewFrame()
+	r.at = offsets(r.Schema)
+	r.values = make([][]float64, 0, len(r.Frames))
 	for range r.Frames {
 		if err := in.Read(f); err != nil {
 			return err
 		}
-		row := make([][]float64, len(r.Schema.Fields()))
-		for i := range row {
-			row[i] = slices.Clone(in.Floats(i))
+		row := make([]float64, 0, r.at[len(r.at)-1])
+		for i := range r.Schema.Fields() {
+			row = append(row, in.Floats(i)...)
 		}
 		r.values = append(r.values, row)
 	}
 	return nil
 }
 
+// offsets returns where the values of each field begin in a row, and where the last ones end. A byte string has none.
+func offsets(s *schema.Schema) []int {
+	at := make([]int, 1, len(s.Fields())+1)
+	for i := range s.Fields() {
+		n := at[i]
+		if f := &s.Fields()[i]; !f.IsBytes() {
+			n += f.Values()
+		}
+		at = append(at, n)
+	}
+	return at
+}
+
 // Values are what was recorded of a field in a row; valid as long as r, and read only. A byte string has none.
-func (r *Recording) Values(row, field int) []float64 { return r.values[row][field] }
+func (r *Recording) Values(row, field int) []float64 {
+	return r.values[row][r.at[field]:r.at[field+1]:r.at[field+1]]
+}
 
 // RoundingError is how far the frames are from what was recorded of a field, at most, in the unit of [Error].
 func (r *Recording) RoundingError(index int) (most float64) {
@@ -62,7 +80,7 @@ func (r *Recording) RoundingError(index int) (most float64) {
 	var buf []float64
 	for n := range r.Frames {
 		buf = r.Schema.RestoreField(buf[:0], &r.Frames[n], index)
-		most = max(most, Off(f.Kind, buf, r.values[n][index]))
+		most = max(most, Off(f.Kind, buf, r.Values(n, index)))
 	}
 	return most
 }
@@ -70,12 +88,12 @@ func (r *Recording) RoundingError(index int) (most float64) {
 // As is every stride-th row of the recording as a trace of another schema, which has the same fields at another
 // resolution and rate. An error names the row.
 func (r *Recording) As(s *schema.Schema, stride int) (*Recording, error) {
-	out := &Recording{Trace: &trace.Trace{Name: r.Name, Schema: s}}
+	out := &Recording{Trace: &trace.Trace{Name: r.Name, Schema: s}, at: r.at}
 	same := fieldsOf(s)
 	for n := 0; n < len(r.Frames); n += stride {
 		f := s.NewFrame()
 		for _, x := range same {
-			if err := requantize(s, f, x, &r.Frames[n], r.values[n][x.index]); err != nil {
+			if err := requantize(s, f, x, &r.Frames[n], r.Values(n, x.index)); err != nil {
 				return nil, fmt.Errorf("%s: row %d: %w", r.Name, n+1, err)
 			}
 		}

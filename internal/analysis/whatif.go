@@ -150,7 +150,7 @@ func (r *Recording) errors(sent *Recording, arrived []bool, stride int) (out []E
 				have = sent.Schema.RestoreField(have[:0], &sent.Frames[n/stride], f.index)
 			}
 			if len(have) > 0 {
-				all = append(all, Off(f.Kind, have, r.values[n][f.index]))
+				all = append(all, Off(f.Kind, have, r.Values(n, f.index)))
 			}
 		}
 		e := Error{Field: f.Name}

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"io"
 	"math/rand/v2"
 	"net/netip"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -195,6 +197,76 @@ func TestForeign(t *testing.T) {
 		_, err := pcap.Rewrite(&bytes.Buffer{}, bytes.NewReader(c.file), func(*pcap.Packet) []byte { return nil })
 		if err == nil || strings.TrimPrefix(err.Error(), "capture: ") != c.want {
 			t.Errorf("%s: %v, want %s", c.what, err, c.want)
+		}
+	}
+}
+
+// endless repeats a part after a head until a number of bytes was read.
+type endless struct {
+	rest, part []byte
+	left       int
+	most       uint64 // of the heap
+}
+
+func (e *endless) Read(b []byte) (int, error) {
+	if e.left <= 0 {
+		return 0, io.EOF
+	}
+	if len(e.rest) == 0 {
+		e.rest = e.part
+	}
+	n := copy(b, e.rest)
+	if e.rest, e.left = e.rest[n:], e.left-n; e.left/(1<<20) != (e.left+n)/(1<<20) {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		e.most = max(e.most, m.HeapAlloc)
+	}
+	return n, nil
+}
+
+// TestBombs copies large files whose records are as large, or as many, as they may be: each takes little memory, or the
+// error names the limit.
+func TestBombs(t *testing.T) {
+	size := 64 << 20
+	if testing.Short() {
+		size = 8 << 20
+	}
+	little := binary.LittleEndian
+	classic := pcaptest.Classic(little, pcap.Ethernet, nil)
+	ng := pcaptest.NG(little, pcap.Ethernet, nil)
+	packet := func(n int) []byte {
+		b := make([]byte, 16+n)
+		little.PutUint32(b[8:], uint32(n))
+		little.PutUint32(b[12:], uint32(n))
+		return b
+	}
+	huge := packet(0)
+	little.PutUint32(huge[8:], 1<<32-1)
+	hugeBlock := make([]byte, 12)
+	little.PutUint32(hugeBlock[4:], 1<<32-4)
+	for _, c := range []struct {
+		name       string
+		head, part []byte
+		want       string // in the error
+	}{
+		{"pcap of the largest packets", classic, packet(1 << 18), ""},
+		{"pcap of empty packets", classic, packet(0), ""},
+		{"pcap of one packet", append(bytes.Clone(classic), huge...), make([]byte, 4096), "it says that it has 4294967295 bytes, the limit is 262144"},
+		{"pcapng of the largest blocks", ng, pcaptest.Block(little, nil, 99, make([]byte, 1<<20-12)), ""},
+		{"pcapng of sections", nil, ng, ""},
+		{"pcapng of interfaces", ng, pcaptest.Block(little, nil, 1, make([]byte, 8)), "more than 65536 interfaces"},
+		{"pcapng of one block", append(bytes.Clone(ng), hugeBlock...), make([]byte, 4096), "a block of 4294967292 bytes, want 12 to 1048576"},
+	} {
+		in := &endless{rest: c.head, part: c.part, left: size}
+		var before runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		_, err := pcap.Rewrite(io.Discard, in, func(*pcap.Packet) []byte { return nil })
+		if c.want == "" && err != nil && !strings.Contains(err.Error(), "the file ends in it") || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+		if most := int64(in.most) - int64(before.HeapAlloc); most > 20<<20 {
+			t.Errorf("%s: %d bytes", c.name, most)
 		}
 	}
 }

@@ -14,8 +14,8 @@ type session struct {
 
 func newSession(s *Session) *session {
 	out := &session{id: s.ID}
-	out.toServer = direction{session: out, toServer: true, archive: seal.NewArchive(s.Suite, s.ToServer)}
-	out.toClient = direction{session: out, archive: seal.NewArchive(s.Suite, s.ToClient)}
+	out.toServer = direction{session: out, toServer: true, secret: s.ToServer, archive: seal.NewArchive(s.Suite, s.ToServer)}
+	out.toClient = direction{session: out, secret: s.ToClient, archive: seal.NewArchive(s.Suite, s.ToClient)}
 	return out
 }
 
@@ -23,6 +23,7 @@ func newSession(s *Session) *session {
 type direction struct {
 	session  *session
 	toServer bool
+	secret   [32]byte // of the first epoch
 	archive  *seal.Archive
 	next     uint64 // the number after the newest one that was opened; 0 if none was
 }
@@ -33,6 +34,14 @@ const (
 	// recording has a gap or begins late: four epochs, 19 hours of 60 datagrams a second.
 	ahead = 4 << (seal.EpochBits - wire.NumberBits)
 )
+
+// forgetKeys forgets the keys that were made for a try in vain, if nothing was opened yet: of many sessions they take much
+// memory.
+func (d *direction) forgetKeys() {
+	if d.next == 0 {
+		d.archive = seal.NewArchive(d.archive.Suite(), d.secret)
+	}
+}
 
 // open opens a datagram under the number that is nearest to the newest one.
 func (d *direction) open(dst []byte, h wire.Header, b []byte) ([]byte, bool) {

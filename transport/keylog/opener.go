@@ -30,6 +30,7 @@ const (
 	perFlow  = 4       // sessions that are kept of a pair of addresses
 	maxTries = 4       // datagrams of a pair of addresses that are tried with all sessions
 	maxTried = 1 << 16 // pairs of addresses that are tried so
+	maxFlows = 1 << 16 // pairs of addresses whose sessions are kept, about
 	// maxSearch is how often the opener tries keys and numbers in vain, in all.
 	maxSearch = 1 << 22
 )
@@ -43,9 +44,11 @@ type flow struct{ from, to netip.AddrPort }
 type Opener struct {
 	sessions map[uint64]*session
 	all      []*session
-	flows    map[flow][]*direction // the last one found first
-	tried    map[flow]int
-	budget   int
+	// flows has the sessions of pairs of addresses, the last one found first. Those of pairs that were not looked up
+	// since flows was half full are in older; the next time that it is, they are forgotten.
+	flows, older map[flow][]*direction
+	tried        map[flow]int
+	budget       int
 }
 
 // NewOpener returns an opener for these sessions.
@@ -103,7 +106,7 @@ func (o *Opener) openLong(dst []byte, f flow, h wire.Header, b []byte) ([]byte, 
 }
 
 func (o *Opener) openShort(dst []byte, f flow, h wire.Header, b []byte) ([]byte, Verdict) {
-	known := o.flows[f]
+	known := o.known(f)
 	for _, d := range known {
 		if out, ok := d.open(dst, h, b); ok {
 			return out, Opened
@@ -149,6 +152,7 @@ func (o *Opener) try(dst []byte, f flow, h wire.Header, b []byte) ([]byte, bool)
 				o.learn(f, d)
 				return out, true
 			}
+			d.forgetKeys()
 		}
 	}
 	return dst, false
@@ -164,12 +168,32 @@ func (o *Opener) learn(f flow, d *direction) {
 	o.note(flow{f.to, f.from}, back)
 }
 
+// known returns the sessions that go by these addresses.
+func (o *Opener) known(f flow) []*direction {
+	if known := o.flows[f]; known != nil {
+		return known
+	}
+	known := o.older[f]
+	if known != nil {
+		o.set(f, known)
+	}
+	return known
+}
+
+// set keeps the sessions that go by these addresses.
+func (o *Opener) set(f flow, known []*direction) {
+	if _, ok := o.flows[f]; !ok && len(o.flows) == maxFlows/2 {
+		o.flows, o.older = map[flow][]*direction{}, o.flows
+	}
+	o.flows[f] = known
+}
+
 func (o *Opener) note(f flow, d *direction) {
-	known := o.flows[f]
+	known := o.known(f)
 	if len(known) > 0 && known[0] == d {
 		return
 	}
 	known = slices.DeleteFunc(known, func(k *direction) bool { return k == d })
 	known = slices.Insert(known, 0, d)
-	o.flows[f] = known[:min(len(known), perFlow)]
+	o.set(f, known[:min(len(known), perFlow)])
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"reflect"
 	"testing"
 
 	"github.com/uplink-rpc/uplink/transport/internal/seal"
@@ -212,6 +213,47 @@ func TestBounded(t *testing.T) {
 	if o.budget > 0 || len(o.flows) != 0 {
 		t.Errorf("%d trials are left, %d flows known", o.budget, len(o.flows))
 	}
+}
+
+// TestManyAddresses has one datagram of a session come from more addresses than are kept, as a forged recording does. A
+// session that is heard of again and again in between stays known.
+func TestManyAddresses(t *testing.T) {
+	k, other := newTalk(1, seal.AES128GCM), newTalk(2, seal.AES128GCM)
+	o := NewOpener([]Session{k.Session, other.Session})
+	b, record := other.sealed(true, true, 0, "body")
+	expect(t, o, home, server, b, Opened, record)
+	copied, opened := k.sealed(true, true, 0, "body")
+	address := netip.MustParseAddr("10.0.0.0")
+	for i := range 3 * maxFlows {
+		address = address.Next()
+		out, v := o.Open(nil, netip.AddrPortFrom(address, 1), server, copied)
+		if v != Opened || !bytes.Equal(out, opened) {
+			t.Fatalf("verdict %d: %x", v, out)
+		}
+		if i%10_000 == 0 {
+			b, record := other.sealed(true, false, uint64(i)+1, "body")
+			expect(t, o, home, server, b, Opened, record)
+		}
+	}
+	if n := len(o.flows) + len(o.older); n > maxFlows || len(o.tried) != 0 {
+		t.Errorf("%d flows are kept, want at most %d; %d were tried", n, maxFlows, len(o.tried))
+	}
+}
+
+// TestKeysAreForgotten: datagrams that no session opens leave no keys behind in those that were tried.
+func TestKeysAreForgotten(t *testing.T) {
+	k := newTalk(1, seal.AES128GCM)
+	o := NewOpener([]Session{k.Session})
+	stranger := newTalk(1000, seal.AES128GCM)
+	b, _ := stranger.sealed(true, false, 0, "body")
+	expect(t, o, away, server, b, NoSession, nil)
+	for _, s := range o.all {
+		if fresh := newSession(&k.Session); !reflect.DeepEqual(s.toServer.archive, fresh.toServer.archive) || !reflect.DeepEqual(s.toClient.archive, fresh.toClient.archive) {
+			t.Error("keys are kept")
+		}
+	}
+	b, record := k.sealed(true, false, 5, "body")
+	expect(t, o, home, server, b, Opened, record)
 }
 
 func FuzzOpener(f *testing.F) {

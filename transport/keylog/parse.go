@@ -10,13 +10,13 @@ import (
 
 const (
 	maxLine     = 4096
-	maxSessions = 1 << 20
+	maxSessions = 1 << 16
 )
 
 // Parse reads a key log. Empty lines, those that begin with '#', and those with another label are skipped, so that
 // keys of other protocols may stand in the same file; of several lines for one session the last one counts. A
 // line that is cut off or damaged is an error with its number, and so is one of more than 4,096 bytes, or more
-// than 2^20 sessions; the sessions before it are returned with the error.
+// than 65,536 sessions; the sessions before it are returned with the error.
 func Parse(r io.Reader) ([]Session, error) {
 	var all []Session
 	known := map[uint64]int{}

@@ -2,7 +2,9 @@ package keylog
 
 import (
 	"bytes"
+	"io"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -74,6 +76,69 @@ func TestBadLines(t *testing.T) {
 		if err == nil || err.Error() != "key log: line 2: "+c.want || len(got) != 1 {
 			t.Errorf("%s: %d sessions, %v", c.line, len(got), err)
 		}
+	}
+}
+
+// endless repeats what line returns until a number of bytes was read.
+type endless struct {
+	line func(n int) []byte
+	n    int
+	rest []byte
+	left int
+}
+
+func (e *endless) Read(b []byte) (int, error) {
+	if e.left <= 0 {
+		return 0, io.EOF
+	}
+	if len(e.rest) == 0 {
+		e.rest = e.line(e.n)
+		e.n++
+	}
+	n := copy(b, e.rest)
+	e.rest = e.rest[n:]
+	e.left -= n
+	return n, nil
+}
+
+// TestBombs parses large key logs, and makes openers of what they hold.
+func TestBombs(t *testing.T) {
+	const size = 12 << 20
+	s := Session{Suite: seal.AES128GCM}
+	for _, c := range []struct {
+		name, want string
+		sessions   int
+		line       func(n int) []byte
+	}{
+		{"sessions", "key log: line 65537: more than 65536 sessions", 65536, func(n int) []byte {
+			s.ID = uint64(n) + 1
+			return s.Append(nil)
+		}},
+		{"the same session", "", 1, func(int) []byte {
+			s.ID = 1
+			return s.Append(nil)
+		}},
+		{"comments", "", 0, func(int) []byte { return []byte("# " + strings.Repeat("x", 4000) + "\n") }},
+		{"words", "", 0, func(int) []byte { return []byte(strings.Repeat("x ", 2000) + "\n") }},
+		{"empty lines", "", 0, func(int) []byte { return bytes.Repeat([]byte("\n"), 1<<16) }},
+		{"no line", "key log: line 1: more than 4096 bytes", 0, func(int) []byte { return bytes.Repeat([]byte("x"), 1<<16) }},
+	} {
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		sessions, err := Parse(&endless{line: c.line, left: size})
+		o := NewOpener(sessions)
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		if len(sessions) != c.sessions || c.want == "" && err != nil && !strings.Contains(err.Error(), "digits") && !strings.Contains(err.Error(), "words") || c.want != "" && (err == nil || err.Error() != c.want) {
+			t.Errorf("%s: %d sessions, %v", c.name, len(sessions), err)
+		}
+		n := int64(after.HeapAlloc) - int64(before.HeapAlloc)
+		t.Logf("%s: %d sessions, %.1f MiB", c.name, len(o.all), float64(n)/(1<<20))
+		if n > 40<<20 {
+			t.Errorf("%s: %d sessions take %d bytes", c.name, len(sessions), n)
+		}
+		runtime.KeepAlive(o)
 	}
 }
 

@@ -5,6 +5,9 @@ import (
 	"math/rand/v2"
 )
 
+// Pieces is the number of sorts of piece.
+const Pieces = int(pieces)
+
 // PriorHash is the hash that ends a prior's file.
 func PriorHash(body []byte) uint64 { return priorHash(body) }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -137,6 +138,52 @@ func TestParsePriorErrors(t *testing.T) {
 	} {
 		if _, err := adaptive.ParsePrior(c.in); !errors.Is(err, adaptive.ErrPrior) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
+// TestPriorBombs parses the files that take the most memory for their size.
+func TestPriorBombs(t *testing.T) {
+	known := trainedPrior(t)
+	whole := known.Append(nil)
+	tables := whole[:len(whole)-8-len(known.Rest())]
+	const room = 32
+	fields := func(body []byte, values ...byte) []byte {
+		body = append(body, make([]byte, adaptive.Pieces)...) // no sort has values
+		n := (adaptive.MaxPrior - len(body) - room) / (8 + 1 + 1 + len(values))
+		body = binary.AppendUvarint(body, uint64(n))
+		for i := range n {
+			body = binary.LittleEndian.AppendUint64(body, uint64(i+1))
+			body = append(append(body, 0, byte(len(values))), values...)
+		}
+		return body
+	}
+	values := func(body []byte) []byte {
+		n := adaptive.MaxPrior - len(body) - adaptive.Pieces - room
+		return append(binary.AppendUvarint(body, uint64(n)), make([]byte, n+adaptive.Pieces)...)
+	}
+	for name, c := range map[string]struct {
+		body []byte
+		good bool
+	}{
+		"fields":                    {fields(bytes.Clone(tables)), true},
+		"fields of a value":         {fields(bytes.Clone(tables), 7), true},
+		"fields of three values":    {fields(bytes.Clone(tables), 7, 7, 7), true},
+		"values":                    {values(bytes.Clone(tables)), true},
+		"values that are not there": {append(bytes.Clone(tables), 0xff, 0xff, 0xff, 1), false},
+	} {
+		file := resealed(c.body)
+		if len(file) > adaptive.MaxPrior {
+			t.Fatalf("%s: %d bytes", name, len(file))
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := adaptive.ParsePrior(file)
+		runtime.ReadMemStats(&after)
+		n := after.TotalAlloc - before.TotalAlloc
+		t.Logf("%s: %d bytes, %.1f MiB", name, len(file), float64(n)/(1<<20))
+		if (err == nil) != c.good || n > 60<<20 {
+			t.Errorf("%s: %d bytes are allocated for %d, %v", name, n, len(file), err)
 		}
 	}
 }

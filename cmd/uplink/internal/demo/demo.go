@@ -242,7 +242,7 @@ func (d *demo) web() webserver.Config {
 	}
 	return webserver.Config{
 		Addr: d.options.Metrics, Token: d.options.HTTPToken, Source: d.srv, Handlers: handlers,
-		Collectors: []prometheus.Collector{metrics.NewServer(d.srv), d.collector},
+		Collectors: append([]prometheus.Collector{metrics.NewServer(d.srv), d.collector}, d.options.Collectors...),
 		Dashboard:  dashboard.Config{Title: "demo", Name: d.name, Extension: "demo"},
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"io"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/link"
 	"github.com/uplink-rpc/uplink/metrics/dashboard"
@@ -28,10 +30,12 @@ type Options struct {
 	For     time.Duration // 0: until the context is done
 	Metrics string        // address of the dashboard and /metrics
 	Tap     ds.Tap        // of the server; may be nil
-	Debug   bool          // serve /debug/ there
-	JSON    bool          // write lines of JSON, and nothing else
-	Live    bool          // redraw the table in place
-	KeyLog  io.Writer     // gets the secrets of all sessions; nil: none are written
+	// Collectors are served at /metrics beside those of the server.
+	Collectors []prometheus.Collector
+	Debug      bool      // serve /debug/ there
+	JSON       bool      // write lines of JSON, and nothing else
+	Live       bool      // redraw the table in place
+	KeyLog     io.Writer // gets the secrets of all sessions; nil: none are written
 	// HTTPToken lets in to the dashboard; empty means none on loopback, elsewhere a random one.
 	HTTPToken string
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/capture"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/budget"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 )
@@ -22,6 +23,9 @@ type Options struct {
 	Each func(Row)
 	// Explain is the number of the record to be explained; 0 is none.
 	Explain int
+	// Memory limits what is kept of a file, in bytes: sessions, streams and their decoders, schemas and priors. 0 means
+	// [budget.Default]. Streams whose decoders do not fit are not decoded; where anything else does not, Run fails.
+	Memory int64
 	// Progress is called now and then with the bytes read so far; nil is nobody.
 	Progress func(done int64)
 }
@@ -54,6 +58,7 @@ func Run(r io.Reader, o Options) (*Summary, *Explained, error) {
 	x := &inspection{
 		options: o, players: map[uint64]*player{}, schemas: map[uint64]*schema.Schema{},
 		priors: map[uint64]*rpcdelta.Prior{rpcdelta.GenericPrior().Hash(): rpcdelta.GenericPrior()}, rpcs: map[rpcKey]*RPC{},
+		limits: limits{Budget: budget.New(o.Memory)},
 	}
 	x.sum = newSummary(in.Start())
 	err = x.read(in)
@@ -87,6 +92,9 @@ func (x *inspection) read(in *capture.Reader) error {
 		rec.Body = nil
 		x.at = rec
 		x.take(body)
+		if err := x.limits.full; err != nil {
+			return fmt.Errorf("record %d: %w", rec.Number, err)
+		}
 	}
 	return nil
 }
@@ -121,7 +129,7 @@ func (x *inspection) take(body capture.Body) {
 		x.lost(b)
 	case *capture.Counts:
 		for _, c := range b.Drops {
-			x.sum.Transport[c.Reason] = c.N
+			x.limits.count(x.sum.Transport, c.Reason, c.N)
 		}
 	case *capture.End:
 		x.sum.Continues = b.More
@@ -130,7 +138,10 @@ func (x *inspection) take(body capture.Body) {
 
 // schema keeps a schema. One that cannot be read leaves its streams without a decoder, which is said there.
 func (x *inspection) schema(b *capture.Schema) {
-	s, err := schema.Parse(b.JSON)
+	s, err := x.limits.Schema(b.JSON)
+	if x.limits.spent(err) {
+		return
+	}
 	if err != nil {
 		x.sum.problem("record %d: schema %d: %v", x.at.Number, b.ID, err)
 		return
@@ -139,7 +150,10 @@ func (x *inspection) schema(b *capture.Schema) {
 }
 
 func (x *inspection) prior(b *capture.Prior) {
-	p, err := rpcdelta.ParsePrior(b.File)
+	p, err := x.limits.Prior(b.File)
+	if x.limits.spent(err) {
+		return
+	}
 	if err != nil {
 		x.sum.problem("record %d: prior %s: %v", x.at.Number, rpcdelta.PriorName(b.Hash), err)
 		return
@@ -151,7 +165,7 @@ func (x *inspection) prior(b *capture.Prior) {
 func (x *inspection) lost(b *capture.Lost) {
 	x.sum.Lost += b.Records
 	for _, p := range x.players {
-		p.waiting = nil
+		p.forget(x)
 		for _, s := range p.streams {
 			s.stop(afterLoss)
 		}

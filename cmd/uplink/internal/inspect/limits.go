@@ -1,10 +1,12 @@
 package inspect
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
 	"github.com/uplink-rpc/uplink/capture"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/budget"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 )
@@ -13,37 +15,74 @@ import (
 const (
 	// maxSessionsRead is how many sessions a file may have.
 	maxSessionsRead = 1 << 20
-	// maxMemory is what all decoders at a time may take, in bytes, about.
-	maxMemory = 1 << 30
-	// maxRates is how many schemas there may be, one that is called at several rates counted as often.
+	// maxRates is how many schemas there may be, one that is called at several rates, or with several priors, counted as
+	// often.
 	maxRates = 256
-	// decoderSize is what a decoder takes besides its frames, about.
-	decoderSize = 16 << 10
+
+	// Sizes in bytes, measured. A decoder that delivers late frames keeps up to lateStates earlier states.
+	decoderSize       = 5 << 10
+	statePerComponent = 430
+	lateStates        = 7
+
+	playerSize  = 512
+	sessionSize = 256
+	streamSize  = 768
+	carriedSize = 256
+	payloadSize = 64
+	rpcSize     = 2 << 10
+	reasonSize  = 128
 )
 
-var errMemory = errors.New("too many streams at a time for the memory that this may take")
-
-// limits count what the decoders take.
+// limits bound what is kept of a file.
 type limits struct {
-	memory int
-	rates  map[rateKey]*schema.Schema
+	*budget.Budget
+	full  error // the first of keep
+	rates map[rateKey]*schema.Schema
+}
+
+// keep takes memory for what has to be kept. If there is none left, the inspection ends with the error.
+func (l *limits) keep(bytes int) {
+	if err := l.Take(bytes); err != nil && l.full == nil {
+		l.full = err
+	}
+}
+
+// spent reports whether an error says that no memory is left, which ends the inspection.
+func (l *limits) spent(err error) bool {
+	var e *budget.Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	l.full = cmp.Or(l.full, err)
+	return true
+}
+
+// count counts a reason, of which each is kept once.
+func (l *limits) count(counts map[string]uint64, reason string, n uint64) {
+	if _, ok := counts[reason]; !ok {
+		l.keep(reasonSize + len(reason))
+	}
+	counts[reason] = n
 }
 
 type rateKey struct {
-	schema uint64
-	hz     float64
+	schema, prior uint64
+	hz            float64
 }
 
 // atRate gives a schema at the rate of a binding.
-func (l *limits) atRate(original *schema.Schema, b *capture.Bound) (*schema.Schema, error) {
-	key := rateKey{b.Schema, b.RateHz}
+func (l *limits) atRate(declared *schema.Schema, b *capture.Bound) (*schema.Schema, error) {
+	key := rateKey{b.Schema, b.Prior, b.RateHz}
 	if s := l.rates[key]; s != nil {
 		return s, nil
 	}
 	if len(l.rates) == maxRates {
 		return nil, fmt.Errorf("more than %d schemas and rates", maxRates)
 	}
-	s, err := original.AtRate(b.RateHz)
+	if err := l.TakeMost(budget.Model(declared)); err != nil {
+		return nil, err
+	}
+	s, err := schema.New(declared.RPC(), b.RateHz, declared.Fields())
 	if err != nil {
 		return nil, err
 	}
@@ -65,13 +104,13 @@ func (l *limits) take(s *schema.Schema, b *capture.Bound) (int, error) {
 			frame += f.Size
 		}
 	}
-	cost := decoderSize + 2*ring*frame
+	state := statePerComponent * s.Components()
+	cost := decoderSize + ring*frame*5/4 + state
 	if b.DeliverLate {
-		cost *= 2 // it keeps states of the past
+		cost += lateStates * (state + 1<<10)
 	}
-	if l.memory+cost > maxMemory {
-		return 0, errMemory
+	if err := l.TakeMost(cost); err != nil {
+		return 0, err
 	}
-	l.memory += cost
 	return cost, nil
 }

@@ -121,11 +121,12 @@ func (p *player) dropped(x *inspection, b *capture.Dropped) {
 	p.session.Drops++
 	row := Row{Record: at.Number, Seconds: at.At.Seconds(), Player: p.session.Player, RPC: name, Drop: b.Reason, Check: same}
 	if s == nil {
-		x.sum.Drops[b.Reason]++
+		x.limits.count(x.sum.Drops, b.Reason, x.sum.Drops[b.Reason]+1)
 		x.row(row)
 		return
 	}
-	x.rpc(s).Drops[b.Reason]++
+	drops := x.rpc(s).Drops
+	x.limits.count(drops, b.Reason, drops[b.Reason]+1)
 	if b.Decoder {
 		row.Check = x.checked(why, differs)
 	}
@@ -141,7 +142,8 @@ func (p *player) withheld(x *inspection, b *capture.Withheld) {
 		p.waiting.explain.note("frame %d was decoded, but not given to the game: %s", b.Seq, b.Reason)
 	}
 	if s != nil && x.options.wants(p.session.Player, s.name, x.at.At) {
-		x.rpc(s).Withheld[b.Reason]++
+		withheld := x.rpc(s).Withheld
+		x.limits.count(withheld, b.Reason, withheld[b.Reason]+1)
 	}
 }
 

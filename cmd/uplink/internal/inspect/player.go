@@ -14,6 +14,7 @@ type player struct {
 	seal    int
 	streams map[int]*stream // by RPC number
 	waiting *carried        // what came last, until the next
+	taken   int             // of the limits' memory, for waiting
 }
 
 // carried is a datagram or message that came, and what is left of it to be accounted for.
@@ -33,6 +34,7 @@ type payload struct {
 func (x *inspection) player(n uint64) *player {
 	p := x.players[n]
 	if p == nil {
+		x.limits.keep(playerSize + sessionSize)
 		p = &player{session: x.sum.session(n), streams: map[int]*stream{}}
 		x.players[n] = p
 	}
@@ -45,6 +47,7 @@ func (x *inspection) opened(b *capture.Opened) {
 	p.seal = b.Seal
 	s.Client, s.ID, s.Addr, s.Suite, s.Before = b.Client, b.Session, b.Addr.String(), b.Suite, b.Again
 	s.From = x.at.At.Seconds()
+	x.limits.keep(len(s.Addr) + len(s.Suite))
 }
 
 func (p *player) closed(x *inspection, b *capture.Closed) {
@@ -53,15 +56,19 @@ func (p *player) closed(x *inspection, b *capture.Closed) {
 	if p.session.Cause == "" {
 		p.session.Cause = "closed by the server"
 	}
+	x.limits.keep(len(b.Cause))
 	for _, s := range p.streams {
 		s.free()
 	}
+	x.limits.Return(playerSize + streamSize*len(p.streams))
 	delete(x.players, b.Player)
 }
 
 func (p *player) bound(x *inspection, b *capture.Bound) {
 	if old := p.streams[b.RPC]; old != nil {
 		old.free()
+	} else {
+		x.limits.keep(streamSize)
 	}
 	p.streams[b.RPC] = newStream(x, b)
 }
@@ -97,6 +104,8 @@ func (p *player) message(x *inspection, b *capture.Message) {
 func (p *player) came(x *inspection, body []byte) {
 	p.finish(x)
 	p.waiting = &carried{at: x.at, payloads: payloads(body)}
+	p.taken = carriedSize + payloadSize*len(p.waiting.payloads) + len(body)
+	x.limits.keep(p.taken)
 	if x.asked != nil && x.at.Number == x.options.Explain {
 		p.waiting.explain = x.asked
 	}
@@ -144,7 +153,13 @@ func (p *player) finish(x *inspection) {
 		}
 		x.done = true
 	}
-	p.waiting = nil
+	p.forget(x)
+}
+
+// forget drops what came.
+func (p *player) forget(x *inspection) {
+	x.limits.Return(p.taken)
+	p.waiting, p.taken = nil, 0
 }
 
 // sent notes the acks in what was sent.

@@ -80,7 +80,7 @@ func (s *stream) stop(why string) {
 
 // free lets go of the decoder.
 func (s *stream) free() {
-	s.limits.memory -= s.cost
+	s.limits.Return(s.cost)
 	s.dec, s.cost = nil, 0
 }
 

@@ -118,6 +118,7 @@ func (x *inspection) rpc(s *stream) *RPC {
 	key := rpcKey{s.name, s.cfg.Reliable, s.cfg.Codec}
 	r := x.rpcs[key]
 	if r == nil {
+		x.limits.keep(rpcSize + len(s.name))
 		r = &RPC{Name: s.name, Reliable: s.cfg.Reliable, Codec: s.cfg.Codec.String(), Drops: map[string]uint64{}, Withheld: map[string]uint64{}}
 		x.rpcs[key] = r
 	}

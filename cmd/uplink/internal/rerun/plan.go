@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/capture"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/budget"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/mpack"
@@ -68,12 +69,13 @@ type carried struct {
 }
 
 // Load reads a capture, of one player or, if that is 0, of all. At an error of the file the plan has what is before it.
-func Load(r io.Reader, player uint64) (*Plan, error) {
+// The plan takes at most so many bytes of memory, 0 means [budget.Default]; more is an error too.
+func Load(r io.Reader, player uint64, memory int64) (*Plan, error) {
 	in, err := capture.NewReader(r)
 	if err != nil {
 		return nil, err
 	}
-	l := &loader{plan: &Plan{}, player: player, sessions: map[uint64]*session{}, schemas: map[uint64]*schema.Schema{}}
+	l := &loader{plan: &Plan{}, player: player, sessions: map[uint64]*session{}, schemas: map[uint64]*schema.Schema{}, budget: budget.New(memory)}
 	err = l.read(in)
 	for _, s := range l.sessions {
 		l.settle(s)
@@ -98,7 +100,16 @@ type loader struct {
 	sessions map[uint64]*session
 	schemas  map[uint64]*schema.Schema
 	at       time.Duration
+	budget   *budget.Budget
 }
+
+// Sizes in bytes, estimated: slices that grow take more than twice their size for a while.
+const (
+	sessionSize = 2 << 10
+	eventSize   = 160
+	payloadSize = 96 // with what is expected of it
+	bindingSize = 1 << 10
+)
 
 func (l *loader) read(in *capture.Reader) error {
 	for {
@@ -119,17 +130,24 @@ func (l *loader) read(in *capture.Reader) error {
 func (l *loader) take(body capture.Body) error {
 	switch b := body.(type) {
 	case *capture.Schema:
-		s, err := schema.Parse(b.JSON)
+		s, err := l.budget.Schema(b.JSON)
+		if err != nil {
+			return err
+		}
 		l.schemas[b.ID] = s
-		return err
 	case *capture.Prior:
-		p, err := rpcdelta.ParsePrior(b.File)
+		p, err := l.budget.Prior(b.File)
+		if err != nil {
+			return err
+		}
 		l.plan.priors = append(l.plan.priors, p)
-		return err
 	case *capture.Opened:
 		if l.player == 0 || l.player == b.Player {
 			if len(l.sessions) == maxSessions {
 				return fmt.Errorf("more than %d sessions: choose one", maxSessions)
+			}
+			if err := l.budget.Take(sessionSize); err != nil {
+				return err
 			}
 			l.sessions[b.Player] = &session{player: b.Player, expect: map[int][]string{}, streams: map[int]*stream{}}
 		}
@@ -147,20 +165,33 @@ func (l *loader) take(body capture.Body) error {
 			l.settle(s)
 			s.events = append(s.events, event{at: l.at})
 		})
+		return l.budget.Take(eventSize)
 	case *capture.Datagram:
 		if !b.Sent {
-			l.with(b.Player, func(s *session) { l.came(s, b.Body, false) })
+			return l.keep(b.Player, b.Body, false)
 		}
 	case *capture.Message:
 		if !b.Sent {
-			l.with(b.Player, func(s *session) { l.came(s, b.Body, true) })
+			return l.keep(b.Player, b.Body, true)
 		}
 	case *capture.Decoded:
 		l.with(b.Player, func(s *session) { l.decoded(s, b) })
 	case *capture.Dropped:
 		l.with(b.Player, func(s *session) { l.dropped(s, b) })
+		return l.budget.Take(len(b.Reason))
 	}
 	return nil
+}
+
+// keep keeps what a client sent, if there is memory for it.
+func (l *loader) keep(player uint64, body []byte, reliable bool) (err error) {
+	l.with(player, func(s *session) {
+		l.came(s, body, reliable)
+		if c := s.waiting; c != nil {
+			err = l.budget.Take(eventSize + len(body) + payloadSize*len(c.payloads))
+		}
+	})
+	return err
 }
 
 func (l *loader) with(player uint64, f func(*session)) {
@@ -176,6 +207,9 @@ func (l *loader) bound(b *capture.Bound) error {
 		return fmt.Errorf("schema %d is not in the file", b.Schema)
 	}
 	l.plan.ring, l.plan.late = max(l.plan.ring, b.Ring), b.DeliverLate
+	if err := l.budget.Take(bindingSize + 8*len(declared.Fields())); err != nil {
+		return err
+	}
 	l.with(b.Player, func(s *session) {
 		l.settle(s)
 		s.streams[b.RPC] = &stream{ready: !b.Again}

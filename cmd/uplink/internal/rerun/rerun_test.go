@@ -75,7 +75,7 @@ func load(t *testing.T, path string, player uint64) *Plan {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	uplinktest.Must(t, err)
-	p, err := Load(bytes.NewReader(data), player)
+	p, err := Load(bytes.NewReader(data), player, 0)
 	uplinktest.Must(t, err)
 	return p
 }
@@ -189,7 +189,7 @@ func TestLoadCut(t *testing.T) {
 		data, err := os.ReadFile(c.play(t))
 		uplinktest.Must(t, err)
 		for _, n := range slices.Sorted(slices.Values([]int{0, 5, 100, len(data) / 2, len(data) - 1})) {
-			plan, err := Load(bytes.NewReader(data[:n]), 0)
+			plan, err := Load(bytes.NewReader(data[:n]), 0, 0)
 			var at *capture.FileError
 			if !errors.As(err, &at) || plan == nil && n > 200 {
 				t.Fatalf("%d bytes: %v", n, err)

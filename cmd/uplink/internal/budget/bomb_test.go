@@ -1,0 +1,194 @@
+package budget_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"net/netip"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/uplink-rpc/uplink/schema"
+
+	"github.com/uplink-rpc/uplink/capture"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/budget"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/inspect"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/rerun"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+)
+
+// file is a capture of any size, made while it is read.
+type file struct {
+	records func(n int) []capture.Body
+	n       int
+	rest    []byte
+	left    int
+	most    uint64 // of the heap
+}
+
+func (f *file) Read(b []byte) (int, error) {
+	if f.left <= 0 {
+		return 0, io.EOF
+	}
+	if len(f.rest) == 0 {
+		f.rest = f.rest[:0]
+		for _, body := range f.records(f.n) {
+			f.rest = capture.AppendRecord(f.rest, 0, body)
+		}
+		f.n++
+	}
+	n := copy(b, f.rest)
+	f.rest = f.rest[n:]
+	if f.left/(1<<20) != (f.left-n)/(1<<20) {
+		f.measure()
+	}
+	f.left -= n
+	return n, nil
+}
+
+func (f *file) measure() {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	f.most = max(f.most, m.HeapAlloc)
+}
+
+func schemaJSON(t *testing.T, fields ...schema.Field) []byte {
+	t.Helper()
+	s, err := schema.New("Move", 60, fields)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := s.AppendJSON(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// TestBombs reads captures of which all that is kept is about one thing. Each takes no more than the budget and what the
+// reader has, or the error names the limit.
+func TestBombs(t *testing.T) {
+	const large, many = 64 << 20, 4 << 20 // files of large records, and of many
+	small := schemaJSON(t, schema.Field{Name: "A", Kind: schema.KindBool})
+	wide := schemaJSON(t, schema.Field{Name: "A", Kind: schema.KindScalar, Count: 1000, Resolution: 1})
+	prior := rpcdelta.GenericPrior().Append(nil)
+	binary.LittleEndian.PutUint16(prior[len(prior)-2:], 0) // cannot be parsed, once it is read
+	long := strings.Repeat("x", 1<<20)
+	bind := func(n int, b capture.Bound) []capture.Body {
+		b.RateHz, b.Ring, b.PeerRing, b.Codec = 60, rpcdelta.MaxRing, rpcdelta.MaxRing, rpcdelta.Adaptive
+		if b.Schema == 0 {
+			b.Schema = 1
+		}
+		player := uint64(n) + 1
+		b.Player = player
+		return []capture.Body{
+			&capture.Opened{Player: player}, &b, &capture.Datagram{Player: player, Body: []byte{0x80, 0, 0, 0, 0, 1}},
+			&capture.Decoded{Player: player, RPC: b.RPC, Kind: rpcdelta.Reset, Frames: 1},
+		}
+	}
+	for _, c := range []struct {
+		name    string
+		size    int
+		schema  []byte
+		records func(n int) []capture.Body
+	}{
+		{"sessions", 16 << 20, small, func(n int) []capture.Body {
+			return []capture.Body{&capture.Opened{Player: uint64(n) + 1, Addr: netip.MustParseAddrPort("[2001:db8::1]:7777"), Suite: "aes128gcm"}, &capture.Closed{Player: uint64(n) + 1}}
+		}},
+		{"open sessions", 16 << 20, small, func(n int) []capture.Body { return []capture.Body{&capture.Opened{Player: uint64(n) + 1}} }},
+		{"causes", large, small, func(n int) []capture.Body { return []capture.Body{&capture.Closed{Player: uint64(n) + 1, Cause: long}} }},
+		{"suites", large, small, func(n int) []capture.Body { return []capture.Body{&capture.Opened{Player: uint64(n) + 1, Suite: long}} }},
+		{"reasons", large, small, func(n int) []capture.Body {
+			return []capture.Body{&capture.Dropped{Player: 1, RPC: capture.NoRPC, Reason: fmt.Sprint(n, long[:1000])}}
+		}},
+		{"counts", large, small, func(n int) []capture.Body {
+			return []capture.Body{&capture.Counts{Drops: []capture.Count{{Reason: fmt.Sprint(n, long[:1000]), N: 1}}}}
+		}},
+		{"schemas", many, small, func(n int) []capture.Body { return []capture.Body{&capture.Schema{ID: uint64(n), JSON: wide}} }},
+		{"large schemas", large, small, func(n int) []capture.Body {
+			return []capture.Body{&capture.Schema{ID: uint64(n), JSON: []byte(`{"fields":[{}` + strings.Repeat(",{}", 60_000) + "]}")}}
+		}},
+		{"priors", large, small, func(n int) []capture.Body { return []capture.Body{&capture.Prior{Hash: uint64(n), File: prior}} }},
+		{"streams", many, small, func(n int) []capture.Body {
+			return []capture.Body{&capture.Opened{Player: uint64(n/250) + 1}, &capture.Bound{Player: uint64(n/250) + 1, RPC: n % 250, Schema: 1, RateHz: 60, Codec: rpcdelta.RLE}}
+		}},
+		{"decoders", many, small, func(n int) []capture.Body { return bind(n, capture.Bound{}) }},
+		{"wide decoders", large, wide, func(n int) []capture.Body { return bind(n, capture.Bound{}) }},
+		{"wide decoders with states", large, wide, func(n int) []capture.Body { return bind(n, capture.Bound{DeliverLate: true}) }},
+		{"rates", many, wide, func(n int) []capture.Body {
+			return []capture.Body{&capture.Opened{Player: 1}, &capture.Bound{Player: 1, Schema: 1, RateHz: 1 + math.Mod(float64(n)/100, 900), Codec: rpcdelta.Adaptive}}
+		}},
+		{"datagrams", large, small, func(n int) []capture.Body {
+			return []capture.Body{&capture.Opened{Player: uint64(n) + 1}, &capture.Datagram{Player: uint64(n) + 1, Body: append([]byte{0x80}, long[:60_000]...)}}
+		}},
+		{"small datagrams", many, small, func(int) []capture.Body {
+			return []capture.Body{&capture.Datagram{Player: 1, Body: []byte{0x80, 1}}, &capture.Decoded{Player: 1, Frames: 1}}
+		}},
+		{"messages", many, small, func(int) []capture.Body { return []capture.Body{&capture.Message{Player: 1, Body: []byte{0xc4}}} }},
+		{"large records", large, small, func(int) []capture.Body {
+			return []capture.Body{&capture.Message{Player: 1, Body: make([]byte, rpcdelta.MaxPrior)}}
+		}},
+		{"random", many, small, func(n int) []capture.Body {
+			r := rand.New(rand.NewPCG(uint64(n), 1))
+			return bind(r.IntN(1000), capture.Bound{RPC: r.IntN(256), Reliable: n%2 == 0})
+		}},
+	} {
+		for way, read := range map[string]func(io.Reader) error{
+			"inspect": func(r io.Reader) error {
+				_, _, err := inspect.Run(r, inspect.Options{})
+				return err
+			},
+			"replay-capture": func(r io.Reader) error {
+				plan, err := rerun.Load(r, 0, 0)
+				runtime.KeepAlive(plan)
+				return err
+			},
+		} {
+			t.Run(c.name+"/"+way, func(t *testing.T) {
+				if testing.Short() && c.size == large {
+					t.Skip("takes seconds")
+				}
+				f := &file{left: c.size, records: c.records}
+				f.rest = capture.AppendRecord(capture.AppendHeader(nil), 0, &capture.Start{})
+				f.rest = capture.AppendRecord(f.rest, 0, &capture.Schema{ID: 1, JSON: c.schema})
+				f.rest = capture.AppendRecord(f.rest, 0, &capture.Opened{Player: 1})
+				f.rest = capture.AppendRecord(f.rest, 0, &capture.Bound{Player: 1, Schema: 1, RateHz: 60, Codec: rpcdelta.RLE})
+				f.rest = append([]byte(nil), f.rest...)
+				runtime.GC()
+				var before runtime.MemStats
+				runtime.ReadMemStats(&before)
+				err := read(f)
+				f.measure()
+				most := int64(f.most) - int64(before.HeapAlloc)
+				t.Logf("%.1f MiB after %d of %d, %v", float64(most)/(1<<20), c.size-f.left, c.size, err)
+				if most > 64<<20 {
+					t.Errorf("%d bytes, want at most 64 MiB", most)
+				}
+			})
+		}
+	}
+}
+
+// TestBudget takes and returns.
+func TestBudget(t *testing.T) {
+	b := budget.New(1000)
+	if err := b.TakeMost(751); err == nil {
+		t.Error("nothing is left for the rest")
+	}
+	if err := b.TakeMost(750); err != nil {
+		t.Error(err)
+	}
+	if err := b.Take(251); err == nil || !strings.Contains(err.Error(), "more than 1000 bytes of memory, which is the limit; --memory") {
+		t.Errorf("%v", err)
+	}
+	if err := b.Take(250); err != nil {
+		t.Error(err)
+	}
+	b.Return(100)
+	if err := b.Take(100); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,46 @@
+// Package budget limits the memory that the contents of a file may take: a capture may be a stranger's.
+package budget
+
+import "fmt"
+
+// Default is the limit of commands that read captures, in bytes: with what reading takes itself, and garbage, it is less
+// than 64 MiB.
+const Default = 32 << 20
+
+// Budget is an amount of memory. Sizes are estimates, and rather too large. Not safe for concurrent use.
+type Budget struct {
+	limit, left int64 // bytes
+}
+
+// New returns a budget of so many bytes; 0 means [Default].
+func New(bytes int64) *Budget {
+	if bytes == 0 {
+		bytes = Default
+	}
+	return &Budget{limit: bytes, left: bytes}
+}
+
+// Error says that a budget is used up.
+type Error struct{ Limit int64 }
+
+// Error names the limit.
+func (e *Error) Error() string {
+	return fmt.Sprintf("what the file describes takes more than %d bytes of memory, which is the limit; --memory raises it", e.Limit)
+}
+
+// Take takes bytes. If fewer are left, it takes none and returns an [Error].
+func (b *Budget) Take(bytes int) error { return b.take(bytes, 0) }
+
+// TakeMost is Take for the larger part of what a file needs: it leaves a quarter of the budget for the rest.
+func (b *Budget) TakeMost(bytes int) error { return b.take(bytes, b.limit/4) }
+
+func (b *Budget) take(bytes int, leave int64) error {
+	if int64(bytes) > b.left-leave {
+		return &Error{b.limit}
+	}
+	b.left -= int64(bytes)
+	return nil
+}
+
+// Return gives bytes back that were taken.
+func (b *Budget) Return(bytes int) { b.left += int64(bytes) }

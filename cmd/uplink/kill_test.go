@@ -1,0 +1,118 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/uplink-rpc/uplink/capture"
+	"github.com/uplink-rpc/uplink/trace"
+	"github.com/uplink-rpc/uplink/trace/sample"
+)
+
+// decodedFrames returns how many frames were decoded by what can be read of a capture.
+func decodedFrames(data []byte) (n int) {
+	r, err := capture.NewReader(bytes.NewReader(data))
+	for err == nil {
+		var rec capture.Record
+		if rec, err = r.Next(); err == nil {
+			if d, ok := rec.Body.(*capture.Decoded); ok {
+				n += d.Frames
+			}
+		}
+	}
+	return n
+}
+
+// TestKill kills a server that records and captures, as kill -9 does, and reads its files: they have all frames up to the
+// last flush, and say that they end early.
+func TestKill(t *testing.T) {
+	for _, record := range []string{"out.csv", "out.csv.gz"} {
+		t.Run(record, func(t *testing.T) {
+			t.Parallel()
+			const frames = 150
+			source := slice(t, sample.RocketLeague(), frames, nil)
+			dir := t.TempDir()
+			record, captured := filepath.Join(dir, record), filepath.Join(dir, "out.uplink")
+			args := []string{"ds", "--listen", "127.0.0.1:0", "--schema", trace.SchemaPath(source.Name), "--record", record, "--capture", captured, "--report", "500ms"}
+			server := exec.Command(os.Args[0], args...)
+			server.Env = append(os.Environ(), asCommand+"=1")
+			stderr, err := server.StderrPipe()
+			must(t, err)
+			stdout, err := server.StdoutPipe()
+			must(t, err)
+			must(t, server.Start())
+			killed := false
+			defer func() {
+				if !killed {
+					_ = server.Process.Kill()
+					_ = server.Wait()
+				}
+			}()
+			log := bufio.NewScanner(stderr)
+			listening := regexp.MustCompile(`msg=listening addr=(\S+)`)
+			var addr string
+			for addr == "" && log.Scan() {
+				if m := listening.FindStringSubmatch(log.Text()); m != nil {
+					addr = m[1]
+				}
+			}
+			drained := make(chan struct{})
+			go func() {
+				defer close(drained)
+				_, _ = io.Copy(io.Discard, stderr)
+			}()
+			try(t, 0, "replay", "--to", addr, "--reliable", source.Name)
+
+			// Both are flushed within a second, and the server reports twice a second: a busy machine has many tries.
+			reports, tries := bufio.NewScanner(stdout), 40
+			for recorded, decoded := 0, 0; recorded < frames || decoded < frames; tries-- {
+				if tries == 0 || !reports.Scan() {
+					t.Fatalf("of %d frames %d are in the record and %d in the capture", frames, recorded, decoded)
+				}
+				data, err := os.ReadFile(record)
+				must(t, err)
+				recorded, _ = readable(data, record, source.Schema)
+				data, err = os.ReadFile(captured)
+				must(t, err)
+				decoded = decodedFrames(data)
+			}
+			must(t, server.Process.Kill())
+			_, _ = io.Copy(io.Discard, stdout)
+			<-drained
+			_ = server.Wait() // it was killed
+			killed = true
+
+			for _, path := range []string{record, trace.SchemaPath(record), captured} {
+				if info, err := os.Stat(path); err != nil || runtime.GOOS != "windows" && info.Mode() != 0o600 {
+					t.Errorf("%s: mode %v, %v", path, info.Mode(), err)
+				}
+			}
+			got, err := trace.Load(record, nil)
+			if cut := strings.HasSuffix(record, ".gz"); got == nil || len(got.Frames) != frames || errors.Is(err, io.ErrUnexpectedEOF) != cut || (err != nil) != cut {
+				t.Fatalf("%v", err)
+			}
+			for i := range got.Frames {
+				if !got.Frames[i].Equal(&source.Frames[i]) {
+					t.Errorf("frame %d: %v, want %v", i, got.Frames[i], source.Frames[i])
+				}
+			}
+			out, text := try(t, 1, "inspect", captured)
+			if !strings.Contains(out, "came to the same as at the server, 0 did not") || !strings.Contains(text, "the file is cut off") {
+				t.Errorf("%s%s", out, text)
+			}
+			// The same command line does not overwrite them.
+			if text := refused(t, args...); !strings.Contains(text, record) || !strings.Contains(text, "--overwrite") {
+				t.Errorf("%s", text)
+			}
+		})
+	}
+}

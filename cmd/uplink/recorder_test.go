@@ -1,0 +1,225 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/uplink-rpc/uplink/schema"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/uplink-rpc/uplink/metrics"
+	"github.com/uplink-rpc/uplink/trace"
+	"github.com/uplink-rpc/uplink/trace/sample"
+)
+
+// fullDisk has room for so many bytes.
+type fullDisk struct {
+	bytes.Buffer
+	room int
+}
+
+func (d *fullDisk) Write(b []byte) (int, error) {
+	if len(b) > d.room {
+		return 0, syscall.ENOSPC
+	}
+	d.room -= len(b)
+	return d.Buffer.Write(b)
+}
+
+// recording starts a recorder whose file is on a disk, and returns what it logs.
+func recording(t *testing.T, name string, disk io.Writer, s *schema.Schema) (*recorder, *bytes.Buffer) {
+	t.Helper()
+	var log bytes.Buffer
+	r := &recorder{path: name, schema: s, log: slog.New(slog.NewTextHandler(&log, nil))}
+	w, err := trace.NewWriter(disk, name, s, recordColumns...)
+	must(t, err)
+	r.start(w)
+	return r, &log
+}
+
+// readable returns how many rows can be read from what was written so far, and why there are no more.
+func readable(data []byte, name string, s *schema.Schema) (rows int, err error) {
+	r, err := trace.NewReader(bytes.NewReader(data), name, s)
+	if err != nil {
+		return 0, err
+	}
+	f := s.NewFrame()
+	for {
+		if err := r.Read(f); err != nil {
+			return rows, err
+		}
+		rows++
+	}
+}
+
+// lostMetric returns the value of uplink_ds_file_lost_total.
+func lostMetric(t *testing.T, r *recorder) float64 {
+	t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(metrics.NewFileLosses("record", r.lost.Load))
+	all, err := registry.Gather()
+	must(t, err)
+	return all[0].GetMetric()[0].GetCounter().GetValue()
+}
+
+// TestRecordFlushes looks at the file of a recorder that is not closed, as it is after a kill: all rows are there that are
+// a second old, and it can be read from the beginning.
+func TestRecordFlushes(t *testing.T) {
+	for _, name := range []string{"out.csv", "out.csv.gz"} {
+		synctest.Test(t, func(t *testing.T) {
+			full := sample.RocketLeague()
+			disk := &fullDisk{room: 1 << 20}
+			r, log := recording(t, name, disk, full.Schema)
+			const rate = 60
+			for n := range 4 * rate {
+				synctest.Wait()
+				r.mu.Lock()
+				rows, err := readable(disk.Bytes(), name, full.Schema)
+				r.mu.Unlock()
+				if rows < n-rate {
+					t.Fatalf("%s: %d rows of %d can be read", name, rows, n)
+				}
+				if want := map[string]error{"out.csv": io.EOF, "out.csv.gz": io.ErrUnexpectedEOF}[name]; !errors.Is(err, want) {
+					t.Fatalf("%s: after %d rows: %v, want %v", name, rows, err, want)
+				}
+				r.row(full.At(n), "1", "2", "3", "4")
+				time.Sleep(time.Second / rate)
+			}
+			must(t, r.close())
+			must(t, r.close())
+			if rows, err := readable(disk.Bytes(), name, full.Schema); rows != 4*rate || !errors.Is(err, io.EOF) || log.Len() != 0 {
+				t.Errorf("%s: %d rows, %v, logged %s", name, rows, err, log)
+			}
+		})
+	}
+}
+
+// TestRecordFullDisk fills the disk: the error is logged when it happens, once; each row is in the file or counted in the
+// metric; and the handler goes on.
+func TestRecordFullDisk(t *testing.T) {
+	for _, name := range []string{"out.csv", "out.csv.gz"} {
+		synctest.Test(t, func(t *testing.T) {
+			full := sample.RocketLeague()
+			disk := &fullDisk{room: 5000}
+			r, log := recording(t, name, disk, full.Schema)
+			const rate, rows = 60, 1200
+			for n := range rows {
+				r.row(full.At(n), "1", "2", "3", "4")
+				time.Sleep(time.Second / rate)
+				synctest.Wait()
+				r.mu.Lock()
+				lost, logged := r.lost.Load(), strings.Count(log.String(), "level=ERROR")
+				r.mu.Unlock()
+				if (lost != 0) != (logged == 1) || logged > 1 {
+					t.Fatalf("%s: row %d: %d lost, %d errors are logged: %s", name, n, lost, logged, log)
+				}
+			}
+			if !strings.Contains(log.String(), `msg="record ends" file=`+name+` error="trace: `+name+`: no space left on device"`) && runtime.GOOS != "windows" {
+				t.Errorf("%s: %s", name, log)
+			}
+			err := r.close()
+			read, _ := readable(disk.Bytes(), name, full.Schema)
+			lost := lostMetric(t, r)
+			if strings.Count(log.String(), "level=ERROR") != 1 {
+				t.Errorf("%s: the end is logged, too: %s", name, log)
+			}
+			if !errors.Is(err, syscall.ENOSPC) || read == 0 || float64(read)+lost < rows || lost > rows-float64(read)+rate/2 {
+				t.Errorf("%s: %v; %d rows can be read and %v are lost, of %d", name, err, read, lost, rows)
+			}
+		})
+	}
+}
+
+// refused starts a server that must not start, and returns what it writes to standard error.
+func refused(t *testing.T, args ...string) string {
+	t.Helper()
+	p := start(t, args...)
+	for {
+		text, changed := p.stderr.read()
+		if strings.Contains(text, "msg=listening") {
+			t.Fatalf("uplink %s: it runs: %s", strings.Join(args, " "), text)
+		}
+		select {
+		case <-changed:
+		case <-p.done:
+			if p.code != 1 {
+				t.Fatalf("uplink %s: code %d: %s", strings.Join(args, " "), p.code, p.stderr.String())
+			}
+			return p.stderr.String()
+		}
+	}
+}
+
+// TestRecordExisting starts servers whose record exists already, or its schema file, or is a link.
+func TestRecordExisting(t *testing.T) {
+	source := slice(t, sample.RocketLeague(), 5, nil)
+	dir := t.TempDir()
+	record, schema, target := filepath.Join(dir, "out.csv"), filepath.Join(dir, "out.schema.json"), filepath.Join(dir, "target")
+	args := []string{"ds", "--listen", "127.0.0.1:0", "--schema", trace.SchemaPath(source.Name), "--record", record}
+	const hint = "\nhint: choose another name, or add --overwrite to replace it\n"
+	for _, there := range []string{record, schema} {
+		must(t, os.WriteFile(there, []byte("old"), 0o600))
+		must(t, os.Chmod(there, 0o666))
+		if text := refused(t, args...); !strings.Contains(text, "uplink: --record: trace: ") || !strings.Contains(text, there) || !strings.HasSuffix(text, hint) {
+			t.Errorf("%s", text)
+		}
+		if got, err := os.ReadFile(there); err != nil || string(got) != "old" {
+			t.Errorf("%s: %q, %v", there, got, err)
+		}
+		for _, other := range []string{record, schema} {
+			if _, err := os.Stat(other); other != there && !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%s was left there: %v", other, err)
+			}
+		}
+		p, _ := startDS(t, append(args[3:], "--overwrite")...)
+		p.interrupt()
+		if code := p.wait(); code != 0 {
+			t.Fatalf("code %d: %s", code, p.stderr.String())
+		}
+		if rows, err := os.ReadFile(record); err != nil || !strings.HasPrefix(string(rows), "player,sequence,missed,received_s,") {
+			t.Errorf("%q, %v", rows, err)
+		}
+		if info, err := os.Stat(record); err != nil || runtime.GOOS != "windows" && info.Mode() != 0o600 {
+			t.Errorf("mode %v, %v", info.Mode(), err)
+		}
+		must(t, os.Remove(record))
+		must(t, os.Remove(schema))
+	}
+	if runtime.GOOS != "windows" { // where links need privileges
+		must(t, os.WriteFile(target, []byte("target"), 0o600))
+		for _, link := range []string{record, schema} {
+			must(t, os.Symlink(target, link))
+			for _, more := range [][]string{nil, {"--overwrite"}} {
+				if text := refused(t, append(args, more...)...); !strings.Contains(text, link) {
+					t.Errorf("%s", text)
+				}
+			}
+			must(t, os.Remove(link))
+		}
+		if got, err := os.ReadFile(target); err != nil || string(got) != "target" {
+			t.Errorf("%q, %v", got, err)
+		}
+	}
+	// Where the capture is refused there is no record either, so that the same command can be run again.
+	captured := filepath.Join(dir, "out.3.uplink")
+	must(t, os.WriteFile(captured, []byte("old"), 0o600))
+	if text := refused(t, append(args, "--capture", filepath.Join(dir, "out.uplink"))...); !strings.Contains(text, "uplink: --capture: capture: "+captured) || !strings.HasSuffix(text, hint) {
+		t.Errorf("%s", text)
+	}
+	left, err := filepath.Glob(filepath.Join(dir, "out.*"))
+	if err != nil || len(left) != 1 || left[0] != captured {
+		t.Errorf("%q is left, %v", left, err)
+	}
+}

@@ -1,0 +1,114 @@
+package private_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/uplink-rpc/uplink/internal/private"
+)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestOpen opens each kind of existing path in each way. An error leaves the path and the target of a link as they were.
+func TestOpen(t *testing.T) {
+	ways := map[string]func(string) (*os.File, error){
+		"create":    func(path string) (*os.File, error) { return private.Create(path, false) },
+		"overwrite": func(path string) (*os.File, error) { return private.Create(path, true) },
+		"append":    private.Append,
+	}
+	for _, c := range []struct {
+		name string
+		make func(t *testing.T, path, target string)
+		want map[string]string // by way, the contents after "new" was written; "" means an error
+	}{
+		{"nothing", func(*testing.T, string, string) {}, map[string]string{"create": "new", "overwrite": "new", "append": "new"}},
+		{"private file", func(t *testing.T, path, _ string) {
+			must(t, os.WriteFile(path, []byte("old "), 0o600))
+		}, map[string]string{"overwrite": "new", "append": "old new"}},
+		{"public file", func(t *testing.T, path, _ string) {
+			must(t, os.WriteFile(path, []byte("old "), 0o600))
+			must(t, os.Chmod(path, 0o666))
+		}, map[string]string{"overwrite": "new"}},
+		{"link", func(t *testing.T, path, target string) {
+			must(t, os.WriteFile(target, []byte("target"), 0o600))
+			must(t, os.Symlink(target, path))
+		}, nil},
+		{"dangling link", func(t *testing.T, path, target string) {
+			must(t, os.Symlink(target, path))
+		}, nil},
+		{"hard link", func(t *testing.T, path, target string) {
+			must(t, os.WriteFile(target, []byte("target"), 0o600))
+			must(t, os.Chmod(target, 0o644))
+			must(t, os.Link(target, path))
+		}, map[string]string{"overwrite": "new"}},
+		{"directory", func(t *testing.T, path, _ string) { must(t, os.Mkdir(path, 0o700)) }, nil},
+	} {
+		for way, open := range ways {
+			t.Run(c.name+"/"+way, func(t *testing.T) {
+				if runtime.GOOS == "windows" && c.name != "nothing" && c.name != "private file" && c.name != "directory" {
+					t.Skip("links need privileges, and files have no such modes")
+				}
+				dir := t.TempDir()
+				path, target := filepath.Join(dir, "path"), filepath.Join(dir, "target")
+				c.make(t, path, target)
+				info, _ := os.Lstat(path)
+				linked, _ := os.ReadFile(target)
+				f, err := open(path)
+				if want := c.want[way]; want != "" {
+					must(t, err)
+					_, err = f.WriteString("new")
+					must(t, errors.Join(err, f.Close()))
+					if got, err := os.ReadFile(path); err != nil || string(got) != want {
+						t.Errorf("%q (%v), want %q", got, err, want)
+					}
+					if after, err := os.Lstat(path); err != nil || runtime.GOOS != "windows" && after.Mode() != 0o600 {
+						t.Errorf("mode %v (%v)", after.Mode(), err)
+					}
+				} else {
+					if err == nil {
+						_ = f.Close()
+						t.Fatal("no error")
+					}
+					if after, err := os.Lstat(path); err != nil || !os.SameFile(info, after) || info.Mode() != after.Mode() {
+						t.Errorf("the path was changed: %v, %v, %v", info, after, err)
+					}
+				}
+				if now, _ := os.ReadFile(target); string(now) != string(linked) {
+					t.Errorf("the target of the link is %q, was %q", now, linked)
+				}
+			})
+		}
+	}
+}
+
+// TestErrors checks the errors that callers look for.
+func TestErrors(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "path")
+	must(t, os.WriteFile(path, nil, 0o600))
+	if _, err := private.Create(path, false); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("existing file: %v", err)
+	}
+	if _, err := private.Create(dir, true); !errors.Is(err, private.ErrNotRegular) {
+		t.Errorf("directory: %v", err)
+	}
+	if _, err := private.Append(dir); !errors.Is(err, private.ErrNotRegular) {
+		t.Errorf("directory: %v", err)
+	}
+	must(t, os.Chmod(path, 0o604))
+	if _, err := private.Append(path); runtime.GOOS != "windows" && !errors.Is(err, private.ErrPublic) {
+		t.Errorf("public file: %v", err)
+	}
+	if _, err := private.Create(filepath.Join(dir, "no", "path"), true); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no directory: %v", err)
+	}
+}
