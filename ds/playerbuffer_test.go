@@ -49,8 +49,8 @@ func TestBufferAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestBufferLeavesWhileReleased: a player that is kicked leaves while its buffer releases the first of two frames. Each frame
-// that the buffer held then is counted as dropped once.
+// TestBufferLeavesWhileReleased: a player that is kicked leaves while its buffer releases the first
+// of two frames. Each frame that the buffer held then is counted as dropped once.
 func TestBufferLeavesWhileReleased(t *testing.T) {
 	const frames = 20
 	var s *sender
@@ -79,8 +79,8 @@ func TestBufferLeavesWhileReleased(t *testing.T) {
 	}
 }
 
-// TestRestoreExits: a type's own method that decodes a value ends the goroutine. The frames that wait for Poll keep their
-// values.
+// TestRestoreExits: a type's own method that decodes a value ends the goroutine. The frames that
+// wait for Poll keep their values.
 func TestRestoreExits(t *testing.T) {
 	var got []uint64
 	b := newBench(t, Config{Poll: true}, func(_ *Player, f Frame[testCall]) {
