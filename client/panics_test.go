@@ -16,8 +16,9 @@ import (
 
 type thing struct{ N int32 }
 
-// TestPanicInPoll: a panic of the function that Poll calls, or runtime.Goexit, ends Poll. The next Poll goes on with the
-// updates after that one, so that none of what the server takes for known is lost.
+// TestPanicInPoll: a panic of the function that Poll calls, or runtime.Goexit, ends Poll. The next
+// Poll goes on with the updates after that one, so that none of what the server takes for known is
+// lost.
 func TestPanicInPoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
@@ -72,8 +73,8 @@ func TestPanicInPoll(t *testing.T) {
 	})
 }
 
-// TestGoexitInOnMessage: a callback on the connection's goroutine that ends it, as FailNow does, does not end the
-// connection.
+// TestGoexitInOnMessage: a callback on the connection's goroutine that ends it, as FailNow does,
+// does not end the connection.
 func TestGoexitInOnMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})

@@ -179,8 +179,8 @@ func (in *stateInlet[T]) poll(f func(*StateUpdate[T])) int {
 	return n + in.drain(f)
 }
 
-// drain calls f with what was polled and not handled yet, and returns its number. If f panics, the next call goes on after
-// that update.
+// drain calls f with what was polled and not handled yet, and returns its number. If f panics, the
+// next call goes on after that update.
 func (in *stateInlet[T]) drain(f func(*StateUpdate[T])) (n int) {
 	for ; in.next < len(in.polled); n++ {
 		u := in.polled[in.next]

@@ -76,7 +76,8 @@ func States[T any](c *Conn, name string, cfg StateConfig[T]) (*StateView[T], err
 // Poll calls f with each update that came since the last call, in the order in which they came, on the caller's goroutine,
 // and gives their number. An update is valid while f runs, which must not call Poll. If it is not called for 128 updates
 // those after are dropped, and counted as Unpolled; the server sends what they had once more. It is for views without a
-// StateConfig.Handle. A panic of f ends Poll and reaches its caller. The next Poll begins with the update after that one.
+// StateConfig.Handle. A panic of f ends Poll and reaches its caller. The next Poll begins with the
+// update after that one.
 func (v *StateView[T]) Poll(f func(*StateUpdate[T])) int { return v.in.poll(f) }
 
 // Err is why the server's world is not taken any more, after a reconnection to a server that has another one; nil while

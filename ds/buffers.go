@@ -49,8 +49,9 @@ func (s *buffers) begin() {
 	s.due = append(s.due, s.all...)
 }
 
-// release releases what is due of the buffers that begin took, and returns the number of handlers that ran. If it does not
-// return, as a handler has ended the goroutine, the next call goes on after that buffer.
+// release releases what is due of the buffers that begin took, and returns the number of handlers
+// that ran. If it does not return, as a handler has ended the goroutine, the next call goes on
+// after that buffer.
 func (s *buffers) release(now time.Time) (calls int) {
 	for s.next < len(s.due) {
 		b := s.due[s.next]

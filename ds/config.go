@@ -98,19 +98,22 @@ type Config struct {
 	// is gone and why. They run where handlers run.
 	Joined func(*Player)
 	Left   func(*Player, error)
-	// PanicHandler, if set, is called when a callback of the game has panicked: a handler, a validator, Joined, Left,
-	// OnMessage, or a method of Tap. It gets the player whom the callback was for, the value of the panic, and the
-	// goroutine's stack. The player is nil for Tap.Counted and Tap.Resets. The value is nil if the callback ended its
-	// goroutine with runtime.Goexit, as FailNow of package testing does.
+	// PanicHandler, if set, is called when a callback of the game has panicked: a handler, a
+	// validator, Joined, Left, OnMessage, or a method of Tap. It gets the player whom the callback
+	// was for, the value of the panic, and the goroutine's stack. The player is nil for Tap.Counted
+	// and Tap.Resets. The value is nil if the callback ended its goroutine with runtime.Goexit, as
+	// FailNow of package testing does.
 	//
-	// Before the call the panic is counted (Stats.Panics) and logged with its stack. After it the player's session is
-	// closed: Left gets an error that wraps [ErrPanic], the client gets client.ErrKicked with the reason "internal server error",
-	// unless PanicHandler calls [Player.Kick] with another one, and frames of the player that wait are counted as
-	// dropped, as [Kicked]. The server and all other players continue.
+	// Before the call the panic is counted (Stats.Panics) and logged with its stack. After it the
+	// player's session is closed: Left gets an error that wraps [ErrPanic], the client gets
+	// client.ErrKicked with the reason "internal server error", unless PanicHandler calls
+	// [Player.Kick] with another one, and frames of the player that wait are counted as dropped, as
+	// [Kicked]. The server and all other players continue.
 	//
-	// A game that must not continue after a panic panics in PanicHandler: that ends the process, unless the game
-	// recovers it around Poll. It runs where the callback ran, or for a Tap on the goroutine that receives. A mutex that the
-	// callback held is still locked if no deferred function has unlocked it.
+	// A game that must not continue after a panic panics in PanicHandler: that ends the process,
+	// unless the game recovers it around Poll. It runs where the callback ran, or for a Tap on the
+	// goroutine that receives. A mutex that the callback held is still locked if no deferred
+	// function has unlocked it.
 	PanicHandler func(p *Player, value any, stack []byte)
 	// OnMessage, if set, gets the messages that players send with
 	// client.Conn.SendReliable, in each player's order. It runs where handlers run; the
@@ -126,8 +129,8 @@ type Config struct {
 	// transport/simnet here.
 	Network transport.Network
 	// Logger gets a record of what happens to connections and bindings, never of
-	// single frames; nil means silence, but for panics of the game's callbacks: without a PanicHandler
-	// they are then logged to slog.Default.
+	// single frames; nil means silence, but for panics of the game's callbacks: without a
+	// PanicHandler they are then logged to slog.Default.
 	Logger *slog.Logger
 }
 

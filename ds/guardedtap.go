@@ -9,8 +9,8 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// guardedTap is the tap of a player. The first panic of one of its methods ends the player's session, and no method is
-// called after that.
+// guardedTap is the tap of a player. The first panic of one of its methods ends the player's
+// session, and no method is called after that.
 type guardedTap struct {
 	player *Player
 	tap    PlayerTap
@@ -29,8 +29,8 @@ func (s *Server) guardTap(p *Player, suite transport.Suite) PlayerTap {
 	return &guardedTap{player: p, tap: tap}
 }
 
-// Carried may be called with the connection's lock held, by any goroutine. Its panic is therefore kept for the shard's next
-// tick.
+// Carried may be called with the connection's lock held, by any goroutine. Its panic is therefore
+// kept for the shard's next tick.
 func (g *guardedTap) Carried(c transport.Carried) {
 	if g.broken.Load() {
 		return

@@ -7,17 +7,18 @@ import (
 	"runtime/debug"
 )
 
-// ErrPanic is wrapped by the error that Config.Left gets for a player whose session ended because a callback of the game
-// panicked. The text contains the value of the panic.
+// ErrPanic is wrapped by the error that Config.Left gets for a player whose session ended because a
+// callback of the game panicked. The text contains the value of the panic.
 var ErrPanic = errors.New("ds: a handler panicked")
 
-// panicReason is the reason that the client of such a player gets. It does not contain the value of the panic, which may
-// be about the server's internals.
+// panicReason is the reason that the client of such a player gets. It does not contain the value of
+// the panic, which may be about the server's internals.
 const panicReason = "internal server error"
 
-// guard calls f, a callback of the game for a player, or for none if p is nil. It recovers a panic of f and passes it
-// to panicked. If f calls runtime.Goexit it does the same, but the goroutine ends: callers must leave what they change in a
-// valid state before they call guard. The caller must not hold a lock.
+// guard calls f, a callback of the game for a player, or for none if p is nil. It recovers a panic
+// of f and passes it to panicked. If f calls runtime.Goexit it does the same, but the goroutine
+// ends: callers must leave what they change in a valid state before they call guard. The caller
+// must not hold a lock.
 func (s *Server) guard(p *Player, f func()) {
 	returned := false
 	defer func() {
@@ -29,8 +30,9 @@ func (s *Server) guard(p *Player, f func()) {
 	returned = true
 }
 
-// apart calls f on another goroutine and waits for it. Callbacks that run while a connection is added or removed are called
-// like this, so that runtime.Goexit does not leave that half done. Frames are handled between such changes.
+// apart calls f on another goroutine and waits for it. Callbacks that run while a connection is
+// added or removed are called like this, so that runtime.Goexit does not leave that half done.
+// Frames are handled between such changes.
 func apart(f func()) {
 	done := make(chan struct{})
 	go func() {

@@ -64,8 +64,9 @@ var panicRows = []panicRow{
 	{callback: "PlayerTap.Left", over: true},
 }
 
-// TestPanics has each callback of the game panic, or end its goroutine, for one player: that player's session ends, the
-// panic is counted, logged and told to PanicHandler, and the other player's calls are all delivered.
+// TestPanics has each callback of the game panic, or end its goroutine, for one player: that
+// player's session ends, the panic is counted, logged and told to PanicHandler, and the other
+// player's calls are all delivered.
 func TestPanics(t *testing.T) {
 	for _, row := range panicRows {
 		for _, poll := range []bool{false, true} {
@@ -367,8 +368,9 @@ func (s scenePlayerTap) Withheld(time.Time, int, uint64, ds.Drop) {
 
 func (s scenePlayerTap) Left(error) { s.at("PlayerTap.Left", s.player) }
 
-// TestPanicDrops: what waits of a player whose handler panicked is counted as dropped, frames and messages, in the queue of
-// Poll and in jitter buffers. What the other player sent is delivered by the same Poll.
+// TestPanicDrops: what waits of a player whose handler panicked is counted as dropped, frames and
+// messages, in the queue of Poll and in jitter buffers. What the other player sent is delivered by
+// the same Poll.
 func TestPanicDrops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
@@ -428,8 +430,8 @@ func TestPanicDrops(t *testing.T) {
 	})
 }
 
-// TestPanicInBundle: the frames that came in a datagram with the one whose handler panicked are counted as dropped, and the
-// one itself as delivered, without Poll.
+// TestPanicInBundle: the frames that came in a datagram with the one whose handler panicked are
+// counted as dropped, and the one itself as delivered, without Poll.
 func TestPanicInBundle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})

@@ -17,8 +17,8 @@ type buffered interface {
 	of() (*Player, *rpc)
 	// release runs the handlers of what is due in a Poll, and gives their number.
 	release(now time.Time) int
-	// leave ends the buffer, as the player has left. If the player was kicked, the frames that wait are counted as
-	// dropped.
+	// leave ends the buffer, as the player has left. If the player was kicked, the frames that wait
+	// are counted as dropped.
 	leave()
 	stats() BufferStats
 	// told is what the client is told of it.

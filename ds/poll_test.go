@@ -188,9 +188,9 @@ func TestPollKeepsBytes(t *testing.T) {
 	})
 }
 
-// TestPollAfterPanic ends Poll while a handler runs, by a panic of PanicHandler that the game recovers and by
-// runtime.Goexit: the next Poll begins with what is left, of the queue and of jitter buffers, and then takes what came later. Until
-// then Shutdown waits.
+// TestPollAfterPanic ends Poll while a handler runs, by a panic of PanicHandler that the game
+// recovers and by runtime.Goexit: the next Poll begins with what is left, of the queue and of
+// jitter buffers, and then takes what came later.
 func TestPollAfterPanic(t *testing.T) {
 	for _, rpc := range []string{"Move", "Buffered"} {
 		for _, exits := range []bool{false, true} {
@@ -300,7 +300,8 @@ func checkPollAfterPanic(t *testing.T, rpc string, exits bool) {
 	}
 }
 
-// TestShutdownAfterPanic: a Poll that did not return has not polled all, so Shutdown waits for the next one.
+// TestShutdownAfterPanic: a Poll that did not return has not polled all, so Shutdown waits for the
+// next one.
 func TestShutdownAfterPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})

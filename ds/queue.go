@@ -76,8 +76,8 @@ func (q *queue) run() int {
 	return q.drain()
 }
 
-// drain runs what was taken and has not run yet, and returns its number. If it does not return, as a handler has
-// ended the goroutine, the next call goes on after that handler.
+// drain runs what was taken and has not run yet, and returns its number. If it does not return, as
+// a handler has ended the goroutine, the next call goes on after that handler.
 func (q *queue) drain() (n int) {
 	for ; q.next < len(q.running); n++ {
 		w := q.running[q.next]

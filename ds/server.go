@@ -119,8 +119,8 @@ func (s *Server) Close() error { return s.ln.Close() }
 // [Config.Poll] and for one goroutine at a time. With [Config.JitterBuffer] it is a
 // tick: after what arrived, the handlers of the frames whose time has come run.
 //
-// A panic in a handler does not end Poll: see [Config.PanicHandler]. If PanicHandler itself panics, or a handler
-// calls runtime.Goexit, Poll ends, and the next one begins with what is left.
+// A panic in a handler does not end Poll: see [Config.PanicHandler]. If PanicHandler itself panics,
+// or a handler calls runtime.Goexit, Poll ends, and the next one begins with what is left.
 func (s *Server) Poll() int {
 	n := s.queue.drain() + s.buffers.release(time.Now()) // what a Poll that did not return has left
 	s.buffers.begin()                                    // before Joined of their players is called

@@ -10,9 +10,9 @@ import (
 
 // Tap sees what a server gets and sends, and what it makes of that: for recordings. Package capture/tap has one that
 // writes a file. Its methods, and those of a [PlayerTap], are called by several goroutines where there are several
-// shards; they must be quick, and must not call the server's or a player's methods, but for those of Joined. A panic in
-// a method ends the session of the player whom the call is about, if there is one; see [Config.PanicHandler]. No method
-// of that PlayerTap is called after that.
+// shards; they must be quick, and must not call the server's or a player's methods, but for those
+// of Joined. A panic in a method ends the session of the player whom the call is about, if there is
+// one; see [Config.PanicHandler]. No method of that PlayerTap is called after that.
 type Tap interface {
 	// Joined is called before anything else of a player.
 	Joined(p *Player, suite transport.Suite) PlayerTap

@@ -20,8 +20,9 @@
 // uplink_ds_dropped_total has the reasons. Of RPCs: late, duplicate, baseline_missing,
 // desync; malformed and unknown_rpc, which no honest client sends; limited, what players sent
 // beyond their limits (ds.Config.RateSlack); queue_full, what did not fit the queue of Poll;
-// refused, what the game's own ds.Validate did not want; kicked, what waited when the session of its player was ended
-// by ds.Player.Kick or by a panic in a handler (uplink_ds_panics_total). Of datagrams of sessions:
+// refused, what the game's own ds.Validate did not want; kicked, what waited when the session of
+// its player was ended by ds.Player.Kick or by a panic in a handler (uplink_ds_panics_total). Of
+// datagrams of sessions:
 // unauthenticated, which are forged, damaged or of another session; duplicate, which are replays
 // or the network's copies; late, stray, unexpected, malformed. Of strangers: cookie, hellos
 // that come from an address other than they say or are old; limited, handshakes beyond a

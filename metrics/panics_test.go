@@ -15,7 +15,8 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// TestPanics: a panic of a handler is counted, and so are the frames that are dropped because of it.
+// TestPanics: a panic of a handler is counted, and so are the frames that are dropped because of
+// it.
 func TestPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})

@@ -73,8 +73,9 @@ func newGate(cfg Config, local netip.AddrPort) (*gate.Gate, error) {
 
 // Serve accepts connections and calls the handlers, one for each of [Listener.Shards], until ctx is done or
 // [Listener.Close] is called; then it closes every connection, tells the peers, and returns nil. Any other end
-// is an error of a packet connection. All calls of one handler come from one goroutine, which Serve starts;
-// which shard a connection belongs to is decided when it begins, and nobody can tell before.
+// is an error of a packet connection. All calls of one handler come from one goroutine, which Serve
+// starts; which shard a connection belongs to is decided when it begins, and nobody can tell
+// before.
 // A listener serves once.
 func (l *Listener) Serve(ctx context.Context, handlers ...Handler) error {
 	if len(handlers) != len(l.shards) {

@@ -10,8 +10,8 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// TestGoexit: a handler that ends its goroutine, at either end, in a datagram or a message, does not end the connection: what
-// comes next is delivered, and Close returns.
+// TestGoexit: a handler that ends its goroutine, at either end, in a datagram or a message, does
+// not end the connection: what comes next is delivered, and Close returns.
 func TestGoexit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, good)
@@ -58,7 +58,8 @@ func TestGoexit(t *testing.T) {
 	})
 }
 
-// TestGoexitInClosed: Closed of every connection is called, and Serve returns, though each call ends its goroutine.
+// TestGoexitInClosed: Closed of every connection is called, and Serve returns, though each call
+// ends its goroutine.
 func TestGoexitInClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := newNetwork(t, good)

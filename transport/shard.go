@@ -58,8 +58,8 @@ func (s *shard) serves(h Handler) {
 	s.batches, _ = h.(BatchHandler)
 }
 
-// serve runs until the listener is stopped, or ends because of an error, and stops the other shards. If a handler ends the
-// goroutine, another one calls serve again.
+// serve runs until the listener is stopped, or ends because of an error, and stops the other
+// shards. If a handler ends the goroutine, another one calls serve again.
 func (s *shard) serve() error {
 	err := s.run(s)
 	s.listener.stop()

@@ -95,9 +95,9 @@ type BatchHandler interface {
 // should be short. What is sent meanwhile, from any goroutine, is collected and goes out in order when what
 // had come by then is handled, or as soon as there is much of it.
 //
-// A panic in a call ends the process. If a call ends its goroutine with runtime.Goexit, as the FailNow of package
-// testing does, another goroutine goes on with the next datagrams; those that were read together with the current one may be
-// lost, as in the network.
+// A panic in a call ends the process. If a call ends its goroutine with runtime.Goexit, as the
+// FailNow of package testing does, another goroutine goes on with the next datagrams; those that
+// were read together with the current one may be lost, as in the network.
 type Handler interface {
 	// Opened is the first call for a connection. For a dialed one it returns before Dial does.
 	Opened(c *Conn)
