@@ -95,7 +95,8 @@ type Config struct {
 	// transport.DefaultTimeout.
 	Timeout time.Duration
 	// Joined and Left, if set, are called when a player has connected, and when it
-	// is gone and why. They run where handlers run.
+	// is gone and why. They run where handlers run. With Poll, while twice MaxPlayers of
+	// these calls wait, nobody is let in.
 	Joined func(*Player)
 	Left   func(*Player, error)
 	// PanicHandler, if set, is called when a callback of the game has panicked: a handler, a

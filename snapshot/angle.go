@@ -38,7 +38,7 @@ func (w *walk) codeAngle(field int, m *angleModel, cur []int32) {
 		if v < 0 {
 			v += turn
 		}
-		cur[k] = int32(int64(f.Lo) + v)
+		w.store(&cur[k], int32(int64(f.Lo)+v))
 	}
 }
 

@@ -41,6 +41,13 @@ func setByte(c []int32, i int, b byte) {
 	c[1+i/4] = int32(uint32(c[1+i/4])&^(0xff<<shift) | uint32(b)<<shift)
 }
 
+// storeByte is setByte for an object that is decoded, see [walk.store].
+func (w *walk) storeByte(c []int32, i int, b byte) {
+	if w.Decoding {
+		setByte(c, i, b)
+	}
+}
+
 // putBytes makes c hold b.
 func putBytes(c []int32, b []byte) {
 	clear(c)
@@ -89,13 +96,13 @@ func (w *walk) codeBytes(f *Field, m *bytesModel, c, base []int32) {
 		if i < int(base[0]) {
 			old := getByte(base, i)
 			if w.Bit(&m.kept[last], b == old) {
-				b, last = old, 1
-				setByte(c, i, b)
+				last = 1
+				w.storeByte(c, i, old)
 				continue
 			}
 			last = 0
 		}
-		setByte(c, i, byte(w.Raw(uint64(b), 8)))
+		w.storeByte(c, i, byte(w.Raw(uint64(b), 8)))
 	}
 }
 
@@ -107,6 +114,6 @@ func (w *walk) codeWholeBytes(f *Field, c []int32) {
 		c[0] = n
 	}
 	for i := range int(n) {
-		setByte(c, i, byte(w.Raw(uint64(getByte(c, i)), 8)))
+		w.storeByte(c, i, byte(w.Raw(uint64(getByte(c, i)), 8)))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -110,5 +111,31 @@ func TestDoubt(t *testing.T) {
 	}
 	if a := dec.Ack(); a.Epoch != 1 || !a.None {
 		t.Errorf("after eight: %+v", a)
+	}
+}
+
+// TestEncodersShareASet has encoders of two players code each snapshot at the same time, as servers do:
+// neither writes the set. The race detector sees it if one does.
+func TestEncodersShareASet(t *testing.T) {
+	sc := newScene(t, 5, 60)
+	world := snapshot.NewWorld(sc.schema, nil)
+	encoders := []*snapshot.Encoder{snapshot.NewEncoder(sc.schema, world), snapshot.NewEncoder(sc.schema, world)}
+	for seq := range uint16(40) {
+		sc.step()
+		sc.fill(t, world.Begin())
+		var work sync.WaitGroup
+		for _, e := range encoders {
+			work.Go(func() {
+				if _, _, err := e.Append(nil, 1<<16); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		work.Wait()
+		for _, e := range encoders {
+			if err := e.Ack(snapshot.Ack{Newest: seq}); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }

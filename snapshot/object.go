@@ -170,7 +170,7 @@ func (w *walk) codeFlags(row []int32, changed bool) {
 			c = &w.state.settled[n][min(o.age/ageStep, ages-1)][ctx>>4&1]
 		}
 		if w.Bit(c, row[at] != v) {
-			row[at] = w.other(f, v, row[at])
+			w.store(&row[at], w.other(f, v, row[at]))
 		}
 	}
 }

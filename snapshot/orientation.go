@@ -80,7 +80,7 @@ func (w *walk) codeQuat(field, n int, cur []int32) int64 {
 	}
 
 	largest, hit := m.largest.Code(&w.Coder, int(cur[0]), &q, gr, int(fixed.Clamp((y[turnUnsteady]+y[turnPlaceMissed])>>9, 0, orientation.Doubts-1)))
-	cur[0] = int32(largest)
+	w.store(&cur[0], int32(largest))
 	if hit {
 		y[turnOther] = lms.Bias
 	}
@@ -98,7 +98,7 @@ func (w *walk) codeQuat(field, n int, cur []int32) int64 {
 		scale := m.scale[k][ground].Predict(&y)
 		c := (p + 8) >> 4
 		c += w.Number(&m.numbers, entropy.Level(scale), k*9+entropy.Sign3(far), int64(cur[k+1])-c)
-		cur[k+1] = w.bounded(c, f.Lo, f.Hi)
+		w.store(&cur[k+1], w.bounded(c, f.Lo, f.Hi))
 		e := int64(cur[k+1])*16 - p
 		m.scale[k][ground].Adapt(&y, fixed.Log2(e)-scale)
 		missed += fixed.Abs(e)

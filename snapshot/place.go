@@ -83,7 +83,7 @@ func (w *walk) codePlace(field int, m *motionModel, cur []int32) {
 		}
 		v := (guess + 8) >> 4
 		v += w.Number(&m.numbers, level, sign, int64(cur[k])-v)
-		cur[k] = w.bounded(v, f.Lo, f.Hi)
+		w.store(&cur[k], w.bounded(v, f.Lo, f.Hi))
 
 		e := int64(cur[k])*16 - guess
 		t.by.Learn(&t.x, e, unsteady+fixed.Abs(e))

@@ -165,8 +165,16 @@ func (w *walk) codeWhole(row []int32) {
 		for k, v := range row[w.schema.at[i] : w.schema.at[i]+f.N] {
 			lo, hi := f.bounds(k)
 			x := w.Raw(uint64(int64(v)-int64(lo)), uint(bits.Len32(uint32(hi-lo))))
-			row[w.schema.at[i]+k] = w.bounded(int64(lo)+int64(x), lo, hi)
+			w.store(&row[w.schema.at[i]+k], w.bounded(int64(lo)+int64(x), lo, hi))
 		}
+	}
+}
+
+// store sets a component of the object that is decoded. An encoder has the component already, and
+// must not write it: encoders of several players read the same set at the same time.
+func (w *walk) store(component *int32, v int32) {
+	if w.Decoding {
+		*component = v
 	}
 }
 

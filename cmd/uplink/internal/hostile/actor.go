@@ -196,7 +196,9 @@ func (a *actor) bind(i int, reliable bool) bool {
 		return true
 	}
 	if i%int(a.kind.rate/4) == 0 { // as often as clients ask
+		a.mu.Lock()
 		a.bound = 0
+		a.mu.Unlock()
 		for n := range bindings {
 			r := a.request(n, reliable)
 			a.ask(&r)
