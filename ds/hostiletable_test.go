@@ -20,7 +20,8 @@ type attack struct {
 	by   string // the counters that have to have refused it
 	cfg  ds.Config
 	// echoes says that more is refused than was tried: what the server answers goes to
-	// those who did not ask, and frames in bundles count for themselves.
+	// those who did not ask, frames in bundles count for themselves, and of a response
+	// to a challenge and its copy both can be refused.
 	echoes bool
 }
 
@@ -38,7 +39,7 @@ var attacks = []attack{
 	{name: "each with a bit flipped, sent ahead", run: alter(flip), by: "client unauthenticated, unauthenticated", echoes: true},
 	{name: "each reflected to its sender", run: alter(reflect), by: "client unauthenticated, duplicate"},
 	{name: "each to another player's session", run: alter(cross), by: "client unauthenticated, unauthenticated", echoes: true},
-	{name: "each copied and raced, from elsewhere", run: racedCopies, by: "duplicate"},
+	{name: "each copied and raced, from elsewhere", run: racedCopies, by: "duplicate, unexpected", echoes: true},
 	{name: "an older session of the same client", run: oldKeys, by: "unauthenticated, unknown_session", echoes: true},
 	{name: "lies in sequences, baselines, hashes, counts", run: lieFrames, by: "frame baseline_missing, frame desync, frame late, frame malformed"},
 	{name: "lies in bundles", run: lieBundles, by: "message malformed", echoes: true},

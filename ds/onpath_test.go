@@ -77,7 +77,8 @@ func reflect(_ *siege, d flight) flight {
 	return d
 }
 
-// cross sends what is one player's to the session of another one.
+// cross sends datagrams of one player to the session of another one. A long header would name the session of the
+// first one, so it is made a short one.
 func cross(s *siege, d flight) flight {
 	other := s.addrs[s.rng.IntN(len(s.addrs))]
 	switch {
@@ -87,6 +88,9 @@ func cross(s *siege, d flight) flight {
 		d.to = other
 	default:
 		d.from = other
+		if d.b[0]>>6 == 1 { // a long header
+			d.b = append([]byte{d.b[0] & 0x3f}, d.b[9:]...)
+		}
 	}
 	return d
 }

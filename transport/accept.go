@@ -44,7 +44,7 @@ func (s *shard) handshake(now time.Time, from netip.AddrPort, hello wire.Hello) 
 	l.handshakes.Lock()
 	defer l.handshakes.Unlock()
 	if c := l.waiting(hash); c != nil {
-		c.hello(from)
+		c.hello(now, from)
 		return
 	}
 	if !l.mayWait(from.Addr(), l.cfg.MaxPending) || !l.gate.Admit(now, from) {

@@ -143,10 +143,10 @@ func (c *Conn) err() error {
 }
 
 // hello answers the session's hello once more.
-func (c *Conn) hello(from netip.AddrPort) {
+func (c *Conn) hello(now time.Time, from netip.AddrPort) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.session.Hello(from)
+	c.session.Hello(now, from)
 }
 
 // moved tells the session that this end has another address.
@@ -154,6 +154,13 @@ func (c *Conn) moved(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.session.Moved(now)
+}
+
+// takeDeaf reports, once, that the client should try another local address, see [session.Session.TakeDeaf].
+func (c *Conn) takeDeaf() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.session.TakeDeaf()
 }
 
 // replace ends the session, since another one takes its place.

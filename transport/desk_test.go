@@ -133,6 +133,18 @@ func (g *guest) deliverFrom(from netip.AddrPort, i int) {
 	g.desk.pc.sent = func([]byte) {}
 }
 
+// moveTo sends the guest's newest datagram from another address, and answers the challenges there.
+func (g *guest) moveTo(to netip.AddrPort) {
+	g.deliverFrom(to, len(g.out)-1)
+	g.desk.pc.sent = func(b []byte) { g.Input(g.desk.now, g.desk.pc.LocalAddr(), bytes.Clone(b)) }
+	g.desk.now = g.desk.now.Add(time.Second) // the round of challenges is due, and the old address has been silent
+	sent := len(g.out)
+	g.desk.tick(g.desk.now)
+	for i := sent; i < len(g.out); i++ {
+		g.deliverFrom(to, i)
+	}
+}
+
 // issue makes a token for the desk's address.
 func (d *desk) issue(tb testing.TB, client uint64, change func(*token.Claims)) token.Token {
 	tb.Helper()

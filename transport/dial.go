@@ -166,9 +166,9 @@ func (d *dialer) tick(now time.Time) {
 		d.handler.Tick(now)
 	}
 	d.watchSending(now)
-	if d.rescue.due(now, &d.sent) {
+	if failing, deaf := d.rescue.due(now, &d.sent), d.conn.takeDeaf(); failing || deaf {
 		err := d.rebind(d.conn)
-		d.log.Debug("nothing can be sent, took another socket", "remote", d.remote, "error", err)
+		d.log.Debug("opened another socket", "remote", d.remote, "sends_fail", failing, "unanswered", deaf, "error", err)
 	}
 }
 

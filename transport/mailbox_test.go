@@ -102,15 +102,18 @@ func TestShardLearnsAddress(t *testing.T) {
 		for range 20 {
 			b := g.datagrams(t, 1)[0]
 			d.pc.sent = func(answer []byte) { g.Input(d.now, d.pc.LocalAddr(), bytes.Clone(answer)) }
-			for _, b := range [][]byte{b, nil} {
-				if b == nil { // the answer to the challenge, if there was one
-					b = g.out[len(g.out)-1]
-				}
+			deliver := func(b []byte) {
 				via.receive(d.now, datagram{to, bytes.Clone(b)})
 				d.take(d.now)
 				beside.take(d.now)
 			}
+			deliver(b)
 			d.now = d.now.Add(60 * time.Millisecond)
+			g.out = nil
+			d.tick(d.now)
+			for i := 0; i < len(g.out); i++ { // responses, if there were challenges
+				deliver(g.out[i])
+			}
 		}
 		at = to
 	}

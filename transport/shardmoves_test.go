@@ -101,7 +101,7 @@ func TestHandedOverAtOnce(t *testing.T) {
 			if _, err := w.network.Rebind(w.conn.LocalAddr()); err != nil {
 				t.Fatal(err)
 			}
-			w.play(t, s, 2*time.Second)
+			w.play(t, s, 15*time.Second) // it names its session for 12 s after a challenge
 			before := w.listener.Stats()
 			time.Sleep(tick / 3) // anywhere between two ticks
 			sent, bytes := time.Now(), w.conn.Stats().BytesSent

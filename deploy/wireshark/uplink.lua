@@ -72,6 +72,7 @@ local f = {
 	close_code = ProtoField.uint8("uplink.close.code", "Code", base.DEC, CLOSES),
 	close_text = ProtoField.string("uplink.close.text", "Text"),
 	challenge = ProtoField.bytes("uplink.challenge", "Challenge"),
+	generation = ProtoField.uint8("uplink.response.generation", "Address generation"),
 	probe_size = ProtoField.uint16("uplink.probe.size", "Size of the datagram"),
 
 	kcp = ProtoField.none("uplink.kcp", "KCP segment"),
@@ -842,11 +843,17 @@ local function dissect_body(kind, tvb, tree, ctx)
 		if tvb:len() > 1 then
 			tree:add(f.close_text, tvb(1))
 		end
-	elseif kind == CHALLENGE or kind == RESPONSE then
+	elseif kind == CHALLENGE then
 		if tvb:len() ~= 8 then
 			return bad(ctx, tree, "a challenge has 8 bytes")
 		end
 		tree:add(f.challenge, tvb())
+	elseif kind == RESPONSE then
+		if tvb:len() ~= 9 then
+			return bad(ctx, tree, "a response has 9 bytes")
+		end
+		tree:add(f.challenge, tvb(0, 8))
+		tree:add(f.generation, tvb(8, 1))
 	elseif kind == PROBE then
 		generated(tree, f.probe_size, ctx.size)
 	elseif kind == PROBE_ANSWER then

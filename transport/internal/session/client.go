@@ -43,7 +43,7 @@ type greeting struct {
 
 // NewClient returns the session of a client, which sends its first hello at once.
 func NewClient(now time.Time, t Ticket, cfg Config) *Session {
-	s := &Session{cfg: cfg, client: true, long: true, nonce: t.Nonce, remote: t.Remote, start: now, heard: now}
+	s := &Session{cfg: cfg, client: true, long: true, nonce: t.Nonce, remote: t.Remote, start: now, heard: now, served: now}
 	s.greeting = &greeting{
 		ticket:    t,
 		initiator: seal.NewInitiator(cfg.Random, t.ServerKey, Prologue),
@@ -136,7 +136,7 @@ func (s *Session) inputWelcome(now time.Time, b []byte) Verdict {
 		s.end(ErrNoSuite)
 		return Accepted
 	}
-	s.heard = now
+	s.heard, s.served = now, now
 	if g.count == 1 { // else nobody knows which hello it answers
 		s.rtt.sample(now.Sub(g.at))
 	}

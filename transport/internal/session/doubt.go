@@ -33,9 +33,9 @@ func (s *Session) inputUnknown(now time.Time, b []byte) Verdict {
 	case s.state != Open || !s.sentLately(u.Echo):
 		return Unexpected
 	case !u.Echo.Long:
-		s.stay = now.Add(leastStay)
-		if !s.long {
-			s.long = true
+		known := s.long
+		s.nameSession(now.Add(stayNamed))
+		if !known {
 			s.sendHeartbeat(now, true)
 		}
 	case !s.doubt.active():

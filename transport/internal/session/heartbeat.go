@@ -40,9 +40,11 @@ func (s *Session) nextHeartbeat() time.Time {
 	switch every := min(idleInterval, s.cfg.Timeout*6/10); {
 	case s.doubt.active():
 		return s.beat.sent.Add(doubtInterval)
+	case !s.asked.IsZero() && s.beat.sent.Sub(s.served) >= beatInterval:
+		return s.beat.sent.Add(askInterval)
 	case !s.rare():
 		return s.beat.sent.Add(beatInterval)
-	case s.heard.Before(s.beat.sent):
+	case s.served.Before(s.beat.sent):
 		return s.beat.sent.Add(askInterval)
 	case s.client:
 		return s.beat.sent.Add(every)
@@ -60,6 +62,9 @@ func (s *Session) sendHeartbeat(now time.Time, answer bool) {
 		s.beat.calm, s.beat.busy = now, false
 	}
 	s.beat.sent = now
+	if s.client && answer && s.asked.IsZero() {
+		s.asked = now
+	}
 	d := s.draft(wire.HeartbeatKind)
 	d.b = wire.AppendHeartbeat(d.b, h)
 	s.emit(s.remote, d)

@@ -65,7 +65,7 @@ func (s *Session) inputSealed(now time.Time, from netip.AddrPort, b []byte, h wi
 	switch v {
 	case seal.New:
 	case seal.Duplicate:
-		return nil, Duplicate
+		return nil, s.inputDuplicate(now, from, b, h, number)
 	case seal.Late:
 		return nil, Late
 	}
@@ -78,8 +78,8 @@ func (s *Session) inputSealed(now time.Time, from netip.AddrPort, b []byte, h wi
 	s.recv.Mark(number)
 	s.number = number
 	s.accept(now, h.Kind)
-	if newest && (h.Long || s.paths != nil) { // else it came from where the peer is
-		s.locate(now, from)
+	if h.Long || s.validation != nil { // else it came from where the peer is
+		s.locate(now, from, number)
 	}
 	if h.Kind == wire.DataKind {
 		s.beat.busy = true
@@ -89,6 +89,27 @@ func (s *Session) inputSealed(now time.Time, from netip.AddrPort, b []byte, h wi
 		return body, Payload
 	}
 	return nil, s.inputBody(now, from, h, body)
+}
+
+// inputDuplicate takes a datagram whose number was marked before. Of two copies the one that comes second can
+// be the one from the client's address, so both count for path migration. Nothing else is taken from it, and
+// nothing is opened unless it can tell something.
+func (s *Session) inputDuplicate(now time.Time, from netip.AddrPort, b []byte, h wire.Header, number uint64) Verdict {
+	if s.client || !s.recent(number) || from == s.remote && s.validation == nil {
+		return Duplicate
+	}
+	sealed := b[h.Size():]
+	body, ok := s.opener.Open(sealed[:0], b[:h.Size()], sealed, number)
+	if !ok {
+		return Unauthenticated
+	}
+	s.locate(now, from, number)
+	if h.Kind == wire.ResponseKind {
+		if _, err := s.inputResponse(now, from, body); err != nil {
+			return Malformed
+		}
+	}
+	return Duplicate
 }
 
 // inputBody takes what is not data.
@@ -105,7 +126,7 @@ func (s *Session) inputBody(now time.Time, from netip.AddrPort, h wire.Header, b
 	case wire.CloseKind:
 		err = s.inputClose(body)
 	case wire.ChallengeKind:
-		v, err = s.inputChallenge(from, body)
+		v, err = s.inputChallenge(now, from, body)
 	case wire.ResponseKind:
 		v, err = s.inputResponse(now, from, body)
 	case wire.ProbeKind:
@@ -127,8 +148,11 @@ func (s *Session) accept(now time.Time, k wire.Kind) {
 	if s.doubt.active() {
 		s.doubt = doubtState{}
 	}
-	if s.long && k != wire.ChallengeKind && !now.Before(s.stay) {
-		s.long = false
+	if k != wire.ChallengeKind {
+		s.served, s.asked, s.deaf, s.deafWait = now, time.Time{}, false, 0
+		if s.long && !now.Before(s.stay) {
+			s.long = false
+		}
 	}
 	if s.state == Connecting {
 		s.open(now)

@@ -119,7 +119,7 @@ func (p *pair) hello(now time.Time, f flight) {
 	case len(h.Message) == 0:
 		out(f.from, wire.AppendRetry(nil, wire.Retry{Nonce: h.Nonce, Cookie: [wire.CookieSize]byte{9}}))
 	case p.server.s != nil:
-		p.server.s.Hello(f.from)
+		p.server.s.Hello(time.Now(), f.from)
 	default:
 		grant := wire.Grant{Code: p.code, ID: testID, Suite: uint8(p.suite)}
 		g, err := testGrant(h, f.from, grant)

@@ -23,7 +23,7 @@ type Grant struct {
 // NewServer returns the session that a listener grants to the sender of a hello, and sends the welcome. It
 // is [Open] when a sealed datagram of the client has been opened: a hello can be a copy.
 func NewServer(now time.Time, g Grant, cfg Config) *Session {
-	s := &Session{cfg: cfg, nonce: g.Nonce, remote: g.Remote, start: now, heard: now, welcome: g.Welcome}
+	s := &Session{cfg: cfg, nonce: g.Nonce, remote: g.Remote, start: now, heard: now, served: now, welcome: g.Welcome}
 	s.begin(g.ID, g.Suite, g.Secrets)
 	s.output(s.remote, s.welcome)
 	return s
@@ -31,9 +31,11 @@ func NewServer(now time.Time, g Grant, cfg Config) *Session {
 
 // Hello answers the same hello once more, from an address that the client has shown to be its own: the
 // welcome was lost, or the hello came twice. It does nothing unless the session is [Connecting].
-func (s *Session) Hello(from netip.AddrPort) {
+func (s *Session) Hello(now time.Time, from netip.AddrPort) {
 	if s.state == Connecting {
-		s.remote = from
+		if s.remote != from { // a copy from elsewhere: the first datagrams will show which is which
+			s.remote, s.settled = from, now.Add(settleTime)
+		}
 		s.output(s.remote, s.welcome)
 	}
 }

@@ -58,17 +58,25 @@ type Session struct {
 	id     uint64 // 0 until the client is welcome
 	remote netip.AddrPort
 
-	start    time.Time // of this end's heartbeat clock
-	heard    time.Time // when the last datagram was accepted
-	greeting *greeting // of a client that is not welcome yet
-	welcome  []byte    // of a listener's session that is not open yet
+	start    time.Time     // of this end's heartbeat clock
+	heard    time.Time     // when the last datagram was accepted
+	served   time.Time     // likewise, but for challenges
+	asked    time.Time     // when a client first asked for an answer since served; zero: not yet
+	deaf     bool          // see TakeDeaf
+	deafWait time.Duration // after which a client that has asked is deaf, if more than deafAfter
+	greeting *greeting     // of a client that is not welcome yet
+	welcome  []byte        // of a listener's session that is not open yet
 	beat     beatState
 	doubt    doubtState
 	probing  probing
 	stay     time.Time // until when a client stays long at least
-	paths    *paths    // addresses that a client may have moved to; nil if none
 	rtt      rtt
 	answers  limit.Bucket // of [answerRate]
+
+	generation uint8        // of the client's address, as far as this end knows
+	responses  limit.Bucket // of a client, of [responseRate]
+	validation *validation  // of a listener; nil if the client is where it was
+	settled    time.Time    // when the listener's current address is no longer contested
 
 	recv     seal.Window
 	opener   seal.Opener  // set together with sealer

@@ -37,12 +37,19 @@ func (s *Session) advanceOpen(now time.Time) {
 		s.end(ErrSessionLost)
 		return
 	}
-	if s.client && !now.Before(s.heard.Add(silence)) {
-		s.long = true
+	if s.client && !now.Before(s.served.Add(silence)) {
+		s.nameSession(now.Add(stayNamed))
+	}
+	if s.client && !s.asked.IsZero() && !now.Before(s.deafAt()) {
+		s.goDeaf(now)
 	}
 	if !now.Before(s.nextHeartbeat()) {
-		s.sendHeartbeat(now, s.doubt.active() || s.rare())
+		missing := s.client && now.Sub(s.served) >= beatInterval
+		s.sendHeartbeat(now, missing || s.doubt.active() || s.rare())
 		s.probe(now)
+	}
+	if v := s.validation; v != nil && !v.next.IsZero() && !now.Before(v.next) {
+		s.challengeAll(now)
 	}
 	s.reliable.Advance(now)
 	s.endIfExhausted()
@@ -63,7 +70,13 @@ func (s *Session) Next() time.Time {
 			t = earlier(t, s.doubt.until)
 		}
 		if s.client && !s.long {
-			t = earlier(t, s.heard.Add(silence))
+			t = earlier(t, s.served.Add(silence))
+		}
+		if v := s.validation; v != nil && !v.next.IsZero() {
+			t = earlier(t, v.next)
+		}
+		if s.client && !s.asked.IsZero() {
+			t = earlier(t, s.deafAt())
 		}
 		if flush, ok := s.reliable.Next(); ok {
 			t = earlier(t, flush)

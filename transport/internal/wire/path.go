@@ -2,16 +2,35 @@ package wire
 
 import "encoding/binary"
 
-// ChallengeSize is the size of the random data of a challenge, and of its echo, in bytes.
+// ChallengeSize is the size of the random data of a challenge, in bytes.
 const ChallengeSize = 8
 
-// ParseChallenge reads the body of a challenge or a response: any 8 bytes; any other length is
-// [ErrMalformed].
+// ParseChallenge reads the body of a challenge: any 8 bytes. Any other length is [ErrMalformed].
 func ParseChallenge(body []byte) (data [ChallengeSize]byte, err error) {
 	if len(body) != ChallengeSize {
 		return data, ErrMalformed
 	}
 	return [ChallengeSize]byte(body), nil
+}
+
+// Response is the answer to a challenge.
+type Response struct {
+	Data [ChallengeSize]byte // of the challenge
+	// Generation is how often the client knows its own address to have changed, modulo 256.
+	Generation uint8
+}
+
+// AppendResponse appends the body of a response.
+func AppendResponse(b []byte, r Response) []byte {
+	return append(append(b, r.Data[:]...), r.Generation)
+}
+
+// ParseResponse reads the body of a response. A body of another length than 9 bytes is [ErrMalformed].
+func ParseResponse(body []byte) (Response, error) {
+	if len(body) != ChallengeSize+1 {
+		return Response{}, ErrMalformed
+	}
+	return Response{Data: [ChallengeSize]byte(body), Generation: body[ChallengeSize]}, nil
 }
 
 // ParseProbe checks the body of a probe, which is zeros, any number of them; else it is [ErrMalformed].

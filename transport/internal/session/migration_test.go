@@ -1,0 +1,273 @@
+package session
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/uplink-rpc/uplink/transport/internal/wire"
+)
+
+var (
+	movedAddr = netip.MustParseAddrPort("192.0.2.77:5000")
+	otherAddr = netip.MustParseAddrPort("198.51.100.9:6000")
+)
+
+// move gives the client another address, of which it knows nothing.
+func (p *pair) move(to netip.AddrPort) { p.client.addr = to }
+
+// play has both ends send at 60 Hz for a while.
+func (p *pair) play(d time.Duration) {
+	p.t.Helper()
+	for end := time.Now().Add(d); time.Now().Before(end); {
+		p.send(p.client, "move")
+		p.send(p.server, "ack")
+		p.run(time.Second / 60)
+	}
+}
+
+func TestClientMoves(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *pair) {
+		p.connect()
+		p.play(100 * time.Millisecond)
+		p.move(movedAddr)
+		p.play(2 * time.Second)
+		if p.server.s.Remote() != movedAddr || p.server.s.Stats().Moves != 1 {
+			t.Fatalf("the server has %v after %d moves", p.server.s.Remote(), p.server.s.Stats().Moves)
+		}
+		p.play(stayChallenged)
+		if p.client.s.long {
+			t.Error("the client names its session still")
+		}
+		p.server.payloads = nil
+		p.play(500 * time.Millisecond)
+		if n := len(p.server.payloads); n < 29 {
+			t.Errorf("%d payloads in half a second", n)
+		}
+	})
+}
+
+// TestSilentClientMoves moves one that sends nothing of its own.
+func TestSilentClientMoves(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *pair) {
+		p.connect()
+		p.move(movedAddr)
+		p.run(5 * time.Second)
+		if p.server.s.Remote() != movedAddr || p.server.s.State() != Open || p.client.s.State() != Open {
+			t.Errorf("the server has %v", p.server.s.Remote())
+		}
+	})
+}
+
+// Headers are short while the peer is heard, and long after 300 ms of silence.
+func TestLongHeaders(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *pair) {
+		long := func() bool {
+			t.Helper()
+			h, err := wire.ParseHeader(p.lastSent())
+			if err != nil || h.Long && h.ID != testID {
+				t.Fatalf("%+v, %v", h, err)
+			}
+			return h.Long
+		}
+		p.run(4*oneWay - time.Millisecond)
+		p.run(time.Millisecond)
+		if !long() {
+			t.Error("short before the server was heard")
+		}
+		p.connect()
+		if long() {
+			t.Error("long although the server was heard")
+		}
+		p.client.cut = true
+		p.run(silence)
+		if !long() {
+			t.Error("short after silence")
+		}
+	})
+}
+
+func TestShortHeaderFromElsewhere(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *pair) {
+		p.connect()
+		p.send(p.client, "x")
+		b := p.flying[len(p.flying)-1].data
+		if v := p.server.inputFrom(time.Now(), otherAddr, b); v != Stray {
+			t.Errorf("verdict %d", v)
+		}
+		if v := p.client.inputFrom(time.Now(), otherAddr, b); v != Stray {
+			t.Errorf("to the client: verdict %d", v)
+		}
+	})
+}
+
+// TestOldDatagramFromElsewhere: a copy that is far behind the newest datagram does not show where the client is.
+func TestOldDatagramFromElsewhere(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *pair) {
+		p.connect()
+		p.client.s.nameSession(time.Now().Add(time.Hour))
+		p.send(p.client, "old")
+		old := p.flying[len(p.flying)-1].data
+		p.play(2 * time.Second)
+		if v := p.server.inputFrom(time.Now(), otherAddr, old); v != Duplicate || p.server.s.validation != nil {
+			t.Errorf("verdict %d; the copy began a validation", v)
+		}
+	})
+}
+
+// TestFloodOfChallenges: responses are limited to responseRate.
+func TestFloodOfChallenges(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *pair) {
+		p.connect()
+		p.server.s.validation = p.server.s.newValidation(time.Now())
+		before := p.client.s.Stats().DatagramsSent
+		for range 1000 {
+			p.server.s.challenge(clientAddr)
+		}
+		for _, f := range p.flying {
+			p.client.inputFrom(time.Now(), serverAddr, f.data)
+		}
+		if n := p.client.s.Stats().DatagramsSent - before; n != uint64(responseRate.Burst) {
+			t.Errorf("%d datagrams answer 1000 challenges, want %v", n, responseRate.Burst)
+		}
+	})
+}
+
+// TestDeaf: a client is deaf after 2 s without an answer, then after 4 s more, and not while it is answered.
+func TestDeaf(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *pair) {
+		p.connect()
+		for range 200 {
+			p.run(100 * time.Millisecond)
+			if p.client.s.TakeDeaf() {
+				t.Fatal("deaf although the server answers")
+			}
+		}
+		p.play(time.Second)
+		p.client.cut = true
+		var deaf []time.Time
+		for end := time.Now().Add(testTimeout - time.Second); time.Now().Before(end); {
+			p.run(10 * time.Millisecond)
+			if p.client.s.TakeDeaf() {
+				deaf = append(deaf, time.Now())
+			}
+		}
+		if len(deaf) < 2 || deaf[1].Sub(deaf[0]).Round(100*time.Millisecond) != 2*deafAfter {
+			t.Errorf("deaf at %v, want two times, %v apart", deaf, 2*deafAfter)
+		}
+	})
+}
+
+// TestAnsweringIsNotAsking: a client that only answers heartbeats is not deaf.
+func TestAnsweringIsNotAsking(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *pair) {
+		p.connect()
+		p.run(time.Second / 4)
+		p.client.s.sendHeartbeat(time.Now(), false)
+		if s := p.client.s; !s.asked.IsZero() {
+			t.Errorf("asked at %v", s.asked)
+		}
+		p.client.s.sendHeartbeat(time.Now(), true)
+		if p.client.s.asked.IsZero() {
+			t.Error("a heartbeat that asks for an answer asks for none")
+		}
+	})
+}
+
+// validating returns the server's session with a validation.
+func validating(t *testing.T, p *pair) *Session {
+	t.Helper()
+	p.connect()
+	s := p.server.s
+	s.validation = s.newValidation(time.Now())
+	return s
+}
+
+// respond gives the server the right response of an address to a round of so many rounds ago.
+func respond(s *Session, from netip.AddrPort, ago uint32) Verdict {
+	v := s.validation
+	token, round := v.token(from), v.round-ago
+	r := wire.Response{Data: [wire.ChallengeSize]byte(append(token[:], byte(round), byte(round>>8), byte(round>>16)))}
+	verdict, _ := s.inputResponse(time.Now(), from, wire.AppendResponse(nil, r))
+	return verdict
+}
+
+// TestRoundAge: only the responses to the last maxRounds rounds are right.
+func TestRoundAge(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *pair) {
+		s := validating(t, p)
+		s.validation.round = 1000
+		for ago, want := range map[uint32]Verdict{0: Accepted, maxRounds - 1: Accepted, maxRounds: Unexpected, 1 << 23: Unexpected, 1<<24 - 1: Unexpected} {
+			if got := respond(s, otherAddr, ago); got != want {
+				t.Errorf("%d rounds ago: verdict %d, want %d", ago, got, want)
+			}
+		}
+	})
+}
+
+// TestValidationEnds: a validation without a datagram from another address for 3 s ends.
+func TestValidationEnds(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *pair) {
+		s := validating(t, p)
+		s.locate(time.Now(), otherAddr, s.recv.Next())
+		time.Sleep(3*time.Second - time.Millisecond)
+		if s.locate(time.Now(), clientAddr, s.recv.Next()); s.validation == nil {
+			t.Error("ended early")
+		}
+		time.Sleep(time.Millisecond)
+		if s.locate(time.Now(), clientAddr, s.recv.Next()); s.validation != nil {
+			t.Error("did not end")
+		}
+	})
+}
+
+// TestHelloFromElsewhere: the address of a repeated hello is contested, as the hello can be a copy.
+func TestHelloFromElsewhere(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *pair) {
+		p.run(2 * oneWay)
+		s := NewServer(time.Now(), Grant{Remote: clientAddr, ID: testID}, Config{Timeout: testTimeout, Output: func(netip.AddrPort, []byte) {}})
+		if s.Hello(time.Now(), clientAddr); !s.settled.IsZero() {
+			t.Error("contested after a hello from the same address")
+		}
+		if s.Hello(time.Now(), otherAddr); s.Remote() != otherAddr || !s.settled.Equal(time.Now().Add(settleTime)) {
+			t.Errorf("contested until %v", s.settled)
+		}
+	})
+}
+
+// TestSample: each datagram between two rounds has the same chance that its address is challenged. The round
+// begins 25 ms after the first one at least. A candidate is part of the sample unless it answered lately.
+func TestSample(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *pair) {
+		s := validating(t, p)
+		const addrs, rounds = 40, 1000
+		last := netip.AddrPortFrom(otherAddr.Addr(), addrs-1)
+		challenged := 0
+		for range rounds {
+			for i := range uint16(addrs) {
+				s.locate(time.Now(), netip.AddrPortFrom(otherAddr.Addr(), i), s.recv.Next())
+			}
+			if d := s.validation.next.Sub(time.Now()); d < 25*time.Millisecond {
+				t.Fatalf("the next round begins after %v", d)
+			}
+			for _, a := range s.validation.sample {
+				if a == last {
+					challenged++
+				}
+			}
+			s.challengeAll(time.Now())
+		}
+		p.flying = nil
+		if want := rounds * maxCandidates / addrs; challenged < want/2 || challenged > want*2 {
+			t.Errorf("the last of %d addresses was challenged in %d of %d rounds, want about %d", addrs, challenged, rounds, want)
+		}
+		respond(s, otherAddr, 0)
+		if s.locate(time.Now(), otherAddr, s.recv.Next()); len(s.validation.sample) != 0 {
+			t.Error("a candidate that has answered is in the sample")
+		}
+		time.Sleep(answerLife)
+		if s.locate(time.Now(), otherAddr, s.recv.Next()); len(s.validation.sample) != 1 {
+			t.Error("a candidate that has not answered lately is not in the sample")
+		}
+	})
+}
