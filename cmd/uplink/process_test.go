@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/hostile"
 )
 
 // asCommand is the environment variable that has the test's program be uplink: for tests that kill it.
@@ -18,6 +20,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asCommand) != "" {
 		main()
 		return
+	}
+	if len(os.Args) == 2 && os.Args[1] == hostile.Command { // soak --hostile has started this
+		os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
 	}
 	goleak.VerifyTestMain(m,
 		// The scheduler that kcp-go starts when it is imported.
