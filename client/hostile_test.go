@@ -104,7 +104,7 @@ var assaults = []assault{
 			r.messages(repeated(30, append([]byte{byte(control.Piece), o.Number}, make([]byte, 15<<10)...))...)
 		}
 	}},
-	{name: "offers that cannot be", run: func(r *rogue, v *victim) {
+	{name: "offers that cannot be", ends: true, run: func(r *rogue, v *victim) {
 		for _, change := range []func(*control.DownOffer){
 			func(o *control.DownOffer) { o.Number = control.MaxDown },
 			func(o *control.DownOffer) { o.Name = strings.Repeat("n", control.MaxDownName+1) },
@@ -118,9 +118,10 @@ var assaults = []assault{
 		} {
 			o := v.crate
 			change(&o)
-			before := v.conn.Stats().Malformed
+			before, id := v.conn.Stats().Malformed, v.conn.ID()
 			r.messages(r.offer(o))
-			if n := v.conn.Stats().Malformed - before; n != 1 {
+			settle(3 * time.Second) // a malformed message ends the session; the client connects again
+			if n := v.conn.Stats().Malformed - before; n != 1 || v.conn.ID() == id {
 				r.t.Errorf("%.100v is counted as malformed %d times", o, n)
 			}
 		}

@@ -49,7 +49,6 @@ var attacks = []attack{
 	{name: "flood of bundles and rubbish", run: floodDatagrams, by: "message limited, message malformed", echoes: true},
 	{name: "flood of binds", run: floodBinds, by: "bind, message limited"},
 	{name: "flood of reliable binds", run: floodRequests(bindAny), by: "bind, end of the session, message limited", echoes: true},
-	{name: "flood of replies to offers", run: floodRequests(replyAny), by: "end of the session, message limited, message malformed", echoes: true},
 	{name: "flood of reliable messages", run: floodMessages(400), by: "end of the session, message limited", echoes: true},
 	{name: "the same for a game that polls", run: floodMessages(8000), by: "end of the session, message queue_full", echoes: true, cfg: ds.Config{Poll: true, QueueBytes: 96 << 10}},
 }

@@ -245,11 +245,6 @@ func bindAny(s *siege, i int) []byte {
 	return b
 }
 
-// replyAny replies to an offer that there is not.
-func replyAny(_ *siege, i int) []byte {
-	return control.AppendReply(nil, uint8(i%control.MaxDown), control.Answer(i%3))
-}
-
 // floodMessages sends the game's own messages until the server has enough.
 func floodMessages(size int) func(*siege) {
 	return func(s *siege) {

@@ -48,7 +48,7 @@ func TestReaderErrors(t *testing.T) {
 		{"cut row", "1,2,3", `trace: a.csv: row 2 (line 3): 3 cells, want 11 as in the header: unexpected EOF: the file ends within this row`, false},
 		{"row that is too long", `"` + strings.Repeat("x", trace.MaxRow), `trace: a.csv: after row 1, byte 262219 of the text: the row has more than 262144 bytes, which is the limit`, false},
 		{"long text", "0,1.5," + strings.Repeat("x", 1000) + ",0,0,0,1,0,0,0,", `trace: a.csv: row 2 (line 3): column "y": "` + strings.Repeat("x", 100) + `..." is not a number`, false},
-		{"long number", "0,1.5,2,0,0,0,1,1e" + strings.Repeat("9", 1000) + ",0,0,", `trace: a.csv: row 2 (line 3): column "keys": rpcdelta: Move: field "Keys": value 1e` + strings.Repeat("9", 98) + `..., want a whole number, 0 to 255`, true},
+		{"long number", "0,1.5,2,0,0,0,1,1e" + strings.Repeat("9", 1000) + ",0,0,", `trace: a.csv: row 2 (line 3): column "keys": schema: Move: field "Keys": value 1e` + strings.Repeat("9", 98) + `..., want a whole number, 0 to 255`, true},
 		{"long row", "1,2,3,4,5,6,7,8,9,10,11,12", `trace: a.csv: row 2 (line 3): 12 cells, want 11 as in the header`, false},
 		{"no number", "0,1.5,two,0,0,0,1,0,0,0,", `trace: a.csv: row 2 (line 3): column "y": "two" is not a number`, false},
 		{"empty", "0,,2,0,0,0,1,0,0,0,", `trace: a.csv: row 2 (line 3): column "x": empty, want a number`, false},
