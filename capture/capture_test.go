@@ -420,7 +420,7 @@ func TestExisting(t *testing.T) {
 	}
 }
 
-// TestLink has a symbolic link in the place of the first file, and of one that the row comes to later.
+// TestLink has a symbolic link instead of the first file, or instead of a later one.
 func TestLink(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("links need privileges")

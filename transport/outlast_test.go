@@ -11,7 +11,7 @@ import (
 )
 
 // TestGoexit: a handler that ends its goroutine, at either end, in a datagram or a message, does
-// not end the connection: what comes next is delivered, and Close returns.
+// not end the connection: the next message is delivered, and Close returns.
 func TestGoexit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, good)

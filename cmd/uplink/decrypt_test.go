@@ -77,7 +77,7 @@ func TestDecrypt(t *testing.T) {
 	}
 }
 
-// TestDecryptExisting has a file that others may read in the place of the copy, and a link.
+// TestDecryptExisting has a file that others may read instead of the copy, or a link.
 func TestDecryptExisting(t *testing.T) {
 	dir := t.TempDir()
 	capture, keys := writeCapture(t, dir)
