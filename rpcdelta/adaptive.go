@@ -5,13 +5,14 @@ import "github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
 // adaptiveCoder predicts and codes with an arithmetic coder; see
 // docs/codec.md.
 type adaptiveCoder struct {
-	coder *adaptive.Coder
-	known *adaptive.Frames // that were taken
-	model *adaptive.Model
-	state *adaptive.State // up to the newest baseline
-	late  *past           // states before that; nil where no late payload is decoded
-	using *adaptive.State // one of these
-	rows  [MaxRedundancy + 1]*adaptive.Row
+	coder   *adaptive.Coder
+	known   *adaptive.Frames // that were taken
+	model   *adaptive.Model
+	state   *adaptive.State // up to the newest baseline
+	late    *past           // states before that; nil where no late payload is decoded
+	using   *adaptive.State // one of these
+	rows    [MaxRedundancy + 1]*adaptive.Row
+	payload adaptive.Payload // of the present call, in rows
 }
 
 // newAdaptive makes a coder of frames that refer to the last ring frames of
@@ -67,38 +68,37 @@ func (c *adaptiveCoder) intraSize(f *Frame) int {
 	return c.model.IntraBytes((*adaptive.Row)(f))
 }
 
-func (c *adaptiveCoder) fill(p *payload) []*adaptive.Row {
+// fill sets up the codec's view of p.
+func (c *adaptiveCoder) fill(p *payload) *adaptive.Payload {
 	for i, f := range p.frames {
 		c.rows[i] = (*adaptive.Row)(f)
 	}
-	return c.rows[:len(p.frames)]
+	c.payload = adaptive.Payload{
+		Rows: c.rows[:len(p.frames)], Newest: p.newest, Base: p.base, HasBase: p.hasBase, FreeBits: p.free,
+	}
+	if !p.hasBase {
+		// Any sequence number does for a keyframe, and a new decoder may not know how often the 16
+		// bits have wrapped.
+		c.payload.Newest = MaxRedundancy
+	}
+	return &c.payload
 }
 
 func (c *adaptiveCoder) encode(dst []byte, p *payload) (out []byte, oldest int, ok bool) {
-	out = c.coder.Encode(dst, p.free, c.fill(p), p.place(), p.base, p.hasBase, c.using, c.known)
-	return out, c.coder.Oldest() / 8, true
+	out = c.coder.Encode(dst, c.fill(p), c.using, c.known)
+	return out, c.coder.OldestBits() / 8, true
 }
 
 func (c *adaptiveCoder) decode(p *payload, src []byte) error {
-	n, err := c.coder.Decode(c.fill(p), src, p.free, p.place(), p.base, p.hasBase, c.using, c.known)
-	if err != nil {
+	if err := c.coder.Decode(src, c.fill(p), c.using, c.known); err != nil {
 		return malformed("coded part: %v", err)
 	}
-	p.frames = p.frames[:n]
+	p.frames = p.frames[:len(c.payload.Rows)]
 	return nil
 }
 
 func (c *adaptiveCoder) measure(p *payload, m adaptive.Meter) (bits float64) {
-	return c.coder.Measure(m, p.free, c.fill(p), p.place(), p.base, p.hasBase, c.using, c.known)
-}
-
-// place is the sequence that the codec sees: without a baseline any will do, and
-// a fresh decoder may not know how often the 16 bits have turned.
-func (p *payload) place() uint64 {
-	if !p.hasBase {
-		return MaxRedundancy
-	}
-	return p.newest
+	return c.coder.Measure(m, c.fill(p), c.using, c.known)
 }
 
 // modelFields describes the schema for the codec.

@@ -58,7 +58,7 @@ func benchmarkEncode(b *testing.B, n int) {
 	for b.Loop() {
 		s.take()
 		rows, newest := s.payload(n, s.seq-1)
-		total += len(s.coder.Encode(dst, 0, rows, newest, s.seq-1, true, s.state, s.known))
+		total += len(s.encode(dst, rows, newest, s.seq-1, true))
 	}
 	b.ReportMetric(8*float64(total)/float64(b.N), "bits/payload")
 }
@@ -75,7 +75,7 @@ func benchmarkDecode(b *testing.B, n int) {
 	for i := range in {
 		s.take()
 		rows, newest := s.payload(n, s.seq-1)
-		in[i] = s.coder.Encode(nil, 0, rows, newest, s.seq-1, true, s.state, s.known)
+		in[i] = s.encode(nil, rows, newest, s.seq-1, true)
 	}
 	b.ReportAllocs()
 	i := 0
@@ -86,7 +86,7 @@ func benchmarkDecode(b *testing.B, n int) {
 			b.StartTimer()
 		}
 		s.take()
-		if _, err := s.coder.Decode(out, in[i], 0, s.seq-1+distance, s.seq-1, true, s.state, s.known); err != nil {
+		if _, err := s.decode(out, in[i], s.seq-1+distance, s.seq-1, true); err != nil {
 			b.Fatal(err)
 		}
 		i = (i + 1) % count
@@ -111,8 +111,8 @@ func TestAllocations(t *testing.T) {
 	if n := testing.AllocsPerRun(500, func() {
 		s.take()
 		rows, newest := s.payload(3, s.seq-1)
-		p := s.coder.Encode(dst, 0, rows, newest, s.seq-1, true, s.state, s.known)
-		if _, err := s.coder.Decode(out, p, 0, newest, s.seq-1, true, s.state, s.known); err != nil {
+		p := s.encode(dst, rows, newest, s.seq-1, true)
+		if _, err := s.decode(out, p, newest, s.seq-1, true); err != nil {
 			t.Fatal(err)
 		}
 		s.state.Hash()

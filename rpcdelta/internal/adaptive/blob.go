@@ -2,8 +2,7 @@ package adaptive
 
 import (
 	"math/bits"
-
-	"github.com/uplink-rpc/uplink/internal/entropy"
+	"slices"
 )
 
 // blobModel holds the chances of a byte string.
@@ -54,72 +53,58 @@ func (b *blobModel) learn(x, base, prev []byte) {
 	}
 }
 
-func (b *blobModel) encode(e *entropy.Encoder, g *group, x, base, prev []byte) {
-	if g.minBytes < g.maxBytes {
-		e.Bit(len(x) != len(base), sameLength)
-		if len(x) != len(base) {
-			encodeLength(e, g, len(x))
+// bytes codes a byte string against the reference's.
+func (c *payloadCodec[M]) bytes(row *Row, g *group, b *blobModel) (err error) {
+	base, prev := c.p.base[g.blob], c.p.prev[g.blob]
+	x, n := row.Bytes[g.blob], len(base)
+	if g.minBytes < g.maxBytes && c.bit(len(x) != n, sameLength) {
+		if n, err = c.length(g, len(x)); err != nil {
+			return err
 		}
 	}
-	n := min(len(x), len(base))
-	neighbor := false
-	for i, c := range x[:n] {
-		v := c ^ base[i]
-		e.Bit(v != 0, uint32(*b.context(neighbor, i, base, prev)))
-		neighbor = v != 0
-		if !neighbor {
-			continue
-		}
-		high := 0
-		for j := 7; j >= 0; j-- {
-			set := v>>j&1 == 1
-			e.Bit(set, uint32(b.bit[j<<1|high]))
-			if set {
-				high = 1
-			}
-		}
-	}
-	for _, c := range x[n:] {
-		e.Raw(uint64(c), 8)
-	}
-}
-
-// decode appends the string to dst.
-func (b *blobModel) decode(d *entropy.Decoder, g *group, dst, base, prev []byte) ([]byte, error) {
-	n := len(base)
-	if g.minBytes < g.maxBytes && d.Bit(sameLength) {
-		var err error
-		if n, err = decodeLength(d, g); err != nil {
-			return dst, err
-		}
+	if c.decodes() {
+		x = slices.Grow(x[:0], n)[:n]
+		row.Bytes[g.blob] = x
 	}
 	neighbor := false
 	for i := range min(n, len(base)) {
-		neighbor = d.Bit(uint32(*b.context(neighbor, i, base, prev)))
-		v := byte(0)
+		v := x[i] ^ base[i]
+		neighbor = c.bit(v != 0, uint32(*b.context(neighbor, i, base, prev)))
 		if neighbor {
-			high := 0
-			for j := 7; j >= 0; j-- {
-				if d.Bit(uint32(b.bit[j<<1|high])) {
-					v |= 1 << j
-					high = 1
-				}
-			}
+			v = c.flips(v, &b.bit)
+		} else {
+			v = 0
 		}
-		dst = append(dst, base[i]^v)
+		if c.decodes() {
+			x[i] = v ^ base[i]
+		}
 	}
-	for range n - len(base) {
-		dst = append(dst, byte(d.Raw(8)))
+	for i := len(base); i < n; i++ {
+		if v := byte(c.raw(uint64(x[i]), 8)); c.decodes() {
+			x[i] = v
+		}
 	}
-	return dst, nil
+	if c.measures() {
+		c.meter.Contents(g.field, c.spent())
+	}
+	return nil
 }
 
-func encodeLength(e *entropy.Encoder, g *group, n int) {
-	e.Raw(uint64(n-g.minBytes), uint(bits.Len(uint(g.maxBytes-g.minBytes))))
+// flips codes which bits of a byte differ from the reference's.
+func (c *payloadCodec[M]) flips(v byte, chances *[16]uint16) (out byte) {
+	high := 0
+	for j := 7; j >= 0; j-- {
+		if c.bit(v>>j&1 == 1, uint32(chances[j<<1|high])) {
+			out |= 1 << j
+			high = 1
+		}
+	}
+	return out
 }
 
-func decodeLength(d *entropy.Decoder, g *group) (int, error) {
-	n := g.minBytes + int(d.Raw(uint(bits.Len(uint(g.maxBytes-g.minBytes)))))
+// length codes the length of a byte string.
+func (c *payloadCodec[M]) length(g *group, n int) (int, error) {
+	n = g.minBytes + int(c.raw(uint64(n-g.minBytes), uint(bits.Len(uint(g.maxBytes-g.minBytes)))))
 	if n > g.maxBytes {
 		return 0, ErrMalformed
 	}

@@ -3,7 +3,7 @@ package adaptive
 // forecast is what is expected of component k of a numeric group: a value, and how
 // far from it. It is one function, since calls would take most of its time:
 // [past.offset], [comp.fit] and [liveComp.expect] say the same.
-func (c *Coder) forecast(l *live, ints []int32, g *group, cp *comp, lc *liveComp, k int) (pred int32, e expectation) {
+func (c *frameContext) forecast(l *live, ints []int32, g *group, cp *comp, lc *liveComp, k int) (pred int32, e expectation) {
 	p := &c.p
 	lo, hi := &lc.in[p.lo], &lc.in[p.hi]
 	at := uint(cp.at)

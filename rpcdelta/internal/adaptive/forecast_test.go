@@ -27,7 +27,7 @@ func TestForecast(t *testing.T) {
 			}
 			return ints
 		}
-		c := Coder{m: m, s: surprise{near: int32(r.IntN(20 << 10)), run: int32(r.IntN(4 << 10))}}
+		c := frameContext{s: surprise{near: int32(r.IntN(20 << 10)), run: int32(r.IntN(4 << 10))}}
 		d := 1 + r.Int64N(MaxRing)
 		c.p = past{b: row(), h1: row(), h2: row(), h4: row(), hd: row(), hdd: row(), d: d, class: classOf(d), span: between[d]}
 		for _, rate := range []*int64{&c.p.r1, &c.p.r12, &c.p.r24, &c.p.rd, &c.p.rdd} {

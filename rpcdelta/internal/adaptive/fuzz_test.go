@@ -28,13 +28,13 @@ func FuzzDecode(f *testing.F) {
 	e, rows := trained(m, everything)
 	out := newRows(everything)
 	for n := 1; n <= 4; n++ {
-		f.Add(true, uint8(8), e.coder.Encode(nil, 0, rows[208-n:208], 207, 199, true, e.state, e.known))
-		f.Add(false, uint8(0), e.coder.Encode(nil, 0, rows[208-n:208], 207, 0, false, e.state, e.known))
+		f.Add(true, uint8(8), e.encode(nil, rows[208-n:208], 207, 199, true))
+		f.Add(false, uint8(0), e.encode(nil, rows[208-n:208], 207, 0, false))
 	}
 	f.Add(true, uint8(1), []byte(nil))
 	f.Fuzz(func(t *testing.T, hasBase bool, distance uint8, in []byte) {
 		base := 207 - uint64(distance)
-		n, err := e.coder.Decode(out, in, 0, 207, base, hasBase, e.state, e.known)
+		n, err := e.decode(out, in, 207, base, hasBase)
 		if err != nil {
 			return
 		}
@@ -46,9 +46,9 @@ func FuzzDecode(f *testing.F) {
 				t.Fatalf("out of range: %v", r)
 			}
 		}
-		again := e.coder.Encode(nil, 0, out[:n], 207, base, hasBase, e.state, e.known)
+		again := e.encode(nil, out[:n], 207, base, hasBase)
 		back := newRows(everything)
-		if k, err := e.coder.Decode(back, again, 0, 207, base, hasBase, e.state, e.known); err != nil || k != n {
+		if k, err := e.decode(back, again, 207, base, hasBase); err != nil || k != n {
 			t.Fatalf("coded again: %d of %d rows, %v", k, n, err)
 		}
 		for i := range n {
@@ -63,9 +63,9 @@ func TestGarbageIsRefused(t *testing.T) {
 	m := adaptive.New(vehicle, 60)
 	e, rows := trained(m, vehicle)
 	out := newRows(vehicle)
-	good := e.coder.Encode(nil, 0, rows[205:206], 205, 199, true, e.state, e.known)
+	good := e.encode(nil, rows[205:206], 205, 199, true)
 	for _, bad := range [][]byte{append(good[:len(good):len(good)], 0), append(good[:len(good):len(good)], 1, 2, 3, 4, 5, 6, 7, 8, 9)} {
-		if _, err := e.coder.Decode(out, bad, 0, 205, 199, true, e.state, e.known); err == nil {
+		if _, err := e.decode(out, bad, 205, 199, true); err == nil {
 			t.Errorf("%d bytes of %d were taken", len(bad), len(good))
 		}
 	}

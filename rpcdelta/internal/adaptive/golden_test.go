@@ -38,7 +38,7 @@ func TestGolden(t *testing.T) {
 			}
 			rows = append(rows, row)
 			n := min(1+i%3, i-taken)
-			p := e.coder.Encode(nil, 0, rows[i+1-n:], uint64(i), uint64(max(0, taken)), taken >= 0, e.state, e.known)
+			p := e.encode(nil, rows[i+1-n:], uint64(i), uint64(max(0, taken)), taken >= 0)
 			h.Write(p)
 			h.Write([]byte{byte(len(p))})
 			total += len(p)

@@ -83,7 +83,7 @@ func (b *builder) build() {
 	b.state = make([]uint8, len(b.fields))
 	for i := range b.fields {
 		f := &b.fields[i]
-		if f.Kind == Number && f.Scalar && b.m.off&Driven == 0 {
+		if f.Kind == Number && f.Scalar {
 			for k := range f.N {
 				b.scalars = append(b.scalars, f.At+k)
 			}
@@ -119,15 +119,15 @@ func (b *builder) width() (n int) {
 // derivative is the index of a field's derivative, or -1.
 func (b *builder) derivative(i int) int {
 	f := &b.fields[i]
-	want, part := f.N, Derived
+	want := f.N
 	switch f.Kind {
 	case Quat:
-		want, part = 3, Turned
+		want = 3
 	case Number, Angle:
 	case Integer, Bits, Bytes:
 		return -1
 	}
-	if f.VelocityAt < 0 || f.VelocityFactor == 0 || b.m.off&part != 0 {
+	if f.VelocityAt < 0 || f.VelocityFactor == 0 {
 		return -1
 	}
 	for j := range b.fields {
@@ -239,7 +239,7 @@ func (b *builder) addNumbers(g *group, f *Field) {
 		g.family = derived
 		g.factor = fixed(f.VelocityFactor/b.rate, 19)
 	}
-	g.counts = f.Kind == Integer && b.m.off&Stepping == 0
+	g.counts = f.Kind == Integer
 	for k := range f.N {
 		c := comp{at: f.At + k, lo: int64(f.Lo), hi: int64(f.Hi), list: -1, drive: -1}
 		switch f.Kind {
@@ -254,7 +254,7 @@ func (b *builder) addNumbers(g *group, f *Field) {
 			c.lo, c.hi = math.MinInt32, math.MaxInt32
 			c.mask = int32(uint32(1<<c.wrap - 1))
 		}
-		if g.family == plain && b.m.off&FrequentValues == 0 {
+		if g.family == plain {
 			c.list = b.m.lists
 			b.m.lists++
 		}

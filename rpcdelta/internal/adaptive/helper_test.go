@@ -216,3 +216,16 @@ func (e *end) learn(seq uint64, r *adaptive.Row) {
 	e.take(seq, r)
 	e.state.Learn(seq, e.known)
 }
+
+// encode appends the payload of rows, of which the last has the sequence number newest.
+func (e *end) encode(dst []byte, rows []*adaptive.Row, newest, base uint64, hasBase bool) []byte {
+	p := adaptive.Payload{Rows: rows, Newest: newest, Base: base, HasBase: hasBase}
+	return e.coder.Encode(dst, &p, e.state, e.known)
+}
+
+// decode decodes src into rows and returns the number of rows received.
+func (e *end) decode(rows []*adaptive.Row, src []byte, newest, base uint64, hasBase bool) (int, error) {
+	p := adaptive.Payload{Rows: rows, Newest: newest, Base: base, HasBase: hasBase}
+	err := e.coder.Decode(src, &p, e.state, e.known)
+	return len(p.Rows), err
+}

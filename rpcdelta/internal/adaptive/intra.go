@@ -1,38 +1,145 @@
 package adaptive
 
-import "math/bits"
+import (
+	"math/bits"
+	"slices"
+)
 
 // A frame without baseline is packed by a static code: fields of numbers as
 // the length of the longest component and then each in that many bits.
 
-func (c *Coder) encodeIntra(row *Row) {
+// keyframe codes a frame that has no reference.
+func (c *payloadCodec[M]) keyframe(row *Row) error {
 	for i := range c.m.groups {
 		g := &c.m.groups[i]
+		var err error
 		switch g.form {
 		case formNumbers:
-			c.packNumbers(row.Ints, g)
+			err = c.staticNumbers(row.Ints, g)
 		case formQuat:
-			c.enc.Raw(uint64(row.Ints[g.at]), 2)
-			for _, v := range row.Ints[g.at+1 : g.at+4] {
-				c.enc.Raw(uint64(v+g.limit), g.width)
-			}
+			err = c.staticQuat(row.Ints[g.at:][:4], g)
 		case formBits:
 			for k := range g.comps {
-				c.packPlain(row.Ints, &c.m.sets[g.first+k])
+				c.plain(row.Ints, &c.m.sets[g.first+k])
+				c.staticCost(g, k)
 			}
 		case formBytes:
-			c.packBytes(row.Bytes[g.blob], g)
+			err = c.staticBytes(row, g)
 		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// staticCost reports the cost of a component.
+func (c *payloadCodec[M]) staticCost(g *group, k int) {
+	if c.measures() {
+		c.meter.Component(g.field, k, c.spent(), ByNone, NoResidual)
 	}
 }
 
-func (c *Coder) packBytes(b []byte, g *group) {
+func (c *payloadCodec[M]) staticNumbers(ints []int32, g *group) error {
+	comps := c.m.comps[g.first:][:g.comps]
+	n := uint(0)
+	if !g.bare {
+		if !c.decodes() {
+			n = lengthOf(ints, comps)
+		}
+		if n = uint(c.raw(uint64(n), g.lengthBits)); n > g.longest {
+			return ErrMalformed
+		}
+	}
+	if c.measures() {
+		c.meter.Flags(g.field, c.spent())
+	}
+	for k := range comps {
+		if g.bare {
+			c.plain(ints, &comps[k])
+		} else if !c.number(ints, g, &comps[k], n) {
+			return ErrMalformed
+		}
+		c.staticCost(g, k)
+	}
+	return nil
+}
+
+// number codes a component whose magnitude has at most n bits.
+func (c *payloadCodec[M]) number(ints []int32, g *group, cp *comp, n uint) bool {
+	v := cp.whole(ints[cp.at])
+	x := int64(c.raw(uint64(max(v, -v)), n))
+	if g.signs && x != 0 && c.bit(v < 0, 1<<15) {
+		x = -x
+	}
+	if c.decodes() {
+		ints[cp.at] = cp.fit(x)
+		return cp.whole(ints[cp.at]) == x
+	}
+	return true
+}
+
+// plain codes a component as one bit if it is 0, all its bits otherwise.
+func (c *payloadCodec[M]) plain(ints []int32, cp *comp) {
+	v := uint64(uint32(ints[cp.at]))
+	if c.bit(v != 0, 1<<15) {
+		if cp.wrap > 1 {
+			v = c.raw(v, cp.wrap)
+		} else {
+			v = 1
+		}
+	} else {
+		v = 0
+	}
+	if c.decodes() {
+		ints[cp.at] = int32(uint32(v))
+	}
+}
+
+func (c *payloadCodec[M]) staticQuat(ints []int32, g *group) error {
+	idx := c.raw(uint64(ints[0]), 2)
+	if c.decodes() {
+		ints[0] = int32(idx)
+	} else if c.measures() {
+		c.meter.Flags(g.field, c.spent())
+	}
+	for i := range 3 {
+		v := c.raw(uint64(ints[1+i]+g.limit), g.width)
+		if v > uint64(2*g.limit) {
+			return ErrMalformed
+		}
+		if c.decodes() {
+			ints[1+i] = int32(v) - g.limit
+		}
+		c.staticCost(g, i)
+	}
+	return nil
+}
+
+func (c *payloadCodec[M]) staticBytes(row *Row, g *group) (err error) {
+	b := row.Bytes[g.blob]
+	n := len(b)
+	if c.decodes() {
+		n = g.minBytes
+	}
 	if g.minBytes < g.maxBytes {
-		encodeLength(&c.enc, g, len(b))
+		if n, err = c.length(g, n); err != nil {
+			return err
+		}
 	}
-	for _, v := range b {
-		c.enc.Raw(uint64(v), 8)
+	if c.decodes() {
+		b = slices.Grow(b[:0], n)[:n]
+		row.Bytes[g.blob] = b
 	}
+	for i := range b {
+		if v := byte(c.raw(uint64(b[i]), 8)); c.decodes() {
+			b[i] = v
+		}
+	}
+	if c.measures() {
+		c.meter.Contents(g.field, c.spent())
+	}
+	return nil
 }
 
 // IntraBytes is about how many bytes a payload of row alone takes: one too many at
@@ -172,37 +279,6 @@ func (s *size) bytes(b []byte, g *group) {
 	s.bits += 8 * uint(len(b))
 }
 
-func (c *Coder) decodeIntra(row *Row) error {
-	for i := range c.m.groups {
-		g := &c.m.groups[i]
-		var err error
-		switch g.form {
-		case formNumbers:
-			err = c.unpackNumbers(row.Ints, g)
-		case formQuat:
-			err = c.unpackQuat(row.Ints, g)
-		case formBits:
-			for k := range g.comps {
-				c.unpackPlain(row.Ints, &c.m.sets[g.first+k])
-			}
-		case formBytes:
-			n := g.minBytes
-			if g.minBytes < g.maxBytes {
-				n, err = decodeLength(&c.dec, g)
-			}
-			b := row.Bytes[g.blob][:0]
-			for range n {
-				b = append(b, byte(c.dec.Raw(8)))
-			}
-			row.Bytes[g.blob] = b
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // whole is the value of an unwrapped or sign-extended component.
 func (c *comp) whole(v int32) int64 {
 	if c.wrap == 0 || c.signed {
@@ -234,93 +310,4 @@ func lengthOf(ints []int32, comps []comp) uint {
 		all |= uint64(max(v, -v))
 	}
 	return uint(bits.Len64(all))
-}
-
-func (c *Coder) packNumbers(ints []int32, g *group) {
-	n := c.packLength(ints, g)
-	for k := range g.comps {
-		c.packNumber(ints, g, &c.m.comps[g.first+k], n)
-	}
-}
-
-// packLength codes the length that the group's magnitudes share, and gives it; bare
-// ones share none.
-func (c *Coder) packLength(ints []int32, g *group) uint {
-	if g.bare {
-		return 0
-	}
-	n := lengthOf(ints, c.m.comps[g.first:][:g.comps])
-	c.enc.Raw(uint64(n), g.lengthBits)
-	return n
-}
-
-// packNumber codes a component whose magnitude has n bits at most.
-func (c *Coder) packNumber(ints []int32, g *group, cp *comp, n uint) {
-	if g.bare {
-		c.packPlain(ints, cp)
-		return
-	}
-	v := cp.whole(ints[cp.at])
-	c.enc.Raw(uint64(max(v, -v)), n)
-	if g.signs && v != 0 {
-		c.enc.Bit(v < 0, 1<<15)
-	}
-}
-
-func (c *Coder) unpackNumbers(ints []int32, g *group) error {
-	if g.bare {
-		for k := range g.comps {
-			c.unpackPlain(ints, &c.m.comps[g.first+k])
-		}
-		return nil
-	}
-	n := uint(c.dec.Raw(g.lengthBits))
-	if n > g.longest {
-		return ErrMalformed
-	}
-	for k := range g.comps {
-		cp := &c.m.comps[g.first+k]
-		v := int64(c.dec.Raw(n))
-		if g.signs && v != 0 && c.dec.Bit(1<<15) {
-			v = -v
-		}
-		x := cp.fit(v)
-		if cp.whole(x) != v {
-			return ErrMalformed
-		}
-		ints[cp.at] = x
-	}
-	return nil
-}
-
-// packPlain codes a component as one bit if it is 0, all its bits otherwise.
-func (c *Coder) packPlain(ints []int32, cp *comp) {
-	v := uint32(ints[cp.at])
-	c.enc.Bit(v != 0, 1<<15)
-	if v != 0 && cp.wrap > 1 {
-		c.enc.Raw(uint64(v), cp.wrap)
-	}
-}
-
-func (c *Coder) unpackPlain(ints []int32, cp *comp) {
-	v := uint64(0)
-	if c.dec.Bit(1 << 15) {
-		v = 1
-		if cp.wrap > 1 {
-			v = c.dec.Raw(cp.wrap)
-		}
-	}
-	ints[cp.at] = int32(uint32(v))
-}
-
-func (c *Coder) unpackQuat(ints []int32, g *group) error {
-	ints[g.at] = int32(c.dec.Raw(2))
-	for i := range 3 {
-		v := c.dec.Raw(g.width)
-		if v > uint64(2*g.limit) {
-			return ErrMalformed
-		}
-		ints[g.at+1+i] = int32(v) - g.limit
-	}
-	return nil
 }

@@ -24,7 +24,7 @@ func TestIntraBytes(t *testing.T) {
 				}
 			}
 		}
-		got, want := m.IntraBytes(row), len(c.Encode(nil, 0, []*adaptive.Row{row}, 0, 0, false, s, nil))
+		got, want := m.IntraBytes(row), len(c.Encode(nil, &adaptive.Payload{Rows: []*adaptive.Row{row}}, s, nil))
 		if got < want-1 || got > want+1 {
 			t.Fatalf("%d bytes are expected of %v, it takes %d", got, row, want)
 		}

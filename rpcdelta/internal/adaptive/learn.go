@@ -25,9 +25,6 @@ func (t *learner) take(m *Model, l *live, known *Frames, n, floor int64) {
 	for b := n - d; b > n-2*d; b-- {
 		if t.p.fill(&v, n, b) {
 			t.row(m, l, &row)
-			if m.off != 0 {
-				m.drop(l)
-			}
 			return
 		}
 	}

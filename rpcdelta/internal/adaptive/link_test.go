@@ -42,7 +42,7 @@ func (l *link) send(r *rand.Rand, lost bool) {
 	}
 	n := 1 + r.IntN(min(most, adaptive.MaxRows))
 	rows := l.sent[int(seq)+1-n:]
-	payload := l.client.coder.Encode(nil, 0, rows, seq, base, has, l.client.state, l.client.known)
+	payload := l.client.encode(nil, rows, seq, base, has)
 	if lost {
 		return
 	}
@@ -52,7 +52,7 @@ func (l *link) send(r *rand.Rand, lost bool) {
 	if a, b := l.client.state.Hash(), l.server.state.Hash(); has && a != b {
 		l.t.Fatalf("up to frame %d the states differ: %x and %x", base, a, b)
 	}
-	got, err := l.server.coder.Decode(l.out, payload, 0, seq, base, has, l.server.state, l.server.known)
+	got, err := l.server.decode(l.out, payload, seq, base, has)
 	if err != nil || got != n {
 		l.t.Fatalf("frame %d: %d of %d rows, %v", seq, got, n, err)
 	}
@@ -144,11 +144,11 @@ func TestUnknownBaseline(t *testing.T) {
 	}
 	out := newRows(vehicle)
 	for _, base := range []uint64{0, 48, 50, 60, 1 << 40, 1<<64 - 1} {
-		if _, err := e.coder.Decode(out, nil, 0, 60, base, true, e.state, e.known); !errors.Is(err, adaptive.ErrBaseline) {
+		if _, err := e.decode(out, nil, 60, base, true); !errors.Is(err, adaptive.ErrBaseline) {
 			t.Errorf("baseline %d: %v", base, err)
 		}
 	}
-	if _, err := e.coder.Decode(out, nil, 0, 120, 49, true, e.state, e.known); !errors.Is(err, adaptive.ErrBaseline) {
+	if _, err := e.decode(out, nil, 120, 49, true); !errors.Is(err, adaptive.ErrBaseline) {
 		t.Errorf("a baseline beyond the ring: %v", err)
 	}
 	defer func() {
@@ -156,7 +156,7 @@ func TestUnknownBaseline(t *testing.T) {
 			t.Error("encoding against an unknown baseline did not panic")
 		}
 	}()
-	e.coder.Encode(nil, 0, rows[60:61], 60, 55, true, e.state, e.known)
+	e.encode(nil, rows[60:61], 60, 55, true)
 }
 
 // Each end reads of the frames only what LearnReach and the ring allow: one that
@@ -177,12 +177,13 @@ func TestReach(t *testing.T) {
 		}
 		for _, d := range []int{1, 9, 63} {
 			newest := seq + uint64(d)
-			want := long.coder.Encode(nil, 0, rows[i+d:i+d+1], newest, seq, true, long.state, long.known)
+			want := long.encode(nil, rows[i+d:i+d+1], newest, seq, true)
 			only := adaptive.NewFrames(ints, blobs, adaptive.MaxRing)
 			for q := max(0, i+d-adaptive.MaxRing+1); q <= i; q++ {
 				only.Put(uint64(q), rows[q])
 			}
-			if got := long.coder.Encode(nil, 0, rows[i+d:i+d+1], newest, seq, true, long.state, only); string(got) != string(want) {
+			bounded := &end{state: long.state, known: only}
+			if got := bounded.encode(nil, rows[i+d:i+d+1], newest, seq, true); string(got) != string(want) {
 				t.Fatalf("coding %d against %d reads frames beyond the ring", newest, i)
 			}
 		}

@@ -88,7 +88,6 @@ type Model struct {
 	bits   int
 	blobs  int
 	tables *tables
-	off    Part // what it lacks
 	first  live // of a stream of which nothing was taken
 }
 
@@ -99,5 +98,14 @@ func New(fields []Field, rateHz float64) *Model { return Generic().Compile(field
 
 // Compile is [New] for streams that start from p.
 func (p *Prior) Compile(fields []Field, rateHz float64) *Model {
-	return p.CompileWithout(0, fields, rateHz)
+	m := &Model{tables: p.tables}
+	if !(rateHz > 0) {
+		rateHz = 60
+	}
+	b := builder{m: m, fields: fields, rate: rateHz}
+	b.build()
+	m.first = m.newLive()
+	m.first.reset(m)
+	p.start(m)
+	return m
 }

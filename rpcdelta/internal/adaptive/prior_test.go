@@ -92,7 +92,7 @@ func TestTrainingPays(t *testing.T) {
 		e := newEnd(p.Compile(keyed(vehicle), 60), vehicle, 64)
 		for i := 6; i < len(rows); i++ {
 			e.learn(uint64(i-6), rows[i-6])
-			total += len(e.coder.Encode(nil, 0, rows[i:i+1], uint64(i), uint64(i-6), true, e.state, e.known))
+			total += len(e.encode(nil, rows[i:i+1], uint64(i), uint64(i-6), true))
 		}
 		return total
 	}
@@ -186,8 +186,8 @@ func agree(t failer, p *adaptive.Prior, fields []adaptive.Field, rows []*adaptiv
 			client.state.Learn(base, client.known)
 			server.state.Learn(base, server.known)
 		}
-		b := client.coder.Encode(nil, 0, rows[i:i+1], uint64(i), base, i >= 3, client.state, client.known)
-		if n, err := server.coder.Decode(out, b, 0, uint64(i), base, i >= 3, server.state, server.known); err != nil || n != 1 {
+		b := client.encode(nil, rows[i:i+1], uint64(i), base, i >= 3)
+		if n, err := server.decode(out, b, uint64(i), base, i >= 3); err != nil || n != 1 {
 			t.Fatalf("frame %d: %d rows, %v", i, n, err)
 		}
 		if !equal(out[0], row) || !legal(fields, out[0]) {
@@ -208,7 +208,7 @@ func agree(t failer, p *adaptive.Prior, fields []adaptive.Field, rows []*adaptiv
 		for i := range junk {
 			junk[i] = byte(r.Uint32())
 		}
-		n, err := server.coder.Decode(out, junk, 0, uint64(len(rows)), uint64(len(rows)-1), true, server.state, server.known)
+		n, err := server.decode(out, junk, uint64(len(rows)), uint64(len(rows)-1), true)
 		for i := range n {
 			if err == nil && !legal(fields, out[i]) {
 				t.Fatalf("%x is %v", junk, out[i])

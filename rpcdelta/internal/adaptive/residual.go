@@ -1,7 +1,5 @@
 package adaptive
 
-import "github.com/uplink-rpc/uplink/internal/entropy"
-
 // expectation of a residual.
 type expectation struct {
 	at    int32 // magnitude, log2 in Q10 of Q6
@@ -17,44 +15,42 @@ func (c *liveComp) expect(p *past, s *surprise, off int64) expectation {
 	return expectation{c.lean.lean(at, near, run, way), c.in[p.class].shape}
 }
 
-// encodeResidual gives the magnitude of r, as decodeResidual does.
-func encodeResidual(e *entropy.Encoder, t *tables, x expectation, r int64) int32 {
+// residual codes r under x and returns its magnitude too.
+func (c *payloadCodec[M]) residual(r int64, x expectation) (int64, int32) {
 	row, shift := level(x.at)
+	table := &c.m.tables.sets[x.shape][row]
+	if c.decodes() {
+		sym := c.dec.Symbol(table)
+		base, n := fromSymbol(sym)
+		n += shift
+		size := magnitudes[sym&(symbols-1)] + int32(shift<<10)
+		if base == 0 { // the sign follows only if any bit is set
+			m := int64(c.dec.Raw(n))
+			if m != 0 && c.dec.Raw(1) == 1 {
+				return -m, size
+			}
+			return m, size
+		}
+		v := c.dec.Raw(n + 1)
+		m := int64(base<<shift | v>>1)
+		sign := -int64(v & 1)
+		return m ^ sign - sign, size
+	}
 	m := uint64(max(r, -r))
 	sym, n := symbolOf(m >> shift)
 	n += shift
-	if t.tally != nil {
-		t.tally.count(x.shape, row, sym)
+	if t := c.m.tables.tally; t != nil {
+		t.count(x.shape, row, sym)
 	}
 	v := m & (1<<n - 1)
 	size := magnitudes[sym&(symbols-1)] + int32(shift<<10)
-	if sym == 0 { // the sign follows only if any bit is set
-		e.SymbolRaw(&t.sets[x.shape][row], sym, v, n)
+	if sym == 0 {
+		c.enc.SymbolRaw(table, sym, v, n)
 		if m != 0 {
-			e.Raw(uint64(r)>>63, 1)
+			c.enc.Raw(uint64(r)>>63, 1)
 		}
-		return size
+		return r, size
 	}
-	e.SymbolRaw(&t.sets[x.shape][row], sym, v<<1|uint64(r)>>63, n+1)
-	return size
-}
-
-// decodeResidual reads a residual, below 2^62 either way, and its magnitude.
-func decodeResidual(d *entropy.Decoder, t *tables, x expectation) (r int64, size int32) {
-	row, shift := level(x.at)
-	sym := d.Symbol(&t.sets[x.shape][row])
-	base, n := fromSymbol(sym)
-	n += shift
-	size = magnitudes[sym&(symbols-1)] + int32(shift<<10)
-	if base == 0 {
-		m := int64(d.Raw(n))
-		if m != 0 && d.Raw(1) == 1 {
-			return -m, size
-		}
-		return m, size
-	}
-	v := d.Raw(n + 1)
-	m := int64(base<<shift | v>>1)
-	sign := -int64(v & 1)
-	return m ^ sign - sign, size
+	c.enc.SymbolRaw(table, sym, v<<1|uint64(r)>>63, n+1)
+	return r, size
 }

@@ -96,7 +96,7 @@ func (t *trainer) run(r *Recording, d int, runs *int, of int) error {
 	for n := d; n < len(r.Rows); n++ {
 		known.Put(uint64(n-d), r.Rows[n-d])
 		s.Learn(uint64(n-d), known)
-		buf = c.Encode(buf[:0], 0, r.Rows[n:n+1], uint64(n), uint64(n-d), true, s, known)
+		buf = c.Encode(buf[:0], &Payload{Rows: r.Rows[n : n+1], Newest: uint64(n), Base: uint64(n - d), HasBase: true}, s, known)
 		if t.k == 0 && n >= warm && n%sampleEvery == 0 {
 			means.sample(m, &s.live)
 		}
