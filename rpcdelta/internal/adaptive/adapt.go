@@ -2,54 +2,54 @@ package adaptive
 
 // Steps of the sign-sign LMS, Q12.
 const (
-	slopeRate = 26  // of a component's own past
-	inputRate = 110 // of the scalars beside it
-	meanRate  = 3   // of a derivative's mean
-	bendRate  = 11
-	turnRate  = 16 // of an orientation's past
-	leanRate  = 2  // of what a scale leans on, for each bit saved
+	slopeRate   = 26  // of a component's own past
+	inputRate   = 110 // of the scalars beside it
+	meanRate    = 3   // of a derivative's mean
+	bendRate    = 11
+	quatRate    = 16 // of an orientation's past
+	contextRate = 2  // of what a scale leans on, for each bit saved
 )
 
 // trial tries the experts of a component on what it really did.
-type trial struct {
-	f    *featureSet
-	y    int64 // offset from the reference, Q4
-	wrap uint  // 64 less the bits of the modulus in Q4; 0 if none
-	err  [maxExperts]int64
+type expertTrial struct {
+	features *featureSet
+	offset   int64 // offset from the reference, Q4
+	wrap     uint  // 64 less the bits of the modulus in Q4; 0 if none
+	err      [maxExperts]int64
 }
 
 // note records the error of expert e, which predicted s in Q16.
-func (t *trial) note(e int, s int64) int64 {
-	x := (t.y - (s+1<<11)>>12) << (t.wrap & 63) >> (t.wrap & 63)
+func (t *expertTrial) setError(e int, s int64) int64 {
+	x := (t.offset - (s+1<<11)>>12) << (t.wrap & 63) >> (t.wrap & 63)
 	t.err[e] = x
 	return x
 }
 
 // comp learns offset y of component i, whose features are set; r is the
 // residual of the expert in use.
-func (t *learner) comp(m *Model, l *live, g *group, i int, y int64) (r int64) {
-	lc, c := &l.comps[i], &m.comps[i]
-	in := &lc.in[t.class]
+func (t *learner) component(m *Model, l *modelState, g *group, i int, y int64) (r int64) {
+	lc, c := &l.components[i], &m.components[i]
+	in := &lc.classes[t.class]
 	w := &in.w
-	x := trial{f: &t.f, y: y << 4}
+	x := expertTrial{features: &t.features, offset: y << 4}
 	if c.wrap > 0 {
 		x.wrap = 60 - c.wrap
 	}
 	switch g.family {
-	case plain:
-		x.slopes(w)
-	case angled:
-		x.slopes(w)
-		x.inputs(&l.drives[c.drive][t.class])
-	case derived:
-		x.derived(w)
-	case turned:
-		x.turned(w)
-	case extrapolated:
-		x.orientation(w)
+	case familyPlain:
+		x.learnSlopes(w)
+	case familyAngled:
+		x.learnSlopes(w)
+		x.learnScalars(&l.inputs[c.inputs][t.class])
+	case familyDerived:
+		x.learnDerived(w)
+	case familyTurned:
+		x.learnTurned(w)
+	case familyExtrapolated:
+		x.learnExtrapolated(w)
 	}
 	best := in.expert
-	cost := &in.costs
+	cost := &in.expertCosts
 	for e := range expertCount[g.family] & 7 {
 		v := x.err[e&3]
 		cost[e&3] += int16((min(log2(max(v, -v)), 31<<10) - int32(cost[e&3])) >> 4)
@@ -57,60 +57,60 @@ func (t *learner) comp(m *Model, l *live, g *group, i int, y int64) (r int64) {
 	v := x.err[best&3]
 	r = v >> 4
 	t.residual(m.tables, lc, in, r, y-r)
-	in.choose()
+	in.chooseLowest()
 	in.learn(max(v, -v))
 	return r
 }
 
-func (t *trial) slopes(w *weights) {
-	f := t.f
-	t.note(0, 0)
-	e := t.note(1, int64(w[0])*f[0])
-	w[0] = nudged(w[0], f[0], e, slopeRate)
-	e = t.note(2, int64(w[1])*f[0]+int64(w[2])*f[1]+int64(w[3])*f[2]+int64(w[4])*f[3]+int64(w[5])*f[4])
-	w[1] = nudged(w[1], f[0], e, slopeRate)
-	w[2] = nudged(w[2], f[1], e, slopeRate)
-	w[3] = nudged(w[3], f[2], e, slopeRate)
-	w[4] = nudged(w[4], f[3], e, slopeRate)
-	w[5] = nudged(w[5], f[4], e, slopeRate)
+func (t *expertTrial) learnSlopes(w *weights) {
+	f := t.features
+	t.setError(0, 0)
+	e := t.setError(1, int64(w[0])*f[0])
+	w[0] = signStep(w[0], f[0], e, slopeRate)
+	e = t.setError(2, int64(w[1])*f[0]+int64(w[2])*f[1]+int64(w[3])*f[2]+int64(w[4])*f[3]+int64(w[5])*f[4])
+	w[1] = signStep(w[1], f[0], e, slopeRate)
+	w[2] = signStep(w[2], f[1], e, slopeRate)
+	w[3] = signStep(w[3], f[2], e, slopeRate)
+	w[4] = signStep(w[4], f[3], e, slopeRate)
+	w[5] = signStep(w[5], f[4], e, slopeRate)
 }
 
-func (t *trial) inputs(w *[4]int16) {
-	f := t.f
-	e := t.note(3, int64(w[0])*f[5]+int64(w[1])*f[6]+int64(w[2])*f[7]+int64(w[3])*f[8])
-	w[0] = nudged(w[0], f[5], e, inputRate)
-	w[1] = nudged(w[1], f[6], e, inputRate)
-	w[2] = nudged(w[2], f[7], e, inputRate)
-	w[3] = nudged(w[3], f[8], e, inputRate)
+func (t *expertTrial) learnScalars(w *[4]int16) {
+	f := t.features
+	e := t.setError(3, int64(w[0])*f[5]+int64(w[1])*f[6]+int64(w[2])*f[7]+int64(w[3])*f[8])
+	w[0] = signStep(w[0], f[5], e, inputRate)
+	w[1] = signStep(w[1], f[6], e, inputRate)
+	w[2] = signStep(w[2], f[7], e, inputRate)
+	w[3] = signStep(w[3], f[8], e, inputRate)
 }
 
-func (t *trial) derived(w *weights) {
-	f := t.f
-	e := t.note(0, int64(w[0])*f[0])
-	w[0] = nudged(w[0], f[0], e, meanRate)
-	e = t.note(1, int64(w[1])*f[0]+int64(w[2])*f[1]+int64(w[3])*f[2])
-	w[1] = nudged(w[1], f[0], e, meanRate)
-	w[2] = nudged(w[2], f[1], e, bendRate)
-	w[3] = nudged(w[3], f[2], e, bendRate)
+func (t *expertTrial) learnDerived(w *weights) {
+	f := t.features
+	e := t.setError(0, int64(w[0])*f[0])
+	w[0] = signStep(w[0], f[0], e, meanRate)
+	e = t.setError(1, int64(w[1])*f[0]+int64(w[2])*f[1]+int64(w[3])*f[2])
+	w[1] = signStep(w[1], f[0], e, meanRate)
+	w[2] = signStep(w[2], f[1], e, bendRate)
+	w[3] = signStep(w[3], f[2], e, bendRate)
 }
 
-func (t *trial) turned(w *weights) {
-	e := t.note(0, int64(w[0])*t.f[0])
-	w[0] = nudged(w[0], t.f[0], e, meanRate)
+func (t *expertTrial) learnTurned(w *weights) {
+	e := t.setError(0, int64(w[0])*t.features[0])
+	w[0] = signStep(w[0], t.features[0], e, meanRate)
 }
 
-func (t *trial) orientation(w *weights) {
-	f := t.f
-	t.note(0, 0)
-	e := t.note(1, int64(w[0])*f[0])
-	w[0] = nudged(w[0], f[0], e, turnRate)
-	e = t.note(2, int64(w[1])*f[1])
-	w[1] = nudged(w[1], f[1], e, turnRate)
+func (t *expertTrial) learnExtrapolated(w *weights) {
+	f := t.features
+	t.setError(0, 0)
+	e := t.setError(1, int64(w[0])*f[0])
+	w[0] = signStep(w[0], f[0], e, quatRate)
+	e = t.setError(2, int64(w[1])*f[1])
+	w[1] = signStep(w[1], f[1], e, quatRate)
 }
 
 // nudged is a weight after a step of the sign-sign LMS: by rate, in the
 // direction in which it would have lessened the error.
-func nudged(w int16, feature, err int64, rate int32) int16 {
+func signStep(w int16, feature, err int64, rate int32) int16 {
 	away := int32((feature ^ err) >> 63)
 	moves := int32((feature|-feature)>>63) & int32((err|-err)>>63)
 	return int16(max(-32000, min(32000, int32(w)+((rate^away)-away)&moves)))
@@ -118,19 +118,19 @@ func nudged(w int16, feature, err int64, rate int32) int16 {
 
 // residual learns what residual r would have cost under each table, and what the
 // scale had better leaned on; the prediction led off from the reference.
-func (t *learner) residual(tab *tables, c *liveComp, in *liveClass, r, off int64) {
+func (t *learner) residual(tab *tables, c *componentState, in *classState, r, off int64) {
 	at := in.expected
-	near, run, way := t.s.contexts(at, off)
-	at = c.lean.lean(at, near, run, way)
-	row, shift := level(at)
+	near, run, way := t.context.inputs(at, off)
+	at = c.context.adjust(at, near, run, way)
+	row, shift := tableFor(at)
 	sym, _ := symbolOf(uint64(max(r, -r)) >> shift)
 	sym &= symbols - 1
-	cost, v := &tab.costs[row][sym], &in.shapes
+	cost, v := &tab.costs[row][sym], &in.shapeCosts
 	for i := range v {
 		v[i] += int16((int32(cost[i]) - int32(v[i])) >> 5)
 	}
 	shape := in.shape % shapes
 	gain := int32(tab.costs[max(0, row-2)][sym][shape]) - int32(tab.costs[min(levels-1, row+2)][sym][shape])
-	c.lean.learn(gain, near, run, way)
-	t.s.note(magnitudes[sym]+int32(shift<<10), at)
+	c.context.learn(gain, near, run, way)
+	t.context.observe(magnitudes[sym]+int32(shift<<10), at)
 }

@@ -16,10 +16,10 @@ type bench struct {
 }
 
 func newBench() *bench {
-	m := adaptive.New(vehicle, 60)
-	b := &bench{end: newEnd(m, vehicle, 64), m: m, rows: walk(4096)}
+	m := adaptive.New(vehicleFields, 60)
+	b := &bench{end: newEnd(m, vehicleFields, 64), m: m, rows: smoothRows(4096)}
 	for range 1000 {
-		b.take()
+		b.acceptNext()
 	}
 	return b
 }
@@ -34,7 +34,7 @@ func (b *bench) row(seq uint64) *adaptive.Row {
 }
 
 // take takes and learns the next frame.
-func (b *bench) take() {
+func (b *bench) acceptNext() {
 	b.learn(b.seq, b.row(b.seq))
 	b.seq++
 }
@@ -56,7 +56,7 @@ func benchmarkEncode(b *testing.B, n int) {
 	total := 0
 	b.ReportAllocs()
 	for b.Loop() {
-		s.take()
+		s.acceptNext()
 		rows, newest := s.payload(n, s.seq-1)
 		total += len(s.encode(dst, rows, newest, s.seq-1, true))
 	}
@@ -70,10 +70,10 @@ func BenchmarkEncode3(b *testing.B) { benchmarkEncode(b, 3) }
 func benchmarkDecode(b *testing.B, n int) {
 	const count = 1024
 	s := newBench()
-	out := newRows(vehicle)
+	out := newRows(vehicleFields)
 	var in [count][]byte
 	for i := range in {
-		s.take()
+		s.acceptNext()
 		rows, newest := s.payload(n, s.seq-1)
 		in[i] = s.encode(nil, rows, newest, s.seq-1, true)
 	}
@@ -85,7 +85,7 @@ func benchmarkDecode(b *testing.B, n int) {
 			s = newBench()
 			b.StartTimer()
 		}
-		s.take()
+		s.acceptNext()
 		if _, err := s.decode(out, in[i], s.seq-1+distance, s.seq-1, true); err != nil {
 			b.Fatal(err)
 		}
@@ -100,16 +100,16 @@ func BenchmarkTake(b *testing.B) {
 	s := newBench()
 	b.ReportAllocs()
 	for b.Loop() {
-		s.take()
+		s.acceptNext()
 	}
 }
 
 func TestAllocations(t *testing.T) {
 	s := newBench()
 	dst := make([]byte, 0, 400)
-	out := newRows(vehicle)
+	out := newRows(vehicleFields)
 	if n := testing.AllocsPerRun(500, func() {
-		s.take()
+		s.acceptNext()
 		rows, newest := s.payload(3, s.seq-1)
 		p := s.encode(dst, rows, newest, s.seq-1, true)
 		if _, err := s.decode(out, p, newest, s.seq-1, true); err != nil {

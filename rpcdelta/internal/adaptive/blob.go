@@ -6,23 +6,23 @@ import (
 )
 
 // blobModel holds the chances of a byte string.
-type blobModel struct {
-	stay [4]uint16  // a byte stays, by whether the one before it and it changed last
-	bit  [16]uint16 // a bit of a changed byte stays, by place and whether a higher one changed
+type bytesModel struct {
+	unchanged    [4]uint16  // a byte stays, by whether the one before it and it changed last
+	bitUnchanged [16]uint16 // a bit of a changed byte stays, by place and whether a higher one changed
 }
 
 // sameLength is the chance that the length stays, once the string changed.
-const sameLength = 57000
+const sameLengthProb = 57000
 
-func (b *blobModel) reset() {
-	b.stay = [4]uint16{58000, 36000, 30000, 16000}
-	for i := range b.bit {
-		b.bit[i] = 36000
+func (b *bytesModel) reset() {
+	b.unchanged = [4]uint16{58000, 36000, 30000, 16000}
+	for i := range b.bitUnchanged {
+		b.bitUnchanged[i] = 36000
 	}
 }
 
 // context of a byte: whether its neighbor changed now, and it itself before.
-func (b *blobModel) context(neighbor bool, i int, base, prev []byte) *uint16 {
+func (b *bytesModel) context(neighbor bool, i int, base, prev []byte) *uint16 {
 	k := 0
 	if neighbor {
 		k = 1
@@ -30,14 +30,14 @@ func (b *blobModel) context(neighbor bool, i int, base, prev []byte) *uint16 {
 	if i >= len(prev) || prev[i] != base[i] {
 		k |= 2
 	}
-	return &b.stay[k]
+	return &b.unchanged[k]
 }
 
-func (b *blobModel) learn(x, base, prev []byte) {
+func (b *bytesModel) learn(x, base, prev []byte) {
 	neighbor := false
 	for i := range min(len(x), len(base)) {
 		v := x[i] ^ base[i]
-		adapt(b.context(neighbor, i, base, prev), v == 0)
+		adaptProb(b.context(neighbor, i, base, prev), v == 0)
 		neighbor = v != 0
 		if !neighbor {
 			continue
@@ -45,7 +45,7 @@ func (b *blobModel) learn(x, base, prev []byte) {
 		high := 0
 		for j := 7; j >= 0; j-- {
 			set := v>>j&1 == 1
-			adapt(&b.bit[j<<1|high], !set)
+			adaptProb(&b.bitUnchanged[j<<1|high], !set)
 			if set {
 				high = 1
 			}
@@ -54,10 +54,10 @@ func (b *blobModel) learn(x, base, prev []byte) {
 }
 
 // bytes codes a byte string against the reference's.
-func (c *payloadCodec[M]) bytes(row *Row, g *group, b *blobModel) (err error) {
-	base, prev := c.p.base[g.blob], c.p.prev[g.blob]
+func (c *payloadCodec[M]) bytes(row *Row, g *group, b *bytesModel) (err error) {
+	base, prev := c.refs.refBytes[g.blob], c.refs.prevBytes[g.blob]
 	x, n := row.Bytes[g.blob], len(base)
-	if g.minBytes < g.maxBytes && c.bit(len(x) != n, sameLength) {
+	if g.minBytes < g.maxBytes && c.bit(len(x) != n, sameLengthProb) {
 		if n, err = c.length(g, len(x)); err != nil {
 			return err
 		}
@@ -71,7 +71,7 @@ func (c *payloadCodec[M]) bytes(row *Row, g *group, b *blobModel) (err error) {
 		v := x[i] ^ base[i]
 		neighbor = c.bit(v != 0, uint32(*b.context(neighbor, i, base, prev)))
 		if neighbor {
-			v = c.flips(v, &b.bit)
+			v = c.changedByte(v, &b.bitUnchanged)
 		} else {
 			v = 0
 		}
@@ -91,7 +91,7 @@ func (c *payloadCodec[M]) bytes(row *Row, g *group, b *blobModel) (err error) {
 }
 
 // flips codes which bits of a byte differ from the reference's.
-func (c *payloadCodec[M]) flips(v byte, chances *[16]uint16) (out byte) {
+func (c *payloadCodec[M]) changedByte(v byte, chances *[16]uint16) (out byte) {
 	high := 0
 	for j := 7; j >= 0; j-- {
 		if c.bit(v>>j&1 == 1, uint32(chances[j<<1|high])) {

@@ -8,10 +8,10 @@ import (
 // flagInputs are what a flag "it changed" is predicted from: whether it had
 // changed before the reference, and over the distance; the last flag coded; and
 // whether a bit set changed in the frame.
-const flagInputs = 4
+const numFlagInputs = 4
 
 // flagWeights are log odds in Q11.
-type flagWeights [flagInputs]int16
+type flagWeights [numFlagInputs]int16
 
 // groupFlag is the flag of a field; its bias depends on the distance.
 type groupFlag struct {
@@ -27,46 +27,46 @@ type compFlag struct {
 
 // changes are a flag's inputs, and whether the frame itself differs from its
 // reference.
-type changes uint8
+type flagInputs uint8
 
 const (
-	movedLast changes = 1 << iota // the reference differs from the frame before it
-	movedFar                      // and from the one a distance before
-	after                         // the last flag that was coded is set
-	pressed                       // a bit set of the frame changed
-	movedNow                      // no input
+	refChanged     flagInputs = 1 << iota // the reference differs from the frame before it
+	refChangedFar                         // and from the one a distance before
+	lastFlagSet                           // the last flag that was coded is set
+	buttonsChanged                        // a bit set of the frame changed
+	frameChanged                          // no input
 )
 
 // toldBy is the input that a flag is to the next one.
-func toldBy(changed bool) (x changes) {
+func lastFlagInput(changed bool) (x flagInputs) {
 	if changed {
-		x = after
+		x = lastFlagSet
 	}
 	return x
 }
 
 // compare sets the inputs of all flags; row is the frame, or the reference where that
 // is not known yet.
-func (p *past) compare(row *Row) {
-	b := p.b
+func (p *refFrames) compare(row *Row) {
+	b := p.ref
 	h1, hd := p.h1[:len(b)], p.hd[:len(b)]
-	ints, moved := row.Ints[:len(b)], p.moved[:len(b)]
+	ints, moved := row.Ints[:len(b)], p.diffs[:len(b)]
 	for i, v := range b {
-		moved[i] = byte(differ(v, h1[i]) | differ(v, hd[i])<<1 | differ(v, ints[i])<<4)
+		moved[i] = byte(differs(v, h1[i]) | differs(v, hd[i])<<1 | differs(v, ints[i])<<4)
 	}
-	if len(p.base) > 0 {
+	if len(p.refBytes) > 0 {
 		p.compareBytes(row)
 	}
 }
 
-func (p *past) compareBytes(row *Row) {
-	for i, base := range p.base {
-		p.moved[len(p.b)+i] = byte(blobChanges(base, p.prev[i], row.Bytes[i]))
+func (p *refFrames) compareBytes(row *Row) {
+	for i, base := range p.refBytes {
+		p.diffs[len(p.ref)+i] = byte(bytesInputs(base, p.prevBytes[i], row.Bytes[i]))
 	}
 }
 
 // differ is 1 where a and b are not equal.
-func differ(a, b int32) (x changes) {
+func differs(a, b int32) (x flagInputs) {
 	if a != b {
 		x = 1
 	}
@@ -74,53 +74,53 @@ func differ(a, b int32) (x changes) {
 }
 
 // blobChanges are those of a byte string.
-func blobChanges(base, prev, b []byte) (x changes) {
+func bytesInputs(base, prev, b []byte) (x flagInputs) {
 	if !bytes.Equal(base, prev) {
-		x = movedLast
+		x = refChanged
 	}
 	if !bytes.Equal(base, b) {
-		x |= movedNow
+		x |= frameChanged
 	}
 	return x
 }
 
 // changesOf are the inputs of a group's flag: those of any component.
-func (p *past) changesOf(g *group) changes {
+func (p *refFrames) groupInputs(g *group) flagInputs {
 	if g.n > 8 {
-		return union(p.moved[g.changes:][:g.n])
+		return unionInputs(p.diffs[g.diffsAt:][:g.n])
 	}
-	x := binary.LittleEndian.Uint64(p.moved[g.changes:]) << (g.beside & 63)
+	x := binary.LittleEndian.Uint64(p.diffs[g.diffsAt:]) << (g.diffShift & 63)
 	x |= x >> 32
 	x |= x >> 16
-	return changes(x>>8 | x)
+	return flagInputs(x>>8 | x)
 }
 
-func union(moved []byte) (x changes) {
+func unionInputs(moved []byte) (x flagInputs) {
 	for _, m := range moved {
-		x |= changes(m)
+		x |= flagInputs(m)
 	}
 	return x
 }
 
 // odds is the chance of a change, of 65536.
-func (w *flagWeights) odds(bias int16, x changes) uint32 {
-	m := &masks[x&(1<<flagInputs-1)]
+func (w *flagWeights) probability(bias int16, x flagInputs) uint32 {
+	m := &inputMasks[x&(1<<numFlagInputs-1)]
 	s := int32(bias) + int32(w[0])&m[0] + int32(w[1])&m[1] + int32(w[2])&m[2] + int32(w[3])&m[3]
 	return uint32(squash[(max(-1<<14, min(1<<14-1, s))+1<<14)>>squashBits])
 }
 
 // learn moves the weights by step.
-func (w *flagWeights) learn(bias *int16, x changes, step int32) {
-	m := &masks[x&(1<<flagInputs-1)]
-	nudge(bias, step)
-	nudge(&w[0], step&m[0])
-	nudge(&w[1], step&m[1])
-	nudge(&w[2], step&m[2])
-	nudge(&w[3], step&m[3])
+func (w *flagWeights) learn(bias *int16, x flagInputs, step int32) {
+	m := &inputMasks[x&(1<<numFlagInputs-1)]
+	addClamped(bias, step)
+	addClamped(&w[0], step&m[0])
+	addClamped(&w[1], step&m[1])
+	addClamped(&w[2], step&m[2])
+	addClamped(&w[3], step&m[3])
 }
 
 // masks has all bits of each input that is set.
-var masks = func() (t [1 << flagInputs][flagInputs]int32) {
+var inputMasks = func() (t [1 << numFlagInputs][numFlagInputs]int32) {
 	for x := range t {
 		for i := range t[x] {
 			t[x][i] = -int32(x >> i & 1)
@@ -129,7 +129,7 @@ var masks = func() (t [1 << flagInputs][flagInputs]int32) {
 	return t
 }()
 
-func nudge(w *int16, d int32) {
+func addClamped(w *int16, d int32) {
 	*w = int16(max(-20000, min(20000, int32(*w)+d)))
 }
 

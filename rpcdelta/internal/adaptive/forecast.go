@@ -3,19 +3,19 @@ package adaptive
 // forecast is what is expected of component k of a numeric group: a value, and how
 // far from it. It is one function, since calls would take most of its time:
 // [past.offset], [comp.fit] and [liveComp.expect] say the same.
-func (c *frameContext) forecast(l *live, ints []int32, g *group, cp *comp, lc *liveComp, k int) (pred int32, e expectation) {
-	p := &c.p
-	lo, hi := &lc.in[p.lo], &lc.in[p.hi]
+func (c *frameContext) forecast(l *modelState, ints []int32, g *group, cp *component, lc *componentState, k int) (pred int32, e expectation) {
+	p := &c.refs
+	lo, hi := &lc.classes[p.lo], &lc.classes[p.hi]
 	at := uint(cp.at)
-	base := int64(p.b[at])
+	base := int64(p.ref[at])
 	off := int64(0)
 	switch a := lo.expert | hi.expert; {
-	case g.family == derived:
-		off = p.join(p.followed(ints, g, lo, hi, k))
+	case g.family == familyDerived:
+		off = p.blend(p.derivedOffsets(ints, g, lo, hi, k))
 	case a == 0:
 	case a == 1:
 		s := wrapTo(base-int64(p.h1[at]), cp.wrap) * p.r1 >> 12
-		off = p.join(int64(lo.w[0])*s*int64(lo.expert), int64(hi.w[0])*s*int64(hi.expert))
+		off = p.blend(int64(lo.w[0])*s*int64(lo.expert), int64(hi.w[0])*s*int64(hi.expert))
 	case lo.expert == 2 && hi.expert == 2 && cp.wrap == 0:
 		h1, h2, hd := int64(p.h1[at]), int64(p.h2[at]), int64(p.hd[at])
 		s := (base - h1) * p.r1 >> 12
@@ -32,9 +32,9 @@ func (c *frameContext) forecast(l *live, ints []int32, g *group, cp *comp, lc *l
 		s = (h2 - int64(p.h4[at])) * p.r24 >> 12
 		x += int64(lo.w[5]) * s
 		y += int64(hi.w[5]) * s
-		off = p.join(x, y)
+		off = p.blend(x, y)
 	default:
 		off = p.offset(l, ints, g, cp, lc, k)
 	}
-	return cp.fit(base + off), lc.expect(p, &c.s, off)
+	return cp.fit(base + off), lc.expect(p, &c.context, off)
 }

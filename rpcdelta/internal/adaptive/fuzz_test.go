@@ -8,7 +8,7 @@ import (
 )
 
 // trained gives an end that took 200 random frames.
-func trained(m *adaptive.Model, fields []adaptive.Field) (*end, []*adaptive.Row) {
+func trainedEnd(m *adaptive.Model, fields []adaptive.Field) (*end, []*adaptive.Row) {
 	e := newEnd(m, fields, 64)
 	r := rand.New(rand.NewPCG(3, 4))
 	var rows []*adaptive.Row
@@ -24,9 +24,9 @@ func trained(m *adaptive.Model, fields []adaptive.Field) (*end, []*adaptive.Row)
 }
 
 func FuzzDecode(f *testing.F) {
-	m := adaptive.New(everything, 30)
-	e, rows := trained(m, everything)
-	out := newRows(everything)
+	m := adaptive.New(allKinds, 30)
+	e, rows := trainedEnd(m, allKinds)
+	out := newRows(allKinds)
 	for n := 1; n <= 4; n++ {
 		f.Add(true, uint8(8), e.encode(nil, rows[208-n:208], 207, 199, true))
 		f.Add(false, uint8(0), e.encode(nil, rows[208-n:208], 207, 0, false))
@@ -42,12 +42,12 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("%d rows", n)
 		}
 		for _, r := range out[:n] {
-			if !legal(everything, r) {
+			if !inRange(allKinds, r) {
 				t.Fatalf("out of range: %v", r)
 			}
 		}
 		again := e.encode(nil, out[:n], 207, base, hasBase)
-		back := newRows(everything)
+		back := newRows(allKinds)
 		if k, err := e.decode(back, again, 207, base, hasBase); err != nil || k != n {
 			t.Fatalf("coded again: %d of %d rows, %v", k, n, err)
 		}
@@ -60,9 +60,9 @@ func FuzzDecode(f *testing.F) {
 }
 
 func TestGarbageIsRefused(t *testing.T) {
-	m := adaptive.New(vehicle, 60)
-	e, rows := trained(m, vehicle)
-	out := newRows(vehicle)
+	m := adaptive.New(vehicleFields, 60)
+	e, rows := trainedEnd(m, vehicleFields)
+	out := newRows(vehicleFields)
 	good := e.encode(nil, rows[205:206], 205, 199, true)
 	for _, bad := range [][]byte{append(good[:len(good):len(good)], 0), append(good[:len(good):len(good)], 1, 2, 3, 4, 5, 6, 7, 8, 9)} {
 		if _, err := e.decode(out, bad, 205, 199, true); err == nil {

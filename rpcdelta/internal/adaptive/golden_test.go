@@ -17,13 +17,13 @@ func TestGolden(t *testing.T) {
 		bytes  int
 		sum    uint64
 	}{
-		{"vehicle", vehicle, 16625, 0xb072f40927d5dbb2},
-		{"everything", everything, 54700, 0xeab91e84b1f90464},
+		{"vehicle", vehicleFields, 16625, 0xb072f40927d5dbb2},
+		{"everything", allKinds, 54700, 0xeab91e84b1f90464},
 	} {
 		m := adaptive.New(g.fields, 60)
 		e := newEnd(m, g.fields, 64)
 		r := rand.New(rand.NewPCG(5, 6))
-		smooth := walk(700)
+		smooth := smoothRows(700)
 		var rows []*adaptive.Row
 		h, total := fnv.New64a(), 0
 		taken := -1

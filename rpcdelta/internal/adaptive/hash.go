@@ -1,60 +1,60 @@
 package adaptive
 
 // sum folds l into h, FNV-1a over 64 bits at a time.
-func (l *live) sum(h uint64) uint64 {
-	h = fold(h, l.taken)
-	for i := range l.comps {
-		h = l.comps[i].sum(h)
+func (l *modelState) hash(h uint64) uint64 {
+	h = fold(h, l.accepted)
+	for i := range l.components {
+		h = l.components[i].hash(h)
 	}
-	for i := range l.drives {
+	for i := range l.inputs {
 		for class := range classes {
-			h = fold16(h, l.drives[i][class][:])
+			h = fold16(h, l.inputs[i][class][:])
 		}
 	}
 	for i := range l.lists {
-		h = l.lists[i].sum(h)
+		h = l.lists[i].hash(h)
 	}
 	for i := range l.groups {
 		g := &l.groups[i]
 		h = fold16(h, g.bias[:])
 		h = fold16(h, g.w[:])
-		h = fold(h, uint64(g.seen)<<16|uint64(uint16(g.steps)))
+		h = fold(h, uint64(g.uses)<<16|uint64(uint16(g.stepRate)))
 	}
-	return l.counters.sum(h)
+	return l.bitModels.hash(h)
 }
 
 // sum leaves out what follows from the rest.
-func (c *liveComp) sum(h uint64) uint64 {
-	for class := range c.in {
-		s := &c.in[class]
+func (c *componentState) hash(h uint64) uint64 {
+	for class := range c.classes {
+		s := &c.classes[class]
 		h = fold(h, uint64(uint32(s.fast))<<32|uint64(uint32(s.slow)))
-		h = fold(h, uint64(uint32(s.last))<<32|uint64(uint16(s.shapes[0])))
-		h = fold(h, uint64(uint16(s.shapes[1]))<<16|uint64(uint16(s.shapes[2])))
-		h = fold16(h, s.costs[:])
+		h = fold(h, uint64(uint32(s.last))<<32|uint64(uint16(s.shapeCosts[0])))
+		h = fold(h, uint64(uint16(s.shapeCosts[1]))<<16|uint64(uint16(s.shapeCosts[2])))
+		h = fold16(h, s.expertCosts[:])
 		h = fold16(h, s.w[:])
 	}
-	h = fold(h, uint64(uint16(c.lean.near))<<32|uint64(uint16(c.lean.run))<<16|uint64(uint16(c.lean.way)))
+	h = fold(h, uint64(uint16(c.context.near))<<32|uint64(uint16(c.context.run))<<16|uint64(uint16(c.context.offset)))
 	h = fold(h, uint64(uint16(c.flag.bias))<<16|uint64(uint16(c.flag.w[0])))
 	return fold16(h, c.flag.w[1:])
 }
 
-func (l *valueList) sum(h uint64) uint64 {
-	for i, v := range l.v {
-		h = fold(h, uint64(uint32(v))<<32|uint64(l.hit[i])<<16|uint64(l.count[i]))
+func (l *valueList) hash(h uint64) uint64 {
+	for i, v := range l.values {
+		h = fold(h, uint64(uint32(v))<<32|uint64(l.rankProb[i])<<16|uint64(l.count[i]))
 	}
-	return fold(h, uint64(l.any)<<32|uint64(uint16(l.gain))<<16|uint64(l.n))
+	return fold(h, uint64(l.anyProb)<<32|uint64(uint16(l.gain))<<16|uint64(l.n))
 }
 
-func (c *counters) sum(h uint64) uint64 {
+func (c *bitModels) hash(h uint64) uint64 {
 	for i := range c.index {
 		h = fold16(h, c.index[i][:])
 	}
 	for i := range c.bits {
 		h = fold16(h, c.bits[i][:])
 	}
-	for i := range c.blobs {
-		h = fold16(h, c.blobs[i].stay[:])
-		h = fold16(h, c.blobs[i].bit[:])
+	for i := range c.bytes {
+		h = fold16(h, c.bytes[i].unchanged[:])
+		h = fold16(h, c.bytes[i].bitUnchanged[:])
 	}
 	return h
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // vehicle is a frame of 20 components: what a vehicle's RPC may hold.
-var vehicle = []adaptive.Field{
+var vehicleFields = []adaptive.Field{
 	{Kind: adaptive.Number, At: 0, N: 3, Lo: -1 << 22, Hi: 1 << 22, VelocityAt: 3, VelocityFactor: 1},
 	{Kind: adaptive.Number, At: 3, N: 3, Lo: -1 << 22, Hi: 1 << 22, VelocityAt: -1},
 	{Kind: adaptive.Quat, At: 6, N: 4, Hi: 1<<11 - 1, Bits: 12, VelocityAt: 10, VelocityFactor: 0.01},
@@ -21,7 +21,7 @@ var vehicle = []adaptive.Field{
 }
 
 // everything has each kind with its options.
-var everything = []adaptive.Field{
+var allKinds = []adaptive.Field{
 	{Kind: adaptive.Bytes, Blob: 0, MaxBytes: 40, VelocityAt: -1},
 	{Kind: adaptive.Bytes, Blob: 1, MinBytes: 4, MaxBytes: 4, VelocityAt: -1},
 	{Kind: adaptive.Quat, At: 0, N: 4, Hi: 1<<9 - 1, Bits: 10, VelocityAt: -1},
@@ -64,7 +64,7 @@ func span(f *adaptive.Field, k int) (lo, hi int64) {
 }
 
 // legal says whether a row is within its fields' ranges.
-func legal(fields []adaptive.Field, r *adaptive.Row) bool {
+func inRange(fields []adaptive.Field, r *adaptive.Row) bool {
 	for i := range fields {
 		f := &fields[i]
 		if f.Kind == adaptive.Bytes {
@@ -156,10 +156,10 @@ func randomBytes(r *rand.Rand, f *adaptive.Field, old *adaptive.Row, mode int) [
 }
 
 // walk is a smooth run of vehicle frames.
-func walk(n int) []*adaptive.Row {
+func smoothRows(n int) []*adaptive.Row {
 	r := rand.New(rand.NewPCG(1, 2))
 	out := make([]*adaptive.Row, n)
-	x := newRow(vehicle).Ints
+	x := newRow(vehicleFields).Ints
 	x[6] = 3
 	for i := range n {
 		for k := range 3 {
@@ -181,14 +181,14 @@ func walk(n int) []*adaptive.Row {
 }
 
 // shape is the numbers of components and byte strings of a frame.
-func shape(fields []adaptive.Field) (ints, blobs int) {
+func frameSize(fields []adaptive.Field) (ints, blobs int) {
 	r := newRow(fields)
 	return len(r.Ints), len(r.Bytes)
 }
 
 // newKnown has room for baselines of the last ring frames.
 func newKnown(fields []adaptive.Field, ring int) *adaptive.Frames {
-	ints, blobs := shape(fields)
+	ints, blobs := frameSize(fields)
 	return adaptive.NewFrames(ints, blobs, ring+adaptive.LearnReach)
 }
 
@@ -204,7 +204,7 @@ func newEnd(m *adaptive.Model, fields []adaptive.Field, ring int) *end {
 }
 
 // take keeps a frame, and learns what it pushes out of the ring.
-func (e *end) take(seq uint64, r *adaptive.Row) {
+func (e *end) accept(seq uint64, r *adaptive.Row) {
 	if keep := uint64(e.known.Cap() - adaptive.LearnReach); seq >= keep {
 		e.state.Learn(seq-keep, e.known)
 	}
@@ -213,7 +213,7 @@ func (e *end) take(seq uint64, r *adaptive.Row) {
 
 // learn takes a frame and learns it at once.
 func (e *end) learn(seq uint64, r *adaptive.Row) {
-	e.take(seq, r)
+	e.accept(seq, r)
 	e.state.Learn(seq, e.known)
 }
 

@@ -19,8 +19,8 @@ func (c *payloadCodec[M]) keyframe(row *Row) error {
 		case formQuat:
 			err = c.staticQuat(row.Ints[g.at:][:4], g)
 		case formBits:
-			for k := range g.comps {
-				c.plain(row.Ints, &c.m.sets[g.first+k])
+			for k := range g.numComps {
+				c.staticPlain(row.Ints, &c.m.bitSets[g.firstComp+k])
 				c.staticCost(g, k)
 			}
 		case formBytes:
@@ -41,13 +41,13 @@ func (c *payloadCodec[M]) staticCost(g *group, k int) {
 }
 
 func (c *payloadCodec[M]) staticNumbers(ints []int32, g *group) error {
-	comps := c.m.comps[g.first:][:g.comps]
+	comps := c.m.components[g.firstComp:][:g.numComps]
 	n := uint(0)
-	if !g.bare {
+	if !g.noLength {
 		if !c.decodes() {
-			n = lengthOf(ints, comps)
+			n = magnitudeBits(ints, comps)
 		}
-		if n = uint(c.raw(uint64(n), g.lengthBits)); n > g.longest {
+		if n = uint(c.raw(uint64(n), g.lengthBits)); n > g.maxLength {
 			return ErrMalformed
 		}
 	}
@@ -55,9 +55,9 @@ func (c *payloadCodec[M]) staticNumbers(ints []int32, g *group) error {
 		c.meter.Flags(g.field, c.spent())
 	}
 	for k := range comps {
-		if g.bare {
-			c.plain(ints, &comps[k])
-		} else if !c.number(ints, g, &comps[k], n) {
+		if g.noLength {
+			c.staticPlain(ints, &comps[k])
+		} else if !c.staticNumber(ints, g, &comps[k], n) {
 			return ErrMalformed
 		}
 		c.staticCost(g, k)
@@ -66,21 +66,21 @@ func (c *payloadCodec[M]) staticNumbers(ints []int32, g *group) error {
 }
 
 // number codes a component whose magnitude has at most n bits.
-func (c *payloadCodec[M]) number(ints []int32, g *group, cp *comp, n uint) bool {
-	v := cp.whole(ints[cp.at])
+func (c *payloadCodec[M]) staticNumber(ints []int32, g *group, cp *component, n uint) bool {
+	v := cp.int64Of(ints[cp.at])
 	x := int64(c.raw(uint64(max(v, -v)), n))
-	if g.signs && x != 0 && c.bit(v < 0, 1<<15) {
+	if g.hasSigns && x != 0 && c.bit(v < 0, 1<<15) {
 		x = -x
 	}
 	if c.decodes() {
 		ints[cp.at] = cp.fit(x)
-		return cp.whole(ints[cp.at]) == x
+		return cp.int64Of(ints[cp.at]) == x
 	}
 	return true
 }
 
 // plain codes a component as one bit if it is 0, all its bits otherwise.
-func (c *payloadCodec[M]) plain(ints []int32, cp *comp) {
+func (c *payloadCodec[M]) staticPlain(ints []int32, cp *component) {
 	v := uint64(uint32(ints[cp.at]))
 	if c.bit(v != 0, 1<<15) {
 		if cp.wrap > 1 {
@@ -104,12 +104,12 @@ func (c *payloadCodec[M]) staticQuat(ints []int32, g *group) error {
 		c.meter.Flags(g.field, c.spent())
 	}
 	for i := range 3 {
-		v := c.raw(uint64(ints[1+i]+g.limit), g.width)
-		if v > uint64(2*g.limit) {
+		v := c.raw(uint64(ints[1+i]+g.quatMax), g.quatBits)
+		if v > uint64(2*g.quatMax) {
 			return ErrMalformed
 		}
 		if c.decodes() {
-			ints[1+i] = int32(v) - g.limit
+			ints[1+i] = int32(v) - g.quatMax
 		}
 		c.staticCost(g, i)
 	}
@@ -144,21 +144,21 @@ func (c *payloadCodec[M]) staticBytes(row *Row, g *group) (err error) {
 
 // IntraBytes is about how many bytes a payload of row alone takes: one too many at
 // most, and a few too few where it ends in zeros.
-func (m *Model) IntraBytes(row *Row) int {
-	s := size{bits: 1} // one row
+func (m *Model) KeyframeBytes(row *Row) int {
+	s := keyframeSize{bits: 1} // one row
 	for i := range m.groups {
 		g := &m.groups[i]
 		switch g.form {
 		case formNumbers:
-			if g.bare {
-				s.plain(row.Ints, m.comps[g.first:][:g.comps])
+			if g.noLength {
+				s.plain(row.Ints, m.components[g.firstComp:][:g.numComps])
 			} else {
-				s.numbers(row.Ints, m.comps[g.first:][:g.comps], g)
+				s.numbers(row.Ints, m.components[g.firstComp:][:g.numComps], g)
 			}
 		case formQuat:
 			s.quat(row.Ints[g.at:][:4], g)
 		case formBits:
-			s.plain(row.Ints, m.sets[g.first:][:g.comps])
+			s.plain(row.Ints, m.bitSets[g.firstComp:][:g.numComps])
 		case formBytes:
 			s.bytes(row.Bytes[g.blob], g)
 		}
@@ -169,15 +169,15 @@ func (m *Model) IntraBytes(row *Row) int {
 // LeastIntra is a number of bytes that IntraBytes does not stay below, found
 // sooner: what stands before the last component of the last group in which that one
 // is not sent as zeros.
-func (m *Model) LeastIntra(row *Row) int {
+func (m *Model) MinKeyframeBytes(row *Row) int {
 	for i := len(m.groups) - 1; i >= 0; i-- {
 		g := &m.groups[i]
-		if g.n == 0 || row.Ints[g.at+g.n-1] == -g.limit {
+		if g.n == 0 || row.Ints[g.at+g.n-1] == -g.quatMax {
 			continue
 		}
-		before := g.before
+		before := g.minBitsBefore
 		if g.form == formQuat {
-			before += 2 + 2*g.width
+			before += 2 + 2*g.quatBits
 		}
 		return int(before+8) / 8
 	}
@@ -185,15 +185,15 @@ func (m *Model) LeastIntra(row *Row) int {
 }
 
 // leastBits is what the static code of a group takes at least.
-func (g *group) leastBits() uint {
+func (g *group) minKeyframeBits() uint {
 	switch g.form {
 	case formNumbers:
-		if g.bare {
+		if g.noLength {
 			return uint(g.n)
 		}
 		return g.lengthBits
 	case formQuat:
-		return 2 + 3*g.width
+		return 2 + 3*g.quatBits
 	case formBits:
 		return uint(g.n)
 	case formBytes:
@@ -204,28 +204,28 @@ func (g *group) leastBits() uint {
 
 // size counts the bits of the static code, and those up to the last value that is
 // not 0, since the zeros at the end of a payload are left out.
-type size struct {
+type keyframeSize struct {
 	bits, used uint
 	last       uint32 // that value
 }
 
 // upTo says that v, which is not 0, ends here.
-func (s *size) upTo(v uint32) { s.used, s.last = s.bits, v }
+func (s *keyframeSize) nonZero(v uint32) { s.used, s.last = s.bits, v }
 
-func (s *size) quat(ints []int32, g *group) {
+func (s *keyframeSize) quat(ints []int32, g *group) {
 	s.bits += 2
 	if ints[0] != 0 {
-		s.upTo(uint32(ints[0]))
+		s.nonZero(uint32(ints[0]))
 	}
 	for _, v := range ints[1:] {
-		s.bits += g.width
-		if v != -g.limit {
-			s.upTo(uint32(v + g.limit))
+		s.bits += g.quatBits
+		if v != -g.quatMax {
+			s.nonZero(uint32(v + g.quatMax))
 		}
 	}
 }
 
-func (s *size) plain(ints []int32, comps []comp) {
+func (s *keyframeSize) plain(ints []int32, comps []component) {
 	for i := range comps {
 		s.bits++
 		v := ints[comps[i].at]
@@ -233,41 +233,41 @@ func (s *size) plain(ints []int32, comps []comp) {
 		case v == 0:
 		case w > 1:
 			s.bits += w
-			s.upTo(uint32(v))
+			s.nonZero(uint32(v))
 		default:
-			s.upTo(1)
+			s.nonZero(1)
 		}
 	}
 }
 
-func (s *size) numbers(ints []int32, comps []comp, g *group) {
-	n := lengthOf(ints, comps)
+func (s *keyframeSize) numbers(ints []int32, comps []component, g *group) {
+	n := magnitudeBits(ints, comps)
 	s.bits += g.lengthBits
 	if n == 0 {
 		return
 	}
-	s.upTo(uint32(n))
+	s.nonZero(uint32(n))
 	for i := range comps {
 		s.bits += n
 		v := ints[comps[i].at]
 		if v == 0 {
 			continue
 		}
-		s.upTo(uint32(v))
-		if g.signs {
+		s.nonZero(uint32(v))
+		if g.hasSigns {
 			s.bits++
 		}
-		if g.signs && v < 0 {
-			s.upTo(1)
+		if g.hasSigns && v < 0 {
+			s.nonZero(1)
 		}
 	}
 }
 
-func (s *size) bytes(b []byte, g *group) {
+func (s *keyframeSize) bytes(b []byte, g *group) {
 	if g.minBytes < g.maxBytes {
 		s.bits += uint(bits.Len(uint(g.maxBytes - g.minBytes)))
 		if n := len(b) - g.minBytes; n != 0 {
-			s.upTo(uint32(n))
+			s.nonZero(uint32(n))
 		}
 	}
 	for i := len(b) - 1; i >= 0; i-- {
@@ -280,7 +280,7 @@ func (s *size) bytes(b []byte, g *group) {
 }
 
 // whole is the value of an unwrapped or sign-extended component.
-func (c *comp) whole(v int32) int64 {
+func (c *component) int64Of(v int32) int64 {
 	if c.wrap == 0 || c.signed {
 		return int64(v)
 	}
@@ -288,7 +288,7 @@ func (c *comp) whole(v int32) int64 {
 }
 
 // staticCode notes how the group's numbers are packed.
-func (g *group) staticCode(comps []comp) {
+func (g *group) setKeyframeCode(comps []component) {
 	longest := 0
 	for _, c := range comps {
 		if c.wrap > 0 {
@@ -298,15 +298,15 @@ func (g *group) staticCode(comps []comp) {
 		}
 	}
 	last := &comps[len(comps)-1]
-	g.longest, g.lengthBits = uint(longest), uint(bits.Len(uint(longest)))
-	g.signs = last.signed || last.wrap == 0 && last.lo < 0
+	g.maxLength, g.lengthBits = uint(longest), uint(bits.Len(uint(longest)))
+	g.hasSigns = last.signed || last.wrap == 0 && last.lo < 0
 }
 
 // lengthOf is how many bits the longest of the magnitudes has.
-func lengthOf(ints []int32, comps []comp) uint {
+func magnitudeBits(ints []int32, comps []component) uint {
 	all := uint64(0)
 	for i := range comps {
-		v := comps[i].whole(ints[comps[i].at])
+		v := comps[i].int64Of(ints[comps[i].at])
 		all |= uint64(max(v, -v))
 	}
 	return uint(bits.Len64(all))

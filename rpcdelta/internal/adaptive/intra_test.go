@@ -11,24 +11,24 @@ import (
 // takes, for rows of few and many zeros.
 func TestIntraBytes(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
-	m := adaptive.New(everything, 60)
+	m := adaptive.New(allKinds, 60)
 	s, c := m.NewState(64), new(adaptive.Coder)
 	var row *adaptive.Row
 	for i := range 3000 {
-		row = randomRow(r, everything, row)
+		row = randomRow(r, allKinds, row)
 		for k := range row.Ints {
 			if r.IntN(200) < i%200 {
 				row.Ints[k] = 0
 				if k < 4 && i%3 == 0 { // the quat's components are sent as zeros
-					row.Ints[k] = -everything[2].Hi * int32(min(k, 1))
+					row.Ints[k] = -allKinds[2].Hi * int32(min(k, 1))
 				}
 			}
 		}
-		got, want := m.IntraBytes(row), len(c.Encode(nil, &adaptive.Payload{Rows: []*adaptive.Row{row}}, s, nil))
+		got, want := m.KeyframeBytes(row), len(c.Encode(nil, &adaptive.Payload{Rows: []*adaptive.Row{row}}, s, nil))
 		if got < want-1 || got > want+1 {
 			t.Fatalf("%d bytes are expected of %v, it takes %d", got, row, want)
 		}
-		if least := m.LeastIntra(row); least > got {
+		if least := m.MinKeyframeBytes(row); least > got {
 			t.Fatalf("%d bytes are expected of %v, but at least %d", got, row, least)
 		}
 	}

@@ -62,7 +62,7 @@ func (l *link) send(r *rand.Rand, lost bool) {
 			l.t.Fatalf("frame %d: got %v, want %v", at, l.out[i], l.sent[at])
 		}
 		if int64(at) > l.top {
-			l.server.take(at, l.out[i])
+			l.server.accept(at, l.out[i])
 			l.pending = append(l.pending, at)
 			l.top = int64(at)
 		}
@@ -71,21 +71,21 @@ func (l *link) send(r *rand.Rand, lost bool) {
 
 func (l *link) ack() {
 	for _, seq := range l.pending {
-		l.client.take(seq, l.sent[seq])
+		l.client.accept(seq, l.sent[seq])
 		l.newest = int64(seq)
 	}
 	l.pending = l.pending[:0]
 }
 
 func TestLinkIsLossless(t *testing.T) {
-	models := []*adaptive.Model{adaptive.New(vehicle, 60), adaptive.New(everything, 30)}
+	models := []*adaptive.Model{adaptive.New(vehicleFields, 60), adaptive.New(allKinds, 30)}
 	rapid.Check(t, func(t *rapid.T) {
 		k := rapid.IntRange(0, 1).Draw(t, "fields")
 		ring := rapid.SampledFrom([]int{2, 8, 16, 64}).Draw(t, "ring")
 		seed := rapid.Uint64().Draw(t, "seed")
 		loss := rapid.IntRange(0, 60).Draw(t, "loss")
 		r := rand.New(rand.NewPCG(seed, 1))
-		l := &link{t: t, fields: [][]adaptive.Field{vehicle, everything}[k], ring: ring, newest: -1, top: -1}
+		l := &link{t: t, fields: [][]adaptive.Field{vehicleFields, allKinds}[k], ring: ring, newest: -1, top: -1}
 		l.client, l.server = newEnd(models[k], l.fields, ring), newEnd(models[k], l.fields, ring)
 		l.out = newRows(l.fields)
 		for range rapid.IntRange(1, 300).Draw(t, "frames") {
@@ -108,17 +108,17 @@ func TestLinkIsLossless(t *testing.T) {
 // When a frame is learned makes no difference, so long as those before it are
 // still kept.
 func TestLearnedLate(t *testing.T) {
-	m := adaptive.New(vehicle, 60)
+	m := adaptive.New(vehicleFields, 60)
 	for _, ring := range []int{2, 16, 64} {
 		r := rand.New(rand.NewPCG(uint64(ring), 1))
-		soon, late := newEnd(m, vehicle, ring), newEnd(m, vehicle, ring)
+		soon, late := newEnd(m, vehicleFields, ring), newEnd(m, vehicleFields, ring)
 		first := soon.state.Hash()
-		for i, row := range walk(400) {
+		for i, row := range smoothRows(400) {
 			if r.IntN(8) == 0 {
 				continue // lost
 			}
 			soon.learn(uint64(i), row)
-			late.take(uint64(i), row)
+			late.accept(uint64(i), row)
 			if r.IntN(60) != 0 {
 				continue
 			}
@@ -136,13 +136,13 @@ func TestLearnedLate(t *testing.T) {
 }
 
 func TestUnknownBaseline(t *testing.T) {
-	m := adaptive.New(vehicle, 60)
-	e := newEnd(m, vehicle, 64)
-	rows := walk(100)
+	m := adaptive.New(vehicleFields, 60)
+	e := newEnd(m, vehicleFields, 64)
+	rows := smoothRows(100)
 	for i, row := range rows[:50] {
 		e.learn(uint64(i), row)
 	}
-	out := newRows(vehicle)
+	out := newRows(vehicleFields)
 	for _, base := range []uint64{0, 48, 50, 60, 1 << 40, 1<<64 - 1} {
 		if _, err := e.decode(out, nil, 60, base, true); !errors.Is(err, adaptive.ErrBaseline) {
 			t.Errorf("baseline %d: %v", base, err)
@@ -162,11 +162,11 @@ func TestUnknownBaseline(t *testing.T) {
 // Each end reads of the frames only what LearnReach and the ring allow: one that
 // keeps no others does the same.
 func TestReach(t *testing.T) {
-	m := adaptive.New(vehicle, 60)
-	ints, blobs := shape(vehicle)
+	m := adaptive.New(vehicleFields, 60)
+	ints, blobs := frameSize(vehicleFields)
 	short := &end{state: m.NewState(0), known: adaptive.NewFrames(ints, blobs, adaptive.LearnReach)}
 	long := &end{state: m.NewState(0), known: adaptive.NewFrames(ints, blobs, 300)}
-	rows := walk(300)
+	rows := smoothRows(300)
 	for i, row := range rows[:236] {
 		seq := uint64(i)
 		short.learn(seq, row)

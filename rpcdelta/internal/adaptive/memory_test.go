@@ -10,12 +10,12 @@ func bytesOf[T any](s []T) int {
 	return cap(s) * int(unsafe.Sizeof(v))
 }
 
-func (c *counters) bytes() int { return bytesOf(c.index) + bytesOf(c.bits) + bytesOf(c.blobs) }
+func (c *bitModels) size() int { return bytesOf(c.index) + bytesOf(c.bits) + bytesOf(c.bytes) }
 
 // size is the bytes that a State keeps.
 func (s *State) size() int {
-	l := &s.live
-	return int(unsafe.Sizeof(*s)) + bytesOf(l.drives) + bytesOf(l.comps) + bytesOf(l.lists) + bytesOf(l.groups) + l.counters.bytes()
+	l := &s.learned
+	return int(unsafe.Sizeof(*s)) + bytesOf(l.inputs) + bytesOf(l.components) + bytesOf(l.lists) + bytesOf(l.groups) + l.bitModels.size()
 }
 
 func (f *Frames) size() int {

@@ -44,18 +44,18 @@ const (
 
 // predictors are the experts of each family.
 var predictors = [families][maxExperts]Predictor{
-	plain:        {ByHold, BySlope, BySlopes},
-	angled:       {ByHold, BySlope, BySlopes, ByScalars},
-	derived:      {ByMean, ByBend},
-	turned:       {ByTurn, ByTurn, ByTurn, ByTurn},
-	extrapolated: {ByHold, ByTurnOn, ByTurnFar},
+	familyPlain:        {ByHold, BySlope, BySlopes},
+	familyAngled:       {ByHold, BySlope, BySlopes, ByScalars},
+	familyDerived:      {ByMean, ByBend},
+	familyTurned:       {ByTurn, ByTurn, ByTurn, ByTurn},
+	familyExtrapolated: {ByHold, ByTurnOn, ByTurnFar},
 }
 
 // predictor is the expert that forecasts a component; of two the one that weighs more.
-func (p *past) predictor(g *group, lc *liveComp) Predictor {
+func (p *refFrames) predictor(g *group, lc *componentState) Predictor {
 	class := p.lo
 	if p.share >= 1<<7 {
 		class = p.hi
 	}
-	return predictors[g.family][lc.in[class].expert&3]
+	return predictors[g.family][lc.classes[class].expert&3]
 }

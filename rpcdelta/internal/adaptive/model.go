@@ -79,16 +79,16 @@ type Row struct {
 
 // Model is a compiled schema. It is immutable and safe for concurrent use.
 type Model struct {
-	groups []group
-	comps  []comp
-	sets   []comp // of bit sets
-	drives int
-	lists  int
-	quats  int
-	bits   int
-	blobs  int
-	tables *tables
-	first  live // of a stream of which nothing was taken
+	groups     []group
+	components []component
+	bitSets    []component // of bit sets
+	inputs     int
+	lists      int
+	quats      int
+	bits       int
+	blobs      int
+	tables     *tables
+	initial    modelState // of a stream of which nothing was taken
 }
 
 // New compiles the fields of a frame that is sent rateHz times a second, whose
@@ -104,8 +104,8 @@ func (p *Prior) Compile(fields []Field, rateHz float64) *Model {
 	}
 	b := builder{m: m, fields: fields, rate: rateHz}
 	b.build()
-	m.first = m.newLive()
-	m.first.reset(m)
-	p.start(m)
+	m.initial = m.newState()
+	m.initial.reset(m)
+	p.apply(m)
 	return m
 }

@@ -2,17 +2,17 @@ package adaptive
 
 // past is what the prediction of one frame reads: its reference and frames
 // before that. A missing one repeats its successor and has rate 0.
-type past struct {
-	base, prev   [][]byte // byte strings of the reference and the frame before it
-	b, h1, h2    []int32  // reference; the two before it
-	h4           []int32  // newest at or before two sequences before h2
-	hd, hdd      []int32  // newest at or before one distance before b, and before hd
-	d            int64    // sequences from the reference to the frame
-	r1, r12, r24 int64    // Q16: d over the time from b to h1, h1 to h2, h2 to h4
-	rd, rdd      int64    // the same from b to hd, hd to hdd
-	moved        []byte   // changes by component, and by byte string, and seven more bytes
-	class        int
-	span         // where it lies between classes
+type refFrames struct {
+	refBytes, prevBytes [][]byte // byte strings of the reference and the frame before it
+	ref, h1, h2         []int32  // reference; the two before it
+	h4                  []int32  // newest at or before two sequences before h2
+	hd, hdd             []int32  // newest at or before one distance before b, and before hd
+	dist                int64    // sequences from the reference to the frame
+	r1, r12, r24        int64    // Q16: d over the time from b to h1, h1 to h2, h2 to h4
+	rd, rdd             int64    // the same from b to hd, hd to hdd
+	diffs               []byte   // changes by component, and by byte string, and seven more bytes
+	class               int
+	classSpan           // where it lies between classes
 }
 
 // view is the frames known while a payload is coded: those up to the baseline,
@@ -27,7 +27,7 @@ type view struct {
 }
 
 // look opens the view of the frames up to base.
-func look(known *Frames, base, floor int64) view {
+func newView(known *Frames, base, floor int64) view {
 	return view{known: known, slot: known.slot(uint64(base)), base: base, floor: max(floor, base-int64(known.Cap()), -1)}
 }
 
@@ -80,17 +80,17 @@ func (v *view) row(seq int64) *Row {
 }
 
 // searched is how many sequences are asked for until a frame counts as missing.
-const searched = 8
+const searchLimit = 8
 
 // back finds the newest frame at or before to; from, whose ints are given, is
 // its successor.
-func (p *past) back(v *view, from int64, ints []int32, to int64) ([]int32, int64, int64) {
+func (p *refFrames) search(v *view, from int64, ints []int32, to int64) ([]int32, int64, int64) {
 	if i := v.find(to); i >= 0 { // as nearly always
-		return v.known.intsOf(i), to, p.d * int64(recip[min(from-to, MaxRing)])
+		return v.known.intsOf(i), to, p.dist * int64(recip[min(from-to, MaxRing)])
 	}
-	for s := to; s > to-searched; s-- {
+	for s := to; s > to-searchLimit; s-- {
 		if r := v.ints(s); r != nil {
-			return r, s, p.d * int64(recip[min(from-s, MaxRing)])
+			return r, s, p.dist * int64(recip[min(from-s, MaxRing)])
 		}
 	}
 	return ints, from, 0
@@ -98,34 +98,34 @@ func (p *past) back(v *view, from int64, ints []int32, to int64) ([]int32, int64
 
 // fill sets p for frame seq, coded against the known frame b; it is false if
 // that is not known.
-func (p *past) fill(v *view, seq, b int64) bool {
-	p.b = v.ints(b)
-	if p.b == nil {
+func (p *refFrames) load(v *view, seq, b int64) bool {
+	p.ref = v.ints(b)
+	if p.ref == nil {
 		return false
 	}
-	p.d = seq - b
-	p.class = classOf(p.d)
-	p.span = between[min(p.d, MaxRing)]
-	p.base = nil
+	p.dist = seq - b
+	p.class = classOf(p.dist)
+	p.classSpan = spans[min(p.dist, MaxRing)]
+	p.refBytes = nil
 	if v.known.blobs > 0 {
-		p.base, _ = v.bytes(b)
+		p.refBytes, _ = v.bytes(b)
 		var ok bool
-		if p.prev, ok = v.bytes(b - 1); !ok {
-			p.prev = p.base
+		if p.prevBytes, ok = v.bytes(b - 1); !ok {
+			p.prevBytes = p.refBytes
 		}
 	}
 	var s1, s2, sd int64
-	p.h1, s1, p.r1 = p.back(v, b, p.b, b-1)
-	p.h2, s2, p.r12 = p.back(v, s1, p.h1, s1-1)
-	p.h4, _, p.r24 = p.back(v, s2, p.h2, s2-2)
-	if p.d == 1 {
+	p.h1, s1, p.r1 = p.search(v, b, p.ref, b-1)
+	p.h2, s2, p.r12 = p.search(v, s1, p.h1, s1-1)
+	p.h4, _, p.r24 = p.search(v, s2, p.h2, s2-2)
+	if p.dist == 1 {
 		p.hd, p.rd = p.h1, p.r1
 		p.hdd, p.rdd = p.h2, p.r12
 	} else {
-		p.hd, sd, p.rd = p.back(v, b, p.b, b-p.d)
-		p.hdd, _, p.rdd = p.back(v, sd, p.hd, sd-p.d)
+		p.hd, sd, p.rd = p.search(v, b, p.ref, b-p.dist)
+		p.hdd, _, p.rdd = p.search(v, sd, p.hd, sd-p.dist)
 	}
-	p.moved = v.known.moved
+	p.diffs = v.known.moved
 	return true
 }
 
@@ -153,13 +153,13 @@ var recip = func() (t [MaxRing + 1]int32) {
 // span is where a distance lies: share of the way from class from to the next, by
 // its logarithm, Q8, or beyond; grown is that of scales. Predictions lie between those of lo and hi, one class
 // where there is nothing between.
-type span struct {
+type classSpan struct {
 	from, lo, hi uint8
-	share, grown int16
+	share        int16
 }
 
 // between gives the span of each distance.
-var between = func() (t [MaxRing + 1]span) {
+var spans = func() (t [MaxRing + 1]classSpan) {
 	for d := 1; d < len(t); d++ {
 		x := &t[d]
 		if d > int(classDistance[1]) {
@@ -167,7 +167,6 @@ var between = func() (t [MaxRing + 1]span) {
 		}
 		from, to := log2(classDistance[x.from]-1), log2(classDistance[x.from+1]-1)
 		x.share = int16((log2(int64(d)-1) - from) * 256 / (to - from))
-		x.grown = x.share
 		x.lo, x.hi = x.from, x.from+1
 		if x.share == 0 {
 			x.hi = x.from

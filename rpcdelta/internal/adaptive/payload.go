@@ -49,9 +49,9 @@ type payloadCodec[M mode] struct {
 
 // frameContext is what predicting a frame reads beside the learned state.
 type frameContext struct {
-	p past
-	q orient
-	s surprise
+	refs    refFrames
+	orient  orientation
+	context residualContext
 }
 
 // mode is what a payloadCodec does. The types differ in size only, so that the mode is known at
@@ -139,18 +139,18 @@ func (c *Coder) Measure(m Meter, p *Payload, s *State, known *Frames) (bits floa
 
 // open returns the view of the frames that coding p reads, and the learned state: nil if the
 // baseline is unknown or is not the last frame that s has learned.
-func (s *State) open(p *Payload, known *Frames) (v view, l *live) {
+func (s *State) open(p *Payload, known *Frames) (v view, l *modelState) {
 	if !p.HasBase {
-		return view{known: known, base: -1, floor: -1}, &s.m.first
+		return view{known: known, base: -1, floor: -1}, &s.m.initial
 	}
 	if p.Base >= p.Newest || s.newest != int64(p.Base) {
 		return v, nil
 	}
-	v = look(known, s.newest, int64(p.Newest)-s.ring)
+	v = newView(known, s.newest, int64(p.Newest)-s.ring)
 	if v.find(v.base) < 0 {
 		return v, nil
 	}
-	return v, &s.live
+	return v, &s.learned
 }
 
 // payload codes the number of rows, then each row against the one before it. The error is
@@ -181,7 +181,7 @@ func (c *payloadCodec[M]) payload(p *Payload, s *State, known *Frames) error {
 		if i == 0 && !p.HasBase {
 			err = c.keyframe(row)
 		} else {
-			c.p.fill(&v, seq, ref)
+			c.refs.load(&v, seq, ref)
 			err = c.row(row, l)
 		}
 		if err != nil {

@@ -2,102 +2,102 @@ package adaptive
 
 // piece is a sort of part that learned states are made of. A prior has a start
 // for each, for fields that it has not seen.
-type piece uint8
+type paramKind uint8
 
 const (
 	// Flags of fields, by what the field is.
-	pieceNumber piece = iota
-	pieceInteger
-	pieceAngled
-	pieceDerived
-	pieceTurned
-	pieceExtrapolated
-	pieceBits
-	pieceBytes
-	pieceList   // the chances of frequent values
-	pieceTurn   // the index of a quat with an angular velocity
-	pieceExtend // and without
-	pieceBit
-	pieceBlob
+	paramNumberFlag paramKind = iota
+	paramIntegerFlag
+	paramAngledFlag
+	paramDerivedFlag
+	paramTurnedFlag
+	paramExtrapolatedFlag
+	paramBitsFlag
+	paramBytesFlag
+	paramListProbs         // the chances of frequent values
+	paramTurnedIndex       // the index of a quat with an angular velocity
+	paramExtrapolatedIndex // and without
+	paramBit
+	paramBytes
 	// Those that only a known field has: how far its flags are, its values, and how
 	// wide its errors are and what that leans on.
-	pieceAge
-	pieceValues
-	pieceScale
+	paramUses
+	paramValues
+	paramScale
 	// Weights of components, by family, and what follows: the costs of their
 	// experts and tables, and their flags.
-	pieceWeights
-	pieceCosts    = pieceWeights + piece(families)
-	pieceCompFlag = pieceCosts + piece(families)
-	pieces        = pieceCompFlag + piece(families)
+	paramWeights
+	paramCosts    = paramWeights + paramKind(families)
+	paramCompFlag = paramCosts + paramKind(families)
+	paramKinds    = paramCompFlag + paramKind(families)
 )
 
 // trains says whether a prior learns where a piece starts whose field it does not
 // know. Weights and scales of other games are worse than the hand-set ones.
-func (p piece) trains() bool {
-	return p < pieceAge || p >= pieceCosts
+func (p paramKind) trained() bool {
+	return p < paramUses || p >= paramCosts
 }
 
 // place is one piece of a model's state.
-type place struct {
-	piece
-	at int // index of the group, component, list, quat, bit or blob
-	of int // component of a list
+type paramRef struct {
+	kind paramKind
+	index int // index of the group, component, list, quat, bit or blob
+	comp  int // component of a list
 }
 
 // sortOf says what a group's flag is.
-func (g *group) sortOf() piece {
+func (g *group) flagKind() paramKind {
 	switch g.form {
 	case formBits:
-		return pieceBits
+		return paramBitsFlag
 	case formBytes:
-		return pieceBytes
+		return paramBytesFlag
 	case formQuat:
-		if g.family == turned {
-			return pieceTurned
+		if g.family == familyTurned {
+			return paramTurnedFlag
 		}
-		return pieceExtrapolated
+		return paramExtrapolatedFlag
 	case formNumbers:
 	}
 	switch {
-	case g.family == angled:
-		return pieceAngled
-	case g.family == derived:
-		return pieceDerived
-	case g.counts:
-		return pieceInteger
+	case g.family == familyAngled:
+		return paramAngledFlag
+	case g.family == familyDerived:
+		return paramDerivedFlag
+	case g.counter:
+		return paramIntegerFlag
 	}
-	return pieceNumber
+	return paramNumberFlag
 }
 
 // piecesOf lists the pieces of group i, its flag first.
-func (m *Model) piecesOf(i int) []place {
+func (m *Model) params(i int) []paramRef {
 	g := &m.groups[i]
-	out := []place{{piece: g.sortOf(), at: i}, {piece: pieceAge, at: i}}
+	out := []paramRef{{kind: g.flagKind(), index: i}, {kind: paramUses, index: i}}
 	switch g.form {
 	case formBits:
-		for k := range g.comps {
-			for range m.sets[g.first+k].wrap {
-				out = append(out, place{piece: pieceBit, at: g.index + len(out) - 2})
+		for k := range g.numComps {
+			for range m.bitSets[g.firstComp+k].wrap {
+				out = append(out, paramRef{kind: paramBit, index: g.index + len(out) - 2})
 			}
 		}
 		return out
 	case formBytes:
-		return append(out, place{piece: pieceBlob, at: g.index})
+		return append(out, paramRef{kind: paramBytes, index: g.index})
 	case formQuat:
-		x := place{piece: pieceExtend, at: g.index}
-		if g.family == turned {
-			x.piece = pieceTurn
+		x := paramRef{kind: paramExtrapolatedIndex, index: g.index}
+		if g.family == familyTurned {
+			x.kind = paramTurnedIndex
 		}
 		out = append(out, x)
 	case formNumbers:
 	}
-	for k := g.first; k < g.first+g.comps; k++ {
-		f := piece(g.family)
-		out = append(out, place{piece: pieceWeights + f, at: k}, place{piece: pieceScale, at: k},
-			place{piece: pieceCosts + f, at: k}, place{piece: pieceCompFlag + f, at: k})
-		if l := m.comps[k].list; l >= 0 {
-			out = append(out, place{piece: pieceList, at: l}, place{piece: pieceValues, at: l, of: k})
+	for k := g.firstComp; k < g.firstComp+g.numComps; k++ {
+		f := paramKind(g.family)
+		out = append(out, paramRef{kind: paramWeights + f, index: k}, paramRef{kind: paramScale, index: k},
+			paramRef{kind: paramCosts + f, index: k}, paramRef{kind: paramCompFlag + f, index: k})
+		if l := m.components[k].list; l >= 0 {
+			out = append(out, paramRef{kind: paramListProbs, index: l}, paramRef{kind: paramValues, index: l, comp: k})
 		}
 	}
 	return out

@@ -4,14 +4,14 @@ package adaptive
 type featureSet [features]int64
 
 // slope is where a component goes if it goes on as from h1 to b.
-func (p *past) slope(c *comp) int64 {
-	return wrapTo(int64(p.b[c.at])-int64(p.h1[c.at]), c.wrap) * p.r1 >> 12
+func (p *refFrames) slope(c *component) int64 {
+	return wrapTo(int64(p.ref[c.at])-int64(p.h1[c.at]), c.wrap) * p.r1 >> 12
 }
 
 // slopes are the features of a component's own past.
-func (p *past) slopes(c *comp) (s1, sdd, s12, sd, s24 int64) {
+func (p *refFrames) slopes(c *component) (s1, sdd, s12, sd, s24 int64) {
 	at, w := c.at, c.wrap
-	b, h1, h2, hd := int64(p.b[at]), int64(p.h1[at]), int64(p.h2[at]), int64(p.hd[at])
+	b, h1, h2, hd := int64(p.ref[at]), int64(p.h1[at]), int64(p.h2[at]), int64(p.hd[at])
 	h4, hdd := int64(p.h4[at]), int64(p.hdd[at])
 	if w == 0 {
 		return (b - h1) * p.r1 >> 12, (hd - hdd) * p.rdd >> 12, (h1 - h2) * p.r12 >> 12, (b - hd) * p.rd >> 12, (h2 - h4) * p.r24 >> 12
@@ -25,65 +25,65 @@ func (p *past) slopes(c *comp) (s1, sdd, s12, sd, s24 int64) {
 }
 
 // driven are the features of the scalars beside an angle: old and new values.
-func (p *past) driven(ints []int32, g *group) (new1, old1, new2, old2 int64) {
-	if g.ninputs > 0 {
-		at := g.inputs[0]
-		new1, old1 = int64(ints[at])*p.d<<6, int64(p.b[at])*p.d<<6
+func (p *refFrames) scalars(ints []int32, g *group) (new1, old1, new2, old2 int64) {
+	if g.numScalars > 0 {
+		at := g.scalars[0]
+		new1, old1 = int64(ints[at])*p.dist<<6, int64(p.ref[at])*p.dist<<6
 	}
-	if g.ninputs > 1 {
-		at := g.inputs[1]
-		new2, old2 = int64(ints[at])*p.d<<6, int64(p.b[at])*p.d<<6
+	if g.numScalars > 1 {
+		at := g.scalars[1]
+		new2, old2 = int64(ints[at])*p.dist<<6, int64(p.ref[at])*p.dist<<6
 	}
 	return new1, old1, new2, old2
 }
 
 // mean is the way that the mean of the derivative's old and new value leads.
-func (p *past) mean(ints []int32, g *group, k int) int64 {
+func (p *refFrames) mean(ints []int32, g *group, k int) int64 {
 	at := g.velocity + k
-	return (int64(p.b[at]) + int64(ints[at])) * (p.d * g.factor) >> 16
+	return (int64(p.ref[at]) + int64(ints[at])) * (p.dist * g.velocityFactor) >> 16
 }
 
 // bend is how the derivative's change lies between both: what it changed before
 // and what it changed in between.
-func (p *past) bend(ints []int32, g *group, k int) (bend, lead int64) {
+func (p *refFrames) bend(ints []int32, g *group, k int) (bend, lead int64) {
 	at := g.velocity + k
-	b, x := int64(p.b[at]), int64(ints[at])
-	third := p.d * g.factor / 3
+	b, x := int64(p.ref[at]), int64(ints[at])
+	third := p.dist * g.velocityFactor / 3
 	bend = ((x-b)<<16 - (b-int64(p.h1[at]))*p.r1) >> 4 * third >> 28
-	return bend, (x - b) * (p.d * g.factor) >> 16
+	return bend, (x - b) * (p.dist * g.velocityFactor) >> 16
 }
 
 // all sets every feature that a numeric family has.
-func (f *featureSet) all(p *past, ints []int32, g *group, c *comp, k int) {
-	if g.family == derived {
+func (f *featureSet) compute(p *refFrames, ints []int32, g *group, c *component, k int) {
+	if g.family == familyDerived {
 		f[0] = p.mean(ints, g, k)
 		f[1], f[2] = p.bend(ints, g, k)
 		return
 	}
 	f[0], f[1], f[2], f[3], f[4] = p.slopes(c)
-	if g.family == angled {
-		f[5], f[6], f[7], f[8] = p.driven(ints, g)
+	if g.family == familyAngled {
+		f[5], f[6], f[7], f[8] = p.scalars(ints, g)
 	}
 }
 
 // offset is what is expected of a numeric component: what the experts of the classes
 // on both sides of the distance say, by how near these are.
-func (p *past) offset(l *live, ints []int32, g *group, c *comp, lc *liveComp, k int) int64 {
-	lo, hi := &lc.in[p.lo], &lc.in[p.hi]
+func (p *refFrames) offset(l *modelState, ints []int32, g *group, c *component, lc *componentState, k int) int64 {
+	lo, hi := &lc.classes[p.lo], &lc.classes[p.hi]
 	a, b := lo.expert, hi.expert
-	if g.family == derived {
-		return p.join(p.followed(ints, g, lo, hi, k))
+	if g.family == familyDerived {
+		return p.blend(p.derivedOffsets(ints, g, lo, hi, k))
 	}
-	x, y := p.predict(l, ints, g, c, lo, hi, a)
+	x, y := p.expertOffsets(l, ints, g, c, lo, hi, a)
 	if a != b {
-		_, y = p.predict(l, ints, g, c, lo, hi, b)
+		_, y = p.expertOffsets(l, ints, g, c, lo, hi, b)
 	}
-	return p.join(x, y)
+	return p.blend(x, y)
 }
 
 // followed are the offsets, Q16, that the experts of two classes expect of a component
 // by its derivative.
-func (p *past) followed(ints []int32, g *group, lo, hi *liveClass, k int) (x, y int64) {
+func (p *refFrames) derivedOffsets(ints []int32, g *group, lo, hi *classState, k int) (x, y int64) {
 	mean := p.mean(ints, g, k)
 	x, y = int64(lo.w[0])*mean, int64(hi.w[0])*mean
 	if lo.expert|hi.expert == 0 {
@@ -101,7 +101,7 @@ func (p *past) followed(ints []int32, g *group, lo, hi *liveClass, k int) (x, y 
 
 // predict is the offset, Q16, that an expert of slopes or of scalars expects of a
 // component, by the weights of both classes.
-func (p *past) predict(l *live, ints []int32, g *group, c *comp, lo, hi *liveClass, expert uint8) (x, y int64) {
+func (p *refFrames) expertOffsets(l *modelState, ints []int32, g *group, c *component, lo, hi *classState, expert uint8) (x, y int64) {
 	w, v := &lo.w, &hi.w
 	switch expert {
 	case 0:
@@ -117,23 +117,23 @@ func (p *past) predict(l *live, ints []int32, g *group, c *comp, lo, hi *liveCla
 		}
 		return x, int64(v[1])*s1 + int64(v[2])*sdd + int64(v[3])*s12 + int64(v[4])*sd + int64(v[5])*s24
 	}
-	d := &l.drives[c.drive]
+	d := &l.inputs[c.inputs]
 	i, j := &d[p.lo], &d[p.hi]
-	new1, old1, new2, old2 := p.driven(ints, g)
+	new1, old1, new2, old2 := p.scalars(ints, g)
 	return int64(i[0])*new1 + int64(i[1])*old1 + int64(i[2])*new2 + int64(i[3])*old2,
 		int64(j[0])*new1 + int64(j[1])*old1 + int64(j[2])*new2 + int64(j[3])*old2
 }
 
 // turn is the offset that is expected of an orientation's component.
-func (p *past) turn(f *featureSet, g *group, lc *liveComp) int64 {
-	lo, hi := &lc.in[p.lo], &lc.in[p.hi]
-	return p.join(f.turns(g.family, lo), f.turns(g.family, hi))
+func (p *refFrames) quatOffset(f *featureSet, g *group, lc *componentState) int64 {
+	lo, hi := &lc.classes[p.lo], &lc.classes[p.hi]
+	return p.blend(f.quatExpertOffset(g.family, lo), f.quatExpertOffset(g.family, hi))
 }
 
 // turns is the same, Q16, as the expert of a class says.
-func (f *featureSet) turns(in family, c *liveClass) int64 {
+func (f *featureSet) quatExpertOffset(in family, c *classState) int64 {
 	switch {
-	case in == turned || c.expert == 1:
+	case in == familyTurned || c.expert == 1:
 		return int64(c.w[0]) * f[0]
 	case c.expert == 0:
 		return 0
@@ -145,21 +145,21 @@ func (f *featureSet) turns(in family, c *liveClass) int64 {
 const half = 1 << 15
 
 // join lies between two offsets in Q16, in whole steps.
-func (p *past) join(x, y int64) int64 {
+func (p *refFrames) blend(x, y int64) int64 {
 	return (x + (y-x)>>8*int64(p.share) + half) >> 16
 }
 
 // step is where a counter goes: as far as it went before, in proportion.
-func step(p *past, c *comp) int32 {
-	b := p.b[c.at]
+func nextStep(p *refFrames, c *component) int32 {
+	b := p.ref[c.at]
 	return c.fit(int64(b) + wrapTo(int64(b)-int64(p.h1[c.at]), c.wrap)*p.r1>>16)
 }
 
 // steps says whether all of a counter's components are where their step leads.
-func (m *Model) steps(p *past, g *group, row *Row) bool {
-	for k := range g.comps {
-		c := &m.comps[g.first+k]
-		if row.Ints[c.at] != step(p, c) {
+func (m *Model) followsStep(p *refFrames, g *group, row *Row) bool {
+	for k := range g.numComps {
+		c := &m.components[g.firstComp+k]
+		if row.Ints[c.at] != nextStep(p, c) {
 			return false
 		}
 	}
@@ -167,7 +167,7 @@ func (m *Model) steps(p *past, g *group, row *Row) bool {
 }
 
 // fit brings x into the component's range, by its modulus if it has one.
-func (c *comp) fit(x int64) int32 {
+func (c *component) fit(x int64) int32 {
 	switch {
 	case c.wrap == 0:
 		return int32(max(c.lo, min(c.hi, x)))

@@ -12,13 +12,13 @@ type Prior struct {
 	hash   uint64
 	freq   *frequencies
 	tables *tables
-	sorts  [pieces][]int32 // of fields that it has not seen; nil is hand-set
-	fields map[uint64]known
+	kinds  [paramKinds][]int32 // of fields that it has not seen; nil is hand-set
+	fields map[uint64]fieldParams
 }
 
 // known is where a field starts that the prior has seen.
-type known struct {
-	sort   piece
+type fieldParams struct {
+	kind   paramKind
 	values []int32
 }
 
@@ -45,41 +45,41 @@ func (p *Prior) Hash() uint64 { return p.hash }
 func (p *Prior) Fields() int { return len(p.fields) }
 
 // start puts the prior into the model's first state, which is the hand-set one.
-func (p *Prior) start(m *Model) {
+func (p *Prior) apply(m *Model) {
 	for i := range m.groups {
 		g := &m.groups[i]
-		all := m.piecesOf(i)
+		all := m.params(i)
 		for _, x := range all {
-			p.startPiece(m, x)
+			p.applyKind(m, x)
 		}
 		k, ok := p.fields[g.key]
-		if !ok || g.key == 0 || k.sort != all[0].piece {
+		if !ok || g.key == 0 || k.kind != all[0].kind {
 			continue
 		}
-		was := slots{}
+		was := paramVisitor{}
 		for _, x := range all {
-			was.visit(&m.first, m, x)
+			was.param(&m.initial, m, x)
 		}
 		if len(was.values) != len(k.values) {
 			continue // of another shape, though its description is the same
 		}
-		s := slots{values: k.values, load: true}
+		s := paramVisitor{values: k.values, load: true}
 		for _, x := range all {
-			s.visit(&m.first, m, x)
+			s.param(&m.initial, m, x)
 		}
 	}
 }
 
 // startPiece starts a part of the state as the prior says for its sort.
-func (p *Prior) startPiece(m *Model, x place) {
-	v := p.sorts[x.piece]
+func (p *Prior) applyKind(m *Model, x paramRef) {
+	v := p.kinds[x.kind]
 	if v == nil {
 		return
 	}
-	was := slots{}
-	if was.visit(&m.first, m, x); len(was.values) != len(v) {
+	was := paramVisitor{}
+	if was.param(&m.initial, m, x); len(was.values) != len(v) {
 		return
 	}
-	s := slots{values: v, load: true}
-	s.visit(&m.first, m, x)
+	s := paramVisitor{values: v, load: true}
+	s.param(&m.initial, m, x)
 }

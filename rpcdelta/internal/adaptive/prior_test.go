@@ -24,7 +24,7 @@ func keyed(fields []adaptive.Field) []adaptive.Field {
 }
 
 // wander is a run of random rows.
-func wander(fields []adaptive.Field, seed uint64, n int) []*adaptive.Row {
+func randomRows(fields []adaptive.Field, seed uint64, n int) []*adaptive.Row {
 	r := rand.New(rand.NewPCG(seed, 7))
 	rows := make([]*adaptive.Row, n)
 	var old *adaptive.Row
@@ -35,7 +35,7 @@ func wander(fields []adaptive.Field, seed uint64, n int) []*adaptive.Row {
 	return rows
 }
 
-func train(t testing.TB, cfg adaptive.Training, recs ...adaptive.Recording) *adaptive.Prior {
+func mustTrain(t testing.TB, cfg adaptive.Training, recs ...adaptive.Recording) *adaptive.Prior {
 	t.Helper()
 	p, err := adaptive.Train(recs, cfg)
 	if err != nil {
@@ -47,38 +47,38 @@ func train(t testing.TB, cfg adaptive.Training, recs ...adaptive.Recording) *ada
 // trainedPrior knows the fields of everything.
 func trainedPrior(t testing.TB) *adaptive.Prior {
 	t.Helper()
-	return train(t, adaptive.Training{}, adaptive.Recording{Fields: keyed(everything), RateHz: 30, Rows: wander(everything, 1, 200)})
+	return mustTrain(t, adaptive.Training{}, adaptive.Recording{Fields: keyed(allKinds), RateHz: 30, Rows: randomRows(allKinds, 1, 200)})
 }
 
 // The same recordings give the same prior on every platform.
 func TestTrainGolden(t *testing.T) {
 	recs := []adaptive.Recording{
-		{Fields: keyed(vehicle), RateHz: 60, Rows: walk(700)},
-		{Fields: keyed(everything), RateHz: 30, Rows: wander(everything, 1, 500)},
+		{Fields: keyed(vehicleFields), RateHz: 60, Rows: smoothRows(700)},
+		{Fields: keyed(allKinds), RateHz: 30, Rows: randomRows(allKinds, 1, 500)},
 	}
-	scratch, refined := train(t, adaptive.Training{}, recs...), train(t, adaptive.Training{From: adaptive.Generic()}, recs...)
+	scratch, refined := mustTrain(t, adaptive.Training{}, recs...), mustTrain(t, adaptive.Training{From: adaptive.Generic()}, recs...)
 	const want, wantRefined = 0xe11a10413fff8a6e, 0xfd13f92249cac1d1
 	if scratch.Hash() != want || refined.Hash() != wantRefined {
 		t.Errorf("from nothing %#x, from the generic prior %#x; want %#x and %#x", scratch.Hash(), refined.Hash(), uint64(want), uint64(wantRefined))
 	}
-	if n := scratch.Fields(); n != len(everything) { // their keys are the same numbers
+	if n := scratch.Fields(); n != len(allKinds) { // their keys are the same numbers
 		t.Errorf("%d fields", n)
 	}
-	if g := train(t, adaptive.Training{Generic: true}, recs...); g.Fields() != 0 {
+	if g := mustTrain(t, adaptive.Training{Generic: true}, recs...); g.Fields() != 0 {
 		t.Errorf("a generic prior knows %d fields", g.Fields())
 	}
 }
 
 func TestTrainOnLittle(t *testing.T) {
-	rows := walk(300)
+	rows := smoothRows(300)
 	for _, n := range []int{0, 1, 2, 6, 7, 30} {
-		p := train(t, adaptive.Training{From: adaptive.Generic()}, adaptive.Recording{Fields: keyed(vehicle), RateHz: 60, Rows: rows[:n]})
+		p := mustTrain(t, adaptive.Training{From: adaptive.Generic()}, adaptive.Recording{Fields: keyed(vehicleFields), RateHz: 60, Rows: rows[:n]})
 		if _, err := adaptive.ParsePrior(p.Append(nil)); err != nil {
 			t.Errorf("%d frames: %v", n, err)
 		}
 	}
 	stop := errors.New("stop")
-	_, err := adaptive.Train([]adaptive.Recording{{Fields: vehicle, RateHz: 60, Rows: walk(3000)}}, adaptive.Training{Progress: func(float64) error { return stop }})
+	_, err := adaptive.Train([]adaptive.Recording{{Fields: vehicleFields, RateHz: 60, Rows: smoothRows(3000)}}, adaptive.Training{Progress: func(float64) error { return stop }})
 	if !errors.Is(err, stop) {
 		t.Errorf("%v", err)
 	}
@@ -86,10 +86,10 @@ func TestTrainOnLittle(t *testing.T) {
 
 // TestTrainingPays codes what the prior was trained on, and what goes on like it.
 func TestTrainingPays(t *testing.T) {
-	rows := walk(2000)
-	p := train(t, adaptive.Training{From: adaptive.Generic()}, adaptive.Recording{Fields: keyed(vehicle), RateHz: 60, Rows: rows[:1000]})
+	rows := smoothRows(2000)
+	p := mustTrain(t, adaptive.Training{From: adaptive.Generic()}, adaptive.Recording{Fields: keyed(vehicleFields), RateHz: 60, Rows: rows[:1000]})
 	size := func(p *adaptive.Prior, rows []*adaptive.Row) (total int) {
-		e := newEnd(p.Compile(keyed(vehicle), 60), vehicle, 64)
+		e := newEnd(p.Compile(keyed(vehicleFields), 60), vehicleFields, 64)
 		for i := 6; i < len(rows); i++ {
 			e.learn(uint64(i-6), rows[i-6])
 			total += len(e.encode(nil, rows[i:i+1], uint64(i), uint64(i-6), true))
@@ -131,9 +131,9 @@ func TestParsePriorErrors(t *testing.T) {
 		{"hash", change(len(good) - 1), "damaged"},
 		{"more", append(bytes.Clone(good), 0), "damaged"},
 		{"huge", make([]byte, adaptive.MaxPrior+1), "bytes, want at most"},
-		{"more inside", resealed(append(bytes.Clone(good[:len(good)-8]), 0)), "1 bytes too many"},
-		{"less inside", resealed(bytes.Clone(good[:len(good)-9])), "cut off"},
-		{"table", resealed(append(bytes.Clone(good[:7]), good[8:]...)), "frequencies"},
+		{"more inside", withHash(append(bytes.Clone(good[:len(good)-8]), 0)), "1 bytes too many"},
+		{"less inside", withHash(bytes.Clone(good[:len(good)-9])), "cut off"},
+		{"table", withHash(append(bytes.Clone(good[:7]), good[8:]...)), "frequencies"},
 	} {
 		if _, err := adaptive.ParsePrior(c.in); !errors.Is(err, adaptive.ErrPrior) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", c.name, err)
@@ -142,7 +142,7 @@ func TestParsePriorErrors(t *testing.T) {
 }
 
 // resealed appends the hash of a body.
-func resealed(body []byte) []byte {
+func withHash(body []byte) []byte {
 	return binary.LittleEndian.AppendUint64(body, adaptive.PriorHash(body))
 }
 
@@ -150,18 +150,18 @@ func resealed(body []byte) []byte {
 // what is parsed is written again as it was, and both ends of a stream agree with
 // it.
 func FuzzParsePrior(f *testing.F) {
-	fields := keyed(everything)
+	fields := keyed(allKinds)
 	known := trainedPrior(f)
 	whole := known.Append(nil)
 	tables := whole[:len(whole)-8-len(known.Rest())]
 	f.Add([]byte(nil), adaptive.Generic().Rest())
 	f.Add(tables[6:100], known.Rest())
 	f.Add([]byte{1, 0xc0, 0xff, 3}, []byte{0, 0, 0, 0, 0})
-	rows := wander(everything, 3, 40)
+	rows := randomRows(allKinds, 3, 40)
 	f.Fuzz(func(t *testing.T, front, rest []byte) {
 		in := bytes.Clone(tables)
 		copy(in[6:], front)
-		in = resealed(append(in, rest...))
+		in = withHash(append(in, rest...))
 		p, err := adaptive.ParsePrior(in)
 		if err != nil {
 			return
@@ -190,11 +190,11 @@ func agree(t failer, p *adaptive.Prior, fields []adaptive.Field, rows []*adaptiv
 		if n, err := server.decode(out, b, uint64(i), base, i >= 3); err != nil || n != 1 {
 			t.Fatalf("frame %d: %d rows, %v", i, n, err)
 		}
-		if !equal(out[0], row) || !legal(fields, out[0]) {
+		if !equal(out[0], row) || !inRange(fields, out[0]) {
 			t.Fatalf("frame %d is %v, want %v", i, out[0], row)
 		}
 		for _, e := range []*end{client, server} {
-			e.take(uint64(i), row)
+			e.accept(uint64(i), row)
 		}
 		if a, b := client.state.Hash(), server.state.Hash(); a != b {
 			t.Fatalf("after frame %d the states differ: %x and %x", i, a, b)
@@ -210,7 +210,7 @@ func agree(t failer, p *adaptive.Prior, fields []adaptive.Field, rows []*adaptiv
 		}
 		n, err := server.decode(out, junk, uint64(len(rows)), uint64(len(rows)-1), true)
 		for i := range n {
-			if err == nil && !legal(fields, out[i]) {
+			if err == nil && !inRange(fields, out[i]) {
 				t.Fatalf("%x is %v", junk, out[i])
 			}
 		}
@@ -225,8 +225,8 @@ type failer interface {
 
 // Any prior that can be read will do, whatever its numbers are.
 func TestAnyPrior(t *testing.T) {
-	fields := keyed(everything)
-	lengths := adaptive.PieceLengths(fields)
+	fields := keyed(allKinds)
+	lengths := adaptive.ParamLengths(fields)
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
 		r := rand.New(rand.NewPCG(seed, 5))
@@ -234,7 +234,7 @@ func TestAnyPrior(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v", err)
 		}
-		agree(t, p, fields, wander(everything, seed, 100))
+		agree(t, p, fields, randomRows(allKinds, seed, 100))
 	})
 }
 
@@ -244,7 +244,7 @@ func TestGenericPrior(t *testing.T) {
 	if g.Fields() != 0 {
 		t.Errorf("it knows %d fields", g.Fields())
 	}
-	if n := g.Misfits(append(keyed(everything), keyed(vehicle)...)); len(n) != 0 {
+	if n := g.LengthMismatches(append(keyed(allKinds), keyed(vehicleFields)...)); len(n) != 0 {
 		t.Errorf("pieces %v have other lengths: train it again", n)
 	}
 }

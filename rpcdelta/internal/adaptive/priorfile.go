@@ -33,14 +33,14 @@ func (p *Prior) Append(dst []byte) []byte {
 			dst = appendRow(dst, &p.freq[i][j])
 		}
 	}
-	for _, v := range p.sorts {
+	for _, v := range p.kinds {
 		dst = appendValues(dst, v)
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(p.fields)))
 	for _, key := range slices.Sorted(maps.Keys(p.fields)) {
 		k := p.fields[key]
 		dst = binary.LittleEndian.AppendUint64(dst, key)
-		dst = binary.AppendUvarint(dst, uint64(k.sort))
+		dst = binary.AppendUvarint(dst, uint64(k.kind))
 		dst = appendValues(dst, k.values)
 	}
 	return binary.LittleEndian.AppendUint64(dst, priorHash(dst[from:]))

@@ -59,17 +59,17 @@ func (r *priorReader) fail(format string, args ...any) {
 func (r *priorReader) prior(p *Prior) {
 	for i := range p.freq {
 		for j := range p.freq[i] {
-			r.row(&p.freq[i][j])
+			r.table(&p.freq[i][j])
 		}
 	}
-	for i := range p.sorts {
-		p.sorts[i] = r.values()
+	for i := range p.kinds {
+		p.kinds[i] = r.values()
 	}
-	p.fields = map[uint64]known{}
+	p.fields = map[uint64]fieldParams{}
 	last := uint64(0)
 	for n := r.number(uint64(len(r.b))); n > 0 && r.err == nil; n-- {
 		key := r.key(last)
-		k := known{sort: piece(r.number(1<<8 - 1))}
+		k := fieldParams{kind: paramKind(r.number(1<<8 - 1))}
 		k.values = r.values()
 		p.fields[key] = k
 		last = key
@@ -102,7 +102,7 @@ func (r *priorReader) number(most uint64) uint64 {
 	return x
 }
 
-func (r *priorReader) row(row *[symbols]uint16) {
+func (r *priorReader) table(row *[symbols]uint16) {
 	n := int(r.number(symbols))
 	sum := 0
 	for s := range row {

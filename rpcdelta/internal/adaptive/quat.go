@@ -8,10 +8,10 @@ const one30 = 1 << 30
 type quat struct{ x, y, z, w int64 }
 
 // spin is a rotation vector of half the angle, in Q30.
-type spin [3]int64
+type rotationVector [3]int64
 
 // limit bounds a vector to eight half radians an axis.
-func (v *spin) limit() {
+func (v *rotationVector) clamp() {
 	for i := range v {
 		v[i] = max(-8*one30, min(8*one30, v[i]))
 	}
@@ -29,17 +29,17 @@ func (a quat) mul(b quat) quat {
 
 // root is the square root in Q30 of x in Q60, for x of a quarter to 1; others
 // count as the nearest of these.
-func root(x int64) int64 {
+func sqrt30(x int64) int64 {
 	x = max(1<<58, min(1<<60, x)) >> 30
 	// y approaches 1/sqrt(x) in Q30 by Newton's steps from a table
-	y := int64(rootSeed[x>>23-32])
+	y := int64(sqrtSeed[x>>23-32])
 	y = y * (3*one30 - x*(y*y>>30)>>30) >> 31
 	y = y * (3*one30 - x*(y*y>>30)>>30) >> 31
 	return x * y >> 30
 }
 
 // rootSeed is 1/sqrt(x) in Q30 at the middle of each 128th.
-var rootSeed = func() (t [97]uint32) {
+var sqrtSeed = func() (t [97]uint32) {
 	for i := range t {
 		x := uint64(2*i+65) << 22
 		v := 1 << 62 / x << 28 // 2^90 / x
@@ -53,9 +53,9 @@ var rootSeed = func() (t [97]uint32) {
 }()
 
 // unpack rebuilds a quaternion from its index and smallest three.
-func unpack(f []int32, k int64) quat {
+func unpackQuat(f []int32, k int64) quat {
 	a, b, c := int64(f[1])*k>>16, int64(f[2])*k>>16, int64(f[3])*k>>16
-	r := root(one30*one30 - a*a - b*b - c*c)
+	r := sqrt30(one30*one30 - a*a - b*b - c*c)
 	switch f[0] {
 	case 0:
 		return quat{r, a, b, c}
@@ -71,7 +71,7 @@ func unpack(f []int32, k int64) quat {
 type vec3 struct{ x, y, z int64 }
 
 // chart expresses q as the smallest three under index idx.
-func (q quat) chart(idx int, k int64) vec3 {
+func (q quat) smallestThree(idx int, k int64) vec3 {
 	var largest int64
 	var o vec3
 	switch idx {
@@ -91,7 +91,7 @@ func (q quat) chart(idx int, k int64) vec3 {
 }
 
 // exp is the rotation by v, twice its angle.
-func exp(v *spin) quat {
+func exp(v *rotationVector) quat {
 	x, y, z := v[0], v[1], v[2]
 	n := 0
 	for max(x, -x, y, -y, z, -z) >= one30*6/10 {
@@ -111,7 +111,7 @@ func exp(v *spin) quat {
 
 // extended turns b on as it turned since a, times rate in Q16: along the great
 // circle through both, whose angle grows by so much.
-func (b quat) extended(a quat, rate int64) quat {
+func (b quat) extrapolate(a quat, rate int64) quat {
 	dot := (a.x*b.x + a.y*b.y + a.z*b.z + a.w*b.w) >> 30
 	sign := dot >> 63 // a and -a are the same orientation
 	// With dot = cos t: u = 1 - cos t, and w = (rate t)^2 / 2, a half at most.

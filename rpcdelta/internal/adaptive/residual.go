@@ -2,22 +2,22 @@ package adaptive
 
 // expectation of a residual.
 type expectation struct {
-	at    int32 // magnitude, log2 in Q10 of Q6
-	shape uint8
+	magnitude int32 // magnitude, log2 in Q10 of Q6
+	shape     uint8
 }
 
 // expect reads the scale of a component whose prediction leads off from the
 // reference.
-func (c *liveComp) expect(p *past, s *surprise, off int64) expectation {
-	from, to := c.in[p.from&1].expected, c.in[p.from&1+1].expected
-	at := from + max(to-from, -200)*int32(p.grown)>>8
-	near, run, way := s.contexts(at, off)
-	return expectation{c.lean.lean(at, near, run, way), c.in[p.class].shape}
+func (c *componentState) expect(p *refFrames, s *residualContext, off int64) expectation {
+	from, to := c.classes[p.from&1].expected, c.classes[p.from&1+1].expected
+	at := from + max(to-from, -200)*int32(p.share)>>8
+	near, run, way := s.inputs(at, off)
+	return expectation{c.context.adjust(at, near, run, way), c.classes[p.class].shape}
 }
 
 // residual codes r under x and returns its magnitude too.
 func (c *payloadCodec[M]) residual(r int64, x expectation) (int64, int32) {
-	row, shift := level(x.at)
+	row, shift := tableFor(x.magnitude)
 	table := &c.m.tables.sets[x.shape][row]
 	if c.decodes() {
 		sym := c.dec.Symbol(table)

@@ -1,24 +1,24 @@
 package adaptive
 
 // row codes one frame against its reference.
-func (c *payloadCodec[M]) row(row *Row, l *live) (err error) {
-	m, p := c.m, &c.p
+func (c *payloadCodec[M]) row(row *Row, l *modelState) (err error) {
+	m, p := c.m, &c.refs
 	if c.decodes() {
-		p.compare(&Row{p.b, p.base})
+		p.compare(&Row{p.ref, p.refBytes})
 	} else {
 		p.compare(row)
 	}
-	c.s = surprise{}
-	var last, bits changes
+	c.context = residualContext{}
+	var last, bits flagInputs
 	for i := range m.groups {
 		g := &m.groups[i]
 		lg := &l.groups[i]
-		x := p.changesOf(g) | last | bits
-		changed := x&movedNow != 0
-		if g.counts && !c.decodes() && lg.stepping() {
-			changed = !m.steps(p, g, row)
+		x := p.groupInputs(g) | last | bits
+		changed := x&frameChanged != 0
+		if g.counter && !c.decodes() && lg.steps() {
+			changed = !m.followsStep(p, g, row)
 		}
-		p0 := 1<<16 - lg.w.odds(lg.bias[p.class], x)
+		p0 := 1<<16 - lg.w.probability(lg.bias[p.class], x)
 		if c.decodes() {
 			changed = c.dec.Narrow(p0)
 			c.dec.Settle()
@@ -29,20 +29,20 @@ func (c *payloadCodec[M]) row(row *Row, l *live) (err error) {
 		if c.measures() {
 			c.meter.Flags(g.field, c.spent())
 		}
-		last = toldBy(changed)
+		last = lastFlagInput(changed)
 		switch {
 		case !changed && !c.decodes() && !c.measures():
 		case !changed:
-			c.unchanged(g, row, lg.stepping())
+			c.unchanged(g, row, lg.steps())
 		case g.form == formNumbers:
 			err = c.numbers(row.Ints, g, l)
 		case g.form == formQuat:
 			err = c.quat(row.Ints, g, l)
 		case g.form == formBits:
-			c.bits(row.Ints, g, l)
-			bits = pressed
+			c.bitSet(row.Ints, g, l)
+			bits = buttonsChanged
 		default:
-			err = c.bytes(row, g, &l.counters.blobs[g.index])
+			err = c.bytes(row, g, &l.bitModels.bytes[g.index])
 		}
 		if err != nil {
 			return err
@@ -54,38 +54,38 @@ func (c *payloadCodec[M]) row(row *Row, l *live) (err error) {
 // unchanged sets a group to its reference while decoding.
 func (c *payloadCodec[M]) unchanged(g *group, row *Row, stepping bool) {
 	if c.measures() {
-		for k := range g.comps {
+		for k := range g.numComps {
 			c.meter.Component(g.field, k, 0, ByRest, NoResidual)
 		}
 	}
 	switch {
 	case !c.decodes():
 	case g.form == formBytes:
-		row.Bytes[g.blob] = append(row.Bytes[g.blob][:0], c.p.base[g.blob]...)
+		row.Bytes[g.blob] = append(row.Bytes[g.blob][:0], c.refs.refBytes[g.blob]...)
 	case stepping:
-		for k := range g.comps {
-			cp := &c.m.comps[g.first+k]
-			row.Ints[cp.at] = step(&c.p, cp)
+		for k := range g.numComps {
+			cp := &c.m.components[g.firstComp+k]
+			row.Ints[cp.at] = nextStep(&c.refs, cp)
 		}
 	default:
-		copy(row.Ints[g.at:g.at+g.n], c.p.b[g.at:g.at+g.n])
+		copy(row.Ints[g.at:g.at+g.n], c.refs.ref[g.at:g.at+g.n])
 	}
 }
 
-func (c *payloadCodec[M]) numbers(ints []int32, g *group, l *live) error {
-	p := &c.p
-	var last changes
+func (c *payloadCodec[M]) numbers(ints []int32, g *group, l *modelState) error {
+	p := &c.refs
+	var last flagInputs
 	any := false
-	c.s.near = 0
-	comps := c.m.comps[g.first:][:g.comps]
-	lives := l.comps[g.first:][:len(comps)]
+	c.context.near = 0
+	comps := c.m.components[g.firstComp:][:g.numComps]
+	lives := l.components[g.firstComp:][:len(comps)]
 	for k := range comps {
 		cp, lc := &comps[k], &lives[k]
-		v, base := ints[cp.at], p.b[cp.at]
-		if g.comps > 1 && (any || k < g.comps-1) {
-			x := changes(p.moved[cp.at]) | last
+		v, base := ints[cp.at], p.ref[cp.at]
+		if g.numComps > 1 && (any || k < g.numComps-1) {
+			x := flagInputs(p.diffs[cp.at]) | last
 			changed := v != base
-			p0 := 1<<16 - lc.flag.w.odds(lc.flag.bias, x)
+			p0 := 1<<16 - lc.flag.w.probability(lc.flag.bias, x)
 			if c.decodes() {
 				changed = c.dec.Narrow(p0)
 				c.dec.Settle()
@@ -96,7 +96,7 @@ func (c *payloadCodec[M]) numbers(ints []int32, g *group, l *live) error {
 			if c.measures() {
 				c.meter.Flags(g.field, c.spent())
 			}
-			last = toldBy(changed)
+			last = lastFlagInput(changed)
 			if !changed {
 				if c.decodes() {
 					ints[cp.at] = base
@@ -107,7 +107,7 @@ func (c *payloadCodec[M]) numbers(ints []int32, g *group, l *live) error {
 			}
 		}
 		if cp.list >= 0 {
-			if x, ok := c.listed(&l.lists[cp.list].frequent, v, base); ok {
+			if x, ok := c.frequentValue(&l.lists[cp.list].frequentValues, v, base); ok {
 				any = true
 				if c.decodes() {
 					ints[cp.at] = x
@@ -133,43 +133,43 @@ func (c *payloadCodec[M]) numbers(ints []int32, g *group, l *live) error {
 			c.meter.Component(g.field, k, c.spent(), p.predictor(g, lc), r)
 		}
 		any = any || v != base
-		c.s.note(size, x.at)
+		c.context.observe(size, x.magnitude)
 	}
 	return nil
 }
 
 // listed codes v by its rank among frequent values; it is false where the
 // residual has to follow.
-func (c *payloadCodec[M]) listed(l *frequent, v, base int32) (int32, bool) {
-	if !l.on {
+func (c *payloadCodec[M]) frequentValue(l *frequentValues, v, base int32) (int32, bool) {
+	if !l.enabled {
 		return v, false
 	}
 	rank := -1
 	if !c.decodes() && v != base {
-		rank = l.find(v)
+		rank = l.rank(v)
 	}
-	if !c.bit(rank >= 0, 1<<16-uint32(l.any)) {
+	if !c.bit(rank >= 0, 1<<16-uint32(l.anyProb)) {
 		return v, false
 	}
-	last := l.last(base)
+	last := l.lastRank(base)
 	for i := range last {
-		if l.v[i] != base && c.bit(rank == i, 1<<16-uint32(l.hit[i])) {
-			return l.v[i], true
+		if l.values[i] != base && c.bit(rank == i, 1<<16-uint32(l.rankProb[i])) {
+			return l.values[i], true
 		}
 	}
-	return l.v[max(0, last)], true
+	return l.values[max(0, last)], true
 }
 
-func (c *payloadCodec[M]) bits(ints []int32, g *group, l *live) {
+func (c *payloadCodec[M]) bitSet(ints []int32, g *group, l *modelState) {
 	bi := g.index
-	for k := range g.comps {
-		cp := &c.m.sets[g.first+k]
-		o := uint32(c.p.b[cp.at])
-		recent := o ^ uint32(c.p.h1[cp.at])
+	for k := range g.numComps {
+		cp := &c.m.bitSets[g.firstComp+k]
+		o := uint32(c.refs.ref[cp.at])
+		recent := o ^ uint32(c.refs.h1[cp.at])
 		flipped := uint32(ints[cp.at]) ^ o
 		v := o
 		for j := range cp.wrap {
-			if c.bit(flipped>>j&1 == 1, uint32(l.counters.bits[bi][o>>j&1|recent>>j&1<<1])) {
+			if c.bit(flipped>>j&1 == 1, uint32(l.bitModels.bits[bi][o>>j&1|recent>>j&1<<1])) {
 				v ^= 1 << j
 			}
 			bi++
@@ -183,33 +183,33 @@ func (c *payloadCodec[M]) bits(ints []int32, g *group, l *live) {
 }
 
 // wants are the features that a quaternion's experts read.
-func (l *live) wants(g *group, p *past) uint {
+func (l *modelState) wantedFeatures(g *group, p *refFrames) uint {
 	want := uint(1)
-	for k := range g.comps {
-		c := &l.comps[g.first+k]
-		want |= wanted[g.family][c.in[p.lo].expert&3] | wanted[g.family][c.in[p.hi].expert&3]
+	for k := range g.numComps {
+		c := &l.components[g.firstComp+k]
+		want |= wanted[g.family][c.classes[p.lo].expert&3] | wanted[g.family][c.classes[p.hi].expert&3]
 	}
 	return want
 }
 
-func (c *payloadCodec[M]) quat(ints []int32, g *group, l *live) error {
-	p := &c.p
-	want := l.wants(g, p)
-	c.q.prepare(p, ints, g, want)
-	idx := c.quatIndex(int(ints[g.at])&3, l.counters.index[g.index][c.q.sure])
+func (c *payloadCodec[M]) quat(ints []int32, g *group, l *modelState) error {
+	p := &c.refs
+	want := l.wantedFeatures(g, p)
+	c.orient.predict(p, ints, g, want)
+	idx := c.quatIndex(int(ints[g.at])&3, l.bitModels.index[g.index][c.orient.ambiguity])
 	if c.decodes() {
 		ints[g.at] = int32(idx)
 	} else if c.measures() {
 		c.meter.Flags(g.field, c.spent())
 	}
-	c.q.express(g, idx, want)
-	c.s.near = 0
-	for k := range g.comps {
-		cp := &c.m.comps[g.first+k]
-		lc := &l.comps[g.first+k]
-		off := p.turn(&c.q.feats[k], g, lc)
-		pred := int64(cp.fit(c.q.hold[k] + off))
-		x := lc.expect(p, &c.s, off)
+	c.orient.toComponents(g, idx, want)
+	c.context.near = 0
+	for k := range g.numComps {
+		cp := &c.m.components[g.firstComp+k]
+		lc := &l.components[g.firstComp+k]
+		off := p.quatOffset(&c.orient.features[k], g, lc)
+		pred := int64(cp.fit(c.orient.ref[k] + off))
+		x := lc.expect(p, &c.context, off)
 		r, size := c.residual(int64(ints[cp.at])-pred, x)
 		if c.decodes() {
 			v := pred + r
@@ -220,7 +220,7 @@ func (c *payloadCodec[M]) quat(ints []int32, g *group, l *live) error {
 		} else if c.measures() {
 			c.meter.Component(g.field, k, c.spent(), p.predictor(g, lc), r)
 		}
-		c.s.note(size, x.at)
+		c.context.observe(size, x.magnitude)
 	}
 	return nil
 }
@@ -228,19 +228,19 @@ func (c *payloadCodec[M]) quat(ints []int32, g *group, l *live) error {
 // Chances of 65536: that a wrong guess of the index means the next likely one,
 // and the second next.
 const (
-	nextIndex   = 59536
-	secondIndex = 49536
+	firstOther  = 59536
+	secondOther = 49536
 )
 
 func (c *payloadCodec[M]) quatIndex(idx int, chance uint16) int {
-	if !c.bit(idx != c.q.index, uint32(chance)) {
-		return c.q.index
+	if !c.bit(idx != c.orient.index, uint32(chance)) {
+		return c.orient.index
 	}
-	o := c.q.others()
+	o := c.orient.otherIndexes()
 	switch {
-	case !c.bit(idx != o[0], nextIndex):
+	case !c.bit(idx != o[0], firstOther):
 		return o[0]
-	case !c.bit(idx != o[1], secondIndex):
+	case !c.bit(idx != o[1], secondOther):
 		return o[1]
 	}
 	return o[2]

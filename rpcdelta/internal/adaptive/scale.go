@@ -14,16 +14,16 @@ const (
 
 // scale is a component's lately seen error magnitudes, Q8, averaged fast,
 // slowly, and not at all; and what they lead to expect: log2 in Q10 of Q6.
-type scale struct{ fast, slow, last, expected int32 }
+type errorScale struct{ fast, slow, last, expected int32 }
 
 // settle sets the expected magnitude.
-func (s *scale) settle() {
+func (s *errorScale) update() {
 	s.expected = log2((int64(s.fast)*2 + int64(s.slow)*4 + int64(s.last)) / 28)
 }
 
 // learn takes a magnitude in Q4. What is far beyond the average counts as
 // eight times it, so that a teleport does not break the scale.
-func (s *scale) learn(a int64) {
+func (s *errorScale) learn(a int64) {
 	const limit = 1 << 30
 	a = min(a, limit>>4) << 4
 	v := int32(min(a, 8*int64(s.fast)+8<<8))
@@ -31,22 +31,22 @@ func (s *scale) learn(a int64) {
 	v = int32(min(a, 8*int64(s.slow)+8<<8))
 	s.slow += (v - s.slow) / 24
 	s.last = int32(a)
-	s.settle()
+	s.update()
 }
 
 // rest is learned where a component did not change.
-func (s *scale) rest() {
+func (s *errorScale) decay() {
 	s.last -= s.last >> 3
-	s.settle()
+	s.update()
 }
 
 // least is the least expected magnitude: an eighth of a step, log2 in Q10 of Q6.
-const least = 3 << 10
+const minExpected = 3 << 10
 
 // level turns an expected magnitude, log2 in Q10 of Q6 and at least [least], into
 // a table row and a shift.
-func level(at int32) (row int, shift uint) {
-	row = int(at-least) >> 8
+func tableFor(at int32) (row int, shift uint) {
+	row = int(at-minExpected) >> 8
 	if row >= levels {
 		shift = uint(row-levels)/4 + 1
 		row -= int(shift) * 4

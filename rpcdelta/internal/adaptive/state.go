@@ -5,10 +5,10 @@ package adaptive
 // as it was when its baseline had been taken: an end learns a frame when that
 // one, or a newer one, becomes a baseline. Not safe for concurrent use.
 type State struct {
-	m      *Model
-	live   live
-	ring   int64 // frames that the codec looks back over
-	newest int64 // last frame learned, -1 none
+	m       *Model
+	learned modelState
+	ring    int64 // frames that the codec looks back over
+	newest  int64 // last frame learned, -1 none
 }
 
 // NewState gives the state of a stream of which nothing was taken. ring is the
@@ -18,7 +18,7 @@ func (m *Model) NewState(ring int) *State {
 	if ring <= 0 || ring > MaxRing {
 		ring = MaxRing
 	}
-	s := &State{m: m, live: m.newLive(), ring: int64(ring)}
+	s := &State{m: m, learned: m.newState(), ring: int64(ring)}
 	s.Reset()
 	return s
 }
@@ -26,7 +26,7 @@ func (m *Model) NewState(ring int) *State {
 // Reset forgets everything. The frames that were kept have to be forgotten
 // along with it. It allocates nothing.
 func (s *State) Reset() {
-	s.live.copy(&s.m.first)
+	s.learned.copy(&s.m.initial)
 	s.newest = -1
 }
 
@@ -41,7 +41,7 @@ func (s *State) Learn(seq uint64, known *Frames) bool {
 	}
 	for n := first; n <= int64(min(seq, known.newest)); n++ {
 		if known.Has(uint64(n)) {
-			s.take(n, known)
+			s.learnFrame(n, known)
 		}
 	}
 	return s.newest == int64(seq)
@@ -49,14 +49,14 @@ func (s *State) Learn(seq uint64, known *Frames) bool {
 
 // Follows says whether s, and every frame that learning from it up to any newer one
 // reads, are still there.
-func (s *State) Follows(known *Frames) bool {
+func (s *State) CanLearn(known *Frames) bool {
 	oldest := int64(known.newest) - int64(known.Cap()) + 1
 	return s.newest >= 0 && s.newest+1-LearnReach >= oldest
 }
 
 // CopyFrom makes s equal to o, of the same model. It allocates nothing.
 func (s *State) CopyFrom(o *State) {
-	s.live.copy(&o.live)
+	s.learned.copy(&o.learned)
 	s.newest = o.newest
 }
 
@@ -64,18 +64,18 @@ func (s *State) CopyFrom(o *State) {
 func (s *State) Newest() (seq uint64, ok bool) { return uint64(s.newest), s.newest >= 0 }
 
 // take learns frame n.
-func (s *State) take(n int64, known *Frames) {
+func (s *State) learnFrame(n int64, known *Frames) {
 	s.newest = n
-	if s.live.taken%learnEvery == 0 {
+	if s.learned.accepted%learnEvery == 0 {
 		var t learner
-		t.class = int(schedule[s.live.taken/learnEvery%uint64(len(schedule))])
-		t.take(s.m, &s.live, known, n, n-LearnReach)
+		t.class = int(classSchedule[s.learned.accepted/learnEvery%uint64(len(classSchedule))])
+		t.frame(s.m, &s.learned, known, n, n-LearnReach)
 	}
-	s.live.taken++
+	s.learned.accepted++
 }
 
 // Hash folds all that was learned. Both ends compare it at the same baseline.
 func (s *State) Hash() uint16 {
-	h := s.live.sum(14695981039346656037)
+	h := s.learned.hash(14695981039346656037)
 	return uint16(h ^ h>>16 ^ h>>32 ^ h>>48)
 }

@@ -22,13 +22,13 @@ func (t *tally) add(o *tally) {
 
 // In twentieths of a count: those of a level, and of the levels beside it.
 const (
-	ownWeight    = 20
-	besideWeight = 8
+	ownWeight      = 20
+	neighborWeight = 8
 )
 
 // oldWeights are how much the frequencies weigh that were there before, likewise. The
 // first set yields least: it is to suit games that training did not see.
-var oldWeights = [shapes]uint64{20 * 10000, 20 * 1000, 20 * 1000}
+var priorWeights = [shapes]uint64{20 * 10000, 20 * 1000, 20 * 1000}
 
 // fit gives the frequencies of what was counted, smoothed by those that were
 // there before.
@@ -37,16 +37,16 @@ func (t *tally) fit(old *frequencies) *frequencies {
 	for i := range t {
 		for j := range t[i] {
 			var v [symbols]uint64
-			t.weigh(&v, i, j, ownWeight)
-			t.weigh(&v, i, j-1, besideWeight)
-			t.weigh(&v, i, j+1, besideWeight)
-			f[i][j] = *spread(&v, &old[i][j], oldWeights[i])
+			t.addWeighted(&v, i, j, ownWeight)
+			t.addWeighted(&v, i, j-1, neighborWeight)
+			t.addWeighted(&v, i, j+1, neighborWeight)
+			f[i][j] = *normalize(&v, &old[i][j], priorWeights[i])
 		}
 	}
 	return f
 }
 
-func (t *tally) weigh(v *[symbols]uint64, shape, level int, weight uint64) {
+func (t *tally) addWeighted(v *[symbols]uint64, shape, level int, weight uint64) {
 	if level < 0 || level >= levels {
 		return
 	}
@@ -56,7 +56,7 @@ func (t *tally) weigh(v *[symbols]uint64, shape, level int, weight uint64) {
 }
 
 // spread turns weights, and old frequencies of some weight, into frequencies of at least 1.
-func spread(v *[symbols]uint64, old *[symbols]uint16, weight uint64) *[symbols]uint16 {
+func normalize(v *[symbols]uint64, old *[symbols]uint16, weight uint64) *[symbols]uint16 {
 	total := weight
 	for _, n := range v {
 		total += n

@@ -41,7 +41,7 @@ func Train(recs []Recording, cfg Training) (*Prior, error) {
 	p := from
 	runs := 0
 	for range trainPasses {
-		t := trainer{prior: p, cfg: &cfg, fields: map[uint64]*fieldMean{}}
+		t := trainer{prior: p, cfg: &cfg, fields: map[uint64]*fieldMeans{}}
 		for i := range recs {
 			for k, d := range recs[i].distances() {
 				t.k = k
@@ -72,8 +72,8 @@ type trainer struct {
 	cfg    *Training
 	k      int // index of the distance
 	counts tally
-	sorts  [pieces]mean
-	fields map[uint64]*fieldMean
+	kinds  [paramKinds]paramMean
+	fields map[uint64]*fieldMeans
 }
 
 // sampleEvery is how many frames lie between two looks at what was learned.
@@ -98,7 +98,7 @@ func (t *trainer) run(r *Recording, d int, runs *int, of int) error {
 		s.Learn(uint64(n-d), known)
 		buf = c.Encode(buf[:0], &Payload{Rows: r.Rows[n : n+1], Newest: uint64(n), Base: uint64(n - d), HasBase: true}, s, known)
 		if t.k == 0 && n >= warm && n%sampleEvery == 0 {
-			means.sample(m, &s.live)
+			means.add(m, &s.learned)
 		}
 		if t.cfg.Progress != nil && n%1024 == 0 {
 			done := float64(*runs) + float64(n)/float64(len(r.Rows))
@@ -117,12 +117,12 @@ func (t *trainer) run(r *Recording, d int, runs *int, of int) error {
 
 // collect adds what one recording learned: each field counts as much as any
 // other.
-func (t *trainer) collect(m *Model, means [][]mean) {
+func (t *trainer) collect(m *Model, means [][]paramMean) {
 	for i := range m.groups {
-		all := m.piecesOf(i)
+		all := m.params(i)
 		for k, x := range all {
 			if v := means[i][k].values(); v != nil {
-				t.sorts[x.piece].add(v)
+				t.kinds[x.kind].add(v)
 			}
 		}
 		key := m.groups[i].key
@@ -130,34 +130,34 @@ func (t *trainer) collect(m *Model, means [][]mean) {
 			continue
 		}
 		if t.fields[key] == nil {
-			t.fields[key] = &fieldMean{sort: all[0].piece, pieces: make([]mean, len(all))}
+			t.fields[key] = &fieldMeans{kind: all[0].kind, params: make([]paramMean, len(all))}
 		}
 		t.fields[key].add(all, means[i])
 	}
 }
 
 // fieldMean is what one field learned in several recordings.
-type fieldMean struct {
-	sort   piece
-	pieces []mean
+type fieldMeans struct {
+	kind   paramKind
+	params []paramMean
 }
 
-func (f *fieldMean) add(all []place, means []mean) {
-	if f.sort != all[0].piece || len(f.pieces) != len(all) {
+func (f *fieldMeans) add(all []paramRef, means []paramMean) {
+	if f.kind != all[0].kind || len(f.params) != len(all) {
 		return
 	}
 	for k := range means {
-		f.pieces[k].merge(&means[k])
+		f.params[k].merge(&means[k])
 	}
 }
 
 // result makes the prior of what the pass saw; the parts of which it saw nothing
 // are from's.
 func (t *trainer) result(from *Prior) *Prior {
-	p := &Prior{freq: t.counts.fit(from.freq), sorts: from.sorts, fields: map[uint64]known{}}
-	for i := range pieces {
-		if v := t.sorts[i].values(); v != nil && i.trains() {
-			p.sorts[i] = v
+	p := &Prior{freq: t.counts.fit(from.freq), kinds: from.kinds, fields: map[uint64]fieldParams{}}
+	for i := range paramKinds {
+		if v := t.kinds[i].values(); v != nil && i.trained() {
+			p.kinds[i] = v
 		}
 	}
 	if t.cfg.Generic {
@@ -166,9 +166,9 @@ func (t *trainer) result(from *Prior) *Prior {
 	maps.Copy(p.fields, from.fields)
 	for _, key := range slices.Sorted(maps.Keys(t.fields)) {
 		f := t.fields[key]
-		k := known{sort: f.sort}
-		for i := range f.pieces {
-			k.values = append(k.values, f.pieces[i].values()...)
+		k := fieldParams{kind: f.kind}
+		for i := range f.params {
+			k.values = append(k.values, f.params[i].values()...)
 		}
 		if len(k.values) > 0 {
 			p.fields[key] = k

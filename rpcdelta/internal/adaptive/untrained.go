@@ -25,7 +25,7 @@ func curve(shape, level int) *[symbols]uint16 {
 	t := student[shape]
 	density := func(m float64) float64 {
 		x := m / size
-		return power(1+float64(float64(x*x)*t.narrow), t.power)
+		return inversePower(1+float64(float64(x*x)*t.narrow), t.power)
 	}
 	var v [symbols]uint64
 	for s := range v {
@@ -41,7 +41,7 @@ func curve(shape, level int) *[symbols]uint16 {
 		}
 		v[s] = uint64(float64(float64(sum*width) / size * (1 << 36)))
 	}
-	return spread(&v, &[symbols]uint16{}, 0)
+	return normalize(&v, &[symbols]uint16{}, 0)
 }
 
 // student are Student's distributions, 1/(1+narrow x^2)^power, of x in expected
@@ -52,7 +52,7 @@ var student = [shapes]struct {
 }{{0.027, 8}, {0.15, 3}, {0.35, 2}}
 
 // power is 1/x^n.
-func power(x float64, n int) float64 {
+func inversePower(x float64, n int) float64 {
 	y := 1.0
 	for range n {
 		y = float64(y / x)

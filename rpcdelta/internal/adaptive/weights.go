@@ -15,8 +15,8 @@ var (
 
 	// wanted has a bit for each feature that an orientation's expert reads.
 	wanted = [families][maxExperts]uint{
-		turned:       {1},
-		extrapolated: {0, 1, 2},
+		familyTurned:       {1},
+		familyExtrapolated: {0, 1, 2},
 	}
 )
 
@@ -24,27 +24,27 @@ var (
 type weights [6]int16
 
 // drive are those of the scalars beside an angle, by class.
-type drive [classes][4]int16
+type inputWeights [classes][4]int16
 
 // firstWeights are those of the prior, Q12, by class.
-var firstWeights = [families][classes]weights{
-	plain: {
+var initialWeights = [families][classes]weights{
+	familyPlain: {
 		{3900, 800, -1800, 1000, 2400, 1500},
 		{3400, 800, -1800, 1000, 2400, 1500},
 		{2900, 800, -1800, 1000, 2400, 1500},
 	},
-	angled: {
+	familyAngled: {
 		{3900, 800, -1800, 1000, 2400, 1500},
 		{3400, 800, -1800, 1000, 2400, 1500},
 		{2900, 800, -1800, 1000, 2400, 1500},
 	},
-	derived: {
+	familyDerived: {
 		{4096, 4096, -500, 2400},
 		{4096, 4096, -1400, 700},
 		{4096, 4096, -1600, 350},
 	},
-	turned: {{4096}, {4096}, {4096}},
-	extrapolated: {
+	familyTurned: {{4096}, {4096}, {4096}},
+	familyExtrapolated: {
 		{2600, 2600},
 		{1900, 2300},
 		{1500, 2300},
@@ -52,11 +52,11 @@ var firstWeights = [families][classes]weights{
 }
 
 // priorLean is the prior of what scales lean on, Q12.
-var priorLean = leaning{near: 1000, run: 1500}
+var initialContext = contextWeights{near: 1000, run: 1500}
 
 // Prior of the flags, log odds in Q11.
 var (
-	priorBias  = [classes]int16{-3000, -2048, -2048}
-	priorGroup = flagWeights{2000, 1000, 300, 300}
-	priorComp  = compFlag{-1000, flagWeights{1500, 1000, 500, 0}}
+	initialBias         = [classes]int16{-3000, -2048, -2048}
+	initialGroupWeights = flagWeights{2000, 1000, 300, 300}
+	initialCompFlag     = compFlag{-1000, flagWeights{1500, 1000, 500, 0}}
 )
