@@ -5,14 +5,14 @@ import "github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
 // adaptiveCoder predicts and codes with an arithmetic coder; see
 // docs/codec.md.
 type adaptiveCoder struct {
-	coder   *adaptive.Coder
-	known   *adaptive.Frames // that were taken
-	model   *adaptive.Model
-	state   *adaptive.State // up to the newest baseline
-	late    *past           // states before that; nil where no late payload is decoded
-	using   *adaptive.State // one of these
-	rows    [MaxRedundancy + 1]*adaptive.Row
-	payload adaptive.Payload // of the present call, in rows
+	coder       *adaptive.Coder
+	known       *adaptive.Frames // that were taken
+	model       *adaptive.Model
+	state       *adaptive.State // up to the newest baseline
+	checkpoints *checkpoints    // states before that; nil where no late payload is decoded
+	using       *adaptive.State // one of these
+	rows        [MaxRedundancy + 1]*adaptive.Row
+	payload     adaptive.Payload // of the present call, in rows
 }
 
 // newAdaptive makes a coder of frames that refer to the last ring frames of
@@ -21,23 +21,23 @@ func newAdaptive(s *Schema, prior *Prior, ring int, known *adaptive.Frames, code
 	m := s.model(prior)
 	c := &adaptiveCoder{coder: coder, known: known, model: m, state: m.NewState(ring)}
 	if late {
-		c.late = newPast(m, ring)
+		c.checkpoints = newCheckpoints(m, ring)
 	}
 	c.using = c.state
 	return c
 }
 
 func (c *adaptiveCoder) learn(base uint64) bool {
-	if c.late != nil {
-		c.late.keep(c.state, base)
+	if c.checkpoints != nil {
+		c.checkpoints.save(c.state, base)
 	}
 	if c.using = c.state; c.state.Learn(base, c.known) {
 		return true
 	}
-	if c.late == nil {
+	if c.checkpoints == nil {
 		return false
 	}
-	s := c.late.at(base, c.known)
+	s := c.checkpoints.restore(base, c.known)
 	if s == nil {
 		return false
 	}
@@ -53,19 +53,19 @@ func (c *adaptiveCoder) pass(n uint64) {
 
 func (c *adaptiveCoder) reset() {
 	c.state.Reset()
-	if c.late != nil {
-		c.late.reset()
+	if c.checkpoints != nil {
+		c.checkpoints.reset()
 	}
 }
 
 func (c *adaptiveCoder) hash() uint16 { return c.using.Hash() }
 
 func (c *adaptiveCoder) leastIntra(f *Frame) int {
-	return c.model.LeastIntra((*adaptive.Row)(f))
+	return c.model.MinKeyframeBytes((*adaptive.Row)(f))
 }
 
 func (c *adaptiveCoder) intraSize(f *Frame) int {
-	return c.model.IntraBytes((*adaptive.Row)(f))
+	return c.model.KeyframeBytes((*adaptive.Row)(f))
 }
 
 // fill sets up the codec's view of p.

@@ -5,39 +5,36 @@ import (
 	"encoding/binary"
 )
 
-// flagInputs are what a flag "it changed" is predicted from: whether it had
-// changed before the reference, and over the distance; the last flag coded; and
-// whether a bit set changed in the frame.
+// flagInputs are the inputs of the model of a flag, the bit that says whether a field or a component
+// differs from its reference.
+type flagInputs uint8
+
+const (
+	refChanged     flagInputs = 1 << iota // the reference differs from the frame before it
+	refChangedFar                         // the reference differs from the frame dist before it
+	lastFlagSet                           // the last flag coded was set
+	buttonsChanged                        // a bit set of the frame differs from its reference
+	frameChanged                          // the frame differs from its reference; not an input
+)
+
 const numFlagInputs = 4
 
-// flagWeights are log odds in Q11.
+// flagWeights are the weights of the inputs: log odds in Q11.
 type flagWeights [numFlagInputs]int16
 
-// groupFlag is the flag of a field; its bias depends on the distance.
+// groupFlag is the model of a field's flag.
 type groupFlag struct {
 	bias [classes]int16
 	w    flagWeights
 }
 
-// compFlag is the flag of a component.
+// compFlag is the model of a component's flag.
 type compFlag struct {
 	bias int16
 	w    flagWeights
 }
 
-// changes are a flag's inputs, and whether the frame itself differs from its
-// reference.
-type flagInputs uint8
-
-const (
-	refChanged     flagInputs = 1 << iota // the reference differs from the frame before it
-	refChangedFar                         // and from the one a distance before
-	lastFlagSet                           // the last flag that was coded is set
-	buttonsChanged                        // a bit set of the frame changed
-	frameChanged                          // no input
-)
-
-// toldBy is the input that a flag is to the next one.
+// lastFlagInput returns the input that a flag is to the next flag.
 func lastFlagInput(changed bool) (x flagInputs) {
 	if changed {
 		x = lastFlagSet
@@ -45,8 +42,7 @@ func lastFlagInput(changed bool) (x flagInputs) {
 	return x
 }
 
-// compare sets the inputs of all flags; row is the frame, or the reference where that
-// is not known yet.
+// compare sets diffs for row or, while it is not decoded yet, for the reference.
 func (p *refFrames) compare(row *Row) {
 	b := p.ref
 	h1, hd := p.h1[:len(b)], p.hd[:len(b)]
@@ -65,7 +61,7 @@ func (p *refFrames) compareBytes(row *Row) {
 	}
 }
 
-// differ is 1 where a and b are not equal.
+// differs returns 1 if a and b differ, otherwise 0.
 func differs(a, b int32) (x flagInputs) {
 	if a != b {
 		x = 1
@@ -73,7 +69,7 @@ func differs(a, b int32) (x flagInputs) {
 	return x
 }
 
-// blobChanges are those of a byte string.
+// bytesInputs returns the inputs of a byte string.
 func bytesInputs(base, prev, b []byte) (x flagInputs) {
 	if !bytes.Equal(base, prev) {
 		x = refChanged
@@ -84,7 +80,7 @@ func bytesInputs(base, prev, b []byte) (x flagInputs) {
 	return x
 }
 
-// changesOf are the inputs of a group's flag: those of any component.
+// groupInputs returns the inputs of a group's flag: the union of those of its components.
 func (p *refFrames) groupInputs(g *group) flagInputs {
 	if g.n > 8 {
 		return unionInputs(p.diffs[g.diffsAt:][:g.n])
@@ -102,14 +98,14 @@ func unionInputs(moved []byte) (x flagInputs) {
 	return x
 }
 
-// odds is the chance of a change, of 65536.
+// probability returns the probability that the flag is set, of 65536.
 func (w *flagWeights) probability(bias int16, x flagInputs) uint32 {
 	m := &inputMasks[x&(1<<numFlagInputs-1)]
 	s := int32(bias) + int32(w[0])&m[0] + int32(w[1])&m[1] + int32(w[2])&m[2] + int32(w[3])&m[3]
 	return uint32(squash[(max(-1<<14, min(1<<14-1, s))+1<<14)>>squashBits])
 }
 
-// learn moves the weights by step.
+// learn adds step to the bias and to the weights of the inputs that are set.
 func (w *flagWeights) learn(bias *int16, x flagInputs, step int32) {
 	m := &inputMasks[x&(1<<numFlagInputs-1)]
 	addClamped(bias, step)
@@ -119,7 +115,7 @@ func (w *flagWeights) learn(bias *int16, x flagInputs, step int32) {
 	addClamped(&w[3], step&m[3])
 }
 
-// masks has all bits of each input that is set.
+// inputMasks has, for each set of inputs, all bits set for the inputs in it.
 var inputMasks = func() (t [1 << numFlagInputs][numFlagInputs]int32) {
 	for x := range t {
 		for i := range t[x] {
@@ -133,23 +129,23 @@ func addClamped(w *int16, d int32) {
 	*w = int16(max(-20000, min(20000, int32(*w)+d)))
 }
 
-// flagStep is how far weights move, given the chance that was coded.
-func flagStep(changed bool, odds uint32, slow int) int32 {
-	e := -int32(odds)
+// flagStep returns the step of the weights after a flag that was set with the given probability of
+// 65536. A larger shift means slower learning.
+func flagStep(changed bool, probability uint32, shift int) int32 {
+	e := -int32(probability)
 	if changed {
 		e += 1 << 16
 	}
-	s := (4 + slow) & 31
+	s := (4 + shift) & 31
 	return (e + 1<<s>>1) >> s
 }
 
-// squashBits are the low bits of log odds in Q11 that make no difference.
+// squashBits is the number of low bits of log odds in Q11 that are ignored.
 const squashBits = 6
 
-// squash maps log odds in Q5 to a chance of 65536, never closer than 48 to
-// either end.
+// squash maps log odds in Q5 to a probability of 65536, at least 48 from either end.
 var squash = func() (t [1 << (15 - squashBits)]uint16) {
-	// 65536/(1+exp(-i)) for i = -9..10, joined by a cubic
+	// 65536/(1+exp(-i)) for i = -9..10, interpolated by cubics
 	knots := [20]int64{8, 22, 60, 162, 439, 1179, 3108, 7812, 17625, 32768, 47911, 57724, 62428, 64357, 65097, 65374, 65476, 65514, 65528, 65533}
 	for i := range t {
 		k, f := i>>5, int64(i&31)

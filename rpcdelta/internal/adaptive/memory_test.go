@@ -19,7 +19,7 @@ func (s *State) size() int {
 }
 
 func (f *Frames) size() int {
-	return int(unsafe.Sizeof(*f)) + bytesOf(f.seqs) + bytesOf(f.ints) + bytesOf(f.bytes) + bytesOf(f.moved)
+	return int(unsafe.Sizeof(*f)) + bytesOf(f.seqs) + bytesOf(f.ints) + bytesOf(f.bytes) + bytesOf(f.diffs)
 }
 
 // A player's 20 components may cost 16 KiB, of which a session takes 3: the state,

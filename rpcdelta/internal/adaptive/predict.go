@@ -1,73 +1,7 @@
 package adaptive
 
-// featureSet is what predictions are made of: offsets from the reference, Q4.
-type featureSet [features]int64
-
-// slope is where a component goes if it goes on as from h1 to b.
-func (p *refFrames) slope(c *component) int64 {
-	return wrapTo(int64(p.ref[c.at])-int64(p.h1[c.at]), c.wrap) * p.r1 >> 12
-}
-
-// slopes are the features of a component's own past.
-func (p *refFrames) slopes(c *component) (s1, sdd, s12, sd, s24 int64) {
-	at, w := c.at, c.wrap
-	b, h1, h2, hd := int64(p.ref[at]), int64(p.h1[at]), int64(p.h2[at]), int64(p.hd[at])
-	h4, hdd := int64(p.h4[at]), int64(p.hdd[at])
-	if w == 0 {
-		return (b - h1) * p.r1 >> 12, (hd - hdd) * p.rdd >> 12, (h1 - h2) * p.r12 >> 12, (b - hd) * p.rd >> 12, (h2 - h4) * p.r24 >> 12
-	}
-	s1 = wrapTo(b-h1, w) * p.r1 >> 12
-	sdd = wrapTo(hd-hdd, w) * p.rdd >> 12
-	s12 = wrapTo(h1-h2, w) * p.r12 >> 12
-	sd = wrapTo(b-hd, w) * p.rd >> 12
-	s24 = wrapTo(h2-h4, w) * p.r24 >> 12
-	return s1, sdd, s12, sd, s24
-}
-
-// driven are the features of the scalars beside an angle: old and new values.
-func (p *refFrames) scalars(ints []int32, g *group) (new1, old1, new2, old2 int64) {
-	if g.numScalars > 0 {
-		at := g.scalars[0]
-		new1, old1 = int64(ints[at])*p.dist<<6, int64(p.ref[at])*p.dist<<6
-	}
-	if g.numScalars > 1 {
-		at := g.scalars[1]
-		new2, old2 = int64(ints[at])*p.dist<<6, int64(p.ref[at])*p.dist<<6
-	}
-	return new1, old1, new2, old2
-}
-
-// mean is the way that the mean of the derivative's old and new value leads.
-func (p *refFrames) mean(ints []int32, g *group, k int) int64 {
-	at := g.velocity + k
-	return (int64(p.ref[at]) + int64(ints[at])) * (p.dist * g.velocityFactor) >> 16
-}
-
-// bend is how the derivative's change lies between both: what it changed before
-// and what it changed in between.
-func (p *refFrames) bend(ints []int32, g *group, k int) (bend, lead int64) {
-	at := g.velocity + k
-	b, x := int64(p.ref[at]), int64(ints[at])
-	third := p.dist * g.velocityFactor / 3
-	bend = ((x-b)<<16 - (b-int64(p.h1[at]))*p.r1) >> 4 * third >> 28
-	return bend, (x - b) * (p.dist * g.velocityFactor) >> 16
-}
-
-// all sets every feature that a numeric family has.
-func (f *featureSet) compute(p *refFrames, ints []int32, g *group, c *component, k int) {
-	if g.family == familyDerived {
-		f[0] = p.mean(ints, g, k)
-		f[1], f[2] = p.bend(ints, g, k)
-		return
-	}
-	f[0], f[1], f[2], f[3], f[4] = p.slopes(c)
-	if g.family == familyAngled {
-		f[5], f[6], f[7], f[8] = p.scalars(ints, g)
-	}
-}
-
-// offset is what is expected of a numeric component: what the experts of the classes
-// on both sides of the distance say, by how near these are.
+// offset returns the predicted offset of component k of a numeric group from its reference, in
+// whole steps. It interpolates between the experts of the classes on both sides of the distance.
 func (p *refFrames) offset(l *modelState, ints []int32, g *group, c *component, lc *componentState, k int) int64 {
 	lo, hi := &lc.classes[p.lo], &lc.classes[p.hi]
 	a, b := lo.expert, hi.expert
@@ -81,8 +15,8 @@ func (p *refFrames) offset(l *modelState, ints []int32, g *group, c *component, 
 	return p.blend(x, y)
 }
 
-// followed are the offsets, Q16, that the experts of two classes expect of a component
-// by its derivative.
+// derivedOffsets returns the offsets in Q16 that the experts of two classes predict from the
+// derivative.
 func (p *refFrames) derivedOffsets(ints []int32, g *group, lo, hi *classState, k int) (x, y int64) {
 	mean := p.mean(ints, g, k)
 	x, y = int64(lo.w[0])*mean, int64(hi.w[0])*mean
@@ -99,8 +33,8 @@ func (p *refFrames) derivedOffsets(ints []int32, g *group, lo, hi *classState, k
 	return x, y
 }
 
-// predict is the offset, Q16, that an expert of slopes or of scalars expects of a
-// component, by the weights of both classes.
+// expertOffsets returns the offsets in Q16 that an expert on slopes or scalars predicts with the
+// weights of two classes.
 func (p *refFrames) expertOffsets(l *modelState, ints []int32, g *group, c *component, lo, hi *classState, expert uint8) (x, y int64) {
 	w, v := &lo.w, &hi.w
 	switch expert {
@@ -124,16 +58,16 @@ func (p *refFrames) expertOffsets(l *modelState, ints []int32, g *group, c *comp
 		int64(j[0])*new1 + int64(j[1])*old1 + int64(j[2])*new2 + int64(j[3])*old2
 }
 
-// turn is the offset that is expected of an orientation's component.
+// quatOffset returns the predicted offset of a quaternion's component, in whole steps.
 func (p *refFrames) quatOffset(f *featureSet, g *group, lc *componentState) int64 {
 	lo, hi := &lc.classes[p.lo], &lc.classes[p.hi]
 	return p.blend(f.quatExpertOffset(g.family, lo), f.quatExpertOffset(g.family, hi))
 }
 
-// turns is the same, Q16, as the expert of a class says.
-func (f *featureSet) quatExpertOffset(in family, c *classState) int64 {
+// quatExpertOffset returns the offset in Q16 that the expert of a class predicts.
+func (f *featureSet) quatExpertOffset(fam family, c *classState) int64 {
 	switch {
-	case in == familyTurned || c.expert == 1:
+	case fam == familyTurned || c.expert == 1:
 		return int64(c.w[0]) * f[0]
 	case c.expert == 0:
 		return 0
@@ -144,18 +78,19 @@ func (f *featureSet) quatExpertOffset(in family, c *classState) int64 {
 // half rounds a product of Q4 and Q12 to nearest.
 const half = 1 << 15
 
-// join lies between two offsets in Q16, in whole steps.
+// blend interpolates between the offsets x and y in Q16 of the classes lo and hi and returns whole
+// steps.
 func (p *refFrames) blend(x, y int64) int64 {
 	return (x + (y-x)>>8*int64(p.share) + half) >> 16
 }
 
-// step is where a counter goes: as far as it went before, in proportion.
+// nextStep returns the value of a counter that continues at its last rate.
 func nextStep(p *refFrames, c *component) int32 {
 	b := p.ref[c.at]
 	return c.fit(int64(b) + wrapTo(int64(b)-int64(p.h1[c.at]), c.wrap)*p.r1>>16)
 }
 
-// steps says whether all of a counter's components are where their step leads.
+// followsStep reports whether all components of a counter continue at their last rate.
 func (m *Model) followsStep(p *refFrames, g *group, row *Row) bool {
 	for k := range g.numComps {
 		c := &m.components[g.firstComp+k]
@@ -166,7 +101,7 @@ func (m *Model) followsStep(p *refFrames, g *group, row *Row) bool {
 	return true
 }
 
-// fit brings x into the component's range, by its modulus if it has one.
+// fit brings x into the component's range: modulo 2^wrap, or clamped.
 func (c *component) fit(x int64) int32 {
 	switch {
 	case c.wrap == 0:
@@ -175,4 +110,45 @@ func (c *component) fit(x int64) int32 {
 		return int32(wrapTo(x, c.wrap))
 	}
 	return int32(x) & c.mask
+}
+
+// forecast returns the predicted value of component k of a numeric group and the expected magnitude
+// of its residual. It computes what [refFrames.offset], [component.fit] and [componentState.expect]
+// compute, in one function to avoid calls in the hot path.
+func (c *frameContext) forecast(
+	l *modelState, ints []int32, g *group, cp *component, lc *componentState, k int,
+) (pred int32, e expectation) {
+	p := &c.refs
+	lo, hi := &lc.classes[p.lo], &lc.classes[p.hi]
+	at := uint(cp.at)
+	base := int64(p.ref[at])
+	off := int64(0)
+	switch a := lo.expert | hi.expert; {
+	case g.family == familyDerived:
+		off = p.blend(p.derivedOffsets(ints, g, lo, hi, k))
+	case a == 0:
+	case a == 1:
+		s := wrapTo(base-int64(p.h1[at]), cp.wrap) * p.r1 >> 12
+		off = p.blend(int64(lo.w[0])*s*int64(lo.expert), int64(hi.w[0])*s*int64(hi.expert))
+	case lo.expert == 2 && hi.expert == 2 && cp.wrap == 0:
+		h1, h2, hd := int64(p.h1[at]), int64(p.h2[at]), int64(p.hd[at])
+		s := (base - h1) * p.r1 >> 12
+		x, y := int64(lo.w[1])*s, int64(hi.w[1])*s
+		s = (hd - int64(p.hdd[at])) * p.rdd >> 12
+		x += int64(lo.w[2]) * s
+		y += int64(hi.w[2]) * s
+		s = (h1 - h2) * p.r12 >> 12
+		x += int64(lo.w[3]) * s
+		y += int64(hi.w[3]) * s
+		s = (base - hd) * p.rd >> 12
+		x += int64(lo.w[4]) * s
+		y += int64(hi.w[4]) * s
+		s = (h2 - int64(p.h4[at])) * p.r24 >> 12
+		x += int64(lo.w[5]) * s
+		y += int64(hi.w[5]) * s
+		off = p.blend(x, y)
+	default:
+		off = p.offset(l, ints, g, cp, lc, k)
+	}
+	return cp.fit(base + off), lc.expect(p, &c.context, off)
 }

@@ -40,7 +40,7 @@ func (p paramKind) trained() bool {
 
 // place is one piece of a model's state.
 type paramRef struct {
-	kind paramKind
+	kind  paramKind
 	index int // index of the group, component, list, quat, bit or blob
 	comp  int // component of a list
 }

@@ -7,22 +7,22 @@ import (
 )
 
 const (
-	levels  = 48 // quarter octaves of the expected magnitude
+	levels  = 48 // frequency tables of a set: quarter octaves of the expected magnitude
 	symbols = entropy.Symbols
-	shapes  = 3 // light to heavy tails
+	shapes  = 3 // sets of tables, from light to heavy tails
 )
 
-// scale is a component's lately seen error magnitudes, Q8, averaged fast,
-// slowly, and not at all; and what they lead to expect: log2 in Q10 of Q6.
+// errorScale tracks the magnitudes of a component's errors in Q8: a fast average, a slow average
+// and the last one; and the expected magnitude, log2 in Q10 of Q6.
 type errorScale struct{ fast, slow, last, expected int32 }
 
-// settle sets the expected magnitude.
+// update sets the expected magnitude.
 func (s *errorScale) update() {
 	s.expected = log2((int64(s.fast)*2 + int64(s.slow)*4 + int64(s.last)) / 28)
 }
 
-// learn takes a magnitude in Q4. What is far beyond the average counts as
-// eight times it, so that a teleport does not break the scale.
+// learn adds the magnitude a, in Q4. Outliers are limited to eight times the average, so that a
+// teleport does not spoil the averages.
 func (s *errorScale) learn(a int64) {
 	const limit = 1 << 30
 	a = min(a, limit>>4) << 4
@@ -34,19 +34,19 @@ func (s *errorScale) learn(a int64) {
 	s.update()
 }
 
-// rest is learned where a component did not change.
+// decay learns that the component did not change.
 func (s *errorScale) decay() {
 	s.last -= s.last >> 3
 	s.update()
 }
 
-// least is the least expected magnitude: an eighth of a step, log2 in Q10 of Q6.
+// minExpected is the minimum expected magnitude, an eighth of a step: log2 in Q10 of Q6.
 const minExpected = 3 << 10
 
-// level turns an expected magnitude, log2 in Q10 of Q6 and at least [least], into
-// a table row and a shift.
-func tableFor(at int32) (row int, shift uint) {
-	row = int(at-minExpected) >> 8
+// tableFor returns the frequency table for an expected magnitude of at least [minExpected], and the
+// number of low bits of the residual that are sent raw.
+func tableFor(magnitude int32) (row int, shift uint) {
+	row = int(magnitude-minExpected) >> 8
 	if row >= levels {
 		shift = uint(row-levels)/4 + 1
 		row -= int(shift) * 4
@@ -54,8 +54,8 @@ func tableFor(at int32) (row int, shift uint) {
 	return row, shift
 }
 
-// symbolOf splits a magnitude below 2^32 into its symbol, half octaves, and
-// the number of bits that choose within it.
+// symbolOf returns the symbol, a half octave, of a magnitude below 2^32, and the number of raw bits
+// that choose a magnitude within it.
 func symbolOf(m uint64) (sym int, extra uint) {
 	if m < 2 {
 		return int(m), 0
@@ -64,6 +64,7 @@ func symbolOf(m uint64) (sym int, extra uint) {
 	return 2*e + int(m>>(uint(e-1)&63)&1), uint(e - 1)
 }
 
+// fromSymbol returns the smallest magnitude of a symbol and its number of raw bits.
 func fromSymbol(sym int) (base uint64, extra uint) {
 	if sym < 2 {
 		return uint64(sym), 0
@@ -72,7 +73,7 @@ func fromSymbol(sym int) (base uint64, extra uint) {
 	return 1<<e | uint64(sym&1)<<(e-1), e - 1
 }
 
-// magnitudes are those of symbols, log2 in Q10 of Q6; that of 0 is a third of a step.
+// magnitudes is the mean magnitude of each symbol: log2 in Q10 of Q6; a third of a step for 0.
 var magnitudes = func() (t [symbols]int32) {
 	for i := range t {
 		base, extra := fromSymbol(i)
@@ -81,7 +82,7 @@ var magnitudes = func() (t [symbols]int32) {
 	return t
 }()
 
-// log2 is log2(x+1) in Q10, piecewise linear; x is at least 0.
+// log2 returns log2(x+1) in Q10, piecewise linear, for x of at least 0.
 func log2(x int64) int32 {
 	x++
 	n := bits.Len64(uint64(x)) - 1
