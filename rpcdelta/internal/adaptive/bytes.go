@@ -5,13 +5,17 @@ import (
 	"slices"
 )
 
-// blobModel holds the chances of a byte string.
+// bytesModel holds the probabilities of a byte string.
 type bytesModel struct {
-	unchanged    [4]uint16  // a byte stays, by whether the one before it and it changed last
-	bitUnchanged [16]uint16 // a bit of a changed byte stays, by place and whether a higher one changed
+	// unchanged is the probability that a byte does not change, by whether the byte before it changes
+	// and whether this byte changed in the reference.
+	unchanged [4]uint16
+	// bitUnchanged is the probability that a bit of a changed byte does not change, by position and
+	// whether a higher bit changes.
+	bitUnchanged [16]uint16
 }
 
-// sameLength is the chance that the length stays, once the string changed.
+// sameLengthProb is the probability that a changed byte string keeps its length, of 65536.
 const sameLengthProb = 57000
 
 func (b *bytesModel) reset() {
@@ -21,23 +25,24 @@ func (b *bytesModel) reset() {
 	}
 }
 
-// context of a byte: whether its neighbor changed now, and it itself before.
-func (b *bytesModel) context(neighbor bool, i int, base, prev []byte) *uint16 {
+// context returns the probability for byte i. neighbor reports whether the byte before it changes.
+func (b *bytesModel) context(neighbor bool, i int, ref, prev []byte) *uint16 {
 	k := 0
 	if neighbor {
 		k = 1
 	}
-	if i >= len(prev) || prev[i] != base[i] {
+	if i >= len(prev) || prev[i] != ref[i] {
 		k |= 2
 	}
 	return &b.unchanged[k]
 }
 
-func (b *bytesModel) learn(x, base, prev []byte) {
+// learn learns the string x, given the strings of the reference and of the frame before it.
+func (b *bytesModel) learn(x, ref, prev []byte) {
 	neighbor := false
-	for i := range min(len(x), len(base)) {
-		v := x[i] ^ base[i]
-		adaptProb(b.context(neighbor, i, base, prev), v == 0)
+	for i := range min(len(x), len(ref)) {
+		v := x[i] ^ ref[i]
+		adaptProb(b.context(neighbor, i, ref, prev), v == 0)
 		neighbor = v != 0
 		if !neighbor {
 			continue
@@ -53,10 +58,10 @@ func (b *bytesModel) learn(x, base, prev []byte) {
 	}
 }
 
-// bytes codes a byte string against the reference's.
+// bytes codes a changed byte string.
 func (c *payloadCodec[M]) bytes(row *Row, g *group, b *bytesModel) (err error) {
-	base, prev := c.refs.refBytes[g.blob], c.refs.prevBytes[g.blob]
-	x, n := row.Bytes[g.blob], len(base)
+	ref, prev := c.refs.refBytes[g.blob], c.refs.prevBytes[g.blob]
+	x, n := row.Bytes[g.blob], len(ref)
 	if g.minBytes < g.maxBytes && c.bit(len(x) != n, sameLengthProb) {
 		if n, err = c.length(g, len(x)); err != nil {
 			return err
@@ -67,19 +72,19 @@ func (c *payloadCodec[M]) bytes(row *Row, g *group, b *bytesModel) (err error) {
 		row.Bytes[g.blob] = x
 	}
 	neighbor := false
-	for i := range min(n, len(base)) {
-		v := x[i] ^ base[i]
-		neighbor = c.bit(v != 0, uint32(*b.context(neighbor, i, base, prev)))
+	for i := range min(n, len(ref)) {
+		v := x[i] ^ ref[i]
+		neighbor = c.bit(v != 0, uint32(*b.context(neighbor, i, ref, prev)))
 		if neighbor {
 			v = c.changedByte(v, &b.bitUnchanged)
 		} else {
 			v = 0
 		}
 		if c.decodes() {
-			x[i] = v ^ base[i]
+			x[i] = v ^ ref[i]
 		}
 	}
-	for i := len(base); i < n; i++ {
+	for i := len(ref); i < n; i++ {
 		if v := byte(c.raw(uint64(x[i]), 8)); c.decodes() {
 			x[i] = v
 		}
@@ -90,11 +95,11 @@ func (c *payloadCodec[M]) bytes(row *Row, g *group, b *bytesModel) (err error) {
 	return nil
 }
 
-// flips codes which bits of a byte differ from the reference's.
-func (c *payloadCodec[M]) changedByte(v byte, chances *[16]uint16) (out byte) {
+// changedByte codes the bits v that change in a byte.
+func (c *payloadCodec[M]) changedByte(v byte, unchanged *[16]uint16) (out byte) {
 	high := 0
 	for j := 7; j >= 0; j-- {
-		if c.bit(v>>j&1 == 1, uint32(chances[j<<1|high])) {
+		if c.bit(v>>j&1 == 1, uint32(unchanged[j<<1|high])) {
 			out |= 1 << j
 			high = 1
 		}
@@ -102,7 +107,7 @@ func (c *payloadCodec[M]) changedByte(v byte, chances *[16]uint16) (out byte) {
 	return out
 }
 
-// length codes the length of a byte string.
+// length codes the length n of a byte string.
 func (c *payloadCodec[M]) length(g *group, n int) (int, error) {
 	n = g.minBytes + int(c.raw(uint64(n-g.minBytes), uint(bits.Len(uint(g.maxBytes-g.minBytes)))))
 	if n > g.maxBytes {

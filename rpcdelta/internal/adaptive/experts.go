@@ -1,7 +1,7 @@
 package adaptive
 
-// An expert predicts by a weighted sum of features, see [featureSet.predict] and
-// [featureSet.turns]. A component uses the one that would have done best lately.
+// An expert predicts a component by a weighted sum of features. A component uses the expert that had
+// the smallest errors recently. Distances to the reference fall into classes with separate weights.
 const (
 	classes    = 3
 	maxExperts = 4
@@ -9,24 +9,24 @@ const (
 )
 
 var (
-	// expertCount and weightCount are those of each family's components, those of scalars apart.
+	// expertCount and weightCount are by family. weightCount excludes the weights of scalars.
 	expertCount = [families]uint8{3, 4, 2, 1, 3}
 	weightCount = [families]uint8{6, 6, 4, 1, 2}
 
-	// wanted has a bit for each feature that an orientation's expert reads.
+	// wanted is the bit mask of the features that a quaternion's expert reads.
 	wanted = [families][maxExperts]uint{
 		familyTurned:       {1},
 		familyExtrapolated: {0, 1, 2},
 	}
 )
 
-// weights are those of a component's experts in a class, Q12.
+// weights are the weights of a component's experts in one class, Q12.
 type weights [6]int16
 
-// drive are those of the scalars beside an angle, by class.
+// inputWeights are the weights of the scalars that predict an angle, Q12.
 type inputWeights [classes][4]int16
 
-// firstWeights are those of the prior, Q12, by class.
+// initialWeights are the initial weights by family and class.
 var initialWeights = [families][classes]weights{
 	familyPlain: {
 		{3900, 800, -1800, 1000, 2400, 1500},
@@ -51,7 +51,6 @@ var initialWeights = [families][classes]weights{
 	},
 }
 
-// priorLean is the prior of what scales lean on, Q12.
 var initialContext = contextWeights{near: 1000, run: 1500}
 
 // Prior of the flags, log odds in Q11.

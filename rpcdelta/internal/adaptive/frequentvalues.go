@@ -1,19 +1,19 @@
 package adaptive
 
-// valueList is a component's frequent values, most frequent first.
+// valueList learns a component's frequent values, the most frequent first.
 type valueList struct {
 	frequentValues
 	count [listSize]uint8
-	gain  int16 // mean bits saved by asking, Q10
+	gain  int16 // mean bits saved by using the list, Q10
 }
 
-// frequent is what coding reads of a list.
+// frequentValues is the part of a valueList that coding reads.
 type frequentValues struct {
 	values   [listSize]int32
-	rankProb [listSize]uint16 // chance of each when the ones before are ruled out
-	anyProb  uint16           // chance that a changed value is among them
-	n        uint8            // values known
-	enabled  bool             // whether asking saves bits
+	rankProb [listSize]uint16 // probability of a rank, if it is none of the ranks before
+	anyProb  uint16           // probability that a changed value is in the list
+	n        uint8            // number of values
+	enabled  bool             // the list saves bits
 }
 
 const listSize = 6
@@ -26,7 +26,7 @@ func (l *valueList) reset() {
 	}
 }
 
-// find is the rank of x, or -1.
+// rank returns the rank of x, or -1.
 func (l *frequentValues) rank(x int32) int {
 	for i := range min(l.n, listSize) {
 		if l.values[i] == x {
@@ -36,22 +36,22 @@ func (l *frequentValues) rank(x int32) int {
 	return -1
 }
 
-// last is the rank of the last value that is not base: its chance needs no
-// bits once the others are ruled out.
-func (l *frequentValues) lastRank(base int32) int {
+// lastRank returns the last rank whose value is not ref. If the value is none of the ranks before,
+// it is this one.
+func (l *frequentValues) lastRank(ref int32) int {
 	n := int(min(l.n, listSize)) - 1
-	if n >= 0 && l.values[n] == base {
+	if n >= 0 && l.values[n] == ref {
 		n--
 	}
 	return n
 }
 
-// learn counts x, which is not base; miss is the residual that it would have
-// cost instead.
-func (l *valueList) learn(x, base int32, miss int64) {
-	save := log2(max(miss, -miss)) + 1600
-	at := l.rank(x)
-	if at < 0 {
+// learn counts x, which differs from the reference; residual is what would be coded without the
+// list.
+func (l *valueList) learn(x, ref int32, residual int64) {
+	save := log2(max(residual, -residual)) + 1600
+	rank := l.rank(x)
+	if rank < 0 {
 		l.addGain(log2(65535-int64(l.anyProb)) - 16<<10)
 		l.anyProb -= l.anyProb >> 5
 		l.insert(x)
@@ -59,31 +59,32 @@ func (l *valueList) learn(x, base int32, miss int64) {
 	}
 	l.addGain(save + log2(int64(l.anyProb)) - 16<<10 - 1100)
 	l.anyProb += (65500 - l.anyProb) >> 5
-	for i := range at {
-		if l.values[i] != base {
+	for i := range rank {
+		if l.values[i] != ref {
 			l.rankProb[i] -= l.rankProb[i] >> 5
 		}
 	}
-	l.rankProb[at] += (65500 - l.rankProb[at]) >> 5
-	l.count[at] += 2
-	if l.count[at] > 200 {
+	l.rankProb[rank] += (65500 - l.rankProb[rank]) >> 5
+	l.count[rank] += 2
+	if l.count[rank] > 200 {
 		for i := range l.count {
 			l.count[i] = (l.count[i] + 1) / 2
 		}
 	}
-	if at > 0 && l.count[at] > l.count[at-1] {
-		l.values[at], l.values[at-1] = l.values[at-1], l.values[at]
-		l.count[at], l.count[at-1] = l.count[at-1], l.count[at]
+	if rank > 0 && l.count[rank] > l.count[rank-1] {
+		l.values[rank], l.values[rank-1] = l.values[rank-1], l.values[rank]
+		l.count[rank], l.count[rank-1] = l.count[rank-1], l.count[rank]
 	}
 }
 
-// judge notes what asking would have saved.
+// addGain adds the bits that the list would have saved.
 func (l *valueList) addGain(saved int32) {
 	l.gain += int16((saved - int32(l.gain)) >> 5)
 	l.enabled = l.gain > 0
 }
 
-// admit makes room for x: the last value gives way once it is worn.
+// insert adds x. If the list is full, x replaces the last value once the count of that has worn
+// off.
 func (l *valueList) insert(x int32) {
 	if l.n < listSize {
 		l.values[l.n], l.count[l.n] = x, 1

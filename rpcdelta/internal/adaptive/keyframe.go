@@ -5,26 +5,24 @@ import (
 	"slices"
 )
 
-// A frame without baseline is packed by a static code: fields of numbers as
-// the length of the longest component and then each in that many bits.
-
-// keyframe codes a frame that has no reference.
+// keyframe codes a row without a reference by a static code. A group of numbers has the length of
+// its longest magnitude, then each magnitude in that many bits.
 func (c *payloadCodec[M]) keyframe(row *Row) error {
 	for i := range c.m.groups {
 		g := &c.m.groups[i]
 		var err error
 		switch g.form {
 		case formNumbers:
-			err = c.staticNumbers(row.Ints, g)
+			err = c.keyframeNumbers(row.Ints, g)
 		case formQuat:
-			err = c.staticQuat(row.Ints[g.at:][:4], g)
+			err = c.keyframeQuat(row.Ints[g.at:][:4], g)
 		case formBits:
 			for k := range g.numComps {
-				c.staticPlain(row.Ints, &c.m.bitSets[g.firstComp+k])
-				c.staticCost(g, k)
+				c.keyframeFlat(row.Ints, &c.m.bitSets[g.firstComp+k])
+				c.keyframeCost(g, k)
 			}
 		case formBytes:
-			err = c.staticBytes(row, g)
+			err = c.keyframeBytes(row, g)
 		}
 		if err != nil {
 			return err
@@ -33,14 +31,14 @@ func (c *payloadCodec[M]) keyframe(row *Row) error {
 	return nil
 }
 
-// staticCost reports the cost of a component.
-func (c *payloadCodec[M]) staticCost(g *group, k int) {
+// keyframeCost reports the cost of component k.
+func (c *payloadCodec[M]) keyframeCost(g *group, k int) {
 	if c.measures() {
 		c.meter.Component(g.field, k, c.spent(), ByNone, NoResidual)
 	}
 }
 
-func (c *payloadCodec[M]) staticNumbers(ints []int32, g *group) error {
+func (c *payloadCodec[M]) keyframeNumbers(ints []int32, g *group) error {
 	comps := c.m.components[g.firstComp:][:g.numComps]
 	n := uint(0)
 	if !g.noLength {
@@ -56,17 +54,18 @@ func (c *payloadCodec[M]) staticNumbers(ints []int32, g *group) error {
 	}
 	for k := range comps {
 		if g.noLength {
-			c.staticPlain(ints, &comps[k])
-		} else if !c.staticNumber(ints, g, &comps[k], n) {
+			c.keyframeFlat(ints, &comps[k])
+		} else if !c.keyframeNumber(ints, g, &comps[k], n) {
 			return ErrMalformed
 		}
-		c.staticCost(g, k)
+		c.keyframeCost(g, k)
 	}
 	return nil
 }
 
-// number codes a component whose magnitude has at most n bits.
-func (c *payloadCodec[M]) staticNumber(ints []int32, g *group, cp *component, n uint) bool {
+// keyframeNumber codes a component whose magnitude has at most n bits. It reports whether the value
+// is in range.
+func (c *payloadCodec[M]) keyframeNumber(ints []int32, g *group, cp *component, n uint) bool {
 	v := cp.int64Of(ints[cp.at])
 	x := int64(c.raw(uint64(max(v, -v)), n))
 	if g.hasSigns && x != 0 && c.bit(v < 0, 1<<15) {
@@ -79,8 +78,8 @@ func (c *payloadCodec[M]) staticNumber(ints []int32, g *group, cp *component, n 
 	return true
 }
 
-// plain codes a component as one bit if it is 0, all its bits otherwise.
-func (c *payloadCodec[M]) staticPlain(ints []int32, cp *component) {
+// keyframeFlat codes a component as one bit if it is 0, otherwise as all its bits.
+func (c *payloadCodec[M]) keyframeFlat(ints []int32, cp *component) {
 	v := uint64(uint32(ints[cp.at]))
 	if c.bit(v != 0, 1<<15) {
 		if cp.wrap > 1 {
@@ -96,7 +95,7 @@ func (c *payloadCodec[M]) staticPlain(ints []int32, cp *component) {
 	}
 }
 
-func (c *payloadCodec[M]) staticQuat(ints []int32, g *group) error {
+func (c *payloadCodec[M]) keyframeQuat(ints []int32, g *group) error {
 	idx := c.raw(uint64(ints[0]), 2)
 	if c.decodes() {
 		ints[0] = int32(idx)
@@ -111,12 +110,12 @@ func (c *payloadCodec[M]) staticQuat(ints []int32, g *group) error {
 		if c.decodes() {
 			ints[1+i] = int32(v) - g.quatMax
 		}
-		c.staticCost(g, i)
+		c.keyframeCost(g, i)
 	}
 	return nil
 }
 
-func (c *payloadCodec[M]) staticBytes(row *Row, g *group) (err error) {
+func (c *payloadCodec[M]) keyframeBytes(row *Row, g *group) (err error) {
 	b := row.Bytes[g.blob]
 	n := len(b)
 	if c.decodes() {
@@ -142,8 +141,8 @@ func (c *payloadCodec[M]) staticBytes(row *Row, g *group) (err error) {
 	return nil
 }
 
-// IntraBytes is about how many bytes a payload of row alone takes: one too many at
-// most, and a few too few where it ends in zeros.
+// KeyframeBytes returns the approximate size of a payload that has row as its only row: at most one
+// byte too many, and a few bytes too few if the payload ends in zeros.
 func (m *Model) KeyframeBytes(row *Row) int {
 	s := keyframeSize{bits: 1} // one row
 	for i := range m.groups {
@@ -151,14 +150,14 @@ func (m *Model) KeyframeBytes(row *Row) int {
 		switch g.form {
 		case formNumbers:
 			if g.noLength {
-				s.plain(row.Ints, m.components[g.firstComp:][:g.numComps])
+				s.flat(row.Ints, m.components[g.firstComp:][:g.numComps])
 			} else {
 				s.numbers(row.Ints, m.components[g.firstComp:][:g.numComps], g)
 			}
 		case formQuat:
 			s.quat(row.Ints[g.at:][:4], g)
 		case formBits:
-			s.plain(row.Ints, m.bitSets[g.firstComp:][:g.numComps])
+			s.flat(row.Ints, m.bitSets[g.firstComp:][:g.numComps])
 		case formBytes:
 			s.bytes(row.Bytes[g.blob], g)
 		}
@@ -166,9 +165,8 @@ func (m *Model) KeyframeBytes(row *Row) int {
 	return int(s.used-uint(bits.TrailingZeros32(s.last))+7) / 8
 }
 
-// LeastIntra is a number of bytes that IntraBytes does not stay below, found
-// sooner: what stands before the last component of the last group in which that one
-// is not sent as zeros.
+// MinKeyframeBytes returns a lower bound of KeyframeBytes and takes less time. It is the minimum
+// size of all that precedes the last component that is not sent as zeros.
 func (m *Model) MinKeyframeBytes(row *Row) int {
 	for i := len(m.groups) - 1; i >= 0; i-- {
 		g := &m.groups[i]
@@ -184,7 +182,7 @@ func (m *Model) MinKeyframeBytes(row *Row) int {
 	return 0
 }
 
-// leastBits is what the static code of a group takes at least.
+// minKeyframeBits returns the minimum size of a group's static code.
 func (g *group) minKeyframeBits() uint {
 	switch g.form {
 	case formNumbers:
@@ -202,30 +200,30 @@ func (g *group) minKeyframeBits() uint {
 	return 0
 }
 
-// size counts the bits of the static code, and those up to the last value that is
-// not 0, since the zeros at the end of a payload are left out.
+// keyframeSize counts the bits of the static code. Zeros at the end of a payload are not sent.
 type keyframeSize struct {
-	bits, used uint
-	last       uint32 // that value
+	bits uint
+	used uint   // bits up to the last value that is not 0
+	last uint32 // that value
 }
 
-// upTo says that v, which is not 0, ends here.
-func (s *keyframeSize) nonZero(v uint32) { s.used, s.last = s.bits, v }
+// setLast records a value that is not 0 and ends here.
+func (s *keyframeSize) setLast(v uint32) { s.used, s.last = s.bits, v }
 
 func (s *keyframeSize) quat(ints []int32, g *group) {
 	s.bits += 2
 	if ints[0] != 0 {
-		s.nonZero(uint32(ints[0]))
+		s.setLast(uint32(ints[0]))
 	}
 	for _, v := range ints[1:] {
 		s.bits += g.quatBits
 		if v != -g.quatMax {
-			s.nonZero(uint32(v + g.quatMax))
+			s.setLast(uint32(v + g.quatMax))
 		}
 	}
 }
 
-func (s *keyframeSize) plain(ints []int32, comps []component) {
+func (s *keyframeSize) flat(ints []int32, comps []component) {
 	for i := range comps {
 		s.bits++
 		v := ints[comps[i].at]
@@ -233,9 +231,9 @@ func (s *keyframeSize) plain(ints []int32, comps []component) {
 		case v == 0:
 		case w > 1:
 			s.bits += w
-			s.nonZero(uint32(v))
+			s.setLast(uint32(v))
 		default:
-			s.nonZero(1)
+			s.setLast(1)
 		}
 	}
 }
@@ -246,19 +244,19 @@ func (s *keyframeSize) numbers(ints []int32, comps []component, g *group) {
 	if n == 0 {
 		return
 	}
-	s.nonZero(uint32(n))
+	s.setLast(uint32(n))
 	for i := range comps {
 		s.bits += n
 		v := ints[comps[i].at]
 		if v == 0 {
 			continue
 		}
-		s.nonZero(uint32(v))
+		s.setLast(uint32(v))
 		if g.hasSigns {
 			s.bits++
 		}
 		if g.hasSigns && v < 0 {
-			s.nonZero(1)
+			s.setLast(1)
 		}
 	}
 }
@@ -267,7 +265,7 @@ func (s *keyframeSize) bytes(b []byte, g *group) {
 	if g.minBytes < g.maxBytes {
 		s.bits += uint(bits.Len(uint(g.maxBytes - g.minBytes)))
 		if n := len(b) - g.minBytes; n != 0 {
-			s.nonZero(uint32(n))
+			s.setLast(uint32(n))
 		}
 	}
 	for i := len(b) - 1; i >= 0; i-- {
@@ -279,7 +277,7 @@ func (s *keyframeSize) bytes(b []byte, g *group) {
 	s.bits += 8 * uint(len(b))
 }
 
-// whole is the value of an unwrapped or sign-extended component.
+// int64Of returns the value of a component's int32.
 func (c *component) int64Of(v int32) int64 {
 	if c.wrap == 0 || c.signed {
 		return int64(v)
@@ -287,7 +285,7 @@ func (c *component) int64Of(v int32) int64 {
 	return int64(uint32(v))
 }
 
-// staticCode notes how the group's numbers are packed.
+// setKeyframeCode sets the parameters of the static code of numbers.
 func (g *group) setKeyframeCode(comps []component) {
 	longest := 0
 	for _, c := range comps {
@@ -302,7 +300,7 @@ func (g *group) setKeyframeCode(comps []component) {
 	g.hasSigns = last.signed || last.wrap == 0 && last.lo < 0
 }
 
-// lengthOf is how many bits the longest of the magnitudes has.
+// magnitudeBits returns the length of the longest magnitude, in bits.
 func magnitudeBits(ints []int32, comps []component) uint {
 	all := uint64(0)
 	for i := range comps {

@@ -2,19 +2,22 @@ package adaptive
 
 import "math/bits"
 
-// orient predicts one orientation.
+// orientation predicts a quaternion. Its predictions are rotations; they become features once the
+// index of the largest element is known.
 type orientation struct {
-	base      quat
-	pred      [2]quat       // one for each feature
-	ref       [3]int64      // the reference under the true index
-	features  [3]featureSet // by component
-	index     int           // predicted index
-	ambiguity int           // 0 to 9: how far it is from the next, sure ones first
+	base     quat          // the reference
+	pred     [2]quat       // one prediction per feature
+	ref      [3]int64      // the reference under the true index
+	features [3]featureSet // by component
+	index    int           // predicted index of the largest element
+	// ambiguity is 0 to 9. It grows as the two largest elements of the prediction approach each other.
+	ambiguity int
 }
 
 const ambiguityLevels = 10
 
-// prepare makes the predictions of which want has a bit each, the first always.
+// predict computes the predictions of the features in the bit mask want, and the first one in any
+// case.
 func (q *orientation) predict(p *refFrames, ints []int32, g *group, want uint) {
 	q.base = unpackQuat(p.ref[g.at:g.at+4], g.unpackScale)
 	if g.family == familyTurned {
@@ -34,7 +37,7 @@ func (q *orientation) predict(p *refFrames, ints []int32, g *group, want uint) {
 	q.predictIndex()
 }
 
-// extended turns the base as it turned since frame h, times rate in Q16.
+// extrapolate continues the rotation since frame h at a rate in Q16.
 func (q *orientation) extrapolate(h []int32, g *group, rate int64) quat {
 	if rate == 0 {
 		return q.base
@@ -42,13 +45,13 @@ func (q *orientation) extrapolate(h []int32, g *group, rate int64) quat {
 	return q.base.extrapolate(unpackQuat(h[g.at:g.at+4], g.unpackScale), rate)
 }
 
-// magnitudes are those of the first prediction's elements.
+// absolutes returns the absolute values of the first prediction's elements.
 func (q *orientation) absolutes() [4]int64 {
 	t := &q.pred[0]
 	return [4]int64{max(t.x, -t.x), max(t.y, -t.y), max(t.z, -t.z), max(t.w, -t.w)}
 }
 
-// guess sets the predicted index and how sure it is.
+// predictIndex sets the predicted index and its ambiguity.
 func (q *orientation) predictIndex() {
 	first, second := int64(-1), int64(-1)
 	for i, v := range q.absolutes() {
@@ -61,7 +64,7 @@ func (q *orientation) predictIndex() {
 	q.ambiguity = max(0, min(ambiguityLevels-1, 30-bits.Len64(uint64(first-second))))
 }
 
-// others are the indexes but the predicted, the likeliest first.
+// otherIndexes returns the indexes other than the predicted one, the most likely first.
 func (q *orientation) otherIndexes() (o [3]int) {
 	m := q.absolutes()
 	n := 0
@@ -79,18 +82,19 @@ func (q *orientation) otherIndexes() (o [3]int) {
 	return o
 }
 
-// express puts the predictions under the true index.
+// toComponents expresses the reference and the predictions in want as the smallest three under
+// index idx.
 func (q *orientation) toComponents(g *group, idx int, want uint) {
 	t := q.base.smallestThree(idx, g.packScale)
-	hold := vec3{(t.x + 8) >> 4, (t.y + 8) >> 4, (t.z + 8) >> 4}
-	q.ref = [3]int64{hold.x, hold.y, hold.z}
+	ref := vec3{(t.x + 8) >> 4, (t.y + 8) >> 4, (t.z + 8) >> 4}
+	q.ref = [3]int64{ref.x, ref.y, ref.z}
 	for j := range q.pred {
 		if want>>j&1 == 0 {
 			continue
 		}
 		t := q.pred[j].smallestThree(idx, g.packScale)
-		q.features[0][j] = t.x - hold.x<<4
-		q.features[1][j] = t.y - hold.y<<4
-		q.features[2][j] = t.z - hold.z<<4
+		q.features[0][j] = t.x - ref.x<<4
+		q.features[1][j] = t.y - ref.y<<4
+		q.features[2][j] = t.z - ref.z<<4
 	}
 }

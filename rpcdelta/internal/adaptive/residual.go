@@ -1,21 +1,22 @@
 package adaptive
 
-// expectation of a residual.
+// expectation is the expected distribution of a residual.
 type expectation struct {
-	magnitude int32 // magnitude, log2 in Q10 of Q6
-	shape     uint8
+	magnitude int32 // log2 in Q10 of Q6
+	shape     uint8 // set of tables
 }
 
-// expect reads the scale of a component whose prediction leads off from the
-// reference.
+// expect returns the expectation for the residual of a component whose predicted offset from the
+// reference is off.
 func (c *componentState) expect(p *refFrames, s *residualContext, off int64) expectation {
 	from, to := c.classes[p.from&1].expected, c.classes[p.from&1+1].expected
-	at := from + max(to-from, -200)*int32(p.share)>>8
-	near, run, way := s.inputs(at, off)
-	return expectation{c.context.adjust(at, near, run, way), c.classes[p.class].shape}
+	magnitude := from + max(to-from, -200)*int32(p.share)>>8
+	near, run, offset := s.inputs(magnitude, off)
+	return expectation{c.context.adjust(magnitude, near, run, offset), c.classes[p.class].shape}
 }
 
-// residual codes r under x and returns its magnitude too.
+// residual codes r, which is ignored while decoding, and returns it with its magnitude. A decoded
+// residual is within 2^62 of 0.
 func (c *payloadCodec[M]) residual(r int64, x expectation) (int64, int32) {
 	row, shift := tableFor(x.magnitude)
 	table := &c.m.tables.sets[x.shape][row]

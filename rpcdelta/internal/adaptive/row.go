@@ -1,6 +1,6 @@
 package adaptive
 
-// row codes one frame against its reference.
+// row codes one row against its reference.
 func (c *payloadCodec[M]) row(row *Row, l *modelState) (err error) {
 	m, p := c.m, &c.refs
 	if c.decodes() {
@@ -9,11 +9,11 @@ func (c *payloadCodec[M]) row(row *Row, l *modelState) (err error) {
 		p.compare(row)
 	}
 	c.context = residualContext{}
-	var last, bits flagInputs
+	var last, buttons flagInputs
 	for i := range m.groups {
 		g := &m.groups[i]
 		lg := &l.groups[i]
-		x := p.groupInputs(g) | last | bits
+		x := p.groupInputs(g) | last | buttons
 		changed := x&frameChanged != 0
 		if g.counter && !c.decodes() && lg.steps() {
 			changed = !m.followsStep(p, g, row)
@@ -40,7 +40,7 @@ func (c *payloadCodec[M]) row(row *Row, l *modelState) (err error) {
 			err = c.quat(row.Ints, g, l)
 		case g.form == formBits:
 			c.bitSet(row.Ints, g, l)
-			bits = buttonsChanged
+			buttons = buttonsChanged
 		default:
 			err = c.bytes(row, g, &l.bitModels.bytes[g.index])
 		}
@@ -51,8 +51,9 @@ func (c *payloadCodec[M]) row(row *Row, l *modelState) (err error) {
 	return nil
 }
 
-// unchanged sets a group to its reference while decoding.
-func (c *payloadCodec[M]) unchanged(g *group, row *Row, stepping bool) {
+// unchanged copies a group from its reference while decoding. steps reports whether a counter
+// continues at its last rate.
+func (c *payloadCodec[M]) unchanged(g *group, row *Row, steps bool) {
 	if c.measures() {
 		for k := range g.numComps {
 			c.meter.Component(g.field, k, 0, ByRest, NoResidual)
@@ -62,7 +63,7 @@ func (c *payloadCodec[M]) unchanged(g *group, row *Row, stepping bool) {
 	case !c.decodes():
 	case g.form == formBytes:
 		row.Bytes[g.blob] = append(row.Bytes[g.blob][:0], c.refs.refBytes[g.blob]...)
-	case stepping:
+	case steps:
 		for k := range g.numComps {
 			cp := &c.m.components[g.firstComp+k]
 			row.Ints[cp.at] = nextStep(&c.refs, cp)
@@ -72,19 +73,21 @@ func (c *payloadCodec[M]) unchanged(g *group, row *Row, stepping bool) {
 	}
 }
 
+// numbers codes a changed group of numbers: a flag, then a frequent value or a residual per
+// component.
 func (c *payloadCodec[M]) numbers(ints []int32, g *group, l *modelState) error {
 	p := &c.refs
 	var last flagInputs
 	any := false
 	c.context.near = 0
 	comps := c.m.components[g.firstComp:][:g.numComps]
-	lives := l.components[g.firstComp:][:len(comps)]
+	states := l.components[g.firstComp:][:len(comps)]
 	for k := range comps {
-		cp, lc := &comps[k], &lives[k]
-		v, base := ints[cp.at], p.ref[cp.at]
+		cp, lc := &comps[k], &states[k]
+		v, ref := ints[cp.at], p.ref[cp.at]
 		if g.numComps > 1 && (any || k < g.numComps-1) {
 			x := flagInputs(p.diffs[cp.at]) | last
-			changed := v != base
+			changed := v != ref
 			p0 := 1<<16 - lc.flag.w.probability(lc.flag.bias, x)
 			if c.decodes() {
 				changed = c.dec.Narrow(p0)
@@ -99,7 +102,7 @@ func (c *payloadCodec[M]) numbers(ints []int32, g *group, l *modelState) error {
 			last = lastFlagInput(changed)
 			if !changed {
 				if c.decodes() {
-					ints[cp.at] = base
+					ints[cp.at] = ref
 				} else if c.measures() {
 					c.meter.Component(g.field, k, 0, ByRest, NoResidual)
 				}
@@ -107,7 +110,7 @@ func (c *payloadCodec[M]) numbers(ints []int32, g *group, l *modelState) error {
 			}
 		}
 		if cp.list >= 0 {
-			if x, ok := c.frequentValue(&l.lists[cp.list].frequentValues, v, base); ok {
+			if x, ok := c.frequentValue(&l.lists[cp.list].frequentValues, v, ref); ok {
 				any = true
 				if c.decodes() {
 					ints[cp.at] = x
@@ -132,44 +135,45 @@ func (c *payloadCodec[M]) numbers(ints []int32, g *group, l *modelState) error {
 		} else if c.measures() {
 			c.meter.Component(g.field, k, c.spent(), p.predictor(g, lc), r)
 		}
-		any = any || v != base
+		any = any || v != ref
 		c.context.observe(size, x.magnitude)
 	}
 	return nil
 }
 
-// listed codes v by its rank among frequent values; it is false where the
-// residual has to follow.
-func (c *payloadCodec[M]) frequentValue(l *frequentValues, v, base int32) (int32, bool) {
+// frequentValue codes v by its rank in the list. It returns false if v is not in the list, and a
+// residual must follow.
+func (c *payloadCodec[M]) frequentValue(l *frequentValues, v, ref int32) (int32, bool) {
 	if !l.enabled {
 		return v, false
 	}
 	rank := -1
-	if !c.decodes() && v != base {
+	if !c.decodes() && v != ref {
 		rank = l.rank(v)
 	}
 	if !c.bit(rank >= 0, 1<<16-uint32(l.anyProb)) {
 		return v, false
 	}
-	last := l.lastRank(base)
+	last := l.lastRank(ref)
 	for i := range last {
-		if l.values[i] != base && c.bit(rank == i, 1<<16-uint32(l.rankProb[i])) {
+		if l.values[i] != ref && c.bit(rank == i, 1<<16-uint32(l.rankProb[i])) {
 			return l.values[i], true
 		}
 	}
 	return l.values[max(0, last)], true
 }
 
+// bitSet codes a changed bit set: for each bit whether it changes.
 func (c *payloadCodec[M]) bitSet(ints []int32, g *group, l *modelState) {
 	bi := g.index
 	for k := range g.numComps {
 		cp := &c.m.bitSets[g.firstComp+k]
-		o := uint32(c.refs.ref[cp.at])
-		recent := o ^ uint32(c.refs.h1[cp.at])
-		flipped := uint32(ints[cp.at]) ^ o
-		v := o
+		ref := uint32(c.refs.ref[cp.at])
+		recent := ref ^ uint32(c.refs.h1[cp.at])
+		flips := uint32(ints[cp.at]) ^ ref
+		v := ref
 		for j := range cp.wrap {
-			if c.bit(flipped>>j&1 == 1, uint32(l.bitModels.bits[bi][o>>j&1|recent>>j&1<<1])) {
+			if c.bit(flips>>j&1 == 1, uint32(l.bitModels.bits[bi][ref>>j&1|recent>>j&1<<1])) {
 				v ^= 1 << j
 			}
 			bi++
@@ -182,7 +186,8 @@ func (c *payloadCodec[M]) bitSet(ints []int32, g *group, l *modelState) {
 	}
 }
 
-// wants are the features that a quaternion's experts read.
+// wantedFeatures returns the features that the experts of a quaternion's components read, as a bit
+// mask.
 func (l *modelState) wantedFeatures(g *group, p *refFrames) uint {
 	want := uint(1)
 	for k := range g.numComps {
@@ -192,6 +197,7 @@ func (l *modelState) wantedFeatures(g *group, p *refFrames) uint {
 	return want
 }
 
+// quat codes a changed quaternion: the index of the largest element, then a residual per component.
 func (c *payloadCodec[M]) quat(ints []int32, g *group, l *modelState) error {
 	p := &c.refs
 	want := l.wantedFeatures(g, p)
@@ -225,15 +231,16 @@ func (c *payloadCodec[M]) quat(ints []int32, g *group, l *modelState) error {
 	return nil
 }
 
-// Chances of 65536: that a wrong guess of the index means the next likely one,
-// and the second next.
+// Probabilities of 65536 that the index of a quaternion, if the predicted one is wrong, is the most
+// likely of the others, and that it is the second of them if it is not the first.
 const (
 	firstOther  = 59536
 	secondOther = 49536
 )
 
-func (c *payloadCodec[M]) quatIndex(idx int, chance uint16) int {
-	if !c.bit(idx != c.orient.index, uint32(chance)) {
+// quatIndex codes the index of the largest element. probability is that of the predicted index.
+func (c *payloadCodec[M]) quatIndex(idx int, probability uint16) int {
+	if !c.bit(idx != c.orient.index, uint32(probability)) {
 		return c.orient.index
 	}
 	o := c.orient.otherIndexes()
