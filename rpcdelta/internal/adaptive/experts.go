@@ -51,10 +51,9 @@ var initialWeights = [families][classes]weights{
 	},
 }
 
-var initialContext = contextWeights{near: 1000, run: 1500}
-
-// Prior of the flags, log odds in Q11.
+// Initial weights of the residual contexts, Q12, and of the flags, log odds in Q11.
 var (
+	initialContext      = contextWeights{near: 1000, run: 1500}
 	initialBias         = [classes]int16{-3000, -2048, -2048}
 	initialGroupWeights = flagWeights{2000, 1000, 300, 300}
 	initialCompFlag     = compFlag{-1000, flagWeights{1500, 1000, 500, 0}}

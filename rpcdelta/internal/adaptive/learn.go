@@ -1,22 +1,22 @@
 package adaptive
 
-// learnEvery is how many taken frames lie between those that are learned.
+// learnEvery is the interval, in accepted frames, between frames that are learned.
 const learnEvery = 5
 
-// schedule says at which distance's class each of those is learned, in turn.
+// classSchedule is the class of distances of each frame that is learned, in turn.
 var classSchedule = [7]uint8{2, 1, 2, 1, 0, 2, 1}
 
-// learner is scratch of learning one frame.
+// learner is the scratch space of learning one frame.
 type learner struct {
 	refs      refFrames
 	features  featureSet
 	orient    orientation
 	context   residualContext
 	class     int
-	flagShift int // of the present group's flags: 2, later 3
+	flagShift int // learning rate of the current group's flags: 2, later 3
 }
 
-// take learns frame n as the learner's class. Frames up to floor are not read.
+// frame learns frame n at the distance of the learner's class. Frames up to floor are not read.
 func (t *learner) frame(m *Model, l *modelState, known *Frames, n, floor int64) {
 	v := newView(known, n, floor)
 	row := Row{Ints: v.ints(n)}
@@ -30,27 +30,28 @@ func (t *learner) frame(m *Model, l *modelState, known *Frames, n, floor int64) 
 	}
 }
 
+// row learns a row whose reference frames are loaded.
 func (t *learner) row(m *Model, l *modelState, row *Row) {
 	t.refs.compare(row)
 	t.context = residualContext{}
-	var last, bits flagInputs
+	var last, buttons flagInputs
 	for i := range m.groups {
 		g := &m.groups[i]
 		lg := &l.groups[i]
-		x := t.refs.groupInputs(g) | last | bits
+		x := t.refs.groupInputs(g) | last | buttons
 		changed := x&frameChanged != 0
 		if g.counter {
 			changed = t.counter(m, g, lg, row, changed)
 		}
 		t.flagShift = lg.flagShift()
-		odds := lg.w.probability(lg.bias[t.class], x)
-		lg.w.learn(&lg.bias[t.class], x, flagStep(changed, odds, t.flagShift))
+		p := lg.w.probability(lg.bias[t.class], x)
+		lg.w.learn(&lg.bias[t.class], x, flagStep(changed, p, t.flagShift))
 		last = lastFlagInput(changed)
 		switch g.form {
 		case formBits:
 			if changed {
 				t.bits(m, l, g, row.Ints)
-				bits = buttonsChanged
+				buttons = buttonsChanged
 			}
 		case formQuat:
 			t.quat(m, l, g, row.Ints, changed)
@@ -64,7 +65,7 @@ func (t *learner) row(m *Model, l *modelState, row *Row) {
 	}
 }
 
-// age counts a use and says how slowly a flag learns by now.
+// flagShift counts a use of the group's flag and returns the learning rate, see [flagStep].
 func (g *groupState) flagShift() int {
 	if g.uses > 16 {
 		return 3
@@ -73,20 +74,21 @@ func (g *groupState) flagShift() int {
 	return 2
 }
 
-// stepping is true of a counter that mostly steps.
+// steps reports whether a counter usually continues at its last rate.
 func (g *groupState) steps() bool { return g.stepRate > 2048 }
 
-// counts learns how a counter counts, and says what its flag would be.
+// counter learns whether a counter continues at its last rate, and returns its flag. moved reports
+// whether it differs from its reference.
 func (t *learner) counter(m *Model, g *group, lg *groupState, row *Row, moved bool) (changed bool) {
-	stepped := m.followsStep(&t.refs, g, row)
-	was := lg.steps()
+	follows := m.followsStep(&t.refs, g, row)
+	steps := lg.steps()
 	target := int16(0)
-	if stepped && moved {
+	if follows && moved {
 		target = 4096
 	}
 	lg.stepRate += (target - lg.stepRate) / 16
-	if was {
-		return !stepped
+	if steps {
+		return !follows
 	}
 	return moved
 }
@@ -95,17 +97,17 @@ func (t *learner) bits(m *Model, l *modelState, g *group, ints []int32) {
 	bi := g.index
 	for k := range g.numComps {
 		c := &m.bitSets[g.firstComp+k]
-		o := uint32(t.refs.ref[c.at])
-		recent := o ^ uint32(t.refs.h1[c.at])
-		v := uint32(ints[c.at]) ^ o
+		ref := uint32(t.refs.ref[c.at])
+		recent := ref ^ uint32(t.refs.h1[c.at])
+		flips := uint32(ints[c.at]) ^ ref
 		for j := range c.wrap {
-			adaptProb(&l.bitModels.bits[bi][o>>j&1|recent>>j&1<<1], v>>j&1 == 0)
+			adaptProb(&l.bitModels.bits[bi][ref>>j&1|recent>>j&1<<1], flips>>j&1 == 0)
 			bi++
 		}
 	}
 }
 
-// adapt moves a chance towards what happened.
+// adaptProb moves a probability towards the outcome.
 func adaptProb(p *uint16, yes bool) {
 	if yes {
 		*p += (65500 - *p) >> 4
@@ -124,8 +126,8 @@ func (t *learner) numbers(m *Model, l *modelState, g *group, ints []int32, chang
 		y := wrapTo(int64(ints[c.at])-int64(t.refs.ref[c.at]), c.wrap)
 		if changed && g.numComps > 1 && (any || k < g.numComps-1) {
 			x := flagInputs(t.refs.diffs[c.at]) | last
-			odds := lc.flag.w.probability(lc.flag.bias, x)
-			lc.flag.w.learn(&lc.flag.bias, x, flagStep(y != 0, odds, t.flagShift))
+			p := lc.flag.w.probability(lc.flag.bias, x)
+			lc.flag.w.learn(&lc.flag.bias, x, flagStep(y != 0, p, t.flagShift))
 		}
 		any = any || y != 0
 		last = lastFlagInput(y != 0)

@@ -2,31 +2,31 @@ package adaptive
 
 // Steps of the sign-sign LMS, Q12.
 const (
-	slopeRate   = 26  // of a component's own past
-	inputRate   = 110 // of the scalars beside it
-	meanRate    = 3   // of a derivative's mean
-	bendRate    = 11
-	quatRate    = 16 // of an orientation's past
-	contextRate = 2  // of what a scale leans on, for each bit saved
+	slopeRate   = 26  // slopes
+	inputRate   = 110 // scalars
+	meanRate    = 3   // the derivative's mean, and the turn by an angular velocity
+	bendRate    = 11  // the derivative's change
+	quatRate    = 16  // extrapolated rotations
+	contextRate = 2   // contexts of a residual, per bit saved; not a sign-sign LMS
 )
 
-// trial tries the experts of a component on what it really did.
+// expertTrial updates the experts of a component and records their errors.
 type expertTrial struct {
 	features *featureSet
-	offset   int64 // offset from the reference, Q4
-	wrap     uint  // 64 less the bits of the modulus in Q4; 0 if none
+	offset   int64 // actual offset from the reference, Q4
+	wrap     uint  // 64 minus the bits of the modulus in Q4, or 0
 	err      [maxExperts]int64
 }
 
-// note records the error of expert e, which predicted s in Q16.
+// setError records and returns the error of expert e, whose prediction in Q16 is s.
 func (t *expertTrial) setError(e int, s int64) int64 {
 	x := (t.offset - (s+1<<11)>>12) << (t.wrap & 63) >> (t.wrap & 63)
 	t.err[e] = x
 	return x
 }
 
-// comp learns offset y of component i, whose features are set; r is the
-// residual of the expert in use.
+// component learns the offset y of component i, whose features are set, and returns the residual of
+// the expert in use.
 func (t *learner) component(m *Model, l *modelState, g *group, i int, y int64) (r int64) {
 	lc, c := &l.components[i], &m.components[i]
 	in := &lc.classes[t.class]
@@ -108,21 +108,20 @@ func (t *expertTrial) learnExtrapolated(w *weights) {
 	w[1] = signStep(w[1], f[1], e, quatRate)
 }
 
-// nudged is a weight after a step of the sign-sign LMS: by rate, in the
-// direction in which it would have lessened the error.
+// signStep returns w after a step of the sign-sign LMS: by rate, in the direction that reduces the
+// error.
 func signStep(w int16, feature, err int64, rate int32) int16 {
 	away := int32((feature ^ err) >> 63)
 	moves := int32((feature|-feature)>>63) & int32((err|-err)>>63)
 	return int16(max(-32000, min(32000, int32(w)+((rate^away)-away)&moves)))
 }
 
-// residual learns what residual r would have cost under each table, and what the
-// scale had better leaned on; the prediction led off from the reference.
+// residual learns the cost of residual r under each set of tables, and the weights of the contexts.
+// off is the predicted offset from the reference.
 func (t *learner) residual(tab *tables, c *componentState, in *classState, r, off int64) {
-	at := in.expected
-	near, run, way := t.context.inputs(at, off)
-	at = c.context.adjust(at, near, run, way)
-	row, shift := tableFor(at)
+	near, run, offset := t.context.inputs(in.expected, off)
+	magnitude := c.context.adjust(in.expected, near, run, offset)
+	row, shift := tableFor(magnitude)
 	sym, _ := symbolOf(uint64(max(r, -r)) >> shift)
 	sym &= symbols - 1
 	cost, v := &tab.costs[row][sym], &in.shapeCosts
@@ -131,6 +130,6 @@ func (t *learner) residual(tab *tables, c *componentState, in *classState, r, of
 	}
 	shape := in.shape % shapes
 	gain := int32(tab.costs[max(0, row-2)][sym][shape]) - int32(tab.costs[min(levels-1, row+2)][sym][shape])
-	c.context.learn(gain, near, run, way)
-	t.context.observe(magnitudes[sym]+int32(shift<<10), at)
+	c.context.learn(gain, near, run, offset)
+	t.context.observe(magnitudes[sym]+int32(shift<<10), magnitude)
 }

@@ -6,16 +6,16 @@ import (
 	"slices"
 )
 
-// mean is that of numbers of a piece, over time or over recordings. Frequent
-// values have no mean: of them the most frequent stay.
+// paramMean is the mean of parameters over time or over recordings. Frequent values have no mean;
+// the most frequent ones are kept.
 type paramMean struct {
 	n        int64
 	sum      []int64
-	counts   map[int32]int64 // frequent values, with what their counts add up to
-	frequent bool            // they are frequent values
+	counts   map[int32]int64 // frequent values: sum of the counts of each
+	frequent bool            // the parameters are frequent values
 }
 
-// newMeans gives one for each piece of each group.
+// newMeans returns empty means for all parameters of the model.
 func (m *Model) newMeans() groupMeans {
 	out := make(groupMeans, len(m.groups))
 	for i := range out {
@@ -28,10 +28,10 @@ func (m *Model) newMeans() groupMeans {
 	return out
 }
 
-// meansOf are the means of a model's pieces, by group.
+// groupMeans are the means of a model's parameters, by group.
 type groupMeans [][]paramMean
 
-// sample adds a state.
+// add adds the parameters of a state.
 func (ms groupMeans) add(m *Model, l *modelState) {
 	var s paramVisitor
 	for i := range ms {
@@ -64,7 +64,7 @@ func (a *paramMean) add(v []int32) {
 	}
 }
 
-// merge adds the mean of another time, which counts as much as any other.
+// merge adds the mean b with the weight of one sample.
 func (a *paramMean) merge(b *paramMean) {
 	if v := b.values(); v != nil {
 		a.frequent = b.frequent
@@ -72,7 +72,7 @@ func (a *paramMean) merge(b *paramMean) {
 	}
 }
 
-// values are the means, rounded; nil if there are none.
+// values returns the means, rounded, or nil if there are no samples.
 func (a *paramMean) values() []int32 {
 	if a.n == 0 {
 		return nil
@@ -91,7 +91,7 @@ func (a *paramMean) values() []int32 {
 	return out
 }
 
-// frequent are the most frequent values, each with its mean count.
+// mostFrequent returns the most frequent values, each followed by its mean count.
 func (a *paramMean) mostFrequent() []int32 {
 	all := slices.SortedFunc(maps.Keys(a.counts), func(x, y int32) int {
 		return cmp.Or(cmp.Compare(a.counts[y], a.counts[x]), cmp.Compare(x, y))

@@ -2,20 +2,20 @@ package adaptive
 
 import "math"
 
-// live is what learns, one for each stream, and what coding reads.
+// modelState is the learned state of a stream that coding reads.
 type modelState struct {
 	components []componentState
 	inputs     []inputWeights
 	lists      []valueList
 	groups     []groupState
 	bitModels  bitModels
-	accepted   uint64
+	accepted   uint64 // number of accepted frames
 }
 
-// counters are adaptive chances that coding reads as they are.
+// bitModels are probabilities that coding uses directly, of 65536.
 type bitModels struct {
-	index [][ambiguityLevels]uint16 // of a quat: that the predicted index is right
-	bits  [][4]uint16               // of a bit: that it stays, by its value and last change
+	index [][ambiguityLevels]uint16 // by quaternion: that the predicted index is right
+	bits  [][4]uint16               // by bit: that it does not change, by its value and last change
 	bytes []bytesModel
 }
 
@@ -25,23 +25,22 @@ type componentState struct {
 	flag    compFlag
 }
 
-// liveClass is what a component learns in a class of distances.
+// classState is the state of a component in one class of distances.
 type classState struct {
 	w weights
 	choice
-	shapeCosts  [shapes]int16     // bits under each table, Q10
-	expertCosts [maxExperts]int16 // log2 of each expert's error, Q10
+	shapeCosts  [shapes]int16     // mean bits per residual under each set of tables, Q10
+	expertCosts [maxExperts]int16 // mean log2 of each expert's error, Q10
 	errorScale
 }
 
-// choice is how a component is coded in a class: by the expert and the table of
-// the lowest cost.
+// choice is the expert and the set of tables in use: those of the lowest cost.
 type choice struct{ expert, shape uint8 }
 
 type groupState struct {
 	groupFlag
-	uses     uint16
-	stepRate int16 // how often a counter stepped, Q12
+	uses     uint16 // of the flag while it learns fast
+	stepRate int16  // how often a counter continued at its last rate, Q12
 }
 
 func (m *Model) newState() modelState {
@@ -77,7 +76,7 @@ func (l *modelState) copy(o *modelState) {
 	l.accepted = o.accepted
 }
 
-// reset makes l the generic prior.
+// reset sets l to the state without a prior.
 func (l *modelState) reset(m *Model) {
 	for i := range l.bitModels.bits {
 		l.bitModels.bits[i] = [4]uint16{64600, 62000, 64600, 62000}
@@ -128,11 +127,11 @@ func (l *modelState) resetComp(m *Model, g *group, i int) {
 	}
 }
 
-// ahead is by how much the third expert has to be better: a tenth of a bit, Q10.
+// thirdExpertMargin is the cost added to the third expert: a tenth of a bit, Q10.
 const thirdExpertMargin = 100
 
-// choose settles the choice. Of equals it takes the first expert and
-// the middle table: each is compared along with its rank.
+// chooseLowest updates the choice. Costs are compared together with a rank in their low bits, so
+// that the first expert and the middle set win ties.
 func (c *classState) chooseLowest() {
 	cost := &c.expertCosts
 	e := min(int32(cost[0])<<2, int32(cost[1])<<2|1, (int32(cost[2])+thirdExpertMargin)<<2|2, int32(cost[3])<<2|3)
@@ -141,10 +140,10 @@ func (c *classState) chooseLowest() {
 	c.choice = choice{uint8(e & 3), shapeByRank[s&3]}
 }
 
-// shapeOf is the table of a rank.
+// shapeByRank is the set of tables of each rank.
 var shapeByRank = [4]uint8{1: 1, 2: 0, 3: 2}
 
-// sum folds l into h, FNV-1a over 64 bits at a time.
+// hash folds l into h, FNV-1a over 64 bits at a time.
 func (l *modelState) hash(h uint64) uint64 {
 	h = fold(h, l.accepted)
 	for i := range l.components {
@@ -167,7 +166,7 @@ func (l *modelState) hash(h uint64) uint64 {
 	return l.bitModels.hash(h)
 }
 
-// sum leaves out what follows from the rest.
+// hash omits values that follow from others.
 func (c *componentState) hash(h uint64) uint64 {
 	for class := range c.classes {
 		s := &c.classes[class]
@@ -205,7 +204,7 @@ func (c *bitModels) hash(h uint64) uint64 {
 
 func fold(h, v uint64) uint64 { return (h ^ v) * 1099511628211 }
 
-// fold16 folds four values at a time, the first lowest.
+// fold16 folds four values at a time, the first in the low bits.
 func fold16[T int16 | uint16](h uint64, s []T) uint64 {
 	for ; len(s) >= 4; s = s[4:] {
 		h = fold(h, uint64(uint16(s[0]))|uint64(uint16(s[1]))<<16|uint64(uint16(s[2]))<<32|uint64(uint16(s[3]))<<48)

@@ -1,11 +1,11 @@
 package adaptive
 
-// piece is a sort of part that learned states are made of. A prior has a start
-// for each, for fields that it has not seen.
+// paramKind is a kind of learned parameters. A prior has initial values for each kind, for fields
+// that it does not know.
 type paramKind uint8
 
 const (
-	// Flags of fields, by what the field is.
+	// Weights of a field's flag, by kind of field.
 	paramNumberFlag paramKind = iota
 	paramIntegerFlag
 	paramAngledFlag
@@ -14,38 +14,40 @@ const (
 	paramExtrapolatedFlag
 	paramBitsFlag
 	paramBytesFlag
-	paramListProbs         // the chances of frequent values
-	paramTurnedIndex       // the index of a quat with an angular velocity
-	paramExtrapolatedIndex // and without
-	paramBit
-	paramBytes
-	// Those that only a known field has: how far its flags are, its values, and how
-	// wide its errors are and what that leans on.
-	paramUses
-	paramValues
-	paramScale
-	// Weights of components, by family, and what follows: the costs of their
-	// experts and tables, and their flags.
+
+	paramListProbs         // probabilities of frequent values
+	paramTurnedIndex       // probabilities of the index of a quaternion with an angular velocity
+	paramExtrapolatedIndex // probabilities of the index of a quaternion without one
+	paramBit               // probabilities of a bit of a bit set
+	paramBytes             // probabilities of a byte string
+
+	// Parameters that a prior has for known fields only.
+	paramUses   // uses of a field's flag, and the rate of steps of a counter
+	paramValues // frequent values
+	paramScale  // error scale and context weights of a component
+
+	// Parameters of components, each by family: weights of the experts, costs of the experts and of
+	// the sets of tables, weights of the flag.
 	paramWeights
 	paramCosts    = paramWeights + paramKind(families)
 	paramCompFlag = paramCosts + paramKind(families)
 	paramKinds    = paramCompFlag + paramKind(families)
 )
 
-// trains says whether a prior learns where a piece starts whose field it does not
-// know. Weights and scales of other games are worse than the hand-set ones.
+// trained reports whether a prior has initial values of this kind for unknown fields. Weights and
+// scales of other games are worse than those set by hand.
 func (p paramKind) trained() bool {
 	return p < paramUses || p >= paramCosts
 }
 
-// place is one piece of a model's state.
+// paramRef identifies the parameters of one kind in a model's state.
 type paramRef struct {
 	kind  paramKind
-	index int // index of the group, component, list, quat, bit or blob
-	comp  int // component of a list
+	index int // of the group, component, list, quaternion, bit or byte string
+	comp  int // paramValues: index of the component
 }
 
-// sortOf says what a group's flag is.
+// flagKind returns the kind of the weights of the group's flag.
 func (g *group) flagKind() paramKind {
 	switch g.form {
 	case formBits:
@@ -70,7 +72,8 @@ func (g *group) flagKind() paramKind {
 	return paramNumberFlag
 }
 
-// piecesOf lists the pieces of group i, its flag first.
+// params lists the parameters of group i, its flag first. The order is part of the format of
+// priors.
 func (m *Model) params(i int) []paramRef {
 	g := &m.groups[i]
 	out := []paramRef{{kind: g.flagKind(), index: i}, {kind: paramUses, index: i}}

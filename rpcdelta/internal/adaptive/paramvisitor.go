@@ -1,13 +1,13 @@
 package adaptive
 
-// slots carries numbers out of a learned state, or into it, in a fixed order.
-// Whatever they are, the state that they make is a valid one.
+// paramVisitor reads parameters from a state, or loads them into it, in a fixed order. Loaded
+// numbers are clamped, so that any numbers result in a valid state.
 type paramVisitor struct {
 	values []int32
-	load   bool // from values into the state; they must be as many as come out
+	load   bool // load values into the state; their number must be the same as when reading
 }
 
-// next passes a number on, within lo and hi.
+// number reads x, or loads it, clamped to lo and hi.
 func (s *paramVisitor) number(x, lo, hi int32) int32 {
 	if !s.load {
 		s.values = append(s.values, x)
@@ -22,10 +22,11 @@ func integer[T int16 | uint16 | uint8](s *paramVisitor, p *T, lo, hi int32) {
 	*p = T(s.number(int32(*p), lo, hi))
 }
 
-// chance passes on a chance that moves by 1/32: it never leaves these bounds.
+// probability visits a probability that adapts by up to 1/32, within the bounds that it cannot
+// leave.
 func (s *paramVisitor) probability(p *uint16) { integer(s, p, 31, 65500) }
 
-// visit passes on one piece of a state.
+// param visits the parameters x.
 func (s *paramVisitor) param(l *modelState, m *Model, x paramRef) {
 	switch x.kind {
 	case paramListProbs:
@@ -80,7 +81,7 @@ func (s *paramVisitor) param(l *modelState, m *Model, x paramRef) {
 
 func (s *paramVisitor) flagWeight(w *int16) { integer(s, w, -20000, 20000) }
 
-// comp passes on a piece of a component.
+// component visits parameters of a component that depend on its family.
 func (s *paramVisitor) component(l *modelState, m *Model, x paramRef) {
 	c := &l.components[x.index]
 	if x.kind >= paramCompFlag {
@@ -114,8 +115,8 @@ func (s *paramVisitor) component(l *modelState, m *Model, x paramRef) {
 	}
 }
 
-// scale passes on logarithms, so that means of them mean something. The last
-// magnitude starts as the slow mean.
+// errorScale visits logarithms, so that training can average them. The last magnitude is loaded as
+// the slow average.
 func (s *paramVisitor) errorScale(c *errorScale) {
 	c.fast = fromLog(s.number(log2(int64(c.fast)), 0, 30<<10))
 	c.slow = fromLog(s.number(log2(int64(c.slow)), 0, 30<<10))
@@ -131,7 +132,7 @@ func fromLog(x int32) int32 {
 	return int32((1024+int64(x)&1023)<<e>>10 - 1)
 }
 
-// list passes on the chances of frequent values.
+// valueList visits the probabilities of frequent values.
 func (s *paramVisitor) valueList(l *valueList) {
 	s.probability(&l.anyProb)
 	for i := range l.rankProb {
@@ -140,8 +141,8 @@ func (s *paramVisitor) valueList(l *valueList) {
 	integer(s, &l.gain, -16<<10, 16<<10)
 }
 
-// frequent passes on the values and how often they came; those that the
-// component cannot have are left out.
+// frequentValues visits the values and their counts. Values out of range of the component are not
+// loaded.
 func (s *paramVisitor) frequentValues(l *valueList, c *component) {
 	if !s.load {
 		for i, v := range l.values {

@@ -1,8 +1,6 @@
 package adaptive
 
-import (
-	"github.com/uplink-rpc/uplink/internal/entropy"
-)
+import "github.com/uplink-rpc/uplink/internal/entropy"
 
 // Payload holds the frames of one payload and what they are coded against.
 type Payload struct {
@@ -32,30 +30,31 @@ func (p *Payload) maxRows() int {
 // streams, one call at a time. The zero value is ready for use.
 type Coder struct{ codec payloadCodec[encoding] }
 
-// payloadCodec walks through a payload. It is one description of the format that serves
-// encoding, decoding and measuring: the compiler generates a copy of its methods for each mode, in
-// which the conditions on the mode are constants.
+// payloadCodec encodes, decodes or measures payloads, depending on its mode. The mode is a type
+// parameter so that one description of the format serves all three without branches at run time: the
+// compiler generates a copy of the methods for each mode, in which decodes and measures are constant.
+// While decoding, the values passed to bit, raw and residual are ignored.
 type payloadCodec[M mode] struct {
 	m   *Model
 	enc entropy.Encoder // encoding, measuring
 	dec entropy.Decoder // decoding
 	frameContext
 
-	meter  Meter   // measuring: receives the cost of each part
-	cost   float64 // measuring: bits encoded when the meter was last called
 	oldest int     // encoding: bits of the payload after its oldest row
+	meter  Meter   // measuring: receives the cost of each part
+	cost   float64 // measuring: bits encoded at the last call of spent
 	buf    []byte  // measuring: output, discarded
 }
 
-// frameContext is what predicting a frame reads beside the learned state.
+// frameContext is the state of the row being coded that predictions depend on.
 type frameContext struct {
 	refs    refFrames
 	orient  orientation
 	context residualContext
 }
 
-// mode is what a payloadCodec does. The types differ in size only, so that the mode is known at
-// compile time.
+// mode is the task of a payloadCodec. The types differ in size, since the compiler shares code
+// between types that do not.
 type mode interface {
 	encoding | decoding | measuring
 }
@@ -66,16 +65,14 @@ type (
 	measuring [2]byte
 )
 
-// decodes reports whether the codec decodes.
 func (c *payloadCodec[M]) decodes() bool {
 	var m M
-	return len(m) == 1
+	return len(m) == len(decoding{})
 }
 
-// measures reports whether the codec measures, which includes encoding.
 func (c *payloadCodec[M]) measures() bool {
 	var m M
-	return len(m) == 2
+	return len(m) == len(measuring{})
 }
 
 // OldestBits returns the number of bits that the last encoded payload had after its oldest row.
@@ -188,7 +185,7 @@ func (c *payloadCodec[M]) payload(p *Payload, s *State, known *Frames) error {
 			return err
 		}
 		ref = seq
-		if i == 0 {
+		if i == 0 && !c.decodes() {
 			c.oldest = c.enc.Bits()
 		}
 	}
@@ -213,7 +210,7 @@ func (c *payloadCodec[M]) count(n, limit int) int {
 	return i
 }
 
-// bit codes a decision. p0 is the probability of false, of 65536. While decoding, b is ignored.
+// bit codes a decision. p0 is the probability of false, of 65536.
 // [payloadCodec.row] and [payloadCodec.numbers] repeat it, since it is too large to be inlined.
 func (c *payloadCodec[M]) bit(b bool, p0 uint32) bool {
 	if c.decodes() {
@@ -226,7 +223,7 @@ func (c *payloadCodec[M]) bit(b bool, p0 uint32) bool {
 	return b
 }
 
-// raw codes the low n bits of v, n at most 64. While decoding, v is ignored.
+// raw codes the low n bits of v, n at most 64.
 func (c *payloadCodec[M]) raw(v uint64, n uint) uint64 {
 	if c.decodes() {
 		return c.dec.Raw(n)

@@ -6,18 +6,18 @@ import (
 	"github.com/uplink-rpc/uplink/internal/entropy"
 )
 
-// frequencies are those of residuals' symbols, of 65536, by shape and level.
+// frequencies are the frequencies of the symbols of residuals, of 65536, by set and table.
 type frequencies [shapes][levels][symbols]uint16
 
-// tables code residuals. They are shared by all streams of a prior, and so
-// immutable.
+// tables are the frequency tables for residuals, shared by all streams of a prior. They are
+// immutable, except for the tally.
 type tables struct {
 	sets  [shapes][levels]entropy.Table
-	costs [levels][symbols][shapes + 1]uint16 // bits, Q10; the last is padding
-	tally *tally                              // counts what is encoded, in training only
+	costs [levels][symbols][shapes + 1]uint16 // bits of a symbol by set, Q10; the last set is padding
+	tally *tally                              // counts encoded symbols; nil unless training
 }
 
-// newTables compiles frequencies, each above 0, whose sums are 65536.
+// newTables compiles frequencies, which must be above 0 and add up to 65536.
 func newTables(f *frequencies) *tables {
 	t := &tables{}
 	for i := range f {
@@ -31,10 +31,10 @@ func newTables(f *frequencies) *tables {
 	return t
 }
 
-// tally counts residuals' symbols by shape and level.
+// tally counts symbols of residuals by set and table.
 type tally [shapes][levels][symbols]uint64
 
-// count counts a symbol. It is kept out of the way of coding, which counts nothing.
+// count counts a symbol. It is not inlined, to keep the hot path of coding small.
 //
 //go:noinline
 func (t *tally) count(shape uint8, level, sym int) { t[shape][level][sym]++ }
@@ -49,18 +49,17 @@ func (t *tally) add(o *tally) {
 	}
 }
 
-// In twentieths of a count: those of a level, and of the levels beside it.
+// Weights of the counts of a table and of its two neighbors, in twentieths.
 const (
 	ownWeight      = 20
 	neighborWeight = 8
 )
 
-// oldWeights are how much the frequencies weigh that were there before, likewise. The
-// first set yields least: it is to suit games that training did not see.
+// priorWeights are the weights of the previous frequencies, by set, in twentieths of a count. The
+// first set adapts least, since it has to suit games that the recordings do not cover.
 var priorWeights = [shapes]uint64{20 * 10000, 20 * 1000, 20 * 1000}
 
-// fit gives the frequencies of what was counted, smoothed by those that were
-// there before.
+// fit returns the frequencies of the counted symbols, smoothed with the previous frequencies.
 func (t *tally) fit(old *frequencies) *frequencies {
 	f := &frequencies{}
 	for i := range t {
@@ -84,7 +83,8 @@ func (t *tally) addWeighted(v *[symbols]uint64, shape, level int, weight uint64)
 	}
 }
 
-// spread turns weights, and old frequencies of some weight, into frequencies of at least 1.
+// normalize returns frequencies of at least 1 in proportion to v plus the old frequencies, which
+// have the given total weight.
 func normalize(v *[symbols]uint64, old *[symbols]uint16, weight uint64) *[symbols]uint16 {
 	total := weight
 	for _, n := range v {
