@@ -6,7 +6,7 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
 )
 
-// bench is a stream of vehicle frames, its baseline six frames old.
+// bench is a stream of vehicle frames whose baseline is six frames old.
 type bench struct {
 	*end
 	m     *adaptive.Model
@@ -24,7 +24,7 @@ func newBench() *bench {
 	return b
 }
 
-// row is the frame of a sequence: the walk, there and back, so that it joins.
+// row returns the frame of a sequence number: the rows forwards, then backwards, so that they join.
 func (b *bench) row(seq uint64) *adaptive.Row {
 	n := uint64(len(b.rows))
 	if i := seq & (2*n - 1); i >= n {
@@ -33,7 +33,7 @@ func (b *bench) row(seq uint64) *adaptive.Row {
 	return b.rows[seq&(n-1)]
 }
 
-// take takes and learns the next frame.
+// acceptNext accepts and learns the next frame.
 func (b *bench) acceptNext() {
 	b.learn(b.seq, b.row(b.seq))
 	b.seq++
@@ -63,7 +63,7 @@ func benchmarkEncode(b *testing.B, n int) {
 	b.ReportMetric(8*float64(total)/float64(b.N), "bits/payload")
 }
 
-// What is learned is in the time of these.
+// BenchmarkEncode includes the time to learn the baseline, as do the benchmarks below.
 func BenchmarkEncode(b *testing.B)  { benchmarkEncode(b, 1) }
 func BenchmarkEncode3(b *testing.B) { benchmarkEncode(b, 3) }
 
@@ -96,7 +96,7 @@ func benchmarkDecode(b *testing.B, n int) {
 func BenchmarkDecode(b *testing.B)  { benchmarkDecode(b, 1) }
 func BenchmarkDecode3(b *testing.B) { benchmarkDecode(b, 3) }
 
-func BenchmarkTake(b *testing.B) {
+func BenchmarkLearn(b *testing.B) {
 	s := newBench()
 	b.ReportAllocs()
 	for b.Loop() {

@@ -213,7 +213,8 @@ func (b *builder) addQuat(g *group, f *Field) {
 		g.velocityFactor = toFixed(float64(f.VelocityFactor)/b.rate/4, 38)
 	}
 	for k := range 3 {
-		b.m.components = append(b.m.components, component{at: f.At + 1 + k, lo: -int64(f.Hi), hi: int64(f.Hi), list: -1, inputs: -1})
+		c := component{at: f.At + 1 + k, lo: -int64(f.Hi), hi: int64(f.Hi), list: -1, inputs: -1}
+		b.m.components = append(b.m.components, c)
 	}
 }
 

@@ -3,12 +3,13 @@ package adaptive
 import (
 	"math"
 	"math/rand/v2"
+	"unsafe"
 )
 
-// PriorHash is the hash that ends a prior's file.
+// PriorHash returns the hash of an encoded prior.
 func PriorHash(body []byte) uint64 { return priorHash(body) }
 
-// Rest is the part of the file between tables and hash.
+// Rest returns the part of an encoded prior between the tables and the hash.
 func (p *Prior) Rest() []byte {
 	bare := Prior{freq: p.freq} // a zero for each sort, and one for the fields
 	tables := len(bare.Append(nil)) - int(paramKinds) - 1 - 8
@@ -16,7 +17,7 @@ func (p *Prior) Rest() []byte {
 	return all[tables : len(all)-8]
 }
 
-// PieceLengths gives how many numbers each sort of piece has that fields have.
+// ParamLengths returns the number of parameters of each kind that fields have.
 func ParamLengths(fields []Field) (n [paramKinds]int) {
 	m := Generic().Compile(fields, 60)
 	for i := range m.groups {
@@ -29,7 +30,7 @@ func ParamLengths(fields []Field) (n [paramKinds]int) {
 	return n
 }
 
-// Misfits lists the pieces of fields for which p has another length.
+// LengthMismatches returns the kinds of parameters of fields for which p has another length.
 func (p *Prior) LengthMismatches(fields []Field) (bad []int) {
 	for i, n := range ParamLengths(fields) {
 		if v := p.kinds[i]; v != nil && n != 0 && len(v) != n {
@@ -39,7 +40,7 @@ func (p *Prior) LengthMismatches(fields []Field) (bad []int) {
 	return bad
 }
 
-// RandomPrior is the file of a prior that fits the fields and has any numbers.
+// RandomPrior returns an encoded prior that fits the fields and has random numbers.
 func RandomPrior(r *rand.Rand, fields []Field, lengths [paramKinds]int) []byte {
 	p := &Prior{freq: &frequencies{}, fields: map[uint64]fieldParams{}}
 	for i := range p.freq {
@@ -82,4 +83,22 @@ func anyNumbers(r *rand.Rand, n int) []int32 {
 		}
 	}
 	return v
+}
+
+// bytesOf returns the memory of a slice.
+func bytesOf[T any](s []T) int {
+	var v T
+	return cap(s) * int(unsafe.Sizeof(v))
+}
+
+// Size returns the memory of a state, in bytes.
+func (s *State) Size() int {
+	l := &s.learned
+	return int(unsafe.Sizeof(*s)) + bytesOf(l.inputs) + bytesOf(l.components) + bytesOf(l.lists) +
+		bytesOf(l.groups) + bytesOf(l.bitModels.index) + bytesOf(l.bitModels.bits) + bytesOf(l.bitModels.bytes)
+}
+
+// Size returns the memory of a ring without byte strings, in bytes.
+func (f *Frames) Size() int {
+	return int(unsafe.Sizeof(*f)) + bytesOf(f.seqs) + bytesOf(f.ints) + bytesOf(f.bytes) + bytesOf(f.diffs)
 }

@@ -15,7 +15,8 @@ func (p *refFrames) slopes(c *component) (s1, sdd, s12, sd, s24 int64) {
 	b, h1, h2, hd := int64(p.ref[at]), int64(p.h1[at]), int64(p.h2[at]), int64(p.hd[at])
 	h4, hdd := int64(p.h4[at]), int64(p.hdd[at])
 	if w == 0 {
-		return (b - h1) * p.r1 >> 12, (hd - hdd) * p.rdd >> 12, (h1 - h2) * p.r12 >> 12, (b - hd) * p.rd >> 12, (h2 - h4) * p.r24 >> 12
+		return (b - h1) * p.r1 >> 12, (hd - hdd) * p.rdd >> 12, (h1 - h2) * p.r12 >> 12,
+			(b - hd) * p.rd >> 12, (h2 - h4) * p.r24 >> 12
 	}
 	s1 = wrapTo(b-h1, w) * p.r1 >> 12
 	sdd = wrapTo(hd-hdd, w) * p.rdd >> 12

@@ -146,7 +146,10 @@ const squashBits = 6
 // squash maps log odds in Q5 to a probability of 65536, at least 48 from either end.
 var squash = func() (t [1 << (15 - squashBits)]uint16) {
 	// 65536/(1+exp(-i)) for i = -9..10, interpolated by cubics
-	knots := [20]int64{8, 22, 60, 162, 439, 1179, 3108, 7812, 17625, 32768, 47911, 57724, 62428, 64357, 65097, 65374, 65476, 65514, 65528, 65533}
+	knots := [20]int64{
+		8, 22, 60, 162, 439, 1179, 3108, 7812, 17625, 32768,
+		47911, 57724, 62428, 64357, 65097, 65374, 65476, 65514, 65528, 65533,
+	}
 	for i := range t {
 		k, f := i>>5, int64(i&31)
 		p0, p1, p2, p3 := knots[k], knots[k+1], knots[k+2], knots[k+3]

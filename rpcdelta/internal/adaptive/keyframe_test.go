@@ -7,9 +7,9 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
 )
 
-// TestIntraBytes holds the size that is expected of a row against that which it
-// takes, for rows of few and many zeros.
-func TestIntraBytes(t *testing.T) {
+// TestKeyframeBytes compares the estimated size of a keyframe with its size, for rows of few and
+// many zeros.
+func TestKeyframeBytes(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	m := adaptive.New(allKinds, 60)
 	s, c := m.NewState(64), new(adaptive.Coder)
@@ -19,17 +19,17 @@ func TestIntraBytes(t *testing.T) {
 		for k := range row.Ints {
 			if r.IntN(200) < i%200 {
 				row.Ints[k] = 0
-				if k < 4 && i%3 == 0 { // the quat's components are sent as zeros
+				if k < 4 && i%3 == 0 { // the quaternion's components are sent as zeros
 					row.Ints[k] = -allKinds[2].Hi * int32(min(k, 1))
 				}
 			}
 		}
 		got, want := m.KeyframeBytes(row), len(c.Encode(nil, &adaptive.Payload{Rows: []*adaptive.Row{row}}, s, nil))
 		if got < want-1 || got > want+1 {
-			t.Fatalf("%d bytes are expected of %v, it takes %d", got, row, want)
+			t.Fatalf("%d bytes estimated for %v, want %d", got, row, want)
 		}
-		if least := m.MinKeyframeBytes(row); least > got {
-			t.Fatalf("%d bytes are expected of %v, but at least %d", got, row, least)
+		if lower := m.MinKeyframeBytes(row); lower > got {
+			t.Fatalf("%d bytes estimated for %v, lower bound %d", got, row, lower)
 		}
 	}
 }

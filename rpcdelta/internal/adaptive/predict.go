@@ -2,7 +2,9 @@ package adaptive
 
 // offset returns the predicted offset of component k of a numeric group from its reference, in
 // whole steps. It interpolates between the experts of the classes on both sides of the distance.
-func (p *refFrames) offset(l *modelState, ints []int32, g *group, c *component, lc *componentState, k int) int64 {
+func (p *refFrames) offset(
+	l *modelState, ints []int32, g *group, c *component, lc *componentState, k int,
+) int64 {
 	lo, hi := &lc.classes[p.lo], &lc.classes[p.hi]
 	a, b := lo.expert, hi.expert
 	if g.family == familyDerived {
@@ -35,7 +37,9 @@ func (p *refFrames) derivedOffsets(ints []int32, g *group, lo, hi *classState, k
 
 // expertOffsets returns the offsets in Q16 that an expert on slopes or scalars predicts with the
 // weights of two classes.
-func (p *refFrames) expertOffsets(l *modelState, ints []int32, g *group, c *component, lo, hi *classState, expert uint8) (x, y int64) {
+func (p *refFrames) expertOffsets(
+	l *modelState, ints []int32, g *group, c *component, lo, hi *classState, expert uint8,
+) (x, y int64) {
 	w, v := &lo.w, &hi.w
 	switch expert {
 	case 0:

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What is forecast in one go is what the plain functions say.
+// TestForecast checks that forecast agrees with the separate functions.
 func TestForecast(t *testing.T) {
 	m := New([]Field{
 		{Kind: Number, At: 0, N: 3, Lo: -1 << 20, Hi: 1 << 20, VelocityAt: 3, VelocityFactor: 2},
@@ -56,6 +56,6 @@ func TestForecast(t *testing.T) {
 		}
 	}
 	if len(experts) != 3+4+2 {
-		t.Errorf("only these experts came: %v", experts)
+		t.Errorf("only these experts were used: %v", experts)
 	}
 }

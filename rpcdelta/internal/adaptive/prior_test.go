@@ -13,7 +13,7 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
 )
 
-// keyed gives each field a key, so that priors know them.
+// keyed returns the fields with keys, so that priors know them.
 func keyed(fields []adaptive.Field) []adaptive.Field {
 	out := make([]adaptive.Field, len(fields))
 	for i, f := range fields {
@@ -23,7 +23,7 @@ func keyed(fields []adaptive.Field) []adaptive.Field {
 	return out
 }
 
-// wander is a run of random rows.
+// randomRows returns n random rows.
 func randomRows(fields []adaptive.Field, seed uint64, n int) []*adaptive.Row {
 	r := rand.New(rand.NewPCG(seed, 7))
 	rows := make([]*adaptive.Row, n)
@@ -35,76 +35,10 @@ func randomRows(fields []adaptive.Field, seed uint64, n int) []*adaptive.Row {
 	return rows
 }
 
-func mustTrain(t testing.TB, cfg adaptive.Training, recs ...adaptive.Recording) *adaptive.Prior {
-	t.Helper()
-	p, err := adaptive.Train(recs, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
-// trainedPrior knows the fields of everything.
+// trainedPrior returns a prior that knows allKinds.
 func trainedPrior(t testing.TB) *adaptive.Prior {
 	t.Helper()
 	return mustTrain(t, adaptive.Training{}, adaptive.Recording{Fields: keyed(allKinds), RateHz: 30, Rows: randomRows(allKinds, 1, 200)})
-}
-
-// The same recordings give the same prior on every platform.
-func TestTrainGolden(t *testing.T) {
-	recs := []adaptive.Recording{
-		{Fields: keyed(vehicleFields), RateHz: 60, Rows: smoothRows(700)},
-		{Fields: keyed(allKinds), RateHz: 30, Rows: randomRows(allKinds, 1, 500)},
-	}
-	scratch, refined := mustTrain(t, adaptive.Training{}, recs...), mustTrain(t, adaptive.Training{From: adaptive.Generic()}, recs...)
-	const want, wantRefined = 0xe11a10413fff8a6e, 0xfd13f92249cac1d1
-	if scratch.Hash() != want || refined.Hash() != wantRefined {
-		t.Errorf("from nothing %#x, from the generic prior %#x; want %#x and %#x", scratch.Hash(), refined.Hash(), uint64(want), uint64(wantRefined))
-	}
-	if n := scratch.Fields(); n != len(allKinds) { // their keys are the same numbers
-		t.Errorf("%d fields", n)
-	}
-	if g := mustTrain(t, adaptive.Training{Generic: true}, recs...); g.Fields() != 0 {
-		t.Errorf("a generic prior knows %d fields", g.Fields())
-	}
-}
-
-func TestTrainOnLittle(t *testing.T) {
-	rows := smoothRows(300)
-	for _, n := range []int{0, 1, 2, 6, 7, 30} {
-		p := mustTrain(t, adaptive.Training{From: adaptive.Generic()}, adaptive.Recording{Fields: keyed(vehicleFields), RateHz: 60, Rows: rows[:n]})
-		if _, err := adaptive.ParsePrior(p.Append(nil)); err != nil {
-			t.Errorf("%d frames: %v", n, err)
-		}
-	}
-	stop := errors.New("stop")
-	_, err := adaptive.Train([]adaptive.Recording{{Fields: vehicleFields, RateHz: 60, Rows: smoothRows(3000)}}, adaptive.Training{Progress: func(float64) error { return stop }})
-	if !errors.Is(err, stop) {
-		t.Errorf("%v", err)
-	}
-}
-
-// TestTrainingPays codes what the prior was trained on, and what goes on like it.
-func TestTrainingPays(t *testing.T) {
-	rows := smoothRows(2000)
-	p := mustTrain(t, adaptive.Training{From: adaptive.Generic()}, adaptive.Recording{Fields: keyed(vehicleFields), RateHz: 60, Rows: rows[:1000]})
-	size := func(p *adaptive.Prior, rows []*adaptive.Row) (total int) {
-		e := newEnd(p.Compile(keyed(vehicleFields), 60), vehicleFields, 64)
-		for i := 6; i < len(rows); i++ {
-			e.learn(uint64(i-6), rows[i-6])
-			total += len(e.encode(nil, rows[i:i+1], uint64(i), uint64(i-6), true))
-		}
-		return total
-	}
-	for _, c := range []struct {
-		name string
-		rows []*adaptive.Row
-		most float64
-	}{{"beginning", rows[1000:1100], 0.9}, {"whole", rows[1000:], 0.99}} {
-		if a, b := size(adaptive.Generic(), c.rows), size(p, c.rows); float64(b) > c.most*float64(a) {
-			t.Errorf("%s: %d bytes with the generic prior, %d with the trained one", c.name, a, b)
-		}
-	}
 }
 
 func TestParsePriorErrors(t *testing.T) {
@@ -141,14 +75,13 @@ func TestParsePriorErrors(t *testing.T) {
 	}
 }
 
-// resealed appends the hash of a body.
+// withHash appends the hash of an encoded prior.
 func withHash(body []byte) []byte {
 	return binary.LittleEndian.AppendUint64(body, adaptive.PriorHash(body))
 }
 
-// FuzzParsePrior takes the beginning of a file's tables and what follows them:
-// what is parsed is written again as it was, and both ends of a stream agree with
-// it.
+// FuzzParsePrior replaces the start of the tables and all that follows them. A prior that is parsed
+// must encode to the same bytes, and both ends of a stream must agree with it.
 func FuzzParsePrior(f *testing.F) {
 	fields := keyed(allKinds)
 	known := trainedPrior(f)
@@ -173,8 +106,8 @@ func FuzzParsePrior(f *testing.F) {
 	})
 }
 
-// agree sends rows, each against the third one before it, to an end with the same
-// prior.
+// agree sends rows, each coded against the third row before it, to an end with the same prior, then
+// random payloads.
 func agree(t failer, p *adaptive.Prior, fields []adaptive.Field, rows []*adaptive.Row) {
 	t.Helper()
 	m := p.Compile(fields, 30)
@@ -200,7 +133,7 @@ func agree(t failer, p *adaptive.Prior, fields []adaptive.Field, rows []*adaptiv
 			t.Fatalf("after frame %d the states differ: %x and %x", i, a, b)
 		}
 	}
-	// Whatever comes, it is within range.
+	// What is decoded from random bytes is within range.
 	server.state.Learn(uint64(len(rows)-1), server.known)
 	r := rand.New(rand.NewPCG(9, 9))
 	for range 50 {
@@ -223,7 +156,7 @@ type failer interface {
 	Fatalf(format string, args ...any)
 }
 
-// Any prior that can be read will do, whatever its numbers are.
+// TestAnyPrior checks that every prior that can be parsed can be used, whatever its numbers are.
 func TestAnyPrior(t *testing.T) {
 	fields := keyed(allKinds)
 	lengths := adaptive.ParamLengths(fields)
@@ -238,13 +171,14 @@ func TestAnyPrior(t *testing.T) {
 	})
 }
 
-// The built-in prior is of this version's pieces, and knows no game.
+// TestGenericPrior checks that the built-in prior has this version's parameters and knows no
+// fields.
 func TestGenericPrior(t *testing.T) {
 	g := adaptive.Generic()
 	if g.Fields() != 0 {
 		t.Errorf("it knows %d fields", g.Fields())
 	}
 	if n := g.LengthMismatches(append(keyed(allKinds), keyed(vehicleFields)...)); len(n) != 0 {
-		t.Errorf("pieces %v have other lengths: train it again", n)
+		t.Errorf("parameters %v have other lengths: train it again", n)
 	}
 }

@@ -21,7 +21,8 @@ func ParsePrior(data []byte) (*Prior, error) {
 		return nil, r.errorf("it ends after %d bytes", len(data))
 	}
 	if f, m := data[4], data[5]; f != priorFormat || m != priorModel {
-		return nil, r.errorf("it is of format %d and model %d, this version reads %d and %d: train it again", f, m, priorFormat, priorModel)
+		return nil, r.errorf("it is of format %d and model %d, this version reads %d and %d: train it again",
+			f, m, priorFormat, priorModel)
 	}
 	body := data[:len(data)-8]
 	p := &Prior{hash: priorHash(body), freq: &frequencies{}}

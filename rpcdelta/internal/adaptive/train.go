@@ -96,7 +96,8 @@ func (t *trainer) run(r *Recording, d int, runs *int, total int) error {
 	for n := d; n < len(r.Rows); n++ {
 		known.Put(uint64(n-d), r.Rows[n-d])
 		s.Learn(uint64(n-d), known)
-		buf = c.Encode(buf[:0], &Payload{Rows: r.Rows[n : n+1], Newest: uint64(n), Base: uint64(n - d), HasBase: true}, s, known)
+		p := Payload{Rows: r.Rows[n : n+1], Newest: uint64(n), Base: uint64(n - d), HasBase: true}
+		buf = c.Encode(buf[:0], &p, s, known)
 		if t.k == 0 && n >= warmup && n%sampleEvery == 0 {
 			means.add(m, &s.learned)
 		}

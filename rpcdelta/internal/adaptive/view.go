@@ -13,7 +13,8 @@ type view struct {
 
 // newView returns a view of the frames after floor, up to base.
 func newView(known *Frames, base, floor int64) view {
-	return view{known: known, slot: known.slot(uint64(base)), base: base, floor: max(floor, base-int64(known.Cap()), -1)}
+	floor = max(floor, base-int64(known.Cap()), -1)
+	return view{known: known, slot: known.slot(uint64(base)), base: base, floor: floor}
 }
 
 // find returns the slot of frame seq, or -1 if it is not an accepted frame in the view.

@@ -1,13 +1,14 @@
 package adaptive_test
 
 import (
+	"errors"
 	"math/rand/v2"
 	"testing"
 
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
 )
 
-// trained gives an end that took 200 random frames.
+// trainedEnd returns an end that has learned 200 random frames, and 210 frames.
 func trainedEnd(m *adaptive.Model, fields []adaptive.Field) (*end, []*adaptive.Row) {
 	e := newEnd(m, fields, 64)
 	r := rand.New(rand.NewPCG(3, 4))
@@ -49,7 +50,7 @@ func FuzzDecode(f *testing.F) {
 		again := e.encode(nil, out[:n], 207, base, hasBase)
 		back := newRows(allKinds)
 		if k, err := e.decode(back, again, 207, base, hasBase); err != nil || k != n {
-			t.Fatalf("coded again: %d of %d rows, %v", k, n, err)
+			t.Fatalf("encoded again: %d of %d rows, %v", k, n, err)
 		}
 		for i := range n {
 			if !equal(out[i], back[i]) {
@@ -59,14 +60,39 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-func TestGarbageIsRefused(t *testing.T) {
+func TestDecodeTrailingBytes(t *testing.T) {
 	m := adaptive.New(vehicleFields, 60)
 	e, rows := trainedEnd(m, vehicleFields)
 	out := newRows(vehicleFields)
 	good := e.encode(nil, rows[205:206], 205, 199, true)
-	for _, bad := range [][]byte{append(good[:len(good):len(good)], 0), append(good[:len(good):len(good)], 1, 2, 3, 4, 5, 6, 7, 8, 9)} {
+	good = good[:len(good):len(good)]
+	for _, bad := range [][]byte{append(good, 0), append(good, 1, 2, 3, 4, 5, 6, 7, 8, 9)} {
 		if _, err := e.decode(out, bad, 205, 199, true); err == nil {
-			t.Errorf("%d bytes of %d were taken", len(bad), len(good))
+			t.Errorf("%d bytes were decoded, the payload has %d", len(bad), len(good))
 		}
 	}
+}
+
+func TestUnknownBaseline(t *testing.T) {
+	m := adaptive.New(vehicleFields, 60)
+	e := newEnd(m, vehicleFields, 64)
+	rows := smoothRows(100)
+	for i, row := range rows[:50] {
+		e.learn(uint64(i), row)
+	}
+	out := newRows(vehicleFields)
+	for _, base := range []uint64{0, 48, 50, 60, 1 << 40, 1<<64 - 1} {
+		if _, err := e.decode(out, nil, 60, base, true); !errors.Is(err, adaptive.ErrBaseline) {
+			t.Errorf("baseline %d: %v", base, err)
+		}
+	}
+	if _, err := e.decode(out, nil, 120, 49, true); !errors.Is(err, adaptive.ErrBaseline) {
+		t.Errorf("a baseline beyond the ring: %v", err)
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("encoding against an unknown baseline did not panic")
+		}
+	}()
+	e.encode(nil, rows[60:61], 60, 55, true)
 }
