@@ -2,21 +2,21 @@ package rpcdelta
 
 import "github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
 
-// adaptiveCoder predicts and codes with an arithmetic coder; see
+// adaptiveCoder is the codec that predicts components and codes residuals with a range coder; see
 // docs/codec.md.
 type adaptiveCoder struct {
 	coder       *adaptive.Coder
-	known       *adaptive.Frames // that were taken
+	known       *adaptive.Frames // accepted frames
 	model       *adaptive.Model
-	state       *adaptive.State // up to the newest baseline
-	checkpoints *checkpoints    // states before that; nil where no late payload is decoded
-	using       *adaptive.State // one of these
+	state       *adaptive.State // at the newest baseline
+	checkpoints *checkpoints    // earlier states; nil if late payloads are not decoded
+	using       *adaptive.State // state of the current payload: state, or a checkpoint
 	rows        [MaxRedundancy + 1]*adaptive.Row
-	payload     adaptive.Payload // of the present call, in rows
+	payload     adaptive.Payload // view of the current payload, in rows
 }
 
-// newAdaptive makes a coder of frames that refer to the last ring frames of
-// known. Late payloads are those whose baseline is older than what was learned.
+// newAdaptive returns a coder for frames that refer to the last ring frames in known. late selects
+// whether payloads can be decoded whose baseline is older than the state.
 func newAdaptive(s *Schema, prior *Prior, ring int, known *adaptive.Frames, coder *adaptive.Coder, late bool) *adaptiveCoder {
 	m := s.model(prior)
 	c := &adaptiveCoder{coder: coder, known: known, model: m, state: m.NewState(ring)}
@@ -68,7 +68,7 @@ func (c *adaptiveCoder) intraSize(f *Frame) int {
 	return c.model.KeyframeBytes((*adaptive.Row)(f))
 }
 
-// fill sets up the codec's view of p.
+// fill sets up the view of p that the codec reads and writes.
 func (c *adaptiveCoder) fill(p *payload) *adaptive.Payload {
 	for i, f := range p.frames {
 		c.rows[i] = (*adaptive.Row)(f)
@@ -77,8 +77,8 @@ func (c *adaptiveCoder) fill(p *payload) *adaptive.Payload {
 		Rows: c.rows[:len(p.frames)], Newest: p.newest, Base: p.base, HasBase: p.hasBase, FreeBits: p.free,
 	}
 	if !p.hasBase {
-		// Any sequence number does for a keyframe, and a new decoder may not know how often the 16
-		// bits have wrapped.
+		// A keyframe does not depend on its sequence number, and a new decoder knows only the low 16
+		// bits of it.
 		c.payload.Newest = MaxRedundancy
 	}
 	return &c.payload
@@ -101,7 +101,7 @@ func (c *adaptiveCoder) measure(p *payload, m adaptive.Meter) (bits float64) {
 	return c.coder.Measure(m, c.fill(p), c.using, c.known)
 }
 
-// modelFields describes the schema for the codec.
+// modelFields describes the schema for package adaptive.
 func (s *Schema) modelFields() []adaptive.Field {
 	fields := make([]adaptive.Field, len(s.plans))
 	for i := range s.plans {

@@ -68,8 +68,8 @@ func TestTrainedPriorSavesBits(t *testing.T) {
 		return total
 	}
 	for _, c := range []struct {
-		name string
-		rows []*adaptive.Row
+		name     string
+		rows     []*adaptive.Row
 		maxRatio float64
 	}{{"beginning", rows[1000:1100], 0.9}, {"whole", rows[1000:], 0.99}} {
 		if a, b := size(adaptive.Generic(), c.rows), size(p, c.rows); float64(b) > c.maxRatio*float64(a) {
