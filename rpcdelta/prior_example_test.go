@@ -8,7 +8,7 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
-// A recording makes a prior, and both ends start from it.
+// Train a prior on a recording, and start both ends from it.
 func ExampleTrainPrior() {
 	schema, err := rpcdelta.NewSchema("Move", 60, []rpcdelta.Field{{Name: "X", Kind: rpcdelta.KindScalar, Resolution: 0.01}})
 	if err != nil {
