@@ -77,8 +77,8 @@ func (c *adaptiveCoder) fill(p *payload) *adaptive.Payload {
 		Rows: c.rows[:len(p.frames)], Newest: p.newest, Base: p.base, HasBase: p.hasBase, FreeBits: p.free,
 	}
 	if !p.hasBase {
-		// A keyframe does not depend on its sequence number, and a new decoder knows only the low 16
-		// bits of it.
+		// A keyframe does not depend on its sequence number, and a new decoder knows only the low
+		// 16 bits of it.
 		c.payload.Newest = MaxRedundancy
 	}
 	return &c.payload

@@ -30,17 +30,18 @@ func (p *payload) reference() *Frame {
 	return nil
 }
 
-// coder encodes and decodes payloads at one end of a stream. It holds the learned state of the codec,
-// which is a function of the frames accepted since the last reset, in order, and of nothing else.
+// coder encodes and decodes payloads at one end of a stream. It holds the learned state of the
+// codec, which is a function of the frames accepted since the last reset, in order, and of nothing
+// else.
 type coder interface {
 	// encode appends the payload's coded part to its header and returns the approximate size of the
 	// oldest frame in bytes. It reports false if a difference from the baseline does not fit.
 	encode(dst []byte, p *payload) (out []byte, oldest int, ok bool)
-	// decode decodes src, which starts with the header's last byte if that has free bits. p has room
-	// for MaxRedundancy+1 frames and is cut to those received.
+	// decode decodes src, which starts with the header's last byte if that has free bits. p has
+	// room for MaxRedundancy+1 frames and is cut to those received.
 	decode(p *payload, src []byte) error
-	// measure reports the cost of the parts of the payload that was just encoded or decoded to m, and
-	// returns the total in bits.
+	// measure reports the cost of the parts of the payload that was just encoded or decoded to m,
+	// and returns the total in bits.
 	measure(p *payload, m adaptive.Meter) (bits float64)
 	// intraSize returns the approximate size of a keyframe in bytes: at most one byte too many, and
 	// less than intraShort bytes too few.

@@ -10,8 +10,8 @@ type Header struct {
 	Bits int
 	// Seq is the low bits of the sequence number: 7 in a short header, 16 in a long one.
 	Seq uint16
-	// Distance is the distance to the baseline in frames. If it is 0, there is no baseline, and Epoch
-	// is the epoch of the frame.
+	// Distance is the distance to the baseline in frames. If it is 0, there is no baseline, and
+	// Epoch is the epoch of the frame.
 	Distance int
 	Epoch    uint8
 	// Checked reports whether there is a Hash of the baseline and of the learned state.
@@ -64,8 +64,9 @@ type Part struct {
 	Frame, Field, Component int
 	// Bits is the cost of the part, in fractions of bits.
 	Bits float64
-	// Value of a component. If Held, it equals its reference. Otherwise Predictor is what it was coded
-	// from, see [PredictorName]. If Forecasts, there is a Residual, its difference from Forecast.
+	// Value of a component. If Held, it equals its reference. Otherwise Predictor is what it was
+	// coded from, see [PredictorName]. If Forecasts, there is a Residual, its difference from
+	// Forecast.
 	Value     int32
 	Predictor int
 	Held      bool

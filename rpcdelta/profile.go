@@ -6,17 +6,17 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
 )
 
-// Profile sums up what the bits of payloads are spent on. [Schema.NewProfile] makes one; a [Decoder]
-// or an [Encoder] fills it. Not safe for concurrent use.
+// Profile sums up what the bits of payloads are spent on. [Schema.NewProfile] makes one; a
+// [Decoder] or an [Encoder] fills it. Not safe for concurrent use.
 //
-// PayloadBits is the sum of CountBits, RoundingBits and the Bits of all Fields. The cost of a payload
-// includes its redundant frames.
+// PayloadBits is the sum of CountBits, RoundingBits and the Bits of all Fields. The cost of a
+// payload includes its redundant frames.
 type Profile struct {
 	// Payloads is the number of payloads, Frames the number of frames that they contained for the
 	// first time: at the decoder the frames delivered, at the encoder the frames sent.
 	Payloads, Frames uint64
-	// Coded is the number of frames in the payloads, redundant frames included. Counts by frame below
-	// are over these.
+	// Coded is the number of frames in the payloads, redundant frames included. Counts by frame
+	// below are over these.
 	Coded uint64
 	// FullBits and HeaderBits are those of [Info], over Frames and Payloads.
 	FullBits, HeaderBits uint64
@@ -34,14 +34,15 @@ type FieldProfile struct {
 	Kind Kind
 	// FullBits is the field's part of the profile's FullBits.
 	FullBits uint64
-	// Bits is the cost of the field, in fractions of bits: FlagBits, the Bits of the components, and
-	// the contents of a byte string. In the binary part of rle, the bytes of a token share its cost
-	// equally.
+	// Bits is the cost of the field, in fractions of bits: FlagBits, the Bits of the components,
+	// and the contents of a byte string. In the binary part of rle, the bytes of a token share its
+	// cost equally.
 	Bits float64
-	// FlagBits is the cost that belongs to no component: flags, the header or length of a group, the
-	// index of a quat.
+	// FlagBits is the cost that belongs to no component: flags, the header or length of a group,
+	// the index of a quat.
 	FlagBits float64
-	// Components are the components of the field, without the index of a quat. A byte string has none.
+	// Components are the components of the field, without the index of a quat. A byte string has
+	// none.
 	Components []ComponentProfile
 }
 

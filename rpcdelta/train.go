@@ -15,8 +15,8 @@ type Recording struct {
 
 // TrainConfig configures [TrainPrior]. Zero fields mean the defaults.
 type TrainConfig struct {
-	// FromScratch starts from nothing instead of the built-in prior, which otherwise provides what the
-	// recordings do not cover.
+	// FromScratch starts from nothing instead of the built-in prior, which otherwise provides what
+	// the recordings do not cover.
 	FromScratch bool
 	// Generic omits the parameters of single fields, for a prior that serves other games.
 	Generic bool

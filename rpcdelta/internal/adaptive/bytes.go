@@ -7,8 +7,8 @@ import (
 
 // bytesModel holds the probabilities of a byte string.
 type bytesModel struct {
-	// unchanged is the probability that a byte does not change, by whether the byte before it changes
-	// and whether this byte changed in the reference.
+	// unchanged is the probability that a byte does not change, by whether the byte before it
+	// changes and whether this byte changed in the reference.
 	unchanged [4]uint16
 	// bitUnchanged is the probability that a bit of a changed byte does not change, by position and
 	// whether a higher bit changes.

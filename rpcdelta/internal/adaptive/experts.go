@@ -1,7 +1,8 @@
 package adaptive
 
-// An expert predicts a component by a weighted sum of features. A component uses the expert that had
-// the smallest errors recently. Distances to the reference fall into classes with separate weights.
+// An expert predicts a component by a weighted sum of features. A component uses the expert that
+// had the smallest errors recently. Distances to the reference fall into classes with separate
+// weights.
 const (
 	classes    = 3
 	maxExperts = 4

@@ -31,8 +31,8 @@ type Field struct {
 
 	// VelocityAt is the first component of the field that is this field's rate of change, or -1. It
 	// is ignored unless that field is a Number with the same number of components, or three for a
-	// Quat. VelocityFactor is the change per second caused by one step of the rate: in steps of this
-	// field or, for a Quat, in radians.
+	// Quat. VelocityFactor is the change per second caused by one step of the rate: in steps of
+	// this field or, for a Quat, in radians.
 	VelocityAt     int
 	VelocityFactor float64
 

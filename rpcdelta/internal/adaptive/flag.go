@@ -5,8 +5,8 @@ import (
 	"encoding/binary"
 )
 
-// flagInputs are the inputs of the model of a flag, the bit that says whether a field or a component
-// differs from its reference.
+// flagInputs are the inputs of the model of a flag, the bit that says whether a field or a
+// component differs from its reference.
 type flagInputs uint8
 
 const (

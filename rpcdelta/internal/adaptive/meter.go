@@ -3,15 +3,15 @@ package adaptive
 import "math"
 
 // Meter receives the cost of the parts of a payload, in fractions of bits. Fields are identified by
-// their index in the list that the model was compiled from. Components are counted within the field,
-// without the index of a quaternion.
+// their index in the list that the model was compiled from. Components are counted within the
+// field, without the index of a quaternion.
 type Meter interface {
 	// Count receives the cost of the number of rows.
 	Count(bits float64)
 	// Row starts row i of the payload; the oldest is 0.
 	Row(i int)
-	// Flags receives a cost of a field that belongs to no component: flags, a common length, the index
-	// of a quaternion.
+	// Flags receives a cost of a field that belongs to no component: flags, a common length, the
+	// index of a quaternion.
 	Flags(field int, bits float64)
 	// Contents receives the cost of a byte string.
 	Contents(field int, bits float64)

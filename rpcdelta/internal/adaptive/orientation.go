@@ -10,7 +10,8 @@ type orientation struct {
 	ref      [3]int64      // the reference under the true index
 	features [3]featureSet // by component
 	index    int           // predicted index of the largest element
-	// ambiguity is 0 to 9. It grows as the two largest elements of the prediction approach each other.
+	// ambiguity is 0 to 9. It grows as the two largest elements of the prediction approach each
+	// other.
 	ambiguity int
 }
 

@@ -31,9 +31,9 @@ func (p *Payload) maxRows() int {
 type Coder struct{ codec payloadCodec[encoding] }
 
 // payloadCodec encodes, decodes or measures payloads, depending on its mode. The mode is a type
-// parameter so that one description of the format serves all three without branches at run time: the
-// compiler generates a copy of the methods for each mode, in which decodes and measures are constant.
-// While decoding, the values passed to bit, raw and residual are ignored.
+// parameter so that one description of the format serves all three without branches at run time:
+// the compiler generates a copy of the methods for each mode, in which decodes and measures are
+// constant. While decoding, the values passed to bit, raw and residual are ignored.
 type payloadCodec[M mode] struct {
 	m   *Model
 	enc entropy.Encoder // encoding, measuring
@@ -80,9 +80,9 @@ func (c *Coder) OldestBits() int { return c.codec.oldest }
 
 // Encode appends the coded rows of p to dst and returns the extended slice. If p.FreeBits is not 0,
 // those bits of dst's last byte must be zero. The baseline must be in known, must be the last frame
-// that s has learned, and must be older than all rows, by less than the ring of s. Without a baseline
-// only the initial state of s's model is read. Encode panics if these conditions do not hold, or if
-// the number of rows is 0 or more than [MaxRows]. It does not allocate if dst has room.
+// that s has learned, and must be older than all rows, by less than the ring of s. Without a
+// baseline only the initial state of s's model is read. Encode panics if these conditions do not
+// hold, or if the number of rows is 0 or more than [MaxRows]. It does not allocate if dst has room.
 func (c *Coder) Encode(dst []byte, p *Payload, s *State, known *Frames) []byte {
 	if len(p.Rows) == 0 || len(p.Rows) > p.maxRows() {
 		panic("adaptive: invalid number of rows")
@@ -99,9 +99,9 @@ func (c *Coder) Encode(dst []byte, p *Payload, s *State, known *Frames) []byte {
 // the baseline to the newest row, and cuts p.Rows to the rows received. s and known are those of
 // [Coder.Encode]. If p.FreeBits is not 0, src begins with the header's last byte. All decoded
 // components are within their field's range. Byte strings are overwritten in place and grow to at
-// most their field's maximum length. The error is [ErrMalformed], or [ErrBaseline] if the baseline is
-// not in known or is not the last frame that s has learned; the rows are undefined then. src is not
-// modified.
+// most their field's maximum length. The error is [ErrMalformed], or [ErrBaseline] if the baseline
+// is not in known or is not the last frame that s has learned; the rows are undefined then. src is
+// not modified.
 func (c *Coder) Decode(src []byte, p *Payload, s *State, known *Frames) error {
 	x := (*payloadCodec[decoding])(&c.codec)
 	x.dec.Reset(src, p.FreeBits)
@@ -192,8 +192,8 @@ func (c *payloadCodec[M]) payload(p *Payload, s *State, known *Frames) error {
 	return nil
 }
 
-// Probabilities of 65536: that a payload has a single row, and that it has no more rows than counted
-// so far.
+// Probabilities of 65536: that a payload has a single row, and that it has no more rows than
+// counted so far.
 const (
 	oneRow     = 60500
 	enoughRows = 1 << 15

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// An encoded prior: four magic bytes, the format, the model, the tables, the parameters by kind, the
-// known fields, and the hash of all that precedes it.
+// An encoded prior: four magic bytes, the format, the model, the tables, the parameters by kind,
+// the known fields, and the hash of all that precedes it.
 const (
 	priorMagic  = "uplp"
 	priorFormat = 1

@@ -1,7 +1,7 @@
 package adaptive
 
-// residualContext is what the residuals of a row so far tell about the next one. Magnitudes are log2
-// in Q10 of Q6.
+// residualContext is what the residuals of a row so far tell about the next one. Magnitudes are
+// log2 in Q10 of Q6.
 type residualContext struct {
 	near int32 // magnitude of the previous residual in the field, or 0
 	run  int32 // running mean of how much residuals exceeded their expected magnitude
@@ -19,8 +19,8 @@ func (s *residualContext) observe(magnitude, expected int32) {
 	s.run += (max(-maxExcess, min(maxExcess, magnitude-expected)) - s.run) >> 2
 }
 
-// inputs returns the terms that adjust an expected magnitude: the previous residual of the field, the
-// residuals of the row, and the predicted offset from the reference, off.
+// inputs returns the terms that adjust an expected magnitude: the previous residual of the field,
+// the residuals of the row, and the predicted offset from the reference, off.
 func (s *residualContext) inputs(expected int32, off int64) (near, run, offset int32) {
 	if s.near != 0 {
 		near = max(-maxContext, min(maxContext, s.near-expected))
@@ -43,7 +43,8 @@ func (w *contextWeights) adjust(expected, near, run, offset int32) int32 {
 	return max(minExpected, expected+(near*int32(w.near)+run*int32(w.run)+offset*int32(w.offset))>>12)
 }
 
-// learn moves the weights. gain is the number of bits, Q10, that a larger magnitude would have saved.
+// learn moves the weights. gain is the number of bits, Q10, that a larger magnitude would have
+// saved.
 func (w *contextWeights) learn(gain, near, run, offset int32) {
 	w.near = movedWeight(w.near, gain*near)
 	w.run = movedWeight(w.run, gain*run)

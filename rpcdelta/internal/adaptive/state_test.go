@@ -37,8 +37,8 @@ func TestLearnLate(t *testing.T) {
 	}
 }
 
-// TestReach checks that an end reads only the frames that LearnReach and the ring allow: an end that
-// stores no others behaves the same.
+// TestReach checks that an end reads only the frames that LearnReach and the ring allow: an end
+// that stores no others behaves the same.
 func TestReach(t *testing.T) {
 	m := adaptive.New(vehicleFields, 60)
 	ints, blobs := frameSize(vehicleFields)

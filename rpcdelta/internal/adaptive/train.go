@@ -19,8 +19,8 @@ type Training struct {
 	From *Prior
 	// Generic omits the parameters of single fields.
 	Generic bool
-	// Progress, if not nil, is called from time to time with the completed fraction. Its error stops
-	// the training.
+	// Progress, if not nil, is called from time to time with the completed fraction. Its error
+	// stops the training.
 	Progress func(done float64) error
 }
 
