@@ -13,7 +13,7 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// recording is a walk through frames of s.
+// recording returns n frames of s that change step by step.
 func recording(s *schema.Schema, seed uint64, n int) Recording {
 	pick := schematest.FromRand(rand.New(rand.NewPCG(seed, 8)))
 	frames := s.NewFrames(n)
@@ -43,7 +43,7 @@ var smallPrior = sync.OnceValue(func() *Prior {
 	return p
 })
 
-// panicker is a failer for what cannot fail.
+// panicker is a failer for calls that cannot fail.
 type panicker struct{}
 
 func (panicker) Helper()                   {}
@@ -81,8 +81,8 @@ func TestTrainErrors(t *testing.T) {
 	}
 }
 
-// TestPriorIsPerSchema has a prior know a field of one RPC and not that of
-// another.
+// TestPriorIsPerSchema checks that a prior knows a field of the RPC that it was trained on, but not
+// the same field of another RPC.
 func TestPriorIsPerSchema(t *testing.T) {
 	s := smallSchema(t)
 	other, err := schema.New("Other", 60, s.Fields())
@@ -105,8 +105,7 @@ func TestPriorIsPerSchema(t *testing.T) {
 	}
 }
 
-// TestOtherPriors has two ends that start from different priors find out, as the
-// hash in a header says.
+// TestOtherPriors checks that ends with different priors detect this by the hash in a header.
 func TestOtherPriors(t *testing.T) {
 	s := smallSchema(t)
 	p := newPair(t, s, EncoderConfig{Codec: Adaptive, Redundancy: RedundancyOff, Prior: smallPrior()}, DecoderConfig{Prior: GenericPrior()})
@@ -121,7 +120,7 @@ func TestOtherPriors(t *testing.T) {
 	t.Error("nothing was found out")
 }
 
-// TestModels keeps few priors compiled, and always gives the same for one.
+// TestModels checks that a schema caches few models, and one model per prior.
 func TestModels(t *testing.T) {
 	s := smallSchema(t)
 	if formatOf(s).model(nil) != formatOf(s).model(GenericPrior()) {
