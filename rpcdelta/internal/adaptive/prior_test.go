@@ -76,9 +76,9 @@ func TestParsePriorErrors(t *testing.T) {
 	}
 }
 
-// TestParsePriorMemory checks that the encoded priors that expand the most in memory stay within
-// the limit.
-func TestParsePriorMemory(t *testing.T) {
+// TestPriorBombs checks that the encoded priors that expand the most in memory stay within the
+// limit.
+func TestPriorBombs(t *testing.T) {
 	known := trainedPrior(t)
 	whole := known.Append(nil)
 	tables := whole[:len(whole)-8-len(known.Rest())]
