@@ -72,7 +72,7 @@ func TestTrainErrors(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if p := mustTrain(t, TrainConfig{}); p.Hash() != GenericPrior().Hash() {
-		t.Errorf("of no recordings comes %v", p)
+		t.Errorf("without recordings the prior is %v", p)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cfg := TrainConfig{Progress: func(float64) { cancel() }}
@@ -117,7 +117,7 @@ func TestOtherPriors(t *testing.T) {
 		}
 		p.acknowledge(t)
 	}
-	t.Error("nothing was found out")
+	t.Error("the decoder did not detect the other prior")
 }
 
 // TestModels checks that a schema caches few models, and one model per prior.
@@ -133,10 +133,10 @@ func TestModels(t *testing.T) {
 			t.Fatal(err)
 		}
 		if m := formatOf(s).model(p); m != formatOf(s).model(p) {
-			t.Fatal("it was compiled twice in a row")
+			t.Fatal("a prior was compiled twice in a row")
 		}
 	}
 	if n := len(formatOf(s).models.known); n > maxModels {
-		t.Errorf("%d are kept", n)
+		t.Errorf("%d models are cached", n)
 	}
 }

@@ -40,7 +40,7 @@ func checkSums(t failer, p *Profile) {
 			}
 		}
 		if bytes := f.Kind == schema.KindFixed || f.Kind == schema.KindBytes; bits > f.Bits+1e-6 || !bytes && !near(bits, f.Bits) {
-			t.Fatalf("%s takes %v bits, its parts %v", f.Name, f.Bits, bits)
+			t.Fatalf("%s has %v bits, its parts %v", f.Name, f.Bits, bits)
 		}
 	}
 	if !near(sum, p.PayloadBits) || full != p.FullBits {
@@ -192,7 +192,7 @@ func TestProfileShares(t *testing.T) {
 		func() {
 			defer func() {
 				if recover() == nil {
-					t.Error("a profile of another schema is taken")
+					t.Error("a profile of another schema is accepted")
 				}
 			}()
 			p.dec.Measure(NewProfile(mustSchema(t, schema.Field{Name: "A", Kind: schema.KindBool})))
