@@ -5,41 +5,42 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// adaptiveCoder predicts and codes with an arithmetic coder; see
+// adaptiveCoder is the codec that predicts components and codes residuals with a range coder; see
 // docs/codec.md.
 type adaptiveCoder struct {
-	coder *adaptive.Coder
-	known *adaptive.Frames // that were taken
-	model *adaptive.Model
-	state *adaptive.State // up to the newest baseline
-	late  *past           // states before that; nil where no late payload is decoded
-	using *adaptive.State // one of these
-	rows  [MaxRedundancy + 1]*adaptive.Row
+	coder       *adaptive.Coder
+	known       *adaptive.Frames // accepted frames
+	model       *adaptive.Model
+	state       *adaptive.State // at the newest baseline
+	checkpoints *checkpoints    // earlier states; nil if late payloads are not decoded
+	using       *adaptive.State // state of the current payload: state, or a checkpoint
+	rows        [MaxRedundancy + 1]*adaptive.Row
+	payload     adaptive.Payload // view of the current payload, in rows
 }
 
-// newAdaptive makes a coder of frames that refer to the last ring frames of
-// known. Late payloads are those whose baseline is older than what was learned.
+// newAdaptive returns a coder for frames that refer to the last ring frames in known. late selects
+// whether payloads can be decoded whose baseline is older than the state.
 func newAdaptive(s *format, prior *Prior, ring int, known *adaptive.Frames, coder *adaptive.Coder, late bool) *adaptiveCoder {
 	m := s.model(prior)
 	c := &adaptiveCoder{coder: coder, known: known, model: m, state: m.NewState(ring)}
 	if late {
-		c.late = newPast(m, ring)
+		c.checkpoints = newCheckpoints(m, ring)
 	}
 	c.using = c.state
 	return c
 }
 
 func (c *adaptiveCoder) learn(base uint64) bool {
-	if c.late != nil {
-		c.late.keep(c.state, base)
+	if c.checkpoints != nil {
+		c.checkpoints.save(c.state, base)
 	}
 	if c.using = c.state; c.state.Learn(base, c.known) {
 		return true
 	}
-	if c.late == nil {
+	if c.checkpoints == nil {
 		return false
 	}
-	s := c.late.at(base, c.known)
+	s := c.checkpoints.restore(base, c.known)
 	if s == nil {
 		return false
 	}
@@ -55,56 +56,55 @@ func (c *adaptiveCoder) pass(n uint64) {
 
 func (c *adaptiveCoder) reset() {
 	c.state.Reset()
-	if c.late != nil {
-		c.late.reset()
+	if c.checkpoints != nil {
+		c.checkpoints.reset()
 	}
 }
 
 func (c *adaptiveCoder) hash() uint16 { return c.using.Hash() }
 
 func (c *adaptiveCoder) leastIntra(f *schema.Frame) int {
-	return c.model.LeastIntra((*adaptive.Row)(f))
+	return c.model.MinKeyframeBytes((*adaptive.Row)(f))
 }
 
 func (c *adaptiveCoder) intraSize(f *schema.Frame) int {
-	return c.model.IntraBytes((*adaptive.Row)(f))
+	return c.model.KeyframeBytes((*adaptive.Row)(f))
 }
 
-func (c *adaptiveCoder) fill(p *payload) []*adaptive.Row {
+// fill sets up the view of p that the codec reads and writes.
+func (c *adaptiveCoder) fill(p *payload) *adaptive.Payload {
 	for i, f := range p.frames {
 		c.rows[i] = (*adaptive.Row)(f)
 	}
-	return c.rows[:len(p.frames)]
+	c.payload = adaptive.Payload{
+		Rows: c.rows[:len(p.frames)], Newest: p.newest, Base: p.base, HasBase: p.hasBase, FreeBits: p.free,
+	}
+	if !p.hasBase {
+		// A keyframe does not depend on its sequence number, and a new decoder knows only the low
+		// 16 bits of it.
+		c.payload.Newest = MaxRedundancy
+	}
+	return &c.payload
 }
 
 func (c *adaptiveCoder) encode(dst []byte, p *payload) (out []byte, oldest int, ok bool) {
-	out = c.coder.Encode(dst, p.free, c.fill(p), p.place(), p.base, p.hasBase, c.using, c.known)
-	return out, c.coder.Oldest() / 8, true
+	out = c.coder.Encode(dst, c.fill(p), c.using, c.known)
+	return out, c.coder.OldestBits() / 8, true
 }
 
 func (c *adaptiveCoder) decode(p *payload, src []byte) error {
-	n, err := c.coder.Decode(c.fill(p), src, p.free, p.place(), p.base, p.hasBase, c.using, c.known)
-	if err != nil {
+	if err := c.coder.Decode(src, c.fill(p), c.using, c.known); err != nil {
 		return malformed("coded part: %v", err)
 	}
-	p.frames = p.frames[:n]
+	p.frames = p.frames[:len(c.payload.Rows)]
 	return nil
 }
 
 func (c *adaptiveCoder) measure(p *payload, m adaptive.Meter) (bits float64) {
-	return c.coder.Measure(m, p.free, c.fill(p), p.place(), p.base, p.hasBase, c.using, c.known)
+	return c.coder.Measure(m, c.fill(p), c.using, c.known)
 }
 
-// place is the sequence that the codec sees: without a baseline any will do, and
-// a fresh decoder may not know how often the 16 bits have turned.
-func (p *payload) place() uint64 {
-	if !p.hasBase {
-		return MaxRedundancy
-	}
-	return p.newest
-}
-
-// modelFields describes the schema for the codec.
+// modelFields describes the schema for package adaptive.
 func (s *format) modelFields() []adaptive.Field {
 	fields := make([]adaptive.Field, len(s.plans))
 	for i := range s.plans {

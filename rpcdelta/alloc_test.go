@@ -47,7 +47,7 @@ func checkAllocations(t *testing.T, v variant, measured bool) {
 	for range 500 {
 		full()
 	}
-	repeated := func() { // older frames, where there are any, are delivered too
+	repeated := func() { // redundant frames, if any, are delivered too
 		p.send(t)
 		full()
 	}

@@ -15,8 +15,7 @@ type Move struct {
 	Buttons  uint16
 }
 
-// A client's frame goes to the server, whose ack makes it the baseline of the
-// next.
+// A client sends frames to a server. The server's ack makes a frame the baseline of later frames.
 func Example() {
 	move, err := schema.Compile[Move]("ServerMove", 60)
 	if err != nil {
@@ -69,8 +68,7 @@ func Example() {
 	// 2 delta 3 bytes, X 1002
 }
 
-// The paper's table: a vector in steps of a tenth, of at most 24 bits a
-// component.
+// The sizes of vectors in steps of 0.1 with at most 24 bits per component.
 func ExamplePackedVectorBits() {
 	for _, x := range []float64{0.1, 10, 1000, 100_000} {
 		fmt.Println(x, rpcdelta.PackedVectorBits([]float64{x, 0, 0}, 10, 24))

@@ -5,52 +5,53 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// Header is what stands ahead of a payload's coded part, as it can be read without the stream.
+// Header is the header of a payload, as far as it can be parsed without the stream.
 type Header struct {
-	// RPC is the number of the RPC, Long says which form the header has, Bits how many it takes.
+	// RPC is the number of the RPC. Long reports the long form of the header, Bits its length.
 	RPC  int
 	Long bool
 	Bits int
-	// Seq is the low bits of the sequence, 7 in a short header, 16 in a long one.
+	// Seq is the low bits of the sequence number: 7 in a short header, 16 in a long one.
 	Seq uint16
-	// Distance is how far before that the baseline is; 0 if there is none, and then Epoch says which it is of.
+	// Distance is the distance to the baseline in frames. If it is 0, there is no baseline, and
+	// Epoch is the epoch of the frame.
 	Distance int
 	Epoch    uint8
-	// Checked says that there is a Hash of the baseline and what was learned.
+	// Checked reports whether there is a Hash of the baseline and of the learned state.
 	Checked bool
 	Hash    uint16
 }
 
-// ParseHeader reads the header of a payload.
+// ParseHeader parses the header of a payload.
 func ParseHeader(payload []byte) (Header, error) {
 	h, err := parseHeader(payload)
 	if err != nil {
 		return Header{}, err
 	}
 	return Header{
-		RPC: int(h.rpc), Long: h.long, Bits: h.bits(), Seq: h.seq, Distance: h.distance, Epoch: h.epoch, Checked: h.checked, Hash: h.hash,
+		RPC: int(h.rpc), Long: h.long, Bits: h.bits(), Seq: h.seq,
+		Distance: h.distance, Epoch: h.epoch, Checked: h.checked, Hash: h.hash,
 	}, nil
 }
 
-// Explanation says what each part of one payload stands for; see [Decoder.Explain]. It is for people: filling it
-// allocates.
+// Explanation describes the parts of one payload, for people; see [Decoder.Explain].
 type Explanation struct {
-	// Frames are those of the payload, the oldest first, Newest is the sequence of the last. Base is the baseline,
-	// with sequence BaseSeq; nil if there is none.
+	// Frames are the frames of the payload, oldest first. Newest is the sequence number of the last
+	// one. Base is the baseline, nil if there is none, and BaseSeq its sequence number.
 	Newest, BaseSeq uint64
 	Frames          []*schema.Frame
 	Base            *schema.Frame
-	// CountBits say how many frames there are; Parts are in the order in which they are coded.
+	// CountBits is the cost of the number of frames. Parts are in coding order.
 	CountBits float64
 	Parts     []Part
 }
 
-// PartKind says what a Part is of.
+// PartKind is the kind of a Part.
 type PartKind uint8
 
 // The kinds of parts.
 const (
-	// PartFlags is what belongs to no component: whether something changed, a common length, the index of a quat.
+	// PartFlags is what belongs to no component: flags, a common length, the index of a quat.
 	PartFlags PartKind = iota
 	// PartComponent is a component.
 	PartComponent
@@ -61,13 +62,14 @@ const (
 // Part is one part of a payload.
 type Part struct {
 	Kind PartKind
-	// Frame is the index of its frame, Field that of its field in the schema, Component its place in the field, not
-	// counting the index of a quat.
+	// Frame is the index of the frame and Field that of the field in the schema. Component is the
+	// index of the component in the field, without the index of a quat.
 	Frame, Field, Component int
-	// Bits are what it takes, in fractions.
+	// Bits is the cost of the part, in fractions of bits.
 	Bits float64
-	// Of a component: its Value; what it was coded from, see [PredictorName], unless it is Held where its reference
-	// is; and, if it has a Residual, what was Forecast.
+	// Value of a component. If Held, it equals its reference. Otherwise Predictor is what it was
+	// coded from, see [PredictorName]. If Forecasts, there is a Residual, its difference from
+	// Forecast.
 	Value     int32
 	Predictor int
 	Held      bool
@@ -76,11 +78,11 @@ type Part struct {
 	Forecasts bool
 }
 
-// Explain has the next payload that is taken explained in e, and what e held replaced; nil stops it. A payload that is
-// dropped leaves e alone.
+// Explain replaces e with an explanation of the next payload that is decoded; payloads that are
+// dropped do not count. nil cancels it. Explaining a payload allocates.
 func (d *Decoder) Explain(e *Explanation) { d.explanation = e }
 
-// explain explains the payload that was just decoded; nothing may have been learned since.
+// explain explains the payload that was just decoded. Nothing may have been learned since.
 func (d *Decoder) explain() {
 	p := &d.scratch.payload
 	*d.explanation = Explanation{Newest: p.newest}
@@ -98,7 +100,7 @@ func (d *Decoder) explain() {
 	d.explanation = nil
 }
 
-// explainer is an Explanation as codecs fill it.
+// explainer fills an Explanation.
 type explainer struct {
 	*Explanation
 	s     *format
@@ -124,7 +126,10 @@ func (x *explainer) Component(field, k int, bits float64, by adaptive.Predictor,
 	if pl.Class == schema.ClassQuat {
 		at++
 	}
-	p := Part{Kind: PartComponent, Frame: x.frame, Field: field, Component: k, Bits: bits, Value: x.Frames[x.frame].Ints[at]}
+	p := Part{
+		Kind: PartComponent, Frame: x.frame, Field: field, Component: k, Bits: bits,
+		Value: x.Frames[x.frame].Ints[at],
+	}
 	if p.Held = by == adaptive.ByRest; !p.Held {
 		p.Predictor = int(by)
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// TestExplain: the parts of any payload add up to what a Profile measures of it, each frame has each component once,
-// and what was forecast is the residual away from the value that was decoded.
+// TestExplain checks that the parts of any payload add up to what a Profile measures, that each
+// frame has each component once, and that a forecast plus its residual is the decoded value.
 func TestExplain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pick := schematest.FromRapid(t)
@@ -71,7 +71,7 @@ func checkParts(t failer, s *schema.Schema, e *Explanation, components int, bits
 	}
 }
 
-// TestExplainDropped leaves an explanation alone for payloads that are dropped.
+// TestExplainDropped checks that dropped payloads leave an explanation unchanged.
 func TestExplainDropped(t *testing.T) {
 	p := newPair(t, mustSchema(t, schema.Field{Name: "A", Kind: schema.KindVec2, Resolution: 1}), EncoderConfig{}, DecoderConfig{})
 	p.exchange(t)
@@ -86,8 +86,8 @@ func TestExplainDropped(t *testing.T) {
 	}
 }
 
-// TestAskReset: without having missed anything a decoder asks for a reset, and gets one, from which another decoder
-// can go on.
+// TestAskReset checks that a decoder that asks for a reset gets one, without having missed
+// anything, and that another decoder can continue from it.
 func TestAskReset(t *testing.T) {
 	forVariants(t, func(t *testing.T, v variant) {
 		s := mustSchema(t, schema.Field{Name: "A", Kind: schema.KindVec2, Resolution: 1})

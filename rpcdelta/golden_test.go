@@ -9,9 +9,9 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// goldens are small frames that were encoded by hand. Bits are listed in the order of the wire, low bit
-// first. The header of a group is a truncated integer below 24: five bits, or four for 8 to 15. Each
-// integer of the group has header+2 bits and is biased by half their range.
+// goldens are small frames that were encoded by hand. Bits are listed in the order of the wire, low
+// bit first. The header of a group is a truncated integer below 24: five bits, or four for 8 to 15.
+// Each integer of the group has header+2 bits and is biased by half their range.
 var goldens = []struct {
 	name      string
 	fields    []schema.Field

@@ -81,7 +81,7 @@ func checkHostileAcks(t *testing.T, v variant) {
 		}))
 		rng := rand.New(rand.NewPCG(seed, 9))
 		x.expected = []error{ErrBaselineMissing, ErrAck}
-		if v.codec == Adaptive { // a lie about what was taken parts what both ends learn
+		if v.codec == Adaptive { // after a false ack, the learned states differ
 			x.expected = append(x.expected, ErrDesync, ErrMalformed)
 		}
 		for range 400 {

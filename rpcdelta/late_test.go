@@ -83,7 +83,7 @@ func checkLateBeyondTheRing(t *testing.T, v variant) {
 	}
 	var want error
 	if v.codec == RLE {
-		want = ErrLate // an adaptive decoder keeps more, where late frames are wanted
+		want = ErrLate // the adaptive decoder keeps more frames, and checkpoints of its state
 	}
 	if out, err := p.dec.Decode(kept); !errors.Is(err, want) || err == nil && !out[0].Frame.Equal(p.frame) {
 		t.Errorf("%v, want %v", err, want)

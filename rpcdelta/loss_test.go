@@ -49,7 +49,7 @@ func TestLoss(t *testing.T) {
 			case v.redundancy > 0:
 				v.redundancy = 1 + int(c.Seed%MaxRedundancy)
 			case v.codec == Adaptive && half == (v.redundancy == RedundancyOff):
-				continue // one takes what the other leaves
+				continue // each half of the seeds runs one of the two variants
 			}
 			playLoss(t, s, v.stream(c))
 		}
@@ -90,7 +90,7 @@ func checkDeltasOnCleanLinks(t *testing.T, v variant) {
 				Up: linkConfig{Delay: c.delay}, Down: linkConfig{Delay: c.delay},
 			}))
 			x.run(t, 2*c.delay+c.every+1)
-			if n := x.deltasIn(t, 1000); n < 990 { // now and then the intra frame is as short
+			if n := x.deltasIn(t, 1000); n < 990 { // sometimes the intra frame is as short
 				t.Errorf("%d deltas of 1000 frames, %d resets", n, x.kinds[Reset])
 			}
 			if n := x.kinds[Reset]; n > 2*c.delay+c.every+1 {

@@ -13,7 +13,7 @@ func checkOutage(t *testing.T, v variant) {
 	const delay = 4
 	for _, c := range []struct {
 		before, frames int
-		acks, up       bool // what is lost
+		acks, up       bool // directions with total loss
 	}{
 		{5, 30, true, false},
 		{5, 65, true, false},

@@ -9,7 +9,7 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// A recording makes a prior, and both ends start from it.
+// Train a prior on a recording, and start both ends from it.
 func ExampleTrainPrior() {
 	move, err := schema.New("Move", 60, []schema.Field{{Name: "X", Kind: schema.KindScalar, Resolution: 0.01}})
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// recording is a walk through frames of s.
+// recording returns n frames of s that change step by step.
 func recording(s *schema.Schema, seed uint64, n int) Recording {
 	pick := schematest.FromRand(rand.New(rand.NewPCG(seed, 8)))
 	frames := s.NewFrames(n)
@@ -43,7 +43,7 @@ var smallPrior = sync.OnceValue(func() *Prior {
 	return p
 })
 
-// panicker is a failer for what cannot fail.
+// panicker is a failer for calls that cannot fail.
 type panicker struct{}
 
 func (panicker) Helper()                   {}
@@ -72,7 +72,7 @@ func TestTrainErrors(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if p := mustTrain(t, TrainConfig{}); p.Hash() != GenericPrior().Hash() {
-		t.Errorf("of no recordings comes %v", p)
+		t.Errorf("without recordings the prior is %v", p)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cfg := TrainConfig{Progress: func(float64) { cancel() }}
@@ -81,8 +81,8 @@ func TestTrainErrors(t *testing.T) {
 	}
 }
 
-// TestPriorIsPerSchema has a prior know a field of one RPC and not that of
-// another.
+// TestPriorIsPerSchema checks that a prior knows a field of the RPC that it was trained on, but not
+// the same field of another RPC.
 func TestPriorIsPerSchema(t *testing.T) {
 	s := smallSchema(t)
 	other, err := schema.New("Other", 60, s.Fields())
@@ -105,8 +105,7 @@ func TestPriorIsPerSchema(t *testing.T) {
 	}
 }
 
-// TestOtherPriors has two ends that start from different priors find out, as the
-// hash in a header says.
+// TestOtherPriors checks that ends with different priors detect this by the hash in a header.
 func TestOtherPriors(t *testing.T) {
 	s := smallSchema(t)
 	p := newPair(t, s, EncoderConfig{Codec: Adaptive, Redundancy: RedundancyOff, Prior: smallPrior()}, DecoderConfig{Prior: GenericPrior()})
@@ -118,10 +117,10 @@ func TestOtherPriors(t *testing.T) {
 		}
 		p.acknowledge(t)
 	}
-	t.Error("nothing was found out")
+	t.Error("the decoder did not detect the other prior")
 }
 
-// TestModels keeps few priors compiled, and always gives the same for one.
+// TestModels checks that a schema caches few models, and one model per prior.
 func TestModels(t *testing.T) {
 	s := smallSchema(t)
 	if formatOf(s).model(nil) != formatOf(s).model(GenericPrior()) {
@@ -134,10 +133,10 @@ func TestModels(t *testing.T) {
 			t.Fatal(err)
 		}
 		if m := formatOf(s).model(p); m != formatOf(s).model(p) {
-			t.Fatal("it was compiled twice in a row")
+			t.Fatal("a prior was compiled twice in a row")
 		}
 	}
 	if n := len(formatOf(s).models.known); n > maxModels {
-		t.Errorf("%d are kept", n)
+		t.Errorf("%d models are cached", n)
 	}
 }

@@ -7,68 +7,64 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// Profile adds up what the bits of payloads are spent on; make one with
-// [NewProfile] and have a [Decoder] or an [Encoder] fill it. All is sums over the
-// measured payloads. Not safe for concurrent use.
+// Profile sums up what the bits of payloads are spent on. [NewProfile] makes one; a
+// [Decoder] or an [Encoder] fills it. Not safe for concurrent use.
 //
-// PayloadBits is the sum of CountBits, of RoundingBits and of all Fields' Bits. What a
-// payload of several frames takes belongs to all of them, those that were there before
-// included: that is what redundancy costs.
+// PayloadBits is the sum of CountBits, RoundingBits and the Bits of all Fields. The cost of a
+// payload includes its redundant frames.
 type Profile struct {
-	// Payloads that were measured, and the Frames that they were the first to bring: at
-	// the decoder those delivered, at the encoder those that no payload had before.
+	// Payloads is the number of payloads, Frames the number of frames that they contained for the
+	// first time: at the decoder the frames delivered, at the encoder the frames sent.
 	Payloads, Frames uint64
-	// Coded is how many frames the payloads held, older ones that ride along again
-	// included. What is counted by frame below is counted over these.
+	// Coded is the number of frames in the payloads, redundant frames included. Counts by frame
+	// below are over these.
 	Coded uint64
-	// FullBits and HeaderBits are what [Info] has, for Frames and for Payloads.
+	// FullBits and HeaderBits are those of [Info], over Frames and Payloads.
 	FullBits, HeaderBits uint64
-	// PayloadBits is the coded part. CountBits of it say how many frames a payload has.
-	// RoundingBits are what whole bytes take beyond what is in them, or less where a
-	// payload ends in zeros that are left out.
+	// PayloadBits is the size of the coded part. CountBits is the cost of the number of frames in a
+	// payload. RoundingBits is the cost of rounding up to whole bytes; it is negative for payloads
+	// that end in zeros, which are not sent.
 	PayloadBits, CountBits, RoundingBits float64
-	// Fields is by the indexes of the schema's Fields.
+	// Fields are in the order of the schema's Fields.
 	Fields []FieldProfile
 }
 
-// FieldProfile is a field's part of a [Profile].
+// FieldProfile is the part of a [Profile] that concerns one field.
 type FieldProfile struct {
 	Name string
 	Kind schema.Kind
-	// FullBits is the field's part of the profile's.
+	// FullBits is the field's part of the profile's FullBits.
 	FullBits uint64
-	// Bits of payloads, in fractions: FlagBits, those of the components, and of a byte
-	// string the rest. In rle's binary part the bytes of a field that one token stands
-	// for have each the same share of that.
+	// Bits is the cost of the field, in fractions of bits: FlagBits, the Bits of the components,
+	// and the contents of a byte string. In the binary part of rle, the bytes of a token share its
+	// cost equally.
 	Bits float64
-	// FlagBits are those that are no component's: whether the field and its components
-	// changed, the header or length that a group shares, the index of a quat.
+	// FlagBits is the cost that belongs to no component: flags, the header or length of a group,
+	// the index of a quat.
 	FlagBits float64
-	// Components are those of the field in its frame, but for the index of a quat; a byte
-	// string has none.
+	// Components are the components of the field, without the index of a quat. A byte string has
+	// none.
 	Components []ComponentProfile
 }
 
-// ComponentProfile is a component's part of a [FieldProfile]. Held and all of Predictors
-// are together the profile's Coded.
+// ComponentProfile is the part of a [FieldProfile] that concerns one component. Held and all of
+// Predictors add up to the profile's Coded.
 type ComponentProfile struct {
 	Bits float64
-	// Held is in how many frames it was said to be as its reference, by a flag or, of
-	// integers in rle, by a zero.
+	// Held is the number of frames in which the component equals its reference, as a flag or, for
+	// integers in rle, a zero says.
 	Held uint64
-	// Residuals counts residuals: [0] those of zero, [i] magnitudes from 2^(i-1) to
-	// 2^i-1. Those of frames without baseline, frequent values, sets of bits and integers
-	// in rle have none.
+	// Residuals counts residuals by magnitude: [0] is zero, [i] is 2^(i-1) to 2^i-1. Keyframes,
+	// frequent values, bit sets, and integers in rle have no residuals.
 	Residuals [33]uint64
-	// Predictors counts what it was coded from otherwise, see [PredictorName].
+	// Predictors counts what the component was coded from otherwise, see [PredictorName].
 	Predictors [NPredictors]uint64
 }
 
 // NPredictors is the number of predictors.
 const NPredictors = int(adaptive.ByNone) + 1
 
-// PredictorName is the name of predictor i, below [NPredictors], as docs/codec.md has
-// it.
+// PredictorName returns the name of predictor i, below [NPredictors], as in docs/codec.md.
 func PredictorName(i int) string { return predictorNames[i] }
 
 var predictorNames = [NPredictors]string{
@@ -101,7 +97,7 @@ func NewProfile(s *schema.Schema) *Profile {
 	return p
 }
 
-// fits says whether p was made for frames of this shape.
+// fits reports whether p was made for frames of this shape.
 func (p *Profile) fits(s *format) bool {
 	if len(p.Fields) != len(s.plans) {
 		return false
@@ -114,15 +110,14 @@ func (p *Profile) fits(s *format) bool {
 	return true
 }
 
-// mustFit panics if p is not nil and of another schema.
+// mustFit panics if p is not nil and was made for another schema.
 func (p *Profile) mustFit(s *format) {
 	if p != nil && !p.fits(s) {
 		panic("rpcdelta: Profile of another schema than " + s.RPC())
 	}
 }
 
-// Add adds all that o measured of frames of the same schema; it panics if theirs is
-// another.
+// Add adds the sums of o. It panics if o is of another schema.
 func (p *Profile) Add(o *Profile) {
 	if len(p.Fields) != len(o.Fields) {
 		panic("rpcdelta: Add of a Profile of another schema")
@@ -157,7 +152,7 @@ func (f *FieldProfile) add(o *FieldProfile) {
 	}
 }
 
-// payload adds a payload of such a size, with what the codec finds in it.
+// payload adds a payload of the given size.
 func (p *Profile) payload(c coder, in *payload, headerBits, payloadBits int) {
 	p.Payloads++
 	p.Coded += uint64(len(in.frames))
@@ -166,7 +161,7 @@ func (p *Profile) payload(c coder, in *payload, headerBits, payloadBits int) {
 	p.RoundingBits += float64(payloadBits) - c.measure(in, (*meter)(p))
 }
 
-// frame adds a frame that a payload was the first to bring.
+// frame adds a frame that was sent or delivered for the first time.
 func (p *Profile) frame(s *format, f *schema.Frame) {
 	p.Frames++
 	for i := range p.Fields {
@@ -176,7 +171,7 @@ func (p *Profile) frame(s *format, f *schema.Frame) {
 	}
 }
 
-// meter is a Profile as codecs fill it.
+// meter is a Profile that receives costs from a codec.
 type meter Profile
 
 var _ adaptive.Meter = (*meter)(nil)

@@ -14,10 +14,10 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// near says whether sums of many fractions are equal but for rounding.
+// near reports whether two sums of fractions are equal except for rounding.
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-6*max(1, math.Abs(a), math.Abs(b)) }
 
-// checkSums checks what must hold within any profile.
+// checkSums checks the invariants of a profile.
 func checkSums(t failer, p *Profile) {
 	t.Helper()
 	sum, full := p.CountBits+p.RoundingBits, uint64(0)
@@ -40,7 +40,7 @@ func checkSums(t failer, p *Profile) {
 			}
 		}
 		if bytes := f.Kind == schema.KindFixed || f.Kind == schema.KindBytes; bits > f.Bits+1e-6 || !bytes && !near(bits, f.Bits) {
-			t.Fatalf("%s takes %v bits, its parts %v", f.Name, f.Bits, bits)
+			t.Fatalf("%s has %v bits, its parts %v", f.Name, f.Bits, bits)
 		}
 	}
 	if !near(sum, p.PayloadBits) || full != p.FullBits {
@@ -97,7 +97,7 @@ func (x *profiles) decoded(t failer, number uint64, out []Delivery) {
 	}
 	checkPayload(t, x.dec, &out[len(out)-1].Info, len(out), full)
 	q := *x.sent[number]
-	// Which of its frames are new is each end's own.
+	// The ends count new frames differently.
 	q.Frames, q.FullBits, q.Fields = x.dec.Frames, x.dec.FullBits, slices.Clone(q.Fields)
 	for k := range q.Fields {
 		q.Fields[k].FullBits = x.dec.Fields[k].FullBits
@@ -106,7 +106,7 @@ func (x *profiles) decoded(t failer, number uint64, out []Delivery) {
 	x.payloads.Add(x.dec)
 }
 
-// checkPayload checks what an end measured of one payload that brings some frames.
+// checkPayload checks what an end measured of one payload with the given number of new frames.
 func checkPayload(t failer, p *Profile, i *Info, frames, full int) {
 	t.Helper()
 	checkSums(t, p)
@@ -116,8 +116,8 @@ func checkPayload(t failer, p *Profile, i *Info, frames, full int) {
 	}
 }
 
-// TestProfileBothEnds: each payload of any stream, whatever the link does, is measured
-// alike at both ends, and as its Info says; nothing of a dropped one counts.
+// TestProfileBothEnds checks that both ends measure each payload alike and as its Info says,
+// whatever the link does. Dropped payloads do not count.
 func TestProfileBothEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := schematest.FromRapid(t).Schema()
@@ -138,8 +138,8 @@ func TestProfileBothEnds(t *testing.T) {
 	})
 }
 
-// TestProfileShares: bits are counted where the changes are, and what does not change
-// has nearly none; residuals and predictors are what the values call for.
+// TestProfileShares checks that bits are counted where changes are, and that residuals and
+// predictors match the values.
 func TestProfileShares(t *testing.T) {
 	forVariants(t, func(t *testing.T, v variant) {
 		s := mustSchema(t, schema.Field{Name: "Still", Kind: schema.KindVec3, Resolution: 1}, schema.Field{Name: "B", Kind: schema.KindFixed, Size: 8},
@@ -192,7 +192,7 @@ func TestProfileShares(t *testing.T) {
 		func() {
 			defer func() {
 				if recover() == nil {
-					t.Error("a profile of another schema is taken")
+					t.Error("a profile of another schema is accepted")
 				}
 			}()
 			p.dec.Measure(NewProfile(mustSchema(t, schema.Field{Name: "A", Kind: schema.KindBool})))
@@ -200,8 +200,7 @@ func TestProfileShares(t *testing.T) {
 	})
 }
 
-// TestProfileHostile: no payload that a decoder takes, of whomever, makes parts that do
-// not add up.
+// TestProfileHostile checks that the parts of any payload that a decoder accepts add up.
 func TestProfileHostile(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pick := schematest.FromRapid(t)
@@ -237,7 +236,7 @@ func mustAck(t failer, b []byte) Ack {
 	return a
 }
 
-// TestProfileAdd: all that there is in a profile is added up.
+// TestProfileAdd checks that Add covers all fields of a profile.
 func TestProfileAdd(t *testing.T) {
 	s := mustSchema(t, schema.Field{Name: "A", Kind: schema.KindVec2, Resolution: 1})
 	fill := func(n uint64) *Profile {
@@ -270,7 +269,7 @@ func TestProfileAdd(t *testing.T) {
 	checkSame(t, sum, fill(10))
 }
 
-// TestPredictorNames: each has one of its own.
+// TestPredictorNames checks that each predictor has its own name.
 func TestPredictorNames(t *testing.T) {
 	seen := map[string]bool{"": true}
 	for i := range NPredictors {

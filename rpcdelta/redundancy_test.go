@@ -21,8 +21,8 @@ func TestRedundancyAuto(t *testing.T) {
 	}
 	for _, c := range []struct {
 		loss, burst float64
-		want        float64 // share delivered
-		older       float64 // frames sent again, at most so many for each
+		want        float64 // delivered fraction
+		older       float64 // maximum redundant frames per frame
 	}{
 		{0, 1, 1, 0},
 		{0.01, 1, 0.999, 2},

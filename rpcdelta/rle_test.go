@@ -19,7 +19,7 @@ func TestCodecRoundTrip(t *testing.T) {
 		base, cur, got := s.NewFrame(), s.NewFrame(), s.NewFrame()
 		pick.Frame(s, base, s.NewFrame())
 		pick.Frame(s, cur, base)
-		pick.Frame(s, got, cur) // what was there must not matter
+		pick.Frame(s, got, cur) // the previous contents must not matter
 		c := newRLE(formatOf(s))
 		intra, ok := c.write([]byte("before"), cur, nil)
 		if !ok || string(intra[:6]) != "before" {

@@ -18,7 +18,7 @@ func (c *rleCodec) measure(p *payload, m adaptive.Meter) (bits float64) {
 	return bits + float64(8*len(c.code))
 }
 
-// measureNumbers measures what writeNumbers writes of field i.
+// measureNumbers measures the output of writeNumbers for field i.
 func (c *rleCodec) measureNumbers(i int, cur, base *schema.Frame, m adaptive.Meter) (bits float64) {
 	p := &c.s.plans[i]
 	v := cur.Ints[p.At : p.At+p.N]
@@ -77,8 +77,7 @@ func (c *rleCodec) measureGroup(i int, v, base []int32, m adaptive.Meter) (bits 
 	return flags + width*float64(len(v))
 }
 
-// measureBinary measures c.code, which stands for the integers and byte strings in
-// c.binary.
+// measureBinary measures c.code, which encodes the integers and byte strings in c.binary.
 func (c *rleCodec) measureBinary(cur, base *schema.Frame, m adaptive.Meter) {
 	s := shares{code: c.code}
 	for i := range c.s.plans {
@@ -105,14 +104,14 @@ func (c *rleCodec) measureBinary(cur, base *schema.Frame, m adaptive.Meter) {
 	}
 }
 
-// shares shares the bits of a run-length code among the bytes that it stands for.
+// shares divides the bits of a run-length code among the bytes that it encodes.
 type shares struct {
 	code []byte
-	left int     // bytes of the present token
-	each float64 // bits
+	left int     // bytes left in the current token
+	each float64 // bits per byte
 }
 
-// next is what the next n bytes take.
+// next returns the bits of the next n bytes.
 func (s *shares) next(n int) (bits float64) {
 	for n > 0 {
 		if s.left == 0 {

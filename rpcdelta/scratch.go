@@ -5,10 +5,10 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// Scratch is what a decoder needs only while it decodes, some 2 KiB. Decoders
-// whose frames have one schema, at any rate, may share one if they are not used
-// concurrently: a server's of all its players, say. What a call of Decode
-// returned is then valid until the next call on any of them.
+// Scratch is the memory that a decoder needs only while it decodes, about 2 KiB. Decoders whose
+// frames have the same shape may share one Scratch if they are not used concurrently, for example
+// the decoders of all players of a server. The result of Decode is then valid until the next call
+// on any of them.
 type Scratch struct {
 	coder   adaptive.Coder
 	payload payload // being decoded
@@ -16,7 +16,7 @@ type Scratch struct {
 	out     []Delivery
 }
 
-// NewScratch returns a Scratch for frames of schema s.
+// NewScratch returns scratch memory for frames of schema s.
 func NewScratch(s *schema.Schema) *Scratch {
 	x := &Scratch{out: make([]Delivery, 0, MaxRedundancy+1)}
 	frames := s.NewFrames(len(x.frames))
@@ -27,12 +27,12 @@ func NewScratch(s *schema.Schema) *Scratch {
 	return x
 }
 
-// fits says whether the schema's frames have the right shape.
+// fits reports whether the schema's frames have the shape of x.
 func (x *Scratch) fits(s *schema.Schema) bool {
 	return len(x.frames[0].Ints) == s.Components() && len(x.frames[0].Bytes) == s.Strings()
 }
 
-// prepare has the payload's frames decoded into the room for them.
+// prepare sets the frames that the next payload is decoded into.
 func (x *Scratch) prepare() {
 	x.payload.frames = append(x.payload.frames[:0], x.frames[:]...)
 }

@@ -134,7 +134,7 @@ func (x *session) send(s sessionStep) sessionStep {
 		x.t.Fatal(err)
 	}
 	got := hex.EncodeToString(payload)
-	if *s.Payload != "" { // what arrives is what the file says
+	if *s.Payload != "" { // deliver the payload in the file instead
 		if payload, err = hex.DecodeString(*s.Payload); err != nil {
 			x.t.Fatal(err)
 		}

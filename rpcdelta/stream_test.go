@@ -326,12 +326,12 @@ func (x *stream) restartDecoder(t failer) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x.dec, x.fresh, x.last = dec, true, -1 // and knows nothing of what the old one delivered
+	x.dec, x.fresh, x.last = dec, true, -1 // it does not know what the old one delivered
 	for i := range x.history {
 		x.history[i].got = false
 	}
 	if x.dec.cfg.Codec == Adaptive {
-		x.up.queue = x.up.queue[:0] // another session: what was sent to the old one stays out
+		x.up.queue = x.up.queue[:0] // a new session: payloads to the old one do not arrive
 	}
 	x.restarts++
 }

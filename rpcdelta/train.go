@@ -8,28 +8,27 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// Recording is a stream of frames to train a prior on, all of them, in order.
+// Recording is a stream to train a prior on: all its frames, in order.
 type Recording struct {
 	Schema *schema.Schema
 	Frames []schema.Frame
 }
 
-// TrainConfig says how a prior is trained. Zero fields mean the defaults.
+// TrainConfig configures [TrainPrior]. Zero fields mean the defaults.
 type TrainConfig struct {
-	// FromScratch trains from nothing, where otherwise the built-in prior has its
-	// say about what the recordings leave open.
+	// FromScratch starts from nothing instead of the built-in prior, which otherwise provides what
+	// the recordings do not cover.
 	FromScratch bool
-	// Generic leaves out what single fields learned, for a prior that is to serve
-	// other games.
+	// Generic omits the parameters of single fields, for a prior that serves other games.
 	Generic bool
-	// Progress, if set, is called now and then with the share that is done.
+	// Progress, if not nil, is called from time to time with the completed fraction.
 	Progress func(done float64)
 }
 
-// TrainPrior makes a prior of recordings. The same ones give the same prior, on
-// every platform; of none comes the prior that training begins with. It takes some
-// 30 us a frame, and ends early with ctx's error. A frame that does not have its
-// schema's shape is an error.
+// TrainPrior trains a prior on recordings. The same recordings result in the same prior on every
+// platform; without recordings, the result is the prior that training starts from. Training takes
+// about 30 µs per frame and stops early with ctx's error. A frame that does not match its schema is
+// an error.
 func TrainPrior(ctx context.Context, recordings []Recording, cfg TrainConfig) (*Prior, error) {
 	recs := make([]adaptive.Recording, len(recordings))
 	for i := range recordings {

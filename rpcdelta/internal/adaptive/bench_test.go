@@ -6,7 +6,7 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
 )
 
-// bench is a stream of vehicle frames, its baseline six frames old.
+// bench is a stream of vehicle frames whose baseline is six frames old.
 type bench struct {
 	*end
 	m     *adaptive.Model
@@ -16,15 +16,15 @@ type bench struct {
 }
 
 func newBench() *bench {
-	m := adaptive.New(vehicle, 60)
-	b := &bench{end: newEnd(m, vehicle, 64), m: m, rows: walk(4096)}
+	m := adaptive.New(vehicleFields, 60)
+	b := &bench{end: newEnd(m, vehicleFields, 64), m: m, rows: smoothRows(4096)}
 	for range 1000 {
-		b.take()
+		b.acceptNext()
 	}
 	return b
 }
 
-// row is the frame of a sequence: the walk, there and back, so that it joins.
+// row returns the frame of a sequence number: the rows forwards, then backwards, so that they join.
 func (b *bench) row(seq uint64) *adaptive.Row {
 	n := uint64(len(b.rows))
 	if i := seq & (2*n - 1); i >= n {
@@ -33,8 +33,8 @@ func (b *bench) row(seq uint64) *adaptive.Row {
 	return b.rows[seq&(n-1)]
 }
 
-// take takes and learns the next frame.
-func (b *bench) take() {
+// acceptNext accepts and learns the next frame.
+func (b *bench) acceptNext() {
 	b.learn(b.seq, b.row(b.seq))
 	b.seq++
 }
@@ -56,26 +56,26 @@ func benchmarkEncode(b *testing.B, n int) {
 	total := 0
 	b.ReportAllocs()
 	for b.Loop() {
-		s.take()
+		s.acceptNext()
 		rows, newest := s.payload(n, s.seq-1)
-		total += len(s.coder.Encode(dst, 0, rows, newest, s.seq-1, true, s.state, s.known))
+		total += len(s.encode(dst, rows, newest, s.seq-1, true))
 	}
 	b.ReportMetric(8*float64(total)/float64(b.N), "bits/payload")
 }
 
-// What is learned is in the time of these.
+// BenchmarkEncode includes the time to learn the baseline, as do the benchmarks below.
 func BenchmarkEncode(b *testing.B)  { benchmarkEncode(b, 1) }
 func BenchmarkEncode3(b *testing.B) { benchmarkEncode(b, 3) }
 
 func benchmarkDecode(b *testing.B, n int) {
 	const count = 1024
 	s := newBench()
-	out := newRows(vehicle)
+	out := newRows(vehicleFields)
 	var in [count][]byte
 	for i := range in {
-		s.take()
+		s.acceptNext()
 		rows, newest := s.payload(n, s.seq-1)
-		in[i] = s.coder.Encode(nil, 0, rows, newest, s.seq-1, true, s.state, s.known)
+		in[i] = s.encode(nil, rows, newest, s.seq-1, true)
 	}
 	b.ReportAllocs()
 	i := 0
@@ -85,8 +85,8 @@ func benchmarkDecode(b *testing.B, n int) {
 			s = newBench()
 			b.StartTimer()
 		}
-		s.take()
-		if _, err := s.coder.Decode(out, in[i], 0, s.seq-1+distance, s.seq-1, true, s.state, s.known); err != nil {
+		s.acceptNext()
+		if _, err := s.decode(out, in[i], s.seq-1+distance, s.seq-1, true); err != nil {
 			b.Fatal(err)
 		}
 		i = (i + 1) % count
@@ -96,23 +96,23 @@ func benchmarkDecode(b *testing.B, n int) {
 func BenchmarkDecode(b *testing.B)  { benchmarkDecode(b, 1) }
 func BenchmarkDecode3(b *testing.B) { benchmarkDecode(b, 3) }
 
-func BenchmarkTake(b *testing.B) {
+func BenchmarkLearn(b *testing.B) {
 	s := newBench()
 	b.ReportAllocs()
 	for b.Loop() {
-		s.take()
+		s.acceptNext()
 	}
 }
 
 func TestAllocations(t *testing.T) {
 	s := newBench()
 	dst := make([]byte, 0, 400)
-	out := newRows(vehicle)
+	out := newRows(vehicleFields)
 	if n := testing.AllocsPerRun(500, func() {
-		s.take()
+		s.acceptNext()
 		rows, newest := s.payload(3, s.seq-1)
-		p := s.coder.Encode(dst, 0, rows, newest, s.seq-1, true, s.state, s.known)
-		if _, err := s.coder.Decode(out, p, 0, newest, s.seq-1, true, s.state, s.known); err != nil {
+		p := s.encode(dst, rows, newest, s.seq-1, true)
+		if _, err := s.decode(out, p, newest, s.seq-1, true); err != nil {
 			t.Fatal(err)
 		}
 		s.state.Hash()

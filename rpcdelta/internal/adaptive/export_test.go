@@ -3,76 +3,77 @@ package adaptive
 import (
 	"math"
 	"math/rand/v2"
+	"unsafe"
 )
 
-// Pieces is the number of sorts of piece.
-const Pieces = int(pieces)
+// ParamKinds is the number of kinds of parameters.
+const ParamKinds = int(paramKinds)
 
-// PriorHash is the hash that ends a prior's file.
+// PriorHash returns the hash of an encoded prior.
 func PriorHash(body []byte) uint64 { return priorHash(body) }
 
-// Rest is the part of the file between tables and hash.
+// Rest returns the part of an encoded prior between the tables and the hash.
 func (p *Prior) Rest() []byte {
 	bare := Prior{freq: p.freq} // a zero for each sort, and one for the fields
-	tables := len(bare.Append(nil)) - int(pieces) - 1 - 8
+	tables := len(bare.Append(nil)) - int(paramKinds) - 1 - 8
 	all := p.Append(nil)
 	return all[tables : len(all)-8]
 }
 
-// PieceLengths gives how many numbers each sort of piece has that fields have.
-func PieceLengths(fields []Field) (n [pieces]int) {
+// ParamLengths returns the number of parameters of each kind that fields have.
+func ParamLengths(fields []Field) (n [paramKinds]int) {
 	m := Generic().Compile(fields, 60)
 	for i := range m.groups {
-		for _, x := range m.piecesOf(i) {
-			s := slots{}
-			s.visit(&m.first, m, x)
-			n[x.piece] = len(s.values)
+		for _, x := range m.params(i) {
+			s := paramVisitor{}
+			s.param(&m.initial, m, x)
+			n[x.kind] = len(s.values)
 		}
 	}
 	return n
 }
 
-// Misfits lists the pieces of fields for which p has another length.
-func (p *Prior) Misfits(fields []Field) (bad []int) {
-	for i, n := range PieceLengths(fields) {
-		if v := p.sorts[i]; v != nil && n != 0 && len(v) != n {
+// LengthMismatches returns the kinds of parameters of fields for which p has another length.
+func (p *Prior) LengthMismatches(fields []Field) (bad []int) {
+	for i, n := range ParamLengths(fields) {
+		if v := p.kinds[i]; v != nil && n != 0 && len(v) != n {
 			bad = append(bad, i)
 		}
 	}
 	return bad
 }
 
-// RandomPrior is the file of a prior that fits the fields and has any numbers.
-func RandomPrior(r *rand.Rand, fields []Field, lengths [pieces]int) []byte {
-	p := &Prior{freq: &frequencies{}, fields: map[uint64]known{}}
+// RandomPrior returns an encoded prior that fits the fields and has random numbers.
+func RandomPrior(r *rand.Rand, fields []Field, lengths [paramKinds]int) []byte {
+	p := &Prior{freq: &frequencies{}, fields: map[uint64]fieldParams{}}
 	for i := range p.freq {
 		for j := range p.freq[i] {
 			var v [symbols]uint64
 			for s := range v {
 				v[s] = r.Uint64N(1 << r.IntN(30))
 			}
-			p.freq[i][j] = *spread(&v, &[symbols]uint16{}, 1)
+			p.freq[i][j] = *normalize(&v, &[symbols]uint16{}, 1)
 		}
 	}
 	for i, n := range lengths {
 		if r.IntN(2) == 0 {
-			p.sorts[i] = wild(r, n)
+			p.kinds[i] = anyNumbers(r, n)
 		}
 	}
 	m := Generic().Compile(fields, 60)
 	for i := range m.groups {
-		s, all := slots{}, m.piecesOf(i)
+		s, all := paramVisitor{}, m.params(i)
 		for _, x := range all {
-			s.visit(&m.first, m, x)
+			s.param(&m.initial, m, x)
 		}
 		if r.IntN(2) == 0 {
-			p.fields[m.groups[i].key] = known{all[0].piece, wild(r, len(s.values))}
+			p.fields[m.groups[i].key] = fieldParams{all[0].kind, anyNumbers(r, len(s.values))}
 		}
 	}
 	return p.Append(nil)
 }
 
-func wild(r *rand.Rand, n int) []int32 {
+func anyNumbers(r *rand.Rand, n int) []int32 {
 	v := make([]int32, n)
 	for i := range v {
 		switch r.IntN(4) {
@@ -85,4 +86,22 @@ func wild(r *rand.Rand, n int) []int32 {
 		}
 	}
 	return v
+}
+
+// bytesOf returns the memory of a slice.
+func bytesOf[T any](s []T) int {
+	var v T
+	return cap(s) * int(unsafe.Sizeof(v))
+}
+
+// Size returns the memory of a state, in bytes.
+func (s *State) Size() int {
+	l := &s.learned
+	return int(unsafe.Sizeof(*s)) + bytesOf(l.inputs) + bytesOf(l.components) + bytesOf(l.lists) +
+		bytesOf(l.groups) + bytesOf(l.bitModels.index) + bytesOf(l.bitModels.bits) + bytesOf(l.bitModels.bytes)
+}
+
+// Size returns the memory of a ring without byte strings, in bytes.
+func (f *Frames) Size() int {
+	return int(unsafe.Sizeof(*f)) + bytesOf(f.seqs) + bytesOf(f.ints) + bytesOf(f.bytes) + bytesOf(f.diffs)
 }

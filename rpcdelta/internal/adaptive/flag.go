@@ -5,122 +5,118 @@ import (
 	"encoding/binary"
 )
 
-// flagInputs are what a flag "it changed" is predicted from: whether it had
-// changed before the reference, and over the distance; the last flag coded; and
-// whether a bit set changed in the frame.
-const flagInputs = 4
+// flagInputs are the inputs of the model of a flag, the bit that says whether a field or a
+// component differs from its reference.
+type flagInputs uint8
 
-// flagWeights are log odds in Q11.
-type flagWeights [flagInputs]int16
+const (
+	refChanged     flagInputs = 1 << iota // the reference differs from the frame before it
+	refChangedFar                         // the reference differs from the frame dist before it
+	lastFlagSet                           // the last flag coded was set
+	buttonsChanged                        // a bit set of the frame differs from its reference
+	frameChanged                          // the frame differs from its reference; not an input
+)
 
-// groupFlag is the flag of a field; its bias depends on the distance.
+const numFlagInputs = 4
+
+// flagWeights are the weights of the inputs: log odds in Q11.
+type flagWeights [numFlagInputs]int16
+
+// groupFlag is the model of a field's flag.
 type groupFlag struct {
 	bias [classes]int16
 	w    flagWeights
 }
 
-// compFlag is the flag of a component.
+// compFlag is the model of a component's flag.
 type compFlag struct {
 	bias int16
 	w    flagWeights
 }
 
-// changes are a flag's inputs, and whether the frame itself differs from its
-// reference.
-type changes uint8
-
-const (
-	movedLast changes = 1 << iota // the reference differs from the frame before it
-	movedFar                      // and from the one a distance before
-	after                         // the last flag that was coded is set
-	pressed                       // a bit set of the frame changed
-	movedNow                      // no input
-)
-
-// toldBy is the input that a flag is to the next one.
-func toldBy(changed bool) (x changes) {
+// lastFlagInput returns the input that a flag is to the next flag.
+func lastFlagInput(changed bool) (x flagInputs) {
 	if changed {
-		x = after
+		x = lastFlagSet
 	}
 	return x
 }
 
-// compare sets the inputs of all flags; row is the frame, or the reference where that
-// is not known yet.
-func (p *past) compare(row *Row) {
-	b := p.b
+// compare sets diffs for row or, while it is not decoded yet, for the reference.
+func (p *refFrames) compare(row *Row) {
+	b := p.ref
 	h1, hd := p.h1[:len(b)], p.hd[:len(b)]
-	ints, moved := row.Ints[:len(b)], p.moved[:len(b)]
+	ints, moved := row.Ints[:len(b)], p.diffs[:len(b)]
 	for i, v := range b {
-		moved[i] = byte(differ(v, h1[i]) | differ(v, hd[i])<<1 | differ(v, ints[i])<<4)
+		moved[i] = byte(differs(v, h1[i]) | differs(v, hd[i])<<1 | differs(v, ints[i])<<4)
 	}
-	if len(p.base) > 0 {
+	if len(p.refBytes) > 0 {
 		p.compareBytes(row)
 	}
 }
 
-func (p *past) compareBytes(row *Row) {
-	for i, base := range p.base {
-		p.moved[len(p.b)+i] = byte(blobChanges(base, p.prev[i], row.Bytes[i]))
+func (p *refFrames) compareBytes(row *Row) {
+	for i, base := range p.refBytes {
+		p.diffs[len(p.ref)+i] = byte(bytesInputs(base, p.prevBytes[i], row.Bytes[i]))
 	}
 }
 
-// differ is 1 where a and b are not equal.
-func differ(a, b int32) (x changes) {
+// differs returns 1 if a and b differ, otherwise 0.
+func differs(a, b int32) (x flagInputs) {
 	if a != b {
 		x = 1
 	}
 	return x
 }
 
-// blobChanges are those of a byte string.
-func blobChanges(base, prev, b []byte) (x changes) {
+// bytesInputs returns the inputs of a byte string.
+func bytesInputs(base, prev, b []byte) (x flagInputs) {
 	if !bytes.Equal(base, prev) {
-		x = movedLast
+		x = refChanged
 	}
 	if !bytes.Equal(base, b) {
-		x |= movedNow
+		x |= frameChanged
 	}
 	return x
 }
 
-// changesOf are the inputs of a group's flag: those of any component.
-func (p *past) changesOf(g *group) changes {
+// groupInputs returns the inputs of a group's flag: the union of those of its components.
+func (p *refFrames) groupInputs(g *group) flagInputs {
 	if g.n > 8 {
-		return union(p.moved[g.changes:][:g.n])
+		return unionInputs(p.diffs[g.diffsAt:][:g.n])
 	}
-	x := binary.LittleEndian.Uint64(p.moved[g.changes:]) << (g.beside & 63)
+	x := binary.LittleEndian.Uint64(p.diffs[g.diffsAt:]) << (g.diffShift & 63)
 	x |= x >> 32
 	x |= x >> 16
-	return changes(x>>8 | x)
+	return flagInputs(x>>8 | x)
 }
 
-func union(moved []byte) (x changes) {
+func unionInputs(moved []byte) (x flagInputs) {
 	for _, m := range moved {
-		x |= changes(m)
+		x |= flagInputs(m)
 	}
 	return x
 }
 
-// odds is the chance of a change, of 65536.
-func (w *flagWeights) odds(bias int16, x changes) uint32 {
-	m := &masks[x&(1<<flagInputs-1)]
+// probability returns the probability that the flag is set, of 65536.
+func (w *flagWeights) probability(bias int16, x flagInputs) uint32 {
+	m := &inputMasks[x&(1<<numFlagInputs-1)]
 	s := int32(bias) + int32(w[0])&m[0] + int32(w[1])&m[1] + int32(w[2])&m[2] + int32(w[3])&m[3]
 	return uint32(squash[(max(-1<<14, min(1<<14-1, s))+1<<14)>>squashBits])
 }
 
-// learn moves the weights by step.
-func (w *flagWeights) learn(bias *int16, x changes, step int32) {
-	m := &masks[x&(1<<flagInputs-1)]
-	nudge(bias, step)
-	nudge(&w[0], step&m[0])
-	nudge(&w[1], step&m[1])
-	nudge(&w[2], step&m[2])
-	nudge(&w[3], step&m[3])
+// learn adds step to the bias and to the weights of the inputs that are set.
+func (w *flagWeights) learn(bias *int16, x flagInputs, step int32) {
+	m := &inputMasks[x&(1<<numFlagInputs-1)]
+	addClamped(bias, step)
+	addClamped(&w[0], step&m[0])
+	addClamped(&w[1], step&m[1])
+	addClamped(&w[2], step&m[2])
+	addClamped(&w[3], step&m[3])
 }
 
-// masks has all bits of each input that is set.
-var masks = func() (t [1 << flagInputs][flagInputs]int32) {
+// inputMasks has, for each set of inputs, all bits set for the inputs in it.
+var inputMasks = func() (t [1 << numFlagInputs][numFlagInputs]int32) {
 	for x := range t {
 		for i := range t[x] {
 			t[x][i] = -int32(x >> i & 1)
@@ -129,28 +125,31 @@ var masks = func() (t [1 << flagInputs][flagInputs]int32) {
 	return t
 }()
 
-func nudge(w *int16, d int32) {
+func addClamped(w *int16, d int32) {
 	*w = int16(max(-20000, min(20000, int32(*w)+d)))
 }
 
-// flagStep is how far weights move, given the chance that was coded.
-func flagStep(changed bool, odds uint32, slow int) int32 {
-	e := -int32(odds)
+// flagStep returns the step of the weights after a flag that was set with the given probability of
+// 65536. A larger shift means slower learning.
+func flagStep(changed bool, probability uint32, shift int) int32 {
+	e := -int32(probability)
 	if changed {
 		e += 1 << 16
 	}
-	s := (4 + slow) & 31
+	s := (4 + shift) & 31
 	return (e + 1<<s>>1) >> s
 }
 
-// squashBits are the low bits of log odds in Q11 that make no difference.
+// squashBits is the number of low bits of log odds in Q11 that are ignored.
 const squashBits = 6
 
-// squash maps log odds in Q5 to a chance of 65536, never closer than 48 to
-// either end.
+// squash maps log odds in Q5 to a probability of 65536, at least 48 from either end.
 var squash = func() (t [1 << (15 - squashBits)]uint16) {
-	// 65536/(1+exp(-i)) for i = -9..10, joined by a cubic
-	knots := [20]int64{8, 22, 60, 162, 439, 1179, 3108, 7812, 17625, 32768, 47911, 57724, 62428, 64357, 65097, 65374, 65476, 65514, 65528, 65533}
+	// 65536/(1+exp(-i)) for i = -9..10, interpolated by cubics
+	knots := [20]int64{
+		8, 22, 60, 162, 439, 1179, 3108, 7812, 17625, 32768,
+		47911, 57724, 62428, 64357, 65097, 65374, 65476, 65514, 65528, 65533,
+	}
 	for i := range t {
 		k, f := i>>5, int64(i&31)
 		p0, p1, p2, p3 := knots[k], knots[k+1], knots[k+2], knots[k+3]

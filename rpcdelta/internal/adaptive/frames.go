@@ -1,34 +1,39 @@
 package adaptive
 
-// Frames keeps the last frames of a stream that were taken, by sequence. They
-// lie in one array: a frame takes its components, 8 bytes, and its byte strings.
-// Not safe for concurrent use.
+// Frames is a ring buffer of accepted frames by sequence number. A frame takes its components, 8
+// bytes, and its byte strings. Not safe for concurrent use.
 type Frames struct {
 	width, blobs int
-	seqs         []uint64 // by slot: the sequence plus 1, or 0
+	seqs         []uint64 // by slot: sequence number plus 1, or 0
 	ints         []int32
 	bytes        [][]byte
-	newest       uint64
-	moved        []byte // scratch: see [past.compare]
+	newest       uint64 // sequence number of the last Put
+	diffs        []byte // scratch of refFrames.diffs
 }
 
-// NewFrames makes room for capacity frames of so many components and byte
+// NewFrames returns a ring of capacity frames with the given numbers of components and byte
 // strings.
 func NewFrames(ints, blobs, capacity int) *Frames {
-	f := &Frames{width: ints, blobs: blobs, seqs: make([]uint64, capacity), ints: make([]int32, capacity*ints), moved: make([]byte, ints+blobs+7)}
+	f := &Frames{
+		width: ints,
+		blobs: blobs,
+		seqs:  make([]uint64, capacity),
+		ints:  make([]int32, capacity*ints),
+		diffs: make([]byte, ints+blobs+7),
+	}
 	if blobs > 0 {
 		f.bytes = make([][]byte, capacity*blobs)
 	}
 	return f
 }
 
-// Cap is how many sequences it spans.
+// Cap returns the number of sequence numbers that the ring spans.
 func (f *Frames) Cap() int { return len(f.seqs) }
 
 func (f *Frames) slot(seq uint64) int { return int(seq % uint64(len(f.seqs))) }
 
-// Put keeps a copy of r, newer than all before, in place of the frame Cap
-// sequences older. Nothing is allocated once the byte strings have room.
+// Put stores a copy of r, which must be newer than all frames before, and overwrites the frame Cap
+// sequence numbers older. It does not allocate once the byte strings have grown.
 func (f *Frames) Put(seq uint64, r *Row) {
 	i := f.slot(seq)
 	f.seqs[i], f.newest = seq+1, seq
@@ -39,7 +44,7 @@ func (f *Frames) Put(seq uint64, r *Row) {
 	}
 }
 
-// Get gives a frame, valid until its slot is put again; false if it is not kept.
+// Get returns frame seq, valid until its slot is overwritten, and whether it is stored.
 func (f *Frames) Get(seq uint64) (Row, bool) {
 	i := f.slot(seq)
 	if f.seqs[i] != seq+1 {
@@ -48,10 +53,10 @@ func (f *Frames) Get(seq uint64) (Row, bool) {
 	return Row{f.intsOf(i), f.bytesOf(i)}, true
 }
 
-// Has says whether a frame is kept.
+// Has reports whether frame seq is stored.
 func (f *Frames) Has(seq uint64) bool { return f.seqs[f.slot(seq)] == seq+1 }
 
-// Reset forgets all frames. Their room is kept.
+// Reset removes all frames and keeps the memory.
 func (f *Frames) Reset() { clear(f.seqs) }
 
 func (f *Frames) intsOf(slot int) []int32 {

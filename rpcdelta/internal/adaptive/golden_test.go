@@ -8,8 +8,8 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
 )
 
-// The bytes of whole sessions are the same on every platform: a change of the
-// format, however small, shows here and has to be meant.
+// TestGolden checks that the bytes of whole sessions are the same on every platform and in every
+// version.
 func TestGolden(t *testing.T) {
 	for _, g := range []struct {
 		name   string
@@ -17,16 +17,16 @@ func TestGolden(t *testing.T) {
 		bytes  int
 		sum    uint64
 	}{
-		{"vehicle", vehicle, 16625, 0xb072f40927d5dbb2},
-		{"everything", everything, 54700, 0xeab91e84b1f90464},
+		{"vehicle", vehicleFields, 16625, 0xb072f40927d5dbb2},
+		{"everything", allKinds, 54700, 0xeab91e84b1f90464},
 	} {
 		m := adaptive.New(g.fields, 60)
 		e := newEnd(m, g.fields, 64)
 		r := rand.New(rand.NewPCG(5, 6))
-		smooth := walk(700)
+		smooth := smoothRows(700)
 		var rows []*adaptive.Row
 		h, total := fnv.New64a(), 0
-		taken := -1
+		acked := -1
 		for i := range smooth {
 			row := smooth[i]
 			if g.name != "vehicle" {
@@ -37,16 +37,16 @@ func TestGolden(t *testing.T) {
 				row = randomRow(r, g.fields, old)
 			}
 			rows = append(rows, row)
-			n := min(1+i%3, i-taken)
-			p := e.coder.Encode(nil, 0, rows[i+1-n:], uint64(i), uint64(max(0, taken)), taken >= 0, e.state, e.known)
+			n := min(1+i%3, i-acked)
+			p := e.encode(nil, rows[i+1-n:], uint64(i), uint64(max(0, acked)), acked >= 0)
 			h.Write(p)
 			h.Write([]byte{byte(len(p))})
 			total += len(p)
-			if i%5 == 4 { // the last five come to be known, but for some
+			if i%5 == 4 { // most of the last five are acked
 				for k := i - 4; k <= i; k++ {
 					if r.IntN(8) != 0 {
 						e.learn(uint64(k), rows[k])
-						taken = k
+						acked = k
 					}
 				}
 			}

@@ -7,8 +7,8 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
 )
 
-// vehicle is a frame of 20 components: what a vehicle's RPC may hold.
-var vehicle = []adaptive.Field{
+// vehicleFields is a frame of 20 components, as a vehicle may send.
+var vehicleFields = []adaptive.Field{
 	{Kind: adaptive.Number, At: 0, N: 3, Lo: -1 << 22, Hi: 1 << 22, VelocityAt: 3, VelocityFactor: 1},
 	{Kind: adaptive.Number, At: 3, N: 3, Lo: -1 << 22, Hi: 1 << 22, VelocityAt: -1},
 	{Kind: adaptive.Quat, At: 6, N: 4, Hi: 1<<11 - 1, Bits: 12, VelocityAt: 10, VelocityFactor: 0.01},
@@ -20,8 +20,8 @@ var vehicle = []adaptive.Field{
 	{Kind: adaptive.Integer, At: 19, N: 1, Bits: 8, VelocityAt: -1},
 }
 
-// everything has each kind with its options.
-var everything = []adaptive.Field{
+// allKinds has fields of every kind with every option.
+var allKinds = []adaptive.Field{
 	{Kind: adaptive.Bytes, Blob: 0, MaxBytes: 40, VelocityAt: -1},
 	{Kind: adaptive.Bytes, Blob: 1, MinBytes: 4, MaxBytes: 4, VelocityAt: -1},
 	{Kind: adaptive.Quat, At: 0, N: 4, Hi: 1<<9 - 1, Bits: 10, VelocityAt: -1},
@@ -38,7 +38,7 @@ var everything = []adaptive.Field{
 	{Kind: adaptive.Integer, At: 24, N: 1, Bits: 32, Signed: true, VelocityAt: -1},
 }
 
-// span is the range of component k of f.
+// span returns the range of component k of f.
 func span(f *adaptive.Field, k int) (lo, hi int64) {
 	w := f.Bits
 	if w > 32 {
@@ -63,8 +63,8 @@ func span(f *adaptive.Field, k int) (lo, hi int64) {
 	return 0, 1<<w - 1
 }
 
-// legal says whether a row is within its fields' ranges.
-func legal(fields []adaptive.Field, r *adaptive.Row) bool {
+// inRange reports whether a row is within its fields' ranges.
+func inRange(fields []adaptive.Field, r *adaptive.Row) bool {
 	for i := range fields {
 		f := &fields[i]
 		if f.Kind == adaptive.Bytes {
@@ -111,8 +111,7 @@ func equal(a, b *adaptive.Row) bool {
 	return slices.Equal(a.Ints, b.Ints) && slices.EqualFunc(a.Bytes, b.Bytes, slices.Equal)
 }
 
-// randomRow is the row after old: some of it the same, some a bit off, some
-// anything.
+// randomRow returns a row that follows old. Each field is unchanged, a little different or random.
 func randomRow(r *rand.Rand, fields []adaptive.Field, old *adaptive.Row) *adaptive.Row {
 	x := newRow(fields)
 	for i := range fields {
@@ -155,11 +154,11 @@ func randomBytes(r *rand.Rand, f *adaptive.Field, old *adaptive.Row, mode int) [
 	return b
 }
 
-// walk is a smooth run of vehicle frames.
-func walk(n int) []*adaptive.Row {
+// smoothRows returns n rows of a vehicle that moves smoothly.
+func smoothRows(n int) []*adaptive.Row {
 	r := rand.New(rand.NewPCG(1, 2))
 	out := make([]*adaptive.Row, n)
-	x := newRow(vehicle).Ints
+	x := newRow(vehicleFields).Ints
 	x[6] = 3
 	for i := range n {
 		for k := range 3 {
@@ -180,15 +179,15 @@ func walk(n int) []*adaptive.Row {
 	return out
 }
 
-// shape is the numbers of components and byte strings of a frame.
-func shape(fields []adaptive.Field) (ints, blobs int) {
+// frameSize returns the numbers of components and byte strings of a frame.
+func frameSize(fields []adaptive.Field) (ints, blobs int) {
 	r := newRow(fields)
 	return len(r.Ints), len(r.Bytes)
 }
 
-// newKnown has room for baselines of the last ring frames.
+// newKnown returns room for baselines of the last ring frames.
 func newKnown(fields []adaptive.Field, ring int) *adaptive.Frames {
-	ints, blobs := shape(fields)
+	ints, blobs := frameSize(fields)
 	return adaptive.NewFrames(ints, blobs, ring+adaptive.LearnReach)
 }
 
@@ -203,16 +202,29 @@ func newEnd(m *adaptive.Model, fields []adaptive.Field, ring int) *end {
 	return &end{state: m.NewState(ring), known: newKnown(fields, ring)}
 }
 
-// take keeps a frame, and learns what it pushes out of the ring.
-func (e *end) take(seq uint64, r *adaptive.Row) {
+// accept stores a frame and learns the frame that it pushes out of the ring.
+func (e *end) accept(seq uint64, r *adaptive.Row) {
 	if keep := uint64(e.known.Cap() - adaptive.LearnReach); seq >= keep {
 		e.state.Learn(seq-keep, e.known)
 	}
 	e.known.Put(seq, r)
 }
 
-// learn takes a frame and learns it at once.
+// learn accepts a frame and learns it immediately.
 func (e *end) learn(seq uint64, r *adaptive.Row) {
-	e.take(seq, r)
+	e.accept(seq, r)
 	e.state.Learn(seq, e.known)
+}
+
+// encode appends the payload of rows, of which the last has the sequence number newest.
+func (e *end) encode(dst []byte, rows []*adaptive.Row, newest, base uint64, hasBase bool) []byte {
+	p := adaptive.Payload{Rows: rows, Newest: newest, Base: base, HasBase: hasBase}
+	return e.coder.Encode(dst, &p, e.state, e.known)
+}
+
+// decode decodes src into rows and returns the number of rows received.
+func (e *end) decode(rows []*adaptive.Row, src []byte, newest, base uint64, hasBase bool) (int, error) {
+	p := adaptive.Payload{Rows: rows, Newest: newest, Base: base, HasBase: hasBase}
+	err := e.coder.Decode(src, &p, e.state, e.known)
+	return len(p.Rows), err
 }

@@ -1,65 +1,63 @@
 package adaptive
 
-// learnEvery is how many taken frames lie between those that are learned.
+// learnEvery is the interval, in accepted frames, between frames that are learned.
 const learnEvery = 5
 
-// schedule says at which distance's class each of those is learned, in turn.
-var schedule = [7]uint8{2, 1, 2, 1, 0, 2, 1}
+// classSchedule is the class of distances of each frame that is learned, in turn.
+var classSchedule = [7]uint8{2, 1, 2, 1, 0, 2, 1}
 
-// learner is scratch of learning one frame.
+// learner is the scratch space of learning one frame.
 type learner struct {
-	p     past
-	f     featureSet
-	q     orient
-	s     surprise
-	class int
-	slow  int // of the present group's flags: 2, later 3
+	refs      refFrames
+	features  featureSet
+	orient    orientation
+	context   residualContext
+	class     int
+	flagShift int // learning rate of the current group's flags: 2, later 3
 }
 
-// take learns frame n as the learner's class. Frames up to floor are not read.
-func (t *learner) take(m *Model, l *live, known *Frames, n, floor int64) {
-	v := look(known, n, floor)
+// frame learns frame n at the distance of the learner's class. Frames up to floor are not read.
+func (t *learner) frame(m *Model, l *modelState, known *Frames, n, floor int64) {
+	v := newView(known, n, floor)
 	row := Row{Ints: v.ints(n)}
 	row.Bytes, _ = v.bytes(n)
 	d := classDistance[t.class]
 	for b := n - d; b > n-2*d; b-- {
-		if t.p.fill(&v, n, b) {
+		if t.refs.load(&v, n, b) {
 			t.row(m, l, &row)
-			if m.off != 0 {
-				m.drop(l)
-			}
 			return
 		}
 	}
 }
 
-func (t *learner) row(m *Model, l *live, row *Row) {
-	t.p.compare(row)
-	t.s = surprise{}
-	var last, bits changes
+// row learns a row whose reference frames are loaded.
+func (t *learner) row(m *Model, l *modelState, row *Row) {
+	t.refs.compare(row)
+	t.context = residualContext{}
+	var last, buttons flagInputs
 	for i := range m.groups {
 		g := &m.groups[i]
 		lg := &l.groups[i]
-		x := t.p.changesOf(g) | last | bits
-		changed := x&movedNow != 0
-		if g.counts {
-			changed = t.counts(m, g, lg, row, changed)
+		x := t.refs.groupInputs(g) | last | buttons
+		changed := x&frameChanged != 0
+		if g.counter {
+			changed = t.counter(m, g, lg, row, changed)
 		}
-		t.slow = lg.age()
-		odds := lg.w.odds(lg.bias[t.class], x)
-		lg.w.learn(&lg.bias[t.class], x, flagStep(changed, odds, t.slow))
-		last = toldBy(changed)
+		t.flagShift = lg.flagShift()
+		p := lg.w.probability(lg.bias[t.class], x)
+		lg.w.learn(&lg.bias[t.class], x, flagStep(changed, p, t.flagShift))
+		last = lastFlagInput(changed)
 		switch g.form {
 		case formBits:
 			if changed {
 				t.bits(m, l, g, row.Ints)
-				bits = pressed
+				buttons = buttonsChanged
 			}
 		case formQuat:
 			t.quat(m, l, g, row.Ints, changed)
 		case formBytes:
 			if changed {
-				l.counters.blobs[g.index].learn(row.Bytes[g.blob], t.p.base[g.blob], t.p.prev[g.blob])
+				l.bitModels.bytes[g.index].learn(row.Bytes[g.blob], t.refs.refBytes[g.blob], t.refs.prevBytes[g.blob])
 			}
 		case formNumbers:
 			t.numbers(m, l, g, row.Ints, changed)
@@ -67,49 +65,50 @@ func (t *learner) row(m *Model, l *live, row *Row) {
 	}
 }
 
-// age counts a use and says how slowly a flag learns by now.
-func (g *liveGroup) age() int {
-	if g.seen > 16 {
+// flagShift counts a use of the group's flag and returns the learning rate, see [flagStep].
+func (g *groupState) flagShift() int {
+	if g.uses > 16 {
 		return 3
 	}
-	g.seen++
+	g.uses++
 	return 2
 }
 
-// stepping is true of a counter that mostly steps.
-func (g *liveGroup) stepping() bool { return g.steps > 2048 }
+// steps reports whether a counter usually continues at its last rate.
+func (g *groupState) steps() bool { return g.stepRate > 2048 }
 
-// counts learns how a counter counts, and says what its flag would be.
-func (t *learner) counts(m *Model, g *group, lg *liveGroup, row *Row, moved bool) (changed bool) {
-	stepped := m.steps(&t.p, g, row)
-	was := lg.stepping()
+// counter learns whether a counter continues at its last rate, and returns its flag. moved reports
+// whether it differs from its reference.
+func (t *learner) counter(m *Model, g *group, lg *groupState, row *Row, moved bool) (changed bool) {
+	follows := m.followsStep(&t.refs, g, row)
+	steps := lg.steps()
 	target := int16(0)
-	if stepped && moved {
+	if follows && moved {
 		target = 4096
 	}
-	lg.steps += (target - lg.steps) / 16
-	if was {
-		return !stepped
+	lg.stepRate += (target - lg.stepRate) / 16
+	if steps {
+		return !follows
 	}
 	return moved
 }
 
-func (t *learner) bits(m *Model, l *live, g *group, ints []int32) {
+func (t *learner) bits(m *Model, l *modelState, g *group, ints []int32) {
 	bi := g.index
-	for k := range g.comps {
-		c := &m.sets[g.first+k]
-		o := uint32(t.p.b[c.at])
-		recent := o ^ uint32(t.p.h1[c.at])
-		v := uint32(ints[c.at]) ^ o
+	for k := range g.numComps {
+		c := &m.bitSets[g.firstComp+k]
+		ref := uint32(t.refs.ref[c.at])
+		recent := ref ^ uint32(t.refs.h1[c.at])
+		flips := uint32(ints[c.at]) ^ ref
 		for j := range c.wrap {
-			adapt(&l.counters.bits[bi][o>>j&1|recent>>j&1<<1], v>>j&1 == 0)
+			adaptProb(&l.bitModels.bits[bi][ref>>j&1|recent>>j&1<<1], flips>>j&1 == 0)
 			bi++
 		}
 	}
 }
 
-// adapt moves a chance towards what happened.
-func adapt(p *uint16, yes bool) {
+// adaptProb moves a probability towards the outcome.
+func adaptProb(p *uint16, yes bool) {
 	if yes {
 		*p += (65500 - *p) >> 4
 	} else {
@@ -117,52 +116,52 @@ func adapt(p *uint16, yes bool) {
 	}
 }
 
-func (t *learner) numbers(m *Model, l *live, g *group, ints []int32, changed bool) {
-	var last changes
+func (t *learner) numbers(m *Model, l *modelState, g *group, ints []int32, changed bool) {
+	var last flagInputs
 	any := false
-	t.s.near = 0
-	for k := range g.comps {
-		i := g.first + k
-		c, lc := &m.comps[i], &l.comps[i]
-		y := wrapTo(int64(ints[c.at])-int64(t.p.b[c.at]), c.wrap)
-		if changed && g.comps > 1 && (any || k < g.comps-1) {
-			x := changes(t.p.moved[c.at]) | last
-			odds := lc.flag.w.odds(lc.flag.bias, x)
-			lc.flag.w.learn(&lc.flag.bias, x, flagStep(y != 0, odds, t.slow))
+	t.context.near = 0
+	for k := range g.numComps {
+		i := g.firstComp + k
+		c, lc := &m.components[i], &l.components[i]
+		y := wrapTo(int64(ints[c.at])-int64(t.refs.ref[c.at]), c.wrap)
+		if changed && g.numComps > 1 && (any || k < g.numComps-1) {
+			x := flagInputs(t.refs.diffs[c.at]) | last
+			p := lc.flag.w.probability(lc.flag.bias, x)
+			lc.flag.w.learn(&lc.flag.bias, x, flagStep(y != 0, p, t.flagShift))
 		}
 		any = any || y != 0
-		last = toldBy(y != 0)
+		last = lastFlagInput(y != 0)
 		if y == 0 {
-			lc.in[t.class].rest()
+			lc.classes[t.class].decay()
 			continue
 		}
-		t.f.all(&t.p, ints, g, c, k)
-		r := t.comp(m, l, g, i, y)
+		t.features.compute(&t.refs, ints, g, c, k)
+		r := t.component(m, l, g, i, y)
 		if c.list >= 0 && t.class > 0 {
-			l.lists[c.list].learn(ints[c.at], t.p.b[c.at], r)
+			l.lists[c.list].learn(ints[c.at], t.refs.ref[c.at], r)
 		}
 	}
 }
 
-func (t *learner) quat(m *Model, l *live, g *group, ints []int32, changed bool) {
+func (t *learner) quat(m *Model, l *modelState, g *group, ints []int32, changed bool) {
 	if !changed {
-		for k := range g.comps {
-			l.comps[g.first+k].in[t.class].rest()
+		for k := range g.numComps {
+			l.components[g.firstComp+k].classes[t.class].decay()
 		}
 		return
 	}
 	const all = 3
-	t.q.prepare(&t.p, ints, g, all)
+	t.orient.predict(&t.refs, ints, g, all)
 	idx := int(ints[g.at]) & 3
-	adapt(&l.counters.index[g.index][t.q.sure], idx == t.q.index)
+	adaptProb(&l.bitModels.index[g.index][t.orient.ambiguity], idx == t.orient.index)
 	want := uint(all)
-	if g.family == turned {
+	if g.family == familyTurned {
 		want = 1
 	}
-	t.q.express(g, idx, want)
-	t.s.near = 0
-	for k := range g.comps {
-		t.f = t.q.feats[k]
-		t.comp(m, l, g, g.first+k, int64(ints[g.at+1+k])-t.q.hold[k])
+	t.orient.toComponents(g, idx, want)
+	t.context.near = 0
+	for k := range g.numComps {
+		t.features = t.orient.features[k]
+		t.component(m, l, g, g.firstComp+k, int64(ints[g.at+1+k])-t.orient.ref[k])
 	}
 }

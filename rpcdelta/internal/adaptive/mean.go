@@ -6,52 +6,52 @@ import (
 	"slices"
 )
 
-// mean is that of numbers of a piece, over time or over recordings. Frequent
-// values have no mean: of them the most frequent stay.
-type mean struct {
-	n     int64
-	sum   []int64
-	seen  map[int32]int64 // frequent values, with what their counts add up to
-	named bool            // they are frequent values
+// paramMean is the mean of parameters over time or over recordings. Frequent values have no mean;
+// the most frequent ones are kept.
+type paramMean struct {
+	n        int64
+	sum      []int64
+	counts   map[int32]int64 // frequent values: sum of the counts of each
+	frequent bool            // the parameters are frequent values
 }
 
-// newMeans gives one for each piece of each group.
-func (m *Model) newMeans() meansOf {
-	out := make(meansOf, len(m.groups))
+// newMeans returns empty means for all parameters of the model.
+func (m *Model) newMeans() groupMeans {
+	out := make(groupMeans, len(m.groups))
 	for i := range out {
-		all := m.piecesOf(i)
-		out[i] = make([]mean, len(all))
+		all := m.params(i)
+		out[i] = make([]paramMean, len(all))
 		for k, x := range all {
-			out[i][k].named = x.piece == pieceValues
+			out[i][k].frequent = x.kind == paramValues
 		}
 	}
 	return out
 }
 
-// meansOf are the means of a model's pieces, by group.
-type meansOf [][]mean
+// groupMeans are the means of a model's parameters, by group.
+type groupMeans [][]paramMean
 
-// sample adds a state.
-func (ms meansOf) sample(m *Model, l *live) {
-	var s slots
+// add adds the parameters of a state.
+func (ms groupMeans) add(m *Model, l *modelState) {
+	var s paramVisitor
 	for i := range ms {
-		for k, x := range m.piecesOf(i) {
+		for k, x := range m.params(i) {
 			s.values = s.values[:0]
-			s.visit(l, m, x)
+			s.param(l, m, x)
 			ms[i][k].add(s.values)
 		}
 	}
 }
 
-func (a *mean) add(v []int32) {
+func (a *paramMean) add(v []int32) {
 	a.n++
-	if a.named {
-		if a.seen == nil {
-			a.seen = map[int32]int64{}
+	if a.frequent {
+		if a.counts == nil {
+			a.counts = map[int32]int64{}
 		}
 		for i := 0; i < len(v); i += 2 {
 			if v[i+1] > 0 {
-				a.seen[v[i]] += int64(v[i+1])
+				a.counts[v[i]] += int64(v[i+1])
 			}
 		}
 		return
@@ -64,21 +64,21 @@ func (a *mean) add(v []int32) {
 	}
 }
 
-// merge adds the mean of another time, which counts as much as any other.
-func (a *mean) merge(b *mean) {
+// merge adds the mean b with the weight of one sample.
+func (a *paramMean) merge(b *paramMean) {
 	if v := b.values(); v != nil {
-		a.named = b.named
+		a.frequent = b.frequent
 		a.add(v)
 	}
 }
 
-// values are the means, rounded; nil if there are none.
-func (a *mean) values() []int32 {
+// values returns the means, rounded, or nil if there are no samples.
+func (a *paramMean) values() []int32 {
 	if a.n == 0 {
 		return nil
 	}
-	if a.named {
-		return a.frequent()
+	if a.frequent {
+		return a.mostFrequent()
 	}
 	out := make([]int32, len(a.sum))
 	for i, s := range a.sum {
@@ -91,14 +91,14 @@ func (a *mean) values() []int32 {
 	return out
 }
 
-// frequent are the most frequent values, each with its mean count.
-func (a *mean) frequent() []int32 {
-	all := slices.SortedFunc(maps.Keys(a.seen), func(x, y int32) int {
-		return cmp.Or(cmp.Compare(a.seen[y], a.seen[x]), cmp.Compare(x, y))
+// mostFrequent returns the most frequent values, each followed by its mean count.
+func (a *paramMean) mostFrequent() []int32 {
+	all := slices.SortedFunc(maps.Keys(a.counts), func(x, y int32) int {
+		return cmp.Or(cmp.Compare(a.counts[y], a.counts[x]), cmp.Compare(x, y))
 	})
 	out := make([]int32, 0, 2*listSize)
 	for _, v := range all[:min(len(all), listSize)] {
-		out = append(out, v, int32(max(1, min(200, (a.seen[v]+a.n/2)/a.n))))
+		out = append(out, v, int32(max(1, min(200, (a.counts[v]+a.n/2)/a.n))))
 	}
 	return append(out, make([]int32, 2*listSize-len(out))...)
 }

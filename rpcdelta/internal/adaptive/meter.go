@@ -2,60 +2,61 @@ package adaptive
 
 import "math"
 
-// Meter takes what the parts of a payload cost, in fractions of bits. Fields are named
-// by their indexes as the model was made of them, components by their place among those
-// that the codec predicts or, of a bit set, codes: a quat's index is none.
+// Meter receives the cost of the parts of a payload, in fractions of bits. Fields are identified by
+// their index in the list that the model was compiled from. Components are counted within the
+// field, without the index of a quaternion.
 type Meter interface {
-	// Count takes what the number of rows cost.
+	// Count receives the cost of the number of rows.
 	Count(bits float64)
-	// Row says that what follows is of row i of the payload, the oldest being 0.
+	// Row starts row i of the payload; the oldest is 0.
 	Row(i int)
-	// Flags takes what a field cost that is no component's: whether it or its components
-	// changed, a common length, a quat's index.
+	// Flags receives a cost of a field that belongs to no component: flags, a common length, the
+	// index of a quaternion.
 	Flags(field int, bits float64)
-	// Contents takes what a byte string cost.
+	// Contents receives the cost of a byte string.
 	Contents(field int, bits float64)
-	// Component takes what a component cost, what forecast it, and how far off that was:
-	// [NoResidual] where no residual was coded.
+	// Component receives the cost of component k, its predictor and its residual, which is
+	// [NoResidual] if no residual was coded.
 	Component(field, k int, bits float64, by Predictor, residual int64)
 }
 
-// NoResidual stands for the residual of a component that had none.
+// NoResidual stands for the residual of a component that has none.
 const NoResidual = math.MinInt64
 
-// Predictor is what a component was coded from.
+// Predictor is the method that predicted a component.
 type Predictor uint8
 
 // The predictors. All but the last three are experts.
 const (
-	ByHold Predictor = iota
-	BySlope
-	BySlopes
-	ByScalars
-	ByMean
-	ByBend
-	ByTurn
-	ByTurnOn
-	ByTurnFar
-	ByValue // one of the frequent values
-	ByNone  // a frame without baseline
-	ByRest  // nothing was coded: it rests where its reference is
+	ByHold    Predictor = iota // the reference
+	BySlope                    // one slope
+	BySlopes                   // five slopes
+	ByScalars                  // scalars of the same frame
+	ByMean                     // the mean of the derivative
+	ByBend                     // the derivative's mean and change
+	ByTurn                     // the angular velocity
+	ByTurnOn                   // the rotation since the frame before the reference
+	ByTurnFar                  // the rotation since the frame dist before the reference
+	ByValue                    // a frequent value
+	ByNone                     // a keyframe
+	ByRest                     // nothing was coded: a flag says that it equals its reference
 )
 
 // predictors are the experts of each family.
 var predictors = [families][maxExperts]Predictor{
-	plain:        {ByHold, BySlope, BySlopes},
-	angled:       {ByHold, BySlope, BySlopes, ByScalars},
-	derived:      {ByMean, ByBend},
-	turned:       {ByTurn, ByTurn, ByTurn, ByTurn},
-	extrapolated: {ByHold, ByTurnOn, ByTurnFar},
+	familyPlain:        {ByHold, BySlope, BySlopes},
+	familyAngled:       {ByHold, BySlope, BySlopes, ByScalars},
+	familyDerived:      {ByMean, ByBend},
+	familyTurned:       {ByTurn, ByTurn, ByTurn, ByTurn},
+	familyExtrapolated: {ByHold, ByTurnOn, ByTurnFar},
 }
 
-// predictor is the expert that forecasts a component; of two the one that weighs more.
-func (p *past) predictor(g *group, lc *liveComp) Predictor {
+// predictor returns the expert that predicts a component: if two are interpolated, the one with the
+// larger share.
+func (p *refFrames) predictor(g *group, lc *componentState) Predictor {
 	class := p.lo
 	if p.share >= 1<<7 {
 		class = p.hi
 	}
-	return predictors[g.family][lc.in[class].expert&3]
+	return predictors[g.family][lc.classes[class].expert&3]
 }

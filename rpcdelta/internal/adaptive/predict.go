@@ -1,89 +1,25 @@
 package adaptive
 
-// featureSet is what predictions are made of: offsets from the reference, Q4.
-type featureSet [features]int64
-
-// slope is where a component goes if it goes on as from h1 to b.
-func (p *past) slope(c *comp) int64 {
-	return wrapTo(int64(p.b[c.at])-int64(p.h1[c.at]), c.wrap) * p.r1 >> 12
-}
-
-// slopes are the features of a component's own past.
-func (p *past) slopes(c *comp) (s1, sdd, s12, sd, s24 int64) {
-	at, w := c.at, c.wrap
-	b, h1, h2, hd := int64(p.b[at]), int64(p.h1[at]), int64(p.h2[at]), int64(p.hd[at])
-	h4, hdd := int64(p.h4[at]), int64(p.hdd[at])
-	if w == 0 {
-		return (b - h1) * p.r1 >> 12, (hd - hdd) * p.rdd >> 12, (h1 - h2) * p.r12 >> 12, (b - hd) * p.rd >> 12, (h2 - h4) * p.r24 >> 12
-	}
-	s1 = wrapTo(b-h1, w) * p.r1 >> 12
-	sdd = wrapTo(hd-hdd, w) * p.rdd >> 12
-	s12 = wrapTo(h1-h2, w) * p.r12 >> 12
-	sd = wrapTo(b-hd, w) * p.rd >> 12
-	s24 = wrapTo(h2-h4, w) * p.r24 >> 12
-	return s1, sdd, s12, sd, s24
-}
-
-// driven are the features of the scalars beside an angle: old and new values.
-func (p *past) driven(ints []int32, g *group) (new1, old1, new2, old2 int64) {
-	if g.ninputs > 0 {
-		at := g.inputs[0]
-		new1, old1 = int64(ints[at])*p.d<<6, int64(p.b[at])*p.d<<6
-	}
-	if g.ninputs > 1 {
-		at := g.inputs[1]
-		new2, old2 = int64(ints[at])*p.d<<6, int64(p.b[at])*p.d<<6
-	}
-	return new1, old1, new2, old2
-}
-
-// mean is the way that the mean of the derivative's old and new value leads.
-func (p *past) mean(ints []int32, g *group, k int) int64 {
-	at := g.velocity + k
-	return (int64(p.b[at]) + int64(ints[at])) * (p.d * g.factor) >> 16
-}
-
-// bend is how the derivative's change lies between both: what it changed before
-// and what it changed in between.
-func (p *past) bend(ints []int32, g *group, k int) (bend, lead int64) {
-	at := g.velocity + k
-	b, x := int64(p.b[at]), int64(ints[at])
-	third := p.d * g.factor / 3
-	bend = ((x-b)<<16 - (b-int64(p.h1[at]))*p.r1) >> 4 * third >> 28
-	return bend, (x - b) * (p.d * g.factor) >> 16
-}
-
-// all sets every feature that a numeric family has.
-func (f *featureSet) all(p *past, ints []int32, g *group, c *comp, k int) {
-	if g.family == derived {
-		f[0] = p.mean(ints, g, k)
-		f[1], f[2] = p.bend(ints, g, k)
-		return
-	}
-	f[0], f[1], f[2], f[3], f[4] = p.slopes(c)
-	if g.family == angled {
-		f[5], f[6], f[7], f[8] = p.driven(ints, g)
-	}
-}
-
-// offset is what is expected of a numeric component: what the experts of the classes
-// on both sides of the distance say, by how near these are.
-func (p *past) offset(l *live, ints []int32, g *group, c *comp, lc *liveComp, k int) int64 {
-	lo, hi := &lc.in[p.lo], &lc.in[p.hi]
+// offset returns the predicted offset of component k of a numeric group from its reference, in
+// whole steps. It interpolates between the experts of the classes on both sides of the distance.
+func (p *refFrames) offset(
+	l *modelState, ints []int32, g *group, c *component, lc *componentState, k int,
+) int64 {
+	lo, hi := &lc.classes[p.lo], &lc.classes[p.hi]
 	a, b := lo.expert, hi.expert
-	if g.family == derived {
-		return p.join(p.followed(ints, g, lo, hi, k))
+	if g.family == familyDerived {
+		return p.blend(p.derivedOffsets(ints, g, lo, hi, k))
 	}
-	x, y := p.predict(l, ints, g, c, lo, hi, a)
+	x, y := p.expertOffsets(l, ints, g, c, lo, hi, a)
 	if a != b {
-		_, y = p.predict(l, ints, g, c, lo, hi, b)
+		_, y = p.expertOffsets(l, ints, g, c, lo, hi, b)
 	}
-	return p.join(x, y)
+	return p.blend(x, y)
 }
 
-// followed are the offsets, Q16, that the experts of two classes expect of a component
-// by its derivative.
-func (p *past) followed(ints []int32, g *group, lo, hi *liveClass, k int) (x, y int64) {
+// derivedOffsets returns the offsets in Q16 that the experts of two classes predict from the
+// derivative.
+func (p *refFrames) derivedOffsets(ints []int32, g *group, lo, hi *classState, k int) (x, y int64) {
 	mean := p.mean(ints, g, k)
 	x, y = int64(lo.w[0])*mean, int64(hi.w[0])*mean
 	if lo.expert|hi.expert == 0 {
@@ -99,9 +35,11 @@ func (p *past) followed(ints []int32, g *group, lo, hi *liveClass, k int) (x, y 
 	return x, y
 }
 
-// predict is the offset, Q16, that an expert of slopes or of scalars expects of a
-// component, by the weights of both classes.
-func (p *past) predict(l *live, ints []int32, g *group, c *comp, lo, hi *liveClass, expert uint8) (x, y int64) {
+// expertOffsets returns the offsets in Q16 that an expert on slopes or scalars predicts with the
+// weights of two classes.
+func (p *refFrames) expertOffsets(
+	l *modelState, ints []int32, g *group, c *component, lo, hi *classState, expert uint8,
+) (x, y int64) {
 	w, v := &lo.w, &hi.w
 	switch expert {
 	case 0:
@@ -117,23 +55,23 @@ func (p *past) predict(l *live, ints []int32, g *group, c *comp, lo, hi *liveCla
 		}
 		return x, int64(v[1])*s1 + int64(v[2])*sdd + int64(v[3])*s12 + int64(v[4])*sd + int64(v[5])*s24
 	}
-	d := &l.drives[c.drive]
+	d := &l.inputs[c.inputs]
 	i, j := &d[p.lo], &d[p.hi]
-	new1, old1, new2, old2 := p.driven(ints, g)
+	new1, old1, new2, old2 := p.scalars(ints, g)
 	return int64(i[0])*new1 + int64(i[1])*old1 + int64(i[2])*new2 + int64(i[3])*old2,
 		int64(j[0])*new1 + int64(j[1])*old1 + int64(j[2])*new2 + int64(j[3])*old2
 }
 
-// turn is the offset that is expected of an orientation's component.
-func (p *past) turn(f *featureSet, g *group, lc *liveComp) int64 {
-	lo, hi := &lc.in[p.lo], &lc.in[p.hi]
-	return p.join(f.turns(g.family, lo), f.turns(g.family, hi))
+// quatOffset returns the predicted offset of a quaternion's component, in whole steps.
+func (p *refFrames) quatOffset(f *featureSet, g *group, lc *componentState) int64 {
+	lo, hi := &lc.classes[p.lo], &lc.classes[p.hi]
+	return p.blend(f.quatExpertOffset(g.family, lo), f.quatExpertOffset(g.family, hi))
 }
 
-// turns is the same, Q16, as the expert of a class says.
-func (f *featureSet) turns(in family, c *liveClass) int64 {
+// quatExpertOffset returns the offset in Q16 that the expert of a class predicts.
+func (f *featureSet) quatExpertOffset(fam family, c *classState) int64 {
 	switch {
-	case in == turned || c.expert == 1:
+	case fam == familyTurned || c.expert == 1:
 		return int64(c.w[0]) * f[0]
 	case c.expert == 0:
 		return 0
@@ -144,30 +82,31 @@ func (f *featureSet) turns(in family, c *liveClass) int64 {
 // half rounds a product of Q4 and Q12 to nearest.
 const half = 1 << 15
 
-// join lies between two offsets in Q16, in whole steps.
-func (p *past) join(x, y int64) int64 {
+// blend interpolates between the offsets x and y in Q16 of the classes lo and hi and returns whole
+// steps.
+func (p *refFrames) blend(x, y int64) int64 {
 	return (x + (y-x)>>8*int64(p.share) + half) >> 16
 }
 
-// step is where a counter goes: as far as it went before, in proportion.
-func step(p *past, c *comp) int32 {
-	b := p.b[c.at]
+// nextStep returns the value of a counter that continues at its last rate.
+func nextStep(p *refFrames, c *component) int32 {
+	b := p.ref[c.at]
 	return c.fit(int64(b) + wrapTo(int64(b)-int64(p.h1[c.at]), c.wrap)*p.r1>>16)
 }
 
-// steps says whether all of a counter's components are where their step leads.
-func (m *Model) steps(p *past, g *group, row *Row) bool {
-	for k := range g.comps {
-		c := &m.comps[g.first+k]
-		if row.Ints[c.at] != step(p, c) {
+// followsStep reports whether all components of a counter continue at their last rate.
+func (m *Model) followsStep(p *refFrames, g *group, row *Row) bool {
+	for k := range g.numComps {
+		c := &m.components[g.firstComp+k]
+		if row.Ints[c.at] != nextStep(p, c) {
 			return false
 		}
 	}
 	return true
 }
 
-// fit brings x into the component's range, by its modulus if it has one.
-func (c *comp) fit(x int64) int32 {
+// fit brings x into the component's range: modulo 2^wrap, or clamped.
+func (c *component) fit(x int64) int32 {
 	switch {
 	case c.wrap == 0:
 		return int32(max(c.lo, min(c.hi, x)))
@@ -175,4 +114,45 @@ func (c *comp) fit(x int64) int32 {
 		return int32(wrapTo(x, c.wrap))
 	}
 	return int32(x) & c.mask
+}
+
+// forecast returns the predicted value of component k of a numeric group and the expected magnitude
+// of its residual. It computes what [refFrames.offset], [component.fit] and [componentState.expect]
+// compute, in one function to avoid calls in the hot path.
+func (c *frameContext) forecast(
+	l *modelState, ints []int32, g *group, cp *component, lc *componentState, k int,
+) (pred int32, e expectation) {
+	p := &c.refs
+	lo, hi := &lc.classes[p.lo], &lc.classes[p.hi]
+	at := uint(cp.at)
+	base := int64(p.ref[at])
+	off := int64(0)
+	switch a := lo.expert | hi.expert; {
+	case g.family == familyDerived:
+		off = p.blend(p.derivedOffsets(ints, g, lo, hi, k))
+	case a == 0:
+	case a == 1:
+		s := wrapTo(base-int64(p.h1[at]), cp.wrap) * p.r1 >> 12
+		off = p.blend(int64(lo.w[0])*s*int64(lo.expert), int64(hi.w[0])*s*int64(hi.expert))
+	case lo.expert == 2 && hi.expert == 2 && cp.wrap == 0:
+		h1, h2, hd := int64(p.h1[at]), int64(p.h2[at]), int64(p.hd[at])
+		s := (base - h1) * p.r1 >> 12
+		x, y := int64(lo.w[1])*s, int64(hi.w[1])*s
+		s = (hd - int64(p.hdd[at])) * p.rdd >> 12
+		x += int64(lo.w[2]) * s
+		y += int64(hi.w[2]) * s
+		s = (h1 - h2) * p.r12 >> 12
+		x += int64(lo.w[3]) * s
+		y += int64(hi.w[3]) * s
+		s = (base - hd) * p.rd >> 12
+		x += int64(lo.w[4]) * s
+		y += int64(hi.w[4]) * s
+		s = (h2 - int64(p.h4[at])) * p.r24 >> 12
+		x += int64(lo.w[5]) * s
+		y += int64(hi.w[5]) * s
+		off = p.blend(x, y)
+	default:
+		off = p.offset(l, ints, g, cp, lc, k)
+	}
+	return cp.fit(base + off), lc.expect(p, &c.context, off)
 }

@@ -5,31 +5,30 @@ import (
 	"sync"
 )
 
-// Prior is what streams start from: the tables of residuals, where fields start
-// by their sort, and where fields start that it has seen. It is immutable and
-// safe for concurrent use.
+// Prior is the starting point of streams: the frequency tables of residuals, initial parameters by
+// kind, and initial parameters of known fields. It is immutable and safe for concurrent use.
 type Prior struct {
 	hash   uint64
 	freq   *frequencies
 	tables *tables
-	sorts  [pieces][]int32 // of fields that it has not seen; nil is hand-set
-	fields map[uint64]known
+	kinds  [paramKinds][]int32 // for unknown fields; nil means set by hand
+	fields map[uint64]fieldParams
 }
 
-// known is where a field starts that the prior has seen.
-type known struct {
-	sort   piece
+// fieldParams are the parameters of a known field; kind is that of its flag.
+type fieldParams struct {
+	kind   paramKind
 	values []int32
 }
 
-// generic.prior is made of the traces in testdata/traces:
+// generic.prior is trained on the traces in testdata/traces:
 //
 //	uplink train --generic testdata/traces/*.csv.gz -o rpcdelta/internal/adaptive/generic.prior
 //
 //go:embed generic.prior
 var genericFile []byte
 
-// Generic is the built-in prior.
+// Generic returns the built-in prior.
 var Generic = sync.OnceValue(func() *Prior {
 	p, err := ParsePrior(genericFile)
 	if err != nil {
@@ -38,48 +37,48 @@ var Generic = sync.OnceValue(func() *Prior {
 	return p
 })
 
-// Hash names the prior: it is that of the file.
+// Hash returns the hash of the encoded prior, which identifies it.
 func (p *Prior) Hash() uint64 { return p.hash }
 
-// Fields is the number of fields that it has seen.
+// Fields returns the number of known fields.
 func (p *Prior) Fields() int { return len(p.fields) }
 
-// start puts the prior into the model's first state, which is the hand-set one.
-func (p *Prior) start(m *Model) {
+// apply loads the prior into the model's initial state.
+func (p *Prior) apply(m *Model) {
 	for i := range m.groups {
 		g := &m.groups[i]
-		all := m.piecesOf(i)
+		all := m.params(i)
 		for _, x := range all {
-			p.startPiece(m, x)
+			p.applyKind(m, x)
 		}
 		k, ok := p.fields[g.key]
-		if !ok || g.key == 0 || k.sort != all[0].piece {
+		if !ok || g.key == 0 || k.kind != all[0].kind {
 			continue
 		}
-		was := slots{}
+		was := paramVisitor{}
 		for _, x := range all {
-			was.visit(&m.first, m, x)
+			was.param(&m.initial, m, x)
 		}
 		if len(was.values) != len(k.values) {
-			continue // of another shape, though its description is the same
+			continue // another number of components, despite the same key
 		}
-		s := slots{values: k.values, load: true}
+		s := paramVisitor{values: k.values, load: true}
 		for _, x := range all {
-			s.visit(&m.first, m, x)
+			s.param(&m.initial, m, x)
 		}
 	}
 }
 
-// startPiece starts a part of the state as the prior says for its sort.
-func (p *Prior) startPiece(m *Model, x place) {
-	v := p.sorts[x.piece]
+// applyKind loads the initial values of the kind of x, if they have the right length.
+func (p *Prior) applyKind(m *Model, x paramRef) {
+	v := p.kinds[x.kind]
 	if v == nil {
 		return
 	}
-	was := slots{}
-	if was.visit(&m.first, m, x); len(was.values) != len(v) {
+	was := paramVisitor{}
+	if was.param(&m.initial, m, x); len(was.values) != len(v) {
 		return
 	}
-	s := slots{values: v, load: true}
-	s.visit(&m.first, m, x)
+	s := paramVisitor{values: v, load: true}
+	s.param(&m.initial, m, x)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
 )
 
-// keyed gives each field a key, so that priors know them.
+// keyed returns the fields with keys, so that priors know them.
 func keyed(fields []adaptive.Field) []adaptive.Field {
 	out := make([]adaptive.Field, len(fields))
 	for i, f := range fields {
@@ -24,8 +24,8 @@ func keyed(fields []adaptive.Field) []adaptive.Field {
 	return out
 }
 
-// wander is a run of random rows.
-func wander(fields []adaptive.Field, seed uint64, n int) []*adaptive.Row {
+// randomRows returns n random rows.
+func randomRows(fields []adaptive.Field, seed uint64, n int) []*adaptive.Row {
 	r := rand.New(rand.NewPCG(seed, 7))
 	rows := make([]*adaptive.Row, n)
 	var old *adaptive.Row
@@ -36,76 +36,10 @@ func wander(fields []adaptive.Field, seed uint64, n int) []*adaptive.Row {
 	return rows
 }
 
-func train(t testing.TB, cfg adaptive.Training, recs ...adaptive.Recording) *adaptive.Prior {
-	t.Helper()
-	p, err := adaptive.Train(recs, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
-// trainedPrior knows the fields of everything.
+// trainedPrior returns a prior that knows allKinds.
 func trainedPrior(t testing.TB) *adaptive.Prior {
 	t.Helper()
-	return train(t, adaptive.Training{}, adaptive.Recording{Fields: keyed(everything), RateHz: 30, Rows: wander(everything, 1, 200)})
-}
-
-// The same recordings give the same prior on every platform.
-func TestTrainGolden(t *testing.T) {
-	recs := []adaptive.Recording{
-		{Fields: keyed(vehicle), RateHz: 60, Rows: walk(700)},
-		{Fields: keyed(everything), RateHz: 30, Rows: wander(everything, 1, 500)},
-	}
-	scratch, refined := train(t, adaptive.Training{}, recs...), train(t, adaptive.Training{From: adaptive.Generic()}, recs...)
-	const want, wantRefined = 0xe11a10413fff8a6e, 0xfd13f92249cac1d1
-	if scratch.Hash() != want || refined.Hash() != wantRefined {
-		t.Errorf("from nothing %#x, from the generic prior %#x; want %#x and %#x", scratch.Hash(), refined.Hash(), uint64(want), uint64(wantRefined))
-	}
-	if n := scratch.Fields(); n != len(everything) { // their keys are the same numbers
-		t.Errorf("%d fields", n)
-	}
-	if g := train(t, adaptive.Training{Generic: true}, recs...); g.Fields() != 0 {
-		t.Errorf("a generic prior knows %d fields", g.Fields())
-	}
-}
-
-func TestTrainOnLittle(t *testing.T) {
-	rows := walk(300)
-	for _, n := range []int{0, 1, 2, 6, 7, 30} {
-		p := train(t, adaptive.Training{From: adaptive.Generic()}, adaptive.Recording{Fields: keyed(vehicle), RateHz: 60, Rows: rows[:n]})
-		if _, err := adaptive.ParsePrior(p.Append(nil)); err != nil {
-			t.Errorf("%d frames: %v", n, err)
-		}
-	}
-	stop := errors.New("stop")
-	_, err := adaptive.Train([]adaptive.Recording{{Fields: vehicle, RateHz: 60, Rows: walk(3000)}}, adaptive.Training{Progress: func(float64) error { return stop }})
-	if !errors.Is(err, stop) {
-		t.Errorf("%v", err)
-	}
-}
-
-// TestTrainingPays codes what the prior was trained on, and what goes on like it.
-func TestTrainingPays(t *testing.T) {
-	rows := walk(2000)
-	p := train(t, adaptive.Training{From: adaptive.Generic()}, adaptive.Recording{Fields: keyed(vehicle), RateHz: 60, Rows: rows[:1000]})
-	size := func(p *adaptive.Prior, rows []*adaptive.Row) (total int) {
-		e := newEnd(p.Compile(keyed(vehicle), 60), vehicle, 64)
-		for i := 6; i < len(rows); i++ {
-			e.learn(uint64(i-6), rows[i-6])
-			total += len(e.coder.Encode(nil, 0, rows[i:i+1], uint64(i), uint64(i-6), true, e.state, e.known))
-		}
-		return total
-	}
-	for _, c := range []struct {
-		name string
-		rows []*adaptive.Row
-		most float64
-	}{{"beginning", rows[1000:1100], 0.9}, {"whole", rows[1000:], 0.99}} {
-		if a, b := size(adaptive.Generic(), c.rows), size(p, c.rows); float64(b) > c.most*float64(a) {
-			t.Errorf("%s: %d bytes with the generic prior, %d with the trained one", c.name, a, b)
-		}
-	}
+	return mustTrain(t, adaptive.Training{}, adaptive.Recording{Fields: keyed(allKinds), RateHz: 30, Rows: randomRows(allKinds, 1, 200)})
 }
 
 func TestParsePriorErrors(t *testing.T) {
@@ -132,9 +66,9 @@ func TestParsePriorErrors(t *testing.T) {
 		{"hash", change(len(good) - 1), "damaged"},
 		{"more", append(bytes.Clone(good), 0), "damaged"},
 		{"huge", make([]byte, adaptive.MaxPrior+1), "bytes, want at most"},
-		{"more inside", resealed(append(bytes.Clone(good[:len(good)-8]), 0)), "1 bytes too many"},
-		{"less inside", resealed(bytes.Clone(good[:len(good)-9])), "cut off"},
-		{"table", resealed(append(bytes.Clone(good[:7]), good[8:]...)), "frequencies"},
+		{"more inside", withHash(append(bytes.Clone(good[:len(good)-8]), 0)), "1 bytes too many"},
+		{"less inside", withHash(bytes.Clone(good[:len(good)-9])), "cut off"},
+		{"table", withHash(append(bytes.Clone(good[:7]), good[8:]...)), "frequencies"},
 	} {
 		if _, err := adaptive.ParsePrior(c.in); !errors.Is(err, adaptive.ErrPrior) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", c.name, err)
@@ -142,14 +76,15 @@ func TestParsePriorErrors(t *testing.T) {
 	}
 }
 
-// TestPriorBombs parses the files that take the most memory for their size.
+// TestPriorBombs checks that the encoded priors that expand the most in memory stay within the
+// limit.
 func TestPriorBombs(t *testing.T) {
 	known := trainedPrior(t)
 	whole := known.Append(nil)
 	tables := whole[:len(whole)-8-len(known.Rest())]
 	const room = 32
 	fields := func(body []byte, values ...byte) []byte {
-		body = append(body, make([]byte, adaptive.Pieces)...) // no sort has values
+		body = append(body, make([]byte, adaptive.ParamKinds)...) // no kind has values
 		n := (adaptive.MaxPrior - len(body) - room) / (8 + 1 + 1 + len(values))
 		body = binary.AppendUvarint(body, uint64(n))
 		for i := range n {
@@ -159,20 +94,20 @@ func TestPriorBombs(t *testing.T) {
 		return body
 	}
 	values := func(body []byte) []byte {
-		n := adaptive.MaxPrior - len(body) - adaptive.Pieces - room
-		return append(binary.AppendUvarint(body, uint64(n)), make([]byte, n+adaptive.Pieces)...)
+		n := adaptive.MaxPrior - len(body) - adaptive.ParamKinds - room
+		return append(binary.AppendUvarint(body, uint64(n)), make([]byte, n+adaptive.ParamKinds)...)
 	}
 	for name, c := range map[string]struct {
 		body []byte
 		good bool
 	}{
-		"fields":                    {fields(bytes.Clone(tables)), true},
-		"fields of a value":         {fields(bytes.Clone(tables), 7), true},
-		"fields of three values":    {fields(bytes.Clone(tables), 7, 7, 7), true},
-		"values":                    {values(bytes.Clone(tables)), true},
-		"values that are not there": {append(bytes.Clone(tables), 0xff, 0xff, 0xff, 1), false},
+		"fields":                   {fields(bytes.Clone(tables)), true},
+		"fields with one value":    {fields(bytes.Clone(tables), 7), true},
+		"fields with three values": {fields(bytes.Clone(tables), 7, 7, 7), true},
+		"values":                   {values(bytes.Clone(tables)), true},
+		"missing values":           {append(bytes.Clone(tables), 0xff, 0xff, 0xff, 1), false},
 	} {
-		file := resealed(c.body)
+		file := withHash(c.body)
 		if len(file) > adaptive.MaxPrior {
 			t.Fatalf("%s: %d bytes", name, len(file))
 		}
@@ -183,32 +118,31 @@ func TestPriorBombs(t *testing.T) {
 		n := after.TotalAlloc - before.TotalAlloc
 		t.Logf("%s: %d bytes, %.1f MiB", name, len(file), float64(n)/(1<<20))
 		if (err == nil) != c.good || n > 60<<20 {
-			t.Errorf("%s: %d bytes are allocated for %d, %v", name, n, len(file), err)
+			t.Errorf("%s: %d bytes allocated for %d, error %v", name, n, len(file), err)
 		}
 	}
 }
 
-// resealed appends the hash of a body.
-func resealed(body []byte) []byte {
+// withHash appends the hash of an encoded prior.
+func withHash(body []byte) []byte {
 	return binary.LittleEndian.AppendUint64(body, adaptive.PriorHash(body))
 }
 
-// FuzzParsePrior takes the beginning of a file's tables and what follows them:
-// what is parsed is written again as it was, and both ends of a stream agree with
-// it.
+// FuzzParsePrior replaces the start of the tables and all that follows them. A prior that is parsed
+// must encode to the same bytes, and both ends of a stream must agree with it.
 func FuzzParsePrior(f *testing.F) {
-	fields := keyed(everything)
+	fields := keyed(allKinds)
 	known := trainedPrior(f)
 	whole := known.Append(nil)
 	tables := whole[:len(whole)-8-len(known.Rest())]
 	f.Add([]byte(nil), adaptive.Generic().Rest())
 	f.Add(tables[6:100], known.Rest())
 	f.Add([]byte{1, 0xc0, 0xff, 3}, []byte{0, 0, 0, 0, 0})
-	rows := wander(everything, 3, 40)
+	rows := randomRows(allKinds, 3, 40)
 	f.Fuzz(func(t *testing.T, front, rest []byte) {
 		in := bytes.Clone(tables)
 		copy(in[6:], front)
-		in = resealed(append(in, rest...))
+		in = withHash(append(in, rest...))
 		p, err := adaptive.ParsePrior(in)
 		if err != nil {
 			return
@@ -220,8 +154,8 @@ func FuzzParsePrior(f *testing.F) {
 	})
 }
 
-// agree sends rows, each against the third one before it, to an end with the same
-// prior.
+// agree sends rows, each coded against the third row before it, to an end with the same prior, then
+// random payloads.
 func agree(t failer, p *adaptive.Prior, fields []adaptive.Field, rows []*adaptive.Row) {
 	t.Helper()
 	m := p.Compile(fields, 30)
@@ -233,21 +167,21 @@ func agree(t failer, p *adaptive.Prior, fields []adaptive.Field, rows []*adaptiv
 			client.state.Learn(base, client.known)
 			server.state.Learn(base, server.known)
 		}
-		b := client.coder.Encode(nil, 0, rows[i:i+1], uint64(i), base, i >= 3, client.state, client.known)
-		if n, err := server.coder.Decode(out, b, 0, uint64(i), base, i >= 3, server.state, server.known); err != nil || n != 1 {
+		b := client.encode(nil, rows[i:i+1], uint64(i), base, i >= 3)
+		if n, err := server.decode(out, b, uint64(i), base, i >= 3); err != nil || n != 1 {
 			t.Fatalf("frame %d: %d rows, %v", i, n, err)
 		}
-		if !equal(out[0], row) || !legal(fields, out[0]) {
+		if !equal(out[0], row) || !inRange(fields, out[0]) {
 			t.Fatalf("frame %d is %v, want %v", i, out[0], row)
 		}
 		for _, e := range []*end{client, server} {
-			e.take(uint64(i), row)
+			e.accept(uint64(i), row)
 		}
 		if a, b := client.state.Hash(), server.state.Hash(); a != b {
 			t.Fatalf("after frame %d the states differ: %x and %x", i, a, b)
 		}
 	}
-	// Whatever comes, it is within range.
+	// What is decoded from random bytes is within range.
 	server.state.Learn(uint64(len(rows)-1), server.known)
 	r := rand.New(rand.NewPCG(9, 9))
 	for range 50 {
@@ -255,9 +189,9 @@ func agree(t failer, p *adaptive.Prior, fields []adaptive.Field, rows []*adaptiv
 		for i := range junk {
 			junk[i] = byte(r.Uint32())
 		}
-		n, err := server.coder.Decode(out, junk, 0, uint64(len(rows)), uint64(len(rows)-1), true, server.state, server.known)
+		n, err := server.decode(out, junk, uint64(len(rows)), uint64(len(rows)-1), true)
 		for i := range n {
-			if err == nil && !legal(fields, out[i]) {
+			if err == nil && !inRange(fields, out[i]) {
 				t.Fatalf("%x is %v", junk, out[i])
 			}
 		}
@@ -270,10 +204,10 @@ type failer interface {
 	Fatalf(format string, args ...any)
 }
 
-// Any prior that can be read will do, whatever its numbers are.
+// TestAnyPrior checks that every prior that can be parsed can be used, whatever its numbers are.
 func TestAnyPrior(t *testing.T) {
-	fields := keyed(everything)
-	lengths := adaptive.PieceLengths(fields)
+	fields := keyed(allKinds)
+	lengths := adaptive.ParamLengths(fields)
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
 		r := rand.New(rand.NewPCG(seed, 5))
@@ -281,17 +215,18 @@ func TestAnyPrior(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v", err)
 		}
-		agree(t, p, fields, wander(everything, seed, 100))
+		agree(t, p, fields, randomRows(allKinds, seed, 100))
 	})
 }
 
-// The built-in prior is of this version's pieces, and knows no game.
+// TestGenericPrior checks that the built-in prior has this version's parameters and knows no
+// fields.
 func TestGenericPrior(t *testing.T) {
 	g := adaptive.Generic()
 	if g.Fields() != 0 {
 		t.Errorf("it knows %d fields", g.Fields())
 	}
-	if n := g.Misfits(append(keyed(everything), keyed(vehicle)...)); len(n) != 0 {
-		t.Errorf("pieces %v have other lengths: train it again", n)
+	if n := g.LengthMismatches(append(keyed(allKinds), keyed(vehicleFields)...)); len(n) != 0 {
+		t.Errorf("parameters %v have other lengths: train it again", n)
 	}
 }

@@ -8,53 +8,52 @@ import (
 	"slices"
 )
 
-// A prior's file: these four bytes, the format, the model that the numbers
-// belong to, then the tables, the sorts, the fields and the hash of all before.
+// An encoded prior: four magic bytes, the format, the model, the tables, the parameters by kind,
+// the known fields, and the hash of all that precedes it.
 const (
 	priorMagic  = "uplp"
 	priorFormat = 1
-	priorModel  = 2 // changes with features, experts, classes and what is learned
+	priorModel  = 2 // changes with features, experts, classes and parameters
 )
 
-// MaxPrior is the most bytes of a prior's file.
+// MaxPrior is the maximum size of an encoded prior, in bytes.
 const MaxPrior = 4 << 20
 
-// ErrPrior is returned for a file that is no prior, or not one that this
-// version can use.
+// ErrPrior is returned for data that is not a prior, or not one that this version can use.
 var ErrPrior = errors.New("not a usable prior")
 
-// Append appends the prior as a file.
+// Append appends the encoded prior to dst.
 func (p *Prior) Append(dst []byte) []byte {
 	from := len(dst)
 	dst = append(dst, priorMagic...)
 	dst = append(dst, priorFormat, priorModel)
 	for i := range p.freq {
 		for j := range p.freq[i] {
-			dst = appendRow(dst, &p.freq[i][j])
+			dst = appendTable(dst, &p.freq[i][j])
 		}
 	}
-	for _, v := range p.sorts {
+	for _, v := range p.kinds {
 		dst = appendValues(dst, v)
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(p.fields)))
 	for _, key := range slices.Sorted(maps.Keys(p.fields)) {
 		k := p.fields[key]
 		dst = binary.LittleEndian.AppendUint64(dst, key)
-		dst = binary.AppendUvarint(dst, uint64(k.sort))
+		dst = binary.AppendUvarint(dst, uint64(k.kind))
 		dst = appendValues(dst, k.values)
 	}
 	return binary.LittleEndian.AppendUint64(dst, priorHash(dst[from:]))
 }
 
-// appendRow appends how many symbols lie before the last frequency above 1, and
-// their frequencies, less 1.
-func appendRow(dst []byte, row *[symbols]uint16) []byte {
-	n := len(row)
-	for n > 0 && row[n-1] == 1 {
+// appendTable appends the number of symbols up to the last frequency above 1, and their frequencies
+// minus 1.
+func appendTable(dst []byte, table *[symbols]uint16) []byte {
+	n := len(table)
+	for n > 0 && table[n-1] == 1 {
 		n--
 	}
 	dst = append(dst, byte(n))
-	for _, f := range row[:n] {
+	for _, f := range table[:n] {
 		dst = binary.AppendUvarint(dst, uint64(f-1))
 	}
 	return dst
@@ -68,8 +67,7 @@ func appendValues(dst []byte, v []int32) []byte {
 	return dst
 }
 
-// priorHash is FNV-1a, with its bits spread once more: files differ in few of
-// them.
+// priorHash returns FNV-1a with a final mix, since priors may differ in few bits.
 func priorHash(b []byte) uint64 {
 	h := fnv.New64a()
 	h.Write(b)

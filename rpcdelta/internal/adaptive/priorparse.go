@@ -6,9 +6,9 @@ import (
 	"fmt"
 )
 
-// ParsePrior reads a file. An error wraps [ErrPrior] and says what is wrong. What
-// is read takes memory in proportion to the file, which has at most [MaxPrior]
-// bytes; data is not kept.
+// ParsePrior parses an encoded prior. An error wraps [ErrPrior] and describes the problem. The
+// memory used is proportional to the size of data, which must not exceed [MaxPrior] bytes; data is
+// not retained.
 func ParsePrior(data []byte) (*Prior, error) {
 	r := priorReader{b: data}
 	if len(data) > MaxPrior {
@@ -21,7 +21,8 @@ func ParsePrior(data []byte) (*Prior, error) {
 		return nil, r.errorf("it ends after %d bytes", len(data))
 	}
 	if f, m := data[4], data[5]; f != priorFormat || m != priorModel {
-		return nil, r.errorf("it is of format %d and model %d, this version reads %d and %d: train it again", f, m, priorFormat, priorModel)
+		return nil, r.errorf("it is of format %d and model %d, this version reads %d and %d: train it again",
+			f, m, priorFormat, priorModel)
 	}
 	body := data[:len(data)-8]
 	p := &Prior{hash: priorHash(body), freq: &frequencies{}}
@@ -40,7 +41,7 @@ func ParsePrior(data []byte) (*Prior, error) {
 	return p, nil
 }
 
-// priorReader reads numbers until something is wrong.
+// priorReader reads numbers until the first error.
 type priorReader struct {
 	b   []byte
 	err error
@@ -59,24 +60,24 @@ func (r *priorReader) fail(format string, args ...any) {
 func (r *priorReader) prior(p *Prior) {
 	for i := range p.freq {
 		for j := range p.freq[i] {
-			r.row(&p.freq[i][j])
+			r.table(&p.freq[i][j])
 		}
 	}
-	for i := range p.sorts {
-		p.sorts[i] = r.values()
+	for i := range p.kinds {
+		p.kinds[i] = r.values()
 	}
-	p.fields = map[uint64]known{}
+	p.fields = map[uint64]fieldParams{}
 	last := uint64(0)
 	for n := r.number(uint64(len(r.b))); n > 0 && r.err == nil; n-- {
 		key := r.key(last)
-		k := known{sort: piece(r.number(1<<8 - 1))}
+		k := fieldParams{kind: paramKind(r.number(1<<8 - 1))}
 		k.values = r.values()
 		p.fields[key] = k
 		last = key
 	}
 }
 
-// key reads the key of a field that comes after that of another.
+// key reads the key of a field, which must be greater than last.
 func (r *priorReader) key(last uint64) uint64 {
 	if len(r.b) < 8 {
 		r.fail("a field is cut off")
@@ -91,10 +92,10 @@ func (r *priorReader) key(last uint64) uint64 {
 	return key
 }
 
-// number reads a number up to most, in its shortest form.
-func (r *priorReader) number(most uint64) uint64 {
+// number reads a number of at most limit in its shortest form.
+func (r *priorReader) number(limit uint64) uint64 {
 	x, n := binary.Uvarint(r.b)
-	if n <= 0 || n > 1 && r.b[n-1] == 0 || x > most {
+	if n <= 0 || n > 1 && r.b[n-1] == 0 || x > limit {
 		r.fail("a number is cut off or too large")
 		return 0
 	}
@@ -102,22 +103,22 @@ func (r *priorReader) number(most uint64) uint64 {
 	return x
 }
 
-func (r *priorReader) row(row *[symbols]uint16) {
+func (r *priorReader) table(f *[symbols]uint16) {
 	n := int(r.number(symbols))
 	sum := 0
-	for s := range row {
-		row[s] = 1
+	for s := range f {
+		f[s] = 1
 		if s < n {
-			row[s] += uint16(r.number(1<<16 - symbols))
+			f[s] += uint16(r.number(1<<16 - symbols))
 		}
-		sum += int(row[s])
+		sum += int(f[s])
 	}
-	if sum != 1<<16 || n > 0 && row[n-1] == 1 {
+	if sum != 1<<16 || n > 0 && f[n-1] == 1 {
 		r.fail("the frequencies of a table are wrong")
 	}
 }
 
-// values reads a list, nil if it is empty. Each number takes a byte at least.
+// values reads a list of numbers; an empty list is nil.
 func (r *priorReader) values() []int32 {
 	n := r.number(uint64(len(r.b)))
 	if n == 0 {

@@ -3,21 +3,20 @@ package adaptive
 // one30 is 1 in Q30.
 const one30 = 1 << 30
 
-// quat is an orientation in Q30. It is a struct, not an array, since those the
-// compiler keeps in registers.
+// quat is an orientation in Q30. The compiler keeps structs in registers, but not arrays.
 type quat struct{ x, y, z, w int64 }
 
-// spin is a rotation vector of half the angle, in Q30.
-type spin [3]int64
+// rotationVector is an axis times half the angle, in radians, Q30.
+type rotationVector [3]int64
 
-// limit bounds a vector to eight half radians an axis.
-func (v *spin) limit() {
+// clamp limits each axis to 8.
+func (v *rotationVector) clamp() {
 	for i := range v {
 		v[i] = max(-8*one30, min(8*one30, v[i]))
 	}
 }
 
-// mul is the product ab: the rotation b, then a.
+// mul returns the product ab: the rotation b, then a.
 func (a quat) mul(b quat) quat {
 	return quat{
 		x: (a.w*b.x + a.x*b.w + a.y*b.z - a.z*b.y) >> 30,
@@ -27,19 +26,18 @@ func (a quat) mul(b quat) quat {
 	}
 }
 
-// root is the square root in Q30 of x in Q60, for x of a quarter to 1; others
-// count as the nearest of these.
-func root(x int64) int64 {
+// sqrt30 returns the square root in Q30 of x in Q60, clamped to a quarter to 1.
+func sqrt30(x int64) int64 {
 	x = max(1<<58, min(1<<60, x)) >> 30
-	// y approaches 1/sqrt(x) in Q30 by Newton's steps from a table
-	y := int64(rootSeed[x>>23-32])
+	// Newton's method for y = 1/sqrt(x) in Q30, from a table.
+	y := int64(sqrtSeed[x>>23-32])
 	y = y * (3*one30 - x*(y*y>>30)>>30) >> 31
 	y = y * (3*one30 - x*(y*y>>30)>>30) >> 31
 	return x * y >> 30
 }
 
-// rootSeed is 1/sqrt(x) in Q30 at the middle of each 128th.
-var rootSeed = func() (t [97]uint32) {
+// sqrtSeed is 1/sqrt(x) in Q30 at the middle of each 128th of x.
+var sqrtSeed = func() (t [97]uint32) {
 	for i := range t {
 		x := uint64(2*i+65) << 22
 		v := 1 << 62 / x << 28 // 2^90 / x
@@ -52,10 +50,10 @@ var rootSeed = func() (t [97]uint32) {
 	return t
 }()
 
-// unpack rebuilds a quaternion from its index and smallest three.
-func unpack(f []int32, k int64) quat {
+// unpackQuat returns the quaternion of an index and the smallest three.
+func unpackQuat(f []int32, k int64) quat {
 	a, b, c := int64(f[1])*k>>16, int64(f[2])*k>>16, int64(f[3])*k>>16
-	r := root(one30*one30 - a*a - b*b - c*c)
+	r := sqrt30(one30*one30 - a*a - b*b - c*c)
 	switch f[0] {
 	case 0:
 		return quat{r, a, b, c}
@@ -67,11 +65,12 @@ func unpack(f []int32, k int64) quat {
 	return quat{a, b, c, r}
 }
 
-// vec3 is a quaternion's smallest three, in Q4 of their unit.
+// vec3 is a quaternion's smallest three, in Q4 of a component's step.
 type vec3 struct{ x, y, z int64 }
 
-// chart expresses q as the smallest three under index idx.
-func (q quat) chart(idx int, k int64) vec3 {
+// smallestThree returns the elements of q other than the one of index idx, negated if that one is
+// negative.
+func (q quat) smallestThree(idx int, k int64) vec3 {
 	var largest int64
 	var o vec3
 	switch idx {
@@ -90,15 +89,15 @@ func (q quat) chart(idx int, k int64) vec3 {
 	return vec3{(o.x*k + 1<<41) >> 42, (o.y*k + 1<<41) >> 42, (o.z*k + 1<<41) >> 42}
 }
 
-// exp is the rotation by v, twice its angle.
-func exp(v *spin) quat {
+// exp returns the rotation by v.
+func exp(v *rotationVector) quat {
 	x, y, z := v[0], v[1], v[2]
 	n := 0
 	for max(x, -x, y, -y, z, -z) >= one30*6/10 {
 		x, y, z = x>>1, y>>1, z>>1
 		n++
 	}
-	a := (x*x + y*y + z*z) >> 30 // squared half angle, below 1.1
+	a := (x*x + y*y + z*z) >> 30 // square of the half angle, below 1.1
 	// sin(a)/a and cos(a) as polynomials in a*a
 	s := int64(one30) - a*(178956971-a*(8947849-a*213044>>30)>>30)>>30
 	c := int64(one30) - a*(536870912-a*(44739243-a*(1491308-a*26631>>30)>>30)>>30)>>30
@@ -109,12 +108,12 @@ func exp(v *spin) quat {
 	return r
 }
 
-// extended turns b on as it turned since a, times rate in Q16: along the great
-// circle through both, whose angle grows by so much.
-func (b quat) extended(a quat, rate int64) quat {
+// extrapolate continues the rotation from a to b by rate in Q16, along the great circle through
+// both.
+func (b quat) extrapolate(a quat, rate int64) quat {
 	dot := (a.x*b.x + a.y*b.y + a.z*b.z + a.w*b.w) >> 30
 	sign := dot >> 63 // a and -a are the same orientation
-	// With dot = cos t: u = 1 - cos t, and w = (rate t)^2 / 2, a half at most.
+	// With dot = cos t: u = 1 - cos t, and w = (rate t)^2 / 2, at most a half.
 	u := max(0, one30-(dot^sign-sign))
 	w := min(rate*rate>>16*u>>16, one30/2)
 	// s = sin(rate t) / sin t and c = cos(rate t), by their series

@@ -13,23 +13,22 @@ type Recording struct {
 	Rows   []*Row
 }
 
-// Training says how to learn a prior.
+// Training configures the training of a prior.
 type Training struct {
-	// From is what the recordings refine; nil is nothing but hand-set numbers.
+	// From is the prior to refine; nil means parameters set by hand.
 	From *Prior
-	// Generic leaves out what single fields learned.
+	// Generic omits the parameters of single fields.
 	Generic bool
-	// Progress, if set, is called now and then with the share that is done, and
-	// ends the training by an error.
+	// Progress, if not nil, is called from time to time with the completed fraction. Its error
+	// stops the training.
 	Progress func(done float64) error
 }
 
-// trainPasses is how often all is run: tables and starts follow from runs that
-// used those of the pass before.
+// trainPasses is the number of passes over the recordings. Each pass uses the result of the pass
+// before.
 const trainPasses = 3
 
-// Train learns a prior. It is a function of its arguments, the same on every
-// platform.
+// Train trains a prior. The result depends on the arguments only and is the same on all platforms.
 func Train(recs []Recording, cfg Training) (*Prior, error) {
 	from := cfg.From
 	if from == nil {
@@ -41,7 +40,7 @@ func Train(recs []Recording, cfg Training) (*Prior, error) {
 	p := from
 	runs := 0
 	for range trainPasses {
-		t := trainer{prior: p, cfg: &cfg, fields: map[uint64]*fieldMean{}}
+		t := trainer{prior: p, cfg: &cfg, fields: map[uint64]*fieldMeans{}}
 		for i := range recs {
 			for k, d := range recs[i].distances() {
 				t.k = k
@@ -59,8 +58,8 @@ func Train(recs []Recording, cfg Training) (*Prior, error) {
 	return p, nil
 }
 
-// distances are how old baselines are: that of frames which ride along, that of a
-// round trip of 100 ms, and that of one of 200 ms.
+// distances returns the distances to train with: redundant frames, and round-trip times of 100 ms
+// and 200 ms.
 func (r *Recording) distances() [3]int {
 	d := min(max(2, int(math.Round(r.RateHz/10))), MaxRing/2-1)
 	return [3]int{1, d, 2 * d}
@@ -72,15 +71,16 @@ type trainer struct {
 	cfg    *Training
 	k      int // index of the distance
 	counts tally
-	sorts  [pieces]mean
-	fields map[uint64]*fieldMean
+	kinds  [paramKinds]paramMean
+	fields map[uint64]*fieldMeans
 }
 
-// sampleEvery is how many frames lie between two looks at what was learned.
+// sampleEvery is the interval, in frames, between samples of the parameters.
 const sampleEvery = 16
 
-// run codes a recording as a session does whose baselines are d frames old.
-func (t *trainer) run(r *Recording, d int, runs *int, of int) error {
+// run codes a recording as in a session whose baselines are d frames old. runs counts the calls;
+// total is the number of recordings.
+func (t *trainer) run(r *Recording, d int, runs *int, total int) error {
 	if len(r.Rows) == 0 {
 		return nil
 	}
@@ -91,18 +91,19 @@ func (t *trainer) run(r *Recording, d int, runs *int, of int) error {
 	s, c := m.NewState(0), new(Coder)
 	known := NewFrames(len(r.Rows[0].Ints), len(r.Rows[0].Bytes), MaxRing+LearnReach)
 	means := m.newMeans()
-	warm := min(len(r.Rows)/4, int(10*r.RateHz))
+	warmup := min(len(r.Rows)/4, int(10*r.RateHz))
 	var buf []byte
 	for n := d; n < len(r.Rows); n++ {
 		known.Put(uint64(n-d), r.Rows[n-d])
 		s.Learn(uint64(n-d), known)
-		buf = c.Encode(buf[:0], 0, r.Rows[n:n+1], uint64(n), uint64(n-d), true, s, known)
-		if t.k == 0 && n >= warm && n%sampleEvery == 0 {
-			means.sample(m, &s.live)
+		p := Payload{Rows: r.Rows[n : n+1], Newest: uint64(n), Base: uint64(n - d), HasBase: true}
+		buf = c.Encode(buf[:0], &p, s, known)
+		if t.k == 0 && n >= warmup && n%sampleEvery == 0 {
+			means.add(m, &s.learned)
 		}
 		if t.cfg.Progress != nil && n%1024 == 0 {
 			done := float64(*runs) + float64(n)/float64(len(r.Rows))
-			if err := t.cfg.Progress(done / float64(trainPasses*3*of)); err != nil {
+			if err := t.cfg.Progress(done / float64(trainPasses*3*total)); err != nil {
 				return err
 			}
 		}
@@ -115,14 +116,13 @@ func (t *trainer) run(r *Recording, d int, runs *int, of int) error {
 	return nil
 }
 
-// collect adds what one recording learned: each field counts as much as any
-// other.
-func (t *trainer) collect(m *Model, means [][]mean) {
+// collect adds the parameters that one recording learned. All fields have the same weight.
+func (t *trainer) collect(m *Model, means [][]paramMean) {
 	for i := range m.groups {
-		all := m.piecesOf(i)
+		all := m.params(i)
 		for k, x := range all {
 			if v := means[i][k].values(); v != nil {
-				t.sorts[x.piece].add(v)
+				t.kinds[x.kind].add(v)
 			}
 		}
 		key := m.groups[i].key
@@ -130,34 +130,33 @@ func (t *trainer) collect(m *Model, means [][]mean) {
 			continue
 		}
 		if t.fields[key] == nil {
-			t.fields[key] = &fieldMean{sort: all[0].piece, pieces: make([]mean, len(all))}
+			t.fields[key] = &fieldMeans{kind: all[0].kind, params: make([]paramMean, len(all))}
 		}
 		t.fields[key].add(all, means[i])
 	}
 }
 
-// fieldMean is what one field learned in several recordings.
-type fieldMean struct {
-	sort   piece
-	pieces []mean
+// fieldMeans are the means of the parameters of one field over several recordings.
+type fieldMeans struct {
+	kind   paramKind
+	params []paramMean
 }
 
-func (f *fieldMean) add(all []place, means []mean) {
-	if f.sort != all[0].piece || len(f.pieces) != len(all) {
+func (f *fieldMeans) add(all []paramRef, means []paramMean) {
+	if f.kind != all[0].kind || len(f.params) != len(all) {
 		return
 	}
 	for k := range means {
-		f.pieces[k].merge(&means[k])
+		f.params[k].merge(&means[k])
 	}
 }
 
-// result makes the prior of what the pass saw; the parts of which it saw nothing
-// are from's.
+// result returns the prior of the pass. Parameters that did not occur are taken from from.
 func (t *trainer) result(from *Prior) *Prior {
-	p := &Prior{freq: t.counts.fit(from.freq), sorts: from.sorts, fields: map[uint64]known{}}
-	for i := range pieces {
-		if v := t.sorts[i].values(); v != nil && i.trains() {
-			p.sorts[i] = v
+	p := &Prior{freq: t.counts.fit(from.freq), kinds: from.kinds, fields: map[uint64]fieldParams{}}
+	for i := range paramKinds {
+		if v := t.kinds[i].values(); v != nil && i.trained() {
+			p.kinds[i] = v
 		}
 	}
 	if t.cfg.Generic {
@@ -166,9 +165,9 @@ func (t *trainer) result(from *Prior) *Prior {
 	maps.Copy(p.fields, from.fields)
 	for _, key := range slices.Sorted(maps.Keys(t.fields)) {
 		f := t.fields[key]
-		k := known{sort: f.sort}
-		for i := range f.pieces {
-			k.values = append(k.values, f.pieces[i].values()...)
+		k := fieldParams{kind: f.kind}
+		for i := range f.params {
+			k.values = append(k.values, f.params[i].values()...)
 		}
 		if len(k.values) > 0 {
 			p.fields[key] = k

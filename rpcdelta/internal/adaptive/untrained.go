@@ -1,7 +1,7 @@
 package adaptive
 
-// untrained is the prior that training from nothing begins with: curves for
-// tables, and hand-set starts.
+// untrained returns the prior that training from nothing starts with: computed tables, and
+// parameters set by hand.
 func untrained() *Prior {
 	f := &frequencies{}
 	for i := range f {
@@ -16,16 +16,16 @@ func untrained() *Prior {
 	return p
 }
 
-// curve gives the frequencies of a residual of that shape whose magnitude is that of
-// the level: nearly normal, as sums of many small errors are, with a longer tail and with
-// a long one. Each operation is rounded by itself, for the same bits everywhere.
+// curve returns the frequencies of a table. The three sets are close to a normal distribution, with
+// a longer tail, and with a long tail. Every operation is rounded separately, so that the result is
+// the same on all platforms.
 func curve(shape, level int) *[symbols]uint16 {
-	size := float64(int64(4+level%4)<<(level/4)) / 32 // steps, in the middle of the level
+	size := float64(int64(4+level%4)<<(level/4)) / 32 // in steps, in the middle of the level
 	size += float64(size / 8)
 	t := student[shape]
 	density := func(m float64) float64 {
 		x := m / size
-		return power(1+float64(float64(x*x)*t.narrow), t.power)
+		return inversePower(1+float64(float64(x*x)*t.narrow), t.power)
 	}
 	var v [symbols]uint64
 	for s := range v {
@@ -41,18 +41,18 @@ func curve(shape, level int) *[symbols]uint16 {
 		}
 		v[s] = uint64(float64(float64(sum*width) / size * (1 << 36)))
 	}
-	return spread(&v, &[symbols]uint16{}, 0)
+	return normalize(&v, &[symbols]uint16{}, 0)
 }
 
-// student are Student's distributions, 1/(1+narrow x^2)^power, of x in expected
-// magnitudes. They are wider than the levels say, since those are but estimates.
+// student has, by set, Student's t-distributions 1/(1+narrow x^2)^power, where x is in units of the
+// expected magnitude. They are wider than the levels suggest, since levels are estimates.
 var student = [shapes]struct {
 	narrow float64
 	power  int
 }{{0.027, 8}, {0.15, 3}, {0.35, 2}}
 
-// power is 1/x^n.
-func power(x float64, n int) float64 {
+// inversePower returns 1/x^n.
+func inversePower(x float64, n int) float64 {
 	y := 1.0
 	for range n {
 		y = float64(y / x)

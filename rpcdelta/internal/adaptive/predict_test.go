@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What is forecast in one go is what the plain functions say.
+// TestForecast checks that forecast agrees with the separate functions.
 func TestForecast(t *testing.T) {
 	m := New([]Field{
 		{Kind: Number, At: 0, N: 3, Lo: -1 << 20, Hi: 1 << 20, VelocityAt: 3, VelocityFactor: 2},
@@ -18,8 +18,8 @@ func TestForecast(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	experts := map[choice]bool{}
 	for range 2000 {
-		l := m.newLive()
-		l.copy(&m.first)
+		l := m.newState()
+		l.copy(&m.initial)
 		row := func() []int32 {
 			ints := make([]int32, width)
 			for i := range ints {
@@ -27,35 +27,35 @@ func TestForecast(t *testing.T) {
 			}
 			return ints
 		}
-		c := Coder{m: m, s: surprise{near: int32(r.IntN(20 << 10)), run: int32(r.IntN(4 << 10))}}
+		c := frameContext{context: residualContext{near: int32(r.IntN(20 << 10)), run: int32(r.IntN(4 << 10))}}
 		d := 1 + r.Int64N(MaxRing)
-		c.p = past{b: row(), h1: row(), h2: row(), h4: row(), hd: row(), hdd: row(), d: d, class: classOf(d), span: between[d]}
-		for _, rate := range []*int64{&c.p.r1, &c.p.r12, &c.p.r24, &c.p.rd, &c.p.rdd} {
+		c.refs = refFrames{ref: row(), h1: row(), h2: row(), h4: row(), hd: row(), hdd: row(), dist: d, class: classOf(d), classSpan: spans[d]}
+		for _, rate := range []*int64{&c.refs.r1, &c.refs.r12, &c.refs.r24, &c.refs.rd, &c.refs.rdd} {
 			*rate = d * int64(recip[1+r.IntN(MaxRing)])
 		}
 		ints := row()
 		for i := range m.groups {
 			g := &m.groups[i]
-			for k := range g.comps {
-				cp, lc := &m.comps[g.first+k], &l.comps[g.first+k]
-				for cl := range lc.in {
-					in := &lc.in[cl]
+			for k := range g.numComps {
+				cp, lc := &m.components[g.firstComp+k], &l.components[g.firstComp+k]
+				for cl := range lc.classes {
+					in := &lc.classes[cl]
 					in.expert = uint8(r.IntN(int(expertCount[g.family])))
 					in.expected = int32(r.IntN(20 << 10))
 					for j := range in.w {
 						in.w[j] = int16(r.IntN(1 << 13))
 					}
 				}
-				off := c.p.offset(&l, ints, g, cp, lc, k)
-				want, wantX := cp.fit(int64(c.p.b[cp.at])+off), lc.expect(&c.p, &c.s, off)
+				off := c.refs.offset(&l, ints, g, cp, lc, k)
+				want, wantX := cp.fit(int64(c.refs.ref[cp.at])+off), lc.expect(&c.refs, &c.context, off)
 				if pred, x := c.forecast(&l, ints, g, cp, lc, k); pred != want || x != wantX {
 					t.Fatalf("group %d, component %d, distance %d: %d %v, want %d %v", i, k, d, pred, x, want, wantX)
 				}
-				experts[choice{lc.in[c.p.lo].expert, uint8(g.family)}] = true
+				experts[choice{lc.classes[c.refs.lo].expert, uint8(g.family)}] = true
 			}
 		}
 	}
 	if len(experts) != 3+4+2 {
-		t.Errorf("only these experts came: %v", experts)
+		t.Errorf("only these experts were used: %v", experts)
 	}
 }

@@ -1,0 +1,35 @@
+package adaptive_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
+)
+
+// TestKeyframeBytes compares the estimated size of a keyframe with its size, for rows of few and
+// many zeros.
+func TestKeyframeBytes(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	m := adaptive.New(allKinds, 60)
+	s, c := m.NewState(64), new(adaptive.Coder)
+	var row *adaptive.Row
+	for i := range 3000 {
+		row = randomRow(r, allKinds, row)
+		for k := range row.Ints {
+			if r.IntN(200) < i%200 {
+				row.Ints[k] = 0
+				if k < 4 && i%3 == 0 { // the quaternion's components are sent as zeros
+					row.Ints[k] = -allKinds[2].Hi * int32(min(k, 1))
+				}
+			}
+		}
+		got, want := m.KeyframeBytes(row), len(c.Encode(nil, &adaptive.Payload{Rows: []*adaptive.Row{row}}, s, nil))
+		if got < want-1 || got > want+1 {
+			t.Fatalf("%d bytes estimated for %v, want %d", got, row, want)
+		}
+		if lower := m.MinKeyframeBytes(row); lower > got {
+			t.Fatalf("%d bytes estimated for %v, lower bound %d", got, row, lower)
+		}
+	}
+}

@@ -1,0 +1,216 @@
+package adaptive
+
+import "math"
+
+// modelState is the learned state of a stream that coding reads.
+type modelState struct {
+	components []componentState
+	inputs     []inputWeights
+	lists      []valueList
+	groups     []groupState
+	bitModels  bitModels
+	accepted   uint64 // number of accepted frames
+}
+
+// bitModels are probabilities that coding uses directly, of 65536.
+type bitModels struct {
+	index [][ambiguityLevels]uint16 // by quaternion: that the predicted index is right
+	bits  [][4]uint16               // by bit: that it does not change, by its value and last change
+	bytes []bytesModel
+}
+
+type componentState struct {
+	classes [classes]classState
+	context contextWeights
+	flag    compFlag
+}
+
+// classState is the state of a component in one class of distances.
+type classState struct {
+	w weights
+	choice
+	shapeCosts  [shapes]int16     // mean bits per residual under each set of tables, Q10
+	expertCosts [maxExperts]int16 // mean log2 of each expert's error, Q10
+	errorScale
+}
+
+// choice is the expert and the set of tables in use: those of the lowest cost.
+type choice struct{ expert, shape uint8 }
+
+type groupState struct {
+	groupFlag
+	uses     uint16 // of the flag while it learns fast
+	stepRate int16  // how often a counter continued at its last rate, Q12
+}
+
+func (m *Model) newState() modelState {
+	return modelState{
+		components: make([]componentState, len(m.components)),
+		inputs:     make([]inputWeights, m.inputs),
+		lists:      make([]valueList, m.lists),
+		groups:     make([]groupState, len(m.groups)),
+		bitModels:  m.newBitModels(),
+	}
+}
+
+func (m *Model) newBitModels() bitModels {
+	return bitModels{
+		index: make([][ambiguityLevels]uint16, m.quats),
+		bits:  make([][4]uint16, m.bits),
+		bytes: make([]bytesModel, m.blobs),
+	}
+}
+
+func (c *bitModels) copy(o *bitModels) {
+	copy(c.index, o.index)
+	copy(c.bits, o.bits)
+	copy(c.bytes, o.bytes)
+}
+
+func (l *modelState) copy(o *modelState) {
+	copy(l.inputs, o.inputs)
+	copy(l.components, o.components)
+	copy(l.lists, o.lists)
+	copy(l.groups, o.groups)
+	l.bitModels.copy(&o.bitModels)
+	l.accepted = o.accepted
+}
+
+// reset sets l to the state without a prior.
+func (l *modelState) reset(m *Model) {
+	for i := range l.bitModels.bits {
+		l.bitModels.bits[i] = [4]uint16{64600, 62000, 64600, 62000}
+	}
+	for i := range l.bitModels.bytes {
+		l.bitModels.bytes[i].reset()
+	}
+	for i := range l.lists {
+		l.lists[i].reset()
+	}
+	for i := range l.bitModels.index {
+		for j := range l.bitModels.index[i] {
+			l.bitModels.index[i][j] = uint16(65536 - 65536/(20+8*(9-j)*(9-j)))
+		}
+		l.bitModels.index[i][ambiguityLevels-1] = 40000
+	}
+	for i := range m.groups {
+		g := &m.groups[i]
+		l.groups[i] = groupState{groupFlag: groupFlag{bias: initialBias, w: initialGroupWeights}}
+		if g.form == formBits {
+			continue
+		}
+		for k := range g.numComps {
+			l.resetComp(m, g, g.firstComp+k)
+		}
+	}
+}
+
+func (l *modelState) resetComp(m *Model, g *group, i int) {
+	lc := &l.components[i]
+	*lc = componentState{context: initialContext, flag: initialCompFlag}
+	if d := m.components[i].inputs; d >= 0 {
+		l.inputs[d] = inputWeights{}
+	}
+	for cl := range lc.classes {
+		c := &lc.classes[cl]
+		c.w = initialWeights[g.family][cl]
+		c.errorScale = errorScale{fast: 8 << 8, slow: 8 << 8, last: 8 << 8}
+		c.update()
+		c.shapeCosts = [shapes]int16{5 << 10, 5<<10 - 300, 5<<10 - 100}
+		for e := range expertCount[g.family] {
+			c.expertCosts[e] = 4<<10 + int16(e)*200
+		}
+		for e := expertCount[g.family]; e < maxExperts; e++ {
+			c.expertCosts[e] = math.MaxInt16 // never chosen
+		}
+		c.chooseLowest()
+	}
+}
+
+// thirdExpertMargin is the cost added to the third expert: a tenth of a bit, Q10.
+const thirdExpertMargin = 100
+
+// chooseLowest updates the choice. Costs are compared together with a rank in their low bits, so
+// that the first expert and the middle set win ties.
+func (c *classState) chooseLowest() {
+	cost := &c.expertCosts
+	e := min(int32(cost[0])<<2, int32(cost[1])<<2|1, (int32(cost[2])+thirdExpertMargin)<<2|2, int32(cost[3])<<2|3)
+	bits := &c.shapeCosts
+	s := min(int32(bits[0])<<2|2, int32(bits[1])<<2|1, int32(bits[2])<<2|3)
+	c.choice = choice{uint8(e & 3), shapeByRank[s&3]}
+}
+
+// shapeByRank is the set of tables of each rank.
+var shapeByRank = [4]uint8{1: 1, 2: 0, 3: 2}
+
+// hash folds l into h, FNV-1a over 64 bits at a time.
+func (l *modelState) hash(h uint64) uint64 {
+	h = fold(h, l.accepted)
+	for i := range l.components {
+		h = l.components[i].hash(h)
+	}
+	for i := range l.inputs {
+		for class := range classes {
+			h = fold16(h, l.inputs[i][class][:])
+		}
+	}
+	for i := range l.lists {
+		h = l.lists[i].hash(h)
+	}
+	for i := range l.groups {
+		g := &l.groups[i]
+		h = fold16(h, g.bias[:])
+		h = fold16(h, g.w[:])
+		h = fold(h, uint64(g.uses)<<16|uint64(uint16(g.stepRate)))
+	}
+	return l.bitModels.hash(h)
+}
+
+// hash omits values that follow from others.
+func (c *componentState) hash(h uint64) uint64 {
+	for class := range c.classes {
+		s := &c.classes[class]
+		h = fold(h, uint64(uint32(s.fast))<<32|uint64(uint32(s.slow)))
+		h = fold(h, uint64(uint32(s.last))<<32|uint64(uint16(s.shapeCosts[0])))
+		h = fold(h, uint64(uint16(s.shapeCosts[1]))<<16|uint64(uint16(s.shapeCosts[2])))
+		h = fold16(h, s.expertCosts[:])
+		h = fold16(h, s.w[:])
+	}
+	h = fold(h, uint64(uint16(c.context.near))<<32|uint64(uint16(c.context.run))<<16|uint64(uint16(c.context.offset)))
+	h = fold(h, uint64(uint16(c.flag.bias))<<16|uint64(uint16(c.flag.w[0])))
+	return fold16(h, c.flag.w[1:])
+}
+
+func (l *valueList) hash(h uint64) uint64 {
+	for i, v := range l.values {
+		h = fold(h, uint64(uint32(v))<<32|uint64(l.rankProb[i])<<16|uint64(l.count[i]))
+	}
+	return fold(h, uint64(l.anyProb)<<32|uint64(uint16(l.gain))<<16|uint64(l.n))
+}
+
+func (c *bitModels) hash(h uint64) uint64 {
+	for i := range c.index {
+		h = fold16(h, c.index[i][:])
+	}
+	for i := range c.bits {
+		h = fold16(h, c.bits[i][:])
+	}
+	for i := range c.bytes {
+		h = fold16(h, c.bytes[i].unchanged[:])
+		h = fold16(h, c.bytes[i].bitUnchanged[:])
+	}
+	return h
+}
+
+func fold(h, v uint64) uint64 { return (h ^ v) * 1099511628211 }
+
+// fold16 folds four values at a time, the first in the low bits.
+func fold16[T int16 | uint16](h uint64, s []T) uint64 {
+	for ; len(s) >= 4; s = s[4:] {
+		h = fold(h, uint64(uint16(s[0]))|uint64(uint16(s[1]))<<16|uint64(uint16(s[2]))<<32|uint64(uint16(s[3]))<<48)
+	}
+	for _, v := range s {
+		h = fold(h, uint64(uint16(v)))
+	}
+	return h
+}

@@ -1,0 +1,124 @@
+package adaptive
+
+// refFrames holds the frames that the prediction of one row reads. A missing frame repeats its
+// successor and has rate 0. Rates are in Q16: dist divided by the distance of the two frames.
+type refFrames struct {
+	ref       []int32  // reference
+	h1, h2    []int32  // the two newest frames before it
+	h4        []int32  // newest frame at least two sequence numbers before h2
+	hd, hdd   []int32  // newest frame at least dist before ref, and before hd
+	refBytes  [][]byte // byte strings of the reference
+	prevBytes [][]byte // byte strings of the frame right before it
+
+	dist         int64 // distance of the row to its reference, in sequence numbers
+	r1, r12, r24 int64 // rates of h1 to ref, h2 to h1, h4 to h2
+	rd, rdd      int64 // rates of hd to ref, hdd to hd
+	class        int   // class of dist
+	classSpan          // the classes that dist lies between
+
+	diffs []byte // flagInputs by component and byte string, then seven bytes of padding
+}
+
+// searchLimit is the number of sequence numbers that are tried before a frame counts as missing.
+const searchLimit = 8
+
+// search returns the newest frame at or before sequence number to, its sequence number, and the
+// rate to its successor: frame from, whose components are ints.
+func (p *refFrames) search(v *view, from int64, ints []int32, to int64) ([]int32, int64, int64) {
+	if i := v.find(to); i >= 0 { // the usual case
+		return v.known.intsOf(i), to, p.dist * int64(recip[min(from-to, MaxRing)])
+	}
+	for s := to; s > to-searchLimit; s-- {
+		if r := v.ints(s); r != nil {
+			return r, s, p.dist * int64(recip[min(from-s, MaxRing)])
+		}
+	}
+	return ints, from, 0
+}
+
+// load sets p up for row seq with reference b. It reports whether b is known.
+func (p *refFrames) load(v *view, seq, b int64) bool {
+	p.ref = v.ints(b)
+	if p.ref == nil {
+		return false
+	}
+	p.dist = seq - b
+	p.class = classOf(p.dist)
+	p.classSpan = spans[min(p.dist, MaxRing)]
+	p.refBytes = nil
+	if v.known.blobs > 0 {
+		p.refBytes, _ = v.bytes(b)
+		var ok bool
+		if p.prevBytes, ok = v.bytes(b - 1); !ok {
+			p.prevBytes = p.refBytes
+		}
+	}
+	var s1, s2, sd int64
+	p.h1, s1, p.r1 = p.search(v, b, p.ref, b-1)
+	p.h2, s2, p.r12 = p.search(v, s1, p.h1, s1-1)
+	p.h4, _, p.r24 = p.search(v, s2, p.h2, s2-2)
+	if p.dist == 1 {
+		p.hd, p.rd = p.h1, p.r1
+		p.hdd, p.rdd = p.h2, p.r12
+	} else {
+		p.hd, sd, p.rd = p.search(v, b, p.ref, b-p.dist)
+		p.hdd, _, p.rdd = p.search(v, sd, p.hd, sd-p.dist)
+	}
+	p.diffs = v.known.diffs
+	return true
+}
+
+// classDistance is the distance at which each class learns.
+var classDistance = [classes]int64{1, 4, 8}
+
+func classOf(d int64) int {
+	switch {
+	case d <= 1:
+		return 0
+	case d <= 5:
+		return 1
+	}
+	return 2
+}
+
+// recip is 1/i in Q16.
+var recip = func() (t [MaxRing + 1]int32) {
+	for i := 1; i < len(t); i++ {
+		t[i] = int32((1<<16 + i/2) / i)
+	}
+	return t
+}()
+
+// classSpan is the position of a distance between the classes from and from+1. The share of the
+// second is in Q8 and logarithmic in the distance; it exceeds 256 beyond the last class.
+// Predictions are interpolated between lo and hi, which are the same class if the share is not
+// between 0 and 256.
+type classSpan struct {
+	from, lo, hi uint8
+	share        int16
+}
+
+// spans is the position of each distance.
+var spans = func() (t [MaxRing + 1]classSpan) {
+	for d := 1; d < len(t); d++ {
+		x := &t[d]
+		if d > int(classDistance[1]) {
+			x.from = 1
+		}
+		from, to := log2(classDistance[x.from]-1), log2(classDistance[x.from+1]-1)
+		x.share = int16((log2(int64(d)-1) - from) * 256 / (to - from))
+		x.lo, x.hi = x.from, x.from+1
+		if x.share == 0 {
+			x.hi = x.from
+		} else if x.share >= 256 {
+			x.lo = x.hi
+		}
+	}
+	return t
+}()
+
+// wrapTo reduces x modulo 2^w to [-2^(w-1), 2^(w-1)), for w below 64. If w is 0, it returns x.
+func wrapTo(x int64, w uint) int64 {
+	unused := (64 - w) & 63
+	return x << unused >> unused
+}

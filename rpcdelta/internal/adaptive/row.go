@@ -1,0 +1,254 @@
+package adaptive
+
+// row codes one row against its reference.
+func (c *payloadCodec[M]) row(row *Row, l *modelState) (err error) {
+	m, p := c.m, &c.refs
+	if c.decodes() {
+		p.compare(&Row{p.ref, p.refBytes})
+	} else {
+		p.compare(row)
+	}
+	c.context = residualContext{}
+	var last, buttons flagInputs
+	for i := range m.groups {
+		g := &m.groups[i]
+		lg := &l.groups[i]
+		x := p.groupInputs(g) | last | buttons
+		changed := x&frameChanged != 0
+		if g.counter && !c.decodes() && lg.steps() {
+			changed = !m.followsStep(p, g, row)
+		}
+		p0 := 1<<16 - lg.w.probability(lg.bias[p.class], x)
+		if c.decodes() {
+			changed = c.dec.Narrow(p0)
+			c.dec.Settle()
+		} else {
+			c.enc.Narrow(changed, p0)
+			c.enc.Settle()
+		}
+		if c.measures() {
+			c.meter.Flags(g.field, c.spent())
+		}
+		last = lastFlagInput(changed)
+		switch {
+		case !changed && !c.decodes() && !c.measures():
+		case !changed:
+			c.unchanged(g, row, lg.steps())
+		case g.form == formNumbers:
+			err = c.numbers(row.Ints, g, l)
+		case g.form == formQuat:
+			err = c.quat(row.Ints, g, l)
+		case g.form == formBits:
+			c.bitSet(row.Ints, g, l)
+			buttons = buttonsChanged
+		default:
+			err = c.bytes(row, g, &l.bitModels.bytes[g.index])
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unchanged copies a group from its reference while decoding. steps reports whether a counter
+// continues at its last rate.
+func (c *payloadCodec[M]) unchanged(g *group, row *Row, steps bool) {
+	if c.measures() {
+		for k := range g.numComps {
+			c.meter.Component(g.field, k, 0, ByRest, NoResidual)
+		}
+	}
+	switch {
+	case !c.decodes():
+	case g.form == formBytes:
+		row.Bytes[g.blob] = append(row.Bytes[g.blob][:0], c.refs.refBytes[g.blob]...)
+	case steps:
+		for k := range g.numComps {
+			cp := &c.m.components[g.firstComp+k]
+			row.Ints[cp.at] = nextStep(&c.refs, cp)
+		}
+	default:
+		copy(row.Ints[g.at:g.at+g.n], c.refs.ref[g.at:g.at+g.n])
+	}
+}
+
+// numbers codes a changed group of numbers: a flag, then a frequent value or a residual per
+// component.
+func (c *payloadCodec[M]) numbers(ints []int32, g *group, l *modelState) error {
+	p := &c.refs
+	var last flagInputs
+	any := false
+	c.context.near = 0
+	comps := c.m.components[g.firstComp:][:g.numComps]
+	states := l.components[g.firstComp:][:len(comps)]
+	for k := range comps {
+		cp, lc := &comps[k], &states[k]
+		v, ref := ints[cp.at], p.ref[cp.at]
+		if g.numComps > 1 && (any || k < g.numComps-1) {
+			x := flagInputs(p.diffs[cp.at]) | last
+			changed := v != ref
+			p0 := 1<<16 - lc.flag.w.probability(lc.flag.bias, x)
+			if c.decodes() {
+				changed = c.dec.Narrow(p0)
+				c.dec.Settle()
+			} else {
+				c.enc.Narrow(changed, p0)
+				c.enc.Settle()
+			}
+			if c.measures() {
+				c.meter.Flags(g.field, c.spent())
+			}
+			last = lastFlagInput(changed)
+			if !changed {
+				if c.decodes() {
+					ints[cp.at] = ref
+				} else if c.measures() {
+					c.meter.Component(g.field, k, 0, ByRest, NoResidual)
+				}
+				continue
+			}
+		}
+		if cp.list >= 0 {
+			if x, ok := c.frequentValue(&l.lists[cp.list].frequentValues, v, ref); ok {
+				any = true
+				if c.decodes() {
+					ints[cp.at] = x
+				} else if c.measures() {
+					c.meter.Component(g.field, k, c.spent(), ByValue, NoResidual)
+				}
+				continue
+			}
+		}
+		pred, x := c.forecast(l, ints, g, cp, lc, k)
+		r := int64(0)
+		if !c.decodes() {
+			r = wrapTo(int64(v)-int64(pred), cp.wrap)
+		}
+		r, size := c.residual(r, x)
+		if c.decodes() {
+			v = cp.fit(int64(pred) + r)
+			if wrapTo(int64(v)-int64(pred), cp.wrap) != r {
+				return ErrMalformed
+			}
+			ints[cp.at] = v
+		} else if c.measures() {
+			c.meter.Component(g.field, k, c.spent(), p.predictor(g, lc), r)
+		}
+		any = any || v != ref
+		c.context.observe(size, x.magnitude)
+	}
+	return nil
+}
+
+// frequentValue codes v by its rank in the list. It returns false if v is not in the list, and a
+// residual must follow.
+func (c *payloadCodec[M]) frequentValue(l *frequentValues, v, ref int32) (int32, bool) {
+	if !l.enabled {
+		return v, false
+	}
+	rank := -1
+	if !c.decodes() && v != ref {
+		rank = l.rank(v)
+	}
+	if !c.bit(rank >= 0, 1<<16-uint32(l.anyProb)) {
+		return v, false
+	}
+	last := l.lastRank(ref)
+	for i := range last {
+		if l.values[i] != ref && c.bit(rank == i, 1<<16-uint32(l.rankProb[i])) {
+			return l.values[i], true
+		}
+	}
+	return l.values[max(0, last)], true
+}
+
+// bitSet codes a changed bit set: for each bit whether it changes.
+func (c *payloadCodec[M]) bitSet(ints []int32, g *group, l *modelState) {
+	bi := g.index
+	for k := range g.numComps {
+		cp := &c.m.bitSets[g.firstComp+k]
+		ref := uint32(c.refs.ref[cp.at])
+		recent := ref ^ uint32(c.refs.h1[cp.at])
+		flips := uint32(ints[cp.at]) ^ ref
+		v := ref
+		for j := range cp.wrap {
+			if c.bit(flips>>j&1 == 1, uint32(l.bitModels.bits[bi][ref>>j&1|recent>>j&1<<1])) {
+				v ^= 1 << j
+			}
+			bi++
+		}
+		if c.decodes() {
+			ints[cp.at] = int32(v)
+		} else if c.measures() {
+			c.meter.Component(g.field, k, c.spent(), ByHold, NoResidual)
+		}
+	}
+}
+
+// wantedFeatures returns the features that the experts of a quaternion's components read, as a bit
+// mask.
+func (l *modelState) wantedFeatures(g *group, p *refFrames) uint {
+	want := uint(1)
+	for k := range g.numComps {
+		c := &l.components[g.firstComp+k]
+		want |= wanted[g.family][c.classes[p.lo].expert&3] | wanted[g.family][c.classes[p.hi].expert&3]
+	}
+	return want
+}
+
+// quat codes a changed quaternion: the index of the largest element, then a residual per component.
+func (c *payloadCodec[M]) quat(ints []int32, g *group, l *modelState) error {
+	p := &c.refs
+	want := l.wantedFeatures(g, p)
+	c.orient.predict(p, ints, g, want)
+	idx := c.quatIndex(int(ints[g.at])&3, l.bitModels.index[g.index][c.orient.ambiguity])
+	if c.decodes() {
+		ints[g.at] = int32(idx)
+	} else if c.measures() {
+		c.meter.Flags(g.field, c.spent())
+	}
+	c.orient.toComponents(g, idx, want)
+	c.context.near = 0
+	for k := range g.numComps {
+		cp := &c.m.components[g.firstComp+k]
+		lc := &l.components[g.firstComp+k]
+		off := p.quatOffset(&c.orient.features[k], g, lc)
+		pred := int64(cp.fit(c.orient.ref[k] + off))
+		x := lc.expect(p, &c.context, off)
+		r, size := c.residual(int64(ints[cp.at])-pred, x)
+		if c.decodes() {
+			v := pred + r
+			if v < cp.lo || v > cp.hi {
+				return ErrMalformed
+			}
+			ints[cp.at] = int32(v)
+		} else if c.measures() {
+			c.meter.Component(g.field, k, c.spent(), p.predictor(g, lc), r)
+		}
+		c.context.observe(size, x.magnitude)
+	}
+	return nil
+}
+
+// Probabilities of 65536 that the index of a quaternion, if the predicted one is wrong, is the most
+// likely of the others, and that it is the second of them if it is not the first.
+const (
+	firstOther  = 59536
+	secondOther = 49536
+)
+
+// quatIndex codes the index of the largest element. probability is that of the predicted index.
+func (c *payloadCodec[M]) quatIndex(idx int, probability uint16) int {
+	if !c.bit(idx != c.orient.index, uint32(probability)) {
+		return c.orient.index
+	}
+	o := c.orient.otherIndexes()
+	switch {
+	case !c.bit(idx != o[0], firstOther):
+		return o[0]
+	case !c.bit(idx != o[1], secondOther):
+		return o[1]
+	}
+	return o[2]
+}
