@@ -1,5 +1,5 @@
-// Cubes simulates the world of the networked-physics articles with ODE. It serves a page that shows the
-// world at both ends of a link, compares replication modes, and records runs.
+// Cubes simulates the world of the networked-physics articles with ODE. It serves a page that shows
+// the world at both ends of a link, compares replication modes, and records runs.
 package main
 
 import (

@@ -8,8 +8,8 @@ import (
 	"github.com/uplink-rpc/uplink/internal/cubes"
 )
 
-// TestRecording checks that bench-snapshots can read a recording, that it begins at rest, and that it is
-// reproducible.
+// TestRecording checks that bench-snapshots can read a recording, that it begins at rest, and that
+// it is reproducible.
 func TestRecording(t *testing.T) {
 	write := func() []byte {
 		var b bytes.Buffer

@@ -16,7 +16,8 @@ type CompareConfig struct {
 	Link  Link
 	// Time is the length of a run without Warmup, which is not measured.
 	Time, Warmup time.Duration
-	// Seed is the seed of the inputs in the first of Runs. Each further run increments it and Link.Seed.
+	// Seed is the seed of the inputs in the first of Runs. Each further run increments it and
+	// Link.Seed.
 	Seed uint64
 	Runs int
 	// Budgets are the bandwidths to compare, in kbit/s.
@@ -32,8 +33,8 @@ type Variant struct {
 	NoBudget bool
 }
 
-// Variants returns the variants that Compare measures. The rate of snapshots is the highest one that stays
-// within a budget most of the time.
+// Variants returns the variants that Compare measures. The rate of snapshots is the highest one
+// that stays within a budget most of the time.
 func Variants() []Variant {
 	return []Variant{
 		{Name: "full snapshots", Mode: ModeFull, Options: Options{Rate: 10}, NoBudget: true},
@@ -64,8 +65,8 @@ type Result struct {
 	Meter
 }
 
-// Compare measures all variants with all budgets. The inputs are the same for all: those of a script that
-// plays in a world without rounding.
+// Compare measures all variants with all budgets. The inputs are the same for all: those of a
+// script that plays in a world without rounding.
 func Compare(cfg CompareConfig) ([]*Result, error) {
 	var all []*Result
 	for range max(1, cfg.Runs) {

@@ -9,8 +9,8 @@ import (
 	"github.com/uplink-rpc/uplink/examples/cubes/world"
 )
 
-// TestCompare checks that every variant is measured with every budget and stays within it, and that results
-// are reproducible.
+// TestCompare checks that every variant is measured with every budget and stays within it, and that
+// results are reproducible.
 func TestCompare(t *testing.T) {
 	p := world.Default()
 	p.Side = 8

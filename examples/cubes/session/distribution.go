@@ -2,8 +2,8 @@ package session
 
 import "slices"
 
-// Distribution is the distribution of the numbers added to it. Mean and maximum are exact; quantiles are of
-// at least every n-th number, with n a power of two.
+// Distribution is the distribution of the numbers added to it. Mean and maximum are exact;
+// quantiles are estimated from a sample.
 type Distribution struct {
 	Count   int
 	Sum     float64
@@ -54,7 +54,8 @@ func half(v []float64) (out []float64) {
 // Mean returns the mean, or 0 if there are no numbers.
 func (d *Distribution) Mean() float64 { return d.Sum / float64(max(1, d.Count)) }
 
-// Quantile returns the number below which a fraction of the numbers lie, or 0 if there are no numbers.
+// Quantile returns the number below which a fraction of the numbers lie, or 0 if there are no
+// numbers.
 func (d *Distribution) Quantile(fraction float64) float64 {
 	if len(d.samples) == 0 {
 		return 0

@@ -12,8 +12,8 @@ import (
 	"github.com/uplink-rpc/uplink/ds"
 )
 
-// Endpoints replicates over a real server, with a world for each of ModeSnapshots and ModeState, and its only
-// client. Its methods must be called from the goroutine that polls the server.
+// Endpoints replicates over a real server, with a world for each of ModeSnapshots and ModeState,
+// and its only client. Its methods must be called from the goroutine that polls the server.
 type Endpoints struct {
 	visuals *ds.World[world.Visual]
 	states  *ds.World[world.State]
@@ -57,8 +57,9 @@ func (e *Endpoints) Joined(p *ds.Player) error {
 // Connected sets the client's connection. It must be called before Make.
 func (e *Endpoints) Connected(c *client.Conn) { e.conn = c }
 
-// Make returns both ends of a mode, for Config.New. Those of the previous mode must be closed. Replication
-// streams have no codec for full snapshots, so the session carries them over its simulated link.
+// Make returns both ends of a mode, for Config.New. Those of the previous mode must be closed.
+// Replication streams have no codec for full snapshots, so the session carries them over its
+// simulated link.
 func (e *Endpoints) Make(m Mode, initial Initial, o Options) (Sender, Receiver, error) {
 	e.stream = nil
 	e.offset = e.last + 1 - initial.Tick
@@ -110,8 +111,8 @@ type view[V interface{ Close() error }] struct {
 	closed     bool
 }
 
-// subscribe calls open in a goroutine, after that of the previous mode has returned, until it succeeds or the
-// view is closed.
+// subscribe calls open in a goroutine, after that of the previous mode has returned, until it
+// succeeds or the view is closed.
 func subscribe[V interface{ Close() error }](e *Endpoints, open func() (V, error)) *view[V] {
 	w, before, done := &view[V]{}, e.unsubscribed, make(chan struct{})
 	e.unsubscribed = done

@@ -9,30 +9,32 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// PopDistance is the minimum distance, in meters, between the drawn and the expected position of a cube that
-// counts as a pop. The expected position is the one drawn in the previous tick plus the motion that the client
-// simulated or, if the client does not simulate, the motion of the server's cube.
+// PopDistance is the minimum distance, in meters, between the drawn and the expected position of a
+// cube that counts as a pop. The expected position is the one drawn in the previous tick plus the
+// motion that the client simulated or, if the client does not simulate, the motion of the server's
+// cube.
 const PopDistance = 0.05
 
 // Meter measures a session since its start or the last Reset.
 type Meter struct {
-	// Ticks is the number of measured ticks. Bytes and Datagrams are what the server sent in them. Bytes
-	// include the headers down to IP.
+	// Ticks is the number of measured ticks. Bytes and Datagrams are what the server sent in them.
+	// Bytes include the headers down to IP.
 	Ticks, Bytes, Datagrams int
-	// Rejected is the number of messages that the client rejected, without late ones. LastError is the reason
-	// for the last one.
+	// Rejected is the number of messages that the client rejected, without late ones. LastError is
+	// the reason for the last one.
 	Rejected  int
 	LastError error
-	// Position and Turn are the errors of position in meters and of orientation in degrees against the
-	// server's world at the time that is drawn. There is one sample per tick and cube that moves or is off.
+	// Position and Turn are the errors of position in meters and of orientation in degrees against
+	// the server's world at the time that is drawn. There is one sample per tick and cube that
+	// moves or is off.
 	Position, Turn Distribution
 	// Pops is the number of pops. A pop in consecutive ticks counts once.
 	Pops int
 	// Delay is the age of what is drawn, summed over the ticks with something to draw.
 	Delay time.Duration
 	drawn int
-	// Updates is the number of received states of cubes. Wait is the longest time between two updates of the
-	// same cube, in ticks.
+	// Updates is the number of received states of cubes. Wait is the longest time between two
+	// updates of the same cube, in ticks.
 	Updates, Wait int
 
 	pastBytes, pastDatagrams int // of previous modes
@@ -87,16 +89,16 @@ func (m *Meter) tick(s *Session, now time.Duration) {
 		m.Wait = max(m.Wait, w)
 	}
 	if s.Drawing {
-		m.compare(s, now)
+		m.measureDrawn(s, now)
 	}
 }
 
-// restTolerance is the error up to which a cube that rests on the server counts as correct, in meters. It is
-// more than half a quantization step of a snapshot.
+// restTolerance is the error up to which a cube that rests on the server counts as correct, in
+// meters. It is more than half a quantization step of a snapshot.
 const restTolerance = 0.002
 
-// compare compares what is drawn with the server's world.
-func (m *Meter) compare(s *Session, now time.Duration) {
+// measureDrawn compares the drawn cubes with the server's world.
+func (m *Meter) measureDrawn(s *Session, now time.Duration) {
 	here, ok := s.history.at(s.DrawnAt)
 	before, was := s.history.at(s.DrawnAt - world.Tick)
 	if !ok || !was {

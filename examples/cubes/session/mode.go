@@ -17,8 +17,8 @@ const (
 	ModeFull Mode = iota
 	// ModeSnapshots sends compressed snapshots. The client interpolates.
 	ModeSnapshots
-	// ModeState synchronizes state: it sends inputs and the states of the cubes with the highest priority.
-	// The client simulates.
+	// ModeState synchronizes state: it sends inputs and the states of the cubes with the highest
+	// priority. The client simulates.
 	ModeState
 )
 
@@ -41,13 +41,16 @@ func ParseMode(name string) (Mode, error) {
 type Options struct {
 	// Rate is the maximum number of messages per second, a divisor of world.TickRate.
 	Rate int
-	// Budget is the maximum bandwidth in bits per second, including the headers down to IP. 0 means no limit.
+	// Budget is the maximum bandwidth in bits per second, including the headers down to IP. 0 means
+	// no limit.
 	Budget int
-	// Jitter and Loss are initial estimates of the additional delay of messages and of the fraction lost.
+	// Jitter and Loss are initial estimates of the additional delay of messages and of the fraction
+	// lost.
 	Jitter time.Duration
 	Loss   float64
-	// NoDelta, NoRound and NoSmooth apply to ModeState. NoDelta sends states without delta coding, NoRound
-	// does not round the simulations of both ends, and NoSmooth draws corrections without smoothing.
+	// NoDelta, NoRound and NoSmooth apply to ModeState. NoDelta sends states without delta coding,
+	// NoRound does not round the simulations of both ends, and NoSmooth draws corrections without
+	// smoothing.
 	NoDelta, NoRound, NoSmooth bool
 }
 
@@ -76,11 +79,12 @@ type Sender interface {
 type Receiver interface {
 	// Receive applies a message that arrived at that time. Late and duplicate messages are ignored.
 	Receive(at time.Duration, message []byte) error
-	// Draw is called once per tick. It writes what the client draws now to drawn, which has one element per
-	// cube, and returns the server's time of that. It returns false if there is nothing to draw yet.
+	// Draw is called once per tick. It writes the cubes as the client draws them now to drawn,
+	// which has one element per cube, and returns the server's time of that. It returns false if
+	// there is nothing to draw yet.
 	Draw(now time.Duration, drawn []world.Visual) (server time.Duration, ok bool)
-	// Motion returns how far the client's simulation moved a cube per tick of the last Draw, without
-	// corrections. It returns false if the client does not simulate.
+	// Motion returns how far the client's simulation moved a cube per tick of the last Draw,
+	// without corrections. It returns false if the client does not simulate.
 	Motion(cube int) (schema.Vec3, bool)
 	// Ack is called once per tick. It appends an ack for the Sender to dst if there is one to send.
 	Ack(dst []byte) []byte
@@ -103,8 +107,8 @@ type Initial struct {
 	Tick   int
 }
 
-// newPair returns both ends of a mode. Both start with the same world, which over a network would be sent
-// reliably.
+// newPair returns both ends of a mode. Both start with the same world, which over a network would
+// be sent reliably.
 func newPair(m Mode, initial Initial, o Options) (Sender, Receiver, error) {
 	if o.Rate < 1 || world.TickRate%o.Rate != 0 {
 		return nil, nil, fmt.Errorf("rate is %d: want a divisor of %d", o.Rate, world.TickRate)

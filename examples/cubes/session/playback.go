@@ -11,7 +11,8 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// playback interpolates between received snapshots, for the receivers of full and of compressed ones.
+// playback interpolates between received snapshots, for the receivers of full and of compressed
+// ones.
 type playback struct {
 	buffer *interpolate.Buffer[world.Visual]
 	sample interpolate.Sample[world.Visual]
@@ -74,8 +75,8 @@ func appendTick(dst []byte, tick int) []byte {
 	return binary.LittleEndian.AppendUint16(dst, uint16(tick))
 }
 
-// parseTick parses the low 16 bits of a tick at the start of a message. It returns the tick with these bits
-// that is closest to newest, and the rest of the message.
+// parseTick parses the low 16 bits of a tick at the start of a message. It returns the tick with
+// these bits that is closest to newest, and the rest of the message.
 func parseTick(b []byte, newest int) (tick int, rest []byte, err error) {
 	if len(b) < tickSize {
 		return 0, nil, errShort

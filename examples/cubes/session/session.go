@@ -1,7 +1,8 @@
-// Package session replicates the server's world to one client over a link, tick by tick, and measures what
-// the client sees. Each replication [Mode] is a [Sender] and a [Receiver]. Those that New creates by default
-// exchange messages over a simulated link in the caller's time; those of [Endpoints] use a real server and
-// client. [Compare] runs all modes on the same inputs in virtual time.
+// Package session replicates the server's world to one client over a link, tick by tick, and
+// measures what the client sees. Each replication [Mode] is a [Sender] and a [Receiver]. Those that
+// New creates by default exchange messages over a simulated link in the caller's time; those of
+// [Endpoints] use a real server and client. [Compare] runs all modes on the same inputs in virtual
+// time.
 package session
 
 import (
@@ -19,21 +20,24 @@ type Config struct {
 	Mode    Mode
 	Options Options
 	Link    Link
-	// New makes both newEnds of a way; by default it is newPair, whose messages the session carries in its own time.
+	// New creates the sender and the receiver of a mode. The default is a pair whose messages the
+	// session carries over a simulated link.
 	New func(Mode, Initial, Options) (Sender, Receiver, error)
 }
 
-// Link has the properties of the link between server and client, which are the same in both directions.
+// Link has the properties of the link between server and client, which are the same in both
+// directions.
 type Link struct {
-	// RTT is the round-trip time without jitter, Jitter the maximum additional delay of a packet in each
-	// direction.
+	// RTT is the round-trip time without jitter, Jitter the maximum additional delay of a packet in
+	// each direction.
 	RTT, Jitter time.Duration
 	// Loss is the fraction of packets that are lost in each direction.
 	Loss float64
 	Seed uint64
 }
 
-// direction returns the configuration of direction n, which is 0 for the downlink and 1 for the uplink.
+// direction returns the configuration of direction n, which is 0 for the downlink and 1 for the
+// uplink.
 func (l Link) direction(n uint64) simnet.Config {
 	// The simulated link limits delays to four times their mean.
 	return simnet.Config{Delay: l.RTT / 2, Jitter: l.Jitter / 4, Loss: l.Loss, Burst: 1, Seed: 2*l.Seed + n}
@@ -74,8 +78,8 @@ func New(cfg Config) (*Session, error) {
 	return s, nil
 }
 
-// Use replaces the replication mode and its options while the world goes on. Drawn is unchanged until the
-// new receiver has something to draw.
+// Use replaces the replication mode and its options while the world goes on. Drawn is unchanged
+// until the new receiver has something to draw.
 func (s *Session) Use(m Mode, o Options) error {
 	newEnds := s.cfg.New
 	if newEnds == nil {
@@ -143,9 +147,9 @@ func (s *Session) Bodies() []world.Body { return s.sim.Bodies }
 // Now returns the time since the start, which server and client share.
 func (s *Session) Now() time.Duration { return world.TickTime(s.sim.Tick) }
 
-// Tick simulates one tick of the server with an input, delivers the messages that are due, and lets the
-// client draw. Errors of the simulation and of the server are returned; messages that the client rejects are
-// counted by the Meter.
+// Tick simulates one tick of the server with an input, delivers the messages that are due, and lets
+// the client draw. Errors of the simulation and of the server are returned; messages that the
+// client rejects are counted by the Meter.
 func (s *Session) Tick(in world.Input) error {
 	if err := s.sim.Step(in); err != nil {
 		return err

@@ -32,7 +32,8 @@ var modes = map[session.Mode]session.Options{
 	session.ModeState:     {Rate: 60, Budget: 256_000},
 }
 
-// TestModes checks that each mode shows the client nearly what the server has, over a good and a bad link.
+// TestModes checks that each mode shows the client nearly what the server has, over a good and a
+// bad link.
 func TestModes(t *testing.T) {
 	links := map[string]session.Link{
 		"good": {},
@@ -102,7 +103,7 @@ func TestBudget(t *testing.T) {
 			s.Meter.Reset()
 			play(t, s, 4, 240)
 			if got := s.Meter.Kbits() * 1000; got > 1.1*float64(bits) || got == 0 {
-				t.Errorf("%v: %.0f bits a second of %d", k, got, bits)
+				t.Errorf("%v: %.0f bit/s, want at most %d", k, got, bits)
 			}
 		}
 	}

@@ -13,8 +13,8 @@ const (
 	// maxDatagram is the largest UDP payload and tagSize the size of its AEAD tag, both in bytes.
 	maxDatagram = 1200
 	tagSize     = 16
-	// packetOverhead is what a datagram adds to its payload, in bytes: the headers of IP, UDP and the
-	// transport, and the AEAD tag.
+	// packetOverhead is the size of a datagram without its payload, in bytes: the headers of IP,
+	// UDP and the transport, and the AEAD tag.
 	packetOverhead = transport.IPSize + transport.HeaderSize + tagSize
 	// maxPayload is the largest message that one datagram carries, in bytes.
 	maxPayload = maxDatagram - transport.HeaderSize - tagSize
@@ -22,9 +22,9 @@ const (
 	fragmentPart = maxPayload - fragment.HeaderSize
 )
 
-// simLink carries messages over a simulated link in one direction, in virtual time. A message that is
-// larger than a datagram is fragmented, and lost if any of its fragments is lost. Not safe for concurrent
-// use.
+// simLink carries messages over a simulated link in one direction, in virtual time. A message that
+// is larger than a datagram is fragmented, and lost if any of its fragments is lost. Not safe for
+// concurrent use.
 type simLink struct {
 	queue     *simnet.Queue[datagram]
 	link      *simnet.Link
@@ -56,7 +56,8 @@ func newSimLink(cfg simnet.Config) (*simLink, error) {
 // set changes the properties of the link.
 func (l *simLink) set(cfg simnet.Config) error { return l.link.Set(cfg) }
 
-// wireSize returns the bytes that a message of n bytes takes on the link, including the headers down to IP.
+// wireSize returns the bytes that a message of n bytes takes on the link, including the headers
+// down to IP.
 func wireSize(n int) int {
 	if n <= maxPayload {
 		return n + packetOverhead
@@ -91,8 +92,8 @@ func (l *simLink) push(now time.Duration, d datagram) {
 	l.datagrams++
 }
 
-// deliver calls f with each message that is complete by now and the time at which it was. The message is
-// valid during the call only. Late and duplicate fragments are ignored.
+// deliver calls f with each message that is complete by now and the time at which it was. The
+// message is valid during the call only. Late and duplicate fragments are ignored.
 func (l *simLink) deliver(now time.Duration, f func(at time.Duration, message []byte)) {
 	for {
 		d, at, ok := l.queue.Pop(now)

@@ -20,8 +20,8 @@ type stateReceiver struct {
 	cubes      []int
 }
 
-// simulator is the client's simulation. It applies received states at their ticks and simulates on from
-// them. It implements the part of Receiver that is independent of the transport.
+// simulator is the client's simulation. It applies received states at their ticks and simulates on
+// from them. It implements the part of Receiver that is independent of the transport.
 type simulator struct {
 	sim      *world.Simulation
 	buffer   *jitter.Buffer[stateSet]
@@ -117,7 +117,8 @@ func (r *stateReceiver) Receive(at time.Duration, message []byte) error {
 	return nil
 }
 
-// accept adds the states of cubes at a tick, and inputs, to the jitter buffer. They arrived at that time.
+// accept adds the states of cubes at a tick, and inputs, to the jitter buffer. They arrived at that
+// time.
 func (r *simulator) accept(at time.Duration, tick int, inputs []statesync.TickInputs, cubes []int, state []world.State) {
 	for _, t := range inputs {
 		if len(t.Inputs) == 1 && len(t.Inputs[0].Data) == 1 {
@@ -137,8 +138,8 @@ func (r *simulator) accept(at time.Duration, tick int, inputs []statesync.TickIn
 	r.buffer.Add(at, uint64(tick), s)
 }
 
-// minPending is the number of pending ticks before the first one is simulated. It covers draws between which
-// the jitter buffer releases no tick, which others with two make up for.
+// minPending is the number of pending ticks before the first one is simulated. It covers draws
+// between which the jitter buffer releases no tick, which others with two make up for.
 const minPending = 1
 
 // Draw implements Receiver.

@@ -8,7 +8,8 @@ import (
 	"github.com/uplink-rpc/uplink/statesync"
 )
 
-// Priorities of cubes. The player's cube is in every packet; moving cubes take precedence over resting ones.
+// Priorities of cubes. The player's cube is in every packet; moving cubes take precedence over
+// resting ones.
 const (
 	playerPriority = 1_000_000
 	movingPriority = 100
@@ -45,11 +46,12 @@ func stateConfig(r *world.Rounding, o Options) statesync.Config {
 	return statesync.Config{Velocities: r.Velocities(), Rest: "Resting", NoDelta: o.NoDelta}
 }
 
-// minPacket is the minimum capacity of a packet, in bytes. If packets are smaller, most of the budget goes
-// to headers.
+// minPacket is the minimum capacity of a packet, in bytes. If packets are smaller, most of the
+// budget goes to headers.
 const minPacket = 72
 
-// SetBudget implements Sender. It chooses the highest rate at which packets have room for minPacket bytes.
+// SetBudget implements Sender. It chooses the highest rate at which packets have room for minPacket
+// bytes.
 func (s *stateSender) SetBudget(bits int) {
 	bytes := maxPayload
 	s.every = world.TickRate / s.rate

@@ -9,7 +9,7 @@ import (
 
 // WriteTable writes results as a Markdown table.
 func WriteTable(w io.Writer, results []*Result) {
-	fmt.Fprintln(w, "| budget | way down | rate | kbit/s | error mean | 99 % | largest | turn mean | 99 % | largest | pops/min | updates/s | wait | behind |")
+	fmt.Fprintln(w, "| budget | mode | rate | kbit/s | error mean | 99 % | largest | turn mean | 99 % | largest | pops/min | updates/s | wait | behind |")
 	fmt.Fprintln(w, "| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
 	const cm = 100
 	for _, r := range results {

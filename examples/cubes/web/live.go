@@ -1,6 +1,6 @@
-// Package web runs a session in real time and serves a page that shows it. The server simulates, a player
-// controls it through a real client, to which the world is replicated over the same connection, and viewers
-// see both ends.
+// Package web runs a session in real time and serves a page that shows it. The server simulates, a
+// player controls it through a real client, to which the world is replicated over the same
+// connection, and viewers see both ends.
 package web
 
 import (
@@ -28,7 +28,8 @@ type Live struct {
 	shown    picture
 }
 
-// NewLive returns a world that a script with that seed plays until a viewer does. The caller must call Close.
+// NewLive returns a world that a script with that seed plays until a viewer does. The caller must
+// call Close.
 func NewLive(ctx context.Context, p world.Params, seed uint64, s Settings) (*Live, error) {
 	if err := s.check(); err != nil {
 		return nil, err
@@ -83,8 +84,8 @@ func (l *Live) Settings() Settings {
 	return l.settings
 }
 
-// Change calls change with a copy of the settings and applies the result. If change returns an error or the
-// result is invalid, Change returns the error and the settings stay as they are.
+// Change calls change with a copy of the settings and applies the result. If change returns an
+// error or the result is invalid, Change returns the error and the settings stay as they are.
 func (l *Live) Change(change func(*Settings) error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -57,8 +57,8 @@ type request struct {
 	Restart  bool            `json:"restart"`
 }
 
-// stream serves the WebSocket of a page: it sends pictures and figures and receives requests. Other origins
-// are rejected.
+// stream serves the WebSocket of a page: it sends pictures and figures and receives requests. Other
+// origins are rejected.
 func (p *Page) stream(w http.ResponseWriter, r *http.Request) {
 	v := p.live.AddViewer()
 	if v == nil {
@@ -131,7 +131,8 @@ func (p *Page) handle(b []byte) error {
 		p.live.Steer(world.Input(*o.Keys))
 	}
 	if o.Settings != nil {
-		// Fields that the request leaves out keep their current values: those of the page may be outdated.
+		// Fields that the request leaves out keep their current values: those of the page may be
+		// outdated.
 		if err := p.live.Change(func(s *Settings) error { return json.Unmarshal(o.Settings, s) }); err != nil {
 			return err
 		}

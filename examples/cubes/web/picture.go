@@ -14,7 +14,7 @@ type drawnCube struct {
 	flags       uint8    // 1: interacting
 }
 
-// picture is what was sent last of both ends, the server's first.
+// picture holds the cubes that were sent last for both ends, the server's first.
 type picture [2][]drawnCube
 
 func newPicture(count int) picture {
@@ -37,8 +37,8 @@ func scale(v, by float64) int16 {
 	return int16(max(math.MinInt16, min(math.MaxInt16, math.Round(v*by))))
 }
 
-// update replaces end i of the picture. It appends the number of cubes that changed, or of all cubes, and each
-// of them.
+// update replaces end i of the picture. It appends the number of cubes that changed, or of all
+// cubes, and each of them.
 func (p *picture) update(dst []byte, i int, cubes func(n int) *world.Visual, all bool) []byte {
 	at := len(dst)
 	dst = append(dst, 0, 0)

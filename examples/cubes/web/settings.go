@@ -10,11 +10,11 @@ import (
 	"github.com/uplink-rpc/uplink/examples/cubes/session"
 )
 
-// Settings are what a viewer can change.
+// Settings are the properties of the session and the link that viewers can change.
 type Settings struct {
 	Mode string `json:"way"`
-	// Rate is the maximum number of messages per second, Budget the maximum bandwidth in kbit/s. A Budget of
-	// 0 means no limit.
+	// Rate is the maximum number of messages per second, Budget the maximum bandwidth in kbit/s. A
+	// Budget of 0 means no limit.
 	Rate   int `json:"rate"`
 	Budget int `json:"budget"`
 	// Loss is a fraction; RTT and Jitter are in milliseconds. See session.Link.

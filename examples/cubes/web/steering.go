@@ -18,8 +18,8 @@ type Move struct {
 	Keys uint8 `uplink:"kind=bits,width=6"`
 }
 
-// steering is a real server and client, connected over UDP on loopback with a simulated link in between. It
-// carries the keys to the server and replicates the world to the client.
+// steering is a real server and client, connected over UDP on loopback with a simulated link in
+// between. It carries the keys to the server and replicates the world to the client.
 type steering struct {
 	network   *simnet.WrappedNetwork
 	server    *ds.Server

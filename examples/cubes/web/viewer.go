@@ -21,7 +21,7 @@ type Message struct {
 	Contents []byte
 }
 
-// Viewer receives what a Live shows.
+// Viewer receives the pictures and figures of a Live.
 type Viewer struct {
 	// Messages is closed after RemoveViewer or if the viewer is too slow.
 	Messages  <-chan Message
@@ -29,7 +29,8 @@ type Viewer struct {
 	needsFull bool // the next picture must be complete
 }
 
-// AddViewer returns a new viewer, or nil if there are MaxViewers already. The caller must call RemoveViewer.
+// AddViewer returns a new viewer, or nil if there are MaxViewers already. The caller must call
+// RemoveViewer.
 func (l *Live) AddViewer() *Viewer {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -77,7 +78,7 @@ type Figures struct {
 	Settings Settings `json:"settings"`
 }
 
-// broadcast sends what changed to all viewers, and figures every figuresInterval ticks.
+// broadcast sends the changed cubes to all viewers, and figures every figuresInterval ticks.
 func (l *Live) broadcast() {
 	s := l.session
 	var server world.Visual

@@ -12,12 +12,14 @@ type Params struct {
 	Step float64
 	// Gravity is the downward acceleration. Friction and Bounce (0 to 1) apply to all contacts.
 	Gravity, Friction, Bounce float64
-	// Spacing is the initial distance between the centers of cubes. Size and PlayerSize are edge lengths.
+	// Spacing is the initial distance between the centers of cubes. Size and PlayerSize are edge
+	// lengths.
 	Spacing, Size, PlayerSize, Density float64
-	// Roll is the acceleration of the player, Drag the fraction of its speed that it loses per second.
+	// Roll is the acceleration of the player, Drag the fraction of its speed that it loses per
+	// second.
 	Roll, Drag float64
-	// Hover is the height at which the player floats while it pushes. Cubes within PushRadius of the point
-	// below it are accelerated by up to Push.
+	// Hover is the height at which the player floats while it pushes. Cubes within PushRadius of
+	// the point below it are accelerated by up to Push.
 	Hover, PushRadius, Push float64
 	// Cubes within PullRadius of the player are accelerated towards it by Pull while it pulls.
 	PullRadius, Pull float64

@@ -4,8 +4,8 @@ import (
 	"math/rand/v2"
 )
 
-// Script generates inputs from a seed and the position of the player. It steers towards one random target
-// after another, and pulls and pushes in between.
+// Script generates inputs from a seed and the position of the player. It steers towards one random
+// target after another, and pulls and pushes in between.
 type Script struct {
 	random *rand.Rand
 	target [2]float64
@@ -17,13 +17,15 @@ type Script struct {
 }
 
 const (
-	// ScriptReach is the default maximum distance of targets from the origin along each axis, in meters.
+	// ScriptReach is the default maximum distance of targets from the origin along each axis, in
+	// meters.
 	ScriptReach = 12
 	// scriptDelay is the number of ticks without input at the start, while the player falls.
 	scriptDelay = 30
 )
 
-// NewScript returns the script of a seed. Targets are up to reach meters from the origin along each axis.
+// NewScript returns the script of a seed. Targets are up to reach meters from the origin along each
+// axis.
 func NewScript(seed uint64, reach float64) *Script {
 	return &Script{random: rand.New(rand.NewPCG(seed, 0x6375626573)), reach: reach, decide: scriptDelay, change: scriptDelay}
 }

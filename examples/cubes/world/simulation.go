@@ -16,24 +16,26 @@ const (
 // TickTime returns the time of a tick, which is 0 for tick 0.
 func TickTime(tick int) time.Duration { return time.Duration(tick) * time.Second / TickRate }
 
-// Simulation is a World that counts its ticks and keeps the state of its cubes. Not safe for concurrent use.
+// Simulation is a World that counts its ticks and keeps the state of its cubes. Not safe for
+// concurrent use.
 type Simulation struct {
 	world *World
 	// Tick is the number of the last step.
 	Tick int
 	// Bodies is the state after the last step.
 	Bodies []Body
-	// Round makes Step round the state after each step, so that the next step starts from a state that
-	// can be sent exactly.
+	// Round makes Step round the state after each step, so that the next step starts from a state
+	// that can be sent exactly.
 	Round bool
-	// Order changes the order in which the solver handles constraints. Two simulations with different
-	// orders differ slightly, as on two processors or with two builds of an engine.
+	// Order changes the order in which the solver handles constraints. Two simulations with
+	// different orders differ slightly, as on two processors or with two builds of an engine.
 	Order    uint32
 	rounding *Rounding
 	rounded  []Body
 }
 
-// NewSimulation returns a simulation of a new world. The error names the parameter that is out of bounds.
+// NewSimulation returns a simulation of a new world. The error names the parameter that is out of
+// bounds.
 func NewSimulation(p Params) (*Simulation, error) {
 	w, err := New(p)
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// Visual is the visible part of a cube's state, as snapshots send it: positions in steps of 1/512 m, and
-// 9 bits for each of the smallest three components of the orientation.
+// Visual is the visible part of a cube's state, as snapshots send it: positions in steps of 1/512
+// m, and 9 bits for each of the smallest three components of the orientation.
 type Visual struct {
 	Position    schema.Vec3 `uplink:"resolution=0.001953125,min=-32,max=32" interpolate:"position"`
 	Orientation schema.Quat `uplink:"bits=9" interpolate:"orientation"`
@@ -33,8 +33,9 @@ func (PoseAdapter) SetPose(v *Visual, p interpolate.Pose) {
 	v.Position, v.Orientation, v.Velocity = p.Position, p.Orientation, p.Velocity
 }
 
-// State is the whole state of a cube, as state synchronization sends it. Its resolution is higher than that
-// of Visual, because the client simulates on from it: coarse rounding pushes cubes into each other.
+// State is the whole state of a cube, as state synchronization sends it. Its resolution is higher
+// than that of Visual, because the client simulates on from it: coarse rounding pushes cubes into
+// each other.
 type State struct {
 	Position    schema.Vec3 `uplink:"resolution=0.000244140625,min=-32,max=32,velocity=Linear"`
 	Orientation schema.Quat `uplink:"bits=15,velocity=Angular"`

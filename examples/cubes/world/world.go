@@ -1,6 +1,6 @@
-// Package world simulates rigid cubes on a plane with ODE, a physics engine in C. Cube 0 is the player's:
-// it is larger, and an [Input] moves it. The package also defines the state that server and client exchange,
-// and a script that plays by itself.
+// Package world simulates rigid cubes on a plane with ODE, a physics engine in C. Cube 0 is the
+// player's: it is larger, and an [Input] moves it. The package also defines the state that server
+// and client exchange, and a script that plays by itself.
 package world
 
 /*
@@ -38,8 +38,9 @@ const (
 	Keys = Left | Right | Up | Down | Push | Pull
 )
 
-// World is one simulation. With one build of ODE it is deterministic: the same Params and the same calls
-// produce the same states. A World is not safe for concurrent use; different worlds may run concurrently.
+// World is one simulation. With one build of ODE it is deterministic: the same Params and the same
+// calls produce the same states. A World is not safe for concurrent use; different worlds may run
+// concurrently.
 type World struct {
 	c     *C.cubes_world
 	count int
@@ -50,7 +51,8 @@ type Body struct {
 	Position [3]float64
 	// Orientation is x, y, z, w.
 	Orientation [4]float64
-	// Linear is the velocity of the center in m/s, Angular the angular velocity in world axes in rad/s.
+	// Linear is the velocity of the center in m/s, Angular the angular velocity in world axes in
+	// rad/s.
 	Linear, Angular [3]float64
 	moving          uint32
 	interacting     uint32
@@ -73,8 +75,8 @@ func (b *Body) Mark(moving, interacting bool) {
 	}
 }
 
-// New returns a world in its initial state: the cubes lie in a square at rest, and the player's cube is above
-// them. The error names the parameter that is out of bounds.
+// New returns a world in its initial state: the cubes lie in a square at rest, and the player's
+// cube is above them. The error names the parameter that is out of bounds.
 func New(p Params) (*World, error) {
 	if err := p.check(); err != nil {
 		return nil, err
@@ -102,8 +104,9 @@ func release(c *C.cubes_world) {
 // Count returns the number of cubes, including the player's.
 func (w *World) Count() int { return w.count }
 
-// Step simulates one step of Params.Step seconds. The tick seeds the order in which the solver handles
-// constraints: two worlds produce the same states only if they are stepped with the same ticks.
+// Step simulates one step of Params.Step seconds. The tick seeds the order in which the solver
+// handles constraints: two worlds produce the same states only if they are stepped with the same
+// ticks.
 func (w *World) Step(in Input, tick uint32) {
 	engine.Lock()
 	defer engine.Unlock()
@@ -129,8 +132,8 @@ func (w *World) Set(i int, b *Body) {
 	runtime.KeepAlive(w)
 }
 
-// Nudge replaces position, orientation and velocities of cube i, which moves, by nearly the same values. The
-// engine's other state is unchanged: for how many steps the cube has been slow.
+// Nudge replaces position, orientation and velocities of cube i, which moves, by nearly the same
+// values. The engine's other state is unchanged: for how many steps the cube has been slow.
 func (w *World) Nudge(i int, b *Body) {
 	w.check(i)
 	engine.Lock()
