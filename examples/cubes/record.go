@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/uplink-rpc/uplink/examples/cubes/script"
 	"github.com/uplink-rpc/uplink/examples/cubes/world"
 	"github.com/uplink-rpc/uplink/internal/cubes"
 	"github.com/uplink-rpc/uplink/schema"
@@ -19,10 +18,10 @@ import (
 
 func newRecordCommand() *cobra.Command {
 	p := world.Default()
-	frames, seed, reach := 3000, uint64(1), float64(script.Reach)
+	frames, seed, reach := 3000, uint64(1), float64(world.ScriptReach)
 	c := &cobra.Command{
 		Use:   "record FILE",
-		Short: "Records a scripted run as bench-snapshots reads it",
+		Short: "Records a scripted run for uplink bench-snapshots",
 		Long: `record simulates a scripted run and writes 901 cubes a frame, at 60 Hz, in the layout of the articles'
 compression challenge: for each cube eight 32-bit integers, little-endian. FILE is compressed if its name ends in .gz.`,
 		Args: cobra.ExactArgs(1),
@@ -34,20 +33,20 @@ compression challenge: for each cube eight 32-bit integers, little-endian. FILE 
 		},
 	}
 	f := c.Flags()
-	f.IntVar(&frames, "frames", frames, "how many frames")
-	f.Uint64Var(&seed, "seed", seed, "what the script does")
-	f.Float64Var(&reach, "reach", reach, "how far from the middle it goes, in meters")
-	f.Float64Var(&p.Size, "size", p.Size, "of a cube, in meters")
-	f.Float64Var(&p.PlayerSize, "player-size", p.PlayerSize, "of the player's cube, in meters")
-	f.Float64Var(&p.Friction, "friction", p.Friction, "of all contacts")
-	f.Float64Var(&p.Bounce, "bounce", p.Bounce, "of all contacts, 0 to 1")
-	f.Float64Var(&p.Gravity, "gravity", p.Gravity, "in m/s²")
-	f.Float64Var(&p.Roll, "roll", p.Roll, "how much the player accelerates, in m/s²")
-	f.Float64Var(&p.Pull, "pull", p.Pull, "how much the player draws others, in m/s²")
+	f.IntVar(&frames, "frames", frames, "number of frames")
+	f.Uint64Var(&seed, "seed", seed, "seed of the script")
+	f.Float64Var(&reach, "reach", reach, "maximum distance of targets from the origin along each axis, in meters")
+	f.Float64Var(&p.Size, "size", p.Size, "size of a cube, in meters")
+	f.Float64Var(&p.PlayerSize, "player-size", p.PlayerSize, "size of the player's cube, in meters")
+	f.Float64Var(&p.Friction, "friction", p.Friction, "friction of all contacts")
+	f.Float64Var(&p.Bounce, "bounce", p.Bounce, "bounce of all contacts, 0 to 1")
+	f.Float64Var(&p.Gravity, "gravity", p.Gravity, "gravity, in m/s²")
+	f.Float64Var(&p.Roll, "roll", p.Roll, "acceleration of the player, in m/s²")
+	f.Float64Var(&p.Pull, "pull", p.Pull, "acceleration of other cubes towards the player, in m/s²")
 	return c
 }
 
-// record writes a recording to a file.
+// record writes a recording to a file, compressed if its name ends in .gz.
 func record(path string, p world.Params, frames int, seed uint64, reach float64) (err error) {
 	f, err := os.Create(path)
 	if err != nil {
@@ -61,7 +60,8 @@ func record(path string, p world.Params, frames int, seed uint64, reach float64)
 	return errors.Join(writeRecording(z, p, frames, seed, reach), z.Close())
 }
 
-// still is how many frames the layout begins with in which nothing moves.
+// still is the number of frames at the start of a recording in which nothing moves, as the layout
+// requires.
 const still = 6
 
 func writeRecording(to io.Writer, p world.Params, frames int, seed uint64, reach float64) error {
@@ -73,7 +73,7 @@ func writeRecording(to io.Writer, p world.Params, frames int, seed uint64, reach
 		return fmt.Errorf("there are %d cubes, a recording has %d", w.Count(), cubes.Count)
 	}
 	out := bufio.NewWriterSize(to, 1<<16)
-	steer := script.New(seed, reach)
+	steer := world.NewScript(seed, reach)
 	bodies := make([]world.Body, w.Count())
 	var frame cubes.Frame
 	var buf []byte

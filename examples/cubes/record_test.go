@@ -8,7 +8,8 @@ import (
 	"github.com/uplink-rpc/uplink/internal/cubes"
 )
 
-// TestRecording: what is written is what bench-snapshots reads, begins at rest, and comes out the same again.
+// TestRecording checks that bench-snapshots can read a recording, that it begins at rest, and that
+// it is reproducible.
 func TestRecording(t *testing.T) {
 	write := func() []byte {
 		var b bytes.Buffer

@@ -11,35 +11,35 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/uplink-rpc/uplink/examples/cubes/web"
+
 	"github.com/spf13/cobra"
 
-	"github.com/uplink-rpc/uplink/examples/cubes/live"
-	"github.com/uplink-rpc/uplink/examples/cubes/page"
 	"github.com/uplink-rpc/uplink/examples/cubes/world"
 	"github.com/uplink-rpc/uplink/metrics/dashboard"
 )
 
-// serveOptions are those of the command without a name.
+// serveOptions are the options of the root command.
 type serveOptions struct {
 	addr     string
 	seed     uint64
 	runs     time.Duration
-	settings live.Settings
+	settings web.Settings
 }
 
 func (o *serveOptions) addFlags(c *cobra.Command) {
-	o.settings = live.Default()
+	o.settings = web.DefaultSettings()
 	f := c.Flags()
-	f.StringVar(&o.addr, "http", "127.0.0.1:7080", "where the page is, on loopback")
-	f.Uint64Var(&o.seed, "seed", 1, "what the script does")
-	f.DurationVar(&o.runs, "for", 0, "how long it runs; 0: until it is stopped")
-	f.StringVar(&o.settings.Way, "way", o.settings.Way, "way down at first: full, snapshots, state")
-	f.Float64Var(&o.settings.Loss, "loss", o.settings.Loss, "share of packets lost at first, each way")
-	f.Float64Var(&o.settings.RTT, "rtt", o.settings.RTT, "round trip at first, in ms")
-	f.Float64Var(&o.settings.Jitter, "jitter", o.settings.Jitter, "how long packets are held up at first, at most, in ms")
+	f.StringVar(&o.addr, "http", "127.0.0.1:7080", "address of the page, on loopback")
+	f.Uint64Var(&o.seed, "seed", 1, "seed of the script")
+	f.DurationVar(&o.runs, "for", 0, "time after which it stops; 0: run until it is interrupted")
+	f.StringVar(&o.settings.Mode, "way", o.settings.Mode, "initial replication mode: full, snapshots, state")
+	f.Float64Var(&o.settings.Loss, "loss", o.settings.Loss, "initial fraction of packets lost, each direction")
+	f.Float64Var(&o.settings.RTT, "rtt", o.settings.RTT, "initial round-trip time, in ms")
+	f.Float64Var(&o.settings.Jitter, "jitter", o.settings.Jitter, "initial maximum jitter, each direction, in ms")
 }
 
-// serve runs the world and the page until the context is done.
+// serve runs the world and the page until the context is done or the process is interrupted.
 func serve(ctx context.Context, o *serveOptions, out io.Writer) (err error) {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
@@ -57,14 +57,14 @@ func serve(ctx context.Context, o *serveOptions, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	l, err := live.New(ctx, world.Default(), o.seed, o.settings)
+	l, err := web.NewLive(ctx, world.Default(), o.seed, o.settings)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
-	web := &http.Server{Handler: guard.Handler(page.New(l)), ReadHeaderTimeout: 10 * time.Second}
-	defer func() { _ = web.Close() }()
-	go func() { _ = web.Serve(listener) }() // until it is closed
+	server := &http.Server{Handler: guard.Handler(web.NewPage(l)), ReadHeaderTimeout: 10 * time.Second}
+	defer func() { _ = server.Close() }()
+	go func() { _ = server.Serve(listener) }() // returns after Close
 	fmt.Fprintf(out, "http://%v shows the world; arrow keys, space and z play\n", listener.Addr())
 	return l.Run(ctx)
 }

@@ -5,9 +5,10 @@ import (
 	"testing"
 )
 
-// TestMerge: what is merged is as if all had been added to one, but for which of many are kept.
+// TestMerge checks that merged distributions equal one of all numbers, except for the choice of
+// samples.
 func TestMerge(t *testing.T) {
-	for _, counts := range [][2]int{{0, 5}, {5, 0}, {100, 200}, {100, 3 * sampled}, {3 * sampled, 100}} {
+	for _, counts := range [][2]int{{0, 5}, {5, 0}, {100, 200}, {100, 3 * maxSamples}, {3 * maxSamples, 100}} {
 		var all, one, two Distribution
 		for i := range counts[0] + counts[1] {
 			v := math.Mod(float64(i)*0.618, 1)

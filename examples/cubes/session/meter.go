@@ -4,74 +4,80 @@ import (
 	"math"
 	"time"
 
-	"github.com/uplink-rpc/uplink/examples/cubes/game"
-	"github.com/uplink-rpc/uplink/examples/cubes/way"
+	"github.com/uplink-rpc/uplink/examples/cubes/world"
+
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// Pop is how far, in meters, a cube is drawn in one tick from where its motion would have put it, for it to count as a pop.
-// Its motion is what the client simulated, or that of the server's cube where the client does not simulate.
-const Pop = 0.05
+// PopDistance is the minimum distance, in meters, between the drawn and the expected position of a
+// cube that counts as a pop. The expected position is the one drawn in the previous tick plus the
+// motion that the client simulated or, if the client does not simulate, the motion of the server's
+// cube.
+const PopDistance = 0.05
 
-// Meter measures a session from its beginning, or from Reset.
+// Meter measures a session since its start or the last Reset.
 type Meter struct {
-	// Ticks were measured. Bytes and Datagrams left the server in them, headers down to IP included.
+	// Ticks is the number of measured ticks. Bytes and Datagrams are what the server sent in them.
+	// Bytes include the headers down to IP.
 	Ticks, Bytes, Datagrams int
-	// Refused is how many messages were of no use to the client, but for late ones; Trouble the last reason.
-	Refused int
-	Trouble error
-	// Position and Turn are the errors of cubes that move, or are not where they should be, a tick and cube: in meters and
-	// degrees, against the server's world at the time that is drawn.
+	// Rejected is the number of messages that the client rejected, without late ones. LastError is
+	// the reason for the last one.
+	Rejected  int
+	LastError error
+	// Position and Turn are the errors of position in meters and of orientation in degrees against
+	// the server's world at the time that is drawn. There is one sample per tick and cube that
+	// moves or is off.
 	Position, Turn Distribution
-	// Pops is how often a cube jumped; while it does so tick after tick that is one.
+	// Pops is the number of pops. A pop in consecutive ticks counts once.
 	Pops int
-	// Delay adds up, over ticks with something to draw, how far what is drawn lies back.
+	// Delay is the age of what is drawn, summed over the ticks with something to draw.
 	Delay time.Duration
 	drawn int
-	// Updates is how many states of cubes that came. Wait is the longest between two of the same cube, in ticks.
+	// Updates is the number of received states of cubes. Wait is the longest time between two
+	// updates of the same cube, in ticks.
 	Updates, Wait int
 
-	carried, carriedDatagrams int // by ways that are gone
-	begun, begunDatagrams     int // before Reset
-	waiting                   []int
-	last                      []schema.Vec3
-	popping                   []bool
-	lastDrawn                 bool
+	pastBytes, pastDatagrams int // of previous modes
+	begun, begunDatagrams    int // before Reset
+	waiting                  []int
+	last                     []schema.Vec3
+	popping                  []bool
+	lastDrawn                bool
 }
 
 func (m *Meter) begin(count int) {
 	*m = Meter{waiting: make([]int, count), last: make([]schema.Vec3, count), popping: make([]bool, count)}
 }
 
-// carry keeps what was counted of a way that is replaced.
-func (m *Meter) carry(bytes, datagrams int) {
-	m.carried += bytes
-	m.carriedDatagrams += datagrams
+// addPast adds the traffic of a mode that is replaced.
+func (m *Meter) addPast(bytes, datagrams int) {
+	m.pastBytes += bytes
+	m.pastDatagrams += datagrams
 }
 
-// Reset begins anew, at the place where things are.
+// Reset starts a new measurement. The state that pops depend on is kept.
 func (m *Meter) Reset() {
 	*m = Meter{
-		waiting: m.waiting, last: m.last, popping: m.popping, lastDrawn: m.lastDrawn, carried: m.carried, carriedDatagrams: m.carriedDatagrams,
+		waiting: m.waiting, last: m.last, popping: m.popping, lastDrawn: m.lastDrawn, pastBytes: m.pastBytes, pastDatagrams: m.pastDatagrams,
 		begun: m.begun + m.Bytes, begunDatagrams: m.begunDatagrams + m.Datagrams,
 	}
 	clear(m.waiting)
 }
 
-func (m *Meter) refused(err error) {
-	m.Refused++
-	m.Trouble = err
+func (m *Meter) reject(err error) {
+	m.Rejected++
+	m.LastError = err
 }
 
-// tick measures one.
+// tick measures one tick.
 func (m *Meter) tick(s *Session, now time.Duration) {
 	m.Ticks++
-	bytes, datagrams := s.down.Bytes, s.down.Datagrams
-	if c, ok := s.sender.(way.Carrier); ok {
-		bytes, datagrams = c.Carried()
+	bytes, datagrams := s.down.bytes, s.down.datagrams
+	if c, ok := s.sender.(Carrier); ok {
+		bytes, datagrams = c.Traffic()
 	}
-	m.Bytes = m.carried + bytes - m.begun
-	m.Datagrams = m.carriedDatagrams + datagrams - m.begunDatagrams
+	m.Bytes = m.pastBytes + bytes - m.begun
+	m.Datagrams = m.pastDatagrams + datagrams - m.begunDatagrams
 	for i := range m.waiting {
 		m.waiting[i]++
 	}
@@ -82,37 +88,38 @@ func (m *Meter) tick(s *Session, now time.Duration) {
 	for _, w := range m.waiting {
 		m.Wait = max(m.Wait, w)
 	}
-	if s.Shown {
-		m.look(s, now)
+	if s.Drawing {
+		m.measureDrawn(s, now)
 	}
 }
 
-// near is the error below which a cube that the server's world has at rest is right, in meters: half a step of a snapshot.
-const near = 0.002
+// restTolerance is the error up to which a cube that rests on the server counts as correct, in
+// meters. It is more than half a quantization step of a snapshot.
+const restTolerance = 0.002
 
-// look compares what is drawn with the server's world.
-func (m *Meter) look(s *Session, now time.Duration) {
-	here, ok := s.truth.at(s.At)
-	before, was := s.truth.at(s.At - game.Tick)
+// measureDrawn compares the drawn cubes with the server's world.
+func (m *Meter) measureDrawn(s *Session, now time.Duration) {
+	here, ok := s.history.at(s.DrawnAt)
+	before, was := s.history.at(s.DrawnAt - world.Tick)
 	if !ok || !was {
 		return
 	}
 	m.drawn++
-	m.Delay += now - s.At
+	m.Delay += now - s.DrawnAt
 	for i := range s.Drawn {
 		d, p, q := &s.Drawn[i], here.pose(i), before.pose(i)
-		off := distance(d.Position, p.at)
-		if moves := p != q; moves || off > near {
+		off := distance(d.Position, p.position)
+		if moves := p != q; moves || off > restTolerance {
 			m.Position.Add(off)
-			m.Turn.Add(angle(d.Orientation, p.turn))
+			m.Turn.Add(angle(d.Orientation, p.orientation))
 		}
 		if m.lastDrawn {
 			motion, simulated := s.receiver.Motion(i)
 			if !simulated {
-				motion = schema.Vec3{X: p.at.X - q.at.X, Y: p.at.Y - q.at.Y, Z: p.at.Z - q.at.Z}
+				motion = schema.Vec3{X: p.position.X - q.position.X, Y: p.position.Y - q.position.Y, Z: p.position.Z - q.position.Z}
 			}
 			l := &m.last[i]
-			pops := distance(schema.Vec3{X: l.X + motion.X, Y: l.Y + motion.Y, Z: l.Z + motion.Z}, d.Position) > Pop
+			pops := distance(schema.Vec3{X: l.X + motion.X, Y: l.Y + motion.Y, Z: l.Z + motion.Z}, d.Position) > PopDistance
 			if pops && !m.popping[i] {
 				m.Pops++
 			}
@@ -123,11 +130,11 @@ func (m *Meter) look(s *Session, now time.Duration) {
 	m.lastDrawn = true
 }
 
-// Merge adds what another session's meter measured.
+// Merge adds the measurements of another session's meter.
 func (m *Meter) Merge(o *Meter) {
 	m.Ticks, m.Bytes, m.Datagrams = m.Ticks+o.Ticks, m.Bytes+o.Bytes, m.Datagrams+o.Datagrams
-	if m.Refused += o.Refused; o.Trouble != nil {
-		m.Trouble = o.Trouble
+	if m.Rejected += o.Rejected; o.LastError != nil {
+		m.LastError = o.LastError
 	}
 	m.Position.Merge(&o.Position)
 	m.Turn.Merge(&o.Turn)
@@ -135,19 +142,19 @@ func (m *Meter) Merge(o *Meter) {
 	m.Updates, m.Wait = m.Updates+o.Updates, max(m.Wait, o.Wait)
 }
 
-// Seconds that were measured.
-func (m *Meter) Seconds() float64 { return float64(m.Ticks) / game.Rate }
+// Seconds returns the measured time.
+func (m *Meter) Seconds() float64 { return float64(m.Ticks) / world.TickRate }
 
-// Kbits is what left the server a second, in 1,000 bits.
+// Kbits returns the bandwidth that the server used, in kbit/s.
 func (m *Meter) Kbits() float64 { return float64(m.Bytes) * 8 / 1000 / m.Seconds() }
 
-// PopsPerMinute counts those of all cubes.
+// PopsPerMinute returns the rate of pops of all cubes together.
 func (m *Meter) PopsPerMinute() float64 { return float64(m.Pops) * 60 / m.Seconds() }
 
-// LongestWait is Wait as a time.
-func (m *Meter) LongestWait() time.Duration { return game.Time(m.Wait) }
+// LongestWait returns Wait as a duration.
+func (m *Meter) LongestWait() time.Duration { return world.TickTime(m.Wait) }
 
-// MeanDelay is how far what is drawn lies back.
+// MeanDelay returns the mean age of what is drawn.
 func (m *Meter) MeanDelay() time.Duration { return m.Delay / time.Duration(max(1, m.drawn)) }
 
 func distance(a, b schema.Vec3) float64 {
@@ -155,7 +162,7 @@ func distance(a, b schema.Vec3) float64 {
 	return math.Sqrt(x*x + y*y + z*z)
 }
 
-// angle is between two rotations, in degrees.
+// angle returns the angle between two orientations, in degrees.
 func angle(a, b schema.Quat) float64 {
 	dot := math.Abs(a.X*b.X + a.Y*b.Y + a.Z*b.Z + a.W*b.W)
 	return 2 * math.Acos(min(1, dot)) * 180 / math.Pi

@@ -1,180 +1,189 @@
-// Package session runs the server's world, one client and a link between them, tick by tick, in whatever time the caller
-// has, and measures what the client gets to see.
+// Package session replicates the server's world to one client over a link, tick by tick, and
+// measures what the client sees. Each replication [Mode] is a [Sender] and a [Receiver]. Those that
+// New creates by default exchange messages over a simulated link in the caller's time; those of
+// [Endpoints] use a real server and client. [Compare] runs all modes on the same inputs in virtual
+// time.
 package session
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
-	"github.com/uplink-rpc/uplink/examples/cubes/game"
-	"github.com/uplink-rpc/uplink/examples/cubes/lane"
-	"github.com/uplink-rpc/uplink/examples/cubes/way"
 	"github.com/uplink-rpc/uplink/examples/cubes/world"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// Config says what runs.
+// Config is the configuration of a Session.
 type Config struct {
 	World   world.Params
-	Way     way.Kind
-	Options way.Options
+	Mode    Mode
+	Options Options
 	Link    Link
-	// New makes both ends of a way; by default it is way.New, whose messages the session carries in its own time.
-	New func(way.Kind, way.Start, way.Options) (way.Sender, way.Receiver, error)
+	// New creates the sender and the receiver of a mode. The default is a pair whose messages the
+	// session carries over a simulated link.
+	New func(Mode, Initial, Options) (Sender, Receiver, error)
 }
 
-// Link is between server and client, the same both ways.
+// Link has the properties of the link between server and client, which are the same in both
+// directions.
 type Link struct {
-	// RTT is the round trip without jitter, Jitter the longest that a packet is held up beside it, each way.
+	// RTT is the round-trip time without jitter, Jitter the maximum additional delay of a packet in
+	// each direction.
 	RTT, Jitter time.Duration
-	Loss        float64
-	Seed        uint64
+	// Loss is the fraction of packets that are lost in each direction.
+	Loss float64
+	Seed uint64
 }
 
-// direction gives one direction of the link.
+// direction returns the configuration of direction n, which is 0 for the downlink and 1 for the
+// uplink.
 func (l Link) direction(n uint64) simnet.Config {
-	// Delays are cut at four times their mean.
+	// The simulated link limits delays to four times their mean.
 	return simnet.Config{Delay: l.RTT / 2, Jitter: l.Jitter / 4, Loss: l.Loss, Burst: 1, Seed: 2*l.Seed + n}
 }
 
-// Session is one. It is not safe for concurrent use.
+// Session is a server's world, one client and the link between them. Not safe for concurrent use.
 type Session struct {
 	cfg      Config
-	sim      *game.Simulation
-	sender   way.Sender
-	receiver way.Receiver
-	down, up *lane.Lane
+	sim      *world.Simulation
+	sender   Sender
+	receiver Receiver
+	down, up *simLink
 	ack      []byte
-	truth    truth
-	// Drawn is what the client draws, once Shown.
-	Drawn []game.Seen
-	// At is the server's time of what is drawn.
-	At    time.Duration
-	Shown bool
-	Meter Meter
+	history  history
+	// Drawn is what the client draws. It is valid if Drawing.
+	Drawn []world.Visual
+	// DrawnAt is the server's time of Drawn.
+	DrawnAt time.Duration
+	Drawing bool
+	Meter   Meter
 }
 
-// New begins a session: the world lies still.
+// New returns a session of a new world.
 func New(cfg Config) (*Session, error) {
-	sim, err := game.NewSimulation(cfg.World)
+	sim, err := world.NewSimulation(cfg.World)
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{cfg: cfg, sim: sim, Drawn: make([]game.Seen, len(sim.Bodies)), truth: newTruth(len(sim.Bodies))}
+	s := &Session{cfg: cfg, sim: sim, Drawn: make([]world.Visual, len(sim.Bodies)), history: newHistory(len(sim.Bodies))}
 	s.Meter.begin(len(sim.Bodies))
-	if s.down, err = lane.New(cfg.Link.direction(0)); err != nil {
+	if s.down, s.up, err = s.newLinks(); err != nil {
 		return nil, err
 	}
-	if s.up, err = lane.New(cfg.Link.direction(1)); err != nil {
+	if err := s.Use(cfg.Mode, cfg.Options); err != nil {
 		return nil, err
 	}
-	if err := s.Use(cfg.Way, cfg.Options); err != nil {
-		return nil, err
-	}
-	s.truth.push(sim.Tick, sim.Bodies)
+	s.history.push(sim.Tick, sim.Bodies)
 	return s, nil
 }
 
-// Use changes the way down, or its options, while the world goes on. What is drawn stays until the new way has something.
-func (s *Session) Use(k way.Kind, o way.Options) error {
-	ends := s.cfg.New
-	if ends == nil {
-		ends = way.New
+// Use replaces the replication mode and its options while the world goes on. Drawn is unchanged
+// until the new receiver has something to draw.
+func (s *Session) Use(m Mode, o Options) error {
+	newEnds := s.cfg.New
+	if newEnds == nil {
+		newEnds = newPair
 	}
 	if err := s.Close(); err != nil {
 		return err
 	}
-	sender, receiver, err := ends(k, way.Start{World: s.cfg.World, Bodies: s.sim.Bodies, Tick: s.sim.Tick}, o)
+	sender, receiver, err := newEnds(m, Initial{World: s.cfg.World, Bodies: s.sim.Bodies, Tick: s.sim.Tick}, o)
 	if err != nil {
 		return err
 	}
-	s.cfg.Way, s.cfg.Options = k, o
+	s.cfg.Mode, s.cfg.Options = m, o
 	s.sender, s.receiver = sender, receiver
-	s.sim.Round = k == way.State && !o.NoRound
-	// What is on its way is of the way before.
-	down, up, err := s.lanes()
+	s.sim.Round = m == ModeState && !o.NoRound
+	// Messages in flight belong to the previous mode.
+	down, up, err := s.newLinks()
 	if err != nil {
 		return err
 	}
-	s.Meter.carry(s.down.Bytes, s.down.Datagrams)
+	s.Meter.addPast(s.down.bytes, s.down.datagrams)
 	s.down, s.up = down, up
 	return nil
 }
 
-// Close ends the way down, which Use may begin again.
+// Close stops replication. Use may start it again.
 func (s *Session) Close() error {
-	c, ok := s.sender.(way.Carrier)
+	c, ok := s.sender.(Carrier)
 	if !ok {
 		return nil
 	}
-	s.Meter.carry(c.Carried())
+	s.Meter.addPast(c.Traffic())
 	return c.Close()
 }
 
-func (s *Session) lanes() (down, up *lane.Lane, err error) {
-	if down, err = lane.New(s.cfg.Link.direction(0)); err != nil {
+func (s *Session) newLinks() (down, up *simLink, err error) {
+	if down, err = newSimLink(s.cfg.Link.direction(0)); err != nil {
 		return nil, nil, err
 	}
-	up, err = lane.New(s.cfg.Link.direction(1))
+	up, err = newSimLink(s.cfg.Link.direction(1))
 	return down, up, err
 }
 
-// SetBudget changes the budget, in bits a second; 0 is no limit.
+// SetBudget changes the budget, in bits per second. 0 means no limit.
 func (s *Session) SetBudget(bits int) {
 	s.cfg.Options.Budget = bits
 	s.sender.SetBudget(bits)
 }
 
-// SetLink changes the link, but for its seed.
+// SetLink changes the properties of the link, except its seed.
 func (s *Session) SetLink(l Link) error {
 	s.cfg.Link = l
-	if err := s.down.Set(l.direction(0)); err != nil {
+	if err := s.down.set(l.direction(0)); err != nil {
 		return err
 	}
-	return s.up.Set(l.direction(1))
+	return s.up.set(l.direction(1))
 }
 
-// Config is what runs now.
+// Config returns the current configuration.
 func (s *Session) Config() Config { return s.cfg }
 
-// Bodies is the server's world, the session's own.
+// Bodies returns the cubes of the server's world. The caller must not modify them.
 func (s *Session) Bodies() []world.Body { return s.sim.Bodies }
 
-// Now is the server's time, which is also the client's.
-func (s *Session) Now() time.Duration { return game.Time(s.sim.Tick) }
+// Now returns the time since the start, which server and client share.
+func (s *Session) Now() time.Duration { return world.TickTime(s.sim.Tick) }
 
-// Tick has the server simulate one tick under an input, carries what is on its way, and has the client draw. An error is
-// of the game, not of the link.
+// Tick simulates one tick of the server with an input, delivers the messages that are due, and lets
+// the client draw. Errors of the simulation and of the server are returned; messages that the
+// client rejects are counted by the Meter.
 func (s *Session) Tick(in world.Input) error {
 	if err := s.sim.Step(in); err != nil {
 		return err
 	}
 	now := s.Now()
-	s.truth.push(s.sim.Tick, s.sim.Bodies)
-	var err error
-	s.up.Deliver(now, func(_ time.Duration, b []byte) {
-		if bad := s.sender.Ack(b); bad != nil && err == nil {
-			err = fmt.Errorf("ack: %w", bad)
+	s.history.push(s.sim.Tick, s.sim.Bodies)
+	var errs []error
+	s.up.deliver(now, func(_ time.Duration, b []byte) {
+		if err := s.sender.Ack(b); err != nil {
+			errs = append(errs, fmt.Errorf("ack: %w", err))
 		}
 	})
-	if err != nil {
+	if errs != nil {
+		return errs[0]
+	}
+	frame := Frame{Tick: s.sim.Tick, Bodies: s.sim.Bodies, Input: in}
+	send := func(b []byte) { errs = append(errs, s.down.send(now, b)) }
+	err := s.sender.Send(&frame, send)
+	if err = errors.Join(append(errs, err)...); err != nil {
 		return err
 	}
-	frame := way.Frame{Tick: s.sim.Tick, Bodies: s.sim.Bodies, Input: in}
-	if err := s.sender.Send(&frame, func(b []byte) { s.down.Send(now, b) }); err != nil {
-		return err
-	}
-	s.down.Deliver(now, func(at time.Duration, b []byte) {
-		if bad := s.receiver.Receive(at, b); bad != nil {
-			s.Meter.refused(bad)
+	s.down.deliver(now, func(at time.Duration, b []byte) {
+		if err := s.receiver.Receive(at, b); err != nil {
+			s.Meter.reject(err)
 		}
 	})
 	if b := s.receiver.Ack(s.ack[:0]); len(b) > 0 {
-		s.up.Send(now, b)
+		if err := s.up.send(now, b); err != nil {
+			return err
+		}
 		s.ack = b
 	}
 	if at, ok := s.receiver.Draw(now, s.Drawn); ok {
-		s.At, s.Shown = at, true
+		s.DrawnAt, s.Drawing = at, true
 	}
 	s.Meter.tick(s, now)
 	return nil

@@ -9,19 +9,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As many contacts of a pair as a box on a plane has. */
+/* Maximum number of contacts of a pair: those of a box on a plane. */
 #define MAX_CONTACTS 4
 #define WALLS 5
-/* How many steps a cube that rests is still interacting. */
+/* Number of steps for which a resting cube still counts as interacting. */
 #define LINGER 120
 
 typedef struct {
 	dBodyID id;
 	dGeomID geom;
 	dReal mass;
-	/* Whether the body is in contact with one that moves, in this step. */
+	/* Whether the body is in contact with a moving one in this step. */
 	uint8_t touched;
-	/* For how many steps more it counts as moved by the player, by itself or by others. */
+	/* Number of further steps for which the body counts as moved by the player, directly or through others. */
 	uint8_t interacting;
 } cube;
 
@@ -30,13 +30,13 @@ struct cubes_world {
 	dWorldID world;
 	dSpaceID space;
 	dJointGroupID contacts;
-	/* The floor, and walls that nobody sees, outside the space: nearly every cube touches the floor. */
+	/* The floor and invisible walls. They are not in the space, because nearly every cube touches the floor. */
 	dGeomID walls[WALLS];
 	int count;
 	cube *cubes;
 };
 
-/* prepare has ODE make what it keeps for each thread: a goroutine can come on any. */
+/* prepare allocates ODE's data of the calling thread. Go may call from any thread. */
 static void prepare(void) {
 	static int begun;
 	if (!begun) {
@@ -76,7 +76,7 @@ cubes_world *cubes_new(const cubes_params *params) {
 	w->contacts = dJointGroupCreate(0);
 
 	dWorldSetGravity(w->world, 0, 0, -w->p.gravity);
-	/* Soft constraints that part what overlaps slowly: where positions are rounded, things overlap a little. */
+	/* Soft constraints, which separate overlapping bodies slowly: rounded positions overlap slightly. */
 	dWorldSetERP(w->world, 0.2);
 	dWorldSetCFM(w->world, 1e-3);
 	dWorldSetContactMaxCorrectingVel(w->world, 2);
@@ -119,7 +119,7 @@ void cubes_free(cubes_world *w) {
 	free(w);
 }
 
-/* collide makes the contacts between two geoms, and says how many. */
+/* collide creates the contacts between two geoms and returns their number. */
 static int collide(cubes_world *w, dGeomID a, dGeomID b) {
 	dContact contacts[MAX_CONTACTS];
 	int n = dCollide(a, b, MAX_CONTACTS, &contacts[0].geom, sizeof contacts[0]);
@@ -147,7 +147,7 @@ static void near(void *data, dGeomID a, dGeomID b) {
 	if (c->interacting || d->interacting) c->interacting = d->interacting = LINGER;
 }
 
-/* move pushes the player where the input says: above its center, so that it rolls. */
+/* move applies the force of the direction keys above the center of the player, so that it rolls. */
 static void move(cubes_world *w, uint32_t input) {
 	cube *player = &w->cubes[0];
 	double x = !!(input & CUBES_RIGHT) - !!(input & CUBES_LEFT);
@@ -160,7 +160,7 @@ static void move(cubes_world *w, uint32_t input) {
 	dBodyAddForceAtPos(player->id, force * x, force * y, 0, at[0], at[1], at[2] + w->p.player_size / 4);
 }
 
-/* push has the player hover, and blows others away from the point below it. */
+/* push makes the player hover and blows other cubes away from the point below it. */
 static void push(cubes_world *w) {
 	cube *player = &w->cubes[0];
 	const dReal *at = dBodyGetPosition(player->id), *v = dBodyGetLinearVel(player->id);
@@ -181,7 +181,7 @@ static void push(cubes_world *w) {
 	}
 }
 
-/* pull draws what is near the player to it. */
+/* pull accelerates cubes near the player towards it. */
 static void pull(cubes_world *w) {
 	const dReal *at = dBodyGetPosition(w->cubes[0].id);
 	for (int i = 1; i < w->count; i++) {
@@ -199,7 +199,7 @@ static void pull(cubes_world *w) {
 
 static double within(double v, double lo, double hi) { return v < lo ? lo : v > hi ? hi : v; }
 
-/* confine keeps a body where its state has bounds, whatever hit it. */
+/* confine limits the state of a body to its bounds. */
 static void confine(cubes_world *w, cube *c) {
 	const dReal *p = dBodyGetPosition(c->id), *v = dBodyGetLinearVel(c->id), *a = dBodyGetAngularVel(c->id);
 	double b = w->p.bound + 0.9, s = w->p.max_speed;
@@ -213,7 +213,7 @@ static void confine(cubes_world *w, cube *c) {
 
 void cubes_step(cubes_world *w, uint32_t input, uint32_t seed) {
 	prepare();
-	dRandSetSeed(seed); /* the solver shuffles */
+	dRandSetSeed(seed); /* the solver randomizes the order of constraints */
 	move(w, input);
 	if (input & CUBES_PUSH) push(w);
 	if (input & CUBES_PULL) pull(w);
@@ -221,7 +221,7 @@ void cubes_step(cubes_world *w, uint32_t input, uint32_t seed) {
 	dSpaceCollide(w->space, w, near);
 	for (int i = 0; i < w->count; i++) {
 		cube *c = &w->cubes[i];
-		/* What rests and is touched moves in this very step, and must not sink while it does. */
+		/* A resting body that is touched moves in this step, and needs contacts not to sink into the floor. */
 		if (!dBodyIsEnabled(c->id) && !c->touched) continue;
 		for (int k = 0; k < WALLS; k++) collide(w, c->geom, w->walls[k]);
 	}

@@ -1,10 +1,10 @@
-/* The few things that Go asks of ODE. Nothing of ODE is in here, so that only engine.c needs it. */
+/* The interface between Go and ODE. It includes no header of ODE, so only engine.c needs it. */
 #ifndef CUBES_ENGINE_H
 #define CUBES_ENGINE_H
 
 #include <stdint.h>
 
-/* One rigid body; Go's Body has the same layout. */
+/* State of one rigid body. Go's Body has the same layout. */
 typedef struct {
 	double position[3];
 	double orientation[4]; /* x, y, z, w */
@@ -14,7 +14,7 @@ typedef struct {
 	uint32_t interacting;
 } cubes_body;
 
-/* What the world is made of; Go's Params has the same layout. */
+/* Parameters of a world. Go's Params has the same layout. */
 typedef struct {
 	double step;
 	double gravity, friction, bounce;
@@ -31,7 +31,7 @@ enum { CUBES_LEFT = 1, CUBES_RIGHT = 2, CUBES_UP = 4, CUBES_DOWN = 8, CUBES_PUSH
 
 typedef struct cubes_world cubes_world;
 
-/* None of these may run at the same time as another, whatever the world. */
+/* Calls must be serialized, also those for different worlds. */
 cubes_world *cubes_new(const cubes_params *params);
 void cubes_free(cubes_world *w);
 void cubes_step(cubes_world *w, uint32_t input, uint32_t seed);

@@ -5,30 +5,33 @@ import (
 	"fmt"
 )
 
-// Params are what a world is made of, in meters, seconds and kilograms. C has the same struct, field by field.
+// Params are the parameters of a world, in meters, seconds and kilograms. The layout equals that of
+// cubes_params in engine.h.
 type Params struct {
-	// Step is the time of one Step.
+	// Step is the simulated time of one World.Step.
 	Step float64
-	// Gravity pulls down; Friction and Bounce are those of every contact, the latter 0 to 1.
+	// Gravity is the downward acceleration. Friction and Bounce (0 to 1) apply to all contacts.
 	Gravity, Friction, Bounce float64
-	// Spacing is between the centers of cubes of Size at first, PlayerSize is the size of the player's.
+	// Spacing is the initial distance between the centers of cubes. Size and PlayerSize are edge
+	// lengths.
 	Spacing, Size, PlayerSize, Density float64
-	// Roll is how much the player accelerates, Drag the share of its speed that it loses a second.
+	// Roll is the acceleration of the player, Drag the fraction of its speed that it loses per
+	// second.
 	Roll, Drag float64
-	// Hover is how high the player floats while it pushes; others nearer than PushRadius to the point below are
-	// accelerated by up to Push.
+	// Hover is the height at which the player floats while it pushes. Cubes within PushRadius of
+	// the point below it are accelerated by up to Push.
 	Hover, PushRadius, Push float64
-	// Others that are nearer than PullRadius to the player while it pulls are accelerated by Pull.
+	// Cubes within PullRadius of the player are accelerated towards it by Pull while it pulls.
 	PullRadius, Pull float64
-	// Bound is where walls stand, before and behind the middle.
+	// Bound is the distance of the walls from the origin along each axis.
 	Bound float64
-	// MaxSpeed bounds velocities by axis, and turning.
+	// MaxSpeed is the maximum of each component of the linear and the angular velocity.
 	MaxSpeed float64
-	// Side is how many cubes lie in a row of the square, and how many rows there are.
+	// Side is the number of cubes in a row of the square, and the number of rows.
 	Side int64
 }
 
-// Default is the articles' world: 901 cubes at 60 Hz.
+// Default returns the parameters of the articles' world: 901 cubes at 60 Hz.
 func Default() Params {
 	return Params{
 		Step:    1.0 / 60,
@@ -43,10 +46,10 @@ func Default() Params {
 	}
 }
 
-// MaxSide bounds Params.Side.
+// MaxSide is the maximum of Params.Side.
 const MaxSide = 60
 
-// Count is how many cubes there are, the player's included.
+// Count returns the number of cubes, including the player's.
 func (p *Params) Count() int { return int(1 + p.Side*p.Side) }
 
 func (p *Params) check() error {

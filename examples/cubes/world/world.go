@@ -1,5 +1,6 @@
-// Package world simulates rigid cubes on a plane with ODE, a physics engine in C. One of them is the player's: larger,
-// and moved by an [Input].
+// Package world simulates rigid cubes on a plane with ODE, a physics engine in C. Cube 0 is the
+// player's: it is larger, and an [Input] moves it. The package also defines the state that server
+// and client exchange, and a script that plays by itself.
 package world
 
 /*
@@ -16,11 +17,30 @@ import (
 	"unsafe"
 )
 
-// engine is held by whoever calls ODE, which has one random number generator for all worlds.
+// engine serializes all calls of ODE, which has one random number generator for all worlds.
 var engine sync.Mutex
 
-// World is one simulation. It is a function of its Params and of what was done to it, for one build of ODE. Its methods
-// are not safe for concurrent use; different worlds are.
+// Input is the set of keys that the player holds.
+type Input uint8
+
+// The keys.
+const (
+	Left Input = 1 << iota
+	Right
+	Up
+	Down
+	// Push makes the player hover and blow other cubes away.
+	Push
+	// Pull gathers other cubes around the player.
+	Pull
+
+	// Keys is the set of all keys.
+	Keys = Left | Right | Up | Down | Push | Pull
+)
+
+// World is one simulation. With one build of ODE it is deterministic: the same Params and the same
+// calls produce the same states. A World is not safe for concurrent use; different worlds may run
+// concurrently.
 type World struct {
 	c     *C.cubes_world
 	count int
@@ -31,19 +51,20 @@ type Body struct {
 	Position [3]float64
 	// Orientation is x, y, z, w.
 	Orientation [4]float64
-	// Linear velocity is that of the center, Angular in world axes and radians.
+	// Linear is the velocity of the center in m/s, Angular the angular velocity in world axes in
+	// rad/s.
 	Linear, Angular [3]float64
 	moving          uint32
 	interacting     uint32
 }
 
-// Moving says that the body does not rest.
+// Moving reports whether the body is not at rest.
 func (b *Body) Moving() bool { return b.moving != 0 }
 
-// Interacting says that the player has moved it lately, by itself or by others.
+// Interacting reports whether the player moved the body recently, directly or through other cubes.
 func (b *Body) Interacting() bool { return b.interacting != 0 }
 
-// Mark sets what Moving and Interacting say.
+// Mark sets the results of Moving and Interacting.
 func (b *Body) Mark(moving, interacting bool) {
 	b.moving, b.interacting = 0, 0
 	if moving {
@@ -54,14 +75,14 @@ func (b *Body) Mark(moving, interacting bool) {
 	}
 }
 
-// New makes a world in which nothing has moved yet: cubes lie in a square, and the player's is about to fall onto them.
-// The error names the parameter that is out of its bounds.
+// New returns a world in its initial state: the cubes lie in a square at rest, and the player's
+// cube is above them. The error names the parameter that is out of bounds.
 func New(p Params) (*World, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
 	if unsafe.Sizeof(p) != C.sizeof_cubes_params || unsafe.Sizeof(Body{}) != C.sizeof_cubes_body {
-		panic("world: Go's types are not C's")
+		panic("world: layouts of the Go and C types differ")
 	}
 	engine.Lock()
 	defer engine.Unlock()
@@ -80,11 +101,12 @@ func release(c *C.cubes_world) {
 	C.cubes_free(c)
 }
 
-// Count is the number of cubes. Number 0 is the player's.
+// Count returns the number of cubes, including the player's.
 func (w *World) Count() int { return w.count }
 
-// Step simulates one step of Params.Step. The tick chooses in which order the solver takes constraints: two worlds that
-// are to do the same have the same ticks.
+// Step simulates one step of Params.Step seconds. The tick seeds the order in which the solver
+// handles constraints: two worlds produce the same states only if they are stepped with the same
+// ticks.
 func (w *World) Step(in Input, tick uint32) {
 	engine.Lock()
 	defer engine.Unlock()
@@ -92,7 +114,7 @@ func (w *World) Step(in Input, tick uint32) {
 	runtime.KeepAlive(w)
 }
 
-// Bodies fills bodies with the state of all cubes. It has room for Count.
+// Bodies copies the state of all cubes to bodies, which has at least Count elements.
 func (w *World) Bodies(bodies []Body) {
 	_ = bodies[w.count-1]
 	engine.Lock()
@@ -101,7 +123,7 @@ func (w *World) Bodies(bodies []Body) {
 	runtime.KeepAlive(w)
 }
 
-// Set replaces the state of one cube: it moves or rests then as the body says.
+// Set replaces the state of cube i, including whether it moves or rests.
 func (w *World) Set(i int, b *Body) {
 	w.check(i)
 	engine.Lock()
@@ -110,8 +132,8 @@ func (w *World) Set(i int, b *Body) {
 	runtime.KeepAlive(w)
 }
 
-// Nudge replaces position, orientation and velocities of a cube that moves by others that are nearly the same, and
-// leaves alone what else the engine knows of it: since when it has been slow.
+// Nudge replaces position, orientation and velocities of cube i, which moves, by nearly the same
+// values. The engine's other state is unchanged: for how many steps the cube has been slow.
 func (w *World) Nudge(i int, b *Body) {
 	w.check(i)
 	engine.Lock()

@@ -6,11 +6,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/uplink-rpc/uplink/examples/cubes/script"
 	"github.com/uplink-rpc/uplink/examples/cubes/world"
 )
 
-// small is a world that takes little time.
+// small returns parameters of a world that is cheap to simulate.
 func small() world.Params {
 	p := world.Default()
 	p.Side = 8
@@ -26,12 +25,12 @@ func start(t *testing.T, p world.Params) (*world.World, []world.Body) {
 	return w, make([]world.Body, w.Count())
 }
 
-// play runs a script and gives the bodies at its end.
+// play runs a script and returns the final bodies.
 func play(t *testing.T, seed uint64, ticks int) []world.Body {
 	t.Helper()
 	w, bodies := start(t, small())
 	w.Bodies(bodies)
-	s := script.New(seed, 4)
+	s := world.NewScript(seed, 4)
 	for n := range ticks {
 		w.Step(s.Next(bodies[0].Position), uint32(n))
 		w.Bodies(bodies)
@@ -39,7 +38,8 @@ func play(t *testing.T, seed uint64, ticks int) []world.Body {
 	return bodies
 }
 
-// TestRepeats: a run is a function of its script, whatever other worlds run beside it.
+// TestRepeats checks that a run depends on its script only, also while other worlds run
+// concurrently.
 func TestRepeats(t *testing.T) {
 	const ticks = 400
 	alone := play(t, 3, ticks)
@@ -63,7 +63,8 @@ func TestRepeats(t *testing.T) {
 	t.Error("another script does the same")
 }
 
-// TestBounds: whatever the player does, states stay where a schema has bounds, and rotations are such.
+// TestBounds checks that states stay within the bounds of the schema, and that orientations are
+// unit quaternions, whatever the player does.
 func TestBounds(t *testing.T) {
 	p := small()
 	w, bodies := start(t, p)
@@ -102,7 +103,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestRest: what nobody touches rests, and what was blown away comes to rest.
+// TestRest checks that untouched cubes rest, and that cubes that were blown away come to rest.
 func TestRest(t *testing.T) {
 	w, bodies := start(t, small())
 	resting := func() (n int) {
@@ -131,11 +132,12 @@ func TestRest(t *testing.T) {
 	}
 }
 
-// TestSet: a world that is given another's bodies does about what that does.
+// TestSet checks that a world with the bodies of another one continues like that one, within a
+// tolerance.
 func TestSet(t *testing.T) {
 	a, bodies := start(t, small())
 	b, others := start(t, small())
-	s := script.New(9, 4)
+	s := world.NewScript(9, 4)
 	for n := range 240 {
 		a.Step(s.Next(bodies[0].Position), uint32(n))
 		a.Bodies(bodies)

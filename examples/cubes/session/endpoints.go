@@ -1,0 +1,192 @@
+package session
+
+import (
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/uplink-rpc/uplink/examples/cubes/world"
+
+	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/ds"
+)
+
+// Endpoints replicates over a real server, with a world for each of ModeSnapshots and ModeState,
+// and its only client. Its methods must be called from the goroutine that polls the server.
+type Endpoints struct {
+	visuals *ds.World[world.Visual]
+	states  *ds.World[world.State]
+
+	player       *ds.Player
+	conn         *client.Conn
+	last         int           // last tick of the worlds
+	offset       int           // of the worlds' ticks from the session's, which restart at 0
+	unsubscribed chan struct{} // closed when the goroutine of the previous mode has returned
+	stream       stream        // of the current mode, or nil
+}
+
+// stream is the server's end of a mode.
+type stream interface {
+	Carrier
+	// offer offers the world to a player.
+	offer(p *ds.Player) error
+}
+
+// NewEndpoints registers the worlds with a server, before Serve.
+func NewEndpoints(s *ds.Server) (*Endpoints, error) {
+	e := &Endpoints{unsubscribed: make(chan struct{})}
+	close(e.unsubscribed)
+	var err error
+	if e.visuals, err = ds.NewWorld(s, "seen", ds.WorldConfig[world.Visual]{TickHz: world.TickRate}); err != nil {
+		return nil, err
+	}
+	e.states, err = ds.NewWorld(s, "state", ds.WorldConfig[world.State]{TickHz: world.TickRate})
+	return e, err
+}
+
+// Joined must be called when the player joins or rejoins.
+func (e *Endpoints) Joined(p *ds.Player) error {
+	e.player = p
+	if e.stream == nil {
+		return nil
+	}
+	return e.stream.offer(p)
+}
+
+// Connected sets the client's connection. It must be called before Make.
+func (e *Endpoints) Connected(c *client.Conn) { e.conn = c }
+
+// Make returns both ends of a mode, for Config.New. Those of the previous mode must be closed.
+// Replication streams have no codec for full snapshots, so the session carries them over its
+// simulated link.
+func (e *Endpoints) Make(m Mode, initial Initial, o Options) (Sender, Receiver, error) {
+	e.stream = nil
+	e.offset = e.last + 1 - initial.Tick
+	var (
+		s interface {
+			Sender
+			stream
+		}
+		r   Receiver
+		err error
+	)
+	switch m {
+	case ModeSnapshots:
+		s, r = newSnapshotStream(e, initial, o)
+	case ModeState:
+		s, r, err = newStateStream(e, initial, o)
+	default:
+		return newPair(m, initial, o)
+	}
+	if err == nil && e.player != nil {
+		err = s.offer(e.player)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	e.stream = s
+	return s, r, nil
+}
+
+// Wait waits for the goroutines of Make. The client's connection must be closed.
+func (e *Endpoints) Wait() { <-e.unsubscribed }
+
+// tick returns the worlds' tick of a tick of the session.
+func (e *Endpoints) tick(t int) uint64 {
+	e.last = t + e.offset
+	return uint64(e.last)
+}
+
+// disconnected reports whether an error means that the player is not connected, which is temporary.
+func disconnected(err error) bool {
+	return errors.Is(err, ds.ErrNotReady) || errors.Is(err, net.ErrClosed)
+}
+
+// view is the client's view of a world, which is set as soon as the server has offered the world.
+type view[V interface{ Close() error }] struct {
+	mu         sync.Mutex
+	v          V
+	subscribed bool
+	closed     bool
+}
+
+// subscribe calls open in a goroutine, after that of the previous mode has returned, until it
+// succeeds or the view is closed.
+func subscribe[V interface{ Close() error }](e *Endpoints, open func() (V, error)) *view[V] {
+	w, before, done := &view[V]{}, e.unsubscribed, make(chan struct{})
+	e.unsubscribed = done
+	go func() {
+		defer close(done)
+		<-before
+		for !w.over() {
+			v, err := open()
+			if err == nil {
+				w.set(v)
+				return
+			}
+			if !errors.Is(err, client.ErrNotOffered) {
+				return // the connection is closed
+			}
+		}
+	}()
+	return w
+}
+
+// offerTimeout is the timeout of one attempt to open a view.
+const offerTimeout = time.Second
+
+func (w *view[V]) over() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.closed
+}
+
+func (w *view[V]) set(v V) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		_ = v.Close() // always nil
+		return
+	}
+	w.v, w.subscribed = v, true
+}
+
+// get returns the view. It returns false if the view is not open.
+func (w *view[V]) get() (V, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.v, w.subscribed
+}
+
+func (w *view[V]) close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed = true
+	if !w.subscribed {
+		return nil
+	}
+	w.subscribed = false
+	return w.v.Close()
+}
+
+// traffic is the traffic of a world since newTraffic.
+type traffic struct {
+	stats            func() ds.DownstreamStats
+	bytes, datagrams uint64 // before newTraffic
+	over             bool
+}
+
+func newTraffic(stats func() ds.DownstreamStats) traffic {
+	st := stats()
+	return traffic{stats: stats, bytes: st.WireBytes(), datagrams: st.Datagrams}
+}
+
+// Traffic implements Carrier.
+func (m *traffic) Traffic() (bytes, datagrams int) {
+	if m.over {
+		return 0, 0
+	}
+	st := m.stats()
+	return int(st.WireBytes() - m.bytes), int(st.Datagrams - m.datagrams)
+}

@@ -1,0 +1,111 @@
+package session
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/fragment"
+	"github.com/uplink-rpc/uplink/transport"
+	"github.com/uplink-rpc/uplink/transport/simnet"
+)
+
+const (
+	// maxDatagram is the largest UDP payload and tagSize the size of its AEAD tag, both in bytes.
+	maxDatagram = 1200
+	tagSize     = 16
+	// packetOverhead is the size of a datagram without its payload, in bytes: the headers of IP,
+	// UDP and the transport, and the AEAD tag.
+	packetOverhead = transport.IPSize + transport.HeaderSize + tagSize
+	// maxPayload is the largest message that one datagram carries, in bytes.
+	maxPayload = maxDatagram - transport.HeaderSize - tagSize
+	// fragmentPart is the part of a larger message in each of its fragments, in bytes.
+	fragmentPart = maxPayload - fragment.HeaderSize
+)
+
+// simLink carries messages over a simulated link in one direction, in virtual time. A message that
+// is larger than a datagram is fragmented, and lost if any of its fragments is lost. Not safe for
+// concurrent use.
+type simLink struct {
+	queue     *simnet.Queue[datagram]
+	link      *simnet.Link
+	splitter  fragment.Splitter
+	assembler *fragment.Assembler
+
+	// bytes and datagrams count what was sent. Bytes include the headers down to IP.
+	bytes, datagrams int
+}
+
+// datagram is a whole message or one fragment.
+type datagram struct {
+	payload    []byte
+	fragmented bool
+}
+
+// newSimLink returns a link with the properties of cfg, or the error of simnet.NewLink.
+func newSimLink(cfg simnet.Config) (*simLink, error) {
+	link, err := simnet.NewLink(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &simLink{
+		queue: simnet.NewQueue[datagram](link), link: link,
+		assembler: fragment.NewAssembler(fragmentPart, fragment.MaxCount),
+	}, nil
+}
+
+// set changes the properties of the link.
+func (l *simLink) set(cfg simnet.Config) error { return l.link.Set(cfg) }
+
+// wireSize returns the bytes that a message of n bytes takes on the link, including the headers
+// down to IP.
+func wireSize(n int) int {
+	if n <= maxPayload {
+		return n + packetOverhead
+	}
+	fragments := (n + fragmentPart - 1) / fragmentPart
+	return n + fragments*(packetOverhead+fragment.HeaderSize)
+}
+
+// send sends a copy of message. A message of more than fragment.MaxCount fragments is an error.
+func (l *simLink) send(now time.Duration, message []byte) error {
+	if len(message) <= maxPayload {
+		l.push(now, datagram{payload: bytes.Clone(message)})
+		return nil
+	}
+	fragments, err := l.splitter.Split(message, fragmentPart)
+	if err != nil {
+		return err
+	}
+	for {
+		b, ok := fragments.Next(nil)
+		if !ok {
+			return nil
+		}
+		l.push(now, datagram{payload: b, fragmented: true})
+	}
+}
+
+func (l *simLink) push(now time.Duration, d datagram) {
+	size := len(d.payload) + packetOverhead
+	l.queue.Push(now, d, size)
+	l.bytes += size
+	l.datagrams++
+}
+
+// deliver calls f with each message that is complete by now and the time at which it was. The
+// message is valid during the call only. Late and duplicate fragments are ignored.
+func (l *simLink) deliver(now time.Duration, f func(at time.Duration, message []byte)) {
+	for {
+		d, at, ok := l.queue.Pop(now)
+		if !ok {
+			return
+		}
+		message := d.payload
+		if d.fragmented {
+			message, _ = l.assembler.Add(d.payload) // nil after an error
+		}
+		if message != nil {
+			f(at, message)
+		}
+	}
+}

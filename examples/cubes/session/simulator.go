@@ -1,0 +1,266 @@
+package session
+
+import (
+	"errors"
+	"time"
+
+	"github.com/uplink-rpc/uplink/examples/cubes/world"
+	"github.com/uplink-rpc/uplink/jitter"
+	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/statesync"
+)
+
+// stateReceiver decodes messages for a simulator.
+type stateReceiver struct {
+	*simulator
+	rounding   *world.Rounding
+	receiver   *statesync.Receiver
+	ackPending bool
+	states     []world.State
+	cubes      []int
+}
+
+// simulator is the client's simulation. It applies received states at their ticks and simulates on
+// from them. It implements the part of Receiver that is independent of the transport.
+type simulator struct {
+	sim      *world.Simulation
+	buffer   *jitter.Buffer[stateSet]
+	pending  []pendingTick // released by the jitter buffer, in order
+	spare    []stateSet
+	playing  bool
+	inputs   [inputHistory]tickInput
+	last     world.Input
+	smooth   bool
+	smoother []statesync.Smoother
+	updated  []int
+	motion   []schema.Vec3 // by simulation, summed over the ticks of the last Draw
+	steps    int           // ticks that motion covers, at least 1
+	next     stateSet
+}
+
+// inputHistory is the number of ticks for which inputs are kept.
+const inputHistory = 256
+
+// tickInput is the input of a tick.
+type tickInput struct {
+	tick int
+	in   world.Input
+}
+
+// stateSet has the states in a packet.
+type stateSet struct {
+	cubes  []int
+	bodies []world.Body
+}
+
+// pendingTick is a tick to simulate, with the states received for it.
+type pendingTick struct {
+	tick     int
+	received bool
+	stateSet
+}
+
+func newStateReceiver(initial Initial, o Options) (*stateReceiver, error) {
+	r := &stateReceiver{}
+	var err error
+	if r.simulator, err = newSimulator(initial, o); err != nil {
+		return nil, err
+	}
+	if r.rounding, err = world.NewRounding(); err != nil {
+		return nil, err
+	}
+	r.receiver, err = statesync.NewReceiver(r.rounding.Schema(), stateConfig(r.rounding, o))
+	return r, err
+}
+
+// newSimulator returns a simulator that starts with the initial world.
+func newSimulator(initial Initial, o Options) (*simulator, error) {
+	sim, err := world.NewSimulation(initial.World)
+	if err != nil {
+		return nil, err
+	}
+	sim.Tick, sim.Round = initial.Tick, !o.NoRound
+	sim.Order = 1 << 31 // with the server's order and inputs, both simulations would be identical
+	for i := range initial.Bodies {
+		sim.Set(i, &initial.Bodies[i])
+	}
+	r := &simulator{
+		sim: sim, smooth: !o.NoSmooth, smoother: make([]statesync.Smoother, len(initial.Bodies)),
+		motion: make([]schema.Vec3, len(initial.Bodies)), steps: 1,
+	}
+	r.buffer, err = jitter.New[stateSet](jitter.Config{Interval: world.Tick})
+	return r, err
+}
+
+func (r *stateReceiver) Receive(at time.Duration, message []byte) error {
+	u, err := r.receiver.Decode(message)
+	switch {
+	case errors.Is(err, statesync.ErrLate):
+		return nil
+	case err != nil:
+		return err
+	}
+	r.ackPending = true
+	r.cubes, r.states = r.cubes[:0], r.states[:0]
+	for i := range u.Objects {
+		o := &u.Objects[i]
+		if o.Gone {
+			continue
+		}
+		var s world.State
+		if err := r.rounding.Restore(&s, o.Row); err != nil {
+			return err
+		}
+		r.cubes, r.states = append(r.cubes, int(o.ID)), append(r.states, s)
+	}
+	r.accept(at, int(u.Tick), u.Inputs, r.cubes, r.states)
+	return nil
+}
+
+// accept adds the states of cubes at a tick, and inputs, to the jitter buffer. They arrived at that
+// time.
+func (r *simulator) accept(at time.Duration, tick int, inputs []statesync.TickInputs, cubes []int, state []world.State) {
+	for _, t := range inputs {
+		if len(t.Inputs) == 1 && len(t.Inputs[0].Data) == 1 {
+			r.inputs[t.Tick%inputHistory] = tickInput{int(t.Tick), world.Input(t.Inputs[0].Data[0])}
+		}
+	}
+	s := &r.next
+	s.cubes, s.bodies = s.cubes[:0], s.bodies[:0]
+	for i, cube := range cubes {
+		if cube >= len(r.sim.Bodies) {
+			continue
+		}
+		var b world.Body
+		state[i].ToBody(&b)
+		s.cubes, s.bodies = append(s.cubes, cube), append(s.bodies, b)
+	}
+	r.buffer.Add(at, uint64(tick), s)
+}
+
+// minPending is the number of pending ticks before the first one is simulated. It covers draws
+// between which the jitter buffer releases no tick, which others with two make up for.
+const minPending = 1
+
+// Draw implements Receiver.
+func (r *simulator) Draw(now time.Duration, drawn []world.Visual) (time.Duration, bool) {
+	r.pop(now)
+	if !r.playing && len(r.pending) <= minPending {
+		return 0, false
+	}
+	r.playing = true
+	steps := min(1, len(r.pending))
+	if len(r.pending) > 1+minPending {
+		steps = 2
+	}
+	if steps > 0 {
+		clear(r.motion)
+		r.steps = steps
+	}
+	for range steps {
+		if r.step(&r.pending[0]) != nil {
+			return 0, false // the state is out of bounds; later packets correct it
+		}
+		r.spare = append(r.spare, r.pending[0].stateSet)
+		r.pending = append(r.pending[:0], r.pending[1:]...)
+	}
+	for i := range r.sim.Bodies {
+		drawn[i].FromBody(&r.sim.Bodies[i])
+		if s := &r.smoother[i]; r.smooth && !s.Settled() {
+			p := s.Drawn(statesync.Pose{Position: drawn[i].Position, Orientation: drawn[i].Orientation})
+			drawn[i].Position, drawn[i].Orientation = p.Position, p.Orientation
+			s.Step(world.Tick.Seconds())
+		}
+	}
+	return world.TickTime(r.sim.Tick), true
+}
+
+// pop moves ticks that are due from the jitter buffer to pending.
+func (r *simulator) pop(now time.Duration) {
+	for {
+		var d pendingTick
+		if n := len(r.spare); n > 0 {
+			d.stateSet, r.spare = r.spare[n-1], r.spare[:n-1]
+		}
+		tick, state := r.buffer.Pop(now, &d.stateSet)
+		if state == jitter.Waiting {
+			r.spare = append(r.spare, d.stateSet)
+			return
+		}
+		d.tick, d.received = int(tick), state == jitter.Released
+		r.pending = append(r.pending, d)
+	}
+}
+
+// step simulates up to a pending tick and applies the states received for it.
+func (r *simulator) step(d *pendingTick) error {
+	if d.tick < r.sim.Tick || d.tick > r.sim.Tick+world.TickRate {
+		r.sim.Tick = d.tick - 1 // after a gap, continue at the received tick
+	}
+	for r.sim.Tick < d.tick {
+		if h := r.inputs[(r.sim.Tick+1)%inputHistory]; h.tick == r.sim.Tick+1 {
+			r.last = h.in
+		}
+		r.addPositions(-1)
+		if err := r.sim.Step(r.last); err != nil {
+			return err
+		}
+		r.addPositions(1)
+	}
+	if d.received {
+		for k, i := range d.cubes {
+			r.correct(i, &d.bodies[k])
+		}
+	}
+	return nil
+}
+
+// addPositions adds the positions of all cubes, times sign, to their motion.
+func (r *simulator) addPositions(sign float64) {
+	for i := range r.motion {
+		m, p := &r.motion[i], &r.sim.Bodies[i].Position
+		m.X, m.Y, m.Z = m.X+sign*p[0], m.Y+sign*p[1], m.Z+sign*p[2]
+	}
+}
+
+// Motion implements Receiver.
+func (r *simulator) Motion(cube int) (schema.Vec3, bool) {
+	m, n := &r.motion[cube], float64(r.steps)
+	return schema.Vec3{X: m.X / n, Y: m.Y / n, Z: m.Z / n}, true
+}
+
+// correct replaces the state of a cube by the server's.
+func (r *simulator) correct(i int, b *world.Body) {
+	r.updated = append(r.updated, i)
+	was := r.sim.Bodies[i]
+	if was == *b {
+		return
+	}
+	r.sim.Set(i, b)
+	if r.smooth {
+		r.smoother[i].Correct(bodyPose(&was), bodyPose(b))
+	}
+}
+
+func bodyPose(b *world.Body) statesync.Pose {
+	var s world.Visual
+	s.FromBody(b)
+	return statesync.Pose{Position: s.Position, Orientation: s.Orientation}
+}
+
+func (r *stateReceiver) Ack(dst []byte) []byte {
+	if !r.ackPending {
+		return dst
+	}
+	r.ackPending = false
+	a := r.receiver.Ack()
+	return a.Append(dst)
+}
+
+// Updated implements Receiver.
+func (r *simulator) Updated(f func(cube int)) {
+	for _, i := range r.updated {
+		f(i)
+	}
+	r.updated = r.updated[:0]
+}

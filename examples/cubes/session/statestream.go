@@ -1,0 +1,154 @@
+package session
+
+import (
+	"errors"
+	"time"
+
+	"github.com/uplink-rpc/uplink/examples/cubes/world"
+
+	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/statesync"
+)
+
+// dsStateSender sends inputs and the states of the cubes with the highest priority over a
+// replication stream.
+type dsStateSender struct {
+	traffic
+	endpoints *Endpoints
+	stream    *ds.StateStream[world.State]
+	view      *view[*client.StateView[world.State]]
+	every     int
+	cfg       ds.StateConfig
+}
+
+// clientStateReceiver simulates on from received states.
+type clientStateReceiver struct {
+	*simulator
+	view   *view[*client.StateView[world.State]]
+	offset int
+	inputs []statesync.TickInputs
+	cubes  []int
+	states []world.State
+}
+
+func newStateStream(e *Endpoints, initial Initial, o Options) (*dsStateSender, *clientStateReceiver, error) {
+	sim, err := newSimulator(initial, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	r := &clientStateReceiver{simulator: sim, offset: e.offset}
+	cfg := client.StateConfig[world.State]{AckHz: world.TickRate, Timeout: offerTimeout}
+	r.view = subscribe(e, func() (*client.StateView[world.State], error) { return client.States(e.conn, "state", cfg) })
+	return &dsStateSender{
+		traffic: newTraffic(e.states.Stats), endpoints: e, view: r.view, every: world.TickRate / o.Rate,
+		cfg: ds.StateConfig{Bandwidth: bandwidth(o.Budget), NoDelta: o.NoDelta},
+	}, r, nil
+}
+
+// bandwidth returns the bandwidth of a budget in bits per second, at most that of one datagram per
+// tick.
+func bandwidth(bits int) int {
+	const maxBandwidth = 8 * world.TickRate * (maxPayload + packetOverhead)
+	if bits == 0 {
+		return maxBandwidth
+	}
+	return max(1000, min(bits, maxBandwidth))
+}
+
+func (s *dsStateSender) offer(p *ds.Player) (err error) {
+	if s.stream, err = s.endpoints.states.OfferState(p, s.cfg); err == nil {
+		s.stream.SetViewer(0)
+	}
+	return err
+}
+
+// Send implements Sender.
+func (s *dsStateSender) Send(f *Frame, _ func([]byte)) error {
+	if s.stream == nil || s.over {
+		return nil
+	}
+	tick := s.endpoints.tick(f.Tick)
+	if err := s.stream.AddInputs(tick, statesync.Input{Data: []byte{byte(f.Input)}}); err != nil {
+		return err
+	}
+	if f.Tick%s.every != 0 {
+		return nil
+	}
+	w := s.endpoints.states
+	if err := w.Begin(tick); err != nil {
+		return err
+	}
+	var state world.State
+	for i := range f.Bodies {
+		b := &f.Bodies[i]
+		if err := s.stream.Prioritize(uint16(i), priority(i, b)); err != nil {
+			return err
+		}
+		state.FromBody(b)
+		if err := w.Put(uint16(i), 0, &state); err != nil {
+			return err
+		}
+	}
+	w.Commit()
+	err := s.stream.Send()
+	if disconnected(err) || errors.Is(err, statesync.ErrBudget) { // the user may choose a budget that is too small
+		return nil
+	}
+	return err
+}
+
+// Ack implements Sender. The connection carries the acks.
+func (s *dsStateSender) Ack([]byte) error { return nil }
+
+// SetBudget implements Sender.
+func (s *dsStateSender) SetBudget(bits int) {
+	s.cfg.Bandwidth = bandwidth(bits)
+	if s.stream != nil {
+		_ = s.stream.SetBandwidth(s.cfg.Bandwidth, 0) // the value is always valid
+	}
+}
+
+// Close implements Carrier.
+func (s *dsStateSender) Close() error {
+	if s.stream != nil {
+		s.stream.Stop()
+	}
+	s.over = true
+	return s.view.close()
+}
+
+// Receive implements Receiver. The connection carries all messages.
+func (r *clientStateReceiver) Receive(time.Duration, []byte) error { return nil }
+
+// Ack implements Receiver. The connection carries the acks.
+func (r *clientStateReceiver) Ack(dst []byte) []byte { return dst }
+
+// Draw implements Receiver.
+func (r *clientStateReceiver) Draw(now time.Duration, drawn []world.Visual) (time.Duration, bool) {
+	if v, ok := r.view.get(); ok {
+		v.Poll(func(u *client.StateUpdate[world.State]) { r.apply(now-time.Since(u.Received), u) })
+	}
+	return r.simulator.Draw(now, drawn)
+}
+
+// apply passes an update to the simulation, in the session's ticks.
+func (r *clientStateReceiver) apply(at time.Duration, u *client.StateUpdate[world.State]) {
+	tick := int(u.Tick) - r.offset
+	if tick < 0 {
+		return // of a previous mode
+	}
+	r.inputs = r.inputs[:0]
+	for _, t := range u.Inputs {
+		if t.Tick -= int64(r.offset); t.Tick >= 0 {
+			r.inputs = append(r.inputs, t)
+		}
+	}
+	r.cubes, r.states = r.cubes[:0], r.states[:0]
+	for i := range u.Objects {
+		if o := &u.Objects[i]; !o.Gone {
+			r.cubes, r.states = append(r.cubes, int(o.ID)), append(r.states, o.State)
+		}
+	}
+	r.accept(at, tick, r.inputs, r.cubes, r.states)
+}

@@ -1,0 +1,151 @@
+// Package web runs a session in real time and serves a page that shows it. The server simulates, a
+// player controls it through a real client, to which the world is replicated over the same
+// connection, and viewers see both ends.
+package web
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/uplink-rpc/uplink/examples/cubes/session"
+	"github.com/uplink-rpc/uplink/examples/cubes/world"
+)
+
+// Live is a running world. Its methods are safe for concurrent use.
+type Live struct {
+	params world.Params
+	seed   uint64
+
+	mu       sync.Mutex
+	session  *session.Session
+	steering *steering
+	script   *world.Script
+	settings Settings
+	keys     world.Input
+	viewers  map[*Viewer]struct{}
+	shown    picture
+}
+
+// NewLive returns a world that a script with that seed plays until a viewer does. The caller must
+// call Close.
+func NewLive(ctx context.Context, p world.Params, seed uint64, s Settings) (*Live, error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	l := &Live{params: p, seed: seed, settings: s, viewers: map[*Viewer]struct{}{}}
+	var err error
+	if l.steering, err = newSteering(ctx, s.link()); err != nil {
+		return nil, err
+	}
+	if err := l.restart(); err != nil {
+		return nil, errors.Join(err, l.steering.close())
+	}
+	return l, nil
+}
+
+// restart replaces the session by a new one.
+func (l *Live) restart() error {
+	m, err := session.ParseMode(l.settings.Mode)
+	if err != nil {
+		return err
+	}
+	if l.session != nil {
+		if err := l.session.Close(); err != nil {
+			return err
+		}
+	}
+	link := l.settings.link()
+	link.Seed = l.seed
+	l.session, err = session.New(session.Config{World: l.params, Mode: m, Options: l.settings.options(), Link: link, New: l.steering.endpoints.Make})
+	if err != nil {
+		return err
+	}
+	l.script = world.NewScript(l.seed, world.ScriptReach)
+	l.shown = newPicture(len(l.session.Bodies()))
+	return nil
+}
+
+// Restart restarts the world with the current settings.
+func (l *Live) Restart() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.restart()
+}
+
+// Close closes the session, the connection and the server. Run must have returned.
+func (l *Live) Close() error { return errors.Join(l.session.Close(), l.steering.close()) }
+
+// Settings returns the current settings.
+func (l *Live) Settings() Settings {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.settings
+}
+
+// Change calls change with a copy of the settings and applies the result. If change returns an
+// error or the result is invalid, Change returns the error and the settings stay as they are.
+func (l *Live) Change(change func(*Settings) error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before, s := l.settings, l.settings
+	if err := change(&s); err != nil {
+		return err
+	}
+	if err := s.check(); err != nil {
+		return err
+	}
+	l.settings = s
+	err := errors.Join(l.session.SetLink(s.link()), l.steering.set(s.link()))
+	if s.Mode != before.Mode || s.Rate != before.Rate || s.Delta != before.Delta || s.Round != before.Round || s.Smooth != before.Smooth {
+		m, bad := session.ParseMode(s.Mode)
+		return errors.Join(err, bad, l.session.Use(m, s.options()))
+	}
+	l.session.SetBudget(s.Budget * 1000)
+	return err
+}
+
+// Steer sets the keys that the player holds. If there are any, the script stops.
+func (l *Live) Steer(keys world.Input) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.keys = keys & world.Keys
+	if l.keys != 0 {
+		l.settings.Auto = false
+	}
+}
+
+// Run ticks until the context is done or the session fails.
+func (l *Live) Run(ctx context.Context) error {
+	ticker := time.NewTicker(world.Tick)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+			if err := l.tick(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (l *Live) tick() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	keys := l.keys
+	if auto := l.script.Next(l.session.Bodies()[0].Position); l.settings.Auto {
+		keys = auto
+	}
+	in, err := l.steering.tick(keys)
+	if err != nil {
+		return err
+	}
+	if err := l.session.Tick(in); err != nil {
+		return err
+	}
+	l.broadcast()
+	return nil
+}

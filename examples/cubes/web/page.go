@@ -1,0 +1,144 @@
+package web
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"io/fs"
+	"net/http"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/uplink-rpc/uplink/examples/cubes/world"
+)
+
+//go:embed assets
+var embedded embed.FS
+
+const (
+	// writeTimeout is the timeout of a write to a page.
+	writeTimeout = 10 * time.Second
+	// maxRequest is the maximum size of a message from a page, in bytes.
+	maxRequest = 1024
+)
+
+// Page serves the page of a Live. It does not authenticate anybody; see dashboard.Guard.
+type Page struct {
+	live *Live
+	mux  *http.ServeMux
+}
+
+// NewPage returns the page of a world.
+func NewPage(l *Live) *Page {
+	assets, err := fs.Sub(embedded, "assets")
+	if err != nil {
+		panic(err) // the name is a constant
+	}
+	p := &Page{live: l, mux: http.NewServeMux()}
+	p.mux.Handle("GET /", http.FileServerFS(assets))
+	p.mux.HandleFunc("GET /stream", p.stream)
+	return p
+}
+
+// ServeHTTP implements http.Handler.
+func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", "default-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-cache")
+	p.mux.ServeHTTP(w, r)
+}
+
+// request is a message from a page. Absent fields change nothing.
+type request struct {
+	Keys     *uint8          `json:"keys"`
+	Settings json.RawMessage `json:"settings"`
+	Restart  bool            `json:"restart"`
+}
+
+// stream serves the WebSocket of a page: it sends pictures and figures and receives requests. Other
+// origins are rejected.
+func (p *Page) stream(w http.ResponseWriter, r *http.Request) {
+	v := p.live.AddViewer()
+	if v == nil {
+		http.Error(w, "too many look already: close a page", http.StatusServiceUnavailable)
+		return
+	}
+	defer p.live.RemoveViewer(v)
+	c, err := websocket.Accept(w, r, nil)
+	if err != nil {
+		return // Accept has replied
+	}
+	defer func() { _ = c.CloseNow() }()
+	c.SetReadLimit(maxRequest)
+	ctx, stop := context.WithCancel(r.Context())
+	defer stop()
+	go func() {
+		defer stop()
+		p.receive(ctx, c)
+	}()
+	p.send(ctx, c, v)
+}
+
+// send sends the messages for a viewer until the page closes or is too slow.
+func (p *Page) send(ctx context.Context, c *websocket.Conn, v *Viewer) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case m, ok := <-v.Messages:
+			kind := websocket.MessageBinary
+			if m.Text {
+				kind = websocket.MessageText
+			}
+			if !ok || write(ctx, c, kind, m.Contents) != nil {
+				return
+			}
+		}
+	}
+}
+
+func write(ctx context.Context, c *websocket.Conn, kind websocket.MessageType, b []byte) error {
+	ctx, stop := context.WithTimeout(ctx, writeTimeout)
+	defer stop()
+	return c.Write(ctx, kind, b)
+}
+
+// receive handles requests until the page closes, and replies to those that fail with the error.
+func (p *Page) receive(ctx context.Context, c *websocket.Conn) {
+	for {
+		_, b, err := c.Read(ctx)
+		if err != nil {
+			break
+		}
+		if err := p.handle(b); err != nil {
+			trouble, _ := json.Marshal(map[string]string{"trouble": err.Error()}) // never fails
+			if write(ctx, c, websocket.MessageText, trouble) != nil {
+				break
+			}
+		}
+	}
+	p.live.Steer(0) // release all keys
+}
+
+func (p *Page) handle(b []byte) error {
+	var o request
+	if err := json.Unmarshal(b, &o); err != nil {
+		return err
+	}
+	if o.Keys != nil {
+		p.live.Steer(world.Input(*o.Keys))
+	}
+	if o.Settings != nil {
+		// Fields that the request leaves out keep their current values: those of the page may be
+		// outdated.
+		if err := p.live.Change(func(s *Settings) error { return json.Unmarshal(o.Settings, s) }); err != nil {
+			return err
+		}
+	}
+	if o.Restart {
+		return p.live.Restart()
+	}
+	return nil
+}
