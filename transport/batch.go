@@ -32,12 +32,6 @@ func batched(pc PacketConn) BatchConn {
 	return single{pc}
 }
 
-// drains says whether one read from pc brings all that waits, as far as there is room.
-func drains(pc BatchConn) bool {
-	_, one := pc.(single)
-	return !one && udp.Batches
-}
-
 // single is a PacketConn whose batches are of one datagram.
 type single struct{ PacketConn }
 

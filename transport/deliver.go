@@ -18,7 +18,6 @@ type received struct {
 	verdict session.Verdict
 	state   session.State  // after it
 	remote  netip.AddrPort // of the peer, after it
-	idle    bool           // nobody waits for what it brings
 }
 
 // input gives any datagram to the session.
@@ -48,7 +47,7 @@ func (c *Conn) received(payload []byte, v session.Verdict, size int) received {
 	}
 	return received{
 		payload: payload, number: c.session.Number(), size: size, verdict: v,
-		state: c.session.State(), remote: c.session.Remote(), idle: v == session.Accepted && c.session.Idle(),
+		state: c.session.State(), remote: c.session.Remote(),
 	}
 }
 

@@ -151,8 +151,6 @@ func (d *dialer) receive(now time.Time, g datagram) {
 	c.deliver(now, c.input(now, g.from, g.b), d.handler)
 }
 
-func (d *dialer) rest(time.Time) bool { return false } // one peer's datagrams are few
-
 func (d *dialer) take(time.Time) {} // nobody leaves anything
 
 // tick follows whatever has come, or the alarm.

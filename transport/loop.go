@@ -17,8 +17,6 @@ type endpoint interface {
 	take(now time.Time)
 	// tick does what is due.
 	tick(now time.Time)
-	// rest says, after a batch, whether what comes next can wait for the next tick.
-	rest(now time.Time) bool
 }
 
 // datagram is one that came.
@@ -41,7 +39,6 @@ type loop struct {
 	stopped  atomic.Bool
 	done     chan struct{} // closed when run and what follows it are over
 	batch    []Datagram    // what is being handled
-	drains   bool          // one read brings all that waits, or a full batch
 	outbox   outbox
 	watch    sendWatch
 }
@@ -54,7 +51,6 @@ func newLoop(pc PacketConn, interval time.Duration, batch int, sent *sentCounter
 		interval: interval,
 		done:     make(chan struct{}),
 		batch:    arena(batch, MaxDatagram+1),
-		drains:   drains(b),
 		outbox:   newOutbox(b, batch, sent),
 		watch:    sendWatch{log: log},
 	}
@@ -88,43 +84,6 @@ func (l *loop) run(e endpoint) error {
 			}
 		}
 		l.handle(e, now, l.batch[:n], due)
-		if e.rest(now) && l.drains && n < len(l.batch) {
-			if err := l.rest(e, next); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// restRead is how long a read after a rest may take. What is there it finds at once; but once the deadline has passed it
-// does not look, and on a busy processor the loop may have to wait for its turn before it reads.
-const restRead = 50 * time.Millisecond
-
-// restTicks is after how many ticks a loop that rests reads again.
-const restTicks = 2
-
-// muter is a packet connection that can be had not to wake anybody for what comes.
-type muter interface {
-	Mute(quiet bool) error
-}
-
-// rest waits for the last of some ticks, which stands for all of them, and has what came by then read before it.
-func (l *loop) rest(e endpoint, next time.Time) error {
-	if err := l.mute(true); err != nil {
-		return err
-	}
-	time.Sleep(time.Until(next) + (restTicks-1)*l.interval)
-	now := time.Now()
-	err := errors.Join(l.mute(false), l.pc.SetReadDeadline(now.Add(restRead)))
-	e.take(now) // who was roused by the deadline that there was before
-	return err
-}
-
-// mute does so if the packet connection can. It is woken otherwise, and reads nothing.
-func (l *loop) mute(quiet bool) error {
-	if m, ok := l.pc.(muter); ok {
-		return m.Mute(quiet)
 	}
 	return nil
 }

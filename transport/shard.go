@@ -24,7 +24,6 @@ type shard struct {
 	tally   tally
 	conns   addresses // of open ones, of other shards too
 	timers  timers    // of this shard's connections
-	lull    lull
 	cookies *gate.Cookies
 	start   time.Time
 	hints   gate.Bucket
@@ -81,7 +80,6 @@ func (s *shard) receive(now time.Time, d datagram) {
 
 // unsealed takes what is not a sealed datagram.
 func (s *shard) unsealed(now time.Time, d datagram) {
-	s.lull.datagrams++
 	t, err := wire.ParseType(d.b)
 	switch {
 	case err != nil:
@@ -115,7 +113,6 @@ func (s *shard) lookup(from netip.AddrPort, h wire.Header) *Conn {
 
 // give gives a connection of this shard a datagram with its header, which came to the shard via.
 func (s *shard) give(now time.Time, c *Conn, d datagram, h wire.Header, via *shard) {
-	s.lull.datagrams++
 	payload, number, v := c.inputSealed(now, d.from, d.b, h)
 	s.count(v)
 	if v == session.Payload && c.life == alive && c.via == via {
@@ -123,9 +120,6 @@ func (s *shard) give(now time.Time, c *Conn, d datagram, h wire.Header, via *sha
 		return
 	}
 	r := c.received(payload, v, len(d.b))
-	if r.idle {
-		s.lull.idle++
-	}
 	known := s.admit(now, c, r.state)
 	if r.state == session.Open {
 		if r.remote != d.from {
@@ -142,7 +136,6 @@ func (s *shard) give(now time.Time, c *Conn, d datagram, h wire.Header, via *sha
 // unknown counts a datagram of no session, and says so to its sender, unless that would be more than it sent, or
 // was done too often lately. The second copy of a close is no surprise.
 func (s *shard) unknown(now time.Time, d datagram, h wire.Header) {
-	s.lull.datagrams++
 	if h.Kind == wire.CloseKind {
 		return
 	}

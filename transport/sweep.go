@@ -11,7 +11,6 @@ import (
 func (s *shard) tick(now time.Time) {
 	for _, c := range s.pokes.take() {
 		s.settle(now, c)
-		s.lull.disturb(now)
 	}
 	s.timers.turn(now)
 	for c := s.timers.take(now); c != nil; c = s.timers.take(now) {

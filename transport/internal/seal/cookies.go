@@ -1,9 +1,12 @@
 package seal
 
 import (
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/binary"
+	"hash"
 	"io"
 	"net/netip"
 	"time"
@@ -24,11 +27,10 @@ const (
 type Cookies struct {
 	random   io.Reader
 	start    time.Time
-	turned   int64 // ms after start at which the current secret was made
-	current  mac
-	previous mac
-	scratch  *macScratch
-	secret   [32]byte             // scratch
+	turned   int64                // ms after start at which the current secret was made
+	current  hash.Hash            // HMAC-SHA-256 with the current secret
+	previous hash.Hash            // and with the one before
+	sum      [sha256.Size]byte    // scratch
 	text     [4 + 16 + 2 + 8]byte // scratch
 }
 
@@ -38,7 +40,7 @@ func NewCookies(random io.Reader, now time.Time) *Cookies {
 	if random == nil {
 		random = rand.Reader
 	}
-	c := &Cookies{random: random, start: now, scratch: newMACScratch()}
+	c := &Cookies{random: random, start: now}
 	c.turn(0)
 	c.turn(0)
 	return c
@@ -49,7 +51,7 @@ func NewCookies(random io.Reader, now time.Time) *Cookies {
 func (c *Cookies) Make(addr netip.AddrPort, nonce uint64, now time.Time) (cookie [CookieSize]byte) {
 	at := c.at(now)
 	binary.BigEndian.PutUint32(cookie[:], uint32(at))
-	copy(cookie[4:], c.mac(&c.current, addr, nonce, uint32(at)))
+	copy(cookie[4:], c.mac(c.current, addr, nonce, uint32(at)))
 	return cookie
 }
 
@@ -61,9 +63,9 @@ func (c *Cookies) Check(cookie [CookieSize]byte, addr netip.AddrPort, nonce uint
 	if age > CookieLife.Milliseconds() {
 		return false
 	}
-	m := &c.current
+	m := c.current
 	if at-age < c.turned {
-		m = &c.previous
+		m = c.previous
 	}
 	return subtle.ConstantTimeCompare(cookie[4:], c.mac(m, addr, nonce, made)) == 1
 }
@@ -79,20 +81,21 @@ func (c *Cookies) at(now time.Time) int64 {
 
 // turn makes a new secret.
 func (c *Cookies) turn(at int64) {
-	_ = must(io.ReadFull(c.random, c.secret[:]))
-	c.previous, c.current = c.current, newMAC(c.secret[:], c.scratch)
+	var secret [32]byte
+	_ = must(io.ReadFull(c.random, secret[:]))
+	c.previous, c.current = c.current, hmac.New(sha256.New, secret[:])
 	c.turned = at
 }
 
 // mac returns the MAC of a cookie, in scratch.
-func (c *Cookies) mac(m *mac, addr netip.AddrPort, nonce uint64, at uint32) []byte {
+func (c *Cookies) mac(m hash.Hash, addr netip.AddrPort, nonce uint64, at uint32) []byte {
 	text := &c.text
 	ip := addr.Addr().As16()
 	binary.BigEndian.PutUint32(text[:], at)
 	copy(text[4:], ip[:])
 	binary.BigEndian.PutUint16(text[20:], addr.Port())
 	binary.BigEndian.PutUint64(text[22:], nonce)
-	c.scratch.begin(m)
-	c.scratch.write(text[:])
-	return c.scratch.end(m)[:CookieSize-4]
+	m.Reset()
+	m.Write(text[:])
+	return m.Sum(c.sum[:0])[:CookieSize-4]
 }

@@ -3,9 +3,11 @@ package seal
 import (
 	"crypto/aes"
 	"crypto/cipher"
+	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/binary"
+	"hash"
 	"slices"
 )
 
@@ -19,26 +21,25 @@ const (
 // lengths, the nonce, the associated data and the ciphertext, cut to tagSize bytes.
 type ctrHMAC struct {
 	block   cipher.Block
-	mac     mac
+	mac     hash.Hash
 	tagSize int
 	scratch *ctrScratch
 }
 
 // ctrScratch is what calls through interfaces would move to the heap each time.
 type ctrScratch struct {
-	mac     macScratch
 	counter [aes.BlockSize]byte
 	stream  [streamBlocks * aes.BlockSize]byte
 	head    [3*8 + saltSize]byte
+	sum     [sha256.Size]byte
 }
 
 func newCTRHMAC(key []byte, tagSize int) *ctrHMAC {
-	s := &ctrScratch{mac: *newMACScratch()}
 	return &ctrHMAC{
 		block:   must(aes.NewCipher(key[:ctrKeySize])),
-		mac:     newMAC(key[ctrKeySize:], &s.mac),
+		mac:     hmac.New(sha256.New, key[ctrKeySize:]),
 		tagSize: tagSize,
-		scratch: s,
+		scratch: &ctrScratch{},
 	}
 }
 
@@ -78,14 +79,14 @@ func (c *ctrHMAC) xor(dst, src, nonce []byte) {
 
 // tag returns the tag, in scratch.
 func (c *ctrHMAC) tag(nonce, aad, sealed []byte) []byte {
-	head, s := &c.scratch.head, &c.scratch.mac
+	head := &c.scratch.head
 	binary.BigEndian.PutUint64(head[0:], uint64(len(aad)))
 	binary.BigEndian.PutUint64(head[8:], uint64(len(sealed)))
 	binary.BigEndian.PutUint64(head[16:], uint64(c.tagSize))
 	copy(head[24:], nonce)
-	s.begin(&c.mac)
-	s.write(head[:])
-	s.write(aad)
-	s.write(sealed)
-	return s.end(&c.mac)[:c.tagSize]
+	c.mac.Reset()
+	c.mac.Write(head[:])
+	c.mac.Write(aad)
+	c.mac.Write(sealed)
+	return c.mac.Sum(c.scratch.sum[:0])[:c.tagSize]
 }

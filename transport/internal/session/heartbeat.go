@@ -28,9 +28,6 @@ func (s *Session) clock(now time.Time) uint32 {
 	return uint32(now.Sub(s.start) / time.Microsecond)
 }
 
-// Idle says that only heartbeats came and went for some time.
-func (s *Session) Idle() bool { return s.rare() && !s.beat.busy }
-
 // rare says that heartbeats are fewer, and ask for an answer: the session was idle when the last one was sent.
 func (s *Session) rare() bool { return s.beat.sent.Sub(s.beat.calm) >= idleAfter && !s.searching() }
 

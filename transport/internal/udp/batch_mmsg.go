@@ -12,9 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Batches says whether one call reads all that waits, as far as there is room.
-const Batches = true
-
 // batcher reads and writes batches by recvmmsg and sendmmsg. What these work on is made once, and grows to the
 // largest batch.
 type batcher struct {

@@ -4,9 +4,6 @@ package udp
 
 import "net"
 
-// Batches says whether one call reads all that waits, as far as there is room.
-const Batches = false
-
 // batcher reads and writes batches of one datagram.
 type batcher struct {
 	socket *net.UDPConn

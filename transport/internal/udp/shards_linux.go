@@ -9,13 +9,13 @@ import (
 
 // ListenShards opens n sockets, at least 1, on the same address; with port 0 the first decides the port. The
 // kernel gives all datagrams of one sender to the same socket, while none of them is closed.
-func ListenShards(addr string, n int) ([]*Server, error) {
+func ListenShards(addr string, n int) ([]*Conn, error) {
 	if n < 1 {
 		return nil, fmt.Errorf("transport: %d shards, must be at least 1", n)
 	}
-	var shards []*Server
+	var shards []*Conn
 	for range n {
-		c, err := listenServer(addr, n > 1)
+		c, err := listen(addr, n > 1)
 		if err != nil {
 			for _, s := range shards {
 				err = errors.Join(err, s.Close())
@@ -32,12 +32,4 @@ func ListenShards(addr string, n int) ([]*Server, error) {
 		shards = append(shards, c)
 	}
 	return shards, nil
-}
-
-func listenServer(addr string, shard bool) (*Server, error) {
-	c, err := listen(addr, shard)
-	if err != nil {
-		return nil, err
-	}
-	return serve(c)
 }

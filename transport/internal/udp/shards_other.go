@@ -6,7 +6,7 @@ import "fmt"
 
 // ListenShards opens one socket, whatever n, which must be at least 1: the operating system does not spread
 // datagrams over several.
-func ListenShards(addr string, n int) ([]*Server, error) {
+func ListenShards(addr string, n int) ([]*Conn, error) {
 	if n < 1 {
 		return nil, fmt.Errorf("transport: %d shards, must be at least 1", n)
 	}
@@ -14,5 +14,5 @@ func ListenShards(addr string, n int) ([]*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []*Server{c}, nil
+	return []*Conn{c}, nil
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // shards opens n, or as many as the operating system offers.
-func shards(t *testing.T, addr string, n int) []*Server {
+func shards(t *testing.T, addr string, n int) []*Conn {
 	t.Helper()
 	all, err := ListenShards(addr, n)
 	if err != nil {
