@@ -52,7 +52,7 @@ func (b *bomb) Read(p []byte) (int, error) {
 // bombFS is a file system of one file.
 type bombFS struct{ *bomb }
 
-func (f bombFS) Open(string) (fs.File, error) { return bombFile{f.bomb}, nil }
+func (f bombFS) Open(string) (fs.File, error) { return bombFile(f), nil }
 
 type bombFile struct{ *bomb }
 

@@ -188,8 +188,6 @@ func (e *echoing) receive(now time.Time, d datagram) {
 
 func (e *echoing) take(time.Time) {}
 
-func (e *echoing) rest(time.Time) bool { return false }
-
 func (e *echoing) tick(time.Time) {
 	e.ticks++
 	e.outbox.send([]byte("tick"), port(9), nil)

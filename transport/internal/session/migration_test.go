@@ -247,7 +247,7 @@ func TestSample(t *testing.T) {
 			for i := range uint16(addrs) {
 				s.locate(time.Now(), netip.AddrPortFrom(otherAddr.Addr(), i), s.recv.Next())
 			}
-			if d := s.validation.next.Sub(time.Now()); d < 25*time.Millisecond {
+			if d := time.Until(s.validation.next); d < 25*time.Millisecond {
 				t.Fatalf("the next round begins after %v", d)
 			}
 			for _, a := range s.validation.sample {

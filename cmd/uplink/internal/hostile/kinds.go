@@ -75,10 +75,10 @@ func (a *actor) alternate(i int, codec string, r control.Answer) {
 func replies(a *actor, i int) { a.alternate(i, worlds.Codec, control.Send) }
 
 // unackedReplies does the same and acknowledges nothing of it.
-func unackedReplies(a *actor, i int) { a.push(i, control.AppendReply(nil, 0, control.Answer(i%2))) }
+func unackedReplies(a *actor, i int) { a.push(control.AppendReply(nil, 0, control.Answer(i%2))) }
 
 // push sends a message as a segment, and the one before once more, without ever acknowledging one.
-func (a *actor) push(i int, messages ...[]byte) {
+func (a *actor) push(messages ...[]byte) {
 	var all []rogue.Segment
 	for _, m := range messages {
 		all = append(all, rogue.Segment{Command: rogue.Push, Window: 64, Number: a.number, Data: m})
@@ -148,7 +148,7 @@ func unackedMessages(a *actor, i int) {
 	for range 20 {
 		all = append(all, control.AppendMessage(nil, []byte{byte(i)}))
 	}
-	a.push(i, all...)
+	a.push(all...)
 }
 
 // duplicateSegments repeats the same segment, as many times as a datagram holds.
