@@ -335,7 +335,8 @@ func (d *fullDisk) Write(b []byte) (int, error) {
 
 func (d *fullDisk) Close() error { return nil }
 
-// TestFullDisk fills the disk: the error is logged when it happens, once; each record is in the file or counted as lost;
+// TestFullDisk fills the disk: the error is logged when it happens, once; each record is in the
+// file or counted as lost;
 // and the file can be read up to where it ends.
 func TestFullDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -310,7 +310,8 @@ func newVictim(r *rogue, cfg client.Config) *victim {
 	return v
 }
 
-// TestHostileServer: whatever a server does to a client, what the client holds, sends and logs is bounded, what it shows
+// TestHostileServer: whatever a server does to a client, what the client holds, sends and logs
+// is bounded, what it shows
 // of the server's texts is printable, and the session goes on, or ends and is made again.
 func TestHostileServer(t *testing.T) {
 	for _, a := range assaults {
@@ -422,7 +423,8 @@ func texts(r *rogue, v *victim) {
 	}
 }
 
-// crowds sends snapshots of about as many objects as there can be, each of few bytes, of a world of 1,000 snapshots a second.
+// crowds sends snapshots of about as many objects as there can be, each of few bytes, of a world
+// of 1,000 snapshots a second.
 func crowds(r *rogue, v *victim) {
 	typ, err := snapshot.Compile[crate]("crates")
 	uplinktest.Must(r.t, err)
@@ -500,7 +502,8 @@ func jumps(r *rogue, v *victim) {
 	}
 }
 
-// hordes sends states that bring new objects and the inputs of 250 players at each of 32 ticks, which nobody polls, and then
+// hordes sends states that bring new objects and the inputs of 250 players at each of 32 ticks,
+// which nobody polls, and then
 // some of ticks far away.
 func hordes(r *rogue, v *victim) {
 	shared, err := puckStates()

@@ -17,7 +17,8 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// TestNobodyStays: a server that accepts a client and at once says, or shows, that it goes away is not connected to faster
+// TestNobodyStays: a server that accepts a client and at once says, or shows, that it goes away
+// is not connected to faster
 // than every two seconds, and the game's backend is not asked for more tokens than that.
 func TestNobodyStays(t *testing.T) {
 	for name, open := range map[string]func(*transport.Conn){
@@ -56,7 +57,8 @@ func TestNobodyStays(t *testing.T) {
 	}
 }
 
-// TestLeavingServer: however long a connection lasted, a server that says that it shuts down is left alone for a moment.
+// TestLeavingServer: however long a connection lasted, a server that says that it shuts down is
+// left alone for a moment.
 func TestLeavingServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRogue(t, nil)
@@ -86,7 +88,8 @@ func TestKickText(t *testing.T) {
 	})
 }
 
-// TestForgedHandshake: somebody who sees a client's hellos, keeps them from the server, and answers them a thousand times a
+// TestForgedHandshake: somebody who sees a client's hellos, keeps them from the server, and
+// answers them a thousand times a
 // second with whatever he can forge, has the client send no more than twenty a second until it gives up.
 func TestForgedHandshake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -10,8 +10,10 @@ import (
 	"github.com/uplink-rpc/uplink/interpolate"
 )
 
-// FuzzBuffer adds snapshots of any times, and shows the world meanwhile: each entry is a byte of how much later it is, the
-// server's time, and the number of objects. Nothing panics, what is shown does not run backwards but after a restart, and
+// FuzzBuffer adds snapshots of any times, and shows the world meanwhile: each entry is a byte of
+// how much later it is, the
+// server's time, and the number of objects. Nothing panics, what is shown does not run backwards
+// but after a restart, and
 // numbers are numbers.
 func FuzzBuffer(f *testing.F) {
 	entry := func(later byte, server int64, objects byte) []byte {

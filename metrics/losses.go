@@ -2,7 +2,8 @@ package metrics
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// NewFileLosses returns the collector of uplink_ds_file_lost_total for one output file of a server. file is the value of
+// NewFileLosses returns the collector of uplink_ds_file_lost_total for one output file of a
+// server. file is the value of
 // its label, such as "record" or "capture". lost returns how many rows or records may be missing from the file so far;
 // it must be safe for concurrent use. Register a collector for each file.
 func NewFileLosses(file string, lost func() uint64) prometheus.Collector {

@@ -65,7 +65,8 @@ func (q *Quantizer[T]) Schema() *snapshot.Schema { return q.kind.Schema() }
 func (q *Quantizer[T]) Velocities() []Velocity { return q.velocities }
 
 // Round rounds v as if it had been sent. What is rounded stays so when it is rounded again, and is what [Quantizer.Restore]
-// gives for its row. A value that its field cannot hold is a [*schema.RangeError], with v unchanged. It allocates nothing, but for byte strings and what goes through msgpack.
+// gives for its row. A value that its field cannot hold is a [*schema.RangeError], with v
+// unchanged. It allocates nothing, but for byte strings and what goes through msgpack.
 func (q *Quantizer[T]) Round(v *T) error {
 	if err := q.kind.Quantize(q.row, v); err != nil {
 		return err

@@ -27,7 +27,8 @@ func (t *Trace) At(n int) *schema.Frame { return &t.Frames[n%len(t.Frames)] }
 // If a file ends early, is damaged or exceeds a limit after some rows, these are returned beside the error.
 //
 // For any file of up to 1 GiB, decompressed, Load takes less than 64 MiB and 16 bytes for each value that it returns: a
-// number, or a byte string. Frames of fewer than six values, or with long byte strings, take more than 16 bytes a value:
+// number, or a byte string. Frames of fewer than six values, or with long byte strings, take
+// more than 16 bytes a value:
 // of these, Load returns as many as exceed that by less than 24 MiB. A [Reader] has no such limit.
 func Load(path string, s *schema.Schema) (*Trace, error) {
 	if s == nil {

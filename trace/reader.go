@@ -18,7 +18,8 @@ import (
 // MaxRow is the most bytes that a row may have, decompressed and with the empty lines before it.
 const MaxRow = 256 << 10
 
-// Reader reads the frames of a trace, row by row. Any bytes are safe: a row has at most [MaxRow] bytes, and a Reader takes
+// Reader reads the frames of a trace, row by row. Any bytes are safe: a row has at most [MaxRow]
+// bytes, and a Reader takes
 // less than 48 MiB whatever the input. Not safe for concurrent use.
 type Reader struct {
 	name   string

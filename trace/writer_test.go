@@ -137,7 +137,8 @@ func (f *fullFile) Truncate(size int64) error {
 	return nil
 }
 
-// TestWriterWholeRows: each write of a trace ends with a row, and what a full disk takes of one that fails is removed, so
+// TestWriterWholeRows: each write of a trace ends with a row, and what a full disk takes of one
+// that fails is removed, so
 // that no part of a row is ever left to be read as another one.
 func TestWriterWholeRows(t *testing.T) {
 	s := everyKind(t)

@@ -54,7 +54,9 @@ type Config struct {
 	// Timeout is how long a connection lives though nothing is heard from the peer, and how long Dial
 	// tries; at least 2 s, since a silent peer sends a heartbeat each second, and by default 15 s.
 	Timeout time.Duration
-	// Tick is the time between two calls of [Handler.Tick], at least a millisecond, by default 1/60 s. A listener's heartbeats and retransmissions are as punctual as this. Dial takes [OnWake] too.
+	// Tick is the time between two calls of [Handler.Tick], at least a millisecond, by default
+	// 1/60 s. A listener's heartbeats and retransmissions are as punctual as this. Dial takes
+	// [OnWake] too.
 	Tick time.Duration
 	// MaxConns is how many connections a listener accepts, by default 1,024. Dial ignores it.
 	MaxConns int

@@ -32,7 +32,8 @@ func decodedFrames(data []byte) (n int) {
 	return n
 }
 
-// TestKill kills a server that records and captures, as kill -9 does, and reads its files: they have all frames up to the
+// TestKill kills a server that records and captures, as kill -9 does, and reads its files: they
+// have all frames up to the
 // last flush, and say that they end early.
 func TestKill(t *testing.T) {
 	for _, record := range []string{"out.csv", "out.csv.gz"} {

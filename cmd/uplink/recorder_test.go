@@ -74,7 +74,8 @@ func lostMetric(t *testing.T, r *recorder) float64 {
 	return all[0].GetMetric()[0].GetCounter().GetValue()
 }
 
-// TestRecordFlushes looks at the file of a recorder that is not closed, as it is after a kill: all rows are there that are
+// TestRecordFlushes looks at the file of a recorder that is not closed, as it is after a kill:
+// all rows are there that are
 // a second old, and it can be read from the beginning.
 func TestRecordFlushes(t *testing.T) {
 	for _, name := range []string{"out.csv", "out.csv.gz"} {
@@ -106,7 +107,8 @@ func TestRecordFlushes(t *testing.T) {
 	}
 }
 
-// TestRecordFullDisk fills the disk: the error is logged when it happens, once; each row is in the file or counted in the
+// TestRecordFullDisk fills the disk: the error is logged when it happens, once; each row is in
+// the file or counted in the
 // metric; and the handler goes on.
 func TestRecordFullDisk(t *testing.T) {
 	for _, name := range []string{"out.csv", "out.csv.gz"} {

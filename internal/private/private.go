@@ -22,7 +22,8 @@ var ErrPublic = errors.New("others than its owner may read or write it")
 
 // Create creates a file with mode 0600 and opens it for reading and writing. If the path exists, the error wraps
 // [fs.ErrExist]; with overwrite, a regular file is removed first, so that neither its mode, nor its hard links, nor
-// programs that have it open matter. With overwrite, a path that exists and is not a regular file is an error that wraps
+// programs that have it open matter. With overwrite, a path that exists and is not a regular
+// file is an error that wraps
 // [ErrNotRegular].
 func Create(path string, overwrite bool) (*os.File, error) {
 	if overwrite {

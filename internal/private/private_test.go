@@ -18,7 +18,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestOpen opens each kind of existing path in each way. An error leaves the path and the target of a link as they were.
+// TestOpen opens each kind of existing path in each way. An error leaves the path and the target
+// of a link as they were.
 func TestOpen(t *testing.T) {
 	ways := map[string]func(string) (*os.File, error){
 		"create":    func(path string) (*os.File, error) { return private.Create(path, false) },

@@ -35,7 +35,8 @@ const (
 	ahead = 4 << (seal.EpochBits - wire.NumberBits)
 )
 
-// forgetKeys forgets the keys that were made for a try in vain, if nothing was opened yet: of many sessions they take much
+// forgetKeys forgets the keys that were made for a try in vain, if nothing was opened yet: of
+// many sessions they take much
 // memory.
 func (d *direction) forgetKeys() {
 	if d.next == 0 {

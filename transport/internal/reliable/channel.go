@@ -187,7 +187,8 @@ func (c *Channel) scheduleFlush(now time.Time) {
 	}
 }
 
-// prepare has KCP begin to send only as many new segments as the budget has bytes for. They wait in its queue otherwise.
+// prepare has KCP begin to send only as many new segments as the budget has bytes for. They wait
+// in its queue otherwise.
 func (c *Channel) prepare(now time.Time) {
 	c.now = now.Sub(c.start)
 	c.budget.refill(now)
@@ -195,7 +196,8 @@ func (c *Channel) prepare(now time.Time) {
 	c.kcp.WndSize(min(max(c.outstanding.held()+room, 1), window), window)
 }
 
-// emit sends the segments of a datagram that KCP wants sent: all but retransmissions that come too early, and nothing if
+// emit sends the segments of a datagram that KCP wants sent: all but retransmissions that come
+// too early, and nothing if
 // that exceeds the budget. To KCP this is a loss, so it tries again later.
 func (c *Channel) emit(b []byte) {
 	due := b[:0]

@@ -77,7 +77,8 @@ func (h *hostile) run(d time.Duration, message, every int, act func(n int)) time
 	return time.Since(start)
 }
 
-// TestHostilePeers: whatever a peer does, an end keeps to what it may send, and gives up a segment after 20 transmissions.
+// TestHostilePeers: whatever a peer does, an end keeps to what it may send, and gives up a
+// segment after 20 transmissions.
 func TestHostilePeers(t *testing.T) {
 	const ack, push = kcp.IKCP_CMD_ACK, kcp.IKCP_CMD_PUSH
 	for _, tt := range []struct {

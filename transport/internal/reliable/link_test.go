@@ -195,7 +195,8 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// TestLongerRoundTrip: the round trip becomes much longer at once, as when a queue fills, while a transfer goes on. What
+// TestLongerRoundTrip: the round trip becomes much longer at once, as when a queue fills, while
+// a transfer goes on. What
 // KCP has measured is too short then, and it sends segments again that are on their way.
 func TestLongerRoundTrip(t *testing.T) {
 	const ms = time.Millisecond

@@ -29,8 +29,10 @@ const freely = 5
 
 // earliest returns the time after the first transmission before which a segment is not sent for the n-th time while the
 // peer acknowledges nothing new. KCP's own backoff would send it 20 times in 3 seconds if the round trip took a
-// millisecond before. The intervals grow with the square of n, up to a sixth of patience. So a segment is sent at most 11
-// times within patience, and for the 20th time not before 2.3 times patience: after an outage it has transmissions left.
+// millisecond before. The intervals grow with the square of n, up to a sixth of patience. So a
+// segment is sent at most 11
+// times within patience, and for the 20th time not before 2.3 times patience: after an outage it
+// has transmissions left.
 func earliest(n uint8, patience time.Duration) time.Duration {
 	const steep = 6 // transmissions until the intervals are equal
 	k := time.Duration(n - 1)

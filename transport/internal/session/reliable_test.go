@@ -67,7 +67,8 @@ func TestReliableAfterAnOutage(t *testing.T) {
 	})
 }
 
-// TestReliableBytes: without acknowledgments a session sends 32 KiB at once and 32 KiB a second, headers down to IP included.
+// TestReliableBytes: without acknowledgments a session sends 32 KiB at once and 32 KiB a second,
+// headers down to IP included.
 func TestReliableBytes(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *pair) {
 		p.connect()

@@ -68,7 +68,8 @@ func schemaJSON(t *testing.T, fields ...schema.Field) []byte {
 	return b
 }
 
-// TestBombs reads captures of which all that is kept is about one thing. Each takes no more than the budget and what the
+// TestBombs reads captures of which all that is kept is about one thing. Each takes no more than
+// the budget and what the
 // reader has, or the error names the limit.
 func TestBombs(t *testing.T) {
 	const large, many = 64 << 20, 4 << 20 // files of large records, and of many

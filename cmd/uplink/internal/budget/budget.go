@@ -3,7 +3,8 @@ package budget
 
 import "fmt"
 
-// Default is the limit of commands that read captures, in bytes: with what reading takes itself, and garbage, it is less
+// Default is the limit of commands that read captures, in bytes: with what reading takes itself,
+// and garbage, it is less
 // than 64 MiB.
 const Default = 32 << 20
 
