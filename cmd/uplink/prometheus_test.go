@@ -40,7 +40,7 @@ func TestPrometheus(t *testing.T) {
 	demo := start(t, "demo", "--rtt", "20ms", "--clients", "4")
 	demoURL := demo.await(&demo.stdout, `Metrics: (\S+)\n`)[1]
 	source := slice(t, sample.RocketLeague(), 150, nil)
-	server, addr := startDS(t, "--schema", trace.SchemaPath(source.Name), "--metrics", "127.0.0.1:0", "--debug")
+	server, addr := startDS(t, "--schema", trace.SchemaPath(source.Name), "--metrics", "127.0.0.1:0", "--debug", "--record", filepath.Join(t.TempDir(), "recorded"))
 	serverURL := server.await(&server.stderr, `msg=metrics url=(\S+)\n`)[1]
 	start(t, "replay", "--to", addr, "--reliable", "--loop", source.Name)
 	start(t, "replay", "--to", addr, "--loop", source.Name)
