@@ -49,7 +49,7 @@ type Stats struct {
 	// refused are left out.
 	RPCs []RPCStats
 	// Downstreams has the server's worlds that were taken, in that order.
-	Downstreams []DownstreamStats
+	Downstreams []ReplicationStats
 	// AckBytes counts the acks that came, with their message types and what some of these
 	// messages say of jitter buffers.
 	AckBytes uint64
@@ -105,7 +105,7 @@ func (c *Conn) Stats() Stats {
 	}
 	streams := c.streams
 	c.mu.Unlock()
-	out.Downstreams = c.down.stats()
+	out.Downstreams = c.worlds.Stats()
 	for _, s := range streams {
 		if st, failed := s.snapshot(); !failed {
 			out.RPCs = append(out.RPCs, st)

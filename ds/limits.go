@@ -59,8 +59,8 @@ func (p *Player) allow(t control.Type, body []byte, a *arrival) bool {
 		return true
 	}
 	rate := p.rate
-	if d := p.down.Load(); d != nil { // it acks what is sent down, too
-		rate = p.server.cfg.rate(controlRate + p.hz + d.hz())
+	if s := p.streams.Load(); s != nil { // it acks worlds too
+		rate = p.server.cfg.rate(controlRate + p.hz + s.AckHz())
 	}
 	return p.messages.Take(a.since, rate, float64(payloads(t, body)))
 }

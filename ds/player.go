@@ -8,6 +8,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/limit"
+	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -35,8 +36,8 @@ type Player struct {
 
 	waiting holding
 	kicked  atomic.Bool
-	failure atomic.Pointer[error]       // the first panic of a callback for the player; set before kicked
-	down    atomic.Pointer[downstreams] // nil where there are none
+	failure atomic.Pointer[error]               // the first panic of a callback for the player; set before kicked
+	streams atomic.Pointer[replication.Streams] // nil if no world was offered
 
 	delivered atomic.Uint64
 	missed    atomic.Uint64
@@ -141,7 +142,7 @@ func (p *Player) receive(b []byte, at time.Time, reliable bool) {
 	case t == control.Bundle && !reliable:
 		p.receiveBundle(body, a)
 	case t == control.DownAck && !reliable:
-		p.receiveDownAck(body, at)
+		p.receiveWorldAck(body, at)
 	case t == control.Reply && reliable:
 		p.receiveReply(body, a)
 	case t == control.Bind:

@@ -23,9 +23,9 @@ type Server struct {
 	queue   queue
 	buffers buffers
 
-	mu      sync.Mutex
-	rpcs    map[string]*rpc
-	sources map[string]source // of downstreams
+	mu     sync.Mutex
+	rpcs   map[string]*rpc
+	worlds map[string]addedWorld // by name
 
 	panics    atomic.Uint64 // that were recovered
 	silent    bool          // there is neither a Config.Logger nor a Config.PanicHandler

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -17,12 +18,12 @@ type shard struct {
 	index  int       // in the server's list
 	start  time.Time // of the limits' clock
 
-	players map[*Player]struct{} // others than Serve's goroutine read it with mu, and that one writes it so
-	arrival arrival              // of the message that is being received
-	due     []*Player            // have frames to ack
-	feeding []*downstream        // whose initial state is being sent
-	acked   time.Time            // when acks were sent
-	fresh   []*counts            // have something to be published
+	players map[*Player]struct{}  // others than Serve's goroutine read it with mu, and that one writes it so
+	arrival arrival               // of the message that is being received
+	due     []*Player             // have frames to ack
+	initial replication.SendQueue // initial states
+	acked   time.Time             // when acks were sent
+	fresh   []*counts             // have something to be published
 	buf     []byte
 	resets  uint64    // of the tap, when they were asked for
 	counted time.Time // when the tap was told of counts
@@ -93,7 +94,7 @@ func (h *shard) Closed(c *transport.Conn, err error) {
 	h.mu.Unlock()
 	s.buffers.remove(p.buffers)
 	p.bindings, p.buffers = nil, nil
-	p.stopDowns()
+	p.streams.Load().Close()
 	s.queue.joined(-1)
 	if p.tap != nil {
 		apart(func() { p.tap.Left(err) })
@@ -133,7 +134,7 @@ func (h *shard) Handled() {
 func (h *shard) Tick(now time.Time) {
 	s := h.server
 	h.handlePostponed()
-	h.feed(now)
+	h.initial.Send(now.Sub(h.start))
 	if now.Sub(h.acked) < s.cfg.ackInterval()-s.cfg.tick()/2 {
 		return // ticks are not quite punctual, hence the half
 	}

@@ -122,7 +122,7 @@ type Stats struct {
 
 // Stats gives what the server counted so far.
 func (s *Server) Stats() Stats {
-	out := Stats{Panics: s.panics.Load(), Transport: s.ln.Stats(), Downstreams: s.downstreams()}
+	out := Stats{Panics: s.panics.Load(), Transport: s.ln.Stats(), Downstreams: s.worldStats()}
 	for _, h := range s.shards {
 		h.addTo(&out)
 	}

@@ -1,4 +1,4 @@
-package worlds
+package replication
 
 import (
 	"encoding/binary"
@@ -8,7 +8,7 @@ import (
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
-// Fill makes the set of what f puts.
+// Fill returns the set of the objects that f puts. A nil f puts none.
 func Fill[T any](t *snapshot.Type[T], f func(put func(id uint16, generation uint8, v *T) error) error) (*snapshot.Set, error) {
 	set := t.Schema().NewSet()
 	if f == nil {
@@ -20,8 +20,8 @@ func Fill[T any](t *snapshot.Type[T], f func(put func(id uint16, generation uint
 	return set, err
 }
 
-// Hash tells sets apart: FNV-1a, 64 bits, over each object's id (2 bytes), generation and components (4 bytes each), low
-// byte first. That of an empty set is 0.
+// Hash returns FNV-1a, 64 bits, over the id (2 bytes), generation and components (4 bytes each) of
+// each object, low byte first. The hash of an empty set is 0.
 func Hash(set *snapshot.Set) uint64 {
 	if set.Len() == 0 {
 		return 0
@@ -39,9 +39,9 @@ func Hash(set *snapshot.Set) uint64 {
 	return h.Sum64()
 }
 
-// AppendInitial appends a set as it goes over the reliable channel: as the payload of a first snapshot of a world that
-// was empty. An empty set is nothing.
-func AppendInitial(dst []byte, s *snapshot.Schema, set *snapshot.Set, limit int) ([]byte, error) {
+// appendInitial appends the encoded initial state, at most limit bytes: the payload of the first
+// snapshot of a world that was empty. An empty set has no bytes.
+func appendInitial(dst []byte, s *snapshot.Schema, set *snapshot.Set, limit int) ([]byte, error) {
 	if set.Len() == 0 {
 		return dst, nil
 	}
@@ -51,16 +51,16 @@ func AppendInitial(dst []byte, s *snapshot.Schema, set *snapshot.Set, limit int)
 	return out, err
 }
 
-// ParseInitial reads what AppendInitial made.
-func ParseInitial(s *snapshot.Schema, b []byte) (*snapshot.Set, error) {
+// parseInitial decodes what appendInitial appended.
+func parseInitial(s *snapshot.Schema, b []byte) (*snapshot.Set, error) {
 	set := s.NewSet()
 	if len(b) == 0 {
 		return set, nil
 	}
-	_, got, err := snapshot.NewDecoder(s, nil).Decode(b)
+	_, decoded, err := snapshot.NewDecoder(s, nil).Decode(b)
 	if err != nil {
 		return nil, fmt.Errorf("initial state: %w", err)
 	}
-	set.CopyFrom(got)
+	set.CopyFrom(decoded)
 	return set, nil
 }
