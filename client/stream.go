@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/codec/msgpack"
 	"github.com/uplink-rpc/uplink/internal/control"
-	"github.com/uplink-rpc/uplink/internal/mpack"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
@@ -80,7 +80,7 @@ func newStream(c *Conn, rpcSchema *schema.Schema, o options) (*stream, error) {
 		stats: RPCStats{RPC: rpcSchema.RPC(), Reliable: o.reliable},
 	}
 	r := control.BindRequest{
-		RPC: mpack.Byte(n), Name: rpcSchema.RPC(), Fingerprint: rpcSchema.Fingerprint(), Fields: control.FieldHashes(rpcSchema),
+		RPC: msgpack.Byte(n), Name: rpcSchema.RPC(), Fingerprint: rpcSchema.Fingerprint(), Fields: control.FieldHashes(rpcSchema),
 		RateHz: s.rate, Ring: s.ring, Codec: c.cfg.Codec.String(), Reliable: s.reliable, Frames: s.mostFrames(),
 		Prior: c.cfg.priorHash(),
 	}

@@ -12,7 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/uplink-rpc/uplink/client"
-	"github.com/uplink-rpc/uplink/internal/link"
+	"github.com/uplink-rpc/uplink/internal/lab/simlink"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 }
 
 func options() Options {
-	return Options{Link: link.Config{RTT: 2 * time.Millisecond, Burst: 1, Seed: 1}, Clients: 3, Codec: rpcdelta.RLE, Suite: transport.AES128GCM, For: 200 * time.Millisecond, Metrics: "127.0.0.1:0"}
+	return Options{Link: simlink.Config{RTT: 2 * time.Millisecond, Burst: 1, Seed: 1}, Clients: 3, Codec: rpcdelta.RLE, Suite: transport.AES128GCM, For: 200 * time.Millisecond, Metrics: "127.0.0.1:0"}
 }
 
 // prepare makes a demo that has not begun.
