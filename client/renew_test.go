@@ -12,6 +12,7 @@ import (
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/token"
+	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -61,7 +62,7 @@ func TestHandshakeDoesNotEnd(t *testing.T) {
 			if renews {
 				uplinktest.Must(t, err)
 				uplinktest.Must(t, conn.Close())
-			} else if !errors.Is(err, client.ErrTokenUsed) {
+			} else if !errors.Is(err, transport.ErrTokenUsed) {
 				t.Errorf("Dial: %v", err)
 			}
 			if renewed := b.issued == 2; renewed != renews {
@@ -103,7 +104,7 @@ func TestRenew(t *testing.T) {
 			if renews && (err != nil || b.issued < 2) {
 				t.Errorf("%v after %d tokens", err, b.issued)
 			}
-			if !renews && (!errors.Is(err, client.ErrLost) || !errors.Is(err, client.ErrTokenStale) && !errors.Is(err, client.ErrTokenUsed)) {
+			if !renews && (!errors.Is(err, client.ErrLost) || !errors.Is(err, transport.ErrTokenStale) && !errors.Is(err, transport.ErrTokenUsed)) {
 				t.Errorf("Send: %v", err)
 			}
 		})

@@ -86,7 +86,7 @@ func TestKeys(t *testing.T) {
 	}
 	served := make(chan error, 1)
 	go func() { served <- d.srv.Serve(context.Background()) }()
-	if _, err := client.Dial(t.Context(), d.srv.Addr().String(), client.Config{}); !errors.Is(err, client.ErrTokenRefused) {
+	if _, err := client.Dial(t.Context(), d.srv.Addr().String(), client.Config{}); !errors.Is(err, transport.ErrTokenRefused) {
 		t.Errorf("without a token: %v", err)
 	}
 	if err := errors.Join(d.srv.Close(), <-served); err != nil {
