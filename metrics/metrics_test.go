@@ -51,9 +51,9 @@ func registryOf(t *testing.T, cfg client.Config, test func(*testing.T, *promethe
 		cfg.Network = network
 		conn, err := client.Dial(t.Context(), "127.0.0.1:7777", cfg)
 		must(t, err)
-		steady, err := client.Bind[move](conn, "ServerMove")
+		steady, err := client.Bind[move](t.Context(), conn, "ServerMove", client.BindConfig{})
 		must(t, err)
-		rare, err := client.Bind[move](conn, "ServerFire", client.Reliable())
+		rare, err := client.Bind[move](t.Context(), conn, "ServerFire", client.BindConfig{Reliable: true})
 		must(t, err)
 		for i := range 600 {
 			must(t, steady.Send(&move{X: float64(i) / 10}))
