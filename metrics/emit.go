@@ -59,7 +59,7 @@ func (e emitter) rpc(d *rpcDescs, name string, reliable bool, s *rpcdelta.Stats,
 	e.counter(d.frames, s.Reset, name, ch, rpcdelta.Reset.String())
 	e.counter(d.bytes, (s.FullBits+7)/8, name, ch, "full")
 	e.counter(d.bytes, (s.PayloadBits+7)/8, name, ch, "payload")
-	e.counter(d.bytes, p.sealBytes, name, ch, "seal")
+	e.counter(d.bytes, p.sealBytes, name, ch, "aead")
 	e.counter(d.bytes, p.wire(reliable), name, ch, "wire")
 	e.counter(d.fallbacks, fallbacks, name, ch)
 	buckets := make(map[float64]uint64, len(rpcdelta.AgeBounds))

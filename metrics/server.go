@@ -39,16 +39,16 @@ func NewServer(srv *ds.Server) *Server {
 		late:         f.desc("late_frames_total", "Frames delivered though newer ones came first.", "rpc", "channel"),
 		acks:         f.desc("acks_total", "Ack messages sent, each in a datagram of its own."),
 		ackBytes:     f.desc("ack_bytes_total", "Bytes of the ack messages sent, without headers."),
-		ackSealBytes: f.desc("ack_seal_bytes_total", "Bytes of the seals of these datagrams."),
+		ackSealBytes: f.desc("ack_aead_bytes_total", "Bytes of the seals of these datagrams."),
 		ackWire:      f.desc("ack_wire_bytes_total", "Bytes of these datagrams, seals and all headers down to IP included."),
 		players:      f.desc("players", "Players connected now."),
 		most:         f.desc("max_players", "Players that are let in at most."),
-		handedOver:   f.desc("handed_over_datagrams_total", "Datagrams that came to another shard than their player's and were handed over."),
+		handedOver:   f.desc("forwarded_datagrams_total", "Datagrams that came to another shard than their player's and were handed over."),
 		panics:       f.desc("panics_total", "Panics of the game's handlers and other callbacks. Each ends the session of one player."),
 		failed:       f.desc("failed_sessions_total", "Sessions that ended because of what the client did on the reliable channel, by cause.", "cause"),
 		buffers:      f.buffers(),
 		build:        f.build(),
-		moves:        f.desc("moves_total", "Changes of players' addresses, each after the new one has answered a challenge."),
+		moves:        f.desc("path_migrations_total", "Changes of players' addresses, each after the new one has answered a challenge."),
 	}
 }
 
