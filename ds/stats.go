@@ -36,7 +36,7 @@ func (d Drop) String() string {
 	if d >= drops {
 		return fmt.Sprintf("Drop(%d)", uint8(d))
 	}
-	return [...]string{"baseline_missing", "desync", "late", "duplicate", "malformed", "unknown_rpc", "queue_full", "limited", "refused", "overdue", "skipped", "kicked", "bad_ack"}[d]
+	return [...]string{"baseline_missing", "desync", "late", "duplicate", "malformed", "unknown_rpc", "queue_full", "rate_limited", "rejected", "overdue", "skipped", "kicked", "invalid_ack"}[d]
 }
 
 // reason gives the reason for an error of a decoder or a sink.
