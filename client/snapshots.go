@@ -1,19 +1,20 @@
 package client
 
 import (
+	"context"
 	"fmt"
 	"time"
 
 	"github.com/uplink-rpc/uplink/interpolate"
 )
 
-// SnapshotConfig configures [Snapshots]. The zero value of each field means its default.
+// SnapshotConfig configures [SubscribeSnapshots]. The zero value of each field means its default.
 type SnapshotConfig[T any] struct {
 	// Handle, if set, is called with each snapshot received, late ones included, on the goroutine that
 	// receives for the connection. It should be short, and must not close the connection or the view.
 	// The snapshot is valid during the call.
 	Handle func(*Snapshot[T])
-	// Interpolate, if set, enables [View.Sample]. Interval defaults to that of the server's offer. The
+	// Interpolate, if set, enables [SnapshotView.Sample]. Interval defaults to that of the server's offer. The
 	// tags of T select what is interpolated: see [interpolate.Tagged].
 	Interpolate *interpolate.Config
 	// Initial is the same function as the server's ds.WorldConfig.Initial, if the client knows the
@@ -22,9 +23,6 @@ type SnapshotConfig[T any] struct {
 	// AckHz is the maximum number of acks per second, up to 1000; default DefaultAckHz. More acks mean
 	// newer baselines and smaller snapshots, for about 50 bytes each.
 	AckHz float64
-	// Timeout is how long Snapshots waits for the offer and the initial state; default
-	// Config.BindTimeout.
-	Timeout time.Duration
 }
 
 // Snapshot is a world at one tick, as the server quantized it.
@@ -37,40 +35,41 @@ type Snapshot[T any] struct {
 	Received time.Time
 	// Late means that a newer snapshot was received before.
 	Late bool
-	// IDs are the keys of Objects, in ascending order: see [ID].
+	// IDs are the keys of Objects, in ascending order: see [SplitID].
 	IDs     []uint32
 	Objects []T
 }
 
-// ID splits a key into an object's id and its generation at the server.
-func ID(id uint32) (object uint16, generation uint8) { return uint16(id >> 8), uint8(id) }
+// SplitID splits an element of IDs of a [Snapshot] or an [interpolate.Sample] into the object's id
+// and its generation at the server.
+func SplitID(id uint32) (object uint16, generation uint8) { return uint16(id >> 8), uint8(id) }
 
-// View is a client's subscription to a world of objects T, as snapshots. Its methods are safe for
+// SnapshotView is a client's subscription to a world of objects T, as snapshots. Its methods are safe for
 // concurrent use.
-type View[T any] struct {
+type SnapshotView[T any] struct {
 	view
 	receiver *snapshotReceiver[T]
 }
 
-// Snapshots subscribes to the world of that name, whose objects are a T. It waits until the server
-// offers the world and the initial state is received. It is an error if the server's T differs
-// ([*WorldError]), or if the world is not offered ([ErrNotOffered]). The view continues after a
-// reconnection.
-func Snapshots[T any](c *Conn, name string, cfg SnapshotConfig[T]) (*View[T], error) {
+// SubscribeSnapshots subscribes to the snapshots of a world whose objects are a T. It waits for the
+// server's offer and the initial state until ctx is done, or for Config.BindTimeout if ctx has no
+// deadline. It returns an error if the server's T is a different one ([*WorldError]) or the world is
+// not offered ([ErrNotOffered]). The view continues after a reconnection.
+func SubscribeSnapshots[T any](ctx context.Context, c *Conn, name string, cfg SnapshotConfig[T]) (*SnapshotView[T], error) {
 	r, err := newSnapshotReceiver(name, &cfg)
 	if err != nil {
 		return nil, fmt.Errorf("client: world %s: %w", name, err)
 	}
-	v, err := c.subscribe(name, r, "SnapshotConfig", cfg.AckHz, cfg.Timeout)
+	v, err := c.subscribe(ctx, name, r, "SnapshotConfig", cfg.AckHz)
 	if err != nil {
 		return nil, err
 	}
-	return &View[T]{v, r}, nil
+	return &SnapshotView[T]{v, r}, nil
 }
 
 // Latest restores the newest snapshot into out, whose slices are reused. It returns false before the
 // first snapshot.
-func (v *View[T]) Latest(out *Snapshot[T]) bool {
+func (v *SnapshotView[T]) Latest(out *Snapshot[T]) bool {
 	ok, wanted := v.receiver.latest(out)
 	if !wanted {
 		v.sub.Locked(v.receiver.want)
@@ -81,9 +80,9 @@ func (v *View[T]) Latest(out *Snapshot[T]) bool {
 
 // Sample stores in out what to show at now. It returns false before the first snapshot, and without
 // SnapshotConfig.Interpolate. Byte slices of objects belong to the view: only read them.
-func (v *View[T]) Sample(now time.Time, out *interpolate.Sample[T]) bool {
+func (v *SnapshotView[T]) Sample(now time.Time, out *interpolate.Sample[T]) bool {
 	return v.receiver.sample(now, out)
 }
 
 // Interpolation returns the counts of the playback by Sample.
-func (v *View[T]) Interpolation() interpolate.Stats { return v.receiver.interpolation() }
+func (v *SnapshotView[T]) Interpolation() interpolate.Stats { return v.receiver.interpolation() }

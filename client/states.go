@@ -1,13 +1,14 @@
 package client
 
 import (
+	"context"
 	"fmt"
 	"time"
 
 	"github.com/uplink-rpc/uplink/statesync"
 )
 
-// StateConfig configures [States]. The zero value of each field means its default.
+// StateConfig configures [SubscribeState]. The zero value of each field means its default.
 type StateConfig[T any] struct {
 	// Handle, if set, is called with each update received, late ones included, on the goroutine that
 	// receives for the connection. It should be short, and must not close the connection or the view.
@@ -16,8 +17,6 @@ type StateConfig[T any] struct {
 	// AckHz is the maximum number of acks per second, up to 1000; default DefaultAckHz. More acks mean
 	// newer baselines and smaller updates, for about 50 bytes each.
 	AckHz float64
-	// Timeout is how long States waits for the offer; default Config.BindTimeout.
-	Timeout time.Duration
 }
 
 // StateUpdate is a part of a world's state at one tick: the objects that were due and fit.
@@ -58,16 +57,17 @@ type StateView[T any] struct {
 	receiver *stateReceiver[T]
 }
 
-// States subscribes to the world of that name, whose objects are a T, and waits until the server
-// offers it by ds.World.OfferState. It is an error if the server's T differs ([*WorldError]), if the
-// world is offered as snapshots, or if it is not offered ([ErrNotOffered]). The view continues after a
-// reconnection, with an update that has First set.
-func States[T any](c *Conn, name string, cfg StateConfig[T]) (*StateView[T], error) {
+// SubscribeState subscribes to the state of a world whose objects are a T. It waits for the server's
+// offer (ds.World.OfferState) until ctx is done, or for Config.BindTimeout if ctx has no deadline. It
+// returns an error if the server's T is a different one ([*WorldError]), if the world is offered as
+// snapshots, or not at all ([ErrNotOffered]). The view continues after a reconnection, with an update
+// whose First is true.
+func SubscribeState[T any](ctx context.Context, c *Conn, name string, cfg StateConfig[T]) (*StateView[T], error) {
 	r, err := newStateReceiver(name, &cfg)
 	if err != nil {
 		return nil, fmt.Errorf("client: world %s: %w", name, err)
 	}
-	v, err := c.subscribe(name, r, "StateConfig", cfg.AckHz, cfg.Timeout)
+	v, err := c.subscribe(ctx, name, r, "StateConfig", cfg.AckHz)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -26,18 +27,12 @@ type view struct {
 }
 
 // subscribe subscribes to a world and waits for the outcome. config names the configuration in errors.
-func (c *Conn) subscribe(world string, r replication.Receiver, config string, ackHz float64, timeout time.Duration) (view, error) {
-	switch {
-	case ackHz == 0:
+func (c *Conn) subscribe(ctx context.Context, world string, r replication.Receiver, config string, ackHz float64) (view, error) {
+	if ackHz == 0 {
 		ackHz = DefaultAckHz
-	case !(ackHz > 0 && ackHz <= 1000):
-		return view{}, fmt.Errorf("client: world %s: %s.AckHz is %v, want up to 1000", world, config, ackHz)
 	}
-	switch {
-	case timeout == 0:
-		timeout = c.cfg.BindTimeout
-	case timeout < 0:
-		return view{}, fmt.Errorf("client: world %s: %s.Timeout is %v", world, config, timeout)
+	if !(ackHz > 0 && ackHz <= 1000) {
+		return view{}, fmt.Errorf("client: world %s: %s.AckHz is %v, want up to 1000", world, config, ackHz)
 	}
 	if err := c.usable(); err != nil {
 		return view{}, fmt.Errorf("client: world %s: %w", world, err)
@@ -47,7 +42,7 @@ func (c *Conn) subscribe(world string, r replication.Receiver, config string, ac
 		return view{}, fmt.Errorf("client: world %s: %w", world, err)
 	}
 	v := view{c, sub}
-	if err := v.await(world, timeout); err != nil {
+	if err := v.await(ctx, world); err != nil {
 		_ = v.Close() // always nil
 		return view{}, err
 	}
@@ -58,31 +53,40 @@ func (c *Conn) subscribe(world string, r replication.Receiver, config string, ac
 func (c *Conn) usable() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.life.Err() != nil {
+	if c.isClosed() {
 		return net.ErrClosed
 	}
 	return c.gone
 }
 
 // await waits for the outcome of the server's offer.
-func (v view) await(world string, timeout time.Duration) error {
-	t := time.NewTimer(timeout)
-	defer t.Stop()
+func (v view) await(ctx context.Context, world string) error {
+	start := time.Now()
+	ctx, cancel := v.conn.withBindTimeout(ctx)
+	defer cancel()
 	select {
 	case err := <-v.sub.Outcome():
 		return err
-	case <-v.conn.life.Done():
+	case <-v.conn.closed:
 		return fmt.Errorf("client: world %s: %w", world, net.ErrClosed)
-	case <-t.C:
+	case <-ctx.Done():
 	}
+	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("client: world %s: %w", world, context.Cause(ctx))
+	}
+	return fmt.Errorf("%w: %w", v.notReady(world, time.Since(start).Round(time.Millisecond)), context.Cause(ctx))
+}
+
+// notReady returns what the subscription still waits for after so much time.
+func (v view) notReady(world string, waited time.Duration) error {
 	if n, size := v.conn.worlds.Received(v.sub); size > 0 {
-		return fmt.Errorf("client: world %s: %d of %d bytes of its initial state were received within %v", world, n, size, timeout)
+		return fmt.Errorf("client: world %s: %d of %d bytes of its initial state were received within %v", world, n, size, waited)
 	}
 	names := v.conn.worlds.Offered()
 	if len(names) == 0 {
-		return fmt.Errorf("%w: %s within %v, nor any other", ErrNotOffered, world, timeout)
+		return fmt.Errorf("%w: %s within %v, nor any other", ErrNotOffered, world, waited)
 	}
-	return fmt.Errorf("%w: %s within %v, but %s", ErrNotOffered, world, timeout, shown(strings.Join(names, ", ")))
+	return fmt.Errorf("%w: %s within %v, but %s", ErrNotOffered, world, waited, shown(strings.Join(names, ", ")))
 }
 
 // Err returns why the client refused the server's world after a reconnection, or nil.

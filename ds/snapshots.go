@@ -10,7 +10,7 @@ import (
 type SnapshotStream[T any] struct{ playerStream }
 
 // Offer offers the world to a player as snapshots, in Config.Joined for example. It is sent once the
-// client has subscribed with client.Snapshots and has the initial state. A repeated offer returns the
+// client has subscribed with client.SubscribeSnapshots and has the initial state. A repeated offer returns the
 // same stream.
 func (w *World[T]) Offer(p *Player) (*SnapshotStream[T], error) {
 	to, err := w.streamsOf(p)

@@ -63,7 +63,7 @@ type StateStream[T any] struct {
 }
 
 // OfferState offers the world to a player as state, as [World.Offer] does as snapshots. A message
-// contains the objects that fit, not all of them. The client subscribes with client.States and starts
+// contains the objects that fit, not all of them. The client subscribes with client.SubscribeState and starts
 // from what its game knows: WorldConfig.Initial is not sent. A player receives a world by one codec at
 // a time. An error names the unsupported tag of T or the field of cfg. A repeated offer returns the
 // same stream with its settings.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/uplink-rpc/uplink/internal/control"
-	"github.com/uplink-rpc/uplink/internal/mpack"
+	"github.com/uplink-rpc/uplink/internal/codec/msgpack"
 	"github.com/uplink-rpc/uplink/internal/replication/fragment"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -61,7 +61,7 @@ type Offer struct {
 
 // Append appends the message of the offer, type included, and returns the extended slice.
 func (o *Offer) Append(dst []byte) ([]byte, error) {
-	return mpack.AppendMarshal(append(dst, byte(control.Offer)), o)
+	return msgpack.AppendMarshal(append(dst, byte(control.Offer)), o)
 }
 
 // check returns an error that wraps control.ErrMalformed if no server sends the offer.
@@ -83,7 +83,7 @@ func (o *Offer) check() error {
 
 // ParseOffer parses the message of an offer behind its type.
 func ParseOffer(b []byte) (o Offer, err error) {
-	if err = mpack.Unmarshal(b, &o); err != nil {
+	if err = msgpack.Unmarshal(b, &o); err != nil {
 		return o, fmt.Errorf("%w: %w", control.ErrMalformed, err)
 	}
 	return o, o.check()

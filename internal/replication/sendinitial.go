@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/control"
-	"github.com/uplink-rpc/uplink/internal/limit"
+	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -54,7 +54,7 @@ func (s *Stream) sendInitialState(buf *[]byte, since time.Duration) (done bool) 
 	defer s.mu.Unlock()
 	state := s.mode.initial
 	size := float64(len(state))
-	rate := limit.Rate{PerSecond: size / initialInterval.Seconds(), Burst: 2 * size}
+	rate := ratelimit.Rate{PerSecond: size / initialInterval.Seconds(), Burst: 2 * size}
 	for s.phase == initial && s.sentInitial < len(state) {
 		n := min(maxPiece, len(state)-s.sentInitial)
 		if s.player.Unacked() >= maxUnacked || !s.pieces.Take(since, rate, float64(n)) {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/control"
-	"github.com/uplink-rpc/uplink/internal/limit"
+	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/internal/replication/fragment"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -67,7 +67,7 @@ type Stream struct {
 
 	// Of the goroutine that sends initial states:
 	queued bool         // is in a SendQueue
-	pieces limit.Bucket // bytes of initial states
+	pieces ratelimit.Bucket // bytes of initial states
 
 	mu          sync.Mutex
 	phase       phase
