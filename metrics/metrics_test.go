@@ -275,7 +275,7 @@ func TestReasons(t *testing.T) {
 	registry(t, func(t *testing.T, r *prometheus.Registry) {
 		v := gather(t, r)
 		for _, reason := range []string{
-			"baseline_missing", "desync", "late", "duplicate", "malformed", "unknown_rpc", "queue_full", "limited", "refused", "kicked",
+			"baseline_missing", "desync", "late", "duplicate", "malformed", "unknown_rpc", "queue_full", "rate_limited", "rejected", "kicked",
 			"stray", "unauthenticated", "unexpected", "unknown_session", "version", "cookie", "token", "suite", "full", "overrun",
 		} {
 			if !v.has("uplink_ds_dropped_total", "reason="+reason) {
