@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/control"
-	"github.com/uplink-rpc/uplink/internal/limit"
+	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
@@ -35,11 +35,11 @@ type Conn struct {
 	leaving    bool // the server is about to shut down
 	meter      meter
 	started    time.Time
-	messages   limit.Bucket  // of SendReliable, by the time since
-	offers     limit.Bucket  // of the server's worlds, likewise; of the goroutine that receives
-	gone       error         // why the server ended the connection; nil if it did not
-	wait       time.Duration // before the next attempt to reconnect
-	streams    []*stream     // by RPC number
+	messages   ratelimit.Bucket // of SendReliable, by the time since
+	offers     ratelimit.Bucket // of the server's worlds, likewise; of the goroutine that receives
+	gone       error            // why the server ended the connection; nil if it did not
+	wait       time.Duration    // before the next attempt to reconnect
+	streams    []*stream        // by RPC number
 	stats      Stats
 
 	out  outbox

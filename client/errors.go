@@ -9,6 +9,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -42,15 +43,15 @@ var (
 	// ErrReplaced says that the server has a newer connection of this client.
 	ErrReplaced = transport.ErrReplaced
 	// ErrTokenExpired says that Config.Token had expired.
-	ErrTokenExpired = transport.ErrTokenExpired
+	ErrTokenExpired = token.ErrExpired
 	// ErrTokenUsed says that a connection was made with Config.Token before.
-	ErrTokenUsed = transport.ErrTokenUsed
+	ErrTokenUsed = token.ErrUsed
 	// ErrTokenRefused says that Config.Token was issued for another key, or altered.
-	ErrTokenRefused = transport.ErrTokenRefused
+	ErrTokenRefused = token.ErrWrongKey
 	// ErrTokenServer says that Config.Token is good for other servers alone.
-	ErrTokenServer = transport.ErrTokenServer
+	ErrTokenServer = token.ErrWrongServer
 	// ErrTokenStale says that Config.Token was issued before the server started.
-	ErrTokenStale = transport.ErrTokenStale
+	ErrTokenStale = token.ErrStale
 )
 
 // ErrBindTimeout says that the server did not answer a request to bind an RPC.

@@ -18,13 +18,13 @@ type RPCStats struct {
 	Fates rpcdelta.DeliveryStats
 	// Messages and Bytes count the payloads, with their headers.
 	Messages, Bytes uint64
-	// Shared counts those of the payloads that left in a datagram after another one
-	// (Config.Tick), SharedBytes what that took beside their own bytes.
-	Shared, SharedBytes uint64
-	// SealBytes counts what the seals of the payloads' datagrams took; those of Shared
+	// Coalesced counts those of the payloads that left in a datagram after another one
+	// (Config.Tick), CoalescedBytes what that took beside their own bytes.
+	Coalesced, CoalescedBytes uint64
+	// AEADBytes counts what the seals of the payloads' datagrams took; those of Coalesced
 	// have none of their own. Over the reliable channel it is an estimate: one for each
 	// payload.
-	SealBytes uint64
+	AEADBytes uint64
 	// OutOfRange counts calls with a value that a field cannot hold, TooLarge
 	// those that did not fit a datagram, Unencodable those that could not be encoded
 	// for another reason, as a frame of another schema, Reconnecting those while

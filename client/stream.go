@@ -324,10 +324,10 @@ func (s *stream) post(info *rpcdelta.Info) error {
 	s.stats.Messages++
 	s.stats.Bytes += uint64(len(s.buf))
 	if in.shared {
-		s.stats.Shared++
-		s.stats.SharedBytes += uint64(in.extra)
+		s.stats.Coalesced++
+		s.stats.CoalescedBytes += uint64(in.extra)
 	} else {
-		s.stats.SealBytes += uint64(s.link.Suite().Overhead())
+		s.stats.AEADBytes += uint64(s.link.Suite().Overhead())
 	}
 	return nil
 }

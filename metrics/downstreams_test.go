@@ -67,7 +67,7 @@ func TestWorlds(t *testing.T) {
 		if got := c.sum("uplink_client_world_messages_total", "world=moves"); got != came {
 			t.Errorf("the client counts %v, %v came", got, came)
 		}
-		if got := c.sum("uplink_client_dropped_total", "rpc=moves", "channel=down"); got != 0 {
+		if got := c.sum("uplink_client_dropped_total", "rpc=moves", "channel=replication"); got != 0 {
 			t.Errorf("%v dropped", got)
 		}
 		must(t, conn.Close())
@@ -122,7 +122,7 @@ func TestStateWorlds(t *testing.T) {
 		for name, want := range map[string]float64{
 			"uplink_ds_world_players":       1,
 			"uplink_ds_world_updates_total": float64(st.Updates),
-			"uplink_ds_world_starts_total":  float64(st.Resets),
+			"uplink_ds_world_resets_total":  float64(st.Resets),
 		} {
 			if got := s.sum(name, "world=moves"); got != want {
 				t.Errorf("%s is %v, want %v", name, got, want)

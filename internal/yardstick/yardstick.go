@@ -33,7 +33,7 @@ func New(pc transport.BatchConn, batch, answer int) *Server {
 func Batch(n int) []transport.Datagram {
 	batch := make([]transport.Datagram, n)
 	for i := range batch {
-		batch[i].Buf = make([]byte, transport.MaxDatagram+1)
+		batch[i].Buf = make([]byte, 1500)
 	}
 	return batch
 }

@@ -47,7 +47,7 @@ func (t *table) draw(o observation, elapsed time.Duration) {
 	kbit := func(bits float64) float64 { return kbits(bits, elapsed) }
 	fmt.Fprintf(&b, "wire: %.1f sent, %.1f datagram headers, %.1f seals, %.1f UDP and IP\n",
 		kbit(total.coded()), kbit(total.datagram()), kbit(total.seals()), kbit(total.ip()))
-	fmt.Fprintf(&b, "acks down, with their datagrams: %.1f, of which %.1f seals\n", kbit(o.ackBits()), kbit(float64(8*o.acks.SealBytes)))
+	fmt.Fprintf(&b, "acks down, with their datagrams: %.1f, of which %.1f seals\n", kbit(o.ackBits()), kbit(float64(8*o.acks.AEADBytes)))
 	t.lines = strings.Count(b.String(), "\n")
 	_, _ = io.WriteString(t.w, b.String()) // a terminal that is gone is no reason to stop
 }

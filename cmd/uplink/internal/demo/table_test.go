@@ -17,7 +17,7 @@ func big() observation {
 			{rpc: "PortalMove", sent: rpcdelta.Stats{Delta: 30_000, Intra: 400, FullBits: 6_400_000}, messages: 30_400, bytes: 600_000, sealBytes: 30_400 * 16, delivered: 30_000, missed: 0, rtt: 2 * time.Second},
 			{rpc: "RocketMove", sent: rpcdelta.Stats{Delta: 10_000, Reset: 10_000, FullBits: 4_800_000}, messages: 20_000, bytes: 700_000, sealBytes: 20_000 * 8, delivered: 1000, missed: 9000, rtt: 80 * time.Millisecond},
 		},
-		acks: ds.AckStats{Messages: 10_000, Bytes: 50_000, SealBytes: 160_000},
+		acks: ds.AckStats{Messages: 10_000, Bytes: 50_000, AEADBytes: 160_000},
 	}
 }
 
@@ -76,12 +76,12 @@ func TestSince(t *testing.T) {
 	now, before := big(), big()
 	before.rows[0].sent.Delta, before.rows[0].missed, before.rows[0].bytes = 29_000, 0, 500_000
 	before.rows[0].sealBytes = 400_000
-	before.acks.Bytes, before.acks.SealBytes = 10_000, 100_000
+	before.acks.Bytes, before.acks.AEADBytes = 10_000, 100_000
 	got := now.since(before)
 	if r := got.rows[0]; r.sent.Frames() != 1000 || r.bytes != 100_000 || r.sealBytes != 86_400 || r.sent.FullBits != 0 || r.rtt != 2*time.Second {
 		t.Errorf("%+v", r)
 	}
-	if got.acks != (ds.AckStats{Bytes: 40_000, SealBytes: 60_000}) {
+	if got.acks != (ds.AckStats{Bytes: 40_000, AEADBytes: 60_000}) {
 		t.Errorf("%+v", got.acks)
 	}
 }

@@ -1,4 +1,4 @@
-package limit_test
+package ratelimit_test
 
 import (
 	"testing"
@@ -6,14 +6,14 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/uplink-rpc/uplink/internal/limit"
+	"github.com/uplink-rpc/uplink/internal/ratelimit"
 )
 
 // TestBound: whatever comes when, over no stretch of time goes more through than
 // the burst and what filled up meanwhile; and what is refused would have been more.
 func TestBound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		r := limit.Rate{
+		r := ratelimit.Rate{
 			PerSecond: rapid.Float64Range(0.1, 1000).Draw(t, "per second"),
 			Burst:     rapid.Float64Range(1, 1000).Draw(t, "burst"),
 		}
@@ -21,7 +21,7 @@ func TestBound(t *testing.T) {
 			at time.Duration
 			n  float64
 		}
-		var b limit.Bucket
+		var b ratelimit.Bucket
 		var all []taken
 		now := time.Duration(0)
 		room := func(more float64) (least float64) { // over all stretches that end now
@@ -51,9 +51,9 @@ func TestBound(t *testing.T) {
 
 // TestBackward: a clock that goes back neither fills the bucket nor harms it.
 func TestBackward(t *testing.T) {
-	r := limit.Rate{PerSecond: 1, Burst: 2}
+	r := ratelimit.Rate{PerSecond: 1, Burst: 2}
 	const now = 100 * time.Second
-	var b limit.Bucket
+	var b ratelimit.Bucket
 	for i, step := range []struct {
 		at   time.Duration
 		want bool
@@ -65,22 +65,22 @@ func TestBackward(t *testing.T) {
 }
 
 func TestAllocs(t *testing.T) {
-	var b limit.Bucket
+	var b ratelimit.Bucket
 	now := time.Duration(0)
 	if n := testing.AllocsPerRun(100, func() {
 		now += time.Millisecond
-		b.Take(now, limit.Rate{PerSecond: 60, Burst: 120}, 1)
+		b.Take(now, ratelimit.Rate{PerSecond: 60, Burst: 120}, 1)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
 
 func BenchmarkTake(b *testing.B) {
-	var bucket limit.Bucket
+	var bucket ratelimit.Bucket
 	now := time.Duration(0)
 	b.ReportAllocs()
 	for b.Loop() {
 		now += time.Millisecond
-		bucket.Take(now, limit.Rate{PerSecond: 60, Burst: 120}, 1)
+		bucket.Take(now, ratelimit.Rate{PerSecond: 60, Burst: 120}, 1)
 	}
 }

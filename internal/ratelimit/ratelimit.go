@@ -1,5 +1,5 @@
-// Package limit holds a token bucket, which bounds how often something may happen.
-package limit
+// Package ratelimit implements a token bucket, which bounds how often something may happen.
+package ratelimit
 
 import "time"
 

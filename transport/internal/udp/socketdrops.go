@@ -1,5 +1,4 @@
-// Package socketdrops reads how many datagrams the kernel dropped before a program could read them.
-package socketdrops
+package udp
 
 import (
 	"bufio"
@@ -10,9 +9,10 @@ import (
 	"strings"
 )
 
-// Count is how many datagrams the kernel has dropped since nobody read them in time, at this host's UDP sockets
-// of that port that are open. Only Linux tells.
-func Count(port uint16) (n uint64, ok bool) {
+// KernelDrops returns the number of datagrams that the kernel dropped because no program read them in time, at all
+// open UDP sockets of this host with that port. It reports false where the kernel does not count them: everywhere
+// but on Linux.
+func KernelDrops(port uint16) (n uint64, ok bool) {
 	for _, path := range []string{"/proc/net/udp", "/proc/net/udp6"} {
 		f, err := os.Open(path)
 		if err != nil {

@@ -1,4 +1,4 @@
-package socketdrops
+package udp
 
 import (
 	"net"
@@ -23,8 +23,8 @@ func TestSum(t *testing.T) {
 	}
 }
 
-// TestCount sends more than a socket has room for.
-func TestCount(t *testing.T) {
+// TestKernelDrops sends more than a socket has room for.
+func TestKernelDrops(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux tells")
 	}
@@ -42,7 +42,7 @@ func TestCount(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n, ok := Count(uint16(addr.Port)); n == 0 || n > 100 || !ok {
+	if n, ok := KernelDrops(uint16(addr.Port)); n == 0 || n > 100 || !ok {
 		t.Errorf("%d of 100 datagrams dropped, %v", n, ok)
 	}
 }
