@@ -213,11 +213,11 @@ func TestStatesRefused(t *testing.T) {
 			t.Errorf("an unknown tag: %v", err)
 		}
 		for want, cfg := range map[string]ds.StateConfig{
-			"Bandwidth is 999":         {Bandwidth: 999},
-			"Bandwidth is -1":          {Bandwidth: -1},
+			"Bandwidth is 999":       {Bandwidth: 999},
+			"Bandwidth is -1":        {Bandwidth: -1},
 			"MinBandwidth is 999":    {MinBandwidth: 999},
 			"MinBandwidth is 256001": {MinBandwidth: 256_001},
-			"InputTicks is 33":         {InputTicks: 33},
+			"InputTicks is 33":       {InputTicks: 33},
 		} {
 			if _, err := a.OfferState(player, cfg); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("want %s: %v", want, err)

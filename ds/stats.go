@@ -22,12 +22,12 @@ const (
 	Malformed                   // not what a client of this schema sends
 	UnknownRPC                  // the RPC is not bound, or there is no Config.OnMessage
 	QueueFull                   // too much waits for Poll
-	RateLimited                     // more than the player may send, see Config.RateSlack
-	Rejected                     // the game refused the frame, see [Validate]
-	LateForTick                     // its tick is over, see [JitterBuffer]
-	Discarded                     // its jitter buffer is full, or went on without it
+	RateLimited                 // more than the player may send, see Config.RateSlack
+	Rejected                    // the game refused the frame, see [Validate]
+	LateForTick                 // its tick is over, see [JitterBuffer]
+	Discarded                   // its jitter buffer is full, or went on without it
 	Kicked                      // the player's session was ended by Kick or by a panic of a handler
-	InvalidAck                      // an ack of what was never sent
+	InvalidAck                  // an ack of what was never sent
 	drops
 )
 
