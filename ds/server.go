@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -25,7 +26,7 @@ type Server struct {
 
 	mu     sync.Mutex
 	rpcs   map[string]*rpc
-	worlds map[string]addedWorld // by name
+	worlds map[string]*replication.World // by name
 
 	panics    atomic.Uint64 // that were recovered
 	silent    bool          // there is neither a Config.Logger nor a Config.PanicHandler

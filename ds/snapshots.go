@@ -24,16 +24,6 @@ func (w *World[T]) Offer(p *Player) (*SnapshotStream[T], error) {
 	return &SnapshotStream[T]{playerStream{w.world, s}}, nil
 }
 
-// Snapshots offers the player the server's world of objects T, as [World.Offer] does. It is an error
-// if the server has several worlds of that type.
-func Snapshots[T any](p *Player) (*SnapshotStream[T], error) {
-	w, err := worldOf[T](p.server)
-	if err != nil {
-		return nil, err
-	}
-	return w.Offer(p)
-}
-
 // playerStream is what streams of both codecs have in common.
 type playerStream struct {
 	world  *replication.World
@@ -55,7 +45,7 @@ func (s playerStream) Send() error {
 func (s playerStream) Ready() bool { return s.stream.Ready() }
 
 // Stats returns the counts of this player.
-func (s playerStream) Stats() DownstreamStats { return s.stream.Stats() }
+func (s playerStream) Stats() ReplicationStats { return s.stream.Stats() }
 
 // RTT returns the player's round-trip time.
 func (s playerStream) RTT() time.Duration { return s.stream.RTT() }

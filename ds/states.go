@@ -8,8 +8,8 @@ import (
 	"github.com/uplink-rpc/uplink/statesync"
 )
 
-// DefaultBandwidth is the default of [StateConfig].Bandwidth.
-const DefaultBandwidth = 256_000
+// defaultBandwidth is the default of [StateConfig].Bandwidth.
+const defaultBandwidth = 256_000
 
 // Limits of the bandwidths of a StateConfig.
 const (
@@ -20,12 +20,12 @@ const (
 // StateConfig configures a [StateStream]. The zero value of each field means its default.
 type StateConfig struct {
 	// Bandwidth is the maximum bandwidth of the stream, in bits per second with all headers down to
-	// IP, 1,000 to 1,000,000,000; default DefaultBandwidth. Unused bandwidth is not saved up.
+	// IP, 1,000 to 1,000,000,000; default 256,000. Unused bandwidth is not saved up.
 	// [StateStream.SetBandwidth] changes it.
 	Bandwidth int
-	// LeastBandwidth, if it is not 0, enables rate control: the bandwidth follows the path between
-	// LeastBandwidth and Bandwidth. See [StateStream.Bandwidth].
-	LeastBandwidth int
+	// MinBandwidth, if it is not 0, enables rate control: the bandwidth follows the path between
+	// MinBandwidth and Bandwidth. See [StateStream.Bandwidth].
+	MinBandwidth int
 	// InputTicks is the number of ticks for which a message repeats inputs that are not acked, up to
 	// [statesync.MaxTicks]; default [statesync.DefaultTicks].
 	InputTicks int
@@ -35,12 +35,12 @@ type StateConfig struct {
 
 func (c StateConfig) withDefaults() (StateConfig, error) {
 	if c.Bandwidth == 0 {
-		c.Bandwidth = DefaultBandwidth
+		c.Bandwidth = defaultBandwidth
 	}
 	if c.InputTicks < 0 || c.InputTicks > statesync.MaxTicks {
 		return c, fmt.Errorf("StateConfig.InputTicks is %d, want up to %d", c.InputTicks, statesync.MaxTicks)
 	}
-	return c, checkBandwidth(c.Bandwidth, c.LeastBandwidth)
+	return c, checkBandwidth(c.Bandwidth, c.MinBandwidth)
 }
 
 func checkBandwidth(bandwidth, least int) error {
@@ -48,7 +48,7 @@ func checkBandwidth(bandwidth, least int) error {
 		return fmt.Errorf("StateConfig.Bandwidth is %d bits a second, want %d to %d", bandwidth, minBandwidth, maxBandwidth)
 	}
 	if least != 0 && (least < minBandwidth || least > bandwidth) {
-		return fmt.Errorf("StateConfig.LeastBandwidth is %d bits a second, want 0, or %d up to Bandwidth, %d", least, minBandwidth, bandwidth)
+		return fmt.Errorf("StateConfig.MinBandwidth is %d bits a second, want 0, or %d up to Bandwidth, %d", least, minBandwidth, bandwidth)
 	}
 	return nil
 }
@@ -83,16 +83,6 @@ func (w *World[T]) OfferState(p *Player, cfg StateConfig) (*StateStream[T], erro
 	return &StateStream[T]{playerStream{w.world, s.Stream}, s}, nil
 }
 
-// States offers the player the server's world of objects T, as [World.OfferState] does. It is an
-// error if the server has several worlds of that type.
-func States[T any](p *Player, cfg StateConfig) (*StateStream[T], error) {
-	w, err := worldOf[T](p.server)
-	if err != nil {
-		return nil, err
-	}
-	return w.OfferState(p, cfg)
-}
-
 // Prioritize sets an object's priority for the next message. Priorities accumulate until the object
 // is sent. Call it for each object that may be sent, before Send. An object that never had a priority
 // is never sent. One that has none any more is sent once more by what had accumulated, and again when
@@ -116,7 +106,7 @@ func (s *StateStream[T]) AddInputs(tick uint64, inputs ...statesync.Input) error
 // SetViewer sets the viewer object, relative to which positions of other objects may be coded.
 func (s *StateStream[T]) SetViewer(id uint16) { s.state.SetViewer(id) }
 
-// SetBandwidth changes StateConfig.Bandwidth and LeastBandwidth, from the next message on.
+// SetBandwidth changes StateConfig.Bandwidth and MinBandwidth, from the next message on.
 func (s *StateStream[T]) SetBandwidth(bandwidth, least int) error {
 	if err := checkBandwidth(bandwidth, least); err != nil {
 		return fmt.Errorf("ds: world %s: %w", s.world.Name(), err)
@@ -126,7 +116,7 @@ func (s *StateStream[T]) SetBandwidth(bandwidth, least int) error {
 }
 
 // Bandwidth returns the bandwidth that the stream may use now, in bits per second. With
-// StateConfig.LeastBandwidth it is an estimate that starts there. While the bandwidth is used, the
+// StateConfig.MinBandwidth it is an estimate that starts there. While the bandwidth is used, the
 // estimate grows by half at a time, until the round-trip time rises because of a queue, more than a
 // tenth of the messages are lost, or acks are missing. Then it falls, and afterwards grows by a
 // sixteenth of the whole range per second. Loss below a tenth is ignored, as it usually comes from a

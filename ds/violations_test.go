@@ -16,6 +16,7 @@ import (
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
@@ -56,7 +57,7 @@ func TestReliableViolations(t *testing.T) {
 		{"a bundle", []byte{byte(control.Bundle), 1, 0, 0}, "unknown reliable message", ds.Malformed, false},
 		{"a malformed bind request", []byte{byte(control.Bind), 0xdd, 0xff}, "malformed bind request", ds.Malformed, false},
 		{"a malformed reply", []byte{byte(control.Reply), 1}, "reply to no offer", ds.Malformed, false},
-		{"a reply to no offer", control.AppendReply(nil, 5, control.Send), "reply to no offer", ds.Malformed, false},
+		{"a reply to no offer", replication.AppendReply(nil, 5, replication.Request), "reply to no offer", ds.Malformed, false},
 		{"a message that is too long", control.AppendMessage(nil, make([]byte, ds.MaxMessage+1)), "a message is too long", ds.Malformed, false},
 		{"a frame without a number", []byte{0x80}, "malformed reliable frame", ds.Malformed, false},
 		{"a frame of an RPC that is not bound", []byte{0x80, 9, 0, 0, 0}, "reliable frame of an RPC that is not bound", ds.UnknownRPC, false},

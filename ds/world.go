@@ -11,11 +11,11 @@ import (
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
-// DefaultTickHz is the default of [WorldConfig].TickHz.
-const DefaultTickHz = 60
+// defaultTickHz is the default of [WorldConfig].TickHz.
+const defaultTickHz = 60
 
-// DownstreamStats counts the messages of a world.
-type DownstreamStats = replication.Stats
+// ReplicationStats counts the messages of a world.
+type ReplicationStats = replication.Stats
 
 // ErrNotReady is returned if the client has not subscribed to the world, or its initial state is
 // being sent.
@@ -26,7 +26,7 @@ var errUncommitted = errors.New("ds: the tick is not committed: call Commit firs
 // WorldConfig configures a [World]. The zero value of each field means its default.
 type WorldConfig[T any] struct {
 	// TickHz is the number of ticks per second, from which clients derive the world's time. Up to
-	// 1000; default DefaultTickHz.
+	// 1000; default 60.
 	TickHz float64
 	// SendHz is the maximum number of messages per second to each player, which clients expect and may
 	// ack. Up to TickHz, which is the default.
@@ -71,7 +71,7 @@ func NewWorld[T any](s *Server, name string, cfg WorldConfig[T]) (*World[T], err
 		return nil, fmt.Errorf("ds: %w", err)
 	}
 	if cfg.TickHz == 0 {
-		cfg.TickHz = DefaultTickHz
+		cfg.TickHz = defaultTickHz
 	}
 	if !(cfg.TickHz > 0 && cfg.TickHz <= replication.MaxRate) {
 		return nil, fmt.Errorf("ds: world %s: WorldConfig.TickHz is %v, want more than 0, up to %d", name, cfg.TickHz, replication.MaxRate)
@@ -94,8 +94,10 @@ func NewWorld[T any](s *Server, name string, cfg WorldConfig[T]) (*World[T], err
 	if err != nil {
 		return nil, err
 	}
-	world := &World[T]{server: s, typ: typ, world: w}
-	return world, s.addWorld(w, world)
+	if err := s.addWorld(w); err != nil {
+		return nil, err
+	}
+	return &World[T]{server: s, typ: typ, world: w}, nil
 }
 
 // Begin begins a tick, whose number must be higher than those before it; ticks may be skipped.
@@ -132,7 +134,7 @@ func (w *World[T]) Send() (int, error) {
 }
 
 // Stats returns the counts of all players.
-func (w *World[T]) Stats() DownstreamStats { return w.world.Stats() }
+func (w *World[T]) Stats() ReplicationStats { return w.world.Stats() }
 
 // streamsOf returns the player's streams, to which the world can be offered.
 func (w *World[T]) streamsOf(p *Player) (*replication.Streams, error) {
@@ -146,47 +148,22 @@ func (w *World[T]) streamsOf(p *Player) (*replication.Streams, error) {
 	return p.streams.Load(), nil
 }
 
-// addedWorld is a world of a server.
-type addedWorld struct {
-	*replication.World
-	typed any // *World[T]
-}
-
 // addWorld adds a world to the server.
-func (s *Server) addWorld(w *replication.World, typed any) error {
+func (s *Server) addWorld(w *replication.World) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, ok := s.worlds[w.Name()]; ok {
+	if s.worlds[w.Name()] != nil {
 		return fmt.Errorf("ds: there is a world %s already", w.Name())
 	}
 	if s.worlds == nil {
-		s.worlds = map[string]addedWorld{}
+		s.worlds = map[string]*replication.World{}
 	}
-	s.worlds[w.Name()] = addedWorld{w, typed}
+	s.worlds[w.Name()] = w
 	return nil
 }
 
-// worldOf returns the only world of objects T.
-func worldOf[T any](s *Server) (only *World[T], err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, added := range s.worlds {
-		w, ok := added.typed.(*World[T])
-		if ok && only != nil {
-			return nil, fmt.Errorf("ds: there are several worlds of %T: use its Offer or OfferState", *new(T))
-		}
-		if ok {
-			only = w
-		}
-	}
-	if only == nil {
-		return nil, fmt.Errorf("ds: there is no world of %T: make it with NewWorld", *new(T))
-	}
-	return only, nil
-}
-
 // worldStats returns the counts of each world, by name.
-func (s *Server) worldStats() (all []DownstreamStats) {
+func (s *Server) worldStats() (all []ReplicationStats) {
 	s.mu.Lock()
 	worlds := maps.Clone(s.worlds)
 	s.mu.Unlock()
@@ -206,8 +183,8 @@ func (p *Player) receiveReply(b []byte, a *arrival) {
 // receiveWorldAck handles an ack of a world's messages.
 func (p *Player) receiveWorldAck(b []byte, at time.Time) {
 	switch err := p.streams.Load().HandleAck(b, at); {
-	case errors.Is(err, replication.ErrBadAck):
-		p.discard(at, BadAck)
+	case errors.Is(err, replication.ErrInvalidAck):
+		p.discard(at, InvalidAck)
 	case err != nil:
 		p.discard(at, Malformed)
 	}

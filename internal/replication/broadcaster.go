@@ -49,7 +49,6 @@ func (b *broadcaster) broadcast(streams []*Stream, clock func() time.Time) (int,
 }
 
 func (b *broadcaster) send() {
-	var ended *sessionError
 	for {
 		i := int(b.next.Add(1)) - 1
 		if i >= len(b.streams) {
@@ -58,7 +57,7 @@ func (b *broadcaster) send() {
 		switch err := b.streams[i].send(b.clock()); {
 		case err == nil:
 			b.sent.Add(1)
-		case errors.Is(err, ErrNotReady), errors.Is(err, errNothing), errors.As(err, &ended):
+		case errors.Is(err, ErrNotReady), errors.Is(err, errNothing), isSessionError(err):
 		default:
 			b.mu.Lock()
 			if b.err == nil {

@@ -21,7 +21,7 @@ func (h *hub) add(s *Stream) {
 // remove removes a closed stream and keeps its counts.
 func (h *hub) remove(s *Stream) {
 	st := s.Stats()
-	st.Age = 0
+	st.BaselineAge = 0
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if i := slices.Index(h.streams, s); i >= 0 {

@@ -69,4 +69,4 @@ func (s *snapshotSender) ack(b []byte, _ time.Time) (int, error) {
 	return n, nil
 }
 
-func (s *snapshotSender) count(st *Stats) { st.Age = s.age }
+func (s *snapshotSender) count(st *Stats) { st.BaselineAge = s.age }

@@ -26,7 +26,9 @@ type StateFormat struct {
 	// Fields describes the fields of an object, for offers.
 	Fields []string
 
-	schema *snapshot.Schema
+	// Schema is that of the rows.
+	Schema *snapshot.Schema
+
 	source *schema.Schema
 	rest   string // the field that is above 0 while an object is at rest, or ""
 }
@@ -39,7 +41,7 @@ func StateFormatOf[T any](typ *snapshot.Type[T]) (*StateFormat, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &StateFormat{Fields: Fields(typ.Source()), schema: typ.Schema(), source: typ.Source(), rest: rest}
+	f := &StateFormat{Fields: Fields(typ.Source()), Schema: typ.Schema(), source: typ.Source(), rest: rest}
 	if rest != "" {
 		i := slices.IndexFunc(f.source.Fields(), func(f schema.Field) bool { return f.Name == rest })
 		if i < 0 {
@@ -51,8 +53,8 @@ func StateFormatOf[T any](typ *snapshot.Type[T]) (*StateFormat, error) {
 	return f, err
 }
 
-// config returns the settings that both ends share at tickHz ticks per second.
-func (f *StateFormat) config(tickHz float64) (statesync.Config, error) {
+// Config returns the settings that both ends share at tickHz ticks per second.
+func (f *StateFormat) Config(tickHz float64) (statesync.Config, error) {
 	source, err := f.source.AtRate(tickHz)
 	if err != nil {
 		return statesync.Config{}, err
@@ -63,11 +65,11 @@ func (f *StateFormat) config(tickHz float64) (statesync.Config, error) {
 
 // NewReceiver returns a receiver for tickHz ticks per second.
 func (f *StateFormat) NewReceiver(tickHz float64) (*statesync.Receiver, error) {
-	cfg, err := f.config(tickHz)
+	cfg, err := f.Config(tickHz)
 	if err != nil {
 		return nil, err
 	}
-	return statesync.NewReceiver(f.schema, cfg)
+	return statesync.NewReceiver(f.Schema, cfg)
 }
 
 // restOf returns the name of the field with the tag statesync:"rest", or "".

@@ -15,10 +15,10 @@ const minState = 72
 
 // StateConfig configures a [StateStream]. All fields are set.
 type StateConfig struct {
-	Bandwidth      int // bits per second, with all headers down to IP
-	LeastBandwidth int // minimum of the rate control, or 0 for none
-	InputTicks     int
-	NoDelta        bool
+	Bandwidth    int // bits per second, with all headers down to IP
+	MinBandwidth int // minimum of the rate control, or 0 for none
+	InputTicks   int
+	NoDelta      bool
 }
 
 // stateSender encodes a world's state for one player.
@@ -40,7 +40,7 @@ type stateSender struct {
 	acks   ackTracker
 	ticks  Ticks
 	last   statesync.Info
-	starts uint64 // as counted
+	resets uint64 // as counted
 	rate   rateController
 }
 
@@ -68,7 +68,7 @@ func (s *stateSender) stop() {
 
 // setBandwidth applies the bandwidths of the configuration.
 func (s *stateSender) setBandwidth() {
-	s.rate.limit(float64(s.cfg.LeastBandwidth), float64(s.cfg.Bandwidth))
+	s.rate.limit(float64(s.cfg.MinBandwidth), float64(s.cfg.Bandwidth))
 }
 
 func (s *stateSender) append(dst []byte, limit int, now time.Time) ([]byte, error) {
@@ -143,9 +143,9 @@ func (s *stateSender) ack(b []byte, now time.Time) (int, error) {
 }
 
 func (s *stateSender) count(st *Stats) {
-	st.Age = s.ticks.age(s.last.Seq, s.last.Baseline)
+	st.BaselineAge = s.ticks.age(s.last.Seq, s.last.Baseline)
 	st.Updates += uint64(len(s.last.Objects))
-	starts := s.sender.Stats().Starts
-	st.Starts += starts - s.starts
-	s.starts = starts
+	resets := s.sender.Stats().Starts
+	st.Resets += resets - s.resets
+	s.resets = resets
 }

@@ -57,7 +57,7 @@ func (s *StateStream) SetViewer(id uint16) {
 func (s *StateStream) SetBandwidth(bandwidth, least int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sender.cfg.Bandwidth, s.sender.cfg.LeastBandwidth = bandwidth, least
+	s.sender.cfg.Bandwidth, s.sender.cfg.MinBandwidth = bandwidth, least
 	if s.phase == ready {
 		s.sender.setBandwidth()
 	}

@@ -38,18 +38,18 @@ type Stats struct {
 	// Unsent counts the messages that could not be sent, at a server: snapshots that were too large,
 	// or state of which no object fits the bandwidth.
 	Unsent uint64
-	// Starts counts the restarts of state synchronization, at a server: nothing was acked for too
+	// Resets counts the resets of state synchronization, at a server: nothing was acked for too
 	// long, or the client had lost its baselines.
-	Starts uint64
+	Resets uint64
 	// Fragmented counts the messages that were sent in fragments, at a server.
 	Fragmented uint64
-	// SealBytes is the AEAD overhead of the datagrams, at a server.
-	SealBytes uint64
-	// BadAcks counts the acks received that no client sends, at a server.
-	BadAcks uint64
-	// Age is the number of ticks between the last message and its baseline, at a server: the maximum
+	// AEADBytes is the AEAD overhead of the datagrams, at a server.
+	AEADBytes uint64
+	// InvalidAcks counts the acks received that no client sends, at a server.
+	InvalidAcks uint64
+	// BaselineAge is the number of ticks between the last message and its baseline, at a server: the maximum
 	// over all players, and 0 if the message had no baseline.
-	Age uint64
+	BaselineAge uint64
 
 	// Fragments counts the datagrams with fragments, at a client.
 	Fragments uint64
@@ -81,9 +81,9 @@ type Stats struct {
 	Malformed uint64
 }
 
-// Add adds the counts of o. Age becomes the maximum of both; Name stays.
+// Add adds the counts of o. BaselineAge becomes the maximum of both; Name stays.
 func (st *Stats) Add(o *Stats) {
-	age := max(st.Age, o.Age)
+	age := max(st.BaselineAge, o.BaselineAge)
 	sum, more := reflect.ValueOf(st).Elem(), reflect.ValueOf(o).Elem()
 	for i := range sum.NumField() {
 		switch f := sum.Field(i); f.Kind() {
@@ -94,12 +94,12 @@ func (st *Stats) Add(o *Stats) {
 		default:
 		}
 	}
-	st.Age = age
+	st.BaselineAge = age
 }
 
 // WireBytes returns the size of the datagrams that a server sent, with all headers down to IP.
 func (st *Stats) WireBytes() uint64 {
-	return st.Bytes + st.SealBytes + st.Datagrams*(transport.IPSize+transport.HeaderSize)
+	return st.Bytes + st.AEADBytes + st.Datagrams*(transport.IPSize+transport.HeaderSize)
 }
 
 // CountError counts an error of a codec's decoder by its reason.

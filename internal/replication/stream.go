@@ -66,7 +66,7 @@ type Stream struct {
 	aead   uint64        // overhead per datagram, in bytes
 
 	// Of the goroutine that sends initial states:
-	queued bool         // is in a SendQueue
+	queued bool             // is in a SendQueue
 	pieces ratelimit.Bucket // bytes of initial states
 
 	mu          sync.Mutex
@@ -146,7 +146,7 @@ func (s *Stream) sendFragments(message []byte) error {
 
 func (s *Stream) sendDatagram(b []byte) error {
 	s.stats.Datagrams++
-	s.stats.SealBytes += s.aead
+	s.stats.AEADBytes += s.aead
 	if err := s.player.Send(b); err != nil {
 		return &sessionError{s.player.ID(), err}
 	}
@@ -164,8 +164,13 @@ func (e *sessionError) Error() string {
 }
 func (e *sessionError) Unwrap() error { return e.err }
 
-// ErrBadAck is returned for an ack that no client sends.
-var ErrBadAck = errors.New("ds: bad ack")
+func isSessionError(err error) bool {
+	var e *sessionError
+	return errors.As(err, &e)
+}
+
+// ErrInvalidAck is returned for an ack that no client sends.
+var ErrInvalidAck = errors.New("ds: invalid ack")
 
 // handleAck applies the client's ack.
 func (s *Stream) handleAck(b []byte, now time.Time) error {
@@ -177,8 +182,8 @@ func (s *Stream) handleAck(b []byte, now time.Time) error {
 	s.stats.AckBytes += uint64(2 + len(b))
 	n, err := s.sender.ack(b, now)
 	if err != nil {
-		s.stats.BadAcks++
-		return fmt.Errorf("%w: %w", ErrBadAck, err)
+		s.stats.InvalidAcks++
+		return fmt.Errorf("%w: %w", ErrInvalidAck, err)
 	}
 	s.stats.Acked += uint64(n)
 	return nil

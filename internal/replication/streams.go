@@ -121,7 +121,7 @@ func (all *Streams) HandleReply(b []byte, q *SendQueue, now time.Time) error {
 	return nil
 }
 
-// HandleAck handles an ack of a stream's messages. The error is ErrBadAck or another one if no
+// HandleAck handles an ack of a stream's messages. The error is ErrInvalidAck or another one if no
 // client sends the ack.
 func (all *Streams) HandleAck(b []byte, now time.Time) error {
 	n, ack, err := parseNumber(b)

@@ -62,8 +62,8 @@ func newStateMode(cfg *WorldConfig) (*stateMode, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &stateMode{schema: f.schema}
-	if m.shared, err = f.config(cfg.TickHz); err != nil {
+	m := &stateMode{schema: f.Schema}
+	if m.shared, err = f.Config(cfg.TickHz); err != nil {
 		return nil, err
 	}
 	m.offer = Offer{Name: cfg.Name, Codec: StateCodec, Fields: f.Fields, RateHz: cfg.SendHz, TickHz: cfg.TickHz}
