@@ -3,6 +3,8 @@ package snapshot
 import (
 	"encoding/binary"
 	"fmt"
+
+	"github.com/uplink-rpc/uplink/internal/codec/malformed"
 )
 
 // Ack says which snapshots a decoder holds, and what it asks for. It may be lost, repeated and overtaken.
@@ -96,4 +98,6 @@ func ParseAck(b []byte) (a Ack, rest []byte, err error) {
 	return a, rest[n:], nil
 }
 
-func cutAck(b []byte) error { return fmt.Errorf("%w: %d bytes are no ack", ErrTruncated, len(b)) }
+func cutAck(b []byte) error {
+	return fmt.Errorf("%w: %d bytes are no ack", malformed.ErrTruncated, len(b))
+}

@@ -1,5 +1,7 @@
 package snapshot
 
+import "github.com/uplink-rpc/uplink/internal/codec/malformed"
+
 // borrow makes a scratch copy of a baseline's state.
 func (w *walk) borrow(from *state) {
 	w.state.copyFrom(from)
@@ -18,7 +20,7 @@ func (w *walk) begin(mask uint32, get func(lag int) *Set) {
 
 // decodeNames is names, and says what is wrong with them.
 func (w *walk) decodeNames(pairs []pair) ([]pair, error) {
-	w.fault = ErrID
+	w.fault = malformed.ErrID
 	pairs, ok := w.names(pairs, nil)
 	if ok {
 		return pairs, nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/bits"
 
+	"github.com/uplink-rpc/uplink/internal/codec/malformed"
 	"github.com/uplink-rpc/uplink/internal/entropy"
 )
 
@@ -58,29 +59,31 @@ func (c Config) NewDecoder(s *Schema, initial *Set) (*Decoder, error) {
 	return d, nil
 }
 
-// Decode rebuilds the snapshot of a payload and gives its name and its set, which is the decoder's own and valid until
-// the next call. Any input is safe; what is refused wraps an error of this package, and is not acked. It allocates
-// nothing once warm, but for errors.
-func (d *Decoder) Decode(payload []byte) (uint16, *Set, error) {
+// Decode decodes a payload and returns its set, which is valid until the next call. Any input is
+// safe. An error wraps one of [ErrLate], [ErrBaselineMissing], [ErrDesync] and [ErrMalformed]; the
+// payload is then not acked. Only errors allocate.
+func (d *Decoder) Decode(payload []byte) (Info, *Set, error) {
 	h, coded, err := parseHeader(payload)
 	if err != nil {
-		return 0, nil, err
+		return Info{}, nil, err
 	}
 	seq := h.unwrap(d.latest)
+	info := Info{Seq: uint16(seq), Baseline: int(h.distance), Bytes: len(payload)}
 	if d.latest > seq && d.latest-seq > d.ring() || d.holds(seq) {
-		return uint16(seq), nil, fmt.Errorf("%w: snapshot %d", ErrLate, uint16(seq))
+		return info, nil, fmt.Errorf("%w: snapshot %d", ErrLate, info.Seq)
 	}
 	base, err := d.baseline(seq, &h)
 	if err != nil {
-		return uint16(seq), nil, err
+		return info, nil, err
 	}
 	if err := d.rebuild(seq, base, h.distance > 0, coded); err != nil {
 		d.doubt(err)
-		return uint16(seq), nil, fmt.Errorf("%w: snapshot %d", err, uint16(seq))
+		return info, nil, fmt.Errorf("%w: snapshot %d", err, info.Seq)
 	}
 	set := d.cur
+	info.Objects = set.Len()
 	d.accept(seq, base, &h)
-	return uint16(seq), set, nil
+	return info, set, nil
 }
 
 // baseline finds what the payload was coded from.
@@ -152,10 +155,10 @@ func (d *Decoder) rebuild(seq, base uint64, known bool, coded []byte) (err error
 		return err
 	}
 	if !w.rows(d.pairs, d.cur) {
-		return ErrBounds
+		return malformed.ErrBounds
 	}
 	if !w.Dec.Complete() {
-		return ErrLength
+		return malformed.ErrLength
 	}
 	return nil
 }

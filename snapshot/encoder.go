@@ -6,14 +6,16 @@ import (
 	"github.com/uplink-rpc/uplink/internal/entropy"
 )
 
-// Info says what an encoder made.
+// Info describes an encoded snapshot.
 type Info struct {
-	// Seq names the snapshot.
+	// Seq is the low 16 bits of the sequence number.
 	Seq uint16
-	// Baseline is how many snapshots before it its baseline is, 0 for the initial set or nothing.
+	// Baseline is the distance to the baseline in snapshots, 0 for the initial set or none.
 	Baseline int
-	// Objects of the set and Bytes of the payload.
-	Objects, Bytes int
+	// Objects is the number of objects. The decoder sets it if there is no error.
+	Objects int
+	// Bytes is the size of the payload.
+	Bytes int
 }
 
 // Encoder codes a world's snapshots for one player. It keeps a state beside each that may still become a baseline: as
@@ -47,7 +49,7 @@ func NewEncoder(s *Schema, w *World) *Encoder {
 }
 
 // Append appends the newest snapshot, against the newest one that was acked, and gives the extended slice. A snapshot
-// of more than limit bytes is [ErrTooLarge], one that was coded before [ErrSent], with dst unchanged. It allocates
+// of more than limit bytes is [ErrTooLarge], one that was coded before [errSent], with dst unchanged. It allocates
 // nothing once warm and dst has room.
 func (e *Encoder) Append(dst []byte, limit int) ([]byte, Info, error) {
 	if e.world.next == 0 {
@@ -58,7 +60,7 @@ func (e *Encoder) Append(dst []byte, limit int) ([]byte, Info, error) {
 	h := e.header(seq)
 	info := Info{Seq: h.seq, Baseline: int(h.distance), Objects: cur.Len()}
 	if e.fate(seq).next == seq+1 {
-		return dst, info, fmt.Errorf("%w: snapshot %d", ErrSent, info.Seq)
+		return dst, info, fmt.Errorf("%w: snapshot %d", errSent, info.Seq)
 	}
 	out := e.code(h.append(dst), seq, h.distance, cur)
 	info.Bytes = len(out) - len(dst)

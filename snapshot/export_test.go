@@ -71,3 +71,10 @@ func FlipStateBytes(s *Schema) (unseen, all int) {
 
 // Free is how many states the encoder keeps to use again.
 func (e *Encoder) Free() int { return len(e.states.free) }
+
+// Names that only tests outside of the package need.
+const MinRing = minRing
+
+var ErrSent = errSent
+
+func BytesComponents(n int) int { return bytesComponents(n) }

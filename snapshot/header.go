@@ -3,6 +3,8 @@ package snapshot
 import (
 	"encoding/binary"
 	"fmt"
+
+	"github.com/uplink-rpc/uplink/internal/codec/malformed"
 )
 
 // A header is 16 bits, low byte first: the distance to the baseline in the low 6, the low 10 of the sequence above.
@@ -90,7 +92,7 @@ func parseHeader(b []byte) (h header, rest []byte, err error) {
 }
 
 func short(b []byte) error {
-	return fmt.Errorf("%w: %d bytes are no header", ErrTruncated, len(b))
+	return fmt.Errorf("%w: %d bytes are no header", malformed.ErrTruncated, len(b))
 }
 
 // unwrap gives the whole sequence by the newest one that was decoded, plus one. One of 10 bits is the nearest: a wrong

@@ -6,6 +6,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/entropy"
 	"github.com/uplink-rpc/uplink/internal/fixed"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // neighbors is how many of the objects coded last are looked at for the nearest.
@@ -207,7 +208,7 @@ func (w *walk) codeMotion(row []int32) {
 			differs = w.Bit(&w.state.same[i][ctx], !slices.Equal(cur, base))
 		}
 		some = some || differs
-		if f.Kind == Motion {
+		if f.Class == schema.ClassNumber {
 			if differs {
 				w.codePlace(i, &w.state.motion[motion], cur)
 			}
@@ -220,7 +221,7 @@ func (w *walk) codeMotion(row []int32) {
 			motion++
 			continue
 		}
-		if f.Kind == Angle {
+		if f.Class == schema.ClassAngle {
 			if differs {
 				w.codeAngle(i, &w.state.angles[angles], cur)
 			}

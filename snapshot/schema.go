@@ -1,12 +1,10 @@
 package snapshot
 
 import (
-	"encoding/binary"
 	"fmt"
-	"hash/fnv"
-	"io"
 
 	"github.com/uplink-rpc/uplink/internal/orientation"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Schema is the typed description of an object. It is immutable and safe for concurrent use.
@@ -31,19 +29,19 @@ func NewSchema(fields ...Field) (*Schema, error) {
 		if err := f.check(); err != nil {
 			return nil, fmt.Errorf("snapshot: field %q: %w", f.Name, err)
 		}
-		switch f.Kind {
-		case Motion:
+		switch f.Class {
+		case schema.ClassNumber:
 			if s.anchor < 0 {
 				s.anchor, s.places = i, stretch{s.ints, s.ints + f.N}
 			}
-		case Quat:
+		case schema.ClassQuat:
 			if s.lie < 0 {
 				s.lie = i
 			}
 			s.grains = append(s.grains, orientation.NewGrain(f.Lo, f.Hi))
-		case Flags:
+		case schema.ClassInteger:
 			s.flags = append(s.flags, i)
-		case Bytes:
+		case schema.ClassBytes:
 			s.strings = append(s.strings, i)
 		default:
 		}
@@ -51,16 +49,16 @@ func NewSchema(fields ...Field) (*Schema, error) {
 		if f.moves() {
 			s.moving = stretched(s.moving, s.ints, f.N)
 		}
-		if s.ints += f.N; s.ints > MaxComponents {
-			return nil, fmt.Errorf("snapshot: field %q: %d components up to it, want at most %d", f.Name, s.ints, MaxComponents)
+		if s.ints += f.N; s.ints > maxComponents {
+			return nil, fmt.Errorf("snapshot: field %q: %d components up to it, want at most %d", f.Name, s.ints, maxComponents)
 		}
 	}
-	if len(fields) == 0 || len(fields) > MaxFields {
-		return nil, fmt.Errorf("snapshot: %d fields, want 1 to %d", len(fields), MaxFields)
+	if len(fields) == 0 || len(fields) > maxFields {
+		return nil, fmt.Errorf("snapshot: %d fields, want 1 to %d", len(fields), maxFields)
 	}
-	for _, kind := range []Kind{Quat, Motion, Angle} {
+	for _, class := range []schema.Class{schema.ClassQuat, schema.ClassNumber, schema.ClassAngle} {
 		for i, f := range fields {
-			if f.Kind == kind {
+			if f.Class == class {
 				s.order = append(s.order, i)
 			}
 		}
@@ -73,18 +71,6 @@ func (s *Schema) Components() int { return s.ints }
 
 // Fields gives the fields; the slice is the schema's own: read it only.
 func (s *Schema) Fields() []Field { return s.fields }
-
-// Fingerprint is a hash of the fields: equal for schemas whose sets mean the same to both ends, but for the unit of a
-// step, which a schema does not know.
-func (s *Schema) Fingerprint() uint64 {
-	h := fnv.New64a()
-	for i := range s.fields {
-		f := &s.fields[i]
-		_, _ = io.WriteString(h, f.Name)
-		_ = binary.Write(h, binary.LittleEndian, [4]int32{int32(f.Kind), int32(f.N), f.Lo, f.Hi})
-	}
-	return h.Sum64()
-}
 
 // stretch is components of a row that follow each other.
 type stretch struct{ from, to int }
@@ -131,10 +117,10 @@ func (s *Schema) check(id uint16, row []int32) error {
 		c := row[s.at[i] : s.at[i]+f.N]
 		for k, v := range c {
 			if lo, hi := f.bounds(k); v < lo || v > hi {
-				return &RangeError{id, f.Name, v, lo, hi}
+				return &rangeError{id, f.Name, v, lo, hi}
 			}
 		}
-		if f.Kind == Bytes && !padded(c) {
+		if f.Class == schema.ClassBytes && !padded(c) {
 			return fmt.Errorf("snapshot: object %d: field %q: bytes beyond its %d, want zeros", id, f.Name, c[0])
 		}
 	}

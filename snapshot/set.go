@@ -46,7 +46,7 @@ func (s *Set) Index(id uint16) (int, bool) {
 }
 
 // Add copies an object to the end of the set. Its id must be above those before it. A component outside its bounds is
-// a [*RangeError]; the set is as it was after an error. It allocates nothing where the set has room.
+// a error that names the field and its bounds; the set is as it was after an error. It allocates nothing where the set has room.
 func (s *Set) Add(o Object, row []int32) error {
 	switch n := len(s.objects); {
 	case n >= MaxObjects:

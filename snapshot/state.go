@@ -5,6 +5,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/fixed"
 	"github.com/uplink-rpc/uplink/internal/lms"
 	"github.com/uplink-rpc/uplink/internal/orientation"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 const classes = 7
@@ -80,8 +81,8 @@ var scaleStart = []int32{20000, 13000, 0, 6500, 26000, 6500, 6500}
 func (s *Schema) newState() *state {
 	st := &state{}
 	for i := range s.fields {
-		switch s.fields[i].Kind {
-		case Motion:
+		switch s.fields[i].Class {
+		case schema.ClassNumber:
 			m := motionModel{}
 			for a := range m.place {
 				for c := range m.place[a] {
@@ -97,7 +98,7 @@ func (s *Schema) newState() *state {
 			}
 			m.numbers.Init()
 			st.motion = append(st.motion, m)
-		case Quat:
+		case schema.ClassQuat:
 			m := quatModel{}
 			for a := range m.turn {
 				for c := range m.turn[a] {
@@ -110,10 +111,10 @@ func (s *Schema) newState() *state {
 			m.numbers.Init()
 			m.largest.Init()
 			st.quat = append(st.quat, m)
-		case Angle:
+		case schema.ClassAngle:
 			st.angles = append(st.angles, angleModel{})
 			st.angles[len(st.angles)-1].numbers.Init()
-		case Bytes:
+		case schema.ClassBytes:
 			st.strings = append(st.strings, bytesModel{})
 			st.strings[len(st.strings)-1].init()
 		default:

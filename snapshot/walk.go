@@ -3,6 +3,9 @@ package snapshot
 import (
 	"math/bits"
 	"slices"
+
+	"github.com/uplink-rpc/uplink/internal/codec/malformed"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // pair is an object of what is coded, and its place in the baseline or -1.
@@ -40,7 +43,7 @@ func (w *walk) names(pairs []pair, cur *Set) ([]pair, bool) {
 	}
 	n := w.Count(&w.state.born, bornLevel, uint64(born))
 	if n > MaxObjects || w.Decoding && n+uint64(len(pairs)) > MaxObjects {
-		w.fault = ErrCount
+		w.fault = malformed.ErrCount
 		return pairs, false
 	}
 	born = int(n)
@@ -158,7 +161,7 @@ func (w *walk) rows(pairs []pair, cur *Set) bool {
 func (w *walk) codeWhole(row []int32) {
 	for i := range w.schema.fields {
 		f := &w.schema.fields[i]
-		if f.Kind == Bytes {
+		if f.Class == schema.ClassBytes {
 			w.codeWholeBytes(f, row[w.schema.at[i]:w.schema.at[i]+f.N])
 			continue
 		}
