@@ -20,32 +20,32 @@ func (f *Field) around(d int64) int64 {
 
 // codeAngle codes field number field, numbers that wrap, into cur. Each is predicted to stay or to turn on, whichever
 // would have predicted the baseline better.
-func (w *walk) codeAngle(field int, m *angleModel, cur []int32) {
-	o, f, at := &w.object, &w.schema.fields[field], w.schema.at[field]
+func (pc *payloadCodec) codeAngle(field int, m *angleModel, cur []int32) {
+	o, f, at := &pc.object, &pc.schema.fields[field], pc.schema.at[field]
 	turn := int64(f.Hi) - int64(f.Lo) + 1
 	for k := range cur {
 		base := int64(o.base[at+k])
-		now := w.turned(f, base, int64(o.row[1][at+k]), o.lag[1])
-		before := w.turned(f, int64(o.row[1][at+k]), int64(o.row[3][at+k]), o.lag[3]-o.lag[1])
+		now := pc.turned(f, base, int64(o.row[1][at+k]), o.lag[1])
+		before := pc.turned(f, int64(o.row[1][at+k]), int64(o.row[3][at+k]), o.lag[3]-o.lag[1])
 		guess, miss := base, fixed.Abs(now)
 		if on := fixed.Abs(now - before); on < miss {
 			guess, miss = base+now, on
 		}
 		level := entropy.Level(fixed.Log2(miss * 16))
-		d := w.Number(&m.numbers, level, k*9+3*entropy.Sign3(now)+entropy.Sign3(before), f.around(int64(cur[k])-guess))
-		w.bad = w.bad || d != f.around(d)
+		d := pc.Number(&m.numbers, level, k*9+3*entropy.Sign3(now)+entropy.Sign3(before), f.around(int64(cur[k])-guess))
+		pc.bad = pc.bad || d != f.around(d)
 		v := (guess + d - int64(f.Lo)) % turn
 		if v < 0 {
 			v += turn
 		}
-		w.store(&cur[k], int32(int64(f.Lo)+v))
+		pc.store(&cur[k], int32(int64(f.Lo)+v))
 	}
 }
 
 // turned is how far an angle turned from one set to another, lag snapshots apart, over the coded distance.
-func (w *walk) turned(f *Field, to, from, lag int64) int64 {
+func (pc *payloadCodec) turned(f *Field, to, from, lag int64) int64 {
 	if lag <= 0 {
 		return 0
 	}
-	return f.around(to-from) * w.hist.distance / lag
+	return f.around(to-from) * pc.refs.distance / lag
 }

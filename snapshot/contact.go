@@ -92,20 +92,20 @@ func (s *size) above(m *matrix, k int, at int64) int64 {
 }
 
 // level finds the ground where nothing is known of it yet: at the lowest object.
-func (w *walk) level() {
-	if w.schema.anchor < 0 || w.schema.lie < 0 {
+func (pc *payloadCodec) level() {
+	if pc.schema.anchor < 0 || pc.schema.lie < 0 {
 		return
 	}
-	for k := range w.state.motion[0].size {
-		if s := &w.state.motion[0].size[k]; s.count == 0 {
-			s.floor = w.hist.low[k] * 16
+	for k := range pc.state.motion[0].size {
+		if s := &pc.state.motion[0].size[k]; s.count == 0 {
+			s.floor = pc.refs.low[k] * 16
 		}
 	}
 }
 
 // touches finds the axis along which the loaded object lies on the ground, or -1.
-func (w *walk) touches(m *motionModel, at, n int) int {
-	o := &w.object
+func (pc *payloadCodec) touches(m *motionModel, at, n int) int {
+	o := &pc.object
 	axis, least := -1, int64(0)
 	for k := range n {
 		s := &m.size[k]
@@ -118,8 +118,8 @@ func (w *walk) touches(m *motionModel, at, n int) int {
 }
 
 // lies finds how the loaded object lies and lay.
-func (w *walk) lies() {
-	o, s := &w.object, w.schema
+func (pc *payloadCodec) lies() {
+	o, s := &pc.object, pc.schema
 	o.pose.known, o.pose.ground, o.turned = s.lie >= 0, -1, 0
 	if !o.pose.known {
 		return
@@ -129,7 +129,7 @@ func (w *walk) lies() {
 	o.pose.base = matrixOf(&base)
 	o.pose.now, o.pose.turn = o.pose.base, [3]int64{}
 	if s.anchor >= 0 {
-		o.pose.ground = w.touches(&w.state.motion[0], s.at[s.anchor], s.fields[s.anchor].N)
+		o.pose.ground = pc.touches(&pc.state.motion[0], s.at[s.anchor], s.fields[s.anchor].N)
 	}
 	if o.pose.ground >= 0 {
 		before := g.Unpack(o.row[2][at : at+4])
@@ -143,12 +143,12 @@ var grounded = [classes]int{0, 1, 2, 0, 3, 4, 4}
 // rolls fills in the terms of a place's component k for an object that lies on the ground. Along the axis it lies on
 // they are what its extent and height ask for; across, how far it would move if the corner below it stays, the one it
 // lay on and the one it will lie on, and how far it would have moved so.
-func (w *walk) rolls(m *motionModel, t *placeTerms, k int, base int64) {
-	o, axis := &w.object, w.object.pose.ground
+func (pc *payloadCodec) rolls(m *motionModel, t *placeTerms, k int, base int64) {
+	o, axis := &pc.object, pc.object.pose.ground
 	p, s, back := &o.pose, &m.size[axis], int64(0)
 	half := int64(s.half)
 	if o.lag[2] > 0 {
-		back = w.hist.distance / o.lag[2]
+		back = pc.refs.distance / o.lag[2]
 	}
 	for i := range p.turn {
 		t.x[13+i] = p.turn[i] * half >> orientation.Shift

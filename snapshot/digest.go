@@ -20,7 +20,7 @@ func (d *digest) add(v uint64) { *d = (*d ^ digest(v)) * digestPrime }
 func (d digest) fold() uint16 { return uint16(d ^ d>>16 ^ d>>32 ^ d>>48) }
 
 // hash takes in a set and the state beside it.
-func hash(set *Set, st *state) uint16 {
+func hash(set *Set, st *modelState) uint16 {
 	d := digest(digestStart)
 	for _, o := range set.objects {
 		d.add(uint64(o.ID)<<8 | uint64(o.Generation))
@@ -35,7 +35,7 @@ func hash(set *Set, st *state) uint16 {
 }
 
 // stateParts is what a state consists of, so that a hash leaves nothing out, whatever the models hold.
-var stateParts = partsOf(reflect.TypeFor[state]())
+var stateParts = partsOf(reflect.TypeFor[modelState]())
 
 // part is one field of a state: a slice, or a value of its own.
 type part struct {
@@ -141,7 +141,7 @@ func (r *run) hash(d *digest, at unsafe.Pointer) {
 }
 
 // memory is how many bytes a state takes.
-func (s *state) memory() int {
+func (s *modelState) memory() int {
 	sum := int(unsafe.Sizeof(*s))
 	for i := range stateParts {
 		if p := &stateParts[i]; p.slice {

@@ -1,7 +1,7 @@
 package snapshot
 
 // reach is how far before the baseline prediction looks.
-const reach = 12
+const maxLag = 12
 
 // wanted are the distances before the baseline at which prediction would have its references, in snapshots.
 var wanted = [...]int{1, 2, 3, 4, 6}
@@ -16,35 +16,35 @@ type reference struct {
 	at   []int32 // otherwise: where each object of the baseline is, or -1
 }
 
-// history is the baseline and what is known from before it.
-type history struct {
+// refFrames is the baseline and what is known from before it.
+type refFrames struct {
 	base     *Set
 	distance int64 // from the baseline to what is coded
-	refs     [refs]reference
+	frames   [refs]reference
 	low      [3]int64 // least components of the anchor in the baseline
 }
 
 // choose picks the references out of those that the mask says are known: bit i is the set i+1 before the baseline.
-func (h *history) choose(mask uint32, get func(lag int) *Set) {
+func (h *refFrames) choose(mask uint32, get func(lag int) *Set) {
 	for i, want := range wanted {
-		r := &h.refs[i]
+		r := &h.frames[i]
 		r.set, r.lag = h.base, 0
-		for lag := want; lag <= reach; lag++ {
+		for lag := want; lag <= maxLag; lag++ {
 			if mask>>(lag-1)&1 != 0 {
 				r.set, r.lag = get(lag), int64(lag)
 				break
 			}
 		}
 		if r.lag == 0 && i > 0 {
-			r.set, r.lag = h.refs[i-1].set, h.refs[i-1].lag
+			r.set, r.lag = h.frames[i-1].set, h.frames[i-1].lag
 		}
 	}
 }
 
 // index finds each object of the baseline in the references: -1 where it was not there.
-func (h *history) index() {
-	for i := range h.refs {
-		r := &h.refs[i]
+func (h *refFrames) index() {
+	for i := range h.frames {
+		r := &h.frames[i]
 		if r.same = r.set.alike(h.base); r.same {
 			continue
 		}
@@ -64,7 +64,7 @@ func (h *history) index() {
 }
 
 // bound finds the least place of the baseline's objects.
-func (h *history) bound(s *Schema) {
+func (h *refFrames) bound(s *Schema) {
 	h.low = [3]int64{}
 	if s.anchor < 0 || h.base.Len() == 0 {
 		return
@@ -80,10 +80,10 @@ func (h *history) bound(s *Schema) {
 }
 
 // row is an object of the baseline in reference i, or what comes nearest.
-func (h *history) row(i, object int) ([]int32, int64) {
+func (h *refFrames) row(i, object int) ([]int32, int64) {
 	for ; i >= 0; i-- {
-		if at := h.refs[i].find(object); at >= 0 {
-			return h.refs[i].set.Row(at), h.refs[i].lag
+		if at := h.frames[i].find(object); at >= 0 {
+			return h.frames[i].set.Row(at), h.frames[i].lag
 		}
 	}
 	return h.base.Row(object), 0
@@ -95,4 +95,11 @@ func (r *reference) find(object int) int {
 		return object
 	}
 	return int(r.at[object])
+}
+
+// begin prepares the references once the mask is known.
+func (pc *payloadCodec) begin(mask uint32, get func(lag int) *Set) {
+	pc.refs.choose(mask, get)
+	pc.refs.index()
+	pc.refs.bound(pc.schema)
 }

@@ -12,7 +12,7 @@ const passed = 32
 
 // movers are the places of objects that changed, by ascending first component, and the cells of space that they and
 // those next to them are in.
-type movers struct {
+type spatialGrid struct {
 	at     [][3]int64
 	hint   [3]int64 // the last one that was the nearest to something
 	beyond int64    // a quarter of the square of the distance from which on nothing is near
@@ -24,34 +24,34 @@ type movers struct {
 // cellBits is the logarithm of how many cells are told apart; others are taken for one of them.
 const cellBits = 14
 
-func (m *movers) reset() { m.at, m.marked = m.at[:0], false }
+func (g *spatialGrid) reset() { g.at, g.marked = g.at[:0], false }
 
 // add adds one; they are in order from when cells are marked.
-func (m *movers) add(place [3]int64) {
-	if !m.marked {
-		m.at = append(m.at, place)
+func (g *spatialGrid) add(place [3]int64) {
+	if !g.marked {
+		g.at = append(g.at, place)
 		return
 	}
-	if len(m.at) == 0 {
-		m.hint = place
+	if len(g.at) == 0 {
+		g.hint = place
 	}
-	m.at = slices.Insert(m.at, m.find(place[0]), place)
-	m.mark(&place)
+	g.at = slices.Insert(g.at, g.find(place[0]), place)
+	g.mark(&place)
 }
 
 // spread marks the cells in which objects are near to movers: at least as near as touch says, the logarithm of a quarter
 // of the square of a distance.
-func (m *movers) spread(touch int64) {
-	m.side = uint(fixed.Clamp(touch/(2*fixed.LogOne)+3, 0, 30))
-	m.beyond = 1 << (2 * m.side)
-	m.marked = true
-	clear(m.cells[:])
-	slices.SortFunc(m.at, func(a, b [3]int64) int { return cmp.Compare(a[0], b[0]) })
-	for i := range m.at {
-		m.mark(&m.at[i])
+func (g *spatialGrid) spread(touch int64) {
+	g.side = uint(fixed.Clamp(touch/(2*fixed.LogOne)+3, 0, 30))
+	g.beyond = 1 << (2 * g.side)
+	g.marked = true
+	clear(g.cells[:])
+	slices.SortFunc(g.at, func(a, b [3]int64) int { return cmp.Compare(a[0], b[0]) })
+	for i := range g.at {
+		g.mark(&g.at[i])
 	}
-	if len(m.at) > 0 {
-		m.hint = m.at[0]
+	if len(g.at) > 0 {
+		g.hint = g.at[0]
 	}
 }
 
@@ -62,19 +62,19 @@ const (
 	cellZ = 0x8cb92ba72f3d8dd7
 )
 
-func (m *movers) cell(place *[3]int64) uint64 {
-	side := m.side & 63
+func (g *spatialGrid) cell(place *[3]int64) uint64 {
+	side := g.side & 63
 	return uint64(place[0]>>side)*cellX + uint64(place[1]>>side)*cellY + uint64(place[2]>>side)*cellZ
 }
 
-func (m *movers) mark(place *[3]int64) {
-	at := m.cell(place) - cellX - cellY - cellZ
+func (g *spatialGrid) mark(place *[3]int64) {
+	at := g.cell(place) - cellX - cellY - cellZ
 	for range 3 {
 		row := at
 		for range 3 {
 			c := row
 			for range 3 {
-				m.cells[c>>(64-cellBits+6)] |= 1 << (c >> (64 - cellBits) & 63)
+				g.cells[c>>(64-cellBits+6)] |= 1 << (c >> (64 - cellBits) & 63)
 				c += cellZ
 			}
 			row += cellY
@@ -84,16 +84,16 @@ func (m *movers) mark(place *[3]int64) {
 }
 
 // near says whether a mover may be near: always where one is within a cell's side.
-func (m *movers) near(place *[3]int64) bool {
-	c := m.cell(place)
-	return m.cells[c>>(64-cellBits+6)]>>(c>>(64-cellBits)&63)&1 != 0
+func (g *spatialGrid) near(place *[3]int64) bool {
+	c := g.cell(place)
+	return g.cells[c>>(64-cellBits+6)]>>(c>>(64-cellBits)&63)&1 != 0
 }
 
-func (m *movers) find(x int64) int {
-	lo, hi := 0, len(m.at)
+func (g *spatialGrid) find(x int64) int {
+	lo, hi := 0, len(g.at)
 	for lo < hi {
 		mid := int(uint(lo+hi) / 2)
-		if m.at[mid][0] < x {
+		if g.at[mid][0] < x {
 			lo = mid + 1
 		} else {
 			hi = mid
@@ -104,11 +104,11 @@ func (m *movers) find(x int64) int {
 
 // closest gives a quarter of the square of the distance from place to the mover that is nearest to it, at most beyond.
 // There must be one.
-func (m *movers) closest(place *[3]int64) int64 {
-	best, least := &m.hint, min(quarter(&m.hint, place), m.beyond)
-	at := m.find(place[0])
-	for i := at; i < min(len(m.at), at+passed); i++ {
-		q := &m.at[i]
+func (g *spatialGrid) closest(place *[3]int64) int64 {
+	best, least := &g.hint, min(quarter(&g.hint, place), g.beyond)
+	at := g.find(place[0])
+	for i := at; i < min(len(g.at), at+passed); i++ {
+		q := &g.at[i]
 		if x := q[0] - place[0]; x*x>>2 >= least {
 			break
 		}
@@ -117,7 +117,7 @@ func (m *movers) closest(place *[3]int64) int64 {
 		}
 	}
 	for i := at - 1; i >= max(0, at-passed); i-- {
-		q := &m.at[i]
+		q := &g.at[i]
 		if x := q[0] - place[0]; x*x>>2 >= least {
 			break
 		}
@@ -125,7 +125,7 @@ func (m *movers) closest(place *[3]int64) int64 {
 			best, least = q, d
 		}
 	}
-	m.hint = *best
+	g.hint = *best
 	return least
 }
 

@@ -13,14 +13,14 @@ import (
 const neighbors = 16
 
 // near is what a moving object leaves for those coded after it.
-type near struct {
+type neighbor struct {
 	place        [3]int64
 	miss         [3]int64 // Q4
 	place1, turn int64    // what the predictions missed by together, Q4
 }
 
 // object is what is computed of an object while its fields are coded.
-type object struct {
+type objectContext struct {
 	index  int // in the baseline
 	base   []int32
 	row    [refs][]int32
@@ -33,7 +33,7 @@ type object struct {
 	speed  int64
 	span   [spans]span
 	speeds [3]velocities
-	near   *near
+	near   *neighbor
 	gap    int64 // distance to near, logarithm
 	miss   [3]int64
 	missed int64 // sum of miss
@@ -48,110 +48,110 @@ type object struct {
 }
 
 // walk codes the objects of a snapshot in either direction.
-type walk struct {
+type payloadCodec struct {
 	entropy.Coder
-	schema *Schema
-	state  *state  // as it goes on
-	from   *state  // as it was beside the baseline
-	spare  []int16 // room for the last misses
-	same   bool    // what is coded has the objects of the baseline
-	fault  error   // what is wrong with the names, if they are
-	hist   history
-	near   []near
-	movers movers
-	still  []int32 // places of objects at rest in what is coded
-	order  int     // whether the last objects changed, a bit each
-	object object
-	bad    bool // what was decoded is out of bounds
+	schema  *Schema
+	state   *modelState // as it goes on
+	from    *modelState // as it was beside the baseline
+	spare   []int16     // room for the last misses
+	same    bool        // what is coded has the objects of the baseline
+	invalid error       // what is wrong with the names, if they are
+	refs    refFrames
+	nearby  []neighbor
+	moving  spatialGrid
+	still   []int32 // places of objects at rest in what is coded
+	order   int     // whether the last objects changed, a bit each
+	object  objectContext
+	bad     bool // what was decoded is out of bounds
 }
 
 // load prepares an object of the baseline that moved.
-func (w *walk) load(index int) {
-	o := &w.object
-	o.index, o.base = index, w.hist.base.Row(index)
+func (pc *payloadCodec) load(index int) {
+	o := &pc.object
+	o.index, o.base = index, pc.refs.base.Row(index)
 	o.moved, o.pace, o.still, o.age = 0, 0, false, 0
-	w.references()
+	pc.references()
 	for i, k := range [...]int{0, 1, refs - 1} {
-		if w.schema.differ(o.base, o.row[k]) {
+		if pc.schema.differ(o.base, o.row[k]) {
 			o.moved |= 1 << i
 		}
 	}
 	if o.moved&1 == 0 {
-		for i := 0; i < refs && !w.schema.differ(o.base, o.row[i]); i++ {
+		for i := 0; i < refs && !pc.schema.differ(o.base, o.row[i]); i++ {
 			o.age = o.lag[i]
 		}
 	}
-	if w.schema.anchor < 0 {
+	if pc.schema.anchor < 0 {
 		return
 	}
-	at, far := w.schema.at[w.schema.anchor], int64(0)
-	for k := at; k < at+w.schema.fields[w.schema.anchor].N; k++ {
+	at, far := pc.schema.at[pc.schema.anchor], int64(0)
+	for k := at; k < at+pc.schema.fields[pc.schema.anchor].N; k++ {
 		far += fixed.Abs(int64(o.base[k]) - int64(o.row[refs-1][k]))
 	}
 	o.pace = min(bits.Len64(uint64(far))/2, 3)
 }
 
 // references finds the object in them.
-func (w *walk) references() {
-	o := &w.object
+func (pc *payloadCodec) references() {
+	o := &pc.object
 	for i := range o.row {
-		o.row[i], o.lag[i] = w.hist.row(i, o.index)
+		o.row[i], o.lag[i] = pc.refs.row(i, o.index)
 	}
 }
 
 // code codes the loaded object into row.
-func (w *walk) code(row []int32) {
-	o := &w.object
-	w.keepRow(row)
-	o.flag = w.flagOf(o.base)
+func (pc *payloadCodec) code(row []int32) {
+	o := &pc.object
+	pc.keepRow(row)
+	o.flag = pc.flagOf(o.base)
 	changed := false
-	if len(w.schema.order) > 0 {
-		c := &w.state.changed[(w.order&3)<<6|o.pace<<4|o.moved<<1|o.flag]
+	if len(pc.schema.order) > 0 {
+		c := &pc.state.changed[(pc.order&3)<<6|o.pace<<4|o.moved<<1|o.flag]
 		if o.still {
-			c = &w.state.hit[o.closeness()][w.order&1<<1|o.flag]
+			c = &pc.state.hit[o.closeness()][pc.order&1<<1|o.flag]
 		}
-		changed = w.Bit(c, !w.Decoding && w.schema.differ(row, o.base))
-		w.order = w.order << 1
+		changed = pc.Bit(c, !pc.Decoding && pc.schema.differ(row, o.base))
+		pc.order = pc.order << 1
 		if changed {
-			w.order |= 1
+			pc.order |= 1
 		}
 	}
-	w.age(changed)
-	w.codeFlags(row, changed)
-	w.codeStrings(row, changed)
+	pc.age(changed)
+	pc.codeFlags(row, changed)
+	pc.codeStrings(row, changed)
 	if !changed {
 		return
 	}
 	if o.still {
-		w.references()
-		w.touched()
+		pc.references()
+		pc.touched()
 	}
-	w.codeMotion(row)
+	pc.codeMotion(row)
 }
 
 // keepRow has a decoded object be as in the baseline.
-func (w *walk) keepRow(row []int32) {
-	if w.Decoding && !w.same {
-		copy(row, w.object.base)
+func (pc *payloadCodec) keepRow(row []int32) {
+	if pc.Decoding && !pc.same {
+		copy(row, pc.object.base)
 	}
 }
 
 // flagOf is whether an object's first field of flags is set.
-func (w *walk) flagOf(row []int32) int {
-	if len(w.schema.flags) == 0 {
+func (pc *payloadCodec) flagOf(row []int32) int {
+	if len(pc.schema.flags) == 0 {
 		return 0
 	}
-	if i := w.schema.flags[0]; row[w.schema.at[i]] == w.schema.fields[i].Lo {
+	if i := pc.schema.flags[0]; row[pc.schema.at[i]] == pc.schema.fields[i].Lo {
 		return 0
 	}
 	return 1
 }
 
 // codeFlags codes each field of flags: kept, or another value.
-func (w *walk) codeFlags(row []int32, changed bool) {
-	o := &w.object
-	for n, i := range w.schema.flags {
-		f, at := &w.schema.fields[i], w.schema.at[i]
+func (pc *payloadCodec) codeFlags(row []int32, changed bool) {
+	o := &pc.object
+	for n, i := range pc.schema.flags {
+		f, at := &pc.schema.fields[i], pc.schema.at[i]
 		v := o.base[at]
 		ctx := o.moved
 		if changed {
@@ -166,37 +166,37 @@ func (w *walk) codeFlags(row []int32, changed bool) {
 		if !o.still && o.row[refs-1][at] != v {
 			ctx |= 64
 		}
-		c := &w.state.flags[n][ctx]
+		c := &pc.state.flags[n][ctx]
 		if o.still && !changed {
-			c = &w.state.settled[n][min(o.age/ageStep, ages-1)][ctx>>4&1]
+			c = &pc.state.settled[n][min(o.age/ageStep, ages-1)][ctx>>4&1]
 		}
-		if w.Bit(c, row[at] != v) {
-			w.store(&row[at], w.other(f, v, row[at]))
+		if pc.Bit(c, row[at] != v) {
+			pc.store(&row[at], pc.other(f, v, row[at]))
 		}
 	}
 }
 
 // other codes a value of the field that is not v.
-func (w *walk) other(f *Field, v, to int32) int32 {
+func (pc *payloadCodec) other(f *Field, v, to int32) int32 {
 	if int64(f.Hi)-int64(f.Lo) == 1 {
 		return f.Lo + f.Hi - v
 	}
-	return int32(int64(f.Lo) + int64(w.Raw(uint64(int64(to)-int64(f.Lo)), f.width())))
+	return int32(int64(f.Lo) + int64(pc.Raw(uint64(int64(to)-int64(f.Lo)), f.width())))
 }
 
-func (w *walk) codeMotion(row []int32) {
-	o := &w.object
+func (pc *payloadCodec) codeMotion(row []int32) {
+	o := &pc.object
 	o.miss, o.missed, o.jerk, o.jerk1, o.speed = [3]int64{}, 0, 0, 0, 0
-	w.measure()
-	w.nearest()
-	w.classify()
-	w.lies()
-	left, some := len(w.schema.order), false
+	pc.measure()
+	pc.nearest()
+	pc.classify()
+	pc.lies()
+	left, some := len(pc.schema.order), false
 	motion, angles, quats := 0, 0, 0
-	var here near
+	var here neighbor
 	var now [3]int64
-	for _, i := range w.schema.order {
-		f, at := &w.schema.fields[i], w.schema.at[i]
+	for _, i := range pc.schema.order {
+		f, at := &pc.schema.fields[i], pc.schema.at[i]
 		left--
 		cur, base := row[at:at+f.N], o.base[at:at+f.N]
 		differs := true
@@ -205,14 +205,14 @@ func (w *walk) codeMotion(row []int32) {
 			if some {
 				ctx |= 8
 			}
-			differs = w.Bit(&w.state.same[i][ctx], !slices.Equal(cur, base))
+			differs = pc.Bit(&pc.state.same[i][ctx], !slices.Equal(cur, base))
 		}
 		some = some || differs
 		if f.Class == schema.ClassNumber {
 			if differs {
-				w.codePlace(i, &w.state.motion[motion], cur)
+				pc.codePlace(i, &pc.state.motion[motion], cur)
 			}
-			if i == w.schema.anchor {
+			if i == pc.schema.anchor {
 				for k := range cur {
 					here.place[k], now[k] = int64(base[k]), int64(cur[k])
 				}
@@ -223,31 +223,31 @@ func (w *walk) codeMotion(row []int32) {
 		}
 		if f.Class == schema.ClassAngle {
 			if differs {
-				w.codeAngle(i, &w.state.angles[angles], cur)
+				pc.codeAngle(i, &pc.state.angles[angles], cur)
 			}
 			angles++
 			continue
 		}
 		if differs {
-			here.turn += w.codeQuat(i, quats, cur)
+			here.turn += pc.codeQuat(i, quats, cur)
 		}
 		quats++
 	}
-	w.near = append(w.near, here)
-	w.movers.add(now)
+	pc.nearby = append(pc.nearby, here)
+	pc.moving.add(now)
 }
 
 // nearest finds, of the objects coded last, the one that was nearest in the baseline.
-func (w *walk) nearest() {
-	o := &w.object
+func (pc *payloadCodec) nearest() {
+	o := &pc.object
 	o.near = nil
-	if w.schema.anchor < 0 || len(w.near) == 0 {
+	if pc.schema.anchor < 0 || len(pc.nearby) == 0 {
 		return
 	}
-	place, least := w.schema.place(o.base), int64(1)<<62
-	for i := max(0, len(w.near)-neighbors); i < len(w.near); i++ {
-		if d := quarter(&w.near[i].place, &place); d < least {
-			least, o.near = d, &w.near[i]
+	place, least := pc.schema.place(o.base), int64(1)<<62
+	for i := max(0, len(pc.nearby)-neighbors); i < len(pc.nearby); i++ {
+		if d := quarter(&pc.nearby[i].place, &place); d < least {
+			least, o.near = d, &pc.nearby[i]
 		}
 	}
 	o.gap = fixed.Log2(least<<5) / 2
@@ -276,8 +276,8 @@ type span struct {
 var ends = [spans][2]int{{-1, 0}, {-1, 1}, {-1, 2}, {-1, refs - 1}, {0, 1}, {1, 2}, {1, 3}, {2, refs - 1}, {3, refs - 1}}
 
 // measure finds the object's spans. Where two references are the same one, the span is up to the baseline instead.
-func (w *walk) measure() {
-	o := &w.object
+func (pc *payloadCodec) measure() {
+	o := &pc.object
 	for i, e := range ends {
 		s := &o.span[i]
 		*s = span{newer: o.base, older: o.row[e[1]]}
@@ -286,7 +286,7 @@ func (w *walk) measure() {
 			s.newer = o.row[e[0]]
 			lag -= o.lag[e[0]]
 		}
-		s.scale = 16 * w.hist.distance * parts[lag&15]
+		s.scale = 16 * pc.refs.distance * parts[lag&15]
 	}
 }
 
@@ -294,7 +294,7 @@ func (w *walk) measure() {
 type velocities [spans]int64
 
 // velocity gives the velocities of component k, Q4 over the coded distance.
-func (o *object) velocity(v *velocities, k int) {
+func (o *objectContext) velocity(v *velocities, k int) {
 	for i := range v {
 		s := &o.span[i]
 		v[i] = (int64(s.newer[k]) - int64(s.older[k])) * s.scale >> partShift
@@ -302,17 +302,17 @@ func (o *object) velocity(v *velocities, k int) {
 }
 
 // classify says how steadily the object moved.
-func (w *walk) classify() {
-	o := &w.object
+func (pc *payloadCodec) classify() {
+	o := &pc.object
 	o.class, o.drift, o.veer = 0, [3]int64{}, [3]int64{}
 	if o.moved == 0 {
 		o.class = 3
 	}
-	if w.schema.anchor < 0 {
+	if pc.schema.anchor < 0 {
 		return
 	}
-	at, n := w.schema.at[w.schema.anchor], w.schema.fields[w.schema.anchor].N
-	w.steadiness(at, n)
+	at, n := pc.schema.at[pc.schema.anchor], pc.schema.fields[pc.schema.anchor].N
+	pc.steadiness(at, n)
 	for k := range n {
 		o.drift[k] = o.speeds[k][fromThird]
 		o.veer[k] = o.speeds[k][fromFirst] - o.drift[k]
@@ -334,8 +334,8 @@ func (w *walk) classify() {
 }
 
 // steadiness finds how the n components from at on moved.
-func (w *walk) steadiness(at, n int) {
-	o, part := &w.object, parts[w.hist.distance&63]
+func (pc *payloadCodec) steadiness(at, n int) {
+	o, part := &pc.object, parts[pc.refs.distance&63]
 	o.jerk, o.jerk1, o.speed = 0, 0, 0
 	for k := range n {
 		v := &o.speeds[k]

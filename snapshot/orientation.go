@@ -28,9 +28,9 @@ const (
 )
 
 // codeQuat codes field number field, the orientation number n, into cur, and gives what its prediction missed by, Q4.
-func (w *walk) codeQuat(field, n int, cur []int32) int64 {
-	o, f, at := &w.object, &w.schema.fields[field], w.schema.at[field]
-	m, gr := &w.state.quat[n], &w.schema.grains[n]
+func (pc *payloadCodec) codeQuat(field, n int, cur []int32) int64 {
+	o, f, at := &pc.object, &pc.schema.fields[field], pc.schema.at[field]
+	m, gr := &pc.state.quat[n], &pc.schema.grains[n]
 	base := gr.Unpack(o.base[at : at+4])
 	var v [refs][3]int64
 	for _, i := range [...]int{0, 1, 2, refs - 1} {
@@ -39,14 +39,14 @@ func (w *walk) codeQuat(field, n int, cur []int32) int64 {
 		}
 		q := gr.Unpack(o.row[i][at : at+4])
 		v[i] = orientation.Between(&q, &base)
-		by := w.hist.distance * parts[o.lag[i]&15]
+		by := pc.refs.distance * parts[o.lag[i]&15]
 		for k := range v[i] {
 			v[i][k] = v[i][k] * by >> partShift
 		}
 	}
 	class, unit, ground := o.class, int64(128), 0
 	if axis := o.pose.ground; axis >= 0 {
-		ground, class, unit = 1, classes+class, orientation.One*16/(int64(w.state.motion[0].size[axis].half)+1)
+		ground, class, unit = 1, classes+class, orientation.One*16/(int64(pc.state.motion[0].size[axis].half)+1)
 	}
 	var x [3][lms.Terms]int64
 	var guess [3]int64
@@ -66,7 +66,7 @@ func (w *walk) codeQuat(field, n int, cur []int32) int64 {
 	by := orientation.Turn(guess)
 	q := by.Mul(&base)
 
-	last := &w.state.last[field*len(w.hist.base.objects)+o.index]
+	last := &pc.state.last[field*len(pc.refs.base.objects)+o.index]
 	y := [lms.Terms]int64{
 		turnJerk: fixed.Log2(o.jerk), turnJerk1: fixed.Log2(o.jerk1), turnUnsteady: gr.Size(dis), turnSpeed: gr.Size(ang),
 		turnLast: int64(*last), turnBias: lms.Bias, turnPlaceSpeed: fixed.Log2(o.speed), turnPlaceMissed: fixed.Log2(o.missed),
@@ -79,8 +79,8 @@ func (w *walk) codeQuat(field, n int, cur []int32) int64 {
 		y[turnRested] = lms.Bias
 	}
 
-	largest, hit := m.largest.Code(&w.Coder, int(cur[0]), &q, gr, int(fixed.Clamp((y[turnUnsteady]+y[turnPlaceMissed])>>9, 0, orientation.Doubts-1)))
-	w.store(&cur[0], int32(largest))
+	largest, hit := m.largest.Code(&pc.Coder, int(cur[0]), &q, gr, int(fixed.Clamp((y[turnUnsteady]+y[turnPlaceMissed])>>9, 0, orientation.Doubts-1)))
+	pc.store(&cur[0], int32(largest))
 	if hit {
 		y[turnOther] = lms.Bias
 	}
@@ -97,8 +97,8 @@ func (w *walk) codeQuat(field, n int, cur []int32) int64 {
 		y[turnMissed], y[turnFar] = fixed.Log2(missed), fixed.Log2(far)
 		scale := m.scale[k][ground].Predict(&y)
 		c := (p + 8) >> 4
-		c += w.Number(&m.numbers, entropy.Level(scale), k*9+entropy.Sign3(far), int64(cur[k+1])-c)
-		w.store(&cur[k+1], w.bounded(c, f.Lo, f.Hi))
+		c += pc.Number(&m.numbers, entropy.Level(scale), k*9+entropy.Sign3(far), int64(cur[k+1])-c)
+		pc.store(&cur[k+1], pc.bounded(c, f.Lo, f.Hi))
 		e := int64(cur[k+1])*16 - p
 		m.scale[k][ground].Adapt(&y, fixed.Log2(e)-scale)
 		missed += fixed.Abs(e)
@@ -106,7 +106,7 @@ func (w *walk) codeQuat(field, n int, cur []int32) int64 {
 	}
 	now := gr.Unpack(cur)
 	target := orientation.Between(&base, &now)
-	if field == w.schema.lie {
+	if field == pc.schema.lie {
 		o.pose.now, o.pose.turn, o.turned = matrixOf(&now), target, missed
 	}
 	for k := range x {

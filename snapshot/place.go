@@ -37,15 +37,15 @@ const (
 )
 
 // codePlace codes field number field, numbers that move together, into cur.
-func (w *walk) codePlace(field int, m *motionModel, cur []int32) {
-	o, f, at := &w.object, &w.schema.fields[field], w.schema.at[field]
-	anchor, ground := field == w.schema.anchor, 0
+func (pc *payloadCodec) codePlace(field int, m *motionModel, cur []int32) {
+	o, f, at := &pc.object, &pc.schema.fields[field], pc.schema.at[field]
+	anchor, ground := field == pc.schema.anchor, 0
 	if !anchor {
-		w.steadiness(at, f.N)
+		pc.steadiness(at, f.N)
 	} else if o.pose.ground >= 0 {
 		ground = 1
 	}
-	last := &w.state.last[field*len(w.hist.base.objects)+o.index]
+	last := &pc.state.last[field*len(pc.refs.base.objects)+o.index]
 	acc := int64(0)
 	for k := range f.N {
 		acc += fixed.Abs(o.speeds[k][fromSecond] - o.speeds[k][fromLast])
@@ -66,7 +66,7 @@ func (w *walk) codePlace(field int, m *motionModel, cur []int32) {
 	missed := int64(0)
 	for k := range f.N {
 		base := int64(o.base[at+k]) * 16
-		w.placeTerms(&t, m, k, base, anchor)
+		pc.placeTerms(&t, m, k, base, anchor)
 		copy(t.x[7:], miss[:k])
 		guess := fixed.Clamp(base+t.by.Predict(&t.x), int64(f.Lo)*16, int64(f.Hi)*16)
 
@@ -79,11 +79,11 @@ func (w *walk) codePlace(field int, m *motionModel, cur []int32) {
 		level := entropy.Level(scale)
 		sign := k*9 + 3*entropy.Sign3(t.x[1]) + entropy.Sign3(t.g)
 		if anchor {
-			sign += 27 * w.low(guess-w.hist.low[k]*16, scale)
+			sign += 27 * pc.low(guess-pc.refs.low[k]*16, scale)
 		}
 		v := (guess + 8) >> 4
-		v += w.Number(&m.numbers, level, sign, int64(cur[k])-v)
-		w.store(&cur[k], w.bounded(v, f.Lo, f.Hi))
+		v += pc.Number(&m.numbers, level, sign, int64(cur[k])-v)
+		pc.store(&cur[k], pc.bounded(v, f.Lo, f.Hi))
 
 		e := int64(cur[k])*16 - guess
 		t.by.Learn(&t.x, e, unsteady+fixed.Abs(e))
@@ -102,8 +102,8 @@ func (w *walk) codePlace(field int, m *motionModel, cur []int32) {
 }
 
 // placeTerms fills in the terms of component k, which is base in Q4.
-func (w *walk) placeTerms(t *placeTerms, m *motionModel, k int, base int64, anchor bool) {
-	o := &w.object
+func (pc *payloadCodec) placeTerms(t *placeTerms, m *motionModel, k int, base int64, anchor bool) {
+	o := &pc.object
 	v := &o.speeds[k]
 	g := v[fromThird]
 	t.g, t.out, t.rested, t.by = g, 0, o.class == 3, &m.place[k][o.class]
@@ -114,19 +114,19 @@ func (w *walk) placeTerms(t *placeTerms, m *motionModel, k int, base int64, anch
 	if !anchor {
 		return
 	}
-	if t.out = max(0, w.hist.low[k]*16-base-g); o.pose.known {
+	if t.out = max(0, pc.refs.low[k]*16-base-g); o.pose.known {
 		t.out = max(0, -m.size[k].above(&o.pose.now, k, base+g))
 	}
 	t.x[6] = t.out
 	if o.pose.known && o.pose.ground >= 0 {
-		w.rolls(m, t, k, base)
+		pc.rolls(m, t, k, base)
 	} else if t.out > 0 && !t.rested {
 		t.by = &m.place[k][6]
 	}
 }
 
 // low tells how far above the lowest object a guess is, of a miss as large as scale says: far, near or very near.
-func (w *walk) low(above, scale int64) int {
+func (pc *payloadCodec) low(above, scale int64) int {
 	reach := int64(16) << fixed.Clamp(scale/fixed.LogOne+1, 0, 20)
 	switch {
 	case above < reach/4:

@@ -24,82 +24,82 @@ const nowhere = 60 * fixed.LogOne
 const quietBlock = 32
 
 // resting loads an object that rests, and to which something that moves comes so near.
-func (w *walk) resting(index int, near int64) {
-	o := &w.object
+func (pc *payloadCodec) resting(index int, near int64) {
+	o := &pc.object
 	o.close = near
-	o.index, o.base = index, w.hist.base.Row(index)
-	o.moved, o.pace, o.still, o.age = 0, 0, true, int64(w.state.rested[index])
+	o.index, o.base = index, pc.refs.base.Row(index)
+	o.moved, o.pace, o.still, o.age = 0, 0, true, int64(pc.state.rested[index])
 }
 
 // settled says whether an object of the baseline is at rest.
-func (w *walk) settled(index int) bool { return w.state.rested[index] >= settling }
+func (pc *payloadCodec) settled(index int) bool { return pc.state.rested[index] >= settling }
 
 // age notes how many snapshots the object has rested.
-func (w *walk) age(changed bool) {
-	o, v := &w.object, int64(0)
+func (pc *payloadCodec) age(changed bool) {
+	o, v := &pc.object, int64(0)
 	if !changed {
-		v = min(o.age+w.hist.distance, oldest)
+		v = min(o.age+pc.refs.distance, oldest)
 	}
-	w.state.rested[o.index] = int16(v)
+	pc.state.rested[o.index] = int16(v)
 }
 
 // codeStill codes the objects at rest: one by one where another one is near or a flag may fall, the others together.
-func (w *walk) codeStill(pairs []pair, cur *Set) bool {
-	if len(w.still) == 0 {
+func (pc *payloadCodec) codeStill(pairs []pair, cur *Set) bool {
+	if len(pc.still) == 0 {
 		return true
 	}
-	w.movers.spread(w.state.touch)
-	quiet := w.still[:0]
-	for _, i := range w.still {
+	pc.moving.spread(pc.state.touch)
+	quiet := pc.still[:0]
+	for _, i := range pc.still {
 		base := int(pairs[i].base)
-		row := w.hist.base.Row(base)
-		near := w.closest(row)
-		if near > w.state.touch && (w.flagOf(row) == 0 || w.state.rested[base] >= ages*ageStep) {
+		row := pc.refs.base.Row(base)
+		near := pc.closest(row)
+		if near > pc.state.touch && (pc.flagOf(row) == 0 || pc.state.rested[base] >= ages*ageStep) {
 			quiet = append(quiet, i)
 			continue
 		}
-		w.resting(base, near)
-		if w.code(cur.Row(int(i))); w.bad {
+		pc.resting(base, near)
+		if pc.code(cur.Row(int(i))); pc.bad {
 			return false
 		}
 	}
-	return w.codeQuiet(quiet, pairs, cur)
+	return pc.codeQuiet(quiet, pairs, cur)
 }
 
 // closest gives how near something that moves comes to an object at rest, logarithm.
-func (w *walk) closest(row []int32) int64 {
-	if w.schema.anchor < 0 {
+func (pc *payloadCodec) closest(row []int32) int64 {
+	if pc.schema.anchor < 0 {
 		return nowhere
 	}
-	place := w.schema.place(row)
-	if !w.movers.near(&place) {
+	place := pc.schema.place(row)
+	if !pc.moving.near(&place) {
 		return nowhere
 	}
-	return fixed.Log2(w.movers.closest(&place))
+	return fixed.Log2(pc.moving.closest(&place))
 }
 
 // codeQuiet codes objects of which few change, if any.
-func (w *walk) codeQuiet(list []int32, pairs []pair, cur *Set) bool {
+func (pc *payloadCodec) codeQuiet(list []int32, pairs []pair, cur *Set) bool {
 	if len(list) == 0 {
 		return true
 	}
-	some := w.Bit(&w.state.quiet[0], w.anyChange(list, pairs, cur))
+	some := pc.Bit(&pc.state.quiet[0], pc.anyChange(list, pairs, cur))
 	for len(list) > 0 {
 		block := list[:min(len(list), quietBlock)]
 		list = list[len(block):]
-		here := some && w.Bit(&w.state.quiet[1], w.anyChange(block, pairs, cur))
+		here := some && pc.Bit(&pc.state.quiet[1], pc.anyChange(block, pairs, cur))
 		for j, i := range block {
 			base := int(pairs[i].base)
-			if here && w.Bit(&w.state.quiet[2], w.anyChange(block[j:j+1], pairs, cur)) {
-				w.resting(base, nowhere)
-				if w.code(cur.Row(int(i))); w.bad {
+			if here && pc.Bit(&pc.state.quiet[2], pc.anyChange(block[j:j+1], pairs, cur)) {
+				pc.resting(base, nowhere)
+				if pc.code(cur.Row(int(i))); pc.bad {
 					return false
 				}
 				continue
 			}
-			w.state.rested[base] = int16(min(int64(w.state.rested[base])+w.hist.distance, oldest))
-			if w.Decoding && !w.same {
-				copy(cur.Row(int(i)), w.hist.base.Row(base))
+			pc.state.rested[base] = int16(min(int64(pc.state.rested[base])+pc.refs.distance, oldest))
+			if pc.Decoding && !pc.same {
+				copy(cur.Row(int(i)), pc.refs.base.Row(base))
 			}
 		}
 	}
@@ -107,12 +107,12 @@ func (w *walk) codeQuiet(list []int32, pairs []pair, cur *Set) bool {
 }
 
 // anyChange says, to an encoder, whether one of the objects changes.
-func (w *walk) anyChange(list []int32, pairs []pair, cur *Set) bool {
-	if w.Decoding {
+func (pc *payloadCodec) anyChange(list []int32, pairs []pair, cur *Set) bool {
+	if pc.Decoding {
 		return false
 	}
 	for _, i := range list {
-		if !slices.Equal(cur.Row(int(i)), w.hist.base.Row(int(pairs[i].base))) {
+		if !slices.Equal(cur.Row(int(i)), pc.refs.base.Row(int(pairs[i].base))) {
 			return true
 		}
 	}
@@ -120,13 +120,13 @@ func (w *walk) anyChange(list []int32, pairs []pair, cur *Set) bool {
 }
 
 // closeness is the context of whether an object at rest changes.
-func (o *object) closeness() int {
+func (o *objectContext) closeness() int {
 	return int(fixed.Clamp((o.close+fixed.LogOne)*2/fixed.LogOne+1, 1, closes-1))
 }
 
 // touched learns how far away the others are that set an object in motion: one in 64 is farther than touch.
-func (w *walk) touched() {
-	t, far := &w.state.touch, w.object.close
+func (pc *payloadCodec) touched() {
+	t, far := &pc.state.touch, pc.object.close
 	if far > *t {
 		*t += 64
 	} else {

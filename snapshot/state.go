@@ -28,7 +28,7 @@ type quatModel struct {
 }
 
 // state is the small state kept beside a snapshot: what its chain of baselines taught.
-type state struct {
+type modelState struct {
 	motion  []motionModel
 	quat    []quatModel
 	angles  []angleModel
@@ -78,8 +78,8 @@ var turnStart = [classes][]int32{
 
 var scaleStart = []int32{20000, 13000, 0, 6500, 26000, 6500, 6500}
 
-func (s *Schema) newState() *state {
-	st := &state{}
+func (s *Schema) newState() *modelState {
+	st := &modelState{}
 	for i := range s.fields {
 		switch s.fields[i].Class {
 		case schema.ClassNumber:
@@ -144,7 +144,7 @@ func (s *Schema) newState() *state {
 }
 
 // copyFrom makes s equal to o, of the same schema, but for what is known of single objects.
-func (s *state) copyFrom(o *state) {
+func (s *modelState) copyFrom(o *modelState) {
 	copy(s.motion, o.motion)
 	copy(s.quat, o.quat)
 	copy(s.angles, o.angles)

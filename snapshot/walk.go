@@ -21,10 +21,10 @@ const (
 )
 
 // names codes which objects there are and fills pairs with them. It says false for what no encoder writes.
-func (w *walk) names(pairs []pair, cur *Set) ([]pair, bool) {
+func (pc *payloadCodec) objects(pairs []pair, cur *Set) ([]pair, bool) {
 	pairs = pairs[:0]
-	base := w.hist.base
-	if !w.Decoding {
+	base := pc.refs.base
+	if !pc.Decoding {
 		pairs = match(pairs, base, cur)
 	}
 	kept, born := 0, 0
@@ -35,20 +35,20 @@ func (w *walk) names(pairs []pair, cur *Set) ([]pair, bool) {
 			born++
 		}
 	}
-	gone := w.Bit(&w.state.gone[0], kept < base.Len())
+	gone := pc.Bit(&pc.state.gone[0], kept < base.Len())
 	if gone {
-		pairs = w.codeGone(pairs)
-	} else if w.Decoding {
+		pairs = pc.codeGone(pairs)
+	} else if pc.Decoding {
 		pairs = same(pairs, base)
 	}
-	n := w.Count(&w.state.born, bornLevel, uint64(born))
-	if n > MaxObjects || w.Decoding && n+uint64(len(pairs)) > MaxObjects {
-		w.fault = malformed.ErrCount
+	n := pc.Count(&pc.state.born, bornLevel, uint64(born))
+	if n > MaxObjects || pc.Decoding && n+uint64(len(pairs)) > MaxObjects {
+		pc.invalid = malformed.ErrCount
 		return pairs, false
 	}
 	born = int(n)
-	w.same = !gone && born == 0
-	return w.codeBorn(pairs, born)
+	pc.same = !gone && born == 0
+	return pc.codeBorn(pairs, born)
 }
 
 // same pairs the objects of base with themselves.
@@ -78,14 +78,14 @@ func match(pairs []pair, base, cur *Set) []pair {
 	return pairs
 }
 
-func (w *walk) codeGone(pairs []pair) []pair {
+func (pc *payloadCodec) codeGone(pairs []pair) []pair {
 	k := 0
-	for i, o := range w.hist.base.objects {
-		for !w.Decoding && k < len(pairs) && pairs[k].object.ID < o.ID {
+	for i, o := range pc.refs.base.objects {
+		for !pc.Decoding && k < len(pairs) && pairs[k].object.ID < o.ID {
 			k++
 		}
 		kept := k < len(pairs) && pairs[k].base == int32(i)
-		if !w.Bit(&w.state.gone[1], !kept) && w.Decoding {
+		if !pc.Bit(&pc.state.gone[1], !kept) && pc.Decoding {
 			pairs = append(pairs, pair{o, int32(i)})
 			k = len(pairs)
 		}
@@ -94,24 +94,24 @@ func (w *walk) codeGone(pairs []pair) []pair {
 }
 
 // codeBorn codes the names of n objects that the baseline has not, each id from the one before it.
-func (w *walk) codeBorn(pairs []pair, n int) ([]pair, bool) {
+func (pc *payloadCodec) codeBorn(pairs []pair, n int) ([]pair, bool) {
 	before, i := int64(-1), 0
 	for range n {
 		var o Object
-		if !w.Decoding {
+		if !pc.Decoding {
 			for pairs[i].base >= 0 {
 				i++
 			}
 			o = pairs[i].object
 			i++
 		}
-		id := before + 1 + int64(w.Count(&w.state.gap, gapLevel, uint64(int64(o.ID)-before-1)))
+		id := before + 1 + int64(pc.Count(&pc.state.gap, gapLevel, uint64(int64(o.ID)-before-1)))
 		if id > 1<<16-1 {
 			return pairs, false
 		}
-		o.ID, o.Generation = uint16(id), uint8(w.Raw(uint64(o.Generation), 8))
+		o.ID, o.Generation = uint16(id), uint8(pc.Raw(uint64(o.Generation), 8))
 		before = id
-		if !w.Decoding {
+		if !pc.Decoding {
 			continue
 		}
 		for i < len(pairs) && pairs[i].object.ID < o.ID {
@@ -128,55 +128,55 @@ func (w *walk) codeBorn(pairs []pair, n int) ([]pair, bool) {
 }
 
 // rows codes the components of all objects, those at rest last, when it is known what comes near them.
-func (w *walk) rows(pairs []pair, cur *Set) bool {
-	w.near, w.still, w.order, w.bad = w.near[:0], w.still[:0], 0, false
-	w.movers.reset()
+func (pc *payloadCodec) rows(pairs []pair, cur *Set) bool {
+	pc.nearby, pc.still, pc.order, pc.bad = pc.nearby[:0], pc.still[:0], 0, false
+	pc.moving.reset()
 	switch {
-	case w.Decoding && w.same:
-		cur.CopyFrom(w.hist.base)
-	case w.Decoding:
+	case pc.Decoding && pc.same:
+		cur.CopyFrom(pc.refs.base)
+	case pc.Decoding:
 		for _, p := range pairs {
 			cur.push(p.object)
 		}
 	}
-	w.level()
+	pc.level()
 	for i, p := range pairs {
 		switch {
 		case p.base < 0:
-			w.codeWhole(cur.Row(i))
-		case w.settled(int(p.base)):
-			w.still = append(w.still, int32(i))
+			pc.codeWhole(cur.Row(i))
+		case pc.settled(int(p.base)):
+			pc.still = append(pc.still, int32(i))
 		default:
-			w.load(int(p.base))
-			w.code(cur.Row(i))
+			pc.load(int(p.base))
+			pc.code(cur.Row(i))
 		}
-		if w.bad {
+		if pc.bad {
 			return false
 		}
 	}
-	return w.codeStill(pairs, cur)
+	return pc.codeStill(pairs, cur)
 }
 
 // codeWhole codes an object that the baseline has not.
-func (w *walk) codeWhole(row []int32) {
-	for i := range w.schema.fields {
-		f := &w.schema.fields[i]
+func (pc *payloadCodec) codeWhole(row []int32) {
+	for i := range pc.schema.fields {
+		f := &pc.schema.fields[i]
 		if f.Class == schema.ClassBytes {
-			w.codeWholeBytes(f, row[w.schema.at[i]:w.schema.at[i]+f.N])
+			pc.codeWholeBytes(f, row[pc.schema.at[i]:pc.schema.at[i]+f.N])
 			continue
 		}
-		for k, v := range row[w.schema.at[i] : w.schema.at[i]+f.N] {
+		for k, v := range row[pc.schema.at[i] : pc.schema.at[i]+f.N] {
 			lo, hi := f.bounds(k)
-			x := w.Raw(uint64(int64(v)-int64(lo)), uint(bits.Len32(uint32(hi-lo))))
-			w.store(&row[w.schema.at[i]+k], w.bounded(int64(lo)+int64(x), lo, hi))
+			x := pc.Raw(uint64(int64(v)-int64(lo)), uint(bits.Len32(uint32(hi-lo))))
+			pc.store(&row[pc.schema.at[i]+k], pc.bounded(int64(lo)+int64(x), lo, hi))
 		}
 	}
 }
 
 // store sets a component of the object that is decoded. An encoder has the component already, and
 // must not write it: encoders of several players read the same set at the same time.
-func (w *walk) store(component *int32, v int32) {
-	if w.Decoding {
+func (pc *payloadCodec) store(component *int32, v int32) {
+	if pc.Decoding {
 		*component = v
 	}
 }
@@ -185,18 +185,18 @@ func (w *walk) store(component *int32, v int32) {
 func (f *Field) width() uint { return uint(bits.Len32(uint32(f.Hi - f.Lo))) }
 
 // bounded notes a component that is out of its bounds.
-func (w *walk) bounded(v int64, lo, hi int32) int32 {
+func (pc *payloadCodec) bounded(v int64, lo, hi int32) int32 {
 	if v < int64(lo) || v > int64(hi) {
-		w.bad = true
+		pc.bad = true
 		return lo
 	}
 	return int32(v)
 }
 
 // mask codes which of the sets before the baseline are known.
-func (w *walk) mask(known uint32) (mask uint32) {
-	for i := range reach {
-		if w.Bit(&w.state.known, known>>i&1 != 0) {
+func (pc *payloadCodec) mask(known uint32) (mask uint32) {
+	for i := range maxLag {
+		if pc.Bit(&pc.state.known, known>>i&1 != 0) {
 			mask |= 1 << i
 		}
 	}
@@ -204,30 +204,39 @@ func (w *walk) mask(known uint32) (mask uint32) {
 }
 
 // keep makes what is known of single objects that of the coded ones.
-func (w *walk) keep(pairs []pair) {
-	if w.same {
+func (pc *payloadCodec) updateObjects(pairs []pair) {
+	if pc.same {
 		return
 	}
-	to, old := resize(w.spare, len(pairs)), w.state.rested
+	to, old := resize(pc.spare, len(pairs)), pc.state.rested
 	for i, p := range pairs {
 		to[i] = 0
 		if p.base >= 0 {
 			to[i] = old[p.base]
 		}
 	}
-	w.state.rested, w.spare = to, old
-	n, from := len(w.schema.fields), len(w.hist.base.objects)
-	to = resize(w.spare, n*len(pairs))
+	pc.state.rested, pc.spare = to, old
+	n, from := len(pc.schema.fields), len(pc.refs.base.objects)
+	to = resize(pc.spare, n*len(pairs))
 	for f := range n {
 		for i, p := range pairs {
 			v := int16(0)
 			if p.base >= 0 {
-				v = w.state.last[f*from+int(p.base)]
+				v = pc.state.last[f*from+int(p.base)]
 			}
 			to[f*len(pairs)+i] = v
 		}
 	}
-	w.state.last, w.spare = to, w.state.last
+	pc.state.last, pc.spare = to, pc.state.last
+}
+
+// copyState copies the state of the baseline to the scratch state.
+func (pc *payloadCodec) copyState() {
+	pc.state.copyFrom(pc.from)
+	n := pc.refs.base.Len()
+	pc.state.last, pc.state.rested = resize(pc.state.last, len(pc.schema.fields)*n), resize(pc.state.rested, n)
+	clear(pc.state.last[copy(pc.state.last, pc.from.last):])
+	clear(pc.state.rested[copy(pc.state.rested, pc.from.rested):])
 }
 
 func resize(s []int16, n int) []int16 {
