@@ -27,7 +27,7 @@ func (e *Encoder) CorruptStates() { corrupt(&e.states) }
 func corrupt(s *stateRing[*modelState]) {
 	for _, e := range s.ring.All() {
 		(*e).changed[0].P ^= 0x1000
-		(*e).gone[0].P ^= 0x1000
+		(*e).removed[0].P ^= 0x1000
 	}
 }
 

@@ -4,72 +4,15 @@ import (
 	"math/bits"
 	"slices"
 
-	"github.com/uplink-rpc/uplink/internal/entropy"
 	"github.com/uplink-rpc/uplink/internal/fixed"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// neighbors is how many of the objects coded last are looked at for the nearest.
-const neighbors = 16
-
-// near is what a moving object leaves for those coded after it.
-type neighbor struct {
-	place        [3]int64
-	miss         [3]int64 // Q4
-	place1, turn int64    // what the predictions missed by together, Q4
-}
-
-// object is what is computed of an object while its fields are coded.
-type objectContext struct {
-	index  int // in the baseline
-	base   []int32
-	row    [refs][]int32
-	lag    [refs]int64
-	moved  int // whether it differs from the first, second and last reference
-	class  int
-	pace   int   // how far it moved since the last reference, in four steps
-	jerk   int64 // of places over the references and over the newest ones, Q4 as all below
-	jerk1  int64
-	speed  int64
-	span   [spans]span
-	speeds [3]velocities
-	near   *neighbor
-	gap    int64 // distance to near, logarithm
-	miss   [3]int64
-	missed int64 // sum of miss
-	flag   int
-	pose   pose
-	turned int64 // what the prediction of the orientation missed by
-	veer   [3]int64
-	drift  [3]int64 // of the place, over the coded distance
-	still  bool     // at rest
-	age    int64    // how many snapshots it has rested
-	close  int64    // how near another one comes to it, logarithm
-}
-
-// walk codes the objects of a snapshot in either direction.
-type payloadCodec struct {
-	entropy.Coder
-	schema  *Schema
-	state   *modelState // as it goes on
-	from    *modelState // as it was beside the baseline
-	spare   []int16     // room for the last misses
-	same    bool        // what is coded has the objects of the baseline
-	invalid error       // what is wrong with the names, if they are
-	refs    refFrames
-	nearby  []neighbor
-	moving  spatialGrid
-	still   []int32 // places of objects at rest in what is coded
-	order   int     // whether the last objects changed, a bit each
-	object  objectContext
-	bad     bool // what was decoded is out of bounds
-}
-
-// load prepares an object of the baseline that moved.
+// load loads an object of the baseline that is not at rest.
 func (pc *payloadCodec) load(index int) {
 	o := &pc.object
 	o.index, o.base = index, pc.refs.base.Row(index)
-	o.moved, o.pace, o.still, o.age = 0, 0, false, 0
+	o.moved, o.speedContext, o.resting, o.age = 0, 0, false, 0
 	pc.references()
 	for i, k := range [...]int{0, 1, refs - 1} {
 		if pc.schema.differ(o.base, o.row[k]) {
@@ -88,10 +31,10 @@ func (pc *payloadCodec) load(index int) {
 	for k := at; k < at+pc.schema.fields[pc.schema.anchor].N; k++ {
 		far += fixed.Abs(int64(o.base[k]) - int64(o.row[refs-1][k]))
 	}
-	o.pace = min(bits.Len64(uint64(far))/2, 3)
+	o.speedContext = min(bits.Len64(uint64(far))/2, 3)
 }
 
-// references finds the object in them.
+// references loads the object's rows in the references.
 func (pc *payloadCodec) references() {
 	o := &pc.object
 	for i := range o.row {
@@ -102,41 +45,41 @@ func (pc *payloadCodec) references() {
 // code codes the loaded object into row.
 func (pc *payloadCodec) code(row []int32) {
 	o := &pc.object
-	pc.keepRow(row)
+	pc.copyBaseline(row)
 	o.flag = pc.flagOf(o.base)
 	changed := false
 	if len(pc.schema.order) > 0 {
-		c := &pc.state.changed[(pc.order&3)<<6|o.pace<<4|o.moved<<1|o.flag]
-		if o.still {
-			c = &pc.state.hit[o.closeness()][pc.order&1<<1|o.flag]
+		c := &pc.state.changed[(pc.changes&3)<<6|o.speedContext<<4|o.moved<<1|o.flag]
+		if o.resting {
+			c = &pc.state.disturbed[o.contactContext()][pc.changes&1<<1|o.flag]
 		}
 		changed = pc.Bit(c, !pc.Decoding && pc.schema.differ(row, o.base))
-		pc.order = pc.order << 1
+		pc.changes = pc.changes << 1
 		if changed {
-			pc.order |= 1
+			pc.changes |= 1
 		}
 	}
-	pc.age(changed)
+	pc.updateAge(changed)
 	pc.codeFlags(row, changed)
 	pc.codeStrings(row, changed)
 	if !changed {
 		return
 	}
-	if o.still {
+	if o.resting {
 		pc.references()
-		pc.touched()
+		pc.learnContact()
 	}
-	pc.codeMotion(row)
+	pc.codeMoved(row)
 }
 
-// keepRow has a decoded object be as in the baseline.
-func (pc *payloadCodec) keepRow(row []int32) {
-	if pc.Decoding && !pc.same {
+// copyBaseline initializes a decoded row from the baseline.
+func (pc *payloadCodec) copyBaseline(row []int32) {
+	if pc.Decoding && !pc.sameSet {
 		copy(row, pc.object.base)
 	}
 }
 
-// flagOf is whether an object's first field of flags is set.
+// flagOf returns 1 if the object's first integer field is not at its minimum.
 func (pc *payloadCodec) flagOf(row []int32) int {
 	if len(pc.schema.flags) == 0 {
 		return 0
@@ -147,7 +90,7 @@ func (pc *payloadCodec) flagOf(row []int32) int {
 	return 1
 }
 
-// codeFlags codes each field of flags: kept, or another value.
+// codeFlags codes each integer field: kept, or another value.
 func (pc *payloadCodec) codeFlags(row []int32, changed bool) {
 	o := &pc.object
 	for n, i := range pc.schema.flags {
@@ -160,15 +103,15 @@ func (pc *payloadCodec) codeFlags(row []int32, changed bool) {
 		if v != f.Lo {
 			ctx |= 16
 		}
-		if !o.still && o.row[0][at] != v {
+		if !o.resting && o.row[0][at] != v {
 			ctx |= 32
 		}
-		if !o.still && o.row[refs-1][at] != v {
+		if !o.resting && o.row[refs-1][at] != v {
 			ctx |= 64
 		}
 		c := &pc.state.flags[n][ctx]
-		if o.still && !changed {
-			c = &pc.state.settled[n][min(o.age/ageStep, ages-1)][ctx>>4&1]
+		if o.resting && !changed {
+			c = &pc.state.restFlags[n][min(o.age/ageStep, ageContexts-1)][ctx>>4&1]
 		}
 		if pc.Bit(c, row[at] != v) {
 			pc.store(&row[at], pc.other(f, v, row[at]))
@@ -184,13 +127,14 @@ func (pc *payloadCodec) other(f *Field, v, to int32) int32 {
 	return int32(int64(f.Lo) + int64(pc.Raw(uint64(int64(to)-int64(f.Lo)), f.width())))
 }
 
-func (pc *payloadCodec) codeMotion(row []int32) {
+// codeMoved codes the predicted fields of an object that changed.
+func (pc *payloadCodec) codeMoved(row []int32) {
 	o := &pc.object
 	o.miss, o.missed, o.jerk, o.jerk1, o.speed = [3]int64{}, 0, 0, 0, 0
-	pc.measure()
-	pc.nearest()
+	pc.loadSpans()
+	pc.findNeighbor()
 	pc.classify()
-	pc.lies()
+	pc.loadOrientations()
 	left, some := len(pc.schema.order), false
 	motion, angles, quats := 0, 0, 0
 	var here neighbor
@@ -201,7 +145,7 @@ func (pc *payloadCodec) codeMotion(row []int32) {
 		cur, base := row[at:at+f.N], o.base[at:at+f.N]
 		differs := true
 		if some || left > 0 {
-			ctx := o.moved | o.pace<<4
+			ctx := o.moved | o.speedContext<<4
 			if some {
 				ctx |= 8
 			}
@@ -210,13 +154,13 @@ func (pc *payloadCodec) codeMotion(row []int32) {
 		some = some || differs
 		if f.Class == schema.ClassNumber {
 			if differs {
-				pc.codePlace(i, &pc.state.motion[motion], cur)
+				pc.codePosition(i, &pc.state.motion[motion], cur)
 			}
 			if i == pc.schema.anchor {
 				for k := range cur {
-					here.place[k], now[k] = int64(base[k]), int64(cur[k])
+					here.position[k], now[k] = int64(base[k]), int64(cur[k])
 				}
-				here.miss, here.place1 = o.miss, o.missed
+				here.miss, here.positionError = o.miss, o.missed
 			}
 			motion++
 			continue
@@ -236,123 +180,3 @@ func (pc *payloadCodec) codeMotion(row []int32) {
 	pc.nearby = append(pc.nearby, here)
 	pc.moving.add(now)
 }
-
-// nearest finds, of the objects coded last, the one that was nearest in the baseline.
-func (pc *payloadCodec) nearest() {
-	o := &pc.object
-	o.near = nil
-	if pc.schema.anchor < 0 || len(pc.nearby) == 0 {
-		return
-	}
-	place, least := pc.schema.place(o.base), int64(1)<<62
-	for i := max(0, len(pc.nearby)-neighbors); i < len(pc.nearby); i++ {
-		if d := quarter(&pc.nearby[i].place, &place); d < least {
-			least, o.near = d, &pc.nearby[i]
-		}
-	}
-	o.gap = fixed.Log2(least<<5) / 2
-}
-
-// Spans are the pairs of references, or of one and the baseline, that a velocity is taken between: the newer, the older.
-const (
-	fromFirst = iota // to the baseline
-	fromSecond
-	fromThird
-	fromLast
-	firstFromSecond
-	secondFromThird
-	secondFromFourth
-	thirdFromLast
-	fourthFromLast
-	spans
-)
-
-// span is a pair of rows, and what makes their difference one over the coded distance, Q4.
-type span struct {
-	newer, older []int32
-	scale        int64 // by 2^partShift
-}
-
-var ends = [spans][2]int{{-1, 0}, {-1, 1}, {-1, 2}, {-1, refs - 1}, {0, 1}, {1, 2}, {1, 3}, {2, refs - 1}, {3, refs - 1}}
-
-// measure finds the object's spans. Where two references are the same one, the span is up to the baseline instead.
-func (pc *payloadCodec) measure() {
-	o := &pc.object
-	for i, e := range ends {
-		s := &o.span[i]
-		*s = span{newer: o.base, older: o.row[e[1]]}
-		lag := o.lag[e[1]]
-		if e[0] >= 0 && o.lag[e[0]] != lag {
-			s.newer = o.row[e[0]]
-			lag -= o.lag[e[0]]
-		}
-		s.scale = 16 * pc.refs.distance * parts[lag&15]
-	}
-}
-
-// velocities are those of a component over each span.
-type velocities [spans]int64
-
-// velocity gives the velocities of component k, Q4 over the coded distance.
-func (o *objectContext) velocity(v *velocities, k int) {
-	for i := range v {
-		s := &o.span[i]
-		v[i] = (int64(s.newer[k]) - int64(s.older[k])) * s.scale >> partShift
-	}
-}
-
-// classify says how steadily the object moved.
-func (pc *payloadCodec) classify() {
-	o := &pc.object
-	o.class, o.drift, o.veer = 0, [3]int64{}, [3]int64{}
-	if o.moved == 0 {
-		o.class = 3
-	}
-	if pc.schema.anchor < 0 {
-		return
-	}
-	at, n := pc.schema.at[pc.schema.anchor], pc.schema.fields[pc.schema.anchor].N
-	pc.steadiness(at, n)
-	for k := range n {
-		o.drift[k] = o.speeds[k][fromThird]
-		o.veer[k] = o.speeds[k][fromFirst] - o.drift[k]
-	}
-	if o.moved != 7 {
-		return
-	}
-	const small, large = 5 * 16, 20 * 16
-	switch {
-	case o.jerk1 >= large:
-		o.class = 5
-	case o.jerk >= large:
-		o.class = 4
-	case o.jerk < small && o.jerk1 <= small:
-		o.class = 1
-	default:
-		o.class = 2
-	}
-}
-
-// steadiness finds how the n components from at on moved.
-func (pc *payloadCodec) steadiness(at, n int) {
-	o, part := &pc.object, parts[pc.refs.distance&63]
-	o.jerk, o.jerk1, o.speed = 0, 0, 0
-	for k := range n {
-		v := &o.speeds[k]
-		o.velocity(v, at+k)
-		o.jerk += fixed.Abs(v[fromSecond]-2*v[secondFromFourth]+v[fourthFromLast]) * 2
-		o.jerk1 += fixed.Abs(v[fromFirst] - 2*v[firstFromSecond] + v[secondFromThird])
-		o.speed += fixed.Abs(v[fromSecond])
-	}
-	o.jerk, o.jerk1 = o.jerk*part>>partShift, o.jerk1*part>>partShift
-}
-
-const partShift = 16
-
-// parts are 1 / i, Q16: faster than a division.
-var parts = func() (t [64]int64) {
-	for i := int64(1); i < int64(len(t)); i++ {
-		t[i] = (1<<partShift + i/2) / i
-	}
-	return t
-}()

@@ -7,27 +7,28 @@ import (
 	"github.com/uplink-rpc/uplink/internal/orientation"
 )
 
-// What the scale of an orientation's misses is predicted from: logarithms, but for turnBias, turnRested and turnOther, which
-// are lms.Bias where they hold.
+// Inputs of the predicted scale of an orientation's error. They are logarithms, except for turnBias,
+// turnRested and turnOther, which are lms.Bias or 0.
 const (
-	turnJerk        = iota // of the place, over the references
-	turnJerk1              // over the newest ones
-	turnUnsteady           // how much the angular velocity changed over the references
+	turnJerk        = iota // change of the position's velocity over all references
+	turnJerk1              // over the newest references
+	turnUnsteady           // range of the angular velocities over the references
 	turnSpeed              // angular
-	turnMissed             // by the components before
-	turnNear               // what the nearest object's orientation was missed by
-	turnLast               // what this one was missed by last
+	turnMissed             // error of the previous components
+	turnNear               // error of the neighbor's orientation
+	turnLast               // previous error of this orientation
 	turnBias               // always
 	turnRested             // the object was at rest
-	turnOther              // the largest element is another than was predicted
-	turnPlaceSpeed         // of the place
-	turnPlaceMissed        // by the place, where it comes first
-	turnTurnJerk           // of the orientation, over the references
-	turnTurnJerk1          // and over the newest ones
-	turnFar                // how far this component was predicted to go
+	turnOther              // the largest component differs from the predicted one
+	turnPlaceSpeed         // speed of the position
+	turnPlaceMissed        // error of the position, if it is coded first
+	turnTurnJerk           // change of angular velocity over all references
+	turnTurnJerk1          // over the newest references
+	turnFar                // predicted change of this component
 )
 
-// codeQuat codes field number field, the orientation number n, into cur, and gives what its prediction missed by, Q4.
+// codeQuat codes field number field, which is quaternion number n, into cur and returns the error
+// of its prediction in Q4.
 func (pc *payloadCodec) codeQuat(field, n int, cur []int32) int64 {
 	o, f, at := &pc.object, &pc.schema.fields[field], pc.schema.at[field]
 	m, gr := &pc.state.quat[n], &pc.schema.grains[n]
@@ -55,7 +56,7 @@ func (pc *payloadCodec) codeQuat(field, n int, cur []int32) int64 {
 		g := v[2][k]
 		x[k] = [lms.Terms]int64{g, v[0][k] - g, v[1][k] - g, g - v[refs-1][k]}
 		for i := range o.drift {
-			x[k][4+i], x[k][7+i] = o.drift[i]*unit>>4, o.veer[i]*unit>>4
+			x[k][4+i], x[k][7+i] = o.drift[i]*unit>>4, o.velocityChange[i]*unit>>4
 		}
 		guess[k] = m.turn[k][class].Predict(&x[k])
 		dis += fixed.Abs(v[1][k] - v[refs-1][k])
@@ -98,7 +99,7 @@ func (pc *payloadCodec) codeQuat(field, n int, cur []int32) int64 {
 		scale := m.scale[k][ground].Predict(&y)
 		c := (p + 8) >> 4
 		c += pc.Number(&m.numbers, entropy.Level(scale), k*9+entropy.Sign3(far), int64(cur[k+1])-c)
-		pc.store(&cur[k+1], pc.bounded(c, f.Lo, f.Hi))
+		pc.store(&cur[k+1], pc.checkBounds(c, f.Lo, f.Hi))
 		e := int64(cur[k+1])*16 - p
 		m.scale[k][ground].Adapt(&y, fixed.Log2(e)-scale)
 		missed += fixed.Abs(e)
@@ -106,7 +107,7 @@ func (pc *payloadCodec) codeQuat(field, n int, cur []int32) int64 {
 	}
 	now := gr.Unpack(cur)
 	target := orientation.Between(&base, &now)
-	if field == pc.schema.lie {
+	if field == pc.schema.orientation {
 		o.pose.now, o.pose.turn, o.turned = matrixOf(&now), target, missed
 	}
 	for k := range x {

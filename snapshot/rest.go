@@ -6,36 +6,28 @@ import (
 	"github.com/uplink-rpc/uplink/internal/fixed"
 )
 
-// Objects at rest are told apart by how close another one came, in quarters of an octave, and how long they have rested.
-const (
-	closes  = 128
-	ages    = 64
-	ageStep = 4 // snapshots
-	oldest  = 1 << 14
-)
+// restAfter is the number of unchanged snapshots after which an object is at rest.
+const restAfter = 6
 
-// settling is how many snapshots an object does not change until it counts as at rest.
-const settling = 6
+// noneNear is the distance of objects for which no moving object is searched.
+const noneNear = 60 * fixed.LogOne
 
-// nowhere is how close something comes to an object that is not looked for.
-const nowhere = 60 * fixed.LogOne
-
-// quietBlock is how many objects at rest that nothing comes near share a decision.
+// quietBlock is the number of undisturbed objects that share one decision.
 const quietBlock = 32
 
-// resting loads an object that rests, and to which something that moves comes so near.
-func (pc *payloadCodec) resting(index int, near int64) {
+// loadResting loads an object at rest. near is log2 of the distance to the nearest moving object.
+func (pc *payloadCodec) loadResting(index int, near int64) {
 	o := &pc.object
 	o.close = near
 	o.index, o.base = index, pc.refs.base.Row(index)
-	o.moved, o.pace, o.still, o.age = 0, 0, true, int64(pc.state.rested[index])
+	o.moved, o.speedContext, o.resting, o.age = 0, 0, true, int64(pc.state.rested[index])
 }
 
-// settled says whether an object of the baseline is at rest.
-func (pc *payloadCodec) settled(index int) bool { return pc.state.rested[index] >= settling }
+// isResting reports whether an object of the baseline is at rest.
+func (pc *payloadCodec) isResting(index int) bool { return pc.state.rested[index] >= restAfter }
 
-// age notes how many snapshots the object has rested.
-func (pc *payloadCodec) age(changed bool) {
+// updateAge updates the age of the loaded object.
+func (pc *payloadCodec) updateAge(changed bool) {
 	o, v := &pc.object, int64(0)
 	if !changed {
 		v = min(o.age+pc.refs.distance, oldest)
@@ -43,22 +35,23 @@ func (pc *payloadCodec) age(changed bool) {
 	pc.state.rested[o.index] = int16(v)
 }
 
-// codeStill codes the objects at rest: one by one where another one is near or a flag may fall, the others together.
-func (pc *payloadCodec) codeStill(pairs []pair, cur *Set) bool {
-	if len(pc.still) == 0 {
+// codeResting codes the objects at rest: one by one if a moving object is near or a flag may
+// change, the others in blocks.
+func (pc *payloadCodec) codeResting(pairs []pair, cur *Set) bool {
+	if len(pc.resting) == 0 {
 		return true
 	}
-	pc.moving.spread(pc.state.touch)
-	quiet := pc.still[:0]
-	for _, i := range pc.still {
+	pc.moving.spread(pc.state.contactRange)
+	quiet := pc.resting[:0]
+	for _, i := range pc.resting {
 		base := int(pairs[i].base)
 		row := pc.refs.base.Row(base)
 		near := pc.closest(row)
-		if near > pc.state.touch && (pc.flagOf(row) == 0 || pc.state.rested[base] >= ages*ageStep) {
+		if near > pc.state.contactRange && (pc.flagOf(row) == 0 || pc.state.rested[base] >= ageContexts*ageStep) {
 			quiet = append(quiet, i)
 			continue
 		}
-		pc.resting(base, near)
+		pc.loadResting(base, near)
 		if pc.code(cur.Row(int(i))); pc.bad {
 			return false
 		}
@@ -66,39 +59,39 @@ func (pc *payloadCodec) codeStill(pairs []pair, cur *Set) bool {
 	return pc.codeQuiet(quiet, pairs, cur)
 }
 
-// closest gives how near something that moves comes to an object at rest, logarithm.
+// closest returns log2 of the distance from an object at rest to the nearest moving one.
 func (pc *payloadCodec) closest(row []int32) int64 {
 	if pc.schema.anchor < 0 {
-		return nowhere
+		return noneNear
 	}
-	place := pc.schema.place(row)
-	if !pc.moving.near(&place) {
-		return nowhere
+	position := pc.schema.position(row)
+	if !pc.moving.near(&position) {
+		return noneNear
 	}
-	return fixed.Log2(pc.moving.closest(&place))
+	return fixed.Log2(pc.moving.closest(&position))
 }
 
-// codeQuiet codes objects of which few change, if any.
+// codeQuiet codes objects of which few change.
 func (pc *payloadCodec) codeQuiet(list []int32, pairs []pair, cur *Set) bool {
 	if len(list) == 0 {
 		return true
 	}
-	some := pc.Bit(&pc.state.quiet[0], pc.anyChange(list, pairs, cur))
+	some := pc.Bit(&pc.state.quiet[0], pc.anyChanged(list, pairs, cur))
 	for len(list) > 0 {
 		block := list[:min(len(list), quietBlock)]
 		list = list[len(block):]
-		here := some && pc.Bit(&pc.state.quiet[1], pc.anyChange(block, pairs, cur))
+		here := some && pc.Bit(&pc.state.quiet[1], pc.anyChanged(block, pairs, cur))
 		for j, i := range block {
 			base := int(pairs[i].base)
-			if here && pc.Bit(&pc.state.quiet[2], pc.anyChange(block[j:j+1], pairs, cur)) {
-				pc.resting(base, nowhere)
+			if here && pc.Bit(&pc.state.quiet[2], pc.anyChanged(block[j:j+1], pairs, cur)) {
+				pc.loadResting(base, noneNear)
 				if pc.code(cur.Row(int(i))); pc.bad {
 					return false
 				}
 				continue
 			}
 			pc.state.rested[base] = int16(min(int64(pc.state.rested[base])+pc.refs.distance, oldest))
-			if pc.Decoding && !pc.same {
+			if pc.Decoding && !pc.sameSet {
 				copy(cur.Row(int(i)), pc.refs.base.Row(base))
 			}
 		}
@@ -106,8 +99,8 @@ func (pc *payloadCodec) codeQuiet(list []int32, pairs []pair, cur *Set) bool {
 	return true
 }
 
-// anyChange says, to an encoder, whether one of the objects changes.
-func (pc *payloadCodec) anyChange(list []int32, pairs []pair, cur *Set) bool {
+// anyChanged reports to an encoder whether one of the objects changed.
+func (pc *payloadCodec) anyChanged(list []int32, pairs []pair, cur *Set) bool {
 	if pc.Decoding {
 		return false
 	}
@@ -119,14 +112,15 @@ func (pc *payloadCodec) anyChange(list []int32, pairs []pair, cur *Set) bool {
 	return false
 }
 
-// closeness is the context of whether an object at rest changes.
-func (o *objectContext) closeness() int {
-	return int(fixed.Clamp((o.close+fixed.LogOne)*2/fixed.LogOne+1, 1, closes-1))
+// contactContext is the context for whether an object at rest changes.
+func (o *objectContext) contactContext() int {
+	return int(fixed.Clamp((o.close+fixed.LogOne)*2/fixed.LogOne+1, 1, contactContexts-1))
 }
 
-// touched learns how far away the others are that set an object in motion: one in 64 is farther than touch.
-func (pc *payloadCodec) touched() {
-	t, far := &pc.state.touch, pc.object.close
+// learnContact updates the distance within which moving objects set others in motion, such that one
+// contact in 64 is farther.
+func (pc *payloadCodec) learnContact() {
+	t, far := &pc.state.contactRange, pc.object.close
 	if far > *t {
 		*t += 64
 	} else {

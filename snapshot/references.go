@@ -1,32 +1,33 @@
 package snapshot
 
-// reach is how far before the baseline prediction looks.
+// maxLag is the maximum age of a reference, in snapshots before the baseline.
 const maxLag = 12
 
-// wanted are the distances before the baseline at which prediction would have its references, in snapshots.
-var wanted = [...]int{1, 2, 3, 4, 6}
+// refLags are the preferred ages of the references, in snapshots before the baseline.
+var refLags = [...]int{1, 2, 3, 4, 6}
 
-const refs = len(wanted)
+const refs = len(refLags)
 
-// reference is a set before the baseline, or the baseline itself where there is none.
+// reference is a set before the baseline, or the baseline itself if none is known.
 type reference struct {
 	set  *Set
-	lag  int64   // before the baseline; 0 for itself
-	same bool    // as the baseline it has the very objects
-	at   []int32 // otherwise: where each object of the baseline is, or -1
+	lag  int64   // age before the baseline in snapshots; 0 for the baseline itself
+	same bool    // the objects are those of the baseline
+	at   []int32 // otherwise: index of each object of the baseline, or -1
 }
 
-// refFrames is the baseline and what is known from before it.
+// refFrames is the baseline and the references before it.
 type refFrames struct {
 	base     *Set
-	distance int64 // from the baseline to what is coded
+	distance int64 // from the baseline to the coded snapshot
 	frames   [refs]reference
-	low      [3]int64 // least components of the anchor in the baseline
+	low      [3]int64 // minimum components of the positions in the baseline
 }
 
-// choose picks the references out of those that the mask says are known: bit i is the set i+1 before the baseline.
+// choose chooses the references among the known sets. Bit i of mask is set if the set i+1 before
+// the baseline is known; get returns it.
 func (h *refFrames) choose(mask uint32, get func(lag int) *Set) {
-	for i, want := range wanted {
+	for i, want := range refLags {
 		r := &h.frames[i]
 		r.set, r.lag = h.base, 0
 		for lag := want; lag <= maxLag; lag++ {
@@ -41,11 +42,11 @@ func (h *refFrames) choose(mask uint32, get func(lag int) *Set) {
 	}
 }
 
-// index finds each object of the baseline in the references: -1 where it was not there.
+// index finds each object of the baseline in the references.
 func (h *refFrames) index() {
 	for i := range h.frames {
 		r := &h.frames[i]
-		if r.same = r.set.alike(h.base); r.same {
+		if r.same = r.set.sameObjects(h.base); r.same {
 			continue
 		}
 		r.at = r.at[:0]
@@ -63,7 +64,7 @@ func (h *refFrames) index() {
 	}
 }
 
-// bound finds the least place of the baseline's objects.
+// bound computes the minimum position of the objects in the baseline.
 func (h *refFrames) bound(s *Schema) {
 	h.low = [3]int64{}
 	if s.anchor < 0 || h.base.Len() == 0 {
@@ -79,7 +80,8 @@ func (h *refFrames) bound(s *Schema) {
 	}
 }
 
-// row is an object of the baseline in reference i, or what comes nearest.
+// row returns an object of the baseline in reference i, or in the nearest newer one that has it,
+// and the reference's age.
 func (h *refFrames) row(i, object int) ([]int32, int64) {
 	for ; i >= 0; i-- {
 		if at := h.frames[i].find(object); at >= 0 {
@@ -89,17 +91,10 @@ func (h *refFrames) row(i, object int) ([]int32, int64) {
 	return h.base.Row(object), 0
 }
 
-// find gives the place of an object of the baseline, or -1.
+// find returns the index of an object of the baseline, or -1.
 func (r *reference) find(object int) int {
 	if r.same {
 		return object
 	}
 	return int(r.at[object])
-}
-
-// begin prepares the references once the mask is known.
-func (pc *payloadCodec) begin(mask uint32, get func(lag int) *Set) {
-	pc.refs.choose(mask, get)
-	pc.refs.index()
-	pc.refs.bound(pc.schema)
 }

@@ -8,19 +8,8 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// pair is an object of what is coded, and its place in the baseline or -1.
-type pair struct {
-	object Object
-	base   int32
-}
-
-// Levels that the numbers of names begin at.
-const (
-	bornLevel = 0
-	gapLevel  = 6
-)
-
-// names codes which objects there are and fills pairs with them. It says false for what no encoder writes.
+// objects codes the list of objects and sets pairs to it. It reports false for a list that no
+// encoder writes.
 func (pc *payloadCodec) objects(pairs []pair, cur *Set) ([]pair, bool) {
 	pairs = pairs[:0]
 	base := pc.refs.base
@@ -35,23 +24,23 @@ func (pc *payloadCodec) objects(pairs []pair, cur *Set) ([]pair, bool) {
 			born++
 		}
 	}
-	gone := pc.Bit(&pc.state.gone[0], kept < base.Len())
+	gone := pc.Bit(&pc.state.removed[0], kept < base.Len())
 	if gone {
-		pairs = pc.codeGone(pairs)
+		pairs = pc.codeRemoved(pairs)
 	} else if pc.Decoding {
 		pairs = same(pairs, base)
 	}
-	n := pc.Count(&pc.state.born, bornLevel, uint64(born))
+	n := pc.Count(&pc.state.added, addedLevel, uint64(born))
 	if n > MaxObjects || pc.Decoding && n+uint64(len(pairs)) > MaxObjects {
 		pc.invalid = malformed.ErrCount
 		return pairs, false
 	}
 	born = int(n)
-	pc.same = !gone && born == 0
-	return pc.codeBorn(pairs, born)
+	pc.sameSet = !gone && born == 0
+	return pc.codeAdded(pairs, born)
 }
 
-// same pairs the objects of base with themselves.
+// same appends the objects of base, paired with themselves.
 func same(pairs []pair, base *Set) []pair {
 	for i, o := range base.objects {
 		pairs = append(pairs, pair{o, int32(i)})
@@ -59,9 +48,9 @@ func same(pairs []pair, base *Set) []pair {
 	return pairs
 }
 
-// match finds the objects of cur in base; both ascend.
+// match appends the objects of cur, paired with those of base.
 func match(pairs []pair, base, cur *Set) []pair {
-	if cur.alike(base) && slices.Equal(cur.objects, base.objects) {
+	if cur.sameObjects(base) && slices.Equal(cur.objects, base.objects) {
 		return same(pairs, base)
 	}
 	k := 0
@@ -78,14 +67,15 @@ func match(pairs []pair, base, cur *Set) []pair {
 	return pairs
 }
 
-func (pc *payloadCodec) codeGone(pairs []pair) []pair {
+// codeRemoved codes which objects of the baseline were removed.
+func (pc *payloadCodec) codeRemoved(pairs []pair) []pair {
 	k := 0
 	for i, o := range pc.refs.base.objects {
 		for !pc.Decoding && k < len(pairs) && pairs[k].object.ID < o.ID {
 			k++
 		}
 		kept := k < len(pairs) && pairs[k].base == int32(i)
-		if !pc.Bit(&pc.state.gone[1], !kept) && pc.Decoding {
+		if !pc.Bit(&pc.state.removed[1], !kept) && pc.Decoding {
 			pairs = append(pairs, pair{o, int32(i)})
 			k = len(pairs)
 		}
@@ -93,8 +83,9 @@ func (pc *payloadCodec) codeGone(pairs []pair) []pair {
 	return pairs
 }
 
-// codeBorn codes the names of n objects that the baseline has not, each id from the one before it.
-func (pc *payloadCodec) codeBorn(pairs []pair, n int) ([]pair, bool) {
+// codeAdded codes n objects that are not in the baseline, each id as the difference from the
+// previous one.
+func (pc *payloadCodec) codeAdded(pairs []pair, n int) ([]pair, bool) {
 	before, i := int64(-1), 0
 	for range n {
 		var o Object
@@ -127,25 +118,26 @@ func (pc *payloadCodec) codeBorn(pairs []pair, n int) ([]pair, bool) {
 	return pairs, true
 }
 
-// rows codes the components of all objects, those at rest last, when it is known what comes near them.
+// rows codes the components of all objects. Objects at rest come last, when the positions of those
+// that move are known.
 func (pc *payloadCodec) rows(pairs []pair, cur *Set) bool {
-	pc.nearby, pc.still, pc.order, pc.bad = pc.nearby[:0], pc.still[:0], 0, false
+	pc.nearby, pc.resting, pc.changes, pc.bad = pc.nearby[:0], pc.resting[:0], 0, false
 	pc.moving.reset()
 	switch {
-	case pc.Decoding && pc.same:
+	case pc.Decoding && pc.sameSet:
 		cur.CopyFrom(pc.refs.base)
 	case pc.Decoding:
 		for _, p := range pairs {
 			cur.push(p.object)
 		}
 	}
-	pc.level()
+	pc.initGround()
 	for i, p := range pairs {
 		switch {
 		case p.base < 0:
-			pc.codeWhole(cur.Row(i))
-		case pc.settled(int(p.base)):
-			pc.still = append(pc.still, int32(i))
+			pc.codeAbsolute(cur.Row(i))
+		case pc.isResting(int(p.base)):
+			pc.resting = append(pc.resting, int32(i))
 		default:
 			pc.load(int(p.base))
 			pc.code(cur.Row(i))
@@ -154,46 +146,26 @@ func (pc *payloadCodec) rows(pairs []pair, cur *Set) bool {
 			return false
 		}
 	}
-	return pc.codeStill(pairs, cur)
+	return pc.codeResting(pairs, cur)
 }
 
-// codeWhole codes an object that the baseline has not.
-func (pc *payloadCodec) codeWhole(row []int32) {
+// codeAbsolute codes an object that is not in the baseline.
+func (pc *payloadCodec) codeAbsolute(row []int32) {
 	for i := range pc.schema.fields {
 		f := &pc.schema.fields[i]
 		if f.Class == schema.ClassBytes {
-			pc.codeWholeBytes(f, row[pc.schema.at[i]:pc.schema.at[i]+f.N])
+			pc.codeAbsoluteBytes(f, row[pc.schema.at[i]:pc.schema.at[i]+f.N])
 			continue
 		}
 		for k, v := range row[pc.schema.at[i] : pc.schema.at[i]+f.N] {
 			lo, hi := f.bounds(k)
 			x := pc.Raw(uint64(int64(v)-int64(lo)), uint(bits.Len32(uint32(hi-lo))))
-			pc.store(&row[pc.schema.at[i]+k], pc.bounded(int64(lo)+int64(x), lo, hi))
+			pc.store(&row[pc.schema.at[i]+k], pc.checkBounds(int64(lo)+int64(x), lo, hi))
 		}
 	}
 }
 
-// store sets a component of the object that is decoded. An encoder has the component already, and
-// must not write it: encoders of several players read the same set at the same time.
-func (pc *payloadCodec) store(component *int32, v int32) {
-	if pc.Decoding {
-		*component = v
-	}
-}
-
-// width is how many bits hold any component of the field.
-func (f *Field) width() uint { return uint(bits.Len32(uint32(f.Hi - f.Lo))) }
-
-// bounded notes a component that is out of its bounds.
-func (pc *payloadCodec) bounded(v int64, lo, hi int32) int32 {
-	if v < int64(lo) || v > int64(hi) {
-		pc.bad = true
-		return lo
-	}
-	return int32(v)
-}
-
-// mask codes which of the sets before the baseline are known.
+// mask codes which sets before the baseline are known.
 func (pc *payloadCodec) mask(known uint32) (mask uint32) {
 	for i := range maxLag {
 		if pc.Bit(&pc.state.known, known>>i&1 != 0) {
@@ -203,9 +175,9 @@ func (pc *payloadCodec) mask(known uint32) (mask uint32) {
 	return mask
 }
 
-// keep makes what is known of single objects that of the coded ones.
+// updateObjects reorders the state of single objects from the baseline's objects to the coded ones.
 func (pc *payloadCodec) updateObjects(pairs []pair) {
-	if pc.same {
+	if pc.sameSet {
 		return
 	}
 	to, old := resize(pc.spare, len(pairs)), pc.state.rested
@@ -228,20 +200,4 @@ func (pc *payloadCodec) updateObjects(pairs []pair) {
 		}
 	}
 	pc.state.last, pc.spare = to, pc.state.last
-}
-
-// copyState copies the state of the baseline to the scratch state.
-func (pc *payloadCodec) copyState() {
-	pc.state.copyFrom(pc.from)
-	n := pc.refs.base.Len()
-	pc.state.last, pc.state.rested = resize(pc.state.last, len(pc.schema.fields)*n), resize(pc.state.rested, n)
-	clear(pc.state.last[copy(pc.state.last, pc.from.last):])
-	clear(pc.state.rested[copy(pc.state.rested, pc.from.rested):])
-}
-
-func resize(s []int16, n int) []int16 {
-	if cap(s) < n {
-		return make([]int16, n, n+n/4)
-	}
-	return s[:n]
 }

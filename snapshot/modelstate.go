@@ -1,0 +1,204 @@
+package snapshot
+
+import (
+	"github.com/uplink-rpc/uplink/internal/entropy"
+	"github.com/uplink-rpc/uplink/internal/fixed"
+	"github.com/uplink-rpc/uplink/internal/lms"
+	"github.com/uplink-rpc/uplink/internal/orientation"
+	"github.com/uplink-rpc/uplink/schema"
+)
+
+const classes = 7
+
+// motionModel is the model of a field of class ClassNumber.
+type motionModel struct {
+	position [3][classes]lms.Predictor
+	scale    [3][2]lms.Predictor // in flight or at rest, and on the ground
+	roll     [3][5]lms.Predictor // on the ground: along the ground axis, and across
+	size     [3]size
+	numbers  entropy.Numbers
+}
+
+// quatModel is the model of a field of class ClassQuat.
+type quatModel struct {
+	turn    [3][2 * classes]lms.Predictor // in flight, and on the ground
+	scale   [3][2]lms.Predictor
+	largest orientation.Largest
+	numbers entropy.Numbers
+}
+
+// modelState is the state of the models after a snapshot: learned from its chain of baselines.
+type modelState struct {
+	motion       []motionModel
+	quat         []quatModel
+	angles       []angleModel
+	flags        [][128]entropy.Chance
+	strings      []bytesModel
+	restFlags    [][ageContexts][2]entropy.Chance // integer fields of objects at rest, by age
+	changed      [256]entropy.Chance
+	disturbed    [contactContexts][4]entropy.Chance // an object at rest changed, by the distance of the nearest moving one
+	same         []([64]entropy.Chance)             // by field: unchanged in an object that changed
+	contactRange int64                              // log2 of the distance within which moving objects set others in motion
+	quiet        [3]entropy.Chance                  // one of all undisturbed objects changes, one of a block, this one
+	known        entropy.Chance
+	removed      [2]entropy.Chance
+	added        entropy.Lengths // number of objects that are not in the baseline
+	gap          entropy.Lengths // between their ids
+	last         []int16         // by field and object: log2 of the error of the last prediction
+	rested       []int16         // by object: snapshots since it last changed
+}
+
+// Initial weights in Q16: extrapolation at constant velocity, with more or less of the newest
+// change of velocity, depending on the class.
+var positionStart = [classes][]int32{
+	{1 << 15},
+	{1 << 16, 20000, 0, 78000},
+	{1 << 16, 60000, 0, 20000},
+	{1 << 16},
+	{1 << 16, 90000, -20000, 6000, 0, 16000},
+	{1 << 16, 60000, 0, 0, 0, 30000},
+	{1 << 15, 0, 0, 1 << 14},
+}
+
+var rollStart = [3][]int32{
+	{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1 << 16, 0, 1 << 15},
+	{1 << 14, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3 << 14},
+	{1 << 14, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3 << 14},
+}
+
+var turnStart = [classes][]int32{
+	{1 << 16, 20000, 20000},
+	{1 << 16, 13000, 20000, 20000},
+	{1 << 16, 20000, 20000, 13000},
+	{1 << 16},
+	{1 << 16, 40000},
+	{1 << 16, 52000},
+	{1 << 16},
+}
+
+var scaleStart = []int32{20000, 13000, 0, 6500, 26000, 6500, 6500}
+
+func (s *Schema) newState() *modelState {
+	st := &modelState{}
+	for i := range s.fields {
+		switch s.fields[i].Class {
+		case schema.ClassNumber:
+			m := motionModel{}
+			for a := range m.position {
+				for c := range m.position[a] {
+					m.position[a][c] = lms.New(positionStart[c]...)
+				}
+				for i := range m.scale[a] {
+					m.scale[a][i] = lms.New(scaleStart...)
+				}
+				m.size[a].half = 4 * minHalf
+				for c := range m.roll[a] {
+					m.roll[a][c] = lms.New(rollStart[a]...)
+				}
+			}
+			m.numbers.Init()
+			st.motion = append(st.motion, m)
+		case schema.ClassQuat:
+			m := quatModel{}
+			for a := range m.turn {
+				for c := range m.turn[a] {
+					m.turn[a][c] = lms.New(turnStart[c%classes]...)
+				}
+				for i := range m.scale[a] {
+					m.scale[a][i] = lms.New(scaleStart...)
+				}
+			}
+			m.numbers.Init()
+			m.largest.Init()
+			st.quat = append(st.quat, m)
+		case schema.ClassAngle:
+			st.angles = append(st.angles, angleModel{})
+			st.angles[len(st.angles)-1].numbers.Init()
+		case schema.ClassBytes:
+			st.strings = append(st.strings, bytesModel{})
+			st.strings[len(st.strings)-1].init()
+		default:
+			st.flags = append(st.flags, [128]entropy.Chance{})
+			entropy.Fill(st.flags[len(st.flags)-1][:], entropy.Half, 0)
+			st.restFlags = append(st.restFlags, [ageContexts][2]entropy.Chance{})
+			for i := range st.restFlags[len(st.restFlags)-1] {
+				entropy.Fill(st.restFlags[len(st.restFlags)-1][i][:], entropy.Half, 0)
+			}
+		}
+	}
+	st.same = make([][64]entropy.Chance, len(s.fields))
+	for i := range st.same {
+		entropy.Fill(st.same[i][:], entropy.Half, 0)
+	}
+	entropy.Fill(st.changed[:], entropy.Half, 0)
+	for i := range st.disturbed {
+		entropy.Fill(st.disturbed[i][:], entropy.Half, 0)
+	}
+	entropy.Fill(st.quiet[:], entropy.Half, 0)
+	st.contactRange = 40 * fixed.LogOne
+	entropy.Fill(st.removed[:], entropy.Half, 0)
+	st.known = entropy.Chance{P: 60000, N: 10}
+	st.added.Init(addedLevel)
+	st.gap.Init(gapLevel)
+	return st
+}
+
+// copyFrom copies o, of the same schema, except for the state of single objects.
+func (s *modelState) copyFrom(o *modelState) {
+	copy(s.motion, o.motion)
+	copy(s.quat, o.quat)
+	copy(s.angles, o.angles)
+	copy(s.flags, o.flags)
+	copy(s.strings, o.strings)
+	copy(s.same, o.same)
+	copy(s.restFlags, o.restFlags)
+	s.disturbed = o.disturbed
+	s.contactRange, s.quiet = o.contactRange, o.quiet
+	s.changed, s.known, s.removed, s.added, s.gap = o.changed, o.known, o.removed, o.added, o.gap
+}
+
+// size is the estimated size of objects and position of the ground along one axis, Q4.
+type size struct {
+	floor int64 // position of objects that lie flat on the ground
+	half  int32
+	count int32 // number of observations
+}
+
+const (
+	minHalf         = 16
+	maxHalf         = 1 << 24
+	minExtentChange = 1 << 12 // minimum change of extent that is an observation, Q16
+	trustedCount    = 256     // number of observations after which only objects near the ground count
+	maxCount        = 1 << 12 // number of observations after which the learning rate is constant
+)
+
+// angleModel is the model of a field of angles.
+type angleModel struct{ numbers entropy.Numbers }
+
+// bytesModel is the model of a byte string.
+type bytesModel struct {
+	replaced [2]entropy.Chance // by whether the object's predicted fields changed
+	length   entropy.Chance    // the length changed
+	kept     [2]entropy.Chance // a byte equals that of the baseline, by whether the previous one did
+}
+
+func (m *bytesModel) init() {
+	entropy.Fill(m.replaced[:], entropy.Half, 0)
+	entropy.Fill(m.kept[:], entropy.Half, 0)
+	m.length = entropy.Chance{P: entropy.Half}
+}
+
+// Contexts of objects at rest: the distance to the nearest moving object in quarters of an
+// octave, and the age.
+const (
+	contactContexts = 128
+	ageContexts     = 64
+	ageStep         = 4 // snapshots
+	oldest          = 1 << 14
+)
+
+// Initial levels of counts.
+const (
+	addedLevel = 0
+	gapLevel   = 6
+)
