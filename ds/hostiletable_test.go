@@ -28,7 +28,7 @@ type attack struct {
 var attacks = []attack{
 	{name: "hellos from spoofed addresses", run: spoofHellos},
 	{name: "the same with made-up cookies", run: spoofCookies, by: "cookie"},
-	{name: "unreadable hellos with good cookies, from 100 networks", run: rubbishHellos, by: "limited, unauthenticated"},
+	{name: "unreadable hellos with good cookies, from 100 networks", run: rubbishHellos, by: "rate_limited, unauthenticated"},
 	{name: "handshakes with good tokens that never end, from 100 networks", run: slowHandshakes, by: "rate_limited"},
 	{name: "used tokens, tokens of another server, copied hellos", run: replayTokens, by: "token, token of the other server"},
 	{name: "forged datagrams, addresses and numbers known", run: forge, by: "client duplicate, client unauthenticated, duplicate, unauthenticated"},

@@ -130,7 +130,7 @@ type clientCounts struct {
 	ackBytes, malformed uint64
 	over                uint64 // bits
 	rpcs                rpcTable
-	downs               []client.DownstreamStats // by name
+	downs               []client.ReplicationStats // by name
 }
 
 func (s *clientCounts) add(st *client.Stats) {
@@ -141,8 +141,13 @@ func (s *clientCounts) add(st *client.Stats) {
 	for i := range st.RPCs {
 		s.rpcs.add(&st.RPCs[i])
 	}
-	for i := range st.Downstreams {
-		s.downs = client.AddDownstream(s.downs, &st.Downstreams[i])
+	for i := range st.Replication {
+		r := &st.Replication[i]
+		if n := slices.IndexFunc(s.downs, func(d client.ReplicationStats) bool { return d.Name == r.Name }); n >= 0 {
+			s.downs[n].Add(r)
+		} else {
+			s.downs = append(s.downs, *r)
+		}
 	}
 }
 
