@@ -21,8 +21,8 @@ type DownstreamStats struct {
 	Updates, Starts uint64
 	// Fragmented counts those of the messages that took several datagrams, Datagrams all datagrams.
 	Fragmented, Datagrams uint64
-	// Bytes is what the datagrams carried, SealBytes what their seals took beside that.
-	Bytes, SealBytes uint64
+	// Bytes is what the datagrams carried, AEADBytes what their seals took beside that.
+	Bytes, AEADBytes uint64
 	// InitialBytes is what was sent of initial states, over the reliable channel.
 	InitialBytes uint64
 	// AckBytes is what the acks took that came, without headers, BadAcks how many of these no honest client sends.
@@ -41,7 +41,7 @@ func (st *DownstreamStats) add(o *DownstreamStats) {
 	st.Fragmented += o.Fragmented
 	st.Datagrams += o.Datagrams
 	st.Bytes += o.Bytes
-	st.SealBytes += o.SealBytes
+	st.AEADBytes += o.AEADBytes
 	st.InitialBytes += o.InitialBytes
 	st.AckBytes += o.AckBytes
 	st.BadAcks += o.BadAcks
@@ -49,7 +49,7 @@ func (st *DownstreamStats) add(o *DownstreamStats) {
 
 // WireBytes is all that the datagrams took, seals and headers down to IP included.
 func (st *DownstreamStats) WireBytes() uint64 {
-	return st.Bytes + st.SealBytes + st.Datagrams*(transport.IPSize+transport.HeaderSize)
+	return st.Bytes + st.AEADBytes + st.Datagrams*(transport.IPSize+transport.HeaderSize)
 }
 
 // counted gives what was counted for one player.

@@ -15,8 +15,8 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/codec/msgpack"
 	"github.com/uplink-rpc/uplink/internal/control"
-	"github.com/uplink-rpc/uplink/internal/mpack"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
@@ -87,7 +87,7 @@ func (r *raw) say(b []byte) {
 // request is a correct request to bind an RPC.
 func request(number int, s *schema.Schema, reliable bool) control.BindRequest {
 	return control.BindRequest{
-		RPC: mpack.Byte(number), Name: s.RPC(), Fingerprint: s.Fingerprint(), Fields: control.FieldHashes(s),
+		RPC: msgpack.Byte(number), Name: s.RPC(), Fingerprint: s.Fingerprint(), Fields: control.FieldHashes(s),
 		RateHz: 60, Ring: 64, Codec: rpcdelta.DefaultCodec.String(), Reliable: reliable,
 	}
 }

@@ -279,7 +279,7 @@ func TestJitterBufferRates(t *testing.T) {
 					}
 				}}
 				every := time.Duration(float64(time.Second) / c.calls)
-				g.players = []*gamer{{move: uplinktest.Bind(t, conn, "Move", client.Rate(c.calls)), every: every}}
+				g.players = []*gamer{{move: uplinktest.Bind(t, conn, "Move", client.BindConfig{RateHz: c.calls}), every: every}}
 				g.play(t, 20*time.Second)
 				if st := srv.Stats().RPCs[0].Buffer; float64(st.Released) < 19*c.calls || st.Missing > 20 {
 					t.Errorf("%+v", st)

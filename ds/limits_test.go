@@ -32,7 +32,7 @@ func TestHonestPlayersAreNotLimited(t *testing.T) {
 		}
 		c := coalesced{
 			every: 1 + rng.IntN(client.MaxSendEvery), redundancy: int(pick(rpcdelta.RedundancyOff, rpcdelta.RedundancyAuto, 3, rpcdelta.MaxRedundancy)),
-			rpcs: 1 + rng.IntN(3), tick: []time.Duration{0, time.Second / 30, client.FlushOnly}[rng.IntN(3)], link: link, late: rng.IntN(2) == 0,
+			rpcs: 1 + rng.IntN(3), tick: []time.Duration{0, time.Second / 30, flushOnly}[rng.IntN(3)], link: link, late: rng.IntN(2) == 0,
 		}
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -63,9 +63,9 @@ func TestOutage(t *testing.T) {
 			return ds.Handle(s, "Fire", fire.Handle)
 		})
 		conn := uplinktest.Dial(t, network, client.Config{})
-		stall, err := client.Bind[noField](conn, "Stall")
+		stall, err := client.Bind[noField](t.Context(), conn, "Stall", client.BindConfig{})
 		uplinktest.Must(t, err)
-		moves, fires := uplinktest.Bind(t, conn, "Move"), uplinktest.Bind(t, conn, "Fire", client.Reliable())
+		moves, fires := uplinktest.Bind(t, conn, "Move"), uplinktest.Bind(t, conn, "Fire", client.BindConfig{Reliable: true})
 		next := uint64(0)
 		call := func(d time.Duration) {
 			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Second / 60) {
@@ -228,7 +228,7 @@ func TestFairQueue(t *testing.T) {
 		srv := uplinktest.Serve(t, network, ds.Config{Poll: true, QueueBytes: queue * (moveBytes + 8)}, func(s *ds.Server) error {
 			return ds.Handle(s, "Move", func(p *ds.Player, _ ds.Frame[uplinktest.Move]) { got[p]++ })
 		})
-		flood := uplinktest.Bind(t, uplinktest.Dial(t, network, client.Config{}), "Move", client.Rate(250))
+		flood := uplinktest.Bind(t, uplinktest.Dial(t, network, client.Config{}), "Move", client.BindConfig{RateHz: 250})
 		quiet := uplinktest.Bind(t, uplinktest.Dial(t, network, client.Config{}), "Move")
 		srv.Poll()
 		play(t, flood, 1, 0, 500, 250)

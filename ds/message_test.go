@@ -75,7 +75,7 @@ func checkMessages(t *testing.T, poll bool) {
 		return errors.Join(ds.Handle(s, "Move", moves.Handle), ds.Handle(s, "Fire", fires.Handle))
 	})
 	conn := uplinktest.Dial(t, network, client.Config{OnMessage: toClient.take})
-	move, fire := uplinktest.Bind(t, conn, "Move"), uplinktest.Bind(t, conn, "Fire", client.Reliable())
+	move, fire := uplinktest.Bind(t, conn, "Move"), uplinktest.Bind(t, conn, "Fire", client.BindConfig{Reliable: true})
 	tick := func() {
 		time.Sleep(time.Second / 60)
 		synctest.Wait()

@@ -133,7 +133,7 @@ func (w *watcher) check(s *client.Snapshot[orb]) {
 	}
 	got := w.typ.Schema().NewSet()
 	for i, key := range s.IDs {
-		id, g := client.ID(key)
+		id, g := client.SplitID(key)
 		if err := w.typ.Add(got, snapshot.Object{ID: id, Generation: g}, &s.Objects[i]); err != nil {
 			w.t.Error(err)
 		}
@@ -208,7 +208,7 @@ func TestSnapshots(t *testing.T) {
 				if c.known {
 					view.Initial = initial(0, c.count)
 				}
-				v, err := client.Snapshots(conn, "orbs", view)
+				v, err := client.SubscribeSnapshots(t.Context(), conn, "orbs", view)
 				uplinktest.Must(t, err)
 				settle(time.Second)
 				const ticks = 600

@@ -65,7 +65,7 @@ type StateStream[T any] struct {
 }
 
 // OfferState offers the world to a player as state, as [World.Offer] does as snapshots: of each tick not all objects are
-// sent, but what fits. The client takes part with client.States, and starts from what its game knows:
+// sent, but what fits. The client takes part with client.SubscribeState, and starts from what its game knows:
 // WorldConfig.Initial is not sent. A player gets a world by one of the two at a time. An error says what is wrong with
 // T's tags, or with cfg. Offered once more it gives the same, as it is set.
 func (w *World[T]) OfferState(p *Player, cfg StateConfig) (*StateStream[T], error) {

@@ -51,7 +51,7 @@ func TestStates(t *testing.T) {
 				})
 				got := newCopier(t, a)
 				conn := uplinktest.Dial(t, network, client.Config{})
-				v, err := client.States(conn, "movers", client.StateConfig[mover]{Handle: got.take, AckHz: c.ackHz})
+				v, err := client.SubscribeState(t.Context(), conn, "movers", client.StateConfig[mover]{Handle: got.take, AckHz: c.ackHz})
 				uplinktest.Must(t, err)
 				settle(time.Second)
 				begin := time.Now()
@@ -115,9 +115,9 @@ func TestStatesAndSnapshots(t *testing.T) {
 		snap, err := ds.Snapshots[mover](players[1])
 		uplinktest.Must(t, err)
 		got := newCopier(t, a)
-		v, err := client.States(one, "movers", client.StateConfig[mover]{})
+		v, err := client.SubscribeState(t.Context(), one, "movers", client.StateConfig[mover]{})
 		uplinktest.Must(t, err)
-		w, err := client.Snapshots(two, "movers", client.SnapshotConfig[mover]{})
+		w, err := client.SubscribeSnapshots(t.Context(), two, "movers", client.SnapshotConfig[mover]{})
 		uplinktest.Must(t, err)
 		settle(time.Second)
 		polled := 0
@@ -139,7 +139,7 @@ func TestStatesAndSnapshots(t *testing.T) {
 			t.Errorf("offered both ways: %v", err)
 		}
 		uplinktest.Must(t, w.Close())
-		if _, err := client.States(two, "movers", client.StateConfig[mover]{}); err == nil || !strings.Contains(err.Error(), `"snapshot"`) {
+		if _, err := client.SubscribeState(t.Context(), two, "movers", client.StateConfig[mover]{}); err == nil || !strings.Contains(err.Error(), `"snapshot"`) {
 			t.Errorf("taken by the other codec: %v", err)
 		} else {
 			t.Log(err)
@@ -148,7 +148,7 @@ func TestStatesAndSnapshots(t *testing.T) {
 		settle(time.Second)
 		a.offer(players[1], ds.StateConfig{})
 		late := newCopier(t, a)
-		_, err = client.States(two, "movers", client.StateConfig[mover]{Handle: late.take})
+		_, err = client.SubscribeState(t.Context(), two, "movers", client.StateConfig[mover]{Handle: late.take})
 		uplinktest.Must(t, err)
 		a.run(201, 300)
 		settle(time.Second)
@@ -229,17 +229,17 @@ func TestStatesRefused(t *testing.T) {
 			t.Errorf("ready before the client took part, with %d", s.Bandwidth())
 		}
 		var differs *client.WorldError
-		_, err = client.States(conn, "movers", client.StateConfig[lonely]{})
+		_, err = client.SubscribeState(t.Context(), conn, "movers", client.StateConfig[lonely]{})
 		if !errors.As(err, &differs) || differs.Field != 4 || differs.Here != "Resting bool" || differs.There != "Resting bool rest" {
 			t.Errorf("another field rests: %v", err)
 		}
-		if _, err := client.States(conn, "movers", client.StateConfig[label]{}); err == nil || !strings.Contains(err.Error(), `"Name"`) {
+		if _, err := client.SubscribeState(t.Context(), conn, "movers", client.StateConfig[label]{}); err == nil || !strings.Contains(err.Error(), `"Name"`) {
 			t.Errorf("an unknown tag: %v", err)
 		}
-		if _, err := client.States(conn, "movers", client.StateConfig[mover]{AckHz: 1001}); err == nil || !strings.Contains(err.Error(), "StateConfig.AckHz") {
+		if _, err := client.SubscribeState(t.Context(), conn, "movers", client.StateConfig[mover]{AckHz: 1001}); err == nil || !strings.Contains(err.Error(), "StateConfig.AckHz") {
 			t.Errorf("acks: %v", err)
 		}
-		_, err = client.States(conn, "movers", client.StateConfig[mover]{})
+		_, err = client.SubscribeState(t.Context(), conn, "movers", client.StateConfig[mover]{})
 		uplinktest.Must(t, err)
 		settle(time.Second)
 
@@ -297,7 +297,7 @@ func TestStatesBandwidth(t *testing.T) {
 			streams = append(streams, a.streams[p])
 			a.mu.Unlock()
 			got := newCopier(t, a)
-			_, err := client.States(conn, "movers", client.StateConfig[mover]{Handle: got.take})
+			_, err := client.SubscribeState(t.Context(), conn, "movers", client.StateConfig[mover]{Handle: got.take})
 			uplinktest.Must(t, err)
 		}
 		settle(time.Second)

@@ -36,7 +36,7 @@ func (d Drop) String() string {
 	if d >= drops {
 		return fmt.Sprintf("Drop(%d)", uint8(d))
 	}
-	return [...]string{"baseline_missing", "desync", "late", "duplicate", "malformed", "unknown_rpc", "queue_full", "limited", "refused", "overdue", "skipped", "kicked", "bad_ack"}[d]
+	return [...]string{"baseline_missing", "desync", "late", "duplicate", "malformed", "unknown_rpc", "queue_full", "rate_limited", "rejected", "overdue", "skipped", "kicked", "invalid_ack"}[d]
 }
 
 // reason gives the reason for an error of a decoder or a sink.
@@ -73,13 +73,13 @@ type RPCStats struct {
 	// Messages and Bytes count the payloads that held new frames, with their
 	// headers.
 	Messages, Bytes uint64
-	// Shared counts those of the payloads that came in a datagram after another one,
-	// SharedBytes what that took beside their own bytes.
-	Shared, SharedBytes uint64
-	// SealBytes counts what the seals of the datagrams took that brought them; those of
-	// Shared have none of their own. Over the reliable channel it is an estimate: one for
+	// Coalesced counts those of the payloads that came in a datagram after another one,
+	// CoalescedBytes what that took beside their own bytes.
+	Coalesced, CoalescedBytes uint64
+	// AEADBytes counts what the seals of the datagrams took that brought them; those of
+	// Coalesced have none of their own. Over the reliable channel it is an estimate: one for
 	// each payload.
-	SealBytes uint64
+	AEADBytes uint64
 	// Missed counts frames that were never delivered, as far as later ones show,
 	// whether lost or dropped.
 	Missed uint64
@@ -99,8 +99,8 @@ type RPCStats struct {
 // buffers.
 type AckStats struct {
 	// Messages is the number of datagrams, Bytes their contents without headers,
-	// SealBytes what their seals took.
-	Messages, Bytes, SealBytes uint64
+	// AEADBytes what their seals took.
+	Messages, Bytes, AEADBytes uint64
 }
 
 // Stats is what a server counted since it began. What a batch of datagrams brings is in it
@@ -140,7 +140,7 @@ func (h *shard) addTo(out *Stats) {
 	defer h.mu.Unlock()
 	out.Acks.Messages += h.acks.Messages
 	out.Acks.Bytes += h.acks.Bytes
-	out.Acks.SealBytes += h.acks.SealBytes
+	out.Acks.AEADBytes += h.acks.AEADBytes
 	addDrops(&out.Drops, &h.drops)
 }
 

@@ -14,9 +14,9 @@ type countingTap struct {
 	bound, decoded, frames, dropped, undecoded, withheld int
 }
 
-func (c *countingTap) Carried(transport.Carried) {}
-func (c *countingTap) Bound(Binding)             { c.bound++ }
-func (c *countingTap) Left(error)                {}
+func (c *countingTap) Carried(transport.TapEvent) {}
+func (c *countingTap) Bound(Binding)              { c.bound++ }
+func (c *countingTap) Left(error)                 {}
 
 func (c *countingTap) Decoded(_ time.Time, _ int, frames []rpcdelta.Delivery) {
 	c.decoded++

@@ -164,7 +164,7 @@ func (w *World[T]) Send() (int, error) {
 func (w *World[T]) Stats() DownstreamStats { return w.w.source.counted() }
 
 // Offer offers the world to a player: in Config.Joined, say. It is sent from when the client has said that it takes part,
-// with client.Snapshots, and has the initial state. Offered once more it gives the same.
+// with client.SubscribeSnapshots, and has the initial state. Offered once more it gives the same.
 func (w *World[T]) Offer(p *Player) (*SnapshotStream[T], error) {
 	d, err := p.offer(&w.w.source, &snapshotWay{world: &w.w, player: p})
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/control"
-	"github.com/uplink-rpc/uplink/internal/cubes"
+	"github.com/uplink-rpc/uplink/internal/lab/cubes"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"

@@ -74,7 +74,7 @@ func (e emitter) serverDown(d *serverDowns, st *ds.DownstreamStats, drops *prome
 }
 
 // clientDown emits what a client counted; what was not used is among the drops.
-func (e emitter) clientDown(d *downDescs, st *client.DownstreamStats, drops *prometheus.Desc) {
+func (e emitter) clientDown(d *downDescs, st *client.ReplicationStats, drops *prometheus.Desc) {
 	e.counter(d.messages, st.Messages, st.Name)
 	e.counter(d.updates, st.Updates, st.Name)
 	e.counter(d.datagrams, st.Datagrams, st.Name)

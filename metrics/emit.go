@@ -1,6 +1,8 @@
 package metrics
 
 import (
+	"math"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -70,19 +72,20 @@ func (e emitter) rpc(d *rpcDescs, name string, reliable bool, s *rpcdelta.Stats,
 }
 
 // link sends what both sides count of datagrams.
-func (e emitter) link(d *linkDescs, sent, sentBytes, received, receivedBytes, failed uint64, trips *transport.RoundTrips) {
+func (e emitter) link(d *linkDescs, sent, sentBytes, received, receivedBytes, failed uint64, trips *transport.RTTHistogram) {
 	e.counter(d.datagrams, sent, "sent")
 	e.counter(d.datagrams, received, "received")
 	e.counter(d.bytes, sentBytes, "sent")
 	e.counter(d.bytes, receivedBytes, "received")
 	e.counter(d.failed, failed)
-	buckets := make(map[float64]uint64, len(transport.RoundTripBounds))
+	buckets := make(map[float64]uint64, len(trips.Counts))
 	n := uint64(0)
-	for i, bound := range transport.RoundTripBounds {
-		n += trips.Counts[i]
-		buckets[bound.Seconds()] = n
+	for bound, count := range trips.Buckets() {
+		n += count
+		if bound != math.MaxInt64 {
+			buckets[bound.Seconds()] = n
+		}
 	}
-	n += trips.Counts[len(transport.RoundTripBounds)]
 	e <- prometheus.MustNewConstHistogram(d.roundTrip, n, trips.Sum.Seconds(), buckets)
 }
 

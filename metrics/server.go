@@ -6,7 +6,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/uplink-rpc/uplink/ds"
-	"github.com/uplink-rpc/uplink/internal/socketdrops"
 )
 
 // Server collects what a dedicated server counts, as uplink_ds_*. Register it
@@ -70,7 +69,7 @@ func (s *Server) Collect(ch chan<- prometheus.Metric) {
 	e, st := emitter(ch), s.srv.Stats()
 	for i := range st.RPCs {
 		r := &st.RPCs[i]
-		e.rpc(&s.rpcs, r.RPC, r.Reliable, &r.Stats, payloads{r.Messages, r.Bytes, r.Shared, r.SharedBytes, r.SealBytes}, r.PriorFallbacks)
+		e.rpc(&s.rpcs, r.RPC, r.Reliable, &r.Stats, payloads{r.Messages, r.Bytes, r.Coalesced, r.CoalescedBytes, r.AEADBytes}, r.PriorFallbacks)
 		e.counter(s.missed, r.Missed+r.LateFrames, r.RPC, channel(r.Reliable))
 		e.counter(s.late, r.LateFrames, r.RPC, channel(r.Reliable))
 		e.buffer(&s.buffers, r.RPC, &r.Buffer)
@@ -84,20 +83,22 @@ func (s *Server) Collect(ch chan<- prometheus.Metric) {
 	t := &st.Transport
 	var drops reasons
 	addDrops(&drops, st.Drops[:])
-	t.Dropped.Each(drops.add)
+	for reason, n := range t.Dropped.All() {
+		drops.add(reason, n)
+	}
 	if n, ok := s.kernelDrops(); ok {
 		drops.add("kernel", n)
 	}
 	e.drops(s.links.drops, &drops, "", "")
-	e.link(&s.links, t.DatagramsSent, t.BytesSent, t.DatagramsReceived, t.BytesReceived, t.SendFailed, &t.RoundTrips)
+	e.link(&s.links, t.DatagramsSent, t.BytesSent, t.DatagramsReceived, t.BytesReceived, t.SendFailed, &t.RTTs)
 	e.counter(s.acks, st.Acks.Messages)
 	e.counter(s.ackBytes, st.Acks.Bytes)
-	e.counter(s.ackSealBytes, st.Acks.SealBytes)
-	e.counter(s.ackWire, st.Acks.Bytes+st.Acks.SealBytes+st.Acks.Messages*headers(false))
+	e.counter(s.ackSealBytes, st.Acks.AEADBytes)
+	e.counter(s.ackWire, st.Acks.Bytes+st.Acks.AEADBytes+st.Acks.Messages*headers(false))
 	e.gauge(s.players, float64(t.Open))
 	e.gauge(s.most, float64(t.MaxConns))
-	e.counter(s.moves, t.Moves)
-	e.counter(s.handedOver, t.HandedOver)
+	e.counter(s.moves, t.PathMigrations)
+	e.counter(s.handedOver, t.Forwarded)
 	e.counter(s.panics, st.Panics)
 	e.counter(s.failed, t.ProtocolErrors, "protocol")
 	e.counter(s.failed, t.Unacknowledged, "unacknowledged")
@@ -107,7 +108,7 @@ func (s *Server) Collect(ch chan<- prometheus.Metric) {
 // kernelDrops gives what the kernel has dropped, where it tells. It never decreases: when a socket is closed, the
 // kernel forgets what it counted for it.
 func (s *Server) kernelDrops() (most uint64, ok bool) {
-	n, ok := socketdrops.Count(s.srv.Addr().Port())
+	n, ok := s.srv.KernelDrops()
 	for most = s.kernel.Load(); n > most; most = s.kernel.Load() {
 		if s.kernel.CompareAndSwap(most, n) {
 			return n, ok

@@ -31,11 +31,11 @@ func (s server) Joined(p *ds.Player, suite transport.Suite) ds.PlayerTap {
 
 func (s server) Counted(st transport.ListenerStats) {
 	var c record.Counts
-	st.Dropped.Each(func(reason string, n uint64) {
+	for reason, n := range st.Dropped.All() {
 		if n != 0 {
 			c.Drops = append(c.Drops, record.Count{Reason: reason, N: n})
 		}
-	})
+	}
 	s.w.Counts(c)
 }
 
@@ -43,7 +43,7 @@ func (s server) Resets() uint64 { return s.w.Resets() }
 
 type player struct{ s *capture.Session }
 
-func (p *player) Carried(c transport.Carried) {
+func (p *player) Carried(c transport.TapEvent) {
 	if c.Reliable {
 		p.s.Message(c.At, record.Message{Sent: c.Sent, Body: c.Body})
 		return

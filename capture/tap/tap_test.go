@@ -31,10 +31,10 @@ func TestDoesNotAllocate(t *testing.T) {
 	frames := []rpcdelta.Delivery{{Info: rpcdelta.Info{Kind: rpcdelta.Delta}, Frame: move.NewFrame()}}
 	now, body := time.Now(), make([]byte, 30)
 	if n := testing.AllocsPerRun(1000, func() {
-		p.Carried(transport.Carried{At: now, Number: 7, Size: 49, Body: body})
+		p.Carried(transport.TapEvent{At: now, Number: 7, Size: 49, Body: body})
 		p.Decoded(now, 0, frames)
-		p.Carried(transport.Carried{At: now, Sent: true, Number: 7, Size: 49, Body: body})
-		p.Carried(transport.Carried{At: now, Reliable: true, Body: body})
+		p.Carried(transport.TapEvent{At: now, Sent: true, Number: 7, Size: 49, Body: body})
+		p.Carried(transport.TapEvent{At: now, Reliable: true, Body: body})
 		p.Dropped(now, 0, ds.Late, true)
 		p.Withheld(now, 0, 9, ds.Limited)
 	}); n != 0 {

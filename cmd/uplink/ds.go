@@ -301,7 +301,7 @@ func (o *dsOptions) identity() (key token.Key, addrs []netip.AddrPort, err error
 
 // listenError adds what to do about an address.
 func listenError(err error) error {
-	if errors.Is(err, transport.ErrNoKey) {
+	if errors.Is(err, token.ErrNoKey) {
 		return hintedError{err, "uplink keygen -o ds.key makes one, for --key ds.key; --insecure at both ends does without, for tests"}
 	}
 	return hintedError{err, "choose another address with --listen; port 0 is any free one"}

@@ -204,7 +204,7 @@ func (d *demo) play(ctx context.Context, w io.Writer, served <-chan error) error
 	defer cancel()
 	begin := time.Now()
 	before := d.observe()
-	table := newTable(w, &d.options)
+	table := newPrinter(w, &d.options)
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for shown := begin; ; {

@@ -78,7 +78,7 @@ func dress(records []byte) []byte {
 func TestSeeds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, c := range map[string]scenario{
-			"testdata/adaptive.uplink": {frames: 20, clients: 1, bind: []client.Option{client.SendEvery(2)}},
+			"testdata/adaptive.uplink": {frames: 20, clients: 1, bind: client.BindConfig{SendEvery: 2}},
 			"testdata/rle.uplink":      {frames: 12, clients: 1, client: client.Config{Codec: rpcdelta.RLE}},
 		} {
 			if *update {
