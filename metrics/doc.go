@@ -18,9 +18,9 @@
 // uplink_ds_ack_aead_bytes_total are seals.
 //
 // uplink_ds_dropped_total has the reasons. Of RPCs: late, duplicate, baseline_missing,
-// desync; malformed and unknown_rpc, which no honest client sends; limited, what players sent
+// desync; malformed and unknown_rpc, which no honest client sends; rate_limited, what players sent
 // beyond their limits (ds.Config.RateSlack); queue_full, what did not fit the queue of Poll;
-// refused, what the game's own ds.Validate did not want; kicked, what waited when the session of
+// rejected, what the game's own ds.Validate did not want; kicked, what waited when the session of
 // its player was ended by ds.Player.Kick or by a panic in a handler (uplink_ds_panics_total). Of
 // datagrams of sessions:
 // unauthenticated, which are forged, damaged or of another session; duplicate, which are replays
@@ -33,13 +33,13 @@
 // (Linux). uplink_ds_path_migrations_total counts players who went on from another address.
 //
 // Frames that wait in jitter buffers (ds.Config.JitterBuffer) have uplink_ds_buffer_*, and clients what they are told of it:
-// uplink_client_buffer_* and uplink_client_clock_pace_ratio. Those that come after their tick are drops by reason overdue, those that
-// are let go since they come too early for long are skipped.
+// uplink_client_buffer_* and uplink_client_clock_pace_ratio. Those that come after their tick are drops by reason late_for_tick, those
+// that are discarded since they arrive too early are drops by reason discarded.
 //
 // What goes down of a world has metrics of its own, uplink_ds_world_* and uplink_client_world_*, by the world's name; what a
 // client cannot use of it is among uplink_client_dropped_total, with the channel replication: late, baseline_missing, desync;
 // incomplete, messages of which some fragments never came; and what no server sends: invalid_fragment, truncated, invalid_count,
-// invalid_id, invalid_value, malformed. bad_ack of servers is an ack of what was never sent.
+// invalid_id, invalid_value, malformed. invalid_ack of servers is an ack of what was never sent.
 //
 // How long frames wait for their handlers is measured by [Handling], for servers whose handlers
 // call it.

@@ -55,7 +55,7 @@ func (d *serverDowns) describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-func (e emitter) serverDown(d *serverDowns, st *ds.DownstreamStats, drops *prometheus.Desc) {
+func (e emitter) serverDown(d *serverDowns, st *ds.ReplicationStats, drops *prometheus.Desc) {
 	e.counter(d.messages, st.Messages, st.Name)
 	e.counter(d.updates, st.Updates, st.Name)
 	e.counter(d.datagrams, st.Datagrams, st.Name)
@@ -64,10 +64,10 @@ func (e emitter) serverDown(d *serverDowns, st *ds.DownstreamStats, drops *prome
 	e.counter(d.ackBytes, st.AckBytes, st.Name)
 	e.gauge(d.players, float64(st.Ready), st.Name)
 	e.counter(d.acked, st.Acked, st.Name)
-	e.counter(d.starts, st.Starts, st.Name)
+	e.counter(d.starts, st.Resets, st.Name)
 	e.counter(d.fragmented, st.Fragmented, st.Name)
 	e.counter(d.wire, st.WireBytes(), st.Name)
-	e.gauge(d.age, float64(st.Age), st.Name)
+	e.gauge(d.age, float64(st.BaselineAge), st.Name)
 	var r reasons
 	r.add("too_large", st.Unsent)
 	e.drops(drops, &r, st.Name, "replication")

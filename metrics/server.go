@@ -77,8 +77,8 @@ func (s *Server) Collect(ch chan<- prometheus.Metric) {
 		addDrops(&drops, r.Drops[:])
 		e.drops(s.links.drops, &drops, r.RPC, channel(r.Reliable))
 	}
-	for i := range st.Downstreams {
-		e.serverDown(&s.downs, &st.Downstreams[i], s.links.drops)
+	for i := range st.Replication {
+		e.serverDown(&s.downs, &st.Replication[i], s.links.drops)
 	}
 	t := &st.Transport
 	var drops reasons

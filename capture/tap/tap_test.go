@@ -36,7 +36,7 @@ func TestDoesNotAllocate(t *testing.T) {
 		p.Carried(transport.TapEvent{At: now, Sent: true, Number: 7, Size: 49, Body: body})
 		p.Carried(transport.TapEvent{At: now, Reliable: true, Body: body})
 		p.Dropped(now, 0, ds.Late, true)
-		p.Withheld(now, 0, 9, ds.Limited)
+		p.Withheld(now, 0, 9, ds.RateLimited)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
