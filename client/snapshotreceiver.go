@@ -8,6 +8,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/interpolate"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
@@ -73,7 +74,7 @@ func newSnapshotReceiver[T any](name string, cfg *SnapshotConfig[T]) (*snapshotR
 		cfg:             *cfg, name: name, typ: typ, reader: typ.Clone(), fields: replication.Fields(typ.Source()), created: time.Now(),
 	}
 	if cfg.Interpolate != nil {
-		r.aliased = slices.ContainsFunc(typ.Schema().Fields(), func(f snapshot.Field) bool { return f.Kind == snapshot.Bytes })
+		r.aliased = slices.ContainsFunc(typ.Schema().Fields(), func(f snapshot.Field) bool { return f.Class == schema.ClassBytes })
 		r.adapter, err = interpolate.Tagged[T]()
 	}
 	return r, err

@@ -49,15 +49,11 @@ func (d *SnapshotDecoder) Decode(message []byte) (tick uint64, set *snapshot.Set
 	if err != nil {
 		return 0, nil, err
 	}
-	distance, err := snapshot.Distance(payload)
+	info, set, err := d.dec.Decode(payload)
 	if err != nil {
 		return 0, nil, err
 	}
-	seq, set, err := d.dec.Decode(payload)
-	if err != nil {
-		return 0, nil, err
-	}
-	tick, err = d.ticks.resolve(seq, distance, difference)
+	tick, err = d.ticks.resolve(info.Seq, info.Baseline, difference)
 	return tick, set, err
 }
 

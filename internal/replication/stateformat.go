@@ -59,7 +59,7 @@ func (f *StateFormat) Config(tickHz float64) (statesync.Config, error) {
 	if err != nil {
 		return statesync.Config{}, err
 	}
-	velocities, err := statesync.Velocities(source)
+	velocities, err := source.Velocities()
 	return statesync.Config{Velocities: velocities, Rest: f.rest}, err
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/replication/fragment"
+	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/statesync"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -129,7 +130,7 @@ func (s *stateSender) messageSize(wire int) int {
 func (s *stateSender) ack(b []byte, now time.Time) (int, error) {
 	a, rest, err := statesync.ParseAck(b)
 	if err == nil && len(rest) > 0 {
-		err = statesync.ErrMalformed
+		err = snapshot.ErrMalformed
 	}
 	before := s.sender.Stats().Acks
 	if err == nil {

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"reflect"
 
+	"github.com/uplink-rpc/uplink/internal/codec/malformed"
 	"github.com/uplink-rpc/uplink/snapshot"
-	"github.com/uplink-rpc/uplink/statesync"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -105,19 +105,19 @@ func (st *Stats) WireBytes() uint64 {
 // CountError counts an error of a codec's decoder by its reason.
 func (st *Stats) CountError(err error) {
 	switch {
-	case errors.Is(err, snapshot.ErrLate), errors.Is(err, statesync.ErrLate):
+	case errors.Is(err, snapshot.ErrLate):
 		st.Late++
-	case errors.Is(err, snapshot.ErrBaselineMissing), errors.Is(err, statesync.ErrBaselineMissing):
+	case errors.Is(err, snapshot.ErrBaselineMissing):
 		st.BaselineMissing++
-	case errors.Is(err, snapshot.ErrDesync), errors.Is(err, statesync.ErrDesync):
+	case errors.Is(err, snapshot.ErrDesync):
 		st.Desync++
-	case errors.Is(err, snapshot.ErrTruncated):
+	case errors.Is(err, malformed.ErrTruncated):
 		st.Truncated++
-	case errors.Is(err, snapshot.ErrCount):
+	case errors.Is(err, malformed.ErrCount):
 		st.BadCounts++
-	case errors.Is(err, snapshot.ErrID):
+	case errors.Is(err, malformed.ErrID):
 		st.BadIDs++
-	case errors.Is(err, snapshot.ErrBounds):
+	case errors.Is(err, malformed.ErrBounds):
 		st.BadValues++
 	default:
 		st.Malformed++
