@@ -38,11 +38,10 @@ type stateSender struct {
 	sender *statesync.Sender // nil while stopped
 	next   uint64            // number of the tick after the newest that was sent
 	left   time.Time         // of the last message, or of start
-	acks   ackTracker
 	ticks  Ticks
 	last   statesync.Info
 	resets uint64 // as counted
-	rate   rateController
+	rate   *rateController
 }
 
 func (s *stateSender) start(now time.Time) {
@@ -56,7 +55,7 @@ func (s *stateSender) start(now time.Time) {
 	if s.hasViewer {
 		sender.SetViewer(s.viewer)
 	}
-	s.sender, s.left = sender, now
+	s.sender, s.left, s.rate = sender, now, newRateController()
 	s.setBandwidth()
 }
 
@@ -94,7 +93,6 @@ func (s *stateSender) append(dst []byte, limit int, now time.Time) ([]byte, erro
 	}
 	s.next, s.left, s.last = w.begun, now, info
 	s.first, s.epoch = s.sender.Next()
-	s.acks.sent(info.Seq)
 	s.ticks.Set(info.Seq, w.last)
 	s.rate.sent(info.Seq, s.wireSize(info.Bytes), now)
 	return out, nil
@@ -136,11 +134,10 @@ func (s *stateSender) ack(b []byte, now time.Time) (int, error) {
 	if err == nil {
 		err = s.sender.Ack(a)
 	}
-	if err != nil || s.sender.Stats().Acks == before { // or it is of another epoch
+	if err != nil || a.None || s.sender.Stats().Acks == before { // or it is of another epoch
 		return 0, err
 	}
-	s.rate.acked(a.Newest, a.Window, now)
-	return s.acks.acked(a.None, a.Newest, a.Window), nil
+	return s.rate.acked(a.Newest, a.Window, now), nil
 }
 
 func (s *stateSender) count(st *Stats) {
