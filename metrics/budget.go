@@ -17,7 +17,7 @@ func (f family) budget() budgetDescs {
 		limit: f.desc("bandwidth_limit_bytes_per_second", "What the connections may send, headers down to IP included; those without a limit are left out."),
 		rate:  f.desc("bandwidth_bytes_per_second", "What the connections that have a limit sent in the last second, headers down to IP included."),
 		over:  f.desc("over_bandwidth_bytes_total", "Bytes sent above the limits."),
-		redundancy: f.desc("redundancy_limit_payloads",
+		redundancy: f.desc("max_redundancy_payloads",
 			"How many older payloads may ride along at most, by the limits: the least of all connections, 7 without need."),
 		every: f.desc("min_frames_per_payload",
 			"How many frames of an adaptive RPC leave in one payload, by the limits: the most of all connections, 1 without need."),

@@ -55,7 +55,7 @@ func (f family) pace() paceDescs {
 		late:    f.desc("buffer_late_frames_total", "Frames that came there after their tick, as far as it told.", "rpc"),
 		slack:   f.desc("buffer_slack_seconds", "How early frames come to the server's jitter buffer before their release: the mean of the connections.", "rpc"),
 		target:  f.desc("buffer_target_seconds", "How early they should come: the mean of the connections.", "rpc"),
-		rate:    f.desc("pace_ratio", "How fast the game's clock should run for that, 1 being its usual speed: the mean of the connections.", "rpc"),
+		rate:    f.desc("clock_pace_ratio", "How fast the game's clock should run for that, 1 being its usual speed: the mean of the connections.", "rpc"),
 	}
 }
 

@@ -79,7 +79,7 @@ func (c *Client) Collect(ch chan<- prometheus.Metric) {
 	e := emitter(ch)
 	sums, now, b := c.sums()
 	for _, r := range sums.rpcs.order {
-		e.rpc(&c.rpcs, r.RPC, r.Reliable, &r.Stats, payloads{r.Messages, r.Bytes, r.Shared, r.SharedBytes, r.SealBytes}, r.PriorFallbacks)
+		e.rpc(&c.rpcs, r.RPC, r.Reliable, &r.Stats, payloads{r.Messages, r.Bytes, r.Coalesced, r.CoalescedBytes, r.AEADBytes}, r.PriorFallbacks)
 		var drops reasons
 		drops.add("out_of_range", r.OutOfRange)
 		drops.add("too_large", r.TooLarge)
@@ -97,9 +97,11 @@ func (c *Client) Collect(ch chan<- prometheus.Metric) {
 	t := &sums.transport
 	var drops reasons
 	drops.add("malformed", sums.malformed)
-	t.Dropped.Each(drops.add)
+	for reason, n := range t.Dropped.All() {
+		drops.add(reason, n)
+	}
 	e.drops(c.links.drops, &drops, "", "")
-	e.link(&c.links, t.DatagramsSent, t.BytesSent, t.DatagramsReceived, t.BytesReceived, t.SendFailed, &t.RoundTrips)
+	e.link(&c.links, t.DatagramsSent, t.BytesSent, t.DatagramsReceived, t.BytesReceived, t.SendFailed, &t.RTTs)
 	e.counter(c.ackBytes, sums.ackBytes)
 	e.counter(c.lost, t.Lost)
 	e.budget(&c.budget, &b)
@@ -128,7 +130,7 @@ type clientCounts struct {
 	ackBytes, malformed uint64
 	over                uint64 // bits
 	rpcs                rpcTable
-	downs               []client.DownstreamStats // by name
+	downs               []client.ReplicationStats // by name
 }
 
 func (s *clientCounts) add(st *client.Stats) {
@@ -139,8 +141,13 @@ func (s *clientCounts) add(st *client.Stats) {
 	for i := range st.RPCs {
 		s.rpcs.add(&st.RPCs[i])
 	}
-	for i := range st.Downstreams {
-		s.downs = client.AddDownstream(s.downs, &st.Downstreams[i])
+	for i := range st.Replication {
+		r := &st.Replication[i]
+		if n := slices.IndexFunc(s.downs, func(d client.ReplicationStats) bool { return d.Name == r.Name }); n >= 0 {
+			s.downs[n].Add(r)
+		} else {
+			s.downs = append(s.downs, *r)
+		}
 	}
 }
 
@@ -178,9 +185,9 @@ func (t *rpcTable) add(r *client.RPCStats) {
 	sum.Add(&r.Stats)
 	sum.Messages += r.Messages
 	sum.Bytes += r.Bytes
-	sum.Shared += r.Shared
-	sum.SharedBytes += r.SharedBytes
-	sum.SealBytes += r.SealBytes
+	sum.Coalesced += r.Coalesced
+	sum.CoalescedBytes += r.CoalescedBytes
+	sum.AEADBytes += r.AEADBytes
 	sum.OutOfRange += r.OutOfRange
 	sum.TooLarge += r.TooLarge
 	sum.Unencodable += r.Unencodable

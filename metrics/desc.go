@@ -16,12 +16,12 @@ type rpcDescs struct {
 
 func (f family) rpcs(verb string) rpcDescs {
 	return rpcDescs{
-		frames:   f.desc("frames_total", "Frames "+verb+", by kind: delta, intra (no baseline) or reset.", "rpc", "channel", "kind"),
-		older:    f.desc("older_frames_total", "Older frames that rode along in the payloads "+verb+".", "rpc", "channel"),
+		frames:   f.desc("frames_total", "Frames "+verb+", by kind: delta, keyframe (no baseline) or reset.", "rpc", "channel", "kind"),
+		older:    f.desc("redundant_frames_total", "Older frames that rode along in the payloads "+verb+".", "rpc", "channel"),
 		payloads: f.desc("payloads_total", "Payloads "+verb+": each holds a frame, or several.", "rpc", "channel"),
-		shared:   f.desc("shared_payloads_total", "Payloads "+verb+" in a datagram after another one.", "rpc", "channel"),
+		shared:   f.desc("coalesced_payloads_total", "Payloads "+verb+" in a datagram after another one.", "rpc", "channel"),
 		bytes: f.desc("frame_bytes_total", "Bytes of the frames "+verb+" at each stage: full as the engine would pack them, payload as coded, "+
-			"seal what makes their datagrams secret and authentic, wire all of it with all headers down to IP "+
+			"aead what makes their datagrams secret and authentic, wire all of it with all headers down to IP "+
 			"(for the reliable channel an estimate without retransmissions).", "rpc", "channel", "stage"),
 		age:       f.desc("baseline_age_frames", "How many frames before a delta its baseline is.", "rpc", "channel"),
 		fallbacks: f.desc("prior_fallbacks_total", "Bindings that use the built-in prior since the server does not have the client's.", "rpc", "channel"),
@@ -40,7 +40,7 @@ func (f family) links() linkDescs {
 		failed:    f.desc("send_failed_total", "Datagrams that the system refused to send."),
 		drops: f.desc("dropped_total", "What came or was to be sent and was not used, by reason. RPC and channel are empty for what belongs to none.",
 			"rpc", "channel", "reason"),
-		roundTrip: f.desc("round_trip_seconds", "Measured round trips of all connections, about one a second for each."),
+		roundTrip: f.desc("rtt_seconds", "Measured round trips of all connections, about one a second for each."),
 	}
 }
 

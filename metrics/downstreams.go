@@ -41,7 +41,7 @@ func (f family) serverDowns() serverDowns {
 		downDescs:  f.downstreams("sent"),
 		players:    f.desc("world_players", "Players whom a world is sent to now.", "world"),
 		acked:      f.desc("world_acked_messages_total", "Messages of a world that are known to have come.", "world"),
-		starts:     f.desc("world_starts_total", "How often a world's state began anew for a player: nothing was acked for too long, or the client had lost track.", "world"),
+		starts:     f.desc("world_resets_total", "How often a world's state began anew for a player: nothing was acked for too long, or the client had lost track.", "world"),
 		fragmented: f.desc("world_fragmented_messages_total", "Messages of a world that took several datagrams.", "world"),
 		wire:       f.desc("world_wire_bytes_total", "Bytes of a world's datagrams, seals and all headers down to IP included.", "world"),
 		age:        f.desc("world_baseline_age_ticks", "How many ticks before the last message its baseline was: of all players the most.", "world"),
@@ -55,7 +55,7 @@ func (d *serverDowns) describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-func (e emitter) serverDown(d *serverDowns, st *ds.DownstreamStats, drops *prometheus.Desc) {
+func (e emitter) serverDown(d *serverDowns, st *ds.ReplicationStats, drops *prometheus.Desc) {
 	e.counter(d.messages, st.Messages, st.Name)
 	e.counter(d.updates, st.Updates, st.Name)
 	e.counter(d.datagrams, st.Datagrams, st.Name)
@@ -64,17 +64,17 @@ func (e emitter) serverDown(d *serverDowns, st *ds.DownstreamStats, drops *prome
 	e.counter(d.ackBytes, st.AckBytes, st.Name)
 	e.gauge(d.players, float64(st.Ready), st.Name)
 	e.counter(d.acked, st.Acked, st.Name)
-	e.counter(d.starts, st.Starts, st.Name)
+	e.counter(d.starts, st.Resets, st.Name)
 	e.counter(d.fragmented, st.Fragmented, st.Name)
 	e.counter(d.wire, st.WireBytes(), st.Name)
-	e.gauge(d.age, float64(st.Age), st.Name)
+	e.gauge(d.age, float64(st.BaselineAge), st.Name)
 	var r reasons
 	r.add("too_large", st.Unsent)
-	e.drops(drops, &r, st.Name, "down")
+	e.drops(drops, &r, st.Name, "replication")
 }
 
 // clientDown emits what a client counted; what was not used is among the drops.
-func (e emitter) clientDown(d *downDescs, st *client.DownstreamStats, drops *prometheus.Desc) {
+func (e emitter) clientDown(d *downDescs, st *client.ReplicationStats, drops *prometheus.Desc) {
 	e.counter(d.messages, st.Messages, st.Name)
 	e.counter(d.updates, st.Updates, st.Name)
 	e.counter(d.datagrams, st.Datagrams, st.Name)
@@ -87,11 +87,11 @@ func (e emitter) clientDown(d *downDescs, st *client.DownstreamStats, drops *pro
 	r.add("desync", st.Desync)
 	r.add("incomplete", st.Incomplete)
 	r.add("unpolled", st.Unpolled)
-	r.add("bad_fragment", st.BadFragments)
+	r.add("invalid_fragment", st.BadFragments)
 	r.add("truncated", st.Truncated)
-	r.add("bad_count", st.BadCounts)
-	r.add("bad_id", st.BadIDs)
-	r.add("bad_value", st.BadValues)
+	r.add("invalid_count", st.BadCounts)
+	r.add("invalid_id", st.BadIDs)
+	r.add("invalid_value", st.BadValues)
 	r.add("malformed", st.Malformed)
-	e.drops(drops, &r, st.Name, "down")
+	e.drops(drops, &r, st.Name, "replication")
 }

@@ -1,6 +1,8 @@
 package metrics
 
 import (
+	"math"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -57,7 +59,7 @@ func (e emitter) rpc(d *rpcDescs, name string, reliable bool, s *rpcdelta.Stats,
 	e.counter(d.frames, s.Reset, name, ch, rpcdelta.Reset.String())
 	e.counter(d.bytes, (s.FullBits+7)/8, name, ch, "full")
 	e.counter(d.bytes, (s.PayloadBits+7)/8, name, ch, "payload")
-	e.counter(d.bytes, p.sealBytes, name, ch, "seal")
+	e.counter(d.bytes, p.sealBytes, name, ch, "aead")
 	e.counter(d.bytes, p.wire(reliable), name, ch, "wire")
 	e.counter(d.fallbacks, fallbacks, name, ch)
 	buckets := make(map[float64]uint64, len(rpcdelta.AgeBounds))
@@ -70,19 +72,20 @@ func (e emitter) rpc(d *rpcDescs, name string, reliable bool, s *rpcdelta.Stats,
 }
 
 // link sends what both sides count of datagrams.
-func (e emitter) link(d *linkDescs, sent, sentBytes, received, receivedBytes, failed uint64, trips *transport.RoundTrips) {
+func (e emitter) link(d *linkDescs, sent, sentBytes, received, receivedBytes, failed uint64, trips *transport.RTTHistogram) {
 	e.counter(d.datagrams, sent, "sent")
 	e.counter(d.datagrams, received, "received")
 	e.counter(d.bytes, sentBytes, "sent")
 	e.counter(d.bytes, receivedBytes, "received")
 	e.counter(d.failed, failed)
-	buckets := make(map[float64]uint64, len(transport.RoundTripBounds))
+	buckets := make(map[float64]uint64, len(trips.Counts))
 	n := uint64(0)
-	for i, bound := range transport.RoundTripBounds {
-		n += trips.Counts[i]
-		buckets[bound.Seconds()] = n
+	for bound, count := range trips.Buckets() {
+		n += count
+		if bound != math.MaxInt64 {
+			buckets[bound.Seconds()] = n
+		}
 	}
-	n += trips.Counts[len(transport.RoundTripBounds)]
 	e <- prometheus.MustNewConstHistogram(d.roundTrip, n, trips.Sum.Seconds(), buckets)
 }
 

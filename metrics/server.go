@@ -6,7 +6,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/uplink-rpc/uplink/ds"
-	"github.com/uplink-rpc/uplink/internal/socketdrops"
 )
 
 // Server collects what a dedicated server counts, as uplink_ds_*. Register it
@@ -40,16 +39,16 @@ func NewServer(srv *ds.Server) *Server {
 		late:         f.desc("late_frames_total", "Frames delivered though newer ones came first.", "rpc", "channel"),
 		acks:         f.desc("acks_total", "Ack messages sent, each in a datagram of its own."),
 		ackBytes:     f.desc("ack_bytes_total", "Bytes of the ack messages sent, without headers."),
-		ackSealBytes: f.desc("ack_seal_bytes_total", "Bytes of the seals of these datagrams."),
+		ackSealBytes: f.desc("ack_aead_bytes_total", "Bytes of the seals of these datagrams."),
 		ackWire:      f.desc("ack_wire_bytes_total", "Bytes of these datagrams, seals and all headers down to IP included."),
 		players:      f.desc("players", "Players connected now."),
 		most:         f.desc("max_players", "Players that are let in at most."),
-		handedOver:   f.desc("handed_over_datagrams_total", "Datagrams that came to another shard than their player's and were handed over."),
+		handedOver:   f.desc("forwarded_datagrams_total", "Datagrams that came to another shard than their player's and were handed over."),
 		panics:       f.desc("panics_total", "Panics of the game's handlers and other callbacks. Each ends the session of one player."),
 		failed:       f.desc("failed_sessions_total", "Sessions that ended because of what the client did on the reliable channel, by cause.", "cause"),
 		buffers:      f.buffers(),
 		build:        f.build(),
-		moves:        f.desc("moves_total", "Changes of players' addresses, each after the new one has answered a challenge."),
+		moves:        f.desc("path_migrations_total", "Changes of players' addresses, each after the new one has answered a challenge."),
 	}
 }
 
@@ -70,7 +69,7 @@ func (s *Server) Collect(ch chan<- prometheus.Metric) {
 	e, st := emitter(ch), s.srv.Stats()
 	for i := range st.RPCs {
 		r := &st.RPCs[i]
-		e.rpc(&s.rpcs, r.RPC, r.Reliable, &r.Stats, payloads{r.Messages, r.Bytes, r.Shared, r.SharedBytes, r.SealBytes}, r.PriorFallbacks)
+		e.rpc(&s.rpcs, r.RPC, r.Reliable, &r.Stats, payloads{r.Messages, r.Bytes, r.Coalesced, r.CoalescedBytes, r.AEADBytes}, r.PriorFallbacks)
 		e.counter(s.missed, r.Missed+r.LateFrames, r.RPC, channel(r.Reliable))
 		e.counter(s.late, r.LateFrames, r.RPC, channel(r.Reliable))
 		e.buffer(&s.buffers, r.RPC, &r.Buffer)
@@ -78,26 +77,28 @@ func (s *Server) Collect(ch chan<- prometheus.Metric) {
 		addDrops(&drops, r.Drops[:])
 		e.drops(s.links.drops, &drops, r.RPC, channel(r.Reliable))
 	}
-	for i := range st.Downstreams {
-		e.serverDown(&s.downs, &st.Downstreams[i], s.links.drops)
+	for i := range st.Replication {
+		e.serverDown(&s.downs, &st.Replication[i], s.links.drops)
 	}
 	t := &st.Transport
 	var drops reasons
 	addDrops(&drops, st.Drops[:])
-	t.Dropped.Each(drops.add)
+	for reason, n := range t.Dropped.All() {
+		drops.add(reason, n)
+	}
 	if n, ok := s.kernelDrops(); ok {
 		drops.add("kernel", n)
 	}
 	e.drops(s.links.drops, &drops, "", "")
-	e.link(&s.links, t.DatagramsSent, t.BytesSent, t.DatagramsReceived, t.BytesReceived, t.SendFailed, &t.RoundTrips)
+	e.link(&s.links, t.DatagramsSent, t.BytesSent, t.DatagramsReceived, t.BytesReceived, t.SendFailed, &t.RTTs)
 	e.counter(s.acks, st.Acks.Messages)
 	e.counter(s.ackBytes, st.Acks.Bytes)
-	e.counter(s.ackSealBytes, st.Acks.SealBytes)
-	e.counter(s.ackWire, st.Acks.Bytes+st.Acks.SealBytes+st.Acks.Messages*headers(false))
+	e.counter(s.ackSealBytes, st.Acks.AEADBytes)
+	e.counter(s.ackWire, st.Acks.Bytes+st.Acks.AEADBytes+st.Acks.Messages*headers(false))
 	e.gauge(s.players, float64(t.Open))
 	e.gauge(s.most, float64(t.MaxConns))
-	e.counter(s.moves, t.Moves)
-	e.counter(s.handedOver, t.HandedOver)
+	e.counter(s.moves, t.PathMigrations)
+	e.counter(s.handedOver, t.Forwarded)
 	e.counter(s.panics, st.Panics)
 	e.counter(s.failed, t.ProtocolErrors, "protocol")
 	e.counter(s.failed, t.Unacknowledged, "unacknowledged")
@@ -107,7 +108,7 @@ func (s *Server) Collect(ch chan<- prometheus.Metric) {
 // kernelDrops gives what the kernel has dropped, where it tells. It never decreases: when a socket is closed, the
 // kernel forgets what it counted for it.
 func (s *Server) kernelDrops() (most uint64, ok bool) {
-	n, ok := socketdrops.Count(s.srv.Addr().Port())
+	n, ok := s.srv.KernelDrops()
 	for most = s.kernel.Load(); n > most; most = s.kernel.Load() {
 		if s.kernel.CompareAndSwap(most, n) {
 			return n, ok

@@ -1,15 +1,17 @@
-// Package ringcache keeps the last values of a numbered stream, addressed by sequence number.
+// Package ringcache implements a ring of the most recent values of a stream by sequence number.
 package ringcache
 
-// Ring holds up to Cap values of type T, each under a 64-bit sequence number; number s lives in slot s mod Cap. The
-// slots are made once and reused in place, so that what a value owns, such as a backing array, is reused with it.
-// Nothing is allocated after creation. Every number is a valid one, 0 and 2^64-1 included. Not safe for concurrent
-// use.
+import "iter"
+
+// Ring stores up to Cap values of type T, each under a 64-bit sequence number: number s in slot
+// s mod Cap. Slots are reused in place, so that memory that a value owns, such as a backing array,
+// is reused too. Nothing is allocated after creation. Every number is valid, including 0 and
+// 2^64-1. Not safe for concurrent use.
 type Ring[T any] struct {
 	slots []slot[T]
 }
 
-// slot is one place; seq means nothing unless used.
+// slot stores one value; seq is valid only if used is set.
 type slot[T any] struct {
 	seq   uint64
 	used  bool
@@ -21,8 +23,8 @@ func New[T any](capacity int) *Ring[T] {
 	return NewFunc[T](capacity, nil)
 }
 
-// NewFunc returns an empty ring of capacity slots and calls prepare, unless it is nil, once on each of them, to prepare
-// what the slot keeps for good. It panics if capacity is below 1.
+// NewFunc returns an empty ring of capacity slots and calls prepare, unless it is nil, once for the
+// value of each slot, for example to allocate memory. It panics if capacity is below 1.
 func NewFunc[T any](capacity int, prepare func(slot *T)) *Ring[T] {
 	if capacity < 1 {
 		panic("ringcache: capacity below 1")
@@ -36,17 +38,17 @@ func NewFunc[T any](capacity int, prepare func(slot *T)) *Ring[T] {
 	return r
 }
 
-// Put claims the slot of seq and returns it. Whatever number was there, older or newer, is evicted, but its value is
-// still in place, for the caller to overwrite; putting a stored number again returns its value as it is. The pointer
-// is valid until the next Put of a number in the same slot.
+// Put assigns the slot of seq to it and returns the value there, for the caller to overwrite: that
+// of the number that the slot had before, older or newer, which is evicted. Putting a stored number
+// again returns its value. The pointer is valid until the next Put of a number in the same slot.
 func (r *Ring[T]) Put(seq uint64) *T {
 	s := &r.slots[seq%uint64(len(r.slots))]
 	s.seq, s.used = seq, true
 	return &s.value
 }
 
-// Get returns the value stored under seq, or nil if it was never stored or has been evicted. The pointer is valid
-// until the next Put of a number in the same slot.
+// Get returns the value stored under seq, or nil if there is none. The pointer is valid until the
+// next Put of a number in the same slot.
 func (r *Ring[T]) Get(seq uint64) *T {
 	s := &r.slots[seq%uint64(len(r.slots))]
 	if s.seq != seq || !s.used {
@@ -55,12 +57,31 @@ func (r *Ring[T]) Get(seq uint64) *T {
 	return &s.value
 }
 
+// Delete removes seq if it is stored. Its slot keeps the value for reuse.
+func (r *Ring[T]) Delete(seq uint64) {
+	if s := &r.slots[seq%uint64(len(r.slots))]; s.seq == seq {
+		s.used = false
+	}
+}
+
+// All yields the stored numbers and their values, in the order of the slots. The loop may delete
+// any number.
+func (r *Ring[T]) All() iter.Seq2[uint64, *T] {
+	return func(yield func(uint64, *T) bool) {
+		for i := range r.slots {
+			if s := &r.slots[i]; s.used && !yield(s.seq, &s.value) {
+				return
+			}
+		}
+	}
+}
+
 // Cap returns the number of slots.
 func (r *Ring[T]) Cap() int {
 	return len(r.slots)
 }
 
-// Reset forgets every number. The slots keep their values for reuse.
+// Reset deletes every number. The slots keep their values for reuse.
 func (r *Ring[T]) Reset() {
 	for i := range r.slots {
 		r.slots[i].used = false

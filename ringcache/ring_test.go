@@ -176,3 +176,34 @@ func benchmarkGet(b *testing.B, capacity int) {
 func BenchmarkGet64(b *testing.B) { benchmarkGet(b, 64) }
 
 func BenchmarkGet100(b *testing.B) { benchmarkGet(b, 100) }
+
+func TestDeleteAndAll(t *testing.T) {
+	r := New[int](4)
+	for seq := range uint64(6) {
+		*r.Put(seq) = int(seq)
+	}
+	r.Delete(1) // evicted by 5
+	r.Delete(3)
+	r.Delete(9)
+	sum := 0
+	for seq, v := range r.All() {
+		if uint64(*v) != seq {
+			t.Errorf("number %d has value %d", seq, *v)
+		}
+		sum = 10*sum + *v
+		r.Delete(seq)
+	}
+	if sum != 452 {
+		t.Errorf("values in the order of their slots are %d, want 4, 5, 2", sum)
+	}
+	for seq := range r.All() {
+		t.Errorf("%d is still there", seq)
+	}
+	*r.Put(7), *r.Put(8) = 1, 2
+	for seq := range r.All() {
+		if seq != 8 {
+			t.Errorf("%d is the first number, want 8", seq)
+		}
+		break
+	}
+}

@@ -1,12 +1,12 @@
 package snapshot
 
 import (
-	"github.com/uplink-rpc/uplink/internal/entropy"
-	"github.com/uplink-rpc/uplink/internal/fixed"
+	"github.com/uplink-rpc/uplink/internal/codec/fixed"
+	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 )
 
 // angleModel is what was learned of an Angle field.
-type angleModel struct{ numbers entropy.Numbers }
+type angleModel struct{ numbers rangecoder.IntModel }
 
 // around brings a difference of angles into half a turn either way.
 func (f *Field) around(d int64) int64 {
@@ -31,8 +31,8 @@ func (w *walk) codeAngle(field int, m *angleModel, cur []int32) {
 		if on := fixed.Abs(now - before); on < miss {
 			guess, miss = base+now, on
 		}
-		level := entropy.Level(fixed.Log2(miss * 16))
-		d := w.Number(&m.numbers, level, k*9+3*entropy.Sign3(now)+entropy.Sign3(before), f.around(int64(cur[k])-guess))
+		level := rangecoder.Level(fixed.Log2(miss * 16))
+		d := w.Int(&m.numbers, level, k*9+3*rangecoder.Sign3(now)+rangecoder.Sign3(before), f.around(int64(cur[k])-guess))
 		w.bad = w.bad || d != f.around(d)
 		v := (guess + d - int64(f.Lo)) % turn
 		if v < 0 {

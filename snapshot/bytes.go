@@ -3,20 +3,20 @@ package snapshot
 import (
 	"slices"
 
-	"github.com/uplink-rpc/uplink/internal/entropy"
+	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 )
 
 // bytesModel is what was learned of a Bytes field.
 type bytesModel struct {
-	replaced [2]entropy.Chance // by whether the object's numbers changed
-	length   entropy.Chance    // changed within what is replaced
-	kept     [2]entropy.Chance // a byte is that of the baseline, by whether the one before it was
+	replaced [2]rangecoder.Prob // by whether the object's numbers changed
+	length   rangecoder.Prob    // changed within what is replaced
+	kept     [2]rangecoder.Prob // a byte is that of the baseline, by whether the one before it was
 }
 
 func (m *bytesModel) init() {
-	entropy.Fill(m.replaced[:], entropy.Half, 0)
-	entropy.Fill(m.kept[:], entropy.Half, 0)
-	m.length = entropy.Chance{P: entropy.Half}
+	rangecoder.Fill(m.replaced[:], rangecoder.Half, 0)
+	rangecoder.Fill(m.kept[:], rangecoder.Half, 0)
+	m.length = rangecoder.Prob{P: rangecoder.Half}
 }
 
 // padded says whether what is beyond the length of a byte string is zero.

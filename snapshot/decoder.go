@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math/bits"
 
-	"github.com/uplink-rpc/uplink/internal/entropy"
+	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 )
 
 // Decoder rebuilds a world's snapshots from the payloads of one [Encoder], in whatever order they come.
@@ -54,7 +54,7 @@ func (c Config) NewDecoder(s *Schema, initial *Set) (*Decoder, error) {
 		d.start.CopyFrom(initial)
 	}
 	d.hash = hash(d.start, d.prior)
-	d.walk.schema, d.walk.Coder = s, entropy.NewCoder(entropy.Slowest, true)
+	d.walk.schema, d.walk.Coder = s, rangecoder.NewCoder(rangecoder.MaxCount, true)
 	return d, nil
 }
 

@@ -3,7 +3,7 @@ package snapshot
 import (
 	"fmt"
 
-	"github.com/uplink-rpc/uplink/internal/entropy"
+	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 )
 
 // Info says what an encoder made.
@@ -42,7 +42,7 @@ type fate struct {
 // NewEncoder makes an encoder of the world's snapshots.
 func NewEncoder(s *Schema, w *World) *Encoder {
 	e := &Encoder{world: w, sent: make([]fate, w.cfg.Ring), states: newShelf(w.cfg.Ring, s.newState)}
-	e.walk.schema, e.walk.Coder = s, entropy.NewCoder(entropy.Slowest, false)
+	e.walk.schema, e.walk.Coder = s, rangecoder.NewCoder(rangecoder.MaxCount, false)
 	return e
 }
 

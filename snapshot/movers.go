@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/uplink-rpc/uplink/internal/fixed"
+	"github.com/uplink-rpc/uplink/internal/codec/fixed"
 )
 
 // passed bounds how many moving objects are looked at, on either side, for the one that came closest.

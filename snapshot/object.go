@@ -4,8 +4,8 @@ import (
 	"math/bits"
 	"slices"
 
-	"github.com/uplink-rpc/uplink/internal/entropy"
-	"github.com/uplink-rpc/uplink/internal/fixed"
+	"github.com/uplink-rpc/uplink/internal/codec/fixed"
+	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 )
 
 // neighbors is how many of the objects coded last are looked at for the nearest.
@@ -48,7 +48,7 @@ type object struct {
 
 // walk codes the objects of a snapshot in either direction.
 type walk struct {
-	entropy.Coder
+	rangecoder.Coder
 	schema *Schema
 	state  *state  // as it goes on
 	from   *state  // as it was beside the baseline

@@ -6,7 +6,7 @@ import (
 	"math/bits"
 	"slices"
 
-	"github.com/uplink-rpc/uplink/internal/bitio"
+	"github.com/uplink-rpc/uplink/internal/codec/bitio"
 )
 
 // Packing is which parts of hand-made bit packing are used. Each is worth something only with those before it.

@@ -1,9 +1,9 @@
 package snapshot
 
 import (
-	"github.com/uplink-rpc/uplink/internal/entropy"
-	"github.com/uplink-rpc/uplink/internal/fixed"
-	"github.com/uplink-rpc/uplink/internal/lms"
+	"github.com/uplink-rpc/uplink/internal/codec/fixed"
+	"github.com/uplink-rpc/uplink/internal/codec/lms"
+	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 )
 
 // placeTerms are what a component of a place is predicted from.
@@ -76,13 +76,13 @@ func (w *walk) codePlace(field int, m *motionModel, cur []int32) {
 		}
 		y[placeForced] = max(turned, y[placeOut])
 		scale := m.scale[k][ground].Predict(&y)
-		level := entropy.Level(scale)
-		sign := k*9 + 3*entropy.Sign3(t.x[1]) + entropy.Sign3(t.g)
+		level := rangecoder.Level(scale)
+		sign := k*9 + 3*rangecoder.Sign3(t.x[1]) + rangecoder.Sign3(t.g)
 		if anchor {
 			sign += 27 * w.low(guess-w.hist.low[k]*16, scale)
 		}
 		v := (guess + 8) >> 4
-		v += w.Number(&m.numbers, level, sign, int64(cur[k])-v)
+		v += w.Int(&m.numbers, level, sign, int64(cur[k])-v)
 		w.store(&cur[k], w.bounded(v, f.Lo, f.Hi))
 
 		e := int64(cur[k])*16 - guess

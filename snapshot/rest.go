@@ -3,7 +3,7 @@ package snapshot
 import (
 	"slices"
 
-	"github.com/uplink-rpc/uplink/internal/fixed"
+	"github.com/uplink-rpc/uplink/internal/codec/fixed"
 )
 
 // Objects at rest are told apart by how close another one came, in quarters of an octave, and how long they have rested.

@@ -6,7 +6,7 @@ import (
 	"hash/fnv"
 	"io"
 
-	"github.com/uplink-rpc/uplink/internal/orientation"
+	"github.com/uplink-rpc/uplink/internal/codec/quat"
 )
 
 // Schema is the typed description of an object. It is immutable and safe for concurrent use.
@@ -14,14 +14,14 @@ type Schema struct {
 	fields  []Field
 	at      []int // first component of each field
 	ints    int
-	order   []int               // fields that are predicted, orientations before numbers
-	moving  []stretch           // components of fields that are predicted
-	anchor  int                 // the field whose place says which objects are near each other, or -1
-	places  stretch             // its components
-	flags   []int               // fields of kind Flags
-	grains  []orientation.Grain // of the fields of kind Quat
-	lie     int                 // the field that says how objects lie, or -1
-	strings []int               // fields of kind Bytes
+	order   []int            // fields that are predicted, orientations before numbers
+	moving  []stretch        // components of fields that are predicted
+	anchor  int              // the field whose place says which objects are near each other, or -1
+	places  stretch          // its components
+	flags   []int            // fields of kind Flags
+	grains  []quat.Quantizer // of the fields of kind Quat
+	lie     int              // the field that says how objects lie, or -1
+	strings []int            // fields of kind Bytes
 }
 
 // NewSchema checks fields. The error names the one that is wrong, and how.
@@ -40,7 +40,7 @@ func NewSchema(fields ...Field) (*Schema, error) {
 			if s.lie < 0 {
 				s.lie = i
 			}
-			s.grains = append(s.grains, orientation.NewGrain(f.Lo, f.Hi))
+			s.grains = append(s.grains, quat.NewQuantizer(f.Lo, f.Hi))
 		case Flags:
 			s.flags = append(s.flags, i)
 		case Bytes:

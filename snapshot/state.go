@@ -1,10 +1,10 @@
 package snapshot
 
 import (
-	"github.com/uplink-rpc/uplink/internal/entropy"
-	"github.com/uplink-rpc/uplink/internal/fixed"
-	"github.com/uplink-rpc/uplink/internal/lms"
-	"github.com/uplink-rpc/uplink/internal/orientation"
+	"github.com/uplink-rpc/uplink/internal/codec/fixed"
+	"github.com/uplink-rpc/uplink/internal/codec/lms"
+	"github.com/uplink-rpc/uplink/internal/codec/quat"
+	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 )
 
 const classes = 7
@@ -15,15 +15,15 @@ type motionModel struct {
 	scale   [3][2]lms.Predictor // in flight or at rest, and on the ground
 	roll    [3][5]lms.Predictor // of what lies on the ground: along the axis it lies on, and across
 	size    [3]size
-	numbers entropy.Numbers
+	numbers rangecoder.IntModel
 }
 
 // quatModel is what was learned of a Quat field.
 type quatModel struct {
 	turn    [3][2 * classes]lms.Predictor // in flight, and on the ground
 	scale   [3][2]lms.Predictor
-	largest orientation.Largest
-	numbers entropy.Numbers
+	largest quat.LargestModel
+	numbers rangecoder.IntModel
 }
 
 // state is the small state kept beside a snapshot: what its chain of baselines taught.
@@ -31,20 +31,20 @@ type state struct {
 	motion  []motionModel
 	quat    []quatModel
 	angles  []angleModel
-	flags   [][128]entropy.Chance
+	flags   [][128]rangecoder.Prob
 	strings []bytesModel
-	settled [][ages][2]entropy.Chance // flags of objects at rest, by age
-	changed [256]entropy.Chance
-	hit     [closes][4]entropy.Chance // changed, of objects at rest, by how close another came
-	same    []([64]entropy.Chance)    // by field: unchanged within an object that changed
-	touch   int64                     // how near others come that set an object at rest in motion, logarithm
-	quiet   [3]entropy.Chance         // of many objects at rest one changes, of a block of them, it does
-	known   entropy.Chance
-	gone    [2]entropy.Chance
-	born    entropy.Lengths // how many objects the baseline has not
-	gap     entropy.Lengths // ids between them
-	last    []int16         // by object and field: the logarithm of what its last prediction missed by
-	rested  []int16         // by object: how many snapshots ago it last changed
+	settled [][ages][2]rangecoder.Prob // flags of objects at rest, by age
+	changed [256]rangecoder.Prob
+	hit     [closes][4]rangecoder.Prob // changed, of objects at rest, by how close another came
+	same    []([64]rangecoder.Prob)    // by field: unchanged within an object that changed
+	touch   int64                      // how near others come that set an object at rest in motion, logarithm
+	quiet   [3]rangecoder.Prob         // of many objects at rest one changes, of a block of them, it does
+	known   rangecoder.Prob
+	gone    [2]rangecoder.Prob
+	born    rangecoder.LengthModel // how many objects the baseline has not
+	gap     rangecoder.LengthModel // ids between them
+	last    []int16                // by object and field: the logarithm of what its last prediction missed by
+	rested  []int16                // by object: how many snapshots ago it last changed
 }
 
 // What linear predictions start from: extrapolation of constant velocity, with more or less of the newest change of
@@ -117,26 +117,26 @@ func (s *Schema) newState() *state {
 			st.strings = append(st.strings, bytesModel{})
 			st.strings[len(st.strings)-1].init()
 		default:
-			st.flags = append(st.flags, [128]entropy.Chance{})
-			entropy.Fill(st.flags[len(st.flags)-1][:], entropy.Half, 0)
-			st.settled = append(st.settled, [ages][2]entropy.Chance{})
+			st.flags = append(st.flags, [128]rangecoder.Prob{})
+			rangecoder.Fill(st.flags[len(st.flags)-1][:], rangecoder.Half, 0)
+			st.settled = append(st.settled, [ages][2]rangecoder.Prob{})
 			for i := range st.settled[len(st.settled)-1] {
-				entropy.Fill(st.settled[len(st.settled)-1][i][:], entropy.Half, 0)
+				rangecoder.Fill(st.settled[len(st.settled)-1][i][:], rangecoder.Half, 0)
 			}
 		}
 	}
-	st.same = make([][64]entropy.Chance, len(s.fields))
+	st.same = make([][64]rangecoder.Prob, len(s.fields))
 	for i := range st.same {
-		entropy.Fill(st.same[i][:], entropy.Half, 0)
+		rangecoder.Fill(st.same[i][:], rangecoder.Half, 0)
 	}
-	entropy.Fill(st.changed[:], entropy.Half, 0)
+	rangecoder.Fill(st.changed[:], rangecoder.Half, 0)
 	for i := range st.hit {
-		entropy.Fill(st.hit[i][:], entropy.Half, 0)
+		rangecoder.Fill(st.hit[i][:], rangecoder.Half, 0)
 	}
-	entropy.Fill(st.quiet[:], entropy.Half, 0)
+	rangecoder.Fill(st.quiet[:], rangecoder.Half, 0)
 	st.touch = 40 * fixed.LogOne
-	entropy.Fill(st.gone[:], entropy.Half, 0)
-	st.known = entropy.Chance{P: 60000, N: 10}
+	rangecoder.Fill(st.gone[:], rangecoder.Half, 0)
+	st.known = rangecoder.Prob{P: 60000, N: 10}
 	st.born.Init(bornLevel)
 	st.gap.Init(gapLevel)
 	return st

@@ -38,7 +38,7 @@ func (w *walk) names(pairs []pair, cur *Set) ([]pair, bool) {
 	} else if w.Decoding {
 		pairs = same(pairs, base)
 	}
-	n := w.Count(&w.state.born, bornLevel, uint64(born))
+	n := w.Uint(&w.state.born, bornLevel, uint64(born))
 	if n > MaxObjects || w.Decoding && n+uint64(len(pairs)) > MaxObjects {
 		w.fault = ErrCount
 		return pairs, false
@@ -102,7 +102,7 @@ func (w *walk) codeBorn(pairs []pair, n int) ([]pair, bool) {
 			o = pairs[i].object
 			i++
 		}
-		id := before + 1 + int64(w.Count(&w.state.gap, gapLevel, uint64(int64(o.ID)-before-1)))
+		id := before + 1 + int64(w.Uint(&w.state.gap, gapLevel, uint64(int64(o.ID)-before-1)))
 		if id > 1<<16-1 {
 			return pairs, false
 		}

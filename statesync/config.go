@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/uplink-rpc/uplink/internal/fixed"
-	"github.com/uplink-rpc/uplink/internal/orientation"
+	"github.com/uplink-rpc/uplink/internal/codec/fixed"
+	"github.com/uplink-rpc/uplink/internal/codec/quat"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
@@ -88,13 +88,13 @@ const perBits = 30
 // field is a field as updates code it.
 type field struct {
 	snapshot.Field
-	at    int               // its first component
-	by    int               // the field that is its velocity, or -1
-	per   int64             // PerTick: Q16 of steps, or of radians in perBits
-	trend int               // of a field without a velocity, its first component in record.trend
-	still bool              // it is zero at rest
-	turn  int64             // steps of an Angle's turn, or 0
-	grain orientation.Grain // of a Quat
+	at    int            // its first component
+	by    int            // the field that is its velocity, or -1
+	per   int64          // PerTick: Q16 of steps, or of radians in perBits
+	trend int            // of a field without a velocity, its first component in record.trend
+	still bool           // it is zero at rest
+	turn  int64          // steps of an Angle's turn, or 0
+	grain quat.Quantizer // of a Quat
 }
 
 // plan is a schema and how its fields hang together.
@@ -199,7 +199,7 @@ func (p *plan) sort() error {
 				f.trend, p.trends = p.trends, p.trends+f.N
 			}
 		case snapshot.Quat:
-			f.grain = orientation.NewGrain(f.Lo, f.Hi)
+			f.grain = quat.NewQuantizer(f.Lo, f.Hi)
 			rank[2] = append(rank[2], i)
 		case snapshot.Flags:
 			p.flags = append(p.flags, i)

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/uplink-rpc/uplink/internal/entropy"
+	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
@@ -15,7 +15,7 @@ func forge(t *testing.T, p *plan, seq uint64, tick int64, ids []uint16) []byte {
 	var b book
 	b.plan = p
 	var w walk
-	w.Coder = entropy.NewCoder(slowest, false)
+	w.Coder = rangecoder.NewCoder(slowest, false)
 	w.init(&b)
 	w.out, w.root = &packet{seq: seq, tick: tick}, true
 	b.open(w.out)

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"github.com/uplink-rpc/uplink/internal/fixed"
+	"github.com/uplink-rpc/uplink/internal/codec/fixed"
 )
 
 // The header is 16 bits, low byte first: the distance to the newest acked packet in the low 6, the low 10 of the

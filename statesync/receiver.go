@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/uplink-rpc/uplink/internal/entropy"
+	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
@@ -58,7 +58,7 @@ func NewReceiver(schema *snapshot.Schema, cfg Config) (*Receiver, error) {
 		return nil, err
 	}
 	r := &Receiver{prior: p.newState()}
-	r.book.plan, r.walk.Coder = p, entropy.NewCoder(slowest, true)
+	r.book.plan, r.walk.Coder = p, rangecoder.NewCoder(slowest, true)
 	r.walk.init(&r.book)
 	r.inputs.clear()
 	return r, nil

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/uplink-rpc/uplink/internal/entropy"
-	"github.com/uplink-rpc/uplink/internal/fixed"
+	"github.com/uplink-rpc/uplink/internal/codec/fixed"
+	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
@@ -73,7 +73,7 @@ func NewSender(schema *snapshot.Schema, cfg Config) (*Sender, error) {
 	s := &Sender{cfg: cfg, next: cfg.First, start: cfg.First, epoch: cfg.Epoch, prior: p.newState()}
 	s.book.final = cfg.First
 	s.book.plan, s.walk.novel = p, !cfg.NoRelative
-	s.walk.Coder = entropy.NewCoder(slowest, false)
+	s.walk.Coder = rangecoder.NewCoder(slowest, false)
 	s.walk.init(&s.book)
 	s.inputs.clear()
 	s.chooser.init(p)

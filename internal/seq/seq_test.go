@@ -1,0 +1,144 @@
+package seq
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestUnwrap compares Unwrap with its definition: of all numbers with the low bits, the one between
+// behind below next and 2^width - behind above it.
+func TestUnwrap(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		width := rapid.UintRange(1, 16).Draw(t, "width")
+		turn := uint64(1) << width
+		next := rapid.OneOf(rapid.Uint64Range(0, 3*turn), rapid.Uint64Range(0, 1<<63)).Draw(t, "next")
+		behind := rapid.Uint64Range(0, turn-1).Draw(t, "behind")
+		low := rapid.Uint64Range(0, turn-1).Draw(t, "low")
+		got := Unwrap(low, width, next, behind)
+		want := next - min(behind, next)
+		for want%turn != low {
+			want++
+		}
+		if got != want {
+			t.Fatalf("Unwrap(%d, %d, %d, %d) = %d, want %d", low, width, next, behind, got, want)
+		}
+	})
+}
+
+func TestNearest(t *testing.T) {
+	for _, c := range []struct{ low, next, want uint64 }{
+		{0, 0, 0},
+		{5, 0, 5},
+		{15, 0, 15}, // -1 does not exist
+		{15, 16, 15},
+		{8, 16, 8}, // 24 is as near
+		{7, 16, 23},
+		{0, 15, 16},
+	} {
+		if got := Nearest(c.low, 4, c.next); got != c.want {
+			t.Errorf("Nearest(%d, 4, %d) = %d, want %d", c.low, c.next, got, c.want)
+		}
+	}
+}
+
+// TestWindow compares a window with the set of all numbers that were added.
+func TestWindow(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var w Window
+		start := rapid.Uint64Range(0, 1<<40).Draw(t, "start")
+		added, newest := map[uint64]bool{}, uint64(0)
+		for _, step := range rapid.SliceOf(rapid.Uint64Range(0, 200)).Draw(t, "numbers") {
+			n := start + step
+			w.Add(n)
+			if newest = max(newest, n); n+WindowSize >= newest {
+				added[n] = true
+			}
+			if !w.Any || w.Newest != newest {
+				t.Fatalf("newest %d, want %d", w.Newest, newest)
+			}
+			want := []uint64{}
+			for n := newest; n+WindowSize >= newest; n-- {
+				if w.Has(n) != added[n] {
+					t.Fatalf("Has(%d) = %v below %d", n, w.Has(n), newest)
+				}
+				if added[n] {
+					want = append(want, n)
+				}
+				if n == 0 {
+					break
+				}
+			}
+			if got := slices.Collect(Acked(w.Newest, w.Bits)); !slices.Equal(got, want) {
+				t.Fatalf("acked %d, want %d", got, want)
+			}
+			if w.Has(newest + 1) {
+				t.Fatalf("Has(%d) above the newest", newest+1)
+			}
+		}
+		if !w.Any && w != (Window{}) {
+			t.Fatalf("empty window %+v", w)
+		}
+	})
+}
+
+func TestAckedWraps(t *testing.T) {
+	if got := slices.Collect(Acked(uint16(1), 7)); !slices.Equal(got, []uint16{1, 0, 65535, 65534}) {
+		t.Errorf("acked %d", got)
+	}
+	for n := range Acked(uint64(9), ^uint64(0)) {
+		if n == 5 {
+			break
+		}
+	}
+}
+
+// FuzzParseBits parses arbitrary bytes: what is accepted is appended again unchanged.
+func FuzzParseBits(f *testing.F) {
+	f.Add([]byte{1, 2, 3}, uint8(2))
+	f.Add([]byte{255, 255, 255, 255, 255, 255, 255, 255}, uint8(8))
+	f.Add([]byte{}, uint8(1))
+	f.Fuzz(func(t *testing.T, b []byte, size uint8) {
+		n := int(size % 9)
+		v, rest, ok := ParseBits(b, n)
+		if ok != (len(b) >= n) {
+			t.Fatalf("%d of %d bytes: %v", n, len(b), ok)
+		}
+		if !ok {
+			return
+		}
+		if got := append(AppendBits(nil, v, n), rest...); !bytes.Equal(got, b) {
+			t.Fatalf("%x became %x", b, got)
+		}
+		if ByteLen(v) > n {
+			t.Fatalf("%#x of %d bytes takes %d", v, n, ByteLen(v))
+		}
+	})
+}
+
+func TestWindowBits(t *testing.T) {
+	w := Window{Any: true, Newest: 100, Bits: 0b1011}
+	if w.Low(2) != 3 || w.Low(3) != 3 || w.Low(64) != 0b1011 || Mask(0) != 0 || Mask(64) != ^uint64(0) {
+		t.Errorf("low bits %b, %b", w.Low(2), w.Low(3))
+	}
+	for v, want := range map[uint64]int{0: 0, 1: 1, 255: 1, 256: 2, 1 << 63: 8} {
+		if got := ByteLen(v); got != want {
+			t.Errorf("ByteLen(%#x) = %d, want %d", v, got, want)
+		}
+	}
+}
+
+func TestAllocs(t *testing.T) {
+	var w Window
+	sum := uint64(0)
+	if n := testing.AllocsPerRun(10, func() {
+		w.Add(w.Newest + 3)
+		for n := range Acked(w.Newest, w.Bits) {
+			sum += n
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
