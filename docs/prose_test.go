@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -84,11 +85,12 @@ func TestProse(t *testing.T) {
 			if strings.HasPrefix(strings.TrimSpace(line), "```") {
 				fenced = !fenced
 			}
-			table := strings.HasPrefix(strings.TrimSpace(line), "|")
-			if !fenced && !table {
-				check(path, line)
+			code := fenced || strings.HasPrefix(line, "    ")
+			if !code {
+				check(path+":"+strconv.Itoa(n+1), line)
 			}
-			if !fenced && !table && !strings.Contains(line, "](") && columns(line) > maxColumns {
+			exempt := code || strings.HasPrefix(line, "|") || strings.Contains(line, "](")
+			if !exempt && columns(line) > maxColumns {
 				t.Errorf("%s:%d: a line of %d columns; at most %d", path, n+1, columns(line), maxColumns)
 			}
 		}
@@ -101,14 +103,14 @@ func columns(line string) int {
 }
 
 // repositoryFiles yields the path and the text of each file of the repository whose name ends in
-// suffix, except those below testdata and hidden directories.
+// suffix, except those below testdata, vendor and hidden directories.
 func repositoryFiles(t *testing.T, suffix string) iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
 			if err != nil {
 				return err
 			}
-			if d.IsDir() && (d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".") && d.Name() != "..") {
+			if d.IsDir() && (d.Name() == "testdata" || d.Name() == "vendor" || strings.HasPrefix(d.Name(), ".") && d.Name() != "..") {
 				return fs.SkipDir
 			}
 			if !strings.HasSuffix(path, suffix) || d.IsDir() {
