@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -54,7 +55,7 @@ type Config struct {
 	// Priors are what streams of the adaptive codec may start from beside the
 	// built-in one, those of older clients too. A client that names another gets the
 	// built-in one; RPCStats counts that.
-	Priors []*rpcdelta.Prior
+	Priors []*prior.Prior
 	// Poll has handlers run in [Server.Poll] instead of in Serve.
 	Poll bool
 	// JitterBuffer, if not nil, has frames of unreliable RPCs wait for their time, so

@@ -9,6 +9,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -54,7 +55,7 @@ type binding struct {
 	reliable bool
 	frames   uint64           // that a datagram brings at most
 	newest   uint64           // number of the datagram with the newest payload that was taken
-	prior    *rpcdelta.Prior  // that its frames start from; nil if its codec has none
+	prior    *prior.Prior     // that its frames start from; nil if its codec has none
 	rate     ratelimit.Rate   // of new frames
 	taken    ratelimit.Bucket // of it
 	refused  uint64           // frames since the last that was delivered, that the game refused; of handlers' goroutine

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -15,7 +16,7 @@ import (
 type RPCProfile struct {
 	RPC    string
 	Schema *schema.Schema
-	rpcdelta.Profile
+	inspect.Profile
 }
 
 // Profile has one of every so many payloads of each RPC measured, on average, at random
@@ -45,7 +46,7 @@ func (s *Server) Profiles() []RPCProfile {
 	out := make([]RPCProfile, 0, len(s.rpcs))
 	for _, name := range slices.Sorted(maps.Keys(s.rpcs)) {
 		r := s.rpcs[name]
-		p := rpcdelta.NewProfile(r.schema)
+		p := inspect.NewProfile(r.schema)
 		for _, h := range r.shards {
 			h.profiler.addTo(p, run)
 		}
@@ -60,10 +61,10 @@ type profiler struct {
 
 	mu      sync.Mutex // guards the rest
 	run     uint64     // of Server.profiling, that profile is of
-	profile *rpcdelta.Profile
+	profile *inspect.Profile
 }
 
-func (p *profiler) addTo(sum *rpcdelta.Profile, run uint64) {
+func (p *profiler) addTo(sum *inspect.Profile, run uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.profile != nil && p.run == run {
@@ -83,7 +84,7 @@ func (p *profiler) decode(b *binding, payload []byte, profiling uint64) ([]rpcde
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.profile == nil || p.run != run {
-		p.profile, p.run = rpcdelta.NewProfile(b.rpc.schema), run
+		p.profile, p.run = inspect.NewProfile(b.rpc.schema), run
 	}
 	b.dec.Measure(p.profile)
 	defer b.dec.Measure(nil)

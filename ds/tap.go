@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -54,7 +55,7 @@ type Binding struct {
 	Ring                  int
 	Codec                 rpcdelta.Codec
 	Reliable, DeliverLate bool
-	Prior                 *rpcdelta.Prior // nil where the codec has none
+	Prior                 *prior.Prior // nil where the codec has none
 }
 
 // countEvery is the time between two calls of [Tap.Counted].

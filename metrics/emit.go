@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -51,20 +52,20 @@ func (p *payloads) wire(reliable bool) uint64 {
 // the prior.
 func (e emitter) rpc(d *rpcDescs, name string, reliable bool, s *rpcdelta.Stats, p payloads, fallbacks uint64) {
 	ch := channel(reliable)
-	e.counter(d.older, s.Older, name, ch)
+	e.counter(d.older, s.Redundant, name, ch)
 	e.counter(d.payloads, p.messages, name, ch)
 	e.counter(d.shared, p.shared, name, ch)
 	e.counter(d.frames, s.Delta, name, ch, rpcdelta.Delta.String())
-	e.counter(d.frames, s.Intra, name, ch, rpcdelta.Intra.String())
+	e.counter(d.frames, s.Keyframe, name, ch, rpcdelta.Keyframe.String())
 	e.counter(d.frames, s.Reset, name, ch, rpcdelta.Reset.String())
 	e.counter(d.bytes, (s.FullBits+7)/8, name, ch, "full")
 	e.counter(d.bytes, (s.PayloadBits+7)/8, name, ch, "payload")
 	e.counter(d.bytes, p.sealBytes, name, ch, "aead")
 	e.counter(d.bytes, p.wire(reliable), name, ch, "wire")
 	e.counter(d.fallbacks, fallbacks, name, ch)
-	buckets := make(map[float64]uint64, len(rpcdelta.AgeBounds))
+	buckets := make(map[float64]uint64, len(inspect.AgeBounds))
 	n := uint64(0)
-	for i, bound := range rpcdelta.AgeBounds {
+	for i, bound := range inspect.AgeBounds {
 		n += s.BaselineAge[i]
 		buckets[float64(bound)] = n
 	}

@@ -42,8 +42,8 @@ func newFlow(r *ds.RPCStats) flow {
 	}
 	return flow{
 		RPC: r.RPC, Reliable: r.Reliable,
-		Calls: r.Frames(), Missed: r.Missed, Late: r.LateFrames, Delta: r.Delta, Intra: r.Intra, Reset: r.Reset,
-		Payloads: r.Messages, Older: r.Older, Age: r.AgeSum,
+		Calls: r.Frames(), Missed: r.Missed, Late: r.LateFrames, Delta: r.Delta, Intra: r.Keyframe, Reset: r.Reset,
+		Payloads: r.Messages, Older: r.Redundant, Age: r.AgeSum,
 		Full: r.FullBits, Coded: r.PayloadBits, Header: since(8*r.Bytes, r.PayloadBits), Seal: 8 * r.AEADBytes,
 		Around:    8 * (r.CoalescedBytes + (r.Messages-r.Coalesced)*header),
 		Fallbacks: r.PriorFallbacks,
