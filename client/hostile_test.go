@@ -531,8 +531,9 @@ func hordes(r *rogue, v *victim) {
 			uplinktest.Must(r.t, sender.AddInputs(tick, in...))
 		}
 		set := typ.Schema().NewSet()
-		for i := range statesync.MaxUpdates {
-			id := (int(n)*statesync.MaxUpdates)%65_000 + i
+		const updates = 255
+		for i := range updates {
+			id := (int(n)*updates)%65_000 + i
 			uplinktest.Must(r.t, typ.Add(set, snapshot.Object{ID: uint16(id)}, &puck{}))
 			uplinktest.Must(r.t, sender.Prioritize(uint16(id), 1))
 		}

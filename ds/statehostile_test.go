@@ -236,7 +236,7 @@ func TestHostileAcksMemory(t *testing.T) {
 				s.send(players)
 				for _, p := range s.players {
 					_, epoch := p.down.outlet.(*stateOutlet).sender.Next()
-					a := h.state(s.tick-1, epoch-statesync.NewEpoch)
+					a := h.state(s.tick-1, epoch-64)
 					s.ack = a.Append(append(s.ack[:0], 0))
 					p.down.player.receiveDownAck(s.ack, time.Time{})
 				}

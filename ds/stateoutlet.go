@@ -7,6 +7,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/fragment"
 	"github.com/uplink-rpc/uplink/internal/worlds"
+	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/statesync"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -133,7 +134,7 @@ func (o *stateOutlet) payload(wire int) int {
 func (o *stateOutlet) ack(b []byte) (int, error) {
 	a, rest, err := statesync.ParseAck(b)
 	if err == nil && len(rest) > 0 {
-		err = statesync.ErrMalformed
+		err = snapshot.ErrMalformed
 	}
 	before := o.sender.Stats().Acks
 	if err == nil {

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/uplink-rpc/uplink/internal/lab/cubes"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
@@ -18,7 +19,7 @@ const (
 
 // moving is the schema of a recorded cube and its velocity.
 func moving() *snapshot.Schema {
-	fields := append(Cubes().Fields(), snapshot.Field{Name: "Velocity", Kind: snapshot.Motion, N: 3, Lo: -maxVelocity, Hi: maxVelocity - 1})
+	fields := append(Cubes().Fields(), snapshot.Field{Name: "Velocity", Class: schema.ClassNumber, N: 3, Lo: -maxVelocity, Hi: maxVelocity - 1})
 	s, err := snapshot.NewSchema(fields...)
 	if err != nil {
 		panic(err)
