@@ -1,4 +1,4 @@
-package rpcdelta
+package prior
 
 import (
 	"context"
@@ -14,7 +14,7 @@ type Recording struct {
 	Frames []schema.Frame
 }
 
-// TrainConfig configures [TrainPrior]. Zero fields mean the defaults.
+// TrainConfig configures [Train]. Zero fields mean the defaults.
 type TrainConfig struct {
 	// FromScratch starts from nothing instead of the built-in prior, which otherwise provides what
 	// the recordings do not cover.
@@ -25,18 +25,18 @@ type TrainConfig struct {
 	Progress func(done float64)
 }
 
-// TrainPrior trains a prior on recordings. The same recordings result in the same prior on every
+// Train trains a prior on recordings. The same recordings result in the same prior on every
 // platform; without recordings, the result is the prior that training starts from. Training takes
 // about 30 µs per frame and stops early with ctx's error. A frame that does not match its schema is
 // an error.
-func TrainPrior(ctx context.Context, recordings []Recording, cfg TrainConfig) (*Prior, error) {
+func Train(ctx context.Context, recordings []Recording, cfg TrainConfig) (*Prior, error) {
 	recs := make([]adaptive.Recording, len(recordings))
 	for i := range recordings {
 		r := &recordings[i]
-		recs[i] = adaptive.Recording{Fields: formatOf(r.Schema).modelFields(), RateHz: r.Schema.RateHz()}
+		recs[i] = adaptive.Recording{Fields: adaptive.FieldsOf(r.Schema), RateHz: r.Schema.RateHz()}
 		for n := range r.Frames {
 			if err := r.Schema.Check(&r.Frames[n]); err != nil {
-				return nil, fmt.Errorf("rpcdelta: train: recording %d, frame %d: %w", i, n, err)
+				return nil, fmt.Errorf("prior: train: recording %d, frame %d: %w", i, n, err)
 			}
 			recs[i].Rows = append(recs[i].Rows, (*adaptive.Row)(&r.Frames[n]))
 		}
@@ -48,11 +48,11 @@ func TrainPrior(ctx context.Context, recordings []Recording, cfg TrainConfig) (*
 		return ctx.Err()
 	}}
 	if !cfg.FromScratch {
-		training.From = generic().p
+		training.From = adaptive.Generic()
 	}
 	p, err := adaptive.Train(recs, training)
 	if err != nil {
-		return nil, fmt.Errorf("rpcdelta: train: %w", err)
+		return nil, fmt.Errorf("prior: train: %w", err)
 	}
-	return &Prior{p}, nil
+	return (*Prior)(p), nil
 }

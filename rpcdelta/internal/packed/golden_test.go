@@ -1,4 +1,4 @@
-package rpcdelta
+package packed
 
 import (
 	"bytes"
@@ -219,21 +219,21 @@ func TestGoldenFrames(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := newRLE(formatOf(s))
-		got, ok := c.write(nil, &g.cur, base)
+		c := NewCodec(Of(s))
+		got, ok := c.Append(nil, &g.cur, base)
 		if !ok || !bytes.Equal(got, want) {
 			t.Errorf("%s: % x, want % x", g.name, got, want)
 		}
 		back := s.NewFrame()
-		if err := c.read(back, base, want); err != nil || !back.Equal(&g.cur) {
+		if err := c.Parse(back, base, want); err != nil || !back.Equal(&g.cur) {
 			t.Errorf("%s: % x is %v, %v", g.name, want, back, err)
 		}
 		for n := range want {
-			if err := c.read(back, base, want[:n]); err == nil {
+			if err := c.Parse(back, base, want[:n]); err == nil {
 				t.Errorf("%s: its first %d bytes are accepted", g.name, n)
 			}
 		}
-		if err := c.read(back, base, append(want, 0)); err == nil {
+		if err := c.Parse(back, base, append(want, 0)); err == nil {
 			t.Errorf("%s: a byte more is accepted", g.name)
 		}
 	}
@@ -272,7 +272,7 @@ func TestGoldenErrors(t *testing.T) {
 			base = &schema.Frame{Ints: c.base}
 		}
 		f := s.NewFrame()
-		if err := newRLE(formatOf(s)).read(f, base, coded); err == nil || !strings.Contains(err.Error(), c.reason) {
+		if err := NewCodec(Of(s)).Parse(f, base, coded); err == nil || !strings.Contains(err.Error(), c.reason) {
 			t.Errorf("%s: %v, frame %v", c.name, err, f)
 		}
 	}

@@ -1,4 +1,7 @@
-package rpcdelta
+// Package packed codes frames as game engines pack them: numbers in groups of one width, as Unreal
+// Engine's packed vectors, and the XOR of all other fields run-length coded. It is the codec rle,
+// and the measure of how large frames are without any codec.
+package packed
 
 import (
 	"math/bits"
@@ -13,15 +16,14 @@ const (
 	wideGroupMax = 31
 )
 
-// format holds the data that the codecs derive from a schema. All encoders and decoders of a schema
+// Format holds the data that the codec derives from a schema. All encoders and decoders of a schema
 // share one. Safe for concurrent use.
-type format struct {
+type Format struct {
 	*schema.Schema
 	plans     []plan
 	fixedBits int          // part of FullBits that is the same for every frame
 	groups    []sizedGroup // fields whose part depends on their numbers
 	varying   []int        // plans of the other fields
-	models    models
 }
 
 // plan is the layout of a field with the data that the codecs derive from it.
@@ -33,13 +35,13 @@ type plan struct {
 
 type formatKey struct{}
 
-// formatOf returns the format of a schema.
-func formatOf(s *schema.Schema) *format {
-	return s.Derived(formatKey{}, func(s *schema.Schema) any { return newFormat(s) }).(*format)
+// Of returns the format of a schema.
+func Of(s *schema.Schema) *Format {
+	return s.Derived(formatKey{}, func(s *schema.Schema) any { return newFormat(s) }).(*Format)
 }
 
-func newFormat(s *schema.Schema) *format {
-	f := &format{Schema: s}
+func newFormat(s *schema.Schema) *Format {
+	f := &Format{Schema: s}
 	for i, l := range s.Layouts() {
 		p := plan{Layout: l, max: groupMax}
 		if l.Class == schema.ClassNumber {
@@ -61,12 +63,9 @@ func newFormat(s *schema.Schema) *format {
 	return f
 }
 
-// FullBits returns the size in bits of a frame of schema s as a game engine sends it: numbers as
-// [PackedVectorBits] describes, all other fields uncompressed, and no differences. Savings are
-// measured against it. It does not allocate after the first call for s.
-func FullBits(s *schema.Schema, f *schema.Frame) int { return formatOf(s).fullBits(f) }
-
-func (x *format) fullBits(f *schema.Frame) int {
+// FullBits returns the size in bits of a frame as a game engine sends it: numbers as a packed
+// vector, all other fields uncompressed, and no differences. It does not allocate.
+func (x *Format) FullBits(f *schema.Frame) int {
 	n := x.fixedBits
 	for i := range x.groups {
 		g := &x.groups[i]
@@ -77,6 +76,9 @@ func (x *format) fullBits(f *schema.Frame) int {
 	}
 	return n
 }
+
+// FieldBits returns field i's part of FullBits.
+func (x *Format) FieldBits(i int, f *schema.Frame) int { return x.plans[i].fullBits(f) }
 
 // sizedGroup is a field of numbers with its size in bits by the length of the largest magnitude.
 type sizedGroup struct {
@@ -138,20 +140,4 @@ func (p *plan) groupSizes() *[32]uint16 {
 		t[m] = uint16(n)
 	}
 	return t
-}
-
-// hashFrame returns a 16-bit hash of a frame. Both ends compare it once per second.
-func hashFrame(f *schema.Frame) uint16 {
-	const offset, prime = 14695981039346656037, 1099511628211 // FNV-1a, 64 bits
-	h := uint64(offset)
-	for _, v := range f.Ints {
-		h = (h ^ uint64(uint32(v))) * prime
-	}
-	for _, b := range f.Bytes {
-		h = (h ^ uint64(len(b))) * prime
-		for _, c := range b {
-			h = (h ^ uint64(c)) * prime
-		}
-	}
-	return uint16(h ^ h>>16 ^ h>>32 ^ h>>48)
 }

@@ -1,4 +1,4 @@
-package rpcdelta
+package packed
 
 import (
 	"math"
@@ -30,11 +30,8 @@ func magnitude(v int64) uint64 {
 	return uint64(v)
 }
 
-// PackedVectorBits returns the size in bits of a vector of up to three numbers, rounded to 1/scale,
-// as Unreal Engine's FVector_NetQuantize types serialize it: scale is 1, 10 or 100, and maxBits at
-// most 24 bits per component (20 for FVector_NetQuantize, scale 1). A number that is too large is
-// clamped, as in the engine.
-func PackedVectorBits(v []float64, scale float64, maxBits int) int {
+// VectorBits returns the size in bits of a packed vector, see inspect.PackedVectorBits.
+func VectorBits(v []float64, scale float64, maxBits int) int {
 	m := uint64(0)
 	for _, x := range v {
 		if x = math.Floor(float64(x*scale) + 0.5); x != x || x < -(1<<62) || x > 1<<62 {

@@ -1,4 +1,4 @@
-package rpcdelta
+package packed
 
 import (
 	"encoding/json"
@@ -57,7 +57,7 @@ func TestPackedVectorBitsMatchesTable(t *testing.T) {
 			for place := range 3 {
 				v := make([]float64, 3)
 				v[place] = x
-				if got := PackedVectorBits(v, scale, maxBits); got != r.Bits {
+				if got := VectorBits(v, scale, maxBits); got != r.Bits {
 					t.Errorf("%v: %d bits, want %d", v, got, r.Bits)
 				}
 			}
@@ -81,7 +81,7 @@ func TestGroupMatchesTable(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := FullBits(s, f); got != r.Bits {
+			if got := Of(s).FullBits(f); got != r.Bits {
 				t.Errorf("%v: %d bits, want %d", x, got, r.Bits)
 			}
 		}
@@ -109,8 +109,8 @@ func TestPackedVectorBitsOfRelatives(t *testing.T) {
 		{[]float64{0, 0, 1}, 1, 1, 0 + 3*2},              // one header left
 		{[]float64{0, 0, 1 << 30}, 1, 1 << 20, 5 + 3*32}, // no wider than 31
 	} {
-		if got := PackedVectorBits(c.v, c.scale, c.maxBits); got != c.want {
-			t.Errorf("PackedVectorBits(%v, %v, %d) = %d, want %d", c.v, c.scale, c.maxBits, got, c.want)
+		if got := VectorBits(c.v, c.scale, c.maxBits); got != c.want {
+			t.Errorf("VectorBits(%v, %v, %d) = %d, want %d", c.v, c.scale, c.maxBits, got, c.want)
 		}
 	}
 }

@@ -1,14 +1,12 @@
-package rpcdelta
+package inspect
 
 import (
-	"math/bits"
-
-	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
+	"github.com/uplink-rpc/uplink/rpcdelta/internal/cost"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// Profile sums up what the bits of payloads are spent on. [NewProfile] makes one; a
-// [Decoder] or an [Encoder] fills it. Not safe for concurrent use.
+// Profile sums up what the bits of payloads are spent on. [NewProfile] makes one; an
+// rpcdelta.Decoder or rpcdelta.Encoder fills it. Not safe for concurrent use.
 //
 // PayloadBits is the sum of CountBits, RoundingBits and the Bits of all Fields. The cost of a
 // payload includes its redundant frames.
@@ -19,7 +17,7 @@ type Profile struct {
 	// Coded is the number of frames in the payloads, redundant frames included. Counts by frame
 	// below are over these.
 	Coded uint64
-	// FullBits and HeaderBits are those of [Info], over Frames and Payloads.
+	// FullBits and HeaderBits are those of rpcdelta.Info, over Frames and Payloads.
 	FullBits, HeaderBits uint64
 	// PayloadBits is the size of the coded part. CountBits is the cost of the number of frames in a
 	// payload. RoundingBits is the cost of rounding up to whole bytes; it is negative for payloads
@@ -62,65 +60,28 @@ type ComponentProfile struct {
 }
 
 // NPredictors is the number of predictors.
-const NPredictors = int(adaptive.ByNone) + 1
+const NPredictors = cost.Predictors
 
 // PredictorName returns the name of predictor i, below [NPredictors], as in docs/codec.md.
-func PredictorName(i int) string { return predictorNames[i] }
-
-var predictorNames = [NPredictors]string{
-	adaptive.ByHold:    "hold",
-	adaptive.BySlope:   "slope",
-	adaptive.BySlopes:  "slopes",
-	adaptive.ByScalars: "scalars",
-	adaptive.ByMean:    "mean",
-	adaptive.ByBend:    "bend",
-	adaptive.ByTurn:    "turn",
-	adaptive.ByTurnOn:  "turn on",
-	adaptive.ByTurnFar: "turn far",
-	adaptive.ByValue:   "frequent value",
-	adaptive.ByNone:    "none",
-}
+func PredictorName(i int) string { return cost.Names[i] }
 
 // NewProfile returns an empty profile of frames of schema s.
 func NewProfile(s *schema.Schema) *Profile {
-	x := formatOf(s)
-	p := &Profile{Fields: make([]FieldProfile, len(x.plans))}
-	for i := range x.plans {
-		pl, f := &x.plans[i], &p.Fields[i]
-		f.Name, f.Kind = pl.Field.Name, pl.Field.Kind
-		n := pl.N
-		if pl.Class == schema.ClassQuat {
+	p := &Profile{Fields: make([]FieldProfile, len(s.Layouts()))}
+	for i, l := range s.Layouts() {
+		n := l.N
+		if l.Class == schema.ClassQuat {
 			n--
 		}
-		f.Components = make([]ComponentProfile, n)
+		p.Fields[i] = FieldProfile{Name: l.Field.Name, Kind: l.Field.Kind, Components: make([]ComponentProfile, n)}
 	}
 	return p
-}
-
-// fits reports whether p was made for frames of this shape.
-func (p *Profile) fits(s *format) bool {
-	if len(p.Fields) != len(s.plans) {
-		return false
-	}
-	for i := range p.Fields {
-		if f := s.plans[i].Field; p.Fields[i].Name != f.Name || p.Fields[i].Kind != f.Kind {
-			return false
-		}
-	}
-	return true
-}
-
-// mustFit panics if p is not nil and was made for another schema.
-func (p *Profile) mustFit(s *format) {
-	if p != nil && !p.fits(s) {
-		panic("rpcdelta: Profile of another schema than " + s.RPC())
-	}
 }
 
 // Add adds the sums of o. It panics if o is of another schema.
 func (p *Profile) Add(o *Profile) {
 	if len(p.Fields) != len(o.Fields) {
-		panic("rpcdelta: Add of a Profile of another schema")
+		panic("inspect: Add of a Profile of another schema")
 	}
 	p.Payloads += o.Payloads
 	p.Frames += o.Frames
@@ -149,55 +110,5 @@ func (f *FieldProfile) add(o *FieldProfile) {
 		for i, n := range d.Predictors {
 			c.Predictors[i] += n
 		}
-	}
-}
-
-// payload adds a payload of the given size.
-func (p *Profile) payload(c coder, in *payload, headerBits, payloadBits int) {
-	p.Payloads++
-	p.Coded += uint64(len(in.frames))
-	p.HeaderBits += uint64(headerBits)
-	p.PayloadBits += float64(payloadBits)
-	p.RoundingBits += float64(payloadBits) - c.measure(in, (*meter)(p))
-}
-
-// frame adds a frame that was sent or delivered for the first time.
-func (p *Profile) frame(s *format, f *schema.Frame) {
-	p.Frames++
-	for i := range p.Fields {
-		n := uint64(s.plans[i].fullBits(f))
-		p.Fields[i].FullBits += n
-		p.FullBits += n
-	}
-}
-
-// meter is a Profile that receives costs from a codec.
-type meter Profile
-
-var _ adaptive.Meter = (*meter)(nil)
-
-func (m *meter) Row(int) {}
-
-func (m *meter) Count(bits float64) { m.CountBits += bits }
-
-func (m *meter) Flags(field int, bits float64) {
-	m.Fields[field].Bits += bits
-	m.Fields[field].FlagBits += bits
-}
-
-func (m *meter) Contents(field int, bits float64) { m.Fields[field].Bits += bits }
-
-func (m *meter) Component(field, k int, cost float64, by adaptive.Predictor, residual int64) {
-	f := &m.Fields[field]
-	f.Bits += cost
-	c := &f.Components[k]
-	c.Bits += cost
-	if by == adaptive.ByRest {
-		c.Held++
-		return
-	}
-	c.Predictors[by]++
-	if residual != adaptive.NoResidual {
-		c.Residuals[min(bits.Len64(magnitude(residual)), len(c.Residuals)-1)]++
 	}
 }

@@ -1,6 +1,7 @@
-package rpcdelta
+package packed
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -20,30 +21,30 @@ func TestCodecRoundTrip(t *testing.T) {
 		pick.Frame(s, base, s.NewFrame())
 		pick.Frame(s, cur, base)
 		pick.Frame(s, got, cur) // the previous contents must not matter
-		c := newRLE(formatOf(s))
-		intra, ok := c.write([]byte("before"), cur, nil)
-		if !ok || string(intra[:6]) != "before" {
-			t.Fatalf("intra frame of %v: %v %x", cur, ok, intra)
+		c := NewCodec(Of(s))
+		keyframe, ok := c.Append([]byte("before"), cur, nil)
+		if !ok || string(keyframe[:6]) != "before" {
+			t.Fatalf("keyframe frame of %v: %v %x", cur, ok, keyframe)
 		}
-		if n := c.intraSize(cur); n != len(intra)-6 {
-			t.Fatalf("intra frame of %d bytes, said to be %d", len(intra)-6, n)
+		if n := c.KeyframeBytes(cur); n != len(keyframe)-6 {
+			t.Fatalf("keyframe frame of %d bytes, said to be %d", len(keyframe)-6, n)
 		}
-		if err := c.read(got, nil, intra[6:]); err != nil || !got.Equal(cur) {
-			t.Fatalf("intra frame of %v is %v, %v", cur, got, err)
+		if err := c.Parse(got, nil, keyframe[6:]); err != nil || !got.Equal(cur) {
+			t.Fatalf("keyframe frame of %v is %v, %v", cur, got, err)
 		}
-		delta, ok := c.write(nil, cur, base)
+		delta, ok := c.Append(nil, cur, base)
 		if !ok {
-			return // a difference overflows: the encoder sends the intra frame
+			return // a difference overflows: the encoder sends the keyframe frame
 		}
-		if err := c.read(got, base, delta); err != nil || !got.Equal(cur) {
+		if err := c.Parse(got, base, delta); err != nil || !got.Equal(cur) {
 			t.Fatalf("%v from %v is %v, %v", cur, base, got, err)
 		}
 	})
 }
 
-// TestOverflowIsIntra verifies that a frame whose difference does not fit is sent without a
+// TestOverflowIsKeyframe verifies that a frame whose difference does not fit is sent without a
 // baseline.
-func TestOverflowIsIntra(t *testing.T) {
+func TestOverflowIsKeyframe(t *testing.T) {
 	s := mustSchema(t, schema.Field{Name: "Wide", Kind: schema.KindVec2, Resolution: 1, Min: number(-1<<31 + 1), Max: number(1<<31 - 1)})
 	base, cur, got := s.NewFrame(), s.NewFrame(), s.NewFrame()
 	for _, c := range []struct {
@@ -56,37 +57,14 @@ func TestOverflowIsIntra(t *testing.T) {
 		{1<<31 - 1, -1<<31 + 1, false},
 	} {
 		base.Ints[0], cur.Ints[0] = c.from, c.to
-		r := newRLE(formatOf(s))
-		if _, ok := r.write(nil, cur, base); ok != c.fits {
+		r := NewCodec(Of(s))
+		if _, ok := r.Append(nil, cur, base); ok != c.fits {
 			t.Errorf("from %d to %d: fits %v, want %v", c.from, c.to, ok, c.fits)
 		}
-		intra, ok := r.write(nil, cur, nil)
-		if err := r.read(got, nil, intra); !ok || err != nil || !got.Equal(cur) {
+		keyframe, ok := r.Append(nil, cur, nil)
+		if err := r.Parse(got, nil, keyframe); !ok || err != nil || !got.Equal(cur) {
 			t.Errorf("%d without baseline: %v, %v", c.to, got, err)
 		}
-	}
-	p := newPair(t, s, EncoderConfig{Codec: RLE}, DecoderConfig{})
-	p.frame.Ints[0] = -1 << 30
-	p.exchange(t)
-	p.frame.Ints[0] = 1<<31 - 1
-	if info := p.exchange(t); info.Kind != Intra || info.BaselineAge != 0 {
-		t.Errorf("%+v, want an intra frame", info)
-	}
-}
-
-// TestHashPasses verifies that a due hash does not prevent a small RPC from sending deltas.
-func TestHashPasses(t *testing.T) {
-	s := mustSchema(t, schema.Field{Name: "X", Kind: schema.KindScalar, Resolution: 1}, schema.Field{Name: "B", Kind: schema.KindUint, Width: 8})
-	p := newPair(t, s, EncoderConfig{Codec: RLE}, DecoderConfig{})
-	deltas := 0
-	for i := range int32(600) {
-		p.frame.Ints[0] = 10 * i
-		if p.exchange(t).Kind == Delta {
-			deltas++
-		}
-	}
-	if deltas != 599 {
-		t.Errorf("%d of 600 frames are deltas", deltas)
 	}
 }
 
@@ -99,11 +77,11 @@ func FuzzDecodeFrame(f *testing.F) {
 		base, cur := s.NewFrame(), s.NewFrame()
 		pick.Frame(s, base, cur)
 		pick.Frame(s, cur, base)
-		c := newRLE(formatOf(s))
-		if coded, ok := c.write(nil, cur, nil); ok {
+		c := NewCodec(Of(s))
+		if coded, ok := c.Append(nil, cur, nil); ok {
 			f.Add(seed, false, coded)
 		}
-		if coded, ok := c.write(nil, cur, base); ok {
+		if coded, ok := c.Append(nil, cur, base); ok {
 			f.Add(seed, true, coded)
 		}
 	}
@@ -115,24 +93,24 @@ func FuzzDecodeFrame(f *testing.F) {
 		if !delta {
 			base = nil
 		}
-		c := newRLE(formatOf(s))
-		if c.read(got, base, coded) != nil {
+		c := NewCodec(Of(s))
+		if c.Parse(got, base, coded) != nil {
 			return
 		}
 		if err := s.Check(got); err != nil {
 			t.Fatalf("%v accepts %x, but: %v", s.Fields(), coded, err)
 		}
-		FullBits(s, got)
+		Of(s).FullBits(got)
 		again := s.NewFrame()
 		if base != nil {
-			if out, ok := c.write(nil, got, base); ok {
-				if err := c.read(again, base, out); err != nil || !again.Equal(got) {
+			if out, ok := c.Append(nil, got, base); ok {
+				if err := c.Parse(again, base, out); err != nil || !again.Equal(got) {
 					t.Fatalf("%v comes back as %v, %v", got, again, err)
 				}
 			}
 		}
-		out, ok := c.write(nil, got, nil)
-		if err := c.read(again, nil, out); !ok || err != nil || !again.Equal(got) {
+		out, ok := c.Append(nil, got, nil)
+		if err := c.Parse(again, nil, out); !ok || err != nil || !again.Equal(got) {
 			t.Fatalf("%v comes back as %v, %v", got, again, err)
 		}
 	})
@@ -148,7 +126,7 @@ func FuzzSchema(f *testing.F) {
 			return
 		}
 		cur, got := s.NewFrame(), s.NewFrame()
-		c := newRLE(formatOf(s))
+		c := NewCodec(Of(s))
 		for end := range 2 {
 			for _, l := range s.Layouts() {
 				for k := range l.N {
@@ -156,13 +134,29 @@ func FuzzSchema(f *testing.F) {
 					cur.Ints[l.At+k] = int32(uint32([]int64{lo, hi}[end]))
 				}
 			}
-			coded, ok := c.write(nil, cur, nil)
-			if !ok || len(coded) != c.intraSize(cur) {
-				t.Fatalf("%v takes %d bytes, want %d", cur, len(coded), c.intraSize(cur))
+			coded, ok := c.Append(nil, cur, nil)
+			if !ok || len(coded) != c.KeyframeBytes(cur) {
+				t.Fatalf("%v takes %d bytes, want %d", cur, len(coded), c.KeyframeBytes(cur))
 			}
-			if err := c.read(got, nil, coded); err != nil || !got.Equal(cur) {
+			if err := c.Parse(got, nil, coded); err != nil || !got.Equal(cur) {
 				t.Fatalf("%v decodes to %v, %v", cur, got, err)
 			}
 		}
 	})
+}
+
+var (
+	nan      = math.NaN()
+	infinity = math.Inf(1)
+)
+
+func number(v float64) *float64 { return &v }
+
+func mustSchema(t testing.TB, fields ...schema.Field) *schema.Schema {
+	t.Helper()
+	s, err := schema.New("Test", 60, fields)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }

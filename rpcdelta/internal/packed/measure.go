@@ -1,14 +1,15 @@
-package rpcdelta
+package packed
 
 import (
 	"github.com/uplink-rpc/uplink/internal/codec/bitio"
 	"github.com/uplink-rpc/uplink/rle"
-	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
+	"github.com/uplink-rpc/uplink/rpcdelta/internal/cost"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-func (c *rleCodec) measure(p *payload, m adaptive.Meter) (bits float64) {
-	cur, base := p.frames[0], p.reference()
+// Measure reports the cost of the parts of cur to m, coded as by Append, and returns the total in
+// bits.
+func (c *Codec) Measure(cur, base *schema.Frame, m cost.Meter) (bits float64) {
 	for i := range c.s.plans {
 		bits += c.measureNumbers(i, cur, base, m)
 	}
@@ -19,7 +20,7 @@ func (c *rleCodec) measure(p *payload, m adaptive.Meter) (bits float64) {
 }
 
 // measureNumbers measures the output of writeNumbers for field i.
-func (c *rleCodec) measureNumbers(i int, cur, base *schema.Frame, m adaptive.Meter) (bits float64) {
+func (c *Codec) measureNumbers(i int, cur, base *schema.Frame, m cost.Meter) (bits float64) {
 	p := &c.s.plans[i]
 	v := cur.Ints[p.At : p.At+p.N]
 	var b []int32
@@ -55,13 +56,13 @@ func (c *rleCodec) measureNumbers(i int, cur, base *schema.Frame, m adaptive.Met
 		if p.Class == schema.ClassAngle && x == 0 {
 			n = 0
 		}
-		m.Component(i, k, n, adaptive.ByNone, adaptive.NoResidual)
+		m.Component(i, k, n, cost.ByNone, cost.NoResidual)
 		bits += n
 	}
 	return bits
 }
 
-func (c *rleCodec) measureGroup(i int, v, base []int32, m adaptive.Meter) (bits float64) {
+func (c *Codec) measureGroup(i int, v, base []int32, m cost.Meter) (bits float64) {
 	p := &c.s.plans[i]
 	diff := c.diff[:len(v)]
 	header, _ := groupHeader(p.difference(diff, v, base), p.max)
@@ -69,29 +70,29 @@ func (c *rleCodec) measureGroup(i int, v, base []int32, m adaptive.Meter) (bits 
 	m.Flags(i, flags)
 	for k, d := range diff {
 		if base != nil {
-			m.Component(i, k, width, adaptive.ByHold, d)
+			m.Component(i, k, width, cost.ByHold, d)
 		} else {
-			m.Component(i, k, width, adaptive.ByNone, adaptive.NoResidual)
+			m.Component(i, k, width, cost.ByNone, cost.NoResidual)
 		}
 	}
 	return flags + width*float64(len(v))
 }
 
 // measureBinary measures c.code, which encodes the integers and byte strings in c.binary.
-func (c *rleCodec) measureBinary(cur, base *schema.Frame, m adaptive.Meter) {
+func (c *Codec) measureBinary(cur, base *schema.Frame, m cost.Meter) {
 	s := shares{code: c.code}
 	for i := range c.s.plans {
 		switch p := &c.s.plans[i]; p.Class {
 		case schema.ClassInteger:
 			for k := range p.N {
-				by := adaptive.ByNone
+				by := cost.ByNone
 				if base != nil {
-					by = adaptive.ByHold
+					by = cost.ByHold
 					if cur.Ints[p.At+k] == base.Ints[p.At+k] {
-						by = adaptive.ByRest
+						by = cost.ByRest
 					}
 				}
-				m.Component(i, k, s.next(p.componentBytes(k)), by, adaptive.NoResidual)
+				m.Component(i, k, s.next(p.componentBytes(k)), by, cost.NoResidual)
 			}
 		case schema.ClassBytes:
 			n := len(cur.Bytes[p.Blob])

@@ -1,4 +1,4 @@
-package rpcdelta_test
+package prior_test
 
 import (
 	"context"
@@ -6,17 +6,18 @@ import (
 	"math"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Train a prior on a recording, and start both ends from it.
-func ExampleTrainPrior() {
+func ExampleTrain() {
 	move, err := schema.New("Move", 60, []schema.Field{{Name: "X", Kind: schema.KindScalar, Resolution: 0.01}})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	recording := rpcdelta.Recording{Schema: move}
+	recording := prior.Recording{Schema: move}
 	for i := range 1000 {
 		f := move.NewFrame()
 		if err := move.QuantizeField(f, 0, []float64{100 * math.Sin(float64(i)/50)}); err != nil {
@@ -25,14 +26,14 @@ func ExampleTrainPrior() {
 		}
 		recording.Frames = append(recording.Frames, *f)
 	}
-	trained, err := rpcdelta.TrainPrior(context.Background(), []rpcdelta.Recording{recording}, rpcdelta.TrainConfig{})
+	trained, err := prior.Train(context.Background(), []prior.Recording{recording}, prior.TrainConfig{})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	file := trained.Append(nil) // to be shipped with client and server
 
-	prior, err := rpcdelta.ParsePrior(file)
+	prior, err := prior.Parse(file)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -1,44 +1,34 @@
-package rpcdelta
+package packed
 
 import (
 	"encoding/binary"
 
 	"github.com/uplink-rpc/uplink/rle"
+	"github.com/uplink-rpc/uplink/rpcdelta/internal/wire"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-func (c *rleCodec) decode(p *payload, src []byte) error {
-	p.frames = p.frames[:1]
-	if p.free > 0 {
-		if src[0]&(1<<p.free-1) != 0 {
-			return malformed("bits after the header")
-		}
-		src = src[1:]
-	}
-	return c.read(p.frames[0], p.reference(), src)
-}
-
-// read decodes all of src into cur, adding base unless base is nil. It rejects components that are
+// Parse decodes all of src into cur, adding base unless base is nil. It rejects components that are
 // out of range. After an error, cur is undefined.
-func (c *rleCodec) read(cur, base *schema.Frame, src []byte) error {
+func (c *Codec) Parse(cur, base *schema.Frame, src []byte) error {
 	c.r.Reset(src)
 	for i := range c.s.plans {
 		if p := &c.s.plans[i]; !c.readNumbers(p, cur, base) {
-			return malformed("a component of %s is out of range", p.Field.Name)
+			return wire.Malformed("a component of %s is out of range", p.Field.Name)
 		}
 	}
 	c.r.Align()
 	if err := c.r.Err(); err != nil {
-		return malformed("numbers: %v", err)
+		return wire.Malformed("numbers: %v", err)
 	}
 	var err error
 	if c.binary, err = rle.AppendDecode(c.binary[:0], c.r.Rest(), c.s.BinaryBytes()); err != nil {
-		return malformed("binary part: %v", err)
+		return wire.Malformed("binary part: %v", err)
 	}
 	return c.s.parseBinary(cur, base, c.binary)
 }
 
-func (c *rleCodec) readNumbers(p *plan, cur, base *schema.Frame) bool {
+func (c *Codec) readNumbers(p *plan, cur, base *schema.Frame) bool {
 	v := cur.Ints[p.At : p.At+p.N]
 	var b []int32
 	if base != nil {
@@ -74,7 +64,7 @@ func (c *rleCodec) readNumbers(p *plan, cur, base *schema.Frame) bool {
 	return true
 }
 
-func (c *rleCodec) readGroup(p *plan, v, base []int32, lo, hi int32) bool {
+func (c *Codec) readGroup(p *plan, v, base []int32, lo, hi int32) bool {
 	diff := c.diff[:len(v)]
 	readGroup(&c.r, diff, p.max)
 	for k, d := range diff {
@@ -93,7 +83,7 @@ func (c *rleCodec) readGroup(p *plan, v, base []int32, lo, hi int32) bool {
 }
 
 // parseBinary decodes all of src into the integers and byte strings of cur.
-func (s *format) parseBinary(cur, base *schema.Frame, src []byte) error {
+func (s *Format) parseBinary(cur, base *schema.Frame, src []byte) error {
 	for i := range s.plans {
 		var ok bool
 		switch p := &s.plans[i]; p.Class {
@@ -105,11 +95,11 @@ func (s *format) parseBinary(cur, base *schema.Frame, src []byte) error {
 			ok = true
 		}
 		if !ok {
-			return malformed("the binary part does not hold %s", s.Fields()[i].Name)
+			return wire.Malformed("the binary part does not hold %s", s.Fields()[i].Name)
 		}
 	}
 	if len(src) != 0 {
-		return malformed("the binary part has %d bytes too many", len(src))
+		return wire.Malformed("the binary part has %d bytes too many", len(src))
 	}
 	return nil
 }

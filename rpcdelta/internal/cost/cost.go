@@ -1,4 +1,5 @@
-package adaptive
+// Package cost describes what the bits of a payload are spent on.
+package cost
 
 import "math"
 
@@ -42,21 +43,20 @@ const (
 	ByRest                     // nothing was coded: a flag says that it equals its reference
 )
 
-// predictors are the experts of each family.
-var predictors = [families][maxExperts]Predictor{
-	familyPlain:        {ByHold, BySlope, BySlopes},
-	familyAngled:       {ByHold, BySlope, BySlopes, ByScalars},
-	familyDerived:      {ByMean, ByBend},
-	familyTurned:       {ByTurn, ByTurn, ByTurn, ByTurn},
-	familyExtrapolated: {ByHold, ByTurnOn, ByTurnFar},
-}
+// Predictors is the number of predictors, without ByRest.
+const Predictors = int(ByNone) + 1
 
-// predictor returns the expert that predicts a component: if two are interpolated, the one with the
-// larger share.
-func (p *refFrames) predictor(g *group, lc *componentState) Predictor {
-	class := p.lo
-	if p.share >= 1<<7 {
-		class = p.hi
-	}
-	return predictors[g.family][lc.classes[class].expert&3]
+// Names are the names of the predictors, as in docs/codec.md.
+var Names = [Predictors]string{
+	ByHold:    "hold",
+	BySlope:   "slope",
+	BySlopes:  "slopes",
+	ByScalars: "scalars",
+	ByMean:    "mean",
+	ByBend:    "bend",
+	ByTurn:    "turn",
+	ByTurnOn:  "turn on",
+	ByTurnFar: "turn far",
+	ByValue:   "frequent value",
+	ByNone:    "none",
 }
