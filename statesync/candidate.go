@@ -8,9 +8,9 @@ import (
 
 const (
 	// nag is after how many packets it is said again that an object is gone.
-	nag = 4
+	resendInterval = 4
 	// goneBits is what that takes, about.
-	goneBits = 12
+	removalBits = 12
 )
 
 // Needs are in 1/256 of a bit, those that are kept in needUnit.
@@ -20,14 +20,14 @@ const (
 )
 
 // lot is what becomes of a candidate in a packet.
-type lot uint8
+type candidateState uint8
 
 const (
-	waits  lot = iota
-	picked     // it is to be coded
+	waiting candidateState = iota
+	picked                 // it is to be coded
 	sent
-	failed // it did not fit
-	barred // it does not fit, even alone
+	failed   // it did not fit
+	excluded // it does not fit, even alone
 )
 
 // candidate is an object that may be updated.
@@ -36,7 +36,7 @@ type candidate struct {
 	row    []int32 // nil: it is gone
 	base   int     // among bases, or -1
 	need   int     // what its update takes, or took
-	lot    lot
+	state  candidateState
 }
 
 // with is 1 if there is a baseline.
@@ -52,50 +52,50 @@ func (x *candidate) with() int {
 func (s *Sender) list(set *snapshot.Set) {
 	c := &s.chooser
 	c.list = c.list[:0]
-	c.at = slices.Grow(c.at[:0], len(s.walk.bases))[:len(s.walk.bases)]
+	c.at = slices.Grow(c.at[:0], len(s.codec.bases))[:len(s.codec.bases)]
 	clear(c.at)
 	s.waiting.Start()
 	s.more(set)
-	kept, gone := s.live[:0], 1+min(maxUpdates, s.cfg.Budget*8/goneBits)/2
+	kept, gone := s.live[:0], 1+min(maxUpdates, s.cfg.Budget*8/removalBits)/2
 	for _, id := range s.live {
 		sub := s.objects.at(id)
 		if sub.seen == s.next+1 {
 			kept = append(kept, id)
 			continue
 		}
-		if s.told(id) {
+		if s.removalAcked(id) {
 			s.waiting.Remove(id)
 			sub.live = false
 			continue
 		}
 		kept = append(kept, id)
-		if gone > 0 && (sub.goneSent == 0 || s.next+1-sub.goneSent >= nag) {
-			x := candidate{object: snapshot.Object{ID: id}, base: -1, need: goneBits * bit}
-			if at, ok := s.walk.find(id); ok {
+		if gone > 0 && (sub.goneSent == 0 || s.next+1-sub.goneSent >= resendInterval) {
+			x := candidate{object: snapshot.Object{ID: id}, base: -1, need: removalBits * bit}
+			if at, ok := s.codec.find(id); ok {
 				x.base = at
 			}
-			s.line(x)
+			s.enqueue(x)
 			gone--
 		}
 	}
 	s.live = kept
-	if s.book.litter {
-		s.book.sweep()
+	if s.store.sweepDue {
+		s.store.sweep()
 	}
 }
 
 // told says that the receiver knows that an object is gone.
-func (s *Sender) told(id uint16) bool {
-	i, ok := s.book.find(id)
+func (s *Sender) removalAcked(id uint16) bool {
+	i, ok := s.store.find(id)
 	if !ok {
 		return false
 	}
-	r := s.book.latest(s.book.known[i], &s.walk.view)
+	r := s.store.latest(s.store.known[i], &s.codec.view)
 	return r != nil && r.gone
 }
 
 // line puts a candidate at the end of the list.
-func (s *Sender) line(x candidate) {
+func (s *Sender) enqueue(x candidate) {
 	c := &s.chooser
 	c.list = append(c.list, x)
 	if x.base >= 0 {
@@ -116,13 +116,13 @@ func (s *Sender) more(set *snapshot.Set) bool {
 			continue
 		}
 		x := candidate{object: set.Object(int(sub.at)), row: set.Row(int(sub.at)), base: int(sub.base)}
-		if s.walk.root {
+		if s.codec.keyframe {
 			x.base = -1
 		}
 		if x.need = int(sub.bits[x.with()]) * needUnit; x.need == 0 {
 			x.need = s.chooser.typical[x.with()]
 		}
-		s.line(x)
+		s.enqueue(x)
 		return true
 	}
 }

@@ -97,8 +97,8 @@ type plan struct {
 	anchor  int   // the field that is a place, or -1
 	rest    int   // the field of Flags that says that an object rests, or -1
 	ints    int
-	trends  int        // components of record.trend
-	rare    [rares]int // levels of numbers that are rare
+	trends  int              // components of record.trend
+	rare    [rareNumbers]int // levels of numbers that are rare
 }
 
 func newPlan(s *snapshot.Schema, cfg *Config) (*plan, error) {

@@ -116,7 +116,7 @@ func (l *inputLog) due(ticks, room int) (from int64) {
 }
 
 // learn takes a tick from a packet's log and says whether it is news.
-func (l *inputLog) learn(o *tickSlot) bool {
+func (l *inputLog) accept(o *tickSlot) bool {
 	s := l.slot(o.tick)
 	if s.tick > o.tick || s.tick == o.tick && (s.known || !o.known) {
 		return false
@@ -126,24 +126,24 @@ func (l *inputLog) learn(o *tickSlot) bool {
 }
 
 // inputs codes the ticks out.from to out.to of a log, those of the first told from the base's newest.
-func (w *walk) inputs(l *inputLog) bool {
-	s, o := w.out.state, w.out
-	w.older = w.older[:0]
-	if !w.root {
-		w.older = append(w.older, w.base.inputs...)
+func (pc *payloadCodec) codeInputs(l *inputLog) bool {
+	s, o := pc.out.state, pc.out
+	pc.older = pc.older[:0]
+	if !pc.keyframe {
+		pc.older = append(pc.older, pc.base.inputs...)
 	}
-	n := w.rare(rareTicks, o.to-o.from)
+	n := pc.rare(rareTicks, o.to-o.from)
 	if n < 0 || n > MaxTicks {
 		return false
 	}
 	if n > 0 {
-		behind := w.rare(rareBehind, o.tick+1-o.to)
+		behind := pc.rare(rareBehind, o.tick+1-o.to)
 		o.to = o.tick + 1 - behind
 		o.from = o.to - n
 	}
 	for t := o.from; t < o.from+n; t++ {
 		var slot *tickSlot
-		if w.Decoding {
+		if pc.Decoding {
 			l.skip(t)
 			slot = l.slot(t)
 			slot.tick, slot.flat, slot.acked = t, slot.flat[:0], false
@@ -151,58 +151,58 @@ func (w *walk) inputs(l *inputLog) bool {
 		} else {
 			slot = l.slot(t)
 		}
-		slot.known = w.Bit(&s.input[0], slot.known)
+		slot.known = pc.Bit(&s.input[0], slot.known)
 		if !slot.known {
 			continue
 		}
-		if !w.Bit(&s.input[1], slices.Equal(slot.flat, w.older)) {
-			if !w.flat(slot) {
+		if !pc.Bit(&s.input[1], slices.Equal(slot.flat, pc.older)) {
+			if !pc.flat(slot) {
 				return false
 			}
-			w.older = append(w.older[:0], slot.flat...)
+			pc.older = append(pc.older[:0], slot.flat...)
 			continue
 		}
-		if w.Decoding {
-			slot.flat = append(slot.flat, w.older...)
+		if pc.Decoding {
+			slot.flat = append(slot.flat, pc.older...)
 		}
 	}
-	o.inputs = append(o.inputs[:0], w.older...)
+	o.inputs = append(o.inputs[:0], pc.older...)
 	return true
 }
 
 // flat codes a tick's inputs told from those in w.older.
-func (w *walk) flat(slot *tickSlot) bool {
-	s := w.out.state
+func (pc *payloadCodec) flat(slot *tickSlot) bool {
+	s := pc.out.state
 	n := len(slot.flat)
-	if !w.Bit(&s.input[2], n == len(w.older)) {
-		if n = int(w.rare(rareBytes, int64(n))); n < 0 || n > maxTickBytes {
+	if !pc.Bit(&s.input[2], n == len(pc.older)) {
+		if n = int(pc.rare(rareBytes, int64(n))); n < 0 || n > maxTickBytes {
 			return false
 		}
 	} else {
-		n = len(w.older)
+		n = len(pc.older)
 	}
 	changed := 0
 	for i := range n {
 		was, is := byte(0), byte(0)
-		if i < len(w.older) {
-			was = w.older[i]
+		if i < len(pc.older) {
+			was = pc.older[i]
 		}
-		if !w.Decoding {
+		if !pc.Decoding {
 			is = slot.flat[i]
 		}
-		differs := w.Bit(&s.byte[changed], is != was)
+		differs := pc.Bit(&s.byte[changed], is != was)
 		changed = 0
 		if differs {
 			changed = 1
-			is = was ^ w.flips(&s.flip, is^was)
+			is = was ^ pc.flips(&s.flip, is^was)
 		} else {
 			is = was
 		}
-		if w.Decoding {
+		if pc.Decoding {
 			slot.flat = append(slot.flat, is)
 		}
 	}
-	return !w.Decoding || wellFormed(slot.flat)
+	return !pc.Decoding || wellFormed(slot.flat)
 }
 
 // wellFormed says whether flat inputs are whole, by ascending player.

@@ -49,7 +49,7 @@ func (q *Quantizer[T]) Round(v *T) error {
 	at := 0
 	for _, f := range q.Schema().Fields() {
 		if f.Class == schema.ClassQuat {
-			lean(q.row[at+1:at+4], int64(f.Hi))
+			fixLargest(q.row[at+1:at+4], int64(f.Hi))
 		}
 		at += f.N
 	}
@@ -58,7 +58,7 @@ func (q *Quantizer[T]) Round(v *T) error {
 
 // lean has the largest element of an orientation stay the largest where rounding made another one larger: a step less of
 // that. c are the others, of which limit is 1 / sqrt 2.
-func lean(c []int32, limit int64) {
+func fixLargest(c []int32, limit int64) {
 	for {
 		left, most := 2*limit*limit, 0
 		for i, v := range c {

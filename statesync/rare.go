@@ -13,23 +13,23 @@ const (
 	rareTicks           // of inputs
 	rareBehind          // how far these are behind
 	rareBytes           // of a tick's inputs
-	rarePlace           // from the viewer's
-	rareStranger        // id, from the one before
-	rares
+	rarePosition        // from the viewer's
+	rareNewID           // id, from the one before
+	rareNumbers
 )
 
 // rareLevels are the levels that they start from.
-func (p *plan) rareLevels() [rares]int {
-	l := [rares]int{rareTick: 1, rareTicks: 4, rareBehind: 0, rareBytes: 9, rareStranger: 12}
+func (p *plan) rareLevels() [rareNumbers]int {
+	l := [rareNumbers]int{rareTick: 1, rareTicks: 4, rareBehind: 0, rareBytes: 9, rareNewID: 12}
 	if p.anchor >= 0 {
 		f := &p.fields[p.anchor]
-		l[rarePlace] = int(fixed.Clamp(3*int64(bits.Len32(uint32(f.Hi-f.Lo)))-16, 0, entropy.Levels-1)) // a 32nd of its bounds
+		l[rarePosition] = int(fixed.Clamp(3*int64(bits.Len32(uint32(f.Hi-f.Lo)))-16, 0, entropy.Levels-1)) // a 32nd of its bounds
 	}
 	return l
 }
 
 // rare codes a rare number.
-func (w *walk) rare(of int, v int64) int64 {
-	s := w.out.state
-	return w.Rare(&s.numbers, &s.rare[of], w.plan.rare[of], rareSigns+of, v)
+func (pc *payloadCodec) rare(of int, v int64) int64 {
+	s := pc.out.state
+	return pc.Rare(&s.numbers, &s.rare[of], pc.plan.rare[of], rareSigns+of, v)
 }

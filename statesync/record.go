@@ -36,7 +36,7 @@ type slab struct {
 }
 
 // slabbed is how many records are made at a time.
-const slabbed = 32
+const slabRecords = 32
 
 // pool is records that are not in use, linked by older.
 type pool struct {
@@ -57,21 +57,21 @@ func (l *pool) take(p *plan) *record {
 
 func (l *pool) grow(p *plan) {
 	n := p.ints + p.trends + len(p.fields)
-	in := &slab{make([]int32, slabbed*n), p.ints, n}
-	records := make([]record, slabbed)
+	in := &slab{make([]int32, slabRecords*n), p.ints, n}
+	records := make([]record, slabRecords)
 	for i := range records {
 		records[i].in, records[i].n = in, uint8(i)
-		l.give(&records[i])
+		l.release(&records[i])
 	}
 }
 
-func (l *pool) give(r *record) { r.older, r.of, l.free = l.free, nil, r }
+func (l *pool) release(r *record) { r.older, r.of, l.free = l.free, nil, r }
 
 // giveAll takes back a record and those of the same object before it.
-func (l *pool) giveAll(r *record) {
+func (l *pool) releaseAll(r *record) {
 	for r != nil {
 		older := r.older
-		l.give(r)
+		l.release(r)
 		r = older
 	}
 }

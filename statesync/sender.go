@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/uplink-rpc/uplink/internal/entropy"
 	"github.com/uplink-rpc/uplink/internal/fixed"
+	"github.com/uplink-rpc/uplink/internal/seq"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
@@ -24,19 +24,30 @@ type Info struct {
 	Ticks int
 }
 
+// SenderStats counts what a sender did.
+type SenderStats struct {
+	// Packets, and the bytes and updates in them; of the updates those Whole, without a baseline, and those that say
+	// that an object is Gone.
+	Packets, Bytes, Updates, Whole, Gone uint64
+	// Acks that were taken, StaleAcks of before a new start, ImpossibleAcks of packets that were never sent.
+	Acks, StaleAcks, ImpossibleAcks uint64
+	// Starts is how often models and baselines began anew, since acks failed to come or the receiver asked for it.
+	Starts uint64
+}
+
 // Sender makes one player's packets.
 type Sender struct {
-	cfg     Config
-	walk    walk
-	book    book
-	prior   *state
-	waiting accumulator
-	objects table[subject]
-	live    []uint16 // the objects that the receiver may have, ascending
-	inputs  inputLog
-	chooser chooser
-	viewer  uint16
-	sees    bool
+	cfg       Config
+	codec     payloadCodec
+	store     baselineStore
+	prior     *modelState
+	waiting   accumulator
+	objects   table[subject]
+	live      []uint16 // the objects that the receiver may have, ascending
+	inputs    inputLog
+	chooser   chooser
+	viewer    uint16
+	hasViewer bool
 
 	next  uint64 // sequence
 	start uint64 // of the epoch
@@ -71,10 +82,9 @@ func NewSender(schema *snapshot.Schema, cfg Config) (*Sender, error) {
 		return nil, err
 	}
 	s := &Sender{cfg: cfg, next: cfg.First, start: cfg.First, epoch: cfg.Epoch, prior: p.newState()}
-	s.book.final = cfg.First
-	s.book.plan = p
-	s.walk.Coder = entropy.NewCoder(slowest, false)
-	s.walk.init(&s.book)
+	s.store.init(p)
+	s.store.final = cfg.First
+	s.codec.init(&s.store, false)
 	s.inputs.clear()
 	s.chooser.init(p)
 	return s, nil
@@ -90,7 +100,7 @@ func (s *Sender) SetBudget(bytes int) error {
 }
 
 // SetViewer names the object that places of others are told from where that is shorter: the player's.
-func (s *Sender) SetViewer(id uint16) { s.viewer, s.sees = id, true }
+func (s *Sender) SetViewer(id uint16) { s.viewer, s.hasViewer = id, true }
 
 // Prioritize gives an object's priority for the next packet, where what was given for those before adds up until the
 // object is sent. A resting object keeps the priority that it had when it last moved, if that is larger, until the
@@ -115,9 +125,9 @@ func (s *Sender) Append(dst []byte, tick int64, set *snapshot.Set) ([]byte, Info
 	if s.stats.Packets > 0 && tick <= s.tick || fixed.Abs(tick) > maxTick {
 		return dst, Info{}, fmt.Errorf("%w: %d after %d", ErrTick, tick, s.tick)
 	}
-	s.renew(tick)
-	s.aim()
-	s.rate(set)
+	s.restartIfDue(tick)
+	s.loadView()
+	s.accumulate(set)
 	out, err := s.choose(tick, set)
 	if err != nil {
 		return dst, Info{}, err
@@ -126,12 +136,12 @@ func (s *Sender) Append(dst []byte, tick int64, set *snapshot.Set) ([]byte, Info
 }
 
 // renew starts models and baselines anew where what they are built on is about to be lost, or the tick is too far on.
-func (s *Sender) renew(tick int64) {
+func (s *Sender) restartIfDue(tick int64) {
 	base := s.start
 	if s.acked {
 		base = s.last
 	}
-	if s.next-base > farthest || s.acked && tick-s.book.get(s.last).tick > maxJump {
+	if s.next-base > maxDistance || s.acked && tick-s.store.get(s.last).tick > maxJump {
 		s.restart()
 	}
 }
@@ -139,26 +149,26 @@ func (s *Sender) renew(tick int64) {
 func (s *Sender) restart() {
 	s.epoch++
 	s.start, s.acked = s.next, false
-	s.book.clear(s.start)
+	s.store.clear(s.start)
 	s.stats.Starts++
 }
 
 // aim finds the view that the next packet is coded from.
-func (s *Sender) aim() {
-	w := &s.walk
-	w.root = !s.acked || s.cfg.NoDelta
-	w.view, w.bases = view{}, w.bases[:0]
+func (s *Sender) loadView() {
+	pc := &s.codec
+	pc.keyframe = !s.acked || s.cfg.NoDelta
+	pc.view, pc.bases = view{}, pc.bases[:0]
 	if s.acked {
-		w.base = s.book.get(s.last)
-		w.view, _ = s.book.look(s.last, s.recent())
-		w.bases = s.book.bases(w.bases, &w.view)
+		pc.base = s.store.get(s.last)
+		pc.view, _ = s.store.view(s.last, s.recent())
+		pc.bases = s.store.bases(pc.bases, &pc.view)
 	}
 }
 
 // recent says which of the packets before the newest acked one are held.
 func (s *Sender) recent() (said uint32) {
-	for i := range min(settled-1, s.last) {
-		if p := s.book.get(s.last - 1 - i); p != nil && p.held {
+	for i := range min(reorderLimit-1, s.last) {
+		if s.store.held(s.last - 1 - i) {
 			said |= 1 << i
 		}
 	}
@@ -166,8 +176,8 @@ func (s *Sender) recent() (said uint32) {
 }
 
 // rate adds up priorities: the objects of the set, with their baselines, both by ascending id.
-func (s *Sender) rate(set *snapshot.Set) {
-	bases, at := s.walk.bases, 0
+func (s *Sender) accumulate(set *snapshot.Set) {
+	bases, at := s.codec.bases, 0
 	for i := range set.Len() {
 		o := set.Object(i)
 		sub := s.objects.at(o.ID)
@@ -181,7 +191,7 @@ func (s *Sender) rate(set *snapshot.Set) {
 		}
 		p, row := sub.given, set.Row(i)
 		sub.given = 0
-		switch plan := s.book.plan; {
+		switch plan := s.store.plan; {
 		case p == 0 && sub.moving == 0:
 		case !plan.rests(row, plan.rest < 0 && plan.zero(row)):
 			if p > 0 {
@@ -202,12 +212,12 @@ func (s *Sender) rate(set *snapshot.Set) {
 func (s *Sender) commit(tick int64, bytes int) Info {
 	c, p := &s.chooser, &s.chooser.out
 	in := Info{Seq: uint16(s.next), Tick: tick, Bytes: bytes, Objects: s.info.Objects[:0], Ticks: int(p.to - p.from)}
-	if !s.walk.root {
+	if !s.codec.keyframe {
 		in.Baseline = int(s.next - s.last)
 	}
 	for i := range c.list {
 		x := &c.list[i]
-		if x.lot != sent {
+		if x.state != sent {
 			continue
 		}
 		sub := s.objects.at(x.object.ID)
@@ -232,7 +242,7 @@ func (s *Sender) commit(tick int64, bytes int) Info {
 		in.Objects = append(in.Objects, r.object.ID)
 	}
 	p.held = false
-	s.book.put(p)
+	s.store.put(p)
 	s.next, s.tick, s.info = s.next+1, tick, in
 	s.stats.Packets++
 	s.stats.Bytes += uint64(bytes)
@@ -252,27 +262,27 @@ func (s *Sender) Ack(a Ack) error {
 		}
 		return nil
 	}
-	newest := expand(uint64(a.Newest), longBits, s.next)
+	newest := seq.Nearest(uint64(a.Newest), longBits, s.next)
 	if a.Epoch == s.epoch && newest >= s.next {
 		s.stats.ImpossibleAcks++
-		return fmt.Errorf("%w: of packet %d, the next is %d", snapshot.ErrAck, a.Newest, uint16(s.next))
+		return fmt.Errorf("%w: packet %d, the next is %d", snapshot.ErrAck, a.Newest, uint16(s.next))
 	}
 	if a.Epoch != s.epoch || newest < s.start {
 		s.stats.StaleAcks++
-		if a.Reset && s.acked && s.next >= s.since+settled {
-			s.restart() // the epoch was acked by one that does not have it
+		if a.Reset && s.acked && s.next >= s.since+reorderLimit {
+			s.restart() // the receiver acked this epoch but lost it
 		}
 		return nil
 	}
 	s.stats.Acks++
-	if a.Reset || s.denied(newest, a.Window) {
+	if a.Reset || s.contradicts(newest, a.Window) {
 		s.restart()
 		return nil
 	}
-	s.arrived(newest)
-	for i := range min(ring-1, newest-s.start) {
-		if a.Window>>i&1 != 0 {
-			s.arrived(newest - 1 - i)
+	for n := range seq.Acked(newest, a.Window&seq.Mask(min(ackWindow, newest-s.start))) {
+		if p := s.store.get(n); p != nil && !p.held {
+			p.held = true
+			s.inputs.acked(p.from, p.to)
 		}
 	}
 	if !s.acked {
@@ -280,31 +290,23 @@ func (s *Sender) Ack(a Ack) error {
 	}
 	if !s.acked || newest > s.last {
 		s.acked, s.last = true, newest
-		s.book.settle(newest)
+		s.store.settle(newest)
 	}
 	return nil
 }
 
-// denied says that an ack takes back what is settled: that a packet is held. Whoever acked it did not have it.
-func (s *Sender) denied(newest, window uint64) bool {
+// contradicts reports whether an ack denies a packet that was acked before, which is then settled:
+// the earlier ack was not of this receiver.
+func (s *Sender) contradicts(newest, window uint64) bool {
 	if !s.acked || newest < s.last {
 		return false
 	}
-	for i := uint64(settled - 1); i < min(ring-1, newest-s.start); i++ {
-		if p := s.book.get(newest - 1 - i); p != nil && p.held && window>>i&1 == 0 {
+	for i := uint64(reorderLimit - 1); i < min(ackWindow, newest-s.start); i++ {
+		if window>>i&1 == 0 && s.store.held(newest-1-i) {
 			return true
 		}
 	}
 	return false
-}
-
-func (s *Sender) arrived(seq uint64) {
-	p := s.book.get(seq)
-	if p == nil || p.held {
-		return
-	}
-	p.held = true
-	s.inputs.acked(p.from, p.to)
 }
 
 // Next gives what a sender after this one begins with: see [Config.First].

@@ -61,8 +61,8 @@ func (s *Smoothing) fill() error {
 
 // Errors below these are none: a tenth of a millimeter where the unit is a meter, and of a milliradian.
 const (
-	leastOffset = 1e-4
-	leastTurn   = 1e-4
+	minOffset = 1e-4
+	minTurn   = 1e-4
 )
 
 // Smoother hides from the eye that an object's simulation was corrected: what is drawn goes on from where it was, and
@@ -130,7 +130,7 @@ func (s *Smoother) large() bool {
 func (s *Smoother) fade(frames float64) {
 	k := math.Pow(s.factor(length(s.offset), s.cfg.Near, s.cfg.Far), frames)
 	s.offset = schema.Vec3{X: s.offset.X * k, Y: s.offset.Y * k, Z: s.offset.Z * k}
-	if !(length(s.offset) >= leastOffset) {
+	if !(length(s.offset) >= minOffset) {
 		s.offset = schema.Vec3{}
 	}
 	if s.turn != (schema.Quat{}) {
@@ -183,7 +183,7 @@ func (s *Smoother) defaults() {
 func part(q schema.Quat, k float64) schema.Quat {
 	angle := angleOf(q) * k
 	n := math.Sqrt(q.X*q.X + q.Y*q.Y + q.Z*q.Z)
-	if !(angle >= leastTurn) || n == 0 {
+	if !(angle >= minTurn) || n == 0 {
 		return schema.Quat{}
 	}
 	f := math.Copysign(math.Sin(angle/2)/n, q.W)

@@ -8,7 +8,7 @@ import (
 )
 
 // Ages of baselines, in packets, are told apart by their length in bits.
-const ages = 8
+const ageContexts = 8
 
 // fieldModel is what was learned of a field.
 type fieldModel struct {
@@ -18,47 +18,47 @@ type fieldModel struct {
 }
 
 // state is what adapts, kept beside each packet.
-type state struct {
-	fields  []fieldModel
-	numbers entropy.Numbers // of fields
-	largest orientation.Largest
-	flags   [][4]entropy.Chance
-	texts   []text
-	same    [4][ages]entropy.Chance // nothing changed
-	zero    [3]entropy.Chance
-	near    entropy.Chance // a place told from the viewer's
-	member  [4][ages]entropy.Chance
-	gone    [2]entropy.Chance
-	reborn  entropy.Chance
-	held    [2]entropy.Chance
-	more    [4]entropy.Chance // objects follow
-	viewer  [3]entropy.Chance
-	input   [3]entropy.Chance
-	byte    [2]entropy.Chance
-	flip    [8]entropy.Chance
-	rare    [rares]entropy.Lengths
-	view    uint16 // the viewer's object
-	pace    int64  // ticks a packet
+type modelState struct {
+	fields      []fieldModel
+	numbers     entropy.Numbers // of fields
+	largest     orientation.Largest
+	flags       [][4]entropy.Chance
+	texts       []text
+	same        [4][ageContexts]entropy.Chance // nothing changed
+	zero        [3]entropy.Chance
+	near        entropy.Chance // a place told from the viewer's
+	member      [4][ageContexts]entropy.Chance
+	gone        [2]entropy.Chance
+	regenerated entropy.Chance
+	held        [2]entropy.Chance
+	more        [4]entropy.Chance // objects follow
+	viewer      [3]entropy.Chance
+	input       [3]entropy.Chance
+	byte        [2]entropy.Chance
+	flip        [8]entropy.Chance
+	rare        [rareNumbers]entropy.Lengths
+	view        uint16 // the viewer's object
+	pace        int64  // ticks a packet
 }
 
 // Contexts of signs.
 const (
-	motionSigns = 0 // of fields without a velocity
-	placeSigns  = 9 // of fields with one
-	turnSigns   = 18
-	rareSigns   = 21
+	motionSigns   = 0 // of fields without a velocity
+	velocitySigns = 9 // of fields with one
+	turnSigns     = 18
+	rareSigns     = 21
 )
 
 // What predictions start from. Q16.
 var (
-	motionStart = []int32{0, 1 << 14}
-	placeStart  = []int32{1 << 15, 1 << 15, 1 << 15}
-	turnStart   = []int32{1 << 15, 1 << 15, 1 << 15}
-	scaleStart  = []int32{3250, 6500, 13000, 0, 26000, 6500, 0, 0, 6500}
+	motionStart   = []int32{0, 1 << 14}
+	velocityStart = []int32{1 << 15, 1 << 15, 1 << 15}
+	turnStart     = []int32{1 << 15, 1 << 15, 1 << 15}
+	scaleStart    = []int32{3250, 6500, 13000, 0, 26000, 6500, 0, 0, 6500}
 )
 
-func (p *plan) newState() *state {
-	s := &state{fields: make([]fieldModel, len(p.fields)), flags: make([][4]entropy.Chance, len(p.flags)), texts: make([]text, len(p.strings)), pace: 1}
+func (p *plan) newState() *modelState {
+	s := &modelState{fields: make([]fieldModel, len(p.fields)), flags: make([][4]entropy.Chance, len(p.flags)), texts: make([]text, len(p.strings)), pace: 1}
 	for i := range s.fields {
 		f, m := &p.fields[i], &s.fields[i]
 		start := motionStart
@@ -66,7 +66,7 @@ func (p *plan) newState() *state {
 		case f.Class == schema.ClassQuat:
 			start = turnStart
 		case f.by >= 0:
-			start = placeStart
+			start = velocityStart
 		}
 		for k := range m.guess {
 			m.guess[k] = lms.New(start...)
@@ -93,7 +93,7 @@ func (p *plan) newState() *state {
 	s.near = entropy.Chance{P: entropy.Half}
 	entropy.Fill(s.more[:], entropy.Half, 0)
 	entropy.Fill(s.gone[:], 1000, 8)
-	s.reborn = entropy.Chance{P: 1000, N: 8}
+	s.regenerated = entropy.Chance{P: 1000, N: 8}
 	entropy.Fill(s.held[:], 60000, 4)
 	entropy.Fill(s.viewer[:], 60000, 4)
 	entropy.Fill(s.input[:], 50000, 2)
@@ -103,7 +103,7 @@ func (p *plan) newState() *state {
 }
 
 // copyFrom makes s equal to o, of the same plan.
-func (s *state) copyFrom(o *state) {
+func (s *modelState) copyFrom(o *modelState) {
 	fields, flags, texts := s.fields, s.flags, s.texts
 	copy(fields, o.fields)
 	copy(flags, o.flags)
@@ -113,7 +113,7 @@ func (s *state) copyFrom(o *state) {
 }
 
 // hash is of what two ends must have alike: models, and the baselines of a view.
-func (s *state) hash(bases []*record) uint16 {
+func (s *modelState) hash(bases []*record) uint16 {
 	h := uint64(14695981039346656037)
 	add := func(x int64) { h = (h ^ uint64(x)) * 1099511628211; h ^= h >> 29 }
 	for i := range s.fields {
