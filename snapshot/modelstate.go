@@ -36,10 +36,10 @@ type modelState struct {
 	strings      []bytesModel
 	restFlags    [][ageContexts][2]entropy.Chance // integer fields of objects at rest, by age
 	changed      [256]entropy.Chance
-	disturbed    [contactContexts][4]entropy.Chance // an object at rest changed, by the distance of the nearest moving one
+	disturbed    [contactContexts][4]entropy.Chance // a resting object changed, by contact
 	same         []([64]entropy.Chance)             // by field: unchanged in an object that changed
-	contactRange int64                              // log2 of the distance within which moving objects set others in motion
-	quiet        [3]entropy.Chance                  // one of all undisturbed objects changes, one of a block, this one
+	contactRange int64                              // log2 of the distance of contacts
+	quiet        [3]entropy.Chance                  // undisturbed: any, any of a block, this
 	known        entropy.Chance
 	removed      [2]entropy.Chance
 	added        entropy.Lengths // number of objects that are not in the baseline

@@ -23,8 +23,8 @@ type Ack struct {
 }
 
 // An ack begins with a byte of flags. Unless the ack is empty, the epoch follows, the newest
-// sequence number (2 bytes, low byte first), and the n low bytes of the window's complement, where n
-// is in the high bits of the flags.
+// sequence number (2 bytes, low byte first), and the n low bytes of the window's complement, where
+// n is in the high bits of the flags.
 const (
 	ackNone = 1 << iota
 	ackReset
@@ -33,8 +33,8 @@ const (
 	ackWindow = ring - 1 // bits of the window
 )
 
-// Append appends the ack and returns the extended slice. An ack of nothing has 1 byte; others have 4
-// bytes and those of the window up to the oldest missing packet, at most 12.
+// Append appends the ack and returns the extended slice. An ack of nothing has 1 byte; others have
+// 4 bytes and those of the window up to the oldest missing packet, at most 12.
 func (a *Ack) Append(dst []byte) []byte {
 	flags := byte(0)
 	if a.Reset {

@@ -6,20 +6,9 @@ import (
 	"github.com/uplink-rpc/uplink/internal/entropy"
 )
 
-// mark is what was before an object, to go back to if it does not fit.
-type savepoint struct {
-	set       bool
-	enc       entropy.Encoder
-	state     *modelState
-	updates   int
-	neighbors int
-	ctx       int
-	next      int
-}
-
-// before sets a mark where the object that is coded next may not fit.
+// save sets a savepoint if candidate i may not fit.
 func (s *Sender) save(i int) {
-	c, pc := &s.chooser, &s.codec
+	c, pc := &s.builder, &s.codec
 	m := &c.saved
 	left := c.limit*bit - pc.Enc.Used()
 	if m.set = c.attempt.careful || left < 2*c.list[i].need+128*bit; !m.set {
@@ -30,9 +19,10 @@ func (s *Sender) save(i int) {
 	m.updates, m.neighbors, m.ctx, m.next = len(pc.out.updates), pc.neighbors.n, c.ctx, c.next
 }
 
-// put codes an object, and takes it back if it does not fit. It says false where that cannot be, or must not.
+// codeUpdate codes the update of candidate i and removes it again if it does not fit. was is the
+// size before. It reports false if the update must not be or cannot be removed.
 func (s *Sender) codeUpdate(i, was int) bool {
-	c, pc := &s.chooser, &s.codec
+	c, pc := &s.builder, &s.codec
 	x := &c.list[i]
 	to := pc.newRecord(x.object.ID)
 	to.object, to.gone = x.object, x.row == nil
@@ -67,12 +57,13 @@ func (s *Sender) codeUpdate(i, was int) bool {
 	return true
 }
 
-// slack is for the bits of a payload's last byte, and what is rounded.
+// slack is for rounding, and for the last byte of a payload, in bits.
 const slack = 2
 
-// fits says whether the packet can be ended after an object, and has room for the first in line if that is still to come.
+// fits reports whether the packet can end after candidate i and leaves space for the first
+// candidate.
 func (s *Sender) fits(i int) bool {
-	c := &s.chooser
+	c := &s.builder
 	reserve := 0
 	if c.first >= 0 && c.first != i && c.list[c.first].state == picked {
 		reserve = (c.list[c.first].need*5/4)/bit + 32
@@ -80,15 +71,15 @@ func (s *Sender) fits(i int) bool {
 	return s.codec.Enc.Bits()+slack+s.closingBits()+reserve <= c.limit
 }
 
-// closing is at least what it takes to say that no more objects follow.
+// closingBits returns an upper bound of the bits that end the list of updates.
 func (s *Sender) closingBits() int {
 	m := &s.codec.out.state.more
-	n := falseBits(m[s.chooser.ctx])
-	if s.chooser.ctx < 2 {
+	n := falseBits(m[s.builder.ctx])
+	if s.builder.ctx < 2 {
 		n += falseBits(m[2])
 	}
 	return n
 }
 
-// unlikely is at least how many bits it takes to say that a decision is false.
+// falseBits returns an upper bound of the bits that code the decision false.
 func falseBits(c entropy.Chance) int { return 17 - bits.Len32(65536-uint32(c.P)) }

@@ -6,10 +6,10 @@ import (
 	"github.com/uplink-rpc/uplink/internal/lms"
 )
 
-// missedTerm is the term of a scale that says what the components before missed by.
+// missedTerm is the input of a scale for the error of the previous components.
 const missedTerm = 8
 
-// codeMotion codes numbers that move together, or angles, told from where the baseline and velocities would have them.
+// codeMotion codes a field of numbers or angles, predicted from the baseline and velocities.
 func (pc *payloadCodec) codeMotion(i int, o *objectContext, cur, base []int32) {
 	s, f := pc.out.state, &pc.plan.fields[i]
 	m, signs := &s.fields[i], motionSigns
@@ -42,7 +42,7 @@ func (pc *payloadCodec) codeMotion(i int, o *objectContext, cur, base []int32) {
 	pc.setError(i, o, missed)
 }
 
-// within keeps a prediction, in Q4, within the field's bounds.
+// clampPrediction limits a prediction, Q4, to the bounds of the field.
 func (f *field) clampPrediction(v int64) int64 {
 	if f.turn > 0 {
 		return int64(f.Lo)*16 + mod(v-int64(f.Lo)*16, f.turn*16)
@@ -50,7 +50,7 @@ func (f *field) clampPrediction(v int64) int64 {
 	return fixed.Clamp(v, int64(f.Lo)*16, int64(f.Hi)*16)
 }
 
-// apart is a difference; of angles the shorter way around.
+// wrapDifference returns a difference, that of angles wrapped to half a turn.
 func (f *field) wrapDifference(d int64) int64 {
 	if f.turn > 0 {
 		return mod(d+f.turn/2, f.turn) - f.turn/2
@@ -58,7 +58,7 @@ func (f *field) wrapDifference(d int64) int64 {
 	return d
 }
 
-// moved is the component that is d from v.
+// addDifference returns the component v + d.
 func (pc *payloadCodec) addDifference(f *field, v, d int64) int32 {
 	if f.turn > 0 {
 		pc.bad = pc.bad || f.wrapDifference(d) != d
@@ -67,7 +67,7 @@ func (pc *payloadCodec) addDifference(f *field, v, d int64) int32 {
 	return pc.checkBounds(v+d, f.Lo, f.Hi)
 }
 
-// mod is the remainder of v by n, 0 or above.
+// mod returns v modulo n, 0 or above.
 func mod(v, n int64) int64 {
 	if v %= n; v < 0 {
 		v += n
@@ -75,7 +75,7 @@ func mod(v, n int64) int64 {
 	return v
 }
 
-// terms are those that tell by how much predictions will miss.
+// scaleTerms returns the inputs of the predicted scale of an error.
 func (pc *payloadCodec) scaleTerms(i int, o *objectContext, unsteady, speed int64) (y [lms.Terms]int64) {
 	y = [lms.Terms]int64{lms.Bias, fixed.Log2(o.elapsed * 16), unsteady, speed, int64(o.learned[pc.plan.trends+i])}
 	if o.near >= 0 {
@@ -87,14 +87,15 @@ func (pc *payloadCodec) scaleTerms(i int, o *objectContext, unsteady, speed int6
 	return y
 }
 
-// missed notes what a field missed by.
+// setError stores the error of a field for later predictions.
 func (pc *payloadCodec) setError(i int, o *objectContext, by int64) {
 	v := fixed.Log2(by)
 	*pc.neighbors.missed(o.here, i), o.to.learned()[pc.plan.trends+i] = v, int32(v)
 }
 
-// moves is what moves component k: of a field that has a velocity that at the baseline, the new one, and the change of
-// it within a tick; of another field its trend, and, of numbers, its size; of both what the nearest object missed by, and the time. Q4.
+// motionTerms returns the inputs of the prediction of component k, Q4: with a velocity, its values
+// in the baseline and now, its change per tick and its error; otherwise the trend and the value;
+// then the time and the error of the nearest object.
 func (pc *payloadCodec) motionTerms(i int, o *objectContext, k int) (x [lms.Terms]int64) {
 	f := &pc.plan.fields[i]
 	e := o.elapsed
@@ -116,10 +117,10 @@ func (pc *payloadCodec) motionTerms(i int, o *objectContext, k int) (x [lms.Term
 	return x
 }
 
-// near keeps a term within what is computed with.
+// clampTerm limits an input of a prediction.
 func clampTerm(v int64) int64 { return fixed.Clamp(v, -1<<40, 1<<40) }
 
-// speeds says how fast a field moves over the time elapsed, and how much that changed. Q4.
+// speeds returns the change of a field over the elapsed time and the change of its velocity, Q4.
 func (pc *payloadCodec) speeds(f *field, o *objectContext) (speed, unsteady int64) {
 	if f.by < 0 {
 		for k := range f.N {

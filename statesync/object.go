@@ -8,17 +8,8 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// object is what is computed of one while its fields are coded.
-type objectContext struct {
-	to, base   *record
-	now, was   []int32 // their rows
-	learned    []int32 // the baseline's
-	elapsed    int64   // ticks since the baseline
-	here, near int     // in around; near is -1 if there is none
-}
-
-// update codes what becomes of an object, whose id is known to both ends: into to, against base or, where that is nil, whole.
-// At the sender row is its state.
+// codeUpdate codes the update of an object whose id both ends know: into to, against base, or
+// absolutely if base is nil. row is the state of the object at the sender.
 func (pc *payloadCodec) codeUpdate(to, base *record, row []int32) {
 	s := pc.out.state
 	known := 0
@@ -43,7 +34,7 @@ func (pc *payloadCodec) codeUpdate(to, base *record, row []int32) {
 	to.rests = pc.plan.rests(to.row(), to.zero)
 }
 
-// against codes an object against its baseline.
+// codeDelta codes an object against its baseline.
 func (pc *payloadCodec) codeDelta(to, base *record) {
 	s := pc.out.state
 	o := &pc.object
@@ -65,7 +56,7 @@ func (pc *payloadCodec) codeDelta(to, base *record) {
 	pc.codeFlags(to, base, ctx)
 	pc.codeTexts(to, base, ctx)
 	zero := base.zero
-	if len(pc.plan.still) > 0 {
+	if len(pc.plan.zeroAtRest) > 0 {
 		zero = pc.Bit(&s.zero[was], pc.plan.zero(o.now))
 	}
 	o.elapsed = fixed.Clamp(pc.out.tick-base.tick, 1, 120)
@@ -73,7 +64,7 @@ func (pc *payloadCodec) codeDelta(to, base *record) {
 	for _, i := range pc.plan.order {
 		f, m := &pc.plan.fields[i], &s.fields[i]
 		cur, old := o.now[f.at:f.at+f.N], o.was[f.at:f.at+f.N]
-		if zero && f.still {
+		if zero && f.zeroAtRest {
 			clear(cur)
 			continue
 		}
@@ -87,18 +78,6 @@ func (pc *payloadCodec) codeDelta(to, base *record) {
 		}
 	}
 	pc.neighbors.n++
-}
-
-// place is where a row has its object.
-func (pc *payloadCodec) position(row []int32) (at [3]int64) {
-	if pc.plan.anchor < 0 {
-		return at
-	}
-	f := &pc.plan.fields[pc.plan.anchor]
-	for k := range f.N {
-		at[k] = int64(row[f.at+k])
-	}
-	return at
 }
 
 func (pc *payloadCodec) codeFlags(to, base *record, ctx int) {
@@ -117,32 +96,17 @@ func (pc *payloadCodec) codeFlags(to, base *record, ctx int) {
 	}
 }
 
-// plain codes a component between bounds, each value alike.
-func (pc *payloadCodec) codeUniform(v, lo, hi int32) int32 {
-	x := pc.Raw(uint64(int64(v)-int64(lo)), uint(bits.Len32(uint32(hi-lo))))
-	return pc.checkBounds(int64(lo)+int64(x), lo, hi)
-}
-
-// bounded notes a component that is out of its bounds.
-func (pc *payloadCodec) checkBounds(v int64, lo, hi int32) int32 {
-	if v < int64(lo) || v > int64(hi) {
-		pc.bad = true
-		return lo
-	}
-	return int32(v)
-}
-
-// whole codes an object that has no baseline.
+// codeAbsolute codes an object without a baseline.
 func (pc *payloadCodec) codeAbsolute(row []int32) {
 	s, p := pc.out.state, pc.plan
 	zero := false
-	if len(p.still) > 0 {
+	if len(p.zeroAtRest) > 0 {
 		zero = pc.Bit(&s.zero[2], p.zero(row))
 	}
 	for i := range p.fields {
 		f := &p.fields[i]
 		cur := row[f.at : f.at+f.N]
-		if zero && f.still {
+		if zero && f.zeroAtRest {
 			clear(cur)
 			continue
 		}
@@ -164,8 +128,8 @@ func (pc *payloadCodec) codeAbsolute(row []int32) {
 	}
 }
 
-// shorter says whether a place takes fewer bits from the viewer's than by itself: two or three of a number go for its
-// length, and one for its sign.
+// shorter reports whether a position takes fewer bits relative to the viewer. A number takes two or
+// three bits for its length, and one for its sign.
 func (pc *payloadCodec) shorter(f *field, cur []int32) bool {
 	need := 0
 	for k := range cur {

@@ -7,10 +7,11 @@ import (
 	"github.com/uplink-rpc/uplink/internal/orientation"
 )
 
-// perShift brings the angle that a Quat turns in a tick, for each step of its angular velocity, to that of orientations.
+// perShift converts the angle that a quaternion turns in a tick, per step of its angular velocity,
+// to Q16.
 const perShift = perBits - orientation.Shift
 
-// codeQuat codes an orientation, told from the baseline's turned by the angular velocities.
+// codeQuat codes an orientation, predicted from the baseline and its angular velocity.
 func (pc *payloadCodec) codeQuat(i int, o *objectContext, cur, base []int32) {
 	s, f := pc.out.state, &pc.plan.fields[i]
 	m := &s.fields[i]
@@ -63,8 +64,8 @@ func (pc *payloadCodec) codeQuat(i int, o *objectContext, cur, base []int32) {
 	pc.setError(i, o, missed)
 }
 
-// turns is what turns an orientation about axis k: the angular velocity of the baseline, the new one and the change
-// within a tick, and what the nearest object missed by. Q16.
+// turnTerms returns the inputs of the predicted rotation about axis k, Q16: the angular velocity in
+// the baseline and now, its change per tick and its error, and the error of the nearest object.
 func (pc *payloadCodec) turnTerms(f *field, i int, o *objectContext, k int) (x [lms.Terms]int64) {
 	if f.by >= 0 {
 		v := &pc.plan.fields[f.by]
@@ -78,5 +79,5 @@ func (pc *payloadCodec) turnTerms(f *field, i int, o *objectContext, k int) (x [
 	return x
 }
 
-// bound keeps an angle within what is computed with.
+// clampAngle limits an angle.
 func clampAngle(v int64) int64 { return fixed.Clamp(v, -64*orientation.One, 64*orientation.One) }

@@ -223,7 +223,8 @@ func (r *Receiver) isFirst(h *header) bool {
 	return !r.decoded.Any || h.distance == 0 && h.seq > r.decoded.Newest && h.epoch-r.epoch >= newEpoch/2
 }
 
-// checkTick returns an error if the ticks of packets are not in the order of their sequence numbers.
+// checkTick returns an error if the ticks of packets are not in the order of their sequence
+// numbers.
 func (r *Receiver) checkTick(h *header) error {
 	if r.isFirst(h) {
 		return nil

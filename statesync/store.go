@@ -29,15 +29,9 @@ type packet struct {
 	to      int64
 }
 
-// known is an object of which some packet had an update.
-type known struct {
-	id     uint16
-	newest *record
-}
-
-// baselineStore is what one end stores: the newest settled update of each object and those after it,
-// and the models after each packet to which others may refer. An update is settled when both ends
-// know whether the receiver decoded it. A view determines which updates are baselines.
+// baselineStore is what one end stores: the newest settled update of each object and those after
+// it, and the models after each packet to which others may refer. An update is settled when both
+// ends know whether the receiver decoded it. A view determines which updates are baselines.
 type baselineStore struct {
 	plan     *plan
 	packets  *ringcache.Ring[packet]
@@ -53,8 +47,8 @@ type baselineStore struct {
 
 func (b *baselineStore) init(p *plan) { b.plan, b.packets = p, ringcache.New[packet](ring) }
 
-// view is the set of packets whose updates are baselines: those that the receiver decoded, up to the
-// newest one that the sender knows of.
+// view is the set of packets whose updates are baselines: those that the receiver decoded, up to
+// the newest one that the sender knows of.
 type view struct {
 	newest uint64
 	slots  uint64 // by sequence number modulo ring

@@ -6,21 +6,6 @@ import (
 	"github.com/uplink-rpc/uplink/internal/entropy"
 )
 
-// text is what was learned of a Bytes field.
-type text struct {
-	changed [4]entropy.Chance
-	length  entropy.Chance
-	byte    [2]entropy.Chance // it differs, by whether the one before did
-	flip    [8]entropy.Chance
-}
-
-func (t *text) init() {
-	entropy.Fill(t.changed[:], 4000, 4)
-	t.length = entropy.Chance{P: entropy.Half}
-	entropy.Fill(t.byte[:], entropy.Half, 0)
-	entropy.Fill(t.flip[:], entropy.Half, 0)
-}
-
 // codeTexts codes the byte strings of an object against its baseline.
 func (pc *payloadCodec) codeTexts(to, base *record, ctx int) {
 	for n, i := range pc.plan.strings {
@@ -32,8 +17,8 @@ func (pc *payloadCodec) codeTexts(to, base *record, ctx int) {
 	}
 }
 
-// codeText codes a byte string: its length, and which bits of its bytes are others than in old.
-func (pc *payloadCodec) codeText(f *field, t *text, cur, old []int32) {
+// codeText codes a byte string: its length, and the bits of its bytes that differ from old.
+func (pc *payloadCodec) codeText(f *field, t *textModel, cur, old []int32) {
 	n := cur[0]
 	if pc.Decoding {
 		clear(cur)
@@ -60,7 +45,7 @@ func (pc *payloadCodec) codeText(f *field, t *text, cur, old []int32) {
 	}
 }
 
-// wholeText codes a byte string that is told from nothing.
+// codeAbsoluteText codes a byte string without a baseline.
 func (pc *payloadCodec) codeAbsoluteText(f *field, cur []int32) {
 	cur[0] = pc.codeUniform(cur[0], f.Lo, f.Hi)
 	if pc.Decoding {
@@ -84,5 +69,5 @@ func (pc *payloadCodec) flips(m *[8]entropy.Chance, v byte) (flips byte) {
 	return flips
 }
 
-// byteOf is a byte of a Bytes field's components.
+// byteOf returns a byte of the components of a byte string.
 func byteOf(c []int32, i int) byte { return byte(uint32(c[1+i/4]) >> (8 * (i % 4))) }

@@ -3,32 +3,32 @@ package statesync
 import "github.com/uplink-rpc/uplink/internal/fixed"
 
 const (
-	// neighbors is how many of the objects coded last are looked at for the nearest.
+	// maxNeighbors is the number of previously coded objects among which the nearest is searched.
 	maxNeighbors = 32
-	// places is how many are kept: a power of two, above neighbors.
+	// capacity is the number of objects to keep: a power of two, above maxNeighbors.
 	capacity = 64
 )
 
-// around is what the objects coded last leave for those after them.
+// neighborContext is what the last coded objects leave as context for the following ones.
 type neighborContext struct {
 	n        int // objects so far
 	position [capacity][3]int64
 	fields   int
-	misses   [][3]int64 // by object and field: Q4; of orientations Q16, in radians
-	sums     []int64    // logarithms
+	misses   [][3]int64 // prediction errors by object and field: Q4, or Q16 radians
+	sums     []int64    // log2 of the sums of misses
 }
 
 func (a *neighborContext) init(fields int) {
 	a.fields, a.misses, a.sums = fields, make([][3]int64, capacity*fields), make([]int64, capacity*fields)
 }
 
-// miss is by what the components of an object's field missed.
+// miss returns the prediction errors of a field's components.
 func (a *neighborContext) miss(object, field int) *[3]int64 { return &a.misses[object*a.fields+field] }
 
-// missed is the logarithm of their sum.
+// missed returns log2 of the sum of the errors.
 func (a *neighborContext) missed(object, field int) *int64 { return &a.sums[object*a.fields+field] }
 
-// open begins an object at a position. It gives that, and the one before that was nearest, or -1.
+// open starts an object. It returns its index, and that of the nearest previous object, or -1.
 func (a *neighborContext) open(position [3]int64) (here, near int) {
 	here, near = a.n%capacity, -1
 	smallest := int64(-1)

@@ -7,47 +7,9 @@ import (
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
-// patience is how many objects that do not fit are passed over in a row, and how many are tried alone.
-const maxMisfits = 12
-
-// chooser fills packets. It picks the first in line that may fit by what their updates took last, codes them by id, and
-// drops the last in line or adds others as more or less room is left than expected.
-type chooser struct {
-	typical  [2]int // need of an update, without and with a baseline
-	overhead int    // of the last packet, beside its updates
-	list     []candidate
-	at       []int32 // by base: the candidate, + 1
-	out      packet
-	buf      []byte
-	saved    savepoint
-
-	attempt     attempt
-	limit       int   // bits of the payload
-	first       int   // the candidate that is first in line, or -1
-	tail        int   // candidates from here on are not picked
-	count       int   // of those that are picked or sent
-	pending     int   // need of those picked
-	needed      int   // need of those sent
-	viewerCoded bool  // it is coded whether the viewer's object is updated
-	ctx         int   // of more
-	next        int   // the base of which it is coded next whether it is updated
-	last        int64 // the last object without a baseline
-}
-
-// manner is how a packet is tried.
-type attempt struct {
-	careful bool // there is a mark before each object
-	alone   bool // only the first in line is sent
-}
-
-func (c *chooser) init(p *plan) {
-	c.typical = [2]int{p.ints * 12 * bit, p.ints * 6 * bit}
-	c.saved.state = p.newState()
-}
-
-// choose makes the packet and gives its bytes.
+// choose encodes the packet and returns its bytes.
 func (s *Sender) choose(tick int64, set *snapshot.Set) ([]byte, error) {
-	c, smallest := &s.chooser, MaxPacket+1
+	c, smallest := &s.builder, MaxPacket+1
 	for _, room := range [...]int{s.cfg.Budget / 2, -1} { // of inputs
 		from, to := s.inputs.next, s.inputs.next
 		if room >= 0 {
@@ -65,9 +27,10 @@ func (s *Sender) choose(tick int64, set *snapshot.Set) ([]byte, error) {
 	return nil, fmt.Errorf("%w: %d bytes, the smallest update tried takes a packet of %d", ErrBudget, s.cfg.Budget, smallest)
 }
 
-// fill makes the packet with the inputs of ticks. Where no update fits it gives the size of the smallest.
+// fill encodes a packet with the inputs of ticks from up to, not including, to. If no update fits,
+// it returns the size of the smallest packet tried.
 func (s *Sender) fill(tick, from, to int64, set *snapshot.Set) (smallest int, ok bool) {
-	c := &s.chooser
+	c := &s.builder
 	s.list(set)
 	smallest, c.first, c.attempt = MaxPacket+1, -1, attempt{}
 	for alone := 0; alone < maxMisfits; {
@@ -102,10 +65,10 @@ func (s *Sender) fill(tick, from, to int64, set *snapshot.Set) (smallest int, ok
 	return smallest, false
 }
 
-// code makes the packet of those first in line. Where the very first does not fit, or another one does not and there is no
-// mark to go back to, it says false, and what size it had.
+// code encodes a packet with the first candidates. If the first one does not fit, or another one
+// does not and there is no savepoint, it reports false and returns the size.
 func (s *Sender) code(tick int64, set *snapshot.Set) (size int, ok bool) {
-	c, pc := &s.chooser, &s.codec
+	c, pc := &s.builder, &s.codec
 	pc.out = &c.out
 	s.store.open(&c.out)
 	c.out.seq, c.out.tick = s.next, tick
@@ -134,9 +97,9 @@ func (s *Sender) code(tick int64, set *snapshot.Set) (size int, ok bool) {
 	return head + (pc.Enc.Bits()+slack+s.closingBits()+7)/8, false
 }
 
-// updates codes the updates: the viewer's, those of objects with a baseline, and the others.
+// updates codes the updates: of the viewer object, of objects with a baseline, and of the others.
 func (s *Sender) updates(set *snapshot.Set) bool {
-	c, pc := &s.chooser, &s.codec
+	c, pc := &s.builder, &s.codec
 	if s.hasViewer && !s.codeViewer() {
 		return false
 	}
@@ -170,9 +133,10 @@ func (s *Sender) updates(set *snapshot.Set) bool {
 	return true
 }
 
-// own codes the update of the viewer's object, if there is one, and from where places are told.
+// codeViewer codes the update of the viewer object, if it is picked, and sets the viewer's
+// position.
 func (s *Sender) codeViewer() bool {
-	c, pc := &s.chooser, &s.codec
+	c, pc := &s.builder, &s.codec
 	mine := slices.IndexFunc(c.list, func(x candidate) bool { return x.object.ID == s.viewer && x.state == picked })
 	if mine >= 0 {
 		s.save(mine)
@@ -195,9 +159,9 @@ func (s *Sender) codeViewer() bool {
 	return true
 }
 
-// strangers codes the objects without a baseline.
+// codeNewObjects codes the picked objects without a baseline.
 func (s *Sender) codeNewObjects(set *snapshot.Set) bool {
-	c, pc := &s.chooser, &s.codec
+	c, pc := &s.builder, &s.codec
 	for c.last = -1; ; {
 		i := c.nextNewObject()
 		if i < 0 {
@@ -219,8 +183,8 @@ func (s *Sender) codeNewObjects(set *snapshot.Set) bool {
 	}
 }
 
-// stranger is the picked candidate without a baseline of the lowest id, or -1.
-func (c *chooser) nextNewObject() int {
+// nextNewObject returns the picked candidate without a baseline that has the lowest id, or -1.
+func (c *packetBuilder) nextNewObject() int {
 	smallest := -1
 	for i := range c.list[:c.tail] {
 		x := &c.list[i]

@@ -1,44 +1,45 @@
 package statesync
 
 import (
+	"github.com/uplink-rpc/uplink/internal/codec/fnv"
 	"github.com/uplink-rpc/uplink/internal/entropy"
 	"github.com/uplink-rpc/uplink/internal/lms"
 	"github.com/uplink-rpc/uplink/internal/orientation"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// Ages of baselines, in packets, are told apart by their length in bits.
+// ageContexts is the number of contexts for the ages of baselines, which are lengths in bits.
 const ageContexts = 8
 
-// fieldModel is what was learned of a field.
+// fieldModel is the model of a field.
 type fieldModel struct {
 	guess [3]lms.Predictor
 	scale [3]lms.Predictor
-	kept  [2]entropy.Chance // unchanged within an object that changed
+	kept  [2]entropy.Chance // unchanged in an object that changed
 }
 
-// state is what adapts, kept beside each packet.
+// modelState is the state of the models after a packet.
 type modelState struct {
 	fields      []fieldModel
 	numbers     entropy.Numbers // of fields
 	largest     orientation.Largest
 	flags       [][4]entropy.Chance
-	texts       []text
+	texts       []textModel
 	same        [4][ageContexts]entropy.Chance // nothing changed
 	zero        [3]entropy.Chance
-	near        entropy.Chance // a place told from the viewer's
+	near        entropy.Chance // a position is relative to the viewer
 	member      [4][ageContexts]entropy.Chance
 	gone        [2]entropy.Chance
 	regenerated entropy.Chance
 	held        [2]entropy.Chance
-	more        [4]entropy.Chance // objects follow
+	more        [4]entropy.Chance // another update follows
 	viewer      [3]entropy.Chance
 	input       [3]entropy.Chance
 	byte        [2]entropy.Chance
 	flip        [8]entropy.Chance
 	rare        [rareNumbers]entropy.Lengths
-	view        uint16 // the viewer's object
-	pace        int64  // ticks a packet
+	view        uint16 // the viewer object
+	pace        int64  // ticks per packet
 }
 
 // Contexts of signs.
@@ -49,7 +50,7 @@ const (
 	rareSigns     = 21
 )
 
-// What predictions start from. Q16.
+// Initial weights of predictions, Q16.
 var (
 	motionStart   = []int32{0, 1 << 14}
 	velocityStart = []int32{1 << 15, 1 << 15, 1 << 15}
@@ -58,7 +59,7 @@ var (
 )
 
 func (p *plan) newState() *modelState {
-	s := &modelState{fields: make([]fieldModel, len(p.fields)), flags: make([][4]entropy.Chance, len(p.flags)), texts: make([]text, len(p.strings)), pace: 1}
+	s := &modelState{fields: make([]fieldModel, len(p.fields)), flags: make([][4]entropy.Chance, len(p.flags)), texts: make([]textModel, len(p.strings)), pace: 1}
 	for i := range s.fields {
 		f, m := &p.fields[i], &s.fields[i]
 		start := motionStart
@@ -112,10 +113,10 @@ func (s *modelState) copyFrom(o *modelState) {
 	s.fields, s.flags, s.texts = fields, flags, texts
 }
 
-// hash is of what two ends must have alike: models, and the baselines of a view.
+// hash returns the hash of the divergence check: of models and baselines.
 func (s *modelState) hash(bases []*record) uint16 {
-	h := uint64(14695981039346656037)
-	add := func(x int64) { h = (h ^ uint64(x)) * 1099511628211; h ^= h >> 29 }
+	h := fnv.Offset
+	add := func(x int64) { h = h.Add(uint64(x)); h ^= h >> 29 }
 	for i := range s.fields {
 		m := &s.fields[i]
 		for k := range m.guess {
@@ -136,4 +137,19 @@ func (s *modelState) hash(bases []*record) uint16 {
 		}
 	}
 	return uint16(h >> 48)
+}
+
+// textModel is the model of a byte string.
+type textModel struct {
+	changed [4]entropy.Chance
+	length  entropy.Chance
+	byte    [2]entropy.Chance // a byte differs, by whether the previous one did
+	flip    [8]entropy.Chance
+}
+
+func (t *textModel) init() {
+	entropy.Fill(t.changed[:], 4000, 4)
+	t.length = entropy.Chance{P: entropy.Half}
+	entropy.Fill(t.byte[:], entropy.Half, 0)
+	entropy.Fill(t.flip[:], entropy.Half, 0)
 }
