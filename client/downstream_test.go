@@ -1,7 +1,6 @@
 package client
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -110,7 +109,7 @@ func (o *origin) offered() []byte {
 // quietConn is a connection that nothing runs for.
 func quietConn() *Conn {
 	c := newConn(Config{Logger: slog.New(slog.DiscardHandler)}, "nowhere")
-	c.life, c.end = context.WithCancel(context.Background())
+	c.closed = make(chan struct{})
 	return c
 }
 
@@ -297,7 +296,7 @@ func TestCountsByReason(t *testing.T) {
 
 // TestReasons: each error of a decoder has a count of its own.
 func TestReasons(t *testing.T) {
-	for err, want := range map[error]DownstreamStats{
+	for err, want := range map[error]ReplicationStats{
 		snapshot.ErrLate:            {Late: 1},
 		snapshot.ErrBaselineMissing: {BaselineMissing: 1},
 		snapshot.ErrDesync:          {Desync: 1},
@@ -308,9 +307,9 @@ func TestReasons(t *testing.T) {
 		malformed.ErrLength:         {Malformed: 1},
 		snapshot.ErrMalformed:       {Malformed: 1},
 	} {
-		var one, two DownstreamStats
+		var one, two ReplicationStats
 		one.count(fmt.Errorf("wrapped: %w", err))
-		two.add(&one)
+		two.Add(&one)
 		if one != want || two != want {
 			t.Errorf("%v: %+v, added %+v", err, one, two)
 		}

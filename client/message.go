@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/control"
-	"github.com/uplink-rpc/uplink/internal/limit"
+	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -66,7 +66,7 @@ func (c *Conn) ended() error {
 // whyEnded is ended with c.mu held.
 func (c *Conn) whyEnded() error {
 	switch {
-	case c.life.Err() != nil:
+	case c.isClosed():
 		return fmt.Errorf("client: %w", net.ErrClosed)
 	case c.gone != nil:
 		return c.gone
@@ -76,7 +76,7 @@ func (c *Conn) whyEnded() error {
 
 // offerRate limits the offers of worlds that a connection accepts, over all reconnections. Each one that names a world
 // in use builds a decoder, and is logged if it is refused.
-var offerRate = limit.Rate{PerSecond: 1, Burst: 4 * control.MaxDown}
+var offerRate = ratelimit.Rate{PerSecond: 1, Burst: 4 * control.MaxDown}
 
 // Message takes a message of the game's own, or what precedes a world's.
 func (e *events) Message(link *transport.Conn, b []byte, at time.Time) {

@@ -29,7 +29,7 @@ func TestRebind(t *testing.T) {
 		}
 		settle(time.Second)
 		l := journal.Only()
-		if moves := l.Player.Stats().Transport.Moves; moves != 3 || l.Next != 300 || l.Missed > 3*60 {
+		if moves := l.Player.Stats().Transport.PathMigrations; moves != 3 || l.Next != 300 || l.Missed > 3*60 {
 			t.Errorf("%d moves; %+v", moves, l)
 		}
 		uplinktest.Must(t, conn.Close())

@@ -111,7 +111,7 @@ func (in *snapshotInlet[T]) play(o *control.DownOffer) error {
 	return nil
 }
 
-func (in *snapshotInlet[T]) take(message []byte, at time.Time, st *DownstreamStats) error {
+func (in *snapshotInlet[T]) take(message []byte, at time.Time, st *ReplicationStats) error {
 	offset, payload, err := worlds.Parse(message)
 	if err != nil {
 		st.count(err)

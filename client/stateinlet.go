@@ -79,7 +79,7 @@ func (in *stateInlet[T]) begin(o *control.DownOffer, _ []byte) error {
 	return nil
 }
 
-func (in *stateInlet[T]) take(message []byte, at time.Time, st *DownstreamStats) error {
+func (in *stateInlet[T]) take(message []byte, at time.Time, st *ReplicationStats) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if len(in.queue) == mostPolled {

@@ -38,11 +38,11 @@ func (c *counts) received(frames []rpcdelta.Delivery, size, seal int, a *arrival
 	st.Messages++
 	st.Bytes += uint64(size)
 	if a.shared {
-		st.Shared++
-		st.SharedBytes += uint64(a.extra)
+		st.Coalesced++
+		st.CoalescedBytes += uint64(a.extra)
 		return
 	}
-	st.SealBytes += uint64(seal)
+	st.AEADBytes += uint64(seal)
 }
 
 // drop counts a payload that was dropped, and the frames that are known to be missed
@@ -92,9 +92,9 @@ func (st *RPCStats) add(o *RPCStats) {
 	st.Add(&o.Stats)
 	st.Messages += o.Messages
 	st.Bytes += o.Bytes
-	st.Shared += o.Shared
-	st.SharedBytes += o.SharedBytes
-	st.SealBytes += o.SealBytes
+	st.Coalesced += o.Coalesced
+	st.CoalescedBytes += o.CoalescedBytes
+	st.AEADBytes += o.AEADBytes
 	st.Missed += o.Missed
 	st.PriorFallbacks += o.PriorFallbacks
 	st.LateFrames += o.LateFrames

@@ -31,7 +31,7 @@ func (s *Server) guardTap(p *Player, suite transport.Suite) PlayerTap {
 
 // Carried may be called with the connection's lock held, by any goroutine. Its panic is therefore
 // kept for the shard's next tick.
-func (g *guardedTap) Carried(c transport.Carried) {
+func (g *guardedTap) Carried(c transport.TapEvent) {
 	if g.broken.Load() {
 		return
 	}

@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/uplink-rpc/uplink/internal/control"
-	"github.com/uplink-rpc/uplink/internal/limit"
+	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -33,13 +33,13 @@ const (
 var errLimited = errors.New("ds: more frames than the RPC's declared rate allows")
 
 // rate is what a stream with so many calls a second may take.
-func (c *Config) rate(hz float64) limit.Rate {
+func (c *Config) rate(hz float64) ratelimit.Rate {
 	perSecond := c.RateSlack * hz
-	return limit.Rate{PerSecond: perSecond, Burst: limitDepth * perSecond}
+	return ratelimit.Rate{PerSecond: perSecond, Burst: limitDepth * perSecond}
 }
 
 // frameRate is what one binding may take.
-func (c *Config) frameRate(hz float64, reliable bool) limit.Rate {
+func (c *Config) frameRate(hz float64, reliable bool) ratelimit.Rate {
 	r := c.rate(hz)
 	r.Burst += spareFrames
 	if reliable {
@@ -67,8 +67,8 @@ func (p *Player) allow(t control.Type, body []byte, a *arrival) bool {
 
 // requestRate is the rate limit of a player's requests to bind and replies to offers. A client
 // that reconnects binds all of its RPCs at once.
-func (s *Server) requestRate() limit.Rate {
-	return limit.Rate{PerSecond: controlRate, Burst: limitDepth*controlRate + float64(s.maxBindings())}
+func (s *Server) requestRate() ratelimit.Rate {
+	return ratelimit.Rate{PerSecond: controlRate, Burst: limitDepth*controlRate + float64(s.maxBindings())}
 }
 
 // grant lets the player call so many times a second more.

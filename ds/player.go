@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/control"
-	"github.com/uplink-rpc/uplink/internal/limit"
+	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -22,16 +22,16 @@ type Player struct {
 	tap    PlayerTap
 
 	// Of the shard's goroutine alone:
-	bindings []*binding   // by RPC number
-	buffers  []buffered   // of those that have one
-	told     time.Time    // when it was told of them
-	refusals int          // bindings whose refusal was logged
-	due      bool         // is in the shard's list
-	hz       float64      // of all bindings
-	rate     limit.Rate   // of what it may send on the unreliable channel
-	messages limit.Bucket // of that
-	requests limit.Bucket // requests to bind and replies to offers
-	sent     limit.Bucket // of the game's own messages
+	bindings []*binding       // by RPC number
+	buffers  []buffered       // of those that have one
+	told     time.Time        // when it was told of them
+	refusals int              // bindings whose refusal was logged
+	due      bool             // is in the shard's list
+	hz       float64          // of all bindings
+	rate     ratelimit.Rate   // of what it may send on the unreliable channel
+	messages ratelimit.Bucket // of that
+	requests ratelimit.Bucket // requests to bind and replies to offers
+	sent     ratelimit.Bucket // of the game's own messages
 
 	waiting holding
 	kicked  atomic.Bool
@@ -52,13 +52,13 @@ type binding struct {
 	counts   *counts   // of that
 	dec      *rpcdelta.Decoder
 	reliable bool
-	frames   uint64          // that a datagram brings at most
-	newest   uint64          // number of the datagram with the newest payload that was taken
-	prior    *rpcdelta.Prior // that its frames start from; nil if its codec has none
-	rate     limit.Rate      // of new frames
-	taken    limit.Bucket    // of it
-	refused  uint64          // frames since the last that was delivered, that the game refused; of handlers' goroutine
-	withheld uint64          // frames since the last that was delivered, this end's drops included
+	frames   uint64           // that a datagram brings at most
+	newest   uint64           // number of the datagram with the newest payload that was taken
+	prior    *rpcdelta.Prior  // that its frames start from; nil if its codec has none
+	rate     ratelimit.Rate   // of new frames
+	taken    ratelimit.Bucket // of it
+	refused  uint64           // frames since the last that was delivered, that the game refused; of handlers' goroutine
+	withheld uint64           // frames since the last that was delivered, this end's drops included
 }
 
 // newPlayer makes one of that shard.
@@ -130,7 +130,7 @@ func (p *Player) receive(b []byte, at time.Time, reliable bool) {
 	case err != nil:
 		p.reject(a, Malformed, "unknown reliable message")
 	case !p.allow(t, body, a):
-		p.discard(at, Limited)
+		p.discard(at, RateLimited)
 		if reliable { // messages of this channel must not be dropped
 			p.violate("too many requests to bind and replies to offers")
 		}

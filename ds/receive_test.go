@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/codec/msgpack"
 	"github.com/uplink-rpc/uplink/internal/control"
-	"github.com/uplink-rpc/uplink/internal/mpack"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
@@ -136,7 +136,7 @@ func (b *bench) stats() Stats {
 func (b *bench) request(number int) *control.BindRequest {
 	s := b.typ.Schema()
 	return &control.BindRequest{
-		RPC: mpack.Byte(number), Name: s.RPC(), Fingerprint: s.Fingerprint(), Fields: control.FieldHashes(s),
+		RPC: msgpack.Byte(number), Name: s.RPC(), Fingerprint: s.Fingerprint(), Fields: control.FieldHashes(s),
 		RateHz: s.RateHz(), Ring: rpcdelta.DefaultRing, Codec: rpcdelta.DefaultCodec.String(),
 	}
 }

@@ -75,6 +75,10 @@ func Listen(addr string, cfg Config) (*Server, error) {
 // Addr is the address that the server listens on.
 func (s *Server) Addr() netip.AddrPort { return s.ln.Addr() }
 
+// KernelDrops returns the number of datagrams that the kernel dropped because the server did not
+// read them in time. It reports false where that is not known: after Close, and everywhere but on Linux.
+func (s *Server) KernelDrops() (n uint64, ok bool) { return s.ln.KernelDrops() }
+
 // Shards is how many goroutines Serve has: Config.Shards, or 1 where the network
 // cannot spread datagrams.
 func (s *Server) Shards() int { return len(s.shards) }

@@ -34,7 +34,7 @@ type shard struct {
 	postponed []tapPanic // that were recovered while a lock was held
 }
 
-var _ transport.BatchHandler = (*shard)(nil)
+var _ interface{ Handled() } = (*shard)(nil)
 
 func newShard(s *Server, index int) *shard {
 	return &shard{server: s, index: index, start: time.Now(), players: map[*Player]struct{}{}}
@@ -58,11 +58,11 @@ func (h *shard) Opened(c *transport.Conn) {
 	p.seal = c.Suite().Overhead()
 	c.Value = p
 	if s.leaving.Load() {
-		c.Leave(leavingReason)
+		c.Shutdown(leavingReason)
 		return
 	}
 	if s.calls.Load() >= s.mostCalls() {
-		c.Leave(behindReason)
+		c.Shutdown(behindReason)
 		return
 	}
 	h.mu.Lock()
@@ -70,8 +70,9 @@ func (h *shard) Opened(c *transport.Conn) {
 	h.mu.Unlock()
 	s.queue.joined(1)
 	if s.cfg.Tap != nil {
-		p.tap = s.guardTap(p, c.Suite())
-		c.SetTap(p.tap)
+		if p.tap = s.guardTap(p, c.Suite()); p.tap != nil {
+			c.SetTap(p.tap.Carried)
+		}
 	}
 	if s.cfg.Joined != nil {
 		s.run(p, func() { s.cfg.Joined(p) })
@@ -163,7 +164,7 @@ func (h *shard) ack(p *Player, now time.Time) {
 		h.mu.Lock()
 		h.acks.Messages++
 		h.acks.Bytes += uint64(len(h.buf))
-		h.acks.SealBytes += uint64(p.seal)
+		h.acks.AEADBytes += uint64(p.seal)
 		h.mu.Unlock()
 	}
 }

@@ -101,7 +101,7 @@ func checkShards(t *testing.T, poll bool) {
 	for range clients {
 		playing.Go(func() {
 			conn := uplinktest.Dial(t, network, client.Config{OnMessage: func([]byte) { echoes.Add(1) }})
-			move, fire := uplinktest.Bind(t, conn, "Move"), uplinktest.Bind(t, conn, "Fire", client.Reliable())
+			move, fire := uplinktest.Bind(t, conn, "Move"), uplinktest.Bind(t, conn, "Fire", client.BindConfig{Reliable: true})
 			for n := range uint64(seconds * 60) {
 				m := uplinktest.MoveAt(1, n)
 				uplinktest.Must(t, move.Send(&m))
@@ -142,7 +142,7 @@ func checkShards(t *testing.T, poll bool) {
 	if frames != handled || len(moves.Logs()) != clients || len(fires.Logs()) != clients || st.Acks.Messages < uint64(clients*seconds*8) {
 		t.Errorf("%d frames counted, %d handled of %d players: %+v", frames, handled, len(moves.Logs()), st)
 	}
-	if st.Transport.HandedOver == 0 || st.Transport.Moves != uint64(2*clients) || st.Transport.Open != clients || joined.Load() != int64(clients) {
+	if st.Transport.Forwarded == 0 || st.Transport.PathMigrations != uint64(2*clients) || st.Transport.Open != clients || joined.Load() != int64(clients) {
 		t.Errorf("%d joined, %+v", joined.Load(), st.Transport)
 	}
 	if n := messages.Load(); n != int64(clients*seconds) || echoes.Load() != n {
@@ -195,7 +195,7 @@ func TestShardsOverUDP(t *testing.T) {
 				return
 			}
 			defer func() { _ = conn.Close() }()
-			move, err := client.Bind[uplinktest.Move](conn, "Move", client.Reliable())
+			move, err := client.Bind[uplinktest.Move](t.Context(), conn, "Move", client.BindConfig{Reliable: true})
 			<-joining
 			if err != nil {
 				t.Error(err)

@@ -68,7 +68,7 @@ type stateOutlet struct {
 // limit takes the bandwidth from the settings.
 func (o *stateOutlet) limit() {
 	c := &o.way.cfg
-	o.est.limit(float64(c.LeastBandwidth), float64(c.Bandwidth))
+	o.est.limit(float64(c.MinBandwidth), float64(c.Bandwidth))
 }
 
 // bandwidth is in bits a second.
@@ -147,10 +147,10 @@ func (o *stateOutlet) ack(b []byte) (int, error) {
 	return o.fates.acked(a.None, a.Newest, a.Window), nil
 }
 
-func (o *stateOutlet) note(st *DownstreamStats) {
-	st.Age = o.ticks.Age(o.last.Seq, o.last.Baseline)
+func (o *stateOutlet) note(st *ReplicationStats) {
+	st.BaselineAge = o.ticks.Age(o.last.Seq, o.last.Baseline)
 	st.Updates += uint64(len(o.last.Objects))
 	starts := o.sender.Stats().Starts
-	st.Starts += starts - o.starts
+	st.Resets += starts - o.starts
 	o.starts = starts
 }

@@ -22,12 +22,12 @@ const (
 	Malformed                   // not what a client of this schema sends
 	UnknownRPC                  // the RPC is not bound, or there is no Config.OnMessage
 	QueueFull                   // too much waits for Poll
-	Limited                     // more than the player may send, see Config.RateSlack
-	Refused                     // the game refused the frame, see [Validate]
-	Overdue                     // its tick is over, see [JitterBuffer]
-	Skipped                     // its jitter buffer is full, or went on without it
+	RateLimited                 // more than the player may send, see Config.RateSlack
+	Rejected                    // the game refused the frame, see [Validate]
+	LateForTick                 // its tick is over, see [JitterBuffer]
+	Discarded                   // its jitter buffer is full, or went on without it
 	Kicked                      // the player's session was ended by Kick or by a panic of a handler
-	BadAck                      // an ack of what was never sent
+	InvalidAck                  // an ack of what was never sent
 	drops
 )
 
@@ -36,7 +36,7 @@ func (d Drop) String() string {
 	if d >= drops {
 		return fmt.Sprintf("Drop(%d)", uint8(d))
 	}
-	return [...]string{"baseline_missing", "desync", "late", "duplicate", "malformed", "unknown_rpc", "queue_full", "limited", "refused", "overdue", "skipped", "kicked", "bad_ack"}[d]
+	return [...]string{"baseline_missing", "desync", "late", "duplicate", "malformed", "unknown_rpc", "queue_full", "rate_limited", "rejected", "late_for_tick", "discarded", "kicked", "invalid_ack"}[d]
 }
 
 // reason gives the reason for an error of a decoder or a sink.
@@ -53,11 +53,11 @@ func reason(err error) Drop {
 	case errors.Is(err, errQueueFull):
 		return QueueFull
 	case errors.Is(err, errLimited):
-		return Limited
+		return RateLimited
 	case errors.Is(err, errOverdue):
-		return Overdue
+		return LateForTick
 	case errors.Is(err, errSkipped):
-		return Skipped
+		return Discarded
 	}
 	return Malformed
 }
@@ -73,13 +73,13 @@ type RPCStats struct {
 	// Messages and Bytes count the payloads that held new frames, with their
 	// headers.
 	Messages, Bytes uint64
-	// Shared counts those of the payloads that came in a datagram after another one,
-	// SharedBytes what that took beside their own bytes.
-	Shared, SharedBytes uint64
-	// SealBytes counts what the seals of the datagrams took that brought them; those of
-	// Shared have none of their own. Over the reliable channel it is an estimate: one for
+	// Coalesced counts those of the payloads that came in a datagram after another one,
+	// CoalescedBytes what that took beside their own bytes.
+	Coalesced, CoalescedBytes uint64
+	// AEADBytes counts what the seals of the datagrams took that brought them; those of
+	// Coalesced have none of their own. Over the reliable channel it is an estimate: one for
 	// each payload.
-	SealBytes uint64
+	AEADBytes uint64
 	// Missed counts frames that were never delivered, as far as later ones show,
 	// whether lost or dropped.
 	Missed uint64
@@ -99,8 +99,8 @@ type RPCStats struct {
 // buffers.
 type AckStats struct {
 	// Messages is the number of datagrams, Bytes their contents without headers,
-	// SealBytes what their seals took.
-	Messages, Bytes, SealBytes uint64
+	// AEADBytes what their seals took.
+	Messages, Bytes, AEADBytes uint64
 }
 
 // Stats is what a server counted since it began. What a batch of datagrams brings is in it
@@ -111,7 +111,7 @@ type Stats struct {
 	RPCs []RPCStats
 	Acks AckStats
 	// Downstreams is sorted by name.
-	Downstreams []DownstreamStats
+	Replication []ReplicationStats
 	// Drops counts what belongs to no RPC, by reason.
 	Drops [drops]uint64
 	// Panics counts the panics of callbacks that were recovered; see Config.PanicHandler.
@@ -122,7 +122,7 @@ type Stats struct {
 
 // Stats gives what the server counted so far.
 func (s *Server) Stats() Stats {
-	out := Stats{Panics: s.panics.Load(), Transport: s.ln.Stats(), Downstreams: s.downstreams()}
+	out := Stats{Panics: s.panics.Load(), Transport: s.ln.Stats(), Replication: s.downstreams()}
 	for _, h := range s.shards {
 		h.addTo(&out)
 	}
@@ -140,7 +140,7 @@ func (h *shard) addTo(out *Stats) {
 	defer h.mu.Unlock()
 	out.Acks.Messages += h.acks.Messages
 	out.Acks.Bytes += h.acks.Bytes
-	out.Acks.SealBytes += h.acks.SealBytes
+	out.Acks.AEADBytes += h.acks.AEADBytes
 	addDrops(&out.Drops, &h.drops)
 }
 

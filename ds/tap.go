@@ -26,7 +26,9 @@ type Tap interface {
 // PlayerTap sees one player's part. Its methods but Carried are called one at a time. Carried has a payload or message
 // first; then come, in order, a Decoded or a Dropped for each payload in it, or one Dropped for all of it.
 type PlayerTap interface {
-	transport.Tap
+	// Carried is called with each payload and message of the connection, see
+	// [transport.Conn.SetTap].
+	Carried(e transport.TapEvent)
 	// Bound says that an RPC is bound.
 	Bound(b Binding)
 	// Decoded has the frames of a payload as the decoder gave them, valid during the call.

@@ -51,9 +51,9 @@ func registryOf(t *testing.T, cfg client.Config, test func(*testing.T, *promethe
 		cfg.Network = network
 		conn, err := client.Dial(t.Context(), "127.0.0.1:7777", cfg)
 		must(t, err)
-		steady, err := client.Bind[move](conn, "ServerMove")
+		steady, err := client.Bind[move](t.Context(), conn, "ServerMove", client.BindConfig{})
 		must(t, err)
-		rare, err := client.Bind[move](conn, "ServerFire", client.Reliable())
+		rare, err := client.Bind[move](t.Context(), conn, "ServerFire", client.BindConfig{Reliable: true})
 		must(t, err)
 		for i := range 600 {
 			must(t, steady.Send(&move{X: float64(i) / 10}))
@@ -119,7 +119,7 @@ func TestBothEndsAgree(t *testing.T) {
 		if got, most := v.sum("uplink_client_ack_bytes_total"), v.sum("uplink_ds_ack_bytes_total"); !(got > 0 && got < most) {
 			t.Errorf("%v bytes of acks sent, %v arrived at 5 %% loss", most, got)
 		}
-		if n := v.sum("uplink_client_round_trip_seconds"); n < 5 {
+		if n := v.sum("uplink_client_rtt_seconds"); n < 5 {
 			t.Errorf("%v round trips measured in ten seconds", n)
 		}
 		if n := v.sum("uplink_ds_baseline_age_frames", "rpc=ServerMove"); n < 300 {
@@ -137,7 +137,7 @@ func TestSeals(t *testing.T) {
 			for _, side := range []string{"uplink_client_", "uplink_ds_"} {
 				for channel, segment := range map[string]float64{"channel=unreliable": 0, "channel=reliable": 24} {
 					payloads := v.sum(side+"payloads_total", channel)
-					seal := v.sum(side+"frame_bytes_total", "stage=seal", channel)
+					seal := v.sum(side+"frame_bytes_total", "stage=aead", channel)
 					wire := v.sum(side+"frame_bytes_total", "stage=wire", channel)
 					least := v.sum(side+"frame_bytes_total", "stage=payload", channel) + payloads*(31+segment+tag)
 					if payloads < 10 || seal != payloads*tag || wire < least || wire > least+5*payloads {
@@ -146,7 +146,7 @@ func TestSeals(t *testing.T) {
 				}
 			}
 			acks := v.sum("uplink_ds_acks_total")
-			seal, wire := v.sum("uplink_ds_ack_seal_bytes_total"), v.sum("uplink_ds_ack_wire_bytes_total")
+			seal, wire := v.sum("uplink_ds_ack_aead_bytes_total"), v.sum("uplink_ds_ack_wire_bytes_total")
 			if want := v.sum("uplink_ds_ack_bytes_total") + acks*(31+tag); acks == 0 || seal != acks*tag || wire != want {
 				t.Errorf("%v: %v bytes of seals of %v acks, %v bytes of wire, want %v", suite, seal, acks, wire, want)
 			}
@@ -193,13 +193,13 @@ func TestMoves(t *testing.T) {
 		must(t, err)
 		r := prometheus.NewPedanticRegistry()
 		r.MustRegister(metrics.NewServer(srv))
-		if v := gather(t, r); v.sum("uplink_ds_moves_total") != 0 || !v.has("uplink_ds_moves_total") {
-			t.Errorf("%v moves before the first", v.sum("uplink_ds_moves_total"))
+		if v := gather(t, r); v.sum("uplink_ds_path_migrations_total") != 0 || !v.has("uplink_ds_path_migrations_total") {
+			t.Errorf("%v moves before the first", v.sum("uplink_ds_path_migrations_total"))
 		}
 		_, err = network.Rebind(<-inside)
 		must(t, err)
 		time.Sleep(5 * time.Second)
-		if n := gather(t, r).sum("uplink_ds_moves_total"); n != 1 {
+		if n := gather(t, r).sum("uplink_ds_path_migrations_total"); n != 1 {
 			t.Errorf("%v moves", n)
 		}
 		must(t, conn.Close())
@@ -215,12 +215,12 @@ func TestCoalescing(t *testing.T) {
 		if n, want := v.sum("uplink_client_payloads_total", "rpc=ServerMove"), v.sum("uplink_client_frames_total", "rpc=ServerMove"); n != want {
 			t.Errorf("%v payloads of %v frames", n, want)
 		}
-		if n := v.sum("uplink_client_shared_payloads_total"); n != 0 {
+		if n := v.sum("uplink_client_coalesced_payloads_total"); n != 0 {
 			t.Errorf("%v payloads share a datagram", n)
 		}
 		for name, want := range map[string]float64{
 			"bandwidth_limit_bytes_per_second": 0, "bandwidth_bytes_per_second": 0, "over_bandwidth_bytes_total": 0,
-			"redundancy_limit_payloads": 7, "min_frames_per_payload": 1,
+			"max_redundancy_payloads": 7, "min_frames_per_payload": 1,
 		} {
 			if n := v.sum("uplink_client_" + name); n != want || !v.has("uplink_client_"+name) {
 				t.Errorf("%s is %v, want %v", name, n, want)
@@ -230,11 +230,11 @@ func TestCoalescing(t *testing.T) {
 	registryOf(t, client.Config{Codec: rpcdelta.Adaptive, Tick: 100 * time.Millisecond, Bandwidth: 800}, func(t *testing.T, r *prometheus.Registry) {
 		v := gather(t, r)
 		frames, payloads := v.sum("uplink_client_frames_total", "rpc=ServerMove"), v.sum("uplink_client_payloads_total", "rpc=ServerMove")
-		shared := v.sum("uplink_client_shared_payloads_total", "rpc=ServerMove")
+		shared := v.sum("uplink_client_coalesced_payloads_total", "rpc=ServerMove")
 		if frames != 600 || payloads > 400 || shared < 50 {
 			t.Errorf("%v payloads of %v frames, %v shared", payloads, frames, shared)
 		}
-		if n := v.sum("uplink_ds_shared_payloads_total", "rpc=ServerMove"); n < shared/2 || n > shared {
+		if n := v.sum("uplink_ds_coalesced_payloads_total", "rpc=ServerMove"); n < shared/2 || n > shared {
 			t.Errorf("%v of %v shared payloads came", n, shared)
 		}
 		wire := v.sum("uplink_client_frame_bytes_total", "stage=wire", "rpc=ServerMove")
@@ -244,7 +244,7 @@ func TestCoalescing(t *testing.T) {
 		if limit, rate := v.sum("uplink_client_bandwidth_limit_bytes_per_second"), v.sum("uplink_client_bandwidth_bytes_per_second"); limit != 100 || rate == 0 {
 			t.Errorf("%v bytes a second, the limit is %v", rate, limit)
 		}
-		if v.sum("uplink_client_over_bandwidth_bytes_total") == 0 || v.sum("uplink_client_redundancy_limit_payloads") != 0 || v.sum("uplink_client_min_frames_per_payload") != 4 {
+		if v.sum("uplink_client_over_bandwidth_bytes_total") == 0 || v.sum("uplink_client_max_redundancy_payloads") != 0 || v.sum("uplink_client_min_frames_per_payload") != 4 {
 			t.Errorf("the budget is not kept to: %v", v["uplink_client_min_frames_per_payload"])
 		}
 	})
@@ -275,8 +275,8 @@ func TestReasons(t *testing.T) {
 	registry(t, func(t *testing.T, r *prometheus.Registry) {
 		v := gather(t, r)
 		for _, reason := range []string{
-			"baseline_missing", "desync", "late", "duplicate", "malformed", "unknown_rpc", "queue_full", "limited", "refused", "kicked",
-			"stray", "unauthenticated", "unexpected", "unknown_session", "version", "cookie", "token", "suite", "full", "overrun",
+			"baseline_missing", "desync", "late", "duplicate", "malformed", "unknown_rpc", "queue_full", "rate_limited", "rejected", "kicked",
+			"wrong_session", "unauthenticated", "unexpected", "unknown_session", "version", "cookie", "token", "suite", "full", "overrun",
 		} {
 			if !v.has("uplink_ds_dropped_total", "reason="+reason) {
 				t.Errorf("no series for %s on the server", reason)

@@ -66,7 +66,7 @@ func (k FrameKind) String() string {
 	case Delta:
 		return "delta"
 	case Intra:
-		return "intra"
+		return "keyframe"
 	case Reset:
 		return "reset"
 	}

@@ -1,8 +1,8 @@
 package snapshot
 
 import (
-	"github.com/uplink-rpc/uplink/internal/entropy"
-	"github.com/uplink-rpc/uplink/internal/fixed"
+	"github.com/uplink-rpc/uplink/internal/codec/fixed"
+	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 )
 
 // wrapDifference wraps a difference of angles to half a turn in either direction.
@@ -28,8 +28,8 @@ func (pc *payloadCodec) codeAngle(field int, m *angleModel, cur []int32) {
 		if on := fixed.Abs(now - before); on < miss {
 			guess, miss = base+now, on
 		}
-		level := entropy.Level(fixed.Log2(miss * 16))
-		d := pc.Number(&m.numbers, level, k*9+3*entropy.Sign3(now)+entropy.Sign3(before), f.wrapDifference(int64(cur[k])-guess))
+		level := rangecoder.Level(fixed.Log2(miss * 16))
+		d := pc.Int(&m.numbers, level, k*9+3*rangecoder.Sign3(now)+rangecoder.Sign3(before), f.wrapDifference(int64(cur[k])-guess))
 		pc.bad = pc.bad || d != f.wrapDifference(d)
 		v := (guess + d - int64(f.Lo)) % turn
 		if v < 0 {

@@ -1,11 +1,11 @@
 package snapshot
 
-import "github.com/uplink-rpc/uplink/internal/entropy"
+import "github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 
 // payloadCodec encodes or decodes the coded part of a payload. The same code does both, see
-// [entropy.Coder]: an encoder passes values in, and a decoder gets them.
+// [rangecoder.Coder]: an encoder passes values in, and a decoder gets them.
 type payloadCodec struct {
-	entropy.Coder
+	rangecoder.Coder
 	schema  *Schema
 	state   *modelState // of the snapshot, updated while coding
 	from    *modelState // of the baseline

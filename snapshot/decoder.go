@@ -6,7 +6,7 @@ import (
 	"math/bits"
 
 	"github.com/uplink-rpc/uplink/internal/codec/malformed"
-	"github.com/uplink-rpc/uplink/internal/entropy"
+	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 	"github.com/uplink-rpc/uplink/internal/seq"
 )
 
@@ -59,7 +59,7 @@ func (c Config) NewDecoder(s *Schema, initial *Set) (*Decoder, error) {
 		d.initial.CopyFrom(initial)
 	}
 	d.hash = hash(d.initial, d.prior)
-	d.codec.schema, d.codec.Coder = s, entropy.NewCoder(entropy.Slowest, true)
+	d.codec.schema, d.codec.Coder = s, rangecoder.NewCoder(rangecoder.MaxCount, true)
 	return d, nil
 }
 

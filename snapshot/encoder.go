@@ -3,7 +3,7 @@ package snapshot
 import (
 	"fmt"
 
-	"github.com/uplink-rpc/uplink/internal/entropy"
+	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 	"github.com/uplink-rpc/uplink/internal/seq"
 	"github.com/uplink-rpc/uplink/ringcache"
 )
@@ -44,7 +44,7 @@ type sentInfo struct{ acked bool }
 // NewEncoder returns an encoder of w's snapshots. Its schema must be s.
 func NewEncoder(s *Schema, w *World) *Encoder {
 	e := &Encoder{world: w, sent: ringcache.New[sentInfo](w.cfg.Ring), states: newStateRing(w.cfg.Ring, s.newState)}
-	e.codec.schema, e.codec.Coder = s, entropy.NewCoder(entropy.Slowest, false)
+	e.codec.schema, e.codec.Coder = s, rangecoder.NewCoder(rangecoder.MaxCount, false)
 	return e
 }
 

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/uplink-rpc/uplink/internal/fixed"
+	"github.com/uplink-rpc/uplink/internal/codec/fixed"
 )
 
 // maxScan bounds the number of moving objects that closest examines in each direction.

@@ -1,13 +1,13 @@
 package snapshot
 
 import (
-	"github.com/uplink-rpc/uplink/internal/fixed"
-	"github.com/uplink-rpc/uplink/internal/orientation"
+	"github.com/uplink-rpc/uplink/internal/codec/fixed"
+	"github.com/uplink-rpc/uplink/internal/codec/quat"
 )
 
-func matrixOf(q *orientation.Quat) matrix {
+func matrixOf(q *quat.Fixed) matrix {
 	x, y, z, w := q[0], q[1], q[2], q[3]
-	const one, s = orientation.One, orientation.Shift - 1
+	const one, s = quat.One, quat.Shift - 1
 	return matrix{
 		{one - (y*y+z*z)>>s, (x*y - z*w) >> s, (x*z + y*w) >> s},
 		{(x*y + z*w) >> s, one - (x*x+z*z)>>s, (y*z - x*w) >> s},
@@ -53,7 +53,7 @@ func (s *size) learn(above, position, extent int64) {
 		return
 	}
 	step = s.half/(4+s.count/4) + 1
-	if (position-int64(s.half)*extent>>orientation.Shift > 0) != (extent > 0) {
+	if (position-int64(s.half)*extent>>quat.Shift > 0) != (extent > 0) {
 		step = -step
 	}
 	s.half = min(max(s.half+step, minHalf), maxHalf)
@@ -62,7 +62,7 @@ func (s *size) learn(above, position, extent int64) {
 
 // above returns the height of the lowest corner above the ground along axis k at position at, Q4.
 func (s *size) above(m *matrix, k int, at int64) int64 {
-	return at - s.floor - int64(s.half)*(m.extent(k)-orientation.One)>>orientation.Shift
+	return at - s.floor - int64(s.half)*(m.extent(k)-quat.One)>>quat.Shift
 }
 
 // initGround sets the ground to the lowest object if there was no observation yet.
@@ -126,19 +126,19 @@ func (pc *payloadCodec) rollTerms(m *motionModel, t *positionTerms, k int, base 
 		back = pc.refs.distance / o.lag[2]
 	}
 	for i := range p.turn {
-		t.x[13+i] = p.turn[i] * half >> orientation.Shift
+		t.x[13+i] = p.turn[i] * half >> quat.Shift
 	}
 	if k == axis {
 		e := p.base.extent(k)
 		t.by = &m.roll[0][groundClass[o.class]]
-		t.x[10] = half * (p.now.extent(k) - e) >> orientation.Shift
-		t.x[11] = half * (e - p.before.extent(k)) >> orientation.Shift * back
+		t.x[10] = half * (p.now.extent(k) - e) >> quat.Shift
+		t.x[11] = half * (e - p.before.extent(k)) >> quat.Shift * back
 		t.x[12] = -s.above(&p.base, k, base)
 		return
 	}
 	was, is := p.base.corner(axis), p.now.corner(axis)
 	t.by = &m.roll[1+k&1][groundClass[o.class]]
-	t.x[10] = -half * p.base.moves(&p.now, &was, k) >> orientation.Shift
-	t.x[11] = -half * p.before.moves(&p.base, &was, k) >> orientation.Shift * back
-	t.x[12] = -half * p.base.moves(&p.now, &is, k) >> orientation.Shift
+	t.x[10] = -half * p.base.moves(&p.now, &was, k) >> quat.Shift
+	t.x[11] = -half * p.before.moves(&p.base, &was, k) >> quat.Shift * back
+	t.x[12] = -half * p.base.moves(&p.now, &is, k) >> quat.Shift
 }

@@ -1,10 +1,10 @@
 package snapshot
 
 import (
-	"github.com/uplink-rpc/uplink/internal/entropy"
-	"github.com/uplink-rpc/uplink/internal/fixed"
-	"github.com/uplink-rpc/uplink/internal/lms"
-	"github.com/uplink-rpc/uplink/internal/orientation"
+	"github.com/uplink-rpc/uplink/internal/codec/fixed"
+	"github.com/uplink-rpc/uplink/internal/codec/lms"
+	"github.com/uplink-rpc/uplink/internal/codec/quat"
+	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -16,15 +16,15 @@ type motionModel struct {
 	scale    [3][2]lms.Predictor // in flight or at rest, and on the ground
 	roll     [3][5]lms.Predictor // on the ground: along the ground axis, and across
 	size     [3]size
-	numbers  entropy.Numbers
+	numbers  rangecoder.IntModel
 }
 
 // quatModel is the model of a field of class ClassQuat.
 type quatModel struct {
 	turn    [3][2 * classes]lms.Predictor // in flight, and on the ground
 	scale   [3][2]lms.Predictor
-	largest orientation.Largest
-	numbers entropy.Numbers
+	largest quat.LargestModel
+	numbers rangecoder.IntModel
 }
 
 // modelState is the state of the models after a snapshot: learned from its chain of baselines.
@@ -32,20 +32,20 @@ type modelState struct {
 	motion       []motionModel
 	quat         []quatModel
 	angles       []angleModel
-	flags        [][128]entropy.Chance
+	flags        [][128]rangecoder.Prob
 	strings      []bytesModel
-	restFlags    [][ageContexts][2]entropy.Chance // integer fields of objects at rest, by age
-	changed      [256]entropy.Chance
-	disturbed    [contactContexts][4]entropy.Chance // a resting object changed, by contact
-	same         []([64]entropy.Chance)             // by field: unchanged in an object that changed
-	contactRange int64                              // log2 of the distance of contacts
-	quiet        [3]entropy.Chance                  // undisturbed: any, any of a block, this
-	known        entropy.Chance
-	removed      [2]entropy.Chance
-	added        entropy.Lengths // number of objects that are not in the baseline
-	gap          entropy.Lengths // between their ids
-	last         []int16         // by field and object: log2 of the error of the last prediction
-	rested       []int16         // by object: snapshots since it last changed
+	restFlags    [][ageContexts][2]rangecoder.Prob // integer fields of objects at rest, by age
+	changed      [256]rangecoder.Prob
+	disturbed    [contactContexts][4]rangecoder.Prob // a resting object changed, by contact
+	same         []([64]rangecoder.Prob)             // by field: unchanged in an object that changed
+	contactRange int64                               // log2 of the distance of contacts
+	quiet        [3]rangecoder.Prob                  // undisturbed: any, any of a block, this
+	known        rangecoder.Prob
+	removed      [2]rangecoder.Prob
+	added        rangecoder.LengthModel // number of objects that are not in the baseline
+	gap          rangecoder.LengthModel // between their ids
+	last         []int16                // by field and object: log2 of the error of the last prediction
+	rested       []int16                // by object: snapshots since it last changed
 }
 
 // Initial weights in Q16: extrapolation at constant velocity, with more or less of the newest
@@ -118,26 +118,26 @@ func (s *Schema) newState() *modelState {
 			st.strings = append(st.strings, bytesModel{})
 			st.strings[len(st.strings)-1].init()
 		default:
-			st.flags = append(st.flags, [128]entropy.Chance{})
-			entropy.Fill(st.flags[len(st.flags)-1][:], entropy.Half, 0)
-			st.restFlags = append(st.restFlags, [ageContexts][2]entropy.Chance{})
+			st.flags = append(st.flags, [128]rangecoder.Prob{})
+			rangecoder.Fill(st.flags[len(st.flags)-1][:], rangecoder.Half, 0)
+			st.restFlags = append(st.restFlags, [ageContexts][2]rangecoder.Prob{})
 			for i := range st.restFlags[len(st.restFlags)-1] {
-				entropy.Fill(st.restFlags[len(st.restFlags)-1][i][:], entropy.Half, 0)
+				rangecoder.Fill(st.restFlags[len(st.restFlags)-1][i][:], rangecoder.Half, 0)
 			}
 		}
 	}
-	st.same = make([][64]entropy.Chance, len(s.fields))
+	st.same = make([][64]rangecoder.Prob, len(s.fields))
 	for i := range st.same {
-		entropy.Fill(st.same[i][:], entropy.Half, 0)
+		rangecoder.Fill(st.same[i][:], rangecoder.Half, 0)
 	}
-	entropy.Fill(st.changed[:], entropy.Half, 0)
+	rangecoder.Fill(st.changed[:], rangecoder.Half, 0)
 	for i := range st.disturbed {
-		entropy.Fill(st.disturbed[i][:], entropy.Half, 0)
+		rangecoder.Fill(st.disturbed[i][:], rangecoder.Half, 0)
 	}
-	entropy.Fill(st.quiet[:], entropy.Half, 0)
+	rangecoder.Fill(st.quiet[:], rangecoder.Half, 0)
 	st.contactRange = 40 * fixed.LogOne
-	entropy.Fill(st.removed[:], entropy.Half, 0)
-	st.known = entropy.Chance{P: 60000, N: 10}
+	rangecoder.Fill(st.removed[:], rangecoder.Half, 0)
+	st.known = rangecoder.Prob{P: 60000, N: 10}
 	st.added.Init(addedLevel)
 	st.gap.Init(gapLevel)
 	return st
@@ -173,19 +173,19 @@ const (
 )
 
 // angleModel is the model of a field of angles.
-type angleModel struct{ numbers entropy.Numbers }
+type angleModel struct{ numbers rangecoder.IntModel }
 
 // bytesModel is the model of a byte string.
 type bytesModel struct {
-	replaced [2]entropy.Chance // by whether the object's predicted fields changed
-	length   entropy.Chance    // the length changed
-	kept     [2]entropy.Chance // a byte equals that of the baseline, by whether the previous one did
+	replaced [2]rangecoder.Prob // by whether the object's predicted fields changed
+	length   rangecoder.Prob    // the length changed
+	kept     [2]rangecoder.Prob // a byte equals that of the baseline, by whether the previous one did
 }
 
 func (m *bytesModel) init() {
-	entropy.Fill(m.replaced[:], entropy.Half, 0)
-	entropy.Fill(m.kept[:], entropy.Half, 0)
-	m.length = entropy.Chance{P: entropy.Half}
+	rangecoder.Fill(m.replaced[:], rangecoder.Half, 0)
+	rangecoder.Fill(m.kept[:], rangecoder.Half, 0)
+	m.length = rangecoder.Prob{P: rangecoder.Half}
 }
 
 // Contexts of objects at rest: the distance to the nearest moving object in quarters of an

@@ -1,6 +1,6 @@
 package snapshot
 
-import "github.com/uplink-rpc/uplink/internal/fixed"
+import "github.com/uplink-rpc/uplink/internal/codec/fixed"
 
 // maxNeighbors is the number of previously coded objects among which the nearest is searched.
 const maxNeighbors = 16

@@ -1,10 +1,10 @@
 package snapshot
 
 import (
-	"github.com/uplink-rpc/uplink/internal/entropy"
-	"github.com/uplink-rpc/uplink/internal/fixed"
-	"github.com/uplink-rpc/uplink/internal/lms"
-	"github.com/uplink-rpc/uplink/internal/orientation"
+	"github.com/uplink-rpc/uplink/internal/codec/fixed"
+	"github.com/uplink-rpc/uplink/internal/codec/lms"
+	"github.com/uplink-rpc/uplink/internal/codec/quat"
+	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 )
 
 // Inputs of the predicted scale of an orientation's error. They are logarithms, except for
@@ -39,7 +39,7 @@ func (pc *payloadCodec) codeQuat(field, n int, cur []int32) int64 {
 			continue
 		}
 		q := gr.Unpack(o.row[i][at : at+4])
-		v[i] = orientation.Between(&q, &base)
+		v[i] = quat.Between(&q, &base)
 		by := pc.refs.distance * parts[o.lag[i]&15]
 		for k := range v[i] {
 			v[i][k] = v[i][k] * by >> partShift
@@ -47,7 +47,7 @@ func (pc *payloadCodec) codeQuat(field, n int, cur []int32) int64 {
 	}
 	class, unit, ground := o.class, int64(128), 0
 	if axis := o.pose.ground; axis >= 0 {
-		ground, class, unit = 1, classes+class, orientation.One*16/(int64(pc.state.motion[0].size[axis].half)+1)
+		ground, class, unit = 1, classes+class, quat.One*16/(int64(pc.state.motion[0].size[axis].half)+1)
 	}
 	var x [3][lms.Terms]int64
 	var guess [3]int64
@@ -64,7 +64,7 @@ func (pc *payloadCodec) codeQuat(field, n int, cur []int32) int64 {
 		jerk += fixed.Abs(x[k][3])
 		jerk1 += fixed.Abs(x[k][1])
 	}
-	by := orientation.Turn(guess)
+	by := quat.Exp(guess)
 	q := by.Mul(&base)
 
 	last := &pc.state.last[field*len(pc.refs.base.objects)+o.index]
@@ -80,13 +80,13 @@ func (pc *payloadCodec) codeQuat(field, n int, cur []int32) int64 {
 		y[turnRested] = lms.Bias
 	}
 
-	largest, hit := m.largest.Code(&pc.Coder, int(cur[0]), &q, gr, int(fixed.Clamp((y[turnUnsteady]+y[turnPlaceMissed])>>9, 0, orientation.Doubts-1)))
+	largest, hit := m.largest.Code(&pc.Coder, int(cur[0]), &q, gr, int(fixed.Clamp((y[turnUnsteady]+y[turnPlaceMissed])>>9, 0, quat.Doubts-1)))
 	pc.store(&cur[0], int32(largest))
 	if hit {
 		y[turnOther] = lms.Bias
 	}
 	if q[largest] < 0 {
-		q = orientation.Quat{-q[0], -q[1], -q[2], -q[3]}
+		q = quat.Fixed{-q[0], -q[1], -q[2], -q[3]}
 	}
 	missed := int64(0)
 	for i, k := 0, 0; i < 4; i++ {
@@ -98,7 +98,7 @@ func (pc *payloadCodec) codeQuat(field, n int, cur []int32) int64 {
 		y[turnMissed], y[turnFar] = fixed.Log2(missed), fixed.Log2(far)
 		scale := m.scale[k][ground].Predict(&y)
 		c := (p + 8) >> 4
-		c += pc.Number(&m.numbers, entropy.Level(scale), k*9+entropy.Sign3(far), int64(cur[k+1])-c)
+		c += pc.Int(&m.numbers, rangecoder.Level(scale), k*9+rangecoder.Sign3(far), int64(cur[k+1])-c)
 		pc.store(&cur[k+1], pc.checkBounds(c, f.Lo, f.Hi))
 		e := int64(cur[k+1])*16 - p
 		m.scale[k][ground].Adapt(&y, fixed.Log2(e)-scale)
@@ -106,7 +106,7 @@ func (pc *payloadCodec) codeQuat(field, n int, cur []int32) int64 {
 		k++
 	}
 	now := gr.Unpack(cur)
-	target := orientation.Between(&base, &now)
+	target := quat.Between(&base, &now)
 	if field == pc.schema.orientation {
 		o.pose.now, o.pose.turn, o.turned = matrixOf(&now), target, missed
 	}

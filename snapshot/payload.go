@@ -30,7 +30,7 @@ func (pc *payloadCodec) objects(pairs []pair, cur *Set) ([]pair, bool) {
 	} else if pc.Decoding {
 		pairs = same(pairs, base)
 	}
-	n := pc.Count(&pc.state.added, addedLevel, uint64(born))
+	n := pc.Uint(&pc.state.added, addedLevel, uint64(born))
 	if n > MaxObjects || pc.Decoding && n+uint64(len(pairs)) > MaxObjects {
 		pc.invalid = malformed.ErrCount
 		return pairs, false
@@ -96,7 +96,7 @@ func (pc *payloadCodec) codeAdded(pairs []pair, n int) ([]pair, bool) {
 			o = pairs[i].object
 			i++
 		}
-		id := before + 1 + int64(pc.Count(&pc.state.gap, gapLevel, uint64(int64(o.ID)-before-1)))
+		id := before + 1 + int64(pc.Uint(&pc.state.gap, gapLevel, uint64(int64(o.ID)-before-1)))
 		if id > 1<<16-1 {
 			return pairs, false
 		}

@@ -1,9 +1,9 @@
 package snapshot
 
 import (
-	"github.com/uplink-rpc/uplink/internal/entropy"
-	"github.com/uplink-rpc/uplink/internal/fixed"
-	"github.com/uplink-rpc/uplink/internal/lms"
+	"github.com/uplink-rpc/uplink/internal/codec/fixed"
+	"github.com/uplink-rpc/uplink/internal/codec/lms"
+	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 )
 
 // positionTerms are the inputs of the prediction of one component of a position.
@@ -76,13 +76,13 @@ func (pc *payloadCodec) codePosition(field int, m *motionModel, cur []int32) {
 		}
 		y[posForced] = max(turned, y[posOut])
 		scale := m.scale[k][ground].Predict(&y)
-		level := entropy.Level(scale)
-		sign := k*9 + 3*entropy.Sign3(t.x[1]) + entropy.Sign3(t.g)
+		level := rangecoder.Level(scale)
+		sign := k*9 + 3*rangecoder.Sign3(t.x[1]) + rangecoder.Sign3(t.g)
 		if anchor {
 			sign += 27 * pc.low(guess-pc.refs.low[k]*16, scale)
 		}
 		v := (guess + 8) >> 4
-		v += pc.Number(&m.numbers, level, sign, int64(cur[k])-v)
+		v += pc.Int(&m.numbers, level, sign, int64(cur[k])-v)
 		pc.store(&cur[k], pc.checkBounds(v, f.Lo, f.Hi))
 
 		e := int64(cur[k])*16 - guess

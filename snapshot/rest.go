@@ -3,7 +3,7 @@ package snapshot
 import (
 	"slices"
 
-	"github.com/uplink-rpc/uplink/internal/fixed"
+	"github.com/uplink-rpc/uplink/internal/codec/fixed"
 )
 
 // restAfter is the number of unchanged snapshots after which an object is at rest.

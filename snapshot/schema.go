@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math/bits"
 
-	"github.com/uplink-rpc/uplink/internal/orientation"
+	"github.com/uplink-rpc/uplink/internal/codec/quat"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -88,14 +88,14 @@ type Schema struct {
 	fields      []Field
 	at          []int // first component of each field
 	ints        int
-	order       []int               // fields that are predicted: orientations, numbers, angles
-	moving      []interval          // components of the fields that are predicted
-	anchor      int                 // the field that is the position, or -1
-	positions   interval            // components of the anchor
-	flags       []int               // fields of class ClassInteger
-	grains      []orientation.Grain // of the fields of class ClassQuat
-	orientation int                 // first field of class ClassQuat, or -1
-	strings     []int               // fields of class ClassBytes
+	order       []int            // fields that are predicted: orientations, numbers, angles
+	moving      []interval       // components of the fields that are predicted
+	anchor      int              // the field that is the position, or -1
+	positions   interval         // components of the anchor
+	flags       []int            // fields of class ClassInteger
+	grains      []quat.Quantizer // of the fields of class ClassQuat
+	orientation int              // first field of class ClassQuat, or -1
+	strings     []int            // fields of class ClassBytes
 }
 
 // NewSchema returns a schema of 1 to 32 fields with at most 128 components. The first field of
@@ -116,7 +116,7 @@ func NewSchema(fields ...Field) (*Schema, error) {
 			if s.orientation < 0 {
 				s.orientation = i
 			}
-			s.grains = append(s.grains, orientation.NewGrain(f.Lo, f.Hi))
+			s.grains = append(s.grains, quat.NewQuantizer(f.Lo, f.Hi))
 		case schema.ClassInteger:
 			s.flags = append(s.flags, i)
 		case schema.ClassBytes:

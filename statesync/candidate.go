@@ -3,14 +3,14 @@ package statesync
 import (
 	"slices"
 
-	"github.com/uplink-rpc/uplink/internal/entropy"
+	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
 // savepoint is the state before an object, to which the sender returns if the object does not fit.
 type savepoint struct {
 	set       bool
-	enc       entropy.Encoder
+	enc       rangecoder.Encoder
 	state     *modelState
 	updates   int
 	neighbors int
@@ -241,7 +241,7 @@ func (s *Sender) passed(x *candidate) bool {
 // adjust drops or adds the last candidates depending on the space that is left.
 func (s *Sender) adjust(set *snapshot.Set) {
 	c := &s.builder
-	room := c.limit*bit - s.codec.Enc.Used()
+	room := c.limit*bit - s.codec.Enc.BitsQ8()
 	if s.drop(room); !c.attempt.alone && c.pending+c.typical[1] < room {
 		s.add(room, set)
 	}

@@ -4,8 +4,8 @@ import (
 	"math/bits"
 	"slices"
 
-	"github.com/uplink-rpc/uplink/internal/entropy"
-	"github.com/uplink-rpc/uplink/internal/fixed"
+	"github.com/uplink-rpc/uplink/internal/codec/fixed"
+	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 )
 
 const (
@@ -21,9 +21,9 @@ const (
 )
 
 // payloadCodec encodes or decodes the coded part of a packet. The same code does both, see
-// [entropy.Coder]: a sender passes values in, and a receiver gets them.
+// [rangecoder.Coder]: a sender passes values in, and a receiver gets them.
 type payloadCodec struct {
-	entropy.Coder
+	rangecoder.Coder
 	plan           *plan
 	store          *baselineStore
 	out            *packet // the packet that is coded
@@ -40,7 +40,7 @@ type payloadCodec struct {
 }
 
 func (pc *payloadCodec) init(b *baselineStore, decoding bool) {
-	pc.Coder = entropy.NewCoder(adaptLimit, decoding)
+	pc.Coder = rangecoder.NewCoder(adaptLimit, decoding)
 	pc.plan, pc.store = b.plan, b
 	pc.neighbors.init(len(b.plan.fields))
 }
@@ -155,7 +155,7 @@ func (p *packet) sort() {
 // rare codes a rare number.
 func (pc *payloadCodec) rare(of int, v int64) int64 {
 	s := pc.out.state
-	return pc.Rare(&s.numbers, &s.rare[of], pc.plan.rare[of], rareSigns+of, v)
+	return pc.IntWith(&s.numbers, &s.rare[of], pc.plan.rare[of], rareSigns+of, v)
 }
 
 // objectContext is what the codec computes of an object while it codes the object's fields.

@@ -5,9 +5,9 @@ import (
 	"math"
 	"math/bits"
 
-	"github.com/uplink-rpc/uplink/internal/entropy"
-	"github.com/uplink-rpc/uplink/internal/fixed"
-	"github.com/uplink-rpc/uplink/internal/orientation"
+	"github.com/uplink-rpc/uplink/internal/codec/fixed"
+	"github.com/uplink-rpc/uplink/internal/codec/quat"
+	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
@@ -88,8 +88,8 @@ type field struct {
 	per        int64 // Velocity.PerTick: Q16 in steps, or radians with perBits
 	trend      int   // without a velocity: its first component in record.learned
 	zeroAtRest bool
-	turn       int64             // steps per turn of an angle, or 0
-	grain      orientation.Grain // of a quaternion
+	turn       int64          // steps per turn of an angle, or 0
+	grain      quat.Quantizer // of a quaternion
 }
 
 // plan is a schema and the relations between its fields.
@@ -195,7 +195,7 @@ func (p *plan) sort() error {
 				f.trend, p.trends = p.trends, p.trends+f.N
 			}
 		case schema.ClassQuat:
-			f.grain = orientation.NewGrain(f.Lo, f.Hi)
+			f.grain = quat.NewQuantizer(f.Lo, f.Hi)
 			rank[2] = append(rank[2], i)
 		case schema.ClassInteger:
 			p.flags = append(p.flags, i)
@@ -258,7 +258,7 @@ func (p *plan) rareLevels() [rareNumbers]int {
 	l := [rareNumbers]int{rareTick: 1, rareTicks: 4, rareBehind: 0, rareBytes: 9, rareNewID: 12}
 	if p.anchor >= 0 {
 		f := &p.fields[p.anchor]
-		l[rarePosition] = int(fixed.Clamp(3*int64(bits.Len32(uint32(f.Hi-f.Lo)))-16, 0, entropy.Levels-1)) // a 32nd of its bounds
+		l[rarePosition] = int(fixed.Clamp(3*int64(bits.Len32(uint32(f.Hi-f.Lo)))-16, 0, rangecoder.Levels-1)) // a 32nd of its bounds
 	}
 	return l
 }

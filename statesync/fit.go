@@ -3,14 +3,14 @@ package statesync
 import (
 	"math/bits"
 
-	"github.com/uplink-rpc/uplink/internal/entropy"
+	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 )
 
 // save sets a savepoint if candidate i may not fit.
 func (s *Sender) save(i int) {
 	c, pc := &s.builder, &s.codec
 	m := &c.saved
-	left := c.limit*bit - pc.Enc.Used()
+	left := c.limit*bit - pc.Enc.BitsQ8()
 	if m.set = c.attempt.careful || left < 2*c.list[i].need+128*bit; !m.set {
 		return
 	}
@@ -33,7 +33,7 @@ func (s *Sender) codeUpdate(i, was int) bool {
 	}
 	pc.codeUpdate(to, base, x.row)
 	c.pending -= x.need
-	x.need = max(pc.Enc.Used()-was, 1)
+	x.need = max(pc.Enc.BitsQ8()-was, 1)
 	if x.row != nil {
 		s.objects.at(x.object.ID).bits[x.with()] = uint16(min((x.need+needUnit-1)/needUnit, 1<<16-1))
 		t := &c.typical[x.with()]
@@ -82,4 +82,4 @@ func (s *Sender) closingBits() int {
 }
 
 // falseBits returns an upper bound of the bits that code the decision false.
-func falseBits(c entropy.Chance) int { return 17 - bits.Len32(65536-uint32(c.P)) }
+func falseBits(c rangecoder.Prob) int { return 17 - bits.Len32(65536-uint32(c.P)) }

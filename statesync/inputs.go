@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/uplink-rpc/uplink/internal/fixed"
+	"github.com/uplink-rpc/uplink/internal/codec/fixed"
 )
 
 // Input is what one player did in one tick, in the game's own bytes.

@@ -2,9 +2,9 @@ package statesync
 
 import (
 	"github.com/uplink-rpc/uplink/internal/codec/fnv"
-	"github.com/uplink-rpc/uplink/internal/entropy"
-	"github.com/uplink-rpc/uplink/internal/lms"
-	"github.com/uplink-rpc/uplink/internal/orientation"
+	"github.com/uplink-rpc/uplink/internal/codec/lms"
+	"github.com/uplink-rpc/uplink/internal/codec/quat"
+	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -15,29 +15,29 @@ const ageContexts = 8
 type fieldModel struct {
 	guess [3]lms.Predictor
 	scale [3]lms.Predictor
-	kept  [2]entropy.Chance // unchanged in an object that changed
+	kept  [2]rangecoder.Prob // unchanged in an object that changed
 }
 
 // modelState is the state of the models after a packet.
 type modelState struct {
 	fields      []fieldModel
-	numbers     entropy.Numbers // of fields
-	largest     orientation.Largest
-	flags       [][4]entropy.Chance
+	numbers     rangecoder.IntModel // of fields
+	largest     quat.LargestModel
+	flags       [][4]rangecoder.Prob
 	texts       []textModel
-	same        [4][ageContexts]entropy.Chance // nothing changed
-	zero        [3]entropy.Chance
-	near        entropy.Chance // a position is relative to the viewer
-	member      [4][ageContexts]entropy.Chance
-	gone        [2]entropy.Chance
-	regenerated entropy.Chance
-	held        [2]entropy.Chance
-	more        [4]entropy.Chance // another update follows
-	viewer      [3]entropy.Chance
-	input       [3]entropy.Chance
-	byte        [2]entropy.Chance
-	flip        [8]entropy.Chance
-	rare        [rareNumbers]entropy.Lengths
+	same        [4][ageContexts]rangecoder.Prob // nothing changed
+	zero        [3]rangecoder.Prob
+	near        rangecoder.Prob // a position is relative to the viewer
+	member      [4][ageContexts]rangecoder.Prob
+	gone        [2]rangecoder.Prob
+	regenerated rangecoder.Prob
+	held        [2]rangecoder.Prob
+	more        [4]rangecoder.Prob // another update follows
+	viewer      [3]rangecoder.Prob
+	input       [3]rangecoder.Prob
+	byte        [2]rangecoder.Prob
+	flip        [8]rangecoder.Prob
+	rare        [rareNumbers]rangecoder.LengthModel
 	view        uint16 // the viewer object
 	pace        int64  // ticks per packet
 }
@@ -59,7 +59,7 @@ var (
 )
 
 func (p *plan) newState() *modelState {
-	s := &modelState{fields: make([]fieldModel, len(p.fields)), flags: make([][4]entropy.Chance, len(p.flags)), texts: make([]textModel, len(p.strings)), pace: 1}
+	s := &modelState{fields: make([]fieldModel, len(p.fields)), flags: make([][4]rangecoder.Prob, len(p.flags)), texts: make([]textModel, len(p.strings)), pace: 1}
 	for i := range s.fields {
 		f, m := &p.fields[i], &s.fields[i]
 		start := motionStart
@@ -73,33 +73,33 @@ func (p *plan) newState() *modelState {
 			m.guess[k] = lms.New(start...)
 			m.scale[k] = lms.New(scaleStart...)
 		}
-		entropy.Fill(m.kept[:], 6000, 4)
+		rangecoder.Fill(m.kept[:], 6000, 4)
 	}
 	s.numbers.Init()
 	for i := range s.rare {
 		s.rare[i].Init(p.rare[i])
 	}
 	for i := range s.flags {
-		entropy.Fill(s.flags[i][:], 4000, 4)
+		rangecoder.Fill(s.flags[i][:], 4000, 4)
 	}
 	for i := range s.texts {
 		s.texts[i].init()
 	}
 	for i := range s.same {
-		entropy.Fill(s.same[i][:], entropy.Half, 0)
-		entropy.Fill(s.member[i][:], 16384, 2)
+		rangecoder.Fill(s.same[i][:], rangecoder.Half, 0)
+		rangecoder.Fill(s.member[i][:], 16384, 2)
 	}
 	s.largest.Init()
-	entropy.Fill(s.zero[:], entropy.Half, 0)
-	s.near = entropy.Chance{P: entropy.Half}
-	entropy.Fill(s.more[:], entropy.Half, 0)
-	entropy.Fill(s.gone[:], 1000, 8)
-	s.regenerated = entropy.Chance{P: 1000, N: 8}
-	entropy.Fill(s.held[:], 60000, 4)
-	entropy.Fill(s.viewer[:], 60000, 4)
-	entropy.Fill(s.input[:], 50000, 2)
-	entropy.Fill(s.byte[:], 16384, 2)
-	entropy.Fill(s.flip[:], 20000, 2)
+	rangecoder.Fill(s.zero[:], rangecoder.Half, 0)
+	s.near = rangecoder.Prob{P: rangecoder.Half}
+	rangecoder.Fill(s.more[:], rangecoder.Half, 0)
+	rangecoder.Fill(s.gone[:], 1000, 8)
+	s.regenerated = rangecoder.Prob{P: 1000, N: 8}
+	rangecoder.Fill(s.held[:], 60000, 4)
+	rangecoder.Fill(s.viewer[:], 60000, 4)
+	rangecoder.Fill(s.input[:], 50000, 2)
+	rangecoder.Fill(s.byte[:], 16384, 2)
+	rangecoder.Fill(s.flip[:], 20000, 2)
 	return s
 }
 
@@ -141,15 +141,15 @@ func (s *modelState) hash(bases []*record) uint16 {
 
 // textModel is the model of a byte string.
 type textModel struct {
-	changed [4]entropy.Chance
-	length  entropy.Chance
-	byte    [2]entropy.Chance // a byte differs, by whether the previous one did
-	flip    [8]entropy.Chance
+	changed [4]rangecoder.Prob
+	length  rangecoder.Prob
+	byte    [2]rangecoder.Prob // a byte differs, by whether the previous one did
+	flip    [8]rangecoder.Prob
 }
 
 func (t *textModel) init() {
-	entropy.Fill(t.changed[:], 4000, 4)
-	t.length = entropy.Chance{P: entropy.Half}
-	entropy.Fill(t.byte[:], entropy.Half, 0)
-	entropy.Fill(t.flip[:], entropy.Half, 0)
+	rangecoder.Fill(t.changed[:], 4000, 4)
+	t.length = rangecoder.Prob{P: rangecoder.Half}
+	rangecoder.Fill(t.byte[:], rangecoder.Half, 0)
+	rangecoder.Fill(t.flip[:], rangecoder.Half, 0)
 }

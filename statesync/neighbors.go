@@ -1,6 +1,6 @@
 package statesync
 
-import "github.com/uplink-rpc/uplink/internal/fixed"
+import "github.com/uplink-rpc/uplink/internal/codec/fixed"
 
 const (
 	// maxNeighbors is the number of previously coded objects among which the nearest is searched.

@@ -90,7 +90,7 @@ func (s *Sender) code(tick int64, set *snapshot.Set) (size int, ok bool) {
 	c.limit = (s.cfg.Budget - head) * 8
 	c.viewerCoded, c.ctx, c.next, c.saved.set = false, 0, 0, false
 	if s.pickFirst(set); s.updates(set) {
-		c.overhead = pc.Enc.Used() - c.needed
+		c.overhead = pc.Enc.BitsQ8() - c.needed
 		c.buf = pc.Enc.Finish()
 		return len(c.buf), true
 	}
@@ -116,7 +116,7 @@ func (s *Sender) updates(set *snapshot.Set) bool {
 				pc.codeMember(r, false)
 			}
 		}
-		was := pc.Enc.Used()
+		was := pc.Enc.BitsQ8()
 		pc.codeMember(bases[at], true)
 		c.ctx, c.next = 1, at+1
 		if !s.codeUpdate(int(i-1), was) {
@@ -140,7 +140,7 @@ func (s *Sender) codeViewer() bool {
 	mine := slices.IndexFunc(c.list, func(x candidate) bool { return x.object.ID == s.viewer && x.state == picked })
 	if mine >= 0 {
 		s.save(mine)
-		was := pc.Enc.Used()
+		was := pc.Enc.BitsQ8()
 		pc.Bit(&pc.out.state.viewer[2], true)
 		if !s.codeUpdate(mine, was) {
 			return false
@@ -169,7 +169,7 @@ func (s *Sender) codeNewObjects(set *snapshot.Set) bool {
 		}
 		x := &c.list[i]
 		s.save(i)
-		was, last := pc.Enc.Used(), c.last
+		was, last := pc.Enc.BitsQ8(), c.last
 		pc.Bit(&pc.out.state.more[c.ctx], true)
 		pc.codeNewID(int64(x.object.ID), c.last)
 		c.ctx, c.last = 3, int64(x.object.ID)

@@ -3,7 +3,7 @@ package statesync
 import (
 	"slices"
 
-	"github.com/uplink-rpc/uplink/internal/entropy"
+	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 )
 
 // codeTexts codes the byte strings of an object against its baseline.
@@ -60,7 +60,7 @@ func (pc *payloadCodec) codeAbsoluteText(f *field, cur []int32) {
 }
 
 // flips codes which bits of a byte changed.
-func (pc *payloadCodec) flips(m *[8]entropy.Chance, v byte) (flips byte) {
+func (pc *payloadCodec) flips(m *[8]rangecoder.Prob, v byte) (flips byte) {
 	for b := range 8 {
 		if pc.Bit(&m[b], v>>b&1 != 0) {
 			flips |= 1 << b

@@ -213,7 +213,7 @@ func TestListenerDrops(t *testing.T) {
 	d := newDesk(t, Config{})
 	d.pc.sent = func(b []byte) { t.Errorf("answered by %x", b) }
 	for _, b := range [][]byte{
-		nil, make([]byte, MaxDatagram+1),
+		nil, make([]byte, wire.MaxDatagram+1),
 		{0x80},
 		{0xff},
 		{0x80 | 9}, // a short hello, no form, no type
@@ -241,7 +241,7 @@ func TestPendingIsBounded(t *testing.T) {
 			t.Fatalf("guest %d: state %d", i, g.State())
 		}
 	}
-	if s := d.Stats(); s.Conns != most || s.Dropped.Limited != 50-most || d.timers.count != most {
+	if s := d.Stats(); s.Conns != most || s.Dropped.RateLimited != 50-most || d.timers.count != most {
 		t.Errorf("%+v", s)
 	}
 	d.now = d.now.Add(6 * time.Second)
@@ -291,7 +291,7 @@ func TestHandshakesAreLimited(t *testing.T) {
 	near := func(i int) netip.AddrPort {
 		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 9, 9, byte(i)}), 4000)
 	}
-	d := newDesk(t, Config{HandshakesEach: 5, Handshakes: 20})
+	d := newDesk(t, Config{HandshakesPerNetwork: 5, Handshakes: 20})
 	if n := count(d, near); n != 10 {
 		t.Errorf("one network: %d handshakes at once, want twice 5", n)
 	}
@@ -302,7 +302,7 @@ func TestHandshakesAreLimited(t *testing.T) {
 	if n := count(d, place); n != 20 {
 		t.Errorf("a second later: %d, want 20", n)
 	}
-	if s := d.Stats(); s.Dropped.Limited != 300-60 {
+	if s := d.Stats(); s.Dropped.RateLimited != 300-60 {
 		t.Errorf("%+v", s.Dropped)
 	}
 }

@@ -117,8 +117,8 @@ func TestMovesAreBounded(t *testing.T) {
 			send(g.out[k])
 		}
 	}
-	if s := d.Stats(); s.Moves == 0 || s.Moves > rounds {
-		t.Errorf("%d moves in a second, want at most %d", s.Moves, rounds)
+	if s := d.Stats(); s.PathMigrations == 0 || s.PathMigrations > rounds {
+		t.Errorf("%d moves in a second, want at most %d", s.PathMigrations, rounds)
 	}
 	if n := len(beside.mailbox.mail.calls); n == 0 || n > 2*rounds {
 		t.Errorf("%d calls wait, want at most two for each of %d moves", n, rounds)

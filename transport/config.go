@@ -13,11 +13,12 @@ import (
 
 // The defaults of a [Config].
 const (
-	DefaultTimeout        = 15 * time.Second
-	DefaultTick           = time.Second / 60
-	DefaultMaxConns       = 1024
-	DefaultHandshakes     = 500
-	DefaultHandshakesEach = 20
+	DefaultTick     = time.Second / 60
+	DefaultMaxConns = 1024
+
+	defaultTimeout              = 15 * time.Second
+	defaultHandshakes           = 500
+	defaultHandshakesPerNetwork = 20
 )
 
 // OnWake is the [Config.Tick] of a dialed connection whose handler is ticked when [Conn.Wake] asks for it, and not
@@ -65,13 +66,13 @@ type Config struct {
 	// none. Dial ignores it.
 	MaxPending int
 	// Handshakes is how many handshakes a second a listener does at most, by default 500, and
-	// HandshakesEach how many of them with one network (/24 of IPv4, /64 of IPv6), by default 20; this
+	// HandshakesPerNetwork how many of them with one network (/24 of IPv4, /64 of IPv6), by default 20; this
 	// machine's own addresses count for the former only. Half of the former are for networks that had none in
 	// the last 10 s. Bursts are twice as much. Dial ignores them.
-	Handshakes, HandshakesEach int
+	Handshakes, HandshakesPerNetwork int
 	// Shards is how many packet connections a listener has on its address, each with a goroutine and a handler
 	// of its own, by default 1, at most [MaxShards]. The network spreads the senders over them: [UDP] does so
-	// on Linux; elsewhere, and on a network that is no [ShardNetwork], there is one shard whatever this says.
+	// on Linux; elsewhere, and on a network that is no [Network] with the method ListenShards, there is one shard whatever this says.
 	// Dial ignores it.
 	Shards int
 	// KeyLog, if set, gets a line with the secrets of each session, in one Write, for debugging: uplink decrypt opens
@@ -102,12 +103,12 @@ func (c Config) withDefaults() (Config, error) {
 	if len(c.Suites) == 0 {
 		c.Suites = []Suite{AES128GCM}
 	}
-	setDefault(&c.Timeout, DefaultTimeout)
+	setDefault(&c.Timeout, defaultTimeout)
 	setDefault(&c.Tick, DefaultTick)
 	setDefault(&c.MaxConns, DefaultMaxConns)
 	setDefault(&c.MaxPending, min(max(c.MaxConns/4, leastPending), mostPending))
-	setDefault(&c.Handshakes, DefaultHandshakes)
-	setDefault(&c.HandshakesEach, DefaultHandshakesEach)
+	setDefault(&c.Handshakes, defaultHandshakes)
+	setDefault(&c.HandshakesPerNetwork, defaultHandshakesPerNetwork)
 	setDefault(&c.Shards, 1)
 	switch {
 	case c.Timeout < minTimeout:
@@ -118,8 +119,8 @@ func (c Config) withDefaults() (Config, error) {
 		return c, errors.New("transport: Config.MaxConns is negative")
 	case c.MaxPending < 0:
 		return c, errors.New("transport: Config.MaxPending is negative")
-	case c.Handshakes < 0 || c.HandshakesEach < 0:
-		return c, errors.New("transport: Config.Handshakes or Config.HandshakesEach is negative")
+	case c.Handshakes < 0 || c.HandshakesPerNetwork < 0:
+		return c, errors.New("transport: Config.Handshakes or Config.HandshakesPerNetwork is negative")
 	}
 	return c, errors.Join(c.checkSuites(), c.checkShards())
 }

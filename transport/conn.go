@@ -31,9 +31,9 @@ type Conn struct {
 
 	mu       sync.Mutex
 	session  *session.Session
-	tap      Tap   // may be nil; set by the loop, which reads it without the lock
-	cause    error // of the end, if the session does not know it
-	trips    RoundTrips
+	tap      func(TapEvent) // may be nil; set by the loop, which reads it without the lock
+	cause    error          // of the end, if the session does not know it
+	trips    RTTHistogram
 	measured uint64 // round trips that are in trips
 
 	// Only the loop touches these.
@@ -99,8 +99,8 @@ func (c *Conn) Send(b []byte) error {
 	return c.session.Send(b)
 }
 
-// SendReliable queues a copy of b as a message, 1 to [MaxMessage] bytes. It does not wait: if the peer
-// has left too much unacknowledged it returns [ErrBacklog]. Other errors are [ErrEmpty], [ErrTooLarge], and one
+// SendReliable queues a copy of b as a message, 1 to 16 KiB. It does not wait: if the peer
+// has left too much unacknowledged it returns [ErrBacklog]. Other errors are [ErrTooLarge], and one
 // that wraps [net.ErrClosed]. The first use, by either end, costs about 29 KB on both.
 func (c *Conn) SendReliable(b []byte) error {
 	if err := c.sendReliable(b); err != nil {
@@ -119,7 +119,7 @@ func (c *Conn) sendReliable(b []byte) error {
 	now := time.Now()
 	err := c.session.SendReliable(now, b)
 	if err == nil && c.tap != nil {
-		c.tap.Carried(Carried{At: now, Sent: true, Reliable: true, Body: b})
+		c.tap(TapEvent{At: now, Sent: true, Reliable: true, Body: b})
 	}
 	return err
 }
@@ -174,7 +174,7 @@ func (c *Conn) Overhead() uint64 {
 
 // Rebind has a dialed connection go on from another packet connection, and so another local address: after a
 // change of networks. It does so by itself when for a second nothing could be sent. The session stays the same; what is on its way is lost. For a
-// listener's connection it is [ErrDialedOnly]; other errors are that of opening the packet connection, with
+// listener's connection it is an error; other errors are that of opening the packet connection, with
 // which nothing has changed, and one that wraps [net.ErrClosed].
 func (c *Conn) Rebind() error { return c.owner.rebind(c) }
 

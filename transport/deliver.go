@@ -84,7 +84,7 @@ func (c *Conn) deliver(now time.Time, r received, h Handler) {
 			return
 		}
 		if c.tap != nil {
-			c.tap.Carried(Carried{At: now, Reliable: true, Body: msg})
+			c.tap(TapEvent{At: now, Reliable: true, Body: msg})
 		}
 		h.Message(c, msg, now)
 	}
@@ -94,7 +94,7 @@ func (c *Conn) deliver(now time.Time, r received, h Handler) {
 func (c *Conn) deliverPayload(now time.Time, b []byte, number uint64, size int, h Handler) {
 	c.number = number
 	if c.tap != nil {
-		c.tap.Carried(Carried{At: now, Number: number, Size: size, Body: b})
+		c.tap(TapEvent{At: now, Number: number, Size: size, Body: b})
 	}
 	h.Datagram(c, b, now)
 }

@@ -10,8 +10,8 @@ func (c *Conn) Unacked() int {
 	return c.session.Unacked()
 }
 
-// Leave is CloseWith for an end that goes away as a whole: the peer's error wraps [ErrPeerShutdown].
-func (c *Conn) Leave(reason string) {
+// Shutdown is CloseWith for an end that goes away as a whole: the peer's error wraps [ErrPeerShutdown].
+func (c *Conn) Shutdown(reason string) {
 	c.mu.Lock()
 	c.session.Close(wire.CloseShutdown, reason)
 	c.mu.Unlock()

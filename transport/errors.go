@@ -22,12 +22,10 @@ var (
 	ErrReplaced = session.ErrReplaced
 	// ErrProtocol means that the peer sent reliable segments that make no message.
 	ErrProtocol = session.ErrProtocol
-	// ErrUnacknowledged means that a segment of the reliable channel was sent 20 times, and the peer has not
-	// acknowledged it although it was heard.
-	ErrUnacknowledged = session.ErrUnacknowledged
 )
 
-// Why Dial failed. What the listener says of a token is authenticated: nobody else can say it.
+// Why Dial failed. A token that the listener refuses is an error of package token: [token.ErrExpired],
+// [token.ErrUsed], [token.ErrWrongKey], [token.ErrWrongServer] or [token.ErrStale].
 var (
 	// ErrServerFull means that the listener has [Config.MaxConns] connections. The token is not used.
 	ErrServerFull = session.ErrServerFull
@@ -38,40 +36,18 @@ var (
 	ErrVersion = session.ErrVersion
 	// ErrNoSuite means that the ends have no suite in common.
 	ErrNoSuite = session.ErrNoSuite
-	// ErrTokenExpired means that the token's time is over.
-	ErrTokenExpired = session.ErrTokenExpired
-	// ErrTokenUsed means that the token has begun another connection.
-	ErrTokenUsed = session.ErrTokenUsed
-	// ErrTokenRefused means that the token is altered, or was issued with another key than the listener has.
-	ErrTokenRefused = session.ErrTokenRefused
-	// ErrTokenServer means that the token names none of the listener's addresses, which are its Config.Addrs.
-	ErrTokenServer = session.ErrTokenServer
-	// ErrTokenStale means that the token was issued before the listener started, which cannot know
-	// whether it was used.
-	ErrTokenStale = session.ErrTokenStale
 )
 
 // Why nothing was sent. After the connection's end the error wraps [net.ErrClosed] and why it ended.
 var (
-	// ErrTooLarge means that b is longer than [Conn.MaxPayload], or [MaxMessage].
+	// ErrTooLarge means that b is longer than [Conn.MaxPayload], or 16 KiB.
 	ErrTooLarge = session.ErrTooLarge
 	// ErrBacklog means that too many reliable messages wait to be acknowledged: about 290 KB.
 	ErrBacklog = session.ErrBacklog
-	// ErrEmpty means that a reliable message has no byte.
-	ErrEmpty = session.ErrEmpty
 )
 
-var (
-	// ErrNoKey is returned for listening, without a key of one's own, on an address that is not this
-	// machine's alone.
-	ErrNoKey = errors.New("transport: a listener that others can reach needs a key of its own: " +
-		"make one with uplink keygen and set Config.Key, or listen on a loopback address such as 127.0.0.1")
-	// ErrNoToken is returned for dialing such an address without a token.
-	ErrNoToken = errors.New("transport: a connection to another machine needs a connect token: " +
-		"get one from the game's backend and set Config.Token (uplink token makes one for tests), or dial a loopback address such as 127.0.0.1")
-	// ErrDialedOnly is what Rebind returns for a listener's connection.
-	ErrDialedOnly = errors.New("transport: only a dialed connection can change its own address")
-)
+// errDialedOnly is what Rebind returns for a listener's connection.
+var errDialedOnly = errors.New("transport: only a dialed connection can change its own address")
 
 // closedError is what a connection returns after its end.
 type closedError struct{ cause error }

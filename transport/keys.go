@@ -14,14 +14,14 @@ import (
 // developmentLife is for how long a token that Dial makes is good.
 const developmentLife = time.Minute
 
-// key returns the key of a listener at that address, or [ErrNoKey].
+// key returns the key of a listener at that address, or [token.ErrNoKey].
 func (c Config) key(local netip.AddrPort) (token.Key, error) {
 	k := c.Key
 	if k.IsZero() {
 		k = token.Development()
 	}
 	if k.Equal(token.Development()) && !c.developmentAt(local) {
-		return k, fmt.Errorf("%w (%v)", ErrNoKey, local)
+		return k, fmt.Errorf("transport: listening on %v: %w, and set Config.Key, or listen on a loopback address such as 127.0.0.1", local, token.ErrNoKey)
 	}
 	return k, nil
 }
@@ -57,13 +57,13 @@ func bare(a netip.AddrPort) netip.AddrPort {
 	return netip.AddrPortFrom(a.Addr().Unmap().WithZone(""), a.Port())
 }
 
-// token returns the token for dialing an address, or [ErrNoToken].
+// token returns the token for dialing an address, or [token.ErrNoToken].
 func (c Config) token(remote netip.AddrPort) (token.Token, error) {
 	switch {
 	case c.Token != token.Token{}:
 		return c.Token, nil
 	case !c.developmentAt(remote):
-		return token.Token{}, fmt.Errorf("%w (%v)", ErrNoToken, remote)
+		return token.Token{}, fmt.Errorf("transport: dialing %v: %w, and set Config.Token, or dial a loopback address such as 127.0.0.1", remote, token.ErrNoToken)
 	}
 	now := c.wall()
 	return token.Issue(token.Development().Issuer(), token.Claims{

@@ -12,6 +12,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport/internal/gate"
+	"github.com/uplink-rpc/uplink/transport/internal/udp"
 )
 
 // Listener serves many connections on one address, by one packet connection or several ([Config.Shards]). Its
@@ -30,7 +31,7 @@ type Listener struct {
 }
 
 // Listen opens addr ("host:port"; port 0 is any free one). Nothing is read until [Listener.Serve].
-// On an address that others can reach it needs a [Config.Key], else the error is [ErrNoKey].
+// On an address that others can reach it needs a [Config.Key], else the error is [token.ErrNoKey].
 func Listen(addr string, cfg Config) (*Listener, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -66,7 +67,7 @@ func newGate(cfg Config, local netip.AddrPort) (*gate.Gate, error) {
 	}
 	return gate.New(gate.Config{
 		Key: key, Good: good, Suites: cfg.Suites, Wall: cfg.wall, Started: time.Now(), AnyAge: key.Equal(token.Development()),
-		Each: gate.PerSecond(cfg.HandshakesEach, 2*cfg.HandshakesEach),
+		Each: gate.PerSecond(cfg.HandshakesPerNetwork, 2*cfg.HandshakesPerNetwork),
 		All:  gate.PerSecond(cfg.Handshakes, 2*cfg.Handshakes),
 	}), nil
 }
@@ -133,6 +134,10 @@ func (l *Listener) Addr() netip.AddrPort { return l.shards[0].pc.LocalAddr() }
 
 // Shards returns how many shards there are: [Config.Shards], or 1 where the network cannot spread datagrams.
 func (l *Listener) Shards() int { return len(l.shards) }
+
+// KernelDrops returns the number of datagrams that the kernel dropped because the listener did not read them in
+// time. It reports false where that is not known: on closed sockets, and everywhere but on Linux.
+func (l *Listener) KernelDrops() (n uint64, ok bool) { return udp.KernelDrops(l.Addr().Port()) }
 
 // Stats returns what the listener has counted.
 func (l *Listener) Stats() ListenerStats {

@@ -7,6 +7,8 @@ import (
 	"os"
 	"sync/atomic"
 	"time"
+
+	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
 // endpoint is what a loop drives: a listener's shard or a dialed connection.
@@ -22,7 +24,7 @@ type endpoint interface {
 // datagram is one that came.
 type datagram struct {
 	from netip.AddrPort
-	b    []byte // valid until the loop reads again; longer than MaxDatagram if it was cut off
+	b    []byte // valid until the loop reads again; longer than wire.MaxDatagram if it was cut off
 }
 
 // The number of datagrams that a loop reads, and sends, by one call. A dialed connection has one peer, so few
@@ -50,7 +52,7 @@ func newLoop(pc PacketConn, interval time.Duration, batch int, sent *sentCounter
 		pc:       b,
 		interval: interval,
 		done:     make(chan struct{}),
-		batch:    arena(batch, MaxDatagram+1),
+		batch:    arena(batch, wire.MaxDatagram+1),
 		outbox:   newOutbox(b, batch, sent),
 		watch:    sendWatch{log: log},
 	}

@@ -56,7 +56,7 @@ func TestMailboxIsBounded(t *testing.T) {
 	for _, b := range g.datagrams(t, maxHanded+more) {
 		beside.receive(d.now, datagram{from, bytes.Clone(b)})
 	}
-	if s := d.Stats(); s.HandedOver != maxHanded || s.Dropped.Overrun != more || d.calls.datagrams != 0 {
+	if s := d.Stats(); s.Forwarded != maxHanded || s.Dropped.Overrun != more || d.calls.datagrams != 0 {
 		t.Fatalf("%+v", s)
 	}
 	d.take(d.now)
@@ -70,7 +70,7 @@ func TestMailboxIsBounded(t *testing.T) {
 	if d.calls.datagrams != maxHanded+more {
 		t.Errorf("%d datagrams came", d.calls.datagrams)
 	}
-	large := append(wire.AppendHeader(nil, wire.Header{Long: true, ID: g.ID()}), make([]byte, MaxDatagram-wire.LongSize)...)
+	large := append(wire.AppendHeader(nil, wire.Header{Long: true, ID: g.ID()}), make([]byte, wire.MaxDatagram-wire.LongSize)...)
 	for range maxHanded {
 		beside.receive(d.now, datagram{from, large})
 	}
@@ -88,7 +88,7 @@ func TestHandOverToNobody(t *testing.T) {
 	d.tick(d.now)
 	d.take(d.now)
 	beside.receive(d.now, datagram{guestAddr, b[1]})
-	if s := d.Stats(); s.HandedOver != 1 || s.Dropped.UnknownSession != 2 || d.calls.datagrams != 0 || len(d.calls.closed) != 1 {
+	if s := d.Stats(); s.Forwarded != 1 || s.Dropped.UnknownSession != 2 || d.calls.datagrams != 0 || len(d.calls.closed) != 1 {
 		t.Errorf("%+v, %+v", s, d.calls)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+
+	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
 // outboxShare is how much memory an outbox has for each datagram that it can hold, in bytes: most answers are
@@ -31,7 +33,7 @@ func newOutbox(pc BatchConn, n int, sent *sentCounters) outbox {
 		sent:   sent,
 		queue:  make([]Datagram, 0, n),
 		failed: make([]*atomic.Uint64, 0, n),
-		memory: make([]byte, 0, max(n*outboxShare, MaxDatagram)),
+		memory: make([]byte, 0, max(n*outboxShare, wire.MaxDatagram)),
 	}
 }
 

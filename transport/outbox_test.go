@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
+	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
 // script is a BatchConn that gives out what is prepared, and notes what it is given. It does not take what is
@@ -85,7 +86,7 @@ func TestOutboxKeepsOrder(t *testing.T) {
 		var want []string
 		var failed atomic.Uint64
 		var size, failures uint64
-		buf := make([]byte, 2*MaxDatagram) // used again, as a session's is
+		buf := make([]byte, 2*wire.MaxDatagram) // used again, as a session's is
 		for range rapid.IntRange(0, 60).Draw(t, "steps") {
 			switch rapid.IntRange(0, 9).Draw(t, "step") {
 			case 0:
@@ -255,9 +256,9 @@ func TestLoopStopsInBatch(t *testing.T) {
 
 // A datagram that was cut off reaches the endpoint as one that is too large.
 func TestLoopMarksCutOff(t *testing.T) {
-	large := Datagram{Buf: bytes.Repeat([]byte{1}, MaxDatagram+1), N: 60000, Addr: port(1)}
+	large := Datagram{Buf: bytes.Repeat([]byte{1}, wire.MaxDatagram+1), N: 60000, Addr: port(1)}
 	_, e := run(t, 0, []Datagram{large})
-	if want := []int{MaxDatagram + 1}; !slices.Equal(e.sizes, want) {
+	if want := []int{wire.MaxDatagram + 1}; !slices.Equal(e.sizes, want) {
 		t.Errorf("got %d bytes, want %d", e.sizes, want)
 	}
 }

@@ -20,7 +20,7 @@ type shard struct {
 
 	// Only the loop touches these.
 	handler Handler
-	batches BatchHandler // the same, or nil
+	batches batchHandler // the same, or nil
 	tally   tally
 	conns   addresses // of open ones, of other shards too
 	timers  timers    // of this shard's connections
@@ -54,7 +54,7 @@ func newShard(l *Listener, pc PacketConn, shards int) *shard {
 // serves sets the handler. It is called once, before serve.
 func (s *shard) serves(h Handler) {
 	s.handler = h
-	s.batches, _ = h.(BatchHandler)
+	s.batches, _ = h.(batchHandler)
 }
 
 // serve runs until the listener is stopped, or ends because of an error, and stops the other

@@ -8,9 +8,9 @@ import (
 	"github.com/uplink-rpc/uplink/transport/internal/udp"
 )
 
-// ShardNetwork is a [Network] that can spread what comes to one address over several packet connections.
+// shardNetwork is a [Network] that can spread what comes to one address over several packet connections.
 // [UDP]'s does on Linux, by SO_REUSEPORT.
-type ShardNetwork interface {
+type shardNetwork interface {
 	Network
 	// ListenShards opens n packet connections on addr for a listener, n at least 1; or only one where the network
 	// cannot do more. While none of them is closed, all datagrams of one sender come to the same one.
@@ -43,7 +43,7 @@ func (c Config) checkShards() error {
 
 // listen opens the packet connections of a listener's shards.
 func (c Config) listen(addr string) ([]PacketConn, error) {
-	n, spreads := c.Network.(ShardNetwork)
+	n, spreads := c.Network.(shardNetwork)
 	if !spreads {
 		pc, err := c.Network.ListenPacket(addr)
 		if err != nil {

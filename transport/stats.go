@@ -2,6 +2,7 @@ package transport
 
 import (
 	"errors"
+	"iter"
 	"net"
 	"sync/atomic"
 	"time"
@@ -21,10 +22,10 @@ type Stats struct {
 	SendFailed uint64
 	// Lost counts the peer's datagrams that did not come in time: before 64 newer numbers were known.
 	Lost uint64
-	// LostBursts is how many runs these are: where datagrams are lost, Lost/LostBursts of them are in a row.
-	LostBursts uint64
-	// Moves counts changes of the peer's address.
-	Moves uint64
+	// LossBursts is how many runs these are: where datagrams are lost, Lost/LossBursts of them are in a row.
+	LossBursts uint64
+	// PathMigrations counts changes of the peer's address.
+	PathMigrations uint64
 	// MaxDatagram is the size of the largest UDP payload that is known to reach the peer, as probes show: 0 as long as
 	// none of 1,200 bytes has been answered, which are sent all the same. Only a dialed connection probes.
 	MaxDatagram int
@@ -32,8 +33,8 @@ type Stats struct {
 	Dropped Drops
 	// RTT is the round trip time, smoothed, and LastRTT the last measurement; 0 before the first.
 	RTT, LastRTT time.Duration
-	// RoundTrips has all measurements.
-	RoundTrips RoundTrips
+	// RTTs has all measurements.
+	RTTs RTTHistogram
 }
 
 // Plus returns the counts of both. RTT and LastRTT are those of o, unless it has none, and so is MaxDatagram.
@@ -46,10 +47,10 @@ func (s Stats) Plus(o Stats) Stats {
 	s.ProbeBytes += o.ProbeBytes
 	s.SendFailed += o.SendFailed
 	s.Lost += o.Lost
-	s.LostBursts += o.LostBursts
-	s.Moves += o.Moves
+	s.LossBursts += o.LossBursts
+	s.PathMigrations += o.PathMigrations
 	s.Dropped = s.Dropped.Plus(o.Dropped)
-	s.RoundTrips = s.RoundTrips.Plus(o.RoundTrips)
+	s.RTTs = s.RTTs.Plus(o.RTTs)
 	if o.RTT != 0 {
 		s.RTT, s.LastRTT = o.RTT, o.LastRTT
 	}
@@ -68,18 +69,18 @@ type ListenerStats struct {
 	DatagramsSent, BytesSent         uint64
 	DatagramsReceived, BytesReceived uint64
 	SendFailed                       uint64 // datagrams that packet connections refused, as in [Stats]
-	Moves                            uint64 // times that a peer's address has changed
-	HandedOver                       uint64 // datagrams that came to another shard than their connection's
+	PathMigrations                   uint64 // times that a peer's address has changed
+	Forwarded                        uint64 // datagrams that came to another shard than their connection's
 	ProtocolErrors                   uint64 // connections that ended with [ErrProtocol]
-	Unacknowledged                   uint64 // connections that ended with [ErrUnacknowledged]
+	Unacknowledged                   uint64 // connections that ended with an unacknowledged segment
 	Dropped                          Drops
-	RoundTrips                       RoundTrips
+	RTTs                             RTTHistogram
 }
 
 // Drops counts dropped datagrams by reason.
 type Drops struct {
 	Malformed       uint64 // not a datagram of this protocol
-	Stray           uint64 // of another session or address than it says
+	WrongSession    uint64 // of another session or address than it says
 	Unauthenticated uint64 // forged, altered, of another session, or made for another key
 	Duplicate       uint64 // came before
 	Late            uint64 // payloads that came after 64 newer datagrams, anything after 1,024
@@ -87,35 +88,39 @@ type Drops struct {
 	UnknownSession  uint64 // of no connection; as all below, listeners only
 	Version         uint64 // hellos refused, since their version is another
 	Cookie          uint64 // hellos whose sender has not shown to own its address, though it claims so
-	Limited         uint64 // hellos refused, since there were too many
+	RateLimited     uint64 // hellos refused, since there were too many
 	Token           uint64 // hellos refused for their token
 	Suite           uint64 // hellos refused for their suites
 	Full            uint64 // hellos refused, since there were MaxConns connections
 	Overrun         uint64 // came to another shard than their connection's, which had too many of these
 }
 
-// Each calls f with the name of each reason, in snake case, and its count.
-func (d Drops) Each(f func(reason string, n uint64)) {
-	f("malformed", d.Malformed)
-	f("stray", d.Stray)
-	f("unauthenticated", d.Unauthenticated)
-	f("duplicate", d.Duplicate)
-	f("late", d.Late)
-	f("unexpected", d.Unexpected)
-	f("unknown_session", d.UnknownSession)
-	f("version", d.Version)
-	f("cookie", d.Cookie)
-	f("limited", d.Limited)
-	f("token", d.Token)
-	f("suite", d.Suite)
-	f("full", d.Full)
-	f("overrun", d.Overrun)
+// All iterates over the reasons, in snake case, and their counts.
+func (d Drops) All() iter.Seq2[string, uint64] {
+	return func(yield func(reason string, n uint64) bool) {
+		for i, n := range [...]uint64{
+			d.Malformed, d.WrongSession, d.Unauthenticated, d.Duplicate, d.Late, d.Unexpected, d.UnknownSession,
+			d.Version, d.Cookie, d.RateLimited, d.Token, d.Suite, d.Full, d.Overrun,
+		} {
+			if !yield(dropReasons[i], n) {
+				return
+			}
+		}
+	}
+}
+
+// dropReasons are in the order of the fields of [Drops].
+var dropReasons = [...]string{
+	"malformed", "wrong_session", "unauthenticated", "duplicate", "late", "unexpected", "unknown_session",
+	"version", "cookie", "rate_limited", "token", "suite", "full", "overrun",
 }
 
 // Total returns the sum of all counts.
 func (d Drops) Total() uint64 {
 	var sum uint64
-	d.Each(func(_ string, n uint64) { sum += n })
+	for _, n := range d.All() {
+		sum += n
+	}
 	return sum
 }
 
@@ -134,20 +139,20 @@ func (c *Conn) Stats() Stats {
 		BytesReceived:     s.BytesReceived,
 		SendFailed:        c.failed.Load(),
 		Lost:              s.Lost,
-		LostBursts:        s.LostBursts,
-		Moves:             s.Moves,
+		LossBursts:        s.LossBursts,
+		PathMigrations:    s.PathMigrations,
 		MaxDatagram:       c.session.MaxDatagram(),
 		Dropped:           sessionDrops(func(v session.Verdict) uint64 { return s.Verdicts[v] }),
 		RTT:               smoothed,
 		LastRTT:           last,
-		RoundTrips:        c.trips,
+		RTTs:              c.trips,
 	}
 }
 
 func sessionDrops(count func(session.Verdict) uint64) Drops {
 	return Drops{
 		Malformed:       count(session.Malformed),
-		Stray:           count(session.Stray),
+		WrongSession:    count(session.WrongSession),
 		Unauthenticated: count(session.Unauthenticated),
 		Duplicate:       count(session.Duplicate),
 		Late:            count(session.Late),
@@ -208,7 +213,7 @@ func (c *listenerCounters) ended(cause error) {
 	switch {
 	case errors.Is(cause, ErrProtocol):
 		c.protocolErrors.Add(1)
-	case errors.Is(cause, ErrUnacknowledged):
+	case errors.Is(cause, session.ErrUnacknowledged):
 		c.unacknowledged.Add(1)
 	}
 }
@@ -219,7 +224,7 @@ func (c *listenerCounters) addTo(t *ListenerStats) {
 	drops.UnknownSession = c.unknownSession.Load()
 	drops.Version = c.version.Load()
 	drops.Cookie = c.cookie.Load()
-	drops.Limited = c.limited.Load()
+	drops.RateLimited = c.limited.Load()
 	drops.Token = c.token.Load()
 	drops.Suite = c.suite.Load()
 	drops.Full = c.full.Load()
@@ -229,18 +234,18 @@ func (c *listenerCounters) addTo(t *ListenerStats) {
 	t.DatagramsReceived += c.received.Load()
 	t.BytesReceived += c.receivedBytes.Load()
 	t.SendFailed += c.sent.failed.Load()
-	t.Moves += c.moves.Load()
-	t.HandedOver += c.handedOver.Load()
+	t.PathMigrations += c.moves.Load()
+	t.Forwarded += c.handedOver.Load()
 	t.ProtocolErrors += c.protocolErrors.Load()
 	t.Unacknowledged += c.unacknowledged.Load()
 	t.Dropped = t.Dropped.Plus(drops)
-	t.RoundTrips = t.RoundTrips.Plus(c.trips.snapshot())
+	t.RTTs = t.RTTs.Plus(c.trips.snapshot())
 }
 
 // Plus returns the sum of both, reason by reason.
 func (d Drops) Plus(o Drops) Drops {
 	d.Malformed += o.Malformed
-	d.Stray += o.Stray
+	d.WrongSession += o.WrongSession
 	d.Unauthenticated += o.Unauthenticated
 	d.Duplicate += o.Duplicate
 	d.Late += o.Late
@@ -248,7 +253,7 @@ func (d Drops) Plus(o Drops) Drops {
 	d.UnknownSession += o.UnknownSession
 	d.Version += o.Version
 	d.Cookie += o.Cookie
-	d.Limited += o.Limited
+	d.RateLimited += o.RateLimited
 	d.Token += o.Token
 	d.Suite += o.Suite
 	d.Full += o.Full

@@ -20,9 +20,6 @@ const (
 	AES128CTRHMAC8 = seal.AES128CTRHMAC8
 )
 
-// ParseSuite returns the suite that has that name as its String.
-func ParseSuite(name string) (Suite, error) { return seal.ParseSuite(name) }
-
 // checkSuites returns an error that says what is wrong with [Config.Suites].
 func (c Config) checkSuites() error {
 	for _, s := range c.Suites {

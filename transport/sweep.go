@@ -53,7 +53,7 @@ func (s *shard) rescheduled(c *Conn) { s.pokes.add(c) }
 func (s *shard) closed(c *Conn) { s.pokes.add(c) }
 
 // rebind does nothing: the address is the listener's.
-func (s *shard) rebind(*Conn) error { return ErrDialedOnly }
+func (s *shard) rebind(*Conn) error { return errDialedOnly }
 
 // wake does nothing: the handler is ticked anyway.
 func (s *shard) wake(time.Time) {}

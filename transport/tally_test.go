@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/token"
+	"github.com/uplink-rpc/uplink/transport/internal/session"
 )
 
 // handling is a handler that notes how many datagrams it had, and the listener had counted, when a batch was over.
@@ -53,7 +54,7 @@ func TestPublish(t *testing.T) {
 
 func TestEndsAreCounted(t *testing.T) {
 	var c listenerCounters
-	for _, cause := range []error{ErrProtocol, fmt.Errorf("of a shard: %w", ErrUnacknowledged), ErrUnacknowledged, ErrTimeout, nil} {
+	for _, cause := range []error{ErrProtocol, fmt.Errorf("of a shard: %w", session.ErrUnacknowledged), session.ErrUnacknowledged, ErrTimeout, nil} {
 		c.ended(cause)
 	}
 	var st ListenerStats

@@ -2,16 +2,9 @@ package transport
 
 import "time"
 
-// Tap sees what a connection carries, without its seal; see [Conn.SetTap].
-type Tap interface {
-	// Carried is called with each payload and message when it is sent, or before the handler gets it: from any
-	// goroutine, and perhaps with the connection's lock held. It must be quick, and must not call the Conn's
-	// methods.
-	Carried(c Carried)
-}
-
-// Carried is one payload of [Conn.Send] or message of [Conn.SendReliable].
-type Carried struct {
+// TapEvent is one payload of [Conn.Send] or message of [Conn.SendReliable] that a connection sends or receives; see
+// [Conn.SetTap].
+type TapEvent struct {
 	At time.Time
 	// Sent says that this end has sent it; else it came.
 	Sent bool
@@ -25,16 +18,17 @@ type Carried struct {
 	Body []byte
 }
 
-// SetTap has t see what the connection carries from now on, or nobody if it is nil. It must be called from inside a
-// method of the [Handler].
-func (c *Conn) SetTap(t Tap) {
+// SetTap registers a function that is called with each payload and message when it is sent, or before the handler
+// gets it: from any goroutine, and perhaps with the connection's lock held. It must be quick, and must not call the
+// Conn's methods. Nil removes it. SetTap must be called from inside a method of the [Handler].
+func (c *Conn) SetTap(tap func(TapEvent)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.tap = t
+	c.tap = tap
 }
 
 // sent tells the tap of a payload that is about to be sent. It is called with the lock held.
 func (c *Conn) sent(b []byte) {
 	number, size := c.session.NextSend(len(b))
-	c.tap.Carried(Carried{At: time.Now(), Sent: true, Number: number, Size: size, Body: b})
+	c.tap(TapEvent{At: time.Now(), Sent: true, Number: number, Size: size, Body: b})
 }

@@ -26,22 +26,16 @@ import (
 )
 
 const (
-	// MaxDatagram is the size of the largest UDP payload that is sent, in bytes.
-	MaxDatagram = wire.MaxDatagram
 	// MaxPayload is the size of the largest payload of [Conn.Send] in bytes, on any path: in a UDP payload of
 	// 1,200 bytes. [Conn.MaxPayload] may be more.
 	MaxPayload = wire.MaxBody
 	// HeaderSize is the size of the header of a datagram in bytes. While a client hears nothing from its
 	// listener, its datagrams have 8 bytes more.
 	HeaderSize = wire.ShortSize
-	// SealSize is how many bytes the default suite adds to each datagram.
-	SealSize = wire.MaxTag
 	// SegmentSize is the size of the header of each segment of the reliable channel in bytes.
 	SegmentSize = reliable.SegmentSize
 	// IPSize is the size of the headers of IPv4 and UDP before each datagram in bytes.
 	IPSize = 20 + 8
-	// MaxMessage is the size of the largest message of [Conn.SendReliable] in bytes.
-	MaxMessage = reliable.MaxMessage
 )
 
 // PacketConn sends and receives datagrams. One goroutine at a time calls ReadFrom; the other methods
@@ -81,8 +75,8 @@ func (udpNetwork) ListenPacket(addr string) (PacketConn, error) {
 	return c, nil
 }
 
-// BatchHandler is a [Handler] that a [Listener] tells when it has handled the datagrams that it has read together.
-type BatchHandler interface {
+// batchHandler is a [Handler] that a [Listener] tells when it has handled the datagrams that it has read together.
+type batchHandler interface {
 	Handler
 	// Handled is called after each batch of datagrams, before Tick if that is due too, and when the listener has
 	// stopped: what is done here is not done for each datagram.
@@ -92,7 +86,8 @@ type BatchHandler interface {
 // Handler is told what happens to the connections of one [Listener], or to one dialed [Conn]. All calls
 // come from one goroutine, one after the other, with no lock held: they may call any method of a Conn
 // or Listener but Close, which waits for that goroutine. While a call runs nothing is received, so it
-// should be short. What is sent meanwhile, from any goroutine, is collected and goes out in order when what
+// should be short. A Listener calls the method Handled, without arguments or results, of a Handler that has one after
+// each batch of datagrams, before Tick if that is due too, and when it has stopped. What is sent meanwhile, from any goroutine, is collected and goes out in order when what
 // had come by then is handled, or as soon as there is much of it.
 //
 // A panic in a call ends the process. If a call ends its goroutine with runtime.Goexit, as the

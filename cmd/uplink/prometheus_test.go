@@ -48,7 +48,7 @@ func TestPrometheus(t *testing.T) {
 	p := startPrometheus(t, binary, host(t, demoURL), host(t, serverURL), host(t, gameServer(t)))
 	// Rates need two scrapes, and the rules need these; the first round trips are a second old by then.
 	p.await(`min(count_over_time(uplink_ds_players[1m])) >= 3 and on() count(rpc:uplink_ds_payload_to_full:ratio_rate1m) >= 4
-		and on() min(uplink_ds_round_trip_seconds_count) >= 2 and on() instance:uplink_ds_to_handler_seconds:p99_rate5m > 0`)
+		and on() min(uplink_ds_rtt_seconds_count) >= 2 and on() instance:uplink_ds_to_handler_seconds:p99_rate5m > 0`)
 
 	t.Run("ratio", func(t *testing.T) {
 		before, read := bytesAt(t, demoURL), time.Now()

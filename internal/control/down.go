@@ -3,8 +3,8 @@ package control
 import (
 	"fmt"
 
+	"github.com/uplink-rpc/uplink/internal/codec/msgpack"
 	"github.com/uplink-rpc/uplink/internal/fragment"
-	"github.com/uplink-rpc/uplink/internal/mpack"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -51,7 +51,7 @@ type DownOffer struct {
 
 // Append appends the offer with its type.
 func (o *DownOffer) Append(dst []byte) ([]byte, error) {
-	return mpack.AppendMarshal(append(dst, byte(Offer)), o)
+	return msgpack.AppendMarshal(append(dst, byte(Offer)), o)
 }
 
 // Check says which part of an offer no DS can mean.
@@ -73,7 +73,7 @@ func (o *DownOffer) Check() error {
 
 // ParseOffer reads what follows the type.
 func ParseOffer(b []byte) (o DownOffer, err error) {
-	if err = mpack.Unmarshal(b, &o); err != nil {
+	if err = msgpack.Unmarshal(b, &o); err != nil {
 		return o, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
 	return o, o.Check()

@@ -1,6 +1,6 @@
 package control
 
-import "github.com/uplink-rpc/uplink/internal/limit"
+import "github.com/uplink-rpc/uplink/internal/ratelimit"
 
 // MaxMessage is the most bytes of a message of the game's own.
 const MaxMessage = 8 << 10
@@ -16,8 +16,8 @@ const (
 // What a client keeps to, and beyond what a DS need not take it: whatever the network
 // holds back, a client that keeps to its rate is never above the DS's.
 var (
-	ClientMessages = limit.Rate{PerSecond: messageRate, Burst: messageBurst}
-	DSMessages     = limit.Rate{PerSecond: 2 * messageRate, Burst: messageBurst + heldBack}
+	ClientMessages = ratelimit.Rate{PerSecond: messageRate, Burst: messageBurst}
+	DSMessages     = ratelimit.Rate{PerSecond: 2 * messageRate, Burst: messageBurst + heldBack}
 )
 
 // MessageCost is what a message of so many bytes takes of those rates.

@@ -44,8 +44,8 @@ func newFlow(r *ds.RPCStats) flow {
 		RPC: r.RPC, Reliable: r.Reliable,
 		Calls: r.Frames(), Missed: r.Missed, Late: r.LateFrames, Delta: r.Delta, Intra: r.Intra, Reset: r.Reset,
 		Payloads: r.Messages, Older: r.Older, Age: r.AgeSum,
-		Full: r.FullBits, Coded: r.PayloadBits, Header: since(8*r.Bytes, r.PayloadBits), Seal: 8 * r.SealBytes,
-		Around:    8 * (r.SharedBytes + (r.Messages-r.Shared)*header),
+		Full: r.FullBits, Coded: r.PayloadBits, Header: since(8*r.Bytes, r.PayloadBits), Seal: 8 * r.AEADBytes,
+		Around:    8 * (r.CoalescedBytes + (r.Messages-r.Coalesced)*header),
 		Fallbacks: r.PriorFallbacks,
 		Drops:     dropped(r.Drops[:]),
 	}
@@ -142,15 +142,17 @@ func observe(src Source, now time.Time) observation {
 	o.totals = totals{
 		Players: t.Open,
 		Acks:    st.Acks.Messages,
-		AckBits: 8 * (st.Acks.Bytes + st.Acks.SealBytes + st.Acks.Messages*(transport.HeaderSize+transport.IPSize)),
-		Moves:   t.Moves, Received: t.DatagramsReceived,
-		TripTime: uint64(t.RoundTrips.Sum.Microseconds()),
+		AckBits: 8 * (st.Acks.Bytes + st.Acks.AEADBytes + st.Acks.Messages*(transport.HeaderSize+transport.IPSize)),
+		Moves:   t.PathMigrations, Received: t.DatagramsReceived,
+		TripTime: uint64(t.RTTs.Sum.Microseconds()),
 		Drops:    dropped(st.Drops[:]),
 	}
-	for _, n := range t.RoundTrips.Counts {
+	for _, n := range t.RTTs.Counts {
 		o.Trips += n
 	}
-	t.Dropped.Each(func(reason string, n uint64) { o.Drops = plus(o.Drops, reason, n) })
+	for reason, n := range t.Dropped.All() {
+		o.Drops = plus(o.Drops, reason, n)
+	}
 	return o
 }
 

@@ -16,15 +16,15 @@ import (
 func TestFlowParts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := func(name string) uint64 { return rapid.Uint64Range(0, 1e9).Draw(t, name) }
-		r := ds.RPCStats{RPC: "Move", Reliable: rapid.Bool().Draw(t, "reliable"), Shared: n("shared"), SharedBytes: n("shared bytes"), SealBytes: n("seals")}
-		r.Messages = r.Shared + n("alone")
+		r := ds.RPCStats{RPC: "Move", Reliable: rapid.Bool().Draw(t, "reliable"), Coalesced: n("shared"), CoalescedBytes: n("shared bytes"), AEADBytes: n("seals")}
+		r.Messages = r.Coalesced + n("alone")
 		r.PayloadBits, r.HeaderBits = 8*n("payload"), 8*n("header")
 		r.Bytes = (r.PayloadBits + r.HeaderBits) / 8
 		around := uint64(transport.HeaderSize + transport.IPSize)
 		if r.Reliable {
 			around += transport.SegmentSize
 		}
-		want := 8 * (r.Bytes + r.SealBytes + r.SharedBytes + (r.Messages-r.Shared)*around)
+		want := 8 * (r.Bytes + r.AEADBytes + r.CoalescedBytes + (r.Messages-r.Coalesced)*around)
 		f := newFlow(&r)
 		if got := f.Coded + f.Header + f.Seal + f.Around; got != want || f.Coded != r.PayloadBits || f.Header != r.HeaderBits {
 			t.Errorf("%d bits, want %d: %+v", got, want, f)

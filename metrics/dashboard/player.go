@@ -38,7 +38,7 @@ func count(p *ds.Player) (c counts, trip time.Duration) {
 	st := p.Stats()
 	c = counts{
 		calls: st.Frames, missed: st.Missed, drops: since(st.Transport.Dropped.Total(), st.Transport.Dropped.Late+st.Transport.Dropped.Duplicate),
-		lost: st.Transport.Lost, bursts: st.Transport.LostBursts,
+		lost: st.Transport.Lost, bursts: st.Transport.LossBursts,
 		came: st.Transport.DatagramsReceived, bytes: st.Transport.BytesReceived,
 	}
 	for d, n := range st.Drops {

@@ -221,7 +221,7 @@ func TestFloodOfMoves(t *testing.T) {
 		}
 		const rounds = seconds*uint64(time.Second/roundInterval) + 1
 		now := p.server.s.Stats()
-		if n := now.Moves - before.Moves; n < seconds || n > rounds {
+		if n := now.PathMigrations - before.PathMigrations; n < seconds || n > rounds {
 			t.Errorf("%d moves in %d s, want some, but %d at most", n, seconds, rounds)
 		}
 		most := rounds*(2*maxCandidates+2) + uint64(answerRate.Burst+seconds*answerRate.PerSecond)

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport/internal/seal"
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
@@ -101,7 +102,7 @@ func (s *Session) inputRetry(now time.Time, b []byte) Verdict {
 	if len(g.hello.Message) == 0 {
 		offer := wire.AppendOffer(nil, wire.Offer{Suites: g.ticket.Suites, Token: g.ticket.Token})
 		if g.hello.Message, err = g.initiator.Hello(nil, offer); err != nil {
-			s.end(ErrTokenRefused)
+			s.end(token.ErrWrongKey)
 			return Accepted
 		}
 		s.sendHello(now)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport/internal/reliable"
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
@@ -18,15 +19,10 @@ var (
 	ErrUnacknowledged = fmt.Errorf("transport: the peer has not acknowledged a reliable segment that was sent %d times", reliable.MaxTransmissions)
 	ErrProtocol       = errors.New("transport: the peer broke the rules of the reliable channel")
 
-	ErrVersion      = errors.New("transport: the peer speaks another version of the protocol")
-	ErrServerFull   = errors.New("transport: the server is full")
-	ErrServerBusy   = errors.New("transport: the server has too many handshakes to do, try again later")
-	ErrNoSuite      = errors.New("transport: the server takes none of the suites that Config.Suites offers")
-	ErrTokenExpired = errors.New("transport: the connect token has expired, get a new one")
-	ErrTokenUsed    = errors.New("transport: the connect token has been used, get a new one for each connection")
-	ErrTokenRefused = errors.New("transport: the connect token is altered, or made with another key than the server's")
-	ErrTokenServer  = errors.New("transport: the connect token is for another server address")
-	ErrTokenStale   = errors.New("transport: the connect token is older than the server, get a new one")
+	ErrVersion    = errors.New("transport: the peer speaks another version of the protocol")
+	ErrServerFull = errors.New("transport: the server is full")
+	ErrServerBusy = errors.New("transport: the server has too many handshakes to do, try again later")
+	ErrNoSuite    = errors.New("transport: the server takes none of the suites that Config.Suites offers")
 )
 
 // Why nothing was sent.
@@ -41,26 +37,26 @@ var (
 func grantError(c wire.Code) error {
 	switch c {
 	case wire.TokenExpired:
-		return ErrTokenExpired
+		return token.ErrExpired
 	case wire.TokenUsed:
-		return ErrTokenUsed
+		return token.ErrUsed
 	case wire.TokenServer:
-		return ErrTokenServer
+		return token.ErrWrongServer
 	case wire.TokenStale:
-		return ErrTokenStale
+		return token.ErrStale
 	case wire.ServerFull:
 		return ErrServerFull
 	case wire.NoSuite:
 		return ErrNoSuite
 	default:
-		return ErrTokenRefused
+		return token.ErrWrongKey
 	}
 }
 
 // refusalError is what a refuse means. Reasons that are not known here are another version's.
 func refusalError(r wire.RefuseReason) error {
 	if r == wire.RefuseKey {
-		return ErrTokenRefused
+		return token.ErrWrongKey
 	}
 	return ErrVersion
 }

@@ -45,7 +45,7 @@ func (s *Session) inputUnsealed(now time.Time, from netip.AddrPort, b []byte) Ve
 	case err != nil:
 		return Malformed
 	case s.client && from != s.remote:
-		return Stray
+		return WrongSession
 	case form == wire.HandshakeForm:
 		return s.inputHandshake(now, b)
 	}
@@ -57,7 +57,7 @@ func (s *Session) inputUnsealed(now time.Time, from netip.AddrPort, b []byte) Ve
 func (s *Session) inputSealed(now time.Time, from netip.AddrPort, b []byte, h wire.Header) ([]byte, Verdict) {
 	switch {
 	case s.client && (h.Long || from != s.remote), h.Long && h.ID != s.id, !h.Long && from != s.remote:
-		return nil, Stray
+		return nil, WrongSession
 	case s.state == Closed || s.sealer == nil:
 		return nil, Unexpected
 	}

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/limit"
+	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
@@ -48,7 +48,7 @@ const (
 )
 
 // responseRate limits a client's responses to challenges.
-var responseRate = limit.Rate{PerSecond: 100, Burst: 20}
+var responseRate = ratelimit.Rate{PerSecond: 100, Burst: 20}
 
 // candidate is an address that answered a challenge, or the current one.
 type candidate struct {
@@ -298,7 +298,7 @@ func (s *Session) migrate(now time.Time, c *candidate) {
 	v.current, *c = *c, v.current
 	v.current.wins, c.wins = 0, 0
 	s.remote, s.settled = v.current.addr, now.Add(settleTime)
-	s.stats.Moves++
+	s.stats.PathMigrations++
 	s.sendHeartbeat(now, true) // which tells the client that it has been found
 }
 

@@ -32,8 +32,8 @@ func TestClientMoves(t *testing.T) {
 		p.play(100 * time.Millisecond)
 		p.move(movedAddr)
 		p.play(2 * time.Second)
-		if p.server.s.Remote() != movedAddr || p.server.s.Stats().Moves != 1 {
-			t.Fatalf("the server has %v after %d moves", p.server.s.Remote(), p.server.s.Stats().Moves)
+		if p.server.s.Remote() != movedAddr || p.server.s.Stats().PathMigrations != 1 {
+			t.Fatalf("the server has %v after %d moves", p.server.s.Remote(), p.server.s.Stats().PathMigrations)
 		}
 		p.play(stayChallenged)
 		if p.client.s.long {
@@ -92,10 +92,10 @@ func TestShortHeaderFromElsewhere(t *testing.T) {
 		p.connect()
 		p.send(p.client, "x")
 		b := p.flying[len(p.flying)-1].data
-		if v := p.server.inputFrom(time.Now(), otherAddr, b); v != Stray {
+		if v := p.server.inputFrom(time.Now(), otherAddr, b); v != WrongSession {
 			t.Errorf("verdict %d", v)
 		}
-		if v := p.client.inputFrom(time.Now(), otherAddr, b); v != Stray {
+		if v := p.client.inputFrom(time.Now(), otherAddr, b); v != WrongSession {
 			t.Errorf("to the client: verdict %d", v)
 		}
 	})

@@ -370,7 +370,7 @@ func TestOnPathObserver(t *testing.T) {
 			t.Fatalf("seed %d, stays %v, direct path %v±%v, loss %v, observer %+v, moved %v named %v:\n%s", seed, stays, m.delay, m.jitter, m.loss, *m.observer, m.movedAt, m.namedAt, m.violation)
 		}
 		moves += m.moves
-		if n := m.server.Stats().Moves; n > uint64(m.moves) {
+		if n := m.server.Stats().PathMigrations; n > uint64(m.moves) {
 			hijacked++
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/limit"
+	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/transport/internal/reliable"
 	"github.com/uplink-rpc/uplink/transport/internal/seal"
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
@@ -71,12 +71,12 @@ type Session struct {
 	probing  probing
 	stay     time.Time // until when a client stays long at least
 	rtt      rtt
-	answers  limit.Bucket // of [answerRate]
+	answers  ratelimit.Bucket // of [answerRate]
 
-	generation uint8        // of the client's address, as far as this end knows
-	responses  limit.Bucket // of a client, of [responseRate]
-	validation *validation  // of a listener; nil if the client is where it was
-	settled    time.Time    // when the listener's current address is no longer contested
+	generation uint8            // of the client's address, as far as this end knows
+	responses  ratelimit.Bucket // of a client, of [responseRate]
+	validation *validation      // of a listener; nil if the client is where it was
+	settled    time.Time        // when the listener's current address is no longer contested
 
 	recv     seal.Window
 	opener   seal.Opener  // set together with sealer
@@ -124,7 +124,7 @@ func (s *Session) Suite() seal.Suite {
 // Stats returns what the session has counted.
 func (s *Session) Stats() Stats {
 	st := s.stats
-	st.Lost, st.LostBursts = s.recv.Lost(), s.recv.Bursts()
+	st.Lost, st.LossBursts = s.recv.Lost(), s.recv.Bursts()
 	for _, n := range st.Verdicts {
 		st.DatagramsReceived += n
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport/internal/seal"
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
@@ -76,7 +77,7 @@ func TestHandshakeGivesUp(t *testing.T) {
 
 func TestRefused(t *testing.T) {
 	for reason, want := range map[wire.RefuseReason]error{
-		wire.RefuseKey: ErrTokenRefused, wire.RefuseVersion: ErrVersion, 99: ErrVersion, wire.RefuseBusy: ErrServerBusy,
+		wire.RefuseKey: token.ErrWrongKey, wire.RefuseVersion: ErrVersion, 99: ErrVersion, wire.RefuseBusy: ErrServerBusy,
 	} {
 		inBubble(t, func(t *testing.T, p *pair) {
 			p.server.cut = true
@@ -114,8 +115,8 @@ func TestForgedRefuseDoesNotEndAHandshake(t *testing.T) {
 
 func TestGrantCodes(t *testing.T) {
 	for code, want := range map[wire.Code]error{
-		wire.TokenExpired: ErrTokenExpired, wire.TokenUsed: ErrTokenUsed, wire.TokenRefused: ErrTokenRefused,
-		wire.TokenServer: ErrTokenServer, wire.TokenStale: ErrTokenStale, wire.ServerFull: ErrServerFull,
+		wire.TokenExpired: token.ErrExpired, wire.TokenUsed: token.ErrUsed, wire.TokenRefused: token.ErrWrongKey,
+		wire.TokenServer: token.ErrWrongServer, wire.TokenStale: token.ErrStale, wire.ServerFull: ErrServerFull,
 		wire.NoSuite: ErrNoSuite,
 	} {
 		inBubble(t, func(t *testing.T, p *pair) {

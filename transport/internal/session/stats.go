@@ -8,7 +8,7 @@ const (
 	Accepted        Verdict = iota // taken, nothing to deliver
 	Payload                        // taken, with an unreliable payload
 	Malformed                      // not a datagram of this protocol
-	Stray                          // of another session or address
+	WrongSession                   // of another session or address
 	Unauthenticated                // did not open: forged, altered, or of another session
 	Duplicate                      // came before
 	Late                           // a payload after 64 newer datagrams, or anything after 1,024
@@ -21,8 +21,8 @@ type Stats struct {
 	DatagramsSent, BytesSent         uint64
 	DatagramsReceived, BytesReceived uint64           // also those that were dropped
 	Lost                             uint64           // of the peer's: did not come before 64 newer ones
-	LostBursts                       uint64           // runs that these are
+	LossBursts                       uint64           // runs that these are
 	ProbesSent, ProbeBytes           uint64           // of those sent: to find the largest datagram
-	Moves                            uint64           // times that the peer's address has changed
+	PathMigrations                   uint64           // times that the peer's address has changed
 	Verdicts                         [Verdicts]uint64 // by verdict
 }

@@ -35,7 +35,7 @@ func bind(ctx context.Context, addr string, cfg client.Config, t *trace.Trace) (
 	if err != nil {
 		return nil, nil, err
 	}
-	stream, err := client.BindSchema(conn, t.Schema)
+	stream, err := client.BindSchema(ctx, conn, t.Schema, client.BindConfig{})
 	if err != nil {
 		return nil, nil, errors.Join(err, conn.Close())
 	}
@@ -111,6 +111,6 @@ func (p *player) counted() client.RPCStats {
 	st.Add(&p.past.Stats)
 	st.Messages += p.past.Messages
 	st.Bytes += p.past.Bytes
-	st.SealBytes += p.past.SealBytes
+	st.AEADBytes += p.past.AEADBytes
 	return st
 }

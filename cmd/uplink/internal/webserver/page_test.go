@@ -53,7 +53,7 @@ func newMatch(t *testing.T) *match {
 	for i := range 3 {
 		conn := uplinktest.Dial(t, network, client.Config{})
 		move := uplinktest.Bind(t, conn, "Move")
-		other, err := client.BindSchema(conn, evilSchema)
+		other, err := client.BindSchema(t.Context(), conn, evilSchema, client.BindConfig{})
 		uplinktest.Must(t, err)
 		playing.Go(func() {
 			frame := evilSchema.NewFrame()
@@ -225,10 +225,10 @@ func differences(t *testing.T, b *browser.Browser, v values) (differ []string) {
 			t.Fatalf("%s: %v calls", rpc, calls)
 		}
 		want := map[int]float64{
-			0: calls, 1: stage("full"), 5: stage("seal"), 6: stage("wire"),
+			0: calls, 1: stage("full"), 5: stage("aead"), 6: stage("wire"),
 			7: calls / (calls + series("uplink_ds_missed_frames_total") - series("uplink_ds_late_frames_total")),
 			8: series("uplink_ds_baseline_age_frames_sum") / deltas, 9: (calls - deltas) / calls,
-			10: series("uplink_ds_older_frames_total") / series("uplink_ds_payloads_total"),
+			10: series("uplink_ds_redundant_frames_total") / series("uplink_ds_payloads_total"),
 		}
 		got := browser.Value[[]string](b, fmt.Sprintf(
 			`[...[...document.querySelectorAll("#rpcs tbody tr")].find((e) => e.firstChild.textContent === %s).children].slice(1).map((e) => e.textContent)`, strconv.QuoteToASCII(rpc)))
@@ -249,7 +249,7 @@ func differences(t *testing.T, b *browser.Browser, v values) (differ []string) {
 	for tile, want := range map[string]float64{
 		"calls": calls, "full": v.sum("uplink_ds_frame_bytes_total", "stage=full"),
 		"wire": v.sum("uplink_ds_frame_bytes_total", "stage=wire"), "delivered": calls / (calls + missed),
-		"rtt": v.sum("uplink_ds_round_trip_seconds_sum") / v.sum("uplink_ds_round_trip_seconds_count"),
+		"rtt": v.sum("uplink_ds_rtt_seconds_sum") / v.sum("uplink_ds_rtt_seconds_count"),
 	} {
 		compare("tile "+tile, browser.Value[string](b, `[...document.querySelectorAll("#tile-`+tile+` .value > *")].map((e) => e.textContent).join(" ").trim()`), want)
 	}
