@@ -1,4 +1,4 @@
-package gate
+package admission
 
 import (
 	"errors"
@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport/internal/seal"
 	"github.com/uplink-rpc/uplink/transport/internal/session"
@@ -18,16 +19,19 @@ var (
 	client = netip.MustParseAddrPort("192.0.2.9:5000")
 )
 
-func newGate(key token.Key) *Gate {
-	rate := PerSecond(1000, 1000)
+func rate(perSecond, burst float64) ratelimit.Rate {
+	return ratelimit.Rate{PerSecond: perSecond, Burst: burst}
+}
+
+func newController(key token.Key) *Controller {
 	return New(Config{
-		Key: key, Good: func(a netip.AddrPort) bool { return a == server }, Suites: []seal.Suite{seal.AES128GCM},
-		Each: rate, All: rate, Started: start,
+		Key: key, Server: func(a netip.AddrPort) bool { return a == server }, Suites: []seal.Suite{seal.AES128GCM},
+		PerNetwork: rate(1000, 1000), Total: rate(1000, 1000), Started: start,
 		Wall: func() time.Time { return start },
 	})
 }
 
-// message makes a hello's, of any payload.
+// message returns the message of a hello with any payload.
 func message(tb testing.TB, key token.Key, payload []byte) []byte {
 	tb.Helper()
 	b, err := seal.NewInitiator(nil, key.Public(), session.Prologue).Hello(nil, payload)
@@ -46,7 +50,7 @@ func issue(tb testing.TB, key token.Key) token.Token {
 	return t
 }
 
-// FuzzHello has a stranger say anything: as a hello, as a message of one, and as the payload of a good message.
+// FuzzHello receives any bytes as a hello, as the message of one, and as the payload of a valid message.
 func FuzzHello(f *testing.F) {
 	key := token.Development()
 	offer := wire.AppendOffer(nil, wire.Offer{Suites: 2, Token: issue(f, key).Sealed()})
@@ -55,8 +59,8 @@ func FuzzHello(f *testing.F) {
 	f.Add(message(f, key, offer))
 	f.Add(wire.AppendHello(nil, wire.Hello{Version: wire.Version, Nonce: 1}))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		g := newGate(key)
-		if h, err := wire.ParseHello(b); err == nil && NewCookies(start).Knows(start, client, h) {
+		g := newController(key)
+		if h, err := wire.ParseHello(b); err == nil && NewCookies(start).Valid(start, client, h) {
 			t.Fatal("a cookie was guessed")
 		}
 		messages := [][]byte{b}
@@ -64,14 +68,14 @@ func FuzzHello(f *testing.F) {
 			messages = append(messages, message(t, key, b))
 		}
 		for _, m := range messages {
-			guest, err := g.Read(start, wire.Hello{Message: m})
+			request, err := g.Read(start, wire.Hello{Message: m})
 			if err != nil {
 				if !errors.Is(err, ErrUnreadable) {
 					t.Fatal(err)
 				}
 				continue
 			}
-			welcome, _, err := g.Answer(guest, 5)
+			welcome, _, err := g.Welcome(request, 5)
 			if err == nil && len(welcome) != wire.WelcomeSize {
 				t.Fatalf("a welcome of %d bytes", len(welcome))
 			}
@@ -79,22 +83,22 @@ func FuzzHello(f *testing.F) {
 	})
 }
 
-// A refused guest's token can be used later: the server may have room then.
+// TestRefusedTokenIsNotUsed: the token of a refused request can be used later.
 func TestRefusedTokenIsNotUsed(t *testing.T) {
 	key := token.Development()
-	g := newGate(key)
+	g := newController(key)
 	offer := wire.AppendOffer(nil, wire.Offer{Suites: 2, Token: issue(t, key).Sealed()})
 	for _, code := range []wire.Code{wire.ServerFull, wire.Granted} {
-		guest, err := g.Read(start, wire.Hello{Message: message(t, key, offer)})
-		if err != nil || guest.Code != wire.Granted {
-			t.Fatalf("%+v, %v", guest, err)
+		request, err := g.Read(start, wire.Hello{Message: message(t, key, offer)})
+		if err != nil || request.Code != wire.Granted {
+			t.Fatalf("%+v, %v", request, err)
 		}
-		guest.Code = code
-		if _, _, err := g.Answer(guest, 5); err != nil {
+		request.Code = code
+		if _, _, err := g.Welcome(request, 5); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if guest, err := g.Read(start, wire.Hello{Message: message(t, key, offer)}); err != nil || guest.Code != wire.TokenUsed {
-		t.Errorf("%+v, %v", guest, err)
+	if request, err := g.Read(start, wire.Hello{Message: message(t, key, offer)}); err != nil || request.Code != wire.TokenUsed {
+		t.Errorf("%+v, %v", request, err)
 	}
 }

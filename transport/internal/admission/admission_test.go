@@ -1,4 +1,4 @@
-package gate
+package admission
 
 import (
 	"errors"
@@ -13,9 +13,9 @@ import (
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
-// clocked is a gate with both of its clocks in the hands of the test.
+// clocked is a controller whose two clocks the test controls.
 type clocked struct {
-	*Gate
+	*Controller
 	now  time.Duration // monotonic, since the start
 	step time.Duration // by which the wall clock was set ahead
 	next byte          // of token ids
@@ -23,9 +23,9 @@ type clocked struct {
 
 func newClocked() *clocked {
 	c := &clocked{}
-	c.Gate = New(Config{
-		Key: token.Development(), Good: func(a netip.AddrPort) bool { return a == server },
-		Suites: []seal.Suite{seal.AES128GCM}, Each: PerSecond(20, 40), All: PerSecond(500, 1000),
+	c.Controller = New(Config{
+		Key: token.Development(), Server: func(a netip.AddrPort) bool { return a == server },
+		Suites: []seal.Suite{seal.AES128GCM}, PerNetwork: rate(20, 40), Total: rate(500, 1000),
 		Started: start, Wall: c.wall,
 	})
 	return c
@@ -35,7 +35,7 @@ func (c *clocked) wall() time.Time { return start.Add(c.now + c.step) }
 
 func (c *clocked) time() time.Time { return start.Add(c.now) }
 
-// pass is a token without its seal.
+// pass is a token that is not encrypted.
 type pass struct {
 	token.Claims
 	id token.ID
@@ -54,7 +54,7 @@ func (c *clocked) issued(life time.Duration) pass {
 func (c *clocked) use(p pass) wire.Code {
 	code := wire.TokenRefused
 	if !c.used.full(c.now, c.wall()) {
-		code = c.judge(c.now, c.wall(), p.Claims, p.id)
+		code = c.verify(c.now, c.wall(), p.Claims, p.id)
 	}
 	if code == wire.Granted {
 		c.used.add(p.id, newUsedToken(c.now, c.wall(), p.Expires))
@@ -86,7 +86,7 @@ func TestExpiryToTheMillisecond(t *testing.T) {
 func TestStaleToTheMillisecond(t *testing.T) {
 	for _, started := range []time.Duration{0, 300 * time.Microsecond} {
 		c := &clocked{step: started}
-		c.Gate = New(Config{Good: func(netip.AddrPort) bool { return true }, Started: start, Wall: c.wall, Each: PerSecond(1, 1), All: PerSecond(1, 1)})
+		c.Controller = New(Config{Server: func(netip.AddrPort) bool { return true }, Started: start, Wall: c.wall, PerNetwork: rate(1, 1), Total: rate(1, 1)})
 		c.now = time.Second
 		p := c.issued(time.Minute)
 		p.Issued = start
@@ -131,7 +131,7 @@ func TestAdmissionIgnoresTheWallClock(t *testing.T) {
 	for _, step := range []time.Duration{0, time.Hour, 0, -time.Hour, 48 * time.Hour, -48 * time.Hour} {
 		c.step = step
 		n := 0
-		for c.Admit(c.time(), client) {
+		for c.Allow(c.time(), client.Addr()) {
 			n++
 		}
 		if want := 40; n != want {
@@ -142,7 +142,7 @@ func TestAdmissionIgnoresTheWallClock(t *testing.T) {
 }
 
 // TestUsedTokenAfterSteps: a used token stays used through any steps of the wall clock, and unused ones are accepted
-// while it is set back by no more than setBack.
+// while it is set back by no more than maxSetBack.
 func TestUsedTokenAfterSteps(t *testing.T) {
 	const hour = time.Hour
 	for name, steps := range map[string][]time.Duration{
@@ -179,7 +179,7 @@ func TestUsedTokenAfterSteps(t *testing.T) {
 }
 
 // TestNoUsedTokenTwice tries all kinds of steps and pauses. Unused tokens are accepted while the wall clock is set back
-// by no more than setBack in all.
+// by no more than maxSetBack in all.
 func TestNoUsedTokenTwice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newClocked()
@@ -208,7 +208,7 @@ func TestNoUsedTokenTwice(t *testing.T) {
 					t.Fatalf("a token was granted twice, the second time after %v", c.now)
 				}
 				valid := !granted[p.id] && c.wall().Before(p.Expires) && !p.Issued.After(c.wall().Add(clockSkew))
-				if back := ahead - c.step; valid && back <= setBack && p.Issued.After(start) && code != wire.Granted {
+				if back := ahead - c.step; valid && back <= maxSetBack && p.Issued.After(start) && code != wire.Granted {
 					t.Fatalf("an unused token got code %d, with the wall clock set back by %v", code, back)
 				}
 				granted[p.id] = granted[p.id] || code == wire.Granted
@@ -228,7 +228,7 @@ func TestFarExpiry(t *testing.T) {
 	c.want(t, "another one", c.issued(time.Minute), wire.Granted)
 }
 
-// TestUsedTokensAreForgotten: the table holds tokens for as long as they are valid, setBack, and one sweep.
+// TestUsedTokensAreForgotten: the table holds tokens for as long as they are valid, maxSetBack, and one sweep.
 func TestUsedTokensAreForgotten(t *testing.T) {
 	c := newClocked()
 	const every, life = 10 * time.Second, 10 * time.Second
@@ -240,7 +240,7 @@ func TestUsedTokensAreForgotten(t *testing.T) {
 		c.want(t, "a new token", p, wire.Granted)
 		most = max(most, len(c.used.tokens))
 	}
-	if want := int((setBack+life+sweepInterval)/every) + 1; most > want {
+	if want := int((maxSetBack+life+sweepInterval)/every) + 1; most > want {
 		t.Errorf("%d tokens are remembered, want at most %d", most, want)
 	}
 }
@@ -250,7 +250,7 @@ func TestUsedTokensAreForgotten(t *testing.T) {
 func TestUsedTokensAreBounded(t *testing.T) {
 	c := newClocked()
 	last := c.issued(time.Minute)
-	for i := range maxUsed {
+	for i := range maxUsedTokens {
 		last.id = token.ID{1: byte(i), 2: byte(i >> 8), 3: byte(i >> 16)}
 		c.used.add(last.id, newUsedToken(c.now, c.wall(), last.Expires))
 	}
@@ -260,7 +260,7 @@ func TestUsedTokensAreBounded(t *testing.T) {
 	}
 	for range 3 {
 		if c.now += 10 * time.Second; !busy() {
-			t.Errorf("after %v one more token of %d is read", c.now, maxUsed)
+			t.Errorf("after %v one more token of %d is read", c.now, maxUsedTokens)
 		}
 	}
 	c.now += time.Minute

@@ -28,14 +28,14 @@ func TestSessionLost(t *testing.T) {
 		p.flying = nil
 		p.server.s, p.server.cut = nil, true // it restarts
 		p.client.input(time.Now(), hint)
-		if len(p.flying) != 1 || p.client.s.doubt.active() {
+		if len(p.flying) != 1 || p.client.s.lossProbe.active() {
 			t.Error("the client did not name its session at once")
 		}
 		p.client.input(time.Now(), hintFor(p.flying[0].data)) // the listener does not know that either
 		if len(p.flying) != 2 {
 			t.Error("the client did not ask at once")
 		}
-		p.run(doubtPeriod - time.Millisecond)
+		p.run(lossProbePeriod - time.Millisecond)
 		if p.client.s.State() != Open {
 			t.Errorf("ended early: %v", p.client.s.Err())
 		}
@@ -57,7 +57,7 @@ func TestForgedHintDoesNothing(t *testing.T) {
 			t.Errorf("%d datagrams were sent, want 100 and two heartbeats", n)
 		}
 		p.run(5 * time.Second)
-		if p.client.s.State() != Open || p.client.s.doubt.active() {
+		if p.client.s.State() != Open || p.client.s.lossProbe.active() {
 			t.Errorf("got %v", p.client.s.Err())
 		}
 	})
@@ -68,7 +68,7 @@ func TestHintSurvivesOneLostAnswer(t *testing.T) {
 		p.connect()
 		p.client.cut = true
 		p.client.input(time.Now(), hintFor(p.lastSent()))
-		p.run(doubtPeriod - 2*doubtInterval)
+		p.run(lossProbePeriod - 2*lossProbeInterval)
 		p.client.cut = false
 		p.run(time.Second)
 		if p.client.s.State() != Open {
@@ -81,7 +81,7 @@ func TestHintMustEchoALateDatagram(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *pair) {
 		p.connect()
 		old := hintFor(p.lastSent())
-		for range doubtNumbers {
+		for range lossProbeNumbers {
 			p.lastSent()
 		}
 		next := wire.Header{Kind: wire.DataKind, Number: uint32(p.client.s.next)}
@@ -91,7 +91,7 @@ func TestHintMustEchoALateDatagram(t *testing.T) {
 			"not sent":      hintFor(wire.AppendHeader(nil, next)),
 			"other session": hintFor(wire.AppendHeader(nil, otherID)),
 		} {
-			if v := p.client.input(time.Now(), b); v != Unexpected || p.client.s.doubt.active() || p.client.s.long {
+			if v := p.client.input(time.Now(), b); v != Unexpected || p.client.s.lossProbe.active() || p.client.s.long {
 				t.Errorf("%s: verdict %d", name, v)
 			}
 		}

@@ -67,7 +67,7 @@ func TestProbingBeginsAnew(t *testing.T) {
 			p.server.limit = 1300
 			p.client.addr = otherAddr
 			if knows {
-				p.client.s.Moved(time.Now())
+				p.client.s.Rebound(time.Now())
 			}
 			p.run(3 * time.Second)
 			if got := p.client.s.MaxDatagram(); got > 1232 || p.client.s.MaxPayload() > 1232-27 {
@@ -146,7 +146,7 @@ func TestRoundTripsAreFine(t *testing.T) {
 				}
 			}
 		}
-		if n := p.client.s.RoundTrips(); n < 890 || n > 930 {
+		if n := p.client.s.RTTSamples(); n < 890 || n > 930 {
 			t.Errorf("%d round trips in 90 minutes", n)
 		}
 	})
