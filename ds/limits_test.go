@@ -12,6 +12,7 @@ import (
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
@@ -266,7 +267,7 @@ func TestFloodOfReplies(t *testing.T) {
 		settle(100 * ms)
 		const rate, burst = 50, 100 + 8 // with the requests to bind 8 RPCs at once
 		sent := 0
-		for end := time.Now().Add(time.Second); time.Now().Before(end) && r.SendReliable(control.AppendReply(nil, 0, control.Answer(sent%2))) == nil; sent++ {
+		for end := time.Now().Add(time.Second); time.Now().Before(end) && r.SendReliable(replication.AppendReply(nil, 0, replication.Answer(sent%2))) == nil; sent++ {
 			settle(ms)
 		}
 		if err := r.Send([]byte{0}); !errors.Is(err, transport.ErrClosedByPeer) || !strings.Contains(err.Error(), "too many requests to bind and replies to offers") {

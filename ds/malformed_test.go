@@ -15,6 +15,7 @@ import (
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/codec/msgpack"
 	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
@@ -232,7 +233,7 @@ func TestReliableViolations(t *testing.T) {
 		{"bundle", []byte{byte(control.Bundle), 1, 0, 0}, unknown, ds.Malformed},
 		{"malformed bind request", []byte{byte(control.Bind), 0xdd, 0xff}, "malformed bind request", ds.Malformed},
 		{"malformed reply", []byte{byte(control.Reply), 1}, "reply to no offer", ds.Malformed},
-		{"reply to no offer", control.AppendReply(nil, 5, control.Send), "reply to no offer", ds.Malformed},
+		{"reply to no offer", replication.AppendReply(nil, 5, replication.Request), "reply to no offer", ds.Malformed},
 		{"long message", control.AppendMessage(nil, make([]byte, ds.MaxMessage+1)), "a message is too long", ds.Malformed},
 		{"frame without a number", []byte{0x80}, malformed, ds.Malformed},
 		{"frame of an RPC that is not bound", []byte{0x80, 9, 0, 0, 0}, unbound, ds.UnknownRPC},
