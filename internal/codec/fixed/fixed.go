@@ -1,7 +1,8 @@
-// Package fixed computes with integers and fractions of so many bits, alike on every platform.
+// Package fixed computes with integers and fixed-point fractions: the same results on every
+// platform.
 package fixed
 
-// Abs is how large v is.
+// Abs returns |v|.
 func Abs(v int64) int64 {
 	if v < 0 {
 		return -v
@@ -9,5 +10,5 @@ func Abs(v int64) int64 {
 	return v
 }
 
-// Clamp is v, or the bound that it is beyond.
+// Clamp returns v, limited to lo and hi.
 func Clamp(v, lo, hi int64) int64 { return min(max(v, lo), hi) }

@@ -1,21 +1,22 @@
 package rangecoder
 
-// Coder is either half of the range coder, so that one walk through a payload serves both ends. Reset the half that
-// is used. While encoding, a method takes what is coded and gives it back; while decoding it gives what was coded, whatever it
-// is given.
+// Coder encodes or decodes, so that one function serves both directions. Reset the half that is
+// used. While encoding, a method codes its argument and returns it; while decoding, it ignores the
+// argument and returns the decoded value.
 type Coder struct {
 	Enc      Encoder
 	Dec      Decoder
 	Decoding bool
-	slowest  uint16
+	maxCount uint16
 }
 
-// NewCoder makes a coder whose chances no longer adapt slower after so many decisions, at most [MaxCount].
-func NewCoder(slowest uint16, decoding bool) Coder {
-	return Coder{slowest: slowest, Decoding: decoding}
+// NewCoder returns a coder whose probabilities adapt at a constant rate after maxCount decisions,
+// at most [MaxCount].
+func NewCoder(maxCount uint16, decoding bool) Coder {
+	return Coder{maxCount: maxCount, Decoding: decoding}
 }
 
-// Bit codes a decision by a chance, which learns it.
+// Bit codes a decision with probability p, and adapts p.
 func (c *Coder) Bit(p *Prob, b bool) bool {
 	p0 := Scale - uint32(p.P)
 	if c.Decoding {
@@ -25,11 +26,11 @@ func (c *Coder) Bit(p *Prob, b bool) bool {
 		c.Enc.BitNoRenorm(b, p0)
 		c.Enc.Renorm()
 	}
-	p.learn(b, c.slowest)
+	p.learn(b, c.maxCount)
 	return b
 }
 
-// Raw codes the low n bits of v, n at most 64, each value alike.
+// Raw codes the low n bits of v, 0 to 64, each with probability 1/2.
 func (c *Coder) Raw(v uint64, n uint) uint64 {
 	if c.Decoding {
 		return c.Dec.Raw(n)
