@@ -3,8 +3,6 @@ package ds
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/replication"
@@ -86,9 +84,12 @@ func NewWorld[T any](s *Server, name string, cfg WorldConfig[T]) (*World[T], err
 	if err != nil {
 		return nil, err
 	}
-	if err := s.addWorld(w); err != nil {
-		return nil, err
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.worlds[name] != nil {
+		return nil, fmt.Errorf("ds: there is a world %s already", name)
 	}
+	s.worlds[name] = w
 	return &World[T]{server: s, typ: typ, world: w}, nil
 }
 
@@ -138,46 +139,4 @@ func (w *World[T]) streamsOf(p *Player) (*replication.Streams, error) {
 	}
 	p.streams.CompareAndSwap(nil, replication.NewStreams(p.conn)) // players without worlds have none
 	return p.streams.Load(), nil
-}
-
-// addWorld adds a world to the server.
-func (s *Server) addWorld(w *replication.World) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.worlds[w.Name()] != nil {
-		return fmt.Errorf("ds: there is a world %s already", w.Name())
-	}
-	if s.worlds == nil {
-		s.worlds = map[string]*replication.World{}
-	}
-	s.worlds[w.Name()] = w
-	return nil
-}
-
-// worldStats returns the counts of each world, by name.
-func (s *Server) worldStats() (all []ReplicationStats) {
-	s.mu.Lock()
-	worlds := maps.Clone(s.worlds)
-	s.mu.Unlock()
-	for _, name := range slices.Sorted(maps.Keys(worlds)) {
-		all = append(all, worlds[name].Stats())
-	}
-	return all
-}
-
-// receiveReply handles a client's reply to an offer.
-func (p *Player) receiveReply(b []byte, a *arrival) {
-	if p.streams.Load().HandleReply(b, &p.shard.initial, a.at) != nil {
-		p.reject(a, Malformed, "reply to no offer")
-	}
-}
-
-// receiveWorldAck handles an ack of a world's messages.
-func (p *Player) receiveWorldAck(b []byte, at time.Time) {
-	switch err := p.streams.Load().HandleAck(b, at); {
-	case errors.Is(err, replication.ErrInvalidAck):
-		p.discard(at, InvalidAck)
-	case err != nil:
-		p.discard(at, Malformed)
-	}
 }
