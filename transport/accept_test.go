@@ -231,7 +231,8 @@ func TestListenerDrops(t *testing.T) {
 	}
 }
 
-// TestPendingIsBounded fills a listener with handshakes that never end, by clients with good tokens.
+// TestPendingIsBounded fills a listener with handshakes that never end, by clients with good
+// tokens.
 func TestPendingIsBounded(t *testing.T) {
 	const most = 4
 	d := newDesk(t, Config{MaxConns: 100, MaxPending: most})
@@ -254,7 +255,8 @@ func TestPendingIsBounded(t *testing.T) {
 	}
 }
 
-// TestPendingIsShared fills a listener with handshakes that never end, from few networks: others find a place.
+// TestPendingIsShared fills a listener with handshakes that never end, from few networks: others
+// find a place.
 func TestPendingIsShared(t *testing.T) {
 	d := newDesk(t, Config{MaxConns: 100, MaxPending: 16})
 	near := func(i int) netip.AddrPort {

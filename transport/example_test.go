@@ -46,7 +46,5 @@ func Example() {
 	_ = conn.Close()
 	_ = listener.Close()
 	fmt.Println(<-served)
-	// Output:
-	// welcome, stranger
-	// <nil>
+	// Output: welcome, stranger <nil>
 }

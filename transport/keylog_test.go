@@ -66,7 +66,8 @@ func TestKeyLog(t *testing.T) {
 	}
 }
 
-// TestKeyLogIsOff has no secret written that nobody asked the library for, whatever the environment says.
+// TestKeyLogIsOff has no secret written that nobody asked the library for, whatever the environment
+// says.
 func TestKeyLogIsOff(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys.txt")
 	t.Setenv("UPLINK_KEYLOG", path)
