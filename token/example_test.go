@@ -42,6 +42,8 @@ func Example() {
 	}
 	fmt.Println("client", claims.ClientID, "of", claims.Servers[0], "is", string(claims.UserData))
 	fmt.Println("lives", claims.Expires.Sub(claims.Issued).Round(time.Second), "and has one name:", id == t.ID())
-	// Output: trusts the right server: true client 42 of 203.0.113.7:7777 is team=blue lives 1m0s
-	// and has one name: true
+	// Output:
+	// trusts the right server: true
+	// client 42 of 203.0.113.7:7777 is team=blue
+	// lives 1m0s and has one name: true
 }

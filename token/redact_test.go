@@ -15,8 +15,7 @@ import (
 	"testing"
 )
 
-// leaks says whether a text has four bytes of a secret in a row, in any of the ways in which Go
-// prints bytes.
+// leaks says whether a text has four bytes of a secret in a row, in any of the ways in which Go prints bytes.
 func leaks(text string, secret [32]byte) bool {
 	for i := 0; i+4 <= len(secret); i++ {
 		b := secret[i : i+4]

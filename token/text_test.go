@@ -76,8 +76,7 @@ func flip(c byte) string {
 	return "A"
 }
 
-// TestOneText changes any character of a text: nothing reads it, not even where the character has
-// bits to spare.
+// TestOneText changes any character of a text: nothing reads it, not even where the character has bits to spare.
 func TestOneText(t *testing.T) {
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.= \n"
 	for i, good := range testTexts(t) {

@@ -231,8 +231,7 @@ func TestListenerDrops(t *testing.T) {
 	}
 }
 
-// TestPendingIsBounded fills a listener with handshakes that never end, by clients with good
-// tokens.
+// TestPendingIsBounded fills a listener with handshakes that never end, by clients with good tokens.
 func TestPendingIsBounded(t *testing.T) {
 	const most = 4
 	d := newDesk(t, Config{MaxConns: 100, MaxPending: most})
@@ -255,8 +254,7 @@ func TestPendingIsBounded(t *testing.T) {
 	}
 }
 
-// TestPendingIsShared fills a listener with handshakes that never end, from few networks: others
-// find a place.
+// TestPendingIsShared fills a listener with handshakes that never end, from few networks: others find a place.
 func TestPendingIsShared(t *testing.T) {
 	d := newDesk(t, Config{MaxConns: 100, MaxPending: 16})
 	near := func(i int) netip.AddrPort {

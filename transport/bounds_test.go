@@ -40,8 +40,8 @@ func TestHintsOfAllShards(t *testing.T) {
 	}
 }
 
-// TestReplacedHandshakeDoesNotOpen: a handshake is over when another one of the same client has
-// begun, also for a shard that has found its connection before and opens it only now.
+// TestReplacedHandshakeDoesNotOpen: a handshake is over when another one of the same client has begun, also for a
+// shard that has found its connection before and opens it only now.
 func TestReplacedHandshakeDoesNotOpen(t *testing.T) {
 	d := newDesk(t, Config{})
 	first := d.visit(t, guestAddr, d.issue(t, 1, nil))
@@ -58,8 +58,8 @@ func TestReplacedHandshakeDoesNotOpen(t *testing.T) {
 	}
 }
 
-// TestConnsAreBounded fills a listener, and has all of its clients log in again and again: each has
-// one connection that is open and one that is pending, and nobody else has any.
+// TestConnsAreBounded fills a listener, and has all of its clients log in again and again: each has one connection
+// that is open and one that is pending, and nobody else has any.
 func TestConnsAreBounded(t *testing.T) {
 	const most = 8
 	d := newDesk(t, Config{MaxConns: most, MaxPending: 100})
@@ -88,9 +88,9 @@ func TestConnsAreBounded(t *testing.T) {
 	}
 }
 
-// TestMovesAreBounded has a client move as often as it can for a second, while the shard that gets
-// its datagrams does not look into its mailbox: the moves, and so the calls in the mailbox, are
-// limited to one per round of challenges. The client has one address.
+// TestMovesAreBounded has a client move as often as it can for a second, while the shard that gets its datagrams does
+// not look into its mailbox: the moves, and so the calls in the mailbox, are limited to one per round of challenges.
+// The client has one address.
 func TestMovesAreBounded(t *testing.T) {
 	d, g, beside := neighbors(t)
 	const rounds = 1 + 20 // one each 50 ms
@@ -130,8 +130,8 @@ func TestMovesAreBounded(t *testing.T) {
 	}
 }
 
-// TestDirtyConnsAreBounded: however much is sent to a client in a tick, the next tick looks at its
-// connection once, and it looks again when more was sent.
+// TestDirtyConnsAreBounded: however much is sent to a client in a tick, the next tick looks at its connection once, and it
+// looks again when more was sent.
 func TestDirtyConnsAreBounded(t *testing.T) {
 	d := newDesk(t, Config{})
 	d.visit(t, guestAddr, token.Token{}).open()

@@ -99,8 +99,8 @@ const (
 	firstHeartbeat // or data, in this place or later
 )
 
-// arrive makes a client at an address that has sent its first hello. The zero token means one that
-// is made for it.
+// arrive makes a client at an address that has sent its first hello. The zero token means one that is made
+// for it.
 func (d *desk) arrive(tb testing.TB, from netip.AddrPort, t token.Token) *guest {
 	tb.Helper()
 	return d.arriveWith(tb, from, Config{Token: t})

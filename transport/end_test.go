@@ -232,8 +232,9 @@ func TestHandlerGetsConnsPacketConnError(t *testing.T) {
 	})
 }
 
-// TestUnacknowledged: a peer that is heard, but acknowledges no segment, loses its connection, for
-// that reason. Here the path has begun to lose all large datagrams.
+// TestUnacknowledged: a peer that is heard, but acknowledges no segment, loses its connection,
+// for that reason. Here the
+// path has begun to lose all large datagrams.
 func TestUnacknowledged(t *testing.T) {
 	for _, server := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

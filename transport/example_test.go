@@ -46,5 +46,7 @@ func Example() {
 	_ = conn.Close()
 	_ = listener.Close()
 	fmt.Println(<-served)
-	// Output: welcome, stranger <nil>
+	// Output:
+	// welcome, stranger
+	// <nil>
 }

@@ -66,8 +66,7 @@ func TestKeyLog(t *testing.T) {
 	}
 }
 
-// TestKeyLogIsOff has no secret written that nobody asked the library for, whatever the environment
-// says.
+// TestKeyLogIsOff has no secret written that nobody asked the library for, whatever the environment says.
 func TestKeyLogIsOff(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys.txt")
 	t.Setenv("UPLINK_KEYLOG", path)

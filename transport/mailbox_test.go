@@ -22,8 +22,7 @@ func (n stillNetwork) ListenShards(_ string, count int) ([]PacketConn, error) {
 	return pcs, nil
 }
 
-// neighbors makes a desk and the shard beside it, to which the datagrams of its guest come: all but
-// what opened it.
+// neighbors makes a desk and the shard beside it, to which the datagrams of its guest come: all but what opened it.
 func neighbors(tb testing.TB) (d *desk, g *guest, beside *shard) {
 	tb.Helper()
 	pc := &still{sent: func([]byte) {}}
@@ -94,8 +93,7 @@ func TestHandOverToNobody(t *testing.T) {
 	}
 }
 
-// TestShardLearnsAddress: a client that moved is known where its datagrams come to, until it moves
-// on or goes.
+// TestShardLearnsAddress: a client that moved is known where its datagrams come to, until it moves on or goes.
 func TestShardLearnsAddress(t *testing.T) {
 	d, g, beside := neighbors(t)
 	at := guestAddr

@@ -7,8 +7,8 @@ import (
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 )
 
-// sessionBudgets are what a connection may hold at its listener, in bytes of heap, until it uses
-// the reliable channel. Half of it and more are the keys of both directions.
+// sessionBudgets are what a connection may hold at its listener, in bytes of heap, until it uses the reliable
+// channel. Half of it and more are the keys of both directions.
 var sessionBudgets = map[Suite]float64{AES128GCM: 4 << 10, AES128CTRHMAC8: 5 << 10}
 
 func heap() float64 {

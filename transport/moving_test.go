@@ -29,8 +29,8 @@ func (w *world) play(t *testing.T, s *transport.Conn, d time.Duration) int {
 	return len(after) - len(before)
 }
 
-// TestRebinding has a router between change the client's address again and again, on a link that
-// loses, duplicates and reorders.
+// TestRebinding has a router between change the client's address again and again, on a link that loses,
+// duplicates and reorders.
 func TestRebinding(t *testing.T) {
 	for seed := range uint64(10) {
 		synctest.Test(t, func(t *testing.T) {
@@ -110,8 +110,8 @@ func TestIdleRebinding(t *testing.T) {
 	})
 }
 
-// robbed is a network on which somebody sends on, from an address of its own, whatever it sees a
-// client send: every second datagram at once, ahead of the original, and old ones again and again.
+// robbed is a network on which somebody sends on, from an address of its own, whatever it sees a client send:
+// every second datagram at once, ahead of the original, and old ones again and again.
 type robbed struct {
 	*simnet.Network
 	t       *testing.T

@@ -19,8 +19,8 @@ import (
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
-// script is a BatchConn that gives out what is prepared, and notes what it is given. It does not
-// take what is addressed to port 0.
+// script is a BatchConn that gives out what is prepared, and notes what it is given. It does not take what is
+// addressed to port 0.
 type script struct {
 	in      [][]Datagram
 	out     []string

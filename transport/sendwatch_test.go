@@ -19,8 +19,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// refusing is a network whose packet connections refuse every so many datagrams with an error of
-// the system.
+// refusing is a network whose packet connections refuse every so many datagrams with an error of the system.
 type refusing struct {
 	*simnet.Network
 	batches bool
@@ -92,8 +91,8 @@ func (c refusingBatches) WriteBatch(out []transport.Datagram) (int, error) {
 	return len(out), nil
 }
 
-// TestSendErrors has the system refuse all datagrams of one end for 3 s, and every second one for
-// as long: each is counted, the log has two records of each time, and the session goes on.
+// TestSendErrors has the system refuse all datagrams of one end for 3 s, and every second one for as long: each is
+// counted, the log has two records of each time, and the session goes on.
 func TestSendErrors(t *testing.T) {
 	for _, errno := range []syscall.Errno{syscall.ENOBUFS, syscall.EPERM, syscall.EMSGSIZE, syscall.ENETUNREACH} {
 		for _, batches := range []bool{false, true} {

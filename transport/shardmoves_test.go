@@ -36,8 +36,8 @@ func newSharded(t *testing.T, link simnet.Config, cfg transport.Config, shards i
 	return w
 }
 
-// TestMovesBetweenShards moves a client about, so that its datagrams come to other shards than its
-// own, over a link that loses, duplicates and reorders.
+// TestMovesBetweenShards moves a client about, so that its datagrams come to other shards than its own, over a link
+// that loses, duplicates and reorders.
 func TestMovesBetweenShards(t *testing.T) {
 	for seed := range uint64(10) {
 		synctest.Test(t, func(t *testing.T) {
@@ -81,9 +81,8 @@ func TestMovesBetweenShards(t *testing.T) {
 	}
 }
 
-// TestHandedOverAtOnce: a shard that has nothing else to do does not wait for its tick. The client,
-// which hears the listener, does not name its session any more: the shard to which its datagrams
-// come knows its address.
+// TestHandedOverAtOnce: a shard that has nothing else to do does not wait for its tick. The client, which hears the
+// listener, does not name its session any more: the shard to which its datagrams come knows its address.
 func TestHandedOverAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const tick = 500 * time.Millisecond
@@ -126,8 +125,8 @@ func TestHandedOverAtOnce(t *testing.T) {
 	})
 }
 
-// TestRebindBetweenShards moves a client over sockets of the operating system until its datagrams
-// come to another shard, and on from there.
+// TestRebindBetweenShards moves a client over sockets of the operating system until its datagrams come to another
+// shard, and on from there.
 func TestRebindBetweenShards(t *testing.T) {
 	shardsOnly(t)
 	const shards = 4
@@ -158,8 +157,7 @@ func TestRebindBetweenShards(t *testing.T) {
 	}
 }
 
-// TestHelloMovesBetweenShards: a hello is known by another shard than the one that answered it
-// first.
+// TestHelloMovesBetweenShards: a hello is known by another shard than the one that answered it first.
 func TestHelloMovesBetweenShards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t, good)
@@ -184,8 +182,8 @@ func TestHelloMovesBetweenShards(t *testing.T) {
 	})
 }
 
-// migrant is a network on which the address of a client changes behind its back with each of its
-// first hellos that has a cookie.
+// migrant is a network on which the address of a client changes behind its back with each of its first hellos that
+// has a cookie.
 type migrant struct {
 	*simnet.Network
 	hellos int

@@ -47,9 +47,8 @@ func (e *echoes) Closed(c *transport.Conn, err error) {
 	e.left <- 1
 }
 
-// TestShards has many clients play over sockets of the operating system: each stays with one shard,
-// all shards have some of them, and what is sent comes back. That one of four shards gets none of
-// 64 clients has a probability of 4e-8.
+// TestShards has many clients play over sockets of the operating system: each stays with one shard, all shards have
+// some of them, and what is sent comes back. That one of four shards gets none of 64 clients has a probability of 4e-8.
 func TestShards(t *testing.T) {
 	shardsOnly(t)
 	const shards, clients, rounds = 4, 64, 20
@@ -141,8 +140,7 @@ func (x texts) Datagram(_ *transport.Conn, b []byte, _ time.Time) { x <- string(
 func (x texts) Message(_ *transport.Conn, b []byte, _ time.Time)  { x <- string(b) }
 func (texts) Tick(time.Time)                                      {}
 
-// TestShardsOfOneLimit has many clients ask several shards at a time for the few places, and for
-// one token's.
+// TestShardsOfOneLimit has many clients ask several shards at a time for the few places, and for one token's.
 func TestShardsOfOneLimit(t *testing.T) {
 	shardsOnly(t)
 	const shards, places, clients = 4, 8, 48
@@ -164,8 +162,7 @@ func TestShardsOfOneLimit(t *testing.T) {
 	dialing.Wait()
 	close(conns)
 	close(refused)
-	// Whoever is not heard within 5 s is forgotten, and another one has the place: that is seen
-	// below.
+	// Whoever is not heard within 5 s is forgotten, and another one has the place: that is seen below.
 	if len(conns) < places || len(refused) == 0 || len(conns)+len(refused) != clients {
 		t.Errorf("%d clients got one of %d places, %d none", len(conns), places, len(refused))
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
-// TestSpoofedHellosTakeNoMemory sends hellos from as many addresses, a third of them with a message
-// and a third with a cookie too, and sealed datagrams of no session.
+// TestSpoofedHellosTakeNoMemory sends hellos from as many addresses, a third of them with a message and a third
+// with a cookie too, and sealed datagrams of no session.
 func TestSpoofedHellosTakeNoMemory(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector takes memory")

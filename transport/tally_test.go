@@ -9,8 +9,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport/internal/session"
 )
 
-// handling is a handler that notes how many datagrams it had, and the listener had counted, when a
-// batch was over.
+// handling is a handler that notes how many datagrams it had, and the listener had counted, when a batch was over.
 type handling struct {
 	calls
 	l       *Listener
@@ -24,8 +23,7 @@ func (h *handling) Handled() {
 	h.had, h.counted = h.datagrams, h.l.Stats().DatagramsReceived
 }
 
-// TestPublish: what a batch has brought is counted when it is over, all of it, and the handler
-// hears of that after it.
+// TestPublish: what a batch has brought is counted when it is over, all of it, and the handler hears of that after it.
 func TestPublish(t *testing.T) {
 	d := newDesk(t, Config{})
 	h := &handling{l: d.Listener}

@@ -66,9 +66,8 @@ func TestUsedToken(t *testing.T) {
 	}
 }
 
-// TestTokenIsUsedByAHandshakeThatDoesNotEnd: neither the session that does not begin nor a copy of
-// the hello at another server, which the token is good for too, leaves it to its client, which is
-// told so.
+// TestTokenIsUsedByAHandshakeThatDoesNotEnd: neither the session that does not begin nor a copy of the hello at another
+// server, which the token is good for too, leaves it to its client, which is told so.
 func TestTokenIsUsedByAHandshakeThatDoesNotEnd(t *testing.T) {
 	first, second := newDesk(t, Config{}), newDesk(t, Config{})
 	tok := first.issue(t, 1, nil)
@@ -101,8 +100,8 @@ func TestTokenIsUsedByAHandshakeThatDoesNotEnd(t *testing.T) {
 	}
 }
 
-// TestForeignTokens shows tokens to a listener that has another token key, another key altogether,
-// or the right one when the token was altered on the way.
+// TestForeignTokens shows tokens to a listener that has another token key, another key altogether, or the right
+// one when the token was altered on the way.
 func TestForeignTokens(t *testing.T) {
 	d := newDesk(t, Config{})
 	strange, err := token.NewKey()

@@ -40,12 +40,10 @@ func networks(t testing.TB) map[string]transport.Network {
 	}
 }
 
-// patience is how long a connection over sockets may hear nothing: as long as a busy machine may
-// stand still.
+// patience is how long a connection over sockets may hear nothing: as long as a busy machine may stand still.
 const patience = time.Minute
 
-// again ticks when a datagram that has brought no answer may be taken for lost, as it can be over
-// loopback too.
+// again ticks when a datagram that has brought no answer may be taken for lost, as it can be over loopback too.
 func again(t testing.TB) <-chan time.Time {
 	t.Helper()
 	tick := time.NewTicker(time.Second)
@@ -53,8 +51,7 @@ func again(t testing.TB) <-chan time.Time {
 	return tick.C
 }
 
-// pingPong connects to an echo, and returns a function that sends a payload and waits for it to
-// come back.
+// pingPong connects to an echo, and returns a function that sends a payload and waits for it to come back.
 func pingPong(t testing.TB, n transport.Network, size int) func() {
 	t.Helper()
 	cfg := transport.Config{Network: n, Timeout: patience}

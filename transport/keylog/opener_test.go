@@ -131,8 +131,7 @@ func TestReordered(t *testing.T) {
 	}
 }
 
-// TestLate has a recording that begins when the ends name the session no more: all sessions are
-// tried.
+// TestLate has a recording that begins when the ends name the session no more: all sessions are tried.
 func TestLate(t *testing.T) {
 	var talks []*talk
 	var sessions []Session
@@ -154,8 +153,7 @@ func TestLate(t *testing.T) {
 	}
 }
 
-// TestAddressesAgain has a client take the address of one before it, whose last datagrams come
-// late.
+// TestAddressesAgain has a client take the address of one before it, whose last datagrams come late.
 func TestAddressesAgain(t *testing.T) {
 	old, next := newTalk(1, seal.AES128GCM), newTalk(2, seal.AES128GCM)
 	o := NewOpener([]Session{old.Session, next.Session})
@@ -217,8 +215,8 @@ func TestBounded(t *testing.T) {
 	}
 }
 
-// TestManyAddresses has one datagram of a session come from more addresses than are kept, as a
-// forged recording does. A session that is heard of again and again in between stays known.
+// TestManyAddresses has one datagram of a session come from more addresses than are kept, as a forged recording does. A
+// session that is heard of again and again in between stays known.
 func TestManyAddresses(t *testing.T) {
 	k, other := newTalk(1, seal.AES128GCM), newTalk(2, seal.AES128GCM)
 	o := NewOpener([]Session{k.Session, other.Session})
@@ -242,8 +240,7 @@ func TestManyAddresses(t *testing.T) {
 	}
 }
 
-// TestKeysAreForgotten: datagrams that no session opens leave no keys behind in those that were
-// tried.
+// TestKeysAreForgotten: datagrams that no session opens leave no keys behind in those that were tried.
 func TestKeysAreForgotten(t *testing.T) {
 	k := newTalk(1, seal.AES128GCM)
 	o := NewOpener([]Session{k.Session})

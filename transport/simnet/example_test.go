@@ -25,5 +25,7 @@ func ExampleQueue() {
 		packet, at, _ := queue.Pop(now)
 		fmt.Println(at, packet)
 	}
-	// Output: 60ms c 70ms d
+	// Output:
+	// 60ms c
+	// 70ms d
 }

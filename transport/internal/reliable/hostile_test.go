@@ -63,8 +63,8 @@ func (h *hostile) input(b []byte) {
 	}
 }
 
-// run keeps the channel's queue full for that long, or until it gives up, and has the peer act
-// every so many milliseconds. It returns how long that was.
+// run keeps the channel's queue full for that long, or until it gives up, and has the peer act every so many
+// milliseconds. It returns how long that was.
 func (h *hostile) run(d time.Duration, message, every int, act func(n int)) time.Duration {
 	start := time.Now()
 	for n := 0; time.Since(start) < d && !h.channel.Exhausted(); n++ {
@@ -153,8 +153,7 @@ func TestHostilePeers(t *testing.T) {
 	}
 }
 
-// TestHeldBytes: nobody receives the messages, and the peer goes on to send. The channel holds two
-// windows of segments.
+// TestHeldBytes: nobody receives the messages, and the peer goes on to send. The channel holds two windows of segments.
 func TestHeldBytes(t *testing.T) {
 	for name, order := range map[string]func(i uint32) uint32{
 		"in order": func(i uint32) uint32 { return i },

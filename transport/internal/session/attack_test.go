@@ -165,8 +165,8 @@ func TestHandshakeDatagramsToAServer(t *testing.T) {
 	})
 }
 
-// TestFloodOfQuestions: a client that asks without end is answered some 20 times a second. No
-// answer is longer than its question, but for the two bytes of an answer to a probe of nothing.
+// TestFloodOfQuestions: a client that asks without end is answered some 20 times a second. No answer is longer than its
+// question, but for the two bytes of an answer to a probe of nothing.
 func TestFloodOfQuestions(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *pair) {
 		p.connect()
@@ -197,8 +197,7 @@ func TestFloodOfQuestions(t *testing.T) {
 	})
 }
 
-// TestFloodOfMoves: a client that sends from many addresses is challenged, and moved, at a limited
-// rate.
+// TestFloodOfMoves: a client that sends from many addresses is challenged, and moved, at a limited rate.
 func TestFloodOfMoves(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *pair) {
 		p.connect()

@@ -25,8 +25,8 @@ func fuzzed(now time.Time, cfg Config) []*Session {
 	return []*Session{connecting, waiting, open, server, unsealed}
 }
 
-// FuzzInput feeds one datagram as it is, and then its body again and again as if the peer had
-// sealed it, to sessions in each state.
+// FuzzInput feeds one datagram as it is, and then its body again and again as if the peer had sealed it, to
+// sessions in each state.
 func FuzzInput(f *testing.F) {
 	for k := range wire.ProbeAnswerKind + 1 {
 		for _, long := range []bool{false, true} {

@@ -101,8 +101,7 @@ func TestShortHeaderFromElsewhere(t *testing.T) {
 	})
 }
 
-// TestOldDatagramFromElsewhere: a copy that is far behind the newest datagram does not show where
-// the client is.
+// TestOldDatagramFromElsewhere: a copy that is far behind the newest datagram does not show where the client is.
 func TestOldDatagramFromElsewhere(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *pair) {
 		p.connect()
@@ -134,8 +133,7 @@ func TestFloodOfChallenges(t *testing.T) {
 	})
 }
 
-// TestDeaf: a client is deaf after 2 s without an answer, then after 4 s more, and not while it is
-// answered.
+// TestDeaf: a client is deaf after 2 s without an answer, then after 4 s more, and not while it is answered.
 func TestDeaf(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *pair) {
 		p.connect()
@@ -237,9 +235,8 @@ func TestHelloFromElsewhere(t *testing.T) {
 	})
 }
 
-// TestSample: each datagram between two rounds has the same chance that its address is challenged.
-// The round begins 25 ms after the first one at least. A candidate is part of the sample unless it
-// answered lately.
+// TestSample: each datagram between two rounds has the same chance that its address is challenged. The round
+// begins 25 ms after the first one at least. A candidate is part of the sample unless it answered lately.
 func TestSample(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *pair) {
 		s := validating(t, p)

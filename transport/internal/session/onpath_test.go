@@ -15,8 +15,8 @@ import (
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
-// observer is the schedule of an on-path attacker. He sees every datagram, copies and delays the
-// copies, forges unauthenticated datagrams and sends from any address, but drops nothing.
+// observer is the schedule of an on-path attacker. He sees every datagram, copies and delays the copies, forges
+// unauthenticated datagrams and sends from any address, but drops nothing.
 type observer struct {
 	addrs          []netip.AddrPort
 	start, stop    time.Duration // of copying and forging
@@ -63,8 +63,7 @@ func (h *modelEvents) Pop() any {
 	return e
 }
 
-// model is a client, a server, the direct path between them, and an observer. It runs in virtual
-// time.
+// model is a client, a server, the direct path between them, and an observer. It runs in virtual time.
 type model struct {
 	rng            *rand.Rand
 	began, now     time.Time
@@ -328,10 +327,9 @@ func (m *model) schedule(late bool) {
 	m.observer = o
 }
 
-// TestOnPathObserver runs random schedules of the observer against clients that keep their address
-// and clients that change it. The rules are those of reached. Besides, each payload of the client
-// is accepted, from the direct path or as a copy, and the server has the client's address within a
-// second after the observer stopped.
+// TestOnPathObserver runs random schedules of the observer against clients that keep their address and clients
+// that change it. The rules are those of reached. Besides, each payload of the client is accepted, from the direct
+// path or as a copy, and the server has the client's address within a second after the observer stopped.
 func TestOnPathObserver(t *testing.T) {
 	schedules := 10_000
 	switch {
@@ -382,8 +380,7 @@ func TestOnPathObserver(t *testing.T) {
 	}
 }
 
-// TestObservers changes the client's address, without its knowledge, while one of certain observers
-// acts.
+// TestObservers changes the client's address, without its knowledge, while one of certain observers acts.
 func TestObservers(t *testing.T) {
 	const moved, stop, end = time.Second, 18 * time.Second, 20 * time.Second
 	addrs := make([]netip.AddrPort, 12)

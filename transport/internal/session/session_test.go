@@ -144,8 +144,8 @@ func TestSuiteThatWasNotOffered(t *testing.T) {
 	})
 }
 
-// A cookie that is not good any more is answered by another retry: the hello that follows is the
-// same but for the cookie.
+// A cookie that is not good any more is answered by another retry: the hello that follows is the same but for
+// the cookie.
 func TestHelloStaysTheSame(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *pair) {
 		p.run(2 * oneWay)
@@ -294,8 +294,7 @@ func TestSilentMinute(t *testing.T) {
 	})
 }
 
-// TestIdle: of an idle session's ends the client beats, and the server answers, until something is
-// sent.
+// TestIdle: of an idle session's ends the client beats, and the server answers, until something is sent.
 func TestIdle(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *pair) {
 		p.connect()
