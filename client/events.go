@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -31,7 +32,7 @@ func (e *events) Closed(link *transport.Conn, err error) {
 	if err == nil {
 		err = e.violation
 	}
-	c.down.reset(link)
+	c.worlds.Reset(link)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stats.Transport = c.stats.Transport.Plus(link.Stats())
@@ -63,8 +64,12 @@ func (e *events) Closed(link *transport.Conn, err error) {
 		return
 	}
 	c.cfg.Logger.Warn("connection lost, reconnecting", "server", c.addr, "error", err)
-	c.work.Add(1)
-	go c.reconnect()
+	ctx, cancel := context.WithCancel(context.Background()) // Renew's; not Dial's, which may have a deadline
+	c.stop = cancel
+	c.work.Go(func() {
+		defer cancel()
+		c.reconnect(ctx)
+	})
 }
 
 // Datagram takes acks, answers, and what the server's worlds send.
@@ -79,7 +84,7 @@ func (e *events) Datagram(_ *transport.Conn, b []byte, at time.Time) {
 		case control.Bound:
 			err = e.bound(body)
 		case control.Down, control.DownFragment:
-			err = e.down.datagram(t, body, at)
+			err = e.worlds.HandleDatagram(t, body, at)
 		case control.Leaving:
 			e.leave()
 			e.wake(time.Now())
@@ -99,7 +104,7 @@ func (e *events) Tick(now time.Time) {
 		next = sooner(next, s.tick(now))
 	}
 	next = sooner(next, e.share(now))
-	next = sooner(next, e.down.tick(now))
+	e.worlds.Tick(now)
 	next = sooner(next, e.goOnLeaving(now))
 	if !next.IsZero() {
 		e.wake(next)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
@@ -33,20 +34,18 @@ func newTestConn(t testing.TB) *Conn {
 		t.Fatal(err)
 	}
 	c := newConn(cfg, "")
-	c.life, c.end = context.WithCancel(context.Background())
-	t.Cleanup(c.end)
 	move, err := schema.New("Move", 60, []schema.Field{{Name: "Buttons", Kind: schema.KindBits, Width: 8}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		s, err := newStream(c, move, options{every: 1})
+		s, err := newStream(c, move, BindConfig{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		s.link = new(transport.Conn)
 	}
-	c.streams[0].answered(&control.BindAnswer{Ring: 64, Prior: rpcdelta.GenericPrior().Hash()})
+	c.streams[0].answered(&control.BindAnswer{Ring: 64, Prior: prior.Generic().Hash()})
 	if c.streams[0].enc == nil {
 		t.Fatal("not bound")
 	}
@@ -85,7 +84,7 @@ func TestSendOverDyingLink(t *testing.T) {
 				t.Errorf("counted %+v", s.stats)
 			}
 		}
-		c.end()
+		close(c.closed)
 		if err := s.sendFrame(s.frame); !errors.Is(err, net.ErrClosed) {
 			t.Errorf("after Close: %v", err)
 		}
@@ -103,7 +102,7 @@ func TestLostAtOnce(t *testing.T) {
 	if err := c.install(&events{Conn: c}, link); err != nil || c.current() != link || c.streams[1].link != link {
 		t.Errorf("not installed: %v", err)
 	}
-	c.end()
+	close(c.closed)
 	if err := c.install(&events{Conn: c}, new(transport.Conn)); !errors.Is(err, net.ErrClosed) || c.current() != link {
 		t.Errorf("installed after Close: %v", err)
 	}
@@ -114,10 +113,10 @@ func FuzzDatagram(f *testing.F) {
 	ack := rpcdelta.Ack{Seq: 3, Window: 5, Len: 3, Whole: true}
 	f.Add(ack.Append([]byte{byte(control.Acks)}), []byte{byte(control.Acks)})
 	f.Add([]byte{byte(control.Leaving)}, []byte{byte(control.Leaving)})
-	none := rpcdelta.Ack{None: true, Trouble: rpcdelta.Desync}
+	none := rpcdelta.Ack{None: true, ResetReason: rpcdelta.ErrDesync}
 	f.Add(none.Append([]byte{byte(control.Acks)}), none.Append(ack.Append([]byte{byte(control.Acks)})))
 	for _, a := range []control.BindAnswer{
-		{RPC: 1, Ring: 2, Prior: rpcdelta.GenericPrior().Hash()},
+		{RPC: 1, Ring: 2, Prior: prior.Generic().Hash()},
 		{RPC: 1, Ring: 2, Prior: 7},
 		{RPC: 1, Ring: -1},
 		{RPC: 1, Reason: control.ReasonSchema, Field: -7, Theirs: "Buttons bits"},

@@ -1,8 +1,10 @@
 package ds_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,9 +12,11 @@ import (
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -32,13 +36,13 @@ func TestHonestPlayersAreNotLimited(t *testing.T) {
 		}
 		c := coalesced{
 			every: 1 + rng.IntN(client.MaxSendEvery), redundancy: int(pick(rpcdelta.RedundancyOff, rpcdelta.RedundancyAuto, 3, rpcdelta.MaxRedundancy)),
-			rpcs: 1 + rng.IntN(3), tick: []time.Duration{0, time.Second / 30, client.FlushOnly}[rng.IntN(3)], link: link, late: rng.IntN(2) == 0,
+			rpcs: 1 + rng.IntN(3), tick: []time.Duration{0, time.Second / 30, flushOnly}[rng.IntN(3)], link: link, late: rng.IntN(2) == 0,
 		}
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				t.Logf("%+v", c)
 				srv, _, _, _ := c.play(t, 900) // fails if anything is dropped but what is late or came before
-				if st := srv.Stats(); st.Drops != ([ds.BadAck + 1]uint64{}) {
+				if st := srv.Stats(); st.Drops != ([ds.InvalidAck + 1]uint64{}) {
 					t.Errorf("drops %v", st.Drops)
 				}
 			})
@@ -63,9 +67,9 @@ func TestOutage(t *testing.T) {
 			return ds.Handle(s, "Fire", fire.Handle)
 		})
 		conn := uplinktest.Dial(t, network, client.Config{})
-		stall, err := client.Bind[noField](conn, "Stall")
+		stall, err := client.Bind[noField](t.Context(), conn, "Stall", client.BindConfig{})
 		uplinktest.Must(t, err)
-		moves, fires := uplinktest.Bind(t, conn, "Move"), uplinktest.Bind(t, conn, "Fire", client.Reliable())
+		moves, fires := uplinktest.Bind(t, conn, "Move"), uplinktest.Bind(t, conn, "Fire", client.BindConfig{Reliable: true})
 		next := uint64(0)
 		call := func(d time.Duration) {
 			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Second / 60) {
@@ -110,15 +114,15 @@ func TestTooManyFrames(t *testing.T) {
 			settle(4 * time.Second / hz)
 		}
 		got := srv.Stats().RPCs[0]
-		slack := float64(ds.DefaultRateSlack)
+		slack := 2.0 // the default RateSlack
 		if most := slack*rate*(seconds+2) + rpcdelta.MaxHeld; float64(got.Frames()) > most || float64(got.Frames()) < most*0.9 {
 			t.Errorf("%d frames delivered, want about %v", got.Frames(), most)
 		}
-		if got.Frames()+got.Drops[ds.Limited] != seconds*hz || got.Missed < got.Drops[ds.Limited]*9/10 || got.Drops[ds.Desync]+got.Drops[ds.BaselineMissing] != 0 {
+		if got.Frames()+got.Drops[ds.RateLimited] != seconds*hz || got.Missed < got.Drops[ds.RateLimited]*9/10 || got.Drops[ds.Desync]+got.Drops[ds.BaselineMissing] != 0 {
 			t.Errorf("%+v", got)
 		}
 		uplinktest.Must(t, r.Close()) // so that no more acks come
-		if a := r.acks[len(r.acks)-1]; uint64(a.Seq) < seconds*hz-50 || a.Trouble != rpcdelta.NoTrouble {
+		if a := r.acks[len(r.acks)-1]; uint64(a.Seq) < seconds*hz-50 || a.ResetReason != nil {
 			t.Errorf("the last ack is %+v", a)
 		}
 	})
@@ -150,7 +154,7 @@ func TestTooManyMessages(t *testing.T) {
 				looked += n
 			}
 		}
-		if limited := st.Drops[ds.Limited]; limited < messages*9/10 || looked > 2*3*(60+50) {
+		if limited := st.Drops[ds.RateLimited]; limited < messages*9/10 || looked > 2*3*(60+50) {
 			t.Errorf("%d messages are dropped at once, %d payloads are looked at", limited, looked)
 		}
 	})
@@ -179,7 +183,7 @@ func TestTooManyReliable(t *testing.T) {
 		if sent < 512 || sent > 1200 {
 			t.Errorf("the session ends after %d frames", sent)
 		}
-		if got := srv.Stats().RPCs[1]; got.Drops[ds.Limited] != 1 {
+		if got := srv.Stats().RPCs[1]; got.Drops[ds.RateLimited] != 1 {
 			t.Errorf("%+v", got)
 		}
 	})
@@ -228,7 +232,7 @@ func TestFairQueue(t *testing.T) {
 		srv := uplinktest.Serve(t, network, ds.Config{Poll: true, QueueBytes: queue * (moveBytes + 8)}, func(s *ds.Server) error {
 			return ds.Handle(s, "Move", func(p *ds.Player, _ ds.Frame[uplinktest.Move]) { got[p]++ })
 		})
-		flood := uplinktest.Bind(t, uplinktest.Dial(t, network, client.Config{}), "Move", client.Rate(250))
+		flood := uplinktest.Bind(t, uplinktest.Dial(t, network, client.Config{}), "Move", client.BindConfig{RateHz: 250})
 		quiet := uplinktest.Bind(t, uplinktest.Dial(t, network, client.Config{}), "Move")
 		srv.Poll()
 		play(t, flood, 1, 0, 500, 250)
@@ -242,6 +246,35 @@ func TestFairQueue(t *testing.T) {
 		// Half of the room and its half of the other one; the other player has a fourth.
 		if len(got) != 2 || most < queue*3/4-8 || most > queue*3/4+8 || least < queue/4-5 || least > queue/4+5 {
 			t.Errorf("%v of %d", got, queue)
+		}
+	})
+}
+
+// TestFloodOfReplies: a client that replies to an offer more often than it may loses its session.
+func TestFloodOfReplies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+		var world *ds.World[uplinktest.Move]
+		cfg := ds.Config{Joined: func(p *ds.Player) {
+			_, err := world.Offer(p)
+			uplinktest.Must(t, err)
+		}}
+		srv := uplinktest.Serve(t, network, cfg, func(s *ds.Server) (err error) {
+			world, err = ds.NewWorld(s, "moves", ds.WorldConfig[uplinktest.Move]{})
+			return err
+		})
+		r := dialRaw(t, network)
+		settle(100 * ms)
+		const rate, burst = 50, 100 + 8 // with the requests to bind 8 RPCs at once
+		sent := 0
+		for end := time.Now().Add(time.Second); time.Now().Before(end) && r.SendReliable(replication.AppendReply(nil, 0, replication.Answer(sent%2))) == nil; sent++ {
+			settle(ms)
+		}
+		if err := r.Send([]byte{0}); !errors.Is(err, transport.ErrClosedByPeer) || !strings.Contains(err.Error(), "too many requests to bind and replies to offers") {
+			t.Errorf("after %d replies: %v", sent, err)
+		}
+		if sent < rate || sent > burst+2*rate || srv.Stats().Drops[ds.RateLimited] != 1 {
+			t.Errorf("%d replies were sent, %v", sent, srv.Stats().Drops)
 		}
 	})
 }

@@ -3,6 +3,7 @@ package ds_test
 import (
 	"bytes"
 	"errors"
+	"log/slog"
 	"net/netip"
 	"strings"
 	"sync/atomic"
@@ -41,7 +42,7 @@ func TestReliable(t *testing.T) {
 		})
 		conn := uplinktest.Dial(t, network, client.Config{})
 		move := uplinktest.Bind(t, conn, "Move")
-		fire := uplinktest.Bind(t, conn, "Fire", client.Reliable())
+		fire := uplinktest.Bind(t, conn, "Fire", client.BindConfig{Reliable: true})
 		play(t, move, 1, 0, 600, 60)
 		if n := segments.Load(); n != 0 {
 			t.Errorf("%d reliable datagrams though nothing reliable was sent", n)
@@ -90,7 +91,7 @@ func TestReliableBacklog(t *testing.T) {
 			})
 		})
 		conn := uplinktest.Dial(t, network, client.Config{})
-		s, err := client.Bind[blob](conn, "Blob", client.Reliable())
+		s, err := client.Bind[blob](t.Context(), conn, "Blob", client.BindConfig{Reliable: true})
 		uplinktest.Must(t, err)
 		send := func(n uint32) error {
 			data := make([]byte, 7000)
@@ -159,7 +160,7 @@ func TestReliableWithSlowAcks(t *testing.T) {
 				took += f.Received.Sub(start) - time.Duration(f.Seq)*time.Second/hz
 			})
 		})
-		fire := uplinktest.Bind(t, uplinktest.Dial(t, network, client.Config{}), "Fire", client.Reliable())
+		fire := uplinktest.Bind(t, uplinktest.Dial(t, network, client.Config{}), "Fire", client.BindConfig{Reliable: true})
 		start = time.Now()
 		const frames = 600
 		play(t, fire, 1, 0, frames, hz)
@@ -181,7 +182,7 @@ func TestReliableTooLarge(t *testing.T) {
 		uplinktest.Serve(t, network, ds.Config{}, func(s *ds.Server) error {
 			return ds.Handle(s, "Huge", func(_ *ds.Player, f ds.Frame[huge]) { got = append(got, len(f.Value.Data)) })
 		})
-		s, err := client.Bind[huge](uplinktest.Dial(t, network, client.Config{}), "Huge", client.Reliable())
+		s, err := client.Bind[huge](t.Context(), uplinktest.Dial(t, network, client.Config{}), "Huge", client.BindConfig{Reliable: true})
 		uplinktest.Must(t, err)
 		noise := bytes.Repeat([]byte{1, 2, 3, 4, 5, 6, 7}, 12000/7)
 		uplinktest.Must(t, s.Send(&huge{Data: noise[:8000]}))
@@ -207,7 +208,7 @@ func TestReliableOverflow(t *testing.T) {
 		srv := uplinktest.Serve(t, network, ds.Config{
 			Poll: true, QueueBytes: queue * (moveBytes + 8), Left: func(_ *ds.Player, err error) { left = errors.Join(errors.New("left"), err) },
 		}, func(s *ds.Server) error { return ds.Handle(s, "Fire", journal.Handle) })
-		fire := uplinktest.Bind(t, uplinktest.Dial(t, network, client.Config{}), "Fire", client.Reliable())
+		fire := uplinktest.Bind(t, uplinktest.Dial(t, network, client.Config{}), "Fire", client.BindConfig{Reliable: true})
 		srv.Poll()
 		var err error
 		for n := range uint64(30) {
@@ -228,6 +229,55 @@ func TestReliableOverflow(t *testing.T) {
 		}
 		if st := srv.Stats().RPCs[1]; st.Drops[ds.QueueFull] != 1 {
 			t.Errorf("%+v", st)
+		}
+	})
+}
+
+// TestHonestReliableCalls: over a link that loses, duplicates and reorders, and across restarts of the server, a client
+// with reliable and unreliable calls of the same RPC sends nothing that ends its session.
+func TestHonestReliableCalls(t *testing.T) {
+	const seed = 21
+	t.Logf("seed %d", seed)
+	synctest.Test(t, func(t *testing.T) {
+		up, down := symmetric(80*ms, simnet.Config{Loss: 0.2, Jitter: 30 * ms, Duplicate: 0.1, Seed: seed})
+		network := uplinktest.NewNetwork(t, up, down)
+		var log record
+		cfg := ds.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}
+		journal := uplinktest.NewJournal(t, 1)
+		serve := func() *uplinktest.Server {
+			return uplinktest.Serve(t, network, cfg, func(s *ds.Server) error {
+				return errors.Join(ds.Handle(s, "Fire", journal.Handle), ds.Handle(s, "Move", func(*ds.Player, ds.Frame[uplinktest.Move]) {}))
+			})
+		}
+		srv := serve()
+		conn := uplinktest.Dial(t, network, client.Config{})
+		move, fire := uplinktest.Bind(t, conn, "Move"), uplinktest.Bind(t, conn, "Fire", client.BindConfig{Reliable: true})
+		n := uint64(0)
+		call := func(d time.Duration) {
+			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Second / 60) {
+				m, f := uplinktest.MoveAt(2, n), uplinktest.MoveAt(1, n)
+				if err := move.Send(&m); err != nil && !errors.Is(err, client.ErrReconnecting) {
+					t.Fatal(err)
+				}
+				switch err := fire.Send(&f); {
+				case err == nil:
+					n++
+				case errors.Is(err, client.ErrReconnecting):
+					n = 0 // a new player
+				default:
+					t.Fatal(err)
+				}
+			}
+		}
+		for range 4 {
+			call(3 * time.Second)
+			network.Crash(t, uplinktest.Addr)
+			<-srv.Served
+			srv = serve()
+			call(8 * time.Second)
+			if malformed, unknown := dropped(srv); malformed+unknown != 0 || log.count("session ended") != 0 || n < 60 {
+				t.Errorf("%d malformed, %d unknown, %d frames sent, log %s", malformed, unknown, n, log.buf.String())
+			}
 		}
 	})
 }

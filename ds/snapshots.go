@@ -1,60 +1,54 @@
 package ds
 
 import (
-	"fmt"
 	"time"
+
+	"github.com/uplink-rpc/uplink/internal/replication"
 )
 
-// SnapshotStream is what one player gets of a [World].
-type SnapshotStream[T any] struct {
-	world *World[T]
-	down  *downstream
-}
+// SnapshotStream is a [World] as one player receives it, as snapshots.
+type SnapshotStream[T any] struct{ playerStream }
 
-// Snapshots offers the player the server's world of objects T, as [World.Offer] does, where there is only one such world.
-func Snapshots[T any](p *Player) (*SnapshotStream[T], error) {
-	w, err := worldOf[T](p.server)
+// Offer offers the world to a player as snapshots, in Config.Joined for example. It is sent once the
+// client has subscribed with client.SubscribeSnapshots and has the initial state. A repeated offer returns the
+// same stream.
+func (w *World[T]) Offer(p *Player) (*SnapshotStream[T], error) {
+	to, err := w.streamsOf(p)
 	if err != nil {
 		return nil, err
 	}
-	return w.Offer(p)
-}
-
-// worldOf gives the only world of objects T.
-func worldOf[T any](s *Server) (only *World[T], err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, src := range s.sources {
-		w, ok := src.(*World[T])
-		if ok && only != nil {
-			return nil, fmt.Errorf("ds: there are several worlds of %T: use its Offer or OfferState", *new(T))
-		}
-		if ok {
-			only = w
-		}
+	s, err := w.world.Offer(to)
+	if err != nil {
+		return nil, err
 	}
-	if only == nil {
-		return nil, fmt.Errorf("ds: there is no world of %T: make it with NewWorld", *new(T))
+	return &SnapshotStream[T]{playerStream{w.world, s}}, nil
+}
+
+// playerStream is what streams of both codecs have in common.
+type playerStream struct {
+	world  *replication.World
+	stream *replication.Stream
+}
+
+// Send sends the world's newest tick to this player alone, for games that send to some players less
+// often than to others. It returns [ErrNotReady] while the client has not subscribed. A tick is sent
+// once, and of state only when the bandwidth has room for more than headers. Other errors are those
+// of the codec, such as [statesync.ErrBudget] if no object fits the bandwidth, or wrap net.ErrClosed.
+func (s playerStream) Send() error {
+	if s.world.Open() != nil {
+		return errUncommitted
 	}
-	return only, nil
+	return s.stream.Send(time.Now())
 }
 
-// Send sends the world's newest tick to this player alone, for games that send to some less often than to others. It is
-// [ErrNotReady] while the client does not take part. A tick that was sent already is not sent again. Other errors say
-// why it could not be sent, or wrap net.ErrClosed.
-func (s *SnapshotStream[T]) Send() error { return s.world.sendTo(s.down) }
+// Ready reports whether the client has subscribed and has the initial state.
+func (s playerStream) Ready() bool { return s.stream.Ready() }
 
-// Ready says whether the client takes part and has the initial state.
-func (s *SnapshotStream[T]) Ready() bool {
-	st := s.down.counted()
-	return st.Ready > 0
-}
+// Stats returns the counts of this player.
+func (s playerStream) Stats() ReplicationStats { return s.stream.Stats() }
 
-// Stats gives what was counted for this player.
-func (s *SnapshotStream[T]) Stats() DownstreamStats { return s.down.counted() }
+// RTT returns the player's round-trip time.
+func (s playerStream) RTT() time.Duration { return s.stream.RTT() }
 
-// RTT is the player's.
-func (s *SnapshotStream[T]) RTT() time.Duration { return s.down.player.RTT() }
-
-// Stop ends it: no more is sent, and the client is told. The world can be offered again.
-func (s *SnapshotStream[T]) Stop() { s.down.quit() }
+// Stop ends the stream and tells the client. The world can be offered again, by either codec.
+func (s playerStream) Stop() { s.stream.Stop() }

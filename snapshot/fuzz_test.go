@@ -7,8 +7,9 @@ import (
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
-// FuzzDecode gives a decoder that holds some snapshots whatever comes: what it takes is a set, and what it refuses
-// leaves it as it was, so that it takes the next one just as a decoder that saw none of that.
+// FuzzDecode gives a decoder that holds some snapshots whatever comes: what it takes is a set, and
+// what it refuses leaves it as it was, so that it takes the next one just as a decoder that saw
+// none of that.
 func FuzzDecode(f *testing.F) {
 	const held, more = 19, 6
 	sc := newScene(f, 5, 12)
@@ -71,22 +72,6 @@ func FuzzDecode(f *testing.F) {
 		}
 		dec = prepare(t)
 		whole(t, sc.schema, set)
-	})
-}
-
-func FuzzPacked(f *testing.F) {
-	sc := newScene(f, 5, 12)
-	base := sc.schema.NewSet()
-	sc.fill(f, base)
-	f.Add([]byte{1, 2, 3}, uint8(63))
-	f.Fuzz(func(t *testing.T, src []byte, use uint8) {
-		p := snapshot.NewPacker(sc.schema, snapshot.Packing{
-			Changed: use&1 != 0, Indices: use&2 != 0, Places: use&4 != 0, Orientations: use&8 != 0, Same: use&16 != 0, AtRest: use&32 != 0,
-		})
-		got := sc.schema.NewSet()
-		if p.Decode(got, base, src) == nil {
-			whole(t, sc.schema, got)
-		}
 	})
 }
 

@@ -12,13 +12,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
 var update = flag.Bool("update", false, "write the results that sessions in testdata should have")
 
-// TestGoldenSessions plays testdata/*.session, whole sessions byte for byte. A line is a command and, behind an equals
-// sign, what has to come of it:
+// TestGoldenSessions plays testdata/*.session, whole sessions byte for byte. A line is a command
+// and, behind an equals sign, what has to come of it:
 //
 //	field NAME KIND N LO HI       of the schema
 //	config RING CHECKEVERY        optional
@@ -88,7 +89,7 @@ func (p *player) play(line string) string {
 	switch words[0] {
 	case "field":
 		n := numbers(p.t, words[3:])
-		p.fields = append(p.fields, snapshot.Field{Name: words[1], Kind: kinds[words[2]], N: n[0], Lo: int32(n[1]), Hi: int32(n[2])})
+		p.fields = append(p.fields, snapshot.Field{Name: words[1], Class: kinds[words[2]], N: n[0], Lo: int32(n[1]), Hi: int32(n[2])})
 	case "config":
 		n := numbers(p.t, words[1:])
 		p.cfg = snapshot.Config{Ring: n[0], CheckEvery: n[1]}
@@ -114,8 +115,8 @@ func (p *player) play(line string) string {
 	return line
 }
 
-var kinds = map[string]snapshot.Kind{
-	"motion": snapshot.Motion, "quat": snapshot.Quat, "flags": snapshot.Flags, "angle": snapshot.Angle, "bytes": snapshot.Bytes,
+var kinds = map[string]schema.Class{
+	"motion": schema.ClassNumber, "quat": schema.ClassQuat, "flags": schema.ClassInteger, "angle": schema.ClassAngle, "bytes": schema.ClassBytes,
 }
 
 func numbers(t *testing.T, words []string) (n []int) {
@@ -176,13 +177,14 @@ func (p *player) send() string {
 	return p.sent[info.Seq]
 }
 
-// take has the decoder get what the file says was sent, which is what the encoder sent, or the test fails by that.
+// take has the decoder get what the file says was sent, which is what the encoder sent, or the test
+// fails by that.
 func (p *player) take(seq uint16) string {
 	payload, err := hex.DecodeString(p.sent[seq])
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	name, got, err := p.dec.Decode(payload)
+	info, got, err := p.dec.Decode(payload)
 	switch {
 	case errors.Is(err, snapshot.ErrLate):
 		return "late"
@@ -192,7 +194,7 @@ func (p *player) take(seq uint16) string {
 		return "desync"
 	case err != nil:
 		p.t.Fatal(err)
-	case name != seq || !got.Equal(p.sets[seq]):
+	case info.Seq != seq || !got.Equal(p.sets[seq]):
 		return "wrong"
 	}
 	return "right"

@@ -12,8 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/uplink-rpc/uplink/client"
-	"github.com/uplink-rpc/uplink/internal/link"
+	"github.com/uplink-rpc/uplink/internal/lab/simlink"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/trace"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -21,8 +22,8 @@ import (
 type replayOptions struct {
 	to, schema, priorFile string
 	codec                 rpcdelta.Codec
-	prior                 *rpcdelta.Prior
-	link                  link.Config
+	prior                 *prior.Prior
+	link                  simlink.Config
 	sealing               sealing
 	admission             admission
 	logging               logging
@@ -65,7 +66,7 @@ A server on another machine wants a connect token: --token gives one, --key make
 	f.StringVar(&o.schema, schemaFlag, "", "schema file, instead of the one beside the trace")
 	f.StringVar(&codec, "codec", rpcdelta.DefaultCodec.String(), "how frames become bits")
 	f.StringVar(&o.priorFile, priorFlag, "", "what adaptive starts from if the server has it too, a file of uplink train")
-	o.link = link.Config{Burst: 1, Seed: 1}
+	o.link = simlink.Config{Burst: 1, Seed: 1}
 	o.link.AddFlags(f)
 	f.IntVar(&o.ring, "ring", rpcdelta.DefaultRing, "frames kept as baselines")
 	f.DurationVar(&o.wait, "wait", 3*time.Second, "how long to wait for the server's answer")
@@ -106,11 +107,7 @@ func runReplay(cmd *cobra.Command, path string, o *replayOptions) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
-	var opts []client.Option
-	if o.reliable {
-		opts = append(opts, client.Reliable())
-	}
-	stream, err := client.BindSchema(conn, t.Schema, opts...)
+	stream, err := client.BindSchema(cmd.Context(), conn, t.Schema, client.BindConfig{Reliable: o.reliable})
 	if err != nil {
 		return err
 	}
@@ -216,7 +213,7 @@ func newSent(st client.RPCStats, skipped int) *sent {
 	n := float64(max(1, st.Frames()))
 	return &sent{
 		RPC: st.RPC, Frames: st.Frames(), Full: float64(st.FullBits) / n, Sent: float64(st.HeaderBits+st.PayloadBits) / n,
-		NoBaseline: st.Intra + st.Reset, Skipped: skipped, PriorFallback: st.PriorFallbacks != 0,
+		NoBaseline: st.Keyframe + st.Reset, Skipped: skipped, PriorFallback: st.PriorFallbacks != 0,
 	}
 }
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"hash/fnv"
 
-	"github.com/uplink-rpc/uplink/internal/mpack"
+	"github.com/uplink-rpc/uplink/internal/codec/msgpack"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 )
@@ -15,7 +15,7 @@ type BindRequest struct {
 	_msgpack struct{} `msgpack:",as_array"` //nolint:unused // tells msgpack to leave the names out
 
 	// RPC is the number that the client chose for the headers.
-	RPC mpack.Byte
+	RPC msgpack.Byte
 	// Name is the call's name, Fingerprint that of its schema, and Fields a short
 	// hash of each field, by which the DS finds the first that differs.
 	Name        string
@@ -73,12 +73,12 @@ const (
 
 // Append appends the request with its type.
 func (r *BindRequest) Append(dst []byte) ([]byte, error) {
-	return mpack.AppendMarshal(append(dst, byte(Bind)), r)
+	return msgpack.AppendMarshal(append(dst, byte(Bind)), r)
 }
 
 // ParseBindRequest reads what follows the type.
 func ParseBindRequest(b []byte) (r BindRequest, err error) {
-	if err = mpack.Unmarshal(b, &r); err != nil {
+	if err = msgpack.Unmarshal(b, &r); err != nil {
 		return r, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
 	return r, nil
@@ -86,12 +86,12 @@ func ParseBindRequest(b []byte) (r BindRequest, err error) {
 
 // Append appends the answer with its type.
 func (a *BindAnswer) Append(dst []byte) ([]byte, error) {
-	return mpack.AppendMarshal(append(dst, byte(Bound)), a)
+	return msgpack.AppendMarshal(append(dst, byte(Bound)), a)
 }
 
 // ParseBindAnswer reads what follows the type.
 func ParseBindAnswer(b []byte) (a BindAnswer, err error) {
-	if err = mpack.Unmarshal(b, &a); err != nil {
+	if err = msgpack.Unmarshal(b, &a); err != nil {
 		return a, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
 	return a, nil

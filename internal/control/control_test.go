@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/uplink-rpc/uplink/internal/mpack"
+	"github.com/uplink-rpc/uplink/internal/codec/msgpack"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 )
@@ -68,7 +68,7 @@ func TestRequestNumber(t *testing.T) {
 		rpcdelta.MaxRPC + 1: false, 300: false, 1<<16 + 44: false, 1<<32 + 44: false, math.MaxInt64: false,
 		-1: false, -212: false, math.MinInt64: false,
 	} {
-		b, err := mpack.AppendMarshal(nil, &request{RPC: n, Name: "Move"})
+		b, err := msgpack.AppendMarshal(nil, &request{RPC: n, Name: "Move"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -101,7 +101,7 @@ func TestSplit(t *testing.T) {
 		{[]byte{byte(Slack), 0}, Slack, true},
 		{[]byte{byte(Slack) + 1}, 0, false},
 		{[]byte{0xcf}, 0, false},
-		{[]byte{byte(Bundle) &^ rpcdelta.ControlMask}, Frame, true},
+		{[]byte{byte(Bundle) &^ Mask}, Frame, true},
 		{nil, 0, false},
 	} {
 		got, _, err := Split(c.in)

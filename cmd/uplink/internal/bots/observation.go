@@ -78,7 +78,7 @@ func (o *observation) add(st *client.Stats) {
 	for i := range st.RPCs {
 		rpc := &st.RPCs[i]
 		o.sent.Add(&rpc.Stats)
-		o.fates.Add(&rpc.Fates)
+		o.fates.Add(&rpc.Delivery)
 		o.bytes += rpc.Bytes
 		o.reconnecting += rpc.Reconnecting
 	}
@@ -91,7 +91,7 @@ func between(before, o observation) observation {
 	d.reconnections -= before.reconnections
 	d.rebinds -= before.rebinds
 	d.sent.Delta -= before.sent.Delta
-	d.sent.Intra -= before.sent.Intra
+	d.sent.Keyframe -= before.sent.Keyframe
 	d.sent.Reset -= before.sent.Reset
 	d.sent.FullBits -= before.sent.FullBits
 	d.bytes -= before.bytes

@@ -8,29 +8,30 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/capture"
+	"github.com/uplink-rpc/uplink/capture/record"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
 // trained is a prior that is not the built-in one.
-func trained(t *testing.T) *rpcdelta.Prior {
+func trained(t *testing.T) *prior.Prior {
 	t.Helper()
 	typ, err := schema.Compile[uplinktest.Move]("A", 0)
 	uplinktest.Must(t, err)
-	r := rpcdelta.Recording{Schema: typ.Schema()}
+	r := prior.Recording{Schema: typ.Schema()}
 	for n := range uint64(300) {
 		m, f := uplinktest.MoveAt(9, n), typ.Schema().NewFrame()
 		uplinktest.Must(t, typ.Quantize(f, &m))
 		r.Frames = append(r.Frames, *f)
 	}
-	p, err := rpcdelta.TrainPrior(t.Context(), []rpcdelta.Recording{r}, rpcdelta.TrainConfig{})
+	p, err := prior.Train(t.Context(), []prior.Recording{r}, prior.TrainConfig{})
 	uplinktest.Must(t, err)
 	return p
 }
 
 // rewrite makes a capture of another one; change gives what is in the place of a record, nil for nothing.
-func rewrite(t *testing.T, data []byte, change func(capture.Body) capture.Body) []byte {
+func rewrite(t *testing.T, data []byte, change func(record.Body) record.Body) []byte {
 	t.Helper()
 	r, err := capture.NewReader(bytes.NewReader(data))
 	uplinktest.Must(t, err)
@@ -51,12 +52,12 @@ func rewrite(t *testing.T, data []byte, change func(capture.Body) capture.Body) 
 func lose(t *testing.T, data []byte, rng *rand.Rand) []byte {
 	t.Helper()
 	n, from, lost := 0, 100+rng.IntN(200), 1+rng.IntN(10)
-	return rewrite(t, data, func(b capture.Body) capture.Body {
+	return rewrite(t, data, func(b record.Body) record.Body {
 		switch n++; {
 		case n < from || n > from+lost:
 			return b
 		case n == from+lost:
-			return &capture.Lost{Records: uint64(lost)}
+			return &record.Lost{Records: uint64(lost)}
 		}
 		return nil
 	})

@@ -16,12 +16,14 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/capture"
+	"github.com/uplink-rpc/uplink/capture/record"
 	"github.com/uplink-rpc/uplink/capture/tap"
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
@@ -37,7 +39,7 @@ type scenario struct {
 	ds              ds.Config
 	client          client.Config
 	link            simnet.Config
-	bind            []client.Option
+	bind            client.BindConfig
 	capture         capture.Config
 	reliable        bool // a reliable RPC beside the other two
 }
@@ -76,11 +78,9 @@ func (c *scenario) play(t *testing.T) (path string, st ds.Stats) {
 		conn := uplinktest.Dial(t, network, c.client)
 		uplinktest.Must(t, conn.SendReliable([]byte("hello")))
 		for _, rpc := range rpcs {
-			opts := slices.Clone(c.bind)
-			if rpc == "R" {
-				opts = append(opts, client.Reliable())
-			}
-			streams = append(streams, uplinktest.Bind(t, conn, rpc, opts...))
+			bind := c.bind
+			bind.Reliable = rpc == "R"
+			streams = append(streams, uplinktest.Bind(t, conn, rpc, bind))
 		}
 	}
 	for n := range uint64(c.frames) {
@@ -114,11 +114,11 @@ func TestAgain(t *testing.T) {
 		"loss":     {frames: 400, clients: 3, link: simnet.Config{Loss: 0.1, Jitter: 10 * ms, Duplicate: 0.05}},
 		"late":     {frames: 400, clients: 2, link: simnet.Config{Loss: 0.05, Jitter: 20 * ms}, ds: ds.Config{DeliverLate: true}},
 		"rle":      {frames: 300, clients: 2, link: simnet.Config{Loss: 0.1, Jitter: 5 * ms}, client: client.Config{Codec: rpcdelta.RLE}},
-		"bundles":  {frames: 400, clients: 2, link: simnet.Config{Loss: 0.1, Jitter: 20 * ms}, client: client.Config{Tick: 50 * ms}, bind: []client.Option{client.SendEvery(3)}},
+		"bundles":  {frames: 400, clients: 2, link: simnet.Config{Loss: 0.1, Jitter: 20 * ms}, client: client.Config{Tick: 50 * ms}, bind: client.BindConfig{SendEvery: 3}},
 		"reliable": {frames: 100, clients: 1, link: simnet.Config{Loss: 0.05}, reliable: true},
 		"outage":   {frames: 300, clients: 2, link: simnet.Config{Loss: 0.3, Burst: 30}, ds: ds.Config{Ring: 8}},
-		"limited":  {frames: 600, clients: 1, bind: []client.Option{client.Rate(10)}},
-		"priors":   {frames: 200, clients: 1, client: client.Config{Prior: trained(t)}, ds: ds.Config{Priors: []*rpcdelta.Prior{trained(t)}}},
+		"limited":  {frames: 600, clients: 1, bind: client.BindConfig{RateHz: 10}},
+		"priors":   {frames: 200, clients: 1, client: client.Config{Prior: trained(t)}, ds: ds.Config{Priors: []*prior.Prior{trained(t)}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -291,15 +291,15 @@ func TestDifferent(t *testing.T) {
 		path, _ := c.play(t)
 		data, err := os.ReadFile(path)
 		uplinktest.Must(t, err)
-		for name, change := range map[string]func(*capture.Decoded){
-			"hash":   func(d *capture.Decoded) { d.Hash++ },
-			"frames": func(d *capture.Decoded) { d.Frames++ },
-			"seq":    func(d *capture.Decoded) { d.Seq++ },
-			"kind":   func(d *capture.Decoded) { d.Kind = rpcdelta.Intra },
+		for name, change := range map[string]func(*record.Decoded){
+			"hash":   func(d *record.Decoded) { d.Hash++ },
+			"frames": func(d *record.Decoded) { d.Frames++ },
+			"seq":    func(d *record.Decoded) { d.Seq++ },
+			"kind":   func(d *record.Decoded) { d.Kind = rpcdelta.Keyframe },
 		} {
 			n := 0
-			altered := rewrite(t, data, func(b capture.Body) capture.Body {
-				if d, ok := b.(*capture.Decoded); ok {
+			altered := rewrite(t, data, func(b record.Body) record.Body {
+				if d, ok := b.(*record.Decoded); ok {
 					if n++; n == 20 {
 						change(d)
 					}
@@ -360,7 +360,7 @@ func TestHostile(t *testing.T) {
 		uplinktest.Must(t, err)
 		conn, err := transport.Dial(t.Context(), uplinktest.Addr, transport.Config{Network: network}, stranger{})
 		uplinktest.Must(t, err)
-		request := control.BindRequest{RPC: 0, Name: "A", Fingerprint: typ.Schema().Fingerprint(), RateHz: 60, Ring: 64, Codec: "adaptive", Frames: 1, Prior: rpcdelta.GenericPrior().Hash()}
+		request := control.BindRequest{RPC: 0, Name: "A", Fingerprint: typ.Schema().Fingerprint(), RateHz: 60, Ring: 64, Codec: "adaptive", Frames: 1, Prior: prior.Generic().Hash()}
 		b, err := request.Append(nil)
 		uplinktest.Must(t, err)
 		uplinktest.Must(t, conn.Send(b))

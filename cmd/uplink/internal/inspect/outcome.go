@@ -1,8 +1,8 @@
 package inspect
 
 import (
-	"github.com/uplink-rpc/uplink/capture"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/capture/record"
+	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
 )
 
 // Row is one frame, or a payload that brought none.
@@ -32,14 +32,14 @@ const same = "same"
 
 // stream gives the stream of an RPC; nil where its binding is not known.
 func (p *player) stream(rpc int) *stream {
-	if rpc == capture.NoRPC {
+	if rpc == record.NoRPC {
 		return nil
 	}
 	return p.streams[rpc]
 }
 
 // decoded holds a payload against the frames that the server got.
-func (p *player) decoded(x *inspection, b *capture.Decoded) {
+func (p *player) decoded(x *inspection, b *record.Decoded) {
 	s := p.stream(b.RPC)
 	raw, ok := p.next()
 	if s == nil {
@@ -68,7 +68,7 @@ func (p *player) decoded(x *inspection, b *capture.Decoded) {
 		r.Undecoded += uint64(b.Frames)
 		p.session.Frames += uint64(b.Frames)
 		row.Seq, row.Kind = b.Seq, b.Kind.String()
-		if h, err := rpcdelta.ParseHeader(raw.b); err == nil {
+		if h, err := inspect.ParseHeader(raw.b); err == nil {
 			row.HeaderBits, row.BaselineAge = h.Bits, h.Distance
 			row.PayloadBits = 8*len(raw.b) - h.Bits
 		}
@@ -82,14 +82,14 @@ func (p *player) decoded(x *inspection, b *capture.Decoded) {
 		if d.Late {
 			r.Late++
 		}
-		row.Seq, row.Kind, row.BaselineAge, row.Older, row.Late = d.Seq, d.Kind.String(), d.BaselineAge, d.Older, d.Late
+		row.Seq, row.Kind, row.BaselineAge, row.Older, row.Late = d.Seq, d.Kind.String(), d.BaselineAge, d.Redundant, d.Late
 		row.FullBits, row.HeaderBits, row.PayloadBits = d.FullBits, d.HeaderBits, d.PayloadBits
 		x.row(row)
 	}
 }
 
 // uncounted counts frames whose payload is not in the file.
-func (p *player) uncounted(x *inspection, s *stream, b *capture.Decoded) {
+func (p *player) uncounted(x *inspection, s *stream, b *record.Decoded) {
 	if x.options.wants(p.session.Player, s.name, x.at.At) {
 		x.rpc(s).Undecoded += uint64(b.Frames)
 		p.session.Frames += uint64(b.Frames)
@@ -98,7 +98,7 @@ func (p *player) uncounted(x *inspection, s *stream, b *capture.Decoded) {
 }
 
 // dropped holds a payload against the reason for which the server dropped it.
-func (p *player) dropped(x *inspection, b *capture.Dropped) {
+func (p *player) dropped(x *inspection, b *record.Dropped) {
 	s := p.stream(b.RPC)
 	raw, ok := p.next()
 	why, differs := "", ""
@@ -130,13 +130,13 @@ func (p *player) dropped(x *inspection, b *capture.Dropped) {
 	if b.Decoder {
 		row.Check = x.checked(why, differs)
 	}
-	if h, err := rpcdelta.ParseHeader(raw.b); err == nil {
+	if h, err := inspect.ParseHeader(raw.b); err == nil {
 		row.Seq, row.BaselineAge, row.HeaderBits, row.PayloadBits = uint64(h.Seq), h.Distance, h.Bits, 8*len(raw.b)-h.Bits
 	}
 	x.row(row)
 }
 
-func (p *player) withheld(x *inspection, b *capture.Withheld) {
+func (p *player) withheld(x *inspection, b *record.Withheld) {
 	s := p.stream(b.RPC)
 	if p.waiting != nil && p.waiting.explain != nil {
 		p.waiting.explain.note("frame %d was decoded, but not given to the game: %s", b.Seq, b.Reason)

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/uplink-rpc/uplink/internal/columns"
+	"github.com/uplink-rpc/uplink/internal/lab/table"
 )
 
 // maxSessions is how many the text lists.
@@ -68,7 +68,7 @@ func (s *Summary) writeSessions(b *strings.Builder) {
 		})
 	}
 	b.WriteString("\n")
-	columns.Write(b, rows)
+	table.Write(b, rows)
 	if more := len(s.Sessions) - maxSessions; more > 0 {
 		fmt.Fprintf(b, "and %d more; --json has all\n", more)
 	}
@@ -89,11 +89,11 @@ func (s *Summary) writeRPCs(b *strings.Builder) {
 		rows = append(rows, []string{
 			r.Name, channel, r.Codec, fmt.Sprint(r.Payloads), fmt.Sprint(st.Frames()), fmt.Sprintf("%.1f", float64(st.FullBits)/n),
 			fmt.Sprintf("%.1f", float64(st.HeaderBits)/n), fmt.Sprintf("%.1f", float64(st.PayloadBits)/n),
-			fmt.Sprintf("%.1f", float64(st.AgeSum)/math.Max(1, float64(st.Delta))), fmt.Sprint(st.Intra), fmt.Sprint(st.Reset), fmt.Sprint(r.Late), fmt.Sprint(r.Undecoded),
+			fmt.Sprintf("%.1f", float64(st.AgeSum)/math.Max(1, float64(st.Delta))), fmt.Sprint(st.Keyframe), fmt.Sprint(st.Reset), fmt.Sprint(r.Late), fmt.Sprint(r.Undecoded),
 		})
 	}
 	b.WriteString("\n")
-	columns.Write(b, rows)
+	table.Write(b, rows)
 	b.WriteString("full, header and payload in bits a frame; age of the baseline in frames\n")
 	for _, r := range s.RPCs {
 		writeCounts(b, "Dropped of "+r.Name, r.Drops)

@@ -53,7 +53,7 @@ func newMatch(t *testing.T) *match {
 	for i := range 3 {
 		conn := uplinktest.Dial(t, network, client.Config{})
 		move := uplinktest.Bind(t, conn, "Move")
-		other, err := client.BindSchema(conn, evilSchema)
+		other, err := client.BindSchema(t.Context(), conn, evilSchema, client.BindConfig{})
 		uplinktest.Must(t, err)
 		playing.Go(func() {
 			frame := evilSchema.NewFrame()
@@ -259,7 +259,7 @@ func differences(t *testing.T, b *browser.Browser, v values) (differ []string) {
 
 var (
 	shownNumber = regexp.MustCompile(`^([\d,]+(?:\.(\d+))?) ?(\S*)`)
-	units       = map[string]float64{"": 1, "frames": 1, "a": 1, "players": 1, "%": 0.01, "ms": 1e-3, "kB": 1e3, "MB": 1e6}
+	units       = map[string]float64{"": 1, "frames": 1, "per": 1, "players": 1, "%": 0.01, "ms": 1e-3, "kB": 1e3, "MB": 1e6}
 )
 
 // says tells whether a text is a value as it was rounded to the text's digits. Bytes are whole in /metrics, and bits on

@@ -1,0 +1,277 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
+	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/trace"
+)
+
+// Run runs the trace once for each scheme. It ends early with the context's error.
+func Run(ctx context.Context, t *trace.Trace, cfg Config) (*Result, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	r := &Result{Trace: t.Name, Frames: len(t.Frames), RateHz: t.Schema.RateHz(), Distance: cfg.Distance, Suite: cfg.Suite.String()}
+	if cfg.Distance == 0 {
+		l := &cfg.Link
+		r.Link = &Link{RTTMs: 1e3 * l.RTT.Seconds(), JitterMs: 1e3 * l.Jitter.Seconds(), Loss: l.Loss, Burst: l.Burst, Seed: l.Seed}
+	}
+	for _, name := range cfg.Schemes {
+		c, err := runScheme(ctx, t, cfg, name)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %s: %w", t.Name, name, err)
+		}
+		r.Codecs = append(r.Codecs, c)
+	}
+	return r, nil
+}
+
+func runScheme(ctx context.Context, t *trace.Trace, cfg Config, name string) (Counts, error) {
+	s, err := schemeOf(name)
+	if err != nil {
+		return Counts{}, err
+	}
+	if !cfg.once() {
+		return runSeeds(ctx, t, cfg, s)
+	}
+	p := newPair(ctx, t, cfg, s)
+	if err := p.run(); err != nil {
+		return Counts{}, err
+	}
+	c := p.tally.counts(&cfg, name)
+	c.Fields, c.Profile, c.Arrived = p.fieldBits(), p.profile, p.arrived
+	if !cfg.Untimed {
+		err = p.measure(&c)
+	}
+	return c, err
+}
+
+// runSeeds runs the trace over one link after the other, some at a time, and adds up what came of it.
+func runSeeds(ctx context.Context, t *trace.Trace, cfg Config, s scheme) (Counts, error) {
+	var (
+		total tally
+		done  int
+		mu    sync.Mutex
+	)
+	seeds := max(cfg.Seeds, 1)
+	progress := cfg.Progress
+	cfg.Progress = nil
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range seeds {
+		cfg := cfg
+		cfg.Link.Seed += uint64(i)
+		cfg.Frames = (cfg.Frames + seeds - 1) / seeds
+		g.Go(func() error {
+			p := newPair(ctx, t, cfg, s)
+			if err := p.run(); err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			total.add(&p.tally)
+			if done++; progress != nil {
+				progress(s.name, float64(done)/float64(seeds))
+			}
+			return nil
+		})
+	}
+	err := g.Wait()
+	return total.counts(&cfg, s.name), err
+}
+
+// pair is the client's and the server's end of one run, and the script of it.
+type pair struct {
+	ctx     context.Context
+	cfg     Config
+	scheme  scheme
+	trace   *trace.Trace
+	enc     *rpcdelta.Encoder
+	dec     *rpcdelta.Decoder
+	tally   tally
+	frames  int // to be sent
+	warm    int // of which are not counted
+	record  bool
+	script  script
+	profile *inspect.Profile // of the first run, or nil
+	course  *Course          // to record, or nil
+	arrived []bool           // to record, or nil
+	room    [2048]byte       // for messages that are measured and thrown away
+}
+
+func newPair(ctx context.Context, t *trace.Trace, cfg Config, s scheme) *pair {
+	p := &pair{ctx: ctx, cfg: cfg, scheme: s, trace: t, frames: len(t.Frames), record: cfg.once() && !cfg.Untimed}
+	p.warm = int(math.Ceil(cfg.Warmup.Seconds() * t.Schema.RateHz()))
+	if cfg.Frames > 0 {
+		p.frames = cfg.Frames
+	}
+	p.warm += (p.perPayload() - p.warm%p.perPayload()) % p.perPayload() // to the end of a payload
+	p.frames += p.warm
+	if cfg.Arrivals && cfg.once() {
+		p.arrived = make([]bool, p.frames)
+	}
+	return p
+}
+
+// frame is what is sent as frame n: the trace begins again where it ends.
+func (p *pair) frame(n int) *schema.Frame { return &p.trace.Frames[n%len(p.trace.Frames)] }
+
+func (p *pair) run() error {
+	if err := p.reset(); err != nil {
+		return err
+	}
+	if p.cfg.Distance == 0 {
+		return p.overLink()
+	}
+	return p.atDistance()
+}
+
+// script is the course of a run, for the measurement to repeat.
+type script struct {
+	acks     []ackAt   // in order
+	arrivals []arrival // in order
+}
+
+// ackAt is an ack that the encoder got before it coded a frame.
+type ackAt struct {
+	frame int
+	ack   rpcdelta.Ack
+}
+
+// arrival is a payload that the decoder got.
+type arrival struct {
+	payload []byte
+	acked   bool // an ack was made after it
+}
+
+// reset makes both ends anew.
+func (p *pair) reset() (err error) {
+	p.enc, err = rpcdelta.NewEncoder(p.trace.Schema, rpcdelta.EncoderConfig{Codec: p.scheme.codec, Ring: p.cfg.Ring, PeerRing: p.cfg.Ring, Redundancy: p.cfg.Redundancy, Prior: p.cfg.Prior})
+	if err != nil {
+		return err
+	}
+	if p.cfg.Fields && p.profile == nil && p.scheme.codec == rpcdelta.Adaptive {
+		p.profile = inspect.NewProfile(p.trace.Schema)
+		p.enc.Measure(p.profile)
+	}
+	p.dec, err = rpcdelta.NewDecoder(p.trace.Schema, rpcdelta.DecoderConfig{Codec: p.scheme.codec, Ring: p.cfg.Ring, PeerRing: p.cfg.Ring, Prior: p.cfg.Prior})
+	return err
+}
+
+// encode makes the message of frame n, and of those that were held back for it. It is nil where frame n is held back
+// itself.
+func (p *pair) encode(n int) ([]byte, error) {
+	if n%1024 == 0 {
+		if err := p.ctx.Err(); err != nil {
+			return nil, err
+		}
+		if p.cfg.Progress != nil {
+			p.cfg.Progress(p.scheme.name, float64(n)/float64(p.frames))
+		}
+	}
+	message, info, err := p.appendFrame(nil, n)
+	if err != nil || message == nil {
+		return nil, err
+	}
+	if n == p.warm+p.perPayload()-1 { // what came before was to warm up
+		p.tally = tally{mismatches: p.tally.mismatches, undecodable: p.tally.undecodable}
+	}
+	p.tally.frame(&p.scheme, info, len(message))
+	if p.course != nil {
+		p.course.sent(info)
+	}
+	return message, nil
+}
+
+// appendFrame appends what encode makes. The last frame of the trace is not held back.
+func (p *pair) appendFrame(dst []byte, n int) (message []byte, info rpcdelta.Info, err error) {
+	f := p.frame(n)
+	if p.enc.Held()+1 < p.perPayload() && n+1 < p.frames {
+		err = p.enc.Hold(f)
+	} else {
+		message, info, err = p.enc.AppendFrame(dst, f)
+	}
+	if err == nil && message != nil && p.enc.Held() > 0 {
+		err = errors.New("--send-every: so many frames do not fit a datagram")
+	}
+	if err != nil {
+		err = fmt.Errorf("frame %d: %w", n, err)
+	}
+	return message, info, err
+}
+
+// perPayload is how many frames a payload brings.
+func (p *pair) perPayload() int {
+	if p.scheme.codec == rpcdelta.Adaptive {
+		return max(p.cfg.SendEvery, 1)
+	}
+	return 1
+}
+
+func (p *pair) decode(message []byte) {
+	got, err := p.dec.Decode(message)
+	p.count(got, err)
+	if p.course != nil {
+		p.course.delivered(got)
+	}
+	if p.record {
+		p.script.arrivals = append(p.script.arrivals, arrival{payload: message})
+	}
+}
+
+// count counts what a payload came to.
+func (p *pair) count(got []rpcdelta.Delivery, err error) {
+	p.tally.dropped(err)
+	for i := range got {
+		n := got[i].Seq
+		if n < uint64(len(p.arrived)) {
+			p.arrived[n] = true
+		}
+		right := n < uint64(p.frames) && got[i].Frame.Equal(p.frame(int(n)))
+		p.tally.delivery(right, n >= uint64(p.warm))
+	}
+}
+
+// makeAck makes the decoder's ack.
+func (p *pair) makeAck() []byte {
+	ack := p.dec.AppendAck(nil)
+	p.tally.ack(&p.scheme, len(ack))
+	if p.record {
+		p.script.arrivals[len(p.script.arrivals)-1].acked = true
+	}
+	return ack
+}
+
+// takeAck gives an ack to the encoder before it codes frame n.
+func (p *pair) takeAck(message []byte, n int) error {
+	ack, _, err := rpcdelta.ParseAck(message)
+	if err != nil {
+		return err
+	}
+	if p.record {
+		p.script.acks = append(p.script.acks, ackAt{frame: n, ack: ack})
+	}
+	return p.enc.Ack(ack)
+}
+
+// fieldBits is what each field took.
+func (p *pair) fieldBits() []FieldBits {
+	if p.profile == nil {
+		return nil
+	}
+	out := make([]FieldBits, len(p.profile.Fields))
+	for i, f := range p.profile.Fields {
+		out[i] = FieldBits{Name: f.Name, FullBits: share(int(f.FullBits), p.frames), PayloadBits: thousandths(f.Bits / float64(p.frames))}
+	}
+	return out
+}

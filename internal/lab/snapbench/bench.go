@@ -1,0 +1,122 @@
+package snapbench
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/uplink-rpc/uplink/snapshot"
+)
+
+// Distance is the distance to the baseline in frames, and the index of the first measured frame.
+const Distance = 6
+
+// Row is the result of one codec or packing.
+type Row struct {
+	Form string `json:"form"`
+	// Frames is the number of measured frames, Delivered the number of those that arrived.
+	Frames    int `json:"frames"`
+	Delivered int `json:"delivered"`
+	// Bytes is the mean size of a frame, each rounded up, and Kbits its rate at 60 Hz in kbit/s.
+	Bytes float64 `json:"bytes"`
+	Kbits float64 `json:"kbits"`
+	// EncodeUs and DecodeUs are medians in microseconds, 0 if not measured.
+	EncodeUs float64 `json:"encode_us"`
+	DecodeUs float64 `json:"decode_us"`
+	// Wrong is the number of frames that were decoded to other values.
+	Wrong int `json:"wrong"`
+}
+
+func (r *Row) finish(bytes int) *Row {
+	r.Bytes = float64(bytes) / float64(max(1, r.Frames))
+	r.Kbits = r.Bytes * 8 * 60 / 1000
+	return r
+}
+
+// Link is a simulated link. Times are in frames of 1/60 s.
+type Link struct {
+	// Loss is the loss of snapshots and acks, 0 to 1.
+	Loss float64
+	// Down and Up are the delays of snapshots and acks.
+	Down, Up int
+	// Seed is the random seed.
+	Seed uint64
+}
+
+// Clock returns the time since some start. A nil Clock disables measurement.
+type Clock func() time.Duration
+
+// Adaptive measures encoder and decoder over a link. Frames before the first measured one are
+// always delivered.
+func Adaptive(form string, sets []*snapshot.Set, link Link, clock Clock) (*Row, error) {
+	random := rand.New(rand.NewPCG(link.Seed, 1))
+	s := Cubes()
+	world := snapshot.NewWorld(s, sets[0])
+	enc, dec := snapshot.NewEncoder(s, world), snapshot.NewDecoder(s, sets[0])
+	r, bytes := &Row{Form: form}, 0
+	var encode, decode times
+	payloads := make([][]byte, len(sets))
+	acks := make([]snapshot.Ack, len(sets)+link.Down)
+	for now := 0; now < len(sets)+link.Down; now++ {
+		if n := now - link.Up; n >= 0 && (n < Distance || random.Float64() >= link.Loss) {
+			if err := enc.Ack(acks[n]); err != nil {
+				return nil, err
+			}
+		}
+		if now < len(sets) {
+			world.Begin().CopyFrom(sets[now])
+			start := clock.now()
+			out, _, err := enc.Append(nil, 1<<20)
+			encode.add(clock.now() - start)
+			if err != nil {
+				return nil, err
+			}
+			payloads[now] = out
+			if now >= Distance {
+				r.Frames++
+				bytes += len(out)
+			}
+		}
+		acks[now] = dec.Ack()
+		n := now - link.Down
+		if n < 0 || n >= Distance && random.Float64() < link.Loss {
+			continue
+		}
+		start := clock.now()
+		_, got, err := dec.Decode(payloads[n])
+		decode.add(clock.now() - start)
+		if err != nil {
+			return nil, fmt.Errorf("frame %d: %w", n, err)
+		}
+		if !got.Equal(sets[n]) {
+			r.Wrong++
+		}
+		if n >= Distance {
+			r.Delivered++
+		}
+		acks[now] = dec.Ack()
+	}
+	r.EncodeUs, r.DecodeUs = encode.median(), decode.median()
+	return r.finish(bytes), nil
+}
+
+type times []time.Duration
+
+func (t *times) add(d time.Duration) { *t = append(*t, d) }
+
+// median returns the median in microseconds.
+func (t times) median() float64 {
+	if len(t) == 0 {
+		return 0
+	}
+	slices.Sort(t)
+	return float64(t[len(t)/2]) / 1e3
+}
+
+func (c Clock) now() time.Duration {
+	if c == nil {
+		return 0
+	}
+	return c()
+}
