@@ -98,10 +98,8 @@ func TestCoalesce(t *testing.T) {
 						continue
 					}
 					name := fmt.Sprintf("every=%d/redundancy=%d/tick=%v/loss=%v", every, redundancy, tick, link.Loss)
-					t.Run(name, func(t *testing.T) {
-						synctest.Test(t, func(t *testing.T) {
-							checkCoalesce(t, coalesced{every: every, redundancy: redundancy, rpcs: 2, tick: tick, link: link})
-						})
+					bubble(t, name, func(t *testing.T) {
+						checkCoalesce(t, coalesced{every: every, redundancy: redundancy, rpcs: 2, tick: tick, link: link})
 					})
 				}
 			}
@@ -174,7 +172,7 @@ func TestBandwidth(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			network := uplinktest.NewNetwork(t, simnet.Config{Delay: 30 * ms}, simnet.Config{Delay: 30 * ms})
 			journal := uplinktest.NewJournal(t, 1)
-			uplinktest.Serve(t, network, ds.Config{}, func(s *ds.Server) error { return ds.Handle(s, "Move", journal.Handle) })
+			uplinktest.Serve(t, network, ds.Config{}, handles("Move", journal.Handle))
 			conn := uplinktest.Dial(t, network, client.Config{Codec: rpcdelta.Adaptive, Redundancy: c.redundancy, Bandwidth: c.limit})
 			move := uplinktest.Bind(t, conn, "Move", client.BindConfig{RateHz: float64(c.hz)})
 			settle := func(hz int, calls, first int) (mean float64) {

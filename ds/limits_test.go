@@ -38,14 +38,12 @@ func TestHonestPlayersAreNotLimited(t *testing.T) {
 			every: 1 + rng.IntN(client.MaxSendEvery), redundancy: int(pick(rpcdelta.RedundancyOff, rpcdelta.RedundancyAuto, 3, rpcdelta.MaxRedundancy)),
 			rpcs: 1 + rng.IntN(3), tick: []time.Duration{0, time.Second / 30, flushOnly}[rng.IntN(3)], link: link, late: rng.IntN(2) == 0,
 		}
-		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				t.Logf("%+v", c)
-				srv, _, _, _ := c.play(t, 900) // fails if anything is dropped but what is late or came before
-				if st := srv.Stats(); st.Drops != ([ds.InvalidAck + 1]uint64{}) {
-					t.Errorf("drops %v", st.Drops)
-				}
-			})
+		bubble(t, fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			t.Logf("%+v", c)
+			srv, _, _, _ := c.play(t, 900) // fails if anything is dropped but what is late or came before
+			if st := srv.Stats(); st.Drops != ([ds.InvalidAck + 1]uint64{}) {
+				t.Errorf("drops %v", st.Drops)
+			}
 		})
 	}
 }
@@ -54,7 +52,7 @@ func TestHonestPlayersAreNotLimited(t *testing.T) {
 // deliver them together, with reliable ones in between.
 func TestOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+		network := perfect(t)
 		move, fire := uplinktest.NewJournal(t, 1), uplinktest.NewJournal(t, 2)
 		hold := make(chan struct{})
 		srv := uplinktest.Serve(t, network, ds.Config{}, func(s *ds.Server) error {
@@ -227,11 +225,9 @@ func TestBindLimits(t *testing.T) {
 func TestFairQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const queue = 200
-		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+		network := perfect(t)
 		got := map[*ds.Player]int{}
-		srv := uplinktest.Serve(t, network, ds.Config{Poll: true, QueueBytes: queue * (moveBytes + 8)}, func(s *ds.Server) error {
-			return ds.Handle(s, "Move", func(p *ds.Player, _ ds.Frame[uplinktest.Move]) { got[p]++ })
-		})
+		srv := uplinktest.Serve(t, network, ds.Config{Poll: true, QueueBytes: queue * (moveBytes + 8)}, handles("Move", func(p *ds.Player, _ ds.Frame[uplinktest.Move]) { got[p]++ }))
 		flood := uplinktest.Bind(t, uplinktest.Dial(t, network, client.Config{}), "Move", client.BindConfig{RateHz: 250})
 		quiet := uplinktest.Bind(t, uplinktest.Dial(t, network, client.Config{}), "Move")
 		srv.Poll()
@@ -253,7 +249,7 @@ func TestFairQueue(t *testing.T) {
 // TestFloodOfReplies: a client that replies to an offer more often than it may loses its session.
 func TestFloodOfReplies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+		network := perfect(t)
 		var world *ds.World[uplinktest.Move]
 		cfg := ds.Config{Joined: func(p *ds.Player) {
 			_, err := world.Offer(p)

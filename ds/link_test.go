@@ -37,6 +37,29 @@ func symmetric(rtt time.Duration, c simnet.Config) (up, down simnet.Config) {
 	return c, down
 }
 
+// bubble runs a subtest in virtual time.
+func bubble(t *testing.T, name string, f func(*testing.T)) {
+	t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
+}
+
+// linkedBy returns a network whose links have a round-trip time and are otherwise as c.
+func linkedBy(t testing.TB, rtt time.Duration, c simnet.Config) *uplinktest.Network {
+	t.Helper()
+	up, down := symmetric(rtt, c)
+	return uplinktest.NewNetwork(t, up, down)
+}
+
+// perfect returns a network without delay and loss.
+func perfect(t testing.TB) *uplinktest.Network {
+	t.Helper()
+	return uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+}
+
+// handles returns a setup for uplinktest.Serve that registers one RPC.
+func handles[T any](rpc string, f func(*ds.Player, ds.Frame[T])) func(*ds.Server) error {
+	return func(s *ds.Server) error { return ds.Handle(s, rpc, f) }
+}
+
 const ms = time.Millisecond
 
 // thin is a step through all there is of something: with -short most of it is left out. One that is prime to what
@@ -90,40 +113,35 @@ func TestLinks(t *testing.T) {
 			if n++; n%thin(5) != 0 {
 				continue
 			}
-			t.Run(fmt.Sprintf("%s/redundancy=%d", name, redundancy), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					frames := 2 * 60 * 60
-					if testing.Short() {
-						frames /= 4
-					}
-					up, down := symmetric(c.rtt, c.link)
-					network := uplinktest.NewNetwork(t, up, down)
-					journal := uplinktest.NewJournal(t, 1)
-					srv := uplinktest.Serve(t, network, ds.Config{Ring: c.server, AckHz: c.ackHz, DeliverLate: c.late}, func(s *ds.Server) error {
-						return ds.Handle(s, "Move", journal.Handle)
-					})
-					conn := uplinktest.Dial(t, network, client.Config{Ring: c.client, Redundancy: redundancy})
-					move := uplinktest.Bind(t, conn, "Move")
-					play(t, move, 1, 0, frames, 60)
-					time.Sleep(3 * time.Second)
+			bubble(t, fmt.Sprintf("%s/redundancy=%d", name, redundancy), func(t *testing.T) {
+				frames := 2 * 60 * 60
+				if testing.Short() {
+					frames /= 4
+				}
+				network := linkedBy(t, c.rtt, c.link)
+				journal := uplinktest.NewJournal(t, 1)
+				srv := uplinktest.Serve(t, network, ds.Config{Ring: c.server, AckHz: c.ackHz, DeliverLate: c.late}, handles("Move", journal.Handle))
+				conn := uplinktest.Dial(t, network, client.Config{Ring: c.client, Redundancy: redundancy})
+				move := uplinktest.Bind(t, conn, "Move")
+				play(t, move, 1, 0, frames, 60)
+				time.Sleep(3 * time.Second)
 
-					log, sent := journal.Only(), move.Stats()
-					got := checkStats(t, srv, &log, &sent, c.late)
-					if off := redundancy == rpcdelta.RedundancyOff; off && (got.Messages != got.Frames() || got.Delta > sent.Delta || got.Intra+got.Reset > sent.Intra+sent.Reset) {
-						t.Errorf("server counts %+v, the client %+v", got, sent)
-					}
-					if sent.Frames() != uint64(frames) {
-						t.Errorf("%d frames counted as sent, want %d", sent.Frames(), frames)
-					}
-					delivered, deltas := float64(log.Frames())/float64(frames), float64(sent.Delta)/float64(frames)
-					t.Logf("delivered %.3f, deltas %.3f, late %d, missed %d, drops %v", delivered, deltas, log.Late, log.Missed, got.Drops)
-					if delivered < c.delivered {
-						t.Errorf("%.3f of the frames were delivered, want at least %v", delivered, c.delivered)
-					}
-					if deltas < c.least || c.intra && deltas > 0.01 {
-						t.Errorf("%.3f of the frames are deltas", deltas)
-					}
-				})
+				log, sent := journal.Only(), move.Stats()
+				got := checkStats(t, srv, &log, &sent, c.late)
+				if off := redundancy == rpcdelta.RedundancyOff; off && (got.Messages != got.Frames() || got.Delta > sent.Delta || got.Intra+got.Reset > sent.Intra+sent.Reset) {
+					t.Errorf("server counts %+v, the client %+v", got, sent)
+				}
+				if sent.Frames() != uint64(frames) {
+					t.Errorf("%d frames counted as sent, want %d", sent.Frames(), frames)
+				}
+				delivered, deltas := float64(log.Frames())/float64(frames), float64(sent.Delta)/float64(frames)
+				t.Logf("delivered %.3f, deltas %.3f, late %d, missed %d, drops %v", delivered, deltas, log.Late, log.Missed, got.Drops)
+				if delivered < c.delivered {
+					t.Errorf("%.3f of the frames were delivered, want at least %v", delivered, c.delivered)
+				}
+				if deltas < c.least || c.intra && deltas > 0.01 {
+					t.Errorf("%.3f of the frames are deltas", deltas)
+				}
 			})
 		}
 	}

@@ -20,7 +20,6 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
-	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
 // raw is a client that sends any messages within a valid session.
@@ -115,7 +114,7 @@ func buttonsSchema(t *testing.T) *schema.Schema {
 // The player must not notice.
 func besides(t *testing.T, cfg ds.Config, attack func(*testing.T, *uplinktest.Server, *raw, *schema.Schema)) {
 	synctest.Test(t, func(t *testing.T) {
-		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+		network := perfect(t)
 		journal, buttons := uplinktest.NewJournal(t, 1), buttonsSchema(t)
 		srv := uplinktest.Serve(t, network, cfg, func(s *ds.Server) error {
 			return errors.Join(ds.Handle(s, "Move", journal.Handle), ds.HandleSchema(s, buttons, func(*ds.Player, ds.Frame[*schema.Frame]) {}))

@@ -52,15 +52,12 @@ func (l *letters) count() uint32 {
 // channels.
 func TestMessages(t *testing.T) {
 	for _, poll := range []bool{false, true} {
-		t.Run(fmt.Sprintf("poll=%v", poll), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { checkMessages(t, poll) })
-		})
+		bubble(t, fmt.Sprintf("poll=%v", poll), func(t *testing.T) { checkMessages(t, poll) })
 	}
 }
 
 func checkMessages(t *testing.T, poll bool) {
-	up, down := symmetric(80*ms, simnet.Config{Loss: 0.2, Burst: 3, Jitter: 10 * ms, Duplicate: 0.1, Seed: 60})
-	network := uplinktest.NewNetwork(t, up, down)
+	network := linkedBy(t, 80*ms, simnet.Config{Loss: 0.2, Burst: 3, Jitter: 10 * ms, Duplicate: 0.1, Seed: 60})
 	toServer, toClient := &letters{t: t}, &letters{t: t}
 	moves, fires := uplinktest.NewJournal(t, 1), uplinktest.NewJournal(t, 2)
 	polling := false
@@ -211,7 +208,7 @@ func TestHostileMessages(t *testing.T) {
 		}
 	}
 	synctest.Test(t, func(t *testing.T) {
-		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+		network := perfect(t)
 		srv := uplinktest.Serve(t, network, ds.Config{OnMessage: none, Poll: true, QueueBytes: 100_000}, func(*ds.Server) error { return nil })
 		if sent := flood(dialRaw(t, network), 1000); sent > 300 || srv.Stats().Drops[ds.QueueFull] != 1 {
 			t.Errorf("%d messages sent to a server that does not poll: %v", sent, srv.Stats().Drops)

@@ -74,9 +74,7 @@ func TestPanics(t *testing.T) {
 				if row.poll && !poll {
 					continue
 				}
-				t.Run(fmt.Sprintf("%s/poll=%v/exits=%v", row.callback, poll, exits), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) { newPanicScene(t, row, poll, exits).play() })
-				})
+				bubble(t, fmt.Sprintf("%s/poll=%v/exits=%v", row.callback, poll, exits), func(t *testing.T) { newPanicScene(t, row, poll, exits).play() })
 			}
 		}
 	}
@@ -374,7 +372,7 @@ func (s scenePlayerTap) Left(error) { s.at("PlayerTap.Left", s.player) }
 // the same Poll.
 func TestPanicDrops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+		network := perfect(t)
 		got := map[*ds.Player][]uint64{}
 		var culprit *ds.Player
 		srv := uplinktest.Serve(t, network, ds.Config{
@@ -435,14 +433,12 @@ func TestPanicDrops(t *testing.T) {
 // counted as dropped, and the one itself as delivered, without Poll.
 func TestPanicInBundle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
-		srv := uplinktest.Serve(t, network, ds.Config{Logger: slog.New(slog.DiscardHandler)}, func(s *ds.Server) error {
-			return ds.Handle(s, "Move", func(_ *ds.Player, f ds.Frame[uplinktest.Move]) {
-				if f.Seq == 4 {
-					panic(bug)
-				}
-			})
-		})
+		network := perfect(t)
+		srv := uplinktest.Serve(t, network, ds.Config{Logger: slog.New(slog.DiscardHandler)}, handles("Move", func(_ *ds.Player, f ds.Frame[uplinktest.Move]) {
+			if f.Seq == 4 {
+				panic(bug)
+			}
+		}))
 		conn := uplinktest.Dial(t, network, client.Config{FlushOnly: true})
 		move := uplinktest.Bind(t, conn, "Move")
 		for i := range uint64(8) {
@@ -460,10 +456,8 @@ func TestPanicInBundle(t *testing.T) {
 // TestPanicHandlerKicks: a reason that PanicHandler kicks with is the client's.
 func TestPanicHandlerKicks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
-		uplinktest.Serve(t, network, ds.Config{PanicHandler: func(p *ds.Player, _ any, _ []byte) { p.Kick("no more") }}, func(s *ds.Server) error {
-			return ds.Handle(s, "Move", func(*ds.Player, ds.Frame[uplinktest.Move]) { panic(bug) })
-		})
+		network := perfect(t)
+		uplinktest.Serve(t, network, ds.Config{PanicHandler: func(p *ds.Player, _ any, _ []byte) { p.Kick("no more") }}, handles("Move", func(*ds.Player, ds.Frame[uplinktest.Move]) { panic(bug) }))
 		conn := uplinktest.Dial(t, network, client.Config{})
 		play(t, uplinktest.Bind(t, conn, "Move"), 1, 0, 1, 60)
 		settle(time.Second)
@@ -480,10 +474,8 @@ func TestPanicIsNotSilent(t *testing.T) {
 	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
 	defer slog.SetDefault(before)
 	synctest.Test(t, func(t *testing.T) {
-		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
-		uplinktest.Serve(t, network, ds.Config{}, func(s *ds.Server) error {
-			return ds.Handle(s, "Move", func(*ds.Player, ds.Frame[uplinktest.Move]) { panic(bug) })
-		})
+		network := perfect(t)
+		uplinktest.Serve(t, network, ds.Config{}, handles("Move", func(*ds.Player, ds.Frame[uplinktest.Move]) { panic(bug) }))
 		play(t, uplinktest.Bind(t, uplinktest.Dial(t, network, client.Config{}), "Move"), 1, 0, 1, 60)
 		settle(time.Second)
 	})

@@ -16,8 +16,7 @@ import (
 // all.
 func TestPlayerStats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		up, down := symmetric(60*ms, simnet.Config{Loss: 0.1, Jitter: 20 * ms, Seed: 70})
-		network := uplinktest.NewNetwork(t, up, down)
+		network := linkedBy(t, 60*ms, simnet.Config{Loss: 0.1, Jitter: 20 * ms, Seed: 70})
 		var players []*ds.Player
 		srv := uplinktest.Serve(t, network, ds.Config{Joined: func(p *ds.Player) { players = append(players, p) }}, func(s *ds.Server) error {
 			if err := ds.Handle(s, "Move", uplinktest.NewJournal(t, 1).Handle); err != nil {

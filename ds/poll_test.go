@@ -22,8 +22,7 @@ import (
 // TestPoll has handlers run in Poll only, in the order in which things came.
 func TestPoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		up, down := symmetric(40*ms, simnet.Config{Seed: 20})
-		network := uplinktest.NewNetwork(t, up, down)
+		network := linkedBy(t, 40*ms, simnet.Config{Seed: 20})
 		polling := false // no lock: the race detector sees a handler on another goroutine
 		var events []string
 		note := func(format string, args ...any) {
@@ -83,7 +82,7 @@ func TestPoll(t *testing.T) {
 func TestJoinsWaitForPoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most = 4 // players
-		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+		network := perfect(t)
 		calls := 0
 		srv := uplinktest.Serve(t, network, ds.Config{
 			Poll: true, MaxPlayers: most, Joined: func(*ds.Player) { calls++ }, Left: func(*ds.Player, error) { calls++ },
@@ -118,12 +117,9 @@ const moveBytes = int(unsafe.Sizeof(ds.Frame[uplinktest.Move]{}) + 2*unsafe.Size
 func TestPollOverflow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const queue = 50
-		up, down := symmetric(40*ms, simnet.Config{Loss: 0.1, Jitter: 5 * ms, Seed: 21})
-		network := uplinktest.NewNetwork(t, up, down)
+		network := linkedBy(t, 40*ms, simnet.Config{Loss: 0.1, Jitter: 5 * ms, Seed: 21})
 		journal := uplinktest.NewJournal(t, 1)
-		srv := uplinktest.Serve(t, network, ds.Config{Poll: true, QueueBytes: queue * moveBytes, DeliverLate: true}, func(s *ds.Server) error {
-			return ds.Handle(s, "Move", journal.Handle)
-		})
+		srv := uplinktest.Serve(t, network, ds.Config{Poll: true, QueueBytes: queue * moveBytes, DeliverLate: true}, handles("Move", journal.Handle))
 		move := uplinktest.Bind(t, uplinktest.Dial(t, network, client.Config{}), "Move")
 		first := uint64(0)
 		for _, n := range []int{200, 20, 300, 40} {
@@ -153,19 +149,16 @@ func TestPollOverflow(t *testing.T) {
 // arrive.
 func TestPollKeepsBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		up, down := symmetric(20*ms, simnet.Config{Seed: 22})
-		network := uplinktest.NewNetwork(t, up, down)
+		network := linkedBy(t, 20*ms, simnet.Config{Seed: 22})
 		journal := uplinktest.NewJournal(t, 1)
-		srv := uplinktest.Serve(t, network, ds.Config{Poll: true}, func(s *ds.Server) error {
-			return ds.Handle(s, "Move", func(p *ds.Player, f ds.Frame[uplinktest.Move]) {
-				payload := slices.Clone(f.Value.Payload)
-				time.Sleep(7 * ms)
-				if !slices.Equal(payload, f.Value.Payload) {
-					t.Errorf("frame %d changed while its handler ran", f.Seq)
-				}
-				journal.Handle(p, f)
-			})
-		})
+		srv := uplinktest.Serve(t, network, ds.Config{Poll: true}, handles("Move", func(p *ds.Player, f ds.Frame[uplinktest.Move]) {
+			payload := slices.Clone(f.Value.Payload)
+			time.Sleep(7 * ms)
+			if !slices.Equal(payload, f.Value.Payload) {
+				t.Errorf("frame %d changed while its handler ran", f.Seq)
+			}
+			journal.Handle(p, f)
+		}))
 		move := uplinktest.Bind(t, uplinktest.Dial(t, network, client.Config{}), "Move")
 		done := make(chan struct{})
 		go func() {
@@ -194,16 +187,14 @@ func TestPollKeepsBytes(t *testing.T) {
 func TestPollAfterPanic(t *testing.T) {
 	for _, rpc := range []string{"Move", "Buffered"} {
 		for _, exits := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s/exits=%v", rpc, exits), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { checkPollAfterPanic(t, rpc, exits) })
-			})
+			bubble(t, fmt.Sprintf("%s/exits=%v", rpc, exits), func(t *testing.T) { checkPollAfterPanic(t, rpc, exits) })
 		}
 	}
 }
 
 func checkPollAfterPanic(t *testing.T, rpc string, exits bool) {
 	const players, frames = 3, 10
-	network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+	network := perfect(t)
 	got := map[*ds.Player][]uint64{}
 	ended := false
 	var culprit *ds.Player
@@ -304,15 +295,13 @@ func checkPollAfterPanic(t *testing.T, rpc string, exits bool) {
 // next one.
 func TestShutdownAfterPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+		network := perfect(t)
 		var handled int
-		srv := uplinktest.Serve(t, network, ds.Config{Poll: true, Logger: slog.New(slog.DiscardHandler)}, func(s *ds.Server) error {
-			return ds.Handle(s, "Move", func(*ds.Player, ds.Frame[uplinktest.Move]) {
-				if handled++; handled == 1 {
-					runtime.Goexit()
-				}
-			})
-		})
+		srv := uplinktest.Serve(t, network, ds.Config{Poll: true, Logger: slog.New(slog.DiscardHandler)}, handles("Move", func(*ds.Player, ds.Frame[uplinktest.Move]) {
+			if handled++; handled == 1 {
+				runtime.Goexit()
+			}
+		}))
 		for range 2 {
 			conn := uplinktest.Dial(t, network, client.Config{NoReconnect: true})
 			play(t, uplinktest.Bind(t, conn, "Move"), 1, 0, 1, 60)
@@ -345,7 +334,7 @@ func TestShutdownAfterPanic(t *testing.T) {
 // behind.
 func TestPollAfterEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+		network := perfect(t)
 		joined, left := 0, 0
 		srv := uplinktest.Serve(t, network, ds.Config{
 			Poll: true, Joined: func(*ds.Player) { joined++ }, Left: func(*ds.Player, error) { left++ },

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
@@ -112,25 +111,4 @@ func TestProfileShards(t *testing.T) {
 		b.srv.Profile(i % 3)
 		b.srv.Profiles()
 	})
-}
-
-// TestProfileAllocatesNothing while it measures.
-func TestProfileAllocatesNothing(t *testing.T) {
-	if race.Enabled {
-		t.Skip("the race detector allocates")
-	}
-	b := newBench(t, Config{}, func(*Player, Frame[testCall]) {})
-	s := b.join(0)
-	b.srv.Profile(1)
-	var acks []byte
-	frame := func() {
-		s.call()
-		acks = s.ack(acks)
-	}
-	for range 1000 {
-		frame()
-	}
-	if n := testing.AllocsPerRun(1000, frame); n != 0 {
-		t.Errorf("%v allocations a frame", n)
-	}
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/uplink-rpc/uplink/client"
@@ -21,9 +20,7 @@ func TestRandomLinks(t *testing.T) {
 		seeds = 4
 	}
 	for seed := range seeds {
-		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { playRandomLink(t, seed) })
-		})
+		bubble(t, fmt.Sprintf("seed=%d", seed), func(t *testing.T) { playRandomLink(t, seed) })
 	}
 }
 
@@ -34,7 +31,7 @@ func playRandomLink(t *testing.T, seed uint64) {
 	ring, hz := 2+rng.IntN(255), time.Duration(10+rng.IntN(120))
 	t.Logf("rings %d and %d, %.1f acks and %d frames a second, late %v", ring, server.Ring, server.AckHz, hz, server.DeliverLate)
 	journal := uplinktest.NewJournal(t, seed)
-	srv := uplinktest.Serve(t, network, server, func(s *ds.Server) error { return ds.Handle(s, "Move", journal.Handle) })
+	srv := uplinktest.Serve(t, network, server, handles("Move", journal.Handle))
 	every, tick, limit := 1+rng.IntN(client.MaxSendEvery), time.Duration(rng.IntN(3)*20)*ms, rng.IntN(2)*rng.IntN(50_000)
 	t.Logf("%d frames a payload, tick %v, %d bits a second", every, tick, limit)
 	conn := uplinktest.Dial(t, network, client.Config{Timeout: time.Minute, Ring: ring, Codec: rpcdelta.Adaptive, Tick: tick, Bandwidth: limit})

@@ -99,7 +99,7 @@ type noField struct{ Up bool }
 // TestServe ends in each of the ways there are.
 func TestServe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+		network := perfect(t)
 		listen := func() (*ds.Server, chan error, context.CancelFunc) {
 			srv, err := ds.Listen(uplinktest.Addr, ds.Config{Network: network})
 			uplinktest.Must(t, err)
@@ -138,11 +138,8 @@ func TestServe(t *testing.T) {
 // a link without loss.
 func TestBothEndsCountAlike(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		up, down := symmetric(60*ms, simnet.Config{Seed: 40})
-		network := uplinktest.NewNetwork(t, up, down)
-		srv := uplinktest.Serve(t, network, ds.Config{}, func(s *ds.Server) error {
-			return ds.Handle(s, "Move", uplinktest.NewJournal(t, 1).Handle)
-		})
+		network := linkedBy(t, 60*ms, simnet.Config{Seed: 40})
+		srv := uplinktest.Serve(t, network, ds.Config{}, handles("Move", uplinktest.NewJournal(t, 1).Handle))
 		conn := uplinktest.Dial(t, network, client.Config{})
 		play(t, uplinktest.Bind(t, conn, "Move"), 1, 0, 1000, 60)
 		settle(time.Second)
@@ -187,21 +184,18 @@ func TestBothEndsCountAlike(t *testing.T) {
 // TestPlayer looks at what a player says of itself.
 func TestPlayer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		up, down := symmetric(60*ms, simnet.Config{Seed: 41})
-		network := uplinktest.NewNetwork(t, up, down)
+		network := linkedBy(t, 60*ms, simnet.Config{Seed: 41})
 		ids := map[uint64]bool{}
 		addrs := map[netip.AddrPort]bool{}
-		uplinktest.Serve(t, network, ds.Config{}, func(s *ds.Server) error {
-			return ds.Handle(s, "Move", func(p *ds.Player, f ds.Frame[uplinktest.Move]) {
-				ids[p.ID()], addrs[p.Addr()] = true, true
-				if rtt := p.RTT(); rtt < 60*ms || rtt > 80*ms {
-					t.Errorf("a round trip of %v", rtt)
-				}
-				if d := time.Since(f.Received); d != 0 {
-					t.Errorf("received %v ago", d)
-				}
-			})
-		})
+		uplinktest.Serve(t, network, ds.Config{}, handles("Move", func(p *ds.Player, f ds.Frame[uplinktest.Move]) {
+			ids[p.ID()], addrs[p.Addr()] = true, true
+			if rtt := p.RTT(); rtt < 60*ms || rtt > 80*ms {
+				t.Errorf("a round trip of %v", rtt)
+			}
+			if d := time.Since(f.Received); d != 0 {
+				t.Errorf("received %v ago", d)
+			}
+		}))
 		for range 3 {
 			conn := uplinktest.Dial(t, network, client.Config{})
 			play(t, uplinktest.Bind(t, conn, "Move"), 1, 0, 10, 60)

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/uplink-rpc/uplink/client"
@@ -45,17 +44,14 @@ func (c *crowd) enter(p *ds.Player) func() {
 // change, and so where their datagrams come to.
 func TestShards(t *testing.T) {
 	for _, poll := range []bool{false, true} {
-		t.Run(fmt.Sprintf("poll=%v", poll), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { checkShards(t, poll) })
-		})
+		bubble(t, fmt.Sprintf("poll=%v", poll), func(t *testing.T) { checkShards(t, poll) })
 	}
 }
 
 func checkShards(t *testing.T, poll bool) {
 	const shards, seconds = 3, 20
 	clients := 12 / thin(2)
-	up, down := symmetric(40*ms, simnet.Config{Loss: 0.05, Jitter: 3 * ms, Seed: 11})
-	network := uplinktest.NewNetwork(t, up, down)
+	network := linkedBy(t, 40*ms, simnet.Config{Loss: 0.05, Jitter: 3 * ms, Seed: 11})
 	moves, fires := uplinktest.NewJournal(t, 1), uplinktest.NewJournal(t, 2)
 	inside := &crowd{in: map[*ds.Player]int{}}
 	var joined, left, messages atomic.Int64
@@ -244,7 +240,7 @@ func TestShardsOverUDP(t *testing.T) {
 
 // TestShardsElsewhere: where the network does not spread datagrams there is one shard.
 func TestShardsElsewhere(t *testing.T) {
-	network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+	network := perfect(t)
 	srv, err := ds.Listen(uplinktest.Addr, ds.Config{Network: struct{ transport.Network }{network}, Shards: 2})
 	uplinktest.Must(t, err)
 	defer func() { _ = srv.Close() }()

@@ -21,16 +21,13 @@ import (
 func TestShutdown(t *testing.T) {
 	for _, poll := range []bool{false, true} {
 		for seed := range uint64(4 / thin(2)) {
-			t.Run(fmt.Sprintf("poll=%v/seed=%d", poll, seed), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { checkShutdown(t, poll, seed) })
-			})
+			bubble(t, fmt.Sprintf("poll=%v/seed=%d", poll, seed), func(t *testing.T) { checkShutdown(t, poll, seed) })
 		}
 	}
 }
 
 func checkShutdown(t *testing.T, poll bool, seed uint64) {
-	up, down := symmetric(80*ms, simnet.Config{Loss: 0.3, Burst: 3, Jitter: 10 * ms, Seed: seed})
-	network := uplinktest.NewNetwork(t, up, down)
+	network := linkedBy(t, 80*ms, simnet.Config{Loss: 0.3, Burst: 3, Jitter: 10 * ms, Seed: seed})
 	toServer, toClient := &letters{t: t}, &letters{t: t}
 	fires := uplinktest.NewJournal(t, 2)
 	var player *ds.Player
@@ -119,7 +116,7 @@ func checkShutdown(t *testing.T, poll bool, seed uint64) {
 // and nobody is let in meanwhile.
 func TestShutdownCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+		network := perfect(t)
 		joined, left := 0, 0
 		srv := uplinktest.Serve(t, network, ds.Config{Joined: func(*ds.Player) { joined++ }, Left: func(*ds.Player, error) { left++ }}, func(*ds.Server) error { return nil })
 		var told leaver

@@ -23,16 +23,13 @@ var errTenth = errors.New("every tenth is refused")
 // they miss adds up, and the codec does not notice.
 func TestValidate(t *testing.T) {
 	for _, poll := range []bool{false, true} {
-		t.Run(fmt.Sprintf("poll=%v", poll), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { checkValidate(t, poll) })
-		})
+		bubble(t, fmt.Sprintf("poll=%v", poll), func(t *testing.T) { checkValidate(t, poll) })
 	}
 }
 
 func checkValidate(t *testing.T, poll bool) {
 	const frames = 1200
-	up, down := symmetric(60*ms, simnet.Config{Loss: 0.1, Jitter: 20 * ms, Seed: 50})
-	network := uplinktest.NewNetwork(t, up, down)
+	network := linkedBy(t, 60*ms, simnet.Config{Loss: 0.1, Jitter: 20 * ms, Seed: 50})
 	journal := uplinktest.NewJournal(t, 1)
 	var player *ds.Player
 	refused := uint64(0)
@@ -72,7 +69,7 @@ func checkValidate(t *testing.T, poll bool) {
 // still waits for Poll is not delivered.
 func TestMaxRejected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+		network := perfect(t)
 		delivered, left := 0, 0
 		srv := uplinktest.Serve(t, network, ds.Config{Poll: true, MaxRejected: 3, Left: func(*ds.Player, error) { left++ }}, func(s *ds.Server) error {
 			return errors.Join(

@@ -20,9 +20,7 @@ func TestSequenceWraps(t *testing.T) {
 		up, down := symmetric(80*ms, simnet.Config{Loss: 0.1, Burst: 3, Jitter: 5 * ms, Duplicate: 0.05, Seed: 2})
 		network := uplinktest.NewNetwork(t, up, down)
 		journal := uplinktest.NewJournal(t, 2)
-		srv := uplinktest.Serve(t, network, ds.Config{DeliverLate: true}, func(s *ds.Server) error {
-			return ds.Handle(s, "Move", journal.Handle)
-		})
+		srv := uplinktest.Serve(t, network, ds.Config{DeliverLate: true}, handles("Move", journal.Handle))
 		conn := uplinktest.Dial(t, network, client.Config{})
 		move := uplinktest.Bind(t, conn, "Move", client.BindConfig{RateHz: 120})
 		const frames = 67_000
@@ -43,9 +41,7 @@ func TestLongOutage(t *testing.T) {
 		up, down := symmetric(80*ms, simnet.Config{Seed: 3})
 		network := uplinktest.NewNetwork(t, up, down)
 		journal := uplinktest.NewJournal(t, 3)
-		srv := uplinktest.Serve(t, network, ds.Config{}, func(s *ds.Server) error {
-			return ds.Handle(s, "Move", journal.Handle)
-		})
+		srv := uplinktest.Serve(t, network, ds.Config{}, handles("Move", journal.Handle))
 		move := uplinktest.Bind(t, uplinktest.Dial(t, network, client.Config{}), "Move")
 		first := uint64(0)
 		for range 5 {
