@@ -10,8 +10,8 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// TestListsOfShard verifies that a shard's lists have one entry for each player and RPC, however much a
-// player binds and calls, and that nothing remains when the player has left.
+// TestListsOfShard verifies that a shard's lists have one entry for each player and RPC, however
+// much a player binds and calls, and that nothing remains when the player has left.
 func TestListsOfShard(t *testing.T) {
 	left := 0
 	cfg := Config{Poll: true, JitterBuffer: &JitterBuffer{}, QueueBytes: 64 << 10, Left: func(*Player, error) { left++ }}
@@ -52,7 +52,8 @@ func TestListsOfShard(t *testing.T) {
 	}
 }
 
-// TestSchemaAt verifies that each rate gets its schema, and that the last maxRates schemas are kept.
+// TestSchemaAt verifies that each rate gets its schema, and that the last maxRates schemas are
+// kept.
 func TestSchemaAt(t *testing.T) {
 	typ, err := schema.Compile[testCall]("Call", 0)
 	must(t, err)

@@ -18,7 +18,8 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// flushOnly is a Config.Tick that is longer than a test: payloads wait for Flush or a full datagram.
+// flushOnly is a Config.Tick that is longer than a test: payloads wait for Flush or a full
+// datagram.
 const flushOnly = 1000 * time.Hour
 
 // coalesced are some RPCs of one client that share what they can.

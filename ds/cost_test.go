@@ -121,8 +121,8 @@ func benchmarkCall(b *testing.B, codec rpcdelta.Codec, alone bool) {
 		for acked := alone; !acked; {
 			select {
 			case n := <-link.acked:
-				// Or it is of a tick in the middle of a batch. Where a frame was only late, one lies in the socket until
-				// the next batch.
+				// Or it is of a tick in the middle of a batch. Where a frame was only late, one
+				// lies in the socket until the next batch.
 				acked = uint16(next-1)-n <= uint16(more)
 			case <-lost.C:
 				acked = true // with the next batch

@@ -20,16 +20,17 @@ const costRound = 256
 // maxDatagram is the size of the largest datagram that the transport sends, in bytes.
 const maxDatagram = 1472
 
-// BenchmarkDatagramCost measures what a datagram costs the DS, in CPU time of the thread that receives. An
-// iteration is a round of 256 datagrams, which were sealed before and lie in the socket when the time is taken:
-// eight of each of 32 players, whose state the processor's caches hold, or one of each of 256, whose state they
-// do not hold. Beside it stand the same datagrams in the same socket, by the same thread: received and counted
-// (the yardstick, in turn before and after), decoded, and decoded, restored and handled. What is left is the
-// transport's and the DS's own. Ticks, which send acks and
-// heartbeats, are timed by themselves.
+// BenchmarkDatagramCost measures what a datagram costs the DS, in CPU time of the thread that
+// receives. An iteration is a round of 256 datagrams, which were sealed before and lie in the
+// socket when the time is taken: eight of each of 32 players, whose state the processor's caches
+// hold, or one of each of 256, whose state they do not hold. Beside it stand the same datagrams in
+// the same socket, by the same thread: received and counted (the yardstick, in turn before and
+// after), decoded, and decoded, restored and handled. What is left is the transport's and the DS's
+// own. Ticks, which send acks and heartbeats, are timed by themselves.
 //
-// Rows named transport have a handler that does nothing with a datagram. Those named ds have an RPC of one bool: what
-// decoding takes there hardly blurs what is left. Those named call have one of 20 components.
+// Rows named transport have a handler that does nothing with a datagram. Those named ds have an RPC
+// of one bool: what decoding takes there hardly blurs what is left. Those named call have one of 20
+// components.
 func BenchmarkDatagramCost(b *testing.B) {
 	for _, players := range []int{32, 256} {
 		for _, suite := range []transport.Suite{transport.None, transport.AES128GCM, transport.AES128CTRHMAC8} {

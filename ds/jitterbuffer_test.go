@@ -72,8 +72,8 @@ func (g *game) play(t *testing.T, d time.Duration) {
 
 const hz60 = time.Second / 60
 
-// TestJitterBuffer: over a link with jitter and loss, with clocks that differ, each Poll has one frame of each player,
-// in order, and slack is at its target.
+// TestJitterBuffer: over a link with jitter and loss, with clocks that differ, each Poll has one
+// frame of each player, in order, and slack is at its target.
 func TestJitterBuffer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := linkedBy(t, 80*ms, simnet.Config{Jitter: 5 * ms, Loss: 0.03, Seed: 60})
@@ -132,7 +132,8 @@ func TestJitterBuffer(t *testing.T) {
 	})
 }
 
-// TestJitterBufferRepeats: with Repeat the handler is called in every Poll, with the last frame where there is none.
+// TestJitterBufferRepeats: with Repeat the handler is called in every Poll, with the last frame
+// where there is none.
 func TestJitterBufferRepeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := linkedBy(t, 60*ms, simnet.Config{Loss: 0.2, Seed: 61})
@@ -216,7 +217,8 @@ func TestJitterBufferRefused(t *testing.T) {
 	})
 }
 
-// TestJitterBufferLate: what comes after its tick is dropped and counted, or with DeliverLate delivered and marked.
+// TestJitterBufferLate: what comes after its tick is dropped and counted, or with DeliverLate
+// delivered and marked.
 func TestJitterBufferLate(t *testing.T) {
 	for name, deliver := range map[string]bool{"dropped": false, "delivered": true} {
 		bubble(t, name, func(t *testing.T) {
@@ -246,7 +248,8 @@ func TestJitterBufferLate(t *testing.T) {
 	}
 }
 
-// TestJitterBufferRates: a game that polls more or less often than players call gets the frames evenly.
+// TestJitterBufferRates: a game that polls more or less often than players call gets the frames
+// evenly.
 func TestJitterBufferRates(t *testing.T) {
 	for name, c := range map[string]struct {
 		calls float64 // a second
@@ -278,7 +281,8 @@ func TestJitterBufferRates(t *testing.T) {
 	}
 }
 
-// TestJitterBufferFlood: who calls far more often than it said, or does not follow, harms nobody but itself.
+// TestJitterBufferFlood: who calls far more often than it said, or does not follow, harms nobody
+// but itself.
 func TestJitterBufferFlood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := linkedBy(t, 60*ms, simnet.Config{Seed: 64})

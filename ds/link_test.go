@@ -2,6 +2,7 @@ package ds_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -62,8 +63,8 @@ func handles[T any](rpc string, f func(*ds.Player, ds.Frame[T])) func(*ds.Server
 
 const ms = time.Millisecond
 
-// thin is a step through all there is of something: with -short most of it is left out. One that is prime to what
-// is crossed meets all of it.
+// thin is a step through all there is of something: with -short most of it is left out. One that is
+// prime to what is crossed meets all of it.
 func thin(step int) int {
 	if testing.Short() {
 		return step
@@ -171,3 +172,152 @@ func checkStats(t *testing.T, srv *uplinktest.Server, log *uplinktest.Log, sent 
 	}
 	return got
 }
+
+// TestOlder: where nothing is lost no frame comes with a newer one, although all are sent four
+// times; where payloads are, each of the others has one frame of its own, and what else comes is
+// older.
+func TestOlder(t *testing.T) {
+	for _, poll := range []bool{false, true} {
+		for _, loss := range []float64{0, 0.3} {
+			bubble(t, fmt.Sprintf("poll=%v, loss %v", poll, loss), func(t *testing.T) {
+				network := linkedBy(t, 40*ms, simnet.Config{Loss: loss, Seed: 7})
+				var own, older, last uint64
+				srv := uplinktest.Serve(t, network, ds.Config{Poll: poll}, handles("Move", func(_ *ds.Player, f ds.Frame[uplinktest.Move]) {
+					if own+older > 0 && f.Seq != last+1+f.Missed {
+						t.Errorf("frame %d after %d", f.Seq, last)
+					}
+					last = f.Seq
+					if f.Redundant {
+						older++
+					} else {
+						own++
+					}
+				}))
+				move := uplinktest.Bind(t, uplinktest.Dial(t, network, client.Config{Redundancy: 3}), "Move")
+				for i := range uint64(1000) {
+					m := uplinktest.MoveAt(1, i)
+					uplinktest.Must(t, move.Send(&m))
+					settle(time.Second / 60)
+					srv.Poll()
+				}
+				settle(time.Second)
+				srv.Poll()
+				st := srv.Stats().RPCs[0]
+				if own != st.Messages || own+older != st.Frames() || (older > 0) != (loss > 0) {
+					t.Errorf("%d frames of their own payloads, %d with newer ones; %d payloads, %d frames", own, older, st.Messages, st.Frames())
+				}
+			})
+		}
+	}
+}
+
+// TestSequenceWraps sends more frames than a sequence on the wire has values.
+func TestSequenceWraps(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		up, down := symmetric(80*ms, simnet.Config{Loss: 0.1, Burst: 3, Jitter: 5 * ms, Duplicate: 0.05, Seed: 2})
+		network := uplinktest.NewNetwork(t, up, down)
+		journal := uplinktest.NewJournal(t, 2)
+		srv := uplinktest.Serve(t, network, ds.Config{DeliverLate: true}, handles("Move", journal.Handle))
+		conn := uplinktest.Dial(t, network, client.Config{})
+		move := uplinktest.Bind(t, conn, "Move", client.BindConfig{RateHz: 120})
+		const frames = 67_000
+		play(t, move, 2, 0, frames, 120)
+		time.Sleep(time.Second)
+		log, sent := journal.Only(), move.Stats()
+		checkStats(t, srv, &log, &sent, true)
+		if log.Next < frames-20 || log.Frames() < frames*85/100 || sent.Delta < frames*80/100 {
+			t.Errorf("%d frames delivered up to %d, %d deltas sent", log.Frames(), log.Next, sent.Delta)
+		}
+	})
+}
+
+// TestLongOutage has the newest frame that the server knows lie more than half a
+// turn of the short header back: the client is cut off for a while.
+func TestLongOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		up, down := symmetric(80*ms, simnet.Config{Seed: 3})
+		network := uplinktest.NewNetwork(t, up, down)
+		journal := uplinktest.NewJournal(t, 3)
+		srv := uplinktest.Serve(t, network, ds.Config{}, handles("Move", journal.Handle))
+		move := uplinktest.Bind(t, uplinktest.Dial(t, network, client.Config{}), "Move")
+		first := uint64(0)
+		for range 5 {
+			uplinktest.Must(t, network.Set(up, down))
+			play(t, move, 3, first, 300, 60)
+			dead := simnet.Config{Delay: up.Delay, Loss: 1}
+			uplinktest.Must(t, network.Set(dead, dead))
+			play(t, move, 3, first+300, 500, 60) // 8 s, less than the timeout
+			first += 800
+		}
+		uplinktest.Must(t, network.Set(up, down))
+		play(t, move, 3, first, 300, 60)
+		time.Sleep(time.Second)
+		log, sent := journal.Only(), move.Stats()
+		checkStats(t, srv, &log, &sent, false)
+		if log.Next != first+300 || log.Frames() < 6*290 || sent.Reconnecting != 0 {
+			t.Errorf("%d frames delivered up to %d, want 1800 up to %d; %d times reconnecting", log.Frames(), log.Next, first+300, sent.Reconnecting)
+		}
+	})
+}
+
+// TestRandomLinks plays over links, rings and rates drawn from a seed.
+func TestRandomLinks(t *testing.T) {
+	seeds := uint64(40)
+	if testing.Short() {
+		seeds = 4
+	}
+	for seed := range seeds {
+		bubble(t, fmt.Sprintf("seed=%d", seed), func(t *testing.T) { playRandomLink(t, seed) })
+	}
+}
+
+func playRandomLink(t *testing.T, seed uint64) {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	network := uplinktest.NewNetwork(t, simnet.Config{Seed: rng.Uint64()}, simnet.Config{Seed: rng.Uint64()})
+	server := ds.Config{Timeout: time.Minute, Ring: 2 + rng.IntN(255), AckHz: 1 + 99*rng.Float64(), DeliverLate: rng.IntN(2) == 0}
+	ring, hz := 2+rng.IntN(255), time.Duration(10+rng.IntN(120))
+	t.Logf("rings %d and %d, %.1f acks and %d frames a second, late %v", ring, server.Ring, server.AckHz, hz, server.DeliverLate)
+	journal := uplinktest.NewJournal(t, seed)
+	srv := uplinktest.Serve(t, network, server, handles("Move", journal.Handle))
+	every, tick, limit := 1+rng.IntN(client.MaxSendEvery), time.Duration(rng.IntN(3)*20)*ms, rng.IntN(2)*rng.IntN(50_000)
+	t.Logf("%d frames a payload, tick %v, %d bits a second", every, tick, limit)
+	conn := uplinktest.Dial(t, network, client.Config{Timeout: time.Minute, Ring: ring, Codec: rpcdelta.Adaptive, Tick: tick, Bandwidth: limit})
+	move := uplinktest.Bind(t, conn, "Move", client.BindConfig{SendEvery: every})
+	const stretch = 1000
+	for first := uint64(0); first < 3*stretch; first += stretch {
+		up, down := randomLink(rng), randomLink(rng)
+		t.Logf("links up %+v, down %+v", up, down)
+		uplinktest.Must(t, network.Set(up, down))
+		play(t, move, seed, first, stretch, hz)
+		time.Sleep(time.Duration(rng.IntN(5000)) * time.Millisecond)
+	}
+	time.Sleep(3 * time.Second)
+	log, sent := journal.Only(), move.Stats()
+	checkStats(t, srv, &log, &sent, server.DeliverLate)
+	if log.Frames() < 300 {
+		t.Errorf("%d frames were delivered of %d", log.Frames(), sent.Frames())
+	}
+	if st := conn.Stats(); st.Malformed != 0 || sent.Reconnecting != 0 {
+		t.Errorf("%d malformed messages, %d reconnections", st.Malformed, sent.Reconnecting)
+	}
+}
+
+func randomLink(rng *rand.Rand) simnet.Config {
+	c := simnet.Config{Delay: time.Duration(rng.IntN(150)) * time.Millisecond}
+	if rng.IntN(4) != 0 {
+		c.Loss = rng.Float64() / 2
+		c.Burst = float64(rng.IntN(10))
+	}
+	if rng.IntN(2) == 0 {
+		c.Jitter = time.Duration(rng.IntN(60)) * time.Millisecond
+	}
+	if rng.IntN(2) == 0 {
+		c.Duplicate = rng.Float64()
+	}
+	return c
+}
+
+func TestMain(m *testing.M) { uplinktest.Main(m) }

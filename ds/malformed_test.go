@@ -110,8 +110,8 @@ func buttonsSchema(t *testing.T) *schema.Schema {
 	return s
 }
 
-// besides runs attack against a server of the RPCs Move and Buttons while an honest player calls Move.
-// The player must not notice.
+// besides runs attack against a server of the RPCs Move and Buttons while an honest player calls
+// Move. The player must not notice.
 func besides(t *testing.T, cfg ds.Config, attack func(*testing.T, *uplinktest.Server, *raw, *schema.Schema)) {
 	synctest.Test(t, func(t *testing.T) {
 		network := perfect(t)
@@ -215,8 +215,8 @@ func (r *record) count(s string) int {
 	return strings.Count(r.buf.String(), s)
 }
 
-// TestReliableViolations verifies that a reliable message that no client sends ends the session. It is
-// counted by reason and logged once, and nothing after it is handled.
+// TestReliableViolations verifies that a reliable message that no client sends ends the session. It
+// is counted by reason and logged once, and nothing after it is handled.
 func TestReliableViolations(t *testing.T) {
 	const unreliable, reliable = 3, 4 // numbers of the client's RPCs
 	const unknown, malformed, unbound = "unknown reliable message", "malformed reliable frame", "reliable frame of an RPC that is not bound"

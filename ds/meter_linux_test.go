@@ -13,8 +13,9 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// meter is the socket of a server, and sits between it and the system's: while it measures, what there is to read is
-// what it has sent itself, in the goroutine that reads. Between two reads the server handles what the first brought.
+// meter is the socket of a server, and sits between it and the system's: while it measures, what
+// there is to read is what it has sent itself, in the goroutine that reads. Between two reads the
+// server handles what the first brought.
 type meter struct {
 	transport.BatchConn
 	t        *testing.B
@@ -109,9 +110,9 @@ func (m *meter) ReadBatch(into []transport.Datagram) (int, error) {
 	return m.proceed(into)
 }
 
-// begun reports whether there is a replay to be measured. It begins when nothing comes to the socket any more, on a busy
-// machine too, where the last that clients sent may take some ticks: a datagram more in the socket would leave one of a
-// round to the next.
+// begun reports whether there is a replay to be measured. It begins when nothing comes to the
+// socket any more, on a busy machine too, where the last that clients sent may take some ticks: a
+// datagram more in the socket would leave one of a round to the next.
 func (m *meter) begun() bool {
 	const enough = 5
 	if m.coming == nil {
@@ -153,8 +154,8 @@ func (m *meter) proceed(into []transport.Datagram) (int, error) {
 	return m.read(into)
 }
 
-// send sends a round to the socket, from which all of it can be read at once. What is lost, as can happen over loopback
-// too, is not waited for.
+// send sends a round to the socket, from which all of it can be read at once. What is lost, as can
+// happen over loopback too, is not waited for.
 func (m *meter) send() {
 	m.play.send(m.t, m.round)
 	if err := m.BatchConn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {

@@ -249,9 +249,10 @@ func (s *panicScene) misfortune() error {
 	if s.poll {
 		buffered, _ = client.Bind[uplinktest.Move](ctx, conn, "Buffered", client.BindConfig{})
 	}
-	records, _ := client.Bind[struct {
+	type number struct {
 		N float64 `uplink:"resolution=1"`
-	}](ctx, conn, "Schema", client.BindConfig{})
+	}
+	records, _ := client.Bind[number](ctx, conn, "Schema", client.BindConfig{})
 	calls := 1
 	if s.row.floods {
 		calls = 1500
@@ -272,9 +273,7 @@ func (s *panicScene) misfortune() error {
 			_ = buffered.Send(&m)
 		}
 		if records != nil {
-			_ = records.Send(&struct {
-				N float64 `uplink:"resolution=1"`
-			}{float64(i)})
+			_ = records.Send(&number{float64(i)})
 		}
 		_ = conn.SendReliable([]byte{1})
 		time.Sleep(time.Second / 60)
@@ -346,26 +345,16 @@ type scenePlayerTap struct {
 }
 
 func (s scenePlayerTap) Carried(c transport.TapEvent) {
-	if c.Sent {
-		s.at("PlayerTap.Carried, sent", s.player)
-		return
-	}
-	s.at("PlayerTap.Carried, received", s.player)
+	s.call(map[bool]string{true: "Carried, sent", false: "Carried, received"}[c.Sent])
 }
 
-func (s scenePlayerTap) Bound(ds.Binding) { s.at("PlayerTap.Bound", s.player) }
+func (s scenePlayerTap) call(method string) { s.at("PlayerTap."+method, s.player) }
 
-func (s scenePlayerTap) Decoded(time.Time, int, []rpcdelta.Delivery) {
-	s.at("PlayerTap.Decoded", s.player)
-}
-
-func (s scenePlayerTap) Dropped(time.Time, int, ds.Drop, bool) { s.at("PlayerTap.Dropped", s.player) }
-
-func (s scenePlayerTap) Withheld(time.Time, int, uint64, ds.Drop) {
-	s.at("PlayerTap.Withheld", s.player)
-}
-
-func (s scenePlayerTap) Left(error) { s.at("PlayerTap.Left", s.player) }
+func (s scenePlayerTap) Bound(ds.Binding)                            { s.call("Bound") }
+func (s scenePlayerTap) Decoded(time.Time, int, []rpcdelta.Delivery) { s.call("Decoded") }
+func (s scenePlayerTap) Dropped(time.Time, int, ds.Drop, bool)       { s.call("Dropped") }
+func (s scenePlayerTap) Withheld(time.Time, int, uint64, ds.Drop)    { s.call("Withheld") }
+func (s scenePlayerTap) Left(error)                                  { s.call("Left") }
 
 // TestPanicDrops: what waits of a player whose handler panicked is counted as dropped, frames and
 // messages, in the queue of Poll and in jitter buffers. What the other player sent is delivered by

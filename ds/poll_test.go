@@ -77,8 +77,8 @@ func TestPoll(t *testing.T) {
 	})
 }
 
-// TestJoinsWaitForPoll has clients join and leave while the game does not poll: at some point none is
-// let in, until it polls.
+// TestJoinsWaitForPoll has clients join and leave while the game does not poll: at some point none
+// is let in, until it polls.
 func TestJoinsWaitForPoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most = 4 // players

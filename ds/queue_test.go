@@ -6,8 +6,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestQuota verifies that never more than the limit waits, and that each player has room for its part,
-// whatever the others do.
+// TestQuota verifies that never more than the limit waits, and that each player has room for its
+// part, whatever the others do.
 func TestQuota(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		players := rapid.IntRange(1, 20).Draw(t, "players")

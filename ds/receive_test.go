@@ -119,8 +119,8 @@ func BenchmarkReceiveBuffered(b *testing.B) {
 	}
 }
 
-// TestAmbiguous verifies that a datagram is dropped if and only if it may contain a frame 64 behind the
-// newest, which the short header does not distinguish from one ahead.
+// TestAmbiguous verifies that a datagram is dropped if and only if it may contain a frame 64 behind
+// the newest, which the short header does not distinguish from one ahead.
 func TestAmbiguous(t *testing.T) {
 	const newest = 1000
 	for frames := uint64(1); frames <= 8; frames++ {

@@ -225,8 +225,9 @@ func TestReliableOverflow(t *testing.T) {
 	})
 }
 
-// TestHonestReliableCalls: over a link that loses, duplicates and reorders, and across restarts of the server, a client
-// with reliable and unreliable calls of the same RPC sends nothing that ends its session.
+// TestHonestReliableCalls: over a link that loses, duplicates and reorders, and across restarts of
+// the server, a client with reliable and unreliable calls of the same RPC sends nothing that ends
+// its session.
 func TestHonestReliableCalls(t *testing.T) {
 	const seed = 21
 	t.Logf("seed %d", seed)

@@ -43,8 +43,8 @@ type recording[T any] struct {
 	bind  bool
 }
 
-// record has players connect, and bind the RPC if that is wanted, and records what they send in b.N rounds. It is
-// acked at once after each six frames.
+// record has players connect, and bind the RPC if that is wanted, and records what they send in b.N
+// rounds. It is acked at once after each six frames.
 func (r recording[T]) record(b *testing.B, server netip.AddrPort, players int) *replay {
 	typ, err := schema.Compile[T]("Move", 0)
 	uplinktest.Must(b, err)
@@ -118,7 +118,8 @@ func (a *actor) connect(b *testing.B, server netip.AddrPort, suite transport.Sui
 	}
 }
 
-// turn says whose turn it is to send datagram i of a round, and which of the player's datagrams that is.
+// turn says whose turn it is to send datagram i of a round, and which of the player's datagrams
+// that is.
 func (p *replay) turn(round, i int) (player, n int) {
 	return p.order[i%len(p.order)], (round*costRound + i) / len(p.order)
 }
@@ -166,7 +167,8 @@ func (l listening) Datagram(_ *transport.Conn, b []byte, _ time.Time) {
 	}
 }
 
-// recorder is a client's network and its socket, which from some time on keeps what is written, if it is data.
+// recorder is a client's network and its socket, which from some time on keeps what is written, if
+// it is data.
 type recorder struct {
 	*net.UDPConn
 
@@ -202,7 +204,8 @@ func (r *recorder) WriteTo(p []byte, to netip.AddrPort) (int, error) {
 	return len(p), nil
 }
 
-// record begins to keep what is written, and returns another descriptor of the socket, which outlives the client.
+// record begins to keep what is written, and returns another descriptor of the socket, which
+// outlives the client.
 func (r *recorder) record(b *testing.B, server netip.AddrPort) (fd int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

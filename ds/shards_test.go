@@ -40,8 +40,8 @@ func (c *crowd) enter(p *ds.Player) func() {
 	}
 }
 
-// TestShards has many clients play with a server of several shards, in ways that need all of it; their addresses
-// change, and so where their datagrams come to.
+// TestShards has many clients play with a server of several shards, in ways that need all of it;
+// their addresses change, and so where their datagrams come to.
 func TestShards(t *testing.T) {
 	for _, poll := range []bool{false, true} {
 		bubble(t, fmt.Sprintf("poll=%v", poll), func(t *testing.T) { checkShards(t, poll) })

@@ -40,7 +40,8 @@ func orbAt(salt, i int, tick uint64) orb {
 	}
 }
 
-// stage is a world whose ticks are known: some of its orbs appear and vanish, and are others when they come back.
+// stage is a world whose ticks are known: some of its orbs appear and vanish, and are others when
+// they come back.
 type stage struct {
 	*ds.World[orb]
 	salt, count int
@@ -165,8 +166,8 @@ func offerAll(t testing.TB, worlds ...*ds.World[orb]) func(*ds.Player) {
 	}
 }
 
-// TestSnapshots has worlds of all sizes go over links that lose, delay and reorder: every snapshot that arrives is what
-// was sent.
+// TestSnapshots has worlds of all sizes go over links that lose, delay and reorder: every snapshot
+// that arrives is what was sent.
 func TestSnapshots(t *testing.T) {
 	for _, c := range []struct {
 		count int

@@ -17,8 +17,9 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// TestStates has state of worlds go over links that lose, delay and reorder, within a bandwidth: every update is what was
-// put, every tick's inputs come, and what comes to rest is as at the server in the end.
+// TestStates has state of worlds go over links that lose, delay and reorder, within a bandwidth:
+// every update is what was put, every tick's inputs come, and what comes to rest is as at the
+// server in the end.
 func TestStates(t *testing.T) {
 	for _, c := range []struct {
 		count     int
@@ -241,7 +242,8 @@ func TestStatesRefused(t *testing.T) {
 		uplinktest.Must(t, err)
 		settle(time.Second)
 
-		// A priority that is none, inputs that go back, and a bandwidth that has no room for anything.
+		// A priority that is none, inputs that go back, and a bandwidth that has no room for
+		// anything.
 		var priority *statesync.PriorityError
 		for _, p := range []float64{math.NaN(), math.Inf(1), -1} {
 			if err := s.Prioritize(7, p); !errors.As(err, &priority) || priority.Object != 7 {
@@ -276,7 +278,8 @@ func TestStatesRefused(t *testing.T) {
 	})
 }
 
-// TestStatesBandwidth: the bandwidth is changed while state goes down, for one player of two, and kept from then on.
+// TestStatesBandwidth: the bandwidth is changed while state goes down, for one player of two, and
+// kept from then on.
 func TestStatesBandwidth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := lossy(t)

@@ -47,8 +47,8 @@ func TestStatesReconnect(t *testing.T) {
 	})
 }
 
-// TestStatesBeginAnew: either end ends it and begins anew at once, while messages and acks of before are still on their way: none
-// of them is taken for one of the new stream's.
+// TestStatesBeginAnew: either end ends it and begins anew at once, while messages and acks of
+// before are still on their way: none of them is taken for one of the new stream's.
 func TestStatesBeginAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := linkedBy(t, 150*ms, simnet.Config{Loss: 0.05, Jitter: 30 * ms})
@@ -97,8 +97,9 @@ func TestStatesBeginAnew(t *testing.T) {
 	})
 }
 
-// TestStatesRejoin: a client that ends it and takes part again at once, as a level is loaded, goes on soon, with a first update after
-// which all is the new stream's: what was gone in between is so for the client.
+// TestStatesRejoin: a client that ends it and takes part again at once, as a level is loaded, goes
+// on soon, with a first update after which all is the new stream's: what was gone in between is so
+// for the client.
 func TestStatesRejoin(t *testing.T) {
 	for _, cfg := range []ds.StateConfig{{}, {NoDelta: true}} {
 		bubble(t, fmt.Sprintf("nodelta=%v", cfg.NoDelta), func(t *testing.T) {

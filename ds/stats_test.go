@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestDropString verifies that each reason has a name of its own, and that other values have one too.
+// TestDropString verifies that each reason has a name of its own, and that other values have one
+// too.
 func TestDropString(t *testing.T) {
 	seen := map[string]bool{}
 	for d := range drops + 2 {
