@@ -88,7 +88,8 @@ func (c *coalesced) play(t *testing.T, frames uint64) (*uplinktest.Server, *clie
 	return srv, conn, sent, logs
 }
 
-// TestCoalesce plays all ways to share datagrams, over links with and without loss.
+// TestCoalesce verifies all ways to coalesce payloads and to batch frames, over links with and
+// without loss.
 func TestCoalesce(t *testing.T) {
 	n := 0
 	for every := 1; every <= client.MaxSendEvery; every++ {
@@ -135,9 +136,9 @@ func checkCoalesce(t *testing.T, c coalesced) {
 	}
 }
 
-// TestOvertakenFar: payloads that come after so many others that their short
-// sequences look newer than all of them are dropped. Each has several frames, and
-// each datagram may have several payloads.
+// TestOvertakenFar verifies that payloads are dropped that arrive after so many newer ones that
+// their short sequence numbers look like newer ones. Payloads have several frames, and datagrams
+// may have several payloads.
 func TestOvertakenFar(t *testing.T) {
 	for _, tick := range []time.Duration{0, 60 * ms} {
 		for seed := range uint64(4 / thin(4)) {
@@ -153,8 +154,8 @@ func TestOvertakenFar(t *testing.T) {
 	}
 }
 
-// TestBandwidth: a connection takes redundancy back and then datagrams until it
-// keeps to its budget, loses nothing by that, and returns when there is room.
+// TestBandwidth verifies that a connection reduces redundancy and then batches frames until it
+// keeps to its bandwidth limit, loses no frame by that, and returns when the limit permits it.
 func TestBandwidth(t *testing.T) {
 	for i, c := range []struct {
 		limit, redundancy, hz int
@@ -206,8 +207,8 @@ func TestBandwidth(t *testing.T) {
 	}
 }
 
-// TestSharedBits counts what two RPCs that are called in the same tick take up,
-// heartbeats left out: docs/results.md has the figures.
+// TestSharedBits measures the bits of two RPCs that are called in the same tick, without
+// heartbeats, for docs/results.md.
 func TestSharedBits(t *testing.T) {
 	type look struct {
 		View  schema.Rotator `uplink:"bits=16"`

@@ -56,11 +56,11 @@ const (
 
 var unsealed = []transport.Suite{transport.None}
 
-// BenchmarkCall measures a whole call over UDP on loopback: what Send takes on
-// the client, and what it takes the DS to receive the datagram, rebuild the frame
-// and run a handler. As delta, and with all acks lost, so that each frame is
-// coded alone. Datagrams are not sealed: what that costs is measured beside
-// transport/internal/seal. An iteration is a batch of calls; times are the median batch's.
+// BenchmarkCall measures a whole call over UDP on loopback: the time of Send on the client, and the
+// time in which the DS receives the datagram, decodes the frame and runs a handler. Frames are
+// deltas, or keyframes because all acks are lost. Datagrams are not encrypted:
+// transport/internal/seal measures that. An iteration is a batch of calls; times are those of the
+// median batch.
 func BenchmarkCall(b *testing.B) {
 	for _, codec := range rpcdelta.Codecs() {
 		b.Run(codec.String()+"/delta", func(b *testing.B) { benchmarkCall(b, codec, false) })

@@ -72,8 +72,8 @@ func (g *game) play(t *testing.T, d time.Duration) {
 
 const hz60 = time.Second / 60
 
-// TestJitterBuffer: over a link with jitter and loss, with clocks that differ, each Poll has one
-// frame of each player, in order, and slack is at its target.
+// TestJitterBuffer verifies that over a link with jitter and loss, and with clocks that drift, each
+// Poll delivers one frame of each player in order, and that the slack reaches its target.
 func TestJitterBuffer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := linkedBy(t, 80*ms, simnet.Config{Jitter: 5 * ms, Loss: 0.03, Seed: 60})
@@ -132,8 +132,8 @@ func TestJitterBuffer(t *testing.T) {
 	})
 }
 
-// TestJitterBufferRepeats: with Repeat the handler is called in every Poll, with the last frame
-// where there is none.
+// TestJitterBufferRepeats verifies that with Repeat each Poll calls the handler, with the last
+// frame if one is missing.
 func TestJitterBufferRepeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := linkedBy(t, 60*ms, simnet.Config{Loss: 0.2, Seed: 61})
@@ -182,8 +182,9 @@ func TestJitterBufferRepeats(t *testing.T) {
 	})
 }
 
-// TestJitterBufferRefused: what Validate refused is not repeated where the next frame is missing.
-func TestJitterBufferRefused(t *testing.T) {
+// TestJitterBufferRejected verifies that a rejected frame is not repeated if the next one is
+// missing.
+func TestJitterBufferRejected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := linkedBy(t, 60*ms, simnet.Config{Loss: 0.3, Seed: 65})
 		var repeated, refused int
@@ -217,7 +218,7 @@ func TestJitterBufferRefused(t *testing.T) {
 	})
 }
 
-// TestJitterBufferLate: what comes after its tick is dropped and counted, or with DeliverLate
+// TestJitterBufferLate verifies that late frames are dropped and counted, or with DeliverLate
 // delivered and marked.
 func TestJitterBufferLate(t *testing.T) {
 	for name, deliver := range map[string]bool{"dropped": false, "delivered": true} {
@@ -248,8 +249,8 @@ func TestJitterBufferLate(t *testing.T) {
 	}
 }
 
-// TestJitterBufferRates: a game that polls more or less often than players call gets the frames
-// evenly.
+// TestJitterBufferRates verifies that a game that polls more or less often than players call
+// receives the frames evenly.
 func TestJitterBufferRates(t *testing.T) {
 	for name, c := range map[string]struct {
 		calls float64 // a second
@@ -281,8 +282,8 @@ func TestJitterBufferRates(t *testing.T) {
 	}
 }
 
-// TestJitterBufferFlood: who calls far more often than it said, or does not follow, harms nobody
-// but itself.
+// TestJitterBufferFlood verifies that a player that calls far above its declared rate, or does not
+// follow the pace, affects only itself.
 func TestJitterBufferFlood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := linkedBy(t, 60*ms, simnet.Config{Seed: 64})
@@ -313,7 +314,8 @@ func TestJitterBufferFlood(t *testing.T) {
 	})
 }
 
-// TestJitterBufferLeave: frames come between Joined and Left, and a pause is not missed ticks.
+// TestJitterBufferLeave verifies that frames are delivered between Joined and Left only, and that a
+// pause does not count as missing ticks.
 func TestJitterBufferLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := perfect(t)
@@ -350,7 +352,7 @@ func TestJitterBufferLeave(t *testing.T) {
 	})
 }
 
-// TestJitterBufferConfig: an error names the field.
+// TestJitterBufferConfig verifies that errors name the field.
 func TestJitterBufferConfig(t *testing.T) {
 	for want, c := range map[string]ds.Config{
 		"Config.Poll": {JitterBuffer: &ds.JitterBuffer{}},

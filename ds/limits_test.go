@@ -20,8 +20,8 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// TestHonestPlayersAreNotLimited drives clients that keep to the rates that they
-// declared, in all ways that they can send, over links that do their worst.
+// TestHonestPlayersAreNotLimited verifies that no rate limit affects clients that keep to their
+// declared rates, with all ways to send, over bad links.
 func TestHonestPlayersAreNotLimited(t *testing.T) {
 	runs := uint64(60)
 	if testing.Short() {
@@ -48,8 +48,8 @@ func TestHonestPlayersAreNotLimited(t *testing.T) {
 	}
 }
 
-// TestOutage has a network hold back all datagrams for some seconds and then
-// deliver them together, with reliable ones in between.
+// TestOutage verifies that no rate limit affects a client whose datagrams are held back for seconds
+// and then arrive together, reliable ones included.
 func TestOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := perfect(t)
@@ -89,8 +89,8 @@ func TestOutage(t *testing.T) {
 	})
 }
 
-// TestTooManyFrames calls an RPC far more often than declared. What is above the
-// limit does not reach the game, and the stream goes on all the same.
+// TestTooManyFrames calls an RPC far above its declared rate. Frames above the limit do not reach
+// the game, and the stream continues.
 func TestTooManyFrames(t *testing.T) {
 	const rate, hz, seconds = 20, 200, 10
 	besides(t, ds.Config{}, func(t *testing.T, srv *uplinktest.Server, r *raw, buttons *schema.Schema) {
@@ -126,7 +126,7 @@ func TestTooManyFrames(t *testing.T) {
 	})
 }
 
-// TestTooManyMessages floods the server with payloads: most are not even decoded.
+// TestTooManyMessages verifies that most payloads of a flood are not decoded.
 func TestTooManyMessages(t *testing.T) {
 	besides(t, ds.Config{}, func(t *testing.T, srv *uplinktest.Server, r *raw, buttons *schema.Schema) {
 		if a := r.bind(request(0, buttons, false)); a.Reason != control.ReasonNone {
@@ -158,8 +158,8 @@ func TestTooManyMessages(t *testing.T) {
 	})
 }
 
-// TestTooManyReliable: of a reliable RPC none may be missing, so that too many end
-// the session.
+// TestTooManyReliable verifies that reliable frames above the limit end the session, since none may
+// be missing.
 func TestTooManyReliable(t *testing.T) {
 	besides(t, ds.Config{}, func(t *testing.T, srv *uplinktest.Server, r *raw, buttons *schema.Schema) {
 		req := request(0, buttons, true)
@@ -187,7 +187,7 @@ func TestTooManyReliable(t *testing.T) {
 	})
 }
 
-// TestBindLimits: a player has not more bindings than allowed, and not faster ones.
+// TestBindLimits verifies the limits of the number and the rate of bindings.
 func TestBindLimits(t *testing.T) {
 	for _, c := range []struct {
 		cfg  ds.Config
@@ -220,8 +220,8 @@ func TestBindLimits(t *testing.T) {
 	})
 }
 
-// TestFairQueue: a player who floods a server that does not poll does not crowd out
-// another.
+// TestFairQueue verifies that a flooding player does not crowd out another while the game does not
+// poll.
 func TestFairQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const queue = 200
@@ -246,7 +246,7 @@ func TestFairQueue(t *testing.T) {
 	})
 }
 
-// TestFloodOfReplies: a client that replies to an offer more often than it may loses its session.
+// TestFloodOfReplies verifies that a client that replies to an offer too often loses its session.
 func TestFloodOfReplies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := perfect(t)

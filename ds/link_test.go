@@ -72,8 +72,8 @@ func thin(step int) int {
 	return 1
 }
 
-// TestLinks plays virtual minutes over links that lose, delay, reorder and
-// duplicate in both directions, with rings of all sizes at either end.
+// TestLinks plays virtual minutes over links with loss, delay, jitter and duplicates in both
+// directions, with rings of all sizes at both ends.
 func TestLinks(t *testing.T) {
 	n := 0
 	for _, c := range []struct {
@@ -173,10 +173,9 @@ func checkStats(t *testing.T, srv *uplinktest.Server, log *uplinktest.Log, sent 
 	return got
 }
 
-// TestOlder: where nothing is lost no frame comes with a newer one, although all are sent four
-// times; where payloads are, each of the others has one frame of its own, and what else comes is
-// older.
-func TestOlder(t *testing.T) {
+// TestRedundant verifies Frame.Redundant. Without loss no frame is redundant, although each is sent
+// four times. With loss, each payload has one frame that is not.
+func TestRedundant(t *testing.T) {
 	for _, poll := range []bool{false, true} {
 		for _, loss := range []float64{0, 0.3} {
 			bubble(t, fmt.Sprintf("poll=%v, loss %v", poll, loss), func(t *testing.T) {
@@ -211,7 +210,7 @@ func TestOlder(t *testing.T) {
 	}
 }
 
-// TestSequenceWraps sends more frames than a sequence on the wire has values.
+// TestSequenceWraps sends more frames than there are sequence numbers on the wire.
 func TestSequenceWraps(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long")
@@ -234,8 +233,8 @@ func TestSequenceWraps(t *testing.T) {
 	})
 }
 
-// TestLongOutage has the newest frame that the server knows lie more than half a
-// turn of the short header back: the client is cut off for a while.
+// TestLongOutage interrupts the link until the newest frame of the server is more than half the
+// range of the short header old.
 func TestLongOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		up, down := symmetric(80*ms, simnet.Config{Seed: 3})
@@ -263,7 +262,7 @@ func TestLongOutage(t *testing.T) {
 	})
 }
 
-// TestRandomLinks plays over links, rings and rates drawn from a seed.
+// TestRandomLinks plays over random links, rings and rates.
 func TestRandomLinks(t *testing.T) {
 	seeds := uint64(40)
 	if testing.Short() {

@@ -14,7 +14,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// TestManyRPCs has several clients call more RPCs than short headers can name.
+// TestManyRPCs lets several clients call more RPCs than short headers can number.
 func TestManyRPCs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const clients, rpcs = 3, 12
@@ -82,8 +82,8 @@ func headerBits(i int) uint64 {
 	return 40
 }
 
-// TestAckRate counts the datagrams that go down to one player: acks of all RPCs
-// share one, and come as often as the configuration says.
+// TestAckRate verifies that the acks of all RPCs of a player share a datagram, and are sent at the
+// configured rate.
 func TestAckRate(t *testing.T) {
 	rates := []float64{1, 7.5, 10, 20, 60, 144}
 	for i := 0; i < len(rates); i += thin(4) {
@@ -143,8 +143,7 @@ func TestAckRate(t *testing.T) {
 	}
 }
 
-// TestAcksOfManyRPCs binds so many RPCs that their acks do not fit a datagram:
-// each of them must still be acked.
+// TestAcksOfManyRPCs verifies that each RPC is acked if the acks do not fit into one datagram.
 func TestAcksOfManyRPCs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const rpcs = 256

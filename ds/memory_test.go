@@ -56,7 +56,7 @@ func checkBudget(t *testing.T, m memory) {
 	}
 }
 
-// BenchmarkPlayerMemory reports what one of many players holds.
+// BenchmarkPlayerMemory reports the memory per player.
 func BenchmarkPlayerMemory(b *testing.B) {
 	for _, codec := range rpcdelta.Codecs() {
 		b.Run(codec.String(), func(b *testing.B) { benchmarkPlayerMemory(b, codec) })

@@ -64,9 +64,9 @@ var panicRows = []panicRow{
 	{callback: "PlayerTap.Left", over: true},
 }
 
-// TestPanics has each callback of the game panic, or end its goroutine, for one player: that
-// player's session ends, the panic is counted, logged and told to PanicHandler, and the other
-// player's calls are all delivered.
+// TestPanics lets each callback of the game panic, or end its goroutine, for one player. That
+// session ends, the panic is counted, logged and passed to PanicHandler, and all calls of the other
+// player are delivered.
 func TestPanics(t *testing.T) {
 	for _, row := range panicRows {
 		for _, poll := range []bool{false, true} {
@@ -356,9 +356,9 @@ func (s scenePlayerTap) Dropped(time.Time, int, ds.Drop, bool)       { s.call("D
 func (s scenePlayerTap) Withheld(time.Time, int, uint64, ds.Drop)    { s.call("Withheld") }
 func (s scenePlayerTap) Left(error)                                  { s.call("Left") }
 
-// TestPanicDrops: what waits of a player whose handler panicked is counted as dropped, frames and
-// messages, in the queue of Poll and in jitter buffers. What the other player sent is delivered by
-// the same Poll.
+// TestPanicDrops verifies that waiting frames and messages of a player whose handler panicked are
+// counted as dropped, in the queue of Poll and in jitter buffers. What the other player sent is
+// delivered by the same Poll.
 func TestPanicDrops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := perfect(t)
@@ -418,8 +418,8 @@ func TestPanicDrops(t *testing.T) {
 	})
 }
 
-// TestPanicInBundle: the frames that came in a datagram with the one whose handler panicked are
-// counted as dropped, and the one itself as delivered, without Poll.
+// TestPanicInBundle verifies that, without Poll, frames in the datagram of the one whose handler
+// panicked are counted as dropped, and that frame itself as delivered.
 func TestPanicInBundle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := perfect(t)
@@ -442,7 +442,7 @@ func TestPanicInBundle(t *testing.T) {
 	})
 }
 
-// TestPanicHandlerKicks: a reason that PanicHandler kicks with is the client's.
+// TestPanicHandlerKicks verifies that the client gets the reason with which PanicHandler kicks.
 func TestPanicHandlerKicks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := perfect(t)
@@ -456,7 +456,8 @@ func TestPanicHandlerKicks(t *testing.T) {
 	})
 }
 
-// TestPanicIsNotSilent: without a logger and a PanicHandler it is logged to slog.Default.
+// TestPanicIsNotSilent verifies that a panic is logged to slog.Default if there is neither a logger
+// nor a PanicHandler.
 func TestPanicIsNotSilent(t *testing.T) {
 	var log bytes.Buffer
 	before := slog.Default()
@@ -473,7 +474,8 @@ func TestPanicIsNotSilent(t *testing.T) {
 	}
 }
 
-// TestPanicHandlerPanics: without Poll that ends the process, with both panics in its last words.
+// TestPanicHandlerPanics verifies that a panic of PanicHandler ends the process without Poll, and
+// that the output contains both panics.
 func TestPanicHandlerPanics(t *testing.T) {
 	const name, variable = "TestPanicHandlerPanics", "UPLINK_TEST_PANIC"
 	if os.Getenv(variable) != "" {

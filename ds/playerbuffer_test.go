@@ -9,8 +9,8 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// TestBufferLeavesWhileReleased: a player that is kicked leaves while its buffer releases the first
-// of two frames. Each frame that the buffer held then is counted as dropped once.
+// TestBufferLeavesWhileReleased removes a kicked player while its buffer releases the first of two
+// frames. Each frame that the buffer held is counted as dropped once.
 func TestBufferLeavesWhileReleased(t *testing.T) {
 	const frames = 20
 	var s *sender
@@ -39,8 +39,8 @@ func TestBufferLeavesWhileReleased(t *testing.T) {
 	}
 }
 
-// TestRestoreExits: a type's own method that decodes a value ends the goroutine. The frames that
-// wait for Poll keep their values.
+// TestRestoreExits verifies that frames that wait for Poll keep their values if the decoding method
+// of a type ends the goroutine.
 func TestRestoreExits(t *testing.T) {
 	var got []uint64
 	b := newBench(t, Config{Poll: true}, func(_ *Player, f Frame[testCall]) {

@@ -19,7 +19,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// TestPoll has handlers run in Poll only, in the order in which things came.
+// TestPoll verifies that handlers run in Poll only, in the order of arrival.
 func TestPoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := linkedBy(t, 40*ms, simnet.Config{Seed: 20})
@@ -77,8 +77,8 @@ func TestPoll(t *testing.T) {
 	})
 }
 
-// TestJoinsWaitForPoll has clients join and leave while the game does not poll: at some point none
-// is let in, until it polls.
+// TestJoinsWaitForPoll verifies that connections are refused while too many calls of Joined and
+// Left wait for Poll.
 func TestJoinsWaitForPoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most = 4 // players
@@ -113,7 +113,7 @@ func TestJoinsWaitForPoll(t *testing.T) {
 // moveBytes is what a waiting Move takes, but for its Payload; most have none.
 const moveBytes = int(unsafe.Sizeof(ds.Frame[uplinktest.Move]{}) + 2*unsafe.Sizeof((*ds.Player)(nil)))
 
-// TestPollOverflow polls too rarely: what does not fit is dropped and counted.
+// TestPollOverflow verifies that what does not fit into the queue is dropped and counted.
 func TestPollOverflow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const queue = 50
@@ -145,8 +145,7 @@ func TestPollOverflow(t *testing.T) {
 	})
 }
 
-// TestPollKeepsBytes holds each value against what was sent while more frames
-// arrive.
+// TestPollKeepsBytes verifies that values do not change while more frames arrive.
 func TestPollKeepsBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := linkedBy(t, 20*ms, simnet.Config{Seed: 22})
@@ -182,8 +181,8 @@ func TestPollKeepsBytes(t *testing.T) {
 }
 
 // TestPollAfterPanic ends Poll while a handler runs, by a panic of PanicHandler that the game
-// recovers and by runtime.Goexit: the next Poll begins with what is left, of the queue and of
-// jitter buffers, and then takes what came later.
+// recovers and by runtime.Goexit. The next Poll continues with the rest of the queue and of jitter
+// buffers, and then handles what arrived later.
 func TestPollAfterPanic(t *testing.T) {
 	for _, rpc := range []string{"Move", "Buffered"} {
 		for _, exits := range []bool{false, true} {
@@ -291,8 +290,8 @@ func checkPollAfterPanic(t *testing.T, rpc string, exits bool) {
 	}
 }
 
-// TestShutdownAfterPanic: a Poll that did not return has not polled all, so Shutdown waits for the
-// next one.
+// TestShutdownAfterPanic verifies that Shutdown waits for another Poll if the last one did not
+// return.
 func TestShutdownAfterPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := perfect(t)
@@ -330,8 +329,8 @@ func TestShutdownAfterPanic(t *testing.T) {
 	})
 }
 
-// TestPollAfterEnd tells the game of the players that a server's end leaves
-// behind.
+// TestPollAfterEnd verifies that Poll calls Left for the players that remain when the server is
+// closed.
 func TestPollAfterEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := perfect(t)

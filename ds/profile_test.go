@@ -19,8 +19,8 @@ func (b *bench) profile() *rpcdelta.Profile {
 	return &p[0].Profile
 }
 
-// TestProfile: what a server measures is what the clients' encoders do, from when it is
-// asked to until it is to stop; asked again, it begins anew.
+// TestProfile verifies that a server's profile equals that of the client's encoder over the same
+// time, and starts again when it is requested again.
 func TestProfile(t *testing.T) {
 	b := newBench(t, Config{}, func(*Player, Frame[testCall]) {})
 	empty := fmt.Sprintf("%+v", rpcdelta.NewProfile(b.typ.Schema()))
@@ -56,7 +56,8 @@ func TestProfile(t *testing.T) {
 	}
 }
 
-// TestProfileSample: one of so many is measured, of each of players that send in turn.
+// TestProfileSample verifies that one of every so many payloads is measured, of each of two players
+// that send in turn.
 func TestProfileSample(t *testing.T) {
 	b := newBench(t, Config{}, func(*Player, Frame[testCall]) {})
 	still, busy := b.join(0), b.join(0)
@@ -79,7 +80,8 @@ func TestProfileSample(t *testing.T) {
 	}
 }
 
-// TestProfileShards: shards measure at once, while others ask, start and stop.
+// TestProfileShards measures in several shards at once, while profiles are read, started and
+// stopped.
 func TestProfileShards(t *testing.T) {
 	const shards, frames = 3, 400
 	b := newBench(t, Config{Shards: shards}, func(*Player, Frame[testCall]) {})

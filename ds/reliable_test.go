@@ -30,7 +30,7 @@ func countReliable(n *uplinktest.Network) *atomic.Int64 {
 	return &count
 }
 
-// TestReliable calls a reliable RPC beside an unreliable one over a bad link.
+// TestReliable calls a reliable and an unreliable RPC over a bad link.
 func TestReliable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := linkedBy(t, 80*ms, simnet.Config{Loss: 0.2, Jitter: 10 * ms, Duplicate: 0.1, Seed: 7})
@@ -74,8 +74,8 @@ type blob struct {
 	Data []byte `uplink:"max=8000"`
 }
 
-// TestReliableBacklog sends more than the reliable channel holds: Send says so,
-// and what it took arrives.
+// TestReliableBacklog verifies that Send returns an error if the reliable channel is full, and that
+// all accepted frames arrive.
 func TestReliableBacklog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		up, down := symmetric(40*ms, simnet.Config{Seed: 8})
@@ -141,8 +141,8 @@ func TestReliableBacklog(t *testing.T) {
 	})
 }
 
-// TestReliableWithSlowAcks has a server that acks rarely answer the reliable
-// channel as fast as ever, so that what is lost is sent again soon.
+// TestReliableWithSlowAcks verifies that a low ack rate does not delay retransmissions of the
+// reliable channel.
 func TestReliableWithSlowAcks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := linkedBy(t, 40*ms, simnet.Config{Loss: 0.2, Seed: 9})
@@ -165,7 +165,8 @@ func TestReliableWithSlowAcks(t *testing.T) {
 	})
 }
 
-// TestReliableTooLarge has a frame too large for the channel do no harm.
+// TestReliableTooLarge verifies that a frame that is too large for the channel is an error without
+// further effect.
 func TestReliableTooLarge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		type huge struct {
@@ -189,8 +190,8 @@ func TestReliableTooLarge(t *testing.T) {
 	})
 }
 
-// TestReliableOverflow polls too late: a reliable RPC with a gap would be a lie,
-// so the player goes, and learns why.
+// TestReliableOverflow verifies that a player is disconnected with a reason if one of its reliable
+// frames does not fit into the queue.
 func TestReliableOverflow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const queue = 8
@@ -225,9 +226,8 @@ func TestReliableOverflow(t *testing.T) {
 	})
 }
 
-// TestHonestReliableCalls: over a link that loses, duplicates and reorders, and across restarts of
-// the server, a client with reliable and unreliable calls of the same RPC sends nothing that ends
-// its session.
+// TestHonestReliableCalls verifies that a client with reliable and unreliable calls does not
+// violate the protocol, over a bad link and across restarts of the server.
 func TestHonestReliableCalls(t *testing.T) {
 	const seed = 21
 	t.Logf("seed %d", seed)

@@ -20,7 +20,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// TestBadConfig names the setting that is wrong.
+// TestBadConfig verifies that errors name the setting.
 func TestBadConfig(t *testing.T) {
 	for want, cfg := range map[string]ds.Config{
 		"Config.Ring is 1":          {Ring: 1},
@@ -52,7 +52,7 @@ func TestBadConfig(t *testing.T) {
 	}
 }
 
-// TestNoKey refuses to listen to other machines, and says what to do.
+// TestNoKey verifies that a server without a key refuses addresses other than loopback.
 func TestNoKey(t *testing.T) {
 	for _, addr := range []string{":0", "0.0.0.0:0"} {
 		_, err := ds.Listen(addr, ds.Config{})
@@ -65,7 +65,7 @@ func TestNoKey(t *testing.T) {
 	uplinktest.Must(t, srv.Close())
 }
 
-// TestBadHandle names what is wrong.
+// TestBadHandle verifies the errors of registrations.
 func TestBadHandle(t *testing.T) {
 	srv, err := ds.Listen("127.0.0.1:0", ds.Config{})
 	uplinktest.Must(t, err)
@@ -97,7 +97,7 @@ func TestBadHandle(t *testing.T) {
 
 type noField struct{ Up bool }
 
-// TestServe ends in each of the ways there are.
+// TestServe ends Serve in each way.
 func TestServe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := perfect(t)
@@ -135,8 +135,7 @@ func TestServe(t *testing.T) {
 	})
 }
 
-// TestBothEndsCountAlike holds all of one end's counts against the other's, on
-// a link without loss.
+// TestBothEndsCountAlike compares the counts of both ends on a link without loss.
 func TestBothEndsCountAlike(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := linkedBy(t, 60*ms, simnet.Config{Seed: 40})
@@ -182,7 +181,7 @@ func TestBothEndsCountAlike(t *testing.T) {
 	})
 }
 
-// TestPlayer looks at what a player says of itself.
+// TestPlayer verifies a player's id, address and round-trip time.
 func TestPlayer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := linkedBy(t, 60*ms, simnet.Config{Seed: 41})
@@ -208,8 +207,7 @@ func TestPlayer(t *testing.T) {
 	})
 }
 
-// TestPlayerStats: what is counted for each player adds up to what is counted in
-// all.
+// TestPlayerStats verifies that the players' counts add up to those of the server.
 func TestPlayerStats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := linkedBy(t, 60*ms, simnet.Config{Loss: 0.1, Jitter: 20 * ms, Seed: 70})

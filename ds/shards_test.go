@@ -40,8 +40,8 @@ func (c *crowd) enter(p *ds.Player) func() {
 	}
 }
 
-// TestShards has many clients play with a server of several shards, in ways that need all of it;
-// their addresses change, and so where their datagrams come to.
+// TestShards plays with a server of several shards. The addresses of the clients change, and so the
+// shards at which their datagrams arrive.
 func TestShards(t *testing.T) {
 	for _, poll := range []bool{false, true} {
 		bubble(t, fmt.Sprintf("poll=%v", poll), func(t *testing.T) { checkShards(t, poll) })
@@ -161,7 +161,7 @@ func checkShards(t *testing.T, poll bool) {
 	}
 }
 
-// TestShardsOverUDP is the same over sockets of the operating system, without what needs time.
+// TestShardsOverUDP is the same over sockets of the operating system, without timing.
 func TestShardsOverUDP(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("one socket an address")
@@ -238,7 +238,7 @@ func TestShardsOverUDP(t *testing.T) {
 	}
 }
 
-// TestShardsElsewhere: where the network does not spread datagrams there is one shard.
+// TestShardsElsewhere verifies that there is one shard if the network does not spread datagrams.
 func TestShardsElsewhere(t *testing.T) {
 	network := perfect(t)
 	srv, err := ds.Listen(uplinktest.Addr, ds.Config{Network: struct{ transport.Network }{network}, Shards: 2})

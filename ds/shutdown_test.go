@@ -15,9 +15,8 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// TestShutdown shuts a server down over bad links while all sorts of things are on
-// their way: what was sent reliably arrives, both ways, and the client comes back to
-// the next server.
+// TestShutdown shuts a server down over bad links during traffic. All reliable data arrives both
+// ways, and the client reconnects to the next server.
 func TestShutdown(t *testing.T) {
 	for _, poll := range []bool{false, true} {
 		for seed := range uint64(4 / thin(2)) {
@@ -112,8 +111,8 @@ func checkShutdown(t *testing.T, poll bool, seed uint64) {
 	uplinktest.Must(t, move.Flush())
 }
 
-// TestShutdownCut: players that do not leave are not waited for beyond the context,
-// and nobody is let in meanwhile.
+// TestShutdownCut verifies that Shutdown waits for players no longer than its context, and refuses
+// new ones meanwhile.
 func TestShutdownCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := perfect(t)

@@ -19,8 +19,8 @@ import (
 
 var errTenth = errors.New("every tenth is refused")
 
-// TestValidate refuses every tenth frame: the others come as they were sent, what
-// they miss adds up, and the codec does not notice.
+// TestValidate verifies that rejected frames are not delivered, and count as missed, without an
+// effect on the codec.
 func TestValidate(t *testing.T) {
 	for _, poll := range []bool{false, true} {
 		bubble(t, fmt.Sprintf("poll=%v", poll), func(t *testing.T) { checkValidate(t, poll) })
@@ -65,8 +65,8 @@ func checkValidate(t *testing.T, poll bool) {
 	}
 }
 
-// TestMaxRejected ends the session of a player with too many, who learns why. What
-// still waits for Poll is not delivered.
+// TestMaxRejected verifies that a session ends after too many rejected frames, with a reason, and
+// that frames that wait for Poll are not delivered.
 func TestMaxRejected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := perfect(t)
@@ -96,7 +96,7 @@ func TestMaxRejected(t *testing.T) {
 	})
 }
 
-// TestBadValidate names what is wrong.
+// TestBadValidate verifies the errors of Validate.
 func TestBadValidate(t *testing.T) {
 	srv, err := ds.Listen("127.0.0.1:0", ds.Config{})
 	uplinktest.Must(t, err)
@@ -116,8 +116,7 @@ func TestBadValidate(t *testing.T) {
 	uplinktest.Must(t, ds.Validate(srv, "Buttons", func(*ds.Player, ds.Frame[*schema.Frame]) error { return nil }))
 }
 
-// TestValidateLate refuses frames that come late like others: they are missed
-// already, and the next frame does not miss them again.
+// TestValidateLate verifies that a rejected late frame is not counted as missed again.
 func TestValidateLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		up, down := symmetric(60*ms, simnet.Config{Jitter: 40 * ms, Seed: 51})
