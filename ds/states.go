@@ -57,10 +57,7 @@ func checkBandwidth(bandwidth, least int) error {
 // players, and within a bandwidth the state of the objects with the highest priorities. Its methods
 // are safe for concurrent use, except Send: see [World]. Until the client has subscribed, only
 // SetViewer and SetBandwidth have an effect.
-type StateStream[T any] struct {
-	playerStream
-	state *replication.StateStream
-}
+type StateStream[T any] struct{ playerStream }
 
 // OfferState offers the world to a player as state, as [World.Offer] does as snapshots. A message
 // contains the objects that fit, not all of them. The client subscribes with client.SubscribeState
@@ -80,7 +77,7 @@ func (w *World[T]) OfferState(p *Player, cfg StateConfig) (*StateStream[T], erro
 	if err != nil {
 		return nil, err
 	}
-	return &StateStream[T]{playerStream{w.world, s.Stream}, s}, nil
+	return &StateStream[T]{playerStream{w.world, s}}, nil
 }
 
 // Prioritize sets an object's priority for the next message. Priorities accumulate until the object
@@ -92,7 +89,7 @@ func (s *StateStream[T]) Prioritize(id uint16, priority float64) error {
 	if !(priority >= 0) || math.IsInf(priority, 1) {
 		return fmt.Errorf("ds: world %s: %w", s.world.Name(), &statesync.PriorityError{Object: id, Priority: priority})
 	}
-	return s.state.Prioritize(id, priority)
+	return s.stream.State(func(snd *statesync.Sender) error { return snd.Prioritize(id, priority) })
 }
 
 // AddInputs adds the inputs of all players in a tick, in the game's own bytes and by ascending
@@ -100,18 +97,21 @@ func (s *StateStream[T]) Prioritize(id uint16, priority float64) error {
 // StateConfig.InputTicks ticks. Ticks ascend and are those of the world; a tick may have inputs
 // whether or not its state is sent. It is an error if the inputs are invalid.
 func (s *StateStream[T]) AddInputs(tick uint64, inputs ...statesync.Input) error {
-	return s.state.AddInputs(tick, inputs...)
+	if tick > replication.MaxTick {
+		return fmt.Errorf("ds: world %s: inputs of tick %d, want up to %d", s.world.Name(), tick, uint64(replication.MaxTick))
+	}
+	return s.stream.State(func(snd *statesync.Sender) error { return snd.AddInputs(int64(tick), inputs...) })
 }
 
 // SetViewer sets the viewer object, relative to which positions of other objects may be coded.
-func (s *StateStream[T]) SetViewer(id uint16) { s.state.SetViewer(id) }
+func (s *StateStream[T]) SetViewer(id uint16) { s.stream.SetViewer(id) }
 
 // SetBandwidth changes StateConfig.Bandwidth and MinBandwidth, from the next message on.
 func (s *StateStream[T]) SetBandwidth(bandwidth, least int) error {
 	if err := checkBandwidth(bandwidth, least); err != nil {
 		return fmt.Errorf("ds: world %s: %w", s.world.Name(), err)
 	}
-	s.state.SetBandwidth(bandwidth, least)
+	s.stream.SetBandwidth(bandwidth, least)
 	return nil
 }
 
@@ -121,4 +121,4 @@ func (s *StateStream[T]) SetBandwidth(bandwidth, least int) error {
 // tenth of the messages are lost, or acks are missing. Then it falls, and afterwards grows by a
 // sixteenth of the whole range per second. Loss below a tenth is ignored, as it usually comes from
 // a radio link. Acks of the client are trusted.
-func (s *StateStream[T]) Bandwidth() int { return s.state.Bandwidth() }
+func (s *StateStream[T]) Bandwidth() int { return s.stream.Bandwidth() }

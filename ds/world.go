@@ -80,15 +80,7 @@ func NewWorld[T any](s *Server, name string, cfg WorldConfig[T]) (*World[T], err
 	if !(cfg.SendHz > 0 && cfg.SendHz <= cfg.TickHz) {
 		return nil, fmt.Errorf("ds: world %s: WorldConfig.SendHz is %v, want more than 0, up to TickHz, %v", name, cfg.SendHz, cfg.TickHz)
 	}
-	initial, err := replication.Fill(typ, cfg.Initial)
-	if err != nil {
-		return nil, fmt.Errorf("ds: world %s: WorldConfig.Initial: %w", name, err)
-	}
-	w, err := replication.NewWorld(&replication.WorldConfig{
-		Name: name, Schema: typ.Schema(), Fields: replication.Fields(typ.Source()),
-		TickHz: cfg.TickHz, SendHz: cfg.SendHz, Initial: initial,
-		Format: func() (*replication.StateFormat, error) { return replication.StateFormatOf(typ) },
-	})
+	w, err := replication.NewWorld(typ, name, cfg.TickHz, cfg.SendHz, cfg.Initial)
 	if err != nil {
 		return nil, err
 	}
