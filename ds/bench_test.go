@@ -22,7 +22,7 @@ type testCall struct {
 	Payload  []byte `uplink:"max=16"`
 }
 
-// set makes call n.
+// set sets the arguments of call n.
 func (c *testCall) set(n uint64) {
 	c.Location = schema.Vec3{X: float64(n % 10_000), Y: 1000 - float64(n%100)}
 	c.Buttons = uint16(n / 30)
@@ -32,14 +32,14 @@ func (c *testCall) set(n uint64) {
 	}
 }
 
-// bench is a server without goroutines: messages are handed to its players.
+// bench is a server without goroutines: tests pass messages to its players.
 type bench struct {
 	t   testing.TB
 	srv *Server
 	typ *schema.Type[testCall]
 }
 
-// newBench makes a server of the RPC Call.
+// newBench returns a server of the RPC Call.
 func newBench(t testing.TB, cfg Config, f func(*Player, Frame[testCall])) *bench {
 	t.Helper()
 	network, err := simnet.NewNetwork(simnet.Config{}, simnet.Config{})
@@ -73,8 +73,7 @@ func (deaf) Datagram(*transport.Conn, []byte, time.Time) {}
 func (deaf) Message(*transport.Conn, []byte, time.Time)  {}
 func (deaf) Tick(time.Time)                              {}
 
-// closedConn is a connection that is over, for players that get their messages
-// by hand.
+// closedConn returns a closed connection, for players that receive from the test.
 var closedConn = sync.OnceValues(func() (*transport.Conn, error) {
 	network, err := simnet.NewNetwork(simnet.Config{}, simnet.Config{})
 	if err != nil {
@@ -94,7 +93,7 @@ var closedConn = sync.OnceValues(func() (*transport.Conn, error) {
 	return conn, errors.Join(conn.Close(), l.Close(), <-served)
 })
 
-// sender is a client's side of one RPC of a player, with nothing in between.
+// sender is the client's end of one RPC of a player, without a network.
 type sender struct {
 	*bench
 	player *Player
@@ -105,7 +104,7 @@ type sender struct {
 	next   uint64
 }
 
-// join makes a player, bound to the RPC under a number.
+// join adds a player that has bound the RPC under a number.
 func (b *bench) join(number int) *sender {
 	b.t.Helper()
 	return b.joinShard(number, 0)
@@ -127,7 +126,7 @@ func (b *bench) joinShard(number, shard int) *sender {
 	return s
 }
 
-// stats are the server's, with all that its players have sent.
+// stats returns the counts of the server, published.
 func (b *bench) stats() Stats {
 	for _, h := range b.srv.shards {
 		h.Handled()
@@ -143,7 +142,7 @@ func (b *bench) request(number int) *control.BindRequest {
 	}
 }
 
-// payload is the next frame's.
+// payload returns the payload of the next frame.
 func (s *sender) payload() []byte {
 	s.value.set(s.next)
 	must(s.t, s.typ.Quantize(s.frame, &s.value))
@@ -154,10 +153,10 @@ func (s *sender) payload() []byte {
 	return s.buf
 }
 
-// call makes the next call and has it received.
+// call passes the payload of the next call to the player.
 func (s *sender) call() { s.player.receive(s.payload(), time.Time{}, false) }
 
-// ack has the encoder take the acks that are due.
+// ack passes the due acks to the encoder.
 func (s *sender) ack(buf []byte) []byte {
 	buf = s.player.appendAcks(buf[:0])
 	for rest := buf; len(rest) > 0; {

@@ -40,7 +40,7 @@ func TestHonestPlayersAreNotLimited(t *testing.T) {
 		}
 		bubble(t, fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			t.Logf("%+v", c)
-			srv, _, _, _ := c.play(t, 900) // fails if anything is dropped but what is late or came before
+			srv, _, _, _ := c.play(t, 900) // fails if anything but late and duplicate payloads is dropped
 			if st := srv.Stats(); st.Drops != ([ds.InvalidAck + 1]uint64{}) {
 				t.Errorf("drops %v", st.Drops)
 			}
@@ -119,7 +119,7 @@ func TestTooManyFrames(t *testing.T) {
 		if got.Frames()+got.Drops[ds.RateLimited] != seconds*hz || got.Missed < got.Drops[ds.RateLimited]*9/10 || got.Drops[ds.Desync]+got.Drops[ds.BaselineMissing] != 0 {
 			t.Errorf("%+v", got)
 		}
-		uplinktest.Must(t, r.Close()) // so that no more acks come
+		uplinktest.Must(t, r.Close()) // no more acks arrive
 		if a := r.acks[len(r.acks)-1]; uint64(a.Seq) < seconds*hz-50 || a.ResetReason != nil {
 			t.Errorf("the last ack is %+v", a)
 		}

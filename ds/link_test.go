@@ -14,7 +14,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// play sends frames first to first+n-1, all of which must be taken.
+// play sends frames first to first+n-1, none of which may be refused.
 func play(t *testing.T, s *client.Stream[uplinktest.Move], salt, first uint64, n int, hz time.Duration) {
 	t.Helper()
 	for i := range uint64(n) {
@@ -24,13 +24,13 @@ func play(t *testing.T, s *client.Stream[uplinktest.Move], salt, first uint64, n
 	}
 }
 
-// settle lets virtual time pass; what happened until then can be read.
+// settle waits in virtual time. Afterwards the test can read what other goroutines wrote.
 func settle(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// symmetric gives a link's two directions with half the round trip each.
+// symmetric returns the two directions of a link, with half the round-trip time each.
 func symmetric(rtt time.Duration, c simnet.Config) (up, down simnet.Config) {
 	c.Delay = rtt / 2
 	down = c
@@ -63,8 +63,8 @@ func handles[T any](rpc string, f func(*ds.Player, ds.Frame[T])) func(*ds.Server
 
 const ms = time.Millisecond
 
-// thin is a step through all there is of something: with -short most of it is left out. One that is
-// prime to what is crossed meets all of it.
+// thin returns the step by which a test goes through its cases: with -short it leaves out most of
+// them. A step that is coprime to the numbers of combined parameters covers all values.
 func thin(step int) int {
 	if testing.Short() {
 		return step
@@ -97,7 +97,7 @@ func TestLinks(t *testing.T) {
 		{rtt: 150 * ms, link: simnet.Config{Loss: 0.5}, client: 64, server: 256, delivered: 0.45, least: 0.8},
 		{rtt: 150 * ms, link: simnet.Config{Loss: 0.5, Burst: 10, Jitter: 30 * ms, Duplicate: 0.5}, client: 256, server: 64, late: true, delivered: 0.42, least: 0.35},
 		{rtt: 300 * ms, link: simnet.Config{Loss: 0.3, Jitter: 40 * ms}, client: 64, server: 64, ackHz: 60, delivered: 0.4, least: 0.7},
-		// Jitter of many frames: some datagrams come after 64 newer ones.
+		// Jitter of many frames: some datagrams arrive after 64 newer ones.
 		{rtt: 20 * ms, link: simnet.Config{Jitter: 400 * ms}, client: 256, server: 256, late: true, delivered: 0.9, least: 0.7},
 		// Rings below the round trip: no delta, but never silence.
 		{rtt: 20 * ms, client: 2, server: 64, delivered: 1, intra: true},
@@ -148,8 +148,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// checkStats holds the server's counts of its only RPC against what was
-// delivered and sent.
+// checkStats compares the server's counts of its only RPC with what was delivered and sent.
 func checkStats(t *testing.T, srv *uplinktest.Server, log *uplinktest.Log, sent *client.RPCStats, late bool) ds.RPCStats {
 	t.Helper()
 	if log.Frames()+log.Missed != log.Next {

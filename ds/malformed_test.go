@@ -25,6 +25,7 @@ import (
 // raw is a client that sends any messages within a valid session.
 type raw struct {
 	*transport.Conn
+	unheard
 	t       *testing.T
 	wait    time.Duration // until an answer has arrived
 	answers []control.BindAnswer
@@ -46,11 +47,6 @@ func dialRawAt(t *testing.T, addr string, cfg transport.Config, wait time.Durati
 	t.Cleanup(func() { uplinktest.Must(t, conn.Close()) })
 	return r
 }
-
-func (r *raw) Opened(*transport.Conn)                     {}
-func (r *raw) Closed(*transport.Conn, error)              {}
-func (r *raw) Message(*transport.Conn, []byte, time.Time) {}
-func (r *raw) Tick(time.Time)                             {}
 
 func (r *raw) Datagram(_ *transport.Conn, b []byte, _ time.Time) {
 	kind, body, err := control.Split(b)

@@ -20,13 +20,13 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// letter is message n: its number, and more bytes for some.
+// letter returns message n: its number, and more bytes for some.
 func letter(n uint32) []byte {
 	b := binary.LittleEndian.AppendUint32(nil, n)
 	return append(b, bytes.Repeat([]byte{byte(n)}, int(n*n%700))...)
 }
 
-// letters checks that messages come in order and every one.
+// letters verifies that messages arrive in order and without gaps.
 type letters struct {
 	t    *testing.T
 	mu   sync.Mutex

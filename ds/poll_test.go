@@ -98,7 +98,7 @@ func TestJoinsWaitForPoll(t *testing.T) {
 			return nil
 		}
 		for range 5 * most {
-			_ = join() // those that are too many may be told so before or after Dial returns
+			_ = join() // refused before or after Dial returns
 		}
 		if n := srv.Poll(); n != calls || calls != 2*most {
 			t.Errorf("%d handlers ran, %d calls, want %d", n, calls, 2*most)
@@ -110,7 +110,7 @@ func TestJoinsWaitForPoll(t *testing.T) {
 	})
 }
 
-// moveBytes is what a waiting Move takes, but for its Payload; most have none.
+// moveBytes is the size of a waiting Move without its Payload; most have none.
 const moveBytes = int(unsafe.Sizeof(ds.Frame[uplinktest.Move]{}) + 2*unsafe.Sizeof((*ds.Player)(nil)))
 
 // TestPollOverflow verifies that what does not fit into the queue is dropped and counted.
@@ -126,7 +126,7 @@ func TestPollOverflow(t *testing.T) {
 			play(t, move, 1, first, n, 60)
 			first += uint64(n)
 			settle(time.Second)
-			// Frames of the stretch before may come once more, with the first of this one.
+			// Redundant frames of the previous stretch may arrive with the first of this one.
 			if got, want := srv.Poll(), min(n, queue); got > min(n+rpcdelta.MaxRedundancy, queue) || got < want*6/10 {
 				t.Errorf("%d frames sent, %d polled", n, got)
 			}

@@ -73,7 +73,7 @@ func TestBadHandle(t *testing.T) {
 	type good struct{ Buttons uint16 }
 	type noResolution struct{ Speed float64 }
 	type unsupported struct{ Updates func() }
-	type unexported struct{ speed uint8 } //nolint:unused // that it is not is what is tested
+	type unexported struct{ speed uint8 } //nolint:unused // the test needs it unused
 	uplinktest.Must(t, ds.Handle(srv, "Taken", func(*ds.Player, ds.Frame[good]) {}))
 	taken, err := schema.New("Taken", 60, []schema.Field{{Name: "F", Kind: schema.KindBool}})
 	uplinktest.Must(t, err)
@@ -165,8 +165,8 @@ func TestBothEndsCountAlike(t *testing.T) {
 		if c.AckBytes != s.Acks.Bytes || s.Acks.Messages == 0 {
 			t.Errorf("%d bytes of acks received, %+v sent", c.AckBytes, s.Acks)
 		}
-		// The hello is no part of a session, and the goodbye comes thrice; after the
-		// first the rest are of an unknown session.
+		// The hello does not belong to a session. The close is sent three times, of which the
+		// server counts two as of an unknown session.
 		ct, st := c.Transport, s.Transport
 		if ct.DatagramsSent != st.DatagramsReceived || ct.BytesSent != st.BytesReceived || ct.Lost != 0 ||
 			st.DatagramsSent != ct.DatagramsReceived || st.BytesSent != ct.BytesReceived || st.Conns != 0 {
@@ -258,7 +258,7 @@ func TestPlayerStats(t *testing.T) {
 	})
 }
 
-// holds says whether all of some are among others.
+// holds reports whether others contains all of some.
 func holds(others, some []*ds.Player) bool {
 	return !slices.ContainsFunc(some, func(p *ds.Player) bool { return !slices.Contains(others, p) })
 }

@@ -152,7 +152,7 @@ func checkShards(t *testing.T, poll bool) {
 		t.Errorf("handlers of %d players ran at a time, and %d of one; want %d and 1", inside.most, inside.one, most)
 	}
 
-	uplinktest.Must(t, srv.Shutdown(t.Context())) // clients that are told go by themselves
+	uplinktest.Must(t, srv.Shutdown(t.Context())) // clients leave when told
 	uplinktest.Must(t, <-srv.Served)
 	end()
 	polling.Wait()

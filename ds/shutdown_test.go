@@ -150,16 +150,14 @@ func TestShutdownCut(t *testing.T) {
 	})
 }
 
-// leaver is a client that is told to leave and does not.
+// leaver is a client that counts the requests to leave and stays.
 type leaver struct {
+	unheard
 	times  int
 	closed error
 }
 
-func (l *leaver) Opened(*transport.Conn)                     {}
-func (l *leaver) Closed(_ *transport.Conn, err error)        { l.closed = err }
-func (l *leaver) Message(*transport.Conn, []byte, time.Time) {}
-func (l *leaver) Tick(time.Time)                             {}
+func (l *leaver) Closed(_ *transport.Conn, err error) { l.closed = err }
 func (l *leaver) Datagram(_ *transport.Conn, b []byte, _ time.Time) {
 	if len(b) == 1 && b[0] == 0xc5 {
 		l.times++
