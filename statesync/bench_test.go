@@ -19,13 +19,11 @@ type cube struct {
 	Rotation schema.Quat `uplink:"bits=10"`
 }
 
-// recorded are the sets of a piece of the recording, there and back, so that it can go on for ever.
+// recorded returns the sets of a part of the recording, forward and backward.
 func recorded(t testing.TB) (*statesync.Quantizer[cube], []*snapshot.Set) {
 	q := quantizer[cube](t)
 	frames, err := cubes.Load("../testdata/traces/cubes_delta_data_2000.bin.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	frames = frames[900:1000] // the player rolls through heaps of cubes
 	n := len(frames)
 	var sets []*snapshot.Set
@@ -41,9 +39,7 @@ func recorded(t testing.TB) (*statesync.Quantizer[cube], []*snapshot.Set) {
 				Position: is, Rotation: frames[at][i].Orientation(),
 				Velocity: schema.Vec3{X: speed(is.X - was.X), Y: speed(is.Y - was.Y), Z: speed(is.Z - was.Z)},
 			}
-			if err := q.Add(set, snapshot.Object{ID: uint16(i)}, &c); err != nil {
-				t.Fatal(err)
-			}
+			must(t, q.Add(set, snapshot.Object{ID: uint16(i)}, &c))
 		}
 		sets = append(sets, set)
 	}
@@ -52,7 +48,7 @@ func recorded(t testing.TB) (*statesync.Quantizer[cube], []*snapshot.Set) {
 
 func speed(moved float64) float64 { return min(max(moved*cubes.Rate, -64), 64) }
 
-// course is 901 recorded cubes for one player, at 60 Hz and a round trip of 100 ms.
+// course is 901 recorded cubes for one player, at 60 Hz and an RTT of 100 ms.
 type course struct {
 	t    testing.TB
 	sets []*snapshot.Set
@@ -70,22 +66,16 @@ func newCourse(t testing.TB, q *statesync.Quantizer[cube], sets []*snapshot.Set,
 	return c
 }
 
-// send is a tick at the server: priorities, the packet, an ack.
+// send is one tick of the server: priorities, a packet, an ack.
 func (c *course) send() []byte {
 	set := c.sets[c.tick%int64(len(c.sets))]
 	for i := range set.Len() {
-		if err := c.s.Prioritize(uint16(i), priority(i, set.Row(i)[3:6])); err != nil {
-			c.t.Fatal(err)
-		}
+		must(c.t, c.s.Prioritize(uint16(i), priority(i, set.Row(i)[3:6])))
 	}
 	out, _, err := c.s.Append(c.buf, c.tick, set)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	must(c.t, err)
 	if newest := c.tick - 6; newest >= 0 && !c.deaf {
-		if err := c.s.Ack(statesync.Ack{Newest: uint16(newest), Window: 1<<min(newest, 63) - 1}); err != nil {
-			c.t.Fatal(err)
-		}
+		must(c.t, c.s.Ack(statesync.Ack{Newest: uint16(newest), Window: 1<<min(newest, 63) - 1}))
 	}
 	c.tick++
 	return out
@@ -97,7 +87,7 @@ func (c *course) receive(packet []byte) {
 	}
 }
 
-// report gives what a packet has, since was.
+// report reports the means per packet since was.
 func (c *course) report(b *testing.B, was *statesync.SenderStats) {
 	st := c.s.Stats()
 	n := float64(st.Packets - was.Packets)
@@ -105,9 +95,8 @@ func (c *course) report(b *testing.B, was *statesync.SenderStats) {
 	b.ReportMetric(float64(st.Updates-was.Updates)/n, "updates/packet")
 }
 
-// BenchmarkPacket is a tick of 901 recorded cubes for one player: priorities, the packet, an ack;
-// and with both ends what the client decodes. What the players share, quantizing the cubes, is not
-// in it.
+// BenchmarkPacket measures a tick of 901 recorded cubes for one player, and with both=true the
+// client too. Quantization, which players share, is excluded.
 func BenchmarkPacket(b *testing.B) {
 	q, sets := recorded(b)
 	for _, kbit := range []float64{64, 256} {
@@ -136,7 +125,7 @@ func BenchmarkPacket(b *testing.B) {
 	}
 }
 
-// BenchmarkAppend is BenchmarkPacket's tick at the server, by bytes a packet.
+// BenchmarkAppend measures the server's part of BenchmarkPacket by budget.
 func BenchmarkAppend(b *testing.B) {
 	q, sets := recorded(b)
 	for _, budget := range []int{256, 1024} {
@@ -155,7 +144,7 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// BenchmarkDecode is what a client takes for these packets.
+// BenchmarkDecode measures the client's part.
 func BenchmarkDecode(b *testing.B) {
 	q, sets := recorded(b)
 	for _, budget := range []int{256, 1024} {
@@ -178,7 +167,7 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// TestBudgetIsUsed has packets be full while more waits than fits.
+// TestBudgetIsUsed checks that packets are full while more objects wait than fit.
 func TestBudgetIsUsed(t *testing.T) {
 	q, sets := recorded(t)
 	for _, budget := range []int{90, 256, 486} {
@@ -197,8 +186,8 @@ func TestBudgetIsUsed(t *testing.T) {
 	}
 }
 
-// TestMemory bounds what both ends keep of 901 objects: with acks after a round trip of 100 ms, and
-// when none come for as long as any ack is waited for.
+// TestMemory bounds the memory of both ends for 901 objects, with acks after an RTT of 100 ms and
+// without acks.
 func TestMemory(t *testing.T) {
 	q, sets := recorded(t)
 	for _, budget := range []int{125, 486} {
@@ -231,7 +220,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// priority has the player's cube always sent, and what moves before what rests.
+// priority prefers the player's cube, then cubes that move.
 func priority(id int, velocity []int32) float64 {
 	switch {
 	case id == 0:
@@ -242,7 +231,7 @@ func priority(id int, velocity []int32) float64 {
 	return 1
 }
 
-// heap is what is in use.
+// heap returns the bytes in use.
 func heap() int64 {
 	runtime.GC()
 	runtime.GC()

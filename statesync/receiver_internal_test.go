@@ -8,8 +8,7 @@ import (
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
-// forge makes a packet that refers to nothing, of objects that no sender puts together: of each id
-// and whether it has a baseline.
+// forge encodes a keyframe with the given ids, in an order that no sender uses.
 func forge(t *testing.T, p *plan, seq uint64, tick int64, ids []uint16) []byte {
 	t.Helper()
 	var b baselineStore
@@ -37,8 +36,7 @@ func forge(t *testing.T, p *plan, seq uint64, tick int64, ids []uint16) []byte {
 	return pc.Enc.Finish()
 }
 
-// TestForged has the receiver refuse what no sender writes, though each of its parts is right, and
-// take the next packet.
+// TestForged checks that the receiver rejects packets that no sender writes, whose parts are valid.
 func TestForged(t *testing.T) {
 	schema, err := snapshot.NewSchema(snapshot.Field{Name: "Position", Class: schema.ClassNumber, N: 1, Lo: -8, Hi: 7})
 	if err != nil {

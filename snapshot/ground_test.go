@@ -9,8 +9,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
 )
 
-// TestSizeOfCubes has a size learned from cubes that tumble on the ground, among others that do
-// anything.
+// TestSizeOfCubes learns the size of cubes that tumble on the ground, among others in flight.
 func TestSizeOfCubes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		half := rapid.Int64Range(200, 1<<16).Draw(t, "half")
@@ -41,7 +40,7 @@ func TestSizeOfCubes(t *testing.T) {
 	})
 }
 
-// TestLowestCorner compares the corner with all eight, and the extent with how low it is.
+// TestLowestCorner compares the corner with all eight, and its height with the extent.
 func TestLowestCorner(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := rapid.Int64Range(-quat.One, quat.One)

@@ -13,7 +13,7 @@ import (
 	"github.com/uplink-rpc/uplink/statesync"
 )
 
-// flying is a packet on its way, and what must come of it.
+// flying is a packet in flight and its expected updates.
 type flying struct {
 	packet []byte
 	tick   int64
@@ -39,7 +39,7 @@ func launch(t fatal, out []byte, info statesync.Info, set *snapshot.Set) *flying
 
 type fatal interface{ Fatalf(string, ...any) }
 
-// land checks an update against what was sent.
+// land compares an update with what was sent.
 func (f *flying) land(t fatal, u *statesync.Update) {
 	if u.Tick != f.tick || len(u.Objects) != len(f.want)+len(f.gone) {
 		t.Fatalf("tick %d with %d objects, want %d with %d", u.Tick, len(u.Objects), f.tick, len(f.want)+len(f.gone))
@@ -58,7 +58,7 @@ func (f *flying) land(t fatal, u *statesync.Update) {
 	}
 }
 
-// TestLoss has whatever arrives decode to what was sent, in any order, whatever else was lost.
+// TestLoss checks that each packet that arrives decodes exactly, in any order, whatever was lost.
 func TestLoss(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWorld(t, rapid.Uint64().Draw(rt, "seed"), rapid.IntRange(0, 64).Draw(rt, "things"))
@@ -79,19 +79,13 @@ func TestLoss(t *testing.T) {
 			set := w.schema.NewSet()
 			w.fill(t, set)
 			for i := range set.Len() {
-				if err := s.Prioritize(set.Object(i).ID, float64(1+i%5*w.r.IntN(10))); err != nil {
-					rt.Fatal(err)
-				}
+				must(rt, s.Prioritize(set.Object(i).ID, float64(1+i%5*w.r.IntN(10))))
 			}
 			tick += 1 + int64(w.r.IntN(100)/99*w.r.IntN(1<<20))
 			in := statesync.Input{Player: 3, Data: []byte{byte(tick / 8), 7}}
-			if err := s.AddInputs(tick, in); err != nil {
-				rt.Fatal(err)
-			}
+			must(rt, s.AddInputs(tick, in))
 			out, info, err := s.Append(nil, tick, set)
-			if err != nil {
-				rt.Fatal(err)
-			}
+			must(rt, err)
 			if len(out) > cfg.Budget || len(out) != info.Bytes {
 				rt.Fatalf("%d bytes of %d", len(out), cfg.Budget)
 			}
@@ -116,9 +110,7 @@ func TestLoss(t *testing.T) {
 			}
 			if len(acks) > 0 && w.r.Float64() >= loss {
 				b := acks[max(0, len(acks)-1-w.r.IntN(4))]
-				if err := s.Ack(b); err != nil {
-					rt.Fatal(err)
-				}
+				must(rt, s.Ack(b))
 			}
 		}
 		if st := s.Stats(); loss < .5 && st.Starts != 0 {
@@ -127,7 +119,8 @@ func TestLoss(t *testing.T) {
 	})
 }
 
-// TestInputs has every tick's inputs come whole, once, or be missing where the sender has none.
+// TestInputs checks that the inputs of every tick arrive once, or are missing if the sender has
+// none.
 func TestInputs(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWorld(t, rapid.Uint64().Draw(rt, "seed"), 3)
@@ -142,15 +135,11 @@ func TestInputs(t *testing.T) {
 				for p := range w.r.IntN(4) {
 					in = append(in, statesync.Input{Player: uint8(p * 2), Data: bytes.Repeat([]byte{byte(w.r.IntN(3))}, w.r.IntN(4))})
 				}
-				if err := s.AddInputs(tick, in...); err != nil {
-					rt.Fatal(err)
-				}
+				must(rt, s.AddInputs(tick, in...))
 				sent[tick] = fmt.Sprint(in)
 			}
 			out, info, err := s.Append(nil, tick, set)
-			if err != nil {
-				rt.Fatal(err)
-			}
+			must(rt, err)
 			if info.Ticks > statesync.DefaultTicks {
 				rt.Fatalf("%+v", info)
 			}
@@ -162,9 +151,7 @@ func TestInputs(t *testing.T) {
 				hold = w.r.IntN(statesync.DefaultTicks - 4) // no packet comes for a while, fewer than repeat inputs
 			}
 			u, err := r.Decode(out)
-			if err != nil {
-				rt.Fatal(err)
-			}
+			must(rt, err)
 			for _, in := range u.Inputs {
 				want, known := sent[in.Tick]
 				if got[in.Tick] || known == in.Missing || known && fmt.Sprint(in.Inputs) != want {
@@ -178,9 +165,7 @@ func TestInputs(t *testing.T) {
 				}
 			}
 			if w.r.IntN(3) > 0 {
-				if err := s.Ack(r.Ack()); err != nil {
-					rt.Fatal(err)
-				}
+				must(rt, s.Ack(r.Ack()))
 			}
 		}
 	})

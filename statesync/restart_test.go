@@ -6,23 +6,15 @@ import (
 	"github.com/uplink-rpc/uplink/statesync"
 )
 
-// TestTickJumps has ticks that jump, however far, come as they were sent, and what follows go on.
+// TestTickJumps sends ticks that jump ahead by any distance.
 func TestTickJumps(t *testing.T) {
 	s, r := pair(t, testSchema(t), config)
 	set := still(t, testSchema(t), 3)
 	tick := int64(-1 << 50)
 	for _, jump := range []int64{1, 1, 2, 1000, 1, 1 << 29, 1, 1<<30 + 5, 1, 1 << 33, 1 << 40, 1, 1, 1 << 51, 1, 7} {
 		tick += jump
-		if err := s.AddInputs(tick, statesync.Input{Data: []byte{byte(jump)}}); err != nil {
-			t.Fatal(err)
-		}
-		for id := range uint16(3) {
-			_ = s.Prioritize(id, 1)
-		}
-		out, info, err := s.Append(nil, tick, set)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.AddInputs(tick, statesync.Input{Data: []byte{byte(jump)}}))
+		out, info := send(t, s, tick, set)
 		u, err := r.Decode(out)
 		if err != nil || u.Tick != tick || len(u.Objects) != len(info.Objects) || len(u.Objects) == 0 {
 			t.Fatalf("tick %d, %d after the last, came as %+v: %v", tick, jump, u, err)
@@ -30,27 +22,19 @@ func TestTickJumps(t *testing.T) {
 		if n := len(u.Inputs); n == 0 || u.Inputs[n-1].Tick != tick || u.Inputs[n-1].Missing {
 			t.Fatalf("tick %d: inputs %+v", tick, u.Inputs)
 		}
-		if err := s.Ack(r.Ack()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Ack(r.Ack()))
 	}
 }
 
-// TestForeignEpoch has a receiver that does not have the epoch that somebody else acked in its name
-// get a new start soon, and acks of before a new start that come late make no other.
+// TestForeignEpoch forges the ack of an epoch that the receiver does not have. The receiver gets a
+// restart soon, and late acks from before it cause no other.
 func TestForeignEpoch(t *testing.T) {
 	s, r := pair(t, testSchema(t), config)
 	set := still(t, testSchema(t), 3)
 	tick := int64(0)
 	send := func() []byte {
 		tick++
-		for id := range uint16(3) {
-			_ = s.Prioritize(id, 1)
-		}
-		out, _, err := s.Append(nil, tick, set)
-		if err != nil {
-			t.Fatal(err)
-		}
+		out, _ := send(t, s, tick, set)
 		return out
 	}
 	for range 10 {
@@ -64,9 +48,7 @@ func TestForeignEpoch(t *testing.T) {
 	_ = s.Ack(old) // a new start
 	lost := send()
 	lie := statesync.Ack{Epoch: old.Epoch + 1, Newest: old.Newest + 1}
-	if err := s.Ack(lie); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Ack(lie))
 	_ = s.Ack(old) // it was late
 	if st := s.Stats(); st.Starts != 1 {
 		t.Errorf("%d starts, want 1", st.Starts)
@@ -86,8 +68,8 @@ func TestForeignEpoch(t *testing.T) {
 	}
 }
 
-// TestSenderAfterSender: where one sender follows another, packets and acks that come late of the
-// first do no harm, and the receiver, itself a new one, knows where the second begins.
+// TestSenderAfterSender replaces sender and receiver. Late packets and acks of the old ones have no
+// effect, and the new receiver recognizes the first packet of the new sender.
 func TestSenderAfterSender(t *testing.T) {
 	cfg := config
 	cfg.First, cfg.Epoch = 1<<20+70, 250 // as after others
@@ -96,16 +78,8 @@ func TestSenderAfterSender(t *testing.T) {
 	tick := int64(0)
 	send := func(s *statesync.Sender) []byte {
 		tick++
-		if err := s.AddInputs(tick); err != nil {
-			t.Fatal(err)
-		}
-		for id := range uint16(3) {
-			_ = s.Prioritize(id, 1)
-		}
-		out, _, err := s.Append(nil, tick, set)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.AddInputs(tick))
+		out, _ := send(t, s, tick, set)
 		return out
 	}
 	late := [][]byte{send(old), send(old)} // whole, as nothing is acked
@@ -147,17 +121,13 @@ func TestSenderAfterSender(t *testing.T) {
 	take(late[1], false)
 	take(late[2], false)
 	for range 100 {
-		if err := s.Ack(r.Ack()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Ack(r.Ack()))
 		take(send(s), true)
 	}
 	if st := s.Stats(); firsts != 1 || st.Starts != 0 || st.Whole > 6 {
 		t.Errorf("%d of the others are first, %+v", firsts, st)
 	}
-	if err := s.Ack(statesync.Ack{Reset: true, None: true}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Ack(statesync.Ack{Reset: true, None: true}))
 	take(send(s), true)
 	if firsts != 1 || s.Stats().Starts != 1 {
 		t.Errorf("a new start of the same sender is a first packet; %+v", s.Stats())

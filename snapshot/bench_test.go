@@ -9,10 +9,10 @@ import (
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
-// behind is how many snapshots it takes until one is acked.
+// behind is the number of snapshots until an ack arrives.
 const behind = 6
 
-// recording is a recorded world of 901 cubes, sent to one player over and over.
+// recording is a recorded world of 901 cubes, sent to one player repeatedly.
 type recording struct {
 	sets   []*snapshot.Set
 	world  *snapshot.World
@@ -25,13 +25,9 @@ type recording struct {
 
 func newRecording(b *testing.B) *recording {
 	frames, err := cubes.Load("../testdata/traces/cubes_delta_data_2000.bin.gz")
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	sets, err := snapbench.Sets(frames)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	r := &recording{sets: sets, buffer: make([]byte, 0, 1<<16)}
 	r.restart()
 	return r
@@ -43,36 +39,30 @@ func (r *recording) restart() {
 	r.enc, r.dec, r.frame = snapshot.NewEncoder(s, r.world), snapshot.NewDecoder(s, r.sets[0]), 0
 }
 
-// step codes one frame, decodes it, and gives how long both took.
+// step encodes and decodes one frame and returns the durations.
 func (r *recording) step(b *testing.B) (bytes int, encode, decode time.Duration) {
 	if r.frame == len(r.sets) {
 		r.restart()
 	}
 	ack := &r.acks[r.frame%behind]
 	if r.frame >= behind {
-		if err := r.enc.Ack(*ack); err != nil {
-			b.Fatal(err)
-		}
+		must(b, r.enc.Ack(*ack))
 	}
 	r.world.Begin().CopyFrom(r.sets[r.frame])
 	start := time.Now()
 	payload, _, err := r.enc.Append(r.buffer[:0], cap(r.buffer))
 	encode = time.Since(start)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	start = time.Now()
 	_, _, err = r.dec.Decode(payload)
 	decode = time.Since(start)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	*ack = r.dec.Ack()
 	r.frame++
 	return len(payload), encode, decode
 }
 
-// BenchmarkRecorded codes the recording, a frame an iteration, and times each end on its own.
+// BenchmarkRecorded codes one frame of the recording per iteration and times each end.
 func BenchmarkRecorded(b *testing.B) {
 	r := newRecording(b)
 	bytes, encode, decode := 0, time.Duration(0), time.Duration(0)

@@ -9,8 +9,8 @@ import (
 	"github.com/uplink-rpc/uplink/statesync"
 )
 
-// TestSenderLongestWait: the bound of TestLongestWait with one object a tick holds for packets,
-// whatever sizes updates have and whatever is lost, as long as each object fits by itself.
+// TestSenderLongestWait checks the bound of TestLongestWait for one object per tick with packets of
+// any size and loss, if each object fits by itself.
 func TestSenderLongestWait(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		given := rapid.SliceOfN(rapid.SampledFrom([]float64{1, 2, 5, 30}), 2, 12).Draw(rt, "priorities")
@@ -34,14 +34,10 @@ func TestSenderLongestWait(t *testing.T) {
 			}
 			w.fill(t, set)
 			for i, p := range given {
-				if err := s.Prioritize(uint16(i*7), p); err != nil {
-					rt.Fatal(err)
-				}
+				must(rt, s.Prioritize(uint16(i*7), p))
 			}
 			out, info, err := s.Append(nil, int64(tick), set)
-			if err != nil {
-				rt.Fatal(err)
-			}
+			must(rt, err)
 			for _, id := range info.Objects {
 				last[id/7] = tick
 			}
@@ -53,18 +49,12 @@ func TestSenderLongestWait(t *testing.T) {
 			if w.r.Float64() < loss {
 				continue
 			}
-			if _, err := r.Decode(out); err != nil {
-				rt.Fatal(err)
-			}
-			if err := s.Ack(r.Ack()); err != nil {
-				rt.Fatal(err)
-			}
+			deliver(rt, s, r, out)
 		}
 	})
 }
 
-// TestManyGone: objects that vanish all at once do not keep those that stay from being sent, even
-// while no ack comes.
+// TestManyGone removes many objects at once, without acks: the remaining one is still sent.
 func TestManyGone(t *testing.T) {
 	cfg := config
 	cfg.Budget = 100
@@ -79,21 +69,12 @@ func TestManyGone(t *testing.T) {
 			set = left
 		}
 		for id := range n {
-			if err := s.Prioritize(uint16(id), 1); err != nil {
-				t.Fatal(err)
-			}
+			must(t, s.Prioritize(uint16(id), 1))
 		}
 		out, info, err := s.Append(nil, tick, set)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if n > 1 {
-			if _, err := r.Decode(out); err != nil {
-				t.Fatal(err)
-			}
-			if err := s.Ack(r.Ack()); err != nil {
-				t.Fatal(err)
-			}
+			deliver(t, s, r, out)
 		}
 		return info
 	}
