@@ -166,11 +166,11 @@ var assaults = []assault{
 		rng := rand.New(rand.NewPCG(3, 4))
 		for i := range 400 {
 			v.call(r.t)
-			a := rpcdelta.Ack{Epoch: uint8(i % 8), Seq: uint16(rng.Uint32()), Len: 63, Window: rng.Uint64() >> 1, Trouble: rpcdelta.Trouble(i % 3), Whole: i%2 == 0}
+			a := rpcdelta.Ack{Epoch: uint8(i % 8), Seq: uint16(rng.Uint32()), Len: 63, Window: rng.Uint64() >> 1, ResetReason: []error{nil, rpcdelta.ErrBaselineMissing, rpcdelta.ErrDesync}[i%3], Whole: i%2 == 0}
 			if i%2 == 0 {
 				a.Seq = uint16(v.next) - uint16(rng.IntN(70))
 			}
-			r.datagrams(ackFlood(a), ackFlood(rpcdelta.Ack{None: true, Trouble: rpcdelta.Desync}))
+			r.datagrams(ackFlood(a), ackFlood(rpcdelta.Ack{None: true, ResetReason: rpcdelta.ErrDesync}))
 		}
 		if st := v.move.Stats(); st.Redundancy > rpcdelta.MaxRedundancy || st.Bytes > st.Frames()*600 {
 			r.t.Errorf("%d bytes in %d frames, redundancy %d", st.Bytes, st.Frames(), st.Redundancy)

@@ -310,7 +310,7 @@ func TestDropsByReason(t *testing.T) {
 		expect("a zero too many", ds.Malformed, delta(0x80, 3, 0, 0))
 		expect("a long one", ds.Malformed, delta(0x80, 3, 0, make([]byte, 500)...))
 		settle(200 * ms)
-		if a := r.acks[len(r.acks)-1]; a.RPC != number || a.Seq != 2 || a.Trouble == rpcdelta.NoTrouble {
+		if a := r.acks[len(r.acks)-1]; a.RPC != number || a.Seq != 2 || a.ResetReason == nil {
 			t.Errorf("the last ack is %+v", a)
 		}
 		r.say(payload())

@@ -118,7 +118,7 @@ func TestTooManyFrames(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 		uplinktest.Must(t, r.Close()) // so that no more acks come
-		if a := r.acks[len(r.acks)-1]; uint64(a.Seq) < seconds*hz-50 || a.Trouble != rpcdelta.NoTrouble {
+		if a := r.acks[len(r.acks)-1]; uint64(a.Seq) < seconds*hz-50 || a.ResetReason != nil {
 			t.Errorf("the last ack is %+v", a)
 		}
 	})

@@ -8,6 +8,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -121,10 +122,10 @@ type binding struct {
 	counts   *counts   // of here
 	dec      *rpcdelta.Decoder
 	reliable bool
-	frames   uint64          // maximum per datagram
-	newest   uint64          // packet number of the newest decoded payload
-	prior    *rpcdelta.Prior // nil if the codec has none
-	rate     ratelimit.Rate  // of new frames
+	frames   uint64         // maximum per datagram
+	newest   uint64         // packet number of the newest decoded payload
+	prior    *prior.Prior   // nil if the codec has none
+	rate     ratelimit.Rate // of new frames
 	limit    ratelimit.Bucket
 	withheld uint64 // frames missing since the last delivered one, those dropped here included
 	rejected uint64 // frames rejected by the validator since the last accepted one; of the handlers' goroutine

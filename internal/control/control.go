@@ -7,19 +7,21 @@ package control
 import (
 	"errors"
 	"fmt"
-
-	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
 // Type is the first byte of a message.
 type Type uint8
+
+// Mask marks a message that is not a payload of rpcdelta: both bits of its first byte are set, as in
+// the first byte of no payload.
+const Mask = 1<<7 | 1<<6
 
 // The types of messages.
 const (
 	// Frame is any byte that does not have both high bits set: a payload of rpcdelta.
 	Frame Type = 0
 	// Acks is followed by one ack after the other.
-	Acks Type = rpcdelta.ControlMask | iota
+	Acks Type = Mask | iota
 	// Bind is followed by a BindRequest.
 	Bind
 	// Bound is followed by a BindAnswer.
@@ -41,11 +43,11 @@ const (
 	Slack
 	// DownFragment is followed by a fragment of a message of a downstream, Down by a whole one. The low
 	// 4 bits are the downstream's number.
-	DownFragment Type = rpcdelta.ControlMask | 1<<4
-	Down         Type = rpcdelta.ControlMask | 3<<4
+	DownFragment Type = Mask | 1<<4
+	Down         Type = Mask | 3<<4
 	// Bundle is followed by frames: see [Frames]. The 15 types above it are bundles
 	// too: they say how many frames there are.
-	Bundle Type = rpcdelta.ControlMask | bundleFlag
+	Bundle Type = Mask | bundleFlag
 )
 
 // ErrMalformed says that a message is none of this package's.
@@ -57,7 +59,7 @@ func Split(b []byte) (Type, []byte, error) {
 	if len(b) == 0 {
 		return 0, nil, fmt.Errorf("%w: empty", ErrMalformed)
 	}
-	if b[0]&rpcdelta.ControlMask != rpcdelta.ControlMask {
+	if b[0]&Mask != Mask {
 		return Frame, b, nil
 	}
 	t := Type(b[0])

@@ -15,6 +15,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/fragment"
 	"github.com/uplink-rpc/uplink/internal/worlds"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/rogue"
@@ -170,7 +171,7 @@ const (
 func (a *actor) request(n int, reliable bool) control.BindRequest {
 	return control.BindRequest{
 		RPC: msgpack.Byte(n), Name: moveRPC, Fingerprint: a.schema.Fingerprint(), RateHz: maxHz, Ring: rpcdelta.DefaultRing,
-		Codec: rpcdelta.Adaptive.String(), Frames: rpcdelta.MaxHeld, Prior: rpcdelta.GenericPrior().Hash(), Reliable: reliable,
+		Codec: rpcdelta.Adaptive.String(), Frames: rpcdelta.MaxHeld, Prior: prior.Generic().Hash(), Reliable: reliable,
 	}
 }
 
