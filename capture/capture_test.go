@@ -134,7 +134,8 @@ func write(t testing.TB, path string) []record.Body {
 	}
 }
 
-// TestRotate writes more than a file holds: each file of the row can be read alone, and the oldest are gone.
+// TestRotate writes more than a file holds: each file of the row can be read alone, and the oldest
+// are gone.
 func TestRotate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out.uplink")
 	const limit = 64 << 10
@@ -236,8 +237,8 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// TestCannotWrite takes away the place where the next file of the row would be: Close says so, what comes then is
-// counted as lost, and what was written stays.
+// TestCannotWrite takes away the place where the next file of the row would be: Close says so, what
+// comes then is counted as lost, and what was written stays.
 func TestCannotWrite(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out.uplink")
 	w, err := capture.Create(path, capture.Config{MaxBytes: 64 << 10})
@@ -316,7 +317,8 @@ func TestFullDisk(t *testing.T) {
 	})
 }
 
-// TestFullBuffer loses more than one record with the first error: those that were not flushed either.
+// TestFullBuffer loses more than one record with the first error: those that were not flushed
+// either.
 func TestFullBuffer(t *testing.T) {
 	disk := &fullDisk{room: 10_000}
 	w, err := capture.CreateOn("out.uplink", capture.Config{}, func(string) (io.WriteCloser, error) { return disk, nil })
