@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -31,33 +32,34 @@ func (t *Trace) At(n int) *schema.Frame { return &t.Frames[n%len(t.Frames)] }
 // value, which is a number or a byte string. Frames with fewer than six values or with long byte
 // strings take more than 16 bytes per value; Load stops when they exceed that by 24 MiB. A [Reader]
 // has no such limit.
-func Load(path string, s *schema.Schema) (*Trace, error) {
+func Load(path string, s *schema.Schema) (*Trace, error) { return load(openOS, path, s) }
+
+// LoadFS is [Load] for files of fsys.
+func LoadFS(fsys fs.FS, path string, s *schema.Schema) (*Trace, error) {
+	return load(openFS(fsys), path, s)
+}
+
+func load(open opener, path string, s *schema.Schema) (*Trace, error) {
 	if s == nil {
 		var err error
-		if s, err = LoadSchema(SchemaPath(path)); err != nil {
+		if s, err = loadSchema(open, SchemaPath(path)); err != nil {
 			return nil, err
 		}
 	}
-	r, err := Open(path, s)
+	r, err := openReader(open, path, s)
 	if err != nil {
 		return nil, err
 	}
 	return r.load()
 }
 
-// LoadFS is [Load] for files of fsys.
-func LoadFS(fsys fs.FS, path string, s *schema.Schema) (*Trace, error) {
-	if s == nil {
-		var err error
-		if s, err = LoadSchemaFS(fsys, SchemaPath(path)); err != nil {
-			return nil, err
-		}
-	}
-	r, err := OpenFS(fsys, path, s)
-	if err != nil {
-		return nil, err
-	}
-	return r.load()
+// opener opens a file of a file system.
+type opener func(path string) (io.ReadCloser, error)
+
+func openOS(path string) (io.ReadCloser, error) { return os.Open(path) }
+
+func openFS(fsys fs.FS) opener {
+	return func(path string) (io.ReadCloser, error) { return fsys.Open(path) }
 }
 
 // load reads the remaining rows and closes the file.

@@ -68,12 +68,8 @@ func (r *Reader) parseBytes(f *schema.Frame, i int) error {
 }
 
 func isInteger(k schema.Kind) bool {
-	switch k {
-	case schema.KindUint, schema.KindInt, schema.KindBits, schema.KindBool:
-		return true
-	default:
-		return false
-	}
+	c, _ := k.Class()
+	return c == schema.ClassInteger
 }
 
 // parseIntegers parses integers of up to 64 bits exactly.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
 
@@ -44,24 +43,18 @@ type cells struct {
 
 // Open opens a trace with the given schema, compressed if its name ends in .gz. The caller must
 // close it. If the header lacks a column, the error names it.
-func Open(path string, s *schema.Schema) (*Reader, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("trace: %w", err)
-	}
-	return newFileReader(f, path, s)
-}
+func Open(path string, s *schema.Schema) (*Reader, error) { return openReader(openOS, path, s) }
 
 // OpenFS is [Open] for a file of fsys.
 func OpenFS(fsys fs.FS, path string, s *schema.Schema) (*Reader, error) {
-	f, err := fsys.Open(path)
+	return openReader(openFS(fsys), path, s)
+}
+
+func openReader(open opener, path string, s *schema.Schema) (*Reader, error) {
+	f, err := open(path)
 	if err != nil {
 		return nil, fmt.Errorf("trace: %w", err)
 	}
-	return newFileReader(f, path, s)
-}
-
-func newFileReader(f io.ReadCloser, path string, s *schema.Schema) (*Reader, error) {
 	r, err := NewReader(f, path, s)
 	if err != nil {
 		return nil, errors.Join(err, f.Close())

@@ -25,25 +25,19 @@ func SchemaPath(tracePath string) string {
 
 // LoadSchema reads a schema file. The error names the file and, for invalid JSON, the line and
 // column.
-func LoadSchema(path string) (*schema.Schema, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("trace: schema file: %w", err)
-	}
-	return readSchema(path, f)
-}
+func LoadSchema(path string) (*schema.Schema, error) { return loadSchema(openOS, path) }
 
 // LoadSchemaFS is [LoadSchema] for a file of fsys.
 func LoadSchemaFS(fsys fs.FS, path string) (*schema.Schema, error) {
-	f, err := fsys.Open(path)
+	return loadSchema(openFS(fsys), path)
+}
+
+// loadSchema reads a schema file of at most schema.MaxFile bytes.
+func loadSchema(open opener, path string) (*schema.Schema, error) {
+	f, err := open(path)
 	if err != nil {
 		return nil, fmt.Errorf("trace: schema file: %w", err)
 	}
-	return readSchema(path, f)
-}
-
-// readSchema reads and closes a schema file of at most schema.MaxFile bytes.
-func readSchema(path string, f io.ReadCloser) (*schema.Schema, error) {
 	data, err := io.ReadAll(io.LimitReader(f, schema.MaxFile+1))
 	if err = errors.Join(err, f.Close()); err != nil {
 		return nil, fmt.Errorf("trace: schema file: %w", err)

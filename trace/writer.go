@@ -39,7 +39,7 @@ func Create(path string, schema *schema.Schema, extra ...string) (*Writer, error
 	if err != nil {
 		return nil, fmt.Errorf("trace: %w", err)
 	}
-	w, err := newWriter(&wholeFile{file: f}, path, schema, extra)
+	w, err := NewWriter(&wholeFile{file: f}, path, schema, extra...)
 	if err != nil {
 		return nil, errors.Join(err, f.Close(), os.Remove(path))
 	}
@@ -70,10 +70,6 @@ func (f *wholeFile) Write(b []byte) (int, error) {
 // NewWriter is [Create] for any destination, compressed if name ends in .gz. Errors contain name.
 // Close does not close dst.
 func NewWriter(dst io.Writer, name string, s *schema.Schema, extra ...string) (*Writer, error) {
-	return newWriter(dst, name, s, extra)
-}
-
-func newWriter(dst io.Writer, name string, s *schema.Schema, extra []string) (*Writer, error) {
 	header := slices.Clone(extra)
 	for i := range s.Fields() {
 		header = append(header, Columns(&s.Fields()[i])...)
