@@ -7,6 +7,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
+	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
@@ -24,9 +25,9 @@ type Server struct {
 	queue   queue
 	buffers jitterBuffers
 
-	mu      sync.Mutex // guards rpcs and sources
-	rpcs    map[string]*rpc
-	sources map[string]source // of downstreams
+	mu     sync.Mutex                    // guards rpcs and worlds
+	rpcs   map[string]*rpc               // by name
+	worlds map[string]*replication.World // by name
 
 	panics    atomic.Uint64 // recovered panics
 	silent    bool          // neither Config.Logger nor Config.PanicHandler is set
@@ -51,10 +52,10 @@ type shard struct {
 	players map[*Player]struct{}
 
 	// Of the shard's goroutine:
-	arrival     arrival       // of the message that is being received
-	due         []*Player     // have frames to ack
-	feeding     []*downstream // whose initial state is being sent
-	acked       time.Time     // when acks were sent
+	arrival     arrival               // of the message that is being received
+	due         []*Player             // have frames to ack
+	initial     replication.SendQueue // of initial states
+	acked       time.Time             // when acks were sent
 	unpublished []*counts
 	buf         []byte
 	resets      uint64    // last Tap.Resets
@@ -104,9 +105,9 @@ type Player struct {
 	sent     ratelimit.Bucket // reliable messages of the game
 
 	quota   playerQuota
-	kicked  atomic.Bool                 // frames that wait are not delivered
-	failure atomic.Pointer[error]       // first panic of a callback for the player; set before kicked
-	down    atomic.Pointer[downstreams] // nil if no world was offered
+	kicked  atomic.Bool                         // frames that wait are not delivered
+	failure atomic.Pointer[error]               // first panic of a callback for the player; set before kicked
+	streams atomic.Pointer[replication.Streams] // nil if no world was offered
 
 	delivered atomic.Uint64
 	missed    atomic.Uint64
