@@ -34,7 +34,7 @@ func drive(b *budget, l *load, now *time.Time, sent *traffic, seconds int, rng *
 			noise := 1 + l.noise*(2*rng.Float64()-1)
 			lim := b.limits()
 			sent.bits += uint64(l.rate(lim) * tick.Seconds() * noise)
-			sent.around += uint64(248 * noise / float64(lim.every))
+			sent.overhead += uint64(248 * noise / float64(lim.every))
 			b.step(*now, *sent, min(l.redundancy, b.limits().redundancy))
 		}
 		levels = append(levels, b.level)
@@ -61,7 +61,7 @@ func TestBudgetSettles(t *testing.T) {
 		least := l.rate(limits{0, MaxSendEvery})
 		switch {
 		case least > b.limit*1.05: // it cannot be
-			if levels[len(levels)-1] != budgetLevels || b.over == over {
+			if levels[len(levels)-1] != maxLevel || b.over == over {
 				t.Errorf("%s: %d bits over", what, b.over-over)
 			}
 		case least < b.limit*0.95:
@@ -97,7 +97,7 @@ func TestBudgetOrder(t *testing.T) {
 	}
 	var downs, ups []limits
 	b.level = 0
-	for level := range budgetLevels + 1 {
+	for level := range maxLevel + 1 {
 		b.level = level
 		downs = append(downs, b.limits())
 	}
@@ -145,14 +145,14 @@ func TestBudgetReturns(t *testing.T) {
 // TestBudgetPatience: where the level below does not hold, it is tried less and
 // less often.
 func TestBudgetPatience(t *testing.T) {
-	b := &budget{limit: 10_000, level: budgetLevels}
+	b := &budget{limit: 10_000, level: maxLevel}
 	now, sent, raises := time.Unix(1e9, 0), traffic{}, 0
 	b.step(now, traffic{}, 0)
 	for range 1000 {
 		now = now.Add(time.Second)
 		before := b.level
 		rate := 5000.0 // low enough for the next, as it seems
-		if b.level < budgetLevels {
+		if b.level < maxLevel {
 			rate = 12_000
 		}
 		sent.bits += uint64(rate)

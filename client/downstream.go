@@ -125,7 +125,7 @@ func (d *downstream) tell(err error) {
 func (d *downstream) send() {
 	err := d.link.SendReliable(control.AppendReply(nil, d.offer.Number, d.phase.reply()))
 	if d.reply = errors.Is(err, transport.ErrBacklog); d.reply {
-		d.link.Wake(time.Now().Add(queuedWait))
+		d.link.Wake(time.Now().Add(queuedRetry))
 	}
 }
 
@@ -218,7 +218,7 @@ func (d *downstream) tick(now time.Time) (next time.Time) {
 	}
 	if d.reply {
 		if d.send(); d.reply {
-			next = now.Add(queuedWait)
+			next = now.Add(queuedRetry)
 		}
 	}
 	return sooner(next, d.ack(now))

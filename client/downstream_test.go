@@ -329,7 +329,7 @@ func FuzzDownstreams(f *testing.F) {
 		handled := 0
 		d := ready(t, o, conn, link, SnapshotConfig[ball]{Handle: func(*Snapshot[ball]) { handled++ }, Interpolate: &interpolate.Config{}})
 		now := time.Now()
-		e := &events{Conn: conn}
+		e := &session{Conn: conn}
 		for msg, reliable := range entries.All(in) {
 			kind, body, err := control.Split(msg)
 			switch {

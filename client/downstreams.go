@@ -62,7 +62,7 @@ func (c *Conn) takeDown(ctx context.Context, d *downstream) error {
 func (c *Conn) usable() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.isClosed() {
+	if isClosed(c.closed) {
 		return net.ErrClosed
 	}
 	return c.gone
@@ -70,7 +70,7 @@ func (c *Conn) usable() error {
 
 func (d *downstream) await(ctx context.Context) error {
 	began := time.Now()
-	ctx, cancel := d.conn.withBindTimeout(ctx)
+	ctx, cancel := d.conn.cfg.withBindTimeout(ctx)
 	defer cancel()
 	select {
 	case err := <-d.answer:

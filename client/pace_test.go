@@ -17,9 +17,9 @@ func TestPace(t *testing.T) {
 	if got := p.at(now); got != (Pace{Rate: 1}) {
 		t.Errorf("before anything was told: %+v", got)
 	}
-	p.told(now, &control.Buffered{Slack: 20 * ms, Target: 50 * ms, Missing: 65000, Late: 3})
+	p.report(now, &control.Buffered{Slack: 20 * ms, Target: 50 * ms, Missing: 65000, Late: 3})
 	now = now.Add(250 * ms)
-	p.told(now, &control.Buffered{Slack: 20 * ms, Target: 50 * ms, Missing: 1, Late: 3})
+	p.report(now, &control.Buffered{Slack: 20 * ms, Target: 50 * ms, Missing: 1, Late: 3})
 	want := Pace{Rate: 1.01, Slack: 20 * ms, Target: 50 * ms, Missing: 65537, Late: 3}
 	if got := p.at(now); got != want {
 		t.Errorf("%+v, want %+v", got, want)
@@ -31,7 +31,7 @@ func TestPace(t *testing.T) {
 		t.Errorf("long after: %+v", got)
 	}
 	p.relink()
-	p.told(now, &control.Buffered{Slack: -time.Second, Target: 50 * ms, Missing: 2, Late: 2})
+	p.report(now, &control.Buffered{Slack: -time.Second, Target: 50 * ms, Missing: 2, Late: 2})
 	if got := p.at(now); got.Missing != 65539 || got.Late != 5 || got.Rate != 1+jitter.MaxPace {
 		t.Errorf("over another connection: %+v", got)
 	}
