@@ -8,14 +8,14 @@ import (
 	"github.com/uplink-rpc/uplink/jitter"
 )
 
-// TestPace: what a server tells is followed for two seconds, and its counts, which wrap around and begin anew after a
-// reconnection, are added up.
+// TestPace checks that a report is used for two seconds, and that counts add up when they wrap around and
+// over reconnections.
 func TestPace(t *testing.T) {
 	const ms = time.Millisecond
 	var p pace
 	now := time.Now()
 	if got := p.at(now); got != (Pace{Rate: 1}) {
-		t.Errorf("before anything was told: %+v", got)
+		t.Errorf("before any report: %+v", got)
 	}
 	p.report(now, &control.Buffered{Slack: 20 * ms, Target: 50 * ms, Missing: 65000, Late: 3})
 	now = now.Add(250 * ms)
