@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 
 	"github.com/uplink-rpc/uplink/bench/internal/compare"
-	"github.com/uplink-rpc/uplink/internal/chart"
+	"github.com/uplink-rpc/uplink/internal/lab/chart"
 )
 
 // draw writes the charts: bench-bits.svg and bench-ns.svg.

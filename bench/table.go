@@ -6,7 +6,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/bench/internal/compare"
 	"github.com/uplink-rpc/uplink/bench/internal/peer"
-	"github.com/uplink-rpc/uplink/internal/columns"
+	"github.com/uplink-rpc/uplink/internal/lab/table"
 )
 
 const notes = `bits  payload in whole bytes and header of the message, over the frames delivered; no datagram, UDP or IP. The same
@@ -23,11 +23,11 @@ ns    of a frame sent and of a payload that arrived, fastest of several passes, 
 func tables(results []*compare.Result, s *compare.Summary) string {
 	var b strings.Builder
 	b.WriteString("bits a delivered frame by loss, and ns a frame\n\n")
-	columns.Write(&b, meanTable(s))
+	table.Write(&b, meanTable(s))
 	b.WriteString("\nbits a frame without loss\n\n")
-	columns.Write(&b, traceTable(results))
+	table.Write(&b, traceTable(results))
 	b.WriteString("\nbits of adaptive over those of the general-purpose peer that is best at the trace and loss\n\n")
-	columns.Write(&b, ratioTable(s))
+	table.Write(&b, ratioTable(s))
 	b.WriteString("\n" + notes)
 	return b.String()
 }

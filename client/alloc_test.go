@@ -114,7 +114,7 @@ func TestNoAllocationsCoalesced(t *testing.T) {
 	if n := testing.AllocsPerRun(1000, tick); n != 0 {
 		t.Errorf("%v allocations per tick", n)
 	}
-	if st := other.Stats(); st.Shared < uint64(next/2)*9/10 || st.Messages > uint64(next/2) {
+	if st := other.Stats(); st.Coalesced < uint64(next/2)*9/10 || st.Messages > uint64(next/2) {
 		t.Errorf("%+v", st)
 	}
 }

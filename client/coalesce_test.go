@@ -83,8 +83,8 @@ func TestFlush(t *testing.T) {
 			t.Errorf("after Close: %v", err)
 		}
 		st := streams[1].Stats()
-		if st.Shared != 105 || st.SharedBytes < st.Shared || st.SharedBytes > 2*st.Shared {
-			t.Errorf("%d of %d payloads shared a datagram for %d bytes", st.Shared, st.Messages, st.SharedBytes)
+		if st.Coalesced != 105 || st.CoalescedBytes < st.Coalesced || st.CoalescedBytes > 2*st.Coalesced {
+			t.Errorf("%d of %d payloads shared a datagram for %d bytes", st.Coalesced, st.Messages, st.CoalescedBytes)
 		}
 	})
 }

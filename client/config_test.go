@@ -12,6 +12,7 @@ import (
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -41,7 +42,7 @@ func TestInvalidConfig(t *testing.T) {
 // TestNoToken checks that Dial requires a token for other machines.
 func TestNoToken(t *testing.T) {
 	_, err := client.Dial(t.Context(), "192.0.2.1:7777", client.Config{})
-	if !errors.Is(err, transport.ErrNoToken) || !strings.Contains(err.Error(), "192.0.2.1:7777") || !strings.Contains(err.Error(), "Config.Token") {
+	if !errors.Is(err, token.ErrNoToken) || !strings.Contains(err.Error(), "192.0.2.1:7777") || !strings.Contains(err.Error(), "Config.Token") {
 		t.Errorf("got %v", err)
 	}
 	synctest.Test(t, func(t *testing.T) {

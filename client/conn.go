@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/control"
-	"github.com/uplink-rpc/uplink/internal/limit"
+	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
@@ -29,17 +29,17 @@ type Conn struct {
 	work   sync.WaitGroup // goroutines that reconnect
 	out    outbox
 	down   downstreams
-	offers limit.Bucket // offers of worlds since start; used by the goroutine that receives
+	offers ratelimit.Bucket // offers of worlds since start; used by the goroutine that receives
 
 	mu         sync.Mutex
-	link       *transport.Conn // nil while reconnecting
-	leaving    bool            // the server is about to shut down
-	gone       error           // why the connection ended for good; nil if it did not
-	stop       func()          // cancels the goroutine that reconnects; nil if there was none
-	wait       time.Duration   // before the next attempt to reconnect
-	bindings   []*binding      // by RPC number; elements of a slice that was read never change
-	redundancy int             // Config.Redundancy, or the value of SetRedundancy
-	messages   limit.Bucket    // messages of SendReliable since start
+	link       *transport.Conn  // nil while reconnecting
+	leaving    bool             // the server is about to shut down
+	gone       error            // why the connection ended for good; nil if it did not
+	stop       func()           // cancels the goroutine that reconnects; nil if there was none
+	wait       time.Duration    // before the next attempt to reconnect
+	bindings   []*binding       // by RPC number; elements of a slice that was read never change
+	redundancy int              // Config.Redundancy, or the value of SetRedundancy
+	messages   ratelimit.Bucket // messages of SendReliable since start
 	budget     budget
 	meter      meter
 	stats      Stats

@@ -30,7 +30,7 @@ func Dial(ctx context.Context, addr string, cfg Config) (*Conn, error) {
 	}
 	c := newConn(cfg, addr)
 	err = c.connect(ctx, cfg.Token)
-	if errors.Is(err, transport.ErrTokenUsed) && !c.tokenSpent() {
+	if errors.Is(err, token.ErrUsed) && !c.tokenSpent() {
 		// It may have been used by this handshake, if the server's answers were lost.
 		err = c.connectAgain(ctx)
 	}
@@ -195,7 +195,7 @@ func (c *Conn) tokenSpent() bool { return c.cfg.Token != token.Token{} && c.cfg.
 // refusesToken reports whether the server refused a token, which it will do again.
 func refusesToken(err error) bool {
 	for _, refusal := range []error{
-		transport.ErrTokenExpired, transport.ErrTokenUsed, transport.ErrTokenRefused, transport.ErrTokenServer, transport.ErrTokenStale,
+		token.ErrExpired, token.ErrUsed, token.ErrWrongKey, token.ErrWrongServer, token.ErrStale,
 	} {
 		if errors.Is(err, refusal) {
 			return true

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/uplink-rpc/uplink/internal/codec/malformed"
 	"github.com/uplink-rpc/uplink/snapshot"
-	"github.com/uplink-rpc/uplink/statesync"
 )
 
 // ReplicationStats counts what was received of one of the server's worlds.
@@ -67,19 +67,19 @@ func (d *downstream) counted() ReplicationStats {
 // count counts an error of a decoder.
 func (st *ReplicationStats) count(err error) {
 	switch {
-	case errors.Is(err, snapshot.ErrLate), errors.Is(err, statesync.ErrLate):
+	case errors.Is(err, snapshot.ErrLate):
 		st.Late++
-	case errors.Is(err, snapshot.ErrBaselineMissing), errors.Is(err, statesync.ErrBaselineMissing):
+	case errors.Is(err, snapshot.ErrBaselineMissing):
 		st.BaselineMissing++
-	case errors.Is(err, snapshot.ErrDesync), errors.Is(err, statesync.ErrDesync):
+	case errors.Is(err, snapshot.ErrDesync):
 		st.Desync++
-	case errors.Is(err, snapshot.ErrTruncated):
+	case errors.Is(err, malformed.ErrTruncated):
 		st.Truncated++
-	case errors.Is(err, snapshot.ErrCount):
+	case errors.Is(err, malformed.ErrCount):
 		st.BadCounts++
-	case errors.Is(err, snapshot.ErrID):
+	case errors.Is(err, malformed.ErrID):
 		st.BadIDs++
-	case errors.Is(err, snapshot.ErrBounds):
+	case errors.Is(err, malformed.ErrBounds):
 		st.BadValues++
 	default:
 		st.Malformed++

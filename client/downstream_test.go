@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/codec/malformed"
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/fragment"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/entries"
@@ -299,11 +300,11 @@ func TestReasons(t *testing.T) {
 		snapshot.ErrLate:            {Late: 1},
 		snapshot.ErrBaselineMissing: {BaselineMissing: 1},
 		snapshot.ErrDesync:          {Desync: 1},
-		snapshot.ErrTruncated:       {Truncated: 1},
-		snapshot.ErrCount:           {BadCounts: 1},
-		snapshot.ErrID:              {BadIDs: 1},
-		snapshot.ErrBounds:          {BadValues: 1},
-		snapshot.ErrLength:          {Malformed: 1},
+		malformed.ErrTruncated:      {Truncated: 1},
+		malformed.ErrCount:          {BadCounts: 1},
+		malformed.ErrID:             {BadIDs: 1},
+		malformed.ErrBounds:         {BadValues: 1},
+		malformed.ErrLength:         {Malformed: 1},
 		snapshot.ErrMalformed:       {Malformed: 1},
 	} {
 		var one, two ReplicationStats

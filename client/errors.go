@@ -29,7 +29,7 @@ var (
 )
 
 // Causes of a failed Dial and of a lost connection, wrapped by the errors of [Dial] and [Conn.Err].
-// The errors of package transport about tokens (ErrTokenExpired and others) belong to them too.
+// A refused Config.Token is one of the errors of package token.
 var (
 	// ErrTimeout means that the server sent nothing for Config.Timeout.
 	ErrTimeout = transport.ErrTimeout

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/control"
-	"github.com/uplink-rpc/uplink/internal/limit"
+	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -101,7 +101,7 @@ func (c *Conn) countMalformed() {
 
 // offerRate limits the offers of worlds that a connection accepts, over all reconnections. Each offer
 // of a subscribed world creates a decoder, and is logged if it is refused.
-var offerRate = limit.Rate{PerSecond: 1, Burst: 4 * control.MaxDown}
+var offerRate = ratelimit.Rate{PerSecond: 1, Burst: 4 * control.MaxDown}
 
 // Message handles a message of the reliable channel: the game's own messages, and the offers and
 // initial states of replication streams.

@@ -345,7 +345,7 @@ func TestRebind(t *testing.T) {
 		}
 		settle(time.Second)
 		l := m.journal.Only()
-		if moves := l.Player.Stats().Transport.Moves; moves != 3 || l.Next != 300 || l.Missed > 3*60 {
+		if moves := l.Player.Stats().Transport.PathMigrations; moves != 3 || l.Next != 300 || l.Missed > 3*60 {
 			t.Errorf("%d moves; %+v", moves, l)
 		}
 	})
@@ -402,7 +402,7 @@ func TestLostWelcome(t *testing.T) {
 			if renews {
 				uplinktest.Must(t, err)
 				uplinktest.Must(t, conn.Close())
-			} else if !errors.Is(err, transport.ErrTokenUsed) {
+			} else if !errors.Is(err, token.ErrUsed) {
 				t.Errorf("Dial: %v", err)
 			}
 			if renewed := b.issued == 2; renewed != renews {
@@ -428,7 +428,7 @@ func TestRenew(t *testing.T) {
 			if renews && (err != nil || b.issued < 2) {
 				t.Errorf("%v after %d tokens", err, b.issued)
 			}
-			if !renews && (!errors.Is(err, client.ErrLost) || !errors.Is(err, transport.ErrTokenStale) && !errors.Is(err, transport.ErrTokenUsed)) {
+			if !renews && (!errors.Is(err, client.ErrLost) || !errors.Is(err, token.ErrStale) && !errors.Is(err, token.ErrUsed)) {
 				t.Errorf("Send: %v", err)
 			}
 		})

@@ -41,7 +41,7 @@ func newRogue(t *testing.T, open func(*transport.Conn)) *rogue {
 	t.Helper()
 	r := &rogue{t: t, network: newNetwork(t, 0, 1), open: open}
 	var err error
-	r.listener, err = transport.Listen(uplinktest.Addr, transport.Config{Network: r.network, HandshakesEach: 1000, Handshakes: 1000})
+	r.listener, err = transport.Listen(uplinktest.Addr, transport.Config{Network: r.network, HandshakesPerNetwork: 1000, Handshakes: 1000})
 	uplinktest.Must(t, err)
 	served := make(chan error, 1)
 	go func() { served <- r.listener.Serve(context.Background(), r) }()

@@ -166,10 +166,10 @@ func (s *sender) post(info *rpcdelta.Info) error {
 	s.stats.Messages++
 	s.stats.Bytes += uint64(len(s.buf))
 	if shared {
-		s.stats.Shared++
-		s.stats.SharedBytes += uint64(extra)
+		s.stats.Coalesced++
+		s.stats.CoalescedBytes += uint64(extra)
 	} else {
-		s.stats.SealBytes += uint64(s.link.Suite().Overhead())
+		s.stats.AEADBytes += uint64(s.link.Suite().Overhead())
 	}
 	return nil
 }

@@ -17,12 +17,12 @@ type RPCStats struct {
 	Delivery rpcdelta.DeliveryStats
 	// Messages and Bytes count the payloads, with their headers.
 	Messages, Bytes uint64
-	// Shared counts the payloads that followed another one in their datagram (Config.Tick),
-	// SharedBytes the bytes that this took besides the payloads.
-	Shared, SharedBytes uint64
-	// SealBytes is the AEAD overhead of the payloads' datagrams; Shared payloads have none of their
+	// Coalesced counts the payloads that followed another one in their datagram (Config.Tick),
+	// CoalescedBytes the bytes that this took besides the payloads.
+	Coalesced, CoalescedBytes uint64
+	// AEADBytes is the AEAD overhead of the payloads' datagrams; Coalesced payloads have none of their
 	// own. For the reliable channel it is an estimate: one datagram per payload.
-	SealBytes uint64
+	AEADBytes uint64
 	// Calls that were not sent: OutOfRange had a value that its field cannot hold, TooLarge did not
 	// fit into a datagram, Unencodable failed for another reason, for example a frame of another
 	// schema, and Reconnecting had no connection.

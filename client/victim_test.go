@@ -194,8 +194,9 @@ func hordes(r *rogue, v *victim) {
 			uplinktest.Must(r.t, sender.AddInputs(tick, in...))
 		}
 		set := v.pucks.Schema().NewSet()
-		for i := range statesync.MaxUpdates {
-			id := uint16((int(n)*statesync.MaxUpdates)%65_000 + i)
+		const updates = 255
+		for i := range updates {
+			id := uint16((int(n)*updates)%65_000 + i)
 			uplinktest.Must(r.t, v.pucks.Add(set, snapshot.Object{ID: id}, &puck{}))
 			uplinktest.Must(r.t, sender.Prioritize(id, 1))
 		}

@@ -69,11 +69,11 @@ func (c *coalesced) play(t *testing.T, frames uint64) (*uplinktest.Server, *clie
 		if got.Frames() != l.Frames() || got.Missed != l.Missed || l.Frames()+l.Missed != l.Next || s.Frames() != frames {
 			t.Errorf("%d frames sent, %d delivered, %d missed up to %d; counted %+v", s.Frames(), l.Frames(), l.Missed, l.Next, got)
 		}
-		if got.Shared > s.Shared || got.SharedBytes > s.SharedBytes || got.Bytes > s.Bytes || c.link == (simnet.Config{}) && (got.Shared != s.Shared || got.SharedBytes != s.SharedBytes) {
+		if got.Coalesced > s.Coalesced || got.CoalescedBytes > s.CoalescedBytes || got.Bytes > s.Bytes || c.link == (simnet.Config{}) && (got.Coalesced != s.Coalesced || got.CoalescedBytes != s.CoalescedBytes) {
 			t.Errorf("counted %+v of %+v", got, s)
 		}
-		if tag := uint64(transport.SealSize); got.SealBytes != tag*(got.Messages-got.Shared) || s.SealBytes != tag*(s.Messages-s.Shared) {
-			t.Errorf("seals of %d and %d bytes, counted %+v of %+v", got.SealBytes, s.SealBytes, got, s)
+		if tag := uint64(transport.AES128GCM.Overhead()); got.AEADBytes != tag*(got.Messages-got.Coalesced) || s.AEADBytes != tag*(s.Messages-s.Coalesced) {
+			t.Errorf("seals of %d and %d bytes, counted %+v of %+v", got.AEADBytes, s.AEADBytes, got, s)
 		}
 		for d, n := range got.Drops {
 			if d := ds.Drop(d); n != 0 && d != ds.Late && d != ds.Duplicate {
@@ -126,10 +126,10 @@ func checkCoalesce(t *testing.T, c coalesced) {
 	}
 	// Both RPCs call at the same time, so that each payload of the second follows one
 	// of the first.
-	if c.tick == 0 && sent[1].Shared != 0 || c.tick != 0 && sent[1].Shared < sent[1].Messages*9/10 {
-		t.Errorf("%d of %d payloads share a datagram", sent[1].Shared, sent[1].Messages)
+	if c.tick == 0 && sent[1].Coalesced != 0 || c.tick != 0 && sent[1].Coalesced < sent[1].Messages*9/10 {
+		t.Errorf("%d of %d payloads share a datagram", sent[1].Coalesced, sent[1].Messages)
 	}
-	alone := sent[0].Messages - sent[0].Shared + sent[1].Messages - sent[1].Shared
+	alone := sent[0].Messages - sent[0].Coalesced + sent[1].Messages - sent[1].Coalesced
 	others := conn.Stats().Transport.DatagramsSent - alone // heartbeats, requests to bind, probes
 	if most := uint64(frames/60 + 25); others > most {
 		t.Errorf("%d datagrams for %d payloads, want at most %d more", conn.Stats().Transport.DatagramsSent, alone, most)
@@ -256,12 +256,12 @@ func TestSharedBits(t *testing.T) {
 	alone, shared := run(0, 1), run(flushOnly, 1)
 	pairs, both := run(0, 2), run(flushOnly, 2)
 	t.Logf("bits a tick of both RPCs: %.1f, in one datagram %.1f, in pairs %.1f, both %.1f", alone, shared, pairs, both)
-	const around = 8 * (transport.HeaderSize + transport.SealSize + transport.IPSize)
+	around := 8 * float64(transport.HeaderSize+transport.AES128GCM.Overhead()+transport.IPSize)
 	if saved := alone - shared; math.Abs(saved-(around-2*8)) > 8 { // the bundle has a byte of type and one of length
-		t.Errorf("sharing a datagram saves %.1f bits, want about %d", saved, around-2*8)
+		t.Errorf("sharing a datagram saves %.1f bits, want about %.0f", saved, around-2*8)
 	}
 	if saved := alone - pairs; saved < 0.9*around {
-		t.Errorf("pairs save %.1f bits, want about %d", saved, around)
+		t.Errorf("pairs save %.1f bits, want about %.0f", saved, around)
 	}
 	if both > shared*0.7 || both > pairs*0.75 {
 		t.Errorf("%.1f bits with both", both)

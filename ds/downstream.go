@@ -7,7 +7,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/fragment"
-	"github.com/uplink-rpc/uplink/internal/limit"
+	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -39,7 +39,7 @@ type outlet interface {
 	// says that no honest client writes it.
 	ack(b []byte) (acked int, err error)
 	// note adds what the last message was to the player's counts.
-	note(st *DownstreamStats)
+	note(st *ReplicationStats)
 }
 
 var (
@@ -57,8 +57,8 @@ type downstream struct {
 	source *downSource
 	way    way
 
-	listed bool         // is in the shard's list feeding; of the shard's goroutine
-	pieces limit.Bucket // bytes of initial states, likewise
+	listed bool             // is in the shard's list feeding; of the shard's goroutine
+	pieces ratelimit.Bucket // bytes of initial states, likewise
 
 	mu     sync.Mutex
 	phase  phase
@@ -67,7 +67,7 @@ type downstream struct {
 	split  fragment.Splitter
 	buf    []byte // of messages, type included
 	part   []byte // of fragments
-	stats  DownstreamStats
+	stats  ReplicationStats
 }
 
 // carrier is what sends to the player: its [transport.Conn], but in tests.
@@ -137,7 +137,7 @@ func (d *downstream) fragment(message []byte) error {
 // carry sends a datagram.
 func (d *downstream) carry(b []byte) error {
 	d.stats.Datagrams++
-	d.stats.SealBytes += uint64(d.player.seal)
+	d.stats.AEADBytes += uint64(d.player.overhead)
 	if err := d.link.Send(b); err != nil {
 		return fmt.Errorf("ds: send to player %d: %w", d.player.ID(), err)
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/control"
-	"github.com/uplink-rpc/uplink/internal/limit"
+	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -45,7 +45,7 @@ func (d *downstream) push(buf *[]byte, since time.Duration) (over bool) {
 	defer d.mu.Unlock()
 	initial := d.way.terms().initial
 	size := float64(len(initial))
-	rate := limit.Rate{PerSecond: size / feedEvery.Seconds(), Burst: 2 * size}
+	rate := ratelimit.Rate{PerSecond: size / feedEvery.Seconds(), Burst: 2 * size}
 	for d.phase == feeding && d.fed < len(initial) {
 		n := min(control.MaxPiece, len(initial)-d.fed)
 		if d.link.Unacked() >= mostFed || !d.pieces.Take(since, rate, float64(n)) {

@@ -68,14 +68,14 @@ func FuzzReceive(f *testing.F) {
 		for _, r := range st.RPCs {
 			counted += sum(r.Drops) + r.Messages
 			if !r.Reliable { // a payload is counted, and so is each of its frames that is withheld
-				counted -= r.Drops[QueueFull] + r.Drops[Limited]
+				counted -= r.Drops[QueueFull] + r.Drops[RateLimited]
 			}
 			frames += r.Frames()
 		}
 		if counted != messages || uint64(delivered) != frames {
 			t.Fatalf("%d messages, %d counted, %d of %d frames delivered: %+v", messages, counted, delivered, frames, st)
 		}
-		if n := hostile.player.bound(); n > leastBindings {
+		if n := hostile.player.bound(); n > minBindings {
 			t.Fatalf("%d bindings", n)
 		}
 		honest.call()

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/uplink-rpc/uplink/internal/yardstick"
+	"github.com/uplink-rpc/uplink/internal/lab/yardstick"
 	"github.com/uplink-rpc/uplink/transport"
 )
 

@@ -347,7 +347,7 @@ type scenePlayerTap struct {
 	player *ds.Player
 }
 
-func (s scenePlayerTap) Carried(c transport.Carried) {
+func (s scenePlayerTap) Carried(c transport.TapEvent) {
 	if c.Sent {
 		s.at("PlayerTap.Carried, sent", s.player)
 		return

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/codec/msgpack"
 	"github.com/uplink-rpc/uplink/internal/control"
-	"github.com/uplink-rpc/uplink/internal/mpack"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
@@ -115,8 +115,10 @@ func (b *bench) joinShard(number, shard int) *sender {
 	b.t.Helper()
 	conn, err := closedConn()
 	must(b.t, err)
-	s := &sender{bench: b, player: newPlayer(b.srv.shards[shard], conn), frame: b.typ.Schema().NewFrame()}
-	b.srv.queue.joined(1)
+	p := &Player{server: b.srv, shard: b.srv.shards[shard], conn: conn}
+	p.grant(0)
+	s := &sender{bench: b, player: p, frame: b.typ.Schema().NewFrame()}
+	b.srv.queue.addPlayers(1)
 	if a := b.srv.bind(s.player, b.request(number)); a.Reason != control.ReasonNone {
 		b.t.Fatalf("not bound: %+v", a)
 	}
@@ -136,7 +138,7 @@ func (b *bench) stats() Stats {
 func (b *bench) request(number int) *control.BindRequest {
 	s := b.typ.Schema()
 	return &control.BindRequest{
-		RPC: mpack.Byte(number), Name: s.RPC(), Fingerprint: s.Fingerprint(), Fields: control.FieldHashes(s),
+		RPC: msgpack.Byte(number), Name: s.RPC(), Fingerprint: s.Fingerprint(), Fields: control.FieldHashes(s),
 		RateHz: s.RateHz(), Ring: rpcdelta.DefaultRing, Codec: rpcdelta.DefaultCodec.String(),
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
-	"github.com/uplink-rpc/uplink/transport"
+	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -55,7 +55,7 @@ func TestBadConfig(t *testing.T) {
 func TestNoKey(t *testing.T) {
 	for _, addr := range []string{":0", "0.0.0.0:0"} {
 		_, err := ds.Listen(addr, ds.Config{})
-		if !errors.Is(err, transport.ErrNoKey) || !strings.Contains(err.Error(), "Config.Key") || !strings.Contains(err.Error(), "127.0.0.1") {
+		if !errors.Is(err, token.ErrNoKey) || !strings.Contains(err.Error(), "Config.Key") || !strings.Contains(err.Error(), "127.0.0.1") {
 			t.Errorf("%s: %v", addr, err)
 		}
 	}

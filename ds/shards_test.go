@@ -142,7 +142,7 @@ func checkShards(t *testing.T, poll bool) {
 	if frames != handled || len(moves.Logs()) != clients || len(fires.Logs()) != clients || st.Acks.Messages < uint64(clients*seconds*8) {
 		t.Errorf("%d frames counted, %d handled of %d players: %+v", frames, handled, len(moves.Logs()), st)
 	}
-	if st.Transport.HandedOver == 0 || st.Transport.Moves != uint64(2*clients) || st.Transport.Open != clients || joined.Load() != int64(clients) {
+	if st.Transport.Forwarded == 0 || st.Transport.PathMigrations != uint64(2*clients) || st.Transport.Open != clients || joined.Load() != int64(clients) {
 		t.Errorf("%d joined, %+v", joined.Load(), st.Transport)
 	}
 	if n := messages.Load(); n != int64(clients*seconds) || echoes.Load() != n {

@@ -301,7 +301,9 @@ func (s *siege) join() {
 func (s *siege) counters() map[string]uint64 {
 	all := map[string]uint64{}
 	st := s.srv.Stats()
-	st.Transport.Dropped.Each(func(reason string, n uint64) { all[reason] += n })
+	for reason, n := range st.Transport.Dropped.All() {
+		all[reason] += n
+	}
 	for d, n := range st.Drops {
 		all["message "+ds.Drop(d).String()] += n
 	}
@@ -312,7 +314,9 @@ func (s *siege) counters() map[string]uint64 {
 	}
 	for _, conn := range s.players {
 		st := conn.Stats()
-		st.Transport.Dropped.Each(func(reason string, n uint64) { all["client "+reason] += n })
+		for reason, n := range st.Transport.Dropped.All() {
+			all["client "+reason] += n
+		}
 		all["client malformed"] += st.Malformed
 	}
 	return all

@@ -219,12 +219,12 @@ func TestSnapshots(t *testing.T) {
 				settle(time.Second)
 
 				came := w.ticks()
-				st, got := srv.Stats().Downstreams[0], v.Stats()
+				st, got := srv.Stats().Replication[0], v.Stats()
 				t.Logf("%d came, %d late, sent %+v, got %+v", len(came), w.late, st, got)
 				if float64(len(came)) < c.least*ticks || uint64(len(came)) != got.Messages {
 					t.Errorf("%d of %d snapshots came, %d counted", len(came), ticks, got.Messages)
 				}
-				if got.Malformed+got.BaselineMissing != 0 || st.BadAcks != 0 || st.Unsent != 0 || st.Ready != 1 || st.Acked > got.Messages {
+				if got.Malformed+got.BaselineMissing != 0 || st.InvalidAcks != 0 || st.Unsent != 0 || st.Ready != 1 || st.Acked > got.Messages {
 					t.Errorf("sent %+v, got %+v", st, got)
 				}
 				if (got.InitialBytes == 0) != (c.known || c.blank) || got.InitialBytes != st.InitialBytes || got.InitialBytes != got.Initial {

@@ -92,7 +92,7 @@ func TestStatesBeginAnew(t *testing.T) {
 		close(stop)
 		<-over
 		settle(time.Second)
-		if st := srv.Stats().Downstreams[0]; st.BadAcks != 0 || st.Messages == 0 || st.Ready != 0 {
+		if st := srv.Stats().Replication[0]; st.InvalidAcks != 0 || st.Messages == 0 || st.Ready != 0 {
 			t.Errorf("%+v", st)
 		}
 	})

@@ -78,7 +78,7 @@ func TestTwoWorlds(t *testing.T) {
 				t.Errorf("%s: %d snapshots too few", name, -got)
 			}
 		}
-		st := srv.Stats().Downstreams
+		st := srv.Stats().Replication
 		if len(st) != 2 || st[0].Name != "far" || st[0].Players != 2 || st[0].Ready != 1 || st[1].Ready != 2 {
 			t.Errorf("%+v", st)
 		}
@@ -147,7 +147,7 @@ func TestSnapshotsRefused(t *testing.T) {
 		}
 		t.Log(err)
 		settle(time.Second)
-		if st := srv.Stats().Downstreams[0]; st.Players != 1 || st.Ready != 0 {
+		if st := srv.Stats().Replication[0]; st.Players != 1 || st.Ready != 0 {
 			t.Errorf("refused: %+v", st)
 		}
 		_, err = client.SubscribeSnapshots(t.Context(), conn, "orb", client.SnapshotConfig[orb]{})
@@ -176,7 +176,7 @@ func TestStop(t *testing.T) {
 		settle(time.Second)
 		sent := uint64(0)
 		for round := range uint64(20) {
-			s, err := ds.Snapshots[orb](player)
+			s, err := all[0].Offer(player)
 			uplinktest.Must(t, err)
 			w := newWatcher(t, all[0])
 			v, err := client.SubscribeSnapshots(t.Context(), conn, "orbs", client.SnapshotConfig[orb]{Handle: w.check})
@@ -202,12 +202,12 @@ func TestStop(t *testing.T) {
 			}
 			sent += 10
 		}
-		if st := srv.Stats().Downstreams[0]; st.Messages != sent || st.Players != 1 || st.BadAcks != 0 {
+		if st := srv.Stats().Replication[0]; st.Messages != sent || st.Players != 1 || st.InvalidAcks != 0 {
 			t.Errorf("%+v", st)
 		}
 		player.Kick("enough")
 		settle(time.Second)
-		if st := srv.Stats().Downstreams[0]; st.Messages != sent || st.Players != 0 {
+		if st := srv.Stats().Replication[0]; st.Messages != sent || st.Players != 0 {
 			t.Errorf("after the end: %+v", st)
 		}
 	})

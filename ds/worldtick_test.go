@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/control"
-	"github.com/uplink-rpc/uplink/internal/cubes"
+	"github.com/uplink-rpc/uplink/internal/lab/cubes"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
@@ -194,7 +194,7 @@ func TestWorldTickAllocatesNothing(t *testing.T) {
 	if n := testing.AllocsPerRun(100, c.step); n != 0 {
 		t.Errorf("%v allocations a tick", n)
 	}
-	if st := c.world.Stats(); st.Acked != 9*(c.tick-ackedAfter) || st.BadAcks != 0 || st.Age != ackedAfter+1 {
+	if st := c.world.Stats(); st.Acked != 9*(c.tick-ackedAfter) || st.InvalidAcks != 0 || st.BaselineAge != ackedAfter+1 {
 		t.Errorf("%d ticks, counted %+v", c.tick, st)
 	}
 }

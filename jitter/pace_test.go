@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/pacing"
+	"github.com/uplink-rpc/uplink/internal/lab/pacing"
 	"github.com/uplink-rpc/uplink/jitter"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )

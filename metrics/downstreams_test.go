@@ -122,7 +122,7 @@ func TestStateWorlds(t *testing.T) {
 		for name, want := range map[string]float64{
 			"uplink_ds_world_players":       1,
 			"uplink_ds_world_updates_total": float64(st.Updates),
-			"uplink_ds_world_resets_total":  float64(st.Starts),
+			"uplink_ds_world_resets_total":  float64(st.Resets),
 		} {
 			if got := s.sum(name, "world=moves"); got != want {
 				t.Errorf("%s is %v, want %v", name, got, want)

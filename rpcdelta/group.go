@@ -4,7 +4,7 @@ import (
 	"math"
 	"math/bits"
 
-	"github.com/uplink-rpc/uplink/internal/bitio"
+	"github.com/uplink-rpc/uplink/internal/codec/bitio"
 )
 
 // The integers of a group have the same width, which a header declares. Source: WritePackedVector

@@ -3,7 +3,7 @@ package rpcdelta
 import (
 	"encoding/binary"
 
-	"github.com/uplink-rpc/uplink/internal/bitio"
+	"github.com/uplink-rpc/uplink/internal/codec/bitio"
 	"github.com/uplink-rpc/uplink/rle"
 	"github.com/uplink-rpc/uplink/schema"
 )

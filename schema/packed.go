@@ -7,9 +7,9 @@ import (
 	"slices"
 	"unsafe"
 
-	"github.com/vmihailenco/msgpack/v5"
+	lib "github.com/vmihailenco/msgpack/v5"
 
-	"github.com/uplink-rpc/uplink/internal/mpack"
+	"github.com/uplink-rpc/uplink/internal/codec/msgpack"
 )
 
 // newPacked returns a member that encodes values of type t as msgpack into a byte field. Equal
@@ -20,12 +20,12 @@ func newPacked(f *Field, t reflect.Type, i int) (member, error) {
 	if err := checkPackable(t, nil); err != nil {
 		return member{}, fmt.Errorf("type %v: %w", t, err)
 	}
-	if _, err := mpack.AppendMarshal(nil, reflect.New(t).Interface()); err != nil {
+	if _, err := msgpack.AppendMarshal(nil, reflect.New(t).Interface()); err != nil {
 		return member{}, fmt.Errorf("type %v: %w", t, err)
 	}
 	return member{
 		load: func(s *Schema, fr *Frame, p unsafe.Pointer) error {
-			b, err := mpack.AppendMarshal(nil, reflect.NewAt(t, p).Interface())
+			b, err := msgpack.AppendMarshal(nil, reflect.NewAt(t, p).Interface())
 			if err != nil {
 				return fmt.Errorf("schema: %s: field %q: %w", s.rpc, s.fields[i].Name, err)
 			}
@@ -35,7 +35,7 @@ func newPacked(f *Field, t reflect.Type, i int) (member, error) {
 			b := s.BytesOf(fr, i)
 			v := reflect.NewAt(t, p)
 			v.Elem().SetZero()
-			if err := mpack.Unmarshal(b, v.Interface()); err != nil {
+			if err := msgpack.Unmarshal(b, v.Interface()); err != nil {
 				return fmt.Errorf("schema: %s: field %q: %w", s.rpc, s.fields[i].Name, err)
 			}
 			return nil
@@ -45,8 +45,8 @@ func newPacked(f *Field, t reflect.Type, i int) (member, error) {
 
 // marshalers are the interfaces of types that encode themselves. Their contents are opaque.
 var marshalers = []reflect.Type{
-	reflect.TypeFor[msgpack.CustomEncoder](),
-	reflect.TypeFor[msgpack.Marshaler](),
+	reflect.TypeFor[lib.CustomEncoder](),
+	reflect.TypeFor[lib.Marshaler](),
 	reflect.TypeFor[encoding.BinaryMarshaler](),
 	reflect.TypeFor[encoding.TextMarshaler](),
 }

@@ -5,8 +5,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/uplink-rpc/uplink/internal/fixed"
-	"github.com/uplink-rpc/uplink/internal/orientation"
+	"github.com/uplink-rpc/uplink/internal/codec/fixed"
+	"github.com/uplink-rpc/uplink/internal/codec/quat"
 )
 
 // TestSizeOfCubes has a size learned from cubes that tumble on the ground, among others that do anything.
@@ -20,18 +20,18 @@ func TestSizeOfCubes(t *testing.T) {
 			random = random*6364136223846793005 + 1442695040888963407
 			return int64(random>>33) % n
 		}
-		s := size{floor: ground + half, half: leastHalf}
+		s := size{floor: ground + half, half: minHalf}
 		var was, is matrix
 		for range 6000 {
-			q := orientation.Turn([3]int64{next(4*orientation.One) - 2*orientation.One, next(4*orientation.One) - 2*orientation.One, next(4*orientation.One) - 2*orientation.One})
+			q := quat.Exp([3]int64{next(4*quat.One) - 2*quat.One, next(4*quat.One) - 2*quat.One, next(4*quat.One) - 2*quat.One})
 			was, is = is, matrixOf(&q)
-			from, to := ground+half*was.extent(2)>>orientation.Shift, ground+half*is.extent(2)>>orientation.Shift
+			from, to := ground+half*was.extent(2)>>quat.Shift, ground+half*is.extent(2)>>quat.Shift
 			if next(100) < int64(others) {
 				from, to = from+next(40*half), to+next(40*half)
 			}
 			s.learn(s.above(&was, 2, from), to-from, is.extent(2)-was.extent(2))
 		}
-		if off := fixed.Abs(int64(s.half) - half); off > half/16+leastHalf {
+		if off := fixed.Abs(int64(s.half) - half); off > half/16+minHalf {
 			t.Fatalf("learned a half size of %d, want %d", s.half, half)
 		}
 		if off := fixed.Abs(s.floor - ground - half); off > half/4 {
@@ -43,8 +43,8 @@ func TestSizeOfCubes(t *testing.T) {
 // TestLowestCorner compares the corner with all eight, and the extent with how low it is.
 func TestLowestCorner(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		draw := rapid.Int64Range(-orientation.One, orientation.One)
-		q := orientation.Turn([3]int64{draw.Draw(t, "x"), draw.Draw(t, "y"), draw.Draw(t, "z")})
+		draw := rapid.Int64Range(-quat.One, quat.One)
+		q := quat.Exp([3]int64{draw.Draw(t, "x"), draw.Draw(t, "y"), draw.Draw(t, "z")})
 		m := matrixOf(&q)
 		for axis := range 3 {
 			height := func(c [3]int64) int64 { return m[axis][0]*c[0] + m[axis][1]*c[1] + m[axis][2]*c[2] }

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/cubes"
-	"github.com/uplink-rpc/uplink/internal/snapbench"
+	"github.com/uplink-rpc/uplink/internal/lab/cubes"
+	"github.com/uplink-rpc/uplink/internal/lab/snapbench"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 

@@ -1,6 +1,6 @@
 package statesync
 
-import "github.com/uplink-rpc/uplink/internal/fixed"
+import "github.com/uplink-rpc/uplink/internal/codec/fixed"
 
 const (
 	// neighbors is how many of the objects coded last are looked at for the nearest.

@@ -127,7 +127,7 @@ func (s *Sender) code(tick int64, set *snapshot.Set) (size int, ok bool) {
 	c.limit = (s.cfg.Budget - head) * 8
 	c.owned, c.ctx, c.next, c.mark.set = false, 0, 0, false
 	if s.pickFirst(set); s.updates(set) {
-		c.overhead = w.Enc.Used() - c.needed
+		c.overhead = w.Enc.BitsQ8() - c.needed
 		c.buf = w.Enc.Finish()
 		return len(c.buf), true
 	}
@@ -153,7 +153,7 @@ func (s *Sender) updates(set *snapshot.Set) bool {
 				w.member(r, false)
 			}
 		}
-		was := w.Enc.Used()
+		was := w.Enc.BitsQ8()
 		w.member(bases[at], true)
 		c.ctx, c.next = 1, at+1
 		if !s.put(int(i-1), was) {
@@ -176,7 +176,7 @@ func (s *Sender) own() bool {
 	mine := slices.IndexFunc(c.list, func(x candidate) bool { return x.object.ID == s.viewer && x.lot == picked })
 	if mine >= 0 {
 		s.before(mine)
-		was := w.Enc.Used()
+		was := w.Enc.BitsQ8()
 		w.Bit(&w.out.state.viewer[2], true)
 		if !s.put(mine, was) {
 			return false
@@ -205,7 +205,7 @@ func (s *Sender) strangers(set *snapshot.Set) bool {
 		}
 		x := &c.list[i]
 		s.before(i)
-		was, last := w.Enc.Used(), c.last
+		was, last := w.Enc.BitsQ8(), c.last
 		w.Bit(&w.out.state.more[c.ctx], true)
 		w.stranger(int64(x.object.ID), c.last)
 		c.ctx, c.last = 3, int64(x.object.ID)

@@ -3,13 +3,13 @@ package statesync
 import (
 	"math/bits"
 
-	"github.com/uplink-rpc/uplink/internal/entropy"
+	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 )
 
 // mark is what was before an object, to go back to if it does not fit.
 type mark struct {
 	set     bool
-	enc     entropy.Encoder
+	enc     rangecoder.Encoder
 	state   *state
 	updates int
 	around  int
@@ -21,7 +21,7 @@ type mark struct {
 func (s *Sender) before(i int) {
 	c, w := &s.chooser, &s.walk
 	m := &c.mark
-	left := c.limit*bit - w.Enc.Used()
+	left := c.limit*bit - w.Enc.BitsQ8()
 	if m.set = c.how.careful || left < 2*c.list[i].need+128*bit; !m.set {
 		return
 	}
@@ -43,7 +43,7 @@ func (s *Sender) put(i, was int) bool {
 	}
 	w.update(to, base, x.row)
 	c.pending -= x.need
-	x.need = max(w.Enc.Used()-was, 1)
+	x.need = max(w.Enc.BitsQ8()-was, 1)
 	if x.row != nil {
 		s.objects.at(x.object.ID).bits[x.with()] = uint16(min((x.need+needUnit-1)/needUnit, 1<<16-1))
 		t := &c.typical[x.with()]
@@ -91,4 +91,4 @@ func (s *Sender) closing() int {
 }
 
 // unlikely is at least how many bits it takes to say that a decision is false.
-func unlikely(c entropy.Chance) int { return 17 - bits.Len32(65536-uint32(c.P)) }
+func unlikely(c rangecoder.Prob) int { return 17 - bits.Len32(65536-uint32(c.P)) }

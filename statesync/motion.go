@@ -1,9 +1,9 @@
 package statesync
 
 import (
-	"github.com/uplink-rpc/uplink/internal/entropy"
-	"github.com/uplink-rpc/uplink/internal/fixed"
-	"github.com/uplink-rpc/uplink/internal/lms"
+	"github.com/uplink-rpc/uplink/internal/codec/fixed"
+	"github.com/uplink-rpc/uplink/internal/codec/lms"
+	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 )
 
 // missedTerm is the term of a scale that says what the components before missed by.
@@ -27,7 +27,7 @@ func (w *walk) codeMotion(i int, o *object, cur, base []int32) {
 		y[missedTerm] = fixed.Log2(missed)
 		scale := m.scale[k].Predict(&y)
 		v := (guess + 8) >> 4
-		d := w.Number(&s.numbers, entropy.Level(scale), signs+entropy.Sign3(x[0])*3+entropy.Sign3(x[1]), f.apart(int64(cur[k])-v))
+		d := w.Int(&s.numbers, rangecoder.Level(scale), signs+rangecoder.Sign3(x[0])*3+rangecoder.Sign3(x[1]), f.apart(int64(cur[k])-v))
 		cur[k] = w.moved(f, v, d)
 
 		e := (v+d)*16 - guess

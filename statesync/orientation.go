@@ -1,14 +1,14 @@
 package statesync
 
 import (
-	"github.com/uplink-rpc/uplink/internal/entropy"
-	"github.com/uplink-rpc/uplink/internal/fixed"
-	"github.com/uplink-rpc/uplink/internal/lms"
-	"github.com/uplink-rpc/uplink/internal/orientation"
+	"github.com/uplink-rpc/uplink/internal/codec/fixed"
+	"github.com/uplink-rpc/uplink/internal/codec/lms"
+	"github.com/uplink-rpc/uplink/internal/codec/quat"
+	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 )
 
 // perShift brings the angle that a Quat turns in a tick, for each step of its angular velocity, to that of orientations.
-const perShift = perBits - orientation.Shift
+const perShift = perBits - quat.Shift
 
 // codeQuat codes an orientation, told from the baseline's turned by the angular velocities.
 func (w *walk) codeQuat(i int, o *object, cur, base []int32) {
@@ -21,21 +21,21 @@ func (w *walk) codeQuat(i int, o *object, cur, base []int32) {
 	var speed, unsteady int64
 	for k := range x {
 		x[k] = w.turns(f, i, o, k)
-		guess[k] = fixed.Clamp(m.guess[k].Predict(&x[k]), -64*orientation.One, 64*orientation.One)
+		guess[k] = fixed.Clamp(m.guess[k].Predict(&x[k]), -64*quat.One, 64*quat.One)
 		speed += fixed.Abs(x[k][1])
 		unsteady += fixed.Abs(x[k][1] - x[k][0])
 	}
-	by := orientation.Turns(guess)
+	by := quat.ExpAny(guess)
 	q := by.Mul(&q0)
 
 	y := w.terms(i, o, gr.Size(unsteady), gr.Size(speed))
-	largest, other := s.largest.Code(&w.Coder, int(cur[0]), &q, gr, int(fixed.Clamp((y[2]+y[4])>>9, 0, orientation.Doubts-1)))
+	largest, other := s.largest.Code(&w.Coder, int(cur[0]), &q, gr, int(fixed.Clamp((y[2]+y[4])>>9, 0, quat.Doubts-1)))
 	cur[0] = int32(largest)
 	if other {
 		y[7] = lms.Bias
 	}
 	if q[largest] < 0 {
-		q = orientation.Quat{-q[0], -q[1], -q[2], -q[3]}
+		q = quat.Fixed{-q[0], -q[1], -q[2], -q[3]}
 	}
 	missed := int64(0)
 	for i, k := 0, 0; i < 4; i++ {
@@ -47,7 +47,7 @@ func (w *walk) codeQuat(i int, o *object, cur, base []int32) {
 		y[missedTerm] = fixed.Log2(missed)
 		scale := m.scale[k].Predict(&y)
 		v := (p + 8) >> 4
-		v += w.Number(&s.numbers, entropy.Level(scale), turnSigns+entropy.Sign3(to-gr.Pack(q0[i])), int64(cur[k+1])-v)
+		v += w.Int(&s.numbers, rangecoder.Level(scale), turnSigns+rangecoder.Sign3(to-gr.Pack(q0[i])), int64(cur[k+1])-v)
 		cur[k+1] = w.bounded(v, f.Lo, f.Hi)
 		e := int64(cur[k+1])*16 - p
 		m.scale[k].Adapt(&y, fixed.Log2(e)-scale)
@@ -55,7 +55,7 @@ func (w *walk) codeQuat(i int, o *object, cur, base []int32) {
 		k++
 	}
 	now := gr.Unpack(cur)
-	off := orientation.Between(&q, &now)
+	off := quat.Between(&q, &now)
 	for k := range x {
 		m.guess[k].Learn(&x[k], off[k], 32*gr.Unit+unsteady/4+speed/16+fixed.Abs(off[k]))
 	}
@@ -79,4 +79,4 @@ func (w *walk) turns(f *field, i int, o *object, k int) (x [lms.Terms]int64) {
 }
 
 // bound keeps an angle within what is computed with.
-func bound(v int64) int64 { return fixed.Clamp(v, -64*orientation.One, 64*orientation.One) }
+func bound(v int64) int64 { return fixed.Clamp(v, -64*quat.One, 64*quat.One) }

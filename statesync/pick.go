@@ -36,7 +36,7 @@ func (s *Sender) pick(i int) {
 func (s *Sender) add(room int, set *snapshot.Set) {
 	c := &s.chooser
 	room += room/spread + c.typical[1]
-	for passed := 0; passed < patience && c.count < MaxUpdates; c.tail++ {
+	for passed := 0; passed < patience && c.count < maxUpdates; c.tail++ {
 		if c.tail == len(c.list) && !s.more(set) {
 			return
 		}
@@ -68,7 +68,7 @@ func (s *Sender) past(x *candidate) bool {
 // adjust drops or adds what is last in line, by the room that is left.
 func (s *Sender) adjust(set *snapshot.Set) {
 	c := &s.chooser
-	room := c.limit*bit - s.walk.Enc.Used()
+	room := c.limit*bit - s.walk.Enc.BitsQ8()
 	if s.drop(room); !c.how.alone && c.pending+c.typical[1] < room {
 		s.add(room, set)
 	}

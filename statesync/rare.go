@@ -3,8 +3,8 @@ package statesync
 import (
 	"math/bits"
 
-	"github.com/uplink-rpc/uplink/internal/entropy"
-	"github.com/uplink-rpc/uplink/internal/fixed"
+	"github.com/uplink-rpc/uplink/internal/codec/fixed"
+	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 )
 
 // Numbers of which a packet has few: each has lengths of its own, and the leading bits of those of fields.
@@ -23,7 +23,7 @@ func (p *plan) rareLevels() [rares]int {
 	l := [rares]int{rareTick: 1, rareTicks: 4, rareBehind: 0, rareBytes: 9, rareStranger: 12}
 	if p.anchor >= 0 {
 		f := &p.fields[p.anchor]
-		l[rarePlace] = int(fixed.Clamp(3*int64(bits.Len32(uint32(f.Hi-f.Lo)))-16, 0, entropy.Levels-1)) // a 32nd of its bounds
+		l[rarePlace] = int(fixed.Clamp(3*int64(bits.Len32(uint32(f.Hi-f.Lo)))-16, 0, rangecoder.Levels-1)) // a 32nd of its bounds
 	}
 	return l
 }
@@ -31,5 +31,5 @@ func (p *plan) rareLevels() [rares]int {
 // rare codes a rare number.
 func (w *walk) rare(of int, v int64) int64 {
 	s := w.out.state
-	return w.Rare(&s.numbers, &s.rare[of], w.plan.rare[of], rareSigns+of, v)
+	return w.IntWith(&s.numbers, &s.rare[of], w.plan.rare[of], rareSigns+of, v)
 }

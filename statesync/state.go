@@ -1,10 +1,10 @@
 package statesync
 
 import (
-	"github.com/uplink-rpc/uplink/internal/entropy"
-	"github.com/uplink-rpc/uplink/internal/lms"
-	"github.com/uplink-rpc/uplink/internal/orientation"
-	"github.com/uplink-rpc/uplink/snapshot"
+	"github.com/uplink-rpc/uplink/internal/codec/lms"
+	"github.com/uplink-rpc/uplink/internal/codec/quat"
+	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Ages of baselines, in packets, are told apart by their length in bits.
@@ -14,29 +14,29 @@ const ages = 8
 type fieldModel struct {
 	guess [3]lms.Predictor
 	scale [3]lms.Predictor
-	kept  [2]entropy.Chance // unchanged within an object that changed
+	kept  [2]rangecoder.Prob // unchanged within an object that changed
 }
 
 // state is what adapts, kept beside each packet.
 type state struct {
 	fields  []fieldModel
-	numbers entropy.Numbers // of fields
-	largest orientation.Largest
-	flags   [][4]entropy.Chance
+	numbers rangecoder.IntModel // of fields
+	largest quat.LargestModel
+	flags   [][4]rangecoder.Prob
 	texts   []text
-	same    [4][ages]entropy.Chance // nothing changed
-	zero    [3]entropy.Chance
-	near    entropy.Chance // a place told from the viewer's
-	member  [4][ages]entropy.Chance
-	gone    [2]entropy.Chance
-	reborn  entropy.Chance
-	held    [2]entropy.Chance
-	more    [4]entropy.Chance // objects follow
-	viewer  [3]entropy.Chance
-	input   [3]entropy.Chance
-	byte    [2]entropy.Chance
-	flip    [8]entropy.Chance
-	rare    [rares]entropy.Lengths
+	same    [4][ages]rangecoder.Prob // nothing changed
+	zero    [3]rangecoder.Prob
+	near    rangecoder.Prob // a place told from the viewer's
+	member  [4][ages]rangecoder.Prob
+	gone    [2]rangecoder.Prob
+	reborn  rangecoder.Prob
+	held    [2]rangecoder.Prob
+	more    [4]rangecoder.Prob // objects follow
+	viewer  [3]rangecoder.Prob
+	input   [3]rangecoder.Prob
+	byte    [2]rangecoder.Prob
+	flip    [8]rangecoder.Prob
+	rare    [rares]rangecoder.LengthModel
 	view    uint16 // the viewer's object
 	pace    int64  // ticks a packet
 }
@@ -58,12 +58,12 @@ var (
 )
 
 func (p *plan) newState() *state {
-	s := &state{fields: make([]fieldModel, len(p.fields)), flags: make([][4]entropy.Chance, len(p.flags)), texts: make([]text, len(p.strings)), pace: 1}
+	s := &state{fields: make([]fieldModel, len(p.fields)), flags: make([][4]rangecoder.Prob, len(p.flags)), texts: make([]text, len(p.strings)), pace: 1}
 	for i := range s.fields {
 		f, m := &p.fields[i], &s.fields[i]
 		start := motionStart
 		switch {
-		case f.Kind == snapshot.Quat:
+		case f.Class == schema.ClassQuat:
 			start = turnStart
 		case f.by >= 0:
 			start = placeStart
@@ -72,33 +72,33 @@ func (p *plan) newState() *state {
 			m.guess[k] = lms.New(start...)
 			m.scale[k] = lms.New(scaleStart...)
 		}
-		entropy.Fill(m.kept[:], 6000, 4)
+		rangecoder.Fill(m.kept[:], 6000, 4)
 	}
 	s.numbers.Init()
 	for i := range s.rare {
 		s.rare[i].Init(p.rare[i])
 	}
 	for i := range s.flags {
-		entropy.Fill(s.flags[i][:], 4000, 4)
+		rangecoder.Fill(s.flags[i][:], 4000, 4)
 	}
 	for i := range s.texts {
 		s.texts[i].init()
 	}
 	for i := range s.same {
-		entropy.Fill(s.same[i][:], entropy.Half, 0)
-		entropy.Fill(s.member[i][:], 16384, 2)
+		rangecoder.Fill(s.same[i][:], rangecoder.Half, 0)
+		rangecoder.Fill(s.member[i][:], 16384, 2)
 	}
 	s.largest.Init()
-	entropy.Fill(s.zero[:], entropy.Half, 0)
-	s.near = entropy.Chance{P: entropy.Half}
-	entropy.Fill(s.more[:], entropy.Half, 0)
-	entropy.Fill(s.gone[:], 1000, 8)
-	s.reborn = entropy.Chance{P: 1000, N: 8}
-	entropy.Fill(s.held[:], 60000, 4)
-	entropy.Fill(s.viewer[:], 60000, 4)
-	entropy.Fill(s.input[:], 50000, 2)
-	entropy.Fill(s.byte[:], 16384, 2)
-	entropy.Fill(s.flip[:], 20000, 2)
+	rangecoder.Fill(s.zero[:], rangecoder.Half, 0)
+	s.near = rangecoder.Prob{P: rangecoder.Half}
+	rangecoder.Fill(s.more[:], rangecoder.Half, 0)
+	rangecoder.Fill(s.gone[:], 1000, 8)
+	s.reborn = rangecoder.Prob{P: 1000, N: 8}
+	rangecoder.Fill(s.held[:], 60000, 4)
+	rangecoder.Fill(s.viewer[:], 60000, 4)
+	rangecoder.Fill(s.input[:], 50000, 2)
+	rangecoder.Fill(s.byte[:], 16384, 2)
+	rangecoder.Fill(s.flip[:], 20000, 2)
 	return s
 }
 

@@ -3,22 +3,22 @@ package statesync
 import (
 	"slices"
 
-	"github.com/uplink-rpc/uplink/internal/entropy"
+	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 )
 
 // text is what was learned of a Bytes field.
 type text struct {
-	changed [4]entropy.Chance
-	length  entropy.Chance
-	byte    [2]entropy.Chance // it differs, by whether the one before did
-	flip    [8]entropy.Chance
+	changed [4]rangecoder.Prob
+	length  rangecoder.Prob
+	byte    [2]rangecoder.Prob // it differs, by whether the one before did
+	flip    [8]rangecoder.Prob
 }
 
 func (t *text) init() {
-	entropy.Fill(t.changed[:], 4000, 4)
-	t.length = entropy.Chance{P: entropy.Half}
-	entropy.Fill(t.byte[:], entropy.Half, 0)
-	entropy.Fill(t.flip[:], entropy.Half, 0)
+	rangecoder.Fill(t.changed[:], 4000, 4)
+	t.length = rangecoder.Prob{P: rangecoder.Half}
+	rangecoder.Fill(t.byte[:], rangecoder.Half, 0)
+	rangecoder.Fill(t.flip[:], rangecoder.Half, 0)
 }
 
 // codeTexts codes the byte strings of an object against its baseline.
@@ -75,7 +75,7 @@ func (w *walk) wholeText(f *field, cur []int32) {
 }
 
 // flips codes which bits of a byte changed.
-func (w *walk) flips(m *[8]entropy.Chance, v byte) (flips byte) {
+func (w *walk) flips(m *[8]rangecoder.Prob, v byte) (flips byte) {
 	for b := range 8 {
 		if w.Bit(&m[b], v>>b&1 != 0) {
 			flips |= 1 << b

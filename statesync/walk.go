@@ -4,8 +4,8 @@ import (
 	"math/bits"
 	"slices"
 
-	"github.com/uplink-rpc/uplink/internal/entropy"
-	"github.com/uplink-rpc/uplink/internal/fixed"
+	"github.com/uplink-rpc/uplink/internal/codec/fixed"
+	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 )
 
 const (
@@ -22,7 +22,7 @@ const (
 
 // walk codes a packet in either direction.
 type walk struct {
-	entropy.Coder
+	rangecoder.Coder
 	plan   *plan
 	book   *book
 	out    *packet // what is coded: its state adapts
@@ -34,7 +34,6 @@ type walk struct {
 	object object
 	eye    [3]int64 // the viewer's place
 	sees   bool     // it is known
-	novel  bool     // relative places are allowed
 	bad    bool     // what was decoded is out of bounds
 	older  []byte   // inputs of the tick before, while they are coded
 }

@@ -71,7 +71,7 @@ func FuzzOpen(f *testing.F) {
 			t.Fatal("Open changed its input")
 		}
 		if err != nil {
-			if id != (ID{}) || c.Servers != nil || c.UserData != nil || !errors.Is(err, ErrMalformed) && !errors.Is(err, ErrForeign) {
+			if id != (ID{}) || c.Servers != nil || c.UserData != nil || !errors.Is(err, ErrMalformed) && !errors.Is(err, ErrWrongKey) {
 				t.Fatalf("%+v, %v, %v", c, id, err)
 			}
 			return

@@ -38,7 +38,7 @@ func seal(k IssuerKey, c *Claims, nonce *[nonceLen]byte) []byte {
 // Open opens what Token.Sealed gives, as it came from a client: at most MaxSealed
 // bytes, which are not changed. It gives the claims, which keep all limits of
 // Claims, and the token's ID, for a table of those that were used. An error is
-// ErrForeign or wraps ErrMalformed; for the zero key it is ErrNoKey. Whether the
+// ErrWrongKey or wraps ErrMalformed; for the zero key it is ErrNoKey. Whether the
 // claims hold now and here is for the caller to check.
 func (k Key) Open(sealed []byte) (Claims, ID, error) {
 	switch {
@@ -53,7 +53,7 @@ func (k Key) Open(sealed []byte) (Claims, ID, error) {
 	s := k.secrets()
 	plain, err := newAEAD(&s.token).Open(nil, nonce, sealed[1+nonceLen:], associated(&s.public))
 	if err != nil {
-		return Claims{}, ID{}, ErrForeign
+		return Claims{}, ID{}, ErrWrongKey
 	}
 	c, err := parseClaims(plain)
 	if err != nil {

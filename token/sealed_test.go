@@ -17,7 +17,7 @@ func TestAltered(t *testing.T) {
 			altered := bytes.Clone(sealed)
 			altered[i] ^= 1 << bit
 			_, _, err := testKey.Open(altered)
-			want := ErrForeign
+			want := ErrWrongKey
 			if i == 0 {
 				want = ErrMalformed // the version
 			}
@@ -43,7 +43,7 @@ func TestCutOrGrown(t *testing.T) {
 		changed := append(sealed, make([]byte, MaxSealed+10)...)[:n]
 		before := bytes.Clone(changed)
 		_, _, err = testKey.Open(changed)
-		want := ErrForeign
+		want := ErrWrongKey
 		if n < minSealed || n > MaxSealed {
 			want = ErrMalformed
 		}
@@ -61,7 +61,7 @@ func TestForeign(t *testing.T) {
 		"another private key": newKey([32]byte{1, 2, 4}, testKey.secrets().token),
 		"development":         Development(),
 	} {
-		if _, _, err := k.Open(sealed); !errors.Is(err, ErrForeign) {
+		if _, _, err := k.Open(sealed); !errors.Is(err, ErrWrongKey) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -151,7 +151,7 @@ func BenchmarkOpenForeign(b *testing.B) {
 	sealed := mustIssue(b, Development().Issuer(), valid()).Sealed()
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, _, err := testKey.Open(sealed); !errors.Is(err, ErrForeign) {
+		if _, _, err := testKey.Open(sealed); !errors.Is(err, ErrWrongKey) {
 			b.Fatal(err)
 		}
 	}

@@ -90,7 +90,7 @@ func stepWallClock(t *testing.T, steps []time.Duration, pause time.Duration) {
 			spent = append(spent, tok)
 		}
 		for _, tok := range spent {
-			if c, err := join(tok, 2*time.Second); !errors.Is(err, transport.ErrTokenUsed) && !errors.Is(err, transport.ErrTokenExpired) {
+			if c, err := join(tok, 2*time.Second); !errors.Is(err, token.ErrUsed) && !errors.Is(err, token.ErrExpired) {
 				t.Errorf("a used token, with the clock %v ahead: %v, %v", step, c, err)
 			}
 		}

@@ -23,12 +23,12 @@ func TestKeysAreNeededElsewhere(t *testing.T) {
 		for _, key := range []token.Key{{}, token.Development()} {
 			cfg.Key = key
 			_, err := transport.Listen(publicAddr, cfg)
-			if !errors.Is(err, transport.ErrNoKey) || !strings.Contains(err.Error(), "Config.Key") {
+			if !errors.Is(err, token.ErrNoKey) || !strings.Contains(err.Error(), "Config.Key") {
 				t.Errorf("Listen: %v", err)
 			}
 		}
 		_, err := transport.Dial(t.Context(), publicAddr, cfg, &recorder{t: t})
-		if !errors.Is(err, transport.ErrNoToken) || !strings.Contains(err.Error(), "Config.Token") {
+		if !errors.Is(err, token.ErrNoToken) || !strings.Contains(err.Error(), "Config.Token") {
 			t.Errorf("Dial: %v", err)
 		}
 		cfg.Insecure = true
@@ -62,14 +62,14 @@ func TestOwnKey(t *testing.T) {
 		if conn.Suite() != transport.AES128GCM || opened[0].Suite() != transport.AES128GCM || conn.ClientID() != 0 || conn.UserData() != nil {
 			t.Errorf("suites %v and %v", conn.Suite(), opened[0].Suite())
 		}
-		if _, err := transport.Dial(t.Context(), publicAddr, cfg, &recorder{t: t}); !errors.Is(err, transport.ErrTokenUsed) {
+		if _, err := transport.Dial(t.Context(), publicAddr, cfg, &recorder{t: t}); !errors.Is(err, token.ErrUsed) {
 			t.Errorf("the same token: %v", err)
 		}
 		claims.Servers[0] = mustAddr(publicAddr) // which is not among Addrs
 		if cfg.Token, err = token.Issue(key.Issuer(), claims); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := transport.Dial(t.Context(), publicAddr, cfg, &recorder{t: t}); !errors.Is(err, transport.ErrTokenServer) {
+		if _, err := transport.Dial(t.Context(), publicAddr, cfg, &recorder{t: t}); !errors.Is(err, token.ErrWrongServer) {
 			t.Errorf("another server's token: %v", err)
 		}
 	})
@@ -114,13 +114,13 @@ func TestSuites(t *testing.T) {
 
 func TestConfigIsChecked(t *testing.T) {
 	for field, cfg := range map[string]transport.Config{
-		"Timeout":        {Timeout: time.Millisecond},
-		"Tick":           {Tick: time.Microsecond},
-		"MaxConns":       {MaxConns: -1},
-		"MaxPending":     {MaxPending: -1},
-		"HandshakesEach": {HandshakesEach: -1},
-		"Insecure":       {Suites: []transport.Suite{transport.None}},
-		"Suites":         {Suites: []transport.Suite{9}},
+		"Timeout":              {Timeout: time.Millisecond},
+		"Tick":                 {Tick: time.Microsecond},
+		"MaxConns":             {MaxConns: -1},
+		"MaxPending":           {MaxPending: -1},
+		"HandshakesPerNetwork": {HandshakesPerNetwork: -1},
+		"Insecure":             {Suites: []transport.Suite{transport.None}},
+		"Suites":               {Suites: []transport.Suite{9}},
 	} {
 		if _, err := transport.Listen("127.0.0.1:0", cfg); err == nil || !strings.Contains(err.Error(), field) {
 			t.Errorf("%s: %v", field, err)

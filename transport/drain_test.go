@@ -14,7 +14,7 @@ import (
 func TestLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, good)
-		w.serverConn(t).Leave("maintenance")
+		w.serverConn(t).Shutdown("maintenance")
 		if e := ended(t, w.client, time.Second); !errors.Is(e.err, transport.ErrPeerShutdown) || !strings.Contains(e.err.Error(), "maintenance") {
 			t.Errorf("client: %+v", e)
 		}

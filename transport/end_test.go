@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/transport"
+	"github.com/uplink-rpc/uplink/transport/internal/session"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -172,7 +173,7 @@ func TestTimeoutBothSides(t *testing.T) {
 		if err := w.network.Set(cut, cut); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(transport.DefaultTimeout - 2*time.Second)
+		time.Sleep(15*time.Second - 2*time.Second)
 		for _, r := range []*recorder{w.client, w.server} {
 			if _, closed, _, _ := r.snapshot(); len(closed) > 0 {
 				t.Errorf("ended early: %v", closed)
@@ -250,12 +251,12 @@ func TestUnacknowledged(t *testing.T) {
 			if err := sender.SendReliable(make([]byte, 5000)); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(transport.DefaultTimeout)
+			time.Sleep(15 * time.Second)
 			if err := sender.Send(nil); err != nil {
 				t.Errorf("within the timeout: %v", err)
 			}
-			if e := ended(t, r, 2*transport.DefaultTimeout); !errors.Is(e.err, transport.ErrUnacknowledged) {
-				t.Errorf("ended with %v, want %v", e.err, transport.ErrUnacknowledged)
+			if e := ended(t, r, 2*15*time.Second); !errors.Is(e.err, session.ErrUnacknowledged) {
+				t.Errorf("ended with %v, want %v", e.err, session.ErrUnacknowledged)
 			}
 			want := uint64(0)
 			if server {

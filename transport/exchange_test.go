@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/transport"
+	"github.com/uplink-rpc/uplink/transport/internal/reliable"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -110,7 +111,7 @@ func message(n int) []byte {
 	rng := rand.New(rand.NewPCG(uint64(n), 1))
 	size := 1 + rng.IntN(200)
 	if n%20 == 0 {
-		size = transport.MaxMessage - n
+		size = maxMessage - n
 	}
 	b := make([]byte, size)
 	for i := range b {
@@ -162,10 +163,10 @@ func TestSendLimits(t *testing.T) {
 			want error
 		}{
 			"long datagram": {w.conn.Send(make([]byte, transport.MaxPayload+1)), transport.ErrTooLarge},
-			"long message":  {w.conn.SendReliable(make([]byte, transport.MaxMessage+1)), transport.ErrTooLarge},
-			"empty message": {w.conn.SendReliable(nil), transport.ErrEmpty},
+			"long message":  {w.conn.SendReliable(make([]byte, maxMessage+1)), transport.ErrTooLarge},
+			"empty message": {w.conn.SendReliable(nil), reliable.ErrEmpty},
 			"full datagram": {w.conn.Send(make([]byte, transport.MaxPayload)), nil},
-			"full message":  {w.conn.SendReliable(make([]byte, transport.MaxMessage)), nil},
+			"full message":  {w.conn.SendReliable(make([]byte, maxMessage)), nil},
 			"no datagram":   {w.conn.Send(nil), nil},
 		} {
 			if !errors.Is(c.err, c.want) {

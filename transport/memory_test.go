@@ -25,7 +25,7 @@ func TestSessionFitsItsBudget(t *testing.T) {
 	}
 	const count = 500
 	for suite, budget := range sessionBudgets {
-		d := newDesk(t, Config{MaxConns: count, HandshakesEach: count, Handshakes: count, Suites: []Suite{suite}})
+		d := newDesk(t, Config{MaxConns: count, HandshakesPerNetwork: count, Handshakes: count, Suites: []Suite{suite}})
 		before := heap()
 		for i := range count {
 			d.arriveWith(t, place(i), Config{Suites: []Suite{suite}}).enter().open()

@@ -63,10 +63,10 @@ func TestMovesBetweenShards(t *testing.T) {
 			}
 			time.Sleep(5 * time.Second)
 			st := w.listener.Stats()
-			if st.Open != 1 || st.Conns != 1 || st.HandedOver < 100 || st.Dropped.Overrun != 0 {
+			if st.Open != 1 || st.Conns != 1 || st.Forwarded < 100 || st.Dropped.Overrun != 0 {
 				t.Errorf("%+v", st)
 			}
-			if n := s.Stats().Moves; n != moves {
+			if n := s.Stats().PathMigrations; n != moves {
 				t.Errorf("%d moves, want %d", n, moves)
 			}
 			if _, _, _, messages := w.server.snapshot(); len(messages) != moves {
@@ -108,14 +108,14 @@ func TestHandedOverAtOnce(t *testing.T) {
 			if err := w.conn.Send([]byte("move")); err != nil {
 				t.Fatal(err)
 			}
-			if n := w.conn.Stats().BytesSent - bytes; n != transport.HeaderSize+4+transport.SealSize {
+			if n := w.conn.Stats().BytesSent - bytes; n != uint64(transport.HeaderSize+4+transport.AES128GCM.Overhead()) {
 				t.Errorf("a datagram of %d bytes: the client names its session", n)
 			}
 			if flight := (<-came).Sub(sent); flight < 0 || flight > 2*good.Delay+time.Millisecond {
 				t.Errorf("the datagram took %v, and the link %v", flight, good.Delay)
 			}
 			after := w.listener.Stats()
-			if after.HandedOver > before.HandedOver {
+			if after.Forwarded > before.Forwarded {
 				moved++
 			}
 			if after.Dropped != before.Dropped {
@@ -141,14 +141,14 @@ func TestRebindBetweenShards(t *testing.T) {
 		if err := c.Rebind(); err != nil {
 			t.Fatal(err)
 		}
-		before := l.Stats().HandedOver
+		before := l.Stats().Forwarded
 		for range 20 {
 			if err := c.SendReliable([]byte("here")); err != nil {
 				t.Fatal(err)
 			}
 			<-came
 		}
-		if l.Stats().HandedOver > before+20 {
+		if l.Stats().Forwarded > before+20 {
 			moves++
 		}
 	}
@@ -176,7 +176,7 @@ func TestHelloMovesBetweenShards(t *testing.T) {
 				t.Errorf("%v", closed[0].err)
 			}
 		}
-		if s := l.Stats(); opened != 20 || s.Open != 20 || s.Conns != 20 || s.HandedOver == 0 {
+		if s := l.Stats(); opened != 20 || s.Open != 20 || s.Conns != 20 || s.Forwarded == 0 {
 			t.Errorf("%d opened, %+v", opened, s)
 		}
 	})

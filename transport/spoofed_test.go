@@ -22,7 +22,7 @@ func TestSpoofedHellosTakeNoMemory(t *testing.T) {
 	d := newDesk(t, Config{})
 	honest := d.visit(t, guestAddr, token.Token{}).open()
 	message := make([]byte, 300)
-	var buf [MaxDatagram]byte
+	var buf [wire.MaxDatagram]byte
 	throw := func(i int) {
 		from := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), uint16(i))
 		h := wire.Hello{Version: wire.Version, Nonce: uint64(i)}

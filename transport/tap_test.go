@@ -16,10 +16,10 @@ import (
 // spy is a tap that notes all.
 type spy struct {
 	mu  sync.Mutex
-	all []transport.Carried
+	all []transport.TapEvent
 }
 
-func (s *spy) Carried(c transport.Carried) {
+func (s *spy) record(c transport.TapEvent) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c.Body = bytes.Clone(c.Body)
@@ -27,7 +27,7 @@ func (s *spy) Carried(c transport.Carried) {
 }
 
 // take gives what was sent, or came, reliably or not.
-func (s *spy) take(sent, reliable bool) (out []transport.Carried) {
+func (s *spy) take(sent, reliable bool) (out []transport.TapEvent) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.all {
@@ -44,8 +44,8 @@ func TestTap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		up, down := &spy{}, &spy{}
 		w := &world{network: newNetwork(t, bad(3)), server: &recorder{t: t}, client: &recorder{t: t}}
-		w.server.onOpened = func(c *transport.Conn) { c.SetTap(down) }
-		w.client.onOpened = func(c *transport.Conn) { c.SetTap(up) }
+		w.server.onOpened = func(c *transport.Conn) { c.SetTap(down.record) }
+		w.client.onOpened = func(c *transport.Conn) { c.SetTap(up.record) }
 		w.cfg = transport.Config{Network: w.network}
 		w.listener = listen(t, serverAddr, w.cfg, w.server)
 		w.conn = dial(t, w.listener.Addr(), w.cfg, w.client)
@@ -77,13 +77,13 @@ func TestTap(t *testing.T) {
 			if len(sent) != count || len(came) < count/2 || len(came) >= count {
 				t.Errorf("%d sent, %d came", len(sent), len(came))
 			}
-			known := map[uint64]transport.Carried{}
+			known := map[uint64]transport.TapEvent{}
 			for i, c := range sent {
 				if i > 0 && c.Number <= sent[i-1].Number || string(c.Body) != fmt.Sprint("datagram ", i) || c.At.IsZero() {
 					t.Fatalf("%+v after %+v", c, sent[max(i, 1)-1])
 				}
 				known[c.Number] = c
-				size := transport.HeaderSize + len(c.Body) + transport.SealSize
+				size := transport.HeaderSize + len(c.Body) + transport.AES128GCM.Overhead()
 				if c.Size != size && (!way.long || c.Size != size+8) {
 					t.Fatalf("%d bytes of %d", c.Size, len(c.Body))
 				}
@@ -102,15 +102,10 @@ func TestTap(t *testing.T) {
 	})
 }
 
-// counter is a tap that counts.
-type counter struct{ n int }
-
-func (c *counter) Carried(transport.Carried) { c.n++ }
-
 // tapped is an echo whose connections have a tap.
 type tapped struct {
 	echo
-	tap transport.Tap
+	tap func(transport.TapEvent)
 }
 
 func (h tapped) Opened(c *transport.Conn) { c.SetTap(h.tap) }
@@ -120,8 +115,8 @@ func TestTapNoAllocation(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	cfg := transport.Config{Network: newNetwork(t, simnet.Config{})}
-	tap := &counter{}
-	l := listen(t, "127.0.0.1:0", cfg, tapped{tap: tap})
+	events := 0
+	l := listen(t, "127.0.0.1:0", cfg, tapped{tap: func(transport.TapEvent) { events++ }})
 	came := make(arrivals, 16)
 	c := dial(t, l.Addr(), cfg, came)
 	payload := make([]byte, 16)
@@ -134,7 +129,7 @@ func TestTapNoAllocation(t *testing.T) {
 		t.Errorf("%v allocations for two datagrams", n)
 	}
 	_ = l.Close()
-	if tap.n < 200 {
-		t.Errorf("%d datagrams were seen", tap.n)
+	if events < 200 {
+		t.Errorf("%d datagrams were seen", events)
 	}
 }

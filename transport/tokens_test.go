@@ -18,14 +18,14 @@ func TestTokens(t *testing.T) {
 		want   error
 	}{
 		"good":    {nil, nil},
-		"expired": {func(c *token.Claims) { c.Issued, c.Expires = c.Issued.Add(-time.Hour), c.Issued }, ErrTokenExpired},
+		"expired": {func(c *token.Claims) { c.Issued, c.Expires = c.Issued.Add(-time.Hour), c.Issued }, token.ErrExpired},
 		"server": {func(c *token.Claims) {
 			c.Servers = []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:7001")}
-		}, ErrTokenServer},
+		}, token.ErrWrongServer},
 		"one of several servers": {func(c *token.Claims) {
 			c.Servers = append([]netip.AddrPort{netip.MustParseAddrPort("203.0.113.7:7000")}, c.Servers...)
 		}, nil},
-		"stale": {func(c *token.Claims) { c.Issued = c.Issued.Add(-time.Minute) }, ErrTokenStale},
+		"stale": {func(c *token.Claims) { c.Issued = c.Issued.Add(-time.Minute) }, token.ErrStale},
 	} {
 		t.Run(name, func(t *testing.T) {
 			key, err := token.NewKey()
@@ -52,16 +52,16 @@ func TestUsedToken(t *testing.T) {
 	tok := d.issue(t, 1, nil)
 	first := d.visit(t, guestAddr, tok).open()
 	second := d.visit(t, netip.AddrPortFrom(guestAddr.Addr(), 4001), tok)
-	if !errors.Is(second.Err(), ErrTokenUsed) || d.Stats().Open != 1 || d.conns.at(guestAddr) == nil || first.State() != session.Open {
+	if !errors.Is(second.Err(), token.ErrUsed) || d.Stats().Open != 1 || d.conns.get(guestAddr) == nil || first.State() != session.Open {
 		t.Errorf("got %v", second.Err())
 	}
-	_ = d.conns.at(guestAddr).Close()
+	_ = d.conns.get(guestAddr).Close()
 	d.tick(d.now)
-	if third := d.visit(t, guestAddr, tok); !errors.Is(third.Err(), ErrTokenUsed) {
+	if third := d.visit(t, guestAddr, tok); !errors.Is(third.Err(), token.ErrUsed) {
 		t.Errorf("after the session: %v", third.Err())
 	}
 	d.now = d.now.Add(time.Minute)
-	if fourth := d.visit(t, guestAddr, tok); !errors.Is(fourth.Err(), ErrTokenExpired) {
+	if fourth := d.visit(t, guestAddr, tok); !errors.Is(fourth.Err(), token.ErrExpired) {
 		t.Errorf("after a minute: %v", fourth.Err())
 	}
 }
@@ -76,10 +76,10 @@ func TestTokenIsUsedByAHandshakeThatDoesNotEnd(t *testing.T) {
 	first.receive(first.now, datagram{guestAddr, g.out[secondHello]}) // the welcome is lost
 	first.now = first.now.Add(6 * time.Second)
 	first.tick(first.now)
-	if g.deliver(secondHello); !errors.Is(g.Err(), ErrTokenUsed) || first.Stats().Conns != 0 {
+	if g.deliver(secondHello); !errors.Is(g.Err(), token.ErrUsed) || first.Stats().Conns != 0 {
 		t.Errorf("the same hello: %v", g.Err())
 	}
-	if again := first.visit(t, guestAddr, tok); !errors.Is(again.Err(), ErrTokenUsed) || first.Stats().Conns != 0 {
+	if again := first.visit(t, guestAddr, tok); !errors.Is(again.Err(), token.ErrUsed) || first.Stats().Conns != 0 {
 		t.Errorf("the same server: %v", again.Err())
 	}
 
@@ -95,7 +95,7 @@ func TestTokenIsUsedByAHandshakeThatDoesNotEnd(t *testing.T) {
 	if s := second.Stats(); s.Conns != 1 || s.Open != 0 {
 		t.Fatalf("%+v", s)
 	}
-	if own := second.visit(t, guestAddr, tok); !errors.Is(own.Err(), ErrTokenUsed) {
+	if own := second.visit(t, guestAddr, tok); !errors.Is(own.Err(), token.ErrUsed) {
 		t.Errorf("the other server: %v", own.Err())
 	}
 }
@@ -116,7 +116,7 @@ func TestForeignTokens(t *testing.T) {
 	g := d.visit(t, guestAddr, foreign) // nobody but the other key's owner can read that hello
 	d.now = d.now.Add(time.Second)
 	g.Advance(d.now)
-	if !errors.Is(g.Err(), ErrTokenRefused) || d.Stats().Dropped.Unauthenticated != 1 {
+	if !errors.Is(g.Err(), token.ErrWrongKey) || d.Stats().Dropped.Unauthenticated != 1 {
 		t.Errorf("another key: %v, %+v", g.Err(), d.Stats().Dropped)
 	}
 
@@ -125,13 +125,13 @@ func TestForeignTokens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, alter := range map[string]func(*session.Ticket){
-		"altered":           func(t *session.Ticket) { t.Token[len(t.Token)/2] ^= 1 },
-		"another token key": func(t *session.Ticket) { t.Token = foreign.Sealed() },
-		"none":              func(t *session.Ticket) { t.Token = nil },
-		"too much":          func(t *session.Ticket) { t.Token = make([]byte, session.MaxToken) },
+	for name, alter := range map[string]func(*session.Request){
+		"altered":           func(t *session.Request) { t.Token[len(t.Token)/2] ^= 1 },
+		"another token key": func(t *session.Request) { t.Token = foreign.Sealed() },
+		"none":              func(t *session.Request) { t.Token = nil },
+		"too much":          func(t *session.Request) { t.Token = make([]byte, session.MaxToken) },
 	} {
-		ticket, err := cfg.ticket(d.pc.LocalAddr())
+		ticket, err := cfg.request(d.pc.LocalAddr())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -139,12 +139,12 @@ func TestForeignTokens(t *testing.T) {
 		g := d.arrive(t, guestAddr, good)
 		g.out = nil
 		g.Session = session.NewClient(d.now, ticket, session.Config{
-			Timeout: DefaultTimeout, Buffers: &session.Buffers{},
+			Timeout: defaultTimeout, Buffers: &session.Buffers{},
 			Output: func(_ netip.AddrPort, b []byte) { g.out = append(g.out, bytes.Clone(b)) },
 		})
 		g.deliver(firstHello)
 		g.deliver(secondHello)
-		if !errors.Is(g.Err(), ErrTokenRefused) || d.Stats().Conns != 0 {
+		if !errors.Is(g.Err(), token.ErrWrongKey) || d.Stats().Conns != 0 {
 			t.Errorf("%s: %v", name, g.Err())
 		}
 	}

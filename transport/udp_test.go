@@ -101,13 +101,13 @@ func TestReliableOverUDP(t *testing.T) {
 	came := make(arrivals, 100)
 	c := dial(t, l.Addr(), cfg, came)
 	for range 10 {
-		if err := c.SendReliable(make([]byte, transport.MaxMessage)); err != nil {
+		if err := c.SendReliable(make([]byte, maxMessage)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for range 10 {
-		if n := <-came; n != transport.MaxMessage {
-			t.Errorf("a message of %d bytes came back, want %d", n, transport.MaxMessage)
+		if n := <-came; n != maxMessage {
+			t.Errorf("a message of %d bytes came back, want %d", n, maxMessage)
 		}
 	}
 }

@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/uplink-rpc/uplink/internal/bench"
-	"github.com/uplink-rpc/uplink/internal/chart"
-	"github.com/uplink-rpc/uplink/internal/columns"
-	"github.com/uplink-rpc/uplink/internal/link"
+	"github.com/uplink-rpc/uplink/internal/lab/bench"
+	"github.com/uplink-rpc/uplink/internal/lab/chart"
+	"github.com/uplink-rpc/uplink/internal/lab/simlink"
+	"github.com/uplink-rpc/uplink/internal/lab/table"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/trace"
 )
@@ -37,7 +37,7 @@ type ackCurve struct {
 }
 
 func newAckRateCommand() *cobra.Command {
-	o := ackRateOptions{cfg: bench.Config{Link: link.Config{RTT: 100 * time.Millisecond, Burst: 1, Seed: 1}, Ring: rpcdelta.DefaultRing, Untimed: true}}
+	o := ackRateOptions{cfg: bench.Config{Link: simlink.Config{RTT: 100 * time.Millisecond, Burst: 1, Seed: 1}, Ring: rpcdelta.DefaultRing, Untimed: true}}
 	cmd := &cobra.Command{
 		Use:   "ackrate TRACE...",
 		Short: "Show what acks cost and save, both ways, at several rates",
@@ -142,7 +142,7 @@ func (o *ackRateOptions) writeTable(w io.Writer, curves []ackCurve) error {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v, seed %d; codec %s; %s; up and acks are wire bits, seals, IP and UDP included\n\n", &o.cfg.Link, o.cfg.Link.Seed, o.codec, suiteText(o.cfg.Suite))
-	columns.Write(&b, rows)
+	table.Write(&b, rows)
 	_, err := io.WriteString(w, b.String())
 	return err
 }

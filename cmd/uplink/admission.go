@@ -103,12 +103,12 @@ var clientHints = []struct {
 	err  error
 	hint string
 }{
-	{transport.ErrNoToken, "give the file " + issuerSuffix + " of uplink keygen as --key, or a token as --token; --insecure at both ends does without, for tests"},
-	{transport.ErrTokenExpired, "issue another one, that lives longer: uplink token --for 10m; or make tokens here, with --key"},
-	{transport.ErrTokenUsed, "a token begins one session: issue another one, or make them here, with --key"},
-	{transport.ErrTokenRefused, "the server has another key: --key has to be the file " + issuerSuffix + " that uplink keygen made with the server's, or --token one that was issued with it"},
-	{transport.ErrTokenServer, "the address that a token names has to be the server's --addr, by default the one it listens on"},
-	{transport.ErrTokenStale, "the server was started after the token was issued: issue another one, or make them here, with --key"},
+	{token.ErrNoToken, "give the file " + issuerSuffix + " of uplink keygen as --key, or a token as --token; --insecure at both ends does without, for tests"},
+	{token.ErrExpired, "issue another one, that lives longer: uplink token --for 10m; or make tokens here, with --key"},
+	{token.ErrUsed, "a token begins one session: issue another one, or make them here, with --key"},
+	{token.ErrWrongKey, "the server has another key: --key has to be the file " + issuerSuffix + " that uplink keygen made with the server's, or --token one that was issued with it"},
+	{token.ErrWrongServer, "the address that a token names has to be the server's --addr, by default the one it listens on"},
+	{token.ErrStale, "the server was started after the token was issued: issue another one, or make them here, with --key"},
 	{transport.ErrNoSuite, "--suite has to be the same at both ends"},
 	{transport.ErrServerFull, "the server's --max-players lets in more"},
 }

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/uplink-rpc/uplink/internal/analysis"
-	"github.com/uplink-rpc/uplink/internal/link"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/analysis"
+	"github.com/uplink-rpc/uplink/internal/lab/simlink"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
@@ -63,7 +63,7 @@ A trace is a .csv or .csv.gz file with NAME.schema.json beside it.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.schema, schemaFlag, "", "schema file of all traces, instead of the one beside each")
-	o.cfg.Link = link.Config{RTT: 100 * time.Millisecond, Burst: 1, Seed: 1}
+	o.cfg.Link = simlink.Config{RTT: 100 * time.Millisecond, Burst: 1, Seed: 1}
 	o.cfg.Link.AddFlags(f)
 	f.Float64Var(&o.cfg.AckHz, "ack-hz", 60, "acks a second, at most")
 	f.IntVar(&o.cfg.Ring, "ring", rpcdelta.DefaultRing, "frames that either end keeps")

@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/uplink-rpc/uplink/internal/analysis"
-	"github.com/uplink-rpc/uplink/internal/columns"
-	"github.com/uplink-rpc/uplink/internal/link"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/analysis"
+	"github.com/uplink-rpc/uplink/internal/lab/simlink"
+	"github.com/uplink-rpc/uplink/internal/lab/table"
 )
 
 // gridFlags are the axes of the grid, as they are written.
@@ -65,7 +65,7 @@ func (g *gridFlags) check(cmd *cobra.Command, o *analyzeOptions) error {
 		g.grid.Redundancies = append(g.grid.Redundancies, int(r))
 	}
 	for _, text := range g.losses {
-		share, err := link.ParseShare(text)
+		share, err := simlink.ParseShare(text)
 		if err != nil {
 			return fmt.Errorf("--losses %q: %w", text, err)
 		}
@@ -104,7 +104,7 @@ func (o *analyzeOptions) runGrid(ctx context.Context, paths []string, stdout, st
 		}
 		outcomes = append(outcomes, out)
 		fmt.Fprintf(&b, "%s: %d frames at %g Hz; round trip %v, jitter %v, acks at %g Hz\n\n", r.Name, out.Frames, out.RateHz, o.cfg.Link.RTT, o.cfg.Link.Jitter, o.cfg.AckHz)
-		columns.Write(&b, out.Text(shown, redundancyText))
+		table.Write(&b, out.Text(shown, redundancyText))
 		b.WriteByte('\n')
 	}
 	p.clear()

@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/uplink-rpc/uplink/internal/bench"
-	"github.com/uplink-rpc/uplink/internal/columns"
-	"github.com/uplink-rpc/uplink/internal/link"
+	"github.com/uplink-rpc/uplink/internal/lab/bench"
+	"github.com/uplink-rpc/uplink/internal/lab/simlink"
+	"github.com/uplink-rpc/uplink/internal/lab/table"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
@@ -75,7 +75,7 @@ For the means that a link comes to in the long run, take many links and frames: 
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.schema, schemaFlag, "", "schema file of all traces, instead of the one beside each")
-	o.cfg.Link = link.Config{RTT: 100 * time.Millisecond, Burst: 1, Seed: 1}
+	o.cfg.Link = simlink.Config{RTT: 100 * time.Millisecond, Burst: 1, Seed: 1}
 	o.cfg.Link.AddFlags(f)
 	addSuiteFlag(f, &o.cfg.Suite)
 	f.Float64Var(&o.cfg.AckHz, "ack-hz", 60, "acks a second, at most")
@@ -134,11 +134,11 @@ func (o *benchOptions) writeTables(w io.Writer, results []*bench.Result) error {
 	var b strings.Builder
 	for _, r := range results {
 		fmt.Fprintf(&b, "%s: %d frames at %g Hz, %.0f s; %s\n\n", r.Trace, r.Frames, r.RateHz, float64(r.Frames)/r.RateHz, o.runText())
-		columns.Write(&b, benchTable(r))
+		table.Write(&b, benchTable(r))
 		for _, c := range r.Codecs {
 			if len(c.Fields) > 0 {
 				b.WriteByte('\n')
-				columns.Write(&b, fieldsTable(&c))
+				table.Write(&b, fieldsTable(&c))
 			}
 			if c.Undecodable > 0 {
 				fmt.Fprintf(&b, "%s: %d payloads could not be decoded\n", c.Name, c.Undecodable)
@@ -147,7 +147,7 @@ func (o *benchOptions) writeTables(w io.Writer, results []*bench.Result) error {
 		b.WriteByte('\n')
 	}
 	if len(results) > 1 {
-		columns.Write(&b, meansTable(results))
+		table.Write(&b, meansTable(results))
 		b.WriteByte('\n')
 	}
 	b.WriteString(benchNotes)

@@ -3,8 +3,8 @@ package main
 import (
 	"fmt"
 
-	"github.com/uplink-rpc/uplink/internal/bench"
-	"github.com/uplink-rpc/uplink/internal/chart"
+	"github.com/uplink-rpc/uplink/internal/lab/bench"
+	"github.com/uplink-rpc/uplink/internal/lab/chart"
 )
 
 // fieldsTable lays out what each field takes.

@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/uplink-rpc/uplink/internal/columns"
-	"github.com/uplink-rpc/uplink/internal/cubes"
-	"github.com/uplink-rpc/uplink/internal/snapbench"
+	"github.com/uplink-rpc/uplink/internal/lab/cubes"
+	"github.com/uplink-rpc/uplink/internal/lab/snapbench"
+	"github.com/uplink-rpc/uplink/internal/lab/table"
 )
 
 const snapshotNotes = `bytes  a frame sent, whole bytes in each: the adaptive form with its header of 2 bytes, packed without one.
@@ -82,20 +82,20 @@ func benchSnapshots(path string) ([]*snapbench.Row, error) {
 }
 
 func writeSnapshotTable(w io.Writer, path string, rows []*snapbench.Row) error {
-	table := [][]string{{"form", "bytes", "kbit/s", "encode us", "decode us", "delivered", "wrong"}}
+	lines := [][]string{{"form", "bytes", "kbit/s", "encode us", "decode us", "delivered", "wrong"}}
 	for _, r := range rows {
 		encode, decode := "-", "-"
 		if r.EncodeUs > 0 {
 			encode, decode = fmt.Sprintf("%.0f", r.EncodeUs), fmt.Sprintf("%.0f", r.DecodeUs)
 		}
-		table = append(table, []string{
+		lines = append(lines, []string{
 			r.Form, fmt.Sprintf("%.1f", r.Bytes), fmt.Sprintf("%.1f", r.Kbits), encode, decode,
 			fmt.Sprintf("%d of %d", r.Delivered, r.Frames), fmt.Sprint(r.Wrong),
 		})
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %d frames of %d cubes, each against the one %d before it\n\n", path, rows[0].Frames, cubes.Count, snapbench.Distance)
-	columns.Write(&b, table)
+	table.Write(&b, lines)
 	b.WriteByte('\n')
 	b.WriteString(snapshotNotes)
 	_, err := io.WriteString(w, b.String())

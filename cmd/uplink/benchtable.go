@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/uplink-rpc/uplink/internal/bench"
+	"github.com/uplink-rpc/uplink/internal/lab/bench"
 )
 
 const benchNotes = `bits   a frame sent: full as the engine packs it; payload without headers, and what is around it: the headers of message

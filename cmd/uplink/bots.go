@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/bots"
-	"github.com/uplink-rpc/uplink/internal/link"
+	"github.com/uplink-rpc/uplink/internal/lab/simlink"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/trace"
 	"github.com/uplink-rpc/uplink/transport"
@@ -68,7 +68,7 @@ The report is of the time after all have joined. Players who lose their connecti
 	f.StringVar(&o.schema, schemaFlag, "", "schema file of all traces, instead of the one beside each")
 	f.StringVar(&o.codec, "codec", rpcdelta.DefaultCodec.String(), "how frames become bits")
 	f.Var((*redundancy)(&o.Redundancy), "redundancy", "older payloads' frames sent along: auto, off or 1 to 7")
-	o.Link = link.Config{Burst: 1, Seed: 1}
+	o.Link = simlink.Config{Burst: 1, Seed: 1}
 	o.Link.AddFlags(f)
 	f.BoolVar(&o.json, "json", false, "write the report as JSON")
 	o.sealing.addFlags(f, "talk to other addresses than loopback with a key that everybody has, and allow --suite none")

@@ -14,8 +14,8 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/decrypt"
-	"github.com/uplink-rpc/uplink/internal/pcap"
-	"github.com/uplink-rpc/uplink/internal/pcap/pcaptest"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/pcap"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/pcap/pcaptest"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/keylog"
 )

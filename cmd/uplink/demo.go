@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/demo"
-	"github.com/uplink-rpc/uplink/internal/link"
+	"github.com/uplink-rpc/uplink/internal/lab/simlink"
 	"github.com/uplink-rpc/uplink/metrics"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
@@ -60,7 +60,7 @@ public address.`,
 		},
 	}
 	f := c.Flags()
-	o.Link = link.Config{RTT: 80 * time.Millisecond, Loss: 0.05, Burst: 1, Seed: 1}
+	o.Link = simlink.Config{RTT: 80 * time.Millisecond, Loss: 0.05, Burst: 1, Seed: 1}
 	o.Link.AddFlags(f)
 	f.IntVar(&o.Clients, "clients", 8, "number of clients")
 	f.StringVar(&codec, "codec", rpcdelta.DefaultCodec.String(), "how frames become bits")

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/drift"
-	"github.com/uplink-rpc/uplink/internal/columns"
+	"github.com/uplink-rpc/uplink/internal/lab/table"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/trace"
 )
@@ -64,7 +64,7 @@ func writeDrift(w io.Writer, results []*drift.Result) error {
 	var b strings.Builder
 	for _, r := range results {
 		fmt.Fprintf(&b, "%s: %d frames at %g Hz, each against the one %d before it\n\n", r.Trace, r.Frames, r.RateHz, r.Distance)
-		columns.Write(&b, driftTable(r))
+		table.Write(&b, driftTable(r))
 		b.WriteByte('\n')
 	}
 	_, err := io.WriteString(w, b.String()+driftNotes)

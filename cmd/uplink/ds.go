@@ -164,8 +164,8 @@ func runDS(cmd *cobra.Command, o *dsOptions) (err error) {
 	srv, err := ds.Listen(o.listen, ds.Config{
 		KeyLog: keyLog, Tap: tap.of(&o.capturing),
 		Key: key, Addrs: addrs, Suites: o.sealing.suites(), Insecure: o.sealing.insecure, AckHz: o.ackHz, Ring: o.ring, MaxPlayers: o.maxPlayers, Shards: o.shards, Priors: priors, Logger: log,
-		Joined: func(p *ds.Player) { log.Info("joined", "player", p.ID(), "client", p.ClientID(), "addr", p.Addr()) },
-		Left:   func(p *ds.Player, err error) { log.Info("left", "player", p.ID(), "cause", err) },
+		Joined: func(p *ds.Player) { log.Info("player connected", "player", p.ID(), "client", p.ClientID(), "addr", p.Addr()) },
+		Left:   func(p *ds.Player, err error) { log.Info("player disconnected", "player", p.ID(), "cause", err) },
 	})
 	if err != nil {
 		return listenError(err)
@@ -197,7 +197,7 @@ func runDS(cmd *cobra.Command, o *dsOptions) (err error) {
 			return fmt.Errorf("--%s %s: %w", schemaFlag, path, err)
 		}
 		rec.schema = rpcSchema
-		log.Info("takes", "rpc", rpcSchema.RPC(), "components", rpcSchema.Components(), "schema", path)
+		log.Info("rpc registered", "rpc", rpcSchema.RPC(), "components", rpcSchema.Components(), "schema", path)
 	}
 	if o.metrics != "" {
 		web, err := webserver.Start(o.web(srv, delays, rec, tap))
@@ -301,7 +301,7 @@ func (o *dsOptions) identity() (key token.Key, addrs []netip.AddrPort, err error
 
 // listenError adds what to do about an address.
 func listenError(err error) error {
-	if errors.Is(err, transport.ErrNoKey) {
+	if errors.Is(err, token.ErrNoKey) {
 		return hintedError{err, "uplink keygen -o ds.key makes one, for --key ds.key; --insecure at both ends does without, for tests"}
 	}
 	return hintedError{err, "choose another address with --listen; port 0 is any free one"}

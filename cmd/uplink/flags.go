@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/uplink-rpc/uplink/internal/link"
+	"github.com/uplink-rpc/uplink/internal/lab/simlink"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
@@ -46,7 +46,7 @@ func checkRing(frames int) error {
 }
 
 // linkFlags make no sense where there is no link.
-var linkFlags = append([]string{"ack-hz"}, link.FlagNames...)
+var linkFlags = append([]string{"ack-hz"}, simlink.FlagNames...)
 
 // checkDistance checks what --distance says, and that nothing is said of a link then.
 func checkDistance(cmd *cobra.Command, frames int) error {

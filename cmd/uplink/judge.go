@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/ds"
-	"github.com/uplink-rpc/uplink/internal/bench"
-	"github.com/uplink-rpc/uplink/internal/link"
+	"github.com/uplink-rpc/uplink/internal/lab/bench"
+	"github.com/uplink-rpc/uplink/internal/lab/simlink"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/trace"
 )
@@ -43,7 +43,7 @@ func (j *judge) check(given bool) error {
 func (j *judge) config() bench.Config {
 	return bench.Config{
 		Schemes: []string{rpcdelta.Adaptive.String()}, Redundancy: rpcdelta.RedundancyOff, Distance: j.distance,
-		Link:  link.Config{RTT: 100 * time.Millisecond, Burst: 1, Seed: 1},
+		Link:  simlink.Config{RTT: 100 * time.Millisecond, Burst: 1, Seed: 1},
 		AckHz: ds.DefaultAckHz, Ring: rpcdelta.DefaultRing, Untimed: true,
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/uplink-rpc/uplink/internal/analysis"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/analysis"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 )

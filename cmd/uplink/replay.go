@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/uplink-rpc/uplink/client"
-	"github.com/uplink-rpc/uplink/internal/link"
+	"github.com/uplink-rpc/uplink/internal/lab/simlink"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/trace"
 	"github.com/uplink-rpc/uplink/transport"
@@ -22,7 +22,7 @@ type replayOptions struct {
 	to, schema, priorFile string
 	codec                 rpcdelta.Codec
 	prior                 *rpcdelta.Prior
-	link                  link.Config
+	link                  simlink.Config
 	sealing               sealing
 	admission             admission
 	logging               logging
@@ -65,7 +65,7 @@ A server on another machine wants a connect token: --token gives one, --key make
 	f.StringVar(&o.schema, schemaFlag, "", "schema file, instead of the one beside the trace")
 	f.StringVar(&codec, "codec", rpcdelta.DefaultCodec.String(), "how frames become bits")
 	f.StringVar(&o.priorFile, priorFlag, "", "what adaptive starts from if the server has it too, a file of uplink train")
-	o.link = link.Config{Burst: 1, Seed: 1}
+	o.link = simlink.Config{Burst: 1, Seed: 1}
 	o.link.AddFlags(f)
 	f.IntVar(&o.ring, "ring", rpcdelta.DefaultRing, "frames kept as baselines")
 	f.DurationVar(&o.wait, "wait", 3*time.Second, "how long to wait for the server's answer")

@@ -39,7 +39,7 @@ from a call that the dedicated server is known to hold.`,
 	root.PersistentPreRunE = func(*cobra.Command, []string) error { return profile.start() }
 	root.CompletionOptions.DisableDefaultCmd = true // there is one that knows more
 	root.AddCommand(newDemoCommand(), newDSCommand(), newReplayCommand(), newBotsCommand(), newBenchCommand(), newBenchSnapshotsCommand(), newAckRateCommand(),
-		newAnalyzeCommand(), newTuneCommand(), newDriftCommand(), newTrainCommand(), newInspectCommand(), newReplayCaptureCommand(),
+		newAnalyzeCommand(), newTuneCommand(), newDriftCommand(), newFloorCommand(), newTrainCommand(), newInspectCommand(), newReplayCaptureCommand(),
 		newKeygenCommand(), newTokenCommand(), newSoakCommand(), newSoakServerCommand(), newDecryptCommand(), newCompletionCommand())
 	for _, c := range root.Commands() {
 		c.Args = usageArgs(c.Args)

@@ -12,10 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/uplink-rpc/uplink/internal/analysis"
-	"github.com/uplink-rpc/uplink/internal/columns"
-	"github.com/uplink-rpc/uplink/internal/link"
-	"github.com/uplink-rpc/uplink/internal/tune"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/analysis"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/tune"
+	"github.com/uplink-rpc/uplink/internal/lab/simlink"
+	"github.com/uplink-rpc/uplink/internal/lab/table"
 )
 
 type tuneOptions struct {
@@ -52,7 +52,7 @@ vel_x_mps do, or --unit names it. Of a vector it is the distance; of angles, qua
 	f.StringSliceVar(&o.bounds, "error", nil, "how far fields may be off: Location=1cm,Rotation=0.1deg")
 	f.StringToStringVar(&o.cfg.Units, "unit", nil, "units of fields' columns, where their names do not say: Location=cm")
 	f.StringVar(&o.schema, schemaFlag, "", "schema file of all traces, instead of the one beside each")
-	o.cfg.Link = link.Config{RTT: 100 * time.Millisecond, Loss: 0.02, Burst: 1, Seed: 1}
+	o.cfg.Link = simlink.Config{RTT: 100 * time.Millisecond, Loss: 0.02, Burst: 1, Seed: 1}
 	o.cfg.Link.AddFlags(f)
 	f.Float64Var(&o.cfg.AckHz, "ack-hz", 60, "acks a second, at most")
 	f.Float64Var(&o.cfg.Delivery, "delivery", 0.995, "share of frames that is to arrive in time")
@@ -139,13 +139,13 @@ func (o *tuneOptions) text(recordings []*analysis.Recording, r *tune.Result, dec
 		}
 		rows = append(rows, []string{s.What, fmt.Sprintf("%.1f", s.Bits), saved, fmt.Sprintf("%.1f", s.Kbits), fmt.Sprintf("%.2f %%", 100*s.Delivered)})
 	}
-	columns.Write(&b, rows)
+	table.Write(&b, rows)
 	b.WriteByte('\n')
 	rows = [][]string{{"error", "bound", "largest seen"}}
 	for _, k := range r.Kept {
 		rows = append(rows, []string{k.Field, fmt.Sprintf("%.4g", k.Bound), fmt.Sprintf("%.4g", k.Measured)})
 	}
-	columns.Write(&b, rows)
+	table.Write(&b, rows)
 	if last := r.Steps[len(r.Steps)-1]; last.Delivered < o.cfg.Delivery {
 		fmt.Fprintf(&b, "\nNo redundancy delivers %g %% on this link; the best delivers %.2f %%.\n", 100*o.cfg.Delivery, 100*last.Delivered)
 	}

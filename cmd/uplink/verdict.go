@@ -6,7 +6,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/uplink-rpc/uplink/internal/columns"
+	"github.com/uplink-rpc/uplink/internal/lab/table"
 )
 
 // verdict is what candidates came to on traces.
@@ -46,13 +46,13 @@ func (v *verdict) write(w io.Writer, how string) error {
 		}
 		names = append(names, "gain")
 	}
-	table := [][]string{head, names}
+	rows := [][]string{head, names}
 	for _, r := range append(v.rows, v.mean()) {
-		table = append(table, v.cells(&r))
+		rows = append(rows, v.cells(&r))
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: bits a frame, payload and header; %s\n\n", v.title, how)
-	columns.Write(&b, table)
+	table.Write(&b, rows)
 	b.WriteString("\n" + v.notes)
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/uplink-rpc/uplink/internal/playback"
+	"github.com/uplink-rpc/uplink/internal/lab/playback"
 )
 
 func some() (all report) {

@@ -14,7 +14,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/pacing"
+	"github.com/uplink-rpc/uplink/internal/lab/pacing"
 	"github.com/uplink-rpc/uplink/jitter"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )

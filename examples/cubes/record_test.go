@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/examples/cubes/world"
-	"github.com/uplink-rpc/uplink/internal/cubes"
+	"github.com/uplink-rpc/uplink/internal/lab/cubes"
 )
 
 // TestRecording checks that bench-snapshots can read a recording, that it begins at rest, and that

@@ -34,7 +34,6 @@ import (
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/token"
-	"github.com/uplink-rpc/uplink/transport"
 )
 
 // ServerMove has the arguments of the RPC.
@@ -152,7 +151,7 @@ func play(ctx context.Context, url, session string) error {
 		time.Sleep(time.Second / 60)
 	}
 	_, err = client.Dial(ctx, a.Server.String(), client.Config{Token: a.Token})
-	fmt.Println("the same token again is refused:", errors.Is(err, transport.ErrTokenUsed))
+	fmt.Println("the same token again is refused:", errors.Is(err, token.ErrUsed))
 	return nil
 }
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"hash/fnv"
 
-	"github.com/uplink-rpc/uplink/internal/mpack"
+	"github.com/uplink-rpc/uplink/internal/codec/msgpack"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 )
@@ -13,7 +13,7 @@ import (
 type BindRequest struct {
 	_msgpack struct{} `msgpack:",as_array"` //nolint:unused // tells msgpack to leave the names out
 
-	RPC         mpack.Byte // number in the headers, chosen by the client
+	RPC         msgpack.Byte // number in the headers, chosen by the client
 	Name        string
 	Fingerprint uint64   // of the schema
 	Fields      []uint16 // FieldHashes of the schema, to find the first different field
@@ -55,12 +55,12 @@ const (
 
 // Append appends the request with its type.
 func (r *BindRequest) Append(dst []byte) ([]byte, error) {
-	return mpack.AppendMarshal(append(dst, byte(Bind)), r)
+	return msgpack.AppendMarshal(append(dst, byte(Bind)), r)
 }
 
 // ParseBindRequest parses a request without its type.
 func ParseBindRequest(b []byte) (r BindRequest, err error) {
-	if err = mpack.Unmarshal(b, &r); err != nil {
+	if err = msgpack.Unmarshal(b, &r); err != nil {
 		return r, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
 	return r, nil
@@ -68,12 +68,12 @@ func ParseBindRequest(b []byte) (r BindRequest, err error) {
 
 // Append appends the answer with its type.
 func (a *BindAnswer) Append(dst []byte) ([]byte, error) {
-	return mpack.AppendMarshal(append(dst, byte(Bound)), a)
+	return msgpack.AppendMarshal(append(dst, byte(Bound)), a)
 }
 
 // ParseBindAnswer parses an answer without its type.
 func ParseBindAnswer(b []byte) (a BindAnswer, err error) {
-	if err = mpack.Unmarshal(b, &a); err != nil {
+	if err = msgpack.Unmarshal(b, &a); err != nil {
 		return a, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
 	return a, nil

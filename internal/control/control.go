@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/uplink-rpc/uplink/internal/limit"
+	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
@@ -88,8 +88,8 @@ const (
 // a DS enforces: however the network delays messages, a client within its limit does not exceed the
 // DS's.
 var (
-	ClientMessages = limit.Rate{PerSecond: messageRate, Burst: messageBurst}
-	DSMessages     = limit.Rate{PerSecond: 2 * messageRate, Burst: messageBurst + maxBacklog}
+	ClientMessages = ratelimit.Rate{PerSecond: messageRate, Burst: messageBurst}
+	DSMessages     = ratelimit.Rate{PerSecond: 2 * messageRate, Burst: messageBurst + maxBacklog}
 )
 
 // MessageCost returns the cost of a message of that size under these limits.

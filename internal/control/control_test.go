@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/uplink-rpc/uplink/internal/mpack"
+	"github.com/uplink-rpc/uplink/internal/codec/msgpack"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 )
@@ -78,7 +78,7 @@ func TestRequestNumber(t *testing.T) {
 		rpcdelta.MaxRPC + 1: false, 300: false, 1<<16 + 44: false, 1<<32 + 44: false, math.MaxInt64: false,
 		-1: false, -212: false, math.MinInt64: false,
 	} {
-		r, err := ParseBindRequest(must[[]byte](t)(mpack.AppendMarshal(nil, &request{RPC: n, Name: "Move"})))
+		r, err := ParseBindRequest(must[[]byte](t)(msgpack.AppendMarshal(nil, &request{RPC: n, Name: "Move"})))
 		if (err == nil) != ok || ok && (int64(r.RPC) != n || r.Name != "Move") || !ok && !errors.Is(err, ErrMalformed) {
 			t.Errorf("number %d: %+v, %v", n, r, err)
 		}

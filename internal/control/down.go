@@ -3,8 +3,8 @@ package control
 import (
 	"fmt"
 
+	"github.com/uplink-rpc/uplink/internal/codec/msgpack"
 	"github.com/uplink-rpc/uplink/internal/fragment"
-	"github.com/uplink-rpc/uplink/internal/mpack"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -37,7 +37,7 @@ type DownOffer struct {
 
 // Append appends the offer with its type.
 func (o *DownOffer) Append(dst []byte) ([]byte, error) {
-	return mpack.AppendMarshal(append(dst, byte(Offer)), o)
+	return msgpack.AppendMarshal(append(dst, byte(Offer)), o)
 }
 
 // Check returns an error if a value is out of range.
@@ -59,7 +59,7 @@ func (o *DownOffer) Check() error {
 
 // ParseOffer parses and checks an offer without its type.
 func ParseOffer(b []byte) (o DownOffer, err error) {
-	if err = mpack.Unmarshal(b, &o); err != nil {
+	if err = msgpack.Unmarshal(b, &o); err != nil {
 		return o, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
 	return o, o.Check()

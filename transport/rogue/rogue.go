@@ -74,7 +74,7 @@ func Dial(ctx context.Context, addr string, cfg Config) (*Client, error) {
 	var nonce [8]byte
 	rand.Read(nonce[:])
 	c.mu.Lock()
-	c.session = session.NewClient(time.Now(), session.Ticket{
+	c.session = session.NewClient(time.Now(), session.Request{
 		Remote: remote, ServerKey: cfg.Token.ServerKey(), Token: cfg.Token.Sealed(),
 		Suites: 1 << transport.AES128GCM, Nonce: binary.LittleEndian.Uint64(nonce[:]),
 	}, session.Config{Timeout: timeout, Output: c.output, Buffers: new(session.Buffers)})
@@ -101,7 +101,7 @@ func (c *Client) output(to netip.AddrPort, b []byte) {
 // receive reads datagrams from pc until that is closed. It reports on opened, unless that is nil, once
 // that the session is open or has failed.
 func (c *Client) receive(pc transport.PacketConn, opened chan<- error) {
-	buf := make([]byte, transport.MaxDatagram)
+	buf := make([]byte, wire.MaxDatagram)
 	for {
 		err := pc.SetReadDeadline(time.Now().Add(step))
 		n, from := 0, netip.AddrPort{}
@@ -208,7 +208,7 @@ func (c *Client) Heartbeat(clock uint32) error {
 
 // Probe sends the largest probe there is.
 func (c *Client) Probe() error {
-	return c.raw(wire.ProbeKind, make([]byte, transport.MaxDatagram-wire.ShortSize-transport.SealSize))
+	return c.raw(wire.ProbeKind, make([]byte, wire.MaxDatagram-wire.ShortSize-wire.MaxTag))
 }
 
 // Segment is one segment of the reliable channel. Every field is on the wire as it is here.
@@ -263,7 +263,7 @@ func (c *Client) Move() error {
 	old := c.pc
 	c.pc = pc
 	c.work.Go(func() { c.receive(pc, nil) })
-	c.session.Moved(time.Now())
+	c.session.Rebound(time.Now())
 	_ = old.Close() // nothing can be done about an error
 	return nil
 }

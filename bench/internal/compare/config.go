@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/ds"
-	"github.com/uplink-rpc/uplink/internal/bench"
-	"github.com/uplink-rpc/uplink/internal/link"
+	"github.com/uplink-rpc/uplink/internal/lab/bench"
+	"github.com/uplink-rpc/uplink/internal/lab/simlink"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
@@ -32,7 +32,7 @@ const (
 // link is the link of a run. Acks are as frequent as a server's are if its config does not say.
 func (c *Config) link(loss float64) bench.Config {
 	return bench.Config{
-		Link:    link.Config{RTT: roundTrip, Loss: loss, Burst: 1, Seed: seed},
+		Link:    simlink.Config{RTT: roundTrip, Loss: loss, Burst: 1, Seed: seed},
 		AckHz:   ds.DefaultAckHz,
 		Ring:    rpcdelta.DefaultRing,
 		Untimed: c.Untimed,

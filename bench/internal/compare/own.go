@@ -3,7 +3,7 @@ package compare
 import (
 	"errors"
 
-	"github.com/uplink-rpc/uplink/internal/bench"
+	"github.com/uplink-rpc/uplink/internal/lab/bench"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
@@ -20,7 +20,7 @@ const (
 	Redundant = "adaptive auto"
 )
 
-// ownKind is a codec that internal/bench runs: its name here and there.
+// ownKind is a codec that internal/lab/bench runs: its name here and there.
 type ownKind struct {
 	name, scheme string
 	redundancy   int

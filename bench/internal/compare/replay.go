@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/bench/internal/peer"
-	"github.com/uplink-rpc/uplink/internal/bench"
+	"github.com/uplink-rpc/uplink/internal/lab/bench"
 	"github.com/uplink-rpc/uplink/schema"
 )
 

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/uplink-rpc/uplink/internal/bitio"
+	"github.com/uplink-rpc/uplink/internal/codec/bitio"
 )
 
 // prefixCode is a canonical prefix code.

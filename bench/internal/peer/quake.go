@@ -3,7 +3,7 @@ package peer
 import (
 	"fmt"
 
-	"github.com/uplink-rpc/uplink/internal/bitio"
+	"github.com/uplink-rpc/uplink/internal/codec/bitio"
 	"github.com/uplink-rpc/uplink/schema"
 )
 

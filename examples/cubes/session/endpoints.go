@@ -175,12 +175,12 @@ func (w *view[V]) close() error {
 
 // traffic is the traffic of a world since newTraffic.
 type traffic struct {
-	stats            func() ds.DownstreamStats
+	stats            func() ds.ReplicationStats
 	bytes, datagrams uint64 // before newTraffic
 	over             bool
 }
 
-func newTraffic(stats func() ds.DownstreamStats) traffic {
+func newTraffic(stats func() ds.ReplicationStats) traffic {
 	st := stats()
 	return traffic{stats: stats, bytes: st.WireBytes(), datagrams: st.Datagrams}
 }

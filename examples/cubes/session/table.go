@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/uplink-rpc/uplink/internal/chart"
+	"github.com/uplink-rpc/uplink/internal/lab/chart"
 )
 
 // WriteTable writes results as a Markdown table.

@@ -3,12 +3,12 @@ package adaptive
 import (
 	"math/bits"
 
-	"github.com/uplink-rpc/uplink/internal/entropy"
+	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 )
 
 const (
 	levels  = 48 // frequency tables of a set: quarter octaves of the expected magnitude
-	symbols = entropy.Symbols
+	symbols = rangecoder.Symbols
 	shapes  = 3 // sets of tables, from light to heavy tails
 )
 

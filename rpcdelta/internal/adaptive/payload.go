@@ -1,6 +1,6 @@
 package adaptive
 
-import "github.com/uplink-rpc/uplink/internal/entropy"
+import "github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 
 // Payload holds the frames of one payload and what they are coded against.
 type Payload struct {
@@ -36,8 +36,8 @@ type Coder struct{ codec payloadCodec[encoding] }
 // constant. While decoding, the values passed to bit, raw and residual are ignored.
 type payloadCodec[M mode] struct {
 	m   *Model
-	enc entropy.Encoder // encoding, measuring
-	dec entropy.Decoder // decoding
+	enc rangecoder.Encoder // encoding, measuring
+	dec rangecoder.Decoder // decoding
 	frameContext
 
 	oldest int     // encoding: bits of the payload after its oldest row
@@ -214,11 +214,11 @@ func (c *payloadCodec[M]) count(n, limit int) int {
 // [payloadCodec.row] and [payloadCodec.numbers] repeat it, since it is too large to be inlined.
 func (c *payloadCodec[M]) bit(b bool, p0 uint32) bool {
 	if c.decodes() {
-		b = c.dec.Narrow(p0)
-		c.dec.Settle()
+		b = c.dec.BitNoRenorm(p0)
+		c.dec.Renorm()
 	} else {
-		c.enc.Narrow(b, p0)
-		c.enc.Settle()
+		c.enc.BitNoRenorm(b, p0)
+		c.enc.Renorm()
 	}
 	return b
 }

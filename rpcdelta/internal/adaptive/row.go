@@ -20,11 +20,11 @@ func (c *payloadCodec[M]) row(row *Row, l *modelState) (err error) {
 		}
 		p0 := 1<<16 - lg.w.probability(lg.bias[p.class], x)
 		if c.decodes() {
-			changed = c.dec.Narrow(p0)
-			c.dec.Settle()
+			changed = c.dec.BitNoRenorm(p0)
+			c.dec.Renorm()
 		} else {
-			c.enc.Narrow(changed, p0)
-			c.enc.Settle()
+			c.enc.BitNoRenorm(changed, p0)
+			c.enc.Renorm()
 		}
 		if c.measures() {
 			c.meter.Flags(g.field, c.spent())
@@ -90,11 +90,11 @@ func (c *payloadCodec[M]) numbers(ints []int32, g *group, l *modelState) error {
 			changed := v != ref
 			p0 := 1<<16 - lc.flag.w.probability(lc.flag.bias, x)
 			if c.decodes() {
-				changed = c.dec.Narrow(p0)
-				c.dec.Settle()
+				changed = c.dec.BitNoRenorm(p0)
+				c.dec.Renorm()
 			} else {
-				c.enc.Narrow(changed, p0)
-				c.enc.Settle()
+				c.enc.BitNoRenorm(changed, p0)
+				c.enc.Renorm()
 			}
 			if c.measures() {
 				c.meter.Flags(g.field, c.spent())

@@ -3,7 +3,7 @@ package adaptive
 import (
 	"math/bits"
 
-	"github.com/uplink-rpc/uplink/internal/entropy"
+	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 )
 
 // frequencies are the frequencies of the symbols of residuals, of 65536, by set and table.
@@ -12,7 +12,7 @@ type frequencies [shapes][levels][symbols]uint16
 // tables are the frequency tables for residuals, shared by all streams of a prior. They are
 // immutable, except for the tally.
 type tables struct {
-	sets  [shapes][levels]entropy.Table
+	sets  [shapes][levels]rangecoder.Table
 	costs [levels][symbols][shapes + 1]uint16 // bits of a symbol by set, Q10; the last set is padding
 	tally *tally                              // counts encoded symbols; nil unless training
 }

@@ -4,29 +4,25 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport/internal/reliable"
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
-// Why a session ended, or did not begin.
+// Why a session ended, or was not established.
 var (
-	ErrTimeout        = errors.New("transport: timed out, nothing was heard from the peer")
+	ErrTimeout        = errors.New("transport: timed out, nothing was received from the peer")
 	ErrSessionLost    = errors.New("transport: the listener no longer knows this session, dial again")
 	ErrClosedByPeer   = errors.New("transport: closed by the peer")
 	ErrPeerShutdown   = errors.New("transport: the peer shut down")
 	ErrReplaced       = errors.New("transport: replaced by a new session of the same client")
 	ErrUnacknowledged = fmt.Errorf("transport: the peer has not acknowledged a reliable segment that was sent %d times", reliable.MaxTransmissions)
-	ErrProtocol       = errors.New("transport: the peer broke the rules of the reliable channel")
+	ErrProtocol       = errors.New("transport: the peer violated the protocol of the reliable channel")
 
-	ErrVersion      = errors.New("transport: the peer speaks another version of the protocol")
-	ErrServerFull   = errors.New("transport: the server is full")
-	ErrServerBusy   = errors.New("transport: the server has too many handshakes to do, try again later")
-	ErrNoSuite      = errors.New("transport: the server takes none of the suites that Config.Suites offers")
-	ErrTokenExpired = errors.New("transport: the connect token has expired, get a new one")
-	ErrTokenUsed    = errors.New("transport: the connect token has been used, get a new one for each connection")
-	ErrTokenRefused = errors.New("transport: the connect token is altered, or made with another key than the server's")
-	ErrTokenServer  = errors.New("transport: the connect token is for another server address")
-	ErrTokenStale   = errors.New("transport: the connect token is older than the server, get a new one")
+	ErrVersion    = errors.New("transport: the peer speaks another version of the protocol")
+	ErrServerFull = errors.New("transport: the server is full")
+	ErrServerBusy = errors.New("transport: the server has too many handshakes to do, try again later")
+	ErrNoSuite    = errors.New("transport: the server supports none of the suites in Config.Suites")
 )
 
 // Why nothing was sent.
@@ -37,30 +33,30 @@ var (
 	ErrEmpty    = reliable.ErrEmpty
 )
 
-// grantError is what a code other than [wire.Granted] means.
+// grantError returns the error for a code other than [wire.Granted].
 func grantError(c wire.Code) error {
 	switch c {
 	case wire.TokenExpired:
-		return ErrTokenExpired
+		return token.ErrExpired
 	case wire.TokenUsed:
-		return ErrTokenUsed
+		return token.ErrUsed
 	case wire.TokenServer:
-		return ErrTokenServer
+		return token.ErrWrongServer
 	case wire.TokenStale:
-		return ErrTokenStale
+		return token.ErrStale
 	case wire.ServerFull:
 		return ErrServerFull
 	case wire.NoSuite:
 		return ErrNoSuite
 	default:
-		return ErrTokenRefused
+		return token.ErrWrongKey
 	}
 }
 
-// refusalError is what a refuse means. Reasons that are not known here are another version's.
+// refusalError returns the error for a refuse. Unknown reasons are those of another version.
 func refusalError(r wire.RefuseReason) error {
 	if r == wire.RefuseKey {
-		return ErrTokenRefused
+		return token.ErrWrongKey
 	}
 	return ErrVersion
 }

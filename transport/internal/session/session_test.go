@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport/internal/seal"
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
@@ -76,12 +77,12 @@ func TestHandshakeGivesUp(t *testing.T) {
 
 func TestRefused(t *testing.T) {
 	for reason, want := range map[wire.RefuseReason]error{
-		wire.RefuseKey: ErrTokenRefused, wire.RefuseVersion: ErrVersion, 99: ErrVersion, wire.RefuseBusy: ErrServerBusy,
+		wire.RefuseKey: token.ErrWrongKey, wire.RefuseVersion: ErrVersion, 99: ErrVersion, wire.RefuseBusy: ErrServerBusy,
 	} {
 		inBubble(t, func(t *testing.T, p *pair) {
 			p.server.cut = true
 			forged := wire.AppendRefuse(nil, wire.Refuse{Nonce: testNonce + 1, Reason: reason})
-			if v := p.client.input(time.Now(), forged); v != Unexpected || p.client.s.greeting.refusal != nil {
+			if v := p.client.input(time.Now(), forged); v != Unexpected || p.client.s.handshake.refusal != nil {
 				t.Errorf("another client's refuse: verdict %d", v)
 			}
 			p.client.input(time.Now(), wire.AppendRefuse(nil, wire.Refuse{Nonce: testNonce, Reason: reason}))
@@ -114,8 +115,8 @@ func TestForgedRefuseDoesNotEndAHandshake(t *testing.T) {
 
 func TestGrantCodes(t *testing.T) {
 	for code, want := range map[wire.Code]error{
-		wire.TokenExpired: ErrTokenExpired, wire.TokenUsed: ErrTokenUsed, wire.TokenRefused: ErrTokenRefused,
-		wire.TokenServer: ErrTokenServer, wire.TokenStale: ErrTokenStale, wire.ServerFull: ErrServerFull,
+		wire.TokenExpired: token.ErrExpired, wire.TokenUsed: token.ErrUsed, wire.TokenRefused: token.ErrWrongKey,
+		wire.TokenServer: token.ErrWrongServer, wire.TokenStale: token.ErrStale, wire.ServerFull: ErrServerFull,
 		wire.NoSuite: ErrNoSuite,
 	} {
 		inBubble(t, func(t *testing.T, p *pair) {
@@ -131,7 +132,7 @@ func TestGrantCodes(t *testing.T) {
 // A listener that grants a suite which was not offered is not obeyed.
 func TestSuiteThatWasNotOffered(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *pair) {
-		ticket := testTicket()
+		ticket := testRequest()
 		ticket.Suites = 1 << seal.AES128GCM
 		p.suite = seal.None
 		p.flying = nil
@@ -149,7 +150,7 @@ func TestHelloStaysTheSame(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *pair) {
 		p.run(2 * oneWay)
 		first := p.flying[len(p.flying)-1].data
-		time.Sleep(helloPause)
+		time.Sleep(minHelloPause)
 		p.client.input(time.Now(), wire.AppendRetry(nil, wire.Retry{Nonce: testNonce, Cookie: [wire.CookieSize]byte{7}}))
 		second := p.flying[len(p.flying)-1].data
 		a, errA := wire.ParseHello(first)

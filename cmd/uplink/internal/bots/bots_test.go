@@ -12,7 +12,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
-	"github.com/uplink-rpc/uplink/internal/link"
+	"github.com/uplink-rpc/uplink/internal/lab/simlink"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
@@ -54,7 +54,7 @@ func serve(t *testing.T, n transport.Network, cfg ds.Config) (*table, *uplinktes
 func options(n transport.Network, players int) Options {
 	return Options{
 		To: uplinktest.Addr, Players: players, Rate: 60, Ramp: time.Second, For: 5 * time.Second, Wait: 3 * time.Second,
-		Codec: rpcdelta.Adaptive, Link: link.Config{Burst: 1, Seed: 1}, Network: n,
+		Codec: rpcdelta.Adaptive, Link: simlink.Config{Burst: 1, Seed: 1}, Network: n,
 	}
 }
 
@@ -119,7 +119,7 @@ func TestLoss(t *testing.T) {
 			network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
 			serve(t, network, ds.Config{})
 			o := options(network, 8)
-			o.Link = link.Config{RTT: rtt, Loss: 0.1, Burst: 1, Seed: 3}
+			o.Link = simlink.Config{RTT: rtt, Loss: 0.1, Burst: 1, Seed: 3}
 			o.Redundancy = rpcdelta.RedundancyOff
 			report, err := Run(t.Context(), traces(), o, ignore)
 			uplinktest.Must(t, err)

@@ -22,7 +22,7 @@ func TestMoving(t *testing.T) {
 		cfg := ds.Config{
 			Key:    key,
 			Joined: func(p *ds.Player) { clients[p.ClientID()]++ },
-			Left:   func(p *ds.Player, _ error) { moves += p.Stats().Transport.Moves },
+			Left:   func(p *ds.Player, _ error) { moves += p.Stats().Transport.PathMigrations },
 		}
 		_, srv := serve(t, network, cfg)
 		o := options(network, 4)

@@ -49,7 +49,7 @@ func (r *run) observe() observation {
 		}
 		o.reconnections += b.seen.again
 		o.add(&st)
-		trips := total(&st.Transport.RoundTrips)
+		trips := total(&st.Transport.RTTs)
 		if trips != b.seen.trips {
 			b.seen.trips = trips
 			o.trips.Add(st.Transport.LastRTT)
@@ -110,7 +110,7 @@ func between(before, o observation) observation {
 	return d
 }
 
-func total(r *transport.RoundTrips) (n uint64) {
+func total(r *transport.RTTHistogram) (n uint64) {
 	for _, c := range r.Counts {
 		n += c
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/client"
-	"github.com/uplink-rpc/uplink/internal/link"
+	"github.com/uplink-rpc/uplink/internal/lab/simlink"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
@@ -33,7 +33,7 @@ type Options struct {
 	Wait       time.Duration // for the server's answers
 	Codec      rpcdelta.Codec
 	Redundancy int // as in client.Config
-	Link       link.Config
+	Link       simlink.Config
 	Suites     []transport.Suite
 	Insecure   bool // as in client.Config, with Suites
 	// Issuer is what the bots' tokens are issued with; the zero key: they go without.

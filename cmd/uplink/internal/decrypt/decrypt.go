@@ -4,7 +4,7 @@ package decrypt
 import (
 	"io"
 
-	"github.com/uplink-rpc/uplink/internal/pcap"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/pcap"
 	"github.com/uplink-rpc/uplink/transport/keylog"
 )
 

@@ -7,8 +7,8 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/uplink-rpc/uplink/internal/pcap"
-	"github.com/uplink-rpc/uplink/internal/pcap/pcaptest"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/pcap"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/pcap/pcaptest"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/keylog"
 )

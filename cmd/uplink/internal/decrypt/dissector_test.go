@@ -8,8 +8,8 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/uplink-rpc/uplink/internal/pcap"
-	"github.com/uplink-rpc/uplink/internal/pcap/pcaptest"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/pcap"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/pcap/pcaptest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport"
 )

@@ -14,8 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/pcap"
-	"github.com/uplink-rpc/uplink/internal/pcap/pcaptest"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/pcap"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/pcap/pcaptest"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"

@@ -134,7 +134,7 @@ func (d *demo) check(t *trace.Trace) func(*ds.Player, ds.Frame[*schema.Frame]) {
 		if !f.Value.Equal(t.At(n)) {
 			d.mismatches.Add(1)
 		}
-		d.stage.Rebuilt(from.player, n, f.Value, f.Older)
+		d.stage.Rebuilt(from.player, n, f.Value, f.Redundant)
 	}
 }
 
@@ -204,7 +204,7 @@ func (d *demo) play(ctx context.Context, w io.Writer, served <-chan error) error
 	defer cancel()
 	begin := time.Now()
 	before := d.observe()
-	table := newTable(w, &d.options)
+	table := newPrinter(w, &d.options)
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for shown := begin; ; {

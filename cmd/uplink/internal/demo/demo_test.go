@@ -12,8 +12,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/uplink-rpc/uplink/client"
-	"github.com/uplink-rpc/uplink/internal/link"
+	"github.com/uplink-rpc/uplink/internal/lab/simlink"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -26,7 +27,7 @@ func TestMain(m *testing.M) {
 }
 
 func options() Options {
-	return Options{Link: link.Config{RTT: 2 * time.Millisecond, Burst: 1, Seed: 1}, Clients: 3, Codec: rpcdelta.RLE, Suite: transport.AES128GCM, For: 200 * time.Millisecond, Metrics: "127.0.0.1:0"}
+	return Options{Link: simlink.Config{RTT: 2 * time.Millisecond, Burst: 1, Seed: 1}, Clients: 3, Codec: rpcdelta.RLE, Suite: transport.AES128GCM, For: 200 * time.Millisecond, Metrics: "127.0.0.1:0"}
 }
 
 // prepare makes a demo that has not begun.
@@ -86,7 +87,7 @@ func TestKeys(t *testing.T) {
 	}
 	served := make(chan error, 1)
 	go func() { served <- d.srv.Serve(context.Background()) }()
-	if _, err := client.Dial(t.Context(), d.srv.Addr().String(), client.Config{}); !errors.Is(err, transport.ErrTokenRefused) {
+	if _, err := client.Dial(t.Context(), d.srv.Addr().String(), client.Config{}); !errors.Is(err, token.ErrWrongKey) {
 		t.Errorf("without a token: %v", err)
 	}
 	if err := errors.Join(d.srv.Close(), <-served); err != nil {

@@ -34,7 +34,7 @@ func (r *row) line(elapsed time.Duration) RPCLine {
 }
 
 // writeLine writes the observation as a line of JSON.
-func (t *table) writeLine(o observation, elapsed time.Duration, whole bool) {
+func (t *printer) writeLine(o observation, elapsed time.Duration, whole bool) {
 	l := Line{Whole: whole, Seconds: elapsed.Seconds(), AckKbits: kbits(o.ackBits(), elapsed)}
 	for i := range o.rows {
 		l.RPCs = append(l.RPCs, o.rows[i].line(elapsed))

@@ -47,7 +47,7 @@ func (d *demo) observe() observation {
 			r.sent.Add(&st.Stats)
 			r.messages += st.Messages
 			r.bytes += st.Bytes
-			r.sealBytes += st.SealBytes
+			r.sealBytes += st.AEADBytes
 			r.rtt += conn.RTT()
 			r.lastRTT += conn.Stats().Transport.LastRTT
 			r.redundancy = max(r.redundancy, st.Redundancy)
@@ -74,7 +74,7 @@ func (o observation) since(before observation) observation {
 	out := observation{acks: ds.AckStats{
 		Messages:  o.acks.Messages - before.acks.Messages,
 		Bytes:     o.acks.Bytes - before.acks.Bytes,
-		SealBytes: o.acks.SealBytes - before.acks.SealBytes,
+		AEADBytes: o.acks.AEADBytes - before.acks.AEADBytes,
 	}}
 	for i, r := range o.rows {
 		b := &before.rows[i]
@@ -121,5 +121,5 @@ func (r *row) around() float64   { return r.datagram() + r.seals() + r.ip() }
 func (r *row) share() float64   { return float64(r.delivered) / float64(max(1, r.delivered+r.missed)) }
 func (r *row) noDeltas() uint64 { return r.sent.Intra + r.sent.Reset }
 func (o *observation) ackBits() float64 {
-	return float64(8 * (o.acks.Bytes + o.acks.SealBytes + o.acks.Messages*(transport.HeaderSize+transport.IPSize)))
+	return float64(8 * (o.acks.Bytes + o.acks.AEADBytes + o.acks.Messages*(transport.HeaderSize+transport.IPSize)))
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/uplink-rpc/uplink/ds"
-	"github.com/uplink-rpc/uplink/internal/link"
+	"github.com/uplink-rpc/uplink/internal/lab/simlink"
 	"github.com/uplink-rpc/uplink/metrics/dashboard"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport"
@@ -23,7 +23,7 @@ const (
 
 // Options says what to play. Errors name the command's flags.
 type Options struct {
-	Link    link.Config
+	Link    simlink.Config
 	Clients int
 	Codec   rpcdelta.Codec
 	Suite   transport.Suite

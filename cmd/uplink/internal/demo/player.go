@@ -111,6 +111,6 @@ func (p *player) counted() client.RPCStats {
 	st.Add(&p.past.Stats)
 	st.Messages += p.past.Messages
 	st.Bytes += p.past.Bytes
-	st.SealBytes += p.past.SealBytes
+	st.AEADBytes += p.past.AEADBytes
 	return st
 }

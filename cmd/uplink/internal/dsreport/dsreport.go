@@ -13,7 +13,6 @@ import (
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/meter"
 	"github.com/uplink-rpc/uplink/ds"
-	"github.com/uplink-rpc/uplink/internal/socketdrops"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -83,7 +82,7 @@ func (r *Reporter) next() Line {
 
 func (r *Reporter) look() moment {
 	s := moment{at: time.Now(), cpu: meter.CPU(), stats: r.srv.Stats()}
-	s.kernel, _ = socketdrops.Count(r.srv.Addr().Port())
+	s.kernel, _ = r.srv.KernelDrops()
 	s.kernel = max(s.kernel, r.last.kernel) // at the end the socket is closed
 	r.most = max(r.most, s.stats.Transport.Open)
 	return s
@@ -141,7 +140,9 @@ func count(s *moment) counts {
 		c.add(rpc.Drops[:])
 	}
 	c.add(s.stats.Drops[:])
-	s.stats.Transport.Dropped.Each(func(reason string, n uint64) { c.drops[reason] += n })
+	for reason, n := range s.stats.Transport.Dropped.All() {
+		c.drops[reason] += n
+	}
 	return c
 }
 

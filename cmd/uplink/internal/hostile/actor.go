@@ -10,9 +10,9 @@ import (
 
 	"github.com/uplink-rpc/uplink/schema"
 
+	"github.com/uplink-rpc/uplink/internal/codec/msgpack"
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/fragment"
-	"github.com/uplink-rpc/uplink/internal/mpack"
 	"github.com/uplink-rpc/uplink/internal/worlds"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/token"
@@ -169,7 +169,7 @@ const (
 // request returns a request to bind Move.
 func (a *actor) request(n int, reliable bool) control.BindRequest {
 	return control.BindRequest{
-		RPC: mpack.Byte(n), Name: moveRPC, Fingerprint: a.schema.Fingerprint(), RateHz: maxHz, Ring: rpcdelta.DefaultRing,
+		RPC: msgpack.Byte(n), Name: moveRPC, Fingerprint: a.schema.Fingerprint(), RateHz: maxHz, Ring: rpcdelta.DefaultRing,
 		Codec: rpcdelta.Adaptive.String(), Frames: rpcdelta.MaxHeld, Prior: rpcdelta.GenericPrior().Hash(), Reliable: reliable,
 	}
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/meter"
 	"github.com/uplink-rpc/uplink/ds"
-	"github.com/uplink-rpc/uplink/internal/socketdrops"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -160,14 +159,14 @@ func (s *Server) Status() (Status, error) {
 			}
 		}
 	}
-	if n, ok := socketdrops.Count(s.srv.Addr().Port()); ok && n > 0 {
+	if n, ok := s.srv.KernelDrops(); ok && n > 0 {
 		out.Drops["kernel"] = n
 	}
-	st.Transport.Dropped.Each(func(reason string, n uint64) {
+	for reason, n := range st.Transport.Dropped.All() {
 		if n > 0 {
 			out.Drops[reason] += n
 		}
-	})
+	}
 	return out, nil
 }
 

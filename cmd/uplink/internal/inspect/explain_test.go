@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 
 	"github.com/uplink-rpc/uplink/capture"
+	"github.com/uplink-rpc/uplink/capture/record"
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -143,7 +144,7 @@ func interesting(t *testing.T, data []byte) (records []int) {
 			break
 		}
 		switch b := rec.Body.(type) {
-		case *capture.Datagram:
+		case *record.Datagram:
 			if b.Body[0] == 0xc2 && bind == 0 {
 				bind = rec.Number
 			}
@@ -153,7 +154,7 @@ func interesting(t *testing.T, data []byte) (records []int) {
 			if !b.Sent {
 				last = rec.Number
 			}
-		case *capture.Decoded:
+		case *record.Decoded:
 			if kinds[b.Kind] == 0 && (b.Kind != rpcdelta.Delta || b.Seq > 12) {
 				kinds[b.Kind] = last
 			}

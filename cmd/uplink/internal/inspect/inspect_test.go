@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/capture"
+	"github.com/uplink-rpc/uplink/capture/record"
 	"github.com/uplink-rpc/uplink/capture/tap"
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
@@ -289,15 +290,15 @@ func TestDifferent(t *testing.T) {
 		path, _ := c.play(t)
 		data, err := os.ReadFile(path)
 		uplinktest.Must(t, err)
-		for name, change := range map[string]func(*capture.Decoded){
-			"hash":   func(d *capture.Decoded) { d.Hash++ },
-			"frames": func(d *capture.Decoded) { d.Frames++ },
-			"seq":    func(d *capture.Decoded) { d.Seq++ },
-			"kind":   func(d *capture.Decoded) { d.Kind = rpcdelta.Intra },
+		for name, change := range map[string]func(*record.Decoded){
+			"hash":   func(d *record.Decoded) { d.Hash++ },
+			"frames": func(d *record.Decoded) { d.Frames++ },
+			"seq":    func(d *record.Decoded) { d.Seq++ },
+			"kind":   func(d *record.Decoded) { d.Kind = rpcdelta.Intra },
 		} {
 			n := 0
-			altered := rewrite(t, data, func(b capture.Body) capture.Body {
-				if d, ok := b.(*capture.Decoded); ok {
+			altered := rewrite(t, data, func(b record.Body) record.Body {
+				if d, ok := b.(*record.Decoded); ok {
 					if n++; n == 20 {
 						change(d)
 					}

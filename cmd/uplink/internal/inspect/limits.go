@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/uplink-rpc/uplink/capture"
+	"github.com/uplink-rpc/uplink/capture/record"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/budget"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
@@ -71,7 +71,7 @@ type rateKey struct {
 }
 
 // atRate gives a schema at the rate of a binding.
-func (l *limits) atRate(declared *schema.Schema, b *capture.Bound) (*schema.Schema, error) {
+func (l *limits) atRate(declared *schema.Schema, b *record.Bound) (*schema.Schema, error) {
 	key := rateKey{b.Schema, b.Prior, b.RateHz}
 	if s := l.rates[key]; s != nil {
 		return s, nil
@@ -94,7 +94,7 @@ func (l *limits) atRate(declared *schema.Schema, b *capture.Bound) (*schema.Sche
 }
 
 // take counts what a decoder takes.
-func (l *limits) take(s *schema.Schema, b *capture.Bound) (int, error) {
+func (l *limits) take(s *schema.Schema, b *record.Bound) (int, error) {
 	ring := max(b.Ring, rpcdelta.DefaultRing)
 	frame := 4*s.Components() + 24
 	for i := range s.Fields() {

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/uplink-rpc/uplink/internal/columns"
+	"github.com/uplink-rpc/uplink/internal/lab/table"
 )
 
 // maxSessions is how many the text lists.
@@ -68,7 +68,7 @@ func (s *Summary) writeSessions(b *strings.Builder) {
 		})
 	}
 	b.WriteString("\n")
-	columns.Write(b, rows)
+	table.Write(b, rows)
 	if more := len(s.Sessions) - maxSessions; more > 0 {
 		fmt.Fprintf(b, "and %d more; --json has all\n", more)
 	}
@@ -93,7 +93,7 @@ func (s *Summary) writeRPCs(b *strings.Builder) {
 		})
 	}
 	b.WriteString("\n")
-	columns.Write(b, rows)
+	table.Write(b, rows)
 	b.WriteString("full, header and payload in bits a frame; age of the baseline in frames\n")
 	for _, r := range s.RPCs {
 		writeCounts(b, "Dropped of "+r.Name, r.Drops)

@@ -9,13 +9,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/link"
+	"github.com/uplink-rpc/uplink/internal/lab/simlink"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
 // Settings are what a visitor changes.
 type Settings struct {
-	Link  link.Config
+	Link  simlink.Config
 	Codec rpcdelta.Codec
 	// Redundancy is as rpcdelta.EncoderConfig has it.
 	Redundancy int

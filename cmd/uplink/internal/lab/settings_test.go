@@ -6,13 +6,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/link"
+	"github.com/uplink-rpc/uplink/internal/lab/simlink"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
 // begun is what the tests' games begin with.
 var begun = Settings{
-	Link:  link.Config{RTT: 80 * time.Millisecond, Loss: 0.05, Burst: 1, Seed: 7},
+	Link:  simlink.Config{RTT: 80 * time.Millisecond, Loss: 0.05, Burst: 1, Seed: 7},
 	Codec: rpcdelta.Adaptive,
 }
 

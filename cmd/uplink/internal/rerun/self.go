@@ -146,5 +146,5 @@ func (c *compared) Dropped(_ time.Time, rpc int, d ds.Drop, _ bool) {
 
 func (c *compared) Bound(ds.Binding)                         {}
 func (c *compared) Withheld(time.Time, int, uint64, ds.Drop) {}
-func (c *compared) Carried(transport.Carried)                {}
+func (c *compared) Carried(transport.TapEvent)               {}
 func (c *compared) Left(error)                               {}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/bots"
-	"github.com/uplink-rpc/uplink/internal/link"
+	"github.com/uplink-rpc/uplink/internal/lab/simlink"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/trace"
 	"github.com/uplink-rpc/uplink/transport/simnet"
@@ -80,7 +80,7 @@ func soak(ctx context.Context, traces []*trace.Trace, o Options, show func(Phase
 func (r *run) bots() bots.Options {
 	o := bots.Options{
 		To: r.server.addr, Players: r.options.Players, Rate: r.traces[0].Schema.RateHz(), Ramp: r.options.Phase / 2,
-		Wait: answer, Codec: rpcdelta.DefaultCodec, Link: link.Config{Burst: 1}, Network: r.network,
+		Wait: answer, Codec: rpcdelta.DefaultCodec, Link: simlink.Config{Burst: 1}, Network: r.network,
 		Issuer: r.server.key.Issuer(), RebindEvery: 2 * r.options.Phase,
 	}
 	return o

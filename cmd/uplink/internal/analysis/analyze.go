@@ -1,0 +1,248 @@
+package analysis
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/floor"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/residual"
+	"github.com/uplink-rpc/uplink/internal/lab/bench"
+	"github.com/uplink-rpc/uplink/internal/lab/simlink"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/trace"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+// Config says what recorded play is run through. It is that of [bench.Config], whose errors name the command's flags.
+type Config struct {
+	// Distance, if not 0, takes the link away: frame n is coded against frame n-Distance.
+	Distance   int
+	Link       simlink.Config
+	AckHz      float64
+	Ring       int
+	Redundancy int
+	Suite      transport.Suite
+	Prior      *rpcdelta.Prior
+	// Progress, if set, is called now and then with what is being done and the share of it that is.
+	Progress func(what string, done float64)
+}
+
+func (c *Config) bench() bench.Config {
+	return bench.Config{
+		Schemes: []string{rpcdelta.Adaptive.String()}, Link: c.Link, Suite: c.Suite, AckHz: c.AckHz, Ring: c.Ring,
+		Redundancy: c.Redundancy, Prior: c.Prior, Distance: c.Distance, Untimed: true,
+	}
+}
+
+// Validate says which flag is wrong, and how.
+func (c *Config) Validate() error {
+	b := c.bench()
+	return b.Validate()
+}
+
+// String says how frames and their baselines lie apart.
+func (c *Config) String() string {
+	if c.Distance != 0 {
+		return fmt.Sprintf("no link, each frame against the one %d before it", c.Distance)
+	}
+	return fmt.Sprintf("%v, acks at %g Hz, seed %d", &c.Link, c.AckHz, c.Link.Seed)
+}
+
+func (c *Config) progress(what string, done float64) {
+	if c.Progress != nil {
+		c.Progress(what, done)
+	}
+}
+
+// Run analyzes a trace. It ends early with the context's error.
+func Run(ctx context.Context, t *trace.Trace, cfg Config) (*Report, error) {
+	b := cfg.bench()
+	b.Fields = true
+	b.Progress = func(_ string, done float64) { cfg.progress(t.Name+" coding", done) }
+	result, err := bench.Run(ctx, t, b)
+	if err != nil {
+		return nil, err
+	}
+	r := &Report{Trace: t.Name, Frames: len(t.Frames), RateHz: t.Schema.RateHz(), Run: cfg.String()}
+	r.take(t.Schema, result.Codecs[0].Profile)
+	m, err := newMoments(ctx, t, &cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.price(t, m, &cfg); err != nil {
+		return nil, err
+	}
+	for i, f := range fieldsOf(t.Schema) {
+		if !f.predicted() {
+			continue
+		}
+		for k := range f.components() {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			cfg.progress(t.Name+" predicting "+f.Name, float64(k)/float64(f.components()))
+			r.Fields[i].Components[k].Predictors = try(t, f, k, m)
+		}
+	}
+	return r, nil
+}
+
+// take takes over what the codec took.
+func (r *Report) take(s *schema.Schema, p *rpcdelta.Profile) {
+	frames := float64(max(p.Frames, 1))
+	r.FullBits, r.HeaderBits, r.PayloadBits = float64(p.FullBits)/frames, float64(p.HeaderBits)/frames, p.PayloadBits/frames
+	r.CountBits, r.RoundingBits = p.CountBits/frames, p.RoundingBits/frames
+	for i := range p.Fields {
+		f := &p.Fields[i]
+		out := Field{Name: f.Name, Kind: string(f.Kind), FullBits: float64(f.FullBits) / frames, Bits: f.Bits / frames, FlagBits: f.FlagBits / frames}
+		names := componentNames(&s.Fields()[i], len(f.Components))
+		for k := range f.Components {
+			out.Components = append(out.Components, component(names[k], &f.Components[k], p))
+		}
+		r.Fields = append(r.Fields, out)
+	}
+}
+
+func component(name string, c *rpcdelta.ComponentProfile, p *rpcdelta.Profile) Component {
+	out := Component{Name: name, Bits: c.Bits / float64(max(p.Frames, 1)), Held: float64(c.Held) / float64(max(p.Coded, 1))}
+	residuals := uint64(0)
+	for _, n := range c.Residuals {
+		residuals += n
+	}
+	out.Zeros = float64(c.Residuals[0]) / float64(max(residuals, 1))
+	for i, n := range c.Predictors {
+		if n > 0 {
+			out.Used = append(out.Used, Share{rpcdelta.PredictorName(i), float64(n) / float64(p.Coded-c.Held)})
+		}
+	}
+	slices.SortStableFunc(out.Used, func(a, b Share) int { return cmp.Compare(b.Share, a.Share) })
+	return out
+}
+
+// componentNames are those of a field's columns where each component is one, or numbers.
+func componentNames(f *schema.Field, n int) []string {
+	out := make([]string, n)
+	for k := range out {
+		switch {
+		case len(f.Columns) == n && f.Kind != schema.KindUnitVec:
+			out[k] = f.Columns[k]
+		case (f.Kind == schema.KindVec2 || f.Kind == schema.KindVec3) && n <= 3:
+			out[k] = f.Name + "." + "xyz"[k:k+1]
+		case n == 1:
+			out[k] = f.Name
+		default:
+			out[k] = fmt.Sprintf("%s.%d", f.Name, k+1)
+		}
+	}
+	return out
+}
+
+// price fills in the floor, at the distance that is usual in the run.
+func (r *Report) price(t *trace.Trace, m *moments, cfg *Config) error {
+	ages := []int{}
+	for i, x := range m.of {
+		if x.base >= 0 {
+			ages = append(ages, i-x.base)
+		}
+	}
+	if len(ages) == 0 {
+		return nil
+	}
+	slices.Sort(ages)
+	distance := ages[len(ages)/2]
+	if len(t.Frames) < floor.Least(distance) {
+		return nil
+	}
+	bills, err := floor.Price(t, distance, false, func(done float64) { cfg.progress(t.Name+" floor", done) })
+	if err != nil {
+		return err
+	}
+	r.FloorDistance = distance
+	for _, b := range bills {
+		for i := range r.Fields {
+			if r.Fields[i].Name == b.Field {
+				sum := b.Flags + b.Values
+				r.Fields[i].FloorBits = &sum
+			}
+		}
+	}
+	return nil
+}
+
+// try has each predictor forecast component k of f in all frames that have a baseline, knowing then what both ends do,
+// and gives the lot, the cheapest first.
+func try(t *trace.Trace, f *field, k int, m *moments) []Predictor {
+	names := f.predictors()
+	n, width := len(m.of), len(names)-1
+	codes := make([]*residual.Ideal, len(names))
+	errors := make([][]float64, len(names)) // by frame
+	for i := range names {
+		codes[i], errors[i] = residual.NewIdeal(), make([]float64, n)
+	}
+	var flags residual.Flags
+	contexts := make([]int, n)
+	fit := newSquares(width - 1) // of all but hold, which adds nothing
+	offsets, ys := make([]float64, n*width), make([]float64, n)
+	bits := make([]float64, len(names))
+	done, learned := 0, 0
+	for i, x := range m.of {
+		if x.base < 0 {
+			continue
+		}
+		for ; learned <= x.base; learned++ {
+			if !m.known[learned] || m.of[learned].base < 0 {
+				continue
+			}
+			held := ys[learned] == 0
+			flags.Learn(contexts[learned], held)
+			for j, c := range codes {
+				if !held || !f.flagged() {
+					c.Learn(errors[j][learned])
+				}
+			}
+			fit.learn(offsets[learned*width+1:][:width-1], ys[learned])
+		}
+		v := view{f, t, i, x}
+		to := offsets[i*width : i*width : (i+1)*width]
+		to, ys[i] = v.offsets(k, to)
+		contexts[i] = v.context(k)
+		flag, held := 0.0, ys[i] == 0 && f.flagged()
+		if f.flagged() {
+			flag = flags.Bits(contexts[i], held)
+		}
+		for j := range names {
+			p := 0.0
+			if j < width {
+				p = to[j]
+			} else {
+				p = fit.predict(to[1:])
+			}
+			e := ys[i] - math.Round(p)
+			if f.Kind != schema.KindQuat {
+				e = f.wrap(k, e)
+			}
+			errors[j][i] = e
+			bits[j] += flag
+			if !held {
+				bits[j] += codes[j].Bits(e)
+			}
+		}
+		done++
+	}
+	out := make([]Predictor, len(names))
+	for j, name := range names {
+		e := make([]float64, 0, done)
+		for i, x := range m.of {
+			if x.base >= 0 {
+				e = append(e, errors[j][i])
+			}
+		}
+		out[j] = Predictor{Name: name, Bits: bits[j] / float64(max(done, 1)), Stats: residual.Describe(e)}
+	}
+	slices.SortStableFunc(out, func(a, b Predictor) int { return cmp.Compare(a.Bits, b.Bits) })
+	return out
+}

@@ -1,0 +1,210 @@
+package analysis
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/uplink-rpc/uplink/internal/lab/bench"
+)
+
+// Grid is what is tried, each with each.
+type Grid struct {
+	// Resolutions are factors on every field's step: 2 is twice as coarse.
+	Resolutions []float64
+	// Redundancies are as rpcdelta.EncoderConfig has them.
+	Redundancies []int
+	// Losses are shares of datagrams, 0 to 1, each way.
+	Losses []float64
+	// Rates are calls a second; each divides the trace's. None are the trace's and half of it.
+	Rates []float64
+}
+
+// Bounds of a grid.
+const (
+	maxCases      = 10_000
+	maxResolution = 1 << 16
+)
+
+// Validate says which flag is wrong, and how.
+func (g *Grid) Validate() error {
+	for _, f := range g.Resolutions {
+		if !(f >= 1./maxResolution && f <= maxResolution) {
+			return fmt.Errorf("--resolutions %g: want factors of 1/%d to %d", f, maxResolution, maxResolution)
+		}
+	}
+	if n := len(g.Resolutions) * len(g.Redundancies) * len(g.Losses) * max(len(g.Rates), 2); n == 0 || n > maxCases {
+		return fmt.Errorf("the grid has %d cases, want 1 to %d", n, maxCases)
+	}
+	return nil
+}
+
+// Case is one case of a grid, and what it came to.
+type Case struct {
+	Resolution float64 `json:"resolution"`
+	Redundancy int     `json:"redundancy"`
+	Loss       float64 `json:"loss"`
+	RateHz     float64 `json:"rate_hz"`
+	// Bits are a sent frame's: payload and header. Kbits is what the client's datagrams take a second, with all that is
+	// around them.
+	Bits  float64 `json:"bits"`
+	Kbits float64 `json:"kbit_per_s"`
+	// Delivered is the share of sent frames that came in time.
+	Delivered float64 `json:"delivered"`
+	// Errors are those of the fields that are rounded.
+	Errors []Error `json:"errors"`
+}
+
+// Error is how far what a server has of a field is from what was recorded, over all recorded rows: the newest frame
+// that came, of those up to the row. Vectors and scalars have the unit of their columns, angles, rotations and directions
+// are in degrees.
+type Error struct {
+	Field string  `json:"field"`
+	Mean  float64 `json:"mean"`
+	P99   float64 `json:"p99"`
+}
+
+// Outcome is what a trace's cases came to.
+type Outcome struct {
+	Trace  string  `json:"trace"`
+	Frames int     `json:"frames"`
+	RateHz float64 `json:"rate_hz"`
+	Run    string  `json:"run"`
+	Cases  []Case  `json:"cases"`
+}
+
+// WhatIf runs a recording through each case, some at a time. cfg says the rest; its distance is 0.
+func WhatIf(ctx context.Context, r *Recording, g Grid, cfg Config) (*Outcome, error) {
+	out := &Outcome{Trace: r.Name, Frames: len(r.Frames), RateHz: r.Schema.RateHz(), Run: cfg.String()}
+	rates := g.Rates
+	if len(rates) == 0 {
+		rates = []float64{out.RateHz, out.RateHz / 2}
+	}
+	for _, rate := range rates {
+		for _, factor := range g.Resolutions {
+			for _, loss := range g.Losses {
+				for _, redundancy := range g.Redundancies {
+					out.Cases = append(out.Cases, Case{Resolution: factor, Redundancy: redundancy, Loss: loss, RateHz: rate})
+				}
+			}
+		}
+	}
+	var mu sync.Mutex // of progress
+	done := 0
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range out.Cases {
+		group.Go(func() error {
+			err := r.runCase(ctx, &out.Cases[i], cfg)
+			mu.Lock()
+			defer mu.Unlock()
+			done++
+			cfg.progress(r.Name+" what if", float64(done)/float64(len(out.Cases)))
+			return err
+		})
+	}
+	return out, group.Wait()
+}
+
+func (r *Recording) runCase(ctx context.Context, c *Case, cfg Config) error {
+	stride := r.Schema.RateHz() / c.RateHz
+	if !(stride >= 1 && math.Abs(stride-math.Round(stride)) < 1e-6) {
+		return fmt.Errorf("--rates %g: %s has %g rows a second, which is no multiple of it", c.RateHz, r.Name, r.Schema.RateHz())
+	}
+	s, err := coarser(r.Schema, c.Resolution, c.RateHz)
+	if err != nil {
+		return err
+	}
+	sent, err := r.As(s, int(math.Round(stride)))
+	if err != nil {
+		return err
+	}
+	b := cfg.bench()
+	b.Link.Loss, b.Redundancy, b.Arrivals = c.Loss, c.Redundancy, true
+	result, err := bench.Run(ctx, sent.Trace, b)
+	if err != nil {
+		return err
+	}
+	counts := &result.Codecs[0]
+	c.Bits, c.Kbits, c.Delivered = counts.PayloadBits+counts.HeaderBits, counts.UpKbits(c.RateHz), counts.DeliveredRatio
+	c.Errors = r.errors(sent, counts.Arrived, int(math.Round(stride)))
+	return nil
+}
+
+// errors compares what came of the frames that were sent with what was recorded.
+func (r *Recording) errors(sent *Recording, arrived []bool, stride int) (out []Error) {
+	for _, f := range fieldsOf(sent.Schema) {
+		if !f.measured() {
+			continue
+		}
+		var all []float64
+		var have []float64 // at the server
+		for n := range r.Frames {
+			if n%stride == 0 && arrived[n/stride] {
+				have = sent.Schema.RestoreField(have[:0], &sent.Frames[n/stride], f.index)
+			}
+			if len(have) > 0 {
+				all = append(all, Off(f.Kind, have, r.Values(n, f.index)))
+			}
+		}
+		e := Error{Field: f.Name}
+		if len(all) > 0 {
+			slices.Sort(all)
+			for _, v := range all {
+				e.Mean += v / float64(len(all))
+			}
+			e.P99 = all[int(math.Ceil(.99*float64(len(all))))-1]
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+// Text gives the cases as a table, with the errors of some fields; redundancy names one.
+func (o *Outcome) Text(fields []string, redundancy func(int) string) [][]string {
+	head := []string{"resolution", "rate", "loss", "redundancy", "bits", "kbit/s", "delivered"}
+	for _, f := range fields {
+		head = append(head, printable(f)+" mean", "99 %")
+	}
+	rows := [][]string{head}
+	for _, c := range o.Cases {
+		row := []string{
+			fmt.Sprintf("x %g", c.Resolution), fmt.Sprintf("%g Hz", c.RateHz), fmt.Sprintf("%g %%", 100*c.Loss), redundancy(c.Redundancy),
+			bits(c.Bits), fmt.Sprintf("%.1f", c.Kbits), fmt.Sprintf("%.2f %%", 100*c.Delivered),
+		}
+		for _, f := range fields {
+			i := slices.IndexFunc(c.Errors, func(e Error) bool { return e.Field == f })
+			if i < 0 {
+				row = append(row, "-", "-")
+				continue
+			}
+			row = append(row, fmt.Sprintf("%.4g", c.Errors[i].Mean), fmt.Sprintf("%.4g", c.Errors[i].P99))
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// Fields names those that have errors.
+func (r *Recording) Fields() (names []string) {
+	for _, f := range fieldsOf(r.Schema) {
+		if f.measured() {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}
+
+// CheckField is an error if there is no such field, or none that has an error.
+func (r *Recording) CheckField(name string) error {
+	if names := r.Fields(); !slices.Contains(names, name) {
+		return fmt.Errorf("--errors %s: %s has no such field that is rounded; it has %s", name, r.Name, strings.Join(names, ", "))
+	}
+	return nil
+}

@@ -1,0 +1,87 @@
+package demo
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+)
+
+// big is what a thousand clients count in a second.
+func big() observation {
+	return observation{
+		rows: []row{
+			{rpc: "PortalMove", sent: rpcdelta.Stats{Delta: 30_000, Intra: 400, FullBits: 6_400_000}, messages: 30_400, bytes: 600_000, sealBytes: 30_400 * 16, delivered: 30_000, missed: 0, rtt: 2 * time.Second},
+			{rpc: "RocketMove", sent: rpcdelta.Stats{Delta: 10_000, Reset: 10_000, FullBits: 4_800_000}, messages: 20_000, bytes: 700_000, sealBytes: 20_000 * 8, delivered: 1000, missed: 9000, rtt: 80 * time.Millisecond},
+		},
+		acks: ds.AckStats{Messages: 10_000, Bytes: 50_000, AEADBytes: 160_000},
+	}
+}
+
+func TestTable(t *testing.T) {
+	var b strings.Builder
+	newPrinter(&b, &Options{}).draw(big(), time.Second)
+	const want = `
+                      kbit/s                                               round
+RPC         calls/s     full     sent  ratio     wire  delivered  intra     trip
+PortalMove    30400   6400.0   4800.0   0.75  16230.4    100.0 %    400  2000 ms
+RocketMove    20000   4800.0   5600.0   1.17  11840.0     10.0 %  10000    80 ms
+all           50400  11200.0  10400.0   0.93  28070.4     77.5 %  10400  1040 ms
+wire: 10400.0 sent, 1209.6 datagram headers, 5171.2 seals, 11289.6 UDP and IP
+acks down, with their datagrams: 4160.0, of which 1280.0 seals
+`
+	if b.String() != want {
+		t.Errorf("%s", b.String())
+	}
+	for line := range strings.Lines(b.String()) {
+		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 80 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+}
+
+// TestRedraw follows the cursor: each table ends where the first one did, and leaves nothing else behind.
+func TestRedraw(t *testing.T) {
+	var b strings.Builder
+	live := newPrinter(&b, &Options{Live: true})
+	live.draw(big(), time.Second)
+	first := b.String()
+	live.draw(big(), time.Second)
+	lines := strings.Count(first, "\n")
+	if want := first + "\x1b[8A\x1b[J" + first; b.String() != want || lines != 8 {
+		t.Errorf("%d lines, then %q", lines, strings.TrimPrefix(b.String(), first))
+	}
+	b.Reset()
+	live.summary(big(), time.Second)
+	if strings.Contains(b.String(), "\x1b") {
+		t.Errorf("the summary takes the last table away: %q", b.String())
+	}
+}
+
+// TestEmpty has nothing to divide by.
+func TestEmpty(t *testing.T) {
+	var b strings.Builder
+	newPrinter(&b, &Options{}).summary(observation{rows: []row{{rpc: "Move"}}}, time.Second)
+	for _, bad := range []string{"NaN", "Inf"} {
+		if strings.Contains(b.String(), bad) {
+			t.Errorf("%s in\n%s", bad, b.String())
+		}
+	}
+}
+
+func TestSince(t *testing.T) {
+	now, before := big(), big()
+	before.rows[0].sent.Delta, before.rows[0].missed, before.rows[0].bytes = 29_000, 0, 500_000
+	before.rows[0].sealBytes = 400_000
+	before.acks.Bytes, before.acks.AEADBytes = 10_000, 100_000
+	got := now.since(before)
+	if r := got.rows[0]; r.sent.Frames() != 1000 || r.bytes != 100_000 || r.sealBytes != 86_400 || r.sent.FullBits != 0 || r.rtt != 2*time.Second {
+		t.Errorf("%+v", r)
+	}
+	if got.acks != (ds.AckStats{Bytes: 40_000, AEADBytes: 60_000}) {
+		t.Errorf("%+v", got.acks)
+	}
+}

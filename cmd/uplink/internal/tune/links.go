@@ -1,0 +1,186 @@
+package tune
+
+import (
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/analysis"
+	"github.com/uplink-rpc/uplink/internal/codec/quat"
+	"github.com/uplink-rpc/uplink/schema"
+)
+
+// Link is a field whose rate of change another one seems to be.
+type Link struct {
+	Field, Velocity int // indexes
+	// Scale is what a unit of the velocity does in a second, Near a usual factor that is near.
+	Scale, Near float64
+	// Fit is the share of the field's changes that the velocity explains, in the second half of the recordings.
+	Fit float64
+}
+
+// leastFit is the least that a link is tried for.
+const leastFit = .3
+
+// links finds what may be linked: by correlating each field's differences with each other field, over the first half of
+// the recordings, and testing it on the rest. The best come first.
+func links(fields []schema.Field, recordings []*analysis.Recording) (out []Link) {
+	for i := range fields {
+		for j := range fields {
+			if i == j || fields[i].Velocity != "" || !linkable(&fields[i], &fields[j]) || circular(fields, i, j) {
+				continue
+			}
+			l := Link{Field: i, Velocity: j}
+			early, late := l.samples(fields, recordings)
+			l.Scale, l.Near = nice(early.slope())
+			if l.Scale == 0 || math.IsNaN(l.Scale) || math.IsInf(l.Scale, 0) {
+				continue
+			}
+			if l.Fit = late.explained(l.Scale); l.Fit >= leastFit {
+				out = append(out, l)
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Link) int {
+		if a.Fit > b.Fit {
+			return -1
+		}
+		return 1
+	})
+	return out
+}
+
+// linkable says whether v may be the velocity of f by its kind.
+func linkable(f, v *schema.Field) bool {
+	want := f.Values()
+	switch f.Kind {
+	case schema.KindQuat:
+		want = 3
+	case schema.KindVec2, schema.KindVec3, schema.KindScalar:
+	default:
+		return false
+	}
+	return (v.Kind == schema.KindVec2 || v.Kind == schema.KindVec3 || v.Kind == schema.KindScalar) && v.Values() == want
+}
+
+// circular says whether the velocities that lead on from field j lead to field i.
+func circular(fields []schema.Field, i, j int) bool {
+	for range fields {
+		if j == i {
+			return true
+		}
+		next := slices.IndexFunc(fields, func(f schema.Field) bool { return f.Name == fields[j].Velocity })
+		if next < 0 {
+			return false
+		}
+		j = next
+	}
+	return true
+}
+
+// samples are pairs of a field's change a second and the mean of the velocity meanwhile.
+type samples struct{ change, rate []float64 }
+
+// samples takes those of the first and the second half of each recording.
+func (l *Link) samples(fields []schema.Field, recordings []*analysis.Recording) (early, late samples) {
+	for _, r := range recordings {
+		hz := r.Schema.RateHz()
+		for n := 1; n < len(r.Frames); n++ {
+			to := &early
+			if n > len(r.Frames)/2 {
+				to = &late
+			}
+			now, was := r.Values(n, l.Field), r.Values(n-1, l.Field)
+			v, w := r.Values(n, l.Velocity), r.Values(n-1, l.Velocity)
+			var turn [3]float64
+			if fields[l.Field].Kind == schema.KindQuat {
+				turn = quat.BetweenFloat(unit4(was), unit4(now))
+			}
+			for k := range v {
+				d := 0.0
+				if fields[l.Field].Kind == schema.KindQuat {
+					d = turn[k]
+				} else {
+					d = now[k] - was[k]
+				}
+				to.change, to.rate = append(to.change, d*hz), append(to.rate, (v[k]+w[k])/2)
+			}
+		}
+	}
+	early.trim()
+	late.trim()
+	return early, late
+}
+
+func unit4(v []float64) (q quat.Float) {
+	n := math.Sqrt(v[0]*v[0] + v[1]*v[1] + v[2]*v[2] + v[3]*v[3])
+	for i := range q {
+		q[i] = v[i] / n
+	}
+	return q
+}
+
+// trim leaves out the hundredth with the largest changes, which are jumps.
+func (s *samples) trim() {
+	if len(s.change) < 100 {
+		return
+	}
+	order := slices.Clone(s.change)
+	for i, v := range order {
+		order[i] = math.Abs(v)
+	}
+	slices.Sort(order)
+	most := order[len(order)-len(order)/100-1]
+	n := 0
+	for i, v := range s.change {
+		if math.Abs(v) <= most {
+			s.change[n], s.rate[n] = v, s.rate[i]
+			n++
+		}
+	}
+	s.change, s.rate = s.change[:n], s.rate[:n]
+}
+
+// slope is what a unit of the velocity does.
+func (s *samples) slope() float64 {
+	xy, xx := 0.0, 0.0
+	for i, x := range s.rate {
+		xy += x * s.change[i]
+		xx += x * x
+	}
+	return xy / xx
+}
+
+// explained is the share of the changes' squares that the velocity takes away.
+func (s *samples) explained(scale float64) float64 {
+	left, all := 0.0, 0.0
+	for i, y := range s.change {
+		e := y - scale*s.rate[i]
+		left += e * e
+		all += y * y
+	}
+	if all == 0 {
+		return 0
+	}
+	return 1 - left/all
+}
+
+// usual are factors between units.
+var usual = []float64{1, 10, 100, 1000, .1, .01, .001, math.Pi / 180, 180 / math.Pi}
+
+// nice is x with three digits, and a usual factor that is near, if there is one: what was recorded may be off the usual
+// one by more than its noise, where the time between rows is not what the rate says.
+func nice(x float64) (rounded, near float64) {
+	rounded, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 3, 64), 64)
+	if err != nil {
+		return 0, 0
+	}
+	for _, v := range usual {
+		for _, sign := range []float64{1, -1} {
+			if math.Abs(x-sign*v) < .25*v {
+				return rounded, sign * v
+			}
+		}
+	}
+	return rounded, rounded
+}

@@ -1,0 +1,310 @@
+package tune
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/analysis"
+	"github.com/uplink-rpc/uplink/internal/lab/bench"
+	"github.com/uplink-rpc/uplink/internal/lab/simlink"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+// Config says what is asked for.
+type Config struct {
+	Bounds []Bound
+	// Units are those of fields' columns, where their names do not say.
+	Units map[string]string
+	Link  simlink.Config
+	AckHz float64
+	Suite transport.Suite
+	// Delivery is the share of frames that is to arrive in time.
+	Delivery float64
+	// Progress, if set, is called now and then with what is being tried and the share of all that is done, about.
+	Progress func(what string, done float64)
+}
+
+// Validate says which flag is wrong, and how.
+func (c *Config) Validate() error {
+	if !(c.Delivery >= rpcdelta.MinDelivery && c.Delivery <= rpcdelta.MaxDelivery) {
+		return fmt.Errorf("--delivery %g: want %g to %g", c.Delivery, rpcdelta.MinDelivery, rpcdelta.MaxDelivery)
+	}
+	for name, u := range c.Units {
+		if _, known := unitOf(u); !known {
+			return fmt.Errorf("--unit %s=%s: there are %s", name, u, Units())
+		}
+	}
+	b := c.bench(rpcdelta.DefaultRing, rpcdelta.RedundancyAuto)
+	return b.Validate()
+}
+
+func (c *Config) bench(ring, redundancy int) bench.Config {
+	return bench.Config{
+		Schemes: []string{rpcdelta.Adaptive.String()}, Link: c.Link, AckHz: c.AckHz, Suite: c.Suite, Ring: ring, Redundancy: redundancy, Untimed: true,
+	}
+}
+
+// Step is what one change came to.
+type Step struct {
+	What string `json:"what"`
+	Cost
+}
+
+// Cost is what recordings take, on average over their frames: Bits of payload and header a sent frame, Kbits of a
+// client's datagrams a second, and the share of frames that came in time.
+type Cost struct {
+	Bits      float64 `json:"bits"`
+	Kbits     float64 `json:"kbit_per_s"`
+	Delivered float64 `json:"delivered"`
+}
+
+// Kept is how a bound is kept, in the unit of the field's columns, or degrees.
+type Kept struct {
+	Field string  `json:"field"`
+	Bound float64 `json:"bound"`
+	// Measured is the largest error in the recordings.
+	Measured float64 `json:"measured"`
+}
+
+// Result is what is proposed.
+type Result struct {
+	Steps []Step `json:"steps"`
+	Kept  []Kept `json:"kept"`
+	// Redundancy and Ring are as rpcdelta.EncoderConfig has them.
+	Redundancy int            `json:"redundancy"`
+	Ring       int            `json:"ring"`
+	Schema     *schema.Schema `json:"-"`
+}
+
+// tuner is a search in progress.
+type tuner struct {
+	ctx        context.Context
+	cfg        Config
+	recordings []*analysis.Recording
+	fields     []schema.Field
+	ring       int
+	redundancy int
+	result     Result
+	done       int
+}
+
+// Run tunes the schema of recordings, which all have the same one. It ends early with the context's error.
+func Run(ctx context.Context, recordings []*analysis.Recording, cfg Config) (*Result, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if len(recordings) == 0 {
+		return nil, errors.New("there is nothing to tune for: want a recording")
+	}
+	first := recordings[0].Schema
+	for _, r := range recordings[1:] {
+		if r.Schema.Fingerprint() != first.Fingerprint() {
+			return nil, fmt.Errorf("%s: its schema is another one than that of %s: tune each alone", r.Name, recordings[0].Name)
+		}
+	}
+	t := &tuner{ctx: ctx, cfg: cfg, recordings: recordings, fields: slices.Clone(first.Fields()), ring: rpcdelta.DefaultRing}
+	for _, stage := range []func() error{t.begin, t.tighten, t.link, t.chooseRedundancy, t.chooseRing, t.finish} {
+		if err := stage(); err != nil {
+			return nil, err
+		}
+	}
+	return &t.result, nil
+}
+
+// cost runs all recordings as things stand.
+func (t *tuner) cost(what string) (c Cost, err error) {
+	t.done++
+	frames := 0.0
+	for _, r := range t.recordings {
+		if t.cfg.Progress != nil {
+			t.cfg.Progress(what, 1-1/(1+float64(t.done)/12))
+		}
+		s, err := schema.New(r.Schema.RPC(), r.Schema.RateHz(), t.fields)
+		if err != nil {
+			return c, err
+		}
+		sent, err := r.As(s, 1)
+		if err != nil {
+			return c, err
+		}
+		result, err := bench.Run(t.ctx, sent.Trace, t.cfg.bench(t.ring, t.redundancy))
+		if err != nil {
+			return c, err
+		}
+		n, counts := float64(len(sent.Frames)), &result.Codecs[0]
+		c.Bits += n * (counts.PayloadBits + counts.HeaderBits)
+		c.Kbits += n * counts.UpKbits(s.RateHz())
+		c.Delivered += n * counts.DeliveredRatio
+		frames += n
+	}
+	c.Bits, c.Kbits, c.Delivered = c.Bits/frames, c.Kbits/frames, c.Delivered/frames
+	return c, nil
+}
+
+// step notes a change that stays.
+func (t *tuner) step(what string) error {
+	c, err := t.cost(what)
+	t.result.Steps = append(t.result.Steps, Step{what, c})
+	return err
+}
+
+// last is what the last step came to.
+func (t *tuner) last() Cost { return t.result.Steps[len(t.result.Steps)-1].Cost }
+
+func (t *tuner) begin() error { return t.step("as the schema has it") }
+
+// tighten fits resolutions to the bounds.
+func (t *tuner) tighten() error {
+	for i := range t.cfg.Bounds {
+		b := &t.cfg.Bounds[i]
+		at := slices.IndexFunc(t.fields, func(f schema.Field) bool { return f.Name == b.Field })
+		if at < 0 {
+			return fmt.Errorf("--error %s: %s has no such field; there are %s", b.Field, t.recordings[0].Schema.RPC(), names(t.fields))
+		}
+		f := &t.fields[at]
+		limit, err := b.limit(f, t.cfg.Units[b.Field])
+		if err != nil {
+			return err
+		}
+		before := *f
+		if err := tighten(f, limit); err != nil {
+			return err
+		}
+		t.result.Kept = append(t.result.Kept, Kept{Field: b.Field, Bound: limit})
+		what := fmt.Sprintf("%s: resolution %g, was %g", f.Name, f.Resolution, before.Resolution)
+		if f.Resolution == 0 {
+			what = fmt.Sprintf("%s: %d bits, was %d", f.Name, f.Bits, before.Bits)
+		}
+		if f.Resolution == before.Resolution && f.Bits == before.Bits {
+			what = f.Name + ": fits its bound as it is"
+		}
+		if err := t.step(what); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func names(fields []schema.Field) string {
+	var all []string
+	for i := range fields {
+		all = append(all, fields[i].Name)
+	}
+	return strings.Join(all, ", ")
+}
+
+// worthwhile is the share of the bits that a change has to save.
+const worthwhile = .002
+
+// link tries the links that the recordings suggest, and keeps those that save bits.
+func (t *tuner) link() error {
+	for _, l := range links(t.fields, t.recordings) {
+		f := &t.fields[l.Field]
+		if f.Velocity != "" || circular(t.fields, l.Field, l.Velocity) {
+			continue // a better one was taken meanwhile
+		}
+		what := fmt.Sprintf("%s: velocity %s", f.Name, t.fields[l.Velocity].Name)
+		f.Velocity, f.VelocityScale = t.fields[l.Velocity].Name, l.Near
+		c, err := t.cost(what)
+		if err != nil {
+			return err
+		}
+		if l.Scale != l.Near {
+			f.VelocityScale = l.Scale
+			exact, err := t.cost(what)
+			if err != nil {
+				return err
+			}
+			if exact.Bits < c.Bits*(1-worthwhile) {
+				c = exact
+			} else {
+				f.VelocityScale = l.Near
+			}
+		}
+		if c.Bits > t.last().Bits*(1-worthwhile) {
+			f.Velocity, f.VelocityScale = "", 0
+			continue
+		}
+		if f.VelocityScale != 1 {
+			what += fmt.Sprintf(" x %g", f.VelocityScale)
+		}
+		t.result.Steps = append(t.result.Steps, Step{what, c})
+	}
+	return nil
+}
+
+// chooseRedundancy takes the cheapest that delivers what is asked for, or if none does the one that delivers most.
+func (t *tuner) chooseRedundancy() error {
+	best, at := t.last(), t.redundancy
+	for _, n := range []int{rpcdelta.RedundancyOff, 1, 2, 3, 4} {
+		t.redundancy = n
+		c, err := t.cost("redundancy")
+		if err != nil {
+			return err
+		}
+		enough := best.Delivered >= t.cfg.Delivery
+		if c.Delivered >= t.cfg.Delivery && (!enough || c.Kbits < best.Kbits) || !enough && c.Delivered > best.Delivered {
+			best, at = c, n
+		}
+	}
+	if t.redundancy = at; at == rpcdelta.RedundancyAuto {
+		return nil
+	}
+	what := fmt.Sprintf("redundancy %d, was auto", at)
+	if at == rpcdelta.RedundancyOff {
+		what = "redundancy off, was auto"
+	}
+	t.result.Steps = append(t.result.Steps, Step{what, best})
+	return nil
+}
+
+// slack is the share of bits that a smaller ring may take more, and that of frames that it may lose more.
+const (
+	slack     = .005
+	slackLost = .0005
+)
+
+// chooseRing takes the smallest that costs next to nothing.
+func (t *tuner) chooseRing() error {
+	best := t.last()
+	for _, n := range []int{16, 24, 32, 48} {
+		t.ring = n
+		c, err := t.cost("ring")
+		if err != nil {
+			return err
+		}
+		if c.Bits <= best.Bits*(1+slack) && c.Delivered >= best.Delivered-slackLost {
+			t.result.Steps = append(t.result.Steps, Step{fmt.Sprintf("ring %d, was %d", n, rpcdelta.DefaultRing), c})
+			return nil
+		}
+	}
+	t.ring = rpcdelta.DefaultRing
+	return nil
+}
+
+// finish measures the errors.
+func (t *tuner) finish() error {
+	r := t.recordings[0].Schema
+	s, err := schema.New(r.RPC(), r.RateHz(), t.fields)
+	if err != nil {
+		return err
+	}
+	t.result.Schema, t.result.Ring, t.result.Redundancy = s, t.ring, t.redundancy
+	for _, rec := range t.recordings {
+		sent, err := rec.As(s, 1)
+		if err != nil {
+			return err
+		}
+		for i := range t.result.Kept {
+			k := &t.result.Kept[i]
+			at := slices.IndexFunc(t.fields, func(f schema.Field) bool { return f.Name == k.Field })
+			k.Measured = max(k.Measured, sent.RoundingError(at))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,340 @@
+package bitio
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// model is a writer of single bits, each in a byte of its own.
+type model []byte
+
+func (m *model) write(v uint64, n uint) {
+	for i := range n {
+		*m = append(*m, byte(v>>i&1))
+	}
+}
+
+// truncated is the engine's loop, word for word.
+func (m *model) truncated(v, limit uint32) {
+	value := uint64(0)
+	for mask := uint64(1); value+mask < uint64(limit); mask <<= 1 {
+		bit := uint64(v) & mask
+		m.write(min(bit, 1), 1)
+		value |= bit
+	}
+}
+
+func (m *model) align() {
+	for len(*m)%8 != 0 {
+		*m = append(*m, 0)
+	}
+}
+
+func (m *model) bytes() []byte {
+	m.align()
+	out := make([]byte, len(*m)/8)
+	for i, bit := range *m {
+		out[i/8] |= bit << (i % 8)
+	}
+	return out
+}
+
+func TestBitOrder(t *testing.T) {
+	var w Writer
+	w.WriteBits(1, 1)
+	w.WriteBits(0b10, 2)
+	w.WriteBits(0xff, 5) // three bits too many in v
+	w.WriteBits(0x8001, 16)
+	if got, want := w.Bytes(), []byte{0b11111_10_1, 0x01, 0x80}; !bytes.Equal(got, want) {
+		t.Fatalf("got %x, want %x", got, want)
+	}
+}
+
+// TestTruncatedSizes pins the header of the engine's packed vector and a few limits, and compares
+// all small ones with the engine's loop.
+func TestTruncatedSizes(t *testing.T) {
+	for v := range uint32(24) {
+		want := 5
+		if v >= 8 && v < 16 {
+			want = 4
+		}
+		if got := TruncatedBits(v, 24); got != want {
+			t.Errorf("TruncatedBits(%d, 24) = %d, want %d", v, got, want)
+		}
+	}
+	for _, c := range []struct {
+		v, limit uint32
+		want     int
+	}{
+		{0, 1, 0},
+		{0, 2, 1},
+		{1, 2, 1},
+		{math.MaxUint32 - 1, math.MaxUint32, 32},
+		{1<<31 - 1, math.MaxUint32, 31},
+		{1<<31 - 1, 1 << 31, 31},
+	} {
+		if got := TruncatedBits(c.v, c.limit); got != c.want {
+			t.Errorf("TruncatedBits(%d, %d) = %d, want %d", c.v, c.limit, got, c.want)
+		}
+	}
+	for limit := range uint32(140) {
+		for v := range limit {
+			checkTruncated(t, v, limit)
+		}
+	}
+}
+
+func checkTruncated(t *testing.T, v, limit uint32) {
+	t.Helper()
+	var m model
+	m.truncated(v, limit)
+	var w Writer
+	w.WriteTruncated(v, limit)
+	if w.Bits() != len(m) || TruncatedBits(v, limit) != len(m) {
+		t.Fatalf("%d below %d: %d bits written, %d told, want %d", v, limit, w.Bits(), TruncatedBits(v, limit), len(m))
+	}
+	coded := w.Bytes()
+	if !bytes.Equal(coded, m.bytes()) {
+		t.Fatalf("%d below %d: %x, want %x", v, limit, coded, m.bytes())
+	}
+	var r Reader
+	r.Reset(coded)
+	if got := r.ReadTruncated(limit); got != v || r.Err() != nil {
+		t.Fatalf("%d below %d reads as %d, %v", v, limit, got, r.Err())
+	}
+}
+
+// item is one thing written: n bits, a truncated integer, an alignment or bytes.
+type item struct {
+	kind  int
+	v     uint64
+	n     uint
+	limit uint32
+	b     []byte
+}
+
+const (
+	kindBits = iota
+	kindTruncated
+	kindAlign
+	kindBytes
+	kinds
+)
+
+var items = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) item {
+	it := item{kind: rapid.IntRange(0, kinds-1).Draw(t, "kind")}
+	switch it.kind {
+	case kindBits:
+		it.v = rapid.Uint64().Draw(t, "v")
+		it.n = rapid.UintRange(0, 64).Draw(t, "n")
+	case kindTruncated:
+		it.limit = rapid.Uint32Range(1, math.MaxUint32).Draw(t, "limit")
+		it.v = uint64(rapid.Uint32Range(0, it.limit-1).Draw(t, "v"))
+	case kindBytes:
+		it.b = rapid.SliceOfN(rapid.Byte(), 0, 20).Draw(t, "bytes")
+	}
+	return it
+}), 0, 40)
+
+func TestAgainstModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		prefix := rapid.SliceOfN(rapid.Byte(), 0, 3).Draw(t, "prefix")
+		list := items.Draw(t, "items")
+		var m model
+		var w Writer
+		w.Reset(bytes.Clone(prefix))
+		for _, it := range list {
+			writeItem(&w, &m, it)
+			if w.Bits() != len(m) {
+				t.Fatalf("Bits() = %d after %+v, want %d", w.Bits(), it, len(m))
+			}
+		}
+		written := len(m)
+		got := w.Bytes()
+		if want := append(prefix, m.bytes()...); !bytes.Equal(got, want) {
+			t.Fatalf("wrote %x, want %x", got, want)
+		}
+
+		coded := bytes.Clone(got)
+		var r Reader
+		r.Reset(got[len(prefix):])
+		for _, it := range list {
+			readItem(t, &r, it)
+		}
+		if left := len(m) - written; r.Len() != left || r.Err() != nil {
+			t.Fatalf("%d bits left, %v; want %d", r.Len(), r.Err(), left)
+		}
+		if !bytes.Equal(got, coded) {
+			t.Fatal("reading changed the input")
+		}
+	})
+}
+
+func writeItem(w *Writer, m *model, it item) {
+	switch it.kind {
+	case kindBits:
+		w.WriteBits(it.v, it.n)
+		m.write(it.v, it.n)
+	case kindTruncated:
+		w.WriteTruncated(uint32(it.v), it.limit)
+		m.truncated(uint32(it.v), it.limit)
+	case kindAlign:
+		w.Align()
+		m.align()
+	case kindBytes:
+		w.Align()
+		w.AppendBytes(it.b)
+		m.align()
+		for _, b := range it.b {
+			m.write(uint64(b), 8)
+		}
+	}
+}
+
+func readItem(t *rapid.T, r *Reader, it item) {
+	switch it.kind {
+	case kindBits:
+		if got, want := r.ReadBits(it.n), it.v&(1<<it.n-1); got != want {
+			t.Fatalf("read %x for %x", got, want)
+		}
+	case kindTruncated:
+		if got := r.ReadTruncated(it.limit); uint64(got) != it.v {
+			t.Fatalf("read %d for %d below %d", got, it.v, it.limit)
+		}
+	case kindAlign:
+		r.Align()
+	case kindBytes:
+		r.Align()
+		rest := r.Rest()
+		if !bytes.HasPrefix(rest, it.b) || cap(rest) != len(rest) {
+			t.Fatalf("rest %x (capacity %d) for %x", rest, cap(rest), it.b)
+		}
+		rest = rest[len(it.b):]
+		r.Reset(rest)
+	}
+}
+
+func TestBytesThenMore(t *testing.T) {
+	var w Writer
+	w.WriteBits(1, 3)
+	if got := w.Bytes(); !bytes.Equal(got, []byte{1}) {
+		t.Fatalf("got %x", got)
+	}
+	w.WriteBits(0x302, 16)
+	if got := w.Bytes(); !bytes.Equal(got, []byte{1, 2, 3}) || w.Bits() != 24 {
+		t.Fatalf("got %x, %d bits", got, w.Bits())
+	}
+}
+
+func TestMisusePanics(t *testing.T) {
+	var w Writer
+	w.WriteBits(0, 1)
+	var r Reader
+	r.Reset([]byte{0, 0})
+	r.ReadBits(1)
+	for name, f := range map[string]func(){
+		"write 65":         func() { w.WriteBits(0, 65) },
+		"write huge":       func() { w.WriteBits(0, math.MaxUint) },
+		"truncated":        func() { w.WriteTruncated(24, 24) },
+		"truncated zero":   func() { w.WriteTruncated(0, 0) },
+		"bits":             func() { TruncatedBits(24, 24) },
+		"unaligned append": func() { w.AppendBytes(nil) },
+		"read 65":          func() { r.ReadBits(65) },
+		"read huge":        func() { r.ReadBits(math.MaxUint) },
+		"unaligned rest":   func() { r.Rest() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				if recover() == nil {
+					t.Error("no panic")
+				}
+			}()
+			f()
+		})
+	}
+}
+
+// TestShort reads one bit too many from every length and at every offset.
+func TestShort(t *testing.T) {
+	for size := range 12 {
+		src := bytes.Repeat([]byte{0xff}, size)
+		for skip := range uint(min(size*8, 64) + 1) {
+			n := uint(size*8) - skip + 1
+			if n > 64 {
+				continue
+			}
+			var r Reader
+			r.Reset(src)
+			r.ReadBits(skip)
+			if got := r.ReadBits(n - 1); got != 1<<(n-1)-1 || r.Len() != 0 || r.Err() != nil {
+				t.Fatalf("%d bytes, %d bits after %d: %x, %d left, %v", size, n-1, skip, got, r.Len(), r.Err())
+			}
+			r.Reset(src)
+			r.ReadBits(skip)
+			if got := r.ReadBits(n); got != 0 || !errors.Is(r.Err(), ErrShort) {
+				t.Fatalf("%d bytes, %d bits after %d: %x, %v", size, n, skip, got, r.Err())
+			}
+		}
+	}
+}
+
+func TestErrorsStick(t *testing.T) {
+	var r Reader
+	if r.Reset([]byte{0b1111, 0xff}); r.ReadBits(3) != 7 {
+		t.Fatal("first bits")
+	}
+	r.Align()
+	if !errors.Is(r.Err(), ErrPadding) {
+		t.Fatalf("Align over a one: %v", r.Err())
+	}
+	if r.ReadBits(1) != 0 || r.ReadTruncated(24) != 0 || r.Len() != 0 || len(r.Rest()) != 0 {
+		t.Fatal("something left after an error")
+	}
+	if r.Align(); !errors.Is(r.Err(), ErrPadding) {
+		t.Fatalf("the first error was replaced by %v", r.Err())
+	}
+	if r.Reset([]byte{0b111}); r.ReadBits(3) != 7 || r.Err() != nil {
+		t.Fatal("Reset does not forget the error")
+	}
+	if r.Align(); r.Err() != nil || r.Len() != 0 {
+		t.Fatalf("Align over zeros: %v, %d left", r.Err(), r.Len())
+	}
+	// The first four bits of 7 are there, the fifth is not.
+	if r.Reset([]byte{7 << 4}); r.ReadBits(4) != 0 || r.ReadTruncated(24) != 0 || !errors.Is(r.Err(), ErrShort) {
+		t.Fatalf("truncated integer cut short: %v", r.Err())
+	}
+	if r.Reset(nil); r.ReadTruncated(0) != 0 || r.ReadTruncated(1) != 0 || r.Err() != nil {
+		t.Fatalf("limits without bits: %v", r.Err())
+	}
+}
+
+func TestNoAllocations(t *testing.T) {
+	dst := make([]byte, 0, 64)
+	var w Writer
+	var r Reader
+	if n := testing.AllocsPerRun(100, func() {
+		w.Reset(dst)
+		for i := range uint(12) {
+			w.WriteBits(uint64(i), 3*i)
+		}
+		w.WriteTruncated(7, 24)
+		w.Align()
+		w.AppendBytes(dst[:3])
+		r.Reset(w.Bytes())
+		for i := range uint(12) {
+			r.ReadBits(3 * i)
+		}
+		r.ReadTruncated(24)
+		r.Align()
+		r.Rest()
+	}); n != 0 {
+		t.Errorf("%v allocations a run", n)
+	}
+	if r.Err() != nil {
+		t.Error(r.Err())
+	}
+}

@@ -1,0 +1,175 @@
+// Package msgpack encodes values as canonical msgpack, and checks msgpack before a decoder that
+// trusts its counts reads it.
+package msgpack
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	lib "github.com/vmihailenco/msgpack/v5"
+)
+
+// maxDepth is the maximum nesting of a msgpack value.
+const maxDepth = 32
+
+// ErrMalformed reports that bytes are not one well-formed msgpack value.
+var ErrMalformed = errors.New("malformed msgpack")
+
+// AppendMarshal appends v as msgpack with the entries of every map sorted by
+// their encoded keys, so that equal values give equal bytes.
+func AppendMarshal(dst []byte, v any) ([]byte, error) {
+	b, err := lib.Marshal(v)
+	if err != nil {
+		return dst, err
+	}
+	out, rest, err := appendSorted(dst, b, 0)
+	if err == nil && len(rest) != 0 {
+		err = ErrMalformed
+	}
+	if err != nil {
+		return dst, err
+	}
+	return out, nil
+}
+
+// Unmarshal decodes b, all of it, into v, a pointer. It rejects counts that exceed what b contains
+// before it allocates memory for them. A value that does not fit the type of v is an error,
+// although the decoder panics at some of them.
+func Unmarshal(b []byte, v any) (err error) {
+	exts, err := check(b)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%w: %v", ErrMalformed, r)
+		}
+	}()
+	d := lib.GetDecoder()
+	d.Reset(&source{Reader: *bytes.NewReader(b), exts: exts})
+	err = d.Decode(v)
+	lib.PutDecoder(d)
+	return err
+}
+
+// head describes the first bytes of a value: its own size, and the number of values that follow it
+// as its children.
+type head struct {
+	size     int // bytes of the value itself, without its children
+	children int
+	isMap    bool
+	ext      int // bytes of size that are the body of an extension, the last ones
+}
+
+// parseHead parses the head of the first value of b, without its children.
+func parseHead(b []byte) (head, error) {
+	if len(b) == 0 {
+		return head{}, ErrMalformed
+	}
+	c := b[0]
+	switch {
+	case c <= 0x7f || c >= 0xe0: // small integers
+		return head{size: 1}, nil
+	case c <= 0x8f:
+		return head{size: 1, children: 2 * int(c&0x0f), isMap: true}, nil
+	case c <= 0x9f:
+		return head{size: 1, children: int(c & 0x0f)}, nil
+	case c <= 0xbf:
+		return head{size: 1 + int(c&0x1f)}, nil
+	}
+	f := forms[c-0xc0]
+	if f.count == 0 {
+		if f.size == 0 {
+			return head{}, fmt.Errorf("%w: byte %#x", ErrMalformed, c)
+		}
+		return head{size: f.size, ext: f.ext}, nil
+	}
+	if len(b) < 1+f.count {
+		return head{}, ErrMalformed
+	}
+	var wide [8]byte
+	copy(wide[8-f.count:], b[1:1+f.count])
+	n := binary.BigEndian.Uint64(wide[:])
+	if n > uint64(len(b)) { // every byte, and every child, takes at least one
+		return head{}, fmt.Errorf("%w: a count of %d in %d bytes", ErrMalformed, n, len(b))
+	}
+	switch f.holds {
+	case holdsPairs:
+		return head{size: 1 + f.count, children: 2 * int(n), isMap: true}, nil
+	case holdsValues:
+		return head{size: 1 + f.count, children: int(n)}, nil
+	case holdsExt:
+		return head{size: 1 + f.count + 1 + int(n), ext: int(n)}, nil
+	case holdsBytes:
+	}
+	return head{size: 1 + f.count + int(n)}, nil
+}
+
+type holds uint8
+
+const (
+	holdsBytes holds = iota
+	holdsExt         // a type byte, and bytes
+	holdsValues
+	holdsPairs
+)
+
+// forms describes the values that start with 0xc0 to 0xdf: their size if it is fixed, with the size
+// of an extension's body, or the size of their count and what it counts.
+var forms = [32]struct {
+	size, count int
+	holds       holds
+	ext         int
+}{
+	0x00: {size: 1},                  // nil; 0xc1 is never used
+	0x02: {size: 1}, 0x03: {size: 1}, // false, true
+	0x04: {count: 1}, 0x05: {count: 2}, 0x06: {count: 4}, // bin
+	0x07: {count: 1, holds: holdsExt}, 0x08: {count: 2, holds: holdsExt}, 0x09: {count: 4, holds: holdsExt}, // ext
+	0x0a: {size: 5}, 0x0b: {size: 9}, // floats
+	0x0c: {size: 2}, 0x0d: {size: 3}, 0x0e: {size: 5}, 0x0f: {size: 9}, // uints
+	0x10: {size: 2}, 0x11: {size: 3}, 0x12: {size: 5}, 0x13: {size: 9}, // ints
+	0x14: {size: 3, ext: 1}, 0x15: {size: 4, ext: 2}, 0x16: {size: 6, ext: 4}, 0x17: {size: 10, ext: 8}, 0x18: {size: 18, ext: 16}, // fixext
+	0x19: {count: 1}, 0x1a: {count: 2}, 0x1b: {count: 4}, // str
+	0x1c: {count: 2, holds: holdsValues}, 0x1d: {count: 4, holds: holdsValues}, // array
+	0x1e: {count: 2, holds: holdsPairs}, 0x1f: {count: 4, holds: holdsPairs}, // map
+}
+
+// appendSorted appends the first value of b with sorted maps and returns the bytes that follow it.
+func appendSorted(dst, b []byte, depth int) (out, rest []byte, err error) {
+	h, err := parseHead(b)
+	if err != nil {
+		return dst, nil, err
+	}
+	if h.size > len(b) || depth > maxDepth {
+		return dst, nil, ErrMalformed
+	}
+	dst, rest = append(dst, b[:h.size]...), b[h.size:]
+	if !h.isMap {
+		for range h.children {
+			if dst, rest, err = appendSorted(dst, rest, depth+1); err != nil {
+				return dst, nil, err
+			}
+		}
+		return dst, rest, nil
+	}
+	type entry struct{ key, value []byte }
+	var entries []entry
+	for range h.children / 2 {
+		var e entry
+		if e.key, rest, err = appendSorted(nil, rest, depth+1); err != nil {
+			return dst, nil, err
+		}
+		if e.value, rest, err = appendSorted(nil, rest, depth+1); err != nil {
+			return dst, nil, err
+		}
+		entries = append(entries, e)
+	}
+	slices.SortFunc(entries, func(x, y entry) int { return bytes.Compare(x.key, y.key) })
+	for _, e := range entries {
+		dst = append(append(dst, e.key...), e.value...)
+	}
+	return dst, rest, nil
+}

@@ -1,0 +1,59 @@
+package quat
+
+import (
+	"github.com/uplink-rpc/uplink/internal/codec/fixed"
+	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
+)
+
+// Doubts is the number of levels of uncertainty of a prediction.
+const Doubts = 8
+
+// LargestModel holds the adaptive probabilities of the index of the largest element, given a
+// prediction. Call Init before use.
+type LargestModel struct {
+	first [rangecoder.Levels][Doubts]rangecoder.Prob // it is another than that of the prediction
+	other [2]rangecoder.Prob
+}
+
+// Init resets the model to its initial probabilities.
+func (m *LargestModel) Init() {
+	for i := range m.first {
+		rangecoder.Fill(m.first[i][:], rangecoder.Half, 0)
+	}
+	rangecoder.Fill(m.other[:], rangecoder.Half, 0)
+}
+
+// Code codes the index of the largest element, 0 to 3, of an orientation of the quantizer g whose
+// prediction is q. It reports whether the index differs from that of q. doubt is below [Doubts].
+func (m *LargestModel) Code(c *rangecoder.Coder, index int, q *Fixed, g *Quantizer, doubt int) (largest int, other bool) {
+	first, second := 0, -1
+	for i := range q {
+		if fixed.Abs(q[i]) > fixed.Abs(q[first]) {
+			first = i
+		}
+	}
+	for i := range q {
+		if i != first && (second < 0 || fixed.Abs(q[i]) > fixed.Abs(q[second])) {
+			second = i
+		}
+	}
+	margin := g.Size(fixed.Abs(q[first]) - fixed.Abs(q[second]))
+	if !c.Bit(&m.first[fixed.Clamp((margin+256)*2>>8, 0, rangecoder.Levels-1)][doubt], index != first) {
+		return first, false
+	}
+	if !c.Bit(&m.other[0], index != second) {
+		return second, true
+	}
+	var rest [2]int
+	n := 0
+	for i := range q {
+		if i != first && i != second {
+			rest[n] = i
+			n++
+		}
+	}
+	if c.Bit(&m.other[1], index == rest[1]) {
+		return rest[1], true
+	}
+	return rest[0], true
+}

@@ -1,0 +1,164 @@
+package rangecoder
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// Encoder appends one payload to a buffer. Call Reset before use.
+type Encoder struct {
+	buf    []byte
+	start  int // of the payload in buf
+	shared int // 1 if its first byte holds something else too
+	low    uint64
+	over   uint64 // 1 if low ran over since the last shift: what is in buf is one more
+	rng    uint64
+}
+
+// Reset starts a payload at the end of dst. If free, 0 to 7, is not 0, the payload starts in that
+// many low bits of the last byte of dst, which must be zero.
+func (e *Encoder) Reset(dst []byte, free uint) {
+	e.buf, e.start, e.shared = dst, len(dst), 0
+	e.low, e.over, e.rng = 0, 0, 1<<64-1
+	if free > 0 {
+		e.start, e.shared = len(dst)-1, 1
+		e.buf = dst[:e.start]
+		e.low, e.rng = uint64(dst[e.start])<<56, 1<<(56+free&63)
+	}
+}
+
+// Bit codes one decision; p0 is the frequency of 0, in 1 to Scale-1.
+func (e *Encoder) Bit(bit bool, p0 uint32) {
+	e.BitNoRenorm(bit, p0)
+	e.Renorm()
+}
+
+// BitNoRenorm is Bit without the Renorm that must follow it. The compiler inlines each of the two,
+// but not their sum.
+func (e *Encoder) BitNoRenorm(bit bool, p0 uint32) {
+	t := (e.rng >> ScaleBits) * uint64(p0)
+	below, rng := uint64(0), t
+	if bit {
+		below = t
+	}
+	if bit {
+		rng = e.rng - t
+	}
+	e.rng = rng
+	e.add(below)
+}
+
+// Renorm widens the range to the minimum that the next decision needs.
+func (e *Encoder) Renorm() {
+	if e.rng < least {
+		e.shift()
+	}
+}
+
+// Symbol codes symbol s of t, below [Symbols].
+func (e *Encoder) Symbol(t *Table, s int) {
+	r := e.rng >> ScaleBits
+	s &= Symbols - 1
+	e.add(r * uint64(t.cum[s]))
+	e.rng = r * uint64(t.cum[s+1]-t.cum[s])
+	if e.rng < least {
+		e.shift()
+	}
+}
+
+// SymbolRaw codes symbol s of t and then the low n bits of v, as Symbol and Raw do.
+func (e *Encoder) SymbolRaw(t *Table, s int, v uint64, n uint) {
+	r := e.rng >> ScaleBits
+	s &= Symbols - 1
+	below := uint64(t.cum[s])
+	rng := r * uint64(t.cum[s+1]-t.cum[s])
+	e.add(r * below)
+	if rng < least || n > ScaleBits {
+		e.rng = rng
+		if rng < least {
+			e.shift()
+		}
+		e.Raw(v, n)
+		return
+	}
+	rng >>= n & 63
+	e.rng = rng
+	e.add(rng * (v & (1<<(n&63) - 1)))
+	if rng < least {
+		e.shift()
+	}
+}
+
+// Raw codes the low n bits of v, 0 to 64, each with probability 1/2.
+func (e *Encoder) Raw(v uint64, n uint) {
+	for n > 0 {
+		k := min(n, ScaleBits)
+		n -= k
+		e.rng >>= k & 63
+		e.add(e.rng * (v >> (n & 63) & (1<<(k&63) - 1)))
+		if e.rng < least {
+			e.shift()
+		}
+	}
+}
+
+// Bits returns the size of the decisions so far in bits, rounded down. The bits of a shared first
+// byte that are not free count too.
+func (e *Encoder) Bits() int { return 8*(len(e.buf)-e.start) + bits.LeadingZeros64(e.rng) }
+
+func (e *Encoder) add(x uint64) {
+	low, over := bits.Add64(e.low, x, 0)
+	e.low = low
+	e.over += over
+}
+
+// shift is called rarely, and not inlined, so that its callers can be.
+//
+//go:noinline
+func (e *Encoder) shift() {
+	e.carry()
+	e.buf = binary.BigEndian.AppendUint32(e.buf, uint32(e.low>>stepBits))
+	e.low <<= stepBits
+	e.rng <<= stepBits
+}
+
+// carry propagates a carry into buf.
+func (e *Encoder) carry() {
+	if e.over == 0 {
+		return
+	}
+	e.over = 0
+	for i := len(e.buf) - 1; i >= e.start; i-- {
+		e.buf[i]++
+		if e.buf[i] != 0 {
+			return
+		}
+	}
+}
+
+// Finish ends the payload with the fewest bytes that decode to the same decisions, and returns the
+// buffer.
+func (e *Encoder) Finish() []byte {
+	for k := uint(0); k <= 8; k++ {
+		m := uint64(1)<<(64-8*k) - 1
+		v, over := bits.Add64(e.low, m, 0)
+		v &^= m
+		if v-e.low >= e.rng {
+			continue
+		}
+		e.over += over
+		e.carry()
+		for i := range k {
+			e.buf = append(e.buf, byte(v>>(56-8*i)))
+		}
+		break
+	}
+	n, end := len(e.buf), e.start+e.shared
+	for n > end && e.buf[n-1] == 0 {
+		n--
+	}
+	if n < end {
+		return append(e.buf, 0)
+	}
+	return e.buf[:n]
+}

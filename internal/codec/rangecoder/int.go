@@ -1,0 +1,84 @@
+package rangecoder
+
+import "math/bits"
+
+const (
+	// Signs is how many contexts a sign may have.
+	Signs   = 9 * 3 * 3
+	beyonds = 16 // contexts of a mantissa
+)
+
+// Sign3 returns 0 for zero, 1 for a positive and 2 for a negative number: a part of the context of
+// a sign.
+func Sign3(v int64) int {
+	switch {
+	case v > 0:
+		return 1
+	case v < 0:
+		return 2
+	}
+	return 0
+}
+
+// IntModel holds the adaptive probabilities of one kind of number. Call Init before use.
+type IntModel struct {
+	length   [Levels]LengthModel
+	sign     [Signs]Prob
+	mantissa [beyonds][8]Prob
+}
+
+// Init resets the model to its initial probabilities.
+func (m *IntModel) Init() {
+	for level := range m.length {
+		m.length[level].Init(level)
+	}
+	Fill(m.sign[:], Half, 0)
+	for i := range m.mantissa {
+		Fill(m.mantissa[i][:], Half, 0)
+	}
+}
+
+// Int codes v, of at most 32 bits. level, below [Levels], is the expected magnitude; sign, below
+// [Signs], is the context of the sign.
+func (c *Coder) Int(m *IntModel, level, sign int, v int64) int64 {
+	return c.IntWith(m, &m.length[level], level, sign, v)
+}
+
+// IntWith is like Int, with a length model of the caller that was initialized at the same level.
+func (c *Coder) IntWith(m *IntModel, l *LengthModel, level, sign int, v int64) int64 {
+	size := bits.Len64(uint64(max(v, -v)))
+	n := c.length(l, middle(level), size)
+	if n == 0 {
+		return 0
+	}
+	negative := c.Bit(&m.sign[sign], v < 0)
+	mag := uint64(1)
+	if n > 1 {
+		mag = c.mantissa(&m.mantissa[beyond(n, level)], uint(n-1), uint64(max(v, -v)))
+	}
+	if negative {
+		return -int64(mag)
+	}
+	return int64(mag)
+}
+
+// mantissa codes the low n bits of v, whose bit n is set. The first three bits have adaptive
+// probabilities.
+func (c *Coder) mantissa(m *[8]Prob, n uint, v uint64) uint64 {
+	node := uint64(1)
+	for n > 0 && node < 8 {
+		n--
+		node <<= 1
+		if c.Bit(&m[node>>1], v>>n&1 != 0) {
+			node |= 1
+		}
+	}
+	if n > 0 {
+		node = node<<n | c.Raw(v&(1<<n-1), n)
+	}
+	return node
+}
+
+// beyond returns the context of a mantissa: by how many bits the magnitude exceeds the middle of
+// its level.
+func beyond(n, level int) int { return min(max(n-middle(level)+beyonds/2, 0), beyonds-1) }

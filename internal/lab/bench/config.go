@@ -1,0 +1,105 @@
+package bench
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/lab/simlink"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+// Config says how to run a trace. Errors name the command's flags.
+type Config struct {
+	// Schemes are the names of what to compare, see [Schemes].
+	Schemes []string
+	// Link is what frames and acks cross.
+	Link simlink.Config
+	// Suite is how datagrams are sealed, both ways. Nothing is: only the bytes that it adds are counted.
+	Suite transport.Suite
+	// AckHz is how often a second the server acks, where it has something to ack. Its ticks meet the client's frames in
+	// every phase alike.
+	AckHz float64
+	// Ring is how many frames either end keeps.
+	Ring int
+	// Redundancy is rpcdelta.EncoderConfig's.
+	Redundancy int
+	// SendEvery is how many frames a payload of adaptive brings; 0 counts as 1.
+	SendEvery int
+	// Prior is what adaptive starts from; nil is the built-in one.
+	Prior *rpcdelta.Prior
+	// Distance, if not 0, takes the link away: frame n is coded against frame n-Distance.
+	Distance int
+	// Seeds is how many links of these properties are tried, Link.Seed's and those after it; 0 counts as 1.
+	Seeds int
+	// Frames is how many frames are sent and counted over all of them, the trace being repeated; 0 is the trace once on
+	// each.
+	Frames int
+	// Warmup is how long each runs before anything but mistakes counts.
+	Warmup time.Duration
+
+	// Fields has Counts.Fields and Counts.Profile filled in for adaptive.
+	Fields bool
+	// Arrivals has Counts.Arrived filled in, where the trace is run once.
+	Arrivals bool
+	// Untimed leaves out the measurement of times and allocations.
+	Untimed bool
+	// Progress, if set, is called now and then with the scheme and the share of its frames that are done.
+	Progress func(scheme string, done float64)
+}
+
+// maxAckHz is the highest ack rate: beyond it a run says nothing about a game.
+const maxAckHz = 1000
+
+// Bounds of a run.
+const (
+	maxSeeds  = 10_000
+	maxFrames = 1_000_000_000
+	maxWarmup = time.Hour
+)
+
+// once says that a run is the trace, from its beginning to its end, over one link.
+func (c *Config) once() bool { return c.Seeds <= 1 && c.Frames == 0 && c.Warmup == 0 }
+
+// adaptiveReach is how old a baseline of the adaptive codec cannot be.
+const adaptiveReach = 64
+
+// Validate says which flag is wrong, and how.
+func (c *Config) Validate() error {
+	for _, name := range c.Schemes {
+		s, err := schemeOf(name)
+		if err != nil {
+			return err
+		}
+		if s.codec == rpcdelta.Adaptive && c.Distance >= adaptiveReach && c.Distance < c.Ring {
+			return fmt.Errorf("--distance %d: adaptive looks back %d frames at most", c.Distance, adaptiveReach-1)
+		}
+	}
+	switch {
+	case c.Prior != nil && !slices.Contains(c.Schemes, rpcdelta.Adaptive.String()):
+		return fmt.Errorf("--prior: only --codec %v starts from one", rpcdelta.Adaptive)
+	case len(c.Schemes) == 0:
+		return fmt.Errorf("--codec: no codec, want some of %s", strings.Join(Schemes(), ", "))
+	case c.Distance < 0 || c.Distance >= rpcdelta.MaxRing:
+		return fmt.Errorf("--distance %d: want 1 to %d frames", c.Distance, rpcdelta.MaxRing-1)
+	case !(c.AckHz > 0 && c.AckHz <= maxAckHz):
+		return fmt.Errorf("--ack-hz %v: want more than 0 and at most %d acks a second", c.AckHz, maxAckHz)
+	case c.Ring < 2 || c.Ring > rpcdelta.MaxRing:
+		return fmt.Errorf("--ring %d: want 2 to %d frames", c.Ring, rpcdelta.MaxRing)
+	case c.Seeds < 0 || c.Seeds > maxSeeds:
+		return fmt.Errorf("--seeds %d: want 1 to %d", c.Seeds, maxSeeds)
+	case c.Frames < 0 || c.Frames > maxFrames:
+		return fmt.Errorf("--frames %d: want 0 to %d", c.Frames, maxFrames)
+	case c.Warmup < 0 || c.Warmup > maxWarmup:
+		return fmt.Errorf("--warmup %v: want 0s to %v", c.Warmup, maxWarmup)
+	case c.SendEvery < 0 || c.SendEvery > rpcdelta.MaxHeld:
+		return fmt.Errorf("--send-every %d: want 1 to %d frames", c.SendEvery, rpcdelta.MaxHeld)
+	case c.Distance != 0 && c.SendEvery > 1:
+		return fmt.Errorf("--send-every %d: with --distance each frame has a payload of its own", c.SendEvery)
+	case c.Distance >= c.Ring:
+		return fmt.Errorf("--distance %d: want less than --ring %d", c.Distance, c.Ring)
+	}
+	return c.Link.Validate()
+}

@@ -1,0 +1,386 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/lab/simlink"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/trace"
+	"github.com/uplink-rpc/uplink/trace/sample"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+// short is the start of a sample.
+func short(t *trace.Trace, frames int) *trace.Trace {
+	s := *t
+	s.Frames = s.Frames[:frames]
+	return &s
+}
+
+func config() Config {
+	return Config{Schemes: Schemes(), Link: simlink.Config{RTT: 100 * time.Millisecond, Burst: 1, Seed: 1}, AckHz: 60, Ring: rpcdelta.DefaultRing, Suite: transport.AES128GCM, Untimed: true}
+}
+
+// around is the bytes around a message: the headers of IP, UDP and datagram, and the tag of AES-128-GCM.
+const around = 20 + 8 + 3 + 16
+
+func mustRun(t *testing.T, tr *trace.Trace, cfg Config) *Result {
+	t.Helper()
+	r, err := Run(context.Background(), tr, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestLinks runs samples over all sorts of links: every frame is delivered right, lost, or overtaken.
+func TestLinks(t *testing.T) {
+	for _, tr := range []*trace.Trace{short(sample.Portal2(), 600), short(sample.RocketLeague(), 600)} {
+		for _, loss := range []float64{0, 0.1, 0.5} {
+			for _, burst := range []float64{1, 8} {
+				for _, jitter := range []time.Duration{0, 15 * time.Millisecond, time.Second} {
+					for _, ackHz := range []float64{3, 60} {
+						for _, ring := range []int{2, 9, 64} {
+							cfg := config()
+							cfg.Link.Loss, cfg.Link.Burst, cfg.Link.Jitter, cfg.AckHz, cfg.Ring = loss, burst, jitter, ackHz, ring
+							check(t, tr, cfg)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+func check(t *testing.T, tr *trace.Trace, cfg Config) {
+	t.Helper()
+	for _, c := range mustRun(t, tr, cfg).Codecs {
+		what := fmt.Sprintf("%s: %s: %v, %v acks/s, ring %d, seed %d", tr.Name, c.Name, &cfg.Link, cfg.AckHz, cfg.Ring, cfg.Link.Seed)
+		if c.Mismatches != 0 || c.Undecodable != 0 {
+			t.Errorf("%s: %d mismatches, %d undecodable", what, c.Mismatches, c.Undecodable)
+		}
+		all := c.DeliveredRatio + c.Lost + c.Late
+		if c.Name == "adaptive" { // what is lost may ride along in the next one
+			all = max(1, c.DeliveredRatio)
+		}
+		if c.FramesSent != len(tr.Frames) || math.Abs(all-1) > 1e-5 {
+			t.Errorf("%s: of %d frames %v were delivered, %v lost and %v late", what, c.FramesSent, c.DeliveredRatio, c.Lost, c.Late)
+		}
+		if cfg.Link.Loss == 0 && cfg.Link.Jitter == 0 && c.FramesDelivered != c.FramesSent {
+			t.Errorf("%s: %d frames delivered", what, c.FramesDelivered)
+		}
+		if cfg.Ring == 64 && cfg.AckHz == 60 && cfg.Link.Loss == 0 && cfg.Link.Jitter == 0 && c.IntraFrames > c.FramesSent/5 {
+			t.Errorf("%s: %d frames without baseline", what, c.IntraFrames)
+		}
+	}
+}
+
+// TestDeterministic expects the same counts from the same seed and others from another.
+func TestDeterministic(t *testing.T) {
+	tr := short(sample.Portal2(), 600)
+	cfg := config()
+	cfg.Link.Loss, cfg.Link.Jitter, cfg.Link.Burst = 0.1, 10*time.Millisecond, 3
+	one, again := mustRun(t, tr, cfg), mustRun(t, tr, cfg)
+	if !reflect.DeepEqual(one, again) {
+		t.Errorf("%+v, then %+v", one, again)
+	}
+	cfg.Link.Seed = 2
+	if other := mustRun(t, tr, cfg); reflect.DeepEqual(one.Codecs, other.Codecs) {
+		t.Error("another seed changes nothing")
+	}
+}
+
+// TestSendEvery expects every frame to arrive, in payloads of several, for fewer bits each.
+func TestSendEvery(t *testing.T) {
+	tr := short(sample.Portal2(), 1200)
+	before := math.Inf(1)
+	for _, every := range []int{0, 2, 4, 8} {
+		cfg := config()
+		cfg.Schemes, cfg.SendEvery, cfg.AckHz = []string{"rle", "adaptive"}, every, 10
+		r := mustRun(t, tr, cfg)
+		c := r.Codecs[1]
+		if c.FramesSent != 1200 || c.FramesDelivered != 1200 || c.Mismatches != 0 || c.Undecodable != 0 {
+			t.Errorf("every %d: %+v", every, c)
+		}
+		want := 8 * around / float64(max(every, 1))
+		if got := c.WireBits - c.PayloadBits - c.HeaderBits; math.Abs(got-want) > 1e-3 || c.WireBits > 0.7*before {
+			t.Errorf("every %d: %v bits around messages, want %v; %v in all, %v before", every, got, want, c.WireBits, before)
+		}
+		if got := c.FullWireBits - c.FullBits; got != 8*around || c.Saved() != 1-c.WireBits/c.FullWireBits {
+			t.Errorf("every %d: %v bits around a full frame, %v saved", every, got, c.Saved())
+		}
+		if rle := r.Codecs[0]; rle.FramesDelivered != 1200 || rle.WireBits < 8*around {
+			t.Errorf("every %d: rle: %+v", every, rle)
+		}
+		before = c.WireBits
+		cfg.Link.Loss, cfg.Link.Burst, cfg.Link.Jitter = 0.1, 3, 300*time.Millisecond
+		if c := mustRun(t, tr, cfg).Codecs[1]; c.FramesSent != 1200 || c.FramesDelivered == 0 || c.Mismatches != 0 || c.Undecodable != 0 {
+			t.Errorf("every %d, bad link: %+v", every, c)
+		}
+	}
+}
+
+// TestDistance expects every delta to have just the baseline that was asked for.
+func TestDistance(t *testing.T) {
+	tr := short(sample.RocketLeague(), 600)
+	for _, distance := range []int{1, 3, 63, 64, 200, 255} {
+		cfg := config()
+		cfg.Distance, cfg.Ring = distance, rpcdelta.MaxRing
+		if distance >= 64 {
+			cfg.Schemes = []string{"paper", "rle"}
+		}
+		r := mustRun(t, tr, cfg)
+		if r.Link != nil || r.Distance != distance {
+			t.Errorf("distance %d: link %+v, distance %d", distance, r.Link, r.Distance)
+		}
+		for _, c := range r.Codecs {
+			if c.BaselineAge != float64(distance) {
+				t.Errorf("distance %d: %s: mean baseline age %v", distance, c.Name, c.BaselineAge)
+			}
+			if c.IntraFrames < distance || c.FramesDelivered != 600 || c.Mismatches != 0 {
+				t.Errorf("distance %d: %+v", distance, c)
+			}
+		}
+	}
+}
+
+// TestBaselineAge expects the age that delay, tick and frame rate make: a frame waits for less than an interval for
+// the server's tick, and the first frame after its ack arrives uses it.
+func TestBaselineAge(t *testing.T) {
+	tr := short(sample.Portal2(), 1200)
+	for _, c := range []struct {
+		rtt   time.Duration
+		ackHz float64
+		want  float64
+	}{
+		{0, 60, 1},
+		{100 * time.Millisecond, 60, 7},  // 100 to 116.7 ms are 6 to 7 frames
+		{200 * time.Millisecond, 60, 13}, // 200 to 216.7 ms are 12 to 13 frames
+		{100 * time.Millisecond, 20, 8},  // 7, 8 and 9 until it is replaced
+	} {
+		cfg := config()
+		cfg.Link.RTT, cfg.AckHz = c.rtt, c.ackHz
+		for _, got := range mustRun(t, tr, cfg).Codecs {
+			if math.Abs(got.BaselineAge-c.want) > 0.02 {
+				t.Errorf("%v, %v acks/s: %s: %v frames, want %v", c.rtt, c.ackHz, got.Name, got.BaselineAge, c.want)
+			}
+		}
+	}
+}
+
+// TestAccounting adds up the columns.
+func TestAccounting(t *testing.T) {
+	tr := short(sample.Portal2(), 600)
+	cfg := config()
+	cfg.AckHz = 30
+	r := mustRun(t, tr, cfg)
+	paper, rle := r.Codecs[0], r.Codecs[1]
+	if paper.HeaderBits != 64 {
+		t.Errorf("the paper's header has %v bits", paper.HeaderBits)
+	}
+	if rle.HeaderBits < 16 || rle.HeaderBits > 24 {
+		t.Errorf("a header has %v bits", rle.HeaderBits)
+	}
+	for _, c := range r.Codecs {
+		// Binary fields end every payload of this schema, so it has whole bytes.
+		if want := c.PayloadBits + c.HeaderBits + 8*around; math.Abs(c.WireBits-want) > 1e-4 {
+			t.Errorf("%s: %v bits on the wire, want %v", c.Name, c.WireBits, want)
+		}
+		acks := c.AckBits * 600 / 32
+		if acks < 298 || acks > 304 {
+			t.Errorf("%s: %v acks of 4 bytes for 600 frames at 60 Hz, acked at 30 Hz", c.Name, acks)
+		}
+		if want := c.AckBits + 8*(around+1)*acks/600; math.Abs(c.AckWireBits-want) > 1e-4 {
+			t.Errorf("%s: acks take %v bits on the wire, want %v", c.Name, c.AckWireBits, want)
+		}
+		if got, want := c.UpKbits(60), c.WireBits*60/1000; got != want {
+			t.Errorf("%s: %v kbit/s, want %v", c.Name, got, want)
+		}
+		if got, want := c.DownKbits(60), c.AckWireBits*60/1000; got != want {
+			t.Errorf("%s: %v kbit/s down, want %v", c.Name, got, want)
+		}
+	}
+	if paper.PayloadBits != rle.PayloadBits || paper.FramesDelivered != rle.FramesDelivered {
+		t.Errorf("%+v\n%+v", paper, rle)
+	}
+}
+
+// TestSuites counts the parts of datagrams with each suite: what is sealed stays the same.
+func TestSuites(t *testing.T) {
+	tr := short(sample.Portal2(), 300)
+	var plain Counts
+	for suite, tag := range map[transport.Suite]float64{transport.None: 0, transport.AES128CTRHMAC8: 8, transport.AES128GCM: 16} {
+		cfg := config()
+		cfg.Schemes, cfg.Suite = []string{"rle"}, suite
+		r := mustRun(t, tr, cfg)
+		c := r.Codecs[0]
+		if r.Suite != suite.String() || c.SealBits != 8*tag || c.DatagramBits != 24 || c.IPBits != 224 {
+			t.Errorf("%v: %s; %v bits of seal, %v of datagram, %v of IP and UDP", suite, r.Suite, c.SealBits, c.DatagramBits, c.IPBits)
+		}
+		if want := c.FullBits + 8*(31+tag); math.Abs(c.FullWireBits-want) > 1e-4 {
+			t.Errorf("%v: %v bits of a full frame, want %v", suite, c.FullWireBits, want)
+		}
+		acks := c.AckBits / 32 // of 4 bytes
+		if want := c.AckBits + 8*(32+tag)*acks; math.Abs(c.AckWireBits-want) > 1e-4 {
+			t.Errorf("%v: acks take %v bits on the wire, want %v", suite, c.AckWireBits, want)
+		}
+		c.WireBits -= c.SealBits
+		c.FullWireBits -= c.SealBits
+		c.AckWireBits, c.SealBits = 0, 0
+		if plain.Name == "" {
+			plain = c
+		}
+		if math.Abs(c.WireBits-plain.WireBits) > 1e-4 || math.Abs(c.FullWireBits-plain.FullWireBits) > 1e-4 || c.PayloadBits != plain.PayloadBits {
+			t.Errorf("%v: %+v, with another suite %+v", suite, c, plain)
+		}
+	}
+}
+
+// TestDeafLink loses everything.
+func TestDeafLink(t *testing.T) {
+	cfg := config()
+	cfg.Link.Loss = 1
+	for _, c := range mustRun(t, short(sample.Portal2(), 100), cfg).Codecs {
+		if c.FramesDelivered != 0 || c.IntraFrames != 100 || c.AckBits != 0 || c.Lost != 1 {
+			t.Errorf("%+v", c)
+		}
+	}
+}
+
+// TestJSON holds the names that scripts read.
+func TestJSON(t *testing.T) {
+	const counts = "name frames_sent frames_delivered delivered_ratio full_bits_per_frame payload_bits_per_frame header_bits_per_frame " +
+		"datagram_bits_per_frame seal_bits_per_frame ip_udp_bits_per_frame wire_bits_per_frame full_wire_bits_per_frame ack_bits_per_frame ack_wire_bits_per_frame intra_frames mismatches encode_ns_per_frame decode_ns_per_frame allocs_per_frame"
+	tr := short(sample.Portal2(), 20)
+	cfg := config()
+	cfg.Schemes = []string{"rle"}
+	for distance, want := range map[int]string{
+		0: "trace frames rate_hz link rtt_ms jitter_ms loss burst seed suite codecs " + counts,
+		6: "trace frames rate_hz link distance suite codecs " + counts,
+	} {
+		cfg.Distance = distance
+		text, err := json.Marshal(mustRun(t, tr, cfg))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, m := range regexp.MustCompile(`"(\w+)":`).FindAllSubmatch(text, -1) {
+			got += " " + string(m[1])
+		}
+		if got != " "+want {
+			t.Errorf("distance %d:\ngot  %s\nwant  %s", distance, got, want)
+		}
+	}
+}
+
+func TestMeasure(t *testing.T) {
+	tr := short(sample.Portal2(), 1500)
+	cfg := config()
+	cfg.Untimed, cfg.Link.Loss = false, 0.1
+	for _, c := range mustRun(t, tr, cfg).Codecs {
+		if c.EncodeNs <= 0 || c.DecodeNs <= 0 {
+			t.Errorf("%s: encode takes %v ns, decode %v ns", c.Name, c.EncodeNs, c.DecodeNs)
+		}
+		if c.Allocs > 0.1 { // others in this process may allocate a little at the same time
+			t.Errorf("%s: %v allocations a frame", c.Name, c.Allocs)
+		}
+	}
+}
+
+func TestCanceled(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cfg := config()
+	cfg.Progress = func(string, float64) { cancel() }
+	if _, err := Run(ctx, sample.Portal2(), cfg); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestConfigErrors(t *testing.T) {
+	for _, c := range []struct {
+		change func(*Config)
+		want   string
+	}{
+		{func(c *Config) { c.Schemes = nil }, "--codec: no codec, want some of paper, rle, adaptive"},
+		{func(c *Config) { c.Schemes = []string{"zip"} }, `--codec "zip": want some of paper, rle, adaptive`},
+		{func(c *Config) { c.Link.RTT = -1 }, "--rtt -1ns: want 0s to 1m0s"},
+		{func(c *Config) { c.Link.Jitter = time.Hour }, "--jitter 1h0m0s: want 0s to 1m0s"},
+		{func(c *Config) { c.Link.Loss = 1.5 }, "--loss 1.5: want a share of 0 to 1"},
+		{func(c *Config) { c.Link.Loss = math.NaN() }, "--loss NaN: want a share of 0 to 1"},
+		{func(c *Config) { c.Link.Burst = 0.5 }, "--burst 0.5: want 1 to 1000000 packets"},
+		{func(c *Config) { c.AckHz = 0 }, "--ack-hz 0: want more than 0 and at most 1000 acks a second"},
+		{func(c *Config) { c.Ring = 1 }, "--ring 1: want 2 to 256 frames"},
+		{func(c *Config) { c.SendEvery = 9 }, "--send-every 9: want 1 to 8 frames"},
+		{func(c *Config) { c.SendEvery, c.Distance = 2, 6 }, "--send-every 2: with --distance each frame has a payload of its own"},
+		{func(c *Config) { c.Distance = 256 }, "--distance 256: want 1 to 255 frames"},
+		{func(c *Config) { c.Distance = 64 }, "--distance 64: want less than --ring 64"},
+		{func(c *Config) { c.Distance, c.Ring = 64, 128 }, "--distance 64: adaptive looks back 63 frames at most"},
+	} {
+		cfg := config()
+		c.change(&cfg)
+		if _, err := Run(context.Background(), sample.Portal2(), cfg); err == nil || err.Error() != c.want {
+			t.Errorf("got  %v\nwant %s", err, c.want)
+		}
+	}
+}
+
+// TestSeeds: runs over several links add up to what each of them comes to alone, and what warms up counts for nothing.
+func TestSeeds(t *testing.T) {
+	tr := short(sample.RocketLeague(), 600)
+	cfg := config()
+	cfg.SendEvery, cfg.Link.Loss, cfg.Link.Jitter = 2, 0.1, 20*time.Millisecond
+	cfg.Frames, cfg.Warmup = 1000, 2*time.Second
+	const seeds = 3
+	sums := make([]Counts, len(cfg.Schemes))
+	for seed := range uint64(seeds) {
+		one := cfg
+		one.Link.Seed += seed
+		for i, c := range mustRun(t, tr, one).Codecs {
+			if c.FramesSent != 1000 || c.FramesDelivered < 700 || c.FramesDelivered > 1000 {
+				t.Errorf("%s, seed %d: %d of %d frames delivered", c.Name, one.Link.Seed, c.FramesDelivered, c.FramesSent)
+			}
+			s := &sums[i]
+			s.FramesDelivered += c.FramesDelivered
+			s.IntraFrames += c.IntraFrames
+			for to, v := range map[*float64]float64{
+				&s.FullBits: c.FullBits, &s.PayloadBits: c.PayloadBits, &s.HeaderBits: c.HeaderBits, &s.WireBits: c.WireBits,
+				&s.AckBits: c.AckBits, &s.AckWireBits: c.AckWireBits,
+			} {
+				*to += v / seeds
+			}
+		}
+	}
+	cfg.Seeds, cfg.Frames = seeds, seeds*cfg.Frames
+	for i, c := range mustRun(t, tr, cfg).Codecs {
+		s := &sums[i]
+		if c.FramesSent != cfg.Frames || c.FramesDelivered != s.FramesDelivered || c.IntraFrames != s.IntraFrames || c.Mismatches != 0 {
+			t.Errorf("%s: %+v, want %+v", c.Name, c, s)
+		}
+		for name, v := range map[string][2]float64{
+			"full": {c.FullBits, s.FullBits}, "payload": {c.PayloadBits, s.PayloadBits}, "header": {c.HeaderBits, s.HeaderBits},
+			"wire": {c.WireBits, s.WireBits}, "acks": {c.AckBits, s.AckBits}, "acks on the wire": {c.AckWireBits, s.AckWireBits},
+		} {
+			if math.Abs(v[0]-v[1]) > 1e-4 {
+				t.Errorf("%s: %s takes %v bits together, %v on the mean of each", c.Name, name, v[0], v[1])
+			}
+		}
+		want := 8.0 * around
+		if c.Name == "adaptive" {
+			want /= 2
+		}
+		if got := c.WireBits - c.PayloadBits - c.HeaderBits; math.Abs(got-want) > 1e-3 {
+			t.Errorf("%s: %v bits around messages, want %v", c.Name, got, want)
+		}
+		if c.Lost < 0.05 || c.Lost > 0.15 {
+			t.Errorf("%s: %v of the datagrams are lost", c.Name, c.Lost)
+		}
+	}
+}

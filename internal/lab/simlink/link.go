@@ -1,0 +1,93 @@
+// Package link describes the simulated link of the commands: its flags, what they may be, and its two directions.
+package simlink
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/uplink-rpc/uplink/transport/simnet"
+)
+
+// Config is a link between a client and a server. Errors about it name the flags.
+type Config struct {
+	// RTT is the time that a packet and its answer take without jitter, half of it each way.
+	RTT time.Duration
+	// Jitter is the mean of a further delay of each packet, each way; packets overtake one another by it.
+	Jitter time.Duration
+	// Loss is the share of packets that are lost, 0 to 1, each way.
+	Loss float64
+	// Burst is the mean number of packets lost in a row.
+	Burst float64
+	// Seed selects one of the links of these properties.
+	Seed uint64
+}
+
+// FlagNames are the names of the flags that AddFlags adds.
+var FlagNames = []string{"rtt", "jitter", "loss", "burst", "seed"}
+
+// AddFlags adds the link's flags. Their defaults are what c holds.
+func (c *Config) AddFlags(f *pflag.FlagSet) {
+	f.DurationVar(&c.RTT, "rtt", c.RTT, "round trip of the simulated link")
+	f.DurationVar(&c.Jitter, "jitter", c.Jitter, "mean of a further delay of each packet, each way; it reorders")
+	f.Var((*share)(&c.Loss), "loss", "share of packets lost, each way: 0.05 or 5%")
+	f.Float64Var(&c.Burst, "burst", c.Burst, "mean number of packets lost in a row")
+	f.Uint64Var(&c.Seed, "seed", c.Seed, "selects one of the links of these properties")
+}
+
+// Bounds of a link's properties: beyond them a run says nothing about a game.
+const (
+	maxDelay = time.Minute
+	maxBurst = 1_000_000
+)
+
+// Validate says which flag is wrong, and how.
+func (c *Config) Validate() error {
+	switch {
+	case c.RTT < 0 || c.RTT > maxDelay:
+		return fmt.Errorf("--rtt %v: want 0s to %v", c.RTT, maxDelay)
+	case c.Jitter < 0 || c.Jitter > maxDelay:
+		return fmt.Errorf("--jitter %v: want 0s to %v", c.Jitter, maxDelay)
+	case !(c.Loss >= 0 && c.Loss <= 1):
+		return fmt.Errorf("--loss %v: want a share of 0 to 1", c.Loss)
+	case !(c.Burst >= 1 && c.Burst <= maxBurst):
+		return fmt.Errorf("--burst %v: want 1 to %d packets", c.Burst, maxBurst)
+	}
+	if err := c.Up().Validate(); err != nil {
+		return fmt.Errorf("the link: %w", err)
+	}
+	return nil
+}
+
+// Perfect says that the link changes nothing.
+func (c *Config) Perfect() bool { return c.RTT == 0 && c.Jitter == 0 && c.Loss == 0 }
+
+// String gives the properties but for the seed.
+func (c *Config) String() string {
+	return fmt.Sprintf("round trip %v, jitter %v, loss %.3g %% in bursts of %g", c.RTT, c.Jitter, c.Loss*100, c.Burst)
+}
+
+// Drained is how long after the last packet nearly everything has arrived.
+func (c *Config) Drained() time.Duration { return c.RTT + 8*c.Jitter }
+
+// Up is the direction from client to server.
+func (c *Config) Up() simnet.Config {
+	return simnet.Config{Delay: c.RTT / 2, Jitter: c.Jitter, Loss: c.Loss, Burst: c.Burst, Seed: c.Seed}
+}
+
+// Down is the way back, which loses other packets.
+func (c *Config) Down() simnet.Config {
+	d := c.Up()
+	d.Delay = c.RTT - d.Delay
+	d.Seed = ^c.Seed
+	return d
+}
+
+// Network is UDP behind the link, on the client's side. The error is that of Validate.
+func (c *Config) Network() (*simnet.WrappedNetwork, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	return simnet.WrapNetwork(nil, c.Up(), c.Down())
+}

@@ -1,0 +1,41 @@
+// Package snapbench measures what forms of snapshots take on recorded worlds.
+package snapbench
+
+import (
+	"fmt"
+
+	"github.com/uplink-rpc/uplink/internal/lab/cubes"
+	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/snapshot"
+)
+
+// Cubes is the schema of a recorded cube: orientation, position and whether it interacts.
+func Cubes() *snapshot.Schema {
+	s, err := snapshot.NewSchema(
+		snapshot.Field{Name: "Orientation", Class: schema.ClassQuat, N: 4, Hi: cubes.MaxComponent},
+		snapshot.Field{Name: "Position", Class: schema.ClassNumber, N: 3, Lo: -1 << 17, Hi: 1<<17 - 1},
+		snapshot.Field{Name: "Interacting", Class: schema.ClassInteger, N: 1, Hi: 1},
+	)
+	if err != nil {
+		panic(err)
+	}
+	return s
+}
+
+// Sets gives the frames of a recording as snapshots. A position out of the schema's bounds is an error that names its
+// frame and cube.
+func Sets(frames []cubes.Frame) ([]*snapshot.Set, error) {
+	s := Cubes()
+	sets := make([]*snapshot.Set, len(frames))
+	for n := range frames {
+		sets[n] = s.NewSet()
+		for i := range frames[n] {
+			c := &frames[n][i]
+			row := []int32{c.Largest, c.Smallest[0], c.Smallest[1], c.Smallest[2], c.Position[0], c.Position[1], c.Position[2], c.Interacting}
+			if err := sets[n].Add(snapshot.Object{ID: uint16(i)}, row); err != nil {
+				return nil, fmt.Errorf("frame %d: %w", n, err)
+			}
+		}
+	}
+	return sets, nil
+}

@@ -1,0 +1,72 @@
+package snapbench_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/uplink-rpc/uplink/internal/lab/cubes"
+	"github.com/uplink-rpc/uplink/internal/lab/snapbench"
+	"github.com/uplink-rpc/uplink/snapshot"
+)
+
+func recording(t *testing.T) []*snapshot.Set {
+	t.Helper()
+	frames, err := cubes.Load("../../../testdata/traces/cubes_delta_data_120.bin.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sets, err := snapbench.Sets(frames)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(sets) != 120 || sets[0].Len() != cubes.Count {
+		t.Fatalf("%d frames of %d cubes", len(sets), sets[0].Len())
+	}
+	return sets
+}
+
+// TestForms has every part of the packing save something, and the adaptive form more.
+func TestForms(t *testing.T) {
+	sets := recording(t)
+	rows, err := snapbench.Packed(sets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := snapbench.Adaptive("adaptive", sets, snapbench.Link{Up: snapbench.Distance}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := len(rows) - 1
+	initial := rows[last]
+	if initial.Wrong > 0 || initial.Bytes <= rows[last-1].Bytes || initial.Bytes >= rows[2].Bytes {
+		t.Errorf("%+v, after %+v", initial, rows[last-1])
+	}
+	rows[last] = r
+	for i, r := range rows {
+		if r.Wrong > 0 || r.Frames != 114 || r.Delivered != 114 {
+			t.Errorf("%+v", r)
+		}
+		if i > 0 && r.Bytes >= rows[i-1].Bytes {
+			t.Errorf("%s: %.1f bytes, after %.1f", r.Form, r.Bytes, rows[i-1].Bytes)
+		}
+	}
+}
+
+func TestLossyLink(t *testing.T) {
+	r, err := snapbench.Adaptive("lossy", recording(t), snapbench.Link{Loss: .3, Down: 3, Up: 3, Seed: 4}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Wrong > 0 || r.Delivered < 60 || r.Delivered > 100 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestOutOfBounds: an error names what is wrong.
+func TestOutOfBounds(t *testing.T) {
+	frames := make([]cubes.Frame, 2)
+	frames[1][7].Position[2] = 1 << 20
+	if _, err := snapbench.Sets(frames); err == nil || !strings.Contains(err.Error(), "frame 1: ") || !strings.Contains(err.Error(), "Position") {
+		t.Errorf("%v", err)
+	}
+}

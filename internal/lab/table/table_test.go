@@ -1,0 +1,25 @@
+package table
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestWrite(t *testing.T) {
+	var b strings.Builder
+	Write(&b, [][]string{
+		{"", "bits", ""},
+		{"what", "up", "down"},
+		{"größte", "1234.5", ""},
+		{"µ", "7", "100 %"},
+	})
+	const want = `
+          bits
+what        up   down
+größte  1234.5
+µ            7  100 %
+`
+	if "\n"+b.String() != want {
+		t.Errorf("%s", b.String())
+	}
+}

@@ -1,0 +1,121 @@
+package yardstick_test
+
+import (
+	"fmt"
+	"net/netip"
+	"runtime"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/uplink-rpc/uplink/internal/lab/yardstick"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+// BenchmarkYardstick is what a datagram received from one of many addresses, and one sent back to it, cost by
+// themselves, in CPU time of the server's thread. The clients send from the same process, outside of what is
+// measured; no poller is told of their sockets, since over loopback the server would pay for that. A batch of 1 is
+// ReadFrom and WriteTo.
+func BenchmarkYardstick(b *testing.B) {
+	for _, size := range []int{40, 200} {
+		for _, batch := range []int{1, 4, 16, 64, 256} {
+			b.Run(fmt.Sprintf("bytes=%d/batch=%d", size, batch), func(b *testing.B) { measure(b, size, batch) })
+		}
+	}
+}
+
+const players = 512
+
+func measure(b *testing.B, size, batch int) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	pc := open(b)
+	clients := make([]int, players)
+	for i := range clients {
+		clients[i] = client(b, pc.LocalAddr())
+	}
+	payload, all, answer := make([]byte, size), yardstick.Batch(players), make([]byte, size)
+	var receiving, sending time.Duration
+	for b.Loop() {
+		for _, c := range clients {
+			if _, err := unix.Write(c, payload); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if err := pc.SetReadDeadline(time.Now().Add(time.Minute)); err != nil { // one may be lost, over loopback too
+			b.Fatal(err)
+		}
+		begin := threadCPU(b)
+		read(b, pc, all, batch)
+		middle := threadCPU(b)
+		write(b, pc, all, batch)
+		receiving, sending = receiving+middle-begin, sending+threadCPU(b)-middle
+		for _, c := range clients {
+			if n, err := unix.Read(c, answer); n != size || err != nil {
+				b.Fatal(n, err)
+			}
+		}
+	}
+	per := float64(b.N) * players
+	b.ReportMetric(0, "ns/op") // also the clients'
+	b.ReportMetric(float64(receiving.Nanoseconds())/per, "cpu-ns/received")
+	b.ReportMetric(float64(sending.Nanoseconds())/per, "cpu-ns/sent")
+}
+
+// client returns a socket that is connected to a server.
+func client(b *testing.B, to netip.AddrPort) int {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = unix.Close(fd) })
+	if err := unix.Connect(fd, &unix.SockaddrInet4{Addr: to.Addr().As4(), Port: int(to.Port())}); err != nil {
+		b.Fatal(err)
+	}
+	return fd
+}
+
+// read fills all, in batches.
+func read(b *testing.B, pc transport.BatchConn, all []transport.Datagram, batch int) {
+	for len(all) > 0 {
+		n := 1
+		var err error
+		if d := &all[0]; batch == 1 {
+			d.N, d.Addr, err = pc.ReadFrom(d.Buf)
+		} else {
+			n, err = pc.ReadBatch(all[:min(batch, len(all))])
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+		all = all[n:]
+	}
+}
+
+// write sends all, in batches.
+func write(b *testing.B, pc transport.BatchConn, all []transport.Datagram, batch int) {
+	for len(all) > 0 {
+		n := min(batch, len(all))
+		var err error
+		if batch == 1 {
+			_, err = pc.WriteTo(all[0].Bytes(), all[0].Addr)
+		} else {
+			_, err = pc.WriteBatch(all[:n])
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+		all = all[n:]
+	}
+}
+
+// threadCPU returns the CPU time that the calling thread has used, to the nanosecond: getrusage's is as old as the
+// last tick of the scheduler.
+func threadCPU(b *testing.B) time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(t.Nano())
+}

@@ -1,0 +1,48 @@
+package udp
+
+import (
+	"net"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+func TestSum(t *testing.T) {
+	const table = `   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode ref pointer drops
+  711: 0100007F:1E61 00000000:0000 07 00000000:00000000 00:00000000 00000000  1000        0 24682 2 0000000000000000 17
+  712: 00000000:1E61 00000000:0000 07 00000000:00000000 00:00000000 00000000  1000        0 24683 2 0000000000000000 4
+  713: 0100007F:1E62 0100007F:1E61 01 00000000:00000000 00:00000000 00000000  1000        0 24684 2 0000000000000000 9
+`
+	for port, want := range map[uint16]uint64{7777: 21, 7778: 9, 1: 0} {
+		if n, err := sum(strings.NewReader(table), port); n != want || err != nil {
+			t.Errorf("port %d: %d dropped, %v, want %d", port, n, err, want)
+		}
+	}
+	if _, err := sum(strings.NewReader("1: 0:0001 0:0 x"), 1); err == nil {
+		t.Error("a table without numbers is no error")
+	}
+}
+
+// TestKernelDrops sends more than a socket has room for.
+func TestKernelDrops(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux tells")
+	}
+	socket, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = socket.Close() }()
+	if err := socket.SetReadBuffer(4 << 10); err != nil {
+		t.Fatal(err)
+	}
+	addr := socket.LocalAddr().(*net.UDPAddr)
+	for range 100 {
+		if _, err := socket.WriteTo(make([]byte, 1000), addr); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, ok := KernelDrops(uint16(addr.Port)); n == 0 || n > 100 || !ok {
+		t.Errorf("%d of 100 datagrams dropped, %v", n, ok)
+	}
+}
