@@ -133,34 +133,9 @@ func BenchmarkSend(b *testing.B) {
 			}
 		}
 	}()
-	benchmark(b, stream, func() {})
-}
-
-// BenchmarkSendAndReceive measures a call until the handler has the frame.
-func BenchmarkSendAndReceive(b *testing.B) {
-	_, _, stream, got := loopback(b, client.Config{}, client.BindConfig{})
-	lost := time.NewTicker(time.Second)
-	defer lost.Stop()
-	benchmark(b, stream, func() {
-		select {
-		case <-got:
-		case <-lost.C: // datagrams can be lost over loopback too
-		}
-	})
-}
-
-func benchmark(b *testing.B, s *client.Stream[uplinktest.Move], received func()) {
 	calls := moves()
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		if err := s.Send(&calls[i%len(calls)]); err != nil {
-			b.Fatal(err)
-		}
-		received()
+		uplinktest.Must(b, stream.Send(&calls[i%len(calls)]))
 	}
-	st := s.Stats()
-	n := float64(st.Frames())
-	b.ReportMetric(float64(st.FullBits)/n, "fullbits/frame")
-	b.ReportMetric(float64(st.PayloadBits)/n, "payloadbits/frame")
-	b.ReportMetric(float64(st.HeaderBits)/n, "headerbits/frame")
 }

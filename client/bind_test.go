@@ -28,21 +28,6 @@ func handles[T any](rpc string) func(*ds.Server) error {
 	return func(s *ds.Server) error { return ds.Handle(s, rpc, func(*ds.Player, ds.Frame[T]) {}) }
 }
 
-// TestBindOverBadLinks loses requests and answers.
-func TestBindOverBadLinks(t *testing.T) {
-	for seed := range uint64(20) {
-		synctest.Test(t, func(t *testing.T) {
-			m := dialMatch(t, 0.3, 100+seed, client.Config{})
-			for range 2 {
-				uplinktest.Bind(t, m.conn, "Move")
-			}
-			if st := m.conn.Stats(); len(st.RPCs) != 3 || st.Malformed != 0 {
-				t.Errorf("%+v", st)
-			}
-		})
-	}
-}
-
 type moveLike struct {
 	Location schema.Vec3 `uplink:"resolution=1"`
 	Buttons  uint16

@@ -47,18 +47,20 @@ func TestPriors(t *testing.T) {
 		client *rpcdelta.Prior
 		server []*rpcdelta.Prior
 		falls  uint64
+		codec  rpcdelta.Codec
 	}{
-		{"neither", nil, nil, 0},
-		{"both", mine, []*rpcdelta.Prior{other, mine}, 0},
-		{"server", nil, []*rpcdelta.Prior{mine}, 0},
-		{"client", mine, []*rpcdelta.Prior{other}, 1},
-		{"named", rpcdelta.GenericPrior(), nil, 0},
+		{"neither", nil, nil, 0, rpcdelta.Adaptive},
+		{"both", mine, []*rpcdelta.Prior{other, mine}, 0, rpcdelta.Adaptive},
+		{"server", nil, []*rpcdelta.Prior{mine}, 0, rpcdelta.Adaptive},
+		{"client", mine, []*rpcdelta.Prior{other}, 1, rpcdelta.Adaptive},
+		{"named", rpcdelta.GenericPrior(), nil, 0, rpcdelta.Adaptive},
+		{"unused", mine, []*rpcdelta.Prior{other}, 0, rpcdelta.RLE},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			serverLog, serverText := logged()
 			clientLog, clientText := logged()
 			m := newMatch(t, 0.1, 5, ds.Config{Priors: c.server, Logger: serverLog}).dial(client.Config{
-				Codec: rpcdelta.Adaptive, Prior: c.client, Redundancy: rpcdelta.RedundancyOff, Logger: clientLog,
+				Codec: c.codec, Prior: c.client, Redundancy: rpcdelta.RedundancyOff, Logger: clientLog,
 			})
 			m.call(5 * time.Second)
 			settle(time.Second)
@@ -100,17 +102,6 @@ func TestPriorsAfterRestart(t *testing.T) {
 			t.Errorf("%d players", len(logs))
 		}
 		if st := m.move.Stats(); st.PriorFallbacks != 1 || m.srv.Stats().RPCs[0].PriorFallbacks != 1 {
-			t.Errorf("%+v", st)
-		}
-	})
-}
-
-// TestPriorOfRLE requests no prior, because the codec uses none.
-func TestPriorOfRLE(t *testing.T) {
-	prior := movePrior(t, 2)
-	synctest.Test(t, func(t *testing.T) {
-		m := dialMatch(t, 0, 7, client.Config{Codec: rpcdelta.RLE, Prior: prior})
-		if st := m.move.Stats(); st.PriorFallbacks != 0 || m.srv.Stats().RPCs[0].PriorFallbacks != 0 {
 			t.Errorf("%+v", st)
 		}
 	})

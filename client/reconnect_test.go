@@ -59,21 +59,6 @@ func TestServerCrash(t *testing.T) {
 	})
 }
 
-// TestServerUnreachable loses all datagrams: the session times out.
-func TestServerUnreachable(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := dialMatch(t, 0, 2, client.Config{Timeout: 3 * time.Second})
-		m.call(time.Second)
-		m.setLinks(newLink(1))
-		m.call(20 * time.Second)
-		if m.reconnecting < 16*60 {
-			t.Errorf("%d calls while reconnecting", m.reconnecting)
-		}
-		m.setLinks(newLink(0))
-		m.returned()
-	})
-}
-
 // returned checks that the client reconnects and that all its frames are delivered.
 func (m *match) returned() {
 	m.t.Helper()
