@@ -12,7 +12,8 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
-// loopback binds Move over real sockets. The channel receives the number of each frame that arrives.
+// loopback binds Move over real sockets. The channel receives the number of each frame that
+// arrives.
 func loopback(t testing.TB, cfg client.Config, bind client.BindConfig) (*ds.Server, *client.Conn, *client.Stream[uplinktest.Move], <-chan uint64) {
 	t.Helper()
 	cfg.Timeout = time.Minute // for busy machines
@@ -86,7 +87,8 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
-// TestNoAllocationsCoalesced sends frames in pairs, which share a datagram with those of another RPC.
+// TestNoAllocationsCoalesced sends frames in pairs, which share a datagram with those of another
+// RPC.
 func TestNoAllocationsCoalesced(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector allocates")

@@ -105,8 +105,8 @@ func TestUnknownRPC(t *testing.T) {
 	}
 }
 
-// TestBindTimeout gets no answer within BindTimeout or the deadline of the context, then late answers,
-// then one in time.
+// TestBindTimeout gets no answer within BindTimeout or the deadline of the context, then late
+// answers, then one in time.
 func TestBindTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMatch(t, 0, 3, ds.Config{})
@@ -142,8 +142,8 @@ func TestBindTimeout(t *testing.T) {
 	})
 }
 
-// TestBindTwice binds an RPC several times over one connection, as for the players of a split screen:
-// each stream has its own numbers. The server limits the bindings of an RPC.
+// TestBindTwice binds an RPC several times over one connection, as for the players of a split
+// screen: each stream has its own numbers. The server limits the bindings of an RPC.
 func TestBindTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := newNetwork(t, 0, 4)
@@ -281,8 +281,9 @@ func wideSchema(t *testing.T) *schema.Schema {
 	return s
 }
 
-// TestRefusedBinds is refused more often than there are RPC numbers, then over a slow link, where several
-// requests are sent before the first answer: late answers do not count for the next binding.
+// TestRefusedBinds is refused more often than there are RPC numbers, then over a slow link, where
+// several requests are sent before the first answer: late answers do not count for the next
+// binding.
 func TestRefusedBinds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := dialMatch(t, 0, 9, client.Config{})

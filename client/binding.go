@@ -16,8 +16,8 @@ import (
 // requestInterval is the time between two requests to bind that are not answered.
 const requestInterval = 250 * time.Millisecond
 
-// binding is one bound RPC: its sender, and the requests to bind it over each link. sender.mu guards
-// all fields below answer.
+// binding is one bound RPC: its sender, and the requests to bind it over each link. sender.mu
+// guards all fields below answer.
 type binding struct {
 	sender
 	request []byte
@@ -46,15 +46,17 @@ func (b *binding) newRequest() ([]byte, error) {
 	return request, err
 }
 
-// reusable reports whether another binding can use this one's number: the game does not use this one,
-// the server has not bound the number, and no answer is pending that could be mistaken for another's.
+// reusable reports whether another binding can use this one's number: the game does not use this
+// one, the server has not bound the number, and no answer is pending that could be mistaken for
+// another's.
 func (b *binding) reusable() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.failed && b.pending == 0 && !b.granted
 }
 
-// wait sends the request and returns the server's first answer. After an error the binding is unused.
+// wait sends the request and returns the server's first answer. After an error the binding is
+// unused.
 func (b *binding) wait(ctx context.Context) error {
 	err := b.await(ctx)
 	if err != nil {
@@ -92,8 +94,8 @@ func (b *binding) wrap(err error) error {
 	return fmt.Errorf("client: bind %s: %w", b.schema.RPC(), err)
 }
 
-// tick retries what could not be sent, and sends the request if it is unanswered. It returns when to
-// call it again; zero: when something else happens.
+// tick retries what could not be sent, and sends the request if it is unanswered. It returns when
+// to call it again; zero: when something else happens.
 func (b *binding) tick(now time.Time) time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -167,8 +169,8 @@ func (b *binding) suspend() {
 	b.stop()
 }
 
-// leave sends the held frames and stops sending until rebind. It returns false if a payload is still
-// queued for the reliable channel.
+// leave sends the held frames and stops sending until rebind. It returns false if a payload is
+// still queued for the reliable channel.
 func (b *binding) leave() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -66,8 +66,8 @@ func newTestConn(t testing.TB) *Conn {
 	return c
 }
 
-// TestSendOverDyingLink sends when the link is closed, but the connection does not know yet: the error
-// is temporary.
+// TestSendOverDyingLink sends when the link is closed, but the connection does not know yet: the
+// error is temporary.
 func TestSendOverDyingLink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network, err := simnet.NewNetwork(simnet.Config{}, simnet.Config{})

@@ -14,8 +14,8 @@ const (
 	// maxLevel is the highest level of a budget. Each level reduces the bit rate of the one below:
 	// the first ones reduce redundancy, the others put more frames into a datagram.
 	maxLevel = rpcdelta.MaxRedundancy + MaxSendEvery - 1
-	// headroom is the share of the limit that the level below may use if the controller is to return
-	// to it.
+	// headroom is the share of the limit that the level below may use if the controller is to
+	// return to it.
 	headroom = 0.9
 	// minCalm and maxCalm bound the number of consecutive windows with enough headroom before the
 	// controller returns to the level below. Each time that fails within failWindows, the number
@@ -25,8 +25,8 @@ const (
 	failWindows = 5
 )
 
-// budget keeps the bit rate of a connection below a limit. It is a state machine without a clock and
-// not safe for concurrent use. The zero value has no limit.
+// budget keeps the bit rate of a connection below a limit. It is a state machine without a clock
+// and not safe for concurrent use. The zero value has no limit.
 type budget struct {
 	limit float64 // bits/s; 0: none
 	level int

@@ -41,8 +41,8 @@ func drive(b *budget, l *load, now *time.Time, sent *traffic, seconds int, rng *
 	return levels
 }
 
-// TestBudgetSettles checks that the rate is below the limit after a few seconds, if that is possible, and
-// remains there with few changes of the level.
+// TestBudgetSettles checks that the rate is below the limit after a few seconds, if that is
+// possible, and remains there with few changes of the level.
 func TestBudgetSettles(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 300 {
@@ -80,8 +80,8 @@ func TestBudgetSettles(t *testing.T) {
 	}
 }
 
-// TestBudgetOrder checks that the budget first reduces redundancy, then datagrams, and restores them in
-// the reverse order.
+// TestBudgetOrder checks that the budget first reduces redundancy, then datagrams, and restores
+// them in the reverse order.
 func TestBudgetOrder(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
 	l := load{frame: 60, header: 264, redundancy: 3}
@@ -120,8 +120,8 @@ func TestBudgetOrder(t *testing.T) {
 	}
 }
 
-// TestBudgetReturns checks that redundancy is restored after a burst, even with little headroom: most of a
-// connection's traffic is headers, of which redundant payloads have none.
+// TestBudgetReturns checks that redundancy is restored after a burst, even with little headroom:
+// most of a connection's traffic is headers, of which redundant payloads have none.
 func TestBudgetReturns(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	usual := load{frame: 50, header: 264, redundancy: 3}

@@ -113,8 +113,8 @@ func TestTick(t *testing.T) {
 	}
 }
 
-// TestHeldFrames checks that held frames are sent with the last of their number, by Flush, by Close, or
-// when no more follow for a while.
+// TestHeldFrames checks that held frames are sent with the last of their number, by Flush, by
+// Close, or when no more follow for a while.
 func TestHeldFrames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := dialMatch(t, 0, 1, client.Config{Codec: rpcdelta.Adaptive}, client.BindConfig{SendEvery: 3, RateHz: 20})
@@ -174,7 +174,8 @@ func noise(n int) *chunk {
 	return &chunk{b}
 }
 
-// bindChunk starts a server, and returns a stream and the sizes and missed frames that the server received.
+// bindChunk starts a server, and returns a stream and the sizes and missed frames that the server
+// received.
 func bindChunk(t *testing.T, cfg client.Config, bind client.BindConfig) (*client.Stream[chunk], *[]int) {
 	t.Helper()
 	network := newNetwork(t, 0, 2)
@@ -187,8 +188,8 @@ func bindChunk(t *testing.T, cfg client.Config, bind client.BindConfig) (*client
 	return s, &got
 }
 
-// TestTooLarge refuses frames that do not fit into a datagram, alone and among held frames. The others
-// arrive, in their own datagrams if necessary.
+// TestTooLarge refuses frames that do not fit into a datagram, alone and among held frames. The
+// others arrive, in their own datagrams if necessary.
 func TestTooLarge(t *testing.T) {
 	for _, c := range []struct {
 		cfg           client.Config

@@ -63,9 +63,9 @@ type Config struct {
 	// Ring is the number of frames of each RPC that are kept as baselines, 2 to rpcdelta.MaxRing;
 	// default rpcdelta.DefaultRing.
 	Ring int
-	// NoReconnect ends a connection for good when it is lost; [Conn.Err] then returns the cause, and
-	// so do other methods. Otherwise the client reconnects, as often as necessary, unless the server
-	// kicks the player.
+	// NoReconnect ends a connection for good when it is lost; [Conn.Err] then returns the cause,
+	// and so do other methods. Otherwise the client reconnects, as often as necessary, unless the
+	// server kicks the player.
 	NoReconnect bool
 	// Timeout is the time without a datagram from the server after which the connection is lost;
 	// default transport.DefaultTimeout.
@@ -74,12 +74,12 @@ type Config struct {
 	// server if their context has no deadline; default DefaultBindTimeout.
 	BindTimeout time.Duration
 	// OnMessage, if set, is called with each message that the server sends by
-	// ds.Player.SendReliable, in order. It runs on the goroutine that receives for the connection: it
-	// must return quickly and must not call [Conn.Close]. The message is valid until it returns. A
-	// panic ends the process; see the package's description.
+	// ds.Player.SendReliable, in order. It runs on the goroutine that receives for the connection:
+	// it must return quickly and must not call [Conn.Close]. The message is valid until it returns.
+	// A panic ends the process; see the package's description.
 	OnMessage func(message []byte)
-	// KeyLog, if set, receives a line with the secrets of each session. It defeats the encryption and
-	// is for debugging; see transport.Config.
+	// KeyLog, if set, receives a line with the secrets of each session. It defeats the encryption
+	// and is for debugging; see transport.Config.
 	KeyLog io.Writer
 	// Network opens the socket; nil means UDP. Tests and demos use transport/simnet.
 	Network transport.Network
@@ -178,7 +178,8 @@ type BindConfig struct {
 	SendEvery int
 }
 
-// withDefaults returns the configuration with its defaults, or an error that names an invalid field.
+// withDefaults returns the configuration with its defaults, or an error that names an invalid
+// field.
 func (cfg BindConfig) withDefaults(codec rpcdelta.Codec) (BindConfig, error) {
 	cfg.SendEvery = cmp.Or(cfg.SendEvery, 1)
 	switch n := cfg.SendEvery; {

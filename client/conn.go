@@ -154,9 +154,10 @@ func (c *Conn) fail(err error) {
 	}
 }
 
-// Flush sends the payloads that were collected since the last Tick in one datagram; see Config.Tick.
-// Call it at the end of the game's tick. Frames that BindConfig.SendEvery holds back stay; see
-// [Stream.Flush]. It returns [ErrReconnecting] while reconnecting, and [net.ErrClosed] after Close.
+// Flush sends the payloads that were collected since the last Tick in one datagram; see
+// Config.Tick. Call it at the end of the game's tick. Frames that BindConfig.SendEvery holds back
+// stay; see [Stream.Flush]. It returns [ErrReconnecting] while reconnecting, and [net.ErrClosed]
+// after Close.
 func (c *Conn) Flush() error {
 	if link := c.current(); link == nil || errors.Is(c.out.flush(link), net.ErrClosed) {
 		return c.ended()
@@ -188,8 +189,8 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// ID returns the number of the session, which is that of ds.Player; 0 while reconnecting. It changes
-// with each reconnection.
+// ID returns the number of the session, which is that of ds.Player; 0 while reconnecting. It
+// changes with each reconnection.
 func (c *Conn) ID() uint64 {
 	if link := c.current(); link != nil {
 		return link.ID()
@@ -197,8 +198,8 @@ func (c *Conn) ID() uint64 {
 	return 0
 }
 
-// Err returns why the connection has ended for good without Close: an error that wraps [ErrKicked] or
-// [ErrLost]. It is nil while the client is connected or reconnecting.
+// Err returns why the connection has ended for good without Close: an error that wraps [ErrKicked]
+// or [ErrLost]. It is nil while the client is connected or reconnecting.
 func (c *Conn) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -213,10 +214,10 @@ func (c *Conn) RTT() time.Duration {
 	return 0
 }
 
-// Rebind continues the session from another socket, and so from another local address. A program that
-// learns of a change of the machine's networks need not wait until that is noticed. Datagrams in
-// flight are lost. It returns [ErrReconnecting] while reconnecting, [net.ErrClosed] after Close, or
-// the error of opening a socket, after which nothing has changed.
+// Rebind continues the session from another socket, and so from another local address. A program
+// that learns of a change of the machine's networks need not wait until that is noticed. Datagrams
+// in flight are lost. It returns [ErrReconnecting] while reconnecting, [net.ErrClosed] after Close,
+// or the error of opening a socket, after which nothing has changed.
 func (c *Conn) Rebind() error {
 	link := c.current()
 	if link == nil {
@@ -232,8 +233,8 @@ func (c *Conn) Rebind() error {
 	return nil
 }
 
-// SetRedundancy changes Config.Redundancy, from the next call of each RPC. It returns an error if n is
-// invalid; nothing is changed then.
+// SetRedundancy changes Config.Redundancy, from the next call of each RPC. It returns an error if n
+// is invalid; nothing is changed then.
 func (c *Conn) SetRedundancy(n int) error {
 	if err := (rpcdelta.EncoderConfig{Redundancy: n}).Check(); err != nil {
 		return fmt.Errorf("client: SetRedundancy: %w", err)
@@ -249,10 +250,10 @@ func (c *Conn) SetRedundancy(n int) error {
 
 // SendReliable sends a copy of message, at most [MaxMessage] bytes, to the server, which calls
 // ds.Config.OnMessage. All messages arrive, in order; those that are not acknowledged when the
-// connection is lost may be lost with it. It is for rare, small messages such as chat: the rate limit
-// is 64 KiB/s with a burst of 128 KiB, where each message counts 64 bytes more than its size. If the
-// limit is exceeded, or too many bytes are unacknowledged, it returns [ErrBacklog]. It never waits.
-// Other errors are those of [Stream.Send].
+// connection is lost may be lost with it. It is for rare, small messages such as chat: the rate
+// limit is 64 KiB/s with a burst of 128 KiB, where each message counts 64 bytes more than its size.
+// If the limit is exceeded, or too many bytes are unacknowledged, it returns [ErrBacklog]. It never
+// waits. Other errors are those of [Stream.Send].
 func (c *Conn) SendReliable(message []byte) error {
 	if len(message) > MaxMessage {
 		return fmt.Errorf("client: a message of %d bytes, want at most %d", len(message), MaxMessage)

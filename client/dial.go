@@ -15,14 +15,14 @@ const (
 	// minWait and maxWait bound the time between two attempts to reconnect.
 	minWait = 100 * time.Millisecond
 	maxWait = 2 * time.Second
-	// stable is the duration of a session after which the first attempt to reconnect is made at once.
-	// A server that ends each session soon does not get more requests for that.
+	// stable is the duration of a session after which the first attempt to reconnect is made at
+	// once. A server that ends each session soon does not get more requests for that.
 	stable = 10 * time.Second
 )
 
-// Dial connects to the server at addr, for example "127.0.0.1:7777". It waits until the server accepts
-// or refuses the connection, or ctx is done. If the token has been used and [Config.Renew] is set, it
-// tries once more with another token.
+// Dial connects to the server at addr, for example "127.0.0.1:7777". It waits until the server
+// accepts or refuses the connection, or ctx is done. If the token has been used and [Config.Renew]
+// is set, it tries once more with another token.
 func Dial(ctx context.Context, addr string, cfg Config) (*Conn, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -40,8 +40,8 @@ func Dial(ctx context.Context, addr string, cfg Config) (*Conn, error) {
 	return c, nil
 }
 
-// connect opens a transport connection. Each one has its own socket and address, so that no datagram
-// of an earlier one can reach it.
+// connect opens a transport connection. Each one has its own socket and address, so that no
+// datagram of an earlier one can reach it.
 func (c *Conn) connect(ctx context.Context, t token.Token) error {
 	s := &session{Conn: c}
 	link, err := transport.Dial(ctx, c.addr, c.cfg.transport(t), s)
@@ -144,8 +144,9 @@ func (s *session) Closed(link *transport.Conn, err error) {
 	})
 }
 
-// reconnect dials until it succeeds or the connection is closed. It gives up only if the server kicks
-// the player or no token is left: a server that is full or of another version may be replaced soon.
+// reconnect dials until it succeeds or the connection is closed. It gives up only if the server
+// kicks the player or no token is left: a server that is full or of another version may be replaced
+// soon.
 func (c *Conn) reconnect(ctx context.Context) {
 	for c.pause() {
 		err := c.connectAgain(ctx)
@@ -163,8 +164,8 @@ func (c *Conn) reconnect(ctx context.Context) {
 	}
 }
 
-// pause waits before the next attempt to reconnect, with exponential backoff. It returns false if the
-// connection is closed.
+// pause waits before the next attempt to reconnect, with exponential backoff. It returns false if
+// the connection is closed.
 func (c *Conn) pause() bool {
 	c.mu.Lock()
 	wait := c.wait
@@ -177,8 +178,8 @@ func (c *Conn) pause() bool {
 	return !isClosed(c.closed)
 }
 
-// finalError returns the error with which the connection ends for good after a session or an attempt
-// to reconnect ended with err, or nil if the client can try again.
+// finalError returns the error with which the connection ends for good after a session or an
+// attempt to reconnect ended with err, or nil if the client can try again.
 func (c *Conn) finalError(err error) error {
 	switch {
 	case errors.Is(err, transport.ErrClosedByPeer):

@@ -14,15 +14,15 @@ import (
 )
 
 var (
-	// ErrReconnecting means that a frame was not sent because the client is reconnecting. Send works
-	// again by itself afterwards.
+	// ErrReconnecting means that a frame was not sent because the client is reconnecting. Send
+	// works again by itself afterwards.
 	ErrReconnecting = errors.New("client: reconnecting")
-	// ErrKicked means that the server ended the connection, and not by a shutdown; the text contains
-	// its reason. The client does not reconnect.
+	// ErrKicked means that the server ended the connection, and not by a shutdown; the text
+	// contains its reason. The client does not reconnect.
 	ErrKicked = errors.New("client: kicked by the server")
 	// ErrLost means that the connection was lost and the client does not reconnect, because of
-	// Config.NoReconnect, because its token is used up and Config.Renew is nil, or because the player
-	// connected from elsewhere ([ErrReplaced]). It wraps the cause.
+	// Config.NoReconnect, because its token is used up and Config.Renew is nil, or because the
+	// player connected from elsewhere ([ErrReplaced]). It wraps the cause.
 	ErrLost = errors.New("client: connection lost")
 	// ErrBindTimeout means that the server did not answer a request to bind an RPC in time.
 	ErrBindTimeout = errors.New("client: no answer to bind")
@@ -70,9 +70,9 @@ func orNothing(field string) string {
 	return "{" + shown(field) + "}"
 }
 
-// shown returns a text from the server for an error, which may be logged or printed to a
-// terminal. Characters that are not printable are escaped as in a Go string, and the text is cut off
-// after transport.MaxPayload bytes.
+// shown returns a text from the server for an error, which may be logged or printed to a terminal.
+// Characters that are not printable are escaped as in a Go string, and the text is cut off after
+// transport.MaxPayload bytes.
 func shown(s string) string {
 	tail := ""
 	if len(s) > transport.MaxPayload {

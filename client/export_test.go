@@ -1,7 +1,7 @@
 package client
 
-// Held returns the length of each list of a connection that a server can make longer, by name. Call it while
-// nothing is received.
+// Held returns the length of each list of a connection that a server can make longer, by name. Call
+// it while nothing is received.
 func Held(c *Conn) map[string]int {
 	held := map[string]int{}
 	c.down.mu.Lock()

@@ -23,8 +23,8 @@ import (
 	"github.com/uplink-rpc/uplink/statesync"
 )
 
-// attack is an attack of a server, or of somebody who forges its datagrams, on a client that calls an RPC
-// and subscribes to a world as snapshots and to another one as state.
+// attack is an attack of a server, or of somebody who forges its datagrams, on a client that calls
+// an RPC and subscribes to a world as snapshots and to another one as state.
 type attack struct {
 	name string
 	run  func(*rogue, *victim)
@@ -229,8 +229,9 @@ var attacks = []attack{
 	}},
 }
 
-// TestHostileServer checks that a client bounds its memory, its datagrams and its log under each attack,
-// that it shows finite numbers and printable texts, and that it remains connected or reconnects.
+// TestHostileServer checks that a client bounds its memory, its datagrams and its log under each
+// attack, that it shows finite numbers and printable texts, and that it remains connected or
+// reconnects.
 func TestHostileServer(t *testing.T) {
 	for _, a := range attacks {
 		t.Run(a.name, func(t *testing.T) { synctest.Test(t, a.test) })

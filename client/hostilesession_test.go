@@ -17,8 +17,8 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// TestNobodyStays checks that a client connects at most every two seconds to a server that ends each
-// session at once, so that the game's backend does not get more requests for tokens.
+// TestNobodyStays checks that a client connects at most every two seconds to a server that ends
+// each session at once, so that the game's backend does not get more requests for tokens.
 func TestNobodyStays(t *testing.T) {
 	for name, open := range map[string]func(*transport.Conn){
 		"shuts down": func(c *transport.Conn) {
@@ -56,8 +56,8 @@ func TestNobodyStays(t *testing.T) {
 	}
 }
 
-// TestLeavingServer checks that a client waits before it reconnects to a server that announced to shut
-// down, however long the session lasted.
+// TestLeavingServer checks that a client waits before it reconnects to a server that announced to
+// shut down, however long the session lasted.
 func TestLeavingServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRogue(t, nil)
@@ -87,8 +87,8 @@ func TestKickText(t *testing.T) {
 	})
 }
 
-// TestForgedHandshake checks that a client sends at most 20 hellos per second to an attacker on the path
-// who drops them and sends 1,000 forged answers per second.
+// TestForgedHandshake checks that a client sends at most 20 hellos per second to an attacker on the
+// path who drops them and sends 1,000 forged answers per second.
 func TestForgedHandshake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = 5 * time.Second
@@ -138,8 +138,8 @@ func TestForgedHandshake(t *testing.T) {
 	})
 }
 
-// TestServerViolations checks that a reliable message which no server sends ends the session, and is
-// counted once. The client reconnects with pauses, or returns the violation.
+// TestServerViolations checks that a reliable message which no server sends ends the session, and
+// is counted once. The client reconnects with pauses, or returns the violation.
 func TestServerViolations(t *testing.T) {
 	o := control.DownOffer{Name: "w", RateHz: 1, TickHz: 1}
 	offer, err := o.Append(nil)
@@ -191,8 +191,8 @@ func TestServerViolations(t *testing.T) {
 	}
 }
 
-// TestSilentServer counts the requests to a server that answers no request to bind, and completes no
-// initial state.
+// TestSilentServer counts the requests to a server that answers no request to bind, and completes
+// no initial state.
 func TestSilentServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRogue(t, nil)

@@ -7,18 +7,18 @@ import (
 	"github.com/uplink-rpc/uplink/jitter"
 )
 
-// Pace is the state of an RPC's jitter buffer on the server (ds.Config.JitterBuffer), and the rate at
-// which the game should call the RPC for it. Without a jitter buffer, all fields but Rate are 0.
+// Pace is the state of an RPC's jitter buffer on the server (ds.Config.JitterBuffer), and the rate
+// at which the game should call the RPC for it. Without a jitter buffer, all fields but Rate are 0.
 type Pace struct {
 	// Rate is the speed of the game's clock at which calls arrive when the server needs them: 1 is
 	// its usual speed, 1.01 is 1 % faster. It is within jitter.MaxPace of 1, and 1 if the server
 	// reported nothing for two seconds.
 	Rate float64
-	// Slack is the mean time between the arrival of a call and its use, negative if calls arrive late.
-	// Target is the slack at which the buffer aims.
+	// Slack is the mean time between the arrival of a call and its use, negative if calls arrive
+	// late. Target is the slack at which the buffer aims.
 	Slack, Target time.Duration
-	// Missing counts the server's ticks without a call, Late the calls that arrived after their tick,
-	// over all reconnections.
+	// Missing counts the server's ticks without a call, Late the calls that arrived after their
+	// tick, over all reconnections.
 	Missing, Late uint64
 }
 

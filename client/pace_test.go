@@ -8,8 +8,8 @@ import (
 	"github.com/uplink-rpc/uplink/jitter"
 )
 
-// TestPace checks that a report is used for two seconds, and that counts add up when they wrap around and
-// over reconnections.
+// TestPace checks that a report is used for two seconds, and that counts add up when they wrap
+// around and over reconnections.
 func TestPace(t *testing.T) {
 	const ms = time.Millisecond
 	var p pace

@@ -16,8 +16,8 @@ import (
 
 type thing struct{ N int32 }
 
-// TestPanicInPoll checks that a panic of the function that Poll calls, or runtime.Goexit, ends Poll, and
-// that the next Poll continues with the next update.
+// TestPanicInPoll checks that a panic of the function that Poll calls, or runtime.Goexit, ends
+// Poll, and that the next Poll continues with the next update.
 func TestPanicInPoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
@@ -70,8 +70,8 @@ func TestPanicInPoll(t *testing.T) {
 	})
 }
 
-// TestGoexitInOnMessage checks that the connection continues after a callback ended the connection's
-// goroutine, as FailNow does.
+// TestGoexitInOnMessage checks that the connection continues after a callback ended the
+// connection's goroutine, as FailNow does.
 func TestGoexitInOnMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})

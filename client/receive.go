@@ -38,8 +38,8 @@ func (s *session) Datagram(_ *transport.Conn, b []byte, at time.Time) {
 	}
 }
 
-// acks applies consecutive acks. An invalid one does not keep those of other RPCs after it from being
-// used. It returns the last error.
+// acks applies consecutive acks. An invalid one does not keep those of other RPCs after it from
+// being used. It returns the last error.
 func (c *Conn) acks(b []byte) (bad error) {
 	c.countAckBytes(1 + len(b))
 	for len(b) > 0 {
@@ -99,8 +99,8 @@ func (c *Conn) countMalformed() {
 	c.stats.Malformed++
 }
 
-// offerRate limits the offers of worlds that a connection accepts, over all reconnections. Each offer
-// of a subscribed world creates a decoder, and is logged if it is refused.
+// offerRate limits the offers of worlds that a connection accepts, over all reconnections. Each
+// offer of a subscribed world creates a decoder, and is logged if it is refused.
 var offerRate = ratelimit.Rate{PerSecond: 1, Burst: 4 * control.MaxDown}
 
 // Message handles a message of the reliable channel: the game's own messages, and the offers and

@@ -20,7 +20,8 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// TestServerCrash crashes and restarts the server several times while a client calls it over a bad link.
+// TestServerCrash crashes and restarts the server several times while a client calls it over a bad
+// link.
 func TestServerCrash(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := dialMatch(t, 0.2, 1, client.Config{})
@@ -251,7 +252,8 @@ func (m *match) isClosed() {
 	}
 }
 
-// TestClose checks that Close informs the server at once, and what the server knows of the player then.
+// TestClose checks that Close informs the server at once, and what the server knows of the player
+// then.
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var left []error
@@ -397,8 +399,8 @@ func TestLostWelcome(t *testing.T) {
 	}
 }
 
-// TestRenew restarts the server of a client that needs a token for each session. A client that can get
-// another one reconnects, another one ends with the cause.
+// TestRenew restarts the server of a client that needs a token for each session. A client that can
+// get another one reconnects, another one ends with the cause.
 func TestRenew(t *testing.T) {
 	for _, renews := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
-// TestSetRedundancy changes the redundancy while a client calls over a lossy link. It applies to bound
-// RPCs, to those that are bound later, and after a reconnection.
+// TestSetRedundancy changes the redundancy while a client calls over a lossy link. It applies to
+// bound RPCs, to those that are bound later, and after a reconnection.
 func TestSetRedundancy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := dialMatch(t, 0.3, 5, client.Config{Redundancy: rpcdelta.RedundancyOff, Timeout: 3 * time.Second})

@@ -33,7 +33,8 @@ type rogue struct {
 	got  counts
 }
 
-// counts counts the sessions of a rogue server, and the requests to bind and frames that it received.
+// counts counts the sessions of a rogue server, and the requests to bind and frames that it
+// received.
 type counts struct{ sessions, binds, frames int }
 
 // newRogue starts a rogue server that calls open with each new session.

@@ -18,8 +18,8 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// TestInvalidValues checks that Send sends nothing if a field cannot hold its value, and that the stream
-// remains usable.
+// TestInvalidValues checks that Send sends nothing if a field cannot hold its value, and that the
+// stream remains usable.
 func TestInvalidValues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := dialMatch(t, 0, 1, client.Config{})
@@ -102,9 +102,9 @@ func TestFrameStream(t *testing.T) {
 	})
 }
 
-// TestConcurrentUse calls all methods from many goroutines while the server restarts and the connection
-// is closed. It is for the race detector. The only errors are those of a connection that is reconnecting
-// or closed.
+// TestConcurrentUse calls all methods from many goroutines while the server restarts and the
+// connection is closed. It is for the race detector. The only errors are those of a connection that
+// is reconnecting or closed.
 func TestConcurrentUse(t *testing.T) {
 	t.Run("plain", func(t *testing.T) { useConcurrently(t, client.Config{BindTimeout: time.Second}, client.BindConfig{}) })
 	t.Run("coalesce", func(t *testing.T) {

@@ -20,8 +20,8 @@ type RPCStats struct {
 	// Coalesced counts the payloads that followed another one in their datagram (Config.Tick),
 	// CoalescedBytes the bytes that this took besides the payloads.
 	Coalesced, CoalescedBytes uint64
-	// AEADBytes is the AEAD overhead of the payloads' datagrams; Coalesced payloads have none of their
-	// own. For the reliable channel it is an estimate: one datagram per payload.
+	// AEADBytes is the AEAD overhead of the payloads' datagrams; Coalesced payloads have none of
+	// their own. For the reliable channel it is an estimate: one datagram per payload.
 	AEADBytes uint64
 	// Calls that were not sent: OutOfRange had a value that its field cannot hold, TooLarge did not
 	// fit into a datagram, Unencodable failed for another reason, for example a frame of another
@@ -53,8 +53,8 @@ type Stats struct {
 	Malformed uint64
 	// RTT is the smoothed round-trip time; 0 until it is measured.
 	RTT time.Duration
-	// SentBitsPerSecond and ReceivedBitsPerSecond are the bit rates of the last full second, with all
-	// headers down to IP.
+	// SentBitsPerSecond and ReceivedBitsPerSecond are the bit rates of the last full second, with
+	// all headers down to IP.
 	SentBitsPerSecond, ReceivedBitsPerSecond float64
 	// Loss is the share of the server's datagrams that never arrived, since Dial.
 	Loss float64
@@ -68,14 +68,14 @@ type Stats struct {
 type BudgetStats struct {
 	// Limit is Config.Bandwidth in bits/s; 0 if there is none.
 	Limit int
-	// BitsPerSecond is the bit rate of the last full second with all headers down to IP, and OverBits
-	// the number of bits above the limit so far. Both are 0 without a limit.
+	// BitsPerSecond is the bit rate of the last full second with all headers down to IP, and
+	// OverBits the number of bits above the limit so far. Both are 0 without a limit.
 	BitsPerSecond float64
 	OverBits      uint64
-	// Redundancy is the permitted number of redundant payloads, rpcdelta.MaxRedundancy if nothing has
-	// to be reduced.
+	// Redundancy is the permitted number of redundant payloads, rpcdelta.MaxRedundancy if nothing
+	// has to be reduced.
 	Redundancy int
-	// SendEvery is the minimum number of calls per payload of an adaptive RPC, 1 if nothing has to be
-	// reduced. A larger BindConfig.SendEvery is kept.
+	// SendEvery is the minimum number of calls per payload of an adaptive RPC, 1 if nothing has to
+	// be reduced. A larger BindConfig.SendEvery is kept.
 	SendEvery int
 }

@@ -7,7 +7,8 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// Stream sends the calls of one RPC whose arguments are a T. Its methods are safe for concurrent use.
+// Stream sends the calls of one RPC whose arguments are a T. Its methods are safe for concurrent
+// use.
 type Stream[T any] struct {
 	*binding
 	typ *schema.Type[T]
@@ -29,10 +30,10 @@ func Bind[T any](ctx context.Context, c *Conn, name string, cfg BindConfig) (*St
 	return &Stream[T]{binding: b, typ: typ}, nil
 }
 
-// Send makes one call. It never waits: on the unreliable channel, the frame is in the socket's buffer
-// when Send returns, unless it is held back because of Config.Tick, Config.Bandwidth or
-// BindConfig.SendEvery; on the reliable channel it is queued. Apart from fields coded as msgpack, it
-// does not allocate.
+// Send makes one call. It never waits: on the unreliable channel, the frame is in the socket's
+// buffer when Send returns, unless it is held back because of Config.Tick, Config.Bandwidth or
+// BindConfig.SendEvery; on the reliable channel it is queued. Apart from fields coded as msgpack,
+// it does not allocate.
 //
 // A frame is not sent, but the stream remains usable, if
 //   - a value exceeds the range of its field: a [*schema.RangeError] that names the field;
@@ -40,8 +41,8 @@ func Bind[T any](ctx context.Context, c *Conn, name string, cfg BindConfig) (*St
 //   - the client is reconnecting: [ErrReconnecting];
 //   - too many reliable frames wait for acks: [ErrBacklog].
 //
-// After Close the error is [net.ErrClosed]. If a restarted server refuses the RPC, it is an error of
-// Bind.
+// After Close the error is [net.ErrClosed]. If a restarted server refuses the RPC, it is an error
+// of Bind.
 func (s *Stream[T]) Send(v *T) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,8 +53,8 @@ func (s *Stream[T]) Send(v *T) error {
 	return s.send(s.frame)
 }
 
-// FrameStream sends the calls of one RPC that a schema describes, for programs that learn the schema
-// at run time. Its methods are safe for concurrent use.
+// FrameStream sends the calls of one RPC that a schema describes, for programs that learn the
+// schema at run time. Its methods are safe for concurrent use.
 type FrameStream struct{ *binding }
 
 // BindSchema is [Bind] for frames of a schema. The schema declares the rate, so BindConfig.RateHz

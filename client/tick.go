@@ -20,8 +20,8 @@ func (s *session) Tick(now time.Time) {
 	}
 }
 
-// flushDue sends the collected payloads once per Config.Tick. It returns the time of the next flush;
-// zero: never.
+// flushDue sends the collected payloads once per Config.Tick. It returns the time of the next
+// flush; zero: never.
 func (s *session) flushDue(now time.Time) time.Time {
 	every := s.cfg.Tick
 	if every == 0 {
@@ -37,7 +37,8 @@ func (s *session) flushDue(now time.Time) time.Time {
 	return s.nextFlush
 }
 
-// regulate measures the bit rates and applies the bandwidth limit. It returns when to call it again.
+// regulate measures the bit rates and applies the bandwidth limit. It returns when to call it
+// again.
 func (c *Conn) regulate(now time.Time) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -75,8 +76,8 @@ func (c *Conn) measure(now time.Time) {
 }
 
 // leave handles the server's announcement that it is about to shut down. The client then sends the
-// held frames, but nothing new, waits for the acks of everything that it sent reliably, and ends the
-// session. It reconnects as after a loss.
+// held frames, but nothing new, waits for the acks of everything that it sent reliably, and ends
+// the session. It reconnects as after a loss.
 func (s *session) leave() {
 	s.mu.Lock()
 	announced := s.leaving
@@ -87,8 +88,8 @@ func (s *session) leave() {
 	}
 }
 
-// continueLeaving ends the session after leave once nothing is left to wait for. Otherwise it returns
-// when to call it again; zero: never.
+// continueLeaving ends the session after leave once nothing is left to wait for. Otherwise it
+// returns when to call it again; zero: never.
 func (c *Conn) continueLeaving(now time.Time) time.Time {
 	c.mu.Lock()
 	link, leaving := c.link, c.leaving

@@ -29,8 +29,8 @@ type puck struct {
 	Velocity schema.Vec3 `uplink:"resolution=0.01,min=-100,max=100"`
 }
 
-// victim is a client of a rogue server. It calls Move, and subscribes to a world of crates as snapshots and
-// to one of pucks as state.
+// victim is a client of a rogue server. It calls Move, and subscribes to a world of crates as
+// snapshots and to one of pucks as state.
 type victim struct {
 	conn  *client.Conn
 	move  *client.Stream[uplinktest.Move]
@@ -133,8 +133,8 @@ func (v *victim) sendSnapshots(r *rogue, number uint8, n uint16, tick func(n uin
 	}
 }
 
-// crowds sends 200 snapshots of 4,000 objects, which take few bytes each, of a world of 1,000 snapshots per
-// second.
+// crowds sends 200 snapshots of 4,000 objects, which take few bytes each, of a world of 1,000
+// snapshots per second.
 func crowds(r *rogue, v *victim) {
 	o := v.crate
 	o.Number, o.Name, o.RateHz, o.TickHz = 5, "crowd", control.MaxDownRate, control.MaxDownRate
@@ -151,7 +151,8 @@ func crowds(r *rogue, v *victim) {
 	}
 }
 
-// jumps sends snapshots whose ticks are random, for worlds with several numbers of ticks per second.
+// jumps sends snapshots whose ticks are random, for worlds with several numbers of ticks per
+// second.
 func jumps(r *rogue, v *victim) {
 	rng := rand.New(rand.NewPCG(9, 10))
 	for i, hz := range []float64{1000, 60, 1, 1e-6, 1e-300} {
@@ -173,8 +174,8 @@ func jumps(r *rogue, v *victim) {
 	}
 }
 
-// hordes sends 400 states with new objects and the inputs of 250 players at each of 32 ticks, which the
-// client does not poll. The last ones have distant ticks.
+// hordes sends 400 states with new objects and the inputs of 250 players at each of 32 ticks, which
+// the client does not poll. The last ones have distant ticks.
 func hordes(r *rogue, v *victim) {
 	tick := int64(0)
 	for n := range uint64(400) {

@@ -1,5 +1,6 @@
-// Gameloop: a dedicated server with its own game loop. Frames arrive at 60 Hz from several clients. The
-// game loop handles them at 30 Hz with Poll, on its goroutine, so the game's state needs no locks.
+// Gameloop: a dedicated server with its own game loop. Frames arrive at 60 Hz from several clients.
+// The game loop handles them at 30 Hz with Poll, on its goroutine, so the game's state needs no
+// locks.
 package main
 
 import (

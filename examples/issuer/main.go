@@ -1,5 +1,5 @@
-// Issuer: a complete login. The game's backend issues connect tokens to players who are logged in. A
-// client connects with its token, which tells the dedicated server who the player is.
+// Issuer: a complete login. The game's backend issues connect tokens to players who are logged in.
+// A client connects with its token, which tells the dedicated server who the player is.
 //
 // The client requests a server and a token from the backend over HTTPS, with its login session:
 //
@@ -8,14 +8,14 @@
 //
 //	{"server": "203.0.113.7:7777", "token": "uplink-token-1...."}
 //
-// and dials at once. The token names the servers, contains the key that authenticates them, and expires
-// after a minute. It is valid for one session; to reconnect, the client requests another one
-// (client.Config.Renew). The client has no key of its own.
+// and dials at once. The token names the servers, contains the key that authenticates them, and
+// expires after a minute. It is valid for one session; to reconnect, the client requests another
+// one (client.Config.Renew). The client has no key of its own.
 //
-// Here all three are one program on loopback with a new key. In production, "uplink keygen -o ds.key"
-// creates the keys: the servers parse ds.key with token.ParseKey, the backend ds.key.issuer with
-// token.ParseIssuerKey, from a file or a secret store. The clocks of backend and servers should agree
-// within a few seconds.
+// Here all three are one program on loopback with a new key. In production, "uplink keygen -o
+// ds.key" creates the keys: the servers parse ds.key with token.ParseKey, the backend ds.key.issuer
+// with token.ParseIssuerKey, from a file or a secret store. The clocks of backend and servers
+// should agree within a few seconds.
 package main
 
 import (

@@ -1,6 +1,6 @@
 // Jitterbuffer: a dedicated server that handles exactly one call per player and tick, although the
-// network has jitter and loses 2 % of all datagrams. Calls wait in a jitter buffer until their tick, and
-// the clients' clocks follow the server's reports about it.
+// network has jitter and loses 2 % of all datagrams. Calls wait in a jitter buffer until their
+// tick, and the clients' clocks follow the server's reports about it.
 package main
 
 import (

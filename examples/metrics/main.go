@@ -1,5 +1,5 @@
-// Metrics: a dedicated server and a client in the game's Prometheus registry, served together with the
-// game's other metrics.
+// Metrics: a dedicated server and a client in the game's Prometheus registry, served together with
+// the game's other metrics.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Owntransport: Encoder and Decoder over the game's own transport, here a pair of UDP sockets where 10 %
-// of all payloads and acks are lost.
+// Owntransport: Encoder and Decoder over the game's own transport, here a pair of UDP sockets where
+// 10 % of all payloads and acks are lost.
 //
 // A transport must drop a payload that arrives after more than 64 newer ones, for example by packet
 // numbers. Loopback keeps the order, so this example needs none.

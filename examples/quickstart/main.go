@@ -1,6 +1,6 @@
-// Quickstart: one client, one dedicated server, one RPC. The client calls it 60 times in one second;
-// each call is coded as a delta from one that the server has acknowledged. On loopback no keys are
-// needed; see example issuer for keys and tokens.
+// Quickstart: one client, one dedicated server, one RPC. The client calls it 60 times in one
+// second; each call is coded as a delta from one that the server has acknowledged. On loopback no
+// keys are needed; see example issuer for keys and tokens.
 package main
 
 import (

@@ -1,6 +1,6 @@
 // Snapshots: a dedicated server sends a world of 100 balls to a client, 20 times per second, over a
-// network that loses 5 % of all packets. The client interpolates them and draws 60 frames per second. At
-// the end the program prints the traffic, and the error of the balls as drawn.
+// network that loses 5 % of all packets. The client interpolates them and draws 60 frames per
+// second. At the end the program prints the traffic, and the error of the balls as drawn.
 package main
 
 import (
@@ -24,8 +24,8 @@ const (
 	seconds = 4
 )
 
-// Ball is an object of the world. The uplink tags define the resolution of its fields, the interpolate
-// tags which fields the client interpolates.
+// Ball is an object of the world. The uplink tags define the resolution of its fields, the
+// interpolate tags which fields the client interpolates.
 type Ball struct {
 	Position schema.Vec3 `uplink:"resolution=0.002,min=-250,max=250,velocity=Velocity" interpolate:"position"`
 	Velocity schema.Vec3 `uplink:"resolution=0.03" interpolate:"velocity"`

@@ -1,7 +1,8 @@
-// Statesync: a dedicated server and a client both simulate 300 balls, and a player's input kicks the
-// balls near a point. The server sends the client the input and, within 64 kbit/s, the state of the
-// most important balls, over a network that loses 5 % of all packets. The client simulates on from that
-// state and smooths out its corrections. At the end the program prints the traffic and the corrections.
+// Statesync: a dedicated server and a client both simulate 300 balls, and a player's input kicks
+// the balls near a point. The server sends the client the input and, within 64 kbit/s, the state of
+// the most important balls, over a network that loses 5 % of all packets. The client simulates on
+// from that state and smooths out its corrections. At the end the program prints the traffic and
+// the corrections.
 package main
 
 import (
@@ -27,8 +28,8 @@ const (
 	delay     = 3      // ticks that the client stays behind the newest update, so that late ones are in time
 )
 
-// Ball is an object of the world. The tags define the resolution of its fields, the field that moves
-// another one, and the field that says that the ball is at rest.
+// Ball is an object of the world. The tags define the resolution of its fields, the field that
+// moves another one, and the field that says that the ball is at rest.
 type Ball struct {
 	Position schema.Vec3 `uplink:"resolution=0.001,min=-64,max=64,velocity=Velocity"`
 	Velocity schema.Vec3 `uplink:"resolution=0.01,min=-40,max=40"`
@@ -50,8 +51,8 @@ func newSimulation() (*simulation, error) {
 	return s, err
 }
 
-// step simulates one tick. If kick is not 0, it kicks the balls near ball 7*(kick-1). Rounding makes both
-// ends continue from the same values.
+// step simulates one tick. If kick is not 0, it kicks the balls near ball 7*(kick-1). Rounding
+// makes both ends continue from the same values.
 func (s *simulation) step(kick byte) error {
 	for i := range s.balls {
 		b := &s.balls[i]
@@ -237,7 +238,8 @@ func (p *player) update(u *client.StateUpdate[Ball]) {
 	p.states[at] = append(p.states[at], u.Objects...)
 }
 
-// frame simulates one tick, unless the client is too close to the newest update or too far behind it.
+// frame simulates one tick, unless the client is too close to the newest update or too far behind
+// it.
 func (p *player) frame() error {
 	if p.newest <= delay {
 		return nil

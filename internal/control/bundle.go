@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// A bundle is a message with 2 to MaxBundle frames. Its first byte has bundleFlag and, in four bits,
-// the number of frames less 2. The frames follow, each with its length as a varint before it. The last
-// frame has no length and takes the rest of the message.
+// A bundle is a message with 2 to MaxBundle frames. Its first byte has bundleFlag and, in four
+// bits, the number of frames less 2. The frames follow, each with its length as a varint before it.
+// The last frame has no length and takes the rest of the message.
 const (
 	bundleFlag = 1 << 5
 	bundleMask = 15
@@ -17,8 +17,8 @@ const (
 // enough that a hostile bundle takes no more work than as many datagrams.
 const MaxBundle = bundleMask + 2
 
-// Bundler collects frames and returns them as one message: a bundle, or a single frame as it is. The
-// zero value has no room; see [NewBundler].
+// Bundler collects frames and returns them as one message: a bundle, or a single frame as it is.
+// The zero value has no room; see [NewBundler].
 type Bundler struct {
 	buf   []byte // first byte, then each frame after its length
 	limit int
@@ -72,8 +72,8 @@ func (b *Bundler) size() int {
 	return n
 }
 
-// Take returns the message, which is valid until the next Add, and resets the Bundler. It returns nil
-// if there are no frames.
+// Take returns the message, which is valid until the next Add, and resets the Bundler. It returns
+// nil if there are no frames.
 func (b *Bundler) Take() (message []byte) {
 	n := b.count
 	if n == 0 {

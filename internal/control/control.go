@@ -1,6 +1,7 @@
 // Package control defines the messages other than frames between client and DS: acks, reports about
-// jitter buffers, requests to bind RPCs, bundles of frames, the game's own messages, and the messages of
-// replication streams. The first byte of each has its two high bits set, which that of a frame has not.
+// jitter buffers, requests to bind RPCs, bundles of frames, the game's own messages, and the
+// messages of replication streams. The first byte of each has its two high bits set, which that of
+// a frame has not.
 package control
 
 import (
@@ -38,8 +39,8 @@ const (
 	DownAck
 	// Slack is followed by reports about jitter buffers (see [ParseSlack]) and acks.
 	Slack
-	// DownFragment is followed by a fragment of a message of a replication stream, Down by a complete
-	// message. The low 4 bits are the stream's number.
+	// DownFragment is followed by a fragment of a message of a replication stream, Down by a
+	// complete message. The low 4 bits are the stream's number.
 	DownFragment Type = rpcdelta.ControlMask | 1<<4
 	Down         Type = rpcdelta.ControlMask | 3<<4
 	// Bundle is followed by frames: see [Frames]. The 15 types above it are bundles too: the low 4
@@ -84,9 +85,9 @@ const (
 	maxBacklog = 512 << 10
 )
 
-// ClientMessages is the rate limit that a client applies to its messages, and DSMessages the one that
-// a DS enforces: however the network delays messages, a client within its limit does not exceed the
-// DS's.
+// ClientMessages is the rate limit that a client applies to its messages, and DSMessages the one
+// that a DS enforces: however the network delays messages, a client within its limit does not
+// exceed the DS's.
 var (
 	ClientMessages = ratelimit.Rate{PerSecond: messageRate, Burst: messageBurst}
 	DSMessages     = ratelimit.Rate{PerSecond: 2 * messageRate, Burst: messageBurst + maxBacklog}

@@ -56,8 +56,8 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestRequestNumber checks that a request for a number that no header holds is an error, and does not
-// mean the number's low 8 bits.
+// TestRequestNumber checks that a request for a number that no header holds is an error, and does
+// not mean the number's low 8 bits.
 func TestRequestNumber(t *testing.T) {
 	type request struct {
 		_msgpack struct{} `msgpack:",as_array"` //nolint:unused // tells msgpack to leave the names out

@@ -10,9 +10,9 @@ import (
 // Buffered is a report about the jitter buffer of an RPC on the DS.
 type Buffered struct {
 	RPC uint8
-	// Slack is the mean time between the arrival of a frame and its release, Target the slack at which
-	// the buffer aims. On the wire they have a resolution of 0.1 ms; Slack is within ±3.2 s, Target
-	// within 0 to 6.5 s.
+	// Slack is the mean time between the arrival of a frame and its release, Target the slack at
+	// which the buffer aims. On the wire they have a resolution of 0.1 ms; Slack is within ±3.2 s,
+	// Target within 0 to 6.5 s.
 	Slack, Target time.Duration
 	// Missing counts ticks without a frame, Late frames after their tick, both modulo 2^16.
 	Missing, Late uint16

@@ -1,6 +1,6 @@
-// Package private opens output files that only their owner may read and write: recordings, captures,
-// key logs and other files that contain players' input or secrets. It never follows a symbolic link in
-// the last element of a path.
+// Package private opens output files that only their owner may read and write: recordings,
+// captures, key logs and other files that contain players' input or secrets. It never follows a
+// symbolic link in the last element of a path.
 package private
 
 import (
@@ -14,17 +14,17 @@ import (
 // mode grants access to the owner alone.
 const mode = 0o600
 
-// ErrNotRegular means that a path names a symbolic link, a directory, a device or another file that is
-// not regular.
+// ErrNotRegular means that a path names a symbolic link, a directory, a device or another file that
+// is not regular.
 var ErrNotRegular = errors.New("it is not a regular file")
 
 // ErrPublic means that others than the owner of an existing file may read or write it.
 var ErrPublic = errors.New("others than its owner may read or write it")
 
 // Create creates a file with mode 0600 and opens it for reading and writing. If the path exists, it
-// returns an error that wraps [fs.ErrExist]. With overwrite, it removes a regular file first, so that
-// its mode, its hard links and programs that have it open do not matter, and returns an error that
-// wraps [ErrNotRegular] for any other file.
+// returns an error that wraps [fs.ErrExist]. With overwrite, it removes a regular file first, so
+// that its mode, its hard links and programs that have it open do not matter, and returns an error
+// that wraps [ErrNotRegular] for any other file.
 func Create(path string, overwrite bool) (*os.File, error) {
 	if overwrite {
 		if err := Remove(path); err != nil {
@@ -35,8 +35,8 @@ func Create(path string, overwrite bool) (*os.File, error) {
 	return os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, mode)
 }
 
-// Remove removes a regular file, if the path exists. For any other file it returns an error that wraps
-// [ErrNotRegular].
+// Remove removes a regular file, if the path exists. For any other file it returns an error that
+// wraps [ErrNotRegular].
 func Remove(path string) error {
 	if _, err := regular(path); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -48,8 +48,8 @@ func Remove(path string) error {
 }
 
 // Append opens a file for appending, and creates it with mode 0600 if the path does not exist. An
-// existing file must be regular, and its mode must grant nothing to others than its owner; otherwise
-// the error wraps [ErrNotRegular] or [ErrPublic]. Windows has no such modes.
+// existing file must be regular, and its mode must grant nothing to others than its owner;
+// otherwise the error wraps [ErrNotRegular] or [ErrPublic]. Windows has no such modes.
 func Append(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_APPEND|os.O_WRONLY, mode)
 	if !errors.Is(err, fs.ErrExist) {

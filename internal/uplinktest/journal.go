@@ -9,8 +9,8 @@ import (
 	"github.com/uplink-rpc/uplink/ds"
 )
 
-// Journal is a handler that checks its frames: each value is the quantized one that was sent under its
-// number, once and in order, and the counts of missed frames add up.
+// Journal is a handler that checks its frames: each value is the quantized one that was sent under
+// its number, once and in order, and the counts of missed frames add up.
 type Journal struct {
 	t    testing.TB
 	salt uint64

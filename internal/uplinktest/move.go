@@ -1,6 +1,6 @@
 // Package uplinktest has helpers for the tests of client and ds: a network in memory whose sockets
-// tests can watch and close, an RPC whose arguments are a function of the frame's number, and a journal
-// that compares delivered frames with the ones that were sent.
+// tests can watch and close, an RPC whose arguments are a function of the frame's number, and a
+// journal that compares delivered frames with the ones that were sent.
 package uplinktest
 
 import (
@@ -28,8 +28,8 @@ type State struct {
 	Crouched bool
 }
 
-// MoveAt returns call n of a player who runs in circles. The salt distinguishes players and RPCs. No two
-// consecutive calls are equal.
+// MoveAt returns call n of a player who runs in circles. The salt distinguishes players and RPCs.
+// No two consecutive calls are equal.
 func MoveAt(salt, n uint64) Move {
 	t := float64(n)/60 + float64(salt)
 	sin, cos := math.Sincos(t)

@@ -21,8 +21,8 @@ type Network struct {
 	watch func(from, to netip.AddrPort, b []byte)
 }
 
-// NewNetwork returns a network with these links from clients and to them, and logs their seeds. Call it
-// inside the synctest bubble.
+// NewNetwork returns a network with these links from clients and to them, and logs their seeds.
+// Call it inside the synctest bubble.
 func NewNetwork(t testing.TB, up, down simnet.Config) *Network {
 	t.Helper()
 	t.Logf("links up %+v, down %+v", up, down)

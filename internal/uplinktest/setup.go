@@ -34,8 +34,8 @@ type Server struct {
 	Served <-chan error // receives the result of Serve
 }
 
-// Serve starts a server at Addr after setup has registered its handlers, and closes it at the end of the
-// test.
+// Serve starts a server at Addr after setup has registered its handlers, and closes it at the end
+// of the test.
 func Serve(t testing.TB, n transport.Network, cfg ds.Config, setup func(*ds.Server) error) *Server {
 	t.Helper()
 	cfg.Network = n

@@ -22,8 +22,8 @@ import (
 // patience is the time limit of each step, for slow machines.
 const patience = 2 * time.Minute
 
-// Browser is a browser with one page. The test fails if the page logs an error or requests anything from
-// hosts other than those of the pages that the test opens.
+// Browser is a browser with one page. The test fails if the page logs an error or requests anything
+// from hosts other than those of the pages that the test opens.
 type Browser struct {
 	t     testing.TB
 	ctx   context.Context
@@ -34,8 +34,8 @@ type Browser struct {
 	complaints []string
 }
 
-// Start starts a browser, and stops it at the end of the test. It skips the test if there is no browser
-// (see [tool.Find]), and with -short, because it takes seconds.
+// Start starts a browser, and stops it at the end of the test. It skips the test if there is no
+// browser (see [tool.Find]), and with -short, because it takes seconds.
 func Start(t testing.TB, more ...chromedp.ExecAllocatorOption) *Browser {
 	t.Helper()
 	if testing.Short() {

@@ -6,8 +6,8 @@ import "iter"
 // maxMessage is the maximum number of bytes of a message in an entry.
 const maxMessage = 127
 
-// Of returns the entry of a message: its length, with the high bit set if it is reliable, and its first
-// bytes.
+// Of returns the entry of a message: its length, with the high bit set if it is reliable, and its
+// first bytes.
 func Of(message []byte, reliable bool) []byte {
 	message = message[:min(len(message), maxMessage)]
 	head := byte(len(message))
