@@ -23,6 +23,7 @@ import (
 	"github.com/uplink-rpc/uplink/capture"
 	"github.com/uplink-rpc/uplink/capture/record"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -98,7 +99,7 @@ func write(t testing.TB, path string) []record.Body {
 	now := time.Now()
 	p := w.Open(opened)
 	bound := record.Bound{RPC: 3, RateHz: 66.5, PeerRing: 64, Frames: 2, Ring: 128, Codec: rpcdelta.Adaptive, Reliable: true, DeliverLate: true}
-	p.Bound(bound, s, rpcdelta.GenericPrior())
+	p.Bound(bound, s, prior.Generic())
 	p.Bound(bound, s, nil)
 	data := record.Datagram{Number: 1 << 40, Size: 1200, Body: []byte("body")}
 	p.Datagram(now, data)
@@ -118,7 +119,7 @@ func write(t testing.TB, path string) []record.Body {
 
 	opened := opened
 	opened.Player = 1
-	bound.Player, bound.Schema, bound.Prior = 1, 1, rpcdelta.GenericPrior().Hash()
+	bound.Player, bound.Schema, bound.Prior = 1, 1, prior.Generic().Hash()
 	again := bound
 	again.Prior = 0
 	data.Player, ack.Player = 1, 1

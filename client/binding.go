@@ -10,6 +10,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/codec/msgpack"
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -113,7 +114,7 @@ func (b *binding) tick(now time.Time) time.Time {
 
 // answered applies an answer of the server.
 func (b *binding) answered(a *control.BindAnswer) {
-	prior, fallback, err := b.agreed(a)
+	start, fallback, err := b.agreed(a)
 	b.mu.Lock()
 	b.pending = max(b.pending-1, 0)
 	b.granted = b.granted || a.Reason == control.ReasonNone || a.Reason == control.ReasonNumber
@@ -122,7 +123,7 @@ func (b *binding) answered(a *control.BindAnswer) {
 		return // answered before
 	}
 	if err == nil {
-		if b.enc, err = rpcdelta.NewEncoder(b.schema, b.cfg.encoder(b.number, a.Ring, b.redundancy, prior, b.reliable)); err != nil {
+		if b.enc, err = rpcdelta.NewEncoder(b.schema, b.cfg.encoder(b.number, a.Ring, b.redundancy, start, b.reliable)); err != nil {
 			err = b.wrap(err)
 		} else {
 			b.enc.LimitRedundancy(b.limits.redundancy)
@@ -135,7 +136,7 @@ func (b *binding) answered(a *control.BindAnswer) {
 	b.mu.Unlock()
 	if fallback {
 		b.cfg.Logger.Warn("prior not known to the server, using the built-in one",
-			"rpc", b.schema.RPC(), "prior", b.cfg.prior().String(), "used", prior.String())
+			"rpc", b.schema.RPC(), "prior", b.cfg.prior().String(), "used", start.String())
 	}
 	if err != nil {
 		b.cfg.Logger.Warn("rpc not bound", "rpc", b.schema.RPC(), "error", err)
@@ -147,17 +148,17 @@ func (b *binding) answered(a *control.BindAnswer) {
 }
 
 // agreed returns the prior of an answer: the client's, or as a fallback the built-in one.
-func (b *binding) agreed(a *control.BindAnswer) (prior *rpcdelta.Prior, fallback bool, err error) {
+func (b *binding) agreed(a *control.BindAnswer) (p *prior.Prior, fallback bool, err error) {
 	if err := bindError(b.schema, b.cfg.Codec, a); err != nil {
 		return nil, false, err
 	}
-	prior = b.cfg.prior()
-	if prior == nil || a.Prior == prior.Hash() {
-		return prior, false, nil
+	p = b.cfg.prior()
+	if p == nil || a.Prior == p.Hash() {
+		return p, false, nil
 	}
-	generic := rpcdelta.GenericPrior()
+	generic := prior.Generic()
 	if a.Prior != generic.Hash() {
-		return nil, false, b.wrap(fmt.Errorf("the server's built-in prior is %s, this one's %v: both ends need the same version of uplink", rpcdelta.PriorName(a.Prior), generic))
+		return nil, false, b.wrap(fmt.Errorf("the server's built-in prior is %s, this one's %v: both ends need the same version of uplink", prior.Name(a.Prior), generic))
 	}
 	return generic, true, nil
 }

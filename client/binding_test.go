@@ -11,6 +11,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
@@ -59,7 +60,7 @@ func newTestConn(t testing.TB) *Conn {
 		noError(t, err)
 		b.link = new(transport.Conn)
 	}
-	c.bindings[0].answered(&control.BindAnswer{Ring: 64, Prior: rpcdelta.GenericPrior().Hash()})
+	c.bindings[0].answered(&control.BindAnswer{Ring: 64, Prior: prior.Generic().Hash()})
 	if c.bindings[0].enc == nil {
 		t.Fatal("RPC 0 is not bound")
 	}
@@ -133,7 +134,7 @@ func TestInvalidAckBeforeValidOne(t *testing.T) {
 // cause a desync again and again.
 func TestOtherBuiltinPrior(t *testing.T) {
 	b := newTestConn(t).bindings[1]
-	generic := rpcdelta.GenericPrior()
+	generic := prior.Generic()
 	if p, fallback, err := b.agreed(&control.BindAnswer{Prior: generic.Hash()}); p != generic || fallback || err != nil {
 		t.Errorf("%v, %v, %v", p, fallback, err)
 	}
@@ -148,10 +149,10 @@ func FuzzDatagram(f *testing.F) {
 	ack := rpcdelta.Ack{Seq: 3, Window: 5, Len: 3, Whole: true}
 	f.Add(ack.Append([]byte{byte(control.Acks)}), []byte{byte(control.Acks)})
 	f.Add([]byte{byte(control.Leaving)}, []byte{byte(control.Leaving)})
-	none := rpcdelta.Ack{None: true, Trouble: rpcdelta.Desync}
+	none := rpcdelta.Ack{None: true, ResetReason: rpcdelta.ErrDesync}
 	f.Add(none.Append([]byte{byte(control.Acks)}), none.Append(ack.Append([]byte{byte(control.Acks)})))
 	for _, a := range []control.BindAnswer{
-		{RPC: 1, Ring: 2, Prior: rpcdelta.GenericPrior().Hash()},
+		{RPC: 1, Ring: 2, Prior: prior.Generic().Hash()},
 		{RPC: 1, Ring: 2, Prior: 7},
 		{RPC: 1, Ring: -1},
 		{RPC: 1, Reason: control.ReasonSchema, Field: -7, Theirs: "Buttons bits"},
@@ -204,7 +205,7 @@ func BenchmarkSendDelta(b *testing.B) {
 	s, err := newTestConn(b).addBinding(typ.Schema(), BindConfig{})
 	noError(b, err)
 	s.link = newLinkTo(b, "127.0.0.1:0", nil)
-	s.answered(&control.BindAnswer{RPC: uint8(s.number), Ring: 64, Prior: rpcdelta.GenericPrior().Hash()})
+	s.answered(&control.BindAnswer{RPC: uint8(s.number), Ring: 64, Prior: prior.Generic().Hash()})
 	stream := &Stream[benchMove]{binding: s, typ: typ}
 	var m benchMove
 	b.ReportAllocs()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -59,7 +60,7 @@ type Config struct {
 	// Prior is the prior from which streams of the adaptive codec start, if the server has it too.
 	// Otherwise, and if Prior is nil, they start from the built-in prior. RPCStats counts the
 	// bindings that fell back to it.
-	Prior *rpcdelta.Prior
+	Prior *prior.Prior
 	// Ring is the number of frames of each RPC that are kept as baselines, 2 to rpcdelta.MaxRing;
 	// default rpcdelta.DefaultRing.
 	Ring int
@@ -121,13 +122,13 @@ func (cfg *Config) transport(t token.Token) transport.Config {
 }
 
 // encoder returns the configuration of the encoder of a binding.
-func (cfg *Config) encoder(rpc, peerRing, redundancy int, prior *rpcdelta.Prior, reliable bool) rpcdelta.EncoderConfig {
+func (cfg *Config) encoder(rpc, peerRing, redundancy int, p *prior.Prior, reliable bool) rpcdelta.EncoderConfig {
 	maxPayload := transport.MaxPayload
 	if reliable {
 		maxPayload = maxReliable
 	}
 	return rpcdelta.EncoderConfig{
-		Codec: cfg.Codec, RPC: rpc, Ring: cfg.Ring, PeerRing: peerRing, Prior: prior,
+		Codec: cfg.Codec, RPC: rpc, Ring: cfg.Ring, PeerRing: peerRing, Prior: p,
 		Redundancy: redundancy, Delivery: cfg.Delivery, RedundancyBytes: cfg.RedundancyBytes,
 		Reliable: reliable, MaxPayload: maxPayload,
 	}
@@ -137,12 +138,12 @@ func (cfg *Config) encoder(rpc, peerRing, redundancy int, prior *rpcdelta.Prior,
 func (cfg *Config) coalesces() bool { return cfg.Tick != 0 || cfg.FlushOnly }
 
 // prior returns the prior that bindings ask for, or nil if the codec uses none.
-func (cfg *Config) prior() *rpcdelta.Prior {
+func (cfg *Config) prior() *prior.Prior {
 	switch {
 	case cfg.Codec != rpcdelta.Adaptive:
 		return nil
 	case cfg.Prior == nil:
-		return rpcdelta.GenericPrior()
+		return prior.Generic()
 	}
 	return cfg.Prior
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
+	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
@@ -28,7 +29,7 @@ type Conn struct {
 	close  sync.Once
 	work   sync.WaitGroup // goroutines that reconnect
 	out    outbox
-	down   downstreams
+	worlds replication.Subscriptions
 	offers ratelimit.Bucket // offers of worlds since start; used by the goroutine that receives
 
 	mu         sync.Mutex
@@ -49,6 +50,9 @@ func newConn(cfg Config, addr string) *Conn {
 	c := &Conn{
 		cfg: cfg, addr: addr, start: time.Now(), closed: make(chan struct{}),
 		redundancy: cfg.Redundancy, budget: budget{limit: float64(cfg.Bandwidth)},
+	}
+	c.worlds.Refused = func(world string, err error) {
+		cfg.Logger.Warn("world refused", "world", world, "error", err)
 	}
 	if cfg.coalesces() {
 		c.out.bundle = control.NewBundler(transport.MaxPayload)
@@ -300,7 +304,7 @@ func (c *Conn) Stats() Stats {
 	}
 	bindings := c.bindings
 	c.mu.Unlock()
-	out.Replication = c.down.stats()
+	out.Replication = c.worlds.Stats()
 	for _, b := range bindings {
 		if st, failed := b.snapshot(); !failed {
 			out.RPCs = append(out.RPCs, st)

@@ -104,7 +104,7 @@ func (s *session) Closed(link *transport.Conn, err error) {
 	if err == nil {
 		err = s.violation
 	}
-	c.down.reset(link)
+	c.worlds.Reset(link)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stats.Transport = c.stats.Transport.Plus(link.Stats())

@@ -89,9 +89,9 @@ func ExampleBind() {
 	}
 	_, err = client.Bind[Coarse](context.Background(), conn, "ServerMove", client.BindConfig{})
 	fmt.Println(err)
-	// Output: client: bind ServerJump: the server handles no such RPC, but ServerMove client: bind
-	// ServerMove: field "Location" differs: here {Location vec3 resolution=1}, at the server
-	// {Location vec3 resolution=0.1}
+	// Output:
+	// client: bind ServerJump: the server handles no such RPC, but ServerMove
+	// client: bind ServerMove: field "Location" differs: here {Location vec3 resolution=1}, at the server {Location vec3 resolution=0.1}
 }
 
 // A value that its field cannot hold is not sent, and the stream remains usable.

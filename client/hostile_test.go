@@ -15,7 +15,8 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/internal/control"
-	"github.com/uplink-rpc/uplink/internal/fragment"
+	"github.com/uplink-rpc/uplink/internal/replication"
+	"github.com/uplink-rpc/uplink/internal/replication/fragment"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/jitter"
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -33,8 +34,8 @@ type attack struct {
 
 // maxHeld bounds the lists of a connection with two worlds that a server can make longer.
 var maxHeld = map[string]int{
-	"offers": control.MaxDown, "fields": control.MaxDown * 64, "numbers": 3, "worlds": 3, "past": 3, "streams": 2, "requests": 1,
-	"initial bytes": control.MaxInitial * 5 / 4, "snapshot bytes": 32 << 20, "objects": snapshot.MaxObjects * 5 / 4,
+	"offers": replication.MaxStreams, "worlds": 6, "streams": 2, "requests": 1,
+	"initial bytes": replication.MaxInitial, "snapshot bytes": 32 << 20, "objects": snapshot.MaxObjects * 5 / 4,
 	"updates": 128, "spare updates": 2*128 + 1,
 }
 
@@ -49,7 +50,7 @@ var attacks = []attack{
 		var all [][]byte
 		for i := range 300 {
 			o := v.crate
-			o.Number, o.Name, o.Fields = uint8(i%control.MaxDown), fmt.Sprint("world ", i), []string{"other"}
+			o.Number, o.Name, o.Fields = uint8(i%replication.MaxStreams), fmt.Sprint("world ", i), []string{"other"}
 			if i%3 == 0 {
 				o.Name = v.crate.Name // refused, and logged
 			}
@@ -72,22 +73,22 @@ var attacks = []attack{
 	{name: "initial states that are never complete", run: func(r *rogue, v *victim) {
 		for i := range 40 {
 			o := v.crate
-			o.Initial, o.Hash = control.MaxInitial, uint64(i+1)
+			o.Initial, o.Hash = replication.MaxInitial, uint64(i+1)
 			r.messages(r.offer(o))
 			r.messages(repeated(30, append([]byte{byte(control.Piece), o.Number}, make([]byte, 15<<10)...))...)
 		}
 	}},
 	{name: "offers out of range", ends: true, run: func(r *rogue, v *victim) {
-		for _, change := range []func(*control.DownOffer){
-			func(o *control.DownOffer) { o.Number = control.MaxDown },
-			func(o *control.DownOffer) { o.Name = strings.Repeat("n", control.MaxDownName+1) },
-			func(o *control.DownOffer) { o.Fields = make([]string, 12000) },
-			func(o *control.DownOffer) { o.RateHz = math.NaN() },
-			func(o *control.DownOffer) { o.TickHz = math.Inf(1) },
-			func(o *control.DownOffer) { o.RateHz = 0 },
-			func(o *control.DownOffer) { o.Initial = control.MaxInitial + 1 },
-			func(o *control.DownOffer) { o.Initial = -1 },
-			func(o *control.DownOffer) { o.Initial = math.MaxInt },
+		for _, change := range []func(*replication.Offer){
+			func(o *replication.Offer) { o.Number = replication.MaxStreams },
+			func(o *replication.Offer) { o.Name = strings.Repeat("n", replication.MaxName+1) },
+			func(o *replication.Offer) { o.Fields = make([]string, 12000) },
+			func(o *replication.Offer) { o.RateHz = math.NaN() },
+			func(o *replication.Offer) { o.TickHz = math.Inf(1) },
+			func(o *replication.Offer) { o.RateHz = 0 },
+			func(o *replication.Offer) { o.Initial = replication.MaxInitial + 1 },
+			func(o *replication.Offer) { o.Initial = -1 },
+			func(o *replication.Offer) { o.Initial = math.MaxInt },
 		} {
 			o := v.crate
 			change(&o)
@@ -130,7 +131,7 @@ var attacks = []attack{
 		for i := range 4000 {
 			b := binary.LittleEndian.AppendUint16([]byte{byte(control.DownFragment) | uint8(rng.IntN(3))}, uint16(i*rng.IntN(9)))
 			b = append(b, byte(rng.IntN(fragment.MaxCount+2)), byte(rng.IntN(fragment.MaxCount+2)))
-			all = append(all, append(b, make([]byte, control.MaxPart-rng.IntN(10)/9)...))
+			all = append(all, append(b, make([]byte, replication.MaxPart-rng.IntN(10)/9)...))
 		}
 		r.datagrams(all...)
 	}},
@@ -138,11 +139,11 @@ var attacks = []attack{
 		rng := rand.New(rand.NewPCG(3, 4))
 		for i := range 400 {
 			v.call(r.t)
-			a := rpcdelta.Ack{Epoch: uint8(i % 8), Seq: uint16(rng.Uint32()), Len: 63, Window: rng.Uint64() >> 1, Trouble: rpcdelta.Trouble(i % 3), Whole: i%2 == 0}
+			a := rpcdelta.Ack{Epoch: uint8(i % 8), Seq: uint16(rng.Uint32()), Len: 63, Window: rng.Uint64() >> 1, ResetReason: []error{nil, rpcdelta.ErrBaselineMissing, rpcdelta.ErrDesync}[i%3], Whole: i%2 == 0}
 			if i%2 == 0 {
 				a.Seq = uint16(v.next) - uint16(rng.IntN(70))
 			}
-			r.datagrams(ackFlood(a), ackFlood(rpcdelta.Ack{None: true, Trouble: rpcdelta.Desync}))
+			r.datagrams(ackFlood(a), ackFlood(rpcdelta.Ack{None: true, ResetReason: rpcdelta.ErrDesync}))
 		}
 		if st := v.move.Stats(); st.Redundancy > rpcdelta.MaxRedundancy || st.Bytes > st.Frames()*600 {
 			r.t.Errorf("%d bytes in %d frames, redundancy %d", st.Bytes, st.Frames(), st.Redundancy)
@@ -189,12 +190,12 @@ var attacks = []attack{
 	}},
 	{name: "ticks that jump", run: jumps},
 	{name: "inputs of negative ticks", run: func(r *rogue, v *victim) {
-		sender, err := statesync.NewSender(v.states.Schema, v.states.Config)
+		sender, err := statesync.NewSender(v.format.Schema, v.config)
 		uplinktest.Must(r.t, err)
 		for tick := int64(-3); tick < 0; tick++ {
 			uplinktest.Must(r.t, sender.AddInputs(tick, statesync.Input{Player: 1}))
 		}
-		m, _, err := sender.Append([]byte{byte(control.Down) | v.puck.Number}, 1, v.states.Schema.NewSet())
+		m, _, err := sender.Append([]byte{byte(control.Down) | v.puck.Number}, 1, v.format.Schema.NewSet())
 		uplinktest.Must(r.t, err)
 		r.datagrams(m)
 		if st := v.conn.Stats().Replication[1]; st.Malformed != 1 || st.Messages != 0 {
@@ -248,7 +249,7 @@ func (a *attack) test(t *testing.T) {
 	after := v.conn.Stats().Transport
 	sent, received := after.BytesSent-before.BytesSent, after.BytesReceived-before.BytesReceived
 	t.Logf("%v: received %d datagrams, %d bytes, sent %d, %d bytes; heap grew by %d KB; %d lines logged; held %v",
-		time.Since(start), after.DatagramsReceived-before.DatagramsReceived, received, after.DatagramsSent-before.DatagramsSent, sent, heap>>10, len(r.log.all()), client.Held(v.conn))
+		time.Since(start), after.DatagramsReceived-before.DatagramsReceived, received, after.DatagramsSent-before.DatagramsSent, sent, heap>>10, len(r.log.all()), client.Held(v.conn, v.view, v.states))
 	// A client sends heartbeats and path size probes by itself.
 	if own := 12_000 + 100*uint64(time.Since(start)/time.Second); sent > received+own+v.move.Stats().Bytes*2 {
 		t.Errorf("sent %d bytes, received %d", sent, received)
@@ -256,7 +257,7 @@ func (a *attack) test(t *testing.T) {
 	if heap > maxHeap {
 		t.Errorf("the heap grew by %d bytes", heap)
 	}
-	for name, n := range client.Held(v.conn) {
+	for name, n := range client.Held(v.conn, v.view, v.states) {
 		if n > maxHeld[name] {
 			t.Errorf("%d %s held, want at most %d", n, name, maxHeld[name])
 		}
@@ -324,9 +325,9 @@ func texts(r *rogue, v *victim) {
 	defer cancel()
 	_, err := client.SubscribeSnapshots(ctx, v.conn, "none", client.SnapshotConfig[crate]{})
 	check("other worlds", err)
-	for i, change := range []func(*control.DownOffer){
-		func(o *control.DownOffer) { o.Codec = long },
-		func(o *control.DownOffer) { o.Fields = []string{long} },
+	for i, change := range []func(*replication.Offer){
+		func(o *replication.Offer) { o.Codec = long },
+		func(o *replication.Offer) { o.Fields = []string{long} },
 	} {
 		o := v.crate
 		o.Number, o.Name = 10, fmt.Sprint("bad ", i)

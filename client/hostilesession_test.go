@@ -13,6 +13,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -27,7 +28,7 @@ func TestNobodyStays(t *testing.T) {
 			}
 		},
 		"offers too many worlds": func(c *transport.Conn) {
-			o := control.DownOffer{Name: "w", RateHz: 1, TickHz: 1}
+			o := replication.Offer{Name: "w", RateHz: 1, TickHz: 1}
 			b, err := o.Append(nil)
 			for range 200 {
 				err = errors.Join(err, c.SendReliable(b))
@@ -141,7 +142,7 @@ func TestForgedHandshake(t *testing.T) {
 // TestServerViolations checks that a reliable message which no server sends ends the session, and
 // is counted once. The client reconnects with pauses, or returns the violation.
 func TestServerViolations(t *testing.T) {
-	o := control.DownOffer{Name: "w", RateHz: 1, TickHz: 1}
+	o := replication.Offer{Name: "w", RateHz: 1, TickHz: 1}
 	offer, err := o.Append(nil)
 	uplinktest.Must(t, err)
 	for _, tt := range []struct {
@@ -152,9 +153,9 @@ func TestServerViolations(t *testing.T) {
 		{"unknown type", []byte{0xc0}, control.ErrMalformed},
 		{"frame", []byte{0x80, 0, 0, 0, 0}, control.ErrMalformed},
 		{"type of the unreliable channel", []byte{byte(control.Acks)}, control.ErrMalformed},
-		{"message of a client", control.AppendReply(nil, 1, control.Send), control.ErrMalformed},
+		{"message of a client", replication.AppendReply(nil, 1, replication.Request), control.ErrMalformed},
 		{"malformed offer", []byte{byte(control.Offer), 0xff}, control.ErrMalformed},
-		{"world number out of range", []byte{byte(control.Stop), control.MaxDown}, control.ErrMalformed},
+		{"world number out of range", []byte{byte(control.Stop), replication.MaxStreams}, control.ErrMalformed},
 		{"message too long", control.AppendMessage(nil, make([]byte, client.MaxMessage+1)), control.ErrMalformed},
 		{"64 offers of worlds at once", offer, transport.ErrProtocol},
 		{"message", control.AppendMessage(nil, []byte("hello")), nil},
@@ -219,7 +220,7 @@ func TestSilentServer(t *testing.T) {
 			t.Error(err)
 		}
 		settle(2 * time.Minute)
-		if held := client.Held(v.conn); held["initial bytes"] != 0 || held["worlds"] != 2 {
+		if held := client.Held(v.conn, v.view); held["initial bytes"] != 0 || held["worlds"] != 3 {
 			t.Errorf("%v", held)
 		}
 	})

@@ -13,21 +13,22 @@ import (
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
 // movePrior returns a prior that is trained on the moves of other players.
-func movePrior(t *testing.T, salt uint64) *rpcdelta.Prior {
+func movePrior(t *testing.T, salt uint64) *prior.Prior {
 	t.Helper()
 	typ, err := schema.Compile[uplinktest.Move]("Move", 0)
 	uplinktest.Must(t, err)
-	r := rpcdelta.Recording{Schema: typ.Schema(), Frames: make([]schema.Frame, 600)}
+	r := prior.Recording{Schema: typ.Schema(), Frames: make([]schema.Frame, 600)}
 	for i := range r.Frames {
 		r.Frames[i] = *typ.Schema().NewFrame()
 		m := uplinktest.MoveAt(salt, uint64(i))
 		uplinktest.Must(t, typ.Quantize(&r.Frames[i], &m))
 	}
-	p, err := rpcdelta.TrainPrior(context.Background(), []rpcdelta.Recording{r}, rpcdelta.TrainConfig{})
+	p, err := prior.Train(context.Background(), []prior.Recording{r}, prior.TrainConfig{})
 	uplinktest.Must(t, err)
 	return p
 }
@@ -44,17 +45,17 @@ func TestPriors(t *testing.T) {
 	bits := map[string]uint64{}
 	for _, c := range []struct {
 		name   string
-		client *rpcdelta.Prior
-		server []*rpcdelta.Prior
+		client *prior.Prior
+		server []*prior.Prior
 		falls  uint64
 		codec  rpcdelta.Codec
 	}{
 		{"neither", nil, nil, 0, rpcdelta.Adaptive},
-		{"both", mine, []*rpcdelta.Prior{other, mine}, 0, rpcdelta.Adaptive},
-		{"server", nil, []*rpcdelta.Prior{mine}, 0, rpcdelta.Adaptive},
-		{"client", mine, []*rpcdelta.Prior{other}, 1, rpcdelta.Adaptive},
-		{"named", rpcdelta.GenericPrior(), nil, 0, rpcdelta.Adaptive},
-		{"unused", mine, []*rpcdelta.Prior{other}, 0, rpcdelta.RLE},
+		{"both", mine, []*prior.Prior{other, mine}, 0, rpcdelta.Adaptive},
+		{"server", nil, []*prior.Prior{mine}, 0, rpcdelta.Adaptive},
+		{"client", mine, []*prior.Prior{other}, 1, rpcdelta.Adaptive},
+		{"named", prior.Generic(), nil, 0, rpcdelta.Adaptive},
+		{"unused", mine, []*prior.Prior{other}, 0, rpcdelta.RLE},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			serverLog, serverText := logged()
@@ -77,7 +78,7 @@ func TestPriors(t *testing.T) {
 				if n := strings.Count(text, "prior not known"); n != want {
 					t.Errorf("%s: %d lines, want %d:\n%s", c.name, n, want, text)
 				}
-				if c.falls > 0 && (!strings.Contains(text, "prior="+mine.String()) || !strings.Contains(text, "used="+rpcdelta.GenericPrior().String())) {
+				if c.falls > 0 && (!strings.Contains(text, "prior="+mine.String()) || !strings.Contains(text, "used="+prior.Generic().String())) {
 					t.Errorf("%s: no hashes in\n%s", c.name, text)
 				}
 			}
@@ -90,9 +91,9 @@ func TestPriors(t *testing.T) {
 
 // TestPriorsAfterRestart restarts the server without the prior.
 func TestPriorsAfterRestart(t *testing.T) {
-	prior := movePrior(t, 2)
+	trained := movePrior(t, 2)
 	synctest.Test(t, func(t *testing.T) {
-		m := newMatch(t, 0.05, 6, ds.Config{Priors: []*rpcdelta.Prior{prior}}).dial(client.Config{Codec: rpcdelta.Adaptive, Prior: prior})
+		m := newMatch(t, 0.05, 6, ds.Config{Priors: []*prior.Prior{trained}}).dial(client.Config{Codec: rpcdelta.Adaptive, Prior: trained})
 		m.call(2 * time.Second)
 		m.crash()
 		m.serve(ds.Config{})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
+	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -25,7 +26,7 @@ func (s *session) Datagram(_ *transport.Conn, b []byte, at time.Time) {
 		case control.Bound:
 			err = s.bound(body)
 		case control.Down, control.DownFragment:
-			err = s.down.datagram(t, body, at)
+			err = s.worlds.HandleDatagram(t, body, at)
 		case control.Leaving:
 			s.leave()
 			s.wake(time.Now())
@@ -101,7 +102,7 @@ func (c *Conn) countMalformed() {
 
 // offerRate limits the offers of worlds that a connection accepts, over all reconnections. Each
 // offer of a subscribed world creates a decoder, and is logged if it is refused.
-var offerRate = ratelimit.Rate{PerSecond: 1, Burst: 4 * control.MaxDown}
+var offerRate = ratelimit.Rate{PerSecond: 1, Burst: 4 * replication.MaxStreams}
 
 // Message handles a message of the reliable channel: the game's own messages, and the offers and
 // initial states of replication streams.
@@ -112,7 +113,7 @@ func (s *session) Message(link *transport.Conn, b []byte, at time.Time) {
 	case t == control.Offer && !s.offers.Take(at.Sub(s.start), offerRate, 1):
 		err = fmt.Errorf("%w: more than %v offers of worlds at once and %v per second", transport.ErrProtocol, offerRate.Burst, offerRate.PerSecond)
 	case t == control.Offer || t == control.Piece || t == control.Stop:
-		err = s.down.message(link, t, body)
+		err = s.worlds.HandleMessage(link, t, body, at)
 	case t != control.Message || len(body) > MaxMessage:
 		err = fmt.Errorf("%w: type %#x with %d bytes on the reliable channel", control.ErrMalformed, byte(t), len(body))
 	case s.cfg.OnMessage != nil:

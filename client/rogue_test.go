@@ -13,6 +13,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport"
@@ -134,7 +135,7 @@ func (r *rogue) messages(all ...[]byte) {
 }
 
 // offer returns the message of an offer.
-func (r *rogue) offer(o control.DownOffer) []byte {
+func (r *rogue) offer(o replication.Offer) []byte {
 	b, err := o.Append(nil)
 	uplinktest.Must(r.t, err)
 	return b

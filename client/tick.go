@@ -13,7 +13,7 @@ func (s *session) Tick(now time.Time) {
 		next = sooner(next, b.tick(now))
 	}
 	next = sooner(next, s.flushDue(now))
-	next = sooner(next, s.down.tick(now))
+	s.worlds.Tick(now)
 	next = sooner(next, s.continueLeaving(now))
 	if !next.IsZero() {
 		s.wake(next)

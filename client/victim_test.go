@@ -8,9 +8,9 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/internal/control"
-	"github.com/uplink-rpc/uplink/internal/fragment"
+	"github.com/uplink-rpc/uplink/internal/replication"
+	"github.com/uplink-rpc/uplink/internal/replication/fragment"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/internal/worlds"
 	"github.com/uplink-rpc/uplink/interpolate"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
@@ -35,13 +35,15 @@ type victim struct {
 	conn  *client.Conn
 	move  *client.Stream[uplinktest.Move]
 	next  uint64            // number of the next call
-	crate control.DownOffer // the offer of crates, number 1
-	puck  control.DownOffer // of pucks, number 2
+	crate replication.Offer // the offer of crates, number 1
+	puck  replication.Offer // of pucks, number 2
 
 	view     *client.SnapshotView[crate]
+	states   *client.StateView[puck]
 	crates   *snapshot.Type[crate]
 	pucks    *snapshot.Type[puck]
-	states   *worlds.States // how state synchronization codes pucks
+	format   *replication.StateFormat // of pucks
+	config   statesync.Config         // of pucks at 60 ticks per second
 	splitter fragment.Splitter
 }
 
@@ -55,19 +57,21 @@ func newVictim(r *rogue, cfg client.Config) *victim {
 	uplinktest.Must(t, err)
 	v.pucks, err = snapshot.Compile[puck]("pucks")
 	uplinktest.Must(t, err)
-	v.states, err = worlds.StatesOf(v.pucks, 60)
+	v.format, err = replication.StateFormatOf(v.pucks)
 	uplinktest.Must(t, err)
-	v.crate = control.DownOffer{Number: 1, Name: "crates", Codec: worlds.Codec, Fields: worlds.Fields(v.crates.Source()), RateHz: 60, TickHz: 60}
-	v.puck = control.DownOffer{Number: 2, Name: "pucks", Codec: worlds.StateCodec, Fields: v.states.Fields, RateHz: 60, TickHz: 60}
+	v.config, err = v.format.Config(60)
+	uplinktest.Must(t, err)
+	v.crate = replication.Offer{Number: 1, Name: "crates", Codec: replication.SnapshotCodec, Fields: replication.Fields(v.crates.Source()), RateHz: 60, TickHz: 60}
+	v.puck = replication.Offer{Number: 2, Name: "pucks", Codec: replication.StateCodec, Fields: v.format.Fields, RateHz: 60, TickHz: 60}
 	r.messages(r.offer(v.crate), r.offer(v.puck))
 	v.view, err = client.SubscribeSnapshots(t.Context(), v.conn, "crates", client.SnapshotConfig[crate]{
 		Interpolate: &interpolate.Config{Adaptive: true, Method: interpolate.Hermite, Extrapolate: 200 * ms},
 	})
 	uplinktest.Must(t, err)
-	states, err := client.SubscribeState(t.Context(), v.conn, "pucks", client.StateConfig[puck]{})
+	v.states, err = client.SubscribeState(t.Context(), v.conn, "pucks", client.StateConfig[puck]{})
 	uplinktest.Must(t, err)
-	if v.view.Err() != nil || states.Err() != nil {
-		t.Fatal(v.view.Err(), states.Err())
+	if v.view.Err() != nil || v.states.Err() != nil {
+		t.Fatal(v.view.Err(), v.states.Err())
 	}
 	return v
 }
@@ -102,11 +106,11 @@ func (v *victim) show(t *testing.T) {
 
 // sendDown sends a message of a replication stream, in fragments if necessary.
 func (v *victim) sendDown(r *rogue, number uint8, m []byte) {
-	if len(m) < control.MaxPart {
+	if len(m) < replication.MaxPart {
 		r.datagrams(append([]byte{byte(control.Down) | number}, m...))
 		return
 	}
-	f, err := v.splitter.Split(m, control.MaxPart)
+	f, err := v.splitter.Split(m, replication.MaxPart)
 	uplinktest.Must(r.t, err)
 	for {
 		b, more := f.Next([]byte{byte(control.DownFragment) | number})
@@ -121,11 +125,11 @@ func (v *victim) sendDown(r *rogue, number uint8, m []byte) {
 func (v *victim) sendSnapshots(r *rogue, number uint8, n uint16, tick func(n uint16) uint64, fill func(*snapshot.Set)) {
 	world := snapshot.NewWorld(v.crates.Schema(), nil)
 	enc := snapshot.NewEncoder(v.crates.Schema(), world)
-	var ticks worlds.Ticks
+	var ticks replication.Ticks
 	for i := range n {
 		fill(world.Begin())
 		ticks.Set(i, tick(i))
-		payload, info, err := enc.Append(nil, control.MaxDownMessage)
+		payload, info, err := enc.Append(nil, replication.MaxMessage)
 		uplinktest.Must(r.t, err)
 		v.sendDown(r, number, append(ticks.Append(nil, i, info.Baseline), payload...))
 		uplinktest.Must(r.t, enc.Ack(snapshot.Ack{Newest: i, Window: 1<<min(i, 63) - 1}))
@@ -137,7 +141,7 @@ func (v *victim) sendSnapshots(r *rogue, number uint8, n uint16, tick func(n uin
 // snapshots per second.
 func crowds(r *rogue, v *victim) {
 	o := v.crate
-	o.Number, o.Name, o.RateHz, o.TickHz = 5, "crowd", control.MaxDownRate, control.MaxDownRate
+	o.Number, o.Name, o.RateHz, o.TickHz = 5, "crowd", replication.MaxRate, replication.MaxRate
 	r.messages(r.offer(o))
 	_, err := client.SubscribeSnapshots(r.t.Context(), v.conn, o.Name, client.SnapshotConfig[crate]{Interpolate: &interpolate.Config{Adaptive: true}})
 	uplinktest.Must(r.t, err)
@@ -160,7 +164,7 @@ func jumps(r *rogue, v *victim) {
 		o.Number, o.TickHz = uint8(i), hz
 		r.messages(r.offer(o))
 		before := v.conn.Stats().Replication[0].Messages
-		randomTick := func(uint16) uint64 { return rng.Uint64() % (worlds.MaxTick + 1) >> rng.IntN(53) }
+		randomTick := func(uint16) uint64 { return rng.Uint64() % (replication.MaxTick + 1) >> rng.IntN(53) }
 		v.sendSnapshots(r, o.Number, 600, randomTick, func(set *snapshot.Set) {
 			for id := range uint16(3) {
 				q := schema.Quat{X: rng.NormFloat64(), Y: rng.NormFloat64(), W: 1}
@@ -179,9 +183,9 @@ func jumps(r *rogue, v *victim) {
 func hordes(r *rogue, v *victim) {
 	tick := int64(0)
 	for n := range uint64(400) {
-		cfg := v.states.Config
-		cfg.First, cfg.Budget = n, 4*control.MaxPart
-		sender, err := statesync.NewSender(v.states.Schema, cfg)
+		cfg := v.config
+		cfg.First, cfg.Budget = n, 4*replication.MaxPart
+		sender, err := statesync.NewSender(v.format.Schema, cfg)
 		uplinktest.Must(r.t, err)
 		if n > 380 {
 			tick += 1 << 48

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -53,7 +54,7 @@ type Config struct {
 	// Priors are the priors from which streams of the adaptive codec may start besides the built-in
 	// one, including those of older clients. If a client names another one, its stream starts from the
 	// built-in one, and RPCStats counts that.
-	Priors []*rpcdelta.Prior
+	Priors []*prior.Prior
 	// Poll runs handlers in [Server.Poll] instead of in Serve.
 	Poll bool
 	// JitterBuffer, if not nil, delays frames of unreliable RPCs until their tick, so that each Poll

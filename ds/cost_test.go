@@ -10,6 +10,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
@@ -156,7 +157,7 @@ func median(d []time.Duration) float64 {
 // have both high bits set.
 func isFrame(b []byte) bool {
 	m := message(b)
-	return len(m) > 0 && m[0]&rpcdelta.ControlMask != rpcdelta.ControlMask
+	return len(m) > 0 && m[0]&control.Mask != control.Mask
 }
 
 // message is that of a datagram that carries one and is not sealed, or nil.

@@ -58,8 +58,8 @@ func (p *Player) allow(t control.Type, body []byte, a *arrival) bool {
 		return true
 	}
 	rate := p.rate
-	if d := p.down.Load(); d != nil { // it acks worlds too
-		rate = p.server.cfg.rate(controlHz + p.hz + d.hz())
+	if s := p.streams.Load(); s != nil { // it acks worlds too
+		rate = p.server.cfg.rate(controlHz + p.hz + s.AckHz())
 	}
 	payloads := 1 // to be decoded or answered
 	if t == control.Bundle {

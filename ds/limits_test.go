@@ -1,8 +1,10 @@
 package ds_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,9 +12,11 @@ import (
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -118,7 +122,7 @@ func TestTooManyFrames(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 		uplinktest.Must(t, r.Close()) // so that no more acks come
-		if a := r.acks[len(r.acks)-1]; uint64(a.Seq) < seconds*hz-50 || a.Trouble != rpcdelta.NoTrouble {
+		if a := r.acks[len(r.acks)-1]; uint64(a.Seq) < seconds*hz-50 || a.ResetReason != nil {
 			t.Errorf("the last ack is %+v", a)
 		}
 	})
@@ -242,6 +246,35 @@ func TestFairQueue(t *testing.T) {
 		// Half of the room and its half of the other one; the other player has a fourth.
 		if len(got) != 2 || most < queue*3/4-8 || most > queue*3/4+8 || least < queue/4-5 || least > queue/4+5 {
 			t.Errorf("%v of %d", got, queue)
+		}
+	})
+}
+
+// TestFloodOfReplies: a client that replies to an offer more often than it may loses its session.
+func TestFloodOfReplies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+		var world *ds.World[uplinktest.Move]
+		cfg := ds.Config{Joined: func(p *ds.Player) {
+			_, err := world.Offer(p)
+			uplinktest.Must(t, err)
+		}}
+		srv := uplinktest.Serve(t, network, cfg, func(s *ds.Server) (err error) {
+			world, err = ds.NewWorld(s, "moves", ds.WorldConfig[uplinktest.Move]{})
+			return err
+		})
+		r := dialRaw(t, network)
+		settle(100 * ms)
+		const rate, burst = 50, 100 + 8 // with the requests to bind 8 RPCs at once
+		sent := 0
+		for end := time.Now().Add(time.Second); time.Now().Before(end) && r.SendReliable(replication.AppendReply(nil, 0, replication.Answer(sent%2))) == nil; sent++ {
+			settle(ms)
+		}
+		if err := r.Send([]byte{0}); !errors.Is(err, transport.ErrClosedByPeer) || !strings.Contains(err.Error(), "too many requests to bind and replies to offers") {
+			t.Errorf("after %d replies: %v", sent, err)
+		}
+		if sent < rate || sent > burst+2*rate || srv.Stats().Drops[ds.RateLimited] != 1 {
+			t.Errorf("%d replies were sent, %v", sent, srv.Stats().Drops)
 		}
 	})
 }

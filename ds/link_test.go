@@ -109,7 +109,7 @@ func TestLinks(t *testing.T) {
 
 					log, sent := journal.Only(), move.Stats()
 					got := checkStats(t, srv, &log, &sent, c.late)
-					if off := redundancy == rpcdelta.RedundancyOff; off && (got.Messages != got.Frames() || got.Delta > sent.Delta || got.Intra+got.Reset > sent.Intra+sent.Reset) {
+					if off := redundancy == rpcdelta.RedundancyOff; off && (got.Messages != got.Frames() || got.Delta > sent.Delta || got.Keyframe+got.Reset > sent.Keyframe+sent.Reset) {
 						t.Errorf("server counts %+v, the client %+v", got, sent)
 					}
 					if sent.Frames() != uint64(frames) {

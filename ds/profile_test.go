@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
 )
 
 // profile is the one of the only RPC.
-func (b *bench) profile() *rpcdelta.Profile {
+func (b *bench) profile() *inspect.Profile {
 	b.t.Helper()
 	p := b.srv.Profiles()
 	if len(p) != 1 || p[0].RPC != "Call" || len(p[0].Fields) != len(p[0].Schema.Fields()) {
@@ -24,13 +24,13 @@ func (b *bench) profile() *rpcdelta.Profile {
 // asked to until it is to stop; asked again, it begins anew.
 func TestProfile(t *testing.T) {
 	b := newBench(t, Config{}, func(*Player, Frame[testCall]) {})
-	empty := fmt.Sprintf("%+v", rpcdelta.NewProfile(b.typ.Schema()))
+	empty := fmt.Sprintf("%+v", inspect.NewProfile(b.typ.Schema()))
 	s := b.join(0)
 	s.call()
 	if got := fmt.Sprintf("%+v", b.profile()); got != empty {
 		t.Fatal(got)
 	}
-	want := rpcdelta.NewProfile(b.typ.Schema())
+	want := inspect.NewProfile(b.typ.Schema())
 	calls := func() {
 		for range 50 {
 			s.call()

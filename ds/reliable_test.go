@@ -3,6 +3,7 @@ package ds_test
 import (
 	"bytes"
 	"errors"
+	"log/slog"
 	"net/netip"
 	"strings"
 	"sync/atomic"
@@ -228,6 +229,55 @@ func TestReliableOverflow(t *testing.T) {
 		}
 		if st := srv.Stats().RPCs[1]; st.Drops[ds.QueueFull] != 1 {
 			t.Errorf("%+v", st)
+		}
+	})
+}
+
+// TestHonestReliableCalls: over a link that loses, duplicates and reorders, and across restarts of the server, a client
+// with reliable and unreliable calls of the same RPC sends nothing that ends its session.
+func TestHonestReliableCalls(t *testing.T) {
+	const seed = 21
+	t.Logf("seed %d", seed)
+	synctest.Test(t, func(t *testing.T) {
+		up, down := symmetric(80*ms, simnet.Config{Loss: 0.2, Jitter: 30 * ms, Duplicate: 0.1, Seed: seed})
+		network := uplinktest.NewNetwork(t, up, down)
+		var log record
+		cfg := ds.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}
+		journal := uplinktest.NewJournal(t, 1)
+		serve := func() *uplinktest.Server {
+			return uplinktest.Serve(t, network, cfg, func(s *ds.Server) error {
+				return errors.Join(ds.Handle(s, "Fire", journal.Handle), ds.Handle(s, "Move", func(*ds.Player, ds.Frame[uplinktest.Move]) {}))
+			})
+		}
+		srv := serve()
+		conn := uplinktest.Dial(t, network, client.Config{})
+		move, fire := uplinktest.Bind(t, conn, "Move"), uplinktest.Bind(t, conn, "Fire", client.BindConfig{Reliable: true})
+		n := uint64(0)
+		call := func(d time.Duration) {
+			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Second / 60) {
+				m, f := uplinktest.MoveAt(2, n), uplinktest.MoveAt(1, n)
+				if err := move.Send(&m); err != nil && !errors.Is(err, client.ErrReconnecting) {
+					t.Fatal(err)
+				}
+				switch err := fire.Send(&f); {
+				case err == nil:
+					n++
+				case errors.Is(err, client.ErrReconnecting):
+					n = 0 // a new player
+				default:
+					t.Fatal(err)
+				}
+			}
+		}
+		for range 4 {
+			call(3 * time.Second)
+			network.Crash(t, uplinktest.Addr)
+			<-srv.Served
+			srv = serve()
+			call(8 * time.Second)
+			if malformed, unknown := dropped(srv); malformed+unknown != 0 || log.count("session ended") != 0 || n < 60 {
+				t.Errorf("%d malformed, %d unknown, %d frames sent, log %s", malformed, unknown, n, log.buf.String())
+			}
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -37,7 +38,7 @@ func Listen(addr string, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ds: %w", err)
 	}
-	s := &Server{cfg: cfg, silent: silent, ln: ln, rpcs: map[string]*rpc{}, drained: make(chan struct{}), served: make(chan struct{})}
+	s := &Server{cfg: cfg, silent: silent, ln: ln, rpcs: map[string]*rpc{}, worlds: map[string]*replication.World{}, drained: make(chan struct{}), served: make(chan struct{})}
 	for i := range ln.Shards() {
 		s.shards = append(s.shards, newShard(s, i))
 	}
@@ -126,7 +127,13 @@ func (s *Server) Poll() int {
 
 // Stats returns the server's counts.
 func (s *Server) Stats() Stats {
-	out := Stats{Panics: s.panics.Load(), Transport: s.ln.Stats(), Replication: s.downstreams()}
+	out := Stats{Panics: s.panics.Load(), Transport: s.ln.Stats()}
+	s.mu.Lock()
+	worlds := maps.Clone(s.worlds)
+	s.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(worlds)) {
+		out.Replication = append(out.Replication, worlds[name].Stats())
+	}
 	for _, h := range s.shards {
 		h.mu.Lock()
 		out.Acks.Messages += h.acks.Messages

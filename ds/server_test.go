@@ -155,10 +155,10 @@ func TestBothEndsCountAlike(t *testing.T) {
 		}
 		// Until the first ack each frame may be the one that resets; the server
 		// knows which did.
-		if got.Reset != 1 || sent.Reset < 2 || sent.Intra+sent.Reset != got.Intra+got.Reset {
+		if got.Reset != 1 || sent.Reset < 2 || sent.Keyframe+sent.Reset != got.Keyframe+got.Reset {
 			t.Errorf("client %+v, server %+v", sent.Stats, got.Stats)
 		}
-		sent.Reset, sent.Intra = got.Reset, got.Intra
+		sent.Reset, sent.Keyframe = got.Reset, got.Keyframe
 		if sent.Stats != got.Stats {
 			t.Errorf("client %+v, server %+v", sent.Stats, got.Stats)
 		}

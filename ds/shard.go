@@ -65,7 +65,7 @@ func (h *shard) Closed(c *transport.Conn, err error) {
 	h.mu.Unlock()
 	s.buffers.remove(p.buffers)
 	p.bindings, p.buffers = nil, nil
-	p.stopDowns()
+	p.streams.Load().Close()
 	s.queue.addPlayers(-1)
 	if p.tap != nil {
 		onGoroutine(func() { p.tap.Left(err) })
@@ -116,7 +116,7 @@ func (h *shard) Handled() {
 func (h *shard) Tick(now time.Time) {
 	s := h.server
 	h.handlePostponed()
-	h.feed(now)
+	h.initial.Send(now.Sub(h.start))
 	if now.Sub(h.acked) < s.cfg.ackInterval()-s.cfg.tick()/2 {
 		return // half a tick of tolerance, as ticks are not punctual
 	}

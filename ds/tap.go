@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -55,5 +56,5 @@ type Binding struct {
 	Ring                  int
 	Codec                 rpcdelta.Codec
 	Reliable, DeliverLate bool
-	Prior                 *rpcdelta.Prior // nil if the codec uses none
+	Prior                 *prior.Prior // nil if the codec uses none
 }

@@ -115,8 +115,8 @@ func TestTheEndOfTime(t *testing.T) {
 	}
 }
 
-// TestHostile gives a buffer whatever times and ids there are: it does not panic, holds no more than it may, and shows
-// what it was given.
+// TestHostile gives a buffer whatever times and ids there are: it does not panic, holds no more
+// than it may, and shows what it was given.
 func TestHostile(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b, err := interpolate.New(things{}, interpolate.Config{

@@ -34,7 +34,8 @@ func same(a, b schema.Quat, most float64) bool {
 	return math.Abs(math.Abs(a.X*b.X+a.Y*b.Y+a.Z*b.Z+a.W*b.W)-1) <= most
 }
 
-// TestHermiteIsExactOnCubics plays a path x = a + bt + ct² + dt³ back as it was, wherever the snapshots are.
+// TestHermiteIsExactOnCubics plays a path x = a + bt + ct² + dt³ back as it was, wherever the
+// snapshots are.
 func TestHermiteIsExactOnCubics(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := vectors(10)
@@ -86,8 +87,8 @@ func TestLinearStaysOnTheLine(t *testing.T) {
 	}
 }
 
-// TestHermiteKeepsVelocities has no corner where linear interpolation has one: on either side of a snapshot the path has
-// that snapshot's velocity.
+// TestHermiteKeepsVelocities has no corner where linear interpolation has one: on either side of a
+// snapshot the path has that snapshot's velocity.
 func TestHermiteKeepsVelocities(t *testing.T) {
 	b := newBuffer(t, interpolate.Config{Method: interpolate.Hermite})
 	for i, o := range []thing{moving(0, 2), moving(1, -3), moving(-1, 5)} {
@@ -103,7 +104,8 @@ func TestHermiteKeepsVelocities(t *testing.T) {
 	}
 }
 
-// TestHermiteRests does not have an object swing that stops or starts where it is, but one that flies up and falls back.
+// TestHermiteRests does not have an object swing that stops or starts where it is, but one that
+// flies up and falls back.
 func TestHermiteRests(t *testing.T) {
 	for _, c := range []struct{ from, to, want float64 }{{0, 0, 1}, {4, 0, 1}, {0, -4, 1}, {4, -4, 1.1}} {
 		b := newBuffer(t, interpolate.Config{Method: interpolate.Hermite})
@@ -115,7 +117,8 @@ func TestHermiteRests(t *testing.T) {
 	}
 }
 
-// TestSlerp turns at constant speed, the shorter way, whatever the signs and lengths of what it gets.
+// TestSlerp turns at constant speed, the shorter way, whatever the signs and lengths of what it
+// gets.
 func TestSlerp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		axis := vectors(1).Filter(func(v schema.Vec3) bool { return v.X*v.X+v.Y*v.Y+v.Z*v.Z > 0.01 }).Draw(t, "axis")

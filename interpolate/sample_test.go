@@ -26,7 +26,8 @@ func TestFlagsStep(t *testing.T) {
 	}
 }
 
-// TestTeleports has an object stay until a snapshot in which it has jumped, though the one that marked the jump is lost.
+// TestTeleports has an object stay until a snapshot in which it has jumped, though the one that
+// marked the jump is lost.
 func TestTeleports(t *testing.T) {
 	for _, m := range []interpolate.Method{interpolate.Linear, interpolate.Hermite} {
 		b := newBuffer(t, interpolate.Config{Method: m, Extrapolate: 200 * ms})

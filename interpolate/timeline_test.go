@@ -10,7 +10,8 @@ import (
 	"github.com/uplink-rpc/uplink/interpolate"
 )
 
-// course is a server that sends, a link and a client that shows 60 frames a second, in virtual time.
+// course is a server that sends, a link and a client that shows 60 frames a second, in virtual
+// time.
 type course struct {
 	interval time.Duration
 	// server gives the server's time, local the client's, of true time; nil is true time.
@@ -87,8 +88,8 @@ func lossy(seed uint64, loss float64, jitter time.Duration) func() time.Duration
 	}
 }
 
-// TestFixedDelay plays what is the delay older than what comes by the fastest way, and outlives two losses in a row but
-// not three.
+// TestFixedDelay plays what is the delay older than what comes by the fastest way, and outlives two
+// losses in a row but not three.
 func TestFixedDelay(t *testing.T) {
 	b := newBuffer(t, interpolate.Config{})
 	sent, way := 0, lossy(1, 0, 50*ms)
@@ -135,7 +136,8 @@ func TestDrift(t *testing.T) {
 	}
 }
 
-// TestAdaptive comes to a shorter delay than the rule's on a good link, and to a longer one on a bad link.
+// TestAdaptive comes to a shorter delay than the rule's on a good link, and to a longer one on a
+// bad link.
 func TestAdaptive(t *testing.T) {
 	for _, c := range []struct {
 		loss        float64
@@ -168,8 +170,8 @@ func TestMaxDelay(t *testing.T) {
 	}
 }
 
-// TestPauses goes on after pauses of either end, of the link, and of the server's time, within three seconds and with the
-// delay that it had.
+// TestPauses goes on after pauses of either end, of the link, and of the server's time, within
+// three seconds and with the delay that it had.
 func TestPauses(t *testing.T) {
 	const from, long = 10 * time.Second, 7 * time.Second
 	within := func(d time.Duration) bool { return d >= from && d < from+long }

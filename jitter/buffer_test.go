@@ -28,7 +28,7 @@ func newBuffer(t testing.TB, c jitter.Config) *buffer {
 }
 
 // add adds the value 10*tick, which says whose it is.
-func add(b *buffer, at time.Duration, tick uint64) jitter.Fate {
+func add(b *buffer, at time.Duration, tick uint64) jitter.AddResult {
 	v := 10 * tick
 	return b.Add(at, tick, &v)
 }
@@ -63,10 +63,11 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// TestFates: what is late, was there before or is far ahead is refused and counted, and missing ticks are told.
+// TestFates: what is late, was there before or is far ahead is refused and counted, and missing
+// ticks are told.
 func TestFates(t *testing.T) {
 	b := newBuffer(t, jitter.Config{Depth: interval})
-	for i, want := range []jitter.Fate{jitter.Held, jitter.Duplicate} {
+	for i, want := range []jitter.AddResult{jitter.Held, jitter.Duplicate} {
 		if got := add(b, 8*ms, 100); got != want {
 			t.Errorf("copy %d is %v, want %v", i, got, want)
 		}
@@ -85,7 +86,7 @@ func TestFates(t *testing.T) {
 	}
 	for _, c := range []struct {
 		tick uint64
-		want jitter.Fate
+		want jitter.AddResult
 	}{{101, jitter.Late}, {100, jitter.Duplicate}, {102, jitter.Duplicate}, {99, jitter.Late}, {102 + 5000, jitter.Early}, {103, jitter.Held}} {
 		if got := add(b, at, c.tick); got != c.want {
 			t.Errorf("%d is %v, want %v", c.tick, got, c.want)
@@ -100,7 +101,8 @@ func TestFates(t *testing.T) {
 	}
 }
 
-// TestPause: after a while without values ticks are not missing, and the next one begins anew, as early as the first.
+// TestPause: after a while without values ticks are not missing, and the next one begins anew, as
+// early as the first.
 func TestPause(t *testing.T) {
 	b := newBuffer(t, jitter.Config{Depth: 2 * interval, Gap: 10 * interval})
 	at, next := time.Duration(0), uint64(0)
@@ -128,7 +130,8 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// TestJumps: a frame time that jumps is followed at the third value, forward and back; a single stray one is dropped.
+// TestJumps: a frame time that jumps is followed at the third value, forward and back; a single
+// stray one is dropped.
 func TestJumps(t *testing.T) {
 	for name, to := range map[string]uint64{"ahead": 1 << 40, "little ahead": 1200, "back": 3, "wraps": 1<<64 - 5} {
 		t.Run(name, func(t *testing.T) {
@@ -160,7 +163,8 @@ func TestJumps(t *testing.T) {
 	}
 }
 
-// TestSlower: when the way becomes longer for good, values are late for a tenth of a second, not for longer.
+// TestSlower: when the way becomes longer for good, values are late for a tenth of a second, not
+// for longer.
 func TestSlower(t *testing.T) {
 	b := newBuffer(t, jitter.Config{})
 	at := time.Duration(0)
@@ -180,7 +184,8 @@ func TestSlower(t *testing.T) {
 	}
 }
 
-// TestFaster: when values come far too early for long, because the sender does not follow, the oldest are skipped.
+// TestFaster: when values come far too early for long, because the sender does not follow, the
+// oldest are skipped.
 func TestFaster(t *testing.T) {
 	b := newBuffer(t, jitter.Config{Depth: 2 * interval})
 	var next uint64
@@ -251,8 +256,8 @@ func BenchmarkAddStep(b *testing.B) {
 	}
 }
 
-// TestStrays: a value far from those before is dropped, and so is the next; the third in a row begins anew, not before, and
-// not if others come between.
+// TestStrays: a value far from those before is dropped, and so is the next; the third in a row
+// begins anew, not before, and not if others come between.
 func TestStrays(t *testing.T) {
 	for _, row := range []int{2, 3} {
 		b := newBuffer(t, jitter.Config{Depth: interval})
@@ -332,7 +337,8 @@ func TestLearned(t *testing.T) {
 	}
 }
 
-// TestOlder: values that are older than others which came, as redundancy brings them, do not count for how early they come.
+// TestOlder: values that are older than others which came, as redundancy brings them, do not count
+// for how early they come.
 func TestOlder(t *testing.T) {
 	var slack [2]time.Duration
 	for i, older := range []bool{false, true} {
@@ -358,8 +364,8 @@ func TestOlder(t *testing.T) {
 	}
 }
 
-// TestShort: where values come by more than an interval later than they should, though not too late, for two seconds, release
-// times move back by a tick.
+// TestShort: where values come by more than an interval later than they should, though not too
+// late, for two seconds, release times move back by a tick.
 func TestShort(t *testing.T) {
 	b := newBuffer(t, jitter.Config{Depth: 4 * interval})
 	s := sender{b: b}

@@ -10,8 +10,8 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// TestPace: over links with jitter, loss and a delay that changes, with clocks that differ by up to 500 ppm, the
-// client's clock brings slack to its target and keeps it there.
+// TestPace: over links with jitter, loss and a delay that changes, with clocks that differ by up to
+// 500 ppm, the client's clock brings slack to its target and keeps it there.
 func TestPace(t *testing.T) {
 	const hz = 60
 	for _, c := range []struct {
@@ -68,7 +68,8 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// TestPop: a receiver that follows the sender does so with clocks that differ, over a link with jitter.
+// TestPop: a receiver that follows the sender does so with clocks that differ, over a link with
+// jitter.
 func TestPop(t *testing.T) {
 	for i, drift := range []float64{-500e-6, 500e-6} {
 		seed := uint64(i) + 1
@@ -116,7 +117,7 @@ func TestPacer(t *testing.T) {
 		slack, target time.Duration
 		want          float64
 	}{{30 * ms, 30 * ms, 1}, {27 * ms, 30 * ms, 1.001}, {-time.Hour, 0, 1 + jitter.MaxPace}, {time.Hour, 0, 1 - jitter.MaxPace}} {
-		p.Told(time.Second, c.slack, c.target)
+		p.Report(time.Second, c.slack, c.target)
 		if r := p.Rate(time.Second); r < c.want-1e-9 || r > c.want+1e-9 {
 			t.Errorf("slack %v of %v: %v, want %v", c.slack, c.target, r, c.want)
 		}

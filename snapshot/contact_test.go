@@ -9,7 +9,8 @@ import (
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
 )
 
-// TestSizeOfCubes has a size learned from cubes that tumble on the ground, among others that do anything.
+// TestSizeOfCubes has a size learned from cubes that tumble on the ground, among others that do
+// anything.
 func TestSizeOfCubes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		half := rapid.Int64Range(200, 1<<16).Draw(t, "half")

@@ -14,8 +14,8 @@ var corruptions = map[string]func(*link){
 	"encoder": func(l *link) { l.enc.CorruptStates() },
 }
 
-// TestDisagreementIsFound corrupts what one end keeps: the next hash that arrives finds it, and from then on each
-// snapshot that is delivered is right.
+// TestDisagreementIsFound corrupts what one end keeps: the next hash that arrives finds it, and
+// from then on each snapshot that is delivered is right.
 func TestDisagreementIsFound(t *testing.T) {
 	for what, corrupt := range corruptions {
 		l := newLink(t, 1, 20, snapshot.Config{CheckEvery: 10}, nil, nil)
@@ -43,8 +43,8 @@ func TestDisagreementIsFound(t *testing.T) {
 	}
 }
 
-// TestDisagreementHeals does it with losses and with objects that come and go. What is corrupt can go out of use before
-// a hash finds it; once one did, nothing wrong is delivered.
+// TestDisagreementHeals does it with losses and with objects that come and go. What is corrupt can
+// go out of use before a hash finds it; once one did, nothing wrong is delivered.
 func TestDisagreementHeals(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		cfg := snapshot.Config{CheckEvery: rapid.SampledFrom([]int{1, 10, 60}).Draw(rt, "check"), Ring: rapid.SampledFrom([]int{24, 64}).Draw(rt, "ring")}
@@ -67,7 +67,8 @@ func TestDisagreementHeals(t *testing.T) {
 	})
 }
 
-// TestInitialSetsThatDiffer has nothing wrong delivered: the decoder says so, and gets snapshots from nothing.
+// TestInitialSetsThatDiffer has nothing wrong delivered: the decoder says so, and gets snapshots
+// from nothing.
 func TestInitialSetsThatDiffer(t *testing.T) {
 	sc := newScene(t, 9, 20)
 	initial, theirs := sc.schema.NewSet(), sc.schema.NewSet()
@@ -124,7 +125,8 @@ func TestResetsAreBounded(t *testing.T) {
 	}
 }
 
-// TestAway has the decoder hear nothing for longer than the ring, and the encoder nothing for a minute.
+// TestAway has the decoder hear nothing for longer than the ring, and the encoder nothing for a
+// minute.
 func TestAway(t *testing.T) {
 	for _, away := range []int{70, 600, 3600, 33000, 65536, 65600} {
 		l := newLink(t, 6, 2, snapshot.Config{}, nil, nil)

@@ -7,8 +7,9 @@ import (
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
-// FuzzDecode gives a decoder that holds some snapshots whatever comes: what it takes is a set, and what it refuses
-// leaves it as it was, so that it takes the next one just as a decoder that saw none of that.
+// FuzzDecode gives a decoder that holds some snapshots whatever comes: what it takes is a set, and
+// what it refuses leaves it as it was, so that it takes the next one just as a decoder that saw
+// none of that.
 func FuzzDecode(f *testing.F) {
 	const held, more = 19, 6
 	sc := newScene(f, 5, 12)

@@ -18,8 +18,8 @@ import (
 
 var update = flag.Bool("update", false, "write the results that sessions in testdata should have")
 
-// TestGoldenSessions plays testdata/*.session, whole sessions byte for byte. A line is a command and, behind an equals
-// sign, what has to come of it:
+// TestGoldenSessions plays testdata/*.session, whole sessions byte for byte. A line is a command
+// and, behind an equals sign, what has to come of it:
 //
 //	field NAME KIND N LO HI       of the schema
 //	config RING CHECKEVERY        optional
@@ -177,7 +177,8 @@ func (p *player) send() string {
 	return p.sent[info.Seq]
 }
 
-// take has the decoder get what the file says was sent, which is what the encoder sent, or the test fails by that.
+// take has the decoder get what the file says was sent, which is what the encoder sent, or the test
+// fails by that.
 func (p *player) take(seq uint16) string {
 	payload, err := hex.DecodeString(p.sent[seq])
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
-// TestRefusals has each thing that no encoder writes refused for its own reason, and nothing of it acked.
+// TestRefusals has each thing that no encoder writes refused for its own reason, and nothing of it
+// acked.
 func TestRefusals(t *testing.T) {
 	sc := newScene(t, 3, 4)
 	world := snapshot.NewWorld(sc.schema, nil)
@@ -97,7 +98,8 @@ func TestNoiseIsRefusedForEachReason(t *testing.T) {
 	t.Errorf("no noise gave %v", reasons)
 }
 
-// TestDoubt: what no encoder writes, eight times in a row, has the decoder ask for a new start, and not before.
+// TestDoubt: what no encoder writes, eight times in a row, has the decoder ask for a new start, and
+// not before.
 func TestDoubt(t *testing.T) {
 	sc := newScene(t, 3, 4)
 	dec := snapshot.NewDecoder(sc.schema, nil)
@@ -115,8 +117,8 @@ func TestDoubt(t *testing.T) {
 	}
 }
 
-// TestEncodersShareASet has encoders of two players code each snapshot at the same time, as servers do:
-// neither writes the set. The race detector sees it if one does.
+// TestEncodersShareASet has encoders of two players code each snapshot at the same time, as servers
+// do: neither writes the set. The race detector sees it if one does.
 func TestEncodersShareASet(t *testing.T) {
 	sc := newScene(t, 5, 60)
 	world := snapshot.NewWorld(sc.schema, nil)

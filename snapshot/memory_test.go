@@ -6,7 +6,8 @@ import (
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
-// TestMemory keeps what both ends keep of 901 cubes at 60 snapshots a second and a round trip of 100 ms within budget.
+// TestMemory keeps what both ends keep of 901 cubes at 60 snapshots a second and a round trip of
+// 100 ms within budget.
 func TestMemory(t *testing.T) {
 	l := newLink(t, 1, 0, snapshot.Config{}, nil, nil)
 	l.cubes(901)
@@ -30,7 +31,8 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestMemoryIsBounded has a player that acks nothing, and then all again: what was kept meanwhile is given back.
+// TestMemoryIsBounded has a player that acks nothing, and then all again: what was kept meanwhile
+// is given back.
 func TestMemoryIsBounded(t *testing.T) {
 	for _, ring := range []int{snapshot.MinRing, 32, snapshot.Ring} {
 		l := newLink(t, 1, 10, snapshot.Config{Ring: ring}, nil, nil)

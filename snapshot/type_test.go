@@ -58,7 +58,8 @@ func drawEverything(t *rapid.T) *everything {
 	return v
 }
 
-// TestEveryKind has each value of each kind come through rows and through snapshots, whatever the baseline's was.
+// TestEveryKind has each value of each kind come through rows and through snapshots, whatever the
+// baseline's was.
 func TestEveryKind(t *testing.T) {
 	typ, err := snapshot.Compile[everything]("Everything")
 	if err != nil {

@@ -11,9 +11,10 @@ import (
 	"github.com/uplink-rpc/uplink/statesync"
 )
 
-// longest bounds how many ticks an object waits, of which others have the given priorities and n are sent a tick. In w
-// ticks without it n*w others are sent. When another of priority q is sent at tick t, after having been sent at s, then
-// (t-s)*q is at least t*p, so s is at most t*(1-p/q): it is sent once, and again only after the time grew by 1/(1-p/q).
+// longest bounds how many ticks an object waits, of which others have the given priorities and n
+// are sent a tick. In w ticks without it n*w others are sent. When another of priority q is sent at
+// tick t, after having been sent at s, then (t-s)*q is at least t*p, so s is at most t*(1-p/q): it
+// is sent once, and again only after the time grew by 1/(1-p/q).
 func longest(p float64, others []float64, n int) int {
 	for w := 1e9; ; {
 		most := 0.
@@ -42,8 +43,8 @@ func TestLongestWait(t *testing.T) {
 	}
 }
 
-// waits holds 3000 ticks of objects of given priorities, n sent in each, against the bounds, and says how much of one was
-// waited.
+// waits holds 3000 ticks of objects of given priorities, n sent in each, against the bounds, and
+// says how much of one was waited.
 func waits(t fatal, given []float64, n int) (near float64) {
 	var bounds []int
 	for i, p := range given {

@@ -83,9 +83,9 @@ func TestImpossibleAcks(t *testing.T) {
 	}
 }
 
-// TestLyingAcks has a player that acks what it did not get harm itself alone: packets keep to the budget, and come through
-// again soon once it is honest: when an honest ack takes back what a lie said that is settled, 8 packets later, and those that
-// are refused until then ask for a new start.
+// TestLyingAcks has a player that acks what it did not get harm itself alone: packets keep to the
+// budget, and come through again soon once it is honest: when an honest ack takes back what a lie
+// said that is settled, 8 packets later, and those that are refused until then ask for a new start.
 func TestLyingAcks(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWorld(t, rapid.Uint64().Draw(rt, "seed"), 6)

@@ -105,8 +105,9 @@ func (c *course) report(b *testing.B, was *statesync.SenderStats) {
 	b.ReportMetric(float64(st.Updates-was.Updates)/n, "updates/packet")
 }
 
-// BenchmarkPacket is a tick of 901 recorded cubes for one player: priorities, the packet, an ack; and with both ends what
-// the client decodes. What the players share, quantizing the cubes, is not in it.
+// BenchmarkPacket is a tick of 901 recorded cubes for one player: priorities, the packet, an ack;
+// and with both ends what the client decodes. What the players share, quantizing the cubes, is not
+// in it.
 func BenchmarkPacket(b *testing.B) {
 	q, sets := recorded(b)
 	for _, kbit := range []float64{64, 256} {
@@ -196,8 +197,8 @@ func TestBudgetIsUsed(t *testing.T) {
 	}
 }
 
-// TestMemory bounds what both ends keep of 901 objects: with acks after a round trip of 100 ms, and when none come for as
-// long as any ack is waited for.
+// TestMemory bounds what both ends keep of 901 objects: with acks after a round trip of 100 ms, and
+// when none come for as long as any ack is waited for.
 func TestMemory(t *testing.T) {
 	q, sets := recorded(t)
 	for _, budget := range []int{125, 486} {

@@ -4,42 +4,41 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
-// forge makes a packet that refers to nothing, of objects that no sender puts together: of each id and whether it has a
-// baseline.
+// forge makes a packet that refers to nothing, of objects that no sender puts together: of each id
+// and whether it has a baseline.
 func forge(t *testing.T, p *plan, seq uint64, tick int64, ids []uint16) []byte {
 	t.Helper()
-	var b book
-	b.plan = p
-	var w walk
-	w.Coder = rangecoder.NewCoder(slowest, false)
-	w.init(&b)
-	w.out, w.root = &packet{seq: seq, tick: tick}, true
-	b.open(w.out)
-	w.begin(p.newState())
+	var b baselineStore
+	b.init(p)
+	var pc payloadCodec
+	pc.init(&b, false)
+	pc.out, pc.keyframe = &packet{seq: seq, tick: tick}, true
+	b.open(pc.out)
+	pc.begin(p.newState())
 	h := header{seq: seq, tick: tick}
-	w.Enc.Reset(h.append(nil), 0)
-	w.viewer(0, false)
+	pc.Enc.Reset(h.append(nil), 0)
+	pc.codeViewerID(0, false)
 	var none inputLog
-	w.inputs(&none)
-	s := w.out.state
-	w.Bit(&s.more[0], false)
+	pc.codeInputs(&none)
+	s := pc.out.state
+	pc.Bit(&s.more[0], false)
 	last, ctx := int64(-1), 2
 	for _, id := range ids {
-		w.Bit(&s.more[ctx], true)
-		w.stranger(int64(id), last)
-		w.update(w.fresh(id), nil, make([]int32, p.ints))
+		pc.Bit(&s.more[ctx], true)
+		pc.codeNewID(int64(id), last)
+		pc.codeUpdate(pc.newRecord(id), nil, make([]int32, p.ints))
 		last, ctx = int64(id), 3
 	}
-	w.Bit(&s.more[ctx], false)
-	return w.Enc.Finish()
+	pc.Bit(&s.more[ctx], false)
+	return pc.Enc.Finish()
 }
 
-// TestForged has the receiver refuse what no sender writes, though each of its parts is right, and take the next packet.
+// TestForged has the receiver refuse what no sender writes, though each of its parts is right, and
+// take the next packet.
 func TestForged(t *testing.T) {
 	schema, err := snapshot.NewSchema(snapshot.Field{Name: "Position", Class: schema.ClassNumber, N: 1, Lo: -8, Hi: 7})
 	if err != nil {
@@ -55,7 +54,7 @@ func TestForged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := r.book.plan
+	p := r.store.plan
 	refused := uint64(0)
 	for i, c := range []struct {
 		what string

@@ -36,8 +36,8 @@ func TestTickJumps(t *testing.T) {
 	}
 }
 
-// TestForeignEpoch has a receiver that does not have the epoch that somebody else acked in its name get a new start soon, and
-// acks of before a new start that come late make no other.
+// TestForeignEpoch has a receiver that does not have the epoch that somebody else acked in its name
+// get a new start soon, and acks of before a new start that come late make no other.
 func TestForeignEpoch(t *testing.T) {
 	s, r := pair(t, testSchema(t), config)
 	set := still(t, testSchema(t), 3)
@@ -86,8 +86,8 @@ func TestForeignEpoch(t *testing.T) {
 	}
 }
 
-// TestSenderAfterSender: where one sender follows another, packets and acks that come late of the first do no harm, and the
-// receiver, itself a new one, knows where the second begins.
+// TestSenderAfterSender: where one sender follows another, packets and acks that come late of the
+// first do no harm, and the receiver, itself a new one, knows where the second begins.
 func TestSenderAfterSender(t *testing.T) {
 	cfg := config
 	cfg.First, cfg.Epoch = 1<<20+70, 250 // as after others

@@ -14,8 +14,8 @@ import (
 	"github.com/uplink-rpc/uplink/statesync"
 )
 
-// session is a whole course of packets, of integers alone, so that it is the same on every processor. Each is given with what the
-// receiver made of it, nil where it was lost.
+// session is a whole course of packets, of integers alone, so that it is the same on every
+// processor. Each is given with what the receiver made of it, nil where it was lost.
 func session(t testing.TB, s *statesync.Sender, r *statesync.Receiver, n int, each func(packet []byte, u *statesync.Update)) {
 	sc := testSchema(t)
 	seed := uint32(1)
@@ -85,9 +85,10 @@ func TestGolden(t *testing.T) {
 	golden(t, "testdata/session.golden", strings.Join(lines, "\n")+"\n")
 }
 
-// TestGoldenUpdates has the packets of a short session be those of testdata/updates.golden, byte for byte, and what comes of them what
-// it says: a receiver in another language can be held against it. Lines are of the schema and of velocities; then of each packet, of
-// what it brings, and of the ack after it:
+// TestGoldenUpdates has the packets of a short session be those of testdata/updates.golden, byte
+// for byte, and what comes of them what it says: a receiver in another language can be held against
+// it. Lines are of the schema and of velocities; then of each packet, of what it brings, and of the
+// ack after it:
 //
 //	field NAME KIND N LO HI
 //	velocity FIELD OF PERTICK
@@ -171,7 +172,8 @@ func TestNewStart(t *testing.T) {
 	}
 }
 
-// TestDesync has ends that were told different velocities notice within 64 packets, by a hash, and start anew.
+// TestDesync has ends that were told different velocities notice within 64 packets, by a hash, and
+// start anew.
 func TestDesync(t *testing.T) {
 	cfg := config
 	cfg.Velocities = []schema.Velocity{config.Velocities[0], config.Velocities[1]}

@@ -7,7 +7,8 @@ import (
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
-// TestRest has an object that came to rest sent as often as it was while it moved, until its final state is acked.
+// TestRest has an object that came to rest sent as often as it was while it moved, until its final
+// state is acked.
 func TestRest(t *testing.T) {
 	for _, rest := range []string{"", "Burning"} {
 		cfg := config
@@ -78,7 +79,8 @@ func TestRest(t *testing.T) {
 	}
 }
 
-// TestGone has the receiver told that an object is gone, whatever is lost, and not again once it is known.
+// TestGone has the receiver told that an object is gone, whatever is lost, and not again once it is
+// known.
 func TestGone(t *testing.T) {
 	s, r := pair(t, testSchema(t), config)
 	set := still(t, testSchema(t), 10)
@@ -131,8 +133,8 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// TestNoPriority: an object that never had a priority is never sent; one that has none any more is sent once by what had added up, and as
-// it comes to rest until that is acked.
+// TestNoPriority: an object that never had a priority is never sent; one that has none any more is
+// sent once by what had added up, and as it comes to rest until that is acked.
 func TestNoPriority(t *testing.T) {
 	s, r := pair(t, testSchema(t), config)
 	tick, sent := int64(0), map[uint16]int{}

@@ -58,7 +58,8 @@ func TestBadSmoothing(t *testing.T) {
 	}
 }
 
-// TestCorrectIsNotSeen has nothing drawn move when the simulation is corrected, whatever is under way.
+// TestCorrectIsNotSeen has nothing drawn move when the simulation is corrected, whatever is under
+// way.
 func TestCorrectIsNotSeen(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := smoother(t)
@@ -118,8 +119,8 @@ func TestDecay(t *testing.T) {
 	}
 }
 
-// TestFrameRate has the same left after the same time, however many frames it takes: exactly where errors are small, and
-// nearly so where what is left of them changes on the way.
+// TestFrameRate has the same left after the same time, however many frames it takes: exactly where
+// errors are small, and nearly so where what is left of them changes on the way.
 func TestFrameRate(t *testing.T) {
 	left := func(from statesync.Pose, seconds float64, frames int) (d, a float64) {
 		s := smoother(t)

@@ -89,8 +89,8 @@ func TestAnglesAndBytes(t *testing.T) {
 	})
 }
 
-// TestGoldenAngles has packets with angles and strings be the same bytes as ever, and an angle that turns on over the end
-// of a turn cost no more than elsewhere.
+// TestGoldenAngles has packets with angles and strings be the same bytes as ever, and an angle that
+// turns on over the end of a turn cost no more than elsewhere.
 func TestGoldenAngles(t *testing.T) {
 	turret := turretSchema(t)
 	s, r := pair(t, turret, turretConfig)
@@ -160,8 +160,8 @@ func TestRoundBytes(t *testing.T) {
 	}
 }
 
-// TestLargeObject: an object that the budget has no room for does not hold up the others, however long it is first in line, and is sent
-// as soon as there is room.
+// TestLargeObject: an object that the budget has no room for does not hold up the others, however
+// long it is first in line, and is sent as soon as there is room.
 func TestLargeObject(t *testing.T) {
 	turret, err := snapshot.NewSchema(
 		snapshot.Field{Name: "Place", Class: schema.ClassNumber, N: 1, Lo: -1000, Hi: 1000},

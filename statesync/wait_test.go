@@ -9,8 +9,8 @@ import (
 	"github.com/uplink-rpc/uplink/statesync"
 )
 
-// TestSenderLongestWait: the bound of TestLongestWait with one object a tick holds for packets, whatever sizes updates
-// have and whatever is lost, as long as each object fits by itself.
+// TestSenderLongestWait: the bound of TestLongestWait with one object a tick holds for packets,
+// whatever sizes updates have and whatever is lost, as long as each object fits by itself.
 func TestSenderLongestWait(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		given := rapid.SliceOfN(rapid.SampledFrom([]float64{1, 2, 5, 30}), 2, 12).Draw(rt, "priorities")
@@ -63,7 +63,8 @@ func TestSenderLongestWait(t *testing.T) {
 	})
 }
 
-// TestManyGone: objects that vanish all at once do not keep those that stay from being sent, even while no ack comes.
+// TestManyGone: objects that vanish all at once do not keep those that stay from being sent, even
+// while no ack comes.
 func TestManyGone(t *testing.T) {
 	cfg := config
 	cfg.Budget = 100

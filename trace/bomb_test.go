@@ -135,21 +135,13 @@ func TestBombGzip(t *testing.T) {
 	s := newSchema(t, []schema.Field{{Name: "Blob", Kind: schema.KindBytes, Max: &pad}})
 	var file bytes.Buffer
 	w, err := trace.NewWriter(&file, "a.csv.gz", s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	f := s.NewFrame()
-	if err := s.SetBytes(f, 0, make([]byte, 9000)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.SetBytes(f, 0, make([]byte, 9000)))
 	for range 10_000 {
-		if err := w.Write(f); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Write(f))
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close())
 	var got *trace.Trace
 	most := peak(func(func()) {
 		got, err = trace.LoadFS(fstest.MapFS{"a.csv.gz": {Data: file.Bytes()}}, "a.csv.gz", s)
@@ -164,9 +156,7 @@ func TestLoadFrames(t *testing.T) {
 	s := everyKind(t)
 	var file bytes.Buffer
 	w, err := trace.NewWriter(&file, "a.csv", s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	f := s.NewFrame()
 	for n := range 5000 {
 		blob := len(s.Fields()) - 1
@@ -179,17 +169,11 @@ func TestLoadFrames(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close())
 	all, err := trace.LoadFS(fstest.MapFS{"a.csv": {Data: file.Bytes()}}, "a.csv", s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r, err := trace.NewReader(&file, "a.csv", s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for n := range all.Frames {
 		if err := r.Read(f); err != nil || !f.Equal(&all.Frames[n]) {
 			t.Fatalf("row %d: %v, %v, want %v", n, err, all.Frames[n], f)

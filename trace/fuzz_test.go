@@ -12,12 +12,8 @@ func FuzzReader(f *testing.F) {
 	schema := everyKind(f)
 	var file bytes.Buffer
 	w, err := trace.NewWriter(&file, "a.csv", schema)
-	if err != nil {
-		f.Fatal(err)
-	}
-	if err := w.Flush(); err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
+	must(f, w.Flush())
 	header := file.String()
 	for _, row := range []string{
 		"1.5,0,0,1,1,0,0,90,-180,0,0,0,1,0,0,1,0,0,0,0,0,1,abcdef,beef\n",
@@ -31,27 +27,17 @@ func FuzzReader(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, rows string) {
 		r, err := trace.NewReader(bytes.NewReader([]byte(header+rows)), "a.csv", schema)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		frame, again := schema.NewFrame(), schema.NewFrame()
 		for r.Read(frame) == nil {
 			var file bytes.Buffer
 			w, err := trace.NewWriter(&file, "b.csv", schema)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := w.Write(frame); err != nil {
-				t.Fatal(err)
-			}
-			if err := w.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
+			must(t, w.Write(frame))
+			must(t, w.Close())
 			text := file.String()
 			second, err := trace.NewReader(&file, "b.csv", schema)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if err := second.Read(again); err != nil || !again.Equal(frame) {
 				t.Fatalf("%v: %v, want %v, from %q", err, again, frame, text)
 			}
@@ -64,15 +50,9 @@ func FuzzGzip(f *testing.F) {
 	schema := everyKind(f)
 	var file bytes.Buffer
 	w, err := trace.NewWriter(&file, "a.csv.gz", schema)
-	if err != nil {
-		f.Fatal(err)
-	}
-	if err := w.Write(schema.NewFrame()); err != nil {
-		f.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
+	must(f, w.Write(schema.NewFrame()))
+	must(f, w.Close())
 	f.Add(file.Bytes())
 	f.Add(file.Bytes()[:file.Len()-9])
 	f.Add([]byte{0x1f, 0x8b})

@@ -24,24 +24,16 @@ func TestRoundTrip(t *testing.T) {
 		note := rapid.StringMatching(`[ -~]*`).Draw(t, "note")
 		var file bytes.Buffer
 		w, err := trace.NewWriter(&file, name, s, "player", "note")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		frames := make([]*schema.Frame, rapid.IntRange(0, 5).Draw(t, "frames"))
 		for i := range frames {
 			frames[i] = drawFrame(t, s)
-			if err := w.Write(frames[i], strconv.Itoa(i), note); err != nil {
-				t.Fatal(err)
-			}
+			must(t, w.Write(frames[i], strconv.Itoa(i), note))
 		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Close())
 		text := file.String()
 		r, err := trace.NewReader(&file, name, s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for i, want := range frames {
 			got := s.NewFrame()
 			if err := r.Read(got); err != nil {
@@ -68,21 +60,13 @@ func TestRecordIsATrace(t *testing.T) {
 	for _, s := range []*trace.Trace{sample.Portal2(), sample.RocketLeague()} {
 		path := filepath.Join(t.TempDir(), s.Name+".csv.gz")
 		w, err := trace.Create(path, s.Schema, "sequence")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for i := range s.Frames {
-			if err := w.Write(&s.Frames[i], strconv.Itoa(i)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, w.Write(&s.Frames[i], strconv.Itoa(i)))
 		}
-		if err := errors.Join(w.Close(), trace.WriteSchema(trace.SchemaPath(path), s.Schema)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(w.Close(), trace.WriteSchema(trace.SchemaPath(path), s.Schema)))
 		got, err := trace.Load(path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got.Name != s.Name || len(got.Frames) != len(s.Frames) || got.Schema.Fingerprint() != s.Schema.Fingerprint() {
 			t.Fatalf("%s with %d frames, want %s with %d", got.Name, len(got.Frames), s.Name, len(s.Frames))
 		}
@@ -99,31 +83,19 @@ func TestRecordIsATrace(t *testing.T) {
 func TestRecordIsClose(t *testing.T) {
 	s := sample.RocketLeague()
 	original, err := trace.OpenFS(sample.Files, s.Name+".csv.gz", s.Schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var file bytes.Buffer
 	w, err := trace.NewWriter(&file, "a.csv", s.Schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i := range s.Frames {
-		if err := w.Write(&s.Frames[i]); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Write(&s.Frames[i]))
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close())
 	record, err := trace.NewReader(&file, "a.csv", s.Schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	frame := s.Schema.NewFrame()
 	for range s.Frames {
-		if err := errors.Join(original.Read(frame), record.Read(frame)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(original.Read(frame), record.Read(frame)))
 		for i, f := range s.Schema.Fields() {
 			if f.Kind != schema.KindVec3 {
 				continue
@@ -135,7 +107,5 @@ func TestRecordIsClose(t *testing.T) {
 			}
 		}
 	}
-	if err := original.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, original.Close())
 }

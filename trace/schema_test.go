@@ -37,9 +37,7 @@ func TestSchemaErrors(t *testing.T) {
 			_, err := trace.LoadSchemaFS(fstest.MapFS{"a.schema.json": {Data: []byte(c.file)}}, "a.schema.json")
 			wantError(t, err, c.want)
 			path := filepath.Join(t.TempDir(), "a.schema.json")
-			if err := os.WriteFile(path, []byte(c.file), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(path, []byte(c.file), 0o600))
 			_, err = trace.LoadSchema(path)
 			wantError(t, err, strings.Replace(c.want, "a.schema.json", path, 1))
 		})
@@ -54,13 +52,9 @@ func TestSchemaErrors(t *testing.T) {
 func TestWriteSchema(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.schema.json")
 	s := everyKind(t)
-	if err := trace.WriteSchema(path, s); err != nil {
-		t.Fatal(err)
-	}
+	must(t, trace.WriteSchema(path, s))
 	got, err := trace.LoadSchema(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got.Fingerprint() != s.Fingerprint() || got.RateHz() != s.RateHz() {
 		t.Error("another schema came back")
 	}

@@ -164,8 +164,10 @@ func runDS(cmd *cobra.Command, o *dsOptions) (err error) {
 	srv, err := ds.Listen(o.listen, ds.Config{
 		KeyLog: keyLog, Tap: tap.of(&o.capturing),
 		Key: key, Addrs: addrs, Suites: o.sealing.suites(), Insecure: o.sealing.insecure, AckHz: o.ackHz, Ring: o.ring, MaxPlayers: o.maxPlayers, Shards: o.shards, Priors: priors, Logger: log,
-		Joined: func(p *ds.Player) { log.Info("player connected", "player", p.ID(), "client", p.ClientID(), "addr", p.Addr()) },
-		Left:   func(p *ds.Player, err error) { log.Info("player disconnected", "player", p.ID(), "cause", err) },
+		Joined: func(p *ds.Player) {
+			log.Info("player connected", "player", p.ID(), "client", p.ClientID(), "addr", p.Addr())
+		},
+		Left: func(p *ds.Player, err error) { log.Info("player disconnected", "player", p.ID(), "cause", err) },
 	})
 	if err != nil {
 		return listenError(err)

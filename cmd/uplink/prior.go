@@ -5,14 +5,14 @@ import (
 	"io"
 	"os"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 )
 
 // priorFlag is the name of the flag that names a prior's file.
 const priorFlag = "prior"
 
 // loadPrior loads the prior that the flag names, or gives nil if it names none.
-func loadPrior(path string) (*rpcdelta.Prior, error) {
+func loadPrior(path string) (*prior.Prior, error) {
 	if path == "" {
 		return nil, nil
 	}
@@ -21,18 +21,18 @@ func loadPrior(path string) (*rpcdelta.Prior, error) {
 		return nil, fmt.Errorf("--%s: %w", priorFlag, err)
 	}
 	defer f.Close() //nolint:errcheck // it is read only
-	data, err := io.ReadAll(io.LimitReader(f, rpcdelta.MaxPrior+1))
+	data, err := io.ReadAll(io.LimitReader(f, prior.MaxSize+1))
 	if err != nil {
 		return nil, fmt.Errorf("--%s: %w", priorFlag, err)
 	}
-	p, err := rpcdelta.ParsePrior(data)
+	p, err := prior.Parse(data)
 	if err != nil {
 		return nil, hintedError{fmt.Errorf("--%s %s: %w", priorFlag, path, err), "uplink train TRACE... -o FILE makes a prior"}
 	}
 	return p, nil
 }
 
-func loadPriors(paths []string) (priors []*rpcdelta.Prior, err error) {
+func loadPriors(paths []string) (priors []*prior.Prior, err error) {
 	for _, path := range paths {
 		p, err := loadPrior(path)
 		if err != nil {

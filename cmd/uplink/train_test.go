@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/trace/sample"
 )
 
@@ -27,7 +27,7 @@ func TestGenericPrior(t *testing.T) {
 	}
 	got, err := os.ReadFile(out)
 	must(t, err)
-	if !bytes.Equal(got, rpcdelta.GenericPrior().Append(nil)) {
+	if !bytes.Equal(got, prior.Generic().Append(nil)) {
 		t.Errorf("the traces give another prior, %s"+
 			"make it again: go run ./cmd/uplink train --generic testdata/traces/*.csv.gz -o rpcdelta/internal/adaptive/generic.prior", stdout)
 	}
@@ -131,10 +131,10 @@ func TestTrainErrors(t *testing.T) {
 		{"train a.csv --halves --distance 64", 2, "uplink: --distance 64: want less than --ring 64\n" + hint},
 		{"train a.csv -o x --distance 3", 2, "uplink: --distance: it says how to code with --leave-one-out or --halves; leave it out\n" + hint},
 		{"train -o " + dir + " " + portal2, 1, "uplink: --output: open " + dir + ": is a directory\n"},
-		{"bench --prior " + broken + " " + portal2, 1, "uplink: --prior " + broken + ": rpcdelta: prior: not a usable prior: it does not begin as one\n" + makes},
+		{"bench --prior " + broken + " " + portal2, 1, "uplink: --prior " + broken + ": prior: not a usable prior: it does not begin as one\n" + makes},
 		{"bench --prior " + dir + "/none " + portal2, 1, "uplink: --prior: open " + dir + "/none: no such file or directory\n"},
-		{"replay --codec adaptive --prior " + broken + " " + portal2, 1, "uplink: --prior " + broken + ": rpcdelta: prior: not a usable prior: it does not begin as one\n" + makes},
-		{"ds --schema x --prior " + broken, 1, "uplink: --prior " + broken + ": rpcdelta: prior: not a usable prior: it does not begin as one\n" + makes},
+		{"replay --codec adaptive --prior " + broken + " " + portal2, 1, "uplink: --prior " + broken + ": prior: not a usable prior: it does not begin as one\n" + makes},
+		{"ds --schema x --prior " + broken, 1, "uplink: --prior " + broken + ": prior: not a usable prior: it does not begin as one\n" + makes},
 	} {
 		code, stdout, stderr := uplink(t, strings.Fields(c.args)...)
 		if code != c.code || stderr != c.want || stdout != "" {

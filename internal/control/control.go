@@ -9,8 +9,11 @@ import (
 	"fmt"
 
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
-	"github.com/uplink-rpc/uplink/rpcdelta"
 )
+
+// Mask marks a message that is not a payload of rpcdelta: the two high bits of its first byte are
+// set, which those of a payload's first byte are not.
+const Mask = 1<<7 | 1<<6
 
 // Type is the type of a message: its first byte, or Frame.
 type Type uint8
@@ -20,7 +23,7 @@ const (
 	// Frame is a payload of rpcdelta; its first byte does not have both high bits set.
 	Frame Type = 0
 	// Acks is followed by acks.
-	Acks Type = rpcdelta.ControlMask | iota
+	Acks Type = Mask | iota
 	// Bind is followed by a BindRequest.
 	Bind
 	// Bound is followed by a BindAnswer.
@@ -29,7 +32,7 @@ const (
 	Message
 	// Leaving announces that the DS is about to shut down; nothing follows.
 	Leaving
-	// Offer is followed by a DownOffer, Reply by the number of a replication stream and an Answer,
+	// Offer is followed by a replication.Offer, Reply by the number of a replication stream and an answer,
 	// Piece by a number and a piece of the initial state, Stop by a number. Reliable channel only.
 	Offer
 	Reply
@@ -41,11 +44,11 @@ const (
 	Slack
 	// DownFragment is followed by a fragment of a message of a replication stream, Down by a
 	// complete message. The low 4 bits are the stream's number.
-	DownFragment Type = rpcdelta.ControlMask | 1<<4
-	Down         Type = rpcdelta.ControlMask | 3<<4
+	DownFragment Type = Mask | 1<<4
+	Down         Type = Mask | 3<<4
 	// Bundle is followed by frames: see [Frames]. The 15 types above it are bundles too: the low 4
 	// bits are the number of frames less 2.
-	Bundle Type = rpcdelta.ControlMask | bundleFlag
+	Bundle Type = Mask | bundleFlag
 )
 
 // ErrMalformed means that a message is not one of this package.
@@ -57,7 +60,7 @@ func Split(b []byte) (Type, []byte, error) {
 	if len(b) == 0 {
 		return 0, nil, fmt.Errorf("%w: empty", ErrMalformed)
 	}
-	if b[0]&rpcdelta.ControlMask != rpcdelta.ControlMask {
+	if b[0]&Mask != Mask {
 		return Frame, b, nil
 	}
 	t := Type(b[0])

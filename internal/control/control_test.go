@@ -45,15 +45,6 @@ func TestRoundTrip(t *testing.T) {
 	a := BindAnswer{RPC: 7, Ring: 32, Reason: ReasonSchema, Field: 3, Theirs: "Aim angle bits=16", Known: []string{"a", "b"}, Prior: 1 << 63}
 	b, err = a.Append(nil)
 	roundTrip(t, b, err, Bound, ParseBindAnswer, a)
-	o := DownOffer{Number: 15, Name: "cubes", Codec: "snapshot", Fields: []string{"Position vec3 resolution=0.1"}, RateHz: 60, TickHz: 60, Initial: MaxInitial, Hash: 1<<64 - 1}
-	b, err = o.Append(nil)
-	roundTrip(t, b, err, Offer, ParseOffer, o)
-	for a := range answers {
-		roundTrip(t, AppendReply(nil, 3, a), nil, Reply, func(b []byte) ([2]uint8, error) {
-			n, a, err := ParseReply(b)
-			return [2]uint8{n, uint8(a)}, err
-		}, [2]uint8{3, uint8(a)})
-	}
 }
 
 // TestRequestNumber checks that a request for a number that no header holds is an error, and does
@@ -107,7 +98,7 @@ func TestSplit(t *testing.T) {
 		{[]byte{byte(Slack), 0}, Slack, true},
 		{[]byte{byte(Slack) + 1}, 0, false},
 		{[]byte{0xcf}, 0, false},
-		{[]byte{byte(Bundle) &^ rpcdelta.ControlMask}, Frame, true},
+		{[]byte{byte(Bundle) &^ Mask}, Frame, true},
 		{nil, 0, false},
 	} {
 		got, _, err := Split(c.in)

@@ -129,3 +129,63 @@ func (m *mailbox) wake() {
 	default:
 	}
 }
+
+// clock is virtual time for packet connections: the process's own, or under testing/synctest the
+// bubble's. Nothing else in this package reads a clock.
+type clock struct{ start time.Time }
+
+func newClock() clock {
+	return clock{time.Now()} //nolint:forbidigo // packet connections work in the time of their callers
+}
+
+// now returns the time since the clock's start.
+func (c clock) now() time.Duration {
+	return time.Since(c.start) //nolint:forbidigo // see newClock
+}
+
+// at converts a time of day.
+func (c clock) at(t time.Time) time.Duration { return t.Sub(c.start) }
+
+// newTimer returns a stopped timer.
+func newTimer() *time.Timer {
+	t := time.NewTimer(forever) //nolint:forbidigo // see newClock
+	t.Stop()
+	return t
+}
+
+// forever is longer than anything here takes.
+const forever time.Duration = 1 << 62
+
+// buffers holds the memory of packets that are not on their way.
+var buffers freeList
+
+// freeList is a list of empty slices. (A sync.Pool would allocate for each slice that is put in.)
+type freeList struct {
+	mu   sync.Mutex
+	free [][]byte
+}
+
+const (
+	maxFree    = 1024
+	bufferSize = 1500
+)
+
+func (f *freeList) get() []byte {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	last := len(f.free) - 1
+	if last < 0 {
+		return make([]byte, 0, bufferSize)
+	}
+	b := f.free[last]
+	f.free = f.free[:last]
+	return b
+}
+
+func (f *freeList) put(b []byte) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.free) < maxFree && cap(b) <= bufferSize {
+		f.free = append(f.free, b[:0])
+	}
+}

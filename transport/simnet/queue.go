@@ -1,6 +1,8 @@
 package simnet
 
-import "time"
+import (
+	"time"
+)
 
 // Queue sends values over a link and holds them until they arrive, in virtual time: times are durations
 // since any start. Both copies of a duplicated packet are the same value. It is not safe for concurrent use.
@@ -37,3 +39,72 @@ func (q *Queue[T]) Pop(now time.Duration) (v T, at time.Duration, ok bool) {
 
 // Len returns how many values are on their way.
 func (q *Queue[T]) Len() int { return q.flying.len() }
+
+// schedule holds values until their times, in order of time, and of insertion among equal times.
+type schedule[T any] struct {
+	heap  []entry[T]
+	count uint64
+}
+
+type entry[T any] struct {
+	at    time.Duration
+	order uint64
+	value T
+}
+
+func (e entry[T]) before(f entry[T]) bool {
+	return e.at < f.at || e.at == f.at && e.order < f.order
+}
+
+func (s *schedule[T]) len() int { return len(s.heap) }
+
+// add puts in a value.
+func (s *schedule[T]) add(at time.Duration, v T) {
+	s.heap = append(s.heap, entry[T]{at, s.count, v})
+	s.count++
+	for i := len(s.heap) - 1; i > 0; {
+		parent := (i - 1) / 2
+		if !s.heap[i].before(s.heap[parent]) {
+			return
+		}
+		s.heap[i], s.heap[parent] = s.heap[parent], s.heap[i]
+		i = parent
+	}
+}
+
+// next returns the earliest time.
+func (s *schedule[T]) next() (at time.Duration, ok bool) {
+	if len(s.heap) == 0 {
+		return 0, false
+	}
+	return s.heap[0].at, true
+}
+
+// remove takes out the earliest value; there must be one.
+func (s *schedule[T]) remove() (v T, at time.Duration) {
+	first := s.heap[0]
+	last := len(s.heap) - 1
+	s.heap[0] = s.heap[last]
+	s.heap[last] = entry[T]{}
+	s.heap = s.heap[:last]
+	s.sink()
+	return first.value, first.at
+}
+
+// sink moves the root down to where it belongs.
+func (s *schedule[T]) sink() {
+	for i := 0; ; {
+		child := 2*i + 1
+		if child >= len(s.heap) {
+			return
+		}
+		if child+1 < len(s.heap) && s.heap[child+1].before(s.heap[child]) {
+			child++
+		}
+		if !s.heap[child].before(s.heap[i]) {
+			return
+		}
+		s.heap[i], s.heap[child] = s.heap[child], s.heap[i]
+		i = child
+	}
+}

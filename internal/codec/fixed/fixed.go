@@ -1,8 +1,7 @@
-// Package fixed computes with integers and fixed-point fractions: the same results on every
-// platform.
+// Package fixed computes with integers and fractions of so many bits, alike on every platform.
 package fixed
 
-// Abs returns |v|.
+// Abs is how large v is.
 func Abs(v int64) int64 {
 	if v < 0 {
 		return -v
@@ -10,5 +9,5 @@ func Abs(v int64) int64 {
 	return v
 }
 
-// Clamp returns v, limited to lo and hi.
+// Clamp is v, or the bound that it is beyond.
 func Clamp(v, lo, hi int64) int64 { return min(max(v, lo), hi) }

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// check reports whether b is one well-formed value whose counts are at most what b contains. It
-// returns the bodies of its extensions, in order.
+// check says whether b is one well-formed value whose counts do not promise
+// more than b holds, and where the bodies of its extensions lie, in order.
 func check(b []byte) (exts []span, err error) {
 	c := checker{size: len(b)}
 	rest, err := c.skip(b, 0)
@@ -16,7 +16,7 @@ func check(b []byte) (exts []span, err error) {
 	return c.exts, err
 }
 
-// span is a range of bytes that is not empty.
+// span is a stretch of bytes that is not empty.
 type span struct{ begin, end int }
 
 type checker struct {
@@ -24,7 +24,7 @@ type checker struct {
 	exts []span
 }
 
-// skip returns the bytes after the first value of b.
+// skip gives what follows b's first value.
 func (c *checker) skip(b []byte, depth int) ([]byte, error) {
 	h, err := parseHead(b)
 	if err != nil {
@@ -46,15 +46,16 @@ func (c *checker) skip(b []byte, depth int) ([]byte, error) {
 	return rest, nil
 }
 
-// source provides a checked value to the decoder. If the decoder expects a map and finds an
-// extension, it continues in the body of the extension, whose counts are unchecked. Decoders of
-// extensions read a body as a whole, so source rejects single bytes of one.
+// source is a checked value for the decoder. Where a map is wanted and an extension
+// comes, the decoder goes on in the extension's body, which may promise what it
+// likes. What is there for extensions reads a body as a whole, so that a byte of it
+// by itself is refused.
 type source struct {
 	bytes.Reader
 	exts []span
 }
 
-// ReadByte returns the first byte of a value.
+// ReadByte is called for the first bytes of values.
 func (s *source) ReadByte() (byte, error) {
 	at := int(s.Size()) - s.Len()
 	for len(s.exts) > 0 && s.exts[0].end <= at {

@@ -1,5 +1,5 @@
-// Package msgpack encodes values as canonical msgpack, and checks msgpack before a decoder that
-// trusts its counts reads it.
+// Package msgpack puts msgpack into a canonical form, and checks it before a
+// decoder that trusts its counts sees it.
 package msgpack
 
 import (
@@ -12,10 +12,10 @@ import (
 	lib "github.com/vmihailenco/msgpack/v5"
 )
 
-// maxDepth is the maximum nesting of a msgpack value.
+// maxDepth is how deep a msgpack value may be nested.
 const maxDepth = 32
 
-// ErrMalformed reports that bytes are not one well-formed msgpack value.
+// ErrMalformed says that bytes are not one well-formed msgpack value.
 var ErrMalformed = errors.New("malformed msgpack")
 
 // AppendMarshal appends v as msgpack with the entries of every map sorted by
@@ -35,9 +35,9 @@ func AppendMarshal(dst []byte, v any) ([]byte, error) {
 	return out, nil
 }
 
-// Unmarshal decodes b, all of it, into v, a pointer. It rejects counts that exceed what b contains
-// before it allocates memory for them. A value that does not fit the type of v is an error,
-// although the decoder panics at some of them.
+// Unmarshal reads b, all of it, into v, a pointer. Counts that promise more
+// than b holds are refused before anything is allocated for them. A value that
+// v's type cannot take is an error, though the decoder below panics at some.
 func Unmarshal(b []byte, v any) (err error) {
 	exts, err := check(b)
 	if err != nil {
@@ -55,8 +55,8 @@ func Unmarshal(b []byte, v any) (err error) {
 	return err
 }
 
-// head describes the first bytes of a value: its own size, and the number of values that follow it
-// as its children.
+// head is the first bytes of a value: what it takes itself, and how many values
+// follow that belong to it.
 type head struct {
 	size     int // bytes of the value itself, without its children
 	children int
@@ -64,7 +64,7 @@ type head struct {
 	ext      int // bytes of size that are the body of an extension, the last ones
 }
 
-// parseHead parses the head of the first value of b, without its children.
+// parseHead reads the head of b's first value, without looking at children.
 func parseHead(b []byte) (head, error) {
 	if len(b) == 0 {
 		return head{}, ErrMalformed
@@ -117,8 +117,9 @@ const (
 	holdsPairs
 )
 
-// forms describes the values that start with 0xc0 to 0xdf: their size if it is fixed, with the size
-// of an extension's body, or the size of their count and what it counts.
+// forms lays out the values that start with 0xc0 to 0xdf: their size
+// where it is fixed, with how much of it is the body of an extension, or the bytes of
+// their count and what it counts.
 var forms = [32]struct {
 	size, count int
 	holds       holds
@@ -137,7 +138,8 @@ var forms = [32]struct {
 	0x1e: {count: 2, holds: holdsPairs}, 0x1f: {count: 4, holds: holdsPairs}, // map
 }
 
-// appendSorted appends the first value of b with sorted maps and returns the bytes that follow it.
+// appendSorted appends b's first value with sorted maps and gives what follows
+// it.
 func appendSorted(dst, b []byte, depth int) (out, rest []byte, err error) {
 	h, err := parseHead(b)
 	if err != nil {

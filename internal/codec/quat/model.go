@@ -5,17 +5,16 @@ import (
 	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 )
 
-// Doubts is the number of levels of uncertainty of a prediction.
+// Doubts is how many steps of doubt about a prediction are told apart.
 const Doubts = 8
 
-// LargestModel holds the adaptive probabilities of the index of the largest element, given a
-// prediction. Call Init before use.
+// LargestModel is what was learned of which element of orientations is the largest, told from predictions. Init makes it ready.
 type LargestModel struct {
 	first [rangecoder.Levels][Doubts]rangecoder.Prob // it is another than that of the prediction
 	other [2]rangecoder.Prob
 }
 
-// Init resets the model to its initial probabilities.
+// Init starts anew.
 func (m *LargestModel) Init() {
 	for i := range m.first {
 		rangecoder.Fill(m.first[i][:], rangecoder.Half, 0)
@@ -23,8 +22,8 @@ func (m *LargestModel) Init() {
 	rangecoder.Fill(m.other[:], rangecoder.Half, 0)
 }
 
-// Code codes the index of the largest element, 0 to 3, of an orientation of the quantizer g whose
-// prediction is q. It reports whether the index differs from that of q. doubt is below [Doubts].
+// Code codes the index of the largest element, 0 to 3, of an orientation of the grain g that is predicted to be q, and says
+// whether it is another than that of q. doubt is below [Doubts].
 func (m *LargestModel) Code(c *rangecoder.Coder, index int, q *Fixed, g *Quantizer, doubt int) (largest int, other bool) {
 	first, second := 0, -1
 	for i := range q {

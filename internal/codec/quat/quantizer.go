@@ -1,13 +1,10 @@
-// Package quat computes with orientations as unit quaternions: in fixed point, as the codecs
-// predict them ([Fixed]), and in floating point, for measurements ([Float]). On the wire an
-// orientation is the index of the largest element and the other three elements as integers
-// (smallest three).
+// Package orientation computes with orientations in fixed point, as codecs predict them. Package rotation is the same in
+// floats, for measurements.
 package quat
 
 import "github.com/uplink-rpc/uplink/internal/codec/fixed"
 
-// Quantizer converts between elements of quaternions and the integers of the smallest three. It
-// keeps the divisions that this needs.
+// Quantizer is how the smallest three of an orientation stand for elements, so that none of it is divided for again.
 type Quantizer struct {
 	zero int64 // twice the component that stands for 0
 	step int64 // an element's half step, by 2^quantizerShift
@@ -18,8 +15,8 @@ type Quantizer struct {
 
 const quantizerShift = 24
 
-// NewQuantizer returns a quantizer for components from lo to hi, which represent -1/sqrt 2 and
-// 1/sqrt 2. hi - lo is 2 to 2^20.
+// NewQuantizer is that of components between lo and hi, which stand for -1/sqrt 2 and 1/sqrt 2; hi is at least 2 and at most
+// 2^20 above lo.
 func NewQuantizer(lo, hi int32) Quantizer {
 	span := int64(hi) - int64(lo)
 	unit := 2*invRoot2/span + 1
@@ -32,7 +29,7 @@ func NewQuantizer(lo, hi int32) Quantizer {
 	}
 }
 
-// Unpack returns the quaternion of a row: the index of its largest element, and the other three.
+// Unpack gives the quaternion of a row: the index of its largest element, and the others.
 func (g *Quantizer) Unpack(row []int32) Fixed {
 	row = row[:4]
 	x, y, z := g.element(row[1]), g.element(row[2]), g.element(row[3])
@@ -53,10 +50,10 @@ func (g *Quantizer) element(v int32) int64 {
 	return ((2*int64(v)-g.zero)*g.step + 1<<(quantizerShift-1)) >> quantizerShift
 }
 
-// Size returns the logarithm of a sum of angles, in components.
+// Size is the logarithm of a sum of angles, in components.
 func (g *Quantizer) Size(angle int64) int64 { return max(fixed.Log2(angle*16)-g.log, 0) }
 
-// Pack returns the element v as a component, in Q4 and without limits.
+// Pack is element v as a component, in Q4 and not bounded.
 func (g *Quantizer) Pack(v int64) int64 {
 	return (v*g.per+1<<(quantizerShift-1))>>quantizerShift + g.zero*8
 }

@@ -1,10 +1,10 @@
-// Package rangecoder implements a range coder with 16-bit frequencies for small payloads. A payload
-// has no header, and ends at the last byte that zero padding does not imply: a likely payload has 0
-// bytes. [Coder] joins both directions, so that one function codes and decodes, and adapts the
-// probabilities of decisions ([Prob]) and numbers ([IntModel]).
+// Package entropy is a range coder with 16-bit frequencies for small payloads:
+// nothing is spent on a header, and a payload ends at the last byte that zero
+// padding does not imply, so that a likely one is 0 bytes long. A [Coder] is either half of it, and codes decisions
+// and [IntModel] by chances that adapt.
 //
-// All arithmetic is in integers: the same bits on every platform. Nothing allocates, except the
-// growth of the encoder's buffer. Nothing is safe for concurrent use.
+// Integers only: the same bits on every platform. None of it allocates,
+// apart from growth of the encoder's buffer, or is safe for concurrent use.
 package rangecoder
 
 // ScaleBits is the precision of all frequencies.

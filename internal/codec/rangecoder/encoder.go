@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// Encoder appends one payload to a buffer. Call Reset before use.
+// Encoder appends one payload to a buffer. Call Reset before anything else.
 type Encoder struct {
 	buf    []byte
 	start  int // of the payload in buf
@@ -15,8 +15,8 @@ type Encoder struct {
 	rng    uint64
 }
 
-// Reset starts a payload at the end of dst. If free, 0 to 7, is not 0, the payload starts in that
-// many low bits of the last byte of dst, which must be zero.
+// Reset starts a payload at the end of dst. The low bits of dst's last byte, free
+// of them (0 to 7), are zero and the payload's first.
 func (e *Encoder) Reset(dst []byte, free uint) {
 	e.buf, e.start, e.shared = dst, len(dst), 0
 	e.low, e.over, e.rng = 0, 0, 1<<64-1
@@ -33,8 +33,8 @@ func (e *Encoder) Bit(bit bool, p0 uint32) {
 	e.Renorm()
 }
 
-// BitNoRenorm is Bit without the Renorm that must follow it. The compiler inlines each of the two,
-// but not their sum.
+// BitNoRenorm is Bit but for Renorm, which has to follow it. The compiler inlines each of
+// them, but not both in one.
 func (e *Encoder) BitNoRenorm(bit bool, p0 uint32) {
 	t := (e.rng >> ScaleBits) * uint64(p0)
 	below, rng := uint64(0), t
@@ -48,7 +48,7 @@ func (e *Encoder) BitNoRenorm(bit bool, p0 uint32) {
 	e.add(below)
 }
 
-// Renorm widens the range to the minimum that the next decision needs.
+// Renorm makes the range as wide as the next decision needs it.
 func (e *Encoder) Renorm() {
 	if e.rng < least {
 		e.shift()
@@ -66,7 +66,8 @@ func (e *Encoder) Symbol(t *Table, s int) {
 	}
 }
 
-// SymbolRaw codes symbol s of t and then the low n bits of v, as Symbol and Raw do.
+// SymbolRaw codes symbol s of t and then the low n bits of v, as Symbol and Raw
+// do.
 func (e *Encoder) SymbolRaw(t *Table, s int, v uint64, n uint) {
 	r := e.rng >> ScaleBits
 	s &= Symbols - 1
@@ -89,7 +90,7 @@ func (e *Encoder) SymbolRaw(t *Table, s int, v uint64, n uint) {
 	}
 }
 
-// Raw codes the low n bits of v, 0 to 64, each with probability 1/2.
+// Raw codes the low n bits of v, n at most 64, each value alike.
 func (e *Encoder) Raw(v uint64, n uint) {
 	for n > 0 {
 		k := min(n, ScaleBits)
@@ -102,7 +103,7 @@ func (e *Encoder) Raw(v uint64, n uint) {
 	}
 }
 
-// Bits returns the size of the decisions so far in bits, rounded down. The bits of a shared first
+// Bits is how many bits the decisions so far take, rounded down; those of a shared
 // byte that are not free count too.
 func (e *Encoder) Bits() int { return 8*(len(e.buf)-e.start) + bits.LeadingZeros64(e.rng) }
 
@@ -112,7 +113,7 @@ func (e *Encoder) add(x uint64) {
 	e.over += over
 }
 
-// shift is called rarely, and not inlined, so that its callers can be.
+// shift is rare, and kept out of the way of what is inlined.
 //
 //go:noinline
 func (e *Encoder) shift() {
@@ -122,7 +123,7 @@ func (e *Encoder) shift() {
 	e.rng <<= stepBits
 }
 
-// carry propagates a carry into buf.
+// carry adds to buf what ran over.
 func (e *Encoder) carry() {
 	if e.over == 0 {
 		return
@@ -136,8 +137,8 @@ func (e *Encoder) carry() {
 	}
 }
 
-// Finish ends the payload with the fewest bytes that decode to the same decisions, and returns the
-// buffer.
+// Finish ends the payload with the fewest bytes that still decode and returns
+// the buffer.
 func (e *Encoder) Finish() []byte {
 	for k := uint(0); k <= 8; k++ {
 		m := uint64(1)<<(64-8*k) - 1

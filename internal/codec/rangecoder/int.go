@@ -8,8 +8,7 @@ const (
 	beyonds = 16 // contexts of a mantissa
 )
 
-// Sign3 returns 0 for zero, 1 for a positive and 2 for a negative number: a part of the context of
-// a sign.
+// Sign3 is 0 for zero, 1 for what is above, 2 for what is below it: a part of a sign's context.
 func Sign3(v int64) int {
 	switch {
 	case v > 0:
@@ -20,14 +19,14 @@ func Sign3(v int64) int {
 	return 0
 }
 
-// IntModel holds the adaptive probabilities of one kind of number. Call Init before use.
+// IntModel is what was learned of one kind of number. Init makes it ready.
 type IntModel struct {
 	length   [Levels]LengthModel
 	sign     [Signs]Prob
 	mantissa [beyonds][8]Prob
 }
 
-// Init resets the model to its initial probabilities.
+// Init starts from nothing learned.
 func (m *IntModel) Init() {
 	for level := range m.length {
 		m.length[level].Init(level)
@@ -38,13 +37,12 @@ func (m *IntModel) Init() {
 	}
 }
 
-// Int codes v, of at most 32 bits. level, below [Levels], is the expected magnitude; sign, below
-// [Signs], is the context of the sign.
+// Int codes v, of at most 32 bits, under a level of scale, below [Levels], and a context of its sign, below [Signs].
 func (c *Coder) Int(m *IntModel, level, sign int, v int64) int64 {
 	return c.IntWith(m, &m.length[level], level, sign, v)
 }
 
-// IntWith is like Int, with a length model of the caller that was initialized at the same level.
+// IntWith is Int for one whose length has chances of its own, that began at the level.
 func (c *Coder) IntWith(m *IntModel, l *LengthModel, level, sign int, v int64) int64 {
 	size := bits.Len64(uint64(max(v, -v)))
 	n := c.length(l, middle(level), size)
@@ -62,8 +60,7 @@ func (c *Coder) IntWith(m *IntModel, l *LengthModel, level, sign int, v int64) i
 	return int64(mag)
 }
 
-// mantissa codes the low n bits of v, whose bit n is set. The first three bits have adaptive
-// probabilities.
+// mantissa codes the low n bits of v, whose bit n is set: the first three adapt.
 func (c *Coder) mantissa(m *[8]Prob, n uint, v uint64) uint64 {
 	node := uint64(1)
 	for n > 0 && node < 8 {
@@ -79,6 +76,5 @@ func (c *Coder) mantissa(m *[8]Prob, n uint, v uint64) uint64 {
 	return node
 }
 
-// beyond returns the context of a mantissa: by how many bits the magnitude exceeds the middle of
-// its level.
+// beyond is the context of a mantissa: how much longer the magnitude is than its level has them.
 func beyond(n, level int) int { return min(max(n-middle(level)+beyonds/2, 0), beyonds-1) }

@@ -2,25 +2,22 @@ package rangecoder
 
 import "math/bits"
 
-// Levels is the number of levels of magnitude, three per octave.
+// Levels is how many steps of scale are told apart, three an octave.
 const Levels = 40
 
-// Level returns the level of an expected magnitude, given as the logarithm (Q8) of the magnitude in
-// Q4.
+// Level is that of a scale: the logarithm of what a magnitude, in Q4, is expected to be, in Q8.
 func Level(scale int64) int { return int(min(max((scale+256)*3>>8, 0), Levels-1)) }
 
-// middle returns the length at which the decisions of a level begin, in bits.
+// middle is the length that the decisions of a level begin at.
 func middle(level int) int { return (level + 1) / 3 }
 
-// lengths is the number of possible lengths of a magnitude, 0 to 32 bits.
+// lengths is one more than the bits of the longest magnitude.
 const lengths = 33
 
-// LengthModel holds the adaptive probabilities of the lengths of magnitudes at one level. Call Init
-// before use.
+// LengthModel is what was learned of how many bits the magnitudes about one scale have. Init makes it ready.
 type LengthModel [lengths]Prob
 
-// Init sets the initial probabilities: with m the median magnitude of the level, a magnitude
-// exceeds x with probability m / (m + x).
+// Init starts from magnitudes x of which half are below the level's m, and m/(m+x) above x.
 func (l *LengthModel) Init(level int) {
 	// Three levels an octave, in Q8.
 	mid := []int64{72, 90, 114}[level%3] << (level / 3) * 2
@@ -37,8 +34,7 @@ func (l *LengthModel) Init(level int) {
 	}
 }
 
-// Uint codes v, of at most 32 bits: its length with the probabilities of l, initialized at level,
-// and the remaining bits raw.
+// Uint codes v, of at most 32 bits: its length by chances that began at the level, all else as it is.
 func (c *Coder) Uint(l *LengthModel, level int, v uint64) uint64 {
 	n := c.length(l, middle(level), bits.Len64(v))
 	if n < 2 {
@@ -48,8 +44,7 @@ func (c *Coder) Uint(l *LengthModel, level int, v uint64) uint64 {
 	return 1<<rest | c.Raw(v&(1<<rest-1), rest)
 }
 
-// length codes the length of a magnitude in bits: whether it exceeds at, then in unary upward or
-// downward from there.
+// length codes how many bits a magnitude has: whether more than at, and from there on up or down whether it is the next.
 func (c *Coder) length(l *LengthModel, at, size int) int {
 	n := at
 	if c.Bit(&l[n], size > n) {

@@ -3,7 +3,7 @@ package rangecoder
 // Symbols is the number of symbols of a Table.
 const Symbols = 64
 
-// hintShift converts a frequency to the index of a hint.
+// hintShift turns a frequency into the index of a hint.
 const hintShift = ScaleBits - 6
 
 // Table holds the frequencies of symbols. The zero value is not usable.
@@ -12,7 +12,8 @@ type Table struct {
 	hint [1 << 6]uint8       // the symbol in which each 64th of the scale begins
 }
 
-// Set sets the frequencies, each above 0, whose sum must be [Scale]; otherwise it panics.
+// Set makes t the table of the given frequencies, each above 0, whose sum is
+// [Scale]. It panics if they are not so.
 func (t *Table) Set(freq *[Symbols]uint16) {
 	sum := uint32(0)
 	for s, f := range freq {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/lab/simlink"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -29,7 +30,7 @@ type Config struct {
 	// SendEvery is how many frames a payload of adaptive brings; 0 counts as 1.
 	SendEvery int
 	// Prior is what adaptive starts from; nil is the built-in one.
-	Prior *rpcdelta.Prior
+	Prior *prior.Prior
 	// Distance, if not 0, takes the link away: frame n is coded against frame n-Distance.
 	Distance int
 	// Seeds is how many links of these properties are tried, Link.Seed's and those after it; 0 counts as 1.

@@ -3,7 +3,7 @@ package bench
 import (
 	"math"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -62,7 +62,7 @@ type Counts struct {
 	Fields []FieldBits `json:"fields,omitempty"`
 
 	// Profile is what the encoder's payloads were spent on.
-	Profile *rpcdelta.Profile `json:"-"`
+	Profile *inspect.Profile `json:"-"`
 	// Arrived says of each frame whether it was delivered.
 	Arrived []bool `json:"-"`
 

@@ -12,5 +12,213 @@
 // turned back.
 package seal
 
+import (
+	"crypto/hkdf"
+	"crypto/sha256"
+	"encoding/binary"
+)
+
 // EpochBits is how many bits of a packet number count within an epoch.
 const EpochBits = 20
+
+// Sealer seals the datagrams of one direction. It is not safe for concurrent use.
+type Sealer struct {
+	chain chain
+	keys  aead
+	next  uint64 // the lowest number that may be sealed
+}
+
+// NewSealer returns the sealer of a direction; the other end opens with [NewOpener] of the same suite
+// and secret. It panics if the suite is not valid. A secret serves one sealer: a second one would use
+// the same nonces again.
+func NewSealer(suite Suite, secret [32]byte) *Sealer {
+	s := &Sealer{chain: newChain(suite, secret)}
+	s.keys = s.chain.next()
+	return s
+}
+
+// Suite returns the suite that the sealer was made with.
+func (s *Sealer) Suite() Suite { return s.chain.suite }
+
+// Seal appends the sealed text of plain to dst and returns the extended slice, which is
+// Suite().Overhead() bytes longer than dst and plain together. The associated data, aad, is the
+// datagram's header as it is sent; it may be the contents of dst. plain may begin where dst ends, in the
+// same array, and must not overlap with what is appended otherwise. Nothing is allocated if dst has
+// room, but for the keys of an epoch once in 2^[EpochBits] numbers.
+//
+// Numbers go up, not necessarily by one, and the first one is in epoch 0. Seal panics if number is not
+// higher than that of the call before, since two texts under one number give both away.
+func (s *Sealer) Seal(dst, aad, plain []byte, number uint64) []byte {
+	if number < s.next {
+		panic("seal: a packet number was used twice")
+	}
+	s.next = number + 1
+	for number>>EpochBits >= s.chain.epoch {
+		s.keys = s.chain.next()
+	}
+	return s.keys.seal(dst, aad, plain, number)
+}
+
+// Opener opens the datagrams of one direction. It is not safe for concurrent use.
+//
+// It has the keys of the current epoch, and those of the one before until its numbers are too old for a
+// [Window]; those of the one after are made when a datagram claims to be of it, and become the current
+// ones when a datagram of it has been opened.
+type Opener struct {
+	epoch    uint64 // of current
+	previous *aead  // nil if there is none any more
+	current  aead
+	next     *aead // nil until it is needed
+	chain    chain
+}
+
+// NewOpener returns the opener of what a [Sealer] of the same suite and secret seals. It panics if the
+// suite is not valid.
+func NewOpener(suite Suite, secret [32]byte) *Opener {
+	o := &Opener{chain: newChain(suite, secret)}
+	o.current = o.chain.next()
+	return o
+}
+
+// Suite returns the suite that the opener was made with.
+func (o *Opener) Suite() Suite { return o.chain.suite }
+
+// Open authenticates a sealed text with its header, aad, and its unwrapped packet number, appends the
+// plain text to dst and returns the extended slice and true. If anything of the three is not what was
+// sealed, or the number is of an epoch whose keys are gone or not due, it returns dst and false, and
+// the opener is as it was; the bytes behind dst up to its capacity may have been overwritten.
+//
+// In place is sealed[:0] as dst. Otherwise sealed must not overlap with what is appended. Nothing is
+// allocated if dst has room for the plain text, but for the keys of an epoch once in 2^[EpochBits]
+// numbers. Open does not know of replays: that is what [Window] is for.
+func (o *Opener) Open(dst, aad, sealed []byte, number uint64) ([]byte, bool) {
+	switch epoch := number >> EpochBits; epoch {
+	case o.epoch:
+		plain, ok := o.current.open(dst, aad, sealed, number)
+		if ok && number%(1<<EpochBits) >= WindowSize {
+			o.previous = nil
+		}
+		return plain, ok
+	case o.epoch - 1:
+		if o.previous == nil {
+			return dst, false
+		}
+		return o.previous.open(dst, aad, sealed, number)
+	case o.epoch + 1:
+		return o.openNext(dst, aad, sealed, number)
+	}
+	return dst, false
+}
+
+// openNext is Open for the epoch after the current one.
+func (o *Opener) openNext(dst, aad, sealed []byte, number uint64) ([]byte, bool) {
+	if o.next == nil {
+		keys := o.chain.next()
+		o.next = &keys
+	}
+	plain, ok := o.next.open(dst, aad, sealed, number)
+	if ok {
+		last := o.current
+		o.previous, o.current, o.next = &last, *o.next, nil
+		o.epoch++
+	}
+	return plain, ok
+}
+
+// MaxArchive is how many epochs an [Archive] reaches: more than 2^26 datagrams.
+const MaxArchive = 64
+
+// Archive opens the recorded datagrams of one direction, in any order and as often as they come. It keeps the
+// keys of all epochs that it has been asked for, which a session must not. It is not safe for concurrent use.
+type Archive struct {
+	chain  chain
+	epochs []aead
+}
+
+// NewArchive returns the archive of what a [Sealer] of the same suite and secret has sealed. It panics if the
+// suite is not valid.
+func NewArchive(suite Suite, secret [32]byte) *Archive {
+	return &Archive{chain: newChain(suite, secret)}
+}
+
+// Suite returns the suite that the archive was made with.
+func (a *Archive) Suite() Suite { return a.chain.suite }
+
+// Open is [Opener.Open] for a number of any of the first [MaxArchive] epochs.
+func (a *Archive) Open(dst, aad, sealed []byte, number uint64) ([]byte, bool) {
+	epoch := number >> EpochBits
+	if epoch >= MaxArchive {
+		return dst, false
+	}
+	for uint64(len(a.epochs)) <= epoch {
+		a.epochs = append(a.epochs, a.chain.next())
+	}
+	return a.epochs[epoch].open(dst, aad, sealed, number)
+}
+
+const (
+	saltSize   = 12
+	secretSize = 32
+)
+
+// chain is the ratchet of one direction: the secret of an epoch whose keys were not derived yet. What
+// it was before cannot be found from what it is.
+type chain struct {
+	suite  Suite
+	epoch  uint64
+	secret [secretSize]byte
+}
+
+// newChain returns the chain at epoch 0. It panics if there is no such suite.
+func newChain(suite Suite, secret [secretSize]byte) chain {
+	if !suite.Valid() {
+		panic("seal: there is no " + suite.String())
+	}
+	return chain{suite: suite, secret: secret}
+}
+
+// next returns the keys of the chain's epoch and turns the ratchet by one.
+func (c *chain) next() aead {
+	if c.suite == None {
+		c.epoch++
+		return aead{}
+	}
+	s := suites[c.suite]
+	prk := extract(c.secret[:])
+	a := newAEAD(c.suite, deriveKey(prk, s.sframe, c.epoch, keySize(c.suite)), deriveSalt(prk, s.sframe, c.epoch))
+	copy(c.secret[:], expand(prk, "SFrame 1.0 Ratchet", secretSize))
+	c.epoch++
+	return a
+}
+
+// deriveKey and deriveSalt are RFC 9605, section 4.4.2.
+func deriveKey(prk []byte, sframe uint16, kid uint64, size int) []byte {
+	return expand(prk, label("SFrame 1.0 Secret key ", kid, sframe), size)
+}
+
+func deriveSalt(prk []byte, sframe uint16, kid uint64) []byte {
+	return expand(prk, label("SFrame 1.0 Secret salt ", kid, sframe), saltSize)
+}
+
+func label(text string, kid uint64, sframe uint16) string {
+	b := binary.BigEndian.AppendUint64([]byte(text), kid)
+	return string(binary.BigEndian.AppendUint16(b, sframe))
+}
+
+func extract(secret []byte) []byte {
+	prk, err := hkdf.Extract(sha256.New, secret, nil)
+	return must(prk, err)
+}
+
+func expand(prk []byte, info string, size int) []byte {
+	key, err := hkdf.Expand(sha256.New, prk, info, size)
+	return must(key, err)
+}
+
+// must is for calls that fail only if a length in this package is wrong.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic("seal: " + err.Error())
+	}
+	return v
+}

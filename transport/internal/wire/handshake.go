@@ -1,5 +1,9 @@
 package wire
 
+import (
+	"encoding/binary"
+)
+
 // Type is the type of a handshake datagram.
 type Type uint8
 
@@ -36,4 +40,245 @@ func bodyOf(b []byte, want Type) ([]byte, error) {
 		return nil, ErrMalformed
 	}
 	return b[1:], nil
+}
+
+const (
+	// CookieSize is the size of a cookie in bytes.
+	CookieSize = 24
+	// HelloSize is the size of the smallest hello in bytes.
+	HelloSize = 64
+
+	helloHeader = 1 + 2 + 8 + CookieSize + 2
+	// MaxHelloMessage is the size of the largest handshake message of a hello in bytes.
+	MaxHelloMessage = BaseDatagram - helloHeader
+)
+
+// Hello asks for a session. Version and Nonce keep their places in all versions of this layout.
+type Hello struct {
+	Version uint16
+	Nonce   uint64           // chosen by the client, one for each attempt to connect
+	Cookie  [CookieSize]byte // from a retry; zeros at first
+	Message []byte           // of the key exchange; empty at first
+}
+
+// AppendHello appends a hello. Zeros behind it make it at least [HelloSize] bytes long, and at least as
+// long as a welcome if it has a message: no answer is longer than its cause. The message has at most
+// [MaxHelloMessage] bytes.
+func AppendHello(b []byte, h Hello) []byte {
+	size := HelloSize
+	if len(h.Message) > 0 {
+		size = max(WelcomeSize, helloHeader+len(h.Message))
+	}
+	end := len(b) + max(size, HelloSize)
+	b = appendType(b, HelloType)
+	b = binary.LittleEndian.AppendUint16(b, h.Version)
+	b = binary.LittleEndian.AppendUint64(b, h.Nonce)
+	b = append(b, h.Cookie[:]...)
+	b = binary.LittleEndian.AppendUint16(b, uint16(len(h.Message)))
+	b = append(b, h.Message...)
+	var zeros [max(HelloSize, WelcomeSize)]byte
+	return append(b, zeros[:max(end-len(b), 0)]...)
+}
+
+// ParseHello reads a hello. Of another version only Version and Nonce are set. One that is shorter than
+// AppendHello makes it is [ErrMalformed]; what follows the message is ignored.
+func ParseHello(b []byte) (Hello, error) {
+	body, err := bodyOf(b, HelloType)
+	if err != nil || len(b) < HelloSize {
+		return Hello{}, ErrMalformed
+	}
+	h := Hello{Version: binary.LittleEndian.Uint16(body), Nonce: binary.LittleEndian.Uint64(body[2:])}
+	if h.Version != Version {
+		return h, nil
+	}
+	copy(h.Cookie[:], body[10:])
+	size := int(binary.LittleEndian.Uint16(body[10+CookieSize:]))
+	rest := b[helloHeader:]
+	if size > len(rest) || size > 0 && len(b) < WelcomeSize {
+		return Hello{}, ErrMalformed
+	}
+	h.Message = rest[:size]
+	return h, nil
+}
+
+// Offer is the payload of a hello's message.
+type Offer struct {
+	Suites uint8  // bit i: the client speaks suite i
+	Token  []byte // sealed
+}
+
+// AppendOffer appends an offer.
+func AppendOffer(b []byte, o Offer) []byte { return append(append(b, o.Suites), o.Token...) }
+
+// ParseOffer reads an offer; an empty one is [ErrMalformed].
+func ParseOffer(b []byte) (Offer, error) {
+	if len(b) < 1 {
+		return Offer{}, ErrMalformed
+	}
+	return Offer{Suites: b[0], Token: b[1:]}, nil
+}
+
+// RetrySize is the size of a retry in bytes.
+const RetrySize = 1 + 8 + CookieSize
+
+// Retry answers a hello without a good cookie: the client shall say it again with this one.
+type Retry struct {
+	Nonce  uint64 // of the hello
+	Cookie [CookieSize]byte
+}
+
+// AppendRetry appends a retry.
+func AppendRetry(b []byte, r Retry) []byte {
+	b = binary.LittleEndian.AppendUint64(appendType(b, RetryType), r.Nonce)
+	return append(b, r.Cookie[:]...)
+}
+
+// ParseRetry reads a retry; one of any other length is [ErrMalformed].
+func ParseRetry(b []byte) (Retry, error) {
+	body, err := bodyOf(b, RetryType)
+	if err != nil || len(b) != RetrySize {
+		return Retry{}, ErrMalformed
+	}
+	r := Retry{Nonce: binary.LittleEndian.Uint64(body)}
+	copy(r.Cookie[:], body[8:])
+	return r, nil
+}
+
+const (
+	welcomeHeader = 1 + 8
+	// grantMessage is the size of a key exchange's answer: a public key, the grant, a seal.
+	grantMessage = 32 + GrantSize + 16
+	// WelcomeSize is the size of a welcome in bytes.
+	WelcomeSize = welcomeHeader + grantMessage
+)
+
+// Welcome answers a hello. Its message can be read by the client alone, who knows by it that it comes
+// from the listener which the client's token names.
+type Welcome struct {
+	Nonce   uint64 // of the hello
+	Message []byte // of the key exchange; its payload is a [Grant]
+}
+
+// AppendWelcome appends a welcome.
+func AppendWelcome(b []byte, w Welcome) []byte {
+	b = binary.LittleEndian.AppendUint64(appendType(b, WelcomeType), w.Nonce)
+	return append(b, w.Message...)
+}
+
+// ParseWelcome reads a welcome; one of any other length than [WelcomeSize] is [ErrMalformed].
+func ParseWelcome(b []byte) (Welcome, error) {
+	body, err := bodyOf(b, WelcomeType)
+	if err != nil || len(b) != WelcomeSize {
+		return Welcome{}, ErrMalformed
+	}
+	return Welcome{Nonce: binary.LittleEndian.Uint64(body), Message: body[8:]}, nil
+}
+
+// GrantSize is the size of a grant in bytes.
+const GrantSize = 1 + 8 + 1
+
+// Code says whether a session was granted, and if not, why.
+type Code uint8
+
+// The codes of a grant.
+const (
+	Granted      Code = iota
+	TokenExpired      // the token's time is over
+	TokenUsed         // a key exchange before has used the token
+	TokenRefused      // the token is altered, or sealed with another key
+	TokenServer       // the token is for another server
+	TokenStale        // the token is older than the server
+	ServerFull        // the listener has as many sessions as it may
+	NoSuite           // the listener takes none of the suites offered
+	codes
+)
+
+// Grant is the payload of a welcome's message. If the code is not [Granted] the rest is zero.
+type Grant struct {
+	Code  Code
+	ID    uint64 // the session's, random
+	Suite uint8
+}
+
+// AppendGrant appends a grant.
+func AppendGrant(b []byte, g Grant) []byte {
+	b = binary.LittleEndian.AppendUint64(append(b, uint8(g.Code)), g.ID)
+	return append(b, g.Suite)
+}
+
+// ParseGrant reads a grant; one of any other length, with a code that this version does not know, or
+// granted with the id 0, is [ErrMalformed].
+func ParseGrant(b []byte) (Grant, error) {
+	if len(b) != GrantSize {
+		return Grant{}, ErrMalformed
+	}
+	g := Grant{Code: Code(b[0]), ID: binary.LittleEndian.Uint64(b[1:]), Suite: b[9]}
+	if g.Code >= codes || g.Code == Granted && g.ID == 0 {
+		return Grant{}, ErrMalformed
+	}
+	return g, nil
+}
+
+// RefuseSize is the size of a refuse in bytes.
+const RefuseSize = 1 + 8 + 1
+
+// RefuseReason says why a listener cannot answer a hello.
+type RefuseReason uint8
+
+// The reasons to refuse.
+const (
+	RefuseVersion RefuseReason = iota + 1 // the listener does not speak the hello's version
+	RefuseBusy                            // there are too many handshakes, try again later
+	RefuseKey                             // the hello's message cannot be read: it is for another listener's key
+)
+
+// Refuse answers a hello that cannot be answered with authentication. Its layout is the same in all
+// versions.
+type Refuse struct {
+	Nonce  uint64 // of the hello
+	Reason RefuseReason
+}
+
+// AppendRefuse appends a refuse.
+func AppendRefuse(b []byte, r Refuse) []byte {
+	b = binary.LittleEndian.AppendUint64(appendType(b, RefuseType), r.Nonce)
+	return append(b, uint8(r.Reason))
+}
+
+// ParseRefuse reads a refuse; one of any other length is [ErrMalformed]. The reason may be one that this
+// version does not know.
+func ParseRefuse(b []byte) (Refuse, error) {
+	body, err := bodyOf(b, RefuseType)
+	if err != nil || len(b) != RefuseSize {
+		return Refuse{}, ErrMalformed
+	}
+	return Refuse{Nonce: binary.LittleEndian.Uint64(body), Reason: RefuseReason(body[8])}, nil
+}
+
+// Unknown tells that the listener knows no session for a datagram that it got. Anybody can send one:
+// it is a hint, no more.
+type Unknown struct {
+	Echo Header // of that datagram
+}
+
+// UnknownSize returns the size of an unknown in bytes. A shorter datagram gets none, so that a listener
+// amplifies nothing.
+func UnknownSize(echo Header) int { return 1 + echo.Size() }
+
+// AppendUnknown appends an unknown.
+func AppendUnknown(b []byte, u Unknown) []byte {
+	return AppendHeader(appendType(b, UnknownType), u.Echo)
+}
+
+// ParseUnknown reads an unknown; one of any other length is [ErrMalformed].
+func ParseUnknown(b []byte) (Unknown, error) {
+	body, err := bodyOf(b, UnknownType)
+	if err != nil {
+		return Unknown{}, ErrMalformed
+	}
+	echo, err := ParseHeader(body)
+	if err != nil || echo.Size() != len(body) {
+		return Unknown{}, ErrMalformed
+	}
+	return Unknown{Echo: echo}, nil
 }

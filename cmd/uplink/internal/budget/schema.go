@@ -1,7 +1,7 @@
 package budget
 
 import (
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -29,11 +29,11 @@ func (b *Budget) Schema(file []byte) (*schema.Schema, error) {
 }
 
 // Prior parses a prior's file, for which it takes memory first.
-func (b *Budget) Prior(file []byte) (*rpcdelta.Prior, error) {
+func (b *Budget) Prior(file []byte) (*prior.Prior, error) {
 	if err := b.Take(priorSize + priorPerByte*len(file)); err != nil {
 		return nil, err
 	}
-	return rpcdelta.ParsePrior(file)
+	return prior.Parse(file)
 }
 
 // Model is the size of a schema that is compiled for a prior.

@@ -29,7 +29,7 @@ func (e *Explained) ack(p *player, a *rpcdelta.Ack, long bool, at, size int) {
 	e.add(at, float64(8*size), 0, "ack", "RPC %d%s", a.RPC, name)
 	if long {
 		e.add(at, 1, 1, "form", "1, long")
-		e.add(at+1, 2, 1, "trouble", "%d, %s", a.Trouble, troubleText(a.Trouble))
+		e.add(at+1, 2, 1, "reason for a reset", "%s", resetText(a.ResetReason))
 		e.add(at+3, 1, 1, "nothing was processed yet", "%v", a.None)
 	} else {
 		e.add(at, 1, 1, "form", "0, short")
@@ -57,15 +57,14 @@ func (e *Explained) ack(p *player, a *rpcdelta.Ack, long bool, at, size int) {
 	}
 }
 
-func troubleText(t rpcdelta.Trouble) string {
-	switch t {
-	case rpcdelta.MissingBaseline:
-		return "a baseline is missing: reset"
-	case rpcdelta.Desync:
-		return "desync: reset"
-	case rpcdelta.NoTrouble:
+func resetText(reason error) string {
+	switch reason {
+	case nil:
+		return "none"
+	case rpcdelta.ErrBaselineMissing:
+		return "a baseline is missing"
 	}
-	return "none"
+	return "desync"
 }
 
 // windowText draws the window, the newest first.

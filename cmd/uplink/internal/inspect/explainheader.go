@@ -3,7 +3,7 @@ package inspect
 import (
 	"fmt"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
 )
 
 // header explains the header of a payload of a stream, which may be nil.
@@ -11,7 +11,7 @@ func (e *Explained) header(s *stream, raw payload) {
 	if len(raw.b) == 0 {
 		return
 	}
-	h, err := rpcdelta.ParseHeader(raw.b)
+	h, err := inspect.ParseHeader(raw.b)
 	at := 8 * raw.offset
 	if err != nil {
 		e.add(at, float64(8*len(raw.b)), 0, "payload", "%v", err)
@@ -34,7 +34,7 @@ func (e *Explained) header(s *stream, raw payload) {
 	}
 }
 
-func (e *Explained) shortHeader(at int, h *rpcdelta.Header) {
+func (e *Explained) shortHeader(at int, h *inspect.Header) {
 	e.add(at, 1, 1, "form", "0, short")
 	at++
 	if h.Checked {
@@ -56,7 +56,7 @@ func (e *Explained) shortHeader(at int, h *rpcdelta.Header) {
 	}
 }
 
-func (e *Explained) longHeader(at int, h *rpcdelta.Header) {
+func (e *Explained) longHeader(at int, h *inspect.Header) {
 	base := h.Distance != 0
 	e.add(at, 8, 1, "form and flags", "long, has a baseline: %v, has a hash: %v", base, h.Checked)
 	e.add(at+8, 8, 1, "number of the RPC", "%d", h.RPC)

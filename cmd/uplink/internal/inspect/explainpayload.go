@@ -5,13 +5,14 @@ import (
 
 	"github.com/uplink-rpc/uplink/capture/record"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
 )
 
 // told is what is said of one payload; nil where nobody asked.
 type told struct {
 	*Explained
 	raw   payload
-	parts *rpcdelta.Explanation
+	parts *inspect.Explanation
 	acks  ackState // before it came
 }
 
@@ -20,7 +21,7 @@ func (p *player) explaining(s *stream, raw payload) *told {
 	if p.waiting == nil || p.waiting.explain == nil {
 		return nil
 	}
-	t := &told{Explained: p.waiting.explain, raw: raw, parts: &rpcdelta.Explanation{}}
+	t := &told{Explained: p.waiting.explain, raw: raw, parts: &inspect.Explanation{}}
 	if s != nil {
 		t.acks, s.parts = s.acks, t.parts
 	}
@@ -33,7 +34,7 @@ func (t *told) decoded(s *stream, b *record.Decoded, frames []rpcdelta.Delivery,
 	if t == nil {
 		return
 	}
-	h, err := rpcdelta.ParseHeader(t.raw.b)
+	h, err := inspect.ParseHeader(t.raw.b)
 	if err != nil {
 		return
 	}
@@ -54,11 +55,11 @@ func (t *told) decoded(s *stream, b *record.Decoded, frames []rpcdelta.Delivery,
 }
 
 // baseline says what it was coded from, or why from nothing.
-func (t *told) baseline(s *stream, h *rpcdelta.Header, b *record.Decoded) {
+func (t *told) baseline(s *stream, h *inspect.Header, b *record.Decoded) {
 	switch b.Kind {
 	case rpcdelta.Delta:
 		t.note("baseline: frame %d, %d frames before the newest", b.Seq-uint64(h.Distance), h.Distance)
-	case rpcdelta.Intra:
+	case rpcdelta.Keyframe:
 		if t.acks.any && t.acks.last.Epoch == h.Epoch && !t.acks.last.None {
 			t.note("full: an intra frame in epoch %d; frames were acked, so a difference would have been larger or nothing acked was near enough", h.Epoch)
 			return
@@ -73,8 +74,8 @@ func (t *told) resetCause(s *stream, b *record.Decoded) string {
 	switch {
 	case !t.acks.any && !s.bound.Again && b.Seq < 64:
 		return "the stream's first payload that came"
-	case t.acks.any && t.acks.last.Trouble != rpcdelta.NoTrouble:
-		return "the server asked for it, trouble: " + troubleText(t.acks.last.Trouble)
+	case t.acks.any && t.acks.last.ResetReason != nil:
+		return "the server asked for it: " + resetText(t.acks.last.ResetReason)
 	}
 	return "the client could not know which frames the server has, since too much was unacked or acks left it open"
 }
@@ -90,12 +91,12 @@ func (t *told) ackState() {
 		t.note("the last ack before was sent at %.3f s: nothing processed yet", t.acks.at.Seconds())
 		return
 	}
-	t.note("the last ack before was sent at %.3f s: newest %d (low 16 bits), epoch %d, window of %d, trouble: %s",
-		t.acks.at.Seconds(), a.Seq, a.Epoch, a.Len, troubleText(a.Trouble))
+	t.note("the last ack before was sent at %.3f s: newest %d (low 16 bits), epoch %d, window of %d, reason for a reset: %s",
+		t.acks.at.Seconds(), a.Seq, a.Epoch, a.Len, resetText(a.ResetReason))
 }
 
 // coded explains the coded part; newest is the sequence as the server counts.
-func (t *told) coded(s *stream, h *rpcdelta.Header, newest uint64) {
+func (t *told) coded(s *stream, h *inspect.Header, newest uint64) {
 	x := t.parts
 	at := h.Bits
 	if s.cfg.Codec == rpcdelta.RLE {
@@ -126,7 +127,7 @@ func (t *told) coded(s *stream, h *rpcdelta.Header, newest uint64) {
 	t.add(noBit, bits-sum, 1, "rounding", "to whole bytes, less zeros at the end that are left out")
 }
 
-func reference(x *rpcdelta.Explanation, i int, newest uint64) string {
+func reference(x *inspect.Explanation, i int, newest uint64) string {
 	switch {
 	case i > 0:
 		return "coded against the one before it"

@@ -89,7 +89,7 @@ func (s *Summary) writeRPCs(b *strings.Builder) {
 		rows = append(rows, []string{
 			r.Name, channel, r.Codec, fmt.Sprint(r.Payloads), fmt.Sprint(st.Frames()), fmt.Sprintf("%.1f", float64(st.FullBits)/n),
 			fmt.Sprintf("%.1f", float64(st.HeaderBits)/n), fmt.Sprintf("%.1f", float64(st.PayloadBits)/n),
-			fmt.Sprintf("%.1f", float64(st.AgeSum)/math.Max(1, float64(st.Delta))), fmt.Sprint(st.Intra), fmt.Sprint(st.Reset), fmt.Sprint(r.Late), fmt.Sprint(r.Undecoded),
+			fmt.Sprintf("%.1f", float64(st.AgeSum)/math.Max(1, float64(st.Delta))), fmt.Sprint(st.Keyframe), fmt.Sprint(st.Reset), fmt.Sprint(r.Late), fmt.Sprint(r.Undecoded),
 		})
 	}
 	b.WriteString("\n")
