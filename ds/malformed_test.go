@@ -354,7 +354,7 @@ func TestDropsByReason(t *testing.T) {
 			}
 		}
 		settle(200 * ms)
-		if a := r.acks[len(r.acks)-1]; a.RPC != number || a.Seq != 2 || a.Trouble == rpcdelta.NoTrouble {
+		if a := r.acks[len(r.acks)-1]; a.RPC != number || a.Seq != 2 || a.ResetReason == nil {
 			t.Errorf("the last ack is %+v", a)
 		}
 		r.say(next())
