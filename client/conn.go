@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,11 +77,8 @@ func (c *Conn) addBinding(rpcSchema *schema.Schema, cfg BindConfig) (*binding, e
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch {
-	case isClosed(c.closed):
-		return nil, net.ErrClosed
-	case c.gone != nil:
-		return nil, c.gone
+	if err := c.overLocked(); err != nil {
+		return nil, err
 	}
 	n := slices.IndexFunc(c.bindings, (*binding).reusable)
 	if n < 0 {
@@ -131,22 +129,34 @@ func (c *Conn) current() *transport.Conn {
 	return c.link
 }
 
-// ended returns the reason why there is no link.
-func (c *Conn) ended() error {
+// over returns why the connection has ended for good, or nil.
+func (c *Conn) over() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.endedLocked()
+	return c.overLocked()
 }
 
-// endedLocked is ended for a caller that holds c.mu.
-func (c *Conn) endedLocked() error {
-	switch {
-	case isClosed(c.closed):
-		return errClosed
-	case c.gone != nil:
-		return c.gone
+// overLocked is over for a caller that holds c.mu.
+func (c *Conn) overLocked() error {
+	if isClosed(c.closed) {
+		return net.ErrClosed
 	}
-	return ErrReconnecting
+	return c.gone
+}
+
+// noLink returns the reason why there is no link.
+func (c *Conn) noLink() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.noLinkLocked()
+}
+
+// noLinkLocked is noLink for a caller that holds c.mu.
+func (c *Conn) noLinkLocked() error {
+	if isClosed(c.closed) {
+		return errClosed
+	}
+	return cmp.Or(c.gone, ErrReconnecting)
 }
 
 // fail ends the connection for good. The caller holds c.mu.
@@ -164,7 +174,7 @@ func (c *Conn) fail(err error) {
 // after Close.
 func (c *Conn) Flush() error {
 	if link := c.current(); link == nil || errors.Is(c.out.flush(link), net.ErrClosed) {
-		return c.ended()
+		return c.noLink()
 	}
 	return nil
 }
@@ -225,12 +235,12 @@ func (c *Conn) RTT() time.Duration {
 func (c *Conn) Rebind() error {
 	link := c.current()
 	if link == nil {
-		return c.ended()
+		return c.noLink()
 	}
 	err := link.Rebind()
 	switch {
 	case errors.Is(err, net.ErrClosed):
-		return c.ended()
+		return c.noLink()
 	case err != nil:
 		return fmt.Errorf("client: rebind: %w", err)
 	}
@@ -269,7 +279,7 @@ func (c *Conn) SendReliable(message []byte) error {
 	err = link.SendReliable(control.AppendMessage(make([]byte, 0, 1+len(message)), message))
 	switch {
 	case errors.Is(err, net.ErrClosed):
-		return c.ended()
+		return c.noLink()
 	case err != nil:
 		return fmt.Errorf("client: send a message: %w", err)
 	}
@@ -282,7 +292,7 @@ func (c *Conn) admitMessage(now time.Time, size int) (*transport.Conn, error) {
 	defer c.mu.Unlock()
 	switch {
 	case c.link == nil || c.leaving:
-		return nil, c.endedLocked()
+		return nil, c.noLinkLocked()
 	case !c.messages.Take(now.Sub(c.start), control.ClientMessages, control.MessageCost(size)):
 		return nil, fmt.Errorf("client: send a message: %w", ErrBacklog)
 	}

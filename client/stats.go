@@ -3,6 +3,7 @@ package client
 import (
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -63,6 +64,9 @@ type Stats struct {
 	// Transport counts datagrams.
 	Transport transport.Stats
 }
+
+// ReplicationStats counts the messages of a world.
+type ReplicationStats = replication.Stats
 
 // BudgetStats is the state of the limit Config.Bandwidth.
 type BudgetStats struct {
