@@ -1,6 +1,9 @@
 package snapshot
 
-import "github.com/uplink-rpc/uplink/internal/codec/rangecoder"
+import (
+	"github.com/uplink-rpc/uplink/internal/codec/quat"
+	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
+)
 
 // payloadCodec encodes or decodes the coded part of a payload. The same code does both, see
 // [rangecoder.Coder]: an encoder passes values in, and a decoder gets them.
@@ -91,15 +94,12 @@ var ends = [spans][2]int{{-1, 0}, {-1, 1}, {-1, 2}, {-1, refs - 1}, {0, 1}, {1, 
 // velocities are those of one component over each span.
 type velocities [spans]int64
 
-// matrix is a rotation matrix in Q16, by rows.
-type matrix [3][3]int64
-
 // pose is the rotation of an object, if its orientation is coded before its position.
 type pose struct {
 	known             bool
-	ground            int      // axis along which it lies on the ground, or -1
-	before, base, now matrix   // in the third reference (if on the ground), the baseline, the snapshot
-	turn              [3]int64 // from base to now
+	ground            int         // axis along which it lies on the ground, or -1
+	before, base, now quat.Matrix // in the third reference (if on the ground), the baseline, the snapshot
+	turn              [3]int64    // from base to now
 }
 
 // store sets a component of a decoded object. An encoder must not write it, since encoders of

@@ -5,40 +5,6 @@ import (
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
 )
 
-func matrixOf(q *quat.Fixed) matrix {
-	x, y, z, w := q[0], q[1], q[2], q[3]
-	const one, s = quat.One, quat.Shift - 1
-	return matrix{
-		{one - (y*y+z*z)>>s, (x*y - z*w) >> s, (x*z + y*w) >> s},
-		{(x*y + z*w) >> s, one - (x*x+z*z)>>s, (y*z - x*w) >> s},
-		{(x*z - y*w) >> s, (y*z + x*w) >> s, one - (x*x+y*y)>>s},
-	}
-}
-
-// extent returns the extent of a cube of half size 1 along axis k, Q16.
-func (m *matrix) extent(k int) int64 {
-	return fixed.Abs(m[k][0]) + fixed.Abs(m[k][1]) + fixed.Abs(m[k][2])
-}
-
-// corner returns the lowest corner along an axis, as the signs of its coordinates.
-func (m *matrix) corner(axis int) (c [3]int64) {
-	for i, v := range m[axis] {
-		c[i] = 1
-		if v > 0 {
-			c[i] = -1
-		}
-	}
-	return c
-}
-
-// moves returns the movement of a corner along axis k from rotation m to o, Q16.
-func (m *matrix) moves(o *matrix, c *[3]int64, k int) (sum int64) {
-	for i := range c {
-		sum += (o[k][i] - m[k][i]) * c[i]
-	}
-	return sum
-}
-
 // learn updates the estimates by an object at height above the ground, whose position and extent
 // changed by place and extent. The estimates are quantiles, so outliers do not matter: an eighth of
 // the objects lie below the ground.
@@ -61,8 +27,8 @@ func (s *size) learn(above, position, extent int64) {
 }
 
 // above returns the height of the lowest corner above the ground along axis k at position at, Q4.
-func (s *size) above(m *matrix, k int, at int64) int64 {
-	return at - s.floor - int64(s.half)*(m.extent(k)-quat.One)>>quat.Shift
+func (s *size) above(m *quat.Matrix, k int, at int64) int64 {
+	return at - s.floor - int64(s.half)*(m.Extent(k)-quat.One)>>quat.Shift
 }
 
 // initGround sets the ground to the lowest object if there was no observation yet.
@@ -100,14 +66,14 @@ func (pc *payloadCodec) loadOrientations() {
 	}
 	g, at := &s.grains[0], s.at[s.orientation]
 	base := g.Unpack(o.base[at : at+4])
-	o.pose.base = matrixOf(&base)
+	o.pose.base = quat.MatrixOf(&base)
 	o.pose.now, o.pose.turn = o.pose.base, [3]int64{}
 	if s.anchor >= 0 {
 		o.pose.ground = pc.groundAxis(&pc.state.motion[0], s.at[s.anchor], s.fields[s.anchor].N)
 	}
 	if o.pose.ground >= 0 {
 		before := g.Unpack(o.row[2][at : at+4])
-		o.pose.before = matrixOf(&before)
+		o.pose.before = quat.MatrixOf(&before)
 	}
 }
 
@@ -129,16 +95,16 @@ func (pc *payloadCodec) rollTerms(m *motionModel, t *positionTerms, k int, base 
 		t.x[13+i] = p.turn[i] * half >> quat.Shift
 	}
 	if k == axis {
-		e := p.base.extent(k)
+		e := p.base.Extent(k)
 		t.by = &m.roll[0][groundClass[o.class]]
-		t.x[10] = half * (p.now.extent(k) - e) >> quat.Shift
-		t.x[11] = half * (e - p.before.extent(k)) >> quat.Shift * back
+		t.x[10] = half * (p.now.Extent(k) - e) >> quat.Shift
+		t.x[11] = half * (e - p.before.Extent(k)) >> quat.Shift * back
 		t.x[12] = -s.above(&p.base, k, base)
 		return
 	}
-	was, is := p.base.corner(axis), p.now.corner(axis)
+	was, is := p.base.Corner(axis), p.now.Corner(axis)
 	t.by = &m.roll[1+k&1][groundClass[o.class]]
-	t.x[10] = -half * p.base.moves(&p.now, &was, k) >> quat.Shift
-	t.x[11] = -half * p.before.moves(&p.base, &was, k) >> quat.Shift * back
-	t.x[12] = -half * p.base.moves(&p.now, &is, k) >> quat.Shift
+	t.x[10] = -half * p.base.Displacement(&p.now, &was, k) >> quat.Shift
+	t.x[11] = -half * p.before.Displacement(&p.base, &was, k) >> quat.Shift * back
+	t.x[12] = -half * p.base.Displacement(&p.now, &is, k) >> quat.Shift
 }

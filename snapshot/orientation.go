@@ -108,7 +108,7 @@ func (pc *payloadCodec) codeQuat(field, n int, cur []int32) int64 {
 	now := gr.Unpack(cur)
 	target := quat.Between(&base, &now)
 	if field == pc.schema.orientation {
-		o.pose.now, o.pose.turn, o.turned = matrixOf(&now), target, missed
+		o.pose.now, o.pose.turn, o.turned = quat.MatrixOf(&now), target, missed
 	}
 	for k := range x {
 		e := target[k] - guess[k]

@@ -90,7 +90,7 @@ func (pc *payloadCodec) codePosition(field int, m *motionModel, cur []int32) {
 		m.scale[k][ground].Adapt(&y, fixed.Log2(e)-scale)
 		if anchor && o.pose.known {
 			s := &m.size[k]
-			s.learn(s.above(&o.pose.base, k, base), int64(cur[k])*16-base, o.pose.now.extent(k)-o.pose.base.extent(k))
+			s.learn(s.above(&o.pose.base, k, base), int64(cur[k])*16-base, o.pose.now.Extent(k)-o.pose.base.Extent(k))
 		}
 		miss[k] = e
 		missed += fixed.Abs(e)

@@ -3,7 +3,7 @@ package statesync
 import (
 	"fmt"
 
-	"github.com/uplink-rpc/uplink/internal/codec/fixed"
+	"github.com/uplink-rpc/uplink/internal/codec/quat"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
@@ -49,33 +49,11 @@ func (q *Quantizer[T]) Round(v *T) error {
 	at := 0
 	for _, f := range q.Schema().Fields() {
 		if f.Class == schema.ClassQuat {
-			fixLargest(q.row[at+1:at+4], int64(f.Hi))
+			quat.FixLargest(q.row[at+1:at+4], int64(f.Hi))
 		}
 		at += f.N
 	}
 	return q.kind.Restore(v, q.row)
-}
-
-// fixLargest makes the omitted component of a quaternion the largest again if rounding made another
-// one larger. c are the other components, limit is 1/sqrt 2 in steps.
-func fixLargest(c []int32, limit int64) {
-	for {
-		left, most := 2*limit*limit, 0
-		for i, v := range c {
-			left -= int64(v) * int64(v)
-			if fixed.Abs(int64(v)) > fixed.Abs(int64(c[most])) {
-				most = i
-			}
-		}
-		switch v := int64(c[most]); {
-		case v*v < left:
-			return
-		case v > 0:
-			c[most]--
-		default:
-			c[most]++
-		}
-	}
 }
 
 // Add quantizes v and appends it to a set, see [snapshot.Set.Add].

@@ -5,16 +5,17 @@ import (
 	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 )
 
-// Doubts is how many steps of doubt about a prediction are told apart.
+// Doubts is the number of contexts for the uncertainty of a prediction.
 const Doubts = 8
 
-// LargestModel is what was learned of which element of orientations is the largest, told from predictions. Init makes it ready.
+// LargestModel is the model of the index of an orientation's largest element, given a prediction.
+// Init prepares it.
 type LargestModel struct {
-	first [rangecoder.Levels][Doubts]rangecoder.Prob // it is another than that of the prediction
+	first [rangecoder.Levels][Doubts]rangecoder.Prob // differs from the prediction
 	other [2]rangecoder.Prob
 }
 
-// Init starts anew.
+// Init resets the model.
 func (m *LargestModel) Init() {
 	for i := range m.first {
 		rangecoder.Fill(m.first[i][:], rangecoder.Half, 0)
@@ -22,8 +23,8 @@ func (m *LargestModel) Init() {
 	rangecoder.Fill(m.other[:], rangecoder.Half, 0)
 }
 
-// Code codes the index of the largest element, 0 to 3, of an orientation of the grain g that is predicted to be q, and says
-// whether it is another than that of q. doubt is below [Doubts].
+// Code codes the index of the largest element, 0 to 3, of an orientation that is predicted to be q,
+// and reports whether it differs from that of q. doubt, below [Doubts], is the context.
 func (m *LargestModel) Code(c *rangecoder.Coder, index int, q *Fixed, g *Quantizer, doubt int) (largest int, other bool) {
 	first, second := 0, -1
 	for i := range q {

@@ -1,22 +1,24 @@
-// Package orientation computes with orientations in fixed point, as codecs predict them. Package rotation is the same in
-// floats, for measurements.
+// Package quat computes with orientations: in fixed point (Fixed), as codecs predict them, with the
+// quantizer and the model of their smallest three components; and in floating point (Float), for
+// measurements.
 package quat
 
 import "github.com/uplink-rpc/uplink/internal/codec/fixed"
 
-// Quantizer is how the smallest three of an orientation stand for elements, so that none of it is divided for again.
+// Quantizer converts between the smallest three components of an orientation, as integers, and a
+// quaternion in fixed point. It precomputes the divisions.
 type Quantizer struct {
-	zero int64 // twice the component that stands for 0
-	step int64 // an element's half step, by 2^quantizerShift
-	per  int64 // components in Q4 to an element of 1, by 2^quantizerShift
-	Unit int64 // of rotation, Q16, to one of a component, and more
-	log  int64 // of unit in Q4, logarithm
+	zero int64 // twice the component of an element 0
+	step int64 // half an element per component, shifted by quantizerShift
+	per  int64 // components in Q4 per element 1, shifted by quantizerShift
+	Unit int64 // rotation per component, Q16, rounded up
+	log  int64 // log2 of Unit in Q4
 }
 
 const quantizerShift = 24
 
-// NewQuantizer is that of components between lo and hi, which stand for -1/sqrt 2 and 1/sqrt 2; hi is at least 2 and at most
-// 2^20 above lo.
+// NewQuantizer returns the quantizer of components from lo, for -1/sqrt 2, to hi, for 1/sqrt 2.
+// hi-lo is 2 to 2^20.
 func NewQuantizer(lo, hi int32) Quantizer {
 	span := int64(hi) - int64(lo)
 	unit := 2*invRoot2/span + 1
@@ -29,7 +31,7 @@ func NewQuantizer(lo, hi int32) Quantizer {
 	}
 }
 
-// Unpack gives the quaternion of a row: the index of its largest element, and the others.
+// Unpack returns the quaternion of a row: the index of its largest element, and the others.
 func (g *Quantizer) Unpack(row []int32) Fixed {
 	row = row[:4]
 	x, y, z := g.element(row[1]), g.element(row[2]), g.element(row[3])
@@ -50,10 +52,10 @@ func (g *Quantizer) element(v int32) int64 {
 	return ((2*int64(v)-g.zero)*g.step + 1<<(quantizerShift-1)) >> quantizerShift
 }
 
-// Size is the logarithm of a sum of angles, in components.
+// Size returns log2 of an angle, in components.
 func (g *Quantizer) Size(angle int64) int64 { return max(fixed.Log2(angle*16)-g.log, 0) }
 
-// Pack is element v as a component, in Q4 and not bounded.
+// Pack returns element v as a component, in Q4 and without bounds.
 func (g *Quantizer) Pack(v int64) int64 {
 	return (v*g.per+1<<(quantizerShift-1))>>quantizerShift + g.zero*8
 }
