@@ -148,7 +148,7 @@ func TestHintsAreLimited(t *testing.T) {
 	})
 }
 
-// A client that begins anew at the same address, with the same client id.
+// A client that restarts at the same address, with the same client id.
 func TestClientRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := newNetwork(t, good)

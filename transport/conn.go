@@ -91,7 +91,7 @@ type Conn struct {
 	number uint64 // of the datagram that the handler is called with
 	timer  timer
 	hash   admission.Hash // of the hello that started the session
-	// The shard via receives what comes from the address addr, and finds the connection by it.
+	// The shard via receives datagrams from the address addr, and finds the connection by it.
 	addr netip.AddrPort
 	via  *shard
 	// If the client had another connection before, the handler learns of this one when that has

@@ -177,6 +177,3 @@ func (m *addresses) remove(a netip.AddrPort, c *Conn) {
 		delete(m.ipv6, a)
 	}
 }
-
-// len returns the number of addresses with a connection.
-func (m *addresses) len() int { return len(m.ipv4) + len(m.ipv6) }

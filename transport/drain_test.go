@@ -10,8 +10,8 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// TestLeave tells the peer that this end goes away as a whole.
-func TestLeave(t *testing.T) {
+// TestConnShutdown tells the peer that this end goes away as a whole.
+func TestConnShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, good)
 		w.serverConn(t).Shutdown("maintenance")

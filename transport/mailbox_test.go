@@ -79,8 +79,8 @@ func TestMailboxIsBounded(t *testing.T) {
 	}
 }
 
-// TestHandOverToNobody: the connection of a datagram may be over before its shard gets it.
-func TestHandOverToNobody(t *testing.T) {
+// TestForwardToEndedConn: the connection of a datagram may be over before its shard gets it.
+func TestForwardToEndedConn(t *testing.T) {
 	d, g, beside := neighbors(t)
 	b := g.datagrams(t, 2)
 	beside.receive(d.now, datagram{guestAddr, b[0]})
@@ -142,7 +142,7 @@ func TestShardLearnsAddress(t *testing.T) {
 	check(nil)
 }
 
-func TestHandOverAllocatesNothing(t *testing.T) {
+func TestForwardAllocatesNothing(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
@@ -177,8 +177,8 @@ func (w *roused) SetReadDeadline(time.Time) error {
 	return nil
 }
 
-// TestRousedOnce: the first thing that is left rouses a shard, those after it do not.
-func TestRousedOnce(t *testing.T) {
+// TestInterruptedOnce: the first thing that is left rouses a shard, those after it do not.
+func TestInterruptedOnce(t *testing.T) {
 	d, g, beside := neighbors(t)
 	pc := &roused{}
 	d.loop.pc = batched(pc)

@@ -267,8 +267,8 @@ func TestLoopMarksCutOff(t *testing.T) {
 	}
 }
 
-// single makes batches of what a PacketConn does one by one.
-func TestSingle(t *testing.T) {
+// TestUnbatched makes batches of what a PacketConn does one by one.
+func TestUnbatched(t *testing.T) {
 	pc := new(script)
 	s := batched(struct{ PacketConn }{pc})
 	out := letters("abc")

@@ -83,9 +83,9 @@ func TestMovesBetweenShards(t *testing.T) {
 	}
 }
 
-// TestHandedOverAtOnce: a shard that has nothing else to do does not wait for its tick. The client, which hears the
+// TestForwardedAtOnce: a shard that has nothing else to do does not wait for its tick. The client, which hears the
 // listener, does not name its session any more: the shard to which its datagrams come knows its address.
-func TestHandedOverAtOnce(t *testing.T) {
+func TestForwardedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const tick = 500 * time.Millisecond
 		w := newSharded(t, good, transport.Config{Tick: tick}, 4)

@@ -131,7 +131,7 @@ func TestShards(t *testing.T) {
 	}
 }
 
-// texts is a handler that passes on what comes.
+// texts is a handler that passes on payloads and messages.
 type texts chan string
 
 func (texts) Opened(*transport.Conn)                              {}

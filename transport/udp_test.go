@@ -23,7 +23,7 @@ type sink struct{ echo }
 
 func (sink) Datagram(*transport.Conn, []byte, time.Time) {}
 
-// arrivals is a handler that passes on the sizes of what comes. It allocates nothing.
+// arrivals is a handler that passes on the sizes of payloads and messages. It allocates nothing.
 type arrivals chan int
 
 func (a arrivals) Opened(*transport.Conn)                            {}

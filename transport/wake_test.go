@@ -133,9 +133,9 @@ func (c *fragileConn) WriteTo(b []byte, to netip.AddrPort) (int, error) {
 	return c.PacketConn.WriteTo(b, to)
 }
 
-// TestRescue: a connection whose socket takes nothing any more goes on from another one, by itself, and from
+// TestSocketFailover: a connection whose socket takes nothing any more goes on from another one, by itself, and from
 // that one as long as it does.
-func TestRescue(t *testing.T) {
+func TestSocketFailover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t, simnet.Config{Delay: 10 * time.Millisecond})
 		server := &recorder{t: t}

@@ -6,16 +6,16 @@ import "time"
 // Rate is a rate limit: PerSecond on average, and at most Burst at once.
 type Rate struct{ PerSecond, Burst float64 }
 
-// Bucket is the use of a [Rate] by one source. The zero value is full. Times are since any moment, the
-// same for all calls; one before that of the last call refills nothing. The rate may differ between
-// calls. A Bucket does not allocate and is not safe for concurrent use.
+// Bucket is the use of a [Rate] by one source. The zero value is full. Times are since any moment,
+// the same for all calls; one before that of the last call refills nothing. The rate may differ
+// between calls. A Bucket does not allocate and is not safe for concurrent use.
 type Bucket struct {
 	used float64       // tokens that are not refilled yet
 	at   time.Duration // of the last call of Take
 }
 
-// Take takes n tokens if there are as many at that time, and reports whether it did; otherwise it takes
-// none.
+// Take takes n tokens if there are as many at that time, and reports whether it did; otherwise it
+// takes none.
 func (b *Bucket) Take(now time.Duration, r Rate, n float64) bool {
 	b.used, b.at = b.usedAt(now, r), max(b.at, now)
 	if b.used+n > r.Burst {
@@ -30,7 +30,8 @@ func (b *Bucket) Has(now time.Duration, r Rate, n float64) bool {
 	return b.usedAt(now, r)+n <= r.Burst
 }
 
-// FullAt returns the time at which the bucket will be or was full again, or 0 if nothing was ever taken.
+// FullAt returns the time at which the bucket will be or was full again, or 0 if nothing was ever
+// taken.
 func (b *Bucket) FullAt(r Rate) time.Duration {
 	if b.used == 0 {
 		return 0

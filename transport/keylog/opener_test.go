@@ -48,7 +48,7 @@ func (k *talk) sealed(toServer, long bool, number uint64, body string) (datagram
 	return sealer.Seal(bytes.Clone(header), header, []byte(body), number), record
 }
 
-// expect opens a datagram and compares what comes of it. A nil record stands for none.
+// expect opens a datagram and compares the result. A nil record stands for none.
 func expect(t *testing.T, o *Opener, from, to netip.AddrPort, datagram []byte, want Verdict, record []byte) {
 	t.Helper()
 	before := bytes.Clone(datagram)

@@ -207,7 +207,7 @@ func TestSetKeepsOrder(t *testing.T) {
 	})
 }
 
-// TestSetKeepsSeed: what a link loses is not drawn anew by a change.
+// TestSetKeepsSeed: a change does not alter which packets a link loses.
 func TestSetKeepsSeed(t *testing.T) {
 	cfg := Config{Loss: 0.2, Seed: 5}
 	want, changed := course(newTestLink(t, cfg), 1000), newTestLink(t, cfg)

@@ -25,11 +25,13 @@ import (
 // the same time, including the current one: a round. The first correct response wins the round. A
 // candidate that wins becomes the current address only
 //
-//   - if the client reports that its own address has changed since (a newer generation in the response), or
-//   - if nothing was received from the current address for [currentSilence] while it was challenged, or
-//   - if the current address is contested and the candidate won [contestedWins] rounds in a row. It is contested
-//     for [contestPeriod] after a migration: an attacker whose path is slower than the direct one, or who stops
-//     relaying, loses the downlink.
+//   - if the client reports that its own address has changed since (a newer generation in the
+//     response), or
+//   - if nothing was received from the current address for [currentSilence] while it was challenged,
+//     or
+//   - if the current address is contested and the candidate won [contestedWins] rounds in a row. It
+//     is contested for [contestPeriod] after a migration: an attacker whose path is slower than the
+//     direct one, or who stops relaying, loses the downlink.
 const (
 	silence             = 300 * time.Millisecond // a client that receives only challenges for this time sends long headers
 	minLongPeriod       = time.Second            // for this time after that or after a hint

@@ -133,8 +133,8 @@ func TestFloodOfChallenges(t *testing.T) {
 	})
 }
 
-// TestDeaf: a client is deaf after 2 s without an answer, then after 4 s more, and not while it is answered.
-func TestDeaf(t *testing.T) {
+// TestUnanswered: a client is deaf after 2 s without an answer, then after 4 s more, and not while it is answered.
+func TestUnanswered(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *pair) {
 		p.connect()
 		for range 200 {

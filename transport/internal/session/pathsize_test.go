@@ -58,8 +58,8 @@ func TestProbingSurvivesAnOutage(t *testing.T) {
 	})
 }
 
-// TestProbingBeginsAnew when the client has moved, whether it knows that or not.
-func TestProbingBeginsAnew(t *testing.T) {
+// TestProbingRestarts when the client has moved, whether it knows that or not.
+func TestProbingRestarts(t *testing.T) {
 	for _, knows := range []bool{false, true} {
 		inBubble(t, func(t *testing.T, p *pair) {
 			p.connect()

@@ -25,13 +25,10 @@ type Conn struct {
 	batcher
 }
 
-// Listen opens a socket on addr ("host:port"; an empty host selects every address, port 0 a free
-// port). Its datagrams are not fragmented, if the operating system supports that.
-func Listen(addr string) (*Conn, error) { return listen(addr, false) }
-
-// ListenShards opens n sockets, at least 1, on the same address; with port 0 the first selects the
-// port. The kernel delivers all datagrams of one sender to the same socket while none of them is
-// closed. If the operating system does not support that, ListenShards opens one socket.
+// ListenShards opens n sockets, at least 1, on the same address ("host:port"; an empty host selects
+// every address, port 0 a free port). Their datagrams are not fragmented, if the operating system
+// supports that. The kernel delivers all datagrams of one sender to the same socket while none of
+// them is closed. If the operating system does not support that, ListenShards opens one socket.
 func ListenShards(addr string, n int) ([]*Conn, error) {
 	if n < 1 {
 		return nil, fmt.Errorf("transport: %d shards, must be at least 1", n)

@@ -12,7 +12,7 @@ import (
 
 func open(t testing.TB, addr string) *Conn {
 	t.Helper()
-	c, err := Listen(addr)
+	c, err := listen(addr, false)
 	if err != nil {
 		t.Skipf("no socket on %s: %v", addr, err)
 	}

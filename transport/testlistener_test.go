@@ -195,3 +195,6 @@ var guestAddr = netip.MustParseAddrPort("127.0.0.1:4000")
 func place(i int) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, byte(i >> 8), byte(i), 1}), 4000)
 }
+
+// len returns the number of addresses with a connection.
+func (m *addresses) len() int { return len(m.ipv4) + len(m.ipv6) }
