@@ -198,8 +198,12 @@ func TestAnglesWrap(t *testing.T) {
 // of a direction. Angles are restored to -180 to 180 degrees.
 func TestComponentsRequantize(t *testing.T) {
 	for _, field := range []Field{
-		{Kind: KindAngle, Bits: 2}, {Kind: KindAngle, Bits: 3}, {Kind: KindAngle, Bits: 12},
-		{Kind: KindUnitVec, Bits: 3}, {Kind: KindUnitVec, Bits: 4}, {Kind: KindUnitVec, Bits: 8},
+		{Kind: KindAngle, Bits: 2},
+		{Kind: KindAngle, Bits: 3},
+		{Kind: KindAngle, Bits: 12},
+		{Kind: KindUnitVec, Bits: 3},
+		{Kind: KindUnitVec, Bits: 4},
+		{Kind: KindUnitVec, Bits: 8},
 	} {
 		field.Name = "A"
 		s := mustSchema(t, field)
