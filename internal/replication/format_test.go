@@ -26,7 +26,8 @@ func compile(t testing.TB) *snapshot.Type[thing] {
 	return typ
 }
 
-// TestTicks: whatever ticks a world has and whichever snapshots come, those that do have their own.
+// TestTicks checks that each received snapshot has its tick, whatever ticks a world has and whichever
+// snapshots are lost.
 func TestTicks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var there, here Ticks
@@ -75,7 +76,7 @@ func TestTickBounds(t *testing.T) {
 	}
 }
 
-// fill is an initial state.
+// fill puts an initial state.
 func fill(put func(uint16, uint8, *thing) error) error {
 	for i := range 30 {
 		if err := put(uint16(3*i), uint8(i), &thing{schema.Vec2{X: float64(i * i)}, i%2 == 0, "abcdefgh"[:i%9]}); err != nil {
@@ -116,7 +117,7 @@ func TestInitial(t *testing.T) {
 	}
 }
 
-// TestHash: any difference shows.
+// TestHash checks that any difference changes the hash.
 func TestHash(t *testing.T) {
 	typ := compile(t)
 	hash := func(id uint16, g uint8, v thing) uint64 {

@@ -29,8 +29,8 @@ type linkOffer struct {
 	offer Offer
 }
 
-// ErrSubscribed is returned if the client has subscribed to the world already.
-var ErrSubscribed = errors.New("it is subscribed already: close the other view first")
+// errSubscribed is returned if the client has subscribed to the world already.
+var errSubscribed = errors.New("it is subscribed already: close the other view first")
 
 // Subscribe subscribes to a world, at once if the server has offered it, or when it does. acks are
 // sent at most ackHz times a second.
@@ -40,7 +40,7 @@ func (all *Subscriptions) Subscribe(world string, r Receiver, ackHz float64, now
 	defer all.mu.Unlock()
 	for _, o := range all.list {
 		if o.name == world {
-			return nil, ErrSubscribed
+			return nil, errSubscribed
 		}
 	}
 	all.list = append(all.list, s)
