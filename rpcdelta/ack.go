@@ -3,6 +3,7 @@ package rpcdelta
 import (
 	"encoding/binary"
 
+	"github.com/uplink-rpc/uplink/internal/seq"
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/wire"
 )
 
@@ -72,7 +73,7 @@ func (a *Ack) Append(dst []byte) []byte {
 	if a.Whole {
 		v |= ackWhole
 	}
-	raw := a.Window != windowMask(a.Len)
+	raw := a.Window != seq.Mask(uint64(a.Len))
 	if raw {
 		v |= ackRaw
 	}
@@ -81,11 +82,7 @@ func (a *Ack) Append(dst []byte) []byte {
 		dst = append(dst, a.RPC)
 	}
 	if raw {
-		w := a.Window
-		for i := 0; i < a.Len; i += 8 {
-			dst = append(dst, byte(w))
-			w >>= 8
-		}
+		dst = seq.AppendBits(dst, a.Window, (a.Len+7)/8)
 	}
 	return dst
 }
@@ -119,22 +116,16 @@ func ParseAck(b []byte) (a Ack, rest []byte, err error) {
 	if a.None && (a.Seq != 0 || a.Len != 0) {
 		return a, nil, wire.Malformed("an ack of nothing names a payload")
 	}
-	a.Window = windowMask(a.Len)
+	a.Window = seq.Mask(uint64(a.Len))
 	if v&ackRaw != 0 {
-		n := (a.Len + 7) / 8
-		if len(rest) < n {
+		w, behind, ok := seq.ParseBits(rest, (a.Len+7)/8)
+		if !ok {
 			return a, nil, wire.Malformed("an ack ends in its window")
-		}
-		w := uint64(0)
-		for i, c := range rest[:n] {
-			w |= uint64(c) << (8 * i)
 		}
 		if w&^a.Window != 0 {
 			return a, nil, wire.Malformed("an ack's window is longer than it says")
 		}
-		a.Window, rest = w, rest[n:]
+		a.Window, rest = w, behind
 	}
 	return a, rest, nil
 }
-
-func windowMask(n int) uint64 { return 1<<n - 1 }

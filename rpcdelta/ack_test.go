@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/uplink-rpc/uplink/internal/seq"
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/wire"
 	"github.com/uplink-rpc/uplink/schema"
 )
@@ -71,7 +72,7 @@ func drawAck(t *rapid.T) Ack {
 	if !a.None {
 		a.Seq = rapid.Uint16().Draw(t, "seq")
 		a.Len = rapid.IntRange(0, ackWindow).Draw(t, "len")
-		a.Window = rapid.Uint64Max(windowMask(a.Len)).Draw(t, "window")
+		a.Window = rapid.Uint64Max(seq.Mask(uint64(a.Len))).Draw(t, "window")
 	}
 	return a
 }
@@ -110,7 +111,7 @@ func checkackWindow(t *testing.T, v variant) {
 	}
 	for n := range 70 {
 		a := next()
-		want := Ack{Seq: uint16(n), Len: min(n, ackWindow), Window: windowMask(min(n, ackWindow)), Whole: n <= ackWindow}
+		want := Ack{Seq: uint16(n), Len: min(n, ackWindow), Window: seq.Mask(uint64(min(n, ackWindow))), Whole: n <= ackWindow}
 		if a != want {
 			t.Fatalf("frame %d: %+v, want %+v", n, a, want)
 		}
@@ -124,7 +125,7 @@ func checkackWindow(t *testing.T, v variant) {
 	}
 	p.acknowledge(t) // 70 is the baseline of 71 to 74
 	for n := range 4 {
-		if a, want := next(), (Ack{Epoch: 1, Seq: 71 + uint16(n), Len: n, Window: windowMask(n)}); a != want {
+		if a, want := next(), (Ack{Epoch: 1, Seq: 71 + uint16(n), Len: n, Window: seq.Mask(uint64(n))}); a != want {
 			t.Errorf("%+v, want %+v", a, want)
 		}
 	}

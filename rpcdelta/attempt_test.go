@@ -6,6 +6,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/uplink-rpc/uplink/internal/schematest"
+	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/wire"
 	"github.com/uplink-rpc/uplink/schema"
 )
@@ -25,7 +26,7 @@ func checkShorterIsSent(t *rapid.T, codec Codec) {
 	p := newPair(t, pick.Schema(), EncoderConfig{Codec: codec}, DecoderConfig{})
 	for range 5 {
 		pick.Frame(p.s, p.frame, p.delivered)
-		coded, _, _ := p.enc.coder.encode(nil, &payload{frames: []*schema.Frame{p.frame}, newest: p.enc.next})
+		coded, _, _ := p.enc.coder.encode(nil, &payload{Payload: adaptive.Payload{Frames: []*schema.Frame{p.frame}, Newest: p.enc.next}})
 		keyframe := 8 * (wire.LongHeader + len(coded))
 		info := p.exchange(t)
 		h := p.header(t) // a hash is extra

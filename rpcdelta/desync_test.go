@@ -18,7 +18,7 @@ func checkDesync(t *testing.T, v variant) {
 			Up: linkConfig{Delay: 4, Jitter: 4}, Down: linkConfig{Delay: 4},
 		}))
 		x.run(t, 200)
-		for n := x.dec.newest - 20; n <= x.dec.newest; n++ {
+		for n := x.dec.processed.Newest - 20; n <= x.dec.processed.Newest; n++ {
 			if f, ok := x.dec.ring.Get(n); ok {
 				f.Ints[0] ^= 1
 			}
@@ -75,7 +75,7 @@ func checkDesyncStays(t *testing.T, v variant) {
 	for range 60 {
 		p.exchange(t)
 	}
-	f, _ := p.dec.ring.Get(p.dec.newest)
+	f, _ := p.dec.ring.Get(p.dec.processed.Newest)
 	f.Ints[0]++
 	p.frame.Ints[0]++
 	for _, want := range []error{ErrDesync, ErrBaselineMissing} {

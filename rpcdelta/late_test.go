@@ -194,8 +194,8 @@ func checkLateness(t *testing.T, v variant) {
 			p.exchange(t)
 		}
 		out, err := p.dec.Decode(kept)
-		if newest := p.enc.next - 1; p.dec.newest != newest || err == nil && !out[0].Late || err != nil && !errors.Is(err, ErrLate) {
-			t.Errorf("late by %d: %+v, %v; newest %d, want %d", c.late, out, err, p.dec.newest, newest)
+		if newest := p.enc.next - 1; p.dec.processed.Newest != newest || err == nil && !out[0].Late || err != nil && !errors.Is(err, ErrLate) {
+			t.Errorf("late by %d: %+v, %v; newest %d, want %d", c.late, out, err, p.dec.processed.Newest, newest)
 		}
 	}
 }

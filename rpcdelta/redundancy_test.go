@@ -275,7 +275,7 @@ func TestRedundancyMixes(t *testing.T) {
 		{0.2, 0.2, 3.6, 4},
 		{0.3, 0.7, 7, 7},
 	} {
-		m := newLossMeter(DefaultDelivery)
+		m := newRedundancy(&EncoderConfig{Delivery: DefaultDelivery}).loss
 		m.loss, m.again = uint32(c.loss*lossOne), uint32(c.again*lossOne)
 		const payloads = 10000
 		sum, lost := 0, 0.0

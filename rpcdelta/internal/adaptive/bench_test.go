@@ -4,15 +4,16 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // bench is a stream of vehicle frames whose baseline is six frames old.
 type bench struct {
 	*end
 	m     *adaptive.Model
-	rows  []*adaptive.Row
+	rows  []*schema.Frame
 	seq   uint64
-	batch [adaptive.MaxRows]*adaptive.Row
+	batch [adaptive.MaxFrames]*schema.Frame
 }
 
 func newBench() *bench {
@@ -25,7 +26,7 @@ func newBench() *bench {
 }
 
 // row returns the frame of a sequence number: the rows forwards, then backwards, so that they join.
-func (b *bench) row(seq uint64) *adaptive.Row {
+func (b *bench) row(seq uint64) *schema.Frame {
 	n := uint64(len(b.rows))
 	if i := seq & (2*n - 1); i >= n {
 		return b.rows[2*n-1-i]
@@ -41,7 +42,7 @@ func (b *bench) acceptNext() {
 
 const distance = 6
 
-func (b *bench) payload(n int, base uint64) ([]*adaptive.Row, uint64) {
+func (b *bench) payload(n int, base uint64) ([]*schema.Frame, uint64) {
 	rows := b.batch[:0]
 	newest := base + distance
 	for i := range n {

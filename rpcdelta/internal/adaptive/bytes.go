@@ -3,6 +3,8 @@ package adaptive
 import (
 	"math/bits"
 	"slices"
+
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // bytesModel holds the probabilities of a byte string.
@@ -59,7 +61,7 @@ func (b *bytesModel) learn(x, ref, prev []byte) {
 }
 
 // bytes codes a changed byte string.
-func (c *payloadCodec[M]) bytes(row *Row, g *group, b *bytesModel) (err error) {
+func (c *payloadCodec[M]) bytes(row *schema.Frame, g *group, b *bytesModel) (err error) {
 	ref, prev := c.refs.refBytes[g.blob], c.refs.prevBytes[g.blob]
 	x, n := row.Bytes[g.blob], len(ref)
 	if g.minBytes < g.maxBytes && c.bit(len(x) != n, sameLengthProb) {

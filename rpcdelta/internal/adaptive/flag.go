@@ -3,6 +3,8 @@ package adaptive
 import (
 	"bytes"
 	"encoding/binary"
+
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // flagInputs are the inputs of the model of a flag, the bit that says whether a field or a
@@ -43,7 +45,7 @@ func lastFlagInput(changed bool) (x flagInputs) {
 }
 
 // compare sets diffs for row or, while it is not decoded yet, for the reference.
-func (p *refFrames) compare(row *Row) {
+func (p *refFrames) compare(row *schema.Frame) {
 	b := p.ref
 	h1, hd := p.h1[:len(b)], p.hd[:len(b)]
 	ints, moved := row.Ints[:len(b)], p.diffs[:len(b)]
@@ -55,7 +57,7 @@ func (p *refFrames) compare(row *Row) {
 	}
 }
 
-func (p *refFrames) compareBytes(row *Row) {
+func (p *refFrames) compareBytes(row *schema.Frame) {
 	for i, base := range p.refBytes {
 		p.diffs[len(p.ref)+i] = byte(bytesInputs(base, p.prevBytes[i], row.Bytes[i]))
 	}

@@ -1,5 +1,7 @@
 package adaptive
 
+import "github.com/uplink-rpc/uplink/schema"
+
 // Frames is a ring buffer of accepted frames by sequence number. A frame takes its components, 8
 // bytes, and its byte strings. Not safe for concurrent use.
 type Frames struct {
@@ -34,7 +36,7 @@ func (f *Frames) slot(seq uint64) int { return int(seq % uint64(len(f.seqs))) }
 
 // Put stores a copy of r, which must be newer than all frames before, and overwrites the frame Cap
 // sequence numbers older. It does not allocate once the byte strings have grown.
-func (f *Frames) Put(seq uint64, r *Row) {
+func (f *Frames) Put(seq uint64, r *schema.Frame) {
 	i := f.slot(seq)
 	f.seqs[i], f.newest = seq+1, seq
 	copy(f.ints[i*f.width:(i+1)*f.width], r.Ints)
@@ -45,12 +47,12 @@ func (f *Frames) Put(seq uint64, r *Row) {
 }
 
 // Get returns frame seq, valid until its slot is overwritten, and whether it is stored.
-func (f *Frames) Get(seq uint64) (Row, bool) {
+func (f *Frames) Get(seq uint64) (schema.Frame, bool) {
 	i := f.slot(seq)
 	if f.seqs[i] != seq+1 {
-		return Row{}, false
+		return schema.Frame{}, false
 	}
-	return Row{Ints: f.intsOf(i), Bytes: f.bytesOf(i)}, true
+	return schema.Frame{Ints: f.intsOf(i), Bytes: f.bytesOf(i)}, true
 }
 
 // Has reports whether frame seq is stored.

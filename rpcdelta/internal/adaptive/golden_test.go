@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // TestGolden checks that the bytes of whole sessions are the same on every platform and in every
@@ -24,13 +25,13 @@ func TestGolden(t *testing.T) {
 		e := newEnd(m, g.fields, 64)
 		r := rand.New(rand.NewPCG(5, 6))
 		smooth := smoothRows(700)
-		var rows []*adaptive.Row
+		var rows []*schema.Frame
 		h, total := fnv.New64a(), 0
 		acked := -1
 		for i := range smooth {
 			row := smooth[i]
 			if g.name != "vehicle" {
-				var old *adaptive.Row
+				var old *schema.Frame
 				if i > 0 {
 					old = rows[i-1]
 				}

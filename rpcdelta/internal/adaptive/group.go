@@ -63,7 +63,7 @@ type group struct {
 
 // component is a component of a number, a quaternion or a bit set.
 type component struct {
-	at     int  // index in Row.Ints
+	at     int  // index in Frame.Ints
 	wrap   uint // values are modulo 2^wrap, unless it is 0
 	mask   int32
 	signed bool

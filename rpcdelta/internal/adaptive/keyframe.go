@@ -5,11 +5,12 @@ import (
 	"slices"
 
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/cost"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // keyframe codes a row without a reference by a static code. A group of numbers has the length of
 // its longest magnitude, then each magnitude in that many bits.
-func (c *payloadCodec[M]) keyframe(row *Row) error {
+func (c *payloadCodec[M]) keyframe(row *schema.Frame) error {
 	for i := range c.m.groups {
 		g := &c.m.groups[i]
 		var err error
@@ -117,7 +118,7 @@ func (c *payloadCodec[M]) keyframeQuat(ints []int32, g *group) error {
 	return nil
 }
 
-func (c *payloadCodec[M]) keyframeBytes(row *Row, g *group) (err error) {
+func (c *payloadCodec[M]) keyframeBytes(row *schema.Frame, g *group) (err error) {
 	b := row.Bytes[g.blob]
 	n := len(b)
 	if c.decodes() {
@@ -145,7 +146,7 @@ func (c *payloadCodec[M]) keyframeBytes(row *Row, g *group) (err error) {
 
 // KeyframeBytes returns the approximate size of a payload that has row as its only row: at most one
 // byte too many, and a few bytes too few if the payload ends in zeros.
-func (m *Model) KeyframeBytes(row *Row) int {
+func (m *Model) KeyframeBytes(row *schema.Frame) int {
 	s := keyframeSize{bits: 1} // one row
 	for i := range m.groups {
 		g := &m.groups[i]
@@ -169,7 +170,7 @@ func (m *Model) KeyframeBytes(row *Row) int {
 
 // MinKeyframeBytes returns a lower bound of KeyframeBytes and takes less time. It is the minimum
 // size of all that precedes the last component that is not sent as zeros.
-func (m *Model) MinKeyframeBytes(row *Row) int {
+func (m *Model) MinKeyframeBytes(row *schema.Frame) int {
 	for i := len(m.groups) - 1; i >= 0; i-- {
 		g := &m.groups[i]
 		if g.n == 0 || row.Ints[g.at+g.n-1] == -g.quatMax {

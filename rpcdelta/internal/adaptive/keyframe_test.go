@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // TestKeyframeBytes compares the estimated size of a keyframe with its size, for rows of few and
@@ -13,7 +14,7 @@ func TestKeyframeBytes(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	m := adaptive.New(allKinds, 60)
 	s, c := m.NewState(64), new(adaptive.Coder)
-	var row *adaptive.Row
+	var row *schema.Frame
 	for i := range 3000 {
 		row = randomRow(r, allKinds, row)
 		for k := range row.Ints {
@@ -24,7 +25,7 @@ func TestKeyframeBytes(t *testing.T) {
 				}
 			}
 		}
-		got, want := m.KeyframeBytes(row), len(c.Encode(nil, &adaptive.Payload{Rows: []*adaptive.Row{row}}, s, nil))
+		got, want := m.KeyframeBytes(row), len(c.Encode(nil, &adaptive.Payload{Frames: []*schema.Frame{row}}, s, nil))
 		if got < want-1 || got > want+1 {
 			t.Fatalf("%d bytes estimated for %v, want %d", got, row, want)
 		}

@@ -1,5 +1,7 @@
 package adaptive
 
+import "github.com/uplink-rpc/uplink/schema"
+
 // learnEvery is the interval, in accepted frames, between frames that are learned.
 const learnEvery = 5
 
@@ -19,7 +21,7 @@ type learner struct {
 // frame learns frame n at the distance of the learner's class. Frames up to floor are not read.
 func (t *learner) frame(m *Model, l *modelState, known *Frames, n, floor int64) {
 	v := newView(known, n, floor)
-	row := Row{Ints: v.ints(n)}
+	row := schema.Frame{Ints: v.ints(n)}
 	row.Bytes, _ = v.bytes(n)
 	d := classDistance[t.class]
 	for b := n - d; b > n-2*d; b-- {
@@ -31,7 +33,7 @@ func (t *learner) frame(m *Model, l *modelState, known *Frames, n, floor int64) 
 }
 
 // row learns a row whose reference frames are loaded.
-func (t *learner) row(m *Model, l *modelState, row *Row) {
+func (t *learner) row(m *Model, l *modelState, row *schema.Frame) {
 	t.refs.compare(row)
 	t.context = residualContext{}
 	var last, buttons flagInputs
@@ -79,7 +81,7 @@ func (g *groupState) steps() bool { return g.stepRate > 2048 }
 
 // counter learns whether a counter continues at its last rate, and returns its flag. moved reports
 // whether it differs from its reference.
-func (t *learner) counter(m *Model, g *group, lg *groupState, row *Row, moved bool) (changed bool) {
+func (t *learner) counter(m *Model, g *group, lg *groupState, row *schema.Frame, moved bool) (changed bool) {
 	follows := m.followsStep(&t.refs, g, row)
 	steps := lg.steps()
 	target := int16(0)

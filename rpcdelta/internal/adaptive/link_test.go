@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // link sends rows from a client to a server. Payloads may be lost, and acks are late.
@@ -15,17 +16,17 @@ type link struct {
 	fields  []adaptive.Field
 	client  *end
 	server  *end
-	sent    []*adaptive.Row
+	sent    []*schema.Frame
 	pending []uint64 // accepted by the server, not yet acked
 	newest  int64    // newest frame acked, or -1
 	top     int64    // newest frame accepted by the server, or -1
 	ring    int
-	out     []*adaptive.Row
+	out     []*schema.Frame
 }
 
 func (l *link) send(r *rand.Rand, lost bool) {
 	seq := uint64(len(l.sent))
-	var old *adaptive.Row
+	var old *schema.Frame
 	if seq > 0 {
 		old = l.sent[seq-1]
 	}
@@ -39,7 +40,7 @@ func (l *link) send(r *rand.Rand, lost bool) {
 	if has {
 		limit = int(seq - base)
 	}
-	n := 1 + r.IntN(min(limit, adaptive.MaxRows))
+	n := 1 + r.IntN(min(limit, adaptive.MaxFrames))
 	rows := l.sent[int(seq)+1-n:]
 	payload := l.client.encode(nil, rows, seq, base, has)
 	if lost {

@@ -2,8 +2,8 @@ package adaptive
 
 import "errors"
 
-// MaxRows is the maximum number of frames in a payload.
-const MaxRows = 8
+// MaxFrames is the maximum number of frames in a payload.
+const MaxFrames = 8
 
 // MaxRing is the maximum number of frames that the codec looks back over, and the maximum age of a
 // baseline.

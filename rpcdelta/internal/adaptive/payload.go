@@ -3,13 +3,14 @@ package adaptive
 import (
 	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/cost"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Payload holds the frames of one payload and what they are coded against.
 type Payload struct {
-	// Rows are consecutive frames, oldest first. Decode overwrites them and cuts the slice to the
+	// Frames are consecutive frames, oldest first. Decode overwrites them and cuts the slice to the
 	// number of frames received.
-	Rows []*Row
+	Frames []*schema.Frame
 	// Newest is the sequence number of the last row.
 	Newest uint64
 	// Base is the sequence number of the baseline, which the first row is coded against. Without a
@@ -21,12 +22,12 @@ type Payload struct {
 	FreeBits uint
 }
 
-// maxRows returns the maximum number of rows of the payload.
-func (p *Payload) maxRows() int {
+// maxFrames returns the maximum number of rows of the payload.
+func (p *Payload) maxFrames() int {
 	if p.HasBase {
-		return int(min(MaxRows, p.Newest-p.Base))
+		return int(min(MaxFrames, p.Newest-p.Base))
 	}
-	return int(min(MaxRows-1, p.Newest)) + 1
+	return int(min(MaxFrames-1, p.Newest)) + 1
 }
 
 // Coder encodes and decodes payloads. It holds scratch space only: one Coder serves any number of
@@ -85,9 +86,9 @@ func (c *Coder) OldestBits() int { return c.codec.oldest }
 // those bits of dst's last byte must be zero. The baseline must be in known, must be the last frame
 // that s has learned, and must be older than all rows, by less than the ring of s. Without a
 // baseline only the initial state of s's model is read. Encode panics if these conditions do not
-// hold, or if the number of rows is 0 or more than [MaxRows]. It does not allocate if dst has room.
+// hold, or if the number of rows is 0 or more than [MaxFrames]. It does not allocate if dst has room.
 func (c *Coder) Encode(dst []byte, p *Payload, s *State, known *Frames) []byte {
-	if len(p.Rows) == 0 || len(p.Rows) > p.maxRows() {
+	if len(p.Frames) == 0 || len(p.Frames) > p.maxFrames() {
 		panic("adaptive: invalid number of rows")
 	}
 	x := &c.codec
@@ -98,8 +99,8 @@ func (c *Coder) Encode(dst []byte, p *Payload, s *State, known *Frames) []byte {
 	return x.enc.Finish()
 }
 
-// Decode decodes src into p.Rows, which must have room for [MaxRows] rows or for the distance from
-// the baseline to the newest row, and cuts p.Rows to the rows received. s and known are those of
+// Decode decodes src into p.Frames, which must have room for [MaxFrames] rows or for the distance from
+// the baseline to the newest row, and cuts p.Frames to the rows received. s and known are those of
 // [Coder.Encode]. If p.FreeBits is not 0, src begins with the header's last byte. All decoded
 // components are within their field's range. Byte strings are overwritten in place and grow to at
 // most their field's maximum length. The error is [ErrMalformed], or [ErrBaseline] if the baseline
@@ -161,21 +162,21 @@ func (c *payloadCodec[M]) payload(p *Payload, s *State, known *Frames) error {
 		return ErrBaseline
 	}
 	c.m = s.m
-	n := c.count(len(p.Rows), p.maxRows())
-	if n > len(p.Rows) {
+	n := c.count(len(p.Frames), p.maxFrames())
+	if n > len(p.Frames) {
 		return ErrMalformed
 	}
-	p.Rows = p.Rows[:n]
+	p.Frames = p.Frames[:n]
 	if c.measures() {
 		c.meter.Count(c.spent())
 	}
-	v.first = int64(p.Newest) - int64(len(p.Rows)) + 1
+	v.first = int64(p.Newest) - int64(len(p.Frames)) + 1
 	ref := v.base
-	for i, row := range p.Rows {
+	for i, row := range p.Frames {
 		if c.measures() {
-			c.meter.Row(i)
+			c.meter.Frame(i)
 		}
-		v.rows = p.Rows[:i]
+		v.rows = p.Frames[:i]
 		seq := v.first + int64(i)
 		var err error
 		if i == 0 && !p.HasBase {

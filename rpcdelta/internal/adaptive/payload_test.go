@@ -6,14 +6,15 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // trainedEnd returns an end that has learned 200 random frames, and 210 frames.
-func trainedEnd(m *adaptive.Model, fields []adaptive.Field) (*end, []*adaptive.Row) {
+func trainedEnd(m *adaptive.Model, fields []adaptive.Field) (*end, []*schema.Frame) {
 	e := newEnd(m, fields, 64)
 	r := rand.New(rand.NewPCG(3, 4))
-	var rows []*adaptive.Row
-	var old *adaptive.Row
+	var rows []*schema.Frame
+	var old *schema.Frame
 	for i := range 210 {
 		old = randomRow(r, fields, old)
 		rows = append(rows, old)
@@ -39,7 +40,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if n < 1 || n > adaptive.MaxRows {
+		if n < 1 || n > adaptive.MaxFrames {
 			t.Fatalf("%d rows", n)
 		}
 		for _, r := range out[:n] {

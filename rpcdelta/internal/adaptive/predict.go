@@ -1,5 +1,7 @@
 package adaptive
 
+import "github.com/uplink-rpc/uplink/schema"
+
 // offset returns the predicted offset of component k of a numeric group from its reference, in
 // whole steps. It interpolates between the experts of the classes on both sides of the distance.
 func (p *refFrames) offset(
@@ -95,7 +97,7 @@ func nextStep(p *refFrames, c *component) int32 {
 }
 
 // followsStep reports whether all components of a counter continue at their last rate.
-func (m *Model) followsStep(p *refFrames, g *group, row *Row) bool {
+func (m *Model) followsStep(p *refFrames, g *group, row *schema.Frame) bool {
 	for k := range g.numComps {
 		c := &m.components[g.firstComp+k]
 		if row.Ints[c.at] != nextStep(p, c) {

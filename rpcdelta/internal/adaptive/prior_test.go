@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // keyed returns the fields with keys, so that priors know them.
@@ -25,10 +26,10 @@ func keyed(fields []adaptive.Field) []adaptive.Field {
 }
 
 // randomRows returns n random rows.
-func randomRows(fields []adaptive.Field, seed uint64, n int) []*adaptive.Row {
+func randomRows(fields []adaptive.Field, seed uint64, n int) []*schema.Frame {
 	r := rand.New(rand.NewPCG(seed, 7))
-	rows := make([]*adaptive.Row, n)
-	var old *adaptive.Row
+	rows := make([]*schema.Frame, n)
+	var old *schema.Frame
 	for i := range rows {
 		rows[i] = randomRow(r, fields, old)
 		old = rows[i]
@@ -39,7 +40,7 @@ func randomRows(fields []adaptive.Field, seed uint64, n int) []*adaptive.Row {
 // trainedPrior returns a prior that knows allKinds.
 func trainedPrior(t testing.TB) *adaptive.Prior {
 	t.Helper()
-	return mustTrain(t, adaptive.Training{}, adaptive.Recording{Fields: keyed(allKinds), RateHz: 30, Rows: randomRows(allKinds, 1, 200)})
+	return mustTrain(t, adaptive.Training{}, adaptive.Recording{Fields: keyed(allKinds), RateHz: 30, Frames: randomRows(allKinds, 1, 200)})
 }
 
 func TestParsePriorErrors(t *testing.T) {
@@ -156,7 +157,7 @@ func FuzzParsePrior(f *testing.F) {
 
 // agree sends rows, each coded against the third row before it, to an end with the same prior, then
 // random payloads.
-func agree(t failer, p *adaptive.Prior, fields []adaptive.Field, rows []*adaptive.Row) {
+func agree(t failer, p *adaptive.Prior, fields []adaptive.Field, rows []*schema.Frame) {
 	t.Helper()
 	m := p.Compile(fields, 30)
 	client, server := newEnd(m, fields, 64), newEnd(p.Compile(fields, 30), fields, 64)

@@ -1,12 +1,15 @@
 package adaptive
 
-import "github.com/uplink-rpc/uplink/rpcdelta/internal/cost"
+import (
+	"github.com/uplink-rpc/uplink/rpcdelta/internal/cost"
+	"github.com/uplink-rpc/uplink/schema"
+)
 
 // row codes one row against its reference.
-func (c *payloadCodec[M]) row(row *Row, l *modelState) (err error) {
+func (c *payloadCodec[M]) row(row *schema.Frame, l *modelState) (err error) {
 	m, p := c.m, &c.refs
 	if c.decodes() {
-		p.compare(&Row{Ints: p.ref, Bytes: p.refBytes})
+		p.compare(&schema.Frame{Ints: p.ref, Bytes: p.refBytes})
 	} else {
 		p.compare(row)
 	}
@@ -55,7 +58,7 @@ func (c *payloadCodec[M]) row(row *Row, l *modelState) (err error) {
 
 // unchanged copies a group from its reference while decoding. steps reports whether a counter
 // continues at its last rate.
-func (c *payloadCodec[M]) unchanged(g *group, row *Row, steps bool) {
+func (c *payloadCodec[M]) unchanged(g *group, row *schema.Frame, steps bool) {
 	if c.measures() {
 		for k := range g.numComps {
 			c.meter.Component(g.field, k, 0, cost.ByRest, cost.NoResidual)

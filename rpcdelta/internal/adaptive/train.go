@@ -4,13 +4,15 @@ import (
 	"maps"
 	"math"
 	"slices"
+
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Recording is a stream to learn from: all its frames, in order.
 type Recording struct {
 	Fields []Field
 	RateHz float64
-	Rows   []*Row
+	Frames []*schema.Frame
 }
 
 // Training configures the training of a prior.
@@ -81,7 +83,7 @@ const sampleEvery = 16
 // run codes a recording as in a session whose baselines are d frames old. runs counts the calls;
 // total is the number of recordings.
 func (t *trainer) run(r *Recording, d int, runs *int, total int) error {
-	if len(r.Rows) == 0 {
+	if len(r.Frames) == 0 {
 		return nil
 	}
 	m := t.prior.Compile(r.Fields, r.RateHz)
@@ -89,20 +91,20 @@ func (t *trainer) run(r *Recording, d int, runs *int, total int) error {
 	counting.tally = &tally{}
 	m.tables = &counting
 	s, c := m.NewState(0), new(Coder)
-	known := NewFrames(len(r.Rows[0].Ints), len(r.Rows[0].Bytes), MaxRing+LearnReach)
+	known := NewFrames(len(r.Frames[0].Ints), len(r.Frames[0].Bytes), MaxRing+LearnReach)
 	means := m.newMeans()
-	warmup := min(len(r.Rows)/4, int(10*r.RateHz))
+	warmup := min(len(r.Frames)/4, int(10*r.RateHz))
 	var buf []byte
-	for n := d; n < len(r.Rows); n++ {
-		known.Put(uint64(n-d), r.Rows[n-d])
+	for n := d; n < len(r.Frames); n++ {
+		known.Put(uint64(n-d), r.Frames[n-d])
 		s.Learn(uint64(n-d), known)
-		p := Payload{Rows: r.Rows[n : n+1], Newest: uint64(n), Base: uint64(n - d), HasBase: true}
+		p := Payload{Frames: r.Frames[n : n+1], Newest: uint64(n), Base: uint64(n - d), HasBase: true}
 		buf = c.Encode(buf[:0], &p, s, known)
 		if t.k == 0 && n >= warmup && n%sampleEvery == 0 {
 			means.add(m, &s.learned)
 		}
 		if t.cfg.Progress != nil && n%1024 == 0 {
-			done := float64(*runs) + float64(n)/float64(len(r.Rows))
+			done := float64(*runs) + float64(n)/float64(len(r.Frames))
 			if err := t.cfg.Progress(done / float64(trainPasses*3*total)); err != nil {
 				return err
 			}

@@ -1,5 +1,7 @@
 package adaptive
 
+import "github.com/uplink-rpc/uplink/schema"
+
 // view is the set of frames that are known while a row is coded: accepted frames up to the
 // baseline, and the earlier rows of the payload.
 type view struct {
@@ -8,7 +10,7 @@ type view struct {
 	base  int64 // newest sequence number to look up in known; -1 if none
 	floor int64 // sequence numbers up to floor are not read
 	first int64 // sequence number of rows[0]
-	rows  []*Row
+	rows  []*schema.Frame
 }
 
 // newView returns a view of the frames after floor, up to base.
@@ -58,7 +60,7 @@ func (v *view) bytes(seq int64) (b [][]byte, ok bool) {
 }
 
 // row returns frame seq if it is an earlier row of the payload, or nil.
-func (v *view) row(seq int64) *Row {
+func (v *view) row(seq int64) *schema.Frame {
 	if i := seq - v.first; seq > v.base && i >= 0 && i < int64(len(v.rows)) {
 		return v.rows[i]
 	}
