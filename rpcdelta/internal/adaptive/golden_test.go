@@ -21,7 +21,7 @@ func TestGolden(t *testing.T) {
 		{"vehicle", vehicleFields, 16625, 0xb072f40927d5dbb2},
 		{"everything", allKinds, 54700, 0xeab91e84b1f90464},
 	} {
-		m := adaptive.New(g.fields, 60)
+		m := adaptive.Generic().Compile(g.fields, 60)
 		e := newEnd(m, g.fields, 64)
 		r := rand.New(rand.NewPCG(5, 6))
 		smooth := smoothRows(700)

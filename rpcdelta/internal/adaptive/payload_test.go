@@ -26,7 +26,7 @@ func trainedEnd(m *adaptive.Model, fields []adaptive.Field) (*end, []*schema.Fra
 }
 
 func FuzzDecode(f *testing.F) {
-	m := adaptive.New(allKinds, 30)
+	m := adaptive.Generic().Compile(allKinds, 30)
 	e, rows := trainedEnd(m, allKinds)
 	out := newRows(allKinds)
 	for n := 1; n <= 4; n++ {
@@ -62,7 +62,7 @@ func FuzzDecode(f *testing.F) {
 }
 
 func TestDecodeTrailingBytes(t *testing.T) {
-	m := adaptive.New(vehicleFields, 60)
+	m := adaptive.Generic().Compile(vehicleFields, 60)
 	e, rows := trainedEnd(m, vehicleFields)
 	out := newRows(vehicleFields)
 	good := e.encode(nil, rows[205:206], 205, 199, true)
@@ -75,7 +75,7 @@ func TestDecodeTrailingBytes(t *testing.T) {
 }
 
 func TestUnknownBaseline(t *testing.T) {
-	m := adaptive.New(vehicleFields, 60)
+	m := adaptive.Generic().Compile(vehicleFields, 60)
 	e := newEnd(m, vehicleFields, 64)
 	rows := smoothRows(100)
 	for i, row := range rows[:50] {

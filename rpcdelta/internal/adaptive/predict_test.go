@@ -7,7 +7,7 @@ import (
 
 // TestForecast checks that forecast agrees with the separate functions.
 func TestForecast(t *testing.T) {
-	m := New([]Field{
+	m := Generic().Compile([]Field{
 		{Kind: Number, At: 0, N: 3, Lo: -1 << 20, Hi: 1 << 20, VelocityAt: 3, VelocityFactor: 2},
 		{Kind: Number, At: 3, N: 3, Lo: -5000, Hi: 5000, VelocityAt: -1},
 		{Kind: Number, At: 6, N: 2, Lo: -100, Hi: 100, Scalar: true, VelocityAt: -1},
