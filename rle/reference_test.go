@@ -163,14 +163,6 @@ func TestShortestProperty(t *testing.T) {
 	})
 }
 
-// TestBoundIsReached shows that the bound cannot be lower.
-func TestBoundIsReached(t *testing.T) {
-	for _, n := range []int{1, 2, 126, 127, 128, 254, 255, 1000} {
-		src := build(oneEach(n))
-		check(t, src, n+(n+maxLiteral-1)/maxLiteral)
-	}
-}
-
 // TestPairs spells out what becomes of a stretch of two, of a full literal, and of the odd byte of a long run.
 func TestPairs(t *testing.T) {
 	zeros := strings.Repeat("0", 129)

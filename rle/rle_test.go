@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"testing"
+
+	"pgregory.net/rapid"
 )
 
 // vectors is testdata/rle.json, whose first field says what the bytes mean.
@@ -68,51 +70,38 @@ func (v vector) plain(t *testing.T) []byte {
 	return unhex(t, v.Plain)
 }
 
-func TestVectorsEncode(t *testing.T) {
-	for _, v := range loadVectors(t).EncodeExactly {
-		t.Run(v.Note, func(t *testing.T) {
-			plain := v.plain(t)
-			code := AppendEncode(nil, plain)
-			switch {
-			case v.Coded != nil:
-				if want := unhex(t, *v.Coded); !bytes.Equal(code, want) {
-					t.Errorf("code %x, want %x", code, want)
-				}
-			case v.CodedLen == nil:
-				t.Fatal("the vector wants nothing")
-			case len(code) != *v.CodedLen:
-				t.Errorf("code of %d bytes, want %d", len(code), *v.CodedLen)
+// TestVectors checks the vectors of testdata/rle.json.
+func TestVectors(t *testing.T) {
+	all := loadVectors(t)
+	for _, v := range all.EncodeExactly {
+		plain := v.plain(t)
+		code := AppendEncode(nil, plain)
+		switch {
+		case v.Coded != nil:
+			if want := unhex(t, *v.Coded); !bytes.Equal(code, want) {
+				t.Errorf("%s: code %x, want %x", v.Note, code, want)
 			}
-			check(t, plain, len(code))
-		})
+		case v.CodedLen == nil || len(code) != *v.CodedLen:
+			t.Errorf("%s: code of %d bytes, want %v", v.Note, len(code), v.CodedLen)
+		}
+		check(t, plain, len(code))
 	}
-}
-
-func TestVectorsDecode(t *testing.T) {
-	for _, v := range loadVectors(t).DecodeOnly {
-		t.Run(v.Note, func(t *testing.T) {
-			plain := v.plain(t)
-			got, err := AppendDecode(nil, unhex(t, *v.Coded), len(plain))
-			if err != nil || !bytes.Equal(got, plain) {
-				t.Errorf("got %x, %v", got, err)
-			}
-		})
+	for _, v := range all.DecodeOnly {
+		plain := v.plain(t)
+		got, err := AppendDecode(nil, unhex(t, *v.Coded), len(plain))
+		if err != nil || !bytes.Equal(got, plain) {
+			t.Errorf("%s: got %x, %v", v.Note, got, err)
+		}
 	}
-}
-
-func TestVectorsDecodeErrors(t *testing.T) {
-	for _, v := range loadVectors(t).DecodeErrors {
-		t.Run(v.Note, func(t *testing.T) {
-			limit := 1 << 20
-			if v.Limit != nil {
-				limit = *v.Limit
-			}
-			dst := []byte("dst")
-			got, err := AppendDecode(dst, unhex(t, *v.Coded), limit)
-			if err == nil || string(got) != "dst" {
-				t.Errorf("got %x, %v", got, err)
-			}
-		})
+	for _, v := range all.DecodeErrors {
+		limit := 1 << 20
+		if v.Limit != nil {
+			limit = *v.Limit
+		}
+		got, err := AppendDecode([]byte("dst"), unhex(t, *v.Coded), limit)
+		if err == nil || string(got) != "dst" {
+			t.Errorf("%s: got %x, %v", v.Note, got, err)
+		}
 	}
 }
 
@@ -230,6 +219,21 @@ func BenchmarkAppendDecode(b *testing.B) {
 			if _, err := AppendDecode(dst, code, len(src)); err != nil {
 				b.Fatal(err)
 			}
+		}
+	})
+}
+
+// TestToken checks that the tokens of a code add up to its length and to that of the plain bytes.
+func TestToken(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		src := rapid.SliceOf(rapid.ByteMax(2)).Draw(t, "src")
+		code, plain := AppendEncode(nil, src), 0
+		for len(code) > 0 {
+			n, size := Token(code[0])
+			plain, code = plain+n, code[size:]
+		}
+		if plain != len(src) {
+			t.Fatalf("%d bytes of %d", plain, len(src))
 		}
 	})
 }

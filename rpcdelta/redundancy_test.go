@@ -151,19 +151,6 @@ func TestRedundancyFits(t *testing.T) {
 				t.Fatalf("%+v, want %+v", d.Info, info)
 			}
 		}
-		p.frame.Bytes[0] = make([]byte, 0, 4000)
-		for range 3000 {
-			p.frame.Bytes[0] = append(p.frame.Bytes[0], byte(rng.Uint32()))
-		}
-		before := []byte("before")
-		if out, _, err := p.enc.AppendFrame(before, p.frame); !errors.Is(err, ErrTooLarge) || !bytes.Equal(out, before) {
-			t.Errorf("%x, %v", out, err)
-		}
-		p.frame.Bytes[0] = p.frame.Bytes[0][:5]
-		if info := p.send(t); info.Seq != 20 {
-			t.Errorf("%+v, want sequence 20", info)
-		}
-		p.receive(t)
 	}
 }
 
