@@ -19,7 +19,8 @@ type vectors struct {
 	DecodeOnly    []vector `json:"decode_only"`
 }
 
-// vector has its plain bytes in one of three forms: as they are, [byte, count], or [first, how many more by one each].
+// vector has its plain bytes in one of three forms: as they are, [byte, count], or [first, how many
+// more by one each].
 type vector struct {
 	Note        string  `json:"note"`
 	Plain       string  `json:"plain"`
@@ -135,7 +136,8 @@ func TestDecodeErrors(t *testing.T) {
 	}
 }
 
-// TestDecodeAllocatesWithinLimit decodes what stands for a lot into a slice that has room for the limit.
+// TestDecodeAllocatesWithinLimit decodes what stands for a lot into a slice that has room for the
+// limit.
 func TestDecodeAllocatesWithinLimit(t *testing.T) {
 	bomb := bytes.Repeat([]byte{128, 1}, 1000)
 	dst := make([]byte, 0, 256)
@@ -164,8 +166,8 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
-// benchInputs are the XOR of two frames that differ in 6 of 64 bytes, none at all, random bytes, and text-like bytes
-// with many stretches of two.
+// benchInputs are the XOR of two frames that differ in 6 of 64 bytes, none at all, random bytes,
+// and text-like bytes with many stretches of two.
 func benchInputs() map[string][]byte {
 	rng := rand.New(rand.NewPCG(1, 2))
 	sparse := make([]byte, 64)

@@ -32,9 +32,10 @@ type Ack struct {
 }
 
 // An ack begins with 32 bits, low bit first: the form (0 short, 1 long); in the short form the RPC
-// number (3), in the long form the reason for a reset (2) and none (1); epoch (3); whole (1); raw (1); the length
-// of the window (6); a zero; Seq (16). In the long form, a byte with the RPC number follows. If raw
-// is set, the window follows in whole bytes, low bit first; otherwise all of its bits are set.
+// number (3), in the long form the reason for a reset (2) and none (1); epoch (3); whole (1); raw
+// (1); the length of the window (6); a zero; Seq (16). In the long form, a byte with the RPC number
+// follows. If raw is set, the window follows in whole bytes, low bit first; otherwise all of its
+// bits are set.
 const (
 	maxShortAckRPC = 7
 
@@ -57,8 +58,8 @@ func resetCode(reason error) uint32 {
 	return 1
 }
 
-// Append appends the ack and returns the extended slice. It has 4 bytes if there is no reset is requested, there is
-// no hole in the window and the RPC number is below 8, and at most 13 bytes.
+// Append appends the ack and returns the extended slice. It has 4 bytes if there is no reset is
+// requested, there is no hole in the window and the RPC number is below 8, and at most 13 bytes.
 func (a *Ack) Append(dst []byte) []byte {
 	v := uint32(a.Epoch)<<4 | uint32(a.Len)<<9 | uint32(a.Seq)<<16
 	long := a.None || a.ResetReason != nil || a.RPC > maxShortAckRPC

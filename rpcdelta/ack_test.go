@@ -29,7 +29,7 @@ func TestAckBytes(t *testing.T) {
 		{"missing baseline", Ack{RPC: 1, ResetReason: ErrBaselineMissing, Seq: 7}, []byte{0x03, 0x00, 0x07, 0x00, 1}},
 		{"desync", Ack{RPC: 1, ResetReason: ErrDesync, Seq: 7, Len: 2, Window: 1}, []byte{0x05, 0x05, 0x07, 0x00, 1, 0x01}},
 		{"nothing yet", Ack{RPC: 1, None: true}, []byte{0x09, 0x00, 0x00, 0x00, 1}},
-		{"nothing yet, in trouble", Ack{RPC: 1, None: true, ResetReason: ErrBaselineMissing}, []byte{0x0b, 0x00, 0x00, 0x00, 1}},
+		{"nothing yet, reset requested", Ack{RPC: 1, None: true, ResetReason: ErrBaselineMissing}, []byte{0x0b, 0x00, 0x00, 0x00, 1}},
 	} {
 		if got := c.a.Append([]byte{0xaa})[1:]; !bytes.Equal(got, c.want) {
 			t.Errorf("%s: % x, want % x", c.name, got, c.want)
@@ -49,7 +49,7 @@ func TestAckBytes(t *testing.T) {
 func TestAckErrors(t *testing.T) {
 	for _, b := range [][]byte{
 		{0x00, 0x80, 0x00, 0x00},             // the spare bit
-		{0x07, 0x00, 0x00, 0x00, 1},          // no such trouble
+		{0x07, 0x00, 0x00, 0x00, 1},          // no such reason
 		{0x09, 0x02, 0x00, 0x00, 1},          // nothing processed, but a window
 		{0x09, 0x00, 0x01, 0x00, 1},          // nothing processed, but a sequence
 		{0x00, 0x05, 0x00, 0x00, 0x04},       // a bit above the window

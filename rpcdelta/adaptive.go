@@ -11,8 +11,8 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// newCoder returns the coder of a codec for frames that refer to the last ring frames in known. late
-// selects whether payloads can be decoded whose baseline is older than the state.
+// newCoder returns the coder of a codec for frames that refer to the last ring frames in known.
+// late selects whether payloads can be decoded whose baseline is older than the state.
 func newCoder(s *schema.Schema, codec Codec, p *prior.Prior, ring int, known *adaptive.Frames, scratch *adaptive.Coder, late bool) coder {
 	if codec == Adaptive {
 		return newAdaptiveCoder(modelOf(s, p), ring, known, scratch, late)

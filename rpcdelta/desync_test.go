@@ -60,13 +60,13 @@ func checkDesync(t *testing.T, v variant) {
 			t.Errorf("%d deltas of 200 frames", n)
 		}
 		if x.dec.resetReason != nil {
-			t.Errorf("still in trouble: %v", x.dec.resetReason)
+			t.Errorf("a reset is still requested: %v", x.dec.resetReason)
 		}
 	}
 }
 
 // TestDesyncStays verifies that missing baselines after a desync do not replace the reported
-// trouble.
+// reason.
 func TestDesyncStays(t *testing.T) { forVariants(t, checkDesyncStays) }
 
 func checkDesyncStays(t *testing.T, v variant) {
@@ -92,7 +92,7 @@ func checkDesyncStays(t *testing.T, v variant) {
 	}
 	p.receive(t)
 	if a := p.acknowledge(t); a.ResetReason != nil {
-		t.Errorf("%+v, want no trouble", a)
+		t.Errorf("%+v, want no reset", a)
 	}
 }
 

@@ -96,11 +96,11 @@ func (e *Encoder) Held() int { return e.held }
 // AppendHeld appends the payload of the oldest held frames, as many as fit. Call it until Held
 // returns 0. If no frame is held, it returns dst unchanged. It does not allocate once warm.
 func (e *Encoder) AppendHeld(dst []byte) ([]byte, Info) {
-	first, payloads, most := e.next-uint64(e.held), e.redundancy.choose(), e.held
+	first, payloads, fresh := e.next-uint64(e.held), e.redundancy.choose(), e.held
 	if !e.cfg.combines() {
-		most = min(most, 1)
+		fresh = min(fresh, 1)
 	}
-	for fresh := most; fresh > 0; fresh-- {
+	for ; fresh > 0; fresh-- {
 		n := first + uint64(fresh) - 1
 		h, out, older, ok := e.append(dst, &e.sent.Get(n).Frame, n, fresh, payloads)
 		if ok {

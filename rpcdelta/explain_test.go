@@ -10,8 +10,8 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// TestExplain checks that the parts of any payload add up to what an inspect.Profile measures, that each
-// frame has each component once, and that a forecast plus its residual is the decoded value.
+// TestExplain checks that the parts of any payload add up to what an inspect.Profile measures, that
+// each frame has each component once, and that a forecast plus its residual is the decoded value.
 func TestExplain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pick := schematest.FromRapid(t)

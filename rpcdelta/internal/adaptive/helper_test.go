@@ -64,7 +64,7 @@ func span(f *adaptive.Field, k int) (lo, hi int64) {
 	return 0, 1<<w - 1
 }
 
-// inRange reports whether a row is within its fields' ranges.
+// inRange reports whether a frame is within its fields' ranges.
 func inRange(fields []adaptive.Field, r *schema.Frame) bool {
 	for i := range fields {
 		f := &fields[i]
@@ -88,7 +88,7 @@ func inRange(fields []adaptive.Field, r *schema.Frame) bool {
 	return true
 }
 
-func newRow(fields []adaptive.Field) *schema.Frame {
+func newFrame(fields []adaptive.Field) *schema.Frame {
 	n, blobs := 0, 0
 	for _, f := range fields {
 		if f.Kind == adaptive.Bytes {
@@ -100,21 +100,22 @@ func newRow(fields []adaptive.Field) *schema.Frame {
 	return &schema.Frame{Ints: make([]int32, n), Bytes: make([][]byte, blobs)}
 }
 
-func newRows(fields []adaptive.Field) []*schema.Frame {
-	rows := make([]*schema.Frame, adaptive.MaxFrames)
-	for i := range rows {
-		rows[i] = newRow(fields)
+func newFrames(fields []adaptive.Field) []*schema.Frame {
+	frames := make([]*schema.Frame, adaptive.MaxFrames)
+	for i := range frames {
+		frames[i] = newFrame(fields)
 	}
-	return rows
+	return frames
 }
 
 func equal(a, b *schema.Frame) bool {
 	return slices.Equal(a.Ints, b.Ints) && slices.EqualFunc(a.Bytes, b.Bytes, slices.Equal)
 }
 
-// randomRow returns a row that follows old. Each field is unchanged, a little different or random.
-func randomRow(r *rand.Rand, fields []adaptive.Field, old *schema.Frame) *schema.Frame {
-	x := newRow(fields)
+// randomFrame returns a frame that follows old. Each field is unchanged, a little different or
+// random.
+func randomFrame(r *rand.Rand, fields []adaptive.Field, old *schema.Frame) *schema.Frame {
+	x := newFrame(fields)
 	for i := range fields {
 		f := &fields[i]
 		mode := r.IntN(8)
@@ -155,11 +156,11 @@ func randomBytes(r *rand.Rand, f *adaptive.Field, old *schema.Frame, mode int) [
 	return b
 }
 
-// smoothRows returns n rows of a vehicle that moves smoothly.
-func smoothRows(n int) []*schema.Frame {
+// smoothFrames returns n frames of a vehicle that moves smoothly.
+func smoothFrames(n int) []*schema.Frame {
 	r := rand.New(rand.NewPCG(1, 2))
 	out := make([]*schema.Frame, n)
-	x := newRow(vehicleFields).Ints
+	x := newFrame(vehicleFields).Ints
 	x[6] = 3
 	for i := range n {
 		for k := range 3 {
@@ -182,7 +183,7 @@ func smoothRows(n int) []*schema.Frame {
 
 // frameSize returns the numbers of components and byte strings of a frame.
 func frameSize(fields []adaptive.Field) (ints, blobs int) {
-	r := newRow(fields)
+	r := newFrame(fields)
 	return len(r.Ints), len(r.Bytes)
 }
 
@@ -217,15 +218,15 @@ func (e *end) learn(seq uint64, r *schema.Frame) {
 	e.state.Learn(seq, e.known)
 }
 
-// encode appends the payload of rows, of which the last has the sequence number newest.
-func (e *end) encode(dst []byte, rows []*schema.Frame, newest, base uint64, hasBase bool) []byte {
-	p := adaptive.Payload{Frames: rows, Newest: newest, Base: base, HasBase: hasBase}
+// encode appends the payload of frames, of which the last has the sequence number newest.
+func (e *end) encode(dst []byte, frames []*schema.Frame, newest, base uint64, hasBase bool) []byte {
+	p := adaptive.Payload{Frames: frames, Newest: newest, Base: base, HasBase: hasBase}
 	return e.coder.Encode(dst, &p, e.state, e.known)
 }
 
-// decode decodes src into rows and returns the number of rows received.
-func (e *end) decode(rows []*schema.Frame, src []byte, newest, base uint64, hasBase bool) (int, error) {
-	p := adaptive.Payload{Frames: rows, Newest: newest, Base: base, HasBase: hasBase}
+// decode decodes src into frames and returns the number of frames received.
+func (e *end) decode(frames []*schema.Frame, src []byte, newest, base uint64, hasBase bool) (int, error) {
+	p := adaptive.Payload{Frames: frames, Newest: newest, Base: base, HasBase: hasBase}
 	err := e.coder.Decode(src, &p, e.state, e.known)
 	return len(p.Frames), err
 }

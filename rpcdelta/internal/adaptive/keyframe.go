@@ -144,8 +144,8 @@ func (c *payloadCodec[M]) keyframeBytes(frame *schema.Frame, g *group) (err erro
 	return nil
 }
 
-// KeyframeBytes returns the approximate size of a payload that has frame as its only frame: at most one
-// byte too many, and a few bytes too few if the payload ends in zeros.
+// KeyframeBytes returns the approximate size of a payload that has frame as its only frame: at most
+// one byte too many, and a few bytes too few if the payload ends in zeros.
 func (m *Model) KeyframeBytes(frame *schema.Frame) int {
 	s := keyframeSize{bits: 1} // one frame
 	for i := range m.groups {

@@ -10,7 +10,7 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// link sends rows from a client to a server. Payloads may be lost, and acks are late.
+// link sends frames from a client to a server. Payloads may be lost, and acks are late.
 type link struct {
 	t       *rapid.T
 	fields  []adaptive.Field
@@ -30,7 +30,7 @@ func (l *link) send(r *rand.Rand, lost bool) {
 	if seq > 0 {
 		old = l.sent[seq-1]
 	}
-	l.sent = append(l.sent, randomRow(r, l.fields, old))
+	l.sent = append(l.sent, randomFrame(r, l.fields, old))
 	base := uint64(max(0, l.newest))
 	has := l.newest >= 0 && int64(seq)-l.newest < int64(l.ring)
 	if has && !l.client.state.Learn(base, l.client.known) {
@@ -41,8 +41,8 @@ func (l *link) send(r *rand.Rand, lost bool) {
 		limit = int(seq - base)
 	}
 	n := 1 + r.IntN(min(limit, adaptive.MaxFrames))
-	rows := l.sent[int(seq)+1-n:]
-	payload := l.client.encode(nil, rows, seq, base, has)
+	frames := l.sent[int(seq)+1-n:]
+	payload := l.client.encode(nil, frames, seq, base, has)
 	if lost {
 		return
 	}
@@ -54,7 +54,7 @@ func (l *link) send(r *rand.Rand, lost bool) {
 	}
 	got, err := l.server.decode(l.out, payload, seq, base, has)
 	if err != nil || got != n {
-		l.t.Fatalf("frame %d: %d of %d rows, %v", seq, got, n, err)
+		l.t.Fatalf("frame %d: %d of %d frames, %v", seq, got, n, err)
 	}
 	for i := range n {
 		at := seq + 1 - uint64(n) + uint64(i)
@@ -88,7 +88,7 @@ func TestLinkIsLossless(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		l := &link{t: t, fields: [][]adaptive.Field{vehicleFields, allKinds}[k], ring: ring, newest: -1, top: -1}
 		l.client, l.server = newEnd(models[k], l.fields, ring), newEnd(models[k], l.fields, ring)
-		l.out = newRows(l.fields)
+		l.out = newFrames(l.fields)
 		for range rapid.IntRange(1, 300).Draw(t, "frames") {
 			l.send(r, r.IntN(100) < loss)
 			if r.IntN(3) == 0 {

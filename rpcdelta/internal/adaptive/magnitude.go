@@ -89,8 +89,8 @@ func log2(x int64) int32 {
 	return int32(n<<10 | int(uint64(x)<<(uint(63-n)&63)>>53&1023))
 }
 
-// residualContext is what the residuals of a row so far tell about the next one. Magnitudes are
-// log2 in Q10 of Q6.
+// residualContext is what the residuals of a frame so far predict about the next one. Magnitudes
+// are log2 in Q10 of Q6.
 type residualContext struct {
 	near int32 // magnitude of the previous residual in the field, or 0
 	run  int32 // running mean of how much residuals exceeded their expected magnitude
@@ -109,7 +109,7 @@ func (s *residualContext) observe(magnitude, expected int32) {
 }
 
 // inputs returns the terms that adjust an expected magnitude: the previous residual of the field,
-// the residuals of the row, and the predicted offset from the reference, off.
+// the residuals of the frame, and the predicted offset from the reference, off.
 func (s *residualContext) inputs(expected int32, off int64) (near, run, offset int32) {
 	if s.near != 0 {
 		near = max(-maxContext, min(maxContext, s.near-expected))

@@ -134,7 +134,7 @@ func (b *builder) build() {
 			}
 		}
 	}
-	before := uint(1) // the number of rows
+	before := uint(1) // the number of frames
 	for i := range b.m.groups {
 		g := &b.m.groups[i]
 		g.diffsAt, g.diffShift = g.at, 8*uint(max(0, 8-g.n))

@@ -12,8 +12,8 @@ type Payload struct {
 	Frames []*schema.Frame
 	// Newest is the sequence number of the last frame.
 	Newest uint64
-	// Base is the sequence number of the baseline, which the first frame is coded against. Without a
-	// baseline the first frame is a keyframe and Base is ignored.
+	// Base is the sequence number of the baseline, which the first frame is coded against. Without
+	// a baseline the first frame is a keyframe and Base is ignored.
 	Base    uint64
 	HasBase bool
 	// FreeBits is the number of low bits, 0 to 7, of the last byte of the header that precedes the
@@ -36,11 +36,12 @@ type Coder struct{ codec payloadCodec[encoding] }
 // OldestBits returns the number of bits that the last encoded payload had after its oldest frame.
 func (c *Coder) OldestBits() int { return c.codec.oldest }
 
-// Encode appends the coded frames of p to dst and returns the extended slice. If p.FreeBits is not 0,
-// those bits of dst's last byte must be zero. The baseline must be in known, must be the last frame
-// that s has learned, and must be older than all frames, by less than the ring of s. Without a
-// baseline only the initial state of s's model is read. Encode panics if these conditions do not
-// hold, or if the number of frames is 0 or more than [MaxFrames]. It does not allocate if dst has room.
+// Encode appends the coded frames of p to dst and returns the extended slice. If p.FreeBits is not
+// 0, those bits of dst's last byte must be zero. The baseline must be in known, must be the last
+// frame that s has learned, and must be older than all frames, by less than the ring of s. Without
+// a baseline only the initial state of s's model is read. Encode panics if these conditions do not
+// hold, or if the number of frames is 0 or more than [MaxFrames]. It does not allocate if dst has
+// room.
 func (c *Coder) Encode(dst []byte, p *Payload, s *State, known *Frames) []byte {
 	if len(p.Frames) == 0 || len(p.Frames) > p.maxFrames() {
 		panic("adaptive: invalid number of frames")
@@ -53,13 +54,13 @@ func (c *Coder) Encode(dst []byte, p *Payload, s *State, known *Frames) []byte {
 	return x.enc.Finish()
 }
 
-// Decode decodes src into p.Frames, which must have room for [MaxFrames] frames or for the distance from
-// the baseline to the newest frame, and cuts p.Frames to the frames received. s and known are those of
-// [Coder.Encode]. If p.FreeBits is not 0, src begins with the header's last byte. All decoded
-// components are within their field's range. Byte strings are overwritten in place and grow to at
-// most their field's maximum length. The error is [ErrMalformed], or [ErrBaseline] if the baseline
-// is not in known or is not the last frame that s has learned; the frames are undefined then. src is
-// not modified.
+// Decode decodes src into p.Frames, which must have room for [MaxFrames] frames or for the distance
+// from the baseline to the newest frame, and cuts p.Frames to the frames received. s and known are
+// those of [Coder.Encode]. If p.FreeBits is not 0, src begins with the header's last byte. All
+// decoded components are within their field's range. Byte strings are overwritten in place and grow
+// to at most their field's maximum length. The error is [ErrMalformed], or [ErrBaseline] if the
+// baseline is not in known or is not the last frame that s has learned; the frames are undefined
+// then. src is not modified.
 func (c *Coder) Decode(src []byte, p *Payload, s *State, known *Frames) error {
 	x := (*payloadCodec[decoding])(&c.codec)
 	x.dec.Reset(src, p.FreeBits)

@@ -90,8 +90,8 @@ func (p *Prior) applyKind(m *Model, x paramRef) {
 	s.param(&m.initial, m, x)
 }
 
-// Compile compiles the fields of a frame that is sent rateHz times per second, for streams that start
-// from p. The fields must be valid: disjoint components, ordered bounds.
+// Compile compiles the fields of a frame that is sent rateHz times per second, for streams that
+// start from p. The fields must be valid: disjoint components, ordered bounds.
 func (p *Prior) Compile(fields []Field, rateHz float64) *Model {
 	m := &Model{tables: p.tables}
 	if !(rateHz > 0) {

@@ -15,12 +15,12 @@ func TestLearnLate(t *testing.T) {
 		r := rand.New(rand.NewPCG(uint64(ring), 1))
 		early, late := newEnd(m, vehicleFields, ring), newEnd(m, vehicleFields, ring)
 		first := early.state.Hash()
-		for i, row := range smoothRows(400) {
+		for i, frame := range smoothFrames(400) {
 			if r.IntN(8) == 0 {
 				continue // lost
 			}
-			early.learn(uint64(i), row)
-			late.accept(uint64(i), row)
+			early.learn(uint64(i), frame)
+			late.accept(uint64(i), frame)
 			if r.IntN(60) != 0 {
 				continue
 			}
@@ -44,24 +44,24 @@ func TestReach(t *testing.T) {
 	ints, blobs := frameSize(vehicleFields)
 	short := &end{state: m.NewState(0), known: adaptive.NewFrames(ints, blobs, adaptive.LearnReach)}
 	long := &end{state: m.NewState(0), known: adaptive.NewFrames(ints, blobs, 300)}
-	rows := smoothRows(300)
-	for i, row := range rows[:236] {
+	frames := smoothFrames(300)
+	for i, frame := range frames[:236] {
 		seq := uint64(i)
-		short.learn(seq, row)
-		long.known.Put(seq, row)
+		short.learn(seq, frame)
+		long.known.Put(seq, frame)
 		long.state.Learn(seq, long.known)
 		if short.state.Hash() != long.state.Hash() {
 			t.Fatalf("learning %d reads frames more than LearnReach older", i)
 		}
 		for _, d := range []int{1, 9, 63} {
 			newest := seq + uint64(d)
-			want := long.encode(nil, rows[i+d:i+d+1], newest, seq, true)
+			want := long.encode(nil, frames[i+d:i+d+1], newest, seq, true)
 			only := adaptive.NewFrames(ints, blobs, adaptive.MaxRing)
 			for q := max(0, i+d-adaptive.MaxRing+1); q <= i; q++ {
-				only.Put(uint64(q), rows[q])
+				only.Put(uint64(q), frames[q])
 			}
 			bounded := &end{state: long.state, known: only}
-			if got := bounded.encode(nil, rows[i+d:i+d+1], newest, seq, true); string(got) != string(want) {
+			if got := bounded.encode(nil, frames[i+d:i+d+1], newest, seq, true); string(got) != string(want) {
 				t.Fatalf("coding %d against %d reads frames beyond the ring", newest, i)
 			}
 		}
