@@ -7,18 +7,19 @@ import (
 
 // Errors of AppendDecode.
 var (
-	// ErrZeroControl means that a control byte is 0.
+	// ErrZeroControl reports a control byte of 0.
 	ErrZeroControl = errors.New("rle: control byte is zero")
-	// ErrTruncated means that the code ends within a run or a literal.
+	// ErrTruncated reports that the code ends within a run or a literal.
 	ErrTruncated = errors.New("rle: code is cut short")
-	// ErrTooLong means that the code stands for more bytes than the caller's limit.
+	// ErrTooLong reports that the code decodes to more bytes than the caller's limit.
 	ErrTooLong = errors.New("rle: decoded bytes exceed the limit")
 )
 
-// AppendDecode appends the bytes that src stands for to dst and returns the extended slice. At most limit bytes are
-// appended; limit is checked before dst grows for them. The error is ErrZeroControl, ErrTruncated or ErrTooLong, for
-// the first token at fault; dst is then returned with its length unchanged, though bytes past its length may have been
-// overwritten. Nothing is allocated if dst has room. The free capacity of dst must not overlap src.
+// AppendDecode appends the bytes that src stands for to dst and returns the extended slice. At most
+// limit bytes are appended; limit is checked before dst grows for them. The error is
+// ErrZeroControl, ErrTruncated or ErrTooLong, for the first token at fault; dst is then returned
+// with its length unchanged, though bytes past its length may have been overwritten. Nothing is
+// allocated if dst has room. The free capacity of dst must not overlap src.
 func AppendDecode(dst, src []byte, limit int) ([]byte, error) {
 	out := dst
 	for len(src) > 0 {
@@ -44,8 +45,8 @@ func AppendDecode(dst, src []byte, limit int) ([]byte, error) {
 	return out, nil
 }
 
-// Token gives how many bytes the token stands for that has this control byte, and how
-// many it takes, that one included. A control byte of 0 gives 0 and 2.
+// Token returns the number of plain bytes of the token with this control byte, and the size of the
+// token in bytes. It returns 0 and 2 for a control byte of 0.
 func Token(control byte) (n, size int) {
 	if c := int(control); c > maxRun {
 		return c - maxRun, 1 + c - maxRun

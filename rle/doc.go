@@ -1,4 +1,5 @@
-// Package rle is the paper's run-length code for byte strings, meant for the mostly-zero XOR of two frames.
+// Package rle is the run-length code of the uplink article, meant for the mostly-zero XOR of two
+// frames.
 //
 // A code is a sequence of tokens, each a control byte c and what it announces:
 //
@@ -6,9 +7,9 @@
 //	129 to 255  the next c-128 bytes as they are (a literal)
 //	0           invalid
 //
-// [AppendEncode] always writes the shortest code there is, at most ceil(n/127) bytes longer than its n bytes of input.
-// [AppendDecode] reads any valid code, shortest or not. The code does not carry its own length: it ends where the
-// caller's slice ends.
+// [AppendEncode] always writes the shortest code there is, at most ceil(n/127) bytes longer than
+// its n bytes of input. [AppendDecode] reads any valid code, shortest or not. The code does not
+// carry its own length: it ends where the caller's slice ends.
 //
 // The functions keep no state and may be called concurrently on distinct slices.
 package rle

@@ -5,10 +5,11 @@ import (
 	"math/bits"
 )
 
-// AppendEncode appends the shortest code of src to dst and returns the extended slice. The code is never longer than
-// n + ceil(n/127) bytes for n bytes of input, and empty for none. Among codes of the same length the choice is fixed:
-// the same src always gives the same bytes. It takes time linear in len(src) and allocates nothing if dst has room.
-// The free capacity of dst must not overlap src.
+// AppendEncode appends the shortest code of src to dst and returns the extended slice. The code is
+// never longer than n + ceil(n/127) bytes for n bytes of input, and empty for none. Among codes of
+// the same length the choice is fixed: the same src always gives the same bytes. It takes time
+// linear in len(src) and allocates nothing if dst has room. The free capacity of dst must not
+// overlap src.
 func AppendEncode(dst, src []byte) []byte {
 	for at := 0; at < len(src); {
 		seg := nextSegment(src, at)
@@ -42,24 +43,24 @@ func EncodedLen(src []byte) int {
 	return n
 }
 
-// segment is a stretch of src, given by where its three parts end, each possibly empty: a literal, runs of two, and
-// equal bytes for as many runs as they take.
+// segment is a stretch of src, given by where its three parts end, each possibly empty: a literal,
+// runs of two, and equal bytes for as many runs as they take.
 type segment struct {
 	literal, pairs, end int
 }
 
-// nextSegment returns the segment of a shortest code that starts at src[at]. Why the code is shortest:
+// nextSegment returns the segment of a shortest code that starts at src[at]. Proof:
 //
-// Split src into maximal stretches of equal bytes. A stretch of three or more costs two bytes as a run. In a literal
-// it would cost its length and could at best save the control byte of a second literal, so it is never better there.
-// A stretch of two costs two bytes either way: it joins a literal only if that lets one literal reach the next single
-// byte. What remains is to cover the single bytes between two long stretches with the fewest literals, each a window
-// of at most 127 bytes: to begin each at the first byte not covered is best, as always when points on a line are
-// covered by intervals, and the last one then also reaches furthest.
+// Split src into maximal stretches of equal bytes. A stretch of three or more costs two bytes as a
+// run. In a literal it would cost its length and could at best save the control byte of a second
+// literal, so it is never better there. A stretch of two costs two bytes either way: it joins a
+// literal only if that lets one literal reach the next single byte. The single bytes between two
+// long stretches are covered by the fewest literals of at most 127 bytes if each literal starts at
+// the first byte not covered, and the last one then also reaches furthest.
 //
-// The one case left is a stretch of 128k+1 bytes. Its odd byte would cost two as a run, but one at the end of the
-// literal before. Where no such literal is open, or it is full, the odd byte begins the next one instead: that costs
-// at most the two bytes which it would cost alone.
+// A stretch of 128k+1 bytes remains. Its odd byte would cost two bytes as a run, but one at the end
+// of the literal before. If no such literal is open, or it is full, the odd byte starts the next
+// one, at a cost of at most two bytes.
 func nextSegment(src []byte, at int) segment {
 	literal := at // the literal is src[at:literal]; from there to i are pairs
 	for i := at; i < len(src); {
@@ -89,7 +90,8 @@ const (
 	highs = 0x8080808080808080
 )
 
-// singles returns how many bytes at the start of b differ from the byte after them, at most 8; the first is known to.
+// singles returns the number of bytes at the start of b, at most 8, that differ from the byte after
+// them. The first byte must differ.
 func singles(b []byte) int {
 	if len(b) < 9 {
 		return 1
@@ -99,7 +101,7 @@ func singles(b []byte) int {
 	return bits.TrailingZeros64((diff-ones)&^diff&highs) / 8
 }
 
-// stretch returns how many bytes at the start of b equal the first; b is not empty.
+// stretch returns the number of bytes at the start of b that equal the first. b is not empty.
 func stretch(b []byte) int {
 	if len(b) == 1 || b[0] != b[1] {
 		return 1

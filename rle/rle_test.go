@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"testing"
+
+	"pgregory.net/rapid"
 )
 
 // vectors is testdata/rle.json, whose first field says what the bytes mean.
@@ -17,7 +19,8 @@ type vectors struct {
 	DecodeOnly    []vector `json:"decode_only"`
 }
 
-// vector has its plain bytes in one of three forms: as they are, [byte, count], or [first, how many more by one each].
+// vector has its plain bytes in one of three forms: as they are, [byte, count], or [first, how many
+// more by one each].
 type vector struct {
 	Note        string  `json:"note"`
 	Plain       string  `json:"plain"`
@@ -68,51 +71,38 @@ func (v vector) plain(t *testing.T) []byte {
 	return unhex(t, v.Plain)
 }
 
-func TestVectorsEncode(t *testing.T) {
-	for _, v := range loadVectors(t).EncodeExactly {
-		t.Run(v.Note, func(t *testing.T) {
-			plain := v.plain(t)
-			code := AppendEncode(nil, plain)
-			switch {
-			case v.Coded != nil:
-				if want := unhex(t, *v.Coded); !bytes.Equal(code, want) {
-					t.Errorf("code %x, want %x", code, want)
-				}
-			case v.CodedLen == nil:
-				t.Fatal("the vector wants nothing")
-			case len(code) != *v.CodedLen:
-				t.Errorf("code of %d bytes, want %d", len(code), *v.CodedLen)
+// TestVectors checks the vectors of testdata/rle.json.
+func TestVectors(t *testing.T) {
+	all := loadVectors(t)
+	for _, v := range all.EncodeExactly {
+		plain := v.plain(t)
+		code := AppendEncode(nil, plain)
+		switch {
+		case v.Coded != nil:
+			if want := unhex(t, *v.Coded); !bytes.Equal(code, want) {
+				t.Errorf("%s: code %x, want %x", v.Note, code, want)
 			}
-			check(t, plain, len(code))
-		})
+		case v.CodedLen == nil || len(code) != *v.CodedLen:
+			t.Errorf("%s: code of %d bytes, want %v", v.Note, len(code), v.CodedLen)
+		}
+		check(t, plain, len(code))
 	}
-}
-
-func TestVectorsDecode(t *testing.T) {
-	for _, v := range loadVectors(t).DecodeOnly {
-		t.Run(v.Note, func(t *testing.T) {
-			plain := v.plain(t)
-			got, err := AppendDecode(nil, unhex(t, *v.Coded), len(plain))
-			if err != nil || !bytes.Equal(got, plain) {
-				t.Errorf("got %x, %v", got, err)
-			}
-		})
+	for _, v := range all.DecodeOnly {
+		plain := v.plain(t)
+		got, err := AppendDecode(nil, unhex(t, *v.Coded), len(plain))
+		if err != nil || !bytes.Equal(got, plain) {
+			t.Errorf("%s: got %x, %v", v.Note, got, err)
+		}
 	}
-}
-
-func TestVectorsDecodeErrors(t *testing.T) {
-	for _, v := range loadVectors(t).DecodeErrors {
-		t.Run(v.Note, func(t *testing.T) {
-			limit := 1 << 20
-			if v.Limit != nil {
-				limit = *v.Limit
-			}
-			dst := []byte("dst")
-			got, err := AppendDecode(dst, unhex(t, *v.Coded), limit)
-			if err == nil || string(got) != "dst" {
-				t.Errorf("got %x, %v", got, err)
-			}
-		})
+	for _, v := range all.DecodeErrors {
+		limit := 1 << 20
+		if v.Limit != nil {
+			limit = *v.Limit
+		}
+		got, err := AppendDecode([]byte("dst"), unhex(t, *v.Coded), limit)
+		if err == nil || string(got) != "dst" {
+			t.Errorf("%s: got %x, %v", v.Note, got, err)
+		}
 	}
 }
 
@@ -146,7 +136,8 @@ func TestDecodeErrors(t *testing.T) {
 	}
 }
 
-// TestDecodeAllocatesWithinLimit decodes what stands for a lot into a slice that has room for the limit.
+// TestDecodeAllocatesWithinLimit decodes what stands for a lot into a slice that has room for the
+// limit.
 func TestDecodeAllocatesWithinLimit(t *testing.T) {
 	bomb := bytes.Repeat([]byte{128, 1}, 1000)
 	dst := make([]byte, 0, 256)
@@ -175,8 +166,8 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
-// benchInputs are the XOR of two frames that differ in 6 of 64 bytes, none at all, random bytes, and text-like bytes
-// with many stretches of two.
+// benchInputs are the XOR of two frames that differ in 6 of 64 bytes, none at all, random bytes,
+// and text-like bytes with many stretches of two.
 func benchInputs() map[string][]byte {
 	rng := rand.New(rand.NewPCG(1, 2))
 	sparse := make([]byte, 64)
@@ -230,6 +221,21 @@ func BenchmarkAppendDecode(b *testing.B) {
 			if _, err := AppendDecode(dst, code, len(src)); err != nil {
 				b.Fatal(err)
 			}
+		}
+	})
+}
+
+// TestToken checks that the tokens of a code add up to its length and to that of the plain bytes.
+func TestToken(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		src := rapid.SliceOf(rapid.ByteMax(2)).Draw(t, "src")
+		code, plain := AppendEncode(nil, src), 0
+		for len(code) > 0 {
+			n, size := Token(code[0])
+			plain, code = plain+n, code[size:]
+		}
+		if plain != len(src) {
+			t.Fatalf("%d bytes of %d", plain, len(src))
 		}
 	})
 }

@@ -3,6 +3,7 @@ package rpcdelta
 import (
 	"encoding/binary"
 
+	"github.com/uplink-rpc/uplink/internal/seq"
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/wire"
 )
 
@@ -31,9 +32,10 @@ type Ack struct {
 }
 
 // An ack begins with 32 bits, low bit first: the form (0 short, 1 long); in the short form the RPC
-// number (3), in the long form the reason for a reset (2) and none (1); epoch (3); whole (1); raw (1); the length
-// of the window (6); a zero; Seq (16). In the long form, a byte with the RPC number follows. If raw
-// is set, the window follows in whole bytes, low bit first; otherwise all of its bits are set.
+// number (3), in the long form the reason for a reset (2) and none (1); epoch (3); whole (1); raw
+// (1); the length of the window (6); a zero; Seq (16). In the long form, a byte with the RPC number
+// follows. If raw is set, the window follows in whole bytes, low bit first; otherwise all of its
+// bits are set.
 const (
 	maxShortAckRPC = 7
 
@@ -56,8 +58,8 @@ func resetCode(reason error) uint32 {
 	return 1
 }
 
-// Append appends the ack and returns the extended slice. It has 4 bytes if there is no reset is requested, there is
-// no hole in the window and the RPC number is below 8, and at most 13 bytes.
+// Append appends the ack and returns the extended slice. It has 4 bytes if there is no reset is
+// requested, there is no hole in the window and the RPC number is below 8, and at most 13 bytes.
 func (a *Ack) Append(dst []byte) []byte {
 	v := uint32(a.Epoch)<<4 | uint32(a.Len)<<9 | uint32(a.Seq)<<16
 	long := a.None || a.ResetReason != nil || a.RPC > maxShortAckRPC
@@ -72,7 +74,7 @@ func (a *Ack) Append(dst []byte) []byte {
 	if a.Whole {
 		v |= ackWhole
 	}
-	raw := a.Window != windowMask(a.Len)
+	raw := a.Window != seq.Mask(uint64(a.Len))
 	if raw {
 		v |= ackRaw
 	}
@@ -81,11 +83,7 @@ func (a *Ack) Append(dst []byte) []byte {
 		dst = append(dst, a.RPC)
 	}
 	if raw {
-		w := a.Window
-		for i := 0; i < a.Len; i += 8 {
-			dst = append(dst, byte(w))
-			w >>= 8
-		}
+		dst = seq.AppendBits(dst, a.Window, (a.Len+7)/8)
 	}
 	return dst
 }
@@ -119,22 +117,16 @@ func ParseAck(b []byte) (a Ack, rest []byte, err error) {
 	if a.None && (a.Seq != 0 || a.Len != 0) {
 		return a, nil, wire.Malformed("an ack of nothing names a payload")
 	}
-	a.Window = windowMask(a.Len)
+	a.Window = seq.Mask(uint64(a.Len))
 	if v&ackRaw != 0 {
-		n := (a.Len + 7) / 8
-		if len(rest) < n {
+		w, behind, ok := seq.ParseBits(rest, (a.Len+7)/8)
+		if !ok {
 			return a, nil, wire.Malformed("an ack ends in its window")
-		}
-		w := uint64(0)
-		for i, c := range rest[:n] {
-			w |= uint64(c) << (8 * i)
 		}
 		if w&^a.Window != 0 {
 			return a, nil, wire.Malformed("an ack's window is longer than it says")
 		}
-		a.Window, rest = w, rest[n:]
+		a.Window, rest = w, behind
 	}
 	return a, rest, nil
 }
-
-func windowMask(n int) uint64 { return 1<<n - 1 }

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/uplink-rpc/uplink/internal/seq"
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/wire"
 	"github.com/uplink-rpc/uplink/schema"
 )
@@ -28,7 +29,7 @@ func TestAckBytes(t *testing.T) {
 		{"missing baseline", Ack{RPC: 1, ResetReason: ErrBaselineMissing, Seq: 7}, []byte{0x03, 0x00, 0x07, 0x00, 1}},
 		{"desync", Ack{RPC: 1, ResetReason: ErrDesync, Seq: 7, Len: 2, Window: 1}, []byte{0x05, 0x05, 0x07, 0x00, 1, 0x01}},
 		{"nothing yet", Ack{RPC: 1, None: true}, []byte{0x09, 0x00, 0x00, 0x00, 1}},
-		{"nothing yet, in trouble", Ack{RPC: 1, None: true, ResetReason: ErrBaselineMissing}, []byte{0x0b, 0x00, 0x00, 0x00, 1}},
+		{"nothing yet, reset requested", Ack{RPC: 1, None: true, ResetReason: ErrBaselineMissing}, []byte{0x0b, 0x00, 0x00, 0x00, 1}},
 	} {
 		if got := c.a.Append([]byte{0xaa})[1:]; !bytes.Equal(got, c.want) {
 			t.Errorf("%s: % x, want % x", c.name, got, c.want)
@@ -48,7 +49,7 @@ func TestAckBytes(t *testing.T) {
 func TestAckErrors(t *testing.T) {
 	for _, b := range [][]byte{
 		{0x00, 0x80, 0x00, 0x00},             // the spare bit
-		{0x07, 0x00, 0x00, 0x00, 1},          // no such trouble
+		{0x07, 0x00, 0x00, 0x00, 1},          // no such reason
 		{0x09, 0x02, 0x00, 0x00, 1},          // nothing processed, but a window
 		{0x09, 0x00, 0x01, 0x00, 1},          // nothing processed, but a sequence
 		{0x00, 0x05, 0x00, 0x00, 0x04},       // a bit above the window
@@ -71,7 +72,7 @@ func drawAck(t *rapid.T) Ack {
 	if !a.None {
 		a.Seq = rapid.Uint16().Draw(t, "seq")
 		a.Len = rapid.IntRange(0, ackWindow).Draw(t, "len")
-		a.Window = rapid.Uint64Max(windowMask(a.Len)).Draw(t, "window")
+		a.Window = rapid.Uint64Max(seq.Mask(uint64(a.Len))).Draw(t, "window")
 	}
 	return a
 }
@@ -110,7 +111,7 @@ func checkackWindow(t *testing.T, v variant) {
 	}
 	for n := range 70 {
 		a := next()
-		want := Ack{Seq: uint16(n), Len: min(n, ackWindow), Window: windowMask(min(n, ackWindow)), Whole: n <= ackWindow}
+		want := Ack{Seq: uint16(n), Len: min(n, ackWindow), Window: seq.Mask(uint64(min(n, ackWindow))), Whole: n <= ackWindow}
 		if a != want {
 			t.Fatalf("frame %d: %+v, want %+v", n, a, want)
 		}
@@ -124,7 +125,7 @@ func checkackWindow(t *testing.T, v variant) {
 	}
 	p.acknowledge(t) // 70 is the baseline of 71 to 74
 	for n := range 4 {
-		if a, want := next(), (Ack{Epoch: 1, Seq: 71 + uint16(n), Len: n, Window: windowMask(n)}); a != want {
+		if a, want := next(), (Ack{Epoch: 1, Seq: 71 + uint16(n), Len: n, Window: seq.Mask(uint64(n))}); a != want {
 			t.Errorf("%+v, want %+v", a, want)
 		}
 	}

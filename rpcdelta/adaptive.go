@@ -5,10 +5,20 @@ import (
 
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/cost"
+	"github.com/uplink-rpc/uplink/rpcdelta/internal/packed"
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/wire"
 	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 )
+
+// newCoder returns the coder of a codec for frames that refer to the last ring frames in known.
+// late selects whether payloads can be decoded whose baseline is older than the state.
+func newCoder(s *schema.Schema, codec Codec, p *prior.Prior, ring int, known *adaptive.Frames, scratch *adaptive.Coder, late bool) coder {
+	if codec == Adaptive {
+		return newAdaptiveCoder(modelOf(s, p), ring, known, scratch, late)
+	}
+	return rleCoder{packed.NewCodec(packed.Of(s))}
+}
 
 // adaptiveCoder is the codec that predicts components and codes residuals with a range coder; see
 // docs/codec.md.
@@ -16,18 +26,15 @@ type adaptiveCoder struct {
 	coder       *adaptive.Coder
 	known       *adaptive.Frames // accepted frames
 	model       *adaptive.Model
-	state       *adaptive.State // at the newest baseline
-	checkpoints *checkpoints    // earlier states; nil if late payloads are not decoded
-	using       *adaptive.State // state of the current payload: state, or a checkpoint
-	rows        [MaxRedundancy + 1]*adaptive.Row
-	payload     adaptive.Payload // view of the current payload, in rows
+	state       *adaptive.State  // at the newest baseline
+	checkpoints *checkpoints     // earlier states; nil if late payloads are not decoded
+	using       *adaptive.State  // state of the current payload: state, or a checkpoint
+	payload     adaptive.Payload // the current payload, as the codec sees it
 }
 
-// newAdaptive returns a coder for frames that refer to the last ring frames in known. late selects
-// whether payloads can be decoded whose baseline is older than the state.
-func newAdaptive(s *schema.Schema, p *prior.Prior, ring int, known *adaptive.Frames, coder *adaptive.Coder, late bool) *adaptiveCoder {
-	m := modelOf(s, p)
-	c := &adaptiveCoder{coder: coder, known: known, model: m, state: m.NewState(ring)}
+// newAdaptiveCoder returns a coder for frames that refer to the last ring frames in known.
+func newAdaptiveCoder(m *adaptive.Model, ring int, known *adaptive.Frames, scratch *adaptive.Coder, late bool) *adaptiveCoder {
+	c := &adaptiveCoder{coder: scratch, known: known, model: m, state: m.NewState(ring)}
 	if late {
 		c.checkpoints = newCheckpoints(m, ring)
 	}
@@ -68,23 +75,14 @@ func (c *adaptiveCoder) reset() {
 
 func (c *adaptiveCoder) hash() uint16 { return c.using.Hash() }
 
-func (c *adaptiveCoder) minKeyframeBytes(f *schema.Frame) int {
-	return c.model.MinKeyframeBytes(f)
-}
+func (c *adaptiveCoder) minKeyframeBytes(f *schema.Frame) int { return c.model.MinKeyframeBytes(f) }
 
-func (c *adaptiveCoder) keyframeBytes(f *schema.Frame) int {
-	return c.model.KeyframeBytes(f)
-}
+func (c *adaptiveCoder) keyframeBytes(f *schema.Frame) int { return c.model.KeyframeBytes(f) }
 
-// fill sets up the view of p that the codec reads and writes.
-func (c *adaptiveCoder) fill(p *payload) *adaptive.Payload {
-	for i, f := range p.frames {
-		c.rows[i] = f
-	}
-	c.payload = adaptive.Payload{
-		Rows: c.rows[:len(p.frames)], Newest: p.newest, Base: p.base, HasBase: p.hasBase, FreeBits: p.free,
-	}
-	if !p.hasBase {
+// view returns p as the codec sees it.
+func (c *adaptiveCoder) view(p *payload) *adaptive.Payload {
+	c.payload = p.Payload
+	if !p.HasBase {
 		// A keyframe does not depend on its sequence number, and a new decoder knows only the low
 		// 16 bits of it.
 		c.payload.Newest = MaxRedundancy
@@ -93,20 +91,20 @@ func (c *adaptiveCoder) fill(p *payload) *adaptive.Payload {
 }
 
 func (c *adaptiveCoder) encode(dst []byte, p *payload) (out []byte, oldest int, ok bool) {
-	out = c.coder.Encode(dst, c.fill(p), c.using, c.known)
+	out = c.coder.Encode(dst, c.view(p), c.using, c.known)
 	return out, c.coder.OldestBits() / 8, true
 }
 
 func (c *adaptiveCoder) decode(p *payload, src []byte) error {
-	if err := c.coder.Decode(src, c.fill(p), c.using, c.known); err != nil {
+	if err := c.coder.Decode(src, c.view(p), c.using, c.known); err != nil {
 		return wire.Malformed("coded part: %v", err)
 	}
-	p.frames = p.frames[:len(c.payload.Rows)]
+	p.Frames = c.payload.Frames
 	return nil
 }
 
 func (c *adaptiveCoder) measure(p *payload, m cost.Meter) (bits float64) {
-	return c.coder.Measure(m, c.fill(p), c.using, c.known)
+	return c.coder.Measure(m, c.view(p), c.using, c.known)
 }
 
 // models caches the models of a schema, by prior.
@@ -141,4 +139,62 @@ func modelOf(s *schema.Schema, p *prior.Prior) *adaptive.Model {
 		x.known[p] = m
 	}
 	return m
+}
+
+const (
+	maxCheckpoints     = 8
+	checkpointInterval = 6 // minimum distance of two checkpoints, in frames
+)
+
+// checkpoints are copies of earlier learned states. Late payloads have older baselines, as many as
+// there are acks in flight.
+type checkpoints struct {
+	states  [maxCheckpoints]*adaptive.State // ring buffer
+	n       int                             // number of states saved since the last reset
+	scratch *adaptive.State
+}
+
+func newCheckpoints(m *adaptive.Model, ring int) *checkpoints {
+	c := &checkpoints{scratch: m.NewState(ring)}
+	for i := range c.states {
+		c.states[i] = m.NewState(ring)
+	}
+	return c
+}
+
+func (c *checkpoints) reset() { c.n = 0 }
+
+// save saves s, which is about to learn up to base, unless the last checkpoint is recent.
+func (c *checkpoints) save(s *adaptive.State, base uint64) {
+	at, ok := s.Newest()
+	if !ok || base <= at {
+		return
+	}
+	if c.n > 0 {
+		if last, _ := c.states[(c.n-1)%maxCheckpoints].Newest(); at < last+checkpointInterval {
+			return
+		}
+	}
+	c.states[c.n%maxCheckpoints].CopyFrom(s)
+	c.n++
+}
+
+// restore returns the state at base, or nil if base is too old. The state is valid until the next
+// call.
+func (c *checkpoints) restore(base uint64, known *adaptive.Frames) *adaptive.State {
+	for i := c.n - 1; i >= max(0, c.n-maxCheckpoints); i-- {
+		s := c.states[i%maxCheckpoints]
+		if at, _ := s.Newest(); at > base {
+			continue
+		}
+		if !s.CanLearn(known) {
+			return nil
+		}
+		c.scratch.CopyFrom(s)
+		if !c.scratch.Learn(base, known) {
+			return nil
+		}
+		return c.scratch
+	}
+	return nil
 }

@@ -125,7 +125,7 @@ func benchDecode(b *testing.B, v variant) {
 		payloads = append(payloads, append([]byte(nil), p.payload...))
 	}
 	fresh := *p.dec // its rings are shared: the first payload resets them
-	fresh.started = false
+	fresh.processed.Any = false
 	i := 0
 	for b.Loop() {
 		if i == 0 {

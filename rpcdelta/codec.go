@@ -1,6 +1,7 @@
 package rpcdelta
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -83,8 +84,8 @@ type Info struct {
 	// BaselineAge is the distance from the frame to the baseline of its payload, in frames; 0
 	// without a baseline.
 	BaselineAge int
-	// FullBits is the size of the frame as an engine sends it, see [inspect.FullBits]. At the encoder it
-	// includes the frames that were held back for this payload.
+	// FullBits is the size of the frame as an engine sends it, see [inspect.FullBits]. At the
+	// encoder it includes the frames that were held back for this payload.
 	FullBits int
 	// HeaderBits and PayloadBits are the sizes of the header and of the coded part of the payload.
 	// Of the frames of one payload, only the newest has them.
@@ -94,47 +95,30 @@ type Info struct {
 	Redundant, Held int
 }
 
-// Limits of configs.
-const (
-	// MaxRPC is the highest number of an RPC.
-	MaxRPC = wire.MaxRPC
-	// MaxRing is the maximum capacity of a ring of frames.
-	MaxRing = wire.MaxRing
-)
-
-// DefaultRing is the capacity of a ring of frames for a config that sets none.
-const DefaultRing = 64
-
-// defaultMaxPayload is the maximum payload size of a config that sets none: a datagram of 1,200
-// bytes less its header.
-const defaultMaxPayload = 1197
-
-func checkCodec(c *Codec) error {
-	if *c == 0 {
-		*c = DefaultCodec
-	}
-	if *c > Adaptive {
-		return fmt.Errorf("rpcdelta: unknown codec %v", *c)
-	}
-	return nil
-}
-
-func checkRing(name string, n *int) error {
-	if *n == 0 {
-		*n = DefaultRing
-	}
-	if *n < 2 || *n > MaxRing {
-		return fmt.Errorf("rpcdelta: %s of %d frames, want 2 to %d", name, *n, MaxRing)
-	}
-	return nil
-}
-
-func checkRPC(n int) error {
-	if n < 0 || n > MaxRPC {
-		return fmt.Errorf("rpcdelta: RPC number %d, want 0 to %d", n, MaxRPC)
-	}
-	return nil
-}
-
 // PeekRPC returns the number of the RPC that a payload belongs to, without decoding it.
 func PeekRPC(payload []byte) (int, error) { return wire.PeekRPC(payload) }
+
+// Reasons for which a decoder drops a payload. All of them occur on a lossy network or under
+// attack: count them.
+var (
+	// ErrLate reports that a newer payload was processed before.
+	ErrLate = errors.New("rpcdelta: late")
+	// ErrDuplicate reports that the payload was processed before.
+	ErrDuplicate = errors.New("rpcdelta: duplicate")
+	// ErrBaselineMissing reports that the baseline of the payload is not in the ring. The next ack
+	// requests a reset.
+	ErrBaselineMissing = errors.New("rpcdelta: baseline missing")
+	// ErrDesync reports that both ends hold different frames under the sequence of the baseline.
+	// The next ack requests a reset.
+	ErrDesync = errors.New("rpcdelta: desync")
+	// ErrMalformed reports a payload that no encoder of this schema writes.
+	ErrMalformed = wire.ErrMalformed
+)
+
+// ErrTooLarge reports a frame that does not fit into one payload. Nothing was encoded, and the
+// stream continues.
+var ErrTooLarge = errors.New("rpcdelta: frame too large")
+
+// ErrAck reports an ack that cannot be genuine: it refers to frames that were never sent, or to an
+// epoch that the encoder did not open.
+var ErrAck = errors.New("rpcdelta: impossible ack")

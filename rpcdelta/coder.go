@@ -4,33 +4,23 @@ import (
 	"github.com/uplink-rpc/uplink/internal/codec/fnv"
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/cost"
+	"github.com/uplink-rpc/uplink/rpcdelta/internal/packed"
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/wire"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// MaxRedundancy is the maximum number of redundant frames in a payload.
-const MaxRedundancy = 7
-
-// payload is what one call of Send puts on the wire: consecutive frames, oldest first, each coded
-// against the one before it.
+// payload holds the frames of one payload, each coded against the one before it.
 type payload struct {
-	frames []*schema.Frame // the last has sequence number newest
-	newest uint64
-	// baseline is the frame that the oldest frame is coded against, with sequence number base, if
-	// hasBase is set. Otherwise the oldest frame is a keyframe.
-	baseline schema.Frame
-	base     uint64
-	hasBase  bool
-	// free is the number of low bits of the header's last byte that the coded part starts in.
-	free uint
+	adaptive.Payload
+	baseline schema.Frame // the frame Base, if HasBase is set
 }
 
 // oldest returns the sequence number of the first frame.
-func (p *payload) oldest() uint64 { return p.newest - uint64(len(p.frames)-1) }
+func (p *payload) oldest() uint64 { return p.Newest - uint64(len(p.Frames)-1) }
 
 // reference returns the baseline, or nil.
 func (p *payload) reference() *schema.Frame {
-	if p.hasBase {
+	if p.HasBase {
 		return &p.baseline
 	}
 	return nil
@@ -49,8 +39,8 @@ type coder interface {
 	// measure reports the cost of the parts of the payload that was just encoded or decoded to m,
 	// and returns the total in bits.
 	measure(p *payload, m cost.Meter) (bits float64)
-	// keyframeBytes returns the approximate size of a keyframe in bytes: at most one byte too many, and
-	// less than keyframeShort bytes too few.
+	// keyframeBytes returns the approximate size of a keyframe in bytes: at most one byte too many,
+	// and less than maxUnderestimate bytes too few.
 	keyframeBytes(f *schema.Frame) int
 	// minKeyframeBytes returns a lower bound of keyframeBytes and takes less time.
 	minKeyframeBytes(f *schema.Frame) int
@@ -65,6 +55,9 @@ type coder interface {
 	// hash returns a hash of the state at the frame of the last learn.
 	hash() uint16
 }
+
+// maxUnderestimate exceeds the maximum underestimate of keyframeBytes, in bytes.
+const maxUnderestimate = 16
 
 // reach returns the maximum age of a baseline: the smaller of both rings, ring frames, holds it,
 // and the codec looks back that far.
@@ -102,3 +95,33 @@ func hashFrame(f *schema.Frame) uint16 {
 	}
 	return h.Fold16()
 }
+
+// rleCoder is the codec rle. It keeps no state, and a payload contains one frame.
+type rleCoder struct{ codec *packed.Codec }
+
+func (c rleCoder) encode(dst []byte, p *payload) (out []byte, oldest int, ok bool) {
+	out, ok = c.codec.Append(dst, p.Frames[0], p.reference())
+	return out, len(out) - len(dst), ok
+}
+
+func (c rleCoder) decode(p *payload, src []byte) error {
+	p.Frames = p.Frames[:1]
+	if p.FreeBits > 0 {
+		if src[0]&(1<<p.FreeBits-1) != 0 {
+			return wire.Malformed("bits after the header")
+		}
+		src = src[1:]
+	}
+	return c.codec.Parse(p.Frames[0], p.reference(), src)
+}
+
+func (c rleCoder) measure(p *payload, m cost.Meter) (bits float64) {
+	return c.codec.Measure(p.Frames[0], p.reference(), m)
+}
+
+func (c rleCoder) keyframeBytes(f *schema.Frame) int  { return c.codec.KeyframeBytes(f) }
+func (c rleCoder) minKeyframeBytes(*schema.Frame) int { return 0 }
+func (c rleCoder) learn(uint64) bool                  { return true }
+func (c rleCoder) pass(uint64)                        {}
+func (c rleCoder) reset()                             {}
+func (c rleCoder) hash() uint16                       { return 0 }

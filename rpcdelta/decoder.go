@@ -4,39 +4,17 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/uplink-rpc/uplink/internal/seq"
 	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/packed"
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/wire"
-	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// DecoderConfig configures a Decoder. Zero fields mean the defaults.
-type DecoderConfig struct {
-	// Codec must be that of the encoder; default [DefaultCodec].
-	Codec Codec
-	// RPC is the RPC number in headers and acks, as in [EncoderConfig].
-	RPC int
-	// Ring is the number of frames to keep, 2 to MaxRing; default DefaultRing. The PeerRing of the
-	// encoder must be equal.
-	Ring int
-	// PeerRing is the Ring of the encoder; default DefaultRing.
-	PeerRing int
-	// DeliverLate delivers frames of payloads that arrive out of order, marked as late, instead of
-	// dropping them. They never become baselines.
-	DeliverLate bool
-	// Prior is that of the encoder; nil means the built-in one.
-	Prior *prior.Prior
-	// Reliable means that the channel delivers every payload in order.
-	Reliable bool
-	// Scratch, if not nil, is shared with other decoders, see [Scratch].
-	Scratch *Scratch
-}
-
 // maxLate is the maximum number of newer payloads that may arrive before one that is still
 // delivered.
-const maxLate = 64
+const maxLate = seq.WindowSize
 
 // Delivery is a decoded frame.
 type Delivery struct {
@@ -47,6 +25,32 @@ type Delivery struct {
 	Late bool
 	// Frame is valid until the next call of Decode, see [Scratch].
 	Frame *schema.Frame
+}
+
+// Scratch is the memory that a decoder needs only while it decodes, about 2 KiB. Decoders whose
+// frames have the same shape may share one Scratch if they are not used concurrently, for example
+// the decoders of all players of a server. The result of Decode is then valid until the next call
+// on any of them.
+type Scratch struct {
+	coder   adaptive.Coder
+	payload payload // being decoded
+	frames  [MaxRedundancy + 1]*schema.Frame
+	out     []Delivery
+}
+
+// NewScratch returns scratch memory for frames of schema s.
+func NewScratch(s *schema.Schema) *Scratch {
+	x := &Scratch{out: make([]Delivery, 0, MaxRedundancy+1)}
+	frames := s.NewFrames(len(x.frames))
+	for i := range frames {
+		x.frames[i] = &frames[i]
+	}
+	return x
+}
+
+// fits reports whether the schema's frames have the shape of x.
+func (x *Scratch) fits(s *schema.Schema) bool {
+	return len(x.frames[0].Ints) == s.Components() && len(x.frames[0].Bytes) == s.Strings()
 }
 
 // Decoder decodes payloads to frames. Payloads may be lost, duplicated, reordered or forged; the
@@ -65,23 +69,20 @@ type Decoder struct {
 	reach       uint64           // maximum age of a frame that another refers to
 	scratch     *Scratch
 	profiler    profiler
-	explanation *inspect.Explanation // likewise
+	explanation *inspect.Explanation // or nil
 
-	started     bool // a payload was accepted; the fields below are valid
-	newest      uint64
-	processed   uint64 // bit i: payload newest-1-i was processed
-	delivered   uint64 // bit i: frame newest-1-i was delivered
+	processed   seq.Window // payloads; empty before the first one was accepted
+	delivered   seq.Window // frames
 	epoch       uint8
 	first       uint64 // first payload processed in this epoch
 	known       uint64 // the encoder knows the status of all payloads below this one
-	resetReason error
+	resetReason error  // why the next acks request a reset, or nil
 	ackDue      bool
 }
 
 // NewDecoder returns a decoder for frames of schema s. An error names the invalid setting.
 func NewDecoder(s *schema.Schema, cfg DecoderConfig) (*Decoder, error) {
-	err := errors.Join(checkCodec(&cfg.Codec), checkRPC(cfg.RPC), checkRing("Ring", &cfg.Ring), checkRing("PeerRing", &cfg.PeerRing))
-	if err != nil {
+	if err := checkShared(&cfg.Codec, cfg.RPC, &cfg.Ring, &cfg.PeerRing); err != nil {
 		return nil, err
 	}
 	if cfg.Scratch == nil {
@@ -90,26 +91,19 @@ func NewDecoder(s *schema.Schema, cfg DecoderConfig) (*Decoder, error) {
 	if !cfg.Scratch.fits(s) {
 		return nil, fmt.Errorf("rpcdelta: Scratch of frames of another shape than those of %s", s.RPC())
 	}
+	// The ring holds possible baselines and, if late payloads are decoded, those that newer frames
+	// would have evicted by then.
+	capacity := cfg.Ring
+	if cfg.DeliverLate && cfg.Codec == Adaptive {
+		capacity += maxLate
+	}
+	ring := min(cfg.Ring, cfg.PeerRing)
 	d := &Decoder{
-		format:  packed.Of(s),
-		cfg:     cfg,
-		ring:    cfg.Codec.newFrames(s, cfg.capacity()),
-		reach:   cfg.Codec.reach(min(cfg.Ring, cfg.PeerRing)),
-		scratch: cfg.Scratch,
+		format: packed.Of(s), cfg: cfg, scratch: cfg.Scratch,
+		ring: cfg.Codec.newFrames(s, capacity), reach: cfg.Codec.reach(ring),
 	}
-	if d.coder = (rleCoder{packed.NewCodec(d.format)}); cfg.Codec == Adaptive {
-		d.coder = newAdaptive(s, cfg.Prior, min(cfg.Ring, cfg.PeerRing), d.ring, &d.scratch.coder, cfg.DeliverLate)
-	}
+	d.coder = newCoder(s, cfg.Codec, cfg.Prior, ring, d.ring, &d.scratch.coder, cfg.DeliverLate)
 	return d, nil
-}
-
-// capacity returns the number of frames to keep: possible baselines, and, if late payloads are
-// decoded, those that newer frames would have evicted by then.
-func (c *DecoderConfig) capacity() int {
-	if c.DeliverLate && c.Codec == Adaptive {
-		return c.Ring + maxLate
-	}
-	return c.Ring
 }
 
 // Decode decodes one payload and returns the frames that it newly delivers, oldest first. The slice
@@ -124,25 +118,26 @@ func (d *Decoder) Decode(payload []byte) ([]Delivery, error) {
 	if int(h.RPC) != d.cfg.RPC {
 		return nil, wire.Malformed("RPC number %d, want %d", h.RPC, d.cfg.RPC)
 	}
-	if !d.started {
+	if !d.processed.Any {
 		return d.accept(h, uint64(h.Seq), payload)
 	}
-	n, ok := h.Unwrap(d.newest)
+	newest := d.processed.Newest
+	n, ok := h.Unwrap(newest)
 	if !ok {
 		return nil, ErrLate
 	}
-	if n <= d.newest {
+	if n <= newest {
 		return d.decodeOld(h, n, payload)
 	}
-	if d.cfg.Reliable && n != d.newest+1 {
-		return nil, wire.Malformed("sequence %d after %d on a reliable channel", n, d.newest)
+	if d.cfg.Reliable && n != newest+1 {
+		return nil, wire.Malformed("sequence %d after %d on a reliable channel", n, newest)
 	}
 	return d.accept(h, n, payload)
 }
 
 // accept decodes a payload that is newer than all before, and delivers its new frames. Of a payload
-// that resets the decoder it delivers only the newest, because the encoder does not know which of
-// the others are new.
+// that resets the decoder only the newest becomes a baseline, because the encoder does not know
+// which of the others are new.
 func (d *Decoder) accept(h wire.Header, n uint64, b []byte) ([]Delivery, error) {
 	kind := d.kind(h)
 	if kind == 0 {
@@ -152,78 +147,47 @@ func (d *Decoder) accept(h wire.Header, n uint64, b []byte) ([]Delivery, error) 
 		d.requestReset(err)
 		return nil, err
 	}
+	p := &d.scratch.payload
 	if kind == Reset {
 		d.epoch, d.resetReason, d.first, d.known = h.Epoch, nil, n, n
 		d.ring.Reset()
 		d.coder.reset()
 	}
-	if h.Distance != 0 {
-		d.known = max(d.known, d.scratch.payload.base+1)
+	if p.HasBase {
+		d.known = max(d.known, p.Base+1)
 	}
 	d.ackDue = true
-	q, after := d.scratch.payload.oldest(), uint64(0)
-	if d.started {
-		after = d.newest + 1
+	q, after := p.oldest(), uint64(0)
+	if d.processed.Any {
+		after = d.processed.Newest + 1
 		q = max(q, after)
 	}
-	if d.explanation != nil {
-		explain(d.explanation, d.format.Schema, d.coder, &d.scratch.payload)
-		d.explanation = nil
-	}
-	if d.profiler.Profile != nil {
-		d.measure(&h, len(b))
-		for _, f := range d.scratch.payload.frames[q-d.scratch.payload.oldest():] {
-			d.profiler.frame(f)
-		}
-	}
-	d.scratch.out = d.scratch.out[:0]
 	missed := q - after
 	for ; q <= n; q++ {
-		f := d.scratch.payload.frames[q-d.scratch.payload.oldest()]
-		if kind != Reset || q == n {
-			d.coder.pass(q)
-			d.ring.Put(q, f)
-		}
-		d.deliver(kind, q, f).Missed = missed
+		d.deliver(kind, q).Missed = missed
 		missed = 0
 	}
-	d.setSize(&h, len(b))
-	d.mark(n)
+	d.finish(&h, len(b))
+	d.processed.Add(n)
+	d.delivered.Add(n)
+	for i := range d.scratch.out {
+		f := &d.scratch.out[i]
+		d.delivered.Add(f.Seq)
+		if kind != Reset || f.Seq == n {
+			d.coder.pass(f.Seq)
+			d.ring.Put(f.Seq, f.Frame)
+		}
+	}
 	return d.scratch.out, nil
 }
 
-// decode decodes the payload into d.scratch.payload.
-func (d *Decoder) decode(h wire.Header, n uint64, b []byte) (err error) {
-	p := &d.scratch.payload
-	p.newest, p.base, p.hasBase = n, n-uint64(h.Distance), h.Distance != 0
-	if p.baseline, err = d.baseline(h, n); err != nil {
-		return err
-	}
-	d.scratch.prepare()
-	behind := h.Size()
-	if p.free = h.FreeBits(); p.free > 0 {
-		behind--
-	}
-	if err := d.coder.decode(p, b[behind:]); err != nil {
-		return err
-	}
-	if older := uint64(len(p.frames) - 1); older > n || p.hasBase && older >= uint64(h.Distance) {
-		return wire.Malformed("%d older frames in payload %d", older, n)
-	}
-	return nil
-}
-
-// decodeOld handles a payload that is not newer than all before.
+// decodeOld decodes a payload that is not newer than all before.
 func (d *Decoder) decodeOld(h wire.Header, n uint64, b []byte) ([]Delivery, error) {
-	age := d.newest - n
-	switch {
-	case age == 0 || age <= maxLate && d.processed>>(age-1)&1 != 0:
+	if d.processed.Has(n) {
 		return nil, ErrDuplicate
-	case !d.cfg.DeliverLate || age > maxLate:
-		return nil, ErrLate
 	}
-	kind := d.kind(h)
-	if kind != Delta && kind != Keyframe {
+	newest, kind := d.processed.Newest, d.kind(h)
+	if !d.cfg.DeliverLate || newest-n > maxLate || kind != Delta && kind != Keyframe {
 		return nil, ErrLate
 	}
 	if err := d.decode(h, n, b); err != nil {
@@ -232,30 +196,16 @@ func (d *Decoder) decodeOld(h wire.Header, n uint64, b []byte) ([]Delivery, erro
 		}
 		return nil, ErrLate // the baseline was evicted from the ring
 	}
-	d.scratch.out = d.scratch.out[:0]
-	for i, f := range d.scratch.payload.frames {
-		q := d.scratch.payload.oldest() + uint64(i)
-		age := d.newest - q
-		if age == 0 || age > maxLate || d.delivered>>(age-1)&1 != 0 {
-			continue
+	for q := d.scratch.payload.oldest(); q <= n; q++ {
+		if newest-q <= maxLate && !d.delivered.Has(q) {
+			d.delivered.Add(q)
+			d.deliver(kind, q).Late = true
 		}
-		d.delivered |= 1 << (age - 1)
-		d.deliver(kind, q, f).Late = true
 	}
 	if len(d.scratch.out) == 0 {
 		return nil, ErrDuplicate
 	}
-	if d.explanation != nil {
-		explain(d.explanation, d.format.Schema, d.coder, &d.scratch.payload)
-		d.explanation = nil
-	}
-	if d.profiler.Profile != nil {
-		d.measure(&h, len(b))
-		for i := range d.scratch.out {
-			d.profiler.frame(d.scratch.out[i].Frame)
-		}
-	}
-	d.setSize(&h, len(b))
+	d.finish(&h, len(b))
 	return d.scratch.out, nil
 }
 
@@ -265,7 +215,7 @@ func (d *Decoder) kind(h wire.Header) FrameKind {
 	switch {
 	case h.Distance != 0:
 		return Delta
-	case !d.started:
+	case !d.processed.Any:
 		return Reset
 	case h.Epoch == d.epoch:
 		return Keyframe
@@ -275,24 +225,81 @@ func (d *Decoder) kind(h wire.Header) FrameKind {
 	return 0
 }
 
+// decode decodes payload n into d.scratch and removes the previous deliveries.
+func (d *Decoder) decode(h wire.Header, n uint64, b []byte) (err error) {
+	x := d.scratch
+	x.out = x.out[:0]
+	p := &x.payload
+	p.Newest, p.Base, p.HasBase = n, n-uint64(h.Distance), h.Distance != 0
+	if p.baseline, err = d.baseline(h, n); err != nil {
+		return err
+	}
+	p.Frames = x.frames[:]
+	behind := h.Size()
+	if p.FreeBits = h.FreeBits(); p.FreeBits > 0 {
+		behind--
+	}
+	if err := d.coder.decode(p, b[behind:]); err != nil {
+		return err
+	}
+	if older := uint64(len(p.Frames) - 1); older > n || p.HasBase && older >= uint64(h.Distance) {
+		return wire.Malformed("%d older frames in payload %d", older, n)
+	}
+	return nil
+}
+
 // baseline returns the frame that the header refers to, after verifying its hash.
 func (d *Decoder) baseline(h wire.Header, n uint64) (schema.Frame, error) {
 	if h.Distance == 0 {
 		return schema.Frame{}, nil
 	}
-	if !d.started || uint64(h.Distance) > min(n, d.reach) {
+	if !d.processed.Any || uint64(h.Distance) > min(n, d.reach) {
 		return schema.Frame{}, ErrBaselineMissing
 	}
 	seq := n - uint64(h.Distance)
-	row, ok := d.ring.Get(seq)
+	base, ok := d.ring.Get(seq)
 	if !ok || !d.coder.learn(seq) {
 		return schema.Frame{}, ErrBaselineMissing
 	}
-	base := schema.Frame(row)
 	if h.Checked && hashFrame(&base)^d.coder.hash() != h.Hash {
 		return schema.Frame{}, ErrDesync
 	}
 	return base, nil
+}
+
+// deliver appends frame n of the payload to d.scratch.out.
+func (d *Decoder) deliver(kind FrameKind, n uint64) *Delivery {
+	x := d.scratch
+	f := x.payload.Frames[n-x.payload.oldest()]
+	x.out = append(x.out, Delivery{})
+	out := &x.out[len(x.out)-1]
+	out.Seq, out.Kind, out.FullBits, out.Frame = n, kind, d.format.FullBits(f), f
+	switch {
+	case kind == Delta:
+		out.BaselineAge = int(n - x.payload.Base)
+	case kind == Reset && n != x.payload.Newest:
+		out.Kind = Keyframe // only the newest frame resets the decoder
+	}
+	return out
+}
+
+// finish sets the sizes of the payload in the newest frame of d.scratch.out and adds the payload to
+// the profile and the explanation. It must be called before the coder learns from the frames.
+func (d *Decoder) finish(h *wire.Header, size int) {
+	x := d.scratch
+	i := &x.out[len(x.out)-1].Info
+	i.HeaderBits, i.Redundant = d.cfg.Codec.headerBits(h), len(x.payload.Frames)-1
+	i.PayloadBits = 8*size - i.HeaderBits
+	if d.explanation != nil {
+		explain(d.explanation, d.format.Schema, d.coder, &x.payload)
+		d.explanation = nil
+	}
+	if d.profiler.Profile != nil {
+		d.profiler.payload(d.coder, &x.payload, i.HeaderBits, i.PayloadBits)
+		for k := range x.out {
+			d.profiler.frame(x.out[k].Frame)
+		}
+	}
 }
 
 // requestReset makes the next acks request a reset if err requires one. After a desync, no frame
@@ -310,87 +317,42 @@ func (d *Decoder) requestReset(err error) {
 	d.ackDue = true
 }
 
-// mark sets the newest payload to n and marks the frames in d.scratch.out as delivered.
-func (d *Decoder) mark(n uint64) {
-	if d.started {
-		step := n - d.newest
-		d.processed = d.processed<<step | 1<<(step-1)
-		d.delivered = d.delivered<<step | 1<<(step-1)
+// AskReset makes the next acks request a reset, as if a baseline were missing. Payloads after the
+// reset can be decoded without those before it. It has no effect before the first payload and on a
+// reliable channel.
+func (d *Decoder) AskReset() {
+	if d.processed.Any && !d.cfg.Reliable {
+		d.requestReset(ErrBaselineMissing)
 	}
-	d.newest, d.started = n, true
-	for i := range d.scratch.out {
-		if age := n - d.scratch.out[i].Seq; age > 0 {
-			d.delivered |= 1 << (age - 1)
-		}
-	}
-}
-
-// deliver appends frame n of the payload to d.scratch.out.
-func (d *Decoder) deliver(kind FrameKind, n uint64, f *schema.Frame) *Delivery {
-	x := d.scratch
-	x.out = append(x.out, Delivery{})
-	out := &x.out[len(x.out)-1]
-	out.Seq, out.Kind, out.FullBits, out.Frame = n, kind, d.format.FullBits(f), f
-	switch {
-	case kind == Delta:
-		out.BaselineAge = int(n - x.payload.base)
-	case kind == Reset && n != x.payload.newest:
-		out.Kind = Keyframe // only the newest frame resets the decoder
-	}
-	return out
-}
-
-// setSize sets the sizes of the payload in the newest frame of d.scratch.out.
-func (d *Decoder) setSize(h *wire.Header, size int) {
-	i := &d.scratch.out[len(d.scratch.out)-1].Info
-	i.HeaderBits, i.Redundant = d.cfg.Codec.headerBits(h), len(d.scratch.payload.frames)-1
-	i.PayloadBits = 8*size - i.HeaderBits
-}
-
-// Explain replaces e with an explanation of the next payload that is decoded; payloads that are
-// dropped do not count. nil cancels it. Explaining a payload allocates.
-func (d *Decoder) Explain(e *inspect.Explanation) { d.explanation = e }
-
-// Measure adds each payload that is decoded from now on to p; nil stops it. Dropped payloads are
-// not added. It codes each payload a second time, and does not allocate once warm. If another
-// encoder did not choose the smallest coding, the excess counts as RoundingBits. Measure panics if
-// p is of another schema.
-func (d *Decoder) Measure(p *inspect.Profile) {
-	d.profiler = newProfiler(p, d.format)
-}
-
-// measure adds the payload that was just decoded to the profile. It must be called before the coder
-// learns from the frames.
-func (d *Decoder) measure(h *wire.Header, size int) {
-	n := d.cfg.Codec.headerBits(h)
-	d.profiler.payload(d.coder, &d.scratch.payload, n, 8*size-n)
 }
 
 // AckDue reports whether the encoder needs an ack because of what happened since the last
 // AppendAck. It is always false on a reliable channel.
 func (d *Decoder) AckDue() bool { return d.ackDue && !d.cfg.Reliable }
 
-// AskReset makes the next acks request a reset, as if a baseline were missing. Payloads after the
-// reset can be decoded without those before it. It has no effect before the first payload and on a
-// reliable channel.
-func (d *Decoder) AskReset() {
-	if d.started && !d.cfg.Reliable {
-		d.requestReset(ErrBaselineMissing)
-	}
-}
-
 // AppendAck appends an ack of the payloads processed so far, typically 4 bytes. Acks may be lost,
 // repeated and reordered.
 func (d *Decoder) AppendAck(dst []byte) []byte {
 	d.ackDue = false
-	a := Ack{RPC: uint8(d.cfg.RPC), ResetReason: d.resetReason, None: !d.started}
-	if d.started {
+	a := Ack{RPC: uint8(d.cfg.RPC), ResetReason: d.resetReason, None: !d.processed.Any}
+	if d.processed.Any {
 		// The encoder used frame known-1 as a baseline, or known is the first of the epoch, so it
 		// needs the status of the payloads since.
-		need := d.newest - min(max(d.known, d.first), d.newest)
-		a.Epoch, a.Seq, a.Whole = d.epoch, uint16(d.newest), need <= ackWindow && d.known <= d.first
-		a.Len = int(min(need, ackWindow))
-		a.Window = d.processed & windowMask(a.Len)
+		newest := d.processed.Newest
+		need := newest - min(max(d.known, d.first), newest)
+		a.Epoch, a.Seq, a.Whole = d.epoch, uint16(newest), need <= ackWindow && d.known <= d.first
+		need = min(need, ackWindow)
+		a.Len, a.Window = int(need), d.processed.Low(need)
 	}
 	return a.Append(dst)
 }
+
+// Measure adds each payload that is decoded from now on to p; nil stops it. Dropped payloads are
+// not added. It codes each payload a second time, and does not allocate once warm. If another
+// encoder did not choose the smallest coding, the excess counts as RoundingBits. Measure panics if
+// p is of another schema.
+func (d *Decoder) Measure(p *inspect.Profile) { d.profiler = newProfiler(p, d.format) }
+
+// Explain replaces e with an explanation of the next payload that is decoded; payloads that are
+// dropped do not count. nil cancels it. Explaining a payload allocates.
+func (d *Decoder) Explain(e *inspect.Explanation) { d.explanation = e }

@@ -18,7 +18,7 @@ func checkDesync(t *testing.T, v variant) {
 			Up: linkConfig{Delay: 4, Jitter: 4}, Down: linkConfig{Delay: 4},
 		}))
 		x.run(t, 200)
-		for n := x.dec.newest - 20; n <= x.dec.newest; n++ {
+		for n := x.dec.processed.Newest - 20; n <= x.dec.processed.Newest; n++ {
 			if f, ok := x.dec.ring.Get(n); ok {
 				f.Ints[0] ^= 1
 			}
@@ -60,13 +60,13 @@ func checkDesync(t *testing.T, v variant) {
 			t.Errorf("%d deltas of 200 frames", n)
 		}
 		if x.dec.resetReason != nil {
-			t.Errorf("still in trouble: %v", x.dec.resetReason)
+			t.Errorf("a reset is still requested: %v", x.dec.resetReason)
 		}
 	}
 }
 
 // TestDesyncStays verifies that missing baselines after a desync do not replace the reported
-// trouble.
+// reason.
 func TestDesyncStays(t *testing.T) { forVariants(t, checkDesyncStays) }
 
 func checkDesyncStays(t *testing.T, v variant) {
@@ -75,7 +75,7 @@ func checkDesyncStays(t *testing.T, v variant) {
 	for range 60 {
 		p.exchange(t)
 	}
-	f, _ := p.dec.ring.Get(p.dec.newest)
+	f, _ := p.dec.ring.Get(p.dec.processed.Newest)
 	f.Ints[0]++
 	p.frame.Ints[0]++
 	for _, want := range []error{ErrDesync, ErrBaselineMissing} {
@@ -92,7 +92,7 @@ func checkDesyncStays(t *testing.T, v variant) {
 	}
 	p.receive(t)
 	if a := p.acknowledge(t); a.ResetReason != nil {
-		t.Errorf("%+v, want no trouble", a)
+		t.Errorf("%+v, want no reset", a)
 	}
 }
 

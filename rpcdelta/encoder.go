@@ -1,107 +1,22 @@
 package rpcdelta
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
 
-	"github.com/uplink-rpc/uplink/ringcache"
 	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/packed"
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/wire"
-	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 )
-
-// EncoderConfig configures an Encoder. Zero fields mean the defaults.
-type EncoderConfig struct {
-	// Codec must be that of the decoder; default [DefaultCodec].
-	Codec Codec
-	// RPC is the number in headers that distinguishes the RPCs of a connection, 0 to MaxRPC.
-	// Headers are shortest for 0 and longest from 11 on; acks are longer from 8 on.
-	RPC int
-	// Ring is the number of sent frames to keep, 2 to MaxRing; default DefaultRing.
-	Ring int
-	// PeerRing is the number of frames that the decoder keeps; default DefaultRing. The encoder
-	// does not use a baseline that the smaller of both rings may have evicted.
-	PeerRing int
-	// MaxPayload is the maximum size of a payload in bytes; default defaultMaxPayload.
-	MaxPayload int
-	// Redundancy is the number of older payloads whose frames each payload of the adaptive codec
-	// repeats: RedundancyAuto (0, the default), RedundancyOff, or 1 to MaxRedundancy. Unless frames
-	// are held back, each payload contains one new frame.
-	Redundancy int
-	// Delivery is the share of frames that RedundancyAuto aims to deliver, MinDelivery to
-	// MaxDelivery; default DefaultDelivery.
-	Delivery float64
-	// RedundancyBytes is the maximum size in bytes of a payload with redundant frames; default
-	// DefaultRedundancyBytes. New frames are sent whatever their size.
-	RedundancyBytes int
-	// Prior is the initial state of the adaptive codec, which must be that of the decoder; nil
-	// means the built-in one.
-	Prior *prior.Prior
-	// Reliable means that the channel delivers every payload in order. The baseline is always the
-	// frame before, and there are no acks.
-	Reliable bool
-}
-
-// Check returns the error that [NewEncoder] would return for the settings of c.
-func (c EncoderConfig) Check() error {
-	_, err := c.withDefaults()
-	return err
-}
-
-func (c EncoderConfig) withDefaults() (EncoderConfig, error) {
-	c.MaxPayload = cmp.Or(c.MaxPayload, defaultMaxPayload)
-	c.RedundancyBytes = cmp.Or(c.RedundancyBytes, DefaultRedundancyBytes)
-	c.Delivery = cmp.Or(c.Delivery, DefaultDelivery)
-	switch {
-	case c.MaxPayload < wire.MaxHeader+1:
-		return c, fmt.Errorf("rpcdelta: payloads of %d bytes are too small", c.MaxPayload)
-	case c.Redundancy < RedundancyOff || c.Redundancy > MaxRedundancy:
-		return c, fmt.Errorf("rpcdelta: Redundancy of %d frames, want at most %d, RedundancyAuto or RedundancyOff", c.Redundancy, MaxRedundancy)
-	case !(c.Delivery >= MinDelivery && c.Delivery <= MaxDelivery):
-		return c, fmt.Errorf("rpcdelta: Delivery of %v, want %v to %v", c.Delivery, MinDelivery, MaxDelivery)
-	case c.RedundancyBytes < 0:
-		return c, fmt.Errorf("rpcdelta: RedundancyBytes is %d", c.RedundancyBytes)
-	}
-	return c, errors.Join(checkCodec(&c.Codec), checkRPC(c.RPC), checkRing("Ring", &c.Ring), checkRing("PeerRing", &c.PeerRing))
-}
 
 // Encoder encodes frames to payloads, each as the difference from a frame that the decoder is known
 // to hold. It neither reads a clock nor does I/O. Not safe for concurrent use.
 type Encoder struct {
-	format   *packed.Format
-	cfg      EncoderConfig
-	coder    coder
-	sent     *ringcache.Ring[record]
-	known    *adaptive.Frames // of these, the frames that the decoder accepted in this epoch
-	reach    uint64           // maximum age of a frame that another refers to
-	kept     uint64           // maximum age of a payload when its delivery status becomes known
-	payload  payload
-	spare    []byte // for a second attempt
-	losses   lossMeter
-	stats    DeliveryStats
-	profiler profiler
-	limit    int // maximum number of older payloads whose frames a payload repeats
-
-	next       uint64 // sequence of the next frame
-	held       int    // frames before it that no payload contains yet
-	base       uint64 // newest frame that the decoder accepted
-	hasBase    bool
-	epoch      uint8
-	resolved   uint64 // the delivery status of all payloads below this one is known
-	acked      bool   // a payload was acked in this epoch
-	checkEvery uint64
-	checkAt    uint64 // sequence from which the next delta carries a hash
-}
-
-// record is a frame that was sent or is held back.
-type record struct {
-	schema.Frame
-	older uint8 // frames before this one in the payload with this sequence
-	fresh uint8 // those of its frames that no payload contained before; 0: there is no such payload
+	payloadWriter
+	format     *packed.Format
+	redundancy redundancy
+	profiler   profiler
 }
 
 // NewEncoder returns an encoder for frames of schema s. The first frame has sequence 0. An error
@@ -111,49 +26,20 @@ func NewEncoder(s *schema.Schema, cfg EncoderConfig) (*Encoder, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Encoder{
-		format: packed.Of(s),
-		cfg:    cfg,
-		// Frames are kept until their acks can have arrived, because the encoder must then learn
-		// from them what the decoder learned.
-		sent:       newRecords(s, cfg.Ring+2*(ackWindow+1)),
-		known:      cfg.Codec.newFrames(s, min(cfg.Ring, cfg.PeerRing)),
-		reach:      cfg.Codec.reach(min(cfg.Ring, cfg.PeerRing)),
-		payload:    payload{frames: make([]*schema.Frame, 0, MaxRedundancy+1)},
-		limit:      MaxRedundancy,
-		losses:     newLossMeter(cfg.Delivery),
-		checkEvery: max(1, uint64(s.RateHz())),
-	}
-	if e.coder = (rleCoder{packed.NewCodec(e.format)}); cfg.Codec == Adaptive {
-		e.coder = newAdaptive(s, cfg.Prior, min(cfg.Ring, cfg.PeerRing), e.known, new(adaptive.Coder), false)
-	}
+	ring := min(cfg.Ring, cfg.PeerRing)
+	e := &Encoder{format: packed.Of(s), redundancy: newRedundancy(&cfg)}
+	e.cfg = cfg
+	e.payload.Frames = make([]*schema.Frame, 0, MaxRedundancy+1)
+	e.checkEvery = max(1, uint64(s.RateHz()))
 	e.checkAt = e.checkEvery
+	e.known, e.reach = cfg.Codec.newFrames(s, ring), cfg.Codec.reach(ring)
+	e.coder = newCoder(s, cfg.Codec, cfg.Prior, ring, e.known, new(adaptive.Coder), false)
+	// Frames are kept until their acks can have arrived, because the encoder must then learn from
+	// them what the decoder learned.
+	e.sent = newSent(s, cfg.Ring+2*(ackWindow+1))
 	e.kept = uint64(e.sent.Cap() - MaxRedundancy)
+	e.loss = &e.redundancy.loss
 	return e, nil
-}
-
-// Measure adds each payload that is encoded from now on to p; nil stops it. It codes each payload a
-// second time, and does not allocate once warm. It panics if p is of another schema.
-func (e *Encoder) Measure(p *inspect.Profile) {
-	e.profiler = newProfiler(p, e.format)
-}
-
-// measure adds the payload that was just encoded to the profile.
-func (e *Encoder) measure(h *wire.Header, i *Info, fresh int) {
-	p := &e.payload
-	p.hasBase, p.free = h.Distance != 0, h.FreeBits()
-	e.profiler.payload(e.coder, p, i.HeaderBits, i.PayloadBits)
-	for _, f := range p.frames[len(p.frames)-fresh:] {
-		e.profiler.frame(f)
-	}
-}
-
-// newRecords returns a ring of frames whose components share one array.
-func newRecords(s *schema.Schema, capacity int) *ringcache.Ring[record] {
-	frames := s.NewFrames(capacity)
-	return ringcache.NewFunc(capacity, func(f *record) {
-		f.Frame, frames = frames[0], frames[1:]
-	})
 }
 
 // AppendFrame appends the payload of the next frame to dst and returns the extended slice. The
@@ -173,7 +59,7 @@ func (e *Encoder) AppendFrame(dst []byte, f *schema.Frame) ([]byte, Info, error)
 	if err := e.format.Check(f); err != nil {
 		return dst, Info{}, err
 	}
-	h, out, older, ok := e.encode(dst, f, e.next, 1, e.chooseRedundancy())
+	h, out, older, ok := e.append(dst, f, e.next, 1, e.redundancy.choose())
 	if !ok {
 		return dst, Info{}, e.tooLarge(len(out) - len(dst))
 	}
@@ -181,16 +67,52 @@ func (e *Encoder) AppendFrame(dst []byte, f *schema.Frame) ([]byte, Info, error)
 	return out, e.finish(e.next-1, h, len(out)-len(dst), older, 1), nil
 }
 
-func (e *Encoder) tooLarge(size int) error {
-	return fmt.Errorf("%w: %s: %d bytes, want at most %d", ErrTooLarge, e.format.RPC(), size, e.cfg.MaxPayload)
+// Hold assigns the next sequence to f without encoding a payload. The next call of AppendHeld or
+// AppendFrame encodes it, with the frames after it, in one payload of the adaptive codec. Errors
+// are those of [Encoder.AppendFrame], but the frame must fit into a payload without a baseline, or
+// no later frame could be sent. If it does not, it may still fit as a difference: encode the held
+// frames, then call AppendFrame. It is an error to hold more than MaxHeld frames. Hold does not
+// allocate once warm.
+//
+// See [Decoder] for a condition on the channel.
+func (e *Encoder) Hold(f *schema.Frame) error {
+	if e.held >= MaxHeld {
+		return fmt.Errorf("rpcdelta: %s: %d frames are held back; call AppendHeld first", e.format.RPC(), e.held)
+	}
+	if err := e.format.Check(f); err != nil {
+		return err
+	}
+	if n := e.keyframeSize(f); n > e.cfg.MaxPayload {
+		return e.tooLarge(n)
+	}
+	e.put(f)
+	e.held++
+	return nil
 }
 
-// put stores f under the next sequence.
-func (e *Encoder) put(f *schema.Frame) {
-	slot := e.sent.Put(e.next)
-	slot.CopyFrom(f)
-	slot.older, slot.fresh = 0, 0
-	e.next++
+// Held returns the number of frames that are held back.
+func (e *Encoder) Held() int { return e.held }
+
+// AppendHeld appends the payload of the oldest held frames, as many as fit. Call it until Held
+// returns 0. If no frame is held, it returns dst unchanged. It does not allocate once warm.
+func (e *Encoder) AppendHeld(dst []byte) ([]byte, Info) {
+	first, payloads, fresh := e.next-uint64(e.held), e.redundancy.choose(), e.held
+	if !e.cfg.combines() {
+		fresh = min(fresh, 1)
+	}
+	for ; fresh > 0; fresh-- {
+		n := first + uint64(fresh) - 1
+		h, out, older, ok := e.append(dst, &e.sent.Get(n).Frame, n, fresh, payloads)
+		if ok {
+			e.held -= fresh
+			return out, e.finish(n, h, len(out)-len(dst), older, fresh)
+		}
+	}
+	return dst, Info{}
+}
+
+func (e *Encoder) tooLarge(size int) error {
+	return fmt.Errorf("%w: %s: %d bytes, want at most %d", ErrTooLarge, e.format.RPC(), size, e.cfg.MaxPayload)
 }
 
 // finish records that payload n was encoded and returns its description.
@@ -199,7 +121,7 @@ func (e *Encoder) finish(n uint64, h wire.Header, size, older, fresh int) Info {
 		e.checkAt = n + e.checkEvery
 	}
 	info := Info{
-		Seq: n, Kind: e.kind(h), BaselineAge: h.Distance,
+		Seq: n, Kind: e.kind(h.Distance), BaselineAge: h.Distance,
 		HeaderBits: e.cfg.Codec.headerBits(&h), Redundant: older, Held: fresh - 1,
 	}
 	info.PayloadBits = 8*size - info.HeaderBits
@@ -209,7 +131,7 @@ func (e *Encoder) finish(n uint64, h wire.Header, size, older, fresh int) Info {
 	slot := e.sent.Get(n)
 	slot.older, slot.fresh = uint8(older), uint8(fresh)
 	if e.profiler.Profile != nil {
-		e.measure(&h, &info, fresh)
+		e.measure(&h, &info)
 	}
 	if e.cfg.Reliable {
 		e.acked = true
@@ -217,3 +139,49 @@ func (e *Encoder) finish(n uint64, h wire.Header, size, older, fresh int) Info {
 	}
 	return info
 }
+
+// Measure adds each payload that is encoded from now on to p; nil stops it. It codes each payload a
+// second time, and does not allocate once warm. It panics if p is of another schema.
+func (e *Encoder) Measure(p *inspect.Profile) { e.profiler = newProfiler(p, e.format) }
+
+// measure adds the payload that was just encoded to the profile.
+func (e *Encoder) measure(h *wire.Header, i *Info) {
+	p := &e.payload
+	p.HasBase, p.FreeBits = h.Distance != 0, h.FreeBits()
+	e.profiler.payload(e.coder, p, i.HeaderBits, i.PayloadBits)
+	for _, f := range p.Frames[len(p.Frames)-i.Held-1:] {
+		e.profiler.frame(f)
+	}
+}
+
+// Ack processes an ack of the decoder. Old and repeated acks have no effect, and neither has an ack
+// for which it returns [ErrAck].
+func (e *Encoder) Ack(a Ack) error { return e.ack(a) }
+
+// DeliveryStats returns the statistics of the payloads and frames sent so far. They are zero on a
+// reliable channel, which has no acks.
+func (e *Encoder) DeliveryStats() DeliveryStats { return e.stats }
+
+// SetRedundancy changes EncoderConfig.Redundancy from the next payload on. The error is that of
+// [EncoderConfig.Check], and leaves the setting unchanged.
+func (e *Encoder) SetRedundancy(n int) error {
+	cfg := e.cfg
+	cfg.Redundancy = n
+	if err := cfg.Check(); err != nil {
+		return err
+	}
+	e.cfg = cfg
+	e.redundancy.configure(&cfg)
+	return nil
+}
+
+// LimitRedundancy limits redundancy to the frames of n older payloads from now on, independent of
+// EncoderConfig.Redundancy and [Encoder.SetRedundancy]. The initial limit is MaxRedundancy.
+func (e *Encoder) LimitRedundancy(n int) { e.redundancy.limit = min(max(n, 0), MaxRedundancy) }
+
+// Redundancy returns the maximum number of older payloads whose frames the next payload repeats.
+func (e *Encoder) Redundancy() int { return e.redundancy.max() }
+
+// Loss returns estimates, based on recent acks, of the share of payloads that are lost and of the
+// mean length of a loss burst, in payloads. They are 0 and 1 without loss.
+func (e *Encoder) Loss() (share, burst float64) { return e.redundancy.loss.estimates() }

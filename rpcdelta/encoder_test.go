@@ -3,11 +3,9 @@ package rpcdelta
 import (
 	"bytes"
 	"errors"
-	"math/rand/v2"
 	"strings"
 	"testing"
 
-	"github.com/uplink-rpc/uplink/rpcdelta/internal/wire"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -37,25 +35,6 @@ func TestTooLarge(t *testing.T) {
 	p.frame.Bytes[0] = append(p.frame.Bytes[0], 1, 2, 3)
 	if info := p.exchange(t); info.Seq != 1 {
 		t.Errorf("%+v, want sequence 1", info)
-	}
-}
-
-// TestLargestFits verifies that a frame that fits without a baseline is sent, even if a hash is
-// due.
-func TestLargestFits(t *testing.T) {
-	s := mustSchema(t, schema.Field{Name: "B", Kind: schema.KindFixed, Size: 20}, schema.Field{Name: "C", Kind: schema.KindScalar, Resolution: 1})
-	// Without baseline: five bytes of header, two of C, 21 of B.
-	for _, size := range []int{wire.LongHeader + 2 + 21, wire.LongHeader + 2 + 21 + 1, wire.LongHeader + 2 + 21 + 2} {
-		p := newPair(t, s, EncoderConfig{MaxPayload: size}, DecoderConfig{})
-		for i := range 200 {
-			p.frame.Ints[0] = 100 + int32(i%2) // a byte less as a delta
-			for k := range p.frame.Bytes[0] {
-				p.frame.Bytes[0][k] = byte(i*i*(k+1)) ^ byte(k*k)
-			}
-			if info := p.exchange(t); info.HeaderBits+info.PayloadBits > 8*size {
-				t.Fatalf("%+v, want at most %d bytes", info, size)
-			}
-		}
 	}
 }
 
@@ -109,24 +88,5 @@ func TestConfigErrors(t *testing.T) {
 	}
 	if c, err := ParseCodec(RLE.String()); c != RLE || err != nil {
 		t.Errorf("%v, %v", c, err)
-	}
-}
-
-// TestHashLeavesRoom verifies that a due hash is left out if the frame fits only without it.
-func TestHashLeavesRoom(t *testing.T) {
-	p := newPair(t, mustSchema(t, schema.Field{Name: "B", Kind: schema.KindBytes, Max: number(1300)}), EncoderConfig{Codec: RLE}, DecoderConfig{})
-	p.exchange(t)
-	rng := rand.New(rand.NewPCG(1, 1))
-	b := make([]byte, 1183)
-	for range 200 {
-		for k := range b {
-			b[k] = byte(rng.Uint32())
-		}
-		if err := p.s.SetBytes(p.frame, 0, b); err != nil {
-			t.Fatal(err)
-		}
-		if info := p.exchange(t); p.header(t).Checked {
-			t.Fatalf("%+v: the hash fits, so this shows nothing", info)
-		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// TestExplain checks that the parts of any payload add up to what an inspect.Profile measures, that each
-// frame has each component once, and that a forecast plus its residual is the decoded value.
+// TestExplain checks that the parts of any payload add up to what an inspect.Profile measures, that
+// each frame has each component once, and that a forecast plus its residual is the decoded value.
 func TestExplain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pick := schematest.FromRapid(t)
@@ -85,43 +85,4 @@ func TestExplainDropped(t *testing.T) {
 	if e.Newest != 1 {
 		t.Errorf("%+v", e)
 	}
-}
-
-// TestAskReset checks that a decoder that asks for a reset gets one, without having missed
-// anything, and that another decoder can continue from it.
-func TestAskReset(t *testing.T) {
-	forVariants(t, func(t *testing.T, v variant) {
-		s := mustSchema(t, schema.Field{Name: "A", Kind: schema.KindVec2, Resolution: 1})
-		p := newPair(t, s, v.encoder(EncoderConfig{}), DecoderConfig{})
-		p.dec.AskReset()
-		if p.dec.AckDue() {
-			t.Fatal("an ack is due before anything came")
-		}
-		for i := range 50 {
-			p.frame.Ints[0] = int32(i * i)
-			p.exchange(t)
-			p.acknowledge(t)
-		}
-		p.dec.AskReset()
-		if !p.dec.AckDue() {
-			t.Fatal("no ack is due")
-		}
-		p.acknowledge(t)
-		cfg := p.dec.cfg
-		cfg.Scratch = nil
-		other, err := NewDecoder(s, cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range 50 {
-			p.frame.Ints[0] = int32(i * 7)
-			p.send(t)
-			want := p.receive(t)
-			got, err := other.Decode(p.payload)
-			if err != nil || i == 0 && want.Kind != Reset || got[len(got)-1].Kind != want.Kind || !got[len(got)-1].Frame.Equal(want.Frame) {
-				t.Fatalf("%d: %+v, want %+v, %v", i, got, want, err)
-			}
-			p.acknowledge(t)
-		}
-	})
 }

@@ -35,15 +35,15 @@ func TestHoldOverLinks(t *testing.T) {
 				if x.compared < frames/10 {
 					t.Errorf("%s: both ends were compared %d times", what, x.compared)
 				}
-				share, least := float64(x.delivered-delivered)/float64(frames), 1-loss-0.05
+				share, minimum := float64(x.delivered-delivered)/float64(frames), 1-loss-0.05
 				switch {
 				case loss == 0:
-					least = 1
+					minimum = 1
 				case redundancy != RedundancyOff && loss == 0.1 && every <= 2:
-					least = 0.99
+					minimum = 0.99
 				}
-				if share < least {
-					t.Errorf("%s: %.4f delivered, want %v", what, share, least)
+				if share < minimum {
+					t.Errorf("%s: %.4f delivered, want %v", what, share, minimum)
 				}
 				if n := x.older - older; loss == 0 && redundancy != 3 && n != 0 || loss > 0 && redundancy == RedundancyAuto && n < frames/3 {
 					t.Errorf("%s: %d frames were sent again", what, n)
@@ -59,8 +59,8 @@ func TestHoldDoesNotCountAsLoss(t *testing.T) {
 	for _, every := range []int{2, 4, MaxHeld, -MaxHeld} {
 		x := newStream(t, smallSchema(t), streamConfig{Seed: 1, Codec: Adaptive, Every: every, Smooth: true, Up: linkConfig{Delay: 3}, Down: linkConfig{Delay: 3}})
 		x.run(t, 2000)
-		if x.older != 0 || x.missed != 0 || x.enc.losses.loss != 0 {
-			t.Errorf("every %d: %d frames sent again, %d missed, loss %d", every, x.older, x.missed, x.enc.losses.loss)
+		if x.older != 0 || x.missed != 0 || x.enc.redundancy.loss.loss != 0 {
+			t.Errorf("every %d: %d frames sent again, %d missed, loss %d", every, x.older, x.missed, x.enc.redundancy.loss.loss)
 		}
 		if x.kinds[Delta] < 1900/MaxHeld || x.kinds[Keyframe]+x.kinds[Reset] > 10 {
 			t.Errorf("every %d: kinds %v", every, x.kinds)
@@ -188,7 +188,7 @@ func TestHoldFits(t *testing.T) {
 // TestHoldTight verifies that every held frame can be sent, however close to the limit, and that
 // Hold rejects a frame that is one byte too large.
 func TestHoldTight(t *testing.T) {
-	held, refused := 0, 0
+	held, rejected := 0, 0
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 9))
 		pick := schematest.FromRand(rng)
@@ -213,7 +213,7 @@ func TestHoldTight(t *testing.T) {
 			case errors.Is(err, ErrTooLarge) == (alone() <= limit):
 				t.Fatalf("seed %d: %v, at most %d bytes, %v takes %d", seed, err, limit, f, alone())
 			case err != nil:
-				refused++
+				rejected++
 			default:
 				held++
 			}
@@ -230,8 +230,8 @@ func TestHoldTight(t *testing.T) {
 			}
 		}
 	}
-	if held < 1000 || refused < 1000 {
-		t.Errorf("%d frames held, %d refused", held, refused)
+	if held < 1000 || rejected < 1000 {
+		t.Errorf("%d frames held, %d rejected", held, rejected)
 	}
 }
 

@@ -23,8 +23,8 @@ func checkImpossibleAcks(t *testing.T, v variant) {
 	}
 	p.send(t) // 10 is under way
 	for _, c := range []struct {
-		a       Ack
-		refused bool
+		a        Ack
+		rejected bool
 	}{
 		{Ack{Seq: 11}, true},
 		{Ack{Seq: 0x8000}, true},
@@ -37,7 +37,7 @@ func checkImpossibleAcks(t *testing.T, v variant) {
 		{Ack{None: true}, false},
 	} {
 		before := *p.enc
-		if err := p.enc.Ack(c.a); errors.Is(err, ErrAck) != c.refused {
+		if err := p.enc.Ack(c.a); errors.Is(err, ErrAck) != c.rejected {
 			t.Errorf("%+v: %v", c.a, err)
 		}
 		if p.enc.base != before.base || p.enc.epoch != before.epoch || p.enc.resolved != before.resolved || !p.enc.hasBase {

@@ -21,7 +21,7 @@ type link struct {
 	down   bool // nothing passes
 	bad    bool // in a burst of losses
 	sent   uint64
-	fates  []bool // of each packet sent: lost
+	losses []bool // of each packet sent: lost
 	newest uint64 // packets up to the newest that arrived
 	queue  []packet
 }
@@ -41,7 +41,7 @@ func (l *link) send(now int, b []byte) {
 	number := l.sent
 	l.sent++
 	lost := l.lost() || l.down
-	l.fates = append(l.fates, lost)
+	l.losses = append(l.losses, lost)
 	if lost {
 		return
 	}

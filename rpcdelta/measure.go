@@ -40,7 +40,7 @@ func fits(p *inspect.Profile, layouts []schema.Layout) bool {
 // payload adds a payload of the given size.
 func (m *profiler) payload(c coder, in *payload, headerBits, payloadBits int) {
 	m.Payloads++
-	m.Coded += uint64(len(in.frames))
+	m.Coded += uint64(len(in.Frames))
 	m.HeaderBits += uint64(headerBits)
 	m.PayloadBits += float64(payloadBits)
 	m.RoundingBits += float64(payloadBits) - c.measure(in, m)
@@ -56,8 +56,8 @@ func (m *profiler) frame(f *schema.Frame) {
 	}
 }
 
-// Row, Count, Flags, Contents and Component implement [cost.Meter].
-func (m *profiler) Row(int) {}
+// Frame, Count, Flags, Contents and Component implement [cost.Meter].
+func (m *profiler) Frame(int) {}
 
 func (m *profiler) Count(bits float64) { m.CountBits += bits }
 
@@ -86,12 +86,12 @@ func (m *profiler) Component(field, k int, n float64, by cost.Predictor, residua
 // explain replaces e with an explanation of the payload that was just decoded. Nothing may have
 // been learned since.
 func explain(e *inspect.Explanation, s *schema.Schema, c coder, p *payload) {
-	*e = inspect.Explanation{Newest: p.newest}
-	if p.hasBase {
-		e.BaseSeq, e.Base = p.base, s.NewFrame()
+	*e = inspect.Explanation{Newest: p.Newest}
+	if p.HasBase {
+		e.BaseSeq, e.Base = p.Base, s.NewFrame()
 		e.Base.CopyFrom(&p.baseline)
 	}
-	for _, f := range p.frames {
+	for _, f := range p.Frames {
 		c := s.NewFrame()
 		c.CopyFrom(f)
 		e.Frames = append(e.Frames, c)
@@ -106,8 +106,8 @@ type explainer struct {
 	frame   int
 }
 
-// Row, Count, Flags, Contents and Component implement [cost.Meter].
-func (x *explainer) Row(i int) { x.frame = i }
+// Frame, Count, Flags, Contents and Component implement [cost.Meter].
+func (x *explainer) Frame(i int) { x.frame = i }
 
 func (x *explainer) Count(bits float64) { x.CountBits += bits }
 

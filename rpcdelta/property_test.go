@@ -11,7 +11,7 @@ import (
 // TestAnyStream combines random schemas, frames and links with restarts and outages.
 func TestAnyStream(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		percent := func(most int, name string) float64 { return float64(rapid.IntRange(0, most).Draw(t, name)) / 100 }
+		percent := func(limit int, name string) float64 { return float64(rapid.IntRange(0, limit).Draw(t, name)) / 100 }
 		direction := func(name string) linkConfig {
 			return linkConfig{
 				Delay: rapid.IntRange(0, 40).Draw(t, name+" delay"), Jitter: rapid.IntRange(0, 20).Draw(t, name+" jitter"),

@@ -8,8 +8,8 @@ type Stats struct {
 	Delta, Keyframe, Reset uint64
 	// FullBits, HeaderBits and PayloadBits are the sums of these fields of [Info].
 	FullBits, HeaderBits, PayloadBits uint64
-	// BaselineAge counts delta frames by the age of their baseline, in the buckets of inspect.AgeBounds.
-	// AgeSum is the sum of the ages.
+	// BaselineAge counts delta frames by the age of their baseline, in the buckets of
+	// inspect.AgeBounds. AgeSum is the sum of the ages.
 	BaselineAge [len(inspect.AgeBounds) + 1]uint64
 	AgeSum      uint64
 	// Redundant is the sum of Info.Redundant.

@@ -33,7 +33,7 @@ func TestDeliveryStats(t *testing.T) {
 			}
 		}
 		if sum := f.Processed + f.Lost; sum > payloads || sum+30 < payloads { // those before the first that came
-			t.Errorf("%+v, want the fates of %d payloads", f, payloads)
+			t.Errorf("%+v, want the status of %d payloads", f, payloads)
 		}
 		if x.older == 0 && x.cfg.Every == 1 && f.Processed != f.Delivered {
 			t.Errorf("%+v, though each payload has one frame", f)

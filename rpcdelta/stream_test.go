@@ -36,13 +36,13 @@ type stream struct {
 	up, down *link
 	now      int
 
-	history  [1 << 10]sentFrame // by sequence
-	sent     uint64             // frames, those held back included
-	names    []uint64           // of the payloads, by packet number
-	last     int64              // newest sequence delivered in order, -1 before
-	fresh    bool               // the decoder has delivered nothing yet
-	restarts int                // of the decoder
-	compared int                // acks after which both ends had learned the same
+	history  [1 << 10]streamFrame // by sequence
+	sent     uint64               // frames, those held back included
+	names    []uint64             // of the payloads, by packet number
+	last     int64                // newest sequence delivered in order, -1 before
+	fresh    bool                 // the decoder has delivered nothing yet
+	restarts int                  // of the decoder
+	compared int                  // acks after which both ends had learned the same
 
 	learned   map[uint16]uint16 // by the encoder: hashes by the newest frame
 	learnedIn uint8             // epoch
@@ -59,7 +59,7 @@ type stream struct {
 	profiles *profiles // or nil
 }
 
-type sentFrame struct {
+type streamFrame struct {
 	seq   uint64
 	info  Info // of the payload of its name; Seq is another if there is none
 	frame *schema.Frame
@@ -117,7 +117,7 @@ func (x *stream) step(t failer) {
 		}
 		x.compare(t)
 	}
-	if apart := (x.enc.epoch - x.dec.epoch) & wire.EpochMask; x.dec.started && apart > 1 && !x.loose {
+	if apart := (x.enc.epoch - x.dec.epoch) & wire.EpochMask; x.dec.processed.Any && apart > 1 && !x.loose {
 		x.fatalf(t, "epoch %d at the encoder, %d at the decoder", x.enc.epoch, x.dec.epoch)
 	}
 	x.now++

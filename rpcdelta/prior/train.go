@@ -38,7 +38,7 @@ func Train(ctx context.Context, recordings []Recording, cfg TrainConfig) (*Prior
 			if err := r.Schema.Check(&r.Frames[n]); err != nil {
 				return nil, fmt.Errorf("prior: train: recording %d, frame %d: %w", i, n, err)
 			}
-			recs[i].Rows = append(recs[i].Rows, (*adaptive.Row)(&r.Frames[n]))
+			recs[i].Frames = append(recs[i].Frames, &r.Frames[n])
 		}
 	}
 	training := adaptive.Training{Generic: cfg.Generic, Progress: func(done float64) error {

@@ -13,9 +13,9 @@ var (
 	ErrPadding = errors.New("bitio: padding is not zero")
 )
 
-// Reader unpacks bits from the slice given to Reset, which it does not write to. The zero value is at the end of an
-// empty input. No input makes it panic. After the first error everything reads as zero, so a parser may check Err
-// once, before it uses what it read as a length or hands it on.
+// Reader unpacks bits from the slice given to Reset, which it does not write to. The zero value is
+// at the end of an empty input. No input makes it panic. After the first error everything reads as
+// zero, so a parser may check Err once, before it uses what it read as a length or hands it on.
 type Reader struct {
 	src []byte // nil after an error
 	pos uint   // next bit in src
@@ -27,8 +27,8 @@ func (r *Reader) Reset(src []byte) {
 	*r = Reader{src: src}
 }
 
-// ReadBits reads n bits, lowest first. If there are fewer, it returns 0 and sets ErrShort. It panics if n is
-// over 64.
+// ReadBits reads n bits, lowest first. If there are fewer, it returns 0 and sets ErrShort. It
+// panics if n is over 64.
 func (r *Reader) ReadBits(n uint) uint64 {
 	// 8 bytes hold at least 57 bits from any bit of the first.
 	if i := r.pos >> 3; n <= 57 && i+8 <= uint(len(r.src)) {
@@ -69,8 +69,8 @@ func (r *Reader) readSlow(n uint) uint64 {
 	return v
 }
 
-// ReadTruncated reads the engine's truncated integer below limit; the result is below limit. If the bits end early, it
-// returns 0 and sets ErrShort. A limit of 0 or 1 reads nothing and gives 0.
+// ReadTruncated reads the engine's truncated integer below limit; the result is below limit. If the
+// bits end early, it returns 0 and sets ErrShort. A limit of 0 or 1 reads nothing and gives 0.
 func (r *Reader) ReadTruncated(limit uint32) uint32 {
 	if limit <= 1 {
 		return 0
@@ -86,15 +86,17 @@ func (r *Reader) ReadTruncated(limit uint32) uint32 {
 	return v
 }
 
-// Align skips to the next byte boundary, nothing at one. A skipped bit that is not zero sets ErrPadding.
+// Align skips to the next byte boundary, nothing at one. A skipped bit that is not zero sets
+// ErrPadding.
 func (r *Reader) Align() {
 	if r.ReadBits(-r.pos&7) != 0 {
 		r.fail(ErrPadding)
 	}
 }
 
-// Rest returns the bytes from the current position, which must be a byte boundary or Rest panics; none after an
-// error. They alias the slice given to Reset and stay unread: to go on after k of them, Reset(r.Rest()[k:]).
+// Rest returns the bytes from the current position, which must be a byte boundary or Rest panics;
+// none after an error. They alias the slice given to Reset and stay unread: to go on after k of
+// them, Reset(r.Rest()[k:]).
 func (r *Reader) Rest() []byte {
 	if r.pos&7 != 0 {
 		panic("bitio: Rest between bytes: call Align first")

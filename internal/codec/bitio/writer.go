@@ -2,8 +2,8 @@ package bitio
 
 import "encoding/binary"
 
-// Writer packs bits into the slice given to Reset. The zero value appends to nil. It grows the slice as append does,
-// so nothing is allocated while the slice has room.
+// Writer packs bits into the slice given to Reset. The zero value appends to nil. It grows the
+// slice as append does, so nothing is allocated while the slice has room.
 type Writer struct {
 	dst  []byte
 	base int    // len(dst) at Reset
@@ -16,7 +16,8 @@ func (w *Writer) Reset(dst []byte) {
 	*w = Writer{dst: dst, base: len(dst)}
 }
 
-// WriteBits writes the low n bits of v, lowest first; what v has above them is ignored. It panics if n is over 64.
+// WriteBits writes the low n bits of v, lowest first; what v has above them is ignored. It panics
+// if n is over 64.
 func (w *Writer) WriteBits(v uint64, n uint) {
 	v &= 1<<n - 1
 	if n < 64-w.n {
@@ -37,8 +38,8 @@ func (w *Writer) spill(v uint64, n uint) {
 	w.n += n - 64
 }
 
-// WriteTruncated writes v as the engine's truncated integer below limit, in TruncatedBits(v, limit) bits. It panics
-// unless v < limit.
+// WriteTruncated writes v as the engine's truncated integer below limit, in TruncatedBits(v, limit)
+// bits. It panics unless v < limit.
 func (w *Writer) WriteTruncated(v, limit uint32) {
 	if v >= limit {
 		panic("bitio: truncated integer is not below its limit")
@@ -67,8 +68,9 @@ func (w *Writer) AppendBytes(b []byte) {
 	w.dst = append(w.dst, b...)
 }
 
-// Bytes pads the last byte with zeros, as Align does, and returns the slice given to Reset, extended by what was
-// written. Writing may go on after it, from the byte boundary, as long as the caller does not append to the result.
+// Bytes pads the last byte with zeros, as Align does, and returns the slice given to Reset,
+// extended by what was written. Writing may go on after it, from the byte boundary, as long as the
+// caller does not append to the result.
 func (w *Writer) Bytes() []byte {
 	w.Align()
 	w.flush()

@@ -5,7 +5,8 @@ import "math/bits"
 // LogOne is 1 in the fixed point of logarithms.
 const LogOne = 256
 
-// Log2 is the logarithm of |v| + 3/4 in steps of 1/LogOne, straight between powers of two. v is in Q4.
+// Log2 is the logarithm of |v| + 3/4 in steps of 1/LogOne, straight between powers of two. v is in
+// Q4.
 func Log2(v int64) int64 {
 	if v < 0 {
 		v = -v

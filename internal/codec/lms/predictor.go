@@ -1,5 +1,5 @@
-// Package lms predicts numbers as sums of weighted terms, whose weights learn by least mean squares. Integers only: the same
-// on every platform.
+// Package lms predicts numbers as sums of weighted terms, whose weights learn by least mean
+// squares. Integers only: the same on every platform.
 package lms
 
 import (
@@ -17,8 +17,8 @@ const Bias = 8 * fixed.LogOne
 // Terms is the most terms of a prediction.
 const Terms = 16
 
-// Predictor predicts a number as a sum of weighted terms, and learns the weights by normalized least mean squares: each
-// weight by the power of its own term.
+// Predictor predicts a number as a sum of weighted terms, and learns the weights by normalized
+// least mean squares: each weight by the power of its own term.
 type Predictor struct {
 	Weights [Terms]int32 // Q16
 	power   [Terms]int32 // mean square of the scaled term, Q8
@@ -40,8 +40,8 @@ func (l *Predictor) Predict(x *[Terms]int64) int64 {
 		dot((*[4]int32)(w[8:]), (*[4]int64)(x[8:])) + dot((*[4]int32)(w[12:]), (*[4]int64)(x[12:]))) >> 16
 }
 
-// Learn moves the weights by 1/2^8 of the way toward what makes err zero. Terms and error count in units of scale,
-// which is no less than err either way.
+// Learn moves the weights by 1/2^8 of the way toward what makes err zero. Terms and error count in
+// units of scale, which is no less than err either way.
 func (l *Predictor) Learn(x *[Terms]int64, err, scale int64) {
 	const most = 1 << 14
 	scale = fixed.Clamp(scale, 1, 1<<32)
@@ -64,8 +64,8 @@ func (l *Predictor) Learn(x *[Terms]int64, err, scale int64) {
 	}
 }
 
-// quotient is a / d for the power of two that is nearest to d: near enough for a step, and faster than a division. a is
-// below 2^30 on either side, d above 15 and below 2^31.
+// quotient is a / d for the power of two that is nearest to d: near enough for a step, and faster
+// than a division. a is below 2^30 on either side, d above 15 and below 2^31.
 func quotient(a int64, d uint32) int32 {
 	shift := uint(bits.Len32(d+d>>1)-1) & 31
 	return int32((a + 1<<(shift-1)) >> shift)

@@ -4,50 +4,52 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // bench is a stream of vehicle frames whose baseline is six frames old.
 type bench struct {
 	*end
-	m     *adaptive.Model
-	rows  []*adaptive.Row
-	seq   uint64
-	batch [adaptive.MaxRows]*adaptive.Row
+	m      *adaptive.Model
+	frames []*schema.Frame
+	seq    uint64
+	batch  [adaptive.MaxFrames]*schema.Frame
 }
 
 func newBench() *bench {
-	m := adaptive.New(vehicleFields, 60)
-	b := &bench{end: newEnd(m, vehicleFields, 64), m: m, rows: smoothRows(4096)}
+	m := adaptive.Generic().Compile(vehicleFields, 60)
+	b := &bench{end: newEnd(m, vehicleFields, 64), m: m, frames: smoothFrames(4096)}
 	for range 1000 {
 		b.acceptNext()
 	}
 	return b
 }
 
-// row returns the frame of a sequence number: the rows forwards, then backwards, so that they join.
-func (b *bench) row(seq uint64) *adaptive.Row {
-	n := uint64(len(b.rows))
+// frame returns the frame of a sequence number: the frames forwards, then backwards, so that they
+// join.
+func (b *bench) frame(seq uint64) *schema.Frame {
+	n := uint64(len(b.frames))
 	if i := seq & (2*n - 1); i >= n {
-		return b.rows[2*n-1-i]
+		return b.frames[2*n-1-i]
 	}
-	return b.rows[seq&(n-1)]
+	return b.frames[seq&(n-1)]
 }
 
 // acceptNext accepts and learns the next frame.
 func (b *bench) acceptNext() {
-	b.learn(b.seq, b.row(b.seq))
+	b.learn(b.seq, b.frame(b.seq))
 	b.seq++
 }
 
 const distance = 6
 
-func (b *bench) payload(n int, base uint64) ([]*adaptive.Row, uint64) {
-	rows := b.batch[:0]
+func (b *bench) payload(n int, base uint64) ([]*schema.Frame, uint64) {
+	frames := b.batch[:0]
 	newest := base + distance
 	for i := range n {
-		rows = append(rows, b.row(newest+1-uint64(n)+uint64(i)))
+		frames = append(frames, b.frame(newest+1-uint64(n)+uint64(i)))
 	}
-	return rows, newest
+	return frames, newest
 }
 
 func benchmarkEncode(b *testing.B, n int) {
@@ -57,8 +59,8 @@ func benchmarkEncode(b *testing.B, n int) {
 	b.ReportAllocs()
 	for b.Loop() {
 		s.acceptNext()
-		rows, newest := s.payload(n, s.seq-1)
-		total += len(s.encode(dst, rows, newest, s.seq-1, true))
+		frames, newest := s.payload(n, s.seq-1)
+		total += len(s.encode(dst, frames, newest, s.seq-1, true))
 	}
 	b.ReportMetric(8*float64(total)/float64(b.N), "bits/payload")
 }
@@ -70,12 +72,12 @@ func BenchmarkEncode3(b *testing.B) { benchmarkEncode(b, 3) }
 func benchmarkDecode(b *testing.B, n int) {
 	const count = 1024
 	s := newBench()
-	out := newRows(vehicleFields)
+	out := newFrames(vehicleFields)
 	var in [count][]byte
 	for i := range in {
 		s.acceptNext()
-		rows, newest := s.payload(n, s.seq-1)
-		in[i] = s.encode(nil, rows, newest, s.seq-1, true)
+		frames, newest := s.payload(n, s.seq-1)
+		in[i] = s.encode(nil, frames, newest, s.seq-1, true)
 	}
 	b.ReportAllocs()
 	i := 0
@@ -107,11 +109,11 @@ func BenchmarkLearn(b *testing.B) {
 func TestAllocations(t *testing.T) {
 	s := newBench()
 	dst := make([]byte, 0, 400)
-	out := newRows(vehicleFields)
+	out := newFrames(vehicleFields)
 	if n := testing.AllocsPerRun(500, func() {
 		s.acceptNext()
-		rows, newest := s.payload(3, s.seq-1)
-		p := s.encode(dst, rows, newest, s.seq-1, true)
+		frames, newest := s.payload(3, s.seq-1)
+		p := s.encode(dst, frames, newest, s.seq-1, true)
 		if _, err := s.decode(out, p, newest, s.seq-1, true); err != nil {
 			t.Fatal(err)
 		}

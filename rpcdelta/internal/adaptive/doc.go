@@ -7,8 +7,8 @@
 // follows the fields that predict it. A payload is coded in these steps, in the same order by the
 // encoder and the decoder:
 //
-//  1. payloadCodec codes the number of rows, then each row against its reference: the baseline for
-//     the first row, the previous row for the others. A row without a reference is a keyframe,
+//  1. payloadCodec codes the number of frames, then each frame against its reference: the baseline for
+//     the first frame, the previous frame for the others. A frame without a reference is a keyframe,
 //     which has a static code.
 //  2. refFrames collects the frames that predictions read: the reference and up to five older ones.
 //  3. Each group has a flag, whether it differs from its reference. Its probability is a logistic
@@ -40,13 +40,11 @@
 //
 // # Files
 //
-//   - field.go, model.go, group.go, compile.go: the fields of a frame and the compiled model
-//   - payload.go, row.go, keyframe.go, bytes.go, residual.go, meter.go: the coding of a payload
-//   - frames.go, view.go, refframes.go: the accepted frames and those that predictions read
-//   - features.go, predict.go, orientation.go, quat.go: predictions
-//   - flag.go, errorscale.go, residualcontext.go, frequentvalues.go: probabilities and contexts,
-//     with their updates
-//   - state.go, modelstate.go, learn.go, lms.go, experts.go: learned state and its updates
-//   - prior.go, priorfile.go, priorparse.go, tables.go, param.go, paramvisitor.go, mean.go,
-//     train.go, untrained.go: priors and their training
+//   - field.go, model.go: the fields of a frame and the compiled model
+//   - payload.go, frame.go, keyframe.go, codec.go: the coding of a payload
+//   - frames.go, refframes.go: the accepted frames and those that predictions read
+//   - predict.go, orientation.go: predictions
+//   - bitmodels.go, magnitude.go, tables.go: probabilities and contexts, with their updates
+//   - modelstate.go, learn.go: learned state and its updates
+//   - prior.go, params.go, train.go: priors and their training
 package adaptive

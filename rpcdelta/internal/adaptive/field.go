@@ -42,15 +42,12 @@ type Field struct {
 	VelocityAt     int
 	VelocityFactor float64
 
-	// Blob is the index in Row.Bytes of a Bytes field of MinBytes to MaxBytes bytes.
+	// Blob is the index in Frame.Bytes of a Bytes field of MinBytes to MaxBytes bytes.
 	Blob, MinBytes, MaxBytes int
 
 	// Key identifies the field in a [Prior]; 0 if no prior knows it.
 	Key uint64
 }
-
-// Row is one frame.
-type Row = schema.Frame
 
 // FieldsOf describes the fields of a schema.
 func FieldsOf(s *schema.Schema) []Field {

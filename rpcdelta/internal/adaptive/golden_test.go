@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // TestGolden checks that the bytes of whole sessions are the same on every platform and in every
@@ -20,32 +21,32 @@ func TestGolden(t *testing.T) {
 		{"vehicle", vehicleFields, 16625, 0xb072f40927d5dbb2},
 		{"everything", allKinds, 54700, 0xeab91e84b1f90464},
 	} {
-		m := adaptive.New(g.fields, 60)
+		m := adaptive.Generic().Compile(g.fields, 60)
 		e := newEnd(m, g.fields, 64)
 		r := rand.New(rand.NewPCG(5, 6))
-		smooth := smoothRows(700)
-		var rows []*adaptive.Row
+		smooth := smoothFrames(700)
+		var frames []*schema.Frame
 		h, total := fnv.New64a(), 0
 		acked := -1
 		for i := range smooth {
-			row := smooth[i]
+			frame := smooth[i]
 			if g.name != "vehicle" {
-				var old *adaptive.Row
+				var old *schema.Frame
 				if i > 0 {
-					old = rows[i-1]
+					old = frames[i-1]
 				}
-				row = randomRow(r, g.fields, old)
+				frame = randomFrame(r, g.fields, old)
 			}
-			rows = append(rows, row)
+			frames = append(frames, frame)
 			n := min(1+i%3, i-acked)
-			p := e.encode(nil, rows[i+1-n:], uint64(i), uint64(max(0, acked)), acked >= 0)
+			p := e.encode(nil, frames[i+1-n:], uint64(i), uint64(max(0, acked)), acked >= 0)
 			h.Write(p)
 			h.Write([]byte{byte(len(p))})
 			total += len(p)
 			if i%5 == 4 { // most of the last five are acked
 				for k := i - 4; k <= i; k++ {
 					if r.IntN(8) != 0 {
-						e.learn(uint64(k), rows[k])
+						e.learn(uint64(k), frames[k])
 						acked = k
 					}
 				}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // vehicleFields is a frame of 20 components, as a vehicle may send.
@@ -63,8 +64,8 @@ func span(f *adaptive.Field, k int) (lo, hi int64) {
 	return 0, 1<<w - 1
 }
 
-// inRange reports whether a row is within its fields' ranges.
-func inRange(fields []adaptive.Field, r *adaptive.Row) bool {
+// inRange reports whether a frame is within its fields' ranges.
+func inRange(fields []adaptive.Field, r *schema.Frame) bool {
 	for i := range fields {
 		f := &fields[i]
 		if f.Kind == adaptive.Bytes {
@@ -87,7 +88,7 @@ func inRange(fields []adaptive.Field, r *adaptive.Row) bool {
 	return true
 }
 
-func newRow(fields []adaptive.Field) *adaptive.Row {
+func newFrame(fields []adaptive.Field) *schema.Frame {
 	n, blobs := 0, 0
 	for _, f := range fields {
 		if f.Kind == adaptive.Bytes {
@@ -96,24 +97,25 @@ func newRow(fields []adaptive.Field) *adaptive.Row {
 			n = max(n, f.At+f.N)
 		}
 	}
-	return &adaptive.Row{Ints: make([]int32, n), Bytes: make([][]byte, blobs)}
+	return &schema.Frame{Ints: make([]int32, n), Bytes: make([][]byte, blobs)}
 }
 
-func newRows(fields []adaptive.Field) []*adaptive.Row {
-	rows := make([]*adaptive.Row, adaptive.MaxRows)
-	for i := range rows {
-		rows[i] = newRow(fields)
+func newFrames(fields []adaptive.Field) []*schema.Frame {
+	frames := make([]*schema.Frame, adaptive.MaxFrames)
+	for i := range frames {
+		frames[i] = newFrame(fields)
 	}
-	return rows
+	return frames
 }
 
-func equal(a, b *adaptive.Row) bool {
+func equal(a, b *schema.Frame) bool {
 	return slices.Equal(a.Ints, b.Ints) && slices.EqualFunc(a.Bytes, b.Bytes, slices.Equal)
 }
 
-// randomRow returns a row that follows old. Each field is unchanged, a little different or random.
-func randomRow(r *rand.Rand, fields []adaptive.Field, old *adaptive.Row) *adaptive.Row {
-	x := newRow(fields)
+// randomFrame returns a frame that follows old. Each field is unchanged, a little different or
+// random.
+func randomFrame(r *rand.Rand, fields []adaptive.Field, old *schema.Frame) *schema.Frame {
+	x := newFrame(fields)
 	for i := range fields {
 		f := &fields[i]
 		mode := r.IntN(8)
@@ -139,7 +141,7 @@ func randomRow(r *rand.Rand, fields []adaptive.Field, old *adaptive.Row) *adapti
 	return x
 }
 
-func randomBytes(r *rand.Rand, f *adaptive.Field, old *adaptive.Row, mode int) []byte {
+func randomBytes(r *rand.Rand, f *adaptive.Field, old *schema.Frame, mode int) []byte {
 	if mode < 5 {
 		b := slices.Clone(old.Bytes[f.Blob])
 		if mode >= 3 && len(b) > 0 {
@@ -154,11 +156,11 @@ func randomBytes(r *rand.Rand, f *adaptive.Field, old *adaptive.Row, mode int) [
 	return b
 }
 
-// smoothRows returns n rows of a vehicle that moves smoothly.
-func smoothRows(n int) []*adaptive.Row {
+// smoothFrames returns n frames of a vehicle that moves smoothly.
+func smoothFrames(n int) []*schema.Frame {
 	r := rand.New(rand.NewPCG(1, 2))
-	out := make([]*adaptive.Row, n)
-	x := newRow(vehicleFields).Ints
+	out := make([]*schema.Frame, n)
+	x := newFrame(vehicleFields).Ints
 	x[6] = 3
 	for i := range n {
 		for k := range 3 {
@@ -174,14 +176,14 @@ func smoothRows(n int) []*adaptive.Row {
 		if r.IntN(20) == 0 {
 			x[18] ^= 1 << r.IntN(6)
 		}
-		out[i] = &adaptive.Row{Ints: slices.Clone(x)}
+		out[i] = &schema.Frame{Ints: slices.Clone(x)}
 	}
 	return out
 }
 
 // frameSize returns the numbers of components and byte strings of a frame.
 func frameSize(fields []adaptive.Field) (ints, blobs int) {
-	r := newRow(fields)
+	r := newFrame(fields)
 	return len(r.Ints), len(r.Bytes)
 }
 
@@ -203,7 +205,7 @@ func newEnd(m *adaptive.Model, fields []adaptive.Field, ring int) *end {
 }
 
 // accept stores a frame and learns the frame that it pushes out of the ring.
-func (e *end) accept(seq uint64, r *adaptive.Row) {
+func (e *end) accept(seq uint64, r *schema.Frame) {
 	if keep := uint64(e.known.Cap() - adaptive.LearnReach); seq >= keep {
 		e.state.Learn(seq-keep, e.known)
 	}
@@ -211,20 +213,20 @@ func (e *end) accept(seq uint64, r *adaptive.Row) {
 }
 
 // learn accepts a frame and learns it immediately.
-func (e *end) learn(seq uint64, r *adaptive.Row) {
+func (e *end) learn(seq uint64, r *schema.Frame) {
 	e.accept(seq, r)
 	e.state.Learn(seq, e.known)
 }
 
-// encode appends the payload of rows, of which the last has the sequence number newest.
-func (e *end) encode(dst []byte, rows []*adaptive.Row, newest, base uint64, hasBase bool) []byte {
-	p := adaptive.Payload{Rows: rows, Newest: newest, Base: base, HasBase: hasBase}
+// encode appends the payload of frames, of which the last has the sequence number newest.
+func (e *end) encode(dst []byte, frames []*schema.Frame, newest, base uint64, hasBase bool) []byte {
+	p := adaptive.Payload{Frames: frames, Newest: newest, Base: base, HasBase: hasBase}
 	return e.coder.Encode(dst, &p, e.state, e.known)
 }
 
-// decode decodes src into rows and returns the number of rows received.
-func (e *end) decode(rows []*adaptive.Row, src []byte, newest, base uint64, hasBase bool) (int, error) {
-	p := adaptive.Payload{Rows: rows, Newest: newest, Base: base, HasBase: hasBase}
+// decode decodes src into frames and returns the number of frames received.
+func (e *end) decode(frames []*schema.Frame, src []byte, newest, base uint64, hasBase bool) (int, error) {
+	p := adaptive.Payload{Frames: frames, Newest: newest, Base: base, HasBase: hasBase}
 	err := e.coder.Decode(src, &p, e.state, e.known)
-	return len(p.Rows), err
+	return len(p.Frames), err
 }

@@ -5,26 +5,27 @@ import (
 	"slices"
 
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/cost"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
-// keyframe codes a row without a reference by a static code. A group of numbers has the length of
+// keyframe codes a frame without a reference by a static code. A group of numbers has the length of
 // its longest magnitude, then each magnitude in that many bits.
-func (c *payloadCodec[M]) keyframe(row *Row) error {
+func (c *payloadCodec[M]) keyframe(frame *schema.Frame) error {
 	for i := range c.m.groups {
 		g := &c.m.groups[i]
 		var err error
 		switch g.form {
 		case formNumbers:
-			err = c.keyframeNumbers(row.Ints, g)
+			err = c.keyframeNumbers(frame.Ints, g)
 		case formQuat:
-			err = c.keyframeQuat(row.Ints[g.at:][:4], g)
+			err = c.keyframeQuat(frame.Ints[g.at:][:4], g)
 		case formBits:
 			for k := range g.numComps {
-				c.keyframeFlat(row.Ints, &c.m.bitSets[g.firstComp+k])
+				c.keyframeFlat(frame.Ints, &c.m.bitSets[g.firstComp+k])
 				c.keyframeCost(g, k)
 			}
 		case formBytes:
-			err = c.keyframeBytes(row, g)
+			err = c.keyframeBytes(frame, g)
 		}
 		if err != nil {
 			return err
@@ -117,8 +118,8 @@ func (c *payloadCodec[M]) keyframeQuat(ints []int32, g *group) error {
 	return nil
 }
 
-func (c *payloadCodec[M]) keyframeBytes(row *Row, g *group) (err error) {
-	b := row.Bytes[g.blob]
+func (c *payloadCodec[M]) keyframeBytes(frame *schema.Frame, g *group) (err error) {
+	b := frame.Bytes[g.blob]
 	n := len(b)
 	if c.decodes() {
 		n = g.minBytes
@@ -130,7 +131,7 @@ func (c *payloadCodec[M]) keyframeBytes(row *Row, g *group) (err error) {
 	}
 	if c.decodes() {
 		b = slices.Grow(b[:0], n)[:n]
-		row.Bytes[g.blob] = b
+		frame.Bytes[g.blob] = b
 	}
 	for i := range b {
 		if v := byte(c.raw(uint64(b[i]), 8)); c.decodes() {
@@ -143,25 +144,25 @@ func (c *payloadCodec[M]) keyframeBytes(row *Row, g *group) (err error) {
 	return nil
 }
 
-// KeyframeBytes returns the approximate size of a payload that has row as its only row: at most one
-// byte too many, and a few bytes too few if the payload ends in zeros.
-func (m *Model) KeyframeBytes(row *Row) int {
-	s := keyframeSize{bits: 1} // one row
+// KeyframeBytes returns the approximate size of a payload that has frame as its only frame: at most
+// one byte too many, and a few bytes too few if the payload ends in zeros.
+func (m *Model) KeyframeBytes(frame *schema.Frame) int {
+	s := keyframeSize{bits: 1} // one frame
 	for i := range m.groups {
 		g := &m.groups[i]
 		switch g.form {
 		case formNumbers:
 			if g.noLength {
-				s.flat(row.Ints, m.components[g.firstComp:][:g.numComps])
+				s.flat(frame.Ints, m.components[g.firstComp:][:g.numComps])
 			} else {
-				s.numbers(row.Ints, m.components[g.firstComp:][:g.numComps], g)
+				s.numbers(frame.Ints, m.components[g.firstComp:][:g.numComps], g)
 			}
 		case formQuat:
-			s.quat(row.Ints[g.at:][:4], g)
+			s.quat(frame.Ints[g.at:][:4], g)
 		case formBits:
-			s.flat(row.Ints, m.bitSets[g.firstComp:][:g.numComps])
+			s.flat(frame.Ints, m.bitSets[g.firstComp:][:g.numComps])
 		case formBytes:
-			s.bytes(row.Bytes[g.blob], g)
+			s.bytes(frame.Bytes[g.blob], g)
 		}
 	}
 	return int(s.used-uint(bits.TrailingZeros32(s.last))+7) / 8
@@ -169,10 +170,10 @@ func (m *Model) KeyframeBytes(row *Row) int {
 
 // MinKeyframeBytes returns a lower bound of KeyframeBytes and takes less time. It is the minimum
 // size of all that precedes the last component that is not sent as zeros.
-func (m *Model) MinKeyframeBytes(row *Row) int {
+func (m *Model) MinKeyframeBytes(frame *schema.Frame) int {
 	for i := len(m.groups) - 1; i >= 0; i-- {
 		g := &m.groups[i]
-		if g.n == 0 || row.Ints[g.at+g.n-1] == -g.quatMax {
+		if g.n == 0 || frame.Ints[g.at+g.n-1] == -g.quatMax {
 			continue
 		}
 		before := g.minBitsBefore
@@ -180,24 +181,6 @@ func (m *Model) MinKeyframeBytes(row *Row) int {
 			before += 2 + 2*g.quatBits
 		}
 		return int(before+8) / 8
-	}
-	return 0
-}
-
-// minKeyframeBits returns the minimum size of a group's static code.
-func (g *group) minKeyframeBits() uint {
-	switch g.form {
-	case formNumbers:
-		if g.noLength {
-			return uint(g.n)
-		}
-		return g.lengthBits
-	case formQuat:
-		return 2 + 3*g.quatBits
-	case formBits:
-		return uint(g.n)
-	case formBytes:
-		return uint(8 * g.minBytes)
 	}
 	return 0
 }
@@ -285,21 +268,6 @@ func (c *component) int64Of(v int32) int64 {
 		return int64(v)
 	}
 	return int64(uint32(v))
-}
-
-// setKeyframeCode sets the parameters of the static code of numbers.
-func (g *group) setKeyframeCode(comps []component) {
-	longest := 0
-	for _, c := range comps {
-		if c.wrap > 0 {
-			longest = max(longest, int(c.wrap))
-		} else {
-			longest = max(longest, bits.Len64(uint64(max(c.hi, -c.lo, 0))))
-		}
-	}
-	last := &comps[len(comps)-1]
-	g.maxLength, g.lengthBits = uint(longest), uint(bits.Len(uint(longest)))
-	g.hasSigns = last.signed || last.wrap == 0 && last.lo < 0
 }
 
 // magnitudeBits returns the length of the longest magnitude, in bits.

@@ -1,5 +1,87 @@
 package adaptive
 
+import (
+	"github.com/uplink-rpc/uplink/internal/codec/fnv"
+
+	"github.com/uplink-rpc/uplink/schema"
+)
+
+// State is the learned state of one end of a stream: a function of the frames accepted since the
+// last Reset and of their sequence numbers. A payload is coded from the state at its baseline. An
+// end learns a frame when this frame, or a newer one, becomes a baseline. Not safe for concurrent
+// use.
+type State struct {
+	m       *Model
+	learned modelState
+	ring    int64 // number of frames that the codec looks back over
+	newest  int64 // last frame learned, or -1
+}
+
+// NewState returns the state of a stream that has not accepted any frame. ring is the number of
+// frames that both ends keep, the smaller of both rings; 0 and values above [MaxRing] mean MaxRing.
+// Both ends must pass the same value.
+func (m *Model) NewState(ring int) *State {
+	if ring <= 0 || ring > MaxRing {
+		ring = MaxRing
+	}
+	s := &State{m: m, learned: m.newState(), ring: int64(ring)}
+	s.Reset()
+	return s
+}
+
+// Reset returns to the initial state. The caller must reset the accepted frames, too. It does not
+// allocate.
+func (s *State) Reset() {
+	s.learned.copy(&s.m.initial)
+	s.newest = -1
+}
+
+// Learn learns all frames in known after the last one learned, up to seq, in order. It reports
+// whether seq is now the last frame learned, so that it can be a baseline. Learning a frame reads
+// the [LearnReach] sequence numbers that end with it. It does not allocate.
+func (s *State) Learn(seq uint64, known *Frames) bool {
+	first := s.newest + 1
+	if oldest := int64(known.newest) - int64(known.Cap()) + 1; first < oldest {
+		first = oldest
+	}
+	for n := first; n <= int64(min(seq, known.newest)); n++ {
+		if known.Has(uint64(n)) {
+			s.learnFrame(n, known)
+		}
+	}
+	return s.newest == int64(seq)
+}
+
+// CanLearn reports whether known still holds all frames that learning from s on reads.
+func (s *State) CanLearn(known *Frames) bool {
+	oldest := int64(known.newest) - int64(known.Cap()) + 1
+	return s.newest >= 0 && s.newest+1-LearnReach >= oldest
+}
+
+// CopyFrom copies o, which must be of the same model. It does not allocate.
+func (s *State) CopyFrom(o *State) {
+	s.learned.copy(&o.learned)
+	s.newest = o.newest
+}
+
+// Newest returns the last frame learned since the last Reset, if any.
+func (s *State) Newest() (seq uint64, ok bool) { return uint64(s.newest), s.newest >= 0 }
+
+func (s *State) learnFrame(n int64, known *Frames) {
+	s.newest = n
+	if s.learned.accepted%learnEvery == 0 {
+		var t learner
+		t.class = int(classSchedule[s.learned.accepted/learnEvery%uint64(len(classSchedule))])
+		t.frame(s.m, &s.learned, known, n, n-LearnReach)
+	}
+	s.learned.accepted++
+}
+
+// Hash returns a hash of the state. The ends compare it at the same baseline.
+func (s *State) Hash() uint16 {
+	return s.learned.hash(fnv.Offset).Fold16()
+}
+
 // learnEvery is the interval, in accepted frames, between frames that are learned.
 const learnEvery = 5
 
@@ -19,20 +101,20 @@ type learner struct {
 // frame learns frame n at the distance of the learner's class. Frames up to floor are not read.
 func (t *learner) frame(m *Model, l *modelState, known *Frames, n, floor int64) {
 	v := newView(known, n, floor)
-	row := Row{Ints: v.ints(n)}
-	row.Bytes, _ = v.bytes(n)
+	frame := schema.Frame{Ints: v.ints(n)}
+	frame.Bytes, _ = v.bytes(n)
 	d := classDistance[t.class]
 	for b := n - d; b > n-2*d; b-- {
 		if t.refs.load(&v, n, b) {
-			t.row(m, l, &row)
+			t.groups(m, l, &frame)
 			return
 		}
 	}
 }
 
-// row learns a row whose reference frames are loaded.
-func (t *learner) row(m *Model, l *modelState, row *Row) {
-	t.refs.compare(row)
+// groups learns a frame whose reference frames are loaded.
+func (t *learner) groups(m *Model, l *modelState, frame *schema.Frame) {
+	t.refs.compare(frame)
 	t.context = residualContext{}
 	var last, buttons flagInputs
 	for i := range m.groups {
@@ -41,7 +123,7 @@ func (t *learner) row(m *Model, l *modelState, row *Row) {
 		x := t.refs.groupInputs(g) | last | buttons
 		changed := x&frameChanged != 0
 		if g.counter {
-			changed = t.counter(m, g, lg, row, changed)
+			changed = t.counter(m, g, lg, frame, changed)
 		}
 		t.flagShift = lg.flagShift()
 		p := lg.w.probability(lg.bias[t.class], x)
@@ -50,17 +132,17 @@ func (t *learner) row(m *Model, l *modelState, row *Row) {
 		switch g.form {
 		case formBits:
 			if changed {
-				t.bits(m, l, g, row.Ints)
+				t.bits(m, l, g, frame.Ints)
 				buttons = buttonsChanged
 			}
 		case formQuat:
-			t.quat(m, l, g, row.Ints, changed)
+			t.quat(m, l, g, frame.Ints, changed)
 		case formBytes:
 			if changed {
-				l.bitModels.bytes[g.index].learn(row.Bytes[g.blob], t.refs.refBytes[g.blob], t.refs.prevBytes[g.blob])
+				l.bitModels.bytes[g.index].learn(frame.Bytes[g.blob], t.refs.refBytes[g.blob], t.refs.prevBytes[g.blob])
 			}
 		case formNumbers:
-			t.numbers(m, l, g, row.Ints, changed)
+			t.numbers(m, l, g, frame.Ints, changed)
 		}
 	}
 }
@@ -79,8 +161,8 @@ func (g *groupState) steps() bool { return g.stepRate > 2048 }
 
 // counter learns whether a counter continues at its last rate, and returns its flag. moved reports
 // whether it differs from its reference.
-func (t *learner) counter(m *Model, g *group, lg *groupState, row *Row, moved bool) (changed bool) {
-	follows := m.followsStep(&t.refs, g, row)
+func (t *learner) counter(m *Model, g *group, lg *groupState, frame *schema.Frame, moved bool) (changed bool) {
+	follows := m.followsStep(&t.refs, g, frame)
 	steps := lg.steps()
 	target := int16(0)
 	if follows && moved {
@@ -104,15 +186,6 @@ func (t *learner) bits(m *Model, l *modelState, g *group, ints []int32) {
 			adaptProb(&l.bitModels.bits[bi][ref>>j&1|recent>>j&1<<1], flips>>j&1 == 0)
 			bi++
 		}
-	}
-}
-
-// adaptProb moves a probability towards the outcome.
-func adaptProb(p *uint16, yes bool) {
-	if yes {
-		*p += (65500 - *p) >> 4
-	} else {
-		*p -= *p >> 4
 	}
 }
 
@@ -164,4 +237,137 @@ func (t *learner) quat(m *Model, l *modelState, g *group, ints []int32, changed 
 		t.features = t.orient.features[k]
 		t.component(m, l, g, g.firstComp+k, int64(ints[g.at+1+k])-t.orient.ref[k])
 	}
+}
+
+// Steps of the sign-sign LMS, Q12.
+const (
+	slopeRate = 26  // slopes
+	inputRate = 110 // scalars
+	meanRate  = 3   // the derivative's mean, and the turn by an angular velocity
+	bendRate  = 11  // the derivative's change
+	quatRate  = 16  // extrapolated rotations
+)
+
+// expertTrial updates the experts of a component and records their errors.
+type expertTrial struct {
+	features *featureSet
+	offset   int64 // actual offset from the reference, Q4
+	wrap     uint  // 64 minus the bits of the modulus in Q4, or 0
+	err      [maxExperts]int64
+}
+
+// setError records and returns the error of expert e, whose prediction in Q16 is s.
+func (t *expertTrial) setError(e int, s int64) int64 {
+	x := (t.offset - (s+1<<11)>>12) << (t.wrap & 63) >> (t.wrap & 63)
+	t.err[e] = x
+	return x
+}
+
+// component learns the offset y of component i, whose features are set, and returns the residual of
+// the expert in use.
+func (t *learner) component(m *Model, l *modelState, g *group, i int, y int64) (r int64) {
+	lc, c := &l.components[i], &m.components[i]
+	in := &lc.classes[t.class]
+	w := &in.w
+	x := expertTrial{features: &t.features, offset: y << 4}
+	if c.wrap > 0 {
+		x.wrap = 60 - c.wrap
+	}
+	switch g.family {
+	case familyPlain:
+		x.learnSlopes(w)
+	case familyAngled:
+		x.learnSlopes(w)
+		x.learnScalars(&l.inputs[c.inputs][t.class])
+	case familyDerived:
+		x.learnDerived(w)
+	case familyTurned:
+		x.learnTurned(w)
+	case familyExtrapolated:
+		x.learnExtrapolated(w)
+	}
+	best := in.expert
+	cost := &in.expertCosts
+	for e := range expertCount[g.family] & 7 {
+		v := x.err[e&3]
+		cost[e&3] += int16((min(log2(max(v, -v)), 31<<10) - int32(cost[e&3])) >> 4)
+	}
+	v := x.err[best&3]
+	r = v >> 4
+	t.residual(m.tables, lc, in, r, y-r)
+	in.chooseLowest()
+	in.learn(max(v, -v))
+	return r
+}
+
+func (t *expertTrial) learnSlopes(w *weights) {
+	f := t.features
+	t.setError(0, 0)
+	e := t.setError(1, int64(w[0])*f[0])
+	w[0] = signStep(w[0], f[0], e, slopeRate)
+	e = t.setError(2, int64(w[1])*f[0]+int64(w[2])*f[1]+int64(w[3])*f[2]+int64(w[4])*f[3]+int64(w[5])*f[4])
+	w[1] = signStep(w[1], f[0], e, slopeRate)
+	w[2] = signStep(w[2], f[1], e, slopeRate)
+	w[3] = signStep(w[3], f[2], e, slopeRate)
+	w[4] = signStep(w[4], f[3], e, slopeRate)
+	w[5] = signStep(w[5], f[4], e, slopeRate)
+}
+
+func (t *expertTrial) learnScalars(w *[4]int16) {
+	f := t.features
+	e := t.setError(3, int64(w[0])*f[5]+int64(w[1])*f[6]+int64(w[2])*f[7]+int64(w[3])*f[8])
+	w[0] = signStep(w[0], f[5], e, inputRate)
+	w[1] = signStep(w[1], f[6], e, inputRate)
+	w[2] = signStep(w[2], f[7], e, inputRate)
+	w[3] = signStep(w[3], f[8], e, inputRate)
+}
+
+func (t *expertTrial) learnDerived(w *weights) {
+	f := t.features
+	e := t.setError(0, int64(w[0])*f[0])
+	w[0] = signStep(w[0], f[0], e, meanRate)
+	e = t.setError(1, int64(w[1])*f[0]+int64(w[2])*f[1]+int64(w[3])*f[2])
+	w[1] = signStep(w[1], f[0], e, meanRate)
+	w[2] = signStep(w[2], f[1], e, bendRate)
+	w[3] = signStep(w[3], f[2], e, bendRate)
+}
+
+func (t *expertTrial) learnTurned(w *weights) {
+	e := t.setError(0, int64(w[0])*t.features[0])
+	w[0] = signStep(w[0], t.features[0], e, meanRate)
+}
+
+func (t *expertTrial) learnExtrapolated(w *weights) {
+	f := t.features
+	t.setError(0, 0)
+	e := t.setError(1, int64(w[0])*f[0])
+	w[0] = signStep(w[0], f[0], e, quatRate)
+	e = t.setError(2, int64(w[1])*f[1])
+	w[1] = signStep(w[1], f[1], e, quatRate)
+}
+
+// signStep returns w after a step of the sign-sign LMS: by rate, in the direction that reduces the
+// error.
+func signStep(w int16, feature, err int64, rate int32) int16 {
+	away := int32((feature ^ err) >> 63)
+	moves := int32((feature|-feature)>>63) & int32((err|-err)>>63)
+	return int16(max(-32000, min(32000, int32(w)+((rate^away)-away)&moves)))
+}
+
+// residual learns the cost of residual r under each set of tables, and the weights of the contexts.
+// off is the predicted offset from the reference.
+func (t *learner) residual(tab *tables, c *componentState, in *classState, r, off int64) {
+	near, run, offset := t.context.inputs(in.expected, off)
+	magnitude := c.context.adjust(in.expected, near, run, offset)
+	row, shift := tableFor(magnitude)
+	sym, _ := symbolOf(uint64(max(r, -r)) >> shift)
+	sym &= symbols - 1
+	cost, v := &tab.costs[row][sym], &in.shapeCosts
+	for i := range v {
+		v[i] += int16((int32(cost[i]) - int32(v[i])) >> 5)
+	}
+	shape := in.shape % shapes
+	gain := int32(tab.costs[max(0, row-2)][sym][shape]) - int32(tab.costs[min(levels-1, row+2)][sym][shape])
+	c.context.learn(gain, near, run, offset)
+	t.context.observe(magnitudes[sym]+int32(shift<<10), magnitude)
 }

@@ -7,29 +7,30 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
-// link sends rows from a client to a server. Payloads may be lost, and acks are late.
+// link sends frames from a client to a server. Payloads may be lost, and acks are late.
 type link struct {
 	t       *rapid.T
 	fields  []adaptive.Field
 	client  *end
 	server  *end
-	sent    []*adaptive.Row
+	sent    []*schema.Frame
 	pending []uint64 // accepted by the server, not yet acked
 	newest  int64    // newest frame acked, or -1
 	top     int64    // newest frame accepted by the server, or -1
 	ring    int
-	out     []*adaptive.Row
+	out     []*schema.Frame
 }
 
 func (l *link) send(r *rand.Rand, lost bool) {
 	seq := uint64(len(l.sent))
-	var old *adaptive.Row
+	var old *schema.Frame
 	if seq > 0 {
 		old = l.sent[seq-1]
 	}
-	l.sent = append(l.sent, randomRow(r, l.fields, old))
+	l.sent = append(l.sent, randomFrame(r, l.fields, old))
 	base := uint64(max(0, l.newest))
 	has := l.newest >= 0 && int64(seq)-l.newest < int64(l.ring)
 	if has && !l.client.state.Learn(base, l.client.known) {
@@ -39,9 +40,9 @@ func (l *link) send(r *rand.Rand, lost bool) {
 	if has {
 		limit = int(seq - base)
 	}
-	n := 1 + r.IntN(min(limit, adaptive.MaxRows))
-	rows := l.sent[int(seq)+1-n:]
-	payload := l.client.encode(nil, rows, seq, base, has)
+	n := 1 + r.IntN(min(limit, adaptive.MaxFrames))
+	frames := l.sent[int(seq)+1-n:]
+	payload := l.client.encode(nil, frames, seq, base, has)
 	if lost {
 		return
 	}
@@ -53,7 +54,7 @@ func (l *link) send(r *rand.Rand, lost bool) {
 	}
 	got, err := l.server.decode(l.out, payload, seq, base, has)
 	if err != nil || got != n {
-		l.t.Fatalf("frame %d: %d of %d rows, %v", seq, got, n, err)
+		l.t.Fatalf("frame %d: %d of %d frames, %v", seq, got, n, err)
 	}
 	for i := range n {
 		at := seq + 1 - uint64(n) + uint64(i)
@@ -78,7 +79,7 @@ func (l *link) ack() {
 
 // TestLinkIsLossless checks that the server decodes what the client sent, whatever is lost.
 func TestLinkIsLossless(t *testing.T) {
-	models := []*adaptive.Model{adaptive.New(vehicleFields, 60), adaptive.New(allKinds, 30)}
+	models := []*adaptive.Model{adaptive.Generic().Compile(vehicleFields, 60), adaptive.Generic().Compile(allKinds, 30)}
 	rapid.Check(t, func(t *rapid.T) {
 		k := rapid.IntRange(0, 1).Draw(t, "fields")
 		ring := rapid.SampledFrom([]int{2, 8, 16, 64}).Draw(t, "ring")
@@ -87,7 +88,7 @@ func TestLinkIsLossless(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		l := &link{t: t, fields: [][]adaptive.Field{vehicleFields, allKinds}[k], ring: ring, newest: -1, top: -1}
 		l.client, l.server = newEnd(models[k], l.fields, ring), newEnd(models[k], l.fields, ring)
-		l.out = newRows(l.fields)
+		l.out = newFrames(l.fields)
 		for range rapid.IntRange(1, 300).Draw(t, "frames") {
 			l.send(r, r.IntN(100) < loss)
 			if r.IntN(3) == 0 {

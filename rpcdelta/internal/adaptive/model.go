@@ -1,9 +1,13 @@
 package adaptive
 
-import "errors"
+import (
+	"errors"
+	"math"
+	"math/bits"
+)
 
-// MaxRows is the maximum number of frames in a payload.
-const MaxRows = 8
+// MaxFrames is the maximum number of frames in a payload.
+const MaxFrames = 8
 
 // MaxRing is the maximum number of frames that the codec looks back over, and the maximum age of a
 // baseline.
@@ -32,20 +36,332 @@ type Model struct {
 	initial modelState // state of a stream that has not accepted any frame
 }
 
-// New compiles the fields of a frame that is sent rateHz times per second, for streams that start
-// from the generic prior. The fields must be valid: disjoint components, ordered bounds.
-func New(fields []Field, rateHz float64) *Model { return Generic().Compile(fields, rateHz) }
+// family is a set of experts that predict a component.
+type family uint8
 
-// Compile is [New] for streams that start from p.
-func (p *Prior) Compile(fields []Field, rateHz float64) *Model {
-	m := &Model{tables: p.tables}
-	if !(rateHz > 0) {
-		rateHz = 60
+const (
+	familyPlain        family = iota // slopes of the component's own past
+	familyAngled                     // slopes, and scalars of the same frame
+	familyDerived                    // old and new value of the derivative
+	familyTurned                     // quaternion with an angular velocity
+	familyExtrapolated               // quaternion without an angular velocity
+)
+
+const families = int(familyExtrapolated) + 1
+
+// form is the way in which a group's values are coded.
+type form uint8
+
+const (
+	formNumbers form = iota
+	formQuat
+	formBits
+	formBytes
+)
+
+// group is a compiled field. Groups are in coding order.
+type group struct {
+	form      form
+	family    family
+	field     int    // index of the field
+	key       uint64 // Field.Key
+	at, n     int    // range of components in a frame
+	firstComp int    // first of Model.components, or of Model.bitSets
+	numComps  int
+	index     int // of a quaternion, a byte string or the first bit of a bit set in bitModels
+
+	diffsAt   int  // first of refFrames.diffs
+	diffShift uint // shift that drops the diffs of other groups from eight loaded ones
+
+	// Prediction.
+	velocity       int // first component of the derivative, or -1
+	velocityFactor int64
+	scalars        [2]int // components that predict an angle
+	numScalars     int
+	counter        bool // the reference may be the next step instead of the last value
+
+	// Keyframes, and bounds.
+	minBitsBefore uint // minimum size of the static code of all groups before this one
+	noLength      bool // angles: magnitudes without a common length
+	maxLength     uint // maximum length of a magnitude, in bits
+	lengthBits    uint // width of a magnitude's length
+	hasSigns      bool // values may be negative
+
+	// Quaternions.
+	quatMax     int32 // bound of a component
+	quatBits    uint  // width of a component
+	unpackScale int64
+	packScale   int64
+
+	// Byte strings.
+	blob, minBytes, maxBytes int
+}
+
+// component is a component of a number, a quaternion or a bit set.
+type component struct {
+	at     int  // index in Frame.Ints
+	wrap   uint // values are modulo 2^wrap, unless it is 0
+	mask   int32
+	signed bool
+	lo, hi int64
+	inputs int // index of the weights of the scalars, or -1
+	list   int // index of the list of frequent values, or -1
+}
+
+// builder compiles fields into groups, each after the groups that predict it.
+type builder struct {
+	m        *Model
+	fields   []Field
+	rate     float64
+	scalars  []int
+	progress []uint8 // by field: 0 not visited, 1 being added, 2 added
+}
+
+func (b *builder) build() {
+	b.progress = make([]uint8, len(b.fields))
+	for i := range b.fields {
+		f := &b.fields[i]
+		if f.Kind == Number && f.Scalar {
+			for k := range f.N {
+				b.scalars = append(b.scalars, f.At+k)
+			}
+		}
 	}
-	b := builder{m: m, fields: fields, rate: rateHz}
-	b.build()
-	m.initial = m.newState()
-	m.initial.reset(m)
-	p.apply(m)
-	return m
+	for rank := range 8 {
+		for i := range b.fields {
+			if b.rank(i) == rank {
+				b.addField(i)
+			}
+		}
+	}
+	before := uint(1) // the number of frames
+	for i := range b.m.groups {
+		g := &b.m.groups[i]
+		g.diffsAt, g.diffShift = g.at, 8*uint(max(0, 8-g.n))
+		if g.form == formBytes {
+			g.diffsAt, g.diffShift = b.components()+g.blob, 8*7
+		}
+		g.minBitsBefore = before
+		before += g.minKeyframeBits()
+	}
+}
+
+// components returns the number of components of a frame.
+func (b *builder) components() (n int) {
+	for i := range b.fields {
+		n = max(n, b.fields[i].At+b.fields[i].N)
+	}
+	return n
+}
+
+// derivative returns the index of the derivative of field i, or -1.
+func (b *builder) derivative(i int) int {
+	f := &b.fields[i]
+	want := f.N
+	switch f.Kind {
+	case Quat:
+		want = 3
+	case Number, Angle:
+	case Integer, Bits, Bytes:
+		return -1
+	}
+	if f.VelocityAt < 0 || f.VelocityFactor == 0 {
+		return -1
+	}
+	for j := range b.fields {
+		v := &b.fields[j]
+		if j != i && v.Kind == Number && v.At == f.VelocityAt && v.N == want {
+			return j
+		}
+	}
+	return -1
+}
+
+// rank orders fields: cheap fields and fields that predict others come first.
+func (b *builder) rank(i int) int {
+	f := &b.fields[i]
+	switch f.Kind {
+	case Integer, Bits:
+		return 0
+	case Quat:
+		return 6
+	case Bytes:
+		return 7
+	case Number, Angle:
+	}
+	if f.Scalar && f.Kind == Number {
+		return 1
+	}
+	rank := 5
+	if f.Kind == Angle {
+		rank = 4
+	}
+	for j := range b.fields {
+		if b.derivative(j) == i {
+			if b.fields[j].Kind == Quat {
+				return 2
+			}
+			rank = 3
+		}
+	}
+	return rank
+}
+
+// addField adds field i after its derivative. A cycle of derivatives is cut where it closes.
+func (b *builder) addField(i int) {
+	if b.progress[i] != 0 {
+		return
+	}
+	b.progress[i] = 1
+	d := b.derivative(i)
+	if d >= 0 {
+		b.addField(d)
+		if b.progress[d] != 2 {
+			d = -1
+		}
+	}
+	b.addGroup(i, d)
+	b.progress[i] = 2
+}
+
+func (b *builder) addGroup(i, derivative int) {
+	m, f := b.m, &b.fields[i]
+	g := group{field: i, at: f.At, n: f.N, firstComp: len(m.components), velocity: -1, key: f.Key}
+	if derivative >= 0 {
+		g.velocity = f.VelocityAt
+	}
+	switch f.Kind {
+	case Number, Angle, Integer:
+		b.addNumbers(&g, f)
+	case Quat:
+		b.addQuat(&g, f)
+	case Bits:
+		g.form, g.index, g.firstComp = formBits, m.bits, len(m.bitSets)
+		for k := range f.N {
+			w := halfWidth(f.Bits, k)
+			m.bitSets = append(m.bitSets, component{at: f.At + k, wrap: w, list: -1})
+			m.bits += int(w)
+		}
+		g.numComps = f.N
+		m.groups = append(m.groups, g)
+		return
+	case Bytes:
+		g.form, g.index, g.n = formBytes, m.blobs, 0
+		g.blob, g.minBytes, g.maxBytes = f.Blob, f.MinBytes, f.MaxBytes
+		m.blobs++
+	}
+	g.numComps = len(m.components) - g.firstComp
+	m.groups = append(m.groups, g)
+}
+
+// halfWidth returns the width of component k of a field whose values have w bits.
+func halfWidth(w uint, k int) uint {
+	if w <= 32 {
+		return w
+	}
+	if k%2 == 0 {
+		return 32
+	}
+	return w - 32
+}
+
+func (b *builder) addNumbers(g *group, f *Field) {
+	switch {
+	case f.Kind == Angle && g.velocity < 0 && len(b.scalars) > 0:
+		g.family = familyAngled
+		g.numScalars = copy(g.scalars[:], b.scalars)
+	case g.velocity >= 0:
+		g.family = familyDerived
+		g.velocityFactor = toFixed(f.VelocityFactor/b.rate, 19)
+	}
+	g.counter = f.Kind == Integer
+	for k := range f.N {
+		c := component{at: f.At + k, lo: int64(f.Lo), hi: int64(f.Hi), list: -1, inputs: -1}
+		switch f.Kind {
+		case Angle:
+			c.wrap, g.noLength = f.Bits, true
+		case Integer:
+			c.wrap = halfWidth(f.Bits, k)
+			c.signed = f.Signed && (f.Bits <= 32 || k%2 == 1)
+		case Number, Quat, Bits, Bytes:
+		}
+		if c.wrap > 0 {
+			c.lo, c.hi = math.MinInt32, math.MaxInt32
+			c.mask = int32(uint32(1<<c.wrap - 1))
+		}
+		if g.family == familyPlain {
+			c.list = b.m.lists
+			b.m.lists++
+		}
+		if g.family == familyAngled {
+			c.inputs = b.m.inputs
+			b.m.inputs++
+		}
+		b.m.components = append(b.m.components, c)
+	}
+	g.setKeyframeCode(b.m.components[g.firstComp:])
+}
+
+func (b *builder) addQuat(g *group, f *Field) {
+	g.form, g.family, g.index = formQuat, familyExtrapolated, b.m.quats
+	b.m.quats++
+	g.n, g.quatMax = 4, f.Hi
+	g.quatBits = uint(bits.Len32(uint32(2 * f.Hi)))
+	// 2^46 / (quatMax * sqrt 2), and quatMax * sqrt 2 * 2^16
+	m := max(1, int64(f.Hi))
+	g.unpackScale = (1<<45/m*sqrt2Q16 + 1<<15) >> 16
+	g.packScale = m * sqrt2Q16
+	if g.velocity >= 0 {
+		g.family = familyTurned
+		g.velocityFactor = toFixed(float64(f.VelocityFactor)/b.rate/4, 38)
+	}
+	for k := range 3 {
+		c := component{at: f.At + 1 + k, lo: -int64(f.Hi), hi: int64(f.Hi), list: -1, inputs: -1}
+		b.m.components = append(b.m.components, c)
+	}
+}
+
+// sqrt2Q16 is the square root of 2 in Q16, rounded.
+const sqrt2Q16 = 92682
+
+// toFixed returns x times 2^q, rounded, or 0 if the result is not within 2^40 of 0.
+func toFixed(x float64, q int) int64 {
+	v := math.Floor(float64(math.Ldexp(x, q)) + 0.5)
+	if !(v > -(1<<40) && v < 1<<40) {
+		return 0
+	}
+	return int64(v)
+}
+
+// setKeyframeCode sets the parameters of the static code of numbers.
+func (g *group) setKeyframeCode(comps []component) {
+	longest := 0
+	for _, c := range comps {
+		if c.wrap > 0 {
+			longest = max(longest, int(c.wrap))
+		} else {
+			longest = max(longest, bits.Len64(uint64(max(c.hi, -c.lo, 0))))
+		}
+	}
+	last := &comps[len(comps)-1]
+	g.maxLength, g.lengthBits = uint(longest), uint(bits.Len(uint(longest)))
+	g.hasSigns = last.signed || last.wrap == 0 && last.lo < 0
+}
+
+// minKeyframeBits returns the minimum size of a group's static code.
+func (g *group) minKeyframeBits() uint {
+	switch g.form {
+	case formNumbers:
+		if g.noLength {
+			return uint(g.n)
+		}
+		return g.lengthBits
+	case formQuat:
+		return 2 + 3*g.quatBits
+	case formBits:
+		return uint(g.n)
+	case formBytes:
+		return uint(8 * g.minBytes)
+	}
+	return 0
 }

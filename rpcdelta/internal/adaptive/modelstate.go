@@ -1,6 +1,10 @@
 package adaptive
 
-import "math"
+import (
+	"github.com/uplink-rpc/uplink/internal/codec/fnv"
+
+	"math"
+)
 
 // modelState is the learned state of a stream that coding reads.
 type modelState struct {
@@ -143,9 +147,9 @@ func (c *classState) chooseLowest() {
 // shapeByRank is the set of tables of each rank.
 var shapeByRank = [4]uint8{1: 1, 2: 0, 3: 2}
 
-// hash folds l into h, FNV-1a over 64 bits at a time.
-func (l *modelState) hash(h uint64) uint64 {
-	h = fold(h, l.accepted)
+// hash adds l to h.
+func (l *modelState) hash(h fnv.Hash) fnv.Hash {
+	h = h.Add(l.accepted)
 	for i := range l.components {
 		h = l.components[i].hash(h)
 	}
@@ -161,34 +165,34 @@ func (l *modelState) hash(h uint64) uint64 {
 		g := &l.groups[i]
 		h = fold16(h, g.bias[:])
 		h = fold16(h, g.w[:])
-		h = fold(h, uint64(g.uses)<<16|uint64(uint16(g.stepRate)))
+		h = h.Add(uint64(g.uses)<<16 | uint64(uint16(g.stepRate)))
 	}
 	return l.bitModels.hash(h)
 }
 
 // hash omits values that follow from others.
-func (c *componentState) hash(h uint64) uint64 {
+func (c *componentState) hash(h fnv.Hash) fnv.Hash {
 	for class := range c.classes {
 		s := &c.classes[class]
-		h = fold(h, uint64(uint32(s.fast))<<32|uint64(uint32(s.slow)))
-		h = fold(h, uint64(uint32(s.last))<<32|uint64(uint16(s.shapeCosts[0])))
-		h = fold(h, uint64(uint16(s.shapeCosts[1]))<<16|uint64(uint16(s.shapeCosts[2])))
+		h = h.Add(uint64(uint32(s.fast))<<32 | uint64(uint32(s.slow)))
+		h = h.Add(uint64(uint32(s.last))<<32 | uint64(uint16(s.shapeCosts[0])))
+		h = h.Add(uint64(uint16(s.shapeCosts[1]))<<16 | uint64(uint16(s.shapeCosts[2])))
 		h = fold16(h, s.expertCosts[:])
 		h = fold16(h, s.w[:])
 	}
-	h = fold(h, uint64(uint16(c.context.near))<<32|uint64(uint16(c.context.run))<<16|uint64(uint16(c.context.offset)))
-	h = fold(h, uint64(uint16(c.flag.bias))<<16|uint64(uint16(c.flag.w[0])))
+	h = h.Add(uint64(uint16(c.context.near))<<32 | uint64(uint16(c.context.run))<<16 | uint64(uint16(c.context.offset)))
+	h = h.Add(uint64(uint16(c.flag.bias))<<16 | uint64(uint16(c.flag.w[0])))
 	return fold16(h, c.flag.w[1:])
 }
 
-func (l *valueList) hash(h uint64) uint64 {
+func (l *valueList) hash(h fnv.Hash) fnv.Hash {
 	for i, v := range l.values {
-		h = fold(h, uint64(uint32(v))<<32|uint64(l.rankProb[i])<<16|uint64(l.count[i]))
+		h = h.Add(uint64(uint32(v))<<32 | uint64(l.rankProb[i])<<16 | uint64(l.count[i]))
 	}
-	return fold(h, uint64(l.anyProb)<<32|uint64(uint16(l.gain))<<16|uint64(l.n))
+	return h.Add(uint64(l.anyProb)<<32 | uint64(uint16(l.gain))<<16 | uint64(l.n))
 }
 
-func (c *bitModels) hash(h uint64) uint64 {
+func (c *bitModels) hash(h fnv.Hash) fnv.Hash {
 	for i := range c.index {
 		h = fold16(h, c.index[i][:])
 	}
@@ -202,15 +206,73 @@ func (c *bitModels) hash(h uint64) uint64 {
 	return h
 }
 
-func fold(h, v uint64) uint64 { return (h ^ v) * 1099511628211 }
-
-// fold16 folds four values at a time, the first in the low bits.
-func fold16[T int16 | uint16](h uint64, s []T) uint64 {
+// fold16 adds four values at a time, the first in the low bits.
+func fold16[T int16 | uint16](h fnv.Hash, s []T) fnv.Hash {
 	for ; len(s) >= 4; s = s[4:] {
-		h = fold(h, uint64(uint16(s[0]))|uint64(uint16(s[1]))<<16|uint64(uint16(s[2]))<<32|uint64(uint16(s[3]))<<48)
+		h = h.Add(uint64(uint16(s[0])) | uint64(uint16(s[1]))<<16 | uint64(uint16(s[2]))<<32 | uint64(uint16(s[3]))<<48)
 	}
 	for _, v := range s {
-		h = fold(h, uint64(uint16(v)))
+		h = h.Add(uint64(uint16(v)))
 	}
 	return h
 }
+
+// An expert predicts a component by a weighted sum of features. A component uses the expert that
+// had the smallest errors recently. Distances to the reference fall into classes with separate
+// weights.
+const (
+	classes    = 3
+	maxExperts = 4
+	features   = 9
+)
+
+var (
+	// expertCount and weightCount are by family. weightCount excludes the weights of scalars.
+	expertCount = [families]uint8{3, 4, 2, 1, 3}
+	weightCount = [families]uint8{6, 6, 4, 1, 2}
+
+	// wanted is the bit mask of the features that a quaternion's expert reads.
+	wanted = [families][maxExperts]uint{
+		familyTurned:       {1},
+		familyExtrapolated: {0, 1, 2},
+	}
+)
+
+// weights are the weights of a component's experts in one class, Q12.
+type weights [6]int16
+
+// inputWeights are the weights of the scalars that predict an angle, Q12.
+type inputWeights [classes][4]int16
+
+// initialWeights are the initial weights by family and class.
+var initialWeights = [families][classes]weights{
+	familyPlain: {
+		{3900, 800, -1800, 1000, 2400, 1500},
+		{3400, 800, -1800, 1000, 2400, 1500},
+		{2900, 800, -1800, 1000, 2400, 1500},
+	},
+	familyAngled: {
+		{3900, 800, -1800, 1000, 2400, 1500},
+		{3400, 800, -1800, 1000, 2400, 1500},
+		{2900, 800, -1800, 1000, 2400, 1500},
+	},
+	familyDerived: {
+		{4096, 4096, -500, 2400},
+		{4096, 4096, -1400, 700},
+		{4096, 4096, -1600, 350},
+	},
+	familyTurned: {{4096}, {4096}, {4096}},
+	familyExtrapolated: {
+		{2600, 2600},
+		{1900, 2300},
+		{1500, 2300},
+	},
+}
+
+// Initial weights of the residual contexts, Q12, and of the flags, log odds in Q11.
+var (
+	initialContext      = contextWeights{near: 1000, run: 1500}
+	initialBias         = [classes]int16{-3000, -2048, -2048}
+	initialGroupWeights = flagWeights{2000, 1000, 300, 300}
+	initialCompFlag     = compFlag{-1000, flagWeights{1500, 1000, 500, 0}}
+)

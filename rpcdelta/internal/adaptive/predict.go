@@ -1,5 +1,10 @@
 package adaptive
 
+import (
+	"github.com/uplink-rpc/uplink/rpcdelta/internal/cost"
+	"github.com/uplink-rpc/uplink/schema"
+)
+
 // offset returns the predicted offset of component k of a numeric group from its reference, in
 // whole steps. It interpolates between the experts of the classes on both sides of the distance.
 func (p *refFrames) offset(
@@ -95,10 +100,10 @@ func nextStep(p *refFrames, c *component) int32 {
 }
 
 // followsStep reports whether all components of a counter continue at their last rate.
-func (m *Model) followsStep(p *refFrames, g *group, row *Row) bool {
+func (m *Model) followsStep(p *refFrames, g *group, frame *schema.Frame) bool {
 	for k := range g.numComps {
 		c := &m.components[g.firstComp+k]
-		if row.Ints[c.at] != nextStep(p, c) {
+		if frame.Ints[c.at] != nextStep(p, c) {
 			return false
 		}
 	}
@@ -155,4 +160,101 @@ func (c *frameContext) forecast(
 		off = p.offset(l, ints, g, cp, lc, k)
 	}
 	return cp.fit(base + off), lc.expect(p, &c.context, off)
+}
+
+// featureSet holds the features of a component, which its predictions are weighted sums of: offsets
+// from the reference in Q4.
+type featureSet [features]int64
+
+// slope returns the first feature of slopes: the change from h1 to the reference, continued.
+func (p *refFrames) slope(c *component) int64 {
+	return wrapTo(int64(p.ref[c.at])-int64(p.h1[c.at]), c.wrap) * p.r1 >> 12
+}
+
+// slopes returns the features of a component's own past: changes between older frames, continued.
+func (p *refFrames) slopes(c *component) (s1, sdd, s12, sd, s24 int64) {
+	at, w := c.at, c.wrap
+	b, h1, h2, hd := int64(p.ref[at]), int64(p.h1[at]), int64(p.h2[at]), int64(p.hd[at])
+	h4, hdd := int64(p.h4[at]), int64(p.hdd[at])
+	if w == 0 {
+		return (b - h1) * p.r1 >> 12, (hd - hdd) * p.rdd >> 12, (h1 - h2) * p.r12 >> 12,
+			(b - hd) * p.rd >> 12, (h2 - h4) * p.r24 >> 12
+	}
+	s1 = wrapTo(b-h1, w) * p.r1 >> 12
+	sdd = wrapTo(hd-hdd, w) * p.rdd >> 12
+	s12 = wrapTo(h1-h2, w) * p.r12 >> 12
+	sd = wrapTo(b-hd, w) * p.rd >> 12
+	s24 = wrapTo(h2-h4, w) * p.r24 >> 12
+	return s1, sdd, s12, sd, s24
+}
+
+// scalars returns the features of the scalars that predict an angle: new and old value of the first
+// two.
+func (p *refFrames) scalars(ints []int32, g *group) (new1, old1, new2, old2 int64) {
+	if g.numScalars > 0 {
+		at := g.scalars[0]
+		new1, old1 = int64(ints[at])*p.dist<<6, int64(p.ref[at])*p.dist<<6
+	}
+	if g.numScalars > 1 {
+		at := g.scalars[1]
+		new2, old2 = int64(ints[at])*p.dist<<6, int64(p.ref[at])*p.dist<<6
+	}
+	return new1, old1, new2, old2
+}
+
+// mean returns the offset that the mean of the derivative's old and new value leads to.
+func (p *refFrames) mean(ints []int32, g *group, k int) int64 {
+	at := g.velocity + k
+	return (int64(p.ref[at]) + int64(ints[at])) * (p.dist * g.velocityFactor) >> 16
+}
+
+// bend returns two features of the derivative's change: bend compares it with the change before the
+// reference, lead is the change itself.
+func (p *refFrames) bend(ints []int32, g *group, k int) (bend, lead int64) {
+	at := g.velocity + k
+	b, x := int64(p.ref[at]), int64(ints[at])
+	third := p.dist * g.velocityFactor / 3
+	bend = ((x-b)<<16 - (b-int64(p.h1[at]))*p.r1) >> 4 * third >> 28
+	return bend, (x - b) * (p.dist * g.velocityFactor) >> 16
+}
+
+// compute sets all features of component k of a numeric group.
+func (f *featureSet) compute(p *refFrames, ints []int32, g *group, c *component, k int) {
+	if g.family == familyDerived {
+		f[0] = p.mean(ints, g, k)
+		f[1], f[2] = p.bend(ints, g, k)
+		return
+	}
+	f[0], f[1], f[2], f[3], f[4] = p.slopes(c)
+	if g.family == familyAngled {
+		f[5], f[6], f[7], f[8] = p.scalars(ints, g)
+	}
+}
+
+// predictors are the experts of each family.
+var predictors = [families][maxExperts]cost.Predictor{
+	familyPlain:        {cost.ByHold, cost.BySlope, cost.BySlopes},
+	familyAngled:       {cost.ByHold, cost.BySlope, cost.BySlopes, cost.ByScalars},
+	familyDerived:      {cost.ByMean, cost.ByBend},
+	familyTurned:       {cost.ByTurn, cost.ByTurn, cost.ByTurn, cost.ByTurn},
+	familyExtrapolated: {cost.ByHold, cost.ByTurnOn, cost.ByTurnFar},
+}
+
+// predictor returns the expert that predicts a component: if two are interpolated, the one with the
+// larger share.
+func (p *refFrames) predictor(g *group, lc *componentState) cost.Predictor {
+	class := p.lo
+	if p.share >= 1<<7 {
+		class = p.hi
+	}
+	return predictors[g.family][lc.classes[class].expert&3]
+}
+
+// expect returns the expectation for the residual of a component whose predicted offset from the
+// reference is off.
+func (c *componentState) expect(p *refFrames, s *residualContext, off int64) expectation {
+	from, to := c.classes[p.from&1].expected, c.classes[p.from&1+1].expected
+	magnitude := from + max(to-from, -200)*int32(p.share)>>8
+	near, run, offset := s.inputs(magnitude, off)
+	return expectation{c.context.adjust(magnitude, near, run, offset), c.classes[p.class].shape}
 }

@@ -7,7 +7,7 @@ import (
 
 // TestForecast checks that forecast agrees with the separate functions.
 func TestForecast(t *testing.T) {
-	m := New([]Field{
+	m := Generic().Compile([]Field{
 		{Kind: Number, At: 0, N: 3, Lo: -1 << 20, Hi: 1 << 20, VelocityAt: 3, VelocityFactor: 2},
 		{Kind: Number, At: 3, N: 3, Lo: -5000, Hi: 5000, VelocityAt: -1},
 		{Kind: Number, At: 6, N: 2, Lo: -100, Hi: 100, Scalar: true, VelocityAt: -1},
@@ -20,7 +20,7 @@ func TestForecast(t *testing.T) {
 	for range 2000 {
 		l := m.newState()
 		l.copy(&m.initial)
-		row := func() []int32 {
+		frame := func() []int32 {
 			ints := make([]int32, width)
 			for i := range ints {
 				ints[i] = int32(r.IntN(1<<r.IntN(13)+1)) - 1<<6
@@ -29,11 +29,11 @@ func TestForecast(t *testing.T) {
 		}
 		c := frameContext{context: residualContext{near: int32(r.IntN(20 << 10)), run: int32(r.IntN(4 << 10))}}
 		d := 1 + r.Int64N(MaxRing)
-		c.refs = refFrames{ref: row(), h1: row(), h2: row(), h4: row(), hd: row(), hdd: row(), dist: d, class: classOf(d), classSpan: spans[d]}
+		c.refs = refFrames{ref: frame(), h1: frame(), h2: frame(), h4: frame(), hd: frame(), hdd: frame(), dist: d, class: classOf(d), classSpan: spans[d]}
 		for _, rate := range []*int64{&c.refs.r1, &c.refs.r12, &c.refs.r24, &c.refs.rd, &c.refs.rdd} {
 			*rate = d * int64(recip[1+r.IntN(MaxRing)])
 		}
-		ints := row()
+		ints := frame()
 		for i := range m.groups {
 			g := &m.groups[i]
 			for k := range g.numComps {

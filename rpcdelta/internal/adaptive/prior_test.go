@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // keyed returns the fields with keys, so that priors know them.
@@ -24,22 +25,22 @@ func keyed(fields []adaptive.Field) []adaptive.Field {
 	return out
 }
 
-// randomRows returns n random rows.
-func randomRows(fields []adaptive.Field, seed uint64, n int) []*adaptive.Row {
+// randomFrames returns n random frames.
+func randomFrames(fields []adaptive.Field, seed uint64, n int) []*schema.Frame {
 	r := rand.New(rand.NewPCG(seed, 7))
-	rows := make([]*adaptive.Row, n)
-	var old *adaptive.Row
-	for i := range rows {
-		rows[i] = randomRow(r, fields, old)
-		old = rows[i]
+	frames := make([]*schema.Frame, n)
+	var old *schema.Frame
+	for i := range frames {
+		frames[i] = randomFrame(r, fields, old)
+		old = frames[i]
 	}
-	return rows
+	return frames
 }
 
 // trainedPrior returns a prior that knows allKinds.
 func trainedPrior(t testing.TB) *adaptive.Prior {
 	t.Helper()
-	return mustTrain(t, adaptive.Training{}, adaptive.Recording{Fields: keyed(allKinds), RateHz: 30, Rows: randomRows(allKinds, 1, 200)})
+	return mustTrain(t, adaptive.Training{}, adaptive.Recording{Fields: keyed(allKinds), RateHz: 30, Frames: randomFrames(allKinds, 1, 200)})
 }
 
 func TestParsePriorErrors(t *testing.T) {
@@ -138,7 +139,7 @@ func FuzzParsePrior(f *testing.F) {
 	f.Add([]byte(nil), adaptive.Generic().Rest())
 	f.Add(tables[6:100], known.Rest())
 	f.Add([]byte{1, 0xc0, 0xff, 3}, []byte{0, 0, 0, 0, 0})
-	rows := randomRows(allKinds, 3, 40)
+	frames := randomFrames(allKinds, 3, 40)
 	f.Fuzz(func(t *testing.T, front, rest []byte) {
 		in := bytes.Clone(tables)
 		copy(in[6:], front)
@@ -150,46 +151,46 @@ func FuzzParsePrior(f *testing.F) {
 		if out := p.Append(nil); !bytes.Equal(in, out) {
 			t.Fatalf("%x became %x", in, out)
 		}
-		agree(t, p, fields, rows)
+		agree(t, p, fields, frames)
 	})
 }
 
-// agree sends rows, each coded against the third row before it, to an end with the same prior, then
-// random payloads.
-func agree(t failer, p *adaptive.Prior, fields []adaptive.Field, rows []*adaptive.Row) {
+// agree sends frames, each coded against the third frame before it, to an end with the same prior,
+// then random payloads.
+func agree(t failer, p *adaptive.Prior, fields []adaptive.Field, frames []*schema.Frame) {
 	t.Helper()
 	m := p.Compile(fields, 30)
 	client, server := newEnd(m, fields, 64), newEnd(p.Compile(fields, 30), fields, 64)
-	out := newRows(fields)
-	for i, row := range rows {
+	out := newFrames(fields)
+	for i, frame := range frames {
 		base := uint64(max(0, i-3))
 		if i >= 3 {
 			client.state.Learn(base, client.known)
 			server.state.Learn(base, server.known)
 		}
-		b := client.encode(nil, rows[i:i+1], uint64(i), base, i >= 3)
+		b := client.encode(nil, frames[i:i+1], uint64(i), base, i >= 3)
 		if n, err := server.decode(out, b, uint64(i), base, i >= 3); err != nil || n != 1 {
-			t.Fatalf("frame %d: %d rows, %v", i, n, err)
+			t.Fatalf("frame %d: %d frames, %v", i, n, err)
 		}
-		if !equal(out[0], row) || !inRange(fields, out[0]) {
-			t.Fatalf("frame %d is %v, want %v", i, out[0], row)
+		if !equal(out[0], frame) || !inRange(fields, out[0]) {
+			t.Fatalf("frame %d is %v, want %v", i, out[0], frame)
 		}
 		for _, e := range []*end{client, server} {
-			e.accept(uint64(i), row)
+			e.accept(uint64(i), frame)
 		}
 		if a, b := client.state.Hash(), server.state.Hash(); a != b {
 			t.Fatalf("after frame %d the states differ: %x and %x", i, a, b)
 		}
 	}
 	// What is decoded from random bytes is within range.
-	server.state.Learn(uint64(len(rows)-1), server.known)
+	server.state.Learn(uint64(len(frames)-1), server.known)
 	r := rand.New(rand.NewPCG(9, 9))
 	for range 50 {
 		junk := make([]byte, r.IntN(40))
 		for i := range junk {
 			junk[i] = byte(r.Uint32())
 		}
-		n, err := server.decode(out, junk, uint64(len(rows)), uint64(len(rows)-1), true)
+		n, err := server.decode(out, junk, uint64(len(frames)), uint64(len(frames)-1), true)
 		for i := range n {
 			if err == nil && !inRange(fields, out[i]) {
 				t.Fatalf("%x is %v", junk, out[i])
@@ -215,7 +216,7 @@ func TestAnyPrior(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v", err)
 		}
-		agree(t, p, fields, randomRows(allKinds, seed, 100))
+		agree(t, p, fields, randomFrames(allKinds, seed, 100))
 	})
 }
 

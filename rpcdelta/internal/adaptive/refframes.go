@@ -1,6 +1,6 @@
 package adaptive
 
-// refFrames holds the frames that the prediction of one row reads. A missing frame repeats its
+// refFrames holds the frames that the prediction of one frame reads. A missing frame repeats its
 // successor and has rate 0. Rates are in Q16: dist divided by the distance of the two frames.
 type refFrames struct {
 	ref       []int32  // reference
@@ -10,7 +10,7 @@ type refFrames struct {
 	refBytes  [][]byte // byte strings of the reference
 	prevBytes [][]byte // byte strings of the frame right before it
 
-	dist         int64 // distance of the row to its reference, in sequence numbers
+	dist         int64 // distance of the frame to its reference, in sequence numbers
 	r1, r12, r24 int64 // rates of h1 to ref, h2 to h1, h4 to h2
 	rd, rdd      int64 // rates of hd to ref, hdd to hd
 	class        int   // class of dist
@@ -36,7 +36,7 @@ func (p *refFrames) search(v *view, from int64, ints []int32, to int64) ([]int32
 	return ints, from, 0
 }
 
-// load sets p up for row seq with reference b. It reports whether b is known.
+// load sets p up for frame seq with reference b. It reports whether b is known.
 func (p *refFrames) load(v *view, seq, b int64) bool {
 	p.ref = v.ints(b)
 	if p.ref == nil {

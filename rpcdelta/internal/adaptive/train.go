@@ -1,16 +1,19 @@
 package adaptive
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"slices"
+
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Recording is a stream to learn from: all its frames, in order.
 type Recording struct {
 	Fields []Field
 	RateHz float64
-	Rows   []*Row
+	Frames []*schema.Frame
 }
 
 // Training configures the training of a prior.
@@ -81,7 +84,7 @@ const sampleEvery = 16
 // run codes a recording as in a session whose baselines are d frames old. runs counts the calls;
 // total is the number of recordings.
 func (t *trainer) run(r *Recording, d int, runs *int, total int) error {
-	if len(r.Rows) == 0 {
+	if len(r.Frames) == 0 {
 		return nil
 	}
 	m := t.prior.Compile(r.Fields, r.RateHz)
@@ -89,20 +92,20 @@ func (t *trainer) run(r *Recording, d int, runs *int, total int) error {
 	counting.tally = &tally{}
 	m.tables = &counting
 	s, c := m.NewState(0), new(Coder)
-	known := NewFrames(len(r.Rows[0].Ints), len(r.Rows[0].Bytes), MaxRing+LearnReach)
+	known := NewFrames(len(r.Frames[0].Ints), len(r.Frames[0].Bytes), MaxRing+LearnReach)
 	means := m.newMeans()
-	warmup := min(len(r.Rows)/4, int(10*r.RateHz))
+	warmup := min(len(r.Frames)/4, int(10*r.RateHz))
 	var buf []byte
-	for n := d; n < len(r.Rows); n++ {
-		known.Put(uint64(n-d), r.Rows[n-d])
+	for n := d; n < len(r.Frames); n++ {
+		known.Put(uint64(n-d), r.Frames[n-d])
 		s.Learn(uint64(n-d), known)
-		p := Payload{Rows: r.Rows[n : n+1], Newest: uint64(n), Base: uint64(n - d), HasBase: true}
+		p := Payload{Frames: r.Frames[n : n+1], Newest: uint64(n), Base: uint64(n - d), HasBase: true}
 		buf = c.Encode(buf[:0], &p, s, known)
 		if t.k == 0 && n >= warmup && n%sampleEvery == 0 {
 			means.add(m, &s.learned)
 		}
 		if t.cfg.Progress != nil && n%1024 == 0 {
-			done := float64(*runs) + float64(n)/float64(len(r.Rows))
+			done := float64(*runs) + float64(n)/float64(len(r.Frames))
 			if err := t.cfg.Progress(done / float64(trainPasses*3*total)); err != nil {
 				return err
 			}
@@ -174,4 +177,161 @@ func (t *trainer) result(from *Prior) *Prior {
 		}
 	}
 	return p
+}
+
+// paramMean is the mean of parameters over time or over recordings. Frequent values have no mean;
+// the most frequent ones are kept.
+type paramMean struct {
+	n        int64
+	sum      []int64
+	counts   map[int32]int64 // frequent values: sum of the counts of each
+	frequent bool            // the parameters are frequent values
+}
+
+// newMeans returns empty means for all parameters of the model.
+func (m *Model) newMeans() groupMeans {
+	out := make(groupMeans, len(m.groups))
+	for i := range out {
+		all := m.params(i)
+		out[i] = make([]paramMean, len(all))
+		for k, x := range all {
+			out[i][k].frequent = x.kind == paramValues
+		}
+	}
+	return out
+}
+
+// groupMeans are the means of a model's parameters, by group.
+type groupMeans [][]paramMean
+
+// add adds the parameters of a state.
+func (ms groupMeans) add(m *Model, l *modelState) {
+	var s paramVisitor
+	for i := range ms {
+		for k, x := range m.params(i) {
+			s.values = s.values[:0]
+			s.param(l, m, x)
+			ms[i][k].add(s.values)
+		}
+	}
+}
+
+func (a *paramMean) add(v []int32) {
+	a.n++
+	if a.frequent {
+		if a.counts == nil {
+			a.counts = map[int32]int64{}
+		}
+		for i := 0; i < len(v); i += 2 {
+			if v[i+1] > 0 {
+				a.counts[v[i]] += int64(v[i+1])
+			}
+		}
+		return
+	}
+	if a.sum == nil {
+		a.sum = make([]int64, len(v))
+	}
+	for i := range min(len(v), len(a.sum)) {
+		a.sum[i] += int64(v[i])
+	}
+}
+
+// merge adds the mean b with the weight of one sample.
+func (a *paramMean) merge(b *paramMean) {
+	if v := b.values(); v != nil {
+		a.frequent = b.frequent
+		a.add(v)
+	}
+}
+
+// values returns the means, rounded, or nil if there are no samples.
+func (a *paramMean) values() []int32 {
+	if a.n == 0 {
+		return nil
+	}
+	if a.frequent {
+		return a.mostFrequent()
+	}
+	out := make([]int32, len(a.sum))
+	for i, s := range a.sum {
+		q := (s + a.n/2) / a.n
+		if s < 0 {
+			q = (s - a.n/2) / a.n
+		}
+		out[i] = int32(q)
+	}
+	return out
+}
+
+// mostFrequent returns the most frequent values, each followed by its mean count.
+func (a *paramMean) mostFrequent() []int32 {
+	all := slices.SortedFunc(maps.Keys(a.counts), func(x, y int32) int {
+		return cmp.Or(cmp.Compare(a.counts[y], a.counts[x]), cmp.Compare(x, y))
+	})
+	out := make([]int32, 0, 2*listSize)
+	for _, v := range all[:min(len(all), listSize)] {
+		out = append(out, v, int32(max(1, min(200, (a.counts[v]+a.n/2)/a.n))))
+	}
+	return append(out, make([]int32, 2*listSize-len(out))...)
+}
+
+// untrained returns the prior that training from nothing starts with: computed tables, and
+// parameters set by hand.
+func untrained() *Prior {
+	f := &frequencies{}
+	for i := range f {
+		for j := range f[i] {
+			f[i][j] = *curve(i, j)
+		}
+	}
+	p, err := ParsePrior((&Prior{freq: f}).Append(nil))
+	if err != nil {
+		panic("adaptive: the untrained prior: " + err.Error())
+	}
+	return p
+}
+
+// curve returns the frequencies of a table. The three sets are close to a normal distribution, with
+// a longer tail, and with a long tail. Every operation is rounded separately, so that the result is
+// the same on all platforms.
+func curve(shape, level int) *[symbols]uint16 {
+	size := float64(int64(4+level%4)<<(level/4)) / 32 // in steps, in the middle of the level
+	size += float64(size / 8)
+	t := student[shape]
+	density := func(m float64) float64 {
+		x := m / size
+		return inversePower(1+float64(float64(x*x)*t.narrow), t.power)
+	}
+	var v [symbols]uint64
+	for s := range v {
+		base, extra := fromSymbol(s)
+		from, width := float64(base)-0.5, float64(uint64(1)<<extra)
+		if s == 0 {
+			from, width = 0, 0.5
+		}
+		const parts = 16
+		sum := 0.0
+		for i := range parts {
+			sum += density(from + float64(width*float64(2*i+1)/(2*parts)))
+		}
+		v[s] = uint64(float64(float64(sum*width) / size * (1 << 36)))
+	}
+	return normalize(&v, &[symbols]uint16{}, 0)
+}
+
+// student has, by set, Student's t-distributions 1/(1+narrow x^2)^power, where x is in units of the
+// expected magnitude. They are wider than the levels suggest, since levels are estimates.
+var student = [shapes]struct {
+	narrow float64
+	power  int
+}{{0.027, 8}, {0.15, 3}, {0.35, 2}}
+
+// inversePower returns 1/x^n.
+func inversePower(x float64, n int) float64 {
+	y := 1.0
+	for range n {
+		y = float64(y / x)
+	}
+	return y
 }

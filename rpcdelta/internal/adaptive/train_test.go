@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 func mustTrain(t testing.TB, cfg adaptive.Training, recs ...adaptive.Recording) *adaptive.Prior {
@@ -19,8 +20,8 @@ func mustTrain(t testing.TB, cfg adaptive.Training, recs ...adaptive.Recording) 
 // TestTrainGolden checks that the same recordings result in the same prior on every platform.
 func TestTrainGolden(t *testing.T) {
 	recs := []adaptive.Recording{
-		{Fields: keyed(vehicleFields), RateHz: 60, Rows: smoothRows(700)},
-		{Fields: keyed(allKinds), RateHz: 30, Rows: randomRows(allKinds, 1, 500)},
+		{Fields: keyed(vehicleFields), RateHz: 60, Frames: smoothFrames(700)},
+		{Fields: keyed(allKinds), RateHz: 30, Frames: randomFrames(allKinds, 1, 500)},
 	}
 	scratch := mustTrain(t, adaptive.Training{}, recs...)
 	refined := mustTrain(t, adaptive.Training{From: adaptive.Generic()}, recs...)
@@ -38,16 +39,16 @@ func TestTrainGolden(t *testing.T) {
 }
 
 func TestTrainOnFewFrames(t *testing.T) {
-	rows := smoothRows(300)
+	frames := smoothFrames(300)
 	for _, n := range []int{0, 1, 2, 6, 7, 30} {
-		rec := adaptive.Recording{Fields: keyed(vehicleFields), RateHz: 60, Rows: rows[:n]}
+		rec := adaptive.Recording{Fields: keyed(vehicleFields), RateHz: 60, Frames: frames[:n]}
 		p := mustTrain(t, adaptive.Training{From: adaptive.Generic()}, rec)
 		if _, err := adaptive.ParsePrior(p.Append(nil)); err != nil {
 			t.Errorf("%d frames: %v", n, err)
 		}
 	}
 	stop := errors.New("stop")
-	recs := []adaptive.Recording{{Fields: vehicleFields, RateHz: 60, Rows: smoothRows(3000)}}
+	recs := []adaptive.Recording{{Fields: vehicleFields, RateHz: 60, Frames: smoothFrames(3000)}}
 	_, err := adaptive.Train(recs, adaptive.Training{Progress: func(float64) error { return stop }})
 	if !errors.Is(err, stop) {
 		t.Errorf("%v", err)
@@ -56,23 +57,23 @@ func TestTrainOnFewFrames(t *testing.T) {
 
 // TestTrainedPriorSavesBits codes frames that continue a recording that the prior was trained on.
 func TestTrainedPriorSavesBits(t *testing.T) {
-	rows := smoothRows(2000)
-	rec := adaptive.Recording{Fields: keyed(vehicleFields), RateHz: 60, Rows: rows[:1000]}
+	frames := smoothFrames(2000)
+	rec := adaptive.Recording{Fields: keyed(vehicleFields), RateHz: 60, Frames: frames[:1000]}
 	p := mustTrain(t, adaptive.Training{From: adaptive.Generic()}, rec)
-	size := func(p *adaptive.Prior, rows []*adaptive.Row) (total int) {
+	size := func(p *adaptive.Prior, frames []*schema.Frame) (total int) {
 		e := newEnd(p.Compile(keyed(vehicleFields), 60), vehicleFields, 64)
-		for i := 6; i < len(rows); i++ {
-			e.learn(uint64(i-6), rows[i-6])
-			total += len(e.encode(nil, rows[i:i+1], uint64(i), uint64(i-6), true))
+		for i := 6; i < len(frames); i++ {
+			e.learn(uint64(i-6), frames[i-6])
+			total += len(e.encode(nil, frames[i:i+1], uint64(i), uint64(i-6), true))
 		}
 		return total
 	}
 	for _, c := range []struct {
 		name     string
-		rows     []*adaptive.Row
+		frames   []*schema.Frame
 		maxRatio float64
-	}{{"beginning", rows[1000:1100], 0.9}, {"whole", rows[1000:], 0.99}} {
-		if a, b := size(adaptive.Generic(), c.rows), size(p, c.rows); float64(b) > c.maxRatio*float64(a) {
+	}{{"beginning", frames[1000:1100], 0.9}, {"whole", frames[1000:], 0.99}} {
+		if a, b := size(adaptive.Generic(), c.frames), size(p, c.frames); float64(b) > c.maxRatio*float64(a) {
 			t.Errorf("%s: %d bytes with the generic prior, %d with the trained one", c.name, a, b)
 		}
 	}

@@ -7,10 +7,10 @@ import "math"
 // their index in the list that the model was compiled from. Components are counted within the
 // field, without the index of a quaternion.
 type Meter interface {
-	// Count receives the cost of the number of rows.
+	// Count receives the cost of the number of frames.
 	Count(bits float64)
-	// Row starts row i of the payload; the oldest is 0.
-	Row(i int)
+	// Frame starts frame i of the payload; the oldest is 0.
+	Frame(i int)
 	// Flags receives a cost of a field that belongs to no component: flags, a common length, the
 	// index of a quaternion.
 	Flags(field int, bits float64)

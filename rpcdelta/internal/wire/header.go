@@ -180,7 +180,8 @@ func (h *Header) UncheckedSize() int {
 	return u.Size()
 }
 
-// FreeBits returns the number of low bits of the last byte that the header leaves to the coded part.
+// FreeBits returns the number of low bits of the last byte that the header leaves to the coded
+// part.
 func (h *Header) FreeBits() uint { return uint(8*h.Size() - h.Bits()) }
 
 // Parse parses a header. It ignores the bits of the last byte that belong to the coded part.

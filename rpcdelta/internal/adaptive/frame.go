@@ -1,14 +1,19 @@
 package adaptive
 
-import "github.com/uplink-rpc/uplink/rpcdelta/internal/cost"
+import (
+	"slices"
 
-// row codes one row against its reference.
-func (c *payloadCodec[M]) row(row *Row, l *modelState) (err error) {
+	"github.com/uplink-rpc/uplink/rpcdelta/internal/cost"
+	"github.com/uplink-rpc/uplink/schema"
+)
+
+// frame codes one frame against its reference.
+func (c *payloadCodec[M]) frame(frame *schema.Frame, l *modelState) (err error) {
 	m, p := c.m, &c.refs
 	if c.decodes() {
-		p.compare(&Row{Ints: p.ref, Bytes: p.refBytes})
+		p.compare(&schema.Frame{Ints: p.ref, Bytes: p.refBytes})
 	} else {
-		p.compare(row)
+		p.compare(frame)
 	}
 	c.context = residualContext{}
 	var last, buttons flagInputs
@@ -18,7 +23,7 @@ func (c *payloadCodec[M]) row(row *Row, l *modelState) (err error) {
 		x := p.groupInputs(g) | last | buttons
 		changed := x&frameChanged != 0
 		if g.counter && !c.decodes() && lg.steps() {
-			changed = !m.followsStep(p, g, row)
+			changed = !m.followsStep(p, g, frame)
 		}
 		p0 := 1<<16 - lg.w.probability(lg.bias[p.class], x)
 		if c.decodes() {
@@ -35,16 +40,16 @@ func (c *payloadCodec[M]) row(row *Row, l *modelState) (err error) {
 		switch {
 		case !changed && !c.decodes() && !c.measures():
 		case !changed:
-			c.unchanged(g, row, lg.steps())
+			c.unchanged(g, frame, lg.steps())
 		case g.form == formNumbers:
-			err = c.numbers(row.Ints, g, l)
+			err = c.numbers(frame.Ints, g, l)
 		case g.form == formQuat:
-			err = c.quat(row.Ints, g, l)
+			err = c.quat(frame.Ints, g, l)
 		case g.form == formBits:
-			c.bitSet(row.Ints, g, l)
+			c.bitSet(frame.Ints, g, l)
 			buttons = buttonsChanged
 		default:
-			err = c.bytes(row, g, &l.bitModels.bytes[g.index])
+			err = c.bytes(frame, g, &l.bitModels.bytes[g.index])
 		}
 		if err != nil {
 			return err
@@ -55,7 +60,7 @@ func (c *payloadCodec[M]) row(row *Row, l *modelState) (err error) {
 
 // unchanged copies a group from its reference while decoding. steps reports whether a counter
 // continues at its last rate.
-func (c *payloadCodec[M]) unchanged(g *group, row *Row, steps bool) {
+func (c *payloadCodec[M]) unchanged(g *group, frame *schema.Frame, steps bool) {
 	if c.measures() {
 		for k := range g.numComps {
 			c.meter.Component(g.field, k, 0, cost.ByRest, cost.NoResidual)
@@ -64,14 +69,14 @@ func (c *payloadCodec[M]) unchanged(g *group, row *Row, steps bool) {
 	switch {
 	case !c.decodes():
 	case g.form == formBytes:
-		row.Bytes[g.blob] = append(row.Bytes[g.blob][:0], c.refs.refBytes[g.blob]...)
+		frame.Bytes[g.blob] = append(frame.Bytes[g.blob][:0], c.refs.refBytes[g.blob]...)
 	case steps:
 		for k := range g.numComps {
 			cp := &c.m.components[g.firstComp+k]
-			row.Ints[cp.at] = nextStep(&c.refs, cp)
+			frame.Ints[cp.at] = nextStep(&c.refs, cp)
 		}
 	default:
-		copy(row.Ints[g.at:g.at+g.n], c.refs.ref[g.at:g.at+g.n])
+		copy(frame.Ints[g.at:g.at+g.n], c.refs.ref[g.at:g.at+g.n])
 	}
 }
 
@@ -253,4 +258,53 @@ func (c *payloadCodec[M]) quatIndex(idx int, probability uint16) int {
 		return o[1]
 	}
 	return o[2]
+}
+
+// bytes codes a changed byte string.
+func (c *payloadCodec[M]) bytes(frame *schema.Frame, g *group, b *bytesModel) (err error) {
+	ref, prev := c.refs.refBytes[g.blob], c.refs.prevBytes[g.blob]
+	x, n := frame.Bytes[g.blob], len(ref)
+	if g.minBytes < g.maxBytes && c.bit(len(x) != n, sameLengthProb) {
+		if n, err = c.length(g, len(x)); err != nil {
+			return err
+		}
+	}
+	if c.decodes() {
+		x = slices.Grow(x[:0], n)[:n]
+		frame.Bytes[g.blob] = x
+	}
+	neighbor := false
+	for i := range min(n, len(ref)) {
+		v := x[i] ^ ref[i]
+		neighbor = c.bit(v != 0, uint32(*b.context(neighbor, i, ref, prev)))
+		if neighbor {
+			v = c.changedByte(v, &b.bitUnchanged)
+		} else {
+			v = 0
+		}
+		if c.decodes() {
+			x[i] = v ^ ref[i]
+		}
+	}
+	for i := len(ref); i < n; i++ {
+		if v := byte(c.raw(uint64(x[i]), 8)); c.decodes() {
+			x[i] = v
+		}
+	}
+	if c.measures() {
+		c.meter.Contents(g.field, c.spent())
+	}
+	return nil
+}
+
+// changedByte codes the bits v that change in a byte.
+func (c *payloadCodec[M]) changedByte(v byte, unchanged *[16]uint16) (out byte) {
+	high := 0
+	for j := 7; j >= 0; j-- {
+		if c.bit(v>>j&1 == 1, uint32(unchanged[j<<1|high])) {
+			out |= 1 << j
+			high = 1
+		}
+	}
+	return out
 }

@@ -1,0 +1,197 @@
+package rpcdelta
+
+import (
+	"fmt"
+
+	"github.com/uplink-rpc/uplink/internal/seq"
+	"github.com/uplink-rpc/uplink/ringcache"
+	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
+	"github.com/uplink-rpc/uplink/rpcdelta/internal/wire"
+	"github.com/uplink-rpc/uplink/schema"
+)
+
+// ackTracker holds the frames that an encoder sent, and follows from acks which of them the decoder
+// accepted. The coder learns from these.
+type ackTracker struct {
+	coder coder
+	sent  *ringcache.Ring[sentFrame]
+	known *adaptive.Frames // of these, the frames that the decoder accepted in this epoch
+	reach uint64           // maximum age of a frame that another refers to
+	kept  uint64           // maximum age of a payload when its delivery status becomes known
+	loss  *lossMeter
+	stats DeliveryStats
+
+	next     uint64 // sequence of the next frame
+	held     int    // frames before it that no payload contains yet
+	base     uint64 // newest frame that the decoder accepted
+	hasBase  bool
+	epoch    uint8
+	resolved uint64 // the delivery status of all payloads below this one is known
+	acked    bool   // a payload was acked in this epoch
+}
+
+// sentFrame is a frame that was sent or is held back.
+type sentFrame struct {
+	schema.Frame
+	older uint8 // frames before this one in the payload with this sequence
+	fresh uint8 // those of its frames that no payload contained before; 0: there is no such payload
+}
+
+// newSent returns a ring of frames whose components share one array.
+func newSent(s *schema.Schema, capacity int) *ringcache.Ring[sentFrame] {
+	frames := s.NewFrames(capacity)
+	return ringcache.NewFunc(capacity, func(f *sentFrame) {
+		f.Frame, frames = frames[0], frames[1:]
+	})
+}
+
+// put stores f under the next sequence.
+func (t *ackTracker) put(f *schema.Frame) {
+	slot := t.sent.Put(t.next)
+	slot.CopyFrom(f)
+	slot.older, slot.fresh = 0, 0
+	t.next++
+}
+
+// baseline returns the baseline of the next payload and reports whether there is one.
+func (t *ackTracker) baseline() (schema.Frame, bool) {
+	if !t.hasBase || t.next-t.base > t.reach || !t.coder.learn(t.base) {
+		return schema.Frame{}, false
+	}
+	return t.known.Get(t.base)
+}
+
+// older returns the maximum number of older frames in payload n: those that no payload contained
+// yet, and those of the given number of payloads before.
+func (t *ackTracker) older(n uint64, fresh, payloads int) int {
+	older, left := fresh-1, n+1-uint64(fresh)
+	for ; payloads > 0 && left > 0 && older < MaxRedundancy; payloads-- {
+		k := t.sent.Get(left - 1).fresh
+		older, left = older+int(k), left-uint64(k)
+	}
+	older = min(older, MaxRedundancy)
+	if t.hasBase {
+		return min(older, int(n-t.base-1)) // the decoder has the baseline and all frames before it
+	}
+	// A new decoder only knows the low 16 bits of the sequence.
+	return min(older, int(uint16(n)))
+}
+
+// kind returns the kind that the decoder will most likely assign to a frame with this distance to
+// its baseline. Until a payload of an epoch is acked, each of its frames may be the one that resets
+// the decoder.
+func (t *ackTracker) kind(distance int) FrameKind {
+	switch {
+	case distance != 0:
+		return Delta
+	case t.acked:
+		return Keyframe
+	}
+	return Reset
+}
+
+// ack processes an ack, see [Encoder.Ack].
+func (t *ackTracker) ack(a Ack) error {
+	if a.None {
+		t.handleReset(a)
+		return nil
+	}
+	newest := t.next - 1
+	behind := uint64(uint16(newest) - a.Seq)
+	if t.next == 0 || behind > newest {
+		return fmt.Errorf("%w: sequence %d of %d frames sent", ErrAck, a.Seq, t.next)
+	}
+	if a.Epoch != t.epoch {
+		if (t.epoch-a.Epoch)&wire.EpochMask > wire.EpochSpan {
+			return fmt.Errorf("%w: epoch %d in epoch %d", ErrAck, a.Epoch, t.epoch)
+		}
+		return nil // sent before the decoder was reset
+	}
+	n := newest - behind
+	if r := t.sent.Get(n); r != nil && r.fresh == 0 {
+		return fmt.Errorf("%w: no payload has sequence %d", ErrAck, a.Seq)
+	}
+	if n >= t.resolved {
+		t.resolve(a, n)
+	}
+	t.handleReset(a)
+	return nil
+}
+
+// resolve determines from an ack of payload n which payloads the decoder processed. It opens a new
+// epoch if the state of the decoder cannot be known: if the window does not reach back to the
+// payloads whose status is known, or if the ack covers the whole epoch but not the payloads acked
+// before, because then the decoder was replaced.
+func (t *ackTracker) resolve(a Ack, n uint64) {
+	from, span := t.resolved, uint64(a.Len)
+	if !a.Whole && n-from > span || a.Whole && t.acked && n-from >= span {
+		t.reset()
+		return
+	}
+	if n-from > span {
+		from = n - span
+	}
+	if t.next-from > t.kept {
+		t.reset() // frames to learn from were evicted
+		return
+	}
+	window := seq.Window{Any: true, Newest: n, Bits: a.Window}
+	for q := from; q <= n; q++ {
+		if t.sent.Get(q).fresh == 0 {
+			continue // no payload has this sequence
+		}
+		processed := window.Has(q)
+		if processed {
+			t.process(q)
+			t.stats.Processed++
+		} else {
+			t.stats.Lost++
+		}
+		t.loss.observe(!processed)
+	}
+	t.acked = true
+	t.resolved = n + 1
+}
+
+// process repeats what the decoder did with payload n. It accepted each frame newer than all
+// before, or only the newest frame of a payload that reset it.
+func (t *ackTracker) process(n uint64) {
+	after := t.resolved
+	if t.hasBase {
+		after = t.base + 1
+	}
+	q := max(n-min(n, uint64(t.sent.Get(n).older)), after)
+	t.stats.Missed += q - after
+	t.stats.Delivered += n + 1 - q
+	if !t.hasBase {
+		q = n
+	}
+	for ; q <= n; q++ {
+		t.accept(q)
+	}
+}
+
+// accept records that the decoder accepted frame n.
+func (t *ackTracker) accept(n uint64) {
+	t.base, t.hasBase = n, true
+	t.coder.pass(n)
+	t.known.Put(n, &t.sent.Get(n).Frame)
+}
+
+// handleReset resets the stream if the decoder requests it. Until a payload of the epoch is acked,
+// every frame resets the decoder anyway.
+func (t *ackTracker) handleReset(a Ack) {
+	if a.ResetReason != nil && t.acked {
+		t.reset()
+	}
+}
+
+// reset opens an epoch, in which frames have no baseline until one of them is acked. It is called
+// only for an ack of the previous epoch, so the decoder is at most one epoch behind.
+func (t *ackTracker) reset() {
+	t.epoch = (t.epoch + 1) & wire.EpochMask
+	t.hasBase, t.acked = false, false
+	t.resolved = t.next - uint64(t.held)
+	t.coder.reset()
+	t.known.Reset()
+}

@@ -1,0 +1,142 @@
+package rpcdelta
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+
+	"github.com/uplink-rpc/uplink/rpcdelta/internal/wire"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
+)
+
+// Limits of configs.
+const (
+	// MaxRPC is the highest number of an RPC.
+	MaxRPC = wire.MaxRPC
+	// MaxRing is the maximum capacity of a ring of frames.
+	MaxRing = wire.MaxRing
+	// MaxRedundancy is the maximum number of redundant frames in a payload.
+	MaxRedundancy = 7
+	// MaxHeld is the maximum number of frames that an encoder holds back.
+	MaxHeld = MaxRedundancy + 1
+	// MinDelivery and MaxDelivery are the bounds of EncoderConfig.Delivery.
+	MinDelivery = 0.5
+	MaxDelivery = 0.99999
+)
+
+// Defaults of configs.
+const (
+	// DefaultRing is the default capacity of a ring of frames.
+	DefaultRing = 64
+	// DefaultDelivery is the default of EncoderConfig.Delivery: one frame in 2,000 may be lost.
+	DefaultDelivery = 0.9995
+	// DefaultRedundancyBytes is the default of EncoderConfig.RedundancyBytes.
+	DefaultRedundancyBytes = 256
+
+	defaultMaxPayload = 1197 // a datagram of 1,200 bytes less its header
+)
+
+// Values of EncoderConfig.Redundancy other than 1 to MaxRedundancy.
+const (
+	// RedundancyAuto adapts to the loss that acks report: no redundancy without loss, otherwise as
+	// much as EncoderConfig.Delivery requires.
+	RedundancyAuto = 0
+	// RedundancyOff sends each frame once.
+	RedundancyOff = -1
+)
+
+// EncoderConfig configures an Encoder. Zero fields mean the defaults.
+type EncoderConfig struct {
+	// Codec must be that of the decoder; default [DefaultCodec].
+	Codec Codec
+	// RPC is the number in headers that distinguishes the RPCs of a connection, 0 to MaxRPC.
+	// Headers are shortest for 0 and longest from 11 on; acks are longer from 8 on.
+	RPC int
+	// Ring is the number of sent frames to keep, 2 to MaxRing; default DefaultRing.
+	Ring int
+	// PeerRing is the number of frames that the decoder keeps; default DefaultRing. The encoder
+	// does not use a baseline that the smaller of both rings may have evicted.
+	PeerRing int
+	// MaxPayload is the maximum size of a payload in bytes; default 1,197.
+	MaxPayload int
+	// Redundancy is the number of older payloads whose frames each payload of the adaptive codec
+	// repeats: RedundancyAuto (0, the default), RedundancyOff, or 1 to MaxRedundancy. Unless frames
+	// are held back, each payload contains one new frame.
+	Redundancy int
+	// Delivery is the share of frames that RedundancyAuto aims to deliver, MinDelivery to
+	// MaxDelivery; default DefaultDelivery.
+	Delivery float64
+	// RedundancyBytes is the maximum size in bytes of a payload with redundant frames; default
+	// DefaultRedundancyBytes. New frames are sent whatever their size.
+	RedundancyBytes int
+	// Prior is the initial state of the adaptive codec, which must be that of the decoder; nil
+	// means the built-in one.
+	Prior *prior.Prior
+	// Reliable means that the channel delivers every payload in order. The baseline is always the
+	// frame before, and there are no acks.
+	Reliable bool
+}
+
+// Check returns the error that [NewEncoder] would return for the settings of c.
+func (c EncoderConfig) Check() error {
+	_, err := c.withDefaults()
+	return err
+}
+
+func (c EncoderConfig) withDefaults() (EncoderConfig, error) {
+	c.MaxPayload = cmp.Or(c.MaxPayload, defaultMaxPayload)
+	c.RedundancyBytes = cmp.Or(c.RedundancyBytes, DefaultRedundancyBytes)
+	c.Delivery = cmp.Or(c.Delivery, DefaultDelivery)
+	switch {
+	case c.MaxPayload < wire.MaxHeader+1:
+		return c, fmt.Errorf("rpcdelta: payloads of %d bytes are too small", c.MaxPayload)
+	case c.Redundancy < RedundancyOff || c.Redundancy > MaxRedundancy:
+		return c, fmt.Errorf("rpcdelta: Redundancy of %d frames, want at most %d, RedundancyAuto or RedundancyOff", c.Redundancy, MaxRedundancy)
+	case !(c.Delivery >= MinDelivery && c.Delivery <= MaxDelivery):
+		return c, fmt.Errorf("rpcdelta: Delivery of %v, want %v to %v", c.Delivery, MinDelivery, MaxDelivery)
+	case c.RedundancyBytes < 0:
+		return c, fmt.Errorf("rpcdelta: RedundancyBytes is %d", c.RedundancyBytes)
+	}
+	return c, checkShared(&c.Codec, c.RPC, &c.Ring, &c.PeerRing)
+}
+
+// DecoderConfig configures a Decoder. Zero fields mean the defaults.
+type DecoderConfig struct {
+	// Codec must be that of the encoder; default [DefaultCodec].
+	Codec Codec
+	// RPC is the RPC number in headers and acks, as in [EncoderConfig].
+	RPC int
+	// Ring is the number of frames to keep, 2 to MaxRing; default DefaultRing. The PeerRing of the
+	// encoder must be equal.
+	Ring int
+	// PeerRing is the Ring of the encoder; default DefaultRing.
+	PeerRing int
+	// DeliverLate delivers frames of payloads that arrive out of order, marked as late, instead of
+	// dropping them. They never become baselines.
+	DeliverLate bool
+	// Prior is that of the encoder; nil means the built-in one.
+	Prior *prior.Prior
+	// Reliable means that the channel delivers every payload in order.
+	Reliable bool
+	// Scratch, if not nil, is shared with other decoders, see [Scratch].
+	Scratch *Scratch
+}
+
+// checkShared checks the settings that both configs have and sets their defaults.
+func checkShared(codec *Codec, rpc int, ring, peerRing *int) error {
+	*codec = cmp.Or(*codec, DefaultCodec)
+	var errs []error
+	if *codec > Adaptive {
+		errs = append(errs, fmt.Errorf("rpcdelta: unknown codec %v", *codec))
+	}
+	if rpc < 0 || rpc > MaxRPC {
+		errs = append(errs, fmt.Errorf("rpcdelta: RPC number %d, want 0 to %d", rpc, MaxRPC))
+	}
+	for i, n := range []*int{ring, peerRing} {
+		if *n = cmp.Or(*n, DefaultRing); *n < 2 || *n > MaxRing {
+			name := [2]string{"Ring", "PeerRing"}[i]
+			errs = append(errs, fmt.Errorf("rpcdelta: %s of %d frames, want 2 to %d", name, *n, MaxRing))
+		}
+	}
+	return errors.Join(errs...)
+}
