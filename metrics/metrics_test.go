@@ -28,8 +28,8 @@ type move struct {
 	Buttons uint8
 }
 
-// registry plays ten seconds of two RPCs over a link, in virtual time, and passes a pedantic registry
-// with the collectors of both endpoints. The server supports the suites of cfg.
+// registry plays ten seconds of two RPCs over a link, in virtual time, and passes a pedantic
+// registry with the collectors of both endpoints. The server supports the suites of cfg.
 func registry(t *testing.T, cfg client.Config, test func(*testing.T, *prometheus.Registry)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -208,8 +208,8 @@ func TestPanics(t *testing.T) {
 	})
 }
 
-// TestLateFrames checks that the counter of missed frames does not decrease when a late frame arrives,
-// which Prometheus would take for a restart.
+// TestLateFrames checks that the counter of missed frames does not decrease when a late frame
+// arrives, which Prometheus would take for a restart.
 func TestLateFrames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		link := simnet.Config{Delay: 30 * time.Millisecond, Jitter: 30 * time.Millisecond, Loss: 0.1, Seed: 1}

@@ -15,8 +15,8 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// TestReplace replaces a connection several times. No counter decreases or counts twice, and gauges are
-// those of the last connection.
+// TestReplace replaces a connection several times. No counter decreases or counts twice, and gauges
+// are those of the last connection.
 func TestReplace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		link := simnet.Config{Delay: 10 * time.Millisecond}

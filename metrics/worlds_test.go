@@ -64,7 +64,8 @@ func (o *offered) compare(t *testing.T, unpolled float64, want map[string]float6
 	}
 }
 
-// TestSnapshotMetrics checks the counts of a world that is replicated by snapshots, with packet loss.
+// TestSnapshotMetrics checks the counts of a world that is replicated by snapshots, with packet
+// loss.
 func TestSnapshotMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffered(t, 0.2, func(w *ds.World[move], p *ds.Player) {
@@ -89,8 +90,8 @@ func TestSnapshotMetrics(t *testing.T) {
 	})
 }
 
-// TestStateMetrics checks the counts of a world that is replicated by state synchronization, without
-// calls of Poll.
+// TestStateMetrics checks the counts of a world that is replicated by state synchronization,
+// without calls of Poll.
 func TestStateMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		streams := make(chan *ds.StateStream[move], 1)

@@ -193,9 +193,9 @@ func TestAnglesWrap(t *testing.T) {
 	}
 }
 
-// TestComponentsRequantize verifies that every combination of components is restored to a value that
-// quantizes to the same components, including those on the folds and the border of the square of a
-// direction. Angles are restored to -180 to 180 degrees.
+// TestComponentsRequantize verifies that every combination of components is restored to a value
+// that quantizes to the same components, including those on the folds and the border of the square
+// of a direction. Angles are restored to -180 to 180 degrees.
 func TestComponentsRequantize(t *testing.T) {
 	for _, field := range []Field{
 		{Kind: KindAngle, Bits: 2}, {Kind: KindAngle, Bits: 3}, {Kind: KindAngle, Bits: 12},

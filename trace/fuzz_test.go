@@ -7,14 +7,10 @@ import (
 	"github.com/uplink-rpc/uplink/trace"
 )
 
-// FuzzReader reads hostile rows. What it accepts must be a frame that is recorded and read as itself.
+// FuzzReader reads hostile rows. Accepted frames must survive being written and read.
 func FuzzReader(f *testing.F) {
 	schema := everyKind(f)
-	var file bytes.Buffer
-	w, err := trace.NewWriter(&file, "a.csv", schema)
-	must(f, err)
-	must(f, w.Flush())
-	header := file.String()
+	header := written(f, "a.csv", schema).String()
 	for _, row := range []string{
 		"1.5,0,0,1,1,0,0,90,-180,0,0,0,1,0,0,1,0,0,0,0,0,1,abcdef,beef\n",
 		"1e300,0,0,1,1,0,0,90,-180,0,0,0,1,0,0,1,0,0,0,0,0,1,abcdef,beef",
@@ -30,13 +26,9 @@ func FuzzReader(f *testing.F) {
 		must(t, err)
 		frame, again := schema.NewFrame(), schema.NewFrame()
 		for r.Read(frame) == nil {
-			var file bytes.Buffer
-			w, err := trace.NewWriter(&file, "b.csv", schema)
-			must(t, err)
-			must(t, w.Write(frame))
-			must(t, w.Close())
+			file := written(t, "b.csv", schema, frame)
 			text := file.String()
-			second, err := trace.NewReader(&file, "b.csv", schema)
+			second, err := trace.NewReader(file, "b.csv", schema)
 			must(t, err)
 			if err := second.Read(again); err != nil || !again.Equal(frame) {
 				t.Fatalf("%v: %v, want %v, from %q", err, again, frame, text)
@@ -48,11 +40,7 @@ func FuzzReader(f *testing.F) {
 // FuzzGzip reads hostile compressed files.
 func FuzzGzip(f *testing.F) {
 	schema := everyKind(f)
-	var file bytes.Buffer
-	w, err := trace.NewWriter(&file, "a.csv.gz", schema)
-	must(f, err)
-	must(f, w.Write(schema.NewFrame()))
-	must(f, w.Close())
+	file := written(f, "a.csv.gz", schema, schema.NewFrame())
 	f.Add(file.Bytes())
 	f.Add(file.Bytes()[:file.Len()-9])
 	f.Add([]byte{0x1f, 0x8b})

@@ -101,7 +101,7 @@ func TestHeaderErrors(t *testing.T) {
 	}
 }
 
-// TestReaderLeniency reads what spreadsheets and other tools write.
+// TestReaderLeniency reads the output of spreadsheets and other tools.
 func TestReaderLeniency(t *testing.T) {
 	file := "\ufeff" + strings.ReplaceAll(readerHeader, ",", ", ") +
 		"\n" + // skipped

@@ -48,7 +48,8 @@ func TestSchemaErrors(t *testing.T) {
 	}
 }
 
-// TestWriteSchema writes a schema without columns and expects the generated ones in the file, and the same wire.
+// TestWriteSchema writes a schema without columns, and checks the generated columns and the
+// fingerprint.
 func TestWriteSchema(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.schema.json")
 	s := everyKind(t)
@@ -74,7 +75,7 @@ func TestWriteSchema(t *testing.T) {
 	}
 }
 
-// TestColumnsNamed keeps the columns that a schema names.
+// TestColumnsNamed checks that columns of a schema are kept.
 func TestColumnsNamed(t *testing.T) {
 	f := sample.Portal2().Schema.Fields()[0]
 	if got := trace.Columns(&f); !slices.Equal(got, []string{"pos_x_u", "pos_y_u", "pos_z_u"}) {

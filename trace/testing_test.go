@@ -1,6 +1,7 @@
 package trace_test
 
 import (
+	"bytes"
 	"slices"
 	"testing"
 
@@ -8,12 +9,26 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/schematest"
 	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/trace"
 )
 
-// everyKind has a field of each kind; its columns are generated.
+// written returns a file with the given frames.
+func written(t testing.TB, name string, s *schema.Schema, frames ...*schema.Frame) *bytes.Buffer {
+	t.Helper()
+	var file bytes.Buffer
+	w, err := trace.NewWriter(&file, name, s)
+	must(t, err)
+	for _, f := range frames {
+		must(t, w.Write(f))
+	}
+	must(t, w.Close())
+	return &file
+}
+
+// everyKind returns a schema with a field of each kind and generated columns.
 func everyKind(t testing.TB) *schema.Schema {
 	t.Helper()
-	most := 8.0
+	limit := 8.0
 	lo, hi := -1000.0, 1e9
 	return newSchema(t, []schema.Field{
 		{Name: "Location", Kind: schema.KindVec3, Resolution: 0.1},
@@ -28,7 +43,7 @@ func everyKind(t testing.TB) *schema.Schema {
 		{Name: "Buttons", Kind: schema.KindBits, Width: 16},
 		{Name: "On", Kind: schema.KindBool},
 		{Name: "ID", Kind: schema.KindFixed, Size: 3},
-		{Name: "Blob", Kind: schema.KindBytes, Max: &most},
+		{Name: "Blob", Kind: schema.KindBytes, Max: &limit},
 	})
 }
 

@@ -49,22 +49,19 @@ func TestWriterText(t *testing.T) {
 	}
 }
 
-// TestWriterEmptyRow records a frame whose row would be an empty line, which CSV readers skip.
+// TestWriterEmptyRow writes a frame whose row would be an empty line, which readers skip.
 func TestWriterEmptyRow(t *testing.T) {
 	most := 4.0
 	s := newSchema(t, []schema.Field{{Name: "Blob", Kind: schema.KindBytes, Max: &most}})
-	var file bytes.Buffer
-	w, err := trace.NewWriter(&file, "a.csv", s)
-	must(t, err)
-	must(t, errors.Join(w.Write(s.NewFrame()), w.Close()))
-	r, err := trace.NewReader(&file, "a.csv", s)
+	file := written(t, "a.csv", s, s.NewFrame())
+	r, err := trace.NewReader(file, "a.csv", s)
 	must(t, err)
 	if err := r.Read(s.NewFrame()); err != nil {
 		t.Errorf("%v, in %q", err, file.String())
 	}
 }
 
-// failing takes room bytes and then no more.
+// failing accepts room bytes, and then fails.
 type failing struct{ room int }
 
 var errFull = errors.New("disk full")
@@ -101,7 +98,7 @@ func TestWriterStickyError(t *testing.T) {
 	}
 }
 
-// fullFile is a file on a disk with room for so many bytes.
+// fullFile is a file on a disk with room bytes.
 type fullFile struct {
 	bytes.Buffer
 	room  int
@@ -123,9 +120,8 @@ func (f *fullFile) Truncate(size int64) error {
 	return nil
 }
 
-// TestWriterWholeRows: each write of a trace ends with a row, and what a full disk takes of one
-// that fails is removed, so
-// that no part of a row is ever left to be read as another one.
+// TestWriterWholeRows checks that each write ends with a row, and that a failed write on a full
+// disk is undone, so that no partial row remains.
 func TestWriterWholeRows(t *testing.T) {
 	s := everyKind(t)
 	file := &fullFile{room: 1 << 20}
@@ -152,7 +148,7 @@ func TestWriterWholeRows(t *testing.T) {
 	}
 }
 
-// TestCreateExisting creates a trace and its schema file where files exist, and through links.
+// TestCreateExisting creates a trace and its schema file over existing files and links.
 func TestCreateExisting(t *testing.T) {
 	s := everyKind(t)
 	for what, create := range map[string]func(path string) error{
