@@ -12,25 +12,18 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
-// loopback binds Move over real sockets. Each frame that a handler got comes
-// out of the channel.
-func loopback(t testing.TB) (*ds.Server, *client.Stream[uplinktest.Move], <-chan uint64) {
+// loopback binds Move over real sockets. The channel receives the number of each frame that
+// arrives.
+func loopback(t testing.TB, cfg client.Config, bind client.BindConfig) (*ds.Server, *client.Conn, *client.Stream[uplinktest.Move], <-chan uint64) {
 	t.Helper()
-	srv, _, stream, got := loopbackWith(t, client.Config{}, client.BindConfig{})
-	return srv, stream, got
-}
-
-// loopbackWith is loopback with a config and options.
-func loopbackWith(t testing.TB, cfg client.Config, bind client.BindConfig) (*ds.Server, *client.Conn, *client.Stream[uplinktest.Move], <-chan uint64) {
-	t.Helper()
-	cfg.Timeout = time.Minute // a busy machine may stand still for a while
+	cfg.Timeout = time.Minute // for busy machines
 	srv, err := ds.Listen("127.0.0.1:0", ds.Config{RateSlack: ds.MaxRateSlack, Timeout: cfg.Timeout})
 	uplinktest.Must(t, err)
-	got, over := make(chan uint64, 1), make(chan struct{})
+	got, done := make(chan uint64, 1), make(chan struct{})
 	uplinktest.Must(t, ds.Handle(srv, "Move", func(_ *ds.Player, f ds.Frame[uplinktest.Move]) {
 		select {
 		case got <- f.Seq:
-		case <-over: // the server, which waits for this, can close wherever the test ended
+		case <-done: // so that the server can close
 		}
 	}))
 	served := make(chan error, 1)
@@ -38,7 +31,7 @@ func loopbackWith(t testing.TB, cfg client.Config, bind client.BindConfig) (*ds.
 	conn, err := client.Dial(t.Context(), srv.Addr().String(), cfg)
 	uplinktest.Must(t, err)
 	t.Cleanup(func() {
-		close(over)
+		close(done)
 		uplinktest.Must(t, conn.Close())
 		uplinktest.Must(t, srv.Close())
 		uplinktest.Must(t, <-served)
@@ -46,7 +39,7 @@ func loopbackWith(t testing.TB, cfg client.Config, bind client.BindConfig) (*ds.
 	return srv, conn, uplinktest.Bind(t, conn, "Move", bind), got
 }
 
-// moves are calls that follow one another, made beforehand.
+// moves returns consecutive calls.
 func moves() *[600]uplinktest.Move {
 	var m [600]uplinktest.Move
 	for i := range m {
@@ -55,20 +48,18 @@ func moves() *[600]uplinktest.Move {
 	return &m
 }
 
-// TestNoAllocations sends over real sockets until a handler has the frame.
+// TestNoAllocations sends frames over real sockets, from Send to the handler.
 func TestNoAllocations(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
-	srv, stream, got := loopback(t)
+	srv, _, stream, got := loopback(t, client.Config{}, client.BindConfig{})
 	lost := time.NewTicker(time.Second)
 	defer lost.Stop()
 	calls := moves()
 	next, missed := 0, 0
 	send := func() {
-		if err := stream.Send(&calls[next%len(calls)]); err != nil {
-			t.Fatal(err)
-		}
+		uplinktest.Must(t, stream.Send(&calls[next%len(calls)]))
 		next++
 	}
 	frame := func() {
@@ -79,7 +70,7 @@ func TestNoAllocations(t *testing.T) {
 				if seq == uint64(next-1) {
 					return
 				}
-			case <-lost.C: // a datagram, as can happen over loopback too; or it comes yet
+			case <-lost.C: // datagrams can be lost over loopback too
 				send()
 				missed++
 			}
@@ -89,36 +80,32 @@ func TestNoAllocations(t *testing.T) {
 		frame()
 	}
 	if n := testing.AllocsPerRun(2000, frame); n != 0 {
-		t.Errorf("%v allocations a frame", n)
+		t.Errorf("%v allocations per frame", n)
 	}
 	if n := int(srv.Stats().RPCs[0].Frames()); n > next || n < next-missed {
-		t.Errorf("%d of %d frames came", n, next)
+		t.Errorf("%d of %d frames arrived", n, next)
 	}
 }
 
-// TestCoalescingAllocatesNothing sends frames in pairs, which share a datagram with
-// those of another RPC.
-func TestCoalescingAllocatesNothing(t *testing.T) {
+// TestNoAllocationsCoalesced sends frames in pairs, which share a datagram with those of another
+// RPC.
+func TestNoAllocationsCoalesced(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
-	pairs := client.BindConfig{SendEvery: 2, RateHz: 0.1} // so that no frame has waited for long enough when the other one comes, however busy the machine is
-	_, conn, stream, got := loopbackWith(t, client.Config{Codec: rpcdelta.Adaptive, FlushOnly: true, Bandwidth: 1e9}, pairs)
+	pairs := client.BindConfig{SendEvery: 2, RateHz: 0.1} // a low rate, so that no frame is sent without the other one on a busy machine
+	_, conn, stream, got := loopback(t, client.Config{Codec: rpcdelta.Adaptive, FlushOnly: true, Bandwidth: 1e9}, pairs)
 	other := uplinktest.Bind(t, conn, "Move", pairs)
 	calls := moves()
 	next := 0
 	tick := func() {
 		for range 2 {
 			for _, s := range []*client.Stream[uplinktest.Move]{stream, other} {
-				if err := s.Send(&calls[next%len(calls)]); err != nil {
-					t.Fatal(err)
-				}
+				uplinktest.Must(t, s.Send(&calls[next%len(calls)]))
 			}
 			next++
 		}
-		if err := conn.Flush(); err != nil {
-			t.Fatal(err)
-		}
+		uplinktest.Must(t, conn.Flush())
 		for range 4 {
 			<-got
 		}
@@ -127,16 +114,16 @@ func TestCoalescingAllocatesNothing(t *testing.T) {
 		tick()
 	}
 	if n := testing.AllocsPerRun(1000, tick); n != 0 {
-		t.Errorf("%v allocations a tick", n)
+		t.Errorf("%v allocations per tick", n)
 	}
 	if st := other.Stats(); st.Coalesced < uint64(next/2)*9/10 || st.Messages > uint64(next/2) {
 		t.Errorf("%+v", st)
 	}
 }
 
-// BenchmarkSend is one call, with its system call.
+// BenchmarkSend measures a call with its system call.
 func BenchmarkSend(b *testing.B) {
-	_, stream, got := loopback(b)
+	_, _, stream, got := loopback(b, client.Config{}, client.BindConfig{})
 	done := make(chan struct{})
 	b.Cleanup(func() { close(done) })
 	go func() {
@@ -151,36 +138,6 @@ func BenchmarkSend(b *testing.B) {
 	calls := moves()
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		if err := stream.Send(&calls[i%len(calls)]); err != nil {
-			b.Fatal(err)
-		}
+		uplinktest.Must(b, stream.Send(&calls[i%len(calls)]))
 	}
-	reportBits(b, stream)
-}
-
-// BenchmarkSendAndReceive is one call until the handler has it.
-func BenchmarkSendAndReceive(b *testing.B) {
-	_, stream, got := loopback(b)
-	lost := time.NewTicker(time.Second)
-	defer lost.Stop()
-	calls := moves()
-	b.ReportAllocs()
-	for i := 0; b.Loop(); i++ {
-		if err := stream.Send(&calls[i%len(calls)]); err != nil {
-			b.Fatal(err)
-		}
-		select {
-		case <-got:
-		case <-lost.C: // as can happen over loopback too
-		}
-	}
-	reportBits(b, stream)
-}
-
-func reportBits(b *testing.B, s *client.Stream[uplinktest.Move]) {
-	st := s.Stats()
-	n := float64(st.Frames())
-	b.ReportMetric(float64(st.FullBits)/n, "fullbits/frame")
-	b.ReportMetric(float64(st.PayloadBits)/n, "payloadbits/frame")
-	b.ReportMetric(float64(st.HeaderBits)/n, "headerbits/frame")
 }

@@ -13,28 +13,21 @@ import (
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// TestBindOverBadLinks loses requests and answers.
-func TestBindOverBadLinks(t *testing.T) {
-	for seed := range uint64(20) {
-		synctest.Test(t, func(t *testing.T) {
-			network := newNetwork(t, 0.3, 100+seed)
-			journal := uplinktest.NewJournal(t, 1)
-			serve(t, network, journal)
-			conn := uplinktest.Dial(t, network, client.Config{})
-			for range 3 {
-				uplinktest.Bind(t, conn, "Move")
-			}
-			if st := conn.Stats(); len(st.RPCs) != 3 || st.Malformed != 0 {
-				t.Errorf("%+v", st)
-			}
-		})
-	}
+// bind binds an RPC whose arguments are a T.
+func bind[T any](t *testing.T, conn *client.Conn, rpc string, cfg client.BindConfig) error {
+	_, err := client.Bind[T](t.Context(), conn, rpc, cfg)
+	return err
 }
 
-// moveLike differs from Move in the fields that a test names.
+// handles registers an RPC whose arguments are a T.
+func handles[T any](rpc string) func(*ds.Server) error {
+	return func(s *ds.Server) error { return ds.Handle(s, rpc, func(*ds.Player, ds.Frame[T]) {}) }
+}
+
 type moveLike struct {
 	Location schema.Vec3 `uplink:"resolution=1"`
 	Buttons  uint16
@@ -54,57 +47,50 @@ type shorter struct {
 	Location schema.Vec3 `uplink:"resolution=1"`
 }
 
-// TestSchemaMismatch names the field and what both sides have there.
+// TestSchemaMismatch checks that the error names the field and its descriptions at both ends.
 func TestSchemaMismatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := newNetwork(t, 0, 1)
-		uplinktest.Serve(t, network, ds.Config{}, func(s *ds.Server) error {
-			return ds.Handle(s, "Move", func(*ds.Player, ds.Frame[moveLike]) {})
-		})
+		uplinktest.Serve(t, network, ds.Config{}, handles[moveLike]("Move"))
 		conn := uplinktest.Dial(t, network, client.Config{})
-		mismatch(t, conn, client.Bind[otherButtons], "Buttons", "Buttons uint width=32", "Buttons uint width=16")
-		mismatch(t, conn, client.Bind[shorter], "Buttons", "", "Buttons uint width=16")
-		mismatch(t, conn, client.Bind[longer], "Extra", "Extra bool", "")
-		if _, err := client.Bind[moveLike](t.Context(), conn, "Move", client.BindConfig{}); err != nil {
-			t.Errorf("the same schema: %v", err)
+		for _, c := range []struct {
+			err  error
+			want client.SchemaError
+		}{
+			{bind[otherButtons](t, conn, "Move", client.BindConfig{}), client.SchemaError{Field: "Buttons", Here: "Buttons uint width=32", There: "Buttons uint width=16"}},
+			{bind[shorter](t, conn, "Move", client.BindConfig{}), client.SchemaError{Field: "Buttons", There: "Buttons uint width=16"}},
+			{bind[longer](t, conn, "Move", client.BindConfig{}), client.SchemaError{Field: "Extra", Here: "Extra bool"}},
+		} {
+			c.want.RPC = "Move"
+			var e *client.SchemaError
+			if !errors.As(c.err, &e) || *e != c.want {
+				t.Fatalf("got %v, want %+v", c.err, c.want)
+			}
+			for _, s := range []string{"Move", c.want.Field, c.want.Here, c.want.There} {
+				if !strings.Contains(c.err.Error(), s) {
+					t.Errorf("%q does not contain %q", c.err, s)
+				}
+			}
 		}
+		uplinktest.Must(t, bind[moveLike](t, conn, "Move", client.BindConfig{}))
 		if n := len(conn.Stats().RPCs); n != 1 {
 			t.Errorf("%d RPCs are counted, want the one that is bound", n)
 		}
 	})
 }
 
-func mismatch[T any](t *testing.T, conn *client.Conn, bind func(context.Context, *client.Conn, string, client.BindConfig) (*client.Stream[T], error), field, here, there string) {
-	t.Helper()
-	_, err := bind(t.Context(), conn, "Move", client.BindConfig{})
-	var e *client.SchemaError
-	if !errors.As(err, &e) {
-		t.Fatalf("got %v, want a SchemaError", err)
-	}
-	if *e != (client.SchemaError{RPC: "Move", Field: field, Here: here, There: there}) {
-		t.Errorf("got %+v", *e)
-	}
-	for _, s := range []string{"Move", field, here, there} {
-		if !strings.Contains(err.Error(), s) {
-			t.Errorf("%q does not mention %q", err, s)
-		}
-	}
-}
-
-// TestUnknownRPC lists the known ones, as many as fit.
+// TestUnknownRPC checks that the error lists as many of the server's RPCs as fit.
 func TestUnknownRPC(t *testing.T) {
 	for _, c := range []struct{ known, listed int }{{0, 0}, {1, 1}, {30, 30}, {200, 50}} {
 		synctest.Test(t, func(t *testing.T) {
 			network := newNetwork(t, 0, 2)
-			uplinktest.Serve(t, network, ds.Config{}, func(s *ds.Server) error {
+			uplinktest.Serve(t, network, ds.Config{}, func(s *ds.Server) (err error) {
 				for i := range c.known {
-					if err := ds.Handle(s, fmt.Sprintf("ServerMoveNumber%03d", i), func(*ds.Player, ds.Frame[moveLike]) {}); err != nil {
-						return err
-					}
+					err = errors.Join(err, handles[moveLike](fmt.Sprintf("ServerMoveNumber%03d", i))(s))
 				}
-				return nil
+				return err
 			})
-			_, err := client.Bind[moveLike](t.Context(), uplinktest.Dial(t, network, client.Config{}), "ServerJump", client.BindConfig{})
+			err := bind[moveLike](t, uplinktest.Dial(t, network, client.Config{}), "ServerJump", client.BindConfig{})
 			var e *client.UnknownRPCError
 			if !errors.As(err, &e) || e.RPC != "ServerJump" || !strings.Contains(err.Error(), "ServerJump") {
 				t.Fatalf("%d known: got %v", c.known, err)
@@ -119,45 +105,45 @@ func TestUnknownRPC(t *testing.T) {
 	}
 }
 
-// TestBindTimeout has nobody answer, then answers come too late, then in time.
+// TestBindTimeout gets no answer within BindTimeout or the deadline of the context, then late
+// answers, then one in time.
 func TestBindTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		network := newNetwork(t, 0, 3)
-		journal := uplinktest.NewJournal(t, 1)
-		serve(t, network, journal)
-		conn := uplinktest.Dial(t, network, client.Config{BindTimeout: 2 * time.Second})
+		m := newMatch(t, 0, 3, ds.Config{})
+		m.conn = uplinktest.Dial(t, m.network, client.Config{BindTimeout: 2 * time.Second})
 		settle(100 * ms)
-		dead, slow := newLink(1), newLink(0)
+		slow := newLink(0)
 		slow.Delay = 1500 * ms
-		for _, link := range []struct{ name string }{{"dead"}, {"slow"}} {
-			if link.name == "dead" {
-				uplinktest.Must(t, network.Set(dead, dead))
-			} else {
-				uplinktest.Must(t, network.Set(slow, slow))
+		m.setLinks(newLink(1))
+		for _, timeout := range []time.Duration{2 * time.Second, 300 * ms, 7 * time.Second, 2 * time.Second} {
+			ctx, cancel := t.Context(), context.CancelFunc(func() {})
+			if timeout != 2*time.Second {
+				ctx, cancel = context.WithTimeout(ctx, timeout)
 			}
 			start := time.Now()
-			_, err := client.Bind[uplinktest.Move](t.Context(), conn, "Move", client.BindConfig{})
-			if took := time.Since(start); !errors.Is(err, client.ErrBindTimeout) || !strings.Contains(err.Error(), "Move") || took != 2*time.Second {
-				t.Errorf("%s link: %v after %v", link.name, err, took)
+			_, err := client.Bind[uplinktest.Move](ctx, m.conn, "Move", client.BindConfig{})
+			cancel()
+			if elapsed := time.Since(start); !errors.Is(err, client.ErrBindTimeout) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "Move") || elapsed != timeout {
+				t.Errorf("%v after %v, want %v", err, elapsed, timeout)
 			}
+			m.setLinks(slow)
 		}
 		settle(3 * time.Second)
-		uplinktest.Must(t, network.Set(newLink(0), newLink(0)))
-		s := uplinktest.Bind(t, conn, "Move")
-		m := uplinktest.MoveAt(1, 0)
-		uplinktest.Must(t, s.Send(&m))
+		m.setLinks(newLink(0))
+		m.move = uplinktest.Bind(t, m.conn, "Move")
+		m.send()
 		settle(time.Second)
-		if n := journal.Only().Frames(); n != 1 {
+		if n := m.journal.Only().Frames(); n != 1 {
 			t.Errorf("%d frames, want 1", n)
 		}
-		if st := conn.Stats(); len(st.RPCs) != 1 || st.Malformed != 0 {
+		if st := m.conn.Stats(); len(st.RPCs) != 1 || st.Malformed != 0 {
 			t.Errorf("%+v", st)
 		}
 	})
 }
 
-// TestBindTwice binds one RPC several times over a connection, as for the two
-// players of a split screen: each stream has its own numbers. There is a limit.
+// TestBindTwice binds an RPC several times over one connection, as for the players of a split
+// screen: each stream has its own numbers. The server limits the bindings of an RPC.
 func TestBindTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := newNetwork(t, 0, 4)
@@ -166,35 +152,31 @@ func TestBindTwice(t *testing.T) {
 			return ds.Handle(s, "Move", func(_ *ds.Player, f ds.Frame[moveLike]) { count[f.Seq]++ })
 		})
 		conn := uplinktest.Dial(t, network, client.Config{})
-		const most = 8
-		for i := range most {
+		const maxBindings = 8
+		for i := range maxBindings {
 			s, err := client.Bind[moveLike](t.Context(), conn, "Move", client.BindConfig{})
 			uplinktest.Must(t, err)
 			for range i + 1 {
 				uplinktest.Must(t, s.Send(&moveLike{Buttons: uint16(i)}))
 			}
 		}
-		if _, err := client.Bind[moveLike](t.Context(), conn, "Move", client.BindConfig{}); err == nil || !strings.Contains(err.Error(), "too often") {
+		if err := bind[moveLike](t, conn, "Move", client.BindConfig{}); err == nil || !strings.Contains(err.Error(), "too often") {
 			t.Errorf("the ninth time: %v", err)
 		}
 		settle(time.Second)
-		for seq := range uint64(most) {
-			if count[seq] != most-int(seq) {
-				t.Errorf("frame %d came %d times, want %d", seq, count[seq], most-seq)
+		for seq := range uint64(maxBindings) {
+			if count[seq] != maxBindings-int(seq) {
+				t.Errorf("frame %d arrived %d times, want %d", seq, count[seq], maxBindings-seq)
 			}
 		}
 	})
 }
 
-// TestServerChanges restarts the server with another schema, without the RPC,
-// and as it was.
+// TestServerChanges restarts the server with another schema, without the RPC, and as it was.
 func TestServerChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := newNetwork(t, 0, 5)
-		same := func(s *ds.Server) error {
-			return ds.Handle(s, "Move", func(*ds.Player, ds.Frame[moveLike]) {})
-		}
-		srv := uplinktest.Serve(t, network, ds.Config{}, same)
+		srv := uplinktest.Serve(t, network, ds.Config{}, handles[moveLike]("Move"))
 		s, err := client.Bind[moveLike](t.Context(), uplinktest.Dial(t, network, client.Config{}), "Move", client.BindConfig{})
 		uplinktest.Must(t, err)
 		uplinktest.Must(t, s.Send(&moveLike{}))
@@ -205,104 +187,85 @@ func TestServerChanges(t *testing.T) {
 			return s.Send(&moveLike{})
 		}
 		var schemaErr *client.SchemaError
-		if err := restart(func(s *ds.Server) error {
-			return ds.Handle(s, "Move", func(*ds.Player, ds.Frame[otherButtons]) {})
-		}); !errors.As(err, &schemaErr) || schemaErr.Field != "Buttons" {
+		if err := restart(handles[otherButtons]("Move")); !errors.As(err, &schemaErr) || schemaErr.Field != "Buttons" {
 			t.Errorf("another schema: %v", err)
 		}
 		var unknown *client.UnknownRPCError
 		if err := restart(func(*ds.Server) error { return nil }); !errors.As(err, &unknown) {
 			t.Errorf("without the RPC: %v", err)
 		}
-		if err := restart(same); err != nil {
-			t.Errorf("as it was: %v", err)
-		}
+		uplinktest.Must(t, restart(handles[moveLike]("Move")))
 	})
 }
 
-// TestBindWhileReconnecting waits for the new connection.
+// TestBindWhileReconnecting waits for the new session; Close and the context end the waiting.
 func TestBindWhileReconnecting(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		network := newNetwork(t, 0, 6)
-		srv := serve(t, network, uplinktest.NewJournal(t, 1))
-		conn := uplinktest.Dial(t, network, client.Config{})
-		uplinktest.Must(t, srv.Close())
-		settle(time.Second)
-		bound := make(chan error)
-		go func() {
-			_, err := client.Bind[uplinktest.Move](t.Context(), conn, "Move", client.BindConfig{})
-			bound <- err
-		}()
-		settle(time.Second)
-		serve(t, network, uplinktest.NewJournal(t, 1))
-		uplinktest.Must(t, <-bound)
-	})
+	for want, end := range map[error]func(*match, context.CancelFunc){
+		nil:              func(m *match, _ context.CancelFunc) { m.serve(ds.Config{}) },
+		net.ErrClosed:    func(m *match, _ context.CancelFunc) { uplinktest.Must(m.t, m.conn.Close()) },
+		context.Canceled: func(_ *match, cancel context.CancelFunc) { cancel() },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			m := dialMatch(t, 0, 6, client.Config{})
+			uplinktest.Must(t, m.srv.Close())
+			settle(time.Second)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			bound := make(chan error)
+			go func() {
+				_, err := client.Bind[uplinktest.Move](ctx, m.conn, "Move", client.BindConfig{})
+				bound <- err
+			}()
+			settle(time.Second)
+			end(m, cancel)
+			if err := <-bound; !errors.Is(err, want) {
+				t.Errorf("got %v, want %v", err, want)
+			}
+		})
+	}
 }
 
-// TestCloseWhileBinding ends Bind.
-func TestCloseWhileBinding(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		network := newNetwork(t, 0, 7)
-		serve(t, network, uplinktest.NewJournal(t, 1))
-		conn := uplinktest.Dial(t, network, client.Config{})
-		uplinktest.Must(t, network.Set(newLink(1), newLink(1)))
-		bound := make(chan error)
-		go func() {
-			_, err := client.Bind[uplinktest.Move](t.Context(), conn, "Move", client.BindConfig{})
-			bound <- err
-		}()
-		settle(time.Second)
-		uplinktest.Must(t, conn.Close())
-		if err := <-bound; !errors.Is(err, net.ErrClosed) {
-			t.Errorf("got %v", err)
-		}
-	})
-}
-
-// TestBadBind names what is wrong before anything is sent.
-func TestBadBind(t *testing.T) {
+// TestInvalidBind checks that errors name the invalid argument.
+func TestInvalidBind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := newNetwork(t, 0, 8)
-		serve(t, network, uplinktest.NewJournal(t, 1))
-		conn := uplinktest.Dial(t, network, client.Config{})
+		uplinktest.Serve(t, network, ds.Config{}, handles[uplinktest.Move]("Move"))
+		conn := uplinktest.Dial(t, network, client.Config{Codec: rpcdelta.Adaptive})
+		rle := uplinktest.Dial(t, network, client.Config{Codec: rpcdelta.RLE})
+		bindWide := func(cfg client.BindConfig) error {
+			_, err := client.BindSchema(t.Context(), conn, wideSchema(t), cfg)
+			return err
+		}
 		type noResolution struct{ Speed float64 }
 		type unsupported struct{ Updates chan int }
 		type misspelled struct {
 			Speed float64 `uplink:"stepsize=1"`
 		}
 		type empty struct{}
-		for want, bind := range map[string]func() error{
-			"Speed": func() error {
-				_, err := client.Bind[noResolution](t.Context(), conn, "Move", client.BindConfig{})
-				return err
-			},
-			"Updates": func() error {
-				_, err := client.Bind[unsupported](t.Context(), conn, "Move", client.BindConfig{})
-				return err
-			},
-			"stepsize": func() error {
-				_, err := client.Bind[misspelled](t.Context(), conn, "Move", client.BindConfig{})
-				return err
-			},
-			"no fields": func() error { _, err := client.Bind[empty](t.Context(), conn, "Move", client.BindConfig{}); return err },
-			"struct":    func() error { _, err := client.Bind[int](t.Context(), conn, "Move", client.BindConfig{}); return err },
-			"name":      func() error { _, err := client.Bind[moveLike](t.Context(), conn, "", client.BindConfig{}); return err },
-			"rate": func() error {
-				_, err := client.Bind[moveLike](t.Context(), conn, "Move", client.BindConfig{RateHz: -1})
-				return err
-			},
-			"description": func() error {
-				_, err := client.BindSchema(t.Context(), conn, wideSchema(t), client.BindConfig{})
-				return err
-			},
+		for want, err := range map[string]error{
+			"Speed":           bind[noResolution](t, conn, "Move", client.BindConfig{}),
+			"Updates":         bind[unsupported](t, conn, "Move", client.BindConfig{}),
+			"stepsize":        bind[misspelled](t, conn, "Move", client.BindConfig{}),
+			"no fields":       bind[empty](t, conn, "Move", client.BindConfig{}),
+			"struct":          bind[int](t, conn, "Move", client.BindConfig{}),
+			"name":            bind[moveLike](t, conn, "", client.BindConfig{}),
+			"rate":            bind[moveLike](t, conn, "Move", client.BindConfig{RateHz: -1}),
+			"description":     bindWide(client.BindConfig{}),
+			"RateHz is 30":    bindWide(client.BindConfig{RateHz: 30}),
+			"SendEvery is 5":  bind[uplinktest.Move](t, conn, "Move", client.BindConfig{SendEvery: 5}),
+			"SendEvery is -1": bind[uplinktest.Move](t, conn, "Move", client.BindConfig{SendEvery: -1}),
+			"reliable RPC":    bind[uplinktest.Move](t, conn, "Move", client.BindConfig{SendEvery: 2, Reliable: true}),
+			"codec rle":       bind[uplinktest.Move](t, rle, "Move", client.BindConfig{SendEvery: 2}),
 		} {
-			if err := bind(); err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "client: ") {
-				t.Errorf("got %v, want an error that mentions %q", err, want)
+			if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "client: ") {
+				t.Errorf("got %v, want an error that contains %q", err, want)
 			}
 		}
 		if n := len(conn.Stats().RPCs); n != 0 {
 			t.Errorf("%d RPCs are counted", n)
 		}
+		uplinktest.Must(t, errors.Join(bind[uplinktest.Move](t, rle, "Move", client.BindConfig{SendEvery: 1}),
+			bind[uplinktest.Move](t, conn, "Move", client.BindConfig{Reliable: true}), bind[uplinktest.Move](t, conn, "Move", client.BindConfig{SendEvery: 4})))
 	})
 }
 
@@ -318,57 +281,32 @@ func wideSchema(t *testing.T) *schema.Schema {
 	return s
 }
 
-// TestRefusedBindsAreForgotten is refused more often than there are numbers.
-func TestRefusedBindsAreForgotten(t *testing.T) {
+// TestRefusedBinds is refused more often than there are RPC numbers, then over a slow link, where
+// several requests are sent before the first answer: late answers do not count for the next
+// binding.
+func TestRefusedBinds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		network := newNetwork(t, 0, 9)
-		journal := uplinktest.NewJournal(t, 1)
-		serve(t, network, journal)
-		conn := uplinktest.Dial(t, network, client.Config{})
-		for range 300 {
-			var unknown *client.UnknownRPCError
-			if _, err := client.Bind[moveLike](t.Context(), conn, "Jump", client.BindConfig{}); !errors.As(err, &unknown) {
-				t.Fatal(err)
-			}
-		}
-		s := uplinktest.Bind(t, conn, "Move")
-		m := uplinktest.MoveAt(1, 0)
-		uplinktest.Must(t, s.Send(&m))
-		settle(time.Second)
-		if n := journal.Only().Frames(); n != 1 {
-			t.Errorf("%d frames, want 1", n)
-		}
-	})
-}
-
-// TestRefusedBindOverSlowLinks asks several times before the first answer comes:
-// the others, which come later, are not taken for answers to the next bind.
-func TestRefusedBindOverSlowLinks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		network := newNetwork(t, 0, 10)
-		serve(t, network, uplinktest.NewJournal(t, 1))
-		conn := uplinktest.Dial(t, network, client.Config{})
+		m := dialMatch(t, 0, 9, client.Config{})
 		slow := newLink(0)
 		slow.Delay = 700 * ms
-		uplinktest.Must(t, network.Set(slow, slow))
-		for range 3 {
+		refuse := func() {
 			var unknown *client.UnknownRPCError
-			if _, err := client.Bind[moveLike](t.Context(), conn, "Jump", client.BindConfig{}); !errors.As(err, &unknown) {
+			if err := bind[moveLike](t, m.conn, "Jump", client.BindConfig{}); !errors.As(err, &unknown) {
 				t.Fatal(err)
 			}
-			uplinktest.Bind(t, conn, "Move")
 		}
-	})
-}
-
-// TestBindSchemaTakesNoRate says so instead of ignoring it.
-func TestBindSchemaTakesNoRate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		network := newNetwork(t, 0, 11)
-		serve(t, network, uplinktest.NewJournal(t, 1))
-		conn := uplinktest.Dial(t, network, client.Config{})
-		if _, err := client.BindSchema(t.Context(), conn, wideSchema(t), client.BindConfig{RateHz: 30}); err == nil || !strings.Contains(err.Error(), "RateHz") {
-			t.Errorf("got %v", err)
+		for range 300 {
+			refuse()
+		}
+		m.setLinks(slow)
+		for range 3 {
+			refuse()
+			m.move = uplinktest.Bind(t, m.conn, "Move")
+		}
+		m.send()
+		settle(time.Second)
+		if n := m.journal.Only().Frames(); n != 1 {
+			t.Errorf("%d frames, want 1", n)
 		}
 	})
 }

@@ -4,49 +4,50 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 const (
-	// budgetWindow is the time over which the rate is measured: at 15 datagrams a
-	// second one more or less is 7 %.
-	budgetWindow = time.Second
-	// budgetLevels is the highest level: each lowers the rate of the one before.
-	// The first take redundancy away, the others put more frames into a datagram.
-	budgetLevels = rpcdelta.MaxRedundancy + MaxSendEvery - 1
-	// budgetRoom is the share of the budget that the level below may take for the
-	// controller to go there.
-	budgetRoom = 0.9
-	// leastCalm is for how many windows in a row that has to be so, at first.
-	// Whenever it was wrong within soon windows it doubles, up to mostCalm.
-	leastCalm = 3
-	mostCalm  = 60
-	soon      = 5
+	// rateWindow is the time over which bit rates are measured. At 15 datagrams per second, one
+	// datagram more or less changes the rate by 7 %.
+	rateWindow = time.Second
+	// maxLevel is the highest level of a budget. Each level reduces the bit rate of the one below:
+	// the first ones reduce redundancy, the others put more frames into a datagram.
+	maxLevel = rpcdelta.MaxRedundancy + MaxSendEvery - 1
+	// headroom is the share of the limit that the level below may use if the controller is to
+	// return to it.
+	headroom = 0.9
+	// minCalm and maxCalm bound the number of consecutive windows with enough headroom before the
+	// controller returns to the level below. Each time that fails within failWindows, the number
+	// doubles.
+	minCalm     = 3
+	maxCalm     = 60
+	failWindows = 5
 )
 
-// budget keeps a connection's rate below a limit. It is a state machine without
-// a clock, not safe for concurrent use. The zero value has no limit.
+// budget keeps the bit rate of a connection below a limit. It is a state machine without a clock
+// and not safe for concurrent use. The zero value has no limit.
 type budget struct {
-	limit float64 // bits a second; 0: none
+	limit float64 // bits/s; 0: none
 	level int
 
-	begun  time.Time // of the window
-	sent   traffic   // until then
-	rate   float64   // of the last window
-	around float64   // the part of it that headers of datagrams took
-	over   uint64    // bits beyond the limit
+	start    time.Time // of the current window
+	sent     traffic   // until start
+	rate     float64   // of the last window, in bits/s
+	overhead float64   // part of rate that is headers of datagrams
+	over     uint64    // bits above the limit
 
-	calm, needed int // windows in a row with room for the level below; how many it takes
-	trial        int // windows at a level that the controller went down to; 0: it did not
+	calm, needed int // consecutive windows with headroom; number that is required
+	trial        int // windows since the controller returned to this level; 0: it did not
 }
 
-// traffic is how many bits were sent so far, and how many of them as headers of
-// datagrams.
-type traffic struct{ bits, around uint64 }
+// traffic counts the bits that were sent, and how many of them were headers of datagrams.
+type traffic struct{ bits, overhead uint64 }
 
-// limits is what an RPC may do.
+// limits are the settings of an RPC that a budget controls.
 type limits struct {
-	redundancy int // older payloads that ride along, at most
-	every      int // frames a payload of adaptive RPCs, at least
+	redundancy int // maximum number of redundant payloads
+	every      int // minimum number of frames in a payload of an adaptive RPC
 }
 
 func (b *budget) limits() limits {
@@ -56,88 +57,119 @@ func (b *budget) limits() limits {
 	}
 }
 
-// gain is how much the rate can fall at most from the level below to this one, and
-// fixed the part of it that stays. One older payload fewer leaves the headers of
-// datagrams as they are; fewer datagrams may change all.
+// gain returns the largest factor by which the rate decreases from the level below to this one, and
+// the part of the rate that does not change. Less redundancy does not change the headers of
+// datagrams; fewer datagrams may change everything.
 func (b *budget) gain(level int) (gain, fixed float64) {
 	if n := level - rpcdelta.MaxRedundancy; n > 0 {
 		return float64(n+1) / float64(n), 0
 	}
 	copies := float64(rpcdelta.MaxRedundancy - level + 1)
-	return (copies + 1) / copies, b.around
+	return (copies + 1) / copies, b.overhead
 }
 
-// below is what the rate may be at the level below.
-func (b *budget) below() float64 {
-	gain, fixed := b.gain(b.level)
-	return fixed + (b.rate-fixed)*gain
-}
+// due reports whether a window is over.
+func (b *budget) due(now time.Time) bool { return b.limit > 0 && now.Sub(b.start) >= rateWindow }
 
-// due says whether a window is over, so that step has something to do.
-func (b *budget) due(now time.Time) bool { return b.limit > 0 && now.Sub(b.begun) >= budgetWindow }
-
-// next gives when step has something to do; zero: never.
+// next returns the end of the current window, or zero without a limit.
 func (b *budget) next() time.Time {
 	if b.limit == 0 {
 		return time.Time{}
 	}
-	return b.begun.Add(budgetWindow)
+	return b.start.Add(rateWindow)
 }
 
-// step takes what was sent so far, and the largest redundancy that an RPC has now. It
-// says whether the limits have changed.
+// step processes the traffic until now and the largest redundancy that an RPC uses. It reports
+// whether the limits have changed.
 func (b *budget) step(now time.Time, sent traffic, redundancy int) bool {
 	if !b.due(now) {
 		return false
 	}
-	took, bits, around := now.Sub(b.begun), float64(sent.bits-b.sent.bits), float64(sent.around-b.sent.around)
-	b.begun, b.sent = now, sent
-	if took >= 2*budgetWindow {
-		return false // the first one, or there was no connection
+	elapsed, bits, overhead := now.Sub(b.start), float64(sent.bits-b.sent.bits), float64(sent.overhead-b.sent.overhead)
+	b.start, b.sent = now, sent
+	if elapsed >= 2*rateWindow {
+		return false // the first window, or there was no connection
 	}
-	b.rate, b.around = bits/took.Seconds(), around/took.Seconds()
+	b.rate, b.overhead = bits/elapsed.Seconds(), overhead/elapsed.Seconds()
 	before := b.level
 	if b.trial > 0 {
 		b.trial++
 	}
 	switch {
 	case b.rate > b.limit:
-		b.over += uint64((b.rate - b.limit) * took.Seconds())
-		b.lower(redundancy)
-	case b.level > 0 && b.below() <= budgetRoom*b.limit:
-		b.rest()
+		b.over += uint64((b.rate - b.limit) * elapsed.Seconds())
+		b.reduce(redundancy)
+	case b.level > 0 && b.rateBelow() <= headroom*b.limit:
+		b.relax()
 	default:
 		b.calm = 0
 	}
 	return b.level != before
 }
 
-// lower goes up as many levels as it takes at least, from the first that has any
-// effect.
-func (b *budget) lower(redundancy int) {
+// rateBelow returns the highest rate that is expected at the level below.
+func (b *budget) rateBelow() float64 {
+	gain, fixed := b.gain(b.level)
+	return fixed + (b.rate-fixed)*gain
+}
+
+// reduce raises the level as far as necessary, from the first level that has an effect.
+func (b *budget) reduce(redundancy int) {
 	b.calm = 0
-	if b.level == budgetLevels {
+	if b.level == maxLevel {
 		return
 	}
-	if b.trial > 0 && b.trial <= soon {
-		b.needed = min(2*b.needed, mostCalm)
+	if b.trial > 0 && b.trial <= failWindows {
+		b.needed = min(2*b.needed, maxCalm)
 	}
 	b.trial = 0
 	b.level = max(b.level, rpcdelta.MaxRedundancy-redundancy)
-	for rate := b.rate; rate > b.limit && b.level < budgetLevels; b.level++ {
+	for rate := b.rate; rate > b.limit && b.level < maxLevel; b.level++ {
 		gain, fixed := b.gain(b.level + 1)
 		rate = fixed + (rate-fixed)/gain
 	}
 }
 
-// rest goes to the level below when there was room for long enough.
-func (b *budget) rest() {
-	if b.trial > mostCalm {
-		b.needed, b.trial = leastCalm, 0
+// relax returns to the level below if there was enough headroom for long enough.
+func (b *budget) relax() {
+	if b.trial > maxCalm {
+		b.needed, b.trial = minCalm, 0
 	}
-	b.needed = max(b.needed, leastCalm)
+	b.needed = max(b.needed, minCalm)
 	if b.calm++; b.calm >= b.needed {
 		b.level--
 		b.calm, b.trial = 0, 1
 	}
+}
+
+func (b *budget) stats() BudgetStats {
+	l := b.limits()
+	return BudgetStats{Limit: int(b.limit), BitsPerSecond: b.rate, OverBits: b.over, Redundancy: l.redundancy, SendEvery: l.every}
+}
+
+// meter measures the bit rates of both directions. It is a state machine without a clock and not
+// safe for concurrent use.
+type meter struct {
+	sent, received float64 // of the last window, in bits/s
+
+	start                  time.Time
+	bitsSent, bitsReceived uint64 // until start
+}
+
+// due reports whether a window is over.
+func (m *meter) due(now time.Time) bool { return now.Sub(m.start) >= rateWindow }
+
+// next returns the end of the current window.
+func (m *meter) next() time.Time { return m.start.Add(rateWindow) }
+
+// step processes the traffic until now.
+func (m *meter) step(now time.Time, t *transport.Stats) {
+	seconds := now.Sub(m.start).Seconds()
+	sent := 8 * (t.BytesSent + transport.IPSize*t.DatagramsSent)
+	received := 8 * (t.BytesReceived + transport.IPSize*t.DatagramsReceived)
+	if !m.start.IsZero() {
+		m.sent = float64(sent-m.bitsSent) / seconds
+		m.received = float64(received-m.bitsReceived) / seconds
+	}
+	m.start, m.bitsSent, m.bitsReceived = now, sent, received
 }

@@ -11,21 +11,20 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
-// load is a connection as the budget sees it: calls at 60 Hz, each payload with as
-// many older ones as the link asks for.
+// load is the traffic of a connection: 60 calls per second, each payload with redundancy.
 type load struct {
 	frame, header float64 // bits
-	redundancy    int     // that the link asks for
+	redundancy    int     // that the packet loss requires
 	noise         float64 // share
 }
 
-// rate is what it takes under limits.
+// rate returns the bit rate under limits.
 func (l *load) rate(lim limits) float64 {
 	r := float64(min(l.redundancy, lim.redundancy))
 	return 60*l.frame*(1+0.6*r) + 60/float64(lim.every)*l.header
 }
 
-// drive plays so many seconds in ticks, and gives the level after each second.
+// drive simulates seconds in ticks, and returns the level after each second.
 func drive(b *budget, l *load, now *time.Time, sent *traffic, seconds int, rng *rand.Rand) (levels []int) {
 	const tick = time.Second / 60
 	for range seconds {
@@ -34,7 +33,7 @@ func drive(b *budget, l *load, now *time.Time, sent *traffic, seconds int, rng *
 			noise := 1 + l.noise*(2*rng.Float64()-1)
 			lim := b.limits()
 			sent.bits += uint64(l.rate(lim) * tick.Seconds() * noise)
-			sent.around += uint64(248 * noise / float64(lim.every))
+			sent.overhead += uint64(248 * noise / float64(lim.every))
 			b.step(*now, *sent, min(l.redundancy, b.limits().redundancy))
 		}
 		levels = append(levels, b.level)
@@ -42,8 +41,8 @@ func drive(b *budget, l *load, now *time.Time, sent *traffic, seconds int, rng *
 	return levels
 }
 
-// TestBudgetSettles: whatever the load, the rate is below the limit within seconds
-// if that can be, no level lower than needed, and stays so.
+// TestBudgetSettles checks that the rate is below the limit after a few seconds, if that is
+// possible, and remains there with few changes of the level.
 func TestBudgetSettles(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 300 {
@@ -58,13 +57,13 @@ func TestBudgetSettles(t *testing.T) {
 		over := b.over
 		levels := drive(b, &l, &now, &sent, 300, rng)
 		what := fmt.Sprintf("%+v, limit %.0f: levels %v", l, b.limit, levels[:40])
-		least := l.rate(limits{0, MaxSendEvery})
+		lowest := l.rate(limits{0, MaxSendEvery})
 		switch {
-		case least > b.limit*1.05: // it cannot be
-			if levels[len(levels)-1] != budgetLevels || b.over == over {
+		case lowest > b.limit*1.05: // not possible
+			if levels[len(levels)-1] != maxLevel || b.over == over {
 				t.Errorf("%s: %d bits over", what, b.over-over)
 			}
-		case least < b.limit*0.95:
+		case lowest < b.limit*0.95:
 			if share := float64(b.over-over) / (300 * b.limit); share > 0.01 {
 				t.Errorf("%s: %.2f %% above the limit", what, 100*share)
 			}
@@ -81,8 +80,8 @@ func TestBudgetSettles(t *testing.T) {
 	}
 }
 
-// TestBudgetOrder: redundancy goes first, then datagrams, and both come back the
-// other way round once there is room.
+// TestBudgetOrder checks that the budget first reduces redundancy, then datagrams, and restores
+// them in the reverse order.
 func TestBudgetOrder(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
 	l := load{frame: 60, header: 264, redundancy: 3}
@@ -97,7 +96,7 @@ func TestBudgetOrder(t *testing.T) {
 	}
 	var downs, ups []limits
 	b.level = 0
-	for level := range budgetLevels + 1 {
+	for level := range maxLevel + 1 {
 		b.level = level
 		downs = append(downs, b.limits())
 	}
@@ -121,9 +120,8 @@ func TestBudgetOrder(t *testing.T) {
 	}
 }
 
-// TestBudgetReturns: after a burst that took everything back, redundancy is there
-// again though there is room for little more than it takes: most of what a
-// connection sends is headers, of which older payloads have none.
+// TestBudgetReturns checks that redundancy is restored after a burst, even with little headroom:
+// most of a connection's traffic is headers, of which redundant payloads have none.
 func TestBudgetReturns(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	usual := load{frame: 50, header: 264, redundancy: 3}
@@ -142,17 +140,16 @@ func TestBudgetReturns(t *testing.T) {
 	}
 }
 
-// TestBudgetPatience: where the level below does not hold, it is tried less and
-// less often.
+// TestBudgetPatience checks that a level that fails is tried less and less often.
 func TestBudgetPatience(t *testing.T) {
-	b := &budget{limit: 10_000, level: budgetLevels}
+	b := &budget{limit: 10_000, level: maxLevel}
 	now, sent, raises := time.Unix(1e9, 0), traffic{}, 0
 	b.step(now, traffic{}, 0)
 	for range 1000 {
 		now = now.Add(time.Second)
 		before := b.level
-		rate := 5000.0 // low enough for the next, as it seems
-		if b.level < budgetLevels {
+		rate := 5000.0 // seems low enough for the level below
+		if b.level < maxLevel {
 			rate = 12_000
 		}
 		sent.bits += uint64(rate)
@@ -166,8 +163,7 @@ func TestBudgetPatience(t *testing.T) {
 	}
 }
 
-// TestBudgetGaps: without a limit nothing happens, and a time without a connection
-// says nothing.
+// TestBudgetGaps checks that nothing happens without a limit, or after a time without a connection.
 func TestBudgetGaps(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	var none budget

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,35 +17,7 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
-// TestSendEveryOptions has Bind refuse what cannot be, and say why.
-func TestSendEveryOptions(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		network := newNetwork(t, 0, 1)
-		serve(t, network, uplinktest.NewJournal(t, 1))
-		adaptive := uplinktest.Dial(t, network, client.Config{Codec: rpcdelta.Adaptive})
-		plain := uplinktest.Dial(t, network, client.Config{Codec: rpcdelta.RLE})
-		for _, c := range []struct {
-			conn *client.Conn
-			bind client.BindConfig
-			want string
-		}{
-			{adaptive, client.BindConfig{SendEvery: 5}, "SendEvery is 5"},
-			{adaptive, client.BindConfig{SendEvery: -1}, "SendEvery is -1"},
-			{adaptive, client.BindConfig{SendEvery: 2, Reliable: true}, "reliable"},
-			{plain, client.BindConfig{SendEvery: 2}, "codec rle"},
-			{plain, client.BindConfig{SendEvery: 1}, ""},
-			{adaptive, client.BindConfig{Reliable: true}, ""},
-			{adaptive, client.BindConfig{SendEvery: 4}, ""},
-		} {
-			_, err := client.Bind[uplinktest.Move](t.Context(), c.conn, "Move", c.bind)
-			if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "Move")) {
-				t.Errorf("%v, want %q", err, c.want)
-			}
-		}
-	})
-}
-
-// outgoing counts the datagrams with frames that clients send.
+// outgoing counts the unreliable datagrams that clients send.
 func outgoing(n *uplinktest.Network) *atomic.Int64 {
 	var sent atomic.Int64
 	n.Watch(func(from, _ netip.AddrPort, b []byte) {
@@ -55,7 +28,7 @@ func outgoing(n *uplinktest.Network) *atomic.Int64 {
 	return &sent
 }
 
-// TestFlush collects calls until Flush, and until a datagram is full.
+// TestFlush collects payloads until Flush, and until a datagram is full.
 func TestFlush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := newNetwork(t, 0, 1)
@@ -75,7 +48,7 @@ func TestFlush(t *testing.T) {
 			}
 			next++
 		}
-		came := func(datagrams int64, frames uint64) {
+		check := func(datagrams int64, frames uint64) {
 			t.Helper()
 			settle(time.Second)
 			if n := sent.Load(); n != datagrams {
@@ -83,29 +56,29 @@ func TestFlush(t *testing.T) {
 			}
 			for i := range journals {
 				if n := srv.Stats().RPCs[1-i].Frames(); n != frames {
-					t.Errorf("RPC %d: %d frames came, want %d", i, n, frames)
+					t.Errorf("RPC %d: %d frames arrived, want %d", i, n, frames)
 				}
 			}
 		}
 		call()
-		came(0, 0)
+		check(0, 0)
 		uplinktest.Must(t, conn.Flush())
-		came(1, 1)
+		check(1, 1)
 		uplinktest.Must(t, conn.Flush()) // nothing
-		came(1, 1)
+		check(1, 1)
 		for range 3 { // several of one RPC
 			call()
 		}
 		uplinktest.Must(t, conn.Flush())
-		came(2, 4)
+		check(2, 4)
 		for range 100 { // a datagram holds up to 8 of each
 			call()
 		}
 		uplinktest.Must(t, conn.Flush())
-		came(15, 104)
+		check(15, 104)
 		call()
 		uplinktest.Must(t, conn.Close()) // flushes
-		came(16, 105)
+		check(16, 105)
 		if err := conn.Flush(); !errors.Is(err, net.ErrClosed) {
 			t.Errorf("after Close: %v", err)
 		}
@@ -116,187 +89,177 @@ func TestFlush(t *testing.T) {
 	})
 }
 
-// TestTick has calls leave at the connection's tick, and no later.
+// TestTick checks that payloads are sent once per Config.Tick.
 func TestTick(t *testing.T) {
 	for _, tick := range []time.Duration{5 * ms, 17 * ms, 50 * ms, 200 * ms} {
 		synctest.Test(t, func(t *testing.T) {
-			network := newNetwork(t, 0, 1)
-			journal := uplinktest.NewJournal(t, 1)
-			serve(t, network, journal)
-			conn := uplinktest.Dial(t, network, client.Config{Tick: tick})
-			move := uplinktest.Bind(t, conn, "Move")
+			m := dialMatch(t, 0, 1, client.Config{Tick: tick})
 			settle(time.Second)
-			sent := outgoing(network)
+			sent := outgoing(m.network)
 			const calls = 50
-			for n := range uint64(calls) {
-				m := uplinktest.MoveAt(1, n)
-				uplinktest.Must(t, move.Send(&m))
+			for range calls {
+				m.send()
 				settle(tick/4 + 1)
 			}
 			settle(tick)
 			if n := sent.Load(); n < calls/8 || n > calls/4+2 {
-				t.Errorf("%d datagrams of %d calls, four a tick of %v", n, calls, tick)
+				t.Errorf("%d datagrams of %d calls, four per tick of %v", n, calls, tick)
 			}
 			settle(time.Second)
-			if n := journal.Only().Frames(); n != calls {
-				t.Errorf("%d frames came", n)
+			if n := m.journal.Only().Frames(); n != calls {
+				t.Errorf("%d frames arrived", n)
 			}
 		})
 	}
 }
 
-// TestHeldFrames: calls that are held back leave with the last of their number, at
-// Flush, or when no more come for a while.
+// TestHeldFrames checks that held frames are sent with the last of their number, by Flush, by
+// Close, or when no more follow for a while.
 func TestHeldFrames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		network := newNetwork(t, 0, 1)
-		journal := uplinktest.NewJournal(t, 1)
-		serve(t, network, journal)
-		conn := uplinktest.Dial(t, network, client.Config{Codec: rpcdelta.Adaptive})
-		move := uplinktest.Bind(t, conn, "Move", client.BindConfig{SendEvery: 3, RateHz: 20})
+		m := dialMatch(t, 0, 1, client.Config{Codec: rpcdelta.Adaptive}, client.BindConfig{SendEvery: 3, RateHz: 20})
 		settle(time.Second)
-		sent := outgoing(network)
-		next := uint64(0)
-		call := func() {
-			m := uplinktest.MoveAt(1, next)
-			uplinktest.Must(t, move.Send(&m))
-			next++
-		}
-		left := func(want int64) {
-			t.Helper()
-			if n := sent.Load(); n != want {
-				t.Fatalf("after %d calls %d datagrams were sent, want %d", next, n, want)
+		sent := outgoing(m.network)
+		for i, step := range []struct {
+			calls int
+			then  func() error
+			wait  time.Duration
+			want  int64 // datagrams so far
+		}{
+			{calls: 2, want: 0},
+			{calls: 1, want: 1},
+			{calls: 1, wait: 140 * ms, want: 1},
+			{wait: 60 * ms, want: 2}, // three intervals of 50 ms, and two ticks
+			{calls: 1, wait: 140 * ms, want: 2},
+			{calls: 1, wait: 5 * ms, want: 2},
+			{wait: 60 * ms, want: 3},
+			{calls: 1, then: m.move.Flush, want: 4},
+			{then: m.move.Flush, want: 4}, // nothing is held
+			{calls: 2, then: m.conn.Close, want: 5},
+		} {
+			for range step.calls {
+				m.send()
+			}
+			if step.then != nil {
+				uplinktest.Must(t, step.then())
+			}
+			if step.wait > 0 {
+				settle(step.wait)
+			}
+			if n := sent.Load(); n != step.want {
+				t.Fatalf("after step %d and %d calls: %d datagrams, want %d", i, m.next, n, step.want)
 			}
 		}
-		call()
-		call()
-		left(0)
-		call()
-		left(1)
-		call()
-		settle(140 * ms)
-		left(1)
-		settle(60 * ms) // three intervals of 50 ms, and two ticks
-		left(2)
-		call()
-		settle(140 * ms)
-		call()
-		settle(5 * ms)
-		left(2)
-		settle(60 * ms)
-		left(3)
-		call()
-		uplinktest.Must(t, move.Flush())
-		left(4)
-		uplinktest.Must(t, move.Flush()) // nothing
-		left(4)
-		call()
-		call()
-		uplinktest.Must(t, conn.Close())
-		left(5)
 		settle(time.Second)
-		if n := journal.Only().Frames(); n != next {
-			t.Errorf("%d of %d frames came", n, next)
+		if n := m.journal.Only().Frames(); n != m.next {
+			t.Errorf("%d of %d frames arrived", n, m.next)
 		}
-		if st := move.Stats(); st.Frames() != next || st.Messages != 5 {
+		if st := m.move.Stats(); st.Frames() != m.next || st.Messages != 5 {
 			t.Errorf("%+v", st)
-		}
-		if err := move.Flush(); !errors.Is(err, net.ErrClosed) {
-			t.Errorf("after Close: %v", err)
 		}
 	})
 }
 
-// TestHeldTooLarge: a call that does not fit is refused alone, and those that fit
-// only in datagrams of their own arrive.
-func TestHeldTooLarge(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		type chunk struct {
-			Data []byte `uplink:"max=4000"`
-		}
-		network := newNetwork(t, 0, 2)
-		var got []int
-		uplinktest.Serve(t, network, ds.Config{}, func(s *ds.Server) error {
-			return ds.Handle(s, "Chunk", func(_ *ds.Player, f ds.Frame[chunk]) { got = append(got, len(f.Value.Data), int(f.Missed)) })
-		})
-		conn := uplinktest.Dial(t, network, client.Config{Codec: rpcdelta.Adaptive})
-		s, err := client.Bind[chunk](t.Context(), conn, "Chunk", client.BindConfig{SendEvery: 4})
-		uplinktest.Must(t, err)
-		noise := make([]byte, 4000)
-		for i := range noise {
-			noise[i] = byte(i * i >> 3)
-		}
-		for _, n := range []int{500, 600, 700} {
-			uplinktest.Must(t, s.Send(&chunk{noise[:n]}))
-		}
-		if err := s.Send(&chunk{noise[:2000]}); !errors.Is(err, rpcdelta.ErrTooLarge) || !strings.Contains(err.Error(), "Chunk") {
-			t.Errorf("got %v", err)
-		}
-		for _, n := range []int{1150, 1140, 5, 1000, 10} {
-			uplinktest.Must(t, s.Send(&chunk{noise[:n]}))
-		}
-		settle(time.Second)
-		if want := []int{500, 0, 600, 0, 700, 0, 1150, 0, 1140, 0, 5, 0, 1000, 0, 10, 0}; len(got) != len(want) {
-			t.Errorf("got %v, want %v", got, want)
-		} else {
-			for i := range want {
-				if got[i] != want[i] {
-					t.Errorf("got %v, want %v", got, want)
-					break
+// chunk is an argument that may exceed a datagram.
+type chunk struct {
+	Data []byte `uplink:"max=4000"`
+}
+
+// noise returns bytes that no codec makes shorter.
+func noise(n int) *chunk {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(i * i >> 3)
+	}
+	return &chunk{b}
+}
+
+// bindChunk starts a server, and returns a stream and the sizes and missed frames that the server
+// received.
+func bindChunk(t *testing.T, cfg client.Config, bind client.BindConfig) (*client.Stream[chunk], *[]int) {
+	t.Helper()
+	network := newNetwork(t, 0, 2)
+	var got []int
+	uplinktest.Serve(t, network, ds.Config{}, func(s *ds.Server) error {
+		return ds.Handle(s, "Chunk", func(_ *ds.Player, f ds.Frame[chunk]) { got = append(got, len(f.Value.Data), int(f.Missed)) })
+	})
+	s, err := client.Bind[chunk](t.Context(), uplinktest.Dial(t, network, cfg), "Chunk", bind)
+	uplinktest.Must(t, err)
+	return s, &got
+}
+
+// TestTooLarge refuses frames that do not fit into a datagram, alone and among held frames. The
+// others arrive, in their own datagrams if necessary.
+func TestTooLarge(t *testing.T) {
+	for _, c := range []struct {
+		cfg           client.Config
+		bind          client.BindConfig
+		before, after []*chunk
+		refused       *chunk
+		contains      string
+	}{
+		{before: []*chunk{noise(100), {make([]byte, 4000)}}, refused: noise(4000), contains: "1173", after: []*chunk{noise(1100)}},
+		{
+			cfg: client.Config{Codec: rpcdelta.Adaptive}, bind: client.BindConfig{SendEvery: 4},
+			before: []*chunk{noise(500), noise(600), noise(700)}, refused: noise(2000),
+			after: []*chunk{noise(1150), noise(1140), noise(5), noise(1000), noise(10)},
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s, got := bindChunk(t, c.cfg, c.bind)
+			var want []int
+			send := func(all []*chunk) {
+				for _, v := range all {
+					uplinktest.Must(t, s.Send(v))
+					want = append(want, len(v.Data), 0)
 				}
 			}
-		}
-		if st := s.Stats(); st.TooLarge != 1 || st.Frames() != 8 {
-			t.Errorf("%+v", st)
-		}
-	})
+			send(c.before)
+			if err := s.Send(c.refused); !errors.Is(err, rpcdelta.ErrTooLarge) || !strings.Contains(err.Error(), "Chunk") || !strings.Contains(err.Error(), c.contains) {
+				t.Errorf("got %v", err)
+			}
+			send(c.after)
+			settle(time.Second)
+			if !slices.Equal(*got, want) {
+				t.Errorf("got %v, want %v", *got, want)
+			}
+			if st := s.Stats(); st.TooLarge != 1 || st.Frames() != uint64(len(want)/2) {
+				t.Errorf("%+v", st)
+			}
+		})
+	}
 }
 
-// TestHeldWhileReconnecting counts what is lost with a connection.
+// TestHeldWhileReconnecting counts the held frames that are lost with a session.
 func TestHeldWhileReconnecting(t *testing.T) {
 	for _, flushOnly := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			network := newNetwork(t, 0, 1)
-			journal := uplinktest.NewJournal(t, 1)
-			srv := serve(t, network, journal)
-			conn := uplinktest.Dial(t, network, client.Config{Codec: rpcdelta.Adaptive, FlushOnly: flushOnly, Timeout: 2 * time.Second})
-			move := uplinktest.Bind(t, conn, "Move", client.BindConfig{SendEvery: 4, RateHz: 1})
-			call := func(n uint64) error {
-				m := uplinktest.MoveAt(1, n)
-				return move.Send(&m)
+			m := dialMatch(t, 0, 1, client.Config{Codec: rpcdelta.Adaptive, FlushOnly: flushOnly, Timeout: 2 * time.Second}, client.BindConfig{SendEvery: 4, RateHz: 1})
+			fourCalls := func() {
+				for range 4 {
+					m.send()
+				}
+				uplinktest.Must(t, m.conn.Flush())
+				settle(time.Second)
 			}
-			for n := range uint64(4) {
-				uplinktest.Must(t, call(n))
-			}
-			uplinktest.Must(t, conn.Flush())
+			fourCalls()
+			uplinktest.Must(t, m.srv.Close())
+			uplinktest.Must(t, <-m.srv.Served)
+			m.send() // the client does not know yet
 			settle(time.Second)
-			uplinktest.Must(t, srv.Close())
-			uplinktest.Must(t, <-srv.Served)
-			held := uint64(0)
-			if call(4) == nil { // nobody has noticed yet
-				held++
+			for what, err := range map[string]error{"Flush": m.conn.Flush(), "Stream.Flush": m.move.Flush(), "Send": m.try()} {
+				if !errors.Is(err, client.ErrReconnecting) {
+					t.Errorf("%s: %v", what, err)
+				}
 			}
-			settle(time.Second)
-			if err := conn.Flush(); !errors.Is(err, client.ErrReconnecting) {
-				t.Errorf("Flush: %v", err)
+			if st := m.move.Stats(); st.Frames() != 4 || st.Reconnecting != 2 {
+				t.Errorf("%+v", st)
 			}
-			if err := move.Flush(); !errors.Is(err, client.ErrReconnecting) {
-				t.Errorf("Flush of the RPC: %v", err)
-			}
-			if err := call(5); !errors.Is(err, client.ErrReconnecting) {
-				t.Errorf("Send: %v", err)
-			}
-			if st := move.Stats(); st.Frames() != 4 || held != 1 || st.Reconnecting != 2 {
-				t.Errorf("%d held, %+v", held, st)
-			}
-			serve(t, network, journal)
+			m.serve(ds.Config{})
 			settle(5 * time.Second)
-			for n := range uint64(4) {
-				uplinktest.Must(t, call(n))
-			}
-			uplinktest.Must(t, conn.Flush())
-			settle(time.Second)
-			logs := journal.Logs()
+			m.next = 0
+			fourCalls()
+			logs := m.journal.Logs()
 			if l := logs[len(logs)-1]; len(logs) != 2 || l.Frames() != 4 {
 				t.Errorf("%d players, the last one's log is %+v", len(logs), l)
 			}

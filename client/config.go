@@ -17,31 +17,31 @@ import (
 // DefaultBindTimeout is the default of Config.BindTimeout.
 const DefaultBindTimeout = 5 * time.Second
 
-// Config sets up a [Conn]. The zero value of each field means its default.
+// Config configures a [Conn]. The zero value of each field means its default.
 type Config struct {
-	// Token lets the client in, once; the game's backend issues it, see package
-	// token. Without one, only loopback addresses are allowed.
+	// Token is the connect token from the game's backend (package token). It is valid for one
+	// connection. Without a token, only loopback addresses are allowed.
 	Token token.Token
-	// Renew gives another token for each attempt to make a lost connection again,
-	// since Token is used up. Without it a connection that needed one is not made again.
-	// An error counts as an attempt. The context ends when the connection is closed. Dial
-	// calls it, with its own context, if Token has been used before.
+	// Renew returns a new token for each attempt to reconnect, because Token is used up. Without
+	// Renew, a connection that needed a token is not re-established. An error counts as an attempt.
+	// The context is cancelled when the connection is closed. If Token has been used before, Dial
+	// calls Renew with its own context.
 	Renew func(context.Context) (token.Token, error)
-	// Suites are how datagrams may be sealed; default transport.AES128GCM.
+	// Suites are the permitted cipher suites; default transport.AES128GCM.
 	Suites []transport.Suite
-	// Insecure allows the key that everybody has on other addresses than loopback,
-	// and the suite None. It is for measurements.
+	// Insecure permits the public default key on addresses other than loopback, and the suite None.
+	// It is for measurements.
 	Insecure bool
-	// Codec is how frames become bits; default rpcdelta.DefaultCodec.
+	// Codec encodes the frames; default rpcdelta.DefaultCodec.
 	Codec rpcdelta.Codec
-	// Redundancy is how many older payloads' frames ride along in each payload of an
-	// unreliable RPC: rpcdelta.RedundancyAuto, the default, follows the loss.
-	// [Conn.SetRedundancy] changes it later.
+	// Redundancy is the number of earlier payloads whose frames each payload of an unreliable RPC
+	// repeats. rpcdelta.RedundancyAuto, the default, follows the packet loss. [Conn.SetRedundancy]
+	// changes it later.
 	Redundancy int
-	// Delivery is the share of frames that rpcdelta.RedundancyAuto aims to have
-	// delivered; default rpcdelta.DefaultDelivery.
+	// Delivery is the share of frames that rpcdelta.RedundancyAuto aims to deliver; default
+	// rpcdelta.DefaultDelivery.
 	Delivery float64
-	// RedundancyBytes is how long older frames may make a payload; default
+	// RedundancyBytes limits the size of a payload with redundant frames; default
 	// rpcdelta.DefaultRedundancyBytes.
 	RedundancyBytes int
 	// Tick makes unreliable RPCs share datagrams: payloads are collected and sent once per Tick, by
@@ -51,78 +51,145 @@ type Config struct {
 	// FlushOnly makes unreliable RPCs share datagrams without a Tick: payloads are sent by
 	// [Conn.Flush] or when a datagram is full. Tick must be 0.
 	FlushOnly bool
-	// Bandwidth is how many bits a second the connection may send in the mean, all
-	// its datagrams with their headers down to IP counted, but for a few that look for
-	// the path's largest datagram in the first seconds; 0, the default, is no limit. To stay below it, redundancy is taken back first, then calls of adaptive
-	// RPCs leave in pairs and up to MaxSendEvery at once. That never drops a call:
-	// what is above the limit after that is sent, and counted.
+	// Bandwidth limits the mean bit rate of all sent datagrams, with all headers down to IP, in
+	// bits/s. 0, the default, means no limit. Path size probes are not counted. To stay below the
+	// limit, the connection first reduces redundancy, then puts 2 to MaxSendEvery frames of an
+	// adaptive RPC into each payload. It never drops a call: traffic above the limit is sent and
+	// counted.
 	Bandwidth int
-	// Prior is what streams of the adaptive codec start from, if the server has it
-	// too; if not, and if it is nil, that is the built-in one. RPCStats counts the
-	// bindings that had to do without.
+	// Prior is the prior from which streams of the adaptive codec start, if the server has it too.
+	// Otherwise, and if Prior is nil, they start from the built-in prior. RPCStats counts the
+	// bindings that fell back to it.
 	Prior *prior.Prior
-	// Ring is how many frames of each RPC are kept as baselines, 2 to
-	// rpcdelta.MaxRing; default rpcdelta.DefaultRing.
+	// Ring is the number of frames of each RPC that are kept as baselines, 2 to rpcdelta.MaxRing;
+	// default rpcdelta.DefaultRing.
 	Ring int
-	// NoReconnect has a connection that is lost end for good: [Conn.Err] then says
-	// why, and so does what is called. Otherwise it is made again, as often as it takes,
-	// unless the server throws the player out.
+	// NoReconnect ends a connection for good when it is lost; [Conn.Err] then returns the cause,
+	// and so do other methods. Otherwise the client reconnects, as often as necessary, unless the
+	// server kicks the player.
 	NoReconnect bool
-	// Timeout is how long the connection lives though nothing is heard from the
-	// server; default transport.DefaultTimeout.
+	// Timeout is the time without a datagram from the server after which the connection is lost;
+	// default transport.DefaultTimeout.
 	Timeout time.Duration
 	// BindTimeout limits how long [Bind], [SubscribeSnapshots] and [SubscribeState] wait for the
 	// server if their context has no deadline; default DefaultBindTimeout.
 	BindTimeout time.Duration
-	// OnMessage, if set, gets the messages that the server sends with
-	// ds.Player.SendReliable, in order. It runs on the goroutine that receives for the
-	// connection, so it should be short, and must not call [Conn.Close]. The message is
-	// valid while it runs. A panic ends the process; see the package's description.
+	// OnMessage, if set, is called with each message that the server sends by
+	// ds.Player.SendReliable, in order. It runs on the goroutine that receives for the connection:
+	// it must return quickly and must not call [Conn.Close]. The message is valid until it returns.
+	// A panic ends the process; see the package's description.
 	OnMessage func(message []byte)
-	// KeyLog, if set, gets a line with the secrets of each session: it gives away all that is
-	// sealed. It is for debugging; see transport.Config.
+	// KeyLog, if set, receives a line with the secrets of each session. It defeats the encryption
+	// and is for debugging; see transport.Config.
 	KeyLog io.Writer
-	// Network opens the socket; nil means UDP. Tests and demos put
-	// transport/simnet here.
+	// Network opens the socket; nil means UDP. Tests and demos use transport/simnet.
 	Network transport.Network
-	// Logger gets a record of what happens to the connection and its bindings;
-	// nil means silence.
+	// Logger logs the events of the connection and its bindings; nil means no logs.
 	Logger *slog.Logger
 }
 
-func (c Config) withDefaults() (Config, error) {
-	c.Codec = cmp.Or(c.Codec, rpcdelta.DefaultCodec)
-	c.Ring = cmp.Or(c.Ring, rpcdelta.DefaultRing)
-	c.BindTimeout = cmp.Or(c.BindTimeout, DefaultBindTimeout)
-	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
-	if c.Ring < 2 || c.Ring > rpcdelta.MaxRing {
-		return c, fmt.Errorf("client: Config.Ring is %d, want 2 to %d", c.Ring, rpcdelta.MaxRing)
+func (cfg Config) withDefaults() (Config, error) {
+	cfg.Codec = cmp.Or(cfg.Codec, rpcdelta.DefaultCodec)
+	cfg.Ring = cmp.Or(cfg.Ring, rpcdelta.DefaultRing)
+	cfg.BindTimeout = cmp.Or(cfg.BindTimeout, DefaultBindTimeout)
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
+	_, badCodec := rpcdelta.ParseCodec(cfg.Codec.String())
+	sending := rpcdelta.EncoderConfig{Redundancy: cfg.Redundancy, Delivery: cfg.Delivery, RedundancyBytes: cfg.RedundancyBytes}
+	badSending := sending.Check()
+	switch {
+	case cfg.Ring < 2 || cfg.Ring > rpcdelta.MaxRing:
+		return cfg, fmt.Errorf("client: Config.Ring is %d, want 2 to %d", cfg.Ring, rpcdelta.MaxRing)
+	case badCodec != nil:
+		return cfg, fmt.Errorf("client: Config.Codec: %w", badCodec)
+	case badSending != nil:
+		return cfg, fmt.Errorf("client: Config: %w", badSending)
+	case cfg.Tick != 0 && (cfg.Tick < time.Millisecond || cfg.FlushOnly):
+		return cfg, fmt.Errorf("client: Config.Tick is %v, want at least %v, or 0, and 0 with FlushOnly", cfg.Tick, time.Millisecond)
+	case cfg.Bandwidth < 0:
+		return cfg, fmt.Errorf("client: Config.Bandwidth is %d bits/s, want at least 0", cfg.Bandwidth)
+	case cfg.BindTimeout < 0:
+		return cfg, fmt.Errorf("client: Config.BindTimeout is %v, want at least 0", cfg.BindTimeout)
 	}
-	if _, err := rpcdelta.ParseCodec(c.Codec.String()); err != nil {
-		return c, fmt.Errorf("client: Config.Codec: %w", err)
+	return cfg, nil
+}
+
+// transport returns the configuration of a transport connection with that token.
+func (cfg *Config) transport(t token.Token) transport.Config {
+	return transport.Config{
+		Network: cfg.Network, Token: t, Suites: cfg.Suites, Insecure: cfg.Insecure,
+		Timeout: cfg.Timeout, Tick: transport.OnWake, KeyLog: cfg.KeyLog, Logger: cfg.Logger,
 	}
-	sending := rpcdelta.EncoderConfig{Redundancy: c.Redundancy, Delivery: c.Delivery, RedundancyBytes: c.RedundancyBytes}
-	if err := sending.Check(); err != nil {
-		return c, fmt.Errorf("client: Config: %w", err)
+}
+
+// encoder returns the configuration of the encoder of a binding.
+func (cfg *Config) encoder(rpc, peerRing, redundancy int, p *prior.Prior, reliable bool) rpcdelta.EncoderConfig {
+	maxPayload := transport.MaxPayload
+	if reliable {
+		maxPayload = maxReliable
 	}
-	if c.Tick != 0 && (c.Tick < time.Millisecond || c.FlushOnly) {
-		return c, fmt.Errorf("client: Config.Tick is %v, want at least %v, or 0, and 0 with FlushOnly", c.Tick, time.Millisecond)
+	return rpcdelta.EncoderConfig{
+		Codec: cfg.Codec, RPC: rpc, Ring: cfg.Ring, PeerRing: peerRing, Prior: p,
+		Redundancy: redundancy, Delivery: cfg.Delivery, RedundancyBytes: cfg.RedundancyBytes,
+		Reliable: reliable, MaxPayload: maxPayload,
 	}
-	if c.Bandwidth < 0 {
-		return c, fmt.Errorf("client: Config.Bandwidth is %d bits a second", c.Bandwidth)
-	}
-	if c.BindTimeout < 0 {
-		return c, fmt.Errorf("client: Config.BindTimeout is %v", c.BindTimeout)
-	}
-	return c, nil
 }
 
 // coalesces reports whether payloads share datagrams.
-func (c *Config) coalesces() bool { return c.Tick != 0 || c.FlushOnly }
+func (cfg *Config) coalesces() bool { return cfg.Tick != 0 || cfg.FlushOnly }
 
-func (c Config) transport(t token.Token) transport.Config {
-	return transport.Config{
-		Network: c.Network, Token: t, Suites: c.Suites, Insecure: c.Insecure,
-		Timeout: c.Timeout, Tick: transport.OnWake, KeyLog: c.KeyLog, Logger: c.Logger,
+// prior returns the prior that bindings ask for, or nil if the codec uses none.
+func (cfg *Config) prior() *prior.Prior {
+	switch {
+	case cfg.Codec != rpcdelta.Adaptive:
+		return nil
+	case cfg.Prior == nil:
+		return prior.Generic()
 	}
+	return cfg.Prior
+}
+
+// withBindTimeout returns ctx, with BindTimeout as its timeout unless it has a deadline.
+func (cfg *Config) withBindTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Deadline(); ok {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, cfg.BindTimeout)
+}
+
+// MaxSendEvery is the maximum of BindConfig.SendEvery.
+const MaxSendEvery = 4
+
+// maxReliable is the maximum size of a payload of a reliable RPC, in bytes.
+const maxReliable = 8 << 10
+
+// BindConfig describes how an RPC is called. The zero value of each field means its default.
+type BindConfig struct {
+	// RateHz is the declared number of calls per second; default schema.DefaultRate.
+	RateHz float64
+	// Reliable sends frames over the reliable channel: all of them arrive, in order. Each frame is
+	// coded as a delta from the previous one. Frames that are not acknowledged when the connection
+	// is lost may be lost with it.
+	Reliable bool
+	// SendEvery is the number of calls per payload, 1 to MaxSendEvery; default 1. The first
+	// SendEvery-1 frames are held back, and Send of the last one sends them all. The headers of a
+	// datagram take more bytes than most frames: two frames per datagram save about 40 % and add a
+	// delay of one interval. Frames that are held when no more calls follow are sent after about
+	// SendEvery intervals of RateHz. More than 1 requires the adaptive codec and the unreliable
+	// channel.
+	SendEvery int
+}
+
+// withDefaults returns the configuration with its defaults, or an error that names an invalid
+// field.
+func (cfg BindConfig) withDefaults(codec rpcdelta.Codec) (BindConfig, error) {
+	cfg.SendEvery = cmp.Or(cfg.SendEvery, 1)
+	switch n := cfg.SendEvery; {
+	case n < 1 || n > MaxSendEvery:
+		return cfg, fmt.Errorf("BindConfig.SendEvery is %d, want 1 to %d", n, MaxSendEvery)
+	case n > 1 && cfg.Reliable:
+		return cfg, fmt.Errorf("BindConfig.SendEvery is %d: a reliable RPC sends each frame at once", n)
+	case n > 1 && codec == rpcdelta.RLE:
+		return cfg, fmt.Errorf("BindConfig.SendEvery is %d: codec %v has one frame per payload, use %v", n, codec, rpcdelta.Adaptive)
+	}
+	return cfg, nil
 }

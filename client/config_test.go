@@ -16,8 +16,8 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// TestBadConfig names the setting that is wrong.
-func TestBadConfig(t *testing.T) {
+// TestInvalidConfig checks that errors name the invalid field.
+func TestInvalidConfig(t *testing.T) {
 	for want, cfg := range map[string]client.Config{
 		"Config.Ring":                       {Ring: 1},
 		"Config.Ring is 257":                {Ring: rpcdelta.MaxRing + 1},
@@ -28,6 +28,7 @@ func TestBadConfig(t *testing.T) {
 		"Config.Tick":                       {Tick: time.Microsecond},
 		"Config.Tick is -2":                 {Tick: -2},
 		"Config.Bandwidth":                  {Bandwidth: -1},
+		"0 with FlushOnly":                  {Tick: time.Second, FlushOnly: true},
 		"Config: rpcdelta: Redundancy of 8": {Redundancy: 8},
 		"Config: rpcdelta: Delivery of 1.5": {Delivery: 1.5},
 		"Config: rpcdelta: RedundancyBytes": {RedundancyBytes: -1},
@@ -38,7 +39,7 @@ func TestBadConfig(t *testing.T) {
 	}
 }
 
-// TestNoToken refuses to talk to other machines, and says what to do.
+// TestNoToken checks that Dial requires a token for other machines.
 func TestNoToken(t *testing.T) {
 	_, err := client.Dial(t.Context(), "192.0.2.1:7777", client.Config{})
 	if !errors.Is(err, token.ErrNoToken) || !strings.Contains(err.Error(), "192.0.2.1:7777") || !strings.Contains(err.Error(), "Config.Token") {
@@ -48,7 +49,7 @@ func TestNoToken(t *testing.T) {
 		network := newNetwork(t, 0, 1)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		// Nobody is there, but that is another error.
+		// There is no server, but that is another error.
 		_, err := client.Dial(ctx, "192.0.2.1:7777", client.Config{Insecure: true, Network: network})
 		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "192.0.2.1:7777") {
 			t.Errorf("got %v", err)
@@ -56,7 +57,7 @@ func TestNoToken(t *testing.T) {
 	})
 }
 
-// TestDial fails where it can.
+// TestDial fails in several ways, then succeeds with a context that is cancelled afterwards.
 func TestDial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := newNetwork(t, 0, 2)
@@ -66,7 +67,7 @@ func TestDial(t *testing.T) {
 		}
 		start := time.Now()
 		if _, err := client.Dial(t.Context(), uplinktest.Addr, cfg); !errors.Is(err, transport.ErrTimeout) || time.Since(start) > 3*time.Second {
-			t.Errorf("nobody is there: %v after %v", err, time.Since(start))
+			t.Errorf("no server: %v after %v", err, time.Since(start))
 		}
 		uplinktest.Serve(t, network, ds.Config{MaxPlayers: 1}, func(*ds.Server) error { return nil })
 		first := uplinktest.Dial(t, network, client.Config{})
@@ -76,14 +77,13 @@ func TestDial(t *testing.T) {
 		}
 		uplinktest.Must(t, first.Close())
 		settle(time.Second)
-		// The life of a connection does not hang on the context of Dial.
 		ctx, cancel := context.WithCancel(t.Context())
 		second, err := client.Dial(ctx, uplinktest.Addr, cfg)
 		uplinktest.Must(t, err)
 		cancel()
 		settle(10 * time.Second)
 		if st := second.Stats(); second.RTT() == 0 || st.Transport.DatagramsReceived < 10 {
-			t.Errorf("the connection is dead: %+v", st)
+			t.Errorf("the connection ended: %+v", st)
 		}
 		uplinktest.Must(t, second.Close())
 	})

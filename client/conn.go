@@ -1,10 +1,12 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,63 +14,46 @@ import (
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/rpcdelta"
-	"github.com/uplink-rpc/uplink/token"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// Conn is a client's connection to a dedicated server. Its methods are safe for
-// concurrent use.
+// MaxMessage is the maximum size of a message in bytes.
+const MaxMessage = control.MaxMessage
+
+// Conn is a client's connection to a dedicated server. Its methods are safe for concurrent use.
 type Conn struct {
-	cfg  Config
-	addr string
-
-	closed chan struct{}  // closed by Close
-	close  sync.Once      // guards Close
-	work   sync.WaitGroup // reconnecting goroutines
-
-	mu         sync.Mutex
-	link       *transport.Conn // nil while reconnecting
-	budget     budget
-	redundancy int  // of unreliable RPCs, as Config has it
-	leaving    bool // the server is about to shut down
-	meter      meter
-	started    time.Time
-	messages   ratelimit.Bucket // of SendReliable, by the time since
-	offers     ratelimit.Bucket // of the server's worlds, likewise; of the goroutine that receives
-	stop       func()           // cancels the goroutine that reconnects; nil if there was none
-	gone       error            // why the server ended the connection; nil if it did not
-	wait       time.Duration    // before the next attempt to reconnect
-	streams    []*stream        // by RPC number
-	stats      Stats
-
+	cfg    Config
+	addr   string
+	start  time.Time
+	closed chan struct{} // closed by Close
+	close  sync.Once
+	work   sync.WaitGroup // goroutines that reconnect
 	out    outbox
 	worlds replication.Subscriptions
-}
+	offers ratelimit.Bucket // offers of worlds since start; used by the goroutine that receives
 
-// Dial connects to the server at addr, "127.0.0.1:7777" say. It waits until the
-// server answers, refuses, or ctx is done. If the token has been used, and there is
-// [Config.Renew], it tries once more with another one.
-func Dial(ctx context.Context, addr string, cfg Config) (*Conn, error) {
-	cfg, err := cfg.withDefaults()
-	if err != nil {
-		return nil, err
-	}
-	c := newConn(cfg, addr)
-	err = c.connect(ctx, cfg.Token)
-	if errors.Is(err, token.ErrUsed) && !cfg.spent() {
-		// Perhaps by this handshake: if its answers did not arrive, the server has waited in vain.
-		err = c.again(ctx)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("client: dial %s: %w", addr, err)
-	}
-	return c, nil
+	mu         sync.Mutex
+	link       *transport.Conn  // nil while reconnecting
+	leaving    bool             // the server is about to shut down
+	gone       error            // why the connection ended for good; nil if it did not
+	stop       func()           // cancels the goroutine that reconnects; nil if there was none
+	wait       time.Duration    // before the next attempt to reconnect
+	bindings   []*binding       // by RPC number; elements of a slice that was read never change
+	redundancy int              // Config.Redundancy, or the value of SetRedundancy
+	messages   ratelimit.Bucket // messages of SendReliable since start
+	budget     budget
+	meter      meter
+	stats      Stats
 }
 
 func newConn(cfg Config, addr string) *Conn {
-	c := &Conn{cfg: cfg, addr: addr, closed: make(chan struct{}), started: time.Now(), redundancy: cfg.Redundancy, budget: budget{limit: float64(cfg.Bandwidth)}}
+	c := &Conn{
+		cfg: cfg, addr: addr, start: time.Now(), closed: make(chan struct{}),
+		redundancy: cfg.Redundancy, budget: budget{limit: float64(cfg.Bandwidth)},
+	}
 	c.worlds.Refused = func(world string, err error) {
-		c.cfg.Logger.Warn("world refused", "world", world, "error", err)
+		cfg.Logger.Warn("world refused", "world", world, "error", err)
 	}
 	if cfg.coalesces() {
 		c.out.bundle = control.NewBundler(transport.MaxPayload)
@@ -76,66 +61,130 @@ func newConn(cfg Config, addr string) *Conn {
 	return c
 }
 
-// connect makes a transport connection with that token. Each has a socket, and so an
-// address, of its own: datagrams of an older one cannot stray into it.
-func (c *Conn) connect(ctx context.Context, t token.Token) error {
-	e := &events{Conn: c}
-	link, err := transport.Dial(ctx, c.addr, c.cfg.transport(t), e)
+// bind adds a binding and waits for the server's answer.
+func (c *Conn) bind(ctx context.Context, rpcSchema *schema.Schema, cfg BindConfig) (*binding, error) {
+	b, err := c.addBinding(rpcSchema, cfg)
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("client: bind %s: %w", rpcSchema.RPC(), err)
 	}
-	if err := c.install(e, link); err != nil {
-		_ = link.Close() // always nil
-		return err
-	}
-	link.Wake(time.Now()) // there are streams to bind now
-	return nil
+	return b, b.wait(ctx)
 }
 
-// install makes link the current one, unless it or the connection is over
-// already.
-func (c *Conn) install(e *events, link *transport.Conn) error {
+func (c *Conn) addBinding(rpcSchema *schema.Schema, cfg BindConfig) (*binding, error) {
+	cfg, err := cfg.withDefaults(c.cfg.Codec)
+	if err != nil {
+		return nil, err
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.isClosed() {
+	if err := c.overLocked(); err != nil {
+		return nil, err
+	}
+	n := slices.IndexFunc(c.bindings, (*binding).reusable)
+	if n < 0 {
+		n = len(c.bindings)
+	}
+	if n > rpcdelta.MaxRPC {
+		return nil, fmt.Errorf("a connection has at most %d RPCs", rpcdelta.MaxRPC+1)
+	}
+	b := &binding{
+		sender: sender{
+			cfg: &c.cfg, out: &c.out, closed: c.closed, number: n, schema: rpcSchema, reliable: cfg.Reliable, every: cfg.SendEvery,
+			link: c.link, frame: rpcSchema.NewFrame(), limits: c.budget.limits(), redundancy: c.redundancy,
+			stats: RPCStats{RPC: rpcSchema.RPC(), Reliable: cfg.Reliable},
+		},
+		answer: make(chan error, 1),
+	}
+	if b.request, err = b.newRequest(); err != nil {
+		return nil, err
+	}
+	all := slices.Clone(c.bindings)
+	if n == len(all) {
+		all = append(all, nil)
+	}
+	all[n] = b
+	c.bindings = all
+	return b, nil
+}
+
+// binding returns the binding of an RPC number, or nil.
+func (c *Conn) binding(n int) *binding {
+	if all := c.all(); n < len(all) {
+		return all[n]
+	}
+	return nil
+}
+
+// all returns the bindings.
+func (c *Conn) all() []*binding {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.bindings
+}
+
+// current returns the link, or nil while reconnecting.
+func (c *Conn) current() *transport.Conn {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.link
+}
+
+// over returns why the connection has ended for good, or nil.
+func (c *Conn) over() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.overLocked()
+}
+
+// overLocked is over for a caller that holds c.mu.
+func (c *Conn) overLocked() error {
+	if isClosed(c.closed) {
 		return net.ErrClosed
 	}
-	if e.closed != nil {
-		return e.closed
-	}
-	c.link, c.leaving = link, false
-	for _, s := range c.streams {
-		s.rebind(link)
-	}
-	return nil
+	return c.gone
 }
 
-// Flush sends what was collected since the last Tick, in one datagram; see
-// Config.Tick. Frames that BindConfig.SendEvery holds back stay: see [Stream.Flush]. Call it
-// at the end of the game's tick. While the connection is being made again it is
-// [ErrReconnecting], and after Close [net.ErrClosed].
-func (c *Conn) Flush() error {
+// noLink returns the reason why there is no link.
+func (c *Conn) noLink() error {
 	c.mu.Lock()
-	link, gone := c.link, c.gone
-	c.mu.Unlock()
-	switch {
-	case c.isClosed():
-		return fmt.Errorf("client: %w", net.ErrClosed)
-	case gone != nil:
-		return gone
-	case link == nil || errors.Is(c.out.flush(link), net.ErrClosed):
-		return ErrReconnecting
+	defer c.mu.Unlock()
+	return c.noLinkLocked()
+}
+
+// noLinkLocked is noLink for a caller that holds c.mu.
+func (c *Conn) noLinkLocked() error {
+	if isClosed(c.closed) {
+		return errClosed
+	}
+	return cmp.Or(c.gone, ErrReconnecting)
+}
+
+// fail ends the connection for good. The caller holds c.mu.
+func (c *Conn) fail(err error) {
+	c.cfg.Logger.Warn("connection ended", "server", c.addr, "error", err)
+	c.gone = err
+	for _, b := range c.bindings {
+		b.refuse(err)
+	}
+}
+
+// Flush sends the payloads that were collected since the last Tick in one datagram; see
+// Config.Tick. Call it at the end of the game's tick. Frames that BindConfig.SendEvery holds back
+// stay; see [Stream.Flush]. It returns [ErrReconnecting] while reconnecting, and [net.ErrClosed]
+// after Close.
+func (c *Conn) Flush() error {
+	if link := c.current(); link == nil || errors.Is(c.out.flush(link), net.ErrClosed) {
+		return c.noLink()
 	}
 	return nil
 }
 
-// Close ends the connection, tells the server, and waits for what the
-// connection runs. What waits to be sent is sent before. It may be called more
-// than once.
+// Close sends what is waiting, ends the connection, informs the server and waits for the goroutines
+// of the connection. It may be called more than once.
 func (c *Conn) Close() error {
 	c.close.Do(func() {
-		for _, s := range c.all() {
-			_ = s.flush() // nobody can wait for it to be better
+		for _, b := range c.all() {
+			_ = b.flush() // nothing can be done about an error
 		}
 		_ = c.Flush()
 		c.mu.Lock()
@@ -154,26 +203,8 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// isClosed reports whether Close was called.
-func (c *Conn) isClosed() bool {
-	select {
-	case <-c.closed:
-		return true
-	default:
-		return false
-	}
-}
-
-// withBindTimeout returns ctx, with Config.BindTimeout as its timeout unless it has a deadline.
-func (c *Conn) withBindTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
-	if _, ok := ctx.Deadline(); ok {
-		return ctx, func() {}
-	}
-	return context.WithTimeout(ctx, c.cfg.BindTimeout)
-}
-
-// ID is the number of the session, the same as ds.Player has; 0 while
-// reconnecting, and another one after it.
+// ID returns the number of the session, which is that of ds.Player; 0 while reconnecting. It
+// changes with each reconnection.
 func (c *Conn) ID() uint64 {
 	if link := c.current(); link != nil {
 		return link.ID()
@@ -181,16 +212,15 @@ func (c *Conn) ID() uint64 {
 	return 0
 }
 
-// Err is why the connection has ended for good without Close: an error that wraps
-// [ErrKicked], or [ErrLost] and the reason where it is not made again. It is nil while
-// the connection lives or is being made again.
+// Err returns why the connection has ended for good without Close: an error that wraps [ErrKicked]
+// or [ErrLost]. It is nil while the client is connected or reconnecting.
 func (c *Conn) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.gone
 }
 
-// RTT is the smoothed round trip to the server; 0 until it was measured.
+// RTT returns the smoothed round-trip time; 0 until it is measured.
 func (c *Conn) RTT() time.Duration {
 	if link := c.current(); link != nil {
 		return link.RTT()
@@ -198,131 +228,97 @@ func (c *Conn) RTT() time.Duration {
 	return 0
 }
 
-// Rebind has the connection go on from another socket, and so from another local address: a program that learns
-// that the machine's networks have changed need not wait until that is noticed. The session stays the same; what is
-// on its way is lost. It is [ErrReconnecting] while the connection is being made again, [net.ErrClosed] after
-// Close, or the error of opening a socket, with which nothing has changed.
+// Rebind continues the session from another socket, and so from another local address. A program
+// that learns of a change of the machine's networks need not wait until that is noticed. Datagrams
+// in flight are lost. It returns [ErrReconnecting] while reconnecting, [net.ErrClosed] after Close,
+// or the error of opening a socket, after which nothing has changed.
 func (c *Conn) Rebind() error {
 	link := c.current()
 	if link == nil {
-		return c.ended()
+		return c.noLink()
 	}
 	err := link.Rebind()
 	switch {
 	case errors.Is(err, net.ErrClosed):
-		return c.ended()
+		return c.noLink()
 	case err != nil:
 		return fmt.Errorf("client: rebind: %w", err)
 	}
 	return nil
 }
 
-func (c *Conn) current() *transport.Conn {
+// SetRedundancy changes Config.Redundancy, from the next call of each RPC. It returns an error if n
+// is invalid; nothing is changed then.
+func (c *Conn) SetRedundancy(n int) error {
+	if err := (rpcdelta.EncoderConfig{Redundancy: n}).Check(); err != nil {
+		return fmt.Errorf("client: SetRedundancy: %w", err)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.link
+	c.redundancy = n
+	for _, b := range c.bindings {
+		b.setRedundancy(n)
+	}
+	return nil
 }
 
-// over ends the connection for good, with c.mu held.
-func (c *Conn) over(err error) {
-	c.cfg.Logger.Warn("connection ended", "server", c.addr, "error", err)
-	c.gone = err
-	for _, s := range c.streams {
-		s.refuse(c.gone)
+// SendReliable sends a copy of message, at most [MaxMessage] bytes, to the server, which calls
+// ds.Config.OnMessage. All messages arrive, in order; those that are not acknowledged when the
+// connection is lost may be lost with it. It is for rare, small messages such as chat: the rate
+// limit is 64 KiB/s with a burst of 128 KiB, where each message counts 64 bytes more than its size.
+// If the limit is exceeded, or too many bytes are unacknowledged, it returns [ErrBacklog]. It never
+// waits. Other errors are those of [Stream.Send].
+func (c *Conn) SendReliable(message []byte) error {
+	if len(message) > MaxMessage {
+		return fmt.Errorf("client: a message of %d bytes, want at most %d", len(message), MaxMessage)
 	}
-}
-
-// malformed counts a message that no server sends.
-func (c *Conn) malformed() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.stats.Malformed++
-}
-
-// regulate measures, keeps to the budget, and says when to do so next.
-func (c *Conn) regulate(now time.Time) time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.link == nil {
-		return time.Time{} // install has it called again
-	}
-	if c.budget.due(now) || c.meter.due(now) {
-		c.measure(now)
-	}
-	return sooner(c.meter.next(), c.budget.next())
-}
-
-// measure is the work of regulate, with c.mu held.
-func (c *Conn) measure(now time.Time) {
-	redundancy := 0
-	for _, s := range c.streams {
-		redundancy = max(redundancy, s.redundancy())
-	}
-	t := c.stats.Transport.Plus(c.link.Stats())
-	if c.meter.due(now) {
-		c.meter.step(now, &t)
-	}
-	// The few probes of a connection's first seconds are no reason to hold calls back.
-	datagrams := t.DatagramsSent - t.ProbesSent
-	sent := traffic{
-		bits:   8 * (t.BytesSent - t.ProbeBytes + transport.IPSize*datagrams),
-		around: 8 * c.link.Overhead() * datagrams,
-	}
-	if !c.budget.step(now, sent, redundancy) {
-		return
-	}
-	for _, s := range c.streams {
-		s.limit(c.budget.limits())
-	}
-}
-
-// acks takes one ack after the other. A bad one does not keep those of other RPCs
-// after it from being used; the error is the last one's.
-func (c *Conn) acks(b []byte) (bad error) {
-	c.mu.Lock()
-	c.stats.AckBytes += uint64(1 + len(b))
-	c.mu.Unlock()
-	for len(b) > 0 {
-		a, rest, err := rpcdelta.ParseAck(b)
-		if err != nil {
-			return err
-		}
-		s := c.stream(int(a.RPC))
-		if s == nil {
-			bad = fmt.Errorf("%w: an ack of an RPC that is not bound", control.ErrMalformed)
-		} else if err := s.ack(a); err != nil {
-			bad = err
-		}
-		b = rest
-	}
-	return bad
-}
-
-func (c *Conn) bound(b []byte) error {
-	a, err := control.ParseBindAnswer(b)
+	link, err := c.admitMessage(time.Now(), len(message))
 	if err != nil {
 		return err
 	}
-	s := c.stream(int(a.RPC))
-	if s == nil {
-		return fmt.Errorf("%w: an answer for an RPC that is not bound", control.ErrMalformed)
-	}
-	s.answered(&a)
-	return nil
-}
-
-func (c *Conn) stream(n int) *stream {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if n < len(c.streams) {
-		return c.streams[n]
+	err = link.SendReliable(control.AppendMessage(make([]byte, 0, 1+len(message)), message))
+	switch {
+	case errors.Is(err, net.ErrClosed):
+		return c.noLink()
+	case err != nil:
+		return fmt.Errorf("client: send a message: %w", err)
 	}
 	return nil
 }
 
-// all gives the streams there are. The slice's elements never change.
-func (c *Conn) all() []*stream {
+// admitMessage returns the link for a message, or the reason why none can be sent.
+func (c *Conn) admitMessage(now time.Time, size int) (*transport.Conn, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.streams
+	switch {
+	case c.link == nil || c.leaving:
+		return nil, c.noLinkLocked()
+	case !c.messages.Take(now.Sub(c.start), control.ClientMessages, control.MessageCost(size)):
+		return nil, fmt.Errorf("client: send a message: %w", ErrBacklog)
+	}
+	return c.link, nil
+}
+
+// Stats returns the counts so far.
+func (c *Conn) Stats() Stats {
+	c.mu.Lock()
+	out := c.stats
+	if c.link != nil {
+		out.Transport = out.Transport.Plus(c.link.Stats())
+	}
+	out.Budget = c.budget.stats()
+	out.RTT = out.Transport.RTT
+	out.SentBitsPerSecond, out.ReceivedBitsPerSecond = c.meter.sent, c.meter.received
+	if t := &out.Transport; t.Lost > 0 {
+		out.Loss = float64(t.Lost) / float64(t.Lost+t.DatagramsReceived-t.Dropped.Total())
+	}
+	bindings := c.bindings
+	c.mu.Unlock()
+	out.Replication = c.worlds.Stats()
+	for _, b := range bindings {
+		if st, failed := b.snapshot(); !failed {
+			out.RPCs = append(out.RPCs, st)
+		}
+	}
+	return out
 }

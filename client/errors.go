@@ -3,6 +3,7 @@ package client
 import (
 	"errors"
 	"fmt"
+	"net"
 	"strconv"
 	"strings"
 
@@ -12,46 +13,48 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// ErrReconnecting says that a frame was not sent since the connection is being
-// made again. Go on calling Send: it works again by itself.
-var ErrReconnecting = errors.New("client: reconnecting")
-
-// ErrKicked says that the server ended this connection, and not since it shut
-// down; the text says why. It is not made again.
-var ErrKicked = errors.New("client: kicked by the server")
-
-// ErrLost says that the connection was lost and is not made again: Config.NoReconnect
-// says so, its token is used up and there is no Config.Renew, or the player is connected
-// once more from elsewhere ([ErrReplaced]). What it wraps says which.
-var ErrLost = errors.New("client: connection lost")
-
-// Why Dial fails, why a connection is lost, or what [Conn.Err] says; wrapped, so ask
-// with errors.Is. A refused Config.Token is one of the errors of package token.
 var (
-	// ErrTimeout says that nothing was heard from the server for Config.Timeout.
+	// ErrReconnecting means that a frame was not sent because the client is reconnecting. Send
+	// works again by itself afterwards.
+	ErrReconnecting = errors.New("client: reconnecting")
+	// ErrKicked means that the server ended the connection, and not by a shutdown; the text
+	// contains its reason. The client does not reconnect.
+	ErrKicked = errors.New("client: kicked by the server")
+	// ErrLost means that the connection was lost and the client does not reconnect, because of
+	// Config.NoReconnect, because its token is used up and Config.Renew is nil, or because the
+	// player connected from elsewhere ([ErrReplaced]). It wraps the cause.
+	ErrLost = errors.New("client: connection lost")
+	// ErrBindTimeout means that the server did not answer a request to bind an RPC in time.
+	ErrBindTimeout = errors.New("client: no answer to bind")
+)
+
+// Causes of a failed Dial and of a lost connection, wrapped by the errors of [Dial] and [Conn.Err].
+// A refused Config.Token is one of the errors of package token.
+var (
+	// ErrTimeout means that the server sent nothing for Config.Timeout.
 	ErrTimeout = transport.ErrTimeout
-	// ErrServerFull says that the server has as many players as it lets in.
+	// ErrServerFull means that the server has its maximum number of players.
 	ErrServerFull = transport.ErrServerFull
-	// ErrVersion says that the server speaks another version of the protocol.
+	// ErrVersion means that the server uses another version of the protocol.
 	ErrVersion = transport.ErrVersion
-	// ErrShutdown says that the server shuts down.
+	// ErrShutdown means that the server shuts down.
 	ErrShutdown = transport.ErrPeerShutdown
-	// ErrSessionLost says that the server does not know the connection any more: it was
-	// most likely restarted.
+	// ErrSessionLost means that the server does not know the session, most likely after a restart.
 	ErrSessionLost = transport.ErrSessionLost
-	// ErrReplaced says that the server has a newer connection of this client.
+	// ErrReplaced means that the server has a newer connection of this client.
 	ErrReplaced = transport.ErrReplaced
 )
 
-// ErrBindTimeout says that the server did not answer a request to bind an RPC.
-var ErrBindTimeout = errors.New("client: no answer to bind")
+// ErrBacklog means that a message or a reliable frame was not sent because too many bytes are
+// waiting already. Try again later.
+var ErrBacklog = transport.ErrBacklog
 
-// SchemaError says that client and server describe an RPC differently.
+// SchemaError means that client and server describe an RPC differently.
 type SchemaError struct {
 	RPC   string
-	Field string // the first field that differs
-	Here  string // what the client has there; empty if it has no such field
-	There string // what the server has there, as it was sent: any bytes; empty if it has no such field
+	Field string // first different field
+	Here  string // the client's description of the field; empty if it has no such field
+	There string // the server's, as received: arbitrary bytes; empty if it has no such field
 }
 
 func (e *SchemaError) Error() string {
@@ -59,34 +62,30 @@ func (e *SchemaError) Error() string {
 		e.RPC, shown(e.Field), orNothing(e.Here), orNothing(e.There))
 }
 
-func orNothing(s string) string {
-	if s == "" {
+// orNothing returns the description of a field for an error.
+func orNothing(field string) string {
+	if field == "" {
 		return "no such field"
 	}
-	return "{" + shown(s) + "}"
+	return "{" + shown(field) + "}"
 }
 
-// maxShown is how many bytes of a server's text an error shows at most.
-const maxShown = transport.MaxPayload
-
-// shown returns a text of the server's for an error, which may end in a log or on a terminal: what is not printable is
-// escaped as in a Go string, and what is longer than maxShown bytes is cut off.
+// shown returns a text from the server for an error, which may be logged or printed to a terminal.
+// Characters that are not printable are escaped as in a Go string, and the text is cut off after
+// transport.MaxPayload bytes.
 func shown(s string) string {
 	tail := ""
-	if len(s) > maxShown {
-		s, tail = s[:maxShown], "..."
+	if len(s) > transport.MaxPayload {
+		s, tail = s[:transport.MaxPayload], "..."
 	}
 	quoted := strconv.Quote(s)
-	if s = strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`); tail != "" {
-		s += tail
-	}
-	return s
+	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`) + tail
 }
 
-// UnknownRPCError says that the server handles no RPC of that name.
+// UnknownRPCError means that the server handles no RPC of that name.
 type UnknownRPCError struct {
 	RPC   string
-	Known []string // what it handles, as it was sent: any bytes
+	Known []string // the names that the server handles, as received: arbitrary bytes
 }
 
 func (e *UnknownRPCError) Error() string {
@@ -96,7 +95,7 @@ func (e *UnknownRPCError) Error() string {
 	return fmt.Sprintf("client: bind %s: the server handles no such RPC, but %s", e.RPC, shown(strings.Join(e.Known, ", ")))
 }
 
-// bindError turns a refusal into an error.
+// bindError returns the error of a refused binding, or nil if the RPC is bound.
 func bindError(s *schema.Schema, codec rpcdelta.Codec, a *control.BindAnswer) error {
 	switch a.Reason {
 	case control.ReasonNone:
@@ -113,9 +112,12 @@ func bindError(s *schema.Schema, codec rpcdelta.Codec, a *control.BindAnswer) er
 	case control.ReasonCodec:
 		return fmt.Errorf("client: bind %s: the server has no codec %v, but %s", s.RPC(), codec, shown(strings.Join(a.Known, ", ")))
 	case control.ReasonInvalid:
-		return fmt.Errorf("client: bind %s: the server does not take its rate of %v Hz or its ring", s.RPC(), s.RateHz())
+		return fmt.Errorf("client: bind %s: the server refuses its rate of %v Hz or its ring", s.RPC(), s.RateHz())
 	case control.ReasonNumber:
-		return fmt.Errorf("client: bind %s: its number is taken at the server, or it is bound too often", s.RPC())
+		return fmt.Errorf("client: bind %s: its number is in use at the server, or it is bound too often", s.RPC())
 	}
 	return fmt.Errorf("client: bind %s: refused for an unknown reason %d", s.RPC(), a.Reason)
 }
+
+// errClosed is returned after Close.
+var errClosed = fmt.Errorf("client: %w", net.ErrClosed)

@@ -12,15 +12,14 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// ServerMove is a call's arguments.
+// ServerMove has the arguments of the RPC.
 type ServerMove struct {
 	Location schema.Vec3    `uplink:"resolution=0.1"` // cm
 	Rotation schema.Rotator `uplink:"bits=16"`        // degrees
 	Buttons  uint16
 }
 
-// listen starts a server that prints calls of ServerMove, and says so in the
-// channel.
+// listen starts a server that prints calls of ServerMove, each before it sends to the channel.
 func listen() (*ds.Server, <-chan struct{}) {
 	srv, err := ds.Listen("127.0.0.1:0", ds.Config{})
 	if err != nil {
@@ -36,6 +35,16 @@ func listen() (*ds.Server, <-chan struct{}) {
 	}
 	go func() { _ = srv.Serve(context.Background()) }()
 	return srv, printed
+}
+
+// connect starts a server as listen does, and connects a client to it.
+func connect(cfg client.Config) (conn *client.Conn, printed <-chan struct{}, stop func()) {
+	srv, printed := listen()
+	conn, err := client.Dial(context.Background(), srv.Addr().String(), cfg)
+	if err != nil {
+		log.Fatal(err)
+	}
+	return conn, printed, func() { _, _ = conn.Close(), srv.Close() }
 }
 
 // A client dials, binds an RPC once, and calls it each frame.
@@ -65,17 +74,12 @@ func Example() {
 	// frame 2: {Location:{X:101 Y:0 Z:0} Rotation:{Pitch:0 Yaw:90 Roll:0} Buttons:1}
 }
 
-// Bind says what does not fit together.
+// The error names the difference.
 func ExampleBind() {
-	srv, _ := listen()
-	defer srv.Close()
-	conn, err := client.Dial(context.Background(), srv.Addr().String(), client.Config{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer conn.Close()
+	conn, _, stop := connect(client.Config{})
+	defer stop()
 
-	_, err = client.Bind[ServerMove](context.Background(), conn, "ServerJump", client.BindConfig{})
+	_, err := client.Bind[ServerMove](context.Background(), conn, "ServerJump", client.BindConfig{})
 	fmt.Println(err)
 
 	type Coarse struct {
@@ -90,15 +94,10 @@ func ExampleBind() {
 	// client: bind ServerMove: field "Location" differs: here {Location vec3 resolution=1}, at the server {Location vec3 resolution=0.1}
 }
 
-// A value that its field cannot hold is not sent, and the stream goes on.
+// A value that its field cannot hold is not sent, and the stream remains usable.
 func ExampleStream_Send() {
-	srv, printed := listen()
-	defer srv.Close()
-	conn, err := client.Dial(context.Background(), srv.Addr().String(), client.Config{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer conn.Close()
+	conn, printed, stop := connect(client.Config{})
+	defer stop()
 	move, err := client.Bind[ServerMove](context.Background(), conn, "ServerMove", client.BindConfig{})
 	if err != nil {
 		log.Fatal(err)
@@ -117,17 +116,10 @@ func ExampleStream_Send() {
 	// frame 0: {Location:{X:0 Y:0 Z:0} Rotation:{Pitch:0 Yaw:0 Roll:0} Buttons:2}
 }
 
-// The RPCs of a tick leave in one datagram, every second call of ServerMove
-// together with the one before.
+// All RPCs of a tick share a datagram. ServerMove has two calls per payload.
 func ExampleConn_Flush() {
-	srv, printed := listen()
-	defer srv.Close()
-
-	conn, err := client.Dial(context.Background(), srv.Addr().String(), client.Config{FlushOnly: true})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer conn.Close()
+	conn, printed, stop := connect(client.Config{FlushOnly: true})
+	defer stop()
 	move, err := client.Bind[ServerMove](context.Background(), conn, "ServerMove", client.BindConfig{SendEvery: 2})
 	if err != nil {
 		log.Fatal(err)

@@ -18,12 +18,11 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// TestNobodyStays: a server that accepts a client and at once says, or shows, that it goes away
-// is not connected to faster
-// than every two seconds, and the game's backend is not asked for more tokens than that.
+// TestNobodyStays checks that a client connects at most every two seconds to a server that ends
+// each session at once, so that the game's backend does not get more requests for tokens.
 func TestNobodyStays(t *testing.T) {
 	for name, open := range map[string]func(*transport.Conn){
-		"says that it shuts down": func(c *transport.Conn) {
+		"shuts down": func(c *transport.Conn) {
 			for range 3 {
 				_ = c.Send([]byte{byte(control.Leaving)})
 			}
@@ -44,8 +43,8 @@ func TestNobodyStays(t *testing.T) {
 				r := newRogue(t, open)
 				conn := r.dial(client.Config{})
 				settle(time.Minute)
-				if sessions, _, _, _, _ := r.counts(); sessions < 20 || sessions > 38 {
-					t.Errorf("%d sessions a minute", sessions)
+				if n := r.counts().sessions; n < 20 || n > 38 {
+					t.Errorf("%d sessions per minute", n)
 				}
 				if n := len(r.log.all()); n > 3*38 {
 					t.Errorf("%d lines are logged", n)
@@ -58,8 +57,8 @@ func TestNobodyStays(t *testing.T) {
 	}
 }
 
-// TestLeavingServer: however long a connection lasted, a server that says that it shuts down is
-// left alone for a moment.
+// TestLeavingServer checks that a client waits before it reconnects to a server that announced to
+// shut down, however long the session lasted.
 func TestLeavingServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRogue(t, nil)
@@ -69,14 +68,14 @@ func TestLeavingServer(t *testing.T) {
 		// A handshake takes two round trips of 50 ms, after the 25 ms that the message took.
 		for _, want := range []int{1, 2} {
 			settle(100 * ms)
-			if sessions, _, _, _, _ := r.counts(); sessions != want {
-				t.Errorf("%d sessions, want %d", sessions, want)
+			if n := r.counts().sessions; n != want {
+				t.Errorf("%d sessions, want %d", n, want)
 			}
 		}
 	})
 }
 
-// TestKickText: the text with which a server ends a connection is printable in the error.
+// TestKickText checks that the server's reason is printable in the error.
 func TestKickText(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRogue(t, nil)
@@ -89,9 +88,8 @@ func TestKickText(t *testing.T) {
 	})
 }
 
-// TestForgedHandshake: somebody who sees a client's hellos, keeps them from the server, and
-// answers them a thousand times a
-// second with whatever he can forge, has the client send no more than twenty a second until it gives up.
+// TestForgedHandshake checks that a client sends at most 20 hellos per second to an attacker on the
+// path who drops them and sends 1,000 forged answers per second.
 func TestForgedHandshake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = 5 * time.Second
@@ -100,7 +98,7 @@ func TestForgedHandshake(t *testing.T) {
 		uplinktest.Must(t, err)
 		var mu sync.Mutex
 		hellos := 0
-		var nonce []byte // of the client's hello
+		var nonce []byte // of the last hello
 		var from netip.AddrPort
 		network.Watch(func(sender, to netip.AddrPort, b []byte) {
 			mu.Lock()
@@ -116,7 +114,7 @@ func TestForgedHandshake(t *testing.T) {
 			defer close(over)
 			for i := range timeout / ms {
 				time.Sleep(ms)
-				// A retry with another cookie, a welcome that nobody sealed, a refuse.
+				// A retry with another cookie, a welcome with a forged tag, a refusal.
 				kind := i % 3
 				mu.Lock()
 				b, to := append([]byte{0x80 | byte(1+kind)}, nonce...), from
@@ -135,40 +133,79 @@ func TestForgedHandshake(t *testing.T) {
 		_, err = client.Dial(t.Context(), uplinktest.Addr, client.Config{Network: network, Timeout: timeout})
 		<-over
 		uplinktest.Must(t, socket.Close())
-		if most := int(20 * timeout / time.Second); !errors.Is(err, transport.ErrServerBusy) || hellos < most/2 || hellos > most+2 {
-			t.Errorf("%d hellos, want at most %d: %v", hellos, most, err)
+		if limit := int(20 * timeout / time.Second); !errors.Is(err, transport.ErrServerBusy) || hellos < limit/2 || hellos > limit+2 {
+			t.Errorf("%d hellos, want at most %d: %v", hellos, limit, err)
 		}
 	})
 }
 
-// TestBreach: where connections are not made again, Err says which rule the server broke.
-func TestBreach(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRogue(t, nil)
-		conn := r.dial(client.Config{NoReconnect: true})
-		o := replication.Offer{Name: "w", RateHz: 1, TickHz: 1}
-		r.messages(repeated(100, r.offer(o))...)
-		if err := conn.Err(); !errors.Is(err, client.ErrLost) || !errors.Is(err, transport.ErrProtocol) || !strings.Contains(err.Error(), "64 offers of worlds at once") {
-			t.Errorf("%v", err)
+// TestServerViolations checks that a reliable message which no server sends ends the session, and
+// is counted once. The client reconnects with pauses, or returns the violation.
+func TestServerViolations(t *testing.T) {
+	o := replication.Offer{Name: "w", RateHz: 1, TickHz: 1}
+	offer, err := o.Append(nil)
+	uplinktest.Must(t, err)
+	for _, tt := range []struct {
+		name    string
+		message []byte
+		want    error // nil if it is no violation
+	}{
+		{"unknown type", []byte{0xc0}, control.ErrMalformed},
+		{"frame", []byte{0x80, 0, 0, 0, 0}, control.ErrMalformed},
+		{"type of the unreliable channel", []byte{byte(control.Acks)}, control.ErrMalformed},
+		{"message of a client", replication.AppendReply(nil, 1, replication.Request), control.ErrMalformed},
+		{"malformed offer", []byte{byte(control.Offer), 0xff}, control.ErrMalformed},
+		{"world number out of range", []byte{byte(control.Stop), replication.MaxStreams}, control.ErrMalformed},
+		{"message too long", control.AppendMessage(nil, make([]byte, client.MaxMessage+1)), control.ErrMalformed},
+		{"64 offers of worlds at once", offer, transport.ErrProtocol},
+		{"message", control.AppendMessage(nil, []byte("hello")), nil},
+		{"piece that was not requested", []byte{byte(control.Piece), 1, 2, 3}, nil},
+		{"end of an unknown world", []byte{byte(control.Stop), 1}, nil},
+	} {
+		for _, reconnect := range []bool{true, false} {
+			t.Run(tt.name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					r := newRogue(t, func(c *transport.Conn) {
+						for range 100 {
+							_ = c.SendReliable(tt.message) // until there is a backlog
+						}
+					})
+					conn := r.dial(client.Config{NoReconnect: !reconnect})
+					settle(10 * time.Second)
+					malformed, err, sessions := int(conn.Stats().Malformed), conn.Err(), r.counts().sessions
+					var ok bool
+					switch {
+					case tt.want == nil:
+						ok = sessions == 1 && err == nil && malformed == 0
+					case reconnect:
+						ok = sessions >= 4 && sessions <= 12 && err == nil && malformed == sessions
+					default:
+						ok = sessions == 1 && errors.Is(err, client.ErrLost) && errors.Is(err, tt.want) && malformed == 1
+						ok = ok && (tt.want == control.ErrMalformed || strings.Contains(err.Error(), tt.name)) //nolint:errorlint // want is a sentinel
+					}
+					if !ok {
+						t.Errorf("%d sessions, error %v, %d malformed", sessions, err, malformed)
+					}
+				})
+			})
 		}
-	})
+	}
 }
 
-// TestSilentServer: what a client asks of a server that answers nothing, neither binds nor the end of an initial state.
+// TestSilentServer counts the requests to a server that answers no request to bind, and completes
+// no initial state.
 func TestSilentServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRogue(t, nil)
 		v := newVictim(r, client.Config{})
-		r.mu.Lock()
-		r.mute = true
-		r.mu.Unlock()
-		_, before, _, _, _ := r.counts()
+		r.silence()
+		before := r.counts().binds
 		if _, err := client.Bind[crate](t.Context(), v.conn, "Other", client.BindConfig{}); !errors.Is(err, client.ErrBindTimeout) {
 			t.Error(err)
 		}
 		settle(time.Minute)
-		if _, binds, _, _, _ := r.counts(); binds-before > 21 {
-			t.Errorf("asked %d times", binds-before)
+		if n := r.counts().binds - before; n > 21 {
+			t.Errorf("%d requests to bind", n)
 		}
 		o := v.crate
 		o.Number, o.Name, o.Initial, o.Hash = 5, "slow", 1000, 9
@@ -183,7 +220,7 @@ func TestSilentServer(t *testing.T) {
 			t.Error(err)
 		}
 		settle(2 * time.Minute)
-		if held := client.Held(v.conn, v.snapshots); held["initial bytes"] != 0 || held["worlds"] != 3 {
+		if held := client.Held(v.conn, v.view); held["initial bytes"] != 0 || held["worlds"] != 3 {
 			t.Errorf("%v", held)
 		}
 	})

@@ -8,51 +8,46 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// outbox collects the payloads that share a datagram.
+// outbox collects the payloads that share a datagram. It is safe for concurrent use.
 type outbox struct {
 	mu     sync.Mutex
-	link   *transport.Conn // that the payloads are for
+	link   *transport.Conn // for which payloads are collected
 	bundle control.Bundler
-	fresh  [rpcdelta.MaxRPC + 1]int // new frames of each RPC in it
+	frames [rpcdelta.MaxRPC + 1]int // new frames of each RPC in the bundle
 }
 
-// added is how a payload was added to a datagram.
-type added struct {
-	shared bool // after another one
-	extra  int  // bytes that it takes there beside its own
-}
-
-// add adds a payload of an RPC that brings so many new frames. Where it does not
-// fit, what was collected is sent first.
-func (o *outbox) add(link *transport.Conn, rpc int, payload []byte, fresh int) (a added, err error) {
+// add adds a payload of an RPC with that number of new frames. If it does not fit, the collected
+// payloads are sent first. It reports whether the payload follows another one in its datagram, and
+// how many bytes it takes there besides its own.
+func (o *outbox) add(link *transport.Conn, rpc int, payload []byte, frames int) (shared bool, extra int, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.link != link {
-		o.reset()
+		o.bundle.Reset()
+		clear(o.frames[:])
 		o.link = link
 	}
-	if o.fresh[rpc]+fresh > rpcdelta.MaxHeld { // what the server was promised
+	if o.frames[rpc]+frames > rpcdelta.MaxHeld { // limit of BindRequest.Frames
 		if err := o.send(); err != nil {
-			return a, err
+			return false, 0, err
 		}
 	}
-	a.shared = o.bundle.Len() > 0
+	shared = o.bundle.Len() > 0
 	extra, ok := o.bundle.Add(payload)
 	if !ok {
 		if err := o.send(); err != nil {
-			return a, err
+			return false, 0, err
 		}
 		if extra, ok = o.bundle.Add(payload); !ok {
-			return a, transport.ErrTooLarge
+			return false, 0, transport.ErrTooLarge
 		}
-		a.shared = false
+		shared = false
 	}
-	a.extra = extra
-	o.fresh[rpc] += fresh
-	return a, nil
+	o.frames[rpc] += frames
+	return shared, extra, nil
 }
 
-// flush sends what was collected for the link.
+// flush sends the payloads that were collected for the link.
 func (o *outbox) flush(link *transport.Conn) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -62,18 +57,12 @@ func (o *outbox) flush(link *transport.Conn) error {
 	return o.send()
 }
 
-// send sends what was collected, with o.mu held.
+// send sends the collected payloads. The caller holds o.mu.
 func (o *outbox) send() error {
 	message := o.bundle.Take()
-	clear(o.fresh[:])
+	clear(o.frames[:])
 	if message == nil {
 		return nil
 	}
 	return o.link.Send(message)
-}
-
-func (o *outbox) reset() {
-	o.bundle.Reset()
-	clear(o.fresh[:])
-	o.link = nil
 }

@@ -7,22 +7,22 @@ import (
 	"github.com/uplink-rpc/uplink/jitter"
 )
 
-// Pace is how the server's jitter buffer (ds.Config.JitterBuffer) wants an RPC called,
-// and how it stands. Where there is none all is 0 but Rate.
+// Pace is the state of an RPC's jitter buffer on the server (ds.Config.JitterBuffer), and the rate
+// at which the game should call the RPC for it. Without a jitter buffer, all fields but Rate are 0.
 type Pace struct {
-	// Rate is how fast the game's clock should run so that calls come when the server
-	// wants them: 1 is its usual speed, 1.01 a hundredth faster. It is within
-	// jitter.MaxPace of 1, and 1 if nothing was told for two seconds.
+	// Rate is the speed of the game's clock at which calls arrive when the server needs them: 1 is
+	// its usual speed, 1.01 is 1 % faster. It is within jitter.MaxPace of 1, and 1 if the server
+	// reported nothing for two seconds.
 	Rate float64
-	// Slack is how early calls came before the server used them, on average, below 0 if
-	// they came too late; Target is how early they should.
+	// Slack is the mean time between the arrival of a call and its use, negative if calls arrive
+	// late. Target is the slack at which the buffer aims.
 	Slack, Target time.Duration
-	// Missing counts the server's ticks that had no call, Late the calls that came after
-	// their tick, as far as it was told over all reconnections.
+	// Missing counts the server's ticks without a call, Late the calls that arrived after their
+	// tick, over all reconnections.
 	Missing, Late uint64
 }
 
-// Interval is the time from one call to the next, where it would be d.
+// Interval returns the time from one call to the next at this pace, where d is the usual interval.
 func (p Pace) Interval(d time.Duration) time.Duration {
 	if p.Rate <= 0 {
 		return d
@@ -30,69 +30,32 @@ func (p Pace) Interval(d time.Duration) time.Duration {
 	return time.Duration(float64(d) / p.Rate)
 }
 
-// pace follows what the server tells of a stream's jitter buffer.
+// pace follows the reports about the jitter buffer of a stream.
 type pace struct {
-	began time.Time
+	start time.Time
 	pacer jitter.Pacer
-	last  control.Buffered // told over the link that there is
+	last  control.Buffered // last report over the current link
 	stats Pace
 }
 
-// told takes what the server tells.
-func (p *pace) told(now time.Time, b *control.Buffered) {
-	if p.began.IsZero() {
-		p.began = now
+// report applies a report of the server.
+func (p *pace) report(now time.Time, b *control.Buffered) {
+	if p.start.IsZero() {
+		p.start = now
 	}
-	p.pacer.Report(now.Sub(p.began), b.Slack, b.Target)
+	p.pacer.Report(now.Sub(p.start), b.Slack, b.Target)
 	p.stats.Slack, p.stats.Target = b.Slack, b.Target
 	p.stats.Missing += uint64(b.Missing - p.last.Missing)
 	p.stats.Late += uint64(b.Late - p.last.Late)
 	p.last = *b
 }
 
-// at gives the pace at a time.
+// at returns the pace at a time.
 func (p *pace) at(now time.Time) Pace {
 	out := p.stats
-	out.Rate = p.pacer.Rate(now.Sub(p.began))
+	out.Rate = p.pacer.Rate(now.Sub(p.start))
 	return out
 }
 
-// relink says that the next one who tells counts from 0.
-func (p *pace) relink() {
-	p.last = control.Buffered{}
-	p.pacer = jitter.Pacer{}
-}
-
-// slack takes what the server tells of jitter buffers, and the acks after it.
-func (c *Conn) slack(b []byte, now time.Time) error {
-	var room [control.MaxBuffered]control.Buffered
-	all, acks, err := control.ParseSlack(room[:0], b)
-	if err != nil {
-		return err
-	}
-	for i := range all {
-		if s := c.stream(int(all[i].RPC)); s != nil {
-			s.mu.Lock()
-			s.pace.told(now, &all[i])
-			s.mu.Unlock()
-		}
-	}
-	c.mu.Lock()
-	c.stats.AckBytes += uint64(len(b) - len(acks))
-	c.mu.Unlock()
-	return c.acks(acks)
-}
-
-func (s *stream) paced() Pace {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.pace.at(time.Now())
-}
-
-// Pace says how the game's clock should run for the server's jitter buffer. Ask at each
-// tick, and have the next one after Pace.Interval. Of several RPCs that are called in
-// the same tick one is enough. It allocates nothing.
-func (s *Stream[T]) Pace() Pace { return s.stream.paced() }
-
-// Pace says how the game's clock should run; see [Stream.Pace].
-func (s *FrameStream) Pace() Pace { return s.stream.paced() }
+// relink prepares for the reports of another server session, whose counts start at 0.
+func (p *pace) relink() { p.last, p.pacer = control.Buffered{}, jitter.Pacer{} }

@@ -8,18 +8,18 @@ import (
 	"github.com/uplink-rpc/uplink/jitter"
 )
 
-// TestPace: what a server tells is followed for two seconds, and its counts, which wrap around and begin anew after a
-// reconnection, are added up.
+// TestPace checks that a report is used for two seconds, and that counts add up when they wrap
+// around and over reconnections.
 func TestPace(t *testing.T) {
 	const ms = time.Millisecond
 	var p pace
 	now := time.Now()
 	if got := p.at(now); got != (Pace{Rate: 1}) {
-		t.Errorf("before anything was told: %+v", got)
+		t.Errorf("before any report: %+v", got)
 	}
-	p.told(now, &control.Buffered{Slack: 20 * ms, Target: 50 * ms, Missing: 65000, Late: 3})
+	p.report(now, &control.Buffered{Slack: 20 * ms, Target: 50 * ms, Missing: 65000, Late: 3})
 	now = now.Add(250 * ms)
-	p.told(now, &control.Buffered{Slack: 20 * ms, Target: 50 * ms, Missing: 1, Late: 3})
+	p.report(now, &control.Buffered{Slack: 20 * ms, Target: 50 * ms, Missing: 1, Late: 3})
 	want := Pace{Rate: 1.01, Slack: 20 * ms, Target: 50 * ms, Missing: 65537, Late: 3}
 	if got := p.at(now); got != want {
 		t.Errorf("%+v, want %+v", got, want)
@@ -31,7 +31,7 @@ func TestPace(t *testing.T) {
 		t.Errorf("long after: %+v", got)
 	}
 	p.relink()
-	p.told(now, &control.Buffered{Slack: -time.Second, Target: 50 * ms, Missing: 2, Late: 2})
+	p.report(now, &control.Buffered{Slack: -time.Second, Target: 50 * ms, Missing: 2, Late: 2})
 	if got := p.at(now); got.Missing != 65539 || got.Late != 5 || got.Rate != 1+jitter.MaxPace {
 		t.Errorf("over another connection: %+v", got)
 	}

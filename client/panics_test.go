@@ -16,9 +16,8 @@ import (
 
 type thing struct{ N int32 }
 
-// TestPanicInPoll: a panic of the function that Poll calls, or runtime.Goexit, ends Poll. The next
-// Poll goes on with the updates after that one, so that none of what the server takes for known is
-// lost.
+// TestPanicInPoll checks that a panic of the function that Poll calls, or runtime.Goexit, ends
+// Poll, and that the next Poll continues with the next update.
 func TestPanicInPoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
@@ -50,8 +49,7 @@ func TestPanicInPoll(t *testing.T) {
 			}()
 			<-done
 		}
-		time.Sleep(time.Second)
-		synctest.Wait()
+		settle(time.Second)
 		fails := []func(){func() { panic("a bug in the game") }, runtime.Goexit, func() {}}
 		for tick := range uint64(30) {
 			uplinktest.Must(t, world.Begin(tick))
@@ -61,8 +59,7 @@ func TestPanicInPoll(t *testing.T) {
 			if _, err := world.Send(); err != nil {
 				t.Error(err)
 			}
-			time.Sleep(time.Second / 60)
-			synctest.Wait()
+			settle(time.Second / 60)
 			if tick%10 == 9 {
 				poll(fails[tick/10])
 			}
@@ -73,8 +70,8 @@ func TestPanicInPoll(t *testing.T) {
 	})
 }
 
-// TestGoexitInOnMessage: a callback on the connection's goroutine that ends it, as FailNow does,
-// does not end the connection.
+// TestGoexitInOnMessage checks that the connection continues after a callback ended the
+// connection's goroutine, as FailNow does.
 func TestGoexitInOnMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
@@ -85,12 +82,10 @@ func TestGoexitInOnMessage(t *testing.T) {
 			got = append(got, b...)
 			runtime.Goexit()
 		}})
-		time.Sleep(time.Second)
-		synctest.Wait()
+		settle(time.Second)
 		for i := range byte(5) {
 			uplinktest.Must(t, errors.Join(player.SendReliable([]byte{i}), conn.Err()))
-			time.Sleep(time.Second)
-			synctest.Wait()
+			settle(time.Second)
 		}
 		if !slices.Equal(got, []byte{0, 1, 2, 3, 4}) {
 			t.Errorf("got messages %v", got)

@@ -17,7 +17,7 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// movePrior is trained on the moves of other players.
+// movePrior returns a prior that is trained on the moves of other players.
 func movePrior(t *testing.T, salt uint64) *prior.Prior {
 	t.Helper()
 	typ, err := schema.Compile[uplinktest.Move]("Move", 0)
@@ -33,46 +33,42 @@ func movePrior(t *testing.T, salt uint64) *prior.Prior {
 	return p
 }
 
-// logged is a logger whose text can be read once all is quiet.
+// logged returns a logger and its text.
 func logged() (*slog.Logger, *bytes.Buffer) {
 	b := &bytes.Buffer{}
 	return slog.New(slog.NewTextHandler(b, nil)), b
 }
 
-// TestPriors binds with priors that the server has and has not, over a bad link:
-// every frame is right either way.
+// TestPriors binds with priors that the server has and with others, over a bad link.
 func TestPriors(t *testing.T) {
 	mine, other := movePrior(t, 2), movePrior(t, 3)
-	list := func(p ...*prior.Prior) []*prior.Prior { return p }
 	bits := map[string]uint64{}
 	for _, c := range []struct {
 		name   string
 		client *prior.Prior
 		server []*prior.Prior
 		falls  uint64
+		codec  rpcdelta.Codec
 	}{
-		{"neither", nil, nil, 0},
-		{"both", mine, list(other, mine), 0},
-		{"server", nil, list(mine), 0},
-		{"client", mine, list(other), 1},
-		{"named", prior.Generic(), nil, 0},
+		{"neither", nil, nil, 0, rpcdelta.Adaptive},
+		{"both", mine, []*prior.Prior{other, mine}, 0, rpcdelta.Adaptive},
+		{"server", nil, []*prior.Prior{mine}, 0, rpcdelta.Adaptive},
+		{"client", mine, []*prior.Prior{other}, 1, rpcdelta.Adaptive},
+		{"named", prior.Generic(), nil, 0, rpcdelta.Adaptive},
+		{"unused", mine, []*prior.Prior{other}, 0, rpcdelta.RLE},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			network := newNetwork(t, 0.1, 5)
-			journal := uplinktest.NewJournal(t, 1)
 			serverLog, serverText := logged()
 			clientLog, clientText := logged()
-			srv := uplinktest.Serve(t, network, ds.Config{Priors: c.server, Logger: serverLog}, func(s *ds.Server) error {
-				return ds.Handle(s, "Move", journal.Handle)
+			m := newMatch(t, 0.1, 5, ds.Config{Priors: c.server, Logger: serverLog}).dial(client.Config{
+				Codec: c.codec, Prior: c.client, Redundancy: rpcdelta.RedundancyOff, Logger: clientLog,
 			})
-			conn := uplinktest.Dial(t, network, client.Config{Codec: rpcdelta.Adaptive, Prior: c.client, Redundancy: rpcdelta.RedundancyOff, Logger: clientLog})
-			calls := caller{stream: uplinktest.Bind(t, conn, "Move")}
-			calls.call(t, 1, 5*time.Second)
+			m.call(5 * time.Second)
 			settle(time.Second)
-			if n := journal.Only().Frames(); n < 250 {
-				t.Errorf("%s: %d frames came", c.name, n)
+			if n := m.journal.Only().Frames(); n < 250 {
+				t.Errorf("%s: %d frames arrived", c.name, n)
 			}
-			st, there := calls.stream.Stats(), srv.Stats().RPCs[0]
+			st, there := m.move.Stats(), m.srv.Stats().RPCs[0]
 			if st.PriorFallbacks != c.falls || there.PriorFallbacks != c.falls || there.Drops[ds.Desync] != 0 {
 				t.Errorf("%s: %d fallbacks here, %d there, %d desyncs", c.name, st.PriorFallbacks, there.PriorFallbacks, there.Drops[ds.Desync])
 			}
@@ -93,41 +89,20 @@ func TestPriors(t *testing.T) {
 	}
 }
 
-// TestPriorsAfterRestart has the server come back without the prior.
+// TestPriorsAfterRestart restarts the server without the prior.
 func TestPriorsAfterRestart(t *testing.T) {
 	trained := movePrior(t, 2)
 	synctest.Test(t, func(t *testing.T) {
-		network := newNetwork(t, 0.05, 6)
-		journal := uplinktest.NewJournal(t, 1)
-		up := func(priors ...*prior.Prior) *uplinktest.Server {
-			return uplinktest.Serve(t, network, ds.Config{Priors: priors}, func(s *ds.Server) error { return ds.Handle(s, "Move", journal.Handle) })
-		}
-		srv := up(trained)
-		conn := uplinktest.Dial(t, network, client.Config{Codec: rpcdelta.Adaptive, Prior: trained})
-		c := caller{stream: uplinktest.Bind(t, conn, "Move")}
-		c.call(t, 1, 2*time.Second)
-		network.Crash(t, uplinktest.Addr)
-		<-srv.Served
-		srv = up()
-		c.call(t, 1, 10*time.Second)
+		m := newMatch(t, 0.05, 6, ds.Config{Priors: []*prior.Prior{trained}}).dial(client.Config{Codec: rpcdelta.Adaptive, Prior: trained})
+		m.call(2 * time.Second)
+		m.crash()
+		m.serve(ds.Config{})
+		m.call(10 * time.Second)
 		settle(time.Second)
-		if logs := journal.Logs(); len(logs) != 2 || logs[1].Frames() < 200 {
+		if logs := m.journal.Logs(); len(logs) != 2 || logs[1].Frames() < 200 {
 			t.Errorf("%d players", len(logs))
 		}
-		if st := c.stream.Stats(); st.PriorFallbacks != 1 || srv.Stats().RPCs[0].PriorFallbacks != 1 {
-			t.Errorf("%+v", st)
-		}
-	})
-}
-
-// TestPriorOfRLE asks for none: the codec reads none.
-func TestPriorOfRLE(t *testing.T) {
-	trained := movePrior(t, 2)
-	synctest.Test(t, func(t *testing.T) {
-		network := newNetwork(t, 0, 7)
-		srv := serve(t, network, uplinktest.NewJournal(t, 1))
-		conn := uplinktest.Dial(t, network, client.Config{Codec: rpcdelta.RLE, Prior: trained})
-		if st := uplinktest.Bind(t, conn, "Move").Stats(); st.PriorFallbacks != 0 || srv.Stats().RPCs[0].PriorFallbacks != 0 {
+		if st := m.move.Stats(); st.PriorFallbacks != 1 || m.srv.Stats().RPCs[0].PriorFallbacks != 1 {
 			t.Errorf("%+v", st)
 		}
 	})

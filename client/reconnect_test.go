@@ -3,6 +3,7 @@ package client_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"strings"
@@ -14,167 +15,111 @@ import (
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
+	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// caller calls 60 times a second, and starts its numbers anew when the
-// connection was.
-type caller struct {
-	stream       *client.Stream[uplinktest.Move]
-	next         uint64
-	reconnecting int
-}
-
-func (c *caller) call(t *testing.T, salt uint64, d time.Duration) {
-	t.Helper()
-	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Second / 60) {
-		m := uplinktest.MoveAt(salt, c.next)
-		switch err := c.stream.Send(&m); {
-		case err == nil:
-			c.next++
-		case errors.Is(err, client.ErrReconnecting):
-			c.next = 0
-			c.reconnecting++
-		default:
-			t.Fatal(err)
-		}
-	}
-}
-
-// TestServerCrash has the server vanish and come back, several times, under a
-// client that goes on calling over a bad link.
+// TestServerCrash crashes and restarts the server several times while a client calls it over a bad
+// link.
 func TestServerCrash(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		network := newNetwork(t, 0.2, 1)
-		journal := uplinktest.NewJournal(t, 1)
-		srv := serve(t, network, journal)
-		conn := uplinktest.Dial(t, network, client.Config{})
-		c := caller{stream: uplinktest.Bind(t, conn, "Move")}
-		c.call(t, 1, 5*time.Second)
+		m := dialMatch(t, 0.2, 1, client.Config{})
+		m.call(5 * time.Second)
 		for restarts := 1; restarts <= 5; restarts++ {
-			network.Crash(t, uplinktest.Addr)
-			if err := <-srv.Served; err == nil {
-				t.Error("Serve gave no error though its socket was gone")
-			}
-			c.call(t, 1, time.Duration(restarts)*300*ms)
-			srv = serve(t, network, journal)
-			before := c.reconnecting
-			c.call(t, 1, 10*time.Second)
-			if c.reconnecting == before || c.next < 300 {
-				t.Errorf("restart %d: %d calls while reconnecting, %d since", restarts, c.reconnecting-before, c.next)
+			m.crash()
+			m.call(time.Duration(restarts) * 300 * ms)
+			m.serve(ds.Config{})
+			before := m.reconnecting
+			m.call(10 * time.Second)
+			if m.reconnecting == before || m.next < 300 {
+				t.Errorf("restart %d: %d calls while reconnecting, %d since", restarts, m.reconnecting-before, m.next)
 			}
 			settle(time.Second)
-			logs := journal.Logs()
+			logs := m.journal.Logs()
 			if len(logs) != restarts+1 {
 				t.Fatalf("restart %d: %d players", restarts, len(logs))
 			}
-			if l := logs[restarts]; l.Frames() < c.next*6/10 || l.Next > c.next || l.Next < c.next-20 || l.Seen()[0] > 20 {
-				t.Errorf("restart %d: %d frames from %d to %d, %d were sent", restarts, l.Frames(), l.Seen()[0], l.Next, c.next)
+			if l := logs[restarts]; l.Frames() < m.next*6/10 || l.Next > m.next || l.Next < m.next-20 || l.Seen()[0] > 20 {
+				t.Errorf("restart %d: %d frames from %d to %d, %d were sent", restarts, l.Frames(), l.Seen()[0], l.Next, m.next)
 			}
 		}
-		st := c.stream.Stats()
-		if st.Reconnecting != uint64(c.reconnecting) {
-			t.Errorf("%d calls counted while reconnecting, want %d", st.Reconnecting, c.reconnecting)
+		st := m.move.Stats()
+		if st.Reconnecting != uint64(m.reconnecting) {
+			t.Errorf("%d calls counted while reconnecting, want %d", st.Reconnecting, m.reconnecting)
 		}
 		if f := st.Delivery; f.Delivered < st.Frames()*6/10 || f.Missed == 0 || f.Delivered+f.Missed > st.Frames() || f.Lost < f.Missed {
-			t.Errorf("%+v of %d frames over all connections", f, st.Frames())
+			t.Errorf("%+v of %d frames over all sessions", f, st.Frames())
 		}
 		if st.Delta < st.Frames()*8/10 {
 			t.Errorf("%d of %d frames are deltas", st.Delta, st.Frames())
 		}
-		if st := conn.Stats(); st.Malformed != 0 || st.Transport.DatagramsSent < 3000 {
+		if st := m.conn.Stats(); st.Malformed != 0 || st.Transport.DatagramsSent < 3000 {
 			t.Errorf("the connection counts %+v", st)
 		}
 	})
 }
 
-// TestServerUnreachable has the server fall silent without its socket closing: the
-// connection times out.
-func TestServerUnreachable(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		network := newNetwork(t, 0, 2)
-		journal := uplinktest.NewJournal(t, 1)
-		serve(t, network, journal)
-		c := caller{stream: uplinktest.Bind(t, uplinktest.Dial(t, network, client.Config{Timeout: 3 * time.Second}), "Move")}
-		c.call(t, 1, time.Second)
-		dead, alive := newLink(1), newLink(0)
-		uplinktest.Must(t, network.Set(dead, dead))
-		c.call(t, 1, 20*time.Second)
-		if c.reconnecting < 16*60 {
-			t.Errorf("%d calls while reconnecting", c.reconnecting)
-		}
-		uplinktest.Must(t, network.Set(alive, alive))
-		c.call(t, 1, 5*time.Second)
-		settle(time.Second)
-		if logs := journal.Logs(); len(logs) != 2 || logs[1].Frames() != c.next || c.next < 120 {
-			t.Errorf("%d players, %d frames sent since", len(logs), c.next)
-		}
-	})
+// returned checks that the client reconnects and that all its frames are delivered.
+func (m *match) returned() {
+	m.t.Helper()
+	m.call(4 * time.Second)
+	settle(time.Second)
+	if logs := m.journal.Logs(); len(logs) != 2 || logs[1].Frames() != m.next || m.next < 120 {
+		m.t.Errorf("%d players, %d frames sent since", len(logs), m.next)
+	}
 }
 
-// TestServerClose has the server end in good order: it tells its clients, who
-// come back when another one is there.
+// TestServerClose closes a server, which informs its clients. They connect to the next one.
 func TestServerClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		network := newNetwork(t, 0, 3)
+		m := &match{t: t, network: newNetwork(t, 0, 3), journal: uplinktest.NewJournal(t, 1)}
 		var left []error
-		journal := uplinktest.NewJournal(t, 1)
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
-		srv, err := ds.Listen(uplinktest.Addr, ds.Config{Network: network, Left: func(_ *ds.Player, err error) { left = append(left, err) }})
+		srv, err := ds.Listen(uplinktest.Addr, ds.Config{Network: m.network, Left: func(_ *ds.Player, err error) { left = append(left, err) }})
 		uplinktest.Must(t, err)
-		uplinktest.Must(t, ds.Handle(srv, "Move", journal.Handle))
+		uplinktest.Must(t, ds.Handle(srv, "Move", m.journal.Handle))
 		served := make(chan error, 1)
 		go func() { served <- srv.Serve(ctx) }()
-		c := caller{stream: uplinktest.Bind(t, uplinktest.Dial(t, network, client.Config{}), "Move")}
-		c.call(t, 1, time.Second)
+		m.dial(client.Config{}).call(time.Second)
 		cancel()
-		if err := <-served; err != nil {
-			t.Errorf("Serve: %v", err)
-		}
+		uplinktest.Must(t, <-served)
 		if len(left) != 1 || left[0] != nil {
 			t.Errorf("left: %v", left)
 		}
-		settle(50 * ms) // the goodbye arrives
-		m := uplinktest.MoveAt(1, 0)
-		if err := c.stream.Send(&m); !errors.Is(err, client.ErrReconnecting) {
+		settle(50 * ms) // the close message arrives
+		if err := m.try(); !errors.Is(err, client.ErrReconnecting) {
 			t.Errorf("got %v, want ErrReconnecting", err)
 		}
-		uplinktest.Must(t, srv.Close())
-		uplinktest.Must(t, srv.Close())
-		serve(t, network, journal)
-		c.next = 0
-		c.call(t, 1, 3*time.Second)
-		settle(time.Second)
-		if logs := journal.Logs(); len(logs) != 2 || logs[1].Frames() != c.next || c.next < 120 {
-			t.Errorf("%d players, %d frames sent since", len(logs), c.next)
-		}
+		uplinktest.Must(t, errors.Join(srv.Close(), srv.Close()))
+		m.serve(ds.Config{})
+		m.next = 0
+		m.returned()
 	})
 }
 
-// TestClientRestart has a client come back from the same address, with and
-// without a goodbye.
+// TestClientRestart reconnects a client from the same address, with and without a close message.
 func TestClientRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		network := newNetwork(t, 0.1, 4)
-		journal := uplinktest.NewJournal(t, 1)
 		var joined, left atomic.Int64
-		uplinktest.Serve(t, network, ds.Config{
+		m := newMatch(t, 0.1, 4, ds.Config{
 			Joined: func(*ds.Player) { joined.Add(1) },
 			Left:   func(*ds.Player, error) { left.Add(1) },
-		}, func(s *ds.Server) error { return ds.Handle(s, "Move", journal.Handle) })
+		})
 		const rounds = 4
 		for round := range rounds {
-			conn := uplinktest.Dial(t, fixedPort{network}, client.Config{})
-			c := caller{stream: uplinktest.Bind(t, conn, "Move")}
-			c.call(t, 1, 3*time.Second)
+			m.next = 0
+			m.conn = uplinktest.Dial(t, fixedPort{m.network}, client.Config{})
+			m.move = uplinktest.Bind(t, m.conn, "Move")
+			m.call(3 * time.Second)
 			if round%2 == 0 {
-				network.Crash(t, clientAddr)
+				m.network.Crash(t, clientAddr)
 			}
-			uplinktest.Must(t, conn.Close())
+			uplinktest.Must(t, m.conn.Close())
 		}
 		settle(15 * time.Second)
-		logs := journal.Logs()
+		logs := m.journal.Logs()
 		if len(logs) != rounds || joined.Load() != rounds || left.Load() != rounds {
 			t.Fatalf("%d players, %d joined, %d left, want %d each", len(logs), joined.Load(), left.Load(), rounds)
 		}
@@ -188,7 +133,7 @@ func TestClientRestart(t *testing.T) {
 
 const clientAddr = "127.0.0.1:50000"
 
-// fixedPort gives clients always the same address.
+// fixedPort binds clients to the same address.
 type fixedPort struct{ *uplinktest.Network }
 
 func (n fixedPort) ListenPacket(addr string) (transport.PacketConn, error) {
@@ -198,169 +143,281 @@ func (n fixedPort) ListenPacket(addr string) (transport.PacketConn, error) {
 	return n.Network.ListenPacket(addr)
 }
 
-// TestSilentClient is silent for a minute, and goes on with deltas.
+// TestSilentClient makes no calls for a minute, and continues with deltas.
 func TestSilentClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		network := newNetwork(t, 0.2, 5)
-		journal := uplinktest.NewJournal(t, 1)
-		serve(t, network, journal)
-		c := caller{stream: uplinktest.Bind(t, uplinktest.Dial(t, network, client.Config{}), "Move")}
-		c.call(t, 1, 2*time.Second)
+		m := dialMatch(t, 0.2, 5, client.Config{})
+		m.call(2 * time.Second)
 		for range 3 {
-			before := c.stream.Stats()
+			before := m.move.Stats()
 			settle(time.Minute)
-			c.call(t, 1, 2*time.Second)
-			if now := c.stream.Stats(); now.Delta-before.Delta < 110 || now.Reset != before.Reset {
+			m.call(2 * time.Second)
+			if now := m.move.Stats(); now.Delta-before.Delta < 110 || now.Reset != before.Reset {
 				t.Errorf("after the silence %+v, before it %+v", now.Stats, before.Stats)
 			}
 		}
 		settle(time.Second)
-		if l := journal.Only(); c.reconnecting != 0 || l.Frames() < c.next*7/10 {
-			t.Errorf("%d of %d frames delivered, %d calls while reconnecting", l.Frames(), c.next, c.reconnecting)
+		if l := m.journal.Only(); m.reconnecting != 0 || l.Frames() < m.next*7/10 {
+			t.Errorf("%d of %d frames delivered, %d calls while reconnecting", l.Frames(), m.next, m.reconnecting)
 		}
 	})
 }
 
-// TestKick has a handler throw the player out, who does not come back.
+// TestKick kicks the player from a handler, and from Joined. The client does not reconnect.
 func TestKick(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		network := newNetwork(t, 0, 6)
-		var left []error
-		uplinktest.Serve(t, network, ds.Config{Left: func(_ *ds.Player, err error) { left = append(left, err) }}, func(s *ds.Server) error {
-			return ds.Handle(s, "Move", func(p *ds.Player, f ds.Frame[uplinktest.Move]) {
-				if f.Seq >= 30 {
-					p.Kick("enough")
-					p.Kick("more than enough")
-				}
-			})
-		})
-		conn := uplinktest.Dial(t, network, client.Config{})
-		stream := uplinktest.Bind(t, conn, "Move")
-		var err error
-		for n := uint64(0); err == nil && n < 600; n++ {
-			m := uplinktest.MoveAt(1, n)
-			err = stream.Send(&m)
-			settle(time.Second / 60)
-		}
-		if !errors.Is(err, client.ErrKicked) || !strings.Contains(err.Error(), `"enough"`) {
-			t.Errorf("Send: %v", err)
-		}
-		settle(time.Minute)
-		if _, err := client.Bind[uplinktest.Move](t.Context(), conn, "Move", client.BindConfig{}); !errors.Is(err, client.ErrKicked) {
-			t.Errorf("Bind: %v", err)
-		}
-		if len(left) != 1 || left[0] != nil {
-			t.Errorf("left %v", left)
-		}
-	})
-}
-
-// TestThrownOutAtOnce has a server throw players out as they come.
-func TestThrownOutAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		network := newNetwork(t, 0, 7)
-		var joined atomic.Int64
-		uplinktest.Serve(t, network, ds.Config{Joined: func(p *ds.Player) {
-			joined.Add(1)
-			p.Kick("banned")
-		}}, func(*ds.Server) error { return nil })
-		conn, err := client.Dial(t.Context(), uplinktest.Addr, client.Config{Network: network})
-		uplinktest.Must(t, err)
-		settle(time.Minute)
-		if n := joined.Load(); n != 1 {
-			t.Errorf("%d attempts in a minute", n)
-		}
-		uplinktest.Must(t, conn.Close())
-	})
-}
-
-// TestCloseWhileReconnecting ends what reconnects.
-func TestCloseWhileReconnecting(t *testing.T) {
-	for _, wait := range []time.Duration{0, 500 * ms, 1200 * ms, 3 * time.Second, 30 * time.Second} {
+	for _, atOnce := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			network := newNetwork(t, 0, 8)
-			srv := serve(t, network, uplinktest.NewJournal(t, 1))
+			network := newNetwork(t, 0, 6)
+			var joined int
+			var left []error
+			kick := func(p *ds.Player) {
+				p.Kick("enough")
+				p.Kick("more than enough")
+			}
+			uplinktest.Serve(t, network, ds.Config{
+				Joined: func(p *ds.Player) {
+					joined++
+					if atOnce {
+						kick(p)
+					}
+				},
+				Left: func(_ *ds.Player, err error) { left = append(left, err) },
+			}, func(s *ds.Server) error {
+				return ds.Handle(s, "Move", func(p *ds.Player, f ds.Frame[uplinktest.Move]) {
+					if f.Seq >= 30 {
+						kick(p)
+					}
+				})
+			})
 			conn := uplinktest.Dial(t, network, client.Config{})
-			c := caller{stream: uplinktest.Bind(t, conn, "Move")}
-			c.call(t, 1, time.Second)
-			network.Crash(t, uplinktest.Addr)
-			<-srv.Served
-			c.call(t, 1, wait)
-			start := time.Now()
-			done := make(chan error)
-			for range 3 {
-				go func() { done <- conn.Close() }()
+			if !atOnce {
+				m := match{t: t, move: uplinktest.Bind(t, conn, "Move")}
+				var err error
+				for err == nil && m.next < 600 {
+					err = m.try()
+					settle(time.Second / 60)
+				}
+				if !errors.Is(err, client.ErrKicked) || !strings.Contains(err.Error(), `"enough"`) {
+					t.Errorf("Send: %v", err)
+				}
 			}
-			for range 3 {
-				uplinktest.Must(t, <-done)
+			settle(time.Minute)
+			if err := bind[uplinktest.Move](t, conn, "Move", client.BindConfig{}); !errors.Is(err, client.ErrKicked) {
+				t.Errorf("Bind: %v", err)
 			}
-			if took := time.Since(start); took > 100*ms {
-				t.Errorf("Close took %v", took)
-			}
-			m := uplinktest.MoveAt(1, 0)
-			if err := c.stream.Send(&m); !errors.Is(err, net.ErrClosed) {
-				t.Errorf("Send after Close: %v", err)
-			}
-			if _, err := client.Bind[uplinktest.Move](t.Context(), conn, "Move", client.BindConfig{}); !errors.Is(err, net.ErrClosed) {
-				t.Errorf("Bind after Close: %v", err)
-			}
-			if conn.RTT() != 0 {
-				t.Errorf("a round trip of %v after Close", conn.RTT())
+			if joined != 1 || len(left) != 1 || left[0] != nil {
+				t.Errorf("%d joined, left %v", joined, left)
 			}
 		})
 	}
 }
 
-// TestClose tells the server, at once, and works twice.
+// TestCloseWhileReconnecting closes a connection at several times after the server crashed.
+func TestCloseWhileReconnecting(t *testing.T) {
+	for _, wait := range []time.Duration{0, 500 * ms, 1200 * ms, 3 * time.Second, 30 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			m := dialMatch(t, 0, 8, client.Config{})
+			m.call(time.Second)
+			m.crash()
+			m.call(wait)
+			start := time.Now()
+			done := make(chan error)
+			for range 3 {
+				go func() { done <- m.conn.Close() }()
+			}
+			for range 3 {
+				uplinktest.Must(t, <-done)
+			}
+			if elapsed := time.Since(start); elapsed > 100*ms {
+				t.Errorf("Close took %v", elapsed)
+			}
+			m.isClosed()
+			if m.conn.RTT() != 0 {
+				t.Errorf("RTT %v after Close", m.conn.RTT())
+			}
+		})
+	}
+}
+
+// isClosed checks the errors after Close.
+func (m *match) isClosed() {
+	m.t.Helper()
+	for what, err := range map[string]error{
+		"Send": m.try(), "Bind": bind[uplinktest.Move](m.t, m.conn, "Move", client.BindConfig{}), "Rebind": m.conn.Rebind(),
+		"Flush": m.conn.Flush(), "Stream.Flush": m.move.Flush(), "SendReliable": m.conn.SendReliable(nil),
+	} {
+		if !errors.Is(err, net.ErrClosed) {
+			m.t.Errorf("%s after Close: %v", what, err)
+		}
+	}
+}
+
+// TestClose checks that Close informs the server at once, and what the server knows of the player
+// then.
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		network := newNetwork(t, 0, 9)
 		var left []error
-		journal := uplinktest.NewJournal(t, 1)
-		uplinktest.Serve(t, network, ds.Config{Left: func(_ *ds.Player, err error) { left = append(left, err) }},
-			func(s *ds.Server) error { return ds.Handle(s, "Move", journal.Handle) })
-		conn := uplinktest.Dial(t, network, client.Config{})
-		c := caller{stream: uplinktest.Bind(t, conn, "Move")}
-		c.call(t, 1, time.Second)
-		if rtt := conn.RTT(); rtt < 50*ms || rtt > 70*ms {
-			t.Errorf("a round trip of %v, want 50 ms and a tick", rtt)
+		var player *ds.Player
+		m := newMatch(t, 0, 9, ds.Config{
+			Joined: func(p *ds.Player) { player = p },
+			Left:   func(_ *ds.Player, err error) { left = append(left, err) },
+		}).dial(client.Config{})
+		m.call(time.Second)
+		if rtt := m.conn.RTT(); rtt < 50*ms || rtt > 70*ms {
+			t.Errorf("RTT %v, want 50 ms and a tick", rtt)
 		}
-		uplinktest.Must(t, conn.Close())
-		uplinktest.Must(t, conn.Close())
+		uplinktest.Must(t, errors.Join(m.conn.Close(), m.conn.Close()))
 		settle(100 * ms)
 		if len(left) != 1 || !errors.Is(left[0], transport.ErrClosedByPeer) {
 			t.Errorf("left: %v", left)
 		}
-		before := c.stream.Stats()
-		m := uplinktest.MoveAt(1, 0)
-		if err := c.stream.Send(&m); !errors.Is(err, net.ErrClosed) {
-			t.Errorf("Send after Close: %v", err)
-		}
-		if after := c.stream.Stats(); after != before || before.Frames() != c.next {
+		before := m.move.Stats()
+		m.isClosed()
+		if after := m.move.Stats(); after != before || before.Frames() != m.next {
 			t.Errorf("a call after Close was counted: %+v", after)
 		}
-		if st := conn.Stats(); st.Transport.DatagramsSent < 60 || len(st.RPCs) != 1 {
+		if st := m.conn.Stats(); st.Transport.DatagramsSent < 60 || len(st.RPCs) != 1 {
 			t.Errorf("after Close %+v", st)
+		}
+		if player.ID() == 0 || player.RTT() == 0 || player.Addr() == (netip.AddrPort{}) {
+			t.Errorf("player %v at %v with RTT %v after it left", player.ID(), player.Addr(), player.RTT())
+		}
+		player.Kick("gone") // has no effect
+	})
+}
+
+// TestNoReconnect ends a connection for good when it is lost, with the cause.
+func TestNoReconnect(t *testing.T) {
+	for want, end := range map[error]func(*match, *ds.Player){
+		client.ErrTimeout:  func(m *match, _ *ds.Player) { m.network.Crash(m.t, uplinktest.Addr) },
+		client.ErrShutdown: func(m *match, _ *ds.Player) { uplinktest.Must(m.t, m.srv.Close()) },
+		client.ErrKicked:   func(_ *match, p *ds.Player) { p.Kick("enough") },
+	} {
+		t.Run(fmt.Sprint(want), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var player *ds.Player
+				m := newMatch(t, 0, 9, ds.Config{Joined: func(p *ds.Player) { player = p }}).dial(client.Config{NoReconnect: true})
+				m.send()
+				uplinktest.Must(t, m.conn.Err())
+				end(m, player)
+				settle(15 * time.Second)
+				lost := !errors.Is(want, client.ErrKicked)
+				for what, err := range map[string]error{
+					"Err": m.conn.Err(), "Send": m.try(), "Flush": m.conn.Flush(), "SendReliable": m.conn.SendReliable(nil),
+					"Bind": bind[uplinktest.Move](t, m.conn, "Move", client.BindConfig{}),
+				} {
+					if !errors.Is(err, want) || errors.Is(err, client.ErrLost) != lost {
+						t.Errorf("%s: %v", what, err)
+					}
+				}
+				uplinktest.Must(t, m.conn.Close())
+				if err := m.try(); !errors.Is(err, net.ErrClosed) {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// TestRebind continues a session from other sockets while the client sends.
+func TestRebind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := dialMatch(t, 0, 1, client.Config{})
+		for m.next < 300 {
+			m.send()
+			if m.next%100 == 50 {
+				uplinktest.Must(t, m.conn.Rebind())
+			}
+			time.Sleep(time.Second / 60)
+		}
+		settle(time.Second)
+		l := m.journal.Only()
+		if moves := l.Player.Stats().Transport.PathMigrations; moves != 3 || l.Next != 300 || l.Missed > 3*60 {
+			t.Errorf("%d moves; %+v", moves, l)
 		}
 	})
 }
 
-// TestPlayerAfterLeft uses a player who is gone.
-func TestPlayerAfterLeft(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		network := newNetwork(t, 0, 10)
-		var player *ds.Player
-		uplinktest.Serve(t, network, ds.Config{Joined: func(p *ds.Player) { player = p }}, func(s *ds.Server) error {
-			return ds.Handle(s, "Move", func(*ds.Player, ds.Frame[uplinktest.Move]) {})
-		})
-		conn := uplinktest.Dial(t, network, client.Config{})
-		c := caller{stream: uplinktest.Bind(t, conn, "Move")}
-		c.call(t, 1, time.Second)
-		uplinktest.Must(t, conn.Close())
-		settle(time.Second)
-		if player.ID() == 0 || player.RTT() == 0 || player.Addr() == (netip.AddrPort{}) {
-			t.Error("a player who left forgot who it is")
-		}
-		player.Kick("gone")
+// backend issues tokens for one player.
+type backend struct {
+	key    token.Key
+	issued int
+	fails  int // next attempts that fail
+}
+
+// newBackend returns a backend, and a configuration with its first token.
+func newBackend(t *testing.T, renews bool) (*backend, client.Config) {
+	t.Helper()
+	key, err := token.NewKey()
+	uplinktest.Must(t, err)
+	b := &backend{key: key}
+	var cfg client.Config
+	cfg.Token, err = b.renew(t.Context())
+	uplinktest.Must(t, err)
+	if renews {
+		cfg.Renew = b.renew
+	}
+	return b, cfg
+}
+
+func (b *backend) renew(context.Context) (token.Token, error) {
+	if b.fails > 0 {
+		b.fails--
+		return token.Token{}, errors.New("the backend is down")
+	}
+	b.issued++
+	return token.Issue(b.key.Issuer(), token.Claims{
+		ClientID: 42, Expires: time.Now().Add(time.Minute), Servers: []netip.AddrPort{netip.MustParseAddrPort(uplinktest.Addr)},
 	})
+}
+
+// TestLostWelcome loses the server's answers until it gives up the handshake: Token is used up.
+func TestLostWelcome(t *testing.T) {
+	for _, renews := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			b, cfg := newBackend(t, renews)
+			m := newMatch(t, 0, 9, ds.Config{Key: b.key})
+			cfg.Network = m.network
+			for at, down := range map[time.Duration]simnet.Config{60 * ms: newLink(1), 6 * time.Second: newLink(0)} {
+				time.AfterFunc(at, func() { uplinktest.Must(t, m.network.Set(newLink(0), down)) })
+			}
+			start := time.Now()
+			conn, err := client.Dial(t.Context(), uplinktest.Addr, cfg)
+			if elapsed := time.Since(start); elapsed < 6*time.Second || elapsed > 7*time.Second {
+				t.Errorf("Dial returned after %v", elapsed)
+			}
+			if renews {
+				uplinktest.Must(t, err)
+				uplinktest.Must(t, conn.Close())
+			} else if !errors.Is(err, token.ErrUsed) {
+				t.Errorf("Dial: %v", err)
+			}
+			if renewed := b.issued == 2; renewed != renews {
+				t.Errorf("%d tokens", b.issued)
+			}
+		})
+	}
+}
+
+// TestRenew restarts the server of a client that needs a token for each session. A client that can
+// get another one reconnects, another one ends with the cause.
+func TestRenew(t *testing.T) {
+	for _, renews := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			b, cfg := newBackend(t, renews)
+			b.fails = 2
+			m := newMatch(t, 0, 8, ds.Config{Key: b.key}).dial(cfg)
+			m.crash()
+			settle(time.Second)
+			m.serve(ds.Config{Key: b.key})
+			settle(30 * time.Second)
+			err := m.try()
+			if renews && (err != nil || b.issued < 2) {
+				t.Errorf("%v after %d tokens", err, b.issued)
+			}
+			if !renews && (!errors.Is(err, client.ErrLost) || !errors.Is(err, token.ErrStale) && !errors.Is(err, token.ErrUsed)) {
+				t.Errorf("Send: %v", err)
+			}
+		})
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
-	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -20,26 +19,26 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// rogue is a server with a session of its own that sends what it likes. Its handler runs in the listener's goroutine.
+// rogue is a hostile server. Its handler runs in the listener's goroutine.
 type rogue struct {
 	t        *testing.T
 	network  *uplinktest.Network
 	listener *transport.Listener
 	client   *client.Conn
 	log      logLines
-	open     func(*transport.Conn) // what is sent at once on each connection; may be nil
-	mute     bool                  // binds are not answered
+	open     func(*transport.Conn) // called with each new session; may be nil
 
-	mu       sync.Mutex
-	conn     *transport.Conn // the newest
-	sessions int
-	binds    int
-	frames   int
-	acks     int // of worlds
-	replies  int
+	mu   sync.Mutex
+	mute bool            // requests to bind are not answered
+	conn *transport.Conn // the newest
+	got  counts
 }
 
-// newRogue starts a rogue server, whose first connections are told what open says.
+// counts counts the sessions of a rogue server, and the requests to bind and frames that it
+// received.
+type counts struct{ sessions, binds, frames int }
+
+// newRogue starts a rogue server that calls open with each new session.
 func newRogue(t *testing.T, open func(*transport.Conn)) *rogue {
 	t.Helper()
 	r := &rogue{t: t, network: newNetwork(t, 0, 1), open: open}
@@ -55,7 +54,7 @@ func newRogue(t *testing.T, open func(*transport.Conn)) *rogue {
 	return r
 }
 
-// dial connects a client, whose log is kept.
+// dial connects a client that logs to r.log.
 func (r *rogue) dial(cfg client.Config) *client.Conn {
 	r.t.Helper()
 	cfg.Logger = slog.New(slog.NewJSONHandler(&r.log, nil))
@@ -68,7 +67,7 @@ func (r *rogue) Opened(c *transport.Conn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.conn = c
-	r.sessions++
+	r.got.sessions++
 	if r.open != nil {
 		r.open(c)
 	}
@@ -84,7 +83,7 @@ func (r *rogue) Datagram(c *transport.Conn, b []byte, _ time.Time) {
 	case err != nil:
 		r.t.Errorf("the client sent %x: %v", b, err)
 	case t == control.Bind:
-		r.binds++
+		r.got.binds++
 		if r.mute {
 			return
 		}
@@ -93,23 +92,14 @@ func (r *rogue) Datagram(c *transport.Conn, b []byte, _ time.Time) {
 		a := control.BindAnswer{RPC: uint8(q.RPC), Ring: q.Ring, Prior: q.Prior}
 		out, err := a.Append(nil)
 		uplinktest.Must(r.t, err)
-		_ = c.Send(out) // the client asks again
-	case t == control.DownAck:
-		r.acks++
+		_ = c.Send(out) // the client repeats its request
 	case t == control.Frame:
-		r.frames++
+		r.got.frames++
 	}
 }
 
-func (r *rogue) Message(_ *transport.Conn, b []byte, _ time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if b[0] == byte(control.Reply) {
-		r.replies++
-	}
-}
-
-func (r *rogue) Tick(time.Time) {}
+func (r *rogue) Message(*transport.Conn, []byte, time.Time) {}
+func (r *rogue) Tick(time.Time)                             {}
 
 // link returns the newest connection.
 func (r *rogue) link() *transport.Conn {
@@ -118,10 +108,10 @@ func (r *rogue) link() *transport.Conn {
 	return r.conn
 }
 
-// datagrams sends each as a datagram. Between hundreds of them time passes.
+// datagrams sends datagrams, 200 per millisecond.
 func (r *rogue) datagrams(all ...[]byte) {
 	for i, b := range all {
-		_ = r.link().Send(b) // a client that has ended the session gets no more
+		_ = r.link().Send(b) // fails if the client has ended the session
 		if i%200 == 199 {
 			settle(ms)
 		}
@@ -129,7 +119,7 @@ func (r *rogue) datagrams(all ...[]byte) {
 	settle(100 * ms)
 }
 
-// messages sends each as a reliable message. It stops when the session is over.
+// messages sends reliable messages until the session ends.
 func (r *rogue) messages(all ...[]byte) {
 	for _, b := range all {
 		err := r.link().SendReliable(b)
@@ -144,24 +134,28 @@ func (r *rogue) messages(all ...[]byte) {
 	settle(200 * ms)
 }
 
-// offer returns an offer's message.
+// offer returns the message of an offer.
 func (r *rogue) offer(o replication.Offer) []byte {
 	b, err := o.Append(nil)
 	uplinktest.Must(r.t, err)
 	return b
 }
 
-// address returns the client's.
-func (r *rogue) address() netip.AddrPort { return r.link().RemoteAddr() }
-
-// counts returns how many sessions, requests to bind, frames, acks of worlds and answers to offers have come.
-func (r *rogue) counts() (sessions, binds, frames, acks, replies int) {
+// counts returns the counts so far.
+func (r *rogue) counts() counts {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.sessions, r.binds, r.frames, r.acks, r.replies
+	return r.got
 }
 
-// logLines keeps the lines of a log.
+// silence makes the server ignore requests to bind.
+func (r *rogue) silence() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.mute = true
+}
+
+// logLines collects the lines of a log.
 type logLines struct {
 	mu    sync.Mutex
 	lines []string
@@ -180,12 +174,12 @@ func (l *logLines) all() []string {
 	return l.lines
 }
 
-// showable reports whether a text can go to a terminal.
+// showable reports whether a text can be printed to a terminal.
 func showable(s string) bool {
 	return utf8.ValidString(s) && strings.IndexFunc(s, func(c rune) bool { return !unicode.IsPrint(c) }) < 0
 }
 
-// ackFlood is a datagram full of acks of RPC 0.
+// ackFlood returns a datagram full of copies of an ack.
 func ackFlood(a rpcdelta.Ack) []byte {
 	b := []byte{byte(control.Acks)}
 	for len(b)+16 < transport.MaxPayload {
@@ -194,7 +188,7 @@ func ackFlood(a rpcdelta.Ack) []byte {
 	return b
 }
 
-// repeated returns n times the same.
+// repeated returns n copies of b.
 func repeated(n int, b []byte) (all [][]byte) {
 	for range n {
 		all = append(all, bytes.Clone(b))

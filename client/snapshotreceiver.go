@@ -42,7 +42,7 @@ type snapshotReceiver[T any] struct {
 type newestSnapshot struct {
 	any      bool          // there is one
 	set      *snapshot.Set // a copy, unless pending is set
-	pending  *snapshot.Set // the decoder's set, valid until the call of Decode after the next one
+	pending  *snapshot.Set // the decoder's set, a baseline that stays unchanged during the next Decode
 	tick     uint64
 	tickHz   float64
 	received time.Time
@@ -156,17 +156,17 @@ func (r *snapshotReceiver[T]) want() {
 	r.newest.keep(r.typ.Schema())
 }
 
-// latest restores the newest snapshot. The first call must follow want.
-func (r *snapshotReceiver[T]) latest(out *Snapshot[T]) (ok, wanted bool) {
+// latest restores the newest snapshot. It must follow want.
+func (r *snapshotReceiver[T]) latest(out *Snapshot[T]) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := &r.newest
-	if !r.wanted || !n.any {
-		return false, r.wanted
+	if !n.any {
+		return false
 	}
 	restore(out, r.reader, n.set)
 	out.Tick, out.Time, out.Received, out.Late = n.tick, replication.TickTime(n.tick, n.tickHz), n.received, false
-	return true, true
+	return true
 }
 
 func (r *snapshotReceiver[T]) sample(now time.Time, out *interpolate.Sample[T]) bool {

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/uplink-rpc/uplink/interpolate"
@@ -49,6 +50,7 @@ func SplitID(id uint32) (object uint16, generation uint8) { return uint16(id >> 
 type SnapshotView[T any] struct {
 	view
 	receiver *snapshotReceiver[T]
+	latest   sync.Once // the first call of Latest
 }
 
 // SubscribeSnapshots subscribes to the snapshots of a world whose objects are a T. It waits for the
@@ -64,18 +66,14 @@ func SubscribeSnapshots[T any](ctx context.Context, c *Conn, name string, cfg Sn
 	if err != nil {
 		return nil, err
 	}
-	return &SnapshotView[T]{v, r}, nil
+	return &SnapshotView[T]{view: v, receiver: r}, nil
 }
 
 // Latest restores the newest snapshot into out, whose slices are reused. It returns false before the
 // first snapshot.
 func (v *SnapshotView[T]) Latest(out *Snapshot[T]) bool {
-	ok, wanted := v.receiver.latest(out)
-	if !wanted {
-		v.sub.Locked(v.receiver.want)
-		ok, _ = v.receiver.latest(out)
-	}
-	return ok
+	v.latest.Do(func() { v.sub.Locked(v.receiver.want) })
+	return v.receiver.latest(out)
 }
 
 // Sample stores in out what to show at now. It returns false before the first snapshot, and without

@@ -14,9 +14,6 @@ import (
 // DefaultAckHz is the default maximum number of acks of a world per second.
 const DefaultAckHz = 30
 
-// ReplicationStats counts the messages of a world.
-type ReplicationStats = replication.Stats
-
 // ErrNotOffered is returned if the server does not offer a world of that name in time.
 var ErrNotOffered = errors.New("client: no such world is offered")
 
@@ -34,7 +31,7 @@ func (c *Conn) subscribe(ctx context.Context, world string, r replication.Receiv
 	if !(ackHz > 0 && ackHz <= 1000) {
 		return view{}, fmt.Errorf("client: world %s: %s.AckHz is %v, want up to 1000", world, config, ackHz)
 	}
-	if err := c.usable(); err != nil {
+	if err := c.over(); err != nil {
 		return view{}, fmt.Errorf("client: world %s: %w", world, err)
 	}
 	sub, err := c.worlds.Subscribe(world, r, ackHz, time.Now())
@@ -49,20 +46,10 @@ func (c *Conn) subscribe(ctx context.Context, world string, r replication.Receiv
 	return v, nil
 }
 
-// usable returns why the connection has ended for good, or nil.
-func (c *Conn) usable() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.isClosed() {
-		return net.ErrClosed
-	}
-	return c.gone
-}
-
 // await waits for the outcome of the server's offer.
 func (v view) await(ctx context.Context, world string) error {
 	start := time.Now()
-	ctx, cancel := v.conn.withBindTimeout(ctx)
+	ctx, cancel := v.conn.cfg.withBindTimeout(ctx)
 	defer cancel()
 	select {
 	case err := <-v.sub.Outcome():

@@ -162,8 +162,8 @@ func (p *Player) bound() int {
 	return n
 }
 
-// schemaAt returns the RPC's schema at a rate. It keeps the maxRates last used ones: a hostile client
-// that declares many rates evicts those of others, which are then compiled again.
+// schemaAt returns the RPC's schema at a rate. It keeps the maxRates last used ones: a hostile
+// client that declares many rates evicts those of others, which are then compiled again.
 func (r *rpcShard) schemaAt(s *schema.Schema, hz float64) (*schema.Schema, error) {
 	if hz == s.RateHz() {
 		return s, nil
@@ -186,8 +186,8 @@ func (r *rpcShard) schemaAt(s *schema.Schema, hz float64) (*schema.Schema, error
 	return found, nil
 }
 
-// prior returns the prior with a hash, or the built-in one if the server does not have it. It is nil
-// if the codec uses none.
+// prior returns the prior with a hash, or the built-in one if the server does not have it. It is
+// nil if the codec uses none.
 func (s *Server) prior(codec rpcdelta.Codec, hash uint64) *prior.Prior {
 	if codec != rpcdelta.Adaptive {
 		return nil

@@ -29,14 +29,14 @@ type attack struct {
 	run  func(*scenario)
 	by   string // counters that must have refused or dropped some of it
 	cfg  ds.Config
-	// echoes permits more refusals than attempts: answers of the server go to those who did not ask,
-	// payloads in bundles are counted one by one, and of a path response and its copy both can be
-	// refused.
+	// echoes permits more refusals than attempts: answers of the server go to those who did not
+	// ask, payloads in bundles are counted one by one, and of a path response and its copy both can
+	// be refused.
 	echoes bool
 }
 
-// The first five attackers are off-path, those from "all datagrams of a second" on are on-path, those
-// from "false sequence numbers" on are clients with a session of their own.
+// The first five attackers are off-path, those from "all datagrams of a second" on are on-path,
+// those from "false sequence numbers" on are clients with a session of their own.
 var attacks = []attack{
 	{name: "hellos from spoofed addresses", run: spoofHellos},
 	{name: "hellos from spoofed addresses, made-up cookies", run: spoofCookies, by: "cookie"},
@@ -65,8 +65,8 @@ var attacks = []attack{
 	{name: "flood of reliable messages, for a game that polls", run: floodMessages(8000), by: "end of the session, message queue_full", echoes: true, cfg: ds.Config{Poll: true, QueueBytes: 96 << 10}},
 }
 
-// TestHostile runs each attack against players whose links lose nothing, so that each late or missing
-// frame is the attack's doing. It logs the table of docs/results.md.
+// TestHostile runs each attack against players whose links lose nothing, so that each late or
+// missing frame is the attack's doing. It logs the table of docs/results.md.
 func TestHostile(t *testing.T) {
 	link := simnet.Config{Delay: 25 * ms}
 	table := `
@@ -97,8 +97,8 @@ func TestHostile(t *testing.T) {
 	t.Log(table)
 }
 
-// TestHostileWithLoss runs the attacks that depend on datagrams of others over links with loss, jitter
-// and reordering.
+// TestHostileWithLoss runs the attacks that depend on datagrams of others over links with loss,
+// jitter and reordering.
 func TestHostileWithLoss(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the same without loss is not skipped")

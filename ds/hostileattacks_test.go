@@ -56,8 +56,8 @@ func many(n int) int {
 	return n
 }
 
-// pace calls f n times during the attack. Its steps are random, as even ones would be in step with the
-// server's limits.
+// pace calls f n times during the attack. Its steps are random, as even ones would be in step with
+// the server's limits.
 func (s *scenario) pace(n int, f func(i int)) {
 	steps := int(attackTime * 9 / 10 / ms)
 	for k := range steps {
@@ -186,8 +186,8 @@ func slowHandshakes(s *scenario) {
 	}
 }
 
-// replayTokens presents the players' tokens again, to their server and to another one, and then their
-// hellos with cookies of the attacker.
+// replayTokens presents the players' tokens again, to their server and to another one, and then
+// their hellos with cookies of the attacker.
 func replayTokens(s *scenario) {
 	second := s.listen(secondAddr, ds.Config{})
 	servers := []netip.AddrPort{hostAddr, secondAddr}
@@ -242,8 +242,8 @@ func forge(s *scenario) {
 	})
 }
 
-// forgeAnswers sends answers of a server to players. Half of the hints quote headers that the players
-// have sent.
+// forgeAnswers sends answers of a server to players. Half of the hints quote headers that the
+// players have sent.
 func forgeAnswers(s *scenario) {
 	seen := map[netip.AddrPort][3]byte{}
 	var mu sync.Mutex
@@ -283,8 +283,8 @@ type flight struct {
 	b        []byte
 }
 
-// eavesdrop calls f for each datagram of the players' sessions before it is sent, for a time, with a
-// lock.
+// eavesdrop calls f for each datagram of the players' sessions before it is sent, for a time, with
+// a lock.
 func (s *scenario) eavesdrop(d time.Duration, f func(flight)) {
 	var mu sync.Mutex
 	s.Watch(func(from, to netip.AddrPort, b []byte) {
@@ -298,8 +298,8 @@ func (s *scenario) eavesdrop(d time.Duration, f func(flight)) {
 	s.Watch(s.noteHello)
 }
 
-// sockets returns the sockets of the players and the server, to send from their addresses. It must be
-// called before eavesdrop: a network cannot be asked while it is watched.
+// sockets returns the sockets of the players and the server, to send from their addresses. It must
+// be called before eavesdrop: a network cannot be asked while it is watched.
 func (s *scenario) sockets() map[netip.AddrPort]transport.PacketConn {
 	all := map[netip.AddrPort]transport.PacketConn{hostAddr: s.Socket(hostAddr)}
 	for _, addr := range s.addrs {
@@ -337,8 +337,8 @@ func flip(s *scenario, d flight) flight {
 	return d
 }
 
-// cross sends a datagram of one player to another player's session. A long header would name the first
-// session, so it is made a short one.
+// cross sends a datagram of one player to another player's session. A long header would name the
+// first session, so it is made a short one.
 func cross(s *scenario, d flight) flight {
 	other := s.addrs[s.rng.IntN(len(s.addrs))]
 	switch {
@@ -372,8 +372,8 @@ func resend(s *scenario) {
 	settle(100 * ms)
 }
 
-// racedCopies sends a copy of each of the players' datagrams first, from another address. Forged hints
-// make the players name their sessions.
+// racedCopies sends a copy of each of the players' datagrams first, from another address. Forged
+// hints make the players name their sessions.
 func racedCopies(s *scenario) {
 	thief, server := s.from(place(0)), s.Socket(hostAddr)
 	s.eavesdrop(attackTime*9/10, func(d flight) {

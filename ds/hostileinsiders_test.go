@@ -47,8 +47,8 @@ func (s *scenario) payloads() func() []byte {
 	}
 }
 
-// serveFrames counts the attacker's delivered payloads as served, and frames above its rate limit as
-// violations.
+// serveFrames counts the attacker's delivered payloads as served, and frames above its rate limit
+// as violations.
 func (s *scenario) serveFrames() {
 	settle(200 * ms)
 	for _, r := range s.srv.Stats().RPCs {
@@ -150,8 +150,8 @@ func (s *scenario) serveBinds(r *raw, before int) {
 	}
 }
 
-// maxRequests is the number of requests to bind that the server handles during an attack: 50 a second,
-// and at once 100 and one for each of the 8 bindings.
+// maxRequests is the number of requests to bind that the server handles during an attack: 50 a
+// second, and at once 100 and one for each of the 8 bindings.
 const maxRequests = int(50*(attackTime+time.Second)/time.Second) + 100 + 8
 
 func serverMessages(s *scenario) {

@@ -20,12 +20,12 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
-	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
 // raw is a client that sends any messages within a valid session.
 type raw struct {
 	*transport.Conn
+	unheard
 	t       *testing.T
 	wait    time.Duration // until an answer has arrived
 	answers []control.BindAnswer
@@ -47,11 +47,6 @@ func dialRawAt(t *testing.T, addr string, cfg transport.Config, wait time.Durati
 	t.Cleanup(func() { uplinktest.Must(t, conn.Close()) })
 	return r
 }
-
-func (r *raw) Opened(*transport.Conn)                     {}
-func (r *raw) Closed(*transport.Conn, error)              {}
-func (r *raw) Message(*transport.Conn, []byte, time.Time) {}
-func (r *raw) Tick(time.Time)                             {}
 
 func (r *raw) Datagram(_ *transport.Conn, b []byte, _ time.Time) {
 	kind, body, err := control.Split(b)
@@ -111,11 +106,11 @@ func buttonsSchema(t *testing.T) *schema.Schema {
 	return s
 }
 
-// besides runs attack against a server of the RPCs Move and Buttons while an honest player calls Move.
-// The player must not notice.
+// besides runs attack against a server of the RPCs Move and Buttons while an honest player calls
+// Move. The player must not notice.
 func besides(t *testing.T, cfg ds.Config, attack func(*testing.T, *uplinktest.Server, *raw, *schema.Schema)) {
 	synctest.Test(t, func(t *testing.T) {
-		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+		network := perfect(t)
 		journal, buttons := uplinktest.NewJournal(t, 1), buttonsSchema(t)
 		srv := uplinktest.Serve(t, network, cfg, func(s *ds.Server) error {
 			return errors.Join(ds.Handle(s, "Move", journal.Handle), ds.HandleSchema(s, buttons, func(*ds.Player, ds.Frame[*schema.Frame]) {}))
@@ -216,8 +211,8 @@ func (r *record) count(s string) int {
 	return strings.Count(r.buf.String(), s)
 }
 
-// TestReliableViolations verifies that a reliable message that no client sends ends the session. It is
-// counted by reason and logged once, and nothing after it is handled.
+// TestReliableViolations verifies that a reliable message that no client sends ends the session. It
+// is counted by reason and logged once, and nothing after it is handled.
 func TestReliableViolations(t *testing.T) {
 	const unreliable, reliable = 3, 4 // numbers of the client's RPCs
 	const unknown, malformed, unbound = "unknown reliable message", "malformed reliable frame", "reliable frame of an RPC that is not bound"

@@ -19,10 +19,11 @@ type RPCProfile struct {
 	inspect.Profile
 }
 
-// Profile starts a new profile of each RPC, which measures one of every so many payloads on average,
-// at random within each shard; [Server.Profiles] returns it. With 0, as at the start, no payload is
-// measured, and the last profile is kept. A measured payload costs about twice as much to receive as
-// another (BenchmarkReceiveProfiled). While no payload is measured there is almost no cost.
+// Profile starts a new profile of each RPC, which measures one of every so many payloads on
+// average, at random within each shard; [Server.Profiles] returns it. With 0, as at the start, no
+// payload is measured, and the last profile is kept. A measured payload costs about twice as much
+// to receive as another (BenchmarkReceiveProfiled). While no payload is measured there is almost no
+// cost.
 func (s *Server) Profile(every int) {
 	n := uint64(min(max(every, 0), math.MaxInt32))
 	for {
@@ -69,7 +70,8 @@ type profiler struct {
 	profile *inspect.Profile
 }
 
-// decode decodes a payload, and measures some of them. The choice is random, as players send in turn.
+// decode decodes a payload, and measures some of them. The choice is random, as players send in
+// turn.
 func (s *Server) decode(b *binding, payload []byte) ([]rpcdelta.Delivery, error) {
 	profiling := s.profiling.Load()
 	run, every := profiling>>32, uint32(profiling)

@@ -30,11 +30,10 @@ func countReliable(n *uplinktest.Network) *atomic.Int64 {
 	return &count
 }
 
-// TestReliable calls a reliable RPC beside an unreliable one over a bad link.
+// TestReliable calls a reliable and an unreliable RPC over a bad link.
 func TestReliable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		up, down := symmetric(80*ms, simnet.Config{Loss: 0.2, Jitter: 10 * ms, Duplicate: 0.1, Seed: 7})
-		network := uplinktest.NewNetwork(t, up, down)
+		network := linkedBy(t, 80*ms, simnet.Config{Loss: 0.2, Jitter: 10 * ms, Duplicate: 0.1, Seed: 7})
 		segments := countReliable(network)
 		moves, fires := uplinktest.NewJournal(t, 1), uplinktest.NewJournal(t, 2)
 		srv := uplinktest.Serve(t, network, ds.Config{}, func(s *ds.Server) error {
@@ -75,21 +74,19 @@ type blob struct {
 	Data []byte `uplink:"max=8000"`
 }
 
-// TestReliableBacklog sends more than the reliable channel holds: Send says so,
-// and what it took arrives.
+// TestReliableBacklog verifies that Send returns an error if the reliable channel is full, and that
+// all accepted frames arrive.
 func TestReliableBacklog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		up, down := symmetric(40*ms, simnet.Config{Seed: 8})
 		network := uplinktest.NewNetwork(t, up, down)
 		var got []uint32
-		srv := uplinktest.Serve(t, network, ds.Config{}, func(s *ds.Server) error {
-			return ds.Handle(s, "Blob", func(_ *ds.Player, f ds.Frame[blob]) {
-				got = append(got, f.Value.N)
-				if len(f.Value.Data) != 7000 || f.Missed != 0 {
-					t.Errorf("frame %d: %d bytes, %d missed", f.Seq, len(f.Value.Data), f.Missed)
-				}
-			})
-		})
+		srv := uplinktest.Serve(t, network, ds.Config{}, handles("Blob", func(_ *ds.Player, f ds.Frame[blob]) {
+			got = append(got, f.Value.N)
+			if len(f.Value.Data) != 7000 || f.Missed != 0 {
+				t.Errorf("frame %d: %d bytes, %d missed", f.Seq, len(f.Value.Data), f.Missed)
+			}
+		}))
 		conn := uplinktest.Dial(t, network, client.Config{})
 		s, err := client.Bind[blob](t.Context(), conn, "Blob", client.BindConfig{Reliable: true})
 		uplinktest.Must(t, err)
@@ -144,22 +141,19 @@ func TestReliableBacklog(t *testing.T) {
 	})
 }
 
-// TestReliableWithSlowAcks has a server that acks rarely answer the reliable
-// channel as fast as ever, so that what is lost is sent again soon.
+// TestReliableWithSlowAcks verifies that a low ack rate does not delay retransmissions of the
+// reliable channel.
 func TestReliableWithSlowAcks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		up, down := symmetric(40*ms, simnet.Config{Loss: 0.2, Seed: 9})
-		network := uplinktest.NewNetwork(t, up, down)
+		network := linkedBy(t, 40*ms, simnet.Config{Loss: 0.2, Seed: 9})
 		journal := uplinktest.NewJournal(t, 1)
 		const hz = 30
 		var start time.Time
 		var took time.Duration // all frames together
-		uplinktest.Serve(t, network, ds.Config{AckHz: 1}, func(s *ds.Server) error {
-			return ds.Handle(s, "Fire", func(p *ds.Player, f ds.Frame[uplinktest.Move]) {
-				journal.Handle(p, f)
-				took += f.Received.Sub(start) - time.Duration(f.Seq)*time.Second/hz
-			})
-		})
+		uplinktest.Serve(t, network, ds.Config{AckHz: 1}, handles("Fire", func(p *ds.Player, f ds.Frame[uplinktest.Move]) {
+			journal.Handle(p, f)
+			took += f.Received.Sub(start) - time.Duration(f.Seq)*time.Second/hz
+		}))
 		fire := uplinktest.Bind(t, uplinktest.Dial(t, network, client.Config{}), "Fire", client.BindConfig{Reliable: true})
 		start = time.Now()
 		const frames = 600
@@ -171,17 +165,16 @@ func TestReliableWithSlowAcks(t *testing.T) {
 	})
 }
 
-// TestReliableTooLarge has a frame too large for the channel do no harm.
+// TestReliableTooLarge verifies that a frame that is too large for the channel is an error without
+// further effect.
 func TestReliableTooLarge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		type huge struct {
 			Data []byte `uplink:"max=12000"`
 		}
-		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+		network := perfect(t)
 		var got []int
-		uplinktest.Serve(t, network, ds.Config{}, func(s *ds.Server) error {
-			return ds.Handle(s, "Huge", func(_ *ds.Player, f ds.Frame[huge]) { got = append(got, len(f.Value.Data)) })
-		})
+		uplinktest.Serve(t, network, ds.Config{}, handles("Huge", func(_ *ds.Player, f ds.Frame[huge]) { got = append(got, len(f.Value.Data)) }))
 		s, err := client.Bind[huge](t.Context(), uplinktest.Dial(t, network, client.Config{}), "Huge", client.BindConfig{Reliable: true})
 		uplinktest.Must(t, err)
 		noise := bytes.Repeat([]byte{1, 2, 3, 4, 5, 6, 7}, 12000/7)
@@ -197,12 +190,12 @@ func TestReliableTooLarge(t *testing.T) {
 	})
 }
 
-// TestReliableOverflow polls too late: a reliable RPC with a gap would be a lie,
-// so the player goes, and learns why.
+// TestReliableOverflow verifies that a player is disconnected with a reason if one of its reliable
+// frames does not fit into the queue.
 func TestReliableOverflow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const queue = 8
-		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+		network := perfect(t)
 		journal := uplinktest.NewJournal(t, 1)
 		var left error
 		srv := uplinktest.Serve(t, network, ds.Config{
@@ -233,14 +226,13 @@ func TestReliableOverflow(t *testing.T) {
 	})
 }
 
-// TestHonestReliableCalls: over a link that loses, duplicates and reorders, and across restarts of the server, a client
-// with reliable and unreliable calls of the same RPC sends nothing that ends its session.
+// TestHonestReliableCalls verifies that a client with reliable and unreliable calls does not
+// violate the protocol, over a bad link and across restarts of the server.
 func TestHonestReliableCalls(t *testing.T) {
 	const seed = 21
 	t.Logf("seed %d", seed)
 	synctest.Test(t, func(t *testing.T) {
-		up, down := symmetric(80*ms, simnet.Config{Loss: 0.2, Jitter: 30 * ms, Duplicate: 0.1, Seed: seed})
-		network := uplinktest.NewNetwork(t, up, down)
+		network := linkedBy(t, 80*ms, simnet.Config{Loss: 0.2, Jitter: 30 * ms, Duplicate: 0.1, Seed: seed})
 		var log record
 		cfg := ds.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}
 		journal := uplinktest.NewJournal(t, 1)

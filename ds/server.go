@@ -51,7 +51,8 @@ func Listen(addr string, cfg Config) (*Server, error) {
 func (s *Server) Addr() netip.AddrPort { return s.ln.Addr() }
 
 // KernelDrops returns the number of datagrams that the kernel dropped because the server did not
-// read them in time. It reports false where that is not known: after Close, and everywhere but on Linux.
+// read them in time. It reports false where that is not known: after Close, and everywhere but on
+// Linux.
 func (s *Server) KernelDrops() (n uint64, ok bool) { return s.ln.KernelDrops() }
 
 // Shards returns the number of shards: Config.Shards, or 1 if the network cannot spread datagrams.
@@ -71,8 +72,8 @@ func (s *Server) Players() iter.Seq[*Player] {
 	}
 }
 
-// Serve receives until ctx is done or Close is called. Then it tells the players and returns nil. An
-// error is that of a socket.
+// Serve receives until ctx is done or Close is called. Then it tells the players and returns nil.
+// An error is that of a socket.
 func (s *Server) Serve(ctx context.Context) error {
 	if s.serving.CompareAndSwap(false, true) {
 		defer close(s.served)
@@ -95,8 +96,8 @@ func (s *Server) Close() error { return s.ln.Close() }
 // waits until each has received all reliable messages, its own reliable messages have arrived, it
 // has left, and with [Config.Poll] the game has polled all of that. Then, or when ctx is done, it
 // closes the server like [Server.Close]; in the second case it returns the error of ctx. Clients
-// leave by themselves and reconnect when a server is there again. What handlers send meanwhile may be
-// lost. Like Close, it must not be called from a handler.
+// leave by themselves and reconnect when a server is there again. What handlers send meanwhile may
+// be lost. Like Close, it must not be called from a handler.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.leaving.Store(true)
 	var cut error
@@ -112,9 +113,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 }
 
 // Poll runs the handlers of everything that arrived since the last call, in order, on the caller's
-// goroutine, and returns their number. It is for servers with [Config.Poll], and for one goroutine at
-// a time. With [Config.JitterBuffer] it is a tick: after the handlers of what arrived, those of the
-// frames run whose tick it is.
+// goroutine, and returns their number. It is for servers with [Config.Poll], and for one goroutine
+// at a time. With [Config.JitterBuffer] it is a tick: after the handlers of what arrived, those of
+// the frames run whose tick it is.
 //
 // A panic in a handler does not end Poll: see [Config.PanicHandler]. If PanicHandler itself panics,
 // or a handler calls runtime.Goexit, Poll ends, and the next call continues with the rest.

@@ -103,8 +103,8 @@ func (h *shard) Message(c *transport.Conn, b []byte, at time.Time) {
 	c.Value.(*Player).receive(b, at, true)
 }
 
-// Handled publishes the counts of a batch of datagrams. Publishing those of each datagram would cost
-// more than counting.
+// Handled publishes the counts of a batch of datagrams. Publishing those of each datagram would
+// cost more than counting.
 func (h *shard) Handled() {
 	for _, c := range h.unpublished {
 		c.publish()
@@ -135,8 +135,8 @@ func (h *shard) Tick(now time.Time) {
 	h.due = h.due[:0]
 }
 
-// ack sends the acks of all RPCs of a player, in as few datagrams as possible, and at times a report
-// on its jitter buffers.
+// ack sends the acks of all RPCs of a player, in as few datagrams as possible, and at times a
+// report on its jitter buffers.
 func (h *shard) ack(p *Player, now time.Time) {
 	for {
 		h.buf = p.appendAcks(p.appendAckHeader(h.buf[:0], now))

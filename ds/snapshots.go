@@ -9,9 +9,9 @@ import (
 // SnapshotStream is a [World] as one player receives it, as snapshots.
 type SnapshotStream[T any] struct{ playerStream }
 
-// Offer offers the world to a player as snapshots, in Config.Joined for example. It is sent once the
-// client has subscribed with client.SubscribeSnapshots and has the initial state. A repeated offer returns the
-// same stream.
+// Offer offers the world to a player as snapshots, in Config.Joined for example. It is sent once
+// the client has subscribed with client.SubscribeSnapshots and has the initial state. A repeated
+// offer returns the same stream.
 func (w *World[T]) Offer(p *Player) (*SnapshotStream[T], error) {
 	to, err := w.streamsOf(p)
 	if err != nil {
@@ -31,9 +31,10 @@ type playerStream struct {
 }
 
 // Send sends the world's newest tick to this player alone, for games that send to some players less
-// often than to others. It returns [ErrNotReady] while the client has not subscribed. A tick is sent
-// once, and of state only when the bandwidth has room for more than headers. Other errors are those
-// of the codec, such as [statesync.ErrBudget] if no object fits the bandwidth, or wrap net.ErrClosed.
+// often than to others. It returns [ErrNotReady] while the client has not subscribed. A tick is
+// sent once, and of state only when the bandwidth has room for more than headers. Other errors are
+// those of the codec, such as [statesync.ErrBudget] if no object fits the bandwidth, or wrap
+// net.ErrClosed.
 func (s playerStream) Send() error {
 	if s.world.Open() != nil {
 		return errUncommitted

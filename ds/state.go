@@ -84,7 +84,8 @@ type arrival struct {
 	extra     int  // bytes that it added to the datagram besides its own
 }
 
-// Player is one connected client. Its methods are safe for concurrent use, and from within handlers.
+// Player is one connected client. Its methods are safe for concurrent use, and from within
+// handlers.
 type Player struct {
 	server   *Server
 	shard    *shard

@@ -26,8 +26,8 @@ type StateConfig struct {
 	// MinBandwidth, if it is not 0, enables rate control: the bandwidth follows the path between
 	// MinBandwidth and Bandwidth. See [StateStream.Bandwidth].
 	MinBandwidth int
-	// InputTicks is the number of ticks for which a message repeats inputs that are not acked, up to
-	// [statesync.MaxTicks]; default [statesync.DefaultTicks].
+	// InputTicks is the number of ticks for which a message repeats inputs that are not acked, up
+	// to [statesync.MaxTicks]; default [statesync.DefaultTicks].
 	InputTicks int
 	// NoDelta disables deltas, for comparisons.
 	NoDelta bool
@@ -57,16 +57,13 @@ func checkBandwidth(bandwidth, least int) error {
 // players, and within a bandwidth the state of the objects with the highest priorities. Its methods
 // are safe for concurrent use, except Send: see [World]. Until the client has subscribed, only
 // SetViewer and SetBandwidth have an effect.
-type StateStream[T any] struct {
-	playerStream
-	state *replication.StateStream
-}
+type StateStream[T any] struct{ playerStream }
 
 // OfferState offers the world to a player as state, as [World.Offer] does as snapshots. A message
-// contains the objects that fit, not all of them. The client subscribes with client.SubscribeState and starts
-// from what its game knows: WorldConfig.Initial is not sent. A player receives a world by one codec at
-// a time. An error names the unsupported tag of T or the field of cfg. A repeated offer returns the
-// same stream with its settings.
+// contains the objects that fit, not all of them. The client subscribes with client.SubscribeState
+// and starts from what its game knows: WorldConfig.Initial is not sent. A player receives a world
+// by one codec at a time. An error names the unsupported tag of T or the field of cfg. A repeated
+// offer returns the same stream with its settings.
 func (w *World[T]) OfferState(p *Player, cfg StateConfig) (*StateStream[T], error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -80,38 +77,41 @@ func (w *World[T]) OfferState(p *Player, cfg StateConfig) (*StateStream[T], erro
 	if err != nil {
 		return nil, err
 	}
-	return &StateStream[T]{playerStream{w.world, s.Stream}, s}, nil
+	return &StateStream[T]{playerStream{w.world, s}}, nil
 }
 
 // Prioritize sets an object's priority for the next message. Priorities accumulate until the object
-// is sent. Call it for each object that may be sent, before Send. An object that never had a priority
-// is never sent. One that has none any more is sent once more by what had accumulated, and again when
-// it comes to rest if it was moving: put what a player must not know into a world of its own.
-// Priorities are finite and at least 0, else the error is a [*statesync.PriorityError].
+// is sent. Call it for each object that may be sent, before Send. An object that never had a
+// priority is never sent. One that has none any more is sent once more by what had accumulated, and
+// again when it comes to rest if it was moving: put what a player must not know into a world of its
+// own. Priorities are finite and at least 0, else the error is a [*statesync.PriorityError].
 func (s *StateStream[T]) Prioritize(id uint16, priority float64) error {
 	if !(priority >= 0) || math.IsInf(priority, 1) {
 		return fmt.Errorf("ds: world %s: %w", s.world.Name(), &statesync.PriorityError{Object: id, Priority: priority})
 	}
-	return s.state.Prioritize(id, priority)
+	return s.stream.State(func(snd *statesync.Sender) error { return snd.Prioritize(id, priority) })
 }
 
-// AddInputs adds the inputs of all players in a tick, in the game's own bytes and by ascending player:
-// what the client needs to simulate the tick. They are repeated until they are acked, for
+// AddInputs adds the inputs of all players in a tick, in the game's own bytes and by ascending
+// player: what the client needs to simulate the tick. They are repeated until they are acked, for
 // StateConfig.InputTicks ticks. Ticks ascend and are those of the world; a tick may have inputs
 // whether or not its state is sent. It is an error if the inputs are invalid.
 func (s *StateStream[T]) AddInputs(tick uint64, inputs ...statesync.Input) error {
-	return s.state.AddInputs(tick, inputs...)
+	if tick > replication.MaxTick {
+		return fmt.Errorf("ds: world %s: inputs of tick %d, want up to %d", s.world.Name(), tick, uint64(replication.MaxTick))
+	}
+	return s.stream.State(func(snd *statesync.Sender) error { return snd.AddInputs(int64(tick), inputs...) })
 }
 
 // SetViewer sets the viewer object, relative to which positions of other objects may be coded.
-func (s *StateStream[T]) SetViewer(id uint16) { s.state.SetViewer(id) }
+func (s *StateStream[T]) SetViewer(id uint16) { s.stream.SetViewer(id) }
 
 // SetBandwidth changes StateConfig.Bandwidth and MinBandwidth, from the next message on.
 func (s *StateStream[T]) SetBandwidth(bandwidth, least int) error {
 	if err := checkBandwidth(bandwidth, least); err != nil {
 		return fmt.Errorf("ds: world %s: %w", s.world.Name(), err)
 	}
-	s.state.SetBandwidth(bandwidth, least)
+	s.stream.SetBandwidth(bandwidth, least)
 	return nil
 }
 
@@ -119,6 +119,6 @@ func (s *StateStream[T]) SetBandwidth(bandwidth, least int) error {
 // StateConfig.MinBandwidth it is an estimate that starts there. While the bandwidth is used, the
 // estimate grows by half at a time, until the round-trip time rises because of a queue, more than a
 // tenth of the messages are lost, or acks are missing. Then it falls, and afterwards grows by a
-// sixteenth of the whole range per second. Loss below a tenth is ignored, as it usually comes from a
-// radio link. Acks of the client are trusted.
-func (s *StateStream[T]) Bandwidth() int { return s.state.Bandwidth() }
+// sixteenth of the whole range per second. Loss below a tenth is ignored, as it usually comes from
+// a radio link. Acks of the client are trusted.
+func (s *StateStream[T]) Bandwidth() int { return s.stream.Bandwidth() }

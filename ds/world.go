@@ -26,8 +26,8 @@ type WorldConfig[T any] struct {
 	// TickHz is the number of ticks per second, from which clients derive the world's time. Up to
 	// 1000; default 60.
 	TickHz float64
-	// SendHz is the maximum number of messages per second to each player, which clients expect and may
-	// ack. Up to TickHz, which is the default.
+	// SendHz is the maximum number of messages per second to each player, which clients expect and
+	// may ack. Up to TickHz, which is the default.
 	SendHz float64
 	// Initial puts the initial state, in ascending order of ids: the objects of a level. The first
 	// snapshots are coded against it. A client with the same client.SnapshotConfig.Initial receives
@@ -46,11 +46,11 @@ type WorldConfig[T any] struct {
 //	w.Commit()
 //	n, err := w.Send()
 //
-// Put quantizes each object once. A player to whom [World.Offer] offers the world receives snapshots,
-// each a delta from the newest one that its client acked. A player to whom [World.OfferState] offers
-// it receives the state of the objects with the highest priorities, within a bandwidth. These four
-// methods, and Send of streams, are for one goroutine at a time; all other methods are safe for
-// concurrent use.
+// Put quantizes each object once. A player to whom [World.Offer] offers the world receives
+// snapshots, each a delta from the newest one that its client acked. A player to whom
+// [World.OfferState] offers it receives the state of the objects with the highest priorities,
+// within a bandwidth. These four methods, and Send of streams, are for one goroutine at a time; all
+// other methods are safe for concurrent use.
 type World[T any] struct {
 	server *Server
 	typ    *snapshot.Type[T]
@@ -58,8 +58,8 @@ type World[T any] struct {
 }
 
 // NewWorld adds a world to a server. Its name identifies it to clients. Call it before Serve. An
-// error names the field of T that is not supported, the field of the configuration, or the object of
-// the initial state.
+// error names the field of T that is not supported, the field of the configuration, or the object
+// of the initial state.
 func NewWorld[T any](s *Server, name string, cfg WorldConfig[T]) (*World[T], error) {
 	if name == "" || len(name) > replication.MaxName {
 		return nil, fmt.Errorf("ds: a world's name has %d bytes, want 1 to %d", len(name), replication.MaxName)
@@ -80,15 +80,7 @@ func NewWorld[T any](s *Server, name string, cfg WorldConfig[T]) (*World[T], err
 	if !(cfg.SendHz > 0 && cfg.SendHz <= cfg.TickHz) {
 		return nil, fmt.Errorf("ds: world %s: WorldConfig.SendHz is %v, want more than 0, up to TickHz, %v", name, cfg.SendHz, cfg.TickHz)
 	}
-	initial, err := replication.Fill(typ, cfg.Initial)
-	if err != nil {
-		return nil, fmt.Errorf("ds: world %s: WorldConfig.Initial: %w", name, err)
-	}
-	w, err := replication.NewWorld(&replication.WorldConfig{
-		Name: name, Schema: typ.Schema(), Fields: replication.Fields(typ.Source()),
-		TickHz: cfg.TickHz, SendHz: cfg.SendHz, Initial: initial,
-		Format: func() (*replication.StateFormat, error) { return replication.StateFormatOf(typ) },
-	})
+	w, err := replication.NewWorld(typ, name, cfg.TickHz, cfg.SendHz, cfg.Initial)
 	if err != nil {
 		return nil, err
 	}
@@ -105,9 +97,9 @@ func NewWorld[T any](s *Server, name string, cfg WorldConfig[T]) (*World[T], err
 // Objects that were put without a Commit are discarded.
 func (w *World[T]) Begin(tick uint64) error { return w.world.Begin(tick) }
 
-// Put adds a copy of an object to the tick that Begin began. Ids ascend; objects that use the same id
-// one after the other differ in the generation. If a value is out of its field's range, the error
-// names the object and the field, and the object is not added.
+// Put adds a copy of an object to the tick that Begin began. Ids ascend; objects that use the same
+// id one after the other differ in the generation. If a value is out of its field's range, the
+// error names the object and the field, and the object is not added.
 func (w *World[T]) Put(id uint16, generation uint8, v *T) error {
 	set := w.world.Open()
 	if set == nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 )
 
-// TestUnlikely bounds what ends a packet from above.
+// TestUnlikely checks the upper bound of the bits that end a packet.
 func TestUnlikely(t *testing.T) {
 	for p := 24; p <= 65536-24; p++ {
 		left := 65536 - p // of 65536, that it is false

@@ -12,13 +12,13 @@ import (
 	"sync"
 )
 
-// Key is what a DS keeps to itself: an X25519 private key, which proves to clients
-// that they talk to it, and the token key, which it shares with the backend. The
-// zero value is no key. Compare keys with Equal. Several servers may have the same
-// key; a token still names the addresses that it is good for.
+// Key is the secret of a DS: an X25519 private key, which authenticates it to clients, and the
+// token key, which it shares with the backend. The zero value is no key. Compare keys with Equal.
+// Several servers may have the same key; a token is still valid only for the addresses that it
+// names.
 type Key struct {
-	// A function, nil for no key: whoever prints a struct that hides a Key may call no method of it, and would
-	// print what a field or a pointer holds. It also keeps == from compiling.
+	// A function, nil for no key: printing a struct with an unexported Key calls no method of it,
+	// and would print the contents of fields and pointers. It also prevents ==.
 	secrets func() *secrets
 }
 
@@ -49,8 +49,8 @@ func newKey(private, tokenKey [32]byte) Key {
 	return Key{func() *secrets { return s }}
 }
 
-// ParseKey reads the text that Secret gives, with or without white space around
-// it. An error wraps ErrMalformed.
+// ParseKey parses the text of Secret, with or without white space around it. Errors wrap
+// ErrMalformed.
 func ParseKey(text string) (Key, error) {
 	b, err := keyText.decode(text)
 	if err != nil {
@@ -69,8 +69,7 @@ func (k *Key) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Secret gives the key as text of one line, which ParseKey reads. It is empty for
-// the zero key.
+// Secret returns the key as a line of text for ParseKey. It is empty for the zero key.
 func (k Key) Secret() string {
 	if k.IsZero() {
 		return ""
@@ -82,8 +81,7 @@ func (k Key) Secret() string {
 // IsZero reports whether k is no key.
 func (k Key) IsZero() bool { return k.secrets == nil }
 
-// Equal reports whether two keys are the same, in a time that does not tell where
-// they differ.
+// Equal reports whether two keys are the same, in constant time.
 func (k Key) Equal(other Key) bool {
 	if k.IsZero() || other.IsZero() {
 		return k.IsZero() && other.IsZero()
@@ -92,8 +90,7 @@ func (k Key) Equal(other Key) bool {
 	return subtle.ConstantTimeCompare(a.private[:], b.private[:])&subtle.ConstantTimeCompare(a.token[:], b.token[:]) == 1
 }
 
-// Public gives the X25519 public key, by which clients know the server; zeros for
-// the zero key. It is no secret.
+// Public returns the X25519 public key of the server; zeros for the zero key. It is not secret.
 func (k Key) Public() [32]byte {
 	if k.IsZero() {
 		return [32]byte{}
@@ -101,7 +98,7 @@ func (k Key) Public() [32]byte {
 	return k.secrets().public
 }
 
-// Private gives the X25519 private key, for the handshake; zeros for the zero key.
+// Private returns the X25519 private key, for the handshake; zeros for the zero key.
 func (k Key) Private() [32]byte {
 	if k.IsZero() {
 		return [32]byte{}
@@ -109,7 +106,7 @@ func (k Key) Private() [32]byte {
 	return k.secrets().private
 }
 
-// Issuer gives the part of the key that the backend needs.
+// Issuer returns the part of the key for the backend.
 func (k Key) Issuer() IssuerKey {
 	if k.IsZero() {
 		return IssuerKey{}
@@ -130,11 +127,11 @@ func (k Key) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(k.String())) }
 // LogValue is String.
 func (k Key) LogValue() slog.Value { return slog.StringValue(k.String()) }
 
-// MarshalText gives String, so that a dump of a configuration tells no secret;
-// UnmarshalText does not read that. It is empty for the zero key.
+// MarshalText returns String, so that a dump of a configuration reveals no secret; UnmarshalText
+// does not accept it. It is empty for the zero key.
 func (k Key) MarshalText() ([]byte, error) { return nameText(k.IsZero(), k.String()), nil }
 
-// name is what is shown of a key instead of its secrets.
+// name returns the name of a key for output.
 func name(kind string, public [32]byte) string {
 	switch public {
 	case [32]byte{}:
@@ -152,8 +149,8 @@ func nameText(zero bool, name string) []byte {
 	return []byte(name)
 }
 
-// IssuerKey is what a backend needs to issue tokens for a DS: the token key and
-// the DS's public key. The zero value is no key. Compare keys with Equal.
+// IssuerKey is the secret of a backend that issues tokens for a DS: the token key and the DS's
+// public key. The zero value is no key. Compare keys with Equal.
 type IssuerKey struct {
 	secrets func() *issuerSecrets // a function for the same reasons as in Key
 }
@@ -168,8 +165,8 @@ func newIssuerKey(public, tokenKey [32]byte) IssuerKey {
 	return IssuerKey{func() *issuerSecrets { return s }}
 }
 
-// ParseIssuerKey reads the text that Secret gives, with or without white space
-// around it. An error wraps ErrMalformed.
+// ParseIssuerKey parses the text of Secret, with or without white space around it. Errors wrap
+// ErrMalformed.
 func ParseIssuerKey(text string) (IssuerKey, error) {
 	b, err := issuerKeyText.decode(text)
 	if err != nil {
@@ -188,8 +185,7 @@ func (k *IssuerKey) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Secret gives the key as text of one line, which ParseIssuerKey reads. It is
-// empty for the zero key.
+// Secret returns the key as a line of text for ParseIssuerKey. It is empty for the zero key.
 func (k IssuerKey) Secret() string {
 	if k.IsZero() {
 		return ""
@@ -201,8 +197,7 @@ func (k IssuerKey) Secret() string {
 // IsZero reports whether k is no key.
 func (k IssuerKey) IsZero() bool { return k.secrets == nil }
 
-// Equal reports whether two keys are the same, in a time that does not tell where
-// they differ.
+// Equal reports whether two keys are the same, in constant time.
 func (k IssuerKey) Equal(other IssuerKey) bool {
 	if k.IsZero() || other.IsZero() {
 		return k.IsZero() && other.IsZero()
@@ -211,7 +206,7 @@ func (k IssuerKey) Equal(other IssuerKey) bool {
 	return a.public == b.public && subtle.ConstantTimeCompare(a.token[:], b.token[:]) == 1
 }
 
-// Public gives the DS's X25519 public key; zeros for the zero key.
+// Public returns the DS's X25519 public key; zeros for the zero key.
 func (k IssuerKey) Public() [32]byte {
 	if k.IsZero() {
 		return [32]byte{}
@@ -231,13 +226,12 @@ func (k IssuerKey) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(k.String(
 // LogValue is String.
 func (k IssuerKey) LogValue() slog.Value { return slog.StringValue(k.String()) }
 
-// MarshalText gives String, so that a dump of a configuration tells no secret;
-// UnmarshalText does not read that. It is empty for the zero key.
+// MarshalText returns String, so that a dump of a configuration reveals no secret; UnmarshalText
+// does not accept it. It is empty for the zero key.
 func (k IssuerKey) MarshalText() ([]byte, error) { return nameText(k.IsZero(), k.String()), nil }
 
-// Development gives a key that everybody has, since it is published here. Both
-// ends use it on loopback addresses if nothing is configured; a listener takes it
-// there alone. A key that is Equal to it protects nothing.
+// Development returns a published key. Both ends use it on loopback addresses if no key is
+// configured; a listener accepts it only there. It protects nothing.
 func Development() Key { return development() }
 
 var development = sync.OnceValue(func() Key {

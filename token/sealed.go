@@ -10,8 +10,8 @@ import (
 	"golang.org/x/crypto/chacha20poly1305"
 )
 
-// ErrMalformed says that a text or sealed bytes are not what they should be; what
-// wraps it says where. The input itself is never part of an error's text.
+// ErrMalformed means that a text or encrypted bytes are invalid; the error that wraps it describes
+// where. Errors never contain the input itself.
 var ErrMalformed = errors.New("token: malformed")
 
 // ErrNoKey means that a key is required, and none was given.
@@ -41,24 +41,24 @@ func malformed(format string, args ...any) error {
 }
 
 const (
-	// version is the first byte of what is sealed, and bound to it.
+	// version is the first byte of the sealed part, and authenticated with it.
 	version = 1
 
 	nonceLen  = chacha20poly1305.NonceSizeX
 	sealedMin = 1 + nonceLen + chacha20poly1305.Overhead
 	minSealed = sealedMin + minClaims
 
-	// MaxSealed is the most bytes that the sealed part of a token has.
+	// MaxSealed is the maximum size of the sealed part of a token in bytes.
 	MaxSealed = sealedMin + maxClaims
 )
 
-// ID names a token: no other has it. It is no secret.
+// ID identifies a token. It is not secret.
 type ID [16]byte
 
-// String gives 32 hexadecimal digits.
+// String returns 32 hexadecimal digits.
 func (id ID) String() string { return hex.EncodeToString(id[:]) }
 
-// seal seals claims, which were checked, under the nonce: version, nonce, ciphertext, tag.
+// seal encrypts valid claims with the nonce: version, nonce, ciphertext, tag.
 func seal(k IssuerKey, c *Claims, nonce *[nonceLen]byte) []byte {
 	plain := c.append(make([]byte, 0, maxClaims))
 	b := make([]byte, 0, sealedMin+len(plain))
@@ -67,11 +67,10 @@ func seal(k IssuerKey, c *Claims, nonce *[nonceLen]byte) []byte {
 	return newAEAD(&s.token).Seal(b, nonce[:], plain, associated(&s.public))
 }
 
-// Open opens what Token.Sealed gives, as it came from a client: at most MaxSealed
-// bytes, which are not changed. It gives the claims, which keep all limits of
-// Claims, and the token's ID, for a table of those that were used. An error is
-// ErrWrongKey or wraps ErrMalformed; for the zero key it is ErrNoKey. Whether the
-// claims hold now and here is for the caller to check.
+// Open decrypts the sealed part of a token, as received from a client. It does not modify its
+// input. It returns the claims, which are within all limits of Claims, and the token's ID. The
+// error is ErrWrongKey or wraps ErrMalformed; for the zero key it is ErrNoKey. The caller has to
+// check the time and the server address.
 func (k Key) Open(sealed []byte) (Claims, ID, error) {
 	switch {
 	case k.IsZero():
@@ -94,8 +93,7 @@ func (k Key) Open(sealed []byte) (Claims, ID, error) {
 	return c, ID(nonce[:len(ID{})]), nil
 }
 
-// associated is what is authenticated beside the claims: that this is a token, its version, and the server that the
-// client is going to trust for it.
+// associated returns the associated data: a label, the version, and the server's public key.
 func associated(public *[32]byte) []byte {
 	return slices.Concat([]byte("uplink token"), []byte{version}, public[:])
 }

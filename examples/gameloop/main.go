@@ -1,6 +1,6 @@
-// Gameloop: a dedicated server with a tick of its own. Frames arrive at 60 Hz
-// from several clients; the game takes them at 30 Hz with Poll, on its own
-// goroutine, so that its state needs no locks.
+// Gameloop: a dedicated server with its own game loop. Frames arrive at 60 Hz from several clients.
+// The game loop handles them at 30 Hz with Poll, on its goroutine, so the game's state needs no
+// locks.
 package main
 
 import (
@@ -14,18 +14,14 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// ServerMove is what a client tells the server each frame.
+// ServerMove has the arguments of the RPC.
 type ServerMove struct {
-	Wish    schema.Vec2  `uplink:"resolution=0.01,min=-1,max=1"` // where to go
+	Wish    schema.Vec2  `uplink:"resolution=0.01,min=-1,max=1"` // wanted direction
 	Aim     schema.Angle `uplink:"bits=12"`
 	Buttons uint8
 }
 
-// world is the game's state. Only the game loop touches it.
-type world struct {
-	avatars map[*ds.Player]*avatar
-}
-
+// avatar is the state of a player. Only the game loop uses it.
 type avatar struct {
 	position schema.Vec2
 	last     ServerMove
@@ -39,21 +35,23 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	w := world{avatars: map[*ds.Player]*avatar{}}
+	avatars := map[*ds.Player]*avatar{}
 	srv, err := ds.Listen("127.0.0.1:0", ds.Config{
 		Poll:   true, // handlers, Joined and Left run in Poll
-		Joined: func(p *ds.Player) { w.avatars[p] = &avatar{} },
-		Left:   func(p *ds.Player, _ error) { delete(w.avatars, p) },
+		Joined: func(p *ds.Player) { avatars[p] = &avatar{} },
+		Left:   func(p *ds.Player, _ error) { delete(avatars, p) },
 	})
 	if err != nil {
 		return err
 	}
 	defer srv.Close()
 	err = ds.Handle(srv, "ServerMove", func(p *ds.Player, f ds.Frame[ServerMove]) {
-		a := w.avatars[p]
+		a := avatars[p]
+		const step = 5.0 / 60                // meters per frame
+		frames := step * float64(1+f.Missed) // a missed frame was most likely like the next one
+		a.position.X += f.Value.Wish.X * frames
+		a.position.Y += f.Value.Wish.Y * frames
 		a.moves++
-		// A lost frame most likely said what the next one says.
-		a.walk(f.Value.Wish, 1+f.Missed)
 		a.last = f.Value
 	})
 	if err != nil {
@@ -72,23 +70,17 @@ func run(ctx context.Context) error {
 		<-tick.C
 		handled := srv.Poll()
 		if n%20 == 19 {
-			fmt.Printf("tick %d: %d players, %d calls since the last tick\n", n, len(w.avatars), handled)
+			fmt.Printf("tick %d: %d players, %d calls since the last tick\n", n, len(avatars), handled)
 		}
 	}
-	for p, a := range w.avatars {
-		fmt.Printf("player %016x: at %.2f after %d moves, aims at %.0f°, round trip %v\n",
+	for p, a := range avatars {
+		fmt.Printf("player %016x: at %.2f after %d moves, aim %.0f°, RTT %v\n",
 			p.ID(), a.position, a.moves, a.last.Aim, p.RTT().Round(time.Microsecond))
 	}
 	return nil
 }
 
-func (a *avatar) walk(wish schema.Vec2, frames uint64) {
-	const step = 5.0 / 60 // meters a frame
-	a.position.X += wish.X * step * float64(frames)
-	a.position.Y += wish.Y * step * float64(frames)
-}
-
-// startClient plays until the process ends.
+// startClient starts a client that plays until the process ends.
 func startClient(ctx context.Context, addr string, number int) error {
 	conn, err := client.Dial(ctx, addr, client.Config{})
 	if err != nil {

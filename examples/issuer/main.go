@@ -1,24 +1,21 @@
-// Issuer: a whole login. A game's backend hands connect tokens to players who are
-// logged in, a client plays with one, and the dedicated server knows by it who
-// plays.
+// Issuer: a complete login. The game's backend issues connect tokens to players who are logged in.
+// A client connects with its token, which tells the dedicated server who the player is.
 //
-// The client asks the backend where and with what to play, over HTTPS and with
-// whatever proves its login there:
+// The client requests a server and a token from the backend over HTTPS, with its login session:
 //
 //	POST /token
 //	Authorization: Bearer SESSION
 //
 //	{"server": "203.0.113.7:7777", "token": "uplink-token-1...."}
 //
-// and dials at once. The token names the servers, holds the key by which the client
-// knows them, and lives a minute: it is for one session, and the next one needs
-// another, so the client asks again to reconnect (client.Config.Renew). It never has a
-// key of its own.
+// and dials at once. The token names the servers, contains the key that authenticates them, and
+// expires after a minute. It is valid for one session; to reconnect, the client requests another
+// one (client.Config.Renew). The client has no key of its own.
 //
-// Here all three are one program, on loopback, with a key that is made on the spot. In
-// earnest "uplink keygen -o ds.key" makes both halves: the servers read ds.key with
-// token.ParseKey, the backend ds.key.issuer with token.ParseIssuerKey, from a file or
-// a secret store. The clocks of backend and servers should agree to a few seconds.
+// Here all three are one program on loopback with a new key. In production, "uplink keygen -o
+// ds.key" creates the keys: the servers parse ds.key with token.ParseKey, the backend ds.key.issuer
+// with token.ParseIssuerKey, from a file or a secret store. The clocks of backend and servers
+// should agree within a few seconds.
 package main
 
 import (
@@ -39,7 +36,7 @@ import (
 	"github.com/uplink-rpc/uplink/token"
 )
 
-// ServerMove is what the client tells the server each frame.
+// ServerMove has the arguments of the RPC.
 type ServerMove struct {
 	Location schema.Vec3 `uplink:"resolution=0.1"` // cm
 	Buttons  uint16
@@ -48,8 +45,8 @@ type ServerMove struct {
 // issuer is the part of the backend that issues tokens.
 type issuer struct {
 	key     token.IssuerKey
-	server  netip.AddrPort    // the one that has room
-	players map[string]player // by session; a database in earnest
+	server  netip.AddrPort    // a server with free slots
+	players map[string]player // by session; in production a database
 }
 
 type player struct {
@@ -57,7 +54,7 @@ type player struct {
 	team string
 }
 
-// answer is what a client gets. Its token is text in JSON.
+// answer is the answer to a client. In JSON its token is text.
 type answer struct {
 	Server netip.AddrPort `json:"server"`
 	Token  token.Token    `json:"token"`
@@ -82,11 +79,11 @@ func (i *issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store") // whoever has it can play as this player
+	w.Header().Set("Cache-Control", "no-store") // with the token, anyone can play as this player
 	json.NewEncoder(w).Encode(answer{i.server, t})
 }
 
-// fetch asks the backend, as the client does.
+// fetch requests a token from the backend.
 func fetch(ctx context.Context, url, session string) (a answer, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/token", nil)
 	if err != nil {
@@ -105,14 +102,14 @@ func fetch(ctx context.Context, url, session string) (a answer, err error) {
 	return a, err
 }
 
-// listen is the dedicated server. Who a player is, is what the backend says.
+// listen starts the dedicated server. It knows players by the claims of their tokens.
 func listen(key token.Key) (*ds.Server, error) {
 	srv, err := ds.Listen("127.0.0.1:0", ds.Config{
 		Key: key,
 		Joined: func(p *ds.Player) {
 			fmt.Printf("server: client %d joins with %q\n", p.ClientID(), p.UserData())
 			if team, ok := strings.CutPrefix(string(p.UserData()), "team="); !ok || team == "" {
-				p.Kick("players of a team only")
+				p.Kick("players without a team are not admitted")
 			}
 		},
 	})
@@ -126,7 +123,7 @@ func listen(key token.Key) (*ds.Server, error) {
 	})
 }
 
-// play is the client of a player who is logged in.
+// play runs the client of a player.
 func play(ctx context.Context, url, session string) error {
 	a, err := fetch(ctx, url, session)
 	if err != nil {
@@ -154,7 +151,7 @@ func play(ctx context.Context, url, session string) error {
 		time.Sleep(time.Second / 60)
 	}
 	_, err = client.Dial(ctx, a.Server.String(), client.Config{Token: a.Token})
-	fmt.Println("the same token again:", errors.Is(err, token.ErrUsed))
+	fmt.Println("the same token again is refused:", errors.Is(err, token.ErrUsed))
 	return nil
 }
 
@@ -191,6 +188,6 @@ func run(ctx context.Context) error {
 	go backend.Serve(ln)
 	url := "http://" + ln.Addr().String()
 
-	fmt.Println("a stranger gets", play(ctx, url, "nobody's session"))
+	fmt.Println("without a login:", play(ctx, url, "nobody's session"))
 	return play(ctx, url, "ada's session")
 }

@@ -1,6 +1,6 @@
-// Jitterbuffer: a dedicated server that takes exactly one call of each player a tick, though the way there takes
-// between 20 and 100 ms and loses one datagram in fifty. Calls wait in a jitter buffer until their tick, and the
-// clients' clocks follow what the server tells of it.
+// Jitterbuffer: a dedicated server that handles exactly one call per player and tick, although the
+// network has jitter and loses 2 % of all datagrams. Calls wait in a jitter buffer until their
+// tick, and the clients' clocks follow the server's reports about it.
 package main
 
 import (
@@ -16,9 +16,9 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// ServerMove is what a client tells the server each tick.
+// ServerMove has the arguments of the RPC.
 type ServerMove struct {
-	Wish    schema.Vec2 `uplink:"resolution=0.01,min=-1,max=1"` // where to go
+	Wish    schema.Vec2 `uplink:"resolution=0.01,min=-1,max=1"` // wanted direction
 	Buttons uint8
 }
 
@@ -27,7 +27,7 @@ const (
 	seconds = 4
 )
 
-// avatar is a player in the world.
+// avatar is the state of a player.
 type avatar struct {
 	position        schema.Vec2
 	moved, repeated int
@@ -43,7 +43,7 @@ func run(ctx context.Context) error {
 	world := map[*ds.Player]*avatar{}
 	srv, err := ds.Listen("127.0.0.1:0", ds.Config{
 		Poll: true,
-		// A tick whose call is missing has the last one again, three times in a row at most.
+		// A missing call is replaced by a repetition of the last one, at most three times in a row.
 		JitterBuffer: &ds.JitterBuffer{Repeat: 3},
 		Joined:       func(p *ds.Player) { world[p] = &avatar{} },
 	})
@@ -58,7 +58,7 @@ func run(ctx context.Context) error {
 		} else {
 			a.moved++
 		}
-		const step = 5.0 / 60 // meters a tick
+		const step = 5.0 / 60 // meters per tick
 		a.position.X += f.Value.Wish.X * step
 		a.position.Y += f.Value.Wish.Y * step
 	})
@@ -73,17 +73,17 @@ func run(ctx context.Context) error {
 	next := time.Now()
 	for n := range 60 * seconds {
 		next = next.Add(tick)
-		time.Sleep(time.Until(next)) // if it is late, the ticks that it missed follow at once
-		srv.Poll()                   // one call of each player
+		time.Sleep(time.Until(next)) // after a delay, the missed ticks follow at once
+		srv.Poll()                   // handles one call of each player
 		if n%60 != 59 {
 			continue
 		}
 		st := srv.Stats().RPCs[0].Buffer
-		fmt.Printf("second %d: calls come %.0f ms early, should %.0f ms; %d calls taken, %d ticks without one, %d repeated\n",
+		fmt.Printf("second %d: slack %.0f ms, target %.0f ms; %d calls released, %d missing ticks, %d repetitions\n",
 			n/60+1, ms(st.Slack), ms(st.Target), st.Released, st.Missing, st.Repeated)
 	}
 	for p, a := range world {
-		fmt.Printf("player %016x: at %.2f after %d calls and %d repetitions, round trip %v\n",
+		fmt.Printf("player %016x: at %.2f after %d calls and %d repetitions, RTT %v\n",
 			p.ID(), a.position, a.moved, a.repeated, p.RTT().Round(time.Millisecond))
 	}
 	return nil
@@ -91,7 +91,7 @@ func run(ctx context.Context) error {
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// play is a client, which plays until the process ends.
+// play runs a client until the process ends.
 func play(ctx context.Context, addr string, number uint64) error {
 	link := simnet.Config{Delay: 20 * time.Millisecond, Jitter: 10 * time.Millisecond, Loss: 0.02, Seed: number}
 	network, err := simnet.WrapNetwork(transport.UDP(), link, link)
@@ -110,7 +110,7 @@ func play(ctx context.Context, addr string, number uint64) error {
 		if err := move.Send(&ServerMove{Wish: schema.Vec2{X: float64(number) / 2, Y: 1}}); err != nil {
 			return err
 		}
-		// The whole of the client's part: its ticks are a little shorter or longer, as the server needs them.
+		// The client makes its ticks slightly shorter or longer, as the server needs them.
 		next = next.Add(move.Pace().Interval(tick))
 		time.Sleep(time.Until(next))
 	}

@@ -1,5 +1,5 @@
-// Metrics: a dedicated server and a client in a registry of the game's own,
-// served where the game serves its other metrics.
+// Metrics: a dedicated server and a client in the game's Prometheus registry, served together with
+// the game's other metrics.
 package main
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// ServerMove is what the client tells the server each frame.
+// ServerMove has the arguments of the RPC.
 type ServerMove struct {
 	Location schema.Vec3 `uplink:"resolution=0.1"`
 	Buttons  uint16
@@ -49,7 +49,7 @@ func run(ctx context.Context) error {
 	}
 	defer conn.Close()
 
-	registry := prometheus.NewRegistry() // or the one that the game has
+	registry := prometheus.NewRegistry() // or the game's own
 	registry.MustRegister(metrics.NewServer(srv), metrics.NewClient(conn))
 	web := httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	defer web.Close()
@@ -67,7 +67,7 @@ func run(ctx context.Context) error {
 	return show(web.URL, "uplink_client_frame", "uplink_ds_frames_total", "uplink_ds_players")
 }
 
-// show prints the lines of a metrics page that start with one of the names.
+// show prints the lines of a metrics page that start with one of the prefixes.
 func show(url string, names ...string) error {
 	resp, err := http.Get(url)
 	if err != nil {

@@ -1,10 +1,8 @@
-// Owntransport: Encoder and Decoder alone, over a connection that the game has
-// already. Here that is a bare UDP socket pair which loses a tenth of what is
-// sent. Payloads go up, acks come down, and both may be lost.
+// Owntransport: Encoder and Decoder over the game's own transport, here a pair of UDP sockets where
+// 10 % of all payloads and acks are lost.
 //
-// Whatever carries payloads has to drop one that arrives after more than 64
-// newer ones; packet numbers do that, and most transports have them. Loopback
-// keeps the order, so this one needs none.
+// A transport must drop a payload that arrives after more than 64 newer ones, for example by packet
+// numbers. Loopback keeps the order, so this example needs none.
 package main
 
 import (
@@ -20,7 +18,7 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// Move is the RPC's arguments.
+// Move has the arguments of the RPC.
 type Move struct {
 	Location schema.Vec3    `uplink:"resolution=0.1"`
 	View     schema.Rotator `uplink:"bits=16"`
@@ -83,7 +81,7 @@ func run() error {
 			return err
 		}
 
-		// The server: receive, decode, use, and say what it has.
+		// The server: receive, decode, handle, acknowledge.
 		n, from, err := server.ReadFromUDPAddrPort(buf)
 		if err != nil {
 			return err
@@ -101,13 +99,13 @@ func run() error {
 			missed += f.Missed
 		}
 		if i%3 != 0 || lossy.Float64() < 0.1 {
-			continue // acks 20 times a second, some of them lost
+			continue // 20 acks per second, of which some are lost
 		}
 		if _, err := server.WriteToUDPAddrPort(dec.AppendAck(buf[:0]), from); err != nil {
 			return err
 		}
 
-		// The client: take the ack.
+		// The client: apply the ack.
 		if err := conn.SetReadDeadline(time.Now().Add(time.Second)); err != nil {
 			return err
 		}
@@ -123,7 +121,7 @@ func run() error {
 		}
 	}
 	n := float64(stats.Frames())
-	fmt.Printf("%d frames sent, %d delivered, %d missed; %.0f bits each in full, %.0f as sent\n",
+	fmt.Printf("%d frames sent, %d delivered, %d missed; %.0f bits each as full frames, %.0f as sent\n",
 		stats.Frames(), delivered, missed, float64(stats.FullBits)/n, float64(stats.HeaderBits+stats.PayloadBits)/n)
 	return nil
 }

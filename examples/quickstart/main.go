@@ -1,7 +1,6 @@
-// Quickstart: one client, one dedicated server, one RPC. The client calls it 60
-// times a second for a second, each call as the difference from one that the
-// server is known to have. On loopback nothing has to be set up: datagrams are sealed
-// with a key that everybody has. Example issuer has keys and tokens of its own.
+// Quickstart: one client, one dedicated server, one RPC. The client calls it 60 times in one
+// second; each call is coded as a delta from one that the server has acknowledged. On loopback no
+// keys are needed; see example issuer for keys and tokens.
 package main
 
 import (
@@ -16,7 +15,7 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// ServerMove is what the client tells the server each frame.
+// ServerMove has the arguments of the RPC.
 type ServerMove struct {
 	Location schema.Vec3    `uplink:"resolution=0.1"` // cm
 	Rotation schema.Rotator `uplink:"bits=16"`        // degrees
@@ -38,7 +37,7 @@ func run(ctx context.Context) error {
 	defer srv.Close()
 	err = ds.Handle(srv, "ServerMove", func(_ *ds.Player, f ds.Frame[ServerMove]) {
 		if f.Seq%20 == 0 {
-			fmt.Printf("frame %2d: at %.1f, facing %.2f, %d missed\n", f.Seq, f.Value.Location, f.Value.Rotation, f.Missed)
+			fmt.Printf("frame %2d: at %.1f, rotation %.2f, %d missed\n", f.Seq, f.Value.Location, f.Value.Rotation, f.Missed)
 		}
 	})
 	if err != nil {
@@ -71,6 +70,6 @@ func run(ctx context.Context) error {
 	}
 	s := move.Stats()
 	n := float64(s.Frames())
-	fmt.Printf("%.0f calls: %.0f bits each in full, %.0f as sent\n", n, float64(s.FullBits)/n, float64(s.HeaderBits+s.PayloadBits)/n)
+	fmt.Printf("%.0f calls: %.0f bits each as full frames, %.0f as sent\n", n, float64(s.FullBits)/n, float64(s.HeaderBits+s.PayloadBits)/n)
 	return nil
 }

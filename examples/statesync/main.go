@@ -1,7 +1,8 @@
-// Statesync: a dedicated server and a client both simulate 300 balls; a player's input kicks those near it. The server sends
-// the client the input, and within 64 kbit/s the state of the balls that matter most, over a network that loses 5 % of all
-// packets. The client simulates on from that, and hides from the eye that it was put right. At the end it prints what
-// that took, and how far from the truth the balls were.
+// Statesync: a dedicated server and a client both simulate 300 balls, and a player's input kicks
+// the balls near a point. The server sends the client the input and, within 64 kbit/s, the state of
+// the most important balls, over a network that loses 5 % of all packets. The client simulates on
+// from that state and smooths out its corrections. At the end the program prints the traffic and
+// the corrections.
 package main
 
 import (
@@ -23,38 +24,38 @@ const (
 	balls     = 300
 	tickHz    = 60
 	seconds   = 8
-	bandwidth = 64_000 // bits a second
-	delay     = 3      // ticks that the client stays behind the newest that came, so that what is late is there
+	bandwidth = 64_000 // bits/s
+	delay     = 3      // ticks that the client stays behind the newest update, so that late ones are in time
 )
 
-// Ball is an object of the world. The tags say how exactly its fields are sent, which one moves which other, and which says
-// that it rests: both ends know by them.
+// Ball is an object of the world. The tags define the resolution of its fields, the field that
+// moves another one, and the field that says that the ball is at rest.
 type Ball struct {
 	Position schema.Vec3 `uplink:"resolution=0.001,min=-64,max=64,velocity=Velocity"`
 	Velocity schema.Vec3 `uplink:"resolution=0.01,min=-40,max=40"`
 	Resting  bool        `statesync:"rest"`
 }
 
-// world is a simulation of balls: the same at both ends.
-type world struct {
+// simulation is the same at both ends.
+type simulation struct {
 	balls [balls]Ball
 	round *statesync.Quantizer[Ball]
 }
 
-func newWorld() (*world, error) {
+func newSimulation() (*simulation, error) {
 	round, err := statesync.NewQuantizer[Ball]("Ball", tickHz)
-	w := &world{round: round}
-	for i := range w.balls {
-		w.balls[i] = Ball{Position: schema.Vec3{X: 3 * float64(i%20), Y: 3 * float64(i/20)}, Resting: true}
+	s := &simulation{round: round}
+	for i := range s.balls {
+		s.balls[i] = Ball{Position: schema.Vec3{X: 3 * float64(i%20), Y: 3 * float64(i/20)}, Resting: true}
 	}
-	return w, err
+	return s, err
 }
 
-// step is one tick. kick, if it is not 0, kicks the balls around ball kick-1. Rounding first has both ends go on from
-// the same values.
-func (w *world) step(kick byte) error {
-	for i := range w.balls {
-		b := &w.balls[i]
+// step simulates one tick. If kick is not 0, it kicks the balls near ball 7*(kick-1). Rounding
+// makes both ends continue from the same values.
+func (s *simulation) step(kick byte) error {
+	for i := range s.balls {
+		b := &s.balls[i]
 		if kick != 0 {
 			center := 7 * int(kick-1) % balls
 			if dx, dy := i%20-center%20, i/20-center/20; dx*dx+dy*dy <= 4 {
@@ -64,27 +65,24 @@ func (w *world) step(kick byte) error {
 		if b.Resting {
 			continue
 		}
-		if err := w.round.Round(b); err != nil {
+		if err := s.round.Round(b); err != nil {
 			return err
 		}
 		p, v := &b.Position, &b.Velocity
 		v.Z -= 9.81 / tickHz
-		p.X, p.Y, p.Z = wall(p.X+v.X/tickHz), wall(p.Y+v.Y/tickHz), p.Z+v.Z/tickHz
+		p.X, p.Y, p.Z = min(max(p.X+v.X/tickHz, -60), 60), min(max(p.Y+v.Y/tickHz, -60), 60), p.Z+v.Z/tickHz
 		if p.Z < 0 {
 			p.Z, v.X, v.Y, v.Z = 0, 0.8*v.X, 0.8*v.Y, -0.6*v.Z
 			if math.Abs(v.Z) < 0.5 {
 				*v, b.Resting = schema.Vec3{}, true
 			}
 		}
-		if err := w.round.Round(b); err != nil {
+		if err := s.round.Round(b); err != nil {
 			return err
 		}
 	}
 	return nil
 }
-
-// wall keeps a coordinate within the world.
-func wall(x float64) float64 { return min(max(x, -60), 60) }
 
 func main() {
 	if err := run(context.Background()); err != nil {
@@ -99,8 +97,8 @@ func run(ctx context.Context) error {
 		return err
 	}
 
-	// The server offers its world, as state, to each player who joins.
-	g := &game{truth: map[uint64][balls]Ball{}}
+	// The server offers its world to each player who joins.
+	g := &game{}
 	srv, err := ds.Listen("127.0.0.1:7777", ds.Config{Network: network, Joined: g.join})
 	if err != nil {
 		return err
@@ -110,9 +108,9 @@ func run(ctx context.Context) error {
 		return err
 	}
 	go srv.Serve(ctx)
-	go g.run()
+	go func() { log.Fatal(g.run()) }()
 
-	// The client takes part.
+	// The client subscribes to the world.
 	conn, err := client.Dial(ctx, "127.0.0.1:7777", client.Config{Network: network})
 	if err != nil {
 		return err
@@ -122,36 +120,35 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p, err := newPlayer(g)
+	sim, err := newSimulation()
 	if err != nil {
 		return err
 	}
-	begin := time.Now()
-	before := g.world.Stats()
+	p := &player{simulation: sim, kicks: map[uint64]byte{}, states: map[uint64][]client.StateObject[Ball]{}}
+	start, before := time.Now(), g.world.Stats()
 	for now := range time.Tick(time.Second / tickHz) {
-		if now.Sub(begin) > seconds*time.Second {
+		if now.Sub(start) > seconds*time.Second {
 			break
 		}
-		view.Poll(p.take)
+		view.Poll(p.update)
 		if err := p.frame(); err != nil {
 			return err
 		}
 	}
 	s, c := g.world.Stats(), view.Stats()
-	bits, took := 8*float64(s.WireBytes()-before.WireBytes()), time.Since(begin).Seconds()
-	fmt.Printf("%d messages sent, %d came: %.1f of %d kbit/s with all headers\n", s.Messages, c.Messages, bits/took/1000, bandwidth/1000)
-	fmt.Printf("%.0f objects updated a second, of %d\n", float64(c.Updates)/took, balls)
-	fmt.Printf("simulated %.1f cm from the server's world in the mean, drawn %.1f cm, at worst %.0f cm\n", 100*p.off/p.n, 100*p.drawn/p.n, 100*p.worst)
+	bits, elapsed := 8*float64(s.WireBytes()-before.WireBytes()), time.Since(start).Seconds()
+	fmt.Printf("%d messages sent, %d received: %.1f of %d kbit/s with all headers\n", s.Messages, c.Messages, bits/elapsed/1000, bandwidth/1000)
+	fmt.Printf("%.0f updates per second of %d objects\n", float64(c.Updates)/elapsed, balls)
+	fmt.Printf("mean correction %.1f cm, largest %.0f cm\n", 100*p.sum/float64(c.Updates), 100*p.largest)
 	return nil
 }
 
-// game is the server's.
+// game is the server's part.
 type game struct {
 	world *ds.World[Ball]
 
 	mu      sync.Mutex
 	streams []*ds.StateStream[Ball]
-	truth   map[uint64][balls]Ball // of each tick, to compare with
 }
 
 func (g *game) join(p *ds.Player) {
@@ -165,40 +162,39 @@ func (g *game) join(p *ds.Player) {
 	g.streams = append(g.streams, s)
 }
 
-// run ticks for ever.
-func (g *game) run() {
-	w, err := newWorld()
+func (g *game) run() error {
+	sim, err := newSimulation()
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
 	tick := uint64(0)
 	for range time.Tick(time.Second / tickHz) {
 		tick++
 		kick := byte(0)
-		if tick%20 == 0 { // what the player would have sent by an RPC
+		if tick%20 == 0 { // in a game, the player sends this by an RPC
 			kick = byte(1 + tick/20%200)
 		}
-		if err := w.step(kick); err != nil {
-			log.Fatal(err)
+		if err := sim.step(kick); err != nil {
+			return err
 		}
-		if err := g.send(tick, kick, w); err != nil {
-			log.Fatal(err)
+		if err := g.send(tick, kick, &sim.balls); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
-func (g *game) send(tick uint64, kick byte, w *world) error {
+func (g *game) send(tick uint64, kick byte, state *[balls]Ball) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.truth[tick] = w.balls
 	for _, s := range g.streams {
 		if err := s.AddInputs(tick, statesync.Input{Data: []byte{kick}}); err != nil {
 			return err
 		}
-		for i := range w.balls {
-			priority := 1.0 // those that rest, too, lest one is missed for ever
-			if !w.balls[i].Resting {
-				priority = 100
+		for i := range state {
+			priority := 100.0
+			if state[i].Resting {
+				priority = 1 // not 0: the client may have missed that it came to rest
 			}
 			if err := s.Prioritize(uint16(i), priority); err != nil {
 				return err
@@ -208,8 +204,8 @@ func (g *game) send(tick uint64, kick byte, w *world) error {
 	if err := g.world.Begin(tick); err != nil {
 		return err
 	}
-	for i := range w.balls {
-		if err := g.world.Put(uint16(i), 0, &w.balls[i]); err != nil {
+	for i := range state {
+		if err := g.world.Put(uint16(i), 0, &state[i]); err != nil {
 			return err
 		}
 	}
@@ -218,62 +214,59 @@ func (g *game) send(tick uint64, kick byte, w *world) error {
 	return err
 }
 
-// player is the client's game.
+// player is the client's part.
 type player struct {
-	game     *game // the server's, to compare with
-	world    *world
-	tick     uint64 // that was simulated last
-	newest   uint64 // that came
+	*simulation
+	tick     uint64 // simulated last
+	newest   uint64 // of all updates
 	kicks    map[uint64]byte
-	states   map[uint64][]client.StateObject[Ball]
+	states   map[uint64][]client.StateObject[Ball] // by the tick at which they are applied
 	smoother [balls]statesync.Smoother
 
-	off, drawn, worst, n float64
+	sum, largest float64 // of corrections, in m
 }
 
-func newPlayer(g *game) (*player, error) {
-	w, err := newWorld()
-	return &player{game: g, world: w, kicks: map[uint64]byte{}, states: map[uint64][]client.StateObject[Ball]{}}, err
-}
-
-// take keeps what came until its tick is simulated. What is too late for that is used at once.
-func (p *player) take(u *client.StateUpdate[Ball]) {
+// update keeps an update until its tick is simulated.
+func (p *player) update(u *client.StateUpdate[Ball]) {
 	for _, in := range u.Inputs {
 		if len(in.Inputs) == 1 {
 			p.kicks[uint64(in.Tick)] = in.Inputs[0].Data[0]
 		}
 	}
 	p.newest = max(p.newest, u.Tick)
-	at := max(u.Tick, p.tick+1)
+	at := max(u.Tick, p.tick+1) // at once if it is late
 	p.states[at] = append(p.states[at], u.Objects...)
 }
 
-// frame simulates what is due and draws.
+// frame simulates one tick, unless the client is too close to the newest update or too far behind
+// it.
 func (p *player) frame() error {
 	if p.newest <= delay {
 		return nil
 	}
-	steps := 1
-	switch due := p.newest - delay; {
-	case p.tick == 0 || p.tick+tickHz < due: // at first, or after a pause
+	due := max(p.newest-delay, p.tick)
+	if p.tick == 0 || p.tick+tickHz < due { // at the start, or after a pause
 		p.tick = due - 1
-	case p.tick >= due:
-		steps = 0
-	case p.tick+delay < due: // its clock is slower
+	}
+	steps := min(due-p.tick, 1)
+	if p.tick+delay < due { // the client's clock is slower
 		steps = 2
 	}
 	for range steps {
-		if err := p.step(); err != nil {
+		if err := p.next(); err != nil {
 			return err
 		}
 	}
-	p.draw()
+	for i := range p.balls {
+		_ = p.draw(i) // in a game, the ball is drawn there
+	}
 	return nil
 }
 
-func (p *player) step() error {
+// next simulates one tick and corrects it by the received states.
+func (p *player) next() error {
 	p.tick++
-	if err := p.world.step(p.kicks[p.tick]); err != nil {
+	if err := p.step(p.kicks[p.tick]); err != nil {
 		return err
 	}
 	for tick, objects := range p.states {
@@ -281,9 +274,11 @@ func (p *player) step() error {
 			continue
 		}
 		for i := range objects {
-			b := &p.world.balls[objects[i].ID]
+			b := &p.balls[objects[i].ID]
 			from, to := statesync.Pose{Position: b.Position}, statesync.Pose{Position: objects[i].State.Position}
 			p.smoother[objects[i].ID].Correct(from, to)
+			d := distance(from.Position, to.Position)
+			p.sum, p.largest = p.sum+d, max(p.largest, d)
 			*b = objects[i].State
 		}
 		delete(p.states, tick)
@@ -292,25 +287,10 @@ func (p *player) step() error {
 	return nil
 }
 
-// draw compares what it would draw with the truth.
-func (p *player) draw() {
-	p.game.mu.Lock()
-	truth := p.game.truth[p.tick]
-	p.game.mu.Unlock()
-	for i := range p.world.balls {
-		s := &p.smoother[i]
-		s.Step(1.0 / tickHz)
-		if truth[i].Resting && p.world.balls[i].Resting {
-			continue
-		}
-		at := p.world.balls[i].Position
-		shown := s.Drawn(statesync.Pose{Position: at}).Position
-		p.off += distance(at, truth[i].Position)
-		d := distance(shown, truth[i].Position)
-		p.drawn += d
-		p.worst = max(p.worst, d)
-		p.n++
-	}
+// draw returns where the client draws a ball: its simulated position, with corrections faded out.
+func (p *player) draw(i int) schema.Vec3 {
+	p.smoother[i].Step(1.0 / tickHz)
+	return p.smoother[i].Drawn(statesync.Pose{Position: p.balls[i].Position}).Position
 }
 
 func distance(a, b schema.Vec3) float64 {

@@ -9,66 +9,48 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// BindRequest asks the DS to take frames of an RPC. The client sends it again
-// until it is answered.
+// BindRequest asks the DS to bind an RPC. The client repeats it until it is answered.
 type BindRequest struct {
 	_msgpack struct{} `msgpack:",as_array"` //nolint:unused // tells msgpack to leave the names out
 
-	// RPC is the number that the client chose for the headers.
-	RPC msgpack.Byte
-	// Name is the call's name, Fingerprint that of its schema, and Fields a short
-	// hash of each field, by which the DS finds the first that differs.
+	RPC         msgpack.Byte // number in the headers, chosen by the client
 	Name        string
-	Fingerprint uint64
-	Fields      []uint16
-	// RateHz is how often a second the client means to call.
-	RateHz float64
-	// Ring is the capacity of the client's ring.
-	Ring int
-	// Codec is the name of the codec.
-	Codec string
-	// Reliable says that frames come over the reliable channel.
-	Reliable bool
-	// Frames is how many new frames of the RPC a datagram brings at most, up to
-	// rpcdelta.MaxHeld; 0 counts as 1.
-	Frames int
-	// Prior is the hash of the prior that frames are to start from, with the codec
-	// adaptive.
-	Prior uint64
+	Fingerprint uint64   // of the schema
+	Fields      []uint16 // FieldHashes of the schema, to find the first different field
+	RateHz      float64  // declared number of calls per second
+	Ring        int      // capacity of the client's ring
+	Codec       string
+	Reliable    bool   // frames use the reliable channel
+	Frames      int    // maximum number of new frames in a datagram, up to rpcdelta.MaxHeld; 0 means 1
+	Prior       uint64 // hash of the requested prior, for the adaptive codec
 }
 
-// BindAnswer is the DS's answer. Reason is empty if the RPC is bound.
+// BindAnswer is the DS's answer to a BindRequest.
 type BindAnswer struct {
 	_msgpack struct{} `msgpack:",as_array"` //nolint:unused // tells msgpack to leave the names out
 
-	RPC uint8
-	// Ring is the capacity of the DS's ring.
-	Ring int
-	// Reason says why the RPC is not bound.
-	Reason Reason
-	// Field is, for ReasonSchema, the number of the first field that differs, and
-	// Theirs what the DS has there; empty if it has no such field.
+	RPC    uint8
+	Ring   int    // capacity of the DS's ring
+	Reason Reason // ReasonNone if the RPC is bound
+	// Field is the number of the first different field for ReasonSchema, and Theirs the DS's
+	// description of it; empty if it has no such field.
 	Field  int
 	Theirs string
-	// Known lists the names that the DS has, for ReasonUnknown, and the codecs, for
-	// ReasonCodec.
-	Known []string
-	// Prior is the hash of the prior that is used: the one that was asked for, or
-	// else the DS's built-in one.
-	Prior uint64
+	Known  []string // names of the DS's RPCs for ReasonUnknown, of its codecs for ReasonCodec
+	Prior  uint64   // hash of the prior in use: the requested one, or the DS's built-in one
 }
 
-// Reason says why an RPC is not bound.
+// Reason is the reason why an RPC is not bound.
 type Reason uint8
 
-// The reasons.
+// Reasons of a BindAnswer.
 const (
 	ReasonNone    Reason = iota
-	ReasonUnknown        // no such RPC
-	ReasonSchema         // another schema
-	ReasonCodec          // no such codec
-	ReasonNumber         // the number is taken by another RPC
-	ReasonInvalid        // a rate, ring or number of frames that cannot be
+	ReasonUnknown        // unknown RPC
+	ReasonSchema         // different schema
+	ReasonCodec          // unknown codec
+	ReasonNumber         // number in use by another RPC
+	ReasonInvalid        // rate, ring or number of frames out of range
 )
 
 // Append appends the request with its type.
@@ -76,7 +58,7 @@ func (r *BindRequest) Append(dst []byte) ([]byte, error) {
 	return msgpack.AppendMarshal(append(dst, byte(Bind)), r)
 }
 
-// ParseBindRequest reads what follows the type.
+// ParseBindRequest parses a request without its type.
 func ParseBindRequest(b []byte) (r BindRequest, err error) {
 	if err = msgpack.Unmarshal(b, &r); err != nil {
 		return r, fmt.Errorf("%w: %w", ErrMalformed, err)
@@ -89,7 +71,7 @@ func (a *BindAnswer) Append(dst []byte) ([]byte, error) {
 	return msgpack.AppendMarshal(append(dst, byte(Bound)), a)
 }
 
-// ParseBindAnswer reads what follows the type.
+// ParseBindAnswer parses an answer without its type.
 func ParseBindAnswer(b []byte) (a BindAnswer, err error) {
 	if err = msgpack.Unmarshal(b, &a); err != nil {
 		return a, fmt.Errorf("%w: %w", ErrMalformed, err)
@@ -97,7 +79,7 @@ func ParseBindAnswer(b []byte) (a BindAnswer, err error) {
 	return a, nil
 }
 
-// FieldHashes gives a short hash of each field of s.
+// FieldHashes returns a short hash of the description of each field of s.
 func FieldHashes(s *schema.Schema) []uint16 {
 	var hashes []uint16
 	for _, f := range s.Fields() {
@@ -109,8 +91,8 @@ func FieldHashes(s *schema.Schema) []uint16 {
 	return hashes
 }
 
-// Compare answers a request for the RPC of s: with ReasonNone if the schemas
-// are equal, else with the first field that differs.
+// Compare returns the answer to a request for the RPC of s: ReasonNone if the schemas are equal, or
+// ReasonSchema with the first different field.
 func Compare(s *schema.Schema, r *BindRequest) BindAnswer {
 	a := BindAnswer{RPC: uint8(r.RPC)}
 	if r.Fingerprint == s.Fingerprint() {
@@ -127,7 +109,7 @@ func Compare(s *schema.Schema, r *BindRequest) BindAnswer {
 	return a
 }
 
-// Codecs lists the names of the codecs that can be bound.
+// Codecs returns the names of the codecs that can be bound.
 func Codecs() (names []string) {
 	for _, c := range rpcdelta.Codecs() {
 		names = append(names, c.String())

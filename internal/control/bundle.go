@@ -5,38 +5,38 @@ import (
 	"fmt"
 )
 
-// A bundle is several frames in one message. Its first byte has bundleFlag and, in
-// four bits, how many frames there are, less 2. Each frame follows, ahead of it its
-// length as a varint; the last one has none, it takes the rest.
+// A bundle is a message with 2 to MaxBundle frames. Its first byte has bundleFlag and, in four
+// bits, the number of frames less 2. The frames follow, each with its length as a varint before it.
+// The last frame has no length and takes the rest of the message.
 const (
 	bundleFlag = 1 << 5
 	bundleMask = 15
 )
 
-// MaxBundle is the most frames of a bundle: more than a game has in a tick, and so
-// few that a hostile one takes no more work than as many datagrams.
+// MaxBundle is the maximum number of frames in a bundle: more than a game sends per tick, and few
+// enough that a hostile bundle takes no more work than as many datagrams.
 const MaxBundle = bundleMask + 2
 
-// Bundler collects frames and makes one message of them: a bundle, or if it is
-// only one the frame itself. The zero value has room for none; see [NewBundler].
+// Bundler collects frames and returns them as one message: a bundle, or a single frame as it is.
+// The zero value has no room; see [NewBundler].
 type Bundler struct {
-	buf   []byte // the first byte, then each frame after its length
+	buf   []byte // first byte, then each frame after its length
 	limit int
 	count int
-	last  int // where the last frame's length stands
+	last  int // offset of the last frame's length
 }
 
-// NewBundler makes one for messages of at most limit bytes.
+// NewBundler returns a Bundler for messages of at most limit bytes.
 func NewBundler(limit int) Bundler {
-	// The last length is there until the end.
+	// The length of the last frame is removed by Take.
 	return Bundler{buf: make([]byte, 1, limit+binary.MaxVarintLen16), limit: limit}
 }
 
-// Len is how many frames were collected.
+// Len returns the number of collected frames.
 func (b *Bundler) Len() int { return b.count }
 
-// Add adds a frame if it fits, and says how many bytes more than its own it added
-// to the message: nothing for the first one.
+// Add adds a frame. It returns false if the frame does not fit, and otherwise how many bytes the
+// message grew besides the frame's own: 0 for the first one.
 func (b *Bundler) Add(frame []byte) (extra int, ok bool) {
 	if b.count == 0 {
 		if len(frame) > b.limit {
@@ -57,13 +57,13 @@ func (b *Bundler) Add(frame []byte) (extra int, ok bool) {
 	return extra, true
 }
 
-// lengthSize is the size of the last frame's length.
+// lengthSize returns the size of the last frame's length in bytes.
 func (b *Bundler) lengthSize() int {
 	_, n := binary.Uvarint(b.buf[b.last:])
 	return n
 }
 
-// size is the message's size so far.
+// size returns the size of the message so far in bytes.
 func (b *Bundler) size() int {
 	n := len(b.buf) - b.lengthSize()
 	if b.count == 1 {
@@ -72,8 +72,8 @@ func (b *Bundler) size() int {
 	return n
 }
 
-// Take gives the message, which is valid until the next Add, and begins the next
-// one. It is nil if nothing was collected.
+// Take returns the message, which is valid until the next Add, and resets the Bundler. It returns
+// nil if there are no frames.
 func (b *Bundler) Take() (message []byte) {
 	n := b.count
 	if n == 0 {
@@ -90,39 +90,33 @@ func (b *Bundler) Take() (message []byte) {
 	return message
 }
 
-// Reset forgets what was collected.
+// Reset removes the collected frames.
 func (b *Bundler) Reset() { b.buf, b.count, b.last = b.buf[:1], 0, 0 }
 
-// Frames reads the frames of a bundle, one after the other.
+// Frames parses the frames of a bundle one by one.
 type Frames struct {
 	rest       []byte
 	all, left  int
-	lengthSize int // of the length before the frame that was read last
+	lengthSize int // size of the previous frame's length
 }
 
-// ParseBundle begins to read a bundle, type included. All that follows is checked
-// as it is read.
+// ParseBundle returns the frames of a bundle, which starts with its type. Next validates them.
 func ParseBundle(b []byte) Frames {
 	n := int(b[0]&bundleMask) + 2
 	return Frames{rest: b[1:], all: n, left: n}
 }
 
-// Left is how many frames are still to come.
+// Left returns the number of frames that Next has not returned.
 func (f *Frames) Left() int { return f.left }
 
-// Shared says whether the next frame comes after another one.
+// Shared reports whether the next frame follows another one.
 func (f *Frames) Shared() bool { return f.left < f.all }
 
-// Next gives the next frame, and how many bytes more than its own it added to the
-// message, as [Bundler.Add] does. After an error the rest cannot be read: none is
-// left.
+// Next returns the next frame, and how many bytes it takes in the message besides its own, as
+// [Bundler.Add] does. After an error, no frames are left.
 func (f *Frames) Next() (frame []byte, extra int, err error) {
-	switch f.all - f.left {
-	case 0:
-	case 1:
-		extra = f.lengthSize + 1
-	default:
-		extra = f.lengthSize
+	if extra = f.lengthSize; f.all-f.left == 1 {
+		extra++ // the type
 	}
 	f.left--
 	if f.left == 0 {

@@ -1,60 +1,64 @@
-// Package control holds the messages besides frames that client and DS
-// exchange: acks, how jitter buffers stand, the binding of RPCs, bundles of frames, what
-// carries the game's own messages, and the downstreams by which a DS sends its world. Each starts with a
-// byte whose high two bits are set, which no frame does.
+// Package control defines the messages other than frames between client and DS: acks, reports about
+// jitter buffers, requests to bind RPCs, bundles of frames, the game's own messages, and the
+// messages of replication streams. The first byte of each has its two high bits set, which that of
+// a frame has not.
 package control
 
 import (
 	"errors"
 	"fmt"
+
+	"github.com/uplink-rpc/uplink/internal/ratelimit"
 )
 
-// Type is the first byte of a message.
-type Type uint8
-
-// Mask marks a message that is not a payload of rpcdelta: both bits of its first byte are set, as in
-// the first byte of no payload.
+// Mask marks a message that is not a payload of rpcdelta: the two high bits of its first byte are
+// set, which those of a payload's first byte are not.
 const Mask = 1<<7 | 1<<6
+
+// Type is the type of a message: its first byte, or Frame.
+type Type uint8
 
 // The types of messages.
 const (
-	// Frame is any byte that does not have both high bits set: a payload of rpcdelta.
+	// Frame is a payload of rpcdelta; its first byte does not have both high bits set.
 	Frame Type = 0
-	// Acks is followed by one ack after the other.
+	// Acks is followed by acks.
 	Acks Type = Mask | iota
 	// Bind is followed by a BindRequest.
 	Bind
 	// Bound is followed by a BindAnswer.
 	Bound
-	// Message is followed by a message of the game's own; over the reliable channel
-	// alone.
+	// Message is followed by a message of the game. Reliable channel only.
 	Message
-	// Leaving says that the DS is about to shut down; nothing follows.
+	// Leaving announces that the DS is about to shut down; nothing follows.
 	Leaving
-	// Offer is followed by a DownOffer, Reply by a DownReply, Piece by a DownPiece, Stop by the
-	// number of a downstream; over the reliable channel alone.
+	// Offer is followed by a replication.Offer. Like the next three types it uses the reliable channel
+	// only.
 	Offer
+	// Reply is followed by the number of a replication stream and a replication.Answer.
 	Reply
+	// Piece is followed by the number of a replication stream and a piece of its initial state.
 	Piece
+	// Stop is followed by the number of a replication stream.
 	Stop
-	// DownAck is followed by the number of a downstream and an ack of its codec.
+	// DownAck is followed by the number of a replication stream and an ack of its codec.
 	DownAck
-	// Slack is followed by how jitter buffers stand, see [ParseSlack], and by acks.
+	// Slack is followed by reports about jitter buffers (see [ParseSlack]) and acks.
 	Slack
-	// DownFragment is followed by a fragment of a message of a downstream, Down by a whole one. The low
-	// 4 bits are the downstream's number.
+	// DownFragment is followed by a fragment of a message of a replication stream, Down by a
+	// complete message. The low 4 bits are the stream's number.
 	DownFragment Type = Mask | 1<<4
 	Down         Type = Mask | 3<<4
-	// Bundle is followed by frames: see [Frames]. The 15 types above it are bundles
-	// too: they say how many frames there are.
+	// Bundle is followed by frames: see [Frames]. The 15 types above it are bundles too: the low 4
+	// bits are the number of frames less 2.
 	Bundle Type = Mask | bundleFlag
 )
 
-// ErrMalformed says that a message is none of this package's.
+// ErrMalformed means that a message is not one of this package.
 var ErrMalformed = errors.New("malformed control message")
 
-// Split tells what a message is and gives what follows its type; of a frame, of
-// a bundle and of a downstream's message all of it.
+// Split returns the type of a message and the bytes after the type. For a frame, a bundle, Down and
+// DownFragment it returns all bytes.
 func Split(b []byte) (Type, []byte, error) {
 	if len(b) == 0 {
 		return 0, nil, fmt.Errorf("%w: empty", ErrMalformed)
@@ -75,3 +79,28 @@ func Split(b []byte) (Type, []byte, error) {
 		return 0, nil, fmt.Errorf("%w: type %#x", ErrMalformed, b[0])
 	}
 }
+
+// MaxMessage is the maximum size of a message of the game, in bytes.
+const MaxMessage = 8 << 10
+
+const (
+	messageRate     = 64 << 10  // bytes/s of messages that a client may send
+	messageBurst    = 128 << 10 // bytes
+	messageOverhead = 64        // bytes that a message counts besides its own
+	// maxBacklog is the maximum number of bytes in the reliable channel after an interruption.
+	maxBacklog = 512 << 10
+)
+
+// ClientMessages is the rate limit that a client applies to its messages, and DSMessages the one
+// that a DS enforces: however the network delays messages, a client within its limit does not
+// exceed the DS's.
+var (
+	ClientMessages = ratelimit.Rate{PerSecond: messageRate, Burst: messageBurst}
+	DSMessages     = ratelimit.Rate{PerSecond: 2 * messageRate, Burst: messageBurst + maxBacklog}
+)
+
+// MessageCost returns the cost of a message of that size under these limits.
+func MessageCost(size int) float64 { return float64(size + messageOverhead) }
+
+// AppendMessage appends a message of the game with its type.
+func AppendMessage(dst, b []byte) []byte { return append(append(dst, byte(Message)), b...) }

@@ -11,43 +11,44 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
+func must[T any](t testing.TB) func(v T, err error) T {
+	return func(v T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
 func testSchema(t *testing.T, fields ...schema.Field) *schema.Schema {
 	t.Helper()
-	s, err := schema.New("Move", 60, fields)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return must[*schema.Schema](t)(schema.New("Move", 60, fields))
 }
 
-func TestRequestAndAnswerRoundTrip(t *testing.T) {
+// roundTrip checks the type of an encoded message, and that parse returns want.
+func roundTrip[T any](t *testing.T, b []byte, err error, kind Type, parse func([]byte) (T, error), want T) {
+	t.Helper()
+	got, body, splitErr := Split(b)
+	if err != nil || splitErr != nil || got != kind {
+		t.Fatalf("type %v (%v, %v), want %v", got, err, splitErr, kind)
+	}
+	if got, err := parse(body); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, %v, want %+v", got, err, want)
+	}
+}
+
+func TestRoundTrip(t *testing.T) {
 	r := BindRequest{RPC: 7, Name: "Move", Fingerprint: 1 << 63, Fields: []uint16{1, 65535}, RateHz: 66.67, Ring: 64, Codec: "rle", Reliable: true, Frames: 8, Prior: 1<<64 - 2}
 	b, err := r.Append(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	kind, body, err := Split(b)
-	if err != nil || kind != Bind {
-		t.Fatalf("type %v, %v", kind, err)
-	}
-	if got, err := ParseBindRequest(body); err != nil || !reflect.DeepEqual(got, r) {
-		t.Errorf("got %+v, %v, want %+v", got, err, r)
-	}
-
+	roundTrip(t, b, err, Bind, ParseBindRequest, r)
 	a := BindAnswer{RPC: 7, Ring: 32, Reason: ReasonSchema, Field: 3, Theirs: "Aim angle bits=16", Known: []string{"a", "b"}, Prior: 1 << 63}
-	if b, err = a.Append(nil); err != nil {
-		t.Fatal(err)
-	}
-	if kind, body, err = Split(b); err != nil || kind != Bound {
-		t.Fatalf("type %v, %v", kind, err)
-	}
-	if got, err := ParseBindAnswer(body); err != nil || !reflect.DeepEqual(got, a) {
-		t.Errorf("got %+v, %v, want %+v", got, err, a)
-	}
+	b, err = a.Append(nil)
+	roundTrip(t, b, err, Bound, ParseBindAnswer, a)
 }
 
-// TestRequestNumber checks that a request for a number that no header holds is rejected, and not
-// taken for the number's low 8 bits.
+// TestRequestNumber checks that a request for a number that no header holds is an error, and does
+// not mean the number's low 8 bits.
 func TestRequestNumber(t *testing.T) {
 	type request struct {
 		_msgpack struct{} `msgpack:",as_array"` //nolint:unused // tells msgpack to leave the names out
@@ -68,11 +69,7 @@ func TestRequestNumber(t *testing.T) {
 		rpcdelta.MaxRPC + 1: false, 300: false, 1<<16 + 44: false, 1<<32 + 44: false, math.MaxInt64: false,
 		-1: false, -212: false, math.MinInt64: false,
 	} {
-		b, err := msgpack.AppendMarshal(nil, &request{RPC: n, Name: "Move"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := ParseBindRequest(b)
+		r, err := ParseBindRequest(must[[]byte](t)(msgpack.AppendMarshal(nil, &request{RPC: n, Name: "Move"})))
 		if (err == nil) != ok || ok && (int64(r.RPC) != n || r.Name != "Move") || !ok && !errors.Is(err, ErrMalformed) {
 			t.Errorf("number %d: %+v, %v", n, r, err)
 		}
@@ -137,16 +134,9 @@ func TestCompareNamesTheFirstDifference(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	r := BindRequest{RPC: 1, Name: "Move", Fields: []uint16{1, 2}, Codec: "rle"}
-	b, err := r.Append(nil)
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(b)
+	f.Add(must[[]byte](f)(r.Append(nil)))
 	a := BindAnswer{RPC: 1, Known: []string{"Move"}}
-	if b, err = a.Append(nil); err != nil {
-		f.Fatal(err)
-	}
-	f.Add(b)
+	f.Add(must[[]byte](f)(a.Append(nil)))
 	f.Add([]byte{byte(Bind), 0xdd, 0xff, 0xff, 0xff, 0xff})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		kind, body, err := Split(b)

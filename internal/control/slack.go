@@ -7,24 +7,25 @@ import (
 	"time"
 )
 
-// Buffered is how an RPC's jitter buffer stands on the DS.
+// Buffered is a report about the jitter buffer of an RPC on the DS.
 type Buffered struct {
 	RPC uint8
-	// Slack is how early frames come before their release on average, Target how early they should. On the wire they are
-	// in tenths of a millisecond, Slack within 3.2 s and Target up to 6.5 s.
+	// Slack is the mean time between the arrival of a frame and its release, Target the slack at
+	// which the buffer aims. On the wire they have a resolution of 0.1 ms; Slack is within ±3.2 s,
+	// Target within 0 to 6.5 s.
 	Slack, Target time.Duration
-	// Missing and Late count ticks without a frame and frames after their tick, modulo 2^16.
+	// Missing counts ticks without a frame, Late frames after their tick, both modulo 2^16.
 	Missing, Late uint16
 }
 
 const (
 	bufferedSize = 9
 	slackUnit    = 100 * time.Microsecond
-	// MaxBuffered is the most of them in a message.
+	// MaxBuffered is the maximum number of reports in a message.
 	MaxBuffered = 32
 )
 
-// Append appends it.
+// Append appends the report.
 func (s *Buffered) Append(dst []byte) []byte {
 	dst = append(dst, s.RPC)
 	slack := max(math.MinInt16, min(s.Slack.Round(slackUnit)/slackUnit, math.MaxInt16))
@@ -35,19 +36,20 @@ func (s *Buffered) Append(dst []byte) []byte {
 	return binary.LittleEndian.AppendUint16(dst, s.Late)
 }
 
-// AppendSlack appends the type of a message that tells of so many buffers, at most MaxBuffered, and their number. They
-// follow, each by its Append, and then acks.
+// AppendSlack appends the type of a message with n reports, at most MaxBuffered, and n. The caller
+// appends the reports and then acks.
 func AppendSlack(dst []byte, n int) []byte { return append(dst, byte(Slack), byte(n)) }
 
-// ParseSlack reads what follows the type: as many buffers as it says, appended to dst, and gives the acks that follow.
+// ParseSlack parses a message without its type. It appends the reports to dst and returns the acks
+// that follow them.
 func ParseSlack(dst []Buffered, b []byte) (all []Buffered, acks []byte, err error) {
 	if len(b) == 0 {
-		return dst, nil, fmt.Errorf("%w: slack of nothing", ErrMalformed)
+		return dst, nil, fmt.Errorf("%w: no reports about jitter buffers", ErrMalformed)
 	}
 	n := int(b[0])
 	b = b[1:]
 	if n == 0 || n > MaxBuffered || len(b) < n*bufferedSize {
-		return dst, nil, fmt.Errorf("%w: slack of %d buffers in %d bytes, want 1 to %d of %d each", ErrMalformed, n, len(b), MaxBuffered, bufferedSize)
+		return dst, nil, fmt.Errorf("%w: %d reports about jitter buffers in %d bytes, want 1 to %d of %d bytes each", ErrMalformed, n, len(b), MaxBuffered, bufferedSize)
 	}
 	for range n {
 		dst = append(dst, Buffered{

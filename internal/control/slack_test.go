@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestSlack: what is told comes back, to a tenth of a millisecond and within what the wire can say.
+// TestSlack checks the resolution of 0.1 ms and the range of reports on the wire.
 func TestSlack(t *testing.T) {
 	const unit = 100 * time.Microsecond
 	in := []Buffered{

@@ -1,5 +1,6 @@
-// Package private opens output files that only their owner may read and write: recordings, captures, key logs and other
-// files that contain players' input or secrets. It never follows a symbolic link in the last element of a path.
+// Package private opens output files that only their owner may read and write: recordings,
+// captures, key logs and other files that contain players' input or secrets. It never follows a
+// symbolic link in the last element of a path.
 package private
 
 import (
@@ -13,18 +14,17 @@ import (
 // mode grants access to the owner alone.
 const mode = 0o600
 
-// ErrNotRegular is wrapped by errors about a path that names a symbolic link, a directory, a device or another file
-// that is not regular.
+// ErrNotRegular means that a path names a symbolic link, a directory, a device or another file that
+// is not regular.
 var ErrNotRegular = errors.New("it is not a regular file")
 
-// ErrPublic is wrapped by errors about an existing file that others than its owner may read or write.
+// ErrPublic means that others than the owner of an existing file may read or write it.
 var ErrPublic = errors.New("others than its owner may read or write it")
 
-// Create creates a file with mode 0600 and opens it for reading and writing. If the path exists, the error wraps
-// [fs.ErrExist]; with overwrite, a regular file is removed first, so that neither its mode, nor its hard links, nor
-// programs that have it open matter. With overwrite, a path that exists and is not a regular
-// file is an error that wraps
-// [ErrNotRegular].
+// Create creates a file with mode 0600 and opens it for reading and writing. If the path exists, it
+// returns an error that wraps [fs.ErrExist]. With overwrite, it removes a regular file first, so
+// that its mode, its hard links and programs that have it open do not matter, and returns an error
+// that wraps [ErrNotRegular] for any other file.
 func Create(path string, overwrite bool) (*os.File, error) {
 	if overwrite {
 		if err := Remove(path); err != nil {
@@ -35,8 +35,8 @@ func Create(path string, overwrite bool) (*os.File, error) {
 	return os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, mode)
 }
 
-// Remove removes a regular file. It does nothing if the path does not exist. A path that exists and is not a regular
-// file is an error that wraps [ErrNotRegular].
+// Remove removes a regular file, if the path exists. For any other file it returns an error that
+// wraps [ErrNotRegular].
 func Remove(path string) error {
 	if _, err := regular(path); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -47,9 +47,9 @@ func Remove(path string) error {
 	return os.Remove(path)
 }
 
-// Append opens a file for appending, and creates it with mode 0600 if the path does not exist. An existing file must be
-// regular, and its mode must grant nothing to others than its owner, or the error wraps [ErrNotRegular] or [ErrPublic].
-// Windows has no such modes.
+// Append opens a file for appending, and creates it with mode 0600 if the path does not exist. An
+// existing file must be regular, and its mode must grant nothing to others than its owner;
+// otherwise the error wraps [ErrNotRegular] or [ErrPublic]. Windows has no such modes.
 func Append(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_APPEND|os.O_WRONLY, mode)
 	if !errors.Is(err, fs.ErrExist) {
@@ -68,7 +68,7 @@ func Append(path string) (*os.File, error) {
 	return f, nil
 }
 
-// check checks the file that was opened: it is the one that was found at the path, and private.
+// check returns an error unless f is the file that was found at the path, and private.
 func check(f *os.File, path string, found fs.FileInfo) error {
 	info, err := f.Stat()
 	switch {
@@ -82,7 +82,7 @@ func check(f *os.File, path string, found fs.FileInfo) error {
 	return nil
 }
 
-// regular describes the regular file at a path.
+// regular returns the description of the regular file at a path.
 func regular(path string) (fs.FileInfo, error) {
 	info, err := os.Lstat(path)
 	switch {

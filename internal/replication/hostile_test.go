@@ -246,8 +246,8 @@ func TestHostileAcksMemory(t *testing.T) {
 					r.send()
 					for _, p := range r.players {
 						var ack []byte
-						if p.state != nil {
-							_, epoch := p.state.sender.sender.Next()
+						if codec == StateCodec {
+							_, epoch := p.stream.sender.(*stateSender).sender.Next()
 							a := h.state(r.tick-1, epoch-64)
 							ack = a.Append([]byte{0})
 						} else {

@@ -1,6 +1,11 @@
 package replication
 
-import "time"
+import (
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/seq"
+	"github.com/uplink-rpc/uplink/ringcache"
+)
 
 const (
 	// controlInterval is the minimum time between two decisions. A longer round trip replaces it.
@@ -34,10 +39,10 @@ type rateController struct {
 	min, max float64 // bits per second; if min is 0, the rate is always max
 	rate     float64 // bits per second
 
-	messages [ackWindow]sentMessage
-	next     uint16 // sequence number after the newest sent
-	checked  uint16 // sequence number below which losses have been counted
-	any      bool   // a message was sent
+	messages *ringcache.Ring[sentMessage] // in flight, or acked
+	next     uint16                       // sequence number after the newest sent
+	checked  uint16                       // sequence number below which losses have been counted
+	any      bool                         // a message was sent
 
 	intervalStart time.Time
 	sentBytes     int           // in the interval
@@ -53,12 +58,14 @@ type rateController struct {
 	holdUntil          time.Time     // no decision before it
 }
 
-// sentMessage is a message in flight, or that was acked.
 type sentMessage struct {
-	seq   uint16
 	bytes int
 	at    time.Time
 	acked bool
+}
+
+func newRateController() *rateController {
+	return &rateController{messages: ringcache.New[sentMessage](ackWindow)}
 }
 
 // limit sets the limits, in bits per second.
@@ -74,59 +81,49 @@ func (c *rateController) limit(lo, hi float64) {
 }
 
 // sent records a message of so many wire bytes.
-func (c *rateController) sent(seq uint16, bytes int, now time.Time) {
+func (c *rateController) sent(n uint16, bytes int, now time.Time) {
 	if !c.any {
-		c.any, c.checked, c.intervalStart, c.heard = true, seq, now, now
+		c.any, c.checked, c.intervalStart, c.heard = true, n, now, now
 	}
 	if c.idle() {
 		c.heard = now
 	}
-	c.messages[seq%ackWindow] = sentMessage{seq: seq, bytes: bytes, at: now}
-	c.next = seq + 1
+	*c.messages.Put(uint64(n)) = sentMessage{bytes: bytes, at: now}
+	c.next = n + 1
 	c.sentBytes += bytes
 }
 
 // idle reports whether the newest message was acked, or none was sent.
 func (c *rateController) idle() bool {
-	m := &c.messages[(c.next-1)%ackWindow]
-	return m.at.IsZero() || m.acked
+	m := c.messages.Get(uint64(c.next - 1))
+	return m == nil || m.acked
 }
 
-// acked applies an ack: the newest message received, and a bitmap of those before it.
-func (c *rateController) acked(newest uint16, window uint64, now time.Time) {
-	if !c.any {
-		return
-	}
-	if m := c.firstAck(newest); m != nil {
-		c.heard = now
-		c.sampleRTT(now.Sub(m.at))
-	}
-	for i := range uint16(ackWindow - 1) {
-		if window>>i&1 != 0 && c.firstAck(newest-1-i) != nil {
-			c.heard = now
+// acked applies an ack: the newest message received, and a bitmap of those before it. It returns the
+// number of messages acked for the first time.
+func (c *rateController) acked(newest uint16, window uint64, now time.Time) (acked int) {
+	for n := range seq.Acked(newest, window) {
+		m := c.messages.Get(uint64(n))
+		if m == nil || m.acked {
+			continue
+		}
+		m.acked, c.heard = true, now
+		c.ackedBytes += m.bytes
+		acked++
+		if n == newest {
+			c.sampleRTT(now.Sub(m.at))
 		}
 	}
-	for ; int16(newest-c.checked) >= reorderThreshold; c.checked++ {
-		m := &c.messages[c.checked%ackWindow]
-		switch {
-		case m.seq != c.checked || m.at.IsZero():
+	for ; c.any && int16(newest-c.checked) >= reorderThreshold; c.checked++ {
+		switch m := c.messages.Get(uint64(c.checked)); {
+		case m == nil:
 		case m.acked:
 			c.ok++
 		default:
 			c.lost++
 		}
 	}
-}
-
-// firstAck returns a message that is acked for the first time, or nil.
-func (c *rateController) firstAck(seq uint16) *sentMessage {
-	m := &c.messages[seq%ackWindow]
-	if m.seq != seq || m.at.IsZero() || m.acked {
-		return nil
-	}
-	m.acked = true
-	c.ackedBytes += m.bytes
-	return m
+	return acked
 }
 
 func (c *rateController) sampleRTT(d time.Duration) {

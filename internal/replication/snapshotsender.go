@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/seq"
+	"github.com/uplink-rpc/uplink/ringcache"
 	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -12,6 +14,9 @@ import (
 // acked baseline, or 1.5 round trips if those are longer. The next one would be as large, and no
 // newer to a client that is about to receive this one.
 const minHold = 100 * time.Millisecond
+
+// ackWindow is the number of messages on which an ack of either codec reports.
+const ackWindow = 64
 
 // snapshotSender encodes a world's snapshots for one player.
 type snapshotSender struct {
@@ -22,11 +27,13 @@ type snapshotSender struct {
 	enc     *snapshot.Encoder // nil while stopped
 	payload []byte
 	next    uint64 // number of the tick after the newest that was sent
-	acks    ackTracker
+	unacked *ringcache.Ring[struct{}]
 	age     uint64 // ticks between the last snapshot and its baseline
 }
 
-func (s *snapshotSender) start(time.Time) { s.enc = snapshot.NewEncoder(s.world.schema, s.world.sets) }
+func (s *snapshotSender) start(time.Time) {
+	s.enc, s.unacked = snapshot.NewEncoder(s.world.schema, s.world.sets), ringcache.New[struct{}](ackWindow)
+}
 
 func (s *snapshotSender) stop() {
 	*s = snapshotSender{world: s.world, player: s.player, heldUntil: s.heldUntil}
@@ -44,12 +51,12 @@ func (s *snapshotSender) append(dst []byte, limit int, now time.Time) ([]byte, e
 	if info.Baseline == 0 && info.Bytes > transport.MaxPayload {
 		s.heldUntil = now.Add(max(minHold, s.player.RTT()*3/2))
 	}
-	s.acks.sent(info.Seq)
+	s.unacked.Put(uint64(info.Seq))
 	s.age = s.world.ticks.age(info.Seq, info.Baseline)
 	return append(s.world.ticks.Append(dst, info.Seq, info.Baseline), payload...), nil
 }
 
-func (s *snapshotSender) ack(b []byte, _ time.Time) (int, error) {
+func (s *snapshotSender) ack(b []byte, _ time.Time) (acked int, err error) {
 	a, rest, err := snapshot.ParseAck(b)
 	if err == nil && len(rest) > 0 {
 		err = snapshot.ErrMalformed
@@ -62,11 +69,17 @@ func (s *snapshotSender) ack(b []byte, _ time.Time) (int, error) {
 	if err := s.enc.Ack(a); err != nil {
 		return 0, err
 	}
-	n := s.acks.acked(a.None, a.Newest, a.Window)
-	if n > 0 {
-		s.heldUntil = time.Time{}
+	if a.None {
+		return 0, nil
 	}
-	return n, nil
+	for n := range seq.Acked(a.Newest, a.Window) {
+		if s.unacked.Get(uint64(n)) != nil {
+			s.unacked.Delete(uint64(n))
+			acked++
+			s.heldUntil = time.Time{}
+		}
+	}
+	return acked, nil
 }
 
 func (s *snapshotSender) count(st *Stats) { st.BaselineAge = s.age }

@@ -2,6 +2,7 @@ package replication
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/replication/fragment"
@@ -14,7 +15,7 @@ import (
 // of the bandwidth.
 const minState = 72
 
-// StateConfig configures a [StateStream]. All fields are set.
+// StateConfig configures a stream of state. All fields are set.
 type StateConfig struct {
 	Bandwidth    int // bits per second, with all headers down to IP
 	MinBandwidth int // minimum of the rate control, or 0 for none
@@ -25,8 +26,9 @@ type StateConfig struct {
 // stateSender encodes a world's state for one player.
 type stateSender struct {
 	world    *timeline
-	mode     *stateMode
-	overhead int // per datagram, with all headers down to IP and the type, in bytes
+	shared   *statesync.Config // settings that both ends share
+	rateHz   float64           // messages per second
+	overhead int               // per datagram, with all headers down to IP and the type, in bytes
 
 	// Kept when the client resubscribes:
 	cfg       StateConfig
@@ -35,37 +37,36 @@ type stateSender struct {
 	first     uint64 // number of the first message after a resubscription
 	epoch     uint8  // and its epoch
 
-	sender *statesync.Sender // nil while stopped
-	next   uint64            // number of the tick after the newest that was sent
-	left   time.Time         // of the last message, or of start
-	acks   ackTracker
+	*stateEncoder // nil while stopped
+}
+
+// stateEncoder is the part of a stateSender that ends when the client unsubscribes.
+type stateEncoder struct {
+	sender *statesync.Sender
+	next   uint64    // number of the tick after the newest that was sent
+	left   time.Time // of the last message, or of start
 	ticks  Ticks
 	last   statesync.Info
 	resets uint64 // as counted
-	rate   rateController
+	rate   *rateController
 }
 
 func (s *stateSender) start(now time.Time) {
-	cfg := s.mode.shared
+	cfg := *s.shared
 	cfg.Ticks, cfg.NoDelta = s.cfg.InputTicks, s.cfg.NoDelta
 	cfg.First, cfg.Epoch = s.first, s.epoch
-	sender, err := statesync.NewSender(s.mode.schema, cfg)
+	sender, err := statesync.NewSender(s.world.schema, cfg)
 	if err != nil {
-		panic(err) // StateFormatOf and OfferState have checked everything
+		panic(err) // NewWorld and the caller of OfferState have checked everything
 	}
 	if s.hasViewer {
 		sender.SetViewer(s.viewer)
 	}
-	s.sender, s.left = sender, now
+	s.stateEncoder = &stateEncoder{sender: sender, left: now, rate: newRateController()}
 	s.setBandwidth()
 }
 
-func (s *stateSender) stop() {
-	*s = stateSender{
-		world: s.world, mode: s.mode, overhead: s.overhead, cfg: s.cfg, viewer: s.viewer, hasViewer: s.hasViewer,
-		first: s.first, epoch: s.epoch,
-	}
-}
+func (s *stateSender) stop() { s.stateEncoder = nil }
 
 // setBandwidth applies the bandwidths of the configuration.
 func (s *stateSender) setBandwidth() {
@@ -94,7 +95,6 @@ func (s *stateSender) append(dst []byte, limit int, now time.Time) ([]byte, erro
 	}
 	s.next, s.left, s.last = w.begun, now, info
 	s.first, s.epoch = s.sender.Next()
-	s.acks.sent(info.Seq)
 	s.ticks.Set(info.Seq, w.last)
 	s.rate.sent(info.Seq, s.wireSize(info.Bytes), now)
 	return out, nil
@@ -105,7 +105,7 @@ func (s *stateSender) append(dst []byte, limit int, now time.Time) ([]byte, erro
 // permits per message at the rate of sending.
 func (s *stateSender) room(now time.Time) (bytes, most int) {
 	bytesPerSecond := s.rate.rate / 8
-	largest := max(bytesPerSecond/s.mode.offer.RateHz, float64(s.wireSize(transport.MaxPayload-1)))
+	largest := max(bytesPerSecond/s.rateHz, float64(s.wireSize(transport.MaxPayload-1)))
 	due := min(bytesPerSecond*now.Sub(s.left).Seconds(), largest)
 	return s.messageSize(int(due)), s.messageSize(int(largest))
 }
@@ -136,11 +136,10 @@ func (s *stateSender) ack(b []byte, now time.Time) (int, error) {
 	if err == nil {
 		err = s.sender.Ack(a)
 	}
-	if err != nil || s.sender.Stats().Acks == before { // or it is of another epoch
+	if err != nil || a.None || s.sender.Stats().Acks == before { // or it is of another epoch
 		return 0, err
 	}
-	s.rate.acked(a.Newest, a.Window, now)
-	return s.acks.acked(a.None, a.Newest, a.Window), nil
+	return s.rate.acked(a.Newest, a.Window, now), nil
 }
 
 func (s *stateSender) count(st *Stats) {
@@ -149,4 +148,48 @@ func (s *stateSender) count(st *Stats) {
 	resets := s.sender.Stats().Starts
 	st.Resets += resets - s.resets
 	s.resets = resets
+}
+
+// State calls f with the sender of a stream of state. It returns nil until the client has subscribed.
+func (s *Stream) State(f func(*statesync.Sender) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.phase != ready {
+		return nil
+	}
+	if err := f(s.sender.(*stateSender).sender); err != nil {
+		return fmt.Errorf("ds: world %s: %w", s.mode.offer.Name, err)
+	}
+	return nil
+}
+
+// SetViewer sets the object relative to which a stream of state may encode the positions of others.
+func (s *Stream) SetViewer(id uint16) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	snd := s.sender.(*stateSender)
+	if snd.viewer, snd.hasViewer = id, true; s.phase == ready {
+		snd.sender.SetViewer(id)
+	}
+}
+
+// SetBandwidth changes the bandwidth limits of a stream of state.
+func (s *Stream) SetBandwidth(bandwidth, minimum int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	snd := s.sender.(*stateSender)
+	if snd.cfg.Bandwidth, snd.cfg.MinBandwidth = bandwidth, minimum; s.phase == ready {
+		snd.setBandwidth()
+	}
+}
+
+// Bandwidth returns the bandwidth that a stream of state may use now, in bits per second.
+func (s *Stream) Bandwidth() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	snd := s.sender.(*stateSender)
+	if s.phase == ready {
+		return int(snd.rate.rate)
+	}
+	return snd.cfg.Bandwidth
 }

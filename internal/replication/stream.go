@@ -93,25 +93,24 @@ const (
 // It returns ErrNotReady if the client has not subscribed, the encoder's error, or an error that
 // wraps the player's.
 func (s *Stream) Send(now time.Time) error {
-	if err := s.send(now); err != errNothing { //nolint:errorlint // it is never wrapped
-		return err
-	}
-	return nil
+	_, err := s.send(now)
+	return err
 }
 
-func (s *Stream) send(now time.Time) error {
+// send is Send. It reports whether a message was sent.
+func (s *Stream) send(now time.Time) (sent bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.phase != ready {
-		return ErrNotReady
+		return false, ErrNotReady
 	}
 	message, err := s.sender.append(append(s.message[:0], byte(control.Down)|s.number), MaxMessage, now)
-	if err != nil {
-		if !errors.Is(err, errNothing) {
-			s.stats.Unsent++
-			err = fmt.Errorf("ds: %s to player %d: %w", s.mode.offer.Name, s.player.ID(), err)
-		}
-		return err
+	switch {
+	case errors.Is(err, errNothing):
+		return false, nil
+	case err != nil:
+		s.stats.Unsent++
+		return false, fmt.Errorf("ds: %s to player %d: %w", s.mode.offer.Name, s.player.ID(), err)
 	}
 	s.message = message
 	if len(message) <= transport.MaxPayload {
@@ -122,7 +121,7 @@ func (s *Stream) send(now time.Time) error {
 	s.stats.Messages++
 	s.stats.Bytes += uint64(len(message))
 	s.sender.count(&s.stats)
-	return err
+	return err == nil, err
 }
 
 func (s *Stream) sendFragments(message []byte) error {
@@ -148,25 +147,19 @@ func (s *Stream) sendDatagram(b []byte) error {
 	s.stats.Datagrams++
 	s.stats.AEADBytes += s.aead
 	if err := s.player.Send(b); err != nil {
-		return &sessionError{s.player.ID(), err}
+		return sessionError{fmt.Errorf("ds: send to player %d: %w", s.player.ID(), err)}
 	}
 	return nil
 }
 
 // sessionError means that the session of a player has ended.
-type sessionError struct {
-	player uint64
-	err    error
-}
+type sessionError struct{ error }
 
-func (e *sessionError) Error() string {
-	return fmt.Sprintf("ds: send to player %d: %v", e.player, e.err)
-}
-func (e *sessionError) Unwrap() error { return e.err }
+func (e sessionError) Unwrap() error { return e.error }
 
 func isSessionError(err error) bool {
-	var e *sessionError
-	return errors.As(err, &e)
+	_, ok := errors.AsType[sessionError](err)
+	return ok
 }
 
 // ErrInvalidAck is returned for an ack that no client sends.

@@ -71,43 +71,38 @@ const replyInterval = transport.DefaultTick
 // accept accepts or refuses the server's offer.
 func (s *Subscription) accept(link Link, o Offer, now time.Time) {
 	s.link, s.offer = link, o
-	err := s.receiver.Check(&o)
-	if err == nil && (o.Initial == 0 || s.receiver.Knows(o.Hash)) {
-		err = s.receiver.Begin(&o, nil)
-		s.setPhase(subscribed)
-	} else if err == nil {
+	switch err := s.receiver.Check(&o); {
+	case err != nil:
+		s.begun(err)
+	case o.Initial == 0 || s.receiver.Knows(o.Hash):
+		s.begun(s.receiver.Begin(&o, nil))
+	default:
 		s.initial = s.initial[:0]
 		s.stats.Initial += uint64(o.Initial)
 		s.setPhase(requesting)
 	}
-	if err != nil {
-		s.refuse(err)
-	} else if s.phase == subscribed {
-		s.report(nil)
-	}
 	s.reply(now)
+}
+
+// begun starts the stream, or refuses the offer because of an error, and reports the outcome.
+func (s *Subscription) begun(err error) {
+	s.setPhase(subscribed)
+	if err != nil {
+		if s.all.Refused != nil {
+			s.all.Refused(s.name, err)
+		}
+		s.phase, s.refused = refusing, err
+	}
+	select {
+	case s.outcome <- err:
+	default: // of the first offer only
+	}
 }
 
 func (s *Subscription) setPhase(p subscriptionPhase) {
 	s.phase, s.refused, s.ackDue, s.acked = p, nil, false, time.Time{}
 	if s.assembler != nil {
 		s.assembler.Reset()
-	}
-}
-
-func (s *Subscription) refuse(err error) {
-	if s.all.Refused != nil {
-		s.all.Refused(s.name, err)
-	}
-	s.phase, s.refused = refusing, err
-	s.report(err)
-}
-
-// report sends the outcome of the first offer to the goroutine that waits for it.
-func (s *Subscription) report(err error) {
-	select {
-	case s.outcome <- err:
-	default:
 	}
 }
 
@@ -137,13 +132,10 @@ func (s *Subscription) receivePiece(b []byte, now time.Time) error {
 		return nil
 	}
 	err := s.receiver.Begin(&s.offer, s.initial)
-	s.initial = nil
-	if err != nil {
-		s.refuse(fmt.Errorf("client: world %s: %w", s.name, err))
-	} else {
-		s.setPhase(subscribed)
-		s.report(nil)
+	if s.initial = nil; err != nil {
+		err = fmt.Errorf("client: world %s: %w", s.name, err)
 	}
+	s.begun(err)
 	s.reply(now)
 	return err
 }

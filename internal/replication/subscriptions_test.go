@@ -68,11 +68,12 @@ func newPair(t testing.TB) *pair {
 	t.Helper()
 	typ, err := snapshot.Compile[ball]("balls")
 	must(t, err)
-	initial := typ.Schema().NewSet()
-	for i := range balls {
-		must(t, typ.Add(initial, snapshot.Object{ID: uint16(i)}, &ball{Position: schema.Vec3{Z: float64(i)}}))
-	}
-	w, err := NewWorld(&WorldConfig{Name: "balls", Schema: typ.Schema(), Fields: Fields(typ.Source()), TickHz: 60, SendHz: 60, Initial: initial})
+	w, err := NewWorld(typ, "balls", 60, 60, func(put func(uint16, uint8, *ball) error) (err error) {
+		for i := 0; i < balls && err == nil; i++ {
+			err = put(uint16(i), 0, &ball{Position: schema.Vec3{Z: float64(i)}})
+		}
+		return err
+	})
 	must(t, err)
 	p := &pair{t: t, typ: typ, world: w, now: time.Unix(0, 0), toClient: fakeconn.Conn{Keep: true}}
 	p.streams = NewStreams(&p.toClient)

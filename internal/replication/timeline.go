@@ -7,22 +7,24 @@ import (
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
-// timeline holds the most recent ticks of a world, from which the senders of all its streams encode.
+// timeline holds the most recent ticks of a world, from which the senders of its streams encode.
 // Begin, Commit and senders are used by one goroutine at a time.
 type timeline struct {
 	name   string
 	schema *snapshot.Schema
-
-	// mu is held to write what Begin changes, and to read it while Begin may be called: by acks.
-	mu   sync.RWMutex
-	sets *snapshot.World
-
+	sets   *snapshot.World
 	open   *snapshot.Set // being filled, or nil
 	newest *snapshot.Set
 	ticks  Ticks
 	begun  uint64 // number of ticks
 	last   uint64 // the newest tick
+
+	// mu is held to write what Begin changes in sets, and to read it while Begin may be called: by acks.
+	mu sync.RWMutex
 }
+
+// Name returns the name of the world.
+func (t *timeline) Name() string { return t.name }
 
 // Begin begins a tick, which must be higher than those before it, and at most MaxTick.
 func (t *timeline) Begin(tick uint64) error {

@@ -71,7 +71,6 @@ type recordingPlayer struct {
 	fakeconn.Conn
 	streams *Streams
 	stream  *Stream
-	state   *StateStream // nil for snapshots
 	queue   SendQueue
 }
 
@@ -81,15 +80,13 @@ func newRecording(t testing.TB, codec string, frames [][]cube, initial bool, pla
 	t.Helper()
 	typ, err := snapshot.Compile[cube]("cubes")
 	must(t, err)
-	start := typ.Schema().NewSet()
-	for i := range frames[0] {
-		if initial {
-			must(t, typ.Add(start, snapshot.Object{ID: uint16(i)}, &frames[0][i]))
+	w, err := NewWorld(typ, "cubes", tickHz, tickHz, func(put func(uint16, uint8, *cube) error) (err error) {
+		for i := range frames[0] {
+			if initial && err == nil {
+				err = put(uint16(i), 0, &frames[0][i])
+			}
 		}
-	}
-	w, err := NewWorld(&WorldConfig{
-		Name: "cubes", Schema: typ.Schema(), Fields: Fields(typ.Source()), TickHz: tickHz, SendHz: tickHz, Initial: start,
-		Format: func() (*StateFormat, error) { return StateFormatOf(typ) },
+		return err
 	})
 	must(t, err)
 	r := &recording{t: t, codec: codec, frames: frames, typ: typ, world: w, now: time.Unix(0, 0), inputs: []statesync.Input{{Data: []byte{1, 2}}}}
@@ -107,8 +104,8 @@ func (r *recording) join() *recordingPlayer {
 	var err error
 	if r.codec == SnapshotCodec {
 		p.stream, err = r.world.Offer(p.streams)
-	} else if p.state, err = r.world.OfferState(p.streams, StateConfig{Bandwidth: 1_000_000_000}); err == nil {
-		p.stream = p.state.Stream
+	} else {
+		p.stream, err = r.world.OfferState(p.streams, StateConfig{Bandwidth: 1_000_000_000})
 	}
 	must(r.t, err)
 	p.reply(r, Ready)
@@ -138,13 +135,15 @@ func (r *recording) next() {
 	}
 	r.world.Commit()
 	for _, p := range r.players {
-		if p.state == nil {
+		if r.codec == SnapshotCodec {
 			continue
 		}
-		must(r.t, p.state.AddInputs(r.tick, r.inputs...))
-		for i := range r.frames[at] {
-			must(r.t, p.state.Prioritize(uint16(i), 1))
-		}
+		must(r.t, p.stream.State(func(s *statesync.Sender) error {
+			for i := range r.frames[at] {
+				must(r.t, s.Prioritize(uint16(i), 1))
+			}
+			return s.AddInputs(int64(r.tick), r.inputs...)
+		}))
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/uplink-rpc/uplink/ds"
 )
 
-// Journal checks what a handler gets: every value is the quantized one that was
-// sent under its number, in order, once, and what is missed adds up.
+// Journal is a handler that checks its frames: each value is the quantized one that was sent under
+// its number, once and in order, and the counts of missed frames add up.
 type Journal struct {
 	t    testing.TB
 	salt uint64
@@ -22,22 +22,22 @@ type Journal struct {
 	errors    int
 }
 
-// Log is what one player's frames were.
+// Log records the frames of one player.
 type Log struct {
 	Player *ds.Player
-	// Next is the number after the newest one delivered, Late counts those
-	// delivered after newer ones, Missed those that never were.
-	Next, Late, Missed uint64
-	seen               map[uint64]bool
+	Next   uint64 // number after the newest delivered frame
+	Late   uint64 // frames delivered after newer ones
+	Missed uint64 // frames not delivered
+	seen   map[uint64]bool
 }
 
-// Frames is how many frames were delivered.
+// Frames returns the number of delivered frames.
 func (l Log) Frames() uint64 { return uint64(len(l.seen)) }
 
-// Seen gives the numbers of the frames that were delivered.
+// Seen returns the numbers of the delivered frames in ascending order.
 func (l Log) Seen() []uint64 { return slices.Sorted(maps.Keys(l.seen)) }
 
-// NewJournal makes a journal of frames that are MoveAt of this salt.
+// NewJournal returns a journal of frames that are MoveAt of this salt.
 func NewJournal(t testing.TB, salt uint64) *Journal {
 	return &Journal{t: t, salt: salt, quantizer: NewQuantizer(), byPlayer: map[*ds.Player]*Log{}}
 }
@@ -54,11 +54,11 @@ func (j *Journal) Handle(p *ds.Player, f ds.Frame[Move]) {
 	}
 	switch {
 	case l.seen[f.Seq]:
-		j.errorf("frame %d came twice", f.Seq)
+		j.errorf("frame %d was delivered twice", f.Seq)
 	case f.Late && (f.Seq >= l.Next || f.Missed != 0):
-		j.errorf("frame %d is late before %d, and misses %d", f.Seq, l.Next, f.Missed)
+		j.errorf("frame %d is late before %d, with %d missed", f.Seq, l.Next, f.Missed)
 	case !f.Late && (f.Seq < l.Next || f.Missed != f.Seq-l.Next):
-		j.errorf("frame %d comes when %d is next, and misses %d", f.Seq, l.Next, f.Missed)
+		j.errorf("frame %d instead of %d, with %d missed", f.Seq, l.Next, f.Missed)
 	}
 	l.seen[f.Seq] = true
 	if f.Late {
@@ -70,10 +70,9 @@ func (j *Journal) Handle(p *ds.Player, f ds.Frame[Move]) {
 	l.Next = f.Seq + 1
 }
 
-// errorf reports an error, unless there were enough.
+// errorf reports the first errors.
 func (j *Journal) errorf(format string, args ...any) {
-	const enough = 10
-	if j.errors++; j.errors <= enough {
+	if j.errors++; j.errors <= 10 {
 		j.t.Errorf(format, args...)
 	}
 }
@@ -88,8 +87,7 @@ func (j *Journal) log(p *ds.Player) *Log {
 	return l
 }
 
-// Logs gives a copy of the logs of all players, in the order in which they
-// appeared.
+// Logs returns copies of the logs of all players, in the order of their first frames.
 func (j *Journal) Logs() []Log {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -102,7 +100,7 @@ func (j *Journal) Logs() []Log {
 	return out
 }
 
-// Only gives the log of the only player there must be.
+// Only returns the log of the only player.
 func (j *Journal) Only() Log {
 	j.t.Helper()
 	logs := j.Logs()

@@ -1,6 +1,6 @@
-// Package uplinktest holds what the tests of client and ds share: a network in
-// memory that can be watched and cut, a call whose arguments follow from its
-// number, and a journal that holds what was delivered against what was sent.
+// Package uplinktest has helpers for the tests of client and ds: a network in memory whose sockets
+// tests can watch and close, an RPC whose arguments are a function of the frame's number, and a
+// journal that compares delivered frames with the ones that were sent.
 package uplinktest
 
 import (
@@ -10,13 +10,13 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// Move is a call with most kinds of arguments.
+// Move has arguments of most kinds.
 type Move struct {
 	State
 	Payload []byte `uplink:"max=48"`
 }
 
-// State is the part of a Move that can be compared.
+// State is the comparable part of a Move.
 type State struct {
 	Location schema.Vec3    `uplink:"resolution=0.1,velocity=Velocity"`
 	Velocity schema.Vec3    `uplink:"resolution=0.1"`
@@ -28,8 +28,8 @@ type State struct {
 	Crouched bool
 }
 
-// MoveAt is call n of a player who runs in circles; the salt tells players and
-// RPCs apart. No two calls in a row are equal.
+// MoveAt returns call n of a player who runs in circles. The salt distinguishes players and RPCs.
+// No two consecutive calls are equal.
 func MoveAt(salt, n uint64) Move {
 	t := float64(n)/60 + float64(salt)
 	sin, cos := math.Sincos(t)
@@ -49,18 +49,18 @@ func MoveAt(salt, n uint64) Move {
 	return m
 }
 
-// Equal says whether both hold the same values.
+// Equal reports whether both have the same values.
 func (m *Move) Equal(o *Move) bool {
 	return m.State == o.State && bytes.Equal(m.Payload, o.Payload)
 }
 
-// Quantizer gives values as they are after the wire. Not safe for concurrent use.
+// Quantizer rounds values as the wire does. It is not safe for concurrent use.
 type Quantizer struct {
 	typ   *schema.Type[Move]
 	frame *schema.Frame
 }
 
-// NewQuantizer makes one.
+// NewQuantizer returns a Quantizer.
 func NewQuantizer() *Quantizer {
 	typ, err := schema.Compile[Move]("Move", 0)
 	if err != nil {
@@ -69,7 +69,7 @@ func NewQuantizer() *Quantizer {
 	return &Quantizer{typ: typ, frame: typ.Schema().NewFrame()}
 }
 
-// Quantize gives m to its fields' resolutions.
+// Quantize returns m rounded to the resolutions of its fields.
 func (q *Quantizer) Quantize(m *Move) (out Move, err error) {
 	if err = q.typ.Quantize(q.frame, m); err == nil {
 		err = q.typ.Restore(&out, q.frame)

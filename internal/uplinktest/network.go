@@ -9,10 +9,10 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// Addr is where servers listen.
+// Addr is the address of servers.
 const Addr = "127.0.0.1:7777"
 
-// Network is a network in memory whose sockets can be cut off, and watched.
+// Network is a network in memory whose sockets tests can watch and close.
 type Network struct {
 	*simnet.Network
 
@@ -21,8 +21,8 @@ type Network struct {
 	watch func(from, to netip.AddrPort, b []byte)
 }
 
-// NewNetwork makes a network with these links from clients and to them, and
-// prints their seeds. Make it inside the synctest bubble.
+// NewNetwork returns a network with these links from clients and to them, and logs their seeds.
+// Call it inside the synctest bubble.
 func NewNetwork(t testing.TB, up, down simnet.Config) *Network {
 	t.Helper()
 	t.Logf("links up %+v, down %+v", up, down)
@@ -56,8 +56,7 @@ func (n *Network) ListenShards(addr string, count int) ([]transport.PacketConn, 
 	return sockets, nil
 }
 
-// Crash closes the sockets at addr, as the system does when a process dies:
-// nobody is told.
+// Crash closes the sockets at addr without informing the peers, as when a process dies.
 func (n *Network) Crash(t testing.TB, addr string) {
 	t.Helper()
 	n.mu.Lock()
@@ -68,8 +67,8 @@ func (n *Network) Crash(t testing.TB, addr string) {
 	}
 }
 
-// Socket gives what is bound to addr, the first if there are several, from which anybody can send as if it were its
-// owner: what it sends is not watched.
+// Socket returns the first socket that is bound to addr, or nil. What a test sends from it is not
+// watched.
 func (n *Network) Socket(addr netip.AddrPort) transport.PacketConn {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -79,7 +78,7 @@ func (n *Network) Socket(addr netip.AddrPort) transport.PacketConn {
 	return nil
 }
 
-// Watch has f called for each datagram that is sent from now on.
+// Watch calls f for each datagram that is sent from now on.
 func (n *Network) Watch(f func(from, to netip.AddrPort, b []byte)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -98,4 +97,18 @@ func (s *socket) WriteTo(b []byte, to netip.AddrPort) (int, error) {
 	}
 	s.network.mu.Unlock()
 	return s.PacketConn.WriteTo(b, to)
+}
+
+// Kinds of datagrams that tests look for; docs/SPEC.md defines all.
+const (
+	DataKind     = 0
+	ReliableKind = 1
+)
+
+// Kind returns the kind of an encrypted datagram, or -1 for one of the handshake.
+func Kind(b []byte) int {
+	if len(b) == 0 || b[0]>>7 != 0 {
+		return -1
+	}
+	return int(b[0] >> 3 & 7)
 }

@@ -11,16 +11,16 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// Main runs a package's tests and fails if a goroutine is left over.
+// Main runs the tests of a package and fails if a goroutine is left.
 func Main(m *testing.M) {
 	goleak.VerifyTestMain(m,
-		// The scheduler that kcp-go starts when it is imported.
+		// kcp-go starts its scheduler at import.
 		goleak.IgnoreAnyFunction("github.com/xtaci/kcp-go/v5.(*TimedSched).prepend"),
 		goleak.IgnoreAnyFunction("github.com/xtaci/kcp-go/v5.(*TimedSched).sched"),
 	)
 }
 
-// Must ends the test if there is an error.
+// Must ends the test if err is not nil.
 func Must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -28,14 +28,14 @@ func Must(t testing.TB, err error) {
 	}
 }
 
-// Server is one that serves.
+// Server is a running server.
 type Server struct {
 	*ds.Server
-	Served <-chan error // what Serve returned
+	Served <-chan error // receives the result of Serve
 }
 
-// Serve starts a server at Addr after setup gave it its handlers. It ends with
-// the test at the latest.
+// Serve starts a server at Addr after setup has registered its handlers, and closes it at the end
+// of the test.
 func Serve(t testing.TB, n transport.Network, cfg ds.Config, setup func(*ds.Server) error) *Server {
 	t.Helper()
 	cfg.Network = n
@@ -48,7 +48,7 @@ func Serve(t testing.TB, n transport.Network, cfg ds.Config, setup func(*ds.Serv
 	return &Server{Server: srv, Served: served}
 }
 
-// Dial connects a client to Addr. It is closed with the test at the latest.
+// Dial connects a client to Addr, and closes it at the end of the test.
 func Dial(t testing.TB, n transport.Network, cfg client.Config) *client.Conn {
 	t.Helper()
 	cfg.Network = n

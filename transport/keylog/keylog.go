@@ -1,7 +1,8 @@
-// Package keylog has the secrets of sessions written to a file, for debugging, and opens recorded datagrams with
-// them: what transport.Config.KeyLog writes, [Parse] reads, and an [Opener] uses.
+// Package keylog writes and parses files with the secrets of sessions, for debugging, and decrypts
+// recorded datagrams with them: transport.Config.KeyLog writes, [Parse] parses, and an [Opener]
+// decrypts.
 //
-// Whoever has a session's line can read and forge all of its datagrams.
+// With a session's line, all of its datagrams can be read and forged.
 package keylog
 
 import (
@@ -16,22 +17,23 @@ import (
 	"github.com/uplink-rpc/uplink/transport/internal/seal"
 )
 
-// label begins each line of this layout. A line with another one is somebody else's.
+// label is the first word of each line. Lines with another label belong to other protocols.
 const label = "UPLINK_SESSION_1"
 
-// Session is what a key log says of a session.
+// Session contains the secrets of a session.
 type Session struct {
 	// ID is the session's id, not 0.
 	ID uint64
 	// Suite is how its datagrams are sealed: a transport.Suite.
 	Suite seal.Suite
-	// ToServer and ToClient are the secrets of the first epoch of each direction, from which those of all later
-	// ones follow.
+	// ToServer and ToClient are the secrets of the first epoch of each direction, from which those
+	// of all later ones follow.
 	ToServer, ToClient [32]byte
 }
 
-// Append appends the session as a line: the label, the id in 16 hexadecimal digits, the suite's name, and the two
-// secrets in 64 digits each, with a space between any two of them and a newline at the end.
+// Append appends the session as a line: the label, the id in 16 hexadecimal digits, the suite's
+// name, and the two secrets in 64 digits each, with a space between any two of them and a newline
+// at the end.
 func (s *Session) Append(dst []byte) []byte {
 	dst = fmt.Appendf(dst, "%s %016x %s ", label, s.ID, s.Suite)
 	dst = append(hex.AppendEncode(dst, s.ToServer[:]), ' ')
@@ -68,10 +70,10 @@ const (
 	maxSessions = 1 << 16
 )
 
-// Parse reads a key log. Empty lines, those that begin with '#', and those with another label are skipped, so that
-// keys of other protocols may stand in the same file; of several lines for one session the last one counts. A
-// line that is cut off or damaged is an error with its number, and so is one of more than 4,096 bytes, or more
-// than 65,536 sessions; the sessions before it are returned with the error.
+// Parse reads a key log. Empty lines, those that begin with '#', and those with another label are
+// skipped, so that a file may contain keys of other protocols; of several lines for one session the
+// last one counts. An invalid line is an error with its number, and so are lines of more than 4,096
+// bytes and more than 65,536 sessions; the sessions before it are returned with the error.
 func Parse(r io.Reader) ([]Session, error) {
 	var all []Session
 	known := map[uint64]int{}

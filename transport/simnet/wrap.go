@@ -27,8 +27,8 @@ type Wrapped struct {
 	arrivals []time.Duration
 }
 
-// Wrap puts simulated links in front of pc, one for each direction, and owns pc from then on. The error
-// is that of [Config.Validate].
+// Wrap puts simulated links in front of pc, one for each direction, and owns pc from then on. The
+// error is that of [Config.Validate].
 func Wrap(pc transport.PacketConn, out, in Config) (*Wrapped, error) {
 	outLink, outErr := NewLink(out)
 	inLink, inErr := NewLink(in)
@@ -45,7 +45,8 @@ func Wrap(pc transport.PacketConn, out, in Config) (*Wrapped, error) {
 	return w, nil
 }
 
-// Set changes the links while they run. The error is that of [Config.Validate]; nothing is changed then.
+// Set changes the links while they run. The error is that of [Config.Validate]; nothing is changed
+// then.
 func (w *Wrapped) Set(out, in Config) error {
 	if err := errors.Join(out.Validate(), in.Validate()); err != nil {
 		return err
@@ -78,7 +79,7 @@ func (w *Wrapped) SetReadDeadline(t time.Time) error {
 // LocalAddr returns the address of the connection behind the links.
 func (w *Wrapped) LocalAddr() netip.AddrPort { return w.pc.LocalAddr() }
 
-// Close waits until what was written has passed the link, and closes the connection behind it.
+// Close waits until the written packets have passed the link, and closes the underlying connection.
 func (w *Wrapped) Close() error {
 	w.close.Do(func() {
 		w.mu.Lock()
@@ -101,20 +102,20 @@ func (w *Wrapped) carry(link *Link, to *mailbox, addr netip.AddrPort, data []byt
 	}
 }
 
-// send is the goroutine that writes what has passed the link.
+// send is the goroutine that writes packets that have passed the link.
 func (w *Wrapped) send() {
 	for {
 		p, err := w.outbox.take()
 		if err != nil {
 			return
 		}
-		// The link may lose packets; one more is not worth an error that nobody waits for.
+		// An error counts as packet loss.
 		_, _ = w.pc.WriteTo(p.data, p.addr)
 		buffers.put(p.data)
 	}
 }
 
-// receive is the goroutine that reads what enters the link.
+// receive is the goroutine that reads packets into the link.
 func (w *Wrapped) receive() {
 	buf := make([]byte, maxPacket)
 	for {
@@ -145,8 +146,9 @@ type WrappedNetwork struct {
 	count   uint64 // of connections ever opened; makes their seeds differ
 }
 
-// WrapNetwork returns a network whose packet connections are those of inner behind simulated links: each
-// gets links of its own with these configurations, and seeds counted up. A nil inner means UDP. The error is that of [Config.Validate].
+// WrapNetwork returns a network whose packet connections are those of inner behind simulated links:
+// each has its own links with these configurations, and increasing seeds. A nil inner means UDP.
+// The error is that of [Config.Validate].
 func WrapNetwork(inner transport.Network, out, in Config) (*WrappedNetwork, error) {
 	if err := errors.Join(out.Validate(), in.Validate()); err != nil {
 		return nil, err
@@ -177,7 +179,7 @@ func (n *WrappedNetwork) ListenPacket(addr string) (transport.PacketConn, error)
 	return w, nil
 }
 
-// Set changes the links of all packet connections while they run, and of those to come. The error is
+// Set changes the links of all packet connections while they run, and of later ones. The error is
 // that of [Config.Validate]; nothing is changed then.
 func (n *WrappedNetwork) Set(out, in Config) error {
 	if err := errors.Join(out.Validate(), in.Validate()); err != nil {

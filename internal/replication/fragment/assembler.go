@@ -3,62 +3,69 @@ package fragment
 import (
 	"encoding/binary"
 	"fmt"
+
+	"github.com/uplink-rpc/uplink/ringcache"
 )
 
-// Assembler puts messages together. It holds at most Window of them, each of the memory of the largest that its place
-// had so far, and gives up those that are older. It is not safe for concurrent use.
+// Assembler reassembles messages. It stores at most Window of them, each in a buffer of the size of
+// the largest message that the buffer has had, and discards older ones. Not safe for concurrent use.
 type Assembler struct {
-	part, most int
-	began      bool
-	newest     uint16
-	places     [Window]place
-	incomplete uint64
+	part, maxCount int
+	any            bool   // a fragment was received
+	newest         uint16 // message
+	messages       *ringcache.Ring[message]
+	incomplete     uint64
 }
 
-// place is one message in the making.
-type place struct {
-	used  bool
-	seq   uint16
-	count int
-	size  int // of the message, as soon as the last fragment is there
-	have  uint64
-	buf   []byte
+// message is a message being reassembled, or a complete one.
+type message struct {
+	count    int
+	size     int    // in bytes, once the last fragment was received
+	received uint64 // bit i: fragment i
+	buf      []byte
 }
 
-// NewAssembler makes one for fragments with parts of that many bytes, and messages of at most that many fragments, 2 to
-// MaxCount.
-func NewAssembler(part, most int) *Assembler {
-	return &Assembler{part: part, most: min(most, MaxCount)}
+// NewAssembler returns an assembler for parts of part bytes and messages of at most maxCount
+// fragments, 2 to MaxCount.
+func NewAssembler(part, maxCount int) *Assembler {
+	return &Assembler{part: part, maxCount: min(maxCount, MaxCount), messages: ringcache.New[message](Window)}
 }
 
-// Add takes a fragment. If it completes its message, that is returned, and stays valid until the next call. What is not
-// taken is an error of this package and changes nothing. Any input is safe. Once warm nothing is allocated but errors.
-func (a *Assembler) Add(b []byte) (message []byte, err error) {
+// Add adds a fragment. If it completes its message, Add returns the message, which is valid until the
+// next call. Any input is safe; a fragment that is refused with an error of this package has no
+// effect. Once warm, only errors allocate.
+func (a *Assembler) Add(b []byte) ([]byte, error) {
 	seq, index, count, err := a.parse(b)
 	if err != nil {
 		return nil, err
 	}
-	if a.began && a.newest-seq < 1<<15 && a.newest-seq >= Window {
+	if a.any && a.newest-seq < 1<<15 && a.newest-seq >= Window {
 		return nil, fmt.Errorf("%w: of message %d, where %d is the newest", ErrLate, seq, a.newest)
 	}
-	p := &a.places[seq%Window]
+	m := a.messages.Get(uint64(seq))
 	switch {
-	case !p.used || p.seq != seq:
+	case m == nil:
 		a.advance(seq)
-		p.begin(seq, count, a.part)
-	case p.count != count:
-		return nil, fmt.Errorf("%w: %d fragments of message %d, before it were %d", ErrMalformed, count, seq, p.count)
-	case p.have>>index&1 != 0:
+		m = a.messages.Put(uint64(seq))
+		m.reset(count, count*a.part)
+	case m.count != count:
+		return nil, fmt.Errorf("%w: %d fragments of message %d, before it were %d", ErrMalformed, count, seq, m.count)
+	case m.received>>index&1 != 0:
 		return nil, fmt.Errorf("%w: fragment %d of message %d", ErrDuplicate, index, seq)
 	}
-	p.add(index, b[HeaderSize:], a.part)
-	if !p.whole() {
+	part := b[HeaderSize:]
+	copy(m.buf[index*a.part:], part)
+	m.received |= 1 << index
+	if index == count-1 {
+		m.size = index*a.part + len(part)
+	}
+	if !m.complete() {
 		return nil, nil
 	}
-	return p.buf[:p.size], nil
+	return m.buf[:m.size], nil
 }
 
-// parse reads a fragment and checks it.
+// parse parses the header of a fragment and checks the size of its part.
 func (a *Assembler) parse(b []byte) (seq uint16, index, count int, err error) {
 	if len(b) <= HeaderSize {
 		return 0, 0, 0, fmt.Errorf("%w: %d bytes, want a header of %d and a part", ErrMalformed, len(b), HeaderSize)
@@ -66,8 +73,8 @@ func (a *Assembler) parse(b []byte) (seq uint16, index, count int, err error) {
 	seq, index, count = binary.LittleEndian.Uint16(b), int(b[2]), int(b[3])+1
 	part := len(b) - HeaderSize
 	switch {
-	case count < 2 || count > a.most:
-		err = fmt.Errorf("%w: %d fragments, want 2 to %d", ErrMalformed, count, a.most)
+	case count < 2 || count > a.maxCount:
+		err = fmt.Errorf("%w: %d fragments, want 2 to %d", ErrMalformed, count, a.maxCount)
 	case index >= count:
 		err = fmt.Errorf("%w: fragment %d of %d", ErrMalformed, index, count)
 	case part > a.part || part < a.part && index != count-1:
@@ -76,50 +83,43 @@ func (a *Assembler) parse(b []byte) (seq uint16, index, count int, err error) {
 	return seq, index, count, err
 }
 
-// advance gives up what is older than the window once a message is in it.
+// advance discards the messages that are older than the window of a new message.
 func (a *Assembler) advance(seq uint16) {
-	if !a.began || seq-a.newest < 1<<15 {
-		a.began, a.newest = true, seq
+	if !a.any || seq-a.newest < 1<<15 {
+		a.any, a.newest = true, seq
 	}
-	for i := range a.places {
-		if p := &a.places[i]; p.used && a.newest-p.seq >= Window {
-			a.giveUp(p)
+	for n, m := range a.messages.All() {
+		if a.newest-uint16(n) >= Window {
+			a.discard(n, m)
 		}
 	}
 }
 
-func (a *Assembler) giveUp(p *place) {
-	if p.used && !p.whole() {
+func (a *Assembler) discard(seq uint64, m *message) {
+	if !m.complete() {
 		a.incomplete++
 	}
-	p.used = false
+	a.messages.Delete(seq)
 }
 
-// Reset forgets all messages, as for another sender. Memory and the count stay.
+// Reset discards all messages, for another sender. Buffers and the count of Incomplete stay.
 func (a *Assembler) Reset() {
-	for i := range a.places {
-		a.giveUp(&a.places[i])
+	for n, m := range a.messages.All() {
+		a.discard(n, m)
 	}
-	a.began = false
+	a.any = false
 }
 
-// Incomplete is how many messages were given up of which some fragments had come.
+// Incomplete returns the number of messages that were discarded before all fragments were received.
 func (a *Assembler) Incomplete() uint64 { return a.incomplete }
 
-func (p *place) begin(seq uint16, count, part int) {
-	p.used, p.seq, p.count, p.have, p.size = true, seq, count, 0, 0
-	if n := count * part; cap(p.buf) < n {
-		p.buf = make([]byte, n)
+// reset prepares a message of so many fragments, of at most size bytes.
+func (m *message) reset(count, size int) {
+	m.count, m.received, m.size = count, 0, 0
+	if cap(m.buf) < size {
+		m.buf = make([]byte, size)
 	}
-	p.buf = p.buf[:cap(p.buf)]
+	m.buf = m.buf[:cap(m.buf)]
 }
 
-func (p *place) add(index int, part []byte, size int) {
-	copy(p.buf[index*size:], part)
-	p.have |= 1 << index
-	if index == p.count-1 {
-		p.size = index*size + len(part)
-	}
-}
-
-func (p *place) whole() bool { return p.have == 1<<p.count-1 }
+func (m *message) complete() bool { return m.received == 1<<m.count-1 }

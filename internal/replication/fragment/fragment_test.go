@@ -11,8 +11,8 @@ import (
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 )
 
-// all gives the fragments of a message.
-func all(t interface{ Fatal(...any) }, s *Splitter, message []byte, part int) (out [][]byte) {
+// split returns the fragments of a message.
+func split(t interface{ Fatal(...any) }, s *Splitter, message []byte, part int) (out [][]byte) {
 	f, err := s.Split(message, part)
 	if err != nil {
 		t.Fatal(err)
@@ -26,8 +26,8 @@ func all(t interface{ Fatal(...any) }, s *Splitter, message []byte, part int) (o
 	}
 }
 
-// TestAnyOrder sends messages over a link that loses, repeats and reorders within the window: each of which all
-// fragments came is there, once and as it was, and nothing else is.
+// TestAnyOrder checks that loss, duplicates and reordering within the window let exactly the messages
+// through of which all fragments are received, once and unchanged.
 func TestAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		part := rapid.IntRange(1, 9).Draw(t, "part")
@@ -38,18 +38,18 @@ func TestAnyOrder(t *testing.T) {
 		var sent, got [][]byte
 		for range rapid.IntRange(1, 4).Draw(t, "rounds") {
 			var fragments [][]byte
-			whole := map[int]bool{}
+			complete := map[int]bool{}
 			for range rapid.IntRange(1, Window).Draw(t, "messages") {
 				m := rapid.SliceOfN(rapid.Byte(), part+1, min(part*MaxCount, 40)).Draw(t, "message")
 				lost := rapid.IntRange(-5, 5).Draw(t, "lost")
-				whole[len(sent)] = true
-				for i, b := range all(t, &s, m, part) {
+				complete[len(sent)] = true
+				for i, b := range split(t, &s, m, part) {
 					if i == lost {
-						whole[len(sent)] = false
+						complete[len(sent)] = false
 						continue
 					}
 					fragments = append(fragments, b)
-					if rapid.IntRange(0, 9).Draw(t, "twice") == 0 {
+					if rapid.IntRange(0, 9).Draw(t, "duplicate") == 0 {
 						fragments = append(fragments, b)
 					}
 				}
@@ -64,28 +64,28 @@ func TestAnyOrder(t *testing.T) {
 					continue
 				}
 				n := int(binary.LittleEndian.Uint16(b) - first)
-				if !whole[n] || !bytes.Equal(m, sent[n]) {
-					t.Fatalf("message %d is %x, sent was %x, all of it came: %v", n, m, sent[n], whole[n])
+				if !complete[n] || !bytes.Equal(m, sent[n]) {
+					t.Fatalf("message %d is %x, sent %x, complete: %v", n, m, sent[n], complete[n])
 				}
-				delete(whole, n)
+				delete(complete, n)
 				got = append(got, m)
 			}
-			for n, came := range whole {
-				if came {
+			for n, missing := range complete {
+				if missing {
 					t.Fatalf("message %d is missing", n)
 				}
 			}
 		}
 		a.Reset()
 		if lost := len(sent) - len(got); a.Incomplete() > uint64(lost) {
-			t.Fatalf("%d given up, %d did not come", a.Incomplete(), lost)
+			t.Fatalf("%d incomplete, %d lost", a.Incomplete(), lost)
 		}
 	})
 }
 
 func TestRefused(t *testing.T) {
 	var s Splitter
-	fragments := all(t, &s, []byte("abcdefgh"), 3)
+	fragments := split(t, &s, []byte("abcdefgh"), 3)
 	a := NewAssembler(3, 4)
 	if _, err := a.Add(fragments[2]); err != nil {
 		t.Fatal(err)
@@ -132,26 +132,26 @@ func TestSplitLimits(t *testing.T) {
 	}
 }
 
-// TestIncomplete: messages that never complete are given up by newer ones, and counted.
+// TestIncomplete checks that newer messages discard incomplete ones, which are counted.
 func TestIncomplete(t *testing.T) {
 	var s Splitter
 	a := NewAssembler(10, MaxCount)
 	const messages = 1 << 17 // the sequence wraps
 	for range messages {
-		if m, err := a.Add(all(t, &s, make([]byte, 25), 10)[0]); m != nil || err != nil {
+		if m, err := a.Add(split(t, &s, make([]byte, 25), 10)[0]); m != nil || err != nil {
 			t.Fatal(m, err)
 		}
 	}
 	if got := a.Incomplete(); got != messages-Window {
-		t.Errorf("%d given up, want %d", got, messages-Window)
+		t.Errorf("%d incomplete, want %d", got, messages-Window)
 	}
 	a.Reset()
 	if got := a.Incomplete(); got != messages {
-		t.Errorf("%d given up after all, want %d", got, messages)
+		t.Errorf("%d incomplete after a reset, want %d", got, messages)
 	}
 }
 
-func TestAllocatesNothing(t *testing.T) {
+func TestAllocs(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
@@ -178,11 +178,11 @@ func TestAllocatesNothing(t *testing.T) {
 	}
 }
 
-// FuzzAdd feeds fragments: a byte of length, and that many bytes.
+// FuzzAdd adds fragments, each a byte of length and that many bytes.
 func FuzzAdd(f *testing.F) {
 	var s Splitter
 	var in []byte
-	for _, b := range all(f, &s, []byte("a message of some parts"), 5) {
+	for _, b := range split(f, &s, []byte("a message of a few parts"), 5) {
 		in = append(append(in, byte(len(b))), b...)
 	}
 	f.Add(in)
@@ -191,25 +191,25 @@ func FuzzAdd(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte) {
 		const part = 5
 		a := NewAssembler(part, 16)
-		taken, given := 0, 0
+		added, returned := 0, 0
 		for len(in) > 0 {
 			n := min(int(in[0]), len(in)-1)
 			b := in[1 : 1+n]
 			in = in[1+n:]
 			m, err := a.Add(b)
 			if err == nil {
-				taken += len(b) - HeaderSize
+				added += len(b) - HeaderSize
 			}
-			if given += len(m); given > taken || err != nil && m != nil {
-				t.Fatalf("%d bytes given, %d taken, %v", given, taken, err)
+			if returned += len(m); returned > added || err != nil && m != nil {
+				t.Fatalf("%d bytes returned, %d added, %v", returned, added, err)
 			}
 		}
-		held := 0
-		for i := range a.places {
-			held += cap(a.places[i].buf)
+		stored := 0
+		for n := range uint64(Window) {
+			stored += cap(a.messages.Put(n).buf)
 		}
-		if held > Window*16*part+64 {
-			t.Fatalf("%d bytes held", held)
+		if stored > Window*16*part+64 {
+			t.Fatalf("%d bytes are stored", stored)
 		}
 	})
 }

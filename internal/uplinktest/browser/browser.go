@@ -1,4 +1,4 @@
-// Package browser has tests look at pages in a real browser.
+// Package browser opens pages in a real browser for tests.
 package browser
 
 import (
@@ -19,23 +19,23 @@ import (
 	"github.com/uplink-rpc/uplink/internal/uplinktest/tool"
 )
 
-// patience is how long a page may take for anything: machines are slow at times.
+// patience is the time limit of each step, for slow machines.
 const patience = 2 * time.Minute
 
-// Browser is a real one with one page. If that complains about anything, or asks for anything of another
-// host than the pages that the test opens, the test fails.
+// Browser is a browser with one page. The test fails if the page logs an error or requests anything
+// from hosts other than those of the pages that the test opens.
 type Browser struct {
 	t     testing.TB
 	ctx   context.Context
-	quiet bool // complaints are expected
+	quiet bool // errors are expected
 
 	mu         sync.Mutex
 	hosts      map[string]bool
 	complaints []string
 }
 
-// Start starts a browser, which ends with the test. Where there is none the test is skipped, see [tool.Find], and
-// with -short, since it takes seconds.
+// Start starts a browser, and stops it at the end of the test. It skips the test if there is no
+// browser (see [tool.Find]), and with -short, because it takes seconds.
 func Start(t testing.TB, more ...chromedp.ExecAllocatorOption) *Browser {
 	t.Helper()
 	if testing.Short() {
@@ -69,7 +69,7 @@ func Start(t testing.TB, more ...chromedp.ExecAllocatorOption) *Browser {
 	return b
 }
 
-// WebGL has a browser draw with WebGL, by software.
+// WebGL makes a browser render WebGL in software.
 func WebGL(a *chromedp.ExecAllocator) {
 	for _, o := range []chromedp.ExecAllocatorOption{
 		chromedp.Flag("disable-gpu", false), chromedp.Flag("use-angle", "swiftshader"), chromedp.Flag("enable-unsafe-swiftshader", true),
@@ -78,7 +78,7 @@ func WebGL(a *chromedp.ExecAllocator) {
 	}
 }
 
-// hear notes what the page writes to the console, what it does not catch, and what it asks others for.
+// hear records console errors, uncaught exceptions and requests to other hosts.
 func (b *Browser) hear(event any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -108,7 +108,7 @@ func (b *Browser) hear(event any) {
 	}
 }
 
-// Quiet has the browser not report complaints from now on: a server that is gone is one.
+// Quiet ignores errors from now on, for example because the server is closed.
 func (b *Browser) Quiet(quiet bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -135,7 +135,7 @@ func (b *Browser) Open(page string) {
 	b.do(chromedp.Navigate(page), page)
 }
 
-// Await waits until an expression holds, also on a page that this one leads to.
+// Await waits until an expression is true, also across page loads.
 func (b *Browser) Await(js string) {
 	b.t.Helper()
 	for {
@@ -162,7 +162,7 @@ func (b *Browser) Run(js string) {
 	b.do(chromedp.Evaluate[chromedp.Void](js), js)
 }
 
-// Value gives the value of an expression.
+// Value returns the value of an expression.
 func Value[T any](b *Browser, js string) T {
 	b.t.Helper()
 	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](js))
@@ -172,19 +172,19 @@ func Value[T any](b *Browser, js string) T {
 	return v
 }
 
-// Key types keys, also those that package kb of chromedp names.
+// Key types keys, including those of package kb of chromedp.
 func (b *Browser) Key(keys string) {
 	b.t.Helper()
 	b.do(chromedp.KeyEvent(keys), "a key")
 }
 
-// Resize gives the page another size.
+// Resize changes the size of the page.
 func (b *Browser) Resize(width, height int64) {
 	b.t.Helper()
 	b.do(chromedp.EmulateViewport(width, height), "resize")
 }
 
-// Prefer sets a preference of the user: "prefers-color-scheme" to "dark", say.
+// Prefer sets a preference of the user, for example "prefers-color-scheme" to "dark".
 func (b *Browser) Prefer(feature, value string) {
 	b.t.Helper()
 	if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
@@ -194,7 +194,7 @@ func (b *Browser) Prefer(feature, value string) {
 	}
 }
 
-// Picture gives the whole page as PNG.
+// Picture returns a screenshot of the whole page as PNG.
 func (b *Browser) Picture() []byte {
 	b.t.Helper()
 	png, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
@@ -204,7 +204,7 @@ func (b *Browser) Picture() []byte {
 	return png
 }
 
-// gone says that another page was loaded in the meantime.
+// gone reports whether another page was loaded in the meantime.
 func gone(err error) bool {
 	return strings.Contains(err.Error(), "Cannot find context") || strings.Contains(err.Error(), "navigated or closed")
 }

@@ -1,7 +1,7 @@
 //go:build race
 
-// Package race tells tests whether the race detector runs.
+// Package race reports whether the race detector is enabled.
 package race
 
-// Enabled says whether the race detector runs, which allocates.
+// Enabled reports whether the race detector is enabled, which allocates.
 const Enabled = true

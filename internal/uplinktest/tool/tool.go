@@ -1,4 +1,5 @@
-// Package tool finds the programs that some tests run: browsers, servers, checkers. .ci/tools installs them.
+// Package tool finds the programs that some tests run: browsers, servers, checkers. .ci/tools
+// installs them.
 package tool
 
 import (
@@ -8,15 +9,15 @@ import (
 	"testing"
 )
 
-// Required is the environment variable that, set to 1, makes a test fail whose tool is missing. The gate sets it, so
-// that no test is skipped there unseen.
+// Required is an environment variable. If it is 1, tests whose tool is missing fail instead of
+// being skipped. Continuous integration sets it.
 const Required = "UPLINK_TOOLS_REQUIRED"
 
-// packages are the Debian packages of programs that are named otherwise.
+// packages are the Debian packages whose names differ from those of their programs.
 var packages = map[string]string{"promtool": "prometheus", "editcap": "tshark", "capinfos": "tshark"}
 
-// Find gives the path of a program: the first of the names, all of them for the same one, that PATH has. If there is
-// none the test is skipped, or fails where tools are required; the message says what to install.
+// Find returns the path of a program that has one of these names in PATH. If there is none, it
+// skips the test, or fails it if tools are required, and reports the package to install.
 func Find(t testing.TB, name string, others ...string) string {
 	t.Helper()
 	for _, n := range append([]string{name}, others...) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// recorder is a test that says how it ended.
+// recorder records how a test ended.
 type recorder struct {
 	testing.TB
 	skipped, failed string
@@ -26,7 +26,7 @@ func (r *recorder) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// find runs Find as a test of its own.
+// find runs Find in its own test.
 func find(names ...string) (path string, r recorder) {
 	done := make(chan struct{})
 	go func() {

@@ -7,11 +7,12 @@ import (
 	kcp "github.com/xtaci/kcp-go/v5"
 )
 
-// MaxTransmissions is how many times a segment is sent. If the peer has not acknowledged it by then, the channel fails.
+// MaxTransmissions is the maximum number of transmissions of a segment, after which the channel
+// fails.
 const MaxTransmissions = 20
 
-// outstanding is the segments that were sent and that the peer has not acknowledged with all before them, by sequence
-// number modulo window: KCP has at most window of these at a time. KCP keeps the same state, but does not export it.
+// outstanding contains the sent segments from the first unacknowledged one on, by sequence number
+// modulo window, the maximum number of them. KCP has the same state, but does not export it.
 type outstanding [window]transmitted
 
 // transmitted is one of these segments.
@@ -23,16 +24,15 @@ type transmitted struct {
 	first, last time.Duration // times of transmissions since the start of the channel
 }
 
-// freely is how many times a segment is sent although the peer has acknowledged nothing new since the last time. During
-// an outage the oldest segment alone is sent more often, so the others still have transmissions left after it.
+// freely is the number of transmissions of a segment without new acknowledgments. During an outage
+// only the oldest segment is sent more often, so that the others have transmissions left after it.
 const freely = 5
 
-// earliest returns the time after the first transmission before which a segment is not sent for the n-th time while the
-// peer acknowledges nothing new. KCP's own backoff would send it 20 times in 3 seconds if the round trip took a
-// millisecond before. The intervals grow with the square of n, up to a sixth of patience. So a
-// segment is sent at most 11
-// times within patience, and for the 20th time not before 2.3 times patience: after an outage it
-// has transmissions left.
+// earliest returns the minimum time from the first to the n-th transmission of a segment while the
+// peer acknowledges nothing new. KCP's own backoff would send it 20 times in 3 seconds after a
+// round-trip time of 1 ms. The intervals grow with the square of n, up to a sixth of patience. So a
+// segment is sent at most 11 times within patience, and for the 20th time not before 2.3 times
+// patience: after an outage it has transmissions left.
 func earliest(n uint8, patience time.Duration) time.Duration {
 	const steep = 6 // transmissions until the intervals are equal
 	k := time.Duration(n - 1)
@@ -42,8 +42,9 @@ func earliest(n uint8, patience time.Duration) time.Duration {
 	return earliest(steep+1, patience) + (k-steep)*patience/6
 }
 
-// due reports whether the data segment that b starts with may be sent now. The peer acknowledged something new last at
-// the time progress. If that was after the last transmission of the segment, the path works, and KCP decides.
+// due reports whether the data segment that b starts with may be sent now. The last new
+// acknowledgment arrived at the time progress. If that was after the last transmission of the
+// segment, the path works, and KCP decides.
 func (o *outstanding) due(now, progress, patience time.Duration, b []byte) bool {
 	t := o.slot(number(b))
 	if t.count == 0 || t.number != number(b) || progress > t.last {
@@ -52,7 +53,7 @@ func (o *outstanding) due(now, progress, patience time.Duration, b []byte) bool 
 	return now >= t.first+earliest(t.count+1, patience) && (t.count < freely || o.oldest(t))
 }
 
-// oldest reports whether t is the first segment that the peer has not acknowledged.
+// oldest reports whether t is the first unacknowledged segment.
 func (o *outstanding) oldest(t *transmitted) bool {
 	for i := range o {
 		if s := &o[i]; s.count > 0 && !s.acked && int32(s.number-t.number) < 0 {
@@ -62,7 +63,8 @@ func (o *outstanding) oldest(t *transmitted) bool {
 	return true
 }
 
-// sent notes that the data segment that b starts with is sent, and returns how many times it was sent so far.
+// sent records a transmission of the data segment that b starts with, and returns their number so
+// far.
 func (o *outstanding) sent(now time.Duration, b []byte) uint8 {
 	t := o.slot(number(b))
 	if t.count == 0 || t.number != number(b) {
@@ -73,8 +75,8 @@ func (o *outstanding) sent(now time.Duration, b []byte) uint8 {
 	return t.count
 }
 
-// acknowledged notes what the segment of the peer that b starts with acknowledges, as KCP does, and returns how many
-// bytes of messages were not acknowledged before.
+// acknowledged records the acknowledgments in the peer's segment that b starts with, as KCP does,
+// and returns the number of newly acknowledged bytes of messages.
 func (o *outstanding) acknowledged(b []byte) (bytes int) {
 	una := binary.LittleEndian.Uint32(b[offUnacked:])
 	for i := range o {
@@ -94,7 +96,7 @@ func (o *outstanding) acknowledged(b []byte) (bytes int) {
 	return bytes
 }
 
-// held returns how many segments there are.
+// held returns the number of segments.
 func (o *outstanding) held() int {
 	n := 0
 	for i := range o {
@@ -107,19 +109,20 @@ func (o *outstanding) held() int {
 
 func (o *outstanding) slot(number uint32) *transmitted { return &o[number%window] }
 
-// An end may send [creditPerByte] bytes for each byte of its messages that the peer newly acknowledges, and 64 KiB
-// besides in any one second without acknowledgments: the base burst and one second of the base rate.
+// An end may send [creditPerByte] bytes for each newly acknowledged byte of its messages, and 64
+// KiB in any second without acknowledgments: the base burst and one second of the base rate.
 const (
 	creditPerByte = 3
 	baseRate      = 32 << 10 // bytes per second
 	baseBurst     = 32 << 10 // bytes
-	// maxBudget is the most bytes that acknowledgments can save up. A full window of the largest segments takes less.
+	// maxBudget is the maximum of the budget in bytes. A full window of the largest segments takes
+	// less.
 	maxBudget = 96 << 10
 )
 
-// budget is how many bytes an end may send now, with all headers down to IP. In any period of T seconds these are at
-// most baseRate*T + creditPerByte times the bytes newly acknowledged in it, and what was saved up before: baseBurst
-// at the start of a session, at most maxBudget later.
+// budget is the number of bytes that an end may send now, including headers down to IP. In a period
+// of T seconds it sends at most baseRate*T + creditPerByte times the newly acknowledged bytes, plus
+// the budget at its start: baseBurst at the start of a session, at most maxBudget later.
 type budget struct {
 	bytes float64
 	at    time.Time // of the last refill
@@ -127,7 +130,7 @@ type budget struct {
 
 func newBudget(now time.Time) budget { return budget{bytes: baseBurst, at: now} }
 
-// refill adds what the base rate allows since the last call. A time before that of the last call adds nothing.
+// refill adds the base rate since the last call. A time before that of the last call adds nothing.
 func (b *budget) refill(now time.Time) {
 	passed := now.Sub(b.at)
 	if passed <= 0 {
@@ -139,7 +142,7 @@ func (b *budget) refill(now time.Time) {
 	}
 }
 
-// credit adds what n newly acknowledged bytes allow.
+// credit adds the credit for n newly acknowledged bytes.
 func (b *budget) credit(n int) { b.bytes = min(b.bytes+float64(creditPerByte*n), maxBudget) }
 
 // take reports whether n bytes may be sent, and deducts them if so.

@@ -1,15 +1,15 @@
-// Package seal is the cryptography of the transport: the handshake that gives a session its secrets
-// ([Initiator], [Responder]), the cookies that a listener asks for before it does the work of one
-// ([Cookies]), the sealing of datagrams ([Sealer], [Opener]), and the window that refuses replays
-// ([Window]). It has no socket and no clock.
+// Package seal implements the cryptography of the transport: the handshake that derives the secrets
+// of a session ([Initiator], [Responder]), the cookies by which a listener validates addresses
+// before a handshake ([Cookies]), the encryption of datagrams ([Sealer], [Opener]), and the replay
+// window ([Window]). It has no socket and no clock.
 //
-// The handshake is Noise_NK_25519_AESGCM_SHA256: the client knows the server's static key, the server
-// learns who the client is from what the client's first message carries.
+// The handshake is Noise_NK_25519_AESGCM_SHA256: the client knows the server's static key, and
+// authenticates itself by the payload of its first message.
 //
-// Datagrams are sealed as SFrame (RFC 9605) seals frames: its key schedule with the epoch as key id,
-// its nonces with the packet number as counter, the datagram's header as associated data. An epoch is
-// 2^20 packet numbers long; the secrets of successive epochs are SFrame's ratchet, which cannot be
-// turned back.
+// Datagrams are encrypted like frames of SFrame (RFC 9605): its key schedule with the epoch as key
+// id, its nonces with the packet number as counter, the datagram's header as associated data. An
+// epoch is 2^20 packet numbers long; the secrets of successive epochs are SFrame's ratchet, a
+// one-way function.
 package seal
 
 import (
@@ -18,36 +18,36 @@ import (
 	"encoding/binary"
 )
 
-// EpochBits is how many bits of a packet number count within an epoch.
+// EpochBits is the number of bits of a packet number within an epoch.
 const EpochBits = 20
 
-// Sealer seals the datagrams of one direction. It is not safe for concurrent use.
+// Sealer encrypts the datagrams of one direction. It is not safe for concurrent use.
 type Sealer struct {
 	chain chain
 	keys  aead
 	next  uint64 // the lowest number that may be sealed
 }
 
-// NewSealer returns the sealer of a direction; the other end opens with [NewOpener] of the same suite
-// and secret. It panics if the suite is not valid. A secret serves one sealer: a second one would use
-// the same nonces again.
+// NewSealer returns the sealer of a direction; the other end uses [NewOpener] with the same suite
+// and secret. It panics if the suite is invalid. Only one sealer may use a secret: a second one
+// would reuse its nonces.
 func NewSealer(suite Suite, secret [32]byte) *Sealer {
 	s := &Sealer{chain: newChain(suite, secret)}
 	s.keys = s.chain.next()
 	return s
 }
 
-// Suite returns the suite that the sealer was made with.
+// Suite returns the suite of the sealer.
 func (s *Sealer) Suite() Suite { return s.chain.suite }
 
-// Seal appends the sealed text of plain to dst and returns the extended slice, which is
+// Seal appends the ciphertext of plain to dst and returns the extended slice, which is
 // Suite().Overhead() bytes longer than dst and plain together. The associated data, aad, is the
-// datagram's header as it is sent; it may be the contents of dst. plain may begin where dst ends, in the
-// same array, and must not overlap with what is appended otherwise. Nothing is allocated if dst has
-// room, but for the keys of an epoch once in 2^[EpochBits] numbers.
+// datagram's header as it is sent; it may be the contents of dst. plain may begin where dst ends,
+// in the same array; otherwise it must not overlap with the appended bytes. If dst has room, only
+// the keys of an epoch are allocated, once in 2^[EpochBits] numbers.
 //
-// Numbers go up, not necessarily by one, and the first one is in epoch 0. Seal panics if number is not
-// higher than that of the call before, since two texts under one number give both away.
+// Numbers increase, not necessarily by one, and the first one is in epoch 0. Seal panics if number
+// is not larger than that of the previous call, since two texts with one nonce reveal both.
 func (s *Sealer) Seal(dst, aad, plain []byte, number uint64) []byte {
 	if number < s.next {
 		panic("seal: a packet number was used twice")
@@ -59,38 +59,38 @@ func (s *Sealer) Seal(dst, aad, plain []byte, number uint64) []byte {
 	return s.keys.seal(dst, aad, plain, number)
 }
 
-// Opener opens the datagrams of one direction. It is not safe for concurrent use.
+// Opener decrypts the datagrams of one direction. It is not safe for concurrent use.
 //
-// It has the keys of the current epoch, and those of the one before until its numbers are too old for a
-// [Window]; those of the one after are made when a datagram claims to be of it, and become the current
-// ones when a datagram of it has been opened.
+// It has the keys of the current epoch, and those of the previous one until its numbers are too old
+// for a [Window]. The keys of the next epoch are derived when a datagram indicates that epoch, and
+// become the current ones when such a datagram was authentic.
 type Opener struct {
 	epoch    uint64 // of current
-	previous *aead  // nil if there is none any more
+	previous *aead  // nil if its numbers are too old
 	current  aead
 	next     *aead // nil until it is needed
 	chain    chain
 }
 
-// NewOpener returns the opener of what a [Sealer] of the same suite and secret seals. It panics if the
-// suite is not valid.
+// NewOpener returns the opener for a [Sealer] of the same suite and secret. It panics if the suite
+// is invalid.
 func NewOpener(suite Suite, secret [32]byte) *Opener {
 	o := &Opener{chain: newChain(suite, secret)}
 	o.current = o.chain.next()
 	return o
 }
 
-// Suite returns the suite that the opener was made with.
+// Suite returns the suite of the opener.
 func (o *Opener) Suite() Suite { return o.chain.suite }
 
-// Open authenticates a sealed text with its header, aad, and its unwrapped packet number, appends the
-// plain text to dst and returns the extended slice and true. If anything of the three is not what was
-// sealed, or the number is of an epoch whose keys are gone or not due, it returns dst and false, and
-// the opener is as it was; the bytes behind dst up to its capacity may have been overwritten.
+// Open authenticates a ciphertext with its header, aad, and its complete packet number, appends the
+// plaintext to dst and returns the extended slice and true. If any of the three is not authentic,
+// or there are no keys for the number's epoch, it returns dst and false and leaves the opener
+// unchanged; the bytes of dst beyond its length may be overwritten.
 //
-// In place is sealed[:0] as dst. Otherwise sealed must not overlap with what is appended. Nothing is
-// allocated if dst has room for the plain text, but for the keys of an epoch once in 2^[EpochBits]
-// numbers. Open does not know of replays: that is what [Window] is for.
+// To decrypt in place, dst is sealed[:0]; otherwise sealed must not overlap with the appended
+// bytes. If dst has room, only the keys of an epoch are allocated, once in 2^[EpochBits] numbers.
+// Open does not detect replays; [Window] does.
 func (o *Opener) Open(dst, aad, sealed []byte, number uint64) ([]byte, bool) {
 	switch epoch := number >> EpochBits; epoch {
 	case o.epoch:
@@ -125,23 +125,24 @@ func (o *Opener) openNext(dst, aad, sealed []byte, number uint64) ([]byte, bool)
 	return plain, ok
 }
 
-// MaxArchive is how many epochs an [Archive] reaches: more than 2^26 datagrams.
+// MaxArchive is the number of epochs of an [Archive]: 2^26 datagrams.
 const MaxArchive = 64
 
-// Archive opens the recorded datagrams of one direction, in any order and as often as they come. It keeps the
-// keys of all epochs that it has been asked for, which a session must not. It is not safe for concurrent use.
+// Archive decrypts the recorded datagrams of one direction, in any order and more than once. It
+// retains the keys of all epochs that were needed, which a session must not. It is not safe for
+// concurrent use.
 type Archive struct {
 	chain  chain
 	epochs []aead
 }
 
-// NewArchive returns the archive of what a [Sealer] of the same suite and secret has sealed. It panics if the
-// suite is not valid.
+// NewArchive returns the archive for a [Sealer] of the same suite and secret. It panics if the
+// suite is invalid.
 func NewArchive(suite Suite, secret [32]byte) *Archive {
 	return &Archive{chain: newChain(suite, secret)}
 }
 
-// Suite returns the suite that the archive was made with.
+// Suite returns the suite of the archive.
 func (a *Archive) Suite() Suite { return a.chain.suite }
 
 // Open is [Opener.Open] for a number of any of the first [MaxArchive] epochs.
@@ -161,15 +162,15 @@ const (
 	secretSize = 32
 )
 
-// chain is the ratchet of one direction: the secret of an epoch whose keys were not derived yet. What
-// it was before cannot be found from what it is.
+// chain is the ratchet of one direction: the secret of the first epoch whose keys were not derived
+// yet. Earlier secrets cannot be computed from it.
 type chain struct {
 	suite  Suite
 	epoch  uint64
 	secret [secretSize]byte
 }
 
-// newChain returns the chain at epoch 0. It panics if there is no such suite.
+// newChain returns the chain at epoch 0. It panics if the suite is invalid.
 func newChain(suite Suite, secret [secretSize]byte) chain {
 	if !suite.Valid() {
 		panic("seal: there is no " + suite.String())
@@ -177,7 +178,7 @@ func newChain(suite Suite, secret [secretSize]byte) chain {
 	return chain{suite: suite, secret: secret}
 }
 
-// next returns the keys of the chain's epoch and turns the ratchet by one.
+// next returns the keys of the chain's epoch and advances the ratchet by one.
 func (c *chain) next() aead {
 	if c.suite == None {
 		c.epoch++
@@ -215,7 +216,7 @@ func expand(prk []byte, info string, size int) []byte {
 	return must(key, err)
 }
 
-// must is for calls that fail only if a length in this package is wrong.
+// must returns v of a call that fails only if a length in this package is wrong.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic("seal: " + err.Error())

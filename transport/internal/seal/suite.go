@@ -7,18 +7,18 @@ import (
 	"fmt"
 )
 
-// Suite is how datagrams are sealed once a session has its secrets. Both ends use the same one in both
-// directions.
+// Suite is the algorithm that encrypts and authenticates the datagrams of a session. Both ends use
+// the same suite in both directions.
 type Suite uint8
 
 // The suites.
 const (
-	// None seals nothing: whatever comes is opened. It is for measurements alone.
+	// None neither encrypts nor authenticates. It is for measurements.
 	None Suite = iota
 	// AES128GCM is AES-128 in Galois/counter mode with a tag of 16 bytes.
 	AES128GCM
-	// AES128CTRHMAC8 is AES-128 in counter mode, then HMAC-SHA-256 cut to 8 bytes: half the tag, at
-	// more work for each datagram. Somebody who sends forged datagrams gets one of 2^64 through.
+	// AES128CTRHMAC8 is AES-128 in counter mode, then HMAC-SHA-256 truncated to 8 bytes: half the
+	// tag, at more computation. One of 2^64 forged datagrams is accepted.
 	AES128CTRHMAC8
 )
 
@@ -41,8 +41,7 @@ const (
 // Valid reports whether s is one of the suites of this package.
 func (s Suite) Valid() bool { return int(s) < len(suites) }
 
-// Overhead returns by how many bytes a sealed text is longer than the plain one. It is 0 for a suite
-// that is not [Suite.Valid].
+// Overhead returns the AEAD overhead per datagram in bytes. It is 0 for an invalid suite.
 func (s Suite) Overhead() int {
 	if !s.Valid() {
 		return 0
@@ -50,7 +49,7 @@ func (s Suite) Overhead() int {
 	return suites[s].overhead
 }
 
-// String returns the suite's name, which [ParseSuite] takes.
+// String returns the suite's name, which [ParseSuite] parses.
 func (s Suite) String() string {
 	if !s.Valid() {
 		return fmt.Sprintf("suite(%d)", uint8(s))
@@ -68,13 +67,13 @@ func ParseSuite(name string) (Suite, error) {
 	return None, fmt.Errorf("seal: no suite is named %q: want %s, %s or %s", name, AES128GCM, AES128CTRHMAC8, None)
 }
 
-// aead is the keys of one epoch. The zero value is that of [None].
+// aead contains the keys of one epoch. The zero value is that of [None].
 type aead struct {
 	suite Suite
 	gcm   cipher.AEAD
 	ctr   *ctrHMAC
 	salt  [saltSize]byte
-	nonce [saltSize]byte // scratch, since what an interface is given would be moved to the heap
+	nonce [saltSize]byte // scratch: arguments of interface methods escape to the heap
 }
 
 func keySize(s Suite) int {

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// batcher reads and writes batches by recvmmsg and sendmmsg. Their arguments are allocated once and grow to the
-// largest batch.
+// batcher reads and writes batches by recvmmsg and sendmmsg. Their arguments are allocated once and
+// grow to the largest batch.
 type batcher struct {
 	raw   syscall.RawConn
 	four  bool // the socket is of the family AF_INET
@@ -172,9 +172,10 @@ func (m *messages) point(i int, p []byte) {
 	m.vectors[i].SetLen(len(p))
 }
 
-// transfer makes one system call for the messages from first to end, at least one, and returns the number
-// transferred. The socket is non-blocking, so the call takes a fraction of a millisecond. It is therefore hidden
-// from Go's scheduler, whose monitor thread would wake up several times for each call of an idle server.
+// transfer makes one system call for the messages from first to end, at least one, and returns the
+// number transferred. The socket is non-blocking, so the call takes a fraction of a millisecond. It
+// is therefore hidden from Go's scheduler, whose monitor thread would wake up several times for
+// each call of an idle server.
 func (m *messages) transfer(call, fd uintptr, first, end int, flags uintptr) (int, syscall.Errno) {
 	h := m.headers[first:end]
 	n, _, errno := unix.RawSyscall6(call, fd, uintptr(unsafe.Pointer(&h[0])), uintptr(len(h)), flags, 0, 0)
@@ -186,9 +187,9 @@ const (
 	sockaddrSize4 = unix.SizeofSockaddrInet4
 )
 
-// sockaddr is the kernel's struct sockaddr_in or sockaddr_in6: 2 bytes family in the machine's order, 2 bytes
-// port in the network's, then 4 bytes IPv4 address, or 4 bytes flow, 16 bytes IPv6 address, 4 bytes scope in
-// the machine's order.
+// sockaddr is the kernel's struct sockaddr_in or sockaddr_in6: 2 bytes family in the machine's
+// order, 2 bytes port in the network's, then 4 bytes IPv4 address, or 4 bytes flow, 16 bytes IPv6
+// address, 4 bytes scope in the machine's order.
 type sockaddr [sockaddrSize]byte
 
 // set sets s to the address a, for a socket of IPv4 or of both families, and returns its size.
@@ -238,8 +239,8 @@ func (s *sockaddr) addr(z *zones) netip.AddrPort {
 	}
 }
 
-// zones caches the interfaces of link-local addresses, since to query the kernel takes system calls and memory.
-// It has at most one entry per interface.
+// zones caches the interfaces of link-local addresses, since to query the kernel takes system calls
+// and memory. It has at most one entry per interface.
 type zones struct {
 	names  map[uint32]string
 	scopes map[string]uint32

@@ -11,8 +11,8 @@ import (
 const canShareAddress = true
 
 // dontFragment sets the bit that forbids routers to fragment, and makes the kernel reject datagrams
-// that are larger than the interface permits, whatever path MTU it has cached: the protocol probes the
-// path itself. Errors are ignored.
+// that are larger than the interface permits, whatever path MTU it has cached: the protocol probes
+// the path itself. Errors are ignored.
 func dontFragment(fd uintptr, six bool) {
 	_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_PROBE)
 	if six {
@@ -25,8 +25,8 @@ func shareAddress(fd uintptr) error {
 	return unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
 }
 
-// forceBuffers sets the sizes of the kernel's buffers beyond the system's limits, if the process has
-// the privilege.
+// forceBuffers sets the sizes of the kernel's buffers beyond the system's limits, if the process
+// has the privilege.
 func forceBuffers(socket *net.UDPConn) {
 	raw, err := socket.SyscallConn()
 	if err != nil {

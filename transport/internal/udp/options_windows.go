@@ -5,8 +5,8 @@ import "syscall"
 // truncated is 0: a datagram that does not fit is an error, and lost.
 const truncated = 0
 
-// Errors of Winsock without a name in package syscall: a truncated datagram, an unreachable host on a
-// socket without a connection, no buffers.
+// Errors of Winsock without a name in package syscall: a truncated datagram, an unreachable host on
+// a socket without a connection, no buffers.
 const (
 	wsaEMsgSize  syscall.Errno = 10040
 	wsaENetReset syscall.Errno = 10052
@@ -23,7 +23,8 @@ func transientErrno(e syscall.Errno) bool {
 	}
 }
 
-// dontFragmentOption is IP_DONTFRAGMENT and IPV6_DONTFRAG of Winsock, without a name in package syscall.
+// dontFragmentOption is IP_DONTFRAGMENT and IPV6_DONTFRAG of Winsock, without a name in package
+// syscall.
 const dontFragmentOption = 14
 
 // dontFragment forbids fragmentation. Errors are ignored.

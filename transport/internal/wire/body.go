@@ -6,7 +6,7 @@ import (
 
 const heartbeatBody = 12
 
-// MaxHold is the longest hold that a heartbeat can say, in microseconds.
+// MaxHold is the maximum hold time in a heartbeat, in microseconds.
 const MaxHold = 1<<24 - 1
 
 // The flags of a heartbeat.
@@ -15,18 +15,18 @@ const (
 	flagAnswer = 1 << 1
 )
 
-// Heartbeat keeps a session alive and measures its round trip: the receiver of an echo subtracts it
-// and the hold time from its own clock.
+// Heartbeat keeps a session alive and measures the round-trip time: the receiver of an echo
+// subtracts it and the hold time from its own clock.
 type Heartbeat struct {
 	Clock  uint32 // the sender's clock in microseconds, from any start, wrapping after 71 minutes
-	Echo   uint32 // the receiver's newest clock that the sender knows; valid if HasEcho
-	Hold   uint32 // microseconds since the sender got that clock, at most MaxHold
-	Answer bool   // the receiver shall send a heartbeat at once
-	// HasEcho tells that Echo and Hold are set. Without it they are zero on the wire.
+	Echo   uint32 // the receiver's newest clock received by the sender; valid if HasEcho
+	Hold   uint32 // microseconds since the sender received that clock, at most MaxHold
+	Answer bool   // requests a heartbeat from the receiver
+	// HasEcho reports whether Echo and Hold are set; otherwise they are zero on the wire.
 	HasEcho bool
 }
 
-// AppendHeartbeat appends the body of a heartbeat. Bits of the hold beyond its 24 are cut off.
+// AppendHeartbeat appends the body of a heartbeat. Only 24 bits of the hold time are sent.
 func AppendHeartbeat(b []byte, h Heartbeat) []byte {
 	var flags uint8
 	if h.HasEcho {
@@ -42,8 +42,8 @@ func AppendHeartbeat(b []byte, h Heartbeat) []byte {
 	return binary.LittleEndian.AppendUint32(b, h.Hold&MaxHold|uint32(flags)<<24)
 }
 
-// ParseHeartbeat reads the body of a heartbeat; one of any other length is [ErrMalformed]. Flags that
-// this version does not know are ignored.
+// ParseHeartbeat reads the body of a heartbeat; one of any other length is [ErrMalformed]. Unknown
+// flags are ignored.
 func ParseHeartbeat(body []byte) (Heartbeat, error) {
 	if len(body) != heartbeatBody {
 		return Heartbeat{}, ErrMalformed
@@ -62,33 +62,33 @@ func ParseHeartbeat(body []byte) (Heartbeat, error) {
 	return h, nil
 }
 
-// MaxCloseText is the size of the longest text of a close in bytes.
+// MaxCloseText is the maximum size of the text of a close in bytes.
 const MaxCloseText = 64
 
-// CloseCode says who ended a session.
+// CloseCode is the reason of a close.
 type CloseCode uint8
 
 // The codes of a close.
 const (
 	CloseNormal   CloseCode = iota // the application closed the connection
-	CloseShutdown                  // the listener is going away
+	CloseShutdown                  // the sender shuts down
 	CloseReplaced                  // the same client has a new session
 )
 
 // Close ends a session.
 type Close struct {
 	Code CloseCode
-	Text []byte // for people; at most MaxCloseText bytes, of any kind
+	Text []byte // human-readable but untrusted; at most MaxCloseText bytes
 }
 
-// AppendClose appends the body of a close. What the text has beyond [MaxCloseText] bytes is cut off.
+// AppendClose appends the body of a close. The text is truncated to [MaxCloseText] bytes.
 func AppendClose(b []byte, c Close) []byte {
 	b = append(b, uint8(c.Code))
 	return append(b, c.Text[:min(len(c.Text), MaxCloseText)]...)
 }
 
-// ParseClose reads the body of a close. The text shares body's memory. An empty body, or a longer text
-// than [MaxCloseText], is [ErrMalformed].
+// ParseClose reads the body of a close. The text shares body's memory. An empty body, or a longer
+// text than [MaxCloseText], is [ErrMalformed].
 func ParseClose(body []byte) (Close, error) {
 	if len(body) < 1 || len(body) > 1+MaxCloseText {
 		return Close{}, ErrMalformed
@@ -110,7 +110,7 @@ func ParseChallenge(body []byte) (data [ChallengeSize]byte, err error) {
 // Response is the answer to a challenge.
 type Response struct {
 	Data [ChallengeSize]byte // of the challenge
-	// Generation is how often the client knows its own address to have changed, modulo 256.
+	// Generation is the number of changes of its own address that the client knows of, modulo 256.
 	Generation uint8
 }
 
@@ -119,7 +119,7 @@ func AppendResponse(b []byte, r Response) []byte {
 	return append(append(b, r.Data[:]...), r.Generation)
 }
 
-// ParseResponse reads the body of a response. A body of another length than 9 bytes is [ErrMalformed].
+// ParseResponse reads the body of a response. Any other length than 9 bytes is [ErrMalformed].
 func ParseResponse(body []byte) (Response, error) {
 	if len(body) != ChallengeSize+1 {
 		return Response{}, ErrMalformed
@@ -127,7 +127,7 @@ func ParseResponse(body []byte) (Response, error) {
 	return Response{Data: [ChallengeSize]byte(body), Generation: body[ChallengeSize]}, nil
 }
 
-// ParseProbe checks the body of a probe, which is zeros, any number of them; else it is [ErrMalformed].
+// ParseProbe checks the body of a probe. Any byte but zero is [ErrMalformed].
 func ParseProbe(body []byte) error {
 	for _, b := range body {
 		if b != 0 {
@@ -137,8 +137,8 @@ func ParseProbe(body []byte) error {
 	return nil
 }
 
-// AppendProbe appends the body of a probe that makes the whole datagram, of which b is the header, size bytes
-// long with a seal of so many.
+// AppendProbe appends the body of a probe to its header b. The complete datagram is size bytes long
+// with a tag of that many.
 func AppendProbe(b []byte, size, tag int) []byte {
 	var zeros [MaxDatagram]byte
 	return append(b, zeros[:size-tag-len(b)]...)
@@ -149,8 +149,8 @@ func AppendProbeAnswer(b []byte, size int) []byte {
 	return binary.LittleEndian.AppendUint16(b, uint16(size))
 }
 
-// ParseProbeAnswer reads the size from the body of the answer to a probe; a body of another length than 2 bytes
-// is [ErrMalformed].
+// ParseProbeAnswer reads the size from the body of the answer to a probe; any other length than 2
+// bytes is [ErrMalformed].
 func ParseProbeAnswer(body []byte) (size int, err error) {
 	if len(body) != 2 {
 		return 0, ErrMalformed

@@ -7,13 +7,13 @@ import (
 // Type is the type of a handshake datagram.
 type Type uint8
 
-// The types. A client sends hellos only.
+// The types. A client only sends hellos.
 const (
-	HelloType   Type = iota // client asks for a session
-	RetryType               // listener asks whether the client owns its address
-	WelcomeType             // listener grants a session, or says why not; authenticated
-	RefuseType              // listener cannot even say that; a hint
-	UnknownType             // listener knows no such session; a hint
+	HelloType   Type = iota // client requests a session
+	RetryType               // listener requests validation of the client's address
+	WelcomeType             // listener grants or refuses a session; authenticated
+	RefuseType              // listener refuses a session; unauthenticated
+	UnknownType             // listener does not know the session; unauthenticated
 	types
 )
 
@@ -34,7 +34,7 @@ func ParseType(b []byte) (Type, error) {
 
 func appendType(b []byte, t Type) []byte { return append(b, uint8(HandshakeForm)<<formShift|uint8(t)) }
 
-// bodyOf returns what follows the first byte of a handshake datagram of that type.
+// bodyOf returns the bytes after the first one of a handshake datagram of that type.
 func bodyOf(b []byte, want Type) ([]byte, error) {
 	if t, err := ParseType(b); err != nil || t != want {
 		return nil, ErrMalformed
@@ -45,25 +45,25 @@ func bodyOf(b []byte, want Type) ([]byte, error) {
 const (
 	// CookieSize is the size of a cookie in bytes.
 	CookieSize = 24
-	// HelloSize is the size of the smallest hello in bytes.
+	// HelloSize is the minimum size of a hello in bytes.
 	HelloSize = 64
 
 	helloHeader = 1 + 2 + 8 + CookieSize + 2
-	// MaxHelloMessage is the size of the largest handshake message of a hello in bytes.
+	// MaxHelloMessage is the maximum size of the message of a hello in bytes.
 	MaxHelloMessage = BaseDatagram - helloHeader
 )
 
-// Hello asks for a session. Version and Nonce keep their places in all versions of this layout.
+// Hello requests a session. Version and Nonce have the same offsets in all versions.
 type Hello struct {
 	Version uint16
-	Nonce   uint64           // chosen by the client, one for each attempt to connect
+	Nonce   uint64           // random, of each attempt to connect
 	Cookie  [CookieSize]byte // from a retry; zeros at first
 	Message []byte           // of the key exchange; empty at first
 }
 
-// AppendHello appends a hello. Zeros behind it make it at least [HelloSize] bytes long, and at least as
-// long as a welcome if it has a message: no answer is longer than its cause. The message has at most
-// [MaxHelloMessage] bytes.
+// AppendHello appends a hello. It is padded with zeros to at least [HelloSize] bytes, and with a
+// message to at least [WelcomeSize] bytes: no answer is longer than the hello. The message has at
+// most [MaxHelloMessage] bytes.
 func AppendHello(b []byte, h Hello) []byte {
 	size := HelloSize
 	if len(h.Message) > 0 {
@@ -80,8 +80,8 @@ func AppendHello(b []byte, h Hello) []byte {
 	return append(b, zeros[:max(end-len(b), 0)]...)
 }
 
-// ParseHello reads a hello. Of another version only Version and Nonce are set. One that is shorter than
-// AppendHello makes it is [ErrMalformed]; what follows the message is ignored.
+// ParseHello reads a hello. If its version is another one, only Version and Nonce are set. A hello
+// that is shorter than AppendHello makes it is [ErrMalformed]. Bytes after the message are ignored.
 func ParseHello(b []byte) (Hello, error) {
 	body, err := bodyOf(b, HelloType)
 	if err != nil || len(b) < HelloSize {
@@ -103,7 +103,7 @@ func ParseHello(b []byte) (Hello, error) {
 
 // Offer is the payload of a hello's message.
 type Offer struct {
-	Suites uint8  // bit i: the client speaks suite i
+	Suites uint8  // bit i: the client supports suite i
 	Token  []byte // sealed
 }
 
@@ -121,7 +121,7 @@ func ParseOffer(b []byte) (Offer, error) {
 // RetrySize is the size of a retry in bytes.
 const RetrySize = 1 + 8 + CookieSize
 
-// Retry answers a hello without a good cookie: the client shall say it again with this one.
+// Retry answers a hello without a valid cookie: the client sends another hello with this one.
 type Retry struct {
 	Nonce  uint64 // of the hello
 	Cookie [CookieSize]byte
@@ -146,14 +146,13 @@ func ParseRetry(b []byte) (Retry, error) {
 
 const (
 	welcomeHeader = 1 + 8
-	// grantMessage is the size of a key exchange's answer: a public key, the grant, a seal.
+	// grantMessage is the size of a key exchange's answer: a public key, the grant, an AEAD tag.
 	grantMessage = 32 + GrantSize + 16
 	// WelcomeSize is the size of a welcome in bytes.
 	WelcomeSize = welcomeHeader + grantMessage
 )
 
-// Welcome answers a hello. Its message can be read by the client alone, who knows by it that it comes
-// from the listener which the client's token names.
+// Welcome answers a hello. Only the client can read its message, which authenticates the listener.
 type Welcome struct {
 	Nonce   uint64 // of the hello
 	Message []byte // of the key exchange; its payload is a [Grant]
@@ -177,19 +176,19 @@ func ParseWelcome(b []byte) (Welcome, error) {
 // GrantSize is the size of a grant in bytes.
 const GrantSize = 1 + 8 + 1
 
-// Code says whether a session was granted, and if not, why.
+// Code is the result of a request for a session.
 type Code uint8
 
 // The codes of a grant.
 const (
 	Granted      Code = iota
-	TokenExpired      // the token's time is over
-	TokenUsed         // a key exchange before has used the token
-	TokenRefused      // the token is altered, or sealed with another key
+	TokenExpired      // the token has expired
+	TokenUsed         // the token has been used
+	TokenRefused      // the token is altered, or issued with another key
 	TokenServer       // the token is for another server
-	TokenStale        // the token is older than the server
-	ServerFull        // the listener has as many sessions as it may
-	NoSuite           // the listener takes none of the suites offered
+	TokenStale        // the token was issued before the server started
+	ServerFull        // the listener has the maximum number of sessions
+	NoSuite           // the listener supports none of the offered suites
 	codes
 )
 
@@ -206,8 +205,8 @@ func AppendGrant(b []byte, g Grant) []byte {
 	return append(b, g.Suite)
 }
 
-// ParseGrant reads a grant; one of any other length, with a code that this version does not know, or
-// granted with the id 0, is [ErrMalformed].
+// ParseGrant reads a grant; one of any other length, with an unknown code, or granted with the id
+// 0, is [ErrMalformed].
 func ParseGrant(b []byte) (Grant, error) {
 	if len(b) != GrantSize {
 		return Grant{}, ErrMalformed
@@ -222,18 +221,17 @@ func ParseGrant(b []byte) (Grant, error) {
 // RefuseSize is the size of a refuse in bytes.
 const RefuseSize = 1 + 8 + 1
 
-// RefuseReason says why a listener cannot answer a hello.
+// RefuseReason is the reason of a refuse.
 type RefuseReason uint8
 
 // The reasons to refuse.
 const (
-	RefuseVersion RefuseReason = iota + 1 // the listener does not speak the hello's version
-	RefuseBusy                            // there are too many handshakes, try again later
-	RefuseKey                             // the hello's message cannot be read: it is for another listener's key
+	RefuseVersion RefuseReason = iota + 1 // the listener does not support the hello's version
+	RefuseBusy                            // there are too many handshakes
+	RefuseKey                             // the hello's message is encrypted for another key
 )
 
-// Refuse answers a hello that cannot be answered with authentication. Its layout is the same in all
-// versions.
+// Refuse is an unauthenticated refusal of a hello. Its layout is the same in all versions.
 type Refuse struct {
 	Nonce  uint64 // of the hello
 	Reason RefuseReason
@@ -245,8 +243,7 @@ func AppendRefuse(b []byte, r Refuse) []byte {
 	return append(b, uint8(r.Reason))
 }
 
-// ParseRefuse reads a refuse; one of any other length is [ErrMalformed]. The reason may be one that this
-// version does not know.
+// ParseRefuse reads a refuse; one of any other length is [ErrMalformed]. The reason may be unknown.
 func ParseRefuse(b []byte) (Refuse, error) {
 	body, err := bodyOf(b, RefuseType)
 	if err != nil || len(b) != RefuseSize {
@@ -255,14 +252,13 @@ func ParseRefuse(b []byte) (Refuse, error) {
 	return Refuse{Nonce: binary.LittleEndian.Uint64(body), Reason: RefuseReason(body[8])}, nil
 }
 
-// Unknown tells that the listener knows no session for a datagram that it got. Anybody can send one:
-// it is a hint, no more.
+// Unknown is the hint that the listener knows no session for a datagram. It is unauthenticated.
 type Unknown struct {
 	Echo Header // of that datagram
 }
 
-// UnknownSize returns the size of an unknown in bytes. A shorter datagram gets none, so that a listener
-// amplifies nothing.
+// UnknownSize returns the size of an unknown in bytes. Shorter datagrams are not answered, so that
+// a listener amplifies nothing.
 func UnknownSize(echo Header) int { return 1 + echo.Size() }
 
 // AppendUnknown appends an unknown.

@@ -1,0 +1,261 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/codec/msgpack"
+	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+// requestInterval is the time between two requests to bind that are not answered.
+const requestInterval = 250 * time.Millisecond
+
+// binding is one bound RPC: its sender, and the requests to bind it over each link. sender.mu
+// guards all fields below answer.
+type binding struct {
+	sender
+	request []byte
+	answer  chan error // receives the first answer
+
+	failed  bool // Bind returned an error: the game does not use this binding
+	asked   time.Time
+	pending int  // unanswered requests over link
+	granted bool // the server has bound the number over link, or reported that it is in use
+	pace    pace
+}
+
+// newRequest returns the request to bind the RPC.
+func (b *binding) newRequest() ([]byte, error) {
+	r := control.BindRequest{
+		RPC: msgpack.Byte(b.number), Name: b.schema.RPC(), Fingerprint: b.schema.Fingerprint(), Fields: control.FieldHashes(b.schema),
+		RateHz: b.schema.RateHz(), Ring: b.cfg.Ring, Codec: b.cfg.Codec.String(), Reliable: b.reliable, Frames: b.maxFrames(),
+	}
+	if p := b.cfg.prior(); p != nil {
+		r.Prior = p.Hash()
+	}
+	request, err := r.Append(nil)
+	if err == nil && len(request) > transport.MaxPayload {
+		err = fmt.Errorf("the description of the schema has %d bytes, at most %d fit into a datagram", len(request), transport.MaxPayload)
+	}
+	return request, err
+}
+
+// reusable reports whether another binding can use this one's number: the game does not use this
+// one, the server has not bound the number, and no answer is pending that could be mistaken for
+// another's.
+func (b *binding) reusable() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.failed && b.pending == 0 && !b.granted
+}
+
+// wait sends the request and returns the server's first answer. After an error the binding is
+// unused.
+func (b *binding) wait(ctx context.Context) error {
+	err := b.await(ctx)
+	if err != nil {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.enc, b.refused, b.failed = nil, err, true
+	}
+	return err
+}
+
+func (b *binding) await(ctx context.Context) error {
+	start := time.Now()
+	if next := b.tick(start); !next.IsZero() {
+		b.mu.Lock()
+		b.wakeAt(next)
+		b.mu.Unlock()
+	}
+	ctx, cancel := b.cfg.withBindTimeout(ctx)
+	defer cancel()
+	select {
+	case err := <-b.answer:
+		return err
+	case <-b.closed:
+		return b.wrap(net.ErrClosed)
+	case <-ctx.Done():
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return fmt.Errorf("%w %s within %v: %w", ErrBindTimeout, b.schema.RPC(), time.Since(start).Round(time.Millisecond), context.Cause(ctx))
+		}
+		return b.wrap(context.Cause(ctx))
+	}
+}
+
+// wrap returns an error of Bind that wraps err.
+func (b *binding) wrap(err error) error {
+	return fmt.Errorf("client: bind %s: %w", b.schema.RPC(), err)
+}
+
+// tick retries what could not be sent, and sends the request if it is unanswered. It returns when
+// to call it again; zero: when something else happens.
+func (b *binding) tick(now time.Time) time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	next := b.retry(now)
+	if b.link == nil || b.enc != nil || b.refused != nil {
+		return next
+	}
+	if now.Sub(b.asked) >= requestInterval {
+		b.asked = now
+		b.pending++
+		_ = b.link.Send(b.request) // the next tick repeats it
+	}
+	return sooner(next, b.asked.Add(requestInterval))
+}
+
+// answered applies an answer of the server.
+func (b *binding) answered(a *control.BindAnswer) {
+	start, fallback, err := b.agreed(a)
+	b.mu.Lock()
+	b.pending = max(b.pending-1, 0)
+	b.granted = b.granted || a.Reason == control.ReasonNone || a.Reason == control.ReasonNumber
+	if b.enc != nil || b.refused != nil || b.link == nil {
+		b.mu.Unlock()
+		return // answered before
+	}
+	if err == nil {
+		if b.enc, err = rpcdelta.NewEncoder(b.schema, b.cfg.encoder(b.number, a.Ring, b.redundancy, start, b.reliable)); err != nil {
+			err = b.wrap(err)
+		} else {
+			b.enc.LimitRedundancy(b.limits.redundancy)
+		}
+	}
+	if fallback {
+		b.stats.PriorFallbacks++
+	}
+	b.refused = err
+	b.mu.Unlock()
+	if fallback {
+		b.cfg.Logger.Warn("prior not known to the server, using the built-in one",
+			"rpc", b.schema.RPC(), "prior", b.cfg.prior().String(), "used", start.String())
+	}
+	if err != nil {
+		b.cfg.Logger.Warn("rpc not bound", "rpc", b.schema.RPC(), "error", err)
+	}
+	select {
+	case b.answer <- err:
+	default: // bound again after a reconnection: nobody waits
+	}
+}
+
+// agreed returns the prior of an answer: the client's, or as a fallback the built-in one.
+func (b *binding) agreed(a *control.BindAnswer) (p *prior.Prior, fallback bool, err error) {
+	if err := bindError(b.schema, b.cfg.Codec, a); err != nil {
+		return nil, false, err
+	}
+	p = b.cfg.prior()
+	if p == nil || a.Prior == p.Hash() {
+		return p, false, nil
+	}
+	generic := prior.Generic()
+	if a.Prior != generic.Hash() {
+		return nil, false, b.wrap(fmt.Errorf("the server's built-in prior is %s, this one's %v: both ends need the same version of uplink", prior.Name(a.Prior), generic))
+	}
+	return generic, true, nil
+}
+
+// suspend stops sending until rebind.
+func (b *binding) suspend() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.stop()
+}
+
+// leave sends the held frames and stops sending until rebind. It returns false if a payload is
+// still queued for the reliable channel.
+func (b *binding) leave() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.queued {
+		_ = b.transmit() // the next tick repeats it
+		if b.queued {
+			return false
+		}
+	}
+	if b.enc != nil {
+		_ = b.sendHeld() // may be lost as any datagram
+	}
+	b.stop()
+	return true
+}
+
+// refuse makes every later Send return err.
+func (b *binding) refuse(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.refused = err
+}
+
+// rebind binds the RPC over another link, to a server whose answer may be a different one.
+func (b *binding) rebind(link *transport.Conn) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.link, b.asked = link, time.Time{}
+	b.pending, b.granted = 0, false
+	b.pace.relink()
+	if !b.failed {
+		b.refused = nil
+	}
+}
+
+// ack applies an ack of the server.
+func (b *binding) ack(a rpcdelta.Ack) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.enc == nil {
+		return nil
+	}
+	return b.enc.Ack(a)
+}
+
+// report applies a report about the jitter buffer.
+func (b *binding) report(now time.Time, r *control.Buffered) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.pace.report(now, r)
+}
+
+// snapshot returns the counts so far, and whether Bind returned an error.
+func (b *binding) snapshot() (st RPCStats, failed bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	st = b.stats
+	st.Pace = b.pace.at(time.Now())
+	if b.enc != nil {
+		delivery := b.enc.DeliveryStats()
+		st.Delivery.Add(&delivery)
+	}
+	if b.enc != nil && !b.reliable {
+		st.Redundancy = b.enc.Redundancy()
+		st.Loss, st.Burst = b.enc.Loss()
+	}
+	return st, b.failed
+}
+
+// Stats returns the counts of this RPC.
+func (b *binding) Stats() RPCStats {
+	st, _ := b.snapshot()
+	return st
+}
+
+// Pace returns the rate at which the server's jitter buffer needs the calls. Call it each tick and
+// start the next tick after Pace.Interval. Of several RPCs that are called in the same tick, one is
+// enough. It does not allocate.
+func (b *binding) Pace() Pace {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.pace.at(time.Now())
+}
+
+// Flush sends the frames that are held back because of BindConfig.SendEvery or Config.Bandwidth. If
+// payloads share datagrams (Config.Tick), they wait for [Conn.Flush]. Errors are those of Send.
+func (b *binding) Flush() error { return b.flush() }

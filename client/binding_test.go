@@ -1,0 +1,229 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
+	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/transport"
+	"github.com/uplink-rpc/uplink/transport/simnet"
+)
+
+// ignore is a transport.Handler that does nothing.
+type ignore struct{}
+
+func (ignore) Opened(*transport.Conn)                      {}
+func (ignore) Closed(*transport.Conn, error)               {}
+func (ignore) Datagram(*transport.Conn, []byte, time.Time) {}
+func (ignore) Message(*transport.Conn, []byte, time.Time)  {}
+func (ignore) Tick(time.Time)                              {}
+
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// newLinkTo returns a transport connection to a server that does nothing.
+func newLinkTo(t testing.TB, addr string, network transport.Network) *transport.Conn {
+	t.Helper()
+	l, err := transport.Listen(addr, transport.Config{Network: network})
+	noError(t, err)
+	go func() { _ = l.Serve(context.Background(), ignore{}) }()
+	t.Cleanup(func() { _ = l.Close() })
+	link, err := transport.Dial(t.Context(), l.Addr().String(), transport.Config{Network: network}, ignore{})
+	noError(t, err)
+	t.Cleanup(func() { _ = link.Close() })
+	return link
+}
+
+// newTestConn returns a connection with two bindings whose link does nothing: number 0 is bound,
+// number 1 waits for its answer.
+func newTestConn(t testing.TB) *Conn {
+	t.Helper()
+	cfg, err := Config{}.withDefaults()
+	noError(t, err)
+	c := newConn(cfg, "")
+	move, err := schema.New("Move", 60, []schema.Field{{Name: "Buttons", Kind: schema.KindBits, Width: 8}})
+	noError(t, err)
+	for range 2 {
+		b, err := c.addBinding(move, BindConfig{})
+		noError(t, err)
+		b.link = new(transport.Conn)
+	}
+	c.bindings[0].answered(&control.BindAnswer{Ring: 64, Prior: prior.Generic().Hash()})
+	if c.bindings[0].enc == nil {
+		t.Fatal("RPC 0 is not bound")
+	}
+	return c
+}
+
+// TestSendOverDyingLink sends when the link is closed, but the connection does not know yet: the
+// error is temporary.
+func TestSendOverDyingLink(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network, err := simnet.NewNetwork(simnet.Config{}, simnet.Config{})
+		noError(t, err)
+		link := newLinkTo(t, "127.0.0.1:7777", network)
+		noError(t, link.Close())
+		c := newTestConn(t)
+		b := c.bindings[0]
+		b.link = link
+		for _, b.reliable = range []bool{false, true} {
+			before := b.stats
+			if err := b.send(b.frame); !errors.Is(err, ErrReconnecting) {
+				t.Errorf("reliable %v: got %v, want ErrReconnecting", b.reliable, err)
+			}
+			if b.stats.Frames() != before.Frames() || b.stats.Reconnecting != before.Reconnecting+1 {
+				t.Errorf("counted %+v", b.stats)
+			}
+		}
+		close(c.closed)
+		if err := b.send(b.frame); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("after Close: %v", err)
+		}
+	})
+}
+
+// TestLostBeforeInstall ends a session before its link is installed.
+func TestLostBeforeInstall(t *testing.T) {
+	c := newTestConn(t)
+	link := new(transport.Conn)
+	s := &session{Conn: c, lost: errors.New("too late")}
+	if err := c.install(s, link); !errors.Is(err, s.lost) || c.current() != nil {
+		t.Errorf("installed: %v", err)
+	}
+	if err := c.install(&session{Conn: c}, link); err != nil || c.current() != link || c.bindings[1].link != link {
+		t.Errorf("not installed: %v", err)
+	}
+	close(c.closed)
+	if err := c.install(&session{Conn: c}, new(transport.Conn)); !errors.Is(err, net.ErrClosed) || c.current() != link {
+		t.Errorf("installed after Close: %v", err)
+	}
+}
+
+// TestInvalidAckBeforeValidOne puts the ack of an RPC that is not bound before a valid one.
+func TestInvalidAckBeforeValidOne(t *testing.T) {
+	c := newTestConn(t)
+	b := c.bindings[0]
+	payload, _, err := b.enc.AppendFrame(nil, b.frame)
+	noError(t, err)
+	dec, err := rpcdelta.NewDecoder(b.schema, rpcdelta.DecoderConfig{})
+	noError(t, err)
+	_, err = dec.Decode(payload)
+	noError(t, err)
+	unbound := rpcdelta.Ack{RPC: 9}
+	if err := c.acks(dec.AppendAck(unbound.Append(nil))); err == nil {
+		t.Error("the ack of an RPC that is not bound is no error")
+	}
+	if _, info, err := b.enc.AppendFrame(nil, b.frame); err != nil || info.Kind != rpcdelta.Delta {
+		t.Errorf("%+v, %v: the valid ack was dropped", info, err)
+	}
+}
+
+// TestOtherBuiltinPrior answers with a built-in prior that this version does not have, which would
+// cause a desync again and again.
+func TestOtherBuiltinPrior(t *testing.T) {
+	b := newTestConn(t).bindings[1]
+	generic := prior.Generic()
+	if p, fallback, err := b.agreed(&control.BindAnswer{Prior: generic.Hash()}); p != generic || fallback || err != nil {
+		t.Errorf("%v, %v, %v", p, fallback, err)
+	}
+	_, _, err := b.agreed(&control.BindAnswer{Prior: 0xabc})
+	if err == nil || !strings.Contains(err.Error(), "bind Move: the server's built-in prior is 0000000000000abc, this one's "+generic.String()) {
+		t.Errorf("%v", err)
+	}
+}
+
+// FuzzDatagram passes messages of a hostile server to a connection.
+func FuzzDatagram(f *testing.F) {
+	ack := rpcdelta.Ack{Seq: 3, Window: 5, Len: 3, Whole: true}
+	f.Add(ack.Append([]byte{byte(control.Acks)}), []byte{byte(control.Acks)})
+	f.Add([]byte{byte(control.Leaving)}, []byte{byte(control.Leaving)})
+	none := rpcdelta.Ack{None: true, ResetReason: rpcdelta.ErrDesync}
+	f.Add(none.Append([]byte{byte(control.Acks)}), none.Append(ack.Append([]byte{byte(control.Acks)})))
+	for _, a := range []control.BindAnswer{
+		{RPC: 1, Ring: 2, Prior: prior.Generic().Hash()},
+		{RPC: 1, Ring: 2, Prior: 7},
+		{RPC: 1, Ring: -1},
+		{RPC: 1, Reason: control.ReasonSchema, Field: -7, Theirs: "Buttons bits"},
+		{RPC: 200},
+		{RPC: 1, Reason: control.ReasonUnknown, Known: []string{"a", "b"}},
+		{RPC: 1, Reason: 99},
+	} {
+		b, err := a.Append(nil)
+		noError(f, err)
+		f.Add(b, b)
+	}
+	f.Fuzz(func(t *testing.T, first, second []byte) {
+		c := newTestConn(t)
+		s := &session{Conn: c, wake: func(time.Time) {}}
+		bound, asking := c.bindings[0], c.bindings[1]
+		var buf []byte
+		for range 10 {
+			_, _, err := bound.enc.AppendFrame(buf[:0], bound.frame)
+			noError(t, err)
+		}
+		for _, b := range [][]byte{first, second, first} {
+			s.Datagram(nil, b, time.Time{})
+			_, _, err := bound.enc.AppendFrame(buf[:0], bound.frame)
+			noError(t, err)
+		}
+		if asking.enc != nil && asking.refused != nil {
+			t.Error("bound and refused")
+		}
+		if asking.refused != nil && len(asking.refused.Error()) > 2000+len(first)+len(second) {
+			t.Errorf("an error of %d bytes", len(asking.refused.Error()))
+		}
+		if n := c.Stats().Malformed; n > 3 {
+			t.Errorf("%d of 3 messages are malformed", n)
+		}
+	})
+}
+
+type benchMove struct {
+	Location schema.Vec3    `uplink:"resolution=0.1"`
+	Rotation schema.Rotator `uplink:"bits=16"`
+	Throttle float32        `uplink:"resolution=0.01"`
+	Buttons  uint16
+}
+
+// BenchmarkSendDelta measures a call that is coded as a delta from a baseline of at most six frames
+// before, with its system call. No server acks at the rate of a benchmark, so it makes the acks.
+func BenchmarkSendDelta(b *testing.B) {
+	typ, err := schema.Compile[benchMove]("Move", 60)
+	noError(b, err)
+	s, err := newTestConn(b).addBinding(typ.Schema(), BindConfig{})
+	noError(b, err)
+	s.link = newLinkTo(b, "127.0.0.1:0", nil)
+	s.answered(&control.BindAnswer{RPC: uint8(s.number), Ring: 64, Prior: prior.Generic().Hash()})
+	stream := &Stream[benchMove]{binding: s, typ: typ}
+	var m benchMove
+	b.ReportAllocs()
+	for i := uint64(0); b.Loop(); i++ {
+		m.Location.X = float64(i%10_000) / 10
+		m.Rotation.Yaw = float64(i) / 7
+		m.Buttons = uint16(i / 100)
+		noError(b, stream.Send(&m))
+		if i%6 == 5 {
+			noError(b, s.ack(rpcdelta.Ack{Seq: uint16(i), Len: 5, Window: 1<<5 - 1}))
+		}
+	}
+	st := stream.Stats()
+	n := float64(st.Frames())
+	b.ReportMetric(float64(st.FullBits)/n, "fullbits/frame")
+	b.ReportMetric(float64(st.PayloadBits)/n, "payloadbits/frame")
+	b.ReportMetric(float64(st.HeaderBits)/n, "headerbits/frame")
+	if b.N > 100 && st.Delta < st.Frames()*9/10 {
+		b.Errorf("%d of %d frames are deltas", st.Delta, st.Frames())
+	}
+}

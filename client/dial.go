@@ -1,0 +1,206 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/uplink-rpc/uplink/token"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+const (
+	// minWait and maxWait bound the time between two attempts to reconnect.
+	minWait = 100 * time.Millisecond
+	maxWait = 2 * time.Second
+	// stable is the duration of a session after which the first attempt to reconnect is made at
+	// once. A server that ends each session soon does not get more requests for that.
+	stable = 10 * time.Second
+)
+
+// Dial connects to the server at addr, for example "127.0.0.1:7777". It waits until the server
+// accepts or refuses the connection, or ctx is done. If the token has been used and [Config.Renew]
+// is set, it tries once more with another token.
+func Dial(ctx context.Context, addr string, cfg Config) (*Conn, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	c := newConn(cfg, addr)
+	err = c.connect(ctx, cfg.Token)
+	if errors.Is(err, token.ErrUsed) && !c.tokenSpent() {
+		// It may have been used by this handshake, if the server's answers were lost.
+		err = c.connectAgain(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("client: dial %s: %w", addr, err)
+	}
+	return c, nil
+}
+
+// connect opens a transport connection. Each one has its own socket and address, so that no
+// datagram of an earlier one can reach it.
+func (c *Conn) connect(ctx context.Context, t token.Token) error {
+	s := &session{Conn: c}
+	link, err := transport.Dial(ctx, c.addr, c.cfg.transport(t), s)
+	if err != nil {
+		return err
+	}
+	if err := c.install(s, link); err != nil {
+		_ = link.Close() // always nil
+		return err
+	}
+	link.Wake(time.Now()) // to bind the RPCs
+	return nil
+}
+
+// install makes link the current one, unless it or the connection has ended already.
+func (c *Conn) install(s *session, link *transport.Conn) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if isClosed(c.closed) {
+		return net.ErrClosed
+	}
+	if s.lost != nil {
+		return s.lost
+	}
+	c.link, c.leaving = link, false
+	for _, b := range c.bindings {
+		b.rebind(link)
+	}
+	return nil
+}
+
+// connectAgain opens a transport connection with a new token if there is one.
+func (c *Conn) connectAgain(ctx context.Context) error {
+	t := c.cfg.Token
+	if c.cfg.Renew != nil {
+		var err error
+		if t, err = c.cfg.Renew(ctx); err != nil {
+			return fmt.Errorf("client: no token to connect again: %w", err)
+		}
+	}
+	return c.connect(ctx, t)
+}
+
+// session is one transport connection of a Conn, and the handler of its events.
+type session struct {
+	*Conn
+	wake      func(time.Time) // schedules the next Tick
+	opened    time.Time
+	nextFlush time.Time
+	lost      error // why the session ended before install; guarded by Conn.mu
+	violation error // why the client ended the session, if the server violated the protocol
+}
+
+// Opened implements transport.Handler.
+func (s *session) Opened(link *transport.Conn) { s.wake, s.opened = link.Wake, time.Now() }
+
+// Closed unregisters the link, and reconnects if the session was lost.
+func (s *session) Closed(link *transport.Conn, err error) {
+	c := s.Conn
+	if err == nil {
+		err = s.violation
+	}
+	c.worlds.Reset(link)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stats.Transport = c.stats.Transport.Plus(link.Stats())
+	if c.link != link {
+		s.lost = errors.Join(errors.New("lost at once"), err)
+		return // not installed yet, or removed by Close
+	}
+	c.link = nil
+	for _, b := range c.bindings {
+		b.suspend()
+	}
+	if final := c.finalError(err); final != nil {
+		c.fail(final)
+		return
+	}
+	if time.Since(s.opened) >= stable {
+		c.wait = 0
+	}
+	if c.leaving {
+		c.wait = max(c.wait, minWait) // the server may still be shutting down
+	}
+	if c.cfg.NoReconnect {
+		if err == nil && c.leaving {
+			err = ErrShutdown
+		}
+		if err != nil { // otherwise Close was called
+			c.fail(fmt.Errorf("%w: %w", ErrLost, err))
+		}
+		return
+	}
+	c.cfg.Logger.Warn("connection lost, reconnecting", "server", c.addr, "error", err)
+	ctx, cancel := context.WithCancel(context.Background()) // independent of the context of Dial
+	c.stop = cancel
+	c.work.Go(func() {
+		defer cancel()
+		c.reconnect(ctx)
+	})
+}
+
+// reconnect dials until it succeeds or the connection is closed. It gives up only if the server
+// kicks the player or no token is left: a server that is full or of another version may be replaced
+// soon.
+func (c *Conn) reconnect(ctx context.Context) {
+	for c.pause() {
+		err := c.connectAgain(ctx)
+		if err == nil {
+			c.cfg.Logger.Info("reconnected", "server", c.addr)
+			return
+		}
+		if final := c.finalError(err); final != nil {
+			c.mu.Lock()
+			c.fail(final)
+			c.mu.Unlock()
+			return
+		}
+		c.cfg.Logger.Debug("not reconnected", "server", c.addr, "error", err)
+	}
+}
+
+// pause waits before the next attempt to reconnect, with exponential backoff. It returns false if
+// the connection is closed.
+func (c *Conn) pause() bool {
+	c.mu.Lock()
+	wait := c.wait
+	c.wait = min(max(2*wait, minWait), maxWait)
+	c.mu.Unlock()
+	select {
+	case <-c.closed:
+	case <-time.After(wait):
+	}
+	return !isClosed(c.closed)
+}
+
+// finalError returns the error with which the connection ends for good after a session or an
+// attempt to reconnect ended with err, or nil if the client can try again.
+func (c *Conn) finalError(err error) error {
+	switch {
+	case errors.Is(err, transport.ErrClosedByPeer):
+		return fmt.Errorf("%w: %w", ErrKicked, err)
+	case errors.Is(err, transport.ErrReplaced), c.tokenSpent() && refusesToken(err):
+		return fmt.Errorf("%w: %w", ErrLost, err)
+	}
+	return nil
+}
+
+// tokenSpent reports whether there is no token besides the one that Dial used.
+func (c *Conn) tokenSpent() bool { return c.cfg.Token != token.Token{} && c.cfg.Renew == nil }
+
+// refusesToken reports whether the server refused a token, which it will do again.
+func refusesToken(err error) bool {
+	for _, refusal := range []error{
+		token.ErrExpired, token.ErrUsed, token.ErrWrongKey, token.ErrWrongServer, token.ErrStale,
+	} {
+		if errors.Is(err, refusal) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,313 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+// queuedRetry is the time between two attempts to send a reliable message for which the link had no
+// room.
+const queuedRetry = transport.DefaultTick
+
+// sender encodes the frames of one RPC and sends the payloads. mu guards the fields below it; the
+// methods in lower case are called with it held, unless stated otherwise.
+type sender struct {
+	cfg      *Config
+	out      *outbox
+	closed   <-chan struct{} // closed by Conn.Close
+	number   int
+	schema   *schema.Schema
+	reliable bool
+	every    int // BindConfig.SendEvery
+
+	mu         sync.Mutex
+	link       *transport.Conn   // nil while reconnecting
+	enc        *rpcdelta.Encoder // nil until bound over link
+	refused    error             // the server's answer over link, or the end of the connection
+	frame      *schema.Frame     // scratch of Stream.Send
+	buf        []byte
+	queued     bool      // buf is a reliable payload for which the link had no room
+	heldSince  time.Time // of the frames that the encoder holds
+	limits     limits
+	redundancy int // Config.Redundancy, or the value of SetRedundancy
+	stats      RPCStats
+}
+
+// send sends a frame of the schema, or holds it back.
+func (s *sender) send(f *schema.Frame) error {
+	if err := s.ready(); err != nil {
+		if errors.Is(err, ErrReconnecting) {
+			s.stats.Reconnecting++
+		}
+		return err
+	}
+	if n := s.framesPerPayload(); n > 1 || s.enc.Held() > 0 {
+		return s.hold(f, n)
+	}
+	return s.sendAlone(f)
+}
+
+// ready returns the reason why no frame can be sent now.
+func (s *sender) ready() error {
+	switch {
+	case isClosed(s.closed):
+		return s.ended()
+	case s.refused != nil:
+		return s.refused
+	case s.enc == nil:
+		return s.ended()
+	case s.queued:
+		return s.transmit()
+	}
+	return nil
+}
+
+// combines reports whether frames can share a payload.
+func (s *sender) combines() bool { return !s.reliable && s.cfg.Codec == rpcdelta.Adaptive }
+
+// framesPerPayload returns the number of frames that are currently sent in one payload.
+func (s *sender) framesPerPayload() int {
+	if !s.combines() {
+		return 1
+	}
+	return max(s.every, s.limits.every)
+}
+
+// maxFrames returns the maximum number of new frames in a datagram, which the server is told.
+func (s *sender) maxFrames() int {
+	switch {
+	case s.reliable:
+		return 1
+	case s.cfg.coalesces():
+		return rpcdelta.MaxHeld
+	case s.cfg.Bandwidth != 0 && s.combines():
+		return MaxSendEvery
+	}
+	return s.every
+}
+
+// hold holds f back. If n frames are held then, it sends them.
+func (s *sender) hold(f *schema.Frame, n int) error {
+	err := s.enc.Hold(f)
+	switch {
+	case errors.Is(err, rpcdelta.ErrTooLarge): // it may fit as a delta
+		if err := s.sendHeld(); err != nil {
+			return err
+		}
+		return s.sendAlone(f)
+	case err != nil:
+		s.countUnsent(err)
+		return err
+	case s.enc.Held() >= n:
+		return s.sendHeld()
+	case s.enc.Held() == 1:
+		s.heldSince = time.Now()
+		s.wakeAt(s.heldUntil())
+	}
+	return nil
+}
+
+// heldUntil returns when the held frames are sent even if no more frames follow.
+func (s *sender) heldUntil() time.Time {
+	return s.heldSince.Add(time.Duration(float64(s.framesPerPayload()) / s.schema.RateHz() * float64(time.Second)))
+}
+
+// sendHeld sends the held frames.
+func (s *sender) sendHeld() error {
+	for s.enc.Held() > 0 {
+		var info rpcdelta.Info
+		s.buf, info = s.enc.AppendHeld(s.buf[:0])
+		if err := s.post(&info); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sendAlone sends f in its own payload.
+func (s *sender) sendAlone(f *schema.Frame) error {
+	buf, info, err := s.enc.AppendFrame(s.buf[:0], f)
+	if err != nil {
+		s.countUnsent(err)
+		return err
+	}
+	s.buf = buf
+	return s.post(&info)
+}
+
+// post sends the payload in buf, and counts its frames.
+func (s *sender) post(info *rpcdelta.Info) error {
+	var shared bool
+	var extra int
+	var err error
+	switch {
+	case s.reliable:
+		err = s.transmit()
+	case s.cfg.coalesces():
+		shared, extra, err = s.out.add(s.link, s.number, s.buf, info.Held+1)
+		err = s.linkError(err)
+	default:
+		err = s.linkError(s.link.Send(s.buf))
+	}
+	if err != nil && !s.queued {
+		if errors.Is(err, ErrReconnecting) {
+			s.stats.Reconnecting += uint64(info.Held + 1)
+		}
+		return err
+	}
+	s.stats.Count(info)
+	s.stats.Messages++
+	s.stats.Bytes += uint64(len(s.buf))
+	if shared {
+		s.stats.Coalesced++
+		s.stats.CoalescedBytes += uint64(extra)
+	} else {
+		s.stats.AEADBytes += uint64(s.link.Suite().Overhead())
+	}
+	return nil
+}
+
+// transmit sends the payload in buf over the reliable channel. The next delta depends on it: if the
+// link has no room, the payload is queued, and the next frame has to wait for it.
+func (s *sender) transmit() error {
+	err := s.link.SendReliable(s.buf)
+	queued := errors.Is(err, transport.ErrBacklog)
+	if queued && !s.queued {
+		s.wakeAt(time.Now().Add(queuedRetry))
+	}
+	s.queued = queued
+	return s.linkError(err)
+}
+
+// linkError returns the error of Send for an error of the link.
+func (s *sender) linkError(err error) error {
+	switch {
+	case errors.Is(err, net.ErrClosed):
+		return s.ended() // suspend follows
+	case err != nil:
+		return fmt.Errorf("client: send %s: %w", s.schema.RPC(), err)
+	}
+	return nil
+}
+
+// ended returns the reason why there is no link.
+func (s *sender) ended() error {
+	if isClosed(s.closed) {
+		return errClosed
+	}
+	return ErrReconnecting
+}
+
+// countUnsent counts a frame that was not encoded because of err.
+func (s *sender) countUnsent(err error) {
+	var out *schema.RangeError
+	switch {
+	case errors.Is(err, rpcdelta.ErrTooLarge):
+		s.stats.TooLarge++
+	case errors.As(err, &out):
+		s.stats.OutOfRange++
+	default:
+		s.stats.Unencodable++
+	}
+}
+
+// retry sends the queued payload, and the frames that were held for long enough. It returns when to
+// call it again; zero: when something else happens.
+func (s *sender) retry(now time.Time) (next time.Time) {
+	if s.queued {
+		_ = s.transmit() // the next retry repeats it
+	}
+	if s.enc != nil && s.enc.Held() > 0 {
+		if due := s.heldUntil(); now.Before(due) {
+			next = due
+		} else {
+			_ = s.sendHeld() // the next Send returns the error
+		}
+	}
+	if s.queued {
+		next = sooner(next, now.Add(queuedRetry))
+	}
+	return next
+}
+
+// wakeAt makes the link call Conn's Tick at a time.
+func (s *sender) wakeAt(at time.Time) {
+	if s.link != nil {
+		s.link.Wake(at)
+	}
+}
+
+// stop ends the use of the link.
+func (s *sender) stop() {
+	if s.enc != nil {
+		s.stats.Reconnecting += uint64(s.enc.Held())
+		delivery := s.enc.DeliveryStats()
+		s.stats.Delivery.Add(&delivery)
+	}
+	s.enc, s.link, s.queued = nil, nil, false
+}
+
+// flush sends the held frames. The caller does not hold s.mu.
+func (s *sender) flush() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.ready(); err != nil {
+		return err
+	}
+	return s.sendHeld()
+}
+
+// setLimits applies the limits of a budget. The caller does not hold s.mu.
+func (s *sender) setLimits(l limits) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.limits = l
+	if s.enc != nil {
+		s.enc.LimitRedundancy(l.redundancy)
+	}
+}
+
+// setRedundancy changes the redundancy to a valid value. The caller does not hold s.mu.
+func (s *sender) setRedundancy(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.redundancy = n
+	if s.enc != nil {
+		_ = s.enc.SetRedundancy(n) // n is valid
+	}
+}
+
+// currentRedundancy returns the current redundancy. The caller does not hold s.mu.
+func (s *sender) currentRedundancy() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.enc == nil {
+		return 0
+	}
+	return s.enc.Redundancy()
+}
+
+// sooner returns the earlier of two times, where zero means never.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// isClosed reports whether a channel is closed.
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
