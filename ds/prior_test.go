@@ -25,8 +25,8 @@ func buttonsPrior(t *testing.T, frames int) *prior.Prior {
 	return p
 }
 
-// TestPriorOfAnswer names the prior that is used, and the same one however often
-// it is asked.
+// TestPriorOfAnswer verifies that the answer names the prior that is used, also if the request is
+// repeated.
 func TestPriorOfAnswer(t *testing.T) {
 	old, now := buttonsPrior(t, 100), buttonsPrior(t, 200)
 	generic := prior.Generic().Hash()

@@ -202,7 +202,7 @@ func TestReplayErrors(t *testing.T) {
 		{"--to " + addr + " --key " + keys + ".issuer " + source.Name, 1, []string{"altered, or made with another key", "\nhint: the server has another key: --key has to be the file .issuer that uplink keygen made with the server's, or "}},
 		{"--to " + addr + " --token uplink-token-1.x " + source.Name, 1, []string{"uplink: --token: token: malformed: ", "\nhint: want the whole line that uplink token prints, or @ and the name of a file with it\n"}},
 		{"--to " + addr + " --token @" + dir + "/none " + source.Name, 1, []string{"uplink: --token: open " + dir + "/none: no such file"}},
-		{"--to " + addr + " --suite compact " + source.Name, 1, []string{"takes none of the suites", "\nhint: --suite has to be the same at both ends\n"}},
+		{"--to " + addr + " --suite compact " + source.Name, 1, []string{"supports none of the suites", "\nhint: --suite has to be the same at both ends\n"}},
 		{"--suite none a.csv", 2, []string{"uplink: --suite none: it protects nothing; for measurements --insecure allows it\n" + help}},
 		{"--token x --key y a.csv", 2, []string{"uplink: --token: with --key tokens are made; leave one of them out\n" + help}},
 		{"--to 127.0.0.1:none " + source.Name, 1, []string{"127.0.0.1:none"}},

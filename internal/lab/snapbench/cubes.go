@@ -1,4 +1,4 @@
-// Package snapbench measures what forms of snapshots take on recorded worlds.
+// Package snapbench measures the size of snapshots of recorded worlds, packed and adaptive.
 package snapbench
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
-// Cubes is the schema of a recorded cube: orientation, position and whether it interacts.
+// Cubes returns the schema of a recorded cube: orientation, position and whether it interacts.
 func Cubes() *snapshot.Schema {
 	s, err := snapshot.NewSchema(
 		snapshot.Field{Name: "Orientation", Class: schema.ClassQuat, N: 4, Hi: cubes.MaxComponent},
@@ -22,8 +22,8 @@ func Cubes() *snapshot.Schema {
 	return s
 }
 
-// Sets gives the frames of a recording as snapshots. A position out of the schema's bounds is an error that names its
-// frame and cube.
+// Sets returns the frames of a recording as sets. An error names the frame and the cube that is out
+// of bounds.
 func Sets(frames []cubes.Frame) ([]*snapshot.Set, error) {
 	s := Cubes()
 	sets := make([]*snapshot.Set, len(frames))

@@ -6,7 +6,7 @@ import (
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
-// packings are the parts of hand-made packing, each row with those above it, in the order of the article that has them.
+// packings are the rows of the table; each adds a technique to those above it.
 var packings = []struct {
 	name string
 	set  func(*packing)
@@ -23,19 +23,19 @@ var packings = []struct {
 	{"so against the initial state alone", func(*packing) {}, fromInitial},
 }
 
-// worlds is what is packed, and against what.
+// worlds determines the recording and the baselines.
 type worlds uint8
 
 const (
-	// recorded frames have no velocities. Each is packed against the one Distance before it.
+	// recorded frames have no velocities; each is packed against the one Distance before it.
 	recorded worlds = iota
-	// withVelocities has those that the recording lacks.
+	// withVelocities adds velocities to the recording.
 	withVelocities
-	// fromInitial packs each frame against the first one, as where nothing is acked yet.
+	// fromInitial packs each frame against the first one, as before any ack.
 	fromInitial
 )
 
-// Packed measures hand-made packing, part by part.
+// Packed measures manual bit packing, technique by technique.
 func Packed(sets []*snapshot.Set) ([]*Row, error) {
 	var rows []*Row
 	var use packing

@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	// velocityUnit is how many steps of a velocity a meter a second has.
+	// velocityUnit is the number of steps per m/s.
 	velocityUnit = 32
 	// maxVelocity bounds each component, in steps: 64 m/s.
 	maxVelocity = 1 << 11
-	// position is where a cube's row has its position.
+	// position is the first component of the position.
 	position = 4
 )
 
-// moving is the schema of a recorded cube and its velocity.
+// moving returns the schema of a recorded cube with a velocity.
 func moving() *snapshot.Schema {
 	fields := append(Cubes().Fields(), snapshot.Field{Name: "Velocity", Class: schema.ClassNumber, N: 3, Lo: -maxVelocity, Hi: maxVelocity - 1})
 	s, err := snapshot.NewSchema(fields...)
@@ -27,8 +27,7 @@ func moving() *snapshot.Schema {
 	return s
 }
 
-// move fills dst, of the schema moving, with frame n and velocities by central difference. Those beyond the bounds are at
-// them.
+// move sets dst to frame n with velocities by central difference, limited to their bounds.
 func move(dst *snapshot.Set, sets []*snapshot.Set, n int) {
 	from, to := max(n-1, 0), min(n+1, len(sets)-1)
 	scale := float64(velocityUnit*cubes.Rate) / float64(cubes.Unit*(to-from))
