@@ -15,7 +15,7 @@ func TestAckRate(t *testing.T) {
 	if code != 0 || stderr != "" {
 		t.Fatalf("code %d: %s", code, stderr)
 	}
-	if want := "; codec adaptive; sealed by gcm, 16 bytes a datagram; up and acks are wire bits, "; !strings.Contains(stdout, want) {
+	if want := "; codec adaptive; encrypted with gcm, 16 bytes per datagram; up and acks are wire bits, "; !strings.Contains(stdout, want) {
 		t.Errorf("no %q in %s", want, stdout)
 	}
 	var rows [][]float64

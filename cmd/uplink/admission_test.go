@@ -29,9 +29,9 @@ func TestKeyedServer(t *testing.T) {
 	if code, said := play("--token", "@"+file); code != 0 || !strings.HasPrefix(said, "40 frames sent: ") {
 		t.Fatalf("code %d: %s", code, said)
 	}
-	server.await(&server.stderr, `msg=joined player=\d+ client=42 `)
+	server.await(&server.stderr, `msg="player connected" player=\d+ client=42 `)
 	for args, want := range map[string]string{
-		"--token " + strings.TrimSpace(text): "has been used, get a new one for each connection\nhint: a token begins one session: issue another one, or make them here, with --key\n",
+		"--token " + strings.TrimSpace(text): "has been used, get a new one for each connection\nhint: a token starts one session: issue another one, or use --key\n",
 		"--wait 1s":                          "\nhint: the server has another key: --key has to be the file .issuer ",
 	} {
 		if code, said := play(strings.Fields(args)...); code != 1 || !strings.Contains(said, want) {
@@ -50,7 +50,7 @@ func TestAddr(t *testing.T) {
 	_, addr := startDS(t, "--schema", trace.SchemaPath(source.Name), "--key", key, "--addr", "203.0.113.7:7777")
 	for server, want := range map[string]string{
 		"203.0.113.7:7777": "5 frames sent: ",
-		"203.0.113.8:7777": "\nhint: the address that a token names has to be the server's --addr, by default the one it listens on\n",
+		"203.0.113.8:7777": "\nhint: the token must name an address of the server's --addr, by default the one on which it listens\n",
 	} {
 		_, text, _ := uplink(t, "token", "--key", key+issuerSuffix, "--client", "1", "--server", server)
 		if _, stdout, stderr := uplink(t, "replay", "--to", addr, "--token", strings.TrimSpace(text), source.Name); !strings.Contains(stdout+stderr, want) {
@@ -65,12 +65,12 @@ func TestRenew(t *testing.T) {
 	key := keygen(t)
 	server, addr := startDS(t, "--schema", trace.SchemaPath(source.Name), "--key", key)
 	client := start(t, "replay", "--to", addr, "--key", key+issuerSuffix, "--loop", source.Name)
-	who := server.await(&server.stderr, `msg=joined player=\d+ (client=\d+) `)[1]
-	server.await(&server.stderr, `msg=bound `) // so it has joined at the client's end, too
+	who := server.await(&server.stderr, `msg="player connected" player=\d+ (client=\d+) `)[1]
+	server.await(&server.stderr, `msg="?(rpc )?bound`) // so it has joined at the client's end, too
 	server.interrupt()
 	server.wait()
 	again := start(t, "ds", "--listen", addr, "--schema", trace.SchemaPath(source.Name), "--key", key)
-	again.await(&again.stderr, `msg=joined player=\d+ `+who+` `)
+	again.await(&again.stderr, `msg="player connected" player=\d+ `+who+` `)
 	client.interrupt()
 	if code := client.wait(); code != 0 {
 		t.Errorf("code %d: %s", code, client.stderr.String())

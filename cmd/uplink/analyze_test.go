@@ -84,14 +84,14 @@ func TestAnalyzeErrors(t *testing.T) {
 		code int
 		want string
 	}{
-		{"", 2, "uplink: TRACE: which recording? want a .csv or .csv.gz file, with its .schema.json beside it" + hint},
+		{"", 2, "uplink: TRACE: want a .csv or .csv.gz file, with its schema in NAME.schema.json" + hint},
 		{"a.csv --distance 0", 2, "uplink: --distance 0: want at least 1 frame" + hint},
 		{"a.csv --distance 3 --loss 5%", 2, "uplink: --loss: there is no link with --distance; leave one of them out" + hint},
 		{"a.csv --json --html x.html", 2, "uplink: --json and --html: choose one" + hint},
 		{"a.csv --losses 1", 2, "uplink: --losses: want --what-if, whose grid it is of" + hint},
 		{"a.csv --what-if --loss 5%", 2, "uplink: --loss: with --what-if it is --losses" + hint},
 		{"a.csv --what-if --losses 5", 2, "uplink: --losses \"5\": want 0 to 1, or a percentage such as 5%" + hint},
-		{"a.csv --what-if --redundancies 99", 2, "uplink: --redundancies \"99\": want auto, off or 1 to 7 older frames" + hint},
+		{"a.csv --what-if --redundancies 99", 2, "uplink: --redundancies \"99\": want auto, off or 1 to 7 redundant frames" + hint},
 		{"a.csv --what-if --distance 3", 2, "uplink: --distance: --what-if is about links; leave one of them out" + hint},
 		{"a.csv --what-if --html x.html", 2, "uplink: --html: --what-if has a table or --json" + hint},
 		{"a.csv --what-if --resolutions 0", 2, "uplink: --resolutions 0: want factors of 1/65536 to 65536" + hint},

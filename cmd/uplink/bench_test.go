@@ -50,7 +50,7 @@ func TestCommandLineErrors(t *testing.T) {
 	}{
 		{"bensh", 2, "uplink: unknown command \"bensh\"; did you mean bench?\nhint: uplink --help\n"},
 		{"--verbose", 2, "uplink: unknown flag: --verbose\nhint: uplink --help\n"},
-		{"bench", 2, "uplink: TRACE: which recording? want a .csv or .csv.gz file, with its .schema.json beside it\n" + benchHint},
+		{"bench", 2, "uplink: TRACE: want a .csv or .csv.gz file, with its schema in NAME.schema.json\n" + benchHint},
 		{"bench a.csv --los 1", 2, "uplink: unknown flag: --los; did you mean --loss?\n" + benchHint},
 		{"bench a.csv --loss 5", 2, "uplink: invalid argument \"5\" for \"--loss\" flag: want 0 to 1, or a percentage such as 5%\n" + benchHint},
 		{"bench a.csv --loss x%", 2, "uplink: invalid argument \"x%\" for \"--loss\" flag: want 0 to 1, or a percentage such as 5%\n" + benchHint},
@@ -66,7 +66,7 @@ func TestCommandLineErrors(t *testing.T) {
 		{"bench a.csv --distance -1", 2, "uplink: --distance -1: want 1 to 255 frames\n" + benchHint},
 		{"bench a.csv --distance 6 --loss 1%", 2, "uplink: --loss: there is no link with --distance; leave one of them out\n" + benchHint},
 		{"drift a.csv --distance 0", 2, "uplink: --distance 0: want 1 to 255 frames\nhint: uplink drift --help\n"},
-		{"bench " + alone, 1, "uplink: trace: schema file: open " + dir + "/alone.schema.json: no such file or directory\nhint: a trace needs a schema file beside it, or one named with --schema\n"},
+		{"bench " + alone, 1, "uplink: trace: schema file: open " + dir + "/alone.schema.json: no such file or directory\nhint: a trace needs a schema in NAME.schema.json, or in the file of --schema\n"},
 		{"bench " + dir + "/none.csv --schema " + dir + "/ragged.schema.json", 1, "uplink: trace: open " + dir + "/none.csv: no such file or directory\n"},
 		{"bench " + ragged, 1, "uplink: trace: " + ragged + ": row 2 (line 3): 1 cells, want 2 as in the header\n"},
 		{"drift " + ragged, 1, "uplink: trace: " + ragged + ": row 2 (line 3): 1 cells, want 2 as in the header\n"},
@@ -99,7 +99,7 @@ func TestBenchTable(t *testing.T) {
 		t.Fatalf("code %d: %s", code, stderr)
 	}
 	lines := strings.Split(stdout, "\n")
-	if want := "rocketleague_solo_30hz: 1800 frames at 30 Hz, 60 s; round trip 100ms, jitter 0s, loss 5 % in bursts of 1, acks at 60 Hz, seed 1; sealed by gcm, 16 bytes a datagram"; lines[0] != want {
+	if want := "rocketleague_solo_30hz: 1800 frames at 30 Hz, 60 s; RTT 100ms, jitter 0s, loss 5 % in bursts of 1, acks at 60 Hz, seed 1; encrypted with gcm, 16 bytes per datagram"; lines[0] != want {
 		t.Errorf("got  %s\nwant %s", lines[0], want)
 	}
 	names, numbers := strings.Fields(strings.ReplaceAll(lines[3], "IP, UDP", "IP,UDP")), strings.Fields(strings.ReplaceAll(lines[4], " %", "%"))
@@ -118,7 +118,7 @@ func TestBenchSeeds(t *testing.T) {
 		t.Fatalf("code %d: %s", code, stderr)
 	}
 	lines := strings.Split(stdout, "\n")
-	if want := "seeds 1 to 2; sealed by gcm, 16 bytes a datagram; 600 frames of it, repeated, in all; the first 1s of each left out"; !strings.HasSuffix(lines[0], want) {
+	if want := "seeds 1 to 2; encrypted with gcm, 16 bytes per datagram; 600 frames of it, repeated, in all; the first 1s of each left out"; !strings.HasSuffix(lines[0], want) {
 		t.Errorf("got  %s\nwant ... %s", lines[0], want)
 	}
 	if numbers := strings.Fields(lines[4]); !slices.Equal(numbers[len(numbers)-3:], []string{"-", "-", "-"}) {
@@ -129,7 +129,7 @@ func TestBenchSeeds(t *testing.T) {
 // TestBenchParts adds up the parts of what goes over the wire, with each suite.
 func TestBenchParts(t *testing.T) {
 	for suite, want := range map[string]string{
-		"gcm": "; sealed by gcm, 16 bytes a datagram", "compact": "; sealed by compact, 8 bytes a datagram",
+		"gcm": "; encrypted with gcm, 16 bytes per datagram", "compact": "; sealed by compact, 8 bytes a datagram",
 		"aes128ctr-hmac8": "; sealed by compact, 8 bytes a datagram", "none": "; not sealed",
 	} {
 		code, stdout, stderr := uplink(t, "bench", "--distance", "3", "--codec", "rle", "--suite", suite, rocketLeague)

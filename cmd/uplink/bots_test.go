@@ -80,7 +80,7 @@ func TestBotsErrors(t *testing.T) {
 		code int
 		want []string
 	}{
-		{"", 2, []string{"uplink: TRACE: which recording? want a .csv or .csv.gz file, with its .schema.json beside it\n" + help}},
+		{"", 2, []string{"uplink: TRACE: want a .csv or .csv.gz file, with its schema in NAME.schema.json\n" + help}},
 		{"--players 0 a.csv", 2, []string{"uplink: --players 0: want 1 to 60000\n" + help}},
 		{"--rate 0.5 a.csv", 2, []string{"uplink: --rate 0.5: want 1 to 1000 calls a second, or 0 for players who stay idle\n" + help}},
 		{"--rate NaN a.csv", 2, []string{"uplink: --rate NaN: want 1 to 1000 calls a second, or 0 for players who stay idle\n" + help}},
@@ -92,7 +92,7 @@ func TestBotsErrors(t *testing.T) {
 		{"--loss 7 a.csv", 2, []string{"invalid argument \"7\" for \"--loss\" flag: want 0 to 1, or a percentage such as 5%\n" + help}},
 		{"--burst 0 a.csv", 2, []string{"uplink: --burst 0: want 1 to 1000000 packets\n" + help}},
 		{"--codec zip a.csv", 2, []string{"uplink: --codec \"zip\": ", help}},
-		{"--redundancy 9 a.csv", 2, []string{"want auto, off or 1 to 7 older frames\n" + help}},
+		{"--redundancy 9 a.csv", 2, []string{"want auto, off or 1 to 7 redundant frames\n" + help}},
 		{"--to " + nobody + " --wait 30ms " + source.Name, 1, []string{"no answer within 30ms\nhint: is a server there? uplink ds --listen " + nobody + " --schema FILE "}},
 		{"--to 192.0.2.1:7777 " + source.Name, 1, []string{"connect token", "\nhint: give the file .issuer of uplink keygen as --key, "}},
 		{"--suite none a.csv", 2, []string{"uplink: --suite none: it protects nothing; for measurements --insecure allows it\n" + help}},

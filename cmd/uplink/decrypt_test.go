@@ -85,7 +85,7 @@ func TestDecryptExisting(t *testing.T) {
 	must(t, os.WriteFile(plain, []byte("old"), 0o600))
 	must(t, os.Chmod(plain, 0o666))
 	const hint = "\nhint: choose another name, or add --overwrite to replace it\n"
-	if _, text := try(t, 1, "decrypt", capture, "--keylog", keys); !strings.HasPrefix(text, "uplink: --out: open "+plain) || !strings.HasSuffix(text, hint) {
+	if _, text := try(t, 1, "decrypt", capture, "--keylog", keys); !strings.HasPrefix(text, "uplink: --output: open "+plain) || !strings.HasSuffix(text, hint) {
 		t.Errorf("%s", text)
 	}
 	if got, err := os.ReadFile(plain); err != nil || string(got) != "old" {
@@ -140,8 +140,8 @@ func TestDecryptErrors(t *testing.T) {
 	}{
 		{[]string{capture}, 2, "uplink: --keylog: there is no key log, without which nothing opens; the file is written where UPLINK_KEYLOG names it while the server or the client runs\nhint: uplink decrypt --help\n"},
 		{[]string{capture, "--keylog", empty}, 1, "uplink: --keylog: " + empty + " has no session\nhint: set UPLINK_KEYLOG before the server or the client starts: sessions that exist already are not written\n"},
-		{[]string{capture, "--keylog", bad}, 1, "uplink: --keylog: " + bad + ": key log: line 2: 2 words, want 5\nhint: take that line out of a copy of the file: the other sessions can still be opened\n"},
-		{[]string{capture, "--keylog", keys, "-o", capture}, 2, "uplink: --out " + capture + ": that is the capture itself\nhint: uplink decrypt --help\n"},
+		{[]string{capture, "--keylog", bad}, 1, "uplink: --keylog: " + bad + ": key log: line 2: 2 words, want 5\nhint: remove that line from a copy of the file: the other sessions can still be decrypted\n"},
+		{[]string{capture, "--keylog", keys, "-o", capture}, 2, "uplink: --output " + capture + ": that is the capture itself\nhint: uplink decrypt --help\n"},
 		{[]string{keys, "--keylog", keys}, 1, "uplink: capture: packet 1, at byte 0: this begins with 55 50 4c 49: neither pcap nor pcapng\n"},
 		{[]string{filepath.Join(dir, "none.pcap"), "--keylog", keys}, 1, "no such file"},
 	} {

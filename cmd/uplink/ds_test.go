@@ -25,9 +25,9 @@ func TestDSErrors(t *testing.T) {
 		want []string
 	}{
 		{"", 2, []string{"required flag(s) \"schema\" not set\n" + help}},
-		{"--listen " + busy + " --schema " + schema + " --record " + record, 1, []string{"uplink: ds: ", busy, "\nhint: choose another address with --listen; port 0 is any free one\n"}},
+		{"--listen " + busy + " --schema " + schema + " --record " + record, 1, []string{"uplink: ds: ", busy, "\nhint: choose another address with --listen; port 0: any free one\n"}},
 		{"--listen 192.0.2.1:0 --schema " + schema, 1, []string{"192.0.2.1"}},
-		{"--listen 0.0.0.0:0 --schema " + schema, 1, []string{"loopback", "\nhint: uplink keygen -o ds.key makes one, for --key ds.key; --insecure at both ends does without, for tests\n"}},
+		{"--listen 0.0.0.0:0 --schema " + schema, 1, []string{"loopback", "\nhint: uplink keygen -o ds.key writes one, for --key ds.key; for tests, --insecure at both ends needs none\n"}},
 		{"--listen 127.0.0.1:0 --schema " + dir + "/none.schema.json", 1, []string{"uplink: trace: schema file: open " + dir + "/none.schema.json: no such file"}},
 		{"--listen 127.0.0.1:0 --schema " + broken, 1, []string{"broken.schema.json: line 2, column "}},
 		{"--listen 127.0.0.1:0 --schema " + schema + " --schema " + same, 1, []string{"uplink: --schema " + same + ": ds: ServerMove is handled already\n"}},
@@ -40,7 +40,7 @@ func TestDSErrors(t *testing.T) {
 		{"--listen 127.0.0.1:0 --key " + keys + ".issuer --schema " + schema, 1, []string{"uplink: --key " + keys + ".issuer: ", "this is an issuer's key\nhint: want the file that uplink keygen -o made; "}},
 		{"--listen 0.0.0.0:0 --key " + keys + " --schema " + schema, 2, []string{"uplink: --listen 0.0.0.0:0: that is each address of the machine, but tokens name the one that clients dial; say which with --addr\n" + help}},
 		{"--listen :7777 --key " + keys + " --schema " + schema, 2, []string{"uplink: --listen :7777: that is each address of the machine, ", help}},
-		{"--addr game.example:7777 --schema " + schema, 2, []string{"uplink: --addr \"game.example:7777\": want numbers such as 203.0.113.7:7777 or [2001:db8::7]:7777\n" + help}},
+		{"--addr game.example:7777 --schema " + schema, 2, []string{"uplink: --addr \"game.example:7777\": want an IP address and port such as 203.0.113.7:7777 or [2001:db8::7]:7777\n" + help}},
 		{"--suite none --schema " + schema, 2, []string{"uplink: --suite none: it protects nothing; for measurements --insecure allows it\n" + help}},
 		{"--ack-hz 0 --schema " + schema, 2, []string{"uplink: --ack-hz 0: want 1 to 1000 acks a second\n" + help}},
 		{"--max-players 0 --schema " + schema, 2, []string{"uplink: --max-players 0: want 1 or more\n" + help}},

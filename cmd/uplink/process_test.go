@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"sync"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -74,6 +75,8 @@ func (p *process) await(o *output, expression string) []string {
 		}
 		select {
 		case <-changed:
+		case <-time.After(time.Minute):
+			p.t.Fatalf("no %q within a minute:\n%s%s", expression, p.stdout.String(), p.stderr.String())
 		case <-p.done:
 			p.t.Fatalf("the process ended without %q: code %d\n%s%s", expression, p.code, p.stdout.String(), p.stderr.String())
 		}

@@ -128,7 +128,7 @@ func TestRecordFullDisk(t *testing.T) {
 					t.Fatalf("%s: row %d: %d lost, %d errors are logged: %s", name, n, lost, logged, log)
 				}
 			}
-			if !strings.Contains(log.String(), `msg="record ends" file=`+name+` error="trace: `+name+`: no space left on device"`) && runtime.GOOS != "windows" {
+			if !strings.Contains(log.String(), `msg="recording stopped" file=`+name+` error="trace: `+name+`: no space left on device"`) && runtime.GOOS != "windows" {
 				t.Errorf("%s: %s", name, log)
 			}
 			err := r.close()

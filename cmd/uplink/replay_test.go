@@ -73,7 +73,7 @@ func TestRecord(t *testing.T) {
 			if code := client.wait(); code != 0 || !strings.HasPrefix(client.stdout.String(), "150 frames sent: ") {
 				t.Fatalf("code %d: %s%s", code, client.stdout.String(), client.stderr.String())
 			}
-			server.await(&server.stderr, "msg=left ") // it read all that came before
+			server.await(&server.stderr, "msg=\"player disconnected\" ") // it read all that came before
 			server.interrupt()
 			if code := server.wait(); code != 0 {
 				t.Fatalf("code %d: %s", code, server.stderr.String())
@@ -142,7 +142,7 @@ func TestRecordColumns(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
-	server.await(&server.stderr, "msg=left ")
+	server.await(&server.stderr, "msg=\"player disconnected\" ")
 	server.interrupt()
 	server.wait()
 	f, err := os.Open(out)
@@ -196,13 +196,13 @@ func TestReplayErrors(t *testing.T) {
 		}},
 		{"--to " + addr + " " + finer.Name, 1, []string{"bind ServerMove: field \"" + field + "\" differs: here {" + field + " vec3 resolution=", "}, at the server {" + field}},
 		{"--to " + addr + " " + other.Name, 1, []string{"bind ServerMove: field ", " differs: here ", "at the server "}},
-		{"--to 192.0.2.1:7777 " + source.Name, 1, []string{"connect token", "\nhint: give the file .issuer of uplink keygen as --key, or a token as --token; --insecure at both ends does without, for tests\n"}},
+		{"--to 192.0.2.1:7777 " + source.Name, 1, []string{"connect token", "\nhint: give the file .issuer of uplink keygen as --key, or a token as --token; for tests, --insecure at both ends needs none\n"}},
 		{"--to nowhere --key " + keys + ".issuer " + source.Name, 2, []string{"uplink: --to \"nowhere\": want HOST:PORT, such as 127.0.0.1:7777\nhint: uplink replay --help\n"}},
-		{"--to " + addr + " --key " + keys + " " + source.Name, 1, []string{"uplink: --key " + keys + ": ", "this is a server's key\nhint: want the file that uplink keygen wrote beside the server's, such as ds.key.issuer\n"}},
+		{"--to " + addr + " --key " + keys + " " + source.Name, 1, []string{"uplink: --key " + keys + ": ", "this is a server's key\nhint: want the file that uplink keygen wrote next to the server key, such as ds.key.issuer\n"}},
 		{"--to " + addr + " --key " + keys + ".issuer " + source.Name, 1, []string{"altered, or made with another key", "\nhint: the server has another key: --key has to be the file .issuer that uplink keygen made with the server's, or "}},
 		{"--to " + addr + " --token uplink-token-1.x " + source.Name, 1, []string{"uplink: --token: token: malformed: ", "\nhint: want the whole line that uplink token prints, or @ and the name of a file with it\n"}},
 		{"--to " + addr + " --token @" + dir + "/none " + source.Name, 1, []string{"uplink: --token: open " + dir + "/none: no such file"}},
-		{"--to " + addr + " --suite compact " + source.Name, 1, []string{"takes none of the suites", "\nhint: --suite has to be the same at both ends\n"}},
+		{"--to " + addr + " --suite compact " + source.Name, 1, []string{"takes none of the suites", "\nhint: use the same --suite at both ends\n"}},
 		{"--suite none a.csv", 2, []string{"uplink: --suite none: it protects nothing; for measurements --insecure allows it\n" + help}},
 		{"--token x --key y a.csv", 2, []string{"uplink: --token: with --key tokens are made; leave one of them out\n" + help}},
 		{"--to 127.0.0.1:none " + source.Name, 1, []string{"127.0.0.1:none"}},
@@ -212,7 +212,7 @@ func TestReplayErrors(t *testing.T) {
 		{"--ring 1 a.csv", 2, []string{"uplink: --ring 1: want 2 to 256 frames\n" + help}},
 		{"--wait 0s a.csv", 2, []string{"uplink: --wait 0s: want more than 0s\n" + help}},
 		{"--codec zip a.csv", 2, []string{"uplink: --codec \"zip\": ", help}},
-		{"", 2, []string{"uplink: TRACE: which recording? want a .csv or .csv.gz file, with its .schema.json beside it\n" + help}},
+		{"", 2, []string{"uplink: TRACE: want a .csv or .csv.gz file, with its schema in NAME.schema.json\n" + help}},
 	} {
 		code, stdout, stderr := uplink(t, append([]string{"replay"}, strings.Fields(c.args)...)...)
 		if code != c.code || stdout != "" {

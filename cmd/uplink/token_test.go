@@ -131,7 +131,7 @@ func TestToken(t *testing.T) {
 			}
 
 			code, stdout, stderr = uplink(t, "token", "--show", text)
-			if want := fmt.Sprintf("\nsealed      %d bytes, which the server's key as --key opens\n", len(tok.Sealed())); code != 0 || stderr != "" || !strings.HasPrefix(stdout, start) || !strings.HasSuffix(stdout, want) {
+			if want := fmt.Sprintf("\nsealed      %d bytes; --key with the server key decrypts them\n", len(tok.Sealed())); code != 0 || stderr != "" || !strings.HasPrefix(stdout, start) || !strings.HasSuffix(stdout, want) {
 				t.Errorf("code %d, got\n%s%swant\n%s...%s", code, stdout, stderr, start, want)
 			}
 		})
@@ -162,7 +162,7 @@ func TestTokenJSON(t *testing.T) {
 		t.Errorf("a client id that JavaScript would round: %s", stdout)
 	}
 	_, stdout, _ = uplink(t, "token", "--show", made.Token.String(), "--json")
-	if strings.Contains(stdout, "claims") || !strings.Contains(stdout, `"sealed_bytes": `) {
+	if strings.Contains(stdout, "claims") || !strings.Contains(stdout, `"aead_bytes": `) {
 		t.Error(stdout)
 	}
 }
@@ -228,7 +228,7 @@ func TestTokenErrors(t *testing.T) {
 		{"token --key " + issuer + good + " --user-data @" + long, 1, `^uplink: --user-data: .*long.bin: longer than 256 bytes\n$`},
 		{"token --key " + issuer + good + " --user-data @" + long + ".none", 1, `^uplink: --user-data: open .*: no such file`},
 		{"token --key " + issuer + good + " --user-data " + strings.Repeat("x", 257), 1, `: UserData: 257 bytes, at most 256\n$`},
-		{"token --key " + path + good, 1, `^uplink: --key .*ds.key: token: malformed: want an issuer's key, .*; this is a server's key\nhint: want the file that uplink keygen wrote beside the server's, such as ds.key.issuer\n$`},
+		{"token --key " + path + good, 1, `^uplink: --key .*ds.key: token: malformed: want an issuer's key, .*; this is a server's key\nhint: want the file that uplink keygen wrote next to the server key, such as ds.key.issuer\n$`},
 		{"token --key " + path + ".none" + good, 1, `^uplink: --key: open .*: no such file`},
 		{"token --key " + long + good, 1, `: want an issuer's key, which begins with uplink-issuer-key-1.; this does not\n`},
 		{"token --show " + text + " --for 1m", 2, `^uplink: --for: it says what to issue; leave it or --show out\n` + help},

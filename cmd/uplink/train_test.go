@@ -74,7 +74,7 @@ func TestJudge(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{[]string{"--leave-one-out", one, two}, []string{"untrained  built-in  generic  trained", "\nslice ", "\ngeometric mean", "round trip 100ms"}},
+		{[]string{"--leave-one-out", one, two}, []string{"untrained  built-in  generic  trained", "\nslice ", "\ngeometric mean", "RTT 100ms"}},
 		{[]string{"--halves", "--distance", "6", one}, []string{"built-in  generic  trained", "\nslice              350 ", "against the one 6 before it"}},
 	} {
 		code, stdout, stderr := uplink(t, append([]string{"train"}, c.args...)...)
@@ -115,21 +115,21 @@ func TestTrainErrors(t *testing.T) {
 	dir := t.TempDir()
 	broken := filepath.Join(dir, "broken.prior")
 	must(t, os.WriteFile(broken, []byte("no prior"), 0o600))
-	const hint, makes = "hint: uplink train --help\n", "hint: uplink train TRACE... -o FILE makes a prior\n"
+	const hint, makes = "hint: uplink train --help\n", "hint: uplink train TRACE... -o FILE writes a prior\n"
 	for _, c := range []struct {
 		args string
 		code int
 		want string
 	}{
-		{"train", 2, "uplink: TRACE: which recording? want a .csv or .csv.gz file, with its .schema.json beside it\n" + hint},
-		{"train a.csv", 2, "uplink: --output: which file should the prior go to?\n" + hint},
+		{"train", 2, "uplink: TRACE: want a .csv or .csv.gz file, with its schema in NAME.schema.json\n" + hint},
+		{"train a.csv", 2, "uplink: --output: name the file for the prior\n" + hint},
 		{"train a.csv --leave-one-out", 2, "uplink: --leave-one-out: want at least two traces\n" + hint},
 		{"train a.csv b.csv --leave-one-out --halves", 2, "uplink: --leave-one-out and --halves: choose one\n" + hint},
 		{"train a.csv --halves -o x", 2, "uplink: --output: nothing is written with --leave-one-out or --halves; leave one of them out\n" + hint},
-		{"train a.csv --halves --generic", 2, "uplink: --generic: --leave-one-out and --halves show that anyway; leave it out\n" + hint},
+		{"train a.csv --halves --generic", 2, "uplink: --generic: --leave-one-out and --halves include it; leave it out\n" + hint},
 		{"train a.csv --halves --distance 0", 2, "uplink: --distance 0: want at least 1 frame\n" + hint},
 		{"train a.csv --halves --distance 64", 2, "uplink: --distance 64: want less than --ring 64\n" + hint},
-		{"train a.csv -o x --distance 3", 2, "uplink: --distance: it says how to code with --leave-one-out or --halves; leave it out\n" + hint},
+		{"train a.csv -o x --distance 3", 2, "uplink: --distance: it needs --leave-one-out or --halves\n" + hint},
 		{"train -o " + dir + " " + portal2, 1, "uplink: --output: open " + dir + ": is a directory\n"},
 		{"bench --prior " + broken + " " + portal2, 1, "uplink: --prior " + broken + ": rpcdelta: prior: not a usable prior: it does not begin as one\n" + makes},
 		{"bench --prior " + dir + "/none " + portal2, 1, "uplink: --prior: open " + dir + "/none: no such file or directory\n"},

@@ -48,8 +48,8 @@ func TestTuneErrors(t *testing.T) {
 		code int
 		want string
 	}{
-		{"--error A=1", 2, "uplink: TRACE: which recording? want a .csv or .csv.gz file, with its .schema.json beside it" + hint},
-		{"a.csv", 2, "uplink: --error: how far may which fields be off? Location=1cm, say" + hint},
+		{"--error A=1", 2, "uplink: TRACE: want a .csv or .csv.gz file, with its schema in NAME.schema.json" + hint},
+		{"a.csv", 2, "uplink: --error: want maximum errors of fields, such as Location=1cm" + hint},
 		{"a.csv --error Location", 2, "uplink: --error \"Location\": want Field=0.01, or with a unit Field=1cm" + hint},
 		{"a.csv --error A=1,A=2", 2, "uplink: --error: A is named twice" + hint},
 		{"a.csv --error A=1 --unit A=x", 2, "uplink: --unit A=x: there are cm, "},

@@ -29,14 +29,14 @@ var members = map[string]string{
 	"payload":   "payload_bits_per_frame",
 	"header":    "header_bits_per_frame",
 	"datagram":  "datagram_bits_per_frame",
-	"seal":      "seal_bits_per_frame",
+	"AEAD":      "aead_bits_per_frame",
 	"IP, UDP":   "ip_udp_bits_per_frame",
 	"wire":      "wire_bits_per_frame",
 	"full wire": "full_wire_bits_per_frame",
 	"ack":       "ack_bits_per_frame",
 	"ack wire":  "ack_wire_bits_per_frame",
 	"delivered": "delivered_ratio",
-	"intra":     "intra_frames",
+	"keyframes": "keyframes",
 	"wrong":     "mismatches",
 	"encode ns": "encode_ns_per_frame",
 	"decode ns": "decode_ns_per_frame",
@@ -155,7 +155,7 @@ func show(name string, v float64) string {
 		return fmt.Sprintf("%.1f %%", 100*v)
 	case strings.Contains(name, " / "):
 		return fmt.Sprintf("%.2f", v)
-	case strings.HasSuffix(name, "intra"), strings.HasSuffix(name, "wrong"), strings.HasSuffix(name, " ns"):
+	case strings.HasSuffix(name, "keyframes"), strings.HasSuffix(name, "wrong"), strings.HasSuffix(name, " ns"):
 		return fmt.Sprintf("%.0f", v)
 	}
 	return fmt.Sprintf("%.1f", v)

@@ -1,8 +1,13 @@
+// Package bitio writes and reads integers of 0 to 64 bits, least significant bit first within each byte.
+//
+// A [Writer] appends to a slice of the caller, a [Reader] reads one and never writes to it. Both are reused with
+// Reset and allocate nothing once the caller's slice has room. Neither is safe for concurrent use.
 package bitio
 
 import (
 	"encoding/binary"
 	"errors"
+	"math/bits"
 )
 
 // Errors that Reader.Err reports.
@@ -118,4 +123,28 @@ func (r *Reader) fail(err error) {
 		r.err = err
 	}
 	r.src, r.pos = nil, 0
+}
+
+// TruncatedBits returns how many bits the truncated integer v takes below limit, 0 to 32. It panics unless v < limit.
+func TruncatedBits(v, limit uint32) int {
+	if v >= limit {
+		panic("bitio: truncated integer is not below its limit")
+	}
+	return int(truncatedBits(v, limit))
+}
+
+// truncatedBits needs v < limit. The engine writes the bits from the lowest while value+mask < limit. With 2^k the
+// largest power of two not above limit, that holds for the first k bits whatever they are, and for one more if the
+// low k bits leave room for it below limit.
+func truncatedBits(v, limit uint32) uint {
+	k := truncatedLow(limit)
+	if v&(1<<k-1)+1<<k < limit {
+		k++
+	}
+	return k
+}
+
+// truncatedLow returns how many bits every truncated integer below limit has; limit is not 0.
+func truncatedLow(limit uint32) uint {
+	return uint(bits.Len32(limit)) - 1
 }

@@ -1,6 +1,11 @@
 // Package fixed computes with integers and fractions of so many bits, alike on every platform.
 package fixed
 
+import (
+	"math"
+	"math/bits"
+)
+
 // Abs is how large v is.
 func Abs(v int64) int64 {
 	if v < 0 {
@@ -11,3 +16,29 @@ func Abs(v int64) int64 {
 
 // Clamp is v, or the bound that it is beyond.
 func Clamp(v, lo, hi int64) int64 { return min(max(v, lo), hi) }
+
+// LogOne is 1 in the fixed point of logarithms.
+const LogOne = 256
+
+// Log2 is the logarithm of |v| + 3/4 in steps of 1/LogOne, straight between powers of two. v is in Q4.
+func Log2(v int64) int64 {
+	if v < 0 {
+		v = -v
+	}
+	x := uint64(v) + 12
+	n := bits.Len64(x)
+	return int64(n-5)*LogOne + int64(x<<(64-n&63)>>55&255)
+}
+
+// Sqrt is the root of v, rounded down; v is below 2^52. Roots of float64 are rounded in the same way everywhere, and
+// a wrong one would be corrected.
+func Sqrt(v uint64) uint64 {
+	x := uint64(math.Sqrt(float64(v)))
+	for x*x > v {
+		x--
+	}
+	for (x+1)*(x+1) <= v {
+		x++
+	}
+	return x
+}

@@ -2,7 +2,10 @@
 // floats, for measurements.
 package quat
 
-import "github.com/uplink-rpc/uplink/internal/codec/fixed"
+import (
+	"github.com/uplink-rpc/uplink/internal/codec/fixed"
+	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
+)
 
 // Quantizer is how the smallest three of an orientation stand for elements, so that none of it is divided for again.
 type Quantizer struct {
@@ -56,4 +59,56 @@ func (g *Quantizer) Size(angle int64) int64 { return max(fixed.Log2(angle*16)-g.
 // Pack is element v as a component, in Q4 and not bounded.
 func (g *Quantizer) Pack(v int64) int64 {
 	return (v*g.per+1<<(quantizerShift-1))>>quantizerShift + g.zero*8
+}
+
+// Doubts is how many steps of doubt about a prediction are told apart.
+const Doubts = 8
+
+// LargestModel is what was learned of which element of orientations is the largest, told from predictions. Init makes it ready.
+type LargestModel struct {
+	first [rangecoder.Levels][Doubts]rangecoder.Prob // it is another than that of the prediction
+	other [2]rangecoder.Prob
+}
+
+// Init starts anew.
+func (m *LargestModel) Init() {
+	for i := range m.first {
+		rangecoder.Fill(m.first[i][:], rangecoder.Half, 0)
+	}
+	rangecoder.Fill(m.other[:], rangecoder.Half, 0)
+}
+
+// Code codes the index of the largest element, 0 to 3, of an orientation of the grain g that is predicted to be q, and says
+// whether it is another than that of q. doubt is below [Doubts].
+func (m *LargestModel) Code(c *rangecoder.Coder, index int, q *Fixed, g *Quantizer, doubt int) (largest int, other bool) {
+	first, second := 0, -1
+	for i := range q {
+		if fixed.Abs(q[i]) > fixed.Abs(q[first]) {
+			first = i
+		}
+	}
+	for i := range q {
+		if i != first && (second < 0 || fixed.Abs(q[i]) > fixed.Abs(q[second])) {
+			second = i
+		}
+	}
+	margin := g.Size(fixed.Abs(q[first]) - fixed.Abs(q[second]))
+	if !c.Bit(&m.first[fixed.Clamp((margin+256)*2>>8, 0, rangecoder.Levels-1)][doubt], index != first) {
+		return first, false
+	}
+	if !c.Bit(&m.other[0], index != second) {
+		return second, true
+	}
+	var rest [2]int
+	n := 0
+	for i := range q {
+		if i != first && i != second {
+			rest[n] = i
+			n++
+		}
+	}
+	if c.Bit(&m.other[1], index == rest[1]) {
+		return rest[1], true
+	}
+	return rest[0], true
 }

@@ -1,9 +1,13 @@
 package bench
 
 import (
+	"context"
 	"math"
 	"time"
 
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/trace"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -133,4 +137,116 @@ func (p *pair) nextTick(now time.Duration) time.Duration {
 	interval += interval * interval / float64(p.leaves(p.frames))
 	k := math.Ceil((float64(now) - 1e3) / interval)
 	return max(now, time.Duration(math.Round(k*interval)))
+}
+
+// Course is what becomes of the frames of a stream on a link, whatever a codec makes of them, frame by frame.
+type Course []Passage
+
+// Passage is what becomes of one frame.
+type Passage struct {
+	// Base is the newest frame that the client knew the server to hold when this one left, -1 if none.
+	Base int
+	// HeaderBits is the size of the message's header, in whole bytes.
+	HeaderBits int
+	// Arrived says that the frame's payload came, and in time.
+	Arrived bool
+}
+
+// NewCourse sends so many frames over the link of cfg, which names no schemes: their payloads are as small as can be, so
+// that each frame which can have a baseline has one.
+func NewCourse(ctx context.Context, frames int, rateHz float64, cfg Config) (Course, error) {
+	cfg.Schemes, cfg.Distance, cfg.Untimed = []string{rpcdelta.RLE.String()}, 0, true
+	cfg.Seeds, cfg.Frames, cfg.Warmup = 1, 0, 0
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	s, err := schema.New("Course", rateHz, []schema.Field{{Name: "Nothing", Kind: schema.KindBool}})
+	if err != nil {
+		return nil, err
+	}
+	t := &trace.Trace{Name: s.RPC(), Schema: s, Frames: make([]schema.Frame, frames)}
+	for i := range t.Frames {
+		t.Frames[i] = *s.NewFrame()
+	}
+	course := make(Course, 0, frames)
+	p := newPair(ctx, t, cfg, scheme{codec: rpcdelta.RLE})
+	p.course = &course
+	err = p.run()
+	return course, err
+}
+
+func (c *Course) sent(info rpcdelta.Info) {
+	base := -1
+	if info.Kind == rpcdelta.Delta {
+		base = len(*c) - info.BaselineAge
+	}
+	*c = append(*c, Passage{Base: base, HeaderBits: info.HeaderBits})
+}
+
+func (c *Course) delivered(got []rpcdelta.Delivery) {
+	for i := range got {
+		(*c)[got[i].Seq].Arrived = true
+	}
+}
+
+// atDistance gives the encoder the ack of frame n-Distance before it codes frame n, which so has just that frame as
+// its baseline.
+func (p *pair) atDistance() error {
+	acks := make([][]byte, p.frames)
+	for n := range p.frames {
+		if n >= p.cfg.Distance {
+			if err := p.takeAck(acks[n-p.cfg.Distance], n); err != nil {
+				return err
+			}
+		}
+		message, err := p.encode(n)
+		if err != nil {
+			return err
+		}
+		p.decode(message)
+		acks[n] = p.makeAck()
+	}
+	return nil
+}
+
+// span is how many numbers a window remembers, the newest included.
+const span = 64
+
+// verdict says what a window knew of a number when it was marked.
+type verdict uint8
+
+// The verdicts of window.mark.
+const (
+	// fresh means not seen before.
+	fresh verdict = iota + 1
+	// duplicate means seen before.
+	duplicate
+	// overtaken means older than the window: whether it was seen is not known any more.
+	overtaken
+)
+
+// window remembers which of the newest number seen and the 63 before it were seen. The zero value has seen none.
+// It allocates nothing and is not safe for concurrent use.
+type window struct {
+	newest uint64
+	seen   uint64 // bit i: newest-i was seen; 0 until the first mark
+}
+
+// mark records n as seen and says what it was before. A late number changes nothing.
+func (w *window) mark(n uint64) verdict {
+	if n > w.newest {
+		w.seen = w.seen<<(n-w.newest) | 1
+		w.newest = n
+		return fresh
+	}
+	age := w.newest - n
+	if age >= span {
+		return overtaken
+	}
+	bit := uint64(1) << age
+	if w.seen&bit != 0 {
+		return duplicate
+	}
+	w.seen |= bit
+	return fresh
 }

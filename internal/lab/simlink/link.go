@@ -2,7 +2,10 @@
 package simlink
 
 import (
+	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -18,9 +21,9 @@ type Config struct {
 	Jitter time.Duration
 	// Loss is the share of packets that are lost, 0 to 1, each way.
 	Loss float64
-	// Burst is the mean number of packets lost in a row.
+	// Burst is the mean length of a loss burst, in packets.
 	Burst float64
-	// Seed selects one of the links of these properties.
+	// Seed is the random seed of the simulated link.
 	Seed uint64
 }
 
@@ -29,11 +32,11 @@ var FlagNames = []string{"rtt", "jitter", "loss", "burst", "seed"}
 
 // AddFlags adds the link's flags. Their defaults are what c holds.
 func (c *Config) AddFlags(f *pflag.FlagSet) {
-	f.DurationVar(&c.RTT, "rtt", c.RTT, "round trip of the simulated link")
+	f.DurationVar(&c.RTT, "rtt", c.RTT, "round-trip time of the simulated link")
 	f.DurationVar(&c.Jitter, "jitter", c.Jitter, "mean of a further delay of each packet, each way; it reorders")
 	f.Var((*share)(&c.Loss), "loss", "share of packets lost, each way: 0.05 or 5%")
-	f.Float64Var(&c.Burst, "burst", c.Burst, "mean number of packets lost in a row")
-	f.Uint64Var(&c.Seed, "seed", c.Seed, "selects one of the links of these properties")
+	f.Float64Var(&c.Burst, "burst", c.Burst, "mean length of a loss burst, in packets")
+	f.Uint64Var(&c.Seed, "seed", c.Seed, "random seed of the simulated link")
 }
 
 // Bounds of a link's properties: beyond them a run says nothing about a game.
@@ -65,7 +68,7 @@ func (c *Config) Perfect() bool { return c.RTT == 0 && c.Jitter == 0 && c.Loss =
 
 // String gives the properties but for the seed.
 func (c *Config) String() string {
-	return fmt.Sprintf("round trip %v, jitter %v, loss %.3g %% in bursts of %g", c.RTT, c.Jitter, c.Loss*100, c.Burst)
+	return fmt.Sprintf("RTT %v, jitter %v, loss %.3g %% in bursts of %g", c.RTT, c.Jitter, c.Loss*100, c.Burst)
 }
 
 // Drained is how long after the last packet nearly everything has arrived.
@@ -90,4 +93,33 @@ func (c *Config) Network() (*simnet.WrappedNetwork, error) {
 		return nil, err
 	}
 	return simnet.WrapNetwork(nil, c.Up(), c.Down())
+}
+
+// share is a flag whose value is a part of a whole: 0.05 or 5%.
+type share float64
+
+func (s *share) String() string { return strconv.FormatFloat(float64(*s), 'g', -1, 64) }
+
+func (s *share) Type() string { return "share" }
+
+// Set implements pflag.Value.
+func (s *share) Set(text string) error {
+	v, err := ParseShare(text)
+	if err == nil {
+		*s = share(v)
+	}
+	return err
+}
+
+// ParseShare reads a part of a whole, 0 to 1: 0.05 or 5%.
+func ParseShare(text string) (float64, error) {
+	number, percent := strings.CutSuffix(text, "%")
+	v, err := strconv.ParseFloat(number, 64)
+	if percent {
+		v /= 100
+	}
+	if err != nil || !(v >= 0 && v <= 1) {
+		return 0, errors.New("want 0 to 1, or a percentage such as 5%")
+	}
+	return v, nil
 }

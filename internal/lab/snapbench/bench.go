@@ -1,10 +1,13 @@
+// Package snapbench measures what forms of snapshots take on recorded worlds.
 package snapbench
 
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/lab/cubes"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
@@ -98,4 +101,55 @@ func Adaptive(form string, sets []*snapshot.Set, link Link, clock Clock) (*Row, 
 	}
 	r.EncodeUs, r.DecodeUs = encode.median(), decode.median()
 	return r.finish(bytes), nil
+}
+
+// Cubes is the schema of a recorded cube: orientation, position and whether it interacts.
+func Cubes() *snapshot.Schema {
+	s, err := snapshot.NewSchema(
+		snapshot.Field{Name: "Orientation", Kind: snapshot.Quat, N: 4, Hi: cubes.MaxComponent},
+		snapshot.Field{Name: "Position", Kind: snapshot.Motion, N: 3, Lo: -1 << 17, Hi: 1<<17 - 1},
+		snapshot.Field{Name: "Interacting", Kind: snapshot.Flags, N: 1, Hi: 1},
+	)
+	if err != nil {
+		panic(err)
+	}
+	return s
+}
+
+// Sets gives the frames of a recording as snapshots. A position out of the schema's bounds is an error that names its
+// frame and cube.
+func Sets(frames []cubes.Frame) ([]*snapshot.Set, error) {
+	s := Cubes()
+	sets := make([]*snapshot.Set, len(frames))
+	for n := range frames {
+		sets[n] = s.NewSet()
+		for i := range frames[n] {
+			c := &frames[n][i]
+			row := []int32{c.Largest, c.Smallest[0], c.Smallest[1], c.Smallest[2], c.Position[0], c.Position[1], c.Position[2], c.Interacting}
+			if err := sets[n].Add(snapshot.Object{ID: uint16(i)}, row); err != nil {
+				return nil, fmt.Errorf("frame %d: %w", n, err)
+			}
+		}
+	}
+	return sets, nil
+}
+
+type times []time.Duration
+
+func (t *times) add(d time.Duration) { *t = append(*t, d) }
+
+// median is in microseconds.
+func (t times) median() float64 {
+	if len(t) == 0 {
+		return 0
+	}
+	slices.Sort(t)
+	return float64(t[len(t)/2]) / 1e3
+}
+
+func (c Clock) now() time.Duration {
+	if c == nil {
+		return 0
+	}
+	return c()
 }

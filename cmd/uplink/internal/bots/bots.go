@@ -185,3 +185,96 @@ func (r *run) verdict() error {
 	}
 	return errors.Join(errs...)
 }
+
+// mostJoining is how many bots shake hands at the same time.
+const mostJoining = 128
+
+// ramp has all bots but the first join, spread over the ramp.
+func (r *run) ramp(ctx context.Context) {
+	begin, n := time.Now(), r.options.Players
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	joining := make(chan struct{}, mostJoining)
+	var all sync.WaitGroup
+	defer all.Wait()
+	for i := 1; i < n; i++ {
+		timer.Reset(time.Until(begin.Add(time.Duration(float64(i) / float64(n) * float64(r.options.Ramp)))))
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case joining <- struct{}{}:
+		}
+		all.Go(func() {
+			if err := r.join(ctx, i); err != nil && ctx.Err() == nil {
+				r.fail(err)
+			}
+			<-joining
+		})
+	}
+}
+
+// join connects bot i and has it play.
+func (r *run) join(ctx context.Context, i int) error {
+	b, err := r.newBot(ctx, i)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	r.bots = append(r.bots, b)
+	r.mu.Unlock()
+	if n := len(r.pacers); n > 0 {
+		r.pacers[i%n].add(b)
+	}
+	return nil
+}
+
+func (r *run) fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.failed++; r.cause == nil {
+		r.cause = err
+	}
+}
+
+// Progress is how a run goes on.
+type Progress struct {
+	Elapsed          time.Duration
+	Connected, Asked int
+	Failed           int
+	// Reconnections and Rebinds are of all the time since the first observation.
+	Reconnections, Rebinds uint64
+	PerSecond              float64       // frames sent in the last second
+	Delivered, Missed      uint64        // in the last second
+	Cores                  float64       // in the last second
+	RTT                    meter.Summary // in the last second
+	Lateness               meter.Summary // in the last second
+}
+
+func (r *run) progress(first, before, now observation) Progress {
+	d, seconds := between(before, now), now.at.Sub(before.at).Seconds()
+	r.mu.Lock()
+	failed := r.failed
+	r.mu.Unlock()
+	return Progress{
+		Reconnections: now.reconnections - first.reconnections, Rebinds: now.rebinds - first.rebinds,
+		Elapsed: now.at.Sub(first.at), Connected: now.connected, Asked: r.options.Players, Failed: failed,
+		PerSecond: float64(d.sent.Frames()) / seconds, Delivered: d.fates.Delivered, Missed: d.fates.Missed,
+		Cores: d.cpu.Seconds() / seconds, RTT: now.trips.Summary(), Lateness: now.late.Summary(),
+	}
+}
+
+// String gives the progress in one line, short enough for a terminal.
+func (p Progress) String() string {
+	players := fmt.Sprintf("%d/%d players", p.Connected, p.Asked)
+	if p.Failed > 0 {
+		players += fmt.Sprintf(", %d failed", p.Failed)
+	}
+	return fmt.Sprintf("%.0f s: %s, %.0f/s, %s came, rtt %v, late %v ms, cpu %.2f",
+		p.Elapsed.Seconds(), players, p.PerSecond, share(p.Delivered, p.Missed),
+		meter.Ms(p.RTT.P99), meter.Ms(p.Lateness.P99), p.Cores)
+}

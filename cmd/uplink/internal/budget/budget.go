@@ -1,7 +1,12 @@
 // Package budget limits the memory that the contents of a file may take: a capture may be a stranger's.
 package budget
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
+)
 
 // Default is the limit of commands that read captures, in bytes: with what reading takes itself,
 // and garbage, it is less
@@ -45,3 +50,39 @@ func (b *Budget) take(bytes int, leave int64) error {
 
 // Return gives bytes back that were taken.
 func (b *Budget) Return(bytes int) { b.left += int64(bytes) }
+
+// Sizes in bytes, measured.
+const (
+	schemaSize    = 2 << 10
+	schemaPerByte = 10 // of the file
+	priorSize     = 80 << 10
+	priorPerByte  = 14 // of the file
+	modelSize     = 8 << 10
+	perComponent  = 360 // of a model
+	perField      = 512 // of a model
+)
+
+// Schema parses a schema file, for which it takes memory first.
+func (b *Budget) Schema(file []byte) (*schema.Schema, error) {
+	if err := b.Take(schemaSize + schemaPerByte*len(file)); err != nil {
+		return nil, err
+	}
+	s, err := schema.Parse(file)
+	if err != nil {
+		return nil, err
+	}
+	return s, b.Take(Model(s))
+}
+
+// Prior parses a prior's file, for which it takes memory first.
+func (b *Budget) Prior(file []byte) (*rpcdelta.Prior, error) {
+	if err := b.Take(priorSize + priorPerByte*len(file)); err != nil {
+		return nil, err
+	}
+	return rpcdelta.ParsePrior(file)
+}
+
+// Model is the size of a schema that is compiled for a prior.
+func Model(s *schema.Schema) int {
+	return modelSize + perComponent*s.Components() + perField*len(s.Fields())
+}

@@ -1,15 +1,23 @@
 package hostile
 
 import (
+	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/meter"
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -180,3 +188,134 @@ func (s *Server) Close() error {
 	}
 	return nil
 }
+
+// Command is the name of the hidden command whose process is the server: it calls [Answer].
+const Command = "soak-server"
+
+// Answer starts a server and answers requests from in on out: its address in the first line, and then
+// for each line of in its [Status] in a line of JSON. It returns at the end of in.
+func Answer(in io.Reader, out io.Writer) (err error) {
+	s, err := NewServer("127.0.0.1:0", nil)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if _, err := fmt.Fprintln(out, s.Addr()); err != nil {
+		return err
+	}
+	lines, encoder := bufio.NewScanner(in), json.NewEncoder(out)
+	for lines.Scan() {
+		st, err := s.Status()
+		if err == nil {
+			err = encoder.Encode(st)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return lines.Err()
+}
+
+// process is a server in a process of its own, so that its CPU time can be told from the clients'.
+type process struct {
+	cmd  *exec.Cmd
+	in   io.WriteCloser
+	out  *bufio.Reader
+	addr string
+}
+
+// StartProcess starts the running program once more with [Command], as a server.
+func StartProcess() (Target, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	p := &process{cmd: exec.Command(self, Command)}
+	p.cmd.Stderr = os.Stderr
+	if p.in, err = p.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	p.out = bufio.NewReader(out)
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	line, err := p.out.ReadString('\n')
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("hostile: the server's process did not start: %w", err), p.Close())
+	}
+	p.addr = strings.TrimSpace(line)
+	return p, nil
+}
+
+func (p *process) Addr() string { return p.addr }
+
+// Status asks the process.
+func (p *process) Status() (st Status, err error) {
+	if _, err = io.WriteString(p.in, "status\n"); err != nil {
+		return st, fmt.Errorf("hostile: the server's process has ended: %w", err)
+	}
+	line, err := p.out.ReadBytes('\n')
+	if err != nil {
+		return st, fmt.Errorf("hostile: the server's process has ended: %w", err)
+	}
+	return st, json.Unmarshal(line, &st)
+}
+
+// Close ends the process and waits for it.
+func (p *process) Close() error { return errors.Join(p.in.Close(), p.cmd.Wait()) }
+
+// move is the call of honest players.
+type move struct {
+	Location schema.Vec3 `uplink:"resolution=0.1"`
+	View     schema.Vec3 `uplink:"resolution=0.01,min=-360,max=360"`
+	Tick     uint32
+	Buttons  uint16
+}
+
+// moveAt is a player's call at a tick.
+func moveAt(player int, tick uint64) move {
+	at := float64(tick) / 60
+	sin, cos := math.Sincos(at/2 + float64(player))
+	return move{
+		Location: schema.Vec3{X: 500 * sin, Y: 500 * cos, Z: 90},
+		View:     schema.Vec3{X: 30 * sin, Y: math.Mod(at*40, 360), Z: 0},
+		Tick:     uint32(tick),
+		Buttons:  uint16(tick / 30 % 16),
+	}
+}
+
+// object is an object of the worlds.
+type object struct {
+	Position schema.Vec3 `uplink:"resolution=0.01,min=-1000,max=1000"`
+	Rotation schema.Quat `uplink:"bits=11"`
+	Lit      bool
+}
+
+// objects is the number of objects of each world: every third one rests.
+const objects = 128
+
+// objectAt is an object at a tick.
+func objectAt(i int, tick uint64) object {
+	if i%3 == 0 {
+		tick = 0
+	}
+	sin, cos := math.Sincos(float64(tick)/60 + float64(i))
+	return object{
+		Position: schema.Vec3{X: 3*float64(i%16) + 5*cos, Y: 3*float64(i/16) + 5*sin},
+		Rotation: schema.Quat{X: sin / 2, Y: cos / 2, Z: 0.3, W: 1},
+		Lit:      (tick/60+uint64(i))%7 == 0,
+	}
+}
+
+// What the server offers.
+const (
+	moveRPC       = "Move"
+	snapshotWorld = "snapshots"
+	stateWorld    = "state"
+	tickHz        = 60
+	sendHz        = 30
+)

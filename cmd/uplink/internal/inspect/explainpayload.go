@@ -2,8 +2,10 @@ package inspect
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/uplink-rpc/uplink/capture"
+	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
@@ -155,4 +157,161 @@ func (t *told) dropped(s *stream, b *capture.Dropped, why, differs string) {
 	case why != "":
 		t.note("it is not decoded again: %s", why)
 	}
+}
+
+// header explains the header of a payload of a stream, which may be nil.
+func (e *Explained) header(s *stream, raw payload) {
+	if len(raw.b) == 0 {
+		return
+	}
+	h, err := rpcdelta.ParseHeader(raw.b)
+	at := 8 * raw.offset
+	if err != nil {
+		e.add(at, float64(8*len(raw.b)), 0, "payload", "%v", err)
+		return
+	}
+	name := ""
+	if s != nil {
+		name = fmt.Sprintf(" of %s, codec %v", s.name, s.cfg.Codec)
+	}
+	e.add(at, float64(8*len(raw.b)), 0, "payload"+name, "%d bytes", len(raw.b))
+	form := "short"
+	if h.Long {
+		form = "long"
+	}
+	e.add(at, float64(h.Bits), 0, "header", "%s form", form)
+	if h.Long {
+		e.longHeader(at, &h)
+	} else {
+		e.shortHeader(at, &h)
+	}
+}
+
+func (e *Explained) shortHeader(at int, h *rpcdelta.Header) {
+	e.add(at, 1, 1, "form", "0, short")
+	at++
+	if h.Checked {
+		e.add(at, 6, 1, "mark", "a hash follows")
+		at += 6
+	}
+	n := 6
+	switch {
+	case h.RPC == 0:
+		n = 1
+	case h.RPC < 4:
+		n = 3
+	}
+	e.add(at, float64(n), 1, "number of the RPC", "%d", h.RPC)
+	e.add(at+n, 5, 1, "distance to the baseline", "%d frames", h.Distance)
+	e.add(at+n+5, 7, 1, "sequence, low 7 bits", "%d", h.Seq)
+	if h.Checked {
+		e.add(at+n+12, 16, 1, "hash of the baseline", "%04x", h.Hash)
+	}
+}
+
+func (e *Explained) longHeader(at int, h *rpcdelta.Header) {
+	base := h.Distance != 0
+	e.add(at, 8, 1, "form and flags", "long, has a baseline: %v, has a hash: %v", base, h.Checked)
+	e.add(at+8, 8, 1, "number of the RPC", "%d", h.RPC)
+	e.add(at+16, 16, 1, "sequence, low 16 bits", "%d", h.Seq)
+	if base {
+		e.add(at+32, 8, 1, "distance to the baseline", "%d frames", h.Distance)
+	} else {
+		e.add(at+32, 8, 1, "epoch", "%d", h.Epoch)
+	}
+	if h.Checked {
+		e.add(at+40, 16, 1, "hash of the baseline", "%04x", h.Hash)
+	}
+}
+
+// acks explains acks, behind the message's type.
+func (e *Explained) acks(p *player, b []byte, at int) {
+	for len(b) > 0 {
+		a, rest, err := rpcdelta.ParseAck(b)
+		if err != nil {
+			e.note("%v", err)
+			return
+		}
+		e.ack(p, &a, b[0]&1 != 0, at, len(b)-len(rest))
+		at += 8 * (len(b) - len(rest))
+		b = rest
+	}
+}
+
+func (e *Explained) ack(p *player, a *rpcdelta.Ack, long bool, at, size int) {
+	name := ""
+	if s := p.streams[int(a.RPC)]; s != nil {
+		name = " (" + s.name + ")"
+	}
+	e.add(at, float64(8*size), 0, "ack", "RPC %d%s", a.RPC, name)
+	if long {
+		e.add(at, 1, 1, "form", "1, long")
+		e.add(at+1, 2, 1, "trouble", "%d, %s", a.Trouble, troubleText(a.Trouble))
+		e.add(at+3, 1, 1, "nothing was processed yet", "%v", a.None)
+	} else {
+		e.add(at, 1, 1, "form", "0, short")
+		e.add(at+1, 3, 1, "number of the RPC", "%d", a.RPC)
+	}
+	e.add(at+4, 3, 1, "epoch", "%d", a.Epoch)
+	e.add(at+7, 1, 1, "whole", "%v", a.Whole)
+	window := 32
+	raw := size > 4
+	if long {
+		raw = size > 5
+		window += 8
+	}
+	e.add(at+8, 1, 1, "raw window", "%v", raw)
+	e.add(at+9, 6, 1, "length of the window", "%d", a.Len)
+	e.add(at+15, 1, 1, "spare", "0")
+	e.add(at+16, 16, 1, "newest processed payload", "%d", a.Seq)
+	if long {
+		e.add(at+32, 8, 1, "number of the RPC", "%d", a.RPC)
+	}
+	if raw {
+		e.add(at+window, float64(8*size-window), 1, "window", "%s", windowText(a))
+	} else if a.Len > 0 {
+		e.note("the %d before it were processed, every one", a.Len)
+	}
+}
+
+func troubleText(t rpcdelta.Trouble) string {
+	switch t {
+	case rpcdelta.MissingBaseline:
+		return "a baseline is missing: reset"
+	case rpcdelta.Desync:
+		return "desync: reset"
+	case rpcdelta.NoTrouble:
+	}
+	return "none"
+}
+
+// windowText draws the window, the newest first.
+func windowText(a *rpcdelta.Ack) string {
+	var b strings.Builder
+	for i := range a.Len {
+		if a.Window>>i&1 != 0 {
+			b.WriteByte('+')
+		} else {
+			b.WriteByte('-')
+		}
+	}
+	return fmt.Sprintf("%s: %d, %d and so on", b.String(), a.Seq-1, a.Seq-2)
+}
+
+// slack explains how jitter buffers stand, and the acks after that.
+func (e *Explained) slack(p *player, b []byte) {
+	all, acks, err := control.ParseSlack(nil, b)
+	if err != nil {
+		e.note("%v", err)
+		return
+	}
+	e.add(8, 8, 0, "jitter buffers", "%d", len(all))
+	size := (len(b) - len(acks) - 1) / len(all)
+	at := 16
+	for i := range all {
+		s := &all[i]
+		e.add(at, float64(8*size), 0, "jitter buffer", "RPC %d: slack %v of %v, %d ticks without a frame, %d frames late", s.RPC, s.Slack, s.Target, s.Missing, s.Late)
+		at += 8 * size
+	}
+	e.acks(p, acks, at)
 }

@@ -13,10 +13,10 @@ type Row struct {
 	RPC     string  `json:"rpc"`
 	Seq     uint64  `json:"seq"`
 	Kind    string  `json:"kind,omitempty"`
-	// BaselineAge is how many frames before the payload's newest its baseline is, Older how many older frames rode
-	// along with this one.
+	// BaselineAge is how many frames before the payload's newest its baseline is, Redundant how many redundant frames
+	// the payload carries.
 	BaselineAge int  `json:"baseline_age,omitempty"`
-	Older       int  `json:"older,omitempty"`
+	Redundant   int  `json:"redundant,omitempty"`
 	Late        bool `json:"late,omitempty"`
 	// Of the frames of one payload the newest has its header and payload.
 	FullBits    int `json:"full_bits,omitempty"`
@@ -82,7 +82,7 @@ func (p *player) decoded(x *inspection, b *capture.Decoded) {
 		if d.Late {
 			r.Late++
 		}
-		row.Seq, row.Kind, row.BaselineAge, row.Older, row.Late = d.Seq, d.Kind.String(), d.BaselineAge, d.Older, d.Late
+		row.Seq, row.Kind, row.BaselineAge, row.Redundant, row.Late = d.Seq, d.Kind.String(), d.BaselineAge, d.Older, d.Late
 		row.FullBits, row.HeaderBits, row.PayloadBits = d.FullBits, d.HeaderBits, d.PayloadBits
 		x.row(row)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/lab/simlink"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/trace"
+	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -161,4 +162,112 @@ func pause(ctx context.Context, d time.Duration) error {
 	case <-t.C:
 		return nil
 	}
+}
+
+// condition is what the players and the server go through for a phase.
+type condition struct {
+	name    string
+	link    simlink.Config
+	restart restart // at the beginning of it
+}
+
+// restart is how the server ends before it is there again.
+type restart uint8
+
+const (
+	stays   restart = iota
+	closes          // it tells the players
+	crashes         // it does not
+)
+
+// conditions make a round. The last one lets everything settle, so that rounds can be compared.
+var conditions = []condition{
+	{name: "loss 2 %", link: simlink.Config{RTT: 30 * time.Millisecond, Loss: 0.02, Burst: 1}},
+	{name: "loss 10 % in bursts", link: simlink.Config{RTT: 80 * time.Millisecond, Jitter: 5 * time.Millisecond, Loss: 0.1, Burst: 4}},
+	{name: "server closes", link: simlink.Config{RTT: 30 * time.Millisecond, Loss: 0.02, Burst: 1}, restart: closes},
+	{name: "loss 30 %", link: simlink.Config{RTT: 120 * time.Millisecond, Jitter: 20 * time.Millisecond, Loss: 0.3, Burst: 1}},
+	{name: "server crashes", link: simlink.Config{RTT: 30 * time.Millisecond, Loss: 0.05, Burst: 2}, restart: crashes},
+	{name: "calm", link: simlink.Config{RTT: 10 * time.Millisecond, Burst: 1}},
+}
+
+// Options says how long to soak, and what. Errors name the command's flags.
+type Options struct {
+	Players int
+	For     time.Duration
+	Phase   time.Duration     // how long each condition lasts
+	Network transport.Network // nil means UDP
+}
+
+// The bounds of options.
+const (
+	maxPlayers = 2000
+	// LeastPhase is what connections that were lost need to be there again.
+	LeastPhase = 3 * time.Second
+)
+
+// Validate says which flag is wrong, and how.
+func (o *Options) Validate() error {
+	switch {
+	case o.Players < 1 || o.Players > maxPlayers:
+		return fmt.Errorf("--players %d: want 1 to %d", o.Players, maxPlayers)
+	case o.Phase < LeastPhase:
+		return fmt.Errorf("--phase %v: want at least %v", o.Phase, LeastPhase)
+	case o.For < o.least():
+		return fmt.Errorf("--for %v: want at least %v, which is two rounds of %d phases", o.For, o.least(), len(conditions))
+	}
+	return nil
+}
+
+// least is the time of two rounds: what the second one holds is compared with what the first one held.
+func (o *Options) least() time.Duration { return time.Duration(2*len(conditions)) * o.Phase }
+
+// Phase is what came of one, and of all before it where it says so.
+type Phase struct {
+	Number    int    `json:"phase"`
+	Condition string `json:"condition"`
+	Connected int    `json:"connected"`
+	Players   int    `json:"players"`
+	Frames    uint64 `json:"frames"`
+	Missed    uint64 `json:"missed"`
+	// Since the beginning:
+	Verified       uint64 `json:"verified"`
+	Mismatched     uint64 `json:"mismatched"`
+	Desync         uint64 `json:"desync"`
+	Reconnections  uint64 `json:"reconnections"`
+	SocketsChanged uint64 `json:"sockets_changed"`
+	Usage          Usage  `json:"usage"`
+	settled        bool   // a condition in which all must be connected
+}
+
+func (r *run) result(n int, c *condition, before counts) Phase {
+	now, bots := r.server.counts(), r.progress()
+	good, bad := r.server.check.Counts()
+	return Phase{
+		Number: n + 1, Condition: c.name, Connected: bots.Connected, Players: r.options.Players,
+		Frames: now.frames - before.frames, Missed: now.missed - min(now.missed, before.missed), // a late frame takes one back
+		Verified: good, Mismatched: bad, Desync: now.desync,
+		Reconnections: bots.Reconnections, SocketsChanged: bots.Rebinds,
+		Usage: look(), settled: c.link.Loss == 0,
+	}
+}
+
+// verdict is an error if something broke.
+func (p Phase) verdict() error {
+	switch {
+	case p.Mismatched > 0:
+		return fmt.Errorf("%d of %d frames are not what the bots played", p.Mismatched, p.Mismatched+p.Verified)
+	case p.Desync > 0:
+		return fmt.Errorf("%d frames referred to another baseline than the server has", p.Desync)
+	case p.Frames == 0:
+		return errors.New("no frame came in a whole phase")
+	case p.settled && p.Connected < p.Players:
+		return fmt.Errorf("%d of %d players have not come back", p.Players-p.Connected, p.Players)
+	}
+	return nil
+}
+
+// String gives the phase as a line.
+func (p Phase) String() string {
+	return fmt.Sprintf("%3d %-20s %d/%d players, %d frames, %d missed; in all %d verified, %d mismatched, %d reconnections, %d sockets changed; %v",
+		p.Number, p.Condition, p.Connected, p.Players, p.Frames, p.Missed, p.Verified, p.Mismatched, p.Reconnections, p.SocketsChanged, p.Usage)
 }

@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -122,4 +123,19 @@ func TestGoStructNames(t *testing.T) {
 	if name != "Servermove" || len(got) != len(all) || !strings.Contains(text, `the schema has it as "a b"`) {
 		t.Errorf("%s", text)
 	}
+}
+
+// declared gives the fields of Everything as structOf does.
+func declared(t *testing.T) (out [][3]string) {
+	t.Helper()
+	typ := reflect.TypeFor[Everything]()
+	for i := range typ.NumField() {
+		f := typ.Field(i)
+		tag := ""
+		if f.Tag != "" {
+			tag = "`" + string(f.Tag) + "`"
+		}
+		out = append(out, [3]string{f.Name, strings.ReplaceAll(f.Type.String(), "]uint8", "]byte"), tag})
+	}
+	return out
 }
