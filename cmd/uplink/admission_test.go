@@ -32,7 +32,7 @@ func TestKeyedServer(t *testing.T) {
 	server.await(&server.stderr, `msg="player connected" player=\d+ client=42 `)
 	for args, want := range map[string]string{
 		"--token " + strings.TrimSpace(text): "has been used, get a new one for each connection\nhint: a token starts one session: issue another one, or use --key\n",
-		"--wait 1s":                          "\nhint: the server has another key: --key has to be the file .issuer ",
+		"--wait 1s":                          "\nhint: the server has another key: --key must be the file .issuer ",
 	} {
 		if code, said := play(strings.Fields(args)...); code != 1 || !strings.Contains(said, want) {
 			t.Errorf("%s: code %d, no %q in %s", args, code, want, said)

@@ -18,7 +18,7 @@ func TestLogJSON(t *testing.T) {
 	if code, _, stderr := uplink(t, "replay", "--to", addr, "--log-format", "json", "--log-level", "debug", source.Name); code != 0 || !strings.Contains(stderr, `"msg":"connected","remote":"`+addr) {
 		t.Errorf("code %d: %s", code, stderr)
 	}
-	server.await(&server.stderr, `"msg":"left"`)
+	server.await(&server.stderr, `"msg":"player disconnected"`)
 	server.interrupt()
 	server.wait()
 	seen := map[string]bool{}
@@ -29,7 +29,7 @@ func TestLogJSON(t *testing.T) {
 		}
 		seen[record.Msg] = true
 	}
-	for _, msg := range []string{"takes", "listening", "connection opened", "joined", "bound", "left"} {
+	for _, msg := range []string{"rpc registered", "listening", "connection opened", "player connected", "player disconnected"} {
 		if !seen[msg] {
 			t.Errorf("%q is not in the log:\n%s", msg, server.stderr.String())
 		}

@@ -28,7 +28,7 @@ func newPrinter(w io.Writer, o *Options) *printer { return &printer{w: w, live: 
 // again in its place would not work.
 var headings = [][]string{
 	{"", "", "kbit/s", "", "", "", "", "key-", ""},
-	{"RPC", "calls/s", "full", "sent", "ratio", "wire", "delivered", "frames", "RTT"},
+	{"RPC", "calls/s", "full", "sent", "ratio", "wire", "delivery", "frames", "RTT"},
 }
 
 func (t *printer) draw(o observation, elapsed time.Duration) {
