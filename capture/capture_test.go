@@ -10,7 +10,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"reflect"
 	"runtime"
 	"strings"
 	"sync"
@@ -22,6 +21,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/uplink-rpc/uplink/capture"
+	"github.com/uplink-rpc/uplink/capture/record"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 )
@@ -57,13 +57,13 @@ func records(t testing.TB, data []byte) (all []capture.Record, err error) {
 			return all, err
 		}
 		switch b := rec.Body.(type) {
-		case *capture.Datagram:
+		case *record.Datagram:
 			b.Body = bytes.Clone(b.Body)
-		case *capture.Message:
+		case *record.Message:
 			b.Body = bytes.Clone(b.Body)
-		case *capture.Schema:
+		case *record.Schema:
 			b.JSON = bytes.Clone(b.JSON)
-		case *capture.Prior:
+		case *record.Prior:
 			b.File = bytes.Clone(b.File)
 		}
 		all = append(all, rec)
@@ -71,7 +71,7 @@ func records(t testing.TB, data []byte) (all []capture.Record, err error) {
 }
 
 // bodies are the bodies of a file that is whole.
-func bodies(t testing.TB, path string) (out []capture.Body) {
+func bodies(t testing.TB, path string) (out []record.Body) {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	must(t, err)
@@ -85,10 +85,10 @@ func bodies(t testing.TB, path string) (out []capture.Body) {
 	return out
 }
 
-var opened = capture.Opened{Session: 7, Client: 8, Addr: netip.MustParseAddrPort("[::1]:9"), Suite: "AES", Seal: 16}
+var opened = record.Opened{Session: 7, Client: 8, Addr: netip.MustParseAddrPort("[::1]:9"), Suite: "AES", AEADOverhead: 16}
 
 // write makes a file with each type of record, and says what they are behind the start.
-func write(t testing.TB, path string) []capture.Body {
+func write(t testing.TB, path string) []record.Body {
 	t.Helper()
 	w, err := capture.Create(path, capture.Config{})
 	must(t, err)
@@ -97,20 +97,20 @@ func write(t testing.TB, path string) []capture.Body {
 	must(t, err)
 	now := time.Now()
 	p := w.Open(opened)
-	bound := capture.Bound{RPC: 3, RateHz: 66.5, PeerRing: 64, Frames: 2, Ring: 128, Codec: rpcdelta.Adaptive, Reliable: true, DeliverLate: true}
+	bound := record.Bound{RPC: 3, RateHz: 66.5, PeerRing: 64, Frames: 2, Ring: 128, Codec: rpcdelta.Adaptive, Reliable: true, DeliverLate: true}
 	p.Bound(bound, s, rpcdelta.GenericPrior())
 	p.Bound(bound, s, nil)
-	data := capture.Datagram{Number: 1 << 40, Size: 1200, Body: []byte("body")}
+	data := record.Datagram{Number: 1 << 40, Size: 1200, Body: []byte("body")}
 	p.Datagram(now, data)
 	p.Decoded(now, 3, []rpcdelta.Delivery{{Info: rpcdelta.Info{Seq: 1 << 33, Kind: rpcdelta.Delta}, Frame: s.NewFrame()}})
-	ack := capture.Datagram{Sent: true, Number: 2, Size: 33, Body: []byte{0xc1}}
+	ack := record.Datagram{Sent: true, Number: 2, Size: 33, Body: []byte{0xc1}}
 	p.Datagram(now, ack)
-	p.Message(now, capture.Message{Body: []byte("in")})
-	p.Message(now, capture.Message{Sent: true, Body: []byte("out")})
-	p.Dropped(now, capture.Dropped{RPC: capture.NoRPC, Reason: "malformed"})
-	p.Dropped(now, capture.Dropped{RPC: 255, Reason: "late", Decoder: true})
-	p.Withheld(now, capture.Withheld{RPC: 3, Seq: 9, Reason: "limited"})
-	counts := capture.Counts{Drops: []capture.Count{{Reason: "cookie", N: 5}}}
+	p.Message(now, record.Message{Body: []byte("in")})
+	p.Message(now, record.Message{Sent: true, Body: []byte("out")})
+	p.Dropped(now, record.Dropped{RPC: record.NoRPC, Reason: "malformed"})
+	p.Dropped(now, record.Dropped{RPC: 255, Reason: "late", Decoder: true})
+	p.Withheld(now, record.Withheld{RPC: 3, Seq: 9, Reason: "limited"})
+	counts := record.Counts{Drops: []record.Count{{Reason: "cookie", N: 5}}}
 	w.Counts(counts)
 	p.Closed("timeout")
 	must(t, w.Close())
@@ -123,68 +123,14 @@ func write(t testing.TB, path string) []capture.Body {
 	again.Prior = 0
 	data.Player, ack.Player = 1, 1
 	frames := []rpcdelta.Delivery{{Info: rpcdelta.Info{Seq: 5, Kind: rpcdelta.Delta}, Frame: s.NewFrame()}}
-	return []capture.Body{
-		&opened, &capture.Schema{ID: 1, JSON: json}, &bound, &again, &data,
-		&capture.Decoded{Player: 1, RPC: 3, Seq: 1 << 33, Frames: 1, Kind: rpcdelta.Delta, Hash: capture.Hash(frames)},
-		&ack, &capture.Message{Player: 1, Body: []byte("in")}, &capture.Message{Player: 1, Sent: true, Body: []byte("out")},
-		&capture.Dropped{Player: 1, RPC: -1, Reason: "malformed"}, &capture.Dropped{Player: 1, RPC: 255, Reason: "late", Decoder: true},
-		&capture.Withheld{Player: 1, RPC: 3, Seq: 9, Reason: "limited"}, &counts,
-		&capture.Closed{Player: 1, Cause: "timeout"}, &capture.End{},
+	return []record.Body{
+		&opened, &record.Schema{ID: 1, JSON: json}, &bound, &again, &data,
+		&record.Decoded{Player: 1, RPC: 3, Seq: 1 << 33, Frames: 1, Kind: rpcdelta.Delta, Hash: capture.Hash(frames)},
+		&ack, &record.Message{Player: 1, Body: []byte("in")}, &record.Message{Player: 1, Sent: true, Body: []byte("out")},
+		&record.Dropped{Player: 1, RPC: -1, Reason: "malformed"}, &record.Dropped{Player: 1, RPC: 255, Reason: "late", Decoder: true},
+		&record.Withheld{Player: 1, RPC: 3, Seq: 9, Reason: "limited"}, &counts,
+		&record.Closed{Player: 1, Cause: "timeout"}, &record.End{},
 	}
-}
-
-func TestRoundTrip(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "out.uplink")
-	before := time.Now()
-	want := write(t, path)
-	got := bodies(t, path)
-	start, ok := got[0].(*capture.Start)
-	if !ok || start.Index != 0 || start.Wall.Before(before.Truncate(0)) || start.Wall.After(time.Now()) {
-		t.Errorf("start %+v", got[0])
-	}
-	if got = got[1:]; !reflect.DeepEqual(got, want) {
-		for i := range max(len(got), len(want)) {
-			t.Errorf("%d: %+v, want %+v", i, got[i], want[i])
-		}
-	}
-}
-
-// TestCut cuts a file at each byte, and changes each: what is before is read, and the error says where it ends.
-func TestCut(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "out.uplink")
-	write(t, path)
-	data, err := os.ReadFile(path)
-	must(t, err)
-	whole, err := records(t, data)
-	if !errors.Is(err, io.EOF) {
-		t.Fatal(err)
-	}
-	check := func(what string, n int, data []byte, want error) {
-		t.Helper()
-		got, err := records(t, data)
-		good := 0
-		for good < len(whole) && whole[good].Offset+int64(whole[good].Size) <= int64(n) {
-			good++
-		}
-		var at *capture.FileError
-		if !errors.Is(err, want) && want != nil || !errors.As(err, &at) {
-			t.Fatalf("%s at %d: %v, want %v", what, n, err, want)
-		}
-		if at.Offset > int64(n) || good < len(whole) && good > 0 && at.Offset != whole[good].Offset || good > 0 && !reflect.DeepEqual(got, whole[:good]) {
-			t.Fatalf("%s at %d: %d records and %v, want %d", what, n, len(got), err, good)
-		}
-	}
-	for n := range len(data) {
-		want := capture.ErrCut
-		if n == 0 {
-			want = capture.ErrForeign
-		}
-		check("cut", n, data[:n], want)
-		changed := bytes.Clone(data)
-		changed[n] ^= 0x41
-		check("changed", n, changed, nil)
-	}
-	check("more", len(data), append(bytes.Clone(data), 0), capture.ErrDamaged)
 }
 
 // TestRotate writes more than a file holds: each file of the row can be read alone, and the oldest are gone.
@@ -195,11 +141,11 @@ func TestRotate(t *testing.T) {
 	must(t, err)
 	p, q := w.Open(opened), w.Open(opened)
 	s := testSchema(t)
-	p.Bound(capture.Bound{RPC: 1, Codec: rpcdelta.RLE}, s, nil)
-	q.Bound(capture.Bound{RPC: 2, Codec: rpcdelta.RLE}, s, nil)
+	p.Bound(record.Bound{RPC: 1, Codec: rpcdelta.RLE}, s, nil)
+	q.Bound(record.Bound{RPC: 2, Codec: rpcdelta.RLE}, s, nil)
 	body := make([]byte, 1000)
 	for i := range uint64(250) {
-		p.Datagram(time.Now(), capture.Datagram{Number: i, Size: 1019, Body: body})
+		p.Datagram(time.Now(), record.Datagram{Number: i, Size: 1019, Body: body})
 		if i == 150 {
 			q.Closed("")
 		}
@@ -222,22 +168,22 @@ func TestRotate(t *testing.T) {
 	next := uint64(0)
 	for i := last - 1; i <= last; i++ {
 		all := bodies(t, capture.FileName(path, i))
-		if start := all[0].(*capture.Start); start.Index != i {
+		if start := all[0].(*record.Start); start.Index != i {
 			t.Errorf("%+v in file %d", start, i)
 		}
-		if end := all[len(all)-1].(*capture.End); end.More != (i < last) {
+		if end := all[len(all)-1].(*record.End); end.More != (i < last) {
 			t.Errorf("%+v in file %d of %d", end, i, last)
 		}
 		known := ""
 		for _, b := range all[1 : len(all)-1] {
 			switch b := b.(type) {
-			case *capture.Schema:
+			case *record.Schema:
 				known += "s"
-			case *capture.Opened:
+			case *record.Opened:
 				known += fmt.Sprint("o", b.Player, b.Again)
-			case *capture.Bound:
+			case *record.Bound:
 				known += fmt.Sprint("b", b.Player, b.RPC, b.Again)
-			case *capture.Datagram:
+			case *record.Datagram:
 				if next != 0 && b.Number != next {
 					t.Fatalf("datagram %d, want %d", b.Number, next)
 				}
@@ -269,7 +215,7 @@ func TestFull(t *testing.T) {
 	for range goroutines {
 		all.Go(func() {
 			for range each {
-				p.Datagram(time.Now(), capture.Datagram{Size: 1, Body: body})
+				p.Datagram(time.Now(), record.Datagram{Size: 1, Body: body})
 			}
 		})
 	}
@@ -278,9 +224,9 @@ func TestFull(t *testing.T) {
 	got, lost := uint64(0), uint64(0)
 	for _, b := range bodies(t, path) {
 		switch b := b.(type) {
-		case *capture.Datagram:
+		case *record.Datagram:
 			got++
-		case *capture.Lost:
+		case *record.Lost:
 			lost += b.Records
 		}
 	}
@@ -298,14 +244,14 @@ func TestCannotWrite(t *testing.T) {
 	must(t, os.Mkdir(capture.FileName(path, 1), 0o700))
 	p := w.Open(opened)
 	for range 100 {
-		p.Datagram(time.Now(), capture.Datagram{Size: 1, Body: make([]byte, 1000)})
+		p.Datagram(time.Now(), record.Datagram{Size: 1, Body: make([]byte, 1000)})
 	}
 	if err := w.Close(); err == nil || !strings.Contains(err.Error(), "out.1.uplink") {
 		t.Errorf("%v", err)
 	}
 	datagrams := 0
 	for _, b := range bodies(t, path) {
-		if _, ok := b.(*capture.Datagram); ok {
+		if _, ok := b.(*record.Datagram); ok {
 			datagrams++
 		}
 	}
@@ -348,7 +294,7 @@ func TestFullDisk(t *testing.T) {
 		p := w.Open(opened)
 		const datagrams = 100
 		for range datagrams {
-			p.Datagram(time.Now(), capture.Datagram{Size: 1, Body: make([]byte, 1000)})
+			p.Datagram(time.Now(), record.Datagram{Size: 1, Body: make([]byte, 1000)})
 			time.Sleep(150 * time.Millisecond)
 			synctest.Wait()
 			if lost, logged := w.Stats().Lost != 0, strings.Count(log.String(), "level=ERROR"); lost != (logged == 1) {
@@ -377,7 +323,7 @@ func TestFullBuffer(t *testing.T) {
 	p := w.Open(opened)
 	const datagrams = 50 // fewer than the queue asks to be written for
 	for range datagrams {
-		p.Datagram(time.Now(), capture.Datagram{Size: 1, Body: make([]byte, 1000)})
+		p.Datagram(time.Now(), record.Datagram{Size: 1, Body: make([]byte, 1000)})
 	}
 	if err := w.Close(); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("%v", err)
@@ -440,7 +386,7 @@ func TestLink(t *testing.T) {
 	must(t, os.Symlink(target, capture.FileName(path, 1)))
 	p := w.Open(opened)
 	for range 100 {
-		p.Datagram(time.Now(), capture.Datagram{Size: 1, Body: make([]byte, 1000)})
+		p.Datagram(time.Now(), record.Datagram{Size: 1, Body: make([]byte, 1000)})
 	}
 	if err := w.Close(); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("%v", err)
@@ -458,11 +404,11 @@ func TestDoesNotAllocate(t *testing.T) {
 	body := make([]byte, 30)
 	now := time.Now()
 	if n := testing.AllocsPerRun(1000, func() {
-		p.Datagram(now, capture.Datagram{Number: 1, Size: 49, Body: body})
+		p.Datagram(now, record.Datagram{Number: 1, Size: 49, Body: body})
 		p.Decoded(now, 3, f)
-		p.Message(now, capture.Message{Body: body})
-		p.Dropped(now, capture.Dropped{RPC: 1, Reason: "late"})
-		p.Withheld(now, capture.Withheld{RPC: 1, Reason: "limited"})
+		p.Message(now, record.Message{Body: body})
+		p.Dropped(now, record.Dropped{RPC: 1, Reason: "late"})
+		p.Withheld(now, record.Withheld{RPC: 1, Reason: "limited"})
 	}); n > 0.1 {
 		t.Errorf("%v allocations", n)
 	}
@@ -477,29 +423,6 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-func FuzzReader(f *testing.F) {
-	path := filepath.Join(f.TempDir(), "out.uplink")
-	write(f, path)
-	data, err := os.ReadFile(path)
-	must(f, err)
-	f.Add(data)
-	f.Add(data[:len(data)-3])
-	f.Fuzz(func(t *testing.T, data []byte) {
-		all, err := records(t, data)
-		end := int64(0)
-		for i, r := range all {
-			if r.Body == nil || r.Number != i+1 || i > 0 && r.Offset != end {
-				t.Fatalf("%d: %+v", i, r)
-			}
-			end = r.Offset + int64(r.Size)
-		}
-		var at *capture.FileError
-		if !errors.Is(err, io.EOF) && !errors.As(err, &at) || end > int64(len(data)) {
-			t.Fatalf("%v after %d of %d bytes", err, end, len(data))
-		}
-	})
-}
-
 func BenchmarkDatagram(b *testing.B) {
 	w, err := capture.Create(filepath.Join(b.TempDir(), "out.uplink"), capture.Config{})
 	must(b, err)
@@ -508,7 +431,7 @@ func BenchmarkDatagram(b *testing.B) {
 	now := time.Now()
 	b.ReportAllocs()
 	for b.Loop() {
-		p.Datagram(now, capture.Datagram{Number: 1, Size: 49, Body: body})
+		p.Datagram(now, record.Datagram{Number: 1, Size: 49, Body: body})
 	}
 	b.ReportMetric(float64(w.Stats().Lost)/float64(b.N), "lost/op")
 	must(b, w.Close())

@@ -1,8 +1,9 @@
-// Package capture is a file of what a dedicated server got and sent, and made of it: a bug report in one file.
+// Package capture writes and reads files of what a dedicated server received, sent and decoded: a
+// bug report in one file.
 //
-// A [Writer] is given what happens, by several goroutines, and writes it to a file, or to a row of files of limited
-// size, without ever having the caller wait for the disk. A [Reader] reads a file record by record. What is in a file
-// and how is written in docs/capture.md.
+// A [Writer] copies records to a queue in memory, from several goroutines, and writes them to a file
+// or a series of files of limited size. Its callers never wait for the disk. A [Reader] reads a file
+// record by record. Package record has the types of the records, and docs/capture.md the format.
 //
-// The package opens no socket and decodes no payload. Package capture/tap makes a ds.Server feed a Writer.
+// The package opens no socket and decodes no payload. Package tap connects a Writer to a ds.Server.
 package capture

@@ -5,30 +5,35 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/uplink-rpc/uplink/capture/record"
 )
 
-// queue holds records until they are written: two buffers, one of which fills while the other is written out.
+// queue is a double buffer of records: one buffer is filled while the other is written out.
 type queue struct {
 	wake  chan struct{}
 	lost  atomic.Uint64
 	start time.Time
 
 	mu      sync.Mutex
-	limit   int // of filling
-	soft    int // of it what datagrams may take; the rest is for what they cannot be read without
+	limit   int // of filling, in bytes
+	soft    int // limit for datagrams and their results; the rest is reserved for rarer records
 	filling []byte
 	other   []byte
-	spare   []byte
-	missing uint64 // records that were lost since the last one
+	scratch []byte
+	missing uint64 // records dropped since the last one that was queued
+	gap     bool   // filling has a Lost record
 	woken   bool
 	closed  bool
 }
 
-// An entry of the queue: its length (4 bytes), its time since the start (8), then tag and body.
-const entryHead = 4 + 8
-
-// recordHead is more than a record takes besides what of a datagram or message is its body.
-const recordHead = 64
+const (
+	// entryHeader is the size of an entry's length (4 bytes) and time since the start (8 bytes).
+	// Tag and body follow.
+	entryHeader = 4 + 8
+	// recordOverhead is the maximum size of a record without data of variable length, in bytes.
+	recordOverhead = 64
+)
 
 func (q *queue) init(bytes int, start time.Time) {
 	q.limit, q.start = bytes/2, start
@@ -37,44 +42,44 @@ func (q *queue) init(bytes int, start time.Time) {
 	q.wake = make(chan struct{}, 1)
 }
 
-// begin begins an entry of at most so many bytes, if that leaves the buffer below the limit; else it is lost. The
-// lock is held until commit.
+// begin starts an entry of at most size bytes, for commit to complete. If the buffer would exceed
+// limit, the entry is lost. The caller holds mu.
 func (q *queue) begin(at time.Time, size, limit int) ([]byte, bool) {
-	room := entryHead + size
+	room := entryHeader + size
 	if q.missing != 0 {
-		room += entryHead + recordHead
+		room += entryHeader + recordOverhead
 	}
 	if q.closed || len(q.filling)+room > limit {
 		q.lost.Add(1)
 		q.missing++
-		q.rouse()
+		q.wakeWriter()
 		return nil, false
 	}
 	if q.missing != 0 {
-		lost := Lost{Records: q.missing}
-		q.missing = 0
-		q.commit(lost.append(append(q.head(at), byte(tagLost))))
+		lost := record.Lost{Records: q.missing}
+		q.missing, q.gap = 0, true
+		q.commit(lost.Append(q.header(at)))
 	}
-	return q.head(at), true
+	return q.header(at), true
 }
 
-func (q *queue) head(at time.Time) []byte {
+func (q *queue) header(at time.Time) []byte {
 	b := append(q.filling, 0, 0, 0, 0)
 	return binary.LittleEndian.AppendUint64(b, uint64(at.Sub(q.start)))
 }
 
-// commit takes the buffer with the entry behind what was in it.
+// commit stores the buffer to which an entry was appended. The caller holds mu.
 func (q *queue) commit(b []byte) {
 	begin := len(q.filling)
 	binary.LittleEndian.PutUint32(b[begin:], uint32(len(b)-begin-4))
 	q.filling = b
 	if len(b) > q.limit/2 {
-		q.rouse()
+		q.wakeWriter()
 	}
 }
 
-// rouse wakes the writing goroutine before its time.
-func (q *queue) rouse() {
+// wakeWriter wakes the writing goroutine before its next tick.
+func (q *queue) wakeWriter() {
 	if q.woken {
 		return
 	}
@@ -85,13 +90,15 @@ func (q *queue) rouse() {
 	}
 }
 
-// take gives what is queued, valid until the next call, and whether nothing more will come.
-func (q *queue) take() (e entries, closed bool) {
+// swap returns the queued entries, which are valid until the next call, and whether the queue is
+// closed.
+func (q *queue) swap() (e entries, closed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.filling, q.other = q.other[:0], q.filling
 	q.woken = false
-	e = entries{rest: q.other}
+	e = entries{rest: q.other, gap: q.gap}
+	q.gap = false
 	if q.closed && q.missing != 0 {
 		e.missing = q.missing
 		q.missing = 0
@@ -104,19 +111,20 @@ func (q *queue) close() {
 	defer q.mu.Unlock()
 	q.closed = true
 	q.woken = false
-	q.rouse()
+	q.wakeWriter()
 }
 
-// entries are what take gave.
+// entries iterates over queued entries.
 type entries struct {
 	rest    []byte
-	missing uint64 // records after them that were lost
+	missing uint64 // records dropped after them
+	gap     bool   // rest has a Lost record
 }
 
-// entry is one of them: tag and body.
+// entry is a queued record.
 type entry struct {
-	at   time.Duration
-	body []byte
+	at      time.Duration // since the start of the series
+	content []byte        // tag and body
 }
 
 func (e *entries) next() (entry, bool) {
@@ -124,17 +132,17 @@ func (e *entries) next() (entry, bool) {
 		if e.missing == 0 {
 			return entry{}, false
 		}
-		lost := Lost{Records: e.missing}
+		lost := record.Lost{Records: e.missing}
 		e.missing = 0
-		return entry{body: lost.append([]byte{byte(tagLost)})}, true
+		return entry{content: lost.Append(nil)}, true
 	}
 	size := binary.LittleEndian.Uint32(e.rest)
 	b := e.rest[4 : 4+size]
 	e.rest = e.rest[4+size:]
-	return entry{at: time.Duration(binary.LittleEndian.Uint64(b)), body: b[8:]}, true
+	return entry{at: time.Duration(binary.LittleEndian.Uint64(b)), content: b[8:]}, true
 }
 
-// count is how many there are.
+// count returns the number of entries that next has not returned yet.
 func (e entries) count() (n uint64) {
 	for _, ok := e.next(); ok; _, ok = e.next() {
 		n++

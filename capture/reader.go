@@ -8,24 +8,49 @@ import (
 	"hash/crc32"
 	"io"
 	"time"
+
+	"github.com/uplink-rpc/uplink/capture/record"
 )
+
+// The errors of a file's contents. A [FileError] wraps one of them.
+var (
+	// ErrForeign means that a file is no capture, or has an unsupported version.
+	ErrForeign = errors.New("not a capture file that this version reads")
+	// ErrCut means that a file has no end record: the writer was killed, or the file was truncated.
+	ErrCut = errors.New("the file is cut off")
+	// ErrDamaged means that bytes of a file were changed.
+	ErrDamaged = errors.New("the file is damaged")
+)
+
+// FileError is an error of a file's contents.
+type FileError struct {
+	// Offset is the start of the first unreadable record, in bytes. Everything before it is intact.
+	Offset int64
+	Err    error
+}
+
+// Error returns the offset and the error.
+func (e *FileError) Error() string { return fmt.Sprintf("at byte %d: %v", e.Offset, e.Err) }
+
+// Unwrap returns the error.
+func (e *FileError) Unwrap() error { return e.Err }
 
 // Record is one record of a file.
 type Record struct {
-	// Number counts the records of the file from 1, Offset is where it begins and Size how many bytes it has.
+	// Number counts the records of the file from 1. The record has Size bytes, from Offset on.
 	Number int
 	Offset int64
 	Size   int
-	// At is the time since the file's beginning. Records of different sessions may be a little out of order.
+	// At is the time since the start of the file. It may decrease between different sessions.
 	At   time.Duration
-	Body Body
+	Body record.Body
 }
 
-// Reader reads a file. Any bytes are safe: lengths have limits, what is read takes memory for one record. Not safe
-// for concurrent use.
+// Reader reads a file. Its input may be hostile: lengths are limited, and memory is only used for
+// one record. It is not safe for concurrent use.
 type Reader struct {
 	in     *bufio.Reader
-	start  Start
+	start  record.Start
 	at     time.Duration
 	offset int64
 	number int
@@ -34,7 +59,7 @@ type Reader struct {
 	ended  bool
 }
 
-// NewReader begins to read a file. A file that is none wraps [ErrForeign].
+// NewReader returns a reader of a file. The error wraps [ErrForeign] if the file is no capture.
 func NewReader(r io.Reader) (*Reader, error) {
 	in := &Reader{in: bufio.NewReaderSize(r, 64<<10)}
 	head := make([]byte, headerSize)
@@ -57,7 +82,7 @@ func NewReader(r io.Reader) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	start, ok := first.Body.(*Start)
+	start, ok := first.Body.(*record.Start)
 	if !ok {
 		return nil, &FileError{first.Offset, fmt.Errorf("%w: its first record is no start", ErrDamaged)}
 	}
@@ -65,32 +90,32 @@ func NewReader(r io.Reader) (*Reader, error) {
 	return in, nil
 }
 
-// Start is the file's first record, which Next gives too.
-func (r *Reader) Start() Start { return r.start }
+// Start returns the first record of the file. Next returns it too.
+func (r *Reader) Start() record.Start { return r.start }
 
-// Offset is where the next record begins.
+// Offset returns the position of the next record in bytes.
 func (r *Reader) Offset() int64 { return r.offset }
 
-// Next gives the next record. Behind the end of a whole file it is [io.EOF]; else the error is a [FileError], and all
-// that Next gave before is good. Byte slices are valid until the next call.
+// Next returns the next record. After the last record of a complete file the error is [io.EOF].
+// Every other error of the contents is a [FileError]. Byte slices are valid until the next call.
 func (r *Reader) Next() (Record, error) {
 	if r.first != nil {
 		first := *r.first
 		r.first = nil
 		return first, nil
 	}
-	b, size, err := r.next()
+	b, size, err := r.read()
+	if errors.Is(err, io.EOF) {
+		return Record{}, io.EOF
+	}
 	if err != nil {
-		if errors.Is(err, io.EOF) {
-			return Record{}, io.EOF
-		}
 		return Record{}, &FileError{r.offset, err}
 	}
 	elapsed, n := binary.Varint(b)
 	if n <= 0 || n == len(b) {
 		return Record{}, &FileError{r.offset, fmt.Errorf("%w: a record without time or type", ErrDamaged)}
 	}
-	body, err := parse(b[n:])
+	body, err := record.Parse(b[n:])
 	if err != nil {
 		return Record{}, &FileError{r.offset, fmt.Errorf("%w: %w", ErrDamaged, err)}
 	}
@@ -98,14 +123,13 @@ func (r *Reader) Next() (Record, error) {
 	r.number++
 	rec := Record{Number: r.number, Offset: r.offset, Size: size, At: r.at, Body: body}
 	r.offset += int64(size)
-	if _, ok := body.(*End); ok {
-		r.ended = true
-	}
+	_, r.ended = body.(*record.End)
 	return rec, nil
 }
 
-// next gives what the next record's check sum covers but for its length, and the size of all of it.
-func (r *Reader) next() (b []byte, size int, err error) {
+// read returns the content of the next record, and the size of the whole record. It returns
+// [io.EOF] after the end record.
+func (r *Reader) read() (content []byte, size int, err error) {
 	length, n, err := r.length()
 	if err != nil {
 		return nil, 0, err
@@ -115,61 +139,47 @@ func (r *Reader) next() (b []byte, size int, err error) {
 	if cap(r.buf) < need {
 		r.buf = make([]byte, 0, max(need, 4096))
 	}
-	b = r.buf[:need]
+	b := r.buf[:need]
 	if _, err := io.ReadFull(r.in, b); err != nil {
-		return nil, 0, cut(err)
+		return nil, 0, truncated(err)
 	}
-	b, tail := b[:length], b[length:]
-	if sum = crc32.Update(sum, castagnoli, b); sum != binary.LittleEndian.Uint32(tail) {
-		return nil, 0, fmt.Errorf("%w: a check sum is wrong", ErrDamaged)
+	content, tail := b[:length], b[length:]
+	if crc32.Update(sum, castagnoli, content) != binary.LittleEndian.Uint32(tail) {
+		return nil, 0, fmt.Errorf("%w: a checksum is wrong", ErrDamaged)
 	}
-	return b, n + need, nil
+	return content, n + need, nil
 }
 
-// length reads the length of the next record; [io.EOF] means that the file ends here as it should.
+// length reads the length of the next record, which takes n bytes.
 func (r *Reader) length() (length uint64, n int, err error) {
 	if _, err := r.in.Peek(1); errors.Is(err, io.EOF) {
 		if r.ended {
 			return 0, 0, io.EOF
 		}
-		return 0, 0, fmt.Errorf("%w: it has no end mark", ErrCut)
+		return 0, 0, fmt.Errorf("%w: it has no end record", ErrCut)
 	}
 	if r.ended {
 		return 0, 0, fmt.Errorf("%w: something follows its end", ErrDamaged)
 	}
-	counted := &countingReader{in: r.in}
-	if length, err = binary.ReadUvarint(counted); err != nil {
-		return 0, 0, cut(err)
+	for last := byte(0x80); last >= 0x80; n++ {
+		if n == binary.MaxVarintLen32 {
+			return 0, 0, fmt.Errorf("%w: a length of more than %d bytes", ErrDamaged, n)
+		}
+		if last, err = r.in.ReadByte(); err != nil {
+			return 0, 0, truncated(err)
+		}
+		length |= uint64(last&0x7f) << (7 * n)
 	}
-	if length == 0 || length > MaxRecord || counted.n != len(binary.AppendUvarint(nil, length)) {
-		return 0, 0, fmt.Errorf("%w: a record of %d bytes, want 1 to %d", ErrDamaged, length, MaxRecord)
+	if length == 0 || length > record.MaxSize || n != len(binary.AppendUvarint(nil, length)) {
+		return 0, 0, fmt.Errorf("%w: a record of %d bytes, want 1 to %d", ErrDamaged, length, record.MaxSize)
 	}
-	return length, counted.n, nil
+	return length, n, nil
 }
 
-// cut says what an error within a record means.
-func cut(err error) error {
+// truncated returns the error for the end of the input within a record.
+func truncated(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("%w within a record", ErrCut)
 	}
-	if errors.Is(err, errOverflow) {
-		return fmt.Errorf("%w: a length of more than 64 bits", ErrDamaged)
-	}
 	return err
-}
-
-var errOverflow = errors.New("overflow")
-
-// countingReader reads the bytes of one length.
-type countingReader struct {
-	in *bufio.Reader
-	n  int
-}
-
-func (c *countingReader) ReadByte() (byte, error) {
-	if c.n == binary.MaxVarintLen32 {
-		return 0, errOverflow
-	}
-	c.n++
-	return c.in.ReadByte()
 }

@@ -8,21 +8,22 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/uplink-rpc/uplink/schema"
-
+	"github.com/uplink-rpc/uplink/capture/record"
 	"github.com/uplink-rpc/uplink/internal/private"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
-// Writer writes captures. What it is given it copies to a queue, which a goroutine of its own writes out: no method
-// but Close waits for the disk, and those for datagrams, messages and what came of them allocate nothing. Its methods
-// are safe for concurrent use.
+// Writer writes a capture. Its methods copy records to a queue, which a goroutine writes to files.
+// Only Close waits for the disk. The methods are safe for concurrent use.
 type Writer struct {
 	queue  queue
-	row    row // of the goroutine alone
 	done   chan struct{}
 	resets atomic.Uint64
-	gap    bool      // of the goroutine alone, as the next: records were lost since asked
-	asked  time.Time // for resets
+
+	// Used by the writing goroutine alone.
+	series series
+	gap    bool      // records were lost since asked
+	asked  time.Time // time of the last request for resets
 
 	mu      sync.Mutex
 	players uint64
@@ -30,129 +31,132 @@ type Writer struct {
 	priors  map[uint64]bool
 
 	stats writerStats
-	err   error // of the goroutine; read when done is closed
+	err   error // may be read when done is closed
 }
 
 type writerStats struct{ records, lost, bytes, files atomic.Uint64 }
 
-// Stats is what a writer has counted.
+// Stats counts the output of a writer.
 type Stats struct {
-	// Records were put into files, Lost may be in none: there was no room in the queue, or a file could not be written.
+	// Records is the number of records written. Lost is the number that may be missing because the
+	// queue was full or a file could not be written.
 	Records, Lost uint64
-	// Bytes were written to so many Files.
+	// Bytes and Files are the size and the number of the files written.
 	Bytes, Files uint64
 }
 
-// Create begins a row of files at path, each with mode 0600. If a file of an earlier row exists, the error wraps
-// [fs.ErrExist], unless cfg.Overwrite is set. Symbolic links are not followed. Close ends the row.
+// Create starts a series of files at path, each with mode 0600. If a file of an earlier series
+// exists, the error wraps [fs.ErrExist], unless cfg.Overwrite is set. Symbolic links are not
+// followed. Close ends the series.
 func Create(path string, cfg Config) (*Writer, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	if err := clearRow(path, cfg.Overwrite); err != nil {
+	if err := clearSeries(path, cfg.Overwrite); err != nil {
 		return nil, fmt.Errorf("capture: %w", err)
 	}
 	return newWriter(path, cfg, func(name string) (io.WriteCloser, error) { return private.Create(name, false) })
 }
 
-// newWriter begins a row of files that open creates.
+// newWriter starts a series of files that open creates.
 func newWriter(path string, cfg Config, open func(name string) (io.WriteCloser, error)) (*Writer, error) {
 	w := &Writer{done: make(chan struct{}), schemas: map[*schema.Schema]uint64{}, priors: map[uint64]bool{}}
-	w.row = row{path: path, open: open, cfg: cfg, stats: &w.stats, start: Start{Wall: time.Now(), Run: rand.Uint64()}}
-	if err := w.row.create(); err != nil {
+	w.series = series{path: path, open: open, cfg: cfg, stats: &w.stats, start: record.Start{Wall: time.Now(), Run: rand.Uint64()}}
+	if err := w.series.create(); err != nil {
 		return nil, fmt.Errorf("capture: %w", err)
 	}
-	w.queue.init(cfg.QueueBytes, w.row.start.Wall)
+	w.queue.init(cfg.QueueBytes, w.series.start.Wall)
 	go w.run()
 	return w, nil
 }
 
-// Stats gives what was counted so far.
+// Stats returns the counts so far.
 func (w *Writer) Stats() Stats {
 	s := &w.stats
 	return Stats{Records: s.records.Load(), Lost: s.lost.Load() + w.queue.lost.Load(), Bytes: s.bytes.Load(), Files: s.files.Load()}
 }
 
-// Resets goes up whenever payloads can be decoded from the file only once their streams have started anew: when a file
-// begins, and when records were lost.
+// Resets counts the requests for resets. It increases when a file starts and after records were
+// lost: from then on, payloads can only be decoded from the file after a reset of their streams.
 func (w *Writer) Resets() uint64 { return w.resets.Load() }
 
-// Close writes what waits and ends the file. It may be called again; the error is the first of writing.
+// Close writes the queued records and ends the file. It returns the first error of writing. It may
+// be called more than once.
 func (w *Writer) Close() error {
 	w.queue.close()
 	<-w.done
 	return w.err
 }
 
-// run writes out what is queued until Close, or drops it after an error.
+// run writes queued records until Close. After an error it drops them.
 func (w *Writer) run() {
 	defer close(w.done)
 	tick := time.NewTicker(flushEvery)
 	defer tick.Stop()
-	for {
+	for closed := false; !closed; {
 		select {
 		case <-tick.C:
 		case <-w.queue.wake:
 		}
-		entries, closed := w.queue.take()
-		if w.err == nil {
-			if w.err = w.write(&entries); w.err != nil {
-				w.stats.lost.Add(entries.count() + w.row.pending)
-				w.row.cfg.Logger.Error("capture ends", "file", w.row.name(), "error", w.err)
-				_ = w.row.abandon() // it cannot be written
-				w.err = fmt.Errorf("capture: %w", w.err)
-			}
-		} else {
+		var entries entries
+		entries, closed = w.queue.swap()
+		if w.err != nil {
 			w.stats.lost.Add(entries.count())
+			continue
 		}
-		if closed {
-			if w.err == nil {
-				if err := w.row.end(); err != nil {
-					w.row.cfg.Logger.Error("capture ends", "file", w.row.name(), "error", err)
-					w.err = fmt.Errorf("capture: %w", err)
-				}
-			}
-			return
+		if err := w.write(&entries); err != nil {
+			w.stats.lost.Add(entries.count() + w.series.pending)
+			w.fail(err)
+			_ = w.series.file.Close()
+		}
+	}
+	if w.err == nil {
+		if err := w.series.finish(false); err != nil {
+			w.fail(err)
 		}
 	}
 }
 
-// write writes entries, and begins other files where one is full.
+// fail logs and stores the first error of writing.
+func (w *Writer) fail(err error) {
+	w.series.cfg.Logger.Error("capture ends", "file", w.series.name(), "error", err)
+	w.err = fmt.Errorf("capture: %w", err)
+}
+
+// write writes entries, and requests resets where the file needs them.
 func (w *Writer) write(entries *entries) error {
 	for e, ok := entries.next(); ok; e, ok = entries.next() {
-		begun, err := w.row.write(e)
+		created, err := w.series.add(e)
 		if err != nil {
 			return err
 		}
-		if begun {
-			w.ask(time.Now())
+		if created {
+			w.requestResets(time.Now())
 		}
-		w.gap = w.gap || tag(e.body[0]) == tagLost
 	}
-	if now := time.Now(); w.gap && now.Sub(w.asked) >= resetEvery {
-		w.ask(now)
+	w.gap = w.gap || entries.gap
+	if now := time.Now(); w.gap && now.Sub(w.asked) >= resetInterval {
+		w.requestResets(now)
 	}
-	return w.row.flush()
+	return w.series.flush()
 }
 
-// ask asks for resets.
-func (w *Writer) ask(now time.Time) {
+func (w *Writer) requestResets(now time.Time) {
 	w.gap, w.asked = false, now
 	w.resets.Add(1)
 }
 
-// Counts notes what the server has counted of datagrams that were no session's, or of no use to it.
-func (w *Writer) Counts(c Counts) { w.put(time.Now(), &c) }
+// Counts records the datagrams that the server has dropped so far.
+func (w *Writer) Counts(c record.Counts) { w.put(time.Now(), &c) }
 
-// put queues what is rare, and needed to read the rest.
-func (w *Writer) put(at time.Time, b Body) {
+// put queues a record that is rare and that others depend on.
+func (w *Writer) put(at time.Time, body record.Body) {
 	q := &w.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	entry := append(q.spare[:0], byte(b.tag()))
-	q.spare = b.append(entry)
-	if dst, ok := q.begin(at, len(q.spare), q.limit); ok {
-		q.commit(append(dst, q.spare...))
+	q.scratch = body.Append(q.scratch[:0])
+	if dst, ok := q.begin(at, len(q.scratch), q.limit); ok {
+		q.commit(append(dst, q.scratch...))
 	}
 }

@@ -16,12 +16,12 @@ import (
 // out of the channel.
 func loopback(t testing.TB) (*ds.Server, *client.Stream[uplinktest.Move], <-chan uint64) {
 	t.Helper()
-	srv, _, stream, got := loopbackWith(t, client.Config{})
+	srv, _, stream, got := loopbackWith(t, client.Config{}, client.BindConfig{})
 	return srv, stream, got
 }
 
 // loopbackWith is loopback with a config and options.
-func loopbackWith(t testing.TB, cfg client.Config, opts ...client.Option) (*ds.Server, *client.Conn, *client.Stream[uplinktest.Move], <-chan uint64) {
+func loopbackWith(t testing.TB, cfg client.Config, bind client.BindConfig) (*ds.Server, *client.Conn, *client.Stream[uplinktest.Move], <-chan uint64) {
 	t.Helper()
 	cfg.Timeout = time.Minute // a busy machine may stand still for a while
 	srv, err := ds.Listen("127.0.0.1:0", ds.Config{RateSlack: ds.MaxRateSlack, Timeout: cfg.Timeout})
@@ -43,7 +43,7 @@ func loopbackWith(t testing.TB, cfg client.Config, opts ...client.Option) (*ds.S
 		uplinktest.Must(t, srv.Close())
 		uplinktest.Must(t, <-served)
 	})
-	return srv, conn, uplinktest.Bind(t, conn, "Move", opts...), got
+	return srv, conn, uplinktest.Bind(t, conn, "Move", bind), got
 }
 
 // moves are calls that follow one another, made beforehand.
@@ -102,9 +102,9 @@ func TestCoalescingAllocatesNothing(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
-	slow := client.Rate(0.1) // so that no frame has waited for long enough when the other one comes, however busy the machine is
-	_, conn, stream, got := loopbackWith(t, client.Config{Codec: rpcdelta.Adaptive, Tick: client.FlushOnly, Bandwidth: 1e9}, client.SendEvery(2), slow)
-	other := uplinktest.Bind(t, conn, "Move", client.SendEvery(2), slow)
+	pairs := client.BindConfig{SendEvery: 2, RateHz: 0.1} // so that no frame has waited for long enough when the other one comes, however busy the machine is
+	_, conn, stream, got := loopbackWith(t, client.Config{Codec: rpcdelta.Adaptive, FlushOnly: true, Bandwidth: 1e9}, pairs)
+	other := uplinktest.Bind(t, conn, "Move", pairs)
 	calls := moves()
 	next := 0
 	tick := func() {

@@ -36,7 +36,7 @@ func BenchmarkSendDelta(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	s, err := newStream(newTestConn(b), typ.Schema(), options{every: 1})
+	s, err := newStream(newTestConn(b), typ.Schema(), BindConfig{})
 	if err != nil {
 		b.Fatal(err)
 	}

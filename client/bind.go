@@ -1,57 +1,42 @@
 package client
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// Option changes how an RPC is bound.
-type Option func(*options)
-
-type options struct {
-	rate     float64
-	reliable bool
-	every    int
-}
-
-// MaxSendEvery is the most calls that [SendEvery] puts into a datagram.
+// MaxSendEvery is the maximum of BindConfig.SendEvery.
 const MaxSendEvery = 4
 
-// Rate declares how often a second the RPC is called; default
-// schema.DefaultRate.
-func Rate(hz float64) Option { return func(o *options) { o.rate = hz } }
-
-// Reliable has frames arrive in order, every one, over the reliable channel.
-// Each is the difference from the one before. Those that are on their way when
-// the connection is lost may be lost with it.
-func Reliable() Option { return func(o *options) { o.reliable = true } }
-
-// SendEvery has n calls leave in one datagram, 1 to MaxSendEvery: the first n-1 are
-// held back, and Send of the last sends them all. The headers of a datagram weigh
-// more than most frames, so that two calls in one take about 40 % less, for a delay of
-// one interval. What is held when no more calls come leaves after about n intervals
-// of [Rate]. The adaptive codec can do this, on the unreliable channel.
-func SendEvery(n int) Option { return func(o *options) { o.every = n } }
-
-func collect(opts []Option) options {
-	o := options{every: 1}
-	for _, set := range opts {
-		set(&o)
-	}
-	return o
+// BindConfig describes how an RPC is called. The zero value of each field means its default.
+type BindConfig struct {
+	// RateHz is the declared number of calls per second; default schema.DefaultRate.
+	RateHz float64
+	// Reliable sends frames over the reliable channel: all of them arrive, in order. Each frame is
+	// coded as a delta from the previous one. Frames that are not acknowledged when the connection
+	// is lost may be lost with it.
+	Reliable bool
+	// SendEvery is the number of calls per payload, 1 to MaxSendEvery; default 1. The first
+	// SendEvery-1 frames are held back, and Send of the last one sends them all. The headers of a
+	// datagram take more bytes than most frames: two frames per datagram save about 40 % and add a
+	// delay of one interval. Frames that are held when no more calls follow are sent after about
+	// SendEvery intervals of RateHz. More than 1 requires the adaptive codec and the unreliable
+	// channel.
+	SendEvery int
 }
 
-// check says which option cannot be.
-func (o *options) check(rpc string, codec rpcdelta.Codec) error {
-	switch {
-	case o.every < 1 || o.every > MaxSendEvery:
-		return fmt.Errorf("client: bind %s: SendEvery(%d), want 1 to %d", rpc, o.every, MaxSendEvery)
-	case o.every > 1 && o.reliable:
-		return fmt.Errorf("client: bind %s: SendEvery(%d) of a reliable RPC: leave out one of them", rpc, o.every)
-	case o.every > 1 && codec == rpcdelta.RLE:
-		return fmt.Errorf("client: bind %s: SendEvery(%d): codec %v sends one frame a payload, take %v", rpc, o.every, codec, rpcdelta.Adaptive)
+// check returns an error that names the first invalid setting.
+func (cfg *BindConfig) check(rpc string, codec rpcdelta.Codec) error {
+	switch n := cfg.SendEvery; {
+	case n < 1 || n > MaxSendEvery:
+		return fmt.Errorf("client: bind %s: BindConfig.SendEvery is %d, want 1 to %d", rpc, n, MaxSendEvery)
+	case n > 1 && cfg.Reliable:
+		return fmt.Errorf("client: bind %s: BindConfig.SendEvery is %d: a reliable RPC sends each frame at once", rpc, n)
+	case n > 1 && codec == rpcdelta.RLE:
+		return fmt.Errorf("client: bind %s: BindConfig.SendEvery is %d: codec %v has one frame per payload, use %v", rpc, n, codec, rpcdelta.Adaptive)
 	}
 	return nil
 }
@@ -63,34 +48,33 @@ type Stream[T any] struct {
 	typ    *schema.Type[T]
 }
 
-// Bind ties an RPC of the server to T, whose fields and tags describe the
-// arguments, and waits for the server's answer. It is an error if the server
-// has no such RPC ([*UnknownRPCError]) or describes it differently
-// ([*SchemaError]), or does not answer ([ErrBindTimeout]).
-func Bind[T any](c *Conn, name string, opts ...Option) (*Stream[T], error) {
-	o := collect(opts)
-	typ, err := schema.Compile[T](name, o.rate)
+// Bind binds an RPC of the server to T, whose fields and tags describe the arguments. It waits for
+// the server's answer until ctx is done, or for Config.BindTimeout if ctx has no deadline. It
+// returns an error if the server has no such RPC ([*UnknownRPCError]), describes it differently
+// ([*SchemaError]) or does not answer in time ([ErrBindTimeout]).
+func Bind[T any](ctx context.Context, c *Conn, name string, cfg BindConfig) (*Stream[T], error) {
+	typ, err := schema.Compile[T](name, cfg.RateHz)
 	if err != nil {
 		return nil, fmt.Errorf("client: %w", err)
 	}
-	s, err := bind(c, typ.Schema(), o)
+	s, err := bind(ctx, c, typ.Schema(), cfg)
 	if err != nil {
 		return nil, err
 	}
 	return &Stream[T]{stream: s, typ: typ}, nil
 }
 
-func bind(c *Conn, rpcSchema *schema.Schema, o options) (*stream, error) {
-	s, err := newStream(c, rpcSchema, o)
+func bind(ctx context.Context, c *Conn, rpcSchema *schema.Schema, cfg BindConfig) (*stream, error) {
+	s, err := newStream(c, rpcSchema, cfg)
 	if err != nil {
 		return nil, err
 	}
-	return s, s.wait()
+	return s, s.wait(ctx)
 }
 
 // Send makes one call. It never waits: on the unreliable channel the frame is
 // in the socket's hands when it returns, unless it is held back as Config.Tick,
-// Config.Bandwidth or [SendEvery] say, on the reliable one it is queued. A
+// Config.Bandwidth or BindConfig.SendEvery say, on the reliable one it is queued. A
 // value that a field cannot hold is a [*schema.RangeError] that names it,
 // and a frame that does not fit a datagram [rpcdelta.ErrTooLarge]; nothing is
 // sent then, and the stream goes on. While the connection is being made again
@@ -108,7 +92,7 @@ func (s *Stream[T]) Send(v *T) error {
 	return s.stream.sendFrame(s.stream.frame)
 }
 
-// Flush sends the calls that are held back by [SendEvery], or by Config.Bandwidth.
+// Flush sends the calls that are held back by BindConfig.SendEvery, or by Config.Bandwidth.
 // With Config.Tick they are added to the datagram that [Conn.Flush] sends. Errors are
 // those of Send.
 func (s *Stream[T]) Flush() error { return s.stream.flush() }
@@ -117,14 +101,13 @@ func (s *Stream[T]) Flush() error { return s.stream.flush() }
 // that learn the schema as they run. Its methods are safe for concurrent use.
 type FrameStream struct{ stream *stream }
 
-// BindSchema is [Bind] for frames of a schema. The schema's rate is declared to
-// the server, so that [Rate] is an error.
-func BindSchema(c *Conn, rpcSchema *schema.Schema, opts ...Option) (*FrameStream, error) {
-	o := collect(opts)
-	if o.rate != 0 {
-		return nil, fmt.Errorf("client: bind %s: the schema's rate counts, %v Hz: leave out Rate", rpcSchema.RPC(), rpcSchema.RateHz())
+// BindSchema is [Bind] for frames of a schema. The schema declares the rate, so BindConfig.RateHz
+// must be 0.
+func BindSchema(ctx context.Context, c *Conn, rpcSchema *schema.Schema, cfg BindConfig) (*FrameStream, error) {
+	if cfg.RateHz != 0 {
+		return nil, fmt.Errorf("client: bind %s: BindConfig.RateHz is %v, but the schema declares %v Hz: want 0", rpcSchema.RPC(), cfg.RateHz, rpcSchema.RateHz())
 	}
-	s, err := bind(c, rpcSchema, o)
+	s, err := bind(ctx, c, rpcSchema, cfg)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -64,7 +65,7 @@ func TestSchemaMismatch(t *testing.T) {
 		mismatch(t, conn, client.Bind[otherButtons], "Buttons", "Buttons uint width=32", "Buttons uint width=16")
 		mismatch(t, conn, client.Bind[shorter], "Buttons", "", "Buttons uint width=16")
 		mismatch(t, conn, client.Bind[longer], "Extra", "Extra bool", "")
-		if _, err := client.Bind[moveLike](conn, "Move"); err != nil {
+		if _, err := client.Bind[moveLike](t.Context(), conn, "Move", client.BindConfig{}); err != nil {
 			t.Errorf("the same schema: %v", err)
 		}
 		if n := len(conn.Stats().RPCs); n != 1 {
@@ -73,9 +74,9 @@ func TestSchemaMismatch(t *testing.T) {
 	})
 }
 
-func mismatch[T any](t *testing.T, conn *client.Conn, bind func(*client.Conn, string, ...client.Option) (*client.Stream[T], error), field, here, there string) {
+func mismatch[T any](t *testing.T, conn *client.Conn, bind func(context.Context, *client.Conn, string, client.BindConfig) (*client.Stream[T], error), field, here, there string) {
 	t.Helper()
-	_, err := bind(conn, "Move")
+	_, err := bind(t.Context(), conn, "Move", client.BindConfig{})
 	var e *client.SchemaError
 	if !errors.As(err, &e) {
 		t.Fatalf("got %v, want a SchemaError", err)
@@ -103,7 +104,7 @@ func TestUnknownRPC(t *testing.T) {
 				}
 				return nil
 			})
-			_, err := client.Bind[moveLike](uplinktest.Dial(t, network, client.Config{}), "ServerJump")
+			_, err := client.Bind[moveLike](t.Context(), uplinktest.Dial(t, network, client.Config{}), "ServerJump", client.BindConfig{})
 			var e *client.UnknownRPCError
 			if !errors.As(err, &e) || e.RPC != "ServerJump" || !strings.Contains(err.Error(), "ServerJump") {
 				t.Fatalf("%d known: got %v", c.known, err)
@@ -135,7 +136,7 @@ func TestBindTimeout(t *testing.T) {
 				uplinktest.Must(t, network.Set(slow, slow))
 			}
 			start := time.Now()
-			_, err := client.Bind[uplinktest.Move](conn, "Move")
+			_, err := client.Bind[uplinktest.Move](t.Context(), conn, "Move", client.BindConfig{})
 			if took := time.Since(start); !errors.Is(err, client.ErrBindTimeout) || !strings.Contains(err.Error(), "Move") || took != 2*time.Second {
 				t.Errorf("%s link: %v after %v", link.name, err, took)
 			}
@@ -167,13 +168,13 @@ func TestBindTwice(t *testing.T) {
 		conn := uplinktest.Dial(t, network, client.Config{})
 		const most = 8
 		for i := range most {
-			s, err := client.Bind[moveLike](conn, "Move")
+			s, err := client.Bind[moveLike](t.Context(), conn, "Move", client.BindConfig{})
 			uplinktest.Must(t, err)
 			for range i + 1 {
 				uplinktest.Must(t, s.Send(&moveLike{Buttons: uint16(i)}))
 			}
 		}
-		if _, err := client.Bind[moveLike](conn, "Move"); err == nil || !strings.Contains(err.Error(), "too often") {
+		if _, err := client.Bind[moveLike](t.Context(), conn, "Move", client.BindConfig{}); err == nil || !strings.Contains(err.Error(), "too often") {
 			t.Errorf("the ninth time: %v", err)
 		}
 		settle(time.Second)
@@ -194,7 +195,7 @@ func TestServerChanges(t *testing.T) {
 			return ds.Handle(s, "Move", func(*ds.Player, ds.Frame[moveLike]) {})
 		}
 		srv := uplinktest.Serve(t, network, ds.Config{}, same)
-		s, err := client.Bind[moveLike](uplinktest.Dial(t, network, client.Config{}), "Move")
+		s, err := client.Bind[moveLike](t.Context(), uplinktest.Dial(t, network, client.Config{}), "Move", client.BindConfig{})
 		uplinktest.Must(t, err)
 		uplinktest.Must(t, s.Send(&moveLike{}))
 		restart := func(setup func(*ds.Server) error) error {
@@ -229,7 +230,7 @@ func TestBindWhileReconnecting(t *testing.T) {
 		settle(time.Second)
 		bound := make(chan error)
 		go func() {
-			_, err := client.Bind[uplinktest.Move](conn, "Move")
+			_, err := client.Bind[uplinktest.Move](t.Context(), conn, "Move", client.BindConfig{})
 			bound <- err
 		}()
 		settle(time.Second)
@@ -247,7 +248,7 @@ func TestCloseWhileBinding(t *testing.T) {
 		uplinktest.Must(t, network.Set(newLink(1), newLink(1)))
 		bound := make(chan error)
 		go func() {
-			_, err := client.Bind[uplinktest.Move](conn, "Move")
+			_, err := client.Bind[uplinktest.Move](t.Context(), conn, "Move", client.BindConfig{})
 			bound <- err
 		}()
 		settle(time.Second)
@@ -271,15 +272,27 @@ func TestBadBind(t *testing.T) {
 		}
 		type empty struct{}
 		for want, bind := range map[string]func() error{
-			"Speed":     func() error { _, err := client.Bind[noResolution](conn, "Move"); return err },
-			"Updates":   func() error { _, err := client.Bind[unsupported](conn, "Move"); return err },
-			"stepsize":  func() error { _, err := client.Bind[misspelled](conn, "Move"); return err },
-			"no fields": func() error { _, err := client.Bind[empty](conn, "Move"); return err },
-			"struct":    func() error { _, err := client.Bind[int](conn, "Move"); return err },
-			"name":      func() error { _, err := client.Bind[moveLike](conn, ""); return err },
-			"rate":      func() error { _, err := client.Bind[moveLike](conn, "Move", client.Rate(-1)); return err },
+			"Speed": func() error {
+				_, err := client.Bind[noResolution](t.Context(), conn, "Move", client.BindConfig{})
+				return err
+			},
+			"Updates": func() error {
+				_, err := client.Bind[unsupported](t.Context(), conn, "Move", client.BindConfig{})
+				return err
+			},
+			"stepsize": func() error {
+				_, err := client.Bind[misspelled](t.Context(), conn, "Move", client.BindConfig{})
+				return err
+			},
+			"no fields": func() error { _, err := client.Bind[empty](t.Context(), conn, "Move", client.BindConfig{}); return err },
+			"struct":    func() error { _, err := client.Bind[int](t.Context(), conn, "Move", client.BindConfig{}); return err },
+			"name":      func() error { _, err := client.Bind[moveLike](t.Context(), conn, "", client.BindConfig{}); return err },
+			"rate": func() error {
+				_, err := client.Bind[moveLike](t.Context(), conn, "Move", client.BindConfig{RateHz: -1})
+				return err
+			},
 			"description": func() error {
-				_, err := client.BindSchema(conn, wideSchema(t))
+				_, err := client.BindSchema(t.Context(), conn, wideSchema(t), client.BindConfig{})
 				return err
 			},
 		} {
@@ -314,7 +327,7 @@ func TestRefusedBindsAreForgotten(t *testing.T) {
 		conn := uplinktest.Dial(t, network, client.Config{})
 		for range 300 {
 			var unknown *client.UnknownRPCError
-			if _, err := client.Bind[moveLike](conn, "Jump"); !errors.As(err, &unknown) {
+			if _, err := client.Bind[moveLike](t.Context(), conn, "Jump", client.BindConfig{}); !errors.As(err, &unknown) {
 				t.Fatal(err)
 			}
 		}
@@ -340,7 +353,7 @@ func TestRefusedBindOverSlowLinks(t *testing.T) {
 		uplinktest.Must(t, network.Set(slow, slow))
 		for range 3 {
 			var unknown *client.UnknownRPCError
-			if _, err := client.Bind[moveLike](conn, "Jump"); !errors.As(err, &unknown) {
+			if _, err := client.Bind[moveLike](t.Context(), conn, "Jump", client.BindConfig{}); !errors.As(err, &unknown) {
 				t.Fatal(err)
 			}
 			uplinktest.Bind(t, conn, "Move")
@@ -354,7 +367,7 @@ func TestBindSchemaTakesNoRate(t *testing.T) {
 		network := newNetwork(t, 0, 11)
 		serve(t, network, uplinktest.NewJournal(t, 1))
 		conn := uplinktest.Dial(t, network, client.Config{})
-		if _, err := client.BindSchema(conn, wideSchema(t), client.Rate(30)); err == nil || !strings.Contains(err.Error(), "rate") {
+		if _, err := client.BindSchema(t.Context(), conn, wideSchema(t), client.BindConfig{RateHz: 30}); err == nil || !strings.Contains(err.Error(), "RateHz") {
 			t.Errorf("got %v", err)
 		}
 	})

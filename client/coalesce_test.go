@@ -25,19 +25,18 @@ func TestSendEveryOptions(t *testing.T) {
 		plain := uplinktest.Dial(t, network, client.Config{Codec: rpcdelta.RLE})
 		for _, c := range []struct {
 			conn *client.Conn
-			opts []client.Option
+			bind client.BindConfig
 			want string
 		}{
-			{adaptive, []client.Option{client.SendEvery(0)}, "SendEvery(0)"},
-			{adaptive, []client.Option{client.SendEvery(5)}, "SendEvery(5)"},
-			{adaptive, []client.Option{client.SendEvery(-1)}, "SendEvery(-1)"},
-			{adaptive, []client.Option{client.SendEvery(2), client.Reliable()}, "reliable"},
-			{plain, []client.Option{client.SendEvery(2)}, "codec rle"},
-			{plain, []client.Option{client.SendEvery(1)}, ""},
-			{adaptive, []client.Option{client.SendEvery(1), client.Reliable()}, ""},
-			{adaptive, []client.Option{client.SendEvery(4)}, ""},
+			{adaptive, client.BindConfig{SendEvery: 5}, "SendEvery is 5"},
+			{adaptive, client.BindConfig{SendEvery: -1}, "SendEvery is -1"},
+			{adaptive, client.BindConfig{SendEvery: 2, Reliable: true}, "reliable"},
+			{plain, client.BindConfig{SendEvery: 2}, "codec rle"},
+			{plain, client.BindConfig{SendEvery: 1}, ""},
+			{adaptive, client.BindConfig{Reliable: true}, ""},
+			{adaptive, client.BindConfig{SendEvery: 4}, ""},
 		} {
-			_, err := client.Bind[uplinktest.Move](c.conn, "Move", c.opts...)
+			_, err := client.Bind[uplinktest.Move](t.Context(), c.conn, "Move", c.bind)
 			if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "Move")) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
@@ -65,7 +64,7 @@ func TestFlush(t *testing.T) {
 			journals = [2]*uplinktest.Journal{uplinktest.NewJournal(t, 0), uplinktest.NewJournal(t, 1)}
 			return errors.Join(ds.Handle(s, "Move", journals[0].Handle), ds.Handle(s, "Look", journals[1].Handle))
 		})
-		conn := uplinktest.Dial(t, network, client.Config{Tick: client.FlushOnly})
+		conn := uplinktest.Dial(t, network, client.Config{FlushOnly: true})
 		streams := [2]*client.Stream[uplinktest.Move]{uplinktest.Bind(t, conn, "Move"), uplinktest.Bind(t, conn, "Look")}
 		sent := outgoing(network)
 		next := uint64(0)
@@ -154,7 +153,7 @@ func TestHeldFrames(t *testing.T) {
 		journal := uplinktest.NewJournal(t, 1)
 		serve(t, network, journal)
 		conn := uplinktest.Dial(t, network, client.Config{Codec: rpcdelta.Adaptive})
-		move := uplinktest.Bind(t, conn, "Move", client.SendEvery(3), client.Rate(20))
+		move := uplinktest.Bind(t, conn, "Move", client.BindConfig{SendEvery: 3, RateHz: 20})
 		settle(time.Second)
 		sent := outgoing(network)
 		next := uint64(0)
@@ -221,7 +220,7 @@ func TestHeldTooLarge(t *testing.T) {
 			return ds.Handle(s, "Chunk", func(_ *ds.Player, f ds.Frame[chunk]) { got = append(got, len(f.Value.Data), int(f.Missed)) })
 		})
 		conn := uplinktest.Dial(t, network, client.Config{Codec: rpcdelta.Adaptive})
-		s, err := client.Bind[chunk](conn, "Chunk", client.SendEvery(4))
+		s, err := client.Bind[chunk](t.Context(), conn, "Chunk", client.BindConfig{SendEvery: 4})
 		uplinktest.Must(t, err)
 		noise := make([]byte, 4000)
 		for i := range noise {
@@ -255,13 +254,13 @@ func TestHeldTooLarge(t *testing.T) {
 
 // TestHeldWhileReconnecting counts what is lost with a connection.
 func TestHeldWhileReconnecting(t *testing.T) {
-	for _, tick := range []time.Duration{0, client.FlushOnly} {
+	for _, flushOnly := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			network := newNetwork(t, 0, 1)
 			journal := uplinktest.NewJournal(t, 1)
 			srv := serve(t, network, journal)
-			conn := uplinktest.Dial(t, network, client.Config{Codec: rpcdelta.Adaptive, Tick: tick, Timeout: 2 * time.Second})
-			move := uplinktest.Bind(t, conn, "Move", client.SendEvery(4), client.Rate(1))
+			conn := uplinktest.Dial(t, network, client.Config{Codec: rpcdelta.Adaptive, FlushOnly: flushOnly, Timeout: 2 * time.Second})
+			move := uplinktest.Bind(t, conn, "Move", client.BindConfig{SendEvery: 4, RateHz: 1})
 			call := func(n uint64) error {
 				m := uplinktest.MoveAt(1, n)
 				return move.Send(&m)

@@ -13,12 +13,8 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// DefaultBindTimeout is how long [Bind] waits for the server's answer.
+// DefaultBindTimeout is the default of Config.BindTimeout.
 const DefaultBindTimeout = 5 * time.Second
-
-// FlushOnly is the Config.Tick of a connection whose datagrams leave when they are
-// full or [Conn.Flush] is called, and not before.
-const FlushOnly time.Duration = -1
 
 // Config sets up a [Conn]. The zero value of each field means its default.
 type Config struct {
@@ -47,11 +43,13 @@ type Config struct {
 	// RedundancyBytes is how long older frames may make a payload; default
 	// rpcdelta.DefaultRedundancyBytes.
 	RedundancyBytes int
-	// Tick has the calls of unreliable RPCs share datagrams: what Send is given is
-	// collected and leaves each Tick, at [Conn.Flush], or when a datagram is full. At
-	// 0, the default, each call leaves at once in a datagram of its own. At least a
-	// millisecond, or [FlushOnly].
+	// Tick makes unreliable RPCs share datagrams: payloads are collected and sent once per Tick, by
+	// [Conn.Flush], or when a datagram is full. At least 1 ms; at 0, the default, each payload is
+	// sent at once in its own datagram.
 	Tick time.Duration
+	// FlushOnly makes unreliable RPCs share datagrams without a Tick: payloads are sent by
+	// [Conn.Flush] or when a datagram is full. Tick must be 0.
+	FlushOnly bool
 	// Bandwidth is how many bits a second the connection may send in the mean, all
 	// its datagrams with their headers down to IP counted, but for a few that look for
 	// the path's largest datagram in the first seconds; 0, the default, is no limit. To stay below it, redundancy is taken back first, then calls of adaptive
@@ -72,8 +70,8 @@ type Config struct {
 	// Timeout is how long the connection lives though nothing is heard from the
 	// server; default transport.DefaultTimeout.
 	Timeout time.Duration
-	// BindTimeout is how long Bind waits for an answer; default
-	// DefaultBindTimeout.
+	// BindTimeout limits how long [Bind], [SubscribeSnapshots] and [SubscribeState] wait for the
+	// server if their context has no deadline; default DefaultBindTimeout.
 	BindTimeout time.Duration
 	// OnMessage, if set, gets the messages that the server sends with
 	// ds.Player.SendReliable, in order. It runs on the goroutine that receives for the
@@ -106,8 +104,8 @@ func (c Config) withDefaults() (Config, error) {
 	if err := sending.Check(); err != nil {
 		return c, fmt.Errorf("client: Config: %w", err)
 	}
-	if c.Tick != FlushOnly && c.Tick != 0 && c.Tick < time.Millisecond {
-		return c, fmt.Errorf("client: Config.Tick is %v, want at least %v, 0 or FlushOnly", c.Tick, time.Millisecond)
+	if c.Tick != 0 && (c.Tick < time.Millisecond || c.FlushOnly) {
+		return c, fmt.Errorf("client: Config.Tick is %v, want at least %v, or 0, and 0 with FlushOnly", c.Tick, time.Millisecond)
 	}
 	if c.Bandwidth < 0 {
 		return c, fmt.Errorf("client: Config.Bandwidth is %d bits a second", c.Bandwidth)
@@ -117,6 +115,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	return c, nil
 }
+
+// coalesces reports whether payloads share datagrams.
+func (c *Config) coalesces() bool { return c.Tick != 0 || c.FlushOnly }
 
 func (c Config) transport(t token.Token) transport.Config {
 	return transport.Config{

@@ -21,12 +21,9 @@ type Conn struct {
 	cfg  Config
 	addr string
 
-	// life ends with Close. It is nobody else's context, only how Close reaches the
-	// goroutine that reconnects, and what Dial's has no say in.
-	life  context.Context
-	end   context.CancelFunc
-	work  sync.WaitGroup // reconnecting goroutines
-	close sync.Once
+	closed chan struct{}  // closed by Close
+	close  sync.Once      // guards Close
+	work   sync.WaitGroup // reconnecting goroutines
 
 	mu         sync.Mutex
 	link       *transport.Conn // nil while reconnecting
@@ -37,6 +34,7 @@ type Conn struct {
 	started    time.Time
 	messages   ratelimit.Bucket // of SendReliable, by the time since
 	offers     ratelimit.Bucket // of the server's worlds, likewise; of the goroutine that receives
+	stop       func()           // cancels the goroutine that reconnects; nil if there was none
 	gone       error            // why the server ended the connection; nil if it did not
 	wait       time.Duration    // before the next attempt to reconnect
 	streams    []*stream        // by RPC number
@@ -55,22 +53,20 @@ func Dial(ctx context.Context, addr string, cfg Config) (*Conn, error) {
 		return nil, err
 	}
 	c := newConn(cfg, addr)
-	c.life, c.end = context.WithCancel(context.WithoutCancel(ctx))
 	err = c.connect(ctx, cfg.Token)
-	if errors.Is(err, ErrTokenUsed) && !cfg.spent() {
+	if errors.Is(err, token.ErrUsed) && !cfg.spent() {
 		// Perhaps by this handshake: if its answers did not arrive, the server has waited in vain.
 		err = c.again(ctx)
 	}
 	if err != nil {
-		c.end()
 		return nil, fmt.Errorf("client: dial %s: %w", addr, err)
 	}
 	return c, nil
 }
 
 func newConn(cfg Config, addr string) *Conn {
-	c := &Conn{cfg: cfg, addr: addr, started: time.Now(), redundancy: cfg.Redundancy, budget: budget{limit: float64(cfg.Bandwidth)}}
-	if cfg.Tick != 0 {
+	c := &Conn{cfg: cfg, addr: addr, closed: make(chan struct{}), started: time.Now(), redundancy: cfg.Redundancy, budget: budget{limit: float64(cfg.Bandwidth)}}
+	if cfg.coalesces() {
 		c.out.bundle = control.NewBundler(transport.MaxPayload)
 	}
 	return c
@@ -97,7 +93,7 @@ func (c *Conn) connect(ctx context.Context, t token.Token) error {
 func (c *Conn) install(e *events, link *transport.Conn) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.life.Err() != nil {
+	if c.isClosed() {
 		return net.ErrClosed
 	}
 	if e.closed != nil {
@@ -111,7 +107,7 @@ func (c *Conn) install(e *events, link *transport.Conn) error {
 }
 
 // Flush sends what was collected since the last Tick, in one datagram; see
-// Config.Tick. Frames that [SendEvery] holds back stay: see [Stream.Flush]. Call it
+// Config.Tick. Frames that BindConfig.SendEvery holds back stay: see [Stream.Flush]. Call it
 // at the end of the game's tick. While the connection is being made again it is
 // [ErrReconnecting], and after Close [net.ErrClosed].
 func (c *Conn) Flush() error {
@@ -119,7 +115,7 @@ func (c *Conn) Flush() error {
 	link, gone := c.link, c.gone
 	c.mu.Unlock()
 	switch {
-	case c.life.Err() != nil:
+	case c.isClosed():
 		return fmt.Errorf("client: %w", net.ErrClosed)
 	case gone != nil:
 		return gone
@@ -139,7 +135,10 @@ func (c *Conn) Close() error {
 		}
 		_ = c.Flush()
 		c.mu.Lock()
-		c.end()
+		close(c.closed)
+		if c.stop != nil {
+			c.stop()
+		}
 		link := c.link
 		c.link = nil
 		c.mu.Unlock()
@@ -149,6 +148,24 @@ func (c *Conn) Close() error {
 		c.work.Wait()
 	})
 	return nil
+}
+
+// isClosed reports whether Close was called.
+func (c *Conn) isClosed() bool {
+	select {
+	case <-c.closed:
+		return true
+	default:
+		return false
+	}
+}
+
+// withBindTimeout returns ctx, with Config.BindTimeout as its timeout unless it has a deadline.
+func (c *Conn) withBindTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Deadline(); ok {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, c.cfg.BindTimeout)
 }
 
 // ID is the number of the session, the same as ds.Player has; 0 while

@@ -2,7 +2,7 @@
 // called at high rate so that each call takes few bits on the uplink.
 //
 //	conn, err := client.Dial(ctx, "127.0.0.1:7777", client.Config{})
-//	move, err := client.Bind[ServerMove](conn, "ServerMove")
+//	move, err := client.Bind[ServerMove](ctx, conn, "ServerMove", client.BindConfig{})
 //	err = move.Send(&m) // 60 times a second
 //
 // Datagrams are encrypted and authenticated. A server on another machine lets a client

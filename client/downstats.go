@@ -4,12 +4,12 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/uplink-rpc/uplink/internal/codec/malformed"
 	"github.com/uplink-rpc/uplink/snapshot"
-	"github.com/uplink-rpc/uplink/statesync"
 )
 
-// DownstreamStats counts what came of one of the server's worlds, since it was taken.
-type DownstreamStats struct {
+// ReplicationStats counts what was received of one of the server's worlds.
+type ReplicationStats struct {
 	// Name is the world's.
 	Name string
 	// Messages counts what could be used, of snapshots each one; Datagrams those that brought them or parts of them, of
@@ -34,7 +34,8 @@ type DownstreamStats struct {
 	BadFragments, Truncated, BadCounts, BadIDs, BadValues, Malformed uint64
 }
 
-func (st *DownstreamStats) add(o *DownstreamStats) {
+// Add adds the counts of o.
+func (st *ReplicationStats) Add(o *ReplicationStats) {
 	st.Messages += o.Messages
 	st.Datagrams += o.Datagrams
 	st.Fragments += o.Fragments
@@ -57,28 +58,28 @@ func (st *DownstreamStats) add(o *DownstreamStats) {
 	st.Malformed += o.Malformed
 }
 
-func (d *downstream) counted() DownstreamStats {
+func (d *downstream) counted() ReplicationStats {
 	st := d.stats
 	st.Name = d.name
 	return st
 }
 
 // count counts an error of a decoder.
-func (st *DownstreamStats) count(err error) {
+func (st *ReplicationStats) count(err error) {
 	switch {
-	case errors.Is(err, snapshot.ErrLate), errors.Is(err, statesync.ErrLate):
+	case errors.Is(err, snapshot.ErrLate):
 		st.Late++
-	case errors.Is(err, snapshot.ErrBaselineMissing), errors.Is(err, statesync.ErrBaselineMissing):
+	case errors.Is(err, snapshot.ErrBaselineMissing):
 		st.BaselineMissing++
-	case errors.Is(err, snapshot.ErrDesync), errors.Is(err, statesync.ErrDesync):
+	case errors.Is(err, snapshot.ErrDesync):
 		st.Desync++
-	case errors.Is(err, snapshot.ErrTruncated):
+	case errors.Is(err, malformed.ErrTruncated):
 		st.Truncated++
-	case errors.Is(err, snapshot.ErrCount):
+	case errors.Is(err, malformed.ErrCount):
 		st.BadCounts++
-	case errors.Is(err, snapshot.ErrID):
+	case errors.Is(err, malformed.ErrID):
 		st.BadIDs++
-	case errors.Is(err, snapshot.ErrBounds):
+	case errors.Is(err, malformed.ErrBounds):
 		st.BadValues++
 	default:
 		st.Malformed++
@@ -86,7 +87,7 @@ func (st *DownstreamStats) count(err error) {
 }
 
 // safelyCounted is counted for who does not hold the lock.
-func (d *downstream) safelyCounted() DownstreamStats {
+func (d *downstream) safelyCounted() ReplicationStats {
 	all := &d.conn.down
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -102,22 +103,22 @@ func (d *downstream) err() error {
 }
 
 // stats gives what was counted for each name, those that were closed too.
-func (all *downstreams) stats() []DownstreamStats {
+func (all *downstreams) stats() []ReplicationStats {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	out := slices.Clone(all.past)
 	for _, d := range all.taken {
 		st := d.counted()
-		out = AddDownstream(out, &st)
+		out = addReplication(out, &st)
 	}
 	return out
 }
 
-// AddDownstream adds counts to those of the same name, or appends them.
-func AddDownstream(all []DownstreamStats, st *DownstreamStats) []DownstreamStats {
+// addReplication adds counts to those of the same name, or appends them.
+func addReplication(all []ReplicationStats, st *ReplicationStats) []ReplicationStats {
 	for i := range all {
 		if all[i].Name == st.Name {
-			all[i].add(st)
+			all[i].Add(st)
 			return all
 		}
 	}

@@ -21,7 +21,7 @@ type inlet interface {
 	// begin starts anew, with the initial state as coded, or nil where it is known.
 	begin(o *control.DownOffer, initial []byte) error
 	// take takes a message that came at that time. It counts errors by reason in st.
-	take(message []byte, at time.Time, st *DownstreamStats) error
+	take(message []byte, at time.Time, st *ReplicationStats) error
 	// appendAck appends the ack of all that came.
 	appendAck(dst []byte) []byte
 	// deliver hands out what take took last. It is called without the lock, from the goroutine that receives.
@@ -47,7 +47,7 @@ type downstream struct {
 	due       bool   // something is to be acked
 	acked     time.Time
 	buf       []byte
-	stats     DownstreamStats
+	stats     ReplicationStats
 }
 
 // carrier is what sends to the server: a [transport.Conn], but in tests.

@@ -1,7 +1,6 @@
 package client
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -9,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/codec/malformed"
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/fragment"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/entries"
@@ -109,7 +109,7 @@ func (o *origin) offered() []byte {
 // quietConn is a connection that nothing runs for.
 func quietConn() *Conn {
 	c := newConn(Config{Logger: slog.New(slog.DiscardHandler)}, "nowhere")
-	c.life, c.end = context.WithCancel(context.Background())
+	c.closed = make(chan struct{})
 	return c
 }
 
@@ -296,20 +296,20 @@ func TestCountsByReason(t *testing.T) {
 
 // TestReasons: each error of a decoder has a count of its own.
 func TestReasons(t *testing.T) {
-	for err, want := range map[error]DownstreamStats{
+	for err, want := range map[error]ReplicationStats{
 		snapshot.ErrLate:            {Late: 1},
 		snapshot.ErrBaselineMissing: {BaselineMissing: 1},
 		snapshot.ErrDesync:          {Desync: 1},
-		snapshot.ErrTruncated:       {Truncated: 1},
-		snapshot.ErrCount:           {BadCounts: 1},
-		snapshot.ErrID:              {BadIDs: 1},
-		snapshot.ErrBounds:          {BadValues: 1},
-		snapshot.ErrLength:          {Malformed: 1},
+		malformed.ErrTruncated:      {Truncated: 1},
+		malformed.ErrCount:          {BadCounts: 1},
+		malformed.ErrID:             {BadIDs: 1},
+		malformed.ErrBounds:         {BadValues: 1},
+		malformed.ErrLength:         {Malformed: 1},
 		snapshot.ErrMalformed:       {Malformed: 1},
 	} {
-		var one, two DownstreamStats
+		var one, two ReplicationStats
 		one.count(fmt.Errorf("wrapped: %w", err))
-		two.add(&one)
+		two.Add(&one)
 		if one != want || two != want {
 			t.Errorf("%v: %+v, added %+v", err, one, two)
 		}

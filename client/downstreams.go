@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -18,7 +19,7 @@ type downstreams struct {
 	taken  []*downstream                // by this end
 	offers [control.MaxDown]*downOffer  // of the server, by number
 	by     [control.MaxDown]*downstream // of those taken, by the offer's number
-	past   []DownstreamStats            // of those that were closed
+	past   []ReplicationStats           // of those that were closed
 }
 
 // downOffer is one of the server's, over one link.
@@ -31,7 +32,7 @@ type downOffer struct {
 var ErrNotOffered = errors.New("client: no such world is offered")
 
 // take adds a downstream and waits until it can be used, or for why it cannot.
-func (c *Conn) takeDown(d *downstream, timeout time.Duration) error {
+func (c *Conn) takeDown(ctx context.Context, d *downstream) error {
 	if err := c.usable(); err != nil {
 		return fmt.Errorf("client: world %s: %w", d.name, err)
 	}
@@ -50,7 +51,7 @@ func (c *Conn) takeDown(d *downstream, timeout time.Duration) error {
 		}
 	}
 	all.mu.Unlock()
-	err := d.await(timeout)
+	err := d.await(ctx)
 	if err != nil {
 		c.dropDown(d)
 	}
@@ -61,22 +62,26 @@ func (c *Conn) takeDown(d *downstream, timeout time.Duration) error {
 func (c *Conn) usable() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.life.Err() != nil {
+	if c.isClosed() {
 		return net.ErrClosed
 	}
 	return c.gone
 }
 
-func (d *downstream) await(timeout time.Duration) error {
-	t := time.NewTimer(timeout)
-	defer t.Stop()
+func (d *downstream) await(ctx context.Context) error {
+	began := time.Now()
+	ctx, cancel := d.conn.withBindTimeout(ctx)
+	defer cancel()
 	select {
 	case err := <-d.answer:
 		return err
-	case <-d.conn.life.Done():
+	case <-d.conn.closed:
 		return fmt.Errorf("client: world %s: %w", d.name, net.ErrClosed)
-	case <-t.C:
-		return d.conn.down.notOffered(d, timeout)
+	case <-ctx.Done():
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return fmt.Errorf("%w: %w", d.conn.down.notOffered(d, time.Since(began).Round(time.Millisecond)), context.Cause(ctx))
+		}
+		return fmt.Errorf("client: world %s: %w", d.name, context.Cause(ctx))
 	}
 }
 
@@ -110,7 +115,7 @@ func (c *Conn) dropDown(d *downstream) {
 	}
 	all.taken = slices.Delete(all.taken, i, i+1)
 	st := d.counted()
-	all.past = AddDownstream(all.past, &st)
+	all.past = addReplication(all.past, &st)
 	if d.link != nil {
 		all.by[d.offer.Number] = nil
 		if d.phase != refusing {

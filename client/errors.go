@@ -9,7 +9,6 @@ import (
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
-	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -27,7 +26,7 @@ var ErrKicked = errors.New("client: kicked by the server")
 var ErrLost = errors.New("client: connection lost")
 
 // Why Dial fails, why a connection is lost, or what [Conn.Err] says; wrapped, so ask
-// with errors.Is.
+// with errors.Is. A refused Config.Token is one of the errors of package token.
 var (
 	// ErrTimeout says that nothing was heard from the server for Config.Timeout.
 	ErrTimeout = transport.ErrTimeout
@@ -42,16 +41,6 @@ var (
 	ErrSessionLost = transport.ErrSessionLost
 	// ErrReplaced says that the server has a newer connection of this client.
 	ErrReplaced = transport.ErrReplaced
-	// ErrTokenExpired says that Config.Token had expired.
-	ErrTokenExpired = token.ErrExpired
-	// ErrTokenUsed says that a connection was made with Config.Token before.
-	ErrTokenUsed = token.ErrUsed
-	// ErrTokenRefused says that Config.Token was issued for another key, or altered.
-	ErrTokenRefused = token.ErrWrongKey
-	// ErrTokenServer says that Config.Token is good for other servers alone.
-	ErrTokenServer = token.ErrWrongServer
-	// ErrTokenStale says that Config.Token was issued before the server started.
-	ErrTokenStale = token.ErrStale
 )
 
 // ErrBindTimeout says that the server did not answer a request to bind an RPC.

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -63,8 +64,12 @@ func (e *events) Closed(link *transport.Conn, err error) {
 		return
 	}
 	c.cfg.Logger.Warn("connection lost, reconnecting", "server", c.addr, "error", err)
-	c.work.Add(1)
-	go c.reconnect()
+	ctx, cancel := context.WithCancel(context.Background()) // Renew's; not Dial's, which may have a deadline
+	c.stop = cancel
+	c.work.Go(func() {
+		defer cancel()
+		c.reconnect(ctx)
+	})
 }
 
 // Datagram takes acks, answers, and what the server's worlds send.

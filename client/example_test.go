@@ -48,7 +48,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer conn.Close()
-	move, err := client.Bind[ServerMove](conn, "ServerMove", client.Rate(60))
+	move, err := client.Bind[ServerMove](context.Background(), conn, "ServerMove", client.BindConfig{RateHz: 60})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func ExampleBind() {
 	}
 	defer conn.Close()
 
-	_, err = client.Bind[ServerMove](conn, "ServerJump")
+	_, err = client.Bind[ServerMove](context.Background(), conn, "ServerJump", client.BindConfig{})
 	fmt.Println(err)
 
 	type Coarse struct {
@@ -83,7 +83,7 @@ func ExampleBind() {
 		Rotation schema.Rotator `uplink:"bits=16"`
 		Buttons  uint16
 	}
-	_, err = client.Bind[Coarse](conn, "ServerMove")
+	_, err = client.Bind[Coarse](context.Background(), conn, "ServerMove", client.BindConfig{})
 	fmt.Println(err)
 	// Output:
 	// client: bind ServerJump: the server handles no such RPC, but ServerMove
@@ -99,7 +99,7 @@ func ExampleStream_Send() {
 		log.Fatal(err)
 	}
 	defer conn.Close()
-	move, err := client.Bind[ServerMove](conn, "ServerMove")
+	move, err := client.Bind[ServerMove](context.Background(), conn, "ServerMove", client.BindConfig{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -123,12 +123,12 @@ func ExampleConn_Flush() {
 	srv, printed := listen()
 	defer srv.Close()
 
-	conn, err := client.Dial(context.Background(), srv.Addr().String(), client.Config{Tick: client.FlushOnly})
+	conn, err := client.Dial(context.Background(), srv.Addr().String(), client.Config{FlushOnly: true})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer conn.Close()
-	move, err := client.Bind[ServerMove](conn, "ServerMove", client.SendEvery(2))
+	move, err := client.Bind[ServerMove](context.Background(), conn, "ServerMove", client.BindConfig{SendEvery: 2})
 	if err != nil {
 		log.Fatal(err)
 	}

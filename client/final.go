@@ -27,5 +27,5 @@ func (c Config) spent() bool { return c.Token != token.Token{} && c.Renew == nil
 
 // tokenErrors say that a token will do as little the next time.
 var tokenErrors = []error{
-	ErrTokenExpired, ErrTokenUsed, ErrTokenRefused, ErrTokenServer, ErrTokenStale,
+	token.ErrExpired, token.ErrUsed, token.ErrWrongKey, token.ErrWrongServer, token.ErrStale,
 }

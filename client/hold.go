@@ -25,7 +25,7 @@ func (s *stream) mostFrames() int {
 	switch {
 	case s.reliable:
 		return 1
-	case s.conn.cfg.Tick != 0:
+	case s.conn.cfg.coalesces():
 		return rpcdelta.MaxHeld
 	case s.conn.cfg.Bandwidth != 0 && s.combines():
 		return MaxSendEvery

@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -43,7 +44,7 @@ type victim struct {
 	puck  control.DownOffer // of the state, number 2
 	next  uint64
 
-	snapshots *client.View[crate]
+	snapshots *client.SnapshotView[crate]
 }
 
 type crate struct {
@@ -130,10 +131,10 @@ var assaults = []assault{
 		for _, hz := range []float64{1e-9, 1e-10, 1e-300, 5e-324} {
 			o, p := v.crate, v.puck
 			o.RateHz, p.RateHz, o.TickHz = hz, hz, hz
-			before := v.conn.Stats().Downstreams
+			before := v.conn.Stats().Replication
 			r.messages(r.offer(o), r.offer(p))
 			r.datagrams(repeated(500, append([]byte{byte(control.Down) | p.Number}, make([]byte, 20)...))...)
-			for i, st := range v.conn.Stats().Downstreams {
+			for i, st := range v.conn.Stats().Replication {
 				if n := st.Acks - before[i].Acks; n > 1 {
 					r.t.Errorf("%v Hz: %d acks of world %s within a second", hz, n, st.Name)
 				}
@@ -226,7 +227,7 @@ var assaults = []assault{
 		m, _, err := sender.Append([]byte{byte(control.Down) | v.puck.Number}, 1, shared.Schema.NewSet())
 		uplinktest.Must(r.t, err)
 		r.datagrams(m)
-		if st := v.conn.Stats().Downstreams[1]; st.Malformed != 1 || st.Messages != 0 {
+		if st := v.conn.Stats().Replication[1]; st.Malformed != 1 || st.Messages != 0 {
 			r.t.Errorf("%+v", st)
 		}
 	}},
@@ -298,11 +299,11 @@ func newVictim(r *rogue, cfg client.Config) *victim {
 	v.crate = control.DownOffer{Number: 1, Name: "crates", Codec: worlds.Codec, Fields: worlds.Fields(crates.Source()), RateHz: 60, TickHz: 60}
 	v.puck = control.DownOffer{Number: 2, Name: "pucks", Codec: worlds.StateCodec, Fields: shared.Fields, RateHz: 60, TickHz: 60}
 	r.messages(r.offer(v.crate), r.offer(v.puck))
-	v.snapshots, err = client.Snapshots(v.conn, "crates", client.SnapshotConfig[crate]{
+	v.snapshots, err = client.SubscribeSnapshots(t.Context(), v.conn, "crates", client.SnapshotConfig[crate]{
 		Interpolate: &interpolate.Config{Adaptive: true, Method: interpolate.Hermite, Extrapolate: 200 * ms},
 	})
 	uplinktest.Must(t, err)
-	states, err := client.States(v.conn, "pucks", client.StateConfig[puck]{})
+	states, err := client.SubscribeState(t.Context(), v.conn, "pucks", client.StateConfig[puck]{})
 	uplinktest.Must(t, err)
 	if v.snapshots.Err() != nil || states.Err() != nil {
 		t.Fatal(v.snapshots.Err(), states.Err())
@@ -394,7 +395,7 @@ func texts(r *rogue, v *victim) {
 		a.RPC = uint8(1)
 		done := make(chan error, 1)
 		go func() {
-			_, err := client.Bind[crate](v.conn, "Other")
+			_, err := client.Bind[crate](r.t.Context(), v.conn, "Other", client.BindConfig{})
 			done <- err
 		}()
 		settle(time.Second)
@@ -406,7 +407,9 @@ func texts(r *rogue, v *victim) {
 	o := v.crate
 	o.Number, o.Name = 9, "odd"+nasty
 	r.messages(r.offer(o))
-	_, err := client.Snapshots(v.conn, "none", client.SnapshotConfig[crate]{Timeout: time.Second})
+	ctx, cancel := context.WithTimeout(r.t.Context(), time.Second)
+	defer cancel()
+	_, err := client.SubscribeSnapshots(ctx, v.conn, "none", client.SnapshotConfig[crate]{})
 	check("other worlds", err)
 	for i, change := range []func(*control.DownOffer){
 		func(o *control.DownOffer) { o.Codec = long },
@@ -416,7 +419,7 @@ func texts(r *rogue, v *victim) {
 		o.Number, o.Name = 10, fmt.Sprint("bad ", i)
 		change(&o)
 		r.messages(r.offer(o))
-		_, err := client.Snapshots(v.conn, o.Name, client.SnapshotConfig[crate]{})
+		_, err := client.SubscribeSnapshots(r.t.Context(), v.conn, o.Name, client.SnapshotConfig[crate]{})
 		check(o.Name, err)
 		o.Name = v.crate.Name // one that is taken: it is logged
 		r.messages(r.offer(o))
@@ -433,7 +436,7 @@ func crowds(r *rogue, v *victim) {
 	o := v.crate
 	o.Number, o.Name, o.RateHz, o.TickHz = 5, "crowd", control.MaxDownRate, control.MaxDownRate
 	r.messages(r.offer(o))
-	_, err = client.Snapshots(v.conn, o.Name, client.SnapshotConfig[crate]{Interpolate: &interpolate.Config{Adaptive: true}})
+	_, err = client.SubscribeSnapshots(r.t.Context(), v.conn, o.Name, client.SnapshotConfig[crate]{Interpolate: &interpolate.Config{Adaptive: true}})
 	uplinktest.Must(r.t, err)
 	var ticks worlds.Ticks
 	var splitter fragment.Splitter
@@ -462,7 +465,7 @@ func crowds(r *rogue, v *victim) {
 		}
 		uplinktest.Must(r.t, enc.Ack(snapshot.Ack{Newest: n, Window: 1<<min(n, 63) - 1}))
 	}
-	st := v.conn.Stats().Downstreams[2]
+	st := v.conn.Stats().Replication[2]
 	r.t.Logf("%d snapshots of %d objects in %d bytes", st.Messages, objects, size)
 	if st.Messages < snapshots*9/10 {
 		r.t.Errorf("%+v", st)
@@ -480,7 +483,7 @@ func jumps(r *rogue, v *victim) {
 		o := v.crate
 		o.Number, o.TickHz = uint8(i), hz
 		r.messages(r.offer(o))
-		taken := v.conn.Stats().Downstreams[0].Messages
+		taken := v.conn.Stats().Replication[0].Messages
 		var ticks worlds.Ticks
 		for n := range uint16(600) {
 			set := world.Begin()
@@ -496,7 +499,7 @@ func jumps(r *rogue, v *victim) {
 			uplinktest.Must(r.t, enc.Ack(snapshot.Ack{Newest: n, Window: 1<<min(n, 63) - 1}))
 			v.show(r.t)
 		}
-		if taken = v.conn.Stats().Downstreams[0].Messages - taken; taken != 600 {
+		if taken = v.conn.Stats().Replication[0].Messages - taken; taken != 600 {
 			r.t.Errorf("%v Hz: %d messages were taken", hz, taken)
 		}
 	}
@@ -528,8 +531,9 @@ func hordes(r *rogue, v *victim) {
 			uplinktest.Must(r.t, sender.AddInputs(tick, in...))
 		}
 		set := typ.Schema().NewSet()
-		for i := range statesync.MaxUpdates {
-			id := (int(n)*statesync.MaxUpdates)%65_000 + i
+		const updates = 255
+		for i := range updates {
+			id := (int(n)*updates)%65_000 + i
 			uplinktest.Must(r.t, typ.Add(set, snapshot.Object{ID: uint16(id)}, &puck{}))
 			uplinktest.Must(r.t, sender.Prioritize(uint16(id), 1))
 		}
@@ -549,7 +553,7 @@ func hordes(r *rogue, v *victim) {
 			r.datagrams(b)
 		}
 	}
-	if st := v.conn.Stats().Downstreams[1]; st.Messages < 128 || st.Unpolled == 0 {
+	if st := v.conn.Stats().Replication[1]; st.Messages < 128 || st.Unpolled == 0 {
 		r.t.Errorf("%+v", st)
 	}
 }

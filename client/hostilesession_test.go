@@ -162,7 +162,7 @@ func TestSilentServer(t *testing.T) {
 		r.mute = true
 		r.mu.Unlock()
 		_, before, _, _, _ := r.counts()
-		if _, err := client.Bind[crate](v.conn, "Other"); !errors.Is(err, client.ErrBindTimeout) {
+		if _, err := client.Bind[crate](t.Context(), v.conn, "Other", client.BindConfig{}); !errors.Is(err, client.ErrBindTimeout) {
 			t.Error(err)
 		}
 		settle(time.Minute)
@@ -178,7 +178,7 @@ func TestSilentServer(t *testing.T) {
 				time.Sleep(time.Second)
 			}
 		}()
-		if _, err := client.Snapshots(v.conn, "slow", client.SnapshotConfig[crate]{}); err == nil || !strings.Contains(err.Error(), "of 1000 bytes of its initial state") {
+		if _, err := client.SubscribeSnapshots(t.Context(), v.conn, "slow", client.SnapshotConfig[crate]{}); err == nil || !strings.Contains(err.Error(), "of 1000 bytes of its initial state") {
 			t.Error(err)
 		}
 		settle(2 * time.Minute)

@@ -66,7 +66,7 @@ func (c *Conn) ended() error {
 // whyEnded is ended with c.mu held.
 func (c *Conn) whyEnded() error {
 	switch {
-	case c.life.Err() != nil:
+	case c.isClosed():
 		return fmt.Errorf("client: %w", net.ErrClosed)
 	case c.gone != nil:
 		return c.gone

@@ -33,7 +33,7 @@ func TestPanicInPoll(t *testing.T) {
 			return err
 		})
 		conn := uplinktest.Dial(t, network, client.Config{})
-		view, err := client.States(conn, "Things", client.StateConfig[thing]{})
+		view, err := client.SubscribeState(t.Context(), conn, "Things", client.StateConfig[thing]{})
 		uplinktest.Must(t, err)
 		var got []uint64
 		poll := func(fails func()) {

@@ -18,10 +18,9 @@ const (
 // reconnect dials until it succeeds or the connection is closed. It gives up only
 // if the server throws the player out, or if there is no token left: a server of another
 // version, or a full one, may be another one soon.
-func (c *Conn) reconnect() {
-	defer c.work.Done()
+func (c *Conn) reconnect(ctx context.Context) {
 	for c.pause() {
-		err := c.again(c.life)
+		err := c.again(ctx)
 		if err == nil {
 			c.cfg.Logger.Info("reconnected", "server", c.addr)
 			return
@@ -56,8 +55,8 @@ func (c *Conn) pause() bool {
 	c.wait = min(max(2*wait, leastWait), mostWait)
 	c.mu.Unlock()
 	select {
-	case <-c.life.Done():
+	case <-c.closed:
 	case <-time.After(wait):
 	}
-	return c.life.Err() == nil
+	return !c.isClosed()
 }

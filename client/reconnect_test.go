@@ -76,7 +76,7 @@ func TestServerCrash(t *testing.T) {
 		if st.Reconnecting != uint64(c.reconnecting) {
 			t.Errorf("%d calls counted while reconnecting, want %d", st.Reconnecting, c.reconnecting)
 		}
-		if f := st.Fates; f.Delivered < st.Frames()*6/10 || f.Missed == 0 || f.Delivered+f.Missed > st.Frames() || f.Lost < f.Missed {
+		if f := st.Delivery; f.Delivered < st.Frames()*6/10 || f.Missed == 0 || f.Delivered+f.Missed > st.Frames() || f.Lost < f.Missed {
 			t.Errorf("%+v of %d frames over all connections", f, st.Frames())
 		}
 		if st.Delta < st.Frames()*8/10 {
@@ -246,7 +246,7 @@ func TestKick(t *testing.T) {
 			t.Errorf("Send: %v", err)
 		}
 		settle(time.Minute)
-		if _, err := client.Bind[uplinktest.Move](conn, "Move"); !errors.Is(err, client.ErrKicked) {
+		if _, err := client.Bind[uplinktest.Move](t.Context(), conn, "Move", client.BindConfig{}); !errors.Is(err, client.ErrKicked) {
 			t.Errorf("Bind: %v", err)
 		}
 		if len(left) != 1 || left[0] != nil {
@@ -301,7 +301,7 @@ func TestCloseWhileReconnecting(t *testing.T) {
 			if err := c.stream.Send(&m); !errors.Is(err, net.ErrClosed) {
 				t.Errorf("Send after Close: %v", err)
 			}
-			if _, err := client.Bind[uplinktest.Move](conn, "Move"); !errors.Is(err, net.ErrClosed) {
+			if _, err := client.Bind[uplinktest.Move](t.Context(), conn, "Move", client.BindConfig{}); !errors.Is(err, net.ErrClosed) {
 				t.Errorf("Bind after Close: %v", err)
 			}
 			if conn.RTT() != 0 {

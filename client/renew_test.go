@@ -61,7 +61,7 @@ func TestHandshakeDoesNotEnd(t *testing.T) {
 			if renews {
 				uplinktest.Must(t, err)
 				uplinktest.Must(t, conn.Close())
-			} else if !errors.Is(err, client.ErrTokenUsed) {
+			} else if !errors.Is(err, token.ErrUsed) {
 				t.Errorf("Dial: %v", err)
 			}
 			if renewed := b.issued == 2; renewed != renews {
@@ -103,7 +103,7 @@ func TestRenew(t *testing.T) {
 			if renews && (err != nil || b.issued < 2) {
 				t.Errorf("%v after %d tokens", err, b.issued)
 			}
-			if !renews && (!errors.Is(err, client.ErrLost) || !errors.Is(err, client.ErrTokenStale) && !errors.Is(err, client.ErrTokenUsed)) {
+			if !renews && (!errors.Is(err, client.ErrLost) || !errors.Is(err, token.ErrStale) && !errors.Is(err, token.ErrUsed)) {
 				t.Errorf("Send: %v", err)
 			}
 		})

@@ -82,7 +82,7 @@ func TestTooLarge(t *testing.T) {
 		uplinktest.Serve(t, network, ds.Config{}, func(s *ds.Server) error {
 			return ds.Handle(s, "Chunk", func(_ *ds.Player, f ds.Frame[chunk]) { got = append(got, len(f.Value.Data), int(f.Missed)) })
 		})
-		s, err := client.Bind[chunk](uplinktest.Dial(t, network, client.Config{}), "Chunk")
+		s, err := client.Bind[chunk](t.Context(), uplinktest.Dial(t, network, client.Config{}), "Chunk", client.BindConfig{})
 		uplinktest.Must(t, err)
 		noise := make([]byte, 4000)
 		for i := range noise {
@@ -120,7 +120,7 @@ func TestFrameStream(t *testing.T) {
 				}
 			})
 		})
-		s, err := client.BindSchema(uplinktest.Dial(t, network, client.Config{}), look)
+		s, err := client.BindSchema(t.Context(), uplinktest.Dial(t, network, client.Config{}), look, client.BindConfig{})
 		uplinktest.Must(t, err)
 		f := look.NewFrame()
 		uplinktest.Must(t, look.QuantizeField(f, 0, []float64{45, 270}))
@@ -157,11 +157,11 @@ func TestConcurrentUse(t *testing.T) {
 		"plain":    {client.Config{BindTimeout: time.Second}, 1},
 		"coalesce": {client.Config{BindTimeout: time.Second, Codec: rpcdelta.Adaptive, Tick: 10 * ms, Bandwidth: 30_000}, 2},
 	} {
-		t.Run(name, func(t *testing.T) { useConcurrently(t, c.cfg, client.SendEvery(c.every)) })
+		t.Run(name, func(t *testing.T) { useConcurrently(t, c.cfg, client.BindConfig{SendEvery: c.every}) })
 	}
 }
 
-func useConcurrently(t *testing.T, cfg client.Config, opts ...client.Option) {
+func useConcurrently(t *testing.T, cfg client.Config, bind ...client.BindConfig) {
 	synctest.Test(t, func(t *testing.T) {
 		network := newNetwork(t, 0.1, 4)
 		setup := func(s *ds.Server) error {
@@ -169,7 +169,7 @@ func useConcurrently(t *testing.T, cfg client.Config, opts ...client.Option) {
 		}
 		srv := uplinktest.Serve(t, network, ds.Config{}, setup)
 		conn := uplinktest.Dial(t, network, cfg)
-		stream := uplinktest.Bind(t, conn, "Move", opts...)
+		stream := uplinktest.Bind(t, conn, "Move", bind...)
 		var workers sync.WaitGroup
 		var closing atomic.Bool
 		closed := make(chan struct{})
@@ -206,7 +206,7 @@ func useConcurrently(t *testing.T, cfg client.Config, opts ...client.Option) {
 			if bound++; bound > 7 {
 				return
 			}
-			if _, err := client.Bind[uplinktest.Move](conn, "Move"); errors.Is(err, client.ErrReconnecting) {
+			if _, err := client.Bind[uplinktest.Move](t.Context(), conn, "Move", client.BindConfig{}); errors.Is(err, client.ErrReconnecting) {
 				t.Errorf("Bind: %v", err)
 			}
 		})

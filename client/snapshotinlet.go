@@ -9,6 +9,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/worlds"
 	"github.com/uplink-rpc/uplink/interpolate"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
@@ -50,7 +51,7 @@ func newSnapshotInlet[T any](name string, cfg *SnapshotConfig[T]) (*snapshotInle
 	}
 	in.hash = worlds.Hash(in.initial)
 	if cfg.Interpolate != nil {
-		in.shares = slices.ContainsFunc(typ.Schema().Fields(), func(f snapshot.Field) bool { return f.Kind == snapshot.Bytes })
+		in.shares = slices.ContainsFunc(typ.Schema().Fields(), func(f snapshot.Field) bool { return f.Class == schema.ClassBytes })
 		_, err = interpolate.Tagged[T]()
 	}
 	return in, err
@@ -110,23 +111,18 @@ func (in *snapshotInlet[T]) play(o *control.DownOffer) error {
 	return nil
 }
 
-func (in *snapshotInlet[T]) take(message []byte, at time.Time, st *DownstreamStats) error {
+func (in *snapshotInlet[T]) take(message []byte, at time.Time, st *ReplicationStats) error {
 	offset, payload, err := worlds.Parse(message)
 	if err != nil {
 		st.count(err)
 		return err
 	}
-	distance, err := snapshot.Distance(payload)
+	info, set, err := in.dec.Decode(payload)
 	if err != nil {
 		st.count(err)
 		return err
 	}
-	seq, set, err := in.dec.Decode(payload)
-	if err != nil {
-		st.count(err)
-		return err
-	}
-	tick, err := in.ticks.Resolve(seq, distance, offset)
+	tick, err := in.ticks.Resolve(info.Seq, info.Baseline, offset)
 	if err != nil {
 		st.count(err)
 		return err

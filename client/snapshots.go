@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -18,7 +19,7 @@ type SnapshotConfig[T any] struct {
 	// for the connection: it should be short, and must not close the connection or the view. The snapshot is valid while
 	// it runs.
 	Handle func(*Snapshot[T])
-	// Interpolate, if set, has [View.Sample] show the world smoothly. Its Interval is that of the server's offer unless
+	// Interpolate, if set, has [SnapshotView.Sample] show the world smoothly. Its Interval is that of the server's offer unless
 	// set. T's tags say what is interpolated: see [interpolate.Tagged].
 	Interpolate *interpolate.Config
 	// Initial is the same function as the server's ds.WorldConfig.Initial has, if this end knows the state that the world
@@ -27,9 +28,6 @@ type SnapshotConfig[T any] struct {
 	// AckHz is how often a second snapshots are acked at most, up to 1000: more often means younger baselines and smaller
 	// snapshots, for about 50 bytes each. Default DefaultAckHz.
 	AckHz float64
-	// Timeout is how long Snapshots waits until the world is offered and its initial state has come; default
-	// Config.BindTimeout.
-	Timeout time.Duration
 }
 
 // Snapshot is a world at one tick, as the server quantized it.
@@ -40,25 +38,27 @@ type Snapshot[T any] struct {
 	Received time.Time
 	// Late says that a newer one came before.
 	Late bool
-	// IDs ascend; Objects[i] is that of IDs[i]. ID takes them apart.
+	// IDs ascend; Objects[i] is that of IDs[i]. SplitID splits them.
 	IDs     []uint32
 	Objects []T
 }
 
-// ID takes an id of a snapshot apart: the object's id and its generation at the server.
-func ID(id uint32) (object uint16, generation uint8) { return uint16(id >> 8), uint8(id) }
+// SplitID returns the object's id and generation that an id of a [Snapshot] or an
+// [interpolate.Sample] contains.
+func SplitID(id uint32) (object uint16, generation uint8) { return uint16(id >> 8), uint8(id) }
 
-// View is one of the server's worlds as it arrives: objects T. Its methods are safe for concurrent use.
-type View[T any] struct {
+// SnapshotView is one of the server's worlds as it arrives: objects T. Its methods are safe for concurrent use.
+type SnapshotView[T any] struct {
 	down *downstream
 	in   *snapshotInlet[T]
 }
 
-// Snapshots takes part in the world of that name, whose objects are a T, and waits until the server offers it and the
-// initial state has come. It is an error if the server's T is another one ([*WorldError]), or if it is not offered
-// ([ErrNotOffered]). When the connection is made again the view goes on by itself.
-func Snapshots[T any](c *Conn, name string, cfg SnapshotConfig[T]) (*View[T], error) {
-	ackHz, timeout, err := c.downSettings("SnapshotConfig", cfg.AckHz, cfg.Timeout)
+// SubscribeSnapshots subscribes to the snapshots of a world whose objects are a T. It waits for the
+// server's offer and the initial state until ctx is done, or for Config.BindTimeout if ctx has no
+// deadline. It returns an error if the server's T is a different one ([*WorldError]) or the world is
+// not offered ([ErrNotOffered]). The view continues after a reconnection.
+func SubscribeSnapshots[T any](ctx context.Context, c *Conn, name string, cfg SnapshotConfig[T]) (*SnapshotView[T], error) {
+	ackHz, err := ackRate("SnapshotConfig", cfg.AckHz)
 	var in *snapshotInlet[T]
 	if err == nil {
 		in, err = newSnapshotInlet(name, &cfg)
@@ -67,50 +67,44 @@ func Snapshots[T any](c *Conn, name string, cfg SnapshotConfig[T]) (*View[T], er
 		return nil, fmt.Errorf("client: world %s: %w", name, err)
 	}
 	d := &downstream{conn: c, name: name, inlet: in, ackHz: ackHz, answer: make(chan error, 1)}
-	if err := c.takeDown(d, timeout); err != nil {
+	if err := c.takeDown(ctx, d); err != nil {
 		return nil, err
 	}
-	return &View[T]{down: d, in: in}, nil
+	return &SnapshotView[T]{down: d, in: in}, nil
 }
 
-// downSettings gives the settings that all codecs have, with their defaults.
-func (c *Conn) downSettings(config string, ackHz float64, timeout time.Duration) (float64, time.Duration, error) {
-	if ackHz == 0 {
-		ackHz = DefaultAckHz
+// ackRate returns the AckHz of a config, or its default.
+func ackRate(config string, hz float64) (float64, error) {
+	if hz == 0 {
+		return DefaultAckHz, nil
 	}
-	if !(ackHz > 0 && ackHz <= 1000) {
-		return 0, 0, fmt.Errorf("%s.AckHz is %v, want up to 1000", config, ackHz)
+	if !(hz > 0 && hz <= 1000) {
+		return 0, fmt.Errorf("%s.AckHz is %v, want up to 1000", config, hz)
 	}
-	if timeout == 0 {
-		timeout = c.cfg.BindTimeout
-	}
-	if timeout < 0 {
-		return 0, 0, fmt.Errorf("%s.Timeout is %v", config, timeout)
-	}
-	return ackHz, timeout, nil
+	return hz, nil
 }
 
 // Latest fills out with the newest snapshot, or says false before the first. Its slices are reused.
-func (v *View[T]) Latest(out *Snapshot[T]) bool { return v.in.latest(out) }
+func (v *SnapshotView[T]) Latest(out *Snapshot[T]) bool { return v.in.latest(out) }
 
 // Sample fills out with what is to be shown at now, and says false before the first snapshot, or without
 // SnapshotConfig.Interpolate. Byte slices of objects are the view's: read them only.
-func (v *View[T]) Sample(now time.Time, out *interpolate.Sample[T]) bool {
+func (v *SnapshotView[T]) Sample(now time.Time, out *interpolate.Sample[T]) bool {
 	return v.in.sample(now, out)
 }
 
 // Interpolation gives the counters of what Sample shows.
-func (v *View[T]) Interpolation() interpolate.Stats { return v.in.interpolation() }
+func (v *SnapshotView[T]) Interpolation() interpolate.Stats { return v.in.interpolation() }
 
 // Err is why the server's world is not taken any more, after a reconnection to a server that has another one; nil while
 // all is well.
-func (v *View[T]) Err() error { return v.down.err() }
+func (v *SnapshotView[T]) Err() error { return v.down.err() }
 
 // Stats gives what was counted so far.
-func (v *View[T]) Stats() DownstreamStats { return v.down.safelyCounted() }
+func (v *SnapshotView[T]) Stats() ReplicationStats { return v.down.safelyCounted() }
 
-// Close ends the view and tells the server; [Snapshots] can take part again. It may be called more than once.
-func (v *View[T]) Close() error {
+// Close ends the view and tells the server; [SubscribeSnapshots] can subscribe again. It may be called more than once.
+func (v *SnapshotView[T]) Close() error {
 	v.down.conn.dropDown(v.down)
 	return nil
 }

@@ -79,7 +79,7 @@ func (in *stateInlet[T]) begin(o *control.DownOffer, _ []byte) error {
 	return nil
 }
 
-func (in *stateInlet[T]) take(message []byte, at time.Time, st *DownstreamStats) error {
+func (in *stateInlet[T]) take(message []byte, at time.Time, st *ReplicationStats) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if len(in.queue) == mostPolled {
@@ -88,10 +88,10 @@ func (in *stateInlet[T]) take(message []byte, at time.Time, st *DownstreamStats)
 	}
 	u, err := in.receiver.Decode(message)
 	if err == nil && u.Tick < 0 {
-		err = fmt.Errorf("%w: tick %d", statesync.ErrMalformed, u.Tick)
+		err = fmt.Errorf("%w: tick %d", snapshot.ErrMalformed, u.Tick)
 	}
 	if err == nil && len(u.Inputs) > 0 && u.Inputs[0].Tick < 0 { // they ascend
-		err = fmt.Errorf("%w: inputs of tick %d", statesync.ErrMalformed, u.Inputs[0].Tick)
+		err = fmt.Errorf("%w: inputs of tick %d", snapshot.ErrMalformed, u.Inputs[0].Tick)
 	}
 	if err != nil {
 		st.count(err)

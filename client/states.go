@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -16,8 +17,6 @@ type StateConfig[T any] struct {
 	// AckHz is how often a second updates are acked at most, up to 1000: more often means younger baselines and smaller
 	// updates, for about 50 bytes each. Default DefaultAckHz.
 	AckHz float64
-	// Timeout is how long States waits until the world is offered; default Config.BindTimeout.
-	Timeout time.Duration
 }
 
 // StateUpdate is what the server says of a world at one tick: not all of it, but what was due and fit.
@@ -53,12 +52,13 @@ type StateView[T any] struct {
 	in   *stateInlet[T]
 }
 
-// States takes part in the world of that name, whose objects are a T, and waits until the server offers it by
-// ds.World.OfferState. It is an error if the server's T is another one ([*WorldError]), if the world is offered as snapshots,
-// or not at all ([ErrNotOffered]). When the connection is made again the view goes on by itself, with an update that
-// says it is the First.
-func States[T any](c *Conn, name string, cfg StateConfig[T]) (*StateView[T], error) {
-	ackHz, timeout, err := c.downSettings("StateConfig", cfg.AckHz, cfg.Timeout)
+// SubscribeState subscribes to the state of a world whose objects are a T. It waits for the server's
+// offer (ds.World.OfferState) until ctx is done, or for Config.BindTimeout if ctx has no deadline. It
+// returns an error if the server's T is a different one ([*WorldError]), if the world is offered as
+// snapshots, or not at all ([ErrNotOffered]). The view continues after a reconnection, with an update
+// whose First is true.
+func SubscribeState[T any](ctx context.Context, c *Conn, name string, cfg StateConfig[T]) (*StateView[T], error) {
+	ackHz, err := ackRate("StateConfig", cfg.AckHz)
 	var in *stateInlet[T]
 	if err == nil {
 		in, err = newStateInlet(name, &cfg)
@@ -67,7 +67,7 @@ func States[T any](c *Conn, name string, cfg StateConfig[T]) (*StateView[T], err
 		return nil, fmt.Errorf("client: world %s: %w", name, err)
 	}
 	d := &downstream{conn: c, name: name, inlet: in, ackHz: ackHz, answer: make(chan error, 1)}
-	if err := c.takeDown(d, timeout); err != nil {
+	if err := c.takeDown(ctx, d); err != nil {
 		return nil, err
 	}
 	return &StateView[T]{down: d, in: in}, nil
@@ -85,7 +85,7 @@ func (v *StateView[T]) Poll(f func(*StateUpdate[T])) int { return v.in.poll(f) }
 func (v *StateView[T]) Err() error { return v.down.err() }
 
 // Stats gives what was counted so far.
-func (v *StateView[T]) Stats() DownstreamStats { return v.down.safelyCounted() }
+func (v *StateView[T]) Stats() ReplicationStats { return v.down.safelyCounted() }
 
 // Close ends the view and tells the server; the world can be taken again. It may be called more than once.
 func (v *StateView[T]) Close() error {

@@ -13,9 +13,9 @@ type RPCStats struct {
 	Reliable bool
 	// Stats counts the frames that were sent.
 	rpcdelta.Stats
-	// Fates counts what became of them as the server's acks tell; of a reliable RPC
+	// Delivery counts what became of them as the server's acks tell; of a reliable RPC
 	// there are none.
-	Fates rpcdelta.DeliveryStats
+	Delivery rpcdelta.DeliveryStats
 	// Messages and Bytes count the payloads, with their headers.
 	Messages, Bytes uint64
 	// Coalesced counts those of the payloads that left in a datagram after another one
@@ -48,8 +48,9 @@ type Stats struct {
 	// bound unless one took the number of another that was refused; those that were
 	// refused are left out.
 	RPCs []RPCStats
-	// Downstreams has the server's worlds that were taken, in that order.
-	Downstreams []DownstreamStats
+	// Replication has one entry for each world that was subscribed, in the order of their first
+	// subscription.
+	Replication []ReplicationStats
 	// AckBytes counts the acks that came, with their message types and what some of these
 	// messages say of jitter buffers.
 	AckBytes uint64
@@ -81,7 +82,7 @@ type BudgetStats struct {
 	// rpcdelta.MaxRedundancy.
 	Redundancy int
 	// SendEvery is how many calls of an adaptive RPC leave in one payload now, if
-	// its own [SendEvery] is not greater: without need 1.
+	// its own BindConfig.SendEvery is not greater: without need 1.
 	SendEvery int
 }
 
@@ -105,7 +106,7 @@ func (c *Conn) Stats() Stats {
 	}
 	streams := c.streams
 	c.mu.Unlock()
-	out.Downstreams = c.down.stats()
+	out.Replication = c.down.stats()
 	for _, s := range streams {
 		if st, failed := s.snapshot(); !failed {
 			out.RPCs = append(out.RPCs, st)
@@ -121,7 +122,7 @@ func (s *stream) snapshot() (st RPCStats, failed bool) {
 	st.Pace = s.pace.at(time.Now())
 	if s.enc != nil {
 		fates := s.enc.DeliveryStats()
-		st.Fates.Add(&fates)
+		st.Delivery.Add(&fates)
 	}
 	if s.enc != nil && !s.reliable {
 		st.Redundancy = s.enc.Redundancy()

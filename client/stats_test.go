@@ -91,7 +91,7 @@ func TestNoReconnect(t *testing.T) {
 				end(network, srv, player)
 				settle(15 * time.Second)
 				lost := !errors.Is(want, client.ErrKicked)
-				_, bind := client.Bind[uplinktest.Move](conn, "Move")
+				_, bind := client.Bind[uplinktest.Move](t.Context(), conn, "Move", client.BindConfig{})
 				for what, err := range map[string]error{"Err": conn.Err(), "Send": move.Send(&m), "Flush": conn.Flush(), "message": conn.SendReliable(nil), "Bind": bind} {
 					if !errors.Is(err, want) || errors.Is(err, client.ErrLost) != lost {
 						t.Errorf("%s: %v", what, err)

@@ -1,6 +1,8 @@
 package client
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -57,13 +59,14 @@ type stream struct {
 
 // newStream adds a stream to the connection; the connection's Tick asks the
 // server for it.
-func newStream(c *Conn, rpcSchema *schema.Schema, o options) (*stream, error) {
-	if err := o.check(rpcSchema.RPC(), c.cfg.Codec); err != nil {
+func newStream(c *Conn, rpcSchema *schema.Schema, cfg BindConfig) (*stream, error) {
+	cfg.SendEvery = cmp.Or(cfg.SendEvery, 1)
+	if err := cfg.check(rpcSchema.RPC(), c.cfg.Codec); err != nil {
 		return nil, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.life.Err() != nil {
+	if c.isClosed() {
 		return nil, fmt.Errorf("client: bind %s: %w", rpcSchema.RPC(), net.ErrClosed)
 	}
 	if c.gone != nil {
@@ -74,10 +77,10 @@ func newStream(c *Conn, rpcSchema *schema.Schema, o options) (*stream, error) {
 		return nil, fmt.Errorf("client: bind %s: a connection has at most %d RPCs", rpcSchema.RPC(), rpcdelta.MaxRPC+1)
 	}
 	s := &stream{
-		conn: c, number: n, schema: rpcSchema, rate: rpcSchema.RateHz(), ring: c.cfg.Ring, reliable: o.reliable,
-		every: o.every, limits: c.budget.limits(), older: c.redundancy,
+		conn: c, number: n, schema: rpcSchema, rate: rpcSchema.RateHz(), ring: c.cfg.Ring, reliable: cfg.Reliable,
+		every: cfg.SendEvery, limits: c.budget.limits(), older: c.redundancy,
 		answer: make(chan error, 1), link: c.link, frame: rpcSchema.NewFrame(),
-		stats: RPCStats{RPC: rpcSchema.RPC(), Reliable: o.reliable},
+		stats: RPCStats{RPC: rpcSchema.RPC(), Reliable: cfg.Reliable},
 	}
 	r := control.BindRequest{
 		RPC: msgpack.Byte(n), Name: rpcSchema.RPC(), Fingerprint: rpcSchema.Fingerprint(), Fields: control.FieldHashes(rpcSchema),
@@ -120,10 +123,10 @@ func (s *stream) over() bool {
 	return s.failed && s.pending == 0 && !s.granted
 }
 
-// wait gives what the server answers to the first request. On an error the
+// wait returns the server's answer to the first request. On an error the
 // stream is over.
-func (s *stream) wait() error {
-	err := s.await()
+func (s *stream) wait(ctx context.Context) error {
+	err := s.await(ctx)
 	if err != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -132,17 +135,21 @@ func (s *stream) wait() error {
 	return err
 }
 
-func (s *stream) await() error {
-	s.begin(time.Now())
-	t := time.NewTimer(s.conn.cfg.BindTimeout)
-	defer t.Stop()
+func (s *stream) await(ctx context.Context) error {
+	began := time.Now()
+	s.begin(began)
+	ctx, cancel := s.conn.withBindTimeout(ctx)
+	defer cancel()
 	select {
 	case err := <-s.answer:
 		return err
-	case <-s.conn.life.Done():
+	case <-s.conn.closed:
 		return fmt.Errorf("client: bind %s: %w", s.schema.RPC(), net.ErrClosed)
-	case <-t.C:
-		return fmt.Errorf("%w %s within %v", ErrBindTimeout, s.schema.RPC(), s.conn.cfg.BindTimeout)
+	case <-ctx.Done():
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return fmt.Errorf("%w %s within %v: %w", ErrBindTimeout, s.schema.RPC(), time.Since(began).Round(time.Millisecond), context.Cause(ctx))
+		}
+		return fmt.Errorf("client: bind %s: %w", s.schema.RPC(), context.Cause(ctx))
 	}
 }
 
@@ -242,7 +249,7 @@ func (s *stream) stop() {
 	if s.enc != nil {
 		s.stats.Reconnecting += uint64(s.enc.Held())
 		fates := s.enc.DeliveryStats()
-		s.stats.Fates.Add(&fates)
+		s.stats.Delivery.Add(&fates)
 	}
 	s.enc, s.link, s.queued = nil, nil, false
 }
@@ -308,7 +315,7 @@ func (s *stream) post(info *rpcdelta.Info) error {
 	switch {
 	case s.reliable:
 		err = s.transmit()
-	case s.conn.cfg.Tick != 0:
+	case s.conn.cfg.coalesces():
 		in, err = s.conn.out.add(s.link, s.number, s.buf, info.Held+1)
 		err = s.sent(err)
 	default:
@@ -335,7 +342,7 @@ func (s *stream) post(info *rpcdelta.Info) error {
 // ready says why no frame can be sent now.
 func (s *stream) ready() error {
 	switch {
-	case s.conn.life.Err() != nil:
+	case s.conn.isClosed():
 		return s.ended()
 	case s.refused != nil:
 		return s.refused
@@ -373,7 +380,7 @@ func (s *stream) sent(err error) error {
 
 // ended says why there is no link to send over.
 func (s *stream) ended() error {
-	if s.conn.life.Err() != nil {
+	if s.conn.isClosed() {
 		return fmt.Errorf("client: %w", net.ErrClosed)
 	}
 	return ErrReconnecting

@@ -33,14 +33,12 @@ func newTestConn(t testing.TB) *Conn {
 		t.Fatal(err)
 	}
 	c := newConn(cfg, "")
-	c.life, c.end = context.WithCancel(context.Background())
-	t.Cleanup(c.end)
 	move, err := schema.New("Move", 60, []schema.Field{{Name: "Buttons", Kind: schema.KindBits, Width: 8}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		s, err := newStream(c, move, options{every: 1})
+		s, err := newStream(c, move, BindConfig{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +83,7 @@ func TestSendOverDyingLink(t *testing.T) {
 				t.Errorf("counted %+v", s.stats)
 			}
 		}
-		c.end()
+		close(c.closed)
 		if err := s.sendFrame(s.frame); !errors.Is(err, net.ErrClosed) {
 			t.Errorf("after Close: %v", err)
 		}
@@ -103,7 +101,7 @@ func TestLostAtOnce(t *testing.T) {
 	if err := c.install(&events{Conn: c}, link); err != nil || c.current() != link || c.streams[1].link != link {
 		t.Errorf("not installed: %v", err)
 	}
-	c.end()
+	close(c.closed)
 	if err := c.install(&events{Conn: c}, new(transport.Conn)); !errors.Is(err, net.ErrClosed) || c.current() != link {
 		t.Errorf("installed after Close: %v", err)
 	}

@@ -13,7 +13,7 @@ import (
 
 const rules = "prometheus"
 
-// TestPromtool has promtool check the configuration and the rules, and run the rules' unit tests.
+// TestPromtool checks the configuration and the rules with promtool, and runs the rules' unit tests.
 func TestPromtool(t *testing.T) {
 	promtool := tool.Find(t, "promtool")
 	for _, args := range [][]string{
@@ -29,7 +29,8 @@ func TestPromtool(t *testing.T) {
 	}
 }
 
-// TestEveryRuleIsTested: a unit test reads each recording rule and has each alert fire, and not before its time.
+// TestEveryRuleIsTested checks that a unit test reads each recording rule, and that each alert fires in
+// one and stays quiet before.
 func TestEveryRuleIsTested(t *testing.T) {
 	tests := read(t, "rules_test.yml")
 	alerts := regexp.MustCompile(`(?m)^ +- alert: (\w+)\n(?: {8}.*\n)+`).FindAllStringSubmatch(read(t, "alerts.yml"), -1)
@@ -41,7 +42,7 @@ func TestEveryRuleIsTested(t *testing.T) {
 		fires := `labels: 'ALERTS{alertname="` + a[1] + `", alertstate="firing"`
 		quiet := `expr: 'ALERTS{alertname="` + a[1] + `", alertstate="firing"}'`
 		if !strings.Contains(tests, fires) || !strings.Contains(tests, quiet) {
-			t.Errorf("no test has %s fire, or not", a[1])
+			t.Errorf("%s does not fire and stay quiet in a test", a[1])
 		}
 		for _, want := range []string{"severity: ", "summary: ", "description: ", "docs/operations.md#" + strings.ToLower(a[1]) + "\n"} {
 			if !strings.Contains(a[0], want) {

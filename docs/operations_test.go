@@ -40,9 +40,9 @@ func collectors(t *testing.T) []prometheus.Collector {
 	go func() { served <- srv.Serve(context.Background()) }()
 	conn, err := client.Dial(t.Context(), srv.Addr().String(), client.Config{})
 	must(t, err)
-	_, err = client.Bind[call](conn, "Call")
+	_, err = client.Bind[call](t.Context(), conn, "Call", client.BindConfig{})
 	must(t, err)
-	_, err = client.Snapshots(conn, "Calls", client.SnapshotConfig[call]{})
+	_, err = client.SubscribeSnapshots(t.Context(), conn, "Calls", client.SnapshotConfig[call]{})
 	must(t, err)
 	t.Cleanup(func() {
 		must(t, conn.Close())

@@ -106,7 +106,7 @@ func (s *Server) bind(p *Player, r *control.BindRequest) control.BindAnswer {
 	p.grant(r.RateHz)
 	a.Prior = priorHash(prior)
 	s.fellBack(p, here, r, prior)
-	s.cfg.Logger.Info("bound", "rpc", r.Name, "rate_hz", r.RateHz, "reliable", r.Reliable, "player", p.ID())
+	s.cfg.Logger.Info("rpc bound", "rpc", r.Name, "rate_hz", r.RateHz, "reliable", r.Reliable, "player", p.ID())
 	return a
 }
 

@@ -14,7 +14,7 @@ type BufferStats struct {
 	// Late counts frames that came after their time, Early those that there was no room
 	// for, Skipped those that were let go when release times were set anew, and Resyncs
 	// how often that was.
-	Late, Early, Skipped, Resyncs uint64
+	Late, Early, Discarded, Resyncs uint64
 	// Held is how many frames wait now.
 	Held int
 	// Slack is how early frames come lately before their release, and Target how early
@@ -30,7 +30,7 @@ func (s *BufferStats) count(o *BufferStats) {
 	s.Repeated += o.Repeated
 	s.Late += o.Late
 	s.Early += o.Early
-	s.Skipped += o.Skipped
+	s.Discarded += o.Discarded
 	s.Resyncs += o.Resyncs
 }
 

@@ -18,6 +18,9 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
+// flushOnly is a Config.Tick that is longer than a test: payloads wait for Flush or a full datagram.
+const flushOnly = 1000 * time.Hour
+
 // coalesced are some RPCs of one client that share what they can.
 type coalesced struct {
 	every, redundancy, rpcs int
@@ -45,14 +48,14 @@ func (c *coalesced) play(t *testing.T, frames uint64) (*uplinktest.Server, *clie
 	conn := uplinktest.Dial(t, network, client.Config{Codec: rpcdelta.Adaptive, Redundancy: c.redundancy, Tick: c.tick, BindTimeout: time.Minute, Timeout: time.Minute})
 	var moves []*client.Stream[uplinktest.Move]
 	for i := range c.rpcs {
-		moves = append(moves, uplinktest.Bind(t, conn, fmt.Sprint("Move", i), client.SendEvery(c.every)))
+		moves = append(moves, uplinktest.Bind(t, conn, fmt.Sprint("Move", i), client.BindConfig{SendEvery: c.every}))
 	}
 	for n := range frames {
 		for i, move := range moves {
 			m := uplinktest.MoveAt(uint64(i), n)
 			uplinktest.Must(t, move.Send(&m))
 		}
-		if c.tick == client.FlushOnly {
+		if c.tick == flushOnly {
 			uplinktest.Must(t, conn.Flush())
 		}
 		time.Sleep(time.Second / 60)
@@ -89,7 +92,7 @@ func TestCoalesce(t *testing.T) {
 	n := 0
 	for every := 1; every <= client.MaxSendEvery; every++ {
 		for _, redundancy := range []int{rpcdelta.RedundancyOff, rpcdelta.RedundancyAuto, 3} {
-			for _, tick := range []time.Duration{0, time.Second / 60, client.FlushOnly} {
+			for _, tick := range []time.Duration{0, time.Second / 60, flushOnly} {
 				for _, link := range []simnet.Config{{}, {Loss: 0.1, Burst: 2, Duplicate: 0.1, Seed: 7}} {
 					if n++; n%thin(11) != 0 {
 						continue
@@ -173,7 +176,7 @@ func TestBandwidth(t *testing.T) {
 			journal := uplinktest.NewJournal(t, 1)
 			uplinktest.Serve(t, network, ds.Config{}, func(s *ds.Server) error { return ds.Handle(s, "Move", journal.Handle) })
 			conn := uplinktest.Dial(t, network, client.Config{Codec: rpcdelta.Adaptive, Redundancy: c.redundancy, Bandwidth: c.limit})
-			move := uplinktest.Bind(t, conn, "Move", client.Rate(float64(c.hz)))
+			move := uplinktest.Bind(t, conn, "Move", client.BindConfig{RateHz: float64(c.hz)})
 			settle := func(hz int, calls, first int) (mean float64) {
 				before := conn.Stats().Transport
 				play(t, move, 1, uint64(first), calls, time.Duration(hz))
@@ -221,8 +224,8 @@ func TestSharedBits(t *testing.T) {
 					ds.Handle(s, "Look", func(*ds.Player, ds.Frame[look]) {}))
 			})
 			conn := uplinktest.Dial(t, network, client.Config{Codec: rpcdelta.Adaptive, Tick: tick})
-			move := uplinktest.Bind(t, conn, "Move", client.SendEvery(every))
-			aim, err := client.Bind[look](conn, "Look", client.SendEvery(every))
+			move := uplinktest.Bind(t, conn, "Move", client.BindConfig{SendEvery: every})
+			aim, err := client.Bind[look](t.Context(), conn, "Look", client.BindConfig{SendEvery: every})
 			uplinktest.Must(t, err)
 			time.Sleep(time.Second)
 			bytes := uint64(0)
@@ -250,8 +253,8 @@ func TestSharedBits(t *testing.T) {
 		})
 		return bits
 	}
-	alone, shared := run(0, 1), run(client.FlushOnly, 1)
-	pairs, both := run(0, 2), run(client.FlushOnly, 2)
+	alone, shared := run(0, 1), run(flushOnly, 1)
+	pairs, both := run(0, 2), run(flushOnly, 2)
 	t.Logf("bits a tick of both RPCs: %.1f, in one datagram %.1f, in pairs %.1f, both %.1f", alone, shared, pairs, both)
 	around := 8 * float64(transport.HeaderSize+transport.AES128GCM.Overhead()+transport.IPSize)
 	if saved := alone - shared; math.Abs(saved-(around-2*8)) > 8 { // the bundle has a byte of type and one of length

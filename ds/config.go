@@ -18,10 +18,10 @@ import (
 const (
 	// DefaultAckHz comes from the measured curve in docs/results.md.
 	DefaultAckHz = 10
-	// DefaultQueueBytes has room for half a second of a thousand players.
-	DefaultQueueBytes = 16 << 20
-	DefaultRateSlack  = 2
-	DefaultMaxRate    = 250
+	// defaultQueueBytes has room for half a second of a thousand players.
+	defaultQueueBytes = 16 << 20
+	defaultRateSlack  = 2
+	defaultMaxRate    = 250
 )
 
 // MaxRateSlack is the highest Config.RateSlack, which is as good as no limit.
@@ -62,27 +62,27 @@ type Config struct {
 	// otherwise for one RPC.
 	JitterBuffer *JitterBuffer
 	// QueueBytes is how much may wait for Poll, in bytes of values and what lies
-	// around them; default DefaultQueueBytes. Half of it is divided evenly among the
+	// around them; default 16 MiB. Half of it is divided evenly among the
 	// players, the other half is for those who need more. What does not fit is dropped
 	// and counted as queue_full; if it is a frame of a reliable RPC, of which none may be
 	// missing, the player is disconnected.
 	QueueBytes int
 	// RateSlack is how many times the rate that it declared a player may call an RPC,
-	// 1 to MaxRateSlack; default DefaultRateSlack. Up to two seconds of that may come
+	// 1 to MaxRateSlack; default 2. Up to two seconds of that may come
 	// at once. Frames above it are dropped and counted as limited, though they are
 	// baselines like others; above that of a reliable RPC the player is disconnected.
 	// Payloads are limited in the same way before they are decoded.
 	RateSlack float64
 	// MaxRate is the highest rate that an RPC can be bound with, in calls a second, up
-	// to 1000; default DefaultMaxRate. The rate of a schema that [HandleSchema] got can be
+	// to 1000; default 250. The rate of a schema that [HandleSchema] got can be
 	// bound too.
 	MaxRate float64
 	// MaxBindings is how many RPCs a player can bind, those bound several times
 	// counted as often; default twice as many as there are, and at least 8.
 	MaxBindings int
-	// MaxRefused is how many frames that [Validate] refuses end a player's session; 0,
+	// MaxRejected is how many frames that [Validate] refuses end a player's session; 0,
 	// the default, is no limit.
-	MaxRefused int
+	MaxRejected int
 	// MaxPlayers is how many players are let in; default
 	// transport.DefaultMaxConns.
 	MaxPlayers int
@@ -138,9 +138,9 @@ type Config struct {
 func (c Config) withDefaults() (Config, error) {
 	c.Ring = cmp.Or(c.Ring, rpcdelta.DefaultRing)
 	c.AckHz = cmp.Or(c.AckHz, DefaultAckHz)
-	c.QueueBytes = cmp.Or(c.QueueBytes, DefaultQueueBytes)
-	c.RateSlack = cmp.Or(c.RateSlack, DefaultRateSlack)
-	c.MaxRate = cmp.Or(c.MaxRate, DefaultMaxRate)
+	c.QueueBytes = cmp.Or(c.QueueBytes, defaultQueueBytes)
+	c.RateSlack = cmp.Or(c.RateSlack, defaultRateSlack)
+	c.MaxRate = cmp.Or(c.MaxRate, defaultMaxRate)
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	switch {
 	case c.Ring < 2 || c.Ring > rpcdelta.MaxRing:
@@ -155,8 +155,8 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("ds: Config.MaxRate is %v calls a second, want more than 0 and at most 1000", c.MaxRate)
 	case c.MaxBindings < 0 || c.MaxBindings > rpcdelta.MaxRPC+1:
 		return c, fmt.Errorf("ds: Config.MaxBindings is %d, want at most %d", c.MaxBindings, rpcdelta.MaxRPC+1)
-	case c.MaxRefused < 0:
-		return c, errors.New("ds: Config.MaxRefused is negative")
+	case c.MaxRejected < 0:
+		return c, errors.New("ds: Config.MaxRejected is negative")
 	case c.MaxPlayers < 0:
 		return c, errors.New("ds: Config.MaxPlayers is negative")
 	}

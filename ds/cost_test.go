@@ -85,7 +85,7 @@ func benchmarkCall(b *testing.B, codec rpcdelta.Codec, alone bool) {
 		Network: link, Codec: codec, Insecure: true, Suites: unsealed, Timeout: time.Minute,
 	})
 	uplinktest.Must(b, err)
-	move, err := client.Bind[pawn](conn, "Move")
+	move, err := client.Bind[pawn](context.Background(), conn, "Move", client.BindConfig{})
 	uplinktest.Must(b, err)
 	moves := make([]pawn, 3600)
 	for i := range moves {

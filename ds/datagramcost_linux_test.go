@@ -17,6 +17,9 @@ import (
 // costRound is how many datagrams are timed together.
 const costRound = 256
 
+// maxDatagram is the size of the largest datagram that the transport sends, in bytes.
+const maxDatagram = 1472
+
 // BenchmarkDatagramCost measures what a datagram costs the DS, in CPU time of the thread that receives. An
 // iteration is a round of 256 datagrams, which were sealed before and lie in the socket when the time is taken:
 // eight of each of 32 players, whose state the processor's caches hold, or one of each of 256, whose state they

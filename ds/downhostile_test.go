@@ -20,8 +20,8 @@ func few(t testing.TB) [][]cube {
 	return frames
 }
 
-// TestBadAcks: what no honest client acks is refused and counted, and helps nobody.
-func TestBadAcks(t *testing.T) {
+// TestInvalidAcks: what no honest client acks is refused and counted, and helps nobody.
+func TestInvalidAcks(t *testing.T) {
 	c := newCrowd(t, few(t), 2)
 	for range 20 {
 		c.step()
@@ -50,11 +50,11 @@ func TestBadAcks(t *testing.T) {
 			t.Errorf("%s: %v, before it %v", name, got.Drops, st.Drops)
 		}
 	}
-	if st := liar.counted(); st.BadAcks != liar.player.Stats().Drops[BadAck] || st.BadAcks < 6 {
+	if st := liar.counted(); st.InvalidAcks != liar.player.Stats().Drops[InvalidAck] || st.InvalidAcks < 6 {
 		t.Errorf("%+v, %v", st, liar.player.Stats().Drops)
 	}
 	c.step()
-	if st := honest.counted(); st.Messages != before.Messages+1 || st.Age != ackedAfter+1 || sum(honest.player.Stats().Drops) != 0 {
+	if st := honest.counted(); st.Messages != before.Messages+1 || st.BaselineAge != ackedAfter+1 || sum(honest.player.Stats().Drops) != 0 {
 		t.Errorf("the honest player's: %+v", st)
 	}
 }
@@ -86,7 +86,7 @@ func FuzzDown(f *testing.F) {
 		for range 70 { // more than a ring
 			c.step()
 		}
-		if st := honest.counted(); st.Messages != before+70 || st.Age != ackedAfter+1 {
+		if st := honest.counted(); st.Messages != before+70 || st.BaselineAge != ackedAfter+1 {
 			t.Fatalf("the honest player's: %+v", st)
 		}
 	})

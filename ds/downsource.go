@@ -13,7 +13,7 @@ type downSource struct {
 
 	mu      sync.Mutex
 	streams []*downstream
-	past    DownstreamStats // of those that ended
+	past    ReplicationStats // of those that ended
 	fan     fan
 }
 

@@ -39,7 +39,7 @@ type outlet interface {
 	// says that no honest client writes it.
 	ack(b []byte) (acked int, err error)
 	// note adds what the last message was to the player's counts.
-	note(st *DownstreamStats)
+	note(st *ReplicationStats)
 }
 
 var (
@@ -67,7 +67,7 @@ type downstream struct {
 	split  fragment.Splitter
 	buf    []byte // of messages, type included
 	part   []byte // of fragments
-	stats  DownstreamStats
+	stats  ReplicationStats
 }
 
 // carrier is what sends to the player: its [transport.Conn], but in tests.

@@ -160,6 +160,6 @@ func (p *Player) receiveDownAck(b []byte, at time.Time) {
 		p.discard(at, Malformed)
 	case d.ack(body) != nil:
 		d.refuse()
-		p.discard(at, BadAck)
+		p.discard(at, InvalidAck)
 	}
 }

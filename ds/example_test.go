@@ -23,7 +23,7 @@ func call(addr string) *client.Conn {
 	if err != nil {
 		log.Fatal(err)
 	}
-	move, err := client.Bind[ServerMove](conn, "ServerMove")
+	move, err := client.Bind[ServerMove](context.Background(), conn, "ServerMove", client.BindConfig{})
 	if err != nil {
 		log.Fatal(err)
 	}

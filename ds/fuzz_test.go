@@ -68,7 +68,7 @@ func FuzzReceive(f *testing.F) {
 		for _, r := range st.RPCs {
 			counted += sum(r.Drops) + r.Messages
 			if !r.Reliable { // a payload is counted, and so is each of its frames that is withheld
-				counted -= r.Drops[QueueFull] + r.Drops[Limited]
+				counted -= r.Drops[QueueFull] + r.Drops[RateLimited]
 			}
 			frames += r.Frames()
 		}

@@ -28,7 +28,7 @@ type Frame[T any] struct {
 	Repeated bool
 	// Older says that the frame rode along in the payload of a newer one, which is
 	// delivered next: its own payload was lost or is late, or it was held back.
-	Older bool
+	Redundant bool
 	// Received is when the datagram came.
 	Received time.Time
 }
@@ -107,7 +107,7 @@ type handler[T any] struct {
 
 func (h *handler[T]) deliver(p *Player, b *binding, d *rpcdelta.Delivery, at time.Time) error {
 	f := h.frames[p.shard.index]
-	f.Seq, f.Missed, f.Late, f.Older, f.Received = d.Seq, d.Missed, d.Late, older(d), at
+	f.Seq, f.Missed, f.Late, f.Redundant, f.Received = d.Seq, d.Missed, d.Late, older(d), at
 	if err := h.restore(&f.Value, d.Frame); err != nil {
 		return err
 	}

@@ -283,7 +283,7 @@ func TestDropsByReason(t *testing.T) {
 			uplinktest.Must(t, err)
 			return b
 		}
-		var want [ds.BadAck + 1]uint64
+		var want [ds.InvalidAck + 1]uint64
 		expect := func(what string, d ds.Drop, b []byte) {
 			t.Helper()
 			want[d]++
@@ -345,7 +345,7 @@ func TestTransportDrops(t *testing.T) {
 		play(t, uplinktest.Bind(t, conn, "Move"), 1, 0, 300, 60)
 		settle(time.Second)
 		st := srv.Stats()
-		if journal.Only().Frames() != 300 || st.RPCs[0].Drops != [ds.BadAck + 1]uint64{} || st.Transport.Dropped.Duplicate < 300 {
+		if journal.Only().Frames() != 300 || st.RPCs[0].Drops != [ds.InvalidAck + 1]uint64{} || st.Transport.Dropped.Duplicate < 300 {
 			t.Errorf("%+v", st)
 		}
 		if n := conn.Stats().Transport.Dropped.Duplicate; n < 50 {
@@ -357,7 +357,7 @@ func TestTransportDrops(t *testing.T) {
 // TestDropNames has each reason have a name of its own.
 func TestDropNames(t *testing.T) {
 	seen := map[string]bool{}
-	for d := ds.BaselineMissing; d <= ds.Refused; d++ {
+	for d := ds.BaselineMissing; d <= ds.Rejected; d++ {
 		if name := fmt.Sprint(d); name == "" || seen[name] {
 			t.Errorf("reason %d is called %q", uint8(d), name)
 		} else {
@@ -389,7 +389,7 @@ func TestFloodOfReplies(t *testing.T) {
 		if err := r.Send([]byte{0}); !errors.Is(err, transport.ErrClosedByPeer) || !strings.Contains(err.Error(), "too many requests to bind and replies to offers") {
 			t.Errorf("after %d replies: %v", sent, err)
 		}
-		if sent < rate || sent > burst+2*rate || srv.Stats().Drops[ds.Limited] != 1 {
+		if sent < rate || sent > burst+2*rate || srv.Stats().Drops[ds.RateLimited] != 1 {
 			t.Errorf("%d replies were sent, %v", sent, srv.Stats().Drops)
 		}
 	})

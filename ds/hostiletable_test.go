@@ -28,8 +28,8 @@ type attack struct {
 var attacks = []attack{
 	{name: "hellos from spoofed addresses", run: spoofHellos},
 	{name: "the same with made-up cookies", run: spoofCookies, by: "cookie"},
-	{name: "unreadable hellos with good cookies, from 100 networks", run: rubbishHellos, by: "limited, unauthenticated"},
-	{name: "handshakes with good tokens that never end, from 100 networks", run: slowHandshakes, by: "limited"},
+	{name: "unreadable hellos with good cookies, from 100 networks", run: rubbishHellos, by: "rate_limited, unauthenticated"},
+	{name: "handshakes with good tokens that never end, from 100 networks", run: slowHandshakes, by: "rate_limited"},
 	{name: "used tokens, tokens of another server, copied hellos", run: replayTokens, by: "token, token of the other server"},
 	{name: "forged datagrams, addresses and numbers known", run: forge, by: "client duplicate, client unauthenticated, duplicate, unauthenticated"},
 	{name: "forged retries, welcomes, refuses, hints", run: forgeAnswers, by: "client unexpected"},
@@ -45,11 +45,11 @@ var attacks = []attack{
 	{name: "lies in bundles", run: lieBundles, by: "message malformed", echoes: true},
 	{name: "binds that cannot be", run: lieBinds, by: "bind, message malformed"},
 	{name: "acks and other words of a server", run: lieAcks, by: "message malformed"},
-	{name: "flood of frames", run: floodFrames, by: "frame limited, message limited"},
-	{name: "flood of bundles and rubbish", run: floodDatagrams, by: "message limited, message malformed", echoes: true},
-	{name: "flood of binds", run: floodBinds, by: "bind, message limited"},
-	{name: "flood of reliable binds", run: floodRequests(bindAny), by: "bind, end of the session, message limited", echoes: true},
-	{name: "flood of reliable messages", run: floodMessages(400), by: "end of the session, message limited", echoes: true},
+	{name: "flood of frames", run: floodFrames, by: "frame rate_limited, message rate_limited"},
+	{name: "flood of bundles and rubbish", run: floodDatagrams, by: "message rate_limited, message malformed", echoes: true},
+	{name: "flood of binds", run: floodBinds, by: "bind, message rate_limited"},
+	{name: "flood of reliable binds", run: floodRequests(bindAny), by: "bind, end of the session, message rate_limited", echoes: true},
+	{name: "flood of reliable messages", run: floodMessages(400), by: "end of the session, message rate_limited", echoes: true},
 	{name: "the same for a game that polls", run: floodMessages(8000), by: "end of the session, message queue_full", echoes: true, cfg: ds.Config{Poll: true, QueueBytes: 96 << 10}},
 }
 

@@ -53,10 +53,10 @@ func (s *siege) owned() {
 	settle(200 * ms)
 	for _, r := range s.srv.Stats().RPCs {
 		if r.RPC == s.schema.RPC() {
-			s.served += r.Messages - r.Drops[ds.Limited]
+			s.served += r.Messages - r.Drops[ds.RateLimited]
 		}
 	}
-	most := uint64(ds.DefaultRateSlack*buttonsHz*(2+(siegeTime+time.Second)/time.Second) + rpcdelta.MaxHeld)
+	most := uint64(2*buttonsHz*(2+(siegeTime+time.Second)/time.Second) + rpcdelta.MaxHeld)
 	s.count(func(o *outcome) { o.in += max(o.enemy, most) - most })
 }
 
@@ -234,7 +234,7 @@ func floodRequests(make func(*siege, int) []byte) func(*siege) {
 		if handled > uint64(mostRequests) {
 			s.t.Errorf("%d requests are handled, want at most %d", handled, mostRequests)
 		}
-		s.elsewhere["end of the session"] = s.tried - handled - st.Drops[ds.Limited]
+		s.elsewhere["end of the session"] = s.tried - handled - st.Drops[ds.RateLimited]
 	}
 }
 
@@ -264,6 +264,6 @@ func floodMessages(size int) func(*siege) {
 			s.t.Errorf("the session goes on: %v", err)
 		}
 		s.count(func(o *outcome) { s.served = o.messages })
-		s.elsewhere = map[string]uint64{"end of the session": s.tried - s.served - st.Drops[ds.Limited] - st.Drops[ds.QueueFull]}
+		s.elsewhere = map[string]uint64{"end of the session": s.tried - s.served - st.Drops[ds.RateLimited] - st.Drops[ds.QueueFull]}
 	}
 }

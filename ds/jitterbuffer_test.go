@@ -243,10 +243,10 @@ func TestJitterBufferLate(t *testing.T) {
 				g := &game{srv: srv, every: hz60, players: []*gamer{{move: uplinktest.Bind(t, conn, "Move"), every: hz60}}}
 				g.play(t, 20*time.Second)
 				st := srv.Stats().RPCs[0]
-				if deliver && (late < 100 || late != st.Buffer.Late || st.Drops[ds.Overdue] != 0 || len(seen) < 1190) {
+				if deliver && (late < 100 || late != st.Buffer.Late || st.Drops[ds.LateForTick] != 0 || len(seen) < 1190) {
 					t.Errorf("%d late, %d came: %+v", late, len(seen), st)
 				}
-				if !deliver && (late != 0 || st.Drops[ds.Overdue] < 100 || st.Drops[ds.Overdue] != st.Buffer.Late) {
+				if !deliver && (late != 0 || st.Drops[ds.LateForTick] < 100 || st.Drops[ds.LateForTick] != st.Buffer.Late) {
 					t.Errorf("%d late: %+v", late, st)
 				}
 			})
@@ -279,7 +279,7 @@ func TestJitterBufferRates(t *testing.T) {
 					}
 				}}
 				every := time.Duration(float64(time.Second) / c.calls)
-				g.players = []*gamer{{move: uplinktest.Bind(t, conn, "Move", client.Rate(c.calls)), every: every}}
+				g.players = []*gamer{{move: uplinktest.Bind(t, conn, "Move", client.BindConfig{RateHz: c.calls}), every: every}}
 				g.play(t, 20*time.Second)
 				if st := srv.Stats().RPCs[0].Buffer; float64(st.Released) < 19*c.calls || st.Missing > 20 {
 					t.Errorf("%+v", st)
@@ -312,7 +312,7 @@ func TestJitterBufferFlood(t *testing.T) {
 		}
 		g.play(t, 20*time.Second)
 		st := srv.Stats().RPCs[0]
-		if len(calls) != 2 || most > 128+16 || st.Drops[ds.Skipped] < 4000 {
+		if len(calls) != 2 || most > 128+16 || st.Drops[ds.Discarded] < 4000 {
 			t.Errorf("%d are held at most, %v: %+v", most, calls, st)
 		}
 		for _, n := range calls {

@@ -32,13 +32,13 @@ func TestHonestPlayersAreNotLimited(t *testing.T) {
 		}
 		c := coalesced{
 			every: 1 + rng.IntN(client.MaxSendEvery), redundancy: int(pick(rpcdelta.RedundancyOff, rpcdelta.RedundancyAuto, 3, rpcdelta.MaxRedundancy)),
-			rpcs: 1 + rng.IntN(3), tick: []time.Duration{0, time.Second / 30, client.FlushOnly}[rng.IntN(3)], link: link, late: rng.IntN(2) == 0,
+			rpcs: 1 + rng.IntN(3), tick: []time.Duration{0, time.Second / 30, flushOnly}[rng.IntN(3)], link: link, late: rng.IntN(2) == 0,
 		}
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				t.Logf("%+v", c)
 				srv, _, _, _ := c.play(t, 900) // fails if anything is dropped but what is late or came before
-				if st := srv.Stats(); st.Drops != ([ds.BadAck + 1]uint64{}) {
+				if st := srv.Stats(); st.Drops != ([ds.InvalidAck + 1]uint64{}) {
 					t.Errorf("drops %v", st.Drops)
 				}
 			})
@@ -63,9 +63,9 @@ func TestOutage(t *testing.T) {
 			return ds.Handle(s, "Fire", fire.Handle)
 		})
 		conn := uplinktest.Dial(t, network, client.Config{})
-		stall, err := client.Bind[noField](conn, "Stall")
+		stall, err := client.Bind[noField](t.Context(), conn, "Stall", client.BindConfig{})
 		uplinktest.Must(t, err)
-		moves, fires := uplinktest.Bind(t, conn, "Move"), uplinktest.Bind(t, conn, "Fire", client.Reliable())
+		moves, fires := uplinktest.Bind(t, conn, "Move"), uplinktest.Bind(t, conn, "Fire", client.BindConfig{Reliable: true})
 		next := uint64(0)
 		call := func(d time.Duration) {
 			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Second / 60) {
@@ -110,11 +110,11 @@ func TestTooManyFrames(t *testing.T) {
 			settle(4 * time.Second / hz)
 		}
 		got := srv.Stats().RPCs[0]
-		slack := float64(ds.DefaultRateSlack)
+		slack := 2.0 // the default RateSlack
 		if most := slack*rate*(seconds+2) + rpcdelta.MaxHeld; float64(got.Frames()) > most || float64(got.Frames()) < most*0.9 {
 			t.Errorf("%d frames delivered, want about %v", got.Frames(), most)
 		}
-		if got.Frames()+got.Drops[ds.Limited] != seconds*hz || got.Missed < got.Drops[ds.Limited]*9/10 || got.Drops[ds.Desync]+got.Drops[ds.BaselineMissing] != 0 {
+		if got.Frames()+got.Drops[ds.RateLimited] != seconds*hz || got.Missed < got.Drops[ds.RateLimited]*9/10 || got.Drops[ds.Desync]+got.Drops[ds.BaselineMissing] != 0 {
 			t.Errorf("%+v", got)
 		}
 		uplinktest.Must(t, r.Close()) // so that no more acks come
@@ -150,7 +150,7 @@ func TestTooManyMessages(t *testing.T) {
 				looked += n
 			}
 		}
-		if limited := st.Drops[ds.Limited]; limited < messages*9/10 || looked > 2*3*(60+50) {
+		if limited := st.Drops[ds.RateLimited]; limited < messages*9/10 || looked > 2*3*(60+50) {
 			t.Errorf("%d messages are dropped at once, %d payloads are looked at", limited, looked)
 		}
 	})
@@ -179,7 +179,7 @@ func TestTooManyReliable(t *testing.T) {
 		if sent < 512 || sent > 1200 {
 			t.Errorf("the session ends after %d frames", sent)
 		}
-		if got := srv.Stats().RPCs[1]; got.Drops[ds.Limited] != 1 {
+		if got := srv.Stats().RPCs[1]; got.Drops[ds.RateLimited] != 1 {
 			t.Errorf("%+v", got)
 		}
 	})
@@ -228,7 +228,7 @@ func TestFairQueue(t *testing.T) {
 		srv := uplinktest.Serve(t, network, ds.Config{Poll: true, QueueBytes: queue * (moveBytes + 8)}, func(s *ds.Server) error {
 			return ds.Handle(s, "Move", func(p *ds.Player, _ ds.Frame[uplinktest.Move]) { got[p]++ })
 		})
-		flood := uplinktest.Bind(t, uplinktest.Dial(t, network, client.Config{}), "Move", client.Rate(250))
+		flood := uplinktest.Bind(t, uplinktest.Dial(t, network, client.Config{}), "Move", client.BindConfig{RateHz: 250})
 		quiet := uplinktest.Bind(t, uplinktest.Dial(t, network, client.Config{}), "Move")
 		srv.Poll()
 		play(t, flood, 1, 0, 500, 250)

@@ -166,11 +166,11 @@ func TestAcksOfManyRPCs(t *testing.T) {
 		conn := uplinktest.Dial(t, network, client.Config{})
 		var streams [rpcs]*client.Stream[flag]
 		for i := range streams {
-			s, err := client.Bind[flag](conn, fmt.Sprint(i))
+			s, err := client.Bind[flag](t.Context(), conn, fmt.Sprint(i), client.BindConfig{})
 			uplinktest.Must(t, err)
 			streams[i] = s
 		}
-		if _, err := client.Bind[flag](conn, "0"); err == nil {
+		if _, err := client.Bind[flag](t.Context(), conn, "0", client.BindConfig{}); err == nil {
 			t.Error("257 RPCs were bound")
 		}
 		for range 60 {

@@ -43,7 +43,7 @@ func (p *Player) receiveMessage(b []byte, a *arrival) {
 		p.discard(a.at, Malformed)
 		p.violate("a message is too long")
 	case !p.sent.Take(a.since, control.DSMessages, control.MessageCost(len(b))):
-		p.discard(a.at, Limited)
+		p.discard(a.at, RateLimited)
 		p.end("too many messages")
 	case f == nil:
 		p.discard(a.at, UnknownRPC)

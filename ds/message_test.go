@@ -75,7 +75,7 @@ func checkMessages(t *testing.T, poll bool) {
 		return errors.Join(ds.Handle(s, "Move", moves.Handle), ds.Handle(s, "Fire", fires.Handle))
 	})
 	conn := uplinktest.Dial(t, network, client.Config{OnMessage: toClient.take})
-	move, fire := uplinktest.Bind(t, conn, "Move"), uplinktest.Bind(t, conn, "Fire", client.Reliable())
+	move, fire := uplinktest.Bind(t, conn, "Move"), uplinktest.Bind(t, conn, "Fire", client.BindConfig{Reliable: true})
 	tick := func() {
 		time.Sleep(time.Second / 60)
 		synctest.Wait()
@@ -113,7 +113,7 @@ func checkMessages(t *testing.T, poll bool) {
 	if f := fires.Only(); f.Frames() != 1000 {
 		t.Errorf("%d reliable frames", f.Frames())
 	}
-	if st := srv.Stats(); st.Drops != ([ds.BadAck + 1]uint64{}) || conn.Stats().Malformed != 0 {
+	if st := srv.Stats(); st.Drops != ([ds.InvalidAck + 1]uint64{}) || conn.Stats().Malformed != 0 {
 		t.Errorf("drops %v, at the client %d", st.Drops, conn.Stats().Malformed)
 	}
 }
@@ -204,7 +204,7 @@ func TestHostileMessages(t *testing.T) {
 	for _, size := range []int{100, 1000, ds.MaxMessage} { // smaller ones the transport does not send as fast
 		for _, f := range []func(*ds.Player, []byte){none, nil} {
 			besides(t, ds.Config{OnMessage: f}, func(t *testing.T, srv *uplinktest.Server, r *raw, _ *schema.Schema) {
-				if sent := flood(r, size); sent >= 100_000 || srv.Stats().Drops[ds.Limited] != 1 {
+				if sent := flood(r, size); sent >= 100_000 || srv.Stats().Drops[ds.RateLimited] != 1 {
 					t.Errorf("%d messages of %d bytes sent: %v", sent, size, srv.Stats().Drops)
 				}
 			})

@@ -28,7 +28,7 @@ func TestOlder(t *testing.T) {
 								t.Errorf("frame %d after %d", f.Seq, last)
 							}
 							last = f.Seq
-							if f.Older {
+							if f.Redundant {
 								older++
 							} else {
 								own++

@@ -210,7 +210,7 @@ func (s *panicScene) play() {
 	go func() { ended <- s.misfortune() }()
 	settle(50 * ms) // the other is the first to join
 	good := uplinktest.Dial(t, s.net, client.Config{})
-	rpcs := map[string]*client.Stream[uplinktest.Move]{"Move": uplinktest.Bind(t, good, "Move"), "Fire": uplinktest.Bind(t, good, "Fire", client.Reliable())}
+	rpcs := map[string]*client.Stream[uplinktest.Move]{"Move": uplinktest.Bind(t, good, "Move"), "Fire": uplinktest.Bind(t, good, "Fire", client.BindConfig{Reliable: true})}
 	if s.poll {
 		rpcs["Buffered"] = uplinktest.Bind(t, good, "Buffered")
 	}
@@ -239,20 +239,21 @@ func (s *panicScene) play() {
 
 // misfortune is the player for whom a callback panics. It returns why its connection ended.
 func (s *panicScene) misfortune() error {
-	conn, err := client.Dial(s.t.Context(), uplinktest.Addr, client.Config{Network: s.net, NoReconnect: true, Redundancy: rpcdelta.RedundancyOff})
+	ctx := s.t.Context()
+	conn, err := client.Dial(ctx, uplinktest.Addr, client.Config{Network: s.net, NoReconnect: true, Redundancy: rpcdelta.RedundancyOff})
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	move, _ := client.Bind[uplinktest.Move](conn, "Move")
-	fire, _ := client.Bind[uplinktest.Move](conn, "Fire", client.Reliable())
+	move, _ := client.Bind[uplinktest.Move](ctx, conn, "Move", client.BindConfig{})
+	fire, _ := client.Bind[uplinktest.Move](ctx, conn, "Fire", client.BindConfig{Reliable: true})
 	var buffered *client.Stream[uplinktest.Move]
 	if s.poll {
-		buffered, _ = client.Bind[uplinktest.Move](conn, "Buffered")
+		buffered, _ = client.Bind[uplinktest.Move](ctx, conn, "Buffered", client.BindConfig{})
 	}
 	records, _ := client.Bind[struct {
 		N float64 `uplink:"resolution=1"`
-	}](conn, "Schema")
+	}](ctx, conn, "Schema", client.BindConfig{})
 	calls := 1
 	if s.row.floods {
 		calls = 1500
@@ -391,7 +392,7 @@ func TestPanicDrops(t *testing.T) {
 				s.SetJitterBuffer("Buffered", &ds.JitterBuffer{Depth: time.Second}))
 		})
 		bad, good := uplinktest.Dial(t, network, client.Config{}), uplinktest.Dial(t, network, client.Config{})
-		move, buffered, fire := uplinktest.Bind(t, bad, "Move"), uplinktest.Bind(t, bad, "Buffered"), uplinktest.Bind(t, good, "Move", client.Reliable())
+		move, buffered, fire := uplinktest.Bind(t, bad, "Move"), uplinktest.Bind(t, bad, "Buffered"), uplinktest.Bind(t, good, "Move", client.BindConfig{Reliable: true})
 		for i := range uint64(panicCalls) {
 			m := uplinktest.MoveAt(1, i)
 			uplinktest.Must(t, fire.Send(&m))
@@ -442,7 +443,7 @@ func TestPanicInBundle(t *testing.T) {
 				}
 			})
 		})
-		conn := uplinktest.Dial(t, network, client.Config{Tick: client.FlushOnly})
+		conn := uplinktest.Dial(t, network, client.Config{FlushOnly: true})
 		move := uplinktest.Bind(t, conn, "Move")
 		for i := range uint64(8) {
 			m := uplinktest.MoveAt(1, 60+i) // without a payload, so that all fit a datagram
@@ -501,7 +502,7 @@ func TestPanicHandlerPanics(t *testing.T) {
 		go func() { _ = srv.Serve(context.Background()) }()
 		conn, err := client.Dial(t.Context(), srv.Addr().String(), client.Config{})
 		uplinktest.Must(t, err)
-		move := uplinktest.Bind(t, conn, "Move", client.Reliable())
+		move := uplinktest.Bind(t, conn, "Move", client.BindConfig{Reliable: true})
 		m := uplinktest.MoveAt(1, 0)
 		uplinktest.Must(t, move.Send(&m))
 		select {} // until the process ends

@@ -130,7 +130,7 @@ func (p *Player) receive(b []byte, at time.Time, reliable bool) {
 	case err != nil:
 		p.reject(a, Malformed, "unknown reliable message")
 	case !p.allow(t, body, a):
-		p.discard(at, Limited)
+		p.discard(at, RateLimited)
 		if reliable { // messages of this channel must not be dropped
 			p.violate("too many requests to bind and replies to offers")
 		}

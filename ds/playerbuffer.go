@@ -103,7 +103,7 @@ func (b *playerBuffer[T]) deliver(p *Player, from *binding, d *rpcdelta.Delivery
 	skipped := b.frames.Stats().Skipped - before
 	b.mu.Unlock()
 	for range skipped {
-		p.dropFrame(from, Skipped, 0)
+		p.dropFrame(from, Discarded, 0)
 	}
 	switch fate {
 	case jitter.Held:
@@ -139,7 +139,7 @@ func (b *playerBuffer[T]) release(now time.Time) (calls int) {
 			b.again++
 		}
 		b.mu.Unlock()
-		f := Frame[T]{Value: b.out.value, Seq: seq, Older: b.out.older, Received: b.out.received}
+		f := Frame[T]{Value: b.out.value, Seq: seq, Redundant: b.out.older, Received: b.out.received}
 		switch {
 		case state == jitter.Released:
 			missed := seq - b.next
@@ -163,7 +163,7 @@ func (b *playerBuffer[T]) stats() BufferStats {
 	s := b.frames.Stats()
 	return BufferStats{
 		Buffers: 1, Released: s.Released, Missing: s.Missing, Dry: s.Dry, Repeated: b.again, Late: s.Late, Early: s.Early,
-		Skipped: s.Skipped, Resyncs: s.Resyncs, Held: s.Held, Slack: s.Slack, Target: s.Target,
+		Discarded: s.Skipped, Resyncs: s.Resyncs, Held: s.Held, Slack: s.Slack, Target: s.Target,
 	}
 }
 

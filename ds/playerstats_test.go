@@ -40,7 +40,7 @@ func TestPlayerStats(t *testing.T) {
 		var sum ds.PlayerStats
 		for i, p := range players {
 			st := p.Stats()
-			if i < 3 && (st.Frames < uint64(200*(i+1)) || st.Transport.RTT < 60*ms || st.Transport.DatagramsReceived < st.Frames/2 || p.Refused() != st.Drops[ds.Refused]) {
+			if i < 3 && (st.Frames < uint64(200*(i+1)) || st.Transport.RTT < 60*ms || st.Transport.DatagramsReceived < st.Frames/2 || p.Rejected() != st.Drops[ds.Rejected]) {
 				t.Errorf("player %d: %+v", i, st)
 			}
 			sum.Frames += st.Frames
@@ -59,7 +59,7 @@ func TestPlayerStats(t *testing.T) {
 		if listed := slices.Collect(srv.Players()); len(listed) != len(players) || !holds(listed, players) {
 			t.Errorf("%d players are listed, %d are there", len(listed), len(players))
 		}
-		if sum.Frames != all.RPCs[0].Frames() || sum.Drops != all.Drops || sum.Drops[ds.UnknownRPC] != 1 || sum.Drops[ds.Late] == 0 || sum.Drops[ds.Refused] < 20 {
+		if sum.Frames != all.RPCs[0].Frames() || sum.Drops != all.Drops || sum.Drops[ds.UnknownRPC] != 1 || sum.Drops[ds.Late] == 0 || sum.Drops[ds.Rejected] < 20 {
 			t.Errorf("%+v, but %+v", sum, all)
 		}
 	})

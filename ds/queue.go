@@ -133,7 +133,7 @@ func (b *inbox[T]) deliver(p *Player, from *binding, d *rpcdelta.Delivery, at ti
 	}
 	b.waiting = longer
 	it.player, it.binding = p, from
-	it.frame.Seq, it.frame.Missed, it.frame.Late, it.frame.Older, it.frame.Received = d.Seq, d.Missed, d.Late, older(d), at
+	it.frame.Seq, it.frame.Missed, it.frame.Late, it.frame.Redundant, it.frame.Received = d.Seq, d.Missed, d.Late, older(d), at
 	b.queue.waiting = append(b.queue.waiting, b)
 	return nil
 }

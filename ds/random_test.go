@@ -38,7 +38,7 @@ func playRandomLink(t *testing.T, seed uint64) {
 	every, tick, limit := 1+rng.IntN(client.MaxSendEvery), time.Duration(rng.IntN(3)*20)*ms, rng.IntN(2)*rng.IntN(50_000)
 	t.Logf("%d frames a payload, tick %v, %d bits a second", every, tick, limit)
 	conn := uplinktest.Dial(t, network, client.Config{Timeout: time.Minute, Ring: ring, Codec: rpcdelta.Adaptive, Tick: tick, Bandwidth: limit})
-	move := uplinktest.Bind(t, conn, "Move", client.SendEvery(every))
+	move := uplinktest.Bind(t, conn, "Move", client.BindConfig{SendEvery: every})
 	const stretch = 1000
 	for first := uint64(0); first < 3*stretch; first += stretch {
 		up, down := randomLink(rng), randomLink(rng)

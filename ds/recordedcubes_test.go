@@ -60,11 +60,11 @@ func TestRecordedCubes(t *testing.T) {
 		came := 0
 		got := typ.Schema().NewSet()
 		check := typ.Clone()
-		v, err := client.Snapshots(conn, "cubes", client.SnapshotConfig[recordedCube]{Handle: func(s *client.Snapshot[recordedCube]) {
+		v, err := client.SubscribeSnapshots(t.Context(), conn, "cubes", client.SnapshotConfig[recordedCube]{Handle: func(s *client.Snapshot[recordedCube]) {
 			came++
 			got.Reset()
 			for i, key := range s.IDs {
-				id, g := client.ID(key)
+				id, g := client.SplitID(key)
 				uplinktest.Must(t, check.Add(got, snapshot.Object{ID: id, Generation: g}, &s.Objects[i]))
 			}
 			if !got.Equal(sets[s.Tick]) {

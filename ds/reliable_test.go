@@ -41,7 +41,7 @@ func TestReliable(t *testing.T) {
 		})
 		conn := uplinktest.Dial(t, network, client.Config{})
 		move := uplinktest.Bind(t, conn, "Move")
-		fire := uplinktest.Bind(t, conn, "Fire", client.Reliable())
+		fire := uplinktest.Bind(t, conn, "Fire", client.BindConfig{Reliable: true})
 		play(t, move, 1, 0, 600, 60)
 		if n := segments.Load(); n != 0 {
 			t.Errorf("%d reliable datagrams though nothing reliable was sent", n)
@@ -90,7 +90,7 @@ func TestReliableBacklog(t *testing.T) {
 			})
 		})
 		conn := uplinktest.Dial(t, network, client.Config{})
-		s, err := client.Bind[blob](conn, "Blob", client.Reliable())
+		s, err := client.Bind[blob](t.Context(), conn, "Blob", client.BindConfig{Reliable: true})
 		uplinktest.Must(t, err)
 		send := func(n uint32) error {
 			data := make([]byte, 7000)
@@ -159,7 +159,7 @@ func TestReliableWithSlowAcks(t *testing.T) {
 				took += f.Received.Sub(start) - time.Duration(f.Seq)*time.Second/hz
 			})
 		})
-		fire := uplinktest.Bind(t, uplinktest.Dial(t, network, client.Config{}), "Fire", client.Reliable())
+		fire := uplinktest.Bind(t, uplinktest.Dial(t, network, client.Config{}), "Fire", client.BindConfig{Reliable: true})
 		start = time.Now()
 		const frames = 600
 		play(t, fire, 1, 0, frames, hz)
@@ -181,7 +181,7 @@ func TestReliableTooLarge(t *testing.T) {
 		uplinktest.Serve(t, network, ds.Config{}, func(s *ds.Server) error {
 			return ds.Handle(s, "Huge", func(_ *ds.Player, f ds.Frame[huge]) { got = append(got, len(f.Value.Data)) })
 		})
-		s, err := client.Bind[huge](uplinktest.Dial(t, network, client.Config{}), "Huge", client.Reliable())
+		s, err := client.Bind[huge](t.Context(), uplinktest.Dial(t, network, client.Config{}), "Huge", client.BindConfig{Reliable: true})
 		uplinktest.Must(t, err)
 		noise := bytes.Repeat([]byte{1, 2, 3, 4, 5, 6, 7}, 12000/7)
 		uplinktest.Must(t, s.Send(&huge{Data: noise[:8000]}))
@@ -207,7 +207,7 @@ func TestReliableOverflow(t *testing.T) {
 		srv := uplinktest.Serve(t, network, ds.Config{
 			Poll: true, QueueBytes: queue * (moveBytes + 8), Left: func(_ *ds.Player, err error) { left = errors.Join(errors.New("left"), err) },
 		}, func(s *ds.Server) error { return ds.Handle(s, "Fire", journal.Handle) })
-		fire := uplinktest.Bind(t, uplinktest.Dial(t, network, client.Config{}), "Fire", client.Reliable())
+		fire := uplinktest.Bind(t, uplinktest.Dial(t, network, client.Config{}), "Fire", client.BindConfig{Reliable: true})
 		srv.Poll()
 		var err error
 		for n := range uint64(30) {

@@ -49,7 +49,7 @@ func (r recording[T]) record(b *testing.B, server netip.AddrPort, players int) *
 	typ, err := schema.Compile[T]("Move", 0)
 	uplinktest.Must(b, err)
 	rng := rand.New(rand.NewPCG(1, 2))
-	p := &replay{order: rng.Perm(players), in: make([]byte, transport.MaxDatagram), memory: make([]byte, 0, costRound*transport.MaxDatagram)}
+	p := &replay{order: rng.Perm(players), in: make([]byte, maxDatagram), memory: make([]byte, 0, costRound*maxDatagram)}
 	for i := range players {
 		a := &actor{payloads: r.payloads(b, typ, i, b.N*costRound/players)}
 		var request []byte

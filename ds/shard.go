@@ -70,8 +70,9 @@ func (h *shard) Opened(c *transport.Conn) {
 	h.mu.Unlock()
 	s.queue.joined(1)
 	if s.cfg.Tap != nil {
-		p.tap = s.guardTap(p, c.Suite())
-		c.SetTap(p.tap.Carried)
+		if p.tap = s.guardTap(p, c.Suite()); p.tap != nil {
+			c.SetTap(p.tap.Carried)
+		}
 	}
 	if s.cfg.Joined != nil {
 		s.run(p, func() { s.cfg.Joined(p) })

@@ -101,7 +101,7 @@ func checkShards(t *testing.T, poll bool) {
 	for range clients {
 		playing.Go(func() {
 			conn := uplinktest.Dial(t, network, client.Config{OnMessage: func([]byte) { echoes.Add(1) }})
-			move, fire := uplinktest.Bind(t, conn, "Move"), uplinktest.Bind(t, conn, "Fire", client.Reliable())
+			move, fire := uplinktest.Bind(t, conn, "Move"), uplinktest.Bind(t, conn, "Fire", client.BindConfig{Reliable: true})
 			for n := range uint64(seconds * 60) {
 				m := uplinktest.MoveAt(1, n)
 				uplinktest.Must(t, move.Send(&m))
@@ -195,7 +195,7 @@ func TestShardsOverUDP(t *testing.T) {
 				return
 			}
 			defer func() { _ = conn.Close() }()
-			move, err := client.Bind[uplinktest.Move](conn, "Move", client.Reliable())
+			move, err := client.Bind[uplinktest.Move](t.Context(), conn, "Move", client.BindConfig{Reliable: true})
 			<-joining
 			if err != nil {
 				t.Error(err)

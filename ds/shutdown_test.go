@@ -54,7 +54,7 @@ func checkShutdown(t *testing.T, poll bool, seed uint64) {
 		}
 	}()
 	conn := uplinktest.Dial(t, network, client.Config{OnMessage: toClient.take})
-	move, fire := uplinktest.Bind(t, conn, "Move", client.SendEvery(2)), uplinktest.Bind(t, conn, "Fire", client.Reliable())
+	move, fire := uplinktest.Bind(t, conn, "Move", client.BindConfig{SendEvery: 2}), uplinktest.Bind(t, conn, "Fire", client.BindConfig{Reliable: true})
 	sent, next := [2]uint32{}, uint64(0)
 	play := func(d time.Duration) (err error) {
 		for end := time.Now().Add(d); err == nil && time.Now().Before(end); time.Sleep(time.Second / 60) {

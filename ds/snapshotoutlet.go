@@ -78,4 +78,4 @@ func (o *snapshotOutlet) ack(b []byte) (int, error) {
 	return n, nil
 }
 
-func (o *snapshotOutlet) note(st *DownstreamStats) { st.Age = o.ticks }
+func (o *snapshotOutlet) note(st *ReplicationStats) { st.BaselineAge = o.ticks }

@@ -1,42 +1,11 @@
 package ds
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
 // SnapshotStream is what one player gets of a [World].
 type SnapshotStream[T any] struct {
 	world *World[T]
 	down  *downstream
-}
-
-// Snapshots offers the player the server's world of objects T, as [World.Offer] does, where there is only one such world.
-func Snapshots[T any](p *Player) (*SnapshotStream[T], error) {
-	w, err := worldOf[T](p.server)
-	if err != nil {
-		return nil, err
-	}
-	return w.Offer(p)
-}
-
-// worldOf gives the only world of objects T.
-func worldOf[T any](s *Server) (only *World[T], err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, src := range s.sources {
-		w, ok := src.(*World[T])
-		if ok && only != nil {
-			return nil, fmt.Errorf("ds: there are several worlds of %T: use its Offer or OfferState", *new(T))
-		}
-		if ok {
-			only = w
-		}
-	}
-	if only == nil {
-		return nil, fmt.Errorf("ds: there is no world of %T: make it with NewWorld", *new(T))
-	}
-	return only, nil
 }
 
 // Send sends the world's newest tick to this player alone, for games that send to some less often than to others. It is
@@ -51,7 +20,7 @@ func (s *SnapshotStream[T]) Ready() bool {
 }
 
 // Stats gives what was counted for this player.
-func (s *SnapshotStream[T]) Stats() DownstreamStats { return s.down.counted() }
+func (s *SnapshotStream[T]) Stats() ReplicationStats { return s.down.counted() }
 
 // RTT is the player's.
 func (s *SnapshotStream[T]) RTT() time.Duration { return s.down.player.RTT() }

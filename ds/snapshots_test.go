@@ -133,7 +133,7 @@ func (w *watcher) check(s *client.Snapshot[orb]) {
 	}
 	got := w.typ.Schema().NewSet()
 	for i, key := range s.IDs {
-		id, g := client.ID(key)
+		id, g := client.SplitID(key)
 		if err := w.typ.Add(got, snapshot.Object{ID: id, Generation: g}, &s.Objects[i]); err != nil {
 			w.t.Error(err)
 		}
@@ -208,7 +208,7 @@ func TestSnapshots(t *testing.T) {
 				if c.known {
 					view.Initial = initial(0, c.count)
 				}
-				v, err := client.Snapshots(conn, "orbs", view)
+				v, err := client.SubscribeSnapshots(t.Context(), conn, "orbs", view)
 				uplinktest.Must(t, err)
 				settle(time.Second)
 				const ticks = 600
@@ -219,12 +219,12 @@ func TestSnapshots(t *testing.T) {
 				settle(time.Second)
 
 				came := w.ticks()
-				st, got := srv.Stats().Downstreams[0], v.Stats()
+				st, got := srv.Stats().Replication[0], v.Stats()
 				t.Logf("%d came, %d late, sent %+v, got %+v", len(came), w.late, st, got)
 				if float64(len(came)) < c.least*ticks || uint64(len(came)) != got.Messages {
 					t.Errorf("%d of %d snapshots came, %d counted", len(came), ticks, got.Messages)
 				}
-				if got.Malformed+got.BaselineMissing != 0 || st.BadAcks != 0 || st.Unsent != 0 || st.Ready != 1 || st.Acked > got.Messages {
+				if got.Malformed+got.BaselineMissing != 0 || st.InvalidAcks != 0 || st.Unsent != 0 || st.Ready != 1 || st.Acked > got.Messages {
 					t.Errorf("sent %+v, got %+v", st, got)
 				}
 				if (got.InitialBytes == 0) != (c.known || c.blank) || got.InitialBytes != st.InitialBytes || got.InitialBytes != got.Initial {

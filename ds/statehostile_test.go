@@ -74,7 +74,7 @@ func TestStateAllocatesNothing(t *testing.T) {
 	if n := testing.AllocsPerRun(100, c.step); n != 0 {
 		t.Errorf("%v allocations a tick", n)
 	}
-	if st := c.world.Stats(); st.Acked != 9*(c.tick-ackedAfter) || st.BadAcks != 0 || st.Age != ackedAfter+1 || st.Starts != 0 {
+	if st := c.world.Stats(); st.Acked != 9*(c.tick-ackedAfter) || st.InvalidAcks != 0 || st.BaselineAge != ackedAfter+1 || st.Resets != 0 {
 		t.Errorf("%d ticks, counted %+v", c.tick, st)
 	}
 }
@@ -107,20 +107,20 @@ func TestBadStateAcks(t *testing.T) {
 			t.Errorf("%s: %v, before it %v", name, got.Drops, st.Drops)
 		}
 	}
-	if st := liar.counted(); st.BadAcks != liar.player.Stats().Drops[BadAck] || st.BadAcks < 6 {
+	if st := liar.counted(); st.InvalidAcks != liar.player.Stats().Drops[InvalidAck] || st.InvalidAcks < 6 {
 		t.Errorf("%+v, %v", st, liar.player.Stats().Drops)
 	}
 	// Of another epoch: it may be late.
 	liar.player.receive(append([]byte{byte(control.DownAck)}, ack(7, 19, 0)...), time.Time{}, false)
 	c.step()
-	if st := honest.counted(); st.Messages != before.Messages+1 || st.Age != ackedAfter+1 || sum(honest.player.Stats().Drops) != 0 {
+	if st := honest.counted(); st.Messages != before.Messages+1 || st.BaselineAge != ackedAfter+1 || sum(honest.player.Stats().Drops) != 0 {
 		t.Errorf("the honest player's: %+v", st)
 	}
 	// A new start that is asked for is one, and no more than that.
 	a := statesync.Ack{Reset: true, Newest: 15}
 	liar.player.receive(a.Append([]byte{byte(control.DownAck), 0}), time.Time{}, false)
 	c.step()
-	if st := liar.counted(); st.Starts != 1 || st.Age != 0 {
+	if st := liar.counted(); st.Resets != 1 || st.BaselineAge != 0 {
 		t.Errorf("after a new start: %+v", st)
 	}
 }
@@ -153,7 +153,7 @@ func FuzzStateDown(f *testing.F) {
 		for range 70 { // more than a ring
 			c.step()
 		}
-		if st := honest.counted(); st.Messages != before+70 || st.Age != ackedAfter+1 {
+		if st := honest.counted(); st.Messages != before+70 || st.BaselineAge != ackedAfter+1 {
 			t.Fatalf("the honest player's: %+v", st)
 		}
 	})
@@ -236,7 +236,7 @@ func TestHostileAcksMemory(t *testing.T) {
 				s.send(players)
 				for _, p := range s.players {
 					_, epoch := p.down.outlet.(*stateOutlet).sender.Next()
-					a := h.state(s.tick-1, epoch-statesync.NewEpoch)
+					a := h.state(s.tick-1, epoch-64)
 					s.ack = a.Append(append(s.ack[:0], 0))
 					p.down.player.receiveDownAck(s.ack, time.Time{})
 				}

@@ -7,6 +7,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/fragment"
 	"github.com/uplink-rpc/uplink/internal/worlds"
+	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/statesync"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -67,7 +68,7 @@ type stateOutlet struct {
 // limit takes the bandwidth from the settings.
 func (o *stateOutlet) limit() {
 	c := &o.way.cfg
-	o.est.limit(float64(c.LeastBandwidth), float64(c.Bandwidth))
+	o.est.limit(float64(c.MinBandwidth), float64(c.Bandwidth))
 }
 
 // bandwidth is in bits a second.
@@ -133,7 +134,7 @@ func (o *stateOutlet) payload(wire int) int {
 func (o *stateOutlet) ack(b []byte) (int, error) {
 	a, rest, err := statesync.ParseAck(b)
 	if err == nil && len(rest) > 0 {
-		err = statesync.ErrMalformed
+		err = snapshot.ErrMalformed
 	}
 	before := o.sender.Stats().Acks
 	if err == nil {
@@ -146,10 +147,10 @@ func (o *stateOutlet) ack(b []byte) (int, error) {
 	return o.fates.acked(a.None, a.Newest, a.Window), nil
 }
 
-func (o *stateOutlet) note(st *DownstreamStats) {
-	st.Age = o.ticks.Age(o.last.Seq, o.last.Baseline)
+func (o *stateOutlet) note(st *ReplicationStats) {
+	st.BaselineAge = o.ticks.Age(o.last.Seq, o.last.Baseline)
 	st.Updates += uint64(len(o.last.Objects))
 	starts := o.sender.Stats().Starts
-	st.Starts += starts - o.starts
+	st.Resets += starts - o.starts
 	o.starts = starts
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/uplink-rpc/uplink/statesync"
 )
 
-// DefaultBandwidth is that of a [StateConfig].
-const DefaultBandwidth = 256_000
+// defaultBandwidth is that of a [StateConfig].
+const defaultBandwidth = 256_000
 
 // Bounds of a StateConfig's bandwidths.
 const (
@@ -23,11 +23,11 @@ const (
 // StateConfig says how a world's state goes to a player. The zero value of each field means its default.
 type StateConfig struct {
 	// Bandwidth is how many bits a second it may take, headers down to IP counted, 1,000 to 1,000,000,000; default
-	// DefaultBandwidth. [StateStream.SetBandwidth] changes it. What is not used is not saved up.
+	// 256,000. [StateStream.SetBandwidth] changes it. What is not used is not saved up.
 	Bandwidth int
-	// LeastBandwidth, if it is not 0, has the bandwidth follow the connection between it and Bandwidth: less where packets
+	// MinBandwidth, if it is not 0, has the bandwidth follow the connection between it and Bandwidth: less where packets
 	// are lost or held up, more while they are not. See [StateStream.Bandwidth].
-	LeastBandwidth int
+	MinBandwidth int
 	// InputTicks is of how many ticks a message repeats the inputs as long as they are not acked, up to
 	// [statesync.MaxTicks]; default [statesync.DefaultTicks].
 	InputTicks int
@@ -37,7 +37,7 @@ type StateConfig struct {
 
 func (c StateConfig) withDefaults() (StateConfig, error) {
 	if c.Bandwidth == 0 {
-		c.Bandwidth = DefaultBandwidth
+		c.Bandwidth = defaultBandwidth
 	}
 	return c, c.check()
 }
@@ -46,8 +46,8 @@ func (c *StateConfig) check() error {
 	if c.Bandwidth < leastBandwidth || c.Bandwidth > mostBandwidth {
 		return fmt.Errorf("StateConfig.Bandwidth is %d bits a second, want %d to %d", c.Bandwidth, leastBandwidth, mostBandwidth)
 	}
-	if c.LeastBandwidth != 0 && (c.LeastBandwidth < leastBandwidth || c.LeastBandwidth > c.Bandwidth) {
-		return fmt.Errorf("StateConfig.LeastBandwidth is %d bits a second, want 0, or %d up to Bandwidth, %d", c.LeastBandwidth, leastBandwidth, c.Bandwidth)
+	if c.MinBandwidth != 0 && (c.MinBandwidth < leastBandwidth || c.MinBandwidth > c.Bandwidth) {
+		return fmt.Errorf("StateConfig.MinBandwidth is %d bits a second, want 0, or %d up to Bandwidth, %d", c.MinBandwidth, leastBandwidth, c.Bandwidth)
 	}
 	if c.InputTicks < 0 || c.InputTicks > statesync.MaxTicks {
 		return fmt.Errorf("StateConfig.InputTicks is %d, want up to %d", c.InputTicks, statesync.MaxTicks)
@@ -65,7 +65,7 @@ type StateStream[T any] struct {
 }
 
 // OfferState offers the world to a player as state, as [World.Offer] does as snapshots: of each tick not all objects are
-// sent, but what fits. The client takes part with client.States, and starts from what its game knows:
+// sent, but what fits. The client takes part with client.SubscribeState, and starts from what its game knows:
 // WorldConfig.Initial is not sent. A player gets a world by one of the two at a time. An error says what is wrong with
 // T's tags, or with cfg. Offered once more it gives the same, as it is set.
 func (w *World[T]) OfferState(p *Player, cfg StateConfig) (*StateStream[T], error) {
@@ -99,15 +99,6 @@ func (w *World[T]) stateTerms() (*stateTerms, error) {
 	t.terms.offer = control.DownOffer{Name: o.Name, Codec: worlds.StateCodec, Fields: s.Fields, RateHz: o.RateHz, TickHz: o.TickHz}
 	w.w.states = t
 	return t, t.terms.offer.Check()
-}
-
-// States offers the player the server's world of objects T, as [World.OfferState] does, where there is only one such world.
-func States[T any](p *Player, cfg StateConfig) (*StateStream[T], error) {
-	w, err := worldOf[T](p.server)
-	if err != nil {
-		return nil, err
-	}
-	return w.OfferState(p, cfg)
 }
 
 // Prioritize gives an object's priority for the next message that is sent to the player, where what was given for those
@@ -156,12 +147,12 @@ func (s *StateStream[T]) SetViewer(id uint16) {
 	}
 }
 
-// SetBandwidth changes StateConfig.Bandwidth, and LeastBandwidth, from the next message on.
+// SetBandwidth changes StateConfig.Bandwidth, and MinBandwidth, from the next message on.
 func (s *StateStream[T]) SetBandwidth(bandwidth, least int) error {
 	s.down.mu.Lock()
 	defer s.down.mu.Unlock()
 	cfg := s.way.cfg
-	cfg.Bandwidth, cfg.LeastBandwidth = bandwidth, least
+	cfg.Bandwidth, cfg.MinBandwidth = bandwidth, least
 	if err := cfg.check(); err != nil {
 		return fmt.Errorf("ds: world %s: %w", s.world.w.source.name, err)
 	}
@@ -172,7 +163,7 @@ func (s *StateStream[T]) SetBandwidth(bandwidth, least int) error {
 	return nil
 }
 
-// Bandwidth is how many bits a second may be taken now. With StateConfig.LeastBandwidth it is an estimate: from there it
+// Bandwidth is how many bits a second may be taken now. With StateConfig.MinBandwidth it is an estimate: from there it
 // grows while it is used, by half at a time until the round trip rises by what waits in a queue on the way, more than a
 // tenth of the messages are lost, or none is acked. Then it falls, and from then on grows by a sixteenth of the whole range a
 // second. Loss below a tenth does not count: it is most likely the radio's. What a client acks it is believed.
@@ -197,7 +188,7 @@ func (s *StateStream[T]) Ready() bool {
 }
 
 // Stats gives what was counted for this player.
-func (s *StateStream[T]) Stats() DownstreamStats { return s.down.counted() }
+func (s *StateStream[T]) Stats() ReplicationStats { return s.down.counted() }
 
 // RTT is the player's.
 func (s *StateStream[T]) RTT() time.Duration { return s.down.player.RTT() }

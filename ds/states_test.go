@@ -35,7 +35,7 @@ func TestStates(t *testing.T) {
 		{count: 200, rtt: 100 * ms, link: simnet.Config{Loss: 0.05, Jitter: 10 * ms}, cfg: ds.StateConfig{Bandwidth: 24_000}},
 		{count: 300, rtt: 100 * ms, link: simnet.Config{Loss: 0.05, Jitter: 10 * ms}, cfg: ds.StateConfig{Bandwidth: 4_000_000, NoDelta: true}, fragments: true},
 		{count: 100, rtt: 300 * ms, link: simnet.Config{Loss: 0.2, Burst: 4, Duplicate: 0.2}, ackHz: 10, sendHz: 20, fragments: true},
-		{count: 200, rtt: 100 * ms, link: simnet.Config{Rate: 20_000, Jitter: 5 * ms}, cfg: ds.StateConfig{Bandwidth: 2_000_000, LeastBandwidth: 32_000, NoDelta: true}},
+		{count: 200, rtt: 100 * ms, link: simnet.Config{Rate: 20_000, Jitter: 5 * ms}, cfg: ds.StateConfig{Bandwidth: 2_000_000, MinBandwidth: 32_000, NoDelta: true}},
 	} {
 		name := fmt.Sprintf("%d/rtt=%v/loss=%v/bandwidth=%d/ackHz=%v/rate=%v", c.count, c.rtt, c.link.Loss, c.cfg.Bandwidth, c.ackHz, c.link.Rate)
 		t.Run(name, func(t *testing.T) {
@@ -51,7 +51,7 @@ func TestStates(t *testing.T) {
 				})
 				got := newCopier(t, a)
 				conn := uplinktest.Dial(t, network, client.Config{})
-				v, err := client.States(conn, "movers", client.StateConfig[mover]{Handle: got.take, AckHz: c.ackHz})
+				v, err := client.SubscribeState(t.Context(), conn, "movers", client.StateConfig[mover]{Handle: got.take, AckHz: c.ackHz})
 				uplinktest.Must(t, err)
 				settle(time.Second)
 				begin := time.Now()
@@ -67,17 +67,17 @@ func TestStates(t *testing.T) {
 				settle(time.Second)
 				got.whole(ticks)
 
-				st, in := srv.Stats().Downstreams[0], v.Stats()
+				st, in := srv.Stats().Replication[0], v.Stats()
 				bits := 8 * float64(st.WireBytes()) / seconds
 				t.Logf("%.0f bits a second, sent %+v, got %+v", bits, st, in)
 				limit := c.cfg.Bandwidth
 				if limit == 0 {
-					limit = ds.DefaultBandwidth
+					limit = 256_000 // the default
 				}
 				if bits > 1.01*float64(limit) {
 					t.Errorf("%.0f bits a second, want at most %d", bits, limit)
 				}
-				if in.Malformed+in.BaselineMissing+in.Desync+in.Unpolled != 0 || st.BadAcks != 0 || st.Unsent != 0 || st.Ready != 1 || st.Acked > in.Messages {
+				if in.Malformed+in.BaselineMissing+in.Desync+in.Unpolled != 0 || st.InvalidAcks != 0 || st.Unsent != 0 || st.Ready != 1 || st.Acked > in.Messages {
 					t.Errorf("sent %+v, got %+v", st, in)
 				}
 				if in.Updates != uint64(got.updates) || in.Updates > st.Updates || st.Updates == 0 {
@@ -86,7 +86,7 @@ func TestStates(t *testing.T) {
 				if c.fragments != (st.Fragmented > 0) || got.firsts != 1 {
 					t.Errorf("%d messages in fragments, %d firsts", st.Fragmented, got.firsts)
 				}
-				if share := 1 - float64(in.Messages)/float64(st.Messages); c.cfg.LeastBandwidth != 0 && share > 0.05 {
+				if share := 1 - float64(in.Messages)/float64(st.Messages); c.cfg.MinBandwidth != 0 && share > 0.05 {
 					t.Errorf("%.3f of the messages were lost to a queue", share)
 				}
 				if least := 0.98 * ticks / float64(every); c.sendHz == 0 && float64(len(got.inputs)-got.missing) < least {
@@ -112,12 +112,12 @@ func TestStatesAndSnapshots(t *testing.T) {
 		two := uplinktest.Dial(t, network, client.Config{})
 		players = append(players, <-joined)
 		a.offer(players[0], ds.StateConfig{})
-		snap, err := ds.Snapshots[mover](players[1])
+		snap, err := a.Offer(players[1])
 		uplinktest.Must(t, err)
 		got := newCopier(t, a)
-		v, err := client.States(one, "movers", client.StateConfig[mover]{})
+		v, err := client.SubscribeState(t.Context(), one, "movers", client.StateConfig[mover]{})
 		uplinktest.Must(t, err)
-		w, err := client.Snapshots(two, "movers", client.SnapshotConfig[mover]{})
+		w, err := client.SubscribeSnapshots(t.Context(), two, "movers", client.SnapshotConfig[mover]{})
 		uplinktest.Must(t, err)
 		settle(time.Second)
 		polled := 0
@@ -135,11 +135,11 @@ func TestStatesAndSnapshots(t *testing.T) {
 		}
 
 		// Each refuses the other codec, at both ends.
-		if _, err := ds.Snapshots[mover](players[0]); err == nil || !strings.Contains(err.Error(), "Stop") {
+		if _, err := a.Offer(players[0]); err == nil || !strings.Contains(err.Error(), "Stop") {
 			t.Errorf("offered both ways: %v", err)
 		}
 		uplinktest.Must(t, w.Close())
-		if _, err := client.States(two, "movers", client.StateConfig[mover]{}); err == nil || !strings.Contains(err.Error(), `"snapshot"`) {
+		if _, err := client.SubscribeState(t.Context(), two, "movers", client.StateConfig[mover]{}); err == nil || !strings.Contains(err.Error(), `"snapshot"`) {
 			t.Errorf("taken by the other codec: %v", err)
 		} else {
 			t.Log(err)
@@ -148,7 +148,7 @@ func TestStatesAndSnapshots(t *testing.T) {
 		settle(time.Second)
 		a.offer(players[1], ds.StateConfig{})
 		late := newCopier(t, a)
-		_, err = client.States(two, "movers", client.StateConfig[mover]{Handle: late.take})
+		_, err = client.SubscribeState(t.Context(), two, "movers", client.StateConfig[mover]{Handle: late.take})
 		uplinktest.Must(t, err)
 		a.run(201, 300)
 		settle(time.Second)
@@ -175,7 +175,7 @@ func TestStatesAndSnapshots(t *testing.T) {
 		v.Poll(got.take)
 		got.whole(799)
 		late.whole(799)
-		if st := srv.Stats().Downstreams; len(st) != 1 || st[0].Players != 2 || st[0].BadAcks != 0 {
+		if st := srv.Stats().Replication; len(st) != 1 || st[0].Players != 2 || st[0].InvalidAcks != 0 {
 			t.Errorf("%+v", st)
 		}
 	})
@@ -213,33 +213,33 @@ func TestStatesRefused(t *testing.T) {
 			t.Errorf("an unknown tag: %v", err)
 		}
 		for want, cfg := range map[string]ds.StateConfig{
-			"Bandwidth is 999":         {Bandwidth: 999},
-			"Bandwidth is -1":          {Bandwidth: -1},
-			"LeastBandwidth is 999":    {LeastBandwidth: 999},
-			"LeastBandwidth is 256001": {LeastBandwidth: 256_001},
-			"InputTicks is 33":         {InputTicks: 33},
+			"Bandwidth is 999":       {Bandwidth: 999},
+			"Bandwidth is -1":        {Bandwidth: -1},
+			"MinBandwidth is 999":    {MinBandwidth: 999},
+			"MinBandwidth is 256001": {MinBandwidth: 256_001},
+			"InputTicks is 33":       {InputTicks: 33},
 		} {
 			if _, err := a.OfferState(player, cfg); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("want %s: %v", want, err)
 			}
 		}
-		s, err := ds.States[mover](player, ds.StateConfig{Bandwidth: 1000})
+		s, err := a.OfferState(player, ds.StateConfig{Bandwidth: 1000})
 		uplinktest.Must(t, err)
 		if s.Ready() || !errors.Is(s.Send(), ds.ErrNotReady) || s.Bandwidth() != 1000 {
 			t.Errorf("ready before the client took part, with %d", s.Bandwidth())
 		}
 		var differs *client.WorldError
-		_, err = client.States(conn, "movers", client.StateConfig[lonely]{})
+		_, err = client.SubscribeState(t.Context(), conn, "movers", client.StateConfig[lonely]{})
 		if !errors.As(err, &differs) || differs.Field != 4 || differs.Here != "Resting bool" || differs.There != "Resting bool rest" {
 			t.Errorf("another field rests: %v", err)
 		}
-		if _, err := client.States(conn, "movers", client.StateConfig[label]{}); err == nil || !strings.Contains(err.Error(), `"Name"`) {
+		if _, err := client.SubscribeState(t.Context(), conn, "movers", client.StateConfig[label]{}); err == nil || !strings.Contains(err.Error(), `"Name"`) {
 			t.Errorf("an unknown tag: %v", err)
 		}
-		if _, err := client.States(conn, "movers", client.StateConfig[mover]{AckHz: 1001}); err == nil || !strings.Contains(err.Error(), "StateConfig.AckHz") {
+		if _, err := client.SubscribeState(t.Context(), conn, "movers", client.StateConfig[mover]{AckHz: 1001}); err == nil || !strings.Contains(err.Error(), "StateConfig.AckHz") {
 			t.Errorf("acks: %v", err)
 		}
-		_, err = client.States(conn, "movers", client.StateConfig[mover]{})
+		_, err = client.SubscribeState(t.Context(), conn, "movers", client.StateConfig[mover]{})
 		uplinktest.Must(t, err)
 		settle(time.Second)
 
@@ -297,7 +297,7 @@ func TestStatesBandwidth(t *testing.T) {
 			streams = append(streams, a.streams[p])
 			a.mu.Unlock()
 			got := newCopier(t, a)
-			_, err := client.States(conn, "movers", client.StateConfig[mover]{Handle: got.take})
+			_, err := client.SubscribeState(t.Context(), conn, "movers", client.StateConfig[mover]{Handle: got.take})
 			uplinktest.Must(t, err)
 		}
 		settle(time.Second)

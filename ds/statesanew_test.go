@@ -26,7 +26,7 @@ func TestStatesReconnect(t *testing.T) {
 		serve()
 		c := newCopier(t, a)
 		conn := uplinktest.Dial(t, network, client.Config{})
-		v, err := client.States(conn, "movers", client.StateConfig[mover]{Handle: c.take})
+		v, err := client.SubscribeState(t.Context(), conn, "movers", client.StateConfig[mover]{Handle: c.take})
 		uplinktest.Must(t, err)
 		settle(time.Second)
 		a.run(1, 200)
@@ -78,7 +78,7 @@ func TestStatesBeginAnew(t *testing.T) {
 		a.offer(player, ds.StateConfig{NoDelta: true}) // whole states refer to nothing, and are taken from whichever stream
 		for round := range 20 {
 			got := newCopier(t, a)
-			v, err := client.States(conn, "movers", client.StateConfig[mover]{Handle: got.take})
+			v, err := client.SubscribeState(t.Context(), conn, "movers", client.StateConfig[mover]{Handle: got.take})
 			uplinktest.Must(t, err)
 			settle(time.Duration(50+37*round) * ms)
 			if round%5 == 4 {
@@ -92,7 +92,7 @@ func TestStatesBeginAnew(t *testing.T) {
 		close(stop)
 		<-over
 		settle(time.Second)
-		if st := srv.Stats().Downstreams[0]; st.BadAcks != 0 || st.Messages == 0 || st.Ready != 0 {
+		if st := srv.Stats().Replication[0]; st.InvalidAcks != 0 || st.Messages == 0 || st.Ready != 0 {
 			t.Errorf("%+v", st)
 		}
 	})
@@ -115,7 +115,7 @@ func TestStatesRejoin(t *testing.T) {
 				tick := uint64(1)
 				for round := range 12 {
 					got := newCopier(t, a)
-					v, err := client.States(conn, "movers", client.StateConfig[mover]{Handle: got.take})
+					v, err := client.SubscribeState(t.Context(), conn, "movers", client.StateConfig[mover]{Handle: got.take})
 					uplinktest.Must(t, err)
 					if round%3 == 2 { // within the first round trip
 						a.run(tick, tick+9)

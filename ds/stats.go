@@ -22,12 +22,12 @@ const (
 	Malformed                   // not what a client of this schema sends
 	UnknownRPC                  // the RPC is not bound, or there is no Config.OnMessage
 	QueueFull                   // too much waits for Poll
-	Limited                     // more than the player may send, see Config.RateSlack
-	Refused                     // the game refused the frame, see [Validate]
-	Overdue                     // its tick is over, see [JitterBuffer]
-	Skipped                     // its jitter buffer is full, or went on without it
+	RateLimited                 // more than the player may send, see Config.RateSlack
+	Rejected                    // the game refused the frame, see [Validate]
+	LateForTick                 // its tick is over, see [JitterBuffer]
+	Discarded                   // its jitter buffer is full, or went on without it
 	Kicked                      // the player's session was ended by Kick or by a panic of a handler
-	BadAck                      // an ack of what was never sent
+	InvalidAck                  // an ack of what was never sent
 	drops
 )
 
@@ -36,7 +36,7 @@ func (d Drop) String() string {
 	if d >= drops {
 		return fmt.Sprintf("Drop(%d)", uint8(d))
 	}
-	return [...]string{"baseline_missing", "desync", "late", "duplicate", "malformed", "unknown_rpc", "queue_full", "limited", "refused", "overdue", "skipped", "kicked", "bad_ack"}[d]
+	return [...]string{"baseline_missing", "desync", "late", "duplicate", "malformed", "unknown_rpc", "queue_full", "rate_limited", "rejected", "late_for_tick", "discarded", "kicked", "invalid_ack"}[d]
 }
 
 // reason gives the reason for an error of a decoder or a sink.
@@ -53,11 +53,11 @@ func reason(err error) Drop {
 	case errors.Is(err, errQueueFull):
 		return QueueFull
 	case errors.Is(err, errLimited):
-		return Limited
+		return RateLimited
 	case errors.Is(err, errOverdue):
-		return Overdue
+		return LateForTick
 	case errors.Is(err, errSkipped):
-		return Skipped
+		return Discarded
 	}
 	return Malformed
 }
@@ -111,7 +111,7 @@ type Stats struct {
 	RPCs []RPCStats
 	Acks AckStats
 	// Downstreams is sorted by name.
-	Downstreams []DownstreamStats
+	Replication []ReplicationStats
 	// Drops counts what belongs to no RPC, by reason.
 	Drops [drops]uint64
 	// Panics counts the panics of callbacks that were recovered; see Config.PanicHandler.
@@ -122,7 +122,7 @@ type Stats struct {
 
 // Stats gives what the server counted so far.
 func (s *Server) Stats() Stats {
-	out := Stats{Panics: s.panics.Load(), Transport: s.ln.Stats(), Downstreams: s.downstreams()}
+	out := Stats{Panics: s.panics.Load(), Transport: s.ln.Stats(), Replication: s.downstreams()}
 	for _, h := range s.shards {
 		h.addTo(&out)
 	}

@@ -80,8 +80,8 @@ func TestTapWithheld(t *testing.T) {
 		s.call()
 	}
 	st := b.stats()
-	limited := int(st.RPCs[0].Drops[Limited])
-	if limited == 0 || c.withheld != limited || c.undecoded != int(st.Drops[Limited]) || c.frames-c.withheld != int(st.RPCs[0].Frames()) {
+	limited := int(st.RPCs[0].Drops[RateLimited])
+	if limited == 0 || c.withheld != limited || c.undecoded != int(st.Drops[RateLimited]) || c.frames-c.withheld != int(st.RPCs[0].Frames()) {
 		t.Errorf("%+v, counted %+v and %v", c, st.RPCs[0], st.Drops)
 	}
 }

@@ -3,15 +3,13 @@ package ds
 import (
 	"fmt"
 	"reflect"
-
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Validate has f look at each frame of an RPC, which [Handle] was called for with
 // the same T, before the handler gets it. A frame for which f returns an error is
 // not delivered: it is counted as refused, in the RPC's statistics and the
-// player's ([Player.Refused]), and adds to the next frame's Missed. With
-// [Config.MaxRefused] so many of them end the session.
+// player's ([Player.Rejected]), and adds to the next frame's Missed. With
+// [Config.MaxRejected] so many of them end the session.
 //
 // It runs where handlers run, so it may read what the game knows of the player.
 // The frame itself cannot be changed, and a refused one is a baseline like any
@@ -28,11 +26,6 @@ func Validate[T any](s *Server, name string, f func(*Player, Frame[T]) error) er
 	}
 	h.validate = f
 	return nil
-}
-
-// ValidateSchema is [Validate] for RPCs that [HandleSchema] was called for.
-func ValidateSchema(s *Server, name string, f func(*Player, Frame[*schema.Frame]) error) error {
-	return Validate(s, name, f)
 }
 
 // call calls the handler, unless the frame is refused or its player was kicked, and
@@ -70,16 +63,16 @@ const maxRefusedLogged = 8
 
 // refuse counts a frame that the game does not want.
 func (p *Player) refuse(b *binding, seq uint64, err error) {
-	p.dropFrame(b, Refused, 0)
-	n := p.Refused()
+	p.dropFrame(b, Rejected, 0)
+	n := p.Rejected()
 	cfg := &p.server.cfg
 	if n <= maxRefusedLogged {
-		cfg.Logger.Warn("frame refused", "rpc", b.rpc.schema.RPC(), "seq", seq, "player", p.ID(), "error", err)
+		cfg.Logger.Warn("frame rejected", "rpc", b.rpc.schema.RPC(), "seq", seq, "player", p.ID(), "error", err)
 	}
-	if cfg.MaxRefused != 0 && n >= uint64(cfg.MaxRefused) {
-		p.Kick("too many refused frames")
+	if cfg.MaxRejected != 0 && n >= uint64(cfg.MaxRejected) {
+		p.Kick("too many rejected frames")
 	}
 }
 
 // Refused is how many of the player's frames [Validate] refused.
-func (p *Player) Refused() uint64 { return p.drops[Refused].Load() }
+func (p *Player) Rejected() uint64 { return p.drops[Rejected].Load() }

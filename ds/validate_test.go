@@ -60,21 +60,21 @@ func checkValidate(t *testing.T, poll bool) {
 	if log.Frames()+log.Missed != log.Next { // the journal checks Missed of each frame
 		t.Errorf("%d delivered and %d missed of %d", log.Frames(), log.Missed, log.Next)
 	}
-	if refused < frames/10*6/10 || got.Drops[ds.Refused] != refused || player.Refused() != refused || got.Frames() != log.Frames()+refused {
-		t.Errorf("%d refused, counted %+v, of the player %d", refused, got, player.Refused())
+	if refused < frames/10*6/10 || got.Drops[ds.Rejected] != refused || player.Rejected() != refused || got.Frames() != log.Frames()+refused {
+		t.Errorf("%d refused, counted %+v, of the player %d", refused, got, player.Rejected())
 	}
 	if got.Drops[ds.Desync]+got.Drops[ds.BaselineMissing] != 0 || sent.Delta < frames*9/10 {
 		t.Errorf("the codec suffers: %+v, sent %+v", got, sent)
 	}
 }
 
-// TestMaxRefused ends the session of a player with too many, who learns why. What
+// TestMaxRejected ends the session of a player with too many, who learns why. What
 // still waits for Poll is not delivered.
-func TestMaxRefused(t *testing.T) {
+func TestMaxRejected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
 		delivered, left := 0, 0
-		srv := uplinktest.Serve(t, network, ds.Config{Poll: true, MaxRefused: 3, Left: func(*ds.Player, error) { left++ }}, func(s *ds.Server) error {
+		srv := uplinktest.Serve(t, network, ds.Config{Poll: true, MaxRejected: 3, Left: func(*ds.Player, error) { left++ }}, func(s *ds.Server) error {
 			return errors.Join(
 				ds.Handle(s, "Move", func(*ds.Player, ds.Frame[uplinktest.Move]) { delivered++ }),
 				ds.Validate(s, "Move", func(_ *ds.Player, f ds.Frame[uplinktest.Move]) error {
@@ -90,10 +90,10 @@ func TestMaxRefused(t *testing.T) {
 		settle(time.Second)
 		srv.Poll()
 		m := uplinktest.MoveAt(1, 50)
-		if err := move.Send(&m); !errors.Is(err, client.ErrKicked) || !strings.Contains(err.Error(), "too many refused frames") {
+		if err := move.Send(&m); !errors.Is(err, client.ErrKicked) || !strings.Contains(err.Error(), "too many rejected frames") {
 			t.Errorf("the client is told %v", err)
 		}
-		if st := srv.Stats().RPCs[0]; delivered != 5 || left != 1 || st.Drops[ds.Refused] != 3 {
+		if st := srv.Stats().RPCs[0]; delivered != 5 || left != 1 || st.Drops[ds.Rejected] != 3 {
 			t.Errorf("%d delivered, left %d times, %+v", delivered, left, st)
 		}
 	})
@@ -110,13 +110,13 @@ func TestBadValidate(t *testing.T) {
 	for want, err := range map[string]error{
 		"validate Fire: it is not handled":           ds.Validate(srv, "Fire", func(*ds.Player, ds.Frame[noField]) error { return nil }),
 		"validate Move: it is handled, but not with": ds.Validate(srv, "Move", func(*ds.Player, ds.Frame[uplinktest.Move]) error { return nil }),
-		"but not with *schema.Frame":                 ds.ValidateSchema(srv, "Move", func(*ds.Player, ds.Frame[*schema.Frame]) error { return nil }),
+		"but not with *schema.Frame":                 ds.Validate(srv, "Move", func(*ds.Player, ds.Frame[*schema.Frame]) error { return nil }),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
-	uplinktest.Must(t, ds.ValidateSchema(srv, "Buttons", func(*ds.Player, ds.Frame[*schema.Frame]) error { return nil }))
+	uplinktest.Must(t, ds.Validate(srv, "Buttons", func(*ds.Player, ds.Frame[*schema.Frame]) error { return nil }))
 }
 
 // TestValidateLate refuses frames that come late like others: they are missed
@@ -146,7 +146,7 @@ func TestValidateLate(t *testing.T) {
 		play(t, move, 1, 0, 1200, 60)
 		settle(time.Second)
 		got := srv.Stats().RPCs[0]
-		if delivered := got.Frames() - refusedLate; refusedLate < 50 || delivered-late+missed != inOrder || got.Drops[ds.Refused] != refusedLate {
+		if delivered := got.Frames() - refusedLate; refusedLate < 50 || delivered-late+missed != inOrder || got.Drops[ds.Rejected] != refusedLate {
 			t.Errorf("%d delivered, %d of them late, %d missed up to %d, %d refused: %+v", delivered, late, missed, inOrder, refusedLate, got)
 		}
 	})

@@ -114,7 +114,7 @@ func TestHonestReliableCalls(t *testing.T) {
 		}
 		srv := serve()
 		conn := uplinktest.Dial(t, network, client.Config{})
-		move, fire := uplinktest.Bind(t, conn, "Move"), uplinktest.Bind(t, conn, "Fire", client.Reliable())
+		move, fire := uplinktest.Bind(t, conn, "Move"), uplinktest.Bind(t, conn, "Fire", client.BindConfig{Reliable: true})
 		n := uint64(0)
 		call := func(d time.Duration) {
 			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Second / 60) {

@@ -10,12 +10,12 @@ import (
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
-// DefaultTickHz is that of a [WorldConfig].
-const DefaultTickHz = 60
+// defaultTickHz is that of a [WorldConfig].
+const defaultTickHz = 60
 
 // WorldConfig sets up a [World]. The zero value of each field means its default.
 type WorldConfig[T any] struct {
-	// TickHz is how many ticks a second has: what clients know the world's time by. Up to 1000; default DefaultTickHz.
+	// TickHz is how many ticks a second has: what clients know the world's time by. Up to 1000; default 60.
 	TickHz float64
 	// SendHz is how often a second snapshots or states are sent to a player, at most: what clients expect, and may ack. Up to
 	// TickHz, which is the default.
@@ -75,7 +75,7 @@ func NewWorld[T any](s *Server, name string, cfg WorldConfig[T]) (*World[T], err
 		return nil, fmt.Errorf("ds: %w", err)
 	}
 	if cfg.TickHz == 0 {
-		cfg.TickHz = DefaultTickHz
+		cfg.TickHz = defaultTickHz
 	}
 	if !(cfg.TickHz > 0 && cfg.TickHz <= control.MaxDownRate) {
 		return nil, fmt.Errorf("ds: world %s: WorldConfig.TickHz is %v, want more than 0, up to %d", name, cfg.TickHz, control.MaxDownRate)
@@ -161,10 +161,10 @@ func (w *World[T]) Send() (int, error) {
 }
 
 // Stats gives what was counted for all players.
-func (w *World[T]) Stats() DownstreamStats { return w.w.source.counted() }
+func (w *World[T]) Stats() ReplicationStats { return w.w.source.counted() }
 
 // Offer offers the world to a player: in Config.Joined, say. It is sent from when the client has said that it takes part,
-// with client.Snapshots, and has the initial state. Offered once more it gives the same.
+// with client.SubscribeSnapshots, and has the initial state. Offered once more it gives the same.
 func (w *World[T]) Offer(p *Player) (*SnapshotStream[T], error) {
 	d, err := p.offer(&w.w.source, &snapshotWay{world: &w.w, player: p})
 	if err != nil {

@@ -62,7 +62,7 @@ func TestTwoWorlds(t *testing.T) {
 		})
 		take := func(c *client.Conn, s *stage, name string) *watcher {
 			w := newWatcher(t, s)
-			_, err := client.Snapshots(c, name, client.SnapshotConfig[orb]{Handle: w.check})
+			_, err := client.SubscribeSnapshots(t.Context(), c, name, client.SnapshotConfig[orb]{Handle: w.check})
 			uplinktest.Must(t, err)
 			return w
 		}
@@ -78,11 +78,11 @@ func TestTwoWorlds(t *testing.T) {
 				t.Errorf("%s: %d snapshots too few", name, -got)
 			}
 		}
-		st := srv.Stats().Downstreams
+		st := srv.Stats().Replication
 		if len(st) != 2 || st[0].Name != "far" || st[0].Players != 2 || st[0].Ready != 1 || st[1].Ready != 2 {
 			t.Errorf("%+v", st)
 		}
-		if c := both.Stats().Downstreams; len(c) != 2 || c[0].Name != "near" || c[0].Messages != uint64(len(one.ticks())) {
+		if c := both.Stats().Replication; len(c) != 2 || c[0].Name != "near" || c[0].Messages != uint64(len(one.ticks())) {
 			t.Errorf("the client counts %+v", c)
 		}
 	})
@@ -100,7 +100,7 @@ func TestReconnect(t *testing.T) {
 		_, all := serve()
 		w := newWatcher(t, all[0])
 		conn := uplinktest.Dial(t, network, client.Config{})
-		v, err := client.Snapshots(conn, "orbs", client.SnapshotConfig[orb]{Handle: w.check, Interpolate: &interpolate.Config{}})
+		v, err := client.SubscribeSnapshots(t.Context(), conn, "orbs", client.SnapshotConfig[orb]{Handle: w.check, Interpolate: &interpolate.Config{}})
 		uplinktest.Must(t, err)
 		run(t, all, 1, 200)
 		first := v.Stats()
@@ -141,16 +141,16 @@ func TestSnapshotsRefused(t *testing.T) {
 		})
 		conn := uplinktest.Dial(t, network, client.Config{})
 		var differs *client.WorldError
-		_, err := client.Snapshots(conn, "orbs", client.SnapshotConfig[stranger]{})
+		_, err := client.SubscribeSnapshots(t.Context(), conn, "orbs", client.SnapshotConfig[stranger]{})
 		if !errors.As(err, &differs) || differs.Field != 0 || !strings.Contains(differs.There, "0.01") || !strings.Contains(differs.Here, "0.02") {
 			t.Errorf("another schema: %v", err)
 		}
 		t.Log(err)
 		settle(time.Second)
-		if st := srv.Stats().Downstreams[0]; st.Players != 1 || st.Ready != 0 {
+		if st := srv.Stats().Replication[0]; st.Players != 1 || st.Ready != 0 {
 			t.Errorf("refused: %+v", st)
 		}
-		_, err = client.Snapshots(conn, "orb", client.SnapshotConfig[orb]{})
+		_, err = client.SubscribeSnapshots(t.Context(), conn, "orb", client.SnapshotConfig[orb]{})
 		if !errors.Is(err, client.ErrNotOffered) || !strings.Contains(err.Error(), "orbs") {
 			t.Errorf("another name: %v", err)
 		}
@@ -158,7 +158,7 @@ func TestSnapshotsRefused(t *testing.T) {
 		if n := all[0].step(t, 1); n != 0 {
 			t.Errorf("sent to %d", n)
 		}
-		if _, err := client.Snapshots(conn, "orbs", client.SnapshotConfig[orb]{AckHz: -1}); err == nil {
+		if _, err := client.SubscribeSnapshots(t.Context(), conn, "orbs", client.SnapshotConfig[orb]{AckHz: -1}); err == nil {
 			t.Error("a negative rate")
 		}
 	})
@@ -176,10 +176,10 @@ func TestStop(t *testing.T) {
 		settle(time.Second)
 		sent := uint64(0)
 		for round := range uint64(20) {
-			s, err := ds.Snapshots[orb](player)
+			s, err := all[0].Offer(player)
 			uplinktest.Must(t, err)
 			w := newWatcher(t, all[0])
-			v, err := client.Snapshots(conn, "orbs", client.SnapshotConfig[orb]{Handle: w.check})
+			v, err := client.SubscribeSnapshots(t.Context(), conn, "orbs", client.SnapshotConfig[orb]{Handle: w.check})
 			uplinktest.Must(t, err)
 			settle(time.Second)
 			run(t, all, 1000*round+1, 1000*round+10)
@@ -202,12 +202,12 @@ func TestStop(t *testing.T) {
 			}
 			sent += 10
 		}
-		if st := srv.Stats().Downstreams[0]; st.Messages != sent || st.Players != 1 || st.BadAcks != 0 {
+		if st := srv.Stats().Replication[0]; st.Messages != sent || st.Players != 1 || st.InvalidAcks != 0 {
 			t.Errorf("%+v", st)
 		}
 		player.Kick("enough")
 		settle(time.Second)
-		if st := srv.Stats().Downstreams[0]; st.Messages != sent || st.Players != 0 {
+		if st := srv.Stats().Replication[0]; st.Messages != sent || st.Players != 0 {
 			t.Errorf("after the end: %+v", st)
 		}
 	})
@@ -223,7 +223,7 @@ func TestLargeUntilAcked(t *testing.T) {
 				return []*stage{newStage(t, s, "orbs", 0, 900, ds.WorldConfig[orb]{})}
 			})
 			conn := uplinktest.Dial(t, network, client.Config{})
-			_, err := client.Snapshots(conn, "orbs", client.SnapshotConfig[orb]{Handle: newWatcher(t, all[0]).check, AckHz: 60})
+			_, err := client.SubscribeSnapshots(t.Context(), conn, "orbs", client.SnapshotConfig[orb]{Handle: newWatcher(t, all[0]).check, AckHz: 60})
 			uplinktest.Must(t, err)
 			settle(time.Second)
 			if lost {

@@ -194,7 +194,7 @@ func TestWorldTickAllocatesNothing(t *testing.T) {
 	if n := testing.AllocsPerRun(100, c.step); n != 0 {
 		t.Errorf("%v allocations a tick", n)
 	}
-	if st := c.world.Stats(); st.Acked != 9*(c.tick-ackedAfter) || st.BadAcks != 0 || st.Age != ackedAfter+1 {
+	if st := c.world.Stats(); st.Acked != 9*(c.tick-ackedAfter) || st.InvalidAcks != 0 || st.BaselineAge != ackedAfter+1 {
 		t.Errorf("%d ticks, counted %+v", c.tick, st)
 	}
 }

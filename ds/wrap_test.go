@@ -24,7 +24,7 @@ func TestSequenceWraps(t *testing.T) {
 			return ds.Handle(s, "Move", journal.Handle)
 		})
 		conn := uplinktest.Dial(t, network, client.Config{})
-		move := uplinktest.Bind(t, conn, "Move", client.Rate(120))
+		move := uplinktest.Bind(t, conn, "Move", client.BindConfig{RateHz: 120})
 		const frames = 67_000
 		play(t, move, 2, 0, frames, 120)
 		time.Sleep(time.Second)

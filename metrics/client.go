@@ -8,48 +8,112 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/rpcdelta"
-	"github.com/uplink-rpc/uplink/transport"
 )
 
-// Client collects what client connections count, all added up, as
-// uplink_client_*. Register it with a registry of your own; it is safe for
-// concurrent use.
+// Client collects the statistics of client connections as uplink_client_*: the sums of counters, and
+// sums or means of gauges. Register it with a registry of your own. It is safe for concurrent use.
 type Client struct {
-	rpcs  rpcDescs
-	links linkDescs
-	downs downDescs
-
-	ackBytes, lost *prometheus.Desc
-	budget         budgetDescs
-	state          stateDescs
-	build          buildDesc
+	rpcs   *table[rpcStats]
+	pace   *table[client.Pace]
+	worlds *table[worldStats]
+	links  *table[linkStats]
+	whole  *table[clientStats]
+	means  *table[rpcMeans]
+	clock  *table[paceMeans]
+	drops  *prometheus.Desc
+	build  prometheus.Collector
 
 	mu    sync.Mutex
 	conns []*client.Conn
-	past  clientCounts // of those that were replaced
+	past  client.Stats // counters of the connections that were replaced
 }
 
 var _ prometheus.Collector = (*Client)(nil)
 
-// NewClient makes the collector of one connection, or of several, as bots have
-// them.
+// NewClient returns the collector of one or more connections.
 func NewClient(conns ...*client.Conn) *Client {
-	f := family{"uplink_client_"}
+	const prefix = "uplink_client_"
 	return &Client{
-		budget:   f.budget(),
-		state:    f.state(),
-		build:    f.build(),
-		conns:    slices.Clone(conns),
-		rpcs:     f.rpcs("sent"),
-		links:    f.links(),
-		downs:    f.downstreams("received"),
-		ackBytes: f.desc("ack_bytes_total", "Bytes of the ack messages received, without headers."),
-		lost:     f.desc("lost_datagrams_total", "Datagrams of the server that never came."),
+		rpcs:   newRPCTable(prefix, "sent"),
+		pace:   newTable(prefix, paceMetrics, "rpc"),
+		worlds: newWorldTable(prefix, "received"),
+		links:  newLinkTable(prefix),
+		whole:  newTable(prefix, clientMetrics),
+		means:  newTable(prefix, meanMetrics, "rpc"),
+		clock:  newTable(prefix, clockMetrics, "rpc"),
+		drops:  dropsDesc(prefix),
+		build:  buildInfo(prefix),
+		conns:  slices.Clone(conns),
 	}
 }
 
-// Replace has next collected in the place of old, which is closed. What old counted
-// stays in the sums, so that no counter goes back; the connection itself is let go.
+// clientStats are the sums over all connections.
+type clientStats struct {
+	client.Stats
+
+	limit, limited float64 // of the connections with a bandwidth limit, in bits per second
+	lowered        int     // largest reduction of the maximum redundancy
+	batched        int     // largest minimum of frames per payload
+}
+
+var clientMetrics = []metric[clientStats]{
+	row("ack_bytes_total", "Bytes of the ack messages received, without headers.",
+		func(s *clientStats) float64 { return float64(s.AckBytes) }),
+	row("lost_datagrams_total", "Datagrams of the server that did not arrive.",
+		func(s *clientStats) float64 { return float64(s.Transport.Lost) }),
+	labeled("link_bytes_per_second", "direction", "sent", "Rate of all connections in the last second, including all headers down to IP, by direction: sent or received.",
+		func(s *clientStats) float64 { return s.SentBitsPerSecond / 8 }),
+	labeled("link_bytes_per_second", "direction", "received", "", func(s *clientStats) float64 { return s.ReceivedBitsPerSecond / 8 }),
+	row("bandwidth_limit_bytes_per_second", "Sum of the bandwidth limits of the connections that have one.",
+		func(s *clientStats) float64 { return s.limit / 8 }),
+	row("bandwidth_bytes_per_second", "Rate sent in the last second by the connections with a bandwidth limit, including all headers down to IP.",
+		func(s *clientStats) float64 { return s.limited / 8 }),
+	row("over_bandwidth_bytes_total", "Bytes sent above the bandwidth limits.",
+		func(s *clientStats) float64 { return float64(s.Budget.OverBits / 8) }),
+	row("max_redundancy_payloads", "Maximum redundancy that the bandwidth limits permit, in older payloads: the minimum of all connections, 7 if no limit applies.",
+		func(s *clientStats) float64 { return float64(rpcdelta.MaxRedundancy - s.lowered) }),
+	row("min_frames_per_payload", "Minimum number of frames per payload of adaptive RPCs for the bandwidth limits: the maximum of all connections, 1 if no limit applies.",
+		func(s *clientStats) float64 { return float64(1 + s.batched) }),
+}
+
+// paceMetrics are counters that the server reports of its jitter buffers.
+var paceMetrics = []metric[client.Pace]{
+	row("buffer_missing_ticks_total", "Ticks of the server's jitter buffer without a frame, as reported by the server.",
+		func(p *client.Pace) float64 { return float64(p.Missing) }),
+	row("buffer_late_frames_total", "Frames that arrived at the server's jitter buffer after their tick, as reported by the server.",
+		func(p *client.Pace) float64 { return float64(p.Late) }),
+}
+
+// rpcMeans are sums over the connections on which an unreliable RPC is bound.
+type rpcMeans struct {
+	conns                   float64
+	loss, burst, redundancy float64
+	pace                    paceMeans
+}
+
+var meanMetrics = []metric[rpcMeans]{
+	row("loss_ratio", "Recent packet loss of an unreliable RPC's payloads, from acks: the mean of the connections.",
+		func(m *rpcMeans) float64 { return m.loss / m.conns }),
+	row("loss_burst_payloads", "Mean length of a loss burst, in payloads: the mean of the connections, 1 without loss.",
+		func(m *rpcMeans) float64 { return m.burst / m.conns }),
+	row("redundancy_payloads", "Maximum number of older payloads that a payload repeats: the mean of the connections.",
+		func(m *rpcMeans) float64 { return m.redundancy / m.conns }),
+}
+
+// paceMeans are sums over the connections whose server reports a jitter buffer.
+type paceMeans struct{ conns, slack, target, rate float64 }
+
+var clockMetrics = []metric[paceMeans]{
+	row("buffer_slack_seconds", "Slack of frames in the server's jitter buffer, negative if they are late: the mean of the connections.",
+		func(m *paceMeans) float64 { return m.slack / m.conns }),
+	row("buffer_target_seconds", "Target of the slack: the mean of the connections.",
+		func(m *paceMeans) float64 { return m.target / m.conns }),
+	row("clock_pace_ratio", "Clock pacing: the speed at which the game's clock should run, 1 for its normal speed: the mean of the connections.",
+		func(m *paceMeans) float64 { return m.rate / m.conns }),
+}
+
+// Replace replaces the connection old, which is closed, by next. The counts of old remain in the
+// sums, so that no counter decreases, but the connection is released.
 func (c *Client) Replace(old, next *client.Conn) {
 	st := old.Stats()
 	c.mu.Lock()
@@ -59,135 +123,119 @@ func (c *Client) Replace(old, next *client.Conn) {
 		return
 	}
 	c.conns[i] = next
-	c.past.add(&st)
+	addCounters(&c.past, &st)
 }
 
-// Describe implements prometheus.Collector.
+// Describe implements [prometheus.Collector].
 func (c *Client) Describe(ch chan<- *prometheus.Desc) {
 	c.rpcs.describe(ch)
+	c.pace.describe(ch)
+	c.worlds.describe(ch)
 	c.links.describe(ch)
-	c.downs.describe(ch)
-	ch <- c.ackBytes
-	ch <- c.lost
-	c.budget.describe(ch)
-	c.state.describe(ch)
-	c.build.describe(ch)
+	c.whole.describe(ch)
+	c.means.describe(ch)
+	c.clock.describe(ch)
+	ch <- c.drops
+	c.build.Describe(ch)
 }
 
-// Collect implements prometheus.Collector.
+// Collect implements [prometheus.Collector].
 func (c *Client) Collect(ch chan<- prometheus.Metric) {
-	e := emitter(ch)
-	sums, now, b := c.sums()
-	for _, r := range sums.rpcs.order {
-		e.rpc(&c.rpcs, r.RPC, r.Reliable, &r.Stats, payloads{r.Messages, r.Bytes, r.Coalesced, r.CoalescedBytes, r.AEADBytes}, r.PriorFallbacks)
-		var drops reasons
-		drops.add("out_of_range", r.OutOfRange)
-		drops.add("too_large", r.TooLarge)
-		drops.add("unencodable", r.Unencodable)
-		drops.add("reconnecting", r.Reconnecting)
+	sums, means := c.sums()
+	for i := range sums.RPCs {
+		r := &sums.RPCs[i]
+		name := channel(r.Reliable)
+		c.rpcs.collect(ch, &rpcStats{
+			Stats: &r.Stats, payloads: r.Messages, payloadBytes: r.Bytes, coalesced: r.Coalesced, coalescedBytes: r.CoalescedBytes,
+			aeadBytes: r.AEADBytes, fallbacks: r.PriorFallbacks, reliable: r.Reliable,
+		}, r.RPC, name)
+		var d drops
+		d.add("out_of_range", r.OutOfRange)
+		d.add("too_large", r.TooLarge)
+		d.add("unencodable", r.Unencodable)
+		d.add("reconnecting", r.Reconnecting)
+		d.collect(ch, c.drops, r.RPC, name)
 		if !r.Reliable {
-			e.counter(c.state.pace.missing, r.Pace.Missing, r.RPC)
-			e.counter(c.state.pace.late, r.Pace.Late, r.RPC)
+			c.pace.collect(ch, &r.Pace, r.RPC)
 		}
-		e.drops(c.links.drops, &drops, r.RPC, channel(r.Reliable))
 	}
-	for i := range sums.downs {
-		e.clientDown(&c.downs, &sums.downs[i], c.links.drops)
+	for i := range sums.Replication {
+		r := &sums.Replication[i]
+		c.worlds.collect(ch, &worldStats{r.Messages, r.Updates, r.Datagrams, r.Bytes, r.InitialBytes, r.AckBytes}, r.Name)
+		d := worldDrops(r)
+		d.collect(ch, c.drops, r.Name, "replication")
 	}
-	t := &sums.transport
-	var drops reasons
-	drops.add("malformed", sums.malformed)
-	for reason, n := range t.Dropped.All() {
-		drops.add(reason, n)
+	var d drops
+	d.add("malformed", sums.Malformed)
+	for reason, n := range sums.Transport.Dropped.All() {
+		d.add(reason, n)
 	}
-	e.drops(c.links.drops, &drops, "", "")
-	e.link(&c.links, t.DatagramsSent, t.BytesSent, t.DatagramsReceived, t.BytesReceived, t.SendFailed, &t.RTTs)
-	e.counter(c.ackBytes, sums.ackBytes)
-	e.counter(c.lost, t.Lost)
-	e.budget(&c.budget, &b)
-	e.state(&c.state, &now)
-	e.build(&c.build)
+	d.collect(ch, c.drops, "", "")
+	t := &sums.Transport
+	c.links.collect(ch, &linkStats{t.DatagramsSent, t.BytesSent, t.DatagramsReceived, t.BytesReceived, t.SendFailed, t.RTTs})
+	c.whole.collect(ch, &sums)
+	for rpc, m := range means {
+		c.means.collect(ch, m, rpc)
+		if m.pace.conns > 0 {
+			c.clock.collect(ch, &m.pace, rpc)
+		}
+	}
+	c.build.Collect(ch)
 }
 
-// sums gives what was counted, and how the connections are now.
-func (c *Client) sums() (sums clientCounts, now states, b budgets) {
+func worldDrops(r *client.ReplicationStats) (d drops) {
+	d.add("late", r.Late)
+	d.add("baseline_missing", r.BaselineMissing)
+	d.add("desync", r.Desync)
+	d.add("incomplete", r.Incomplete)
+	d.add("unpolled", r.Unpolled)
+	d.add("invalid_fragment", r.BadFragments)
+	d.add("truncated", r.Truncated)
+	d.add("invalid_count", r.BadCounts)
+	d.add("invalid_id", r.BadIDs)
+	d.add("invalid_value", r.BadValues)
+	d.add("malformed", r.Malformed)
+	return d
+}
+
+// sums adds up the statistics of all connections. means has the unreliable RPCs that are bound.
+func (c *Client) sums() (sums clientStats, means map[string]*rpcMeans) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	sums = c.past.clone()
-	b.over = sums.over
+	addCounters(&sums.Stats, &c.past)
+	means = map[string]*rpcMeans{}
 	for _, conn := range c.conns {
 		st := conn.Stats()
-		sums.add(&st)
-		b.add(&st.Budget)
-		now.add(&st)
-	}
-	return sums, now, b
-}
-
-// clientCounts adds up what connections counted.
-type clientCounts struct {
-	transport           transport.Stats
-	ackBytes, malformed uint64
-	over                uint64 // bits
-	rpcs                rpcTable
-	downs               []client.DownstreamStats // by name
-}
-
-func (s *clientCounts) add(st *client.Stats) {
-	s.transport = s.transport.Plus(st.Transport)
-	s.ackBytes += st.AckBytes
-	s.malformed += st.Malformed
-	s.over += st.Budget.OverBits
-	for i := range st.RPCs {
-		s.rpcs.add(&st.RPCs[i])
-	}
-	for i := range st.Downstreams {
-		s.downs = client.AddDownstream(s.downs, &st.Downstreams[i])
-	}
-}
-
-func (s *clientCounts) clone() clientCounts {
-	out := *s
-	out.rpcs, out.downs = rpcTable{}, slices.Clone(s.downs)
-	for _, r := range s.rpcs.order {
-		out.rpcs.add(r)
-	}
-	return out
-}
-
-// rpcTable adds up the counts of RPCs of the same name and channel.
-type rpcTable struct {
-	order []*client.RPCStats
-	index map[rpcKey]*client.RPCStats
-}
-
-type rpcKey struct {
-	name     string
-	reliable bool
-}
-
-func (t *rpcTable) add(r *client.RPCStats) {
-	k := rpcKey{r.RPC, r.Reliable}
-	sum := t.index[k]
-	if sum == nil {
-		if t.index == nil {
-			t.index = map[rpcKey]*client.RPCStats{}
+		addCounters(&sums.Stats, &st)
+		sums.SentBitsPerSecond += st.SentBitsPerSecond
+		sums.ReceivedBitsPerSecond += st.ReceivedBitsPerSecond
+		sums.limit += float64(st.Budget.Limit)
+		sums.limited += st.Budget.BitsPerSecond
+		sums.lowered = max(sums.lowered, rpcdelta.MaxRedundancy-st.Budget.Redundancy)
+		sums.batched = max(sums.batched, st.Budget.SendEvery-1)
+		for i := range st.RPCs {
+			if r := &st.RPCs[i]; !r.Reliable && r.Burst != 0 { // it is bound
+				addMeans(means, r)
+			}
 		}
-		sum = &client.RPCStats{RPC: r.RPC, Reliable: r.Reliable, Stats: rpcdelta.Stats{}}
-		t.index[k] = sum
-		t.order = append(t.order, sum)
 	}
-	sum.Add(&r.Stats)
-	sum.Messages += r.Messages
-	sum.Bytes += r.Bytes
-	sum.Coalesced += r.Coalesced
-	sum.CoalescedBytes += r.CoalescedBytes
-	sum.AEADBytes += r.AEADBytes
-	sum.OutOfRange += r.OutOfRange
-	sum.TooLarge += r.TooLarge
-	sum.Unencodable += r.Unencodable
-	sum.Reconnecting += r.Reconnecting
-	sum.PriorFallbacks += r.PriorFallbacks
-	sum.Pace.Missing += r.Pace.Missing
-	sum.Pace.Late += r.Pace.Late
+	return sums, means
+}
+
+func addMeans(means map[string]*rpcMeans, r *client.RPCStats) {
+	m := means[r.RPC]
+	if m == nil {
+		m = &rpcMeans{}
+		means[r.RPC] = m
+	}
+	m.conns++
+	m.loss += r.Loss
+	m.burst += r.Burst
+	m.redundancy += float64(r.Redundancy)
+	if p := &r.Pace; p.Target != 0 {
+		m.pace.conns++
+		m.pace.slack += p.Slack.Seconds()
+		m.pace.target += p.Target.Seconds()
+		m.pace.rate += p.Rate
+	}
 }

@@ -31,7 +31,7 @@ func TestWorlds(t *testing.T) {
 		go func() { served <- srv.Serve(context.Background()) }()
 		conn, err := client.Dial(t.Context(), "127.0.0.1:7777", client.Config{Network: network})
 		must(t, err)
-		view, err := client.Snapshots(conn, "moves", client.SnapshotConfig[move]{})
+		view, err := client.SubscribeSnapshots(t.Context(), conn, "moves", client.SnapshotConfig[move]{})
 		must(t, err)
 		time.Sleep(time.Second)
 		const ticks = 100
@@ -95,7 +95,7 @@ func TestStateWorlds(t *testing.T) {
 		go func() { served <- srv.Serve(context.Background()) }()
 		conn, err := client.Dial(t.Context(), "127.0.0.1:7777", client.Config{Network: network})
 		must(t, err)
-		view, err := client.States(conn, "moves", client.StateConfig[move]{})
+		view, err := client.SubscribeState(t.Context(), conn, "moves", client.StateConfig[move]{})
 		must(t, err)
 		stream := <-joined
 		time.Sleep(time.Second)
@@ -122,7 +122,7 @@ func TestStateWorlds(t *testing.T) {
 		for name, want := range map[string]float64{
 			"uplink_ds_world_players":       1,
 			"uplink_ds_world_updates_total": float64(st.Updates),
-			"uplink_ds_world_resets_total":  float64(st.Starts),
+			"uplink_ds_world_resets_total":  float64(st.Resets),
 		} {
 			if got := s.sum(name, "world=moves"); got != want {
 				t.Errorf("%s is %v, want %v", name, got, want)

@@ -8,9 +8,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Handling measures how long frames take from the socket to their handler, as uplink_ds_to_handler_seconds: it is
-// what grows when a server has more to do than it can. Register it with a registry of your own, and have handlers call
-// what Observer gives. It is safe for concurrent use.
+// Handling measures the time from reading a frame's datagram to its handler, as
+// uplink_ds_to_handler_seconds. It grows when a server is overloaded. Register it with a registry of
+// your own, and call an Observer's function in handlers. It is safe for concurrent use.
 type Handling struct {
 	delays    *prometheus.HistogramVec
 	exemplars bool
@@ -18,31 +18,32 @@ type Handling struct {
 
 var _ prometheus.Collector = (*Handling)(nil)
 
-// NewHandling makes the collector. With exemplars, which scrapes in the OpenMetrics format show, buckets name a session
-// that was in them: whoever may scrape then sees who plays.
+// NewHandling returns the collector. If exemplars is set, buckets name a session that was observed in
+// them, which scrapes in the OpenMetrics format show to everybody who may scrape.
 func NewHandling(exemplars bool) *Handling {
 	return &Handling{exemplars: exemplars, delays: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "uplink_ds_to_handler_seconds",
-		Help:    "Time from reading a frame's datagram, or the batch that it came in, to its handler.",
+		Help:    "Time from reading a frame's datagram, or its batch, to its handler.",
 		Buckets: []float64{10e-6, 25e-6, 50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 100e-3, 250e-3, 1},
 	}, []string{"rpc"})}
 }
 
-// Describe implements prometheus.Collector.
+// Describe implements [prometheus.Collector].
 func (h *Handling) Describe(ch chan<- *prometheus.Desc) { h.delays.Describe(ch) }
 
-// Collect implements prometheus.Collector.
+// Collect implements [prometheus.Collector].
 func (h *Handling) Collect(ch chan<- prometheus.Metric) { h.delays.Collect(ch) }
 
 const (
-	// One frame of so many leaves an exemplar, which costs more than to count it.
+	// exemplarEvery is the number of frames per exemplar. An exemplar costs more than an observation.
 	exemplarEvery = 256
-	// And so does each that took as long as this: these are looked for.
+	// exemplarDelay is the minimum delay that always leaves an exemplar.
 	exemplarDelay = 5 * time.Millisecond
 )
 
-// Observer gives the function to call in the handler of an RPC, with ds.Player.ID and the time since
-// ds.Frame.Received. It is safe for concurrent use; without exemplars it allocates nothing.
+// Observer returns the function to call in the handler of an RPC, with ds.Player.ID and the time
+// since ds.Frame.Received. The function is safe for concurrent use. Without exemplars it does not
+// allocate.
 func (h *Handling) Observer(rpc string) func(session uint64, delay time.Duration) {
 	delays := h.delays.WithLabelValues(rpc)
 	if !h.exemplars {

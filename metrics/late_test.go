@@ -28,7 +28,7 @@ func TestLateFrames(t *testing.T) {
 		go func() { served <- srv.Serve(context.Background()) }()
 		conn, err := client.Dial(t.Context(), "127.0.0.1:7777", client.Config{Network: network, Redundancy: rpcdelta.RedundancyOff})
 		must(t, err)
-		stream, err := client.Bind[move](conn, "Move")
+		stream, err := client.Bind[move](t.Context(), conn, "Move", client.BindConfig{})
 		must(t, err)
 		r := prometheus.NewPedanticRegistry()
 		r.MustRegister(metrics.NewServer(srv))

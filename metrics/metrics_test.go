@@ -51,9 +51,9 @@ func registryOf(t *testing.T, cfg client.Config, test func(*testing.T, *promethe
 		cfg.Network = network
 		conn, err := client.Dial(t.Context(), "127.0.0.1:7777", cfg)
 		must(t, err)
-		steady, err := client.Bind[move](conn, "ServerMove")
+		steady, err := client.Bind[move](t.Context(), conn, "ServerMove", client.BindConfig{})
 		must(t, err)
-		rare, err := client.Bind[move](conn, "ServerFire", client.Reliable())
+		rare, err := client.Bind[move](t.Context(), conn, "ServerFire", client.BindConfig{Reliable: true})
 		must(t, err)
 		for i := range 600 {
 			must(t, steady.Send(&move{X: float64(i) / 10}))
@@ -275,8 +275,8 @@ func TestReasons(t *testing.T) {
 	registry(t, func(t *testing.T, r *prometheus.Registry) {
 		v := gather(t, r)
 		for _, reason := range []string{
-			"baseline_missing", "desync", "late", "duplicate", "malformed", "unknown_rpc", "queue_full", "limited", "refused", "kicked",
-			"stray", "unauthenticated", "unexpected", "unknown_session", "version", "cookie", "token", "suite", "full", "overrun",
+			"baseline_missing", "desync", "late", "duplicate", "malformed", "unknown_rpc", "queue_full", "rate_limited", "rejected", "kicked",
+			"wrong_session", "unauthenticated", "unexpected", "unknown_session", "version", "cookie", "token", "suite", "full", "overrun",
 		} {
 			if !v.has("uplink_ds_dropped_total", "reason="+reason) {
 				t.Errorf("no series for %s on the server", reason)

@@ -34,7 +34,7 @@ func TestReplace(t *testing.T) {
 		for round := 1.0; round <= 4; round++ {
 			next, err := client.Dial(t.Context(), "127.0.0.1:7777", client.Config{Network: network, Bandwidth: 1000})
 			must(t, err)
-			stream, err := client.Bind[move](next, "ServerMove")
+			stream, err := client.Bind[move](t.Context(), next, "ServerMove", client.BindConfig{})
 			must(t, err)
 			if conn == nil {
 				collector = metrics.NewClient(next)

@@ -8,117 +8,177 @@ import (
 	"github.com/uplink-rpc/uplink/ds"
 )
 
-// Server collects what a dedicated server counts, as uplink_ds_*. Register it
-// with a registry of your own; it is safe for concurrent use.
+// Server collects the statistics of a dedicated server as uplink_ds_*. Register it with a registry
+// of your own. It is safe for concurrent use.
 type Server struct {
-	srv   *ds.Server
-	rpcs  rpcDescs
-	links linkDescs
-	downs serverDowns
+	srv    *ds.Server
+	rpcs   *table[rpcStats]
+	frames *table[ds.RPCStats]
+	buffer *table[ds.BufferStats]
+	worlds *table[worldStats]
+	sent   *table[ds.ReplicationStats]
+	links  *table[linkStats]
+	whole  *table[ds.Stats]
+	drops  *prometheus.Desc
+	build  prometheus.Collector
 
-	missed, late, players, most           *prometheus.Desc
-	moves, handedOver, panics, failed     *prometheus.Desc
-	acks, ackBytes, ackSealBytes, ackWire *prometheus.Desc
-	buffers                               bufferDescs
-	build                                 buildDesc
-
-	kernel atomic.Uint64 // what it has dropped, as of the last scrape
+	kernel atomic.Uint64 // drops by the kernel, at the last scrape
 }
 
 var _ prometheus.Collector = (*Server)(nil)
 
-// NewServer makes the collector of a server.
+// NewServer returns the collector of a server.
 func NewServer(srv *ds.Server) *Server {
-	f := family{"uplink_ds_"}
+	const prefix = "uplink_ds_"
 	return &Server{
-		srv:          srv,
-		rpcs:         f.rpcs("delivered"),
-		links:        f.links(),
-		downs:        f.serverDowns(),
-		missed:       f.desc("missed_frames_total", "Frames that had not come when later ones did; of these late_frames_total came after all.", "rpc", "channel"),
-		late:         f.desc("late_frames_total", "Frames delivered though newer ones came first.", "rpc", "channel"),
-		acks:         f.desc("acks_total", "Ack messages sent, each in a datagram of its own."),
-		ackBytes:     f.desc("ack_bytes_total", "Bytes of the ack messages sent, without headers."),
-		ackSealBytes: f.desc("ack_aead_bytes_total", "Bytes of the seals of these datagrams."),
-		ackWire:      f.desc("ack_wire_bytes_total", "Bytes of these datagrams, seals and all headers down to IP included."),
-		players:      f.desc("players", "Players connected now."),
-		most:         f.desc("max_players", "Players that are let in at most."),
-		handedOver:   f.desc("forwarded_datagrams_total", "Datagrams that came to another shard than their player's and were handed over."),
-		panics:       f.desc("panics_total", "Panics of the game's handlers and other callbacks. Each ends the session of one player."),
-		failed:       f.desc("failed_sessions_total", "Sessions that ended because of what the client did on the reliable channel, by cause.", "cause"),
-		buffers:      f.buffers(),
-		build:        f.build(),
-		moves:        f.desc("path_migrations_total", "Changes of players' addresses, each after the new one has answered a challenge."),
+		srv:    srv,
+		rpcs:   newRPCTable(prefix, "delivered"),
+		frames: newTable(prefix, serverRPCMetrics, "rpc", "channel"),
+		buffer: newTable(prefix, bufferMetrics, "rpc"),
+		worlds: newWorldTable(prefix, "sent"),
+		sent:   newTable(prefix, serverWorldMetrics, "world"),
+		links:  newLinkTable(prefix),
+		whole:  newTable(prefix, serverMetrics),
+		drops:  dropsDesc(prefix),
+		build:  buildInfo(prefix),
 	}
 }
 
-// Describe implements prometheus.Collector.
+var serverRPCMetrics = []metric[ds.RPCStats]{
+	row("missed_frames_total", "Frames that had not arrived when newer ones did. late_frames_total counts those that arrived later.",
+		func(s *ds.RPCStats) float64 { return float64(s.Missed + s.LateFrames) }),
+	row("late_frames_total", "Frames delivered after newer ones.",
+		func(s *ds.RPCStats) float64 { return float64(s.LateFrames) }),
+}
+
+// bufferMetrics are the metrics of jitter buffers.
+var bufferMetrics = []metric[ds.BufferStats]{
+	labeled("buffer_ticks_total", "result", "released", "Ticks of jitter buffers by result: released (a frame), repeated (the last one again) or missing.",
+		func(s *ds.BufferStats) float64 { return float64(s.Released) }),
+	labeled("buffer_ticks_total", "result", "repeated", "", func(s *ds.BufferStats) float64 { return float64(s.Repeated) }),
+	labeled("buffer_ticks_total", "result", "missing", "", func(s *ds.BufferStats) float64 { return float64(s.Missing - s.Repeated) }),
+	row("buffer_dry_ticks_total", "Repeated and missing ticks at which the jitter buffer was empty.",
+		func(s *ds.BufferStats) float64 { return float64(s.Dry) }),
+	row("buffer_resyncs_total", "Resyncs of jitter buffers.",
+		func(s *ds.BufferStats) float64 { return float64(s.Resyncs) }),
+	row("buffers", "Jitter buffers: players with a buffer for the RPC.",
+		func(s *ds.BufferStats) float64 { return float64(s.Buffers) }),
+	row("buffer_frames", "Frames in all jitter buffers.",
+		func(s *ds.BufferStats) float64 { return float64(s.Held) }),
+	row("buffer_slack_seconds", "Mean slack of frames in the jitter buffers: the time from arrival to release, negative if they are late.",
+		func(s *ds.BufferStats) float64 { return s.Slack.Seconds() }),
+	row("buffer_target_seconds", "Mean target of the slack.",
+		func(s *ds.BufferStats) float64 { return s.Target.Seconds() }),
+}
+
+var serverWorldMetrics = []metric[ds.ReplicationStats]{
+	row("world_players", "Players that are subscribed to a world.",
+		func(s *ds.ReplicationStats) float64 { return float64(s.Ready) }),
+	row("world_acked_messages_total", "Acknowledged messages of a world.",
+		func(s *ds.ReplicationStats) float64 { return float64(s.Acked) }),
+	row("world_resets_total", "Resets of the state synchronization of a player: acks were missing for too long, or the client requested one.",
+		func(s *ds.ReplicationStats) float64 { return float64(s.Resets) }),
+	row("world_fragmented_messages_total", "Messages of a world sent in several datagrams.",
+		func(s *ds.ReplicationStats) float64 { return float64(s.Fragmented) }),
+	row("world_wire_bytes_total", "Bytes of a world's datagrams, including AEAD overhead and all headers down to IP.",
+		func(s *ds.ReplicationStats) float64 { return float64(s.WireBytes()) }),
+	row("world_baseline_age_ticks", "Age of the baseline of the last message, in ticks: the maximum of all players.",
+		func(s *ds.ReplicationStats) float64 { return float64(s.BaselineAge) }),
+}
+
+var serverMetrics = []metric[ds.Stats]{
+	row("acks_total", "Ack messages sent, each in a datagram of its own.",
+		func(s *ds.Stats) float64 { return float64(s.Acks.Messages) }),
+	row("ack_bytes_total", "Bytes of the ack messages sent, without headers.",
+		func(s *ds.Stats) float64 { return float64(s.Acks.Bytes) }),
+	row("ack_aead_bytes_total", "AEAD overhead of the datagrams of acks, in bytes.",
+		func(s *ds.Stats) float64 { return float64(s.Acks.AEADBytes) }),
+	row("ack_wire_bytes_total", "Bytes of the datagrams of acks, including AEAD overhead and all headers down to IP.",
+		func(s *ds.Stats) float64 {
+			return float64(s.Acks.Bytes + s.Acks.AEADBytes + s.Acks.Messages*headerSize(false))
+		}),
+	row("players", "Connected players.",
+		func(s *ds.Stats) float64 { return float64(s.Transport.Open) }),
+	row("max_players", "Maximum number of players.",
+		func(s *ds.Stats) float64 { return float64(s.Transport.MaxConns) }),
+	row("path_migrations_total", "Changes of players' addresses, after path validation.",
+		func(s *ds.Stats) float64 { return float64(s.Transport.PathMigrations) }),
+	row("forwarded_datagrams_total", "Datagrams that arrived at another shard than their session's and were forwarded.",
+		func(s *ds.Stats) float64 { return float64(s.Transport.Forwarded) }),
+	row("panics_total", "Recovered panics of the game's handlers and other callbacks. Each closes the session of one player.",
+		func(s *ds.Stats) float64 { return float64(s.Panics) }),
+	labeled("failed_sessions_total", "cause", "protocol", "Sessions closed because of an error on the reliable channel, by cause: protocol or unacknowledged.",
+		func(s *ds.Stats) float64 { return float64(s.Transport.ProtocolErrors) }),
+	labeled("failed_sessions_total", "cause", "unacknowledged", "", func(s *ds.Stats) float64 { return float64(s.Transport.Unacknowledged) }),
+}
+
+// Describe implements [prometheus.Collector].
 func (s *Server) Describe(ch chan<- *prometheus.Desc) {
 	s.rpcs.describe(ch)
+	s.frames.describe(ch)
+	s.buffer.describe(ch)
+	s.worlds.describe(ch)
+	s.sent.describe(ch)
 	s.links.describe(ch)
-	s.downs.describe(ch)
-	for _, d := range []*prometheus.Desc{s.missed, s.late, s.acks, s.ackBytes, s.ackSealBytes, s.ackWire, s.players, s.most, s.moves, s.handedOver, s.panics, s.failed} {
-		ch <- d
-	}
-	s.buffers.describe(ch)
-	s.build.describe(ch)
+	s.whole.describe(ch)
+	ch <- s.drops
+	s.build.Describe(ch)
 }
 
-// Collect implements prometheus.Collector.
+// Collect implements [prometheus.Collector].
 func (s *Server) Collect(ch chan<- prometheus.Metric) {
-	e, st := emitter(ch), s.srv.Stats()
+	st := s.srv.Stats()
 	for i := range st.RPCs {
 		r := &st.RPCs[i]
-		e.rpc(&s.rpcs, r.RPC, r.Reliable, &r.Stats, payloads{r.Messages, r.Bytes, r.Coalesced, r.CoalescedBytes, r.AEADBytes}, r.PriorFallbacks)
-		e.counter(s.missed, r.Missed+r.LateFrames, r.RPC, channel(r.Reliable))
-		e.counter(s.late, r.LateFrames, r.RPC, channel(r.Reliable))
-		e.buffer(&s.buffers, r.RPC, &r.Buffer)
-		var drops reasons
-		addDrops(&drops, r.Drops[:])
-		e.drops(s.links.drops, &drops, r.RPC, channel(r.Reliable))
+		name := channel(r.Reliable)
+		s.rpcs.collect(ch, &rpcStats{
+			Stats: &r.Stats, payloads: r.Messages, payloadBytes: r.Bytes, coalesced: r.Coalesced, coalescedBytes: r.CoalescedBytes,
+			aeadBytes: r.AEADBytes, fallbacks: r.PriorFallbacks, reliable: r.Reliable,
+		}, r.RPC, name)
+		s.frames.collect(ch, r, r.RPC, name)
+		if b := &r.Buffer; b.Buffers != 0 || b.Released+b.Missing != 0 {
+			s.buffer.collect(ch, b, r.RPC)
+		}
+		d := serverDrops(r.Drops[:])
+		d.collect(ch, s.drops, r.RPC, name)
 	}
-	for i := range st.Downstreams {
-		e.serverDown(&s.downs, &st.Downstreams[i], s.links.drops)
+	for i := range st.Replication {
+		r := &st.Replication[i]
+		s.worlds.collect(ch, &worldStats{r.Messages, r.Updates, r.Datagrams, r.Bytes, r.InitialBytes, r.AckBytes}, r.Name)
+		s.sent.collect(ch, r, r.Name)
+		var d drops
+		d.add("too_large", r.Unsent)
+		d.collect(ch, s.drops, r.Name, "replication")
 	}
-	t := &st.Transport
-	var drops reasons
-	addDrops(&drops, st.Drops[:])
-	for reason, n := range t.Dropped.All() {
-		drops.add(reason, n)
+	d := serverDrops(st.Drops[:])
+	for reason, n := range st.Transport.Dropped.All() {
+		d.add(reason, n)
 	}
 	if n, ok := s.kernelDrops(); ok {
-		drops.add("kernel", n)
+		d.add("kernel", n)
 	}
-	e.drops(s.links.drops, &drops, "", "")
-	e.link(&s.links, t.DatagramsSent, t.BytesSent, t.DatagramsReceived, t.BytesReceived, t.SendFailed, &t.RTTs)
-	e.counter(s.acks, st.Acks.Messages)
-	e.counter(s.ackBytes, st.Acks.Bytes)
-	e.counter(s.ackSealBytes, st.Acks.AEADBytes)
-	e.counter(s.ackWire, st.Acks.Bytes+st.Acks.AEADBytes+st.Acks.Messages*headers(false))
-	e.gauge(s.players, float64(t.Open))
-	e.gauge(s.most, float64(t.MaxConns))
-	e.counter(s.moves, t.PathMigrations)
-	e.counter(s.handedOver, t.Forwarded)
-	e.counter(s.panics, st.Panics)
-	e.counter(s.failed, t.ProtocolErrors, "protocol")
-	e.counter(s.failed, t.Unacknowledged, "unacknowledged")
-	e.build(&s.build)
+	d.collect(ch, s.drops, "", "")
+	t := &st.Transport
+	s.links.collect(ch, &linkStats{t.DatagramsSent, t.BytesSent, t.DatagramsReceived, t.BytesReceived, t.SendFailed, t.RTTs})
+	s.whole.collect(ch, &st)
+	s.build.Collect(ch)
 }
 
-// kernelDrops gives what the kernel has dropped, where it tells. It never decreases: when a socket is closed, the
-// kernel forgets what it counted for it.
-func (s *Server) kernelDrops() (most uint64, ok bool) {
-	n, ok := s.srv.KernelDrops()
-	for most = s.kernel.Load(); n > most; most = s.kernel.Load() {
-		if s.kernel.CompareAndSwap(most, n) {
-			return n, ok
+func serverDrops(counts []uint64) (d drops) {
+	for i, n := range counts {
+		d.add(ds.Drop(i).String(), n)
+	}
+	return d
+}
+
+// kernelDrops returns the datagrams that the kernel dropped, on systems that report them. The count
+// never decreases, although the kernel forgets the counts of closed sockets.
+func (s *Server) kernelDrops() (n uint64, ok bool) {
+	now, ok := s.srv.KernelDrops()
+	for n = s.kernel.Load(); now > n; n = s.kernel.Load() {
+		if s.kernel.CompareAndSwap(n, now) {
+			return now, ok
 		}
 	}
-	return most, ok
-}
-
-func addDrops(r *reasons, counts []uint64) {
-	for d, n := range counts {
-		r.add(ds.Drop(d).String(), n)
-	}
+	return n, ok
 }

@@ -3,43 +3,46 @@ package snapshot
 import (
 	"encoding/binary"
 	"fmt"
+
+	"github.com/uplink-rpc/uplink/internal/codec/malformed"
+	"github.com/uplink-rpc/uplink/internal/seq"
 )
 
-// Ack says which snapshots a decoder holds, and what it asks for. It may be lost, repeated and overtaken.
+// Ack reports which snapshots a decoder has decoded, and its requests. Acks may be lost, duplicated
+// and reordered.
 type Ack struct {
-	// None says that nothing is held; Newest and Window are 0 then.
+	// None reports that no snapshot was decoded. Newest and Window are 0 in this case.
 	None bool
-	// NoInitial says that the encoder's initial set is not the decoder's.
+	// NoInitial reports that the initial set of the decoder differs from the encoder's.
 	NoInitial bool
-	// Epoch counts the resets that the decoder asked for. An encoder that is in another epoch starts again.
+	// Epoch is the number of resets that the decoder has requested, modulo 256.
 	Epoch uint8
-	// Newest names the newest snapshot that is held.
+	// Newest is the low 16 bits of the newest sequence number.
 	Newest uint16
-	// Window has bit i set for the one i+1 before it.
+	// Bit i of Window is set if snapshot Newest-1-i was decoded.
 	Window uint64
 }
 
-// An ack is a byte of flags, the epoch if it is not 0, the newest snapshot if there is one, low byte first, and the low
-// bytes of the window, as many as the flags say; those above are all ones or all zeros.
+// An ack begins with a byte of flags. If the flags say so, the epoch follows; unless the ack is
+// empty, the newest sequence number (2 bytes, low byte first); and the n low bytes of the window,
+// where n is in the four high bits of the flags. The bits above them are all ones or all zeros.
 const (
 	ackNone = 1 << iota
 	ackNoInitial
 	ackEpoch
 	ackOnes
 
-	ackBytes = 4 // how far up the number of bytes is
+	ackBytes = 4 // shift of n in the flags
 )
 
-// Append appends the ack: 3 bytes where nothing was lost, 12 at most.
+var errTruncatedAck = fmt.Errorf("%w: ack", malformed.ErrTruncated)
+
+// Append appends the ack and returns the extended slice. It has 3 bytes if nothing was lost, and at
+// most 12.
 func (a *Ack) Append(dst []byte) []byte {
-	above := uint64(0)
-	flags := byte(0)
+	high, flags := uint64(0), byte(0)
 	if a.Window>>63 != 0 {
-		above, flags = ^uint64(0), ackOnes
-	}
-	n := 0
-	for n < 8 && a.Window>>(8*n) != above>>(8*n) {
-		n++
+		high, flags = ^uint64(0), ackOnes
 	}
 	if a.None {
 		flags |= ackNone
@@ -50,6 +53,7 @@ func (a *Ack) Append(dst []byte) []byte {
 	if a.Epoch != 0 {
 		flags |= ackEpoch
 	}
+	n := seq.ByteLen(a.Window ^ high)
 	dst = append(dst, flags|byte(n)<<ackBytes)
 	if a.Epoch != 0 {
 		dst = append(dst, a.Epoch)
@@ -57,43 +61,39 @@ func (a *Ack) Append(dst []byte) []byte {
 	if a.None {
 		return dst
 	}
-	dst = binary.LittleEndian.AppendUint16(dst, a.Newest)
-	for i := range n {
-		dst = append(dst, byte(a.Window>>(8*i)))
-	}
-	return dst
+	return seq.AppendBits(binary.LittleEndian.AppendUint16(dst, a.Newest), a.Window, n)
 }
 
-// ParseAck reads the ack at the start of b and gives what follows it. Any input is safe.
+// ParseAck parses the ack at the start of b and returns the bytes that follow it. Any input is safe.
+// An error wraps [ErrMalformed].
 func ParseAck(b []byte) (a Ack, rest []byte, err error) {
 	if len(b) == 0 {
-		return a, nil, cutAck(b)
+		return a, nil, errTruncatedAck
 	}
 	flags, n, rest := b[0], int(b[0]>>ackBytes), b[1:]
 	a.None, a.NoInitial = flags&ackNone != 0, flags&ackNoInitial != 0
 	if n > 8 || a.None && (n > 0 || flags&ackOnes != 0) {
-		return Ack{}, nil, fmt.Errorf("%w: an ack's flags are %#x", ErrMalformed, flags)
+		return Ack{}, nil, fmt.Errorf("%w: flags %#x of an ack", ErrMalformed, flags)
 	}
 	if flags&ackEpoch != 0 {
 		if len(rest) == 0 {
-			return Ack{}, nil, cutAck(b)
+			return Ack{}, nil, errTruncatedAck
 		}
 		a.Epoch, rest = rest[0], rest[1:]
 	}
 	if a.None {
 		return a, rest, nil
 	}
-	if len(rest) < 2+n {
-		return Ack{}, nil, cutAck(b)
+	if len(rest) < 2 {
+		return Ack{}, nil, errTruncatedAck
 	}
-	a.Newest, rest = binary.LittleEndian.Uint16(rest), rest[2:]
-	if flags&ackOnes != 0 && n < 8 {
-		a.Window = ^uint64(0) << (8 * n)
+	a.Newest = binary.LittleEndian.Uint16(rest)
+	var ok bool
+	if a.Window, rest, ok = seq.ParseBits(rest[2:], n); !ok {
+		return Ack{}, nil, errTruncatedAck
 	}
-	for i, v := range rest[:n] {
-		a.Window |= uint64(v) << (8 * i)
+	if flags&ackOnes != 0 {
+		a.Window |= ^seq.Mask(uint64(8 * n))
 	}
-	return a, rest[n:], nil
+	return a, rest, nil
 }
-
-func cutAck(b []byte) error { return fmt.Errorf("%w: %d bytes are no ack", ErrTruncated, len(b)) }

@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/uplink-rpc/uplink/internal/codec/malformed"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
@@ -27,7 +28,7 @@ func TestAckOnTheWire(t *testing.T) {
 		if err != nil || got != a || len(rest) != 1 {
 			rt.Fatalf("%+v came as %+v, %v", a, got, err)
 		}
-		if _, _, err := snapshot.ParseAck(b[:len(b)-1]); !errors.Is(err, snapshot.ErrTruncated) {
+		if _, _, err := snapshot.ParseAck(b[:len(b)-1]); !errors.Is(err, malformed.ErrTruncated) {
 			rt.Fatalf("cut short: %v", err)
 		}
 	})

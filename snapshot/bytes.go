@@ -2,37 +2,7 @@ package snapshot
 
 import (
 	"slices"
-
-	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 )
-
-// bytesModel is what was learned of a Bytes field.
-type bytesModel struct {
-	replaced [2]rangecoder.Prob // by whether the object's numbers changed
-	length   rangecoder.Prob    // changed within what is replaced
-	kept     [2]rangecoder.Prob // a byte is that of the baseline, by whether the one before it was
-}
-
-func (m *bytesModel) init() {
-	rangecoder.Fill(m.replaced[:], rangecoder.Half, 0)
-	rangecoder.Fill(m.kept[:], rangecoder.Half, 0)
-	m.length = rangecoder.Prob{P: rangecoder.Half}
-}
-
-// padded says whether what is beyond the length of a byte string is zero.
-func padded(c []int32) bool {
-	n := int(c[0])
-	words := c[1:]
-	if n%4 != 0 && uint32(words[n/4])>>(8*(n%4)) != 0 {
-		return false
-	}
-	for _, v := range words[(n+3)/4:] {
-		if v != 0 {
-			return false
-		}
-	}
-	return true
-}
 
 func getByte(c []int32, i int) byte { return byte(uint32(c[1+i/4]) >> (8 * (i % 4))) }
 
@@ -41,14 +11,14 @@ func setByte(c []int32, i int, b byte) {
 	c[1+i/4] = int32(uint32(c[1+i/4])&^(0xff<<shift) | uint32(b)<<shift)
 }
 
-// storeByte is setByte for an object that is decoded, see [walk.store].
-func (w *walk) storeByte(c []int32, i int, b byte) {
-	if w.Decoding {
+// storeByte is setByte for decoded objects, see [payloadCodec.store].
+func (pc *payloadCodec) storeByte(c []int32, i int, b byte) {
+	if pc.Decoding {
 		setByte(c, i, b)
 	}
 }
 
-// putBytes makes c hold b.
+// putBytes sets the components c to the byte string b.
 func putBytes(c []int32, b []byte) {
 	clear(c)
 	c[0] = int32(len(b))
@@ -57,7 +27,7 @@ func putBytes(c []int32, b []byte) {
 	}
 }
 
-// appendBytes appends what c holds.
+// appendBytes appends the byte string of the components c.
 func appendBytes(dst []byte, c []int32) []byte {
 	for i := range int(c[0]) {
 		dst = append(dst, getByte(c, i))
@@ -65,28 +35,28 @@ func appendBytes(dst []byte, c []int32) []byte {
 	return dst
 }
 
-// codeStrings codes each byte string of an object of the baseline: kept or replaced.
-func (w *walk) codeStrings(row []int32, changed bool) {
+// codeStrings codes each byte string of an object in the baseline: kept or replaced.
+func (pc *payloadCodec) codeStrings(row []int32, changed bool) {
 	ctx := 0
 	if changed {
 		ctx = 1
 	}
-	for n, i := range w.schema.strings {
-		f, at := &w.schema.fields[i], w.schema.at[i]
-		c, base, m := row[at:at+f.N], w.object.base[at:at+f.N], &w.state.strings[n]
-		if w.Bit(&m.replaced[ctx], !slices.Equal(c, base)) {
-			w.codeBytes(f, m, c, base)
+	for n, i := range pc.schema.strings {
+		f, at := &pc.schema.fields[i], pc.schema.at[i]
+		c, base, m := row[at:at+f.N], pc.object.base[at:at+f.N], &pc.state.strings[n]
+		if pc.Bit(&m.replaced[ctx], !slices.Equal(c, base)) {
+			pc.codeBytes(f, m, c, base)
 		}
 	}
 }
 
-// codeBytes codes a byte string into c: what is as in base, and each other byte as it is.
-func (w *walk) codeBytes(f *Field, m *bytesModel, c, base []int32) {
+// codeBytes codes a byte string into c. Bytes that equal those of base take little space.
+func (pc *payloadCodec) codeBytes(f *Field, m *bytesModel, c, base []int32) {
 	n := base[0]
-	if w.Bit(&m.length, c[0] != n) {
-		n = w.bounded(int64(f.Lo)+int64(w.Raw(uint64(c[0]-f.Lo), f.width())), f.Lo, f.Hi)
+	if pc.Bit(&m.length, c[0] != n) {
+		n = pc.checkBounds(int64(f.Lo)+int64(pc.Raw(uint64(c[0]-f.Lo), f.width())), f.Lo, f.Hi)
 	}
-	if w.Decoding {
+	if pc.Decoding {
 		clear(c)
 		c[0] = n
 	}
@@ -95,25 +65,25 @@ func (w *walk) codeBytes(f *Field, m *bytesModel, c, base []int32) {
 		b := getByte(c, i)
 		if i < int(base[0]) {
 			old := getByte(base, i)
-			if w.Bit(&m.kept[last], b == old) {
+			if pc.Bit(&m.kept[last], b == old) {
 				last = 1
-				w.storeByte(c, i, old)
+				pc.storeByte(c, i, old)
 				continue
 			}
 			last = 0
 		}
-		w.storeByte(c, i, byte(w.Raw(uint64(b), 8)))
+		pc.storeByte(c, i, byte(pc.Raw(uint64(b), 8)))
 	}
 }
 
-// codeWholeBytes codes a byte string of an object that the baseline has not.
-func (w *walk) codeWholeBytes(f *Field, c []int32) {
-	n := w.bounded(int64(f.Lo)+int64(w.Raw(uint64(c[0]-f.Lo), f.width())), f.Lo, f.Hi)
-	if w.Decoding {
+// codeAbsoluteBytes codes a byte string of an object that is not in the baseline.
+func (pc *payloadCodec) codeAbsoluteBytes(f *Field, c []int32) {
+	n := pc.checkBounds(int64(f.Lo)+int64(pc.Raw(uint64(c[0]-f.Lo), f.width())), f.Lo, f.Hi)
+	if pc.Decoding {
 		clear(c)
 		c[0] = n
 	}
 	for i := range int(n) {
-		w.storeByte(c, i, byte(w.Raw(uint64(getByte(c, i)), 8)))
+		pc.storeByte(c, i, byte(pc.Raw(uint64(getByte(c, i)), 8)))
 	}
 }

@@ -20,7 +20,7 @@ func TestSizeOfCubes(t *testing.T) {
 			random = random*6364136223846793005 + 1442695040888963407
 			return int64(random>>33) % n
 		}
-		s := size{floor: ground + half, half: leastHalf}
+		s := size{floor: ground + half, half: minHalf}
 		var was, is matrix
 		for range 6000 {
 			q := quat.Exp([3]int64{next(4*quat.One) - 2*quat.One, next(4*quat.One) - 2*quat.One, next(4*quat.One) - 2*quat.One})
@@ -31,7 +31,7 @@ func TestSizeOfCubes(t *testing.T) {
 			}
 			s.learn(s.above(&was, 2, from), to-from, is.extent(2)-was.extent(2))
 		}
-		if off := fixed.Abs(int64(s.half) - half); off > half/16+leastHalf {
+		if off := fixed.Abs(int64(s.half) - half); off > half/16+minHalf {
 			t.Fatalf("learned a half size of %d, want %d", s.half, half)
 		}
 		if off := fixed.Abs(s.floor - ground - half); off > half/4 {

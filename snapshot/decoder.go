@@ -5,247 +5,244 @@ import (
 	"fmt"
 	"math/bits"
 
+	"github.com/uplink-rpc/uplink/internal/codec/malformed"
 	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
+	"github.com/uplink-rpc/uplink/internal/seq"
 )
 
-// Decoder rebuilds a world's snapshots from the payloads of one [Encoder], in whatever order they come.
+// Decoder decodes the payloads of one [Encoder], which may be lost, duplicated, reordered or forged.
+// Not safe for concurrent use.
 type Decoder struct {
-	walk   walk
-	pairs  []pair
-	held   []uint64 // sequence + 1 of what came, at its place
-	sets   shelf[*Set]
-	states shelf[*state]
-	prior  *state
-	start  *Set
-	empty  *Set
-	hash   uint16 // of start
-	cur    *Set
-	latest uint64 // sequence + 1 of the newest that was decoded
-	top    uint64 // and of the newest that is held
-	floor  uint64 // baselines before it are gone
+	codec   payloadCodec
+	pairs   []pair
+	ring    uint64
+	decoded seq.Window // since the last desync
+	sets    stateRing[*Set]
+	states  stateRing[*modelState]
+	prior   *modelState
+	initial *Set
+	empty   *Set
+	hash    uint16 // of initial
+	cur     *Set
+	next    uint64 // newest decoded sequence number + 1
+	floor   uint64 // baselines before it were discarded
 
 	epoch     uint8
 	waiting   bool   // for the first snapshot of the epoch
-	first     uint64 // that one
+	first     uint64 // sequence number of that snapshot
 	noInitial bool
-	doubts    int // malformed payloads in a row
+	malformed int // consecutive malformed payloads
 }
 
-// NewDecoder makes a decoder. initial is the set that the encoder's [World] started from, or nil for an empty one.
+// NewDecoder returns a decoder of objects of schema s. initial is the set that the encoder's [World]
+// started from, or nil if that was empty.
 func NewDecoder(s *Schema, initial *Set) *Decoder {
 	d, err := Config{}.NewDecoder(s, initial)
 	if err != nil {
-		panic(err) // the defaults are right
+		panic(err) // the defaults are valid
 	}
 	return d
 }
 
-// NewDecoder makes a decoder as [NewDecoder] does. An error names the setting that is wrong.
+// NewDecoder returns a decoder with configuration c, as the function [NewDecoder] does. An error
+// names the invalid setting.
 func (c Config) NewDecoder(s *Schema, initial *Set) (*Decoder, error) {
 	c, err := c.withDefaults()
 	if err != nil {
 		return nil, err
 	}
 	d := &Decoder{
-		held: make([]uint64, c.Ring), sets: newShelf(c.Ring, s.NewSet), states: newShelf(c.Ring, s.newState),
-		prior: s.newState(), start: s.NewSet(), empty: s.NewSet(),
+		ring: uint64(c.Ring), sets: newStateRing(c.Ring, s.NewSet), states: newStateRing(c.Ring, s.newState),
+		prior: s.newState(), initial: s.NewSet(), empty: s.NewSet(),
 	}
 	if initial != nil {
-		d.start.CopyFrom(initial)
+		d.initial.CopyFrom(initial)
 	}
-	d.hash = hash(d.start, d.prior)
-	d.walk.schema, d.walk.Coder = s, rangecoder.NewCoder(rangecoder.MaxCount, true)
+	d.hash = hash(d.initial, d.prior)
+	d.codec.schema, d.codec.Coder = s, rangecoder.NewCoder(rangecoder.MaxCount, true)
 	return d, nil
 }
 
-// Decode rebuilds the snapshot of a payload and gives its name and its set, which is the decoder's own and valid until
-// the next call. Any input is safe; what is refused wraps an error of this package, and is not acked. It allocates
-// nothing once warm, but for errors.
-func (d *Decoder) Decode(payload []byte) (uint16, *Set, error) {
+// Decode decodes a payload and returns its set, which is valid until the next call. Any input is
+// safe. An error wraps one of [ErrLate], [ErrBaselineMissing], [ErrDesync] and [ErrMalformed]; the
+// payload is then not acked. Only errors allocate.
+func (d *Decoder) Decode(payload []byte) (Info, *Set, error) {
 	h, coded, err := parseHeader(payload)
 	if err != nil {
-		return 0, nil, err
+		return Info{}, nil, err
 	}
-	seq := h.unwrap(d.latest)
-	if d.latest > seq && d.latest-seq > d.ring() || d.holds(seq) {
-		return uint16(seq), nil, fmt.Errorf("%w: snapshot %d", ErrLate, uint16(seq))
+	n := h.unwrap(d.next)
+	info := Info{Seq: uint16(n), Baseline: int(h.distance), Bytes: len(payload)}
+	if n+d.ring < d.next || d.decoded.Has(n) {
+		return info, nil, fmt.Errorf("%w: snapshot %d", ErrLate, info.Seq)
 	}
-	base, err := d.baseline(seq, &h)
+	base, err := d.baseline(n, &h)
 	if err != nil {
-		return uint16(seq), nil, err
+		return info, nil, err
 	}
-	if err := d.rebuild(seq, base, h.distance > 0, coded); err != nil {
-		d.doubt(err)
-		return uint16(seq), nil, fmt.Errorf("%w: snapshot %d", err, uint16(seq))
+	if err := d.decode(n, base, h.distance > 0, coded); err != nil {
+		d.countMalformed(err)
+		return info, nil, fmt.Errorf("%w: snapshot %d", err, info.Seq)
 	}
 	set := d.cur
-	d.accept(seq, base, &h)
-	return uint16(seq), set, nil
+	info.Objects = set.Len()
+	d.accept(n, base, &h)
+	return info, set, nil
 }
 
-// baseline finds what the payload was coded from.
-func (d *Decoder) baseline(seq uint64, h *header) (base uint64, err error) {
-	w := &d.walk
-	w.hist.distance = 1
+// baseline loads the baseline of snapshot n and returns its sequence number, or 0 for the initial or
+// empty set.
+func (d *Decoder) baseline(n uint64, h *header) (base uint64, err error) {
+	pc := &d.codec
+	pc.refs.distance = 1
 	if h.distance == 0 {
-		w.hist.base, w.from = d.start, d.prior
-		if h.nothing {
-			w.hist.base = d.empty
+		pc.refs.base, pc.from = d.initial, d.prior
+		if h.empty {
+			pc.refs.base = d.empty
 		}
-		if h.checked && h.hash != d.startHash(h) {
-			d.noInitial = d.noInitial || !h.nothing
-			return 0, d.desync(seq)
+		if h.checked && h.hash != d.initialHash(h.empty) {
+			d.noInitial = d.noInitial || !h.empty
+			return 0, d.desync(n)
 		}
 		return 0, nil
 	}
-	base = seq - h.distance
+	base = n - h.distance
 	set, from := d.sets.get(base), d.states.get(base)
-	if h.distance > seq || set == nil || from == nil {
-		if base < d.floor || seq < d.first {
-			return 0, fmt.Errorf("%w: snapshot %d, %d after its baseline", ErrLate, uint16(seq), h.distance)
+	if h.distance > n || set == nil || from == nil {
+		if base < d.floor || n < d.first {
+			return 0, fmt.Errorf("%w: snapshot %d, %d after its baseline", ErrLate, uint16(n), h.distance)
 		}
-		return 0, d.missing(seq, h.distance)
+		return 0, d.missing(n, h.distance)
 	}
-	w.hist.base, w.hist.distance, w.from = set, int64(h.distance), from
-	if h.checked && h.hash != hash(w.hist.base, w.from) {
-		return 0, d.desync(seq)
+	pc.refs.base, pc.refs.distance, pc.from = set, int64(h.distance), from
+	if h.checked && h.hash != hash(set, from) {
+		return 0, d.desync(n)
 	}
 	return base, nil
 }
 
-func (d *Decoder) startHash(h *header) uint16 {
-	if h.nothing {
+func (d *Decoder) initialHash(empty bool) uint16 {
+	if empty {
 		return hash(d.empty, d.prior)
 	}
 	return d.hash
 }
 
-// rebuild makes cur the set of the coded part.
-func (d *Decoder) rebuild(seq, base uint64, known bool, coded []byte) (err error) {
-	w := &d.walk
-	w.state, d.cur = d.states.take(), d.sets.take()
+// decode decodes the coded part into d.cur and the state of the codec. delta reports that base is
+// the sequence number of the baseline.
+func (d *Decoder) decode(n, base uint64, delta bool, coded []byte) (err error) {
+	pc := &d.codec
+	pc.state, d.cur = d.states.take(), d.sets.take()
 	defer func() {
 		if err != nil {
-			d.states.giveBack(w.state)
-			d.sets.giveBack(d.cur)
+			d.states.release(pc.state)
+			d.sets.release(d.cur)
 		}
 	}()
-	w.borrow(w.from)
-	w.Dec.Reset(coded, 0)
+	pc.copyState()
+	pc.Dec.Reset(coded, 0)
 	mask := uint32(0)
-	if known {
-		mask = w.mask(0)
+	if delta {
+		mask = pc.mask(0)
 	}
 	for m := mask; m != 0; m &= m - 1 {
 		lag := uint64(bits.TrailingZeros32(m)) + 1
-		switch {
-		case lag <= base && d.sets.get(base-lag) != nil:
-		case lag <= base && (d.holds(base-lag) || base-lag+d.ring() < d.latest): // it is given up
+		switch ref := base - lag; {
+		case lag <= base && d.sets.get(ref) != nil:
+		case lag <= base && (d.decoded.Has(ref) || ref+d.ring < d.next): // it was discarded
 			return ErrLate
 		default:
-			return d.missing(seq, seq-base+lag)
+			return d.missing(n, n-ref)
 		}
 	}
-	w.begin(mask, func(lag int) *Set { return d.sets.get(base - uint64(lag)) })
+	pc.begin(mask, func(lag int) *Set { return d.sets.get(base - uint64(lag)) })
 	d.cur.Reset()
-	if d.pairs, err = w.decodeNames(d.pairs); err != nil {
-		return err
+	pc.invalid = malformed.ErrID
+	var ok bool
+	if d.pairs, ok = pc.objects(d.pairs, nil); !ok {
+		return pc.invalid
 	}
-	if !w.rows(d.pairs, d.cur) {
-		return ErrBounds
+	if !pc.rows(d.pairs, d.cur) {
+		return malformed.ErrBounds
 	}
-	if !w.Dec.Complete() {
-		return ErrLength
+	if !pc.Dec.Complete() {
+		return malformed.ErrLength
 	}
 	return nil
 }
 
-// accept keeps what was rebuilt.
-func (d *Decoder) accept(seq, base uint64, h *header) {
-	d.doubts = 0
-	w := &d.walk
-	w.keep(d.pairs)
-	d.states.put(seq, w.state)
-	d.sets.put(seq, d.cur)
-	d.held[seq%d.ring()] = seq + 1
-	d.latest, d.top = max(d.latest, seq+1), max(d.top, seq+1)
+// accept stores the decoded snapshot and discards what no payload can refer to any more.
+func (d *Decoder) accept(n, base uint64, h *header) {
+	d.malformed = 0
+	pc := &d.codec
+	pc.updateObjects(d.pairs)
+	d.states.put(n, pc.state)
+	d.sets.put(n, d.cur)
+	d.decoded.Add(n)
+	d.next = max(d.next, n+1)
 	if h.distance == 0 {
 		if d.waiting && h.epoch == d.epoch {
-			d.waiting, d.first = false, seq
+			d.waiting, d.first = false, n
 		}
 		return
 	}
-	if d.latest > d.ring() {
-		d.floor = max(d.floor, d.latest-d.ring())
-	}
-	d.floor = max(d.floor, base)
-	oldest := d.floor - min(d.floor, late)
-	d.states.dropBefore(oldest)
-	d.sets.dropBefore(oldest - min(oldest, reach))
+	d.floor = max(d.floor, base, d.next-min(d.next, d.ring))
+	end := d.floor - min(d.floor, lateBaselines)
+	d.states.removeBefore(end)
+	d.sets.removeBefore(end - min(end, maxLag))
 }
 
-// late is how far before the newest baseline others are kept, for payloads that were overtaken. The sets that those read
-// are kept for as long.
-const late = 4
+// lateBaselines is the number of snapshots before the newest baseline that remain baselines for
+// payloads that arrive out of order.
+const lateBaselines = 4
 
-func (d *Decoder) ring() uint64 { return uint64(len(d.held)) }
-
-func (d *Decoder) holds(seq uint64) bool { return d.held[seq%d.ring()] == seq+1 }
-
-// missing asks for a reset, unless one is on its way.
-func (d *Decoder) missing(seq, distance uint64) error {
-	d.ask()
-	return fmt.Errorf("%w: snapshot %d reads one %d before it", ErrBaselineMissing, uint16(seq), distance)
+// missing requests a reset.
+func (d *Decoder) missing(n, distance uint64) error {
+	d.requestReset()
+	return fmt.Errorf("%w: snapshot %d refers to the one %d before it", ErrBaselineMissing, uint16(n), distance)
 }
 
-// desync forgets all that is held and asks for a reset.
-func (d *Decoder) desync(seq uint64) error {
-	d.ask()
-	clear(d.held)
+// desync discards all snapshots and requests a reset.
+func (d *Decoder) desync(n uint64) error {
+	d.requestReset()
+	d.decoded = seq.Window{}
 	d.sets.clear()
 	d.states.clear()
-	d.top = 0
-	return fmt.Errorf("%w: the baseline of snapshot %d", ErrDesync, uint16(seq))
+	return fmt.Errorf("%w: the baseline of snapshot %d", ErrDesync, uint16(n))
 }
 
-// doubtful is how many payloads in a row that no encoder writes are taken to say that the encoder writes them from other
-// snapshots than are held.
-const doubtful = 8
+// maxMalformed is the number of consecutive malformed payloads after which the decoder assumes that
+// the encoder uses other baselines.
+const maxMalformed = 8
 
-// doubt asks for a reset when too many payloads were malformed.
-func (d *Decoder) doubt(err error) {
+func (d *Decoder) countMalformed(err error) {
 	if !errors.Is(err, ErrMalformed) {
 		return
 	}
-	if d.doubts++; d.doubts == doubtful {
-		d.doubts = 0
-		d.ask()
+	if d.malformed++; d.malformed == maxMalformed {
+		d.malformed = 0
+		d.requestReset()
 	}
 }
 
-func (d *Decoder) ask() {
+// requestReset makes the next acks request a reset, unless they do already.
+func (d *Decoder) requestReset() {
 	if !d.waiting {
 		d.epoch++
 		d.waiting = true
 	}
 }
 
-// Ack says what is held, for the encoder.
+// Ack returns an ack of the snapshots decoded so far.
 func (d *Decoder) Ack() Ack {
-	a := Ack{None: d.top == 0, NoInitial: d.noInitial, Epoch: d.epoch}
-	if a.None {
-		return a
-	}
-	a.Newest = uint16(d.top - 1)
-	for i := range min(d.ring()-1, d.top-1) {
-		if d.holds(d.top - 2 - i) {
-			a.Window |= 1 << i
-		}
+	a := Ack{None: !d.decoded.Any, NoInitial: d.noInitial, Epoch: d.epoch}
+	if !a.None {
+		a.Newest, a.Window = uint16(d.decoded.Newest), d.decoded.Low(d.ring-1)
 	}
 	return a
 }
 
-// Memory is how many bytes the decoder keeps of what it decoded.
+// Memory returns the size of the stored snapshots in bytes.
 func (d *Decoder) Memory() int {
-	return d.sets.memory() + d.states.memory() + d.prior.memory() + d.start.memory()
+	return d.sets.memory() + d.states.memory() + d.prior.memory() + d.initial.memory()
 }

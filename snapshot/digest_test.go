@@ -3,14 +3,15 @@ package snapshot_test
 import (
 	"testing"
 
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
 // TestHashSeesAllOfAState flips a bit in each byte of a small state.
 func TestHashSeesAllOfAState(t *testing.T) {
 	s, err := snapshot.NewSchema(
-		snapshot.Field{Name: "Burning", Kind: snapshot.Flags, N: 1, Hi: 1},
-		snapshot.Field{Name: "Name", Kind: snapshot.Bytes, N: snapshot.BytesComponents(8), Hi: 8},
+		snapshot.Field{Name: "Burning", Class: schema.ClassInteger, N: 1, Hi: 1},
+		snapshot.Field{Name: "Name", Class: schema.ClassBytes, N: snapshot.BytesComponents(8), Hi: 8},
 	)
 	if err != nil {
 		t.Fatal(err)

@@ -1,11 +1,13 @@
-// Package snapshot codes the state of a whole world, set after set of objects, against sets that the receiver
-// acknowledged. It is the way down: a dedicated server (DS) sends each player what package rpcdelta brings up.
+// Package snapshot implements the downlink codec for whole worlds: a dedicated server (DS) sends all
+// objects of a world, many times per second, as deltas from a snapshot that the client acked.
 //
-// A [World] keeps the last sets, quantized once whoever they are sent to. An [Encoder] serves one player: it codes
-// the newest set against the newest one that the player acked, and a [Decoder] rebuilds it. What adapts is kept beside
-// each snapshot at both ends and goes on from that of its baseline, so a snapshot decodes from its own bytes and from
-// what was acked, whatever else was lost, late or reordered.
+// A [World] stores the newest sets of objects, quantized once for all players. An [Encoder] encodes
+// the newest set for one player against the newest one that the player's [Decoder] acked. Both ends
+// store the state of their models with each snapshot and continue from that of the baseline. A
+// payload can therefore be decoded from its own bytes and from acked snapshots, whatever else was
+// lost, late or reordered.
 //
-// Integers only after quantization: the same bits on every processor. No sockets, no clock, no goroutines. No type is
-// safe for concurrent use, but a [Schema]; encoders may read one World at the same time while nobody adds to it.
+// After quantization all arithmetic is on integers, with the same results on every processor. The
+// package uses no sockets, clocks or goroutines. No type is safe for concurrent use, except for
+// [Schema]; encoders may read one World at the same time while no set is filled.
 package snapshot

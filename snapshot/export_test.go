@@ -5,10 +5,10 @@ import (
 	"unsafe"
 )
 
-// CorruptSets changes the sets that the decoder holds, within bounds.
+// CorruptSets changes the decoder's sets within their bounds.
 func (d *Decoder) CorruptSets() {
-	for _, p := range d.sets.at {
-		if s := p.thing; s != nil && len(s.ints) > 0 {
+	for _, e := range d.sets.ring.All() {
+		if s := *e; len(s.ints) > 0 {
 			if f := &s.schema.fields[0]; s.ints[0] < f.Hi {
 				s.ints[0]++
 			} else {
@@ -18,31 +18,41 @@ func (d *Decoder) CorruptSets() {
 	}
 }
 
-// CorruptStates changes the states that the decoder keeps.
+// CorruptStates changes the decoder's model states.
 func (d *Decoder) CorruptStates() { corrupt(&d.states) }
 
-// CorruptStates changes the states that the encoder keeps.
+// CorruptStates changes the encoder's model states.
 func (e *Encoder) CorruptStates() { corrupt(&e.states) }
 
-func corrupt(s *shelf[*state]) {
-	for _, p := range s.at {
-		if p.thing != nil {
-			p.thing.changed[0].P ^= 0x1000
-			p.thing.gone[0].P ^= 0x1000
-		}
+func corrupt(s *stateRing[*modelState]) {
+	for _, e := range s.ring.All() {
+		(*e).changed[0].P ^= 0x1000
+		(*e).removed[0].P ^= 0x1000
 	}
 }
 
-// States is how many states the encoder keeps, and States how many the decoder does.
-func (e *Encoder) States() int { return e.states.used }
+// Stored returns the numbers of states in use and free, and the size of all in bytes.
+func (e *Encoder) Stored() (states, free, bytes int) {
+	return e.states.used, len(e.states.free), e.states.memory() + 16*e.sent.Cap() + 2*cap(e.codec.spare)
+}
 
-// States is how many states the decoder keeps.
-func (d *Decoder) States() int { return d.states.used }
+// Stored returns the numbers of states and sets in use.
+func (d *Decoder) Stored() (states, sets int) { return d.states.used, d.sets.used }
 
-// Sets is how many sets the decoder keeps.
-func (d *Decoder) Sets() int { return d.sets.used }
+// Memory returns the size of the stored sets in bytes.
+func (w *World) Memory() int {
+	sum := w.initial.memory() + w.prior.memory()
+	for _, s := range w.sets.All() {
+		sum += (*s).memory()
+	}
+	return sum
+}
 
-// FlipStateBytes flips each byte of a new state in turn and gives how many of them the hash did not see.
+// Resets returns the number of resets that the decoder requested.
+func (e *Encoder) Resets() uint64 { return e.resets }
+
+// FlipStateBytes flips a bit of each byte of a new model state in turn and returns the number of bytes
+// that do not change the hash, of all bytes.
 func FlipStateBytes(s *Schema) (unseen, all int) {
 	st, set := s.newState(), s.NewSet()
 	before := hash(set, st)
@@ -69,5 +79,9 @@ func FlipStateBytes(s *Schema) (unseen, all int) {
 	return unseen, all
 }
 
-// Free is how many states the encoder keeps to use again.
-func (e *Encoder) Free() int { return len(e.states.free) }
+// Names that only tests outside of the package need.
+const MinRing = minRing
+
+var ErrSent = errSent
+
+func BytesComponents(n int) int { return bytesComponents(n) }

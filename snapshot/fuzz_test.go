@@ -74,22 +74,6 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-func FuzzPacked(f *testing.F) {
-	sc := newScene(f, 5, 12)
-	base := sc.schema.NewSet()
-	sc.fill(f, base)
-	f.Add([]byte{1, 2, 3}, uint8(63))
-	f.Fuzz(func(t *testing.T, src []byte, use uint8) {
-		p := snapshot.NewPacker(sc.schema, snapshot.Packing{
-			Changed: use&1 != 0, Indices: use&2 != 0, Places: use&4 != 0, Orientations: use&8 != 0, Same: use&16 != 0, AtRest: use&32 != 0,
-		})
-		got := sc.schema.NewSet()
-		if p.Decode(got, base, src) == nil {
-			whole(t, sc.schema, got)
-		}
-	})
-}
-
 // whole checks that what was decoded is a set: in order and within bounds.
 func whole(t *testing.T, s *snapshot.Schema, got *snapshot.Set) {
 	t.Helper()

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
@@ -88,7 +89,7 @@ func (p *player) play(line string) string {
 	switch words[0] {
 	case "field":
 		n := numbers(p.t, words[3:])
-		p.fields = append(p.fields, snapshot.Field{Name: words[1], Kind: kinds[words[2]], N: n[0], Lo: int32(n[1]), Hi: int32(n[2])})
+		p.fields = append(p.fields, snapshot.Field{Name: words[1], Class: kinds[words[2]], N: n[0], Lo: int32(n[1]), Hi: int32(n[2])})
 	case "config":
 		n := numbers(p.t, words[1:])
 		p.cfg = snapshot.Config{Ring: n[0], CheckEvery: n[1]}
@@ -114,8 +115,8 @@ func (p *player) play(line string) string {
 	return line
 }
 
-var kinds = map[string]snapshot.Kind{
-	"motion": snapshot.Motion, "quat": snapshot.Quat, "flags": snapshot.Flags, "angle": snapshot.Angle, "bytes": snapshot.Bytes,
+var kinds = map[string]schema.Class{
+	"motion": schema.ClassNumber, "quat": schema.ClassQuat, "flags": schema.ClassInteger, "angle": schema.ClassAngle, "bytes": schema.ClassBytes,
 }
 
 func numbers(t *testing.T, words []string) (n []int) {
@@ -182,7 +183,7 @@ func (p *player) take(seq uint16) string {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	name, got, err := p.dec.Decode(payload)
+	info, got, err := p.dec.Decode(payload)
 	switch {
 	case errors.Is(err, snapshot.ErrLate):
 		return "late"
@@ -192,7 +193,7 @@ func (p *player) take(seq uint16) string {
 		return "desync"
 	case err != nil:
 		p.t.Fatal(err)
-	case name != seq || !got.Equal(p.sets[seq]):
+	case info.Seq != seq || !got.Equal(p.sets[seq]):
 		return "wrong"
 	}
 	return "right"

@@ -3,17 +3,22 @@ package snapshot
 import (
 	"encoding/binary"
 	"fmt"
+
+	"github.com/uplink-rpc/uplink/internal/codec/malformed"
+	"github.com/uplink-rpc/uplink/internal/seq"
 )
 
-// A header is 16 bits, low byte first: the distance to the baseline in the low 6, the low 10 of the sequence above.
+// A header is 16 bits, low byte first: the distance to the baseline in the 6 low bits, above them the
+// 10 low bits of the sequence number.
 //
-//   - Distance 63 stands for a header with a hash: a byte with the distance follows, and the hash.
-//   - Distance 0 says that the baseline is the initial set, or nothing at all. Then follows a byte with the high 6 bits
-//     of the sequence, a bit for nothing, and one for a hash; the epoch; and the hash, if there is one.
+//   - Distance 63 marks a header with a hash: the distance follows in a byte, then the hash.
+//   - Distance 0 means that the baseline is the initial set or an empty set. A byte follows with the
+//     6 high bits of a 16-bit sequence number, a bit for the empty set, and a bit for a hash; then
+//     the epoch; then the hash, if there is one.
 type header struct {
-	seq      uint16 // the low 10 bits of it, but against the initial set
-	distance uint64 // 0: the initial set, or nothing
-	nothing  bool
+	seq      uint16 // 10 low bits, or 16 if distance is 0
+	distance uint64 // 0: the initial set or an empty set
+	empty    bool
 	epoch    uint8
 	checked  bool
 	hash     uint16
@@ -24,10 +29,10 @@ const (
 	shortBits    = 10
 	longBits     = 16
 
-	withHash = 1<<distanceBits - 1 // the distance that says so
+	withHash = 1<<distanceBits - 1 // distance that marks a header with a hash
 
-	flagNothing = 1 << 6
-	flagHash    = 1 << 7
+	flagEmpty = 1 << 6
+	flagHash  = 1 << 7
 )
 
 func (h *header) append(dst []byte) []byte {
@@ -39,8 +44,8 @@ func (h *header) append(dst []byte) []byte {
 	switch distance {
 	case 0:
 		b := byte(h.seq >> shortBits)
-		if h.nothing {
-			b |= flagNothing
+		if h.empty {
+			b |= flagEmpty
 		}
 		if h.checked {
 			b |= flagHash
@@ -55,24 +60,24 @@ func (h *header) append(dst []byte) []byte {
 	return dst
 }
 
-// parseHeader reads a header and gives what follows it.
+// parseHeader parses a header and returns the coded part that follows it.
 func parseHeader(b []byte) (h header, rest []byte, err error) {
 	if len(b) < 2 {
-		return h, nil, short(b)
+		return h, nil, errTruncatedHeader
 	}
 	v := binary.LittleEndian.Uint16(b)
 	h.distance, h.seq, rest = uint64(v&(1<<distanceBits-1)), v>>distanceBits, b[2:]
 	switch h.distance {
 	case 0:
 		if len(rest) < 2 {
-			return h, nil, short(b)
+			return h, nil, errTruncatedHeader
 		}
 		h.seq |= uint16(rest[0]) << shortBits
-		h.nothing, h.checked, h.epoch = rest[0]&flagNothing != 0, rest[0]&flagHash != 0, rest[1]
+		h.empty, h.checked, h.epoch = rest[0]&flagEmpty != 0, rest[0]&flagHash != 0, rest[1]
 		rest = rest[2:]
 	case withHash:
 		if len(rest) < 1 {
-			return h, nil, short(b)
+			return h, nil, errTruncatedHeader
 		}
 		h.distance, h.checked, rest = uint64(rest[0]), true, rest[1:]
 		if h.distance == 0 || h.distance >= withHash {
@@ -83,32 +88,20 @@ func parseHeader(b []byte) (h header, rest []byte, err error) {
 		return h, rest, nil
 	}
 	if len(rest) < 2 {
-		return h, nil, short(b)
+		return h, nil, errTruncatedHeader
 	}
 	h.hash = binary.LittleEndian.Uint16(rest)
 	return h, rest[2:], nil
 }
 
-func short(b []byte) error {
-	return fmt.Errorf("%w: %d bytes are no header", ErrTruncated, len(b))
-}
+var errTruncatedHeader = fmt.Errorf("%w: header", malformed.ErrTruncated)
 
-// unwrap gives the whole sequence by the newest one that was decoded, plus one. One of 10 bits is the nearest: a wrong
-// guess finds no baseline, since that would have to be as old. One of 16 bits is at most Ring behind, so that it may be
-// nearly a whole turn ahead, after an outage.
+// unwrap returns the 64-bit sequence number, given the successor of the newest decoded one. Ten bits
+// mean the nearest number: with a wrong one the baseline is not found, since it would have to be as
+// old. Sixteen bits, which need no baseline, may be nearly 2^16 ahead after an outage.
 func (h *header) unwrap(next uint64) uint64 {
 	if h.distance > 0 {
-		const turn = 1 << shortBits
-		return nearest(uint64(h.seq)&(turn-1), turn, turn/2, next)
+		return seq.Nearest(uint64(h.seq)&(1<<shortBits-1), shortBits, next)
 	}
-	return nearest(uint64(h.seq), 1<<longBits, 4*Ring, next)
-}
-
-// nearest is the number of the given low bits that is at most so far below next, and not below 0.
-func nearest(low, turn, below, next uint64) uint64 {
-	behind := (next - low) & (turn - 1)
-	if behind > below || behind > next {
-		return next + turn - behind
-	}
-	return next - behind
+	return seq.Unwrap(uint64(h.seq), longBits, next, 4*Ring)
 }

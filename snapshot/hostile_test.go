@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/uplink-rpc/uplink/internal/codec/malformed"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
@@ -29,18 +30,18 @@ func TestRefusals(t *testing.T) {
 		payload []byte
 		want    error
 	}{
-		{"nothing", nil, snapshot.ErrTruncated},
-		{"a byte", good[:1], snapshot.ErrTruncated},
-		{"no epoch", good[:3], snapshot.ErrTruncated},
-		{"half a hash", good[:5], snapshot.ErrTruncated},
-		{"no distance", []byte{63, 0}, snapshot.ErrTruncated},
+		{"nothing", nil, malformed.ErrTruncated},
+		{"a byte", good[:1], malformed.ErrTruncated},
+		{"no epoch", good[:3], malformed.ErrTruncated},
+		{"half a hash", good[:5], malformed.ErrTruncated},
+		{"no distance", []byte{63, 0}, malformed.ErrTruncated},
 		{"distance 0 with a hash", []byte{63, 0, 0, 1, 1, 1}, snapshot.ErrMalformed},
 		{"distance 63", []byte{63, 0, 63, 1, 1, 1}, snapshot.ErrMalformed},
 		{"a baseline that never was", []byte{1, 0, 1}, snapshot.ErrBaselineMissing},
 		{"another hash", otherHash, snapshot.ErrDesync},
-		{"a byte more", append(append([]byte(nil), good...), 1, 1, 1, 1, 1), snapshot.ErrLength},
-		{"a zero more", append(append([]byte(nil), good...), 0), snapshot.ErrLength},
-		{"millions of objects", append([]byte{0, 0, 1 << 6, 0}, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff), snapshot.ErrCount},
+		{"a byte more", append(append([]byte(nil), good...), 1, 1, 1, 1, 1), malformed.ErrLength},
+		{"a zero more", append(append([]byte(nil), good...), 0), malformed.ErrLength},
+		{"millions of objects", append([]byte{0, 0, 1 << 6, 0}, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff), malformed.ErrCount},
 	} {
 		dec := snapshot.NewDecoder(sc.schema, nil)
 		if _, _, err := dec.Decode(c.payload); !errors.Is(err, c.want) {
@@ -80,7 +81,7 @@ func TestAnyBytes(t *testing.T) {
 // TestNoiseIsRefusedForEachReason: each reason is one that noise gives.
 func TestNoiseIsRefusedForEachReason(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	reasons := []error{snapshot.ErrCount, snapshot.ErrID, snapshot.ErrBounds, snapshot.ErrLength}
+	reasons := []error{malformed.ErrCount, malformed.ErrID, malformed.ErrBounds, malformed.ErrLength}
 	schema := newScene(t, 3, 4).schema
 	for range 100000 {
 		payload := []byte{0, 0, 64, 0}
@@ -105,7 +106,7 @@ func TestDoubt(t *testing.T) {
 		if a := dec.Ack(); a.Epoch != 0 {
 			t.Fatalf("after %d payloads: %+v", n, a)
 		}
-		if _, _, err := dec.Decode(bad); !errors.Is(err, snapshot.ErrCount) {
+		if _, _, err := dec.Decode(bad); !errors.Is(err, malformed.ErrCount) {
 			t.Fatal(err)
 		}
 	}

@@ -106,7 +106,7 @@ func (l *link) receive(payload []byte) {
 	if l.deaf {
 		return
 	}
-	seq, set, err := l.dec.Decode(payload)
+	info, set, err := l.dec.Decode(payload)
 	switch {
 	case err != nil:
 		for _, reason := range []error{snapshot.ErrLate, snapshot.ErrDesync, snapshot.ErrBaselineMissing, snapshot.ErrMalformed} {
@@ -114,7 +114,7 @@ func (l *link) receive(payload []byte) {
 				l.errs[reason]++
 			}
 		}
-	case set.Equal(l.sets[seq]):
+	case set.Equal(l.sets[info.Seq]):
 		l.right, l.lastOK = l.right+1, l.now
 	default:
 		l.wrong++

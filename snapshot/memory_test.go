@@ -12,12 +12,14 @@ func TestMemory(t *testing.T) {
 	l.cubes(901)
 	l.delay = 2 // to 4 ticks each way
 	l.run(300)
-	t.Logf("%d states and %d more %d KiB in the encoder, %d states, %d sets and %d KiB in the decoder, %d KiB in the world",
-		l.enc.States(), l.enc.Free(), l.enc.Memory()>>10, l.dec.States(), l.dec.Sets(), l.dec.Memory()>>10, l.world.Memory()>>10)
+	states, free, encoder := l.enc.Stored()
+	decoderStates, sets := l.dec.Stored()
+	t.Logf("encoder: %d states, %d free, %d KiB; decoder: %d states, %d sets, %d KiB; world: %d KiB",
+		states, free, encoder>>10, decoderStates, sets, l.dec.Memory()>>10, l.world.Memory()>>10)
 	if l.wrong > 0 || l.right < 290 {
 		t.Fatal(l)
 	}
-	if n := l.enc.Memory(); n > 768<<10 {
+	if n := encoder; n > 768<<10 {
 		t.Errorf("the encoder keeps %d bytes, want at most 768 KiB a player", n)
 	}
 	if n := l.dec.Memory(); n > 5<<19 {
@@ -34,15 +36,15 @@ func TestMemoryIsBounded(t *testing.T) {
 		l := newLink(t, 1, 10, snapshot.Config{Ring: ring}, nil, nil)
 		l.delay = 1
 		l.run(100)
-		calm := l.enc.Memory()
+		_, _, calm := l.enc.Stored()
 		l.mute = true
 		l.run(100)
-		if n := l.enc.States(); n > ring-12 {
+		if n, _, _ := l.enc.Stored(); n > ring-12 {
 			t.Errorf("ring %d: %d states are kept of a player that acks nothing", ring, n)
 		}
 		l.mute = false
 		l.run(3 * ring)
-		if n := l.enc.Memory(); n > 2*calm {
+		if _, _, n := l.enc.Stored(); n > 2*calm {
 			t.Errorf("ring %d: %d bytes, before %d", ring, n, calm)
 		}
 		if l.wrong > 0 {

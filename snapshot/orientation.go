@@ -7,30 +7,31 @@ import (
 	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 )
 
-// What the scale of an orientation's misses is predicted from: logarithms, but for turnBias, turnRested and turnOther, which
-// are lms.Bias where they hold.
+// Inputs of the predicted scale of an orientation's error. They are logarithms, except for turnBias,
+// turnRested and turnOther, which are lms.Bias or 0.
 const (
-	turnJerk        = iota // of the place, over the references
-	turnJerk1              // over the newest ones
-	turnUnsteady           // how much the angular velocity changed over the references
+	turnJerk        = iota // change of the position's velocity over all references
+	turnJerk1              // over the newest references
+	turnUnsteady           // range of the angular velocities over the references
 	turnSpeed              // angular
-	turnMissed             // by the components before
-	turnNear               // what the nearest object's orientation was missed by
-	turnLast               // what this one was missed by last
+	turnMissed             // error of the previous components
+	turnNear               // error of the neighbor's orientation
+	turnLast               // previous error of this orientation
 	turnBias               // always
 	turnRested             // the object was at rest
-	turnOther              // the largest element is another than was predicted
-	turnPlaceSpeed         // of the place
-	turnPlaceMissed        // by the place, where it comes first
-	turnTurnJerk           // of the orientation, over the references
-	turnTurnJerk1          // and over the newest ones
-	turnFar                // how far this component was predicted to go
+	turnOther              // the largest component differs from the predicted one
+	turnPlaceSpeed         // speed of the position
+	turnPlaceMissed        // error of the position, if it is coded first
+	turnTurnJerk           // change of angular velocity over all references
+	turnTurnJerk1          // over the newest references
+	turnFar                // predicted change of this component
 )
 
-// codeQuat codes field number field, the orientation number n, into cur, and gives what its prediction missed by, Q4.
-func (w *walk) codeQuat(field, n int, cur []int32) int64 {
-	o, f, at := &w.object, &w.schema.fields[field], w.schema.at[field]
-	m, gr := &w.state.quat[n], &w.schema.grains[n]
+// codeQuat codes field number field, which is quaternion number n, into cur and returns the error
+// of its prediction in Q4.
+func (pc *payloadCodec) codeQuat(field, n int, cur []int32) int64 {
+	o, f, at := &pc.object, &pc.schema.fields[field], pc.schema.at[field]
+	m, gr := &pc.state.quat[n], &pc.schema.grains[n]
 	base := gr.Unpack(o.base[at : at+4])
 	var v [refs][3]int64
 	for _, i := range [...]int{0, 1, 2, refs - 1} {
@@ -39,14 +40,14 @@ func (w *walk) codeQuat(field, n int, cur []int32) int64 {
 		}
 		q := gr.Unpack(o.row[i][at : at+4])
 		v[i] = quat.Between(&q, &base)
-		by := w.hist.distance * parts[o.lag[i]&15]
+		by := pc.refs.distance * parts[o.lag[i]&15]
 		for k := range v[i] {
 			v[i][k] = v[i][k] * by >> partShift
 		}
 	}
 	class, unit, ground := o.class, int64(128), 0
 	if axis := o.pose.ground; axis >= 0 {
-		ground, class, unit = 1, classes+class, quat.One*16/(int64(w.state.motion[0].size[axis].half)+1)
+		ground, class, unit = 1, classes+class, quat.One*16/(int64(pc.state.motion[0].size[axis].half)+1)
 	}
 	var x [3][lms.Terms]int64
 	var guess [3]int64
@@ -55,7 +56,7 @@ func (w *walk) codeQuat(field, n int, cur []int32) int64 {
 		g := v[2][k]
 		x[k] = [lms.Terms]int64{g, v[0][k] - g, v[1][k] - g, g - v[refs-1][k]}
 		for i := range o.drift {
-			x[k][4+i], x[k][7+i] = o.drift[i]*unit>>4, o.veer[i]*unit>>4
+			x[k][4+i], x[k][7+i] = o.drift[i]*unit>>4, o.velocityChange[i]*unit>>4
 		}
 		guess[k] = m.turn[k][class].Predict(&x[k])
 		dis += fixed.Abs(v[1][k] - v[refs-1][k])
@@ -66,7 +67,7 @@ func (w *walk) codeQuat(field, n int, cur []int32) int64 {
 	by := quat.Exp(guess)
 	q := by.Mul(&base)
 
-	last := &w.state.last[field*len(w.hist.base.objects)+o.index]
+	last := &pc.state.last[field*len(pc.refs.base.objects)+o.index]
 	y := [lms.Terms]int64{
 		turnJerk: fixed.Log2(o.jerk), turnJerk1: fixed.Log2(o.jerk1), turnUnsteady: gr.Size(dis), turnSpeed: gr.Size(ang),
 		turnLast: int64(*last), turnBias: lms.Bias, turnPlaceSpeed: fixed.Log2(o.speed), turnPlaceMissed: fixed.Log2(o.missed),
@@ -79,8 +80,8 @@ func (w *walk) codeQuat(field, n int, cur []int32) int64 {
 		y[turnRested] = lms.Bias
 	}
 
-	largest, hit := m.largest.Code(&w.Coder, int(cur[0]), &q, gr, int(fixed.Clamp((y[turnUnsteady]+y[turnPlaceMissed])>>9, 0, quat.Doubts-1)))
-	w.store(&cur[0], int32(largest))
+	largest, hit := m.largest.Code(&pc.Coder, int(cur[0]), &q, gr, int(fixed.Clamp((y[turnUnsteady]+y[turnPlaceMissed])>>9, 0, quat.Doubts-1)))
+	pc.store(&cur[0], int32(largest))
 	if hit {
 		y[turnOther] = lms.Bias
 	}
@@ -97,8 +98,8 @@ func (w *walk) codeQuat(field, n int, cur []int32) int64 {
 		y[turnMissed], y[turnFar] = fixed.Log2(missed), fixed.Log2(far)
 		scale := m.scale[k][ground].Predict(&y)
 		c := (p + 8) >> 4
-		c += w.Int(&m.numbers, rangecoder.Level(scale), k*9+rangecoder.Sign3(far), int64(cur[k+1])-c)
-		w.store(&cur[k+1], w.bounded(c, f.Lo, f.Hi))
+		c += pc.Int(&m.numbers, rangecoder.Level(scale), k*9+rangecoder.Sign3(far), int64(cur[k+1])-c)
+		pc.store(&cur[k+1], pc.checkBounds(c, f.Lo, f.Hi))
 		e := int64(cur[k+1])*16 - p
 		m.scale[k][ground].Adapt(&y, fixed.Log2(e)-scale)
 		missed += fixed.Abs(e)
@@ -106,7 +107,7 @@ func (w *walk) codeQuat(field, n int, cur []int32) int64 {
 	}
 	now := gr.Unpack(cur)
 	target := quat.Between(&base, &now)
-	if field == w.schema.lie {
+	if field == pc.schema.orientation {
 		o.pose.now, o.pose.turn, o.turned = matrixOf(&now), target, missed
 	}
 	for k := range x {

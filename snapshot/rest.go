@@ -6,127 +6,121 @@ import (
 	"github.com/uplink-rpc/uplink/internal/codec/fixed"
 )
 
-// Objects at rest are told apart by how close another one came, in quarters of an octave, and how long they have rested.
-const (
-	closes  = 128
-	ages    = 64
-	ageStep = 4 // snapshots
-	oldest  = 1 << 14
-)
+// restAfter is the number of unchanged snapshots after which an object is at rest.
+const restAfter = 6
 
-// settling is how many snapshots an object does not change until it counts as at rest.
-const settling = 6
+// noneNear is the distance of objects for which no moving object is searched.
+const noneNear = 60 * fixed.LogOne
 
-// nowhere is how close something comes to an object that is not looked for.
-const nowhere = 60 * fixed.LogOne
-
-// quietBlock is how many objects at rest that nothing comes near share a decision.
+// quietBlock is the number of undisturbed objects that share one decision.
 const quietBlock = 32
 
-// resting loads an object that rests, and to which something that moves comes so near.
-func (w *walk) resting(index int, near int64) {
-	o := &w.object
+// loadResting loads an object at rest. near is log2 of the distance to the nearest moving object.
+func (pc *payloadCodec) loadResting(index int, near int64) {
+	o := &pc.object
 	o.close = near
-	o.index, o.base = index, w.hist.base.Row(index)
-	o.moved, o.pace, o.still, o.age = 0, 0, true, int64(w.state.rested[index])
+	o.index, o.base = index, pc.refs.base.Row(index)
+	o.moved, o.speedContext, o.resting, o.age = 0, 0, true, int64(pc.state.rested[index])
 }
 
-// settled says whether an object of the baseline is at rest.
-func (w *walk) settled(index int) bool { return w.state.rested[index] >= settling }
+// isResting reports whether an object of the baseline is at rest.
+func (pc *payloadCodec) isResting(index int) bool { return pc.state.rested[index] >= restAfter }
 
-// age notes how many snapshots the object has rested.
-func (w *walk) age(changed bool) {
-	o, v := &w.object, int64(0)
+// updateAge updates the age of the loaded object.
+func (pc *payloadCodec) updateAge(changed bool) {
+	o, v := &pc.object, int64(0)
 	if !changed {
-		v = min(o.age+w.hist.distance, oldest)
+		v = min(o.age+pc.refs.distance, oldest)
 	}
-	w.state.rested[o.index] = int16(v)
+	pc.state.rested[o.index] = int16(v)
 }
 
-// codeStill codes the objects at rest: one by one where another one is near or a flag may fall, the others together.
-func (w *walk) codeStill(pairs []pair, cur *Set) bool {
-	if len(w.still) == 0 {
+// codeResting codes the objects at rest: one by one if a moving object is near or a flag may
+// change, the others in blocks.
+func (pc *payloadCodec) codeResting(pairs []pair, cur *Set) bool {
+	if len(pc.resting) == 0 {
 		return true
 	}
-	w.movers.spread(w.state.touch)
-	quiet := w.still[:0]
-	for _, i := range w.still {
+	pc.moving.spread(pc.state.contactRange)
+	quiet := pc.resting[:0]
+	for _, i := range pc.resting {
 		base := int(pairs[i].base)
-		row := w.hist.base.Row(base)
-		near := w.closest(row)
-		if near > w.state.touch && (w.flagOf(row) == 0 || w.state.rested[base] >= ages*ageStep) {
+		row := pc.refs.base.Row(base)
+		near := pc.closest(row)
+		if near > pc.state.contactRange && (pc.flagOf(row) == 0 || pc.state.rested[base] >= ageContexts*ageStep) {
 			quiet = append(quiet, i)
 			continue
 		}
-		w.resting(base, near)
-		if w.code(cur.Row(int(i))); w.bad {
+		pc.loadResting(base, near)
+		if pc.code(cur.Row(int(i))); pc.bad {
 			return false
 		}
 	}
-	return w.codeQuiet(quiet, pairs, cur)
+	return pc.codeQuiet(quiet, pairs, cur)
 }
 
-// closest gives how near something that moves comes to an object at rest, logarithm.
-func (w *walk) closest(row []int32) int64 {
-	if w.schema.anchor < 0 {
-		return nowhere
+// closest returns log2 of the distance from an object at rest to the nearest moving one.
+func (pc *payloadCodec) closest(row []int32) int64 {
+	if pc.schema.anchor < 0 {
+		return noneNear
 	}
-	place := w.schema.place(row)
-	if !w.movers.near(&place) {
-		return nowhere
+	position := pc.schema.position(row)
+	if !pc.moving.near(&position) {
+		return noneNear
 	}
-	return fixed.Log2(w.movers.closest(&place))
+	return fixed.Log2(pc.moving.closest(&position))
 }
 
-// codeQuiet codes objects of which few change, if any.
-func (w *walk) codeQuiet(list []int32, pairs []pair, cur *Set) bool {
+// codeQuiet codes objects of which few change.
+func (pc *payloadCodec) codeQuiet(list []int32, pairs []pair, cur *Set) bool {
 	if len(list) == 0 {
 		return true
 	}
-	some := w.Bit(&w.state.quiet[0], w.anyChange(list, pairs, cur))
+	some := pc.Bit(&pc.state.quiet[0], pc.anyChanged(list, pairs, cur))
 	for len(list) > 0 {
 		block := list[:min(len(list), quietBlock)]
 		list = list[len(block):]
-		here := some && w.Bit(&w.state.quiet[1], w.anyChange(block, pairs, cur))
+		here := some && pc.Bit(&pc.state.quiet[1], pc.anyChanged(block, pairs, cur))
 		for j, i := range block {
 			base := int(pairs[i].base)
-			if here && w.Bit(&w.state.quiet[2], w.anyChange(block[j:j+1], pairs, cur)) {
-				w.resting(base, nowhere)
-				if w.code(cur.Row(int(i))); w.bad {
+			if here && pc.Bit(&pc.state.quiet[2], pc.anyChanged(block[j:j+1], pairs, cur)) {
+				pc.loadResting(base, noneNear)
+				if pc.code(cur.Row(int(i))); pc.bad {
 					return false
 				}
 				continue
 			}
-			w.state.rested[base] = int16(min(int64(w.state.rested[base])+w.hist.distance, oldest))
-			if w.Decoding && !w.same {
-				copy(cur.Row(int(i)), w.hist.base.Row(base))
+			pc.state.rested[base] = int16(min(int64(pc.state.rested[base])+pc.refs.distance, oldest))
+			if pc.Decoding && !pc.sameSet {
+				copy(cur.Row(int(i)), pc.refs.base.Row(base))
 			}
 		}
 	}
 	return true
 }
 
-// anyChange says, to an encoder, whether one of the objects changes.
-func (w *walk) anyChange(list []int32, pairs []pair, cur *Set) bool {
-	if w.Decoding {
+// anyChanged reports to an encoder whether one of the objects changed.
+func (pc *payloadCodec) anyChanged(list []int32, pairs []pair, cur *Set) bool {
+	if pc.Decoding {
 		return false
 	}
 	for _, i := range list {
-		if !slices.Equal(cur.Row(int(i)), w.hist.base.Row(int(pairs[i].base))) {
+		if !slices.Equal(cur.Row(int(i)), pc.refs.base.Row(int(pairs[i].base))) {
 			return true
 		}
 	}
 	return false
 }
 
-// closeness is the context of whether an object at rest changes.
-func (o *object) closeness() int {
-	return int(fixed.Clamp((o.close+fixed.LogOne)*2/fixed.LogOne+1, 1, closes-1))
+// contactContext is the context for whether an object at rest changes.
+func (o *objectContext) contactContext() int {
+	return int(fixed.Clamp((o.close+fixed.LogOne)*2/fixed.LogOne+1, 1, contactContexts-1))
 }
 
-// touched learns how far away the others are that set an object in motion: one in 64 is farther than touch.
-func (w *walk) touched() {
-	t, far := &w.state.touch, w.object.close
+// learnContact updates the distance within which moving objects set others in motion, such that one
+// contact in 64 is farther.
+func (pc *payloadCodec) learnContact() {
+	t, far := &pc.state.contactRange, pc.object.close
 	if far > *t {
 		*t += 64
 	} else {

@@ -1,66 +1,142 @@
 package snapshot
 
 import (
-	"encoding/binary"
+	"errors"
 	"fmt"
-	"hash/fnv"
-	"io"
+	"math/bits"
 
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
-// Schema is the typed description of an object. It is immutable and safe for concurrent use.
-type Schema struct {
-	fields  []Field
-	at      []int // first component of each field
-	ints    int
-	order   []int            // fields that are predicted, orientations before numbers
-	moving  []stretch        // components of fields that are predicted
-	anchor  int              // the field whose place says which objects are near each other, or -1
-	places  stretch          // its components
-	flags   []int            // fields of kind Flags
-	grains  []quat.Quantizer // of the fields of kind Quat
-	lie     int              // the field that says how objects lie, or -1
-	strings []int            // fields of kind Bytes
+// Limits of a schema.
+const (
+	maxFields     = 32
+	maxComponents = 128
+)
+
+// Field describes the components of one field of an object. Its class determines how they are
+// coded:
+//
+//   - ClassNumber: one to three numbers that change together, such as a position.
+//   - ClassAngle: one to three angles; Lo follows Hi.
+//   - ClassQuat: an orientation as its smallest three: the index of the largest component, 0 to 3,
+//     and the other three, from Lo for -1/sqrt 2 to Hi for 1/sqrt 2.
+//   - ClassInteger: one integer that is kept or replaced: a boolean, an enumeration, a bit set.
+//   - ClassBytes: a byte string of Lo to Hi bytes. The first component is its length; each of the
+//     others holds four bytes, low byte first, padded with zeros.
+type Field struct {
+	Name  string
+	Class schema.Class
+	// N is the number of components.
+	N int
+	// Lo and Hi bound each component, except for the index of a quaternion and the bytes of a byte
+	// string.
+	Lo, Hi int32
 }
 
-// NewSchema checks fields. The error names the one that is wrong, and how.
+// bytesComponents returns the number of components of a byte string of at most n bytes.
+func bytesComponents(n int) int { return 1 + (n+3)/4 }
+
+// check returns an error if the field is invalid.
+func (f *Field) check() error {
+	span := int64(f.Hi) - int64(f.Lo)
+	switch {
+	case f.Name == "":
+		return errors.New("a field needs a name")
+	case span < 0:
+		return fmt.Errorf("bounds %d to %d, want them in order", f.Lo, f.Hi)
+	case (f.Class == schema.ClassNumber || f.Class == schema.ClassAngle) && (f.N < 1 || f.N > 3):
+		return fmt.Errorf("%d components, want 1 to 3", f.N)
+	case f.Class == schema.ClassAngle && (span < 1 || span >= 1<<31):
+		return fmt.Errorf("bounds %d to %d, want 2 to 2^31 steps a turn", f.Lo, f.Hi)
+	case f.Class == schema.ClassQuat && (f.N != 4 || span < 2 || span > 1<<20):
+		return errors.New("an orientation has 4 components of at most 20 bits")
+	case f.Class == schema.ClassInteger && f.N != 1:
+		return fmt.Errorf("%d components, want 1", f.N)
+	case f.Class == schema.ClassBytes && (f.Lo < 0 || f.Hi < 1 || f.Hi > 4*maxComponents):
+		return fmt.Errorf("%d to %d bytes, want at most %d", f.Lo, f.Hi, 4*(maxComponents-1))
+	case f.Class == schema.ClassBytes && f.N != bytesComponents(int(f.Hi)):
+		return fmt.Errorf("%d components, want %d", f.N, bytesComponents(int(f.Hi)))
+	case f.Class > schema.ClassBytes:
+		return fmt.Errorf("unknown class %d", f.Class)
+	}
+	return nil
+}
+
+// predicted reports whether the codec predicts the field. Others are kept or replaced.
+func (f *Field) predicted() bool {
+	return f.Class != schema.ClassInteger && f.Class != schema.ClassBytes
+}
+
+// bounds returns the bounds of component k.
+func (f *Field) bounds(k int) (lo, hi int32) {
+	switch {
+	case f.Class == schema.ClassQuat && k == 0:
+		return 0, 3
+	case f.Class == schema.ClassBytes && k > 0:
+		return -1 << 31, 1<<31 - 1
+	}
+	return f.Lo, f.Hi
+}
+
+// width returns the number of bits that any component requires.
+func (f *Field) width() uint { return uint(bits.Len32(uint32(f.Hi - f.Lo))) }
+
+// Schema describes the fields of objects. It is immutable and safe for concurrent use.
+type Schema struct {
+	fields      []Field
+	at          []int // first component of each field
+	ints        int
+	order       []int            // fields that are predicted: orientations, numbers, angles
+	moving      []interval       // components of the fields that are predicted
+	anchor      int              // the field that is the position, or -1
+	positions   interval         // components of the anchor
+	flags       []int            // fields of class ClassInteger
+	grains      []quat.Quantizer // of the fields of class ClassQuat
+	orientation int              // first field of class ClassQuat, or -1
+	strings     []int            // fields of class ClassBytes
+}
+
+// NewSchema returns a schema of 1 to 32 fields with at most 128 components. The first field of
+// class ClassNumber is the position of an object, and the first of class ClassQuat its orientation.
+// An error names the invalid field.
 func NewSchema(fields ...Field) (*Schema, error) {
-	s := &Schema{fields: append([]Field(nil), fields...), anchor: -1, lie: -1}
+	s := &Schema{fields: append([]Field(nil), fields...), anchor: -1, orientation: -1}
 	for i, f := range fields {
 		if err := f.check(); err != nil {
 			return nil, fmt.Errorf("snapshot: field %q: %w", f.Name, err)
 		}
-		switch f.Kind {
-		case Motion:
+		switch f.Class {
+		case schema.ClassNumber:
 			if s.anchor < 0 {
-				s.anchor, s.places = i, stretch{s.ints, s.ints + f.N}
+				s.anchor, s.positions = i, interval{s.ints, s.ints + f.N}
 			}
-		case Quat:
-			if s.lie < 0 {
-				s.lie = i
+		case schema.ClassQuat:
+			if s.orientation < 0 {
+				s.orientation = i
 			}
 			s.grains = append(s.grains, quat.NewQuantizer(f.Lo, f.Hi))
-		case Flags:
+		case schema.ClassInteger:
 			s.flags = append(s.flags, i)
-		case Bytes:
+		case schema.ClassBytes:
 			s.strings = append(s.strings, i)
 		default:
 		}
 		s.at = append(s.at, s.ints)
-		if f.moves() {
-			s.moving = stretched(s.moving, s.ints, f.N)
+		if f.predicted() {
+			s.moving = appendInterval(s.moving, s.ints, f.N)
 		}
-		if s.ints += f.N; s.ints > MaxComponents {
-			return nil, fmt.Errorf("snapshot: field %q: %d components up to it, want at most %d", f.Name, s.ints, MaxComponents)
+		if s.ints += f.N; s.ints > maxComponents {
+			return nil, fmt.Errorf("snapshot: field %q: %d components up to it, want at most %d", f.Name, s.ints, maxComponents)
 		}
 	}
-	if len(fields) == 0 || len(fields) > MaxFields {
-		return nil, fmt.Errorf("snapshot: %d fields, want 1 to %d", len(fields), MaxFields)
+	if len(fields) == 0 || len(fields) > maxFields {
+		return nil, fmt.Errorf("snapshot: %d fields, want 1 to %d", len(fields), maxFields)
 	}
-	for _, kind := range []Kind{Quat, Motion, Angle} {
+	for _, class := range []schema.Class{schema.ClassQuat, schema.ClassNumber, schema.ClassAngle} {
 		for i, f := range fields {
-			if f.Kind == kind {
+			if f.Class == class {
 				s.order = append(s.order, i)
 			}
 		}
@@ -68,37 +144,25 @@ func NewSchema(fields ...Field) (*Schema, error) {
 	return s, nil
 }
 
-// Components is the number of integers of an object.
+// Components returns the number of components of an object.
 func (s *Schema) Components() int { return s.ints }
 
-// Fields gives the fields; the slice is the schema's own: read it only.
+// Fields returns the fields. The schema owns the slice; do not modify it.
 func (s *Schema) Fields() []Field { return s.fields }
 
-// Fingerprint is a hash of the fields: equal for schemas whose sets mean the same to both ends, but for the unit of a
-// step, which a schema does not know.
-func (s *Schema) Fingerprint() uint64 {
-	h := fnv.New64a()
-	for i := range s.fields {
-		f := &s.fields[i]
-		_, _ = io.WriteString(h, f.Name)
-		_ = binary.Write(h, binary.LittleEndian, [4]int32{int32(f.Kind), int32(f.N), f.Lo, f.Hi})
-	}
-	return h.Sum64()
-}
+// interval is the components from from up to, not including, to.
+type interval struct{ from, to int }
 
-// stretch is components of a row that follow each other.
-type stretch struct{ from, to int }
-
-// stretched appends n components from at on, to the last stretch if they follow it.
-func stretched(s []stretch, at, n int) []stretch {
+// appendInterval appends n components from at on. It extends the last interval if they follow it.
+func appendInterval(s []interval, at, n int) []interval {
 	if k := len(s) - 1; k >= 0 && s[k].to == at {
 		s[k].to += n
 		return s
 	}
-	return append(s, stretch{at, at + n})
+	return append(s, interval{at, at + n})
 }
 
-// differ says whether components of fields that are predicted differ.
+// differ reports whether a and b differ in fields that are predicted.
 func (s *Schema) differ(a, b []int32) bool {
 	for _, r := range s.moving {
 		a, b := a[r.from:r.to], b[r.from:r.to]
@@ -112,9 +176,9 @@ func (s *Schema) differ(a, b []int32) bool {
 	return false
 }
 
-// place gives the anchor's components of a row.
-func (s *Schema) place(row []int32) (p [3]int64) {
-	row = row[s.places.from:s.places.to]
+// position returns the position in a row. Missing components are 0.
+func (s *Schema) position(row []int32) (p [3]int64) {
+	row = row[s.positions.from:s.positions.to]
 	if len(row) == 3 {
 		return [3]int64{int64(row[0]), int64(row[1]), int64(row[2])}
 	}
@@ -124,19 +188,34 @@ func (s *Schema) place(row []int32) (p [3]int64) {
 	return p
 }
 
-// check says whether a row is within bounds.
+// check returns an error if a component of row is out of bounds.
 func (s *Schema) check(id uint16, row []int32) error {
 	for i := range s.fields {
 		f := &s.fields[i]
 		c := row[s.at[i] : s.at[i]+f.N]
 		for k, v := range c {
 			if lo, hi := f.bounds(k); v < lo || v > hi {
-				return &RangeError{id, f.Name, v, lo, hi}
+				return &rangeError{id, f.Name, v, lo, hi}
 			}
 		}
-		if f.Kind == Bytes && !padded(c) {
+		if f.Class == schema.ClassBytes && !padded(c) {
 			return fmt.Errorf("snapshot: object %d: field %q: bytes beyond its %d, want zeros", id, f.Name, c[0])
 		}
 	}
 	return nil
+}
+
+// padded reports whether the bytes beyond the length of a byte string are zero.
+func padded(c []int32) bool {
+	n := int(c[0])
+	words := c[1:]
+	if n%4 != 0 && uint32(words[n/4])>>(8*(n%4)) != 0 {
+		return false
+	}
+	for _, v := range words[(n+3)/4:] {
+		if v != 0 {
+			return false
+		}
+	}
+	return true
 }

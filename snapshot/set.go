@@ -3,50 +3,56 @@ package snapshot
 import (
 	"fmt"
 	"slices"
+
+	"github.com/uplink-rpc/uplink/internal/codec/fnv"
 )
 
-// MaxObjects is the most objects of a set.
+// MaxObjects is the maximum number of objects of a set.
 const MaxObjects = 4096
 
-// Object names an object of a set. Where an id is used again for another object, Generation differs.
+// Object identifies an object of a set. If an id is reused for another object, Generation differs.
 type Object struct {
 	ID         uint16
 	Generation uint8
 }
 
-// Set is the objects of a world at one time, by ascending id. Make one with [Schema.NewSet] or get it from a [World].
+func (o Object) word() uint64 { return uint64(o.ID)<<8 | uint64(o.Generation) }
+
+// Set is the objects of a world at one tick, by ascending id. [Schema.NewSet] and [World.Begin]
+// return one. Not safe for concurrent use.
 type Set struct {
 	schema  *Schema
 	objects []Object
-	roster  digest // of objects
+	ids     fnv.Hash // of objects
 	ints    []int32
 }
 
-// NewSet gives an empty set.
+// NewSet returns an empty set.
 func (s *Schema) NewSet() *Set { return &Set{schema: s} }
 
-// Reset empties the set and keeps its memory.
-func (s *Set) Reset() { s.objects, s.roster, s.ints = s.objects[:0], 0, s.ints[:0] }
+// Reset removes all objects and keeps the memory.
+func (s *Set) Reset() { s.objects, s.ids, s.ints = s.objects[:0], 0, s.ints[:0] }
 
-// Len is the number of objects.
+// Len returns the number of objects.
 func (s *Set) Len() int { return len(s.objects) }
 
-// Object names object number i.
+// Object returns the identity of object i, 0 to Len-1.
 func (s *Set) Object(i int) Object { return s.objects[i] }
 
-// Row gives the components of object number i; it is the set's own.
+// Row returns the components of object i. The set owns the slice.
 func (s *Set) Row(i int) []int32 {
 	n := s.schema.ints
 	return s.ints[i*n : (i+1)*n : (i+1)*n]
 }
 
-// Index finds the object of an id.
+// Index returns the index of the object with an id, and whether there is one.
 func (s *Set) Index(id uint16) (int, bool) {
 	return slices.BinarySearchFunc(s.objects, id, func(o Object, id uint16) int { return int(o.ID) - int(id) })
 }
 
-// Add copies an object to the end of the set. Its id must be above those before it. A component outside its bounds is
-// a [*RangeError]; the set is as it was after an error. It allocates nothing where the set has room.
+// Add appends a copy of an object. Its id must be higher than all others, and each component within
+// the bounds of its field. The error says what is wrong; the set is unchanged then. Add does not
+// allocate if the set has capacity.
 func (s *Set) Add(o Object, row []int32) error {
 	switch n := len(s.objects); {
 	case n >= MaxObjects:
@@ -59,36 +65,37 @@ func (s *Set) Add(o Object, row []int32) error {
 	if err := s.schema.check(o.ID, row); err != nil {
 		return err
 	}
-	s.name(o)
+	s.addObject(o)
 	s.ints = append(s.ints, row...)
 	return nil
 }
 
-// CopyFrom makes s equal to o, which must be of the same schema.
+// CopyFrom makes s equal to o. Both must have the same schema.
 func (s *Set) CopyFrom(o *Set) {
-	s.objects, s.roster, s.ints = append(s.objects[:0], o.objects...), o.roster, append(s.ints[:0], o.ints...)
+	s.objects, s.ids, s.ints = append(s.objects[:0], o.objects...), o.ids, append(s.ints[:0], o.ints...)
 }
 
-// Equal says whether both sets hold the same objects with the same components.
+// Equal reports whether both sets contain the same objects with the same components.
 func (s *Set) Equal(o *Set) bool {
 	return slices.Equal(s.objects, o.objects) && slices.Equal(s.ints, o.ints)
 }
 
-func (s *Set) name(o Object) {
+func (s *Set) addObject(o Object) {
 	s.objects = append(s.objects, o)
-	s.roster.add(uint64(o.ID)<<8 | uint64(o.Generation))
+	s.ids = s.ids.Add(o.word())
 }
 
-// alike says fast whether both sets hold the same objects. A set made for it may deceive it, both ends alike.
-func (s *Set) alike(o *Set) bool { return s.roster == o.roster && len(s.objects) == len(o.objects) }
+// sameObjects reports whether both sets contain the same objects, by their hashes. A forged set may
+// collide; both ends then make the same mistake.
+func (s *Set) sameObjects(o *Set) bool { return s.ids == o.ids && len(s.objects) == len(o.objects) }
 
-// push adds an object without looking, and gives its row, which holds what was there before.
+// push appends an object without checks and returns its row, whose content is undefined.
 func (s *Set) push(o Object) []int32 {
-	s.name(o)
+	s.addObject(o)
 	n := len(s.ints)
 	s.ints = slices.Grow(s.ints, s.schema.ints)[:n+s.schema.ints]
 	return s.ints[n:]
 }
 
-// memory is how many bytes the set takes.
+// memory returns the size of the set in bytes.
 func (s *Set) memory() int { return 4*cap(s.objects) + 4*cap(s.ints) }

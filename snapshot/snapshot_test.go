@@ -4,21 +4,21 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
 func testSchema(t testing.TB) *snapshot.Schema {
 	s, err := snapshot.NewSchema(
-		snapshot.Field{Name: "Team", Kind: snapshot.Flags, N: 1, Lo: -2, Hi: 5},
-		snapshot.Field{Name: "Rotation", Kind: snapshot.Quat, N: 4, Lo: -255, Hi: 255},
-		snapshot.Field{Name: "Position", Kind: snapshot.Motion, N: 3, Lo: -5000, Hi: 5000},
-		snapshot.Field{Name: "Velocity", Kind: snapshot.Motion, N: 2, Lo: -2147483648, Hi: -1},
-		snapshot.Field{Name: "Burning", Kind: snapshot.Flags, N: 1, Hi: 1},
+		snapshot.Field{Name: "Team", Class: schema.ClassInteger, N: 1, Lo: -2, Hi: 5},
+		snapshot.Field{Name: "Rotation", Class: schema.ClassQuat, N: 4, Lo: -255, Hi: 255},
+		snapshot.Field{Name: "Position", Class: schema.ClassNumber, N: 3, Lo: -5000, Hi: 5000},
+		snapshot.Field{Name: "Velocity", Class: schema.ClassNumber, N: 2, Lo: -2147483648, Hi: -1},
+		snapshot.Field{Name: "Burning", Class: schema.ClassInteger, N: 1, Hi: 1},
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -142,12 +142,12 @@ func TestLoss(t *testing.T) {
 				if sc.r.IntN(5) > 0 { // otherwise it comes again
 					sky = append(sky[:i], sky[i+1:]...)
 				}
-				seq, got, err := dec.Decode(f.payload)
+				info, got, err := dec.Decode(f.payload)
 				switch {
 				case errors.Is(err, snapshot.ErrLate):
 				case err != nil:
 					rt.Fatal(err)
-				case seq != f.seq || !got.Equal(f.set):
+				case info.Seq != f.seq || !got.Equal(f.set):
 					rt.Fatalf("snapshot %d came as another", f.seq)
 				}
 				acks = append(acks, dec.Ack())
@@ -165,12 +165,9 @@ func TestRangeErrorNamesObjectAndField(t *testing.T) {
 	s := testSchema(t)
 	row := [11]int32{0, 0, 0, 0, 0, 0, 5001, 0, -1, -1, 0}
 	err := s.NewSet().Add(snapshot.Object{ID: 300}, row[:])
-	var re *snapshot.RangeError
-	if !errors.As(err, &re) || re.Object != 300 || re.Field != "Position" {
-		t.Fatalf("got %v", err)
-	}
-	if !strings.Contains(err.Error(), "5001") || !strings.Contains(err.Error(), "-5000 to 5000") {
-		t.Errorf("%v does not say what is wanted", err)
+	const want = `snapshot: object 300: field "Position": component 5001, want -5000 to 5000`
+	if err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
 	}
 }
 
@@ -261,9 +258,9 @@ func TestLongRun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		seq, got, err := dec.Decode(out)
-		if err != nil || seq != uint16(n) || !got.Equal(set) {
-			t.Fatalf("snapshot %d came as %d: %v", n, seq, err)
+		info, got, err := dec.Decode(out)
+		if err != nil || info.Seq != uint16(n) || !got.Equal(set) {
+			t.Fatalf("snapshot %d came as %d: %v", n, info.Seq, err)
 		}
 		if err := enc.Ack(dec.Ack()); err != nil {
 			t.Fatal(err)
@@ -298,37 +295,4 @@ func TestAllocations(t *testing.T) {
 	if n := testing.AllocsPerRun(100, once); n != 0 {
 		t.Errorf("%g allocations a snapshot", n)
 	}
-}
-
-func TestPacked(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		sc := newScene(t, rapid.Uint64().Draw(rt, "seed"), 60)
-		sc.churn = 1 << 30
-		base, cur, got := sc.schema.NewSet(), sc.schema.NewSet(), sc.schema.NewSet()
-		sc.fill(t, base)
-		sc.churn = 60
-		for _, id := range sc.sorted() { // no object may come or go
-			if o := sc.objects[id]; sc.r.IntN(3) == 0 {
-				n := sc.thing(o.generation)
-				if sc.r.IntN(2) == 0 {
-					n.row = o.row
-					n.row[5] = min(n.row[5]+int32(sc.r.IntN(300)), 5000)
-				}
-				sc.objects[id] = n
-			}
-		}
-		sc.fill(t, cur)
-		use := snapshot.Packing{
-			Changed: rapid.Bool().Draw(rt, "changed"), Indices: rapid.Bool().Draw(rt, "indices"), Places: rapid.Bool().Draw(rt, "places"),
-			Orientations: rapid.Bool().Draw(rt, "orientations"), Same: rapid.Bool().Draw(rt, "same"), AtRest: rapid.Bool().Draw(rt, "rest"),
-		}
-		p := snapshot.NewPacker(sc.schema, use)
-		out, err := p.Append(nil, cur, base)
-		if err != nil {
-			rt.Fatal(err)
-		}
-		if err := p.Decode(got, base, out); err != nil || !got.Equal(cur) {
-			rt.Fatalf("%+v: %v", use, err)
-		}
-	})
 }

@@ -20,8 +20,9 @@ type Type[T any] struct {
 
 // Compile derives the schema of objects from the fields and tags of the struct T, as
 // [schema.Compile] does. The row of an object has the Ints of its frame, followed by its byte
-// strings as [Bytes]. name is the name of the objects in errors. An error names the invalid field,
-// or the field that exceeds [MaxFields] or [MaxComponents].
+// strings, each as a [Field] of
+// class [schema.ClassBytes]. name is the name of the objects in errors. An error names the invalid field,
+// or the field that exceeds [maxFields] or [maxComponents].
 func Compile[T any](name string) (*Type[T], error) {
 	rpc, err := schema.Compile[T](name, 0)
 	if err != nil {
@@ -41,8 +42,8 @@ func schemaOf(rpc *schema.Schema) (*Schema, error) {
 	layouts := rpc.Layouts()
 	for i := range layouts {
 		if l := &layouts[i]; l.Class == schema.ClassBytes {
-			n := BytesComponents(l.MaxBytes)
-			strings = append(strings, Field{l.Field.Name, Bytes, n, int32(l.MinBytes), int32(l.MaxBytes)})
+			n := bytesComponents(l.MaxBytes)
+			strings = append(strings, Field{l.Field.Name, schema.ClassBytes, n, int32(l.MinBytes), int32(l.MaxBytes)})
 		} else {
 			fields = appendFields(fields, l)
 		}
@@ -57,21 +58,18 @@ func schemaOf(rpc *schema.Schema) (*Schema, error) {
 // appendFields appends the fields of the components of l: at most 3 components of numbers or angles
 // each, and 1 of integers. Integers that need all 32 bits are in two's complement, as in a frame.
 func appendFields(fields []Field, l *schema.Layout) []Field {
-	f := Field{Name: l.Field.Name, Kind: Motion, N: l.N, Lo: l.Lo, Hi: l.Hi}
+	f := Field{Name: l.Field.Name, Class: l.Class, N: l.N, Lo: l.Lo, Hi: l.Hi}
 	limit := 3
 	switch l.Class {
 	case schema.ClassQuat:
-		f.Kind = Quat
-		return append(fields, f)
-	case schema.ClassAngle:
-		f.Kind = Angle
+		limit = 4
 	case schema.ClassInteger:
-		f.Kind, limit = Flags, 1
+		limit = 1
 	default:
 	}
 	for at := 0; at < l.N; at += f.N {
 		f.N = min(l.N-at, limit)
-		if f.Kind == Flags {
+		if f.Class == schema.ClassInteger {
 			lo, hi := l.ComponentRange(at)
 			if hi > math.MaxInt32 {
 				lo, hi = math.MinInt32, math.MaxInt32

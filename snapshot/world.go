@@ -1,33 +1,76 @@
 package snapshot
 
-// World keeps the newest sets, shared by the encoders of all players.
+import (
+	"fmt"
+
+	"github.com/uplink-rpc/uplink/ringcache"
+)
+
+// Limits of [Config.Ring].
+const (
+	// Ring is the default and maximum number of snapshots that both ends store.
+	Ring    = 64
+	minRing = 16
+)
+
+// Config configures a [World] and its encoders, or a [Decoder]. Zero fields mean the defaults.
+type Config struct {
+	// Ring is the number of snapshots to store, 16 to [Ring]; default Ring. That of a decoder must
+	// not be less than that of its encoder. A baseline is at most Ring-13 snapshots old; if the
+	// round-trip time (RTT) is longer, each snapshot is coded against the initial set. So 16
+	// suffices for 10 snapshots per second and an RTT of 300 ms, and 32 for 60 and 310 ms.
+	Ring int
+	// CheckEvery is the number of snapshots per divergence check, 1 to 65,535; default 60.
+	CheckEvery int
+}
+
+func (c Config) withDefaults() (Config, error) {
+	if c.Ring == 0 {
+		c.Ring = Ring
+	}
+	if c.CheckEvery == 0 {
+		c.CheckEvery = 60
+	}
+	if c.Ring < minRing || c.Ring > Ring {
+		return c, fmt.Errorf("snapshot: Ring %d, want %d to %d", c.Ring, minRing, Ring)
+	}
+	if c.CheckEvery < 1 || c.CheckEvery > 1<<16-1 {
+		return c, fmt.Errorf("snapshot: CheckEvery %d, want 1 to 65535", c.CheckEvery)
+	}
+	return c, nil
+}
+
+// World stores the newest sets for the encoders of all players. Not safe for concurrent use, except
+// that encoders may read it at the same time.
 type World struct {
 	schema  *Schema
 	cfg     Config
-	sets    []*Set
+	sets    *ringcache.Ring[*Set]
 	next    uint64
 	initial *Set
 	empty   *Set
-	prior   *state
-	start   uint16 // hash of the initial set
+	prior   *modelState
+	start   uint16 // hash of initial
 }
 
-// NewWorld makes a world that starts from initial, a set that both ends know, or nil for an empty one.
+// NewWorld returns a world that starts from initial, a set that both ends know; nil means an empty
+// set.
 func NewWorld(s *Schema, initial *Set) *World {
 	w, err := Config{}.NewWorld(s, initial)
 	if err != nil {
-		panic(err) // the defaults are right
+		panic(err) // the defaults are valid
 	}
 	return w
 }
 
-// NewWorld makes a world as [NewWorld] does. An error names the setting that is wrong.
+// NewWorld returns a world with configuration c, as the function [NewWorld] does. An error names the
+// invalid setting.
 func (c Config) NewWorld(s *Schema, initial *Set) (*World, error) {
 	c, err := c.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	w := &World{schema: s, cfg: c, sets: make([]*Set, c.Ring), initial: s.NewSet(), empty: s.NewSet(), prior: s.newState()}
+	w := &World{schema: s, cfg: c, sets: ringcache.New[*Set](c.Ring), initial: s.NewSet(), empty: s.NewSet(), prior: s.newState()}
 	if initial != nil {
 		w.initial.CopyFrom(initial)
 	}
@@ -35,10 +78,10 @@ func (c Config) NewWorld(s *Schema, initial *Set) (*World, error) {
 	return w, nil
 }
 
-// Begin gives the empty set of the next snapshot, to be filled and then sent by encoders: once one of them has coded
-// it, it must not change. The oldest set is gone.
+// Begin starts the next snapshot and returns its set, which is empty, for the caller to fill before
+// encoders encode it. After that it must not change. Begin discards the oldest set.
 func (w *World) Begin() *Set {
-	s := &w.sets[w.next%uint64(len(w.sets))]
+	s := w.sets.Put(w.next)
 	w.next++
 	if *s == nil {
 		*s = w.schema.NewSet()
@@ -47,15 +90,4 @@ func (w *World) Begin() *Set {
 	return *s
 }
 
-func (w *World) set(seq uint64) *Set { return w.sets[seq%uint64(len(w.sets))] }
-
-// Memory is how many bytes the sets take.
-func (w *World) Memory() int {
-	sum := w.initial.memory() + w.prior.memory()
-	for _, s := range w.sets {
-		if s != nil {
-			sum += s.memory()
-		}
-	}
-	return sum
-}
+func (w *World) set(n uint64) *Set { return *w.sets.Get(n) }

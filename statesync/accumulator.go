@@ -2,10 +2,10 @@ package statesync
 
 import "math"
 
-// Accumulator decides whose turn it is where not all can be sent: each object's priority is added up tick by tick, those
+// accumulator decides whose turn it is where not all can be sent: each object's priority is added up tick by tick, those
 // with the largest sum go first, and what was sent starts from zero again. So whatever has a priority above zero gets
 // its turn: docs/state-sync.md has how late. The zero value is empty. It allocates nothing once its objects are known.
-type Accumulator struct {
+type accumulator struct {
 	entries table[entry]
 	ids     []uint16 // of live entries, in no order
 	heap    []claim
@@ -25,7 +25,7 @@ type claim struct {
 
 // Add adds an object's priority, as the object's for this tick. NaN, infinities and numbers below 0 are a
 // [*PriorityError], and change nothing. With 0 an object waits on, or, if it never had more, for ever.
-func (a *Accumulator) Add(id uint16, priority float64) error {
+func (a *accumulator) Add(id uint16, priority float64) error {
 	if err := checkPriority(id, priority); err != nil {
 		return err
 	}
@@ -46,13 +46,13 @@ func checkPriority(id uint16, priority float64) error {
 }
 
 // Sum is what an object's priorities add up to since it was last sent.
-func (a *Accumulator) Sum(id uint16) float64 { return a.entries.at(id).sum }
+func (a *accumulator) Sum(id uint16) float64 { return a.entries.at(id).sum }
 
 // Sent says that an object was sent: it starts from zero.
-func (a *Accumulator) Sent(id uint16) { a.entries.at(id).sum = 0 }
+func (a *accumulator) Sent(id uint16) { a.entries.at(id).sum = 0 }
 
 // Remove forgets an object.
-func (a *Accumulator) Remove(id uint16) {
+func (a *accumulator) Remove(id uint16) {
 	e := a.entries.at(id)
 	if !e.live {
 		return
@@ -65,10 +65,10 @@ func (a *Accumulator) Remove(id uint16) {
 }
 
 // Len is how many objects there are.
-func (a *Accumulator) Len() int { return len(a.ids) }
+func (a *accumulator) Len() int { return len(a.ids) }
 
 // Start begins an order of all objects whose sum is above zero. It takes time in proportion to their number.
-func (a *Accumulator) Start() {
+func (a *accumulator) Start() {
 	a.heap = a.heap[:0]
 	for _, id := range a.ids {
 		if s := a.entries.at(id).sum; s > 0 {
@@ -82,7 +82,7 @@ func (a *Accumulator) Start() {
 
 // Next gives the next object of the order that Start began: the largest sum first, of equal ones the lowest id. It says
 // false after the last. Sums that change meanwhile do not change the order.
-func (a *Accumulator) Next() (id uint16, ok bool) {
+func (a *accumulator) Next() (id uint16, ok bool) {
 	n := len(a.heap) - 1
 	if n < 0 {
 		return 0, false
@@ -96,7 +96,7 @@ func (a *Accumulator) Next() (id uint16, ok bool) {
 
 func (t claim) before(o claim) bool { return t.sum > o.sum || t.sum == o.sum && t.id < o.id }
 
-func (a *Accumulator) sink(i int) {
+func (a *accumulator) sink(i int) {
 	h := a.heap
 	for {
 		c := 2*i + 1

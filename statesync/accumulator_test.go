@@ -129,15 +129,3 @@ func TestOrder(t *testing.T) {
 		t.Errorf("%g allocations a tick", n)
 	}
 }
-
-func TestBytesPerPacket(t *testing.T) {
-	for _, c := range []struct {
-		kbit, rate float64
-		overhead   int
-		want       int
-	}{{256, 60, 0, 533}, {256, 60, 33, 500}, {1, 60, 28, 0}, {256, 0, 0, 0}, {math.NaN(), 60, 0, 0}, {math.Inf(1), 60, 0, math.MaxInt32}} {
-		if got := statesync.BytesPerPacket(c.kbit, c.rate, c.overhead); got != c.want {
-			t.Errorf("%g kbit/s at %g: %d, want %d", c.kbit, c.rate, got, c.want)
-		}
-	}
-}

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/bits"
+
+	"github.com/uplink-rpc/uplink/snapshot"
 )
 
 // Ack says which packets a receiver holds: the newest, and bit i of Window for the one i+1 before it. Epoch is the one of
@@ -42,21 +44,21 @@ func (a *Ack) Append(dst []byte) []byte {
 	return dst
 }
 
-// ParseAck reads the ack at the start of b and gives what follows it. What Append does not write is [ErrMalformed].
+// ParseAck reads the ack at the start of b and gives what follows it. What Append does not write is [snapshot.ErrMalformed].
 func ParseAck(b []byte) (a Ack, rest []byte, err error) {
 	if len(b) == 0 {
-		return a, nil, fmt.Errorf("%w: ack of 0 bytes, want 1 or more", ErrMalformed)
+		return a, nil, fmt.Errorf("%w: ack of 0 bytes, want 1 or more", snapshot.ErrMalformed)
 	}
 	flags := b[0]
 	a.None, a.Reset = flags&ackNone != 0, flags&ackReset != 0
 	n := int(flags >> ackSize)
 	switch {
 	case n > 8 || a.None && n > 0:
-		return Ack{}, nil, fmt.Errorf("%w: first byte %#x of an ack", ErrMalformed, flags)
+		return Ack{}, nil, fmt.Errorf("%w: first byte %#x of an ack", snapshot.ErrMalformed, flags)
 	case a.None:
 		return a, b[1:], nil
 	case len(b) < 4+n:
-		return Ack{}, nil, fmt.Errorf("%w: ack of %d bytes, want %d", ErrMalformed, len(b), 4+n)
+		return Ack{}, nil, fmt.Errorf("%w: ack of %d bytes, want %d", snapshot.ErrMalformed, len(b), 4+n)
 	}
 	a.Epoch, a.Newest = b[1], binary.LittleEndian.Uint16(b[2:])
 	missing := uint64(0)
@@ -64,7 +66,7 @@ func ParseAck(b []byte) (a Ack, rest []byte, err error) {
 		missing |= uint64(b[4+i]) << (8 * i)
 	}
 	if n > 0 && b[3+n] == 0 || missing>>63 != 0 {
-		return Ack{}, nil, fmt.Errorf("%w: window of an ack", ErrMalformed)
+		return Ack{}, nil, fmt.Errorf("%w: window of an ack", snapshot.ErrMalformed)
 	}
 	a.Window = ^missing & (1<<63 - 1)
 	return a, b[4+n:], nil

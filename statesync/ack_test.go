@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/statesync"
 )
 
@@ -35,7 +36,7 @@ func FuzzParseAck(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		a, rest, err := statesync.ParseAck(b)
 		if err != nil {
-			if !errors.Is(err, statesync.ErrMalformed) {
+			if !errors.Is(err, snapshot.ErrMalformed) {
 				t.Fatal(err)
 			}
 			return
@@ -51,7 +52,7 @@ func TestImpossibleAcks(t *testing.T) {
 	w := newWorld(t, 4, 20)
 	s, r := pair(t, w.schema, config)
 	set := w.schema.NewSet()
-	if err := s.Ack(statesync.Ack{}); !errors.Is(err, statesync.ErrAck) {
+	if err := s.Ack(statesync.Ack{}); !errors.Is(err, snapshot.ErrAck) {
 		t.Errorf("an ack before the first packet gave %v", err)
 	}
 	for tick := range int64(300) {
@@ -72,7 +73,7 @@ func TestImpossibleAcks(t *testing.T) {
 		for _, ahead := range []uint16{1, 2, 1000} {
 			bad := ack
 			bad.Newest += ahead
-			if err := s.Ack(bad); !errors.Is(err, statesync.ErrAck) {
+			if err := s.Ack(bad); !errors.Is(err, snapshot.ErrAck) {
 				t.Fatalf("an ack of %d packets ahead gave %v", ahead, err)
 			}
 		}

@@ -3,8 +3,8 @@ package statesync
 import "slices"
 
 const (
-	// Ring is how many packets acks tell of, and how many a packet may be away from the one it refers to, less some.
-	Ring = 64
+	// ring is how many packets acks tell of, and how many a packet may be away from the one it refers to, less some.
+	ring = 64
 	// settled is how many packets after it a packet that still comes is no longer held: whether one was held is final by
 	// then.
 	settled = 8
@@ -36,7 +36,7 @@ type known struct {
 // each packet that may still be referred to. Which updates count is said by a view.
 type book struct {
 	plan    *plan
-	packets [Ring]packet
+	packets [ring]packet
 	known   []*known // by ascending id
 	final   uint64   // of packets before it, it is settled whether they are held
 	floor   uint64   // no packet refers to one before it
@@ -55,7 +55,7 @@ type view struct {
 
 // get gives a packet, or nil.
 func (b *book) get(seq uint64) *packet {
-	p := &b.packets[seq%Ring]
+	p := &b.packets[seq%ring]
 	if !p.used || p.seq != seq {
 		return nil
 	}
@@ -82,7 +82,7 @@ func (b *book) clear(final uint64) {
 // recent says, bit i for the one i+1 before newest. It says false where recent names one that is not held.
 func (b *book) look(newest uint64, recent uint32) (v view, ok bool) {
 	v.newest = newest
-	for i := range uint64(Ring) {
+	for i := range uint64(ring) {
 		if i > newest {
 			break
 		}
@@ -96,7 +96,7 @@ func (b *book) look(newest uint64, recent uint32) (v view, ok bool) {
 			held = said
 		}
 		if held {
-			v.slots |= 1 << ((newest - i) % Ring)
+			v.slots |= 1 << ((newest - i) % ring)
 		}
 	}
 	return v, true
@@ -110,7 +110,7 @@ func (b *book) find(id uint16) (int, bool) {
 // latest is the newest update of an object in the view, or nil.
 func (b *book) latest(k *known, v *view) *record {
 	for r := k.newest; r != nil; r = r.older {
-		if r.seq < b.final || r.seq <= v.newest && v.slots>>(r.seq%Ring)&1 != 0 {
+		if r.seq < b.final || r.seq <= v.newest && v.slots>>(r.seq%ring)&1 != 0 {
 			return r
 		}
 	}
@@ -150,7 +150,7 @@ func (b *book) discard(p *packet, n int) {
 
 // put files a packet under its sequence, and leaves an empty one in its place. What was in its slot is settled.
 func (b *book) put(p *packet) *packet {
-	slot := &b.packets[p.seq%Ring]
+	slot := &b.packets[p.seq%ring]
 	b.strip(slot)
 	b.dropState(slot)
 	*slot, *p = *p, packet{inputs: slot.inputs[:0]}
@@ -202,7 +202,7 @@ func (b *book) settle(floor uint64) {
 		}
 	}
 	to := floor - min(floor, settled-1)
-	for seq := b.final; seq < min(to, b.final+Ring); seq++ {
+	for seq := b.final; seq < min(to, b.final+ring); seq++ {
 		p := b.get(seq)
 		if p == nil {
 			continue

@@ -56,7 +56,7 @@ func (s *Sender) list(set *snapshot.Set) {
 	clear(c.at)
 	s.waiting.Start()
 	s.more(set)
-	kept, gone := s.live[:0], 1+min(MaxUpdates, s.cfg.Budget*8/goneBits)/2
+	kept, gone := s.live[:0], 1+min(maxUpdates, s.cfg.Budget*8/goneBits)/2
 	for _, id := range s.live {
 		sub := s.objects.at(id)
 		if sub.seen == s.next+1 {

@@ -6,68 +6,58 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/codec/fixed"
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
 // Limits of a packet.
 const (
-	// MaxUpdates is the most updates.
-	MaxUpdates = 255
+	// maxUpdates is the most updates.
+	maxUpdates = 255
 	// MaxPacket is the most bytes.
 	MaxPacket = 16 << 10
 	// MaxTicks is the most ticks of inputs.
 	MaxTicks = 32
-	// MaxTickBytes is the most bytes that the inputs of one tick may take, each with 2 for its player and length.
-	MaxTickBytes = 1024
+	// maxTickBytes is the most bytes that the inputs of one tick may take, each with 2 for its player and length.
+	maxTickBytes = 1024
 )
 
-// NewEpoch is by how much the epoch of a sender is above that of the one before it. By half of that a receiver knows that it is
-// another's.
-const NewEpoch = 64
+// newEpoch is the distance between the epochs of a sender and its successor. A receiver recognizes
+// a successor by a distance of at least half of it.
+const newEpoch = 64
 
 // Defaults of a Config.
 const (
-	DefaultBudget = 1024
-	DefaultTicks  = 16
+	defaultBudget = 1024
+	defaultTicks  = 16
 )
-
-// Velocity says that a field is the rate of change of another.
-type Velocity struct {
-	// Field moves by Of: both are names of Motion fields of as many components, or Field is an Angle, or it is a Quat and
-	// Of its angular velocity, three components in world axes.
-	Field, Of string
-	// PerTick is by how many steps Field moves in one tick for each step of Of, or by how many radians it turns.
-	PerTick float64
-}
 
 // Config says how both ends work. Velocities and Rest must be the same at both, the rest is the sender's alone.
 type Config struct {
-	Velocities []Velocity
+	Velocities []schema.Velocity
 	// Rest names a Flags field that is above its Lo while the object is at rest. Without it an object rests while its
 	// Motion fields are zero, all but the first.
 	Rest string
-	// Budget is the most bytes of a packet, at most MaxPacket; default DefaultBudget. [Sender.SetBudget] changes it.
+	// Budget is the most bytes of a packet, at most MaxPacket; default defaultBudget. [Sender.SetBudget] changes it.
 	Budget int
 	// Ticks is of how many ticks a packet repeats the inputs as long as they are not acked, 1 to MaxTicks; default
-	// DefaultTicks.
+	// defaultTicks.
 	Ticks int
 	// First and Epoch are the number of the first packet and the epoch that the sender begins in. Where there was a sender
 	// before it to the same receiver's place, whose packets and acks may still come, First is the number after its last one,
-	// and Epoch [NewEpoch] more than the one it came to.
+	// and Epoch [newEpoch] more than the one it came to.
 	First uint64
 	Epoch uint8
 	// NoDelta has every update sent whole, and nothing learned from packet to packet.
 	NoDelta bool
-	// NoRelative has positions sent whole where there is no baseline, not from the viewer's where that is shorter.
-	NoRelative bool
 }
 
 func (c *Config) fill() error {
 	if c.Budget == 0 {
-		c.Budget = DefaultBudget
+		c.Budget = defaultBudget
 	}
 	if c.Ticks == 0 {
-		c.Ticks = DefaultTicks
+		c.Ticks = defaultTicks
 	}
 	if c.Ticks < 0 || c.Ticks > MaxTicks {
 		return fmt.Errorf("statesync: Ticks: inputs of %d ticks, want 1 to %d", c.Ticks, MaxTicks)
@@ -130,7 +120,7 @@ func newPlan(s *snapshot.Schema, cfg *Config) (*plan, error) {
 		return p, nil
 	}
 	p.rest = p.find(cfg.Rest)
-	if p.rest < 0 || p.fields[p.rest].Kind != snapshot.Flags {
+	if p.rest < 0 || p.fields[p.rest].Class != schema.ClassInteger {
 		return nil, fmt.Errorf("statesync: Rest: %q is no field of Flags", cfg.Rest)
 	}
 	return p, nil
@@ -145,14 +135,14 @@ func (p *plan) find(name string) int {
 	return -1
 }
 
-func (p *plan) link(v *Velocity) error {
+func (p *plan) link(v *schema.Velocity) error {
 	i, by := p.find(v.Field), p.find(v.Of)
 	if i < 0 || by < 0 {
 		return fmt.Errorf("statesync: Velocities: velocity %q of %q: no such field", v.Of, v.Field)
 	}
 	f, o := &p.fields[i], &p.fields[by]
 	want, used := f.N, false
-	if f.Kind == snapshot.Quat {
+	if f.Class == schema.ClassQuat {
 		want = 3
 	}
 	for k := range p.fields {
@@ -161,13 +151,13 @@ func (p *plan) link(v *Velocity) error {
 	switch {
 	case f.by >= 0 || o.by >= 0 || used || i == by:
 		return fmt.Errorf("statesync: Velocities: velocity %q of %q: a field has one velocity, which has none", v.Of, v.Field)
-	case f.Kind == snapshot.Flags || f.Kind == snapshot.Bytes || o.Kind != snapshot.Motion || o.N != want:
+	case f.Class == schema.ClassInteger || f.Class == schema.ClassBytes || o.Class != schema.ClassNumber || o.N != want:
 		return fmt.Errorf("statesync: Velocities: velocity %q of %q: kind or number of components do not go together", v.Of, v.Field)
 	case !(math.Abs(v.PerTick) > 0 && math.Abs(v.PerTick) <= 1<<12):
 		return fmt.Errorf("statesync: Velocities: velocity %q of %q: PerTick %v, want up to %d", v.Of, v.Field, v.PerTick, 1<<12)
 	}
 	unit := 1 << 16
-	if f.Kind == snapshot.Quat {
+	if f.Class == schema.ClassQuat {
 		unit = 1 << perBits
 	}
 	f.by, f.per = by, int64(math.Round(v.PerTick*float64(unit)))
@@ -182,10 +172,10 @@ func (p *plan) sort() error {
 	rank := [3][]int{}
 	for i := range p.fields {
 		f := &p.fields[i]
-		switch f.Kind {
-		case snapshot.Motion, snapshot.Angle:
+		switch f.Class {
+		case schema.ClassNumber, schema.ClassAngle:
 			switch {
-			case f.Kind == snapshot.Angle:
+			case f.Class == schema.ClassAngle:
 				f.turn = int64(f.Hi) - int64(f.Lo) + 1
 			case p.anchor < 0:
 				p.anchor = i
@@ -198,15 +188,15 @@ func (p *plan) sort() error {
 				rank[0] = append(rank[0], i)
 				f.trend, p.trends = p.trends, p.trends+f.N
 			}
-		case snapshot.Quat:
+		case schema.ClassQuat:
 			f.grain = quat.NewQuantizer(f.Lo, f.Hi)
 			rank[2] = append(rank[2], i)
-		case snapshot.Flags:
+		case schema.ClassInteger:
 			p.flags = append(p.flags, i)
-		case snapshot.Bytes:
+		case schema.ClassBytes:
 			p.strings = append(p.strings, i)
 		default:
-			return fmt.Errorf("statesync: field %q: kind %d is not carried", f.Name, f.Kind)
+			return fmt.Errorf("statesync: field %q: kind %d is not carried", f.Name, f.Class)
 		}
 	}
 	for _, r := range rank {
@@ -239,7 +229,7 @@ func (p *plan) rests(row []int32, zero bool) bool {
 
 // bounds are those of component k.
 func (f *field) bounds(k int) (lo, hi int32) {
-	if f.Kind == snapshot.Quat && k == 0 {
+	if f.Class == schema.ClassQuat && k == 0 {
 		return 0, 3
 	}
 	return f.Lo, f.Hi

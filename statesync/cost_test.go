@@ -113,7 +113,7 @@ func BenchmarkPacket(b *testing.B) {
 		for _, both := range []bool{false, true} {
 			b.Run(fmt.Sprintf("kbit=%g/both=%t", kbit, both), func(b *testing.B) {
 				before := heap()
-				c := newCourse(b, q, sets, statesync.BytesPerPacket(kbit, cubes.Rate, 47))
+				c := newCourse(b, q, sets, int(kbit*1000/8/cubes.Rate)-47)
 				step := func() {
 					if out := c.send(); both {
 						c.receive(out)

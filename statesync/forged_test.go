@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
@@ -40,7 +41,7 @@ func forge(t *testing.T, p *plan, seq uint64, tick int64, ids []uint16) []byte {
 
 // TestForged has the receiver refuse what no sender writes, though each of its parts is right, and take the next packet.
 func TestForged(t *testing.T) {
-	schema, err := snapshot.NewSchema(snapshot.Field{Name: "Position", Kind: snapshot.Motion, N: 1, Lo: -8, Hi: 7})
+	schema, err := snapshot.NewSchema(snapshot.Field{Name: "Position", Class: schema.ClassNumber, N: 1, Lo: -8, Hi: 7})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +82,7 @@ func TestForged(t *testing.T) {
 			}
 			continue
 		}
-		if refused++; !errors.Is(err, ErrMalformed) || r.Stats().Malformed != refused {
+		if refused++; !errors.Is(err, snapshot.ErrMalformed) || r.Stats().Malformed != refused {
 			t.Errorf("%s: %v, %+v", c.what, err, r.Stats())
 		}
 	}

@@ -24,7 +24,7 @@ type TickInputs struct {
 
 // inputLog keeps the last ticks' inputs, flat: of each player number, length and data.
 type inputLog struct {
-	slots [Ring]tickSlot
+	slots [ring]tickSlot
 	next  int64 // the tick after the newest; every slot is empty where any is false
 	any   bool
 }
@@ -43,7 +43,7 @@ func (l *inputLog) clear() {
 	}
 }
 
-func (l *inputLog) slot(tick int64) *tickSlot { return &l.slots[uint64(tick)%Ring] }
+func (l *inputLog) slot(tick int64) *tickSlot { return &l.slots[uint64(tick)%ring] }
 
 // add appends a tick's inputs; ticks left out are missing.
 func (l *inputLog) add(tick int64, inputs []Input) error {
@@ -57,8 +57,8 @@ func (l *inputLog) add(tick int64, inputs []Input) error {
 		}
 		size += 2 + len(in.Data)
 	}
-	if size > MaxTickBytes {
-		return fmt.Errorf("statesync: inputs of tick %d take %d bytes, want at most %d", tick, size, MaxTickBytes)
+	if size > maxTickBytes {
+		return fmt.Errorf("statesync: inputs of tick %d take %d bytes, want at most %d", tick, size, maxTickBytes)
 	}
 	l.skip(tick)
 	s := l.slot(tick)
@@ -72,8 +72,8 @@ func (l *inputLog) add(tick int64, inputs []Input) error {
 
 // skip makes the ticks before one missing.
 func (l *inputLog) skip(tick int64) {
-	if !l.any || tick-l.next > Ring {
-		l.next = tick - Ring
+	if !l.any || tick-l.next > ring {
+		l.next = tick - ring
 	}
 	for ; l.next < tick; l.next++ {
 		s := l.slot(l.next)
@@ -83,7 +83,7 @@ func (l *inputLog) skip(tick int64) {
 
 // acked notes that a packet with the ticks from up to, not including, to arrived.
 func (l *inputLog) acked(from, to int64) {
-	for t := max(from, l.next-Ring); t < to; t++ {
+	for t := max(from, l.next-ring); t < to; t++ {
 		if s := l.slot(t); s.tick == t {
 			s.acked = true
 		}
@@ -175,7 +175,7 @@ func (w *walk) flat(slot *tickSlot) bool {
 	s := w.out.state
 	n := len(slot.flat)
 	if !w.Bit(&s.input[2], n == len(w.older)) {
-		if n = int(w.rare(rareBytes, int64(n))); n < 0 || n > MaxTickBytes {
+		if n = int(w.rare(rareBytes, int64(n))); n < 0 || n > maxTickBytes {
 			return false
 		}
 	} else {

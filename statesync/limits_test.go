@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/statesync"
 )
@@ -114,14 +115,14 @@ func TestTicks(t *testing.T) {
 
 func TestBadConfigs(t *testing.T) {
 	link := func(field, of string, per float64) statesync.Config {
-		return statesync.Config{Velocities: []statesync.Velocity{{Field: field, Of: of, PerTick: per}}}
+		return statesync.Config{Velocities: []schema.Velocity{{Field: field, Of: of, PerTick: per}}}
 	}
 	for _, c := range []statesync.Config{
 		link("Position", "Speed", 1),
 		link("Position", "Team", 1), link("Position", "Position", 1), link("Team", "Velocity", 1),
 		link("Position", "Velocity", 0), link("Position", "Velocity", math.NaN()), link("Rotation", "Spin", 1000),
-		{Velocities: append([]statesync.Velocity{{Field: "Velocity", Of: "Spin", PerTick: 1}}, config.Velocities...)},
-		{Velocities: []statesync.Velocity{config.Velocities[0], {Field: "Velocity", Of: "Spin", PerTick: 1}}},
+		{Velocities: append([]schema.Velocity{{Field: "Velocity", Of: "Spin", PerTick: 1}}, config.Velocities...)},
+		{Velocities: []schema.Velocity{config.Velocities[0], {Field: "Velocity", Of: "Spin", PerTick: 1}}},
 		{Rest: "Position"},
 		{Rest: "?"},
 		{Budget: -1},
@@ -186,10 +187,12 @@ func TestAllocations(t *testing.T) {
 // TestRelativePlaces has places near the viewer's take fewer bits, and deltas far fewer.
 func TestRelativePlaces(t *testing.T) {
 	set := still(t, testSchema(t), 200)
-	updates := func(cfg statesync.Config) (first, later int) {
+	updates := func(cfg statesync.Config, viewer bool) (first, later int) {
 		cfg.Velocities, cfg.Budget = config.Velocities, 300
 		s, r := pair(t, testSchema(t), cfg)
-		s.SetViewer(0)
+		if viewer {
+			s.SetViewer(0)
+		}
 		for tick := range int64(30) {
 			for id := range uint16(200) {
 				_ = s.Prioritize(id, 1)
@@ -210,9 +213,9 @@ func TestRelativePlaces(t *testing.T) {
 		}
 		return first, later
 	}
-	far, same := updates(statesync.Config{NoDelta: true, NoRelative: true})
-	near, _ := updates(statesync.Config{NoDelta: true})
-	_, deltas := updates(statesync.Config{})
+	far, same := updates(statesync.Config{NoDelta: true}, false)
+	near, _ := updates(statesync.Config{NoDelta: true}, true)
+	_, deltas := updates(statesync.Config{}, true)
 	if near < far*11/10 || same < far-1 || same > far+1 || deltas < 5*far {
 		t.Errorf("%d objects with places whole, %d then, %d from the viewer's, %d as deltas", far, same, near, deltas)
 	}

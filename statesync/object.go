@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/uplink-rpc/uplink/internal/codec/fixed"
-	"github.com/uplink-rpc/uplink/snapshot"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // object is what is computed of one while its fields are coded.
@@ -80,7 +80,7 @@ func (w *walk) against(to, base *record) {
 		if w.Bit(&m.kept[was], slices.Equal(cur, old)) {
 			continue
 		}
-		if f.Kind == snapshot.Quat {
+		if f.Class == schema.ClassQuat {
 			w.codeQuat(i, o, cur, old)
 		} else {
 			w.codeMotion(i, o, cur, old)
@@ -146,11 +146,11 @@ func (w *walk) whole(row []int32) {
 			clear(cur)
 			continue
 		}
-		if f.Kind == snapshot.Bytes {
+		if f.Class == schema.ClassBytes {
 			w.wholeText(f, cur)
 			continue
 		}
-		if i == p.anchor && w.sees && w.Bit(&s.near, !w.Decoding && w.novel && w.shorter(f, cur)) {
+		if i == p.anchor && w.sees && w.Bit(&s.near, !w.Decoding && w.shorter(f, cur)) {
 			for k := range cur {
 				d := w.rare(rarePlace, int64(cur[k])-w.eye[k])
 				cur[k] = w.bounded(w.eye[k]+d, f.Lo, f.Hi)

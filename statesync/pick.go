@@ -36,7 +36,7 @@ func (s *Sender) pick(i int) {
 func (s *Sender) add(room int, set *snapshot.Set) {
 	c := &s.chooser
 	room += room/spread + c.typical[1]
-	for passed := 0; passed < patience && c.count < MaxUpdates; c.tail++ {
+	for passed := 0; passed < patience && c.count < maxUpdates; c.tail++ {
 		if c.tail == len(c.list) && !s.more(set) {
 			return
 		}

@@ -2,7 +2,6 @@ package statesync
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/uplink-rpc/uplink/internal/codec/fixed"
 	"github.com/uplink-rpc/uplink/schema"
@@ -14,7 +13,7 @@ import (
 // receiver has when it takes the update. Not safe for concurrent use.
 type Quantizer[T any] struct {
 	kind       *snapshot.Type[T]
-	velocities []Velocity
+	velocities []schema.Velocity
 	row        []int32
 }
 
@@ -30,39 +29,15 @@ func NewQuantizer[T any](name string, ticksPerSecond float64) (*Quantizer[T], er
 		return nil, err
 	}
 	q := &Quantizer[T]{kind: kind, row: make([]int32, kind.Schema().Components())}
-	q.velocities, err = Velocities(rpc)
+	q.velocities, err = rpc.Velocities()
 	return q, err
-}
-
-// Velocities returns the velocities that s declares, for a simulation of s.RateHz() ticks per second.
-func Velocities(s *schema.Schema) (out []Velocity, err error) {
-	fields := s.Fields()
-	for i := range fields {
-		f := &fields[i]
-		if f.Velocity == "" {
-			continue
-		}
-		v := &fields[slices.IndexFunc(fields, func(o schema.Field) bool { return o.Name == f.Velocity })]
-		if v.Resolution == 0 {
-			return nil, fmt.Errorf("statesync: field %q: its velocity %q has no resolution", f.Name, f.Velocity)
-		}
-		scale := v.Resolution / s.RateHz()
-		if f.VelocityScale != 0 {
-			scale *= f.VelocityScale
-		}
-		if f.Kind != schema.KindQuat {
-			scale /= f.Resolution
-		}
-		out = append(out, Velocity{Field: f.Name, Of: f.Velocity, PerTick: scale})
-	}
-	return out, nil
 }
 
 // Schema describes T's rows.
 func (q *Quantizer[T]) Schema() *snapshot.Schema { return q.kind.Schema() }
 
 // Velocities are those that T's tags declare, for a [Config].
-func (q *Quantizer[T]) Velocities() []Velocity { return q.velocities }
+func (q *Quantizer[T]) Velocities() []schema.Velocity { return q.velocities }
 
 // Round rounds v as if it had been sent. What is rounded stays so when it is rounded again, and is what [Quantizer.Restore]
 // gives for its row. A value that its field cannot hold is a [*schema.RangeError], with v
@@ -73,7 +48,7 @@ func (q *Quantizer[T]) Round(v *T) error {
 	}
 	at := 0
 	for _, f := range q.Schema().Fields() {
-		if f.Kind == snapshot.Quat {
+		if f.Class == schema.ClassQuat {
 			lean(q.row[at+1:at+4], int64(f.Hi))
 		}
 		at += f.N

@@ -40,7 +40,7 @@ type Receiver struct {
 	work    packet
 	ticks   inputLog // of the packet that is decoded
 	inputs  inputLog
-	seen    [Ring]uint64 // sequence + 1 of what was decoded, at its place
+	seen    [ring]uint64 // sequence + 1 of what was decoded, at its place
 	newest  uint64
 	any     bool
 	epoch   uint8
@@ -90,29 +90,29 @@ func (r *Receiver) expected() uint64 {
 
 // fresh says whether a packet was not decoded before, and could be.
 func (r *Receiver) fresh(h *header) error {
-	if r.seen[h.seq%Ring] == h.seq+1 {
+	if r.seen[h.seq%ring] == h.seq+1 {
 		return errDuplicate
 	}
-	if r.any && h.seq+Ring <= r.newest || h.distance > h.seq {
-		return fmt.Errorf("%w: packet %d, the newest is %d", ErrLate, uint16(h.seq), uint16(r.newest))
+	if r.any && h.seq+ring <= r.newest || h.distance > h.seq {
+		return fmt.Errorf("%w: packet %d, the newest is %d", snapshot.ErrLate, uint16(h.seq), uint16(r.newest))
 	}
 	if h.distance == 0 {
 		if r.any && h.seq < r.newest && h.epoch != r.epoch {
-			return fmt.Errorf("%w: packet %d of before a new start", ErrLate, uint16(h.seq))
+			return fmt.Errorf("%w: packet %d of before a new start", snapshot.ErrLate, uint16(h.seq))
 		}
 		return nil
 	}
 	base := h.seq - h.distance
 	if p := r.book.get(base); p == nil || !p.held {
-		return fmt.Errorf("%w: packet %d, %d before it", ErrBaselineMissing, uint16(h.seq), h.distance)
+		return fmt.Errorf("%w: packet %d, %d before it", snapshot.ErrBaselineMissing, uint16(h.seq), h.distance)
 	}
 	if base < r.book.floor {
-		return fmt.Errorf("%w: packet %d refers to %d, the newest is %d", ErrLate, uint16(h.seq), uint16(base), uint16(r.newest))
+		return fmt.Errorf("%w: packet %d refers to %d, the newest is %d", snapshot.ErrLate, uint16(h.seq), uint16(base), uint16(r.newest))
 	}
 	return nil
 }
 
-var errDuplicate = fmt.Errorf("%w: it was decoded before", ErrLate)
+var errDuplicate = fmt.Errorf("%w: it was decoded before", snapshot.ErrLate)
 
 // decode decodes into r.work.
 func (r *Receiver) decode(h *header, coded []byte) error {
@@ -128,20 +128,20 @@ func (r *Receiver) decode(h *header, coded []byte) error {
 	if !w.root {
 		var ok bool
 		if w.view, ok = r.book.look(p.base, w.recent(0)); !ok {
-			return fmt.Errorf("%w: packet %d reads one that did not come", ErrBaselineMissing, uint16(h.seq))
+			return fmt.Errorf("%w: packet %d reads one that did not come", snapshot.ErrBaselineMissing, uint16(h.seq))
 		}
 		w.bases = r.book.bases(w.bases, &w.view)
 	}
 	if !w.tick() {
-		return fmt.Errorf("%w: tick of packet %d", ErrMalformed, uint16(h.seq))
+		return fmt.Errorf("%w: tick of packet %d", snapshot.ErrMalformed, uint16(h.seq))
 	}
 	if !w.agree() {
-		return fmt.Errorf("%w: packet %d", ErrDesync, uint16(h.seq))
+		return fmt.Errorf("%w: packet %d", snapshot.ErrDesync, uint16(h.seq))
 	}
 	r.ticks.clear()
 	viewer, has := w.viewer(0, false)
 	if !w.inputs(&r.ticks) || !r.objects(viewer, has) || !w.Dec.Complete() {
-		return fmt.Errorf("%w: packet %d", ErrMalformed, uint16(h.seq))
+		return fmt.Errorf("%w: packet %d", snapshot.ErrMalformed, uint16(h.seq))
 	}
 	p.sort()
 	return r.ordered(h)
@@ -193,7 +193,7 @@ func (r *Receiver) objects(viewer uint16, has bool) bool {
 // another decodes an update.
 func (r *Receiver) another(id uint16, base *record) bool {
 	w := &r.walk
-	if len(w.out.updates) == MaxUpdates {
+	if len(w.out.updates) == maxUpdates {
 		return false
 	}
 	to := w.fresh(id)
@@ -206,7 +206,7 @@ func (r *Receiver) another(id uint16, base *record) bool {
 
 // begins says whether a packet is the first that comes of a sender.
 func (r *Receiver) begins(h *header) bool {
-	return !r.any || h.distance == 0 && h.seq > r.newest && h.epoch-r.epoch >= NewEpoch/2
+	return !r.any || h.distance == 0 && h.seq > r.newest && h.epoch-r.epoch >= newEpoch/2
 }
 
 // ordered says whether the packet's tick goes with those of the packets around it.
@@ -216,7 +216,7 @@ func (r *Receiver) ordered(h *header) error {
 	}
 	newest, p := r.book.get(r.newest), &r.work
 	if p.seq > r.newest && p.tick <= newest.tick || p.seq < r.newest && p.tick >= newest.tick {
-		return fmt.Errorf("%w: tick %d of packet %d, %d is of %d", ErrMalformed, p.tick, uint16(p.seq), newest.tick, uint16(r.newest))
+		return fmt.Errorf("%w: tick %d of packet %d, %d is of %d", snapshot.ErrMalformed, p.tick, uint16(p.seq), newest.tick, uint16(r.newest))
 	}
 	return nil
 }
@@ -227,12 +227,12 @@ func (r *Receiver) count(err error, h *header) {
 	switch {
 	case errors.Is(err, errDuplicate):
 		r.stats.Duplicate++
-	case errors.Is(err, ErrLate):
+	case errors.Is(err, snapshot.ErrLate):
 		r.stats.Late++
-	case errors.Is(err, ErrBaselineMissing):
+	case errors.Is(err, snapshot.ErrBaselineMissing):
 		r.stats.BaselineMissing++
 		r.trouble = r.trouble || ahead
-	case errors.Is(err, ErrDesync):
+	case errors.Is(err, snapshot.ErrDesync):
 		r.stats.Desync++
 		r.trouble = true
 	default:
@@ -243,7 +243,7 @@ func (r *Receiver) count(err error, h *header) {
 // take files what was decoded and makes the update of it.
 func (r *Receiver) take(h *header) *Update {
 	seq, ahead := h.seq, !r.any || h.seq > r.newest
-	r.seen[seq%Ring] = seq + 1
+	r.seen[seq%ring] = seq + 1
 	r.stats.Packets++
 	u := &r.update
 	u.Seq, u.Tick, u.Late = uint16(seq), r.work.tick, !ahead
@@ -288,7 +288,7 @@ func (r *Receiver) take(h *header) *Update {
 // forget lets go of what no packet can refer to once a newer one is there: what is too far away for any, and what is
 // before that which those referred to that are no longer held if they still come.
 func (r *Receiver) forget(newest uint64) {
-	for s := r.newest + 1; s <= min(newest, r.newest+Ring); s++ {
+	for s := r.newest + 1; s <= min(newest, r.newest+ring); s++ {
 		if s < settled {
 			continue
 		}
@@ -297,8 +297,8 @@ func (r *Receiver) forget(newest uint64) {
 		}
 	}
 	r.book.settle(newest - min(newest, farthest))
-	for s := r.newest + 1; s <= min(newest, r.newest+Ring); s++ {
-		r.book.packets[s%Ring].used = false
+	for s := r.newest + 1; s <= min(newest, r.newest+ring); s++ {
+		r.book.packets[s%ring].used = false
 	}
 }
 
@@ -322,7 +322,7 @@ func (r *Receiver) Ack() Ack {
 		return Ack{None: true, Reset: r.trouble}
 	}
 	a := Ack{Reset: r.trouble, Epoch: r.epoch, Newest: uint16(r.newest)}
-	for i := range min(uint64(Ring-1), r.newest) {
+	for i := range min(uint64(ring-1), r.newest) {
 		if p := r.book.get(r.newest - 1 - i); p != nil && p.held {
 			a.Window |= 1 << i
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/statesync"
 )
@@ -100,7 +101,7 @@ func TestGoldenUpdates(t *testing.T) {
 	s, r := pair(t, testSchema(t), cfg)
 	var out strings.Builder
 	for _, f := range testSchema(t).Fields() {
-		kind := map[snapshot.Kind]string{snapshot.Motion: "motion", snapshot.Quat: "quat", snapshot.Flags: "flags"}[f.Kind]
+		kind := map[schema.Class]string{schema.ClassNumber: "motion", schema.ClassQuat: "quat", schema.ClassInteger: "flags"}[f.Class]
 		fmt.Fprintln(&out, "field", f.Name, kind, f.N, f.Lo, f.Hi)
 	}
 	for _, v := range cfg.Velocities {
@@ -153,7 +154,7 @@ func TestNewStart(t *testing.T) {
 			t.Fatal(err)
 		}
 		switch _, err := other.Decode(out); {
-		case errors.Is(err, statesync.ErrBaselineMissing):
+		case errors.Is(err, snapshot.ErrBaselineMissing):
 			missing++
 		case err != nil:
 			t.Fatal(err)
@@ -173,7 +174,7 @@ func TestNewStart(t *testing.T) {
 // TestDesync has ends that were told different velocities notice within 64 packets, by a hash, and start anew.
 func TestDesync(t *testing.T) {
 	cfg := config
-	cfg.Velocities = []statesync.Velocity{config.Velocities[0], config.Velocities[1]}
+	cfg.Velocities = []schema.Velocity{config.Velocities[0], config.Velocities[1]}
 	cfg.Velocities[0].PerTick *= 1.1
 	s, _ := pair(t, testSchema(t), config)
 	_, r := pair(t, testSchema(t), cfg)
@@ -189,7 +190,7 @@ func TestDesync(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = r.Decode(out)
-		if tick == 64 && !errors.Is(err, statesync.ErrDesync) {
+		if tick == 64 && !errors.Is(err, snapshot.ErrDesync) {
 			t.Fatalf("packet 64 gave %v", err)
 		}
 		_ = s.Ack(r.Ack())
@@ -232,13 +233,13 @@ func TestCounts(t *testing.T) {
 	_, shadow := pair(t, testSchema(t), config)
 	session(t, s, shadow, 200, func(p []byte, _ *statesync.Update) { sent = append(sent, p) })
 	for i := range 20 {
-		if _, err := r.Decode(sent[i]); err != nil && !errors.Is(err, statesync.ErrBaselineMissing) {
+		if _, err := r.Decode(sent[i]); err != nil && !errors.Is(err, snapshot.ErrBaselineMissing) {
 			t.Fatal(err)
 		}
 	}
 	was := r.Stats()
 	for range 3 {
-		if _, err := r.Decode(sent[10]); !errors.Is(err, statesync.ErrLate) {
+		if _, err := r.Decode(sent[10]); !errors.Is(err, snapshot.ErrLate) {
 			t.Fatalf("a repeated packet gave %v", err)
 		}
 	}

@@ -30,7 +30,7 @@ type Sender struct {
 	walk    walk
 	book    book
 	prior   *state
-	waiting Accumulator
+	waiting accumulator
 	objects table[subject]
 	live    []uint16 // the objects that the receiver may have, ascending
 	inputs  inputLog
@@ -72,7 +72,7 @@ func NewSender(schema *snapshot.Schema, cfg Config) (*Sender, error) {
 	}
 	s := &Sender{cfg: cfg, next: cfg.First, start: cfg.First, epoch: cfg.Epoch, prior: p.newState()}
 	s.book.final = cfg.First
-	s.book.plan, s.walk.novel = p, !cfg.NoRelative
+	s.book.plan = p
 	s.walk.Coder = rangecoder.NewCoder(slowest, false)
 	s.walk.init(&s.book)
 	s.inputs.clear()
@@ -243,7 +243,7 @@ func (s *Sender) commit(tick int64, bytes int) Info {
 }
 
 // Ack takes the receiver's ack. Old and repeated ones, and those of another epoch, do nothing; one that names a packet that
-// was never sent is [ErrAck], and does nothing either. One that asks for a new start, or that takes back what an earlier one
+// was never sent is [snapshot.ErrAck], and does nothing either. One that asks for a new start, or that takes back what an earlier one
 // said, makes the next packet refer to nothing.
 func (s *Sender) Ack(a Ack) error {
 	if a.None {
@@ -255,7 +255,7 @@ func (s *Sender) Ack(a Ack) error {
 	newest := expand(uint64(a.Newest), longBits, s.next)
 	if a.Epoch == s.epoch && newest >= s.next {
 		s.stats.ImpossibleAcks++
-		return fmt.Errorf("%w: of packet %d, the next is %d", ErrAck, a.Newest, uint16(s.next))
+		return fmt.Errorf("%w: of packet %d, the next is %d", snapshot.ErrAck, a.Newest, uint16(s.next))
 	}
 	if a.Epoch != s.epoch || newest < s.start {
 		s.stats.StaleAcks++
@@ -270,7 +270,7 @@ func (s *Sender) Ack(a Ack) error {
 		return nil
 	}
 	s.arrived(newest)
-	for i := range min(Ring-1, newest-s.start) {
+	for i := range min(ring-1, newest-s.start) {
 		if a.Window>>i&1 != 0 {
 			s.arrived(newest - 1 - i)
 		}
@@ -290,7 +290,7 @@ func (s *Sender) denied(newest, window uint64) bool {
 	if !s.acked || newest < s.last {
 		return false
 	}
-	for i := uint64(settled - 1); i < min(Ring-1, newest-s.start); i++ {
+	for i := uint64(settled - 1); i < min(ring-1, newest-s.start); i++ {
 		if p := s.book.get(newest - 1 - i); p != nil && p.held && window>>i&1 == 0 {
 			return true
 		}
@@ -308,7 +308,7 @@ func (s *Sender) arrived(seq uint64) {
 }
 
 // Next gives what a sender after this one begins with: see [Config.First].
-func (s *Sender) Next() (first uint64, epoch uint8) { return s.next, s.epoch + NewEpoch }
+func (s *Sender) Next() (first uint64, epoch uint8) { return s.next, s.epoch + newEpoch }
 
 // Stats gives the counts so far.
 func (s *Sender) Stats() SenderStats { return s.stats }

@@ -4,7 +4,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/codec/lms"
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
 	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
-	"github.com/uplink-rpc/uplink/snapshot"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Ages of baselines, in packets, are told apart by their length in bits.
@@ -63,7 +63,7 @@ func (p *plan) newState() *state {
 		f, m := &p.fields[i], &s.fields[i]
 		start := motionStart
 		switch {
-		case f.Kind == snapshot.Quat:
+		case f.Class == schema.ClassQuat:
 			start = turnStart
 		case f.by >= 0:
 			start = placeStart

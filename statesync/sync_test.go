@@ -65,7 +65,7 @@ func TestLoss(t *testing.T) {
 		w.churn = rapid.SampledFrom([]int{20, 60, 1000}).Draw(rt, "churn")
 		loss := rapid.SampledFrom([]float64{0, .05, .5, .97}).Draw(rt, "loss")
 		cfg := config
-		cfg.NoDelta, cfg.NoRelative = rapid.IntRange(0, 9).Draw(rt, "no delta") == 0, rapid.Bool().Draw(rt, "not relative")
+		cfg.NoDelta = rapid.IntRange(0, 9).Draw(rt, "no delta") == 0
 		cfg.Budget = rapid.IntRange(100, 1200).Draw(rt, "budget")
 		s, r := pair(t, w.schema, cfg)
 		if rapid.Bool().Draw(rt, "viewer") {
@@ -106,7 +106,7 @@ func TestLoss(t *testing.T) {
 				}
 				u, err := r.Decode(f.packet)
 				switch {
-				case errors.Is(err, statesync.ErrLate), errors.Is(err, statesync.ErrBaselineMissing) && s.Stats().Starts > 0:
+				case errors.Is(err, snapshot.ErrLate), errors.Is(err, snapshot.ErrBaselineMissing) && s.Stats().Starts > 0:
 				case err != nil:
 					rt.Fatal(err)
 				default:

@@ -19,11 +19,11 @@ import (
 // turretSchema has angles that turn by a velocity and by themselves, and byte strings.
 func turretSchema(t testing.TB) *snapshot.Schema {
 	s, err := snapshot.NewSchema(
-		snapshot.Field{Name: "Place", Kind: snapshot.Motion, N: 2, Lo: -5000, Hi: 5000},
-		snapshot.Field{Name: "Heading", Kind: snapshot.Angle, N: 1, Lo: -180, Hi: 179},
-		snapshot.Field{Name: "Aim", Kind: snapshot.Angle, N: 2, Hi: 1<<16 - 1},
-		snapshot.Field{Name: "Turning", Kind: snapshot.Motion, N: 1, Lo: -900, Hi: 900},
-		snapshot.Field{Name: "Label", Kind: snapshot.Bytes, N: snapshot.BytesComponents(11), Hi: 11},
+		snapshot.Field{Name: "Place", Class: schema.ClassNumber, N: 2, Lo: -5000, Hi: 5000},
+		snapshot.Field{Name: "Heading", Class: schema.ClassAngle, N: 1, Lo: -180, Hi: 179},
+		snapshot.Field{Name: "Aim", Class: schema.ClassAngle, N: 2, Hi: 1<<16 - 1},
+		snapshot.Field{Name: "Turning", Class: schema.ClassNumber, N: 1, Lo: -900, Hi: 900},
+		snapshot.Field{Name: "Label", Class: schema.ClassBytes, N: 4, Hi: 11},
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -31,7 +31,7 @@ func turretSchema(t testing.TB) *snapshot.Schema {
 	return s
 }
 
-var turretConfig = statesync.Config{Budget: 120, Velocities: []statesync.Velocity{{Field: "Heading", Of: "Turning", PerTick: .5}}}
+var turretConfig = statesync.Config{Budget: 120, Velocities: []schema.Velocity{{Field: "Heading", Of: "Turning", PerTick: .5}}}
 
 // turrets are n objects of the schema after some ticks: integers alone.
 func turrets(t testing.TB, s *snapshot.Schema, n int, tick int32) *snapshot.Set {
@@ -164,8 +164,8 @@ func TestRoundBytes(t *testing.T) {
 // as soon as there is room.
 func TestLargeObject(t *testing.T) {
 	turret, err := snapshot.NewSchema(
-		snapshot.Field{Name: "Place", Kind: snapshot.Motion, N: 1, Lo: -1000, Hi: 1000},
-		snapshot.Field{Name: "Label", Kind: snapshot.Bytes, N: snapshot.BytesComponents(200), Hi: 200},
+		snapshot.Field{Name: "Place", Class: schema.ClassNumber, N: 1, Lo: -1000, Hi: 1000},
+		snapshot.Field{Name: "Label", Class: schema.ClassBytes, N: 51, Hi: 200},
 	)
 	if err != nil {
 		t.Fatal(err)

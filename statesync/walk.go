@@ -34,7 +34,6 @@ type walk struct {
 	object object
 	eye    [3]int64 // the viewer's place
 	sees   bool     // it is known
-	novel  bool     // relative places are allowed
 	bad    bool     // what was decoded is out of bounds
 	older  []byte   // inputs of the tick before, while they are coded
 }

@@ -4,18 +4,19 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/statesync"
 )
 
 func testSchema(t testing.TB) *snapshot.Schema {
 	s, err := snapshot.NewSchema(
-		snapshot.Field{Name: "Position", Kind: snapshot.Motion, N: 3, Lo: -131072, Hi: 131071},
-		snapshot.Field{Name: "Rotation", Kind: snapshot.Quat, N: 4, Lo: -16383, Hi: 16383},
-		snapshot.Field{Name: "Velocity", Kind: snapshot.Motion, N: 3, Lo: -65536, Hi: 65535},
-		snapshot.Field{Name: "Spin", Kind: snapshot.Motion, N: 3, Lo: -32768, Hi: 32767},
-		snapshot.Field{Name: "Team", Kind: snapshot.Flags, N: 1, Lo: -2, Hi: 5},
-		snapshot.Field{Name: "Burning", Kind: snapshot.Flags, N: 1, Hi: 1},
+		snapshot.Field{Name: "Position", Class: schema.ClassNumber, N: 3, Lo: -131072, Hi: 131071},
+		snapshot.Field{Name: "Rotation", Class: schema.ClassQuat, N: 4, Lo: -16383, Hi: 16383},
+		snapshot.Field{Name: "Velocity", Class: schema.ClassNumber, N: 3, Lo: -65536, Hi: 65535},
+		snapshot.Field{Name: "Spin", Class: schema.ClassNumber, N: 3, Lo: -32768, Hi: 32767},
+		snapshot.Field{Name: "Team", Class: schema.ClassInteger, N: 1, Lo: -2, Hi: 5},
+		snapshot.Field{Name: "Burning", Class: schema.ClassInteger, N: 1, Hi: 1},
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -23,7 +24,7 @@ func testSchema(t testing.TB) *snapshot.Schema {
 	return s
 }
 
-var config = statesync.Config{Velocities: []statesync.Velocity{
+var config = statesync.Config{Velocities: []schema.Velocity{
 	{Field: "Position", Of: "Velocity", PerTick: 1. / 60},
 	{Field: "Rotation", Of: "Spin", PerTick: 1. / 60 / 1024},
 }}

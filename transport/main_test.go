@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/uplink-rpc/uplink/transport/internal/reliable"
+
 	"go.uber.org/goleak"
 
 	"github.com/uplink-rpc/uplink/transport"
@@ -194,3 +196,6 @@ func (w *world) silently(t *testing.T, link simnet.Config, f func()) {
 		t.Fatal(err)
 	}
 }
+
+// maxMessage is the size of the largest reliable message.
+const maxMessage = reliable.MaxMessage

@@ -108,7 +108,7 @@ func TestHandedOverAtOnce(t *testing.T) {
 			if err := w.conn.Send([]byte("move")); err != nil {
 				t.Fatal(err)
 			}
-			if n := w.conn.Stats().BytesSent - bytes; n != transport.HeaderSize+4+transport.AES128GCM.Overhead() {
+			if n := w.conn.Stats().BytesSent - bytes; n != uint64(transport.HeaderSize+4+transport.AES128GCM.Overhead()) {
 				t.Errorf("a datagram of %d bytes: the client names its session", n)
 			}
 			if flight := (<-came).Sub(sent); flight < 0 || flight > 2*good.Delay+time.Millisecond {

@@ -126,7 +126,7 @@ func TestShards(t *testing.T) {
 	if len(busy) != shards {
 		t.Errorf("%d of %d shards had something to do", len(busy), shards)
 	}
-	if s := l.Stats(); s.Conns != 0 || s.Open != 0 || s.DatagramsReceived < clients*rounds || s.Forwarded != 0 || s.RoundTrips.Sum == 0 {
+	if s := l.Stats(); s.Conns != 0 || s.Open != 0 || s.DatagramsReceived < clients*rounds || s.Forwarded != 0 || s.RTTs.Sum == 0 {
 		t.Errorf("%+v", s)
 	}
 }

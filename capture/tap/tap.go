@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/capture"
+	"github.com/uplink-rpc/uplink/capture/record"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport"
@@ -23,16 +24,16 @@ func New(w *capture.Writer) ds.Tap { return server{w} }
 type server struct{ w *capture.Writer }
 
 func (s server) Joined(p *ds.Player, suite transport.Suite) ds.PlayerTap {
-	return &player{s.w.Open(capture.Opened{
-		Session: p.ID(), Client: p.ClientID(), Addr: p.Addr(), Suite: suite.String(), Seal: suite.Overhead(),
+	return &player{s.w.Open(record.Opened{
+		Session: p.ID(), Client: p.ClientID(), Addr: p.Addr(), Suite: suite.String(), AEADOverhead: suite.Overhead(),
 	})}
 }
 
 func (s server) Counted(st transport.ListenerStats) {
-	var c capture.Counts
+	var c record.Counts
 	for reason, n := range st.Dropped.All() {
 		if n != 0 {
-			c.Drops = append(c.Drops, capture.Count{Reason: reason, N: n})
+			c.Drops = append(c.Drops, record.Count{Reason: reason, N: n})
 		}
 	}
 	s.w.Counts(c)
@@ -44,14 +45,14 @@ type player struct{ s *capture.Session }
 
 func (p *player) Carried(c transport.TapEvent) {
 	if c.Reliable {
-		p.s.Message(c.At, capture.Message{Sent: c.Sent, Body: c.Body})
+		p.s.Message(c.At, record.Message{Sent: c.Sent, Body: c.Body})
 		return
 	}
-	p.s.Datagram(c.At, capture.Datagram{Sent: c.Sent, Number: c.Number, Size: c.Size, Body: c.Body})
+	p.s.Datagram(c.At, record.Datagram{Sent: c.Sent, Number: c.Number, Size: c.Size, Body: c.Body})
 }
 
 func (p *player) Bound(b ds.Binding) {
-	p.s.Bound(capture.Bound{
+	p.s.Bound(record.Bound{
 		RPC: b.RPC, RateHz: b.RateHz, PeerRing: b.PeerRing, Frames: b.Frames, Ring: b.Ring, Codec: b.Codec, Reliable: b.Reliable, DeliverLate: b.DeliverLate,
 	}, b.Schema, b.Prior)
 }
@@ -61,11 +62,11 @@ func (p *player) Decoded(at time.Time, rpc int, frames []rpcdelta.Delivery) {
 }
 
 func (p *player) Dropped(at time.Time, rpc int, d ds.Drop, decoder bool) {
-	p.s.Dropped(at, capture.Dropped{RPC: max(rpc, capture.NoRPC), Reason: d.String(), Decoder: decoder})
+	p.s.Dropped(at, record.Dropped{RPC: max(rpc, record.NoRPC), Reason: d.String(), Decoder: decoder})
 }
 
 func (p *player) Withheld(at time.Time, rpc int, seq uint64, d ds.Drop) {
-	p.s.Withheld(at, capture.Withheld{RPC: rpc, Seq: seq, Reason: d.String()})
+	p.s.Withheld(at, record.Withheld{RPC: rpc, Seq: seq, Reason: d.String()})
 }
 
 func (p *player) Left(err error) {

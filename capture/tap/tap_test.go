@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/capture"
+	"github.com/uplink-rpc/uplink/capture/record"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -26,7 +27,7 @@ func TestDoesNotAllocate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var p ds.PlayerTap = &player{w.Open(capture.Opened{})}
+	var p ds.PlayerTap = &player{w.Open(record.Opened{})}
 	frames := []rpcdelta.Delivery{{Info: rpcdelta.Info{Kind: rpcdelta.Delta}, Frame: move.NewFrame()}}
 	now, body := time.Now(), make([]byte, 30)
 	if n := testing.AllocsPerRun(1000, func() {
@@ -35,7 +36,7 @@ func TestDoesNotAllocate(t *testing.T) {
 		p.Carried(transport.TapEvent{At: now, Sent: true, Number: 7, Size: 49, Body: body})
 		p.Carried(transport.TapEvent{At: now, Reliable: true, Body: body})
 		p.Dropped(now, 0, ds.Late, true)
-		p.Withheld(now, 0, 9, ds.Limited)
+		p.Withheld(now, 0, 9, ds.RateLimited)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}

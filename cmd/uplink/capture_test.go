@@ -35,7 +35,7 @@ func captured(t *testing.T) (path string, source *trace.Trace) {
 	path = filepath.Join(t.TempDir(), "out.uplink")
 	server, addr := startDS(t, "--schema", trace.SchemaPath(source.Name), "--capture", path, "--ack-hz", "100")
 	try(t, 0, "replay", "--to", addr, "--rtt", "20ms", "--loss", "10%", source.Name)
-	server.await(&server.stderr, "msg=\"player disconnected\" ")
+	server.await(&server.stderr, `msg="player disconnected" `)
 	server.interrupt()
 	if code := server.wait(); code != 0 || !strings.Contains(server.stderr.String(), "files=1 lost=0") {
 		t.Fatalf("code %d: %s", code, server.stderr.String())
@@ -107,7 +107,7 @@ func TestCapture(t *testing.T) {
 	if must(t, json.Unmarshal([]byte(out), &played)); played.Failed != 0 || played.Datagrams == 0 {
 		t.Errorf("%+v", played)
 	}
-	server.await(&server.stderr, "msg=\"player disconnected\" ")
+	server.await(&server.stderr, `msg="player disconnected" `)
 	server.interrupt()
 	server.wait()
 	out, _ = try(t, 0, "inspect", second, "--json")

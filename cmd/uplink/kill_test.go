@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/capture"
+	"github.com/uplink-rpc/uplink/capture/record"
 	"github.com/uplink-rpc/uplink/trace"
 	"github.com/uplink-rpc/uplink/trace/sample"
 )
@@ -24,7 +25,7 @@ func decodedFrames(data []byte) (n int) {
 	for err == nil {
 		var rec capture.Record
 		if rec, err = r.Next(); err == nil {
-			if d, ok := rec.Body.(*capture.Decoded); ok {
+			if d, ok := rec.Body.(*record.Decoded); ok {
 				n += d.Frames
 			}
 		}

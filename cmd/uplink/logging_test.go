@@ -29,7 +29,7 @@ func TestLogJSON(t *testing.T) {
 		}
 		seen[record.Msg] = true
 	}
-	for _, msg := range []string{"rpc registered", "listening", "connection opened", "player connected", "player disconnected"} {
+	for _, msg := range []string{"rpc registered", "listening", "connection opened", "player connected", "rpc bound", "player disconnected"} {
 		if !seen[msg] {
 			t.Errorf("%q is not in the log:\n%s", msg, server.stderr.String())
 		}

@@ -106,11 +106,7 @@ func runReplay(cmd *cobra.Command, path string, o *replayOptions) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
-	var opts []client.Option
-	if o.reliable {
-		opts = append(opts, client.Reliable())
-	}
-	stream, err := client.BindSchema(conn, t.Schema, opts...)
+	stream, err := client.BindSchema(cmd.Context(), conn, t.Schema, client.BindConfig{Reliable: o.reliable})
 	if err != nil {
 		return err
 	}

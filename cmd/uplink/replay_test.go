@@ -72,7 +72,7 @@ func TestRecord(t *testing.T) {
 			if code := client.wait(); code != 0 || !strings.HasPrefix(client.stdout.String(), "150 frames sent: ") {
 				t.Fatalf("code %d: %s%s", code, client.stdout.String(), client.stderr.String())
 			}
-			server.await(&server.stderr, "msg=\"player disconnected\" ") // it read all that came before
+			server.await(&server.stderr, `msg="player disconnected" `) // it read all that came before
 			server.interrupt()
 			if code := server.wait(); code != 0 {
 				t.Fatalf("code %d: %s", code, server.stderr.String())
@@ -141,7 +141,7 @@ func TestRecordColumns(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
-	server.await(&server.stderr, "msg=\"player disconnected\" ")
+	server.await(&server.stderr, `msg="player disconnected" `)
 	server.interrupt()
 	server.wait()
 	f, err := os.Open(out)

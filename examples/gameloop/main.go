@@ -94,7 +94,7 @@ func startClient(ctx context.Context, addr string, number int) error {
 	if err != nil {
 		return err
 	}
-	move, err := client.Bind[ServerMove](conn, "ServerMove", client.Rate(60))
+	move, err := client.Bind[ServerMove](ctx, conn, "ServerMove", client.BindConfig{RateHz: 60})
 	if err != nil {
 		return err
 	}

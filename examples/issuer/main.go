@@ -143,7 +143,7 @@ func play(ctx context.Context, url, session string) error {
 		return err
 	}
 	defer conn.Close()
-	move, err := client.Bind[ServerMove](conn, "ServerMove", client.Rate(60))
+	move, err := client.Bind[ServerMove](ctx, conn, "ServerMove", client.BindConfig{RateHz: 60})
 	if err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func play(ctx context.Context, url, session string) error {
 		time.Sleep(time.Second / 60)
 	}
 	_, err = client.Dial(ctx, a.Server.String(), client.Config{Token: a.Token})
-	fmt.Println("the same token again:", errors.Is(err, client.ErrTokenUsed))
+	fmt.Println("the same token again:", errors.Is(err, token.ErrUsed))
 	return nil
 }
 

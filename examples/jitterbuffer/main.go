@@ -102,7 +102,7 @@ func play(ctx context.Context, addr string, number uint64) error {
 	if err != nil {
 		return err
 	}
-	move, err := client.Bind[ServerMove](conn, "ServerMove", client.Rate(60))
+	move, err := client.Bind[ServerMove](ctx, conn, "ServerMove", client.BindConfig{RateHz: 60})
 	if err != nil {
 		return err
 	}

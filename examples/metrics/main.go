@@ -54,7 +54,7 @@ func run(ctx context.Context) error {
 	web := httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	defer web.Close()
 
-	move, err := client.Bind[ServerMove](conn, "ServerMove")
+	move, err := client.Bind[ServerMove](ctx, conn, "ServerMove", client.BindConfig{})
 	if err != nil {
 		return err
 	}

@@ -51,7 +51,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer conn.Close()
-	move, err := client.Bind[ServerMove](conn, "ServerMove", client.Rate(60))
+	move, err := client.Bind[ServerMove](ctx, conn, "ServerMove", client.BindConfig{RateHz: 60})
 	if err != nil {
 		return err
 	}

@@ -83,7 +83,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer conn.Close()
-	view, err := client.Snapshots(conn, "balls", client.SnapshotConfig[Ball]{
+	view, err := client.SubscribeSnapshots(ctx, conn, "balls", client.SnapshotConfig[Ball]{
 		Interpolate: &interpolate.Config{Method: interpolate.Hermite},
 	})
 	if err != nil {
@@ -129,7 +129,7 @@ func send(world *ds.World[Ball], tick uint64) error {
 }
 
 // watch shows the world: here, it compares what it would draw with the truth.
-func watch(view *client.View[Ball]) {
+func watch(view *client.SnapshotView[Ball]) {
 	var (
 		shown  interpolate.Sample[Ball]
 		errors float64
@@ -146,7 +146,7 @@ func watch(view *client.View[Ball]) {
 			continue
 		}
 		for i, id := range shown.IDs {
-			object, _ := client.ID(id)
+			object, _ := client.SplitID(id)
 			p, q := shown.Objects[i].Position, at(int(object), shown.Time.Seconds()).Position
 			d := math.Abs(p.Z - q.Z) // they bounce in place
 			errors += d

@@ -118,7 +118,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer conn.Close()
-	view, err := client.States(conn, "balls", client.StateConfig[Ball]{})
+	view, err := client.SubscribeState(ctx, conn, "balls", client.StateConfig[Ball]{})
 	if err != nil {
 		return err
 	}

@@ -58,10 +58,10 @@ func Dial(t testing.TB, n transport.Network, cfg client.Config) *client.Conn {
 	return conn
 }
 
-// Bind binds an RPC of Move.
-func Bind(t testing.TB, conn *client.Conn, rpc string, opts ...client.Option) *client.Stream[Move] {
+// Bind binds an RPC of Move, with at most one BindConfig.
+func Bind(t testing.TB, conn *client.Conn, rpc string, cfg ...client.BindConfig) *client.Stream[Move] {
 	t.Helper()
-	s, err := client.Bind[Move](conn, rpc, opts...)
+	s, err := client.Bind[Move](t.Context(), conn, rpc, append(cfg, client.BindConfig{})[0])
 	Must(t, err)
 	return s
 }

@@ -31,7 +31,7 @@ func StatesOf[T any](typ *snapshot.Type[T], tickHz float64) (*States, error) {
 	if err != nil {
 		return nil, err
 	}
-	velocities, err := statesync.Velocities(source)
+	velocities, err := source.Velocities()
 	if err != nil {
 		return nil, err
 	}

@@ -35,7 +35,7 @@ func crowd(b *testing.B) *ds.Server {
 					return
 				}
 				b.Cleanup(func() { _ = conn.Close() })
-				move, err := client.Bind[uplinktest.Move](conn, "Move", client.Rate(60))
+				move, err := client.Bind[uplinktest.Move](b.Context(), conn, "Move", client.BindConfig{RateHz: 60})
 				if err != nil {
 					b.Error(err)
 					return

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"errors"
 	"net"
 	"sync"
@@ -113,14 +114,16 @@ type view[V interface{ Close() error }] struct {
 
 // subscribe calls open in a goroutine, after that of the previous mode has returned, until it
 // succeeds or the view is closed.
-func subscribe[V interface{ Close() error }](e *Endpoints, open func() (V, error)) *view[V] {
+func subscribe[V interface{ Close() error }](e *Endpoints, open func(context.Context) (V, error)) *view[V] {
 	w, before, done := &view[V]{}, e.unsubscribed, make(chan struct{})
 	e.unsubscribed = done
 	go func() {
 		defer close(done)
 		<-before
 		for !w.over() {
-			v, err := open()
+			ctx, cancel := context.WithTimeout(context.Background(), offerTimeout)
+			v, err := open(ctx)
+			cancel()
 			if err == nil {
 				w.set(v)
 				return
@@ -172,12 +175,12 @@ func (w *view[V]) close() error {
 
 // traffic is the traffic of a world since newTraffic.
 type traffic struct {
-	stats            func() ds.DownstreamStats
+	stats            func() ds.ReplicationStats
 	bytes, datagrams uint64 // before newTraffic
 	over             bool
 }
 
-func newTraffic(stats func() ds.DownstreamStats) traffic {
+func newTraffic(stats func() ds.ReplicationStats) traffic {
 	st := stats()
 	return traffic{stats: stats, bytes: st.WireBytes(), datagrams: st.Datagrams}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/uplink-rpc/uplink/examples/cubes/world"
 	"github.com/uplink-rpc/uplink/jitter"
 	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/statesync"
 )
 
@@ -95,7 +96,7 @@ func newSimulator(initial Initial, o Options) (*simulator, error) {
 func (r *stateReceiver) Receive(at time.Duration, message []byte) error {
 	u, err := r.receiver.Decode(message)
 	switch {
-	case errors.Is(err, statesync.ErrLate):
+	case errors.Is(err, snapshot.ErrLate):
 		return nil
 	case err != nil:
 		return err

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"sync/atomic"
 	"time"
 
@@ -17,7 +18,7 @@ type dsSnapshotSender struct {
 	traffic
 	endpoints *Endpoints
 	stream    *ds.SnapshotStream[world.Visual]
-	view      *view[*client.View[world.Visual]]
+	view      *view[*client.SnapshotView[world.Visual]]
 	every     int
 	budget    int     // bits per second; 0 means no limit
 	credit    float64 // bits
@@ -26,7 +27,7 @@ type dsSnapshotSender struct {
 
 // clientSnapshotReceiver interpolates between received snapshots.
 type clientSnapshotReceiver struct {
-	view     *view[*client.View[world.Visual]]
+	view     *view[*client.SnapshotView[world.Visual]]
 	offset   int
 	count    int
 	received atomic.Int64 // snapshots since the last Updated
@@ -41,9 +42,11 @@ func newSnapshotStream(e *Endpoints, initial Initial, o Options) (*dsSnapshotSen
 			Interval: o.Interval(), Jitter: o.Jitter, Loss: o.Loss, Adaptive: true,
 			MaxDelay: max(time.Second, 8*o.Interval()), Objects: len(initial.Bodies),
 		},
-		AckHz: world.TickRate, Timeout: offerTimeout,
+		AckHz: world.TickRate,
 	}
-	r.view = subscribe(e, func() (*client.View[world.Visual], error) { return client.Snapshots(e.conn, "seen", cfg) })
+	r.view = subscribe(e, func(ctx context.Context) (*client.SnapshotView[world.Visual], error) {
+		return client.SubscribeSnapshots(ctx, e.conn, "seen", cfg)
+	})
 	s := &dsSnapshotSender{traffic: newTraffic(e.visuals.Stats), endpoints: e, view: r.view, every: world.TickRate / o.Rate, budget: o.Budget}
 	return s, r
 }

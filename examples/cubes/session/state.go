@@ -59,7 +59,7 @@ func (s *stateSender) SetBudget(bits int) {
 		if world.TickRate%s.every != 0 {
 			continue
 		}
-		bytes = statesync.BytesPerPacket(float64(bits)/1000, world.TickRate/float64(s.every), packetOverhead)
+		bytes = max(0, bits*s.every/(8*world.TickRate)-packetOverhead)
 		if bytes >= minPacket {
 			break
 		}

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -38,8 +39,10 @@ func newStateStream(e *Endpoints, initial Initial, o Options) (*dsStateSender, *
 		return nil, nil, err
 	}
 	r := &clientStateReceiver{simulator: sim, offset: e.offset}
-	cfg := client.StateConfig[world.State]{AckHz: world.TickRate, Timeout: offerTimeout}
-	r.view = subscribe(e, func() (*client.StateView[world.State], error) { return client.States(e.conn, "state", cfg) })
+	cfg := client.StateConfig[world.State]{AckHz: world.TickRate}
+	r.view = subscribe(e, func(ctx context.Context) (*client.StateView[world.State], error) {
+		return client.SubscribeState(ctx, e.conn, "state", cfg)
+	})
 	return &dsStateSender{
 		traffic: newTraffic(e.states.Stats), endpoints: e, view: r.view, every: world.TickRate / o.Rate,
 		cfg: ds.StateConfig{Bandwidth: bandwidth(o.Budget), NoDelta: o.NoDelta},

@@ -57,7 +57,7 @@ func newSteering(ctx context.Context, l session.Link) (s *steering, err error) {
 		return nil, err
 	}
 	s.endpoints.Connected(s.conn)
-	s.move, err = client.Bind[Move](s.conn, "Move", client.Rate(world.TickRate))
+	s.move, err = client.Bind[Move](ctx, s.conn, "Move", client.BindConfig{RateHz: world.TickRate})
 	return s, err
 }
 

@@ -54,8 +54,8 @@ func TestBitOrder(t *testing.T) {
 	}
 }
 
-// TestTruncatedSizes pins the header of the engine's packed vector and a few limits, and compares all small ones with
-// the engine's loop.
+// TestTruncatedSizes pins the header of the engine's packed vector and a few limits, and compares
+// all small ones with the engine's loop.
 func TestTruncatedSizes(t *testing.T) {
 	for v := range uint32(24) {
 		want := 5

@@ -28,7 +28,8 @@ func TestSqrt(t *testing.T) {
 	})
 }
 
-// TestLog2 holds the logarithm against that of floats: a straight line between powers of two is at most 0.0861 below it.
+// TestLog2 holds the logarithm against that of floats: a straight line between powers of two is at
+// most 0.0861 below it.
 func TestLog2(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := rapid.Int64Range(0, 1<<60).Draw(t, "v")

@@ -9,7 +9,8 @@ import (
 	"github.com/uplink-rpc/uplink/internal/codec/fixed"
 )
 
-// TestLearn has a predictor find the weights of a sum: what it misses by becomes a part of what it missed by at first.
+// TestLearn has a predictor find the weights of a sum: what it misses by becomes a part of what it
+// missed by at first.
 func TestLearn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		weights := rapid.SliceOfN(rapid.Int32Range(-2<<16, 2<<16), 1, 6).Draw(t, "weights")

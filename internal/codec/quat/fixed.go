@@ -9,10 +9,10 @@ const (
 	invRoot2 = 46341 // 1 / sqrt 2
 )
 
-// Fixed is x, y, z, w, of length 1.
+// Fixed is a unit quaternion x, y, z, w in Q16.
 type Fixed [4]int64
 
-// Mul is the rotation by b and then by q.
+// Mul returns the rotation by b followed by q.
 func (q *Fixed) Mul(b *Fixed) Fixed {
 	return Fixed{
 		(q[3]*b[0] + q[0]*b[3] + q[1]*b[2] - q[2]*b[1]) >> Shift,
@@ -22,7 +22,7 @@ func (q *Fixed) Mul(b *Fixed) Fixed {
 	}
 }
 
-// Between is the rotation that takes a to b, in radians: the series of the arc sine.
+// Between returns the rotation vector from a to b, in radians, by the series of the arc sine.
 func Between(a, b *Fixed) (v [3]int64) {
 	inv := Fixed{-a[0], -a[1], -a[2], a[3]}
 	r := b.Mul(&inv)
@@ -37,7 +37,7 @@ func Between(a, b *Fixed) (v [3]int64) {
 	return v
 }
 
-// ExpAny is Exp by any number of turns: a small part of it, doubled.
+// ExpAny is like Exp for any angle: it computes a small part of the rotation and doubles it.
 func ExpAny(v [3]int64) Fixed {
 	double := 0
 	for max(fixed.Abs(v[0]), fixed.Abs(v[1]), fixed.Abs(v[2]))>>double > One {
@@ -53,7 +53,8 @@ func ExpAny(v [3]int64) Fixed {
 	return q
 }
 
-// Exp is the rotation by v in radians, at most about a half turn: the series of sine and cosine.
+// Exp returns the rotation by the vector v in radians, at most about half a turn, by the series of
+// sine and cosine.
 func Exp(v [3]int64) Fixed {
 	const most = 3 * One
 	for i := range v {

@@ -1,13 +1,12 @@
-// Package rotation computes with orientations as frames hold them: the index of the largest element and the other three.
 package quat
 
 import "math"
 
-// Float is x, y, z, w, of length 1.
+// Float is a unit quaternion x, y, z, w.
 type Float [4]float64
 
-// UnpackFloat gives the orientation whose largest element has that index and whose others are the smallest, in steps of
-// which limit are 1 / sqrt 2.
+// UnpackFloat returns the orientation whose largest element has the index big and whose other
+// elements are smallest, in steps of which limit are 1/sqrt 2.
 func UnpackFloat(big int, smallest [3]float64, limit float64) (q Float) {
 	left := 1.0
 	for i, j := range rest(big) {
@@ -30,7 +29,8 @@ func rest(big int) [3]int {
 	return r
 }
 
-// Pack is q in steps, as if its largest element had the index big: the inverse of [UnpackFloat], not rounded.
+// Pack returns the elements of q except big, in steps, as if big were the index of the largest
+// element. It is the inverse of [UnpackFloat], without rounding.
 func (q Float) Pack(big int, limit float64) (smallest [3]float64) {
 	s := limit * math.Sqrt2
 	if q[big] < 0 {
@@ -42,7 +42,7 @@ func (q Float) Pack(big int, limit float64) (smallest [3]float64) {
 	return smallest
 }
 
-// Mul is the rotation by b and then by q.
+// Mul returns the rotation by b followed by q.
 func (q Float) Mul(b Float) Float {
 	return Float{
 		q[3]*b[0] + q[0]*b[3] + q[1]*b[2] - q[2]*b[1],
@@ -52,7 +52,7 @@ func (q Float) Mul(b Float) Float {
 	}
 }
 
-// ExpFloat is the rotation by v, in radians.
+// ExpFloat returns the rotation by the vector v, in radians.
 func ExpFloat(v [3]float64) Float {
 	a := math.Sqrt(v[0]*v[0]+v[1]*v[1]+v[2]*v[2]) / 2
 	k := .5
@@ -62,7 +62,7 @@ func ExpFloat(v [3]float64) Float {
 	return Float{v[0] * k, v[1] * k, v[2] * k, math.Cos(a)}
 }
 
-// BetweenFloat is the rotation that takes a to b, in radians.
+// BetweenFloat returns the rotation vector from a to b, in radians.
 func BetweenFloat(a, b Float) (v [3]float64) {
 	r := b.Mul(Float{-a[0], -a[1], -a[2], a[3]})
 	if r[3] < 0 {

@@ -1,5 +1,7 @@
-// Package orientation computes with orientations in fixed point, as codecs predict them. Package rotation is the same in
-// floats, for measurements.
+// Package quat computes with orientations as unit quaternions: in fixed point, as the codecs
+// predict them ([Fixed]), and in floating point, for measurements ([Float]). On the wire an
+// orientation is the index of the largest element and the other three elements as integers
+// (smallest three).
 package quat
 
 import (
@@ -7,7 +9,8 @@ import (
 	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 )
 
-// Quantizer is how the smallest three of an orientation stand for elements, so that none of it is divided for again.
+// Quantizer converts between elements of quaternions and the integers of the smallest three. It
+// keeps the divisions that this needs.
 type Quantizer struct {
 	zero int64 // twice the component that stands for 0
 	step int64 // an element's half step, by 2^quantizerShift
@@ -18,8 +21,8 @@ type Quantizer struct {
 
 const quantizerShift = 24
 
-// NewQuantizer is that of components between lo and hi, which stand for -1/sqrt 2 and 1/sqrt 2; hi is at least 2 and at most
-// 2^20 above lo.
+// NewQuantizer returns a quantizer for components from lo to hi, which represent -1/sqrt 2 and
+// 1/sqrt 2. hi - lo is 2 to 2^20.
 func NewQuantizer(lo, hi int32) Quantizer {
 	span := int64(hi) - int64(lo)
 	unit := 2*invRoot2/span + 1
@@ -32,7 +35,7 @@ func NewQuantizer(lo, hi int32) Quantizer {
 	}
 }
 
-// Unpack gives the quaternion of a row: the index of its largest element, and the others.
+// Unpack returns the quaternion of a row: the index of its largest element, and the other three.
 func (g *Quantizer) Unpack(row []int32) Fixed {
 	row = row[:4]
 	x, y, z := g.element(row[1]), g.element(row[2]), g.element(row[3])
@@ -53,24 +56,25 @@ func (g *Quantizer) element(v int32) int64 {
 	return ((2*int64(v)-g.zero)*g.step + 1<<(quantizerShift-1)) >> quantizerShift
 }
 
-// Size is the logarithm of a sum of angles, in components.
+// Size returns the logarithm of a sum of angles, in components.
 func (g *Quantizer) Size(angle int64) int64 { return max(fixed.Log2(angle*16)-g.log, 0) }
 
-// Pack is element v as a component, in Q4 and not bounded.
+// Pack returns the element v as a component, in Q4 and without limits.
 func (g *Quantizer) Pack(v int64) int64 {
 	return (v*g.per+1<<(quantizerShift-1))>>quantizerShift + g.zero*8
 }
 
-// Doubts is how many steps of doubt about a prediction are told apart.
+// Doubts is the number of levels of uncertainty of a prediction.
 const Doubts = 8
 
-// LargestModel is what was learned of which element of orientations is the largest, told from predictions. Init makes it ready.
+// LargestModel holds the adaptive probabilities of the index of the largest element, given a
+// prediction. Call Init before use.
 type LargestModel struct {
 	first [rangecoder.Levels][Doubts]rangecoder.Prob // it is another than that of the prediction
 	other [2]rangecoder.Prob
 }
 
-// Init starts anew.
+// Init resets the model to its initial probabilities.
 func (m *LargestModel) Init() {
 	for i := range m.first {
 		rangecoder.Fill(m.first[i][:], rangecoder.Half, 0)
@@ -78,8 +82,8 @@ func (m *LargestModel) Init() {
 	rangecoder.Fill(m.other[:], rangecoder.Half, 0)
 }
 
-// Code codes the index of the largest element, 0 to 3, of an orientation of the grain g that is predicted to be q, and says
-// whether it is another than that of q. doubt is below [Doubts].
+// Code codes the index of the largest element, 0 to 3, of an orientation of the quantizer g whose
+// prediction is q. It reports whether the index differs from that of q. doubt is below [Doubts].
 func (m *LargestModel) Code(c *rangecoder.Coder, index int, q *Fixed, g *Quantizer, doubt int) (largest int, other bool) {
 	first, second := 0, -1
 	for i := range q {

@@ -37,7 +37,8 @@ func TestQuantizer(t *testing.T) {
 	})
 }
 
-// TestLargest has indices come through, whatever was predicted, and cost next to nothing where predictions are right.
+// TestLargest has indices come through, whatever was predicted, and cost next to nothing where
+// predictions are right.
 func TestLargestModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type item struct {

@@ -10,7 +10,8 @@ import (
 	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 )
 
-// TestNumbers has numbers, counts, decisions and raw bits come through, whatever was learned, in a walk that serves both ends.
+// TestNumbers has numbers, counts, decisions and raw bits come through, whatever was learned, in a
+// walk that serves both ends.
 func TestNumbers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type item struct {
@@ -62,8 +63,8 @@ func TestNumbers(t *testing.T) {
 	})
 }
 
-// TestNumbersBits bounds what numbers of a known scale take, before and after they were learned: noise of width s has an
-// entropy of log2(s sqrt(2 pi e)) bits.
+// TestNumbersBits bounds what numbers of a known scale take, before and after they were learned:
+// noise of width s has an entropy of log2(s sqrt(2 pi e)) bits.
 func TestNumbersBits(t *testing.T) {
 	for _, width := range []float64{4, 60, 1000} {
 		var m rangecoder.IntModel

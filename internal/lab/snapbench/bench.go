@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/lab/cubes"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
@@ -106,9 +107,9 @@ func Adaptive(form string, sets []*snapshot.Set, link Link, clock Clock) (*Row, 
 // Cubes is the schema of a recorded cube: orientation, position and whether it interacts.
 func Cubes() *snapshot.Schema {
 	s, err := snapshot.NewSchema(
-		snapshot.Field{Name: "Orientation", Kind: snapshot.Quat, N: 4, Hi: cubes.MaxComponent},
-		snapshot.Field{Name: "Position", Kind: snapshot.Motion, N: 3, Lo: -1 << 17, Hi: 1<<17 - 1},
-		snapshot.Field{Name: "Interacting", Kind: snapshot.Flags, N: 1, Hi: 1},
+		snapshot.Field{Name: "Orientation", Class: schema.ClassQuat, N: 4, Hi: cubes.MaxComponent},
+		snapshot.Field{Name: "Position", Class: schema.ClassNumber, N: 3, Lo: -1 << 17, Hi: 1<<17 - 1},
+		snapshot.Field{Name: "Interacting", Class: schema.ClassInteger, N: 1, Hi: 1},
 	)
 	if err != nil {
 		panic(err)

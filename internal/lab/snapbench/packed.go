@@ -5,24 +5,25 @@ import (
 	"math"
 
 	"github.com/uplink-rpc/uplink/internal/lab/cubes"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
 // packings are the parts of hand-made packing, each row with those above it, in the order of the article that has them.
 var packings = []struct {
 	name string
-	set  func(*snapshot.Packing)
+	set  func(*packing)
 	kind worlds
 }{
-	{"packed with velocities: bounded, smallest three", func(*snapshot.Packing) {}, withVelocities},
-	{"+ at rest: no velocity", func(p *snapshot.Packing) { p.AtRest = true }, withVelocities},
-	{"packed: bounded, smallest three", func(*snapshot.Packing) {}, recorded},
-	{"+ changed bits", func(p *snapshot.Packing) { p.Changed = true }, recorded},
-	{"+ relative indices", func(p *snapshot.Packing) { p.Indices = true }, recorded},
-	{"+ delta positions", func(p *snapshot.Packing) { p.Places = true }, recorded},
-	{"+ delta orientations", func(p *snapshot.Packing) { p.Orientations = true }, recorded},
-	{"+ same position, orientation", func(p *snapshot.Packing) { p.Same = true }, recorded},
-	{"so against the initial state alone", func(*snapshot.Packing) {}, fromInitial},
+	{"packed with velocities: bounded, smallest three", func(*packing) {}, withVelocities},
+	{"+ at rest: no velocity", func(p *packing) { p.atRest = true }, withVelocities},
+	{"packed: bounded, smallest three", func(*packing) {}, recorded},
+	{"+ changed bits", func(p *packing) { p.changed = true }, recorded},
+	{"+ relative indices", func(p *packing) { p.indices = true }, recorded},
+	{"+ delta positions", func(p *packing) { p.positions = true }, recorded},
+	{"+ delta orientations", func(p *packing) { p.orientations = true }, recorded},
+	{"+ same position, orientation", func(p *packing) { p.same = true }, recorded},
+	{"so against the initial state alone", func(*packing) {}, fromInitial},
 }
 
 // worlds is what is packed, and against what.
@@ -40,7 +41,7 @@ const (
 // Packed measures hand-made packing, part by part.
 func Packed(sets []*snapshot.Set) ([]*Row, error) {
 	var rows []*Row
-	var use snapshot.Packing
+	var use packing
 	for _, step := range packings {
 		step.set(&use)
 		r, err := packed(step.name, use, step.kind, sets)
@@ -52,13 +53,13 @@ func Packed(sets []*snapshot.Set) ([]*Row, error) {
 	return rows, nil
 }
 
-func packed(name string, use snapshot.Packing, kind worlds, sets []*snapshot.Set) (*Row, error) {
+func packed(name string, use packing, kind worlds, sets []*snapshot.Set) (*Row, error) {
 	s := Cubes()
 	if kind == withVelocities {
 		s = moving()
 	}
 	cur, base, got := s.NewSet(), s.NewSet(), s.NewSet()
-	p, r, bytes := snapshot.NewPacker(s, use), &Row{Form: name}, 0
+	p, r, bytes := newPacker(s, use), &Row{Form: name}, 0
 	var buf []byte
 	for n := Distance; n < len(sets); n++ {
 		switch kind {
@@ -71,10 +72,10 @@ func packed(name string, use snapshot.Packing, kind worlds, sets []*snapshot.Set
 			move(base, sets, n-Distance)
 		}
 		var err error
-		if buf, err = p.Append(buf[:0], cur, base); err != nil {
+		if buf, err = p.append(buf[:0], cur, base); err != nil {
 			return nil, fmt.Errorf("frame %d: %w", n, err)
 		}
-		if err := p.Decode(got, base, buf); err != nil {
+		if err := p.decode(got, base, buf); err != nil {
 			return nil, fmt.Errorf("frame %d: %w", n, err)
 		}
 		if !got.Equal(cur) {
@@ -98,7 +99,7 @@ const (
 
 // moving is the schema of a recorded cube and its velocity.
 func moving() *snapshot.Schema {
-	fields := append(Cubes().Fields(), snapshot.Field{Name: "Velocity", Kind: snapshot.Motion, N: 3, Lo: -maxVelocity, Hi: maxVelocity - 1})
+	fields := append(Cubes().Fields(), snapshot.Field{Name: "Velocity", Class: schema.ClassNumber, N: 3, Lo: -maxVelocity, Hi: maxVelocity - 1})
 	s, err := snapshot.NewSchema(fields...)
 	if err != nil {
 		panic(err)

@@ -48,7 +48,7 @@ func (r *run) newBot(ctx context.Context, i int) (*bot, error) {
 	if err != nil {
 		return nil, err
 	}
-	stream, err := client.BindSchema(conn, t.Schema)
+	stream, err := client.BindSchema(ctx, conn, t.Schema, client.BindConfig{})
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}

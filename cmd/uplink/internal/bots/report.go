@@ -233,7 +233,7 @@ func (o *observation) add(st *client.Stats) {
 	for i := range st.RPCs {
 		rpc := &st.RPCs[i]
 		o.sent.Add(&rpc.Stats)
-		o.fates.Add(&rpc.Fates)
+		o.fates.Add(&rpc.Delivery)
 		o.bytes += rpc.Bytes
 		o.reconnecting += rpc.Reconnecting
 	}

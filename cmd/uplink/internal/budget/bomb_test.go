@@ -14,6 +14,7 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 
 	"github.com/uplink-rpc/uplink/capture"
+	"github.com/uplink-rpc/uplink/capture/record"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/budget"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/inspect"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/rerun"
@@ -22,7 +23,7 @@ import (
 
 // file is a capture of any size, made while it is read.
 type file struct {
-	records func(n int) []capture.Body
+	records func(n int) []record.Body
 	n       int
 	rest    []byte
 	left    int
@@ -78,63 +79,63 @@ func TestBombs(t *testing.T) {
 	prior := rpcdelta.GenericPrior().Append(nil)
 	binary.LittleEndian.PutUint16(prior[len(prior)-2:], 0) // cannot be parsed, once it is read
 	long := strings.Repeat("x", 1<<20)
-	bind := func(n int, b capture.Bound) []capture.Body {
+	bind := func(n int, b record.Bound) []record.Body {
 		b.RateHz, b.Ring, b.PeerRing, b.Codec = 60, rpcdelta.MaxRing, rpcdelta.MaxRing, rpcdelta.Adaptive
 		if b.Schema == 0 {
 			b.Schema = 1
 		}
 		player := uint64(n) + 1
 		b.Player = player
-		return []capture.Body{
-			&capture.Opened{Player: player}, &b, &capture.Datagram{Player: player, Body: []byte{0x80, 0, 0, 0, 0, 1}},
-			&capture.Decoded{Player: player, RPC: b.RPC, Kind: rpcdelta.Reset, Frames: 1},
+		return []record.Body{
+			&record.Opened{Player: player}, &b, &record.Datagram{Player: player, Body: []byte{0x80, 0, 0, 0, 0, 1}},
+			&record.Decoded{Player: player, RPC: b.RPC, Kind: rpcdelta.Reset, Frames: 1},
 		}
 	}
 	for _, c := range []struct {
 		name    string
 		size    int
 		schema  []byte
-		records func(n int) []capture.Body
+		records func(n int) []record.Body
 	}{
-		{"sessions", 16 << 20, small, func(n int) []capture.Body {
-			return []capture.Body{&capture.Opened{Player: uint64(n) + 1, Addr: netip.MustParseAddrPort("[2001:db8::1]:7777"), Suite: "aes128gcm"}, &capture.Closed{Player: uint64(n) + 1}}
+		{"sessions", 16 << 20, small, func(n int) []record.Body {
+			return []record.Body{&record.Opened{Player: uint64(n) + 1, Addr: netip.MustParseAddrPort("[2001:db8::1]:7777"), Suite: "aes128gcm"}, &record.Closed{Player: uint64(n) + 1}}
 		}},
-		{"open sessions", 16 << 20, small, func(n int) []capture.Body { return []capture.Body{&capture.Opened{Player: uint64(n) + 1}} }},
-		{"causes", large, small, func(n int) []capture.Body { return []capture.Body{&capture.Closed{Player: uint64(n) + 1, Cause: long}} }},
-		{"suites", large, small, func(n int) []capture.Body { return []capture.Body{&capture.Opened{Player: uint64(n) + 1, Suite: long}} }},
-		{"reasons", large, small, func(n int) []capture.Body {
-			return []capture.Body{&capture.Dropped{Player: 1, RPC: capture.NoRPC, Reason: fmt.Sprint(n, long[:1000])}}
+		{"open sessions", 16 << 20, small, func(n int) []record.Body { return []record.Body{&record.Opened{Player: uint64(n) + 1}} }},
+		{"causes", large, small, func(n int) []record.Body { return []record.Body{&record.Closed{Player: uint64(n) + 1, Cause: long}} }},
+		{"suites", large, small, func(n int) []record.Body { return []record.Body{&record.Opened{Player: uint64(n) + 1, Suite: long}} }},
+		{"reasons", large, small, func(n int) []record.Body {
+			return []record.Body{&record.Dropped{Player: 1, RPC: record.NoRPC, Reason: fmt.Sprint(n, long[:1000])}}
 		}},
-		{"counts", large, small, func(n int) []capture.Body {
-			return []capture.Body{&capture.Counts{Drops: []capture.Count{{Reason: fmt.Sprint(n, long[:1000]), N: 1}}}}
+		{"counts", large, small, func(n int) []record.Body {
+			return []record.Body{&record.Counts{Drops: []record.Count{{Reason: fmt.Sprint(n, long[:1000]), N: 1}}}}
 		}},
-		{"schemas", many, small, func(n int) []capture.Body { return []capture.Body{&capture.Schema{ID: uint64(n), JSON: wide}} }},
-		{"large schemas", large, small, func(n int) []capture.Body {
-			return []capture.Body{&capture.Schema{ID: uint64(n), JSON: []byte(`{"fields":[{}` + strings.Repeat(",{}", 60_000) + "]}")}}
+		{"schemas", many, small, func(n int) []record.Body { return []record.Body{&record.Schema{ID: uint64(n), JSON: wide}} }},
+		{"large schemas", large, small, func(n int) []record.Body {
+			return []record.Body{&record.Schema{ID: uint64(n), JSON: []byte(`{"fields":[{}` + strings.Repeat(",{}", 60_000) + "]}")}}
 		}},
-		{"priors", large, small, func(n int) []capture.Body { return []capture.Body{&capture.Prior{Hash: uint64(n), File: prior}} }},
-		{"streams", many, small, func(n int) []capture.Body {
-			return []capture.Body{&capture.Opened{Player: uint64(n/250) + 1}, &capture.Bound{Player: uint64(n/250) + 1, RPC: n % 250, Schema: 1, RateHz: 60, Codec: rpcdelta.RLE}}
+		{"priors", large, small, func(n int) []record.Body { return []record.Body{&record.Prior{Hash: uint64(n), File: prior}} }},
+		{"streams", many, small, func(n int) []record.Body {
+			return []record.Body{&record.Opened{Player: uint64(n/250) + 1}, &record.Bound{Player: uint64(n/250) + 1, RPC: n % 250, Schema: 1, RateHz: 60, Codec: rpcdelta.RLE}}
 		}},
-		{"decoders", many, small, func(n int) []capture.Body { return bind(n, capture.Bound{}) }},
-		{"wide decoders", large, wide, func(n int) []capture.Body { return bind(n, capture.Bound{}) }},
-		{"wide decoders with states", large, wide, func(n int) []capture.Body { return bind(n, capture.Bound{DeliverLate: true}) }},
-		{"rates", many, wide, func(n int) []capture.Body {
-			return []capture.Body{&capture.Opened{Player: 1}, &capture.Bound{Player: 1, Schema: 1, RateHz: 1 + math.Mod(float64(n)/100, 900), Codec: rpcdelta.Adaptive}}
+		{"decoders", many, small, func(n int) []record.Body { return bind(n, record.Bound{}) }},
+		{"wide decoders", large, wide, func(n int) []record.Body { return bind(n, record.Bound{}) }},
+		{"wide decoders with states", large, wide, func(n int) []record.Body { return bind(n, record.Bound{DeliverLate: true}) }},
+		{"rates", many, wide, func(n int) []record.Body {
+			return []record.Body{&record.Opened{Player: 1}, &record.Bound{Player: 1, Schema: 1, RateHz: 1 + math.Mod(float64(n)/100, 900), Codec: rpcdelta.Adaptive}}
 		}},
-		{"datagrams", large, small, func(n int) []capture.Body {
-			return []capture.Body{&capture.Opened{Player: uint64(n) + 1}, &capture.Datagram{Player: uint64(n) + 1, Body: append([]byte{0x80}, long[:60_000]...)}}
+		{"datagrams", large, small, func(n int) []record.Body {
+			return []record.Body{&record.Opened{Player: uint64(n) + 1}, &record.Datagram{Player: uint64(n) + 1, Body: append([]byte{0x80}, long[:60_000]...)}}
 		}},
-		{"small datagrams", many, small, func(int) []capture.Body {
-			return []capture.Body{&capture.Datagram{Player: 1, Body: []byte{0x80, 1}}, &capture.Decoded{Player: 1, Frames: 1}}
+		{"small datagrams", many, small, func(int) []record.Body {
+			return []record.Body{&record.Datagram{Player: 1, Body: []byte{0x80, 1}}, &record.Decoded{Player: 1, Frames: 1}}
 		}},
-		{"messages", many, small, func(int) []capture.Body { return []capture.Body{&capture.Message{Player: 1, Body: []byte{0xc4}}} }},
-		{"large records", large, small, func(int) []capture.Body {
-			return []capture.Body{&capture.Message{Player: 1, Body: make([]byte, rpcdelta.MaxPrior)}}
+		{"messages", many, small, func(int) []record.Body { return []record.Body{&record.Message{Player: 1, Body: []byte{0xc4}}} }},
+		{"large records", large, small, func(int) []record.Body {
+			return []record.Body{&record.Message{Player: 1, Body: make([]byte, rpcdelta.MaxPrior)}}
 		}},
-		{"random", many, small, func(n int) []capture.Body {
+		{"random", many, small, func(n int) []record.Body {
 			r := rand.New(rand.NewPCG(uint64(n), 1))
-			return bind(r.IntN(1000), capture.Bound{RPC: r.IntN(256), Reliable: n%2 == 0})
+			return bind(r.IntN(1000), record.Bound{RPC: r.IntN(256), Reliable: n%2 == 0})
 		}},
 	} {
 		for way, read := range map[string]func(io.Reader) error{
@@ -153,10 +154,10 @@ func TestBombs(t *testing.T) {
 					t.Skip("takes seconds")
 				}
 				f := &file{left: c.size, records: c.records}
-				f.rest = capture.AppendRecord(capture.AppendHeader(nil), 0, &capture.Start{})
-				f.rest = capture.AppendRecord(f.rest, 0, &capture.Schema{ID: 1, JSON: c.schema})
-				f.rest = capture.AppendRecord(f.rest, 0, &capture.Opened{Player: 1})
-				f.rest = capture.AppendRecord(f.rest, 0, &capture.Bound{Player: 1, Schema: 1, RateHz: 60, Codec: rpcdelta.RLE})
+				f.rest = capture.AppendRecord(capture.AppendHeader(nil), 0, &record.Start{})
+				f.rest = capture.AppendRecord(f.rest, 0, &record.Schema{ID: 1, JSON: c.schema})
+				f.rest = capture.AppendRecord(f.rest, 0, &record.Opened{Player: 1})
+				f.rest = capture.AppendRecord(f.rest, 0, &record.Bound{Player: 1, Schema: 1, RateHz: 60, Codec: rpcdelta.RLE})
 				f.rest = append([]byte(nil), f.rest...)
 				runtime.GC()
 				var before runtime.MemStats

@@ -82,7 +82,7 @@ func play(t *testing.T, suite transport.Suite) (g game) {
 		var keys bytes.Buffer
 		conn := uplinktest.Dial(t, network, client.Config{Suites: suites, Insecure: true, KeyLog: &keys, Tick: 33 * time.Millisecond})
 		move, look := uplinktest.Bind(t, conn, "Move"), uplinktest.Bind(t, conn, "Look")
-		use := uplinktest.Bind(t, conn, "Use", client.Reliable())
+		use := uplinktest.Bind(t, conn, "Use", client.BindConfig{Reliable: true})
 		uplinktest.Must(t, network.Set(links(7)))
 		for i := range uint64(calls) {
 			for salt, s := range []*client.Stream[uplinktest.Move]{move, look, use} {

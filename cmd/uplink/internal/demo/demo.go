@@ -138,7 +138,7 @@ func (d *demo) check(t *trace.Trace) func(*ds.Player, ds.Frame[*schema.Frame]) {
 		if !f.Value.Equal(t.At(n)) {
 			d.mismatches.Add(1)
 		}
-		d.stage.Rebuilt(from.player, n, f.Value, f.Older)
+		d.stage.Rebuilt(from.player, n, f.Value, f.Redundant)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/internal/lab/simlink"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -86,7 +87,7 @@ func TestKeys(t *testing.T) {
 	}
 	served := make(chan error, 1)
 	go func() { served <- d.srv.Serve(context.Background()) }()
-	if _, err := client.Dial(t.Context(), d.srv.Addr().String(), client.Config{}); !errors.Is(err, client.ErrTokenRefused) {
+	if _, err := client.Dial(t.Context(), d.srv.Addr().String(), client.Config{}); !errors.Is(err, token.ErrWrongKey) {
 		t.Errorf("without a token: %v", err)
 	}
 	if err := errors.Join(d.srv.Close(), <-served); err != nil {

@@ -35,7 +35,7 @@ func bind(ctx context.Context, addr string, cfg client.Config, t *trace.Trace) (
 	if err != nil {
 		return nil, nil, err
 	}
-	stream, err := client.BindSchema(conn, t.Schema)
+	stream, err := client.BindSchema(ctx, conn, t.Schema, client.BindConfig{})
 	if err != nil {
 		return nil, nil, errors.Join(err, conn.Close())
 	}

@@ -40,7 +40,7 @@ func TestRun(t *testing.T) {
 			r.Run(ctx, time.Second, &out, true)
 		}()
 		conn := uplinktest.Dial(t, network, client.Config{})
-		stream, err := client.BindSchema(conn, played.Schema)
+		stream, err := client.BindSchema(t.Context(), conn, played.Schema, client.BindConfig{})
 		uplinktest.Must(t, err)
 		stranger, err := network.ListenPacket("127.0.0.1:0")
 		uplinktest.Must(t, err)

@@ -54,7 +54,7 @@ func TestRun(t *testing.T) {
 				t.Errorf("%v", p)
 			}
 		}
-		for _, reason := range []string{"message limited", "message malformed", "message bad_ack", "message unknown_rpc", "frame malformed"} {
+		for _, reason := range []string{"message rate_limited", "message malformed", "message invalid_ack", "message unknown_rpc", "frame malformed"} {
 			if hostile.Drops[reason] == 0 {
 				t.Errorf("nothing is dropped as %s: %v", reason, hostile.Drops)
 			}

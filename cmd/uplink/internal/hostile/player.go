@@ -27,26 +27,26 @@ func newPlayer(ctx context.Context, addr string, network transport.Network, t to
 	if p.conn, err = client.Dial(ctx, addr, client.Config{Token: t, Network: network, NoReconnect: true}); err != nil {
 		return nil, fmt.Errorf("player %d: %w", number, err)
 	}
-	if err := p.join(); err != nil {
+	if err := p.join(ctx); err != nil {
 		_ = p.conn.Close()
 		return nil, fmt.Errorf("player %d: %w", number, err)
 	}
 	return p, nil
 }
 
-func (p *player) join() error {
+func (p *player) join(ctx context.Context) error {
 	streams := min(1+int(p.hz)/maxHz, bindings)
 	for range streams {
-		s, err := client.Bind[move](p.conn, moveRPC, client.Rate(min(max(p.hz/float64(streams), 1), maxHz)))
+		s, err := client.Bind[move](ctx, p.conn, moveRPC, client.BindConfig{RateHz: min(max(p.hz/float64(streams), 1), maxHz)})
 		if err != nil {
 			return err
 		}
 		p.streams = append(p.streams, s)
 	}
-	if _, err := client.Snapshots(p.conn, snapshotWorld, client.SnapshotConfig[object]{}); err != nil {
+	if _, err := client.SubscribeSnapshots(ctx, p.conn, snapshotWorld, client.SnapshotConfig[object]{}); err != nil {
 		return err
 	}
-	_, err := client.States(p.conn, stateWorld, client.StateConfig[object]{Handle: func(*client.StateUpdate[object]) {}})
+	_, err := client.SubscribeState(ctx, p.conn, stateWorld, client.StateConfig[object]{Handle: func(*client.StateUpdate[object]) {}})
 	return err
 }
 

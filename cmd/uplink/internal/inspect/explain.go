@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/uplink-rpc/uplink/capture"
+	"github.com/uplink-rpc/uplink/capture/record"
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -50,14 +50,14 @@ func (e *Explained) note(format string, args ...any) {
 }
 
 // ask begins to explain the record that is being read.
-func (x *inspection) ask(body capture.Body) {
+func (x *inspection) ask(body record.Body) {
 	e := &Explained{Record: x.at.Number, Seconds: x.at.At.Seconds()}
 	x.asked = e
 	switch b := body.(type) {
-	case *capture.Datagram:
+	case *record.Datagram:
 		e.datagram(x.player(b.Player), b)
 		x.done = b.Sent
-	case *capture.Message:
+	case *record.Message:
 		way := "from"
 		if b.Sent {
 			way = "to"
@@ -65,11 +65,11 @@ func (x *inspection) ask(body capture.Body) {
 		e.Title = fmt.Sprintf("reliable message %s player %d, %d bytes", way, b.Player, len(b.Body))
 		e.carried(x.player(b.Player), b.Body)
 		x.done = b.Sent
-	case *capture.Schema:
+	case *record.Schema:
 		e.Title = fmt.Sprintf("schema %d", b.ID)
 		e.note("%s", b.JSON)
 		x.done = true
-	case *capture.Prior:
+	case *record.Prior:
 		e.Title = fmt.Sprintf("prior, %d bytes", len(b.File))
 		x.done = true
 	default:
@@ -78,7 +78,7 @@ func (x *inspection) ask(body capture.Body) {
 	}
 }
 
-func (e *Explained) datagram(p *player, b *capture.Datagram) {
+func (e *Explained) datagram(p *player, b *record.Datagram) {
 	way := "from"
 	if b.Sent {
 		way = "to"

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 
 	"github.com/uplink-rpc/uplink/capture"
+	"github.com/uplink-rpc/uplink/capture/record"
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -25,7 +26,7 @@ func TestExplainAll(t *testing.T) {
 	for name, c := range map[string]scenario{
 		"adaptive": {frames: 60, clients: 1, link: simnet.Config{Loss: 0.2, Jitter: 20 * ms, Duplicate: 0.1}},
 		"rle":      {frames: 60, clients: 1, link: simnet.Config{Loss: 0.2, Jitter: 20 * ms}, client: client.Config{Codec: rpcdelta.RLE}},
-		"bundles":  {frames: 60, clients: 1, client: client.Config{Tick: 50 * ms}, bind: []client.Option{client.SendEvery(3)}},
+		"bundles":  {frames: 60, clients: 1, client: client.Config{Tick: 50 * ms}, bind: client.BindConfig{SendEvery: 3}},
 		"reliable": {frames: 30, clients: 1, reliable: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -143,7 +144,7 @@ func interesting(t *testing.T, data []byte) (records []int) {
 			break
 		}
 		switch b := rec.Body.(type) {
-		case *capture.Datagram:
+		case *record.Datagram:
 			if b.Body[0] == 0xc2 && bind == 0 {
 				bind = rec.Number
 			}
@@ -153,7 +154,7 @@ func interesting(t *testing.T, data []byte) (records []int) {
 			if !b.Sent {
 				last = rec.Number
 			}
-		case *capture.Decoded:
+		case *record.Decoded:
 			if kinds[b.Kind] == 0 && (b.Kind != rpcdelta.Delta || b.Seq > 12) {
 				kinds[b.Kind] = last
 			}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/uplink-rpc/uplink/capture"
+	"github.com/uplink-rpc/uplink/capture/record"
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
@@ -31,7 +31,7 @@ func (p *player) explaining(s *stream, raw payload) *told {
 }
 
 // decoded explains what came of it.
-func (t *told) decoded(s *stream, b *capture.Decoded, frames []rpcdelta.Delivery, why, differs string) {
+func (t *told) decoded(s *stream, b *record.Decoded, frames []rpcdelta.Delivery, why, differs string) {
 	if t == nil {
 		return
 	}
@@ -56,7 +56,7 @@ func (t *told) decoded(s *stream, b *capture.Decoded, frames []rpcdelta.Delivery
 }
 
 // baseline says what it was coded from, or why from nothing.
-func (t *told) baseline(s *stream, h *rpcdelta.Header, b *capture.Decoded) {
+func (t *told) baseline(s *stream, h *rpcdelta.Header, b *record.Decoded) {
 	switch b.Kind {
 	case rpcdelta.Delta:
 		t.note("baseline: frame %d, %d frames before the newest", b.Seq-uint64(h.Distance), h.Distance)
@@ -71,7 +71,7 @@ func (t *told) baseline(s *stream, h *rpcdelta.Header, b *capture.Decoded) {
 	}
 }
 
-func (t *told) resetCause(s *stream, b *capture.Decoded) string {
+func (t *told) resetCause(s *stream, b *record.Decoded) string {
 	switch {
 	case !t.acks.any && !s.bound.Again && b.Seq < 64:
 		return "the stream's first payload that came"
@@ -139,7 +139,7 @@ func reference(x *rpcdelta.Explanation, i int, newest uint64) string {
 }
 
 // dropped explains why nothing came of it.
-func (t *told) dropped(s *stream, b *capture.Dropped, why, differs string) {
+func (t *told) dropped(s *stream, b *record.Dropped, why, differs string) {
 	if t == nil {
 		return
 	}

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 
 	"github.com/uplink-rpc/uplink/capture"
+	"github.com/uplink-rpc/uplink/capture/record"
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -77,7 +78,7 @@ func dress(records []byte) []byte {
 func TestSeeds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, c := range map[string]scenario{
-			"testdata/adaptive.uplink": {frames: 20, clients: 1, bind: []client.Option{client.SendEvery(2)}},
+			"testdata/adaptive.uplink": {frames: 20, clients: 1, bind: client.BindConfig{SendEvery: 2}},
 			"testdata/rle.uplink":      {frames: 12, clients: 1, client: client.Config{Codec: rpcdelta.RLE}},
 		} {
 			if *update {
@@ -103,20 +104,20 @@ func TestLimits(t *testing.T) {
 	uplinktest.Must(t, err)
 	json, err := big.AppendJSON(nil)
 	uplinktest.Must(t, err)
-	file := capture.AppendRecord(capture.AppendHeader(nil), 0, &capture.Start{})
-	file = capture.AppendRecord(file, 0, &capture.Schema{ID: 1, JSON: json})
+	file := capture.AppendRecord(capture.AppendHeader(nil), 0, &record.Start{})
+	file = capture.AppendRecord(file, 0, &record.Schema{ID: 1, JSON: json})
 	for n := range uint64(2000) {
-		file = capture.AppendRecord(file, 0, &capture.Bound{Player: n, Schema: 1, RateHz: 60, Ring: rpcdelta.MaxRing, PeerRing: rpcdelta.MaxRing, Codec: rpcdelta.Adaptive})
-		file = capture.AppendRecord(file, 0, &capture.Datagram{Player: n, Body: []byte{0x80, 0, 0, 0, 0, 1}})
-		file = capture.AppendRecord(file, 0, &capture.Decoded{Player: n, Kind: rpcdelta.Reset, Frames: 1})
+		file = capture.AppendRecord(file, 0, &record.Bound{Player: n, Schema: 1, RateHz: 60, Ring: rpcdelta.MaxRing, PeerRing: rpcdelta.MaxRing, Codec: rpcdelta.Adaptive})
+		file = capture.AppendRecord(file, 0, &record.Datagram{Player: n, Body: []byte{0x80, 0, 0, 0, 0, 1}})
+		file = capture.AppendRecord(file, 0, &record.Decoded{Player: n, Kind: rpcdelta.Reset, Frames: 1})
 	}
 	for n := range uint64(300) {
-		file = capture.AppendRecord(file, 0, &capture.Bound{Player: n, RPC: 1, Schema: 1, RateHz: 1 + float64(n), Codec: rpcdelta.Adaptive})
+		file = capture.AppendRecord(file, 0, &record.Bound{Player: n, RPC: 1, Schema: 1, RateHz: 1 + float64(n), Codec: rpcdelta.Adaptive})
 	}
 	for _, hz := range []float64{math.NaN(), math.Inf(1), -1} {
-		file = capture.AppendRecord(file, 0, &capture.Bound{Player: 1, RPC: 2, Schema: 1, RateHz: hz})
+		file = capture.AppendRecord(file, 0, &record.Bound{Player: 1, RPC: 2, Schema: 1, RateHz: hz})
 	}
-	file = capture.AppendRecord(file, 0, &capture.End{})
+	file = capture.AppendRecord(file, 0, &record.End{})
 	sum, _, err := Run(bytes.NewReader(file), Options{})
 	uplinktest.Must(t, err)
 	if c := sum.Check; c.Broken == 0 || c.Broken == 2000 || c.Differ+c.Broken != 2000 {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/capture"
+	"github.com/uplink-rpc/uplink/capture/record"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
@@ -30,7 +31,7 @@ func trained(t *testing.T) *rpcdelta.Prior {
 }
 
 // rewrite makes a capture of another one; change gives what is in the place of a record, nil for nothing.
-func rewrite(t *testing.T, data []byte, change func(capture.Body) capture.Body) []byte {
+func rewrite(t *testing.T, data []byte, change func(record.Body) record.Body) []byte {
 	t.Helper()
 	r, err := capture.NewReader(bytes.NewReader(data))
 	uplinktest.Must(t, err)
@@ -51,12 +52,12 @@ func rewrite(t *testing.T, data []byte, change func(capture.Body) capture.Body) 
 func lose(t *testing.T, data []byte, rng *rand.Rand) []byte {
 	t.Helper()
 	n, from, lost := 0, 100+rng.IntN(200), 1+rng.IntN(10)
-	return rewrite(t, data, func(b capture.Body) capture.Body {
+	return rewrite(t, data, func(b record.Body) record.Body {
 		switch n++; {
 		case n < from || n > from+lost:
 			return b
 		case n == from+lost:
-			return &capture.Lost{Records: uint64(lost)}
+			return &record.Lost{Records: uint64(lost)}
 		}
 		return nil
 	})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/capture"
+	"github.com/uplink-rpc/uplink/capture/record"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/budget"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
@@ -100,45 +101,45 @@ func (x *inspection) read(in *capture.Reader) error {
 	return nil
 }
 
-func (x *inspection) take(body capture.Body) {
+func (x *inspection) take(body record.Body) {
 	if x.at.Number == x.options.Explain {
 		x.ask(body)
 	}
 	switch b := body.(type) {
-	case *capture.Start:
-	case *capture.Schema:
+	case *record.Start:
+	case *record.Schema:
 		x.schema(b)
-	case *capture.Prior:
+	case *record.Prior:
 		x.prior(b)
-	case *capture.Opened:
+	case *record.Opened:
 		x.opened(b)
-	case *capture.Closed:
+	case *record.Closed:
 		x.player(b.Player).closed(x, b)
-	case *capture.Bound:
+	case *record.Bound:
 		x.player(b.Player).bound(x, b)
-	case *capture.Datagram:
+	case *record.Datagram:
 		x.player(b.Player).datagram(x, b)
-	case *capture.Message:
+	case *record.Message:
 		x.player(b.Player).message(x, b)
-	case *capture.Decoded:
+	case *record.Decoded:
 		x.player(b.Player).decoded(x, b)
-	case *capture.Dropped:
+	case *record.Dropped:
 		x.player(b.Player).dropped(x, b)
-	case *capture.Withheld:
+	case *record.Withheld:
 		x.player(b.Player).withheld(x, b)
-	case *capture.Lost:
+	case *record.Lost:
 		x.lost(b)
-	case *capture.Counts:
+	case *record.Counts:
 		for _, c := range b.Drops {
 			x.limits.count(x.sum.Transport, c.Reason, c.N)
 		}
-	case *capture.End:
+	case *record.End:
 		x.sum.Continues = b.More
 	}
 }
 
 // schema keeps a schema. One that cannot be read leaves its streams without a decoder, which is said there.
-func (x *inspection) schema(b *capture.Schema) {
+func (x *inspection) schema(b *record.Schema) {
 	s, err := x.limits.Schema(b.JSON)
 	if x.limits.spent(err) {
 		return
@@ -150,7 +151,7 @@ func (x *inspection) schema(b *capture.Schema) {
 	x.schemas[b.ID] = s
 }
 
-func (x *inspection) prior(b *capture.Prior) {
+func (x *inspection) prior(b *record.Prior) {
 	p, err := x.limits.Prior(b.File)
 	if x.limits.spent(err) {
 		return
@@ -163,7 +164,7 @@ func (x *inspection) prior(b *capture.Prior) {
 }
 
 // lost forgets what can be known only from all records.
-func (x *inspection) lost(b *capture.Lost) {
+func (x *inspection) lost(b *record.Lost) {
 	x.sum.Lost += b.Records
 	for _, p := range x.players {
 		p.forget(x)
@@ -242,7 +243,7 @@ type rateKey struct {
 }
 
 // atRate gives a schema at the rate of a binding.
-func (l *limits) atRate(declared *schema.Schema, b *capture.Bound) (*schema.Schema, error) {
+func (l *limits) atRate(declared *schema.Schema, b *record.Bound) (*schema.Schema, error) {
 	key := rateKey{b.Schema, b.Prior, b.RateHz}
 	if s := l.rates[key]; s != nil {
 		return s, nil
@@ -265,7 +266,7 @@ func (l *limits) atRate(declared *schema.Schema, b *capture.Bound) (*schema.Sche
 }
 
 // take counts what a decoder takes.
-func (l *limits) take(s *schema.Schema, b *capture.Bound) (int, error) {
+func (l *limits) take(s *schema.Schema, b *record.Bound) (int, error) {
 	ring := max(b.Ring, rpcdelta.DefaultRing)
 	frame := 4*s.Components() + 24
 	for i := range s.Fields() {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/capture"
+	"github.com/uplink-rpc/uplink/capture/record"
 	"github.com/uplink-rpc/uplink/capture/tap"
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
@@ -37,7 +38,7 @@ type scenario struct {
 	ds              ds.Config
 	client          client.Config
 	link            simnet.Config
-	bind            []client.Option
+	bind            client.BindConfig
 	capture         capture.Config
 	reliable        bool // a reliable RPC beside the other two
 }
@@ -76,11 +77,9 @@ func (c *scenario) play(t *testing.T) (path string, st ds.Stats) {
 		conn := uplinktest.Dial(t, network, c.client)
 		uplinktest.Must(t, conn.SendReliable([]byte("hello")))
 		for _, rpc := range rpcs {
-			opts := slices.Clone(c.bind)
-			if rpc == "R" {
-				opts = append(opts, client.Reliable())
-			}
-			streams = append(streams, uplinktest.Bind(t, conn, rpc, opts...))
+			bind := c.bind
+			bind.Reliable = rpc == "R"
+			streams = append(streams, uplinktest.Bind(t, conn, rpc, bind))
 		}
 	}
 	for n := range uint64(c.frames) {
@@ -114,10 +113,10 @@ func TestAgain(t *testing.T) {
 		"loss":     {frames: 400, clients: 3, link: simnet.Config{Loss: 0.1, Jitter: 10 * ms, Duplicate: 0.05}},
 		"late":     {frames: 400, clients: 2, link: simnet.Config{Loss: 0.05, Jitter: 20 * ms}, ds: ds.Config{DeliverLate: true}},
 		"rle":      {frames: 300, clients: 2, link: simnet.Config{Loss: 0.1, Jitter: 5 * ms}, client: client.Config{Codec: rpcdelta.RLE}},
-		"bundles":  {frames: 400, clients: 2, link: simnet.Config{Loss: 0.1, Jitter: 20 * ms}, client: client.Config{Tick: 50 * ms}, bind: []client.Option{client.SendEvery(3)}},
+		"bundles":  {frames: 400, clients: 2, link: simnet.Config{Loss: 0.1, Jitter: 20 * ms}, client: client.Config{Tick: 50 * ms}, bind: client.BindConfig{SendEvery: 3}},
 		"reliable": {frames: 100, clients: 1, link: simnet.Config{Loss: 0.05}, reliable: true},
 		"outage":   {frames: 300, clients: 2, link: simnet.Config{Loss: 0.3, Burst: 30}, ds: ds.Config{Ring: 8}},
-		"limited":  {frames: 600, clients: 1, bind: []client.Option{client.Rate(10)}},
+		"limited":  {frames: 600, clients: 1, bind: client.BindConfig{RateHz: 10}},
 		"priors":   {frames: 200, clients: 1, client: client.Config{Prior: trained(t)}, ds: ds.Config{Priors: []*rpcdelta.Prior{trained(t)}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -291,15 +290,15 @@ func TestDifferent(t *testing.T) {
 		path, _ := c.play(t)
 		data, err := os.ReadFile(path)
 		uplinktest.Must(t, err)
-		for name, change := range map[string]func(*capture.Decoded){
-			"hash":   func(d *capture.Decoded) { d.Hash++ },
-			"frames": func(d *capture.Decoded) { d.Frames++ },
-			"seq":    func(d *capture.Decoded) { d.Seq++ },
-			"kind":   func(d *capture.Decoded) { d.Kind = rpcdelta.Intra },
+		for name, change := range map[string]func(*record.Decoded){
+			"hash":   func(d *record.Decoded) { d.Hash++ },
+			"frames": func(d *record.Decoded) { d.Frames++ },
+			"seq":    func(d *record.Decoded) { d.Seq++ },
+			"kind":   func(d *record.Decoded) { d.Kind = rpcdelta.Intra },
 		} {
 			n := 0
-			altered := rewrite(t, data, func(b capture.Body) capture.Body {
-				if d, ok := b.(*capture.Decoded); ok {
+			altered := rewrite(t, data, func(b record.Body) record.Body {
+				if d, ok := b.(*record.Decoded); ok {
 					if n++; n == 20 {
 						change(d)
 					}

@@ -1,7 +1,7 @@
 package inspect
 
 import (
-	"github.com/uplink-rpc/uplink/capture"
+	"github.com/uplink-rpc/uplink/capture/record"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
@@ -32,14 +32,14 @@ const same = "same"
 
 // stream gives the stream of an RPC; nil where its binding is not known.
 func (p *player) stream(rpc int) *stream {
-	if rpc == capture.NoRPC {
+	if rpc == record.NoRPC {
 		return nil
 	}
 	return p.streams[rpc]
 }
 
 // decoded holds a payload against the frames that the server got.
-func (p *player) decoded(x *inspection, b *capture.Decoded) {
+func (p *player) decoded(x *inspection, b *record.Decoded) {
 	s := p.stream(b.RPC)
 	raw, ok := p.next()
 	if s == nil {
@@ -89,7 +89,7 @@ func (p *player) decoded(x *inspection, b *capture.Decoded) {
 }
 
 // uncounted counts frames whose payload is not in the file.
-func (p *player) uncounted(x *inspection, s *stream, b *capture.Decoded) {
+func (p *player) uncounted(x *inspection, s *stream, b *record.Decoded) {
 	if x.options.wants(p.session.Player, s.name, x.at.At) {
 		x.rpc(s).Undecoded += uint64(b.Frames)
 		p.session.Frames += uint64(b.Frames)
@@ -98,7 +98,7 @@ func (p *player) uncounted(x *inspection, s *stream, b *capture.Decoded) {
 }
 
 // dropped holds a payload against the reason for which the server dropped it.
-func (p *player) dropped(x *inspection, b *capture.Dropped) {
+func (p *player) dropped(x *inspection, b *record.Dropped) {
 	s := p.stream(b.RPC)
 	raw, ok := p.next()
 	why, differs := "", ""
@@ -136,7 +136,7 @@ func (p *player) dropped(x *inspection, b *capture.Dropped) {
 	x.row(row)
 }
 
-func (p *player) withheld(x *inspection, b *capture.Withheld) {
+func (p *player) withheld(x *inspection, b *record.Withheld) {
 	s := p.stream(b.RPC)
 	if p.waiting != nil && p.waiting.explain != nil {
 		p.waiting.explain.note("frame %d was decoded, but not given to the game: %s", b.Seq, b.Reason)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/capture"
+	"github.com/uplink-rpc/uplink/capture/record"
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
@@ -41,16 +42,16 @@ func (x *inspection) player(n uint64) *player {
 	return p
 }
 
-func (x *inspection) opened(b *capture.Opened) {
+func (x *inspection) opened(b *record.Opened) {
 	p := x.player(b.Player)
 	s := p.session
-	p.seal = b.Seal
+	p.seal = b.AEADOverhead
 	s.Client, s.ID, s.Addr, s.Suite, s.Before = b.Client, b.Session, b.Addr.String(), b.Suite, b.Again
 	s.From = x.at.At.Seconds()
 	x.limits.keep(len(s.Addr) + len(s.Suite))
 }
 
-func (p *player) closed(x *inspection, b *capture.Closed) {
+func (p *player) closed(x *inspection, b *record.Closed) {
 	p.finish(x)
 	p.session.Closed, p.session.Cause, p.session.To = true, b.Cause, x.at.At.Seconds()
 	if p.session.Cause == "" {
@@ -64,7 +65,7 @@ func (p *player) closed(x *inspection, b *capture.Closed) {
 	delete(x.players, b.Player)
 }
 
-func (p *player) bound(x *inspection, b *capture.Bound) {
+func (p *player) bound(x *inspection, b *record.Bound) {
 	if old := p.streams[b.RPC]; old != nil {
 		old.free()
 	} else {
@@ -73,7 +74,7 @@ func (p *player) bound(x *inspection, b *capture.Bound) {
 	p.streams[b.RPC] = newStream(x, b)
 }
 
-func (p *player) datagram(x *inspection, b *capture.Datagram) {
+func (p *player) datagram(x *inspection, b *record.Datagram) {
 	s := p.session
 	if b.Sent {
 		if x.options.wants(s.Player, x.options.RPC, x.at.At) {
@@ -90,7 +91,7 @@ func (p *player) datagram(x *inspection, b *capture.Datagram) {
 	p.came(x, b.Body)
 }
 
-func (p *player) message(x *inspection, b *capture.Message) {
+func (p *player) message(x *inspection, b *record.Message) {
 	s := p.session
 	if b.Sent {
 		s.SentMessages++

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/uplink-rpc/uplink/capture"
+	"github.com/uplink-rpc/uplink/capture/record"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
@@ -19,7 +20,7 @@ const (
 
 // stream is one RPC of one player.
 type stream struct {
-	bound  *capture.Bound
+	bound  *record.Bound
 	name   string
 	schema *schema.Schema
 	cfg    rpcdelta.DecoderConfig
@@ -38,7 +39,7 @@ type stream struct {
 	parts   *rpcdelta.Explanation // of the next payload; usually nil
 }
 
-func newStream(x *inspection, b *capture.Bound) *stream {
+func newStream(x *inspection, b *record.Bound) *stream {
 	s := &stream{bound: b, name: fmt.Sprintf("RPC %d", b.RPC), limits: &x.limits}
 	s.cfg = rpcdelta.DecoderConfig{
 		Codec: b.Codec, RPC: b.RPC, Ring: b.Ring, PeerRing: b.PeerRing, DeliverLate: b.DeliverLate, Reliable: b.Reliable,
@@ -122,7 +123,7 @@ func reasonOf(err error) string {
 
 // again decodes a payload of which the server made frames. why says why it cannot be; differs how it came out
 // otherwise.
-func (s *stream) again(b []byte, want *capture.Decoded) (frames []rpcdelta.Delivery, why, differs string) {
+func (s *stream) again(b []byte, want *record.Decoded) (frames []rpcdelta.Delivery, why, differs string) {
 	if !s.ready && want.Kind == rpcdelta.Reset && !s.cfg.Reliable {
 		s.resume(want.Seq)
 	}

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/uplink-rpc/uplink/capture"
+	"github.com/uplink-rpc/uplink/capture/record"
 	"github.com/uplink-rpc/uplink/internal/lab/table"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
@@ -91,7 +91,7 @@ type Check struct {
 	FirstRecord int    `json:"first_record,omitempty"`
 }
 
-func newSummary(s capture.Start) *Summary {
+func newSummary(s record.Start) *Summary {
 	return &Summary{
 		Start: s.Wall.UTC(), Index: s.Index, Drops: map[string]uint64{}, Transport: map[string]uint64{}, byPlayer: map[uint64]*Session{},
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/capture"
+	"github.com/uplink-rpc/uplink/capture/record"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/budget"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/codec/msgpack"
@@ -127,21 +128,21 @@ func (l *loader) read(in *capture.Reader) error {
 	}
 }
 
-func (l *loader) take(body capture.Body) error {
+func (l *loader) take(body record.Body) error {
 	switch b := body.(type) {
-	case *capture.Schema:
+	case *record.Schema:
 		s, err := l.budget.Schema(b.JSON)
 		if err != nil {
 			return err
 		}
 		l.schemas[b.ID] = s
-	case *capture.Prior:
+	case *record.Prior:
 		p, err := l.budget.Prior(b.File)
 		if err != nil {
 			return err
 		}
 		l.plan.priors = append(l.plan.priors, p)
-	case *capture.Opened:
+	case *record.Opened:
 		if l.player == 0 || l.player == b.Player {
 			if len(l.sessions) == maxSessions {
 				return fmt.Errorf("more than %d sessions: choose one", maxSessions)
@@ -151,32 +152,32 @@ func (l *loader) take(body capture.Body) error {
 			}
 			l.sessions[b.Player] = &session{player: b.Player, expect: map[int][]string{}, streams: map[int]*stream{}}
 		}
-	case *capture.Lost:
+	case *record.Lost:
 		for _, s := range l.sessions {
 			s.waiting = nil
 			for _, st := range s.streams {
 				st.ready = false
 			}
 		}
-	case *capture.Bound:
+	case *record.Bound:
 		return l.bound(b)
-	case *capture.Closed:
+	case *record.Closed:
 		l.with(b.Player, func(s *session) {
 			l.settle(s)
 			s.events = append(s.events, event{at: l.at})
 		})
 		return l.budget.Take(eventSize)
-	case *capture.Datagram:
+	case *record.Datagram:
 		if !b.Sent {
 			return l.keep(b.Player, b.Body, false)
 		}
-	case *capture.Message:
+	case *record.Message:
 		if !b.Sent {
 			return l.keep(b.Player, b.Body, true)
 		}
-	case *capture.Decoded:
+	case *record.Decoded:
 		l.with(b.Player, func(s *session) { l.decoded(s, b) })
-	case *capture.Dropped:
+	case *record.Dropped:
 		l.with(b.Player, func(s *session) { l.dropped(s, b) })
 		return l.budget.Take(len(b.Reason))
 	}
@@ -201,7 +202,7 @@ func (l *loader) with(player uint64, f func(*session)) {
 }
 
 // bound has the client bind an RPC as it did.
-func (l *loader) bound(b *capture.Bound) error {
+func (l *loader) bound(b *record.Bound) error {
 	declared := l.schemas[b.Schema]
 	if declared == nil {
 		return fmt.Errorf("schema %d is not in the file", b.Schema)
@@ -287,7 +288,7 @@ func (s *session) next() (int, bool) {
 	return s.waiting.next - 1, true
 }
 
-func (l *loader) decoded(s *session, b *capture.Decoded) {
+func (l *loader) decoded(s *session, b *record.Decoded) {
 	i, ok := s.next()
 	st := s.streams[b.RPC]
 	if !ok || st == nil {
@@ -309,7 +310,7 @@ func (l *loader) decoded(s *session, b *capture.Decoded) {
 	s.expect[b.RPC] = append(s.expect[b.RPC], taken(b.Frames, b.Kind, b.Hash))
 }
 
-func (l *loader) dropped(s *session, b *capture.Dropped) {
+func (l *loader) dropped(s *session, b *record.Dropped) {
 	i, ok := s.next()
 	st := s.streams[b.RPC]
 	if !ok || !b.Decoder || st == nil || !st.ready || st.resumed && old(b.Reason) {

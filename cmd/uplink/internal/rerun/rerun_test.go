@@ -31,7 +31,7 @@ type scenario struct {
 	ds      ds.Config
 	client  client.Config
 	link    simnet.Config
-	bind    []client.Option
+	bind    client.BindConfig
 	capture capture.Config
 }
 
@@ -54,7 +54,7 @@ func (c *scenario) play(t *testing.T) (path string) {
 	for range 3 {
 		conn := uplinktest.Dial(t, network, c.client)
 		uplinktest.Must(t, conn.SendReliable([]byte("hello")))
-		streams = append(streams, uplinktest.Bind(t, conn, "A", c.bind...), uplinktest.Bind(t, conn, "R", client.Reliable()))
+		streams = append(streams, uplinktest.Bind(t, conn, "A", c.bind), uplinktest.Bind(t, conn, "R", client.BindConfig{Reliable: true}))
 	}
 	for n := range uint64(c.frames) {
 		for i, s := range streams {
@@ -87,7 +87,7 @@ func TestSelf(t *testing.T) {
 		"loss":    {frames: 300, link: simnet.Config{Loss: 0.1, Jitter: 10 * ms, Duplicate: 0.1}},
 		"late":    {frames: 300, link: simnet.Config{Loss: 0.1, Jitter: 20 * ms}, ds: ds.Config{DeliverLate: true, Ring: 32}},
 		"rle":     {frames: 200, link: simnet.Config{Loss: 0.1}, client: client.Config{Codec: rpcdelta.RLE}},
-		"bundles": {frames: 300, link: simnet.Config{Loss: 0.1, Jitter: 20 * ms}, client: client.Config{Tick: 50 * ms}, bind: []client.Option{client.SendEvery(3)}},
+		"bundles": {frames: 300, link: simnet.Config{Loss: 0.1, Jitter: 20 * ms}, client: client.Config{Tick: 50 * ms}, bind: client.BindConfig{SendEvery: 3}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

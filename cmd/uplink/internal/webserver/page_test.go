@@ -53,7 +53,7 @@ func newMatch(t *testing.T) *match {
 	for i := range 3 {
 		conn := uplinktest.Dial(t, network, client.Config{})
 		move := uplinktest.Bind(t, conn, "Move")
-		other, err := client.BindSchema(conn, evilSchema)
+		other, err := client.BindSchema(t.Context(), conn, evilSchema, client.BindConfig{})
 		uplinktest.Must(t, err)
 		playing.Go(func() {
 			frame := evilSchema.NewFrame()

@@ -1,0 +1,156 @@
+// Package record defines the records of a capture file: their types, and their encoding without the
+// framing that package capture adds. Section 4 of docs/capture.md specifies the format.
+package record
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/uplink-rpc/uplink/rpcdelta"
+)
+
+// MaxSize is the maximum size of a record's tag and body in bytes: a prior, and room for numbers.
+const MaxSize = rpcdelta.MaxPrior + 64
+
+// Body is the content of a record: a pointer to one of the types of this package.
+type Body interface {
+	// Append appends the tag and the body. It does not allocate if b has room.
+	Append(b []byte) []byte
+	fields(c *coder)
+}
+
+// Start is the first record of each file.
+type Start struct {
+	// Wall is the wall clock time at the start of the file.
+	Wall time.Time
+	// Index is the position of the file in its series, from 0. Run is a random number that all
+	// files of the series share.
+	Index int
+	Run   uint64
+}
+
+// Schema is the schema file of an RPC. ID identifies it in [Bound] records.
+type Schema struct {
+	ID   uint64
+	JSON []byte
+}
+
+// Prior is the file of a prior other than the built-in one.
+type Prior struct {
+	Hash uint64
+	File []byte
+}
+
+// Opened is the start of a session.
+type Opened struct {
+	// Player is the number of the session in the series of files, from 1.
+	Player uint64
+	// Again reports that the session started in an earlier file.
+	Again bool
+	// Session is the session's id, Client the client id of its connect token.
+	Session, Client uint64
+	// Addr is the client's address.
+	Addr netip.AddrPort
+	// Suite is the name of the cipher suite, AEADOverhead what it adds to a datagram, in bytes.
+	Suite        string
+	AEADOverhead int
+}
+
+// Closed is the end of a session. Cause is empty if the server closed it.
+type Closed struct {
+	Player uint64
+	Cause  string
+}
+
+// Bound is a binding of a player: an RPC, and the parameters with which its payloads are decoded.
+type Bound struct {
+	Player uint64
+	// Again reports that the binding was made in an earlier file.
+	Again bool
+	// RPC is the number in payload headers and acks, Schema the ID of an earlier [Schema].
+	RPC    int
+	Schema uint64
+	// The client requested RateHz calls per second, and declared a ring of PeerRing frames and at
+	// most Frames new frames per payload.
+	RateHz           float64
+	PeerRing, Frames int
+	// Ring is the size of the server's ring, in frames.
+	Ring int
+	// DeliverLate reports that the server also delivers late frames.
+	DeliverLate bool
+	Codec       rpcdelta.Codec
+	Reliable    bool
+	// Prior is the hash of the prior in use; 0 for a codec without one.
+	Prior uint64
+}
+
+// Datagram is a datagram of the unreliable channel, decrypted.
+type Datagram struct {
+	Player uint64
+	// Sent reports that the server sent it. Otherwise the server received it.
+	Sent bool
+	// Number is the packet number, Size the size of the UDP payload in bytes.
+	Number uint64
+	Size   int
+	// Body is valid until the next record is read.
+	Body []byte
+}
+
+// Message is a message of the reliable channel.
+type Message struct {
+	Player uint64
+	// Sent reports that the server sent it. Otherwise the server received it.
+	Sent bool
+	// Body is valid until the next record is read.
+	Body []byte
+}
+
+// Decoded reports that a payload in the player's last [Datagram] or [Message] was decoded. Each
+// payload of a datagram has a Decoded or a [Dropped], in their order.
+type Decoded struct {
+	Player uint64
+	RPC    int
+	// Seq is the sequence number of the newest frame, Kind its kind, Frames the number of frames.
+	Seq    uint64
+	Frames int
+	Kind   rpcdelta.FrameKind
+	// Hash is the hash of the frames; capture.Hash computes it.
+	Hash uint32
+}
+
+// NoRPC is the RPC of a [Dropped] whose RPC is unknown.
+const NoRPC = -1
+
+// Dropped reports that the player's last [Datagram] or [Message], or a payload in it, was dropped.
+type Dropped struct {
+	Player uint64
+	RPC    int
+	// Reason is the label that metrics have.
+	Reason string
+	// Decoder reports that the decoder dropped it. Otherwise it did not reach the decoder.
+	Decoder bool
+}
+
+// Withheld reports that a decoded frame was not delivered to the game.
+type Withheld struct {
+	Player uint64
+	RPC    int
+	Seq    uint64
+	Reason string
+}
+
+// Lost reports that the writer was too slow and dropped records at this point of the file.
+type Lost struct{ Records uint64 }
+
+// Counts are the datagrams that the server has dropped so far, by reason, outside of sessions or
+// in them.
+type Counts struct{ Drops []Count }
+
+// Count is the number of drops for one reason.
+type Count struct {
+	Reason string
+	N      uint64
+}
+
+// End is the last record of each complete file. More reports that the series has a next file.
+type End struct{ More bool }

@@ -1,0 +1,176 @@
+package metrics
+
+import (
+	"math"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+func channel(reliable bool) string {
+	if reliable {
+		return "reliable"
+	}
+	return "unreliable"
+}
+
+// headerSize returns the bytes of all headers of a payload's datagram, down to IP.
+func headerSize(reliable bool) uint64 {
+	if reliable {
+		return transport.HeaderSize + transport.SegmentSize + transport.IPSize
+	}
+	return transport.HeaderSize + transport.IPSize
+}
+
+// rpcStats are the statistics of an RPC that both endpoints have.
+type rpcStats struct {
+	*rpcdelta.Stats
+	payloads, payloadBytes    uint64
+	coalesced, coalescedBytes uint64 // payloads in a datagram after another one, and their overhead
+	aeadBytes                 uint64
+	fallbacks                 uint64
+	reliable                  bool
+}
+
+func (s *rpcStats) wireBytes() uint64 {
+	return s.payloadBytes + s.coalescedBytes + s.aeadBytes + (s.payloads-s.coalesced)*headerSize(s.reliable)
+}
+
+// newRPCTable returns the table of the metrics of RPCs that both endpoints have. Frames are "sent"
+// or "delivered".
+func newRPCTable(prefix, sent string) *table[rpcStats] {
+	type s = rpcStats
+	return newTable(prefix, []metric[s]{
+		labeled("frames_total", "kind", "delta", "Frames "+sent+", by kind: delta (with a baseline), keyframe (without one) or reset.",
+			func(s *s) float64 { return float64(s.Delta) }),
+		labeled("frames_total", "kind", "keyframe", "", func(s *s) float64 { return float64(s.Intra) }),
+		labeled("frames_total", "kind", "reset", "", func(s *s) float64 { return float64(s.Reset) }),
+		row("redundant_frames_total", "Redundant frames in the payloads "+sent+".",
+			func(s *s) float64 { return float64(s.Older) }),
+		row("payloads_total", "Payloads "+sent+". A payload contains one or more new frames.",
+			func(s *s) float64 { return float64(s.payloads) }),
+		row("coalesced_payloads_total", "Payloads "+sent+" in a datagram after another payload.",
+			func(s *s) float64 { return float64(s.coalesced) }),
+		labeled("frame_bytes_total", "stage", "full", "Bytes of the frames "+sent+", by stage: full (bit-packed without a codec), "+
+			"payload (encoded), aead (AEAD overhead of their datagrams), wire (payloads, AEAD overhead and all headers down to IP; "+
+			"an estimate without retransmissions for the reliable channel).",
+			func(s *s) float64 { return float64((s.FullBits + 7) / 8) }),
+		labeled("frame_bytes_total", "stage", "payload", "", func(s *s) float64 { return float64((s.PayloadBits + 7) / 8) }),
+		labeled("frame_bytes_total", "stage", "aead", "", func(s *s) float64 { return float64(s.aeadBytes) }),
+		labeled("frame_bytes_total", "stage", "wire", "", func(s *s) float64 { return float64(s.wireBytes()) }),
+		{name: "baseline_age_frames", help: "Age of the baseline of each delta, in frames.", histogram: baselineAges},
+		row("prior_fallbacks_total", "Bindings that use the built-in prior because the server does not have the client's prior.",
+			func(s *s) float64 { return float64(s.fallbacks) }),
+	}, "rpc", "channel")
+}
+
+func baselineAges(s *rpcStats) histogram {
+	h := histogram{buckets: map[float64]uint64{}, count: s.Delta, sum: float64(s.AgeSum)}
+	n := uint64(0)
+	for i, bound := range rpcdelta.AgeBounds {
+		n += s.BaselineAge[i]
+		h.buckets[float64(bound)] = n
+	}
+	return h
+}
+
+// linkStats are the statistics of datagrams that both endpoints have.
+type linkStats struct {
+	sent, sentBytes, received, receivedBytes, failed uint64
+	rtts                                             transport.RTTHistogram
+}
+
+func newLinkTable(prefix string) *table[linkStats] {
+	type s = linkStats
+	return newTable(prefix, []metric[s]{
+		labeled("datagrams_total", "direction", "sent", "UDP datagrams, by direction: sent or received.",
+			func(s *s) float64 { return float64(s.sent) }),
+		labeled("datagrams_total", "direction", "received", "", func(s *s) float64 { return float64(s.received) }),
+		labeled("datagram_bytes_total", "direction", "sent", "Bytes of UDP payloads, by direction: sent or received.",
+			func(s *s) float64 { return float64(s.sentBytes) }),
+		labeled("datagram_bytes_total", "direction", "received", "", func(s *s) float64 { return float64(s.receivedBytes) }),
+		row("send_failed_total", "Datagrams that the operating system refused to send.",
+			func(s *s) float64 { return float64(s.failed) }),
+		{name: "rtt_seconds", help: "Round-trip times of all connections, measured about once a second for each.", histogram: rtts},
+	})
+}
+
+func rtts(s *linkStats) histogram {
+	h := histogram{buckets: map[float64]uint64{}, sum: s.rtts.Sum.Seconds()}
+	for bound, n := range s.rtts.Buckets() {
+		h.count += n
+		if bound != math.MaxInt64 {
+			h.buckets[bound.Seconds()] = h.count
+		}
+	}
+	return h
+}
+
+// worldStats are the statistics of a world's replication streams that both endpoints have.
+type worldStats struct {
+	messages, updates, datagrams, bytes, initialBytes, ackBytes uint64
+}
+
+func newWorldTable(prefix, sent string) *table[worldStats] {
+	type s = worldStats
+	return newTable(prefix, []metric[s]{
+		row("world_messages_total", "Messages of a world "+sent+": snapshots or state packets.",
+			func(s *s) float64 { return float64(s.messages) }),
+		row("world_updates_total", "Updates in the state packets of a world "+sent+".",
+			func(s *s) float64 { return float64(s.updates) }),
+		row("world_datagrams_total", "Datagrams "+sent+" with messages of a world or fragments of them.",
+			func(s *s) float64 { return float64(s.datagrams) }),
+		row("world_bytes_total", "Bytes of a world's messages "+sent+", without headers of datagrams.",
+			func(s *s) float64 { return float64(s.bytes) }),
+		row("world_initial_bytes_total", "Bytes of a world's initial states "+sent+", over the reliable channel.",
+			func(s *s) float64 { return float64(s.initialBytes) }),
+		row("world_ack_bytes_total", "Bytes of the acks of a world's messages, without headers.",
+			func(s *s) float64 { return float64(s.ackBytes) }),
+	}, "world")
+}
+
+// module is the path of this module.
+const module = "github.com/uplink-rpc/uplink"
+
+func buildInfo(prefix string) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name:        prefix + "build_info",
+		Help:        "Always 1. The labels are the versions of uplink and of the Go compiler.",
+		ConstLabels: prometheus.Labels{"version": version(debug.ReadBuildInfo()), "go_version": runtime.Version()},
+	}, func() float64 { return 1 })
+}
+
+// version returns the version of this module in a program, or "unknown".
+func version(info *debug.BuildInfo, ok bool) string {
+	if !ok {
+		return "unknown"
+	}
+	for _, m := range append(info.Deps, &info.Main) {
+		if m.Path != module {
+			continue
+		}
+		if m.Replace != nil {
+			m = m.Replace
+		}
+		if m.Version != "" {
+			return m.Version
+		}
+	}
+	return "unknown"
+}
+
+// NewFileLosses returns the collector of uplink_ds_file_lost_total for one output file of a server.
+// file is the value of its label, such as "record" or "capture". lost returns how many rows or
+// records may be missing from the file so far; it must be safe for concurrent use. Register a
+// collector for each file.
+func NewFileLosses(file string, lost func() uint64) prometheus.Collector {
+	return prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name:        "uplink_ds_file_lost_total",
+		Help:        "Rows or records missing from an output file, because it could not be written or the disk was too slow.",
+		ConstLabels: prometheus.Labels{"file": file},
+	}, func() float64 { return float64(lost()) })
+}

@@ -1,0 +1,139 @@
+package snapshot
+
+import (
+	"github.com/uplink-rpc/uplink/internal/codec/fixed"
+	"github.com/uplink-rpc/uplink/internal/codec/lms"
+	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
+)
+
+// positionTerms are the inputs of the prediction of one component of a position.
+type positionTerms struct {
+	x      [lms.Terms]int64
+	by     *lms.Predictor // predictor
+	g      int64          // velocity
+	out    int64          // depth below the ground of the extrapolated position
+	rested bool           // the object was at rest
+}
+
+// Inputs of the predicted scale of a position's error. They are logarithms, except for posBias,
+// posRested and posAlone, which are lms.Bias or 0.
+const (
+	posJerk     = iota // change of velocity over all references
+	posJerk1           // over the newest references
+	posUnsteady        // range of the velocities over the references
+	posSpeed
+	posMissed  // error of the previous components
+	posTurned  // error of the orientation
+	posLast    // previous error of this position
+	posBias    // always
+	posRested  // the object was at rest
+	posAlone   // there is no neighbor
+	posGap     // distance to the neighbor
+	posFar     // predicted change of this component
+	posOut     // depth below the ground
+	posNear    // error of the neighbor's position
+	posForced  // maximum of posTurned and posOut
+	posTurned2 // square of posTurned: small errors carry no information
+)
+
+// codePosition codes a field of numbers into cur.
+func (pc *payloadCodec) codePosition(field int, m *motionModel, cur []int32) {
+	o, f, at := &pc.object, &pc.schema.fields[field], pc.schema.at[field]
+	anchor, ground := field == pc.schema.anchor, 0
+	if !anchor {
+		pc.measureMotion(at, f.N)
+	} else if o.pose.ground >= 0 {
+		ground = 1
+	}
+	last := &pc.state.last[field*len(pc.refs.base.objects)+o.index]
+	acc := int64(0)
+	for k := range f.N {
+		acc += fixed.Abs(o.speeds[k][fromSecond] - o.speeds[k][fromLast])
+	}
+	turned := fixed.Log2(o.turned)
+	y := [lms.Terms]int64{
+		posJerk: fixed.Log2(o.jerk), posJerk1: fixed.Log2(o.jerk1), posUnsteady: fixed.Log2(acc), posSpeed: fixed.Log2(o.speed),
+		posTurned: turned, posTurned2: turned * turned >> 11, posLast: int64(*last), posBias: lms.Bias,
+	}
+	if o.near != nil {
+		y[posNear], y[posGap] = fixed.Log2(o.near.positionError), o.gap
+	} else {
+		y[posAlone] = lms.Bias
+	}
+	unsteady := 64 + o.jerk + o.jerk1/2 + o.speed/16
+	var t positionTerms
+	var miss [3]int64
+	missed := int64(0)
+	for k := range f.N {
+		base := int64(o.base[at+k]) * 16
+		pc.positionTerms(&t, m, k, base, anchor)
+		copy(t.x[7:], miss[:k])
+		guess := fixed.Clamp(base+t.by.Predict(&t.x), int64(f.Lo)*16, int64(f.Hi)*16)
+
+		y[posMissed], y[posRested], y[posFar], y[posOut] = fixed.Log2(missed), 0, fixed.Log2(t.g), fixed.Log2(t.out)
+		if t.rested {
+			y[posRested] = lms.Bias
+		}
+		y[posForced] = max(turned, y[posOut])
+		scale := m.scale[k][ground].Predict(&y)
+		level := rangecoder.Level(scale)
+		sign := k*9 + 3*rangecoder.Sign3(t.x[1]) + rangecoder.Sign3(t.g)
+		if anchor {
+			sign += 27 * pc.low(guess-pc.refs.low[k]*16, scale)
+		}
+		v := (guess + 8) >> 4
+		v += pc.Int(&m.numbers, level, sign, int64(cur[k])-v)
+		pc.store(&cur[k], pc.checkBounds(v, f.Lo, f.Hi))
+
+		e := int64(cur[k])*16 - guess
+		t.by.Learn(&t.x, e, unsteady+fixed.Abs(e))
+		m.scale[k][ground].Adapt(&y, fixed.Log2(e)-scale)
+		if anchor && o.pose.known {
+			s := &m.size[k]
+			s.learn(s.above(&o.pose.base, k, base), int64(cur[k])*16-base, o.pose.now.extent(k)-o.pose.base.extent(k))
+		}
+		miss[k] = e
+		missed += fixed.Abs(e)
+	}
+	*last = int16(fixed.Log2(missed))
+	if anchor {
+		o.miss, o.missed = miss, missed
+	}
+}
+
+// positionTerms sets the inputs for component k. base is its value in the baseline, Q4.
+func (pc *payloadCodec) positionTerms(t *positionTerms, m *motionModel, k int, base int64, anchor bool) {
+	o := &pc.object
+	v := &o.speeds[k]
+	g := v[fromThird]
+	t.g, t.out, t.rested, t.by = g, 0, o.class == 3, &m.position[k][o.class]
+	t.x = [lms.Terms]int64{g, v[fromFirst] - g, v[firstFromSecond] - g, g - v[thirdFromLast], 160}
+	if o.near != nil {
+		t.x[5] = o.near.miss[k]
+	}
+	if !anchor {
+		return
+	}
+	if t.out = max(0, pc.refs.low[k]*16-base-g); o.pose.known {
+		t.out = max(0, -m.size[k].above(&o.pose.now, k, base+g))
+	}
+	t.x[6] = t.out
+	if o.pose.known && o.pose.ground >= 0 {
+		pc.rollTerms(m, t, k, base)
+	} else if t.out > 0 && !t.rested {
+		t.by = &m.position[k][6]
+	}
+}
+
+// low returns a context for the distance of a prediction above the lowest object, relative to the
+// expected error: 0 far, 1 near, 2 very near.
+func (pc *payloadCodec) low(above, scale int64) int {
+	reach := int64(16) << fixed.Clamp(scale/fixed.LogOne+1, 0, 20)
+	switch {
+	case above < reach/4:
+		return 2
+	case above < reach:
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,100 @@
+package snapshot
+
+// maxLag is the maximum age of a reference, in snapshots before the baseline.
+const maxLag = 12
+
+// refLags are the preferred ages of the references, in snapshots before the baseline.
+var refLags = [...]int{1, 2, 3, 4, 6}
+
+const refs = len(refLags)
+
+// reference is a set before the baseline, or the baseline itself if none is known.
+type reference struct {
+	set  *Set
+	lag  int64   // age before the baseline in snapshots; 0 for the baseline itself
+	same bool    // the objects are those of the baseline
+	at   []int32 // otherwise: index of each object of the baseline, or -1
+}
+
+// refFrames is the baseline and the references before it.
+type refFrames struct {
+	base     *Set
+	distance int64 // from the baseline to the coded snapshot
+	frames   [refs]reference
+	low      [3]int64 // minimum components of the positions in the baseline
+}
+
+// choose chooses the references among the known sets. Bit i of mask is set if the set i+1 before
+// the baseline is known; get returns it.
+func (h *refFrames) choose(mask uint32, get func(lag int) *Set) {
+	for i, want := range refLags {
+		r := &h.frames[i]
+		r.set, r.lag = h.base, 0
+		for lag := want; lag <= maxLag; lag++ {
+			if mask>>(lag-1)&1 != 0 {
+				r.set, r.lag = get(lag), int64(lag)
+				break
+			}
+		}
+		if r.lag == 0 && i > 0 {
+			r.set, r.lag = h.frames[i-1].set, h.frames[i-1].lag
+		}
+	}
+}
+
+// index finds each object of the baseline in the references.
+func (h *refFrames) index() {
+	for i := range h.frames {
+		r := &h.frames[i]
+		if r.same = r.set.sameObjects(h.base); r.same {
+			continue
+		}
+		r.at = r.at[:0]
+		k := 0
+		for _, o := range h.base.objects {
+			for k < len(r.set.objects) && r.set.objects[k].ID < o.ID {
+				k++
+			}
+			at := int32(-1)
+			if k < len(r.set.objects) && r.set.objects[k] == o {
+				at = int32(k)
+			}
+			r.at = append(r.at, at)
+		}
+	}
+}
+
+// bound computes the minimum position of the objects in the baseline.
+func (h *refFrames) bound(s *Schema) {
+	h.low = [3]int64{}
+	if s.anchor < 0 || h.base.Len() == 0 {
+		return
+	}
+	at, n := s.at[s.anchor], s.fields[s.anchor].N
+	for k := range n {
+		low := h.base.ints[at+k]
+		for i := at + k; i < len(h.base.ints); i += s.ints {
+			low = min(low, h.base.ints[i])
+		}
+		h.low[k] = int64(low)
+	}
+}
+
+// row returns an object of the baseline in reference i, or in the nearest newer one that has it,
+// and the reference's age.
+func (h *refFrames) row(i, object int) ([]int32, int64) {
+	for ; i >= 0; i-- {
+		if at := h.frames[i].find(object); at >= 0 {
+			return h.frames[i].set.Row(at), h.frames[i].lag
+		}
+	}
+	return h.base.Row(object), 0
+}
+
+// find returns the index of an object of the baseline, or -1.
+func (r *reference) find(object int) int {
+	if r.same {
+		return object
+	}
+	return int(r.at[object])
+}
