@@ -51,7 +51,7 @@ func (s *series) create() (err error) {
 	if err != nil {
 		return errors.Join(err, s.file.Close())
 	}
-	s.cfg.Logger.Info("captures", "file", s.name())
+	s.cfg.Logger.Info("capture file created", "file", s.name())
 	return nil
 }
 

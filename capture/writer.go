@@ -120,7 +120,7 @@ func (w *Writer) run() {
 
 // fail logs and stores the first error of writing.
 func (w *Writer) fail(err error) {
-	w.series.cfg.Logger.Error("capture ends", "file", w.series.name(), "error", err)
+	w.series.cfg.Logger.Error("capture stopped", "file", w.series.name(), "error", err)
 	w.err = fmt.Errorf("capture: %w", err)
 }
 

@@ -1,6 +1,8 @@
 package ds
 
 import (
+	"slices"
+
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
@@ -8,16 +10,18 @@ import (
 )
 
 const (
-	// maxRefusals is how many refused bindings of a player are logged.
-	maxRefusals = 8
-	// maxTheirs is how many bytes of a field's description an answer carries.
+	// maxRefusalsLogged is the number of refused bindings of a player that are logged.
+	maxRefusalsLogged = 8
+	// maxTheirs is the number of bytes of a field's description that an answer repeats.
 	maxTheirs = 512
+	// maxRates is the number of schemas at other rates that an RPC keeps in a shard.
+	maxRates = 16
 )
 
 // answer answers a request to bind an RPC.
 func (s *Server) answer(p *Player, r *control.BindRequest) {
 	a := s.bind(p, r)
-	if a.Reason != control.ReasonNone && p.refusals < maxRefusals {
+	if a.Reason != control.ReasonNone && p.refusals < maxRefusalsLogged {
 		p.refusals++
 		s.cfg.Logger.Warn("bind refused", "rpc", r.Name, "reason", a.Reason, "player", p.ID())
 	}
@@ -30,7 +34,7 @@ func (s *Server) answer(p *Player, r *control.BindRequest) {
 	}
 }
 
-// appendAnswer appends an answer. Names that do not fit a datagram are left out.
+// appendAnswer appends an answer, without the known names that do not fit into a datagram.
 func appendAnswer(dst []byte, a control.BindAnswer) ([]byte, error) {
 	a.Theirs = a.Theirs[:min(len(a.Theirs), maxTheirs)]
 	known := a.Known
@@ -43,7 +47,7 @@ func appendAnswer(dst []byte, a control.BindAnswer) ([]byte, error) {
 	return b, err
 }
 
-// bind binds an RPC if it can, and says what to answer.
+// bind binds an RPC, or refuses to, and returns the answer.
 func (s *Server) bind(p *Player, r *control.BindRequest) control.BindAnswer {
 	rpc, known := s.lookup(r.Name)
 	if rpc == nil {
@@ -64,58 +68,141 @@ func (s *Server) bind(p *Player, r *control.BindRequest) control.BindAnswer {
 			a.Reason = control.ReasonNumber
 		}
 		a.Prior = priorHash(b.prior)
-		return a // asked again: the answer was lost
+		return a // the client repeats the request: the answer was lost
 	}
-	if r.Frames < 0 || r.Frames > rpcdelta.MaxHeld || !(r.RateHz <= max(s.cfg.MaxRate, rpc.schema.RateHz())) {
+	switch {
+	case r.Frames < 0 || r.Frames > rpcdelta.MaxHeld || !(r.RateHz <= max(s.cfg.MaxRate, rpc.schema.RateHz())):
 		a.Reason = control.ReasonInvalid
-		return a
-	}
-	if p.bound() >= s.maxBindings() {
+	case p.bound() >= s.maxBindings():
 		a.Reason = control.ReasonNumber
-		return a
+	default:
+		b, err := s.newBinding(p, rpc, r, codec)
+		if err != nil { // no client declares such a rate or ring
+			a.Reason = control.ReasonInvalid
+			return a
+		}
+		p.grant(r.RateHz)
+		a.Prior = priorHash(b.prior)
+		s.cfg.Logger.Info("rpc bound", "rpc", r.Name, "rate_hz", r.RateHz, "reliable", r.Reliable, "player", p.ID())
 	}
-	b := &binding{rpc: rpc, sink: rpc.sink, number: int(r.RPC), reliable: r.Reliable, frames: uint64(max(r.Frames, 1)), rate: s.cfg.frameRate(r.RateHz, r.Reliable)}
-	waits, err := s.newBuffer(p, b, r.RateHz)
-	if err != nil {
-		a.Reason = control.ReasonInvalid
-		return a
-	}
-	deliverLate := s.cfg.DeliverLate || waits != nil // its frame time may still be to come
-	prior := s.prior(codec, r.Prior)
-	here := rpc.shards[p.shard.index]
-	dec, err := here.decoder(rpc.schema, r.RateHz, rpcdelta.DecoderConfig{
-		Codec: codec, RPC: int(r.RPC), Ring: s.cfg.Ring, PeerRing: r.Ring, DeliverLate: deliverLate, Prior: prior, Reliable: r.Reliable,
-	})
-	if err != nil { // a rate or a ring that no client has
-		a.Reason = control.ReasonInvalid
-		return a
-	}
-	b.here, b.counts, b.dec, b.prior = here, here.counts(r.Reliable), dec, prior
-	p.bind(int(r.RPC), b)
-	if waits != nil {
-		b.sink = waits
-		p.buffers = append(p.buffers, waits)
-		s.buffers.add(waits)
-	}
-	if p.tap != nil {
-		p.tap.Bound(Binding{
-			RPC: int(r.RPC), Schema: rpc.schema, RateHz: r.RateHz, PeerRing: r.Ring, Frames: r.Frames, Ring: s.cfg.Ring, Codec: codec,
-			Reliable: r.Reliable, DeliverLate: deliverLate, Prior: prior,
-		})
-	}
-	p.grant(r.RateHz)
-	a.Prior = priorHash(prior)
-	s.fellBack(p, here, r, prior)
-	s.cfg.Logger.Info("rpc bound", "rpc", r.Name, "rate_hz", r.RateHz, "reliable", r.Reliable, "player", p.ID())
 	return a
 }
 
-// decoder makes the decoder of one player's frames, which come at that rate.
-func (r *rpcShard) decoder(rpcSchema *schema.Schema, rateHz float64, cfg rpcdelta.DecoderConfig) (*rpcdelta.Decoder, error) {
-	s, err := r.rates.at(rpcSchema, rateHz)
+// newBinding adds a binding to the player.
+func (s *Server) newBinding(p *Player, rpc *rpc, r *control.BindRequest, codec rpcdelta.Codec) (*binding, error) {
+	here := rpc.shards[p.shard.index]
+	b := &binding{
+		rpc: rpc, sink: rpc.sink, here: here, counts: here.counts(r.Reliable), number: int(r.RPC), reliable: r.Reliable,
+		frames: uint64(max(r.Frames, 1)), rate: s.cfg.frameRate(r.RateHz, r.Reliable), prior: s.prior(codec, r.Prior),
+	}
+	var buffer jitterBuffer
+	var err error
+	if rpc.buffer != nil && !r.Reliable {
+		hz := r.RateHz
+		if hz == 0 {
+			hz = schema.DefaultRate
+		}
+		if buffer, err = rpc.newBuffer(p, b, rpc.buffer, hz); err != nil {
+			return nil, err
+		}
+		b.sink = buffer
+	}
+	rated, err := here.schemaAt(rpc.schema, r.RateHz)
 	if err != nil {
 		return nil, err
 	}
-	cfg.Scratch = r.scratch
-	return rpcdelta.NewDecoder(s, cfg)
+	// A late frame can still be in time for its tick if there is a jitter buffer.
+	deliverLate := s.cfg.DeliverLate || buffer != nil
+	b.dec, err = rpcdelta.NewDecoder(rated, rpcdelta.DecoderConfig{
+		Codec: codec, RPC: b.number, Ring: s.cfg.Ring, PeerRing: r.Ring, DeliverLate: deliverLate, Prior: b.prior, Reliable: r.Reliable,
+		Scratch: here.scratch,
+	})
+	if err != nil {
+		return nil, err
+	}
+	for len(p.bindings) <= b.number {
+		p.bindings = append(p.bindings, nil)
+	}
+	p.bindings[b.number] = b
+	if buffer != nil {
+		p.buffers = append(p.buffers, buffer)
+		s.buffers.add(buffer)
+	}
+	if p.tap != nil {
+		p.tap.Bound(Binding{
+			RPC: b.number, Schema: rpc.schema, RateHz: r.RateHz, PeerRing: r.Ring, Frames: r.Frames, Ring: s.cfg.Ring, Codec: codec,
+			Reliable: r.Reliable, DeliverLate: deliverLate, Prior: b.prior,
+		})
+	}
+	if b.prior != nil && b.prior.Hash() != r.Prior {
+		b.counts.countFallback()
+		s.cfg.Logger.Warn("prior not known, using the built-in one",
+			"rpc", r.Name, "prior", rpcdelta.PriorName(r.Prior), "used", b.prior.String(), "player", p.ID())
+	}
+	return b, nil
+}
+
+// binding returns the binding of an RPC number, or nil.
+func (p *Player) binding(n int) *binding {
+	if n < len(p.bindings) {
+		return p.bindings[n]
+	}
+	return nil
+}
+
+// bound returns the number of bindings.
+func (p *Player) bound() int {
+	n := 0
+	for _, b := range p.bindings {
+		if b != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// schemaAt returns the RPC's schema at a rate. It keeps the maxRates last used ones: a hostile client
+// that declares many rates evicts those of others, which are then compiled again.
+func (r *rpcShard) schemaAt(s *schema.Schema, hz float64) (*schema.Schema, error) {
+	if hz == s.RateHz() {
+		return s, nil
+	}
+	i := slices.IndexFunc(r.schemas, func(s *schema.Schema) bool { return s.RateHz() == hz })
+	if i < 0 {
+		rated, err := s.AtRate(hz)
+		if err != nil {
+			return nil, err
+		}
+		if len(r.schemas) < maxRates {
+			r.schemas = append(r.schemas, nil)
+		}
+		i = len(r.schemas) - 1
+		r.schemas[i] = rated
+	}
+	found := r.schemas[i]
+	copy(r.schemas[1:i+1], r.schemas[:i])
+	r.schemas[0] = found
+	return found, nil
+}
+
+// prior returns the prior with a hash, or the built-in one if the server does not have it. It is nil
+// if the codec uses none.
+func (s *Server) prior(codec rpcdelta.Codec, hash uint64) *rpcdelta.Prior {
+	if codec != rpcdelta.Adaptive {
+		return nil
+	}
+	for _, p := range s.cfg.Priors {
+		if p.Hash() == hash {
+			return p
+		}
+	}
+	return rpcdelta.GenericPrior()
+}
+
+// priorHash returns the hash of a prior in answers.
+func priorHash(p *rpcdelta.Prior) uint64 {
+	if p == nil {
+		return 0
+	}
+	return p.Hash()
 }

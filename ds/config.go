@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -14,9 +15,9 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// The defaults of a [Config].
+// Defaults of a [Config].
 const (
-	// DefaultAckHz comes from the measured curve in docs/results.md.
+	// DefaultAckHz follows from the ack rate curve in docs/results.md.
 	DefaultAckHz = 10
 	// defaultQueueBytes has room for half a second of a thousand players.
 	defaultQueueBytes = 16 << 20
@@ -24,86 +25,79 @@ const (
 	defaultMaxRate    = 250
 )
 
-// MaxRateSlack is the highest Config.RateSlack, which is as good as no limit.
+// MaxRateSlack is the maximum of Config.RateSlack, which is practically no limit.
 const MaxRateSlack = 1e6
 
-// Config sets up a [Server]. The zero value of each field means its default.
+// Config configures a [Server]. The zero value of each field means its default.
 type Config struct {
-	// Key proves to clients who the server is, and opens their connect tokens; see
-	// package token. Without one, only loopback addresses are allowed.
+	// Key proves the server's identity to clients, and opens their connect tokens; see package token.
+	// Without a key, only loopback addresses are allowed.
 	Key token.Key
-	// Addrs are the addresses that clients dial, of which their tokens name one;
-	// default the one listened on.
+	// Addrs are the addresses that clients dial; their tokens name one of them. The default is the
+	// address of Listen.
 	Addrs []netip.AddrPort
-	// Suites are how datagrams may be sealed, the best first; default
-	// transport.AES128GCM.
+	// Suites are the permitted cipher suites, in order of preference; default transport.AES128GCM.
 	Suites []transport.Suite
-	// Insecure allows the key that everybody has on other addresses than loopback,
-	// and the suite None. It is for measurements.
+	// Insecure permits the publicly known key on addresses other than loopback, and the suite None.
+	// It is for measurements.
 	Insecure bool
-	// Ring is how many frames of each RPC and player are kept as baselines, 2 to
-	// rpcdelta.MaxRing; default rpcdelta.DefaultRing. It should hold more than the
-	// frames of a round trip and an ack interval.
+	// Ring is the number of frames of each RPC and player that are kept as baselines, 2 to
+	// rpcdelta.MaxRing; default rpcdelta.DefaultRing. It should exceed the frames of a round trip and
+	// an ack interval.
 	Ring int
-	// AckHz is how often a second a player's frames are acked, all of its RPCs in
-	// one datagram; 1 to 1000, default DefaultAckHz.
+	// AckHz is how often per second a player's frames are acked, all of its RPCs in one datagram; 1 to
+	// 1000, default DefaultAckHz.
 	AckHz float64
-	// DeliverLate has frames that were overtaken on the way delivered, marked,
-	// instead of dropped.
+	// DeliverLate delivers late frames, marked as such, instead of dropping them.
 	DeliverLate bool
-	// Priors are what streams of the adaptive codec may start from beside the
-	// built-in one, those of older clients too. A client that names another gets the
-	// built-in one; RPCStats counts that.
+	// Priors are the priors from which streams of the adaptive codec may start besides the built-in
+	// one, including those of older clients. If a client names another one, its stream starts from the
+	// built-in one, and RPCStats counts that.
 	Priors []*rpcdelta.Prior
-	// Poll has handlers run in [Server.Poll] instead of in Serve.
+	// Poll runs handlers in [Server.Poll] instead of in Serve.
 	Poll bool
-	// JitterBuffer, if not nil, has frames of unreliable RPCs wait for their time, so
-	// that each Poll releases one a player. It needs Poll. [Server.SetJitterBuffer] says
-	// otherwise for one RPC.
+	// JitterBuffer, if not nil, delays frames of unreliable RPCs until their tick, so that each Poll
+	// releases one per player. It requires Poll. [Server.SetJitterBuffer] replaces it for one RPC.
 	JitterBuffer *JitterBuffer
-	// QueueBytes is how much may wait for Poll, in bytes of values and what lies
-	// around them; default 16 MiB. Half of it is divided evenly among the
-	// players, the other half is for those who need more. What does not fit is dropped
-	// and counted as queue_full; if it is a frame of a reliable RPC, of which none may be
-	// missing, the player is disconnected.
+	// QueueBytes limits what waits for Poll, in bytes with overhead; default 16 MiB. Half of it is
+	// divided evenly among the players, the other half is for those that need more. What does not fit
+	// is dropped and counted as queue_full. If a reliable frame is dropped, its player is
+	// disconnected.
 	QueueBytes int
-	// RateSlack is how many times the rate that it declared a player may call an RPC,
-	// 1 to MaxRateSlack; default 2. Up to two seconds of that may come
-	// at once. Frames above it are dropped and counted as limited, though they are
-	// baselines like others; above that of a reliable RPC the player is disconnected.
-	// Payloads are limited in the same way before they are decoded.
+	// RateSlack is how many times its declared rate a player may call an RPC, 1 to MaxRateSlack;
+	// default 2. Bursts of two seconds at that rate are permitted. Frames above the limit are dropped
+	// and counted as rate_limited, although they are baselines like others; if one is reliable, its
+	// player is disconnected. Payloads are limited in the same way before they are decoded.
 	RateSlack float64
-	// MaxRate is the highest rate that an RPC can be bound with, in calls a second, up
-	// to 1000; default 250. The rate of a schema that [HandleSchema] got can be
-	// bound too.
+	// MaxRate is the highest rate with which an RPC can be bound, in calls per second, up to 1000;
+	// default 250. The rate of a schema that was passed to [HandleSchema] can be bound too.
 	MaxRate float64
-	// MaxBindings is how many RPCs a player can bind, those bound several times
-	// counted as often; default twice as many as there are, and at least 8.
+	// MaxBindings is the number of RPCs that a player can bind, with those counted that are bound
+	// several times; default twice the number of registered RPCs, and at least 8.
 	MaxBindings int
-	// MaxRejected is how many frames that [Validate] refuses end a player's session; 0,
-	// the default, is no limit.
+	// MaxRejected is the number of frames rejected by [Validate] after which a player's session ends;
+	// 0, the default, means no limit.
 	MaxRejected int
-	// MaxPlayers is how many players are let in; default
-	// transport.DefaultMaxConns.
+	// MaxPlayers is the maximum number of players; default transport.DefaultMaxConns.
 	MaxPlayers int
-	// Shards is how many sockets and goroutines receive, decode and run handlers,
-	// default 1, at most transport.MaxShards. The system spreads players over them, on
-	// Linux; elsewhere there is one. With several, handlers of different players run at
-	// the same time; see the package's description.
+	// Shards is the number of sockets and goroutines that receive, decode and run handlers, default 1,
+	// at most transport.MaxShards. On Linux the system spreads players over them; elsewhere there is
+	// one. With several, handlers of different players run at the same time; see the package's
+	// description.
 	Shards int
-	// Timeout is how long a player stays though nothing is heard from it; default
+	// Timeout is the time without a datagram after which a player's session ends; default
 	// transport.DefaultTimeout.
 	Timeout time.Duration
-	// Joined and Left, if set, are called when a player has connected, and when it
-	// is gone and why. They run where handlers run. With Poll, while twice MaxPlayers of
-	// these calls wait, nobody is let in.
+	// Joined and Left, if set, are called when a player has connected, and when it has disconnected
+	// with the cause. They run where handlers run. With Poll, connections are refused while twice
+	// MaxPlayers of these calls wait.
 	Joined func(*Player)
 	Left   func(*Player, error)
 	// PanicHandler, if set, is called when a callback of the game has panicked: a handler, a
-	// validator, Joined, Left, OnMessage, or a method of Tap. It gets the player whom the callback
-	// was for, the value of the panic, and the goroutine's stack. The player is nil for Tap.Counted
-	// and Tap.Resets. The value is nil if the callback ended its goroutine with runtime.Goexit, as
-	// FailNow of package testing does.
+	// validator, Joined, Left, OnMessage, or a method of Tap. Its arguments are the player for whom
+	// the callback was called, the value of the panic, and the goroutine's stack. The player is nil
+	// for Tap.Counted and Tap.Resets. The value is nil if the callback ended its goroutine with
+	// runtime.Goexit, as FailNow of package testing does.
 	//
 	// Before the call the panic is counted (Stats.Panics) and logged with its stack. After it the
 	// player's session is closed: Left gets an error that wraps [ErrPanic], the client gets
@@ -116,22 +110,19 @@ type Config struct {
 	// goroutine that receives. A mutex that the callback held is still locked if no deferred
 	// function has unlocked it.
 	PanicHandler func(p *Player, value any, stack []byte)
-	// OnMessage, if set, gets the messages that players send with
-	// client.Conn.SendReliable, in each player's order. It runs where handlers run; the
-	// message is valid while it does. A player who sends far more than a client does
-	// by itself is disconnected.
+	// OnMessage, if set, is called for each message that players send with client.Conn.SendReliable,
+	// in each player's order. It runs where handlers run; the message is valid until it returns. A
+	// player who sends far more than a client does by itself is disconnected.
 	OnMessage func(p *Player, message []byte)
-	// KeyLog, if set, gets a line with the secrets of each session: it gives away all that is
-	// sealed. It is for debugging; see transport.Config.
+	// KeyLog, if set, receives a line with the secrets of each session, with which all datagrams can
+	// be decrypted. It is for debugging; see transport.Config.
 	KeyLog io.Writer
-	// Tap, if set, sees what comes, goes and is made of it.
+	// Tap, if set, observes what the server receives, decodes and sends.
 	Tap Tap
-	// Network opens the socket; nil means UDP. Tests and demos put
-	// transport/simnet here.
+	// Network opens the socket; nil means UDP. Tests and demos set it to a transport/simnet network.
 	Network transport.Network
-	// Logger gets a record of what happens to connections and bindings, never of
-	// single frames; nil means silence, but for panics of the game's callbacks: without a
-	// PanicHandler they are then logged to slog.Default.
+	// Logger receives records about connections and bindings, but none per frame. If it is nil nothing
+	// is logged, except that without a PanicHandler panics are logged to slog.Default.
 	Logger *slog.Logger
 }
 
@@ -159,22 +150,84 @@ func (c Config) withDefaults() (Config, error) {
 		return c, errors.New("ds: Config.MaxRejected is negative")
 	case c.MaxPlayers < 0:
 		return c, errors.New("ds: Config.MaxPlayers is negative")
+	case slices.Contains(c.Priors, nil):
+		return c, errors.New("ds: Config.Priors contains a nil")
 	}
 	if err := c.checkJitterBuffer(c.JitterBuffer); err != nil {
 		return c, fmt.Errorf("ds: Config.JitterBuffer: %w", err)
 	}
-	return c, checkPriors(c.Priors)
+	return c, nil
 }
 
-// ackInterval is the time between two acks of a player.
-func (c Config) ackInterval() time.Duration {
+// ackInterval returns the time between two acks of a player.
+func (c *Config) ackInterval() time.Duration {
 	return time.Duration(float64(time.Second) / c.AckHz)
 }
 
-// tick is the ack interval, or the part of it that is next to the transport's
-// usual tick: heartbeats and the reliable channel must not wait for slow acks.
-func (c Config) tick() time.Duration {
+// tick returns the ack interval, or the part of it that is closest to the transport's usual tick:
+// heartbeats and the reliable channel must not wait for infrequent acks.
+func (c *Config) tick() time.Duration {
 	interval := c.ackInterval()
 	parts := (interval + transport.DefaultTick/2) / transport.DefaultTick
 	return interval / max(parts, 1)
+}
+
+// JitterBuffer configures how a player's frames wait for their tick. Zero fields mean the defaults.
+//
+// A frame's tick follows from its sequence number: each [Server.Poll] releases the next frame of each
+// player, in order and independent of arrival times, so that the game receives the calls as evenly
+// as the player made them. If a frame has not arrived it is missed: the next frame reports that
+// (Frame.Missed), and with Repeat the handler is called with the previous frame instead. A frame that
+// arrives after its tick is dropped as late_for_tick, or with Config.DeliverLate delivered, marked as
+// late, at the next Poll.
+//
+// The server reports to the client how early its frames arrive and how early they should. The
+// client's clock follows if the game runs it as client.Stream.Pace says. If a client does not follow,
+// its release times are set again when they do not fit any more. docs/jitter.md has measurements.
+//
+// What a buffer holds does not count for Config.QueueBytes: it is limited to the frames of about
+// twice MaxDepth. Bindings of less than one call per second are refused.
+type JitterBuffer struct {
+	// TickHz is how often per second the game polls, 1 to 1000. At 0, the default, each Poll releases
+	// one frame of each RPC and player, so it should be called at the clients' declared rate;
+	// otherwise it releases the mean number of frames of a tick at the declared rate. A game that
+	// missed ticks calls Poll once for each.
+	TickHz float64
+	// Depth fixes how early frames should arrive before their release on average, up to 2 s. At 0, the
+	// default, it is learned from the jitter, between MinDepth, by default a quarter of the time
+	// between two calls, and MaxDepth, by default 250 ms or four times that time.
+	Depth, MinDepth, MaxDepth time.Duration
+	// Repeat is the number of consecutive missing frames for which the handler is called with the last
+	// frame again, with Frame.Repeated set; 0, the default, for none. The validator is not called
+	// again, and a rejected frame is not repeated.
+	Repeat int
+}
+
+// maxDepth is the maximum of the depths of a JitterBuffer.
+const maxDepth = 2 * time.Second
+
+func (c *Config) checkJitterBuffer(j *JitterBuffer) error {
+	if j == nil {
+		return nil
+	}
+	switch {
+	case !c.Poll:
+		return errors.New("frames are released in Poll: set Config.Poll")
+	case j.TickHz != 0 && !(j.TickHz >= 1 && j.TickHz <= 1000):
+		return fmt.Errorf("TickHz is %v, want 1 to 1000", j.TickHz)
+	case j.Repeat < 0:
+		return fmt.Errorf("its Repeat is %d, want 0 or more", j.Repeat)
+	}
+	for _, d := range []struct {
+		field string
+		value time.Duration
+	}{{"Depth", j.Depth}, {"MinDepth", j.MinDepth}, {"MaxDepth", j.MaxDepth}} {
+		if d.value < 0 || d.value > maxDepth {
+			return fmt.Errorf("%s is %v, want 0 to %v", d.field, d.value, maxDepth)
+		}
+	}
+	if j.MaxDepth != 0 && j.MinDepth > j.MaxDepth {
+		return fmt.Errorf("MinDepth is %v, want at most MaxDepth, %v", j.MinDepth, j.MaxDepth)
+	}
+	return nil
 }

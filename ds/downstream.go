@@ -137,7 +137,7 @@ func (d *downstream) fragment(message []byte) error {
 // carry sends a datagram.
 func (d *downstream) carry(b []byte) error {
 	d.stats.Datagrams++
-	d.stats.AEADBytes += uint64(d.player.seal)
+	d.stats.AEADBytes += uint64(d.player.overhead)
 	if err := d.link.Send(b); err != nil {
 		return fmt.Errorf("ds: send to player %d: %w", d.player.ID(), err)
 	}

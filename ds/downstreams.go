@@ -157,9 +157,9 @@ func (p *Player) receiveDownAck(b []byte, at time.Time) {
 	}
 	switch {
 	case d == nil:
-		p.discard(at, Malformed)
+		p.drop(at, Malformed)
 	case d.ack(body) != nil:
 		d.refuse()
-		p.discard(at, InvalidAck)
+		p.drop(at, InvalidAck)
 	}
 }

@@ -9,18 +9,18 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// guardedTap is the tap of a player. The first panic of one of its methods ends the player's
-// session, and no method is called after that.
+// guardedTap recovers panics of a PlayerTap. The first one ends the player's session, and no method is
+// called after it.
 type guardedTap struct {
 	player *Player
 	tap    PlayerTap
 	broken atomic.Bool
 }
 
-// guardTap calls Joined of the server's tap and returns what it returned, guarded, or nil.
+// guardTap calls Joined of the server's tap, and returns the PlayerTap guarded, or nil.
 func (s *Server) guardTap(p *Player, suite transport.Suite) PlayerTap {
 	var tap PlayerTap
-	apart(func() {
+	onGoroutine(func() {
 		s.guard(p, func() { tap = s.cfg.Tap.Joined(p, suite) })
 	})
 	if tap == nil {
@@ -29,8 +29,8 @@ func (s *Server) guardTap(p *Player, suite transport.Suite) PlayerTap {
 	return &guardedTap{player: p, tap: tap}
 }
 
-// Carried may be called with the connection's lock held, by any goroutine. Its panic is therefore
-// kept for the shard's next tick.
+// Carried may be called by any goroutine, with the connection's lock held. Its panic is therefore
+// postponed to the shard's next tick.
 func (g *guardedTap) Carried(c transport.TapEvent) {
 	if g.broken.Load() {
 		return
@@ -78,14 +78,7 @@ func (g *guardedTap) Withheld(at time.Time, rpc int, seq uint64, d Drop) {
 
 func (g *guardedTap) Left(err error) { g.call(func() { g.tap.Left(err) }) }
 
-// tapPanic is a panic of a tap that has not been handled yet.
-type tapPanic struct {
-	player *Player
-	value  any
-	stack  []byte
-}
-
-// postpone keeps a panic for handlePostponed. It is safe for concurrent use.
+// postpone queues a panic for handlePostponed. It is safe for concurrent use.
 func (h *shard) postpone(t tapPanic) {
 	t.player.kicked.Store(true)
 	h.mu.Lock()
@@ -93,7 +86,7 @@ func (h *shard) postpone(t tapPanic) {
 	h.postponed = append(h.postponed, t)
 }
 
-// handlePostponed handles the panics of taps that happened while a lock was held.
+// handlePostponed handles the postponed panics.
 func (h *shard) handlePostponed() {
 	for {
 		h.mu.Lock()

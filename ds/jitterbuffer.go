@@ -1,103 +1,245 @@
 package ds
 
 import (
-	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/jitter"
+	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
-// JitterBuffer says how a player's frames wait for their time. Zero fields mean the
-// defaults.
-//
-// A frame's time is its number: each [Server.Poll] releases the next one of each
-// player, in order, whenever they came, so that the game gets the calls as evenly as
-// the player made them. A frame that has not come is missed: the next one says so
-// (Frame.Missed), and with Repeat the handler gets the last one in its stead. A frame
-// that comes after its tick is dropped as overdue, or with Config.DeliverLate
-// delivered, marked, at the next Poll.
-//
-// The server tells the client how early its frames come and how early they should,
-// and the client's clock follows if the game has it run as client.Stream.Pace says. A
-// client that does not follow gets its release times set anew when they no longer suit.
-// docs/jitter.md has what that gives.
-//
-// What a buffer holds does not count for Config.QueueBytes: it is bounded by itself, to
-// the frames of about twice MaxDepth. Bindings of less than one call a second are refused.
-type JitterBuffer struct {
-	// TickHz is how often a second the game polls, 1 to 1000. At 0, the default, each
-	// Poll releases one frame of each RPC and player, so that it should be called as
-	// often as clients declare to call; otherwise as many as come in a tick at the
-	// declared rate, on average. A game that missed ticks polls once for each.
-	TickHz float64
-	// Depth fixes how early frames are to come before they are released, on average, up
-	// to 2 s. At 0, the default, it is learned from how unevenly they come, within
-	// MinDepth, by default a quarter of the time between two calls, and MaxDepth, by
-	// default 250 ms or four times that time.
-	Depth, MinDepth, MaxDepth time.Duration
-	// Repeat is for how many missing frames in a row the handler is called with the last
-	// frame again, Frame.Repeated set; 0, the default, for none. Validate is not asked
-	// again, and what it refused is not repeated.
-	Repeat int
+func (s *jitterBuffers) add(b jitterBuffer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = append(s.all, b)
 }
 
-var (
-	errOverdue = errors.New("ds: the frame's tick is over")
-	errSkipped = errors.New("ds: the frame has no room in the jitter buffer")
-)
-
-// maxDepth bounds depths.
-const maxDepth = 2 * time.Second
-
-func (c *Config) checkJitterBuffer(j *JitterBuffer) error {
-	if j == nil {
-		return nil
+// remove closes the buffers of a player who has left, before Config.Left is called.
+func (s *jitterBuffers) remove(gone []jitterBuffer) {
+	if len(gone) == 0 {
+		return
 	}
-	switch {
-	case !c.Poll:
-		return errors.New("frames are released in Poll: set Config.Poll")
-	case j.TickHz != 0 && !(j.TickHz >= 1 && j.TickHz <= 1000):
-		return fmt.Errorf("TickHz is %v, want 1 to 1000", j.TickHz)
-	case j.Repeat < 0:
-		return fmt.Errorf("its Repeat is %d, want 0 or more", j.Repeat)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, b := range gone {
+		b.close()
+		if i := slices.Index(s.all, b); i >= 0 {
+			s.all = slices.Delete(s.all, i, i+1)
+		}
+		_, r := b.owner()
+		st := b.stats()
+		st.Buffers = 0 // only its counts remain
+		r.gone.add(&st)
 	}
-	for _, d := range []struct {
-		field string
-		value time.Duration
-	}{{"Depth", j.Depth}, {"MinDepth", j.MinDepth}, {"MaxDepth", j.MaxDepth}} {
-		if d.value < 0 || d.value > maxDepth {
-			return fmt.Errorf("%s is %v, want 0 to %v", d.field, d.value, maxDepth)
+}
+
+// begin collects the buffers that exist when a Poll begins.
+func (s *jitterBuffers) begin() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.due = append(s.due, s.all...)
+}
+
+// release releases the due frames of the collected buffers, and returns the number of handlers that
+// ran. If a handler ends the goroutine, the next call continues with the next buffer.
+func (s *jitterBuffers) release(now time.Time) (calls int) {
+	for s.next < len(s.due) {
+		b := s.due[s.next]
+		s.next++
+		calls += b.release(now)
+	}
+	clear(s.due) // release the players
+	s.due, s.next = s.due[:0], 0
+	return calls
+}
+
+// addTo adds the buffers to the statistics of their RPCs.
+func (s *jitterBuffers) addTo(stats []RPCStats, rpcs map[string]*rpc) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	index := make(map[*rpc]int, len(rpcs))
+	for i := range stats {
+		if st := &stats[i]; !st.Reliable {
+			r := rpcs[st.RPC]
+			index[r] = i
+			st.Buffer.add(&r.gone)
 		}
 	}
-	if j.MaxDepth != 0 && j.MinDepth > j.MaxDepth {
-		return fmt.Errorf("MinDepth is %v, want at most MaxDepth, %v", j.MinDepth, j.MaxDepth)
+	for _, b := range s.all {
+		_, r := b.owner()
+		one := b.stats()
+		stats[index[r]].Buffer.add(&one)
 	}
-	return nil
 }
 
-// SetJitterBuffer says for one RPC, which [Handle] or [HandleSchema] was called for,
-// what Config.JitterBuffer says for all: how its frames wait, or with nil that they do
-// not. Call it before Serve.
-func (s *Server) SetJitterBuffer(rpc string, j *JitterBuffer) error {
-	r, _ := s.lookup(rpc)
-	if r == nil {
-		return fmt.Errorf("ds: jitter buffer of %s: it is not handled; call Handle first", rpc)
+// reportEvery is the time between two reports on a player's buffers.
+const reportEvery = 250 * time.Millisecond
+
+// appendAckHeader begins a message of acks: with a report on the player's jitter buffers, if that is
+// due, or without.
+func (p *Player) appendAckHeader(dst []byte, now time.Time) []byte {
+	if len(p.buffers) == 0 || now.Sub(p.reported) < reportEvery-p.server.cfg.tick()/2 {
+		return append(dst, byte(control.Acks))
 	}
-	if err := s.cfg.checkJitterBuffer(j); err != nil {
-		return fmt.Errorf("ds: jitter buffer of %s: %w", rpc, err)
+	p.reported = now
+	all := p.buffers[:min(len(p.buffers), control.MaxBuffered)]
+	dst = control.AppendSlack(dst, len(all))
+	for _, b := range all {
+		r := b.report()
+		dst = r.Append(dst)
 	}
-	r.buffer = j
-	return nil
+	return dst
 }
 
-// newBuffer makes the buffer of a binding, if it has one.
-func (s *Server) newBuffer(p *Player, b *binding, hz float64) (buffered, error) {
-	if b.rpc.buffer == nil || b.reliable {
-		return nil, nil //nolint:nilnil // none is wanted
+// playerBuffer is a jitter buffer of frames of a T.
+type playerBuffer[T any] struct {
+	handler *handler[T]
+	late    sink // for late frames; nil if they are dropped
+	player  *Player
+	binding *binding
+	repeat  int
+	start   time.Time
+	perPoll float64 // frames
+
+	in held[T] // of the shard's goroutine
+
+	mu       sync.Mutex
+	frames   *jitter.Buffer[held[T]]
+	repeated uint64
+	closed   bool
+
+	// Of Poll:
+	out        held[T]
+	credit     float64 // frames to release
+	next       uint64  // sequence number after the last released frame
+	repeatable bool    // the last released frame was handled
+	repeats    int     // since then
+}
+
+// held is a frame that waits for its tick.
+type held[T any] struct {
+	value     T
+	received  time.Time
+	redundant bool
+}
+
+func newPlayerBuffer[T any](h *handler[T], late sink, p *Player, b *binding, cfg *JitterBuffer, hz float64) (*playerBuffer[T], error) {
+	if !(hz >= 1 && hz <= 1000) {
+		return nil, fmt.Errorf("ds: %v calls a second in a jitter buffer, want 1 to 1000", hz)
 	}
-	if hz == 0 {
-		hz = schema.DefaultRate
+	frames, err := jitter.New[held[T]](jitter.Config{
+		Interval: time.Duration(float64(time.Second) / hz), Depth: cfg.Depth, MinDepth: cfg.MinDepth, MaxDepth: cfg.MaxDepth,
+	})
+	if err != nil {
+		return nil, err
 	}
-	return b.rpc.newBuffer(p, b, b.rpc.buffer, hz)
+	perPoll := 1.0
+	if cfg.TickHz != 0 {
+		perPoll = hz / cfg.TickHz
+	}
+	if !p.server.cfg.DeliverLate {
+		late = nil
+	}
+	return &playerBuffer[T]{
+		handler: h, late: late, player: p, binding: b, repeat: cfg.Repeat, start: time.Now(), perPoll: perPoll, frames: frames,
+	}, nil
+}
+
+func (b *playerBuffer[T]) owner() (*Player, *rpc) { return b.player, b.binding.rpc }
+
+func (b *playerBuffer[T]) close() {
+	b.mu.Lock()
+	b.closed = true
+	held := b.frames.Stats().Held
+	b.mu.Unlock()
+	if b.player.kicked.Load() {
+		for range held {
+			b.player.dropFrame(b.binding, Kicked, 0)
+		}
+	}
+}
+
+func (b *playerBuffer[T]) deliver(p *Player, from *binding, d *rpcdelta.Delivery, at time.Time) error {
+	if err := b.handler.restore(&b.in.value, d.Frame); err != nil {
+		return err
+	}
+	b.in.received, b.in.redundant = at, redundant(d)
+	b.mu.Lock()
+	before := b.frames.Stats().Skipped
+	result := b.frames.Add(at.Sub(b.start), d.Seq, &b.in)
+	discarded := b.frames.Stats().Skipped - before
+	b.mu.Unlock()
+	for range discarded {
+		p.dropFrame(from, Discarded, 0)
+	}
+	switch result {
+	case jitter.Held:
+		return nil
+	case jitter.Late:
+		if b.late == nil {
+			return errDrop(LateForTick)
+		}
+		late := *d
+		late.Late, late.Missed = true, 0
+		return b.late.deliver(p, from, &late, at)
+	case jitter.Duplicate:
+		return errDrop(Duplicate)
+	case jitter.Early:
+	}
+	return errDrop(Discarded)
+}
+
+// epsilon tolerates rounding errors in sums of fractions of a frame.
+const epsilon = 1e-6
+
+func (b *playerBuffer[T]) release(now time.Time) (calls int) {
+	for b.credit += b.perPoll; b.credit >= 1-epsilon; {
+		b.credit--
+		b.mu.Lock()
+		if b.closed {
+			b.mu.Unlock()
+			return calls
+		}
+		seq, state := b.frames.Step(now.Sub(b.start), &b.out)
+		repeat := state == jitter.Missing && b.repeatable && b.repeats < b.repeat
+		if repeat {
+			b.repeated++
+		}
+		b.mu.Unlock()
+		f := Frame[T]{Value: b.out.value, Seq: seq, Redundant: b.out.redundant, Received: b.out.received}
+		switch {
+		case state == jitter.Released:
+			missed := seq - b.next
+			f.Missed = missed - min(missed, uint64(b.repeats))
+			b.next, b.repeats = seq+1, 0
+			b.repeatable = b.handler.call(b.player, b.binding, &f)
+			calls++
+		case repeat && !b.player.kicked.Load():
+			b.repeats++
+			f.Repeated = true
+			b.player.server.guard(b.player, func() { b.handler.f(b.player, f) })
+			calls++
+		}
+	}
+	return calls
+}
+
+func (b *playerBuffer[T]) stats() BufferStats {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := b.frames.Stats()
+	return BufferStats{
+		Buffers: 1, Released: s.Released, Missing: s.Missing, Dry: s.Dry, Repeated: b.repeated, Late: s.Late, Early: s.Early,
+		Discarded: s.Skipped, Resyncs: s.Resyncs, Held: s.Held, Slack: s.Slack, Target: s.Target,
+	}
+}
+
+func (b *playerBuffer[T]) report() control.Buffered {
+	s := b.stats()
+	return control.Buffered{
+		RPC: uint8(b.binding.number), Slack: s.Slack, Target: s.Target, Missing: uint16(s.Missing), Late: uint16(s.Late),
+	}
 }

@@ -18,7 +18,7 @@ func TestListsOfShard(t *testing.T) {
 			b.srv.bind(p, b.request(n))
 		}
 	}
-	const most = leastBindings
+	const most = minBindings
 	if p.bound() != most || len(p.bindings) > rpcdelta.MaxRPC+1 || len(p.buffers) != most || len(b.srv.buffers.all) != most+1 {
 		t.Errorf("%d bindings in %d places, %d buffers, %d in all, want %d and one more", p.bound(), len(p.bindings), len(p.buffers), len(b.srv.buffers.all), most)
 	}
@@ -29,8 +29,8 @@ func TestListsOfShard(t *testing.T) {
 		}
 		now = now.Add(time.Millisecond)
 	}
-	if len(h.due) != 2 || len(h.fresh) > 2 {
-		t.Errorf("%d players are due for acks and %d counts to be published, want 2 and at most 2", len(h.due), len(h.fresh))
+	if len(h.due) != 2 || len(h.unpublished) > 2 {
+		t.Errorf("%d players are due for acks and %d counts to be published, want 2 and at most 2", len(h.due), len(h.unpublished))
 	}
 	h.players[p] = struct{}{}
 	p.conn.Value = p

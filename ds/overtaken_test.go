@@ -12,15 +12,15 @@ func TestOvertaken(t *testing.T) {
 			// The newest frame is the last of its datagram, the other payload the first
 			// of its own.
 			oldest := behind*frames + frames - 1
-			if got := b.overtaken(newest - behind); got != (oldest >= 64) {
+			if got := b.ambiguous(newest - behind); got != (oldest >= 64) {
 				t.Errorf("%d frames a datagram, %d behind: %v, though a frame may be %d behind", frames, behind, got, oldest)
 			}
 		}
-		if b.overtaken(newest) || b.overtaken(newest+1) {
+		if b.ambiguous(newest) || b.ambiguous(newest+1) {
 			t.Errorf("%d frames a datagram: the newest is dropped", frames)
 		}
 		b.reliable = true
-		if b.overtaken(0) {
+		if b.ambiguous(0) {
 			t.Errorf("%d frames a datagram: a reliable one is dropped", frames)
 		}
 	}

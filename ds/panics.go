@@ -7,17 +7,17 @@ import (
 	"runtime/debug"
 )
 
-// ErrPanic is wrapped by the error that Config.Left gets for a player whose session ended because a
-// callback of the game panicked. The text contains the value of the panic.
+// ErrPanic is wrapped by the error of Config.Left for a player whose session ended because a callback
+// of the game panicked. The text contains the value of the panic.
 var ErrPanic = errors.New("ds: a handler panicked")
 
-// panicReason is the reason that the client of such a player gets. It does not contain the value of
-// the panic, which may be about the server's internals.
+// panicReason is the reason for which such a session ends, as sent to the client. It does not contain
+// the value of the panic, which may be about the server's internals.
 const panicReason = "internal server error"
 
 // guard calls f, a callback of the game for a player, or for none if p is nil. It recovers a panic
 // of f and passes it to panicked. If f calls runtime.Goexit it does the same, but the goroutine
-// ends: callers must leave what they change in a valid state before they call guard. The caller
+// ends: callers must leave their state valid before they call guard. The caller
 // must not hold a lock.
 func (s *Server) guard(p *Player, f func()) {
 	returned := false
@@ -30,10 +30,10 @@ func (s *Server) guard(p *Player, f func()) {
 	returned = true
 }
 
-// apart calls f on another goroutine and waits for it. Callbacks that run while a connection is
+// onGoroutine calls f on a new goroutine and waits for it. Callbacks that run while a connection is
 // added or removed are called like this, so that runtime.Goexit does not leave that half done.
 // Frames are handled between such changes.
-func apart(f func()) {
+func onGoroutine(f func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -64,12 +64,4 @@ func (s *Server) panicked(p *Player, v any, stack []byte) {
 	if f := s.cfg.PanicHandler; f != nil {
 		f(p, v, stack)
 	}
-}
-
-// endedBy returns the cause for Config.Left: err, unless a panic ended the session.
-func (p *Player) endedBy(err error) error {
-	if failure := p.failure.Load(); err == nil && failure != nil {
-		return *failure
-	}
-	return err
 }

@@ -34,7 +34,7 @@ func TestBufferAllocatesNothing(t *testing.T) {
 		b.srv.buffers.begin()
 		b.srv.buffers.release(at)
 		if s.next%6 == 0 {
-			_ = s.player.appendSlack(acks[:0], at)
+			_ = s.player.appendAckHeader(acks[:0], at)
 			acks = s.ack(acks)
 		}
 	}

@@ -11,17 +11,17 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// RPCProfile is what the bits of an RPC's payloads are spent on, those of both channels.
+// RPCProfile counts the bits of an RPC's payloads by field, of both channels.
 type RPCProfile struct {
 	RPC    string
 	Schema *schema.Schema
 	rpcdelta.Profile
 }
 
-// Profile has one of every so many payloads of each RPC measured, on average, at random
-// within each shard, for Profiles to tell, and begins anew; 0, as at the start, ends that
-// and keeps what was measured. A payload that is measured costs about twice as much to
-// receive as another (BenchmarkReceiveProfiled); while none is, there is no cost to speak of.
+// Profile starts a new profile of each RPC, which measures one of every so many payloads on average,
+// at random within each shard; [Server.Profiles] returns it. With 0, as at the start, no payload is
+// measured, and the last profile is kept. A measured payload costs about twice as much to receive as
+// another (BenchmarkReceiveProfiled). While no payload is measured there is almost no cost.
 func (s *Server) Profile(every int) {
 	n := uint64(min(max(every, 0), math.MaxInt32))
 	for {
@@ -36,8 +36,8 @@ func (s *Server) Profile(every int) {
 	}
 }
 
-// Profiles gives what was measured since Profile was called last with another number than
-// 0, of each RPC, by name. They are copies.
+// Profiles returns copies of the profiles that the last call of Profile with a number other than 0
+// started, by name of the RPC.
 func (s *Server) Profiles() []RPCProfile {
 	run := s.profiling.Load() >> 32
 	s.mu.Lock()
@@ -45,36 +45,37 @@ func (s *Server) Profiles() []RPCProfile {
 	out := make([]RPCProfile, 0, len(s.rpcs))
 	for _, name := range slices.Sorted(maps.Keys(s.rpcs)) {
 		r := s.rpcs[name]
-		p := rpcdelta.NewProfile(r.schema)
+		sum := rpcdelta.NewProfile(r.schema)
 		for _, h := range r.shards {
-			h.profiler.addTo(p, run)
+			p := &h.profiler
+			p.mu.Lock()
+			if p.profile != nil && p.run == run {
+				sum.Add(p.profile)
+			}
+			p.mu.Unlock()
 		}
-		out = append(out, RPCProfile{RPC: name, Schema: r.schema, Profile: *p})
+		out = append(out, RPCProfile{RPC: name, Schema: r.schema, Profile: *sum})
 	}
 	return out
 }
 
 // profiler measures payloads of an RPC in a shard.
 type profiler struct {
-	left uint32 // payloads until the next that is measured; of the shard's goroutine
+	left uint32 // payloads until the next measured one; of the shard's goroutine
 
 	mu      sync.Mutex // guards the rest
-	run     uint64     // of Server.profiling, that profile is of
+	run     uint64     // of profile
 	profile *rpcdelta.Profile
 }
 
-func (p *profiler) addTo(sum *rpcdelta.Profile, run uint64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.profile != nil && p.run == run {
-		sum.Add(p.profile)
-	}
-}
-
-// decode decodes a payload, and measures it if it is one's turn. Which one's that is is
-// left to chance: players send in turn.
-func (p *profiler) decode(b *binding, payload []byte, profiling uint64) ([]rpcdelta.Delivery, error) {
+// decode decodes a payload, and measures some of them. The choice is random, as players send in turn.
+func (s *Server) decode(b *binding, payload []byte) ([]rpcdelta.Delivery, error) {
+	profiling := s.profiling.Load()
 	run, every := profiling>>32, uint32(profiling)
+	if every == 0 {
+		return b.dec.Decode(payload)
+	}
+	p := &b.here.profiler
 	if p.left = min(p.left, 2*every); p.left > 1 {
 		p.left--
 		return b.dec.Decode(payload)
@@ -87,13 +88,5 @@ func (p *profiler) decode(b *binding, payload []byte, profiling uint64) ([]rpcde
 	}
 	b.dec.Measure(p.profile)
 	defer b.dec.Measure(nil)
-	return b.dec.Decode(payload)
-}
-
-// decode decodes a payload of the binding.
-func (s *Server) decode(b *binding, payload []byte) ([]rpcdelta.Delivery, error) {
-	if p := s.profiling.Load(); uint32(p) != 0 {
-		return b.here.profiler.decode(b, payload, p)
-	}
 	return b.dec.Decode(payload)
 }

@@ -1,163 +1,134 @@
 package ds
 
-import (
-	"errors"
-	"sync"
-	"time"
+import "sync"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
-	"github.com/uplink-rpc/uplink/schema"
-)
-
-var errQueueFull = errors.New("ds: too many frames wait for Poll")
-
-// queue holds what waits for Poll, in the order in which it came. Values lie in
-// the inboxes of their RPCs, so that each is stored as its own type and nothing
-// is allocated once warm.
+// queue holds the jobs that wait for Poll, in order. Frames lie in the inboxes of their RPCs, so that
+// each is stored as its own type and nothing is allocated once warm.
 type queue struct {
 	mu      sync.Mutex
-	share   share
-	waiting []waiter
-	polling bool // until all that was taken has run, perhaps by several Polls
+	quota   quota
+	waiting []job
+	polling bool // jobs are running, or were interrupted
 
-	// Of Poll alone:
-	running []waiter
+	// Of Poll:
+	running []job
 	next    int // of running
 }
 
-// waiter is one thing to be done by Poll. take is called under the queue's lock
-// once for all that waits, run without it.
-type waiter interface {
-	take()
+// job is work that Poll does.
+type job interface {
+	// collect is called for each waiting job before the first one runs, with the queue's lock.
+	collect()
 	run()
 }
 
 // call is a callback that waits.
 type call func()
 
-func (c call) take() {}
-func (c call) run()  { c() }
+func (c call) collect() {}
+func (c call) run()     { c() }
 
-// push adds a callback, which is never refused: there are few.
-func (q *queue) push(w waiter) {
-	q.mu.Lock()
-	q.waiting = append(q.waiting, w)
-	q.mu.Unlock()
-}
-
-// joined says that there are so many players more.
-func (q *queue) joined(n int) {
-	q.mu.Lock()
-	q.share.players += n
-	q.mu.Unlock()
-}
-
-// pushFor adds what a player sent, of so many bytes, if there is room for it.
-func (q *queue) pushFor(p *Player, w waiter, size int) bool {
+// push adds a job that is not limited by the quota.
+func (q *queue) push(j job) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !q.share.admit(&p.waiting, size) {
+	q.waiting = append(q.waiting, j)
+}
+
+// pushWithin adds a job of a size in bytes, and reports whether the quota admits it.
+func (q *queue) pushWithin(u *playerQuota, size int, j job) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.quota.admit(u, size) {
 		return false
 	}
-	q.waiting = append(q.waiting, w)
+	q.waiting = append(q.waiting, j)
 	return true
 }
 
-// run takes what waits, and runs it. All that was taken before has run.
+// addPlayers changes the number of players among whom the quota is divided.
+func (q *queue) addPlayers(n int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.quota.players += n
+}
+
+// run runs all waiting jobs and returns their number. Jobs of an earlier run must have been drained.
 func (q *queue) run() int {
 	q.mu.Lock()
-	q.share.taken()
+	q.quota.reset()
 	q.polling = true
 	q.waiting, q.running = q.running[:0], q.waiting
-	for _, w := range q.running {
-		w.take()
+	for _, j := range q.running {
+		j.collect()
 	}
 	q.mu.Unlock()
 	return q.drain()
 }
 
-// drain runs what was taken and has not run yet, and returns its number. If it does not return, as
-// a handler has ended the goroutine, the next call goes on after that handler.
+// drain runs the collected jobs that have not run yet, and returns their number. If a job ends the
+// goroutine, the next call continues after it.
 func (q *queue) drain() (n int) {
 	for ; q.next < len(q.running); n++ {
-		w := q.running[q.next]
+		j := q.running[q.next]
 		q.next++
-		w.run()
+		j.run()
 	}
 	clear(q.running) // release the players
 	q.running, q.next = q.running[:0], 0
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	q.polling = false
-	q.mu.Unlock()
 	return n
 }
 
-// idle says that nothing waits for Poll nor runs there.
+// idle reports whether no job waits or runs.
 func (q *queue) idle() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.waiting) == 0 && !q.polling
 }
 
-// inbox holds the frames of one RPC that wait for Poll.
-type inbox[T any] struct {
-	handler *handler[T]
-	queue   *queue
-	size    int       // bytes of a waiting frame without its byte strings
-	waiting []item[T] // guarded by the queue's lock
-	running []item[T] // of Poll alone, as the rest
-	poll    uint64    // in which running was filled
-	next    int       // of running
+// quota limits the bytes that wait for Poll. Half of the limit is divided evenly among the players,
+// so that no player can crowd out another. The other half is common, first come, first served.
+// The queue's lock guards it.
+type quota struct {
+	limit   int
+	players int
+
+	polls  uint64 // resets
+	used   int    // bytes of all players since the last reset
+	common int    // bytes of the common half
 }
 
-type item[T any] struct {
-	player  *Player
-	binding *binding
-	frame   Frame[T]
+// playerQuota is what one player uses of a quota. The queue's lock guards it.
+type playerQuota struct {
+	polls uint64
+	own   int // bytes of the player's own part
 }
 
-func (b *inbox[T]) deliver(p *Player, from *binding, d *rpcdelta.Delivery, at time.Time) error {
-	b.queue.mu.Lock()
-	defer b.queue.mu.Unlock()
-	if !b.queue.share.admit(&p.waiting, b.bytes(d.Frame)) {
-		return errQueueFull
+// admit reports whether a player may add a job of a size in bytes, and counts it if so.
+func (q *quota) admit(u *playerQuota, size int) bool {
+	if u.polls != q.polls {
+		*u = playerQuota{polls: q.polls}
 	}
-	n := len(b.waiting)
-	if n == cap(b.waiting) {
-		b.waiting = append(b.waiting, item[T]{})[:n]
+	half := q.limit / 2
+	switch {
+	case q.used+size > q.limit: // only if players joined since the last Poll
+		return false
+	case u.own+size <= half/max(q.players, 1):
+		u.own += size
+	case q.common+size <= half:
+		q.common += size
+	default:
+		return false
 	}
-	longer := b.waiting[:n+1] // with the byte slices of the value that lay there
-	it := &longer[n]
-	if err := b.handler.restore(&it.frame.Value, d.Frame); err != nil { // or a type's own method ends the goroutine
-		return err
-	}
-	b.waiting = longer
-	it.player, it.binding = p, from
-	it.frame.Seq, it.frame.Missed, it.frame.Late, it.frame.Redundant, it.frame.Received = d.Seq, d.Missed, d.Late, older(d), at
-	b.queue.waiting = append(b.queue.waiting, b)
-	return nil
+	q.used += size
+	return true
 }
 
-// bytes is what a frame takes while it waits.
-func (b *inbox[T]) bytes(f *schema.Frame) int {
-	n := b.size
-	for _, s := range f.Bytes {
-		n += len(s)
-	}
-	return n
-}
-
-func (b *inbox[T]) take() {
-	if b.poll != b.queue.share.polls { // it is the first call of this Poll
-		b.waiting, b.running = b.running[:0], b.waiting
-		b.poll, b.next = b.queue.share.polls, 0
-	}
-}
-
-func (b *inbox[T]) run() {
-	it := &b.running[b.next]
-	b.next++
-	p, from := it.player, it.binding
-	it.player, it.binding = nil, nil
-	b.handler.call(p, from, &it.frame)
+// reset frees the quota of all players.
+func (q *quota) reset() {
+	q.polls++
+	q.used, q.common = 0, 0
 }

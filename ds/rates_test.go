@@ -13,12 +13,12 @@ func TestRates(t *testing.T) {
 	typ, err := schema.Compile[testCall]("Call", 0)
 	must(t, err)
 	rapid.Check(t, func(t *rapid.T) {
-		var r rates
+		var r rpcShard
 		last := map[float64]*schema.Schema{}
 		var order []float64 // the last one last
 		for range rapid.IntRange(1, 80).Draw(t, "binds") {
 			hz := float64(rapid.IntRange(1, 30).Draw(t, "hz"))
-			s, err := r.at(typ.Schema(), hz)
+			s, err := r.schemaAt(typ.Schema(), hz)
 			if err != nil || s.RateHz() != hz || s.Fingerprint() != typ.Schema().Fingerprint() {
 				t.Fatalf("at %v Hz: %v, %v", hz, s, err)
 			}
@@ -35,11 +35,11 @@ func TestRates(t *testing.T) {
 			last[hz], order = s, append(order, hz)
 		}
 	})
-	var r rates
-	if s, err := r.at(typ.Schema(), typ.Schema().RateHz()); err != nil || s != typ.Schema() || r.schemas != nil {
+	var r rpcShard
+	if s, err := r.schemaAt(typ.Schema(), typ.Schema().RateHz()); err != nil || s != typ.Schema() || r.schemas != nil {
 		t.Errorf("its own rate is compiled: %v", err)
 	}
-	if _, err := r.at(typ.Schema(), -1); err == nil || r.schemas != nil {
+	if _, err := r.schemaAt(typ.Schema(), -1); err == nil || r.schemas != nil {
 		t.Errorf("a rate that cannot be: %v, %v", err, r.schemas)
 	}
 }

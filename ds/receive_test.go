@@ -115,8 +115,10 @@ func (b *bench) joinShard(number, shard int) *sender {
 	b.t.Helper()
 	conn, err := closedConn()
 	must(b.t, err)
-	s := &sender{bench: b, player: newPlayer(b.srv.shards[shard], conn), frame: b.typ.Schema().NewFrame()}
-	b.srv.queue.joined(1)
+	p := &Player{server: b.srv, shard: b.srv.shards[shard], conn: conn}
+	p.grant(0)
+	s := &sender{bench: b, player: p, frame: b.typ.Schema().NewFrame()}
+	b.srv.queue.addPlayers(1)
 	if a := b.srv.bind(s.player, b.request(number)); a.Reason != control.ReasonNone {
 		b.t.Fatalf("not bound: %+v", a)
 	}

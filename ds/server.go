@@ -2,45 +2,19 @@ package ds
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
 	"net/netip"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// Server takes the RPCs of its players. Its methods are safe for concurrent
-// use.
-type Server struct {
-	cfg     Config
-	ln      *transport.Listener
-	shards  []*shard
-	queue   queue
-	buffers buffers
-
-	mu      sync.Mutex
-	rpcs    map[string]*rpc
-	sources map[string]source // of downstreams
-
-	panics    atomic.Uint64 // that were recovered
-	silent    bool          // there is neither a Config.Logger nor a Config.PanicHandler
-	profiling atomic.Uint64 // one of how many payloads is measured, and above 32 bits the runs that there were
-	leaving   atomic.Bool   // Shutdown was called
-	calls     atomic.Int64  // of Joined and Left that wait for Poll
-	peopled   atomic.Int32  // shards that may have players, or get some
-	drained   chan struct{}
-	drainOnce sync.Once
-	serving   atomic.Bool
-	served    chan struct{} // closed when Serve returns
-}
-
-// Listen opens the server's UDP socket on addr, "127.0.0.1:7777" say. Other
-// addresses than loopback need [Config.Key].
+// Listen opens the server's UDP socket on addr, such as "127.0.0.1:7777". Addresses other than
+// loopback require [Config.Key].
 func Listen(addr string, cfg Config) (*Server, error) {
 	silent := cfg.Logger == nil && cfg.PanicHandler == nil
 	cfg, err := cfg.withDefaults()
@@ -67,24 +41,23 @@ func Listen(addr string, cfg Config) (*Server, error) {
 	for i := range ln.Shards() {
 		s.shards = append(s.shards, newShard(s, i))
 	}
-	s.peopled.Store(int32(len(s.shards)))
-	s.queue.share.limit = cfg.QueueBytes
+	s.populated.Store(int32(len(s.shards)))
+	s.queue.quota.limit = cfg.QueueBytes
 	return s, nil
 }
 
-// Addr is the address that the server listens on.
+// Addr returns the address on which the server listens.
 func (s *Server) Addr() netip.AddrPort { return s.ln.Addr() }
 
 // KernelDrops returns the number of datagrams that the kernel dropped because the server did not
 // read them in time. It reports false where that is not known: after Close, and everywhere but on Linux.
 func (s *Server) KernelDrops() (n uint64, ok bool) { return s.ln.KernelDrops() }
 
-// Shards is how many goroutines Serve has: Config.Shards, or 1 where the network
-// cannot spread datagrams.
+// Shards returns the number of shards: Config.Shards, or 1 if the network cannot spread datagrams.
 func (s *Server) Shards() int { return len(s.shards) }
 
-// Players gives each player who is connected now, once, in no order. Who joins or
-// leaves in the meantime may be among them or not.
+// Players returns an iterator over the connected players, in no order. Players who connect or
+// disconnect during the iteration may be included or not.
 func (s *Server) Players() iter.Seq[*Player] {
 	return func(yield func(*Player) bool) {
 		for _, h := range s.shards {
@@ -97,8 +70,8 @@ func (s *Server) Players() iter.Seq[*Player] {
 	}
 }
 
-// Serve receives until ctx is done or Close is called; it then tells the
-// players, and returns nil. An error is one of a socket.
+// Serve receives until ctx is done or Close is called. Then it tells the players and returns nil. An
+// error is that of a socket.
 func (s *Server) Serve(ctx context.Context) error {
 	if s.serving.CompareAndSwap(false, true) {
 		defer close(s.served)
@@ -113,52 +86,68 @@ func (s *Server) Serve(ctx context.Context) error {
 	return nil
 }
 
-// Close ends Serve, waits for it and closes the socket. It may be called more
-// than once, but not from a handler that Serve runs, which it would wait for:
-// end Serve's context there.
+// Close ends Serve, waits for it and closes the socket. It can be called more than once, but not
+// from a handler that Serve runs, since it waits for that: end Serve's context there.
 func (s *Server) Close() error { return s.ln.Close() }
 
-// Poll runs the handlers of what arrived since the last call, in order, on the
-// caller's goroutine, and gives their number. It is for servers with
-// [Config.Poll] and for one goroutine at a time. With [Config.JitterBuffer] it is a
-// tick: after what arrived, the handlers of the frames whose time has come run.
+// Shutdown ends Serve without losing data. It refuses new players, tells the connected ones, and
+// waits until each has received all reliable messages, its own reliable messages have arrived, it
+// has left, and with [Config.Poll] the game has polled all of that. Then, or when ctx is done, it
+// closes the server like [Server.Close]; in the second case it returns the error of ctx. Clients
+// leave by themselves and reconnect when a server is there again. What handlers send meanwhile may be
+// lost. Like Close, it must not be called from a handler.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.leaving.Store(true)
+	var cut error
+	if s.serving.Load() {
+		select {
+		case <-s.drained:
+		case <-s.served:
+		case <-ctx.Done():
+			cut = fmt.Errorf("ds: shut down before all players had left: %w", context.Cause(ctx))
+		}
+	}
+	return errors.Join(cut, s.Close())
+}
+
+// Poll runs the handlers of everything that arrived since the last call, in order, on the caller's
+// goroutine, and returns their number. It is for servers with [Config.Poll], and for one goroutine at
+// a time. With [Config.JitterBuffer] it is a tick: after the handlers of what arrived, those of the
+// frames run whose tick it is.
 //
 // A panic in a handler does not end Poll: see [Config.PanicHandler]. If PanicHandler itself panics,
-// or a handler calls runtime.Goexit, Poll ends, and the next one begins with what is left.
+// or a handler calls runtime.Goexit, Poll ends, and the next call continues with the rest.
 func (s *Server) Poll() int {
-	n := s.queue.drain() + s.buffers.release(time.Now()) // what a Poll that did not return has left
+	n := s.queue.drain() + s.buffers.release(time.Now()) // the rest of a Poll that did not return
 	s.buffers.begin()                                    // before Joined of their players is called
 	n += s.queue.run()
 	return n + s.buffers.release(time.Now())
 }
 
-// register adds an RPC.
-func (s *Server) register(r *rpc) error {
+// Stats returns the server's counts.
+func (s *Server) Stats() Stats {
+	out := Stats{Panics: s.panics.Load(), Transport: s.ln.Stats(), Replication: s.downstreams()}
+	for _, h := range s.shards {
+		h.mu.Lock()
+		out.Acks.Messages += h.acks.Messages
+		out.Acks.Bytes += h.acks.Bytes
+		out.Acks.AEADBytes += h.acks.AEADBytes
+		addDrops(&out.Drops, &h.drops)
+		h.mu.Unlock()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	name := r.schema.RPC()
-	if s.rpcs[name] != nil {
-		return fmt.Errorf("ds: %s is handled already", name)
+	for _, name := range slices.Sorted(maps.Keys(s.rpcs)) {
+		for _, reliable := range []bool{false, true} {
+			st := RPCStats{RPC: name, Reliable: reliable}
+			for _, h := range s.rpcs[name].shards {
+				h.counts(reliable).addTo(&st)
+			}
+			if !reliable || st.Messages != 0 || st.PriorFallbacks != 0 || st.Drops != [drops]uint64{} {
+				out.RPCs = append(out.RPCs, st)
+			}
+		}
 	}
-	s.rpcs[name] = r
-	return nil
-}
-
-func (s *Server) lookup(name string) (*rpc, []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if r := s.rpcs[name]; r != nil {
-		return r, nil
-	}
-	return nil, slices.Sorted(maps.Keys(s.rpcs))
-}
-
-// run calls f, which is Joined or Left of the game, in Poll or at once.
-func (s *Server) run(p *Player, f func()) {
-	if s.cfg.Poll {
-		s.calls.Add(1)
-		s.queue.push(call(func() { s.calls.Add(-1); s.guard(p, f) }))
-		return
-	}
-	apart(func() { s.guard(p, f) })
+	s.buffers.addTo(out.RPCs, s.rpcs)
+	return out
 }

@@ -3,144 +3,126 @@ package ds
 import (
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// shard is a part of the server's players as the transport sees it: its methods are
-// called one at a time, from one goroutine of Serve. A player stays in its shard.
-type shard struct {
-	server *Server
-	index  int       // in the server's list
-	start  time.Time // of the limits' clock
-
-	players map[*Player]struct{} // others than Serve's goroutine read it with mu, and that one writes it so
-	arrival arrival              // of the message that is being received
-	due     []*Player            // have frames to ack
-	feeding []*downstream        // whose initial state is being sent
-	acked   time.Time            // when acks were sent
-	fresh   []*counts            // have something to be published
-	buf     []byte
-	resets  uint64    // of the tap, when they were asked for
-	counted time.Time // when the tap was told of counts
-	empty   bool      // and stays so, since the server shuts down
-
-	mu        sync.Mutex // guards the rest, and writing players
-	acks      AckStats
-	drops     [drops]uint64
-	postponed []tapPanic // that were recovered while a lock was held
-}
-
-var _ interface{ Handled() } = (*shard)(nil)
+var _ interface{ Handled() } = (*shard)(nil) // which the transport calls if it is there
 
 func newShard(s *Server, index int) *shard {
 	return &shard{server: s, index: index, start: time.Now(), players: map[*Player]struct{}{}}
 }
 
-// rpcShard is what a shard has for an RPC, of all its players.
-type rpcShard struct {
-	rates    rates
-	scratch  *rpcdelta.Scratch // of decoders
-	profiler profiler
+// Reasons for which a connection is refused.
+const (
+	leavingReason = "the server shuts down"
+	behindReason  = "the game does not poll"
+)
 
-	unreliable, reliable counts
-}
-
-func player(c *transport.Conn) *Player { return c.Value.(*Player) }
-
-// Opened greets a player.
+// Opened registers a new connection and creates its Player.
 func (h *shard) Opened(c *transport.Conn) {
 	s := h.server
-	p := newPlayer(h, c)
-	p.seal = c.Suite().Overhead()
+	p := &Player{server: s, shard: h, conn: c, overhead: c.Suite().Overhead()}
+	p.grant(0)
 	c.Value = p
 	if s.leaving.Load() {
 		c.Shutdown(leavingReason)
 		return
 	}
-	if s.calls.Load() >= s.mostCalls() {
+	if s.calls.Load() >= s.maxCalls() {
 		c.Shutdown(behindReason)
 		return
 	}
 	h.mu.Lock()
 	h.players[p] = struct{}{}
 	h.mu.Unlock()
-	s.queue.joined(1)
+	s.queue.addPlayers(1)
 	if s.cfg.Tap != nil {
 		if p.tap = s.guardTap(p, c.Suite()); p.tap != nil {
 			c.SetTap(p.tap.Carried)
 		}
 	}
 	if s.cfg.Joined != nil {
-		s.run(p, func() { s.cfg.Joined(p) })
+		h.callback(p, func() { s.cfg.Joined(p) })
 	}
 }
 
-// Closed parts from one, and lets go of what only receiving needs: the game may
-// keep the player.
+// Closed unregisters a connection and frees its receive state: the game may keep the Player.
 func (h *shard) Closed(c *transport.Conn, err error) {
 	s := h.server
-	p := player(c)
+	p := c.Value.(*Player)
 	if _, joined := h.players[p]; !joined {
 		return
 	}
-	h.handlePostponed() // it may be why the session ended
-	err = p.endedBy(err)
+	h.handlePostponed() // one of these panics may have ended the session
+	if failure := p.failure.Load(); err == nil && failure != nil {
+		err = *failure
+	}
 	h.mu.Lock()
 	delete(h.players, p)
 	h.mu.Unlock()
 	s.buffers.remove(p.buffers)
 	p.bindings, p.buffers = nil, nil
 	p.stopDowns()
-	s.queue.joined(-1)
+	s.queue.addPlayers(-1)
 	if p.tap != nil {
-		apart(func() { p.tap.Left(err) })
+		onGoroutine(func() { p.tap.Left(err) })
 	}
 	if s.cfg.Left != nil {
-		s.run(p, func() { s.cfg.Left(p, err) })
+		h.callback(p, func() { s.cfg.Left(p, err) })
 	}
 }
 
-// list gives the players who are there.
+// callback calls Joined or Left of the game, or queues the call for Poll.
+func (h *shard) callback(p *Player, f func()) {
+	s := h.server
+	if s.cfg.Poll {
+		s.calls.Add(1)
+		s.queue.push(call(func() { s.calls.Add(-1); s.guard(p, f) }))
+		return
+	}
+	onGoroutine(func() { s.guard(p, f) })
+}
+
+// list returns the connected players.
 func (h *shard) list() []*Player {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Collect(maps.Keys(h.players))
 }
 
-// Datagram takes a message of the unreliable channel.
+// Datagram handles a message of the unreliable channel.
 func (h *shard) Datagram(c *transport.Conn, b []byte, at time.Time) {
-	player(c).receive(b, at, false)
+	c.Value.(*Player).receive(b, at, false)
 }
 
-// Message takes one of the reliable channel.
+// Message handles a message of the reliable channel.
 func (h *shard) Message(c *transport.Conn, b []byte, at time.Time) {
-	player(c).receive(b, at, true)
+	c.Value.(*Player).receive(b, at, true)
 }
 
-// Handled publishes what was counted. To do so for each datagram would cost more than to
-// count it.
+// Handled publishes the counts of a batch of datagrams. Publishing those of each datagram would cost
+// more than counting.
 func (h *shard) Handled() {
-	for _, c := range h.fresh {
+	for _, c := range h.unpublished {
 		c.publish()
 	}
-	h.fresh = h.fresh[:0]
+	h.unpublished = h.unpublished[:0]
 }
 
-// Tick sends the acks that are due, and more of initial states.
+// Tick sends the acks that are due, and the next parts of initial states.
 func (h *shard) Tick(now time.Time) {
 	s := h.server
 	h.handlePostponed()
 	h.feed(now)
 	if now.Sub(h.acked) < s.cfg.ackInterval()-s.cfg.tick()/2 {
-		return // ticks are not quite punctual, hence the half
+		return // half a tick of tolerance, as ticks are not punctual
 	}
 	h.acked = now
 	if s.cfg.Tap != nil {
-		h.tapped(now)
+		h.pollTap(now)
 	}
 	for _, p := range h.due {
 		p.due = false
@@ -149,29 +131,77 @@ func (h *shard) Tick(now time.Time) {
 	if s.leaving.Load() {
 		h.drain()
 	}
-	clear(h.due) // let go of players
+	clear(h.due) // release the players
 	h.due = h.due[:0]
 }
 
-// ack sends the acks of all RPCs of a player, in one datagram unless that is too
-// small, and at times how its jitter buffers stand.
+// ack sends the acks of all RPCs of a player, in as few datagrams as possible, and at times a report
+// on its jitter buffers.
 func (h *shard) ack(p *Player, now time.Time) {
 	for {
-		h.buf = p.appendAcks(p.appendSlack(h.buf[:0], now))
+		h.buf = p.appendAcks(p.appendAckHeader(h.buf[:0], now))
 		if len(h.buf) == 1 || p.conn.Send(h.buf) != nil {
-			return // nothing more to say, or gone by now; acks may be lost
+			return // nothing is left, or the session has ended; acks may be lost
 		}
 		h.mu.Lock()
 		h.acks.Messages++
 		h.acks.Bytes += uint64(len(h.buf))
-		h.acks.AEADBytes += uint64(p.seal)
+		h.acks.AEADBytes += uint64(p.overhead)
 		h.mu.Unlock()
 	}
 }
 
-// drop counts what belongs to no RPC.
-func (h *shard) drop(d Drop) {
-	h.mu.Lock()
-	h.drops[d]++
-	h.mu.Unlock()
+// appendAcks appends the acks of the player's RPCs that fit into a datagram.
+func (p *Player) appendAcks(dst []byte) []byte {
+	const maxAck = 13 // bytes
+	for _, b := range p.bindings {
+		if b != nil && b.dec.AckDue() && len(dst)+maxAck <= transport.MaxPayload {
+			dst = b.dec.AppendAck(dst)
+		}
+	}
+	return dst
+}
+
+// tapCountEvery is the time between two calls of [Tap.Counted].
+const tapCountEvery = time.Second
+
+// pollTap passes the transport's counts to the tap, and resets all streams if the tap requests it.
+func (h *shard) pollTap(now time.Time) {
+	t := h.server.cfg.Tap
+	if h.index == 0 && now.Sub(h.counted) >= tapCountEvery {
+		h.counted = now
+		h.server.guard(nil, func() { t.Counted(h.server.ln.Stats()) })
+	}
+	n := h.resets
+	h.server.guard(nil, func() { n = t.Resets() })
+	if n == h.resets {
+		return
+	}
+	h.resets = n
+	for p := range h.players {
+		for _, b := range p.bindings {
+			if b != nil {
+				b.dec.AskReset()
+				p.noteAck(b)
+			}
+		}
+	}
+}
+
+// drain tells the players to leave who have received all reliable messages, repeatedly since the
+// datagram may be lost, and notes when all players of the server have left.
+func (h *shard) drain() {
+	s := h.server
+	for p := range h.players {
+		if p.conn.Unacked() == 0 {
+			_ = p.conn.Send([]byte{byte(control.Leaving)}) // fails only if the session has ended
+		}
+	}
+	if len(h.players) == 0 && !h.empty {
+		h.empty = true
+		s.populated.Add(-1)
+	}
+	if s.populated.Load() == 0 && s.queue.idle() {
+		s.drainOnce.Do(func() { close(s.drained) })
+	}
 }

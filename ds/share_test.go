@@ -11,8 +11,8 @@ import (
 func TestShare(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		players := rapid.IntRange(1, 20).Draw(t, "players")
-		s := share{limit: rapid.IntRange(0, 10_000).Draw(t, "limit"), players: players}
-		held := make([]holding, players)
+		s := quota{limit: rapid.IntRange(0, 10_000).Draw(t, "limit"), players: players}
+		held := make([]playerQuota, players)
 		for range rapid.IntRange(1, 4).Draw(t, "polls") {
 			total, each := 0, make([]int, players)
 			for range rapid.IntRange(0, 200).Draw(t, "frames") {
@@ -28,7 +28,7 @@ func TestShare(t *testing.T) {
 					t.Fatalf("%d wait", total)
 				}
 			}
-			s.taken()
+			s.reset()
 		}
 	})
 }

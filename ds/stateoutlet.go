@@ -114,7 +114,7 @@ func (o *stateOutlet) room(now time.Time) (bytes, most int) {
 
 // wire is how many bytes a message takes, headers down to IP included.
 func (o *stateOutlet) wire(bytes int) int {
-	one := transport.IPSize + transport.HeaderSize + o.way.player.seal + 1
+	one := transport.IPSize + transport.HeaderSize + o.way.player.overhead + 1
 	if bytes < transport.MaxPayload {
 		return one + bytes
 	}
@@ -124,7 +124,7 @@ func (o *stateOutlet) wire(bytes int) int {
 
 // payload is the size of the largest message that takes no more bytes than that.
 func (o *stateOutlet) payload(wire int) int {
-	one := transport.IPSize + transport.HeaderSize + o.way.player.seal + 1
+	one := transport.IPSize + transport.HeaderSize + o.way.player.overhead + 1
 	whole := min(wire-one, transport.MaxPayload-1)
 	full := one + fragment.HeaderSize + control.MaxPart
 	parts, rest := wire/full, wire%full

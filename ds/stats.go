@@ -3,44 +3,55 @@ package ds
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
+	"sync"
+	"time"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// Drop is a reason for which something that arrived was not delivered.
+// Drop is a reason for which something that was received was not delivered.
 type Drop uint8
 
 // The reasons. Each is a value of the label "reason" in metrics.
 const (
 	BaselineMissing Drop = iota // the frame's baseline is not in the ring
 	Desync                      // the baseline is another frame on the client
-	Late                        // a newer frame came first
-	Duplicate                   // the frame came before
-	Malformed                   // not what a client of this schema sends
+	Late                        // a newer frame was received before
+	Duplicate                   // the frame was received before
+	Malformed                   // no client with this schema sends it
 	UnknownRPC                  // the RPC is not bound, or there is no Config.OnMessage
-	QueueFull                   // too much waits for Poll
-	RateLimited                 // more than the player may send, see Config.RateSlack
-	Rejected                    // the game refused the frame, see [Validate]
-	LateForTick                 // its tick is over, see [JitterBuffer]
-	Discarded                   // its jitter buffer is full, or went on without it
-	Kicked                      // the player's session was ended by Kick or by a panic of a handler
-	InvalidAck                  // an ack of what was never sent
+	QueueFull                   // too much waits for Poll, see Config.QueueBytes
+	RateLimited                 // above the player's rate limit, see Config.RateSlack
+	Rejected                    // the game's validator rejected the frame, see [Validate]
+	LateForTick                 // the frame's tick is over, see [JitterBuffer]
+	Discarded                   // the jitter buffer is full, or was resynced
+	Kicked                      // the session was ended by Kick or by a panic of a handler
+	InvalidAck                  // an ack of something that was never sent
 	drops
 )
 
-// String is the reason's name in metrics.
+// String returns the reason's name in metrics.
 func (d Drop) String() string {
 	if d >= drops {
 		return fmt.Sprintf("Drop(%d)", uint8(d))
 	}
-	return [...]string{"baseline_missing", "desync", "late", "duplicate", "malformed", "unknown_rpc", "queue_full", "rate_limited", "rejected", "late_for_tick", "discarded", "kicked", "invalid_ack"}[d]
+	return [...]string{
+		"baseline_missing", "desync", "late", "duplicate", "malformed", "unknown_rpc", "queue_full", "rate_limited", "rejected",
+		"late_for_tick", "discarded", "kicked", "invalid_ack",
+	}[d]
 }
 
-// reason gives the reason for an error of a decoder or a sink.
+// errDrop is the error of a [sink] that drops a frame.
+type errDrop Drop
+
+func (e errDrop) Error() string { return "ds: frame dropped: " + Drop(e).String() }
+
+// reason returns the reason of an error of a decoder or a sink.
 func reason(err error) Drop {
+	if d, ok := errors.AsType[errDrop](err); ok {
+		return Drop(d)
+	}
 	switch {
 	case errors.Is(err, rpcdelta.ErrBaselineMissing):
 		return BaselineMissing
@@ -50,115 +61,168 @@ func reason(err error) Drop {
 		return Late
 	case errors.Is(err, rpcdelta.ErrDuplicate):
 		return Duplicate
-	case errors.Is(err, errQueueFull):
-		return QueueFull
-	case errors.Is(err, errLimited):
-		return RateLimited
-	case errors.Is(err, errOverdue):
-		return LateForTick
-	case errors.Is(err, errSkipped):
-		return Discarded
 	}
 	return Malformed
 }
 
-// RPCStats counts the frames of one RPC on one channel, over all players that
-// there were.
-type RPCStats struct {
-	RPC      string
-	Reliable bool
-	// Stats counts the frames that were delivered, those among them too that [Validate]
-	// refused, that a jitter buffer skipped, or whose player was kicked while they waited.
-	rpcdelta.Stats
-	// Messages and Bytes count the payloads that held new frames, with their
-	// headers.
-	Messages, Bytes uint64
-	// Coalesced counts those of the payloads that came in a datagram after another one,
-	// CoalescedBytes what that took beside their own bytes.
-	Coalesced, CoalescedBytes uint64
-	// AEADBytes counts what the seals of the datagrams took that brought them; those of
-	// Coalesced have none of their own. Over the reliable channel it is an estimate: one for
-	// each payload.
-	AEADBytes uint64
-	// Missed counts frames that were never delivered, as far as later ones show,
-	// whether lost or dropped.
-	Missed uint64
-	// PriorFallbacks counts bindings for which the server did not have the client's
-	// prior.
-	PriorFallbacks uint64
-	// LateFrames counts those among the delivered that came late.
-	LateFrames uint64
-	// Drops counts payloads by reason; for limited, refused, queue_full, overdue,
-	// skipped and kicked frames.
-	Drops [drops]uint64
-	// Buffer is how its jitter buffers stand, if there are any: see [JitterBuffer].
-	Buffer BufferStats
-}
-
-// AckStats counts the acks that were sent, with what some of their messages say of jitter
-// buffers.
-type AckStats struct {
-	// Messages is the number of datagrams, Bytes their contents without headers,
-	// AEADBytes what their seals took.
-	Messages, Bytes, AEADBytes uint64
-}
-
-// Stats is what a server counted since it began. What a batch of datagrams brings is in it
-// when all of them have been handled.
+// Stats counts what a server received and sent since Listen. The counts of a batch of datagrams are
+// added when all of them have been handled.
 type Stats struct {
-	// RPCs is sorted by name, with the unreliable channel first; a reliable one
-	// without traffic is left out.
+	// RPCs is sorted by name, the unreliable channel first. A reliable channel without traffic is
+	// left out.
 	RPCs []RPCStats
 	Acks AckStats
-	// Downstreams is sorted by name.
+	// Replication is sorted by name.
 	Replication []ReplicationStats
-	// Drops counts what belongs to no RPC, by reason.
+	// Drops counts messages that belong to no RPC, by reason.
 	Drops [drops]uint64
-	// Panics counts the panics of callbacks that were recovered; see Config.PanicHandler.
+	// Panics counts recovered panics of callbacks; see Config.PanicHandler.
 	Panics uint64
 	// Transport counts datagrams and connections.
 	Transport transport.ListenerStats
 }
 
-// Stats gives what the server counted so far.
-func (s *Server) Stats() Stats {
-	out := Stats{Panics: s.panics.Load(), Transport: s.ln.Stats(), Replication: s.downstreams()}
-	for _, h := range s.shards {
-		h.addTo(&out)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, name := range slices.Sorted(maps.Keys(s.rpcs)) {
-		out.RPCs = s.rpcs[name].appendStats(out.RPCs)
-	}
-	s.buffers.addTo(out.RPCs, s.rpcs)
-	return out
+// RPCStats counts the frames of one RPC on one channel, over all players, past ones included.
+type RPCStats struct {
+	RPC      string
+	Reliable bool
+	// Stats counts the delivered frames, including those that [Validate] rejected, that a jitter
+	// buffer discarded, or whose player was kicked while they waited.
+	rpcdelta.Stats
+	// Messages and Bytes count the payloads with new frames, headers included.
+	Messages, Bytes uint64
+	// Coalesced counts the payloads among these that were not the first of their datagram,
+	// CoalescedBytes the bytes that they added to the datagrams besides their own.
+	Coalesced, CoalescedBytes uint64
+	// AEADBytes is the AEAD overhead of the datagrams. Coalesced payloads add none. Over the reliable
+	// channel it is an estimate of one datagram per payload.
+	AEADBytes uint64
+	// Missed counts frames that were never delivered, lost or dropped, as far as later frames show.
+	Missed uint64
+	// PriorFallbacks counts bindings whose prior the server did not have.
+	PriorFallbacks uint64
+	// LateFrames counts the delivered frames that were late.
+	LateFrames uint64
+	// Drops counts dropped payloads by reason. For rate_limited, rejected, queue_full, late_for_tick,
+	// discarded and kicked it counts frames.
+	Drops [drops]uint64
+	// Buffer describes the jitter buffers, if there are any; see [JitterBuffer].
+	Buffer BufferStats
 }
 
-func (h *shard) addTo(out *Stats) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	out.Acks.Messages += h.acks.Messages
-	out.Acks.Bytes += h.acks.Bytes
-	out.Acks.AEADBytes += h.acks.AEADBytes
-	addDrops(&out.Drops, &h.drops)
+// count counts a delivered frame.
+func (st *RPCStats) count(d *rpcdelta.Delivery) {
+	st.Count(&d.Info)
+	if d.Late {
+		st.LateFrames++
+		st.Missed--
+		return
+	}
+	st.Missed += d.Missed
 }
 
-func (r *rpc) appendStats(dst []RPCStats) []RPCStats {
-	for i := range 2 {
-		st := RPCStats{RPC: r.schema.RPC(), Reliable: i == 1}
-		for _, h := range r.shards {
-			h.counts(st.Reliable).addTo(&st)
-		}
-		if st.Messages != 0 || st.PriorFallbacks != 0 || st.Drops != [drops]uint64{} || i == 0 {
-			dst = append(dst, st)
-		}
-	}
-	return dst
+// add adds the counts of o, except Buffer.
+func (st *RPCStats) add(o *RPCStats) {
+	st.Add(&o.Stats)
+	st.Messages += o.Messages
+	st.Bytes += o.Bytes
+	st.Coalesced += o.Coalesced
+	st.CoalescedBytes += o.CoalescedBytes
+	st.AEADBytes += o.AEADBytes
+	st.Missed += o.Missed
+	st.PriorFallbacks += o.PriorFallbacks
+	st.LateFrames += o.LateFrames
+	addDrops(&st.Drops, &o.Drops)
 }
 
 func addDrops(sum, more *[drops]uint64) {
 	for d, n := range more {
 		sum[d] += n
 	}
+}
+
+// AckStats counts datagrams with acks. Some of them also report on jitter buffers.
+type AckStats struct {
+	// Messages is the number of datagrams, Bytes their content without headers, AEADBytes their
+	// AEAD overhead.
+	Messages, Bytes, AEADBytes uint64
+}
+
+// BufferStats describes the jitter buffers of one RPC, of one player or of all.
+type BufferStats struct {
+	// Buffers is the number of buffers now.
+	Buffers int
+	// Released counts frames that were released on time, Missing the ticks without their frame. Dry
+	// counts the missing ticks at which no newer frame waited either: frames were late, not lost.
+	// Repeated counts the missing ticks for which the last frame was repeated.
+	Released, Missing, Dry, Repeated uint64
+	// Late counts frames that arrived after their tick, Early frames for which there was no room,
+	// Resyncs how often release times were set again, Discarded the frames discarded by that.
+	Late, Early, Discarded, Resyncs uint64
+	// Held is the number of frames that wait now.
+	Held int
+	// Slack is how long before their release frames arrive, smoothed, and Target what it should be;
+	// of several buffers the mean.
+	Slack, Target time.Duration
+}
+
+// add adds the counts of o, and its present state if o has buffers.
+func (s *BufferStats) add(o *BufferStats) {
+	s.Released += o.Released
+	s.Missing += o.Missing
+	s.Dry += o.Dry
+	s.Repeated += o.Repeated
+	s.Late += o.Late
+	s.Early += o.Early
+	s.Discarded += o.Discarded
+	s.Resyncs += o.Resyncs
+	if o.Buffers == 0 {
+		return
+	}
+	s.Buffers++
+	s.Held += o.Held
+	n := time.Duration(s.Buffers)
+	s.Slack += (o.Slack - s.Slack) / n
+	s.Target += (o.Target - s.Target) / n
+}
+
+// counts are the counters of a shard for one RPC on one channel. The shard's goroutine counts the
+// frames of a batch of datagrams without a lock, and publishes them at the end of the batch.
+type counts struct {
+	fresh  RPCStats // not published; of the shard's goroutine
+	listed bool     // is in shard.unpublished
+
+	mu    sync.Mutex
+	total RPCStats
+}
+
+// drop counts a dropped payload or frame, and the frames that are known to be missed since the last
+// count. It may be called from any goroutine.
+func (c *counts) drop(d Drop, missed uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.total.Drops[d]++
+	c.total.Missed += missed
+}
+
+// countFallback counts a binding with another prior than the client's.
+func (c *counts) countFallback() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.total.PriorFallbacks++
+}
+
+// publish adds the fresh counts to the total.
+func (c *counts) publish() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.total.add(&c.fresh)
+	c.fresh, c.listed = RPCStats{}, false
+}
+
+// addTo adds the published counts to sum.
+func (c *counts) addTo(sum *RPCStats) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	sum.add(&c.total)
 }

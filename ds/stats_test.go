@@ -44,17 +44,4 @@ func TestShardsAddUp(t *testing.T) {
 	if sum != one {
 		t.Errorf("got %+v\nwant %+v", sum, one)
 	}
-
-	var acks, total AckStats
-	var all Stats
-	fill(reflect.ValueOf(&acks).Elem(), 7)
-	fill(reflect.ValueOf(&total).Elem(), 21)
-	for range 3 {
-		h := &shard{acks: acks}
-		h.drops[Late] = 7
-		h.addTo(&all)
-	}
-	if all.Acks != total || all.Drops[Late] != 21 {
-		t.Errorf("got %+v, want %+v", all, total)
-	}
 }

@@ -47,7 +47,7 @@ func TestPendingUntilSealed(t *testing.T) {
 		t.Fatalf("state %d, %+v", g.State(), d.calls)
 	}
 	g.open()
-	c := d.conns.at(guestAddr)
+	c := d.conns.get(guestAddr)
 	if d.calls.opened != 1 || len(d.pending) != 0 || c == nil || c.ClientID() != 7 || string(c.UserData()) != "red team" || c.ID() != g.ID() {
 		t.Errorf("%+v, %+v", d.calls, c)
 	}
@@ -101,7 +101,7 @@ func TestHandshakeMoves(t *testing.T) {
 		t.Errorf("%d connections", n)
 	}
 	g.deliverFrom(elsewhere, firstHeartbeat)
-	if d.conns.at(elsewhere) == nil || d.conns.at(guestAddr) != nil {
+	if d.conns.get(elsewhere) == nil || d.conns.get(guestAddr) != nil {
 		t.Error("the connection is not where its client is")
 	}
 }
@@ -121,7 +121,7 @@ func TestSameClientReplaces(t *testing.T) {
 	if d.calls.opened != 2 || len(d.calls.closed) != 1 || !errors.Is(d.calls.closed[0], ErrReplaced) {
 		t.Fatalf("%+v", d.calls)
 	}
-	if s := d.Stats(); s.Open != 1 || s.Conns != 1 || d.timers.count != 1 || d.conns.count() != 1 || len(d.clients) != 1 {
+	if s := d.Stats(); s.Open != 1 || s.Conns != 1 || d.timers.count != 1 || d.conns.len() != 1 || len(d.clients) != 1 {
 		t.Errorf("%+v, %d timers", s, d.timers.count)
 	}
 }
@@ -131,7 +131,7 @@ func TestSameClientPending(t *testing.T) {
 	d := newDesk(t, Config{})
 	first := d.visit(t, guestAddr, d.issue(t, 1, nil))
 	second := d.visit(t, guestAddr, d.issue(t, 1, nil))
-	if n := d.Stats().Conns; n != 1 || len(d.pending) != 1 || len(d.guests) != 1 {
+	if n := d.Stats().Conns; n != 1 || len(d.pending) != 1 || len(d.directory.pending) != 1 {
 		t.Errorf("%d connections, %d pending", n, len(d.pending))
 	}
 	first.open()
@@ -148,7 +148,7 @@ func TestAddressIsTaken(t *testing.T) {
 	d := newDesk(t, Config{})
 	first := d.visit(t, guestAddr, d.issue(t, 1, nil)).open()
 	second := d.visit(t, guestAddr, d.issue(t, 2, nil)).open()
-	if s := d.Stats(); s.Open != 2 || len(d.calls.closed) != 0 || d.conns.at(guestAddr).ClientID() != 2 {
+	if s := d.Stats(); s.Open != 2 || len(d.calls.closed) != 0 || d.conns.get(guestAddr).ClientID() != 2 {
 		t.Fatalf("%+v, %+v", s, d.calls)
 	}
 	// The first one is found by its id, wherever it is.
@@ -156,17 +156,17 @@ func TestAddressIsTaken(t *testing.T) {
 	first.Advance(d.now)
 	elsewhere := netip.AddrPortFrom(guestAddr.Addr(), 4001)
 	first.moveTo(elsewhere)
-	if c := d.conns.at(elsewhere); c == nil || c.ClientID() != 1 || d.conns.at(guestAddr).ClientID() != 2 {
+	if c := d.conns.get(elsewhere); c == nil || c.ClientID() != 1 || d.conns.get(guestAddr).ClientID() != 2 {
 		t.Errorf("%v", d.conns)
 	}
 	if second.State() != session.Open {
 		t.Errorf("second: %v", second.Err())
 	}
-	for _, c := range []*Conn{d.conns.at(elsewhere), d.conns.at(guestAddr)} {
+	for _, c := range []*Conn{d.conns.get(elsewhere), d.conns.get(guestAddr)} {
 		_ = c.Close()
 	}
 	d.tick(d.now)
-	if d.conns.count()+len(d.ids)+len(d.clients)+d.timers.count != 0 {
+	if d.conns.len()+len(d.ids)+len(d.clients)+d.timers.count != 0 {
 		t.Errorf("%v, %v, %v", d.conns, d.ids, d.clients)
 	}
 }
@@ -187,7 +187,7 @@ func TestNothingIsDeliveredAfterCloseInOpened(t *testing.T) {
 func TestCloseEndsAtTheNextTick(t *testing.T) {
 	d := newDesk(t, Config{})
 	d.visit(t, guestAddr, token.Token{}).open()
-	_ = d.conns.at(guestAddr).Close()
+	_ = d.conns.get(guestAddr).Close()
 	d.tick(d.now.Add(time.Millisecond))
 	if len(d.calls.closed) != 1 || d.Stats().Conns != 0 {
 		t.Errorf("%+v", d.calls)
@@ -198,12 +198,12 @@ func TestSendReliableWakesTheListener(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, Config{})
 		d.visit(t, guestAddr, token.Token{}).open()
-		c := d.conns.at(guestAddr)
+		c := d.conns.get(guestAddr)
 		if err := c.SendReliable([]byte("x")); err != nil {
 			t.Fatal(err)
 		}
 		d.tick(d.now)
-		if wait := c.wake.at.Sub(d.now); wait > DefaultTick {
+		if wait := c.timer.at.Sub(d.now); wait > DefaultTick {
 			t.Errorf("the retransmission waits for %v", wait)
 		}
 	})
@@ -246,7 +246,7 @@ func TestPendingIsBounded(t *testing.T) {
 	}
 	d.now = d.now.Add(6 * time.Second)
 	d.tick(d.now)
-	if s := d.Stats(); s.Conns != 0 || len(d.pending)+len(d.guests)+d.timers.count != 0 {
+	if s := d.Stats(); s.Conns != 0 || len(d.pending)+len(d.directory.pending)+d.timers.count != 0 {
 		t.Errorf("after 6 s: %+v", s)
 	}
 	if g := d.visit(t, place(100), token.Token{}); g.State() != session.Open {
@@ -312,7 +312,7 @@ func TestUnauthenticatedChangesNothing(t *testing.T) {
 	d := newDesk(t, Config{})
 	g := d.visit(t, guestAddr, token.Token{}).open()
 	d.pc.sent = func(b []byte) { t.Errorf("answered by %x", b) }
-	next := d.conns.at(guestAddr).wake
+	next := d.conns.get(guestAddr).timer
 	for i := range 200 {
 		h := wire.Header{Kind: wire.Kind(i % 8), Long: i%2 == 0, ID: g.ID(), Number: uint32(i * 1000)}
 		from := guestAddr
@@ -321,7 +321,7 @@ func TestUnauthenticatedChangesNothing(t *testing.T) {
 		}
 		d.receive(d.now.Add(time.Second), datagram{from, append(wire.AppendHeader(nil, h), make([]byte, 40)...)})
 	}
-	if s := d.Stats(); s.Dropped.Unauthenticated != 200 || d.conns.at(guestAddr).wake != next || d.conns.count() != 1 {
+	if s := d.Stats(); s.Dropped.Unauthenticated != 200 || d.conns.get(guestAddr).timer != next || d.conns.len() != 1 {
 		t.Errorf("%+v", s.Dropped)
 	}
 }

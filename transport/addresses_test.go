@@ -33,12 +33,12 @@ func TestAddressesAgainstModel(t *testing.T) {
 				model[a] = c
 			}
 			for _, a := range all {
-				if m.at(a) != model[a] {
+				if m.get(a) != model[a] {
 					t.Fatalf("%v is at %v", a, fmt.Sprint(slices.Collect(maps.Keys(model))))
 				}
 			}
-			if m.count() != len(model) {
-				t.Fatalf("%d addresses, want %d", m.count(), len(model))
+			if m.len() != len(model) {
+				t.Fatalf("%d addresses, want %d", m.len(), len(model))
 			}
 		}
 	})

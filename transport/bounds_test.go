@@ -31,10 +31,11 @@ func TestHintsOfAllShards(t *testing.T) {
 			now := l.shards[0].start.Add(time.Duration(i) * time.Millisecond)
 			for _, s := range l.shards {
 				s.receive(now, datagram{place(i), stray})
+				s.outbox.write()
 			}
 		}
-		if hints < 2*hintRate-2*shards || hints > 2*hintRate {
-			t.Errorf("%d shards send %d hints in a second, want a burst of %d and as many more", shards, hints, hintRate)
+		if hints < 2*hintsPerSecond-2*shards || hints > 2*hintsPerSecond {
+			t.Errorf("%d shards send %d hints in a second, want a burst of %d and as many more", shards, hints, hintsPerSecond)
 		}
 	}
 }
@@ -49,7 +50,7 @@ func TestReplacedHandshakeDoesNotOpen(t *testing.T) {
 	if old, ok := d.open(replaced); ok || old != nil || d.clients[1] != nil {
 		t.Errorf("the replaced handshake opens: %v, %v", old, ok)
 	}
-	if replaced.life = unborn; d.admit(d.now, replaced, session.Open) || d.calls.opened != 0 {
+	if replaced.phase = pending; d.register(d.now, replaced, session.Open) || d.calls.opened != 0 {
 		t.Error("the handler hears of the replaced handshake")
 	}
 	if second.open(); d.calls.opened != 1 || d.clients[1] == nil || d.clients[1].ID() != second.ID() {
@@ -74,7 +75,7 @@ func TestConnsAreBounded(t *testing.T) {
 				t.Errorf("another client: %v", other.Err())
 			}
 		}
-		if s := d.Stats(); s.Conns != 2*most || s.Open != most || d.timers.count != 2*most || len(d.pending)+len(d.guests) != 2*most {
+		if s := d.Stats(); s.Conns != 2*most || s.Open != most || d.timers.count != 2*most || len(d.hellos)+len(d.directory.pending) != 2*most {
 			t.Fatalf("round %d: %+v, %d timers", round, s, d.timers.count)
 		}
 		d.now = d.now.Add(time.Second)
@@ -82,8 +83,8 @@ func TestConnsAreBounded(t *testing.T) {
 	for _, g := range guests {
 		g.open()
 	}
-	if s := d.Stats(); s.Conns != most || s.Open != most || d.conns.count() != most || d.timers.count != most {
-		t.Errorf("%+v, %d addresses, %d timers", s, d.conns.count(), d.timers.count)
+	if s := d.Stats(); s.Conns != most || s.Open != most || d.conns.len() != most || d.timers.count != most {
+		t.Errorf("%+v, %d addresses, %d timers", s, d.conns.len(), d.timers.count)
 	}
 }
 
@@ -96,7 +97,7 @@ func TestMovesAreBounded(t *testing.T) {
 	from := guestAddr
 	send := func(b []byte) {
 		beside.receive(d.now, datagram{from, bytes.Clone(b)})
-		d.take(d.now)
+		d.endBatch(d.now)
 	}
 	d.pc.sent = func(b []byte) { g.Input(d.now, d.pc.LocalAddr(), bytes.Clone(b)) }
 	for i := range 1000 {
@@ -105,7 +106,7 @@ func TestMovesAreBounded(t *testing.T) {
 		}
 		for range 2 { // what is challenged, and the response
 			g.out = nil
-			g.Moved(d.now)
+			g.Rebound(d.now)
 			for k := 0; k < len(g.out); k++ {
 				send(g.out[k])
 			}
@@ -123,25 +124,25 @@ func TestMovesAreBounded(t *testing.T) {
 	if n := len(beside.mailbox.mail.calls); n == 0 || n > 2*rounds {
 		t.Errorf("%d calls wait, want at most two for each of %d moves", n, rounds)
 	}
-	beside.take(d.now)
-	if n := d.conns.count() + beside.conns.count(); n > 1 {
+	beside.endBatch(d.now)
+	if n := d.conns.len() + beside.conns.len(); n > 1 {
 		t.Errorf("the client has %d addresses", n)
 	}
 }
 
-// TestPokesAreBounded: however much is sent to a client in a tick, the next tick looks at its connection once, and it
+// TestDirtyConnsAreBounded: however much is sent to a client in a tick, the next tick looks at its connection once, and it
 // looks again when more was sent.
-func TestPokesAreBounded(t *testing.T) {
+func TestDirtyConnsAreBounded(t *testing.T) {
 	d := newDesk(t, Config{})
 	d.visit(t, guestAddr, token.Token{}).open()
-	c := d.conns.at(guestAddr)
+	c := d.conns.get(guestAddr)
 	for range 3 {
 		for range 50 {
 			if err := c.SendReliable([]byte("x")); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if taken := d.pokes.take(); len(taken) != 1 || taken[0] != c {
+		if taken := d.dirty.take(); len(taken) != 1 || taken[0] != c {
 			t.Errorf("%d connections are to be looked at, want 1", len(taken))
 		}
 	}

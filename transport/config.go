@@ -9,6 +9,22 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/token"
+	"github.com/uplink-rpc/uplink/transport/internal/seal"
+)
+
+// Suite is the algorithm that encrypts and authenticates datagrams.
+type Suite = seal.Suite
+
+// The suites.
+const (
+	// None neither encrypts nor authenticates. It is for measurements, and requires
+	// [Config.Insecure] at both ends.
+	None = seal.None
+	// AES128GCM is AES-128 in Galois/counter mode, with a tag of 16 bytes. It is the default.
+	AES128GCM = seal.AES128GCM
+	// AES128CTRHMAC8 is AES-128 in counter mode with HMAC-SHA-256 truncated to 8 bytes. Datagrams
+	// are smaller and take more computation.
+	AES128CTRHMAC8 = seal.AES128CTRHMAC8
 )
 
 // The defaults of a [Config].
@@ -21,75 +37,74 @@ const (
 	defaultHandshakesPerNetwork = 20
 )
 
-// OnWake is the [Config.Tick] of a dialed connection whose handler is ticked when [Conn.Wake] asks for it, and not
-// otherwise: while there is nothing to do nothing runs.
+// OnWake is the [Config.Tick] of a dialed connection whose handler ticks only when [Conn.Wake]
+// requests it. An idle connection then uses no CPU time.
 const OnWake time.Duration = -1
 
 const (
 	minTimeout = 2 * time.Second
 	minTick    = time.Millisecond
-	// A quarter of MaxConns may be pending, within these bounds.
-	leastPending, mostPending = 16, 256
+	// The default of MaxPending is a quarter of MaxConns, within these bounds.
+	minPending, maxPending = 16, 256
 )
 
-// Config sets up a [Listener] or a dialed [Conn]. The zero value of each field means its default.
+// Config configures a [Listener] or a dialed [Conn]. The zero value of each field selects its default.
 type Config struct {
-	// Network opens the packet connection; nil means UDP.
+	// Network opens the packet connections; nil selects UDP.
 	Network Network
-	// Key is a listener's: it proves to clients who the listener is, and opens their tokens. Without one,
-	// a listener takes token.Development, on loopback addresses only. Dial ignores it.
+	// Key is the key of a listener: it authenticates the listener and opens tokens. Without one, a
+	// listener uses token.Development, on loopback addresses only. Dial ignores it.
 	Key token.Key
-	// Token is a client's, good for one connection. Without one, Dial makes its own with
-	// token.Development, for loopback addresses only. A listener ignores it.
+	// Token is the connect token of a client, good for one connection. Without one, Dial issues a
+	// token with token.Development, for loopback addresses only. A listener ignores it.
 	Token token.Token
-	// Addrs are the addresses at which clients reach a listener: a token must name one of them. By default
-	// that is the address listened on; if that is every address of the machine, they must be given. With
-	// the development key, tokens for any loopback address do. Dial ignores it.
+	// Addrs are the addresses by which clients reach a listener: a token must name one of them. The
+	// default is the address that it listens on; they are required if that is unspecified. With the
+	// development key, tokens for any loopback address are accepted. Dial ignores it.
 	Addrs []netip.AddrPort
-	// Suites are how datagrams may be sealed; by default AES128GCM alone. A listener chooses the first of
-	// its own that the client has too.
+	// Suites are the permitted suites; by default AES128GCM alone. A listener selects its first suite
+	// that the client offers.
 	Suites []Suite
-	// Insecure allows the suite None, which protects nothing, and the development key, which everybody
-	// has, on any address. It is for measurements.
+	// Insecure permits the suite None, which protects nothing, and the published development key on
+	// any address. It is for measurements.
 	Insecure bool
-	// Timeout is how long a connection lives though nothing is heard from the peer, and how long Dial
-	// tries; at least 2 s, since a silent peer sends a heartbeat each second, and by default 15 s.
+	// Timeout is the time after which a connection ends if nothing is received from the peer, and
+	// after which Dial gives up: at least 2 s, by default 15 s.
 	Timeout time.Duration
-	// Tick is the time between two calls of [Handler.Tick], at least a millisecond, by default
-	// 1/60 s. A listener's heartbeats and retransmissions are as punctual as this. Dial takes
-	// [OnWake] too.
+	// Tick is the time between two calls of [Handler.Tick]: at least 1 ms, by default 1/60 s. It is
+	// also the resolution of a listener's heartbeats and retransmissions. Dial accepts [OnWake] too.
 	Tick time.Duration
-	// MaxConns is how many connections a listener accepts, by default 1,024. Dial ignores it.
+	// MaxConns is the maximum number of connections of a listener, by default 1,024. Dial ignores it.
 	MaxConns int
-	// MaxPending is how many of these a listener lets wait for the end of their handshake, which takes 5 s
-	// at most; by default a quarter of MaxConns, within 16 and 256. Half of them are for networks that have
-	// none. Dial ignores it.
+	// MaxPending is the maximum number of these whose handshake is incomplete, for at most 5 s; by
+	// default a quarter of MaxConns, within 16 and 256. Half of them are reserved for networks that
+	// have none. Dial ignores it.
 	MaxPending int
-	// Handshakes is how many handshakes a second a listener does at most, by default 500, and
-	// HandshakesPerNetwork how many of them with one network (/24 of IPv4, /64 of IPv6), by default 20; this
-	// machine's own addresses count for the former only. Half of the former are for networks that had none in
-	// the last 10 s. Bursts are twice as much. Dial ignores them.
+	// Handshakes is the maximum number of handshakes per second of a listener, by default 500, and
+	// HandshakesPerNetwork that of one network (/24 of IPv4, /64 of IPv6), by default 20, from which
+	// loopback addresses are exempt. Half of Handshakes are reserved for networks without a handshake
+	// in the last 10 s. Bursts may be twice as large. Dial ignores them.
 	Handshakes, HandshakesPerNetwork int
-	// Shards is how many packet connections a listener has on its address, each with a goroutine and a handler
-	// of its own, by default 1, at most [MaxShards]. The network spreads the senders over them: [UDP] does so
-	// on Linux; elsewhere, and on a network that is no [Network] with the method ListenShards, there is one shard whatever this says.
-	// Dial ignores it.
+	// Shards is the number of packet connections of a listener on its address, each with its own
+	// goroutine and handler; by default 1, at most [MaxShards]. The network distributes clients over
+	// them; if it cannot (see [Network]), there is one shard. Dial ignores it.
 	Shards int
-	// KeyLog, if set, gets a line with the secrets of each session, in one Write, for debugging: uplink decrypt opens
-	// recorded datagrams with it (package keylog). Whoever reads it can read and forge whatever these sessions
-	// carry. Several configurations may share one, which need not be safe for concurrent use. An error is logged,
-	// and changes nothing.
+	// KeyLog, if set, receives one line with the secrets of each session, in one Write, for debugging:
+	// uplink decrypt decrypts recorded datagrams with it (package keylog). Its reader can read and
+	// forge all traffic of these sessions. Several configurations may share a writer that is not safe
+	// for concurrent use. An error is logged and has no other effect.
 	KeyLog io.Writer
-	// Logger gets a record of each connection's beginning and end, and of times in which the network does not
-	// accept datagrams; nil means silence.
+	// Logger receives records of the start and end of connections, and of periods in which the
+	// network rejects datagrams; nil disables logging.
 	Logger *slog.Logger
 
-	// wall is the clock of the times in tokens; nil means time.Now. It may step at any time. Everything else
-	// uses the monotonic clock.
+	// wall returns the time by which tokens expire; nil selects time.Now. It may step at any time.
+	// Everything else uses the monotonic clock.
 	wall func() time.Time
 }
 
-// withDefaults returns the configuration with its zero fields set, or an error that names a bad one.
+// withDefaults returns the configuration with its zero fields set, or an error that names an invalid
+// field.
 func (c Config) withDefaults() (Config, error) {
 	if c.Network == nil {
 		c.Network = UDP()
@@ -106,7 +121,7 @@ func (c Config) withDefaults() (Config, error) {
 	setDefault(&c.Timeout, defaultTimeout)
 	setDefault(&c.Tick, DefaultTick)
 	setDefault(&c.MaxConns, DefaultMaxConns)
-	setDefault(&c.MaxPending, min(max(c.MaxConns/4, leastPending), mostPending))
+	setDefault(&c.MaxPending, min(max(c.MaxConns/4, minPending), maxPending))
 	setDefault(&c.Handshakes, defaultHandshakes)
 	setDefault(&c.HandshakesPerNetwork, defaultHandshakesPerNetwork)
 	setDefault(&c.Shards, 1)
@@ -121,8 +136,18 @@ func (c Config) withDefaults() (Config, error) {
 		return c, errors.New("transport: Config.MaxPending is negative")
 	case c.Handshakes < 0 || c.HandshakesPerNetwork < 0:
 		return c, errors.New("transport: Config.Handshakes or Config.HandshakesPerNetwork is negative")
+	case c.Shards < 0 || c.Shards > MaxShards():
+		return c, fmt.Errorf("transport: Config.Shards is %d, must be 1 to %d on this machine", c.Shards, MaxShards())
 	}
-	return c, errors.Join(c.checkSuites(), c.checkShards())
+	for _, s := range c.Suites {
+		switch {
+		case !s.Valid():
+			return c, fmt.Errorf("transport: Config.Suites has %v, which is unknown", s)
+		case s == None && !c.Insecure:
+			return c, errors.New("transport: Config.Suites has None, which protects nothing: it requires Config.Insecure")
+		}
+	}
+	return c, nil
 }
 
 func setDefault[T comparable](field *T, value T) {

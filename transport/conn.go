@@ -6,108 +6,158 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/uplink-rpc/uplink/transport/internal/gate"
+	"github.com/uplink-rpc/uplink/transport/internal/admission"
 	"github.com/uplink-rpc/uplink/transport/internal/session"
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
-// Conn is a connection: one end of a session with a peer. Its methods are safe for concurrent use, and all
-// but Close may be called from inside a [Handler].
+// Handler receives the events of the connections of one [Listener] or of one dialed [Conn]. One
+// goroutine makes all calls, one after the other and without a lock: they may call any method of a
+// Conn or Listener but Close, which waits for that goroutine. Nothing is received during a call, so it
+// should be short. Datagrams sent meanwhile, by any goroutine, are queued and written in order when
+// the received batch has been handled, or when the queue is full.
+//
+// If the Handler of a Listener has the method Handled(), it is called after each batch of datagrams,
+// before Tick if that is due too, and when the listener has stopped.
+//
+// A panic in a call ends the process. If a call ends its goroutine with runtime.Goexit, as FailNow of
+// package testing does, another goroutine continues with the next datagrams; the rest of the current
+// batch may be lost.
+type Handler interface {
+	// Opened is the first call for a connection. For a dialed one it returns before Dial does.
+	Opened(c *Conn)
+	// Closed is the last call for a connection that was opened. The error is nil if this end closed
+	// it. Otherwise it wraps one of [ErrTimeout], [ErrSessionLost], [ErrClosedByPeer],
+	// [ErrPeerShutdown], [ErrReplaced] and [ErrProtocol], or is the packet connection's.
+	Closed(c *Conn, err error)
+	// Datagram delivers the payload of a Send, which was received at that time. The payload is valid
+	// during the call.
+	Datagram(c *Conn, b []byte, at time.Time)
+	// Message delivers a message of a SendReliable. The message is valid during the call.
+	Message(c *Conn, b []byte, at time.Time)
+	// Tick is called once per [Config.Tick], also if nothing is received: by a listener while it
+	// serves, for a dialed connection while it is open, or with [OnWake] when [Conn.Wake] requests it.
+	Tick(now time.Time)
+}
+
+// batchHandler is a [Handler] with Handled.
+type batchHandler interface{ Handled() }
+
+// TapEvent is a payload of [Conn.Send] or message of [Conn.SendReliable] that a connection sends or
+// receives; see [Conn.SetTap].
+type TapEvent struct {
+	At time.Time
+	// Sent reports whether this end sent it.
+	Sent bool
+	// Reliable reports whether it is a message.
+	Reliable bool
+	// Number is the packet number of a payload and Size the size of its UDP payload in bytes. They are
+	// 0 for a message, which may share datagrams or take several.
+	Number uint64
+	Size   int
+	// Body is valid during the call.
+	Body []byte
+}
+
+// Conn is one end of a connection. Its methods are safe for concurrent use. All but Close may be
+// called by a [Handler].
 type Conn struct {
-	// Value is for the layer above; nothing here touches it. Set in [Handler.Opened], it can be
-	// read in all later calls of the handler.
+	// Value is for the layer above, which may set it in [Handler.Opened] and read it in all later calls
+	// of the handler. This package does not use it.
 	Value any
 
 	owner  owner
-	shard  *shard // that owns it; nil for a dialed connection
-	id     uint64 // of the session, likewise 0
+	shard  *shard // that owns the connection; nil for a dialed one
+	id     uint64 // of the session; 0 for a dialed connection
 	pc     PacketConn
-	claims claims
-	outbox *outbox       // of the loop
-	all    *tripCounters // of the shard; nil for a dialed connection
+	client uint64 // client id of the token
+	data   []byte // user data of the token
+	outbox *outbox
+	total  *rttCounters // of the shard; nil for a dialed connection
 
-	failed atomic.Uint64 // datagrams that the packet connection did not take
-	poked  bool          // it is among the shard's pokes, whose lock guards this
+	failed atomic.Uint64 // datagrams that the packet connection rejected
+	dirty  bool          // in the shard's dirtyConns, whose lock guards it
 
 	mu       sync.Mutex
 	session  *session.Session
 	tap      func(TapEvent) // may be nil; set by the loop, which reads it without the lock
 	cause    error          // of the end, if the session does not know it
-	trips    RTTHistogram
-	measured uint64 // round trips that are in trips
+	rtts     RTTHistogram
+	measured uint64 // measurements in rtts
 
-	// Only the loop touches these.
-	life   connLife
-	number uint64 // of the datagram that the handler gets
-	wake   wakeup
-	hash   gate.Hash // of the hello that began it
-	// Where a listener looks for it: the shard via gets what comes from the address at.
-	at  netip.AddrPort
-	via *shard
-	// The client had another connection before; the handler hears of this one when that has ended.
-	admitted bool  // was told to the directory as open
-	waits    bool  // for that end
-	heir     *Conn // that takes this one's place
+	// Only the loop uses these.
+	phase  phase
+	number uint64 // of the datagram that the handler is called with
+	timer  timer
+	hash   admission.Hash // of the hello that started the session
+	// The shard via receives what comes from the address addr, and finds the connection by it.
+	addr netip.AddrPort
+	via  *shard
+	// If the client had another connection before, the handler learns of this one when that has ended.
+	registered bool  // as open in the directory
+	waiting    bool  // for the end of that connection
+	successor  *Conn // that replaces this one
 }
 
-// claims are what a client's token says of it.
-type claims struct {
-	client uint64
-	data   []byte
-}
-
-// connLife is how much of a connection's life the handler knows.
-type connLife uint8
+// phase is what the handler knows of a connection.
+type phase uint8
 
 const (
-	unborn connLife = iota // Opened has not been called
-	alive
-	dead // Closed has been called, or never will be
+	pending phase = iota // Opened has not been called
+	opened
+	ended // Closed has been called, or never will be
 )
 
-// owner is what a Conn belongs to. It is called without the Conn's lock.
+// owner is what a Conn belongs to: a shard or a dialer. It is called without the Conn's lock.
 type owner interface {
-	// rescheduled tells that the session may want to be advanced earlier.
+	// rescheduled requests to look at the session's timers again, or at its end.
 	rescheduled(c *Conn)
-	// wake has the handler ticked at that time, if it is not ticked anyway.
-	wake(at time.Time)
-	// rebind gives the connection another packet connection.
-	rebind(c *Conn) error
-	// closed tells that this end has closed the session.
+	// closed reports that this end has closed the session.
 	closed(c *Conn)
-	// wait returns when the goroutine that ran only for the connection has ended, if there is one.
+	// tickAt requests a tick of the handler at a time, unless it ticks regularly.
+	tickAt(at time.Time)
+	// rebind replaces the packet connection.
+	rebind(c *Conn) error
+	// wait returns when the goroutine that serves only this connection has ended, if there is one.
 	wait()
 }
 
-// write is the session's output. It runs with the lock held.
-func (c *Conn) write(to netip.AddrPort, b []byte) {
-	c.outbox.send(b, to, &c.failed)
+// enqueue is the session's output function. It is called with the lock held; [outbox.write] is called
+// after it was released.
+func (c *Conn) enqueue(to netip.AddrPort, b []byte) { c.outbox.add(b, to, &c.failed) }
+
+// Send sends a copy of b as one datagram, at most [Conn.MaxPayload] bytes. It does not block and does
+// not allocate. It returns [ErrTooLarge] or an error that wraps [net.ErrClosed]; packet loss, also at
+// this end, is not an error.
+func (c *Conn) Send(b []byte) error {
+	err := c.send(b)
+	c.outbox.write()
+	return err
 }
 
-// Send sends a copy of b as one datagram, at most [Conn.MaxPayload] bytes. It waits for nothing and
-// allocates nothing. It returns [ErrTooLarge], or an error that wraps [net.ErrClosed]; that the datagram is lost,
-// here or later, is not an error.
-func (c *Conn) Send(b []byte) error {
+func (c *Conn) send(b []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.session.State() == session.Closed {
 		return c.closedError()
 	}
 	if c.tap != nil && len(b) <= c.session.MaxPayload() {
-		c.sent(b)
+		number, size := c.session.NextSend(len(b))
+		c.tap(TapEvent{At: time.Now(), Sent: true, Number: number, Size: size, Body: b})
 	}
 	return c.session.Send(b)
 }
 
-// SendReliable queues a copy of b as a message, 1 to 16 KiB. It does not wait: if the peer
-// has left too much unacknowledged it returns [ErrBacklog]. Other errors are [ErrTooLarge], and one
-// that wraps [net.ErrClosed]. The first use, by either end, costs about 29 KB on both.
+// SendReliable queues a copy of b as a message, 1 byte to 16 KiB. It does not block: if too much is
+// unacknowledged, it returns [ErrBacklog]. Other errors are [ErrTooLarge], one for an empty message,
+// and one that wraps [net.ErrClosed]. The first use, by either end, allocates about 29 KB at both.
 func (c *Conn) SendReliable(b []byte) error {
-	if err := c.sendReliable(b); err != nil {
-		return err
+	err := c.sendReliable(b)
+	c.outbox.write()
+	if err == nil {
+		c.owner.rescheduled(c)
 	}
-	c.owner.rescheduled(c)
-	return nil
+	return err
 }
 
 func (c *Conn) sendReliable(b []byte) error {
@@ -124,12 +174,19 @@ func (c *Conn) sendReliable(b []byte) error {
 	return err
 }
 
-// Number returns the packet number of the datagram that [Handler.Datagram] is being called with, in the
-// order in which the peer sent them: it says which of two was sent first, and how many may lie between. It
-// is for calls from inside that method.
+// Unacked returns the number of segments of reliable messages that are not acknowledged yet, including
+// those not sent yet. If it is 0, all messages were received.
+func (c *Conn) Unacked() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.session.Unacked()
+}
+
+// Number returns the packet number of the datagram that [Handler.Datagram] is being called with: the
+// count of datagrams that the peer sent before it. It may only be called by that method.
 func (c *Conn) Number() uint64 { return c.number }
 
-// RTT returns the smoothed round trip time, 0 before the first measurement.
+// RTT returns the smoothed round-trip time, 0 before the first measurement.
 func (c *Conn) RTT() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -137,84 +194,260 @@ func (c *Conn) RTT() time.Duration {
 	return smoothed
 }
 
-// RemoteAddr returns the peer's address: of a listener's connection, where its client is now.
+// RemoteAddr returns the peer's current address.
 func (c *Conn) RemoteAddr() netip.AddrPort {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.session.Remote()
 }
 
-// MaxPayload returns the size of the largest payload of [Conn.Send] now, in bytes: [MaxPayload], or for a dialed
-// connection more where larger datagrams have been shown to reach the peer ([Stats]). That is so some seconds after
-// the connection opened, and begins anew when the local address changes.
+// MaxPayload returns the current maximum size of a payload of [Conn.Send], in bytes: [MaxPayload], or
+// more for a dialed connection whose path size probes were answered (see [Stats]), which takes some
+// seconds after the connection was opened or its local address changed.
 func (c *Conn) MaxPayload() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.session.MaxPayload()
 }
 
-// ClientID returns the client id that the client's token names; 0 for a dialed connection.
-func (c *Conn) ClientID() uint64 { return c.claims.client }
+// ClientID returns the client id of the client's token; 0 for a dialed connection.
+func (c *Conn) ClientID() uint64 { return c.client }
 
-// UserData returns what the client's token brings from its issuer: nil if nothing, and for a dialed connection.
-// The caller must not write to it.
-func (c *Conn) UserData() []byte { return c.claims.data }
+// UserData returns the user data of the client's token; nil if there is none, and for a dialed
+// connection. The caller must not modify it.
+func (c *Conn) UserData() []byte { return c.data }
 
-// Suite returns how the connection's datagrams are sealed.
+// Suite returns the suite of the connection.
 func (c *Conn) Suite() Suite {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.session.Suite()
 }
 
-// Overhead returns how many bytes there are around each payload, IPv4's and UDP's headers included.
+// Overhead returns the number of bytes that each payload takes on the wire besides its own, including
+// IPv4 and UDP headers.
 func (c *Conn) Overhead() uint64 {
 	return uint64(IPSize + HeaderSize + c.Suite().Overhead())
 }
 
-// Rebind has a dialed connection go on from another packet connection, and so another local address: after a
-// change of networks. It does so by itself when for a second nothing could be sent. The session stays the same; what is on its way is lost. For a
-// listener's connection it is an error; other errors are that of opening the packet connection, with
-// which nothing has changed, and one that wraps [net.ErrClosed].
+// Rebind continues a dialed connection from another packet connection and local address, after a
+// change of networks. A Conn does so by itself if sending fails for a second. The session stays the
+// same; datagrams in transit are lost. Rebind fails for a listener's connection, if the packet
+// connection cannot be opened, which changes nothing, and with an error that wraps [net.ErrClosed].
 func (c *Conn) Rebind() error { return c.owner.rebind(c) }
 
-// Wake has [Handler.Tick] of a dialed connection called at that time, or soon after it; if it was asked for several
-// times, at the earliest of them. A tick answers all that was asked for before it. A listener's connections need
-// no wake, and it does nothing there.
-func (c *Conn) Wake(at time.Time) { c.owner.wake(at) }
+// Wake requests a call of [Handler.Tick] of a dialed connection at a time. Of several requests the
+// earliest counts, and a tick fulfills all that precede it. For a listener's connection it does
+// nothing.
+func (c *Conn) Wake(at time.Time) { c.owner.tickAt(at) }
 
 // LocalAddr returns the address of the packet connection.
 func (c *Conn) LocalAddr() netip.AddrPort { return c.pc.LocalAddr() }
 
-// ID returns the session's id, random and the same at both ends.
+// ID returns the session's id, which is random and the same at both ends.
 func (c *Conn) ID() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.session.ID()
 }
 
-// Close closes the connection and tells the peer. Reliable messages that the peer has not acknowledged
-// may be lost. A dialed connection's Close waits until [Handler.Closed] has returned and the goroutine
-// has ended, so it must not be called from inside the handler: CloseWith may. Closing again does no harm;
-// the error is always nil.
+// SetTap registers a function that is called with each payload and message when it is sent, or before
+// the handler receives it: by any goroutine, possibly with the connection's lock held. It must be
+// quick and must not call the Conn's methods. Nil removes it. SetTap may only be called by a method of
+// the [Handler].
+func (c *Conn) SetTap(tap func(TapEvent)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tap = tap
+}
+
+// Close closes the connection and notifies the peer. Unacknowledged reliable messages may be lost. For
+// a dialed connection it waits until [Handler.Closed] has returned and the goroutine has ended, so it
+// must not be called by the handler, unlike CloseWith. It may be called again; the error is always nil.
 func (c *Conn) Close() error {
 	c.CloseWith("")
 	c.owner.wait()
 	return nil
 }
 
-// CloseWith is Close with a reason for the peer's error, cut off at 64 bytes, and does not wait.
+// CloseWith is Close with a reason for the peer's error, truncated to 64 bytes. It does not wait.
 func (c *Conn) CloseWith(reason string) {
-	c.mu.Lock()
-	c.session.Close(wire.CloseNormal, reason)
-	c.mu.Unlock()
+	c.update(func(s *session.Session) { s.Close(wire.CloseNormal, reason) })
 	c.owner.closed(c)
 }
 
-// closedError is called with the lock held.
+// Shutdown is CloseWith for an end that shuts down: the peer's error wraps [ErrPeerShutdown].
+func (c *Conn) Shutdown(reason string) {
+	c.update(func(s *session.Session) { s.Close(wire.CloseShutdown, reason) })
+	c.owner.closed(c)
+}
+
+// Stats returns what the connection has counted.
+func (c *Conn) Stats() Stats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.session.Stats()
+	smoothed, last := c.session.RTT()
+	return Stats{
+		DatagramsSent:     s.DatagramsSent,
+		BytesSent:         s.BytesSent,
+		ProbesSent:        s.ProbesSent,
+		ProbeBytes:        s.ProbeBytes,
+		DatagramsReceived: s.DatagramsReceived,
+		BytesReceived:     s.BytesReceived,
+		SendFailed:        c.failed.Load(),
+		Lost:              s.Lost,
+		LossBursts:        s.LossBursts,
+		PathMigrations:    s.PathMigrations,
+		MaxDatagram:       c.session.MaxDatagram(),
+		Dropped:           sessionDrops(func(v session.Verdict) uint64 { return s.Verdicts[v] }),
+		RTT:               smoothed,
+		LastRTT:           last,
+		RTTs:              c.rtts,
+	}
+}
+
+// closedError returns the error of a closed connection. It is called with the lock held.
 func (c *Conn) closedError() error {
 	if c.cause != nil {
 		return closedError{c.cause}
 	}
 	return closedError{c.session.Err()}
+}
+
+// The loop's goroutine calls the methods below.
+
+// received is the result of a datagram.
+type received struct {
+	payload []byte
+	number  uint64 // of the datagram, if it was accepted
+	size    int    // of the datagram
+	verdict session.Verdict
+	state   session.State  // after it
+	remote  netip.AddrPort // address of the peer after it
+}
+
+// input passes a datagram to the session.
+func (c *Conn) input(now time.Time, from netip.AddrPort, b []byte) received {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	payload, v := c.session.Input(now, from, b)
+	if v != session.Payload {
+		c.observeRTT()
+	}
+	return received{
+		payload: payload, number: c.session.Number(), size: len(b), verdict: v,
+		state: c.session.State(), remote: c.session.Remote(),
+	}
+}
+
+// observeRTT counts a new measurement. It is called with the lock held.
+func (c *Conn) observeRTT() {
+	n := c.session.RTTSamples()
+	if n == c.measured {
+		return
+	}
+	c.measured = n
+	_, last := c.session.RTT()
+	c.rtts.observe(last)
+	if c.total != nil {
+		c.total.observe(last)
+	}
+}
+
+// deliver calls the handler with the result of a datagram.
+func (c *Conn) deliver(now time.Time, r received, h Handler) {
+	open := r.state == session.Open
+	if open && c.phase == pending {
+		c.phase = opened
+		h.Opened(c)
+		open = c.state() == session.Open // the handler may have closed it
+	}
+	if r.verdict == session.Payload {
+		if open {
+			c.deliverPayload(now, r, h)
+		}
+		return
+	}
+	for {
+		msg, ok := c.receive(now)
+		if !ok {
+			return
+		}
+		if c.tap != nil {
+			c.tap(TapEvent{At: now, Reliable: true, Body: msg})
+		}
+		h.Message(c, msg, now)
+	}
+}
+
+// deliverPayload calls the handler with a payload.
+func (c *Conn) deliverPayload(now time.Time, r received, h Handler) {
+	c.number = r.number
+	if c.tap != nil {
+		c.tap(TapEvent{At: now, Number: r.number, Size: r.size, Body: r.payload})
+	}
+	h.Datagram(c, r.payload, now)
+}
+
+// receive returns the next reliable message. It stays valid without the lock: only this goroutine
+// receives.
+func (c *Conn) receive(now time.Time) ([]byte, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.session.Receive(now)
+}
+
+// update calls f with the session, and writes the datagrams that it sends.
+func (c *Conn) update(f func(s *session.Session)) {
+	c.locked(f)
+	c.outbox.write()
+}
+
+func (c *Conn) locked(f func(s *session.Session)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f(c.session)
+}
+
+// schedule returns when to advance the session next, and whether it has ended.
+func (c *Conn) schedule() (next time.Time, over bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.session.Next(), c.session.State() == session.Closed
+}
+
+func (c *Conn) state() session.State {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.session.State()
+}
+
+// err returns why the session ended.
+func (c *Conn) err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cause != nil {
+		return c.cause
+	}
+	return c.session.Err()
+}
+
+// finish closes the session, if it is not closed, for a cause that it does not know.
+func (c *Conn) finish(code wire.CloseCode, cause error) {
+	c.update(func(s *session.Session) {
+		if s.State() != session.Closed {
+			c.cause = cause
+			s.Close(code, "")
+		}
+	})
+}
+
+// notifyClosed calls Closed, once, if Opened was called.
+func (c *Conn) notifyClosed(h Handler) {
+	wasOpen := c.phase == opened
+	c.phase = ended
+	if wasOpen {
+		h.Closed(c, c.err())
+	}
 }

@@ -61,6 +61,29 @@ func newDesk(tb testing.TB, cfg Config) *desk {
 	return d
 }
 
+// The methods below call the shard's and write what it sends.
+
+func (d *desk) receive(now time.Time, g datagram) {
+	d.shard.receive(now, g)
+	d.write()
+}
+
+func (d *desk) tick(now time.Time) {
+	d.shard.tick(now)
+	d.write()
+}
+
+func (d *desk) endBatch(now time.Time) {
+	d.shard.endBatch(now)
+	d.write()
+}
+
+func (d *desk) write() {
+	for _, s := range d.shards {
+		s.outbox.write()
+	}
+}
+
 // guest is a client's session at a desk, and what it sent.
 type guest struct {
 	*session.Session
@@ -90,12 +113,12 @@ func (d *desk) arriveWith(tb testing.TB, from netip.AddrPort, cfg Config) *guest
 	if err != nil {
 		tb.Fatal(err)
 	}
-	ticket, err := cfg.ticket(d.pc.LocalAddr())
+	request, err := cfg.request(d.pc.LocalAddr())
 	if err != nil {
 		tb.Fatal(err)
 	}
 	g := &guest{desk: d, from: from}
-	g.Session = session.NewClient(d.now, ticket, session.Config{
+	g.Session = session.NewClient(d.now, request, session.Config{
 		Timeout: cfg.Timeout,
 		Output:  func(_ netip.AddrPort, b []byte) { g.out = append(g.out, bytes.Clone(b)) },
 		Buffers: &session.Buffers{},

@@ -7,37 +7,38 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/uplink-rpc/uplink/transport/internal/session"
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
-// dialerBuffers are shared by all dialed connections: of thousands in a process few send at the same time, and
-// the others need not hold one.
+// dialerBuffers are shared by all dialed connections: of thousands in a process few send at the same
+// time.
 var dialerBuffers session.Buffers
 
-// dialer is the owner and the loop of one dialed connection.
+// dialer owns a dialed connection and is its endpoint.
 type dialer struct {
 	loop
-	conn    *Conn
-	network Network
-	remote  netip.AddrPort
-	socket  *socket
-	handler Handler
-	log     *slog.Logger
-	sent    sentCounters
-	alarm   alarm
-	rescue  rescue
-	ready   chan struct{} // closed after Opened has returned
+	conn     *Conn
+	network  Network
+	remote   netip.AddrPort
+	socket   *socket
+	handler  Handler
+	log      *slog.Logger
+	sent     sentCounters
+	alarm    alarm
+	failover socketFailover
+	ready    chan struct{} // closed after Opened has returned
 }
 
 // Dial connects to the listener at addr ("host:port"). It returns when the connection is open and
-// [Handler.Opened] has returned, or with an error when the listener refuses ([ErrServerFull] and the others
-// there), when it does not answer for [Config.Timeout] ([ErrTimeout]), or when ctx is done. The connection is
-// encrypted and authenticated: it is with the listener that has the key which [Config.Token] names.
-// The connection then lives until it is closed from either end or breaks; ctx has no more say in it.
-// If ctx is done just when the connection opens, h sees it opened and closed and Dial returns an error.
+// [Handler.Opened] has returned, or with an error if the listener refuses ([ErrServerFull] and others),
+// if nothing is received for [Config.Timeout] ([ErrTimeout]), or if ctx is done. The connection is
+// encrypted, and the listener is authenticated by the key that [Config.Token] names. It then stays open
+// until either end closes it or it fails, independent of ctx. If ctx is done at the moment when the
+// connection opens, h sees it opened and closed and Dial returns an error.
 func Dial(ctx context.Context, addr string, cfg Config, h Handler) (*Conn, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -47,7 +48,7 @@ func Dial(ctx context.Context, addr string, cfg Config, h Handler) (*Conn, error
 	if err != nil {
 		return nil, err
 	}
-	ticket, err := cfg.ticket(remote)
+	request, err := cfg.request(remote)
 	if err != nil {
 		return nil, err
 	}
@@ -55,8 +56,8 @@ func Dial(ctx context.Context, addr string, cfg Config, h Handler) (*Conn, error
 	if err != nil {
 		return nil, err
 	}
-	d := newDialer(pc, ticket, cfg, h)
-	go outlast(d.serve)
+	d := newDialer(pc, request, cfg, h)
+	go restartOnGoexit(d.serve)
 	stop := context.AfterFunc(ctx, d.stop)
 	defer stop()
 	select {
@@ -73,22 +74,24 @@ func Dial(ctx context.Context, addr string, cfg Config, h Handler) (*Conn, error
 	return d.conn, nil
 }
 
-// ticket returns what the session needs to ask for admission.
-func (c Config) ticket(remote netip.AddrPort) (session.Ticket, error) {
+// request returns the session's request for admission.
+func (c Config) request(remote netip.AddrPort) (session.Request, error) {
 	t, err := c.token(remote)
 	if err != nil {
-		return session.Ticket{}, err
+		return session.Request{}, err
 	}
-	return session.Ticket{
-		Remote: remote, ServerKey: t.ServerKey(), Token: t.Sealed(), Suites: c.offer(), Nonce: randomID(),
-	}, nil
+	r := session.Request{Remote: remote, ServerKey: t.ServerKey(), Token: t.Sealed(), Nonce: randomID()}
+	for _, s := range c.Suites {
+		r.Suites |= 1 << s
+	}
+	return r, nil
 }
 
-func newDialer(pc PacketConn, t session.Ticket, cfg Config, h Handler) *dialer {
+func newDialer(pc PacketConn, r session.Request, cfg Config, h Handler) *dialer {
 	s := newSocket(pc)
 	d := &dialer{
 		network: cfg.Network,
-		remote:  t.Remote,
+		remote:  r.Remote,
 		socket:  s,
 		handler: h,
 		log:     cfg.Logger,
@@ -97,9 +100,10 @@ func newDialer(pc PacketConn, t session.Ticket, cfg Config, h Handler) *dialer {
 	d.loop = newLoop(s, cfg.Tick, dialerBatch, &d.sent, cfg.Logger)
 	d.alarm.pc = s
 	c := &Conn{owner: d, pc: s, outbox: &d.outbox}
-	c.session = session.NewClient(time.Now(), t, session.Config{
-		Timeout: cfg.Timeout, Output: c.write, Buffers: &dialerBuffers, KeyLog: cfg.keyLog(),
+	c.session = session.NewClient(time.Now(), r, session.Config{
+		Timeout: cfg.Timeout, Output: c.enqueue, Buffers: &dialerBuffers, KeyLog: cfg.keyLog(),
 	})
+	c.outbox.write()
 	d.conn = c
 	return d
 }
@@ -108,21 +112,21 @@ func newDialer(pc PacketConn, t session.Ticket, cfg Config, h Handler) *dialer {
 func (d *dialer) serve() {
 	err := d.run()
 	d.conn.finish(wire.CloseNormal, err)
-	d.conn.bury(d.handler)
+	d.conn.notifyClosed(d.handler)
 	// Nothing can be done about an error of closing a packet connection.
 	_ = d.pc.Close()
 	d.log.Debug("connection ended", "remote", d.remote, "cause", d.conn.err())
 	close(d.done)
 }
 
-// run reads datagrams and sleeps until something is due, until the connection is stopped: there may be thousands
-// of them in a process, and most have nothing to do most of the time. The error is the packet connection's.
+// run reads datagrams and sleeps until a timer is due, until the connection is stopped: a process may
+// have thousands of connections, most of them idle. The error is the packet connection's.
 func (d *dialer) run() error {
 	for {
 		if err := d.alarm.set(d.next); err != nil {
 			return err
 		}
-		// A stop that comes before this is seen here, a later one ends the read.
+		// An earlier stop is noticed here, a later one ends the read.
 		if d.stopped.Load() {
 			return nil
 		}
@@ -137,45 +141,47 @@ func (d *dialer) run() error {
 	}
 }
 
-// next returns when the session wants to be advanced.
+// next returns when to advance the session next.
 func (d *dialer) next() time.Time {
 	next, _ := d.conn.schedule()
 	return next
 }
 
 func (d *dialer) receive(now time.Time, g datagram) {
-	if g.from != d.remote {
-		return
+	if g.from == d.remote {
+		d.conn.deliver(now, d.conn.input(now, g.from, g.b), d.handler)
 	}
-	c := d.conn
-	c.deliver(now, c.input(now, g.from, g.b), d.handler)
 }
 
-func (d *dialer) take(time.Time) {} // nobody leaves anything
+func (d *dialer) endBatch(time.Time) {}
 
-// tick follows whatever has come, or the alarm.
+// tick follows each batch and each alarm.
 func (d *dialer) tick(now time.Time) {
-	d.conn.advance(now)
-	d.check(now)
-	if since, due := d.alarm.take(now); due && !d.stopped.Load() {
+	unanswered := false
+	d.conn.locked(func(s *session.Session) {
+		s.Advance(now)
+		unanswered = s.TakeUnanswered()
+	})
+	d.checkState(now)
+	if since, due := d.alarm.takeTick(now); due && !d.stopped.Load() {
 		if d.interval != OnWake {
-			d.alarm.tickBy(nextTick(since, now, d.interval))
+			d.alarm.requestTick(nextTick(since, now, d.interval))
 		}
 		d.handler.Tick(now)
 	}
-	d.watchSending(now)
-	if failing, deaf := d.rescue.due(now, &d.sent), d.conn.takeDeaf(); failing || deaf {
+	d.monitor.check(now, &d.outbox)
+	if failing := d.failover.due(now, &d.sent); failing || unanswered {
 		err := d.rebind(d.conn)
-		d.log.Debug("opened another socket", "remote", d.remote, "sends_fail", failing, "unanswered", deaf, "error", err)
+		d.log.Debug("opened another socket", "remote", d.remote, "sends_fail", failing, "unanswered", unanswered, "error", err)
 	}
 }
 
-// check looks whether the connection has opened, which Dial waits for, or ended.
-func (d *dialer) check(now time.Time) {
-	if d.conn.life == alive && !d.opened() {
+// checkState checks whether the connection has opened, which Dial waits for, or ended.
+func (d *dialer) checkState(now time.Time) {
+	if d.conn.phase == opened && !d.opened() {
 		d.log.Debug("connected", "remote", d.remote)
 		if d.interval != OnWake {
-			d.alarm.tickBy(now.Add(d.interval))
+			d.alarm.requestTick(now.Add(d.interval))
 		}
 		close(d.ready)
 	}
@@ -193,26 +199,26 @@ func (d *dialer) opened() bool {
 	}
 }
 
-// stop makes run return soon. It can be called from anywhere, more than once.
+// stop ends run. Any goroutine may call it, more than once.
 func (d *dialer) stop() {
 	d.stopped.Store(true)
-	d.alarm.end()
+	d.alarm.stop()
 }
 
-func (d *dialer) rescheduled(*Conn) { d.alarm.by(d.next()) }
+func (d *dialer) rescheduled(*Conn) { d.alarm.setEarlier(d.next()) }
 
-func (d *dialer) wake(at time.Time) { d.alarm.tickBy(at) }
+func (d *dialer) tickAt(at time.Time) { d.alarm.requestTick(at) }
 
-// rebind opens another packet connection and goes on with it.
+// rebind opens another packet connection and replaces the current one.
 func (d *dialer) rebind(c *Conn) error {
 	pc, err := d.network.ListenPacket(localFor(d.remote))
 	if err != nil {
 		return err
 	}
-	if err := d.socket.swap(pc); err != nil {
+	if err := d.socket.replace(pc); err != nil {
 		return err
 	}
-	c.moved(time.Now())
+	c.update(func(s *session.Session) { s.Rebound(time.Now()) })
 	d.rescheduled(c)
 	return nil
 }
@@ -220,3 +226,109 @@ func (d *dialer) rebind(c *Conn) error {
 func (d *dialer) closed(*Conn) { d.stop() }
 
 func (d *dialer) wait() { <-d.done }
+
+// alarm ends the read of a loop that sleeps until a timer is due. The loop sets it before each read;
+// others may set it to an earlier time. It is safe for concurrent use.
+type alarm struct {
+	pc PacketConn
+
+	mu      sync.Mutex
+	at      time.Time // the read deadline, unless the loop is about to set it
+	tick    time.Time // when the handler's tick is due; zero: no tick is requested
+	stopped bool
+}
+
+// set sets the alarm to the result of next, or to the handler's tick if that is earlier. It takes
+// account of what others set while next runs.
+func (a *alarm) set(next func() time.Time) error {
+	a.mu.Lock()
+	a.at = forever
+	a.mu.Unlock()
+	at := next()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.stopped {
+		return nil
+	}
+	if !a.tick.IsZero() && a.tick.Before(at) {
+		at = a.tick
+	}
+	if at.Before(a.at) {
+		a.at = at
+	}
+	return a.pc.SetReadDeadline(a.at)
+}
+
+// setEarlier sets the alarm to a time unless it is set to an earlier one.
+func (a *alarm) setEarlier(at time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.setEarlierLocked(at)
+}
+
+func (a *alarm) setEarlierLocked(at time.Time) {
+	if a.stopped || !at.Before(a.at) {
+		return
+	}
+	a.at = at
+	// An error means that the packet connection is closed, which ends the read too.
+	_ = a.pc.SetReadDeadline(at)
+}
+
+// requestTick requests the handler's tick at a time, or at an earlier one that was requested.
+func (a *alarm) requestTick(at time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.tick.IsZero() || at.Before(a.tick) {
+		a.tick = at
+		a.setEarlierLocked(at)
+	}
+}
+
+// takeTick reports whether the handler's tick is due, and since when, and removes the request if so.
+func (a *alarm) takeTick(now time.Time) (since time.Time, due bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	since = a.tick
+	if since.IsZero() || now.Before(since) {
+		return time.Time{}, false
+	}
+	a.tick = time.Time{}
+	return since, true
+}
+
+// stop ends the current read and all later ones.
+func (a *alarm) stop() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.stopped = true
+	_ = a.pc.SetReadDeadline(past)
+}
+
+// failoverAfter is the time during which all sends fail before a dialed connection opens another
+// socket.
+const failoverAfter = time.Second
+
+// socketFailover detects a packet connection that rejects all datagrams, since the network of its
+// address is gone.
+type socketFailover struct {
+	sent, failed uint64    // at the last check
+	since        time.Time // of the first failure without a success after it; zero: none
+}
+
+// due reports whether to open another socket.
+func (f *socketFailover) due(now time.Time, c *sentCounters) bool {
+	sent, failed := c.datagrams.Load(), c.failed.Load()
+	switch {
+	case sent != f.sent:
+		f.since = time.Time{}
+	case failed != f.failed && f.since.IsZero():
+		f.since = now
+	}
+	due := failed != f.failed && !f.since.IsZero() && now.Sub(f.since) >= failoverAfter
+	if due {
+		f.since = now
+	}
+	f.sent, f.failed = sent, failed
+	return due
+}

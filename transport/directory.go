@@ -1,29 +1,30 @@
 package transport
 
 import (
+	"encoding/binary"
 	"net/netip"
 	"sync"
 
-	"github.com/uplink-rpc/uplink/transport/internal/gate"
+	"github.com/uplink-rpc/uplink/transport/internal/admission"
 )
 
-// directory is who is connected to a listener, over all its shards. It is looked at when a connection begins,
-// ends, or names itself since its client has moved, not for each datagram. It is safe for concurrent use, but
-// not with a connection's lock held.
+// directory contains the connections of all shards of a listener. It is used when a connection starts
+// or ends, and for datagrams with a long header. It is safe for concurrent use, but not with a
+// connection's lock held.
 type directory struct {
 	mu      sync.RWMutex
-	ids     map[uint64]*Conn    // all, by session id
-	clients map[uint64]*Conn    // open ones, by client id
-	pending map[gate.Hash]*Conn // those whose handshake is not over, by their hellos
-	guests  map[uint64]*Conn    // the same, by client id
+	ids     map[uint64]*Conn         // all, by session id
+	clients map[uint64]*Conn         // open ones, by client id
+	hellos  map[admission.Hash]*Conn // pending ones, by the hash of their hello
+	pending map[uint64]*Conn         // the same, by client id
 }
 
 func newDirectory() directory {
 	return directory{
 		ids:     make(map[uint64]*Conn),
 		clients: make(map[uint64]*Conn),
-		pending: make(map[gate.Hash]*Conn),
-		guests:  make(map[uint64]*Conn),
+		hellos:  make(map[admission.Hash]*Conn),
+		pending: make(map[uint64]*Conn),
 	}
 }
 
@@ -34,104 +35,147 @@ func (d *directory) byID(id uint64) *Conn {
 	return d.ids[id]
 }
 
-// waiting returns the connection that a hello began, if its handshake is not over, or nil.
-func (d *directory) waiting(hello gate.Hash) *Conn {
+// byHello returns the pending connection of a hello, or nil.
+func (d *directory) byHello(hello admission.Hash) *Conn {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	return d.pending[hello]
+	return d.hellos[hello]
 }
 
-// mayWait reports whether one more handshake with that address may be pending if there may be so many. Half of the
-// places are for networks that have none, so that those who do not end theirs leave some for others.
-func (d *directory) mayWait(from netip.Addr, most int) bool {
+// mayPend reports whether another handshake with that address may be pending, of at most limit. Half
+// of them are reserved for networks that have none.
+func (d *directory) mayPend(from netip.Addr, limit int) bool {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	switch n := len(d.pending); {
-	case n < (most+1)/2:
+	switch n := len(d.hellos); {
+	case n < (limit+1)/2:
 		return true
-	case n >= most:
+	case n >= limit:
 		return false
 	case from.IsLoopback():
 		return true
 	}
-	for _, c := range d.pending {
-		if gate.SameNetwork(from, c.RemoteAddr().Addr()) {
+	for _, c := range d.hellos {
+		if admission.SameNetwork(from, c.RemoteAddr().Addr()) {
 			return false
 		}
 	}
 	return true
 }
 
-// room reports whether a client may connect if there may be so many: it may always take its own place.
-func (d *directory) room(client uint64, most int) bool {
+// mayConnect reports whether a client may connect, if at most limit connections are permitted: it may
+// always replace its own.
+func (d *directory) mayConnect(client uint64, limit int) bool {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	return len(d.ids) < most || d.clients[client] != nil || d.guests[client] != nil
+	return len(d.ids) < limit || d.clients[client] != nil || d.pending[client] != nil
 }
 
-// add adds a connection that is pending. It returns the one of the same client whose place it takes, or nil.
+// add adds a pending connection. It returns the pending one of the same client that it replaces, or nil.
 func (d *directory) add(c *Conn) (old *Conn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if old = d.guests[c.claims.client]; old != nil {
+	if old = d.pending[c.client]; old != nil {
 		delete(d.ids, old.id)
-		delete(d.pending, old.hash)
+		delete(d.hellos, old.hash)
 	}
 	d.ids[c.id] = c
-	d.pending[c.hash] = c
-	d.guests[c.claims.client] = c
+	d.hellos[c.hash] = c
+	d.pending[c.client] = c
 	return old
 }
 
-// open has a pending connection be open, unless it is pending no more. It returns the one of the same client
-// whose place it takes, or nil.
+// open changes a connection from pending to open. It returns the open one of the same client that it
+// replaces, or nil, and reports whether the connection was pending.
 func (d *directory) open(c *Conn) (old *Conn, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.pending[c.hash] != c {
+	if d.hellos[c.hash] != c {
 		return nil, false
 	}
-	d.unpend(c)
-	old = d.clients[c.claims.client]
-	d.clients[c.claims.client] = c
+	delete(d.hellos, c.hash)
+	delete(d.pending, c.client)
+	old = d.clients[c.client]
+	d.clients[c.client] = c
 	return old, true
 }
 
-// remove takes a connection out, if it is in.
+// remove removes a connection.
 func (d *directory) remove(c *Conn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.pending[c.hash] == c {
-		d.unpend(c)
+	if d.hellos[c.hash] == c {
+		delete(d.hellos, c.hash)
+		delete(d.pending, c.client)
 	}
 	if d.ids[c.id] == c {
 		delete(d.ids, c.id)
 	}
-	if d.clients[c.claims.client] == c {
-		delete(d.clients, c.claims.client)
+	if d.clients[c.client] == c {
+		delete(d.clients, c.client)
 	}
 }
 
-func (d *directory) unpend(c *Conn) {
-	delete(d.pending, c.hash)
-	delete(d.guests, c.claims.client)
-}
-
-// of returns the connections of a shard.
-func (d *directory) of(s *shard) (conns []*Conn) {
+// all returns all connections.
+func (d *directory) all() (conns []*Conn) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	for _, c := range d.ids {
-		if c.shard == s {
-			conns = append(conns, c)
-		}
+		conns = append(conns, c)
 	}
 	return conns
 }
 
-// counts returns how many connections there are, and how many of them are open.
+// counts returns the number of connections, and of open ones.
 func (d *directory) counts() (all, open int) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	return len(d.ids), len(d.clients)
 }
+
+// addresses maps the source addresses of a shard's datagrams to connections. For IPv4 the key is an
+// integer, which takes a third of the time.
+type addresses struct {
+	ipv4 map[uint64]*Conn
+	ipv6 map[netip.AddrPort]*Conn
+}
+
+func newAddresses() addresses {
+	return addresses{ipv4: make(map[uint64]*Conn), ipv6: make(map[netip.AddrPort]*Conn)}
+}
+
+func ipv4Key(a netip.AddrPort) uint64 {
+	ip := a.Addr().As4()
+	return uint64(binary.BigEndian.Uint32(ip[:]))<<16 | uint64(a.Port())
+}
+
+// get returns the connection at an address, or nil.
+func (m *addresses) get(a netip.AddrPort) *Conn {
+	if a.Addr().Is4() {
+		return m.ipv4[ipv4Key(a)]
+	}
+	return m.ipv6[a]
+}
+
+// set sets the connection at an address.
+func (m *addresses) set(a netip.AddrPort, c *Conn) {
+	if a.Addr().Is4() {
+		m.ipv4[ipv4Key(a)] = c
+		return
+	}
+	m.ipv6[a] = c
+}
+
+// remove removes the connection at an address if it is c.
+func (m *addresses) remove(a netip.AddrPort, c *Conn) {
+	switch {
+	case m.get(a) != c:
+	case a.Addr().Is4():
+		delete(m.ipv4, ipv4Key(a))
+	default:
+		delete(m.ipv6, a)
+	}
+}
+
+// len returns the number of addresses with a connection.
+func (m *addresses) len() int { return len(m.ipv4) + len(m.ipv6) }

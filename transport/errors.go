@@ -7,49 +7,50 @@ import (
 	"github.com/uplink-rpc/uplink/transport/internal/session"
 )
 
-// Why a connection ended, or did not begin. Closed and Dial report them, perhaps wrapped.
+// Why a connection ended or was not established. [Handler.Closed] and [Dial] return them, possibly
+// wrapped.
 var (
-	// ErrTimeout means that nothing was heard from the peer for [Config.Timeout].
+	// ErrTimeout means that nothing was received from the peer for [Config.Timeout].
 	ErrTimeout = session.ErrTimeout
-	// ErrSessionLost means that the listener no longer knows the connection; it has most likely been
+	// ErrSessionLost means that the listener does not know the connection; most likely it was
 	// restarted. Dial again, with a new token.
 	ErrSessionLost = session.ErrSessionLost
-	// ErrClosedByPeer means that the other end closed this connection; the text says why.
+	// ErrClosedByPeer means that the peer closed this connection; the text contains its reason.
 	ErrClosedByPeer = session.ErrClosedByPeer
-	// ErrPeerShutdown means that the other end is going away as a whole. It may come back.
+	// ErrPeerShutdown means that the peer shut down. It may be restarted.
 	ErrPeerShutdown = session.ErrPeerShutdown
-	// ErrReplaced means that the same client id has begun a new connection.
+	// ErrReplaced means that the same client id opened a new connection.
 	ErrReplaced = session.ErrReplaced
-	// ErrProtocol means that the peer sent reliable segments that make no message.
+	// ErrProtocol means that the peer sent reliable segments that form no message.
 	ErrProtocol = session.ErrProtocol
 )
 
 // Why Dial failed. A token that the listener refuses is an error of package token: [token.ErrExpired],
 // [token.ErrUsed], [token.ErrWrongKey], [token.ErrWrongServer] or [token.ErrStale].
 var (
-	// ErrServerFull means that the listener has [Config.MaxConns] connections. The token is not used.
+	// ErrServerFull means that the listener has [Config.MaxConns] connections. The token is unused.
 	ErrServerFull = session.ErrServerFull
-	// ErrServerBusy means that the listener had too many handshakes to do until [Config.Timeout]; the
-	// token is not used.
+	// ErrServerBusy means that the listener had too many handshakes until [Config.Timeout]. The token
+	// is unused.
 	ErrServerBusy = session.ErrServerBusy
-	// ErrVersion means that the ends speak different versions of the protocol.
+	// ErrVersion means that the ends use different versions of the protocol.
 	ErrVersion = session.ErrVersion
 	// ErrNoSuite means that the ends have no suite in common.
 	ErrNoSuite = session.ErrNoSuite
 )
 
-// Why nothing was sent. After the connection's end the error wraps [net.ErrClosed] and why it ended.
+// Why nothing was sent. After the end of the connection, the error wraps [net.ErrClosed] and the cause.
 var (
-	// ErrTooLarge means that b is longer than [Conn.MaxPayload], or 16 KiB.
+	// ErrTooLarge means that a payload exceeds [Conn.MaxPayload], or a message 16 KiB.
 	ErrTooLarge = session.ErrTooLarge
-	// ErrBacklog means that too many reliable messages wait to be acknowledged: about 290 KB.
+	// ErrBacklog means that too many reliable messages are unacknowledged: about 290 KB.
 	ErrBacklog = session.ErrBacklog
 )
 
-// errDialedOnly is what Rebind returns for a listener's connection.
+// errDialedOnly is the error of Rebind for a listener's connection.
 var errDialedOnly = errors.New("transport: only a dialed connection can change its own address")
 
-// closedError is what a connection returns after its end.
+// closedError is the error of a Conn's methods after its end.
 type closedError struct{ cause error }
 
 func (e closedError) Error() string {

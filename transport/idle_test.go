@@ -62,14 +62,16 @@ func TestIdleConnectionsSendHeartbeatsAndTimeOut(t *testing.T) {
 	pc.sent = func([]byte) { sent++ }
 	for ; now.Sub(start) < 4500*time.Millisecond; now = now.Add(DefaultTick) {
 		s.tick(now)
+		s.outbox.write()
 	}
 	if sent != 400 {
 		t.Errorf("%d heartbeats of 100 connections in 4.5 s, want 400", sent)
 	}
 	for ; now.Sub(start) < defaultTimeout+time.Second; now = now.Add(DefaultTick) {
 		s.tick(now)
+		s.outbox.write()
 	}
-	if n := l.Stats().Conns; n != 0 || s.timers.count != 0 || s.conns.count() != 0 || len(l.ids) != 0 || len(l.clients) != 0 {
+	if n := l.Stats().Conns; n != 0 || s.timers.count != 0 || s.conns.len() != 0 || len(l.ids) != 0 || len(l.clients) != 0 {
 		t.Errorf("%d connections and %d timers are left", n, s.timers.count)
 	}
 }

@@ -108,7 +108,7 @@ func TestKeyLogFails(t *testing.T) {
 		if err := c.Close(); err != nil {
 			t.Error(err)
 		}
-		if !strings.Contains(logs.String(), `level=WARN msg="key log" error="no room"`) {
+		if !strings.Contains(logs.String(), `level=WARN msg="key log not written" error="no room"`) {
 			t.Errorf("logged:\n%s", &logs)
 		}
 	})

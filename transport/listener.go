@@ -4,34 +4,29 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/token"
-	"github.com/uplink-rpc/uplink/transport/internal/gate"
+	"github.com/uplink-rpc/uplink/transport/internal/admission"
 	"github.com/uplink-rpc/uplink/transport/internal/udp"
 )
 
-// Listener serves many connections on one address, by one packet connection or several ([Config.Shards]). Its
-// methods are safe for concurrent use, and may be called from inside the [Handler].
+// Listener serves many connections on one address, by one packet connection or several
+// ([Config.Shards]). Its methods are safe for concurrent use. All but Close may be called by a [Handler].
 type Listener struct {
-	directory
-	cfg     Config
-	log     *slog.Logger
+	common
 	shards  []*shard
-	serving atomic.Bool   // Serve or Close has taken the packet connections
-	done    chan struct{} // closed when Serve is over
-
-	// handshakes is held during one, so that no two shards take the same token or the last place.
-	handshakes sync.Mutex
-	gate       *gate.Gate
+	serving atomic.Bool   // Serve or Close owns the packet connections
+	done    chan struct{} // closed when Serve has ended
 }
 
-// Listen opens addr ("host:port"; port 0 is any free one). Nothing is read until [Listener.Serve].
-// On an address that others can reach it needs a [Config.Key], else the error is [token.ErrNoKey].
+// Listen opens addr ("host:port"; port 0 selects a free port). Nothing is read before
+// [Listener.Serve]. On addresses other than loopback, a [Config.Key] is required; without one the
+// error is [token.ErrNoKey].
 func Listen(addr string, cfg Config) (*Listener, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -44,40 +39,64 @@ func Listen(addr string, cfg Config) (*Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	g, err := newGate(cfg, pcs[0].LocalAddr())
+	controller, err := newAdmission(cfg, pcs[0].LocalAddr())
 	if err != nil {
-		return nil, errors.Join(err, closeEach(pcs))
+		return nil, errors.Join(err, closeAll(pcs))
 	}
-	l := &Listener{directory: newDirectory(), cfg: cfg, log: cfg.Logger, done: make(chan struct{}), gate: g}
+	l := &Listener{done: make(chan struct{})}
+	l.common = common{directory: newDirectory(), cfg: cfg, log: cfg.Logger, stop: l.stopShards, admission: controller}
 	for _, pc := range pcs {
-		l.shards = append(l.shards, newShard(l, pc, len(pcs)))
+		l.shards = append(l.shards, newShard(&l.common, pc, len(pcs)))
 	}
 	return l, nil
 }
 
-// newGate returns the gate of a listener at that address.
-func newGate(cfg Config, local netip.AddrPort) (*gate.Gate, error) {
+// listen opens the packet connections of the shards.
+func (c Config) listen(addr string) (pcs []PacketConn, err error) {
+	if n, ok := c.Network.(shardNetwork); ok {
+		pcs, err = n.ListenShards(addr, c.Shards)
+	} else {
+		pcs = make([]PacketConn, 1)
+		pcs[0], err = c.Network.ListenPacket(addr)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(pcs) < c.Shards {
+		c.Logger.Warn("the network does not spread datagrams over shards", "shards", len(pcs), "wanted", c.Shards)
+	}
+	return pcs, nil
+}
+
+func closeAll(pcs []PacketConn) (err error) {
+	for _, pc := range pcs {
+		err = errors.Join(err, pc.Close())
+	}
+	return err
+}
+
+// newAdmission returns the admission controller of a listener at a local address.
+func newAdmission(cfg Config, local netip.AddrPort) (*admission.Controller, error) {
 	key, err := cfg.key(local)
 	if err != nil {
 		return nil, err
 	}
-	good, err := cfg.servers(key, local)
+	servers, err := cfg.servers(key, local)
 	if err != nil {
 		return nil, err
 	}
-	return gate.New(gate.Config{
-		Key: key, Good: good, Suites: cfg.Suites, Wall: cfg.wall, Started: time.Now(), AnyAge: key.Equal(token.Development()),
-		Each: gate.PerSecond(cfg.HandshakesPerNetwork, 2*cfg.HandshakesPerNetwork),
-		All:  gate.PerSecond(cfg.Handshakes, 2*cfg.Handshakes),
+	perNetwork, total := float64(cfg.HandshakesPerNetwork), float64(cfg.Handshakes)
+	return admission.New(admission.Config{
+		Key: key, Server: servers, Suites: cfg.Suites, Wall: cfg.wall, Started: time.Now(), AnyAge: key.Equal(token.Development()),
+		PerNetwork: ratelimit.Rate{PerSecond: perNetwork, Burst: 2 * perNetwork},
+		Total:      ratelimit.Rate{PerSecond: total, Burst: 2 * total},
 	}), nil
 }
 
-// Serve accepts connections and calls the handlers, one for each of [Listener.Shards], until ctx is done or
-// [Listener.Close] is called; then it closes every connection, tells the peers, and returns nil. Any other end
-// is an error of a packet connection. All calls of one handler come from one goroutine, which Serve
-// starts; which shard a connection belongs to is decided when it begins, and nobody can tell
-// before.
-// A listener serves once.
+// Serve accepts connections and calls the handlers, one for each of [Listener.Shards], until ctx is
+// done or [Listener.Close] is called. Then it closes every connection, notifies the peers, and returns
+// nil. Any other error is a packet connection's. All calls of a handler come from one goroutine that
+// Serve starts. The network decides to which shard a connection belongs. A listener serves once.
 func (l *Listener) Serve(ctx context.Context, handlers ...Handler) error {
 	if len(handlers) != len(l.shards) {
 		return fmt.Errorf("transport: Serve got %d handlers, and there are %d shards: it needs one for each", len(handlers), len(l.shards))
@@ -90,9 +109,9 @@ func (l *Listener) Serve(ctx context.Context, handlers ...Handler) error {
 	errs := make([]error, len(l.shards))
 	var shards sync.WaitGroup
 	for i, s := range l.shards {
-		s.serves(handlers[i])
+		s.setHandler(handlers[i])
 		shards.Add(1)
-		go outlast(func() {
+		go restartOnGoexit(func() {
 			errs[i] = s.serve()
 			shards.Done()
 		})
@@ -101,8 +120,8 @@ func (l *Listener) Serve(ctx context.Context, handlers ...Handler) error {
 	return errors.Join(append(errs, l.release())...)
 }
 
-// Close makes Serve return and waits until it has, so it must not be called from inside a handler: there,
-// end Serve's context. Closing again does no harm.
+// Close ends Serve and waits until it has returned, so it must not be called by a handler; cancel
+// Serve's context there. It may be called again.
 func (l *Listener) Close() error {
 	l.stop()
 	if l.serving.CompareAndSwap(false, true) {
@@ -113,10 +132,9 @@ func (l *Listener) Close() error {
 	return nil
 }
 
-// stop makes Serve return soon.
-func (l *Listener) stop() {
+func (l *Listener) stopShards() {
 	for _, s := range l.shards {
-		s.stop()
+		s.loop.stop()
 	}
 }
 
@@ -126,17 +144,18 @@ func (l *Listener) release() error {
 	for i, s := range l.shards {
 		pcs[i] = s.pc
 	}
-	return closeEach(pcs)
+	return closeAll(pcs)
 }
 
-// Addr returns the address that the listener is bound to.
+// Addr returns the local address of the listener.
 func (l *Listener) Addr() netip.AddrPort { return l.shards[0].pc.LocalAddr() }
 
-// Shards returns how many shards there are: [Config.Shards], or 1 where the network cannot spread datagrams.
+// Shards returns the number of shards: [Config.Shards], or 1 if the network cannot distribute
+// datagrams.
 func (l *Listener) Shards() int { return len(l.shards) }
 
-// KernelDrops returns the number of datagrams that the kernel dropped because the listener did not read them in
-// time. It reports false where that is not known: on closed sockets, and everywhere but on Linux.
+// KernelDrops returns the number of datagrams that the kernel dropped because the listener did not
+// read them in time. It reports false if that is unknown: after Close, and on systems other than Linux.
 func (l *Listener) KernelDrops() (n uint64, ok bool) { return udp.KernelDrops(l.Addr().Port()) }
 
 // Stats returns what the listener has counted.

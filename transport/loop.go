@@ -11,54 +11,63 @@ import (
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
+// past is before, and forever after, any time of the clock.
+var past, forever = time.Unix(1, 0), time.Unix(1<<40, 0) //nolint:forbidigo // no step of the wall clock matters here
+
 // endpoint is what a loop drives: a listener's shard or a dialed connection.
 type endpoint interface {
-	// receive takes the datagram that the loop has read.
+	// receive handles a received datagram.
 	receive(now time.Time, d datagram)
-	// take ends a batch: it does what other goroutines have left for this one, see [loop.rouse].
-	take(now time.Time)
-	// tick does what is due.
+	// endBatch handles what other goroutines have left for this one, see [loop.interrupt].
+	endBatch(now time.Time)
+	// tick handles timers.
 	tick(now time.Time)
 }
 
-// datagram is one that came.
+// datagram is a received datagram.
 type datagram struct {
 	from netip.AddrPort
-	b    []byte // valid until the loop reads again; longer than wire.MaxDatagram if it was cut off
+	b    []byte // valid until the next read; longer than [wire.MaxDatagram] if it was truncated
 }
 
-// The number of datagrams that a loop reads, and sends, by one call. A dialed connection has one peer, so few
-// wait, and there may be many of it in a process.
+// The maximum number of datagrams that a loop reads or writes by one call. A dialed connection has one
+// peer, and a process may have thousands of them.
 const (
 	listenerBatch = 64
 	dialerBatch   = 4
 )
 
-// loop reads datagrams and keeps time, in one goroutine, until it is stopped.
+// loop reads datagrams and calls an endpoint, in one goroutine, until it is stopped.
 type loop struct {
 	pc       BatchConn
-	interval time.Duration
+	interval time.Duration // between ticks
 	stopped  atomic.Bool
-	done     chan struct{} // closed when run and what follows it are over
-	batch    []Datagram    // what is being handled
+	done     chan struct{} // closed when the goroutine has ended
+	batch    []Datagram    // being handled
 	outbox   outbox
-	watch    sendWatch
+	monitor  sendMonitor
 }
 
-// newLoop returns a loop that reads at most so many datagrams at a time, and counts what it sends.
+// newLoop returns a loop that reads batches of at most that many datagrams, and counts sent ones.
 func newLoop(pc PacketConn, interval time.Duration, batch int, sent *sentCounters, log *slog.Logger) loop {
+	const size = wire.MaxDatagram + 1
+	memory := make([]byte, batch*size)
+	in := make([]Datagram, batch)
+	for i := range in {
+		in[i].Buf = memory[i*size : (i+1)*size : (i+1)*size]
+	}
 	b := batched(pc)
 	return loop{
 		pc:       b,
 		interval: interval,
 		done:     make(chan struct{}),
-		batch:    arena(batch, wire.MaxDatagram+1),
+		batch:    in,
 		outbox:   newOutbox(b, batch, sent),
-		watch:    sendWatch{log: log},
+		monitor:  sendMonitor{log: log},
 	}
 }
 
-// run returns nil after stop, else the error of the packet connection.
+// run ticks regularly. It returns nil after stop, or else the error of the packet connection.
 func (l *loop) run(e endpoint) error {
 	next := time.Now().Add(l.interval)
 	if err := l.pc.SetReadDeadline(next); err != nil {
@@ -66,21 +75,21 @@ func (l *loop) run(e endpoint) error {
 	}
 	for !l.stopped.Load() {
 		n, err := l.pc.ReadBatch(l.batch)
-		ended := errors.Is(err, os.ErrDeadlineExceeded)
-		if err != nil && !ended {
+		expired := errors.Is(err, os.ErrDeadlineExceeded)
+		if err != nil && !expired {
 			if l.stopped.Load() {
 				return nil
 			}
 			return err
 		}
-		// One reading for the whole batch: all of it had come by now, and is handled within microseconds.
+		// One reading of the clock for the batch, which is handled within microseconds.
 		now := time.Now()
 		due := !now.Before(next)
 		if due {
 			next = nextTick(next, now, l.interval)
 		}
-		if due || ended {
-			// What happens before this, a stop or a rouse, is seen below; what happens later ends the next read.
+		if due || expired {
+			// An earlier stop or interrupt is noticed below; a later one ends the next read.
 			if err := l.pc.SetReadDeadline(next); err != nil {
 				return err
 			}
@@ -90,17 +99,18 @@ func (l *loop) run(e endpoint) error {
 	return nil
 }
 
-// handle gives a batch to the endpoint, and then a tick if it is due. What it sends meanwhile goes out together.
+// handle passes a batch to the endpoint, and ticks if that is due. Datagrams sent meanwhile are
+// written together.
 func (l *loop) handle(e endpoint, now time.Time, batch []Datagram, due bool) {
-	l.outbox.collect()
-	defer l.outbox.flush()
+	l.outbox.beginBatch()
+	defer l.outbox.endBatch()
 	for i := range batch {
 		if l.stopped.Load() {
 			return
 		}
 		e.receive(now, datagram{from: batch[i].Addr, b: batch[i].Bytes()})
 	}
-	e.take(now)
+	e.endBatch(now)
 	if due {
 		e.tick(now)
 	}
@@ -111,14 +121,32 @@ func nextTick(last, now time.Time, interval time.Duration) time.Time {
 	return last.Add((now.Sub(last)/interval + 1) * interval)
 }
 
-// stop makes run return soon. It can be called from anywhere, more than once.
+// stop ends run. It may be called by any goroutine, more than once.
 func (l *loop) stop() {
 	l.stopped.Store(true)
-	l.rouse()
+	l.interrupt()
 }
 
-// rouse has the loop call take soon. It can be called from anywhere.
-func (l *loop) rouse() {
+// interrupt ends the current read, so that endBatch is called soon. Any goroutine may call it.
+func (l *loop) interrupt() {
 	// An error means that the packet connection is closed, which ends run.
 	_ = l.pc.SetReadDeadline(past)
+}
+
+// restartOnGoexit runs f as the whole of a goroutine. If a handler that f calls ends the goroutine with
+// runtime.Goexit, as t.FailNow does in a game's test, f runs again in another goroutine; its state must
+// therefore be valid whenever a handler runs. A panic ends the process.
+func restartOnGoexit(f func()) {
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		if v := recover(); v != nil {
+			panic(v)
+		}
+		go restartOnGoexit(f)
+	}()
+	f()
+	returned = true
 }

@@ -4,41 +4,40 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
 const (
-	// maxHanded is how many datagrams wait for a shard at most, of those that came to others.
-	maxHanded = 1024
-	// handedMemory is how much memory there is for them, in bytes.
-	handedMemory = maxHanded * outboxShare
+	// maxForwarded is the maximum number of forwarded datagrams that wait for a shard.
+	maxForwarded = 1024
+	// forwardedMemory is the memory for them, in bytes.
+	forwardedMemory = maxForwarded * outboxShare
 )
 
-// mailbox is what other shards have left for one. The zero value is empty. It is safe for concurrent use.
+// mailbox contains what other shards have left for one. The zero value is empty. It is safe for
+// concurrent use.
 type mailbox struct {
-	filled atomic.Bool // something may be in it
+	filled atomic.Bool // it may be non-empty
 
 	mu   sync.Mutex
 	mail mail
-	read mail // what take returned last, of the taker alone
+	read mail // returned by the last take; used by its caller alone
 }
 
-// mail is what a mailbox holds.
+// mail is the content of a mailbox.
 type mail struct {
-	calls  []func(now time.Time) // few: for beginnings, moves and ends
-	handed []handed
-	memory []byte
+	calls     []func(now time.Time) // few: for starts, migrations and ends of connections
+	forwarded []forwarded
+	memory    []byte
 }
 
-// handed is a datagram for a connection that came to another shard.
-type handed struct {
+// forwarded is a datagram for a connection of another shard than via, at which it arrived.
+type forwarded struct {
 	conn *Conn
 	via  *shard
 	datagram
 }
 
-// post leaves a call, and reports whether it is the first thing in the box.
+// post adds a call, and reports whether the mailbox was empty.
 func (m *mailbox) post(f func(now time.Time)) (first bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -46,25 +45,25 @@ func (m *mailbox) post(f func(now time.Time)) (first bool) {
 	return !m.filled.Swap(true)
 }
 
-// put leaves a copy of a datagram if there is room. It also reports whether it is the first thing in the box.
-func (m *mailbox) put(h handed) (first, ok bool) {
+// put adds a copy of a datagram if there is room, and reports whether the mailbox was empty.
+func (m *mailbox) put(f forwarded) (first, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	in := &m.mail
 	if in.memory == nil {
-		in.memory = make([]byte, 0, handedMemory)
+		in.memory = make([]byte, 0, forwardedMemory)
 	}
-	if len(in.handed) == maxHanded || len(h.b) > cap(in.memory)-len(in.memory) {
+	if len(in.forwarded) == maxForwarded || len(f.b) > cap(in.memory)-len(in.memory) {
 		return false, false
 	}
 	start := len(in.memory)
-	in.memory = append(in.memory, h.b...)
-	h.b = in.memory[start:len(in.memory):len(in.memory)]
-	in.handed = append(in.handed, h)
+	in.memory = append(in.memory, f.b...)
+	f.b = in.memory[start:len(in.memory):len(in.memory)]
+	in.forwarded = append(in.forwarded, f)
 	return !m.filled.Swap(true), true
 }
 
-// take empties the box. What it returns is valid until the next call.
+// take empties the mailbox. The result is valid until the next call.
 func (m *mailbox) take() *mail {
 	m.read.clear()
 	m.mu.Lock()
@@ -74,67 +73,40 @@ func (m *mailbox) take() *mail {
 	return &m.read
 }
 
-// clear empties mail, and keeps its memory.
+// clear empties mail and keeps its memory.
 func (m *mail) clear() {
 	clear(m.calls)
-	clear(m.handed)
-	m.calls, m.handed, m.memory = m.calls[:0], m.handed[:0], m.memory[:0]
+	clear(m.forwarded)
+	m.calls, m.forwarded, m.memory = m.calls[:0], m.forwarded[:0], m.memory[:0]
 }
 
-// handOver leaves a datagram to the shard that its connection belongs to.
-func (s *shard) handOver(c *Conn, d datagram) {
-	first, ok := c.shard.mailbox.put(handed{conn: c, via: s, datagram: d})
-	if !ok {
-		s.counters.overrun.Add(1)
-		return
-	}
-	s.counters.handedOver.Add(1)
-	if first {
-		c.shard.rouse()
-	}
+// dirtyConns are connections that the next tick has to look at, each once. It is safe for concurrent
+// use.
+type dirtyConns struct {
+	mu           sync.Mutex
+	conns, spare []*Conn
 }
 
-// have has a shard do something in its own goroutine: at once if it is this one.
-func (s *shard) have(now time.Time, other *shard, f func(now time.Time)) {
-	if other == s {
-		f(now)
-		return
-	}
-	if other.mailbox.post(f) {
-		other.rouse()
+// add adds a connection.
+func (d *dirtyConns) add(c *Conn) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !c.dirty {
+		c.dirty = true
+		d.conns = append(d.conns, c)
 	}
 }
 
-// take does what other shards have left, and publishes what it and the batch before it have brought.
-func (s *shard) take(now time.Time) {
-	if s.mailbox.filled.Load() {
-		s.empty(now)
+// take returns the connections that were added since the last call. The result is valid until the call
+// after the next.
+func (d *dirtyConns) take() []*Conn {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	clear(d.spare) // the result of the last call
+	taken := d.conns
+	for _, c := range taken {
+		c.dirty = false
 	}
-	s.publish()
-}
-
-// empty takes what is in the mailbox.
-func (s *shard) empty(now time.Time) {
-	mail := s.mailbox.take()
-	for _, f := range mail.calls {
-		f(now)
-	}
-	for i := range mail.handed {
-		if s.stopped.Load() {
-			break
-		}
-		s.takeOver(now, &mail.handed[i])
-	}
-	mail.clear() // let go of connections
-}
-
-// takeOver takes a datagram that another shard has left; its connection may be over by now.
-func (s *shard) takeOver(now time.Time, h *handed) {
-	if header, err := wire.ParseHeader(h.b); err == nil && h.conn.life != dead {
-		s.give(now, h.conn, h.datagram, header, h.via)
-		return
-	}
-	if header, err := wire.ParseHeader(h.b); err == nil { // it was none when it was left
-		s.unknown(now, h.datagram, header)
-	}
+	d.conns, d.spare = d.spare[:0], taken
+	return taken
 }

@@ -38,7 +38,7 @@ func neighbors(tb testing.TB) (d *desk, g *guest, beside *shard) {
 // datagrams makes n of a guest that names its session.
 func (g *guest) datagrams(tb testing.TB, n int) [][]byte {
 	tb.Helper()
-	g.Moved(g.desk.now)
+	g.Rebound(g.desk.now)
 	g.out = nil
 	for range n {
 		if err := g.Send([]byte("move")); err != nil {
@@ -53,28 +53,28 @@ func TestMailboxIsBounded(t *testing.T) {
 	d, g, beside := neighbors(t)
 	const more = 10
 	from := netip.AddrPortFrom(guestAddr.Addr(), 4001)
-	for _, b := range g.datagrams(t, maxHanded+more) {
+	for _, b := range g.datagrams(t, maxForwarded+more) {
 		beside.receive(d.now, datagram{from, bytes.Clone(b)})
 	}
-	if s := d.Stats(); s.Forwarded != maxHanded || s.Dropped.Overrun != more || d.calls.datagrams != 0 {
+	if s := d.Stats(); s.Forwarded != maxForwarded || s.Dropped.Overrun != more || d.calls.datagrams != 0 {
 		t.Fatalf("%+v", s)
 	}
-	d.take(d.now)
-	if d.calls.datagrams != maxHanded {
+	d.endBatch(d.now)
+	if d.calls.datagrams != maxForwarded {
 		t.Errorf("%d datagrams came", d.calls.datagrams)
 	}
 	for _, b := range g.datagrams(t, more) { // there is room again
 		beside.receive(d.now, datagram{from, bytes.Clone(b)})
 	}
-	d.take(d.now)
-	if d.calls.datagrams != maxHanded+more {
+	d.endBatch(d.now)
+	if d.calls.datagrams != maxForwarded+more {
 		t.Errorf("%d datagrams came", d.calls.datagrams)
 	}
 	large := append(wire.AppendHeader(nil, wire.Header{Long: true, ID: g.ID()}), make([]byte, wire.MaxDatagram-wire.LongSize)...)
-	for range maxHanded {
+	for range maxForwarded {
 		beside.receive(d.now, datagram{from, large})
 	}
-	if s := d.Stats(); s.Dropped.Overrun < maxHanded/2 || len(d.mailbox.mail.memory) > handedMemory {
+	if s := d.Stats(); s.Dropped.Overrun < maxForwarded/2 || len(d.mailbox.mail.memory) > forwardedMemory {
 		t.Errorf("%+v", s)
 	}
 }
@@ -84,9 +84,9 @@ func TestHandOverToNobody(t *testing.T) {
 	d, g, beside := neighbors(t)
 	b := g.datagrams(t, 2)
 	beside.receive(d.now, datagram{guestAddr, b[0]})
-	_ = d.conns.at(guestAddr).Close()
+	_ = d.conns.get(guestAddr).Close()
 	d.tick(d.now)
-	d.take(d.now)
+	d.endBatch(d.now)
 	beside.receive(d.now, datagram{guestAddr, b[1]})
 	if s := d.Stats(); s.Forwarded != 1 || s.Dropped.UnknownSession != 2 || d.calls.datagrams != 0 || len(d.calls.closed) != 1 {
 		t.Errorf("%+v, %+v", s, d.calls)
@@ -104,8 +104,8 @@ func TestShardLearnsAddress(t *testing.T) {
 			d.pc.sent = func(answer []byte) { g.Input(d.now, d.pc.LocalAddr(), bytes.Clone(answer)) }
 			deliver := func(b []byte) {
 				via.receive(d.now, datagram{to, bytes.Clone(b)})
-				d.take(d.now)
-				beside.take(d.now)
+				d.endBatch(d.now)
+				beside.endBatch(d.now)
 			}
 			deliver(b)
 			d.now = d.now.Add(60 * time.Millisecond)
@@ -120,10 +120,10 @@ func TestShardLearnsAddress(t *testing.T) {
 	check := func(known *shard) {
 		t.Helper()
 		for _, s := range d.shards {
-			if c := s.conns.at(at); (c != nil) != (s == known) || c != nil && c.RemoteAddr() != at {
+			if c := s.conns.get(at); (c != nil) != (s == known) || c != nil && c.RemoteAddr() != at {
 				t.Errorf("at the shard: %v, want %v", c != nil, s == known)
 			}
-			if n := s.conns.count(); n > 0 && s != known || n > 1 {
+			if n := s.conns.len(); n > 0 && s != known || n > 1 {
 				t.Errorf("%d addresses", n)
 			}
 		}
@@ -136,9 +136,9 @@ func TestShardLearnsAddress(t *testing.T) {
 	move(at, d.shard) // the network takes the same address elsewhere
 	check(d.shard)
 	move(at, beside)
-	beside.conns.at(at).CloseWith("over")
+	beside.conns.get(at).CloseWith("over")
 	d.tick(d.now)
-	beside.take(d.now)
+	beside.endBatch(d.now)
 	check(nil)
 }
 
@@ -154,7 +154,7 @@ func TestHandOverAllocatesNothing(t *testing.T) {
 			beside.receive(d.now, datagram{guestAddr, b[0]})
 			b = b[1:]
 		}
-		d.take(d.now)
+		d.endBatch(d.now)
 	}
 	handOver()
 	handOver() // the box has two memories
@@ -186,10 +186,10 @@ func TestRousedOnce(t *testing.T) {
 		for _, b := range g.datagrams(t, 5) {
 			beside.receive(d.now, datagram{guestAddr, b})
 		}
-		beside.have(d.now, d.shard, func(time.Time) {})
+		beside.runOn(d.now, d.shard, func(time.Time) {})
 		if pc.times != round {
 			t.Errorf("roused %d times, want %d", pc.times, round)
 		}
-		d.take(d.now)
+		d.endBatch(d.now)
 	}
 }

@@ -1,32 +1,34 @@
 package transport
 
 import (
+	"log/slog"
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
-// outboxShare is how much memory an outbox has for each datagram that it can hold, in bytes: most answers are
-// acks, and much smaller.
+// outboxShare is the memory of an outbox for each datagram that it can queue, in bytes. Most answers
+// are acks and much smaller than a full datagram.
 const outboxShare = 256
 
-// outbox sends a loop's datagrams: at once, or, while the loop handles a batch, together at the end of it, in
-// order. It cannot tell the loop's goroutine from others, so it collects what any of them sends meanwhile;
-// otherwise the datagrams of a connection would overtake each other. It is safe for concurrent use.
+// outbox queues the datagrams of a loop's connections and writes them in order. While the loop
+// handles a batch, all are written together at its end; otherwise each sender writes the queue as soon
+// as it has released the lock of its connection. It is safe for concurrent use.
 type outbox struct {
 	pc   BatchConn
 	sent *sentCounters
 
-	mu         sync.Mutex
-	collecting bool
-	queue      []Datagram       // parts of memory
-	failed     []*atomic.Uint64 // where to count a failure of each, or nil
-	memory     []byte
+	mu       sync.Mutex
+	batching bool
+	queue    []Datagram       // parts of memory
+	failed   []*atomic.Uint64 // counter of failures for each datagram, or nil
+	memory   []byte
 }
 
-// newOutbox returns one that collects at most n datagrams.
+// newOutbox returns an outbox that queues at most n datagrams.
 func newOutbox(pc BatchConn, n int, sent *sentCounters) outbox {
 	return outbox{
 		pc:     pc,
@@ -37,58 +39,48 @@ func newOutbox(pc BatchConn, n int, sent *sentCounters) outbox {
 	}
 }
 
-// send sends b, or a copy of it later. If the packet connection does not take it, failed counts that, unless it
-// is nil.
-func (o *outbox) send(b []byte, to netip.AddrPort, failed *atomic.Uint64) {
-	if o.keep(b, to, failed) {
-		return
-	}
-	_, err := o.pc.WriteTo(b, to)
-	o.sent.count(len(b), err)
-	if err != nil && failed != nil {
-		failed.Add(1)
-	}
-}
-
-// keep reports whether it has collected a copy of b.
-func (o *outbox) keep(b []byte, to netip.AddrPort, failed *atomic.Uint64) bool {
+// add queues a copy of b, which is at most [wire.MaxDatagram] bytes. If the packet connection rejects
+// it, failed is incremented unless it is nil.
+func (o *outbox) add(b []byte, to netip.AddrPort, failed *atomic.Uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !o.collecting {
-		return false
-	}
 	if len(o.queue) == cap(o.queue) || len(b) > cap(o.memory)-len(o.memory) {
-		o.empty()
-	}
-	if len(b) > cap(o.memory) {
-		return false
+		o.writeQueue()
 	}
 	start := len(o.memory)
 	o.memory = append(o.memory, b...)
 	o.queue = append(o.queue, Datagram{Buf: o.memory[start:], N: len(b), Addr: to})
 	o.failed = append(o.failed, failed)
-	return true
 }
 
-// collect begins to collect.
-func (o *outbox) collect() {
+// write writes the queue, unless the loop will do so at the end of a batch.
+func (o *outbox) write() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.collecting = true
+	if !o.batching {
+		o.writeQueue()
+	}
 }
 
-// flush sends what was collected and ends that.
-func (o *outbox) flush() {
+// beginBatch defers writes until endBatch.
+func (o *outbox) beginBatch() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.empty()
-	o.collecting = false
+	o.batching = true
 }
 
-// empty sends what was collected. What comes after it has to wait for the lock.
-func (o *outbox) empty() {
+// endBatch writes the queue.
+func (o *outbox) endBatch() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.writeQueue()
+	o.batching = false
+}
+
+// writeQueue writes the queue. The lock is held, so that later datagrams do not overtake it.
+func (o *outbox) writeQueue() {
 	for rest := o.queue; len(rest) > 0; {
-		n, err := o.pc.WriteBatch(rest)
+		n, err := o.writeBatch(rest)
 		o.sent.add(rest[:n])
 		if err == nil {
 			break
@@ -99,6 +91,50 @@ func (o *outbox) empty() {
 		}
 		rest = rest[n+1:]
 	}
-	clear(o.failed) // they keep connections in memory
+	clear(o.failed) // releases connections
 	o.queue, o.failed, o.memory = o.queue[:0], o.failed[:0], o.memory[:0]
+}
+
+func (o *outbox) writeBatch(batch []Datagram) (int, error) {
+	if o.batching || len(batch) > 1 {
+		return o.pc.WriteBatch(batch)
+	}
+	if _, err := o.pc.WriteTo(batch[0].Bytes(), batch[0].Addr); err != nil {
+		return 0, err
+	}
+	return 1, nil
+}
+
+// sendQuiet is the time without a failure after which sending counts as restored.
+const sendQuiet = 5 * time.Second
+
+// sendMonitor logs when a packet connection starts to reject datagrams, for lack of buffers,
+// permission or a route or for their size, and when that has ended: two records for each such period,
+// whatever the number of failures. Only the loop uses it.
+type sendMonitor struct {
+	log          *slog.Logger
+	sent, failed uint64    // at the last check
+	before       uint64    // failures before the current period of failures
+	first, last  time.Time // failures seen in that period; zero: sending works
+}
+
+// check compares the counters of the outbox with those of its last call.
+func (m *sendMonitor) check(now time.Time, o *outbox) {
+	sent, failed := o.sent.datagrams.Load(), o.sent.failed.Load()
+	if sent == m.sent && failed == m.failed {
+		return
+	}
+	switch {
+	case failed != m.failed:
+		cause := o.sent.cause.Swap(nil)
+		if m.first.IsZero() && cause != nil {
+			m.first, m.before = now, m.failed
+			m.log.Warn("datagrams not sent", "local", o.pc.LocalAddr(), "error", *cause)
+		}
+		m.last = now
+	case !m.first.IsZero() && now.Sub(m.last) >= sendQuiet:
+		m.log.Info("datagrams sent again", "local", o.pc.LocalAddr(), "failed", failed-m.before, "lasted", m.last.Sub(m.first))
+		m.first = time.Time{}
+	}
+	m.sent, m.failed = sent, failed
 }

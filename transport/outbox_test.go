@@ -86,13 +86,13 @@ func TestOutboxKeepsOrder(t *testing.T) {
 		var want []string
 		var failed atomic.Uint64
 		var size, failures uint64
-		buf := make([]byte, 2*wire.MaxDatagram) // used again, as a session's is
+		buf := make([]byte, wire.MaxDatagram) // used again, as a session's is
 		for range rapid.IntRange(0, 60).Draw(t, "steps") {
 			switch rapid.IntRange(0, 9).Draw(t, "step") {
 			case 0:
-				o.collect()
+				o.beginBatch()
 			case 1:
-				o.flush()
+				o.endBatch()
 				if !slices.Equal(pc.out, want) {
 					t.Fatalf("after a flush %q are out, want %q", pc.out, want)
 				}
@@ -102,7 +102,10 @@ func TestOutboxKeepsOrder(t *testing.T) {
 					b[i] = byte(len(want))
 				}
 				to := port(rapid.Uint16Range(0, 3).Draw(t, "port"))
-				o.send(b, to, &failed)
+				o.add(b, to, &failed)
+				if rapid.Bool().Draw(t, "write") {
+					o.write()
+				}
 				if to.Port() == 0 {
 					failures++
 					break
@@ -111,7 +114,7 @@ func TestOutboxKeepsOrder(t *testing.T) {
 				size += uint64(len(b))
 			}
 		}
-		o.flush()
+		o.endBatch()
 		if !slices.Equal(pc.out, want) {
 			t.Fatalf("%q are out, want %q", pc.out, want)
 		}
@@ -124,14 +127,14 @@ func TestOutboxKeepsOrder(t *testing.T) {
 func TestOutboxFlushesWhenFull(t *testing.T) {
 	pc := new(script)
 	o := newOutbox(pc, 4, new(sentCounters))
-	o.collect()
+	o.beginBatch()
 	for range 10 {
-		o.send([]byte("ack"), port(1), nil)
+		o.add([]byte("ack"), port(1), nil)
 	}
 	if want := []int{4, 4}; !slices.Equal(pc.batches, want) {
 		t.Errorf("batches of %d, want %d", pc.batches, want)
 	}
-	o.flush()
+	o.endBatch()
 	if want := []int{4, 4, 2}; !slices.Equal(pc.batches, want) {
 		t.Errorf("batches of %d, want %d", pc.batches, want)
 	}
@@ -139,9 +142,9 @@ func TestOutboxFlushesWhenFull(t *testing.T) {
 
 func TestOutboxForgetsConnections(t *testing.T) {
 	o := newOutbox(new(script), 4, new(sentCounters))
-	o.collect()
-	o.send([]byte("ack"), port(1), new(atomic.Uint64))
-	o.flush()
+	o.beginBatch()
+	o.add([]byte("ack"), port(1), new(atomic.Uint64))
+	o.endBatch()
 	if kept := o.failed[:cap(o.failed)]; slices.ContainsFunc(kept, func(f *atomic.Uint64) bool { return f != nil }) {
 		t.Error("a connection is kept in memory")
 	}
@@ -154,11 +157,11 @@ func TestOutboxAllocatesNothing(t *testing.T) {
 	o := newOutbox(discard{new(script)}, 8, new(sentCounters))
 	b, to, failed := make([]byte, 20), port(1), new(atomic.Uint64)
 	allocs := testing.AllocsPerRun(100, func() {
-		o.collect()
+		o.beginBatch()
 		for range 20 {
-			o.send(b, to, failed)
+			o.add(b, to, failed)
 		}
-		o.flush()
+		o.endBatch()
 	})
 	if allocs != 0 {
 		t.Errorf("%v allocations, want 0", allocs)
@@ -181,17 +184,17 @@ type echoing struct {
 
 func (e *echoing) receive(now time.Time, d datagram) {
 	e.times, e.sizes = append(e.times, now), append(e.sizes, len(d.b))
-	e.outbox.send(d.b, d.from, nil)
+	e.outbox.add(d.b, d.from, nil)
 	if len(e.times) == e.stopAt {
 		e.stop()
 	}
 }
 
-func (e *echoing) take(time.Time) {}
+func (e *echoing) endBatch(time.Time) {}
 
 func (e *echoing) tick(time.Time) {
 	e.ticks++
-	e.outbox.send([]byte("tick"), port(9), nil)
+	e.outbox.add([]byte("tick"), port(9), nil)
 }
 
 // letters makes a batch of one-byte datagrams.
@@ -240,7 +243,8 @@ func TestLoopTicksInBatch(t *testing.T) {
 	if want := []int{3}; !slices.Equal(pc.batches, want) || pc.out[2] != fmt.Sprintf("%v %x", port(9), "tick") {
 		t.Errorf("batches of %d, %q are out", pc.batches, pc.out)
 	}
-	l.outbox.send([]byte("later"), port(9), nil)
+	l.outbox.add([]byte("later"), port(9), nil)
+	l.outbox.write()
 	if pc.direct != 1 {
 		t.Error("what is sent outside of a batch waits")
 	}

@@ -1,166 +1,188 @@
 package transport
 
 import (
+	"log/slog"
 	"net/netip"
+	"sync"
 	"time"
 
-	"github.com/uplink-rpc/uplink/transport/internal/gate"
+	"github.com/uplink-rpc/uplink/internal/ratelimit"
+	"github.com/uplink-rpc/uplink/transport/internal/admission"
 	"github.com/uplink-rpc/uplink/transport/internal/session"
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
-// shard is a listener's packet connection and the loop that serves it, with the connections that began there.
-// Nothing that it does for a datagram of these waits for another shard.
-type shard struct {
-	loop
-	listener *Listener
-	counters listenerCounters
-	pokes    pokes
-	mailbox  mailbox
+// hintsPerSecond is the maximum rate of unauthenticated answers of a listener, over all addresses. Each
+// shard has an equal part.
+const hintsPerSecond = 100
 
-	// Only the loop touches these.
-	handler Handler
-	batches batchHandler // the same, or nil
-	tally   tally
-	conns   addresses // of open ones, of other shards too
-	timers  timers    // of this shard's connections
-	cookies *gate.Cookies
-	start   time.Time
-	hints   gate.Bucket
-	rate    gate.Rate // of hints
-	buffers session.Buffers
-	out     [wire.HelloSize]byte // an answer to somebody without a connection
+// common is the state that the shards of a listener share.
+type common struct {
+	directory
+	cfg  Config
+	log  *slog.Logger
+	stop func() // stops all shards
+
+	// handshakes is held during a handshake, so that no two shards accept the same token or exceed
+	// MaxConns.
+	handshakes sync.Mutex
+	admission  *admission.Controller
 }
 
-// hintRate is how many answers that nobody can rely on a listener sends a second at most, over all addresses;
-// each shard has its part.
-const hintRate = 100
+// shard is a packet connection of a listener and the loop that serves it, with the connections that
+// were established there. Their datagrams wait for no other shard.
+type shard struct {
+	loop
+	common   *common
+	counters shardCounters
+	dirty    dirtyConns
+	mailbox  mailbox
 
-// newShard returns one of so many shards.
-func newShard(l *Listener, pc PacketConn, shards int) *shard {
-	now, rate := time.Now(), max(hintRate/shards, 1)
+	// Only the loop uses these.
+	handler      Handler
+	batchHandler batchHandler // the same, or nil
+	batchCounts  batchCounters
+	conns        addresses // of open connections, including those of other shards
+	timers       timers    // of this shard's connections
+	cookies      *admission.Cookies
+	start        time.Time
+	hints        ratelimit.Bucket
+	hintRate     ratelimit.Rate
+	buffers      session.Buffers
+	out          [wire.HelloSize]byte // an answer that belongs to no session
+}
+
+// newShard returns one of that many shards.
+func newShard(c *common, pc PacketConn, shards int) *shard {
+	now, rate := time.Now(), float64(max(hintsPerSecond/shards, 1))
 	s := &shard{
-		listener: l,
+		common:   c,
 		conns:    newAddresses(),
 		timers:   newTimers(now),
-		cookies:  gate.NewCookies(now),
+		cookies:  admission.NewCookies(now),
 		start:    now,
-		rate:     gate.PerSecond(rate, rate),
+		hintRate: ratelimit.Rate{PerSecond: rate, Burst: rate},
 	}
-	s.loop = newLoop(pc, l.cfg.Tick, listenerBatch, &s.counters.sent, l.log)
+	s.loop = newLoop(pc, c.cfg.Tick, listenerBatch, &s.counters.sent, c.log)
 	return s
 }
 
-// serves sets the handler. It is called once, before serve.
-func (s *shard) serves(h Handler) {
+// setHandler sets the handler. It is called once, before serve.
+func (s *shard) setHandler(h Handler) {
 	s.handler = h
-	s.batches, _ = h.(batchHandler)
-}
-
-// serve runs until the listener is stopped, or ends because of an error, and stops the other
-// shards. If a handler ends the goroutine, another one calls serve again.
-func (s *shard) serve() error {
-	err := s.run(s)
-	s.listener.stop()
-	s.publish()
-	s.closeAll(err)
-	return err
-}
-
-// receive takes a datagram from anybody.
-func (s *shard) receive(now time.Time, d datagram) {
-	s.tally.received++
-	s.tally.bytes += uint64(len(d.b))
-	if h, err := wire.ParseHeader(d.b); err == nil {
-		s.sealed(now, d, h)
-		return
-	}
-	s.unsealed(now, d)
-}
-
-// unsealed takes what is not a sealed datagram.
-func (s *shard) unsealed(now time.Time, d datagram) {
-	t, err := wire.ParseType(d.b)
-	switch {
-	case err != nil:
-		s.count(session.Malformed)
-	case t == wire.HelloType:
-		s.hello(now, d.from, d.b)
-	default:
-		s.count(session.Unexpected)
-	}
-}
-
-// sealed takes a datagram that belongs to a session, or says so.
-func (s *shard) sealed(now time.Time, d datagram, h wire.Header) {
-	switch c := s.lookup(d.from, h); {
-	case c == nil:
-		s.unknown(now, d, h)
-	case c.shard != s:
-		s.handOver(c, d)
-	default:
-		s.give(now, c, d, h, s)
-	}
-}
-
-// lookup returns the connection that a datagram names, or that has its address; or nil.
-func (s *shard) lookup(from netip.AddrPort, h wire.Header) *Conn {
-	if h.Long {
-		return s.listener.byID(h.ID)
-	}
-	return s.conns.at(from)
-}
-
-// give gives a connection of this shard a datagram with its header, which came to the shard via.
-func (s *shard) give(now time.Time, c *Conn, d datagram, h wire.Header, via *shard) {
-	payload, number, v := c.inputSealed(now, d.from, d.b, h)
-	s.count(v)
-	if v == session.Payload && c.life == alive && c.via == via {
-		c.deliverPayload(now, payload, number, len(d.b), s.handler) // it has not moved, and nothing is due earlier than it was
-		return
-	}
-	r := c.received(payload, v, len(d.b))
-	known := s.admit(now, c, r.state)
-	if r.state == session.Open {
-		if r.remote != d.from {
-			via = c.via
-		}
-		s.locate(now, c, r.remote, via)
-	}
-	if known {
-		c.deliver(now, r, s.handler)
-	}
-	s.settle(now, c)
-}
-
-// unknown counts a datagram of no session, and says so to its sender, unless that would be more than it sent, or
-// was done too often lately. The second copy of a close is no surprise.
-func (s *shard) unknown(now time.Time, d datagram, h wire.Header) {
-	if h.Kind == wire.CloseKind {
-		return
-	}
-	s.counters.unknownSession.Add(1)
-	if len(d.b) >= wire.UnknownSize(h) && s.mayHint(now) {
-		s.send(wire.AppendUnknown(s.out[:0], wire.Unknown{Echo: h}), d.from)
-	}
-}
-
-// mayHint reports whether one more answer may be sent that nobody can rely on.
-func (s *shard) mayHint(now time.Time) bool {
-	return s.hints.Take(max(now.Sub(s.start), 0), s.rate)
+	s.batchHandler, _ = h.(batchHandler)
 }
 
 // send sends an answer that belongs to no session.
-func (s *shard) send(b []byte, to netip.AddrPort) {
-	s.outbox.send(b, to, nil)
+func (s *shard) send(b []byte, to netip.AddrPort) { s.outbox.add(b, to, nil) }
+
+func (s *shard) count(v session.Verdict) { s.batchCounts.verdicts[v]++ }
+
+// mayHint reports whether an unauthenticated answer may be sent.
+func (s *shard) mayHint(now time.Time) bool {
+	return s.hints.Take(now.Sub(s.start), s.hintRate, 1)
 }
 
-func (s *shard) count(v session.Verdict) { s.tally.verdicts[v]++ }
-
-// publish has others see what a batch has brought.
+// publish publishes the results of a batch.
 func (s *shard) publish() {
-	s.tally.publish(&s.counters)
-	if s.batches != nil {
-		s.batches.Handled()
+	s.batchCounts.publish(&s.counters)
+	if s.batchHandler != nil {
+		s.batchHandler.Handled()
 	}
 }
+
+// runOn runs f in another shard's goroutine, or at once if it is this shard's.
+func (s *shard) runOn(now time.Time, other *shard, f func(now time.Time)) {
+	if other == s {
+		f(now)
+		return
+	}
+	if other.mailbox.post(f) {
+		other.interrupt()
+	}
+}
+
+// tick handles timers and calls the handler.
+func (s *shard) tick(now time.Time) {
+	for _, c := range s.dirty.take() {
+		s.reschedule(now, c)
+	}
+	s.timers.advance(now)
+	for c := s.timers.next(now); c != nil; c = s.timers.next(now) {
+		c.locked(func(session *session.Session) { session.Advance(now) })
+		s.reschedule(now, c)
+	}
+	if !s.stopped.Load() {
+		s.handler.Tick(now)
+	}
+	s.monitor.check(now, &s.outbox)
+}
+
+// reschedule sets the timer of a connection after an event, or removes the connection if it has ended.
+func (s *shard) reschedule(now time.Time, c *Conn) {
+	next, over := c.schedule()
+	switch {
+	case c.phase == ended:
+	case over:
+		s.remove(now, c)
+		s.counters.ended(c.err())
+		s.common.log.Debug("connection ended", "remote", c.addr, "cause", c.err())
+	case !next.Equal(c.timer.at):
+		s.timers.set(c, next)
+	}
+}
+
+// setAddress registers a connection's address at the shard that receives its datagrams. A connection
+// that had the address before is still found by its session id.
+func (s *shard) setAddress(now time.Time, c *Conn, addr netip.AddrPort, via *shard) {
+	if c.addr == addr && c.via == via {
+		return
+	}
+	if c.addr.IsValid() && c.addr != addr {
+		s.counters.migrations.Add(1)
+	}
+	s.clearAddress(now, c)
+	c.addr, c.via = addr, via
+	s.runOn(now, via, func(time.Time) { via.conns.set(addr, c) })
+}
+
+func (s *shard) clearAddress(now time.Time, c *Conn) {
+	if addr, via := c.addr, c.via; addr.IsValid() {
+		s.runOn(now, via, func(time.Time) { via.conns.remove(addr, c) })
+	}
+}
+
+// remove unregisters a connection that has ended, and notifies the handler, once.
+func (s *shard) remove(now time.Time, c *Conn) {
+	if c.phase == ended {
+		return
+	}
+	s.timers.remove(c)
+	s.clearAddress(now, c)
+	s.common.remove(c)
+	c.notifyClosed(s.handler)
+}
+
+// closeAll ends every connection of the shard when it has stopped.
+func (s *shard) closeAll(cause error) {
+	now := time.Now()
+	for _, c := range s.common.all() {
+		if c.shard == s {
+			c.finish(wire.CloseShutdown, cause)
+			s.remove(now, c)
+		}
+	}
+}
+
+// The methods below implement owner. The next tick looks at a dirty connection: only the loop uses the
+// timers.
+
+func (s *shard) rescheduled(c *Conn) { s.dirty.add(c) }
+
+func (s *shard) closed(c *Conn) { s.dirty.add(c) }
+
+func (s *shard) rebind(*Conn) error { return errDialedOnly }
+
+func (s *shard) tickAt(time.Time) {}
+
+func (s *shard) wait() {}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// socket is a packet connection that can be exchanged for another one while it is in use.
+// socket is a packet connection that can be replaced while it is in use.
 type socket struct {
 	current atomic.Pointer[BatchConn]
 
@@ -24,19 +24,19 @@ func newSocket(pc PacketConn) *socket {
 	return s
 }
 
-// swap goes on with another packet connection and closes the one before.
-func (s *socket) swap(pc PacketConn) error {
+// replace continues with another packet connection and closes the current one.
+func (s *socket) replace(pc PacketConn) error {
 	old, err := s.exchange(pc)
 	if err != nil {
 		return errors.Join(err, pc.Close())
 	}
-	// Nothing can be done about an error of closing a packet connection. It may take its time, in which the loop
-	// goes on.
+	// Nothing can be done about an error of closing a packet connection. Close may take time, while the
+	// loop continues.
 	_ = old.Close()
 	return nil
 }
 
-// exchange puts pc in the place of another packet connection and returns that one.
+// exchange sets the current packet connection and returns the previous one.
 func (s *socket) exchange(pc PacketConn) (BatchConn, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,7 +50,7 @@ func (s *socket) exchange(pc PacketConn) (BatchConn, error) {
 	return *s.current.Swap(&b), nil
 }
 
-// ReadFrom implements [PacketConn]. A read that waits goes on with the next packet connection.
+// ReadFrom implements [PacketConn]. A read continues on the next packet connection.
 func (s *socket) ReadFrom(p []byte) (int, netip.AddrPort, error) {
 	for {
 		pc := s.current.Load()
@@ -61,7 +61,7 @@ func (s *socket) ReadFrom(p []byte) (int, netip.AddrPort, error) {
 	}
 }
 
-// ReadBatch implements [BatchConn], as ReadFrom does.
+// ReadBatch implements [BatchConn] in the same way.
 func (s *socket) ReadBatch(into []Datagram) (int, error) {
 	for {
 		pc := s.current.Load()

@@ -3,6 +3,7 @@ package transport
 import (
 	"errors"
 	"iter"
+	"math"
 	"net"
 	"sync/atomic"
 	"time"
@@ -10,34 +11,35 @@ import (
 	"github.com/uplink-rpc/uplink/transport/internal/session"
 )
 
-// Stats is what a connection has counted since it began. Bytes are those of UDP payloads.
+// Stats is what a connection has counted since it was established. Bytes are those of UDP payloads.
 type Stats struct {
 	DatagramsSent, BytesSent         uint64
-	DatagramsReceived, BytesReceived uint64 // from the peer's address, also those that were dropped
-	// ProbesSent and ProbeBytes are those of them that look for the largest datagram of the path.
+	DatagramsReceived, BytesReceived uint64 // from the peer's address, including dropped ones
+	// ProbesSent and ProbeBytes count path size probes among those sent.
 	ProbesSent, ProbeBytes uint64
-	// SendFailed counts datagrams among those sent that the packet connection refused, for example for want of
-	// buffers (ENOBUFS), permission (EPERM) or a route (ENETUNREACH), or for their size (EMSGSIZE). They are
-	// lost. The configuration's logger gets a record when such a time begins, and when it ends.
+	// SendFailed counts datagrams among those sent that the packet connection rejected, for example
+	// for lack of buffers (ENOBUFS), permission (EPERM) or a route (ENETUNREACH), or for their size
+	// (EMSGSIZE). They are lost. The logger receives a record when such a period starts and ends.
 	SendFailed uint64
-	// Lost counts the peer's datagrams that did not come in time: before 64 newer numbers were known.
+	// Lost counts lost datagrams of the peer: not received before 64 newer ones.
 	Lost uint64
-	// LossBursts is how many runs these are: where datagrams are lost, Lost/LossBursts of them are in a row.
+	// LossBursts counts runs of lost datagrams; the mean length of a burst is Lost/LossBursts.
 	LossBursts uint64
 	// PathMigrations counts changes of the peer's address.
 	PathMigrations uint64
-	// MaxDatagram is the size of the largest UDP payload that is known to reach the peer, as probes show: 0 as long as
-	// none of 1,200 bytes has been answered, which are sent all the same. Only a dialed connection probes.
+	// MaxDatagram is the size in bytes of the largest path size probe that the peer has answered, or 0
+	// before the first answer. Only a dialed connection probes.
 	MaxDatagram int
-	// Dropped counts datagrams that came, but were not used.
+	// Dropped counts received datagrams that were not used.
 	Dropped Drops
-	// RTT is the round trip time, smoothed, and LastRTT the last measurement; 0 before the first.
+	// RTT is the smoothed round-trip time and LastRTT the latest measurement; 0 before the first.
 	RTT, LastRTT time.Duration
-	// RTTs has all measurements.
+	// RTTs contains all measurements.
 	RTTs RTTHistogram
 }
 
-// Plus returns the counts of both. RTT and LastRTT are those of o, unless it has none, and so is MaxDatagram.
+// Plus returns the sums of the counts. RTT, LastRTT and MaxDatagram are those of o, or of s where o
+// has none.
 func (s Stats) Plus(o Stats) Stats {
 	s.DatagramsSent += o.DatagramsSent
 	s.BytesSent += o.BytesSent
@@ -60,93 +62,223 @@ func (s Stats) Plus(o Stats) Stats {
 	return s
 }
 
-// ListenerStats is what a listener has counted since it began, over all its connections, past and
+// ListenerStats is what a listener has counted since it was opened, over all its connections, past and
 // present. Bytes are those of UDP payloads.
 type ListenerStats struct {
-	Conns                            int // now, also those whose handshake is not over
-	Open                             int // now, of which the handler knows
+	Conns                            int // now, including those whose handshake is incomplete
+	Open                             int // now, without those
 	MaxConns                         int // as configured
 	DatagramsSent, BytesSent         uint64
 	DatagramsReceived, BytesReceived uint64
-	SendFailed                       uint64 // datagrams that packet connections refused, as in [Stats]
-	PathMigrations                   uint64 // times that a peer's address has changed
-	Forwarded                        uint64 // datagrams that came to another shard than their connection's
+	SendFailed                       uint64 // datagrams that packet connections rejected, as in [Stats]
+	PathMigrations                   uint64 // changes of a peer's address
+	Forwarded                        uint64 // datagrams that arrived at another shard than their connection's
 	ProtocolErrors                   uint64 // connections that ended with [ErrProtocol]
-	Unacknowledged                   uint64 // connections that ended with an unacknowledged segment
+	Unacknowledged                   uint64 // connections that ended after 20 transmissions of a reliable segment
 	Dropped                          Drops
 	RTTs                             RTTHistogram
 }
 
-// Drops counts dropped datagrams by reason.
+// Drops counts dropped datagrams by reason. The reasons from UnknownSession on apply to listeners only.
 type Drops struct {
 	Malformed       uint64 // not a datagram of this protocol
-	WrongSession    uint64 // of another session or address than it says
-	Unauthenticated uint64 // forged, altered, of another session, or made for another key
-	Duplicate       uint64 // came before
-	Late            uint64 // payloads that came after 64 newer datagrams, anything after 1,024
-	Unexpected      uint64 // of a kind that makes no sense here and now
-	UnknownSession  uint64 // of no connection; as all below, listeners only
-	Version         uint64 // hellos refused, since their version is another
-	Cookie          uint64 // hellos whose sender has not shown to own its address, though it claims so
-	RateLimited     uint64 // hellos refused, since there were too many
-	Token           uint64 // hellos refused for their token
-	Suite           uint64 // hellos refused for their suites
-	Full            uint64 // hellos refused, since there were MaxConns connections
-	Overrun         uint64 // came to another shard than their connection's, which had too many of these
+	WrongSession    uint64 // of another session or source address than its header indicates
+	Unauthenticated uint64 // forged, altered, of another session, or encrypted for another key
+	Duplicate       uint64 // received before
+	Late            uint64 // payloads after 64 newer datagrams, others after 1,024
+	Unexpected      uint64 // of a kind that is invalid in the current state
+	UnknownSession  uint64 // of no connection
+	Version         uint64 // hellos of another protocol version
+	Cookie          uint64 // hellos with an invalid cookie
+	RateLimited     uint64 // hellos above the limits
+	Token           uint64 // hellos with a refused token
+	Suite           uint64 // hellos without a common suite
+	Full            uint64 // hellos while there were MaxConns connections
+	Overrun         uint64 // forwarded datagrams beyond the capacity of a shard's mailbox
+}
+
+// dropReasons has the names of the fields of [Drops] in their order.
+var dropReasons = [...]string{
+	"malformed", "wrong_session", "unauthenticated", "duplicate", "late", "unexpected", "unknown_session",
+	"version", "cookie", "rate_limited", "token", "suite", "full", "overrun",
+}
+
+func (d *Drops) counts() [len(dropReasons)]*uint64 {
+	return [...]*uint64{
+		&d.Malformed, &d.WrongSession, &d.Unauthenticated, &d.Duplicate, &d.Late, &d.Unexpected, &d.UnknownSession,
+		&d.Version, &d.Cookie, &d.RateLimited, &d.Token, &d.Suite, &d.Full, &d.Overrun,
+	}
 }
 
 // All iterates over the reasons, in snake case, and their counts.
 func (d Drops) All() iter.Seq2[string, uint64] {
 	return func(yield func(reason string, n uint64) bool) {
-		for i, n := range [...]uint64{
-			d.Malformed, d.WrongSession, d.Unauthenticated, d.Duplicate, d.Late, d.Unexpected, d.UnknownSession,
-			d.Version, d.Cookie, d.RateLimited, d.Token, d.Suite, d.Full, d.Overrun,
-		} {
-			if !yield(dropReasons[i], n) {
+		for i, n := range d.counts() {
+			if !yield(dropReasons[i], *n) {
 				return
 			}
 		}
 	}
 }
 
-// dropReasons are in the order of the fields of [Drops].
-var dropReasons = [...]string{
-	"malformed", "wrong_session", "unauthenticated", "duplicate", "late", "unexpected", "unknown_session",
-	"version", "cookie", "rate_limited", "token", "suite", "full", "overrun",
-}
-
 // Total returns the sum of all counts.
-func (d Drops) Total() uint64 {
-	var sum uint64
-	for _, n := range d.All() {
-		sum += n
+func (d Drops) Total() (sum uint64) {
+	for _, n := range d.counts() {
+		sum += *n
 	}
 	return sum
 }
 
-// Stats returns what the connection has counted.
-func (c *Conn) Stats() Stats {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s := c.session.Stats()
-	smoothed, last := c.session.RTT()
-	return Stats{
-		DatagramsSent:     s.DatagramsSent,
-		BytesSent:         s.BytesSent,
-		ProbesSent:        s.ProbesSent,
-		ProbeBytes:        s.ProbeBytes,
-		DatagramsReceived: s.DatagramsReceived,
-		BytesReceived:     s.BytesReceived,
-		SendFailed:        c.failed.Load(),
-		Lost:              s.Lost,
-		LossBursts:        s.LossBursts,
-		PathMigrations:    s.PathMigrations,
-		MaxDatagram:       c.session.MaxDatagram(),
-		Dropped:           sessionDrops(func(v session.Verdict) uint64 { return s.Verdicts[v] }),
-		RTT:               smoothed,
-		LastRTT:           last,
-		RTTs:              c.trips,
+// Plus returns the sums by reason.
+func (d Drops) Plus(o Drops) Drops {
+	add := o.counts()
+	for i, n := range d.counts() {
+		*n += *add[i]
 	}
+	return d
+}
+
+// rttBounds are the upper bounds of the buckets of an [RTTHistogram] but the last.
+var rttBounds = [...]time.Duration{
+	100 * time.Microsecond, 250 * time.Microsecond, 500 * time.Microsecond, time.Millisecond,
+	2 * time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond,
+	35 * time.Millisecond, 50 * time.Millisecond, 75 * time.Millisecond, 100 * time.Millisecond,
+	150 * time.Millisecond, 200 * time.Millisecond, 300 * time.Millisecond, 500 * time.Millisecond, time.Second,
+}
+
+// RTTHistogram is a histogram of measured round-trip times. Each end measures about once a second.
+type RTTHistogram struct {
+	Counts [len(rttBounds) + 1]uint64
+	Sum    time.Duration
+}
+
+// Buckets iterates over the upper bounds of the buckets, in ascending order, and the number of
+// measurements in each. The last bound is the maximum duration.
+func (h RTTHistogram) Buckets() iter.Seq2[time.Duration, uint64] {
+	return func(yield func(bound time.Duration, n uint64) bool) {
+		for i, n := range h.Counts {
+			bound := time.Duration(math.MaxInt64)
+			if i < len(rttBounds) {
+				bound = rttBounds[i]
+			}
+			if !yield(bound, n) {
+				return
+			}
+		}
+	}
+}
+
+// Plus returns the sum of both histograms.
+func (h RTTHistogram) Plus(o RTTHistogram) RTTHistogram {
+	for i, n := range o.Counts {
+		h.Counts[i] += n
+	}
+	h.Sum += o.Sum
+	return h
+}
+
+func (h *RTTHistogram) observe(rtt time.Duration) {
+	h.Counts[rttBucket(rtt)]++
+	h.Sum += rtt
+}
+
+func rttBucket(rtt time.Duration) int {
+	i := 0
+	for i < len(rttBounds) && rtt > rttBounds[i] {
+		i++
+	}
+	return i
+}
+
+// rttCounters is an [RTTHistogram] of many connections. It is safe for concurrent use.
+type rttCounters struct {
+	counts [len(rttBounds) + 1]atomic.Uint64
+	sum    atomic.Int64
+}
+
+func (c *rttCounters) observe(rtt time.Duration) {
+	c.counts[rttBucket(rtt)].Add(1)
+	c.sum.Add(int64(rtt))
+}
+
+func (c *rttCounters) snapshot() (h RTTHistogram) {
+	for i := range c.counts {
+		h.Counts[i] = c.counts[i].Load()
+	}
+	h.Sum = time.Duration(c.sum.Load())
+	return h
+}
+
+// sentCounters counts sent datagrams. It is safe for concurrent use.
+type sentCounters struct {
+	datagrams, bytes, failed atomic.Uint64
+	cause                    atomic.Pointer[error] // of the first failure since it was last reset to nil
+}
+
+// add counts sent datagrams.
+func (c *sentCounters) add(sent []Datagram) {
+	var size int
+	for i := range sent {
+		size += len(sent[i].Bytes())
+	}
+	c.datagrams.Add(uint64(len(sent)))
+	c.bytes.Add(uint64(size))
+}
+
+// fail counts a rejected datagram. A closed packet connection is not recorded as a cause: it was
+// replaced by another one.
+func (c *sentCounters) fail(err error) {
+	if c.cause.Load() == nil && !errors.Is(err, net.ErrClosed) {
+		first := err // escapes
+		c.cause.CompareAndSwap(nil, &first)
+	}
+	c.failed.Add(1)
+}
+
+// shardCounters are the counters of a shard. They are safe for concurrent use.
+type shardCounters struct {
+	sent                                                             sentCounters
+	rtts                                                             rttCounters
+	migrations                                                       atomic.Uint64
+	received, receivedBytes                                          atomic.Uint64
+	verdicts                                                         [session.Verdicts]atomic.Uint64
+	unknownSession, version, cookie, rateLimited, token, suite, full atomic.Uint64
+	forwarded, overrun                                               atomic.Uint64
+	protocolErrors, unacknowledged                                   atomic.Uint64
+}
+
+// ended counts the end of a connection.
+func (c *shardCounters) ended(cause error) {
+	switch {
+	case errors.Is(cause, ErrProtocol):
+		c.protocolErrors.Add(1)
+	case errors.Is(cause, session.ErrUnacknowledged):
+		c.unacknowledged.Add(1)
+	}
+}
+
+// addTo adds the counts to t.
+func (c *shardCounters) addTo(t *ListenerStats) {
+	drops := sessionDrops(func(v session.Verdict) uint64 { return c.verdicts[v].Load() })
+	drops.UnknownSession = c.unknownSession.Load()
+	drops.Version = c.version.Load()
+	drops.Cookie = c.cookie.Load()
+	drops.RateLimited = c.rateLimited.Load()
+	drops.Token = c.token.Load()
+	drops.Suite = c.suite.Load()
+	drops.Full = c.full.Load()
+	drops.Overrun = c.overrun.Load()
+	t.DatagramsSent += c.sent.datagrams.Load()
+	t.BytesSent += c.sent.bytes.Load()
+	t.DatagramsReceived += c.received.Load()
+	t.BytesReceived += c.receivedBytes.Load()
+	t.SendFailed += c.sent.failed.Load()
+	t.PathMigrations += c.migrations.Load()
+	t.Forwarded += c.forwarded.Load()
+	t.ProtocolErrors += c.protocolErrors.Load()
+	t.Unacknowledged += c.unacknowledged.Load()
+	t.Dropped = t.Dropped.Plus(drops)
+	t.RTTs = t.RTTs.Plus(c.rtts.snapshot())
 }
 
 func sessionDrops(count func(session.Verdict) uint64) Drops {
@@ -160,103 +292,24 @@ func sessionDrops(count func(session.Verdict) uint64) Drops {
 	}
 }
 
-// sentCounters counts what is sent, from any goroutine.
-type sentCounters struct {
-	datagrams, bytes, failed atomic.Uint64
-	cause                    atomic.Pointer[error] // of a failure since it was last taken, or nil
+// batchCounters counts the received datagrams of a batch. Only the shard's goroutine uses it: atomic
+// counters for each datagram would cost more than parsing it.
+type batchCounters struct {
+	received, bytes uint64
+	verdicts        [session.Verdicts]uint64
 }
 
-// count takes the outcome of one WriteTo.
-func (c *sentCounters) count(size int, err error) {
-	if err != nil {
-		c.fail(err)
+// publish adds the counts to c and resets them.
+func (b *batchCounters) publish(c *shardCounters) {
+	if *b == (batchCounters{}) {
 		return
 	}
-	c.datagrams.Add(1)
-	c.bytes.Add(uint64(size))
-}
-
-// fail counts a datagram that was refused. That a packet connection is closed is no cause to be noted: it was
-// exchanged for another one.
-func (c *sentCounters) fail(err error) {
-	if c.cause.Load() == nil && !errors.Is(err, net.ErrClosed) {
-		first := err // escapes
-		c.cause.CompareAndSwap(nil, &first)
+	c.received.Add(b.received)
+	c.receivedBytes.Add(b.bytes)
+	for v, n := range b.verdicts {
+		if n != 0 {
+			c.verdicts[v].Add(n)
+		}
 	}
-	c.failed.Add(1)
-}
-
-// add takes a batch that was sent.
-func (c *sentCounters) add(batch []Datagram) {
-	var size int
-	for i := range batch {
-		size += len(batch[i].Bytes())
-	}
-	c.datagrams.Add(uint64(len(batch)))
-	c.bytes.Add(uint64(size))
-}
-
-// listenerCounters is a shard's.
-type listenerCounters struct {
-	sent                                                         sentCounters
-	trips                                                        tripCounters
-	moves                                                        atomic.Uint64
-	received, receivedBytes                                      atomic.Uint64
-	verdicts                                                     [session.Verdicts]atomic.Uint64
-	unknownSession, version, cookie, limited, token, suite, full atomic.Uint64
-	handedOver, overrun                                          atomic.Uint64
-	protocolErrors, unacknowledged                               atomic.Uint64
-}
-
-// ended counts the end of a connection.
-func (c *listenerCounters) ended(cause error) {
-	switch {
-	case errors.Is(cause, ErrProtocol):
-		c.protocolErrors.Add(1)
-	case errors.Is(cause, session.ErrUnacknowledged):
-		c.unacknowledged.Add(1)
-	}
-}
-
-// addTo adds what was counted to t.
-func (c *listenerCounters) addTo(t *ListenerStats) {
-	drops := sessionDrops(func(v session.Verdict) uint64 { return c.verdicts[v].Load() })
-	drops.UnknownSession = c.unknownSession.Load()
-	drops.Version = c.version.Load()
-	drops.Cookie = c.cookie.Load()
-	drops.RateLimited = c.limited.Load()
-	drops.Token = c.token.Load()
-	drops.Suite = c.suite.Load()
-	drops.Full = c.full.Load()
-	drops.Overrun = c.overrun.Load()
-	t.DatagramsSent += c.sent.datagrams.Load()
-	t.BytesSent += c.sent.bytes.Load()
-	t.DatagramsReceived += c.received.Load()
-	t.BytesReceived += c.receivedBytes.Load()
-	t.SendFailed += c.sent.failed.Load()
-	t.PathMigrations += c.moves.Load()
-	t.Forwarded += c.handedOver.Load()
-	t.ProtocolErrors += c.protocolErrors.Load()
-	t.Unacknowledged += c.unacknowledged.Load()
-	t.Dropped = t.Dropped.Plus(drops)
-	t.RTTs = t.RTTs.Plus(c.trips.snapshot())
-}
-
-// Plus returns the sum of both, reason by reason.
-func (d Drops) Plus(o Drops) Drops {
-	d.Malformed += o.Malformed
-	d.WrongSession += o.WrongSession
-	d.Unauthenticated += o.Unauthenticated
-	d.Duplicate += o.Duplicate
-	d.Late += o.Late
-	d.Unexpected += o.Unexpected
-	d.UnknownSession += o.UnknownSession
-	d.Version += o.Version
-	d.Cookie += o.Cookie
-	d.RateLimited += o.RateLimited
-	d.Token += o.Token
-	d.Suite += o.Suite
-	d.Full += o.Full
-	d.Overrun += o.Overrun
-	return d
+	*b = batchCounters{}
 }

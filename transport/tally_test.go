@@ -27,9 +27,9 @@ func (h *handling) Handled() {
 func TestPublish(t *testing.T) {
 	d := newDesk(t, Config{})
 	h := &handling{l: d.Listener}
-	d.handler, d.batches = h, h
+	d.handler, d.batchHandler = h, h
 	g := d.visit(t, guestAddr, token.Token{}).open()
-	d.take(d.now)
+	d.endBatch(d.now)
 	before, handled := d.Listener.Stats(), h.handled
 	const count = 3
 	for range count {
@@ -42,7 +42,7 @@ func TestPublish(t *testing.T) {
 	if st := d.Listener.Stats(); st.DatagramsReceived != before.DatagramsReceived {
 		t.Errorf("%d datagrams counted within the batch", st.DatagramsReceived-before.DatagramsReceived)
 	}
-	d.take(d.now)
+	d.endBatch(d.now)
 	st := d.Listener.Stats()
 	if n := st.DatagramsReceived - before.DatagramsReceived; n != count+1 || st.Dropped.Malformed != before.Dropped.Malformed+1 {
 		t.Errorf("%d datagrams counted, want %d; dropped: %+v", n, count+1, st.Dropped)
@@ -53,7 +53,7 @@ func TestPublish(t *testing.T) {
 }
 
 func TestEndsAreCounted(t *testing.T) {
-	var c listenerCounters
+	var c shardCounters
 	for _, cause := range []error{ErrProtocol, fmt.Errorf("of a shard: %w", session.ErrUnacknowledged), session.ErrUnacknowledged, ErrTimeout, nil} {
 		c.ended(cause)
 	}

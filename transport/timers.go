@@ -3,119 +3,118 @@ package transport
 import "time"
 
 const (
-	// slotTime is how much time a slot of the timers covers. It is a fraction of a tick.
+	// slotTime is the duration of a slot of the timer wheel, a fraction of a tick.
 	slotTime = 4 * time.Millisecond
-	// slots cover 16 s together: more than there is between two heartbeats of an idle session.
+	// slots cover 16 s: more than the time between two heartbeats of an idle session.
 	slots = 4096
 )
 
-// wakeup is a connection's place among the timers. Only the loop touches it.
-type wakeup struct {
-	at         time.Time // when it wants to be advanced
-	slot       int64     // in which it is, counted from the beginning of the timers
-	list       *waiting  // of that slot; nil: it is in none
+// timer is a connection's entry in the timer wheel. Only the loop uses it.
+type timer struct {
+	at         time.Time // when the session wants to be advanced
+	slot       int64     // slot of the entry, counted from the start of the wheel
+	list       *connList // of that slot, or due; nil if the connection has no entry
 	prev, next *Conn     // in the list
 }
 
-// waiting is a list of connections.
-type waiting struct{ first, last *Conn }
-
-// timers are connections by the time at which they want to be advanced: a wheel of slots. One that wants it later than
-// before stays where it is, and is looked at when its slot comes: of 10,000 idle connections, whose time moves with each
-// heartbeat, nothing is touched then but the connection itself.
+// timers is a timer wheel of connections. A connection whose time is postponed stays in its slot until
+// the slot is due: of 10,000 idle connections, whose times move with each heartbeat, only the timer
+// itself is written.
 type timers struct {
 	start time.Time
-	now   int64 // slot up to which lists are taken; in this one there may be some whose time has not come
-	wheel []waiting
-	due   waiting // of the slots that were taken
+	now   int64 // slots before this one are empty; this one may hold connections that are not due
+	wheel []connList
+	due   connList // from slots that have passed
 	count int
 }
 
-// newTimers returns empty ones. No time that they are given is before start.
+// newTimers returns an empty wheel. No later time is before start.
 func newTimers(start time.Time) timers {
-	return timers{start: start, wheel: make([]waiting, slots)}
+	return timers{start: start, wheel: make([]connList, slots)}
 }
 
-// slotOf returns the slot of a time, or the last that there is now.
+// slotOf returns the slot of a time, or the last slot if the time is beyond the wheel.
 func (t *timers) slotOf(at time.Time) int64 {
 	return min(max(int64(at.Sub(t.start)/slotTime), t.now), t.now+slots-1)
 }
 
-// set gives c a place for the time at, or moves it there.
+// set sets the time of c.
 func (t *timers) set(c *Conn, at time.Time) {
-	c.wake.at = at
+	c.timer.at = at
 	slot := t.slotOf(at)
-	if c.wake.list != nil {
-		if c.wake.slot <= slot {
+	if c.timer.list != nil {
+		if c.timer.slot <= slot {
 			return
 		}
 		t.remove(c)
 	}
-	c.wake.slot = slot
+	c.timer.slot = slot
 	t.wheel[slot%slots].add(c)
 	t.count++
 }
 
-// remove takes c out, if it is in.
+// remove removes c if it has an entry.
 func (t *timers) remove(c *Conn) {
-	if c.wake.list != nil {
-		c.wake.list.remove(c)
+	if c.timer.list != nil {
+		c.timer.list.remove(c)
 		t.count--
 	}
 }
 
-// turn goes on to the time now: take gives what is due then.
-func (t *timers) turn(now time.Time) {
+// advance moves the wheel to the time now.
+func (t *timers) advance(now time.Time) {
 	to := max(int64(now.Sub(t.start)/slotTime), t.now)
 	for slot := max(t.now, to-slots+1); slot <= to; slot++ {
-		t.due.append(&t.wheel[slot%slots])
+		t.due.appendAll(&t.wheel[slot%slots])
 	}
 	t.now = to
 }
 
-// take returns a connection whose time has come, and which is out then, or nil.
-func (t *timers) take(now time.Time) *Conn {
+// next removes and returns a connection that is due, or returns nil.
+func (t *timers) next(now time.Time) *Conn {
 	for c := t.due.first; c != nil; c = t.due.first {
 		t.remove(c)
-		if !now.Before(c.wake.at) {
-			c.wake.at = time.Time{}
+		if !now.Before(c.timer.at) {
+			c.timer.at = time.Time{}
 			return c
 		}
-		t.set(c, c.wake.at)
+		t.set(c, c.timer.at)
 	}
 	return nil
 }
 
-// add puts c at the end.
-func (w *waiting) add(c *Conn) {
-	c.wake.list, c.wake.prev, c.wake.next = w, w.last, nil
-	if w.last == nil {
-		w.first = c
+// connList is a list of connections, linked by their timers.
+type connList struct{ first, last *Conn }
+
+func (l *connList) add(c *Conn) {
+	c.timer.list, c.timer.prev, c.timer.next = l, l.last, nil
+	if l.last == nil {
+		l.first = c
 	} else {
-		w.last.wake.next = c
+		l.last.timer.next = c
 	}
-	w.last = c
+	l.last = c
 }
 
-func (w *waiting) remove(c *Conn) {
-	prev, next := c.wake.prev, c.wake.next
+func (l *connList) remove(c *Conn) {
+	prev, next := c.timer.prev, c.timer.next
 	if prev == nil {
-		w.first = next
+		l.first = next
 	} else {
-		prev.wake.next = next
+		prev.timer.next = next
 	}
 	if next == nil {
-		w.last = prev
+		l.last = prev
 	} else {
-		next.wake.prev = prev
+		next.timer.prev = prev
 	}
-	c.wake.list, c.wake.prev, c.wake.next = nil, nil, nil
+	c.timer.list, c.timer.prev, c.timer.next = nil, nil, nil
 }
 
-// append moves the connections of another list to the end.
-func (w *waiting) append(o *waiting) {
+// appendAll moves all connections of another list to the end of l.
+func (l *connList) appendAll(o *connList) {
 	for c := o.first; c != nil; c = o.first {
 		o.remove(c)
-		w.add(c)
+		l.add(c)
 	}
 }

@@ -45,8 +45,8 @@ func TestTimersAgainstModel(t *testing.T) {
 // checkTake takes what is due, and puts some of it back.
 func checkTake(t *rapid.T, wheel *timers, in map[*Conn]time.Time, now time.Time) {
 	taken := map[*Conn]bool{}
-	wheel.turn(now)
-	for c := wheel.take(now); c != nil; c = wheel.take(now) {
+	wheel.advance(now)
+	for c := wheel.next(now); c != nil; c = wheel.next(now) {
 		if at, ok := in[c]; !ok || at.After(now) || taken[c] {
 			t.Fatalf("took one that is due at %v (it is in: %v), now %v", at, ok, now)
 		}
@@ -59,7 +59,7 @@ func checkTake(t *rapid.T, wheel *timers, in map[*Conn]time.Time, now time.Time)
 	}
 	for c, at := range in {
 		if !at.After(now) {
-			t.Fatalf("one that is due at %v was not taken at %v, in slot %d", at, now, c.wake.slot)
+			t.Fatalf("one that is due at %v was not taken at %v, in slot %d", at, now, c.timer.slot)
 		}
 	}
 }
@@ -71,12 +71,12 @@ func TestTimersSetInThePast(t *testing.T) {
 	wheel.set(c, now.Add(-time.Hour))
 	for range 3 {
 		now = now.Add(time.Millisecond)
-		wheel.turn(now)
-		if wheel.take(now) != c {
+		wheel.advance(now)
+		if wheel.next(now) != c {
 			t.Fatal("it was not taken")
 		}
 		wheel.set(c, now)
-		if wheel.take(now) != nil {
+		if wheel.next(now) != nil {
 			t.Fatal("it was taken twice in a turn")
 		}
 	}

@@ -52,10 +52,10 @@ func TestUsedToken(t *testing.T) {
 	tok := d.issue(t, 1, nil)
 	first := d.visit(t, guestAddr, tok).open()
 	second := d.visit(t, netip.AddrPortFrom(guestAddr.Addr(), 4001), tok)
-	if !errors.Is(second.Err(), token.ErrUsed) || d.Stats().Open != 1 || d.conns.at(guestAddr) == nil || first.State() != session.Open {
+	if !errors.Is(second.Err(), token.ErrUsed) || d.Stats().Open != 1 || d.conns.get(guestAddr) == nil || first.State() != session.Open {
 		t.Errorf("got %v", second.Err())
 	}
-	_ = d.conns.at(guestAddr).Close()
+	_ = d.conns.get(guestAddr).Close()
 	d.tick(d.now)
 	if third := d.visit(t, guestAddr, tok); !errors.Is(third.Err(), token.ErrUsed) {
 		t.Errorf("after the session: %v", third.Err())
@@ -125,13 +125,13 @@ func TestForeignTokens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, alter := range map[string]func(*session.Ticket){
-		"altered":           func(t *session.Ticket) { t.Token[len(t.Token)/2] ^= 1 },
-		"another token key": func(t *session.Ticket) { t.Token = foreign.Sealed() },
-		"none":              func(t *session.Ticket) { t.Token = nil },
-		"too much":          func(t *session.Ticket) { t.Token = make([]byte, session.MaxToken) },
+	for name, alter := range map[string]func(*session.Request){
+		"altered":           func(t *session.Request) { t.Token[len(t.Token)/2] ^= 1 },
+		"another token key": func(t *session.Request) { t.Token = foreign.Sealed() },
+		"none":              func(t *session.Request) { t.Token = nil },
+		"too much":          func(t *session.Request) { t.Token = make([]byte, session.MaxToken) },
 	} {
-		ticket, err := cfg.ticket(d.pc.LocalAddr())
+		ticket, err := cfg.request(d.pc.LocalAddr())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,23 +1,25 @@
-// Package transport carries a game's datagrams and reliable messages over one UDP port. It knows
-// nothing of what it carries.
+// Package transport sends and receives a game's datagrams and reliable messages over one UDP port.
+// It is independent of their contents.
 //
-// A [Listener] serves many peers, [Dial] makes a connection to one. Either end is a [Conn], with two
-// channels: [Conn.Send] sends a datagram, which may be lost, come late or out of order, but never
-// twice, and never after 64 newer datagrams; [Conn.SendReliable] sends a message, and messages come
-// in order and without loss while the connection lives. What arrives goes to a [Handler], whose
-// methods are called from one goroutine.
+// A [Listener] serves many peers; [Dial] connects to one. Either end is a [Conn] with two channels.
+// [Conn.Send] sends a datagram. Datagrams can be lost or arrive out of order, but never twice, and
+// never after 64 newer ones. [Conn.SendReliable] sends a message. Messages arrive in order and
+// without loss while the connection is open. A [Handler] receives both; one goroutine calls its
+// methods.
 //
-// Datagrams are encrypted and authenticated ([Suite]). A client shows a connect token, which the game's
-// backend has issued with the listener's key (package token) and which begins one connection; it knows by the
-// token whom it talks to. On loopback addresses, and there alone, all of this works without any
-// configuration, with a key that everybody has. What a listener does for a stranger is bounded: little work
-// and no memory before the sender has shown to own its address, few handshakes at a time after that.
+// Datagrams are encrypted and authenticated ([Suite]). A client presents a connect token, which the
+// game's backend issued with the listener's key (package token) and which admits one connection. The
+// token also authenticates the listener to the client. On loopback addresses, and only there, no
+// configuration is required: both ends use a published key. A listener does little work and keeps no
+// state for a sender before it has validated the sender's address, and then limits handshakes.
 //
-// A connection does not end when the client's address changes, by its router's doing or by [Conn.Rebind].
+// A connection survives a change of the client's address, by a NAT or by [Conn.Rebind].
 package transport
 
 import (
+	"fmt"
 	"net/netip"
+	"runtime"
 	"time"
 
 	"github.com/uplink-rpc/uplink/transport/internal/reliable"
@@ -26,86 +28,136 @@ import (
 )
 
 const (
-	// MaxPayload is the size of the largest payload of [Conn.Send] in bytes, on any path: in a UDP payload of
-	// 1,200 bytes. [Conn.MaxPayload] may be more.
+	// MaxPayload is the maximum size of a payload of [Conn.Send] on any path, in bytes: what fits a
+	// UDP payload of 1,200 bytes. [Conn.MaxPayload] may be larger.
 	MaxPayload = wire.MaxBody
-	// HeaderSize is the size of the header of a datagram in bytes. While a client hears nothing from its
-	// listener, its datagrams have 8 bytes more.
+	// HeaderSize is the size of a datagram's header in bytes. It is 8 bytes more for datagrams of a
+	// client that hears nothing from its listener.
 	HeaderSize = wire.ShortSize
-	// SegmentSize is the size of the header of each segment of the reliable channel in bytes.
+	// SegmentSize is the size of the header of each segment of the reliable channel, in bytes.
 	SegmentSize = reliable.SegmentSize
-	// IPSize is the size of the headers of IPv4 and UDP before each datagram in bytes.
+	// IPSize is the size of the IPv4 and UDP headers of a datagram, in bytes.
 	IPSize = 20 + 8
 )
 
 // PacketConn sends and receives datagrams. One goroutine at a time calls ReadFrom; the other methods
-// are safe for concurrent use. One that is a [BatchConn] too is used as such.
+// are safe for concurrent use. If it is a [BatchConn], datagrams are read and written in batches.
 type PacketConn interface {
-	// ReadFrom waits for a datagram and copies it to p; what p has no room for is lost. It returns
-	// [os.ErrDeadlineExceeded] at the read deadline and [net.ErrClosed] after Close, perhaps wrapped.
-	// Any other error is taken to be final: the connection ends.
+	// ReadFrom waits for a datagram and copies it to p; bytes beyond len(p) are lost. It returns
+	// [os.ErrDeadlineExceeded] at the read deadline and [net.ErrClosed] after Close, possibly wrapped.
+	// Any other error ends the connection.
 	ReadFrom(p []byte) (n int, from netip.AddrPort, err error)
-	// WriteTo sends p as one datagram without waiting for the network. It does not keep p. An error
-	// counts as a loss.
+	// WriteTo sends p as one datagram without waiting for the network. It does not retain p. An error
+	// counts as packet loss.
 	WriteTo(p []byte, to netip.AddrPort) (int, error)
-	// SetReadDeadline ends a waiting ReadFrom, and each later one, at t.
+	// SetReadDeadline ends the current and all later calls of ReadFrom at t.
 	SetReadDeadline(t time.Time) error
-	// LocalAddr returns the address that datagrams come from.
+	// LocalAddr returns the source address of datagrams.
 	LocalAddr() netip.AddrPort
-	// Close ends a waiting ReadFrom.
+	// Close ends the current call of ReadFrom.
 	Close() error
 }
 
-// Network opens packet connections.
+// BatchConn is a PacketConn that reads and writes several datagrams at once. On some operating
+// systems that costs much less than separate calls.
+type BatchConn interface {
+	PacketConn
+	// ReadBatch waits for at least one datagram, reads those available into the buffers of into, and
+	// returns their number. Otherwise it is like ReadFrom, and the same goroutine calls it.
+	ReadBatch(into []Datagram) (n int, err error)
+	// WriteBatch sends the datagrams in order and returns the number sent. If that is less than
+	// len(out), the error is that of the next one; the caller may continue behind it. It does not
+	// retain the buffers. It is safe for concurrent use.
+	WriteBatch(out []Datagram) (sent int, err error)
+}
+
+// Datagram is one datagram of a batch:
+//
+//	Buf  []byte         // the caller's memory
+//	N    int            // size in bytes; larger than len(Buf) if a received datagram did not fit
+//	Addr netip.AddrPort // source or destination
+//
+// Its method Bytes returns the first N bytes of Buf, or all if there are fewer.
+type Datagram = udp.Datagram
+
+// Network opens packet connections. It may also have the method
+//
+//	ListenShards(addr string, n int) ([]PacketConn, error)
+//
+// which opens n packet connections on one address, or only one if the network cannot distribute
+// datagrams. While all are open, all datagrams of one sender arrive at the same one. [UDP] has it; it
+// distributes datagrams on Linux, by SO_REUSEPORT.
 type Network interface {
-	// ListenPacket opens one on addr, "host:port"; port 0 is any free one.
+	// ListenPacket opens a packet connection on addr, "host:port"; port 0 selects a free port.
 	ListenPacket(addr string) (PacketConn, error)
 }
 
-// UDP returns the operating system's network, which is the default of [Config.Network].
+// shardNetwork is a [Network] with ListenShards.
+type shardNetwork interface {
+	Network
+	ListenShards(addr string, n int) ([]PacketConn, error)
+}
+
+// UDP returns the operating system's network, the default of [Config.Network]. Its packet connections
+// are [BatchConn]s.
 func UDP() Network { return udpNetwork{} }
 
 type udpNetwork struct{}
 
-func (udpNetwork) ListenPacket(addr string) (PacketConn, error) {
-	c, err := udp.Listen(addr)
+func (n udpNetwork) ListenPacket(addr string) (PacketConn, error) {
+	pcs, err := n.ListenShards(addr, 1)
 	if err != nil {
 		return nil, err
 	}
-	return c, nil
+	return pcs[0], nil
 }
 
-// batchHandler is a [Handler] that a [Listener] tells when it has handled the datagrams that it has read together.
-type batchHandler interface {
-	Handler
-	// Handled is called after each batch of datagrams, before Tick if that is due too, and when the listener has
-	// stopped: what is done here is not done for each datagram.
-	Handled()
+func (udpNetwork) ListenShards(addr string, n int) ([]PacketConn, error) {
+	if n < 1 {
+		return nil, fmt.Errorf("transport: %d shards, must be at least 1", n)
+	}
+	conns, err := udp.ListenShards(addr, n)
+	if err != nil {
+		return nil, err
+	}
+	pcs := make([]PacketConn, len(conns))
+	for i, c := range conns {
+		pcs[i] = c
+	}
+	return pcs, nil
 }
 
-// Handler is told what happens to the connections of one [Listener], or to one dialed [Conn]. All calls
-// come from one goroutine, one after the other, with no lock held: they may call any method of a Conn
-// or Listener but Close, which waits for that goroutine. While a call runs nothing is received, so it
-// should be short. A Listener calls the method Handled, without arguments or results, of a Handler that has one after
-// each batch of datagrams, before Tick if that is due too, and when it has stopped. What is sent meanwhile, from any goroutine, is collected and goes out in order when what
-// had come by then is handled, or as soon as there is much of it.
-//
-// A panic in a call ends the process. If a call ends its goroutine with runtime.Goexit, as the
-// FailNow of package testing does, another goroutine goes on with the next datagrams; those that
-// were read together with the current one may be lost, as in the network.
-type Handler interface {
-	// Opened is the first call for a connection. For a dialed one it returns before Dial does.
-	Opened(c *Conn)
-	// Closed is the last call for a connection that was opened. The error is nil if this end closed
-	// it, else it wraps one of [ErrTimeout], [ErrSessionLost], [ErrClosedByPeer], [ErrPeerShutdown], [ErrReplaced],
-	// [ErrProtocol], or it is the packet connection's.
-	Closed(c *Conn, err error)
-	// Datagram delivers the payload of a Send, which came at that time. The payload is valid during
-	// the call.
-	Datagram(c *Conn, b []byte, at time.Time)
-	// Message delivers a message of a SendReliable. The message is valid during the call.
-	Message(c *Conn, b []byte, at time.Time)
-	// Tick is called about every [Config.Tick], also when nothing arrives. A dialed connection ticks
-	// while it is open, or then when [Conn.Wake] says ([OnWake]), a listener while it serves.
-	Tick(now time.Time)
+// MaxShards returns the maximum of [Config.Shards] on this machine: the number of processors, at
+// least 4.
+func MaxShards() int { return max(runtime.NumCPU(), 4) }
+
+// batched returns pc if it is a BatchConn, or an adapter whose batches have one datagram.
+func batched(pc PacketConn) BatchConn {
+	if b, ok := pc.(BatchConn); ok {
+		return b
+	}
+	return unbatched{pc}
+}
+
+type unbatched struct{ PacketConn }
+
+func (u unbatched) ReadBatch(into []Datagram) (int, error) {
+	if len(into) == 0 {
+		return 0, nil
+	}
+	n, from, err := u.ReadFrom(into[0].Buf)
+	if err != nil {
+		return 0, err
+	}
+	into[0].N, into[0].Addr = n, from
+	return 1, nil
+}
+
+func (u unbatched) WriteBatch(out []Datagram) (int, error) {
+	for i := range out {
+		if _, err := u.WriteTo(out[i].Bytes(), out[i].Addr); err != nil {
+			return i, err
+		}
+	}
+	return len(out), nil
 }

@@ -1,35 +1,47 @@
-// Package ratelimit implements a token bucket, which bounds how often something may happen.
+// Package ratelimit implements a token bucket, which limits how often something may happen.
 package ratelimit
 
 import "time"
 
-// Rate is how much a [Bucket] lets through: PerSecond for ever, and up to Burst at
-// once after a rest.
+// Rate is a rate limit: PerSecond on average, and at most Burst at once.
 type Rate struct{ PerSecond, Burst float64 }
 
-// Bucket is what one source has used of its [Rate]. The zero value has used
-// nothing. The rate may be another one at each call. It allocates nothing and is
-// not safe for concurrent use.
+// Bucket is the use of a [Rate] by one source. The zero value is full. Times are since any moment, the
+// same for all calls; one before that of the last call refills nothing. The rate may differ between
+// calls. A Bucket does not allocate and is not safe for concurrent use.
 type Bucket struct {
-	used float64       // tokens not yet filled up again
-	at   time.Duration // of the last call
+	used float64       // tokens that are not refilled yet
+	at   time.Duration // of the last call of Take
 }
 
-// Take takes n tokens if there are as many at that time, and says whether it did;
-// otherwise it takes none. The time is since any moment, the same for all calls; one
-// before the last call's fills nothing up.
+// Take takes n tokens if there are as many at that time, and reports whether it did; otherwise it takes
+// none.
 func (b *Bucket) Take(now time.Duration, r Rate, n float64) bool {
-	if passed := now - b.at; passed > 0 {
-		b.used -= float64(passed) * (r.PerSecond * 1e-9)
-		if b.used < 0 {
-			b.used = 0
-		}
-		b.at = now
-	}
-	used := b.used + n
-	if used > r.Burst {
+	b.used, b.at = b.usedAt(now, r), max(b.at, now)
+	if b.used+n > r.Burst {
 		return false
 	}
-	b.used = used
+	b.used += n
 	return true
+}
+
+// Has reports whether there are n tokens at that time.
+func (b *Bucket) Has(now time.Duration, r Rate, n float64) bool {
+	return b.usedAt(now, r)+n <= r.Burst
+}
+
+// FullAt returns the time at which the bucket will be or was full again, or 0 if nothing was ever taken.
+func (b *Bucket) FullAt(r Rate) time.Duration {
+	if b.used == 0 {
+		return 0
+	}
+	return b.at + time.Duration(b.used/r.PerSecond*float64(time.Second))
+}
+
+func (b *Bucket) usedAt(now time.Duration, r Rate) float64 {
+	passed := now - b.at
+	if passed <= 0 {
+		return b.used
+	}
+	return max(b.used-float64(passed)*(r.PerSecond*1e-9), 0)
 }

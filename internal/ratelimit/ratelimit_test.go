@@ -9,8 +9,8 @@ import (
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
 )
 
-// TestBound: whatever comes when, over no stretch of time goes more through than
-// the burst and what filled up meanwhile; and what is refused would have been more.
+// TestBound checks that no more than the burst and the refill passes in any period, that nothing is rejected
+// that would not exceed this, and that Has and FullAt agree.
 func TestBound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := ratelimit.Rate{
@@ -38,7 +38,11 @@ func TestBound(t *testing.T) {
 			now += time.Duration(rapid.Int64Range(0, int64(time.Second)).Draw(t, "pause")) >> rapid.IntRange(0, 20).Draw(t, "shift")
 			n := float64(rapid.IntRange(1, 20).Draw(t, "n"))
 			left := room(n)
+			has, full := b.Has(now, r, n), now >= b.FullAt(r)
 			ok := b.Take(now, r, n)
+			if has != ok || full && ok != (n <= r.Burst) {
+				t.Fatalf("take %v at %v: %v, has %v, full %v", n, now, ok, has, full)
+			}
 			if ok && left < -rounding || !ok && left > rounding {
 				t.Fatalf("take %v at %v: %v with room for %v more", n, now, ok, left)
 			}
@@ -49,7 +53,7 @@ func TestBound(t *testing.T) {
 	})
 }
 
-// TestBackward: a clock that goes back neither fills the bucket nor harms it.
+// TestBackward sets the clock back, which refills nothing.
 func TestBackward(t *testing.T) {
 	r := ratelimit.Rate{PerSecond: 1, Burst: 2}
 	const now = 100 * time.Second

@@ -16,7 +16,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// crowd is a server with a thousand players, each of whom has called.
+// crowd returns a server with 1,000 players, each of which has called an RPC.
 func crowd(b *testing.B) *ds.Server {
 	b.Helper()
 	const players = 1000
@@ -54,7 +54,7 @@ func crowd(b *testing.B) *ds.Server {
 	return srv.Server
 }
 
-// waiting is how many events pages have not taken yet.
+// waiting returns the number of queued events.
 func (h *hub) waiting() (n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -64,13 +64,13 @@ func (h *hub) waiting() (n int) {
 	return n
 }
 
-// share reports what part of a core the work of a second is.
+// share reports the CPU time per second, in percent of a core.
 func share(b *testing.B) {
 	b.ReportMetric(100*b.Elapsed().Seconds()/float64(b.N)/interval.Seconds(), "%core")
 }
 
-// BenchmarkThousandPlayers does a second's work of a dashboard for a server of a thousand players: with no page
-// open, and with one that has been open for ten minutes, over HTTP to a client in the same process.
+// BenchmarkThousandPlayers measures one second of a dashboard with 1,000 players: without a page, and
+// with one that has been open for ten minutes, over HTTP in the same process.
 func BenchmarkThousandPlayers(b *testing.B) {
 	srv := crowd(b)
 	begin := time.Now()
@@ -100,11 +100,11 @@ func BenchmarkThousandPlayers(b *testing.B) {
 			_ = answer.Body.Close()
 		}()
 		<-d.hub.woken
-		s.look(begin)
+		s.startDetails(begin)
 		second := func(i int) {
 			s.step(begin.Add(time.Duration(i) * interval))
 			for d.hub.waiting() > 0 {
-				runtime.Gosched() // what is written counts too
+				runtime.Gosched() // include writing
 			}
 		}
 		for i := range span {
@@ -118,7 +118,7 @@ func BenchmarkThousandPlayers(b *testing.B) {
 		if !d.hub.watched() {
 			b.Error("the page was dropped")
 		}
-		s.rest()
+		s.stopDetails()
 		leave()
 		web.Close()
 		<-read

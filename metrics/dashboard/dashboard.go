@@ -14,17 +14,17 @@ import (
 const (
 	// interval is the time between two samples.
 	interval = time.Second
-	// span is how many samples are kept: ten minutes.
+	// span is the number of samples that are kept: ten minutes.
 	span = 600
-	// linger is how long players are looked at after the last page was closed, so that one
-	// that is loaded again finds what it had.
+	// linger is how long timelines are kept after the last page was closed, so that they survive a
+	// reload.
 	linger = 15 * time.Second
-	// measured is about how many payloads of all RPCs are measured a second while a page is
-	// open, up to four times as many.
+	// measured is the approximate number of payloads measured per second while a page is open. It
+	// can be up to four times as many.
 	measured = 250
 )
 
-// Source is what is shown: a [ds.Server].
+// Source is the server to show, usually a [ds.Server].
 type Source interface {
 	Stats() ds.Stats
 	Players() iter.Seq[*ds.Player]
@@ -34,32 +34,32 @@ type Source interface {
 
 var _ Source = (*ds.Server)(nil)
 
-// Config sets up a [Dashboard]. The zero value of each field means its default.
+// Config configures a [Dashboard]. The zero value of each field means its default.
 type Config struct {
-	// Title is what the page calls the server, its address say; default "dedicated server".
+	// Title is the name of the server on the page; default "dedicated server".
 	Title string
-	// Hint is what the page says where no player is connected: how to connect one.
+	// Hint tells how to connect a player. The page shows it if no player is connected.
 	Hint string
-	// Name, if set, gives what the game calls a player. It is called from Run's goroutine,
-	// once for each player while a page is open. Of longer names 64 characters are shown.
+	// Name, if set, returns the game's name of a player. It is called from Run's goroutine, once
+	// for each player while a page is open. The page shows at most 64 characters.
 	Name func(*ds.Player) string
-	// Extension is the path, relative to the page's, under which another handler serves
-	// panel.js, a module whose function mount(section, {readOnly}) fills what the page shows
-	// above its own charts, and panel.css. The default is none.
+	// Extension is the path, relative to the page, at which another handler serves panel.css and
+	// panel.js, a module whose function mount(section, {readOnly}) fills a section above the
+	// charts. The default is none.
 	Extension string
-	// Metrics is the path, relative to the page's, of the same counters for Prometheus,
-	// which the page links to; default none.
+	// Metrics is the path, relative to the page, of the same counters for Prometheus. The page
+	// links to it; default none.
 	Metrics string
-	// ReadOnly has the page say that nothing can be set from it.
+	// ReadOnly makes the page state that its controls are disabled.
 	ReadOnly bool
 }
 
-// Dashboard serves the page and what it shows. Its methods are safe for concurrent use. It
-// does not ask who comes: see [Guard].
+// Dashboard serves the page and its data. Its methods are safe for concurrent use. It does not
+// authorize requests: see [Guard].
 type Dashboard struct {
 	src   Source
 	cfg   Config
-	begun string // tells one run of the server from the next
+	begun string // distinguishes runs of the server
 	mux   *http.ServeMux
 	hub   hub
 
@@ -69,7 +69,7 @@ type Dashboard struct {
 	profile profiles
 }
 
-// New makes the dashboard of a server. It shows something as soon as [Dashboard.Run] runs.
+// New returns the dashboard of a server. It shows data while [Dashboard.Run] runs.
 func New(src Source, cfg Config) *Dashboard {
 	if cfg.Title == "" {
 		cfg.Title = "dedicated server"
@@ -80,43 +80,42 @@ func New(src Source, cfg Config) *Dashboard {
 	return d
 }
 
-// Run takes a sample each second until ctx is done. It must run once.
+// Run takes a sample each second until ctx is done. Call it once.
 func (d *Dashboard) Run(ctx context.Context) {
 	defer d.hub.close()
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	s := sampler{dashboard: d}
-	defer s.rest()
+	defer s.stopDetails()
 	s.last = observe(d.src, time.Now())
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-d.hub.woken:
-			s.look(time.Now())
+			s.startDetails(time.Now())
 		case <-tick.C:
 			s.step(time.Now())
 		}
 	}
 }
 
-// sampler is what Run keeps from one sample to the next.
+// sampler is the state of Run.
 type sampler struct {
 	dashboard *Dashboard
 	last      observation
-	looking   bool      // at players and bits
-	payloads  uint64    // that came in the last second
-	every     int       // how many payloads there are for one that is measured
-	seen      time.Time // when a page was last open
+	detailed  bool      // players and bits are sampled
+	payloads  uint64    // received in the last second
+	every     int       // one of so many payloads is measured
+	seen      time.Time // last time that a page was open
 }
 
-// look begins to look at players and bits, and shows what there is without waiting for the
-// next sample.
-func (s *sampler) look(now time.Time) {
+// startDetails starts to sample players and bits, and publishes the state immediately.
+func (s *sampler) startDetails(now time.Time) {
 	d := s.dashboard
 	s.seen = now
-	if !s.looking {
-		s.looking = true
+	if !s.detailed {
+		s.detailed = true
 		s.measure()
 		d.mu.Lock()
 		d.players.step(d.src.Players(), now)
@@ -126,8 +125,8 @@ func (s *sampler) look(now time.Time) {
 	d.publish(&s.last)
 }
 
-// measure has the server measure one of so many payloads that it costs little. What was
-// measured is forgotten when that changes: it does only with the load.
+// measure sets the share of payloads that the server measures, by the load. A change discards what was
+// measured before.
 func (s *sampler) measure() {
 	every := 1
 	for s.payloads > 2*measured*uint64(every) {
@@ -139,12 +138,12 @@ func (s *sampler) measure() {
 	}
 }
 
-// rest ends it.
-func (s *sampler) rest() {
-	if !s.looking {
+// stopDetails stops sampling players and bits, and discards what was sampled.
+func (s *sampler) stopDetails() {
+	if !s.detailed {
 		return
 	}
-	s.looking, s.every = false, 0
+	s.detailed, s.every = false, 0
 	d := s.dashboard
 	d.src.Profile(0)
 	d.mu.Lock()
@@ -158,14 +157,14 @@ func (s *sampler) step(now time.Time) {
 	d := s.dashboard
 	if d.hub.watched() {
 		s.seen = now
-	} else if s.looking && now.Sub(s.seen) > linger {
-		s.rest()
+	} else if s.detailed && now.Sub(s.seen) > linger {
+		s.stopDetails()
 	}
 	before := s.last
 	s.last = observe(d.src, now)
 	out := s.last.since(&before)
 	s.payloads = out.payloads()
-	if s.looking {
+	if s.detailed {
 		s.measure()
 		profiles := d.src.Profiles()
 		d.mu.Lock()
@@ -179,7 +178,7 @@ func (s *sampler) step(now time.Time) {
 	d.mu.Lock()
 	d.keep(b)
 	d.mu.Unlock()
-	if s.looking {
+	if s.detailed {
 		d.hub.send(event("sample", b))
 		d.publish(&s.last)
 	}
@@ -195,7 +194,7 @@ func (d *Dashboard) keep(sample []byte) {
 	d.history = append(d.history, sample)
 }
 
-// publish sends what the server counted since it began, its players and where the bits go.
+// publish sends the counts since the server started, the list of players and the profile.
 func (d *Dashboard) publish(o *observation) {
 	d.mu.Lock()
 	b := d.state(o)

@@ -19,7 +19,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// watched is a server that notes what is to be measured.
+// watched is a server that records calls of Profile.
 type watched struct {
 	*ds.Server
 	mu    sync.Mutex
@@ -39,7 +39,7 @@ func (w *watched) measured() string {
 	return fmt.Sprint(w.every)
 }
 
-// game is a server with players who call two RPCs 60 times a second, and its dashboard.
+// game is a server with players that call an RPC 60 times a second, and its dashboard.
 type game struct {
 	*Dashboard
 	src   *watched
@@ -72,7 +72,7 @@ func newGame(t *testing.T, players int, cfg Config) *game {
 				case <-tick.C:
 				}
 				m := uplinktest.MoveAt(uint64(i), n)
-				_ = stream.Send(&m) // or the player is gone
+				_ = stream.Send(&m) // fails after the player has left
 			}
 		})
 	}
@@ -83,7 +83,7 @@ func newGame(t *testing.T, players int, cfg Config) *game {
 	return g
 }
 
-// visitor is a page that is open.
+// visitor is an open page.
 type visitor struct {
 	close context.CancelFunc
 	done  chan struct{}
@@ -119,7 +119,7 @@ func (v *visitor) leave() {
 	<-v.done
 }
 
-// events gives the data of all events of a name so far.
+// events returns the data of all events with this name so far.
 func (v *visitor) events(t *testing.T, name string) (all []map[string]any) {
 	t.Helper()
 	v.mu.Lock()
@@ -144,7 +144,7 @@ func (v *visitor) events(t *testing.T, name string) (all []map[string]any) {
 	return all
 }
 
-// get gives what a path of the dashboard has.
+// get returns the JSON at a path of the dashboard.
 func (g *game) get(t *testing.T, path string, code int) map[string]any {
 	t.Helper()
 	w := ask(g, "GET", path, "localhost")
@@ -158,13 +158,13 @@ func (g *game) get(t *testing.T, path string, code int) map[string]any {
 	return v
 }
 
-// TestPage opens a page when the server has run for half a minute, and looks at what comes.
+// TestPage opens a page after half a minute, and checks its events.
 func TestPage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGame(t, 3, Config{Title: "arena", Hint: "come", Extension: "demo", Metrics: "metrics", ReadOnly: true, Name: func(*ds.Player) string { return hostile[0] }})
 		time.Sleep(30*time.Second + 10*time.Millisecond)
 		if g.src.measured() != "[]" || len(g.players.players) != 0 {
-			t.Errorf("nobody looks, but measured %s, %d players", g.src.measured(), len(g.players.players))
+			t.Errorf("no page is open, but measured %s, %d players", g.src.measured(), len(g.players.players))
 		}
 		v := g.visit()
 		time.Sleep(20 * time.Second)
@@ -190,7 +190,7 @@ func TestPage(t *testing.T) {
 			lost += link["lost"].(float64)
 			bursts += link["bursts"].(float64)
 			if rtt := link["rtt50"].(float64); rtt < 600 || rtt > 800 {
-				t.Errorf("round trip %v tenths of a millisecond, the link's is 600", rtt)
+				t.Errorf("RTT %v tenths of a millisecond, the link's is 600", rtt)
 			}
 		}
 		if lost < 20*3*60*0.02 || lost/bursts < 1.3 || lost/bursts > 3 {
@@ -218,7 +218,7 @@ func TestPage(t *testing.T) {
 	})
 }
 
-// TestBits: the fields' bits of the page are the server's, and a sample has what was measured in its second.
+// TestBits compares the bits of fields in samples with those of the server's profile.
 func TestBits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGame(t, 2, Config{})
@@ -254,7 +254,7 @@ func TestBits(t *testing.T) {
 	})
 }
 
-// TestLinger: what is kept for pages outlives one that is loaded again, and no more.
+// TestLinger checks that timelines survive a reload of the page, and are discarded later.
 func TestLinger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGame(t, 2, Config{})
@@ -282,7 +282,7 @@ func TestLinger(t *testing.T) {
 	})
 }
 
-// TestPlayersGone: who has left is not in the list, and who stays keeps the timeline.
+// TestPlayersGone checks that a player who has left is not listed.
 func TestPlayersGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGame(t, 3, Config{})
@@ -301,7 +301,7 @@ func TestPlayersGone(t *testing.T) {
 	})
 }
 
-// TestEnd: pages are let go of when Run ends, and none is taken any more.
+// TestEnd checks that Run closes pages when it ends, and that later ones are refused.
 func TestEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := New(&watched{Server: uplinktest.Serve(t, uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{}), ds.Config{}, func(*ds.Server) error { return nil }).Server}, Config{})
@@ -328,7 +328,7 @@ func TestEnd(t *testing.T) {
 	})
 }
 
-// TestHistory: it is of ten minutes, the oldest sample first.
+// TestHistory checks that the history has ten minutes, the oldest sample first.
 func TestHistory(t *testing.T) {
 	var d Dashboard
 	for i := range 2*span + 7 {
@@ -339,7 +339,7 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// TestFiles: the page and all that it names are there, with headers that keep others out of it.
+// TestFiles checks the files of the page and their security headers.
 func TestFiles(t *testing.T) {
 	d := New(nil, Config{})
 	for path, want := range map[string]string{

@@ -1,13 +1,12 @@
-// Package dashboard is a page that shows a dedicated server at work: what its players'
-// calls take in full and as sent, where the bits go, what is lost and dropped and why, and
-// which players are worst off. It is embedded in the binary and asks nobody else for anything.
+// Package dashboard is a web page about a running dedicated server: full frames and payloads, bits per
+// field, losses and drops with their reasons, and the players with the worst connections. The page is
+// embedded in the binary and loads nothing from elsewhere.
 //
 //	d := dashboard.New(srv, dashboard.Config{})
 //	go d.Run(ctx)
 //	guard, err := dashboard.NewGuard(listener.Addr(), "")
 //	http.Serve(listener, guard.Handler(d))
 //
-// Once a second it takes the server's counters, which costs nothing that can be measured. Only
-// while somebody looks does it look at each player, and has the server measure what the bits of
-// some of the frames are spent on.
+// The dashboard reads the server's counters once a second, at no measurable cost. Only while a page is
+// open does it read the statistics of each player, and measure the bits of some frames.
 package dashboard

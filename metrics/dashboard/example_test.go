@@ -11,7 +11,7 @@ import (
 	"github.com/uplink-rpc/uplink/metrics/dashboard"
 )
 
-// A game's server shows its page on loopback.
+// A game server serves its dashboard on a loopback address.
 func Example() {
 	srv, err := ds.Listen("127.0.0.1:0", ds.Config{})
 	if err != nil {

@@ -13,19 +13,18 @@ import (
 	"strings"
 )
 
-// MinToken is the least length of a [Guard]'s token.
+// MinToken is the minimum length of a token in bytes.
 const MinToken = 16
 
-// ControlHeader is what a request that changes something has to have, with the value 1: a page of
-// another site cannot send it.
+// ControlHeader is a header with the value 1 that every modifying request must have. Pages of other
+// sites cannot send it.
 const ControlHeader = "X-Uplink"
 
-// Guard lets those through to a handler who may see it. On a loopback address that is whoever is on the
-// machine, by a loopback name: pages that reach it by another name are of another site (DNS
-// rebinding). On another address, or where there is a token, it is who has the token, in the URL
-// (?token=, once: a cookie takes its place), or as a bearer of it. Requests that change something are
-// let through on loopback alone, from pages of the same origin with [ControlHeader]. Its methods are safe for
-// concurrent use.
+// Guard authorizes requests. On a loopback address it accepts requests from the same machine whose Host
+// is a loopback name, so that DNS rebinding fails. On another address, or if there is a token, requests
+// need the token: in the URL (?token=, which a cookie then replaces), or as a bearer token. Modifying
+// requests are only accepted on loopback addresses, from pages of the same origin, with
+// [ControlHeader]. Its methods are safe for concurrent use.
 type Guard struct {
 	loopback bool
 	cookie   string   // its name: cookies do not tell ports apart
@@ -33,8 +32,8 @@ type Guard struct {
 	tokened  bool
 }
 
-// NewGuard makes the guard of what is served on addr, that of a listener. Other addresses than loopback need a
-// token; it has at least MinToken characters.
+// NewGuard returns the guard of a listener's address. Addresses other than loopback need a token of at
+// least MinToken bytes.
 func NewGuard(addr net.Addr, token string) (*Guard, error) {
 	at, err := netip.ParseAddrPort(addr.String())
 	switch {
@@ -53,10 +52,10 @@ func NewGuard(addr net.Addr, token string) (*Guard, error) {
 	}, nil
 }
 
-// ReadOnly says that nothing can be changed from there.
+// ReadOnly reports whether the guard refuses all modifying requests.
 func (g *Guard) ReadOnly() bool { return !g.loopback }
 
-// Handler is h for those who may see it.
+// Handler returns a handler that passes authorized requests to h.
 func (g *Guard) Handler(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -87,10 +86,10 @@ func refuse(w http.ResponseWriter, code int, err error) {
 	http.Error(w, err.Error(), code)
 }
 
-// is compares hashes, in a time that says nothing.
+// is compares hashes in constant time.
 func (g *Guard) is(hash [32]byte) bool { return subtle.ConstantTimeCompare(hash[:], g.token[:]) == 1 }
 
-// authorized says that the request has the token, or the cookie that stands for it.
+// authorized reports whether the request has the token or the cookie.
 func (g *Guard) authorized(r *http.Request) bool {
 	if bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
 		return g.is(sha256.Sum256([]byte(bearer)))
@@ -102,14 +101,14 @@ func (g *Guard) authorized(r *http.Request) bool {
 	return subtle.ConstantTimeCompare([]byte(c.Value), []byte(g.ticket())) == 1
 }
 
-// ticket is what the cookie holds: who reads it does not have the token.
+// ticket returns the value of the cookie, from which the token cannot be computed.
 func (g *Guard) ticket() string {
 	sum := sha256.Sum256(append([]byte("uplink cookie "), g.token[:]...))
 	return hex.EncodeToString(sum[:])
 }
 
-// admit sets the cookie, and has the browser ask again without the token: by a page, since after a
-// redirection of a link on another site it would leave the cookie out.
+// admit sets the cookie and makes the browser reload without the token. It sends a page rather than a
+// redirection, because browsers omit the cookie when a link of another site is redirected.
 func (g *Guard) admit(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	q.Del("token")
@@ -124,7 +123,7 @@ func (g *Guard) admit(w http.ResponseWriter, r *http.Request) {
 
 func isRead(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
 
-// control says why a request that changes something is refused.
+// control returns the reason to refuse a modifying request, or "".
 func (g *Guard) control(r *http.Request) error {
 	if isRead(r) {
 		return nil
@@ -145,7 +144,7 @@ func (g *Guard) control(r *http.Request) error {
 	return nil
 }
 
-// isLoopbackName says that a Host is one of those that only this machine can mean.
+// isLoopbackName reports whether a Host denotes the local machine.
 func isLoopbackName(host string) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h

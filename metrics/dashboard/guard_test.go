@@ -23,7 +23,7 @@ func guarded(t *testing.T, addr, token string) http.Handler {
 	return g.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
 }
 
-// ask makes a request of lines "Header: value" and gives the answer.
+// ask makes a request with lines "Header: value" and returns the response.
 func ask(h http.Handler, method, target, host string, headers ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, target, nil)
 	r.Host = host
@@ -94,7 +94,7 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// TestCookie: the token is shown once, a cookie takes its place, and it leads nowhere else.
+// TestCookie checks that a cookie replaces the token, and that the redirection stays on the server.
 func TestCookie(t *testing.T) {
 	h := guarded(t, "192.0.2.1:9464", secret)
 	for target, to := range map[string]string{

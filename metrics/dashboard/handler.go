@@ -13,13 +13,13 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// patience is how long a page may take to read an event.
-const patience = 20 * time.Second
+// writeTimeout limits the time in which a page reads an event.
+const writeTimeout = 20 * time.Second
 
 func (d *Dashboard) routes() {
 	d.mux = http.NewServeMux()
 	d.mux.HandleFunc("GET /{$}", file("assets/index.html"))
-	d.mux.HandleFunc("GET /favicon.ico", file("assets/icon.svg")) // browsers ask unbidden
+	d.mux.HandleFunc("GET /favicon.ico", file("assets/icon.svg")) // browsers request it
 	d.mux.HandleFunc("GET /events", d.events)
 	d.mux.HandleFunc("GET /player", d.player)
 	d.mux.HandleFunc("GET /field", d.field)
@@ -31,8 +31,8 @@ func (d *Dashboard) routes() {
 	})
 }
 
-// ServeHTTP implements http.Handler. The page asks for all by relative paths: it can lie in
-// any directory, with http.StripPrefix.
+// ServeHTTP implements [http.Handler]. The page uses relative paths, so it can be served in any
+// directory with [http.StripPrefix].
 func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'")
@@ -44,7 +44,7 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.mux.ServeHTTP(w, r)
 }
 
-// file serves one of the embedded files.
+// file returns a handler that serves an embedded file.
 func file(path string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		b, err := assets.ReadFile(path)
@@ -66,21 +66,21 @@ type hello struct {
 	Metrics   string `json:"metrics,omitempty"`
 	ReadOnly  bool   `json:"read_only"`
 	Span      int    `json:"span"`   // samples of the history
-	Recent    int    `json:"recent"` // seconds of players' figures
+	Recent    int    `json:"recent"` // seconds over which the list of players averages
 }
 
-// events sends a page what happens as long as it is open.
+// events sends events to a page while it is open.
 func (d *Dashboard) events(w http.ResponseWriter, r *http.Request) {
 	p := d.hub.open()
 	if p == nil {
-		http.Error(w, "too many pages are open, or the server ends: close one", http.StatusServiceUnavailable)
+		http.Error(w, "too many pages are open, or the server stops: close one", http.StatusServiceUnavailable)
 		return
 	}
 	defer d.hub.leave(p)
 	w.Header().Set("Content-Type", "text/event-stream")
 	control := http.NewResponseController(w)
 	send := func(b []byte) bool {
-		_ = control.SetWriteDeadline(time.Now().Add(patience)) // where there are deadlines
+		_ = control.SetWriteDeadline(time.Now().Add(writeTimeout)) // not all writers support deadlines
 		_, err := w.Write(b)
 		return err == nil && control.Flush() == nil
 	}
@@ -100,7 +100,7 @@ func (d *Dashboard) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// greeting is what a page gets first: who this is, and the history.
+// greeting returns the first events of a page: hello and the history.
 func (d *Dashboard) greeting() []byte {
 	c := &d.cfg
 	out := event("hello", marshal(hello{d.begun, c.Title, c.Hint, c.Extension, c.Metrics, c.ReadOnly, span, recent}))
@@ -110,22 +110,21 @@ func (d *Dashboard) greeting() []byte {
 	return append(out, event("history", append(history, ']'))...)
 }
 
-// state is what the server counted since it began, with its players and what the bits go to.
-// It is called with the lock held.
+// state returns the counts since the server started, the list of players and the profile. The caller
+// holds the lock.
 func (d *Dashboard) state(o *observation) []byte {
-	_, unlisted := d.players.listed()
 	b := marshal(struct {
 		At int64 `json:"t"`
 		totals
 		RPCs     []flow    `json:"rpcs"`
 		Bits     []profile `json:"profiles"`
 		Unlisted int       `json:"unlisted"`
-	}{o.at.UnixMilli(), o.totals, o.flows, d.profile.all, unlisted})
+	}{o.at.UnixMilli(), o.totals, o.flows, d.profile.all, d.players.unlisted()})
 	b = append(b[:len(b)-1], `,"list":`...)
 	return append(d.players.appendJSON(b), '}')
 }
 
-// player gives one player's timeline.
+// player serves the timeline of a player.
 func (d *Dashboard) player(w http.ResponseWriter, r *http.Request) {
 	id, err := strconv.ParseUint(r.URL.Query().Get("id"), 10, 64)
 	if err != nil {
@@ -162,10 +161,10 @@ func (d *Dashboard) field(w http.ResponseWriter, r *http.Request) {
 
 func reply(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(marshal(v)) // or whoever asked is gone
+	_, _ = w.Write(marshal(v)) // fails if the client is gone
 }
 
-// marshal encodes what always can be.
+// marshal encodes a value that has no error.
 func marshal(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -6,13 +6,13 @@ import (
 )
 
 const (
-	// maxPages is how many pages may be open at a time.
+	// maxPages is the maximum number of open pages.
 	maxPages = 32
-	// backlog is how many events may wait for a page: half of it is sent each second.
+	// backlog is the maximum number of queued events per page; half as many are sent each second.
 	backlog = 16
 )
 
-// hub hands events to the pages that are open, the same bytes to all.
+// hub distributes events to the open pages. All pages share their bytes.
 type hub struct {
 	woken chan struct{} // a page was opened
 
@@ -21,7 +21,7 @@ type hub struct {
 	closed bool
 }
 
-// page is one that is open.
+// page is an open page.
 type page struct {
 	events chan []byte // closed when the page is too slow, or the hub is closed
 }
@@ -30,7 +30,7 @@ func newHub() hub {
 	return hub{woken: make(chan struct{}, 1), pages: map[*page]struct{}{}}
 }
 
-// open adds a page, or gives nil if there are too many.
+// open adds a page, or returns nil if there are too many.
 func (h *hub) open() *page {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -42,7 +42,7 @@ func (h *hub) open() *page {
 	return p
 }
 
-// wake has Run look at once.
+// wake makes Run publish immediately.
 func (h *hub) wake() {
 	select {
 	case h.woken <- struct{}{}:
@@ -50,7 +50,7 @@ func (h *hub) wake() {
 	}
 }
 
-// leave takes a page out.
+// leave removes a page.
 func (h *hub) leave(p *page) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -64,15 +64,15 @@ func (h *hub) drop(p *page) {
 	}
 }
 
-// watched says whether a page is open.
+// watched reports whether a page is open.
 func (h *hub) watched() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.pages) > 0
 }
 
-// send hands an event to each page. One that cannot keep up is dropped: it comes back by
-// itself, and gets the history again.
+// send queues an event for each page. A page that is too slow is closed; it reconnects and gets the
+// history again.
 func (h *hub) send(event []byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -85,7 +85,7 @@ func (h *hub) send(event []byte) {
 	}
 }
 
-// close lets go of all pages.
+// close closes all pages.
 func (h *hub) close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -95,7 +95,7 @@ func (h *hub) close() {
 	}
 }
 
-// event is one of server-sent events.
+// event returns a server-sent event.
 func event(name string, data []byte) []byte {
 	return slices.Concat([]byte("event: "+name+"\ndata: "), data, []byte("\n\n"))
 }

@@ -2,8 +2,8 @@ package dashboard
 
 import "testing"
 
-// TestSlowPage: events are the same bytes for each page, and a page that does not read them does not
-// hold the others up: it is dropped.
+// TestSlowPage checks that all pages share the bytes of an event, and that a page that does not read
+// is dropped.
 func TestSlowPage(t *testing.T) {
 	h := newHub()
 	fast, slow := h.open(), h.open()
@@ -29,7 +29,7 @@ func TestSlowPage(t *testing.T) {
 	}
 }
 
-// TestManyPages has more pages opened than may be.
+// TestManyPages opens more pages than permitted.
 func TestManyPages(t *testing.T) {
 	h := newHub()
 	var pages []*page
@@ -37,17 +37,17 @@ func TestManyPages(t *testing.T) {
 		pages = append(pages, h.open())
 	}
 	if h.open() != nil {
-		t.Error("one page more is taken")
+		t.Error("a page above the limit is accepted")
 	}
 	h.leave(pages[7])
 	if h.open() == nil {
-		t.Error("where one was closed there is no place")
+		t.Error("a closed page is not replaced")
 	}
 	h.close()
 	if h.watched() || h.open() != nil {
-		t.Error("pages are open after the end")
+		t.Error("pages are open after close")
 	}
 	if _, ok := <-pages[0].events; ok {
-		t.Error("a page does not learn of the end")
+		t.Error("a page stays open after close")
 	}
 }

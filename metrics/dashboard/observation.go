@@ -1,40 +1,41 @@
 package dashboard
 
 import (
+	"reflect"
+	"slices"
 	"time"
 
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// flow is what was counted of one RPC on one channel, since the server began or between two
-// moments. Bits are those of the unit that the parts of a stack have.
+// flow has the counts of one RPC on one channel, since the server started or between two samples.
 type flow struct {
 	RPC      string `json:"rpc"`
 	Reliable bool   `json:"reliable"`
 
-	Calls  uint64 `json:"calls"` // delivered
-	Missed uint64 `json:"missed"`
-	Late   uint64 `json:"late"`
-	Delta  uint64 `json:"delta"`
-	Intra  uint64 `json:"intra"`
-	Reset  uint64 `json:"reset"`
+	Calls    uint64 `json:"calls"` // delivered
+	Missed   uint64 `json:"missed"`
+	Late     uint64 `json:"late"`
+	Delta    uint64 `json:"delta"`
+	Keyframe uint64 `json:"keyframe"`
+	Reset    uint64 `json:"reset"`
 
-	Payloads uint64 `json:"payloads"`
-	Older    uint64 `json:"older"` // frames that rode along in them
-	Age      uint64 `json:"age"`   // of the deltas' baselines, added up
+	Payloads  uint64 `json:"payloads"`
+	Redundant uint64 `json:"redundant"` // frames
+	Age       uint64 `json:"age"`       // sum of the ages of the deltas' baselines, in frames
 
-	Full   uint64 `json:"full"`   // bits, as an engine packs the calls
-	Coded  uint64 `json:"coded"`  // as sent
-	Header uint64 `json:"header"` // of messages
-	Seal   uint64 `json:"seal"`
-	Around uint64 `json:"around"` // headers of datagrams, UDP and IP
+	Full    uint64 `json:"full"`    // bits of full frames
+	Encoded uint64 `json:"encoded"` // bits of payloads without headers
+	Header  uint64 `json:"header"`  // bits of payload headers
+	AEAD    uint64 `json:"aead"`    // bits of AEAD overhead
+	Headers uint64 `json:"headers"` // bits of the headers of datagrams, UDP and IP
 
 	Fallbacks uint64            `json:"fallbacks"`
 	Drops     map[string]uint64 `json:"drops,omitempty"`
 }
 
-// newFlow takes what a server counted.
+// newFlow returns the counts since the server started.
 func newFlow(r *ds.RPCStats) flow {
 	header := uint64(transport.HeaderSize + transport.IPSize)
 	if r.Reliable {
@@ -42,48 +43,33 @@ func newFlow(r *ds.RPCStats) flow {
 	}
 	return flow{
 		RPC: r.RPC, Reliable: r.Reliable,
-		Calls: r.Frames(), Missed: r.Missed, Late: r.LateFrames, Delta: r.Delta, Intra: r.Intra, Reset: r.Reset,
-		Payloads: r.Messages, Older: r.Older, Age: r.AgeSum,
-		Full: r.FullBits, Coded: r.PayloadBits, Header: since(8*r.Bytes, r.PayloadBits), Seal: 8 * r.AEADBytes,
-		Around:    8 * (r.CoalescedBytes + (r.Messages-r.Coalesced)*header),
+		Calls: r.Frames(), Missed: r.Missed, Late: r.LateFrames, Delta: r.Delta, Keyframe: r.Intra, Reset: r.Reset,
+		Payloads: r.Messages, Redundant: r.Older, Age: r.AgeSum,
+		Full: r.FullBits, Encoded: r.PayloadBits, Header: since(8*r.Bytes, r.PayloadBits), AEAD: 8 * r.AEADBytes,
+		Headers:   8 * (r.CoalescedBytes + (r.Messages-r.Coalesced)*header),
 		Fallbacks: r.PriorFallbacks,
 		Drops:     dropped(r.Drops[:]),
 	}
 }
 
-// since is what was counted after before: the counts of frames missed can fall, when a late one
-// comes.
+// since returns now-before, or 0: the count of missed frames decreases when a late frame arrives.
 func since(now, before uint64) uint64 { return now - min(now, before) }
 
-// since gives what was counted after an earlier moment.
-func (f flow) since(o *flow) flow {
-	for _, c := range []struct {
-		now    *uint64
-		before uint64
-	}{
-		{&f.Calls, o.Calls},
-		{&f.Missed, o.Missed},
-		{&f.Late, o.Late},
-		{&f.Delta, o.Delta},
-		{&f.Intra, o.Intra},
-		{&f.Reset, o.Reset},
-		{&f.Payloads, o.Payloads},
-		{&f.Older, o.Older},
-		{&f.Age, o.Age},
-		{&f.Full, o.Full},
-		{&f.Coded, o.Coded},
-		{&f.Header, o.Header},
-		{&f.Seal, o.Seal},
-		{&f.Around, o.Around},
-		{&f.Fallbacks, o.Fallbacks},
-	} {
-		*c.now = since(*c.now, c.before)
+// subtract subtracts the counts in before, a struct, from those in now, a pointer to such a struct.
+func subtract(now, before any) {
+	v, b := reflect.ValueOf(now).Elem(), reflect.ValueOf(before)
+	for i := range v.NumField() {
+		switch f := v.Field(i); f.Kind() {
+		case reflect.Uint64:
+			f.SetUint(since(f.Uint(), b.Field(i).Uint()))
+		case reflect.Map:
+			f.Set(reflect.ValueOf(more(f.Interface().(map[string]uint64), b.Field(i).Interface().(map[string]uint64))))
+		default:
+		}
 	}
-	f.Drops = more(f.Drops, o.Drops)
-	return f
 }
 
-// dropped names the counts that are not 0.
+// dropped returns the counts that are not 0, by reason.
 func dropped(counts []uint64) map[string]uint64 {
 	var out map[string]uint64
 	for d, n := range counts {
@@ -103,7 +89,7 @@ func plus(m map[string]uint64, reason string, n uint64) map[string]uint64 {
 	return m
 }
 
-// more gives by how much counts have grown.
+// more returns the increase of each count.
 func more(now, before map[string]uint64) map[string]uint64 {
 	var out map[string]uint64
 	for reason, n := range now {
@@ -112,20 +98,20 @@ func more(now, before map[string]uint64) map[string]uint64 {
 	return out
 }
 
-// totals is what belongs to no RPC.
+// totals has the counts that belong to no RPC.
 type totals struct {
-	Players  int    `json:"players"`
-	Acks     uint64 `json:"acks"`      // datagrams
-	AckBits  uint64 `json:"ack_bits"`  // of them down to IP
-	Trips    uint64 `json:"trips"`     // round trips that were measured
-	TripTime uint64 `json:"trip_time"` // microseconds, added up
-	Moves    uint64 `json:"moves"`
-	Received uint64 `json:"received"` // datagrams
-	// Drops have the reasons for which datagrams, messages and handshakes were dropped.
+	Players        int    `json:"players"`
+	Acks           uint64 `json:"acks"`     // datagrams
+	AckBits        uint64 `json:"ack_bits"` // of these datagrams, including all headers down to IP
+	RTTs           uint64 `json:"rtts"`     // measurements
+	RTTTime        uint64 `json:"rtt_time"` // sum of the measurements, in microseconds
+	PathMigrations uint64 `json:"path_migrations"`
+	Received       uint64 `json:"received"` // datagrams
+	// Drops counts dropped datagrams, messages and handshakes by reason.
 	Drops map[string]uint64 `json:"drops,omitempty"`
 }
 
-// observation is what a server counted up to a moment.
+// observation has the counts since the server started.
 type observation struct {
 	at    time.Time
 	flows []flow
@@ -143,12 +129,11 @@ func observe(src Source, now time.Time) observation {
 		Players: t.Open,
 		Acks:    st.Acks.Messages,
 		AckBits: 8 * (st.Acks.Bytes + st.Acks.AEADBytes + st.Acks.Messages*(transport.HeaderSize+transport.IPSize)),
-		Moves:   t.PathMigrations, Received: t.DatagramsReceived,
-		TripTime: uint64(t.RTTs.Sum.Microseconds()),
-		Drops:    dropped(st.Drops[:]),
+		RTTTime: uint64(t.RTTs.Sum.Microseconds()), PathMigrations: t.PathMigrations, Received: t.DatagramsReceived,
+		Drops: dropped(st.Drops[:]),
 	}
 	for _, n := range t.RTTs.Counts {
-		o.Trips += n
+		o.RTTs += n
 	}
 	for reason, n := range t.Dropped.All() {
 		o.Drops = plus(o.Drops, reason, n)
@@ -156,18 +141,18 @@ func observe(src Source, now time.Time) observation {
 	return o
 }
 
-// sample is what happened between two moments.
+// sample has the counts between two observations.
 type sample struct {
 	At      int64   `json:"t"`  // milliseconds since 1970
-	Seconds float64 `json:"dt"` // since the one before
+	Seconds float64 `json:"dt"` // since the previous sample
 	totals
 	RPCs []flow `json:"rpcs"`
-	// Link and Bits are there while a page is open.
+	// Link and Bits are set while a page is open.
 	Link *link   `json:"link,omitempty"`
 	Bits []spent `json:"bits,omitempty"`
 }
 
-// payloads is how many came in a second.
+// payloads returns the payloads per second.
 func (s *sample) payloads() uint64 {
 	n := uint64(0)
 	for i := range s.RPCs {
@@ -176,25 +161,15 @@ func (s *sample) payloads() uint64 {
 	return uint64(float64(n) / max(s.Seconds, 0.001))
 }
 
-// since gives what happened after an earlier moment.
+// since returns the counts after an earlier observation.
 func (o *observation) since(before *observation) sample {
-	s := sample{At: o.at.UnixMilli(), Seconds: o.at.Sub(before.at).Seconds(), totals: o.totals}
-	s.Acks = since(s.Acks, before.Acks)
-	s.AckBits = since(s.AckBits, before.AckBits)
-	s.Trips = since(s.Trips, before.Trips)
-	s.TripTime = since(s.TripTime, before.TripTime)
-	s.Moves = since(s.Moves, before.Moves)
-	s.Received = since(s.Received, before.Received)
-	s.Drops = more(s.Drops, before.Drops)
-	s.RPCs = make([]flow, len(o.flows))
-	for i, f := range o.flows {
-		var was flow
-		for j := range before.flows {
-			if b := &before.flows[j]; b.RPC == f.RPC && b.Reliable == f.Reliable {
-				was = *b
-			}
+	s := sample{At: o.at.UnixMilli(), Seconds: o.at.Sub(before.at).Seconds(), totals: o.totals, RPCs: slices.Clone(o.flows)}
+	subtract(&s.totals, before.totals)
+	for i := range s.RPCs {
+		f := &s.RPCs[i]
+		if j := slices.IndexFunc(before.flows, func(b flow) bool { return b.RPC == f.RPC && b.Reliable == f.Reliable }); j >= 0 {
+			subtract(f, before.flows[j])
 		}
-		s.RPCs[i] = f.since(&was)
 	}
 	return s
 }

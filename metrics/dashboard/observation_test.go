@@ -12,11 +12,11 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// TestFlowParts: what a flow says of the wire adds up to what the datagrams took.
+// TestFlowParts checks that the parts of a flow add up to the wire bytes of its datagrams.
 func TestFlowParts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := func(name string) uint64 { return rapid.Uint64Range(0, 1e9).Draw(t, name) }
-		r := ds.RPCStats{RPC: "Move", Reliable: rapid.Bool().Draw(t, "reliable"), Coalesced: n("shared"), CoalescedBytes: n("shared bytes"), AEADBytes: n("seals")}
+		r := ds.RPCStats{RPC: "Move", Reliable: rapid.Bool().Draw(t, "reliable"), Coalesced: n("coalesced"), CoalescedBytes: n("coalesced bytes"), AEADBytes: n("AEAD")}
 		r.Messages = r.Coalesced + n("alone")
 		r.PayloadBits, r.HeaderBits = 8*n("payload"), 8*n("header")
 		r.Bytes = (r.PayloadBits + r.HeaderBits) / 8
@@ -26,18 +26,18 @@ func TestFlowParts(t *testing.T) {
 		}
 		want := 8 * (r.Bytes + r.AEADBytes + r.CoalescedBytes + (r.Messages-r.Coalesced)*around)
 		f := newFlow(&r)
-		if got := f.Coded + f.Header + f.Seal + f.Around; got != want || f.Coded != r.PayloadBits || f.Header != r.HeaderBits {
+		if got := f.Encoded + f.Header + f.AEAD + f.Headers; got != want || f.Encoded != r.PayloadBits || f.Header != r.HeaderBits {
 			t.Errorf("%d bits, want %d: %+v", got, want, f)
 		}
 	})
 }
 
-// TestSince: what happened between two moments is their difference, for each RPC and channel, and no
-// count of it is below zero.
+// TestSince checks that a sample is the difference of two observations, for each RPC and channel, and
+// never negative.
 func TestSince(t *testing.T) {
 	begin := time.UnixMilli(1_000_000)
-	before := observation{at: begin, totals: totals{Players: 4, Acks: 10, AckBits: 800, Trips: 3, TripTime: 900, Drops: map[string]uint64{"token": 2, "full": 1}}}
-	now := observation{at: begin.Add(2 * time.Second), totals: totals{Players: 3, Acks: 30, AckBits: 2400, Trips: 5, TripTime: 1500, Drops: map[string]uint64{"token": 5, "full": 1}}}
+	before := observation{at: begin, totals: totals{Players: 4, Acks: 10, AckBits: 800, RTTs: 3, RTTTime: 900, Drops: map[string]uint64{"token": 2, "full": 1}}}
+	now := observation{at: begin.Add(2 * time.Second), totals: totals{Players: 3, Acks: 30, AckBits: 2400, RTTs: 5, RTTTime: 1500, Drops: map[string]uint64{"token": 5, "full": 1}}}
 	stats := func(rpc string, reliable bool, delta, missed, late uint64) flow {
 		r := ds.RPCStats{RPC: rpc, Reliable: reliable, Missed: missed, Stats: rpcdelta.Stats{Delta: delta, FullBits: 100 * delta, AgeSum: 6 * delta}}
 		r.Drops[ds.Late] = late
@@ -46,7 +46,7 @@ func TestSince(t *testing.T) {
 	before.flows = []flow{stats("Aim", false, 10, 0, 0), stats("Move", false, 100, 20, 1)}
 	now.flows = []flow{stats("Aim", false, 10, 0, 0), stats("Aim", true, 5, 0, 0), stats("Move", false, 160, 19, 4)}
 	s := now.since(&before)
-	if s.At != 1_002_000 || s.Seconds != 2 || s.Players != 3 || s.Acks != 20 || s.AckBits != 1600 || s.Trips != 2 || s.TripTime != 600 {
+	if s.At != 1_002_000 || s.Seconds != 2 || s.Players != 3 || s.Acks != 20 || s.AckBits != 1600 || s.RTTs != 2 || s.RTTTime != 600 {
 		t.Errorf("%+v", s)
 	}
 	if !maps.Equal(s.Drops, map[string]uint64{"token": 3}) {

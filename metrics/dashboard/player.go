@@ -14,32 +14,32 @@ import (
 )
 
 const (
-	// maxTracked is how many players are looked at: ten minutes of so many take 25 MB.
+	// maxTracked is the maximum number of players with a timeline. Ten minutes of them take 25 MB.
 	maxTracked = 2000
-	// maxListed is how many of them the page gets, the worst.
+	// maxListed is the maximum number of players in the list: the worst connections.
 	maxListed = 1000
-	// recent is how many seconds a player's figures in the list are of.
+	// recent is the number of seconds over which the list averages.
 	recent  = 10
 	maxName = 64 // characters
 )
 
-// second is what happened with a player between two samples.
+// second has the counts of one player between two samples.
 type second struct {
-	calls, missed, drops uint16 // drops: but for what came late or twice, as networks have it
-	lost, bursts, came   uint16 // datagrams; runs of those that were lost
-	trip                 uint16 // tenths of a millisecond
-	bytes                uint32 // that came, of UDP payloads
+	calls, missed, drops   uint16 // drops without the reasons late and duplicate
+	lost, bursts, received uint16 // datagrams, and loss bursts
+	rtt                    uint16 // tenths of a millisecond
+	bytes                  uint32 // received, of UDP payloads
 }
 
-// counts are a player's since it joined.
-type counts struct{ calls, missed, drops, lost, bursts, came, bytes uint64 }
+// counts are the counts of one player since it joined.
+type counts struct{ calls, missed, drops, lost, bursts, received, bytes uint64 }
 
-func count(p *ds.Player) (c counts, trip time.Duration) {
+func count(p *ds.Player) (c counts, rtt time.Duration) {
 	st := p.Stats()
 	c = counts{
 		calls: st.Frames, missed: st.Missed, drops: since(st.Transport.Dropped.Total(), st.Transport.Dropped.Late+st.Transport.Dropped.Duplicate),
 		lost: st.Transport.Lost, bursts: st.Transport.LossBursts,
-		came: st.Transport.DatagramsReceived, bytes: st.Transport.BytesReceived,
+		received: st.Transport.DatagramsReceived, bytes: st.Transport.BytesReceived,
 	}
 	for d, n := range st.Drops {
 		if d := ds.Drop(d); d != ds.Late && d != ds.Duplicate {
@@ -52,22 +52,22 @@ func count(p *ds.Player) (c counts, trip time.Duration) {
 func (c *counts) since(o *counts) second {
 	return second{
 		calls: small(c.calls, o.calls), missed: small(c.missed, o.missed), drops: small(c.drops, o.drops),
-		lost: small(c.lost, o.lost), bursts: small(c.bursts, o.bursts), came: small(c.came, o.came),
+		lost: small(c.lost, o.lost), bursts: small(c.bursts, o.bursts), received: small(c.received, o.received),
 		bytes: uint32(min(since(c.bytes, o.bytes), math.MaxUint32)),
 	}
 }
 
 func small(now, before uint64) uint16 { return uint16(min(since(now, before), math.MaxUint16)) }
 
-// tracked is one player who is looked at.
+// tracked is a player with a timeline.
 type tracked struct {
 	id, client uint64
 	name       string
-	from       time.Time // when looking began
+	from       time.Time // start of the timeline
 	last       counts
-	round      uint64 // the last in which it was there
+	round      uint64 // the last in which it was connected
 	seconds    []second
-	next       int // where in seconds the next one comes, once it holds span
+	next       int // index of the oldest entry, once seconds has span entries
 }
 
 func (t *tracked) add(s second) {
@@ -79,13 +79,13 @@ func (t *tracked) add(s second) {
 	t.next = (t.next + 1) % span
 }
 
-// ago gives the second that was i before the newest one.
+// ago returns the second i before the newest one.
 func (t *tracked) ago(i int) *second {
 	return &t.seconds[(t.next+len(t.seconds)-1-i)%len(t.seconds)]
 }
 
-// sum adds up the last seconds, and gives their number.
-func (t *tracked) sum() (c counts, trip uint16, n int) {
+// sum returns the sums over the last n seconds, and the newest RTT.
+func (t *tracked) sum() (c counts, rtt uint16, n int) {
 	n = min(recent, len(t.seconds))
 	for i := range n {
 		s := t.ago(i)
@@ -94,46 +94,46 @@ func (t *tracked) sum() (c counts, trip uint16, n int) {
 		c.drops += uint64(s.drops)
 		c.lost += uint64(s.lost)
 		c.bursts += uint64(s.bursts)
-		c.came += uint64(s.came)
+		c.received += uint64(s.received)
 		c.bytes += uint64(s.bytes)
 	}
 	if n > 0 {
-		trip = t.ago(0).trip
+		rtt = t.ago(0).rtt
 	}
-	return c, trip, n
+	return c, rtt, n
 }
 
-// tracker looks at the players. The zero value has looked at none.
+// tracker keeps the timelines of players. The zero value has none.
 type tracker struct {
-	name     func(*ds.Player) string
-	players  map[*ds.Player]*tracked
-	round    uint64
-	unlooked int // beyond maxTracked
-	trips    []uint16
+	name      func(*ds.Player) string
+	players   map[*ds.Player]*tracked
+	round     uint64
+	untracked int // players beyond maxTracked
+	rtts      []uint16
 }
 
 func (t *tracker) reset() { *t = tracker{name: t.name} }
 
-// step looks at each player.
+// step adds a second to each timeline.
 func (t *tracker) step(players iter.Seq[*ds.Player], now time.Time) {
 	if t.players == nil {
 		t.players = map[*ds.Player]*tracked{}
 	}
 	t.round++
-	t.unlooked = 0
+	t.untracked = 0
 	for p := range players {
-		c, trip := count(p)
+		c, rtt := count(p)
 		k := t.players[p]
 		switch {
 		case k == nil && len(t.players) >= maxTracked:
-			t.unlooked++
+			t.untracked++
 			continue
 		case k == nil:
-			k = &tracked{id: p.ID(), client: p.ClientID(), name: t.call(p), from: now}
+			k = &tracked{id: p.ID(), client: p.ClientID(), name: t.displayName(p), from: now}
 			t.players[p] = k
 		default:
 			s := c.since(&k.last)
-			s.trip = uint16(min(trip/(100*time.Microsecond), math.MaxUint16))
+			s.rtt = uint16(min(rtt/(100*time.Microsecond), math.MaxUint16))
 			k.add(s)
 		}
 		k.last, k.round = c, t.round
@@ -145,16 +145,16 @@ func (t *tracker) step(players iter.Seq[*ds.Player], now time.Time) {
 	}
 }
 
-// call gives the name of a player as the page shows it.
-func (t *tracker) call(p *ds.Player) string {
+// displayName returns the name of a player.
+func (t *tracker) displayName(p *ds.Player) string {
 	if t.name == nil {
 		return ""
 	}
-	return shown(t.name(p))
+	return sanitized(t.name(p))
 }
 
-// shown is a name in one line, without characters that turn others around.
-func shown(name string) string {
+// sanitized returns a name with at most maxName characters, all of them printable.
+func sanitized(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return -1
@@ -170,18 +170,18 @@ func shown(name string) string {
 	return name
 }
 
-// link is how the players' links were in the last second.
+// link has the datagrams and RTTs of all players in the last second.
 type link struct {
-	Lost   uint64 `json:"lost"` // datagrams
-	Bursts uint64 `json:"bursts"`
-	Came   uint64 `json:"came"`
-	Median uint16 `json:"rtt50"` // of the players' round trips, tenths of a millisecond
-	High   uint16 `json:"rtt95"`
+	Lost     uint64 `json:"lost"`
+	Bursts   uint64 `json:"bursts"` // loss bursts
+	Received uint64 `json:"received"`
+	Median   uint16 `json:"rtt50"` // of the players' RTTs, in tenths of a millisecond
+	High     uint16 `json:"rtt95"`
 }
 
 func (t *tracker) link() *link {
 	l := &link{}
-	t.trips = t.trips[:0]
+	t.rtts = t.rtts[:0]
 	for _, k := range t.players {
 		if len(k.seconds) == 0 {
 			continue
@@ -189,42 +189,42 @@ func (t *tracker) link() *link {
 		s := k.ago(0)
 		l.Lost += uint64(s.lost)
 		l.Bursts += uint64(s.bursts)
-		l.Came += uint64(s.came)
-		if s.trip != 0 {
-			t.trips = append(t.trips, s.trip)
+		l.Received += uint64(s.received)
+		if s.rtt != 0 {
+			t.rtts = append(t.rtts, s.rtt)
 		}
 	}
-	if n := len(t.trips); n > 0 {
-		slices.Sort(t.trips)
-		l.Median, l.High = t.trips[n/2], t.trips[min(n-1, n*95/100)]
+	if n := len(t.rtts); n > 0 {
+		slices.Sort(t.rtts)
+		l.Median, l.High = t.rtts[n/2], t.rtts[min(n-1, n*95/100)]
 	}
 	return l
 }
 
-// badness orders players: by the shares of calls that were not delivered and of what was
-// dropped, then by that of datagrams that were lost, then by the round trip.
-func badness(c *counts, trip uint16) float64 {
+// badness returns the sort key of the list: mostly the shares of missed frames and of drops, then
+// packet loss, then the RTT.
+func badness(c *counts, rtt uint16) float64 {
 	not := float64(c.missed) / float64(max(1, c.calls+c.missed))
-	return not*1e4 + float64(c.drops)/float64(max(1, c.came))*1e4 + float64(c.lost)/float64(max(1, c.came+c.lost))*100 + float64(trip)/1e5
+	return not*1e4 + float64(c.drops)/float64(max(1, c.received))*1e4 + float64(c.lost)/float64(max(1, c.received+c.lost))*100 + float64(rtt)/1e5
 }
 
-// line is a player of the list.
+// line is an entry of the list.
 type line struct {
 	*tracked
 	sum     counts
-	trip    uint16
+	rtt     uint16
 	n       int
 	badness float64
 }
 
-// appendJSON appends the list, the worst first: an array of arrays of the session's and the
-// client's numbers, the name, the seconds that follow are of, then calls, missed, drops, datagrams
-// lost, bursts, datagrams that came, their bytes, and the round trip in tenths of a millisecond.
+// appendJSON appends the list, the worst first. Each entry is an array: session id, client id, name,
+// number of seconds, calls, missed frames, drops, lost datagrams, loss bursts, received datagrams,
+// their bytes, and the RTT in tenths of a millisecond.
 func (t *tracker) appendJSON(b []byte) []byte {
 	lines := make([]line, 0, len(t.players))
 	for _, k := range t.players {
-		sum, trip, n := k.sum()
-		lines = append(lines, line{k, sum, trip, n, badness(&sum, trip)})
+		sum, rtt, n := k.sum()
+		lines = append(lines, line{k, sum, rtt, n, badness(&sum, rtt)})
 	}
 	slices.SortFunc(lines, func(a, b line) int {
 		return cmp.Or(cmp.Compare(b.badness, a.badness), cmp.Compare(a.id, b.id))
@@ -247,7 +247,7 @@ func (l *line) appendJSON(b []byte) []byte {
 	b = append(b, `",`...)
 	b = append(b, marshal(l.name)...)
 	for _, n := range [...]uint64{
-		uint64(l.n), l.sum.calls, l.sum.missed, l.sum.drops, l.sum.lost, l.sum.bursts, l.sum.came, l.sum.bytes, uint64(l.trip),
+		uint64(l.n), l.sum.calls, l.sum.missed, l.sum.drops, l.sum.lost, l.sum.bursts, l.sum.received, l.sum.bytes, uint64(l.rtt),
 	} {
 		b = append(b, ',')
 		b = strconv.AppendUint(b, n, 10)
@@ -255,25 +255,22 @@ func (l *line) appendJSON(b []byte) []byte {
 	return append(b, ']')
 }
 
-// listed is how many players are in the list, and how many are not.
-func (t *tracker) listed() (in, out int) {
-	in = min(len(t.players), maxListed)
-	return in, len(t.players) - in + t.unlooked
-}
+// unlisted returns the number of connected players that are not in the list.
+func (t *tracker) unlisted() int { return max(0, len(t.players)-maxListed) + t.untracked }
 
-// timeline is all that is known of one player, a value for each second, the oldest first.
+// timeline has the counts of one player for each second, the oldest first.
 type timeline struct {
-	ID     string   `json:"id"`
-	Calls  []uint16 `json:"calls"`
-	Missed []uint16 `json:"missed"`
-	Drops  []uint16 `json:"drops"`
-	Lost   []uint16 `json:"lost"`
-	Came   []uint16 `json:"came"`
-	Trip   []uint16 `json:"rtt"` // tenths of a millisecond
-	Bytes  []uint32 `json:"bytes"`
+	ID       string   `json:"id"`
+	Calls    []uint16 `json:"calls"`
+	Missed   []uint16 `json:"missed"`
+	Drops    []uint16 `json:"drops"`
+	Lost     []uint16 `json:"lost"`
+	Received []uint16 `json:"received"`
+	RTT      []uint16 `json:"rtt"` // tenths of a millisecond
+	Bytes    []uint32 `json:"bytes"`
 }
 
-// timeline gives that of the player with this number, nil if there is none.
+// timeline returns the timeline of the player with this session id, or nil.
 func (t *tracker) timeline(id uint64) *timeline {
 	for _, k := range t.players {
 		if k.id == id {
@@ -291,8 +288,8 @@ func (t *tracked) timeline() *timeline {
 		out.Missed = append(out.Missed, s.missed)
 		out.Drops = append(out.Drops, s.drops)
 		out.Lost = append(out.Lost, s.lost)
-		out.Came = append(out.Came, s.came)
-		out.Trip = append(out.Trip, s.trip)
+		out.Received = append(out.Received, s.received)
+		out.RTT = append(out.RTT, s.rtt)
 		out.Bytes = append(out.Bytes, s.bytes)
 	}
 	return out

@@ -14,13 +14,13 @@ import (
 	"github.com/uplink-rpc/uplink/ds"
 )
 
-// TestSeconds holds the ring of a player's seconds against a slice that keeps all.
+// TestSeconds compares the ring of a player's seconds with a slice of all of them.
 func TestSeconds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var k tracked
 		var all []uint16
 		for i := range rapid.IntRange(0, 2*span+5).Draw(t, "seconds") {
-			k.add(second{calls: uint16(i), trip: uint16(2 * i)})
+			k.add(second{calls: uint16(i), rtt: uint16(2 * i)})
 			all = append(all, uint16(i))
 		}
 		if len(all) == 0 {
@@ -28,20 +28,20 @@ func TestSeconds(t *testing.T) {
 		}
 		last := all[max(0, len(all)-span):]
 		line := k.timeline()
-		if !slices.Equal(line.Calls, last) || len(line.Trip) != len(last) || line.Trip[len(last)-1] != 2*last[len(last)-1] {
+		if !slices.Equal(line.Calls, last) || len(line.RTT) != len(last) || line.RTT[len(last)-1] != 2*last[len(last)-1] {
 			t.Fatalf("%v, want %v", line.Calls, last)
 		}
 		var want uint64
 		for _, n := range last[max(0, len(last)-recent):] {
 			want += uint64(n)
 		}
-		if sum, trip, n := k.sum(); sum.calls != want || n != min(recent, len(all)) || trip != 2*last[len(last)-1] {
-			t.Fatalf("%d calls in %d s, round trip %d; want %d", sum.calls, n, trip, want)
+		if sum, rtt, n := k.sum(); sum.calls != want || n != min(recent, len(all)) || rtt != 2*last[len(last)-1] {
+			t.Fatalf("%d calls in %d s, RTT %d; want %d", sum.calls, n, rtt, want)
 		}
 	})
 }
 
-// list is the page's list of players who have each had one second.
+// list returns the list of players, each of whom has one second.
 func list(t *testing.T, seconds map[uint64]second, names map[uint64]string) [][]any {
 	t.Helper()
 	tr := tracker{players: map[*ds.Player]*tracked{}}
@@ -59,12 +59,12 @@ func list(t *testing.T, seconds map[uint64]second, names map[uint64]string) [][]
 
 func TestWorstFirst(t *testing.T) {
 	got := list(t, map[uint64]second{
-		1: {calls: 60, came: 60, trip: 500},
-		2: {calls: 60, came: 60, trip: 900},
-		3: {calls: 60, came: 55, lost: 5, bursts: 2},
-		4: {calls: 59, missed: 1, came: 60},
-		5: {calls: 60, came: 90, drops: 30},
-		6: {calls: 30, missed: 30, came: 60},
+		1: {calls: 60, received: 60, rtt: 500},
+		2: {calls: 60, received: 60, rtt: 900},
+		3: {calls: 60, received: 55, lost: 5, bursts: 2},
+		4: {calls: 59, missed: 1, received: 60},
+		5: {calls: 60, received: 90, drops: 30},
+		6: {calls: 30, missed: 30, received: 60},
 		7: {},
 	}, nil)
 	var order []any
@@ -79,11 +79,11 @@ func TestWorstFirst(t *testing.T) {
 	}
 }
 
-// TestManyPlayers has more of them than the page is to get: it gets the worst.
+// TestManyPlayers checks that the list has the worst connections if there are too many players.
 func TestManyPlayers(t *testing.T) {
 	all := map[uint64]second{}
 	for id := range uint64(maxListed + 50) {
-		all[id+1] = second{calls: 60, came: 60, trip: uint16(id)}
+		all[id+1] = second{calls: 60, received: 60, rtt: uint16(id)}
 	}
 	got := list(t, all, nil)
 	if len(got) != maxListed || got[0][0] != fmt.Sprint(maxListed+50) {
@@ -91,17 +91,17 @@ func TestManyPlayers(t *testing.T) {
 	}
 }
 
-// hostile are names that would break a page which did not expect them.
+// hostile are names that break a page without escaping.
 var hostile = []string{
 	`</script><img src=x onerror=alert(1)>`, `"><svg onload=alert(1)>`, "a\u202eb\u2066c", "\u0000\u0007\x1b[31m", "line\nbreak\r\n\r\nevent: x",
 	"\xff\xfe", "\u2028\u2029", strings.Repeat("W", 10_000), strings.Repeat("é", 100), `\u003c`, "`${alert(1)}`", "{{7*7}}",
 }
 
-// TestNames: whatever a name is, what the page gets is short, in one line and of printable characters,
-// and does not end the JSON or the event that it is in.
+// TestNames checks that names become short, printable and single-line, and end neither the JSON nor
+// the event around them.
 func TestNames(t *testing.T) {
 	for _, name := range hostile {
-		s := shown(name)
+		s := sanitized(name)
 		if n := utf8.RuneCountInString(s); n > maxName+1 || !utf8.ValidString(s) {
 			t.Errorf("%q is shown as %q", name, s)
 		}
@@ -119,7 +119,7 @@ func TestNames(t *testing.T) {
 			t.Errorf("event %q", b)
 		}
 	}
-	if got := shown(strings.Repeat("é", 100)); got != strings.Repeat("é", maxName)+"…" {
+	if got := sanitized(strings.Repeat("é", 100)); got != strings.Repeat("é", maxName)+"…" {
 		t.Errorf("a long name is shown as %q", got)
 	}
 }

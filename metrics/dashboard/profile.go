@@ -7,7 +7,7 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
-// profile is what the measured frames' bits of one RPC were spent on since a page is open.
+// profile has the bits of the measured frames of an RPC, since a page was opened.
 type profile struct {
 	RPC      string       `json:"rpc"`
 	Frames   uint64       `json:"frames"`
@@ -19,7 +19,7 @@ type profile struct {
 	Fields   []fieldTotal `json:"fields"`
 }
 
-// fieldTotal is a field's part, in bits.
+// fieldTotal has the bits of a field.
 type fieldTotal struct {
 	Name string  `json:"name"`
 	Kind string  `json:"kind"`
@@ -39,7 +39,7 @@ func newProfile(p *ds.RPCProfile) profile {
 	return out
 }
 
-// spent is what bits were spent on between two moments: the fields' in order.
+// spent has the bits of the measured frames between two samples, for each field in order.
 type spent struct {
 	RPC    string    `json:"rpc"`
 	Frames uint64    `json:"frames"`
@@ -65,14 +65,14 @@ func (p *profile) since(before *profile) spent {
 	return s
 }
 
-// profiles are those of all RPCs. The zero value has none.
+// profiles has the profiles of all RPCs. The zero value has none.
 type profiles struct {
 	source []ds.RPCProfile
 	all    []profile
 	before []profile
 }
 
-// step takes what was measured up to now.
+// step replaces the profiles by the newest ones.
 func (p *profiles) step(now []ds.RPCProfile) {
 	p.source, p.before = now, p.all
 	p.all = make([]profile, 0, len(now))
@@ -81,7 +81,7 @@ func (p *profiles) step(now []ds.RPCProfile) {
 	}
 }
 
-// spent gives what was measured in the last step.
+// spent returns the bits of the frames measured in the last step.
 func (p *profiles) spent() []spent {
 	var out []spent
 	for i := range p.all {
@@ -96,19 +96,19 @@ func (p *profiles) spent() []spent {
 	return out
 }
 
-// fieldDetail is all that is known of a field.
+// fieldDetail has all statistics of a field.
 type fieldDetail struct {
 	RPC    string `json:"rpc"`
 	Index  int    `json:"index"`
-	Schema string `json:"schema"` // as both ends compare it
+	Schema string `json:"schema"` // the description that both endpoints compare
 	Frames uint64 `json:"frames"`
 	fieldTotal
-	Flag       float64           `json:"flag"` // bits that say whether it changed
+	Flag       float64           `json:"flag"` // bits of the flags of changes
 	Predictors []string          `json:"predictors"`
 	Components []componentDetail `json:"components"`
 }
 
-// componentDetail is one of its integers.
+// componentDetail has the statistics of a component.
 type componentDetail struct {
 	Bits       float64  `json:"bits"`
 	Held       uint64   `json:"held"`
@@ -116,10 +116,10 @@ type componentDetail struct {
 	Predictors []uint64 `json:"predictors"`
 }
 
-// maxDetailed is how many of a field's components are shown.
+// maxDetailed is the maximum number of components with details.
 const maxDetailed = 64
 
-// field gives what is known of the field with that index, nil if there is none.
+// field returns the statistics of a field, or nil if there is none with this index.
 func (p *profiles) field(rpc string, index int) *fieldDetail {
 	i := slices.IndexFunc(p.source, func(s ds.RPCProfile) bool { return s.RPC == rpc })
 	if i < 0 || index < 0 || index >= len(p.source[i].Fields) {
@@ -141,7 +141,7 @@ func (p *profiles) field(rpc string, index int) *fieldDetail {
 	return out
 }
 
-// trimmed is without the zeros at the end.
+// trimmed returns counts without trailing zeros.
 func trimmed(counts []uint64) []uint64 {
 	n := len(counts)
 	for n > 0 && counts[n-1] == 0 {

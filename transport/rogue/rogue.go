@@ -74,7 +74,7 @@ func Dial(ctx context.Context, addr string, cfg Config) (*Client, error) {
 	var nonce [8]byte
 	rand.Read(nonce[:])
 	c.mu.Lock()
-	c.session = session.NewClient(time.Now(), session.Ticket{
+	c.session = session.NewClient(time.Now(), session.Request{
 		Remote: remote, ServerKey: cfg.Token.ServerKey(), Token: cfg.Token.Sealed(),
 		Suites: 1 << transport.AES128GCM, Nonce: binary.LittleEndian.Uint64(nonce[:]),
 	}, session.Config{Timeout: timeout, Output: c.output, Buffers: new(session.Buffers)})
@@ -263,7 +263,7 @@ func (c *Client) Move() error {
 	old := c.pc
 	c.pc = pc
 	c.work.Go(func() { c.receive(pc, nil) })
-	c.session.Moved(time.Now())
+	c.session.Rebound(time.Now())
 	_ = old.Close() // nothing can be done about an error
 	return nil
 }

@@ -1,4 +1,4 @@
-// What the bits of one RPC's frames are spent on, by field.
+// The bits per frame of one RPC, by field.
 
 import { $, make, rows, series, setText } from "./dom.js";
 import * as f from "./format.js";
@@ -13,12 +13,12 @@ let chosen = -1;
 let time = null; // the chart
 let charted = ""; // the fields that it has
 let body;
-const smooth = 5; // seconds that a point of the chart is the mean of
+const smooth = 5; // each point of the chart is the mean of so many seconds
 
 export function mountBits() {
-  const head = ["Field", "Kind", "In full", "As sent", "Of full", "", "Share of sent"];
+  const head = ["Field", "Kind", "Full frame", "Payload", "Ratio", "", "Share of payload"];
   body = make("tbody");
-  $("fields").append(make("caption", { class: "hidden" }, "Bits a frame of each field; choose one for its components"),
+  $("fields").append(make("caption", { class: "hidden" }, "Bits per frame of each field; select one to see its components"),
     make("thead", {}, make("tr", {}, ...head.map((c, i) => (c ? make("th", { scope: "col", class: i === 1 ? "text" : undefined }, c) : make("td", { class: "bar" }))))), body);
   $("bits-rpc").addEventListener("change", (e) => choose(e.target.value));
   for (const input of document.querySelectorAll("input[name=area]")) {
@@ -39,7 +39,7 @@ function choose(name) {
   showBits();
 }
 
-// parts are the fields and what is around them, in bits a frame.
+// parts returns the fields and the overhead, in bits per frame.
 function parts(p) {
   const list = p.fields.map((x, i) => ({ index: i, name: x.name, kind: x.kind, full: x.full / p.frames, bits: x.bits / p.frames, color: series(i) }));
   list.push({ index: -1, name: "Header, rounding", kind: "", full: 0, bits: (p.header + p.count + p.rounding) / p.frames, color: "--s9" });
@@ -58,13 +58,13 @@ export function showBits() {
   const p = profiles.find((x) => x.rpc === rpc);
   $("bits").classList.toggle("empty", !p);
   if (!p) {
-    setText($("bits-note"), "Shown as soon as a player's frames were measured.");
+    setText($("bits-note"), "No frames were measured yet.");
     return;
   }
   const list = parts(p);
   const all = list.reduce((a, b) => a + b.bits, 0);
   const full = p.full / p.frames;
-  setText($("bits-note"), `A frame takes ${f.significant(all)} bits of ${f.significant(full)} in full, redundancy included: mean of ${f.number(p.frames)} frames that were measured since the page is open.`);
+  setText($("bits-note"), `A frame takes ${f.significant(all)} of ${f.significant(full)} bits of a full frame, redundancy included: the mean of ${f.number(p.frames)} frames measured since the page was opened.`);
   map(list);
   fields(list, all);
   over(p);
@@ -85,7 +85,7 @@ function map(list) {
   if (!w || !h) return;
   const sized = list.map((x) => ({ ...x, size: area === "full" ? x.full : Math.max(0, x.bits) })).filter((x) => x.size > 0).sort((a, b) => b.size - a.size);
   if (!sized.length) return;
-  const least = sized.reduce((a, b) => a + b.size, 0) / 400; // so that the smallest can be hit
+  const least = sized.reduce((a, b) => a + b.size, 0) / 400; // so that the smallest can be clicked
   const places = layout(sized.map((x) => Math.max(x.size, least)), w, h);
   rows(box, sized.map((x, i) => ({ ...x, place: places[i] })), (x) => x.index,
     (x) => {
@@ -107,7 +107,7 @@ function map(list) {
       const text = x.full ? `${f.significant(x.bits)} of ${f.significant(x.full)}` : f.significant(x.bits);
       setText(label.firstChild, x.name);
       setText(label.lastChild, text);
-      const spoken = `${x.name}: ${text} bits a frame`;
+      const spoken = `${x.name}: ${text} bits per frame`;
       cell.setAttribute("aria-label", spoken);
       cell.title = spoken;
       if (x.index >= 0) cell.setAttribute("aria-pressed", String(x.index === chosen));
@@ -139,7 +139,7 @@ function fields(list, all) {
     });
 }
 
-// over draws the fields' bits over time. Beyond nine, the smaller ones go together.
+// over draws the bits of the nine largest fields, and of all others, over time.
 function over(p) {
   const order = p.fields.map((x, i) => i).sort((a, b) => p.fields[b].bits - p.fields[a].bits);
   const single = charted.startsWith(rpc + "\n") ? charted.split("\n").slice(1).map(Number) : order.slice(0, 9).sort((a, b) => a - b);
@@ -148,7 +148,7 @@ function over(p) {
     charted = wanted;
     time?.destroy();
     time = chart($("chart-fields"), {
-      title: "Bits a frame", stacked: single.length + 1, height: 190, format: f.significant, axis: f.short, least: 8,
+      title: "Bits per frame", stacked: single.length + 1, height: 190, format: f.significant, axis: f.short, least: 8,
       series: [...single.map((i) => ({ label: f.brief(p.fields[i].name), color: series(i) })), { label: p.fields.length > single.length ? "Others, header" : "Header, rounding", color: "--s9" }],
     });
   }

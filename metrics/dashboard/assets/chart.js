@@ -1,4 +1,4 @@
-// Charts over time, by uPlot, with their figures as a table for those who do not see them.
+// Charts over time, drawn by uPlot, with a table of their values for screen readers.
 
 import { css, make, setText } from "./dom.js";
 import { clock, dash } from "./format.js";
@@ -11,8 +11,9 @@ export function setRange(seconds) {
   for (const c of charts) c.draw();
 }
 
-// chart puts a chart into a figure. spec has title, unit text, series: [{label, color (a custom property), fill, dash}], and stacked, if the first
-// so many series lie on each other; format(value) and axis(value) write values.
+// chart creates a chart in a figure. spec has a title, series: [{label, color (a custom property), fill,
+// dash}], and optionally stacked, the number of leading series to stack. format(value) and axis(value)
+// return the text of values.
 export function chart(figure, spec) {
   const plot = make("div", { class: "plot" });
   plot.style.minHeight = `${spec.height ?? 180}px`;
@@ -21,10 +22,10 @@ export function chart(figure, spec) {
   const details = make("details", { class: "data" }, make("summary", {}, "As a table"), table);
   figure.replaceChildren(make("figcaption", {}, spec.title, note), plot, details);
   let u = null;
-  let data = [[]]; // x and a column for each series, as they are
+  let data = [[]]; // x and a column for each series, not stacked
   let shape = "";
 
-  // piled gives the columns as they are drawn.
+  // piled returns the columns to draw, stacked.
   function piled() {
     const n = spec.stacked ?? 0;
     const out = [data[0]];
@@ -39,7 +40,7 @@ export function chart(figure, spec) {
     return out;
   }
 
-  // span is what is shown: what there is, a minute at least and the range at most.
+  // span returns the time range to show: that of the data, but at least a minute and at most range.
   function span() {
     const last = data[0].at(-1) ?? Date.now() / 1000;
     return [Math.max(last - range, Math.min(last - 60, data[0][0] ?? last)), last];
@@ -77,7 +78,7 @@ export function chart(figure, spec) {
   }
 
   const self = {
-    // set takes new columns, and what there is to say of them.
+    // set replaces the columns and the note.
     set(columns, text) {
       data = columns;
       if (text !== undefined) {

@@ -1,8 +1,8 @@
-// Small helpers for the page's elements. Text goes in as text, never as markup.
+// Helpers for the page's elements. They set text, never markup.
 
 export const $ = (id) => document.getElementById(id);
 
-// make makes an element with properties and children; text stays text.
+// make creates an element with properties and children.
 export function make(tag, props = {}, ...children) {
   const e = document.createElement(tag);
   for (const [k, v] of Object.entries(props)) {
@@ -20,16 +20,16 @@ export function setText(e, text) {
   if (e.textContent !== text) e.textContent = text;
 }
 
-// css gives the value of one of the page's custom properties.
+// css returns the value of a custom property of the page.
 export const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 export const colors = 10;
 
-// series is the color of field or series i.
+// series returns the color of field or series i.
 export const series = (i) => `--s${i % colors}`;
 
-// rows keeps the rows of a table's body: those whose key stays are kept, with the focus in them.
-// fill(row, item) writes into a row that make(item) made.
+// rows updates the rows of a table. Rows whose key remains are kept, and keep the focus.
+// build(item) creates a row, fill(row, item) writes its content.
 export function rows(body, items, key, build, fill, reorder = true) {
   const old = new Map([...body.children].map((tr) => [tr.dataset.key, tr]));
   const next = [];

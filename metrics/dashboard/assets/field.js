@@ -1,4 +1,4 @@
-// One field: its components, how large their residuals are, and which predictor they were coded from.
+// One field: its components, the distribution of their residuals, and the predictors used.
 
 import { $, make, setText } from "./dom.js";
 import * as f from "./format.js";
@@ -20,7 +20,7 @@ export function openField(rpc, index, close) {
   pollField(rpc, index);
 }
 
-// pollField asks for the field's figures again.
+// pollField requests the statistics of the field.
 export async function pollField(rpc, index) {
   if (polling) return;
   polling = true;
@@ -28,7 +28,7 @@ export async function pollField(rpc, index) {
     const r = await fetch(`field?rpc=${encodeURIComponent(rpc)}&field=${index}`);
     if (r.ok && shown === `${index} ${rpc}`) show(await r.json());
   } catch {
-    // The stream says that the server is gone.
+    // The event stream reports that the server is gone.
   } finally {
     polling = false;
   }
@@ -46,8 +46,8 @@ function show(d) {
   box.hidden = false;
   const [, note, columns] = box.children;
   const per = (bits) => f.significant(bits / d.frames);
-  setText(note, `${per(d.bits)} bits a frame of ${per(d.full)} in full, ${per(d.flag)} of them to say what changed. `
-    + (d.components.length ? "Residuals by size: the first bar is zero, each further one twice as large." : "A byte string: it has no components."));
+  setText(note, `${per(d.bits)} of ${per(d.full)} bits per frame, ${per(d.flag)} of them for the flag of a change. `
+    + (d.components.length ? "Residuals by magnitude: the first bar is zero, each further bar covers twice the range." : "A byte string: it has no components."));
   columns.replaceChildren(...d.components.map((c, i) => component(d, c, i)));
 }
 
@@ -61,11 +61,11 @@ function component(d, c, i) {
   });
   const spoken = c.residuals.map((n, k) => `${range(k)}: ${n}`).join(", ");
   const names = d.predictors.map((name, k) => [name, c.predictors[k] ?? 0]);
-  names.push(["held, nothing sent", c.held]);
+  names.push(["unchanged, nothing sent", c.held]);
   const used = names.filter(([, n]) => n > 0).sort((a, b) => b[1] - a[1]);
   return make("div", { class: "component" },
-    make("h3", {}, d.components.length > 1 ? `Component ${i}` : "Component", make("span", { class: "note" }, ` ${f.significant(c.bits / d.frames)} bits a frame`)),
-    c.residuals.length ? make("div", { class: "histogram", role: "img", "aria-label": `Residuals. ${spoken}` }, ...bars) : make("p", { class: "note" }, "No residuals: it held, or its values are coded as they are."),
+    make("h3", {}, d.components.length > 1 ? `Component ${i}` : "Component", make("span", { class: "note" }, ` ${f.significant(c.bits / d.frames)} bits per frame`)),
+    c.residuals.length ? make("div", { class: "histogram", role: "img", "aria-label": `Residuals. ${spoken}` }, ...bars) : make("p", { class: "note" }, "No residuals: it did not change, or its values are coded without prediction."),
     c.residuals.length ? make("div", { class: "ends", "aria-hidden": "true" }, make("span", {}, "0"), make("span", {}, range(c.residuals.length - 1))) : null,
     make("div", { class: "bars" }, ...used.flatMap(([name, n]) => {
       const fill = make("i");

@@ -1,4 +1,4 @@
-// Numbers as people read them: always with a unit, and a value that is not there is a dash.
+// Formats of numbers, with their units. An unknown value is a dash.
 
 export const dash = "–";
 
@@ -8,21 +8,21 @@ export function number(v, digits = 0) {
   return known(v) ? v.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits }) : dash;
 }
 
-// significant gives three digits.
+// significant returns a number with three digits.
 export function significant(v) {
   if (!known(v)) return dash;
   const a = Math.abs(v);
   return number(v, a >= 99.95 || a === 0 ? 0 : a >= 9.995 ? 1 : 2);
 }
 
-// rate gives bits a second, as value and unit.
+// rate returns a bit rate as value and unit.
 export function rate(v) {
   if (!known(v)) return [dash, "kbit/s"];
   if (v >= 9.995e8) return [significant(v / 1e9), "Gbit/s"];
   return v >= 9.995e5 ? [significant(v / 1e6), "Mbit/s"] : [significant(v / 1e3), "kbit/s"];
 }
 
-// bytes gives an amount of bits, in bytes.
+// amount returns a number of bits as value and unit, in bytes.
 export function amount(v) {
   if (!known(v)) return [dash, "kB"];
   const b = v / 8;
@@ -32,7 +32,7 @@ export function amount(v) {
 
 export const joined = ([value, unit]) => `${value} ${unit}`;
 
-// short is a value of an axis.
+// short returns a label of an axis.
 export function short(v) {
   const [n, unit] = Math.abs(v) >= 1e6 ? [v / 1e6, "M"] : Math.abs(v) >= 1e3 ? [v / 1e3, "k"] : [v, ""];
   return n.toLocaleString("en", { maximumFractionDigits: 2 }) + unit;
@@ -43,7 +43,7 @@ export function count(v) {
   return v >= 1e6 ? `${significant(v / 1e6)} M` : number(v);
 }
 
-// percent keeps the digits that tell 99.97 from 100.
+// percent keeps enough digits to distinguish 99.97 from 100.
 export function percent(v, digits) {
   if (!known(v)) return dash;
   const p = 100 * v;
@@ -59,10 +59,10 @@ export function clock(seconds, full) {
 
 export const ratio = (v) => (known(v) ? number(v, 2) : dash);
 
-// brief is a name that fits a legend.
+// brief shortens a name for a legend.
 export const brief = (name) => (name.length > 24 ? `${name.slice(0, 23)}…` : name);
 
-// drops lists reasons, the most frequent first.
+// drops returns a list of the reasons, the most frequent first.
 export function drops(counts, seconds) {
   const all = Object.entries(counts ?? {}).sort((a, b) => b[1] - a[1]);
   if (!all.length) return "none";

@@ -1,4 +1,4 @@
-// The page: takes the server's events and shows them.
+// The page: it shows the events that the server sends.
 
 import { $, make, setText } from "./dom.js";
 import * as f from "./format.js";
@@ -34,7 +34,7 @@ function status(state, text) {
 
 let extended = false;
 
-// extend loads what a command shows above the charts.
+// extend loads the panel that a command adds above the charts.
 async function extend(path) {
   if (extended || !path) return;
   extended = true;
@@ -44,7 +44,7 @@ async function extend(path) {
   panel.mount($("demo"), { readOnly: store.hello.read_only });
 }
 
-let trouble = 0; // when the next attempt comes
+let trouble = 0; // time of the next attempt
 
 const events = stream("events", {
   hello(h) {
@@ -79,8 +79,8 @@ const events = stream("events", {
   lost(next) {
     if (!trouble) {
       const last = store.samples.at(-1);
-      setText($("trouble-text"), `The server does not answer. ${last ? `What is shown is of ${f.clock(last.t / 1000, true)}. ` : ""}This page comes back by itself when it does.`);
-      status("lost", "No answer, trying again");
+      setText($("trouble-text"), `The server does not answer. ${last ? `The figures are from ${f.clock(last.t / 1000, true)}. ` : ""}This page reconnects by itself.`);
+      status("lost", "No answer, retrying");
     }
     trouble = next;
     $("trouble").hidden = false;

@@ -1,4 +1,4 @@
-// The players, the worst first, and one player's timeline.
+// The table of players, the worst connections first.
 
 import { $, make, rows, setText } from "./dom.js";
 import * as f from "./format.js";
@@ -8,12 +8,12 @@ import { closePlayer, openPlayer, pollPlayer } from "./timeline.js";
 const columns = [
   { name: "Player", get: (p) => p.label, text: true },
   { name: "Calls/s", get: (p) => p.calls / p.n, show: (v) => f.significant(v) },
-  { name: "Not delivered", get: (p) => p.missed / (p.calls + p.missed), show: (v) => f.percent(v), bad: 0.02 },
-  { name: "Datagram loss", get: (p) => p.lost / (p.lost + p.came), show: (v) => f.percent(v, 1), bad: 0.15 },
-  { name: "Burst", get: (p) => p.lost / p.bursts, show: (v) => f.number(v, 1) },
-  { name: "Dropped/s", get: (p) => p.drops / p.n, show: (v) => (v ? f.significant(v) : "0") },
+  { name: "Missed", get: (p) => p.missed / (p.calls + p.missed), show: (v) => f.percent(v), bad: 0.02 },
+  { name: "Loss", get: (p) => p.lost / (p.lost + p.received), show: (v) => f.percent(v, 1), bad: 0.15 },
+  { name: "Loss burst", get: (p) => p.lost / p.bursts, show: (v) => f.number(v, 1) },
+  { name: "Drops/s", get: (p) => p.drops / p.n, show: (v) => (v ? f.significant(v) : "0") },
   { name: "Received", get: (p) => (8 * p.bytes) / p.n, show: (v) => f.joined(f.rate(v)) },
-  { name: "Round trip", get: (p) => p.trip / 10, show: f.ms },
+  { name: "RTT", get: (p) => p.rtt / 10, show: f.ms },
 ];
 const page = 15;
 let by = -1; // the server's order: the worst first
@@ -24,8 +24,8 @@ let body;
 let headers;
 
 function parse(row) {
-  const [id, client, name, n, calls, missed, drops, lost, bursts, came, bytes, trip] = row;
-  return { id, client, n: Math.max(1, n), calls, missed, drops, lost, bursts, came, bytes, trip, name, label: name || (client === "0" ? `session ${id}` : `client ${client}`) };
+  const [id, client, name, n, calls, missed, drops, lost, bursts, received, bytes, rtt] = row;
+  return { id, client, n: Math.max(1, n), calls, missed, drops, lost, bursts, received, bytes, rtt, name, label: name || (client === "0" ? `session ${id}` : `client ${client}`) };
 }
 
 export function mountPlayers() {
@@ -35,7 +35,7 @@ export function mountPlayers() {
     return make("th", { scope: "col" }, button);
   });
   body = make("tbody");
-  $("players").append(make("caption", { class: "hidden" }, "Players; choose one for its timeline"), make("thead", {}, make("tr", {}, ...headers)), body);
+  $("players").append(make("caption", { class: "hidden" }, "Players; select one to see its timeline"), make("thead", {}, make("tr", {}, ...headers)), body);
   $("find").addEventListener("input", () => showPlayers(true));
   $("more").addEventListener("click", () => {
     limit += 50;
@@ -43,7 +43,7 @@ export function mountPlayers() {
   });
 }
 
-// sort goes through descending, ascending and the worst first.
+// sort cycles through descending, ascending and the worst first.
 function sort(i) {
   if (by !== i) {
     by = i;
@@ -64,7 +64,7 @@ function ordered(list) {
   return list.toSorted((a, b) => {
     const [x, y] = [get(a), get(b)];
     if (columns[by].text) return sign * x.localeCompare(y, "en", { numeric: true });
-    return Number.isNaN(x) - Number.isNaN(y) || sign * (x - y); // what is not known comes last
+    return Number.isNaN(x) - Number.isNaN(y) || sign * (x - y); // unknown values last
   });
 }
 
@@ -76,7 +76,7 @@ export function showPlayers(resort) {
   if (wanted) list = list.filter((p) => p.label.toLowerCase().includes(wanted) || p.id.includes(wanted) || p.client.includes(wanted));
   const found = list.length;
   list = ordered(list).slice(0, limit);
-  const inUse = body.contains(document.activeElement) || body.matches(":hover"); // rows must not run away
+  const inUse = body.contains(document.activeElement) || body.matches(":hover"); // do not move rows under the cursor
   rows(body, list, (p) => p.id,
     (p) => {
       const button = make("button", { type: "button", title: `${p.label}, session ${p.id}` }, p.label);
@@ -95,10 +95,10 @@ export function showPlayers(resort) {
       });
     }, resort || !inUse);
   $("more").hidden = found <= limit;
-  const of = by < 0 ? "the worst first: calls not delivered, what was dropped but for late and duplicate, datagram loss" : `by ${columns[by].name.toLowerCase()}`;
-  setText($("players-note"), n === 0 ? "Nobody is connected."
-    : `${f.number(Math.min(found, limit))} of ${f.number(found)} ${wanted ? "found" : "shown"}, ${of}; mean of the last ${store.hello?.recent ?? 10} s.`
-    + (store.state.unlisted ? ` ${f.number(store.state.unlisted)} more players are not in the list, of those who do best.` : ""));
+  const of = by < 0 ? "the worst first: missed frames, drops other than late and duplicate, loss" : `by ${columns[by].name.toLowerCase()}`;
+  setText($("players-note"), n === 0 ? "No player is connected."
+    : `${f.number(Math.min(found, limit))} of ${f.number(found)} ${wanted ? "found" : "shown"}, ${of}, means of the last ${store.hello?.recent ?? 10} s.`
+    + (store.state.unlisted ? ` ${f.number(store.state.unlisted)} more players with better figures are not listed.` : ""));
   const p = chosen && store.state.list.find((r) => r[0] === chosen);
   if (p) pollPlayer(chosen);
   else if (chosen) pollPlayer("");

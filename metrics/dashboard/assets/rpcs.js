@@ -2,9 +2,9 @@
 
 import { $, make, rows, setText } from "./dom.js";
 import * as f from "./format.js";
-import { delivered, sent, store, summed, wire } from "./store.js";
+import { delivered, payload, store, summed, wire } from "./store.js";
 
-const columns = ["RPC", "Calls/s", "In full", "Sent", "Ratio", "Headers", "Seals", "On the wire", "Delivered", "Baseline age", "Full frames", "Redundancy", "Dropped"];
+const columns = ["RPC", "Calls/s", "Full frames", "Payload", "Ratio", "Headers", "AEAD tags", "Wire", "Delivery", "Baseline age", "Without baseline", "Redundancy", "Drops"];
 const totals = ["RPC", "Calls", ...columns.slice(2)];
 let body;
 let head;
@@ -12,16 +12,16 @@ let head;
 export function mountRPCs() {
   head = make("tr", {}, ...columns.map((c, i) => make("th", { scope: "col", class: i === 12 ? "text" : undefined }, c)));
   body = make("tbody");
-  $("rpcs").append(make("caption", { class: "hidden" }, "Each RPC: what its calls take, and what became of them"), make("thead", {}, head), body);
+  $("rpcs").append(make("caption", { class: "hidden" }, "The size and the delivery of each RPC"), make("thead", {}, head), body);
 }
 
 function cells(r, per) {
   const flow = (bits) => f.joined(per ? f.rate(bits / per) : f.amount(bits));
   return [
-    per ? f.significant(r.calls / per) : f.number(r.calls), flow(r.full), flow(sent(r)), f.ratio(sent(r) / r.full), flow(r.around), flow(r.seal), flow(wire(r)),
+    per ? f.significant(r.calls / per) : f.number(r.calls), flow(r.full), flow(payload(r)), f.ratio(payload(r) / r.full), flow(r.headers), flow(r.aead), flow(wire(r)),
     f.percent(delivered(r)), r.delta ? `${f.number(r.age / r.delta, 1)} frames` : f.dash,
-    r.calls ? `${f.percent((r.intra + r.reset) / r.calls)}` : f.dash,
-    r.payloads ? `${f.number(r.older / r.payloads, 2)} a payload` : f.dash, f.drops(r.drops, per),
+    r.calls ? `${f.percent((r.keyframe + r.reset) / r.calls)}` : f.dash,
+    r.payloads ? `${f.number(r.redundant / r.payloads, 2)} per payload` : f.dash, f.drops(r.drops, per),
   ];
 }
 
@@ -32,9 +32,9 @@ export function showRPCs(observed) {
   if (items.length > 1) items.push({ k: "sum", r: summed(observed), name: "All", sum: true });
   rows(body, items, (i) => i.k, (i) => make("tr", { class: i.sum ? "sum" : undefined },
     make("th", { scope: "row", title: i.name }, i.name, i.reliable ? make("span", { class: "faint" }, " reliable") : null),
-    ...columns.slice(1).map((c) => make("td", { class: c === "Dropped" ? "text wrap" : undefined }))),
+    ...columns.slice(1).map((c) => make("td", { class: c === "Drops" ? "text wrap" : undefined }))),
   (tr, i) => cells(i.r, per).forEach((text, n) => setText(tr.children[n + 1], text)));
   const other = f.drops(observed.drops, per);
   const acks = f.joined(per ? f.rate(observed.ackBits / per) : f.amount(observed.ackBits));
-  setText($("dropped"), store.state ? `Dropped that belongs to no RPC: ${other}. Acks down, with all headers: ${acks}.` : "");
+  setText($("dropped"), store.state ? `Drops outside of RPCs: ${other}. Acks to clients, with all headers: ${acks}.` : "");
 }

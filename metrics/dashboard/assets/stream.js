@@ -1,7 +1,7 @@
-// The events of the server: it says when they stop, and comes back by itself.
+// The events of the server. The stream reports when they stop, and reconnects.
 
 const longest = 10000; // milliseconds between two attempts
-const silence = 6000; // after which a connection is taken for dead
+const silence = 6000; // milliseconds after which a connection counts as lost
 
 export function stream(url, on) {
   let source = null;
@@ -41,7 +41,7 @@ export function stream(url, on) {
     why().then((text) => text && !source && on.refused(text));
   }
 
-  // why asks the server what EventSource does not tell.
+  // why requests the reason of a refusal, which EventSource does not report.
   async function why() {
     try {
       const r = await fetch("./", { cache: "no-store" });

@@ -8,7 +8,7 @@ import { chart } from "./chart.js";
 let id = "";
 let charts = null;
 let polling = false;
-let back = null; // what had the focus
+let back = null; // the element that had the focus
 
 export function closePlayer() {
   id = "";
@@ -33,18 +33,18 @@ export function openPlayer(p, close) {
     make("p", { class: "note" }), make("div", { class: "columns" }, ...figures));
   box.hidden = false;
   charts = [
-    chart(figures[0], { title: "Calls a second", height: 140, stacked: 2, format: (v) => f.number(v), axis: f.short, least: 5, series: [{ label: "Delivered", color: "--s0" }, { label: "Missed", color: "--bad" }] }),
-    chart(figures[1], { title: "Lost and dropped", height: 140, format: (v) => f.number(v), axis: f.short, least: 5, series: [{ label: "Datagrams lost", color: "--s1", fill: true }, { label: "Dropped", color: "--bad" }] }),
-    chart(figures[2], { title: "Round trip", height: 140, format: f.ms, axis: f.short, least: 10, series: [{ label: "Round trip", color: "--s3", fill: true }] }),
+    chart(figures[0], { title: "Calls per second", height: 140, stacked: 2, format: (v) => f.number(v), axis: f.short, least: 5, series: [{ label: "Delivered", color: "--s0" }, { label: "Missed", color: "--bad" }] }),
+    chart(figures[1], { title: "Losses and drops", height: 140, format: (v) => f.number(v), axis: f.short, least: 5, series: [{ label: "Lost datagrams", color: "--s1", fill: true }, { label: "Drops", color: "--bad" }] }),
+    chart(figures[2], { title: "RTT", height: 140, format: f.ms, axis: f.short, least: 10, series: [{ label: "RTT", color: "--s3", fill: true }] }),
   ];
   pollPlayer(id);
 }
 
-// pollPlayer asks for the timeline again; "" says that the player is gone.
+// pollPlayer requests the timeline; "" means that the player has left.
 export async function pollPlayer(of) {
   if (!charts || polling) return;
   if (of === "") {
-    setText($("player").children[1], "The player is gone.");
+    setText($("player").children[1], "The player has left.");
     return;
   }
   polling = true;
@@ -52,7 +52,7 @@ export async function pollPlayer(of) {
     const r = await fetch(`player?id=${of}`);
     if (r.ok && of === id) show(await r.json());
   } catch {
-    // The stream says that the server is gone.
+    // The event stream reports that the server is gone.
   } finally {
     polling = false;
   }
@@ -63,8 +63,8 @@ function show(t) {
   const at = t.calls?.map((_, i) => last - (t.calls.length - 1 - i)) ?? [];
   const sum = (a) => (a ?? []).reduce((x, y) => x + y, 0);
   setText($("player").children[1], `In the last ${f.number(at.length)} s: ${f.number(sum(t.calls))} calls delivered, ${f.number(sum(t.missed))} missed, `
-    + `${f.number(sum(t.lost))} datagrams lost of ${f.number(sum(t.lost) + sum(t.came))}.`);
+    + `${f.number(sum(t.lost))} of ${f.number(sum(t.lost) + sum(t.received))} datagrams lost.`);
   charts[0].set([at, t.calls ?? [], t.missed ?? []], "");
-  charts[1].set([at, t.lost ?? [], t.drops ?? []], "a second");
+  charts[1].set([at, t.lost ?? [], t.drops ?? []], "per second");
   charts[2].set([at, (t.rtt ?? []).map((v) => v / 10 || null)], "");
 }

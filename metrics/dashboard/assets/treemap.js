@@ -1,4 +1,5 @@
-// layout squares areas into a rectangle: [{x, y, w, h}] for positive sizes, the largest first.
+// layout divides a rectangle into areas of the given sizes, which are positive and in descending
+// order, and returns [{x, y, w, h}].
 export function layout(sizes, w, h) {
   const out = [];
   const scale = (w * h) / sizes.reduce((a, b) => a + b, 0);

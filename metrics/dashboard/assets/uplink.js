@@ -2,12 +2,12 @@
 
 import { $, make, setText } from "./dom.js";
 import * as f from "./format.js";
-import { burst, delivered, lostShare, recently, sent, store, summed, wire } from "./store.js";
+import { burst, delivered, lostShare, payload, recently, store, summed, wire } from "./store.js";
 import { chart } from "./chart.js";
 
 const tiles = [
-  ["calls", "Calls"], ["full", "In full"], ["sent", "Sent"], ["ratio", "Ratio", "best"],
-  ["wire", "On the wire"], ["delivered", "Delivered"], ["rtt", "Round trip"], ["loss", "Datagram loss"],
+  ["calls", "Calls"], ["full", "Full frames"], ["payload", "Payload"], ["ratio", "Ratio", "best"],
+  ["wire", "Wire"], ["delivered", "Delivery"], ["rtt", "RTT"], ["loss", "Uplink loss"],
 ];
 const shown = {};
 
@@ -25,17 +25,17 @@ export function showTiles(observed) {
   const flow = (bits) => (per ? f.rate(bits / per) : f.amount(bits));
   const players = store.state?.players ?? store.samples.at(-1)?.players ?? 0;
   put("calls", per ? [f.count(sum.calls / per), "/s"] : [f.count(sum.calls), ""], `${f.number(players)} ${players === 1 ? "player" : "players"}`);
-  put("full", flow(sum.full), "as engines pack them");
-  put("sent", flow(sent(sum)), sum.calls ? `${f.significant(sent(sum) / sum.calls)} bits of ${f.significant(sum.full / sum.calls)}` : "bits a call");
-  put("ratio", [f.ratio(sent(sum) / sum.full), ""], "sent to full");
-  put("wire", flow(wire(sum)), `headers ${flow(sum.around)[0]}, seals ${flow(sum.seal)[0]}`);
+  put("full", flow(sum.full), "bit-packed, without a codec");
+  put("payload", flow(payload(sum)), sum.calls ? `${f.significant(payload(sum) / sum.calls)} of ${f.significant(sum.full / sum.calls)} bits per call` : "bits per call");
+  put("ratio", [f.ratio(payload(sum) / sum.full), ""], "payload to full");
+  put("wire", flow(wire(sum)), `headers ${flow(sum.headers)[0]}, AEAD ${flow(sum.aead)[0]}`);
   put("delivered", [f.percent(delivered(sum)).replace(" %", ""), "%"], `${f.count(sum.missed)} missed`, delivered(sum) < 0.98 ? "bad" : "");
-  const mean = observed.trips ? observed.tripTime / observed.trips / 1000 : NaN;
+  const mean = observed.rtts ? observed.rttTime / observed.rtts / 1000 : NaN;
   const link = observed.link;
-  if (link?.rtt50) put("rtt", [f.ms(link.rtt50 / 10).replace(" ms", ""), "ms"], `95 %: ${f.ms(link.rtt95 / 10)}`);
+  if (link?.rtt50) put("rtt", [f.ms(link.rtt50 / 10).replace(" ms", ""), "ms"], `95th percentile ${f.ms(link.rtt95 / 10)}`);
   else put("rtt", [f.ms(mean).replace(" ms", ""), "ms"], "mean");
-  if (link && link.came) put("loss", [f.percent(lostShare(link), 1).replace(" %", ""), "%"], link.bursts ? `in bursts of ${f.number(burst(link), 1)}` : "no bursts");
-  else put("loss", [f.dash, ""], per ? "not known yet" : "see 10 s");
+  if (link && link.received) put("loss", [f.percent(lostShare(link), 1).replace(" %", ""), "%"], link.bursts ? `in bursts of ${f.number(burst(link), 1)}` : "no bursts");
+  else put("loss", [f.dash, ""], per ? "no data yet" : "only for 10 s");
 }
 
 let bits, link, trip;
@@ -51,20 +51,20 @@ export function mountUplink() {
   }
   const flow = (v) => f.joined(f.rate(v));
   bits = chart($("chart-bits"), {
-    title: "Bits of all calls", stacked: 4, format: flow, axis: f.short, least: 1000,
+    title: "Bits of all RPCs", stacked: 4, format: flow, axis: f.short, least: 1000,
     series: [
-      { label: "Calls as sent", color: "--s0" }, { label: "Message headers", color: "--s6" },
-      { label: "Seals", color: "--s4" }, { label: "Datagram, UDP and IP headers", color: "--s9" },
-      { label: "In full", color: "--fg", dash: [5, 4] },
+      { label: "Encoded frames", color: "--s0" }, { label: "Payload headers", color: "--s6" },
+      { label: "AEAD tags", color: "--s4" }, { label: "Datagram, UDP and IP headers", color: "--s9" },
+      { label: "Full frames", color: "--fg", dash: [5, 4] },
     ],
   });
   link = chart($("chart-link"), {
-    title: "Not delivered, lost", format: (v) => f.percent(v), axis: (v) => f.percent(v, v < 0.1 ? 1 : 0), least: 0.02,
-    series: [{ label: "Datagrams lost", color: "--s1", fill: true }, { label: "Calls not delivered", color: "--bad" }],
+    title: "Loss", format: (v) => f.percent(v), axis: (v) => f.percent(v, v < 0.1 ? 1 : 0), least: 0.02,
+    series: [{ label: "Lost datagrams", color: "--s1", fill: true }, { label: "Missed frames", color: "--bad" }],
   });
   trip = chart($("chart-rtt"), {
-    title: "Round trip", format: f.ms, axis: f.short, least: 10,
-    series: [{ label: "95 % below", color: "--s3" }, { label: "Median", color: "--s0", fill: true }],
+    title: "RTT", format: f.ms, axis: f.short, least: 10,
+    series: [{ label: "95th percentile", color: "--s3" }, { label: "Median", color: "--s0", fill: true }],
   });
 }
 
@@ -73,9 +73,9 @@ export function showCharts() {
   const sums = store.samples.map((s) => ({ dt: s.dt, ...summed({ rpcs: new Map(s.rpcs.map((r, i) => [i, r])) }) }));
   const per = (get) => sums.map((s) => get(s) / s.dt);
   const now = summed(recently(10));
-  bits.set([t, per((s) => s.coded), per((s) => s.header), per((s) => s.seal), per((s) => s.around), per((s) => s.full)],
-    now.full ? `kbit/s up: calls take ${f.ratio(sent(now) / now.full)} of their full size` : "kbit/s up");
-  link.set([t, store.samples.map((s) => (s.link?.came ? lostShare(s.link) : null)), sums.map((s) => (s.calls + s.missed ? 1 - delivered(s) : null))], "share of each");
-  const mean = (s) => (s.trips ? s.trip_time / s.trips / 1000 : null);
+  bits.set([t, per((s) => s.encoded), per((s) => s.header), per((s) => s.aead), per((s) => s.headers), per((s) => s.full)],
+    now.full ? `uplink in bit/s: payloads take ${f.ratio(payload(now) / now.full)} of full frames` : "uplink in bit/s");
+  link.set([t, store.samples.map((s) => (s.link?.received ? lostShare(s.link) : null)), sums.map((s) => (s.calls + s.missed ? 1 - delivered(s) : null))], "share of datagrams, of frames");
+  const mean = (s) => (s.rtts ? s.rtt_time / s.rtts / 1000 : null);
   trip.set([t, store.samples.map((s) => (s.link?.rtt95 ? s.link.rtt95 / 10 : null)), store.samples.map((s) => (s.link?.rtt50 ? s.link.rtt50 / 10 : mean(s)))], "ms, of all players");
 }

@@ -17,8 +17,8 @@ func (p *pair) unchanged(e *end, attack func()) {
 	attack()
 	after := *e.s
 	after.stats, before.stats = Stats{}, Stats{}
-	if after.recv != before.recv || after.heard != before.heard || after.remote != before.remote || after.state != before.state ||
-		after.long != before.long || after.beat != before.beat || after.doubt != before.doubt || after.validation != before.validation || after.generation != before.generation || after.number != before.number {
+	if after.window != before.window || after.received != before.received || after.remote != before.remote || after.state != before.state ||
+		after.long != before.long || after.heartbeat != before.heartbeat || after.lossProbe != before.lossProbe || after.validation != before.validation || after.generation != before.generation || after.number != before.number {
 		p.t.Errorf("%s: changed from %+v to %+v", e.name, before, after)
 	}
 	if len(p.flying) != sent {
@@ -92,7 +92,7 @@ func TestAnotherSession(t *testing.T) {
 		p.connect()
 		strange := p.datagrams(p.client, 100)
 		p.server.s = nil
-		p.client.s = NewClient(time.Now(), testTicket(), p.config(p.client, p.server))
+		p.client.s = NewClient(time.Now(), testRequest(), p.config(p.client, p.server))
 		p.connect()
 		p.unchanged(p.server, func() {
 			for _, b := range strange {
@@ -116,8 +116,8 @@ func TestOldEpoch(t *testing.T) {
 		for _, next := range []uint64{1 << seal.EpochBits, 1<<seal.EpochBits + uint64(h.Number) - 1} {
 			p.client.s.next = next
 			// Numbers go up by less than half of what is on the wire at a time.
-			for at := p.server.s.recv.Next(); at < next; at += 1 << (wire.NumberBits - 2) {
-				p.server.s.recv.Mark(at)
+			for at := p.server.s.window.Next(); at < next; at += 1 << (wire.NumberBits - 2) {
+				p.server.s.window.Mark(at)
 			}
 			for _, b := range p.datagrams(p.client, 1) {
 				if v := p.server.input(time.Now(), b); v != Payload {
@@ -207,7 +207,7 @@ func TestFloodOfMoves(t *testing.T) {
 		for i := range seconds * each {
 			time.Sleep(time.Second / each)
 			from := netip.AddrPortFrom(otherAddr.Addr(), uint16(1000+i/50%40))
-			p.client.s.Moved(time.Now())
+			p.client.s.Rebound(time.Now())
 			for len(p.flying) > 0 {
 				f := p.flying[0]
 				p.flying = p.flying[1:]

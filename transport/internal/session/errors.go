@@ -9,20 +9,20 @@ import (
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
-// Why a session ended, or did not begin.
+// Why a session ended, or was not established.
 var (
-	ErrTimeout        = errors.New("transport: timed out, nothing was heard from the peer")
+	ErrTimeout        = errors.New("transport: timed out, nothing was received from the peer")
 	ErrSessionLost    = errors.New("transport: the listener no longer knows this session, dial again")
 	ErrClosedByPeer   = errors.New("transport: closed by the peer")
 	ErrPeerShutdown   = errors.New("transport: the peer shut down")
 	ErrReplaced       = errors.New("transport: replaced by a new session of the same client")
 	ErrUnacknowledged = fmt.Errorf("transport: the peer has not acknowledged a reliable segment that was sent %d times", reliable.MaxTransmissions)
-	ErrProtocol       = errors.New("transport: the peer broke the rules of the reliable channel")
+	ErrProtocol       = errors.New("transport: the peer violated the protocol of the reliable channel")
 
 	ErrVersion    = errors.New("transport: the peer speaks another version of the protocol")
 	ErrServerFull = errors.New("transport: the server is full")
 	ErrServerBusy = errors.New("transport: the server has too many handshakes to do, try again later")
-	ErrNoSuite    = errors.New("transport: the server takes none of the suites that Config.Suites offers")
+	ErrNoSuite    = errors.New("transport: the server supports none of the suites in Config.Suites")
 )
 
 // Why nothing was sent.
@@ -33,7 +33,7 @@ var (
 	ErrEmpty    = reliable.ErrEmpty
 )
 
-// grantError is what a code other than [wire.Granted] means.
+// grantError returns the error for a code other than [wire.Granted].
 func grantError(c wire.Code) error {
 	switch c {
 	case wire.TokenExpired:
@@ -53,7 +53,7 @@ func grantError(c wire.Code) error {
 	}
 }
 
-// refusalError is what a refuse means. Reasons that are not known here are another version's.
+// refusalError returns the error for a refuse. Unknown reasons are those of another version.
 func refusalError(r wire.RefuseReason) error {
 	if r == wire.RefuseKey {
 		return token.ErrWrongKey

@@ -14,10 +14,10 @@ var fuzzSecrets = seal.Secrets{ToServer: [32]byte{1}, ToClient: [32]byte{2}}
 
 // fuzzed are sessions in each state, which do not need a handshake.
 func fuzzed(now time.Time, cfg Config) []*Session {
-	connecting := NewClient(now, testTicket(), cfg)
-	waiting := NewClient(now, testTicket(), cfg)
+	connecting := NewClient(now, testRequest(), cfg)
+	waiting := NewClient(now, testRequest(), cfg)
 	waiting.Input(now, serverAddr, wire.AppendRetry(nil, wire.Retry{Nonce: testNonce}))
-	open := NewClient(now, testTicket(), cfg)
+	open := NewClient(now, testRequest(), cfg)
 	open.begin(testID, seal.AES128GCM, fuzzSecrets)
 	open.open(now)
 	server := NewServer(now, Grant{Remote: clientAddr, ID: testID, Suite: seal.AES128GCM, Secrets: fuzzSecrets}, cfg)
@@ -76,7 +76,7 @@ func sealed(s *Session, in []byte) []byte {
 	if s.client {
 		secret = fuzzSecrets.ToClient
 	}
-	number := s.recv.Next()
+	number := s.window.Next()
 	h.ID, h.Number = s.id, uint32(number)
 	b := wire.AppendHeader(nil, h)
 	return seal.NewSealer(s.opener.Suite(), secret).Seal(b, slices.Clone(b), in[h.Size():], number)
@@ -87,13 +87,13 @@ func feed(t *testing.T, s *Session, now time.Time, in []byte) {
 	if s.client {
 		from = serverAddr
 	}
-	remote, heard := s.remote, s.heard
+	remote, heard := s.remote, s.received
 	payload, v := s.Input(now, from, slices.Clone(in))
 	if v >= Verdicts || v != Payload && payload != nil {
 		t.Fatalf("verdict %d with a payload of %d bytes", v, len(payload))
 	}
-	if v == Unauthenticated && s.heard != heard || s.remote != remote {
-		t.Fatalf("verdict %d, heard at %v, remote %v", v, s.heard, s.remote)
+	if v == Unauthenticated && s.received != heard || s.remote != remote {
+		t.Fatalf("verdict %d, heard at %v, remote %v", v, s.received, s.remote)
 	}
 	s.Receive(now)
 	s.Advance(now)

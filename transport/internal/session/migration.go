@@ -2,9 +2,11 @@ package session
 
 import (
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
-	"math/rand/v2"
+	"io"
+	mrand "math/rand/v2"
 	"net/netip"
 	"slices"
 	"time"
@@ -13,90 +15,93 @@ import (
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
-// Path migration. A client's address can change without its knowledge. The client then hears nothing, and names
-// its session in each datagram (long headers), so that the listener finds the session whatever the address. The
-// listener validates a new address by a challenge before it sends anything else there.
+// Path migration. A client's address can change without its knowledge. The client then receives nothing and sends
+// long headers, by which the listener finds the session whatever the address. The listener validates a new address
+// by a challenge before it sends anything else there.
 //
-// An on-path observer can copy datagrams, send the copies from an address of his own before the originals
-// arrive, and relay challenge and response. Validation alone therefore does not show where the client is. So the
-// listener challenges all addresses from which the client's datagrams come at the same moment, the current one
-// too: that is a round, and the first right response wins it. A candidate that wins becomes the current address
-// only
+// An on-path attacker can copy datagrams, send the copies from another address before the originals arrive, and
+// relay challenges and responses. Validation alone therefore does not show where the client is. So the listener
+// challenges all addresses from which the client's datagrams arrive at the same time, including the current one:
+// a round. The first correct response wins the round. A candidate that wins becomes the current address only
 //
-//   - if the client says that its own address has changed since (a newer generation in the response), or
-//   - if the current address has been silent for [currentSilence] while it was challenged, or
+//   - if the client reports that its own address has changed since (a newer generation in the response), or
+//   - if nothing was received from the current address for [currentSilence] while it was challenged, or
 //   - if the current address is contested and the candidate won [contestedWins] rounds in a row. It is contested
-//     for [settleTime] after a migration: whoever relays slower than the direct path, or stops, loses the
-//     downlink.
+//     for [contestPeriod] after a migration: an attacker whose path is slower than the direct one, or who stops
+//     relaying, loses the downlink.
 const (
-	silence        = 300 * time.Millisecond // a client that hears only challenges for so long names its session
-	stayNamed      = time.Second            // for which it does so after that or after a hint
-	stayChallenged = 12 * time.Second       // and after a challenge; more than settleTime
-	deafAfter      = 2 * time.Second        // a client that asked in vain for so long takes another local address
-	maxDeafAfter   = 16 * time.Second       // doubled each time up to this
+	silence             = 300 * time.Millisecond // a client that receives only challenges for this time sends long headers
+	minLongPeriod       = time.Second            // for this time after that or after a hint
+	challengeLongPeriod = 12 * time.Second       // and after a challenge; longer than contestPeriod
 
-	maxCandidates  = 4                      // addresses that answered, and as many others in a round
+	maxCandidates  = 4                      // addresses that responded, and as many others in a round
 	roundDelay     = 25 * time.Millisecond  // from a candidate's datagram to its round: copies arrive together
 	roundInterval  = 50 * time.Millisecond  // between two rounds of a session
 	maxRounds      = 64                     // that can be answered: 3.2 s
 	currentSilence = 300 * time.Millisecond // after which the client has left the current address
-	settleTime     = 10 * time.Second       // for which an address is contested after a migration
+	contestPeriod  = 10 * time.Second       // for which an address is contested after a migration
 	contestedWins  = 3                      // rounds
 	validationLife = 3 * time.Second        // without a datagram from a candidate
-	answerLife     = time.Second            // for which a candidate that answered is kept
-	recentNumbers  = 64                     // datagrams so far behind the newest one still show an address
+	responseLife   = time.Second            // for which a candidate that responded is kept
+	recentNumbers  = 64                     // older datagrams do not show where the client is
 )
 
 // responseRate limits a client's responses to challenges.
 var responseRate = ratelimit.Rate{PerSecond: 100, Burst: 20}
 
-// candidate is an address that answered a challenge, or the current one.
+// candidate is an address that responded to a challenge, or the current one.
 type candidate struct {
 	addr       netip.AddrPort
-	heard      time.Time // the last authentic datagram from there
-	challenged time.Time // zero: not yet
-	answered   time.Time // the last right response; zero: none
+	received   time.Time // the last authentic datagram from there
+	challenged time.Time // zero: never
+	responded  time.Time // the last correct response; zero: none
 	wins       int       // rounds in a row
 }
 
-// validation is a listener's search for its client's address. There is one while authentic datagrams arrive from
-// other addresses than the current one.
+// validation is a listener's search for its client's address. It exists while authentic datagrams arrive from
+// addresses other than the current one.
 type validation struct {
-	secret  [16]byte  // of the tokens in challenges
-	random  rand.PCG  // of the sample
-	heard   time.Time // the last datagram from another address than the current one
-	next    time.Time // the next round; zero: none is due
-	sent    time.Time // the last round
-	current candidate // heard is at first when the validation began
-	// Other addresses that answered: the last maxCandidates.
+	secret   [16]byte  // of the tokens in challenges
+	random   mrand.PCG // of the sample
+	received time.Time // the last datagram from another address than the current one
+	next     time.Time // the next round; zero: none is due
+	sent     time.Time // the last round
+	current  candidate // its received time is at first the start of the validation
+	// The last maxCandidates other addresses that responded.
 	candidates []candidate
-	// A random sample of the datagrams since the last round that came from elsewhere. Of copies from many
-	// addresses and the original, each has the same chance.
+	// A random sample of the source addresses of other datagrams since the last round. Copies from many addresses
+	// and the original have the same probability.
 	sample  []netip.AddrPort
 	sampled uint64 // datagrams
 	round   uint32 // the last one; 24 bits are sent
-	won     uint64 // bit n: round-n has been answered
-	// The newest generation that a response had, and the first round after that response. Earlier rounds do not
-	// decide where a client is that has changed its address since: its new one may not have been challenged.
+	won     uint64 // bit n: round-n was won
+	// The newest generation in a response, and the first round after that response. Earlier rounds do not decide
+	// where a client is whose address has changed since: the new one may not have been challenged.
 	generation      uint8
 	generationRound uint32
 }
 
 func (s *Session) newValidation(now time.Time) *validation {
 	v := &validation{
-		current: candidate{addr: s.remote, heard: now}, generation: s.generation,
+		current: candidate{addr: s.remote, received: now}, generation: s.generation,
 		candidates: make([]candidate, 0, maxCandidates), sample: make([]netip.AddrPort, 0, maxCandidates),
 	}
-	fill(s.cfg.Random, v.secret[:])
+	random := s.cfg.Random
+	if random == nil {
+		random = rand.Reader
+	}
+	if _, err := io.ReadFull(random, v.secret[:]); err != nil {
+		panic("session: the random source failed: " + err.Error())
+	}
 	v.random.Seed(binary.LittleEndian.Uint64(v.secret[:]), 0)
 	return v
 }
 
-// tokenSize is the size of the part of a challenge that only its address can know, in bytes. The other three
-// bytes are the round.
+// tokenSize is the size in bytes of the part of a challenge that depends on the address. The other three bytes are
+// the round.
 const tokenSize = wire.ChallengeSize - 3
 
-// token returns what a challenge to an address begins with.
+// token returns the token of challenges to an address.
 func (v *validation) token(addr netip.AddrPort) [tokenSize]byte {
 	mac := hmac.New(sha256.New, v.secret[:])
 	b, _ := addr.MarshalBinary() // it has no error
@@ -104,7 +109,7 @@ func (v *validation) token(addr netip.AddrPort) [tokenSize]byte {
 	return [tokenSize]byte(mac.Sum(nil))
 }
 
-// find returns the candidate or current address addr, or nil.
+// find returns the candidate with the address addr, which may be the current one, or nil.
 func (v *validation) find(addr netip.AddrPort) *candidate {
 	if v.current.addr == addr {
 		return &v.current
@@ -117,20 +122,21 @@ func (v *validation) find(addr netip.AddrPort) *candidate {
 	return nil
 }
 
-// recent reports whether a packet number is near enough to the newest one to show where the client is.
-func (s *Session) recent(number uint64) bool { return number+recentNumbers >= s.recv.Next() }
+// recent reports whether a packet number is recent enough to show where the client is.
+func (s *Session) recent(number uint64) bool { return number+recentNumbers >= s.window.Next() }
 
-// locate takes the source address of an authentic datagram, which may be a duplicate. It does nothing for a client.
-func (s *Session) locate(now time.Time, from netip.AddrPort, number uint64) {
+// observeAddress records the source address of an authentic datagram, which may be a duplicate. It does nothing at
+// a client.
+func (s *Session) observeAddress(now time.Time, from netip.AddrPort, number uint64) {
 	if s.client || !s.recent(number) {
 		return
 	}
-	if v := s.validation; v != nil && now.Sub(v.heard) >= validationLife {
+	if v := s.validation; v != nil && now.Sub(v.received) >= validationLife {
 		s.validation = nil
 	}
 	if from == s.remote {
 		if s.validation != nil {
-			s.validation.current.heard = now
+			s.validation.current.received = now
 		}
 		return
 	}
@@ -138,8 +144,8 @@ func (s *Session) locate(now time.Time, from netip.AddrPort, number uint64) {
 		s.validation = s.newValidation(now)
 	}
 	v := s.validation
-	v.heard = now
-	v.hear(now, from)
+	v.received = now
+	v.observe(now, from)
 	if v.next.IsZero() {
 		v.next = now.Add(roundDelay)
 		if earliest := v.sent.Add(roundInterval); v.next.Before(earliest) {
@@ -148,10 +154,10 @@ func (s *Session) locate(now time.Time, from netip.AddrPort, number uint64) {
 	}
 }
 
-// hear notes that an authentic datagram came from another address than the current one.
-func (v *validation) hear(now time.Time, from netip.AddrPort) {
-	if c := v.find(from); c != nil && now.Sub(c.answered) < answerLife {
-		c.heard = now
+// observe records an authentic datagram from another address than the current one.
+func (v *validation) observe(now time.Time, from netip.AddrPort) {
+	if c := v.find(from); c != nil && now.Sub(c.responded) < responseLife {
+		c.received = now
 		return
 	}
 	v.sampled++
@@ -164,15 +170,16 @@ func (v *validation) hear(now time.Time, from netip.AddrPort) {
 	}
 }
 
-// challengeAll begins a round: it challenges the current address, each candidate that was heard since its last
-// challenge, and the sample of other addresses. A challenge is no longer than the shortest datagram that causes it.
+// challengeAll starts a round: it challenges the current address, each candidate from which a datagram was received
+// since its last challenge, and the sample of other addresses. A challenge is not longer than the shortest datagram
+// that causes it.
 func (s *Session) challengeAll(now time.Time) {
 	v := s.validation
 	v.next, v.sent = time.Time{}, now
 	v.round++
 	v.won <<= 1
 	for i := range v.candidates {
-		if c := &v.candidates[i]; !c.heard.Before(c.challenged) {
+		if c := &v.candidates[i]; !c.received.Before(c.challenged) {
 			c.challenged = now
 			s.challenge(c.addr)
 		}
@@ -192,34 +199,34 @@ func (s *Session) challenge(to netip.AddrPort) {
 	s.emit(to, d)
 }
 
-// inputChallenge answers a listener's challenge. The client names its session for as long as challenges come, so
-// that no datagram is lost while the listener does not know where the client is.
-func (s *Session) inputChallenge(now time.Time, from netip.AddrPort, body []byte) (Verdict, error) {
+// receiveChallenge responds to a challenge. The client sends long headers as long as challenges arrive, so that no
+// datagram is lost while the listener does not know where the client is.
+func (s *Session) receiveChallenge(now time.Time, from netip.AddrPort, body []byte) (Verdict, error) {
 	data, err := wire.ParseChallenge(body)
 	if err != nil || !s.client || !s.responses.Take(now.Sub(s.start), responseRate, 1) {
 		return Unexpected, err
 	}
 	if now.Sub(s.served) >= silence {
-		s.probing = probing{} // the path is probably another one
+		s.pathSize = pathSizeSearch{} // the path has probably changed
 	}
-	s.nameSession(now.Add(stayChallenged))
+	s.useLongHeaders(now.Add(challengeLongPeriod))
 	d := s.draft(wire.ResponseKind)
 	d.b = wire.AppendResponse(d.b, wire.Response{Data: data, Generation: s.generation})
 	s.emit(from, d)
 	return Accepted, nil
 }
 
-// nameSession has a client send long headers, until a time at least.
-func (s *Session) nameSession(until time.Time) {
+// useLongHeaders makes a client send long headers, until a time at least.
+func (s *Session) useLongHeaders(until time.Time) {
 	s.long = true
-	if until.After(s.stay) {
-		s.stay = until
+	if until.After(s.longUntil) {
+		s.longUntil = until
 	}
 }
 
-// inputResponse takes a client's answer to a challenge, which may be a duplicate: the original and a copy come
-// from different addresses, and either can be the right one.
-func (s *Session) inputResponse(now time.Time, from netip.AddrPort, body []byte) (Verdict, error) {
+// receiveResponse handles a client's response to a challenge, which may be a duplicate: the original and a copy
+// arrive from different addresses, and either can be the client's.
+func (s *Session) receiveResponse(now time.Time, from netip.AddrPort, body []byte) (Verdict, error) {
 	r, err := wire.ParseResponse(body)
 	v := s.validation
 	if err != nil || v == nil {
@@ -232,28 +239,28 @@ func (s *Session) inputResponse(now time.Time, from netip.AddrPort, body []byte)
 	}
 	c := v.find(from)
 	if c == nil {
-		c = v.admit(candidate{addr: from, heard: now})
+		c = v.add(candidate{addr: from, received: now})
 	}
-	c.answered = now
+	c.responded = now
 	won := v.won>>age&1 == 0
 	v.won |= 1 << age
 	if newer(r.Generation, v.generation) {
 		v.generation, v.generationRound = r.Generation, v.round+1
 	}
 	changed := newer(r.Generation, s.generation) && v.round-age >= v.generationRound
-	s.answered(now, c, won, changed, r.Generation)
+	s.finishRound(now, c, won, changed, r.Generation)
 	return Accepted, nil
 }
 
-// admit adds a candidate. If there are maxCandidates, it replaces the one whose last response is the oldest.
-func (v *validation) admit(c candidate) *candidate {
+// add adds a candidate. If there are maxCandidates, it replaces the one with the oldest response.
+func (v *validation) add(c candidate) *candidate {
 	if len(v.candidates) < maxCandidates {
 		v.candidates = append(v.candidates, c)
 		return &v.candidates[len(v.candidates)-1]
 	}
 	oldest := &v.candidates[0]
 	for i := range v.candidates {
-		if v.candidates[i].answered.Before(oldest.answered) {
+		if v.candidates[i].responded.Before(oldest.responded) {
 			oldest = &v.candidates[i]
 		}
 	}
@@ -264,11 +271,11 @@ func (v *validation) admit(c candidate) *candidate {
 // newer reports whether an address generation is newer than another one, modulo 256.
 func newer(a, b uint8) bool { return int8(a-b) > 0 }
 
-// answered takes a right response to a challenge, which won its round or not, and migrates to the address if the
-// client is not at the current one. changed reports whether the client says that its address has changed.
-func (s *Session) answered(now time.Time, c *candidate, won, changed bool, generation uint8) {
+// finishRound handles a correct response, which won its round or not, and migrates to its address if the client is
+// not at the current one. changed reports whether the client reported a change of its address.
+func (s *Session) finishRound(now time.Time, c *candidate, won, changed bool, generation uint8) {
 	v := s.validation
-	contested := now.Before(s.settled)
+	contested := now.Before(s.contestedUntil)
 	if won {
 		wins := c.wins + 1
 		for i := range v.candidates {
@@ -283,9 +290,9 @@ func (s *Session) answered(now time.Time, c *candidate, won, changed bool, gener
 		return
 	}
 	if contested {
-		s.settled = now.Add(settleTime) // there is still another address that answers
+		s.contestedUntil = now.Add(contestPeriod) // another address still responds
 	}
-	left := now.Sub(v.current.heard) >= currentSilence
+	left := now.Sub(v.current.received) >= currentSilence
 	if won && (changed || left || contested && c.wins >= contestedWins) {
 		s.generation = generation
 		s.migrate(now, c)
@@ -297,36 +304,18 @@ func (s *Session) migrate(now time.Time, c *candidate) {
 	v := s.validation
 	v.current, *c = *c, v.current
 	v.current.wins, c.wins = 0, 0
-	s.remote, s.settled = v.current.addr, now.Add(settleTime)
+	s.remote, s.contestedUntil = v.current.addr, now.Add(contestPeriod)
 	s.stats.PathMigrations++
-	s.sendHeartbeat(now, true) // which tells the client that it has been found
+	s.sendHeartbeat(now, true) // which tells the client that it was found
 }
 
-// Moved tells a client's session that its own address has changed. The listener learns it from the next response.
-func (s *Session) Moved(now time.Time) {
+// Rebound tells a client's session that its own address has changed. The listener learns it from the next response.
+func (s *Session) Rebound(now time.Time) {
 	if s.state == Open {
 		s.generation++
-		s.asked = now
-		s.probing = probing{}
-		s.nameSession(now.Add(stayNamed))
+		s.unanswered.since = now
+		s.pathSize = pathSizeSearch{}
+		s.useLongHeaders(now.Add(minLongPeriod))
 		s.sendHeartbeat(now, true)
 	}
-}
-
-// goDeaf notes that a client has asked in vain. Answers to datagrams of its previous address are lost, so the
-// next wait is twice as long: otherwise no answer would arrive in time where a round trip takes longer than one.
-func (s *Session) goDeaf(now time.Time) {
-	s.deaf, s.asked = true, now
-	s.deafWait = min(2*max(deafAfter, s.deafWait), maxDeafAfter)
-}
-
-// deafAt returns when a client that has asked is deaf.
-func (s *Session) deafAt() time.Time { return s.asked.Add(max(deafAfter, s.deafWait)) }
-
-// TakeDeaf reports whether a client has asked in vain for so long that it should try another local address. It
-// reports so once, and again after a longer time.
-func (s *Session) TakeDeaf() bool {
-	deaf := s.deaf
-	s.deaf = false
-	return deaf && s.state == Open
 }

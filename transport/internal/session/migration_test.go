@@ -35,7 +35,7 @@ func TestClientMoves(t *testing.T) {
 		if p.server.s.Remote() != movedAddr || p.server.s.Stats().PathMigrations != 1 {
 			t.Fatalf("the server has %v after %d moves", p.server.s.Remote(), p.server.s.Stats().PathMigrations)
 		}
-		p.play(stayChallenged)
+		p.play(challengeLongPeriod)
 		if p.client.s.long {
 			t.Error("the client names its session still")
 		}
@@ -105,7 +105,7 @@ func TestShortHeaderFromElsewhere(t *testing.T) {
 func TestOldDatagramFromElsewhere(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *pair) {
 		p.connect()
-		p.client.s.nameSession(time.Now().Add(time.Hour))
+		p.client.s.useLongHeaders(time.Now().Add(time.Hour))
 		p.send(p.client, "old")
 		old := p.flying[len(p.flying)-1].data
 		p.play(2 * time.Second)
@@ -139,7 +139,7 @@ func TestDeaf(t *testing.T) {
 		p.connect()
 		for range 200 {
 			p.run(100 * time.Millisecond)
-			if p.client.s.TakeDeaf() {
+			if p.client.s.TakeUnanswered() {
 				t.Fatal("deaf although the server answers")
 			}
 		}
@@ -148,12 +148,12 @@ func TestDeaf(t *testing.T) {
 		var deaf []time.Time
 		for end := time.Now().Add(testTimeout - time.Second); time.Now().Before(end); {
 			p.run(10 * time.Millisecond)
-			if p.client.s.TakeDeaf() {
+			if p.client.s.TakeUnanswered() {
 				deaf = append(deaf, time.Now())
 			}
 		}
-		if len(deaf) < 2 || deaf[1].Sub(deaf[0]).Round(100*time.Millisecond) != 2*deafAfter {
-			t.Errorf("deaf at %v, want two times, %v apart", deaf, 2*deafAfter)
+		if len(deaf) < 2 || deaf[1].Sub(deaf[0]).Round(100*time.Millisecond) != 2*unansweredAfter {
+			t.Errorf("deaf at %v, want two times, %v apart", deaf, 2*unansweredAfter)
 		}
 	})
 }
@@ -164,11 +164,11 @@ func TestAnsweringIsNotAsking(t *testing.T) {
 		p.connect()
 		p.run(time.Second / 4)
 		p.client.s.sendHeartbeat(time.Now(), false)
-		if s := p.client.s; !s.asked.IsZero() {
-			t.Errorf("asked at %v", s.asked)
+		if s := p.client.s; !s.unanswered.since.IsZero() {
+			t.Errorf("asked at %v", s.unanswered.since)
 		}
 		p.client.s.sendHeartbeat(time.Now(), true)
-		if p.client.s.asked.IsZero() {
+		if p.client.s.unanswered.since.IsZero() {
 			t.Error("a heartbeat that asks for an answer asks for none")
 		}
 	})
@@ -188,7 +188,7 @@ func respond(s *Session, from netip.AddrPort, ago uint32) Verdict {
 	v := s.validation
 	token, round := v.token(from), v.round-ago
 	r := wire.Response{Data: [wire.ChallengeSize]byte(append(token[:], byte(round), byte(round>>8), byte(round>>16)))}
-	verdict, _ := s.inputResponse(time.Now(), from, wire.AppendResponse(nil, r))
+	verdict, _ := s.receiveResponse(time.Now(), from, wire.AppendResponse(nil, r))
 	return verdict
 }
 
@@ -209,13 +209,13 @@ func TestRoundAge(t *testing.T) {
 func TestValidationEnds(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *pair) {
 		s := validating(t, p)
-		s.locate(time.Now(), otherAddr, s.recv.Next())
+		s.observeAddress(time.Now(), otherAddr, s.window.Next())
 		time.Sleep(3*time.Second - time.Millisecond)
-		if s.locate(time.Now(), clientAddr, s.recv.Next()); s.validation == nil {
+		if s.observeAddress(time.Now(), clientAddr, s.window.Next()); s.validation == nil {
 			t.Error("ended early")
 		}
 		time.Sleep(time.Millisecond)
-		if s.locate(time.Now(), clientAddr, s.recv.Next()); s.validation != nil {
+		if s.observeAddress(time.Now(), clientAddr, s.window.Next()); s.validation != nil {
 			t.Error("did not end")
 		}
 	})
@@ -226,11 +226,11 @@ func TestHelloFromElsewhere(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *pair) {
 		p.run(2 * oneWay)
 		s := NewServer(time.Now(), Grant{Remote: clientAddr, ID: testID}, Config{Timeout: testTimeout, Output: func(netip.AddrPort, []byte) {}})
-		if s.Hello(time.Now(), clientAddr); !s.settled.IsZero() {
+		if s.Hello(time.Now(), clientAddr); !s.contestedUntil.IsZero() {
 			t.Error("contested after a hello from the same address")
 		}
-		if s.Hello(time.Now(), otherAddr); s.Remote() != otherAddr || !s.settled.Equal(time.Now().Add(settleTime)) {
-			t.Errorf("contested until %v", s.settled)
+		if s.Hello(time.Now(), otherAddr); s.Remote() != otherAddr || !s.contestedUntil.Equal(time.Now().Add(contestPeriod)) {
+			t.Errorf("contested until %v", s.contestedUntil)
 		}
 	})
 }
@@ -245,7 +245,7 @@ func TestSample(t *testing.T) {
 		challenged := 0
 		for range rounds {
 			for i := range uint16(addrs) {
-				s.locate(time.Now(), netip.AddrPortFrom(otherAddr.Addr(), i), s.recv.Next())
+				s.observeAddress(time.Now(), netip.AddrPortFrom(otherAddr.Addr(), i), s.window.Next())
 			}
 			if d := time.Until(s.validation.next); d < 25*time.Millisecond {
 				t.Fatalf("the next round begins after %v", d)
@@ -262,11 +262,11 @@ func TestSample(t *testing.T) {
 			t.Errorf("the last of %d addresses was challenged in %d of %d rounds, want about %d", addrs, challenged, rounds, want)
 		}
 		respond(s, otherAddr, 0)
-		if s.locate(time.Now(), otherAddr, s.recv.Next()); len(s.validation.sample) != 0 {
+		if s.observeAddress(time.Now(), otherAddr, s.window.Next()); len(s.validation.sample) != 0 {
 			t.Error("a candidate that has answered is in the sample")
 		}
-		time.Sleep(answerLife)
-		if s.locate(time.Now(), otherAddr, s.recv.Next()); len(s.validation.sample) != 1 {
+		time.Sleep(responseLife)
+		if s.observeAddress(time.Now(), otherAddr, s.window.Next()); len(s.validation.sample) != 1 {
 			t.Error("a candidate that has not answered lately is not in the sample")
 		}
 	})

@@ -22,7 +22,7 @@ type observer struct {
 	start, stop    time.Duration // of copying and forging
 	relayUntil     time.Duration // end of relaying from his addresses to the client
 	copies         float64       // probability that a datagram of the client is copied, per address
-	relays         bool          // whether datagrams to his addresses reach the client
+	relays         bool          // whether datagrams to his addresses maxOvertaken the client
 	up, down       time.Duration // delays of copies to the server and of relayed datagrams to the client
 	late           time.Duration // additional delay of one copy in eight
 	hints          float64       // probability that a datagram of the client is answered by a forged hint
@@ -103,9 +103,9 @@ func newModel(seed uint64) *model {
 	random := rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8), byte(seed >> 16)})
 	cfg := Config{Timeout: testTimeout, Buffers: &m.buffers, Random: random}
 	cfg.Output = func(to netip.AddrPort, b []byte) { m.fromClient(to, b) }
-	m.client = &Session{cfg: cfg, client: true, long: true, remote: serverAddr, start: m.now, heard: m.now, served: m.now}
+	m.client = &Session{cfg: cfg, client: true, long: true, remote: serverAddr, start: m.now, received: m.now, served: m.now}
 	cfg.Output = func(to netip.AddrPort, b []byte) { m.fromServer(to, b) }
-	m.server = &Session{cfg: cfg, remote: clientAddr, start: m.now, heard: m.now, served: m.now}
+	m.server = &Session{cfg: cfg, remote: clientAddr, start: m.now, received: m.now, served: m.now}
 	m.delay = time.Duration(5+m.rng.IntN(95)) * time.Millisecond
 	m.jitter = time.Duration(m.rng.IntN(5)) * time.Millisecond
 	m.rate = []time.Duration{time.Second / 60, time.Second / 20}[m.rng.IntN(2)]
@@ -225,7 +225,7 @@ func (m *model) move(known bool) {
 	m.addr = netip.AddrPortFrom(movedAddr.Addr(), uint16(5000+m.moves))
 	m.movedAt, m.foundAt, m.namedAt = m.at(), 0, 0
 	if known {
-		m.client.Moved(m.now)
+		m.client.Rebound(m.now)
 	}
 }
 
@@ -258,7 +258,7 @@ func (m *model) run(until time.Duration) {
 		}
 		m.client.Advance(m.now)
 		m.server.Advance(m.now)
-		if m.client.TakeDeaf() {
+		if m.client.TakeUnanswered() {
 			m.move(true)
 		}
 		if m.client.State() != Open || m.server.State() != Open {
@@ -391,7 +391,7 @@ func TestObservers(t *testing.T) {
 		observer observer
 		loss     float64
 		found    time.Duration // by when the server has the client's address
-		share    float64       // of the server's datagrams that reach the observer at most
+		share    float64       // of the server's datagrams that maxOvertaken the observer at most
 	}{
 		"relays for long, then stops":         {observer{addrs: addrs[:1], copies: 1, relays: true, relayUntil: 16 * time.Second}, 0, 17 * time.Second, 1},
 		"copies from the old address":         {observer{copies: 1, spoofs: true}, 0, moved + 4*time.Second, 0},
@@ -429,7 +429,7 @@ func TestOldResponses(t *testing.T) {
 	m.rate, m.delay, m.jitter = time.Second/60, 10*time.Millisecond, 0
 	m.observer = &observer{addrs: []netip.AddrPort{otherAddr}, copies: 1, stop: time.Minute, relays: true, relayUntil: 300 * time.Millisecond}
 	m.observer.delayResponses = 4 * time.Second
-	m.client.nameSession(m.now.Add(time.Minute))
+	m.client.useLongHeaders(m.now.Add(time.Minute))
 	m.open()
 	m.run(5 * time.Second)
 	v := m.server.validation
@@ -437,8 +437,8 @@ func TestOldResponses(t *testing.T) {
 		t.Fatalf("%d responses came late; validation %v", m.lateResponses, v)
 	}
 	for _, c := range v.candidates {
-		if !c.answered.IsZero() {
-			t.Errorf("a response was taken at %v", c.answered.Sub(m.began))
+		if !c.responded.IsZero() {
+			t.Errorf("a response was taken at %v", c.responded.Sub(m.began))
 		}
 	}
 }

@@ -76,13 +76,13 @@ func inBubble(t *testing.T, f func(t *testing.T, p *pair)) {
 			t: t, suite: seal.AES128GCM,
 			client: &end{name: "client", addr: clientAddr}, server: &end{name: "server", addr: serverAddr},
 		}
-		p.client.s = NewClient(time.Now(), testTicket(), p.config(p.client, p.server))
+		p.client.s = NewClient(time.Now(), testRequest(), p.config(p.client, p.server))
 		f(t, p)
 	})
 }
 
-func testTicket() Ticket {
-	return Ticket{
+func testRequest() Request {
+	return Request{
 		Remote: serverAddr, ServerKey: serverKey.Public(), Token: testToken, Nonce: testNonce,
 		Suites: 1<<seal.None | 1<<seal.AES128GCM | 1<<seal.AES128CTRHMAC8,
 	}

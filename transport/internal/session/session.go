@@ -1,7 +1,8 @@
-// Package session is one connection as a state machine: handshake, sealed datagrams and their numbers,
-// heartbeats, timeout, moving to another address, the reliable channel, close. It has no socket, no goroutine
-// and no clock: datagrams go in through [Session.Input] and out through a function, and each method that
-// needs the time is told it. (KCP, below the reliable channel, reads its own clock.)
+// Package session implements a connection as a state machine: handshake, encrypted datagrams and their
+// packet numbers, heartbeats, timeout, path migration, path size probes, the reliable channel and close.
+// It has no socket, goroutine or clock. Datagrams go in through [Session.Input] and out through a
+// function, and the time is an argument of each method that needs it. (KCP, which implements the
+// reliable channel, reads its own clock.)
 package session
 
 import (
@@ -18,31 +19,31 @@ import (
 // ipSize is the size of the headers of IPv4 and UDP in bytes.
 const ipSize = 20 + 8
 
-// State is where a session is in its life. It only goes up.
+// State is the state of a session. It only increases.
 type State uint8
 
 // The states of a session.
 const (
-	// Connecting is a client that waits for its welcome, or a listener's session whose peer has not
-	// yet shown that it got one.
+	// Connecting is the state of a client that waits for its welcome, and of a listener's session until
+	// the client has sent an encrypted datagram.
 	Connecting State = iota
 	Open
 	Closed
 )
 
-// Config is what a session is made with.
+// Config configures a session.
 type Config struct {
-	// Timeout is how long a session lives without an accepted datagram, and how long a client asks
-	// for a welcome.
+	// Timeout is the time after which a session ends without an accepted datagram, and after which a
+	// client gives up its handshake.
 	Timeout time.Duration
-	// Output sends a datagram to an address. It is called from inside the session's methods, must not
-	// call them, and must not keep the datagram.
+	// Output sends a datagram. The session's methods call it; it must not call them, and must not
+	// retain the datagram.
 	Output func(to netip.AddrPort, datagram []byte)
-	// Random is the source of keys and challenges: nil means crypto/rand. It must not fail.
+	// Random is the source of keys and challenges; nil selects crypto/rand. It must not fail.
 	Random io.Reader
-	// Buffers are what datagrams are built in. Sessions may share them.
+	// Buffers is the memory in which datagrams are built. Sessions may share it.
 	Buffers *Buffers
-	// KeyLog, if not nil, is told the secrets of the session when it has some.
+	// KeyLog, if not nil, is called with the secrets of the session.
 	KeyLog func(id uint64, suite seal.Suite, secrets seal.Secrets)
 }
 
@@ -53,36 +54,34 @@ type Session struct {
 	err   error // why it is Closed; nil if this end closed it
 
 	client bool
-	long   bool // a client names its session in each datagram
+	long   bool // a client sends long headers
 	nonce  uint64
-	id     uint64 // 0 until the client is welcome
+	id     uint64 // 0 until a client's session is open
 	remote netip.AddrPort
 
-	start    time.Time     // of this end's heartbeat clock
-	heard    time.Time     // when the last datagram was accepted
-	served   time.Time     // likewise, but for challenges
-	asked    time.Time     // when a client first asked for an answer since served; zero: not yet
-	deaf     bool          // see TakeDeaf
-	deafWait time.Duration // after which a client that has asked is deaf, if more than deafAfter
-	greeting *greeting     // of a client that is not welcome yet
-	welcome  []byte        // of a listener's session that is not open yet
-	beat     beatState
-	doubt    doubtState
-	probing  probing
-	stay     time.Time // until when a client stays long at least
-	rtt      rtt
-	answers  ratelimit.Bucket // of [answerRate]
+	start      time.Time        // of this end's heartbeat clock
+	received   time.Time        // when the last datagram was accepted
+	served     time.Time        // the same without challenges
+	handshake  *clientHandshake // of a client until its session is open
+	welcome    []byte           // of a listener's session until it is open
+	heartbeat  heartbeatState
+	lossProbe  lossProbe
+	pathSize   pathSizeSearch
+	longUntil  time.Time // until when a client sends long headers at least
+	unanswered unansweredState
+	rtt        rtt
+	answers    ratelimit.Bucket // of answerRate
 
-	generation uint8            // of the client's address, as far as this end knows
-	responses  ratelimit.Bucket // of a client, of [responseRate]
-	validation *validation      // of a listener; nil if the client is where it was
-	settled    time.Time        // when the listener's current address is no longer contested
+	generation     uint8            // of the client's address, as far as this end knows
+	responses      ratelimit.Bucket // of responseRate, at a client
+	validation     *validation      // of a listener; nil unless there are other addresses than remote
+	contestedUntil time.Time        // until when the listener's current address is contested
 
-	recv     seal.Window
+	window   seal.Window
 	opener   seal.Opener  // set together with sealer
-	sealer   *seal.Sealer // nil until the client is welcome
-	number   uint64       // of the datagram that was accepted last
-	next     uint64       // number of the next datagram out
+	sealer   *seal.Sealer // nil until the keys are known
+	number   uint64       // of the last accepted datagram
+	next     uint64       // number of the next datagram to send
 	reliable reliable.Channel
 
 	stats Stats
@@ -91,29 +90,29 @@ type Session struct {
 // ID returns the session's id, which is 0 until a client's session is [Open].
 func (s *Session) ID() uint64 { return s.id }
 
-// Nonce returns the nonce of the hello that began the session.
+// Nonce returns the nonce of the hello that started the session.
 func (s *Session) Nonce() uint64 { return s.nonce }
 
-// Remote returns the peer's address, which changes for a listener's session when its client moves.
+// Remote returns the peer's address. A path migration changes it.
 func (s *Session) Remote() netip.AddrPort { return s.remote }
 
-// State returns where the session is in its life.
+// State returns the state of the session.
 func (s *Session) State() State { return s.state }
 
-// Err returns why the session is [Closed]: nil if by [Session.Close], else one of the errors of this
-// package, perhaps wrapped.
+// Err returns why the session is [Closed]: nil after [Session.Close], or one of the errors of this
+// package and of package token, possibly wrapped.
 func (s *Session) Err() error { return s.err }
 
-// RTT returns the smoothed and the last round trip time; both are 0 before the first sample.
+// RTT returns the smoothed round-trip time and the last measurement; both are 0 before the first.
 func (s *Session) RTT() (smoothed, last time.Duration) { return s.rtt.smoothed, s.rtt.last }
 
-// RoundTrips returns how many round trips were measured.
-func (s *Session) RoundTrips() uint64 { return s.rtt.samples }
+// RTTSamples returns the number of measurements of the round-trip time.
+func (s *Session) RTTSamples() uint64 { return s.rtt.samples }
 
-// Number returns the packet number of the datagram that was accepted last, unwrapped.
+// Number returns the complete packet number of the last accepted datagram.
 func (s *Session) Number() uint64 { return s.number }
 
-// Suite returns how the session is sealed: [seal.None] until the client is welcome.
+// Suite returns the suite of the session, [seal.None] until the keys are known.
 func (s *Session) Suite() seal.Suite {
 	if s.sealer == nil {
 		return seal.None
@@ -121,17 +120,44 @@ func (s *Session) Suite() seal.Suite {
 	return s.sealer.Suite()
 }
 
+// Verdict is the result of a received datagram.
+type Verdict uint8
+
+// The verdicts. Those after Payload are reasons to drop the datagram.
+const (
+	Accepted        Verdict = iota // nothing to deliver
+	Payload                        // with an unreliable payload
+	Malformed                      // not a datagram of this protocol
+	WrongSession                   // of another session or address
+	Unauthenticated                // forged, altered, or of another session
+	Duplicate                      // received before
+	Late                           // a payload after 64 newer datagrams, or anything after 1,024
+	Unexpected                     // of a kind that is invalid in the current state
+	Verdicts                       // the number of verdicts
+)
+
+// Stats is what a session counts.
+type Stats struct {
+	DatagramsSent, BytesSent         uint64
+	DatagramsReceived, BytesReceived uint64           // including dropped ones
+	Lost                             uint64           // datagrams of the peer, not received before 64 newer ones
+	LossBursts                       uint64           // runs of lost datagrams
+	ProbesSent, ProbeBytes           uint64           // path size probes among the sent datagrams
+	PathMigrations                   uint64           // changes of the peer's address
+	Verdicts                         [Verdicts]uint64 // by verdict
+}
+
 // Stats returns what the session has counted.
 func (s *Session) Stats() Stats {
 	st := s.stats
-	st.Lost, st.LossBursts = s.recv.Lost(), s.recv.Bursts()
+	st.Lost, st.LossBursts = s.window.Lost(), s.window.Bursts()
 	for _, n := range st.Verdicts {
 		st.DatagramsReceived += n
 	}
 	return st
 }
 
-// begin sets what both ends know once the session is granted.
+// begin sets the state that both ends share once the handshake is complete.
 func (s *Session) begin(id uint64, suite seal.Suite, secrets seal.Secrets) {
 	s.id = id
 	if s.cfg.KeyLog != nil {
@@ -148,15 +174,14 @@ func (s *Session) begin(id uint64, suite seal.Suite, secrets seal.Secrets) {
 	})
 }
 
-// open begins the life proper: both ends send a heartbeat that asks for an answer, which gives them
-// the round trip at once, and tells the listener that the welcome arrived.
+// open opens the session. Both ends send a heartbeat that requests an answer, which measures the
+// round-trip time, and shows the listener that the welcome was received.
 func (s *Session) open(now time.Time) {
 	s.state = Open
-	s.greeting, s.welcome = nil, nil
+	s.handshake, s.welcome = nil, nil
 	s.sendHeartbeat(now, true)
 }
 
-// end makes the session Closed.
 func (s *Session) end(err error) {
 	s.state = Closed
 	s.err = err

@@ -82,7 +82,7 @@ func TestRefused(t *testing.T) {
 		inBubble(t, func(t *testing.T, p *pair) {
 			p.server.cut = true
 			forged := wire.AppendRefuse(nil, wire.Refuse{Nonce: testNonce + 1, Reason: reason})
-			if v := p.client.input(time.Now(), forged); v != Unexpected || p.client.s.greeting.refusal != nil {
+			if v := p.client.input(time.Now(), forged); v != Unexpected || p.client.s.handshake.refusal != nil {
 				t.Errorf("another client's refuse: verdict %d", v)
 			}
 			p.client.input(time.Now(), wire.AppendRefuse(nil, wire.Refuse{Nonce: testNonce, Reason: reason}))
@@ -132,7 +132,7 @@ func TestGrantCodes(t *testing.T) {
 // A listener that grants a suite which was not offered is not obeyed.
 func TestSuiteThatWasNotOffered(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *pair) {
-		ticket := testTicket()
+		ticket := testRequest()
 		ticket.Suites = 1 << seal.AES128GCM
 		p.suite = seal.None
 		p.flying = nil
@@ -150,7 +150,7 @@ func TestHelloStaysTheSame(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *pair) {
 		p.run(2 * oneWay)
 		first := p.flying[len(p.flying)-1].data
-		time.Sleep(helloPause)
+		time.Sleep(minHelloPause)
 		p.client.input(time.Now(), wire.AppendRetry(nil, wire.Retry{Nonce: testNonce, Cookie: [wire.CookieSize]byte{7}}))
 		second := p.flying[len(p.flying)-1].data
 		a, errA := wire.ParseHello(first)

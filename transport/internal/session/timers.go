@@ -1,9 +1,196 @@
 package session
 
-import "time"
+import (
+	"time"
 
-// Advance does what is due at now: hellos, heartbeats, the reliable channel's segments, giving up.
-// It may be called at any time; [Session.Next] tells when it has something to do.
+	"github.com/uplink-rpc/uplink/internal/ratelimit"
+	"github.com/uplink-rpc/uplink/transport/internal/wire"
+)
+
+const (
+	heartbeatInterval = time.Second
+	idleAfter         = 5 * time.Second        // without anything but heartbeats
+	idleInterval      = 9 * time.Second        // between heartbeats of an idle session, at most 60 % of the timeout
+	requestInterval   = 250 * time.Millisecond // between heartbeats while none is answered
+	maxEchoAge        = time.Minute            // an older echo measures nothing
+	lossProbePeriod   = time.Second            // from the hint to the end of the session
+	lossProbeInterval = 250 * time.Millisecond // between its heartbeats
+	lossProbeNumbers  = 256                    // a hint must echo one of the last datagrams
+	unansweredAfter   = 2 * time.Second        // a client without an answer rebinds after this time
+	maxUnansweredWait = 16 * time.Second       // it doubles up to this
+)
+
+// answerRate limits answers to requests of the peer: heartbeats, path size probes, and datagrams from
+// new addresses. A conforming peer requests about ten a second at most.
+var answerRate = ratelimit.Rate{PerSecond: 20, Burst: 20}
+
+// mayAnswer reports whether another answer may be sent, and counts it.
+func (s *Session) mayAnswer(now time.Time) bool {
+	return s.answers.Take(now.Sub(s.start), answerRate, 1)
+}
+
+// heartbeatState is the state of the heartbeats.
+type heartbeatState struct {
+	sent   time.Time // the last one
+	calm   time.Time // the last one before which the session was not idle
+	busy   bool      // payloads were sent or received since
+	peer   uint32    // clock in the peer's newest heartbeat
+	peerAt time.Time // when that was received; zero: none
+}
+
+// clock returns this end's clock in heartbeats, in microseconds.
+func (s *Session) clock(now time.Time) uint32 {
+	return uint32(now.Sub(s.start) / time.Microsecond)
+}
+
+// idle reports whether heartbeats are less frequent and request answers.
+func (s *Session) idle() bool {
+	return s.heartbeat.sent.Sub(s.heartbeat.calm) >= idleAfter && !s.searching()
+}
+
+// nextHeartbeat returns when the next heartbeat is due. In an idle session the client sends
+// heartbeats and the listener answers; the listener sends one only if it receives none.
+func (s *Session) nextHeartbeat() time.Time {
+	switch every := min(idleInterval, s.cfg.Timeout*6/10); {
+	case s.lossProbe.active():
+		return s.heartbeat.sent.Add(lossProbeInterval)
+	case s.unanswered.waiting() && s.heartbeat.sent.Sub(s.served) >= heartbeatInterval:
+		return s.heartbeat.sent.Add(requestInterval)
+	case !s.idle():
+		return s.heartbeat.sent.Add(heartbeatInterval)
+	case s.served.Before(s.heartbeat.sent):
+		return s.heartbeat.sent.Add(requestInterval)
+	case s.client:
+		return s.heartbeat.sent.Add(every)
+	default:
+		return s.heartbeat.sent.Add(every + every/5)
+	}
+}
+
+func (s *Session) sendHeartbeat(now time.Time, answer bool) {
+	b := &s.heartbeat
+	h := wire.Heartbeat{Clock: s.clock(now), Answer: answer}
+	if hold := now.Sub(b.peerAt) / time.Microsecond; !b.peerAt.IsZero() && hold <= wire.MaxHold {
+		h.HasEcho, h.Echo, h.Hold = true, b.peer, uint32(hold)
+	}
+	if b.busy || b.calm.IsZero() {
+		b.calm, b.busy = now, false
+	}
+	b.sent = now
+	if s.client && answer && !s.unanswered.waiting() {
+		s.unanswered.since = now
+	}
+	d := s.draft(wire.HeartbeatKind)
+	d.b = wire.AppendHeartbeat(d.b, h)
+	s.emit(s.remote, d)
+}
+
+// receiveHeartbeat measures the round-trip time and answers if that is requested. A late heartbeat has
+// an older clock, which after a long silence cannot be distinguished from a newer one; its echo is
+// valid anyway.
+func (s *Session) receiveHeartbeat(now time.Time, body []byte) error {
+	h, err := wire.ParseHeartbeat(body)
+	if err != nil {
+		return err
+	}
+	if now.Sub(s.heartbeat.peerAt) > maxEchoAge || int32(h.Clock-s.heartbeat.peer) > 0 {
+		s.heartbeat.peer, s.heartbeat.peerAt = h.Clock, now
+	}
+	if h.HasEcho {
+		age := time.Duration(s.clock(now)-h.Echo) * time.Microsecond
+		hold := time.Duration(h.Hold) * time.Microsecond
+		if hold <= age && age <= maxEchoAge {
+			s.rtt.add(age - hold)
+		}
+	}
+	if h.Answer && s.mayAnswer(now) {
+		s.sendHeartbeat(now, false)
+	}
+	return nil
+}
+
+// rtt is the round-trip time, smoothed as in RFC 6298.
+type rtt struct {
+	smoothed, last time.Duration
+	samples        uint64
+}
+
+// add adds a measurement.
+func (r *rtt) add(d time.Duration) {
+	r.last = d
+	if r.samples == 0 {
+		r.smoothed = d
+	} else {
+		r.smoothed += (d - r.smoothed) / 8
+	}
+	r.samples++
+}
+
+// lossProbe is a client's check whether the listener still knows the session, after a hint that it does
+// not. The hint is unauthenticated, so the client requests an answer, and any accepted datagram ends
+// the check.
+type lossProbe struct {
+	until time.Time // zero: inactive
+}
+
+func (p lossProbe) active() bool { return !p.until.IsZero() }
+
+// receiveUnknown handles the hint. If it echoes a short header, it may only mean that the listener does
+// not know the client's address: the client sends long headers from now on.
+func (s *Session) receiveUnknown(now time.Time, b []byte) Verdict {
+	u, err := wire.ParseUnknown(b)
+	switch {
+	case err != nil:
+		return Malformed
+	case s.state != Open || !s.sentRecently(u.Echo):
+		return Unexpected
+	case !u.Echo.Long:
+		known := s.long
+		s.useLongHeaders(now.Add(minLongPeriod))
+		if !known {
+			s.sendHeartbeat(now, true)
+		}
+	case !s.lossProbe.active():
+		s.lossProbe.until = now.Add(lossProbePeriod)
+		s.sendHeartbeat(now, true)
+	}
+	return Accepted
+}
+
+// sentRecently reports whether h can be the header of one of the last datagrams that this end sent.
+func (s *Session) sentRecently(h wire.Header) bool {
+	age := (uint32(s.next) - h.Number) & (1<<wire.NumberBits - 1) // 1 for the newest
+	return (!h.Long || h.ID == s.id) && age >= 1 && age <= lossProbeNumbers && uint64(age) <= s.next
+}
+
+// unansweredState is a client's wait for an answer that it requested.
+type unansweredState struct {
+	since   time.Time     // the first request since the last answer; zero: none
+	expired bool          // see [Session.TakeUnanswered]
+	wait    time.Duration // if more than unansweredAfter
+}
+
+func (u *unansweredState) waiting() bool { return !u.since.IsZero() }
+
+func (u *unansweredState) deadline() time.Time { return u.since.Add(max(unansweredAfter, u.wait)) }
+
+// expire records that no answer was received. Answers to datagrams from the previous address are lost
+// after a rebind, so the next wait is twice as long: it must exceed the round-trip time.
+func (u *unansweredState) expire(now time.Time) {
+	u.expired, u.since = true, now
+	u.wait = min(2*max(unansweredAfter, u.wait), maxUnansweredWait)
+}
+
+// TakeUnanswered reports whether a client has waited for an answer for so long that it should try
+// another local address. It reports so once for each wait.
+func (s *Session) TakeUnanswered() bool {
+	expired := s.unanswered.expired
+	s.unanswered.expired = false
+	return expired && s.state == Open
+}
+
+// Advance handles timers that are due: hellos, heartbeats, reliable segments, timeouts. It may be called
+// at any time; [Session.Next] returns when it is necessary.
 func (s *Session) Advance(now time.Time) {
 	switch s.state {
 	case Connecting:
@@ -15,14 +202,14 @@ func (s *Session) Advance(now time.Time) {
 }
 
 func (s *Session) advanceConnecting(now time.Time) {
-	g := s.greeting
+	h := s.handshake
 	switch {
 	case now.Before(s.deadline()):
-		if g != nil && !now.Before(g.at.Add(helloInterval)) {
+		if h != nil && !now.Before(h.sent.Add(helloInterval)) {
 			s.sendHello(now)
 		}
-	case g != nil:
-		s.end(g.failure())
+	case h != nil:
+		s.end(h.failure())
 	default:
 		s.end(ErrTimeout)
 	}
@@ -33,20 +220,20 @@ func (s *Session) advanceOpen(now time.Time) {
 		s.end(ErrTimeout)
 		return
 	}
-	if s.doubt.lost(now) {
+	if s.lossProbe.active() && !now.Before(s.lossProbe.until) {
 		s.end(ErrSessionLost)
 		return
 	}
 	if s.client && !now.Before(s.served.Add(silence)) {
-		s.nameSession(now.Add(stayNamed))
+		s.useLongHeaders(now.Add(minLongPeriod))
 	}
-	if s.client && !s.asked.IsZero() && !now.Before(s.deafAt()) {
-		s.goDeaf(now)
+	if s.client && s.unanswered.waiting() && !now.Before(s.unanswered.deadline()) {
+		s.unanswered.expire(now)
 	}
 	if !now.Before(s.nextHeartbeat()) {
-		missing := s.client && now.Sub(s.served) >= beatInterval
-		s.sendHeartbeat(now, missing || s.doubt.active() || s.rare())
-		s.probe(now)
+		missing := s.client && now.Sub(s.served) >= heartbeatInterval
+		s.sendHeartbeat(now, missing || s.lossProbe.active() || s.idle())
+		s.probePathSize(now)
 	}
 	if v := s.validation; v != nil && !v.next.IsZero() && !now.Before(v.next) {
 		s.challengeAll(now)
@@ -55,19 +242,19 @@ func (s *Session) advanceOpen(now time.Time) {
 	s.endIfExhausted()
 }
 
-// Next returns when to call [Session.Advance] next. It can become earlier by Input and SendReliable.
-// A [Closed] session has nothing left to do, and returns the zero time.
+// Next returns when to call [Session.Advance] next. Input and SendReliable may move it to an earlier
+// time. For a [Closed] session it is the zero time.
 func (s *Session) Next() time.Time {
 	switch s.state {
 	case Connecting:
 		if s.client {
-			return earlier(s.deadline(), s.greeting.at.Add(helloInterval))
+			return earlier(s.deadline(), s.handshake.sent.Add(helloInterval))
 		}
 		return s.deadline()
 	case Open:
 		t := earlier(s.deadline(), s.nextHeartbeat())
-		if s.doubt.active() {
-			t = earlier(t, s.doubt.until)
+		if s.lossProbe.active() {
+			t = earlier(t, s.lossProbe.until)
 		}
 		if s.client && !s.long {
 			t = earlier(t, s.served.Add(silence))
@@ -75,8 +262,8 @@ func (s *Session) Next() time.Time {
 		if v := s.validation; v != nil && !v.next.IsZero() {
 			t = earlier(t, v.next)
 		}
-		if s.client && !s.asked.IsZero() {
-			t = earlier(t, s.deafAt())
+		if s.client && s.unanswered.waiting() {
+			t = earlier(t, s.unanswered.deadline())
 		}
 		if flush, ok := s.reliable.Next(); ok {
 			t = earlier(t, flush)
@@ -87,16 +274,16 @@ func (s *Session) Next() time.Time {
 	return time.Time{}
 }
 
-// deadline returns when the session ends if nothing is heard until then.
+// deadline returns when the session ends if nothing is received until then.
 func (s *Session) deadline() time.Time {
-	t := s.heard.Add(s.cfg.Timeout)
+	t := s.received.Add(s.cfg.Timeout)
 	switch {
 	case s.state != Connecting:
 		return t
 	case s.client:
-		return s.greeting.giveUp(t)
+		return s.handshake.deadline(t)
 	}
-	return earlier(t, s.heard.Add(maxPending))
+	return earlier(t, s.received.Add(maxPending))
 }
 
 func earlier(a, b time.Time) time.Time {

@@ -259,7 +259,7 @@ func differences(t *testing.T, b *browser.Browser, v values) (differ []string) {
 
 var (
 	shownNumber = regexp.MustCompile(`^([\d,]+(?:\.(\d+))?) ?(\S*)`)
-	units       = map[string]float64{"": 1, "frames": 1, "a": 1, "players": 1, "%": 0.01, "ms": 1e-3, "kB": 1e3, "MB": 1e6}
+	units       = map[string]float64{"": 1, "frames": 1, "per": 1, "players": 1, "%": 0.01, "ms": 1e-3, "kB": 1e3, "MB": 1e6}
 )
 
 // says tells whether a text is a value as it was rounded to the text's digits. Bytes are whole in /metrics, and bits on

@@ -1,0 +1,235 @@
+package ds
+
+import (
+	"bytes"
+	"time"
+	"unsafe"
+
+	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+)
+
+// receive handles one message of either channel.
+func (p *Player) receive(b []byte, at time.Time, reliable bool) {
+	a := &p.shard.arrival
+	a.at, a.since, a.reliable, a.coalesced = at, at.Sub(p.shard.start), reliable, false
+	t, body, err := control.Split(b)
+	switch {
+	case err != nil:
+		p.reject(a, Malformed, "unknown reliable message")
+	case !p.allow(t, body, a):
+		p.drop(at, RateLimited)
+		if reliable { // messages of this channel must not be dropped
+			p.violate("too many requests to bind and replies to offers")
+		}
+	case t == control.Frame:
+		p.receivePayload(b, a)
+	case t == control.Message && reliable:
+		p.receiveMessage(body, a)
+	case t == control.Bundle && !reliable:
+		p.receiveBundle(body, a)
+	case t == control.DownAck && !reliable:
+		p.receiveDownAck(body, at)
+	case t == control.Reply && reliable:
+		p.receiveReply(body, a)
+	case t == control.Bind:
+		r, err := control.ParseBindRequest(body)
+		if err != nil {
+			p.reject(a, Malformed, "malformed bind request")
+			return
+		}
+		p.server.answer(p, &r)
+	default: // a client has nothing to ack or to answer
+		p.reject(a, Malformed, "unknown reliable message")
+	}
+}
+
+// receiveBundle handles each payload of a bundle.
+func (p *Player) receiveBundle(b []byte, a *arrival) {
+	for f := control.ParseBundle(b); f.Left() > 0; {
+		var payload []byte
+		var err error
+		a.coalesced = f.Shared()
+		if payload, a.extra, err = f.Next(); err != nil {
+			p.drop(a.at, Malformed)
+			return
+		}
+		p.receivePayload(payload, a)
+	}
+}
+
+// malformedFrame is the reason for which a session with an unreadable reliable frame ends.
+const malformedFrame = "malformed reliable frame"
+
+// receivePayload decodes a payload and delivers its frames.
+func (p *Player) receivePayload(payload []byte, a *arrival) {
+	n, err := rpcdelta.PeekRPC(payload)
+	if err != nil {
+		p.reject(a, Malformed, malformedFrame)
+		return
+	}
+	b := p.binding(n)
+	if b == nil || b.reliable != a.reliable {
+		p.reject(a, UnknownRPC, "reliable frame of an RPC that is not bound")
+		return
+	}
+	number := p.conn.Number()
+	if b.ambiguous(number) {
+		p.dropPayload(b, a.at, Late, false)
+		return
+	}
+	frames, err := p.server.decode(b, payload)
+	p.noteAck(b)
+	if err != nil {
+		p.dropPayload(b, a.at, reason(err), true)
+		if a.reliable { // each frame refers to the one before: none after it can be decoded
+			p.violate(malformedFrame)
+		}
+		return
+	}
+	b.newest = max(b.newest, number)
+	if p.tap != nil {
+		p.tap.Decoded(a.at, n, frames)
+	}
+	delivered := 0 // frames, which are moved to the front
+	for i := range frames {
+		missed, err := p.deliver(b, &frames[i], a)
+		switch {
+		case err == nil:
+			frames[i].Missed = missed
+			if delivered != i {
+				frames[delivered] = frames[i]
+			}
+			delivered++
+		case a.reliable: // no frame of this channel may be missing
+			p.count(b, frames[:delivered], 0, a)
+			p.end(undelivered(reason(err)))
+			return
+		}
+	}
+	p.count(b, frames[:delivered], len(payload), a)
+}
+
+// shortReach is the number of sequence numbers that the short header of a payload distinguishes.
+const shortReach = 64
+
+// ambiguous reports whether a datagram is so old that the sequence numbers in its payloads could be
+// those of newer frames. Its own frames count too: the first of several payloads is that much older
+// than the last.
+func (b *binding) ambiguous(number uint64) bool {
+	return !b.reliable && number < b.newest && (b.newest-number+1)*b.frames > shortReach
+}
+
+// undelivered returns the reason for which a session ends whose reliable frame was dropped.
+func undelivered(d Drop) string {
+	switch d {
+	case QueueFull:
+		return "too many frames wait for the game"
+	case RateLimited:
+		return "called more often than the RPC's rate allows"
+	default:
+		return malformedFrame
+	}
+}
+
+// deliver delivers a frame. It returns the number of frames before it that are newly known to be
+// missed. If the frame is dropped, it counts that.
+func (p *Player) deliver(b *binding, d *rpcdelta.Delivery, a *arrival) (missed uint64, err error) {
+	missed = d.Missed
+	if !d.Late {
+		d.Missed += b.withheld
+		b.withheld = 0
+	}
+	err = errDrop(RateLimited)
+	if b.limit.Take(a.since, b.rate, 1) {
+		err = b.sink.deliver(p, b, d, a.at)
+	}
+	if err != nil {
+		if !d.Late {
+			b.withheld = d.Missed + 1
+			missed++
+		}
+		p.dropFrame(b, reason(err), missed)
+		if p.tap != nil {
+			p.tap.Withheld(a.at, b.number, d.Seq, reason(err))
+		}
+	}
+	return missed, err
+}
+
+// count counts the delivered frames of a payload, and the payload unless size is 0: then it was not
+// used to its end.
+func (p *Player) count(b *binding, frames []rpcdelta.Delivery, size int, a *arrival) {
+	p.delivered.Add(uint64(len(frames)))
+	c := b.counts
+	if !c.listed {
+		c.listed = true
+		p.shard.unpublished = append(p.shard.unpublished, c)
+	}
+	st := &c.fresh
+	for i := range frames {
+		d := &frames[i]
+		st.count(d)
+		switch {
+		case d.Late:
+			p.missed.Add(^uint64(0)) // it was counted as missed
+		case d.Missed != 0:
+			p.missed.Add(d.Missed)
+		}
+	}
+	switch {
+	case size == 0:
+		return
+	case a.coalesced:
+		st.Coalesced++
+		st.CoalescedBytes += uint64(a.extra)
+	default:
+		st.AEADBytes += uint64(p.overhead)
+	}
+	st.Messages++
+	st.Bytes += uint64(size)
+}
+
+// receiveMessage handles a message of the game. No message may be missing: if one is dropped, the
+// session ends.
+func (p *Player) receiveMessage(b []byte, a *arrival) {
+	s := p.server
+	f := s.cfg.OnMessage
+	switch {
+	case p.kicked.Load():
+		p.drop(a.at, Kicked)
+	case len(b) > MaxMessage:
+		p.drop(a.at, Malformed)
+		p.violate("a message is too long")
+	case !p.sent.Take(a.since, control.DSMessages, control.MessageCost(len(b))):
+		p.drop(a.at, RateLimited)
+		p.end("too many messages")
+	case f == nil:
+		p.drop(a.at, UnknownRPC)
+	case !s.cfg.Poll:
+		s.guard(p, func() { f(p, b) })
+	default:
+		m := &message{player: p, b: bytes.Clone(b)}
+		if !s.queue.pushWithin(&p.quota, int(unsafe.Sizeof(*m))+len(b), m) {
+			p.drop(a.at, QueueFull)
+			p.end("too many messages wait for the game")
+		}
+	}
+}
+
+// message is a message that waits for Poll.
+type message struct {
+	player *Player
+	b      []byte
+}
+
+func (m *message) collect() {}
+
+func (m *message) run() {
+	p := m.player
+	if p.kicked.Load() {
+		p.countDrop(Kicked)
+		return
+	}
+	p.server.guard(p, func() { p.server.cfg.OnMessage(p, m.b) })
+}

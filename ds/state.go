@@ -1,0 +1,189 @@
+package ds
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/ratelimit"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+// This file declares the state of a server, and the lock or goroutine that guards each part.
+
+// Server receives the RPCs of its players and replicates worlds to them. Its methods are safe for
+// concurrent use.
+type Server struct {
+	cfg     Config
+	ln      *transport.Listener
+	shards  []*shard
+	queue   queue
+	buffers jitterBuffers
+
+	mu      sync.Mutex // guards rpcs and sources
+	rpcs    map[string]*rpc
+	sources map[string]source // of downstreams
+
+	panics    atomic.Uint64 // recovered panics
+	silent    bool          // neither Config.Logger nor Config.PanicHandler is set
+	profiling atomic.Uint64 // low 32 bits: mean payloads per measured one, 0 for none; high 32 bits: run
+	leaving   atomic.Bool   // Shutdown was called
+	calls     atomic.Int64  // calls of Joined and Left that wait for Poll
+	populated atomic.Int32  // shards that may have players, or get some
+	drained   chan struct{} // closed when Shutdown need not wait any more
+	drainOnce sync.Once
+	serving   atomic.Bool
+	served    chan struct{} // closed when Serve returns
+}
+
+// shard handles a part of the server's players. The transport calls its methods one at a time, on
+// the shard's goroutine. A player stays in its shard.
+type shard struct {
+	server *Server
+	index  int       // in Server.shards
+	start  time.Time // of the rate limits' clock
+
+	// Written by the shard's goroutine with mu, read by it without, and by others with mu.
+	players map[*Player]struct{}
+
+	// Of the shard's goroutine:
+	arrival     arrival       // of the message that is being received
+	due         []*Player     // have frames to ack
+	feeding     []*downstream // whose initial state is being sent
+	acked       time.Time     // when acks were sent
+	unpublished []*counts
+	buf         []byte
+	resets      uint64    // last Tap.Resets
+	counted     time.Time // last Tap.Counted
+	empty       bool      // the server shuts down and the last player has left
+
+	mu        sync.Mutex // guards the rest
+	acks      AckStats
+	drops     [drops]uint64
+	postponed []tapPanic
+}
+
+// tapPanic is a panic of a tap that was recovered while a lock was held.
+type tapPanic struct {
+	player *Player
+	value  any
+	stack  []byte
+}
+
+// arrival describes the message that a shard is receiving.
+type arrival struct {
+	at        time.Time
+	since     time.Duration // since the shard's start, for rate limits
+	reliable  bool
+	coalesced bool // not the first payload of its datagram
+	extra     int  // bytes that it added to the datagram besides its own
+}
+
+// Player is one connected client. Its methods are safe for concurrent use, and from within handlers.
+type Player struct {
+	server   *Server
+	shard    *shard
+	conn     *transport.Conn
+	overhead int // AEAD overhead per datagram, in bytes
+	tap      PlayerTap
+
+	// Of the shard's goroutine:
+	bindings []*binding       // by RPC number
+	buffers  []jitterBuffer   // of the bindings that have one
+	reported time.Time        // when the client was last told of its buffers
+	refusals int              // refused bindings
+	due      bool             // is in shard.due
+	hz       float64          // sum of the bindings' rates
+	rate     ratelimit.Rate   // of messages on the unreliable channel
+	messages ratelimit.Bucket // likewise
+	requests ratelimit.Bucket // requests to bind, and replies to offers
+	sent     ratelimit.Bucket // reliable messages of the game
+
+	quota   playerQuota
+	kicked  atomic.Bool                 // frames that wait are not delivered
+	failure atomic.Pointer[error]       // first panic of a callback for the player; set before kicked
+	down    atomic.Pointer[downstreams] // nil if no world was offered
+
+	delivered atomic.Uint64
+	missed    atomic.Uint64
+	drops     [drops]atomic.Uint64
+}
+
+// binding is one RPC of one player. It belongs to the shard's goroutine except for rejected.
+type binding struct {
+	rpc      *rpc
+	sink     sink      // the RPC's, or a jitter buffer
+	number   int       // in headers
+	here     *rpcShard // of the player's shard
+	counts   *counts   // of here
+	dec      *rpcdelta.Decoder
+	reliable bool
+	frames   uint64          // maximum per datagram
+	newest   uint64          // packet number of the newest decoded payload
+	prior    *rpcdelta.Prior // nil if the codec has none
+	rate     ratelimit.Rate  // of new frames
+	limit    ratelimit.Bucket
+	withheld uint64 // frames missing since the last delivered one, those dropped here included
+	rejected uint64 // frames rejected by the validator since the last accepted one; of the handlers' goroutine
+}
+
+// rpc is one RPC of the server, for all players. It does not change once Serve runs, except gone.
+type rpc struct {
+	schema  *schema.Schema
+	sink    sink
+	handler any // *handler[T]
+	shards  []*rpcShard
+	// buffer is nil if frames do not wait in jitter buffers, which newBuffer creates.
+	buffer    *JitterBuffer
+	newBuffer func(p *Player, b *binding, cfg *JitterBuffer, hz float64) (jitterBuffer, error)
+	gone      BufferStats // of players who left; guarded by Server.buffers
+}
+
+// rpcShard is an RPC in one shard. It belongs to the shard's goroutine except for the counters.
+type rpcShard struct {
+	schemas  []*schema.Schema // at rates that clients declared, the last used one first
+	scratch  *rpcdelta.Scratch
+	profiler profiler
+
+	unreliable, reliable counts
+}
+
+// counts returns the counters of a channel.
+func (r *rpcShard) counts(reliable bool) *counts {
+	if reliable {
+		return &r.reliable
+	}
+	return &r.unreliable
+}
+
+// sink receives the decoded frames of an RPC. deliver returns an error if the frame does not hold a
+// value of the RPC's type, or an errDrop.
+type sink interface {
+	deliver(p *Player, b *binding, d *rpcdelta.Delivery, at time.Time) error
+}
+
+// jitterBuffer is the jitter buffer of one binding.
+type jitterBuffer interface {
+	sink
+	owner() (*Player, *rpc)
+	// release runs the handlers of the frames that are due in a Poll, and returns their number.
+	release(now time.Time) int
+	// close ends the buffer. If the player was kicked, frames that wait are counted as dropped.
+	close()
+	stats() BufferStats
+	// report returns what the client is told of the buffer.
+	report() control.Buffered
+}
+
+// jitterBuffers are all jitter buffers of a server.
+type jitterBuffers struct {
+	mu  sync.Mutex
+	all []jitterBuffer
+
+	// Of Poll:
+	due  []jitterBuffer
+	next int // of due
+}

@@ -1,0 +1,147 @@
+package transport
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/uplink-rpc/uplink/token"
+	"github.com/uplink-rpc/uplink/transport/internal/seal"
+	"github.com/uplink-rpc/uplink/transport/keylog"
+)
+
+// developmentLife is the lifetime of a token that Dial issues.
+const developmentLife = time.Minute
+
+// key returns the key of a listener at that address, or [token.ErrNoKey].
+func (c Config) key(local netip.AddrPort) (token.Key, error) {
+	k := c.Key
+	if k.IsZero() {
+		k = token.Development()
+	}
+	if k.Equal(token.Development()) && !c.developmentAt(local) {
+		return k, fmt.Errorf("transport: listening on %v: %w, and set Config.Key, or listen on a loopback address such as 127.0.0.1", local, token.ErrNoKey)
+	}
+	return k, nil
+}
+
+// developmentAt reports whether the development key is permitted at an address.
+func (c Config) developmentAt(a netip.AddrPort) bool {
+	return c.Insecure || a.Addr().Unmap().IsLoopback()
+}
+
+// servers returns a function that reports whether a listener with that key at that local address
+// accepts tokens that name a server address.
+func (c Config) servers(k token.Key, local netip.AddrPort) (func(netip.AddrPort) bool, error) {
+	addrs := make([]netip.AddrPort, 0, len(c.Addrs)+1)
+	for _, a := range c.Addrs {
+		if !a.IsValid() || a.Port() == 0 {
+			return nil, fmt.Errorf("transport: Config.Addrs has %v, which is no address with a port", a)
+		}
+		addrs = append(addrs, canonical(a))
+	}
+	development := k.Equal(token.Development())
+	switch {
+	case development || len(addrs) > 0:
+	case local.Addr().IsUnspecified():
+		return nil, fmt.Errorf("transport: listening on %v: set Config.Addrs to the addresses that clients dial, since their tokens name one", local)
+	default:
+		addrs = append(addrs, canonical(local))
+	}
+	return func(a netip.AddrPort) bool {
+		return development && c.developmentAt(a) || slices.Contains(addrs, canonical(a))
+	}, nil
+}
+
+// canonical returns the address in the form that tokens use.
+func canonical(a netip.AddrPort) netip.AddrPort {
+	return netip.AddrPortFrom(a.Addr().Unmap().WithZone(""), a.Port())
+}
+
+// token returns the token for dialing an address, or [token.ErrNoToken].
+func (c Config) token(remote netip.AddrPort) (token.Token, error) {
+	switch {
+	case c.Token != token.Token{}:
+		return c.Token, nil
+	case !c.developmentAt(remote):
+		return token.Token{}, fmt.Errorf("transport: dialing %v: %w, and set Config.Token, or dial a loopback address such as 127.0.0.1", remote, token.ErrNoToken)
+	}
+	now := c.wall()
+	return token.Issue(token.Development().Issuer(), token.Claims{
+		ClientID: randomID(),
+		Issued:   now,
+		Expires:  now.Add(developmentLife),
+		Servers:  []netip.AddrPort{canonical(remote)},
+	})
+}
+
+// randomID returns a random number other than 0, for ids and nonces.
+func randomID() uint64 {
+	var b [8]byte
+	for {
+		_, _ = rand.Read(b[:]) // never fails
+		if id := binary.LittleEndian.Uint64(b[:]); id != 0 {
+			return id
+		}
+	}
+}
+
+// keyLogMu guards all writers of key logs, which configurations may share.
+var keyLogMu sync.Mutex
+
+// keyLog returns the function that logs the secrets of a session, or nil if [Config.KeyLog] is nil.
+func (c Config) keyLog() func(uint64, seal.Suite, seal.Secrets) {
+	if c.KeyLog == nil {
+		return nil
+	}
+	return func(id uint64, suite seal.Suite, secrets seal.Secrets) {
+		s := keylog.Session{ID: id, Suite: suite, ToServer: secrets.ToServer, ToClient: secrets.ToClient}
+		line := s.Append(nil)
+		keyLogMu.Lock()
+		defer keyLogMu.Unlock()
+		if _, err := c.KeyLog.Write(line); err != nil {
+			c.Logger.Warn("key log not written", "error", err)
+		}
+	}
+}
+
+// resolve returns the address that addr, "host:port", names.
+func resolve(ctx context.Context, addr string) (netip.AddrPort, error) {
+	if a, err := netip.ParseAddrPort(addr); err == nil {
+		return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()), nil
+	}
+	host, service, err := net.SplitHostPort(addr)
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("transport: invalid address %q: %w", addr, err)
+	}
+	port, err := net.DefaultResolver.LookupPort(ctx, "udp", service)
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("transport: invalid port in %q: %w", addr, err)
+	}
+	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("transport: cannot resolve %q: %w", addr, err)
+	}
+	return netip.AddrPortFrom(ips[0].Unmap(), uint16(port)), nil
+}
+
+// localFor returns the local address for dialing a remote one: of the same family, and loopback if
+// that is.
+func localFor(remote netip.AddrPort) string {
+	ip := netip.IPv6Unspecified()
+	switch a := remote.Addr(); {
+	case a.Is4() && a.IsLoopback():
+		ip = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	case a.Is4():
+		ip = netip.IPv4Unspecified()
+	case a.IsLoopback():
+		ip = netip.IPv6Loopback()
+	}
+	return netip.AddrPortFrom(ip, 0).String()
+}

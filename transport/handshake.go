@@ -1,0 +1,165 @@
+package transport
+
+import (
+	"bytes"
+	"errors"
+	"net/netip"
+	"time"
+
+	"github.com/uplink-rpc/uplink/transport/internal/admission"
+	"github.com/uplink-rpc/uplink/transport/internal/session"
+	"github.com/uplink-rpc/uplink/transport/internal/wire"
+)
+
+// An admitted hello creates a session, but it may be a copy of somebody else's hello. So the session
+// is pending, registered by its id alone and unknown to the handler, until a datagram encrypted with
+// its keys shows that the client has them.
+
+// receiveHello handles a hello. Until its sender's address is validated, it costs at most two MACs and
+// no memory.
+func (s *shard) receiveHello(now time.Time, from netip.AddrPort, b []byte) {
+	hello, err := wire.ParseHello(b)
+	switch {
+	case err != nil:
+		s.count(session.Malformed)
+	case hello.Version != wire.Version:
+		s.counters.version.Add(1)
+		s.refuse(now, from, hello.Nonce, wire.RefuseVersion)
+	case !s.cookies.Valid(now, from, hello):
+		if hello.Cookie != [wire.CookieSize]byte{} {
+			s.counters.cookie.Add(1)
+		}
+		s.send(wire.AppendRetry(s.out[:0], s.cookies.Retry(now, from, hello)), from)
+	case len(hello.Message) == 0:
+		s.count(session.Malformed)
+	default:
+		s.handshake(now, from, hello)
+	}
+}
+
+// refuse answers a hello with an unauthenticated reason, within the rate limit of such answers.
+func (s *shard) refuse(now time.Time, to netip.AddrPort, nonce uint64, reason wire.RefuseReason) {
+	if s.mayHint(now) {
+		s.send(wire.AppendRefuse(s.out[:0], wire.Refuse{Nonce: nonce, Reason: reason}), to)
+	}
+}
+
+// handshake handles a hello whose sender's address is validated.
+func (s *shard) handshake(now time.Time, from netip.AddrPort, hello wire.Hello) {
+	common := s.common
+	hash := admission.HashOf(hello.Message)
+	common.handshakes.Lock()
+	defer common.handshakes.Unlock()
+	if c := common.byHello(hash); c != nil {
+		c.update(func(s *session.Session) { s.Hello(now, from) })
+		return
+	}
+	if !common.mayPend(from.Addr(), common.cfg.MaxPending) || !common.admission.Allow(now, from.Addr()) {
+		s.counters.rateLimited.Add(1)
+		s.refuse(now, from, hello.Nonce, wire.RefuseBusy)
+		return
+	}
+	request, err := common.admission.Read(now, hello)
+	switch {
+	case err == nil:
+		s.welcome(now, from, hello, request)
+	case errors.Is(err, admission.ErrBusy):
+		s.counters.rateLimited.Add(1)
+		s.refuse(now, from, hello.Nonce, wire.RefuseBusy)
+	default:
+		s.count(session.Unauthenticated)
+		s.refuse(now, from, hello.Nonce, wire.RefuseKey)
+	}
+}
+
+// welcome answers a request, and creates its session if it is granted. The handshake lock is held.
+func (s *shard) welcome(now time.Time, from netip.AddrPort, hello wire.Hello, request *admission.Request) {
+	common := s.common
+	if request.Code == wire.Granted && !common.mayConnect(request.Claims.ClientID, common.cfg.MaxConns) {
+		request.Code = wire.ServerFull
+	}
+	id := randomID()
+	for common.byID(id) != nil {
+		id = randomID()
+	}
+	welcome, secrets, err := common.admission.Welcome(request, id)
+	switch {
+	case err != nil:
+		s.count(session.Unauthenticated)
+	case request.Code == wire.Granted:
+		s.accept(now, request, session.Grant{
+			Remote: from, Nonce: hello.Nonce, ID: id, Suite: request.Suite, Secrets: secrets, Welcome: welcome,
+		})
+	default:
+		common.log.Debug("connection refused", "remote", from, "code", request.Code)
+		switch request.Code {
+		case wire.ServerFull:
+			s.counters.full.Add(1)
+		case wire.NoSuite:
+			s.counters.suite.Add(1)
+		default:
+			s.counters.token.Add(1)
+		}
+		s.send(welcome, from)
+	}
+}
+
+// accept creates a session, which replaces a pending one of the same client. The handshake lock is
+// held.
+func (s *shard) accept(now time.Time, request *admission.Request, g session.Grant) {
+	cfg := &s.common.cfg
+	c := &Conn{
+		owner: s, shard: s, via: s, pc: s.pc, outbox: &s.outbox, total: &s.counters.rtts, id: g.ID, hash: request.Hash,
+		client: request.Claims.ClientID, data: bytes.Clone(request.Claims.UserData),
+	}
+	c.session = session.NewServer(now, g, session.Config{
+		Timeout: cfg.Timeout, Output: c.enqueue, Buffers: &s.buffers, KeyLog: cfg.keyLog(),
+	})
+	if old := s.common.add(c); old != nil {
+		s.runOn(now, old.shard, func(now time.Time) { old.shard.remove(now, old) })
+	}
+	s.reschedule(now, c)
+}
+
+// register registers a connection that has just opened, and reports whether the handler may learn of
+// it. It replaces an open one of the same client: a handler, possibly of another shard, learns of the
+// end of that one first.
+func (s *shard) register(now time.Time, c *Conn, state session.State) bool {
+	if c.phase != pending || state == session.Connecting || c.registered {
+		return !c.waiting
+	}
+	old, ok := s.common.open(c)
+	if !ok {
+		return false // replaced by a newer handshake of the client
+	}
+	c.registered = true
+	if old != nil {
+		old.update((*session.Session).Replace)
+		c.waiting = true
+		s.runOn(now, old.shard, func(now time.Time) { old.shard.replace(now, old, c) })
+	}
+	s.common.log.Debug("connection opened", "remote", c.RemoteAddr(), "client", c.client)
+	return !c.waiting
+}
+
+// replace removes a connection of this shard, and announces its successor unless the connection is
+// itself waiting for a predecessor.
+func (s *shard) replace(now time.Time, c, successor *Conn) {
+	s.remove(now, c)
+	c.successor = successor
+	if !c.waiting {
+		s.runOn(now, successor.shard, func(now time.Time) { successor.shard.announce(now, successor) })
+	}
+}
+
+// announce announces a connection to the handler after its predecessor has ended. Datagrams received
+// meanwhile are lost.
+func (s *shard) announce(now time.Time, c *Conn) {
+	c.waiting = false
+	if next := c.successor; next != nil {
+		s.runOn(now, next.shard, func(now time.Time) { next.shard.announce(now, next) })
+		return
+	}
+	c.deliver(now, received{state: c.state()}, s.handler)
+	s.reschedule(now, c)
+}

@@ -1,0 +1,211 @@
+// Package admission decides which clients a listener accepts: it checks cookies, limits and performs
+// handshakes, and verifies connect tokens. It has no socket and no sessions. For a sender without a valid
+// cookie it computes one or two MACs; for a sender with a validated address, within rate limits, a key
+// exchange; and only for a client with a valid token it keeps state, until the token has expired.
+//
+// It uses two clocks. The times passed to its methods are monotonic: only the time since Config.Started
+// is used. Only the expiry and age of tokens are compared with the wall clock, Config.Wall, which may
+// step at any time.
+package admission
+
+import (
+	"crypto/sha256"
+	"errors"
+	"io"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/ratelimit"
+	"github.com/uplink-rpc/uplink/token"
+	"github.com/uplink-rpc/uplink/transport/internal/seal"
+	"github.com/uplink-rpc/uplink/transport/internal/session"
+	"github.com/uplink-rpc/uplink/transport/internal/wire"
+)
+
+// Cookies validate the address of a hello's sender. They are not safe for concurrent use.
+type Cookies struct{ cookies *seal.Cookies }
+
+// NewCookies returns cookies with a new secret.
+func NewCookies(now time.Time) *Cookies { return &Cookies{seal.NewCookies(nil, now)} }
+
+// Valid reports whether the hello's cookie was sent to its sender's address.
+func (c *Cookies) Valid(now time.Time, from netip.AddrPort, h wire.Hello) bool {
+	return h.Cookie != [wire.CookieSize]byte{} && c.cookies.Check(h.Cookie, from, h.Nonce, now)
+}
+
+// Retry returns the answer to a hello without a valid cookie.
+func (c *Cookies) Retry(now time.Time, from netip.AddrPort, h wire.Hello) wire.Retry {
+	return wire.Retry{Nonce: h.Nonce, Cookie: c.cookies.Make(from, h.Nonce, now)}
+}
+
+// Config configures a Controller.
+type Config struct {
+	Key token.Key
+	// Server reports whether tokens that name a server address are accepted.
+	Server func(server netip.AddrPort) bool
+	// Suites are the permitted suites in order of preference.
+	Suites []seal.Suite
+	// PerNetwork and Total limit the handshakes of one network of senders (/24 of IPv4, /64 of IPv6),
+	// and of all.
+	PerNetwork, Total ratelimit.Rate
+	// Wall returns the time of the wall clock. It must not be nil.
+	Wall func() time.Time
+	// Started is when the listener started, on the clock of the times passed to the methods.
+	Started time.Time
+	// AnyAge accepts tokens that were issued before the listener started. Otherwise they are stale, since
+	// they may have been used before.
+	AnyAge bool
+	// Random is the source of keys and secrets; nil selects crypto/rand. It must not fail.
+	Random io.Reader
+}
+
+// Controller performs and limits the handshakes of a listener. It is not safe for concurrent use.
+type Controller struct {
+	cfg     Config
+	started time.Time // Config.Started on the wall clock as it was then
+	key     seal.StaticKey
+	limiter *limiter
+	used    usedTokens
+}
+
+const (
+	// issueUnit is the precision to which the times in tokens are rounded down.
+	issueUnit = time.Millisecond
+	// clockSkew is how far the clock of an issuer may be ahead after the listener's clock was set back.
+	clockSkew = time.Minute
+)
+
+// Hash is a hash of the key exchange's message in a hello. A repeated hello has the same.
+type Hash [sha256.Size]byte
+
+// HashOf returns the hash of a message.
+func HashOf(message []byte) Hash { return sha256.Sum256(message) }
+
+// The errors of [Controller.Read].
+var (
+	// ErrUnreadable means that a message was encrypted for another key.
+	ErrUnreadable = seal.ErrHandshake
+	// ErrBusy means that too many used tokens are remembered.
+	ErrBusy = errors.New("admission: too many used tokens")
+)
+
+// New returns a Controller.
+func New(cfg Config) *Controller {
+	return &Controller{
+		cfg:     cfg,
+		started: cfg.Wall(),
+		key:     seal.NewStaticKey(cfg.Key.Private()),
+		limiter: newLimiter(cfg.PerNetwork, cfg.Total),
+		used:    usedTokens{tokens: make(map[token.ID]usedToken)},
+	}
+}
+
+// since returns the monotonic time since the start.
+func (c *Controller) since(now time.Time) time.Duration { return max(now.Sub(c.cfg.Started), 0) }
+
+// Allow reports whether the rate limits permit a handshake with that address, and counts it.
+func (c *Controller) Allow(now time.Time, from netip.Addr) bool {
+	return c.limiter.allow(c.since(now), from)
+}
+
+// Request is a client's request, read from its hello.
+type Request struct {
+	Claims token.Claims // the zero value unless Code is [wire.Granted]
+	Suite  seal.Suite
+	Code   wire.Code // the answer
+	Hash   Hash      // of the hello
+
+	nonce     uint64
+	id        token.ID
+	used      usedToken // entry for its token
+	responder *seal.Responder
+}
+
+// Read reads a hello with a valid cookie, and verifies its token. The caller has to recognize repeated
+// hellos: their token is used. The error is [ErrUnreadable] or [ErrBusy].
+func (c *Controller) Read(now time.Time, h wire.Hello) (*Request, error) {
+	since, wall := c.since(now), c.cfg.Wall()
+	if c.used.full(since, wall) {
+		return nil, ErrBusy
+	}
+	r := &Request{
+		Hash: HashOf(h.Message), nonce: h.Nonce,
+		responder: seal.NewResponder(c.cfg.Random, c.key, session.Prologue),
+	}
+	payload, err := r.responder.Hello(h.Message)
+	if err != nil {
+		return nil, ErrUnreadable
+	}
+	offer, err := wire.ParseOffer(payload)
+	if err != nil {
+		return nil, ErrUnreadable
+	}
+	claims, id, err := c.cfg.Key.Open(offer.Token)
+	if err != nil {
+		r.Code = wire.TokenRefused
+		return r, nil
+	}
+	r.id, r.used = id, newUsedToken(since, wall, claims.Expires)
+	r.Code = c.verify(since, wall, claims, id)
+	if r.Code == wire.Granted {
+		r.Suite, r.Code = chooseSuite(c.cfg.Suites, offer.Suites)
+	}
+	if r.Code == wire.Granted {
+		r.Claims = claims
+	}
+	return r, nil
+}
+
+// verify returns the code for a token at the monotonic time now and the wall clock's time wall.
+func (c *Controller) verify(now time.Duration, wall time.Time, claims token.Claims, id token.ID) wire.Code {
+	switch {
+	case !wall.Before(claims.Expires) || c.used.outlived(claims.Expires):
+		return wire.TokenExpired
+	case c.used.has(id):
+		return wire.TokenUsed
+	case !slices.ContainsFunc(claims.Servers, c.cfg.Server):
+		return wire.TokenServer
+	case !c.cfg.AnyAge && c.stale(now, wall, claims.Issued):
+		return wire.TokenStale
+	}
+	return wire.Granted
+}
+
+// stale reports whether a token was issued before the listener started. If the wall clock was set back
+// since, new tokens seem to be older than the start: then its current time decides.
+func (c *Controller) stale(now time.Duration, wall, issued time.Time) bool {
+	end := issued.Add(issueUnit) // it was issued before that
+	if end.After(c.started) {
+		return false
+	}
+	return !end.After(wall.Add(-now)) || issued.After(wall.Add(clockSkew))
+}
+
+// chooseSuite returns the first suite that is offered, or the code [wire.NoSuite].
+func chooseSuite(suites []seal.Suite, offered uint8) (seal.Suite, wire.Code) {
+	for _, s := range suites {
+		if offered>>s&1 == 1 {
+			return s, wire.Granted
+		}
+	}
+	return seal.None, wire.NoSuite
+}
+
+// Welcome returns the welcome with the request's code and, if that is [wire.Granted], the session's id
+// and secrets; its token is used then. It is called once for a request. The error means that the
+// client's key is invalid and that there is no answer.
+func (c *Controller) Welcome(r *Request, id uint64) (welcome []byte, secrets seal.Secrets, err error) {
+	grant := wire.Grant{Code: r.Code}
+	if r.Code == wire.Granted {
+		grant.ID, grant.Suite = id, uint8(r.Suite)
+	}
+	msg, secrets, err := r.responder.Welcome(nil, wire.AppendGrant(nil, grant))
+	if err != nil {
+		return nil, seal.Secrets{}, err
+	}
+	if r.Code == wire.Granted {
+		c.used.add(r.id, r.used)
+	}
+	return wire.AppendWelcome(nil, wire.Welcome{Nonce: r.nonce, Message: msg}), secrets, nil
+}

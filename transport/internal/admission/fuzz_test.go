@@ -1,0 +1,104 @@
+package admission
+
+import (
+	"errors"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/ratelimit"
+	"github.com/uplink-rpc/uplink/token"
+	"github.com/uplink-rpc/uplink/transport/internal/seal"
+	"github.com/uplink-rpc/uplink/transport/internal/session"
+	"github.com/uplink-rpc/uplink/transport/internal/wire"
+)
+
+var (
+	start  = time.Unix(1_700_000_000, 0)
+	server = netip.MustParseAddrPort("203.0.113.7:7000")
+	client = netip.MustParseAddrPort("192.0.2.9:5000")
+)
+
+func rate(perSecond, burst float64) ratelimit.Rate {
+	return ratelimit.Rate{PerSecond: perSecond, Burst: burst}
+}
+
+func newController(key token.Key) *Controller {
+	return New(Config{
+		Key: key, Server: func(a netip.AddrPort) bool { return a == server }, Suites: []seal.Suite{seal.AES128GCM},
+		PerNetwork: rate(1000, 1000), Total: rate(1000, 1000), Started: start,
+		Wall: func() time.Time { return start },
+	})
+}
+
+// message returns the message of a hello with any payload.
+func message(tb testing.TB, key token.Key, payload []byte) []byte {
+	tb.Helper()
+	b, err := seal.NewInitiator(nil, key.Public(), session.Prologue).Hello(nil, payload)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return b
+}
+
+func issue(tb testing.TB, key token.Key) token.Token {
+	tb.Helper()
+	t, err := token.Issue(key.Issuer(), token.Claims{ClientID: 1, Issued: start, Expires: start.Add(time.Minute), Servers: []netip.AddrPort{server}})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return t
+}
+
+// FuzzHello receives any bytes as a hello, as the message of one, and as the payload of a valid message.
+func FuzzHello(f *testing.F) {
+	key := token.Development()
+	offer := wire.AppendOffer(nil, wire.Offer{Suites: 2, Token: issue(f, key).Sealed()})
+	f.Add(offer)
+	f.Add(offer[:1])
+	f.Add(message(f, key, offer))
+	f.Add(wire.AppendHello(nil, wire.Hello{Version: wire.Version, Nonce: 1}))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		g := newController(key)
+		if h, err := wire.ParseHello(b); err == nil && NewCookies(start).Valid(start, client, h) {
+			t.Fatal("a cookie was guessed")
+		}
+		messages := [][]byte{b}
+		if len(b) <= session.MaxToken {
+			messages = append(messages, message(t, key, b))
+		}
+		for _, m := range messages {
+			request, err := g.Read(start, wire.Hello{Message: m})
+			if err != nil {
+				if !errors.Is(err, ErrUnreadable) {
+					t.Fatal(err)
+				}
+				continue
+			}
+			welcome, _, err := g.Welcome(request, 5)
+			if err == nil && len(welcome) != wire.WelcomeSize {
+				t.Fatalf("a welcome of %d bytes", len(welcome))
+			}
+		}
+	})
+}
+
+// TestRefusedTokenIsNotUsed: the token of a refused request can be used later.
+func TestRefusedTokenIsNotUsed(t *testing.T) {
+	key := token.Development()
+	g := newController(key)
+	offer := wire.AppendOffer(nil, wire.Offer{Suites: 2, Token: issue(t, key).Sealed()})
+	for _, code := range []wire.Code{wire.ServerFull, wire.Granted} {
+		request, err := g.Read(start, wire.Hello{Message: message(t, key, offer)})
+		if err != nil || request.Code != wire.Granted {
+			t.Fatalf("%+v, %v", request, err)
+		}
+		request.Code = code
+		if _, _, err := g.Welcome(request, 5); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if request, err := g.Read(start, wire.Hello{Message: message(t, key, offer)}); err != nil || request.Code != wire.TokenUsed {
+		t.Errorf("%+v, %v", request, err)
+	}
+}

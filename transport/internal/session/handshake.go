@@ -1,0 +1,217 @@
+package session
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/uplink-rpc/uplink/token"
+	"github.com/uplink-rpc/uplink/transport/internal/seal"
+	"github.com/uplink-rpc/uplink/transport/internal/wire"
+)
+
+const (
+	helloInterval = 250 * time.Millisecond // between two hellos
+	minHelloPause = 50 * time.Millisecond  // between two hellos that are caused by retries
+	// refusalWait is the time for which a client still accepts a welcome after a refuse, which is not
+	// authenticated.
+	refusalWait = 2 * helloInterval
+	// maxPending is the time for which a listener waits for the first encrypted datagram of a session.
+	maxPending = 5 * time.Second
+)
+
+// Prologue is the prologue of the key exchange: the protocol and [wire.Version].
+var Prologue = []byte("uplink 2")
+
+// MaxToken is the maximum size of a sealed token in bytes.
+const MaxToken = wire.MaxHelloMessage - seal.HandshakeOverhead - 1
+
+// Request is a client's request for a session.
+type Request struct {
+	Remote    netip.AddrPort // of the listener
+	ServerKey [32]byte       // the listener's public key
+	Token     []byte         // sealed; at most [MaxToken] bytes
+	Suites    uint8          // bit i: suite i is permitted
+	Nonce     uint64         // random
+}
+
+// clientHandshake is the state of a client's handshake.
+type clientHandshake struct {
+	request   Request
+	initiator *seal.Initiator
+	hello     wire.Hello // its message is empty until a retry is received
+	count     int        // hellos with a message that were sent
+	sent      time.Time  // the last hello
+	refusal   error      // reason of a refuse
+	failAt    time.Time  // when the handshake fails because of a refuse; zero: no refuse
+}
+
+// NewClient returns the session of a client, and sends its first hello.
+func NewClient(now time.Time, r Request, cfg Config) *Session {
+	s := &Session{cfg: cfg, client: true, long: true, nonce: r.Nonce, remote: r.Remote, start: now, received: now, served: now}
+	s.handshake = &clientHandshake{
+		request:   r,
+		initiator: seal.NewInitiator(cfg.Random, r.ServerKey, Prologue),
+		hello:     wire.Hello{Version: wire.Version, Nonce: r.Nonce},
+	}
+	s.sendHello(now)
+	return s
+}
+
+func (s *Session) sendHello(now time.Time) {
+	h := s.handshake
+	h.sent = now
+	if len(h.hello.Message) > 0 {
+		h.count++
+	}
+	buf := s.cfg.Buffers.get()
+	s.output(s.remote, wire.AppendHello(buf[:0], h.hello))
+	s.cfg.Buffers.put(buf)
+}
+
+// receiveHandshake handles an unencrypted datagram. Only clients receive them.
+func (s *Session) receiveHandshake(now time.Time, b []byte) Verdict {
+	t, err := wire.ParseType(b)
+	switch {
+	case err != nil:
+		return Malformed
+	case !s.client:
+		return Unexpected
+	case t == wire.UnknownType:
+		return s.receiveUnknown(now, b)
+	case s.state != Connecting:
+		return Unexpected
+	case t == wire.RetryType:
+		return s.receiveRetry(now, b)
+	case t == wire.WelcomeType:
+		return s.receiveWelcome(now, b)
+	case t == wire.RefuseType:
+		return s.receiveRefuse(now, b)
+	}
+	return Unexpected
+}
+
+// receiveRetry sends a hello with the received cookie. The message of the key exchange is made once:
+// the listener recognizes a repeated hello by it.
+func (s *Session) receiveRetry(now time.Time, b []byte) Verdict {
+	r, err := wire.ParseRetry(b)
+	h := s.handshake
+	switch {
+	case err != nil:
+		return Malformed
+	case r.Nonce != s.nonce:
+		return Unexpected
+	}
+	h.hello.Cookie = r.Cookie
+	first := len(h.hello.Message) == 0
+	if first {
+		offer := wire.AppendOffer(nil, wire.Offer{Suites: h.request.Suites, Token: h.request.Token})
+		if h.hello.Message, err = h.initiator.Hello(nil, offer); err != nil {
+			s.end(token.ErrWrongKey)
+			return Accepted
+		}
+	}
+	if first || !now.Before(h.sent.Add(minHelloPause)) {
+		s.sendHello(now)
+	}
+	return Accepted
+}
+
+// receiveWelcome completes the handshake, or ends the session if the listener refuses it.
+func (s *Session) receiveWelcome(now time.Time, b []byte) Verdict {
+	w, err := wire.ParseWelcome(b)
+	h := s.handshake
+	switch {
+	case err != nil:
+		return Malformed
+	case w.Nonce != s.nonce || len(h.hello.Message) == 0:
+		return Unexpected
+	}
+	payload, secrets, err := h.initiator.Welcome(w.Message)
+	if err != nil {
+		return Unauthenticated
+	}
+	grant, err := wire.ParseGrant(payload)
+	switch {
+	case err != nil:
+		return Malformed
+	case grant.Code != wire.Granted:
+		s.end(grantError(grant.Code))
+		return Accepted
+	case !seal.Suite(grant.Suite).Valid() || h.request.Suites>>grant.Suite&1 == 0:
+		s.end(ErrNoSuite)
+		return Accepted
+	}
+	s.received, s.served = now, now
+	if h.count == 1 { // otherwise it is unknown which hello it answers
+		s.rtt.add(now.Sub(h.sent))
+	}
+	s.begin(grant.ID, seal.Suite(grant.Suite), secrets)
+	s.open(now)
+	return Accepted
+}
+
+// receiveRefuse records an unauthenticated refusal. The handshake continues for refusalWait, or until
+// its timeout if the listener is busy.
+func (s *Session) receiveRefuse(now time.Time, b []byte) Verdict {
+	r, err := wire.ParseRefuse(b)
+	h := s.handshake
+	switch {
+	case err != nil:
+		return Malformed
+	case r.Nonce != s.nonce:
+		return Unexpected
+	case r.Reason == wire.RefuseBusy:
+		if h.refusal == nil {
+			h.refusal = ErrServerBusy
+		}
+	case h.failAt.IsZero():
+		h.refusal, h.failAt = refusalError(r.Reason), now.Add(refusalWait)
+	}
+	return Accepted
+}
+
+// deadline returns when the handshake fails, at most at timeout.
+func (h *clientHandshake) deadline(timeout time.Time) time.Time {
+	if h.failAt.IsZero() {
+		return timeout
+	}
+	return earlier(h.failAt, timeout)
+}
+
+// failure returns why it failed.
+func (h *clientHandshake) failure() error {
+	if h.refusal != nil {
+		return h.refusal
+	}
+	return ErrTimeout
+}
+
+// Grant is what a listener grants a client.
+type Grant struct {
+	Remote  netip.AddrPort // validated
+	Nonce   uint64         // of the hello
+	ID      uint64         // random, not 0
+	Suite   seal.Suite
+	Secrets seal.Secrets
+	Welcome []byte // the datagram with the grant
+}
+
+// NewServer returns a listener's session, and sends the welcome. It is [Open] when an encrypted
+// datagram of the client has been accepted: the hello may be a copy.
+func NewServer(now time.Time, g Grant, cfg Config) *Session {
+	s := &Session{cfg: cfg, nonce: g.Nonce, remote: g.Remote, start: now, received: now, served: now, welcome: g.Welcome}
+	s.begin(g.ID, g.Suite, g.Secrets)
+	s.output(s.remote, s.welcome)
+	return s
+}
+
+// Hello answers a repeated hello from a validated address, which means that the welcome was lost or the
+// hello was duplicated. It does nothing unless the session is [Connecting].
+func (s *Session) Hello(now time.Time, from netip.AddrPort) {
+	if s.state == Connecting {
+		if s.remote != from { // a copy from another address
+			s.remote, s.contestedUntil = from, now.Add(contestPeriod)
+		}
+		s.output(s.remote, s.welcome)
+	}
+}

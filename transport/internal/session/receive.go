@@ -1,0 +1,189 @@
+package session
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"github.com/uplink-rpc/uplink/transport/internal/seal"
+	"github.com/uplink-rpc/uplink/transport/internal/wire"
+)
+
+// maxOvertaken is the number of newer datagrams after which a payload is late. The layers above, whose
+// sequence numbers are short, rely on it.
+const maxOvertaken = 64
+
+// Input handles a datagram from a source address, and decrypts it in place. With the verdict [Payload]
+// it returns the unreliable payload, which shares b's memory. The verdicts after [Payload] are reasons
+// why the datagram was dropped. Afterwards the state and [Session.Remote] may have changed, and messages
+// may be ready for [Session.Receive]. An unauthenticated datagram changes only counters, except for
+// the handshake's hints.
+func (s *Session) Input(now time.Time, from netip.AddrPort, b []byte) (payload []byte, v Verdict) {
+	h, err := wire.ParseHeader(b)
+	if err == nil {
+		payload, v = s.receiveSealed(now, from, b, h)
+	} else {
+		v = s.receivePlain(now, from, b)
+	}
+	s.stats.BytesReceived += uint64(len(b))
+	s.stats.Verdicts[v]++
+	return payload, v
+}
+
+func (s *Session) receivePlain(now time.Time, from netip.AddrPort, b []byte) Verdict {
+	form, err := wire.FormOf(b)
+	switch {
+	case err != nil:
+		return Malformed
+	case s.client && from != s.remote:
+		return WrongSession
+	case form == wire.HandshakeForm:
+		return s.receiveHandshake(now, b)
+	}
+	return Malformed
+}
+
+// receiveSealed checks the session id and source address, then the packet number, then decrypts, and
+// only then uses the contents.
+func (s *Session) receiveSealed(now time.Time, from netip.AddrPort, b []byte, h wire.Header) ([]byte, Verdict) {
+	switch {
+	case s.client && (h.Long || from != s.remote), h.Long && h.ID != s.id, !h.Long && from != s.remote:
+		return nil, WrongSession
+	case s.state == Closed || s.sealer == nil:
+		return nil, Unexpected
+	}
+	number, v := s.window.Check(h.Number, wire.NumberBits)
+	switch v {
+	case seal.New:
+	case seal.Duplicate:
+		return nil, s.receiveDuplicate(now, from, b, h, number)
+	case seal.Late:
+		return nil, Late
+	}
+	sealed := b[h.Size():]
+	body, ok := s.opener.Open(sealed[:0], b[:h.Size()], sealed, number)
+	if !ok {
+		return nil, Unauthenticated
+	}
+	newest := number >= s.window.Next()
+	s.window.Mark(number)
+	s.number = number
+	s.accept(now, h.Kind)
+	if h.Long || s.validation != nil { // otherwise it came from the current address
+		s.observeAddress(now, from, number)
+	}
+	if h.Kind == wire.DataKind {
+		s.heartbeat.busy = true
+		if !newest && s.window.Overtaken(number) >= maxOvertaken {
+			return nil, Late
+		}
+		return body, Payload
+	}
+	return nil, s.receiveControl(now, from, h, body)
+}
+
+// receiveDuplicate handles a datagram whose number was received before. Of two copies, the second may
+// be the one from the client's address, so both count for path migration. Otherwise it is dropped, and
+// it is decrypted only if it can matter.
+func (s *Session) receiveDuplicate(now time.Time, from netip.AddrPort, b []byte, h wire.Header, number uint64) Verdict {
+	if s.client || !s.recent(number) || from == s.remote && s.validation == nil {
+		return Duplicate
+	}
+	sealed := b[h.Size():]
+	body, ok := s.opener.Open(sealed[:0], b[:h.Size()], sealed, number)
+	if !ok {
+		return Unauthenticated
+	}
+	s.observeAddress(now, from, number)
+	if h.Kind == wire.ResponseKind {
+		if _, err := s.receiveResponse(now, from, body); err != nil {
+			return Malformed
+		}
+	}
+	return Duplicate
+}
+
+// receiveControl handles the decrypted body of a datagram that is not a payload.
+func (s *Session) receiveControl(now time.Time, from netip.AddrPort, h wire.Header, body []byte) Verdict {
+	var err error
+	v := Accepted
+	switch h.Kind {
+	case wire.ReliableKind:
+		s.heartbeat.busy = true
+		err = s.reliable.Input(now, body)
+		s.endIfExhausted()
+	case wire.HeartbeatKind:
+		err = s.receiveHeartbeat(now, body)
+	case wire.CloseKind:
+		err = s.receiveClose(body)
+	case wire.ChallengeKind:
+		v, err = s.receiveChallenge(now, from, body)
+	case wire.ResponseKind:
+		v, err = s.receiveResponse(now, from, body)
+	case wire.ProbeKind:
+		err = s.receiveProbe(now, h, body)
+	case wire.ProbeAnswerKind:
+		v, err = s.receiveProbeAnswer(body)
+	default:
+		v = Unexpected
+	}
+	if err != nil {
+		return Malformed
+	}
+	return v
+}
+
+// accept records that an authentic datagram was received.
+func (s *Session) accept(now time.Time, k wire.Kind) {
+	s.received = now
+	s.lossProbe = lossProbe{}
+	if k != wire.ChallengeKind {
+		s.served, s.unanswered = now, unansweredState{}
+		if s.long && !now.Before(s.longUntil) {
+			s.long = false
+		}
+	}
+	if s.state == Connecting {
+		s.open(now)
+	}
+}
+
+// receiveClose ends the session.
+func (s *Session) receiveClose(body []byte) error {
+	c, err := wire.ParseClose(body)
+	if err == nil {
+		s.end(closeError(c))
+	}
+	return err
+}
+
+// closeError returns the error for the peer's close. Its text is untrusted, so it is quoted.
+func closeError(c wire.Close) error {
+	err := ErrClosedByPeer
+	switch c.Code {
+	case wire.CloseShutdown:
+		err = ErrPeerShutdown
+	case wire.CloseReplaced:
+		err = ErrReplaced
+	case wire.CloseNormal:
+	}
+	if len(c.Text) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w: %s", err, strconv.Quote(string(c.Text)))
+}
+
+// Receive returns the next reliable message and true, or false if none is ready. The message is valid
+// until the next call, also during other methods.
+func (s *Session) Receive(now time.Time) ([]byte, bool) {
+	if s.state != Open {
+		return nil, false
+	}
+	b, ok, err := s.reliable.Receive(now)
+	if err != nil {
+		s.end(ErrProtocol)
+		return nil, false
+	}
+	return b, ok
+}

@@ -1,0 +1,149 @@
+package session
+
+import (
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/uplink-rpc/uplink/transport/internal/wire"
+)
+
+// Send sends b as one unreliable datagram. It returns [ErrTooLarge] for more than
+// [Session.MaxPayload] bytes and [ErrNotOpen] in any state but [Open]. It does not allocate.
+func (s *Session) Send(b []byte) error {
+	if s.state != Open {
+		return ErrNotOpen
+	}
+	if len(b) > wire.MaxBody && len(b) > s.MaxPayload() {
+		return fmt.Errorf("%w: %d bytes, at most %d fit a datagram", ErrTooLarge, len(b), s.MaxPayload())
+	}
+	s.heartbeat.busy = true
+	s.sendKind(wire.DataKind, b)
+	return nil
+}
+
+// NextSend returns the packet number of the next datagram, and its size if [Session.Send] sends n
+// bytes in it.
+func (s *Session) NextSend(n int) (number uint64, size int) {
+	h := wire.Header{Long: s.long}
+	return s.next, h.Size() + n + s.Suite().Overhead()
+}
+
+// SendReliable queues the message b. It returns the errors of [reliable.Channel.Send], and [ErrNotOpen]
+// in any state but [Open].
+func (s *Session) SendReliable(now time.Time, b []byte) error {
+	if s.state != Open {
+		return ErrNotOpen
+	}
+	err := s.reliable.Send(now, b)
+	s.endIfExhausted()
+	return err
+}
+
+// Unacked returns the number of segments of reliable messages that wait to be sent or acknowledged.
+func (s *Session) Unacked() int { return s.reliable.Unacked() }
+
+// endIfExhausted ends the session if the reliable channel has failed.
+func (s *Session) endIfExhausted() {
+	if s.reliable.Exhausted() {
+		s.end(ErrUnacknowledged)
+	}
+}
+
+// sendSegments is the output function of the reliable channel.
+func (s *Session) sendSegments(b []byte) {
+	s.heartbeat.busy = true
+	s.sendKind(wire.ReliableKind, b)
+}
+
+// SendRaw sends any body as a datagram of kind k. Package rogue uses it for protocol violations. It
+// returns [ErrNotOpen] in any state but [Open].
+func (s *Session) SendRaw(k wire.Kind, body []byte) error {
+	if s.state != Open {
+		return ErrNotOpen
+	}
+	s.sendKind(k, body)
+	return nil
+}
+
+// sendKind sends a datagram to the peer.
+func (s *Session) sendKind(k wire.Kind, body []byte) {
+	d := s.draft(k)
+	d.b = append(d.b, body...)
+	s.emit(s.remote, d)
+}
+
+const closeCopies = 3 // a close is not acknowledged
+
+// Close notifies the peer if the session is [Open], and makes it [Closed] without an error.
+// Unacknowledged reliable messages may be lost. It has no effect on a Closed session.
+func (s *Session) Close(code wire.CloseCode, text string) {
+	if s.state == Closed {
+		return
+	}
+	if s.state == Open {
+		for range closeCopies {
+			d := s.draft(wire.CloseKind)
+			d.b = wire.AppendClose(d.b, wire.Close{Code: code, Text: []byte(text)})
+			s.emit(s.remote, d)
+		}
+	}
+	s.end(nil)
+}
+
+// Replace closes a session that a new one of the same client replaces: the error is [ErrReplaced], at
+// both ends.
+func (s *Session) Replace() {
+	if s.state != Closed {
+		s.Close(wire.CloseReplaced, "")
+		s.end(ErrReplaced)
+	}
+}
+
+// Buffers is memory for datagrams that are being built: a session needs it only while it sends. The
+// zero value is ready for use. It is safe for concurrent use.
+type Buffers struct{ pool sync.Pool }
+
+type buffer [wire.MaxDatagram]byte
+
+func (p *Buffers) get() *buffer {
+	if b, ok := p.pool.Get().(*buffer); ok {
+		return b
+	}
+	return new(buffer)
+}
+
+func (p *Buffers) put(b *buffer) { p.pool.Put(b) }
+
+// draft is a datagram that is being built: its header, then its plain body.
+type draft struct {
+	buf    *buffer
+	header int
+	b      []byte
+}
+
+// draft starts a datagram in a shared buffer.
+func (s *Session) draft(k wire.Kind) draft {
+	h := wire.Header{Kind: k, Number: uint32(s.next)}
+	if s.long {
+		h.Long, h.ID = true, s.id
+	}
+	buf := s.cfg.Buffers.get()
+	return draft{buf: buf, header: h.Size(), b: wire.AppendHeader(buf[:0], h)}
+}
+
+// emit encrypts and sends a datagram that [Session.draft] started.
+func (s *Session) emit(to netip.AddrPort, d draft) {
+	header := d.b[:d.header]
+	s.output(to, s.sealer.Seal(header, header, d.b[d.header:], s.next))
+	s.next++
+	s.cfg.Buffers.put(d.buf)
+}
+
+// output sends and counts a datagram.
+func (s *Session) output(to netip.AddrPort, b []byte) {
+	s.stats.DatagramsSent++
+	s.stats.BytesSent += uint64(len(b))
+	s.cfg.Output(to, b)
+}
