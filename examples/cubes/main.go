@@ -103,7 +103,7 @@ func (o *serveOptions) addFlags(c *cobra.Command) {
 	f.StringVar(&o.addr, "http", "127.0.0.1:7080", "address of the page, on loopback")
 	f.Uint64Var(&o.seed, "seed", 1, "seed of the script")
 	f.DurationVar(&o.runs, "for", 0, "time after which it stops; 0: run until it is interrupted")
-	f.StringVar(&o.settings.Mode, "way", o.settings.Mode, "initial replication mode: full, snapshots, state")
+	f.StringVar(&o.settings.Mode, "mode", o.settings.Mode, "initial replication mode: full, snapshots, state")
 	f.Float64Var(&o.settings.Loss, "loss", o.settings.Loss, "initial fraction of packets lost, each direction")
 	f.Float64Var(&o.settings.RTT, "rtt", o.settings.RTT, "initial round-trip time, in ms")
 	f.Float64Var(&o.settings.Jitter, "jitter", o.settings.Jitter, "initial maximum jitter, each direction, in ms")

@@ -153,7 +153,7 @@ func (l *Live) tick() error {
 
 // Settings are the properties of the session and the link that viewers can change.
 type Settings struct {
-	Mode string `json:"way"`
+	Mode string `json:"mode"`
 	// Rate is the maximum number of messages per second, Budget the maximum bandwidth in kbit/s. A
 	// Budget of 0 means no limit.
 	Rate   int `json:"rate"`

@@ -122,7 +122,7 @@ func TestWiresharkBegins(t *testing.T) {
 	})
 }
 
-// TestWiresharkPreferences reads a session that is not sealed, from the middle, at a port that Wireshark is told.
+// TestWiresharkPreferences reads a session that is not encrypted, from the middle, at a port that Wireshark is told.
 func TestWiresharkPreferences(t *testing.T) {
 	shots := []shot{
 		{false, append([]byte{0, 9, 0}, short(30, 1)...)},
@@ -134,15 +134,15 @@ func TestWiresharkPreferences(t *testing.T) {
 		sealed  int
 	}{
 		{nil, 0, 2},
-		{[]string{"-o", "uplink.seal:not sealed (suite none)"}, 1, 0},
+		{[]string{"-o", "uplink.encryption:not encrypted (suite none)"}, 1, 0},
 		{[]string{"-o", "uplink.port:7778"}, 0, 0},
-		{[]string{"-o", "uplink.port:7778", "-d", "udp.port==41000,uplink", "-o", "uplink.seal:not sealed (suite none)"}, 1, 0},
+		{[]string{"-o", "uplink.port:7778", "-d", "udp.port==41000,uplink", "-o", "uplink.encryption:not encrypted (suite none)"}, 1, 0},
 	} {
 		frames, sealed := 0, 0
 		packets := dissect(t, capture(shots...), c.options...)
 		for i := range packets {
 			frames += len(packets[i].all("uplink.frame"))
-			sealed += len(packets[i].all("uplink.sealed"))
+			sealed += len(packets[i].all("uplink.encrypted"))
 		}
 		if frames != c.frames || sealed != c.sealed {
 			t.Errorf("%v: %d frames, %d sealed", c.options, frames, sealed)
