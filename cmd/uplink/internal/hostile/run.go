@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -183,7 +184,7 @@ func (r *run) other(ctx context.Context, i int, rates []float64) (attacker, erro
 
 // join waits for the turn of the next client and returns its token.
 func (r *run) join(ctx context.Context, id uint64) (token.Token, error) {
-	if err := pause(ctx, joinEvery); err != nil {
+	if err := sleep.For(ctx, joinEvery); err != nil {
 		return token.Token{}, err
 	}
 	addr, err := netip.ParseAddrPort(r.target.Addr())
@@ -208,7 +209,7 @@ func (r *run) measure(ctx context.Context, name string, players []*player, other
 	for _, a := range others {
 		work.Go(func() { a.run(running) })
 	}
-	if err := pause(ctx, warmUp); err != nil {
+	if err := sleep.For(ctx, warmUp); err != nil {
 		return nil, err
 	}
 	before, err := r.target.Status()
@@ -219,7 +220,7 @@ func (r *run) measure(ctx context.Context, name string, players []*player, other
 	for i, a := range others {
 		sent[i] = a.datagrams()
 	}
-	if err := pause(ctx, r.options.For); err != nil {
+	if err := sleep.For(ctx, r.options.For); err != nil {
 		return nil, err
 	}
 	after, err := r.target.Status()
@@ -242,7 +243,7 @@ func (r *run) measure(ctx context.Context, name string, players []*player, other
 		p.Sent += player.sent
 	}
 	for range settles { // the last frames may wait in the server's socket
-		if err := pause(ctx, settle); err != nil {
+		if err := sleep.For(ctx, settle); err != nil {
 			return nil, err
 		}
 		if after, err = r.target.Status(); err != nil {
@@ -265,17 +266,6 @@ func (r *run) measure(ctx context.Context, name string, players []*player, other
 		}
 	}
 	return p, nil
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return nil
-	}
 }
 
 // Options configure a run. Errors name the command's flags.

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
@@ -110,7 +111,7 @@ func (r *run) sleep(ctx context.Context, at time.Duration) error {
 	if wait <= 0 {
 		return ctx.Err()
 	}
-	return pause(ctx, wait)
+	return sleep.For(ctx, wait)
 }
 
 // session plays one client.
@@ -173,7 +174,7 @@ func sendReliable(ctx context.Context, conn *transport.Conn, b []byte) error {
 		if !errors.Is(err, transport.ErrBacklog) {
 			return err
 		}
-		if err := pause(ctx, soon); err != nil {
+		if err := sleep.For(ctx, soon); err != nil {
 			return err
 		}
 	}
@@ -182,22 +183,11 @@ func sendReliable(ctx context.Context, conn *transport.Conn, b []byte) error {
 // drain waits until the server has what was sent reliably.
 func drain(ctx context.Context, conn *transport.Conn) error {
 	for begin := time.Now(); conn.Unacked() > 0 && time.Since(begin) < patience; {
-		if err := pause(ctx, soon); err != nil {
+		if err := sleep.For(ctx, soon); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // answerer is the handler of a connection: it looks for answers alone.

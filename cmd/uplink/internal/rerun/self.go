@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/capture"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
@@ -77,7 +78,7 @@ func (c *comparison) settle(ctx context.Context, plan *Plan) {
 		}
 	}
 	for last, looks := c.payloads.Load(), 0; last < want && looks < quiet; looks++ {
-		if pause(ctx, soon) != nil {
+		if sleep.For(ctx, soon) != nil {
 			return
 		}
 		if n := c.payloads.Load(); n != last {

@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/uplink-rpc/uplink/cmd/uplink/internal/verify"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/trace"
@@ -20,7 +19,7 @@ import (
 type server struct {
 	key     token.Key
 	traces  []*trace.Trace
-	check   *verify.Verifier
+	check   *verifier
 	limit   int // players
 	network transport.Network
 
@@ -46,7 +45,7 @@ func newServer(o Options, traces []*trace.Trace) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{key: key, traces: traces, check: verify.New(traces), limit: o.Players, network: o.Network}
+	s := &server{key: key, traces: traces, check: newVerifier(traces), limit: o.Players, network: o.Network}
 	for range attempts {
 		s.addr = fmt.Sprintf("127.0.0.1:%d", firstPort+rand.IntN(ports))
 		if err = s.start(); err == nil {

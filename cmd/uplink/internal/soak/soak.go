@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/bots"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
 	"github.com/uplink-rpc/uplink/internal/lab/simlink"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/trace"
@@ -131,7 +132,7 @@ func (r *run) phase(ctx context.Context, n int, c *condition) error {
 	if err := r.network.Set(up, down); err != nil {
 		return err
 	}
-	if err := pause(ctx, r.options.Phase); err != nil {
+	if err := sleep.For(ctx, r.options.Phase); err != nil {
 		return err
 	}
 	p := r.result(n, c, before)
@@ -150,18 +151,7 @@ func (r *run) restart(ctx context.Context, how restart) error {
 	if err := r.server.stop(); err != nil {
 		return err
 	}
-	return errors.Join(pause(ctx, gone), r.server.start())
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return nil
-	}
+	return errors.Join(sleep.For(ctx, gone), r.server.start())
 }
 
 // condition is what the players and the server go through for a phase.

@@ -1,5 +1,4 @@
-// Package verify checks that what a dedicated server gets from bots is what they play.
-package verify
+package soak
 
 import (
 	"sync"
@@ -10,10 +9,10 @@ import (
 	"github.com/uplink-rpc/uplink/trace"
 )
 
-// Verifier knows the traces that are played. A bot begins at a row that nobody tells it, and a later frame of the
+// verifier knows the traces that are played. A bot begins at a row that nobody tells it, and a later frame of the
 // same binding is as many rows further as its sequence is: so it keeps, for each player, the beginnings that agree
 // with all frames so far. Its methods are safe for concurrent use; one player's frames come one at a time.
-type Verifier struct {
+type verifier struct {
 	traces           []*trace.Trace
 	good, mismatched atomic.Uint64
 
@@ -30,13 +29,13 @@ type begin struct {
 // begins are those of one player; nil before its first frame.
 type begins struct{ possible []begin }
 
-// New makes a verifier of traces of one RPC.
-func New(traces []*trace.Trace) *Verifier {
-	return &Verifier{traces: traces, players: map[*ds.Player]*begins{}}
+// newVerifier makes a verifier of traces of one RPC.
+func newVerifier(traces []*trace.Trace) *verifier {
+	return &verifier{traces: traces, players: map[*ds.Player]*begins{}}
 }
 
 // Frame is part of the server's handlers.
-func (v *Verifier) Frame(p *ds.Player, f ds.Frame[*schema.Frame]) {
+func (v *verifier) Frame(p *ds.Player, f ds.Frame[*schema.Frame]) {
 	b := v.player(p)
 	if len(b.possible) > 0 {
 		b.keep(f)
@@ -51,16 +50,16 @@ func (v *Verifier) Frame(p *ds.Player, f ds.Frame[*schema.Frame]) {
 }
 
 // Left is part of ds.Config.Left: it forgets the player.
-func (v *Verifier) Left(p *ds.Player, _ error) {
+func (v *verifier) Left(p *ds.Player, _ error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	delete(v.players, p)
 }
 
 // Counts gives how many frames were what was to come, and how many were not.
-func (v *Verifier) Counts() (good, mismatched uint64) { return v.good.Load(), v.mismatched.Load() }
+func (v *verifier) Counts() (good, mismatched uint64) { return v.good.Load(), v.mismatched.Load() }
 
-func (v *Verifier) player(p *ds.Player) *begins {
+func (v *verifier) player(p *ds.Player) *begins {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	b := v.players[p]
@@ -72,7 +71,7 @@ func (v *Verifier) player(p *ds.Player) *begins {
 }
 
 // find gives all beginnings that agree with a frame.
-func (v *Verifier) find(f ds.Frame[*schema.Frame]) (found []begin) {
+func (v *verifier) find(f ds.Frame[*schema.Frame]) (found []begin) {
 	for _, t := range v.traces {
 		rows := uint64(len(t.Frames))
 		for row := range t.Frames {
