@@ -66,7 +66,7 @@ func (c *Config) once() bool { return c.Seeds <= 1 && c.Frames == 0 && c.Warmup 
 // adaptiveReach is how old a baseline of the adaptive codec cannot be.
 const adaptiveReach = 64
 
-// Validate says which flag is wrong, and how.
+// Validate returns an error that names an invalid flag.
 func (c *Config) Validate() error {
 	for _, name := range c.Schemes {
 		s, err := schemeOf(name)

@@ -9,7 +9,7 @@ import (
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
-// packings are the parts of hand-made packing, each row with those above it, in the order of the article that has them.
+// packings are the techniques of manual bit packing in the order of the article. Each row includes those above it.
 var packings = []struct {
 	name string
 	set  func(*packing)
@@ -26,19 +26,19 @@ var packings = []struct {
 	{"so against the initial state alone", func(*packing) {}, fromInitial},
 }
 
-// worlds is what is packed, and against what.
+// worlds selects fields and baselines.
 type worlds uint8
 
 const (
 	// recorded frames have no velocities. Each is packed against the one Distance before it.
 	recorded worlds = iota
-	// withVelocities has those that the recording lacks.
+	// withVelocities adds velocities, which the recording lacks.
 	withVelocities
-	// fromInitial packs each frame against the first one, as where nothing is acked yet.
+	// fromInitial packs each frame against the first one, as before the first ack.
 	fromInitial
 )
 
-// Packed measures hand-made packing, part by part.
+// Packed measures manual bit packing, technique by technique.
 func Packed(sets []*snapshot.Set) ([]*Row, error) {
 	var rows []*Row
 	var use packing

@@ -40,7 +40,7 @@ func (c *Config) bench() bench.Config {
 	}
 }
 
-// Validate says which flag is wrong, and how.
+// Validate returns an error that names an invalid flag.
 func (c *Config) Validate() error {
 	b := c.bench()
 	return b.Validate()

@@ -32,7 +32,7 @@ const (
 	maxResolution = 1 << 16
 )
 
-// Validate says which flag is wrong, and how.
+// Validate returns an error that names an invalid flag.
 func (g *Grid) Validate() error {
 	for _, f := range g.Resolutions {
 		if !(f >= 1./maxResolution && f <= maxResolution) {

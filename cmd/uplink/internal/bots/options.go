@@ -45,7 +45,7 @@ type Options struct {
 	KeyLog io.Writer
 }
 
-// Validate says which flag is wrong, and how.
+// Validate returns an error that names an invalid flag.
 func (o *Options) Validate() error {
 	switch {
 	case o.Players < 1 || o.Players > maxPlayers:

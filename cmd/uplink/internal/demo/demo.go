@@ -179,7 +179,7 @@ func (d *demo) hangUp() {
 	d.closing.Wait()
 }
 
-// introduction says what runs and how to read the table.
+// introduction describes the run and the table.
 const introduction = `%d clients play Portal 2 and Rocket League to a dedicated server at %v.
 Link: %v; codec %v; suite %v.
 Dashboard: %s
@@ -189,7 +189,7 @@ ratio to full; wire with AEAD, UDP and IP, whose parts are below. Keyframes are
 calls sent without a baseline. Ctrl-C ends the demo.
 `
 
-// play has the clients send, and shows what comes of it.
+// play runs the clients and shows their traffic.
 func (d *demo) play(ctx context.Context, w io.Writer, served <-chan error) error {
 	d.collector = metrics.NewClient(d.conns()...)
 	web, err := webserver.Start(d.web())
@@ -359,7 +359,7 @@ type Options struct {
 	HTTPToken string
 }
 
-// Validate says which flag is wrong, and how.
+// Validate returns an error that names an invalid flag.
 func (o *Options) Validate() error {
 	switch {
 	case o.Clients < 1 || o.Clients > maxClients:

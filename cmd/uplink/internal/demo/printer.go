@@ -13,8 +13,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// printer writes observations as tables, each in the place of the one before it
-// on a terminal.
+// printer writes observations as tables. On a terminal, each replaces the previous one.
 type printer struct {
 	w     io.Writer
 	live  bool
@@ -24,8 +23,7 @@ type printer struct {
 
 func newPrinter(w io.Writer, o *Options) *printer { return &printer{w: w, live: o.Live, json: o.JSON} }
 
-// headings are short: a row has to fit a terminal of 80 columns, or drawing it
-// again in its place would not work.
+// headings keep rows within 80 columns, so that a table can be redrawn on a terminal.
 var headings = [][]string{
 	{"", "", "kbit/s", "", "", "", "", "key-", ""},
 	{"RPC", "calls/s", "full", "sent", "ratio", "wire", "delivery", "frames", "RTT"},
@@ -53,7 +51,7 @@ func (t *printer) draw(o observation, elapsed time.Duration) {
 		kbit(total.coded()), kbit(total.datagram()), kbit(total.seals()), kbit(total.ip()))
 	fmt.Fprintf(&b, "acks on the downlink, with their datagrams: %.1f, of which %.1f AEAD\n", kbit(o.ackBits()), kbit(float64(8*o.acks.AEADBytes)))
 	t.lines = strings.Count(b.String(), "\n")
-	_, _ = io.WriteString(t.w, b.String()) // a terminal that is gone is no reason to stop
+	_, _ = io.WriteString(t.w, b.String()) // a closed terminal does not stop the demo
 }
 
 func (r *row) cells(elapsed time.Duration) []string {
@@ -80,7 +78,7 @@ func ratio(part, whole float64) string {
 	return fmt.Sprintf("%.2f", part/whole)
 }
 
-// summary writes what the whole run came to.
+// summary writes the totals of the run.
 func (t *printer) summary(o observation, elapsed time.Duration) {
 	if t.json {
 		t.writeLine(o, elapsed, true)
@@ -212,16 +210,16 @@ func (o *observation) ackBits() float64 {
 	return float64(8 * (o.acks.Bytes + o.acks.AEADBytes + o.acks.Messages*(transport.HeaderSize+transport.IPSize)))
 }
 
-// Line is an observation as JSON: what the table shows.
+// Line is the JSON form of a row of the table.
 type Line struct {
-	Whole    bool      `json:"whole"`   // of all the time, and not of the last second
-	Seconds  float64   `json:"seconds"` // that it is of
+	Whole    bool      `json:"whole"`   // for the whole time
+	Seconds  float64   `json:"seconds"` // measured
 	RPCs     []RPCLine `json:"rpcs"`
 	Total    RPCLine   `json:"total"`
-	AckKbits float64   `json:"ack_kbits"` // down, with their datagrams
+	AckKbits float64   `json:"ack_kbits"` // on the downlink, with their datagrams
 }
 
-// RPCLine is a row of it, in kbit/s where nothing else is said.
+// RPCLine has the figures of one RPC, in kbit/s unless stated otherwise.
 type RPCLine struct {
 	RPC       string  `json:"rpc"`
 	Calls     float64 `json:"calls_per_second"`

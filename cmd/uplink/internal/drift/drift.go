@@ -1,10 +1,8 @@
-// Package drift measures the error that the paper's scheme accumulates when it is taken at its word, beside this
-// project's.
+// Package drift compares the error of the article's scheme, read literally, with that of this project.
 //
-// At its word: floats are subtracted and their difference is quantized; the server adds it to the float that it rebuilt
-// before, the client subtracts from the float that it sent. What quantizing the difference cut off stays in the
-// server's value, and the next frame of the chain adds to it. Here values are quantized first, so that differences are
-// exact.
+// The article quantizes the difference of two floats. The server adds it to the value that it restored
+// before, but the client subtracts from the value that it sent. So the rounding errors of a chain of
+// frames add up. This project quantizes values first, so that differences are exact.
 package drift
 
 import (
@@ -17,16 +15,16 @@ import (
 	"github.com/uplink-rpc/uplink/trace"
 )
 
-// Result is what one trace came to.
+// Result is the result of one trace.
 type Result struct {
-	Trace    string  `json:"trace"` // for whoever ran it to say
+	Trace    string  `json:"trace"` // set by the caller
 	Frames   int     `json:"frames"`
 	RateHz   float64 `json:"rate_hz"`
 	Distance int     `json:"distance"`
 	Fields   []Field `json:"fields"`
 }
 
-// Field is the errors of one numeric field, all its values together.
+// Field has the errors of one numeric field, over all its values.
 type Field struct {
 	Name string `json:"name"`
 	// Step is the field's resolution; in degrees for an angle.
@@ -34,23 +32,23 @@ type Field struct {
 	Spans []Span  `json:"spans"`
 }
 
-// Span is the errors of the frames of one second.
+// Span has the errors of the frames of one second.
 type Span struct {
 	// Until is the end of the second, in seconds from the start of the trace.
 	Until float64 `json:"until_s"`
-	// Article is the error of the paper's scheme, QuantizeFirst that of this project's. Both are in the value's unit.
+	// Article is the error of the article's scheme, QuantizeFirst that of this project, in the value's unit.
 	Article       Error `json:"article"`
 	QuantizeFirst Error `json:"quantize_first"`
 }
 
-// Error is the mean and the max of absolute differences.
+// Error has the mean and the maximum of absolute differences.
 type Error struct {
 	Mean float64 `json:"mean"`
 	Max  float64 `json:"max"`
 }
 
-// Run reads all frames from r, and codes each against the one distance before it. Fields that are no numbers with a
-// step, as the paper's scheme has no rule for them, are left out.
+// Run reads all frames from r and encodes each against the one distance before it. It skips fields that
+// are not numbers with a resolution: the article has no rule for them.
 func Run(r *trace.Reader, s *schema.Schema, distance int) (*Result, error) {
 	c, err := newChain(s, distance)
 	if err != nil {
@@ -84,7 +82,7 @@ func (c *chain) result() *Result {
 	return res
 }
 
-// seconds is the ends of the seconds to show, of a trace of so many.
+// seconds returns the ends of the seconds to show, for a trace of that length.
 func seconds(length float64) []float64 {
 	var ends []float64
 	for _, until := range []float64{1, 10} {
@@ -133,7 +131,7 @@ type field struct {
 	literal, ours []sum // of each frame
 }
 
-// sum is the errors of some values.
+// sum adds up errors.
 type sum struct {
 	total, max float64
 	count      int
@@ -175,7 +173,7 @@ func newField(f *schema.Field, distance int) (field, bool) {
 	return d, true
 }
 
-// step takes the row that r read last.
+// step processes the row that r read last.
 func (c *chain) step(r *trace.Reader) error {
 	got, err := c.deliver()
 	if err != nil {
@@ -192,7 +190,7 @@ func (c *chain) step(r *trace.Reader) error {
 	return nil
 }
 
-// deliver sends the current frame through encoder and decoder and gives what came out.
+// deliver sends the current frame through encoder and decoder and returns the decoded frame.
 func (c *chain) deliver() (*schema.Frame, error) {
 	slot := &c.acks[c.n%c.distance]
 	if c.n >= c.distance {
@@ -212,7 +210,7 @@ func (c *chain) deliver() (*schema.Frame, error) {
 	return got[0].Frame, err
 }
 
-// paper codes values as the paper says and gives the errors of what its server rebuilds.
+// paper encodes values with the article's scheme and returns the errors at its server.
 func (f *field) paper(values []float64, n, distance int) sum {
 	sent, rebuilt := f.sent[n%distance], f.rebuilt[n%distance]
 	for k, v := range values {
@@ -226,10 +224,10 @@ func (f *field) paper(values []float64, n, distance int) sum {
 	return f.difference(rebuilt, values)
 }
 
-// quantized is v in whole steps.
+// quantized rounds v to whole steps.
 func (f *field) quantized(v float64) float64 { return math.Floor(v/f.step+0.5) * f.step }
 
-// wrap takes an angle's difference the short way round.
+// wrap returns the smallest equivalent of an angle's difference.
 func (f *field) wrap(d float64) float64 {
 	if f.turn == 0 {
 		return d

@@ -21,18 +21,18 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// Status is what a server has used and counted since its start.
+// Status has the counters of a server since its start.
 type Status struct {
 	CPU       time.Duration     `json:"cpu_ns"` // of the whole process
 	Players   int               `json:"players"`
-	Frames    uint64            `json:"frames"`    // of the honest players that are judged
+	Frames    uint64            `json:"frames"`    // of the honest players
 	Datagrams uint64            `json:"datagrams"` // received from all clients
 	SentBytes uint64            `json:"sent_bytes"`
 	Drops     map[string]uint64 `json:"drops"` // messages and frames, by reason
 }
 
-// Server is the dedicated server that hostile clients attack. It takes the RPC Move, sends a world
-// as snapshots and another as state, and sends each message of a player back to it.
+// Server is the dedicated server under attack. It accepts the RPC Move, replicates a world as snapshots
+// and another as state, and echoes messages.
 type Server struct {
 	srv    *ds.Server
 	frames atomic.Uint64
@@ -45,7 +45,7 @@ type Server struct {
 	streams map[*ds.Player]*ds.StateStream[object]
 }
 
-// firstOther is the client id from which on clients are not judged.
+// firstOther is the lowest client id of attackers.
 const firstOther = 1000
 
 // NewServer starts a server at a loopback address, where no key is needed. A nil network is UDP.
@@ -113,7 +113,7 @@ func (s *Server) left(p *ds.Player, _ error) {
 	delete(s.streams, p)
 }
 
-// play makes ticks of the worlds.
+// play runs the ticks of the worlds.
 func (s *Server) play(ctx context.Context) {
 	ticker := time.NewTicker(time.Second / sendHz)
 	defer ticker.Stop()
@@ -144,14 +144,14 @@ func (s *Server) tick(tick uint64) {
 			_ = w.Put(uint16(i), 0, &o) // within its bounds
 		}
 		w.Commit()
-		_, _ = w.Send() // the players who leave meanwhile do not count
+		_, _ = w.Send() // errors of leaving players do not matter
 	}
 }
 
 // Addr returns the address to dial.
 func (s *Server) Addr() string { return s.srv.Addr().String() }
 
-// Status returns what the server has used and counted.
+// Status returns the server's counters.
 func (s *Server) Status() (Status, error) {
 	st := s.srv.Stats()
 	out := Status{CPU: meter.CPU(), Players: st.Transport.Conns, Frames: s.frames.Load(), Datagrams: st.Transport.DatagramsReceived, SentBytes: st.Transport.BytesSent, Drops: map[string]uint64{}}
@@ -178,7 +178,7 @@ func (s *Server) Status() (Status, error) {
 	return out, nil
 }
 
-// Close ends the server.
+// Close stops the server.
 func (s *Server) Close() error {
 	s.stop()
 	err := s.srv.Close()
@@ -216,7 +216,7 @@ func Answer(in io.Reader, out io.Writer) (err error) {
 	return lines.Err()
 }
 
-// process is a server in a process of its own, so that its CPU time can be told from the clients'.
+// process is a server in a process of its own, to measure its CPU time separately.
 type process struct {
 	cmd  *exec.Cmd
 	in   io.WriteCloser
@@ -224,7 +224,7 @@ type process struct {
 	addr string
 }
 
-// StartProcess starts the running program once more with [Command], as a server.
+// StartProcess starts this program with [Command] as a server.
 func StartProcess() (Target, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -311,7 +311,7 @@ func objectAt(i int, tick uint64) object {
 	}
 }
 
-// What the server offers.
+// Names and rates of the RPC and the worlds.
 const (
 	moveRPC       = "Move"
 	snapshotWorld = "snapshots"

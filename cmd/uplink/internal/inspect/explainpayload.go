@@ -9,15 +9,15 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
-// told is what is said of one payload; nil where nobody asked.
+// told explains one payload. It is nil if the payload was not requested.
 type told struct {
 	*Explained
 	raw   payload
 	parts *rpcdelta.Explanation
-	acks  ackState // before it came
+	acks  ackState // before the payload
 }
 
-// explaining begins with a payload, if it is to be explained.
+// explaining starts to explain a payload, if requested.
 func (p *player) explaining(s *stream, raw payload) *told {
 	if p.waiting == nil || p.waiting.explain == nil {
 		return nil
@@ -30,7 +30,7 @@ func (p *player) explaining(s *stream, raw payload) *told {
 	return t
 }
 
-// decoded explains what came of it.
+// decoded explains the result of decoding.
 func (t *told) decoded(s *stream, b *record.Decoded, frames []rpcdelta.Delivery, why, differs string) {
 	if t == nil {
 		return
@@ -55,7 +55,7 @@ func (t *told) decoded(s *stream, b *record.Decoded, frames []rpcdelta.Delivery,
 	}
 }
 
-// baseline says what it was coded from, or why from nothing.
+// baseline explains the baseline, or why there is none.
 func (t *told) baseline(s *stream, h *rpcdelta.Header, b *record.Decoded) {
 	switch b.Kind {
 	case rpcdelta.Delta:
@@ -81,7 +81,7 @@ func (t *told) resetCause(s *stream, b *record.Decoded) string {
 	return "the client could not know which frames the server has, since too much was unacked or acks left it open"
 }
 
-// ackState says what the client could know.
+// ackState explains what the client could know.
 func (t *told) ackState() {
 	if !t.acks.any {
 		t.note("no ack of this RPC was sent before in this file")
@@ -96,7 +96,7 @@ func (t *told) ackState() {
 		t.acks.at.Seconds(), a.Seq, a.Epoch, a.Len, troubleText(a.Trouble))
 }
 
-// coded explains the coded part; newest is the sequence as the server counts.
+// coded explains the coded part. newest is the server's sequence number.
 func (t *told) coded(s *stream, h *rpcdelta.Header, newest uint64) {
 	x := t.parts
 	at := h.Bits
@@ -138,7 +138,7 @@ func reference(x *rpcdelta.Explanation, i int, newest uint64) string {
 	return "coded alone"
 }
 
-// dropped explains why nothing came of it.
+// dropped explains a drop.
 func (t *told) dropped(s *stream, b *record.Dropped, why, differs string) {
 	if t == nil {
 		return
@@ -285,7 +285,7 @@ func troubleText(t rpcdelta.Trouble) string {
 	return "none"
 }
 
-// windowText draws the window, the newest first.
+// windowText draws the window, newest first.
 func windowText(a *rpcdelta.Ack) string {
 	var b strings.Builder
 	for i := range a.Len {
@@ -298,7 +298,7 @@ func windowText(a *rpcdelta.Ack) string {
 	return fmt.Sprintf("%s: %d, %d and so on", b.String(), a.Seq-1, a.Seq-2)
 }
 
-// slack explains how jitter buffers stand, and the acks after that.
+// slack explains the reports of jitter buffers, and the acks after them.
 func (e *Explained) slack(p *player, b []byte) {
 	all, acks, err := control.ParseSlack(nil, b)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package inspect reads captures of a dedicated server: it decodes each payload again, through the decoders that the
-// server has, and holds what comes out against what the server made of it.
+// Package inspect reads captures of a dedicated server. It decodes each payload again and compares the result with
+// the server's.
 package inspect
 
 import (
@@ -16,19 +16,19 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// Options say what to look at. The zero value is all.
+// Options select records. The zero value selects all.
 type Options struct {
 	Player   uint64 // 0 is all
 	RPC      string // "" is all
 	From, To time.Duration
-	// Each is called for each frame, and for each payload that brought none; nil is nobody.
+	// Each, if not nil, is called for each frame and for each payload without a frame.
 	Each func(Row)
-	// Explain is the number of the record to be explained; 0 is none.
+	// Explain is the number of the record to explain; 0 is none.
 	Explain int
-	// Memory limits what is kept of a file, in bytes: sessions, streams and their decoders, schemas and priors. 0 means
-	// [budget.Default]. Streams whose decoders do not fit are not decoded; where anything else does not, Run fails.
+	// Memory limits the memory for a file in bytes: sessions, streams and their decoders, schemas and priors. 0 means
+	// [budget.Default]. Streams whose decoders do not fit are not decoded; if anything else does not fit, Run fails.
 	Memory int64
-	// Progress is called now and then with the bytes read so far; nil is nobody.
+	// Progress, if not nil, is called from time to time with the bytes read so far.
 	Progress func(done int64)
 }
 
@@ -36,7 +36,7 @@ func (o *Options) wants(player uint64, rpc string, at time.Duration) bool {
 	return (o.Player == 0 || o.Player == player) && (o.RPC == "" || o.RPC == rpc) && at >= o.From && (o.To == 0 || at <= o.To)
 }
 
-// inspection is one run through a file.
+// inspection is one pass over a file.
 type inspection struct {
 	options Options
 	sum     *Summary
@@ -45,13 +45,13 @@ type inspection struct {
 	priors  map[uint64]*rpcdelta.Prior
 	rpcs    map[rpcKey]*RPC
 	limits  limits
-	at      capture.Record // that is being read, without its body
+	at      capture.Record // the current record, without its body
 	asked   *Explained
-	done    bool // what was asked is explained
+	done    bool // the requested record is explained
 }
 
-// Run reads a capture. The summary is of what was read, also with an error, which is nil at the end of a whole file and
-// otherwise the reader's; it is nil only if there is nothing at all to show.
+// Run reads a capture. The summary covers the records read, also with an error; it is nil only if nothing was read.
+// The error is nil at the end of a complete file, and otherwise the reader's.
 func Run(r io.Reader, o Options) (*Summary, *Explained, error) {
 	in, err := capture.NewReader(r)
 	if err != nil {
@@ -138,7 +138,7 @@ func (x *inspection) take(body record.Body) {
 	}
 }
 
-// schema keeps a schema. One that cannot be read leaves its streams without a decoder, which is said there.
+// schema keeps a schema. The streams of an invalid schema have no decoder.
 func (x *inspection) schema(b *record.Schema) {
 	s, err := x.limits.Schema(b.JSON)
 	if x.limits.spent(err) {
@@ -163,7 +163,7 @@ func (x *inspection) prior(b *record.Prior) {
 	x.priors[b.Hash] = p
 }
 
-// lost forgets what can be known only from all records.
+// lost discards state that needs all records.
 func (x *inspection) lost(b *record.Lost) {
 	x.sum.Lost += b.Records
 	for _, p := range x.players {
@@ -174,7 +174,7 @@ func (x *inspection) lost(b *record.Lost) {
 	}
 }
 
-// end finishes what still waits.
+// end finishes pending messages.
 func (x *inspection) end(in *capture.Reader) {
 	x.sum.Bytes = in.Offset()
 	for _, p := range x.players {
@@ -183,15 +183,14 @@ func (x *inspection) end(in *capture.Reader) {
 	x.sum.finish(x)
 }
 
-// A capture may be a stranger's: what it makes this program remember is bounded, whatever it says.
+// Bounds for captures from untrusted sources.
 const (
-	// maxSessionsRead is how many sessions a file may have.
+	// maxSessionsRead is the maximum number of sessions of a file.
 	maxSessionsRead = 1 << 20
-	// maxRates is how many schemas there may be, one that is called at several rates, or with several priors, counted as
-	// often.
+	// maxRates is the maximum number of combinations of schema, rate and prior.
 	maxRates = 256
 
-	// Sizes in bytes, measured. A decoder that delivers late frames keeps up to lateStates earlier states.
+	// Measured sizes in bytes. A decoder that delivers late frames keeps up to lateStates earlier states.
 	decoderSize       = 5 << 10
 	statePerComponent = 430
 	lateStates        = 7
@@ -205,21 +204,21 @@ const (
 	reasonSize  = 128
 )
 
-// limits bound what is kept of a file.
+// limits bounds the memory for a file.
 type limits struct {
 	*budget.Budget
 	full  error // the first of keep
 	rates map[rateKey]*schema.Schema
 }
 
-// keep takes memory for what has to be kept. If there is none left, the inspection ends with the error.
+// keep reserves memory. If none is left, the inspection ends with the error.
 func (l *limits) keep(bytes int) {
 	if err := l.Take(bytes); err != nil && l.full == nil {
 		l.full = err
 	}
 }
 
-// spent reports whether an error says that no memory is left, which ends the inspection.
+// spent reports whether the memory is used up, which ends the inspection.
 func (l *limits) spent(err error) bool {
 	var e *budget.Error
 	if !errors.As(err, &e) {
@@ -229,7 +228,7 @@ func (l *limits) spent(err error) bool {
 	return true
 }
 
-// count counts a reason, of which each is kept once.
+// count sets the count of a reason, whose text is kept once.
 func (l *limits) count(counts map[string]uint64, reason string, n uint64) {
 	if _, ok := counts[reason]; !ok {
 		l.keep(reasonSize + len(reason))
@@ -242,7 +241,7 @@ type rateKey struct {
 	hz            float64
 }
 
-// atRate gives a schema at the rate of a binding.
+// atRate returns a schema with the rate of a binding.
 func (l *limits) atRate(declared *schema.Schema, b *record.Bound) (*schema.Schema, error) {
 	key := rateKey{b.Schema, b.Prior, b.RateHz}
 	if s := l.rates[key]; s != nil {
@@ -265,7 +264,7 @@ func (l *limits) atRate(declared *schema.Schema, b *record.Bound) (*schema.Schem
 	return s, nil
 }
 
-// take counts what a decoder takes.
+// take reserves memory for a decoder and returns its size.
 func (l *limits) take(s *schema.Schema, b *record.Bound) (int, error) {
 	ring := max(b.Ring, rpcdelta.DefaultRing)
 	frame := 4*s.Components() + 24

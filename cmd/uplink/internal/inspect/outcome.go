@@ -5,7 +5,7 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
-// Row is one frame, or a payload that brought none.
+// Row is a frame, or a payload without one.
 type Row struct {
 	Record  int     `json:"record"`
 	Seconds float64 `json:"seconds"`
@@ -22,15 +22,15 @@ type Row struct {
 	FullBits    int `json:"full_bits,omitempty"`
 	HeaderBits  int `json:"header_bits,omitempty"`
 	PayloadBits int `json:"payload_bits,omitempty"`
-	// Drop is why the payload was dropped.
+	// Drop is the reason of a drop.
 	Drop string `json:"drop,omitempty"`
-	// Check is "same" if decoding it again came to the same, or says what is different, or why it was not done.
+	// Check is "same" if it decoded to the same frame, or the difference, or the reason why it was not decoded.
 	Check string `json:"check"`
 }
 
 const same = "same"
 
-// stream gives the stream of an RPC; nil where its binding is not known.
+// stream returns the stream of an RPC, or nil if its binding is unknown.
 func (p *player) stream(rpc int) *stream {
 	if rpc == record.NoRPC {
 		return nil
@@ -38,7 +38,7 @@ func (p *player) stream(rpc int) *stream {
 	return p.streams[rpc]
 }
 
-// decoded holds a payload against the frames that the server got.
+// decoded compares a payload with the frames of the server.
 func (p *player) decoded(x *inspection, b *record.Decoded) {
 	s := p.stream(b.RPC)
 	raw, ok := p.next()
@@ -97,7 +97,7 @@ func (p *player) uncounted(x *inspection, s *stream, b *record.Decoded) {
 	}
 }
 
-// dropped holds a payload against the reason for which the server dropped it.
+// dropped compares a payload with the server's reason for the drop.
 func (p *player) dropped(x *inspection, b *record.Dropped) {
 	s := p.stream(b.RPC)
 	raw, ok := p.next()
@@ -147,7 +147,7 @@ func (p *player) withheld(x *inspection, b *record.Withheld) {
 	}
 }
 
-// checked counts a payload by what decoding it again came to.
+// checked counts a payload by the result of decoding it.
 func (x *inspection) checked(why, differs string) string {
 	c := &x.sum.Check
 	switch {

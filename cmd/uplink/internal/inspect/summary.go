@@ -18,17 +18,17 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
-// Summary is what a file holds, as far as it could be read.
+// Summary describes a file, as far as it could be read.
 type Summary struct {
 	Start   time.Time `json:"start"`
 	Index   int       `json:"index"` // of the file in its row
 	Seconds float64   `json:"seconds"`
 	Records int       `json:"records"`
 	Bytes   int64     `json:"bytes"`
-	// Whole says that the file was read to its end mark, Continues that another one follows.
+	// Whole reports whether the file was read to its end mark, Continues whether another one follows.
 	Whole     bool `json:"whole"`
 	Continues bool `json:"continues"`
-	// Lost is how many records the server could not write in time.
+	// Lost is the number of records that the server could not write in time.
 	Lost      uint64            `json:"lost"`
 	Sessions  []*Session        `json:"sessions"`
 	RPCs      []*RPC            `json:"rpcs"`
@@ -77,16 +77,16 @@ type RPC struct {
 	Withheld  map[string]uint64 `json:"withheld"`
 }
 
-// Check counts payloads by what decoding them again came to.
+// Check counts payloads by the result of decoding them again.
 type Check struct {
 	Same   uint64 `json:"same"`
 	Differ uint64 `json:"differ"`
-	// Before are those whose baselines are in an earlier file, AfterLoss those that cannot be decoded since records
-	// were lost, Broken those without a decoder.
+	// Before counts payloads whose baselines are in an earlier file, AfterLoss those that cannot be decoded because
+	// records were lost, Broken those without a decoder.
 	Before    uint64 `json:"before"`
 	AfterLoss uint64 `json:"after_loss"`
 	Broken    uint64 `json:"broken"`
-	// First is the first difference, FirstRecord where it was noticed.
+	// First is the first difference, FirstRecord its record.
 	First       string `json:"first,omitempty"`
 	FirstRecord int    `json:"first_record,omitempty"`
 }
@@ -97,7 +97,7 @@ func newSummary(s record.Start) *Summary {
 	}
 }
 
-// maxProblems is how many are told.
+// maxProblems limits the listed problems.
 const maxProblems = 20
 
 func (s *Summary) problem(format string, args ...any) {
@@ -115,7 +115,7 @@ func (s *Summary) session(player uint64) *Session {
 	return p
 }
 
-// rpcKey tells RPCs apart.
+// rpcKey identifies an RPC.
 type rpcKey struct {
 	name     string
 	reliable bool
@@ -184,7 +184,7 @@ func (s Stats) MarshalJSON() ([]byte, error) { return json.Marshal(named(s.Stats
 // UnmarshalJSON implements json.Unmarshaler.
 func (s *Stats) UnmarshalJSON(b []byte) error { return json.Unmarshal(b, (*named)(&s.Stats)) }
 
-// maxSessions is how many the text lists.
+// maxSessions limits the sessions in the text.
 const maxSessions = 50
 
 // Write writes the summary as text.

@@ -68,24 +68,24 @@ func Panel() fs.FS {
 // maxChange is the longest body of a change in bytes.
 const maxChange = 4 << 10
 
-// Traffic is what the game's clients sent in the last second or so, in bits a second where nothing else is said.
+// Traffic is the traffic of the game's clients in about the last second, in bits per second unless stated otherwise.
 type Traffic struct {
 	Seconds float64 `json:"seconds"`
 	Calls   float64 `json:"calls_per_s"`
-	// Full is what the calls take as an engine packs them, without deltas: the baseline to compare with. Sent is what
-	// they took, with headers of messages; around either come the headers of datagrams, seals, UDP and IP.
+	// Full is the rate of calls packed as an engine does it, without deltas. Sent is the rate of payloads with message
+	// headers. Around is the overhead of either: datagram headers, AEAD, UDP and IP.
 	Full   float64 `json:"full_bits_per_s"`
 	Sent   float64 `json:"sent_bits_per_s"`
 	Around float64 `json:"around_bits_per_s"`
-	// Delivered is the share of frames that arrived, of those that were given up or arrived.
+	// Delivered is the share of delivered frames among delivered and lost ones.
 	Delivered float64 `json:"delivered"`
-	// RTT is the mean of the round trips that the clients measured last.
+	// RTT is the mean of the clients' last RTT measurements.
 	RTT float64 `json:"rtt_ms"`
-	// Redundancy is the most older payloads that ride along with a client's now.
+	// Redundancy is the current maximum of redundant frames per payload over all clients.
 	Redundancy int `json:"redundancy"`
 	// Mismatches counts the frames since the start that differ from the recording.
 	Mismatches uint64 `json:"mismatches"`
-	// Switched of the Clients have the codec that was chosen.
+	// Switched is the number of Clients that use the selected codec.
 	Switched int `json:"switched"`
 	Clients  int `json:"clients"`
 }
@@ -96,7 +96,7 @@ type Actor struct {
 	RPC  string `json:"rpc"`
 }
 
-// state is what GET state answers.
+// state is the response to GET state.
 type state struct {
 	Settings values  `json:"settings"`
 	Limits   Limits  `json:"limits"`
@@ -114,7 +114,7 @@ func (l *Lab) state() state {
 func (l *Lab) getState(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	_ = json.NewEncoder(w).Encode(l.state()) // who has gone needs no answer
+	_ = json.NewEncoder(w).Encode(l.state()) // the client may be gone
 }
 
 func (l *Lab) postState(w http.ResponseWriter, r *http.Request) {
@@ -134,7 +134,7 @@ func (l *Lab) postState(w http.ResponseWriter, r *http.Request) {
 	l.getState(w, r)
 }
 
-// change makes one change after the other, so that none undoes another.
+// change serializes changes.
 func (l *Lab) change(v values) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -160,21 +160,21 @@ type introduction struct {
 	Name  string  `json:"name"`
 	RPC   string  `json:"rpc"`
 	Rate  float64 `json:"rate_hz"`
-	// Moves says that poses have velocities.
+	// Moves reports whether poses have velocities.
 	Moves bool `json:"moves"`
-	// Path is where the recording leads, in x and y.
+	// Path is the recorded path, in x and y.
 	Path [][2]number `json:"path"`
 }
 
-// poses is what was sent and rebuilt since the last such event.
+// poses has the calls sent and decoded since the last such event.
 type poses struct {
-	// Each is the number of the call, x, y, heading, and velocity in x and y; of a frame that was rebuilt then 1 if it
-	// came with a newer one, else 0.
+	// Each has the number of the call, x, y, heading, and velocity in x and y. A decoded frame also has 1 if it
+	// was redundant, else 0.
 	Sent    [][]number `json:"sent"`
 	Rebuilt [][]number `json:"rebuilt"`
 }
 
-// number is written with few digits: a page needs no more.
+// number is a number that JSON contains with three decimals.
 type number float64
 
 // MarshalJSON implements json.Marshaler.
@@ -182,7 +182,7 @@ func (v number) MarshalJSON() ([]byte, error) {
 	return strconv.AppendFloat(nil, math.Round(float64(v)*1000)/1000, 'f', -1, 64), nil
 }
 
-// view sends one actor's poses and the state until the viewer goes.
+// view sends one actor's poses and the state until the viewer disconnects.
 func (l *Lab) view(w http.ResponseWriter, r *http.Request) {
 	i, err := strconv.Atoi(r.URL.Query().Get("actor"))
 	if most := len(l.stage.actors) - 1; err != nil || i < 0 || i > most {
@@ -192,7 +192,7 @@ func (l *Lab) view(w http.ResponseWriter, r *http.Request) {
 	v := l.stage.look(i)
 	if v == nil {
 		w.Header().Set("Retry-After", "10")
-		http.Error(w, fmt.Sprintf("%d look already: close a page that shows the demo", maxViewers), http.StatusServiceUnavailable)
+		http.Error(w, fmt.Sprintf("%d viewers are connected: close a page of the demo", maxViewers), http.StatusServiceUnavailable)
 		return
 	}
 	defer l.stage.leave(v)
@@ -203,7 +203,7 @@ func (l *Lab) view(w http.ResponseWriter, r *http.Request) {
 	l.show(r, v, &e)
 }
 
-// show sends events until one of them fails or the viewer goes.
+// show sends events until one fails or the viewer disconnects.
 func (l *Lab) show(r *http.Request, v *viewer, e *events) {
 	tick := time.NewTicker(viewEvery)
 	defer tick.Stop()

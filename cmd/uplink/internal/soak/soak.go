@@ -1,5 +1,5 @@
-// Package soak has bots play to a dedicated server of the same process, over real sockets, through changing loss,
-// changes of address and restarts of the server, and looks whether anything breaks or grows.
+// Package soak runs bots against a dedicated server in the same process, over real sockets with varying loss, path
+// migrations and restarts of the server, and checks for failures and growth.
 package soak
 
 import (
@@ -20,13 +20,13 @@ import (
 )
 
 const (
-	// answer is how long a bot waits for the server, which may just be restarted behind a bad link.
+	// answer is a bot's timeout for the server, which may be restarting behind a lossy link.
 	answer = 20 * time.Second
-	// gone is how long the server stays away at a restart.
+	// gone is the downtime of the server at a restart.
 	gone = 300 * time.Millisecond
 )
 
-// run is one soak.
+// run is one soak test.
 type run struct {
 	options Options
 	traces  []*trace.Trace
@@ -38,8 +38,8 @@ type run struct {
 	last bots.Progress
 }
 
-// Run soaks for Options.For, rounded down to whole rounds of phases, and calls show after each phase. The first trace's
-// schema is that of all. The error says what broke or grew; it is ctx's if that was done before.
+// Run runs for Options.For, rounded down to whole rounds of phases, and calls show after each phase. All traces have
+// the schema of the first one. The error describes the failure or growth, or is ctx's.
 func Run(ctx context.Context, traces []*trace.Trace, o Options, show func(Phase)) error {
 	before := look()
 	if err := soak(ctx, traces, o, show); err != nil {
@@ -78,7 +78,7 @@ func soak(ctx context.Context, traces []*trace.Trace, o Options, show func(Phase
 	return errors.Join(err, <-done)
 }
 
-// bots are the players: with tokens of their own, and on the move.
+// bots returns the options of the players.
 func (r *run) bots() bots.Options {
 	o := bots.Options{
 		To: r.server.addr, Players: r.options.Players, Rate: r.traces[0].Schema.RateHz(), Ramp: r.options.Phase / 2,
@@ -88,7 +88,7 @@ func (r *run) bots() bots.Options {
 	return o
 }
 
-// note keeps what the bots say of themselves.
+// note keeps the bots' last progress.
 func (r *run) note(p bots.Progress) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -154,23 +154,23 @@ func (r *run) restart(ctx context.Context, how restart) error {
 	return errors.Join(sleep.For(ctx, gone), r.server.start())
 }
 
-// condition is what the players and the server go through for a phase.
+// condition describes the network and the server in a phase.
 type condition struct {
 	name    string
 	link    simlink.Config
-	restart restart // at the beginning of it
+	restart restart // at the start of the phase
 }
 
-// restart is how the server ends before it is there again.
+// restart is how the server stops before a restart.
 type restart uint8
 
 const (
 	stays   restart = iota
-	closes          // it tells the players
-	crashes         // it does not
+	closes          // with a message to the players
+	crashes         // without a message
 )
 
-// conditions make a round. The last one lets everything settle, so that rounds can be compared.
+// conditions make a round. The last one lets the system settle, so that rounds are comparable.
 var conditions = []condition{
 	{name: "loss 2 %", link: simlink.Config{RTT: 30 * time.Millisecond, Loss: 0.02, Burst: 1}},
 	{name: "loss 10 % in bursts", link: simlink.Config{RTT: 80 * time.Millisecond, Jitter: 5 * time.Millisecond, Loss: 0.1, Burst: 4}},
@@ -180,38 +180,38 @@ var conditions = []condition{
 	{name: "calm", link: simlink.Config{RTT: 10 * time.Millisecond, Burst: 1}},
 }
 
-// Options says how long to soak, and what. Errors name the command's flags.
+// Options configure a run. Errors name the command's flags.
 type Options struct {
 	Players int
 	For     time.Duration
-	Phase   time.Duration     // how long each condition lasts
+	Phase   time.Duration     // of each condition
 	Network transport.Network // nil means UDP
 }
 
 // The bounds of options.
 const (
 	maxPlayers = 2000
-	// LeastPhase is what connections that were lost need to be there again.
-	LeastPhase = 3 * time.Second
+	// MinPhase is the time that lost connections need to reconnect.
+	MinPhase = 3 * time.Second
 )
 
-// Validate says which flag is wrong, and how.
+// Validate returns an error that names an invalid flag.
 func (o *Options) Validate() error {
 	switch {
 	case o.Players < 1 || o.Players > maxPlayers:
 		return fmt.Errorf("--players %d: want 1 to %d", o.Players, maxPlayers)
-	case o.Phase < LeastPhase:
-		return fmt.Errorf("--phase %v: want at least %v", o.Phase, LeastPhase)
+	case o.Phase < MinPhase:
+		return fmt.Errorf("--phase %v: want at least %v", o.Phase, MinPhase)
 	case o.For < o.least():
 		return fmt.Errorf("--for %v: want at least %v, which is two rounds of %d phases", o.For, o.least(), len(conditions))
 	}
 	return nil
 }
 
-// least is the time of two rounds: what the second one holds is compared with what the first one held.
+// least returns the time of two rounds, which are compared.
 func (o *Options) least() time.Duration { return time.Duration(2*len(conditions)) * o.Phase }
 
-// Phase is what came of one, and of all before it where it says so.
+// Phase is the result of one phase.
 type Phase struct {
 	Number    int    `json:"phase"`
 	Condition string `json:"condition"`
@@ -219,14 +219,14 @@ type Phase struct {
 	Players   int    `json:"players"`
 	Frames    uint64 `json:"frames"`
 	Missed    uint64 `json:"missed"`
-	// Since the beginning:
+	// Since the start:
 	Verified       uint64 `json:"verified"`
 	Mismatched     uint64 `json:"mismatched"`
 	Desync         uint64 `json:"desync"`
 	Reconnections  uint64 `json:"reconnections"`
 	SocketsChanged uint64 `json:"sockets_changed"`
 	Usage          Usage  `json:"usage"`
-	settled        bool   // a condition in which all must be connected
+	settled        bool   // all players must be connected
 }
 
 func (r *run) result(n int, c *condition, before counts) Phase {
@@ -241,7 +241,7 @@ func (r *run) result(n int, c *condition, before counts) Phase {
 	}
 }
 
-// verdict is an error if something broke.
+// verdict returns an error for a failure.
 func (p Phase) verdict() error {
 	switch {
 	case p.Mismatched > 0:
@@ -256,7 +256,7 @@ func (p Phase) verdict() error {
 	return nil
 }
 
-// String gives the phase as a line.
+// String formats the phase as a line.
 func (p Phase) String() string {
 	return fmt.Sprintf("%3d %-20s %d/%d players, %d frames, %d missed; in all %d verified, %d mismatched, %d reconnections, %d sockets changed; %v",
 		p.Number, p.Condition, p.Connected, p.Players, p.Frames, p.Missed, p.Verified, p.Mismatched, p.Reconnections, p.SocketsChanged, p.Usage)

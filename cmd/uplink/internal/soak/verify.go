@@ -9,9 +9,9 @@ import (
 	"github.com/uplink-rpc/uplink/trace"
 )
 
-// verifier knows the traces that are played. A bot begins at a row that nobody tells it, and a later frame of the
-// same binding is as many rows further as its sequence is: so it keeps, for each player, the beginnings that agree
-// with all frames so far. Its methods are safe for concurrent use; one player's frames come one at a time.
+// verifier compares decoded frames with the bots' traces. A bot starts at an unknown row, and its frames follow by
+// sequence number. For each player, verifier keeps the start rows that agree with all frames so far. It is safe for
+// concurrent use; the frames of one player arrive one at a time.
 type verifier struct {
 	traces           []*trace.Trace
 	good, mismatched atomic.Uint64
@@ -20,21 +20,21 @@ type verifier struct {
 	players map[*ds.Player]*begins
 }
 
-// begin is a row of a trace that may be that of sequence 0.
+// begin is a possible row of sequence number 0.
 type begin struct {
 	trace *trace.Trace
 	row   uint64
 }
 
-// begins are those of one player; nil before its first frame.
+// begins has the possible starts of one player; nil before its first frame.
 type begins struct{ possible []begin }
 
-// newVerifier makes a verifier of traces of one RPC.
+// newVerifier returns a verifier for traces of one RPC.
 func newVerifier(traces []*trace.Trace) *verifier {
 	return &verifier{traces: traces, players: map[*ds.Player]*begins{}}
 }
 
-// Frame is part of the server's handlers.
+// Frame is a handler of the server.
 func (v *verifier) Frame(p *ds.Player, f ds.Frame[*schema.Frame]) {
 	b := v.player(p)
 	if len(b.possible) > 0 {
@@ -49,14 +49,14 @@ func (v *verifier) Frame(p *ds.Player, f ds.Frame[*schema.Frame]) {
 	}
 }
 
-// Left is part of ds.Config.Left: it forgets the player.
+// Left removes a player.
 func (v *verifier) Left(p *ds.Player, _ error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	delete(v.players, p)
 }
 
-// Counts gives how many frames were what was to come, and how many were not.
+// Counts returns the numbers of correct and wrong frames.
 func (v *verifier) Counts() (good, mismatched uint64) { return v.good.Load(), v.mismatched.Load() }
 
 func (v *verifier) player(p *ds.Player) *begins {
@@ -70,7 +70,7 @@ func (v *verifier) player(p *ds.Player) *begins {
 	return b
 }
 
-// find gives all beginnings that agree with a frame.
+// find returns all starts that agree with a frame.
 func (v *verifier) find(f ds.Frame[*schema.Frame]) (found []begin) {
 	for _, t := range v.traces {
 		rows := uint64(len(t.Frames))
@@ -83,7 +83,7 @@ func (v *verifier) find(f ds.Frame[*schema.Frame]) (found []begin) {
 	return found
 }
 
-// keep leaves those that agree with one more frame.
+// keep removes the starts that do not agree with another frame.
 func (b *begins) keep(f ds.Frame[*schema.Frame]) {
 	kept := b.possible[:0]
 	for _, c := range b.possible {

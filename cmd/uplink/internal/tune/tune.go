@@ -30,7 +30,7 @@ type Config struct {
 	Progress func(what string, done float64)
 }
 
-// Validate says which flag is wrong, and how.
+// Validate returns an error that names an invalid flag.
 func (c *Config) Validate() error {
 	if !(c.Delivery >= rpcdelta.MinDelivery && c.Delivery <= rpcdelta.MaxDelivery) {
 		return fmt.Errorf("--delivery %g: want %g to %g", c.Delivery, rpcdelta.MinDelivery, rpcdelta.MaxDelivery)
