@@ -1,9 +1,11 @@
-// Command bench compares this project's codecs with what users would pick instead, on the frames of recorded play:
+// Command bench compares this project's codecs with what users would pick instead, on the frames of
+// recorded play:
 //
 //	cd bench && go run . [--json] [--out DIR] [TRACE...]
 //
-// It prints tables, and draws bits a delivered frame against loss and nanoseconds a frame as SVG files. It needs no
-// arguments: the traces are those of the repository, and the files go to its docs.
+// It prints tables, and draws bits a delivered frame against loss and nanoseconds a frame as SVG
+// files. It needs no arguments: the traces are those of the repository, and the files go to its
+// docs.
 package main
 
 import (
@@ -48,7 +50,8 @@ type options struct {
 // ownTraces are the traces of the repository, seen from this folder.
 const ownTraces = "../testdata/traces/*.csv.gz"
 
-// timedLoss is the loss at which times are measured: some, so that adaptive sends older frames along.
+// timedLoss is the loss at which times are measured: some, so that adaptive sends older frames
+// along.
 const timedLoss = 0.05
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {

@@ -48,7 +48,8 @@ func steps(t *testing.T) (all []step) {
 // figure is a number in a quoted output.
 var figure = regexp.MustCompile(`[0-9]+(?:\\\.[0-9]+)*(?:e[+-][0-9]+)?`)
 
-// pattern is an expression for an output in which figures may differ, but not become 0, and "..." stands for anything.
+// pattern is an expression for an output in which figures may differ, but not become 0, and "..."
+// stands for anything.
 func pattern(output string) *regexp.Regexp {
 	quoted := figure.ReplaceAllStringFunc(regexp.QuoteMeta(output), func(number string) string {
 		if !strings.ContainsAny(number, "123456789") {
@@ -81,8 +82,8 @@ func TestPattern(t *testing.T) {
 	}
 }
 
-// TestCommands runs the commands of operations.md one after the other in a shell, as a reader would, but at ports that
-// are free, and with a Prometheus that scrapes more often.
+// TestCommands runs the commands of operations.md one after the other in a shell, as a reader
+// would, but at ports that are free, and with a Prometheus that scrapes more often.
 func TestCommands(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the command and waits for scrapes")
@@ -151,7 +152,8 @@ func freePorts(t *testing.T) *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
-// freePort finds an address that nobody has, below the ports that systems give to other tests' sockets.
+// freePort finds an address that nobody has, below the ports that systems give to other tests'
+// sockets.
 func freePort() string {
 	for {
 		addr := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000))

@@ -13,7 +13,8 @@ var (
 	inline    = regexp.MustCompile(`\[(Fuzz\w+)\]\((\S+_test\.go)\)`)
 )
 
-// TestSecurityNamesTests verifies that each test that security.md names is in the file that it links to.
+// TestSecurityNamesTests verifies that each test that security.md names is in the file that it
+// links to.
 func TestSecurityNamesTests(t *testing.T) {
 	text, err := os.ReadFile("security.md")
 	if err != nil {

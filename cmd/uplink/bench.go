@@ -230,7 +230,8 @@ traces together: the geometric mean of their bits, its ratio to the first codec'
 paper  is rle with two 32-bit sequence numbers per frame; their size is inferred from the article's 32-bit ack.
 `
 
-// meansTable returns the geometric means of bits over all traces, and their ratios to the first codec's.
+// meansTable returns the geometric means of bits over all traces, and their ratios to the first
+// codec's.
 func meansTable(results []*bench.Result) [][]string {
 	n := len(results)
 	rows := [][]string{

@@ -266,7 +266,8 @@ func TestClientErrors(t *testing.T) {
 	})
 }
 
-// TestServerErrors tests the errors of commands that run a server. A server that does not listen creates no record.
+// TestServerErrors tests the errors of commands that run a server. A server that does not listen
+// creates no record.
 func TestServerErrors(t *testing.T) {
 	schema := trace.SchemaPath(slice(t, sample.RocketLeague(), 1, nil).Name)
 	same := trace.SchemaPath(slice(t, sample.Portal2(), 1, nil).Name)

@@ -14,7 +14,8 @@ import (
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/hostile"
 )
 
-// asCommand is the environment variable that has the test's program be uplink: for tests that kill it.
+// asCommand is the environment variable that has the test's program be uplink: for tests that kill
+// it.
 const asCommand = "UPLINK_TEST_AS_COMMAND"
 
 func TestMain(m *testing.M) {
@@ -64,7 +65,8 @@ func (p *process) wait() int {
 	return p.code
 }
 
-// await waits for a text that the expression matches and gives the groups. It fails if the process ends before.
+// await waits for a text that the expression matches and gives the groups. It fails if the process
+// ends before.
 func (p *process) await(o *output, expression string) []string {
 	p.t.Helper()
 	re := regexp.MustCompile(expression)

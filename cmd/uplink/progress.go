@@ -11,8 +11,8 @@ import (
 // progressAfter is the time until progress is shown.
 const progressAfter = 2 * time.Second
 
-// line is a status line on a terminal, and nothing elsewhere. Text written to it appears above the line. It is safe for
-// concurrent use.
+// line is a status line on a terminal, and nothing elsewhere. Text written to it appears above the
+// line. It is safe for concurrent use.
 type line struct {
 	w    io.Writer
 	live bool // w is a terminal
@@ -55,7 +55,8 @@ func (l *line) Write(b []byte) (int, error) {
 	return l.w.Write(b)
 }
 
-// tick shows text each second, after progressAfter. The returned function stops it and removes the line.
+// tick shows text each second, after progressAfter. The returned function stops it and removes the
+// line.
 func (l *line) tick(text func(elapsed time.Duration) string) (stop func()) {
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -157,8 +157,8 @@ func (o *replayOptions) dial(ctx context.Context, keyLog io.Writer, log *slog.Lo
 	return conn, hintFor(err)
 }
 
-// send plays the trace at its rate until its end or the context's. Frames are skipped while there is no connection, or
-// no room on the reliable channel.
+// send plays the trace at its rate until its end or the context's. Frames are skipped while there
+// is no connection, or no room on the reliable channel.
 func send(ctx context.Context, stream *client.FrameStream, t *trace.Trace, again bool) (skipped int, err error) {
 	tick := time.NewTicker(time.Duration(float64(time.Second) / t.Schema.RateHz()))
 	defer tick.Stop()
@@ -179,7 +179,8 @@ func send(ctx context.Context, stream *client.FrameStream, t *trace.Trace, again
 	return skipped, nil
 }
 
-// linger is the time to wait for the last frames, which the simulated link and the reliable channel may still hold.
+// linger is the time to wait for the last frames, which the simulated link and the reliable channel
+// may still hold.
 func (o *replayOptions) linger() time.Duration {
 	d := o.link.Drained()
 	if o.reliable {

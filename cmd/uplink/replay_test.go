@@ -15,8 +15,8 @@ import (
 	"github.com/uplink-rpc/uplink/trace/sample"
 )
 
-// slice writes the first frames of a trace to a file of its own, to be played faster than it was recorded, with its
-// schema beside it.
+// slice writes the first frames of a trace to a file of its own, to be played faster than it was
+// recorded, with its schema beside it.
 func slice(t *testing.T, full *trace.Trace, frames int, change func([]schema.Field)) *trace.Trace {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "slice.csv")

@@ -48,7 +48,8 @@ type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-// usageArgs wraps the errors of an argument check in usageError, with a hint if there are no arguments.
+// usageArgs wraps the errors of an argument check in usageError, with a hint if there are no
+// arguments.
 func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		err := check(cmd, args)

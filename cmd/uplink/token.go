@@ -129,7 +129,8 @@ func (o *tokenOptions) runIssue(w io.Writer, now time.Time) error {
 	return err
 }
 
-// readUserData returns the text of --user-data, or the contents of the file that it names. Issue checks the length.
+// readUserData returns the text of --user-data, or the contents of the file that it names. Issue
+// checks the length.
 func readUserData(text string) ([]byte, error) {
 	if text == "" || text[0] != '@' {
 		return []byte(text), nil

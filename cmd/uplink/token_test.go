@@ -66,7 +66,8 @@ func TestKeygenJSON(t *testing.T) {
 	}
 }
 
-// TestKeygenKeeps shows that no file is overwritten, and that one key is not left without the other.
+// TestKeygenKeeps shows that no file is overwritten, and that one key is not left without the
+// other.
 func TestKeygenKeeps(t *testing.T) {
 	for _, there := range []string{"ds.key", "ds.key.issuer"} {
 		dir := t.TempDir()
@@ -166,7 +167,8 @@ func TestTokenJSON(t *testing.T) {
 	}
 }
 
-// TestTokenExpired shows a token in the millisecond before it expires, and in the one in which it does.
+// TestTokenExpired shows a token in the millisecond before it expires, and in the one in which it
+// does.
 func TestTokenExpired(t *testing.T) {
 	expires := time.UnixMilli(1_789_000_000_123)
 	tok, err := token.Issue(token.Development().Issuer(), token.Claims{

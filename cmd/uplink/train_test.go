@@ -13,7 +13,8 @@ import (
 	"github.com/uplink-rpc/uplink/trace/sample"
 )
 
-// TestGenericPrior makes the built-in prior again: it is what this command makes of the traces in the repository.
+// TestGenericPrior makes the built-in prior again: it is what this command makes of the traces in
+// the repository.
 func TestGenericPrior(t *testing.T) {
 	if testing.Short() {
 		t.Skip("trains on whole traces")

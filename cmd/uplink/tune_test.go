@@ -10,7 +10,8 @@ import (
 	"github.com/uplink-rpc/uplink/trace"
 )
 
-// TestTune: what it writes is a schema that the trace can be read by, and what it prints names each step.
+// TestTune: what it writes is a schema that the trace can be read by, and what it prints names each
+// step.
 func TestTune(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "tuned.schema.json")
 	code, stdout, stderr := uplink(t, "tune", rocketLeague, "--error", "Location=2cm,Rotation=0.5deg", "--loss", "5%", "-o", out)

@@ -22,8 +22,8 @@ func (r *result) wrong() bool {
 	return false
 }
 
-// members are the columns' names and what bench calls their numbers. They are of the last codec of the results, or of
-// the one that stands before the name, as in "paper wire".
+// members are the columns' names and what bench calls their numbers. They are of the last codec of
+// the results, or of the one that stands before the name, as in "paper wire".
 var members = map[string]string{
 	"full":      "full_bits_per_frame",
 	"payload":   "payload_bits_per_frame",
@@ -43,11 +43,12 @@ var members = map[string]string{
 	"allocs":    "allocs_per_frame",
 }
 
-// together is the first cell of a row for the geometric mean of all traces; of what was delivered it is the mean.
+// together is the first cell of a row for the geometric mean of all traces; of what was delivered
+// it is the mean.
 const together = "together"
 
-// fillTable gives a table with a row for each result and the columns that the old one has. What the old one says in
-// columns of other names, or about other traces, stays.
+// fillTable gives a table with a row for each result and the columns that the old one has. What the
+// old one says in columns of other names, or about other traces, stays.
 func fillTable(old []string, results []result) []string {
 	columns := cells(old[0])
 	kept := map[string][]string{}
@@ -118,8 +119,8 @@ func mean(results []result, name string) (string, bool) {
 	return show(name, sum), true
 }
 
-// number is a column's number: one of bench's; "total", payload and header; "saved", wire against that of a full frame; or the
-// quotient of two codecs' totals, as in "rle / paper".
+// number is a column's number: one of bench's; "total", payload and header; "saved", wire against
+// that of a full frame; or the quotient of two codecs' totals, as in "rle / paper".
 func (r *result) number(name string) (float64, bool) {
 	if a, b, ok := strings.Cut(name, " / "); ok {
 		x, ok1 := r.number(a + " total")

@@ -1,5 +1,5 @@
-// Command interpolation plays a recording of cubes over a simulated link in virtual time and says how well each way of
-// interpolation shows it:
+// Command interpolation plays a recording of cubes over a simulated link in virtual time and says
+// how well each way of interpolation shows it:
 //
 //	go run ./docs/interpolation [-runs N] [-loss SHARE] [-jitter TIME] [-svg FILE] [-json] RECORDING
 //

@@ -1,5 +1,5 @@
-// Command jitter plays a client's calls over simulated links into a jitter buffer, in virtual time, and says how early
-// they came and how many ticks had none:
+// Command jitter plays a client's calls over simulated links into a jitter buffer, in virtual time,
+// and says how early they came and how many ticks had none:
 //
 //	go run ./docs/jitter [-minutes N] [-runs N] [-hz N]
 //

@@ -52,7 +52,8 @@ func (r *replay) decode(n int, payload []byte) ([]schema.Frame, error) {
 	return rows, r.Decode(rows, r.base(n, r.held), payload)
 }
 
-// run sends every frame and compares what was delivered. The server decodes against what it decoded itself.
+// run sends every frame and compares what was delivered. The server decodes against what it decoded
+// itself.
 func (r *replay) run() (Point, error) {
 	var payload []byte
 	sum, headers, delivered, next, wrong := 0, 0, 0, 0, 0

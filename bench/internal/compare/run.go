@@ -1,5 +1,6 @@
-// Package compare runs this project's codecs and their peers over the same frames and the same link, and counts bits and
-// time. Half of a trace trains the peers that learn from samples; the other half is measured, for all.
+// Package compare runs this project's codecs and their peers over the same frames and the same
+// link, and counts bits and time. Half of a trace trains the peers that learn from samples; the
+// other half is measured, for all.
 package compare
 
 import (
@@ -63,8 +64,8 @@ func Run(ctx context.Context, t *trace.Trace, cfg Config) (*Result, error) {
 	return r, nil
 }
 
-// prepare makes the courses, and the samples: frames of the first half with the baselines that they have on a link
-// without loss.
+// prepare makes the courses, and the samples: frames of the first half with the baselines that they
+// have on a link without loss.
 func (t *trial) prepare() error {
 	course, err := t.course(len(t.training), 0)
 	if err != nil {
@@ -217,7 +218,8 @@ type Scheme struct {
 // Point is what a scheme came to at one loss.
 type Point struct {
 	Loss float64 `json:"loss"`
-	// Bits are those of all payloads, in whole bytes, and of their messages' headers, over the frames delivered.
+	// Bits are those of all payloads, in whole bytes, and of their messages' headers, over the
+	// frames delivered.
 	Bits float64 `json:"bits_per_delivered_frame"`
 	// PayloadBits are those of the payloads alone, over the frames sent.
 	PayloadBits float64 `json:"payload_bits_per_frame_sent"`

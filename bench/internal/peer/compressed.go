@@ -80,8 +80,9 @@ func newest(records [][]byte, most int) []byte {
 // flateDict is the preset dictionary's size: deflate looks no further back.
 const flateDict = 32 << 10
 
-// deflated is DEFLATE at its best level with a preset dictionary: the newest records of the training. As WebSocket's
-// permessage-deflate does, it ends with an empty block whose last four bytes, always the same, are left out.
+// deflated is DEFLATE at its best level with a preset dictionary: the newest records of the
+// training. As WebSocket's permessage-deflate does, it ends with an empty block whose last four
+// bytes, always the same, are left out.
 type deflated struct {
 	dict []byte
 	out  bytes.Buffer
@@ -128,7 +129,8 @@ func (d *deflated) expand(dst, src []byte) ([]byte, error) {
 	return dst[:len(dst)+n], err
 }
 
-// lz4Block is the LZ4 block format at its highest level. A block that saves nothing is one run of literals.
+// lz4Block is the LZ4 block format at its highest level. A block that saves nothing is one run of
+// literals.
 type lz4Block struct {
 	lz4.CompressorHC
 	room []byte
@@ -171,18 +173,20 @@ func (b *s2Block) expand(dst, src []byte) ([]byte, error) {
 	return s2.Decode(dst[len(dst):len(dst)+n], src)
 }
 
-// zstdDict is the most bytes of the dictionary's content, and zstdID its number. The content is the newest records of the
-// training; the tables are made of its first half, since records that are content would be taken for all known.
-// (dict.BuildZstdDict, which chooses content itself, took more bits, and differs from run to run.)
+// zstdDict is the most bytes of the dictionary's content, and zstdID its number. The content is the
+// newest records of the training; the tables are made of its first half, since records that are
+// content would be taken for all known. (dict.BuildZstdDict, which chooses content itself, took
+// more bits, and differs from run to run.)
 const (
 	zstdDict = 32 << 10
 	zstdID   = 1
 )
 
-// zstandard is Zstandard with a trained dictionary, as klauspost/compress has it. Its matcher leaves the last 8 bytes of
-// an input alone, and all of one of less than 10: small differences. The fastest level took the fewest bits; the best one
-// takes a millisecond a frame. Of a frame only the content of its one block goes out, behind a byte for the block's type
-// and the length of a run: the rest is the same each time, or follows from the length.
+// zstandard is Zstandard with a trained dictionary, as klauspost/compress has it. Its matcher
+// leaves the last 8 bytes of an input alone, and all of one of less than 10: small differences. The
+// fastest level took the fewest bits; the best one takes a millisecond a frame. Of a frame only the
+// content of its one block goes out, behind a byte for the block's type and the length of a run:
+// the rest is the same each time, or follows from the length.
 type zstandard struct {
 	enc  *zstd.Encoder
 	dec  *zstd.Decoder
@@ -207,8 +211,9 @@ func newZstd(records [][]byte) (compressor, error) {
 	return z, err
 }
 
-// Layout of a frame, after RFC 8878: a magic number, a descriptor, the window's size, the dictionary's number of one
-// byte, the content's size in two bytes if it is at least 256, and blocks behind headers of three bytes.
+// Layout of a frame, after RFC 8878: a magic number, a descriptor, the window's size, the
+// dictionary's number of one byte, the content's size in two bytes if it is at least 256, and
+// blocks behind headers of three bytes.
 const (
 	zstdMagic      = 0xfd2fb528
 	zstdWithDict   = 1       // the descriptor of a frame without size

@@ -1,6 +1,7 @@
-// Package peer holds what users would pick instead of this project's codecs, each behind one interface: compressors on
-// the differences of frames, serializers of whole calls, and the schemes of engines. None is a copy of somebody's code;
-// where one differs from what it stands for, its file says so.
+// Package peer holds what users would pick instead of this project's codecs, each behind one
+// interface: compressors on the differences of frames, serializers of whole calls, and the schemes
+// of engines. None is a copy of somebody's code; where one differs from what it stands for, its
+// file says so.
 package peer
 
 import (
@@ -15,14 +16,15 @@ import (
 
 // Peer codes the frames of one schema. Its payloads have no header. Not safe for concurrent use.
 type Peer interface {
-	// Append appends the payload of the last of rows, the frames in a row that Span says, or fewer at the start of a
-	// stream. base is a frame that both ends hold, or nil if there is none.
+	// Append appends the payload of the last of rows, the frames in a row that Span says, or fewer
+	// at the start of a stream. base is a frame that both ends hold, or nil if there is none.
 	Append(dst []byte, base *schema.Frame, rows []schema.Frame) ([]byte, error)
 	// Decode fills rows, as many as were given to Append, from a payload.
 	Decode(rows []schema.Frame, base *schema.Frame, payload []byte) error
 }
 
-// Sample is a frame and the one it would be coded against, to train a peer. Base is nil if there is none.
+// Sample is a frame and the one it would be coded against, to train a peer. Base is nil if there is
+// none.
 type Sample struct{ Base, Frame *schema.Frame }
 
 // Class groups peers by who would pick them.
@@ -44,7 +46,8 @@ type Kind struct {
 	Span int
 	// Delta says that payloads are differences from a baseline.
 	Delta bool
-	// Forms are ways to lay out what the peer gets, of which the one with the fewest bits is shown; at least one.
+	// Forms are ways to lay out what the peer gets, of which the one with the fewest bits is shown;
+	// at least one.
 	Forms []Form
 	// New makes the peer. Not every peer learns from samples.
 	New func(s *schema.Schema, form Form, samples []Sample) (Peer, error)
@@ -84,8 +87,8 @@ func (uncompressed) expand(dst, src []byte) ([]byte, error) {
 	return append(dst, src...), nil
 }
 
-// packed is the call in msgpack: one array of its quantized numbers, each as short as msgpack has it, and its byte
-// strings. It has neither names nor an array for each vector.
+// packed is the call in msgpack: one array of its quantized numbers, each as short as msgpack has
+// it, and its byte strings. It has neither names nor an array for each vector.
 type packed struct {
 	*layout
 	out bytes.Buffer
@@ -147,8 +150,9 @@ func (p *packed) Decode(rows []schema.Frame, _ *schema.Frame, payload []byte) er
 	return nil
 }
 
-// proto is the call as a protobuf message whose fields are the schema's: sint32 for numbers with a sign, uint32 for
-// others, repeated ones packed, bytes for byte strings. As in proto3, a field that is 0 or empty is left out.
+// proto is the call as a protobuf message whose fields are the schema's: sint32 for numbers with a
+// sign, uint32 for others, repeated ones packed, bytes for byte strings. As in proto3, a field that
+// is 0 or empty is left out.
 type proto struct {
 	*layout
 	room []byte

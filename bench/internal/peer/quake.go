@@ -9,15 +9,16 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// quake is the delta of Quake 3's entity state, after what ioquake3's MSG_WriteDeltaEntity and MSG_WriteBits do: the
-// number of the last field that changed, then for each up to it a bit, changed or not; of a changed one a bit, zero or
-// not, and its new value, not the difference. A number (a float there) that is within 13 bits goes as these, any other
-// one whole, told apart by a bit; everything else has its full width. What is left of a width over whole bytes goes
-// plain, each byte by a fixed Huffman code.
+// quake is the delta of Quake 3's entity state, after what ioquake3's MSG_WriteDeltaEntity and
+// MSG_WriteBits do: the number of the last field that changed, then for each up to it a bit,
+// changed or not; of a changed one a bit, zero or not, and its new value, not the difference. A
+// number (a float there) that is within 13 bits goes as these, any other one whole, told apart by a
+// bit; everything else has its full width. What is left of a width over whole bytes goes plain,
+// each byte by a fixed Huffman code.
 //
-// Differences to the original, all in the peer's favor: a whole number has the 24 bits that quantization leaves, not 32;
-// the Huffman code is trained on the trace, not on Quake; there is no entity number, and a frame that did not change
-// has no bytes.
+// Differences to the original, all in the peer's favor: a whole number has the 24 bits that
+// quantization leaves, not 32; the Huffman code is trained on the trace, not on Quake; there is no
+// entity number, and a frame that did not change has no bytes.
 type quake struct {
 	*layout
 	code   *prefixCode
@@ -182,14 +183,16 @@ func (q *quake) readValue(c *component) int32 {
 	return c.value(q.read(c.bits))
 }
 
-// chain is the last commands in each packet, without a baseline, after what Unity's Netcode for Entities does with the
-// commands of a client: the newest one, then for each older one a bit, like the one after it or not, and if not the
-// differences. Numbers go through the library's fixed code (Unity.Collections, StreamCompressionModel.Default): a bucket
-// by a prefix code of 2 to 6 bits, then the place in it.
+// chain is the last commands in each packet, without a baseline, after what Unity's Netcode for
+// Entities does with the commands of a client: the newest one, then for each older one a bit, like
+// the one after it or not, and if not the differences. Numbers go through the library's fixed code
+// (Unity.Collections, StreamCompressionModel.Default): a bucket by a prefix code of 2 to 6 bits,
+// then the place in it.
 //
-// Differences to the original, all in the peer's favor: the newest command is coded against zero by the same code, where
-// Unity writes it uncompressed; each older one is compared with the one after it, where older versions compared all with
-// the newest; angles take the shorter way around; no ticks are sent, since commands are one a tick.
+// Differences to the original, all in the peer's favor: the newest command is coded against zero by
+// the same code, where Unity writes it uncompressed; each older one is compared with the one after
+// it, where older versions compared all with the newest; angles take the shorter way around; no
+// ticks are sent, since commands are one a tick.
 type chain struct {
 	*layout
 	w bitio.Writer
@@ -363,7 +366,8 @@ func (p *prefixCode) read(r *bitio.Reader) int {
 	}
 }
 
-// huffmanLengths gives the lengths of the Huffman code of symbols that came so often, at least two of them, none never.
+// huffmanLengths gives the lengths of the Huffman code of symbols that came so often, at least two
+// of them, none never.
 func huffmanLengths(counts []int) []uint8 {
 	type set struct {
 		count   int

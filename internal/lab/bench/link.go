@@ -11,13 +11,14 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// datagram is a message on its way, with the number that its direction gave it.
+// datagram is a message in flight, with its packet number.
 type datagram struct {
 	number  uint64
 	message []byte
 }
 
-// way is one direction of the link. A datagram that too many newer ones overtook is dropped, as the transport does.
+// way is one direction of the link. Like the transport, it drops datagrams that arrive after too
+// many newer ones.
 type way struct {
 	queue  *simnet.Queue[datagram]
 	sent   uint64
@@ -33,13 +34,15 @@ func newWay(cfg simnet.Config, frames int) (*way, error) {
 	return &way{queue: simnet.NewQueue[datagram](link), frames: uint64(frames)}, nil
 }
 
-// send sends a message and gives how many copies of it will arrive. size is that of the datagram with its headers.
+// send sends a message and returns the number of copies that will arrive. size includes the
+// datagram's headers.
 func (w *way) send(now time.Duration, message []byte, size int) int {
 	w.sent++
 	return w.queue.Push(now, datagram{w.sent, message}, size)
 }
 
-// receive takes the next message that has arrived by now. It says false for one that the transport drops.
+// receive returns the next message that has arrived. It returns false for one that the transport
+// drops.
 func (w *way) receive(now time.Duration) ([]byte, bool) {
 	d, _, ok := w.queue.Pop(now)
 	if d.number < w.seen.newest && (w.seen.newest-d.number+1)*w.frames > span {
@@ -48,7 +51,7 @@ func (w *way) receive(now time.Duration) ([]byte, bool) {
 	return d.message, ok && w.seen.mark(d.number) == fresh
 }
 
-// never is later than everything.
+// never is later than any time.
 const never = time.Duration(math.MaxInt64)
 
 func (w *way) next() time.Duration {
@@ -58,9 +61,9 @@ func (w *way) next() time.Duration {
 	return never
 }
 
-// overLink lets frames leave at the trace's rate and cross the link, and the acks cross it back, until nothing is on
-// its way any more. Of what happens at one time, arrivals come before the server's tick, and that before the client's
-// next frame.
+// overLink sends frames at the trace's rate over the link, and acks back, until nothing is in
+// flight. At equal times, arrivals precede the server's tick, which precedes the client's next
+// frame.
 func (p *pair) overLink() error {
 	up, err := newWay(p.cfg.Link.Up(), p.perPayload())
 	if err != nil {
@@ -104,7 +107,7 @@ func (p *pair) overLink() error {
 	}
 }
 
-// leaves is when frame n leaves.
+// leaves returns the time at which frame n is sent.
 func (p *pair) leaves(n int) time.Duration {
 	return time.Duration(math.Round(float64(n) * 1e9 / p.trace.Schema.RateHz()))
 }
@@ -129,9 +132,9 @@ func (p *pair) arrive(up *way, now time.Duration) {
 	p.decode(message)
 }
 
-// nextTick is the server's first tick from now on. Its clock runs a little slower than the client's, by one interval
-// over the whole trace, so that its ticks meet the frames in every phase alike: otherwise a mean would say more about
-// one phase than about the ack rate. A microsecond makes no difference: times are rounded.
+// nextTick returns the time of the server's next tick. Its clock is slower than the client's by one
+// interval over the whole trace, so that the phase between ticks and frames is uniformly
+// distributed. Times are rounded to microseconds.
 func (p *pair) nextTick(now time.Duration) time.Duration {
 	interval := 1e9 / p.cfg.AckHz
 	interval += interval * interval / float64(p.leaves(p.frames))
@@ -139,21 +142,21 @@ func (p *pair) nextTick(now time.Duration) time.Duration {
 	return max(now, time.Duration(math.Round(k*interval)))
 }
 
-// Course is what becomes of the frames of a stream on a link, whatever a codec makes of them, frame by frame.
+// Course is the course of a stream over a link, frame by frame, independent of the codec.
 type Course []Passage
 
-// Passage is what becomes of one frame.
+// Passage is the course of one frame.
 type Passage struct {
-	// Base is the newest frame that the client knew the server to hold when this one left, -1 if none.
+	// Base is the newest acknowledged frame when this one was sent, -1 if none.
 	Base int
-	// HeaderBits is the size of the message's header, in whole bytes.
+	// HeaderBits is the size of the message header, in whole bytes.
 	HeaderBits int
-	// Arrived says that the frame's payload came, and in time.
+	// Arrived reports whether the frame's payload arrived in time.
 	Arrived bool
 }
 
-// NewCourse sends so many frames over the link of cfg, which names no schemes: their payloads are as small as can be, so
-// that each frame which can have a baseline has one.
+// NewCourse sends frames over the link of cfg, which has no schemes. Payloads are minimal, so that
+// each frame that can have a baseline has one.
 func NewCourse(ctx context.Context, frames int, rateHz float64, cfg Config) (Course, error) {
 	cfg.Schemes, cfg.Distance, cfg.Untimed = []string{rpcdelta.RLE.String()}, 0, true
 	cfg.Seeds, cfg.Frames, cfg.Warmup = 1, 0, 0
@@ -189,8 +192,8 @@ func (c *Course) delivered(got []rpcdelta.Delivery) {
 	}
 }
 
-// atDistance gives the encoder the ack of frame n-Distance before it codes frame n, which so has just that frame as
-// its baseline.
+// atDistance passes the ack of frame n-Distance to the encoder before frame n, so that this frame
+// is the baseline.
 func (p *pair) atDistance() error {
 	acks := make([][]byte, p.frames)
 	for n := range p.frames {
@@ -209,30 +212,30 @@ func (p *pair) atDistance() error {
 	return nil
 }
 
-// span is how many numbers a window remembers, the newest included.
+// span is the size of a window.
 const span = 64
 
-// verdict says what a window knew of a number when it was marked.
+// verdict is the result of marking a number.
 type verdict uint8
 
 // The verdicts of window.mark.
 const (
-	// fresh means not seen before.
+	// fresh: not seen before.
 	fresh verdict = iota + 1
-	// duplicate means seen before.
+	// duplicate: seen before.
 	duplicate
-	// overtaken means older than the window: whether it was seen is not known any more.
+	// overtaken: older than the window.
 	overtaken
 )
 
-// window remembers which of the newest number seen and the 63 before it were seen. The zero value has seen none.
-// It allocates nothing and is not safe for concurrent use.
+// window is a bitmap of the newest number seen and the 63 before it. The zero value is empty. It
+// does not allocate and is not safe for concurrent use.
 type window struct {
 	newest uint64
 	seen   uint64 // bit i: newest-i was seen; 0 until the first mark
 }
 
-// mark records n as seen and says what it was before. A late number changes nothing.
+// mark records n as seen and returns its previous state. Overtaken numbers are ignored.
 func (w *window) mark(n uint64) verdict {
 	if n > w.newest {
 		w.seen = w.seen<<(n-w.newest) | 1

@@ -34,9 +34,10 @@ type Counts struct {
 	FramesSent      int     `json:"frames_sent"`
 	FramesDelivered int     `json:"frames_delivered"`
 	DeliveredRatio  float64 `json:"delivered_ratio"`
-	// FullBits is the full frame without headers, PayloadBits the coded part, HeaderBits the message header,
-	// DatagramBits the datagram header, AEADBits the AEAD overhead, IPBits the headers of IP and UDP. WireBits is the
-	// sum of all but FullBits, with payload and header in whole bytes.
+	// FullBits is the full frame without headers, PayloadBits the coded part, HeaderBits the
+	// message header, DatagramBits the datagram header, AEADBits the AEAD overhead, IPBits the
+	// headers of IP and UDP. WireBits is the sum of all but FullBits, with payload and header in
+	// whole bytes.
 	FullBits     float64 `json:"full_bits_per_frame"`
 	PayloadBits  float64 `json:"payload_bits_per_frame"`
 	HeaderBits   float64 `json:"header_bits_per_frame"`
@@ -77,7 +78,8 @@ type Counts struct {
 	DecodeFastest float64 `json:"-"`
 }
 
-// FieldBits has the bits of one field per frame: packed by an engine, and in payloads with redundancy.
+// FieldBits has the bits of one field per frame: packed by an engine, and in payloads with
+// redundancy.
 type FieldBits struct {
 	Name        string  `json:"name"`
 	FullBits    float64 `json:"full_bits_per_frame"`
@@ -90,7 +92,8 @@ const messageType = 1
 // around returns the overhead of a message in bytes.
 func (c *Config) around() int { return transport.HeaderSize + c.Suite.Overhead() + transport.IPSize }
 
-// Saved returns the saving relative to full frames in datagrams of their own: at most 1, negative for a loss.
+// Saved returns the saving relative to full frames in datagrams of their own: at most 1, negative
+// for a loss.
 func (c *Counts) Saved() float64 { return 1 - c.WireBits/c.FullWireBits }
 
 // UpKbits returns the rate of a client's datagrams, in kbit/s.
@@ -117,7 +120,8 @@ type tally struct {
 	acks, ackBytes                               int
 }
 
-// frame counts the frames that were sent in a message of so many bytes, which the codec's own header is part of.
+// frame counts the frames that were sent in a message of so many bytes, which the codec's own
+// header is part of.
 func (t *tally) frame(s *scheme, info rpcdelta.Info, size int) {
 	header := s.headerBits(info.HeaderBits)
 	t.sent += 1 + info.Held

@@ -29,7 +29,8 @@ func config() Config {
 	return Config{Schemes: Schemes(), Link: simlink.Config{RTT: 100 * time.Millisecond, Burst: 1, Seed: 1}, AckHz: 60, Ring: rpcdelta.DefaultRing, Suite: transport.AES128GCM, Untimed: true}
 }
 
-// around is the bytes around a message: the headers of IP, UDP and datagram, and the tag of AES-128-GCM.
+// around is the bytes around a message: the headers of IP, UDP and datagram, and the tag of
+// AES-128-GCM.
 const around = 20 + 8 + 3 + 16
 
 func mustRun(t *testing.T, tr *trace.Trace, cfg Config) *Result {
@@ -41,7 +42,8 @@ func mustRun(t *testing.T, tr *trace.Trace, cfg Config) *Result {
 	return r
 }
 
-// TestLinks runs samples over all sorts of links: every frame is delivered right, lost, or overtaken.
+// TestLinks runs samples over all sorts of links: every frame is delivered right, lost, or
+// overtaken.
 func TestLinks(t *testing.T) {
 	for _, tr := range []*trace.Trace{short(sample.Portal2(), 600), short(sample.RocketLeague(), 600)} {
 		for _, loss := range []float64{0, 0.1, 0.5} {
@@ -152,8 +154,8 @@ func TestDistance(t *testing.T) {
 	}
 }
 
-// TestBaselineAge expects the age that delay, tick and frame rate make: a frame waits for less than an interval for
-// the server's tick, and the first frame after its ack arrives uses it.
+// TestBaselineAge expects the age that delay, tick and frame rate make: a frame waits for less than
+// an interval for the server's tick, and the first frame after its ack arrives uses it.
 func TestBaselineAge(t *testing.T) {
 	tr := short(sample.Portal2(), 1200)
 	for _, c := range []struct {
@@ -332,7 +334,8 @@ func TestConfigErrors(t *testing.T) {
 	}
 }
 
-// TestSeeds: runs over several links add up to what each of them comes to alone, and what warms up counts for nothing.
+// TestSeeds: runs over several links add up to what each of them comes to alone, and what warms up
+// counts for nothing.
 func TestSeeds(t *testing.T) {
 	tr := short(sample.RocketLeague(), 600)
 	cfg := config()

@@ -115,8 +115,8 @@ const (
 	letter                          = 6.5 // mean width of a letter
 )
 
-// SVG draws the rows, of which there is at least one part. Its name and value stand in it where there is room, and in its
-// title.
+// SVG draws the rows, of which there is at least one part. Its name and value stand in it where
+// there is room, and in its title.
 func (c *Stacks) SVG() string {
 	bottom := stackTop + (stackHeight+stackGap)*len(c.Rows)
 	most := 1.0

@@ -1,5 +1,5 @@
-// Package pacing runs a client's calls over a simulated link into a jitter buffer in virtual time, for tests and for
-// docs/jitter.md.
+// Package pacing runs a client's calls over a simulated link into a jitter buffer in virtual time,
+// for tests and for docs/jitter.md.
 package pacing
 
 import (

@@ -25,7 +25,8 @@ const (
 	packet = 1000
 	// settle is how long a run goes before it counts.
 	settle = 2 * time.Second
-	// phase and start are when the client shows its first frame, drift is how much faster its clock runs.
+	// phase and start are when the client shows its first frame, drift is how much faster its clock
+	// runs.
 	phase = 7 * time.Millisecond
 	start = 1000 * time.Second
 	drift = 1e-4
@@ -37,7 +38,8 @@ type Scheme struct {
 	Config interpolate.Config
 }
 
-// Schemes are those that are compared at so many snapshots a second. The first ones have the delay of the rule.
+// Schemes are those that are compared at so many snapshots a second. The first ones have the delay
+// of the rule.
 func Schemes(hz int) []Scheme {
 	c := interpolate.Config{Interval: time.Second / time.Duration(hz)}
 	rule := interpolate.Delay(c.Interval, 50*time.Millisecond, 0.05)
@@ -133,8 +135,8 @@ func run(w *World, o Options, players []player, duel *Duel) error {
 // local is the client's clock.
 func local(t time.Duration) time.Duration { return start + t + time.Duration(drift*float64(t)) }
 
-// show has a player show a frame and adds it to its result. What is looked at is the world at the last recorded frame
-// up to the time that is to be shown, of which the truth is known.
+// show has a player show a frame and adds it to its result. What is looked at is the world at the
+// last recorded frame up to the time that is to be shown, of which the truth is known.
 func (p *player) show(w *World, now, fastest time.Duration) {
 	play, ok := p.buffer.Play(local(now))
 	if !ok || play < 0 {
@@ -173,14 +175,16 @@ type Errors struct {
 type Result struct {
 	Name string `json:"scheme"`
 	Hz   int    `json:"hz"`
-	// Position is how far cubes were from where they had been, in millimeters, Orientation in degrees.
+	// Position is how far cubes were from where they had been, in millimeters, Orientation in
+	// degrees.
 	Position    Errors `json:"position_mm"`
 	Orientation Errors `json:"orientation_deg"`
-	// Hitches is how often a minute the play came to the end of the newest snapshot, Starved the share of frames that
-	// were shown when it had.
+	// Hitches is how often a minute the play came to the end of the newest snapshot, Starved the
+	// share of frames that were shown when it had.
 	Hitches float64 `json:"hitches_per_minute"`
 	Starved float64 `json:"starved_share"`
-	// Delay is the mean age of what is shown, in milliseconds, less that of a packet which nothing held up.
+	// Delay is the mean age of what is shown, in milliseconds, less that of a packet which nothing
+	// held up.
 	Delay float64 `json:"added_delay_ms"`
 
 	frames, hitches, starved int
@@ -226,8 +230,9 @@ func (e *Errors) finish() {
 
 // Duel compares linear and Hermite interpolation cube by cube, where their positions differ.
 type Duel struct {
-	// Resting are cubes that lie still in the frame, and moved shortly before or will shortly after. Of the others Hit are
-	// those that hit something around the frame, Free those whose velocity changes smoothly.
+	// Resting are cubes that lie still in the frame, and moved shortly before or will shortly
+	// after. Of the others Hit are those that hit something around the frame, Free those whose
+	// velocity changes smoothly.
 	Resting, Free, Hit Side
 }
 
@@ -236,7 +241,8 @@ type Side struct {
 	// Count is how many cubes in all frames, Linear and Hermite are the mean errors in millimeters.
 	Count           int
 	Linear, Hermite float64
-	// Worse is in what share of them Hermite is further off, By by how many millimeters on average there.
+	// Worse is in what share of them Hermite is further off, By by how many millimeters on average
+	// there.
 	Worse, By float64
 
 	worse int

@@ -12,7 +12,8 @@ import (
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
-// Distance is how many frames before it the baseline of a frame is, and the first frame that is counted.
+// Distance is how many frames before it the baseline of a frame is, and the first frame that is
+// counted.
 const Distance = 6
 
 // Row is what one form of the frames takes.
@@ -50,8 +51,8 @@ type Link struct {
 // Clock gives the time that has passed since some moment, or is nil.
 type Clock func() time.Duration
 
-// Adaptive measures encoder and decoder over a link. Frames that come before the first frame to be counted are what
-// both ends are given.
+// Adaptive measures encoder and decoder over a link. Frames that come before the first frame to be
+// counted are what both ends are given.
 func Adaptive(form string, sets []*snapshot.Set, link Link, clock Clock) (*Row, error) {
 	random := rand.New(rand.NewPCG(link.Seed, 1))
 	s := Cubes()
@@ -117,8 +118,8 @@ func Cubes() *snapshot.Schema {
 	return s
 }
 
-// Sets gives the frames of a recording as snapshots. A position out of the schema's bounds is an error that names its
-// frame and cube.
+// Sets gives the frames of a recording as snapshots. A position out of the schema's bounds is an
+// error that names its frame and cube.
 func Sets(frames []cubes.Frame) ([]*snapshot.Set, error) {
 	s := Cubes()
 	sets := make([]*snapshot.Set, len(frames))

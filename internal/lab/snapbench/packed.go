@@ -9,7 +9,8 @@ import (
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
-// packings are the techniques of manual bit packing in the order of the article. Each row includes those above it.
+// packings are the techniques of manual bit packing in the order of the article. Each row includes
+// those above it.
 var packings = []struct {
 	name string
 	set  func(*packing)
@@ -107,8 +108,8 @@ func moving() *snapshot.Schema {
 	return s
 }
 
-// move fills dst, of the schema moving, with frame n and velocities by central difference. Those beyond the bounds are at
-// them.
+// move fills dst, of the schema moving, with frame n and velocities by central difference. Those
+// beyond the bounds are at them.
 func move(dst *snapshot.Set, sets []*snapshot.Set, n int) {
 	from, to := max(n-1, 0), min(n+1, len(sets)-1)
 	scale := float64(velocityUnit*cubes.Rate) / float64(cubes.Unit*(to-from))

@@ -15,8 +15,8 @@ import (
 
 // BenchmarkYardstick measures the CPU time of the server's thread per datagram received from one of
 // many addresses, and per answer. The clients run in the same process outside of the measured time.
-// They do not use the network poller, for whose wake-ups the server would pay over loopback. A batch
-// of 1 uses ReadFrom and WriteTo.
+// They do not use the network poller, for whose wake-ups the server would pay over loopback. A
+// batch of 1 uses ReadFrom and WriteTo.
 func BenchmarkYardstick(b *testing.B) {
 	for _, size := range []int{40, 200} {
 		for _, batch := range []int{1, 4, 16, 64, 256} {
@@ -115,8 +115,8 @@ func write(b *testing.B, pc transport.BatchConn, all []transport.Datagram, batch
 	}
 }
 
-// threadCPU returns the CPU time that the calling thread has used, to the nanosecond: getrusage's is as old as the
-// last tick of the scheduler.
+// threadCPU returns the CPU time that the calling thread has used, to the nanosecond: getrusage's
+// is as old as the last tick of the scheduler.
 func threadCPU(b *testing.B) time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {

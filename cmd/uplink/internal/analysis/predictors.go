@@ -10,7 +10,7 @@ import (
 	"github.com/uplink-rpc/uplink/trace"
 )
 
-// The predictors that are tried, each alone.
+// Names of the predictors.
 const (
 	hold         = "hold"
 	slope        = "linear, last step"
@@ -89,7 +89,7 @@ func (f *field) period(k int) float64 {
 	return math.Ldexp(1, f.Width-32)
 }
 
-// predicted says whether there is something to predict.
+// predicted reports whether the field has predictors.
 func (f *field) predicted() bool {
 	return f.n > 0 && f.Kind != schema.KindBits && f.Kind != schema.KindBool
 }
@@ -102,10 +102,11 @@ func (f *field) components() int {
 	return f.n
 }
 
-// flagged says whether a flag says that a component is as its reference; of a quat one speaks for all.
+// flagged says whether a flag says that a component is as its reference; of a quat one speaks for
+// all.
 func (f *field) flagged() bool { return f.Kind != schema.KindQuat }
 
-// wrap takes the shorter way round.
+// wrap returns the smallest equivalent difference of an angle.
 func (f *field) wrap(k int, x float64) float64 {
 	if m := f.modulus[k]; m > 0 {
 		return x - m*math.Floor(x/m+.5)
@@ -135,8 +136,8 @@ type view struct {
 
 func (v *view) x(n, k int) float64 { return float64(v.t.Frames[n].Ints[v.at+k]) }
 
-// offsets appends, for component k, where the field's predictors lead from the reference, but for least squares, and
-// gives where it is.
+// offsets appends, for component k, where the field's predictors lead from the reference, but for
+// least squares, and gives where it is.
 func (v *view) offsets(k int, to []float64) (_ []float64, y float64) {
 	if v.Kind == schema.KindQuat {
 		return v.turns(k, to)
@@ -156,7 +157,8 @@ func (v *view) offsets(k int, to []float64) (_ []float64, y float64) {
 	return to, v.wrap(k, v.x(v.n, k)-v.x(v.base, k))
 }
 
-// context is what the flag of component k is told by: whether it changed before its reference, and over the distance.
+// context is what the flag of component k is told by: whether it changed before its reference, and
+// over the distance.
 func (v *view) context(k int) (c int) {
 	if v.prior >= 0 && v.x(v.base, k) != v.x(v.prior, k) {
 		c = 1
@@ -206,7 +208,8 @@ func (v *view) turns(k int, to []float64) (_ []float64, y float64) {
 	return to, v.x(v.n, 1+k) - held
 }
 
-// moment is what one frame may be predicted from: numbers of frames that the server was known to hold, -1 none.
+// moment is what one frame may be predicted from: numbers of frames that the server was known to
+// hold, -1 none.
 type moment struct {
 	base  int // the newest
 	prior int // the newest before it
@@ -251,7 +254,7 @@ func newMoments(ctx context.Context, t *trace.Trace, cfg *Config) (*moments, err
 	return m, nil
 }
 
-// newest is the newest known frame up to n.
+// newest returns the newest known frame up to n.
 func (m *moments) newest(n int) int {
 	for k := n; k >= max(0, n-reach+1); k-- {
 		if m.known[k] {
@@ -261,8 +264,8 @@ func (m *moments) newest(n int) int {
 	return -1
 }
 
-// squares fits a weighted sum of features to what they were to predict, sample by sample: recursive least squares, in
-// which older samples fade, and unlikely ones count for less.
+// squares fits a weighted sum of features by recursive least squares, with exponential forgetting
+// and lower weights of outliers.
 type squares struct {
 	w, gain []float64
 	p       [][]float64 // inverse of the features' correlation

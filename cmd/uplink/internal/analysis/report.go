@@ -12,69 +12,69 @@ import (
 	"github.com/uplink-rpc/uplink/internal/lab/table"
 )
 
-// Report is what a trace came to. All bits are a frame's, on average. Its JSON is the command's output.
+// Report is the result of one trace, and the JSON output of the command. Bits are means per frame.
 type Report struct {
 	Trace  string  `json:"trace"`
 	Frames int     `json:"frames"`
 	RateHz float64 `json:"rate_hz"`
-	// Run says how frames and their baselines lay apart.
+	// Run describes the distance between frames and their baselines.
 	Run string `json:"run"`
-	// FullBits is what the engine's packing takes; the others are what the codec adaptive took: PayloadBits are the sum
-	// of all fields', of CountBits, which say how many frames a payload has, and of RoundingBits to whole bytes.
+	// FullBits is the size of full frames. PayloadBits is the size with the adaptive codec: the sum
+	// of all fields, of CountBits for the number of frames in a payload, and of RoundingBits to
+	// whole bytes.
 	FullBits     float64 `json:"full_bits"`
 	HeaderBits   float64 `json:"header_bits"`
 	PayloadBits  float64 `json:"payload_bits"`
 	CountBits    float64 `json:"count_bits"`
 	RoundingBits float64 `json:"rounding_bits"`
-	// FloorDistance is how many frames lay between a frame and its baseline for the fields' FloorBits, 0 if the trace
-	// is too short.
+	// FloorDistance is the distance to the baseline for FloorBits, or 0 if the trace is too short.
 	FloorDistance int     `json:"floor_distance"`
 	Fields        []Field `json:"fields"`
 }
 
-// Field is what one field took.
+// Field has the bits of one field.
 type Field struct {
 	Name     string  `json:"name"`
 	Kind     string  `json:"kind"`
 	FullBits float64 `json:"full_bits"`
 	Bits     float64 `json:"bits"`
 	FlagBits float64 `json:"flag_bits"`
-	// FloorBits is what the field might take if far more were known than a receiver can know, see docs/codec.md;
-	// absent of byte strings and of traces that are too short.
+	// FloorBits is an estimate of the minimum, see docs/codec.md. It is nil for byte strings and
+	// short traces.
 	FloorBits  *float64    `json:"floor_bits,omitempty"`
 	Components []Component `json:"components,omitempty"`
 }
 
-// Component is what one component took.
+// Component has the bits of one component.
 type Component struct {
 	Name string  `json:"name"`
 	Bits float64 `json:"bits"`
-	// Held is the share of frames in which it was said to be as its reference, Zeros that in which the forecast was
-	// exact, of those that had a residual.
+	// Held is the share of frames in which it was equal to its reference, Zeros the share of exact
+	// forecasts among frames with a residual.
 	Held  float64 `json:"held"`
 	Zeros float64 `json:"zeros"`
-	// Used is how often each predictor of the codec made the forecast, of what was not held.
+	// Used has the share of each predictor of the codec.
 	Used []Share `json:"used,omitempty"`
-	// Predictors are what others would have made of it, each alone.
+	// Predictors has the results of other predictors, each alone.
 	Predictors []Predictor `json:"predictors,omitempty"`
 }
 
-// Share is one of several parts, 0 to 1.
+// Share is a named share, 0 to 1.
 type Share struct {
 	Name  string  `json:"name"`
 	Share float64 `json:"share"`
 }
 
-// Predictor is what one predictor alone would have made of a component, over all frames that have a baseline, held ones
-// too: the residuals that it leaves, in steps, and the Bits that a flag and, where that says that the component changed,
-// an ideal adaptive code ([residual.Ideal]) take. All learn from the frames that both ends know then.
+// Predictor is the result of one predictor for a component, over all frames with a baseline: its
+// residuals in steps, and the Bits of a flag and, if the component changed, of an ideal adaptive
+// code ([residual.Ideal]). All models learn from frames that both ends know.
 type Predictor struct {
 	Name string  `json:"name"`
 	Bits float64 `json:"bits"`
 	residual.Stats
 }
 
-// Best is the predictor that takes least, nil if there is none.
+// Best returns the predictor with the fewest bits, or nil.
 func (c *Component) Best() *Predictor {
 	var best *Predictor
 	for i := range c.Predictors {
@@ -93,7 +93,7 @@ best   of the predictors that were tried, each alone, and its residuals, in step
 each   predictor: what it would take alone, flags included, in an ideal adaptive code; hold is the plain difference.
 `
 
-// Text gives reports as tables.
+// Text formats reports as tables.
 func Text(reports []*Report) string {
 	var b strings.Builder
 	for _, r := range reports {
@@ -111,7 +111,7 @@ func Text(reports []*Report) string {
 	return b.String()
 }
 
-// printable leaves out of a name what a terminal would act on.
+// printable removes control characters from a name.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f && r < 0xa0 {
@@ -179,7 +179,7 @@ func (c *Component) row() []string {
 	)
 }
 
-// predictorRows are what each predictor would take of each component.
+// predictorRows returns the bits of each predictor, by component.
 func (r *Report) predictorRows() [][]string {
 	rows := [][]string{append([]string{"each"}, predictorNames[:]...)}
 	for i := range r.Fields {
@@ -208,7 +208,7 @@ var pageText string
 
 var page = template.Must(template.New("report").Funcs(template.FuncMap{"percent": percent}).Parse(pageText))
 
-// pageReport is a report as the page shows it. Pictures are made by package chart, which escapes all names.
+// pageReport is a report for the page. Package chart draws its pictures and escapes all names.
 type pageReport struct {
 	*Report
 	Stacks     template.HTML
@@ -224,7 +224,7 @@ type pageField struct {
 // Floor is the field's, where it has one.
 func (f *pageField) Floor() float64 { return *f.FloorBits }
 
-// HTML gives reports as one page that needs nothing else: no script, and nothing from elsewhere.
+// HTML formats reports as one page without scripts and external resources.
 func HTML(reports []*Report) ([]byte, error) {
 	var pages []pageReport
 	for _, r := range reports {

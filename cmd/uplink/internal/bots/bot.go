@@ -16,7 +16,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// bot is one player: it plays a trace from a place of its own, again and again.
+// bot is one player. It repeats a trace from a start row of its own.
 type bot struct {
 	conn   *client.Conn
 	stream *client.FrameStream
@@ -31,7 +31,7 @@ type bot struct {
 	seen  seen // of observe
 }
 
-// ErrSilence says that the server did not answer for Options.Wait.
+// ErrSilence reports that the server did not answer within Options.Wait.
 var ErrSilence = errors.New("no answer")
 
 // newBot connects bot i.
@@ -59,14 +59,14 @@ func (r *run) newBot(ctx context.Context, i int) (*bot, error) {
 	return b, nil
 }
 
-// spread gives number i of a sequence whose first n numbers lie evenly in [0, 1), for each n: so many players do not
-// call at the same moment, however many have joined.
+// spread gives number i of a sequence whose first n numbers lie evenly in [0, 1), for each n: so
+// many players do not call at the same moment, however many have joined.
 func spread(i int) float64 {
 	_, part := math.Modf(float64(i) / math.Phi)
 	return part
 }
 
-// call makes one call. It is false if there will be no more.
+// call makes one call. It returns false after the last one.
 func (b *bot) call() bool {
 	err := b.stream.Send(b.trace.At(b.row))
 	b.row++
@@ -78,7 +78,7 @@ func (b *bot) call() bool {
 	return false
 }
 
-// over says why the bot has stopped; nil if it has not.
+// over returns why the bot stopped, or nil.
 func (b *bot) over() error {
 	if err := b.ended.Load(); err != nil {
 		return *err
@@ -86,7 +86,8 @@ func (b *bot) over() error {
 	return nil
 }
 
-// startMoving has the bots take other sockets, one after the other, until stop is called, which may be more than once.
+// startMoving has the bots take other sockets, one after the other, until stop is called, which may
+// be more than once.
 func (r *run) startMoving() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var moving sync.WaitGroup
@@ -99,7 +100,8 @@ func (r *run) startMoving() (stop func()) {
 	}
 }
 
-// move has one bot move at each interval. One that has no connection now, or gets no socket, stays where it is.
+// move has one bot move at each interval. One that has no connection now, or gets no socket, stays
+// where it is.
 func (r *run) move(ctx context.Context, interval time.Duration) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
@@ -134,7 +136,8 @@ type lossyNetwork struct {
 	out, in simnet.Config
 }
 
-// newLossyNetwork makes one. Each socket has losses of its own. The error is that of simnet.Config.Validate.
+// newLossyNetwork makes one. Each socket has losses of its own. The error is that of
+// simnet.Config.Validate.
 func newLossyNetwork(inner transport.Network, out, in simnet.Config) (*lossyNetwork, error) {
 	if err := errors.Join(out.Validate(), in.Validate()); err != nil {
 		return nil, err

@@ -1,5 +1,5 @@
-// Package bots plays recorded traces from many clients of one process to a dedicated server, and measures how the
-// server and the bots themselves bear it.
+// Package bots load-tests a dedicated server with many clients in one process, and measures the
+// server and the bots.
 package bots
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// settling is how long the server's last acks may take, its ack interval included.
+// settling is the time for the server's last acks.
 const settling = 300 * time.Millisecond
 
 // run is one run.
@@ -40,11 +40,12 @@ type run struct {
 	cause  error // the first bot's that could not connect
 }
 
-// Run has bots join over the ramp, play for Options.For or until ctx is done, and leave. What it reports is of the time
-// in which all had joined, or of all of it if ctx was done before. watch is called each second.
+// Run connects bots over the ramp, plays for Options.For or until ctx is done, and disconnects. The
+// report covers the time after all bots connected, or all of it if ctx was done before. watch is
+// called each second.
 //
-// The error is about the first bot if it could not connect; nobody else tries then. If others could not, or were thrown
-// out, it comes with the report.
+// If the first bot cannot connect, Run returns its error without a report. Errors of other bots
+// come with the report.
 func Run(ctx context.Context, traces []*trace.Trace, o Options, watch func(Progress)) (*Report, error) {
 	r, err := newRun(traces, o)
 	if err != nil {
@@ -147,7 +148,7 @@ func (r *run) restart() observation {
 	return begin
 }
 
-// hangUp closes the connections, all at once.
+// hangUp closes all connections concurrently.
 func (r *run) hangUp() {
 	var all sync.WaitGroup
 	for _, b := range r.all() {
@@ -156,14 +157,14 @@ func (r *run) hangUp() {
 	all.Wait()
 }
 
-// all gives the bots that have connected so far.
+// all returns the connected bots.
 func (r *run) all() []*bot {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.bots)
 }
 
-// verdict is an error if not all bots played to the end.
+// verdict returns an error if a bot did not play to the end.
 func (r *run) verdict() error {
 	var errs []error
 	r.mu.Lock()
@@ -186,15 +187,15 @@ func (r *run) verdict() error {
 	return errors.Join(errs...)
 }
 
-// mostJoining is how many bots shake hands at the same time.
-const mostJoining = 128
+// maxJoining limits concurrent handshakes.
+const maxJoining = 128
 
 // ramp has all bots but the first join, spread over the ramp.
 func (r *run) ramp(ctx context.Context) {
 	begin, n := time.Now(), r.options.Players
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	joining := make(chan struct{}, mostJoining)
+	joining := make(chan struct{}, maxJoining)
 	var all sync.WaitGroup
 	defer all.Wait()
 	for i := 1; i < n; i++ {
@@ -218,7 +219,7 @@ func (r *run) ramp(ctx context.Context) {
 	}
 }
 
-// join connects bot i and has it play.
+// join connects bot i and starts it.
 func (r *run) join(ctx context.Context, i int) error {
 	b, err := r.newBot(ctx, i)
 	if err != nil {
@@ -241,7 +242,7 @@ func (r *run) fail(err error) {
 	}
 }
 
-// Progress is how a run goes on.
+// Progress is the state of a run.
 type Progress struct {
 	Elapsed          time.Duration
 	Connected, Asked int
@@ -268,7 +269,7 @@ func (r *run) progress(first, before, now observation) Progress {
 	}
 }
 
-// String gives the progress in one line, short enough for a terminal.
+// String formats the progress in one short line.
 func (p Progress) String() string {
 	players := fmt.Sprintf("%d/%d players", p.Connected, p.Asked)
 	if p.Failed > 0 {

@@ -60,7 +60,8 @@ func options(n transport.Network, players int) Options {
 
 func ignore(Progress) {}
 
-// TestRun plays over a perfect link: each call is made at its time, and no two bots call at the same.
+// TestRun plays over a perfect link: each call is made at its time, and no two bots call at the
+// same.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const players = 9

@@ -12,7 +12,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// Report is what a run came to. Its JSON is for scripts.
+// Report is the result of a run.
 type Report struct {
 	Players   PlayerCounts   `json:"players"`
 	Rate      float64        `json:"rate_hz"`
@@ -22,9 +22,9 @@ type Report struct {
 	Frames    FrameCounts    `json:"frames"`
 	Datagrams DatagramCounts `json:"datagrams"`
 	Bits      FrameBits      `json:"bits_per_frame"`
-	// RTT is what the heartbeats measure, once a second each.
+	// RTT is measured by heartbeats, once per second and bot.
 	RTT meter.Summary `json:"rtt"`
-	// Lateness is how long after its time each call was made.
+	// Lateness is the delay of calls after their due time.
 	Lateness meter.Summary `json:"lateness"`
 	CPU      CPUUse        `json:"cpu"`
 }
@@ -35,20 +35,21 @@ type PlayerCounts struct {
 	Connected     int    `json:"connected"`
 	Reconnecting  int    `json:"reconnecting"`
 	Failed        int    `json:"failed"` // never connected
-	Ended         int    `json:"ended"`  // thrown out, or stopped by an error
+	Ended         int    `json:"ended"`  // closed by the server or by an error
 	Reconnections uint64 `json:"reconnections"`
-	Rebinds       uint64 `json:"rebinds"` // sockets taken for --rebind-every
+	Rebinds       uint64 `json:"rebinds"` // of --rebind-every
 }
 
 // FrameCounts counts calls.
 type FrameCounts struct {
 	Sent      uint64  `json:"sent"`
 	PerSecond float64 `json:"per_second"`
-	// Delivered and Missed are what acks said in that time; the first speak of frames sent before it. What is in
-	// neither was lost with a connection.
+	// Delivered and Missed are what acks said in that time; the first speak of frames sent before
+	// it. What is in neither was lost with a connection.
 	Delivered uint64 `json:"delivered"`
 	Missed    uint64 `json:"missed"`
-	// Reconnecting and Skipped were not sent: there was no connection, or the bots were a whole period late.
+	// Reconnecting and Skipped were not sent: there was no connection, or the bots were a whole
+	// period late.
 	Reconnecting uint64 `json:"reconnecting"`
 	Skipped      uint64 `json:"skipped"`
 }
@@ -58,12 +59,13 @@ type DatagramCounts struct {
 	Sent       uint64 `json:"sent"`
 	Received   uint64 `json:"received"`
 	SendFailed uint64 `json:"send_failed"`
-	// LostUp counts those with frames that did not reach the server in time, LostDown the server's that did not come.
+	// LostUp counts those with frames that did not reach the server in time, LostDown the server's
+	// that did not come.
 	LostUp   uint64 `json:"lost_up"`
 	LostDown uint64 `json:"lost_down"`
 }
 
-// FrameBits is what a call takes, on average.
+// FrameBits has mean sizes of a call.
 type FrameBits struct {
 	Full    float64 `json:"full"`    // as an engine packs it
 	Payload float64 `json:"payload"` // as sent, with its header
@@ -121,7 +123,7 @@ func onWire(bytes, datagrams uint64) float64 {
 	return 8 * float64(bytes+transport.IPSize*datagrams)
 }
 
-// String gives the report as text.
+// String formats the report.
 func (r *Report) String() string {
 	var b strings.Builder
 	p, f, d := &r.Players, &r.Frames, &r.Datagrams
@@ -150,8 +152,8 @@ func (r *Report) String() string {
 	return b.String()
 }
 
-// Starved says that the bots could not make the load that was asked for: one call in a hundred was later than half a
-// period, or one in a thousand was not made.
+// Starved reports whether the bots could not produce the requested load: 1 % of calls were later
+// than half a period, or 0.1 % were not made.
 func (r *Report) Starved() bool {
 	return r.Lateness.P99 > 500/r.Rate || r.Frames.Skipped > r.Frames.Sent/1000
 }
@@ -189,8 +191,8 @@ type seen struct {
 	trips   uint64 // round trips measured
 }
 
-// observe adds up what the bots count, and takes in the round trips that were measured since the last time. One call at
-// a time.
+// observe adds up what the bots count, and takes in the round trips that were measured since the
+// last time. One call at a time.
 func (r *run) observe() observation {
 	o := observation{at: time.Now(), cpu: meter.CPU(), late: meter.NewDurations(), trips: meter.NewDurations()}
 	for _, b := range r.all() {

@@ -13,10 +13,11 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// Handler serves /debug/pprof/ and /debug/vars, whose key "uplink" is stats as JSON. It answers only where the
-// connection came to a loopback address and the request names one, as no page of another site can have a browser do,
-// or where admitted says so, which may be nil: heaps and profiles tell more of players than metrics do. The command
-// line is not shown, since tokens may be in it.
+// Handler serves /debug/pprof/ and /debug/vars, whose key "uplink" is stats as JSON. It answers
+// only where the connection came to a loopback address and the request names one, as no page of
+// another site can have a browser do, or where admitted says so, which may be nil: heaps and
+// profiles tell more of players than metrics do. The command line is not shown, since tokens may be
+// in it.
 func Handler(stats func() any, admitted func(*http.Request) bool) http.Handler {
 	vars := new(expvar.Map)
 	vars.Set("uplink", expvar.Func(stats))

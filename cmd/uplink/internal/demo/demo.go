@@ -32,7 +32,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// demo is one run.
+// demo is one run of the demo.
 type demo struct {
 	options Options
 	keys    keys
@@ -58,7 +58,7 @@ type demo struct {
 // place says which player's row the first frame of a session is.
 type place struct{ player, row int }
 
-// margin is how much longer to wait for what should have arrived.
+// margin is an additional wait for the last frames.
 const margin = 50 * time.Millisecond
 
 func newDemo(o Options) (*demo, error) {
@@ -106,8 +106,7 @@ func Run(ctx context.Context, w io.Writer, o Options) (err error) {
 	return d.play(ctx, w, served)
 }
 
-// traces gives the recordings, each as an RPC with a name of its own: they all
-// have the same.
+// traces returns the recordings, each with an RPC name of its own.
 func traces() ([]*trace.Trace, error) {
 	var all []*trace.Trace
 	for _, t := range []struct {
@@ -142,7 +141,7 @@ func (d *demo) check(t *trace.Trace) func(*ds.Player, ds.Frame[*schema.Frame]) {
 	}
 }
 
-// connect makes the clients, all at once.
+// connect connects all clients concurrently.
 func (d *demo) connect(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("no answer within %v", patience))
 	defer cancel()
@@ -169,7 +168,7 @@ func (d *demo) connect(ctx context.Context) error {
 	return nil
 }
 
-// hangUp closes the clients, all at once.
+// hangUp closes all clients concurrently.
 func (d *demo) hangUp() {
 	for _, p := range d.players {
 		if conn, _ := p.now(); conn != nil {
@@ -232,13 +231,13 @@ func (d *demo) play(ctx context.Context, w io.Writer, served <-chan error) error
 	}
 }
 
-// name is what the dashboard calls a player.
+// name returns a player's name for the dashboard.
 func (d *demo) name(p *ds.Player) string {
 	i := (p.ClientID() - 1) % uint64(len(d.players)) // see admit
 	return fmt.Sprintf("%s %d", d.players[i].trace.Schema.RPC(), i+1)
 }
 
-// web is what the demo's HTTP server shows.
+// web returns the configuration of the HTTP server.
 func (d *demo) web() webserver.Config {
 	handlers := map[string]http.Handler{"/demo/": lab.New(d, d.stage).Handler()}
 	if d.options.Debug {
@@ -260,7 +259,7 @@ func (d *demo) conns() []*client.Conn {
 	return conns
 }
 
-// verdict says whether all went well.
+// verdict returns an error if a frame differed.
 func (d *demo) verdict(w io.Writer) error {
 	wrong := d.mismatches.Load()
 	fmt.Fprintf(w, "Different from what was recorded: %d.\n", wrong)
@@ -278,7 +277,7 @@ func (d *demo) verdict(w io.Writer) error {
 	return nil
 }
 
-// keys are the demo's own: the server's, and the half of it that a backend would issue tokens with.
+// keys are the temporary server key and issuer key.
 type keys struct {
 	server token.Key
 	issuer token.IssuerKey
@@ -331,7 +330,7 @@ func (d *demo) admit(ctx context.Context, p *player, cfg client.Config) (client.
 
 func (o *Options) suites() []transport.Suite { return []transport.Suite{o.Suite} }
 
-// insecure says that the suite wants to be allowed.
+// insecure reports whether the suite needs permission.
 func (o *Options) insecure() bool { return o.Suite == transport.None }
 
 const (
@@ -340,7 +339,7 @@ const (
 	patience = 20 * time.Second
 )
 
-// Options says what to play. Errors name the command's flags.
+// Options configure a demo. Errors name the command's flags.
 type Options struct {
 	Link    simlink.Config
 	Clients int
@@ -372,7 +371,7 @@ func (o *Options) Validate() error {
 	return o.Link.Validate()
 }
 
-// prose is where goes what is for people alone.
+// prose returns the writer for text, which --json discards.
 func (o *Options) prose(w io.Writer) io.Writer {
 	if o.JSON {
 		return io.Discard
@@ -380,7 +379,7 @@ func (o *Options) prose(w io.Writer) io.Writer {
 	return w
 }
 
-// until gives the context of as long as to play.
+// until returns a context with the time limit.
 func (o *Options) until(ctx context.Context) (context.Context, context.CancelFunc) {
 	if o.For > 0 {
 		return context.WithTimeout(ctx, o.For)

@@ -101,7 +101,7 @@ type row struct {
 	sent      rpcdelta.Stats
 	messages  uint64 // datagrams with frames
 	bytes     uint64 // of those frames' payloads with their headers
-	sealBytes uint64 // of the datagrams' seals
+	sealBytes uint64 // AEAD overhead of the datagrams
 	delivered uint64
 	missed    uint64
 	rtt       time.Duration // mean of the clients
@@ -155,7 +155,7 @@ func (d *demo) observe() observation {
 	return o
 }
 
-// since gives what was counted after an earlier observation.
+// since returns the difference from an earlier observation.
 func (o observation) since(before observation) observation {
 	out := observation{acks: ds.AckStats{
 		Messages:  o.acks.Messages - before.acks.Messages,
@@ -178,7 +178,7 @@ func (o observation) since(before observation) observation {
 	return out
 }
 
-// total adds up all RPCs.
+// total returns the sum of all RPCs.
 func (o observation) total() row {
 	t := row{rpc: "all"}
 	for _, r := range o.rows {
@@ -246,5 +246,5 @@ func (t *printer) writeLine(o observation, elapsed time.Duration, whole bool) {
 	}
 	total := o.total()
 	l.Total = total.line(elapsed)
-	_ = json.NewEncoder(t.w).Encode(l) // whoever reads it may be gone
+	_ = json.NewEncoder(t.w).Encode(l) // the reader may be gone
 }

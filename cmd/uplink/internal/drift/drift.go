@@ -1,8 +1,9 @@
-// Package drift compares the error of the article's scheme, read literally, with that of this project.
+// Package drift compares the error of the article's scheme, read literally, with that of this
+// project.
 //
-// The article quantizes the difference of two floats. The server adds it to the value that it restored
-// before, but the client subtracts from the value that it sent. So the rounding errors of a chain of
-// frames add up. This project quantizes values first, so that differences are exact.
+// The article quantizes the difference of two floats. The server adds it to the value that it
+// restored before, but the client subtracts from the value that it sent. So the rounding errors of
+// a chain of frames add up. This project quantizes values first, so that differences are exact.
 package drift
 
 import (
@@ -36,7 +37,8 @@ type Field struct {
 type Span struct {
 	// Until is the end of the second, in seconds from the start of the trace.
 	Until float64 `json:"until_s"`
-	// Article is the error of the article's scheme, QuantizeFirst that of this project, in the value's unit.
+	// Article is the error of the article's scheme, QuantizeFirst that of this project, in the
+	// value's unit.
 	Article       Error `json:"article"`
 	QuantizeFirst Error `json:"quantize_first"`
 }
@@ -47,8 +49,8 @@ type Error struct {
 	Max  float64 `json:"max"`
 }
 
-// Run reads all frames from r and encodes each against the one distance before it. It skips fields that
-// are not numbers with a resolution: the article has no rule for them.
+// Run reads all frames from r and encodes each against the one distance before it. It skips fields
+// that are not numbers with a resolution: the article has no rule for them.
 func Run(r *trace.Reader, s *schema.Schema, distance int) (*Result, error) {
 	c, err := newChain(s, distance)
 	if err != nil {
@@ -126,7 +128,8 @@ type field struct {
 	at   int // number in the schema
 	step float64
 	turn float64 // 360 for an angle, else 0
-	// sent and rebuilt are the values of the last frames at the client and at the server, by number modulo distance.
+	// sent and rebuilt are the values of the last frames at the client and at the server, by number
+	// modulo distance.
 	sent, rebuilt [][]float64
 	literal, ours []sum // of each frame
 }

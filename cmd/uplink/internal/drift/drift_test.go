@@ -42,7 +42,8 @@ func run(t *testing.T, frames, distance int, move func(i int) (x, angle float64)
 	return res
 }
 
-// TestSteady moves by 0.4 of a step a frame, which the literal scheme never notices: after n frames it is 0.4 n off.
+// TestSteady moves by 0.4 of a step a frame, which the literal scheme never notices: after n frames
+// it is 0.4 n off.
 func TestSteady(t *testing.T) {
 	for _, distance := range []int{1, 3} {
 		hop := 0.4 / float64(distance)

@@ -43,7 +43,8 @@ func New(srv *ds.Server) *Reporter {
 	return r
 }
 
-// Frame is a handler of the server. It measures the time since the frame's datagram, or its batch, was read.
+// Frame is a handler of the server. It measures the time since the frame's datagram, or its batch,
+// was read.
 func (r *Reporter) Frame(_ *ds.Player, f ds.Frame[*schema.Frame]) {
 	r.delays.Add(time.Since(f.Received))
 }
@@ -53,7 +54,7 @@ func (r *Reporter) Run(ctx context.Context, every time.Duration, w io.Writer, as
 	write := func(l Line) { fmt.Fprintln(w, l) }
 	if asJSON {
 		out := json.NewEncoder(w)
-		write = func(l Line) { _ = out.Encode(l) } // whoever reads it may be gone
+		write = func(l Line) { _ = out.Encode(l) } // the reader may be gone
 	}
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -91,7 +92,8 @@ func (r *Reporter) look() moment {
 type Line struct {
 	Whole   bool    `json:"whole"`   // for the whole time
 	Seconds float64 `json:"seconds"` // since the beginning
-	// Players is the number of players at the end of the interval, or the maximum over all intervals.
+	// Players is the number of players at the end of the interval, or the maximum over all
+	// intervals.
 	Players   int     `json:"players"`
 	Frames    uint64  `json:"frames"` // delivered
 	PerSecond float64 `json:"frames_per_second"`

@@ -1,8 +1,8 @@
-// Package floor asks how few bits a frame of a trace could take. It is no codec: it sees the whole trace, the frames
-// after each one too, and sends nothing of what it has fitted. What it finds is what a codec of the same kind, a weighted
-// sum of features with noise of a slowly changing width, would need if it knew all that in advance. Causal, the weights
-// are fitted to the frames before each one alone, however long that takes, and widths come from the past: the shape of
-// the noise and the chances of flags stay fitted in hindsight. See docs/codec.md.
+// Package floor estimates the minimum bits of a frame. It is not a codec: it fits models to the
+// whole trace, including later frames, and does not count them. The estimate is the cost of a codec
+// of the same kind, a weighted sum of features with noise of slowly varying width, that knows these
+// models in advance. If causal, weights and widths are fitted to earlier frames only; the shape of
+// the noise and the probabilities of flags still to the whole trace. See docs/codec.md.
 package floor
 
 import (
@@ -14,24 +14,24 @@ import (
 	"github.com/uplink-rpc/uplink/trace"
 )
 
-// Bill is what a field takes: bits a frame.
+// Bill has the bits per frame of a field.
 type Bill struct {
 	Field  string
 	Flags  float64 // what changed, indexes and bits
 	Values float64
 }
 
-// Least is how many frames there must be.
-func Least(distance int) int { return 4 * (distance + margin) }
+// MinFrames returns the minimum number of frames.
+func MinFrames(distance int) int { return 4 * (distance + margin) }
 
-// Price gives what the fields of a trace take, but for byte strings, in the order in which they are coded, with each
-// frame coded against the one distance before it. progress, if not nil, is called with the share that is done. Too few
-// frames are an error.
+// Price returns the bits of the fields of a trace, except byte strings, in coding order, with each
+// frame encoded against the one distance before it. progress, if not nil, is called with the
+// completed share. Too few frames are an error.
 func Price(t *trace.Trace, distance int, causal bool, progress func(done float64)) ([]Bill, error) {
 	s := newSeries(t, distance)
 	s.causal = causal
-	if len(s.rows) < Least(distance) {
-		return nil, fmt.Errorf("%s: %d frames are too few for distance %d: want at least %d", t.Name, len(s.rows), distance, Least(distance))
+	if len(s.rows) < MinFrames(distance) {
+		return nil, fmt.Errorf("%s: %d frames are too few for distance %d: want at least %d", t.Name, len(s.rows), distance, MinFrames(distance))
 	}
 	bills := make([]Bill, 0, len(s.fields))
 	for i := range s.fields {
@@ -45,7 +45,7 @@ func Price(t *trace.Trace, distance int, causal bool, progress func(done float64
 	return bills, nil
 }
 
-// price fits a field and gives its bits.
+// price fits a field and returns its bits.
 func (s *series) price(f *field) (b Bill) {
 	n := float64(len(s.rows) - s.first)
 	if f.kind == schema.KindBits || f.kind == schema.KindBool {
@@ -260,7 +260,8 @@ func (s *series) indexes(f *field) float64 {
 	return c.bits()
 }
 
-// common is the entropy of the values that component k of f takes, without regard to what it was before.
+// common is the entropy of the values that component k of f takes, without regard to what it was
+// before.
 func (s *series) common(f *field, k int, at []int) float64 {
 	counts := map[float64]float64{}
 	for _, t := range at {

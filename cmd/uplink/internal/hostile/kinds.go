@@ -190,8 +190,8 @@ func malformedFrames(a *actor, i int) {
 	}
 }
 
-// heavyFrames sends payloads of as many older frames as there can be, of values that nothing predicts,
-// and none of it with a baseline.
+// heavyFrames sends payloads of as many older frames as there can be, of values that nothing
+// predicts, and none of it with a baseline.
 func heavyFrames(a *actor, i int) {
 	if !a.bind(i, false) {
 		return
@@ -202,7 +202,8 @@ func heavyFrames(a *actor, i int) {
 	}
 }
 
-// oldBaselines does the same with the oldest baseline that a frame can refer to: it takes acks late.
+// oldBaselines does the same with the oldest baseline that a frame can refer to: it takes acks
+// late.
 func oldBaselines(a *actor, i int) {
 	if !a.bind(i, false) {
 		return

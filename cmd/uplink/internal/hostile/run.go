@@ -1,6 +1,6 @@
-// Package hostile measures what hostile clients cost a dedicated server: authenticated clients that do
-// everything that their sessions permit, at the maximum rates, compared with honest ones that send as
-// many datagrams.
+// Package hostile measures what hostile clients cost a dedicated server: authenticated clients that
+// do everything that their sessions permit, at the maximum rates, compared with honest ones that
+// send as many datagrams.
 package hostile
 
 import (
@@ -87,8 +87,8 @@ type run struct {
 	next    uint64 // client id of the next attacker
 }
 
-// Run measures both phases, each with a server of its own that start starts, and calls show after each.
-// A nil network is UDP.
+// Run measures both phases, each with a server of its own that start starts, and calls show after
+// each. A nil network is UDP.
 func Run(ctx context.Context, o Options, network transport.Network, start func() (Target, error), show func(Phase)) (*Result, error) {
 	r := &run{options: o, network: network, start: start}
 	hostile, err := r.phase(ctx, "hostile", nil)

@@ -31,8 +31,8 @@ type Status struct {
 	Drops     map[string]uint64 `json:"drops"` // messages and frames, by reason
 }
 
-// Server is the dedicated server under attack. It accepts the RPC Move, replicates a world as snapshots
-// and another as state, and echoes messages.
+// Server is the dedicated server under attack. It accepts the RPC Move, replicates a world as
+// snapshots and another as state, and echoes messages.
 type Server struct {
 	srv    *ds.Server
 	frames atomic.Uint64
@@ -192,8 +192,8 @@ func (s *Server) Close() error {
 // Command is the name of the hidden command whose process is the server: it calls [Answer].
 const Command = "soak-server"
 
-// Answer starts a server and answers requests from in on out: its address in the first line, and then
-// for each line of in its [Status] in a line of JSON. It returns at the end of in.
+// Answer starts a server and answers requests from in on out: its address in the first line, and
+// then for each line of in its [Status] in a line of JSON. It returns at the end of in.
 func Answer(in io.Reader, out io.Writer) (err error) {
 	s, err := NewServer("127.0.0.1:0", nil)
 	if err != nil {

@@ -115,7 +115,8 @@ func valueText(s *schema.Schema, f *schema.Frame, i int) string {
 	return clip(strings.Join(values, ", "))
 }
 
-// places computes the positions of fields of the codec rle, whose numbers follow each other bit by bit.
+// places computes the positions of fields of the codec rle, whose numbers follow each other bit by
+// bit.
 type places struct{ at int }
 
 func newPlaces(s *stream, begin int) *places {

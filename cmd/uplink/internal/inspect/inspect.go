@@ -1,5 +1,5 @@
-// Package inspect reads captures of a dedicated server. It decodes each payload again and compares the result with
-// the server's.
+// Package inspect reads captures of a dedicated server. It decodes each payload again and compares
+// the result with the server's.
 package inspect
 
 import (
@@ -25,8 +25,9 @@ type Options struct {
 	Each func(Row)
 	// Explain is the number of the record to explain; 0 is none.
 	Explain int
-	// Memory limits the memory for a file in bytes: sessions, streams and their decoders, schemas and priors. 0 means
-	// [budget.Default]. Streams whose decoders do not fit are not decoded; if anything else does not fit, Run fails.
+	// Memory limits the memory for a file in bytes: sessions, streams and their decoders, schemas
+	// and priors. 0 means [budget.Default]. Streams whose decoders do not fit are not decoded; if
+	// anything else does not fit, Run fails.
 	Memory int64
 	// Progress, if not nil, is called from time to time with the bytes read so far.
 	Progress func(done int64)
@@ -50,8 +51,8 @@ type inspection struct {
 	done    bool // the requested record is explained
 }
 
-// Run reads a capture. The summary covers the records read, also with an error; it is nil only if nothing was read.
-// The error is nil at the end of a complete file, and otherwise the reader's.
+// Run reads a capture. The summary covers the records read, also with an error; it is nil only if
+// nothing was read. The error is nil at the end of a complete file, and otherwise the reader's.
 func Run(r io.Reader, o Options) (*Summary, *Explained, error) {
 	in, err := capture.NewReader(r)
 	if err != nil {
@@ -190,7 +191,8 @@ const (
 	// maxRates is the maximum number of combinations of schema, rate and prior.
 	maxRates = 256
 
-	// Measured sizes in bytes. A decoder that delivers late frames keeps up to lateStates earlier states.
+	// Measured sizes in bytes. A decoder that delivers late frames keeps up to lateStates earlier
+	// states.
 	decoderSize       = 5 << 10
 	statePerComponent = 430
 	lateStates        = 7

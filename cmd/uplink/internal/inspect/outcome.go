@@ -13,8 +13,8 @@ type Row struct {
 	RPC     string  `json:"rpc"`
 	Seq     uint64  `json:"seq"`
 	Kind    string  `json:"kind,omitempty"`
-	// BaselineAge is how many frames before the payload's newest its baseline is, Redundant how many redundant frames
-	// the payload carries.
+	// BaselineAge is how many frames before the payload's newest its baseline is, Redundant how
+	// many redundant frames the payload carries.
 	BaselineAge int  `json:"baseline_age,omitempty"`
 	Redundant   int  `json:"redundant,omitempty"`
 	Late        bool `json:"late,omitempty"`
@@ -24,7 +24,8 @@ type Row struct {
 	PayloadBits int `json:"payload_bits,omitempty"`
 	// Drop is the reason of a drop.
 	Drop string `json:"drop,omitempty"`
-	// Check is "same" if it decoded to the same frame, or the difference, or the reason why it was not decoded.
+	// Check is "same" if it decoded to the same frame, or the difference, or the reason why it was
+	// not decoded.
 	Check string `json:"check"`
 }
 

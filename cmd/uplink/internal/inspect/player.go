@@ -112,8 +112,8 @@ func (p *player) came(x *inspection, body []byte) {
 	}
 }
 
-// payloads returns copies of the payloads in a client's message. The offset of a frame in a bundle follows from its
-// capacity, since it shares the bundle's memory.
+// payloads returns copies of the payloads in a client's message. The offset of a frame in a bundle
+// follows from its capacity, since it shares the bundle's memory.
 func payloads(b []byte) (all []payload) {
 	t, body, err := control.Split(b)
 	if err != nil {

@@ -121,8 +121,8 @@ func reasonOf(err error) string {
 	return ds.Malformed.String()
 }
 
-// again decodes a payload that the server decoded. why is the reason if it cannot be decoded, differs the difference
-// to the server's result.
+// again decodes a payload that the server decoded. why is the reason if it cannot be decoded,
+// differs the difference to the server's result.
 func (s *stream) again(b []byte, want *record.Decoded) (frames []rpcdelta.Delivery, why, differs string) {
 	if !s.ready && want.Kind == rpcdelta.Reset && !s.cfg.Reliable {
 		s.resume(want.Seq)

@@ -25,7 +25,8 @@ type Summary struct {
 	Seconds float64   `json:"seconds"`
 	Records int       `json:"records"`
 	Bytes   int64     `json:"bytes"`
-	// Whole reports whether the file was read to its end mark, Continues whether another one follows.
+	// Whole reports whether the file was read to its end mark, Continues whether another one
+	// follows.
 	Whole     bool `json:"whole"`
 	Continues bool `json:"continues"`
 	// Lost is the number of records that the server could not write in time.
@@ -81,8 +82,8 @@ type RPC struct {
 type Check struct {
 	Same   uint64 `json:"same"`
 	Differ uint64 `json:"differ"`
-	// Before counts payloads whose baselines are in an earlier file, AfterLoss those that cannot be decoded because
-	// records were lost, Broken those without a decoder.
+	// Before counts payloads whose baselines are in an earlier file, AfterLoss those that cannot be
+	// decoded because records were lost, Broken those without a decoder.
 	Before    uint64 `json:"before"`
 	AfterLoss uint64 `json:"after_loss"`
 	Broken    uint64 `json:"broken"`

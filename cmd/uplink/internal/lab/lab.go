@@ -1,5 +1,6 @@
-// Package lab lets a visitor of the demo change its link, codec and redundancy while it runs, and see one of its
-// players as sent and as the dedicated server rebuilt it: an HTTP handler, and a panel for a page.
+// Package lab lets a visitor of the demo change its link, codec and redundancy while it runs, and
+// see one of its players as sent and as the dedicated server rebuilt it: an HTTP handler, and a
+// panel for a page.
 package lab
 
 import (
@@ -68,12 +69,14 @@ func Panel() fs.FS {
 // maxChange is the longest body of a change in bytes.
 const maxChange = 4 << 10
 
-// Traffic is the traffic of the game's clients in about the last second, in bits per second unless stated otherwise.
+// Traffic is the traffic of the game's clients in about the last second, in bits per second unless
+// stated otherwise.
 type Traffic struct {
 	Seconds float64 `json:"seconds"`
 	Calls   float64 `json:"calls_per_s"`
-	// Full is the rate of calls packed as an engine does it, without deltas. Sent is the rate of payloads with message
-	// headers. Around is the overhead of either: datagram headers, AEAD, UDP and IP.
+	// Full is the rate of calls packed as an engine does it, without deltas. Sent is the rate of
+	// payloads with message headers. Around is the overhead of either: datagram headers, AEAD, UDP
+	// and IP.
 	Full   float64 `json:"full_bits_per_s"`
 	Sent   float64 `json:"sent_bits_per_s"`
 	Around float64 `json:"around_bits_per_s"`
@@ -168,8 +171,8 @@ type introduction struct {
 
 // poses has the calls sent and decoded since the last such event.
 type poses struct {
-	// Each has the number of the call, x, y, heading, and velocity in x and y. A decoded frame also has 1 if it
-	// was redundant, else 0.
+	// Each has the number of the call, x, y, heading, and velocity in x and y. A decoded frame also
+	// has 1 if it was redundant, else 0.
 	Sent    [][]number `json:"sent"`
 	Rebuilt [][]number `json:"rebuilt"`
 }

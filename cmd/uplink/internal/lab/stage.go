@@ -19,8 +19,8 @@ const (
 	maxPath = 400
 )
 
-// Stage is where the actors are seen: their frames as sent and as rebuilt go to whoever looks. While nobody does, a
-// frame costs one load. It is safe for concurrent use.
+// Stage is where the actors are seen: their frames as sent and as rebuilt go to whoever looks.
+// While nobody does, a frame costs one load. It is safe for concurrent use.
 type Stage struct {
 	actors  []*actor
 	viewers atomic.Int32
@@ -142,8 +142,8 @@ func (a *actor) path() []Pose {
 	return path
 }
 
-// Pose is an actor from above: where it is, where it looks, and where it goes. Units are the recording's; y is up on
-// the page, and angles are radians counter-clockwise from x.
+// Pose is an actor from above: where it is, where it looks, and where it goes. Units are the
+// recording's; y is up on the page, and angles are radians counter-clockwise from x.
 type Pose struct {
 	X, Y    float64
 	Heading float64
@@ -157,7 +157,8 @@ type Poser struct {
 	values                      []float64
 }
 
-// NewPoser finds the fields that hold the pose. Where a schema has no position, every pose is at the origin.
+// NewPoser finds the fields that hold the pose. Where a schema has no position, every pose is at
+// the origin.
 func NewPoser(s *schema.Schema) *Poser {
 	fields := s.Fields()
 	first := func(is func(f *schema.Field) bool) int {

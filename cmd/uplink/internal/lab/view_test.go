@@ -14,7 +14,8 @@ import (
 	"github.com/uplink-rpc/uplink/trace/sample"
 )
 
-// watch looks at an actor for so long in virtual time, while play runs, and gives the data of the events by name.
+// watch looks at an actor for so long in virtual time, while play runs, and gives the data of the
+// events by name.
 func watch(t *testing.T, l *Lab, actor string, play func()) map[string][]string {
 	t.Helper()
 	ctx, leave := context.WithCancel(t.Context())

@@ -13,8 +13,8 @@ import (
 // longest is the maximum recorded duration.
 const longest = time.Minute
 
-// Durations is a histogram of durations, accurate to a microsecond or three digits, whichever is coarser. It is safe
-// for concurrent use, and Add does not allocate.
+// Durations is a histogram of durations, accurate to a microsecond or three digits, whichever is
+// coarser. It is safe for concurrent use, and Add does not allocate.
 type Durations struct {
 	mu   sync.Mutex
 	hist *hdrhistogram.Histogram

@@ -214,8 +214,8 @@ func (c *rewriter) ngSimple(b []byte, ifs ngInterfaces) ([]byte, error) {
 	return c.ngBlock(b[:ngSimpleHeader], data, nil), nil
 }
 
-// ngCut makes a block of the data of a simple packet that lacks some bytes. It cannot stay simple: where such a packet
-// was cut only its interface says, whose limit is another one in the copy.
+// ngCut makes a block of the data of a simple packet that lacks some bytes. It cannot stay simple:
+// where such a packet was cut only its interface says, whose limit is another one in the copy.
 func (c *rewriter) ngCut(data []byte, lacks uint32) []byte {
 	var header [ngPacketHeader]byte
 	c.order.PutUint32(header[:], ngPacket)

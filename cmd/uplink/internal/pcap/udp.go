@@ -25,8 +25,8 @@ type Datagram struct {
 	ip, udp, end int // where these begin, and where the payload ends
 }
 
-// UDP returns the packet's datagram, or false if it has none: another link type or protocol, a fragment, or the
-// recording ends before the payload.
+// UDP returns the packet's datagram, or false if it has none: another link type or protocol, a
+// fragment, or the recording ends before the payload.
 func (p *Packet) UDP() (Datagram, bool) {
 	ip, ok := p.ip()
 	if !ok || len(p.Data) <= ip {
@@ -97,9 +97,10 @@ func (d *Datagram) ipv6() (from, to netip.Addr, ok bool) {
 	return from, to, false
 }
 
-// Replace appends the packet with another payload to dst, lengths and checksums set right, and returns the extended
-// slice; dst must not overlap with the packet. What follows the datagram in the packet is kept. It returns false for
-// a datagram that was cut, or where the result would be longer than IP can say.
+// Replace appends the packet with another payload to dst, lengths and checksums set right, and
+// returns the extended slice; dst must not overlap with the packet. What follows the datagram in
+// the packet is kept. It returns false for a datagram that was cut, or where the result would be
+// longer than IP can say.
 func (d *Datagram) Replace(dst, payload []byte) ([]byte, bool) {
 	size := udpHeader + len(payload)
 	total := d.udp - d.ip + size // without what IPv6 does not count

@@ -1,5 +1,5 @@
-// Package rerun plays the sessions of a capture to a dedicated server: the same payloads and messages of each client,
-// at the recorded times, over new connections.
+// Package rerun plays the sessions of a capture to a dedicated server: the same payloads and
+// messages of each client, at the recorded times, over new connections.
 package rerun
 
 import (
@@ -30,8 +30,8 @@ type Plan struct {
 	priors   []*rpcdelta.Prior
 	ring     int
 	late     bool // DeliverLate
-	// Skipped counts payloads that cannot be played: those whose baselines are not in the file, and those that the server
-	// dropped before decoding.
+	// Skipped counts payloads that cannot be played: those whose baselines are not in the file, and
+	// those that the server dropped before decoding.
 	Skipped uint64
 }
 
@@ -69,8 +69,9 @@ type carried struct {
 	play     []bool
 }
 
-// Load reads a capture, of one player or, if that is 0, of all. If the file is damaged, the plan has the records before
-// the damage. memory limits the size of the plan in bytes; 0 means [budget.Default].
+// Load reads a capture, of one player or, if that is 0, of all. If the file is damaged, the plan
+// has the records before the damage. memory limits the size of the plan in bytes; 0 means
+// [budget.Default].
 func Load(r io.Reader, player uint64, memory int64) (*Plan, error) {
 	in, err := capture.NewReader(r)
 	if err != nil {
@@ -328,5 +329,6 @@ func taken(frames int, kind rpcdelta.FrameKind, hash uint32) string {
 	return fmt.Sprintf("%d frames, %v, %08x", frames, kind, hash)
 }
 
-// old reports whether a payload was dropped because of earlier ones. A server without those may have another reason.
+// old reports whether a payload was dropped because of earlier ones. A server without those may
+// have another reason.
 func old(reason string) bool { return reason == ds.Late.String() || reason == ds.Duplicate.String() }

@@ -35,7 +35,8 @@ type Report struct {
 	Datagrams uint64 `json:"datagrams"`
 	Messages  uint64 `json:"messages"`
 	Skipped   uint64 `json:"skipped"`
-	// Same and Different count payloads after a run against a server of its own, Missing those without a result.
+	// Same and Different count payloads after a run against a server of its own, Missing those
+	// without a result.
 	Same      uint64 `json:"same"`
 	Different uint64 `json:"different"`
 	Missing   uint64 `json:"missing"`

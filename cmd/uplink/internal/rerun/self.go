@@ -19,11 +19,12 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// quiet is the number of checks without a new result, soon apart, before settle gives up. A count is independent of
-// pauses of the whole machine.
+// quiet is the number of checks without a new result, soon apart, before settle gives up. A count
+// is independent of pauses of the whole machine.
 const quiet = 200
 
-// PlaySelf plays a plan to a server in this process, over a network without loss, and compares all results with the plan.
+// PlaySelf plays a plan to a server in this process, over a network without loss, and compares all
+// results with the plan.
 func PlaySelf(ctx context.Context, plan *Plan, o Options) (out Report, err error) {
 	network, err := simnet.NewNetwork(simnet.Config{}, simnet.Config{})
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package residual says what the residuals of predictions are like, and what coding them takes at best.
+// Package residual describes residuals of predictions and the minimum cost of coding them.
 package residual
 
 import (
@@ -9,19 +9,21 @@ import (
 
 // Stats describes residuals, in steps.
 type Stats struct {
-	// Mean is the mean magnitude; P50, P90 and P99 are magnitudes that so many percent are not above.
+	// Mean is the mean magnitude; P50, P90 and P99 are magnitudes that so many percent are not
+	// above.
 	Mean float64 `json:"mean_abs"`
 	P50  float64 `json:"p50"`
 	P90  float64 `json:"p90"`
 	P99  float64 `json:"p99"`
 	// Zeros is the share of residuals that are 0.
 	Zeros float64 `json:"zeros"`
-	// Entropy is that of the values as they occurred, in bits: what a code takes that knows how frequent each is, but
-	// nothing of their order. Of few residuals it says too little: most values are then seen once.
+	// Entropy is that of the values as they occurred, in bits: what a code takes that knows how
+	// frequent each is, but nothing of their order. Of few residuals it says too little: most
+	// values are then seen once.
 	Entropy float64 `json:"entropy_bits"`
 }
 
-// Describe gives the stats of whole numbers e, which it sorts by magnitude.
+// Describe returns the stats of e, which it sorts by magnitude.
 func Describe(e []float64) (s Stats) {
 	if len(e) == 0 {
 		return s
@@ -47,7 +49,7 @@ func Describe(e []float64) (s Stats) {
 	return s
 }
 
-// Parts is how many distributions a [Mixture] mixes.
+// Parts is the number of distributions of a [Mixture].
 const Parts = shapes * widths
 
 const (
@@ -57,7 +59,8 @@ const (
 
 var spread = [widths]float64{.25, .5, 1, 2, 4}
 
-// Mixture is how much each of several distributions weighs, of light to heavy tails and of several widths.
+// Mixture is how much each of several distributions weighs, of light to heavy tails and of several
+// widths.
 type Mixture [Parts]float64
 
 // Even is the mixture in which all weigh the same.
@@ -68,8 +71,8 @@ func Even() (m Mixture) {
 	return m
 }
 
-// Chance is that of a residual that rounds to e, in steps, where the base-2 logarithm of its magnitude is expected to
-// be l. each is filled with the distributions' parts of it.
+// Chance is that of a residual that rounds to e, in steps, where the base-2 logarithm of its
+// magnitude is expected to be l. each is filled with the distributions' parts of it.
 func (m *Mixture) Chance(e, l float64, each *[Parts]float64) float64 {
 	s := math.Exp2(l)
 	e = math.Abs(e)
@@ -100,19 +103,20 @@ func cdf(shape int, x float64) float64 {
 	return .5 + x/(2*math.Sqrt(2+x*x))
 }
 
-// Flags is an ideal adaptive code of flags, each with one of four contexts. The zero value has learned nothing.
+// Flags is an ideal adaptive code of flags, each with one of four contexts. The zero value has
+// learned nothing.
 type Flags struct{ seen [4][2]float64 }
 
 // recent is how many flags of a context count.
 const recent = 255
 
-// Bits is what a flag takes.
+// Bits returns the cost of a flag.
 func (f *Flags) Bits(context int, yes bool) float64 {
 	n := &f.seen[context&3]
 	return -math.Log2((n[index(yes)] + .5) / (n[0] + n[1] + 1))
 }
 
-// Learn learns what a flag was.
+// Learn updates the code with a flag.
 func (f *Flags) Learn(context int, yes bool) {
 	n := &f.seen[context&3]
 	n[index(yes)]++
@@ -129,9 +133,10 @@ func index(b bool) int {
 	return 0
 }
 
-// Ideal is an ideal adaptive code of residuals: a [Mixture] whose weights are learned, about a width that follows the
-// residuals that were learned before, the way the codec adaptive follows them: fast, slowly, and the very last. It has
-// neither flags nor tables, and rounds nothing. Make one with [NewIdeal].
+// Ideal is an ideal adaptive code of residuals: a [Mixture] whose weights are learned, about a
+// width that follows the residuals that were learned before, the way the codec adaptive follows
+// them: fast, slowly, and the very last. It has neither flags nor tables, and rounds nothing. Make
+// one with [NewIdeal].
 type Ideal struct {
 	mix              Mixture
 	counts           Mixture
@@ -149,12 +154,12 @@ func NewIdeal() *Ideal {
 	return c
 }
 
-// level is the expected magnitude, as its base-2 logarithm.
+// level returns the base-2 logarithm of the expected magnitude.
 func (c *Ideal) level() float64 {
 	return max(-4, min(30, math.Log2((2*c.fast+4*c.slow+c.last)/7+.02)))
 }
 
-// Bits is what e takes.
+// Bits returns the cost of e.
 func (c *Ideal) Bits(e float64) float64 {
 	var each [Parts]float64
 	return -math.Log2(c.mix.Chance(e, c.level(), &each))
@@ -163,7 +168,7 @@ func (c *Ideal) Bits(e float64) float64 {
 // forget is the share of what was learned that stays with each residual.
 const forget = .999
 
-// Learn learns that e was a residual.
+// Learn updates the code with the residual e.
 func (c *Ideal) Learn(e float64) {
 	var each [Parts]float64
 	p := c.mix.Chance(e, c.level(), &each)

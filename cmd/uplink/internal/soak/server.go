@@ -29,8 +29,8 @@ type server struct {
 	past   counts // of previous servers
 }
 
-// Range of ports for the server, below the ephemeral ports of operating systems, so that no player's socket gets the
-// port during a restart.
+// Range of ports for the server, below the ephemeral ports of operating systems, so that no
+// player's socket gets the port during a restart.
 const (
 	firstPort = 20_000
 	ports     = 10_000
@@ -122,8 +122,8 @@ func look() Usage {
 	return u
 }
 
-// Permitted growth from round to round: heartbeats and reconnects continue while the usage is measured, and simnet
-// reuses up to 1.5 MB of packet memory.
+// Permitted growth from round to round: heartbeats and reconnects continue while the usage is
+// measured, and simnet reuses up to 1.5 MB of packet memory.
 const (
 	slackGoroutines = 8
 	slackFiles      = 4

@@ -1,5 +1,5 @@
-// Package soak runs bots against a dedicated server in the same process, over real sockets with varying loss, path
-// migrations and restarts of the server, and checks for failures and growth.
+// Package soak runs bots against a dedicated server in the same process, over real sockets with
+// varying loss, path migrations and restarts of the server, and checks for failures and growth.
 package soak
 
 import (
@@ -38,8 +38,9 @@ type run struct {
 	last bots.Progress
 }
 
-// Run runs for Options.For, rounded down to whole rounds of phases, and calls show after each phase. All traces have
-// the schema of the first one. The error describes the failure or growth, or is ctx's.
+// Run runs for Options.For, rounded down to whole rounds of phases, and calls show after each
+// phase. All traces have the schema of the first one. The error describes the failure or growth, or
+// is ctx's.
 func Run(ctx context.Context, traces []*trace.Trace, o Options, show func(Phase)) error {
 	before := look()
 	if err := soak(ctx, traces, o, show); err != nil {
@@ -101,7 +102,8 @@ func (r *run) progress() bots.Progress {
 	return r.last
 }
 
-// rounds goes through all conditions again and again. What there is at the end of a round must not grow.
+// rounds goes through all conditions again and again. What there is at the end of a round must not
+// grow.
 func (r *run) rounds(ctx context.Context) error {
 	round := time.Duration(len(conditions)) * r.options.Phase
 	var first Usage

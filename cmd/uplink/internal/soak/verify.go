@@ -9,9 +9,9 @@ import (
 	"github.com/uplink-rpc/uplink/trace"
 )
 
-// verifier compares decoded frames with the bots' traces. A bot starts at an unknown row, and its frames follow by
-// sequence number. For each player, verifier keeps the start rows that agree with all frames so far. It is safe for
-// concurrent use; the frames of one player arrive one at a time.
+// verifier compares decoded frames with the bots' traces. A bot starts at an unknown row, and its
+// frames follow by sequence number. For each player, verifier keeps the start rows that agree with
+// all frames so far. It is safe for concurrent use; the frames of one player arrive one at a time.
 type verifier struct {
 	traces           []*trace.Trace
 	good, mismatched atomic.Uint64

@@ -69,7 +69,8 @@ func structOf(t *testing.T, text string) (name string, out [][3]string) {
 	return spec.Name.Name, out
 }
 
-// TestGoStruct: the printed struct is the one that has the schema, field by field; the compiler sees the latter.
+// TestGoStruct: the printed struct is the one that has the schema, field by field; the compiler
+// sees the latter.
 func TestGoStruct(t *testing.T) {
 	s, err := schema.New("Everything", 20, fields(t))
 	if err != nil {
