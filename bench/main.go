@@ -1,7 +1,7 @@
 // Command bench compares this project's codecs with what users would pick instead, on the frames of
 // recorded play:
 //
-//	cd bench && go run . [--json] [--out DIR] [TRACE...]
+//	cd bench && go run . [--json] [--output DIR] [TRACE...]
 //
 // It prints tables, and draws bits a delivered frame against loss and nanoseconds a frame as SVG
 // files. It needs no arguments: the traces are those of the repository, and the files go to its
@@ -59,7 +59,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	f.BoolVar(&o.json, "json", false, "print JSON")
-	f.StringVar(&o.out, "out", "../docs", "folder for the SVG files; empty: draw none")
+	f.StringVar(&o.out, "output", "../docs", "folder for the SVG files; empty: draw none")
 	f.IntVar(&o.cfg.Frames, "frames", 0, "use only so many frames of each trace; 0: all")
 	f.Usage = func() {
 		fmt.Fprintln(stderr, "usage: go run . [flags] [TRACE...]")
@@ -72,7 +72,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return fmt.Errorf("--frames %d: want at least %d", o.cfg.Frames, compare.MinFrames)
 	}
 	if _, err := os.Stat(o.out); o.out != "" && err != nil {
-		return fmt.Errorf("--out: %w", err)
+		return fmt.Errorf("--output: %w", err)
 	}
 	results, err := o.compare(ctx, f.Args(), stderr)
 	if err != nil {
@@ -81,7 +81,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	s := compare.Summarize(results)
 	if o.out != "" {
 		if err := draw(o.out, s); err != nil {
-			return fmt.Errorf("--out: %w", err)
+			return fmt.Errorf("--output: %w", err)
 		}
 	}
 	if o.json {
