@@ -97,8 +97,8 @@ func seriesFiles(path string) (paths []string, err error) {
 	return paths, nil
 }
 
-// clearSeries removes the files of an earlier series at path if overwrite is set, and fails if there
-// is one otherwise. Files of two series could not be told apart.
+// clearSeries removes the files of an earlier series at path if overwrite is set, and fails if
+// there is one otherwise. Files of two series could not be told apart.
 func clearSeries(path string, overwrite bool) error {
 	paths, err := seriesFiles(path)
 	if err != nil {

@@ -1,9 +1,10 @@
 // Package capture writes and reads files of what a dedicated server received, sent and decoded: a
 // bug report in one file.
 //
-// A [Writer] copies records to a queue in memory, from several goroutines, and writes them to a file
-// or a series of files of limited size. Its callers never wait for the disk. A [Reader] reads a file
-// record by record. Package record has the types of the records, and docs/capture.md the format.
+// A [Writer] copies records to a queue in memory, from several goroutines, and writes them to a
+// file or a series of files of limited size. Its callers never wait for the disk. A [Reader] reads
+// a file record by record. Package record has the types of the records, and docs/capture.md the
+// format.
 //
 // The package opens no socket and decodes no payload. Package tap connects a Writer to a ds.Server.
 package capture

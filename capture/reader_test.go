@@ -30,7 +30,8 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestCut cuts a file at each byte, and changes each: what is before is read, and the error says where it ends.
+// TestCut truncates a file at each byte, and changes each byte. All records before are readable,
+// and the error has the position.
 func TestCut(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out.uplink")
 	write(t, path)

@@ -6,6 +6,7 @@ import (
 	"github.com/uplink-rpc/uplink/capture/record"
 	"github.com/uplink-rpc/uplink/internal/codec/fnv"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -33,7 +34,7 @@ func (s *Session) Closed(cause string) {
 
 // Bound records a binding of the RPC of a schema, and the schema and the prior if they are new. It
 // sets the Schema and Prior of b. p is nil for a codec without prior.
-func (s *Session) Bound(b record.Bound, rpcSchema *schema.Schema, p *rpcdelta.Prior) {
+func (s *Session) Bound(b record.Bound, rpcSchema *schema.Schema, p *prior.Prior) {
 	now := time.Now()
 	w := s.w
 	w.mu.Lock()
@@ -47,7 +48,7 @@ func (s *Session) Bound(b record.Bound, rpcSchema *schema.Schema, p *rpcdelta.Pr
 	}
 	if p != nil {
 		b.Prior = p.Hash()
-		if b.Prior != rpcdelta.GenericPrior().Hash() && !w.priors[b.Prior] {
+		if b.Prior != prior.Generic().Hash() && !w.priors[b.Prior] {
 			w.put(now, &record.Prior{Hash: b.Prior, File: p.Append(nil)})
 			w.priors[b.Prior] = true
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -17,7 +18,7 @@ func TestOtherVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &stream{conn: &Conn{cfg: Config{Codec: rpcdelta.Adaptive}}, schema: move}
-	generic := rpcdelta.GenericPrior()
+	generic := prior.Generic()
 	if p, fallback, err := s.agreed(&control.BindAnswer{Prior: generic.Hash()}); p != generic || fallback || err != nil {
 		t.Errorf("%v, %v, %v", p, fallback, err)
 	}

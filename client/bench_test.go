@@ -6,6 +6,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -41,7 +42,7 @@ func BenchmarkSendDelta(b *testing.B) {
 		b.Fatal(err)
 	}
 	s.link = link
-	s.answered(&control.BindAnswer{RPC: uint8(s.number), Ring: 64, Prior: rpcdelta.GenericPrior().Hash()})
+	s.answered(&control.BindAnswer{RPC: uint8(s.number), Ring: 64, Prior: prior.Generic().Hash()})
 	stream := &Stream[benchMove]{stream: s, typ: typ}
 	var m benchMove
 	b.ReportAllocs()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -59,7 +60,7 @@ type Config struct {
 	// Prior is what streams of the adaptive codec start from, if the server has it
 	// too; if not, and if it is nil, that is the built-in one. RPCStats counts the
 	// bindings that had to do without.
-	Prior *rpcdelta.Prior
+	Prior *prior.Prior
 	// Ring is how many frames of each RPC are kept as baselines, 2 to
 	// rpcdelta.MaxRing; default rpcdelta.DefaultRing.
 	Ring int

@@ -10,6 +10,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
+	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
@@ -40,8 +41,8 @@ type Conn struct {
 	streams    []*stream        // by RPC number
 	stats      Stats
 
-	out  outbox
-	down downstreams
+	out    outbox
+	worlds replication.Subscriptions
 }
 
 // Dial connects to the server at addr, "127.0.0.1:7777" say. It waits until the
@@ -66,6 +67,9 @@ func Dial(ctx context.Context, addr string, cfg Config) (*Conn, error) {
 
 func newConn(cfg Config, addr string) *Conn {
 	c := &Conn{cfg: cfg, addr: addr, closed: make(chan struct{}), started: time.Now(), redundancy: cfg.Redundancy, budget: budget{limit: float64(cfg.Bandwidth)}}
+	c.worlds.Refused = func(world string, err error) {
+		c.cfg.Logger.Warn("world refused", "world", world, "error", err)
+	}
 	if cfg.coalesces() {
 		c.out.bundle = control.NewBundler(transport.MaxPayload)
 	}

@@ -32,7 +32,7 @@ func (e *events) Closed(link *transport.Conn, err error) {
 	if err == nil {
 		err = e.violation
 	}
-	c.down.reset(link)
+	c.worlds.Reset(link)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stats.Transport = c.stats.Transport.Plus(link.Stats())
@@ -84,7 +84,7 @@ func (e *events) Datagram(_ *transport.Conn, b []byte, at time.Time) {
 		case control.Bound:
 			err = e.bound(body)
 		case control.Down, control.DownFragment:
-			err = e.down.datagram(t, body, at)
+			err = e.worlds.HandleDatagram(t, body, at)
 		case control.Leaving:
 			e.leave()
 			e.wake(time.Now())
@@ -104,7 +104,7 @@ func (e *events) Tick(now time.Time) {
 		next = sooner(next, s.tick(now))
 	}
 	next = sooner(next, e.share(now))
-	next = sooner(next, e.down.tick(now))
+	e.worlds.Tick(now)
 	next = sooner(next, e.goOnLeaving(now))
 	if !next.IsZero() {
 		e.wake(next)

@@ -1,26 +1,11 @@
 package client
 
-// Held returns the length of each list of a connection that a server can make longer, by name. Those in bytes say so.
-// It is for calls while nothing is received.
-func Held(c *Conn) map[string]int {
-	held := map[string]int{}
-	c.down.mu.Lock()
-	defer c.down.mu.Unlock()
-	for n := range c.down.offers {
-		if o := c.down.offers[n]; o != nil {
-			held["offers"]++
-			held["fields"] += len(o.offer.Fields)
-		}
-		if c.down.by[n] != nil {
-			held["numbers"]++
-		}
-	}
-	held["worlds"], held["past"] = len(c.down.taken), len(c.down.past)
-	for _, d := range c.down.taken {
-		held["initial bytes"] += cap(d.initial)
-		if in, ok := d.inlet.(interface{ held(map[string]int) }); ok {
-			in.held(held)
-		}
+// Held returns the length of each list of a connection that a server can make longer, by name, and
+// those of its views. Names of sizes in bytes say so. It is for calls while nothing is received.
+func Held(c *Conn, views ...interface{ addHeld(held map[string]int) }) map[string]int {
+	held := map[string]int{"offers": len(c.worlds.Offered()), "worlds": len(c.worlds.Stats())}
+	for _, v := range views {
+		v.addHeld(held)
 	}
 	for _, s := range c.all() {
 		s.mu.Lock()
@@ -31,14 +16,13 @@ func Held(c *Conn) map[string]int {
 	return held
 }
 
-func (in *snapshotInlet[T]) held(all map[string]int) {
-	if in.dec != nil {
-		all["snapshot bytes"] += in.dec.Memory()
-	}
-	all["objects"] += cap(in.scratch.Objects)
+func (v *SnapshotView[T]) addHeld(held map[string]int) {
+	held["initial bytes"], _ = v.conn.worlds.Received(v.sub)
+	held["snapshot bytes"] = v.receiver.Memory()
+	held["objects"] = cap(v.receiver.scratch.Objects)
 }
 
-func (in *stateInlet[T]) held(all map[string]int) {
-	all["updates"] += len(in.queue)
-	all["spare updates"] += len(in.spare)
+func (v *StateView[T]) addHeld(held map[string]int) {
+	held["updates"] = len(v.receiver.queue)
+	held["spare updates"] = len(v.receiver.spare)
 }

@@ -17,9 +17,9 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/internal/control"
-	"github.com/uplink-rpc/uplink/internal/fragment"
+	"github.com/uplink-rpc/uplink/internal/replication"
+	"github.com/uplink-rpc/uplink/internal/replication/fragment"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/internal/worlds"
 	"github.com/uplink-rpc/uplink/interpolate"
 	"github.com/uplink-rpc/uplink/jitter"
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -40,11 +40,12 @@ type assault struct {
 type victim struct {
 	conn  *client.Conn
 	move  *client.Stream[uplinktest.Move]
-	crate control.DownOffer // the offer of the snapshots, number 1
-	puck  control.DownOffer // of the state, number 2
+	crate replication.Offer // the offer of the snapshots, number 1
+	puck  replication.Offer // of the state, number 2
 	next  uint64
 
 	snapshots *client.SnapshotView[crate]
+	states    *client.StateView[puck]
 }
 
 type crate struct {
@@ -61,8 +62,8 @@ type puck struct {
 
 // Bounds of what is held of a server, of two worlds.
 var mostHeld = map[string]int{
-	"offers": control.MaxDown, "fields": control.MaxDown * 64, "numbers": 3, "worlds": 3, "past": 3, "streams": 2, "requests": 1,
-	"initial bytes": control.MaxInitial * 5 / 4, "snapshot bytes": 32 << 20, "objects": snapshot.MaxObjects * 5 / 4,
+	"offers": replication.MaxStreams, "worlds": 6, "streams": 2, "requests": 1,
+	"initial bytes": replication.MaxInitial, "snapshot bytes": 32 << 20, "objects": snapshot.MaxObjects * 5 / 4,
 	"updates": 128, "spare updates": 2*128 + 1,
 }
 
@@ -77,7 +78,7 @@ var assaults = []assault{
 		var all [][]byte
 		for i := range 300 {
 			o := v.crate
-			o.Number, o.Name, o.Fields = uint8(i%control.MaxDown), fmt.Sprint("world ", i), []string{"other"}
+			o.Number, o.Name, o.Fields = uint8(i%replication.MaxStreams), fmt.Sprint("world ", i), []string{"other"}
 			if i%3 == 0 {
 				o.Name = v.crate.Name // is refused, and logged
 			}
@@ -100,22 +101,22 @@ var assaults = []assault{
 	{name: "initial states that are never finished", run: func(r *rogue, v *victim) {
 		for i := range 40 {
 			o := v.crate
-			o.Initial, o.Hash = control.MaxInitial, uint64(i+1)
+			o.Initial, o.Hash = replication.MaxInitial, uint64(i+1)
 			r.messages(r.offer(o))
 			r.messages(repeated(30, append([]byte{byte(control.Piece), o.Number}, make([]byte, 15<<10)...))...)
 		}
 	}},
 	{name: "offers that cannot be", ends: true, run: func(r *rogue, v *victim) {
-		for _, change := range []func(*control.DownOffer){
-			func(o *control.DownOffer) { o.Number = control.MaxDown },
-			func(o *control.DownOffer) { o.Name = strings.Repeat("n", control.MaxDownName+1) },
-			func(o *control.DownOffer) { o.Fields = make([]string, 12000) },
-			func(o *control.DownOffer) { o.RateHz = math.NaN() },
-			func(o *control.DownOffer) { o.TickHz = math.Inf(1) },
-			func(o *control.DownOffer) { o.RateHz = 0 },
-			func(o *control.DownOffer) { o.Initial = control.MaxInitial + 1 },
-			func(o *control.DownOffer) { o.Initial = -1 },
-			func(o *control.DownOffer) { o.Initial = math.MaxInt },
+		for _, change := range []func(*replication.Offer){
+			func(o *replication.Offer) { o.Number = replication.MaxStreams },
+			func(o *replication.Offer) { o.Name = strings.Repeat("n", replication.MaxName+1) },
+			func(o *replication.Offer) { o.Fields = make([]string, 12000) },
+			func(o *replication.Offer) { o.RateHz = math.NaN() },
+			func(o *replication.Offer) { o.TickHz = math.Inf(1) },
+			func(o *replication.Offer) { o.RateHz = 0 },
+			func(o *replication.Offer) { o.Initial = replication.MaxInitial + 1 },
+			func(o *replication.Offer) { o.Initial = -1 },
+			func(o *replication.Offer) { o.Initial = math.MaxInt },
 		} {
 			o := v.crate
 			change(&o)
@@ -158,7 +159,7 @@ var assaults = []assault{
 		for i := range 4000 {
 			b := binary.LittleEndian.AppendUint16([]byte{byte(control.DownFragment) | uint8(rng.IntN(3))}, uint16(i*rng.IntN(9)))
 			b = append(b, byte(rng.IntN(fragment.MaxCount+2)), byte(rng.IntN(fragment.MaxCount+2)))
-			all = append(all, append(b, make([]byte, control.MaxPart-rng.IntN(10)/9)...))
+			all = append(all, append(b, make([]byte, replication.MaxPart-rng.IntN(10)/9)...))
 		}
 		r.datagrams(all...)
 	}},
@@ -166,11 +167,11 @@ var assaults = []assault{
 		rng := rand.New(rand.NewPCG(3, 4))
 		for i := range 400 {
 			v.call(r.t)
-			a := rpcdelta.Ack{Epoch: uint8(i % 8), Seq: uint16(rng.Uint32()), Len: 63, Window: rng.Uint64() >> 1, Trouble: rpcdelta.Trouble(i % 3), Whole: i%2 == 0}
+			a := rpcdelta.Ack{Epoch: uint8(i % 8), Seq: uint16(rng.Uint32()), Len: 63, Window: rng.Uint64() >> 1, ResetReason: []error{nil, rpcdelta.ErrBaselineMissing, rpcdelta.ErrDesync}[i%3], Whole: i%2 == 0}
 			if i%2 == 0 {
 				a.Seq = uint16(v.next) - uint16(rng.IntN(70))
 			}
-			r.datagrams(ackFlood(a), ackFlood(rpcdelta.Ack{None: true, Trouble: rpcdelta.Desync}))
+			r.datagrams(ackFlood(a), ackFlood(rpcdelta.Ack{None: true, ResetReason: rpcdelta.ErrDesync}))
 		}
 		if st := v.move.Stats(); st.Redundancy > rpcdelta.MaxRedundancy || st.Bytes > st.Frames()*600 {
 			r.t.Errorf("%d bytes in %d frames, redundancy %d", st.Bytes, st.Frames(), st.Redundancy)
@@ -217,14 +218,13 @@ var assaults = []assault{
 	}},
 	{name: "ticks that jump", run: func(r *rogue, v *victim) { jumps(r, v) }},
 	{name: "inputs of ticks before the first", run: func(r *rogue, v *victim) {
-		shared, err := puckStates()
-		uplinktest.Must(r.t, err)
-		sender, err := statesync.NewSender(shared.Schema, shared.Config)
+		format, config := puckStates(r.t)
+		sender, err := statesync.NewSender(format.Schema, config)
 		uplinktest.Must(r.t, err)
 		for tick := int64(-3); tick < 0; tick++ {
 			uplinktest.Must(r.t, sender.AddInputs(tick, statesync.Input{Player: 1}))
 		}
-		m, _, err := sender.Append([]byte{byte(control.Down) | v.puck.Number}, 1, shared.Schema.NewSet())
+		m, _, err := sender.Append([]byte{byte(control.Down) | v.puck.Number}, 1, format.Schema.NewSet())
 		uplinktest.Must(r.t, err)
 		r.datagrams(m)
 		if st := v.conn.Stats().Replication[1]; st.Malformed != 1 || st.Messages != 0 {
@@ -294,19 +294,18 @@ func newVictim(r *rogue, cfg client.Config) *victim {
 	v.move = uplinktest.Bind(t, v.conn, "Move")
 	crates, err := snapshot.Compile[crate]("crates")
 	uplinktest.Must(t, err)
-	shared, err := puckStates()
-	uplinktest.Must(t, err)
-	v.crate = control.DownOffer{Number: 1, Name: "crates", Codec: worlds.Codec, Fields: worlds.Fields(crates.Source()), RateHz: 60, TickHz: 60}
-	v.puck = control.DownOffer{Number: 2, Name: "pucks", Codec: worlds.StateCodec, Fields: shared.Fields, RateHz: 60, TickHz: 60}
+	format, _ := puckStates(t)
+	v.crate = replication.Offer{Number: 1, Name: "crates", Codec: replication.SnapshotCodec, Fields: replication.Fields(crates.Source()), RateHz: 60, TickHz: 60}
+	v.puck = replication.Offer{Number: 2, Name: "pucks", Codec: replication.StateCodec, Fields: format.Fields, RateHz: 60, TickHz: 60}
 	r.messages(r.offer(v.crate), r.offer(v.puck))
 	v.snapshots, err = client.SubscribeSnapshots(t.Context(), v.conn, "crates", client.SnapshotConfig[crate]{
 		Interpolate: &interpolate.Config{Adaptive: true, Method: interpolate.Hermite, Extrapolate: 200 * ms},
 	})
 	uplinktest.Must(t, err)
-	states, err := client.SubscribeState(t.Context(), v.conn, "pucks", client.StateConfig[puck]{})
+	v.states, err = client.SubscribeState(t.Context(), v.conn, "pucks", client.StateConfig[puck]{})
 	uplinktest.Must(t, err)
-	if v.snapshots.Err() != nil || states.Err() != nil {
-		t.Fatal(v.snapshots.Err(), states.Err())
+	if v.snapshots.Err() != nil || v.states.Err() != nil {
+		t.Fatal(v.snapshots.Err(), v.states.Err())
 	}
 	return v
 }
@@ -330,7 +329,7 @@ func (a *assault) test(t *testing.T) {
 	after := v.conn.Stats().Transport
 	sent, received := after.BytesSent-before.BytesSent, after.BytesReceived-before.BytesReceived
 	t.Logf("%v: received %d datagrams, %d bytes, sent %d, %d bytes; heap grew by %d KB; %d lines logged; held %v",
-		time.Since(start), after.DatagramsReceived-before.DatagramsReceived, received, after.DatagramsSent-before.DatagramsSent, sent, heap>>10, len(r.log.all()), client.Held(v.conn))
+		time.Since(start), after.DatagramsReceived-before.DatagramsReceived, received, after.DatagramsSent-before.DatagramsSent, sent, heap>>10, len(r.log.all()), client.Held(v.conn, v.snapshots, v.states))
 	// A client sends a heartbeat a second, and searches for the path's largest datagram, by itself.
 	if own := 12_000 + 100*uint64(time.Since(start)/time.Second); sent > received+own+v.move.Stats().Bytes*2 {
 		t.Errorf("sent %d bytes, received %d", sent, received)
@@ -338,7 +337,7 @@ func (a *assault) test(t *testing.T) {
 	if heap > mostHeap {
 		t.Errorf("the heap grew by %d bytes", heap)
 	}
-	for name, n := range client.Held(v.conn) {
+	for name, n := range client.Held(v.conn, v.snapshots, v.states) {
 		if n > mostHeld[name] {
 			t.Errorf("%d %s are held, want at most %d", n, name, mostHeld[name])
 		}
@@ -411,9 +410,9 @@ func texts(r *rogue, v *victim) {
 	defer cancel()
 	_, err := client.SubscribeSnapshots(ctx, v.conn, "none", client.SnapshotConfig[crate]{})
 	check("other worlds", err)
-	for i, change := range []func(*control.DownOffer){
-		func(o *control.DownOffer) { o.Codec = long },
-		func(o *control.DownOffer) { o.Fields = []string{long} },
+	for i, change := range []func(*replication.Offer){
+		func(o *replication.Offer) { o.Codec = long },
+		func(o *replication.Offer) { o.Fields = []string{long} },
 	} {
 		o := v.crate
 		o.Number, o.Name = 10, fmt.Sprint("bad ", i)
@@ -434,11 +433,11 @@ func crowds(r *rogue, v *victim) {
 	world := snapshot.NewWorld(typ.Schema(), nil)
 	enc := snapshot.NewEncoder(typ.Schema(), world)
 	o := v.crate
-	o.Number, o.Name, o.RateHz, o.TickHz = 5, "crowd", control.MaxDownRate, control.MaxDownRate
+	o.Number, o.Name, o.RateHz, o.TickHz = 5, "crowd", replication.MaxRate, replication.MaxRate
 	r.messages(r.offer(o))
 	_, err = client.SubscribeSnapshots(r.t.Context(), v.conn, o.Name, client.SnapshotConfig[crate]{Interpolate: &interpolate.Config{Adaptive: true}})
 	uplinktest.Must(r.t, err)
-	var ticks worlds.Ticks
+	var ticks replication.Ticks
 	var splitter fragment.Splitter
 	all := typ.Schema().NewSet()
 	const objects = 4000 // which fit a message even with nothing to tell them from
@@ -450,14 +449,14 @@ func crowds(r *rogue, v *victim) {
 	for n := range uint16(snapshots) {
 		world.Begin().CopyFrom(all)
 		ticks.Set(n, uint64(n)+1)
-		payload, info, err := enc.Append(nil, control.MaxDownMessage)
+		payload, info, err := enc.Append(nil, replication.MaxMessage)
 		uplinktest.Must(r.t, err)
 		m := append(ticks.Append(nil, n, info.Baseline), payload...)
 		size += len(m)
-		if len(m) < control.MaxPart {
+		if len(m) < replication.MaxPart {
 			r.datagrams(append([]byte{byte(control.Down) | o.Number}, m...))
 		} else {
-			f, err := splitter.Split(m, control.MaxPart)
+			f, err := splitter.Split(m, replication.MaxPart)
 			uplinktest.Must(r.t, err)
 			for b, more := f.Next([]byte{byte(control.DownFragment) | o.Number}); more; b, more = f.Next([]byte{byte(control.DownFragment) | o.Number}) {
 				r.datagrams(b)
@@ -484,7 +483,7 @@ func jumps(r *rogue, v *victim) {
 		o.Number, o.TickHz = uint8(i), hz
 		r.messages(r.offer(o))
 		taken := v.conn.Stats().Replication[0].Messages
-		var ticks worlds.Ticks
+		var ticks replication.Ticks
 		for n := range uint16(600) {
 			set := world.Begin()
 			for id := range uint16(3) {
@@ -492,8 +491,8 @@ func jumps(r *rogue, v *victim) {
 				c := crate{Position: schema.Vec3{X: rng.Float64() * 999}, Velocity: schema.Vec3{Y: rng.Float64() * 999}, Orientation: q}
 				uplinktest.Must(r.t, typ.Add(set, snapshot.Object{ID: id}, &c))
 			}
-			ticks.Set(n, rng.Uint64()%(worlds.MaxTick+1)>>rng.IntN(53))
-			payload, info, err := enc.Append(nil, control.MaxPart)
+			ticks.Set(n, rng.Uint64()%(replication.MaxTick+1)>>rng.IntN(53))
+			payload, info, err := enc.Append(nil, replication.MaxPart)
 			uplinktest.Must(r.t, err)
 			r.datagrams(append(ticks.Append([]byte{byte(control.Down) | o.Number}, n, info.Baseline), payload...))
 			uplinktest.Must(r.t, enc.Ack(snapshot.Ack{Newest: n, Window: 1<<min(n, 63) - 1}))
@@ -509,15 +508,13 @@ func jumps(r *rogue, v *victim) {
 // which nobody polls, and then
 // some of ticks far away.
 func hordes(r *rogue, v *victim) {
-	shared, err := puckStates()
-	uplinktest.Must(r.t, err)
+	_, cfg := puckStates(r.t)
 	typ, err := snapshot.Compile[puck]("pucks")
 	uplinktest.Must(r.t, err)
 	tick := int64(0)
 	for n := range uint64(400) {
-		cfg := shared.Config
-		cfg.First, cfg.Budget = n, 4*control.MaxPart
-		sender, err := statesync.NewSender(shared.Schema, cfg)
+		cfg.First, cfg.Budget = n, 4*replication.MaxPart
+		sender, err := statesync.NewSender(typ.Schema(), cfg)
 		uplinktest.Must(r.t, err)
 		if n > 380 {
 			tick += 1 << 48
@@ -541,13 +538,13 @@ func hordes(r *rogue, v *victim) {
 		uplinktest.Must(r.t, err)
 		var splitter fragment.Splitter
 		for range n % 2000 {
-			_, _ = splitter.Split(make([]byte, 2*control.MaxPart), control.MaxPart) // its number is n
+			_, _ = splitter.Split(make([]byte, 2*replication.MaxPart), replication.MaxPart) // its number is n
 		}
 		if len(m) < transport.MaxPayload {
 			r.datagrams(m)
 			continue
 		}
-		f, err := splitter.Split(m[1:], control.MaxPart)
+		f, err := splitter.Split(m[1:], replication.MaxPart)
 		uplinktest.Must(r.t, err)
 		for b, more := f.Next([]byte{byte(control.DownFragment) | v.puck.Number}); more; b, more = f.Next([]byte{byte(control.DownFragment) | v.puck.Number}) {
 			r.datagrams(b)
@@ -558,11 +555,14 @@ func hordes(r *rogue, v *victim) {
 	}
 }
 
-// puckStates describes pucks as state synchronization carries them.
-func puckStates() (*worlds.States, error) {
+// puckStates returns the format of pucks in state packets, and its settings at 60 ticks a second.
+func puckStates(t testing.TB) (*replication.StateFormat, statesync.Config) {
+	t.Helper()
 	typ, err := snapshot.Compile[puck]("pucks")
-	if err != nil {
-		return nil, err
-	}
-	return worlds.StatesOf(typ, 60)
+	uplinktest.Must(t, err)
+	format, err := replication.StateFormatOf(typ)
+	uplinktest.Must(t, err)
+	cfg, err := format.Config(60)
+	uplinktest.Must(t, err)
+	return format, cfg
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -52,9 +53,9 @@ func TestServerViolations(t *testing.T) {
 		{"an unknown type", []byte{0xc0}, true},
 		{"a frame", []byte{0x80, 0, 0, 0, 0}, true},
 		{"a message of the other channel", []byte{byte(control.Acks)}, true},
-		{"a client's message", control.AppendReply(nil, 1, control.Send), true},
+		{"a client's message", replication.AppendReply(nil, 1, replication.Request), true},
 		{"a malformed offer", []byte{byte(control.Offer), 0xff}, true},
-		{"a world that cannot be", []byte{byte(control.Stop), control.MaxDown}, true},
+		{"a world that cannot be", []byte{byte(control.Stop), replication.MaxStreams}, true},
 		{"a message that is too long", control.AppendMessage(nil, make([]byte, client.MaxMessage+1)), true},
 		{"a message", control.AppendMessage(nil, []byte("hello")), false},
 		{"a piece of what was not asked for", []byte{byte(control.Piece), 1, 2, 3}, false},

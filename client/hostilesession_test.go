@@ -13,6 +13,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -28,7 +29,7 @@ func TestNobodyStays(t *testing.T) {
 			}
 		},
 		"offers too many worlds": func(c *transport.Conn) {
-			o := control.DownOffer{Name: "w", RateHz: 1, TickHz: 1}
+			o := replication.Offer{Name: "w", RateHz: 1, TickHz: 1}
 			b, err := o.Append(nil)
 			for range 200 {
 				err = errors.Join(err, c.SendReliable(b))
@@ -145,7 +146,7 @@ func TestBreach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRogue(t, nil)
 		conn := r.dial(client.Config{NoReconnect: true})
-		o := control.DownOffer{Name: "w", RateHz: 1, TickHz: 1}
+		o := replication.Offer{Name: "w", RateHz: 1, TickHz: 1}
 		r.messages(repeated(100, r.offer(o))...)
 		if err := conn.Err(); !errors.Is(err, client.ErrLost) || !errors.Is(err, transport.ErrProtocol) || !strings.Contains(err.Error(), "64 offers of worlds at once") {
 			t.Errorf("%v", err)
@@ -182,7 +183,7 @@ func TestSilentServer(t *testing.T) {
 			t.Error(err)
 		}
 		settle(2 * time.Minute)
-		if held := client.Held(v.conn); held["initial bytes"] != 0 || held["worlds"] != 2 {
+		if held := client.Held(v.conn, v.snapshots); held["initial bytes"] != 0 || held["worlds"] != 3 {
 			t.Errorf("%v", held)
 		}
 	})

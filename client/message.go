@@ -8,6 +8,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
+	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -76,7 +77,7 @@ func (c *Conn) whyEnded() error {
 
 // offerRate limits the offers of worlds that a connection accepts, over all reconnections. Each one that names a world
 // in use builds a decoder, and is logged if it is refused.
-var offerRate = ratelimit.Rate{PerSecond: 1, Burst: 4 * control.MaxDown}
+var offerRate = ratelimit.Rate{PerSecond: 1, Burst: 4 * replication.MaxStreams}
 
 // Message takes a message of the game's own, or what precedes a world's.
 func (e *events) Message(link *transport.Conn, b []byte, at time.Time) {
@@ -86,7 +87,7 @@ func (e *events) Message(link *transport.Conn, b []byte, at time.Time) {
 	case t == control.Offer && !e.offers.Take(at.Sub(e.started), offerRate, 1):
 		err = fmt.Errorf("%w: more than %v offers of worlds at once and %v a second", transport.ErrProtocol, offerRate.Burst, offerRate.PerSecond)
 	case t == control.Offer || t == control.Piece || t == control.Stop:
-		err = e.down.message(link, t, body)
+		err = e.worlds.HandleMessage(link, t, body, at)
 	case t != control.Message || len(body) > MaxMessage:
 		err = fmt.Errorf("%w: type %#x with %d bytes on the reliable channel", control.ErrMalformed, byte(t), len(body))
 	case e.cfg.OnMessage != nil:

@@ -43,7 +43,7 @@ func (p *pace) told(now time.Time, b *control.Buffered) {
 	if p.began.IsZero() {
 		p.began = now
 	}
-	p.pacer.Told(now.Sub(p.began), b.Slack, b.Target)
+	p.pacer.Report(now.Sub(p.began), b.Slack, b.Target)
 	p.stats.Slack, p.stats.Target = b.Slack, b.Target
 	p.stats.Missing += uint64(b.Missing - p.last.Missing)
 	p.stats.Late += uint64(b.Late - p.last.Late)

@@ -5,16 +5,17 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 )
 
 // prior is what streams start from if the server has it; nil where the codec has
 // no use for one.
-func (c *Config) prior() *rpcdelta.Prior {
+func (c *Config) prior() *prior.Prior {
 	switch {
 	case c.Codec != rpcdelta.Adaptive:
 		return nil
 	case c.Prior == nil:
-		return rpcdelta.GenericPrior()
+		return prior.Generic()
 	}
 	return c.Prior
 }
@@ -29,15 +30,15 @@ func (c *Config) priorHash() uint64 {
 
 // agreed gives the prior that the server's answer names: the client's, or the
 // built-in one instead.
-func (s *stream) agreed(a *control.BindAnswer) (p *rpcdelta.Prior, fallback bool, err error) {
+func (s *stream) agreed(a *control.BindAnswer) (p *prior.Prior, fallback bool, err error) {
 	p = s.conn.cfg.prior()
 	if p == nil || a.Prior == p.Hash() {
 		return p, false, nil
 	}
-	generic := rpcdelta.GenericPrior()
+	generic := prior.Generic()
 	if a.Prior != generic.Hash() {
 		return nil, false, fmt.Errorf("client: bind %s: the server's built-in prior is %s, this one's %v: both ends need the same version of uplink",
-			s.schema.RPC(), rpcdelta.PriorName(a.Prior), generic)
+			s.schema.RPC(), prior.Name(a.Prior), generic)
 	}
 	return generic, true, nil
 }
@@ -45,5 +46,5 @@ func (s *stream) agreed(a *control.BindAnswer) (p *rpcdelta.Prior, fallback bool
 // logFallback says that the server does not have the client's prior.
 func (s *stream) logFallback() {
 	s.conn.cfg.Logger.Warn("prior not known to the server, using the built-in one",
-		"rpc", s.schema.RPC(), "prior", s.conn.cfg.prior().String(), "used", rpcdelta.GenericPrior().String())
+		"rpc", s.schema.RPC(), "prior", s.conn.cfg.prior().String(), "used", prior.Generic().String())
 }

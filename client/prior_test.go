@@ -13,21 +13,22 @@ import (
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
 // movePrior is trained on the moves of other players.
-func movePrior(t *testing.T, salt uint64) *rpcdelta.Prior {
+func movePrior(t *testing.T, salt uint64) *prior.Prior {
 	t.Helper()
 	typ, err := schema.Compile[uplinktest.Move]("Move", 0)
 	uplinktest.Must(t, err)
-	r := rpcdelta.Recording{Schema: typ.Schema(), Frames: make([]schema.Frame, 600)}
+	r := prior.Recording{Schema: typ.Schema(), Frames: make([]schema.Frame, 600)}
 	for i := range r.Frames {
 		r.Frames[i] = *typ.Schema().NewFrame()
 		m := uplinktest.MoveAt(salt, uint64(i))
 		uplinktest.Must(t, typ.Quantize(&r.Frames[i], &m))
 	}
-	p, err := rpcdelta.TrainPrior(context.Background(), []rpcdelta.Recording{r}, rpcdelta.TrainConfig{})
+	p, err := prior.Train(context.Background(), []prior.Recording{r}, prior.TrainConfig{})
 	uplinktest.Must(t, err)
 	return p
 }
@@ -42,19 +43,19 @@ func logged() (*slog.Logger, *bytes.Buffer) {
 // every frame is right either way.
 func TestPriors(t *testing.T) {
 	mine, other := movePrior(t, 2), movePrior(t, 3)
-	list := func(p ...*rpcdelta.Prior) []*rpcdelta.Prior { return p }
+	list := func(p ...*prior.Prior) []*prior.Prior { return p }
 	bits := map[string]uint64{}
 	for _, c := range []struct {
 		name   string
-		client *rpcdelta.Prior
-		server []*rpcdelta.Prior
+		client *prior.Prior
+		server []*prior.Prior
 		falls  uint64
 	}{
 		{"neither", nil, nil, 0},
 		{"both", mine, list(other, mine), 0},
 		{"server", nil, list(mine), 0},
 		{"client", mine, list(other), 1},
-		{"named", rpcdelta.GenericPrior(), nil, 0},
+		{"named", prior.Generic(), nil, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			network := newNetwork(t, 0.1, 5)
@@ -81,7 +82,7 @@ func TestPriors(t *testing.T) {
 				if n := strings.Count(text, "prior not known"); n != want {
 					t.Errorf("%s: %d lines, want %d:\n%s", c.name, n, want, text)
 				}
-				if c.falls > 0 && (!strings.Contains(text, "prior="+mine.String()) || !strings.Contains(text, "used="+rpcdelta.GenericPrior().String())) {
+				if c.falls > 0 && (!strings.Contains(text, "prior="+mine.String()) || !strings.Contains(text, "used="+prior.Generic().String())) {
 					t.Errorf("%s: no hashes in\n%s", c.name, text)
 				}
 			}
@@ -94,15 +95,15 @@ func TestPriors(t *testing.T) {
 
 // TestPriorsAfterRestart has the server come back without the prior.
 func TestPriorsAfterRestart(t *testing.T) {
-	prior := movePrior(t, 2)
+	trained := movePrior(t, 2)
 	synctest.Test(t, func(t *testing.T) {
 		network := newNetwork(t, 0.05, 6)
 		journal := uplinktest.NewJournal(t, 1)
-		up := func(priors ...*rpcdelta.Prior) *uplinktest.Server {
+		up := func(priors ...*prior.Prior) *uplinktest.Server {
 			return uplinktest.Serve(t, network, ds.Config{Priors: priors}, func(s *ds.Server) error { return ds.Handle(s, "Move", journal.Handle) })
 		}
-		srv := up(prior)
-		conn := uplinktest.Dial(t, network, client.Config{Codec: rpcdelta.Adaptive, Prior: prior})
+		srv := up(trained)
+		conn := uplinktest.Dial(t, network, client.Config{Codec: rpcdelta.Adaptive, Prior: trained})
 		c := caller{stream: uplinktest.Bind(t, conn, "Move")}
 		c.call(t, 1, 2*time.Second)
 		network.Crash(t, uplinktest.Addr)
@@ -121,11 +122,11 @@ func TestPriorsAfterRestart(t *testing.T) {
 
 // TestPriorOfRLE asks for none: the codec reads none.
 func TestPriorOfRLE(t *testing.T) {
-	prior := movePrior(t, 2)
+	trained := movePrior(t, 2)
 	synctest.Test(t, func(t *testing.T) {
 		network := newNetwork(t, 0, 7)
 		srv := serve(t, network, uplinktest.NewJournal(t, 1))
-		conn := uplinktest.Dial(t, network, client.Config{Codec: rpcdelta.RLE, Prior: prior})
+		conn := uplinktest.Dial(t, network, client.Config{Codec: rpcdelta.RLE, Prior: trained})
 		if st := uplinktest.Bind(t, conn, "Move").Stats(); st.PriorFallbacks != 0 || srv.Stats().RPCs[0].PriorFallbacks != 0 {
 			t.Errorf("%+v", st)
 		}

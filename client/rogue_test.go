@@ -14,6 +14,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport"
@@ -144,7 +145,7 @@ func (r *rogue) messages(all ...[]byte) {
 }
 
 // offer returns an offer's message.
-func (r *rogue) offer(o control.DownOffer) []byte {
+func (r *rogue) offer(o replication.Offer) []byte {
 	b, err := o.Append(nil)
 	uplinktest.Must(r.t, err)
 	return b

@@ -5,14 +5,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/control"
-	"github.com/uplink-rpc/uplink/internal/worlds"
+	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/interpolate"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
-// note has what a restored value can share with the one restored into the same place before.
+// note has fields that can share memory with the value restored into the same place before.
 type note struct {
 	Position schema.Vec3 `uplink:"resolution=0.01,min=-1000,max=1000" interpolate:"position"`
 	Name     string      `uplink:"max=8"`
@@ -24,27 +23,27 @@ type scribble struct {
 	Text []byte `uplink:"max=8"`
 }
 
-// TestShownIsOfItsOwnTime: what is shown of an older snapshot is not changed by newer ones that come meanwhile, byte
-// strings included.
-func TestShownIsOfItsOwnTime(t *testing.T) {
+// TestSampleAliasing checks that newer snapshots do not change a sample of an older one, byte strings
+// included.
+func TestSampleAliasing(t *testing.T) {
 	typ, err := snapshot.Compile[note]("notes")
 	must(t, err)
-	in, err := newSnapshotInlet("notes", &SnapshotConfig[note]{Interpolate: &interpolate.Config{}})
+	r, err := newSnapshotReceiver("notes", &SnapshotConfig[note]{Interpolate: &interpolate.Config{}})
 	must(t, err)
-	must(t, in.begin(&control.DownOffer{Name: "notes", Codec: worlds.Codec, RateHz: 20, TickHz: 20}, nil))
+	must(t, r.Begin(&replication.Offer{Name: "notes", Codec: replication.SnapshotCodec, RateHz: 20, TickHz: 20}, nil))
 	now := time.Now()
-	arrive := func(tick int) {
+	receive := func(tick int) {
 		set := typ.Schema().NewSet()
 		label := fmt.Sprint("at ", tick)
 		v := note{Name: label, Scores: []int8{int8(tick)}, scribble: scribble{Text: []byte(label)}}
 		must(t, typ.Add(set, snapshot.Object{ID: 1}, &v))
-		in.arrived(uint64(tick), set, now.Add(time.Duration(tick)*50*time.Millisecond))
+		r.receive(uint64(tick), set, now.Add(time.Duration(tick)*50*time.Millisecond))
 	}
 	for tick := range 10 {
-		arrive(tick)
+		receive(tick)
 	}
 	var shown interpolate.Sample[note]
-	if !in.sample(now.Add(450*time.Millisecond), &shown) {
+	if !r.sample(now.Add(450*time.Millisecond), &shown) {
 		t.Fatal("nothing is shown")
 	}
 	tick := int(shown.Time / (50 * time.Millisecond))
@@ -53,6 +52,6 @@ func TestShownIsOfItsOwnTime(t *testing.T) {
 		if tick >= 9 || got.Name != want || string(got.Text) != want || got.Scores[0] != int8(tick) {
 			t.Errorf("%+v with %q is shown, want that of tick %d", got, got.Text, tick)
 		}
-		arrive(10) // what was shown is the caller's, at its leisure
+		receive(10) // while the caller still uses the sample
 	}
 }

@@ -8,48 +8,53 @@ import (
 	"github.com/uplink-rpc/uplink/statesync"
 )
 
-// StateConfig says how a world's state is taken. The zero value of each field means its default.
+// StateConfig configures [SubscribeState]. The zero value of each field means its default.
 type StateConfig[T any] struct {
-	// Handle, if set, gets each update as it comes, also those that newer ones overtook, on the goroutine that receives for
-	// the connection: it should be short, and must not close the connection or the view. The update is valid while it
-	// runs. Without it updates wait for [StateView.Poll].
+	// Handle, if set, is called with each update received, late ones included, on the goroutine that
+	// receives for the connection. It should be short, and must not close the connection or the view.
+	// The update is valid during the call. Without Handle, updates wait for [StateView.Poll].
 	Handle func(*StateUpdate[T])
-	// AckHz is how often a second updates are acked at most, up to 1000: more often means younger baselines and smaller
-	// updates, for about 50 bytes each. Default DefaultAckHz.
+	// AckHz is the maximum number of acks per second, up to 1000; default DefaultAckHz. More acks mean
+	// newer baselines and smaller updates, for about 50 bytes each.
 	AckHz float64
 }
 
-// StateUpdate is what the server says of a world at one tick: not all of it, but what was due and fit.
+// StateUpdate is a part of a world's state at one tick: the objects that were due and fit.
 type StateUpdate[T any] struct {
-	// Tick is the server's, Time what it is at the server's ticks a second, Received when the update came.
-	Tick     uint64
-	Time     time.Duration
+	// Tick is the server's tick.
+	Tick uint64
+	// Time is the tick's time by the server's tick rate.
+	Time time.Duration
+	// Received is when the update was received.
 	Received time.Time
-	// Late says that one of a newer tick came before: what that said of the same object is newer.
+	// Late means that an update of a newer tick was received before. State of an object in that one is
+	// newer.
 	Late bool
-	// First says that the server begins, as the client joined or came back: objects that there were before may be gone
-	// without a word, and ticks may begin anew. Where a view was closed just before, an update of that one may be the first, and
-	// another one then again.
+	// First means that the server starts the stream, because the client subscribed or reconnected.
+	// Objects known before may be gone without notice, and ticks may restart. If a view was closed just
+	// before, the first update may still be one of that view's stream; another First then follows.
 	First bool
-	// Inputs are those of ticks that were not known before, in ascending order: each tick comes once, whole or as missing.
+	// Inputs are those of ticks that were not known before, in ascending order. Each tick appears once,
+	// complete or as missing.
 	Inputs []statesync.TickInputs
-	// Objects ascend by ID.
+	// Objects are in ascending order of ID.
 	Objects []StateObject[T]
 }
 
-// StateObject is an object's state at an update's tick, as the server quantized it, or that it is gone.
+// StateObject is an object's state at an update's tick, as the server quantized it, or its removal.
 type StateObject[T any] struct {
 	ID         uint16
 	Generation uint8
 	Gone       bool
-	State      T // the zero value if it is gone
+	State      T // the zero value if the object is gone
 }
 
-// StateView is one of the server's worlds as its state arrives, for a client that simulates it, too: objects T. Its
-// methods are safe for concurrent use, but for Poll, which is for one goroutine at a time.
+// StateView is a client's subscription to a world of objects T, as state, for a client that simulates
+// the world too. Its methods are safe for concurrent use, except Poll, which is for one goroutine at a
+// time.
 type StateView[T any] struct {
-	down *downstream
-	in   *stateInlet[T]
+	view
+	receiver *stateReceiver[T]
 }
 
 // SubscribeState subscribes to the state of a world whose objects are a T. It waits for the server's
@@ -58,37 +63,20 @@ type StateView[T any] struct {
 // snapshots, or not at all ([ErrNotOffered]). The view continues after a reconnection, with an update
 // whose First is true.
 func SubscribeState[T any](ctx context.Context, c *Conn, name string, cfg StateConfig[T]) (*StateView[T], error) {
-	ackHz, err := ackRate("StateConfig", cfg.AckHz)
-	var in *stateInlet[T]
-	if err == nil {
-		in, err = newStateInlet(name, &cfg)
-	}
+	r, err := newStateReceiver(name, &cfg)
 	if err != nil {
 		return nil, fmt.Errorf("client: world %s: %w", name, err)
 	}
-	d := &downstream{conn: c, name: name, inlet: in, ackHz: ackHz, answer: make(chan error, 1)}
-	if err := c.takeDown(ctx, d); err != nil {
+	v, err := c.subscribe(ctx, name, r, "StateConfig", cfg.AckHz)
+	if err != nil {
 		return nil, err
 	}
-	return &StateView[T]{down: d, in: in}, nil
+	return &StateView[T]{v, r}, nil
 }
 
-// Poll calls f with each update that came since the last call, in the order in which they came, on the caller's goroutine,
-// and gives their number. An update is valid while f runs, which must not call Poll. If it is not called for 128 updates
-// those after are dropped, and counted as Unpolled; the server sends what they had once more. It is for views without a
-// StateConfig.Handle. A panic of f ends Poll and reaches its caller. The next Poll begins with the
-// update after that one.
-func (v *StateView[T]) Poll(f func(*StateUpdate[T])) int { return v.in.poll(f) }
-
-// Err is why the server's world is not taken any more, after a reconnection to a server that has another one; nil while
-// all is well.
-func (v *StateView[T]) Err() error { return v.down.err() }
-
-// Stats gives what was counted so far.
-func (v *StateView[T]) Stats() ReplicationStats { return v.down.safelyCounted() }
-
-// Close ends the view and tells the server; the world can be taken again. It may be called more than once.
-func (v *StateView[T]) Close() error {
-	v.down.conn.dropDown(v.down)
-	return nil
-}
+// Poll calls f with each update received since the last call, in the order of arrival, on the
+// caller's goroutine, and returns their number. An update is valid during the call of f, which must
+// not call Poll. At most 128 updates wait; more are dropped and counted as Unpolled, and the server
+// sends their content again. If f panics, Poll ends, and the next Poll continues after that update.
+// It is for views without StateConfig.Handle.
+func (v *StateView[T]) Poll(f func(*StateUpdate[T])) int { return v.receiver.poll(f) }

@@ -106,7 +106,7 @@ func (c *Conn) Stats() Stats {
 	}
 	streams := c.streams
 	c.mu.Unlock()
-	out.Replication = c.down.stats()
+	out.Replication = c.worlds.Stats()
 	for _, s := range streams {
 		if st, failed := s.snapshot(); !failed {
 			out.RPCs = append(out.RPCs, st)

@@ -13,6 +13,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/codec/msgpack"
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -197,7 +198,7 @@ func (s *stream) wakeAt(at time.Time) {
 // answered takes the server's answer.
 func (s *stream) answered(a *control.BindAnswer) {
 	err := bindError(s.schema, s.conn.cfg.Codec, a)
-	var prior *rpcdelta.Prior
+	var prior *prior.Prior
 	fallback := false
 	if err == nil {
 		prior, fallback, err = s.agreed(a)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
@@ -44,7 +45,7 @@ func newTestConn(t testing.TB) *Conn {
 		}
 		s.link = new(transport.Conn)
 	}
-	c.streams[0].answered(&control.BindAnswer{Ring: 64, Prior: rpcdelta.GenericPrior().Hash()})
+	c.streams[0].answered(&control.BindAnswer{Ring: 64, Prior: prior.Generic().Hash()})
 	if c.streams[0].enc == nil {
 		t.Fatal("not bound")
 	}
@@ -112,10 +113,10 @@ func FuzzDatagram(f *testing.F) {
 	ack := rpcdelta.Ack{Seq: 3, Window: 5, Len: 3, Whole: true}
 	f.Add(ack.Append([]byte{byte(control.Acks)}), []byte{byte(control.Acks)})
 	f.Add([]byte{byte(control.Leaving)}, []byte{byte(control.Leaving)})
-	none := rpcdelta.Ack{None: true, Trouble: rpcdelta.Desync}
+	none := rpcdelta.Ack{None: true, ResetReason: rpcdelta.ErrDesync}
 	f.Add(none.Append([]byte{byte(control.Acks)}), none.Append(ack.Append([]byte{byte(control.Acks)})))
 	for _, a := range []control.BindAnswer{
-		{RPC: 1, Ring: 2, Prior: rpcdelta.GenericPrior().Hash()},
+		{RPC: 1, Ring: 2, Prior: prior.Generic().Hash()},
 		{RPC: 1, Ring: 2, Prior: 7},
 		{RPC: 1, Ring: -1},
 		{RPC: 1, Reason: control.ReasonSchema, Field: -7, Theirs: "Buttons bits"},

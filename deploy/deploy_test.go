@@ -13,7 +13,8 @@ import (
 
 const rules = "prometheus"
 
-// TestPromtool checks the configuration and the rules with promtool, and runs the rules' unit tests.
+// TestPromtool checks the configuration and the rules with promtool, and runs the rules' unit
+// tests.
 func TestPromtool(t *testing.T) {
 	promtool := tool.Find(t, "promtool")
 	for _, args := range [][]string{
@@ -29,8 +30,8 @@ func TestPromtool(t *testing.T) {
 	}
 }
 
-// TestEveryRuleIsTested checks that a unit test reads each recording rule, and that each alert fires in
-// one and stays quiet before.
+// TestEveryRuleIsTested checks that a unit test reads each recording rule, and that each alert
+// fires in one and stays quiet before.
 func TestEveryRuleIsTested(t *testing.T) {
 	tests := read(t, "rules_test.yml")
 	alerts := regexp.MustCompile(`(?m)^ +- alert: (\w+)\n(?: {8}.*\n)+`).FindAllStringSubmatch(read(t, "alerts.yml"), -1)

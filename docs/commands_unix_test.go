@@ -22,13 +22,13 @@ import (
 	"github.com/uplink-rpc/uplink/internal/uplinktest/tool"
 )
 
-// step is a command of operations.md, and what it prints.
+// step is a command of operations.md with its output.
 type step struct {
 	command, output string
-	retry           bool // it is repeated until it prints that
+	retry           bool // repeat it until it prints output
 }
 
-// steps reads the console blocks.
+// steps returns the commands of the console blocks.
 func steps(t *testing.T) (all []step) {
 	t.Helper()
 	text, err := os.ReadFile("operations.md")
@@ -45,11 +45,11 @@ func steps(t *testing.T) (all []step) {
 	return all
 }
 
-// figure is a number in a quoted output.
+// figure matches a number in a quoted output.
 var figure = regexp.MustCompile(`[0-9]+(?:\\\.[0-9]+)*(?:e[+-][0-9]+)?`)
 
-// pattern is an expression for an output in which figures may differ, but not become 0, and "..."
-// stands for anything.
+// pattern returns an expression for an output. Numbers may differ, but not become 0, and "..."
+// stands for any text.
 func pattern(output string) *regexp.Regexp {
 	quoted := figure.ReplaceAllStringFunc(regexp.QuoteMeta(output), func(number string) string {
 		if !strings.ContainsAny(number, "123456789") {
@@ -82,8 +82,8 @@ func TestPattern(t *testing.T) {
 	}
 }
 
-// TestCommands runs the commands of operations.md one after the other in a shell, as a reader
-// would, but at ports that are free, and with a Prometheus that scrapes more often.
+// TestCommands runs the commands of operations.md in a shell, but with free ports, and with a
+// Prometheus that scrapes more often.
 func TestCommands(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the command and waits for scrapes")
@@ -122,7 +122,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// workplace makes a folder with what the commands name, and the command itself.
+// workplace creates a directory with the files that the commands name, and the uplink command.
 func workplace(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -136,7 +136,7 @@ func workplace(t *testing.T) string {
 	return dir
 }
 
-// freePorts puts others in the place of the ports that operations.md names.
+// freePorts replaces the ports of operations.md by free ones.
 func freePorts(t *testing.T) *strings.Replacer {
 	t.Helper()
 	var pairs []string
@@ -152,8 +152,7 @@ func freePorts(t *testing.T) *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
-// freePort finds an address that nobody has, below the ports that systems give to other tests'
-// sockets.
+// freePort returns a free address, below the ports that systems assign to sockets of other tests.
 func freePort() string {
 	for {
 		addr := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000))
@@ -170,7 +169,7 @@ func freePort() string {
 	}
 }
 
-// hurry has Prometheus scrape each second.
+// hurry configures Prometheus to scrape each second.
 func hurry(t *testing.T, path string, ports *strings.Replacer) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -179,7 +178,7 @@ func hurry(t *testing.T, path string, ports *strings.Replacer) {
 	must(t, os.WriteFile(path, []byte(changed), 0o600))
 }
 
-// shell is one that runs commands in its folder. What they leave running ends with it.
+// shell runs commands in a directory. It ends the processes that they leave running.
 type shell struct {
 	in  io.Writer
 	out *bufio.Reader
@@ -211,10 +210,10 @@ func startShell(t *testing.T, dir string) *shell {
 	return &shell{in: in, out: bufio.NewReader(r)}
 }
 
-// mark ends the output of a command.
+// mark follows the output of a command.
 const mark = "-- end of the command --"
 
-// run runs a command and gives what it prints.
+// run runs a command and returns its output.
 func (s *shell) run(t *testing.T, command string) string {
 	t.Helper()
 	_, err := fmt.Fprintf(s.in, "%s\necho; echo '%s'\n", command, mark)

@@ -1,7 +1,6 @@
 package docs
 
 import (
-	"context"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -18,41 +17,37 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/metrics"
+	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
 type call struct{ X int32 }
 
-// collectors are those of a server and a client that know each other, and have an RPC and a world.
+// collectors returns the collectors of a server and a connected client, with an RPC and a world.
 func collectors(t *testing.T) []prometheus.Collector {
 	t.Helper()
 	var world *ds.World[call]
-	srv, err := ds.Listen("127.0.0.1:0", ds.Config{Joined: func(p *ds.Player) {
+	network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+	joined := func(p *ds.Player) {
 		if _, err := world.Offer(p); err != nil {
 			t.Error(err)
 		}
-	}})
-	must(t, err)
-	must(t, ds.Handle(srv, "Call", func(*ds.Player, ds.Frame[call]) {}))
-	world, err = ds.NewWorld(srv, "Calls", ds.WorldConfig[call]{})
-	must(t, err)
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(context.Background()) }()
-	conn, err := client.Dial(t.Context(), srv.Addr().String(), client.Config{})
-	must(t, err)
-	_, err = client.Bind[call](t.Context(), conn, "Call", client.BindConfig{})
+	}
+	srv := uplinktest.Serve(t, network, ds.Config{Joined: joined}, func(s *ds.Server) (err error) {
+		must(t, ds.Handle(s, "Call", func(*ds.Player, ds.Frame[call]) {}))
+		world, err = ds.NewWorld(s, "Calls", ds.WorldConfig[call]{})
+		return err
+	}).Server
+	conn := uplinktest.Dial(t, network, client.Config{})
+	_, err := client.Bind[call](t.Context(), conn, "Call", client.BindConfig{})
 	must(t, err)
 	_, err = client.SubscribeSnapshots(t.Context(), conn, "Calls", client.SnapshotConfig[call]{})
 	must(t, err)
-	t.Cleanup(func() {
-		must(t, conn.Close())
-		must(t, srv.Close())
-		must(t, <-served)
-	})
 	return []prometheus.Collector{metrics.NewServer(srv), metrics.NewClient(conn), metrics.NewHandling(false), metrics.NewFileLosses("record", func() uint64 { return 0 })}
 }
 
-// TestMetrics: operations.md says of each metric what it means, and of none that is not there.
+// TestMetrics checks that operations.md describes exactly the existing metrics.
 func TestMetrics(t *testing.T) {
 	var names []string
 	name := regexp.MustCompile(`fqName: "(\w+)"`)
@@ -69,7 +64,7 @@ func TestMetrics(t *testing.T) {
 	compare(t, "metric", names, first(rows(t, "What each metric means"), `uplink_\w+`))
 }
 
-// TestReasons: it says of each reason for a drop how to read it.
+// TestReasons checks that operations.md describes exactly the existing drop reasons.
 func TestReasons(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(collectors(t)...)
@@ -92,7 +87,7 @@ func TestReasons(t *testing.T) {
 	compare(t, "reason", reasons, documented)
 }
 
-// TestAlerts: it says of each alert what to do.
+// TestAlerts checks that operations.md describes exactly the existing alerts.
 func TestAlerts(t *testing.T) {
 	text, err := os.ReadFile("../deploy/prometheus/alerts.yml")
 	must(t, err)
@@ -106,7 +101,7 @@ func TestAlerts(t *testing.T) {
 	compare(t, "alert", alerts, documented)
 }
 
-// TestLogRecords: it lists each record that is logged, with its keys.
+// TestLogRecords checks that operations.md lists exactly the existing log records, with their keys.
 func TestLogRecords(t *testing.T) {
 	var logged, documented []string
 	for _, dir := range []string{"../client", "../ds", "../transport", "../capture", "../cmd"} {
@@ -123,7 +118,7 @@ func TestLogRecords(t *testing.T) {
 	compare(t, "record", logged, documented)
 }
 
-// records are those that a file logs, each as the first cells of its row.
+// records returns the log records of a source file, each as the first cells of its row.
 func records(t *testing.T, path string) (all []string) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
@@ -155,7 +150,7 @@ func records(t *testing.T, path string) (all []string) {
 	return all
 }
 
-// text is the value of a string literal.
+// text returns the value of a string literal.
 func text(e ast.Expr) (string, bool) {
 	lit, ok := e.(*ast.BasicLit)
 	if !ok || lit.Kind != token.STRING {
@@ -165,7 +160,7 @@ func text(e ast.Expr) (string, bool) {
 	return s, err == nil
 }
 
-// section is the text below a heading of operations.md, up to the next one of its level.
+// section returns the text below a heading of operations.md, up to the next heading of its level.
 func section(t *testing.T, heading string) string {
 	t.Helper()
 	all, err := os.ReadFile("operations.md")
@@ -178,7 +173,7 @@ func section(t *testing.T, heading string) string {
 	return rest
 }
 
-// rows are the cells of a section's table, without its head.
+// rows returns the cells of the tables in a section, without their heads.
 func rows(t *testing.T, heading string) (all [][]string) {
 	t.Helper()
 	for line := range strings.Lines(section(t, heading)) {
@@ -189,7 +184,7 @@ func rows(t *testing.T, heading string) (all [][]string) {
 	return all
 }
 
-// first are the matches in the first cells of rows.
+// first returns the matches in the first cells of rows.
 func first(rows [][]string, expression string) (all []string) {
 	for _, row := range rows {
 		all = append(all, regexp.MustCompile(expression).FindAllString(row[0], -1)...)
@@ -197,7 +192,7 @@ func first(rows [][]string, expression string) (all []string) {
 	return all
 }
 
-// compare says what is there and not documented, and the other way round.
+// compare reports existing names that are not documented, and documented ones that do not exist.
 func compare(t *testing.T, what string, there, documented []string) {
 	t.Helper()
 	if len(there) == 0 {
@@ -205,19 +200,14 @@ func compare(t *testing.T, what string, there, documented []string) {
 	}
 	for _, s := range there {
 		if !slices.Contains(documented, s) {
-			t.Errorf("operations.md does not have the %s: %s", what, s)
+			t.Errorf("operations.md lacks the %s: %s", what, s)
 		}
 	}
 	for i, s := range documented {
 		if !slices.Contains(there, s) || slices.Contains(documented[:i], s) {
-			t.Errorf("operations.md has a %s that is not there, or has it twice: %s", what, s)
+			t.Errorf("operations.md has a %s that does not exist, or has it twice: %s", what, s)
 		}
 	}
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = uplinktest.Must

@@ -5,6 +5,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -137,7 +138,7 @@ func (s *Server) newBinding(p *Player, rpc *rpc, r *control.BindRequest, codec r
 	if b.prior != nil && b.prior.Hash() != r.Prior {
 		b.counts.countFallback()
 		s.cfg.Logger.Warn("prior not known, using the built-in one",
-			"rpc", r.Name, "prior", rpcdelta.PriorName(r.Prior), "used", b.prior.String(), "player", p.ID())
+			"rpc", r.Name, "prior", prior.Name(r.Prior), "used", b.prior.String(), "player", p.ID())
 	}
 	return b, nil
 }
@@ -161,8 +162,8 @@ func (p *Player) bound() int {
 	return n
 }
 
-// schemaAt returns the RPC's schema at a rate. It keeps the maxRates last used ones: a hostile client
-// that declares many rates evicts those of others, which are then compiled again.
+// schemaAt returns the RPC's schema at a rate. It keeps the maxRates last used ones: a hostile
+// client that declares many rates evicts those of others, which are then compiled again.
 func (r *rpcShard) schemaAt(s *schema.Schema, hz float64) (*schema.Schema, error) {
 	if hz == s.RateHz() {
 		return s, nil
@@ -185,9 +186,9 @@ func (r *rpcShard) schemaAt(s *schema.Schema, hz float64) (*schema.Schema, error
 	return found, nil
 }
 
-// prior returns the prior with a hash, or the built-in one if the server does not have it. It is nil
-// if the codec uses none.
-func (s *Server) prior(codec rpcdelta.Codec, hash uint64) *rpcdelta.Prior {
+// prior returns the prior with a hash, or the built-in one if the server does not have it. It is
+// nil if the codec uses none.
+func (s *Server) prior(codec rpcdelta.Codec, hash uint64) *prior.Prior {
 	if codec != rpcdelta.Adaptive {
 		return nil
 	}
@@ -196,11 +197,11 @@ func (s *Server) prior(codec rpcdelta.Codec, hash uint64) *rpcdelta.Prior {
 			return p
 		}
 	}
-	return rpcdelta.GenericPrior()
+	return prior.Generic()
 }
 
 // priorHash returns the hash of a prior in answers.
-func priorHash(p *rpcdelta.Prior) uint64 {
+func priorHash(p *prior.Prior) uint64 {
 	if p == nil {
 		return 0
 	}

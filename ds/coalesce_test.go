@@ -18,7 +18,8 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// flushOnly is a Config.Tick that is longer than a test: payloads wait for Flush or a full datagram.
+// flushOnly is a Config.Tick that is longer than a test: payloads wait for Flush or a full
+// datagram.
 const flushOnly = 1000 * time.Hour
 
 // coalesced are some RPCs of one client that share what they can.
@@ -87,7 +88,8 @@ func (c *coalesced) play(t *testing.T, frames uint64) (*uplinktest.Server, *clie
 	return srv, conn, sent, logs
 }
 
-// TestCoalesce plays all ways to share datagrams, over links with and without loss.
+// TestCoalesce verifies all ways to coalesce payloads and to batch frames, over links with and
+// without loss.
 func TestCoalesce(t *testing.T) {
 	n := 0
 	for every := 1; every <= client.MaxSendEvery; every++ {
@@ -98,10 +100,8 @@ func TestCoalesce(t *testing.T) {
 						continue
 					}
 					name := fmt.Sprintf("every=%d/redundancy=%d/tick=%v/loss=%v", every, redundancy, tick, link.Loss)
-					t.Run(name, func(t *testing.T) {
-						synctest.Test(t, func(t *testing.T) {
-							checkCoalesce(t, coalesced{every: every, redundancy: redundancy, rpcs: 2, tick: tick, link: link})
-						})
+					bubble(t, name, func(t *testing.T) {
+						checkCoalesce(t, coalesced{every: every, redundancy: redundancy, rpcs: 2, tick: tick, link: link})
 					})
 				}
 			}
@@ -136,9 +136,9 @@ func checkCoalesce(t *testing.T, c coalesced) {
 	}
 }
 
-// TestOvertakenFar: payloads that come after so many others that their short
-// sequences look newer than all of them are dropped. Each has several frames, and
-// each datagram may have several payloads.
+// TestOvertakenFar verifies that payloads are dropped that arrive after so many newer ones that
+// their short sequence numbers look like newer ones. Payloads have several frames, and datagrams
+// may have several payloads.
 func TestOvertakenFar(t *testing.T) {
 	for _, tick := range []time.Duration{0, 60 * ms} {
 		for seed := range uint64(4 / thin(4)) {
@@ -154,8 +154,8 @@ func TestOvertakenFar(t *testing.T) {
 	}
 }
 
-// TestBandwidth: a connection takes redundancy back and then datagrams until it
-// keeps to its budget, loses nothing by that, and returns when there is room.
+// TestBandwidth verifies that a connection reduces redundancy and then batches frames until it
+// keeps to its bandwidth limit, loses no frame by that, and returns when the limit permits it.
 func TestBandwidth(t *testing.T) {
 	for i, c := range []struct {
 		limit, redundancy, hz int
@@ -174,7 +174,7 @@ func TestBandwidth(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			network := uplinktest.NewNetwork(t, simnet.Config{Delay: 30 * ms}, simnet.Config{Delay: 30 * ms})
 			journal := uplinktest.NewJournal(t, 1)
-			uplinktest.Serve(t, network, ds.Config{}, func(s *ds.Server) error { return ds.Handle(s, "Move", journal.Handle) })
+			uplinktest.Serve(t, network, ds.Config{}, handles("Move", journal.Handle))
 			conn := uplinktest.Dial(t, network, client.Config{Codec: rpcdelta.Adaptive, Redundancy: c.redundancy, Bandwidth: c.limit})
 			move := uplinktest.Bind(t, conn, "Move", client.BindConfig{RateHz: float64(c.hz)})
 			settle := func(hz int, calls, first int) (mean float64) {
@@ -207,8 +207,8 @@ func TestBandwidth(t *testing.T) {
 	}
 }
 
-// TestSharedBits counts what two RPCs that are called in the same tick take up,
-// heartbeats left out: docs/results.md has the figures.
+// TestSharedBits measures the bits of two RPCs that are called in the same tick, without
+// heartbeats, for docs/results.md.
 func TestSharedBits(t *testing.T) {
 	type look struct {
 		View  schema.Rotator `uplink:"bits=16"`

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -30,8 +31,8 @@ const MaxRateSlack = 1e6
 
 // Config configures a [Server]. The zero value of each field means its default.
 type Config struct {
-	// Key proves the server's identity to clients, and opens their connect tokens; see package token.
-	// Without a key, only loopback addresses are allowed.
+	// Key proves the server's identity to clients, and opens their connect tokens; see package
+	// token. Without a key, only loopback addresses are allowed.
 	Key token.Key
 	// Addrs are the addresses that clients dial; their tokens name one of them. The default is the
 	// address of Listen.
@@ -42,32 +43,34 @@ type Config struct {
 	// It is for measurements.
 	Insecure bool
 	// Ring is the number of frames of each RPC and player that are kept as baselines, 2 to
-	// rpcdelta.MaxRing; default rpcdelta.DefaultRing. It should exceed the frames of a round trip and
-	// an ack interval.
+	// rpcdelta.MaxRing; default rpcdelta.DefaultRing. It should exceed the frames of a round trip
+	// and an ack interval.
 	Ring int
-	// AckHz is how often per second a player's frames are acked, all of its RPCs in one datagram; 1 to
-	// 1000, default DefaultAckHz.
+	// AckHz is how often per second a player's frames are acked, all of its RPCs in one datagram; 1
+	// to 1000, default DefaultAckHz.
 	AckHz float64
 	// DeliverLate delivers late frames, marked as such, instead of dropping them.
 	DeliverLate bool
 	// Priors are the priors from which streams of the adaptive codec may start besides the built-in
-	// one, including those of older clients. If a client names another one, its stream starts from the
-	// built-in one, and RPCStats counts that.
-	Priors []*rpcdelta.Prior
+	// one, including those of older clients. If a client names another one, its stream starts from
+	// the built-in one, and RPCStats counts that.
+	Priors []*prior.Prior
 	// Poll runs handlers in [Server.Poll] instead of in Serve.
 	Poll bool
-	// JitterBuffer, if not nil, delays frames of unreliable RPCs until their tick, so that each Poll
-	// releases one per player. It requires Poll. [Server.SetJitterBuffer] replaces it for one RPC.
+	// JitterBuffer, if not nil, delays frames of unreliable RPCs until their tick, so that each
+	// Poll releases one per player. It requires Poll. [Server.SetJitterBuffer] replaces it for one
+	// RPC.
 	JitterBuffer *JitterBuffer
 	// QueueBytes limits what waits for Poll, in bytes with overhead; default 16 MiB. Half of it is
-	// divided evenly among the players, the other half is for those that need more. What does not fit
-	// is dropped and counted as queue_full. If a reliable frame is dropped, its player is
+	// divided evenly among the players, the other half is for those that need more. What does not
+	// fit is dropped and counted as queue_full. If a reliable frame is dropped, its player is
 	// disconnected.
 	QueueBytes int
 	// RateSlack is how many times its declared rate a player may call an RPC, 1 to MaxRateSlack;
-	// default 2. Bursts of two seconds at that rate are permitted. Frames above the limit are dropped
-	// and counted as rate_limited, although they are baselines like others; if one is reliable, its
-	// player is disconnected. Payloads are limited in the same way before they are decoded.
+	// default 2. Bursts of two seconds at that rate are permitted. Frames above the limit are
+	// dropped and counted as rate_limited, although they are baselines like others; if one is
+	// reliable, its player is disconnected. Payloads are limited in the same way before they are
+	// decoded.
 	RateSlack float64
 	// MaxRate is the highest rate with which an RPC can be bound, in calls per second, up to 1000;
 	// default 250. The rate of a schema that was passed to [HandleSchema] can be bound too.
@@ -75,15 +78,15 @@ type Config struct {
 	// MaxBindings is the number of RPCs that a player can bind, with those counted that are bound
 	// several times; default twice the number of registered RPCs, and at least 8.
 	MaxBindings int
-	// MaxRejected is the number of frames rejected by [Validate] after which a player's session ends;
-	// 0, the default, means no limit.
+	// MaxRejected is the number of frames rejected by [Validate] after which a player's session
+	// ends; 0, the default, means no limit.
 	MaxRejected int
 	// MaxPlayers is the maximum number of players; default transport.DefaultMaxConns.
 	MaxPlayers int
-	// Shards is the number of sockets and goroutines that receive, decode and run handlers, default 1,
-	// at most transport.MaxShards. On Linux the system spreads players over them; elsewhere there is
-	// one. With several, handlers of different players run at the same time; see the package's
-	// description.
+	// Shards is the number of sockets and goroutines that receive, decode and run handlers, default
+	// 1, at most transport.MaxShards. On Linux the system spreads players over them; elsewhere
+	// there is one. With several, handlers of different players run at the same time; see the
+	// package's description.
 	Shards int
 	// Timeout is the time without a datagram after which a player's session ends; default
 	// transport.DefaultTimeout.
@@ -110,19 +113,21 @@ type Config struct {
 	// goroutine that receives. A mutex that the callback held is still locked if no deferred
 	// function has unlocked it.
 	PanicHandler func(p *Player, value any, stack []byte)
-	// OnMessage, if set, is called for each message that players send with client.Conn.SendReliable,
-	// in each player's order. It runs where handlers run; the message is valid until it returns. A
-	// player who sends far more than a client does by itself is disconnected.
+	// OnMessage, if set, is called for each message that players send with
+	// client.Conn.SendReliable, in each player's order. It runs where handlers run; the message is
+	// valid until it returns. A player who sends far more than a client does by itself is
+	// disconnected.
 	OnMessage func(p *Player, message []byte)
-	// KeyLog, if set, receives a line with the secrets of each session, with which all datagrams can
-	// be decrypted. It is for debugging; see transport.Config.
+	// KeyLog, if set, receives a line with the secrets of each session, with which all datagrams
+	// can be decrypted. It is for debugging; see transport.Config.
 	KeyLog io.Writer
 	// Tap, if set, observes what the server receives, decodes and sends.
 	Tap Tap
-	// Network opens the socket; nil means UDP. Tests and demos set it to a transport/simnet network.
+	// Network opens the socket; nil means UDP. Tests and demos set it to a transport/simnet
+	// network.
 	Network transport.Network
-	// Logger receives records about connections and bindings, but none per frame. If it is nil nothing
-	// is logged, except that without a PanicHandler panics are logged to slog.Default.
+	// Logger receives records about connections and bindings, but none per frame. If it is nil
+	// nothing is logged, except that without a PanicHandler panics are logged to slog.Default.
 	Logger *slog.Logger
 }
 
@@ -174,32 +179,33 @@ func (c *Config) tick() time.Duration {
 
 // JitterBuffer configures how a player's frames wait for their tick. Zero fields mean the defaults.
 //
-// A frame's tick follows from its sequence number: each [Server.Poll] releases the next frame of each
-// player, in order and independent of arrival times, so that the game receives the calls as evenly
-// as the player made them. If a frame has not arrived it is missed: the next frame reports that
-// (Frame.Missed), and with Repeat the handler is called with the previous frame instead. A frame that
-// arrives after its tick is dropped as late_for_tick, or with Config.DeliverLate delivered, marked as
-// late, at the next Poll.
+// A frame's tick follows from its sequence number: each [Server.Poll] releases the next frame of
+// each player, in order and independent of arrival times, so that the game receives the calls as
+// evenly as the player made them. If a frame has not arrived it is missed: the next frame reports
+// that (Frame.Missed), and with Repeat the handler is called with the previous frame instead. A
+// frame that arrives after its tick is dropped as late_for_tick, or with Config.DeliverLate
+// delivered, marked as late, at the next Poll.
 //
 // The server reports to the client how early its frames arrive and how early they should. The
-// client's clock follows if the game runs it as client.Stream.Pace says. If a client does not follow,
-// its release times are set again when they do not fit any more. docs/jitter.md has measurements.
+// client's clock follows if the game runs it as client.Stream.Pace says. If a client does not
+// follow, its release times are set again when they do not fit any more. docs/jitter.md has
+// measurements.
 //
 // What a buffer holds does not count for Config.QueueBytes: it is limited to the frames of about
 // twice MaxDepth. Bindings of less than one call per second are refused.
 type JitterBuffer struct {
-	// TickHz is how often per second the game polls, 1 to 1000. At 0, the default, each Poll releases
-	// one frame of each RPC and player, so it should be called at the clients' declared rate;
-	// otherwise it releases the mean number of frames of a tick at the declared rate. A game that
-	// missed ticks calls Poll once for each.
+	// TickHz is how often per second the game polls, 1 to 1000. At 0, the default, each Poll
+	// releases one frame of each RPC and player, so it should be called at the clients' declared
+	// rate; otherwise it releases the mean number of frames of a tick at the declared rate. A game
+	// that missed ticks calls Poll once for each.
 	TickHz float64
-	// Depth fixes how early frames should arrive before their release on average, up to 2 s. At 0, the
-	// default, it is learned from the jitter, between MinDepth, by default a quarter of the time
-	// between two calls, and MaxDepth, by default 250 ms or four times that time.
+	// Depth fixes how early frames should arrive before their release on average, up to 2 s. At 0,
+	// the default, it is learned from the jitter, between MinDepth, by default a quarter of the
+	// time between two calls, and MaxDepth, by default 250 ms or four times that time.
 	Depth, MinDepth, MaxDepth time.Duration
-	// Repeat is the number of consecutive missing frames for which the handler is called with the last
-	// frame again, with Frame.Repeated set; 0, the default, for none. The validator is not called
-	// again, and a rejected frame is not repeated.
+	// Repeat is the number of consecutive missing frames for which the handler is called with the
+	// last frame again, with Frame.Repeated set; 0, the default, for none. The validator is not
+	// called again, and a rejected frame is not repeated.
 	Repeat int
 }
 

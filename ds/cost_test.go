@@ -10,6 +10,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
@@ -48,19 +49,19 @@ func pawnAt(n int) pawn {
 }
 
 const (
-	// costBatch is how many calls are timed together. In the delta case an ack
-	// follows each batch, so baselines are 1 to 12 frames old.
+	// costBatch is the number of calls that are timed together. If acks are not lost, one follows
+	// each batch, so baselines are 1 to 12 frames old.
 	costBatch = 12
 	typeAcks  = 0xc1 // of a message
 )
 
 var unsealed = []transport.Suite{transport.None}
 
-// BenchmarkCall measures a whole call over UDP on loopback: what Send takes on
-// the client, and what it takes the DS to receive the datagram, rebuild the frame
-// and run a handler. As delta, and with all acks lost, so that each frame is
-// coded alone. Datagrams are not sealed: what that costs is measured beside
-// transport/internal/seal. An iteration is a batch of calls; times are the median batch's.
+// BenchmarkCall measures a whole call over UDP on loopback: the time of Send on the client, and the
+// time in which the DS receives the datagram, decodes the frame and runs a handler. Frames are
+// deltas, or keyframes because all acks are lost. Datagrams are not encrypted:
+// transport/internal/seal measures that. An iteration is a batch of calls; times are those of the
+// median batch.
 func BenchmarkCall(b *testing.B) {
 	for _, codec := range rpcdelta.Codecs() {
 		b.Run(codec.String()+"/delta", func(b *testing.B) { benchmarkCall(b, codec, false) })
@@ -114,15 +115,15 @@ func benchmarkCall(b *testing.B, codec rpcdelta.Codec, alone bool) {
 			case d := <-server.spent:
 				onServer = append(onServer, d)
 			case <-lost.C:
-				send() // in its place
+				send() // replaces the lost one
 				more++
 			}
 		}
 		for acked := alone; !acked; {
 			select {
 			case n := <-link.acked:
-				// Or it is of a tick in the middle of a batch. Where a frame was only late, one lies in the socket until
-				// the next batch.
+				// Or it is of a tick in the middle of a batch. Where a frame was only late, one
+				// lies in the socket until the next batch.
 				acked = uint16(next-1)-n <= uint16(more)
 			case <-lost.C:
 				acked = true // with the next batch
@@ -131,9 +132,9 @@ func benchmarkCall(b *testing.B, codec rpcdelta.Codec, alone bool) {
 	}
 
 	st := move.Stats()
-	close(server.full) // what was sent in the place of others may have come beside them
+	close(server.full) // replaced datagrams may have arrived after all
 	uplinktest.Must(b, conn.Close())
-	<-left // so all that was sent before has come
+	<-left // everything sent before has arrived
 	uplinktest.Must(b, srv.Close())
 	uplinktest.Must(b, <-served)
 	if frames > next || frames < next-more || (st.Delta == 0) != alone {
@@ -146,20 +147,20 @@ func benchmarkCall(b *testing.B, codec rpcdelta.Codec, alone bool) {
 	b.ReportMetric(float64(st.PayloadBits)/float64(next), "payloadbits/call")
 }
 
-// median is of nanoseconds. What else runs on the machine hardly moves it.
+// median returns the median in nanoseconds. Other load on the machine hardly affects it.
 func median(d []time.Duration) float64 {
 	slices.Sort(d)
 	return float64(d[len(d)/2].Nanoseconds())
 }
 
-// isFrame says whether a datagram of a client holds a frame: requests to bind
-// have both high bits set.
+// isFrame reports whether a datagram of a client contains a frame: requests to bind have both high
+// bits set.
 func isFrame(b []byte) bool {
 	m := message(b)
-	return len(m) > 0 && m[0]&rpcdelta.ControlMask != rpcdelta.ControlMask
+	return len(m) > 0 && m[0]&control.Mask != control.Mask
 }
 
-// message is that of a datagram that carries one and is not sealed, or nil.
+// message returns the message of an unencrypted datagram, or nil.
 func message(b []byte) []byte {
 	size := 3
 	if len(b) > 0 && b[0]>>6 == 1 {
@@ -171,9 +172,8 @@ func message(b []byte) []byte {
 	return b[size:]
 }
 
-// timedNetwork opens the DS's socket. It holds the first frame of a batch back
-// until the whole batch lies in the socket, and measures from there until the
-// last one is read.
+// timedNetwork opens the DS's socket. It delays the first frame of a batch until the whole batch is
+// in the socket, and measures from there until the last one is read.
 type timedNetwork struct {
 	full  chan struct{}
 	spent chan time.Duration
@@ -207,8 +207,8 @@ func (c *timedConn) ReadFrom(p []byte) (int, netip.AddrPort, error) {
 	return n, from, err
 }
 
-// ackedNetwork opens the client's socket. It tells which frame an ack was about
-// once the client has taken the ack, or loses the acks.
+// ackedNetwork opens the client's socket. It reports each acked frame after the client has
+// processed the ack, or drops the acks.
 type ackedNetwork struct {
 	deaf  bool
 	acked chan uint16
@@ -222,7 +222,7 @@ func (n *ackedNetwork) ListenPacket(addr string) (transport.PacketConn, error) {
 type ackedConn struct {
 	transport.PacketConn
 	network *ackedNetwork
-	last    *uint16 // of the ack that the client has just taken
+	last    *uint16 // of the ack that the client has just processed
 }
 
 func (c *ackedConn) ReadFrom(p []byte) (int, netip.AddrPort, error) {

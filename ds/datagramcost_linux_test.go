@@ -14,22 +14,21 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// costRound is how many datagrams are timed together.
+// costRound is the number of datagrams that are timed together.
 const costRound = 256
 
 // maxDatagram is the size of the largest datagram that the transport sends, in bytes.
 const maxDatagram = 1472
 
-// BenchmarkDatagramCost measures what a datagram costs the DS, in CPU time of the thread that receives. An
-// iteration is a round of 256 datagrams, which were sealed before and lie in the socket when the time is taken:
-// eight of each of 32 players, whose state the processor's caches hold, or one of each of 256, whose state they
-// do not hold. Beside it stand the same datagrams in the same socket, by the same thread: received and counted
-// (the yardstick, in turn before and after), decoded, and decoded, restored and handled. What is left is the
-// transport's and the DS's own. Ticks, which send acks and
-// heartbeats, are timed by themselves.
+// BenchmarkDatagramCost measures the cost of a datagram to the DS, in CPU time of the receiving
+// thread. An iteration is a round of 256 datagrams that were encrypted before and wait in the
+// socket: eight from each of 32 players, whose state fits the processor's caches, or one from each
+// of 256, whose state does not. For comparison the same thread receives and only counts the same
+// datagrams (yardstick), decodes them, and decodes, restores and handles them. The rest is the cost
+// of transport and DS. Ticks, which send acks and heartbeats, are timed separately.
 //
-// Rows named transport have a handler that does nothing with a datagram. Those named ds have an RPC of one bool: what
-// decoding takes there hardly blurs what is left. Those named call have one of 20 components.
+// In rows named transport the handler ignores datagrams. Rows named ds have an RPC of one bool,
+// whose decoding is cheap. Rows named call have an RPC of 20 components.
 func BenchmarkDatagramCost(b *testing.B) {
 	for _, players := range []int{32, 256} {
 		for _, suite := range []transport.Suite{transport.None, transport.AES128GCM, transport.AES128CTRHMAC8} {
@@ -41,7 +40,7 @@ func BenchmarkDatagramCost(b *testing.B) {
 	}
 }
 
-// jump is the least of calls.
+// jump is a call with one bit.
 type jump struct{ Up bool }
 
 func jumpAt(n int) jump { return jump{Up: n/30%2 == 1} }
@@ -129,7 +128,7 @@ func (s series) quartiles() (lower, median, upper float64) {
 	return s[len(s)/4], s[len(s)/2], s[len(s)*3/4]
 }
 
-// report reports the medians, and logs the quartiles beside them.
+// report reports the medians and logs the quartiles.
 func (m *meter) report(b *testing.B) {
 	received, rest := m.yardstick, m.whole.minus(m.yardstick, m.handled)
 	row := func(name, unit string, s series) {

@@ -52,9 +52,8 @@ func (m *walk) step(rng *rand.Rand) {
 // frameAge is how old the baselines of these benchmarks are.
 const frameAge = 6
 
-// BenchmarkFrame measures in one run what a frame of 20 components takes of the
-// adaptive codec at each end, what both learn included, and what sending a
-// datagram of that size takes, over loopback.
+// BenchmarkFrame measures, in one run, the adaptive codec at both ends on a frame of 20 components,
+// learning included, and the time to send a datagram of that size over loopback.
 func BenchmarkFrame(b *testing.B) {
 	b.Run("play", func(b *testing.B) { benchmarkFrames(b, playFrames) })
 	b.Run("noise", func(b *testing.B) { benchmarkFrames(b, noiseFrames) })

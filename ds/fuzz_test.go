@@ -9,9 +9,9 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
-// FuzzReceive throws messages at a player: each is counted once, for what it
-// was, and another player is unharmed. A message is a byte of length, whose
-// highest bit says that it comes over the reliable channel, and that many bytes.
+// FuzzReceive passes messages to a player. Each is counted once, and another player is not
+// affected. A message is a byte of length, whose highest bit selects the reliable channel, and that
+// many bytes.
 func FuzzReceive(f *testing.F) {
 	b := newBench(f, Config{}, func(*Player, Frame[testCall]) {})
 	s := b.join(3)
@@ -87,8 +87,8 @@ func FuzzReceive(f *testing.F) {
 	})
 }
 
-// inBundle is how many messages a bundle counts for: its frames, up to and with the
-// first that cannot be read.
+// inBundle returns the number of messages that a bundle counts for: its payloads, up to and
+// including the first malformed one.
 func inBundle(b []byte) (n uint64) {
 	for f := control.ParseBundle(b); f.Left() > 0; n++ {
 		if _, _, err := f.Next(); err != nil {

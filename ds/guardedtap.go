@@ -9,8 +9,8 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// guardedTap recovers panics of a PlayerTap. The first one ends the player's session, and no method is
-// called after it.
+// guardedTap recovers panics of a PlayerTap. The first one ends the player's session, and no method
+// is called after it.
 type guardedTap struct {
 	player *Player
 	tap    PlayerTap

@@ -17,11 +17,11 @@ type Frame[T any] struct {
 	// Missed is the number of frames that were lost, dropped or rejected between the previous
 	// delivered frame and this one, without those for which a frame was repeated.
 	Missed uint64
-	// Late reports that newer frames were delivered or rejected before, or with a [JitterBuffer] that
-	// the frame's tick is over; see [Config.DeliverLate].
+	// Late reports that newer frames were delivered or rejected before, or with a [JitterBuffer]
+	// that the frame's tick is over; see [Config.DeliverLate].
 	Late bool
-	// Repeated reports that the frame of this tick is missing and Value is that of the frame before;
-	// see [JitterBuffer]. Seq is the number of the missing frame.
+	// Repeated reports that the frame of this tick is missing and Value is that of the frame
+	// before; see [JitterBuffer]. Seq is the number of the missing frame.
 	Repeated bool
 	// Redundant reports that the payload of a newer frame, which is delivered next, contained this
 	// one: its own payload was lost or is late, or the client batches frames.

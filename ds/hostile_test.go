@@ -2,395 +2,429 @@ package ds_test
 
 import (
 	"context"
-	"errors"
+	"encoding/binary"
 	"fmt"
-	"log/slog"
+	"maps"
 	"math/rand/v2"
+	"net/netip"
+	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
-	"github.com/uplink-rpc/uplink/internal/codec/msgpack"
-	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// raw is a client that says what it likes within a valid session.
-type raw struct {
-	*transport.Conn
-	t       *testing.T
-	wait    time.Duration // until an answer is there
-	answers []control.BindAnswer
-	acks    []rpcdelta.Ack
+// attack is an attack on a server with honest players.
+type attack struct {
+	name string
+	run  func(*scenario)
+	by   string // counters that must have refused or dropped some of it
+	cfg  ds.Config
+	// echoes permits more refusals than attempts: answers of the server go to those who did not
+	// ask, payloads in bundles are counted one by one, and of a path response and its copy both can
+	// be refused.
+	echoes bool
 }
 
-func dialRaw(t *testing.T, n transport.Network) *raw {
-	t.Helper()
-	return dialRawAt(t, uplinktest.Addr, transport.Config{Network: n}, time.Millisecond)
+// The first five attackers are off-path, those from "all datagrams of a second" on are on-path,
+// those from "false sequence numbers" on are clients with a session of their own.
+var attacks = []attack{
+	{name: "hellos from spoofed addresses", run: spoofHellos},
+	{name: "hellos from spoofed addresses, made-up cookies", run: spoofCookies, by: "cookie"},
+	{name: "unreadable hellos with valid cookies, from 100 networks", run: unreadableHellos, by: "rate_limited, unauthenticated"},
+	{name: "handshakes with valid tokens that never end, from 100 networks", run: slowHandshakes, by: "rate_limited"},
+	{name: "used tokens, tokens of another server, copied hellos", run: replayTokens, by: "token, token of the other server"},
+	{name: "forged datagrams, addresses and packet numbers known", run: forge, by: "client duplicate, client unauthenticated, duplicate, unauthenticated"},
+	{name: "forged retries, welcomes, refusals, hints", run: forgeAnswers, by: "client unexpected"},
+	{name: "all datagrams of a second, ten times in random order", run: resend, by: "client duplicate, duplicate"},
+	{name: "each datagram twice", run: alter(double), by: "client duplicate, duplicate"},
+	{name: "each truncated, sent ahead", run: alter(truncate), by: "client malformed, client unauthenticated, malformed, unauthenticated"},
+	{name: "each with a bit flipped, sent ahead", run: alter(flip), by: "client unauthenticated, unauthenticated", echoes: true},
+	{name: "each reflected to its sender", run: alter(reflect), by: "client unauthenticated, duplicate"},
+	{name: "each sent to another player's session", run: alter(cross), by: "client unauthenticated, unauthenticated", echoes: true},
+	{name: "each copied and sent ahead from another address", run: racedCopies, by: "duplicate, unexpected", echoes: true},
+	{name: "datagrams of an older session of the same client", run: oldKeys, by: "unauthenticated, unknown_session", echoes: true},
+	{name: "false sequence numbers, baselines, hashes, counts", run: falseFrames, by: "frame baseline_missing, frame desync, frame late, frame malformed"},
+	{name: "malformed bundles", run: malformedBundles, by: "message malformed", echoes: true},
+	{name: "invalid requests to bind", run: invalidBinds, by: "bind, message malformed"},
+	{name: "acks and other messages of a server", run: serverMessages, by: "message malformed"},
+	{name: "flood of frames", run: floodFrames, by: "frame rate_limited, message rate_limited"},
+	{name: "flood of bundles and random bytes", run: floodDatagrams, by: "message rate_limited, message malformed", echoes: true},
+	{name: "flood of requests to bind", run: floodBinds, by: "bind, message rate_limited"},
+	{name: "flood of reliable requests to bind", run: floodReliableBinds, by: "bind, end of the session, message rate_limited", echoes: true},
+	{name: "flood of reliable messages", run: floodMessages(400), by: "end of the session, message rate_limited", echoes: true},
+	{name: "flood of reliable messages, for a game that polls", run: floodMessages(8000), by: "end of the session, message queue_full", echoes: true, cfg: ds.Config{Poll: true, QueueBytes: 96 << 10}},
 }
 
-// dialRawAt is dialRaw to an address, over links of a round trip below wait.
-func dialRawAt(t *testing.T, addr string, cfg transport.Config, wait time.Duration) *raw {
-	t.Helper()
-	r := &raw{t: t, wait: wait}
-	conn, err := transport.Dial(t.Context(), addr, cfg, r)
-	uplinktest.Must(t, err)
-	r.Conn = conn
-	t.Cleanup(func() { uplinktest.Must(t, conn.Close()) })
-	return r
-}
-
-func (r *raw) Opened(*transport.Conn)                     {}
-func (r *raw) Closed(*transport.Conn, error)              {}
-func (r *raw) Message(*transport.Conn, []byte, time.Time) {}
-func (r *raw) Tick(time.Time)                             {}
-
-func (r *raw) Datagram(_ *transport.Conn, b []byte, _ time.Time) {
-	kind, body, err := control.Split(b)
-	switch {
-	case err != nil || kind == control.Frame || kind == control.Bind:
-		r.t.Errorf("the server sent %x: %v", b, err)
-	case kind == control.Bound:
-		a, err := control.ParseBindAnswer(body)
-		if err != nil {
-			r.t.Error(err)
-		}
-		r.answers = append(r.answers, a)
-	case kind == control.Acks:
-		for len(body) > 0 {
-			a, rest, err := rpcdelta.ParseAck(body)
-			if err != nil {
-				r.t.Error(err)
-				return
+// TestHostile runs each attack against players whose links lose nothing, so that each late or
+// missing frame is the attack's doing. It logs the table of docs/results.md.
+func TestHostile(t *testing.T) {
+	link := simnet.Config{Delay: 25 * ms}
+	table := `
+| attack | tried | served | refused | let in | delivered | mean, ms | longest, ms | joined | mean, ms | longest, ms |
+| --- | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
+`
+	peace := map[bool]outcome{}
+	for poll, cfg := range map[bool]ds.Config{false: {}, true: attacks[len(attacks)-1].cfg} {
+		peace[poll] = playScenario(t, link, cfg, nil)
+	}
+	table += peace[false].row("none") + peace[true].row("none, for a game that polls")
+	for i := thin(4) - 1; i < len(attacks); i += thin(4) {
+		a := attacks[i]
+		t.Run(a.name, func(t *testing.T) {
+			out := playScenario(t, link, a.cfg, a.run)
+			table += out.row(a.name)
+			a.check(t, &out)
+			peace := peace[a.cfg.Poll]
+			if out.sent != peace.sent || out.delivered != out.sent || out.worst > peace.worst+ms {
+				t.Errorf("%d of %d frames were delivered after at most %v, without the attack %d of %d after %v",
+					out.delivered, out.sent, out.worst, peace.delivered, peace.sent, peace.worst)
 			}
-			r.acks, body = append(r.acks, a), rest
-		}
-	}
-}
-
-// say sends a message and lets it arrive.
-func (r *raw) say(b []byte) {
-	r.t.Helper()
-	uplinktest.Must(r.t, r.Send(b))
-	settle(r.wait)
-}
-
-// request is a correct request to bind an RPC.
-func request(number int, s *schema.Schema, reliable bool) control.BindRequest {
-	return control.BindRequest{
-		RPC: msgpack.Byte(number), Name: s.RPC(), Fingerprint: s.Fingerprint(), Fields: control.FieldHashes(s),
-		RateHz: 60, Ring: 64, Codec: rpcdelta.DefaultCodec.String(), Reliable: reliable,
-	}
-}
-
-// bind asks and gives the answer.
-func (r *raw) bind(req control.BindRequest) control.BindAnswer {
-	r.t.Helper()
-	b, err := req.Append(nil)
-	uplinktest.Must(r.t, err)
-	before := len(r.answers)
-	r.say(b)
-	if len(r.answers) != before+1 {
-		r.t.Fatalf("%d answers", len(r.answers)-before)
-	}
-	return r.answers[before]
-}
-
-func buttonsSchema(t *testing.T) *schema.Schema {
-	t.Helper()
-	s, err := schema.New("Buttons", 60, []schema.Field{{Name: "Buttons", Kind: schema.KindBits, Width: 16}})
-	uplinktest.Must(t, err)
-	return s
-}
-
-// besides serves the RPCs Move and Buttons while an honest player, who must not
-// suffer, calls Move; attack does what it likes meanwhile.
-func besides(t *testing.T, cfg ds.Config, attack func(*testing.T, *uplinktest.Server, *raw, *schema.Schema)) {
-	synctest.Test(t, func(t *testing.T) {
-		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
-		journal, buttons := uplinktest.NewJournal(t, 1), buttonsSchema(t)
-		srv := uplinktest.Serve(t, network, cfg, func(s *ds.Server) error {
-			if err := ds.Handle(s, "Move", journal.Handle); err != nil {
-				return err
+			if out.joined != out.joins || out.slowest > peace.slowest {
+				t.Errorf("%d of %d joined after at most %v, without the attack after %v", out.joined, out.joins, out.slowest, peace.slowest)
 			}
-			return ds.HandleSchema(s, buttons, func(*ds.Player, ds.Frame[*schema.Frame]) {})
 		})
-		move := uplinktest.Bind(t, uplinktest.Dial(t, network, client.Config{}), "Move")
-		done, finished := make(chan struct{}), make(chan struct{})
-		sent := uint64(0)
+	}
+	t.Log(table)
+}
+
+// TestHostileWithLoss runs the attacks that depend on datagrams of others over links with loss,
+// jitter and reordering.
+func TestHostileWithLoss(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the same without loss is not skipped")
+	}
+	link := simnet.Config{Delay: 25 * ms, Jitter: 5 * ms, Loss: 0.05, Burst: 2, Seed: 41}
+	peace := playScenario(t, link, ds.Config{}, nil)
+	for _, a := range attacks[5:14] {
+		t.Run(a.name, func(t *testing.T) {
+			out := playScenario(t, link, ds.Config{}, a.run)
+			if out.in != 0 || out.delivered < peace.delivered*99/100 || out.delay > peace.delay*11/10 || out.joined != out.joins {
+				t.Errorf("%+v, without the attack %+v", out, peace)
+			}
+		})
+	}
+}
+
+// check verifies that everything was either served or refused, and nobody let in.
+func (a *attack) check(t *testing.T, out *outcome) {
+	t.Helper()
+	counted := out.served + out.refused
+	if out.in != 0 || out.tried == 0 || counted < out.tried || counted != out.tried && !a.echoes {
+		t.Errorf("%d tried, %d served, %d refused, %d in: %v", out.tried, out.served, out.refused, out.in, out.by)
+	}
+	for name := range strings.SplitSeq(a.by, ", ") {
+		if name != "" && out.by[name] == 0 {
+			t.Errorf("not refused as %s: %v", name, out.by)
+		}
+	}
+}
+
+// outcome is the result of a scenario.
+type outcome struct {
+	tried, served, refused uint64            // by the attack
+	by                     map[string]uint64 // refused, by counter
+	in                     uint64            // violations: intrusions, moved sessions, excess frames
+	sent, delivered        uint64            // frames of the honest players
+	delay, worst           time.Duration     // mean and longest, from Send to the handler
+	joins, joined          int
+	joining, slowest       time.Duration // sum and longest, of Dial
+	frames, messages       uint64        // of attackers with a session of their own, handled by the game
+}
+
+// row returns the outcome as a row of the table.
+func (o outcome) row(name string) string {
+	var by []string
+	for _, counter := range slices.Sorted(maps.Keys(o.by)) {
+		by = append(by, fmt.Sprintf("%d %s", o.by[counter], counter))
+	}
+	inMs := func(d time.Duration) string { return fmt.Sprintf("%.1f", d.Seconds()*1000) }
+	return fmt.Sprintf("| %s | %d | %d | %s | %d | %.2f %% | %s | %s | %d of %d | %s | %s |\n", name, o.tried, o.served, strings.Join(by, ", "),
+		o.in, 100*float64(o.delivered)/float64(o.sent), inMs(o.delay), inMs(o.worst), o.joined, o.joins, inMs(o.joining/time.Duration(max(o.joined, 1))), inMs(o.slowest))
+}
+
+const (
+	honestHz      = 30
+	attackTime    = 5 * time.Second
+	joiners       = 40 // honest clients that connect during the attack
+	firstJoiner   = 1000
+	firstAttacker = 1_000_000
+)
+
+var (
+	hostAddr   = netip.MustParseAddrPort("203.0.113.7:7777")
+	secondAddr = netip.MustParseAddrPort("203.0.113.8:7777") // another server with the same key
+)
+
+// scenario is a server with honest players, each in a network of its own and none on loopback, and
+// perhaps an attacker. The players' client ids are 1 and above.
+type scenario struct {
+	*uplinktest.Network
+	t         *testing.T
+	rng       *rand.Rand
+	key       token.Key
+	srv       *ds.Server
+	schema    *schema.Schema // of Buttons, which only attackers call
+	journal   *uplinktest.Journal
+	players   []*client.Conn
+	addrs     []netip.AddrPort // of the players
+	tokens    []token.Token    // which the players have used
+	attackers int
+
+	tried, served uint64            // served: what an attacker may have
+	elsewhere     map[string]uint64 // refused, but not counted by the server or the players
+
+	mu     sync.Mutex
+	sentAt []time.Time // by frame
+	homes  map[*ds.Player]netip.AddrPort
+	out    outcome
+	hello  map[netip.AddrPort][]byte // last hello with a message, of each player
+}
+
+// playScenario runs a scenario with an attack, or without one if run is nil.
+func playScenario(t *testing.T, link simnet.Config, cfg ds.Config, run func(*scenario)) (out outcome) {
+	const seed = 40
+	t.Helper()
+	t.Logf("seed %d", seed)
+	synctest.Test(t, func(t *testing.T) {
+		s := &scenario{
+			Network: uplinktest.NewNetwork(t, link, link), t: t, rng: rand.New(rand.NewPCG(seed, 0)), schema: buttonsSchema(t),
+			journal: uplinktest.NewJournal(t, 1), homes: map[*ds.Player]netip.AddrPort{}, hello: map[netip.AddrPort][]byte{},
+		}
+		var err error
+		s.key, err = token.NewKey()
+		uplinktest.Must(t, err)
+		honest := 50
+		if testing.Short() {
+			honest = 4
+		}
+		for i := range honest {
+			s.addrs = append(s.addrs, netip.MustParseAddrPort(fmt.Sprintf("100.64.%d.1:5000", i)))
+		}
+		s.Watch(s.noteHello)
+		s.srv = s.listen(hostAddr, cfg)
+		for i, home := range s.addrs {
+			tok := s.issue(uint64(i + 1))
+			s.tokens = append(s.tokens, tok)
+			conn, err := client.Dial(t.Context(), hostAddr.String(), client.Config{Token: tok, Network: at{s.Network, home.String()}, NoReconnect: true})
+			uplinktest.Must(t, err)
+			t.Cleanup(func() { _ = conn.Close() })
+			s.players = append(s.players, conn)
+			time.Sleep(10 * ms) // no more at a time than a listener admits
+		}
+		out = s.play(run)
+	})
+	return out
+}
+
+// noteHello keeps the players' hellos.
+func (s *scenario) noteHello(from, to netip.AddrPort, b []byte) {
+	if s.isPlayer(from) && to == hostAddr && b[0] == helloByte && binary.LittleEndian.Uint16(b[helloLength:]) > 0 {
+		s.hello[from] = slices.Clone(b)
+	}
+}
+
+func (s *scenario) isPlayer(addr netip.AddrPort) bool { return slices.Contains(s.addrs, addr) }
+
+// listen starts a server.
+func (s *scenario) listen(addr netip.AddrPort, cfg ds.Config) *ds.Server {
+	cfg.Network, cfg.Key = s.Network, s.key
+	cfg.Joined, cfg.Left = s.joined, s.left
+	cfg.OnMessage = func(*ds.Player, []byte) { s.count(func(o *outcome) { o.messages++ }) }
+	srv, err := ds.Listen(addr.String(), cfg)
+	uplinktest.Must(s.t, err)
+	uplinktest.Must(s.t, ds.Handle(srv, "Move", s.move))
+	uplinktest.Must(s.t, ds.HandleSchema(srv, s.schema, func(*ds.Player, ds.Frame[*schema.Frame]) {
+		s.count(func(o *outcome) { o.frames++ })
+	}))
+	go func() { uplinktest.Must(s.t, srv.Serve(context.Background())) }()
+	if cfg.Poll {
 		go func() {
-			defer close(finished)
 			for {
 				select {
-				case <-done:
+				case <-time.After(50 * ms):
+					srv.Poll()
+				case <-s.t.Context().Done():
 					return
-				case <-time.After(time.Second / 60):
 				}
-				m := uplinktest.MoveAt(1, sent)
-				if err := move.Send(&m); err != nil {
-					t.Error(err)
-				}
-				sent++
 			}
 		}()
-		stop := sync.OnceFunc(func() { close(done); <-finished })
-		defer stop()
-		attack(t, srv, dialRaw(t, network), buttons)
-		settle(time.Second)
-		stop()
-		settle(time.Second)
-		if l := journal.Only(); l.Frames() != sent || l.Missed != 0 {
-			t.Errorf("%d of the honest player's %d frames came", l.Frames(), sent)
-		}
-		if st := move.Stats(); sent > 100 && st.Delta < sent*9/10 {
-			t.Errorf("%d of the honest player's %d frames are deltas", st.Delta, sent)
-		}
-	})
+	}
+	s.t.Cleanup(func() { _ = srv.Close() })
+	return srv
 }
 
-// dropped gives the counts that belong to no RPC.
-func dropped(srv *uplinktest.Server) (malformed, unknown uint64) {
-	st := srv.Stats()
-	return st.Drops[ds.Malformed], st.Drops[ds.UnknownRPC]
+func (s *scenario) issue(id uint64) token.Token {
+	now := time.Now()
+	tok, err := token.Issue(s.key.Issuer(), token.Claims{ClientID: id, Issued: now, Expires: now.Add(time.Minute), Servers: []netip.AddrPort{hostAddr}})
+	uplinktest.Must(s.t, err)
+	return tok
 }
 
-func TestRandomBytes(t *testing.T) {
-	besides(t, ds.Config{RateSlack: ds.MaxRateSlack}, func(t *testing.T, srv *uplinktest.Server, r *raw, _ *schema.Schema) {
-		const seed, messages = 30, 5000
-		t.Logf("seed %d", seed)
-		rng := rand.New(rand.NewPCG(seed, 0))
-		for range messages {
-			b := make([]byte, rng.IntN(80))
-			for i := range b {
-				b[i] = byte(rng.Uint32())
-			}
-			r.say(b)
-		}
-		malformed, unknown := dropped(srv)
-		if malformed+unknown < messages || // those in bundles count for themselves
-			malformed+unknown > messages*11/10 || malformed < messages/4 || unknown < messages/4 {
-			t.Errorf("%d messages, %d malformed and %d of an unknown RPC", messages, malformed, unknown)
-		}
-	})
+// attacker issues a token for another attacker.
+func (s *scenario) attacker() token.Token {
+	s.attackers++
+	return s.issue(firstAttacker + uint64(s.attackers))
 }
 
-func TestMalformedControl(t *testing.T) {
-	besides(t, ds.Config{}, func(t *testing.T, srv *uplinktest.Server, r *raw, buttons *schema.Schema) {
-		bind, err := (&control.BindRequest{Name: buttons.RPC()}).Append(nil)
-		uplinktest.Must(t, err)
-		bound, err := (&control.BindAnswer{Ring: 64}).Append(nil)
-		uplinktest.Must(t, err)
-		for i, b := range [][]byte{
-			{},
-			{byte(control.Acks)},
-			(&rpcdelta.Ack{Seq: 1}).Append([]byte{byte(control.Acks)}), // to a server
-			bound, // as well
-			{byte(control.Bind)},
-			{byte(control.Bind), 0xdd, 0xff, 0xff, 0xff, 0xff},                         // an array of 2^32-1
-			{byte(control.Bind), 0xdf, 0xff, 0xff, 0xff, 0xff},                         // a map
-			{byte(control.Bind), 0x98, 0x00, 0xdb, 0xff, 0xff, 0xff, 0xff},             // a string
-			{byte(control.Bind), 0x98, 0x00, 0xa0, 0x00, 0xdd, 0x7f, 0xff, 0xff, 0xff}, // the fields
-			append([]byte{byte(control.Bind)}, strings.Repeat("\x91", 1000)...),        // deep
-			append([]byte{byte(control.Bind)}, strings.Repeat("\xdc\xff\xff", 300)...), // both
-			bind[:len(bind)-1],
-			append(bind[:len(bind):len(bind)], 0),
-			{0xc0},
-			{0xff, 1, 2, 3},
-			{0x13},
-			{byte(control.Bundle)},
-			{byte(control.Bundle), 200, 2, 3},
-			{byte(control.Bundle), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1},
-		} {
-			r.say(b)
-			if malformed, unknown := dropped(srv); malformed != uint64(i+1) || unknown != 0 {
-				t.Fatalf("after %x: %d malformed, %d unknown", b, malformed, unknown)
-			}
-		}
-		if len(r.answers) != 0 {
-			t.Errorf("the server answered %+v", r.answers)
-		}
-	})
+// at is a network whose sockets all have one address.
+type at struct {
+	transport.Network
+	addr string
 }
 
-// TestManyBinds asks for all numbers there are.
-func TestManyBinds(t *testing.T) {
-	var records atomic.Int64
-	besides(t, ds.Config{Logger: slog.New(counter{&records})}, func(t *testing.T, srv *uplinktest.Server, r *raw, buttons *schema.Schema) {
-		bound := 0
-		for range 3 {
-			for n := range rpcdelta.MaxRPC + 1 {
-				req := request(n, buttons, n%2 == 1)
-				settle(20 * ms) // within the limit of requests
-				switch a := r.bind(req); a.Reason {
-				case control.ReasonNone:
-					bound++
-				case control.ReasonNumber:
-				default:
-					t.Fatalf("number %d: %+v", n, a)
-				}
-			}
-		}
-		if bound != 3*8 { // the same ones each time
-			t.Errorf("bound %d times", bound)
-		}
-		for name, req := range map[string]control.BindRequest{
-			"other channel": request(0, buttons, true),
-			"other name":    {RPC: 0, Name: strings.Repeat("x", 1100)},
-			"other schema":  {RPC: 0, Name: "Buttons", Fingerprint: 1, Fields: make([]uint16, 300)},
-			"other codec":   {RPC: 100, Name: "Buttons", Fingerprint: buttons.Fingerprint(), Codec: "morse"},
-		} {
-			if a := r.bind(req); a.Reason == control.ReasonNone {
-				t.Errorf("%s: bound", name)
-			}
-		}
-		if n := records.Load(); n > 40 {
-			t.Errorf("%d log records", n)
-		}
-		if malformed, unknown := dropped(srv); malformed+unknown != 0 {
-			t.Errorf("%d malformed, %d unknown", malformed, unknown)
-		}
-	})
+func (n at) ListenPacket(string) (transport.PacketConn, error) { return n.Network.ListenPacket(n.addr) }
+
+func (s *scenario) count(f func(*outcome)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f(&s.out)
 }
 
-// counter counts log records.
-type counter struct{ n *atomic.Int64 }
-
-func (c counter) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelInfo }
-func (c counter) Handle(context.Context, slog.Record) error    { c.n.Add(1); return nil }
-func (c counter) WithAttrs([]slog.Attr) slog.Handler           { return c }
-func (c counter) WithGroup(string) slog.Handler                { return c }
-
-// TestDropsByReason makes each drop happen, and is counted for it.
-func TestDropsByReason(t *testing.T) {
-	besides(t, ds.Config{}, func(t *testing.T, srv *uplinktest.Server, r *raw, buttons *schema.Schema) {
-		const number = 9
-		if a := r.bind(request(number, buttons, false)); a.Reason != control.ReasonNone {
-			t.Fatalf("%+v", a)
+// joined counts a player as an intruder if it uses the client id of another.
+func (s *scenario) joined(p *ds.Player) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for old := range s.homes {
+		if old.ClientID() == p.ClientID() && p.ClientID() < firstAttacker {
+			s.out.in++
 		}
-		enc, err := rpcdelta.NewEncoder(buttons, rpcdelta.EncoderConfig{RPC: number})
-		uplinktest.Must(t, err)
-		payload := func() []byte {
-			b, _, err := enc.AppendFrame(nil, buttons.NewFrame())
-			uplinktest.Must(t, err)
-			return b
-		}
-		var want [ds.InvalidAck + 1]uint64
-		expect := func(what string, d ds.Drop, b []byte) {
-			t.Helper()
-			want[d]++
-			r.say(b)
-			got := srv.Stats().RPCs[0]
-			if got.RPC != "Buttons" || got.Drops != want {
-				t.Fatalf("%s: %s counts %v, want %v", what, got.RPC, got.Drops, want)
-			}
-		}
-		// A header that names a baseline, and perhaps its hash.
-		delta := func(flags, seq, distance byte, rest ...byte) []byte {
-			return append([]byte{flags, number, seq, 0, distance}, rest...)
-		}
-		expect("a delta first", ds.BaselineMissing, delta(0xa0, 10, 3, 0))
-		first := payload()
-		r.say(first)
-		expect("twice", ds.Duplicate, first)
-		lost := payload()
-		r.say(payload())
-		expect("overtaken", ds.Late, lost)
-		expect("overtaken twice", ds.Late, lost)
-		expect("a baseline that was lost", ds.BaselineMissing, delta(0xa0, 3, 2, 0))
-		expect("a wrong hash", ds.Desync, delta(0xb0, 3, 1, 0xde, 0xad, 0))
-		expect("a zero too many", ds.Malformed, delta(0x80, 3, 0, 0))
-		expect("a long one", ds.Malformed, delta(0x80, 3, 0, make([]byte, 500)...))
-		settle(200 * ms)
-		if a := r.acks[len(r.acks)-1]; a.RPC != number || a.Seq != 2 || a.Trouble == rpcdelta.NoTrouble {
-			t.Errorf("the last ack is %+v", a)
-		}
-		r.say(payload())
-		got := srv.Stats().RPCs[0]
-		if got.Frames() != 3 || got.Missed != 1 || got.Drops != want {
-			t.Errorf("after all that %+v", got)
-		}
-
-		malformed, unknown := dropped(srv)
-		wrong, err := rpcdelta.NewEncoder(buttons, rpcdelta.EncoderConfig{RPC: number + 1})
-		uplinktest.Must(t, err)
-		b, _, err := wrong.AppendFrame(nil, buttons.NewFrame())
-		uplinktest.Must(t, err)
-		r.say(b)
-		r.say(delta(0x80, 3, 8, 0))                   // an epoch out of range
-		uplinktest.Must(t, r.SendReliable(payload())) // the wrong channel, which ends the session
-		settle(100 * ms)
-		if m, u := dropped(srv); m != malformed+1 || u != unknown+2 {
-			t.Errorf("%d malformed and %d unknown, want %d and %d", m, u, malformed+1, unknown+2)
-		}
-	})
+	}
+	s.homes[p] = p.Addr()
 }
 
-// TestTransportDrops shows what the transport drops before RPCs are looked at.
-func TestTransportDrops(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		up, down := symmetric(40*ms, simnet.Config{Duplicate: 1, Seed: 31})
-		network := uplinktest.NewNetwork(t, up, down)
-		journal := uplinktest.NewJournal(t, 1)
-		srv := uplinktest.Serve(t, network, ds.Config{}, func(s *ds.Server) error { return ds.Handle(s, "Move", journal.Handle) })
-		conn := uplinktest.Dial(t, network, client.Config{})
-		play(t, uplinktest.Bind(t, conn, "Move"), 1, 0, 300, 60)
-		settle(time.Second)
-		st := srv.Stats()
-		if journal.Only().Frames() != 300 || st.RPCs[0].Drops != [ds.InvalidAck + 1]uint64{} || st.Transport.Dropped.Duplicate < 300 {
-			t.Errorf("%+v", st)
-		}
-		if n := conn.Stats().Transport.Dropped.Duplicate; n < 50 {
-			t.Errorf("the client dropped %d duplicates", n)
-		}
-	})
-}
-
-// TestDropNames has each reason have a name of its own.
-func TestDropNames(t *testing.T) {
-	seen := map[string]bool{}
-	for d := ds.BaselineMissing; d <= ds.Rejected; d++ {
-		if name := fmt.Sprint(d); name == "" || seen[name] {
-			t.Errorf("reason %d is called %q", uint8(d), name)
-		} else {
-			seen[name] = true
-		}
+// left verifies that no honest player is disconnected.
+func (s *scenario) left(p *ds.Player, err error) {
+	if p.ClientID() < firstJoiner && s.t.Context().Err() == nil {
+		s.t.Errorf("player %d is disconnected: %v", p.ClientID(), err)
 	}
 }
 
-// TestFloodOfReplies: a client that replies to an offer more often than it may loses its session.
-func TestFloodOfReplies(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
-		var world *ds.World[uplinktest.Move]
-		cfg := ds.Config{Joined: func(p *ds.Player) {
-			_, err := world.Offer(p)
-			uplinktest.Must(t, err)
-		}}
-		srv := uplinktest.Serve(t, network, cfg, func(s *ds.Server) (err error) {
-			world, err = ds.NewWorld(s, "moves", ds.WorldConfig[uplinktest.Move]{})
-			return err
+// move handles an honest player's frame.
+func (s *scenario) move(p *ds.Player, f ds.Frame[uplinktest.Move]) {
+	s.journal.Handle(p, f)
+	if p.ClientID() >= firstJoiner {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	passed := time.Since(s.sentAt[f.Seq])
+	s.out.delivered++
+	s.out.delay += passed
+	s.out.worst = max(s.out.worst, passed)
+}
+
+// play lets the honest players send and others join, meanwhile runs the attack, and returns the
+// outcome.
+func (s *scenario) play(attack func(*scenario)) outcome {
+	moves := make([]*client.Stream[uplinktest.Move], len(s.players))
+	for i, conn := range s.players {
+		moves[i] = uplinktest.Bind(s.t, conn, "Move")
+	}
+	settle(time.Second)
+	before := s.counters()
+	var work sync.WaitGroup
+	work.Go(func() { s.send(moves) })
+	work.Go(s.join)
+	if attack != nil {
+		start := time.Now()
+		attack(s)
+		if d := time.Since(start); d > attackTime+500*ms { // after the players' time it could harm nobody
+			s.t.Errorf("the attack takes %v, and the players play for %v", d, attackTime)
+		}
+	}
+	work.Wait()
+	settle(time.Second)
+	for p, home := range s.homes {
+		if p.Addr() != home && p.ClientID() < firstAttacker {
+			s.out.in++ // the session has migrated
+		}
+	}
+	out := s.out
+	out.tried, out.served, out.by = s.tried, s.served, map[string]uint64{}
+	for name, n := range s.counters() {
+		if n -= before[name]; n != 0 {
+			out.by[name], out.refused = n, out.refused+n
+		}
+	}
+	for name, n := range s.elsewhere {
+		out.by[name], out.refused = n, out.refused+n
+	}
+	out.delay /= time.Duration(max(out.delivered, 1))
+	return out
+}
+
+func (s *scenario) send(moves []*client.Stream[uplinktest.Move]) {
+	for n := range uint64(attackTime / time.Second * honestHz) {
+		m := uplinktest.MoveAt(1, n)
+		s.count(func(*outcome) { s.sentAt = append(s.sentAt, time.Now()) })
+		for _, move := range moves {
+			if err := move.Send(&m); err != nil {
+				s.t.Error(err)
+			}
+		}
+		s.count(func(o *outcome) { o.sent += uint64(len(moves)) })
+		time.Sleep(time.Second / honestHz)
+	}
+}
+
+// join connects honest clients, each from a network of its own.
+func (s *scenario) join() {
+	rng := rand.New(rand.NewPCG(1, 1)) // not the attack's
+	var all sync.WaitGroup
+	s.out.joins = joiners
+	for i := range joiners {
+		time.Sleep(time.Duration(rng.Int64N(int64(2 * attackTime / joiners))))
+		all.Go(func() {
+			start := time.Now()
+			conn, err := client.Dial(s.t.Context(), hostAddr.String(), client.Config{
+				Token: s.issue(uint64(firstJoiner + i)), Network: at{s.Network, fmt.Sprintf("100.65.%d.1:5000", i)},
+			})
+			if err != nil {
+				s.t.Logf("join %d: %v", i, err)
+				return
+			}
+			s.count(func(o *outcome) {
+				o.joined++
+				o.slowest = max(o.slowest, time.Since(start))
+				o.joining += time.Since(start)
+			})
+			_ = conn.Close()
 		})
-		r := dialRaw(t, network)
-		settle(100 * ms)
-		const rate, burst = 50, 100 + 8 // with the requests to bind 8 RPCs at once
-		sent := 0
-		for end := time.Now().Add(time.Second); time.Now().Before(end) && r.SendReliable(control.AppendReply(nil, 0, control.Answer(sent%2))) == nil; sent++ {
-			settle(ms)
+	}
+	all.Wait()
+}
+
+// counters returns all counts of dropped or refused datagrams, payloads and frames, by name.
+func (s *scenario) counters() map[string]uint64 {
+	all := map[string]uint64{}
+	st := s.srv.Stats()
+	for reason, n := range st.Transport.Dropped.All() {
+		all[reason] += n
+	}
+	for d, n := range st.Drops {
+		all["message "+ds.Drop(d).String()] += n
+	}
+	for _, r := range st.RPCs {
+		for d, n := range r.Drops {
+			all["frame "+ds.Drop(d).String()] += n
 		}
-		if err := r.Send([]byte{0}); !errors.Is(err, transport.ErrClosedByPeer) || !strings.Contains(err.Error(), "too many requests to bind and replies to offers") {
-			t.Errorf("after %d replies: %v", sent, err)
+	}
+	for _, conn := range s.players {
+		st := conn.Stats()
+		for reason, n := range st.Transport.Dropped.All() {
+			all["client "+reason] += n
 		}
-		if sent < rate || sent > burst+2*rate || srv.Stats().Drops[ds.RateLimited] != 1 {
-			t.Errorf("%d replies were sent, %v", sent, srv.Stats().Drops)
-		}
-	})
+		all["client malformed"] += st.Malformed
+	}
+	return all
 }

@@ -78,8 +78,8 @@ func (s *jitterBuffers) addTo(stats []RPCStats, rpcs map[string]*rpc) {
 // reportEvery is the time between two reports on a player's buffers.
 const reportEvery = 250 * time.Millisecond
 
-// appendAckHeader begins a message of acks: with a report on the player's jitter buffers, if that is
-// due, or without.
+// appendAckHeader begins a message of acks: with a report on the player's jitter buffers, if that
+// is due, or without.
 func (p *Player) appendAckHeader(dst []byte, now time.Time) []byte {
 	if len(p.buffers) == 0 || now.Sub(p.reported) < reportEvery-p.server.cfg.tick()/2 {
 		return append(dst, byte(control.Acks))

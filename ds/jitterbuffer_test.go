@@ -72,12 +72,11 @@ func (g *game) play(t *testing.T, d time.Duration) {
 
 const hz60 = time.Second / 60
 
-// TestJitterBuffer: over a link with jitter and loss, with clocks that differ, each Poll has one frame of each player,
-// in order, and slack is at its target.
+// TestJitterBuffer verifies that over a link with jitter and loss, and with clocks that drift, each
+// Poll delivers one frame of each player in order, and that the slack reaches its target.
 func TestJitterBuffer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		up, down := symmetric(80*ms, simnet.Config{Jitter: 5 * ms, Loss: 0.03, Seed: 60})
-		network := uplinktest.NewNetwork(t, up, down)
+		network := linkedBy(t, 80*ms, simnet.Config{Jitter: 5 * ms, Loss: 0.03, Seed: 60})
 		type log struct {
 			next, calls, missed uint64
 			polls               int // of the last call
@@ -133,11 +132,11 @@ func TestJitterBuffer(t *testing.T) {
 	})
 }
 
-// TestJitterBufferRepeats: with Repeat the handler is called in every Poll, with the last frame where there is none.
+// TestJitterBufferRepeats verifies that with Repeat each Poll calls the handler, with the last
+// frame if one is missing.
 func TestJitterBufferRepeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		up, down := symmetric(60*ms, simnet.Config{Loss: 0.2, Seed: 61})
-		network := uplinktest.NewNetwork(t, up, down)
+		network := linkedBy(t, 60*ms, simnet.Config{Loss: 0.2, Seed: 61})
 		var last ds.Frame[uplinktest.Move]
 		var next, row, repeated, refused uint64
 		playing := false
@@ -183,11 +182,11 @@ func TestJitterBufferRepeats(t *testing.T) {
 	})
 }
 
-// TestJitterBufferRefused: what Validate refused is not repeated where the next frame is missing.
-func TestJitterBufferRefused(t *testing.T) {
+// TestJitterBufferRejected verifies that a rejected frame is not repeated if the next one is
+// missing.
+func TestJitterBufferRejected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		up, down := symmetric(60*ms, simnet.Config{Loss: 0.3, Seed: 65})
-		network := uplinktest.NewNetwork(t, up, down)
+		network := linkedBy(t, 60*ms, simnet.Config{Loss: 0.3, Seed: 65})
 		var repeated, refused int
 		refuses := false
 		srv := uplinktest.Serve(t, network, ds.Config{Poll: true, JitterBuffer: &ds.JitterBuffer{Repeat: 3}}, func(s *ds.Server) error {
@@ -219,85 +218,77 @@ func TestJitterBufferRefused(t *testing.T) {
 	})
 }
 
-// TestJitterBufferLate: what comes after its tick is dropped and counted, or with DeliverLate delivered and marked.
+// TestJitterBufferLate verifies that late frames are dropped and counted, or with DeliverLate
+// delivered and marked.
 func TestJitterBufferLate(t *testing.T) {
 	for name, deliver := range map[string]bool{"dropped": false, "delivered": true} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				up, down := symmetric(60*ms, simnet.Config{Jitter: 15 * ms, Seed: 62})
-				network := uplinktest.NewNetwork(t, up, down)
-				var late uint64
-				seen := map[uint64]bool{}
-				srv := uplinktest.Serve(t, network, ds.Config{Poll: true, DeliverLate: deliver, JitterBuffer: &ds.JitterBuffer{Depth: 5 * ms}}, func(s *ds.Server) error {
-					return ds.Handle(s, "Move", func(_ *ds.Player, f ds.Frame[uplinktest.Move]) {
-						if seen[f.Seq] {
-							t.Errorf("frame %d comes twice", f.Seq)
-						}
-						seen[f.Seq] = true
-						if f.Late {
-							late++
-						}
-					})
-				})
-				conn := uplinktest.Dial(t, network, client.Config{Redundancy: rpcdelta.RedundancyOff})
-				g := &game{srv: srv, every: hz60, players: []*gamer{{move: uplinktest.Bind(t, conn, "Move"), every: hz60}}}
-				g.play(t, 20*time.Second)
-				st := srv.Stats().RPCs[0]
-				if deliver && (late < 100 || late != st.Buffer.Late || st.Drops[ds.LateForTick] != 0 || len(seen) < 1190) {
-					t.Errorf("%d late, %d came: %+v", late, len(seen), st)
+		bubble(t, name, func(t *testing.T) {
+			network := linkedBy(t, 60*ms, simnet.Config{Jitter: 15 * ms, Seed: 62})
+			var late uint64
+			seen := map[uint64]bool{}
+			srv := uplinktest.Serve(t, network, ds.Config{Poll: true, DeliverLate: deliver, JitterBuffer: &ds.JitterBuffer{Depth: 5 * ms}}, handles("Move", func(_ *ds.Player, f ds.Frame[uplinktest.Move]) {
+				if seen[f.Seq] {
+					t.Errorf("frame %d comes twice", f.Seq)
 				}
-				if !deliver && (late != 0 || st.Drops[ds.LateForTick] < 100 || st.Drops[ds.LateForTick] != st.Buffer.Late) {
-					t.Errorf("%d late: %+v", late, st)
+				seen[f.Seq] = true
+				if f.Late {
+					late++
 				}
-			})
+			}))
+			conn := uplinktest.Dial(t, network, client.Config{Redundancy: rpcdelta.RedundancyOff})
+			g := &game{srv: srv, every: hz60, players: []*gamer{{move: uplinktest.Bind(t, conn, "Move"), every: hz60}}}
+			g.play(t, 20*time.Second)
+			st := srv.Stats().RPCs[0]
+			if deliver && (late < 100 || late != st.Buffer.Late || st.Drops[ds.LateForTick] != 0 || len(seen) < 1190) {
+				t.Errorf("%d late, %d came: %+v", late, len(seen), st)
+			}
+			if !deliver && (late != 0 || st.Drops[ds.LateForTick] < 100 || st.Drops[ds.LateForTick] != st.Buffer.Late) {
+				t.Errorf("%d late: %+v", late, st)
+			}
 		})
 	}
 }
 
-// TestJitterBufferRates: a game that polls more or less often than players call gets the frames evenly.
+// TestJitterBufferRates verifies that a game that polls more or less often than players call
+// receives the frames evenly.
 func TestJitterBufferRates(t *testing.T) {
 	for name, c := range map[string]struct {
 		calls float64 // a second
 		most  int     // in a Poll
 	}{"half": {30, 1}, "same": {60, 1}, "twice": {120, 2}} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				up, down := symmetric(60*ms, simnet.Config{Jitter: 3 * ms, Seed: 63})
-				network := uplinktest.NewNetwork(t, up, down)
-				srv := uplinktest.Serve(t, network, ds.Config{Poll: true}, func(s *ds.Server) error {
-					if err := ds.Handle(s, "Move", func(*ds.Player, ds.Frame[uplinktest.Move]) {}); err != nil {
-						return err
-					}
-					return s.SetJitterBuffer("Move", &ds.JitterBuffer{TickHz: 60})
-				})
-				conn := uplinktest.Dial(t, network, client.Config{})
-				settle(time.Second)
-				srv.Poll()
-				g := &game{srv: srv, every: hz60, polled: func(calls int) {
-					if calls > c.most {
-						t.Errorf("%d calls in a Poll", calls)
-					}
-				}}
-				every := time.Duration(float64(time.Second) / c.calls)
-				g.players = []*gamer{{move: uplinktest.Bind(t, conn, "Move", client.BindConfig{RateHz: c.calls}), every: every}}
-				g.play(t, 20*time.Second)
-				if st := srv.Stats().RPCs[0].Buffer; float64(st.Released) < 19*c.calls || st.Missing > 20 {
-					t.Errorf("%+v", st)
+		bubble(t, name, func(t *testing.T) {
+			network := linkedBy(t, 60*ms, simnet.Config{Jitter: 3 * ms, Seed: 63})
+			srv := uplinktest.Serve(t, network, ds.Config{Poll: true}, func(s *ds.Server) error {
+				if err := ds.Handle(s, "Move", func(*ds.Player, ds.Frame[uplinktest.Move]) {}); err != nil {
+					return err
 				}
+				return s.SetJitterBuffer("Move", &ds.JitterBuffer{TickHz: 60})
 			})
+			conn := uplinktest.Dial(t, network, client.Config{})
+			settle(time.Second)
+			srv.Poll()
+			g := &game{srv: srv, every: hz60, polled: func(calls int) {
+				if calls > c.most {
+					t.Errorf("%d calls in a Poll", calls)
+				}
+			}}
+			every := time.Duration(float64(time.Second) / c.calls)
+			g.players = []*gamer{{move: uplinktest.Bind(t, conn, "Move", client.BindConfig{RateHz: c.calls}), every: every}}
+			g.play(t, 20*time.Second)
+			if st := srv.Stats().RPCs[0].Buffer; float64(st.Released) < 19*c.calls || st.Missing > 20 {
+				t.Errorf("%+v", st)
+			}
 		})
 	}
 }
 
-// TestJitterBufferFlood: who calls far more often than it said, or does not follow, harms nobody but itself.
+// TestJitterBufferFlood verifies that a player that calls far above its declared rate, or does not
+// follow the pace, affects only itself.
 func TestJitterBufferFlood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		up, down := symmetric(60*ms, simnet.Config{Seed: 64})
-		network := uplinktest.NewNetwork(t, up, down)
+		network := linkedBy(t, 60*ms, simnet.Config{Seed: 64})
 		calls, in := map[*ds.Player]int{}, 0
-		srv := uplinktest.Serve(t, network, ds.Config{Poll: true, JitterBuffer: &ds.JitterBuffer{}, RateSlack: ds.MaxRateSlack}, func(s *ds.Server) error {
-			return ds.Handle(s, "Move", func(p *ds.Player, _ ds.Frame[uplinktest.Move]) { calls[p]++; in++ })
-		})
+		srv := uplinktest.Serve(t, network, ds.Config{Poll: true, JitterBuffer: &ds.JitterBuffer{}, RateSlack: ds.MaxRateSlack}, handles("Move", func(p *ds.Player, _ ds.Frame[uplinktest.Move]) { calls[p]++; in++ }))
 		most := 0
 		g := &game{srv: srv, every: hz60, polled: func(int) {
 			if in > 2 {
@@ -323,10 +314,11 @@ func TestJitterBufferFlood(t *testing.T) {
 	})
 }
 
-// TestJitterBufferLeave: frames come between Joined and Left, and a pause is not missed ticks.
+// TestJitterBufferLeave verifies that frames are delivered between Joined and Left only, and that a
+// pause does not count as missing ticks.
 func TestJitterBufferLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+		network := perfect(t)
 		here := map[*ds.Player]bool{}
 		srv := uplinktest.Serve(t, network, ds.Config{
 			Poll: true, JitterBuffer: &ds.JitterBuffer{},
@@ -360,7 +352,7 @@ func TestJitterBufferLeave(t *testing.T) {
 	})
 }
 
-// TestJitterBufferConfig: an error names the field.
+// TestJitterBufferConfig verifies that errors name the field.
 func TestJitterBufferConfig(t *testing.T) {
 	for want, c := range map[string]ds.Config{
 		"Config.Poll": {JitterBuffer: &ds.JitterBuffer{}},

@@ -10,10 +10,10 @@ import (
 )
 
 // A player may call each RPC Config.RateSlack times as often as it declared, with bursts of two
-// seconds of that: frames that the network held back and delivers all at once must not count against
-// the player. Two things are limited. Payloads are counted before they are decoded, since decoding
-// costs time. Frames are counted afterwards, since only then it is known which of them are new:
-// redundant frames are free.
+// seconds of that: frames that the network held back and delivers all at once must not count
+// against the player. Two things are limited. Payloads are counted before they are decoded, since
+// decoding costs time. Frames are counted afterwards, since only then it is known which of them are
+// new: redundant frames are free.
 const (
 	// burstSeconds is the size of bursts, in seconds at the permitted rate.
 	burstSeconds = 2
@@ -58,8 +58,8 @@ func (p *Player) allow(t control.Type, body []byte, a *arrival) bool {
 		return true
 	}
 	rate := p.rate
-	if d := p.down.Load(); d != nil { // it acks worlds too
-		rate = p.server.cfg.rate(controlHz + p.hz + d.hz())
+	if s := p.streams.Load(); s != nil { // it acks worlds too
+		rate = p.server.cfg.rate(controlHz + p.hz + s.AckHz())
 	}
 	payloads := 1 // to be decoded or answered
 	if t == control.Bundle {

@@ -1,8 +1,10 @@
 package ds_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,14 +12,16 @@ import (
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// TestHonestPlayersAreNotLimited drives clients that keep to the rates that they
-// declared, in all ways that they can send, over links that do their worst.
+// TestHonestPlayersAreNotLimited verifies that no rate limit affects clients that keep to their
+// declared rates, with all ways to send, over bad links.
 func TestHonestPlayersAreNotLimited(t *testing.T) {
 	runs := uint64(60)
 	if testing.Short() {
@@ -34,23 +38,21 @@ func TestHonestPlayersAreNotLimited(t *testing.T) {
 			every: 1 + rng.IntN(client.MaxSendEvery), redundancy: int(pick(rpcdelta.RedundancyOff, rpcdelta.RedundancyAuto, 3, rpcdelta.MaxRedundancy)),
 			rpcs: 1 + rng.IntN(3), tick: []time.Duration{0, time.Second / 30, flushOnly}[rng.IntN(3)], link: link, late: rng.IntN(2) == 0,
 		}
-		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				t.Logf("%+v", c)
-				srv, _, _, _ := c.play(t, 900) // fails if anything is dropped but what is late or came before
-				if st := srv.Stats(); st.Drops != ([ds.InvalidAck + 1]uint64{}) {
-					t.Errorf("drops %v", st.Drops)
-				}
-			})
+		bubble(t, fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			t.Logf("%+v", c)
+			srv, _, _, _ := c.play(t, 900) // fails if anything but late and duplicate payloads is dropped
+			if st := srv.Stats(); st.Drops != ([ds.InvalidAck + 1]uint64{}) {
+				t.Errorf("drops %v", st.Drops)
+			}
 		})
 	}
 }
 
-// TestOutage has a network hold back all datagrams for some seconds and then
-// deliver them together, with reliable ones in between.
+// TestOutage verifies that no rate limit affects a client whose datagrams are held back for seconds
+// and then arrive together, reliable ones included.
 func TestOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+		network := perfect(t)
 		move, fire := uplinktest.NewJournal(t, 1), uplinktest.NewJournal(t, 2)
 		hold := make(chan struct{})
 		srv := uplinktest.Serve(t, network, ds.Config{}, func(s *ds.Server) error {
@@ -87,8 +89,8 @@ func TestOutage(t *testing.T) {
 	})
 }
 
-// TestTooManyFrames calls an RPC far more often than declared. What is above the
-// limit does not reach the game, and the stream goes on all the same.
+// TestTooManyFrames calls an RPC far above its declared rate. Frames above the limit do not reach
+// the game, and the stream continues.
 func TestTooManyFrames(t *testing.T) {
 	const rate, hz, seconds = 20, 200, 10
 	besides(t, ds.Config{}, func(t *testing.T, srv *uplinktest.Server, r *raw, buttons *schema.Schema) {
@@ -117,14 +119,14 @@ func TestTooManyFrames(t *testing.T) {
 		if got.Frames()+got.Drops[ds.RateLimited] != seconds*hz || got.Missed < got.Drops[ds.RateLimited]*9/10 || got.Drops[ds.Desync]+got.Drops[ds.BaselineMissing] != 0 {
 			t.Errorf("%+v", got)
 		}
-		uplinktest.Must(t, r.Close()) // so that no more acks come
-		if a := r.acks[len(r.acks)-1]; uint64(a.Seq) < seconds*hz-50 || a.Trouble != rpcdelta.NoTrouble {
+		uplinktest.Must(t, r.Close()) // no more acks arrive
+		if a := r.acks[len(r.acks)-1]; uint64(a.Seq) < seconds*hz-50 || a.ResetReason != nil {
 			t.Errorf("the last ack is %+v", a)
 		}
 	})
 }
 
-// TestTooManyMessages floods the server with payloads: most are not even decoded.
+// TestTooManyMessages verifies that most payloads of a flood are not decoded.
 func TestTooManyMessages(t *testing.T) {
 	besides(t, ds.Config{}, func(t *testing.T, srv *uplinktest.Server, r *raw, buttons *schema.Schema) {
 		if a := r.bind(request(0, buttons, false)); a.Reason != control.ReasonNone {
@@ -156,8 +158,8 @@ func TestTooManyMessages(t *testing.T) {
 	})
 }
 
-// TestTooManyReliable: of a reliable RPC none may be missing, so that too many end
-// the session.
+// TestTooManyReliable verifies that reliable frames above the limit end the session, since none may
+// be missing.
 func TestTooManyReliable(t *testing.T) {
 	besides(t, ds.Config{}, func(t *testing.T, srv *uplinktest.Server, r *raw, buttons *schema.Schema) {
 		req := request(0, buttons, true)
@@ -185,7 +187,7 @@ func TestTooManyReliable(t *testing.T) {
 	})
 }
 
-// TestBindLimits: a player has not more bindings than allowed, and not faster ones.
+// TestBindLimits verifies the limits of the number and the rate of bindings.
 func TestBindLimits(t *testing.T) {
 	for _, c := range []struct {
 		cfg  ds.Config
@@ -218,16 +220,14 @@ func TestBindLimits(t *testing.T) {
 	})
 }
 
-// TestFairQueue: a player who floods a server that does not poll does not crowd out
-// another.
+// TestFairQueue verifies that a flooding player does not crowd out another while the game does not
+// poll.
 func TestFairQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const queue = 200
-		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+		network := perfect(t)
 		got := map[*ds.Player]int{}
-		srv := uplinktest.Serve(t, network, ds.Config{Poll: true, QueueBytes: queue * (moveBytes + 8)}, func(s *ds.Server) error {
-			return ds.Handle(s, "Move", func(p *ds.Player, _ ds.Frame[uplinktest.Move]) { got[p]++ })
-		})
+		srv := uplinktest.Serve(t, network, ds.Config{Poll: true, QueueBytes: queue * (moveBytes + 8)}, handles("Move", func(p *ds.Player, _ ds.Frame[uplinktest.Move]) { got[p]++ }))
 		flood := uplinktest.Bind(t, uplinktest.Dial(t, network, client.Config{}), "Move", client.BindConfig{RateHz: 250})
 		quiet := uplinktest.Bind(t, uplinktest.Dial(t, network, client.Config{}), "Move")
 		srv.Poll()
@@ -242,6 +242,35 @@ func TestFairQueue(t *testing.T) {
 		// Half of the room and its half of the other one; the other player has a fourth.
 		if len(got) != 2 || most < queue*3/4-8 || most > queue*3/4+8 || least < queue/4-5 || least > queue/4+5 {
 			t.Errorf("%v of %d", got, queue)
+		}
+	})
+}
+
+// TestFloodOfReplies verifies that a client that replies to an offer too often loses its session.
+func TestFloodOfReplies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := perfect(t)
+		var world *ds.World[uplinktest.Move]
+		cfg := ds.Config{Joined: func(p *ds.Player) {
+			_, err := world.Offer(p)
+			uplinktest.Must(t, err)
+		}}
+		srv := uplinktest.Serve(t, network, cfg, func(s *ds.Server) (err error) {
+			world, err = ds.NewWorld(s, "moves", ds.WorldConfig[uplinktest.Move]{})
+			return err
+		})
+		r := dialRaw(t, network)
+		settle(100 * ms)
+		const rate, burst = 50, 100 + 8 // with the requests to bind 8 RPCs at once
+		sent := 0
+		for end := time.Now().Add(time.Second); time.Now().Before(end) && r.SendReliable(replication.AppendReply(nil, 0, replication.Answer(sent%2))) == nil; sent++ {
+			settle(ms)
+		}
+		if err := r.Send([]byte{0}); !errors.Is(err, transport.ErrClosedByPeer) || !strings.Contains(err.Error(), "too many requests to bind and replies to offers") {
+			t.Errorf("after %d replies: %v", sent, err)
+		}
+		if sent < rate || sent > burst+2*rate || srv.Stats().Drops[ds.RateLimited] != 1 {
+			t.Errorf("%d replies were sent, %v", sent, srv.Stats().Drops)
 		}
 	})
 }

@@ -14,13 +14,12 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// TestManyRPCs has several clients call more RPCs than short headers can name.
+// TestManyRPCs lets several clients call more RPCs than short headers can number.
 func TestManyRPCs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const clients, rpcs = 3, 12
 		frames := 600 / thin(3)
-		up, down := symmetric(60*ms, simnet.Config{Loss: 0.1, Jitter: 3 * ms, Seed: 4})
-		network := uplinktest.NewNetwork(t, up, down)
+		network := linkedBy(t, 60*ms, simnet.Config{Loss: 0.1, Jitter: 3 * ms, Seed: 4})
 		var journals [rpcs]*uplinktest.Journal
 		srv := uplinktest.Serve(t, network, ds.Config{}, func(s *ds.Server) error {
 			for i := range journals {
@@ -83,77 +82,72 @@ func headerBits(i int) uint64 {
 	return 40
 }
 
-// TestAckRate counts the datagrams that go down to one player: acks of all RPCs
-// share one, and come as often as the configuration says.
+// TestAckRate verifies that the acks of all RPCs of a player share a datagram, and are sent at the
+// configured rate.
 func TestAckRate(t *testing.T) {
 	rates := []float64{1, 7.5, 10, 20, 60, 144}
 	for i := 0; i < len(rates); i += thin(4) {
 		hz := rates[i]
-		t.Run(fmt.Sprintf("%v Hz", hz), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				up, down := symmetric(50*ms, simnet.Config{Seed: 5})
-				network := uplinktest.NewNetwork(t, up, down)
-				server := netip.MustParseAddrPort(uplinktest.Addr)
-				var acks, heartbeats atomic.Int64
-				network.Watch(func(from, _ netip.AddrPort, b []byte) {
-					switch {
-					case from != server:
-					case uplinktest.Kind(b) == uplinktest.DataKind:
-						acks.Add(1)
-					default:
-						heartbeats.Add(1)
-					}
-				})
-				const rpcs, seconds, rate = 3, 30, 160
-				srv := uplinktest.Serve(t, network, ds.Config{AckHz: hz}, func(s *ds.Server) error {
-					for i := range rpcs {
-						if err := ds.Handle(s, fmt.Sprint(i), func(*ds.Player, ds.Frame[uplinktest.Move]) {}); err != nil {
-							return err
-						}
-					}
-					return nil
-				})
-				conn := uplinktest.Dial(t, network, client.Config{})
-				var streams [rpcs]*client.Stream[uplinktest.Move]
-				for i := range streams {
-					streams[i] = uplinktest.Bind(t, conn, fmt.Sprint(i))
-				}
-				acks.Store(0)
-				heartbeats.Store(0)
-				for n := range uint64(seconds * rate) {
-					for i, s := range streams {
-						m := uplinktest.MoveAt(uint64(i), n)
-						uplinktest.Must(t, s.Send(&m))
-					}
-					time.Sleep(time.Second / rate)
-				}
-				seen := acks.Load()
-				if want := hz * seconds; float64(seen) < 0.97*want || float64(seen) > 1.01*want+1 {
-					t.Errorf("%d datagrams of acks in half a minute, want %v", seen, want)
-				}
-				if n := heartbeats.Load(); n < seconds-2 || n > seconds+10 { // answers to probes among them
-					t.Errorf("%d heartbeats in half a minute", n)
-				}
-				time.Sleep(2 * time.Second)
-				sent, got := srv.Stats().Acks, conn.Stats().AckBytes
-				if int64(sent.Messages) < seen || got != sent.Bytes {
-					t.Errorf("%+v sent, %d datagrams seen, %d bytes arrived", sent, seen, got)
-				}
-				if each := float64(got) / float64(sent.Messages) / rpcs; hz >= 7.5 && each > 4.5 {
-					t.Errorf("%.2f bytes an ack", each)
+		bubble(t, fmt.Sprintf("%v Hz", hz), func(t *testing.T) {
+			network := linkedBy(t, 50*ms, simnet.Config{Seed: 5})
+			server := netip.MustParseAddrPort(uplinktest.Addr)
+			var acks, heartbeats atomic.Int64
+			network.Watch(func(from, _ netip.AddrPort, b []byte) {
+				switch {
+				case from != server:
+				case uplinktest.Kind(b) == uplinktest.DataKind:
+					acks.Add(1)
+				default:
+					heartbeats.Add(1)
 				}
 			})
+			const rpcs, seconds, rate = 3, 30, 160
+			srv := uplinktest.Serve(t, network, ds.Config{AckHz: hz}, func(s *ds.Server) error {
+				for i := range rpcs {
+					if err := ds.Handle(s, fmt.Sprint(i), func(*ds.Player, ds.Frame[uplinktest.Move]) {}); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			conn := uplinktest.Dial(t, network, client.Config{})
+			var streams [rpcs]*client.Stream[uplinktest.Move]
+			for i := range streams {
+				streams[i] = uplinktest.Bind(t, conn, fmt.Sprint(i))
+			}
+			acks.Store(0)
+			heartbeats.Store(0)
+			for n := range uint64(seconds * rate) {
+				for i, s := range streams {
+					m := uplinktest.MoveAt(uint64(i), n)
+					uplinktest.Must(t, s.Send(&m))
+				}
+				time.Sleep(time.Second / rate)
+			}
+			seen := acks.Load()
+			if want := hz * seconds; float64(seen) < 0.97*want || float64(seen) > 1.01*want+1 {
+				t.Errorf("%d datagrams of acks in half a minute, want %v", seen, want)
+			}
+			if n := heartbeats.Load(); n < seconds-2 || n > seconds+10 { // answers to probes among them
+				t.Errorf("%d heartbeats in half a minute", n)
+			}
+			time.Sleep(2 * time.Second)
+			sent, got := srv.Stats().Acks, conn.Stats().AckBytes
+			if int64(sent.Messages) < seen || got != sent.Bytes {
+				t.Errorf("%+v sent, %d datagrams seen, %d bytes arrived", sent, seen, got)
+			}
+			if each := float64(got) / float64(sent.Messages) / rpcs; hz >= 7.5 && each > 4.5 {
+				t.Errorf("%.2f bytes an ack", each)
+			}
 		})
 	}
 }
 
-// TestAcksOfManyRPCs binds so many RPCs that their acks do not fit a datagram:
-// each of them must still be acked.
+// TestAcksOfManyRPCs verifies that each RPC is acked if the acks do not fit into one datagram.
 func TestAcksOfManyRPCs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const rpcs = 256
-		up, down := symmetric(20*ms, simnet.Config{Seed: 6})
-		network := uplinktest.NewNetwork(t, up, down)
+		network := linkedBy(t, 20*ms, simnet.Config{Seed: 6})
 		type flag struct{ Up bool }
 		uplinktest.Serve(t, network, ds.Config{}, func(s *ds.Server) error {
 			for i := range rpcs {

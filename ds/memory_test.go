@@ -16,8 +16,8 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// memory is what one player holds, in bytes of heap. What the DS's end of a session holds by itself
-// is measured in package transport.
+// memory is the heap of one player, in bytes. Package transport measures the DS's end of a session
+// by itself.
 type memory struct {
 	session  float64 // on both ends, sealed with GCM; the client's has a goroutine and buffers
 	rpc      float64 // on the DS: an RPC of 20 components with a ring of 64, full
@@ -25,8 +25,8 @@ type memory struct {
 	encoder  float64 // on the client: the RPC
 }
 
-// What a player may hold on the DS, in bytes: for one RPC of 20 components, and for that and its
-// session.
+// Limits of the heap of a player on the DS, in bytes: for one RPC of 20 components, and for that
+// with its session.
 const (
 	rpcBudget    = 16 << 10
 	playerBudget = 32 << 10
@@ -56,7 +56,7 @@ func checkBudget(t *testing.T, m memory) {
 	}
 }
 
-// BenchmarkPlayerMemory reports what one of many players holds.
+// BenchmarkPlayerMemory reports the memory per player.
 func BenchmarkPlayerMemory(b *testing.B) {
 	for _, codec := range rpcdelta.Codecs() {
 		b.Run(codec.String(), func(b *testing.B) { benchmarkPlayerMemory(b, codec) })
@@ -76,14 +76,14 @@ func benchmarkPlayerMemory(b *testing.B, codec rpcdelta.Codec) {
 
 func heap() float64 {
 	runtime.GC()
-	runtime.GC() // what finalizers and pools held
+	runtime.GC() // frees finalized and pooled objects
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return float64(m.HeapAlloc)
 }
 
-// measureMemory has a server's heap grow by what players send, whose own ends need
-// nothing for that but the reliable channel.
+// measureMemory measures how a server's heap grows per player. The players' ends allocate nothing
+// meanwhile except for the reliable channel.
 func measureMemory(t testing.TB, codec rpcdelta.Codec) (m memory) {
 	t.Helper()
 	const players = 500
@@ -127,7 +127,7 @@ func measureMemory(t testing.TB, codec rpcdelta.Codec) (m memory) {
 		}
 	})
 	m.reliable = grown(func(i int) {
-		uplinktest.Must(t, conns[i].SendReliable(control.AppendMessage(nil, make([]byte, 3)))) // which no handler takes
+		uplinktest.Must(t, conns[i].SendReliable(control.AppendMessage(nil, make([]byte, 3)))) // no handler accepts it
 		for srv.Stats().Drops[ds.UnknownRPC] < uint64(i+1) {
 			runtime.Gosched()
 		}
@@ -150,7 +150,7 @@ func measureMemory(t testing.TB, codec rpcdelta.Codec) (m memory) {
 	return m
 }
 
-// encoder makes an encoder that has sent so many frames, without acks.
+// encoder returns an encoder that has sent n frames, without acks.
 func encoder(t testing.TB, typ *schema.Type[pawn], codec rpcdelta.Codec, n int, sent func(payload []byte)) *rpcdelta.Encoder {
 	enc, err := rpcdelta.NewEncoder(typ.Schema(), rpcdelta.EncoderConfig{Codec: codec})
 	uplinktest.Must(t, err)

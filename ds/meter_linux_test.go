@@ -13,8 +13,8 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// meter is the socket of a server, and sits between it and the system's: while it measures, what there is to read is
-// what it has sent itself, in the goroutine that reads. Between two reads the server handles what the first brought.
+// meter wraps the socket of a server. While it measures, it sends the datagrams that the server
+// reads, on the goroutine that reads. Between two reads the server handles the result of the first.
 type meter struct {
 	transport.BatchConn
 	t        *testing.B
@@ -22,7 +22,7 @@ type meter struct {
 	plays    chan *replay
 	over     chan struct{}
 	coming   *replay // to be measured next
-	quiet    int     // how often in a row nothing has come until the deadline
+	quiet    int     // consecutive deadlines without a datagram
 
 	play  *replay
 	round int
@@ -51,7 +51,7 @@ const (
 	ticking
 )
 
-// costBatchSize is how many datagrams the yardstick reads at a time: as many as the transport does.
+// costBatchSize is the number of datagrams that the yardstick reads at once, as the transport does.
 const costBatchSize = 64
 
 func newMeter(b *testing.B) *meter {
@@ -67,13 +67,13 @@ func (m *meter) ListenPacket(addr string) (transport.PacketConn, error) {
 	return m, err
 }
 
-// measure returns when the datagrams were sent and handled.
+// measure sends and handles the datagrams, and then returns.
 func (m *meter) measure(p *replay) {
 	m.plays <- p
 	<-m.over
 }
 
-// SetReadDeadline keeps the deadline while the meter measures: it obeys that itself.
+// SetReadDeadline stores the deadline while the meter measures.
 func (m *meter) SetReadDeadline(t time.Time) error {
 	if m.play == nil {
 		return m.BatchConn.SetReadDeadline(t)
@@ -109,9 +109,8 @@ func (m *meter) ReadBatch(into []transport.Datagram) (int, error) {
 	return m.proceed(into)
 }
 
-// begun reports whether there is a replay to be measured. It begins when nothing comes to the socket any more, on a busy
-// machine too, where the last that clients sent may take some ticks: a datagram more in the socket would leave one of a
-// round to the next.
+// begun reports whether a replay is being measured. It begins when the socket has been idle for
+// some ticks: with a leftover datagram in the socket, one of each round would be read in the next.
 func (m *meter) begun() bool {
 	const enough = 5
 	if m.coming == nil {
@@ -130,7 +129,7 @@ func (m *meter) begun() bool {
 	return true
 }
 
-// proceed has the server tick if that is due soon, or begins a round.
+// proceed lets the server tick if that is due soon, or begins a round.
 func (m *meter) proceed(into []transport.Datagram) (int, error) {
 	const roundTime = 4 * time.Millisecond
 	switch wait := time.Until(m.deadline); {
@@ -153,8 +152,8 @@ func (m *meter) proceed(into []transport.Datagram) (int, error) {
 	return m.read(into)
 }
 
-// send sends a round to the socket, from which all of it can be read at once. What is lost, as can happen over loopback
-// too, is not waited for.
+// send sends a round to the socket, from which all of it can then be read. Lost datagrams, which
+// occur over loopback too, are not waited for.
 func (m *meter) send() {
 	m.play.send(m.t, m.round)
 	if err := m.BatchConn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
@@ -187,7 +186,7 @@ func (m *meter) measureYardstick() {
 	m.yardstick.add(m.elapsed())
 }
 
-// measureMirrors does with the round's payloads what the DS does with them.
+// measureMirrors decodes and handles the round's payloads as the DS does.
 func (m *meter) measureMirrors() {
 	if m.decoding == nil {
 		return

@@ -9,12 +9,12 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// mirrored takes the payloads that were fetched.
+// mirrored processes the fetched payloads.
 type mirrored interface {
 	take(b *testing.B, p *replay)
 }
 
-// mirror is decoders of all players like the DS's.
+// mirror has decoders of all players like the DS.
 type mirror[T any] struct {
 	typ      *schema.Type[T]
 	decoders []*rpcdelta.Decoder

@@ -7,12 +7,12 @@ import (
 	"runtime/debug"
 )
 
-// ErrPanic is wrapped by the error of Config.Left for a player whose session ended because a callback
-// of the game panicked. The text contains the value of the panic.
+// ErrPanic is wrapped by the error of Config.Left for a player whose session ended because a
+// callback of the game panicked. The text contains the value of the panic.
 var ErrPanic = errors.New("ds: a handler panicked")
 
-// panicReason is the reason for which such a session ends, as sent to the client. It does not contain
-// the value of the panic, which may be about the server's internals.
+// panicReason is the reason for which such a session ends, as sent to the client. It does not
+// contain the value of the panic, which may be about the server's internals.
 const panicReason = "internal server error"
 
 // guard calls f, a callback of the game for a player, or for none if p is nil. It recovers a panic

@@ -64,9 +64,9 @@ var panicRows = []panicRow{
 	{callback: "PlayerTap.Left", over: true},
 }
 
-// TestPanics has each callback of the game panic, or end its goroutine, for one player: that
-// player's session ends, the panic is counted, logged and told to PanicHandler, and the other
-// player's calls are all delivered.
+// TestPanics lets each callback of the game panic, or end its goroutine, for one player. That
+// session ends, the panic is counted, logged and passed to PanicHandler, and all calls of the other
+// player are delivered.
 func TestPanics(t *testing.T) {
 	for _, row := range panicRows {
 		for _, poll := range []bool{false, true} {
@@ -74,9 +74,7 @@ func TestPanics(t *testing.T) {
 				if row.poll && !poll {
 					continue
 				}
-				t.Run(fmt.Sprintf("%s/poll=%v/exits=%v", row.callback, poll, exits), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) { newPanicScene(t, row, poll, exits).play() })
-				})
+				bubble(t, fmt.Sprintf("%s/poll=%v/exits=%v", row.callback, poll, exits), func(t *testing.T) { newPanicScene(t, row, poll, exits).play() })
 			}
 		}
 	}
@@ -251,9 +249,10 @@ func (s *panicScene) misfortune() error {
 	if s.poll {
 		buffered, _ = client.Bind[uplinktest.Move](ctx, conn, "Buffered", client.BindConfig{})
 	}
-	records, _ := client.Bind[struct {
+	type number struct {
 		N float64 `uplink:"resolution=1"`
-	}](ctx, conn, "Schema", client.BindConfig{})
+	}
+	records, _ := client.Bind[number](ctx, conn, "Schema", client.BindConfig{})
 	calls := 1
 	if s.row.floods {
 		calls = 1500
@@ -274,9 +273,7 @@ func (s *panicScene) misfortune() error {
 			_ = buffered.Send(&m)
 		}
 		if records != nil {
-			_ = records.Send(&struct {
-				N float64 `uplink:"resolution=1"`
-			}{float64(i)})
+			_ = records.Send(&number{float64(i)})
 		}
 		_ = conn.SendReliable([]byte{1})
 		time.Sleep(time.Second / 60)
@@ -348,33 +345,23 @@ type scenePlayerTap struct {
 }
 
 func (s scenePlayerTap) Carried(c transport.TapEvent) {
-	if c.Sent {
-		s.at("PlayerTap.Carried, sent", s.player)
-		return
-	}
-	s.at("PlayerTap.Carried, received", s.player)
+	s.call(map[bool]string{true: "Carried, sent", false: "Carried, received"}[c.Sent])
 }
 
-func (s scenePlayerTap) Bound(ds.Binding) { s.at("PlayerTap.Bound", s.player) }
+func (s scenePlayerTap) call(method string) { s.at("PlayerTap."+method, s.player) }
 
-func (s scenePlayerTap) Decoded(time.Time, int, []rpcdelta.Delivery) {
-	s.at("PlayerTap.Decoded", s.player)
-}
+func (s scenePlayerTap) Bound(ds.Binding)                            { s.call("Bound") }
+func (s scenePlayerTap) Decoded(time.Time, int, []rpcdelta.Delivery) { s.call("Decoded") }
+func (s scenePlayerTap) Dropped(time.Time, int, ds.Drop, bool)       { s.call("Dropped") }
+func (s scenePlayerTap) Withheld(time.Time, int, uint64, ds.Drop)    { s.call("Withheld") }
+func (s scenePlayerTap) Left(error)                                  { s.call("Left") }
 
-func (s scenePlayerTap) Dropped(time.Time, int, ds.Drop, bool) { s.at("PlayerTap.Dropped", s.player) }
-
-func (s scenePlayerTap) Withheld(time.Time, int, uint64, ds.Drop) {
-	s.at("PlayerTap.Withheld", s.player)
-}
-
-func (s scenePlayerTap) Left(error) { s.at("PlayerTap.Left", s.player) }
-
-// TestPanicDrops: what waits of a player whose handler panicked is counted as dropped, frames and
-// messages, in the queue of Poll and in jitter buffers. What the other player sent is delivered by
-// the same Poll.
+// TestPanicDrops verifies that waiting frames and messages of a player whose handler panicked are
+// counted as dropped, in the queue of Poll and in jitter buffers. What the other player sent is
+// delivered by the same Poll.
 func TestPanicDrops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+		network := perfect(t)
 		got := map[*ds.Player][]uint64{}
 		var culprit *ds.Player
 		srv := uplinktest.Serve(t, network, ds.Config{
@@ -431,18 +418,16 @@ func TestPanicDrops(t *testing.T) {
 	})
 }
 
-// TestPanicInBundle: the frames that came in a datagram with the one whose handler panicked are
-// counted as dropped, and the one itself as delivered, without Poll.
+// TestPanicInBundle verifies that, without Poll, frames in the datagram of the one whose handler
+// panicked are counted as dropped, and that frame itself as delivered.
 func TestPanicInBundle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
-		srv := uplinktest.Serve(t, network, ds.Config{Logger: slog.New(slog.DiscardHandler)}, func(s *ds.Server) error {
-			return ds.Handle(s, "Move", func(_ *ds.Player, f ds.Frame[uplinktest.Move]) {
-				if f.Seq == 4 {
-					panic(bug)
-				}
-			})
-		})
+		network := perfect(t)
+		srv := uplinktest.Serve(t, network, ds.Config{Logger: slog.New(slog.DiscardHandler)}, handles("Move", func(_ *ds.Player, f ds.Frame[uplinktest.Move]) {
+			if f.Seq == 4 {
+				panic(bug)
+			}
+		}))
 		conn := uplinktest.Dial(t, network, client.Config{FlushOnly: true})
 		move := uplinktest.Bind(t, conn, "Move")
 		for i := range uint64(8) {
@@ -457,13 +442,11 @@ func TestPanicInBundle(t *testing.T) {
 	})
 }
 
-// TestPanicHandlerKicks: a reason that PanicHandler kicks with is the client's.
+// TestPanicHandlerKicks verifies that the client gets the reason with which PanicHandler kicks.
 func TestPanicHandlerKicks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
-		uplinktest.Serve(t, network, ds.Config{PanicHandler: func(p *ds.Player, _ any, _ []byte) { p.Kick("no more") }}, func(s *ds.Server) error {
-			return ds.Handle(s, "Move", func(*ds.Player, ds.Frame[uplinktest.Move]) { panic(bug) })
-		})
+		network := perfect(t)
+		uplinktest.Serve(t, network, ds.Config{PanicHandler: func(p *ds.Player, _ any, _ []byte) { p.Kick("no more") }}, handles("Move", func(*ds.Player, ds.Frame[uplinktest.Move]) { panic(bug) }))
 		conn := uplinktest.Dial(t, network, client.Config{})
 		play(t, uplinktest.Bind(t, conn, "Move"), 1, 0, 1, 60)
 		settle(time.Second)
@@ -473,17 +456,16 @@ func TestPanicHandlerKicks(t *testing.T) {
 	})
 }
 
-// TestPanicIsNotSilent: without a logger and a PanicHandler it is logged to slog.Default.
+// TestPanicIsNotSilent verifies that a panic is logged to slog.Default if there is neither a logger
+// nor a PanicHandler.
 func TestPanicIsNotSilent(t *testing.T) {
 	var log bytes.Buffer
 	before := slog.Default()
 	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
 	defer slog.SetDefault(before)
 	synctest.Test(t, func(t *testing.T) {
-		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
-		uplinktest.Serve(t, network, ds.Config{}, func(s *ds.Server) error {
-			return ds.Handle(s, "Move", func(*ds.Player, ds.Frame[uplinktest.Move]) { panic(bug) })
-		})
+		network := perfect(t)
+		uplinktest.Serve(t, network, ds.Config{}, handles("Move", func(*ds.Player, ds.Frame[uplinktest.Move]) { panic(bug) }))
 		play(t, uplinktest.Bind(t, uplinktest.Dial(t, network, client.Config{}), "Move"), 1, 0, 1, 60)
 		settle(time.Second)
 	})
@@ -492,7 +474,8 @@ func TestPanicIsNotSilent(t *testing.T) {
 	}
 }
 
-// TestPanicHandlerPanics: without Poll that ends the process, with both panics in its last words.
+// TestPanicHandlerPanics verifies that a panic of PanicHandler ends the process without Poll, and
+// that the output contains both panics.
 func TestPanicHandlerPanics(t *testing.T) {
 	const name, variable = "TestPanicHandlerPanics", "UPLINK_TEST_PANIC"
 	if os.Getenv(variable) != "" {

@@ -25,8 +25,8 @@ func (p *Player) Addr() netip.AddrPort { return p.conn.RemoteAddr() }
 func (p *Player) RTT() time.Duration { return p.conn.RTT() }
 
 // Kick ends the player's session with a reason, which is cut to 64 bytes. The client gets an error
-// that wraps client.ErrKicked, and does not reconnect. No frame of the player is delivered any more:
-// those that wait for Poll are counted as [Kicked]. Config.Left is still called.
+// that wraps client.ErrKicked, and does not reconnect. No frame of the player is delivered any
+// more: those that wait for Poll are counted as [Kicked]. Config.Left is still called.
 func (p *Player) Kick(reason string) {
 	p.kicked.Store(true)
 	p.end(reason)
@@ -44,8 +44,8 @@ func (p *Player) violate(reason string) {
 // MaxMessage is the maximum size of a message, in bytes.
 const MaxMessage = control.MaxMessage
 
-// ErrBacklog is the error of a message that was not sent because too many messages to the player are
-// unacknowledged. It can be sent later.
+// ErrBacklog is the error of a message that was not sent because too many messages to the player
+// are unacknowledged. It can be sent later.
 var ErrBacklog = transport.ErrBacklog
 
 // SendReliable sends a copy of b, at most [MaxMessage] bytes, to the player, whose client calls
@@ -66,8 +66,8 @@ func (p *Player) SendReliable(b []byte) error {
 // Rejected returns the number of the player's frames that [Validate] rejected.
 func (p *Player) Rejected() uint64 { return p.drops[Rejected].Load() }
 
-// Buffer returns the state of the jitter buffer of one of the player's RPCs. If the player has bound
-// the RPC several times, it is that of the first binding. It reports false if there is none.
+// Buffer returns the state of the jitter buffer of one of the player's RPCs. If the player has
+// bound the RPC several times, it is that of the first binding. It reports false if there is none.
 func (p *Player) Buffer(rpc string) (BufferStats, bool) {
 	s := &p.server.buffers
 	s.mu.Lock()

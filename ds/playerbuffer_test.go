@@ -7,51 +7,10 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/schema"
-
-	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 )
 
-// TestBufferAllocatesNothing has frames with byte slices wait for their time.
-func TestBufferAllocatesNothing(t *testing.T) {
-	if race.Enabled {
-		t.Skip("the race detector allocates")
-	}
-	var got uint64
-	b := newBench(t, Config{Poll: true, JitterBuffer: &JitterBuffer{Repeat: 1}}, func(_ *Player, f Frame[testCall]) {
-		var want testCall
-		want.set(f.Seq)
-		if f.Seq != got || f.Missed != 0 || string(f.Value.Payload) != string(want.Payload) {
-			t.Errorf("frame %d comes when %d is next, and misses %d: %v", f.Seq, got, f.Missed, f.Value)
-		}
-		got++
-	})
-	s := b.join(0)
-	at := time.Now()
-	var acks []byte
-	frame := func() {
-		at = at.Add(time.Second / 60)
-		s.player.receive(s.payload(), at.Add(-4*time.Millisecond), false)
-		b.srv.buffers.begin()
-		b.srv.buffers.release(at)
-		if s.next%6 == 0 {
-			_ = s.player.appendAckHeader(acks[:0], at)
-			acks = s.ack(acks)
-		}
-	}
-	for range 1000 {
-		frame()
-	}
-	if n := testing.AllocsPerRun(1000, frame); n != 0 {
-		t.Errorf("%v allocations a frame", n)
-	}
-	st := b.srv.Stats().RPCs[0]
-	if got+uint64(st.Buffer.Held) != s.next || st.Buffer.Released != got || st.Buffer.Missing != 0 {
-		t.Errorf("%d of %d frames handled, counted %+v", got, s.next, st)
-	}
-}
-
-// TestBufferLeavesWhileReleased: a player that is kicked leaves while its buffer releases the first
-// of two frames. Each frame that the buffer held then is counted as dropped once.
+// TestBufferLeavesWhileReleased removes a kicked player while its buffer releases the first of two
+// frames. Each frame that the buffer held is counted as dropped once.
 func TestBufferLeavesWhileReleased(t *testing.T) {
 	const frames = 20
 	var s *sender
@@ -80,8 +39,8 @@ func TestBufferLeavesWhileReleased(t *testing.T) {
 	}
 }
 
-// TestRestoreExits: a type's own method that decodes a value ends the goroutine. The frames that
-// wait for Poll keep their values.
+// TestRestoreExits verifies that frames that wait for Poll keep their values if the decoding method
+// of a type ends the goroutine.
 func TestRestoreExits(t *testing.T) {
 	var got []uint64
 	b := newBench(t, Config{Poll: true}, func(_ *Player, f Frame[testCall]) {
@@ -112,22 +71,5 @@ func TestRestoreExits(t *testing.T) {
 	b.srv.Poll()
 	if !slices.Equal(got, []uint64{0, 1, 3, 4, 5}) {
 		t.Errorf("frames %v were handled", got)
-	}
-}
-
-// BenchmarkReceiveBuffered is the server's work on one frame that waits for its time, without the socket.
-func BenchmarkReceiveBuffered(b *testing.B) {
-	s := newBench(b, Config{Poll: true, JitterBuffer: &JitterBuffer{}}, func(*Player, Frame[testCall]) {}).join(0)
-	at := time.Now()
-	var acks []byte
-	b.ReportAllocs()
-	for b.Loop() {
-		at = at.Add(time.Second / 60)
-		s.player.receive(s.payload(), at.Add(-4*time.Millisecond), false)
-		s.srv.buffers.begin()
-		s.srv.buffers.release(at)
-		if s.next%6 == 0 {
-			acks = s.ack(acks)
-		}
 	}
 }

@@ -19,11 +19,10 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// TestPoll has handlers run in Poll only, in the order in which things came.
+// TestPoll verifies that handlers run in Poll only, in the order of arrival.
 func TestPoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		up, down := symmetric(40*ms, simnet.Config{Seed: 20})
-		network := uplinktest.NewNetwork(t, up, down)
+		network := linkedBy(t, 40*ms, simnet.Config{Seed: 20})
 		polling := false // no lock: the race detector sees a handler on another goroutine
 		var events []string
 		note := func(format string, args ...any) {
@@ -78,12 +77,12 @@ func TestPoll(t *testing.T) {
 	})
 }
 
-// TestJoinsWaitForPoll has clients join and leave while the game does not poll: at some point none is
-// let in, until it polls.
+// TestJoinsWaitForPoll verifies that connections are refused while too many calls of Joined and
+// Left wait for Poll.
 func TestJoinsWaitForPoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most = 4 // players
-		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+		network := perfect(t)
 		calls := 0
 		srv := uplinktest.Serve(t, network, ds.Config{
 			Poll: true, MaxPlayers: most, Joined: func(*ds.Player) { calls++ }, Left: func(*ds.Player, error) { calls++ },
@@ -99,7 +98,7 @@ func TestJoinsWaitForPoll(t *testing.T) {
 			return nil
 		}
 		for range 5 * most {
-			_ = join() // those that are too many may be told so before or after Dial returns
+			_ = join() // refused before or after Dial returns
 		}
 		if n := srv.Poll(); n != calls || calls != 2*most {
 			t.Errorf("%d handlers ran, %d calls, want %d", n, calls, 2*most)
@@ -111,26 +110,23 @@ func TestJoinsWaitForPoll(t *testing.T) {
 	})
 }
 
-// moveBytes is what a waiting Move takes, but for its Payload; most have none.
+// moveBytes is the size of a waiting Move without its Payload; most have none.
 const moveBytes = int(unsafe.Sizeof(ds.Frame[uplinktest.Move]{}) + 2*unsafe.Sizeof((*ds.Player)(nil)))
 
-// TestPollOverflow polls too rarely: what does not fit is dropped and counted.
+// TestPollOverflow verifies that what does not fit into the queue is dropped and counted.
 func TestPollOverflow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const queue = 50
-		up, down := symmetric(40*ms, simnet.Config{Loss: 0.1, Jitter: 5 * ms, Seed: 21})
-		network := uplinktest.NewNetwork(t, up, down)
+		network := linkedBy(t, 40*ms, simnet.Config{Loss: 0.1, Jitter: 5 * ms, Seed: 21})
 		journal := uplinktest.NewJournal(t, 1)
-		srv := uplinktest.Serve(t, network, ds.Config{Poll: true, QueueBytes: queue * moveBytes, DeliverLate: true}, func(s *ds.Server) error {
-			return ds.Handle(s, "Move", journal.Handle)
-		})
+		srv := uplinktest.Serve(t, network, ds.Config{Poll: true, QueueBytes: queue * moveBytes, DeliverLate: true}, handles("Move", journal.Handle))
 		move := uplinktest.Bind(t, uplinktest.Dial(t, network, client.Config{}), "Move")
 		first := uint64(0)
 		for _, n := range []int{200, 20, 300, 40} {
 			play(t, move, 1, first, n, 60)
 			first += uint64(n)
 			settle(time.Second)
-			// Frames of the stretch before may come once more, with the first of this one.
+			// Redundant frames of the previous stretch may arrive with the first of this one.
 			if got, want := srv.Poll(), min(n, queue); got > min(n+rpcdelta.MaxRedundancy, queue) || got < want*6/10 {
 				t.Errorf("%d frames sent, %d polled", n, got)
 			}
@@ -149,23 +145,19 @@ func TestPollOverflow(t *testing.T) {
 	})
 }
 
-// TestPollKeepsBytes holds each value against what was sent while more frames
-// arrive.
+// TestPollKeepsBytes verifies that values do not change while more frames arrive.
 func TestPollKeepsBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		up, down := symmetric(20*ms, simnet.Config{Seed: 22})
-		network := uplinktest.NewNetwork(t, up, down)
+		network := linkedBy(t, 20*ms, simnet.Config{Seed: 22})
 		journal := uplinktest.NewJournal(t, 1)
-		srv := uplinktest.Serve(t, network, ds.Config{Poll: true}, func(s *ds.Server) error {
-			return ds.Handle(s, "Move", func(p *ds.Player, f ds.Frame[uplinktest.Move]) {
-				payload := slices.Clone(f.Value.Payload)
-				time.Sleep(7 * ms)
-				if !slices.Equal(payload, f.Value.Payload) {
-					t.Errorf("frame %d changed while its handler ran", f.Seq)
-				}
-				journal.Handle(p, f)
-			})
-		})
+		srv := uplinktest.Serve(t, network, ds.Config{Poll: true}, handles("Move", func(p *ds.Player, f ds.Frame[uplinktest.Move]) {
+			payload := slices.Clone(f.Value.Payload)
+			time.Sleep(7 * ms)
+			if !slices.Equal(payload, f.Value.Payload) {
+				t.Errorf("frame %d changed while its handler ran", f.Seq)
+			}
+			journal.Handle(p, f)
+		}))
 		move := uplinktest.Bind(t, uplinktest.Dial(t, network, client.Config{}), "Move")
 		done := make(chan struct{})
 		go func() {
@@ -189,21 +181,19 @@ func TestPollKeepsBytes(t *testing.T) {
 }
 
 // TestPollAfterPanic ends Poll while a handler runs, by a panic of PanicHandler that the game
-// recovers and by runtime.Goexit: the next Poll begins with what is left, of the queue and of
-// jitter buffers, and then takes what came later.
+// recovers and by runtime.Goexit. The next Poll continues with the rest of the queue and of jitter
+// buffers, and then handles what arrived later.
 func TestPollAfterPanic(t *testing.T) {
 	for _, rpc := range []string{"Move", "Buffered"} {
 		for _, exits := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s/exits=%v", rpc, exits), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { checkPollAfterPanic(t, rpc, exits) })
-			})
+			bubble(t, fmt.Sprintf("%s/exits=%v", rpc, exits), func(t *testing.T) { checkPollAfterPanic(t, rpc, exits) })
 		}
 	}
 }
 
 func checkPollAfterPanic(t *testing.T, rpc string, exits bool) {
 	const players, frames = 3, 10
-	network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+	network := perfect(t)
 	got := map[*ds.Player][]uint64{}
 	ended := false
 	var culprit *ds.Player
@@ -300,19 +290,17 @@ func checkPollAfterPanic(t *testing.T, rpc string, exits bool) {
 	}
 }
 
-// TestShutdownAfterPanic: a Poll that did not return has not polled all, so Shutdown waits for the
-// next one.
+// TestShutdownAfterPanic verifies that Shutdown waits for another Poll if the last one did not
+// return.
 func TestShutdownAfterPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+		network := perfect(t)
 		var handled int
-		srv := uplinktest.Serve(t, network, ds.Config{Poll: true, Logger: slog.New(slog.DiscardHandler)}, func(s *ds.Server) error {
-			return ds.Handle(s, "Move", func(*ds.Player, ds.Frame[uplinktest.Move]) {
-				if handled++; handled == 1 {
-					runtime.Goexit()
-				}
-			})
-		})
+		srv := uplinktest.Serve(t, network, ds.Config{Poll: true, Logger: slog.New(slog.DiscardHandler)}, handles("Move", func(*ds.Player, ds.Frame[uplinktest.Move]) {
+			if handled++; handled == 1 {
+				runtime.Goexit()
+			}
+		}))
 		for range 2 {
 			conn := uplinktest.Dial(t, network, client.Config{NoReconnect: true})
 			play(t, uplinktest.Bind(t, conn, "Move"), 1, 0, 1, 60)
@@ -341,11 +329,11 @@ func TestShutdownAfterPanic(t *testing.T) {
 	})
 }
 
-// TestPollAfterEnd tells the game of the players that a server's end leaves
-// behind.
+// TestPollAfterEnd verifies that Poll calls Left for the players that remain when the server is
+// closed.
 func TestPollAfterEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+		network := perfect(t)
 		joined, left := 0, 0
 		srv := uplinktest.Serve(t, network, ds.Config{
 			Poll: true, Joined: func(*ds.Player) { joined++ }, Left: func(*ds.Player, error) { left++ },

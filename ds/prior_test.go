@@ -6,31 +6,31 @@ import (
 
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
 // buttonsPrior is trained on a few buttons.
-func buttonsPrior(t *testing.T, frames int) *rpcdelta.Prior {
+func buttonsPrior(t *testing.T, frames int) *prior.Prior {
 	t.Helper()
 	s := buttonsSchema(t)
-	r := rpcdelta.Recording{Schema: s}
+	r := prior.Recording{Schema: s}
 	for i := range frames {
 		f := s.NewFrame()
 		f.Ints[0] = int32(i / 9 % 4)
 		r.Frames = append(r.Frames, *f)
 	}
-	p, err := rpcdelta.TrainPrior(context.Background(), []rpcdelta.Recording{r}, rpcdelta.TrainConfig{})
+	p, err := prior.Train(context.Background(), []prior.Recording{r}, prior.TrainConfig{})
 	uplinktest.Must(t, err)
 	return p
 }
 
-// TestPriorOfAnswer names the prior that is used, and the same one however often
-// it is asked.
+// TestPriorOfAnswer verifies that the answer names the prior that is used, also if the request is
+// repeated.
 func TestPriorOfAnswer(t *testing.T) {
 	old, now := buttonsPrior(t, 100), buttonsPrior(t, 200)
-	generic := rpcdelta.GenericPrior().Hash()
-	besides(t, ds.Config{Priors: []*rpcdelta.Prior{now, old}}, func(t *testing.T, srv *uplinktest.Server, r *raw, buttons *schema.Schema) {
+	generic := prior.Generic().Hash()
+	besides(t, ds.Config{Priors: []*prior.Prior{now, old}}, func(t *testing.T, srv *uplinktest.Server, r *raw, buttons *schema.Schema) {
 		for n, c := range []struct {
 			codec       string
 			asks, wants uint64
@@ -66,7 +66,7 @@ func TestPriorOfAnswer(t *testing.T) {
 }
 
 func TestNilPrior(t *testing.T) {
-	if _, err := ds.Listen("127.0.0.1:0", ds.Config{Priors: []*rpcdelta.Prior{nil}}); err == nil {
+	if _, err := ds.Listen("127.0.0.1:0", ds.Config{Priors: []*prior.Prior{nil}}); err == nil {
 		t.Error("a nil among the priors was taken")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -15,13 +16,14 @@ import (
 type RPCProfile struct {
 	RPC    string
 	Schema *schema.Schema
-	rpcdelta.Profile
+	inspect.Profile
 }
 
-// Profile starts a new profile of each RPC, which measures one of every so many payloads on average,
-// at random within each shard; [Server.Profiles] returns it. With 0, as at the start, no payload is
-// measured, and the last profile is kept. A measured payload costs about twice as much to receive as
-// another (BenchmarkReceiveProfiled). While no payload is measured there is almost no cost.
+// Profile starts a new profile of each RPC, which measures one of every so many payloads on
+// average, at random within each shard; [Server.Profiles] returns it. With 0, as at the start, no
+// payload is measured, and the last profile is kept. A measured payload costs about twice as much
+// to receive as another (BenchmarkReceiveProfiled). While no payload is measured there is almost no
+// cost.
 func (s *Server) Profile(every int) {
 	n := uint64(min(max(every, 0), math.MaxInt32))
 	for {
@@ -45,7 +47,7 @@ func (s *Server) Profiles() []RPCProfile {
 	out := make([]RPCProfile, 0, len(s.rpcs))
 	for _, name := range slices.Sorted(maps.Keys(s.rpcs)) {
 		r := s.rpcs[name]
-		sum := rpcdelta.NewProfile(r.schema)
+		sum := inspect.NewProfile(r.schema)
 		for _, h := range r.shards {
 			p := &h.profiler
 			p.mu.Lock()
@@ -65,10 +67,11 @@ type profiler struct {
 
 	mu      sync.Mutex // guards the rest
 	run     uint64     // of profile
-	profile *rpcdelta.Profile
+	profile *inspect.Profile
 }
 
-// decode decodes a payload, and measures some of them. The choice is random, as players send in turn.
+// decode decodes a payload, and measures some of them. The choice is random, as players send in
+// turn.
 func (s *Server) decode(b *binding, payload []byte) ([]rpcdelta.Delivery, error) {
 	profiling := s.profiling.Load()
 	run, every := profiling>>32, uint32(profiling)
@@ -84,7 +87,7 @@ func (s *Server) decode(b *binding, payload []byte) ([]rpcdelta.Delivery, error)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.profile == nil || p.run != run {
-		p.profile, p.run = rpcdelta.NewProfile(b.rpc.schema), run
+		p.profile, p.run = inspect.NewProfile(b.rpc.schema), run
 	}
 	b.dec.Measure(p.profile)
 	defer b.dec.Measure(nil)

@@ -6,12 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
 )
 
 // profile is the one of the only RPC.
-func (b *bench) profile() *rpcdelta.Profile {
+func (b *bench) profile() *inspect.Profile {
 	b.t.Helper()
 	p := b.srv.Profiles()
 	if len(p) != 1 || p[0].RPC != "Call" || len(p[0].Fields) != len(p[0].Schema.Fields()) {
@@ -20,17 +19,17 @@ func (b *bench) profile() *rpcdelta.Profile {
 	return &p[0].Profile
 }
 
-// TestProfile: what a server measures is what the clients' encoders do, from when it is
-// asked to until it is to stop; asked again, it begins anew.
+// TestProfile verifies that a server's profile equals that of the client's encoder over the same
+// time, and starts again when it is requested again.
 func TestProfile(t *testing.T) {
 	b := newBench(t, Config{}, func(*Player, Frame[testCall]) {})
-	empty := fmt.Sprintf("%+v", rpcdelta.NewProfile(b.typ.Schema()))
+	empty := fmt.Sprintf("%+v", inspect.NewProfile(b.typ.Schema()))
 	s := b.join(0)
 	s.call()
 	if got := fmt.Sprintf("%+v", b.profile()); got != empty {
 		t.Fatal(got)
 	}
-	want := rpcdelta.NewProfile(b.typ.Schema())
+	want := inspect.NewProfile(b.typ.Schema())
 	calls := func() {
 		for range 50 {
 			s.call()
@@ -57,7 +56,8 @@ func TestProfile(t *testing.T) {
 	}
 }
 
-// TestProfileSample: one of so many is measured, of each of players that send in turn.
+// TestProfileSample verifies that one of every so many payloads is measured, of each of two players
+// that send in turn.
 func TestProfileSample(t *testing.T) {
 	b := newBench(t, Config{}, func(*Player, Frame[testCall]) {})
 	still, busy := b.join(0), b.join(0)
@@ -80,7 +80,8 @@ func TestProfileSample(t *testing.T) {
 	}
 }
 
-// TestProfileShards: shards measure at once, while others ask, start and stop.
+// TestProfileShards measures in several shards at once, while profiles are read, started and
+// stopped.
 func TestProfileShards(t *testing.T) {
 	const shards, frames = 3, 400
 	b := newBench(t, Config{Shards: shards}, func(*Player, Frame[testCall]) {})
@@ -112,25 +113,4 @@ func TestProfileShards(t *testing.T) {
 		b.srv.Profile(i % 3)
 		b.srv.Profiles()
 	})
-}
-
-// TestProfileAllocatesNothing while it measures.
-func TestProfileAllocatesNothing(t *testing.T) {
-	if race.Enabled {
-		t.Skip("the race detector allocates")
-	}
-	b := newBench(t, Config{}, func(*Player, Frame[testCall]) {})
-	s := b.join(0)
-	b.srv.Profile(1)
-	var acks []byte
-	frame := func() {
-		s.call()
-		acks = s.ack(acks)
-	}
-	for range 1000 {
-		frame()
-	}
-	if n := testing.AllocsPerRun(1000, frame); n != 0 {
-		t.Errorf("%v allocations a frame", n)
-	}
 }

@@ -2,8 +2,8 @@ package ds
 
 import "sync"
 
-// queue holds the jobs that wait for Poll, in order. Frames lie in the inboxes of their RPCs, so that
-// each is stored as its own type and nothing is allocated once warm.
+// queue holds the jobs that wait for Poll, in order. Frames lie in the inboxes of their RPCs, so
+// that each is stored as its own type and nothing is allocated once warm.
 type queue struct {
 	mu      sync.Mutex
 	quota   quota
@@ -53,7 +53,8 @@ func (q *queue) addPlayers(n int) {
 	q.quota.players += n
 }
 
-// run runs all waiting jobs and returns their number. Jobs of an earlier run must have been drained.
+// run runs all waiting jobs and returns their number. Jobs of an earlier run must have been
+// drained.
 func (q *queue) run() int {
 	q.mu.Lock()
 	q.quota.reset()

@@ -2,10 +2,12 @@ package ds
 
 import (
 	"bytes"
+	"errors"
 	"time"
 	"unsafe"
 
 	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
@@ -29,7 +31,7 @@ func (p *Player) receive(b []byte, at time.Time, reliable bool) {
 	case t == control.Bundle && !reliable:
 		p.receiveBundle(body, a)
 	case t == control.DownAck && !reliable:
-		p.receiveDownAck(body, at)
+		p.receiveWorldAck(body, at)
 	case t == control.Reply && reliable:
 		p.receiveReply(body, a)
 	case t == control.Bind:
@@ -232,4 +234,21 @@ func (m *message) run() {
 		return
 	}
 	p.server.guard(p, func() { p.server.cfg.OnMessage(p, m.b) })
+}
+
+// receiveReply handles a client's reply to an offer.
+func (p *Player) receiveReply(b []byte, a *arrival) {
+	if p.streams.Load().HandleReply(b, &p.shard.initial, a.at) != nil {
+		p.reject(a, Malformed, "reply to no offer")
+	}
+}
+
+// receiveWorldAck handles an ack of a world's messages.
+func (p *Player) receiveWorldAck(b []byte, at time.Time) {
+	switch err := p.streams.Load().HandleAck(b, at); {
+	case errors.Is(err, replication.ErrInvalidAck):
+		p.drop(at, InvalidAck)
+	case err != nil:
+		p.drop(at, Malformed)
+	}
 }

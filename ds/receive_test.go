@@ -1,171 +1,207 @@
 package ds
 
 import (
-	"context"
-	"errors"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/codec/msgpack"
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 	"github.com/uplink-rpc/uplink/rpcdelta"
-	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
-	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// testCall is what the tests in here receive: fixed numbers and a byte string.
-type testCall struct {
-	Location schema.Vec3 `uplink:"resolution=0.1"`
-	Buttons  uint16
-	Payload  []byte `uplink:"max=16"`
-}
-
-// set makes call n.
-func (c *testCall) set(n uint64) {
-	c.Location = schema.Vec3{X: float64(n % 10_000), Y: 1000 - float64(n%100)}
-	c.Buttons = uint16(n / 30)
-	c.Payload = c.Payload[:0]
-	if n%10 < 3 {
-		c.Payload = append(c.Payload, 1, byte(n), 3)
+// TestReceiveAllocatesNothing receives frames with byte slices in all ways to run handlers, with a
+// profile and with a tap.
+func TestReceiveAllocatesNothing(t *testing.T) {
+	if race.Enabled {
+		t.Skip("the race detector allocates")
+	}
+	for name, c := range map[string]struct {
+		cfg     Config
+		profile int
+		tap     PlayerTap
+	}{
+		"Serve":        {},
+		"Poll":         {cfg: Config{Poll: true}},
+		"JitterBuffer": {cfg: Config{Poll: true, JitterBuffer: &JitterBuffer{Repeat: 1}}},
+		"Profile":      {profile: 1},
+		"Tap":          {tap: &countingTap{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got uint64
+			b := newBench(t, c.cfg, func(_ *Player, f Frame[testCall]) {
+				var want testCall
+				want.set(f.Seq)
+				if f.Seq != got || f.Missed != 0 || string(f.Value.Payload) != string(want.Payload) {
+					t.Errorf("frame %d after %d, %d missed: %v", f.Seq, got, f.Missed, f.Value)
+				}
+				got++
+			})
+			b.srv.Profile(c.profile)
+			s := b.join(0)
+			s.player.tap = c.tap
+			at := time.Now()
+			var acks []byte
+			frame := func() {
+				at = at.Add(time.Second / 60)
+				s.player.receive(s.payload(), at.Add(-4*time.Millisecond), false)
+				b.srv.buffers.begin()
+				b.srv.buffers.release(at)
+				if s.next%6 == 0 {
+					b.srv.queue.run()
+					_ = s.player.appendAckHeader(acks[:0], at)
+					acks = s.ack(acks)
+				}
+			}
+			for range 1000 {
+				frame()
+			}
+			if n := testing.AllocsPerRun(1000, frame); n != 0 {
+				t.Errorf("%v allocations per frame", n)
+			}
+			b.srv.queue.run()
+			st := b.stats().RPCs[0]
+			if got+uint64(st.Buffer.Held) != s.next || st.Frames() != s.next || st.Delta < s.next*9/10 || st.Buffer.Missing != 0 {
+				t.Errorf("%d of %d frames handled, counted %+v", got, s.next, st)
+			}
+		})
 	}
 }
 
-// bench is a server without goroutines: messages are handed to its players.
-type bench struct {
-	t   testing.TB
-	srv *Server
-	typ *schema.Type[testCall]
+// BenchmarkReceive measures the server's work on one frame, without the socket.
+func BenchmarkReceive(b *testing.B) { benchmarkReceive(b, 0) }
+
+// BenchmarkReceiveProfiled is the same with each payload measured.
+func BenchmarkReceiveProfiled(b *testing.B) { benchmarkReceive(b, 1) }
+
+func benchmarkReceive(b *testing.B, profileEvery int) {
+	b.Helper()
+	s := newBench(b, Config{}, func(*Player, Frame[testCall]) {}).join(0)
+	s.srv.Profile(profileEvery)
+	const frames = 1 << 12
+	var payloads [frames][]byte
+	var acks []byte
+	for i := range payloads {
+		payloads[i] = append([]byte(nil), s.payload()...)
+		s.player.receive(payloads[i], time.Time{}, false)
+		if i%6 == 5 {
+			acks = s.ack(acks)
+		}
+	}
+	bits := s.stats().RPCs[0]
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		if i%frames == 0 { // the stream starts again
+			b.StopTimer()
+			s.player.bindings = nil
+			s.srv.bind(s.player, s.request(0))
+			b.StartTimer()
+		}
+		s.player.receive(payloads[i%frames], time.Time{}, false)
+	}
+	b.ReportMetric(float64(bits.FullBits)/frames, "fullbits/frame")
+	b.ReportMetric(float64(bits.PayloadBits+bits.HeaderBits)/frames, "bits/frame")
 }
 
-// newBench makes a server of the RPC Call.
-func newBench(t testing.TB, cfg Config, f func(*Player, Frame[testCall])) *bench {
-	t.Helper()
-	network, err := simnet.NewNetwork(simnet.Config{}, simnet.Config{})
-	must(t, err)
-	cfg.Network = network
-	if cfg.RateSlack == 0 {
-		cfg.RateSlack = MaxRateSlack // no time passes
-	}
-	srv, err := Listen("127.0.0.1:7777", cfg)
-	must(t, err)
-	t.Cleanup(func() { must(t, srv.Close()) })
-	must(t, Handle(srv, "Call", f))
-	typ, err := schema.Compile[testCall]("Call", 0)
-	must(t, err)
-	return &bench{t: t, srv: srv, typ: typ}
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// deaf is a transport.Handler that does nothing.
-type deaf struct{}
-
-func (deaf) Opened(*transport.Conn)                      {}
-func (deaf) Closed(*transport.Conn, error)               {}
-func (deaf) Datagram(*transport.Conn, []byte, time.Time) {}
-func (deaf) Message(*transport.Conn, []byte, time.Time)  {}
-func (deaf) Tick(time.Time)                              {}
-
-// closedConn is a connection that is over, for players that get their messages
-// by hand.
-var closedConn = sync.OnceValues(func() (*transport.Conn, error) {
-	network, err := simnet.NewNetwork(simnet.Config{}, simnet.Config{})
-	if err != nil {
-		return nil, err
-	}
-	cfg := transport.Config{Network: network}
-	l, err := transport.Listen("127.0.0.1:7777", cfg)
-	if err != nil {
-		return nil, err
-	}
-	served := make(chan error, 1)
-	go func() { served <- l.Serve(context.Background(), deaf{}) }()
-	conn, err := transport.Dial(context.Background(), "127.0.0.1:7777", cfg, deaf{})
-	if err != nil {
-		return nil, err
-	}
-	return conn, errors.Join(conn.Close(), l.Close(), <-served)
-})
-
-// sender is a client's side of one RPC of a player, with nothing in between.
-type sender struct {
-	*bench
-	player *Player
-	enc    *rpcdelta.Encoder
-	value  testCall
-	frame  *schema.Frame
-	buf    []byte
-	next   uint64
-}
-
-// join makes a player, bound to the RPC under a number.
-func (b *bench) join(number int) *sender {
-	b.t.Helper()
-	return b.joinShard(number, 0)
-}
-
-func (b *bench) joinShard(number, shard int) *sender {
-	b.t.Helper()
-	conn, err := closedConn()
-	must(b.t, err)
-	p := &Player{server: b.srv, shard: b.srv.shards[shard], conn: conn}
-	p.grant(0)
-	s := &sender{bench: b, player: p, frame: b.typ.Schema().NewFrame()}
-	b.srv.queue.addPlayers(1)
-	if a := b.srv.bind(s.player, b.request(number)); a.Reason != control.ReasonNone {
-		b.t.Fatalf("not bound: %+v", a)
-	}
-	s.enc, err = rpcdelta.NewEncoder(b.typ.Schema(), rpcdelta.EncoderConfig{RPC: number})
-	must(b.t, err)
-	return s
-}
-
-// stats are the server's, with all that its players have sent.
-func (b *bench) stats() Stats {
-	for _, h := range b.srv.shards {
-		h.Handled()
-	}
-	return b.srv.Stats()
-}
-
-func (b *bench) request(number int) *control.BindRequest {
-	s := b.typ.Schema()
-	return &control.BindRequest{
-		RPC: msgpack.Byte(number), Name: s.RPC(), Fingerprint: s.Fingerprint(), Fields: control.FieldHashes(s),
-		RateHz: s.RateHz(), Ring: rpcdelta.DefaultRing, Codec: rpcdelta.DefaultCodec.String(),
+// BenchmarkReceiveBuffered measures the server's work on one frame that waits in a jitter buffer.
+func BenchmarkReceiveBuffered(b *testing.B) {
+	s := newBench(b, Config{Poll: true, JitterBuffer: &JitterBuffer{}}, func(*Player, Frame[testCall]) {}).join(0)
+	at := time.Now()
+	var acks []byte
+	b.ReportAllocs()
+	for b.Loop() {
+		at = at.Add(time.Second / 60)
+		s.player.receive(s.payload(), at.Add(-4*time.Millisecond), false)
+		s.srv.buffers.begin()
+		s.srv.buffers.release(at)
+		if s.next%6 == 0 {
+			acks = s.ack(acks)
+		}
 	}
 }
 
-// payload is the next frame's.
-func (s *sender) payload() []byte {
-	s.value.set(s.next)
-	must(s.t, s.typ.Quantize(s.frame, &s.value))
-	var err error
-	s.buf, _, err = s.enc.AppendFrame(s.buf[:0], s.frame)
-	must(s.t, err)
-	s.next++
-	return s.buf
+// TestAmbiguous verifies that a datagram is dropped if and only if it may contain a frame 64 behind
+// the newest, which the short header does not distinguish from one ahead.
+func TestAmbiguous(t *testing.T) {
+	const newest = 1000
+	for frames := uint64(1); frames <= 8; frames++ {
+		b := binding{frames: frames, newest: newest}
+		for behind := uint64(1); behind <= 70; behind++ {
+			// The newest frame is the last of its datagram, the other payload the first of its own.
+			oldest := behind*frames + frames - 1
+			if got := b.ambiguous(newest - behind); got != (oldest >= 64) {
+				t.Errorf("%d frames per datagram, %d behind: %v, though a frame may be %d behind", frames, behind, got, oldest)
+			}
+		}
+		if b.ambiguous(newest) || b.ambiguous(newest+1) {
+			t.Errorf("%d frames per datagram: the newest is dropped", frames)
+		}
+		b.reliable = true
+		if b.ambiguous(0) {
+			t.Errorf("%d frames per datagram: a reliable one is dropped", frames)
+		}
+	}
 }
 
-// call makes the next call and has it received.
-func (s *sender) call() { s.player.receive(s.payload(), time.Time{}, false) }
+// countingTap counts its calls.
+type countingTap struct {
+	bound, decoded, frames, dropped, undecoded, withheld int
+}
 
-// ack has the encoder take the acks that are due.
-func (s *sender) ack(buf []byte) []byte {
-	buf = s.player.appendAcks(buf[:0])
-	for rest := buf; len(rest) > 0; {
-		var a rpcdelta.Ack
-		var err error
-		a, rest, err = rpcdelta.ParseAck(rest)
-		must(s.t, err)
-		must(s.t, s.enc.Ack(a))
+func (c *countingTap) Carried(transport.TapEvent) {}
+func (c *countingTap) Bound(Binding)              { c.bound++ }
+func (c *countingTap) Left(error)                 {}
+
+func (c *countingTap) Decoded(_ time.Time, _ int, frames []rpcdelta.Delivery) {
+	c.decoded++
+	c.frames += len(frames)
+}
+
+func (c *countingTap) Dropped(_ time.Time, _ int, _ Drop, decoder bool) {
+	c.dropped++
+	if !decoder {
+		c.undecoded++
 	}
-	return buf
+}
+
+func (c *countingTap) Withheld(time.Time, int, uint64, Drop) { c.withheld++ }
+
+// TestTap verifies what a tap is told of decoded, dropped and hostile payloads.
+func TestTap(t *testing.T) {
+	b := newBench(t, Config{}, func(*Player, Frame[testCall]) {})
+	s := b.join(0)
+	c := &countingTap{}
+	s.player.tap = c
+	for range 100 {
+		s.call()
+	}
+	s.player.receive(s.buf, time.Time{}, false) // a duplicate
+	if *c != (countingTap{decoded: 100, frames: 100, dropped: 1}) {
+		t.Errorf("%+v", c)
+	}
+	for _, hostile := range [][]byte{nil, {0xc0}, {0xc1}, {0xe0, 0xff}, {0x7f, 0xff, 0xff}, {0xc2, 1}} {
+		before := *c
+		s.player.receive(hostile, time.Time{}, false)
+		if c.undecoded != before.undecoded+1 || c.decoded != before.decoded {
+			t.Errorf("%x: %+v after %+v", hostile, c, before)
+		}
+	}
+	if a := b.srv.bind(s.player, b.request(1)); a.Reason != 0 || c.bound != 1 {
+		t.Errorf("%+v, %+v", a, c)
+	}
+}
+
+// TestTapWithheld verifies that a tap is told of frames that were decoded but not delivered.
+func TestTapWithheld(t *testing.T) {
+	b := newBench(t, Config{RateSlack: 1}, func(*Player, Frame[testCall]) {})
+	s := b.join(0)
+	c := &countingTap{}
+	s.player.tap = c
+	for range 300 { // at once
+		s.call()
+	}
+	st := b.stats()
+	limited := int(st.RPCs[0].Drops[RateLimited])
+	if limited == 0 || c.withheld != limited || c.undecoded != int(st.Drops[RateLimited]) || c.frames-c.withheld != int(st.RPCs[0].Frames()) {
+		t.Errorf("%+v, counted %+v and %v", c, st.RPCs[0], st.Drops)
+	}
 }

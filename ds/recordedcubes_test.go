@@ -20,8 +20,9 @@ type recordedCube struct {
 	Interacting bool
 }
 
-// TestRecordedCubes sends 901 recorded cubes at 60 Hz over a link with 5 % loss, 100 ms round trip and jitter: each
-// snapshot that comes is what was sent. The client does not know the initial state.
+// TestRecordedCubes sends 901 recorded cubes at 60 Hz over a link with 5 % loss, 100 ms round trip
+// and jitter: each snapshot that comes is what was sent. The client does not know the initial
+// state.
 func TestRecordedCubes(t *testing.T) {
 	frames, err := cubes.Load("../testdata/traces/cubes_delta_data_120.bin.gz")
 	uplinktest.Must(t, err)

@@ -3,6 +3,7 @@ package ds_test
 import (
 	"bytes"
 	"errors"
+	"log/slog"
 	"net/netip"
 	"strings"
 	"sync/atomic"
@@ -29,11 +30,10 @@ func countReliable(n *uplinktest.Network) *atomic.Int64 {
 	return &count
 }
 
-// TestReliable calls a reliable RPC beside an unreliable one over a bad link.
+// TestReliable calls a reliable and an unreliable RPC over a bad link.
 func TestReliable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		up, down := symmetric(80*ms, simnet.Config{Loss: 0.2, Jitter: 10 * ms, Duplicate: 0.1, Seed: 7})
-		network := uplinktest.NewNetwork(t, up, down)
+		network := linkedBy(t, 80*ms, simnet.Config{Loss: 0.2, Jitter: 10 * ms, Duplicate: 0.1, Seed: 7})
 		segments := countReliable(network)
 		moves, fires := uplinktest.NewJournal(t, 1), uplinktest.NewJournal(t, 2)
 		srv := uplinktest.Serve(t, network, ds.Config{}, func(s *ds.Server) error {
@@ -74,21 +74,19 @@ type blob struct {
 	Data []byte `uplink:"max=8000"`
 }
 
-// TestReliableBacklog sends more than the reliable channel holds: Send says so,
-// and what it took arrives.
+// TestReliableBacklog verifies that Send returns an error if the reliable channel is full, and that
+// all accepted frames arrive.
 func TestReliableBacklog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		up, down := symmetric(40*ms, simnet.Config{Seed: 8})
 		network := uplinktest.NewNetwork(t, up, down)
 		var got []uint32
-		srv := uplinktest.Serve(t, network, ds.Config{}, func(s *ds.Server) error {
-			return ds.Handle(s, "Blob", func(_ *ds.Player, f ds.Frame[blob]) {
-				got = append(got, f.Value.N)
-				if len(f.Value.Data) != 7000 || f.Missed != 0 {
-					t.Errorf("frame %d: %d bytes, %d missed", f.Seq, len(f.Value.Data), f.Missed)
-				}
-			})
-		})
+		srv := uplinktest.Serve(t, network, ds.Config{}, handles("Blob", func(_ *ds.Player, f ds.Frame[blob]) {
+			got = append(got, f.Value.N)
+			if len(f.Value.Data) != 7000 || f.Missed != 0 {
+				t.Errorf("frame %d: %d bytes, %d missed", f.Seq, len(f.Value.Data), f.Missed)
+			}
+		}))
 		conn := uplinktest.Dial(t, network, client.Config{})
 		s, err := client.Bind[blob](t.Context(), conn, "Blob", client.BindConfig{Reliable: true})
 		uplinktest.Must(t, err)
@@ -143,22 +141,19 @@ func TestReliableBacklog(t *testing.T) {
 	})
 }
 
-// TestReliableWithSlowAcks has a server that acks rarely answer the reliable
-// channel as fast as ever, so that what is lost is sent again soon.
+// TestReliableWithSlowAcks verifies that a low ack rate does not delay retransmissions of the
+// reliable channel.
 func TestReliableWithSlowAcks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		up, down := symmetric(40*ms, simnet.Config{Loss: 0.2, Seed: 9})
-		network := uplinktest.NewNetwork(t, up, down)
+		network := linkedBy(t, 40*ms, simnet.Config{Loss: 0.2, Seed: 9})
 		journal := uplinktest.NewJournal(t, 1)
 		const hz = 30
 		var start time.Time
 		var took time.Duration // all frames together
-		uplinktest.Serve(t, network, ds.Config{AckHz: 1}, func(s *ds.Server) error {
-			return ds.Handle(s, "Fire", func(p *ds.Player, f ds.Frame[uplinktest.Move]) {
-				journal.Handle(p, f)
-				took += f.Received.Sub(start) - time.Duration(f.Seq)*time.Second/hz
-			})
-		})
+		uplinktest.Serve(t, network, ds.Config{AckHz: 1}, handles("Fire", func(p *ds.Player, f ds.Frame[uplinktest.Move]) {
+			journal.Handle(p, f)
+			took += f.Received.Sub(start) - time.Duration(f.Seq)*time.Second/hz
+		}))
 		fire := uplinktest.Bind(t, uplinktest.Dial(t, network, client.Config{}), "Fire", client.BindConfig{Reliable: true})
 		start = time.Now()
 		const frames = 600
@@ -170,17 +165,16 @@ func TestReliableWithSlowAcks(t *testing.T) {
 	})
 }
 
-// TestReliableTooLarge has a frame too large for the channel do no harm.
+// TestReliableTooLarge verifies that a frame that is too large for the channel is an error without
+// further effect.
 func TestReliableTooLarge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		type huge struct {
 			Data []byte `uplink:"max=12000"`
 		}
-		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+		network := perfect(t)
 		var got []int
-		uplinktest.Serve(t, network, ds.Config{}, func(s *ds.Server) error {
-			return ds.Handle(s, "Huge", func(_ *ds.Player, f ds.Frame[huge]) { got = append(got, len(f.Value.Data)) })
-		})
+		uplinktest.Serve(t, network, ds.Config{}, handles("Huge", func(_ *ds.Player, f ds.Frame[huge]) { got = append(got, len(f.Value.Data)) }))
 		s, err := client.Bind[huge](t.Context(), uplinktest.Dial(t, network, client.Config{}), "Huge", client.BindConfig{Reliable: true})
 		uplinktest.Must(t, err)
 		noise := bytes.Repeat([]byte{1, 2, 3, 4, 5, 6, 7}, 12000/7)
@@ -196,12 +190,12 @@ func TestReliableTooLarge(t *testing.T) {
 	})
 }
 
-// TestReliableOverflow polls too late: a reliable RPC with a gap would be a lie,
-// so the player goes, and learns why.
+// TestReliableOverflow verifies that a player is disconnected with a reason if one of its reliable
+// frames does not fit into the queue.
 func TestReliableOverflow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const queue = 8
-		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+		network := perfect(t)
 		journal := uplinktest.NewJournal(t, 1)
 		var left error
 		srv := uplinktest.Serve(t, network, ds.Config{
@@ -228,6 +222,54 @@ func TestReliableOverflow(t *testing.T) {
 		}
 		if st := srv.Stats().RPCs[1]; st.Drops[ds.QueueFull] != 1 {
 			t.Errorf("%+v", st)
+		}
+	})
+}
+
+// TestHonestReliableCalls verifies that a client with reliable and unreliable calls does not
+// violate the protocol, over a bad link and across restarts of the server.
+func TestHonestReliableCalls(t *testing.T) {
+	const seed = 21
+	t.Logf("seed %d", seed)
+	synctest.Test(t, func(t *testing.T) {
+		network := linkedBy(t, 80*ms, simnet.Config{Loss: 0.2, Jitter: 30 * ms, Duplicate: 0.1, Seed: seed})
+		var log record
+		cfg := ds.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}
+		journal := uplinktest.NewJournal(t, 1)
+		serve := func() *uplinktest.Server {
+			return uplinktest.Serve(t, network, cfg, func(s *ds.Server) error {
+				return errors.Join(ds.Handle(s, "Fire", journal.Handle), ds.Handle(s, "Move", func(*ds.Player, ds.Frame[uplinktest.Move]) {}))
+			})
+		}
+		srv := serve()
+		conn := uplinktest.Dial(t, network, client.Config{})
+		move, fire := uplinktest.Bind(t, conn, "Move"), uplinktest.Bind(t, conn, "Fire", client.BindConfig{Reliable: true})
+		n := uint64(0)
+		call := func(d time.Duration) {
+			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Second / 60) {
+				m, f := uplinktest.MoveAt(2, n), uplinktest.MoveAt(1, n)
+				if err := move.Send(&m); err != nil && !errors.Is(err, client.ErrReconnecting) {
+					t.Fatal(err)
+				}
+				switch err := fire.Send(&f); {
+				case err == nil:
+					n++
+				case errors.Is(err, client.ErrReconnecting):
+					n = 0 // a new player
+				default:
+					t.Fatal(err)
+				}
+			}
+		}
+		for range 4 {
+			call(3 * time.Second)
+			network.Crash(t, uplinktest.Addr)
+			<-srv.Served
+			srv = serve()
+			call(8 * time.Second)
+			if malformed, unknown := dropped(srv); malformed+unknown != 0 || log.count("session ended") != 0 || n < 60 {
+				t.Errorf("%d malformed, %d unknown, %d frames sent, log %s", malformed, unknown, n, log.buf.String())
+			}
 		}
 	})
 }

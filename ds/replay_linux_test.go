@@ -18,7 +18,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// replay is what players send: in each round the same number of datagrams, taking turns.
+// replay is the traffic of players, who send in turn.
 type replay struct {
 	players []*actor
 	order   []int
@@ -28,14 +28,14 @@ type replay struct {
 	memory  []byte            // of them
 }
 
-// actor is a player whose session is open, and whose datagrams are sealed ahead.
+// actor is a player with an open session, whose datagrams are encrypted in advance.
 type actor struct {
 	payloads [][]byte
 	sealed   [][]byte
 	fd       int // its socket, which is connected; no poller knows of it, since the server would pay for that
 }
 
-// recording is what is to be recorded: calls of a T.
+// recording configures the calls of a T to be recorded.
 type recording[T any] struct {
 	suite transport.Suite
 	codec rpcdelta.Codec
@@ -43,8 +43,8 @@ type recording[T any] struct {
 	bind  bool
 }
 
-// record has players connect, and bind the RPC if that is wanted, and records what they send in b.N rounds. It is
-// acked at once after each six frames.
+// record connects players, binds the RPC if r.bind is set, and records what they send in b.N
+// rounds. Every sixth frame is acked at once.
 func (r recording[T]) record(b *testing.B, server netip.AddrPort, players int) *replay {
 	typ, err := schema.Compile[T]("Move", 0)
 	uplinktest.Must(b, err)
@@ -63,7 +63,7 @@ func (r recording[T]) record(b *testing.B, server netip.AddrPort, players int) *
 	return p
 }
 
-// payloads are those of so many frames of a player.
+// payloads returns the payloads of count frames of a player.
 func (r recording[T]) payloads(b *testing.B, typ *schema.Type[T], player, count int) [][]byte {
 	enc, err := rpcdelta.NewEncoder(typ.Schema(), rpcdelta.EncoderConfig{Codec: r.codec})
 	uplinktest.Must(b, err)
@@ -118,12 +118,12 @@ func (a *actor) connect(b *testing.B, server netip.AddrPort, suite transport.Sui
 	}
 }
 
-// turn says whose turn it is to send datagram i of a round, and which of the player's datagrams that is.
+// turn returns the player who sends datagram i of a round, and the index among its datagrams.
 func (p *replay) turn(round, i int) (player, n int) {
 	return p.order[i%len(p.order)], (round*costRound + i) / len(p.order)
 }
 
-// send sends the datagrams of a round, and takes from the sockets what came before.
+// send sends the datagrams of a round, and discards what the sockets have received.
 func (p *replay) send(b *testing.B, round int) {
 	for i := range costRound {
 		player, n := p.turn(round, i)
@@ -139,7 +139,7 @@ func (p *replay) send(b *testing.B, round int) {
 	}
 }
 
-// fetch makes the payloads of a round lie together, as those that were received do.
+// fetch copies the payloads of a round into one buffer, like received ones.
 func (p *replay) fetch(round int) {
 	p.memory = p.memory[:0]
 	for i := range p.fetched {
@@ -150,7 +150,7 @@ func (p *replay) fetch(round int) {
 	}
 }
 
-// listening hears of the answer to a request to bind.
+// listening signals the answer to a request to bind.
 type listening chan struct{}
 
 func (listening) Opened(*transport.Conn)                     {}
@@ -166,7 +166,8 @@ func (l listening) Datagram(_ *transport.Conn, b []byte, _ time.Time) {
 	}
 }
 
-// recorder is a client's network and its socket, which from some time on keeps what is written, if it is data.
+// recorder is a client's network and its socket, which records data datagrams once record is
+// called.
 type recorder struct {
 	*net.UDPConn
 
@@ -202,7 +203,7 @@ func (r *recorder) WriteTo(p []byte, to netip.AddrPort) (int, error) {
 	return len(p), nil
 }
 
-// record begins to keep what is written, and returns another descriptor of the socket, which outlives the client.
+// record starts recording, and returns another descriptor of the socket, which outlives the client.
 func (r *recorder) record(b *testing.B, server netip.AddrPort) (fd int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

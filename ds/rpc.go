@@ -61,8 +61,8 @@ func handle[T any](s *Server, rpcSchema *schema.Schema, extra int, restore func(
 }
 
 // Validate sets the validator of an RPC that [Handle] registered with the same T, or [HandleSchema]
-// with a *schema.Frame. f sees each frame before the handler. A frame for which f returns an error is
-// not delivered. It is counted as rejected, in the statistics of the RPC and of the player
+// with a *schema.Frame. f sees each frame before the handler. A frame for which f returns an error
+// is not delivered. It is counted as rejected, in the statistics of the RPC and of the player
 // ([Player.Rejected]), and in Missed of the next frame. After [Config.MaxRejected] of them the
 // session ends.
 //

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -37,7 +38,7 @@ func Listen(addr string, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ds: %w", err)
 	}
-	s := &Server{cfg: cfg, silent: silent, ln: ln, rpcs: map[string]*rpc{}, drained: make(chan struct{}), served: make(chan struct{})}
+	s := &Server{cfg: cfg, silent: silent, ln: ln, rpcs: map[string]*rpc{}, worlds: map[string]*replication.World{}, drained: make(chan struct{}), served: make(chan struct{})}
 	for i := range ln.Shards() {
 		s.shards = append(s.shards, newShard(s, i))
 	}
@@ -50,7 +51,8 @@ func Listen(addr string, cfg Config) (*Server, error) {
 func (s *Server) Addr() netip.AddrPort { return s.ln.Addr() }
 
 // KernelDrops returns the number of datagrams that the kernel dropped because the server did not
-// read them in time. It reports false where that is not known: after Close, and everywhere but on Linux.
+// read them in time. It reports false where that is not known: after Close, and everywhere but on
+// Linux.
 func (s *Server) KernelDrops() (n uint64, ok bool) { return s.ln.KernelDrops() }
 
 // Shards returns the number of shards: Config.Shards, or 1 if the network cannot spread datagrams.
@@ -70,8 +72,8 @@ func (s *Server) Players() iter.Seq[*Player] {
 	}
 }
 
-// Serve receives until ctx is done or Close is called. Then it tells the players and returns nil. An
-// error is that of a socket.
+// Serve receives until ctx is done or Close is called. Then it tells the players and returns nil.
+// An error is that of a socket.
 func (s *Server) Serve(ctx context.Context) error {
 	if s.serving.CompareAndSwap(false, true) {
 		defer close(s.served)
@@ -94,8 +96,8 @@ func (s *Server) Close() error { return s.ln.Close() }
 // waits until each has received all reliable messages, its own reliable messages have arrived, it
 // has left, and with [Config.Poll] the game has polled all of that. Then, or when ctx is done, it
 // closes the server like [Server.Close]; in the second case it returns the error of ctx. Clients
-// leave by themselves and reconnect when a server is there again. What handlers send meanwhile may be
-// lost. Like Close, it must not be called from a handler.
+// leave by themselves and reconnect when a server is there again. What handlers send meanwhile may
+// be lost. Like Close, it must not be called from a handler.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.leaving.Store(true)
 	var cut error
@@ -111,9 +113,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 }
 
 // Poll runs the handlers of everything that arrived since the last call, in order, on the caller's
-// goroutine, and returns their number. It is for servers with [Config.Poll], and for one goroutine at
-// a time. With [Config.JitterBuffer] it is a tick: after the handlers of what arrived, those of the
-// frames run whose tick it is.
+// goroutine, and returns their number. It is for servers with [Config.Poll], and for one goroutine
+// at a time. With [Config.JitterBuffer] it is a tick: after the handlers of what arrived, those of
+// the frames run whose tick it is.
 //
 // A panic in a handler does not end Poll: see [Config.PanicHandler]. If PanicHandler itself panics,
 // or a handler calls runtime.Goexit, Poll ends, and the next call continues with the rest.
@@ -126,7 +128,13 @@ func (s *Server) Poll() int {
 
 // Stats returns the server's counts.
 func (s *Server) Stats() Stats {
-	out := Stats{Panics: s.panics.Load(), Transport: s.ln.Stats(), Replication: s.downstreams()}
+	out := Stats{Panics: s.panics.Load(), Transport: s.ln.Stats()}
+	s.mu.Lock()
+	worlds := maps.Clone(s.worlds)
+	s.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(worlds)) {
+		out.Replication = append(out.Replication, worlds[name].Stats())
+	}
 	for _, h := range s.shards {
 		h.mu.Lock()
 		out.Acks.Messages += h.acks.Messages

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -19,7 +20,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// TestBadConfig names the setting that is wrong.
+// TestBadConfig verifies that errors name the setting.
 func TestBadConfig(t *testing.T) {
 	for want, cfg := range map[string]ds.Config{
 		"Config.Ring is 1":          {Ring: 1},
@@ -51,7 +52,7 @@ func TestBadConfig(t *testing.T) {
 	}
 }
 
-// TestNoKey refuses to listen to other machines, and says what to do.
+// TestNoKey verifies that a server without a key refuses addresses other than loopback.
 func TestNoKey(t *testing.T) {
 	for _, addr := range []string{":0", "0.0.0.0:0"} {
 		_, err := ds.Listen(addr, ds.Config{})
@@ -64,7 +65,7 @@ func TestNoKey(t *testing.T) {
 	uplinktest.Must(t, srv.Close())
 }
 
-// TestBadHandle names what is wrong.
+// TestBadHandle verifies the errors of registrations.
 func TestBadHandle(t *testing.T) {
 	srv, err := ds.Listen("127.0.0.1:0", ds.Config{})
 	uplinktest.Must(t, err)
@@ -72,7 +73,7 @@ func TestBadHandle(t *testing.T) {
 	type good struct{ Buttons uint16 }
 	type noResolution struct{ Speed float64 }
 	type unsupported struct{ Updates func() }
-	type unexported struct{ speed uint8 } //nolint:unused // that it is not is what is tested
+	type unexported struct{ speed uint8 } //nolint:unused // the test needs it unused
 	uplinktest.Must(t, ds.Handle(srv, "Taken", func(*ds.Player, ds.Frame[good]) {}))
 	taken, err := schema.New("Taken", 60, []schema.Field{{Name: "F", Kind: schema.KindBool}})
 	uplinktest.Must(t, err)
@@ -96,10 +97,10 @@ func TestBadHandle(t *testing.T) {
 
 type noField struct{ Up bool }
 
-// TestServe ends in each of the ways there are.
+// TestServe ends Serve in each way.
 func TestServe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+		network := perfect(t)
 		listen := func() (*ds.Server, chan error, context.CancelFunc) {
 			srv, err := ds.Listen(uplinktest.Addr, ds.Config{Network: network})
 			uplinktest.Must(t, err)
@@ -134,15 +135,11 @@ func TestServe(t *testing.T) {
 	})
 }
 
-// TestBothEndsCountAlike holds all of one end's counts against the other's, on
-// a link without loss.
+// TestBothEndsCountAlike compares the counts of both ends on a link without loss.
 func TestBothEndsCountAlike(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		up, down := symmetric(60*ms, simnet.Config{Seed: 40})
-		network := uplinktest.NewNetwork(t, up, down)
-		srv := uplinktest.Serve(t, network, ds.Config{}, func(s *ds.Server) error {
-			return ds.Handle(s, "Move", uplinktest.NewJournal(t, 1).Handle)
-		})
+		network := linkedBy(t, 60*ms, simnet.Config{Seed: 40})
+		srv := uplinktest.Serve(t, network, ds.Config{}, handles("Move", uplinktest.NewJournal(t, 1).Handle))
 		conn := uplinktest.Dial(t, network, client.Config{})
 		play(t, uplinktest.Bind(t, conn, "Move"), 1, 0, 1000, 60)
 		settle(time.Second)
@@ -155,10 +152,10 @@ func TestBothEndsCountAlike(t *testing.T) {
 		}
 		// Until the first ack each frame may be the one that resets; the server
 		// knows which did.
-		if got.Reset != 1 || sent.Reset < 2 || sent.Intra+sent.Reset != got.Intra+got.Reset {
+		if got.Reset != 1 || sent.Reset < 2 || sent.Keyframe+sent.Reset != got.Keyframe+got.Reset {
 			t.Errorf("client %+v, server %+v", sent.Stats, got.Stats)
 		}
-		sent.Reset, sent.Intra = got.Reset, got.Intra
+		sent.Reset, sent.Keyframe = got.Reset, got.Keyframe
 		if sent.Stats != got.Stats {
 			t.Errorf("client %+v, server %+v", sent.Stats, got.Stats)
 		}
@@ -168,8 +165,8 @@ func TestBothEndsCountAlike(t *testing.T) {
 		if c.AckBytes != s.Acks.Bytes || s.Acks.Messages == 0 {
 			t.Errorf("%d bytes of acks received, %+v sent", c.AckBytes, s.Acks)
 		}
-		// The hello is no part of a session, and the goodbye comes thrice; after the
-		// first the rest are of an unknown session.
+		// The hello does not belong to a session. The close is sent three times, of which the
+		// server counts two as of an unknown session.
 		ct, st := c.Transport, s.Transport
 		if ct.DatagramsSent != st.DatagramsReceived || ct.BytesSent != st.BytesReceived || ct.Lost != 0 ||
 			st.DatagramsSent != ct.DatagramsReceived || st.BytesSent != ct.BytesReceived || st.Conns != 0 {
@@ -184,24 +181,21 @@ func TestBothEndsCountAlike(t *testing.T) {
 	})
 }
 
-// TestPlayer looks at what a player says of itself.
+// TestPlayer verifies a player's id, address and round-trip time.
 func TestPlayer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		up, down := symmetric(60*ms, simnet.Config{Seed: 41})
-		network := uplinktest.NewNetwork(t, up, down)
+		network := linkedBy(t, 60*ms, simnet.Config{Seed: 41})
 		ids := map[uint64]bool{}
 		addrs := map[netip.AddrPort]bool{}
-		uplinktest.Serve(t, network, ds.Config{}, func(s *ds.Server) error {
-			return ds.Handle(s, "Move", func(p *ds.Player, f ds.Frame[uplinktest.Move]) {
-				ids[p.ID()], addrs[p.Addr()] = true, true
-				if rtt := p.RTT(); rtt < 60*ms || rtt > 80*ms {
-					t.Errorf("a round trip of %v", rtt)
-				}
-				if d := time.Since(f.Received); d != 0 {
-					t.Errorf("received %v ago", d)
-				}
-			})
-		})
+		uplinktest.Serve(t, network, ds.Config{}, handles("Move", func(p *ds.Player, f ds.Frame[uplinktest.Move]) {
+			ids[p.ID()], addrs[p.Addr()] = true, true
+			if rtt := p.RTT(); rtt < 60*ms || rtt > 80*ms {
+				t.Errorf("a round trip of %v", rtt)
+			}
+			if d := time.Since(f.Received); d != 0 {
+				t.Errorf("received %v ago", d)
+			}
+		}))
 		for range 3 {
 			conn := uplinktest.Dial(t, network, client.Config{})
 			play(t, uplinktest.Bind(t, conn, "Move"), 1, 0, 10, 60)
@@ -211,4 +205,60 @@ func TestPlayer(t *testing.T) {
 			t.Errorf("ids %v, addresses %v", ids, addrs)
 		}
 	})
+}
+
+// TestPlayerStats verifies that the players' counts add up to those of the server.
+func TestPlayerStats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := linkedBy(t, 60*ms, simnet.Config{Loss: 0.1, Jitter: 20 * ms, Seed: 70})
+		var players []*ds.Player
+		srv := uplinktest.Serve(t, network, ds.Config{Joined: func(p *ds.Player) { players = append(players, p) }}, func(s *ds.Server) error {
+			if err := ds.Handle(s, "Move", uplinktest.NewJournal(t, 1).Handle); err != nil {
+				return err
+			}
+			return ds.Validate(s, "Move", func(_ *ds.Player, f ds.Frame[uplinktest.Move]) error {
+				if f.Seq%50 == 7 {
+					return errTenth
+				}
+				return nil
+			})
+		})
+		for i := range 3 {
+			play(t, uplinktest.Bind(t, uplinktest.Dial(t, network, client.Config{}), "Move"), 1, 0, 300*(i+1), 60)
+		}
+		settle(time.Second)
+		r := dialRaw(t, network)
+		r.say([]byte{0, 0, 0, 0})
+		settle(time.Second)
+		var sum ds.PlayerStats
+		for i, p := range players {
+			st := p.Stats()
+			if i < 3 && (st.Frames < uint64(200*(i+1)) || st.Transport.RTT < 60*ms || st.Transport.DatagramsReceived < st.Frames/2 || p.Rejected() != st.Drops[ds.Rejected]) {
+				t.Errorf("player %d: %+v", i, st)
+			}
+			sum.Frames += st.Frames
+			sum.Missed += st.Missed
+			for d, n := range st.Drops {
+				sum.Drops[d] += n
+			}
+		}
+		all := srv.Stats()
+		for d, n := range all.RPCs[0].Drops {
+			all.Drops[d] += n
+		}
+		if sum.Missed == 0 || sum.Missed != all.RPCs[0].Missed {
+			t.Errorf("%d frames of the players are missed, %d in all", sum.Missed, all.RPCs[0].Missed)
+		}
+		if listed := slices.Collect(srv.Players()); len(listed) != len(players) || !holds(listed, players) {
+			t.Errorf("%d players are listed, %d are there", len(listed), len(players))
+		}
+		if sum.Frames != all.RPCs[0].Frames() || sum.Drops != all.Drops || sum.Drops[ds.UnknownRPC] != 1 || sum.Drops[ds.Late] == 0 || sum.Drops[ds.Rejected] < 20 {
+			t.Errorf("%+v, but %+v", sum, all)
+		}
+	})
+}
+
+// holds reports whether others contains all of some.
+func holds(others, some []*ds.Player) bool {
+	return !slices.ContainsFunc(some, func(p *ds.Player) bool { return !slices.Contains(others, p) })
 }

@@ -65,7 +65,7 @@ func (h *shard) Closed(c *transport.Conn, err error) {
 	h.mu.Unlock()
 	s.buffers.remove(p.buffers)
 	p.bindings, p.buffers = nil, nil
-	p.stopDowns()
+	p.streams.Load().Close()
 	s.queue.addPlayers(-1)
 	if p.tap != nil {
 		onGoroutine(func() { p.tap.Left(err) })
@@ -103,8 +103,8 @@ func (h *shard) Message(c *transport.Conn, b []byte, at time.Time) {
 	c.Value.(*Player).receive(b, at, true)
 }
 
-// Handled publishes the counts of a batch of datagrams. Publishing those of each datagram would cost
-// more than counting.
+// Handled publishes the counts of a batch of datagrams. Publishing those of each datagram would
+// cost more than counting.
 func (h *shard) Handled() {
 	for _, c := range h.unpublished {
 		c.publish()
@@ -116,7 +116,7 @@ func (h *shard) Handled() {
 func (h *shard) Tick(now time.Time) {
 	s := h.server
 	h.handlePostponed()
-	h.feed(now)
+	h.initial.Send(now.Sub(h.start))
 	if now.Sub(h.acked) < s.cfg.ackInterval()-s.cfg.tick()/2 {
 		return // half a tick of tolerance, as ticks are not punctual
 	}
@@ -135,8 +135,8 @@ func (h *shard) Tick(now time.Time) {
 	h.due = h.due[:0]
 }
 
-// ack sends the acks of all RPCs of a player, in as few datagrams as possible, and at times a report
-// on its jitter buffers.
+// ack sends the acks of all RPCs of a player, in as few datagrams as possible, and at times a
+// report on its jitter buffers.
 func (h *shard) ack(p *Player, now time.Time) {
 	for {
 		h.buf = p.appendAcks(p.appendAckHeader(h.buf[:0], now))

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/uplink-rpc/uplink/client"
@@ -41,21 +40,18 @@ func (c *crowd) enter(p *ds.Player) func() {
 	}
 }
 
-// TestShards has many clients play with a server of several shards, in ways that need all of it; their addresses
-// change, and so where their datagrams come to.
+// TestShards plays with a server of several shards. The addresses of the clients change, and so the
+// shards at which their datagrams arrive.
 func TestShards(t *testing.T) {
 	for _, poll := range []bool{false, true} {
-		t.Run(fmt.Sprintf("poll=%v", poll), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { checkShards(t, poll) })
-		})
+		bubble(t, fmt.Sprintf("poll=%v", poll), func(t *testing.T) { checkShards(t, poll) })
 	}
 }
 
 func checkShards(t *testing.T, poll bool) {
 	const shards, seconds = 3, 20
 	clients := 12 / thin(2)
-	up, down := symmetric(40*ms, simnet.Config{Loss: 0.05, Jitter: 3 * ms, Seed: 11})
-	network := uplinktest.NewNetwork(t, up, down)
+	network := linkedBy(t, 40*ms, simnet.Config{Loss: 0.05, Jitter: 3 * ms, Seed: 11})
 	moves, fires := uplinktest.NewJournal(t, 1), uplinktest.NewJournal(t, 2)
 	inside := &crowd{in: map[*ds.Player]int{}}
 	var joined, left, messages atomic.Int64
@@ -156,7 +152,7 @@ func checkShards(t *testing.T, poll bool) {
 		t.Errorf("handlers of %d players ran at a time, and %d of one; want %d and 1", inside.most, inside.one, most)
 	}
 
-	uplinktest.Must(t, srv.Shutdown(t.Context())) // clients that are told go by themselves
+	uplinktest.Must(t, srv.Shutdown(t.Context())) // clients leave when told
 	uplinktest.Must(t, <-srv.Served)
 	end()
 	polling.Wait()
@@ -165,7 +161,7 @@ func checkShards(t *testing.T, poll bool) {
 	}
 }
 
-// TestShardsOverUDP is the same over sockets of the operating system, without what needs time.
+// TestShardsOverUDP is the same over sockets of the operating system, without timing.
 func TestShardsOverUDP(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("one socket an address")
@@ -242,9 +238,9 @@ func TestShardsOverUDP(t *testing.T) {
 	}
 }
 
-// TestShardsElsewhere: where the network does not spread datagrams there is one shard.
+// TestShardsElsewhere verifies that there is one shard if the network does not spread datagrams.
 func TestShardsElsewhere(t *testing.T) {
-	network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+	network := perfect(t)
 	srv, err := ds.Listen(uplinktest.Addr, ds.Config{Network: struct{ transport.Network }{network}, Shards: 2})
 	uplinktest.Must(t, err)
 	defer func() { _ = srv.Close() }()

@@ -15,22 +15,18 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// TestShutdown shuts a server down over bad links while all sorts of things are on
-// their way: what was sent reliably arrives, both ways, and the client comes back to
-// the next server.
+// TestShutdown shuts a server down over bad links during traffic. All reliable data arrives both
+// ways, and the client reconnects to the next server.
 func TestShutdown(t *testing.T) {
 	for _, poll := range []bool{false, true} {
 		for seed := range uint64(4 / thin(2)) {
-			t.Run(fmt.Sprintf("poll=%v/seed=%d", poll, seed), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { checkShutdown(t, poll, seed) })
-			})
+			bubble(t, fmt.Sprintf("poll=%v/seed=%d", poll, seed), func(t *testing.T) { checkShutdown(t, poll, seed) })
 		}
 	}
 }
 
 func checkShutdown(t *testing.T, poll bool, seed uint64) {
-	up, down := symmetric(80*ms, simnet.Config{Loss: 0.3, Burst: 3, Jitter: 10 * ms, Seed: seed})
-	network := uplinktest.NewNetwork(t, up, down)
+	network := linkedBy(t, 80*ms, simnet.Config{Loss: 0.3, Burst: 3, Jitter: 10 * ms, Seed: seed})
 	toServer, toClient := &letters{t: t}, &letters{t: t}
 	fires := uplinktest.NewJournal(t, 2)
 	var player *ds.Player
@@ -115,11 +111,11 @@ func checkShutdown(t *testing.T, poll bool, seed uint64) {
 	uplinktest.Must(t, move.Flush())
 }
 
-// TestShutdownCut: players that do not leave are not waited for beyond the context,
-// and nobody is let in meanwhile.
+// TestShutdownCut verifies that Shutdown waits for players no longer than its context, and refuses
+// new ones meanwhile.
 func TestShutdownCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+		network := perfect(t)
 		joined, left := 0, 0
 		srv := uplinktest.Serve(t, network, ds.Config{Joined: func(*ds.Player) { joined++ }, Left: func(*ds.Player, error) { left++ }}, func(*ds.Server) error { return nil })
 		var told leaver
@@ -154,16 +150,14 @@ func TestShutdownCut(t *testing.T) {
 	})
 }
 
-// leaver is a client that is told to leave and does not.
+// leaver is a client that counts the requests to leave and stays.
 type leaver struct {
+	unheard
 	times  int
 	closed error
 }
 
-func (l *leaver) Opened(*transport.Conn)                     {}
-func (l *leaver) Closed(_ *transport.Conn, err error)        { l.closed = err }
-func (l *leaver) Message(*transport.Conn, []byte, time.Time) {}
-func (l *leaver) Tick(time.Time)                             {}
+func (l *leaver) Closed(_ *transport.Conn, err error) { l.closed = err }
 func (l *leaver) Datagram(_ *transport.Conn, b []byte, _ time.Time) {
 	if len(b) == 1 && b[0] == 0xc5 {
 		l.times++

@@ -1,29 +1,55 @@
 package ds
 
-import "time"
+import (
+	"time"
 
-// SnapshotStream is what one player gets of a [World].
-type SnapshotStream[T any] struct {
-	world *World[T]
-	down  *downstream
+	"github.com/uplink-rpc/uplink/internal/replication"
+)
+
+// SnapshotStream is a [World] as one player receives it, as snapshots.
+type SnapshotStream[T any] struct{ playerStream }
+
+// Offer offers the world to a player as snapshots, in Config.Joined for example. It is sent once
+// the client has subscribed with client.SubscribeSnapshots and has the initial state. A repeated
+// offer returns the same stream.
+func (w *World[T]) Offer(p *Player) (*SnapshotStream[T], error) {
+	to, err := w.streamsOf(p)
+	if err != nil {
+		return nil, err
+	}
+	s, err := w.world.Offer(to)
+	if err != nil {
+		return nil, err
+	}
+	return &SnapshotStream[T]{playerStream{w.world, s}}, nil
 }
 
-// Send sends the world's newest tick to this player alone, for games that send to some less often than to others. It is
-// [ErrNotReady] while the client does not take part. A tick that was sent already is not sent again. Other errors say
-// why it could not be sent, or wrap net.ErrClosed.
-func (s *SnapshotStream[T]) Send() error { return s.world.sendTo(s.down) }
-
-// Ready says whether the client takes part and has the initial state.
-func (s *SnapshotStream[T]) Ready() bool {
-	st := s.down.counted()
-	return st.Ready > 0
+// playerStream is what streams of both codecs have in common.
+type playerStream struct {
+	world  *replication.World
+	stream *replication.Stream
 }
 
-// Stats gives what was counted for this player.
-func (s *SnapshotStream[T]) Stats() ReplicationStats { return s.down.counted() }
+// Send sends the world's newest tick to this player alone, for games that send to some players less
+// often than to others. It returns [ErrNotReady] while the client has not subscribed. A tick is
+// sent once, and of state only when the bandwidth has room for more than headers. Other errors are
+// those of the codec, such as [statesync.ErrBudget] if no object fits the bandwidth, or wrap
+// net.ErrClosed.
+func (s playerStream) Send() error {
+	if s.world.Open() != nil {
+		return errUncommitted
+	}
+	return s.stream.Send(time.Now())
+}
 
-// RTT is the player's.
-func (s *SnapshotStream[T]) RTT() time.Duration { return s.down.player.RTT() }
+// Ready reports whether the client has subscribed and has the initial state.
+func (s playerStream) Ready() bool { return s.stream.Ready() }
 
-// Stop ends it: no more is sent, and the client is told. The world can be offered again.
-func (s *SnapshotStream[T]) Stop() { s.down.quit() }
+// Stats returns the counts of this player.
+func (s playerStream) Stats() ReplicationStats { return s.stream.Stats() }
+
+// RTT returns the player's round-trip time.
+func (s playerStream) RTT() time.Duration { return s.stream.RTT() }
+
+// Stop ends the stream and tells the client. The world can be offered again, by either codec.
+func (s playerStream) Stop() { s.stream.Stop() }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/uplink-rpc/uplink/client"
@@ -41,7 +40,8 @@ func orbAt(salt, i int, tick uint64) orb {
 	}
 }
 
-// stage is a world whose ticks are known: some of its orbs appear and vanish, and are others when they come back.
+// stage is a world whose ticks are known: some of its orbs appear and vanish, and are others when
+// they come back.
 type stage struct {
 	*ds.World[orb]
 	salt, count int
@@ -166,8 +166,8 @@ func offerAll(t testing.TB, worlds ...*ds.World[orb]) func(*ds.Player) {
 	}
 }
 
-// TestSnapshots has worlds of all sizes go over links that lose, delay and reorder: every snapshot that arrives is what
-// was sent.
+// TestSnapshots has worlds of all sizes go over links that lose, delay and reorder: every snapshot
+// that arrives is what was sent.
 func TestSnapshots(t *testing.T) {
 	for _, c := range []struct {
 		count int
@@ -187,60 +187,57 @@ func TestSnapshots(t *testing.T) {
 		{count: 100, rtt: 300 * ms, link: simnet.Config{Loss: 0.2, Burst: 4, Duplicate: 0.2}, ackHz: 10, least: 0.7},
 	} {
 		name := fmt.Sprintf("%d/rtt=%v/loss=%v/ackHz=%v/known=%v/blank=%v", c.count, c.rtt, c.link.Loss, c.ackHz, c.known, c.blank)
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				up, down := symmetric(c.rtt, c.link)
-				network := uplinktest.NewNetwork(t, up, down)
-				var s *stage
-				cfg := ds.Config{}
-				cfg.Joined = func(p *ds.Player) { offerAll(t, s.World)(p) }
-				srv := uplinktest.Serve(t, network, cfg, func(srv *ds.Server) error {
-					var w ds.WorldConfig[orb]
-					if !c.blank {
-						w.Initial = initial(0, c.count)
-					}
-					s = newStage(t, srv, "orbs", 0, c.count, w)
-					return nil
-				})
-				w := newWatcher(t, s)
-				conn := uplinktest.Dial(t, network, client.Config{})
-				view := client.SnapshotConfig[orb]{Handle: w.check, AckHz: c.ackHz}
-				if c.known {
-					view.Initial = initial(0, c.count)
+		bubble(t, name, func(t *testing.T) {
+			network := linkedBy(t, c.rtt, c.link)
+			var s *stage
+			cfg := ds.Config{}
+			cfg.Joined = func(p *ds.Player) { offerAll(t, s.World)(p) }
+			srv := uplinktest.Serve(t, network, cfg, func(srv *ds.Server) error {
+				var w ds.WorldConfig[orb]
+				if !c.blank {
+					w.Initial = initial(0, c.count)
 				}
-				v, err := client.SubscribeSnapshots(t.Context(), conn, "orbs", view)
-				uplinktest.Must(t, err)
-				settle(time.Second)
-				const ticks = 600
-				for tick := range uint64(ticks) {
-					s.step(t, tick+1)
-					time.Sleep(time.Second / 60)
-				}
-				settle(time.Second)
-
-				came := w.ticks()
-				st, got := srv.Stats().Replication[0], v.Stats()
-				t.Logf("%d came, %d late, sent %+v, got %+v", len(came), w.late, st, got)
-				if float64(len(came)) < c.least*ticks || uint64(len(came)) != got.Messages {
-					t.Errorf("%d of %d snapshots came, %d counted", len(came), ticks, got.Messages)
-				}
-				if got.Malformed+got.BaselineMissing != 0 || st.InvalidAcks != 0 || st.Unsent != 0 || st.Ready != 1 || st.Acked > got.Messages {
-					t.Errorf("sent %+v, got %+v", st, got)
-				}
-				if (got.InitialBytes == 0) != (c.known || c.blank) || got.InitialBytes != st.InitialBytes || got.InitialBytes != got.Initial {
-					t.Errorf("initial state of %d bytes, %d sent, %d came", got.Initial, st.InitialBytes, got.InitialBytes)
-				}
-				if c.blank && (st.Fragmented == 0 || got.Fragments == 0) || got.Datagrams > st.Datagrams {
-					t.Errorf("%d messages sent in fragments, of which %d came", st.Fragmented, got.Fragments)
-				}
-				if c.link.Loss == 0 && (got.Messages != st.Messages || st.Acked != st.Messages) {
-					t.Errorf("%d sent, %d came, %d acked, though nothing is lost", st.Messages, got.Messages, st.Acked)
-				}
-				var latest client.Snapshot[orb]
-				if !v.Latest(&latest) || latest.Tick != came[len(came)-1] || latest.Time != time.Duration(latest.Tick)*time.Second/60 {
-					t.Errorf("latest is of tick %d at %v", latest.Tick, latest.Time)
-				}
+				s = newStage(t, srv, "orbs", 0, c.count, w)
+				return nil
 			})
+			w := newWatcher(t, s)
+			conn := uplinktest.Dial(t, network, client.Config{})
+			view := client.SnapshotConfig[orb]{Handle: w.check, AckHz: c.ackHz}
+			if c.known {
+				view.Initial = initial(0, c.count)
+			}
+			v, err := client.SubscribeSnapshots(t.Context(), conn, "orbs", view)
+			uplinktest.Must(t, err)
+			settle(time.Second)
+			const ticks = 600
+			for tick := range uint64(ticks) {
+				s.step(t, tick+1)
+				time.Sleep(time.Second / 60)
+			}
+			settle(time.Second)
+
+			came := w.ticks()
+			st, got := srv.Stats().Replication[0], v.Stats()
+			t.Logf("%d came, %d late, sent %+v, got %+v", len(came), w.late, st, got)
+			if float64(len(came)) < c.least*ticks || uint64(len(came)) != got.Messages {
+				t.Errorf("%d of %d snapshots came, %d counted", len(came), ticks, got.Messages)
+			}
+			if got.Malformed+got.BaselineMissing != 0 || st.InvalidAcks != 0 || st.Unsent != 0 || st.Ready != 1 || st.Acked > got.Messages {
+				t.Errorf("sent %+v, got %+v", st, got)
+			}
+			if (got.InitialBytes == 0) != (c.known || c.blank) || got.InitialBytes != st.InitialBytes || got.InitialBytes != got.Initial {
+				t.Errorf("initial state of %d bytes, %d sent, %d came", got.Initial, st.InitialBytes, got.InitialBytes)
+			}
+			if c.blank && (st.Fragmented == 0 || got.Fragments == 0) || got.Datagrams > st.Datagrams {
+				t.Errorf("%d messages sent in fragments, of which %d came", st.Fragmented, got.Fragments)
+			}
+			if c.link.Loss == 0 && (got.Messages != st.Messages || st.Acked != st.Messages) {
+				t.Errorf("%d sent, %d came, %d acked, though nothing is lost", st.Messages, got.Messages, st.Acked)
+			}
+			var latest client.Snapshot[orb]
+			if !v.Latest(&latest) || latest.Tick != came[len(came)-1] || latest.Time != time.Duration(latest.Tick)*time.Second/60 {
+				t.Errorf("latest is of tick %d at %v", latest.Tick, latest.Time)
+			}
 		})
 	}
 }

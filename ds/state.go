@@ -7,7 +7,9 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
+	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -23,9 +25,9 @@ type Server struct {
 	queue   queue
 	buffers jitterBuffers
 
-	mu      sync.Mutex // guards rpcs and sources
-	rpcs    map[string]*rpc
-	sources map[string]source // of downstreams
+	mu     sync.Mutex                    // guards rpcs and worlds
+	rpcs   map[string]*rpc               // by name
+	worlds map[string]*replication.World // by name
 
 	panics    atomic.Uint64 // recovered panics
 	silent    bool          // neither Config.Logger nor Config.PanicHandler is set
@@ -50,10 +52,10 @@ type shard struct {
 	players map[*Player]struct{}
 
 	// Of the shard's goroutine:
-	arrival     arrival       // of the message that is being received
-	due         []*Player     // have frames to ack
-	feeding     []*downstream // whose initial state is being sent
-	acked       time.Time     // when acks were sent
+	arrival     arrival               // of the message that is being received
+	due         []*Player             // have frames to ack
+	initial     replication.SendQueue // of initial states
+	acked       time.Time             // when acks were sent
 	unpublished []*counts
 	buf         []byte
 	resets      uint64    // last Tap.Resets
@@ -82,7 +84,8 @@ type arrival struct {
 	extra     int  // bytes that it added to the datagram besides its own
 }
 
-// Player is one connected client. Its methods are safe for concurrent use, and from within handlers.
+// Player is one connected client. Its methods are safe for concurrent use, and from within
+// handlers.
 type Player struct {
 	server   *Server
 	shard    *shard
@@ -103,9 +106,9 @@ type Player struct {
 	sent     ratelimit.Bucket // reliable messages of the game
 
 	quota   playerQuota
-	kicked  atomic.Bool                 // frames that wait are not delivered
-	failure atomic.Pointer[error]       // first panic of a callback for the player; set before kicked
-	down    atomic.Pointer[downstreams] // nil if no world was offered
+	kicked  atomic.Bool                         // frames that wait are not delivered
+	failure atomic.Pointer[error]               // first panic of a callback for the player; set before kicked
+	streams atomic.Pointer[replication.Streams] // nil if no world was offered
 
 	delivered atomic.Uint64
 	missed    atomic.Uint64
@@ -121,10 +124,10 @@ type binding struct {
 	counts   *counts   // of here
 	dec      *rpcdelta.Decoder
 	reliable bool
-	frames   uint64          // maximum per datagram
-	newest   uint64          // packet number of the newest decoded payload
-	prior    *rpcdelta.Prior // nil if the codec has none
-	rate     ratelimit.Rate  // of new frames
+	frames   uint64         // maximum per datagram
+	newest   uint64         // packet number of the newest decoded payload
+	prior    *prior.Prior   // nil if the codec has none
+	rate     ratelimit.Rate // of new frames
 	limit    ratelimit.Bucket
 	withheld uint64 // frames missing since the last delivered one, those dropped here included
 	rejected uint64 // frames rejected by the validator since the last accepted one; of the handlers' goroutine

@@ -1,37 +1,35 @@
 package ds
 
 import (
-	"errors"
 	"fmt"
 	"math"
-	"time"
 
-	"github.com/uplink-rpc/uplink/internal/control"
-	"github.com/uplink-rpc/uplink/internal/worlds"
+	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/statesync"
 )
 
-// defaultBandwidth is that of a [StateConfig].
+// defaultBandwidth is the default of [StateConfig].Bandwidth.
 const defaultBandwidth = 256_000
 
-// Bounds of a StateConfig's bandwidths.
+// Limits of the bandwidths of a StateConfig.
 const (
-	leastBandwidth = 1_000
-	mostBandwidth  = 1_000_000_000
+	minBandwidth = 1_000
+	maxBandwidth = 1_000_000_000
 )
 
-// StateConfig says how a world's state goes to a player. The zero value of each field means its default.
+// StateConfig configures a [StateStream]. The zero value of each field means its default.
 type StateConfig struct {
-	// Bandwidth is how many bits a second it may take, headers down to IP counted, 1,000 to 1,000,000,000; default
-	// 256,000. [StateStream.SetBandwidth] changes it. What is not used is not saved up.
+	// Bandwidth is the maximum bandwidth of the stream, in bits per second with all headers down to
+	// IP, 1,000 to 1,000,000,000; default 256,000. Unused bandwidth is not saved up.
+	// [StateStream.SetBandwidth] changes it.
 	Bandwidth int
-	// MinBandwidth, if it is not 0, has the bandwidth follow the connection between it and Bandwidth: less where packets
-	// are lost or held up, more while they are not. See [StateStream.Bandwidth].
+	// MinBandwidth, if it is not 0, enables rate control: the bandwidth follows the path between
+	// MinBandwidth and Bandwidth. See [StateStream.Bandwidth].
 	MinBandwidth int
-	// InputTicks is of how many ticks a message repeats the inputs as long as they are not acked, up to
-	// [statesync.MaxTicks]; default [statesync.DefaultTicks].
+	// InputTicks is the number of ticks for which a message repeats inputs that are not acked, up
+	// to [statesync.MaxTicks]; default [statesync.DefaultTicks].
 	InputTicks int
-	// NoDelta has every update sent whole, to compare with.
+	// NoDelta disables deltas, for comparisons.
 	NoDelta bool
 }
 
@@ -39,170 +37,88 @@ func (c StateConfig) withDefaults() (StateConfig, error) {
 	if c.Bandwidth == 0 {
 		c.Bandwidth = defaultBandwidth
 	}
-	return c, c.check()
+	if c.InputTicks < 0 || c.InputTicks > statesync.MaxTicks {
+		return c, fmt.Errorf("StateConfig.InputTicks is %d, want up to %d", c.InputTicks, statesync.MaxTicks)
+	}
+	return c, checkBandwidth(c.Bandwidth, c.MinBandwidth)
 }
 
-func (c *StateConfig) check() error {
-	if c.Bandwidth < leastBandwidth || c.Bandwidth > mostBandwidth {
-		return fmt.Errorf("StateConfig.Bandwidth is %d bits a second, want %d to %d", c.Bandwidth, leastBandwidth, mostBandwidth)
+func checkBandwidth(bandwidth, least int) error {
+	if bandwidth < minBandwidth || bandwidth > maxBandwidth {
+		return fmt.Errorf("StateConfig.Bandwidth is %d bits a second, want %d to %d", bandwidth, minBandwidth, maxBandwidth)
 	}
-	if c.MinBandwidth != 0 && (c.MinBandwidth < leastBandwidth || c.MinBandwidth > c.Bandwidth) {
-		return fmt.Errorf("StateConfig.MinBandwidth is %d bits a second, want 0, or %d up to Bandwidth, %d", c.MinBandwidth, leastBandwidth, c.Bandwidth)
-	}
-	if c.InputTicks < 0 || c.InputTicks > statesync.MaxTicks {
-		return fmt.Errorf("StateConfig.InputTicks is %d, want up to %d", c.InputTicks, statesync.MaxTicks)
+	if least != 0 && (least < minBandwidth || least > bandwidth) {
+		return fmt.Errorf("StateConfig.MinBandwidth is %d bits a second, want 0, or %d up to Bandwidth, %d", least, minBandwidth, bandwidth)
 	}
 	return nil
 }
 
-// StateStream is what one player gets of a [World] whose client simulates, too: the inputs of all, and within a bandwidth
-// the state of those objects whose turn it is by their priorities. Its methods are safe for concurrent use, but for
-// Send, which [World] speaks of. What is said before the client takes part is kept of SetViewer and SetBandwidth alone.
-type StateStream[T any] struct {
-	world *World[T]
-	down  *downstream
-	way   *stateWay
-}
+// StateStream is a [World] as one player receives it whose client simulates too: the inputs of all
+// players, and within a bandwidth the state of the objects with the highest priorities. Its methods
+// are safe for concurrent use, except Send: see [World]. Until the client has subscribed, only
+// SetViewer and SetBandwidth have an effect.
+type StateStream[T any] struct{ playerStream }
 
-// OfferState offers the world to a player as state, as [World.Offer] does as snapshots: of each tick not all objects are
-// sent, but what fits. The client takes part with client.SubscribeState, and starts from what its game knows:
-// WorldConfig.Initial is not sent. A player gets a world by one of the two at a time. An error says what is wrong with
-// T's tags, or with cfg. Offered once more it gives the same, as it is set.
+// OfferState offers the world to a player as state, as [World.Offer] does as snapshots. A message
+// contains the objects that fit, not all of them. The client subscribes with client.SubscribeState
+// and starts from what its game knows: WorldConfig.Initial is not sent. A player receives a world
+// by one codec at a time. An error names the unsupported tag of T or the field of cfg. A repeated
+// offer returns the same stream with its settings.
 func (w *World[T]) OfferState(p *Player, cfg StateConfig) (*StateStream[T], error) {
-	t, err := w.stateTerms()
-	if err == nil {
-		cfg, err = cfg.withDefaults()
-	}
+	cfg, err := cfg.withDefaults()
 	if err != nil {
-		return nil, fmt.Errorf("ds: world %s: %w", w.w.source.name, err)
+		return nil, fmt.Errorf("ds: world %s: %w", w.world.Name(), err)
 	}
-	d, err := p.offer(&w.w.source, &stateWay{world: &w.w, offered: t, player: p, cfg: cfg})
+	to, err := w.streamsOf(p)
 	if err != nil {
 		return nil, err
 	}
-	return &StateStream[T]{w, d, d.way.(*stateWay)}, nil
-}
-
-// stateTerms describes the world's objects, when that is first needed.
-func (w *World[T]) stateTerms() (*stateTerms, error) {
-	w.w.stating.Lock()
-	defer w.w.stating.Unlock()
-	if w.w.states != nil {
-		return w.w.states, nil
-	}
-	o := w.w.snapshots.offer
-	s, err := worlds.StatesOf(w.typ, o.TickHz)
+	s, err := w.world.OfferState(to, replication.StateConfig(cfg))
 	if err != nil {
 		return nil, err
 	}
-	t := &stateTerms{shared: s}
-	t.terms.offer = control.DownOffer{Name: o.Name, Codec: worlds.StateCodec, Fields: s.Fields, RateHz: o.RateHz, TickHz: o.TickHz}
-	w.w.states = t
-	return t, t.terms.offer.Check()
+	return &StateStream[T]{playerStream{w.world, s}}, nil
 }
 
-// Prioritize gives an object's priority for the next message that is sent to the player, where what was given for those
-// before adds up until the object is sent. To be called for each object that may be sent, before Send. An object that never had one
-// is never sent; one that has none any more is sent once more, by what had added up, and, if it moved when it last was, as it comes to
-// rest: what a player must not know belongs into a world of its own. Priorities are numbers of 0 or above, else it is a
-// [*statesync.PriorityError].
+// Prioritize sets an object's priority for the next message. Priorities accumulate until the object
+// is sent. Call it for each object that may be sent, before Send. An object that never had a
+// priority is never sent. One that has none any more is sent once more by what had accumulated, and
+// again when it comes to rest if it was moving: put what a player must not know into a world of its
+// own. Priorities are finite and at least 0, else the error is a [*statesync.PriorityError].
 func (s *StateStream[T]) Prioritize(id uint16, priority float64) error {
 	if !(priority >= 0) || math.IsInf(priority, 1) {
-		return fmt.Errorf("ds: world %s: %w", s.world.w.source.name, &statesync.PriorityError{Object: id, Priority: priority})
+		return fmt.Errorf("ds: world %s: %w", s.world.Name(), &statesync.PriorityError{Object: id, Priority: priority})
 	}
-	return s.with(func(o *stateOutlet) error { return o.sender.Prioritize(id, priority) })
+	return s.stream.State(func(snd *statesync.Sender) error { return snd.Prioritize(id, priority) })
 }
 
-// AddInputs gives all players' inputs of a tick, in the game's own form and by ascending player: what the client needs to
-// simulate that tick. They are sent until they are acked, for as long as StateConfig.InputTicks. Ticks ascend and are the
-// world's, but every one of the game can have inputs, sent or not. An error says what is wrong with them.
+// AddInputs adds the inputs of all players in a tick, in the game's own bytes and by ascending
+// player: what the client needs to simulate the tick. They are repeated until they are acked, for
+// StateConfig.InputTicks ticks. Ticks ascend and are those of the world; a tick may have inputs
+// whether or not its state is sent. It is an error if the inputs are invalid.
 func (s *StateStream[T]) AddInputs(tick uint64, inputs ...statesync.Input) error {
-	if tick > worlds.MaxTick {
-		return fmt.Errorf("ds: world %s: inputs of tick %d, want up to %d", s.world.w.source.name, tick, uint64(worlds.MaxTick))
+	if tick > replication.MaxTick {
+		return fmt.Errorf("ds: world %s: inputs of tick %d, want up to %d", s.world.Name(), tick, uint64(replication.MaxTick))
 	}
-	return s.with(func(o *stateOutlet) error { return o.sender.AddInputs(int64(tick), inputs...) })
+	return s.stream.State(func(snd *statesync.Sender) error { return snd.AddInputs(int64(tick), inputs...) })
 }
 
-// with calls f with what codes the messages, if the client takes part.
-func (s *StateStream[T]) with(f func(*stateOutlet) error) error {
-	s.down.mu.Lock()
-	defer s.down.mu.Unlock()
-	o, ok := s.down.outlet.(*stateOutlet)
-	if !ok {
-		return nil
-	}
-	if err := f(o); err != nil {
-		return fmt.Errorf("ds: world %s: %w", s.world.w.source.name, err)
-	}
-	return nil
-}
+// SetViewer sets the viewer object, relative to which positions of other objects may be coded.
+func (s *StateStream[T]) SetViewer(id uint16) { s.stream.SetViewer(id) }
 
-// SetViewer names the object that places of others are told from where that is shorter: the player's own.
-func (s *StateStream[T]) SetViewer(id uint16) {
-	s.down.mu.Lock()
-	defer s.down.mu.Unlock()
-	s.way.viewer, s.way.sees = id, true
-	if o, ok := s.down.outlet.(*stateOutlet); ok {
-		o.sender.SetViewer(id)
-	}
-}
-
-// SetBandwidth changes StateConfig.Bandwidth, and MinBandwidth, from the next message on.
+// SetBandwidth changes StateConfig.Bandwidth and MinBandwidth, from the next message on.
 func (s *StateStream[T]) SetBandwidth(bandwidth, least int) error {
-	s.down.mu.Lock()
-	defer s.down.mu.Unlock()
-	cfg := s.way.cfg
-	cfg.Bandwidth, cfg.MinBandwidth = bandwidth, least
-	if err := cfg.check(); err != nil {
-		return fmt.Errorf("ds: world %s: %w", s.world.w.source.name, err)
+	if err := checkBandwidth(bandwidth, least); err != nil {
+		return fmt.Errorf("ds: world %s: %w", s.world.Name(), err)
 	}
-	s.way.cfg = cfg
-	if o, ok := s.down.outlet.(*stateOutlet); ok {
-		o.limit()
-	}
+	s.stream.SetBandwidth(bandwidth, least)
 	return nil
 }
 
-// Bandwidth is how many bits a second may be taken now. With StateConfig.MinBandwidth it is an estimate: from there it
-// grows while it is used, by half at a time until the round trip rises by what waits in a queue on the way, more than a
-// tenth of the messages are lost, or none is acked. Then it falls, and from then on grows by a sixteenth of the whole range a
-// second. Loss below a tenth does not count: it is most likely the radio's. What a client acks it is believed.
-func (s *StateStream[T]) Bandwidth() int {
-	s.down.mu.Lock()
-	defer s.down.mu.Unlock()
-	if o, ok := s.down.outlet.(*stateOutlet); ok {
-		return int(o.bandwidth())
-	}
-	return s.way.cfg.Bandwidth
-}
-
-// Send sends the world's newest tick to this player alone, as [SnapshotStream.Send] does. While the bandwidth has no room yet
-// for a message that is worth its headers it does nothing; where it never will, since not even one object fits, the
-// error wraps [statesync.ErrBudget].
-func (s *StateStream[T]) Send() error { return s.world.sendTo(s.down) }
-
-// Ready says whether the client takes part.
-func (s *StateStream[T]) Ready() bool {
-	st := s.down.counted()
-	return st.Ready > 0
-}
-
-// Stats gives what was counted for this player.
-func (s *StateStream[T]) Stats() ReplicationStats { return s.down.counted() }
-
-// RTT is the player's.
-func (s *StateStream[T]) RTT() time.Duration { return s.down.player.RTT() }
-
-// Stop ends it: no more is sent, and the client is told. The world can be offered again, by either codec.
-func (s *StateStream[T]) Stop() { s.down.quit() }
-
-// sendTo sends the newest tick to one player.
-func (w *World[T]) sendTo(d *downstream) error {
-	if w.w.open != nil {
-		return errUncommitted
-	}
-	if err := d.send(); !errors.Is(err, errNothing) {
-		return err
-	}
-	return nil
-}
+// Bandwidth returns the bandwidth that the stream may use now, in bits per second. With
+// StateConfig.MinBandwidth it is an estimate that starts there. While the bandwidth is used, the
+// estimate grows by half at a time, until the round-trip time rises because of a queue, more than a
+// tenth of the messages are lost, or acks are missing. Then it falls, and afterwards grows by a
+// sixteenth of the whole range per second. Loss below a tenth is ignored, as it usually comes from
+// a radio link. Acks of the client are trusted.
+func (s *StateStream[T]) Bandwidth() int { return s.stream.Bandwidth() }

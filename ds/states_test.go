@@ -17,8 +17,9 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// TestStates has state of worlds go over links that lose, delay and reorder, within a bandwidth: every update is what was
-// put, every tick's inputs come, and what comes to rest is as at the server in the end.
+// TestStates has state of worlds go over links that lose, delay and reorder, within a bandwidth:
+// every update is what was put, every tick's inputs come, and what comes to rest is as at the
+// server in the end.
 func TestStates(t *testing.T) {
 	for _, c := range []struct {
 		count     int
@@ -38,61 +39,59 @@ func TestStates(t *testing.T) {
 		{count: 200, rtt: 100 * ms, link: simnet.Config{Rate: 20_000, Jitter: 5 * ms}, cfg: ds.StateConfig{Bandwidth: 2_000_000, MinBandwidth: 32_000, NoDelta: true}},
 	} {
 		name := fmt.Sprintf("%d/rtt=%v/loss=%v/bandwidth=%d/ackHz=%v/rate=%v", c.count, c.rtt, c.link.Loss, c.cfg.Bandwidth, c.ackHz, c.link.Rate)
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				up, down := symmetric(c.rtt, c.link)
-				up.Rate = 0
-				network := uplinktest.NewNetwork(t, up, down)
-				var a *arena
-				const rest, ticks = 400, 840
-				srv := uplinktest.Serve(t, network, ds.Config{Joined: func(p *ds.Player) { a.offer(p, c.cfg) }}, func(srv *ds.Server) error {
-					a = newArena(t, srv, c.count, rest, ds.WorldConfig[mover]{SendHz: c.sendHz})
-					return nil
-				})
-				got := newCopier(t, a)
-				conn := uplinktest.Dial(t, network, client.Config{})
-				v, err := client.SubscribeState(t.Context(), conn, "movers", client.StateConfig[mover]{Handle: got.take, AckHz: c.ackHz})
-				uplinktest.Must(t, err)
-				settle(time.Second)
-				begin := time.Now()
-				every := uint64(1)
-				if c.sendHz != 0 {
-					every = uint64(60 / c.sendHz)
-				}
-				for tick := every; tick <= ticks; tick += every {
-					a.step(tick)
-					time.Sleep(time.Duration(every) * time.Second / 60)
-				}
-				seconds := time.Since(begin).Seconds()
-				settle(time.Second)
-				got.whole(ticks)
-
-				st, in := srv.Stats().Replication[0], v.Stats()
-				bits := 8 * float64(st.WireBytes()) / seconds
-				t.Logf("%.0f bits a second, sent %+v, got %+v", bits, st, in)
-				limit := c.cfg.Bandwidth
-				if limit == 0 {
-					limit = 256_000 // the default
-				}
-				if bits > 1.01*float64(limit) {
-					t.Errorf("%.0f bits a second, want at most %d", bits, limit)
-				}
-				if in.Malformed+in.BaselineMissing+in.Desync+in.Unpolled != 0 || st.InvalidAcks != 0 || st.Unsent != 0 || st.Ready != 1 || st.Acked > in.Messages {
-					t.Errorf("sent %+v, got %+v", st, in)
-				}
-				if in.Updates != uint64(got.updates) || in.Updates > st.Updates || st.Updates == 0 {
-					t.Errorf("%d updates came, %d counted of %d", got.updates, in.Updates, st.Updates)
-				}
-				if c.fragments != (st.Fragmented > 0) || got.firsts != 1 {
-					t.Errorf("%d messages in fragments, %d firsts", st.Fragmented, got.firsts)
-				}
-				if share := 1 - float64(in.Messages)/float64(st.Messages); c.cfg.MinBandwidth != 0 && share > 0.05 {
-					t.Errorf("%.3f of the messages were lost to a queue", share)
-				}
-				if least := 0.98 * ticks / float64(every); c.sendHz == 0 && float64(len(got.inputs)-got.missing) < least {
-					t.Errorf("inputs of %d ticks came, of %d more that they are missing", len(got.inputs)-got.missing, got.missing)
-				}
+		bubble(t, name, func(t *testing.T) {
+			up, down := symmetric(c.rtt, c.link)
+			up.Rate = 0
+			network := uplinktest.NewNetwork(t, up, down)
+			var a *arena
+			const rest, ticks = 400, 840
+			srv := uplinktest.Serve(t, network, ds.Config{Joined: func(p *ds.Player) { a.offer(p, c.cfg) }}, func(srv *ds.Server) error {
+				a = newArena(t, srv, c.count, rest, ds.WorldConfig[mover]{SendHz: c.sendHz})
+				return nil
 			})
+			got := newCopier(t, a)
+			conn := uplinktest.Dial(t, network, client.Config{})
+			v, err := client.SubscribeState(t.Context(), conn, "movers", client.StateConfig[mover]{Handle: got.take, AckHz: c.ackHz})
+			uplinktest.Must(t, err)
+			settle(time.Second)
+			begin := time.Now()
+			every := uint64(1)
+			if c.sendHz != 0 {
+				every = uint64(60 / c.sendHz)
+			}
+			for tick := every; tick <= ticks; tick += every {
+				a.step(tick)
+				time.Sleep(time.Duration(every) * time.Second / 60)
+			}
+			seconds := time.Since(begin).Seconds()
+			settle(time.Second)
+			got.whole(ticks)
+
+			st, in := srv.Stats().Replication[0], v.Stats()
+			bits := 8 * float64(st.WireBytes()) / seconds
+			t.Logf("%.0f bits a second, sent %+v, got %+v", bits, st, in)
+			limit := c.cfg.Bandwidth
+			if limit == 0 {
+				limit = 256_000 // the default
+			}
+			if bits > 1.01*float64(limit) {
+				t.Errorf("%.0f bits a second, want at most %d", bits, limit)
+			}
+			if in.Malformed+in.BaselineMissing+in.Desync+in.Unpolled != 0 || st.InvalidAcks != 0 || st.Unsent != 0 || st.Ready != 1 || st.Acked > in.Messages {
+				t.Errorf("sent %+v, got %+v", st, in)
+			}
+			if in.Updates != uint64(got.updates) || in.Updates > st.Updates || st.Updates == 0 {
+				t.Errorf("%d updates came, %d counted of %d", got.updates, in.Updates, st.Updates)
+			}
+			if c.fragments != (st.Fragmented > 0) || got.firsts != 1 {
+				t.Errorf("%d messages in fragments, %d firsts", st.Fragmented, got.firsts)
+			}
+			if share := 1 - float64(in.Messages)/float64(st.Messages); c.cfg.MinBandwidth != 0 && share > 0.05 {
+				t.Errorf("%.3f of the messages were lost to a queue", share)
+			}
+			if least := 0.98 * ticks / float64(every); c.sendHz == 0 && float64(len(got.inputs)-got.missing) < least {
+				t.Errorf("inputs of %d ticks came, of %d more that they are missing", len(got.inputs)-got.missing, got.missing)
+			}
 		})
 	}
 }
@@ -243,7 +242,8 @@ func TestStatesRefused(t *testing.T) {
 		uplinktest.Must(t, err)
 		settle(time.Second)
 
-		// A priority that is none, inputs that go back, and a bandwidth that has no room for anything.
+		// A priority that is none, inputs that go back, and a bandwidth that has no room for
+		// anything.
 		var priority *statesync.PriorityError
 		for _, p := range []float64{math.NaN(), math.Inf(1), -1} {
 			if err := s.Prioritize(7, p); !errors.As(err, &priority) || priority.Object != 7 {
@@ -278,7 +278,8 @@ func TestStatesRefused(t *testing.T) {
 	})
 }
 
-// TestStatesBandwidth: the bandwidth is changed while state goes down, for one player of two, and kept from then on.
+// TestStatesBandwidth: the bandwidth is changed while state goes down, for one player of two, and
+// kept from then on.
 func TestStatesBandwidth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := lossy(t)

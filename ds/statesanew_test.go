@@ -47,12 +47,11 @@ func TestStatesReconnect(t *testing.T) {
 	})
 }
 
-// TestStatesBeginAnew: either end ends it and begins anew at once, while messages and acks of before are still on their way: none
-// of them is taken for one of the new stream's.
+// TestStatesBeginAnew: either end ends it and begins anew at once, while messages and acks of
+// before are still on their way: none of them is taken for one of the new stream's.
 func TestStatesBeginAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		up, down := symmetric(150*ms, simnet.Config{Loss: 0.05, Jitter: 30 * ms})
-		network := uplinktest.NewNetwork(t, up, down)
+		network := linkedBy(t, 150*ms, simnet.Config{Loss: 0.05, Jitter: 30 * ms})
 		var a *arena
 		joined := make(chan *ds.Player, 1)
 		srv := uplinktest.Serve(t, network, ds.Config{Joined: func(p *ds.Player) { joined <- p }}, func(srv *ds.Server) error {
@@ -98,48 +97,46 @@ func TestStatesBeginAnew(t *testing.T) {
 	})
 }
 
-// TestStatesRejoin: a client that ends it and takes part again at once, as a level is loaded, goes on soon, with a first update after
-// which all is the new stream's: what was gone in between is so for the client.
+// TestStatesRejoin: a client that ends it and takes part again at once, as a level is loaded, goes
+// on soon, with a first update after which all is the new stream's: what was gone in between is so
+// for the client.
 func TestStatesRejoin(t *testing.T) {
 	for _, cfg := range []ds.StateConfig{{}, {NoDelta: true}} {
-		t.Run(fmt.Sprintf("nodelta=%v", cfg.NoDelta), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				up, down := symmetric(150*ms, simnet.Config{Loss: 0.05, Jitter: 30 * ms})
-				network := uplinktest.NewNetwork(t, up, down)
-				var a *arena
-				uplinktest.Serve(t, network, ds.Config{Joined: func(p *ds.Player) { a.offer(p, cfg) }}, func(srv *ds.Server) error {
-					a = newArena(t, srv, 30, 1<<40, ds.WorldConfig[mover]{})
-					return nil
-				})
-				conn := uplinktest.Dial(t, network, client.Config{})
-				tick := uint64(1)
-				for round := range 12 {
-					got := newCopier(t, a)
-					v, err := client.SubscribeState(t.Context(), conn, "movers", client.StateConfig[mover]{Handle: got.take})
-					uplinktest.Must(t, err)
-					if round%3 == 2 { // within the first round trip
-						a.run(tick, tick+9)
-						tick += 10
-						uplinktest.Must(t, v.Close())
-						continue
-					}
-					last := tick + 200
-					a.mu.Lock()
-					a.rest = tick + 20 // some vanish
-					a.mu.Unlock()
-					a.run(tick, last)
-					got.whole(last)
-					if got.newest+30 < last {
-						t.Errorf("round %d: the newest update is of tick %d, want about %d: %+v", round, got.newest, last, v.Stats())
-					}
-					a.mu.Lock()
-					a.rest = 1 << 40 // and are back
-					a.mu.Unlock()
-					a.run(last+1, last+100)
-					tick = last + 101
-					uplinktest.Must(t, v.Close())
-				}
+		bubble(t, fmt.Sprintf("nodelta=%v", cfg.NoDelta), func(t *testing.T) {
+			network := linkedBy(t, 150*ms, simnet.Config{Loss: 0.05, Jitter: 30 * ms})
+			var a *arena
+			uplinktest.Serve(t, network, ds.Config{Joined: func(p *ds.Player) { a.offer(p, cfg) }}, func(srv *ds.Server) error {
+				a = newArena(t, srv, 30, 1<<40, ds.WorldConfig[mover]{})
+				return nil
 			})
+			conn := uplinktest.Dial(t, network, client.Config{})
+			tick := uint64(1)
+			for round := range 12 {
+				got := newCopier(t, a)
+				v, err := client.SubscribeState(t.Context(), conn, "movers", client.StateConfig[mover]{Handle: got.take})
+				uplinktest.Must(t, err)
+				if round%3 == 2 { // within the first round trip
+					a.run(tick, tick+9)
+					tick += 10
+					uplinktest.Must(t, v.Close())
+					continue
+				}
+				last := tick + 200
+				a.mu.Lock()
+				a.rest = tick + 20 // some vanish
+				a.mu.Unlock()
+				a.run(tick, last)
+				got.whole(last)
+				if got.newest+30 < last {
+					t.Errorf("round %d: the newest update is of tick %d, want about %d: %+v", round, got.newest, last, v.Stats())
+				}
+				a.mu.Lock()
+				a.rest = 1 << 40 // and are back
+				a.mu.Unlock()
+				a.run(last+1, last+100)
+				tick = last + 101
+				uplinktest.Must(t, v.Close())
+			}
 		})
 	}
 }

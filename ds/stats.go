@@ -94,8 +94,8 @@ type RPCStats struct {
 	// Coalesced counts the payloads among these that were not the first of their datagram,
 	// CoalescedBytes the bytes that they added to the datagrams besides their own.
 	Coalesced, CoalescedBytes uint64
-	// AEADBytes is the AEAD overhead of the datagrams. Coalesced payloads add none. Over the reliable
-	// channel it is an estimate of one datagram per payload.
+	// AEADBytes is the AEAD overhead of the datagrams. Coalesced payloads add none. Over the
+	// reliable channel it is an estimate of one datagram per payload.
 	AEADBytes uint64
 	// Missed counts frames that were never delivered, lost or dropped, as far as later frames show.
 	Missed uint64
@@ -103,8 +103,8 @@ type RPCStats struct {
 	PriorFallbacks uint64
 	// LateFrames counts the delivered frames that were late.
 	LateFrames uint64
-	// Drops counts dropped payloads by reason. For rate_limited, rejected, queue_full, late_for_tick,
-	// discarded and kicked it counts frames.
+	// Drops counts dropped payloads by reason. For rate_limited, rejected, queue_full,
+	// late_for_tick, discarded and kicked it counts frames.
 	Drops [drops]uint64
 	// Buffer describes the jitter buffers, if there are any; see [JitterBuffer].
 	Buffer BufferStats

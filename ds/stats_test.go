@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestDropString names every reason, and does not panic at others.
+// TestDropString verifies that each reason has a name of its own, and that other values have one
+// too.
 func TestDropString(t *testing.T) {
 	seen := map[string]bool{}
 	for d := range drops + 2 {
@@ -31,17 +32,22 @@ func fill(v reflect.Value, n uint64) {
 	}
 }
 
-// TestShardsAddUp: what shards counted is added up, whatever it is.
+// TestShardsAddUp verifies that Stats adds all counts of the shards.
 func TestShardsAddUp(t *testing.T) {
-	var one, sum RPCStats
+	const shards = 3
+	b := newBench(t, Config{Shards: shards}, func(*Player, Frame[testCall]) {})
+	var one, want RPCStats
+	var acks AckStats
 	fill(reflect.ValueOf(&one).Elem(), 7)
-	one.Buffer = BufferStats{} // buffers count for themselves
-	for range 3 {
-		(&counts{total: one}).addTo(&sum)
+	fill(reflect.ValueOf(&want).Elem(), 7*shards)
+	fill(reflect.ValueOf(&acks).Elem(), 7*shards)
+	one.Buffer, want.Buffer, want.RPC = BufferStats{}, BufferStats{}, "Call" // buffers count for themselves
+	for i, h := range b.srv.shards {
+		b.srv.rpcs["Call"].shards[i].unreliable.total = one
+		fill(reflect.ValueOf(&h.acks).Elem(), 7)
+		h.drops[Late] = 7
 	}
-	fill(reflect.ValueOf(&one).Elem(), 21)
-	one.Buffer = BufferStats{}
-	if sum != one {
-		t.Errorf("got %+v\nwant %+v", sum, one)
+	if st := b.srv.Stats(); st.RPCs[0] != want || st.Acks != acks || st.Drops[Late] != 7*shards {
+		t.Errorf("got %+v", st)
 	}
 }

@@ -4,28 +4,29 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// Tap observes what a server receives, decodes and sends, for recordings; package capture/tap writes
-// a file. With several shards, several goroutines call its methods and those of its [PlayerTap]s.
-// They must return soon. Except for Joined, they must not call methods of the server or of a player.
-// A panic in a method ends the session of the player whom the call is about, if there is one, and no
-// method of that PlayerTap is called after it; see [Config.PanicHandler].
+// Tap observes what a server receives, decodes and sends, for recordings; package capture/tap
+// writes a file. With several shards, several goroutines call its methods and those of its
+// [PlayerTap]s. They must return soon. Except for Joined, they must not call methods of the server
+// or of a player. A panic in a method ends the session of the player whom the call is about, if
+// there is one, and no method of that PlayerTap is called after it; see [Config.PanicHandler].
 type Tap interface {
 	// Joined is called before any other method for a player.
 	Joined(p *Player, suite transport.Suite) PlayerTap
 	// Counted is called about once a second.
 	Counted(st transport.ListenerStats)
-	// Resets returns a count. When it changes, all clients are asked to reset their streams, so that
-	// what follows can be decoded without what was before.
+	// Resets returns a count. When it changes, all clients are asked to reset their streams, so
+	// that what follows can be decoded without what was before.
 	Resets() uint64
 }
 
-// PlayerTap observes one player. Its methods except Carried are called one at a time. For a received
-// payload or message, Carried is called first; then, in order, Decoded or Dropped for each payload in
-// it, or Dropped once for all of it.
+// PlayerTap observes one player. Its methods except Carried are called one at a time. For a
+// received payload or message, Carried is called first; then, in order, Decoded or Dropped for each
+// payload in it, or Dropped once for all of it.
 type PlayerTap interface {
 	// Carried is called with each payload and message of the connection, see
 	// [transport.Conn.SetTap].
@@ -35,7 +36,8 @@ type PlayerTap interface {
 	// Decoded is called with the decoded frames of a payload, which are valid during the call.
 	Decoded(at time.Time, rpc int, frames []rpcdelta.Delivery)
 	// Dropped is called when a payload or a message was dropped. If it belongs to no RPC, rpc is
-	// negative. decoder reports whether the decoder found the reason; else it never saw the payload.
+	// negative. decoder reports whether the decoder found the reason; else it never saw the
+	// payload.
 	Dropped(at time.Time, rpc int, d Drop, decoder bool)
 	// Withheld is called when a frame was decoded but not delivered, except for frames that
 	// [Validate] rejects.
@@ -55,5 +57,5 @@ type Binding struct {
 	Ring                  int
 	Codec                 rpcdelta.Codec
 	Reliable, DeliverLate bool
-	Prior                 *rpcdelta.Prior // nil if the codec uses none
+	Prior                 *prior.Prior // nil if the codec uses none
 }

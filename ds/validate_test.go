@@ -19,20 +19,17 @@ import (
 
 var errTenth = errors.New("every tenth is refused")
 
-// TestValidate refuses every tenth frame: the others come as they were sent, what
-// they miss adds up, and the codec does not notice.
+// TestValidate verifies that rejected frames are not delivered, and count as missed, without an
+// effect on the codec.
 func TestValidate(t *testing.T) {
 	for _, poll := range []bool{false, true} {
-		t.Run(fmt.Sprintf("poll=%v", poll), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { checkValidate(t, poll) })
-		})
+		bubble(t, fmt.Sprintf("poll=%v", poll), func(t *testing.T) { checkValidate(t, poll) })
 	}
 }
 
 func checkValidate(t *testing.T, poll bool) {
 	const frames = 1200
-	up, down := symmetric(60*ms, simnet.Config{Loss: 0.1, Jitter: 20 * ms, Seed: 50})
-	network := uplinktest.NewNetwork(t, up, down)
+	network := linkedBy(t, 60*ms, simnet.Config{Loss: 0.1, Jitter: 20 * ms, Seed: 50})
 	journal := uplinktest.NewJournal(t, 1)
 	var player *ds.Player
 	refused := uint64(0)
@@ -68,11 +65,11 @@ func checkValidate(t *testing.T, poll bool) {
 	}
 }
 
-// TestMaxRejected ends the session of a player with too many, who learns why. What
-// still waits for Poll is not delivered.
+// TestMaxRejected verifies that a session ends after too many rejected frames, with a reason, and
+// that frames that wait for Poll are not delivered.
 func TestMaxRejected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+		network := perfect(t)
 		delivered, left := 0, 0
 		srv := uplinktest.Serve(t, network, ds.Config{Poll: true, MaxRejected: 3, Left: func(*ds.Player, error) { left++ }}, func(s *ds.Server) error {
 			return errors.Join(
@@ -99,7 +96,7 @@ func TestMaxRejected(t *testing.T) {
 	})
 }
 
-// TestBadValidate names what is wrong.
+// TestBadValidate verifies the errors of Validate.
 func TestBadValidate(t *testing.T) {
 	srv, err := ds.Listen("127.0.0.1:0", ds.Config{})
 	uplinktest.Must(t, err)
@@ -119,8 +116,7 @@ func TestBadValidate(t *testing.T) {
 	uplinktest.Must(t, ds.Validate(srv, "Buttons", func(*ds.Player, ds.Frame[*schema.Frame]) error { return nil }))
 }
 
-// TestValidateLate refuses frames that come late like others: they are missed
-// already, and the next frame does not miss them again.
+// TestValidateLate verifies that a rejected late frame is not counted as missed again.
 func TestValidateLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		up, down := symmetric(60*ms, simnet.Config{Jitter: 40 * ms, Seed: 51})

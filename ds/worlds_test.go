@@ -88,7 +88,8 @@ func TestTwoWorlds(t *testing.T) {
 	})
 }
 
-// TestReconnect: the view goes on after the server has crashed and come back with its world at another tick.
+// TestReconnect: the view goes on after the server has crashed and come back with its world at
+// another tick.
 func TestReconnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := lossy(t)
@@ -164,7 +165,8 @@ func TestSnapshotsRefused(t *testing.T) {
 	})
 }
 
-// TestStop: either end ends a world, and begins anew: the client as it likes, while the server offers it.
+// TestStop: either end ends a world, and begins anew: the client as it likes, while the server
+// offers it.
 func TestStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := lossy(t)
@@ -213,7 +215,8 @@ func TestStop(t *testing.T) {
 	})
 }
 
-// TestLargeUntilAcked has snapshots of several datagrams, of which none was acked, go once in a while, until one is.
+// TestLargeUntilAcked has snapshots of several datagrams, of which none was acked, go once in a
+// while, until one is.
 func TestLargeUntilAcked(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

@@ -7,7 +7,8 @@ import (
 	"github.com/uplink-rpc/uplink/interpolate"
 )
 
-// BenchmarkSample shows a world of 901 objects of which a hundred move, 60 times a second, and adds a snapshot each time.
+// BenchmarkSample shows a world of 901 objects of which a hundred move, 60 times per second, and
+// adds a snapshot each time.
 func BenchmarkSample(b *testing.B) {
 	buf := newBuffer(b, interpolate.Config{Interval: time.Second / 60, Method: interpolate.Hermite, Adaptive: true})
 	ids, objects := make([]uint32, 901), make([]thing, 901)

@@ -2,53 +2,69 @@ package interpolate
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 )
 
-// snapshot is one of a buffer's places.
+// Errors of [Buffer.Add]. All but ErrInput occur on a lossy link.
+var (
+	// ErrDuplicate reports a snapshot with the time of a stored one.
+	ErrDuplicate = errors.New("interpolate: snapshot is held already")
+	// ErrLate reports a snapshot that is older than all stored ones while there is no space, or
+	// older than the newest by more than Config.Gap.
+	ErrLate = errors.New("interpolate: snapshot is too old")
+	// ErrInput reports an argument that is out of range. The text names it.
+	ErrInput = errors.New("interpolate: bad snapshot")
+)
+
+// snapshot is a stored snapshot.
 type snapshot[T any] struct {
 	time    time.Duration
 	ids     []uint32
 	objects []T
 }
 
-// Buffer holds snapshots of objects T. Memory is that of Config.Snapshots snapshots, as large as the largest that was in
-// each place; once they are, nothing is allocated. It is not safe for concurrent use.
+// Buffer stores snapshots of objects T and interpolates between them. Its memory is that of
+// Config.Snapshots snapshots, each as large as the largest so far in its slot. Not safe for
+// concurrent use.
 type Buffer[T any] struct {
 	cfg     Config
 	adapter Adapter[T]
 	line    timeline
 	held    []*snapshot[T] // oldest first
 	spare   []*snapshot[T]
-	behind  int // snapshots in a row that were older than the newest by a gap
+	older   int // consecutive snapshots older than the newest by a gap
 	starved bool
 	stats   Stats
 }
 
-// Stats counts what became of a buffer's snapshots.
+// Stats counts snapshots.
 type Stats struct {
-	// Added were taken, Late and Duplicate refused with the errors of these names, Bad with ErrInput.
+	// Added is the number of stored snapshots; the others were rejected with the errors of these
+	// names, Bad with ErrInput.
 	Added, Late, Duplicate, Bad uint64
-	// Restarts is how often the server's time was learned anew: at the first snapshot, and after pauses and jumps.
+	// Restarts is the number of times that the playback clock started: at the first snapshot, and
+	// after pauses and jumps.
 	Restarts uint64
-	// Hitches is how often the play came to the end of the newest snapshot.
+	// Hitches is the number of times that playback reached the newest snapshot.
 	Hitches uint64
-	// Delay is how far behind a snapshot that nothing held up the play is to be now.
+	// Delay is the current interpolation delay.
 	Delay time.Duration
 }
 
-// restartAfter is how many snapshots in a row, all older than the newest by a gap, are a server whose time began anew.
+// restartAfter is the number of consecutive snapshots, all older than the newest by a gap, after
+// which the server's time is assumed to have restarted.
 const restartAfter = 3
 
-// maxTime bounds times, so that no difference of two overflows: 73 years.
+// maxTime bounds times, so that no difference overflows: 73 years.
 const maxTime = time.Duration(1) << 61
 
 func beyondTime(t time.Duration) bool { return t < -maxTime || t > maxTime }
 
-// New returns an empty buffer whose objects' poses adapter knows, or an error that names the field of cfg which is out
-// of its bounds.
+// New returns an empty buffer of objects whose poses adapter reads and writes. An error names the
+// invalid field of cfg.
 func New[T any](adapter Adapter[T], cfg Config) (*Buffer[T], error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -64,28 +80,29 @@ func New[T any](adapter Adapter[T], cfg Config) (*Buffer[T], error) {
 	return b, nil
 }
 
-// Add takes the snapshot of the server's time server, which arrived at now: objects[i] is that of ids[i]. Snapshots may
-// come in any order; ids ascend. Objects are copied, but not what they point to.
+// Add adds the snapshot of server time server, which arrived at now: objects[i] has the id ids[i].
+// Snapshots may arrive in any order; ids ascend. Objects are copied, but not what they point to.
 //
-// ErrDuplicate and ErrLate are snapshots that are of no use; they too tell of the link. An error that wraps ErrInput
-// names the argument that is out of bounds: more than Config.Objects objects, ids that do not ascend or are not as many
-// as the objects, a time beyond 73 years. Nothing is changed then.
+// ErrDuplicate and ErrLate report snapshots that are not needed; they still inform about the link.
+// An error that wraps ErrInput names the argument that is out of range: more than Config.Objects
+// objects, ids that do not ascend or are not as many as the objects, a time beyond 73 years. It
+// changes nothing.
 //
-// Three snapshots in a row that are older than the newest by more than Config.Gap are a server that began anew: the last
-// of them is taken after a Reset.
+// The third consecutive snapshot that is older than the newest by more than Config.Gap resets the
+// buffer: the server restarted.
 func (b *Buffer[T]) Add(now, server time.Duration, ids []uint32, objects []T) error {
 	if err := b.check(now, server, ids, objects); err != nil {
 		b.stats.Bad++
 		return err
 	}
 	if len(b.held) > 0 && server < b.held[len(b.held)-1].time-b.cfg.Gap {
-		if b.behind++; b.behind < restartAfter {
+		if b.older++; b.older < restartAfter {
 			b.stats.Late++
 			return ErrLate
 		}
 		b.Reset()
 	}
-	b.behind = 0
+	b.older = 0
 	if b.line.arrive(now, server) {
 		b.stats.Restarts++
 	}
@@ -122,7 +139,7 @@ func (b *Buffer[T]) check(now, server time.Duration, ids []uint32, objects []T) 
 	return nil
 }
 
-// insert puts a snapshot at a place among those held, in the stead of the oldest if there is no other room.
+// insert stores a snapshot at an index. It replaces the oldest if there is no other space.
 func (b *Buffer[T]) insert(at int, server time.Duration, ids []uint32, objects []T) {
 	if len(b.spare) == 0 {
 		b.spare = append(b.spare, b.held[0])
@@ -137,12 +154,11 @@ func (b *Buffer[T]) insert(at int, server time.Duration, ids []uint32, objects [
 	b.held = slices.Insert(b.held, at, s)
 }
 
-// Play gives the server's time that is to be shown at now, or false before the first snapshot. It runs up to a twentieth
-// faster or slower to follow a clock that drifts or a delay that changes; where it is further than 250 ms from where it
-// should be it jumps on or stands still. What is shown never runs backwards, but after a Reset: the play itself goes on
-// beyond the newest snapshot, and is put back to its end when a pause turns out to have been one of the server's time.
-// Calls may cease for any while: a client that paused goes on where the play is by then. A now before that of the last
-// call counts as that.
+// Play returns the server time to show at now, or false before the first snapshot. The playback
+// clock runs up to 5 % faster or slower to follow clock drift and changes of the delay; if it is
+// more than 250 ms off, it jumps ahead or stops. It never runs backwards, except after a Reset and
+// when a pause turns out to be one of the server's time; then it returns to the newest snapshot.
+// Calls may pause for any time. A now before that of the last call counts as that.
 func (b *Buffer[T]) Play(now time.Duration) (server time.Duration, ok bool) {
 	if len(b.held) == 0 || beyondTime(now) {
 		return 0, false
@@ -156,12 +172,13 @@ func (b *Buffer[T]) Play(now time.Duration) (server time.Duration, ok bool) {
 	return server, true
 }
 
-// Reset forgets all snapshots and the server's time, as for another server or level. Counters and memory stay.
+// Reset removes all snapshots and stops the playback clock, as for another server or level.
+// Counters and memory stay.
 func (b *Buffer[T]) Reset() {
 	b.spare = append(b.spare, b.held...)
 	b.held = b.held[:0]
 	b.line.reset()
-	b.behind, b.starved = 0, false
+	b.older, b.starved = 0, false
 }
 
 // Stats returns the counters.

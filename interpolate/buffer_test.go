@@ -54,8 +54,9 @@ func TestLateAndTwice(t *testing.T) {
 	}
 }
 
-// TestServerBeganAnew believes a time long gone only when it comes three times in a row.
-func TestServerBeganAnew(t *testing.T) {
+// TestServerRestart restarts the server's time: the third old snapshot in succession resets the
+// buffer.
+func TestServerRestart(t *testing.T) {
 	b := newBuffer(t, interpolate.Config{})
 	add(t, b, time.Hour, still(1))
 	stray := func(now, server time.Duration) error { return b.Add(now, server, []uint32{7}, []thing{still(2)}) }
@@ -86,7 +87,7 @@ func TestServerBeganAnew(t *testing.T) {
 
 func TestReset(t *testing.T) {
 	b := newBuffer(t, interpolate.Config{Adaptive: true})
-	course{interval: 100 * ms, way: steady(0)}.run(t, b, 0, 5*time.Second)
+	course{interval: 100 * ms, delay: steady(0)}.run(t, b, 0, 5*time.Second)
 	b.Reset()
 	if _, ok := b.Play(5 * time.Second); ok {
 		t.Error("something is left")
@@ -100,7 +101,7 @@ func TestReset(t *testing.T) {
 	}
 }
 
-// TestTheEndOfTime: a time that is out of bounds shows nothing, and changes nothing.
+// TestTheEndOfTime checks that a time out of range shows and changes nothing.
 func TestTheEndOfTime(t *testing.T) {
 	b := newBuffer(t, interpolate.Config{Delay: 300 * ms})
 	add(t, b, 0, still(0))
@@ -115,8 +116,8 @@ func TestTheEndOfTime(t *testing.T) {
 	}
 }
 
-// TestHostile gives a buffer whatever times and ids there are: it does not panic, holds no more than it may, and shows
-// what it was given.
+// TestHostile adds arbitrary times and ids: no panic, no more than Config.Objects, and only what
+// was added is shown.
 func TestHostile(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b, err := interpolate.New(things{}, interpolate.Config{
@@ -156,7 +157,7 @@ func TestHostile(t *testing.T) {
 	})
 }
 
-// TestAllocations plays without allocating once every place has been used.
+// TestAllocations checks that nothing is allocated once every slot was used.
 func TestAllocations(t *testing.T) {
 	for _, m := range []interpolate.Method{interpolate.Linear, interpolate.Hermite, interpolate.Nearest} {
 		b := newBuffer(t, interpolate.Config{Interval: 16 * ms, Method: m, Adaptive: true, Extrapolate: 50 * ms})

@@ -7,47 +7,48 @@ import (
 	"time"
 )
 
-// Method is how a pose between two snapshots is made.
+// Method is a method of interpolation between two snapshots.
 type Method int
 
 const (
-	// Linear goes straight from position to position, and turns at constant speed.
+	// Linear interpolates positions linearly and orientations by slerp.
 	Linear Method = iota
-	// Hermite goes on the cubic that has both positions and both velocities, and turns as Linear does.
+	// Hermite interpolates positions by the cubic through both positions and velocities, and
+	// orientations as Linear does.
 	Hermite
-	// Nearest shows the snapshot that is nearer in time, as it is.
+	// Nearest shows the snapshot that is nearer in time.
 	Nearest
 )
 
-// Config says what a buffer expects. Its zero fields mean the defaults, but for Interval.
+// Config configures a [Buffer]. Zero fields mean the defaults; Interval has none.
 type Config struct {
-	// Interval is the time between two snapshots as the server sends them, from 1 ms to 10 s. It has no default.
+	// Interval is the time between two snapshots as the server sends them, 1 ms to 10 s.
 	Interval time.Duration
 	Method   Method
-	// Delay is how long after the moment at which a snapshot that nothing held up arrives it is shown: the rule of the
-	// function of that name, unless set, of Interval, Jitter and Loss. It is also what Adaptive begins with.
+	// Delay is the interpolation delay; default [Delay] of Interval, Jitter and Loss. With Adaptive
+	// it is the initial delay.
 	Delay time.Duration
-	// Jitter is what packets are held up beyond the fastest, but for the few; 50 ms by default, three frames at 60 Hz.
+	// Jitter is the delay of packets beyond the fastest, except for a few; default 50 ms.
 	Jitter time.Duration
-	// Loss is the share of packets that are lost, below 1; 0.05 by default.
+	// Loss is the packet loss, below 1; default 0.05.
 	Loss float64
-	// Adaptive has the delay follow what the last seconds would have needed.
+	// Adaptive makes the delay follow the delay that recent snapshots would have needed.
 	Adaptive bool
-	// Late is the share of snapshots that may come too late under Adaptive, below 1; 0.002 by default.
+	// Late is the permitted share of late snapshots with Adaptive, below 1; default 0.002.
 	Late float64
-	// MaxDelay bounds the delay under Adaptive; by default 500 ms, or 6 Intervals where that is more.
+	// MaxDelay bounds the delay with Adaptive; default 500 ms or 6 Intervals, whichever is more.
 	MaxDelay time.Duration
-	// Extrapolate is for how long objects move on beyond the newest snapshot: 0, the default, stops them there.
+	// Extrapolate is the maximum time of extrapolation beyond the newest snapshot; default 0.
 	Extrapolate time.Duration
-	// Gap is the shortest time without snapshots, or jump of the server's time, that is a pause and not a loss: nothing
-	// is interpolated across it, and the client's idea of the server's time starts anew after it. By default 1 s, or 10
-	// Intervals where that is more.
+	// Gap is the minimum time without snapshots, or jump of the server's time, that counts as a
+	// pause rather than packet loss: nothing is interpolated across it, and the playback clock
+	// restarts. The default is 1 s or 10 Intervals, whichever is more.
 	Gap time.Duration
-	// Snapshots is how many are held, up to 1024 and at least as many as are sent within Delay, and under Adaptive
-	// MaxDelay, and two; by default a quarter more.
+	// Snapshots is the number of snapshots to store, at most 1024, and at least those within the
+	// maximum delay and two; default a quarter more.
 	Snapshots int
-	// Objects is how many objects a snapshot has at most, up to 65536. The default is 4096, or less where that would be
-	// more than 524,288 objects in all Snapshots: 836 objects with 627 snapshots.
+	// Objects is the maximum number of objects of a snapshot, at most 65,536. The default is 4096,
+	// or less to bound the objects of all snapshots to 524,288: 836 objects with 627 snapshots.
 	Objects int
 }
 
@@ -59,17 +60,17 @@ const (
 	maxObjects   = 65536
 )
 
-// defaultHeld is how many objects all snapshots hold together unless Config.Objects is set. Where Interval is what a
-// server says, it bounds memory.
-const defaultHeld = 1 << 19
+// defaultTotal is the maximum number of objects of all snapshots if Config.Objects is not set. It
+// bounds memory if a server chooses Interval.
+const defaultTotal = 1 << 19
 
-// hitchShare is how seldom the rule lets losses exhaust the buffer, as a share of snapshots. It makes the rule three
-// intervals from 1.5 to 5.8 % loss.
+// hitchShare is the permitted share of snapshots at which losses exhaust the buffer. It makes the
+// default delay three intervals for a loss of 1.5 to 5.8 %.
 const hitchShare = 2e-4
 
-// Delay is the rule: time for so many losses in a row that more of them befall fewer than one in 5,000 snapshots, and
-// for the jitter. With a loss of 2 to 5 % that is three intervals and the jitter. A loss of 1 or more, or NaN, counts as
-// one half, of less than 0 as none.
+// Delay returns the default interpolation delay: the time of so many consecutive losses that more
+// happen at fewer than one in 5,000 snapshots, plus the jitter. For a loss of 2 to 5 % these are
+// three intervals. A loss of 1 or more, or NaN, counts as 0.5, a negative one as 0.
 func Delay(interval, jitter time.Duration, loss float64) time.Duration {
 	if !(loss < 1) {
 		loss = 0.5
@@ -81,7 +82,7 @@ func Delay(interval, jitter time.Duration, loss float64) time.Duration {
 	return time.Duration(n)*interval + jitter
 }
 
-// withDefaults gives the configuration with nothing left out, or an error that names the field which is wrong.
+// withDefaults returns the configuration with defaults. An error names the invalid field.
 func (c Config) withDefaults() (Config, error) {
 	bad := func(field string, v any, want string) (Config, error) {
 		return Config{}, fmt.Errorf("interpolate: Config.%s is %v, must be %s", field, v, want)
@@ -105,7 +106,7 @@ func (c Config) withDefaults() (Config, error) {
 		value float64
 	}{{"Loss", c.Loss}, {"Late", c.Late}} {
 		if math.IsNaN(s.value) || s.value < 0 || s.value >= 1 {
-			return bad(s.field, s.value, "at least 0 and below 1")
+			return bad(s.field, s.value, "at minSnapshots 0 and below 1")
 		}
 	}
 	c.Loss = cmp.Or(c.Loss, 0.05)
@@ -114,16 +115,16 @@ func (c Config) withDefaults() (Config, error) {
 	c.Delay = cmp.Or(c.Delay, Delay(c.Interval, c.Jitter, c.Loss))
 	c.MaxDelay = cmp.Or(c.MaxDelay, max(500*time.Millisecond, 6*c.Interval))
 	c.Gap = cmp.Or(c.Gap, max(time.Second, 10*c.Interval))
-	longest := c.Delay
+	maxDelay := c.Delay
 	if c.Adaptive {
-		longest = max(longest, c.MaxDelay)
+		maxDelay = max(maxDelay, c.MaxDelay)
 	}
-	least := int(longest/c.Interval) + 2
-	c.Snapshots = cmp.Or(c.Snapshots, max(8, least+least/4))
-	if c.Snapshots < least || c.Snapshots > maxSnapshots {
-		return bad("Snapshots", c.Snapshots, fmt.Sprintf("from %d, for a delay of %v at that Interval, to %d", least, longest, maxSnapshots))
+	minSnapshots := int(maxDelay/c.Interval) + 2
+	c.Snapshots = cmp.Or(c.Snapshots, max(8, minSnapshots+minSnapshots/4))
+	if c.Snapshots < minSnapshots || c.Snapshots > maxSnapshots {
+		return bad("Snapshots", c.Snapshots, fmt.Sprintf("from %d, for a delay of %v at that Interval, to %d", minSnapshots, maxDelay, maxSnapshots))
 	}
-	c.Objects = cmp.Or(c.Objects, min(4096, defaultHeld/c.Snapshots))
+	c.Objects = cmp.Or(c.Objects, min(4096, defaultTotal/c.Snapshots))
 	if c.Objects < 1 || c.Objects > maxObjects {
 		return bad("Objects", c.Objects, "1 to 65536")
 	}

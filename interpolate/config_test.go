@@ -9,7 +9,7 @@ import (
 	"github.com/uplink-rpc/uplink/interpolate"
 )
 
-// TestRule is three intervals and the jitter for the losses of which the rule speaks, and more or less for others.
+// TestRule checks the default delay for several losses.
 func TestRule(t *testing.T) {
 	for loss, intervals := range map[float64]int{0: 1, -1: 1, 1e-4: 1, 0.01: 2, 0.02: 3, 0.05: 3, 0.1: 4, 0.2: 6, 0.5: 13, 0.9: 16, 1: 13, math.NaN(): 13} {
 		if got, want := interpolate.Delay(100*ms, 50*ms, loss), time.Duration(intervals)*100*ms+50*ms; got != want {

@@ -1,10 +1,11 @@
-// Package interpolate plays snapshots back smoothly. A [Buffer] holds the snapshots that a client received, by the
-// server's time, and shows the world a little in the past, between two of them: positions on a line or a Hermite spline
-// through the velocities, orientations by slerp, everything else as the older one has it.
+// Package interpolate plays snapshots back smoothly. A [Buffer] stores the received snapshots by
+// server time and shows the world slightly in the past, between two of them: positions interpolated
+// linearly or by Hermite interpolation, orientations by slerp, and all other fields as in the older
+// snapshot.
 //
-// How far in the past is a rule of the rate at which snapshots are sent and of the link ([Delay]), or learned from how
-// they arrive ([Config].Adaptive). docs/interpolation.md has what either costs and gives.
+// The interpolation delay follows from the send rate and the link ([Delay]), or is learned from the
+// arrivals ([Config].Adaptive). See docs/interpolation.md for measurements.
 //
-// The package has no clock and no goroutine: times are arguments, durations since any start that both calls share. The
-// client's and the server's need not have the same start, nor quite the same pace.
+// The package has no clock and no goroutine: times are arguments, durations since a start that all
+// calls share. The clocks of client and server may have different starts and drift.
 package interpolate

@@ -8,14 +8,14 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// Crate is an object as the game has it.
+// Crate is an object of a game.
 type Crate struct {
 	Position, Velocity schema.Vec3
 	Rotation           schema.Quat
 	Burning            bool
 }
 
-// crates knows the pose of a Crate.
+// crates is the adapter of Crate.
 type crates struct{}
 
 func (crates) Pose(c *Crate) interpolate.Pose {
@@ -26,7 +26,7 @@ func (crates) SetPose(c *Crate, p interpolate.Pose) {
 	c.Position, c.Velocity, c.Rotation = p.Position, p.Velocity, p.Orientation
 }
 
-// A crate is thrown up at 1 m/s and shown between two snapshots, of ten a second.
+// A crate is thrown up at 1 m/s and shown between two snapshots, of ten per second.
 func ExampleBuffer() {
 	buffer, err := interpolate.New(crates{}, interpolate.Config{Interval: 100 * time.Millisecond, Method: interpolate.Hermite})
 	if err != nil {

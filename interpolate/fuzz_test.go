@@ -10,11 +10,9 @@ import (
 	"github.com/uplink-rpc/uplink/interpolate"
 )
 
-// FuzzBuffer adds snapshots of any times, and shows the world meanwhile: each entry is a byte of
-// how much later it is, the
-// server's time, and the number of objects. Nothing panics, what is shown does not run backwards
-// but after a restart, and
-// numbers are numbers.
+// FuzzBuffer adds snapshots of arbitrary times and shows the world meanwhile. Each entry is a byte
+// of elapsed time, the server's time and the number of objects. Playback does not run backwards
+// except after a restart, and poses remain numbers.
 func FuzzBuffer(f *testing.F) {
 	entry := func(later byte, server int64, objects byte) []byte {
 		return append(binary.LittleEndian.AppendUint64([]byte{later}, uint64(server)), objects)

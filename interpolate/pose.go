@@ -7,29 +7,30 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// Pose is what of an object is interpolated. An object that lacks a part leaves it zero and ignores it.
+// Pose is the part of an object that is interpolated. An object without some of these fields leaves
+// them zero.
 type Pose struct {
 	Position schema.Vec3
-	// Velocity is that of Position, in its unit, a second. Only Hermite and extrapolation after it read it.
+	// Velocity is in units of Position per second. Only Hermite and its extrapolation use it.
 	Velocity schema.Vec3
-	// Orientation need not have length 1; a zero one stays so.
+	// Orientation need not have length 1; zero stays zero.
 	Orientation schema.Quat
-	// Teleports counts the jumps that the sender made with the object, and wraps. Between two snapshots in which it
-	// differs the object stays at the first. A count, unlike a mark on one snapshot, tells of the jump even where that
-	// snapshot is lost; a mark is told from the one before by changing, so a count modulo 2 is enough for jumps that
-	// are not missed in pairs.
+	// Teleports counts the jumps of the object; it wraps around. Between two snapshots in which it
+	// differs the object stays at the first. A count reveals a jump even if its snapshot was lost.
+	// A count modulo 2 suffices unless two jumps are missed together.
 	Teleports uint32
 }
 
-// Adapter tells where an object has its pose.
+// Adapter reads and writes the pose of an object.
 type Adapter[T any] interface {
-	// Pose reads it.
+	// Pose returns the pose.
 	Pose(object *T) Pose
-	// SetPose writes position, velocity and orientation. The rest of the object is that of the older snapshot.
+	// SetPose sets position, velocity and orientation. Other fields are those of the older
+	// snapshot.
 	SetPose(object *T, p Pose)
 }
 
-// blend is the pose at the share f, 0 to 1, of the time between a and b. The velocity is the one on the way.
+// blend returns the pose at the share f, 0 to 1, of the time between a and b.
 func blend(m Method, a, b Pose, f float64, between time.Duration) Pose {
 	if f <= 0 || a.Teleports != b.Teleports {
 		return a
@@ -44,18 +45,20 @@ func blend(m Method, a, b Pose, f float64, between time.Duration) Pose {
 	return out
 }
 
-// still says that a pose stays what it is all the way: most objects rest, and cost little.
+// still reports whether a pose does not change between a and b. Most objects are at rest, and this
+// check is fast.
 func still(m Method, a, b Pose) bool {
 	return a == b && (m != Hermite || a.Velocity == schema.Vec3{})
 }
 
-// rests says that an object comes to rest, or begins to move, where it is at both ends. The spline would have it swing out
-// and back.
+// rests reports whether an object starts or stops moving at the same position. The cubic would make
+// it swing out and back.
 func rests(a, b *Pose) bool {
 	return a.Position == b.Position && (a.Velocity == schema.Vec3{} || b.Velocity == schema.Vec3{})
 }
 
-// cubic is the Hermite spline of positions and velocities, and its derivative, dt seconds being between a and b.
+// cubic returns the Hermite interpolation of positions and velocities, and its derivative. dt is
+// the time between a and b in seconds.
 func cubic(a, b Pose, f, dt float64) (position, velocity schema.Vec3) {
 	g := 1 - f
 	position = mix(
@@ -67,9 +70,10 @@ func cubic(a, b Pose, f, dt float64) (position, velocity schema.Vec3) {
 	return position, velocity
 }
 
-// extrapolate is the pose a time after b, which came some time after a. The orientation turns on as it did between them.
-func extrapolate(m Method, a, b Pose, way, on time.Duration) Pose {
-	f := float64(on) / float64(way)
+// extrapolate returns the pose a time on after b. interval is the time between a and b. The
+// orientation continues to turn as it did between them.
+func extrapolate(m Method, a, b Pose, interval, on time.Duration) Pose {
+	f := float64(on) / float64(interval)
 	out := Pose{Velocity: b.Velocity, Orientation: Slerp(a.Orientation, b.Orientation, 1+f), Teleports: b.Teleports}
 	if m == Hermite {
 		out.Position = mix(b.Position, 1, b.Velocity, on.Seconds())
@@ -83,11 +87,12 @@ func mix(a schema.Vec3, p float64, b schema.Vec3, q float64) schema.Vec3 {
 	return schema.Vec3{X: p*a.X + q*b.X, Y: p*a.Y + q*b.Y, Z: p*a.Z + q*b.Z}
 }
 
-// nearlySame is the cosine above which an arc is straight enough to mix its ends.
+// nearlySame is the cosine above which linear interpolation replaces slerp.
 const nearlySame = 1 - 1e-6
 
-// Slerp turns from a to b at constant speed the shorter way round, and is at the share f of it, or beyond for f outside
-// 0 to 1. The result has length 1. Where one of them has no direction it is the other one.
+// Slerp interpolates orientations at constant angular velocity in the shorter direction. f is 0 at
+// a and 1 at b; values outside extrapolate. The result has length 1. If one of a and b has no
+// direction, it is the other one.
 func Slerp(a, b schema.Quat, f float64) schema.Quat {
 	a, okA := unit(a)
 	b, okB := unit(b)
@@ -110,7 +115,7 @@ func Slerp(a, b schema.Quat, f float64) schema.Quat {
 	return out
 }
 
-// unit gives q the length 1, or says that it cannot: then it is zero.
+// unit returns q with length 1, or zero and false if that is impossible.
 func unit(q schema.Quat) (schema.Quat, bool) {
 	n := math.Sqrt(q.X*q.X + q.Y*q.Y + q.Z*q.Z + q.W*q.W)
 	if !(n > 0) || math.IsInf(n, 1) {

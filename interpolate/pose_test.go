@@ -18,7 +18,7 @@ func vectors(most float64) *rapid.Generator[schema.Vec3] {
 	})
 }
 
-// turn is the rotation by an angle about an axis.
+// turn returns the rotation by an angle about an axis.
 func turn(axis schema.Vec3, angle float64) schema.Quat {
 	n := math.Sqrt(axis.X*axis.X + axis.Y*axis.Y + axis.Z*axis.Z)
 	s := math.Sin(angle/2) / n
@@ -29,12 +29,12 @@ func near(a, b schema.Vec3, most float64) bool {
 	return math.Abs(a.X-b.X) <= most && math.Abs(a.Y-b.Y) <= most && math.Abs(a.Z-b.Z) <= most
 }
 
-// same says that two orientations are one, which q and -q are.
+// same reports whether two orientations are equal; q and -q are.
 func same(a, b schema.Quat, most float64) bool {
 	return math.Abs(math.Abs(a.X*b.X+a.Y*b.Y+a.Z*b.Z+a.W*b.W)-1) <= most
 }
 
-// TestHermiteIsExactOnCubics plays a path x = a + bt + ct² + dt³ back as it was, wherever the snapshots are.
+// TestHermiteIsExactOnCubics checks that paths x = a + bt + ct² + dt³ are reproduced exactly.
 func TestHermiteIsExactOnCubics(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := vectors(10)
@@ -74,7 +74,7 @@ func TestHermiteIsExactOnCubics(t *testing.T) {
 	})
 }
 
-// TestLinearStaysOnTheLine has an object at the share of the way that is the share of the time.
+// TestLinearStaysOnTheLine checks that the share of the distance is the share of the time.
 func TestLinearStaysOnTheLine(t *testing.T) {
 	b := newBuffer(t, interpolate.Config{})
 	add(t, b, 0, moving(1, 1000))
@@ -86,8 +86,7 @@ func TestLinearStaysOnTheLine(t *testing.T) {
 	}
 }
 
-// TestHermiteKeepsVelocities has no corner where linear interpolation has one: on either side of a snapshot the path has
-// that snapshot's velocity.
+// TestHermiteKeepsVelocities checks that on either side of a snapshot the path has its velocity.
 func TestHermiteKeepsVelocities(t *testing.T) {
 	b := newBuffer(t, interpolate.Config{Method: interpolate.Hermite})
 	for i, o := range []thing{moving(0, 2), moving(1, -3), moving(-1, 5)} {
@@ -103,7 +102,8 @@ func TestHermiteKeepsVelocities(t *testing.T) {
 	}
 }
 
-// TestHermiteRests does not have an object swing that stops or starts where it is, but one that flies up and falls back.
+// TestHermiteRests checks that an object that stops or starts does not swing, but one that flies up
+// and falls back does.
 func TestHermiteRests(t *testing.T) {
 	for _, c := range []struct{ from, to, want float64 }{{0, 0, 1}, {4, 0, 1}, {0, -4, 1}, {4, -4, 1.1}} {
 		b := newBuffer(t, interpolate.Config{Method: interpolate.Hermite})
@@ -115,7 +115,8 @@ func TestHermiteRests(t *testing.T) {
 	}
 }
 
-// TestSlerp turns at constant speed, the shorter way, whatever the signs and lengths of what it gets.
+// TestSlerp checks for constant angular velocity in the shorter direction, for all signs and
+// lengths.
 func TestSlerp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		axis := vectors(1).Filter(func(v schema.Vec3) bool { return v.X*v.X+v.Y*v.Y+v.Z*v.Z > 0.01 }).Draw(t, "axis")
@@ -150,7 +151,7 @@ func TestSlerpWithoutDirection(t *testing.T) {
 	}
 }
 
-// TestNearest shows snapshots as they are.
+// TestNearest checks that snapshots are shown unchanged.
 func TestNearest(t *testing.T) {
 	b := newBuffer(t, interpolate.Config{Method: interpolate.Nearest})
 	add(t, b, 0, still(0))

@@ -12,7 +12,7 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// TestFlagsStep has what is not a pose change at its snapshot and not before.
+// TestFlagsStep checks that fields outside the pose change at their snapshot.
 func TestFlagsStep(t *testing.T) {
 	b := newBuffer(t, interpolate.Config{})
 	first, second := still(0), still(1)
@@ -26,7 +26,8 @@ func TestFlagsStep(t *testing.T) {
 	}
 }
 
-// TestTeleports has an object stay until a snapshot in which it has jumped, though the one that marked the jump is lost.
+// TestTeleports checks that an object stays until the snapshot after its jump, even if another one
+// was lost.
 func TestTeleports(t *testing.T) {
 	for _, m := range []interpolate.Method{interpolate.Linear, interpolate.Hermite} {
 		b := newBuffer(t, interpolate.Config{Method: m, Extrapolate: 200 * ms})
@@ -42,7 +43,7 @@ func TestTeleports(t *testing.T) {
 	}
 }
 
-// TestObjectsComeAndGo shows those that the last snapshot has.
+// TestObjectsComeAndGo checks that the objects are those of the last snapshot.
 func TestObjectsComeAndGo(t *testing.T) {
 	b := newBuffer(t, interpolate.Config{})
 	if err := b.Add(0, 0, []uint32{1, 3, 5, 9}, []thing{still(1), still(3), still(5), still(9)}); err != nil {
@@ -66,7 +67,7 @@ func TestObjectsComeAndGo(t *testing.T) {
 	}
 }
 
-// TestEnds holds the oldest snapshot before its time, and the newest after it.
+// TestEnds shows times before the oldest and after the newest snapshot.
 func TestEnds(t *testing.T) {
 	b := newBuffer(t, interpolate.Config{Method: interpolate.Hermite})
 	var s interpolate.Sample[thing]
@@ -87,7 +88,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestExtrapolation moves and turns on for as long as is allowed, and stops.
+// TestExtrapolation checks that motion continues for Config.Extrapolate and then stops.
 func TestExtrapolation(t *testing.T) {
 	axis := schema.Vec3{Z: 1}
 	for m, speed := range map[interpolate.Method]float64{interpolate.Linear: 20, interpolate.Hermite: 50} {
@@ -108,7 +109,7 @@ func TestExtrapolation(t *testing.T) {
 	}
 }
 
-// TestGaps shows no way between two snapshots that a pause lies between.
+// TestGaps checks that nothing is interpolated across a pause.
 func TestGaps(t *testing.T) {
 	b := newBuffer(t, interpolate.Config{Gap: time.Second, Extrapolate: 100 * ms})
 	add(t, b, 0, still(0))
@@ -131,7 +132,7 @@ func TestGaps(t *testing.T) {
 	}
 }
 
-// TestAnyOrder shows the same whatever order snapshots come in.
+// TestAnyOrder checks that the order of arrival has no influence.
 func TestAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const n = 12

@@ -8,15 +8,15 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// Tagged makes an adapter of T's tags, T being a struct:
+// Tagged returns an adapter by the tags of the struct T:
 //
 //	Position schema.Vec3 `interpolate:"position"`
 //	Velocity schema.Vec3 `interpolate:"velocity"`
 //	Rotation schema.Quat `interpolate:"orientation"`
-//	Jumps    uint8         `interpolate:"teleports"`
+//	Jumps    uint8       `interpolate:"teleports"`
 //
-// Each is optional; teleports is an unsigned integer or a bool. Fields without a tag step: they are those of the older
-// snapshot. An error names the field whose tag makes no sense.
+// Each is optional; teleports is an unsigned integer or a bool. Fields without a tag are those of
+// the older snapshot. An error names the field with the invalid tag.
 func Tagged[T any]() (Adapter[T], error) {
 	t := reflect.TypeFor[T]()
 	if t.Kind() != reflect.Struct {
@@ -29,10 +29,10 @@ func Tagged[T any]() (Adapter[T], error) {
 	return &a, nil
 }
 
-// none is the offset of a field that there is not.
+// none is the offset of an absent field.
 const none = ^uintptr(0)
 
-// tagged has the offsets of fields in a T, which come from the compiler's own layout of it.
+// tagged is the offsets of fields in a T.
 type tagged[T any] struct {
 	position, velocity, orientation, teleports uintptr
 	size                                       uintptr // of teleports

@@ -10,7 +10,7 @@ import (
 
 const ms = time.Millisecond
 
-// thing is an object with all that an object can have.
+// thing is an object with every part of a pose.
 type thing struct {
 	pose  interpolate.Pose
 	flags uint16
@@ -21,12 +21,12 @@ type things struct{}
 func (things) Pose(o *thing) interpolate.Pose       { return o.pose }
 func (things) SetPose(o *thing, p interpolate.Pose) { o.pose = p }
 
-// still is a thing at x that does not turn.
+// still returns a thing at x that does not turn.
 func still(x float64) thing {
 	return thing{pose: interpolate.Pose{Position: schema.Vec3{X: x}, Orientation: schema.Quat{W: 1}}}
 }
 
-// moving is a thing at x with a velocity.
+// moving returns a thing at x with a velocity.
 func moving(x, v float64) thing {
 	o := still(x)
 	o.pose.Velocity.X = v
@@ -47,7 +47,7 @@ func newBuffer(t testing.TB, c interpolate.Config) *buffer {
 	return b
 }
 
-// add adds a snapshot of one object, whose id is 7, that arrives when it is sent.
+// add adds a snapshot of one object with id 7 that arrives without delay.
 func add(t testing.TB, b *buffer, at time.Duration, o thing) {
 	t.Helper()
 	if err := b.Add(at, at, []uint32{7}, []thing{o}); err != nil {
@@ -55,7 +55,7 @@ func add(t testing.TB, b *buffer, at time.Duration, o thing) {
 	}
 }
 
-// only gives the one object that is shown at a server's time.
+// only returns the single object shown at a server time.
 func only(t testing.TB, b *buffer, at time.Duration) thing {
 	t.Helper()
 	var s interpolate.Sample[thing]

@@ -1,77 +1,81 @@
 package interpolate
 
-import "time"
-
-const (
-	// A packet counts for the base for one to two periods of this length, or of so many intervals where that is more:
-	// so long does it take to believe that the link or a clock has become slower.
-	baseLength    = time.Second
-	baseIntervals = 10
-	// enough is how many gaps between snapshots tell more of the link than the rule does.
-	enough = 32
-	// slewShare is by how much time is played faster or slower to come to where it should be.
-	slewShare = 0.05
-	// slewMost is how far from there it may be before it jumps on, or stands still.
-	slewMost = 250 * time.Millisecond
+import (
+	"slices"
+	"time"
 )
 
-// timeline tells which of the server's times is shown at which of the client's.
+const (
+	// A packet counts for the base during one to two periods of this length, or of this number of
+	// intervals if that is longer. A slower link or clock is recognized after that time.
+	baseLength    = time.Second
+	baseIntervals = 10
+	// minSamples is the number of samples from which on the delay is learned.
+	minSamples = 32
+	// slewShare is the maximum relative change of the playback clock's rate.
+	slewShare = 0.05
+	// maxSlew is the difference from which on the playback clock jumps or stops.
+	maxSlew = 250 * time.Millisecond
+)
+
+// timeline is the playback clock. It maps the client's time to the server time to show.
 //
-// The least difference between a snapshot's arrival and its time, of the last seconds, is its base: a sum of the two
-// clocks' offset and of the fastest way. It follows a clock that drifts. What is shown is the base and the delay behind.
+// Its base is the minimum difference between a snapshot's arrival and its server time over the last
+// seconds: the sum of the offset between the clocks and of the shortest delay of the link. It
+// follows clock drift. The server time to show is the client's time minus the base and the delay.
 type timeline struct {
 	cfg Config
 
-	newest  time.Duration // server's time of the newest snapshot
-	arrived time.Duration // client's time at which it came
-	offset  time.Duration // the difference
+	newest  time.Duration // server time of the newest snapshot
+	arrived time.Duration // client time of its arrival
+	offset  time.Duration // their difference
 	started bool
 
-	base, before time.Duration // least offset of this period, and of the one before
-	period       time.Duration // when this one began
-	needed       window        // delays that would have had each newest snapshot come in time
+	base, before time.Duration // minimum offset of this period and the one before
+	period       time.Duration // start of this period
+	needed       window        // delays with which the newest snapshots would not have been late
 
-	now, at time.Duration // of the last play
+	now, at time.Duration // client and server time of the last play
 	playing bool
 }
 
-// arrive takes note of a snapshot's arrival. It says whether the timeline starts anew with it.
-func (l *timeline) arrive(now, server time.Duration) (anew bool) {
+// arrive records a snapshot's arrival and reports whether the clock restarts with it.
+func (l *timeline) arrive(now, server time.Duration) (restarted bool) {
 	if l.started {
 		now = max(now, l.arrived)
 	}
 	offset := now - server
 	switch {
 	case !l.started || server > l.newest && (now-l.arrived > l.cfg.Gap || distance(offset, l.offset) > l.cfg.Gap):
-		anew = true
-	case server <= l.newest: // it was overtaken, or sent again: it tells of the fastest way alone
+		restarted = true
+	case server <= l.newest: // late or duplicate: it shows only how short the delay can be
 		l.base = min(l.base, offset)
 		return false
 	default:
-		anew = l.follow(now, offset)
+		restarted = l.follow(now, offset)
 	}
 	switch {
-	case anew:
+	case restarted:
 		l.restart(now, offset)
 	case l.cfg.Adaptive:
 		l.needed.add(now, now-l.newest-l.fastest())
 	}
 	l.started, l.newest, l.arrived, l.offset = true, server, now, offset
-	return anew
+	return restarted
 }
 
-// follow has the base follow an offset. It says whether the base has come to be so much more that what was learned is of
-// another way, or of a server that hung.
-func (l *timeline) follow(now, offset time.Duration) (anew bool) {
+// follow updates the base with an offset. It reports whether the base increased so much that
+// learned delays are invalid: the path changed, or the server stalled.
+func (l *timeline) follow(now, offset time.Duration) (restarted bool) {
 	was := l.fastest()
 	if now-l.period > max(baseLength, baseIntervals*l.cfg.Interval) {
 		l.before, l.base, l.period = l.base, offset, now
 	}
 	l.base = min(l.base, offset)
-	return l.fastest()-was > slewMost
+	return l.fastest()-was > maxSlew
 }
 
-// restart begins with an offset, where the play is: what was shown has waited at the end, though its time went on.
+// restart restarts with an offset. If the clock had run past the newest snapshot, it returns there.
 func (l *timeline) restart(now, offset time.Duration) {
 	if l.started {
 		l.at = min(l.at, l.newest+l.cfg.Extrapolate)
@@ -84,16 +88,15 @@ func distance(a, b time.Duration) time.Duration { return max(a-b, b-a) }
 
 func (l *timeline) fastest() time.Duration { return min(l.base, l.before) }
 
-// delay is how far behind the newest snapshot that nothing held up the play should be.
+// delay returns the current interpolation delay.
 func (l *timeline) delay() time.Duration {
-	if !l.cfg.Adaptive || len(l.needed.sorted) < enough {
+	if !l.cfg.Adaptive || len(l.needed.sorted) < minSamples {
 		return l.cfg.Delay
 	}
-	return max(0, min(l.needed.above(l.cfg.Late), l.cfg.MaxDelay))
+	return max(0, min(l.needed.quantile(l.cfg.Late), l.cfg.MaxDelay))
 }
 
-// play gives the server's time to be shown now. It runs a little faster or slower to where it should be, and if that is
-// far jumps on or stands still, but never runs backwards. A now before the last one counts as the last one.
+// play returns the server time to show at now.
 func (l *timeline) play(now time.Duration) time.Duration {
 	want := now - l.fastest() - l.delay()
 	if !l.playing {
@@ -104,13 +107,13 @@ func (l *timeline) play(now time.Duration) time.Duration {
 	l.now += step
 	l.at += step
 	behind := want - l.at
-	switch most := time.Duration(slewShare * float64(step)); {
-	case behind > slewMost:
+	switch limit := time.Duration(slewShare * float64(step)); {
+	case behind > maxSlew:
 		l.at = want
-	case behind < -slewMost:
+	case behind < -maxSlew:
 		l.at -= min(step, -behind)
 	default:
-		l.at += max(-most, min(behind, most))
+		l.at += max(-limit, min(behind, limit))
 	}
 	return l.at
 }
@@ -121,3 +124,39 @@ func (l *timeline) reset() {
 	*l = timeline{cfg: l.cfg}
 	l.needed.sorted = sorted
 }
+
+// windowLength is how long a window remembers, windowSize how many values.
+const (
+	// windowLength and windowSize bound the age and the number of the values in a window.
+	windowLength = 30 * time.Second
+	windowSize   = 1024
+)
+
+// window is the recent values, by age and by size.
+type window struct {
+	recent [windowSize]timed // a ring
+	first  int
+	sorted []time.Duration // capacity windowSize
+}
+
+type timed struct{ at, value time.Duration }
+
+// add adds a value and removes old ones. Times must not decrease.
+func (w *window) add(at, value time.Duration) {
+	for len(w.sorted) == windowSize || len(w.sorted) > 0 && at-w.recent[w.first].at > windowLength {
+		i, _ := slices.BinarySearch(w.sorted, w.recent[w.first].value)
+		w.sorted = slices.Delete(w.sorted, i, i+1)
+		w.first = (w.first + 1) % windowSize
+	}
+	w.recent[(w.first+len(w.sorted))%windowSize] = timed{at, value}
+	i, _ := slices.BinarySearch(w.sorted, value)
+	w.sorted = slices.Insert(w.sorted, i, value)
+}
+
+// quantile returns the lowest value that at most the given share of values exceeds. The window must
+// not be empty.
+func (w *window) quantile(share float64) time.Duration {
+	return w.sorted[len(w.sorted)-1-int(share*float64(len(w.sorted)))]
+}
+
+func (w *window) reset() { w.sorted = w.sorted[:0] }

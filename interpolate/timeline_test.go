@@ -10,18 +10,18 @@ import (
 	"github.com/uplink-rpc/uplink/interpolate"
 )
 
-// course is a server that sends, a link and a client that shows 60 frames a second, in virtual time.
+// course is a server, a link and a client that shows 60 frames per second, in virtual time.
 type course struct {
 	interval time.Duration
-	// server gives the server's time, local the client's, of true time; nil is true time.
+	// server and local convert true time to the clocks of server and client; nil is true time.
 	server, local func(time.Duration) time.Duration
-	// sends says whether there is a snapshot at a true time; nil is yes.
+	// sends reports whether there is a snapshot at a true time; nil means always.
 	sends func(time.Duration) bool
-	// way is how long a packet takes, or less than 0 if it is lost.
-	way func() time.Duration
-	// anew says that the server's time may run backwards, and with it the play.
-	anew bool
-	// shown is told of each frame: the true time, and the server's time which is played.
+	// delay returns the delay of a packet, negative if it is lost.
+	delay func() time.Duration
+	// restarts reports that the server's time, and with it playback, may run backwards.
+	restarts bool
+	// shown is called for each frame with the true time and the server time that is shown.
 	shown func(now, play time.Duration)
 }
 
@@ -41,7 +41,7 @@ func (c course) run(t testing.TB, b *buffer, from, to time.Duration) {
 	for now := from; now < to; now += ms {
 		if now >= sent {
 			if c.sends == nil || c.sends(now) {
-				if way := c.way(); way >= 0 {
+				if way := c.delay(); way >= 0 {
 					flying = append(flying, packet{now + way, c.server(now)})
 				}
 			}
@@ -53,7 +53,7 @@ func (c course) run(t testing.TB, b *buffer, from, to time.Duration) {
 				rest = append(rest, p)
 				continue
 			}
-			// Some come late or twice.
+			// Some are late or duplicates.
 			newest = max(newest, p.sent)
 			_ = b.Add(c.local(now), p.sent, []uint32{7}, []thing{still(p.sent.Seconds())})
 		}
@@ -62,7 +62,7 @@ func (c course) run(t testing.TB, b *buffer, from, to time.Duration) {
 			continue
 		}
 		if play, ok := b.Play(c.local(now)); ok {
-			if min(play, newest) < last && !c.anew {
+			if min(play, newest) < last && !c.restarts {
 				t.Fatalf("at %v: shows %v after %v", now, min(play, newest), last)
 			}
 			last = min(play, newest)
@@ -75,7 +75,7 @@ func (c course) run(t testing.TB, b *buffer, from, to time.Duration) {
 
 func steady(d time.Duration) func() time.Duration { return func() time.Duration { return d } }
 
-// lossy is a way of 40 ms and some more, on which packets are lost.
+// lossy is a link with 40 ms, jitter and packet loss.
 func lossy(seed uint64, loss float64, jitter time.Duration) func() time.Duration {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	return func() time.Duration {
@@ -87,13 +87,13 @@ func lossy(seed uint64, loss float64, jitter time.Duration) func() time.Duration
 	}
 }
 
-// TestFixedDelay plays what is the delay older than what comes by the fastest way, and outlives two losses in a row but
-// not three.
+// TestFixedDelay checks the delay of what is shown, and that two consecutive losses cause no hitch
+// but three do.
 func TestFixedDelay(t *testing.T) {
 	b := newBuffer(t, interpolate.Config{})
 	sent, way := 0, lossy(1, 0, 50*ms)
 	hitches := uint64(0)
-	c := course{interval: 100 * ms, way: func() time.Duration {
+	c := course{interval: 100 * ms, delay: func() time.Duration {
 		if sent++; sent%10 < 2 || sent > 200 && sent%10 < 3 {
 			return -1
 		}
@@ -115,12 +115,12 @@ func TestFixedDelay(t *testing.T) {
 	}
 }
 
-// TestDrift follows a client's clock that is half a percent too fast or slow and began elsewhere.
+// TestDrift follows a client clock that is 0.5 % fast or slow and has another start.
 func TestDrift(t *testing.T) {
 	for _, rate := range []float64{0.995, 1.005} {
 		for _, adaptive := range []bool{false, true} {
 			b := newBuffer(t, interpolate.Config{Interval: 50 * ms, Adaptive: adaptive})
-			c := course{interval: 50 * ms, way: lossy(2, 0.02, 30*ms), local: func(d time.Duration) time.Duration {
+			c := course{interval: 50 * ms, delay: lossy(2, 0.02, 30*ms), local: func(d time.Duration) time.Duration {
 				return -time.Hour + time.Duration(rate*float64(d))
 			}, shown: func(now, play time.Duration) {
 				if d := now - 40*ms - play; now > 5*time.Second && (d < 50*ms || d > 260*ms) {
@@ -135,7 +135,8 @@ func TestDrift(t *testing.T) {
 	}
 }
 
-// TestAdaptive comes to a shorter delay than the rule's on a good link, and to a longer one on a bad link.
+// TestAdaptive learns a shorter delay than the default on a good link, and a longer one on a bad
+// link.
 func TestAdaptive(t *testing.T) {
 	for _, c := range []struct {
 		loss        float64
@@ -147,29 +148,29 @@ func TestAdaptive(t *testing.T) {
 		if got := b.Stats().Delay; got != rule {
 			t.Errorf("begins with %v, want %v", got, rule)
 		}
-		course{interval: 16 * ms, way: lossy(3, c.loss, c.jitter)}.run(t, b, 0, 20*time.Second)
+		course{interval: 16 * ms, delay: lossy(3, c.loss, c.jitter)}.run(t, b, 0, 20*time.Second)
 		before := b.Stats()
 		if before.Delay < c.least || before.Delay > c.most {
 			t.Errorf("%+v: delay %v", c, before.Delay)
 		}
-		course{interval: 16 * ms, way: lossy(4, c.loss, c.jitter)}.run(t, b, 20*time.Second, 40*time.Second)
+		course{interval: 16 * ms, delay: lossy(4, c.loss, c.jitter)}.run(t, b, 20*time.Second, 40*time.Second)
 		if hitches := b.Stats().Hitches - before.Hitches; hitches > 8 {
 			t.Errorf("%+v: %d hitches in 20 s", c, hitches)
 		}
 	}
 }
 
-// TestMaxDelay bounds what adapts.
+// TestMaxDelay checks the bound of the learned delay.
 func TestMaxDelay(t *testing.T) {
 	b := newBuffer(t, interpolate.Config{Interval: 16 * ms, Adaptive: true, MaxDelay: 120 * ms})
-	course{interval: 16 * ms, way: lossy(5, 0.2, 600*ms)}.run(t, b, 0, 10*time.Second)
+	course{interval: 16 * ms, delay: lossy(5, 0.2, 600*ms)}.run(t, b, 0, 10*time.Second)
 	if got := b.Stats().Delay; got != 120*ms {
 		t.Error(got)
 	}
 }
 
-// TestPauses goes on after pauses of either end, of the link, and of the server's time, within three seconds and with the
-// delay that it had.
+// TestPauses checks that playback recovers within three seconds from pauses of either end, of the
+// link and of the server's time.
 func TestPauses(t *testing.T) {
 	const from, long = 10 * time.Second, 7 * time.Second
 	within := func(d time.Duration) bool { return d >= from && d < from+long }
@@ -185,7 +186,7 @@ func TestPauses(t *testing.T) {
 		"server, which stops":      {sends: func(d time.Duration) bool { return !within(d) }, server: paused},
 		"server, which repeats":    {server: paused},
 		"server, which leaps":      {server: jumped},
-		"server, which steps back": {server: func(d time.Duration) time.Duration { return d - (jumped(d) - d) }, anew: true},
+		"server, which steps back": {server: func(d time.Duration) time.Duration { return d - (jumped(d) - d) }, restarts: true},
 		"server, which hangs briefly": {
 			server: func(d time.Duration) time.Duration { return d - max(0, min(d-from, 600*ms)) },
 			sends:  func(d time.Duration) bool { return d < from || d > from+600*ms },
@@ -195,7 +196,7 @@ func TestPauses(t *testing.T) {
 		for _, adaptive := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
 				b := newBuffer(t, interpolate.Config{Interval: 50 * ms, Adaptive: adaptive})
-				c.interval, c.way = 50*ms, steady(40*ms)
+				c.interval, c.delay = 50*ms, steady(40*ms)
 				now := func(d time.Duration) time.Duration {
 					if c.server != nil {
 						return c.server(d)
@@ -226,10 +227,10 @@ func TestPauses(t *testing.T) {
 	}
 }
 
-// TestClientPaused shows what is to be shown by then after a while without calls.
+// TestClientPaused checks playback after a pause of the calls.
 func TestClientPaused(t *testing.T) {
 	b := newBuffer(t, interpolate.Config{})
-	course{interval: 100 * ms, way: steady(0)}.run(t, b, 0, 3*time.Second)
+	course{interval: 100 * ms, delay: steady(0)}.run(t, b, 0, 3*time.Second)
 	for at := 3 * time.Second; at <= 60*time.Second; at += 100 * ms {
 		add(t, b, at, still(at.Seconds()))
 	}
@@ -241,19 +242,20 @@ func TestClientPaused(t *testing.T) {
 	}
 }
 
-// TestHitches counts how often the play came to the end, not for how long it stayed.
+// TestHitches checks that hitches are counted once each.
 func TestHitches(t *testing.T) {
 	b := newBuffer(t, interpolate.Config{Interval: 50 * ms, Delay: 60 * ms})
 	lost := func(d time.Duration) bool {
 		return d/time.Second == 3 && d%time.Second < 400*ms || d/time.Second == 5 && d%time.Second < 300*ms
 	}
-	course{interval: 50 * ms, way: steady(0), sends: func(d time.Duration) bool { return !lost(d) }}.run(t, b, 0, 8*time.Second)
+	course{interval: 50 * ms, delay: steady(0), sends: func(d time.Duration) bool { return !lost(d) }}.run(t, b, 0, 8*time.Second)
 	if got := b.Stats(); got.Hitches != 2 || got.Restarts != 1 {
 		t.Errorf("%+v", got)
 	}
 }
 
-// TestPlayNeverRunsBackwards whatever the link does, as long as the server's time does not.
+// TestPlayNeverRunsBackwards checks playback over arbitrary links, if the server's time does not
+// run backwards.
 func TestPlayNeverRunsBackwards(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b, err := interpolate.New(things{}, interpolate.Config{Interval: 20 * ms, Adaptive: rapid.Bool().Draw(t, "adaptive"), Extrapolate: 100 * ms})

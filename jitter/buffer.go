@@ -5,40 +5,43 @@ import (
 	"time"
 )
 
-// Fate is what became of a value that was added.
-type Fate uint8
+// AddResult is the result of [Buffer.Add].
+type AddResult uint8
 
-// The fates.
+// Results of Add.
 const (
-	Held      Fate = iota // it waits for its time
-	Late                  // its time has passed
-	Duplicate             // one of that frame time came before
-	Early                 // it is too far ahead to be held
+	Held      AddResult = iota // stored until its tick
+	Late                       // after its tick
+	Duplicate                  // the tick has a value
+	Early                      // too far ahead
 )
 
-// State is what a tick has.
+// State is the state of a tick.
 type State uint8
 
-// The states.
+// States of a tick.
 const (
-	Waiting  State = iota // nothing is due: nothing came yet, or for long, or what came has to wait
-	Released              // a value
-	Missing               // the value that is due did not come, or not yet
+	Waiting  State = iota // no tick is due
+	Released              // with a value
+	Missing               // without a value
 )
 
 const (
-	// strays is how many values in a row, all far from those before, are a jump of the frame time.
-	strays = 3
-	// Values that are all late, so many and for so long or so many intervals where that is more, will go on to be.
+	// maxStray is the number of consecutive values, all far from those before, that count as a
+	// jump.
+	maxStray = 3
+	// A run of late values resyncs the buffer if it has this length and this duration, or this
+	// number of intervals if that is longer.
 	lateValues    = 4
 	lateFor       = 100 * time.Millisecond
 	lateIntervals = 4
-	// shortBlocks is how many blocks in a row, all of values that come too late by more than an interval on average, are
-	// a sender that does not follow, or not fast enough.
+	// shortBlocks is the number of consecutive blocks with a mean slack more than one interval
+	// below the target after which release times are delayed: the sender does not follow, or too
+	// slowly.
 	shortBlocks = 8
 )
 
-// slot is a place for a value.
+// slot stores one value.
 type slot[T any] struct {
 	tick  uint64
 	state slotState
@@ -50,40 +53,40 @@ type slotState uint8
 const (
 	empty slotState = iota
 	full
-	released // and remembered, to tell a duplicate
+	released // stored to recognize duplicates
 )
 
-// never is a time before all others.
+// never is before all other times.
 const never = time.Duration(math.MinInt64 / 2)
 
-// Buffer holds values by frame time until they are due. Memory is that of Config.Capacity values from the start, and
-// nothing is allocated after. It is not safe for concurrent use.
+// Buffer stores values by tick until they are due. Its memory is that of Config.Capacity values; it
+// allocates nothing after New. Not safe for concurrent use.
 type Buffer[T any] struct {
 	cfg   Config
-	slots []slot[T] // by frame time, modulo their number, which is a power of two
+	slots []slot[T] // by tick modulo their number, a power of two
 	held  int
 
-	playing bool          // else the next value begins
-	played  uint64        // frame time of the last step
-	at      time.Duration // when it was
-	from    uint64        // nothing before it is missing
-	newest  uint64        // that came
-	heard   time.Duration // when
-	done    uint64        // the last that was released
-	gave    bool          // something was
+	playing     bool          // otherwise the next value starts
+	played      uint64        // tick of the last step
+	at          time.Duration // time of the last step
+	from        uint64        // no tick before it is missing
+	newest      uint64        // newest tick that was added
+	arrivedAt   time.Duration // time at which newest was added
+	done        uint64        // last tick whose value was released
+	releasedAny bool          // done is valid
 
-	astray    int // values in a row that are far from those before
-	late      int // newest ones in a row that were
+	stray     int // consecutive values far from those before
+	late      int // consecutive late values that were the newest
 	lateSince time.Duration
-	short     int // blocks in a row
+	short     int // consecutive blocks
 
-	own   bool          // Pop has been called: ticks are the buffer's own
-	next  time.Duration // when the next one is
-	slack slack
-	stats Stats
+	ownTicks bool          // Pop was called: the buffer determines the ticks
+	next     time.Duration // time of the next tick
+	slack    slack
+	stats    Stats
 }
 
-// New returns an empty buffer, or an error that names the field of cfg which is out of its bounds.
+// New returns an empty buffer. An error names the invalid field of cfg.
 func New[T any](cfg Config) (*Buffer[T], error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -94,53 +97,54 @@ func New[T any](cfg Config) (*Buffer[T], error) {
 	return b, nil
 }
 
-// Reset forgets all values and times, as for another sender. Counters and what was learned of uneven arrival stay.
+// Reset removes all values and release times, as for another sender. Counters and the learned
+// target stay.
 func (b *Buffer[T]) Reset() {
 	for i := range b.slots {
 		b.slots[i].state = empty
 	}
-	b.held, b.playing, b.gave = 0, false, false
-	b.astray, b.late, b.short = 0, 0, 0
-	b.own, b.at = false, never
+	b.held, b.playing, b.releasedAny = 0, false, false
+	b.stray, b.late, b.short = 0, 0, 0
+	b.ownTicks, b.at = false, never
 	b.slack.restart(b.slack.target())
 }
 
 func (b *Buffer[T]) slot(tick uint64) *slot[T] { return &b.slots[tick&uint64(len(b.slots)-1)] }
 
-// after says how much later frame time a is than b. Frame times wrap around.
+// after returns the difference of ticks a - b, which may wrap around.
 func after(a, b uint64) int64 { return int64(a - b) }
 
-// Add takes the value of a frame time, which came now. If it is [Held], *v becomes what lay in its place: memory that
-// the value refers to can be used again. Otherwise nothing happens to *v.
+// Add adds the value of a tick, which arrived at now. If the result is [Held], *v is swapped with
+// the previous content of the slot, so that its memory can be reused. Otherwise *v does not change.
 //
-// A frame time that is further from those before than the buffer reaches is refused, as Early or Late, until the third
-// in a row: that one begins anew.
-func (b *Buffer[T]) Add(now time.Duration, tick uint64, v *T) Fate {
+// A tick that is too far from those before is rejected as Early or Late, until the third in
+// succession, which resyncs the buffer.
+func (b *Buffer[T]) Add(now time.Duration, tick uint64, v *T) AddResult {
 	s := b.slot(tick)
 	switch {
 	case s.state != empty && s.tick == tick:
-		return b.refuse(Duplicate)
+		return b.reject(Duplicate)
 	case !b.playing && b.passed(tick):
-		return b.refuse(Late)
+		return b.reject(Late)
 	case !b.playing:
-		b.begin(now, tick)
+		b.start(now, tick)
 	case b.far(tick):
-		if b.astray++; b.astray >= strays {
-			b.begin(now, tick)
+		if b.stray++; b.stray >= maxStray {
+			b.start(now, tick)
 			break
 		}
 		if after(tick, b.newest) > 0 {
-			return b.refuse(Early)
+			return b.reject(Early)
 		}
-		return b.refuse(Late)
+		return b.reject(Late)
 	}
-	b.astray = 0
-	if after(tick, b.played) > int64(len(b.slots)) { // the sender is far too fast
+	b.stray = 0
+	if after(tick, b.played) > int64(len(b.slots)) { // the sender is much too fast
 		b.skip(b.early(now, tick) - b.slack.target())
 	}
 	b.arrived(now, tick)
 	if after(tick, b.played) <= 0 || b.passed(tick) {
-		return b.refuse(Late)
+		return b.reject(Late)
 	}
 	s.tick, s.state = tick, full
 	s.value, *v = *v, s.value
@@ -148,20 +152,20 @@ func (b *Buffer[T]) Add(now time.Duration, tick uint64, v *T) Fate {
 	return Held
 }
 
-// far says whether a frame time is out of reach of those before.
+// far reports whether a tick is out of reach of those before.
 func (b *Buffer[T]) far(tick uint64) bool {
 	reach := int64(len(b.slots))
 	jump := after(tick, b.newest)
 	return jump >= reach || jump <= -reach
 }
 
-// passed says whether a frame time is before one that was released not long ago.
+// passed reports whether a tick is before one that was released recently.
 func (b *Buffer[T]) passed(tick uint64) bool {
 	age := after(b.done, tick)
-	return b.gave && age >= 0 && age < int64(len(b.slots))
+	return b.releasedAny && age >= 0 && age < int64(len(b.slots))
 }
 
-func (b *Buffer[T]) refuse(f Fate) Fate {
+func (b *Buffer[T]) reject(f AddResult) AddResult {
 	switch f {
 	case Late:
 		b.stats.Late++
@@ -174,16 +178,16 @@ func (b *Buffer[T]) refuse(f Fate) Fate {
 	return f
 }
 
-// begin starts with a value, after a pause or a jump.
-func (b *Buffer[T]) begin(now time.Duration, tick uint64) {
-	if b.gave || b.playing {
+// start starts playing with a value, after a pause or a jump.
+func (b *Buffer[T]) start(now time.Duration, tick uint64) {
+	if b.releasedAny || b.playing {
 		b.stats.Resyncs++
 	}
 	for i := range b.slots {
 		b.drop(&b.slots[i])
 	}
 	if jump := after(tick, b.done); jump <= 0 || jump > int64(len(b.slots)) {
-		b.gave = false
+		b.releasedAny = false
 		for i := range b.slots {
 			b.slots[i].state = empty
 		}
@@ -192,7 +196,7 @@ func (b *Buffer[T]) begin(now time.Duration, tick uint64) {
 	b.schedule(now, tick, b.slack.target())
 }
 
-// drop lets go of what is held there.
+// drop discards the value in a slot.
 func (b *Buffer[T]) drop(s *slot[T]) {
 	if s.state == full {
 		s.state = empty
@@ -201,28 +205,28 @@ func (b *Buffer[T]) drop(s *slot[T]) {
 	}
 }
 
-// schedule sets release times: that of a value which came now shall be so much later.
+// schedule sets release times such that the value that arrived now has the given slack.
 func (b *Buffer[T]) schedule(now time.Duration, tick uint64, slack time.Duration) {
 	var wait time.Duration // ticks before that of the value
-	if b.own {
+	if b.ownTicks {
 		wait = slack / b.cfg.Interval
 		b.next = now + slack - wait*b.cfg.Interval
 		b.at = b.next - b.cfg.Interval
 	} else {
-		last := max(b.at, now-b.cfg.Interval) // a tick that is overdue comes now
+		last := max(b.at, now-b.cfg.Interval) // an overdue tick is now
 		wait = max(now+slack-last-1, 0) / b.cfg.Interval
 	}
 	b.played, b.from = tick-1-uint64(wait), tick
 	b.slack.restart(slack)
 }
 
-// early is how much later the release of a value is than now.
+// early returns the slack of a value that arrives now.
 func (b *Buffer[T]) early(now time.Duration, tick uint64) time.Duration {
 	next := max(b.at+b.cfg.Interval, now)
 	return next - now + time.Duration(after(tick, b.played)-1)*b.cfg.Interval
 }
 
-// arrived takes note of a value, and sets release times anew if they no longer suit what comes.
+// arrived records the arrival of a value, and resyncs if release times no longer suit the arrivals.
 func (b *Buffer[T]) arrived(now time.Duration, tick uint64) {
 	newest := after(tick, b.newest) > 0
 	early := b.early(now, tick)
@@ -230,11 +234,11 @@ func (b *Buffer[T]) arrived(now time.Duration, tick uint64) {
 	if !newest {
 		return
 	}
-	b.newest, b.heard = tick, now
+	b.newest, b.arrivedAt = tick, now
 	if after(tick, b.played) > 0 {
 		b.late = 0
 		if ended {
-			b.judge()
+			b.checkBlock()
 		}
 		return
 	}
@@ -248,24 +252,24 @@ func (b *Buffer[T]) arrived(now time.Duration, tick uint64) {
 	}
 }
 
-// judge looks at the average of a block, for what a sender's clock will not mend soon.
-func (b *Buffer[T]) judge() {
+// checkBlock resyncs if the mean slack of the last block is far from the target.
+func (b *Buffer[T]) checkBlock() {
 	if b.slack.target()-b.slack.mean <= b.cfg.Interval {
 		b.short = 0
 	} else {
 		b.short++
 	}
 	switch over := b.slack.mean - b.cfg.MaxDepth; {
-	case over > spare*b.cfg.Interval:
+	case over > spareIntervals*b.cfg.Interval:
 		b.skip(b.slack.mean - b.slack.target())
 	case b.short >= shortBlocks:
 		b.short = 0
-		b.hold()
+		b.delay()
 	}
 }
 
-// hold has all that was not released yet wait for a tick more.
-func (b *Buffer[T]) hold() {
+// delay delays all values that are not released by one tick.
+func (b *Buffer[T]) delay() {
 	if after(b.played, b.from) >= 0 {
 		b.from = b.played + 1
 	}
@@ -274,7 +278,7 @@ func (b *Buffer[T]) hold() {
 	b.slack.restart(b.slack.mean + b.cfg.Interval)
 }
 
-// skip lets go of so much that is to be released next.
+// skip discards the values of the next span.
 func (b *Buffer[T]) skip(span time.Duration) {
 	n := uint64(span / b.cfg.Interval)
 	n = min(n, uint64(after(b.newest, b.played)-1))
@@ -286,9 +290,9 @@ func (b *Buffer[T]) skip(span time.Duration) {
 	b.stats.Resyncs++
 }
 
-// Step is one tick, of a receiver whose ticks the sender follows. It gives the next frame time, and what there is of it.
-// A value that is [Released] is in *v, and what was there serves for later ones: see Add. Otherwise *v stays as it is.
-// Without a value no frame time counts as [Waiting].
+// Step advances by one tick, for a receiver with ticks of its own. It returns the next tick and its
+// state. If that is [Released], the value was swapped with *v, whose memory is reused, see Add.
+// Otherwise *v does not change.
 func (b *Buffer[T]) Step(now time.Duration, v *T) (tick uint64, state State) {
 	b.at = max(b.at, now)
 	if !b.playing {
@@ -301,12 +305,12 @@ func (b *Buffer[T]) Step(now time.Duration, v *T) (tick uint64, state State) {
 		s.value, *v = *v, s.value
 		s.state = released
 		b.held--
-		b.done, b.gave = b.played, true
+		b.done, b.releasedAny = b.played, true
 		b.stats.Released++
 		return b.played, Released
 	case after(b.played, b.from) < 0:
 		return b.played, Waiting
-	case b.held == 0 && b.at-b.heard > b.cfg.Gap:
+	case b.held == 0 && b.at-b.arrivedAt > b.cfg.Gap:
 		b.playing = false
 		return b.played, Waiting
 	}
@@ -317,12 +321,13 @@ func (b *Buffer[T]) Step(now time.Duration, v *T) (tick uint64, state State) {
 	return b.played, Missing
 }
 
-// Pop is [Buffer.Step] for a receiver that follows the sender: it gives what is due by now, one frame time a call, and
-// [Waiting] when there is no more. It is called until then. Its ticks run up to MaxPace faster or slower, so that slack
-// comes to its target. After a pause of the caller what is due comes all at once.
+// Pop is [Buffer.Step] for a receiver that follows the sender. Each call returns one tick that is
+// due by now, or [Waiting] if there is none; call it until then. Ticks run up to MaxPace faster or
+// slower to bring slack to its target. After a pause of the caller all overdue ticks follow at
+// once.
 func (b *Buffer[T]) Pop(now time.Duration, v *T) (tick uint64, state State) {
-	if !b.own {
-		b.own, b.next = true, max(b.at+b.cfg.Interval, now)
+	if !b.ownTicks {
+		b.ownTicks, b.next = true, max(b.at+b.cfg.Interval, now)
 	}
 	for b.playing && b.next <= now {
 		at := b.next
@@ -333,4 +338,11 @@ func (b *Buffer[T]) Pop(now time.Duration, v *T) (tick uint64, state State) {
 		}
 	}
 	return 0, Waiting
+}
+
+// Stats returns the counters and the current state.
+func (b *Buffer[T]) Stats() Stats {
+	s := b.stats
+	s.Held, s.Slack, s.Target = b.held, b.slack.mean, b.slack.target()
+	return s
 }

@@ -27,13 +27,13 @@ func newBuffer(t testing.TB, c jitter.Config) *buffer {
 	return b
 }
 
-// add adds the value 10*tick, which says whose it is.
-func add(b *buffer, at time.Duration, tick uint64) jitter.Fate {
+// add adds the value 10*tick.
+func add(b *buffer, at time.Duration, tick uint64) jitter.AddResult {
 	v := 10 * tick
 	return b.Add(at, tick, &v)
 }
 
-// step is one tick, which must give want, or nothing if that is below 0.
+// step advances one tick, which must release want, or nothing if want is negative.
 func step(t testing.TB, b *buffer, at time.Duration, want int64) {
 	t.Helper()
 	v := uint64(0)
@@ -46,7 +46,7 @@ func step(t testing.TB, b *buffer, at time.Duration, want int64) {
 	}
 }
 
-// TestSteps: values come in any order, and leave in that of their times, one a tick.
+// TestSteps adds values in any order; they are released in order, one per tick.
 func TestSteps(t *testing.T) {
 	b := newBuffer(t, jitter.Config{Depth: 2 * interval})
 	step(t, b, 0, -1)
@@ -63,10 +63,10 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// TestFates: what is late, was there before or is far ahead is refused and counted, and missing ticks are told.
-func TestFates(t *testing.T) {
+// TestAddResults checks results and counts for late, duplicate and early values, and for missing ticks.
+func TestAddResults(t *testing.T) {
 	b := newBuffer(t, jitter.Config{Depth: interval})
-	for i, want := range []jitter.Fate{jitter.Held, jitter.Duplicate} {
+	for i, want := range []jitter.AddResult{jitter.Held, jitter.Duplicate} {
 		if got := add(b, 8*ms, 100); got != want {
 			t.Errorf("copy %d is %v, want %v", i, got, want)
 		}
@@ -85,7 +85,7 @@ func TestFates(t *testing.T) {
 	}
 	for _, c := range []struct {
 		tick uint64
-		want jitter.Fate
+		want jitter.AddResult
 	}{{101, jitter.Late}, {100, jitter.Duplicate}, {102, jitter.Duplicate}, {99, jitter.Late}, {102 + 5000, jitter.Early}, {103, jitter.Held}} {
 		if got := add(b, at, c.tick); got != c.want {
 			t.Errorf("%d is %v, want %v", c.tick, got, c.want)
@@ -100,7 +100,7 @@ func TestFates(t *testing.T) {
 	}
 }
 
-// TestPause: after a while without values ticks are not missing, and the next one begins anew, as early as the first.
+// TestPause checks that ticks are not missing during a pause, and that playback resyncs after it.
 func TestPause(t *testing.T) {
 	b := newBuffer(t, jitter.Config{Depth: 2 * interval, Gap: 10 * interval})
 	at, next := time.Duration(0), uint64(0)
@@ -128,7 +128,8 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// TestJumps: a frame time that jumps is followed at the third value, forward and back; a single stray one is dropped.
+// TestJumps checks that a jump of the ticks, forward or back, is followed at the third value, and
+// that a single stray value is dropped.
 func TestJumps(t *testing.T) {
 	for name, to := range map[string]uint64{"ahead": 1 << 40, "little ahead": 1200, "back": 3, "wraps": 1<<64 - 5} {
 		t.Run(name, func(t *testing.T) {
@@ -160,7 +161,7 @@ func TestJumps(t *testing.T) {
 	}
 }
 
-// TestSlower: when the way becomes longer for good, values are late for a tenth of a second, not for longer.
+// TestSlower increases the delay of the link: values are late for a tenth of a second only.
 func TestSlower(t *testing.T) {
 	b := newBuffer(t, jitter.Config{})
 	at := time.Duration(0)
@@ -180,7 +181,7 @@ func TestSlower(t *testing.T) {
 	}
 }
 
-// TestFaster: when values come far too early for long, because the sender does not follow, the oldest are skipped.
+// TestFaster sends too fast without following: the oldest values are skipped.
 func TestFaster(t *testing.T) {
 	b := newBuffer(t, jitter.Config{Depth: 2 * interval})
 	var next uint64
@@ -198,7 +199,7 @@ func TestFaster(t *testing.T) {
 	}
 }
 
-// TestMemoryComesBack: what a value refers to can be used for later ones, and is nobody else's.
+// TestMemoryComesBack checks that the memory of values is reused and not shared.
 func TestMemoryComesBack(t *testing.T) {
 	b, err := jitter.New[[]byte](jitter.Config{Interval: interval, Depth: interval})
 	if err != nil {
@@ -223,7 +224,7 @@ func TestMemoryComesBack(t *testing.T) {
 	}
 }
 
-// TestConfig: an error names the field.
+// TestConfig checks that an error names the field.
 func TestConfig(t *testing.T) {
 	for field, c := range map[string]jitter.Config{
 		"Interval": {},
@@ -251,8 +252,7 @@ func BenchmarkAddStep(b *testing.B) {
 	}
 }
 
-// TestStrays: a value far from those before is dropped, and so is the next; the third in a row begins anew, not before, and
-// not if others come between.
+// TestStrays checks that the third consecutive stray value resyncs the buffer, and none before.
 func TestStrays(t *testing.T) {
 	for _, row := range []int{2, 3} {
 		b := newBuffer(t, jitter.Config{Depth: interval})
@@ -281,13 +281,13 @@ func TestStrays(t *testing.T) {
 	}
 }
 
-// sender has values come each interval, later than they are sent.
+// sender sends one value per interval, with a delay.
 type sender struct {
 	b          *buffer
 	tick, next uint64
 }
 
-// play plays so many ticks; a value comes so long after its tick.
+// play plays ticks. late returns the delay of a value.
 func (s *sender) play(ticks uint64, late func(value uint64) time.Duration) {
 	for end := s.tick + ticks; s.tick < end; s.tick++ {
 		at := time.Duration(s.tick) * interval
@@ -303,12 +303,12 @@ func (s *sender) play(ticks uint64, late func(value uint64) time.Duration) {
 	}
 }
 
-// after is a way that takes so long.
+// after returns a constant delay.
 func after(d time.Duration) func(uint64) time.Duration {
 	return func(uint64) time.Duration { return d }
 }
 
-// TestLearned: the target grows at once to what values need, and fades by 1/e in half a minute.
+// TestLearned checks that the target grows at once and decays by 1/e in 30 s.
 func TestLearned(t *testing.T) {
 	b := newBuffer(t, jitter.Config{})
 	s := sender{b: b}
@@ -332,7 +332,7 @@ func TestLearned(t *testing.T) {
 	}
 }
 
-// TestOlder: values that are older than others which came, as redundancy brings them, do not count for how early they come.
+// TestOlder checks that redundant older values do not influence the slack.
 func TestOlder(t *testing.T) {
 	var slack [2]time.Duration
 	for i, older := range []bool{false, true} {
@@ -358,8 +358,8 @@ func TestOlder(t *testing.T) {
 	}
 }
 
-// TestShort: where values come by more than an interval later than they should, though not too late, for two seconds, release
-// times move back by a tick.
+// TestShort checks that release times are delayed by a tick if slack is more than an interval short
+// for two seconds.
 func TestShort(t *testing.T) {
 	b := newBuffer(t, jitter.Config{Depth: 4 * interval})
 	s := sender{b: b}

@@ -6,22 +6,22 @@ import (
 	"time"
 )
 
-// Config says what a buffer expects. Its zero fields mean the defaults, but for Interval.
+// Config configures a [Buffer]. Zero fields mean the defaults; Interval has none.
 type Config struct {
-	// Interval is the time between two frame times, from 1 ms to 10 s. It has no default.
+	// Interval is the time between two ticks, 1 ms to 10 s.
 	Interval time.Duration
-	// Depth fixes the target: how early values are to come before their release, on average; at most 10 s, or 10 Intervals
-	// where that is more. At 0, the default, it is learned.
+	// Depth fixes the target: the mean slack of values, at most 10 s or 10 Intervals, whichever is
+	// more. 0, the default, means a learned target.
 	Depth time.Duration
-	// MinDepth and MaxDepth bound the target that is learned: by default no less than a quarter of an Interval, and at
-	// most 250 ms, or 4 Intervals where that is more. Values that come earlier than MaxDepth, or Depth, by more than 4
-	// Intervals on average are skipped, so that nothing is shown older than that for long.
+	// MinDepth and MaxDepth bound the learned target; default a quarter of an Interval, and 250 ms
+	// or 4 Intervals, whichever is more. If the mean slack exceeds MaxDepth, or Depth, by more than
+	// 4 Intervals, values are skipped.
 	MinDepth, MaxDepth time.Duration
-	// Gap is for how long nothing may come before that counts as a pause: ticks are not missing then, and the next
-	// value begins anew. By default half a second, or 8 Intervals where that is more.
+	// Gap is the time without values that counts as a pause: ticks are not missing then, and the
+	// next value resyncs the buffer. The default is 500 ms or 8 Intervals, whichever is more.
 	Gap time.Duration
-	// Capacity is how many values are held at most, rounded up to a power of two, at most 4096; by default and at least
-	// what comes in twice the largest depth, and 8.
+	// Capacity is the maximum number of values to store, at most 4096, rounded up to a power of
+	// two. The default and minimum is what arrives in twice the maximum depth, and 8.
 	Capacity int
 }
 
@@ -30,11 +30,12 @@ const (
 	minInterval = time.Millisecond
 	maxInterval = 10 * time.Second
 	maxCapacity = 4096
-	// spare is by how many intervals more than the largest depth values may come early.
-	spare = 4
+	// spareIntervals is the excess over the maximum depth, in Intervals, from which on values are
+	// skipped.
+	spareIntervals = 4
 )
 
-// withDefaults gives the configuration with nothing left out, or an error that names the field which is wrong.
+// withDefaults returns the configuration with defaults. An error names the invalid field.
 func (c Config) withDefaults() (Config, error) {
 	bad := func(field string, v any, want string) (Config, error) {
 		return Config{}, fmt.Errorf("jitter: Config.%s is %v, must be %s", field, v, want)
@@ -42,20 +43,20 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Interval < minInterval || c.Interval > maxInterval {
 		return bad("Interval", c.Interval, "from 1ms to 10s")
 	}
-	longest := max(10*time.Second, 10*c.Interval)
+	maxDuration := max(10*time.Second, 10*c.Interval)
 	for _, d := range []struct {
 		field string
 		value time.Duration
 	}{{"Depth", c.Depth}, {"MinDepth", c.MinDepth}, {"MaxDepth", c.MaxDepth}, {"Gap", c.Gap}} {
-		if d.value < 0 || d.value > longest {
-			return bad(d.field, d.value, "from 0 to "+longest.String())
+		if d.value < 0 || d.value > maxDuration {
+			return bad(d.field, d.value, "from 0 to "+maxDuration.String())
 		}
 	}
 	if c.MinDepth == 0 {
 		c.MinDepth = c.Interval / 4
 	}
 	if c.MaxDepth == 0 {
-		c.MaxDepth = max(250*time.Millisecond, spare*c.Interval, c.MinDepth)
+		c.MaxDepth = max(250*time.Millisecond, spareIntervals*c.Interval, c.MinDepth)
 	}
 	if c.Depth != 0 {
 		c.MinDepth, c.MaxDepth = c.Depth, c.Depth
@@ -66,13 +67,31 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Gap == 0 {
 		c.Gap = max(500*time.Millisecond, 8*c.Interval)
 	}
-	least := max(8, int(2*(c.MaxDepth/c.Interval))+2*spare)
+	minCapacity := max(8, int(2*(c.MaxDepth/c.Interval))+2*spareIntervals)
 	if c.Capacity == 0 {
-		c.Capacity = least
+		c.Capacity = minCapacity
 	}
-	if c.Capacity < least || c.Capacity > maxCapacity {
-		return bad("Capacity", c.Capacity, fmt.Sprintf("from %d, for a depth of %v at that Interval, to %d", least, c.MaxDepth, maxCapacity))
+	if c.Capacity < minCapacity || c.Capacity > maxCapacity {
+		return bad("Capacity", c.Capacity, fmt.Sprintf("from %d, for a depth of %v at that Interval, to %d", minCapacity, c.MaxDepth, maxCapacity))
 	}
 	c.Capacity = 1 << bits.Len(uint(c.Capacity-1))
 	return c, nil
+}
+
+// Stats counts values and describes the state of a buffer.
+type Stats struct {
+	// Released is the number of values released at their tick, Missing the number of ticks without
+	// one. Dry is the number of missing ticks at which no newer value was stored either: values
+	// were late rather than lost.
+	Released, Missing, Dry uint64
+	// Rejected values: after their tick, added before, and too far ahead.
+	Late, Duplicate, Early uint64
+	// Resyncs is the number of times that release times were set again after the first value: after
+	// a pause, a jump of the ticks, or values that were too late or too early for long. Skipped is
+	// the number of stored values discarded by that.
+	Resyncs, Skipped uint64
+	// Held is the number of stored values.
+	Held int
+	// Slack is the recent mean slack, negative if values were late; Target is its target.
+	Slack, Target time.Duration
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// TestPace: over links with jitter, loss and a delay that changes, with clocks that differ by up to 500 ppm, the
-// client's clock brings slack to its target and keeps it there.
+// TestPace checks that the client's clock brings slack to its target, over links with jitter, loss
+// and changing delay, and with clock drift of up to 500 ppm.
 func TestPace(t *testing.T) {
 	const hz = 60
 	for _, c := range []struct {
@@ -68,7 +68,7 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// TestPop: a receiver that follows the sender does so with clocks that differ, over a link with jitter.
+// TestPop checks that a receiver follows a sender with clock drift, over a link with jitter.
 func TestPop(t *testing.T) {
 	for i, drift := range []float64{-500e-6, 500e-6} {
 		seed := uint64(i) + 1
@@ -106,7 +106,7 @@ func TestPop(t *testing.T) {
 	}
 }
 
-// TestPacer: what was told is bounded, and forgotten when nothing more comes.
+// TestPacer checks that rates are bounded and expire without reports.
 func TestPacer(t *testing.T) {
 	var p jitter.Pacer
 	if r := p.Rate(0); r != 1 {
@@ -116,7 +116,7 @@ func TestPacer(t *testing.T) {
 		slack, target time.Duration
 		want          float64
 	}{{30 * ms, 30 * ms, 1}, {27 * ms, 30 * ms, 1.001}, {-time.Hour, 0, 1 + jitter.MaxPace}, {time.Hour, 0, 1 - jitter.MaxPace}} {
-		p.Told(time.Second, c.slack, c.target)
+		p.Report(time.Second, c.slack, c.target)
 		if r := p.Rate(time.Second); r < c.want-1e-9 || r > c.want+1e-9 {
 			t.Errorf("slack %v of %v: %v, want %v", c.slack, c.target, r, c.want)
 		}

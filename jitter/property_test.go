@@ -9,8 +9,8 @@ import (
 	"github.com/uplink-rpc/uplink/jitter"
 )
 
-// TestAnything: whatever comes whenever, each value is released at most once, in order between two jumps, as it was; the
-// counters add up; and a sender that then sends evenly is played within a second.
+// TestAnything adds arbitrary values: each is released at most once, in order between two jumps,
+// and unchanged; the counters add up; and a sender that then sends evenly plays within a second.
 func TestAnything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := jitter.Config{Interval: interval}

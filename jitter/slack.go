@@ -3,26 +3,26 @@ package jitter
 import "time"
 
 const (
-	// Slack is averaged over blocks of this length, or of so many values where that is longer.
+	// Slack is averaged over blocks of this length, or of this many values if that is longer.
 	blockLength = 250 * time.Millisecond
 	blockValues = 8
-	// forget is in which time what was learned of uneven arrival fades to 1/e, where nothing confirms it.
-	forget = 30 * time.Second
-	// startIntervals is what is assumed of it at first.
+	// decayTime is the time in which the learned lateness decays to 1/e if nothing confirms it.
+	decayTime = 30 * time.Second
+	// startIntervals is the initial learned lateness.
 	startIntervals = 2
 )
 
-// slack measures how early values come before their release, and how unevenly.
+// slack measures the mean slack of values and its variation.
 type slack struct {
 	low, high time.Duration // bounds of the target
-	margin    time.Duration // beside what was needed
-	needed    time.Duration // how much later than the mean a value comes, but for the few
+	margin    time.Duration // added to needed
+	needed    time.Duration // learned lateness of the latest values, relative to the mean
 	mean      time.Duration // of the last block
 
-	begun time.Duration // when the block was
+	begun time.Duration // start of the block
 	sum   time.Duration // of values that were newer than all before
 	count int
-	least time.Duration // of all values
+	min   time.Duration // of all values
 }
 
 func newSlack(c *Config) slack {
@@ -31,20 +31,20 @@ func newSlack(c *Config) slack {
 	return s
 }
 
-// target is what the mean should be.
+// target returns the target of the mean slack.
 func (s *slack) target() time.Duration { return min(max(s.needed+s.margin, s.low), s.high) }
 
-// add takes the slack of a value that came now; newest says that it is newer than all before. It says whether
-// the mean is a new one.
+// add adds the slack of a value that arrived now, and reports whether a block ended. newest reports
+// that the value is newer than all before.
 func (s *slack) add(now, value time.Duration, newest bool) (ended bool) {
 	if s.count == 0 {
 		if !newest {
 			return false
 		}
-		s.begun, s.sum, s.least = now, 0, value
+		s.begun, s.sum, s.min = now, 0, value
 	}
 	if newest || s.mean-value <= s.high { // else no depth that is allowed would have saved it
-		s.least = min(s.least, value)
+		s.min = min(s.min, value)
 	}
 	if !newest {
 		return false
@@ -58,16 +58,53 @@ func (s *slack) add(now, value time.Duration, newest bool) (ended bool) {
 	return true
 }
 
-// finish ends a block that lasted so long.
+// finish ends a block.
 func (s *slack) finish(length time.Duration) {
 	s.mean = s.sum / time.Duration(s.count)
 	s.count = 0
-	if late := min(s.mean-s.least, s.high); late >= s.needed {
+	if late := min(s.mean-s.min, s.high); late >= s.needed {
 		s.needed = late
 		return
 	}
-	s.needed -= time.Duration(float64(s.needed) * min(1, float64(length)/float64(forget)))
+	s.needed -= time.Duration(float64(s.needed) * min(1, float64(length)/float64(decayTime)))
 }
 
-// restart begins a block anew, after a change of the release times by which values come so early.
+// restart starts a new block after a change of release times, with value as the mean.
 func (s *slack) restart(value time.Duration) { s.mean, s.count = value, 0 }
+
+const (
+	// MaxPace is the maximum relative change of a clock's rate.
+	MaxPace = 0.02
+	// settle is the time constant with which a clock corrects a difference. It exceeds three times
+	// the delay of the control loop, with a block and an RTT of 300 ms, so that slack does not
+	// overshoot.
+	settle = 3 * time.Second
+	// stale is the age at which a report expires.
+	stale = 2 * time.Second
+)
+
+// Rate returns the rate of a clock, 1 ± MaxPace, that brings slack to its target.
+func Rate(slack, target time.Duration) float64 {
+	short := float64(target-slack) / float64(settle)
+	return 1 + max(-MaxPace, min(short, MaxPace))
+}
+
+// Pacer adjusts the rate of a sender's clock to the reports of the receiver's buffer. The zero
+// value has rate 1. Not safe for concurrent use.
+type Pacer struct {
+	reported time.Duration
+	rate     float64 // 0 before the first report
+}
+
+// Report records slack and target that the receiver reported.
+func (p *Pacer) Report(now, slack, target time.Duration) {
+	p.reported, p.rate = now, Rate(slack, target)
+}
+
+// Rate returns the rate of the clock: by the last report for two seconds, then 1.
+func (p *Pacer) Rate(now time.Duration) float64 {
+	if p.rate == 0 || now-p.reported > stale {
+		return 1
+	}
+	return p.rate
+}

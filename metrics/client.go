@@ -10,8 +10,9 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
-// Client collects the statistics of client connections as uplink_client_*: the sums of counters, and
-// sums or means of gauges. Register it with a registry of your own. It is safe for concurrent use.
+// Client collects the statistics of client connections as uplink_client_*: the sums of counters,
+// and sums or means of gauges. Register it with a registry of your own. It is safe for concurrent
+// use.
 type Client struct {
 	rpcs   *table[rpcStats]
 	pace   *table[client.Pace]

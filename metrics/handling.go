@@ -9,8 +9,8 @@ import (
 )
 
 // Handling measures the time from reading a frame's datagram to its handler, as
-// uplink_ds_to_handler_seconds. It grows when a server is overloaded. Register it with a registry of
-// your own, and call an Observer's function in handlers. It is safe for concurrent use.
+// uplink_ds_to_handler_seconds. It grows when a server is overloaded. Register it with a registry
+// of your own, and call an Observer's function in handlers. It is safe for concurrent use.
 type Handling struct {
 	delays    *prometheus.HistogramVec
 	exemplars bool
@@ -18,8 +18,8 @@ type Handling struct {
 
 var _ prometheus.Collector = (*Handling)(nil)
 
-// NewHandling returns the collector. If exemplars is set, buckets name a session that was observed in
-// them, which scrapes in the OpenMetrics format show to everybody who may scrape.
+// NewHandling returns the collector. If exemplars is set, buckets name a session that was observed
+// in them, which scrapes in the OpenMetrics format show to everybody who may scrape.
 func NewHandling(exemplars bool) *Handling {
 	return &Handling{exemplars: exemplars, delays: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "uplink_ds_to_handler_seconds",
@@ -35,7 +35,8 @@ func (h *Handling) Describe(ch chan<- *prometheus.Desc) { h.delays.Describe(ch) 
 func (h *Handling) Collect(ch chan<- prometheus.Metric) { h.delays.Collect(ch) }
 
 const (
-	// exemplarEvery is the number of frames per exemplar. An exemplar costs more than an observation.
+	// exemplarEvery is the number of frames per exemplar. An exemplar costs more than an
+	// observation.
 	exemplarEvery = 256
 	// exemplarDelay is the minimum delay that always leaves an exemplar.
 	exemplarDelay = 5 * time.Millisecond

@@ -12,7 +12,7 @@ import (
 	"github.com/uplink-rpc/uplink/metrics"
 )
 
-// sessions gives the sessions that the buckets of an RPC's delays name.
+// sessions returns the exemplars of an RPC's delays, and the number of observations.
 func sessions(t *testing.T, h *metrics.Handling) (named []string, observed uint64) {
 	t.Helper()
 	r := prometheus.NewPedanticRegistry()

@@ -1,7 +1,7 @@
 package metrics_test
 
 import (
-	"context"
+	"log/slog"
 	"net/netip"
 	"runtime"
 	"slices"
@@ -16,6 +16,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/metrics"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport"
@@ -27,38 +28,23 @@ type move struct {
 	Buttons uint8
 }
 
-// registry plays ten seconds of two RPCs over a link, in virtual time, and
-// hands over a pedantic registry of both ends' collectors.
-func registry(t *testing.T, test func(*testing.T, *prometheus.Registry)) {
-	t.Helper()
-	registryOf(t, client.Config{}, test)
-}
-
-// registryOf is registry with a config of the client, whose suites the server has too.
-func registryOf(t *testing.T, cfg client.Config, test func(*testing.T, *prometheus.Registry)) {
+// registry plays ten seconds of two RPCs over a link, in virtual time, and passes a pedantic
+// registry with the collectors of both endpoints. The server supports the suites of cfg.
+func registry(t *testing.T, cfg client.Config, test func(*testing.T, *prometheus.Registry)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		link := simnet.Config{Delay: 30 * time.Millisecond, Loss: 0.05, Seed: 1}
-		network, err := simnet.NewNetwork(link, link)
+		network := uplinktest.NewNetwork(t, link, link)
+		srv := serve(t, network, ds.Config{Suites: cfg.Suites, Insecure: cfg.Insecure}, "ServerMove", "ServerFire")
+		conn := uplinktest.Dial(t, network, cfg)
+		moves, err := client.Bind[move](t.Context(), conn, "ServerMove", client.BindConfig{})
 		must(t, err)
-		srv, err := ds.Listen("127.0.0.1:7777", ds.Config{Network: network, Suites: cfg.Suites, Insecure: cfg.Insecure})
-		must(t, err)
-		for _, rpc := range []string{"ServerMove", "ServerFire"} {
-			must(t, ds.Handle(srv, rpc, func(*ds.Player, ds.Frame[move]) {}))
-		}
-		served := make(chan error)
-		go func() { served <- srv.Serve(context.Background()) }()
-		cfg.Network = network
-		conn, err := client.Dial(t.Context(), "127.0.0.1:7777", cfg)
-		must(t, err)
-		steady, err := client.Bind[move](t.Context(), conn, "ServerMove", client.BindConfig{})
-		must(t, err)
-		rare, err := client.Bind[move](t.Context(), conn, "ServerFire", client.BindConfig{Reliable: true})
+		shots, err := client.Bind[move](t.Context(), conn, "ServerFire", client.BindConfig{Reliable: true})
 		must(t, err)
 		for i := range 600 {
-			must(t, steady.Send(&move{X: float64(i) / 10}))
+			must(t, moves.Send(&move{X: float64(i) / 10}))
 			if i%60 == 0 {
-				must(t, rare.Send(&move{Buttons: uint8(i)}))
+				must(t, shots.Send(&move{Buttons: uint8(i)}))
 			}
 			time.Sleep(time.Second / 60)
 		}
@@ -66,21 +52,24 @@ func registryOf(t *testing.T, cfg client.Config, test func(*testing.T, *promethe
 		r := prometheus.NewPedanticRegistry()
 		r.MustRegister(metrics.NewServer(srv), metrics.NewClient(conn))
 		test(t, r)
-		must(t, conn.Close())
-		must(t, srv.Close())
-		must(t, <-served)
 	})
 }
 
-func must(t *testing.T, err error) {
+// serve starts a server of RPCs with the type move.
+func serve(t *testing.T, network transport.Network, cfg ds.Config, rpcs ...string) *ds.Server {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	return uplinktest.Serve(t, network, cfg, func(s *ds.Server) error {
+		for _, rpc := range rpcs {
+			must(t, ds.Handle(s, rpc, func(*ds.Player, ds.Frame[move]) {}))
+		}
+		return nil
+	}).Server
 }
 
+var must = uplinktest.Must
+
 func TestLint(t *testing.T) {
-	registry(t, func(t *testing.T, r *prometheus.Registry) {
+	registry(t, client.Config{}, func(t *testing.T, r *prometheus.Registry) {
 		problems, err := testutil.GatherAndLint(r)
 		must(t, err)
 		for _, p := range problems {
@@ -89,9 +78,9 @@ func TestLint(t *testing.T) {
 	})
 }
 
-// TestBothEndsAgree holds the client's counts against the server's.
+// TestBothEndsAgree compares the client's counts with the server's.
 func TestBothEndsAgree(t *testing.T) {
-	registry(t, func(t *testing.T, r *prometheus.Registry) {
+	registry(t, client.Config{}, func(t *testing.T, r *prometheus.Registry) {
 		v := gather(t, r)
 		sent := v.sum("uplink_client_frames_total", "rpc=ServerMove")
 		delivered := v.sum("uplink_ds_frames_total", "rpc=ServerMove")
@@ -120,7 +109,7 @@ func TestBothEndsAgree(t *testing.T) {
 			t.Errorf("%v bytes of acks sent, %v arrived at 5 %% loss", most, got)
 		}
 		if n := v.sum("uplink_client_rtt_seconds"); n < 5 {
-			t.Errorf("%v round trips measured in ten seconds", n)
+			t.Errorf("%v RTTs measured in ten seconds", n)
 		}
 		if n := v.sum("uplink_ds_baseline_age_frames", "rpc=ServerMove"); n < 300 {
 			t.Errorf("%v ages of baselines", n)
@@ -128,47 +117,47 @@ func TestBothEndsAgree(t *testing.T) {
 	})
 }
 
-// TestSeals counts what sealing takes with each suite, as a part of what goes over the wire.
-func TestSeals(t *testing.T) {
+// TestAEADBytes checks the AEAD overhead of each suite, and that wire bytes include it.
+func TestAEADBytes(t *testing.T) {
 	for suite, tag := range map[transport.Suite]float64{transport.None: 0, transport.AES128CTRHMAC8: 8, transport.AES128GCM: 16} {
 		cfg := client.Config{Suites: []transport.Suite{suite}, Insecure: true}
-		registryOf(t, cfg, func(t *testing.T, r *prometheus.Registry) {
+		registry(t, cfg, func(t *testing.T, r *prometheus.Registry) {
 			v := gather(t, r)
 			for _, side := range []string{"uplink_client_", "uplink_ds_"} {
 				for channel, segment := range map[string]float64{"channel=unreliable": 0, "channel=reliable": 24} {
 					payloads := v.sum(side+"payloads_total", channel)
-					seal := v.sum(side+"frame_bytes_total", "stage=aead", channel)
+					aead := v.sum(side+"frame_bytes_total", "stage=aead", channel)
 					wire := v.sum(side+"frame_bytes_total", "stage=wire", channel)
 					least := v.sum(side+"frame_bytes_total", "stage=payload", channel) + payloads*(31+segment+tag)
-					if payloads < 10 || seal != payloads*tag || wire < least || wire > least+5*payloads {
-						t.Errorf("%v: %s %s: %v bytes of seals of %v payloads, %v bytes of wire, want %v and headers of messages", suite, side, channel, seal, payloads, wire, least)
+					if payloads < 10 || aead != payloads*tag || wire < least || wire > least+5*payloads {
+						t.Errorf("%v: %s %s: %v bytes of AEAD overhead of %v payloads, %v wire bytes, want %v and payload headers", suite, side, channel, aead, payloads, wire, least)
 					}
 				}
 			}
 			acks := v.sum("uplink_ds_acks_total")
-			seal, wire := v.sum("uplink_ds_ack_aead_bytes_total"), v.sum("uplink_ds_ack_wire_bytes_total")
-			if want := v.sum("uplink_ds_ack_bytes_total") + acks*(31+tag); acks == 0 || seal != acks*tag || wire != want {
-				t.Errorf("%v: %v bytes of seals of %v acks, %v bytes of wire, want %v", suite, seal, acks, wire, want)
+			aead, wire := v.sum("uplink_ds_ack_aead_bytes_total"), v.sum("uplink_ds_ack_wire_bytes_total")
+			if want := v.sum("uplink_ds_ack_bytes_total") + acks*(31+tag); acks == 0 || aead != acks*tag || wire != want {
+				t.Errorf("%v: %v bytes of AEAD overhead of %v acks, %v wire bytes, want %v", suite, aead, acks, wire, want)
 			}
 		})
 	}
 }
 
-// TestLinkState shows how the client's link is: 5 % of the datagrams are lost each way.
+// TestLinkState checks the gauges of a link that loses 5 % in both directions.
 func TestLinkState(t *testing.T) {
-	registry(t, func(t *testing.T, r *prometheus.Registry) {
+	registry(t, client.Config{}, func(t *testing.T, r *prometheus.Registry) {
 		v := gather(t, r)
 		if loss := v.sum("uplink_client_loss_ratio", "rpc=ServerMove"); loss < 0.005 || loss > 0.2 {
 			t.Errorf("a loss of %v", loss)
 		}
 		if burst := v.sum("uplink_client_loss_burst_payloads", "rpc=ServerMove"); burst < 1 || burst > 3 {
-			t.Errorf("losses of %v payloads in a row", burst)
+			t.Errorf("loss bursts of %v payloads", burst)
 		}
 		if n := v.sum("uplink_client_redundancy_payloads", "rpc=ServerMove"); n < 1 || n > 7 {
-			t.Errorf("%v older payloads ride along", n)
+			t.Errorf("redundancy of %v payloads", n)
 		}
 		if v.has("uplink_client_loss_ratio", "rpc=ServerFire") {
-			t.Error("acks speak of a reliable RPC")
+			t.Error("a reliable RPC has a loss")
 		}
 		if n := v.sum("uplink_client_link_bytes_per_second", "direction=received"); n < 10 || n > 1000 {
 			t.Errorf("%v bytes a second received", n)
@@ -179,44 +168,82 @@ func TestLinkState(t *testing.T) {
 	})
 }
 
-// TestMoves has a router give the client another address.
-func TestMoves(t *testing.T) {
+// TestPathMigrations changes the client's address.
+func TestPathMigrations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		network, err := simnet.NewNetwork(simnet.Config{}, simnet.Config{})
-		must(t, err)
-		inside := make(chan netip.AddrPort, 1)
-		srv, err := ds.Listen("127.0.0.1:7777", ds.Config{Network: network, Joined: func(p *ds.Player) { inside <- p.Addr() }})
-		must(t, err)
-		served := make(chan error)
-		go func() { served <- srv.Serve(context.Background()) }()
-		conn, err := client.Dial(t.Context(), "127.0.0.1:7777", client.Config{Network: network})
-		must(t, err)
-		r := prometheus.NewPedanticRegistry()
-		r.MustRegister(metrics.NewServer(srv))
-		if v := gather(t, r); v.sum("uplink_ds_path_migrations_total") != 0 || !v.has("uplink_ds_path_migrations_total") {
-			t.Errorf("%v moves before the first", v.sum("uplink_ds_path_migrations_total"))
+		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+		addr := make(chan netip.AddrPort, 1)
+		srv := serve(t, network, ds.Config{Joined: func(p *ds.Player) { addr <- p.Addr() }})
+		uplinktest.Dial(t, network, client.Config{})
+		if v := collect(t, metrics.NewServer(srv)); v.sum("uplink_ds_path_migrations_total") != 0 || !v.has("uplink_ds_path_migrations_total") {
+			t.Errorf("%v path migrations before the first", v.sum("uplink_ds_path_migrations_total"))
 		}
-		_, err = network.Rebind(<-inside)
+		_, err := network.Rebind(<-addr)
 		must(t, err)
 		time.Sleep(5 * time.Second)
-		if n := gather(t, r).sum("uplink_ds_path_migrations_total"); n != 1 {
-			t.Errorf("%v moves", n)
+		if n := collect(t, metrics.NewServer(srv)).sum("uplink_ds_path_migrations_total"); n != 1 {
+			t.Errorf("%v path migrations", n)
 		}
-		must(t, conn.Close())
-		must(t, srv.Close())
-		must(t, <-served)
 	})
 }
 
-// TestCoalescing: payloads that share a datagram, and a budget that is too small.
+// TestPanics checks the counts of a panic and of the frames that are dropped because of it.
+func TestPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+		srv := uplinktest.Serve(t, network, ds.Config{Poll: true, Logger: slog.New(slog.DiscardHandler)}, func(s *ds.Server) error {
+			return ds.Handle(s, "Move", func(*ds.Player, ds.Frame[uplinktest.Move]) { panic("a bug in the game") })
+		})
+		move := uplinktest.Bind(t, uplinktest.Dial(t, network, client.Config{}), "Move")
+		for i := range uint64(5) {
+			m := uplinktest.MoveAt(1, i)
+			must(t, move.Send(&m))
+		}
+		time.Sleep(time.Second)
+		srv.Poll()
+		v := collect(t, metrics.NewServer(srv.Server))
+		if panics, drops := v.sum("uplink_ds_panics_total"), v.sum("uplink_ds_dropped_total", "reason=kicked"); panics != 1 || drops != 4 {
+			t.Errorf("%v panics, %v frames dropped, want 1 and 4", panics, drops)
+		}
+	})
+}
+
+// TestLateFrames checks that the counter of missed frames does not decrease when a late frame
+// arrives, which Prometheus would take for a restart.
+func TestLateFrames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		link := simnet.Config{Delay: 30 * time.Millisecond, Jitter: 30 * time.Millisecond, Loss: 0.1, Seed: 1}
+		network := uplinktest.NewNetwork(t, link, simnet.Config{})
+		srv := serve(t, network, ds.Config{DeliverLate: true}, "Move")
+		conn := uplinktest.Dial(t, network, client.Config{Redundancy: rpcdelta.RedundancyOff})
+		stream, err := client.Bind[move](t.Context(), conn, "Move", client.BindConfig{})
+		must(t, err)
+		before, late, frames := 0.0, 0.0, 0.0
+		for i := range 600 {
+			must(t, stream.Send(&move{X: float64(i)}))
+			time.Sleep(time.Second / 60)
+			v := collect(t, metrics.NewServer(srv))
+			missed := v.sum("uplink_ds_missed_frames_total")
+			if missed < before {
+				t.Fatalf("frame %d: %v missed, before it were %v", i, missed, before)
+			}
+			before, late, frames = missed, v.sum("uplink_ds_late_frames_total"), v.sum("uplink_ds_frames_total")
+		}
+		if lost := before - late; late < 20 || lost < 0 || frames+lost > 600 || frames+lost < 590 {
+			t.Errorf("%v missed, %v late, %v delivered", before, late, frames)
+		}
+	})
+}
+
+// TestCoalescing checks the counts of coalesced payloads, and of a bandwidth limit that is too low.
 func TestCoalescing(t *testing.T) {
-	registry(t, func(t *testing.T, r *prometheus.Registry) {
+	registry(t, client.Config{}, func(t *testing.T, r *prometheus.Registry) {
 		v := gather(t, r)
 		if n, want := v.sum("uplink_client_payloads_total", "rpc=ServerMove"), v.sum("uplink_client_frames_total", "rpc=ServerMove"); n != want {
 			t.Errorf("%v payloads of %v frames", n, want)
 		}
 		if n := v.sum("uplink_client_coalesced_payloads_total"); n != 0 {
-			t.Errorf("%v payloads share a datagram", n)
+			t.Errorf("%v coalesced payloads", n)
 		}
 		for name, want := range map[string]float64{
 			"bandwidth_limit_bytes_per_second": 0, "bandwidth_bytes_per_second": 0, "over_bandwidth_bytes_total": 0,
@@ -227,15 +254,15 @@ func TestCoalescing(t *testing.T) {
 			}
 		}
 	})
-	registryOf(t, client.Config{Codec: rpcdelta.Adaptive, Tick: 100 * time.Millisecond, Bandwidth: 800}, func(t *testing.T, r *prometheus.Registry) {
+	registry(t, client.Config{Codec: rpcdelta.Adaptive, Tick: 100 * time.Millisecond, Bandwidth: 800}, func(t *testing.T, r *prometheus.Registry) {
 		v := gather(t, r)
 		frames, payloads := v.sum("uplink_client_frames_total", "rpc=ServerMove"), v.sum("uplink_client_payloads_total", "rpc=ServerMove")
-		shared := v.sum("uplink_client_coalesced_payloads_total", "rpc=ServerMove")
-		if frames != 600 || payloads > 400 || shared < 50 {
-			t.Errorf("%v payloads of %v frames, %v shared", payloads, frames, shared)
+		coalesced := v.sum("uplink_client_coalesced_payloads_total", "rpc=ServerMove")
+		if frames != 600 || payloads > 400 || coalesced < 50 {
+			t.Errorf("%v payloads of %v frames, %v coalesced", payloads, frames, coalesced)
 		}
-		if n := v.sum("uplink_ds_coalesced_payloads_total", "rpc=ServerMove"); n < shared/2 || n > shared {
-			t.Errorf("%v of %v shared payloads came", n, shared)
+		if n := v.sum("uplink_ds_coalesced_payloads_total", "rpc=ServerMove"); n < coalesced/2 || n > coalesced {
+			t.Errorf("%v of %v coalesced payloads arrived", n, coalesced)
 		}
 		wire := v.sum("uplink_client_frame_bytes_total", "stage=wire", "rpc=ServerMove")
 		if payload := v.sum("uplink_client_frame_bytes_total", "stage=payload", "rpc=ServerMove"); wire-payload > 400*15 || wire-payload < 100*31 {
@@ -250,9 +277,9 @@ func TestCoalescing(t *testing.T) {
 	})
 }
 
-// TestLabels keeps the number of series independent of the players.
+// TestLabels checks that the number of series does not depend on the players.
 func TestLabels(t *testing.T) {
-	registry(t, func(t *testing.T, r *prometheus.Registry) {
+	registry(t, client.Config{}, func(t *testing.T, r *prometheus.Registry) {
 		allowed := []string{"rpc", "channel", "kind", "stage", "reason", "cause", "direction", "version", "go_version"}
 		for name, family := range gather(t, r) {
 			if !strings.HasPrefix(name, "uplink_") {
@@ -269,10 +296,10 @@ func TestLabels(t *testing.T) {
 	})
 }
 
-// TestReasons checks that each reason for a drop has its series before the
-// first drop, so that rates over it are right from the start.
+// TestReasons checks that each drop reason has a series before the first drop, so that rates are
+// right from the start.
 func TestReasons(t *testing.T) {
-	registry(t, func(t *testing.T, r *prometheus.Registry) {
+	registry(t, client.Config{}, func(t *testing.T, r *prometheus.Registry) {
 		v := gather(t, r)
 		for _, reason := range []string{
 			"baseline_missing", "desync", "late", "duplicate", "malformed", "unknown_rpc", "queue_full", "rate_limited", "rejected", "kicked",
@@ -295,6 +322,14 @@ func TestReasons(t *testing.T) {
 
 type families map[string]*dto.MetricFamily
 
+// collect gathers the metrics of collectors.
+func collect(t *testing.T, collectors ...prometheus.Collector) families {
+	t.Helper()
+	r := prometheus.NewPedanticRegistry()
+	r.MustRegister(collectors...)
+	return gather(t, r)
+}
+
 func gather(t *testing.T, r *prometheus.Registry) families {
 	t.Helper()
 	all, err := r.Gather()
@@ -306,7 +341,7 @@ func gather(t *testing.T, r *prometheus.Registry) families {
 	return out
 }
 
-// each gives the series that have all the labels, "name=value".
+// each returns the series with all these labels, "name=value".
 func (f families) each(name string, labels ...string) (series []*dto.Metric) {
 	for _, m := range f[name].GetMetric() {
 		has := 0
@@ -324,7 +359,7 @@ func (f families) each(name string, labels ...string) (series []*dto.Metric) {
 
 func (f families) has(name string, labels ...string) bool { return len(f.each(name, labels...)) != 0 }
 
-// sum adds up the series; of histograms the number of observations.
+// sum returns the sum of the series; for histograms the number of observations.
 func (f families) sum(name string, labels ...string) float64 {
 	total := 0.0
 	for _, m := range f.each(name, labels...) {

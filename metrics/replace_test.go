@@ -1,7 +1,6 @@
 package metrics_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,29 +10,24 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/metrics"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// TestReplace puts one connection in the place of another again and again: no counter goes back, none counts anything
-// twice, and what is now is that of the last connection alone.
+// TestReplace replaces a connection several times. No counter decreases or counts twice, and gauges
+// are those of the last connection.
 func TestReplace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		link := simnet.Config{Delay: 10 * time.Millisecond}
-		network, err := simnet.NewNetwork(link, link)
-		must(t, err)
-		srv, err := ds.Listen("127.0.0.1:7777", ds.Config{Network: network})
-		must(t, err)
-		must(t, ds.Handle(srv, "ServerMove", func(*ds.Player, ds.Frame[move]) {}))
-		served := make(chan error)
-		go func() { served <- srv.Serve(context.Background()) }()
+		network := uplinktest.NewNetwork(t, link, link)
+		srv := serve(t, network, ds.Config{}, "ServerMove")
 		var collector *metrics.Client
 		r := prometheus.NewPedanticRegistry()
 		var conn *client.Conn
 		var before families
 		for round := 1.0; round <= 4; round++ {
-			next, err := client.Dial(t.Context(), "127.0.0.1:7777", client.Config{Network: network, Bandwidth: 1000})
-			must(t, err)
+			next := uplinktest.Dial(t, network, client.Config{Bandwidth: 1000})
 			stream, err := client.Bind[move](t.Context(), next, "ServerMove", client.BindConfig{})
 			must(t, err)
 			if conn == nil {
@@ -42,7 +36,7 @@ func TestReplace(t *testing.T) {
 			} else {
 				must(t, conn.Close())
 				collector.Replace(conn, next)
-				collector.Replace(conn, next) // it is not there any more
+				collector.Replace(conn, next) // has no effect
 			}
 			conn = next
 			for i := range 180 {
@@ -71,8 +65,5 @@ func TestReplace(t *testing.T) {
 		if n := before.sum("uplink_client_over_bandwidth_bytes_total"); n == 0 {
 			t.Error("a limit far too low was met")
 		}
-		must(t, conn.Close())
-		must(t, srv.Close())
-		must(t, <-served)
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -47,10 +48,10 @@ func newRPCTable(prefix, sent string) *table[rpcStats] {
 	return newTable(prefix, []metric[s]{
 		labeled("frames_total", "kind", "delta", "Frames "+sent+", by kind: delta (with a baseline), keyframe (without one) or reset.",
 			func(s *s) float64 { return float64(s.Delta) }),
-		labeled("frames_total", "kind", "keyframe", "", func(s *s) float64 { return float64(s.Intra) }),
+		labeled("frames_total", "kind", "keyframe", "", func(s *s) float64 { return float64(s.Keyframe) }),
 		labeled("frames_total", "kind", "reset", "", func(s *s) float64 { return float64(s.Reset) }),
 		row("redundant_frames_total", "Redundant frames in the payloads "+sent+".",
-			func(s *s) float64 { return float64(s.Older) }),
+			func(s *s) float64 { return float64(s.Redundant) }),
 		row("payloads_total", "Payloads "+sent+". A payload contains one or more new frames.",
 			func(s *s) float64 { return float64(s.payloads) }),
 		row("coalesced_payloads_total", "Payloads "+sent+" in a datagram after another payload.",
@@ -71,7 +72,7 @@ func newRPCTable(prefix, sent string) *table[rpcStats] {
 func baselineAges(s *rpcStats) histogram {
 	h := histogram{buckets: map[float64]uint64{}, count: s.Delta, sum: float64(s.AgeSum)}
 	n := uint64(0)
-	for i, bound := range rpcdelta.AgeBounds {
+	for i, bound := range inspect.AgeBounds {
 		n += s.BaselineAge[i]
 		h.buckets[float64(bound)] = n
 	}

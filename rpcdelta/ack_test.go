@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/uplink-rpc/uplink/rpcdelta/internal/wire"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -24,10 +25,10 @@ func TestAckBytes(t *testing.T) {
 		{"holes in two bytes", Ack{Seq: 7, Len: 9, Window: 0x101}, []byte{0x00, 0x13, 0x07, 0x00, 0x01, 0x01}},
 		{"all lost", Ack{Seq: 7, Len: 1}, []byte{0x00, 0x03, 0x07, 0x00, 0x00}},
 		{"high RPC", Ack{RPC: 8, Epoch: 7, Seq: 7}, []byte{0x71, 0x00, 0x07, 0x00, 8}},
-		{"missing baseline", Ack{RPC: 1, Trouble: MissingBaseline, Seq: 7}, []byte{0x03, 0x00, 0x07, 0x00, 1}},
-		{"desync", Ack{RPC: 1, Trouble: Desync, Seq: 7, Len: 2, Window: 1}, []byte{0x05, 0x05, 0x07, 0x00, 1, 0x01}},
+		{"missing baseline", Ack{RPC: 1, ResetReason: ErrBaselineMissing, Seq: 7}, []byte{0x03, 0x00, 0x07, 0x00, 1}},
+		{"desync", Ack{RPC: 1, ResetReason: ErrDesync, Seq: 7, Len: 2, Window: 1}, []byte{0x05, 0x05, 0x07, 0x00, 1, 0x01}},
 		{"nothing yet", Ack{RPC: 1, None: true}, []byte{0x09, 0x00, 0x00, 0x00, 1}},
-		{"nothing yet, in trouble", Ack{RPC: 1, None: true, Trouble: MissingBaseline}, []byte{0x0b, 0x00, 0x00, 0x00, 1}},
+		{"nothing yet, in trouble", Ack{RPC: 1, None: true, ResetReason: ErrBaselineMissing}, []byte{0x0b, 0x00, 0x00, 0x00, 1}},
 	} {
 		if got := c.a.Append([]byte{0xaa})[1:]; !bytes.Equal(got, c.want) {
 			t.Errorf("%s: % x, want % x", c.name, got, c.want)
@@ -61,15 +62,15 @@ func TestAckErrors(t *testing.T) {
 
 func drawAck(t *rapid.T) Ack {
 	a := Ack{
-		RPC:     rapid.Uint8().Draw(t, "rpc"),
-		Epoch:   rapid.Uint8Max(epochMask).Draw(t, "epoch"),
-		Trouble: Trouble(rapid.Uint8Max(uint8(Desync)).Draw(t, "trouble")),
-		None:    rapid.Bool().Draw(t, "none"),
-		Whole:   rapid.Bool().Draw(t, "whole"),
+		RPC:         rapid.Uint8().Draw(t, "rpc"),
+		Epoch:       rapid.Uint8Max(wire.EpochMask).Draw(t, "epoch"),
+		ResetReason: rapid.SampledFrom(resetReasons[:]).Draw(t, "reason"),
+		None:        rapid.Bool().Draw(t, "none"),
+		Whole:       rapid.Bool().Draw(t, "whole"),
 	}
 	if !a.None {
 		a.Seq = rapid.Uint16().Draw(t, "seq")
-		a.Len = rapid.IntRange(0, AckWindow).Draw(t, "len")
+		a.Len = rapid.IntRange(0, ackWindow).Draw(t, "len")
 		a.Window = rapid.Uint64Max(windowMask(a.Len)).Draw(t, "window")
 	}
 	return a
@@ -93,9 +94,9 @@ func TestAckRoundTrip(t *testing.T) {
 // TestAckWindow verifies that acks cover the whole epoch until the decoder learns from the baseline
 // of a delta that the encoder received an ack. Later acks reach back to that baseline. An epoch
 // that exceeds the window before its first ack arrives ends.
-func TestAckWindow(t *testing.T) { forVariants(t, checkAckWindow) }
+func TestAckWindow(t *testing.T) { forVariants(t, checkackWindow) }
 
-func checkAckWindow(t *testing.T, v variant) {
+func checkackWindow(t *testing.T, v variant) {
 	p := newPair(t, smallSchema(t), v.encoder(EncoderConfig{}), DecoderConfig{})
 	p.frame.Ints[0] = 1 << 20
 	next := func() Ack {
@@ -109,7 +110,7 @@ func checkAckWindow(t *testing.T, v variant) {
 	}
 	for n := range 70 {
 		a := next()
-		want := Ack{Seq: uint16(n), Len: min(n, AckWindow), Window: windowMask(min(n, AckWindow)), Whole: n <= AckWindow}
+		want := Ack{Seq: uint16(n), Len: min(n, ackWindow), Window: windowMask(min(n, ackWindow)), Whole: n <= ackWindow}
 		if a != want {
 			t.Fatalf("frame %d: %+v, want %+v", n, a, want)
 		}

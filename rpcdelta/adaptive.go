@@ -1,7 +1,12 @@
 package rpcdelta
 
 import (
+	"sync"
+
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
+	"github.com/uplink-rpc/uplink/rpcdelta/internal/cost"
+	"github.com/uplink-rpc/uplink/rpcdelta/internal/wire"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -20,8 +25,8 @@ type adaptiveCoder struct {
 
 // newAdaptive returns a coder for frames that refer to the last ring frames in known. late selects
 // whether payloads can be decoded whose baseline is older than the state.
-func newAdaptive(s *format, prior *Prior, ring int, known *adaptive.Frames, coder *adaptive.Coder, late bool) *adaptiveCoder {
-	m := s.model(prior)
+func newAdaptive(s *schema.Schema, p *prior.Prior, ring int, known *adaptive.Frames, coder *adaptive.Coder, late bool) *adaptiveCoder {
+	m := modelOf(s, p)
 	c := &adaptiveCoder{coder: coder, known: known, model: m, state: m.NewState(ring)}
 	if late {
 		c.checkpoints = newCheckpoints(m, ring)
@@ -63,18 +68,18 @@ func (c *adaptiveCoder) reset() {
 
 func (c *adaptiveCoder) hash() uint16 { return c.using.Hash() }
 
-func (c *adaptiveCoder) leastIntra(f *schema.Frame) int {
-	return c.model.MinKeyframeBytes((*adaptive.Row)(f))
+func (c *adaptiveCoder) minKeyframeBytes(f *schema.Frame) int {
+	return c.model.MinKeyframeBytes(f)
 }
 
-func (c *adaptiveCoder) intraSize(f *schema.Frame) int {
-	return c.model.KeyframeBytes((*adaptive.Row)(f))
+func (c *adaptiveCoder) keyframeBytes(f *schema.Frame) int {
+	return c.model.KeyframeBytes(f)
 }
 
 // fill sets up the view of p that the codec reads and writes.
 func (c *adaptiveCoder) fill(p *payload) *adaptive.Payload {
 	for i, f := range p.frames {
-		c.rows[i] = (*adaptive.Row)(f)
+		c.rows[i] = f
 	}
 	c.payload = adaptive.Payload{
 		Rows: c.rows[:len(p.frames)], Newest: p.newest, Base: p.base, HasBase: p.hasBase, FreeBits: p.free,
@@ -94,50 +99,46 @@ func (c *adaptiveCoder) encode(dst []byte, p *payload) (out []byte, oldest int, 
 
 func (c *adaptiveCoder) decode(p *payload, src []byte) error {
 	if err := c.coder.Decode(src, c.fill(p), c.using, c.known); err != nil {
-		return malformed("coded part: %v", err)
+		return wire.Malformed("coded part: %v", err)
 	}
 	p.frames = p.frames[:len(c.payload.Rows)]
 	return nil
 }
 
-func (c *adaptiveCoder) measure(p *payload, m adaptive.Meter) (bits float64) {
+func (c *adaptiveCoder) measure(p *payload, m cost.Meter) (bits float64) {
 	return c.coder.Measure(m, c.fill(p), c.using, c.known)
 }
 
-// modelFields describes the schema for package adaptive.
-func (s *format) modelFields() []adaptive.Field {
-	fields := make([]adaptive.Field, len(s.plans))
-	for i := range s.plans {
-		fields[i] = s.modelField(&s.plans[i])
-	}
-	return fields
+// models caches the models of a schema, by prior.
+type models struct {
+	mu    sync.Mutex
+	known map[*prior.Prior]*adaptive.Model
 }
 
-func (s *format) modelField(p *plan) adaptive.Field {
-	f := adaptive.Field{At: p.At, N: p.N, Lo: p.Lo, Hi: p.Hi, Bits: p.Bits, VelocityAt: -1, Key: s.priorKey(p.Field)}
-	switch p.Class {
-	case schema.ClassNumber:
-		f.Kind, f.Scalar = adaptive.Number, p.Field.Kind == schema.KindScalar
-	case schema.ClassAngle:
-		f.Kind = adaptive.Angle
-	case schema.ClassQuat:
-		f.Kind = adaptive.Quat
-	case schema.ClassInteger:
-		f.Kind, f.Bits, f.Signed = adaptive.Integer, p.Width, p.Signed
-		if k := p.Field.Kind; k == schema.KindBits || k == schema.KindBool {
-			f.Kind = adaptive.Bits
-		}
-	case schema.ClassBytes:
-		f.Kind, f.Blob, f.MinBytes, f.MaxBytes = adaptive.Bytes, p.Blob, p.MinBytes, p.MaxBytes
+// maxModels is the maximum number of cached models.
+const maxModels = 8
+
+type modelsKey struct{}
+
+func modelsOf(s *schema.Schema) *models {
+	return s.Derived(modelsKey{}, func(*schema.Schema) any { return &models{} }).(*models)
+}
+
+// modelOf returns the schema compiled for a prior, the generic one if p is nil.
+func modelOf(s *schema.Schema, p *prior.Prior) *adaptive.Model {
+	if p == nil {
+		p = prior.Generic()
 	}
-	for i := range s.plans {
-		if v := &s.plans[i]; p.Field.Velocity != "" && v.Field.Name == p.Field.Velocity {
-			f.VelocityAt = v.At
-			f.VelocityFactor = v.Field.Resolution * p.Field.VelocityScale
-			if p.Class == schema.ClassNumber {
-				f.VelocityFactor *= p.Scale
-			}
+	x := modelsOf(s)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	m := x.known[p]
+	if m == nil {
+		m = (*adaptive.Prior)(p).Compile(adaptive.FieldsOf(s), s.RateHz())
+		if x.known == nil || len(x.known) >= maxModels {
+			x.known = map[*prior.Prior]*adaptive.Model{}
 		}
+		x.known[p] = m
 	}
-	return f
+	return m
 }

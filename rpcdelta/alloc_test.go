@@ -3,6 +3,8 @@ package rpcdelta
 import (
 	"math/rand/v2"
 	"testing"
+
+	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
 )
 
 // TestNoAllocations verifies that quantizing, encoding, decoding, restoring and acknowledging a
@@ -24,8 +26,8 @@ func checkAllocations(t *testing.T, v variant, measured bool) {
 	c := mustCompile[ServerMove](t)
 	p := newPair(t, c.Schema(), v.encoder(EncoderConfig{}), DecoderConfig{DeliverLate: true})
 	if measured {
-		p.enc.Measure(NewProfile(c.Schema()))
-		p.dec.Measure(NewProfile(c.Schema()))
+		p.enc.Measure(inspect.NewProfile(c.Schema()))
+		p.dec.Measure(inspect.NewProfile(c.Schema()))
 	}
 	rng := rand.New(rand.NewPCG(1, 0))
 	moves := walkMoves(rng, 200)
@@ -74,11 +76,11 @@ func checkAllocations(t *testing.T, v variant, measured bool) {
 		"all":      full,
 		"quantize": func() { _ = c.Quantize(p.frame, next()) },
 		"restore":  func() { _ = c.Restore(&got, p.delivered) },
-		"full":     func() { FullBits(c.Schema(), p.frame) },
+		"full":     func() { inspect.FullBits(c.Schema(), p.frame) },
 		"ack":      func() { p.acknowledge(t) },
 		"peek":     func() { _, _ = PeekRPC(p.payload) },
 		"repeated": repeated,
-		"lost":     func() { p.send(t) }, // intra frames after a while
+		"lost":     func() { p.send(t) }, // keyframes after a while
 		"late": func() {
 			if _, err := p.dec.Decode(p.payload); err == nil {
 				_, _ = p.dec.Decode(p.payload)

@@ -1,11 +1,14 @@
 package rpcdelta
 
-import "github.com/uplink-rpc/uplink/schema"
+import (
+	"github.com/uplink-rpc/uplink/rpcdelta/internal/wire"
+	"github.com/uplink-rpc/uplink/schema"
+)
 
 // encode appends the header and the coded part of payload n, whose newest frame is f. The payload
 // contains the last fresh frames, and, if they fit, the frames of up to so many older payloads. It
 // reports false if even the fresh frames do not fit.
-func (e *Encoder) encode(dst []byte, f *schema.Frame, n uint64, fresh, payloads int) (h header, out []byte, older int, ok bool) {
+func (e *Encoder) encode(dst []byte, f *schema.Frame, n uint64, fresh, payloads int) (h wire.Header, out []byte, older int, ok bool) {
 	for older = e.older(n, fresh, payloads); older >= fresh-1; {
 		h, out = e.encodeRow(dst, f, n, older)
 		size, limit := len(out)-len(dst), e.cfg.MaxPayload
@@ -44,7 +47,7 @@ func (e *Encoder) older(n uint64, fresh, payloads int) int {
 
 // encodeRow appends the header and the coded part of frame n and the given number of frames before
 // it. The oldest frame is coded against a baseline, unless it is smaller without one.
-func (e *Encoder) encodeRow(dst []byte, f *schema.Frame, n uint64, older int) (header, []byte) {
+func (e *Encoder) encodeRow(dst []byte, f *schema.Frame, n uint64, older int) (wire.Header, []byte) {
 	p := &e.payload
 	p.frames, p.newest, p.base = p.frames[:0], n, e.base
 	for s := n - uint64(older); s < n; s++ {
@@ -54,43 +57,43 @@ func (e *Encoder) encodeRow(dst []byte, f *schema.Frame, n uint64, older int) (h
 	delta := attempt{}
 	if p.baseline, p.hasBase = e.baseline(); p.hasBase {
 		delta = e.appendDelta(dst, p)
-		if delta.out != nil && e.intraIsLarger(p.frames[0], delta.first) {
+		if delta.out != nil && e.keyframeIsLarger(p.frames[0], delta.first) {
 			return delta.header, delta.out
 		}
 	}
 	p.hasBase = false
-	intra := e.attempt(e.spare[:0], p, e.header(n, 0))
-	e.spare = intra.out
-	if delta.out != nil && delta.size <= intra.size {
+	keyframe := e.attempt(e.spare[:0], p, e.header(n, 0))
+	e.spare = keyframe.out
+	if delta.out != nil && delta.size <= keyframe.size {
 		return delta.header, delta.out
 	}
-	return intra.header, append(dst, intra.out...)
+	return keyframe.header, append(dst, keyframe.out...)
 }
 
-// intraIsLarger reports whether a payload of f without a baseline certainly has more than n bytes.
+// keyframeIsLarger reports whether a payload of f without a baseline certainly has more than n bytes.
 // n is rounded down, and the size of f is not known to the byte.
-func (e *Encoder) intraIsLarger(f *schema.Frame, n int) bool {
-	n += 1 - longHeader
-	return n < e.coder.leastIntra(f) || n < e.coder.intraSize(f)
+func (e *Encoder) keyframeIsLarger(f *schema.Frame, n int) bool {
+	n += 1 - wire.LongHeader
+	return n < e.coder.minKeyframeBytes(f) || n < e.coder.keyframeBytes(f)
 }
 
 // attempt is the result of coding a payload in one way.
 type attempt struct {
-	header header
+	header wire.Header
 	out    []byte // nil if the payload cannot be coded in this way
 	size   int    // bytes, without a hash
 	first  int    // bytes of the header and the oldest frame
 }
 
 // attempt appends a header and the coded part.
-func (e *Encoder) attempt(dst []byte, p *payload, h header) attempt {
-	p.free = h.free()
-	out, oldest, ok := e.coder.encode(h.append(dst), p)
+func (e *Encoder) attempt(dst []byte, p *payload, h wire.Header) attempt {
+	p.free = h.FreeBits()
+	out, oldest, ok := e.coder.encode(h.Append(dst), p)
 	if !ok {
 		return attempt{}
 	}
-	header := h.uncheckedSize()
-	size := len(out) - len(dst) - h.size() + header
+	header := h.UncheckedSize()
+	size := len(out) - len(dst) - h.Size() + header
 	return attempt{h, out, size, header + oldest}
 }
 
@@ -98,10 +101,10 @@ func (e *Encoder) attempt(dst []byte, p *payload, h header) attempt {
 func (e *Encoder) appendDelta(dst []byte, p *payload) attempt {
 	h := e.header(p.newest, int(p.newest-p.base))
 	if p.newest >= e.checkAt {
-		h.check(hashFrame(&p.baseline) ^ e.coder.hash())
+		h.SetHash(hashFrame(&p.baseline) ^ e.coder.hash())
 	}
 	a := e.attempt(dst, p, h)
-	if h.checked && len(a.out)-len(dst) > e.cfg.MaxPayload {
+	if h.Checked && len(a.out)-len(dst) > e.cfg.MaxPayload {
 		a = e.attempt(dst, p, e.header(p.newest, int(p.newest-p.base)))
 	}
 	if len(a.out)-len(dst) > e.cfg.MaxPayload {
@@ -120,20 +123,18 @@ func (e *Encoder) baseline() (schema.Frame, bool) {
 }
 
 // header returns the header of payload n, in the short form if that is unambiguous.
-func (e *Encoder) header(n uint64, distance int) header {
-	h := header{rpc: uint8(e.cfg.RPC), seq: uint16(n), epoch: e.epoch, distance: distance}
-	h.long = distance == 0 || distance > maxShortDistance || h.rpc > maxShortRPC
-	return h
+func (e *Encoder) header(n uint64, distance int) wire.Header {
+	return wire.NewHeader(e.cfg.RPC, n, distance, e.epoch)
 }
 
 // kind returns the kind that the decoder will most likely assign to the frame. Until a payload of
 // an epoch is acked, each of its frames may be the one that resets the decoder.
-func (e *Encoder) kind(h header) FrameKind {
+func (e *Encoder) kind(h wire.Header) FrameKind {
 	switch {
-	case h.distance != 0:
+	case h.Distance != 0:
 		return Delta
 	case e.acked:
-		return Intra
+		return Keyframe
 	}
 	return Reset
 }

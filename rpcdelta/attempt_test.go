@@ -6,6 +6,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/uplink-rpc/uplink/internal/schematest"
+	"github.com/uplink-rpc/uplink/rpcdelta/internal/wire"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -25,11 +26,11 @@ func checkShorterIsSent(t *rapid.T, codec Codec) {
 	for range 5 {
 		pick.Frame(p.s, p.frame, p.delivered)
 		coded, _, _ := p.enc.coder.encode(nil, &payload{frames: []*schema.Frame{p.frame}, newest: p.enc.next})
-		intra := 8 * (longHeader + len(coded))
+		keyframe := 8 * (wire.LongHeader + len(coded))
 		info := p.exchange(t)
 		h := p.header(t) // a hash is extra
-		if sent := info.HeaderBits + info.PayloadBits + 8*(h.uncheckedSize()-h.size()); sent > intra {
-			t.Fatalf("%+v in %d bits, but %d without a baseline", info, sent, intra)
+		if sent := info.HeaderBits + info.PayloadBits + 8*(h.UncheckedSize()-h.Size()); sent > keyframe {
+			t.Fatalf("%+v in %d bits, but %d without a baseline", info, sent, keyframe)
 		}
 	}
 }

@@ -3,6 +3,8 @@ package rpcdelta
 import (
 	"fmt"
 	"strings"
+
+	"github.com/uplink-rpc/uplink/rpcdelta/internal/wire"
 )
 
 // Codec identifies a coding of the difference of two frames.
@@ -54,8 +56,8 @@ type FrameKind uint8
 const (
 	// Delta frames are coded against a baseline.
 	Delta FrameKind = iota + 1
-	// Intra frames have no baseline; the decoder keeps its state.
-	Intra
+	// Keyframe frames have no baseline; the decoder keeps its state.
+	Keyframe
 	// Reset frames have no baseline and reset the state of the decoder.
 	Reset
 )
@@ -65,7 +67,7 @@ func (k FrameKind) String() string {
 	switch k {
 	case Delta:
 		return "delta"
-	case Intra:
+	case Keyframe:
 		return "keyframe"
 	case Reset:
 		return "reset"
@@ -81,23 +83,31 @@ type Info struct {
 	// BaselineAge is the distance from the frame to the baseline of its payload, in frames; 0
 	// without a baseline.
 	BaselineAge int
-	// FullBits is the size of the frame as an engine sends it, see [FullBits]. At the encoder it
+	// FullBits is the size of the frame as an engine sends it, see [inspect.FullBits]. At the encoder it
 	// includes the frames that were held back for this payload.
 	FullBits int
 	// HeaderBits and PayloadBits are the sizes of the header and of the coded part of the payload.
 	// Of the frames of one payload, only the newest has them.
 	HeaderBits, PayloadBits int
-	// Older is the number of redundant and held frames in the payload before this one. Held, which
-	// only the encoder knows, is the number of those that no payload contained before.
-	Older, Held int
+	// Redundant is the number of redundant and held frames in the payload before this one. Held,
+	// which only the encoder knows, is the number of those that no payload contained before.
+	Redundant, Held int
 }
+
+// Limits of configs.
+const (
+	// MaxRPC is the highest number of an RPC.
+	MaxRPC = wire.MaxRPC
+	// MaxRing is the maximum capacity of a ring of frames.
+	MaxRing = wire.MaxRing
+)
 
 // DefaultRing is the capacity of a ring of frames for a config that sets none.
 const DefaultRing = 64
 
-// DefaultMaxPayload is the maximum payload size of a config that sets none: a datagram of 1,200
+// defaultMaxPayload is the maximum payload size of a config that sets none: a datagram of 1,200
 // bytes less its header.
-const DefaultMaxPayload = 1197
+const defaultMaxPayload = 1197
 
 func checkCodec(c *Codec) error {
 	if *c == 0 {
@@ -125,3 +135,6 @@ func checkRPC(n int) error {
 	}
 	return nil
 }
+
+// PeekRPC returns the number of the RPC that a payload belongs to, without decoding it.
+func PeekRPC(payload []byte) (int, error) { return wire.PeekRPC(payload) }

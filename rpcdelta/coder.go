@@ -1,7 +1,10 @@
 package rpcdelta
 
 import (
+	"github.com/uplink-rpc/uplink/internal/codec/fnv"
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
+	"github.com/uplink-rpc/uplink/rpcdelta/internal/cost"
+	"github.com/uplink-rpc/uplink/rpcdelta/internal/wire"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -45,12 +48,12 @@ type coder interface {
 	decode(p *payload, src []byte) error
 	// measure reports the cost of the parts of the payload that was just encoded or decoded to m,
 	// and returns the total in bits.
-	measure(p *payload, m adaptive.Meter) (bits float64)
-	// intraSize returns the approximate size of a keyframe in bytes: at most one byte too many, and
-	// less than intraShort bytes too few.
-	intraSize(f *schema.Frame) int
-	// leastIntra returns a lower bound of intraSize and takes less time.
-	leastIntra(f *schema.Frame) int
+	measure(p *payload, m cost.Meter) (bits float64)
+	// keyframeBytes returns the approximate size of a keyframe in bytes: at most one byte too many, and
+	// less than keyframeShort bytes too few.
+	keyframeBytes(f *schema.Frame) int
+	// minKeyframeBytes returns a lower bound of keyframeBytes and takes less time.
+	minKeyframeBytes(f *schema.Frame) int
 	// learn learns the accepted frames up to base, so that a payload can be coded against it. It
 	// reports false if newer frames have been learned already.
 	learn(base uint64) bool
@@ -73,11 +76,11 @@ func (c Codec) reach(ring int) uint64 {
 }
 
 // headerBits returns the length of a header. The coded part of rle starts at a byte boundary.
-func (c Codec) headerBits(h *header) int {
+func (c Codec) headerBits(h *wire.Header) int {
 	if c == RLE {
-		return 8 * h.size()
+		return 8 * h.Size()
 	}
-	return h.bits()
+	return h.Bits()
 }
 
 // newFrames returns the store of accepted frames, for baselines of the last ring frames.
@@ -86,4 +89,16 @@ func (c Codec) newFrames(s *schema.Schema, ring int) *adaptive.Frames {
 		ring += adaptive.LearnReach
 	}
 	return adaptive.NewFrames(s.Components(), s.Strings(), ring)
+}
+
+// hashFrame returns a 16-bit hash of a frame. Both ends compare it once per second.
+func hashFrame(f *schema.Frame) uint16 {
+	h := fnv.Offset
+	for _, v := range f.Ints {
+		h = h.Add(uint64(uint32(v)))
+	}
+	for _, b := range f.Bytes {
+		h = h.Add(uint64(len(b))).AddBytes(b)
+	}
+	return h.Fold16()
 }

@@ -4,7 +4,11 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
+	"github.com/uplink-rpc/uplink/rpcdelta/internal/packed"
+	"github.com/uplink-rpc/uplink/rpcdelta/internal/wire"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -23,7 +27,7 @@ type DecoderConfig struct {
 	// dropping them. They never become baselines.
 	DeliverLate bool
 	// Prior is that of the encoder; nil means the built-in one.
-	Prior *Prior
+	Prior *prior.Prior
 	// Reliable means that the channel delivers every payload in order.
 	Reliable bool
 	// Scratch, if not nil, is shared with other decoders, see [Scratch].
@@ -54,24 +58,24 @@ type Delivery struct {
 // that replaces another must not receive payloads that were sent to the other. Package transport
 // ensures both.
 type Decoder struct {
-	format      *format
+	format      *packed.Format
 	cfg         DecoderConfig
 	coder       coder
 	ring        *adaptive.Frames // frames accepted in this epoch
 	reach       uint64           // maximum age of a frame that another refers to
 	scratch     *Scratch
-	profile     *Profile     // or nil
-	explanation *Explanation // likewise
+	profiler    profiler
+	explanation *inspect.Explanation // likewise
 
-	started   bool // a payload was accepted; the fields below are valid
-	newest    uint64
-	processed uint64 // bit i: payload newest-1-i was processed
-	delivered uint64 // bit i: frame newest-1-i was delivered
-	epoch     uint8
-	first     uint64 // first payload processed in this epoch
-	known     uint64 // the encoder knows the status of all payloads below this one
-	trouble   Trouble
-	ackDue    bool
+	started     bool // a payload was accepted; the fields below are valid
+	newest      uint64
+	processed   uint64 // bit i: payload newest-1-i was processed
+	delivered   uint64 // bit i: frame newest-1-i was delivered
+	epoch       uint8
+	first       uint64 // first payload processed in this epoch
+	known       uint64 // the encoder knows the status of all payloads below this one
+	resetReason error
+	ackDue      bool
 }
 
 // NewDecoder returns a decoder for frames of schema s. An error names the invalid setting.
@@ -87,14 +91,14 @@ func NewDecoder(s *schema.Schema, cfg DecoderConfig) (*Decoder, error) {
 		return nil, fmt.Errorf("rpcdelta: Scratch of frames of another shape than those of %s", s.RPC())
 	}
 	d := &Decoder{
-		format:  formatOf(s),
+		format:  packed.Of(s),
 		cfg:     cfg,
 		ring:    cfg.Codec.newFrames(s, cfg.capacity()),
 		reach:   cfg.Codec.reach(min(cfg.Ring, cfg.PeerRing)),
 		scratch: cfg.Scratch,
 	}
-	if d.coder = newRLE(d.format); cfg.Codec == Adaptive {
-		d.coder = newAdaptive(d.format, cfg.Prior, min(cfg.Ring, cfg.PeerRing), d.ring, &d.scratch.coder, cfg.DeliverLate)
+	if d.coder = (rleCoder{packed.NewCodec(d.format)}); cfg.Codec == Adaptive {
+		d.coder = newAdaptive(s, cfg.Prior, min(cfg.Ring, cfg.PeerRing), d.ring, &d.scratch.coder, cfg.DeliverLate)
 	}
 	return d, nil
 }
@@ -113,17 +117,17 @@ func (c *DecoderConfig) capacity() int {
 // for which payloads are dropped, such as [ErrLate]; the decoder remains usable. The payload is
 // neither modified nor retained. Only errors allocate.
 func (d *Decoder) Decode(payload []byte) ([]Delivery, error) {
-	h, err := parseHeader(payload)
+	h, err := wire.Parse(payload)
 	if err != nil {
 		return nil, err
 	}
-	if int(h.rpc) != d.cfg.RPC {
-		return nil, malformed("RPC number %d, want %d", h.rpc, d.cfg.RPC)
+	if int(h.RPC) != d.cfg.RPC {
+		return nil, wire.Malformed("RPC number %d, want %d", h.RPC, d.cfg.RPC)
 	}
 	if !d.started {
-		return d.accept(h, uint64(h.seq), payload)
+		return d.accept(h, uint64(h.Seq), payload)
 	}
-	n, ok := h.unwrap(d.newest)
+	n, ok := h.Unwrap(d.newest)
 	if !ok {
 		return nil, ErrLate
 	}
@@ -131,7 +135,7 @@ func (d *Decoder) Decode(payload []byte) ([]Delivery, error) {
 		return d.decodeOld(h, n, payload)
 	}
 	if d.cfg.Reliable && n != d.newest+1 {
-		return nil, malformed("sequence %d after %d on a reliable channel", n, d.newest)
+		return nil, wire.Malformed("sequence %d after %d on a reliable channel", n, d.newest)
 	}
 	return d.accept(h, n, payload)
 }
@@ -139,7 +143,7 @@ func (d *Decoder) Decode(payload []byte) ([]Delivery, error) {
 // accept decodes a payload that is newer than all before, and delivers its new frames. Of a payload
 // that resets the decoder it delivers only the newest, because the encoder does not know which of
 // the others are new.
-func (d *Decoder) accept(h header, n uint64, b []byte) ([]Delivery, error) {
+func (d *Decoder) accept(h wire.Header, n uint64, b []byte) ([]Delivery, error) {
 	kind := d.kind(h)
 	if kind == 0 {
 		return nil, ErrLate // a frame of an older epoch
@@ -149,11 +153,11 @@ func (d *Decoder) accept(h header, n uint64, b []byte) ([]Delivery, error) {
 		return nil, err
 	}
 	if kind == Reset {
-		d.epoch, d.trouble, d.first, d.known = h.epoch, NoTrouble, n, n
+		d.epoch, d.resetReason, d.first, d.known = h.Epoch, nil, n, n
 		d.ring.Reset()
 		d.coder.reset()
 	}
-	if h.distance != 0 {
+	if h.Distance != 0 {
 		d.known = max(d.known, d.scratch.payload.base+1)
 	}
 	d.ackDue = true
@@ -163,12 +167,13 @@ func (d *Decoder) accept(h header, n uint64, b []byte) ([]Delivery, error) {
 		q = max(q, after)
 	}
 	if d.explanation != nil {
-		d.explain()
+		explain(d.explanation, d.format.Schema, d.coder, &d.scratch.payload)
+		d.explanation = nil
 	}
-	if d.profile != nil {
+	if d.profiler.Profile != nil {
 		d.measure(&h, len(b))
 		for _, f := range d.scratch.payload.frames[q-d.scratch.payload.oldest():] {
-			d.profile.frame(d.format, f)
+			d.profiler.frame(f)
 		}
 	}
 	d.scratch.out = d.scratch.out[:0]
@@ -177,7 +182,7 @@ func (d *Decoder) accept(h header, n uint64, b []byte) ([]Delivery, error) {
 		f := d.scratch.payload.frames[q-d.scratch.payload.oldest()]
 		if kind != Reset || q == n {
 			d.coder.pass(q)
-			d.ring.Put(q, (*adaptive.Row)(f))
+			d.ring.Put(q, f)
 		}
 		d.deliver(kind, q, f).Missed = missed
 		missed = 0
@@ -188,28 +193,28 @@ func (d *Decoder) accept(h header, n uint64, b []byte) ([]Delivery, error) {
 }
 
 // decode decodes the payload into d.scratch.payload.
-func (d *Decoder) decode(h header, n uint64, b []byte) (err error) {
+func (d *Decoder) decode(h wire.Header, n uint64, b []byte) (err error) {
 	p := &d.scratch.payload
-	p.newest, p.base, p.hasBase = n, n-uint64(h.distance), h.distance != 0
+	p.newest, p.base, p.hasBase = n, n-uint64(h.Distance), h.Distance != 0
 	if p.baseline, err = d.baseline(h, n); err != nil {
 		return err
 	}
 	d.scratch.prepare()
-	behind := h.size()
-	if p.free = h.free(); p.free > 0 {
+	behind := h.Size()
+	if p.free = h.FreeBits(); p.free > 0 {
 		behind--
 	}
 	if err := d.coder.decode(p, b[behind:]); err != nil {
 		return err
 	}
-	if older := uint64(len(p.frames) - 1); older > n || p.hasBase && older >= uint64(h.distance) {
-		return malformed("%d older frames in payload %d", older, n)
+	if older := uint64(len(p.frames) - 1); older > n || p.hasBase && older >= uint64(h.Distance) {
+		return wire.Malformed("%d older frames in payload %d", older, n)
 	}
 	return nil
 }
 
 // decodeOld handles a payload that is not newer than all before.
-func (d *Decoder) decodeOld(h header, n uint64, b []byte) ([]Delivery, error) {
+func (d *Decoder) decodeOld(h wire.Header, n uint64, b []byte) ([]Delivery, error) {
 	age := d.newest - n
 	switch {
 	case age == 0 || age <= maxLate && d.processed>>(age-1)&1 != 0:
@@ -218,7 +223,7 @@ func (d *Decoder) decodeOld(h header, n uint64, b []byte) ([]Delivery, error) {
 		return nil, ErrLate
 	}
 	kind := d.kind(h)
-	if kind != Delta && kind != Intra {
+	if kind != Delta && kind != Keyframe {
 		return nil, ErrLate
 	}
 	if err := d.decode(h, n, b); err != nil {
@@ -241,12 +246,13 @@ func (d *Decoder) decodeOld(h header, n uint64, b []byte) ([]Delivery, error) {
 		return nil, ErrDuplicate
 	}
 	if d.explanation != nil {
-		d.explain()
+		explain(d.explanation, d.format.Schema, d.coder, &d.scratch.payload)
+		d.explanation = nil
 	}
-	if d.profile != nil {
+	if d.profiler.Profile != nil {
 		d.measure(&h, len(b))
 		for i := range d.scratch.out {
-			d.profile.frame(d.format, d.scratch.out[i].Frame)
+			d.profiler.frame(d.scratch.out[i].Frame)
 		}
 	}
 	d.setSize(&h, len(b))
@@ -255,35 +261,35 @@ func (d *Decoder) decodeOld(h header, n uint64, b []byte) ([]Delivery, error) {
 
 // kind returns the kind of a frame, or 0 if it belongs to an older epoch. The encoder is at most
 // one epoch ahead.
-func (d *Decoder) kind(h header) FrameKind {
+func (d *Decoder) kind(h wire.Header) FrameKind {
 	switch {
-	case h.distance != 0:
+	case h.Distance != 0:
 		return Delta
 	case !d.started:
 		return Reset
-	case h.epoch == d.epoch:
-		return Intra
-	case (h.epoch-d.epoch)&epochMask <= epochSpan:
+	case h.Epoch == d.epoch:
+		return Keyframe
+	case (h.Epoch-d.epoch)&wire.EpochMask <= wire.EpochSpan:
 		return Reset
 	}
 	return 0
 }
 
 // baseline returns the frame that the header refers to, after verifying its hash.
-func (d *Decoder) baseline(h header, n uint64) (schema.Frame, error) {
-	if h.distance == 0 {
+func (d *Decoder) baseline(h wire.Header, n uint64) (schema.Frame, error) {
+	if h.Distance == 0 {
 		return schema.Frame{}, nil
 	}
-	if !d.started || uint64(h.distance) > min(n, d.reach) {
+	if !d.started || uint64(h.Distance) > min(n, d.reach) {
 		return schema.Frame{}, ErrBaselineMissing
 	}
-	seq := n - uint64(h.distance)
+	seq := n - uint64(h.Distance)
 	row, ok := d.ring.Get(seq)
 	if !ok || !d.coder.learn(seq) {
 		return schema.Frame{}, ErrBaselineMissing
 	}
 	base := schema.Frame(row)
-	if h.checked && hashFrame(&base)^d.coder.hash() != h.hash {
+	if h.Checked && hashFrame(&base)^d.coder.hash() != h.Hash {
 		return schema.Frame{}, ErrDesync
 	}
 	return base, nil
@@ -294,12 +300,12 @@ func (d *Decoder) baseline(h header, n uint64) (schema.Frame, error) {
 func (d *Decoder) requestReset(err error) {
 	switch {
 	case errors.Is(err, ErrDesync):
-		d.trouble = Desync
+		d.resetReason = ErrDesync
 		d.ring.Reset()
 	case !errors.Is(err, ErrBaselineMissing):
 		return
-	case d.trouble == NoTrouble:
-		d.trouble = MissingBaseline
+	case d.resetReason == nil:
+		d.resetReason = ErrBaselineMissing
 	}
 	d.ackDue = true
 }
@@ -324,37 +330,40 @@ func (d *Decoder) deliver(kind FrameKind, n uint64, f *schema.Frame) *Delivery {
 	x := d.scratch
 	x.out = append(x.out, Delivery{})
 	out := &x.out[len(x.out)-1]
-	out.Seq, out.Kind, out.FullBits, out.Frame = n, kind, d.format.fullBits(f), f
+	out.Seq, out.Kind, out.FullBits, out.Frame = n, kind, d.format.FullBits(f), f
 	switch {
 	case kind == Delta:
 		out.BaselineAge = int(n - x.payload.base)
 	case kind == Reset && n != x.payload.newest:
-		out.Kind = Intra // only the newest frame resets the decoder
+		out.Kind = Keyframe // only the newest frame resets the decoder
 	}
 	return out
 }
 
 // setSize sets the sizes of the payload in the newest frame of d.scratch.out.
-func (d *Decoder) setSize(h *header, size int) {
+func (d *Decoder) setSize(h *wire.Header, size int) {
 	i := &d.scratch.out[len(d.scratch.out)-1].Info
-	i.HeaderBits, i.Older = d.cfg.Codec.headerBits(h), len(d.scratch.payload.frames)-1
+	i.HeaderBits, i.Redundant = d.cfg.Codec.headerBits(h), len(d.scratch.payload.frames)-1
 	i.PayloadBits = 8*size - i.HeaderBits
 }
+
+// Explain replaces e with an explanation of the next payload that is decoded; payloads that are
+// dropped do not count. nil cancels it. Explaining a payload allocates.
+func (d *Decoder) Explain(e *inspect.Explanation) { d.explanation = e }
 
 // Measure adds each payload that is decoded from now on to p; nil stops it. Dropped payloads are
 // not added. It codes each payload a second time, and does not allocate once warm. If another
 // encoder did not choose the smallest coding, the excess counts as RoundingBits. Measure panics if
 // p is of another schema.
-func (d *Decoder) Measure(p *Profile) {
-	p.mustFit(d.format)
-	d.profile = p
+func (d *Decoder) Measure(p *inspect.Profile) {
+	d.profiler = newProfiler(p, d.format)
 }
 
 // measure adds the payload that was just decoded to the profile. It must be called before the coder
 // learns from the frames.
-func (d *Decoder) measure(h *header, size int) {
+func (d *Decoder) measure(h *wire.Header, size int) {
 	n := d.cfg.Codec.headerBits(h)
-	d.profile.payload(d.coder, &d.scratch.payload, n, 8*size-n)
+	d.profiler.payload(d.coder, &d.scratch.payload, n, 8*size-n)
 }
 
 // AckDue reports whether the encoder needs an ack because of what happened since the last
@@ -374,13 +383,13 @@ func (d *Decoder) AskReset() {
 // repeated and reordered.
 func (d *Decoder) AppendAck(dst []byte) []byte {
 	d.ackDue = false
-	a := Ack{RPC: uint8(d.cfg.RPC), Trouble: d.trouble, None: !d.started}
+	a := Ack{RPC: uint8(d.cfg.RPC), ResetReason: d.resetReason, None: !d.started}
 	if d.started {
 		// The encoder used frame known-1 as a baseline, or known is the first of the epoch, so it
 		// needs the status of the payloads since.
 		need := d.newest - min(max(d.known, d.first), d.newest)
-		a.Epoch, a.Seq, a.Whole = d.epoch, uint16(d.newest), need <= AckWindow && d.known <= d.first
-		a.Len = int(min(need, AckWindow))
+		a.Epoch, a.Seq, a.Whole = d.epoch, uint16(d.newest), need <= ackWindow && d.known <= d.first
+		a.Len = int(min(need, ackWindow))
 		a.Window = d.processed & windowMask(a.Len)
 	}
 	return a.Append(dst)

@@ -59,8 +59,8 @@ func checkDesync(t *testing.T, v variant) {
 		if n := x.deltasIn(t, 200); n < 190 {
 			t.Errorf("%d deltas of 200 frames", n)
 		}
-		if x.dec.trouble != NoTrouble {
-			t.Errorf("still in trouble: %v", x.dec.trouble)
+		if x.dec.resetReason != nil {
+			t.Errorf("still in trouble: %v", x.dec.resetReason)
 		}
 	}
 }
@@ -84,14 +84,14 @@ func checkDesyncStays(t *testing.T, v variant) {
 			t.Fatalf("got %v, want %v", err, want)
 		}
 	}
-	if a := p.acknowledge(t); a.Trouble != Desync {
+	if a := p.acknowledge(t); a.ResetReason != ErrDesync {
 		t.Errorf("%+v, want desync", a)
 	}
 	if info := p.send(t); info.Kind != Reset {
 		t.Errorf("%+v, want a reset", info)
 	}
 	p.receive(t)
-	if a := p.acknowledge(t); a.Trouble != NoTrouble {
+	if a := p.acknowledge(t); a.ResetReason != nil {
 		t.Errorf("%+v, want no trouble", a)
 	}
 }
@@ -113,9 +113,9 @@ func checkHashCadence(t *testing.T, v variant) {
 		for range frames {
 			p.frame.Ints[0]++
 			info := p.exchange(t)
-			if h := p.header(t); h.checked {
+			if h := p.header(t); h.Checked {
 				hashes++
-			} else if h.long {
+			} else if h.Long {
 				t.Fatalf("%+v", info)
 			}
 		}

@@ -6,7 +6,11 @@ import (
 	"fmt"
 
 	"github.com/uplink-rpc/uplink/ringcache"
+	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
+	"github.com/uplink-rpc/uplink/rpcdelta/internal/packed"
+	"github.com/uplink-rpc/uplink/rpcdelta/internal/wire"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -22,7 +26,7 @@ type EncoderConfig struct {
 	// PeerRing is the number of frames that the decoder keeps; default DefaultRing. The encoder
 	// does not use a baseline that the smaller of both rings may have evicted.
 	PeerRing int
-	// MaxPayload is the maximum size of a payload in bytes; default DefaultMaxPayload.
+	// MaxPayload is the maximum size of a payload in bytes; default defaultMaxPayload.
 	MaxPayload int
 	// Redundancy is the number of older payloads whose frames each payload of the adaptive codec
 	// repeats: RedundancyAuto (0, the default), RedundancyOff, or 1 to MaxRedundancy. Unless frames
@@ -36,7 +40,7 @@ type EncoderConfig struct {
 	RedundancyBytes int
 	// Prior is the initial state of the adaptive codec, which must be that of the decoder; nil
 	// means the built-in one.
-	Prior *Prior
+	Prior *prior.Prior
 	// Reliable means that the channel delivers every payload in order. The baseline is always the
 	// frame before, and there are no acks.
 	Reliable bool
@@ -49,11 +53,11 @@ func (c EncoderConfig) Check() error {
 }
 
 func (c EncoderConfig) withDefaults() (EncoderConfig, error) {
-	c.MaxPayload = cmp.Or(c.MaxPayload, DefaultMaxPayload)
+	c.MaxPayload = cmp.Or(c.MaxPayload, defaultMaxPayload)
 	c.RedundancyBytes = cmp.Or(c.RedundancyBytes, DefaultRedundancyBytes)
 	c.Delivery = cmp.Or(c.Delivery, DefaultDelivery)
 	switch {
-	case c.MaxPayload < longHeader+hashSize+1:
+	case c.MaxPayload < wire.MaxHeader+1:
 		return c, fmt.Errorf("rpcdelta: payloads of %d bytes are too small", c.MaxPayload)
 	case c.Redundancy < RedundancyOff || c.Redundancy > MaxRedundancy:
 		return c, fmt.Errorf("rpcdelta: Redundancy of %d frames, want at most %d, RedundancyAuto or RedundancyOff", c.Redundancy, MaxRedundancy)
@@ -68,19 +72,19 @@ func (c EncoderConfig) withDefaults() (EncoderConfig, error) {
 // Encoder encodes frames to payloads, each as the difference from a frame that the decoder is known
 // to hold. It neither reads a clock nor does I/O. Not safe for concurrent use.
 type Encoder struct {
-	format  *format
-	cfg     EncoderConfig
-	coder   coder
-	sent    *ringcache.Ring[record]
-	known   *adaptive.Frames // of these, the frames that the decoder accepted in this epoch
-	reach   uint64           // maximum age of a frame that another refers to
-	kept    uint64           // maximum age of a payload when its delivery status becomes known
-	payload payload
-	spare   []byte // for a second attempt
-	losses  lossMeter
-	stats   DeliveryStats
-	profile *Profile // or nil
-	limit   int      // maximum number of older payloads whose frames a payload repeats
+	format   *packed.Format
+	cfg      EncoderConfig
+	coder    coder
+	sent     *ringcache.Ring[record]
+	known    *adaptive.Frames // of these, the frames that the decoder accepted in this epoch
+	reach    uint64           // maximum age of a frame that another refers to
+	kept     uint64           // maximum age of a payload when its delivery status becomes known
+	payload  payload
+	spare    []byte // for a second attempt
+	losses   lossMeter
+	stats    DeliveryStats
+	profiler profiler
+	limit    int // maximum number of older payloads whose frames a payload repeats
 
 	next       uint64 // sequence of the next frame
 	held       int    // frames before it that no payload contains yet
@@ -108,11 +112,11 @@ func NewEncoder(s *schema.Schema, cfg EncoderConfig) (*Encoder, error) {
 		return nil, err
 	}
 	e := &Encoder{
-		format: formatOf(s),
+		format: packed.Of(s),
 		cfg:    cfg,
 		// Frames are kept until their acks can have arrived, because the encoder must then learn
 		// from them what the decoder learned.
-		sent:       newRecords(s, cfg.Ring+2*(AckWindow+1)),
+		sent:       newRecords(s, cfg.Ring+2*(ackWindow+1)),
 		known:      cfg.Codec.newFrames(s, min(cfg.Ring, cfg.PeerRing)),
 		reach:      cfg.Codec.reach(min(cfg.Ring, cfg.PeerRing)),
 		payload:    payload{frames: make([]*schema.Frame, 0, MaxRedundancy+1)},
@@ -120,8 +124,8 @@ func NewEncoder(s *schema.Schema, cfg EncoderConfig) (*Encoder, error) {
 		losses:     newLossMeter(cfg.Delivery),
 		checkEvery: max(1, uint64(s.RateHz())),
 	}
-	if e.coder = newRLE(e.format); cfg.Codec == Adaptive {
-		e.coder = newAdaptive(e.format, cfg.Prior, min(cfg.Ring, cfg.PeerRing), e.known, new(adaptive.Coder), false)
+	if e.coder = (rleCoder{packed.NewCodec(e.format)}); cfg.Codec == Adaptive {
+		e.coder = newAdaptive(s, cfg.Prior, min(cfg.Ring, cfg.PeerRing), e.known, new(adaptive.Coder), false)
 	}
 	e.checkAt = e.checkEvery
 	e.kept = uint64(e.sent.Cap() - MaxRedundancy)
@@ -130,18 +134,17 @@ func NewEncoder(s *schema.Schema, cfg EncoderConfig) (*Encoder, error) {
 
 // Measure adds each payload that is encoded from now on to p; nil stops it. It codes each payload a
 // second time, and does not allocate once warm. It panics if p is of another schema.
-func (e *Encoder) Measure(p *Profile) {
-	p.mustFit(e.format)
-	e.profile = p
+func (e *Encoder) Measure(p *inspect.Profile) {
+	e.profiler = newProfiler(p, e.format)
 }
 
 // measure adds the payload that was just encoded to the profile.
-func (e *Encoder) measure(h *header, i *Info, fresh int) {
+func (e *Encoder) measure(h *wire.Header, i *Info, fresh int) {
 	p := &e.payload
-	p.hasBase, p.free = h.distance != 0, h.free()
-	e.profile.payload(e.coder, p, i.HeaderBits, i.PayloadBits)
+	p.hasBase, p.free = h.Distance != 0, h.FreeBits()
+	e.profiler.payload(e.coder, p, i.HeaderBits, i.PayloadBits)
 	for _, f := range p.frames[len(p.frames)-fresh:] {
-		e.profile.frame(e.format, f)
+		e.profiler.frame(f)
 	}
 }
 
@@ -191,21 +194,21 @@ func (e *Encoder) put(f *schema.Frame) {
 }
 
 // finish records that payload n was encoded and returns its description.
-func (e *Encoder) finish(n uint64, h header, size, older, fresh int) Info {
-	if h.checked {
+func (e *Encoder) finish(n uint64, h wire.Header, size, older, fresh int) Info {
+	if h.Checked {
 		e.checkAt = n + e.checkEvery
 	}
 	info := Info{
-		Seq: n, Kind: e.kind(h), BaselineAge: h.distance,
-		HeaderBits: e.cfg.Codec.headerBits(&h), Older: older, Held: fresh - 1,
+		Seq: n, Kind: e.kind(h), BaselineAge: h.Distance,
+		HeaderBits: e.cfg.Codec.headerBits(&h), Redundant: older, Held: fresh - 1,
 	}
 	info.PayloadBits = 8*size - info.HeaderBits
 	for q := n + 1 - uint64(fresh); q <= n; q++ {
-		info.FullBits += e.format.fullBits(&e.sent.Get(q).Frame)
+		info.FullBits += e.format.FullBits(&e.sent.Get(q).Frame)
 	}
 	slot := e.sent.Get(n)
 	slot.older, slot.fresh = uint8(older), uint8(fresh)
-	if e.profile != nil {
+	if e.profiler.Profile != nil {
 		e.measure(&h, &info, fresh)
 	}
 	if e.cfg.Reliable {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/rpcdelta/internal/wire"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -44,7 +45,7 @@ func TestTooLarge(t *testing.T) {
 func TestLargestFits(t *testing.T) {
 	s := mustSchema(t, schema.Field{Name: "B", Kind: schema.KindFixed, Size: 20}, schema.Field{Name: "C", Kind: schema.KindScalar, Resolution: 1})
 	// Without baseline: five bytes of header, two of C, 21 of B.
-	for _, size := range []int{longHeader + 2 + 21, longHeader + 2 + 21 + 1, longHeader + 2 + 21 + 2} {
+	for _, size := range []int{wire.LongHeader + 2 + 21, wire.LongHeader + 2 + 21 + 1, wire.LongHeader + 2 + 21 + 2} {
 		p := newPair(t, s, EncoderConfig{MaxPayload: size}, DecoderConfig{})
 		for i := range 200 {
 			p.frame.Ints[0] = 100 + int32(i%2) // a byte less as a delta
@@ -124,7 +125,7 @@ func TestHashLeavesRoom(t *testing.T) {
 		if err := p.s.SetBytes(p.frame, 0, b); err != nil {
 			t.Fatal(err)
 		}
-		if info := p.exchange(t); p.header(t).checked {
+		if info := p.exchange(t); p.header(t).Checked {
 			t.Fatalf("%+v: the hash fits, so this shows nothing", info)
 		}
 	}

@@ -2,7 +2,8 @@ package rpcdelta
 
 import (
 	"errors"
-	"fmt"
+
+	"github.com/uplink-rpc/uplink/rpcdelta/internal/wire"
 )
 
 // Reasons for which a decoder drops a payload. All of them occur on a lossy network or under
@@ -19,13 +20,9 @@ var (
 	// The next ack requests a reset.
 	ErrDesync = errors.New("rpcdelta: desync")
 	// ErrMalformed reports a payload that no encoder of this schema writes.
-	ErrMalformed = errors.New("rpcdelta: malformed")
+	ErrMalformed = wire.ErrMalformed
 )
 
 // ErrTooLarge reports a frame that does not fit into one payload. Nothing was encoded, and the
 // stream continues.
 var ErrTooLarge = errors.New("rpcdelta: frame too large")
-
-func malformed(format string, args ...any) error {
-	return fmt.Errorf("%w: "+format, append([]any{ErrMalformed}, args...)...)
-}

@@ -5,6 +5,7 @@ import (
 	"log"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -71,7 +72,7 @@ func Example() {
 // The sizes of vectors in steps of 0.1 with at most 24 bits per component.
 func ExamplePackedVectorBits() {
 	for _, x := range []float64{0.1, 10, 1000, 100_000} {
-		fmt.Println(x, rpcdelta.PackedVectorBits([]float64{x, 0, 0}, 10, 24))
+		fmt.Println(x, inspect.PackedVectorBits([]float64{x, 0, 0}, 10, 24))
 	}
 	// Output:
 	// 0.1 11

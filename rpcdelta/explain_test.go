@@ -6,10 +6,11 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/uplink-rpc/uplink/internal/schematest"
+	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// TestExplain checks that the parts of any payload add up to what a Profile measures, that each
+// TestExplain checks that the parts of any payload add up to what an inspect.Profile measures, that each
 // frame has each component once, and that a forecast plus its residual is the decoded value.
 func TestExplain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -18,13 +19,13 @@ func TestExplain(t *testing.T) {
 		codec := rapid.SampledFrom(Codecs()).Draw(t, "codec")
 		p := newPair(t, s, EncoderConfig{Codec: codec, Redundancy: 2}, DecoderConfig{Codec: codec})
 		components := 0
-		for _, f := range NewProfile(s).Fields {
+		for _, f := range inspect.NewProfile(s).Fields {
 			components += len(f.Components)
 		}
 		for i := range 40 {
 			pick.Walk(s, p.frame)
 			p.send(t)
-			e, profile := Explanation{}, NewProfile(s)
+			e, profile := inspect.Explanation{}, inspect.NewProfile(s)
 			p.dec.Explain(&e)
 			p.dec.Measure(profile)
 			out, err := p.dec.Decode(p.payload)
@@ -32,11 +33,11 @@ func TestExplain(t *testing.T) {
 				t.Fatal(err)
 			}
 			last := &out[len(out)-1]
-			if e.Newest != last.Seq || !e.Frames[len(e.Frames)-1].Equal(last.Frame) || (e.Base != nil) != (last.Kind == Delta) || len(e.Frames) != last.Older+1 {
+			if e.Newest != last.Seq || !e.Frames[len(e.Frames)-1].Equal(last.Frame) || (e.Base != nil) != (last.Kind == Delta) || len(e.Frames) != last.Redundant+1 {
 				t.Fatalf("%+v of %+v", e, last)
 			}
 			checkParts(t, s, &e, components, profile.PayloadBits-profile.RoundingBits)
-			h, err := ParseHeader(p.payload)
+			h, err := inspect.ParseHeader(p.payload)
 			if err != nil || h.RPC != 0 || h.Distance != last.BaselineAge || (uint16(last.Seq)-h.Seq)&0x7f != 0 || (h.Bits+7)/8 > len(p.payload) {
 				t.Fatalf("%+v, %v of %+v", h, err, last)
 			}
@@ -47,12 +48,12 @@ func TestExplain(t *testing.T) {
 	})
 }
 
-func checkParts(t failer, s *schema.Schema, e *Explanation, components int, bits float64) {
+func checkParts(t failer, s *schema.Schema, e *inspect.Explanation, components int, bits float64) {
 	t.Helper()
 	sum, seen := e.CountBits, make([]int, len(e.Frames))
 	for _, part := range e.Parts {
 		sum += part.Bits
-		if part.Kind != PartComponent {
+		if part.Kind != inspect.PartComponent {
 			continue
 		}
 		seen[part.Frame]++
@@ -75,7 +76,7 @@ func checkParts(t failer, s *schema.Schema, e *Explanation, components int, bits
 func TestExplainDropped(t *testing.T) {
 	p := newPair(t, mustSchema(t, schema.Field{Name: "A", Kind: schema.KindVec2, Resolution: 1}), EncoderConfig{}, DecoderConfig{})
 	p.exchange(t)
-	e := Explanation{Newest: 77}
+	e := inspect.Explanation{Newest: 77}
 	p.dec.Explain(&e)
 	if _, err := p.dec.Decode(p.payload); err == nil || e.Newest != 77 {
 		t.Errorf("%v, %+v", err, e)

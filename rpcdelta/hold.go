@@ -3,6 +3,7 @@ package rpcdelta
 import (
 	"fmt"
 
+	"github.com/uplink-rpc/uplink/rpcdelta/internal/wire"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -31,13 +32,13 @@ func (e *Encoder) Hold(f *schema.Frame) error {
 	return nil
 }
 
-// intraShort exceeds the maximum underestimate of intraSize, in bytes.
-const intraShort = 16
+// keyframeShort exceeds the maximum underestimate of keyframeBytes, in bytes.
+const keyframeShort = 16
 
 // soloSize returns the size in bytes of a payload of f alone: an estimate if the frame certainly
 // fits, exact otherwise. A held frame must fit, or no later frame could be sent.
 func (e *Encoder) soloSize(f *schema.Frame) int {
-	if n := longHeader + e.coder.intraSize(f); n+intraShort <= e.cfg.MaxPayload {
+	if n := wire.LongHeader + e.coder.keyframeBytes(f); n+keyframeShort <= e.cfg.MaxPayload {
 		return n
 	}
 	p := &e.payload

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/internal/schematest"
+	"github.com/uplink-rpc/uplink/rpcdelta/internal/wire"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -61,7 +62,7 @@ func TestHoldDoesNotCountAsLoss(t *testing.T) {
 		if x.older != 0 || x.missed != 0 || x.enc.losses.loss != 0 {
 			t.Errorf("every %d: %d frames sent again, %d missed, loss %d", every, x.older, x.missed, x.enc.losses.loss)
 		}
-		if x.kinds[Delta] < 1900/MaxHeld || x.kinds[Intra]+x.kinds[Reset] > 10 {
+		if x.kinds[Delta] < 1900/MaxHeld || x.kinds[Keyframe]+x.kinds[Reset] > 10 {
 			t.Errorf("every %d: kinds %v", every, x.kinds)
 		}
 	}
@@ -82,7 +83,7 @@ func TestHoldRedundancy(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if info := p.send(t); info.Older != c.older || info.Held != c.hold || p.enc.Held() != 0 {
+		if info := p.send(t); info.Redundant != c.older || info.Held != c.hold || p.enc.Held() != 0 {
 			t.Errorf("payload %d: %+v, want %d older frames", i, info, c.older)
 		}
 	}
@@ -104,7 +105,7 @@ func TestHoldAcrossReset(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := p.enc.Ack(Ack{Seq: 4, Trouble: MissingBaseline}); err != nil {
+	if err := p.enc.Ack(Ack{Seq: 4, ResetReason: ErrBaselineMissing}); err != nil {
 		t.Fatal(err)
 	}
 	var info Info
@@ -159,7 +160,7 @@ func TestHoldFits(t *testing.T) {
 				before := p.enc.Held()
 				var info Info
 				p.payload, info = p.enc.AppendHeld(p.payload[:0])
-				if len(p.payload) > DefaultMaxPayload || info.Held+1 != before-p.enc.Held() {
+				if len(p.payload) > defaultMaxPayload || info.Held+1 != before-p.enc.Held() {
 					t.Fatalf("%v, round %d: %+v of %d bytes, %d of %d held", v, round, info, len(p.payload), p.enc.Held(), before)
 				}
 				out, err := p.dec.Decode(p.payload)
@@ -203,7 +204,7 @@ func TestHoldTight(t *testing.T) {
 			}
 			return len(out)
 		}
-		limit := max(longHeader+hashSize+1, alone())
+		limit := max(wire.MaxHeader+1, alone())
 		p := newPair(t, s, EncoderConfig{MaxPayload: limit, Redundancy: int(pick.Between(RedundancyOff, MaxRedundancy))}, DecoderConfig{})
 		for range 60 {
 			pick.Frame(s, g, f)

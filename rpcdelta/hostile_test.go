@@ -30,7 +30,7 @@ func checkImpossibleAcks(t *testing.T, v variant) {
 		{Ack{Seq: 0x8000}, true},
 		{Ack{Seq: 0xffff}, true},
 		{Ack{Seq: 10, Epoch: 1}, true},
-		{Ack{Seq: 10, Epoch: 1, Trouble: Desync}, true},
+		{Ack{Seq: 10, Epoch: 1, ResetReason: ErrDesync}, true},
 		{Ack{Seq: 10, Epoch: 7}, false}, // of the epoch before: old, no news
 		{Ack{Seq: 9}, false},            // known
 		{Ack{Seq: 3, Len: 3}, false},    // older
@@ -58,7 +58,7 @@ func checkOldEpochAcks(t *testing.T, v variant) {
 		t.Fatal(err)
 	}
 	for epoch := range 3 {
-		p.dec.trouble = Desync
+		p.dec.resetReason = ErrDesync
 		p.exchange(t)
 		p.exchange(t)
 		if p.enc.epoch != uint8(epoch+1) || p.dec.epoch != p.enc.epoch {

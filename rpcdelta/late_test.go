@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/rpcdelta/internal/wire"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -88,7 +89,7 @@ func checkLateBeyondTheRing(t *testing.T, v variant) {
 	if out, err := p.dec.Decode(kept); !errors.Is(err, want) || err == nil && !out[0].Frame.Equal(p.frame) {
 		t.Errorf("%v, want %v", err, want)
 	}
-	if a := p.acknowledge(t); a.Trouble != NoTrouble {
+	if a := p.acknowledge(t); a.ResetReason != nil {
 		t.Errorf("%+v", a)
 	}
 }
@@ -105,7 +106,7 @@ func checkLateAroundReset(t *testing.T, v variant) {
 	}
 	p.send(t) // 5, a delta of the old epoch
 	delta := slices.Clone(p.payload)
-	if err := p.enc.Ack(Ack{Seq: 5, Trouble: MissingBaseline}); err != nil {
+	if err := p.enc.Ack(Ack{Seq: 5, ResetReason: ErrBaselineMissing}); err != nil {
 		t.Fatal(err)
 	}
 	p.send(t) // 6 and 7, both able to reset
@@ -115,7 +116,7 @@ func checkLateAroundReset(t *testing.T, v variant) {
 		t.Fatalf("%+v, epoch %d", d, p.dec.epoch)
 	}
 	out, err := p.dec.Decode(first)
-	if err != nil || out[0].Kind != Intra || !out[0].Late || p.dec.epoch != 1 {
+	if err != nil || out[0].Kind != Keyframe || !out[0].Late || p.dec.epoch != 1 {
 		t.Errorf("a late frame of the new epoch: %+v, %v", out, err)
 	}
 	if out, err = p.dec.Decode(delta); !errors.Is(err, ErrLate) || p.dec.epoch != 1 {
@@ -129,16 +130,16 @@ func checkLateAroundReset(t *testing.T, v variant) {
 	}
 }
 
-// TestLateOlderIntra verifies that a frame without baseline of the old epoch is dropped if it
+// TestLateOlderKeyframe verifies that a frame without baseline of the old epoch is dropped if it
 // arrives after the reset.
-func TestLateOlderIntra(t *testing.T) { forSingles(t, checkLateOlderIntra) }
+func TestLateOlderKeyframe(t *testing.T) { forSingles(t, checkLateOlderKeyframe) }
 
-func checkLateOlderIntra(t *testing.T, v variant) {
+func checkLateOlderKeyframe(t *testing.T, v variant) {
 	p := newPair(t, smallSchema(t), v.encoder(EncoderConfig{}), DecoderConfig{DeliverLate: true})
 	p.send(t)
 	older := slices.Clone(p.payload)
 	p.exchange(t)
-	p.dec.trouble = Desync
+	p.dec.resetReason = ErrDesync
 	p.exchange(t)
 	if info := p.exchange(t); info.Kind != Reset {
 		t.Fatalf("%+v, want a reset", info)
@@ -157,12 +158,12 @@ func checkOldEpochs(t *testing.T, v variant) {
 		p := newPair(t, smallSchema(t), v.encoder(EncoderConfig{}), DecoderConfig{})
 		p.enc.epoch = 6
 		p.exchange(t)
-		p.enc.epoch = (6 + ahead) & epochMask
+		p.enc.epoch = (6 + ahead) & wire.EpochMask
 		p.enc.hasBase, p.enc.acked = false, false
 		p.send(t)
 		out, err := p.dec.Decode(p.payload)
 		switch {
-		case ahead == 0 && (err != nil || out[0].Kind != Intra),
+		case ahead == 0 && (err != nil || out[0].Kind != Keyframe),
 			ahead > 0 && ahead <= 4 && (err != nil || out[0].Kind != Reset || p.dec.epoch != p.enc.epoch),
 			ahead > 4 && (!errors.Is(err, ErrLate) || p.dec.epoch != 6):
 			t.Errorf("%d ahead: %+v, %v, epoch %d", ahead, out, err, p.dec.epoch)
@@ -177,7 +178,7 @@ func checkLateness(t *testing.T, v variant) {
 	for _, c := range []struct {
 		long bool
 		late int
-	}{{false, 63}, {true, maxLongLate}} {
+	}{{false, 63}, {true, 1023}} {
 		p := newPair(t, smallSchema(t), v.encoder(EncoderConfig{}), DecoderConfig{DeliverLate: true})
 		for range 2000 {
 			p.exchange(t)
@@ -185,7 +186,7 @@ func checkLateness(t *testing.T, v variant) {
 		if c.long {
 			p.enc.hasBase = false
 		}
-		if info := p.send(t); (info.HeaderBits >= 8*longHeader) != c.long {
+		if info := p.send(t); (info.HeaderBits >= 8*wire.LongHeader) != c.long {
 			t.Fatalf("%+v", info)
 		}
 		kept := slices.Clone(p.payload)

@@ -90,7 +90,7 @@ func checkDeltasOnCleanLinks(t *testing.T, v variant) {
 				Up: linkConfig{Delay: c.delay}, Down: linkConfig{Delay: c.delay},
 			}))
 			x.run(t, 2*c.delay+c.every+1)
-			if n := x.deltasIn(t, 1000); n < 990 { // sometimes the intra frame is as short
+			if n := x.deltasIn(t, 1000); n < 990 { // sometimes the keyframe is as short
 				t.Errorf("%d deltas of 1000 frames, %d resets", n, x.kinds[Reset])
 			}
 			if n := x.kinds[Reset]; n > 2*c.delay+c.every+1 {
@@ -100,7 +100,7 @@ func checkDeltasOnCleanLinks(t *testing.T, v variant) {
 	}
 }
 
-// TestSmallRing verifies that a ring smaller than the round-trip time results in intra frames.
+// TestSmallRing verifies that a ring smaller than the round-trip time results in keyframes.
 func TestSmallRing(t *testing.T) { forVariants(t, checkSmallRing) }
 
 func checkSmallRing(t *testing.T, v variant) {
@@ -108,7 +108,7 @@ func checkSmallRing(t *testing.T, v variant) {
 		Seed: 1, Ring: 64, PeerRing: 2, Up: linkConfig{Delay: 10}, Down: linkConfig{Delay: 10},
 	}))
 	x.run(t, 1000)
-	if x.kinds[Delta] != 0 || x.kinds[Intra] < 900 || x.delivered != 1000-10 {
+	if x.kinds[Delta] != 0 || x.kinds[Keyframe] < 900 || x.delivered != 1000-10 {
 		t.Errorf("%v, %d delivered", x.kinds, x.delivered)
 	}
 }
@@ -127,7 +127,7 @@ func checkReach(t *testing.T, v variant) {
 		for age := 1; age < 300; age++ {
 			want := Info{Kind: Delta, BaselineAge: age}
 			if age > c.reach {
-				want = Info{Kind: Intra}
+				want = Info{Kind: Keyframe}
 			}
 			info := p.send(t)
 			p.receive(t)

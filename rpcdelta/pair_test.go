@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/internal/schematest"
+	"github.com/uplink-rpc/uplink/rpcdelta/internal/wire"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -27,7 +29,7 @@ func (v variant) String() string {
 }
 
 // prior returns the prior of the streams.
-func (v variant) prior() *Prior {
+func (v variant) prior() *prior.Prior {
 	if v.trained {
 		return smallPrior()
 	}
@@ -165,9 +167,9 @@ func (p *pair) exchange(t failer) Info {
 }
 
 // header returns the header of the last payload.
-func (p *pair) header(t failer) header {
+func (p *pair) header(t failer) wire.Header {
 	t.Helper()
-	h, err := parseHeader(p.payload)
+	h, err := wire.Parse(p.payload)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,11 +10,12 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/internal/schematest"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
 // recording returns n frames of s that change step by step.
-func recording(s *schema.Schema, seed uint64, n int) Recording {
+func recording(s *schema.Schema, seed uint64, n int) prior.Recording {
 	pick := schematest.FromRand(rand.New(rand.NewPCG(seed, 8)))
 	frames := s.NewFrames(n)
 	pick.Frame(s, &frames[0], s.NewFrame())
@@ -22,12 +23,12 @@ func recording(s *schema.Schema, seed uint64, n int) Recording {
 		frames[i].CopyFrom(&frames[i-1])
 		pick.Walk(s, &frames[i])
 	}
-	return Recording{Schema: s, Frames: frames}
+	return prior.Recording{Schema: s, Frames: frames}
 }
 
-func mustTrain(t failer, cfg TrainConfig, recordings ...Recording) *Prior {
+func mustTrain(t failer, cfg prior.TrainConfig, recordings ...prior.Recording) *prior.Prior {
 	t.Helper()
-	p, err := TrainPrior(context.Background(), recordings, cfg)
+	p, err := prior.Train(context.Background(), recordings, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,8 +36,8 @@ func mustTrain(t failer, cfg TrainConfig, recordings ...Recording) *Prior {
 }
 
 // smallPrior is trained on frames of smallSchema.
-var smallPrior = sync.OnceValue(func() *Prior {
-	p, err := TrainPrior(context.Background(), []Recording{recording(smallSchema(panicker{}), 1, 600)}, TrainConfig{})
+var smallPrior = sync.OnceValue(func() *prior.Prior {
+	p, err := prior.Train(context.Background(), []prior.Recording{recording(smallSchema(panicker{}), 1, 600)}, prior.TrainConfig{})
 	if err != nil {
 		panic(err)
 	}
@@ -53,30 +54,30 @@ func (panicker) Fatalf(f string, _ ...any) { panic(f) }
 func TestPriorFile(t *testing.T) {
 	p := smallPrior()
 	file := p.Append([]byte("x"))[1:]
-	back, err := ParsePrior(file)
+	back, err := prior.Parse(file)
 	if err != nil || back.Hash() != p.Hash() || !bytes.Equal(back.Append(nil), file) {
 		t.Fatalf("%v, %v", back, err)
 	}
-	if p.Fields() != 4 || len(p.String()) != 16 || p.Hash() == GenericPrior().Hash() {
+	if p.Fields() != 4 || len(p.String()) != 16 || p.Hash() == prior.Generic().Hash() {
 		t.Errorf("%d fields, hash %v", p.Fields(), p)
 	}
-	if _, err := ParsePrior(file[:20]); !errors.Is(err, ErrPrior) || !strings.Contains(err.Error(), "prior: not a usable prior") {
+	if _, err := prior.Parse(file[:20]); !errors.Is(err, prior.ErrInvalid) || !strings.Contains(err.Error(), "prior: not a usable prior") {
 		t.Errorf("%v", err)
 	}
 }
 
 func TestTrainErrors(t *testing.T) {
 	s := smallSchema(t)
-	short := Recording{s, []schema.Frame{{Ints: []int32{1}}}}
-	if _, err := TrainPrior(t.Context(), []Recording{recording(s, 1, 5), short}, TrainConfig{}); !errors.Is(err, schema.ErrFrame) || !strings.Contains(err.Error(), "recording 1, frame 0") {
+	short := prior.Recording{Schema: s, Frames: []schema.Frame{{Ints: []int32{1}}}}
+	if _, err := prior.Train(t.Context(), []prior.Recording{recording(s, 1, 5), short}, prior.TrainConfig{}); !errors.Is(err, schema.ErrFrame) || !strings.Contains(err.Error(), "recording 1, frame 0") {
 		t.Errorf("%v", err)
 	}
-	if p := mustTrain(t, TrainConfig{}); p.Hash() != GenericPrior().Hash() {
+	if p := mustTrain(t, prior.TrainConfig{}); p.Hash() != prior.Generic().Hash() {
 		t.Errorf("without recordings the prior is %v", p)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	cfg := TrainConfig{Progress: func(float64) { cancel() }}
-	if _, err := TrainPrior(ctx, []Recording{recording(s, 1, 3000)}, cfg); !errors.Is(err, context.Canceled) {
+	cfg := prior.TrainConfig{Progress: func(float64) { cancel() }}
+	if _, err := prior.Train(ctx, []prior.Recording{recording(s, 1, 3000)}, cfg); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 }
@@ -89,7 +90,7 @@ func TestPriorIsPerSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	size := func(s *schema.Schema, p *Prior) (bits int) {
+	size := func(s *schema.Schema, p *prior.Prior) (bits int) {
 		x := newStream(t, s, streamConfig{Seed: 5, Codec: Adaptive, Redundancy: RedundancyOff, Prior: p, Smooth: true})
 		for range 40 {
 			x.step(t)
@@ -108,7 +109,7 @@ func TestPriorIsPerSchema(t *testing.T) {
 // TestOtherPriors checks that ends with different priors detect this by the hash in a header.
 func TestOtherPriors(t *testing.T) {
 	s := smallSchema(t)
-	p := newPair(t, s, EncoderConfig{Codec: Adaptive, Redundancy: RedundancyOff, Prior: smallPrior()}, DecoderConfig{Prior: GenericPrior()})
+	p := newPair(t, s, EncoderConfig{Codec: Adaptive, Redundancy: RedundancyOff, Prior: smallPrior()}, DecoderConfig{Prior: prior.Generic()})
 	for range 130 {
 		schematest.FromRand(rand.New(rand.NewPCG(1, 1))).Walk(s, p.frame)
 		p.send(t)
@@ -123,20 +124,20 @@ func TestOtherPriors(t *testing.T) {
 // TestModels checks that a schema caches few models, and one model per prior.
 func TestModels(t *testing.T) {
 	s := smallSchema(t)
-	if formatOf(s).model(nil) != formatOf(s).model(GenericPrior()) {
+	if modelOf(s, nil) != modelOf(s, prior.Generic()) {
 		t.Error("nil is not the built-in prior")
 	}
 	file := smallPrior().Append(nil)
 	for range 3 * maxModels {
-		p, err := ParsePrior(file)
+		p, err := prior.Parse(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if m := formatOf(s).model(p); m != formatOf(s).model(p) {
+		if m := modelOf(s, p); m != modelOf(s, p) {
 			t.Fatal("a prior was compiled twice in a row")
 		}
 	}
-	if n := len(formatOf(s).models.known); n > maxModels {
+	if n := len(modelsOf(s).known); n > maxModels {
 		t.Errorf("%d models are cached", n)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/uplink-rpc/uplink/internal/schematest"
+	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -18,7 +19,7 @@ import (
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-6*max(1, math.Abs(a), math.Abs(b)) }
 
 // checkSums checks the invariants of a profile.
-func checkSums(t failer, p *Profile) {
+func checkSums(t failer, p *inspect.Profile) {
 	t.Helper()
 	sum, full := p.CountBits+p.RoundingBits, uint64(0)
 	for i := range p.Fields {
@@ -49,7 +50,7 @@ func checkSums(t failer, p *Profile) {
 }
 
 // checkSame checks that both ends measured the same.
-func checkSame(t failer, a, b *Profile) {
+func checkSame(t failer, a, b *inspect.Profile) {
 	t.Helper()
 	if fmt.Sprintf("%+v", a) != fmt.Sprintf("%+v", b) {
 		t.Fatalf("one end measured\n%+v\nthe other\n%+v", a, b)
@@ -59,13 +60,13 @@ func checkSame(t failer, a, b *Profile) {
 // profiles checks what both ends of a stream measure.
 type profiles struct {
 	s        *schema.Schema
-	sent     []*Profile // by packet number, and one for the next payload
-	dec      *Profile   // of the last payload that arrived
-	payloads *Profile   // at the decoder, added up
+	sent     []*inspect.Profile // by packet number, and one for the next payload
+	dec      *inspect.Profile   // of the last payload that arrived
+	payloads *inspect.Profile   // at the decoder, added up
 }
 
 func newProfiles(s *schema.Schema, e *Encoder) *profiles {
-	x := &profiles{s: s, sent: []*Profile{NewProfile(s)}, payloads: NewProfile(s)}
+	x := &profiles{s: s, sent: []*inspect.Profile{inspect.NewProfile(s)}, payloads: inspect.NewProfile(s)}
 	e.Measure(x.sent[0])
 	return x
 }
@@ -75,12 +76,12 @@ func (x *profiles) made(t failer, e *Encoder, i *Info) {
 	t.Helper()
 	p := x.sent[len(x.sent)-1]
 	checkPayload(t, p, i, i.Held+1, i.FullBits)
-	x.sent = append(x.sent, NewProfile(x.s))
+	x.sent = append(x.sent, inspect.NewProfile(x.s))
 	e.Measure(x.sent[len(x.sent)-1])
 }
 
 func (x *profiles) arrives(d *Decoder) {
-	x.dec = NewProfile(x.s)
+	x.dec = inspect.NewProfile(x.s)
 	d.Measure(x.dec)
 }
 
@@ -88,7 +89,7 @@ func (x *profiles) arrives(d *Decoder) {
 func (x *profiles) decoded(t failer, number uint64, out []Delivery) {
 	t.Helper()
 	if len(out) == 0 {
-		checkSame(t, NewProfile(x.s), x.dec)
+		checkSame(t, inspect.NewProfile(x.s), x.dec)
 		return
 	}
 	full := 0
@@ -107,10 +108,10 @@ func (x *profiles) decoded(t failer, number uint64, out []Delivery) {
 }
 
 // checkPayload checks what an end measured of one payload with the given number of new frames.
-func checkPayload(t failer, p *Profile, i *Info, frames, full int) {
+func checkPayload(t failer, p *inspect.Profile, i *Info, frames, full int) {
 	t.Helper()
 	checkSums(t, p)
-	if p.Payloads != 1 || p.Frames != uint64(frames) || p.Coded != uint64(i.Older+1) || p.FullBits != uint64(full) ||
+	if p.Payloads != 1 || p.Frames != uint64(frames) || p.Coded != uint64(i.Redundant+1) || p.FullBits != uint64(full) ||
 		p.HeaderBits != uint64(i.HeaderBits) || p.PayloadBits != float64(i.PayloadBits) || p.RoundingBits >= 8 {
 		t.Fatalf("%+v of %+v, which brings %d frames of %d bits", p, i, frames, full)
 	}
@@ -145,7 +146,7 @@ func TestProfileShares(t *testing.T) {
 		s := mustSchema(t, schema.Field{Name: "Still", Kind: schema.KindVec3, Resolution: 1}, schema.Field{Name: "B", Kind: schema.KindFixed, Size: 8},
 			schema.Field{Name: "Noise", Kind: schema.KindVec2, Resolution: 1}, schema.Field{Name: "Turn", Kind: schema.KindQuat}, schema.Field{Name: "N", Kind: schema.KindUint, Width: 8})
 		p := newPair(t, s, v.encoder(EncoderConfig{}), DecoderConfig{})
-		enc, dec := NewProfile(s), NewProfile(s)
+		enc, dec := inspect.NewProfile(s), inspect.NewProfile(s)
 		p.enc.Measure(enc)
 		p.dec.Measure(dec)
 		rng := rand.New(rand.NewPCG(1, 1))
@@ -195,7 +196,7 @@ func TestProfileShares(t *testing.T) {
 					t.Error("a profile of another schema is accepted")
 				}
 			}()
-			p.dec.Measure(NewProfile(mustSchema(t, schema.Field{Name: "A", Kind: schema.KindBool})))
+			p.dec.Measure(inspect.NewProfile(mustSchema(t, schema.Field{Name: "A", Kind: schema.KindBool})))
 		}()
 	})
 }
@@ -207,7 +208,7 @@ func TestProfileHostile(t *testing.T) {
 		s := pick.Schema()
 		codec := rapid.SampledFrom(Codecs()).Draw(t, "codec")
 		p := newPair(t, s, EncoderConfig{Codec: codec, Redundancy: 2}, DecoderConfig{DeliverLate: true})
-		all := NewProfile(s)
+		all := inspect.NewProfile(s)
 		p.dec.Measure(all)
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		for range 60 {
@@ -239,8 +240,8 @@ func mustAck(t failer, b []byte) Ack {
 // TestProfileAdd checks that Add covers all fields of a profile.
 func TestProfileAdd(t *testing.T) {
 	s := mustSchema(t, schema.Field{Name: "A", Kind: schema.KindVec2, Resolution: 1})
-	fill := func(n uint64) *Profile {
-		p := NewProfile(s)
+	fill := func(n uint64) *inspect.Profile {
+		p := inspect.NewProfile(s)
 		var set func(v reflect.Value)
 		set = func(v reflect.Value) {
 			switch v.Kind() {
@@ -272,8 +273,8 @@ func TestProfileAdd(t *testing.T) {
 // TestPredictorNames checks that each predictor has its own name.
 func TestPredictorNames(t *testing.T) {
 	seen := map[string]bool{"": true}
-	for i := range NPredictors {
-		if n := PredictorName(i); seen[n] {
+	for i := range inspect.NPredictors {
+		if n := inspect.PredictorName(i); seen[n] {
 			t.Errorf("predictor %d is %q", i, n)
 		} else {
 			seen[n] = true

@@ -86,11 +86,11 @@ func TestSetRedundancy(t *testing.T) {
 			t.Fatal(err)
 		}
 		info := p.send(t)
-		if d := p.receive(t); d.Older != info.Older {
+		if d := p.receive(t); d.Redundant != info.Redundant {
 			t.Fatalf("%+v, want %+v", d.Info, info)
 		}
-		if want := max(n, 0); n != RedundancyAuto && info.Older != want || n == RedundancyAuto && info.Older == 0 {
-			t.Errorf("SetRedundancy(%d): %d older frames", n, info.Older)
+		if want := max(n, 0); n != RedundancyAuto && info.Redundant != want || n == RedundancyAuto && info.Redundant == 0 {
+			t.Errorf("SetRedundancy(%d): %d older frames", n, info.Redundant)
 		}
 	}
 	for _, n := range []int{MaxRedundancy + 1, RedundancyOff - 1} {
@@ -133,7 +133,7 @@ func TestRedundancyFits(t *testing.T) {
 	s := mustSchema(t, schema.Field{Name: "B", Kind: schema.KindBytes, Max: number(4000)})
 	rng := rand.New(rand.NewPCG(1, 0))
 	for _, c := range []struct{ size, older int }{{100, 7}, {350, 2}, {500, 1}, {1000, 0}} {
-		p := newPair(t, s, EncoderConfig{Codec: Adaptive, Redundancy: MaxRedundancy, RedundancyBytes: DefaultMaxPayload}, DecoderConfig{})
+		p := newPair(t, s, EncoderConfig{Codec: Adaptive, Redundancy: MaxRedundancy, RedundancyBytes: defaultMaxPayload}, DecoderConfig{})
 		for i := range 20 {
 			noise := make([]byte, c.size)
 			for k := range noise {
@@ -141,13 +141,13 @@ func TestRedundancyFits(t *testing.T) {
 			}
 			p.frame.Bytes[0] = noise
 			info := p.send(t)
-			if len(p.payload) > DefaultMaxPayload || info.Older != min(i, c.older) {
-				t.Fatalf("frames of %d bytes: %d bytes with %d older ones, want %d", c.size, len(p.payload), info.Older, c.older)
+			if len(p.payload) > defaultMaxPayload || info.Redundant != min(i, c.older) {
+				t.Fatalf("frames of %d bytes: %d bytes with %d older ones, want %d", c.size, len(p.payload), info.Redundant, c.older)
 			}
 			if i%8 != 7 {
 				continue
 			}
-			if d := p.receive(t); d.Older != info.Older {
+			if d := p.receive(t); d.Redundant != info.Redundant {
 				t.Fatalf("%+v, want %+v", d.Info, info)
 			}
 		}
@@ -307,10 +307,10 @@ func TestRedundancyBytes(t *testing.T) {
 			p.frame.Bytes[0][rng.IntN(100)] = byte(rng.Uint32())
 		}
 		info := p.send(t)
-		if info.Older > 0 && len(p.payload) > most {
+		if info.Redundant > 0 && len(p.payload) > most {
 			t.Fatalf("%+v in %d bytes", info, len(p.payload))
 		}
-		if info.Older > 0 {
+		if info.Redundant > 0 {
 			some++
 		}
 		if i%6 == 0 {

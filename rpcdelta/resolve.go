@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
+	"github.com/uplink-rpc/uplink/rpcdelta/internal/wire"
 )
 
 // ErrAck reports an ack that cannot be genuine: it refers to frames that were never sent, or to an
@@ -15,7 +15,7 @@ var ErrAck = errors.New("rpcdelta: impossible ack")
 // for which it returns [ErrAck].
 func (e *Encoder) Ack(a Ack) error {
 	if a.None {
-		e.handleTrouble(a)
+		e.handleReset(a)
 		return nil
 	}
 	newest := e.next - 1
@@ -24,7 +24,7 @@ func (e *Encoder) Ack(a Ack) error {
 		return fmt.Errorf("%w: sequence %d of %d frames sent", ErrAck, a.Seq, e.next)
 	}
 	if a.Epoch != e.epoch {
-		if (e.epoch-a.Epoch)&epochMask > epochSpan {
+		if (e.epoch-a.Epoch)&wire.EpochMask > wire.EpochSpan {
 			return fmt.Errorf("%w: epoch %d in epoch %d", ErrAck, a.Epoch, e.epoch)
 		}
 		return nil // sent before the decoder was reset
@@ -36,7 +36,7 @@ func (e *Encoder) Ack(a Ack) error {
 	if n >= e.resolved {
 		e.resolve(a, n)
 	}
-	e.handleTrouble(a)
+	e.handleReset(a)
 	return nil
 }
 
@@ -97,13 +97,13 @@ func (e *Encoder) accept(n uint64) {
 	f := e.sent.Get(n)
 	e.base, e.hasBase = n, true
 	e.coder.pass(n)
-	e.known.Put(n, (*adaptive.Row)(&f.Frame))
+	e.known.Put(n, &f.Frame)
 }
 
-// handleTrouble resets the stream if the decoder requests it. Until a payload of the epoch is
+// handleReset resets the stream if the decoder requests it. Until a payload of the epoch is
 // acked, every frame resets the decoder anyway.
-func (e *Encoder) handleTrouble(a Ack) {
-	if a.Trouble != NoTrouble && e.acked {
+func (e *Encoder) handleReset(a Ack) {
+	if a.ResetReason != nil && e.acked {
 		e.reset()
 	}
 }
@@ -111,7 +111,7 @@ func (e *Encoder) handleTrouble(a Ack) {
 // reset opens an epoch, in which frames have no baseline until one of them is acked. It is called
 // only for an ack of the previous epoch, so the decoder is at most one epoch behind.
 func (e *Encoder) reset() {
-	e.epoch = (e.epoch + 1) & epochMask
+	e.epoch = (e.epoch + 1) & wire.EpochMask
 	e.hasBase, e.acked = false, false
 	e.resolved = e.next - uint64(e.held)
 	e.coder.reset()

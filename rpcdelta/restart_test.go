@@ -56,12 +56,12 @@ func checkDecoderRestartOften(t *testing.T, v variant) {
 	}
 }
 
-// TestRestartAmongIntraFrames verifies that a decoder that restarts while the encoder sends intra
+// TestRestartAmongKeyframeFrames verifies that a decoder that restarts while the encoder sends keyframe
 // frames starts from one of them, and that its first ack invalidates what the encoder knew of the
 // old decoder.
-func TestRestartAmongIntraFrames(t *testing.T) { forSingles(t, checkRestartAmongIntraFrames) }
+func TestRestartAmongKeyframeFrames(t *testing.T) { forSingles(t, checkRestartAmongKeyframeFrames) }
 
-func checkRestartAmongIntraFrames(t *testing.T, v variant) {
+func checkRestartAmongKeyframeFrames(t *testing.T, v variant) {
 	p := newPair(t, smallSchema(t), v.encoder(EncoderConfig{}), DecoderConfig{})
 	p.exchange(t)
 	p.exchange(t)
@@ -69,8 +69,8 @@ func checkRestartAmongIntraFrames(t *testing.T, v variant) {
 		p.send(t)
 		p.receive(t)
 	}
-	if info := p.send(t); info.Kind != Intra {
-		t.Fatalf("%+v, want an intra frame", info)
+	if info := p.send(t); info.Kind != Keyframe {
+		t.Fatalf("%+v, want an keyframe", info)
 	}
 	var err error
 	if p.dec, err = NewDecoder(p.s, p.dec.cfg); err != nil {

@@ -1,194 +1,39 @@
 package rpcdelta
 
 import (
-	"encoding/binary"
-
-	"github.com/uplink-rpc/uplink/internal/codec/bitio"
-	"github.com/uplink-rpc/uplink/rle"
+	"github.com/uplink-rpc/uplink/rpcdelta/internal/cost"
+	"github.com/uplink-rpc/uplink/rpcdelta/internal/packed"
+	"github.com/uplink-rpc/uplink/rpcdelta/internal/wire"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// rleCodec packs differences of numbers as Unreal Engine packs vectors, and run-length codes the
-// XOR of integers and byte strings. It keeps no state, and a payload contains one frame.
-type rleCodec struct {
-	s      *format
-	w      bitio.Writer
-	r      bitio.Reader
-	diff   []int64 // one group
-	binary []byte  // the binary part before run-length coding
-	code   []byte  // after run-length coding; used by measure
-}
+// rleCoder is the codec rle. It keeps no state, and a payload contains one frame.
+type rleCoder struct{ codec *packed.Codec }
 
-func newRLE(s *format) *rleCodec {
-	widest := 3
-	for i := range s.plans {
-		widest = max(widest, s.plans[i].N)
-	}
-	return &rleCodec{s: s, diff: make([]int64, widest), binary: make([]byte, 0, s.BinaryBytes())}
-}
+func (c rleCoder) learn(uint64) bool { return true }
+func (c rleCoder) pass(uint64)       {}
+func (c rleCoder) reset()            {}
+func (c rleCoder) hash() uint16      { return 0 }
 
-func (c *rleCodec) learn(uint64) bool { return true }
-func (c *rleCodec) pass(uint64)       {}
-func (c *rleCodec) reset()            {}
-func (c *rleCodec) hash() uint16      { return 0 }
-
-func (c *rleCodec) encode(dst []byte, p *payload) (out []byte, oldest int, ok bool) {
-	out, ok = c.write(dst, p.frames[0], p.reference())
+func (c rleCoder) encode(dst []byte, p *payload) (out []byte, oldest int, ok bool) {
+	out, ok = c.codec.Append(dst, p.frames[0], p.reference())
 	return out, len(out) - len(dst), ok
 }
 
-// write appends cur, coded as the difference from base unless base is nil. It reports false if a
-// difference does not fit.
-func (c *rleCodec) write(dst []byte, cur, base *schema.Frame) (out []byte, ok bool) {
-	c.w.Reset(dst)
-	for i := range c.s.plans {
-		if !c.writeNumbers(&c.s.plans[i], cur, base) {
-			return dst, false
+func (c rleCoder) decode(p *payload, src []byte) error {
+	p.frames = p.frames[:1]
+	if p.free > 0 {
+		if src[0]&(1<<p.free-1) != 0 {
+			return wire.Malformed("bits after the header")
 		}
+		src = src[1:]
 	}
-	c.binary = c.s.appendBinary(c.binary[:0], cur, base)
-	return rle.AppendEncode(c.w.Bytes(), c.binary), true
+	return c.codec.Parse(p.frames[0], p.reference(), src)
 }
 
-func (c *rleCodec) writeNumbers(p *plan, cur, base *schema.Frame) bool {
-	v := cur.Ints[p.At : p.At+p.N]
-	var b []int32
-	if base != nil {
-		b = base.Ints[p.At : p.At+p.N]
-	}
-	switch p.Class {
-	case schema.ClassNumber:
-		return c.writeGroup(p, v, b)
-	case schema.ClassAngle:
-		if b == nil {
-			for _, x := range v {
-				writeAngle(&c.w, x, p.Bits)
-			}
-			return true
-		}
-		return c.writeGroup(p, v, b)
-	case schema.ClassQuat:
-		if b != nil {
-			same := v[0] == b[0]
-			c.w.WriteBits(bit(same), 1)
-			if same {
-				return c.writeGroup(p, v[1:], b[1:])
-			}
-		}
-		c.w.WriteBits(uint64(v[0]), 2)
-		for _, x := range v[1:] {
-			c.w.WriteBits(uint64(x), p.Bits)
-		}
-	case schema.ClassInteger, schema.ClassBytes:
-	}
-	return true
+func (c rleCoder) measure(p *payload, m cost.Meter) (bits float64) {
+	return c.codec.Measure(p.frames[0], p.reference(), m)
 }
 
-func (c *rleCodec) writeGroup(p *plan, v, base []int32) bool {
-	diff := c.diff[:len(v)]
-	m := p.difference(diff, v, base)
-	header, ok := groupHeader(m, p.max)
-	if ok {
-		writeGroup(&c.w, diff, header, p.max)
-	}
-	return ok
-}
-
-// difference sets diff to v-base, or to v if base is nil, and returns the largest magnitude.
-func (p *plan) difference(diff []int64, v, base []int32) (m uint64) {
-	for k, x := range v {
-		d := int64(x)
-		if base != nil {
-			d -= int64(base[k])
-			if p.Class == schema.ClassAngle {
-				d = int64(int32(d)<<(32-p.Bits)) >> (32 - p.Bits) // in the range of half a turn
-			}
-		}
-		diff[k] = d
-		m = max(m, magnitude(d))
-	}
-	return m
-}
-
-func writeAngle(w *bitio.Writer, x int32, bits uint) {
-	w.WriteBits(bit(x != 0), 1)
-	if x != 0 {
-		w.WriteBits(uint64(x), bits)
-	}
-}
-
-func bit(b bool) uint64 {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-func (c *rleCodec) leastIntra(*schema.Frame) int { return 0 }
-
-func (c *rleCodec) intraSize(cur *schema.Frame) int {
-	c.binary = c.s.appendBinary(c.binary[:0], cur, nil)
-	n := 0
-	for i := range c.s.plans {
-		n += c.s.plans[i].numberBits(cur)
-	}
-	return (n+7)/8 + rle.EncodedLen(c.binary)
-}
-
-func uvarintLen(n int) int {
-	size := 1
-	for ; n >= 1<<7; n >>= 7 {
-		size++
-	}
-	return size
-}
-
-// appendBinary appends the integers and byte strings of cur, XORed with those of base unless base
-// is nil.
-func (s *format) appendBinary(dst []byte, cur, base *schema.Frame) []byte {
-	for i := range s.plans {
-		switch p := &s.plans[i]; p.Class {
-		case schema.ClassInteger:
-			for k := range p.N {
-				v := uint32(cur.Ints[p.At+k])
-				if base != nil {
-					v ^= uint32(base.Ints[p.At+k])
-				}
-				for range p.componentBytes(k) {
-					dst = append(dst, byte(v))
-					v >>= 8
-				}
-			}
-		case schema.ClassBytes:
-			b := cur.Bytes[p.Blob]
-			if p.LengthBytes() > 0 {
-				dst = binary.AppendUvarint(dst, uint64(len(b)))
-			}
-			at := len(dst)
-			dst = append(dst, b...)
-			if base != nil {
-				xor(dst[at:], base.Bytes[p.Blob])
-			}
-		case schema.ClassNumber, schema.ClassAngle, schema.ClassQuat:
-		}
-	}
-	return dst
-}
-
-// xor XORs dst with b up to the length of the shorter one.
-func xor(dst, b []byte) {
-	for i := range min(len(dst), len(b)) {
-		dst[i] ^= b[i]
-	}
-}
-
-// componentBytes returns the size of component k of an integer field, in bytes.
-func (p *plan) componentBytes(k int) int {
-	if p.Width <= 32 {
-		return p.ValueBytes()
-	}
-	if k%2 == 0 {
-		return 4
-	}
-	return p.ValueBytes() - 4
-}
+func (c rleCoder) keyframeBytes(f *schema.Frame) int  { return c.codec.KeyframeBytes(f) }
+func (c rleCoder) minKeyframeBytes(*schema.Frame) int { return 0 }

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -190,7 +191,7 @@ func playSession(t *testing.T, path string) {
 	if err := json.Unmarshal(lines.Bytes(), &head); err != nil {
 		t.Fatal(err)
 	}
-	if want := PriorName(GenericPrior().Hash()); head.Prior != want {
+	if want := prior.Name(prior.Generic().Hash()); head.Prior != want {
 		t.Fatalf("it was recorded with prior %s, the built-in one is %s: record it again with -update", head.Prior, want)
 	}
 	x := newSession(t, head)
@@ -251,7 +252,7 @@ func (p *sessionPlan) write(t *testing.T, seed uint64) {
 	}
 	head := sessionHead{
 		Schema: file, Codec: p.codec.String(),
-		Redundancy: p.redundancy, Ring: p.rings[0], PeerRing: p.rings[1], Late: p.late, Prior: PriorName(GenericPrior().Hash()),
+		Redundancy: p.redundancy, Ring: p.rings[0], PeerRing: p.rings[1], Late: p.late, Prior: prior.Name(prior.Generic().Hash()),
 	}
 	var out bytes.Buffer
 	line := func(v any) {

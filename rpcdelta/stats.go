@@ -1,21 +1,19 @@
 package rpcdelta
 
-// AgeBounds are the upper bounds of the buckets of [Stats.BaselineAge], in frames. The last bucket
-// counts older baselines.
-var AgeBounds = [...]int{1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128}
+import "github.com/uplink-rpc/uplink/rpcdelta/inspect"
 
 // Stats counts frames. Not safe for concurrent use.
 type Stats struct {
-	// Delta, Intra and Reset count the frames of each kind.
-	Delta, Intra, Reset uint64
+	// Delta, Keyframe and Reset count the frames of each kind.
+	Delta, Keyframe, Reset uint64
 	// FullBits, HeaderBits and PayloadBits are the sums of these fields of [Info].
 	FullBits, HeaderBits, PayloadBits uint64
-	// BaselineAge counts delta frames by the age of their baseline, in the buckets of AgeBounds.
+	// BaselineAge counts delta frames by the age of their baseline, in the buckets of inspect.AgeBounds.
 	// AgeSum is the sum of the ages.
-	BaselineAge [len(AgeBounds) + 1]uint64
+	BaselineAge [len(inspect.AgeBounds) + 1]uint64
 	AgeSum      uint64
-	// Older is the sum of Info.Older: the redundant and held frames in payloads.
-	Older uint64
+	// Redundant is the sum of Info.Redundant.
+	Redundant uint64
 }
 
 // Count adds a frame and those that were held back for it, each of which is coded against its
@@ -24,7 +22,7 @@ func (s *Stats) Count(i *Info) {
 	s.Delta += uint64(i.Held)
 	s.BaselineAge[0] += uint64(i.Held)
 	s.AgeSum += uint64(i.Held)
-	s.Older += uint64(i.Older)
+	s.Redundant += uint64(i.Redundant)
 	s.FullBits += uint64(i.FullBits)
 	s.HeaderBits += uint64(i.HeaderBits)
 	s.PayloadBits += uint64(i.PayloadBits)
@@ -32,13 +30,13 @@ func (s *Stats) Count(i *Info) {
 	case Delta:
 		s.Delta++
 		b := 0
-		for b < len(AgeBounds) && i.BaselineAge > AgeBounds[b] {
+		for b < len(inspect.AgeBounds) && i.BaselineAge > inspect.AgeBounds[b] {
 			b++
 		}
 		s.BaselineAge[b]++
 		s.AgeSum += uint64(i.BaselineAge)
-	case Intra:
-		s.Intra++
+	case Keyframe:
+		s.Keyframe++
 	case Reset:
 		s.Reset++
 	}
@@ -47,20 +45,20 @@ func (s *Stats) Count(i *Info) {
 // Add adds the counts of o.
 func (s *Stats) Add(o *Stats) {
 	s.Delta += o.Delta
-	s.Intra += o.Intra
+	s.Keyframe += o.Keyframe
 	s.Reset += o.Reset
 	s.FullBits += o.FullBits
 	s.HeaderBits += o.HeaderBits
 	s.PayloadBits += o.PayloadBits
 	s.AgeSum += o.AgeSum
-	s.Older += o.Older
+	s.Redundant += o.Redundant
 	for i, n := range o.BaselineAge {
 		s.BaselineAge[i] += n
 	}
 }
 
 // Frames returns the number of frames of all kinds.
-func (s *Stats) Frames() uint64 { return s.Delta + s.Intra + s.Reset }
+func (s *Stats) Frames() uint64 { return s.Delta + s.Keyframe + s.Reset }
 
 // DeliveryStats counts the payloads and frames of an encoder by delivery status, as far as acks
 // report it. Payloads in flight at the end of an epoch are not counted.

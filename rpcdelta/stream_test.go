@@ -6,6 +6,9 @@ import (
 	"math/rand/v2"
 
 	"github.com/uplink-rpc/uplink/internal/schematest"
+	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
+	"github.com/uplink-rpc/uplink/rpcdelta/internal/wire"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -14,7 +17,7 @@ type streamConfig struct {
 	Seed           uint64
 	Codec          Codec
 	Redundancy     int
-	Prior          *Prior
+	Prior          *prior.Prior
 	Ring, PeerRing int
 	RPC            int
 	AckEvery       int // frames between acks
@@ -114,7 +117,7 @@ func (x *stream) step(t failer) {
 		}
 		x.compare(t)
 	}
-	if apart := (x.enc.epoch - x.dec.epoch) & epochMask; x.dec.started && apart > 1 && !x.loose {
+	if apart := (x.enc.epoch - x.dec.epoch) & wire.EpochMask; x.dec.started && apart > 1 && !x.loose {
 		x.fatalf(t, "epoch %d at the encoder, %d at the decoder", x.enc.epoch, x.dec.epoch)
 	}
 	x.now++
@@ -138,7 +141,7 @@ func (x *stream) compare(t failer) {
 	}
 	seq, ok := d.state.Newest()
 	want, known := x.learned[uint16(seq)]
-	if !ok || !known || x.enc.epoch != x.dec.epoch || x.dec.trouble == Desync || seq < x.dec.first {
+	if !ok || !known || x.enc.epoch != x.dec.epoch || x.dec.resetReason == ErrDesync || seq < x.dec.first {
 		return
 	}
 	if got := d.state.Hash(); got != want {
@@ -184,18 +187,18 @@ func (x *stream) holds() bool {
 // sendPayload sends a payload and records its contents.
 func (x *stream) sendPayload(t failer, info Info) {
 	t.Helper()
-	if info.Held > info.Older || x.sent-uint64(x.enc.Held())-1 != info.Seq || x.history[info.Seq%uint64(len(x.history))].seq != info.Seq {
+	if info.Held > info.Redundant || x.sent-uint64(x.enc.Held())-1 != info.Seq || x.history[info.Seq%uint64(len(x.history))].seq != info.Seq {
 		x.fatalf(t, "%+v after %d frames", info, x.sent)
 	}
 	x.history[info.Seq%uint64(len(x.history))].info = info
 	x.kinds[info.Kind]++
-	x.older += info.Older - info.Held
+	x.older += info.Redundant - info.Held
 	if size := info.HeaderBits + info.PayloadBits; size != 8*len(x.payload) {
 		x.fatalf(t, "%+v of %d bytes", info, len(x.payload))
 	}
 	full := 0
 	for q := info.Seq - uint64(info.Held); q <= info.Seq; q++ {
-		full += FullBits(x.s, x.history[q%uint64(len(x.history))].frame)
+		full += inspect.FullBits(x.s, x.history[q%uint64(len(x.history))].frame)
 	}
 	if info.FullBits != full {
 		x.fatalf(t, "%+v, want %d bits in full", info, full)
@@ -239,11 +242,11 @@ func (x *stream) checkAll(t failer, n uint64, out []Delivery) {
 		x.fatalf(t, "payload %d is too old for this test", n)
 	}
 	if !out[0].Late && (!x.fresh || x.last < 0) { // all of it that is new
-		if want := min(int64(n)-x.last, int64(h.info.Older+1)); int64(len(out)) != want {
-			x.fatalf(t, "%d frames of payload %d after %d, which has %d older ones, want %d", len(out), n, x.last, h.info.Older, want)
+		if want := min(int64(n)-x.last, int64(h.info.Redundant+1)); int64(len(out)) != want {
+			x.fatalf(t, "%d frames of payload %d after %d, which has %d older ones, want %d", len(out), n, x.last, h.info.Redundant, want)
 		}
 	}
-	if d := &out[len(out)-1]; d.HeaderBits != h.info.HeaderBits || d.PayloadBits != h.info.PayloadBits || d.Older != h.info.Older {
+	if d := &out[len(out)-1]; d.HeaderBits != h.info.HeaderBits || d.PayloadBits != h.info.PayloadBits || d.Redundant != h.info.Redundant {
 		x.fatalf(t, "payload %d is %+v, want %+v", n, d.Info, h.info)
 	}
 	for i := range out {
@@ -258,7 +261,7 @@ func (x *stream) check(t failer, n uint64, d *Delivery) {
 	n -= uint64(uint16(n) - uint16(d.Seq)) // a decoder that restarted counts from elsewhere
 	h := &x.history[n%uint64(len(x.history))]
 	switch {
-	case h.seq != n, sent.Seq-n > uint64(sent.Older), x.restarts == 0 && d.Seq != n:
+	case h.seq != n, sent.Seq-n > uint64(sent.Redundant), x.restarts == 0 && d.Seq != n:
 		x.fatalf(t, "frame %d is in payload %+v", n, sent)
 	case !d.Frame.Equal(h.frame) && x.loose:
 		x.wrong++
@@ -296,9 +299,9 @@ func (x *stream) checkInfo(t failer, n uint64, sent, got *Info) {
 	case got.Kind == Reset && n == sent.Seq:
 		kind = Reset
 	default:
-		kind = Intra
+		kind = Keyframe
 	}
-	if got.Kind != kind || got.BaselineAge != age || got.FullBits != FullBits(x.s, x.history[n%uint64(len(x.history))].frame) && !x.loose {
+	if got.Kind != kind || got.BaselineAge != age || got.FullBits != inspect.FullBits(x.s, x.history[n%uint64(len(x.history))].frame) && !x.loose {
 		x.fatalf(t, "frame %d is %+v of payload %+v", n, got, sent)
 	}
 }
@@ -344,7 +347,7 @@ func (x *stream) deltasIn(t failer, n int) int {
 	return x.kinds[Delta] - before
 }
 
-// smallSchema returns a schema whose deltas are shorter than its intra frames.
+// smallSchema returns a schema whose deltas are shorter than its keyframes.
 func smallSchema(t failer) *schema.Schema {
 	s, err := schema.New("Small", 60, []schema.Field{
 		{Name: "P", Kind: schema.KindVec3, Resolution: 0.01},

@@ -37,9 +37,7 @@ func TestCheck(t *testing.T) {
 		{"B", func(f *Frame) { f.Bytes[1] = make([]byte, 3) }},
 	} {
 		f := s.NewFrame()
-		if err := s.Check(f); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Check(f))
 		c.change(f)
 		err := s.Check(f)
 		var r *RangeError

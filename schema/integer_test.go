@@ -56,17 +56,13 @@ func TestIntegerNeighbors(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		width := rapid.IntRange(1, 64).Draw(t, "width")
 		s, err := New("Test", 60, []Field{{Name: "U", Kind: KindBits, Width: width, Count: 4}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		f := s.NewFrame()
 		var want [4]uint64
 		for range 8 {
 			k := rapid.IntRange(0, 3).Draw(t, "k")
 			want[k] = rapid.Uint64Max(uint64(math.MaxUint64)>>(64-width)).Draw(t, "v")
-			if err := s.SetUint(f, 0, k, want[k]); err != nil {
-				t.Fatal(err)
-			}
+			must(t, s.SetUint(f, 0, k, want[k]))
 			for k, v := range want {
 				if got := s.Uint(f, 0, k); got != v {
 					t.Fatalf("value %d is %d, want %d", k, got, v)
@@ -101,9 +97,7 @@ func TestIntegersAsNumbers(t *testing.T) {
 		{numbers{Most: math.MaxUint64}, numbers{Most: math.MaxUint64}}, // 18447e15 is no uint64
 	} {
 		var got numbers
-		if err := c.Quantize(f, &v.in); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.Quantize(f, &v.in))
 		if err := c.Restore(&got, f); err != nil || got != v.want {
 			t.Errorf("%+v comes back as %+v, %v", v.in, got, err)
 		}

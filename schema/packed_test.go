@@ -58,13 +58,9 @@ func TestPackedRoundTrip(t *testing.T) {
 			When: time.Unix(1, 2).UTC(), Any: "text", Wild: pointerCoded{"word"},
 		},
 	} {
-		if err := c.Quantize(f, &want); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.Quantize(f, &want))
 		got := packed{Counts: map[string]int{"old": 1}, Opt: &part{Name: "old"}, List: []int16{9, 9, 9, 9}, Any: 1}
-		if err := c.Restore(&got, f); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.Restore(&got, f))
 		if !got.When.Equal(want.When) {
 			t.Errorf("%v comes back as %v", want.When, got.When)
 		}
@@ -101,9 +97,7 @@ func TestPackedCanonical(t *testing.T) {
 			ordered.Flat[k], ordered.Nested[fmt.Sprint(k)], ordered.Inside[0][k] = k, v.Nested[fmt.Sprint(k)], true
 		}
 		a, b := c.Schema().NewFrame(), c.Schema().NewFrame()
-		if err := errors.Join(c.Quantize(a, &v), c.Quantize(b, &ordered)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(c.Quantize(a, &v), c.Quantize(b, &ordered)))
 		if !a.Equal(b) {
 			t.Fatalf("%x\n%x", a.Bytes, b.Bytes)
 		}
@@ -177,9 +171,7 @@ func FuzzRestorePacked(f *testing.F) {
 	f.Add([]byte{0x92, 0xd6, 0xff, 0, 0, 0, 1, 0xc0})
 	f.Add([]byte{0x84, 0xa4, 'N', 'a', 'm', 'e', 0xa1, 'x', 0xa5, 'P', 'r', 'i', 'c', 'e', 1, 0xa4, 'T', 'a', 'g', 's', 0x90, 0xa4, 'N', 'e', 'x', 't', 0x80})
 	c, err := Compile[bomb]("Test", 60)
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if len(data) > 1000 {
 			return

@@ -37,9 +37,7 @@ type serverMove struct {
 // TestFileAndTypeAgree verifies that struct tags and a schema file yield equal schemas.
 func TestFileAndTypeAgree(t *testing.T) {
 	file, err := Parse([]byte(moveFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	tags := mustCompile[serverMove](t).Schema()
 	for i, f := range tags.Fields() {
 		if got := file.Fields()[i].String(); got != f.String() {
@@ -225,9 +223,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		file, err := s.AppendJSON(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if len(file) > MaxFile {
 			return // the file was written closer
 		}

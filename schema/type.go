@@ -27,22 +27,26 @@ type member struct {
 // embedded structs. Any other type needs the option max=N and is encoded as msgpack. Fields tagged
 // `uplink:"-"` are not sent. The error names the field.
 func Compile[T any](rpc string, rateHz float64) (*Type[T], error) {
-	t := reflect.TypeFor[T]()
-	if t.Kind() != reflect.Struct {
-		return nil, fmt.Errorf("schema: %s: %v is not a struct", rpc, t)
-	}
-	var c compiler
-	if err := c.addStruct(t, 0); err != nil {
-		return nil, fmt.Errorf("schema: %s: %w", rpc, err)
-	}
-	if len(c.fields) == 0 {
-		return nil, fmt.Errorf("schema: %s: %v has no fields to send", rpc, t)
-	}
-	s, err := New(rpc, rateHz, c.fields)
+	s, members, err := compile(reflect.TypeFor[T](), rpc, rateHz)
 	if err != nil {
 		return nil, err
 	}
-	return &Type[T]{schema: s, members: c.members}, nil
+	return &Type[T]{schema: s, members: members}, nil
+}
+
+func compile(t reflect.Type, rpc string, rateHz float64) (*Schema, []member, error) {
+	if t.Kind() != reflect.Struct {
+		return nil, nil, fmt.Errorf("schema: %s: %v is not a struct", rpc, t)
+	}
+	var c compiler
+	if err := c.addStruct(t, 0); err != nil {
+		return nil, nil, fmt.Errorf("schema: %s: %w", rpc, err)
+	}
+	if len(c.fields) == 0 {
+		return nil, nil, fmt.Errorf("schema: %s: %v has no fields to send", rpc, t)
+	}
+	s, err := New(rpc, rateHz, c.fields)
+	return s, c.members, err
 }
 
 // Schema returns the schema of T.

@@ -64,8 +64,8 @@ func (a *Ack) Append(dst []byte) []byte {
 	return seq.AppendBits(binary.LittleEndian.AppendUint16(dst, a.Newest), a.Window, n)
 }
 
-// ParseAck parses the ack at the start of b and returns the bytes that follow it. Any input is safe.
-// An error wraps [ErrMalformed].
+// ParseAck parses the ack at the start of b and returns the bytes that follow it. Any input is
+// safe. An error wraps [ErrMalformed].
 func ParseAck(b []byte) (a Ack, rest []byte, err error) {
 	if len(b) == 0 {
 		return a, nil, errTruncatedAck

@@ -56,7 +56,7 @@ func FuzzParseAck(f *testing.F) {
 	})
 }
 
-// TestImpossibleAcks are refused wholly: nothing in them becomes a baseline.
+// TestImpossibleAcks checks that an ack of a snapshot that was not sent has no effect at all.
 func TestImpossibleAcks(t *testing.T) {
 	sc := newScene(t, 1, 3)
 	world := snapshot.NewWorld(sc.schema, nil)
@@ -114,18 +114,24 @@ func TestImpossibleAcks(t *testing.T) {
 	}
 }
 
-func TestSentOnce(t *testing.T) {
-	sc := newScene(t, 1, 3)
+// TestAppendErrors checks that a snapshot that is too large or was sent before leaves dst
+// unchanged, and that one that was not sent cannot be acked.
+func TestAppendErrors(t *testing.T) {
+	sc := newScene(t, 1, 30)
 	world := snapshot.NewWorld(sc.schema, nil)
 	enc := snapshot.NewEncoder(sc.schema, world)
 	sc.fill(t, world.Begin())
-	if _, _, err := enc.Append(nil, 1); !errors.Is(err, snapshot.ErrTooLarge) {
-		t.Error(err)
-	}
-	if _, _, err := enc.Append(nil, 1000); err != nil {
-		t.Error(err)
-	}
-	if out, _, err := enc.Append([]byte("x"), 1000); !errors.Is(err, snapshot.ErrSent) || string(out) != "x" {
-		t.Errorf("%q, %v", out, err)
+	for _, c := range []struct {
+		limit int
+		want  error
+		dst   string
+	}{{20, snapshot.ErrTooLarge, "x"}, {1000, nil, ""}, {1000, snapshot.ErrSent, "x"}} {
+		out, info, err := enc.Append([]byte("x"), c.limit)
+		if !errors.Is(err, c.want) || c.dst != "" && string(out) != c.dst || info.Objects != 30 {
+			t.Fatalf("limit %d: %q, %+v, %v", c.limit, out, info, err)
+		}
+		if ack := enc.Ack(snapshot.Ack{}); (ack == nil) != (c.limit == 1000) {
+			t.Errorf("limit %d: ack %v", c.limit, ack)
+		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/uplink-rpc/uplink/internal/seq"
 )
 
-// Decoder decodes the payloads of one [Encoder], which may be lost, duplicated, reordered or forged.
-// Not safe for concurrent use.
+// Decoder decodes the payloads of one [Encoder], which may be lost, duplicated, reordered or
+// forged. Not safe for concurrent use.
 type Decoder struct {
 	codec   payloadCodec
 	pairs   []pair
@@ -34,8 +34,8 @@ type Decoder struct {
 	malformed int // consecutive malformed payloads
 }
 
-// NewDecoder returns a decoder of objects of schema s. initial is the set that the encoder's [World]
-// started from, or nil if that was empty.
+// NewDecoder returns a decoder of objects of schema s. initial is the set that the encoder's
+// [World] started from, or nil if that was empty.
 func NewDecoder(s *Schema, initial *Set) *Decoder {
 	d, err := Config{}.NewDecoder(s, initial)
 	if err != nil {
@@ -90,8 +90,8 @@ func (d *Decoder) Decode(payload []byte) (Info, *Set, error) {
 	return info, set, nil
 }
 
-// baseline loads the baseline of snapshot n and returns its sequence number, or 0 for the initial or
-// empty set.
+// baseline loads the baseline of snapshot n and returns its sequence number, or 0 for the initial
+// or empty set.
 func (d *Decoder) baseline(n uint64, h *header) (base uint64, err error) {
 	pc := &d.codec
 	pc.refs.distance = 1

@@ -1,5 +1,5 @@
-// Package snapshot implements the downlink codec for whole worlds: a dedicated server (DS) sends all
-// objects of a world, many times per second, as deltas from a snapshot that the client acked.
+// Package snapshot implements the downlink codec for whole worlds: a dedicated server (DS) sends
+// all objects of a world, many times per second, as deltas from a snapshot that the client acked.
 //
 // A [World] stores the newest sets of objects, quantized once for all players. An [Encoder] encodes
 // the newest set for one player against the newest one that the player's [Decoder] acked. Both ends

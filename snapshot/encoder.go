@@ -49,9 +49,9 @@ func NewEncoder(s *Schema, w *World) *Encoder {
 }
 
 // Append appends the world's newest snapshot, encoded against the newest one that was acked, and
-// returns the extended slice. If it takes more than limit bytes, the error is [ErrTooLarge]. A second
-// call for the same snapshot is an error too. After an error dst is unchanged. Append does not
-// allocate once warm if dst has room.
+// returns the extended slice. If it takes more than limit bytes, the error is [ErrTooLarge]. A
+// second call for the same snapshot is an error too. After an error dst is unchanged. Append does
+// not allocate once warm if dst has room.
 func (e *Encoder) Append(dst []byte, limit int) ([]byte, Info, error) {
 	if e.world.next == 0 {
 		return dst, Info{}, fmt.Errorf("%w: the world has no snapshot: call Begin", ErrBaselineMissing)
@@ -156,8 +156,8 @@ func (e *Encoder) Ack(a Ack) error {
 	return nil
 }
 
-// check returns the sequence number of the ack's newest snapshot, and reports whether the ring still
-// contains it.
+// check returns the sequence number of the ack's newest snapshot, and reports whether the ring
+// still contains it.
 func (e *Encoder) check(a Ack) (newest uint64, recent bool, err error) {
 	behind := uint64(uint16(e.world.next-1) - a.Newest)
 	if behind >= e.world.next {

@@ -51,8 +51,8 @@ func (w *World) Memory() int {
 // Resets returns the number of resets that the decoder requested.
 func (e *Encoder) Resets() uint64 { return e.resets }
 
-// FlipStateBytes flips a bit of each byte of a new model state in turn and returns the number of bytes
-// that do not change the hash, of all bytes.
+// FlipStateBytes flips a bit of each byte of a new model state in turn and returns the number of
+// bytes that do not change the hash, of all bytes.
 func FlipStateBytes(s *Schema) (unseen, all int) {
 	st, set := s.newState(), s.NewSet()
 	before := hash(set, st)

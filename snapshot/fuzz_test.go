@@ -7,8 +7,9 @@ import (
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
-// FuzzDecode gives a decoder that holds some snapshots whatever comes: what it takes is a set, and what it refuses
-// leaves it as it was, so that it takes the next one just as a decoder that saw none of that.
+// FuzzDecode passes arbitrary bytes to a decoder that has some snapshots. What it accepts is a
+// valid set. What it rejects has no effect: it decodes the next payload like a decoder that never
+// saw that.
 func FuzzDecode(f *testing.F) {
 	const held, more = 19, 6
 	sc := newScene(f, 5, 12)
@@ -26,9 +27,7 @@ func FuzzDecode(f *testing.F) {
 	}
 	next := func(enc *snapshot.Encoder) []byte {
 		out, _, err := enc.Append(nil, 1<<16)
-		if err != nil {
-			f.Fatal(err)
-		}
+		must(f, err)
 		return out
 	}
 	dec := prepare(f)
@@ -43,9 +42,7 @@ func FuzzDecode(f *testing.F) {
 		if _, _, err := dec.Decode(payloads[n]); err != nil {
 			f.Fatal(err)
 		}
-		if err := enc.Ack(dec.Ack()); err != nil {
-			f.Fatal(err)
-		}
+		must(f, enc.Ack(dec.Ack()))
 	}
 	f.Add(next(snapshot.NewEncoder(sc.schema, world))) // without one
 
@@ -74,7 +71,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// whole checks that what was decoded is a set: in order and within bounds.
+// whole checks that a decoded set is in order and within bounds.
 func whole(t *testing.T, s *snapshot.Schema, got *snapshot.Set) {
 	t.Helper()
 	again := s.NewSet()

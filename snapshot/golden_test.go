@@ -18,8 +18,8 @@ import (
 
 var update = flag.Bool("update", false, "write the results that sessions in testdata should have")
 
-// TestGoldenSessions plays testdata/*.session, whole sessions byte for byte. A line is a command and, behind an equals
-// sign, what has to come of it:
+// TestGoldenSessions plays testdata/*.session, whole sessions byte for byte. A line is a command
+// and, behind an equals sign, what has to come of it:
 //
 //	field NAME KIND N LO HI       of the schema
 //	config RING CHECKEVERY        optional
@@ -39,18 +39,14 @@ func TestGoldenSessions(t *testing.T) {
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".session"), func(t *testing.T) {
 			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			p := player{t: t, sent: map[uint16]string{}, sets: map[uint16]*snapshot.Set{}}
 			var got bytes.Buffer
 			for line := range strings.Lines(string(want)) {
 				fmt.Fprintln(&got, p.play(strings.TrimSpace(line)))
 			}
 			if *update {
-				if err := os.WriteFile(file, got.Bytes(), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(file, got.Bytes(), 0o644))
 				return
 			}
 			expected := strings.Split(string(want), "\n")
@@ -78,7 +74,7 @@ type player struct {
 	sets    map[uint16]*snapshot.Set
 }
 
-// play gives the line as it should be.
+// play executes a line and returns it with the actual result.
 func (p *player) play(line string) string {
 	if line == "" || line[0] == '#' {
 		return line
@@ -122,9 +118,7 @@ var kinds = map[string]schema.Class{
 func numbers(t *testing.T, words []string) (n []int) {
 	for _, w := range words {
 		v, err := strconv.Atoi(w)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		n = append(n, v)
 	}
 	return n
@@ -162,27 +156,21 @@ func (p *player) add(set *snapshot.Set, words []string) {
 	for _, v := range n[2:] {
 		row = append(row, int32(v))
 	}
-	if err := set.Add(snapshot.Object{ID: uint16(n[0]), Generation: uint8(n[1])}, row); err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, set.Add(snapshot.Object{ID: uint16(n[0]), Generation: uint8(n[1])}, row))
 }
 
 func (p *player) send() string {
 	out, info, err := p.enc.Append(nil, 1<<16)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	p.sent[info.Seq], p.sets[info.Seq] = hex.EncodeToString(out), p.schema.NewSet()
 	p.sets[info.Seq].CopyFrom(p.set)
 	return p.sent[info.Seq]
 }
 
-// take has the decoder get what the file says was sent, which is what the encoder sent, or the test fails by that.
+// take decodes the payload that was sent, which is also the one in the file unless the test fails.
 func (p *player) take(seq uint16) string {
 	payload, err := hex.DecodeString(p.sent[seq])
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	info, got, err := p.dec.Decode(payload)
 	switch {
 	case errors.Is(err, snapshot.ErrLate):
@@ -202,9 +190,7 @@ func (p *player) take(seq uint16) string {
 func (p *player) ack(arrives bool) string {
 	a := p.dec.Ack()
 	if arrives {
-		if err := p.enc.Ack(a); err != nil {
-			p.t.Fatal(err)
-		}
+		must(p.t, p.enc.Ack(a))
 	}
 	return hex.EncodeToString(a.Append(nil))
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/uplink-rpc/uplink/internal/seq"
 )
 
-// A header is 16 bits, low byte first: the distance to the baseline in the 6 low bits, above them the
-// 10 low bits of the sequence number.
+// A header is 16 bits, low byte first: the distance to the baseline in the 6 low bits, above them
+// the 10 low bits of the sequence number.
 //
 //   - Distance 63 marks a header with a hash: the distance follows in a byte, then the hash.
-//   - Distance 0 means that the baseline is the initial set or an empty set. A byte follows with the
-//     6 high bits of a 16-bit sequence number, a bit for the empty set, and a bit for a hash; then
-//     the epoch; then the hash, if there is one.
+//   - Distance 0 means that the baseline is the initial set or an empty set. A byte follows with
+//     the 6 high bits of a 16-bit sequence number, a bit for the empty set, and a bit for a hash;
+//     then the epoch; then the hash, if there is one.
 type header struct {
 	seq      uint16 // 10 low bits, or 16 if distance is 0
 	distance uint64 // 0: the initial set or an empty set
@@ -96,9 +96,9 @@ func parseHeader(b []byte) (h header, rest []byte, err error) {
 
 var errTruncatedHeader = fmt.Errorf("%w: header", malformed.ErrTruncated)
 
-// unwrap returns the 64-bit sequence number, given the successor of the newest decoded one. Ten bits
-// mean the nearest number: with a wrong one the baseline is not found, since it would have to be as
-// old. Sixteen bits, which need no baseline, may be nearly 2^16 ahead after an outage.
+// unwrap returns the 64-bit sequence number, given the successor of the newest decoded one. Ten
+// bits mean the nearest number: with a wrong one the baseline is not found, since it would have to
+// be as old. Sixteen bits, which need no baseline, may be nearly 2^16 ahead after an outage.
 func (h *header) unwrap(next uint64) uint64 {
 	if h.distance > 0 {
 		return seq.Nearest(uint64(h.seq)&(1<<shortBits-1), shortBits, next)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -13,16 +12,14 @@ import (
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
-// TestRefusals has each thing that no encoder writes refused for its own reason, and nothing of it acked.
+// TestRefusals checks the reason for each kind of malformed payload, and that it is not acked.
 func TestRefusals(t *testing.T) {
 	sc := newScene(t, 3, 4)
 	world := snapshot.NewWorld(sc.schema, nil)
 	enc := snapshot.NewEncoder(sc.schema, world)
 	sc.fill(t, world.Begin())
 	good, _, err := enc.Append(nil, 1<<16)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	otherHash := append([]byte(nil), good...)
 	otherHash[5]++
 	for _, c := range []struct {
@@ -37,7 +34,9 @@ func TestRefusals(t *testing.T) {
 		{"no distance", []byte{63, 0}, malformed.ErrTruncated},
 		{"distance 0 with a hash", []byte{63, 0, 0, 1, 1, 1}, snapshot.ErrMalformed},
 		{"distance 63", []byte{63, 0, 63, 1, 1, 1}, snapshot.ErrMalformed},
-		{"a baseline that never was", []byte{1, 0, 1}, snapshot.ErrBaselineMissing},
+		{"unknown baseline", []byte{1, 0, 1}, snapshot.ErrBaselineMissing},
+		{"unknown baseline, distance 60", []byte{60, 0, 1}, snapshot.ErrBaselineMissing},
+		{"unknown baseline, maximum distance", []byte{62, 255}, snapshot.ErrBaselineMissing},
 		{"another hash", otherHash, snapshot.ErrDesync},
 		{"a byte more", append(append([]byte(nil), good...), 1, 1, 1, 1, 1), malformed.ErrLength},
 		{"a zero more", append(append([]byte(nil), good...), 0), malformed.ErrLength},
@@ -59,7 +58,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestAnyBytes decodes noise behind each kind of header, and then goes on.
+// TestAnyBytes decodes random bytes behind each kind of header; the stream then recovers.
 func TestAnyBytes(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		l := newLink(t, rapid.Uint64().Draw(rt, "seed"), 5, snapshot.Config{}, nil, nil)
@@ -78,7 +77,7 @@ func TestAnyBytes(t *testing.T) {
 	})
 }
 
-// TestNoiseIsRefusedForEachReason: each reason is one that noise gives.
+// TestNoiseIsRefusedForEachReason checks that random bytes are rejected for each reason.
 func TestNoiseIsRefusedForEachReason(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	reasons := []error{malformed.ErrCount, malformed.ErrID, malformed.ErrBounds, malformed.ErrLength}
@@ -97,7 +96,7 @@ func TestNoiseIsRefusedForEachReason(t *testing.T) {
 	t.Errorf("no noise gave %v", reasons)
 }
 
-// TestDoubt: what no encoder writes, eight times in a row, has the decoder ask for a new start, and not before.
+// TestDoubt checks that the eighth consecutive malformed payload requests a reset.
 func TestDoubt(t *testing.T) {
 	sc := newScene(t, 3, 4)
 	dec := snapshot.NewDecoder(sc.schema, nil)
@@ -112,31 +111,5 @@ func TestDoubt(t *testing.T) {
 	}
 	if a := dec.Ack(); a.Epoch != 1 || !a.None {
 		t.Errorf("after eight: %+v", a)
-	}
-}
-
-// TestEncodersShareASet has encoders of two players code each snapshot at the same time, as servers do:
-// neither writes the set. The race detector sees it if one does.
-func TestEncodersShareASet(t *testing.T) {
-	sc := newScene(t, 5, 60)
-	world := snapshot.NewWorld(sc.schema, nil)
-	encoders := []*snapshot.Encoder{snapshot.NewEncoder(sc.schema, world), snapshot.NewEncoder(sc.schema, world)}
-	for seq := range uint16(40) {
-		sc.step()
-		sc.fill(t, world.Begin())
-		var work sync.WaitGroup
-		for _, e := range encoders {
-			work.Go(func() {
-				if _, _, err := e.Append(nil, 1<<16); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		work.Wait()
-		for _, e := range encoders {
-			if err := e.Ack(snapshot.Ack{Newest: seq}); err != nil {
-				t.Fatal(err)
-			}
-		}
 	}
 }

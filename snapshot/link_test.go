@@ -9,7 +9,7 @@ import (
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
-// link is an encoder and a decoder, some ticks apart. It loses, repeats and overtakes.
+// link is an encoder and a decoder with a link that loses, duplicates and reorders.
 type link struct {
 	t     testing.TB
 	r     *rand.Rand
@@ -18,7 +18,7 @@ type link struct {
 	enc   *snapshot.Encoder
 	dec   *snapshot.Decoder
 	loss  float64
-	delay int // ticks one way, and as many more at random
+	delay int // ticks in one direction; up to as many more at random
 	deaf  bool
 	mute  bool
 
@@ -30,7 +30,7 @@ type link struct {
 	right  int
 	wrong  int
 	bytes  int
-	lastOK int // tick of the last snapshot that came right
+	lastOK int // tick of the last correct snapshot
 }
 
 type flight[T any] struct {
@@ -52,15 +52,13 @@ func newLink(t testing.TB, seed uint64, objects int, cfg snapshot.Config, initia
 	return l
 }
 
-// tick sends a snapshot, and delivers what is due.
+// tick sends a snapshot and delivers what is due.
 func (l *link) tick() {
 	l.scene.step()
 	set := l.world.Begin()
 	l.scene.fill(l.t, set)
 	out, info, err := l.enc.Append(nil, 1<<20)
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	must(l.t, err)
 	l.bytes += info.Bytes
 	want := l.scene.schema.NewSet()
 	want.CopyFrom(set)
@@ -70,14 +68,12 @@ func (l *link) tick() {
 	}
 	l.down = land(l.now, l.down, l.receive)
 	l.up = land(l.now, l.up, func(a snapshot.Ack) {
-		if err := l.enc.Ack(a); err != nil {
-			l.t.Fatal(err)
-		}
+		must(l.t, l.enc.Ack(a))
 	})
 	l.now++
 }
 
-// copies is how many of a datagram arrive.
+// copies returns how many copies of a datagram arrive.
 func (l *link) copies() int {
 	switch {
 	case l.r.Float64() < l.loss:
@@ -124,7 +120,7 @@ func (l *link) receive(payload []byte) {
 	}
 }
 
-// cubes fills the scene with things of which one in ten moves, and none comes or goes.
+// cubes replaces the scene by n objects of which one in ten moves.
 func (l *link) cubes(n int) {
 	l.scene.churn = 1 << 30
 	for id := range uint16(n) {
@@ -142,9 +138,21 @@ func (l *link) run(ticks int) {
 	}
 }
 
-// fresh forgets what was counted.
+// fresh resets the counters.
 func (l *link) fresh() { l.right, l.wrong, l.bytes, l.errs = 0, 0, 0, map[error]int{} }
 
 func (l *link) String() string {
 	return fmt.Sprintf("tick %d: %d right, %d wrong, %d bytes, %v, %d resets", l.now, l.right, l.wrong, l.bytes, l.errs, l.enc.Resets())
+}
+
+// must fails the test if err is not nil.
+func must(t interface {
+	Helper()
+	Fatal(args ...any)
+}, err error,
+) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -36,10 +36,10 @@ type modelState struct {
 	strings      []bytesModel
 	restFlags    [][ageContexts][2]rangecoder.Prob // integer fields of objects at rest, by age
 	changed      [256]rangecoder.Prob
-	disturbed    [contactContexts][4]rangecoder.Prob // an object at rest changed, by the distance of the nearest moving one
+	disturbed    [contactContexts][4]rangecoder.Prob // a resting object changed, by contact
 	same         []([64]rangecoder.Prob)             // by field: unchanged in an object that changed
-	contactRange int64                               // log2 of the distance within which moving objects set others in motion
-	quiet        [3]rangecoder.Prob                  // one of all undisturbed objects changes, one of a block, this one
+	contactRange int64                               // log2 of the distance of contacts
+	quiet        [3]rangecoder.Prob                  // undisturbed: any, any of a block, this
 	known        rangecoder.Prob
 	removed      [2]rangecoder.Prob
 	added        rangecoder.LengthModel // number of objects that are not in the baseline

@@ -7,8 +7,8 @@ import (
 	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 )
 
-// Inputs of the predicted scale of an orientation's error. They are logarithms, except for turnBias,
-// turnRested and turnOther, which are lms.Bias or 0.
+// Inputs of the predicted scale of an orientation's error. They are logarithms, except for
+// turnBias, turnRested and turnOther, which are lms.Bias or 0.
 const (
 	turnJerk        = iota // change of the position's velocity over all references
 	turnJerk1              // over the newest references

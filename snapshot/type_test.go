@@ -12,7 +12,7 @@ import (
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
-// everything has each kind that an RPC's struct can have.
+// everything has fields of every kind.
 type everything struct {
 	Place   schema.Vec3 `uplink:"resolution=0.01,min=-100,max=100,velocity=Speed"`
 	Speed   schema.Vec3 `uplink:"resolution=0.1"`
@@ -58,12 +58,11 @@ func drawEverything(t *rapid.T) *everything {
 	return v
 }
 
-// TestEveryKind has each value of each kind come through rows and through snapshots, whatever the baseline's was.
+// TestEveryKind converts values of every kind to rows and back, and codes them against arbitrary
+// baselines.
 func TestEveryKind(t *testing.T) {
 	typ, err := snapshot.Compile[everything]("Everything")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	rapid.Check(t, func(rt *rapid.T) {
 		world := snapshot.NewWorld(typ.Schema(), nil)
 		enc, dec := snapshot.NewEncoder(typ.Schema(), world), snapshot.NewDecoder(typ.Schema(), nil)
@@ -73,35 +72,25 @@ func TestEveryKind(t *testing.T) {
 				v = drawEverything(rt)
 			}
 			set := world.Begin()
-			if err := typ.Add(set, snapshot.Object{ID: 7}, v); err != nil {
-				rt.Fatal(err)
-			}
+			must(rt, typ.Add(set, snapshot.Object{ID: 7}, v))
 			row := make([]int32, typ.Schema().Components())
 			copy(row, set.Row(0))
 			var back everything
-			if err := typ.Restore(&back, row); err != nil {
-				rt.Fatal(err)
-			}
+			must(rt, typ.Restore(&back, row))
 			if back.Name != v.Name || string(back.Blob) != string(v.Blob) || back.Owner != v.Owner || back.Balance != v.Balance ||
 				back.Odd != v.Odd || back.Time != v.Time || back.Score != v.Score || back.Key != v.Key || back.Locks != v.Locks ||
 				back.Small != v.Small || back.Carried["gold"] != v.Carried["gold"] || math.Abs(back.Place.X-v.Place.X) > 0.0051 {
 				rt.Fatalf("%+v came back as %+v", v, back)
 			}
 			out, _, err := enc.Append(nil, 1<<16)
-			if err != nil {
-				rt.Fatal(err)
-			}
+			must(rt, err)
 			_, got, err := dec.Decode(out)
-			if err != nil {
-				rt.Fatal(err)
-			}
+			must(rt, err)
 			if !got.Equal(set) {
 				rt.Fatalf("%v came as %v", set.Row(0), got.Row(0))
 			}
 			if rapid.Bool().Draw(rt, "ack") {
-				if err := enc.Ack(dec.Ack()); err != nil {
-					rt.Fatal(err)
-				}
+				must(rt, enc.Ack(dec.Ack()))
 			}
 		}
 	})
@@ -109,9 +98,7 @@ func TestEveryKind(t *testing.T) {
 
 func TestTypeNamesObjectAndField(t *testing.T) {
 	typ, err := snapshot.Compile[everything]("Everything")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	set := typ.Schema().NewSet()
 	v := &everything{Turn: schema.Quat{W: 1}, Normal: schema.UnitVec{X: 1}, Name: "more than nine"}
 	err = typ.Add(set, snapshot.Object{ID: 300}, v)
@@ -149,18 +136,12 @@ func TestTypeAllocations(t *testing.T) {
 		Tag   []byte `uplink:"max=8"`
 	}
 	typ, err := snapshot.Compile[crate]("Crate")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	set, v := typ.Schema().NewSet(), crate{Turn: schema.Quat{W: 1}, Tag: []byte("abc")}
 	once := func() {
 		set.Reset()
-		if err := typ.Add(set, snapshot.Object{ID: 1}, &v); err != nil {
-			t.Fatal(err)
-		}
-		if err := typ.Get(&v, set, 0); err != nil {
-			t.Fatal(err)
-		}
+		must(t, typ.Add(set, snapshot.Object{ID: 1}, &v))
+		must(t, typ.Get(&v, set, 0))
 	}
 	once()
 	if n := testing.AllocsPerRun(100, once); n != 0 {

@@ -63,8 +63,8 @@ func NewWorld(s *Schema, initial *Set) *World {
 	return w
 }
 
-// NewWorld returns a world with configuration c, as the function [NewWorld] does. An error names the
-// invalid setting.
+// NewWorld returns a world with configuration c, as the function [NewWorld] does. An error names
+// the invalid setting.
 func (c Config) NewWorld(s *Schema, initial *Set) (*World, error) {
 	c, err := c.withDefaults()
 	if err != nil {

@@ -2,13 +2,14 @@ package statesync
 
 import "math"
 
-// accumulator decides whose turn it is where not all can be sent: each object's priority is added up tick by tick, those
-// with the largest sum go first, and what was sent starts from zero again. So whatever has a priority above zero gets
-// its turn: docs/state-sync.md has how late. The zero value is empty. It allocates nothing once its objects are known.
+// accumulator is a priority accumulator. It adds up the priorities of each object until the object
+// is sent; the object with the highest sum is next. Every object with a priority above zero is sent
+// in bounded time, see docs/state-sync.md. The zero value is empty. It does not allocate once it
+// knows all objects.
 type accumulator struct {
 	entries table[entry]
-	ids     []uint16 // of live entries, in no order
-	heap    []claim
+	ids     []uint16 // of live entries, in arbitrary order
+	heap    []heapEntry
 }
 
 type entry struct {
@@ -17,14 +18,14 @@ type entry struct {
 	live bool
 }
 
-// claim is an entry while an order is made.
-type claim struct {
+// heapEntry is an entry in the order that Start creates.
+type heapEntry struct {
 	sum float64
 	id  uint16
 }
 
-// Add adds an object's priority, as the object's for this tick. NaN, infinities and numbers below 0 are a
-// [*PriorityError], and change nothing. With 0 an object waits on, or, if it never had more, for ever.
+// Add adds the priority of an object for this tick. A priority that is negative, infinite or not a
+// number is a [*PriorityError] and changes nothing.
 func (a *accumulator) Add(id uint16, priority float64) error {
 	if err := checkPriority(id, priority); err != nil {
 		return err
@@ -45,13 +46,10 @@ func checkPriority(id uint16, priority float64) error {
 	return nil
 }
 
-// Sum is what an object's priorities add up to since it was last sent.
-func (a *accumulator) Sum(id uint16) float64 { return a.entries.at(id).sum }
-
-// Sent says that an object was sent: it starts from zero.
+// Sent resets the sum of an object.
 func (a *accumulator) Sent(id uint16) { a.entries.at(id).sum = 0 }
 
-// Remove forgets an object.
+// Remove removes an object.
 func (a *accumulator) Remove(id uint16) {
 	e := a.entries.at(id)
 	if !e.live {
@@ -64,15 +62,12 @@ func (a *accumulator) Remove(id uint16) {
 	*e = entry{}
 }
 
-// Len is how many objects there are.
-func (a *accumulator) Len() int { return len(a.ids) }
-
-// Start begins an order of all objects whose sum is above zero. It takes time in proportion to their number.
+// Start orders all objects with a sum above zero. It takes time proportional to their number.
 func (a *accumulator) Start() {
 	a.heap = a.heap[:0]
 	for _, id := range a.ids {
 		if s := a.entries.at(id).sum; s > 0 {
-			a.heap = append(a.heap, claim{s, id})
+			a.heap = append(a.heap, heapEntry{s, id})
 		}
 	}
 	for i := len(a.heap)/2 - 1; i >= 0; i-- {
@@ -80,8 +75,8 @@ func (a *accumulator) Start() {
 	}
 }
 
-// Next gives the next object of the order that Start began: the largest sum first, of equal ones the lowest id. It says
-// false after the last. Sums that change meanwhile do not change the order.
+// Next returns the next object in descending order of sums, then ascending ids, and reports false
+// after the last one. Later changes of sums do not affect the order.
 func (a *accumulator) Next() (id uint16, ok bool) {
 	n := len(a.heap) - 1
 	if n < 0 {
@@ -94,7 +89,7 @@ func (a *accumulator) Next() (id uint16, ok bool) {
 	return id, true
 }
 
-func (t claim) before(o claim) bool { return t.sum > o.sum || t.sum == o.sum && t.id < o.id }
+func (t heapEntry) before(o heapEntry) bool { return t.sum > o.sum || t.sum == o.sum && t.id < o.id }
 
 func (a *accumulator) sink(i int) {
 	h := a.heap
@@ -112,4 +107,18 @@ func (a *accumulator) sink(i int) {
 		h[i], h[c] = h[c], h[i]
 		i = c
 	}
+}
+
+// table contains values by object id, in pages that are allocated when first used.
+type table[T any] struct {
+	pages [256]*[256]T
+}
+
+// at returns the value of an id, initially zero.
+func (t *table[T]) at(id uint16) *T {
+	p := &t.pages[id>>8]
+	if *p == nil {
+		*p = new([256]T)
+	}
+	return &(*p)[id&255]
 }

@@ -11,9 +11,8 @@ import (
 	"github.com/uplink-rpc/uplink/statesync"
 )
 
-// longest bounds how many ticks an object waits, of which others have the given priorities and n are sent a tick. In w
-// ticks without it n*w others are sent. When another of priority q is sent at tick t, after having been sent at s, then
-// (t-s)*q is at least t*p, so s is at most t*(1-p/q): it is sent once, and again only after the time grew by 1/(1-p/q).
+// longest returns an upper bound of the wait of an object of priority p, in ticks, if n objects are
+// sent per tick and the others have the given priorities. docs/state-sync.md derives it.
 func longest(p float64, others []float64, n int) int {
 	for w := 1e9; ; {
 		most := 0.
@@ -42,8 +41,7 @@ func TestLongestWait(t *testing.T) {
 	}
 }
 
-// waits holds 3000 ticks of objects of given priorities, n sent in each, against the bounds, and says how much of one was
-// waited.
+// waits checks the bounds over 3000 ticks and returns the largest share of a bound that was waited.
 func waits(t fatal, given []float64, n int) (near float64) {
 	var bounds []int
 	for i, p := range given {
@@ -95,9 +93,7 @@ func TestBadPriorities(t *testing.T) {
 		t.Error("an object was added")
 	}
 	for range 3 { // sums stay finite
-		if err := a.Add(1, math.MaxFloat64); err != nil {
-			t.Fatal(err)
-		}
+		must(t, a.Add(1, math.MaxFloat64))
 	}
 	if a.Sum(1) != math.MaxFloat64 {
 		t.Errorf("the sum is %g", a.Sum(1))
@@ -107,9 +103,7 @@ func TestBadPriorities(t *testing.T) {
 func TestOrder(t *testing.T) {
 	var a statesync.Accumulator
 	for id, p := range []float64{3, 0, 9, 3, 1e6} {
-		if err := a.Add(uint16(id), p); err != nil {
-			t.Fatal(err)
-		}
+		must(t, a.Add(uint16(id), p))
 	}
 	a.Remove(4)
 	a.Remove(4)

@@ -3,28 +3,38 @@ package statesync
 import (
 	"encoding/binary"
 	"fmt"
-	"math/bits"
 
+	"github.com/uplink-rpc/uplink/internal/seq"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
-// Ack says which packets a receiver holds: the newest, and bit i of Window for the one i+1 before it. Epoch is the one of
-// the newest. None says that nothing is held yet; then all but Reset is 0. Reset asks for a new start.
+// Ack reports which packets a receiver decoded. Acks may be lost, duplicated and reordered.
 type Ack struct {
-	None, Reset bool
-	Epoch       uint8
-	Newest      uint16
-	Window      uint64
+	// None reports that no packet was decoded. All fields but Reset are 0 in this case.
+	None bool
+	// Reset requests a restart of the sender.
+	Reset bool
+	// Epoch is that of the newest packet.
+	Epoch uint8
+	// Newest is the low 16 bits of the newest sequence number.
+	Newest uint16
+	// Bit i of Window is set if packet Newest-1-i was decoded, for i < 63.
+	Window uint64
 }
 
+// An ack begins with a byte of flags. Unless the ack is empty, the epoch follows, the newest
+// sequence number (2 bytes, low byte first), and the n low bytes of the window's complement, where
+// n is in the high bits of the flags.
 const (
 	ackNone = 1 << iota
 	ackReset
-	ackSize = 2 // shift of the number of bytes of the window's complement
+	ackSize = 2 // shift of n in the flags
+
+	ackWindow = ring - 1 // bits of the window
 )
 
-// Append appends the ack: 1 byte where nothing is held, else 4 and those of the window up to the oldest packet that
-// is missing, 12 at most. An ack of more than 62 packets without a gap takes 4.
+// Append appends the ack and returns the extended slice. An ack of nothing has 1 byte; others have
+// 4 bytes and those of the window up to the oldest missing packet, at most 12.
 func (a *Ack) Append(dst []byte) []byte {
 	flags := byte(0)
 	if a.Reset {
@@ -33,41 +43,34 @@ func (a *Ack) Append(dst []byte) []byte {
 	if a.None {
 		return append(dst, flags|ackNone)
 	}
-	missing := ^a.Window & (1<<63 - 1)
-	n := (bits.Len64(missing) + 7) / 8
+	missing := ^a.Window & seq.Mask(ackWindow)
+	n := seq.ByteLen(missing)
 	dst = append(dst, flags|byte(n)<<ackSize, a.Epoch)
 	dst = binary.LittleEndian.AppendUint16(dst, a.Newest)
-	for ; n > 0; n-- {
-		dst = append(dst, byte(missing))
-		missing >>= 8
-	}
-	return dst
+	return seq.AppendBits(dst, missing, n)
 }
 
-// ParseAck reads the ack at the start of b and gives what follows it. What Append does not write is [snapshot.ErrMalformed].
+// ParseAck parses the ack at the start of b and returns the bytes that follow it. It accepts only
+// what Append writes; an error wraps [snapshot.ErrMalformed].
 func ParseAck(b []byte) (a Ack, rest []byte, err error) {
 	if len(b) == 0 {
-		return a, nil, fmt.Errorf("%w: ack of 0 bytes, want 1 or more", snapshot.ErrMalformed)
+		return a, nil, fmt.Errorf("%w: ack of 0 bytes", snapshot.ErrMalformed)
 	}
-	flags := b[0]
+	flags, n := b[0], int(b[0]>>ackSize)
 	a.None, a.Reset = flags&ackNone != 0, flags&ackReset != 0
-	n := int(flags >> ackSize)
 	switch {
 	case n > 8 || a.None && n > 0:
-		return Ack{}, nil, fmt.Errorf("%w: first byte %#x of an ack", snapshot.ErrMalformed, flags)
+		return Ack{}, nil, fmt.Errorf("%w: flags %#x of an ack", snapshot.ErrMalformed, flags)
 	case a.None:
 		return a, b[1:], nil
 	case len(b) < 4+n:
 		return Ack{}, nil, fmt.Errorf("%w: ack of %d bytes, want %d", snapshot.ErrMalformed, len(b), 4+n)
 	}
 	a.Epoch, a.Newest = b[1], binary.LittleEndian.Uint16(b[2:])
-	missing := uint64(0)
-	for i := range n {
-		missing |= uint64(b[4+i]) << (8 * i)
-	}
-	if n > 0 && b[3+n] == 0 || missing>>63 != 0 {
+	missing, rest, _ := seq.ParseBits(b[4:], n)
+	if seq.ByteLen(missing) != n || missing&^seq.Mask(ackWindow) != 0 {
 		return Ack{}, nil, fmt.Errorf("%w: window of an ack", snapshot.ErrMalformed)
 	}
-	a.Window = ^missing & (1<<63 - 1)
-	return a, b[4+n:], nil
+	a.Window = ^missing & seq.Mask(ackWindow)
+	return a, rest, nil
 }

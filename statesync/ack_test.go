@@ -47,7 +47,7 @@ func FuzzParseAck(f *testing.F) {
 	})
 }
 
-// TestImpossibleAcks has acks of the future and of nothing refused and counted, and change nothing.
+// TestImpossibleAcks checks that acks of packets that were not sent are counted and have no effect.
 func TestImpossibleAcks(t *testing.T) {
 	w := newWorld(t, 4, 20)
 	s, r := pair(t, w.schema, config)
@@ -58,13 +58,7 @@ func TestImpossibleAcks(t *testing.T) {
 	for tick := range int64(300) {
 		w.step()
 		w.fill(t, set)
-		for i := range set.Len() {
-			_ = s.Prioritize(set.Object(i).ID, 1)
-		}
-		out, _, err := s.Append(nil, tick, set)
-		if err != nil {
-			t.Fatal(err)
-		}
+		out, _ := send(t, s, tick, set)
 		if _, err := r.Decode(out); err != nil {
 			t.Fatal(err)
 		}
@@ -83,9 +77,9 @@ func TestImpossibleAcks(t *testing.T) {
 	}
 }
 
-// TestLyingAcks has a player that acks what it did not get harm itself alone: packets keep to the budget, and come through
-// again soon once it is honest: when an honest ack takes back what a lie said that is settled, 8 packets later, and those that
-// are refused until then ask for a new start.
+// TestLyingAcks sends acks of packets that were not received. Packets stay within the budget, and
+// once the acks are honest, packets decode again soon: an honest ack contradicts the settled ones
+// at most 8 packets later, and rejected packets request a restart.
 func TestLyingAcks(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWorld(t, rapid.Uint64().Draw(rt, "seed"), 6)
@@ -97,9 +91,7 @@ func TestLyingAcks(t *testing.T) {
 			w.step()
 			w.fill(t, set)
 			for i := range set.Len() {
-				if err := s.Prioritize(set.Object(i).ID, 1); err != nil {
-					rt.Fatal(err)
-				}
+				must(rt, s.Prioritize(set.Object(i).ID, 1))
 			}
 			out, _, err := s.Append(nil, int64(tick), set)
 			if err != nil || len(out) > statesync.DefaultBudget {

@@ -3,43 +3,91 @@ package statesync
 import (
 	"slices"
 
+	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
+// savepoint is the state before an object, to which the sender returns if the object does not fit.
+type savepoint struct {
+	set       bool
+	enc       rangecoder.Encoder
+	state     *modelState
+	updates   int
+	neighbors int
+	ctx       int
+	next      int
+}
+
+// packetBuilder fills packets. It picks the first candidates that should fit by the sizes of their
+// previous updates and codes them by id. If more or less space is left than expected, it drops the
+// last ones or adds others.
+type packetBuilder struct {
+	typical  [2]int // mean size of an update, without and with a baseline
+	overhead int    // size of the last packet without its updates
+	list     []candidate
+	at       []int32 // by baseline: index of the candidate + 1, or 0
+	out      packet
+	buf      []byte
+	saved    savepoint
+
+	attempt     attempt
+	limit       int   // of the coded part, in bits
+	first       int   // the first candidate, which is reserved space, or -1
+	tail        int   // candidates from here on are not picked
+	count       int   // candidates picked or sent
+	pending     int   // sum of the sizes of those picked
+	needed      int   // sum of the sizes of those sent
+	viewerCoded bool  // the update of the viewer object has been coded
+	ctx         int   // context of modelState.more
+	next        int   // the next baseline to code
+	last        int64 // id of the last object without a baseline
+}
+
+// attempt is a strategy to fill a packet.
+type attempt struct {
+	careful bool // set a savepoint before each object
+	alone   bool // send the first candidate only
+}
+
+func (c *packetBuilder) init(p *plan) {
+	c.typical = [2]int{p.ints * 12 * bit, p.ints * 6 * bit}
+	c.saved.state = p.newState()
+}
+
 const (
-	// nag is after how many packets it is said again that an object is gone.
-	nag = 4
-	// goneBits is what that takes, about.
-	goneBits = 12
+	// resendInterval is the number of packets after which a removal is sent again.
+	resendInterval = 4
+	// removalBits is the approximate size of a removal.
+	removalBits = 12
 )
 
-// Needs are in 1/256 of a bit, those that are kept in needUnit.
+// Sizes of updates are in 1/256 bit; stored ones are in units of 1/16 bit.
 const (
 	bit      = 256
 	needUnit = 16
 )
 
-// lot is what becomes of a candidate in a packet.
-type lot uint8
+// candidateState is the state of a candidate in the current packet.
+type candidateState uint8
 
 const (
-	waits  lot = iota
-	picked     // it is to be coded
+	waiting candidateState = iota
+	picked                 // to be coded
 	sent
-	failed // it did not fit
-	barred // it does not fit, even alone
+	failed   // did not fit
+	excluded // does not fit even alone
 )
 
 // candidate is an object that may be updated.
 type candidate struct {
 	object snapshot.Object
-	row    []int32 // nil: it is gone
-	base   int     // among bases, or -1
-	need   int     // what its update takes, or took
-	lot    lot
+	row    []int32 // nil: removed
+	base   int     // index among the baselines, or -1
+	need   int     // size of the update, estimated or actual
+	state  candidateState
 }
 
-// with is 1 if there is a baseline.
+// with returns 1 if there is a baseline.
 func (x *candidate) with() int {
 	if x.base >= 0 {
 		return 1
@@ -47,82 +95,171 @@ func (x *candidate) with() int {
 	return 0
 }
 
-// list starts the list of candidates: the first in line, which so is always sent if it fits, then those that are gone, in
-// about half of the room, so that others go on when many vanish at once.
+// list starts the list of candidates: first the object with the highest sum, then removals, which
+// may use half of the packet so that other objects continue when many are removed at once.
 func (s *Sender) list(set *snapshot.Set) {
-	c := &s.chooser
+	c := &s.builder
 	c.list = c.list[:0]
-	c.at = slices.Grow(c.at[:0], len(s.walk.bases))[:len(s.walk.bases)]
+	c.at = slices.Grow(c.at[:0], len(s.codec.bases))[:len(s.codec.bases)]
 	clear(c.at)
-	s.waiting.Start()
+	s.accumulator.Start()
 	s.more(set)
-	kept, gone := s.live[:0], 1+min(maxUpdates, s.cfg.Budget*8/goneBits)/2
+	kept, gone := s.live[:0], 1+min(maxUpdates, s.cfg.Budget*8/removalBits)/2
 	for _, id := range s.live {
-		sub := s.objects.at(id)
-		if sub.seen == s.next+1 {
+		st := s.objects.at(id)
+		if st.seen == s.next+1 {
 			kept = append(kept, id)
 			continue
 		}
-		if s.told(id) {
-			s.waiting.Remove(id)
-			sub.live = false
+		if s.removalAcked(id) {
+			s.accumulator.Remove(id)
+			st.live = false
 			continue
 		}
 		kept = append(kept, id)
-		if gone > 0 && (sub.goneSent == 0 || s.next+1-sub.goneSent >= nag) {
-			x := candidate{object: snapshot.Object{ID: id}, base: -1, need: goneBits * bit}
-			if at, ok := s.walk.find(id); ok {
+		if gone > 0 && (st.goneSent == 0 || s.next+1-st.goneSent >= resendInterval) {
+			x := candidate{object: snapshot.Object{ID: id}, base: -1, need: removalBits * bit}
+			if at, ok := s.codec.find(id); ok {
 				x.base = at
 			}
-			s.line(x)
+			s.enqueue(x)
 			gone--
 		}
 	}
 	s.live = kept
-	if s.book.litter {
-		s.book.sweep()
+	if s.store.sweepDue {
+		s.store.sweep()
 	}
 }
 
-// told says that the receiver knows that an object is gone.
-func (s *Sender) told(id uint16) bool {
-	i, ok := s.book.find(id)
+// removalAcked reports whether the receiver knows that an object was removed.
+func (s *Sender) removalAcked(id uint16) bool {
+	i, ok := s.store.find(id)
 	if !ok {
 		return false
 	}
-	r := s.book.latest(s.book.known[i], &s.walk.view)
+	r := s.store.latest(s.store.known[i], &s.codec.view)
 	return r != nil && r.gone
 }
 
-// line puts a candidate at the end of the list.
-func (s *Sender) line(x candidate) {
-	c := &s.chooser
+// enqueue appends a candidate to the list.
+func (s *Sender) enqueue(x candidate) {
+	c := &s.builder
 	c.list = append(c.list, x)
 	if x.base >= 0 {
 		c.at[x.base] = int32(len(c.list))
 	}
 }
 
-// more adds the next object in line to the list.
+// more appends the object with the next highest sum to the list. It reports false if there is none.
 func (s *Sender) more(set *snapshot.Set) bool {
 	for {
-		id, ok := s.waiting.Next()
+		id, ok := s.accumulator.Next()
 		if !ok {
 			return false
 		}
-		sub := s.objects.at(id)
-		if sub.seen != s.next+1 {
-			s.waiting.Remove(id)
+		st := s.objects.at(id)
+		if st.seen != s.next+1 {
+			s.accumulator.Remove(id)
 			continue
 		}
-		x := candidate{object: set.Object(int(sub.at)), row: set.Row(int(sub.at)), base: int(sub.base)}
-		if s.walk.root {
+		x := candidate{object: set.Object(int(st.at)), row: set.Row(int(st.at)), base: int(st.base)}
+		if s.codec.keyframe {
 			x.base = -1
 		}
-		if x.need = int(sub.bits[x.with()]) * needUnit; x.need == 0 {
-			x.need = s.chooser.typical[x.with()]
+		if x.need = int(st.bits[x.with()]) * needUnit; x.need == 0 {
+			x.need = s.builder.typical[x.with()]
 		}
-		s.line(x)
+		s.enqueue(x)
 		return true
 	}
 }
+
+// overpick is the fraction of the space by which the estimates of picked updates may exceed it.
+// What then does not fit is dropped.
+const overpick = 16
+
+// pickFirst picks the first candidates, somewhat more than may fit.
+func (s *Sender) pickFirst(set *snapshot.Set) {
+	c := &s.builder
+	for i := range c.list {
+		if x := &c.list[i]; x.state != excluded {
+			x.state = waiting
+		}
+	}
+	c.tail, c.count, c.pending, c.needed = 0, 0, 0, 0
+	if c.first < 0 {
+		return
+	}
+	s.pick(c.first)
+	if c.tail = c.first + 1; !c.attempt.alone {
+		s.add(c.limit*bit-c.overhead, set)
+	}
+}
+
+func (s *Sender) pick(i int) {
+	c := &s.builder
+	x := &c.list[i]
+	x.state = picked
+	c.count++
+	c.pending += x.need
+}
+
+// add picks more candidates, in order, for the given space.
+func (s *Sender) add(room int, set *snapshot.Set) {
+	c := &s.builder
+	room += room/overpick + c.typical[1]
+	for passed := 0; passed < maxMisfits && c.count < maxUpdates; c.tail++ {
+		if c.tail == len(c.list) && !s.more(set) {
+			return
+		}
+		x := &c.list[c.tail]
+		switch {
+		case x.state != waiting || s.passed(x):
+			passed++
+		case c.pending+x.need > room:
+			return
+		default:
+			s.pick(c.tail)
+			passed = 0
+		}
+	}
+}
+
+// passed reports whether the place of an update in this packet has passed.
+func (s *Sender) passed(x *candidate) bool {
+	c := &s.builder
+	switch {
+	case c.viewerCoded && s.hasViewer && x.object.ID == s.viewer:
+		return true
+	case x.base >= 0:
+		return x.base < c.next || c.ctx > 1
+	}
+	return c.ctx > 1 && int64(x.object.ID) <= c.last
+}
+
+// adjust drops or adds the last candidates depending on the space that is left.
+func (s *Sender) adjust(set *snapshot.Set) {
+	c := &s.builder
+	room := c.limit*bit - s.codec.Enc.BitsQ8()
+	if s.drop(room); !c.attempt.alone && c.pending+c.typical[1] < room {
+		s.add(room, set)
+	}
+}
+
+// drop drops the last picked candidates until the others should fit.
+func (s *Sender) drop(room int) {
+	c := &s.builder
+	for room += room/overpick + c.typical[1]; c.pending > room && c.tail > 0; {
+		c.tail--
+		if x := &c.list[c.tail]; x.state == picked && c.tail != c.first {
+			x.state = waiting
+			c.count--
+			c.pending -= x.need
+		}
+	}
+}
+
+// maxMisfits is the number of consecutive candidates that do not fit before the builder stops
+// adding others, and the number of those tried alone.
+const maxMisfits = 12

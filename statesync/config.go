@@ -3,52 +3,56 @@ package statesync
 import (
 	"fmt"
 	"math"
+	"math/bits"
 
 	"github.com/uplink-rpc/uplink/internal/codec/fixed"
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
+	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
 // Limits of a packet.
 const (
-	// maxUpdates is the most updates.
-	maxUpdates = 255
-	// MaxPacket is the most bytes.
+	// MaxPacket is the maximum size of a packet in bytes.
 	MaxPacket = 16 << 10
-	// MaxTicks is the most ticks of inputs.
+	// MaxTicks is the maximum number of ticks whose inputs a packet contains.
 	MaxTicks = 32
-	// maxTickBytes is the most bytes that the inputs of one tick may take, each with 2 for its player and length.
+
+	maxUpdates = 255
+	// maxTickBytes is the maximum size of the inputs of one tick, including 2 bytes per player.
 	maxTickBytes = 1024
 )
 
-// newEpoch is the distance between the epochs of a sender and its successor. A receiver recognizes
-// a successor by a distance of at least half of it.
-const newEpoch = 64
-
-// Defaults of a Config.
 const (
+	// newEpoch is the distance between the epochs of a sender and its successor. A receiver
+	// recognizes a successor by a distance of at least half of it.
+	newEpoch = 64
+
 	defaultBudget = 1024
 	defaultTicks  = 16
 )
 
-// Config says how both ends work. Velocities and Rest must be the same at both, the rest is the sender's alone.
+// Config configures both ends. Velocities and Rest must be the same at both; a receiver ignores the
+// other fields. Zero fields mean the defaults.
 type Config struct {
+	// Velocities are the fields that are the rate of change of other fields.
 	Velocities []schema.Velocity
-	// Rest names a Flags field that is above its Lo while the object is at rest. Without it an object rests while its
-	// Motion fields are zero, all but the first.
+	// Rest names an integer field that is above its minimum while the object is at rest. Without
+	// it, an object is at rest while all fields of numbers except for the first are zero.
 	Rest string
-	// Budget is the most bytes of a packet, at most MaxPacket; default defaultBudget. [Sender.SetBudget] changes it.
+	// Budget is the maximum size of a packet in bytes, at most MaxPacket; default 1024.
+	// [Sender.SetBudget] changes it.
 	Budget int
-	// Ticks is of how many ticks a packet repeats the inputs as long as they are not acked, 1 to MaxTicks; default
-	// defaultTicks.
+	// Ticks is the maximum number of ticks whose inputs are repeated in each packet until they are
+	// acked, at most MaxTicks; default 16.
 	Ticks int
-	// First and Epoch are the number of the first packet and the epoch that the sender begins in. Where there was a sender
-	// before it to the same receiver's place, whose packets and acks may still come, First is the number after its last one,
-	// and Epoch [newEpoch] more than the one it came to.
+	// First and Epoch are the first sequence number and epoch of the sender. For a sender that
+	// replaces another, whose packets and acks may still arrive, they are the results of
+	// [Sender.Next].
 	First uint64
 	Epoch uint8
-	// NoDelta has every update sent whole, and nothing learned from packet to packet.
+	// NoDelta makes every packet a keyframe, for comparison.
 	NoDelta bool
 }
 
@@ -72,33 +76,34 @@ func checkBudget(bytes int) error {
 	return nil
 }
 
-// perBits are of the fraction of the angle that a Quat turns in a tick for each step of its angular velocity.
+// perBits is the number of fractional bits of the angle that a quaternion turns in a tick per step
+// of its angular velocity.
 const perBits = 30
 
-// field is a field as updates code it.
+// field is a field and what the codec derives from it.
 type field struct {
 	snapshot.Field
-	at    int            // its first component
-	by    int            // the field that is its velocity, or -1
-	per   int64          // PerTick: Q16 of steps, or of radians in perBits
-	trend int            // of a field without a velocity, its first component in record.trend
-	still bool           // it is zero at rest
-	turn  int64          // steps of an Angle's turn, or 0
-	grain quat.Quantizer // of a Quat
+	at         int   // first component
+	by         int   // the field that is its velocity, or -1
+	per        int64 // Velocity.PerTick: Q16 in steps, or radians with perBits
+	trend      int   // without a velocity: its first component in record.learned
+	zeroAtRest bool
+	turn       int64          // steps per turn of an angle, or 0
+	grain      quat.Quantizer // of a quaternion
 }
 
-// plan is a schema and how its fields hang together.
+// plan is a schema and the relations between its fields.
 type plan struct {
-	fields  []field
-	flags   []int // fields of Flags
-	order   []int // the others, each after its velocity
-	strings []int // fields of Bytes
-	still   []int // Motion fields that are zero at rest
-	anchor  int   // the field that is a place, or -1
-	rest    int   // the field of Flags that says that an object rests, or -1
-	ints    int
-	trends  int        // components of record.trend
-	rare    [rares]int // levels of numbers that are rare
+	fields     []field
+	flags      []int // fields of class ClassInteger
+	order      []int // predicted fields, each after its velocity
+	strings    []int // fields of class ClassBytes
+	zeroAtRest []int // fields of numbers that are zero at rest
+	anchor     int   // the field that is the position, or -1
+	rest       int   // the field that is above its minimum at rest, or -1
+	ints       int
+	trends     int              // number of components without a velocity
+	rare       [rareNumbers]int // initial levels of rare numbers
 }
 
 func newPlan(s *snapshot.Schema, cfg *Config) (*plan, error) {
@@ -135,6 +140,7 @@ func (p *plan) find(name string) int {
 	return -1
 }
 
+// link sets the velocity of a field.
 func (p *plan) link(v *schema.Velocity) error {
 	i, by := p.find(v.Field), p.find(v.Of)
 	if i < 0 || by < 0 {
@@ -167,7 +173,7 @@ func (p *plan) link(v *schema.Velocity) error {
 	return nil
 }
 
-// sort finds the order of coding: numbers, those that move by them, orientations.
+// sort determines the order of coding: velocities, the numbers that have one, and orientations.
 func (p *plan) sort() error {
 	rank := [3][]int{}
 	for i := range p.fields {
@@ -180,7 +186,7 @@ func (p *plan) sort() error {
 			case p.anchor < 0:
 				p.anchor = i
 			case f.Lo <= 0 && f.Hi >= 0:
-				p.still, f.still = append(p.still, i), true
+				p.zeroAtRest, f.zeroAtRest = append(p.zeroAtRest, i), true
 			}
 			if f.by >= 0 {
 				rank[1] = append(rank[1], i)
@@ -205,9 +211,9 @@ func (p *plan) sort() error {
 	return nil
 }
 
-// zero says whether the fields that are zero at rest are so.
+// zero reports whether all fields that are zero at rest are zero.
 func (p *plan) zero(row []int32) bool {
-	for _, i := range p.still {
+	for _, i := range p.zeroAtRest {
 		f := &p.fields[i]
 		for _, v := range row[f.at : f.at+f.N] {
 			if v != 0 {
@@ -215,10 +221,10 @@ func (p *plan) zero(row []int32) bool {
 			}
 		}
 	}
-	return len(p.still) > 0
+	return len(p.zeroAtRest) > 0
 }
 
-// rests says whether an object is at rest, by whether what is zero then is zero.
+// rests reports whether an object is at rest. zero is the result of the method zero.
 func (p *plan) rests(row []int32, zero bool) bool {
 	if p.rest >= 0 {
 		f := &p.fields[p.rest]
@@ -227,10 +233,32 @@ func (p *plan) rests(row []int32, zero bool) bool {
 	return zero
 }
 
-// bounds are those of component k.
+// bounds returns the bounds of component k.
 func (f *field) bounds(k int) (lo, hi int32) {
 	if f.Class == schema.ClassQuat && k == 0 {
 		return 0, 3
 	}
 	return f.Lo, f.Hi
+}
+
+// Rare numbers: each has its own model of lengths, and they share the models of mantissas with
+// fields.
+const (
+	rareTick     = iota // difference from the expected tick
+	rareTicks           // number of ticks with inputs
+	rareBehind          // age of the newest inputs in ticks
+	rareBytes           // size of a tick's inputs
+	rarePosition        // distance from the viewer object
+	rareNewID           // difference from the previous id
+	rareNumbers
+)
+
+// rareLevels returns the initial levels of rare numbers.
+func (p *plan) rareLevels() [rareNumbers]int {
+	l := [rareNumbers]int{rareTick: 1, rareTicks: 4, rareBehind: 0, rareBytes: 9, rareNewID: 12}
+	if p.anchor >= 0 {
+		f := &p.fields[p.anchor]
+		l[rarePosition] = int(fixed.Clamp(3*int64(bits.Len32(uint32(f.Hi-f.Lo)))-16, 0, rangecoder.Levels-1)) // a 32nd of its bounds
+	}
+	return l
 }

@@ -1,6 +1,7 @@
-// Package statesync keeps a client's simulation close to the server's. Both simulate; the dedicated server (DS) sends
-// each player the players' inputs and, within a budget of bytes, the state of the objects that matter most. The client
-// takes that state as it is, simulates on from it, and hides the jumps in what it draws.
+// Package statesync implements state synchronization: server and client run the same simulation,
+// and the dedicated server (DS) sends each client the players' inputs and, within a budget of
+// bytes, the states of the objects with the highest priorities. The client applies these states,
+// simulates on from them, and smooths the corrections in what it draws.
 //
 //	DS                                            client
 //	Quantizer.Round, step, Quantizer.Add
@@ -8,11 +9,12 @@
 //	Sender.Ack                <----- ack ------  Receiver.Ack
 //	                                              Quantizer.Round, step; Smoother
 //
-// An object is described by a snapshot.Schema, as for snapshots. An update is coded against the newest one of its object
-// that the player acked, moved on by the velocities in it. What adapts is kept beside each packet at both ends and goes
-// on from that of the newest acked one, so a packet decodes from its own bytes and from what was acked, whatever else
-// was lost, late or reordered.
+// A snapshot.Schema describes the objects. An update is coded against the newest acked update of
+// its object, extrapolated by its velocities. Both ends store the state of their models with each
+// packet and continue from that of the newest acked one. A packet can therefore be decoded from its
+// own bytes and from acked packets, whatever else was lost, late or reordered.
 //
-// Integers only after quantization, but for smoothing: the same bits on every processor. No sockets, no clock, no
-// goroutines: times are ticks that the caller counts. No type is safe for concurrent use.
+// After quantization all arithmetic is on integers, with the same results on every processor,
+// except for smoothing. The package uses no sockets, clocks or goroutines; times are ticks that the
+// caller counts. No type is safe for concurrent use.
 package statesync

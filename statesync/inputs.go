@@ -8,7 +8,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/codec/fixed"
 )
 
-// Input is what one player did in a tick, in the game's own form.
+// Input is what one player did in one tick, in the game's own bytes.
 type Input struct {
 	Player uint8
 	Data   []byte // at most 255 bytes
@@ -17,16 +17,17 @@ type Input struct {
 // TickInputs are all players' inputs of one tick.
 type TickInputs struct {
 	Tick int64
-	// Missing says that the DS had none for the tick. A tick with nobody's input is not missing.
+	// Missing reports that the DS had no inputs for the tick. A tick without any player's input is
+	// not missing.
 	Missing bool
 	Inputs  []Input // by ascending player
 }
 
-// inputLog keeps the last ticks' inputs, flat: of each player number, length and data.
+// inputLog stores the inputs of the last ticks: of each player its number, length and data.
 type inputLog struct {
 	slots [ring]tickSlot
-	next  int64 // the tick after the newest; every slot is empty where any is false
-	any   bool
+	next  int64 // the tick after the newest
+	any   bool  // some tick is stored
 }
 
 type tickSlot struct {
@@ -45,7 +46,7 @@ func (l *inputLog) clear() {
 
 func (l *inputLog) slot(tick int64) *tickSlot { return &l.slots[uint64(tick)%ring] }
 
-// add appends a tick's inputs; ticks left out are missing.
+// add adds the inputs of a tick. Omitted ticks are missing.
 func (l *inputLog) add(tick int64, inputs []Input) error {
 	if fixed.Abs(tick) > maxTick || l.any && tick < l.next {
 		return fmt.Errorf("%w: inputs of tick %d, want %d or later", ErrTick, tick, l.next)
@@ -70,7 +71,7 @@ func (l *inputLog) add(tick int64, inputs []Input) error {
 	return nil
 }
 
-// skip makes the ticks before one missing.
+// skip marks the ticks before one as missing.
 func (l *inputLog) skip(tick int64) {
 	if !l.any || tick-l.next > ring {
 		l.next = tick - ring
@@ -81,7 +82,7 @@ func (l *inputLog) skip(tick int64) {
 	}
 }
 
-// acked notes that a packet with the ticks from up to, not including, to arrived.
+// acked marks the ticks from up to, not including, to as acked.
 func (l *inputLog) acked(from, to int64) {
 	for t := max(from, l.next-ring); t < to; t++ {
 		if s := l.slot(t); s.tick == t {
@@ -90,8 +91,8 @@ func (l *inputLog) acked(from, to int64) {
 	}
 }
 
-// due is the first tick that the next packet has to have, of at most so many ticks and, if they differ from those before,
-// bytes.
+// due returns the first tick that the next packet must contain: at most ticks, and at most room
+// bytes of those that differ from the previous one.
 func (l *inputLog) due(ticks, room int) (from int64) {
 	from = l.next
 	if !l.any {
@@ -115,8 +116,8 @@ func (l *inputLog) due(ticks, room int) (from int64) {
 	return from
 }
 
-// learn takes a tick from a packet's log and says whether it is news.
-func (l *inputLog) learn(o *tickSlot) bool {
+// accept stores a tick of a packet and reports whether it was unknown.
+func (l *inputLog) accept(o *tickSlot) bool {
 	s := l.slot(o.tick)
 	if s.tick > o.tick || s.tick == o.tick && (s.known || !o.known) {
 		return false
@@ -125,25 +126,26 @@ func (l *inputLog) learn(o *tickSlot) bool {
 	return true
 }
 
-// inputs codes the ticks out.from to out.to of a log, those of the first told from the base's newest.
-func (w *walk) inputs(l *inputLog) bool {
-	s, o := w.out.state, w.out
-	w.older = w.older[:0]
-	if !w.root {
-		w.older = append(w.older, w.base.inputs...)
+// codeInputs codes the inputs of ticks out.from to out.to. Each tick is coded against the previous
+// one, the first against the newest of the base packet.
+func (pc *payloadCodec) codeInputs(l *inputLog) bool {
+	s, o := pc.out.state, pc.out
+	pc.older = pc.older[:0]
+	if !pc.keyframe {
+		pc.older = append(pc.older, pc.base.inputs...)
 	}
-	n := w.rare(rareTicks, o.to-o.from)
+	n := pc.rare(rareTicks, o.to-o.from)
 	if n < 0 || n > MaxTicks {
 		return false
 	}
 	if n > 0 {
-		behind := w.rare(rareBehind, o.tick+1-o.to)
+		behind := pc.rare(rareBehind, o.tick+1-o.to)
 		o.to = o.tick + 1 - behind
 		o.from = o.to - n
 	}
 	for t := o.from; t < o.from+n; t++ {
 		var slot *tickSlot
-		if w.Decoding {
+		if pc.Decoding {
 			l.skip(t)
 			slot = l.slot(t)
 			slot.tick, slot.flat, slot.acked = t, slot.flat[:0], false
@@ -151,61 +153,61 @@ func (w *walk) inputs(l *inputLog) bool {
 		} else {
 			slot = l.slot(t)
 		}
-		slot.known = w.Bit(&s.input[0], slot.known)
+		slot.known = pc.Bit(&s.input[0], slot.known)
 		if !slot.known {
 			continue
 		}
-		if !w.Bit(&s.input[1], slices.Equal(slot.flat, w.older)) {
-			if !w.flat(slot) {
+		if !pc.Bit(&s.input[1], slices.Equal(slot.flat, pc.older)) {
+			if !pc.flat(slot) {
 				return false
 			}
-			w.older = append(w.older[:0], slot.flat...)
+			pc.older = append(pc.older[:0], slot.flat...)
 			continue
 		}
-		if w.Decoding {
-			slot.flat = append(slot.flat, w.older...)
+		if pc.Decoding {
+			slot.flat = append(slot.flat, pc.older...)
 		}
 	}
-	o.inputs = append(o.inputs[:0], w.older...)
+	o.inputs = append(o.inputs[:0], pc.older...)
 	return true
 }
 
-// flat codes a tick's inputs told from those in w.older.
-func (w *walk) flat(slot *tickSlot) bool {
-	s := w.out.state
+// flat codes the inputs of a tick against those in pc.older.
+func (pc *payloadCodec) flat(slot *tickSlot) bool {
+	s := pc.out.state
 	n := len(slot.flat)
-	if !w.Bit(&s.input[2], n == len(w.older)) {
-		if n = int(w.rare(rareBytes, int64(n))); n < 0 || n > maxTickBytes {
+	if !pc.Bit(&s.input[2], n == len(pc.older)) {
+		if n = int(pc.rare(rareBytes, int64(n))); n < 0 || n > maxTickBytes {
 			return false
 		}
 	} else {
-		n = len(w.older)
+		n = len(pc.older)
 	}
 	changed := 0
 	for i := range n {
 		was, is := byte(0), byte(0)
-		if i < len(w.older) {
-			was = w.older[i]
+		if i < len(pc.older) {
+			was = pc.older[i]
 		}
-		if !w.Decoding {
+		if !pc.Decoding {
 			is = slot.flat[i]
 		}
-		differs := w.Bit(&s.byte[changed], is != was)
+		differs := pc.Bit(&s.byte[changed], is != was)
 		changed = 0
 		if differs {
 			changed = 1
-			is = was ^ w.flips(&s.flip, is^was)
+			is = was ^ pc.flips(&s.flip, is^was)
 		} else {
 			is = was
 		}
-		if w.Decoding {
+		if pc.Decoding {
 			slot.flat = append(slot.flat, is)
 		}
 	}
-	return !w.Decoding || wellFormed(slot.flat)
+	return !pc.Decoding || wellFormed(slot.flat)
 }
 
-// wellFormed says whether flat inputs are whole, by ascending player.
+// wellFormed reports whether b contains complete inputs, by ascending player.
 func wellFormed(flat []byte) bool {
 	for before := -1; len(flat) > 0; {
 		if len(flat) < 2 || int(flat[0]) <= before || len(flat) < 2+int(flat[1]) {
@@ -216,7 +218,7 @@ func wellFormed(flat []byte) bool {
 	return true
 }
 
-// unflatten appends the inputs of a well-formed flat form, which they alias.
+// unflatten appends the inputs in b, which they alias.
 func unflatten(dst []Input, flat []byte) []Input {
 	for len(flat) > 0 {
 		n := 2 + int(flat[1])

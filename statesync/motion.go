@@ -6,68 +6,68 @@ import (
 	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 )
 
-// missedTerm is the term of a scale that says what the components before missed by.
+// missedTerm is the input of a scale for the error of the previous components.
 const missedTerm = 8
 
-// codeMotion codes numbers that move together, or angles, told from where the baseline and velocities would have them.
-func (w *walk) codeMotion(i int, o *object, cur, base []int32) {
-	s, f := w.out.state, &w.plan.fields[i]
+// codeMotion codes a field of numbers or angles, predicted from the baseline and velocities.
+func (pc *payloadCodec) codeMotion(i int, o *objectContext, cur, base []int32) {
+	s, f := pc.out.state, &pc.plan.fields[i]
 	m, signs := &s.fields[i], motionSigns
 	if f.by >= 0 {
-		signs = placeSigns
+		signs = velocitySigns
 	}
-	speed, unsteady := w.speeds(f, o)
-	y := w.terms(i, o, fixed.Log2(unsteady), fixed.Log2(speed))
-	here := w.around.miss(o.here, i)
+	speed, unsteady := pc.speeds(f, o)
+	y := pc.scaleTerms(i, o, fixed.Log2(unsteady), fixed.Log2(speed))
+	here := pc.neighbors.miss(o.here, i)
 	missed := int64(0)
 	for k := range cur {
-		x := w.moves(i, o, k)
+		x := pc.motionTerms(i, o, k)
 		from := int64(base[k]) * 16
-		guess := f.within(from + m.guess[k].Predict(&x))
+		guess := f.clampPrediction(from + m.guess[k].Predict(&x))
 		y[missedTerm] = fixed.Log2(missed)
 		scale := m.scale[k].Predict(&y)
 		v := (guess + 8) >> 4
-		d := w.Int(&s.numbers, rangecoder.Level(scale), signs+rangecoder.Sign3(x[0])*3+rangecoder.Sign3(x[1]), f.apart(int64(cur[k])-v))
-		cur[k] = w.moved(f, v, d)
+		d := pc.Int(&s.numbers, rangecoder.Level(scale), signs+rangecoder.Sign3(x[0])*3+rangecoder.Sign3(x[1]), f.wrapDifference(int64(cur[k])-v))
+		cur[k] = pc.addDifference(f, v, d)
 
 		e := (v+d)*16 - guess
 		m.guess[k].Learn(&x, e, 32+unsteady/4+speed/16+fixed.Abs(e))
 		m.scale[k].Adapt(&y, fixed.Log2(e)-scale)
 		if f.trend >= 0 {
-			o.to.learned()[f.trend+k] = int32(fixed.Clamp(f.apart(int64(cur[k])-int64(base[k]))*256/o.elapsed, -1<<30, 1<<30))
+			o.to.learned()[f.trend+k] = int32(fixed.Clamp(f.wrapDifference(int64(cur[k])-int64(base[k]))*256/o.elapsed, -1<<30, 1<<30))
 		}
 		here[k] = e
 		missed += fixed.Abs(e)
 	}
-	w.missed(i, o, missed)
+	pc.setError(i, o, missed)
 }
 
-// within keeps a prediction, in Q4, within the field's bounds.
-func (f *field) within(v int64) int64 {
+// clampPrediction limits a prediction, Q4, to the bounds of the field.
+func (f *field) clampPrediction(v int64) int64 {
 	if f.turn > 0 {
 		return int64(f.Lo)*16 + mod(v-int64(f.Lo)*16, f.turn*16)
 	}
 	return fixed.Clamp(v, int64(f.Lo)*16, int64(f.Hi)*16)
 }
 
-// apart is a difference; of angles the shorter way around.
-func (f *field) apart(d int64) int64 {
+// wrapDifference returns a difference, that of angles wrapped to half a turn.
+func (f *field) wrapDifference(d int64) int64 {
 	if f.turn > 0 {
 		return mod(d+f.turn/2, f.turn) - f.turn/2
 	}
 	return d
 }
 
-// moved is the component that is d from v.
-func (w *walk) moved(f *field, v, d int64) int32 {
+// addDifference returns the component v + d.
+func (pc *payloadCodec) addDifference(f *field, v, d int64) int32 {
 	if f.turn > 0 {
-		w.bad = w.bad || f.apart(d) != d
+		pc.bad = pc.bad || f.wrapDifference(d) != d
 		return int32(int64(f.Lo) + mod(v+d-int64(f.Lo), f.turn))
 	}
-	return w.bounded(v+d, f.Lo, f.Hi)
+	return pc.checkBounds(v+d, f.Lo, f.Hi)
 }
 
-// mod is the remainder of v by n, 0 or above.
+// mod returns v modulo n, 0 or above.
 func mod(v, n int64) int64 {
 	if v %= n; v < 0 {
 		v += n
@@ -75,52 +75,53 @@ func mod(v, n int64) int64 {
 	return v
 }
 
-// terms are those that tell by how much predictions will miss.
-func (w *walk) terms(i int, o *object, unsteady, speed int64) (y [lms.Terms]int64) {
-	y = [lms.Terms]int64{lms.Bias, fixed.Log2(o.elapsed * 16), unsteady, speed, int64(o.learned[w.plan.trends+i])}
+// scaleTerms returns the inputs of the predicted scale of an error.
+func (pc *payloadCodec) scaleTerms(i int, o *objectContext, unsteady, speed int64) (y [lms.Terms]int64) {
+	y = [lms.Terms]int64{lms.Bias, fixed.Log2(o.elapsed * 16), unsteady, speed, int64(o.learned[pc.plan.trends+i])}
 	if o.near >= 0 {
-		y[5] = *w.around.missed(o.near, i)
+		y[5] = *pc.neighbors.missed(o.near, i)
 	}
-	if by := w.plan.fields[i].by; by >= 0 {
-		y[6] = *w.around.missed(o.here, by)
+	if by := pc.plan.fields[i].by; by >= 0 {
+		y[6] = *pc.neighbors.missed(o.here, by)
 	}
 	return y
 }
 
-// missed notes what a field missed by.
-func (w *walk) missed(i int, o *object, by int64) {
+// setError stores the error of a field for later predictions.
+func (pc *payloadCodec) setError(i int, o *objectContext, by int64) {
 	v := fixed.Log2(by)
-	*w.around.missed(o.here, i), o.to.learned()[w.plan.trends+i] = v, int32(v)
+	*pc.neighbors.missed(o.here, i), o.to.learned()[pc.plan.trends+i] = v, int32(v)
 }
 
-// moves is what moves component k: of a field that has a velocity that at the baseline, the new one, and the change of
-// it within a tick; of another field its trend, and, of numbers, its size; of both what the nearest object missed by, and the time. Q4.
-func (w *walk) moves(i int, o *object, k int) (x [lms.Terms]int64) {
-	f := &w.plan.fields[i]
+// motionTerms returns the inputs of the prediction of component k, Q4: with a velocity, its values
+// in the baseline and now, its change per tick and its error; otherwise the trend and the value;
+// then the time and the error of the nearest object.
+func (pc *payloadCodec) motionTerms(i int, o *objectContext, k int) (x [lms.Terms]int64) {
+	f := &pc.plan.fields[i]
 	e := o.elapsed
 	if f.by >= 0 {
-		at := w.plan.fields[f.by].at + k
+		at := pc.plan.fields[f.by].at + k
 		was, is := int64(o.was[at]), int64(o.now[at])
-		x[0], x[1], x[2] = near(was*f.per*e>>12), near(is*f.per*e>>12), near((is-was)*f.per>>12)
-		x[3] = near(w.around.miss(o.here, f.by)[k] * f.per * e >> 16)
+		x[0], x[1], x[2] = clampTerm(was*f.per*e>>12), clampTerm(is*f.per*e>>12), clampTerm((is-was)*f.per>>12)
+		x[3] = clampTerm(pc.neighbors.miss(o.here, f.by)[k] * f.per * e >> 16)
 	} else {
-		x[1] = near(int64(o.learned[f.trend+k]) * e >> 4)
+		x[1] = clampTerm(int64(o.learned[f.trend+k]) * e >> 4)
 		if f.turn == 0 {
-			x[3] = near(int64(o.was[f.at+k]) * e / 8)
+			x[3] = clampTerm(int64(o.was[f.at+k]) * e / 8)
 		}
 	}
 	x[4] = e * 16
 	if o.near >= 0 {
-		x[5] = near(w.around.miss(o.near, i)[k])
+		x[5] = clampTerm(pc.neighbors.miss(o.near, i)[k])
 	}
 	return x
 }
 
-// near keeps a term within what is computed with.
-func near(v int64) int64 { return fixed.Clamp(v, -1<<40, 1<<40) }
+// clampTerm limits an input of a prediction.
+func clampTerm(v int64) int64 { return fixed.Clamp(v, -1<<40, 1<<40) }
 
-// speeds says how fast a field moves over the time elapsed, and how much that changed. Q4.
-func (w *walk) speeds(f *field, o *object) (speed, unsteady int64) {
+// speeds returns the change of a field over the elapsed time and the change of its velocity, Q4.
+func (pc *payloadCodec) speeds(f *field, o *objectContext) (speed, unsteady int64) {
 	if f.by < 0 {
 		for k := range f.N {
 			unsteady += fixed.Abs(int64(o.learned[f.trend+k])) * o.elapsed >> 4
@@ -130,7 +131,7 @@ func (w *walk) speeds(f *field, o *object) (speed, unsteady int64) {
 		}
 		return speed, unsteady
 	}
-	at := w.plan.fields[f.by].at
+	at := pc.plan.fields[f.by].at
 	for k := range f.N {
 		was, is := int64(o.was[at+k]), int64(o.now[at+k])
 		speed += fixed.Abs(is*f.per) * o.elapsed >> 12

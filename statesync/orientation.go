@@ -7,12 +7,13 @@ import (
 	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 )
 
-// perShift brings the angle that a Quat turns in a tick, for each step of its angular velocity, to that of orientations.
+// perShift converts the angle that a quaternion turns in a tick, per step of its angular velocity,
+// to Q16.
 const perShift = perBits - quat.Shift
 
-// codeQuat codes an orientation, told from the baseline's turned by the angular velocities.
-func (w *walk) codeQuat(i int, o *object, cur, base []int32) {
-	s, f := w.out.state, &w.plan.fields[i]
+// codeQuat codes an orientation, predicted from the baseline and its angular velocity.
+func (pc *payloadCodec) codeQuat(i int, o *objectContext, cur, base []int32) {
+	s, f := pc.out.state, &pc.plan.fields[i]
 	m := &s.fields[i]
 	gr := &f.grain
 	q0 := gr.Unpack(base)
@@ -20,7 +21,7 @@ func (w *walk) codeQuat(i int, o *object, cur, base []int32) {
 	var guess [3]int64
 	var speed, unsteady int64
 	for k := range x {
-		x[k] = w.turns(f, i, o, k)
+		x[k] = pc.turnTerms(f, i, o, k)
 		guess[k] = fixed.Clamp(m.guess[k].Predict(&x[k]), -64*quat.One, 64*quat.One)
 		speed += fixed.Abs(x[k][1])
 		unsteady += fixed.Abs(x[k][1] - x[k][0])
@@ -28,8 +29,8 @@ func (w *walk) codeQuat(i int, o *object, cur, base []int32) {
 	by := quat.ExpAny(guess)
 	q := by.Mul(&q0)
 
-	y := w.terms(i, o, gr.Size(unsteady), gr.Size(speed))
-	largest, other := s.largest.Code(&w.Coder, int(cur[0]), &q, gr, int(fixed.Clamp((y[2]+y[4])>>9, 0, quat.Doubts-1)))
+	y := pc.scaleTerms(i, o, gr.Size(unsteady), gr.Size(speed))
+	largest, other := s.largest.Code(&pc.Coder, int(cur[0]), &q, gr, int(fixed.Clamp((y[2]+y[4])>>9, 0, quat.Doubts-1)))
 	cur[0] = int32(largest)
 	if other {
 		y[7] = lms.Bias
@@ -47,8 +48,8 @@ func (w *walk) codeQuat(i int, o *object, cur, base []int32) {
 		y[missedTerm] = fixed.Log2(missed)
 		scale := m.scale[k].Predict(&y)
 		v := (p + 8) >> 4
-		v += w.Int(&s.numbers, rangecoder.Level(scale), turnSigns+rangecoder.Sign3(to-gr.Pack(q0[i])), int64(cur[k+1])-v)
-		cur[k+1] = w.bounded(v, f.Lo, f.Hi)
+		v += pc.Int(&s.numbers, rangecoder.Level(scale), turnSigns+rangecoder.Sign3(to-gr.Pack(q0[i])), int64(cur[k+1])-v)
+		cur[k+1] = pc.checkBounds(v, f.Lo, f.Hi)
 		e := int64(cur[k+1])*16 - p
 		m.scale[k].Adapt(&y, fixed.Log2(e)-scale)
 		missed += fixed.Abs(e)
@@ -59,24 +60,24 @@ func (w *walk) codeQuat(i int, o *object, cur, base []int32) {
 	for k := range x {
 		m.guess[k].Learn(&x[k], off[k], 32*gr.Unit+unsteady/4+speed/16+fixed.Abs(off[k]))
 	}
-	*w.around.miss(o.here, i) = off
-	w.missed(i, o, missed)
+	*pc.neighbors.miss(o.here, i) = off
+	pc.setError(i, o, missed)
 }
 
-// turns is what turns an orientation about axis k: the angular velocity of the baseline, the new one and the change
-// within a tick, and what the nearest object missed by. Q16.
-func (w *walk) turns(f *field, i int, o *object, k int) (x [lms.Terms]int64) {
+// turnTerms returns the inputs of the predicted rotation about axis k, Q16: the angular velocity in
+// the baseline and now, its change per tick and its error, and the error of the nearest object.
+func (pc *payloadCodec) turnTerms(f *field, i int, o *objectContext, k int) (x [lms.Terms]int64) {
 	if f.by >= 0 {
-		v := &w.plan.fields[f.by]
+		v := &pc.plan.fields[f.by]
 		was, is := int64(o.was[v.at+k]), int64(o.now[v.at+k])
-		x[0], x[1], x[2] = bound(was*f.per*o.elapsed>>perShift), bound(is*f.per*o.elapsed>>perShift), bound((is-was)*f.per>>perShift)
-		x[3] = bound(w.around.miss(o.here, f.by)[k] * f.per * o.elapsed >> (perShift + 4))
+		x[0], x[1], x[2] = clampAngle(was*f.per*o.elapsed>>perShift), clampAngle(is*f.per*o.elapsed>>perShift), clampAngle((is-was)*f.per>>perShift)
+		x[3] = clampAngle(pc.neighbors.miss(o.here, f.by)[k] * f.per * o.elapsed >> (perShift + 4))
 	}
 	if o.near >= 0 {
-		x[4] = w.around.miss(o.near, i)[k]
+		x[4] = pc.neighbors.miss(o.near, i)[k]
 	}
 	return x
 }
 
-// bound keeps an angle within what is computed with.
-func bound(v int64) int64 { return fixed.Clamp(v, -64*quat.One, 64*quat.One) }
+// clampAngle limits an angle.
+func clampAngle(v int64) int64 { return fixed.Clamp(v, -64*quat.One, 64*quat.One) }

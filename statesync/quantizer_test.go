@@ -25,7 +25,7 @@ type coarse struct {
 	Rotation schema.Quat `uplink:"bits=3"`
 }
 
-// settle rounds a value and checks that it stays so, and that the receiver gets the very same.
+// settle rounds a value and checks that rounding again and restoring its row change nothing.
 func settle[T comparable](t fatal, q *statesync.Quantizer[T], v T) T {
 	if err := q.Round(&v); err != nil {
 		t.Fatalf("%v", err)
@@ -46,9 +46,7 @@ func settle[T comparable](t fatal, q *statesync.Quantizer[T], v T) T {
 
 func quantizer[T any](t testing.TB) *statesync.Quantizer[T] {
 	q, err := statesync.NewQuantizer[T]("Object", 60)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return q
 }
 
@@ -74,14 +72,12 @@ func TestRound(t *testing.T) {
 	})
 }
 
-// TestRoundOrientations tries every row of coarse orientations.
+// TestRoundOrientations rounds every coarse orientation.
 func TestRoundOrientations(t *testing.T) {
 	q := quantizer[coarse](t)
 	for n := range int32(4 * 7 * 7 * 7) {
 		var v coarse
-		if err := q.Restore(&v, []int32{n & 3, n/4%7 - 3, n/28%7 - 3, n/196 - 3}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, q.Restore(&v, []int32{n & 3, n/4%7 - 3, n/28%7 - 3, n/196 - 3}))
 		settle(t, q, v)
 	}
 }

@@ -4,72 +4,89 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
+	"github.com/uplink-rpc/uplink/internal/seq"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
-// Update is a packet as it was decoded: what was true at a tick of the sender's.
+// Update is a decoded packet: states and inputs of the sender's simulation.
 type Update struct {
+	// Seq is the low 16 bits of the sequence number.
 	Seq  uint16
 	Tick int64
-	// Late says that a packet with a later tick was decoded before.
+	// Late reports that a packet with a later tick was decoded before.
 	Late bool
-	// First says that the sender begins: nothing from before is of it, not even which objects there are, nor ticks.
+	// First reports that this is the first packet of a new sender. Ticks and objects of earlier
+	// packets have no meaning any more.
 	First bool
-	// Inputs are the ticks whose inputs, or that they are missing, were not known before, oldest first.
+	// Inputs are the ticks whose inputs were not known before, oldest first.
 	Inputs []TickInputs
-	// Objects by ascending id.
+	// Objects are the updates of objects, by ascending id.
 	Objects []ObjectUpdate
 }
 
-// ObjectUpdate is an object's state, or that it is gone.
+// ObjectUpdate is the state of an object, or its removal.
 type ObjectUpdate struct {
 	snapshot.Object
-	// Gone says that there is no such object any more; Row is nil then.
+	// Gone reports that the object was removed. Row is nil in this case.
 	Gone bool
-	// Row has the components as the sender's set had them.
+	// Row is the components of the object in the sender's set.
 	Row []int32
 }
 
-// Receiver rebuilds what one Sender sent, in whatever order it comes. It takes any bytes: what it cannot use it counts
-// and forgets.
+// ReceiverStats counts packets.
+type ReceiverStats struct {
+	// Packets is the number of decoded packets, Reordered the number of those that arrived after a
+	// newer one.
+	Packets, Reordered uint64
+	// Dropped packets, by reason.
+	Late, Duplicate, BaselineMissing, Desync, Malformed uint64
+	// Lost is the number of packets that have not arrived so far.
+	Lost uint64
+}
+
+// Receiver decodes the packets of one [Sender], which may be lost, duplicated, reordered or forged.
+// Not safe for concurrent use.
 type Receiver struct {
-	walk    walk
-	book    book
-	prior   *state
+	codec   payloadCodec
+	store   baselineStore
+	prior   *modelState
 	work    packet
-	ticks   inputLog // of the packet that is decoded
+	ticks   inputLog // of the packet that is being decoded
 	inputs  inputLog
-	seen    [ring]uint64 // sequence + 1 of what was decoded, at its place
-	newest  uint64
-	any     bool
+	decoded seq.Window
 	epoch   uint8
-	trouble bool
+	reset   bool // the next acks request a restart
 	update  Update
 	spare   []Input
 	stats   ReceiverStats
 }
 
-// NewReceiver makes a receiver of objects of the schema. Of cfg it reads Velocities and Rest, which are the sender's. The
-// error names the setting that is wrong.
-func NewReceiver(schema *snapshot.Schema, cfg Config) (*Receiver, error) {
-	p, err := newPlan(schema, &cfg)
+// NewReceiver returns a receiver of objects of a schema. It uses Velocities and Rest of cfg, which
+// must be those of the sender. An error names the invalid setting.
+func NewReceiver(objects *snapshot.Schema, cfg Config) (*Receiver, error) {
+	p, err := newPlan(objects, &cfg)
 	if err != nil {
 		return nil, err
 	}
 	r := &Receiver{prior: p.newState()}
-	r.book.plan, r.walk.Coder = p, rangecoder.NewCoder(slowest, true)
-	r.walk.init(&r.book)
+	r.store.init(p)
+	r.codec.init(&r.store, true)
 	r.inputs.clear()
 	return r, nil
 }
 
-// Decode rebuilds a packet's update, which is valid until the next call. Any input is safe; what is refused wraps an error of
-// this package, is counted, and changes nothing else. It allocates nothing once warm, but for errors.
+// Decode decodes a packet and returns its update, which is valid until the next call. Any input is
+// safe. An error wraps one of [snapshot.ErrLate], [snapshot.ErrBaselineMissing],
+// [snapshot.ErrDesync] and [snapshot.ErrMalformed]; the packet is counted and has no other effect.
+// Only errors allocate.
 func (r *Receiver) Decode(packet []byte) (*Update, error) {
-	h, coded, err := parseHeader(packet, r.expected())
+	next := uint64(0)
+	if r.decoded.Any {
+		next = r.decoded.Newest + 1
+	}
+	h, coded, err := parseHeader(packet, next)
 	if err == nil {
-		err = r.fresh(&h)
+		err = r.check(&h)
 	}
 	if err == nil {
 		err = r.decode(&h, coded)
@@ -78,152 +95,149 @@ func (r *Receiver) Decode(packet []byte) (*Update, error) {
 		r.count(err, &h)
 		return nil, err
 	}
-	return r.take(&h), nil
+	return r.accept(&h), nil
 }
 
-func (r *Receiver) expected() uint64 {
-	if !r.any {
-		return 0
-	}
-	return r.newest + 1
-}
+// ahead reports whether a packet is newer than all before.
+func (r *Receiver) ahead(seq uint64) bool { return !r.decoded.Any || seq > r.decoded.Newest }
 
-// fresh says whether a packet was not decoded before, and could be.
-func (r *Receiver) fresh(h *header) error {
-	if r.seen[h.seq%ring] == h.seq+1 {
+var errDuplicate = fmt.Errorf("%w: decoded before", snapshot.ErrLate)
+
+// check returns an error if a packet cannot be decoded.
+func (r *Receiver) check(h *header) error {
+	newest := r.decoded.Newest
+	if r.decoded.Has(h.seq) {
 		return errDuplicate
 	}
-	if r.any && h.seq+ring <= r.newest || h.distance > h.seq {
-		return fmt.Errorf("%w: packet %d, the newest is %d", snapshot.ErrLate, uint16(h.seq), uint16(r.newest))
+	if r.decoded.Any && h.seq+ring <= newest || h.distance > h.seq {
+		return fmt.Errorf("%w: packet %d, the newest is %d", snapshot.ErrLate, uint16(h.seq), uint16(newest))
 	}
 	if h.distance == 0 {
-		if r.any && h.seq < r.newest && h.epoch != r.epoch {
-			return fmt.Errorf("%w: packet %d of before a new start", snapshot.ErrLate, uint16(h.seq))
+		if !r.ahead(h.seq) && h.epoch != r.epoch {
+			return fmt.Errorf("%w: packet %d of an older epoch", snapshot.ErrLate, uint16(h.seq))
 		}
 		return nil
 	}
 	base := h.seq - h.distance
-	if p := r.book.get(base); p == nil || !p.held {
+	if !r.store.held(base) {
 		return fmt.Errorf("%w: packet %d, %d before it", snapshot.ErrBaselineMissing, uint16(h.seq), h.distance)
 	}
-	if base < r.book.floor {
-		return fmt.Errorf("%w: packet %d refers to %d, the newest is %d", snapshot.ErrLate, uint16(h.seq), uint16(base), uint16(r.newest))
+	if base < r.store.floor {
+		return fmt.Errorf("%w: packet %d refers to %d, the newest is %d", snapshot.ErrLate, uint16(h.seq), uint16(base), uint16(newest))
 	}
 	return nil
 }
 
-var errDuplicate = fmt.Errorf("%w: it was decoded before", snapshot.ErrLate)
-
-// decode decodes into r.work.
+// decode decodes the coded part into r.work.
 func (r *Receiver) decode(h *header, coded []byte) error {
-	w, p := &r.walk, &r.work
-	r.book.open(p)
-	w.out, w.root, w.bases, w.view = p, h.distance == 0, w.bases[:0], view{}
+	pc, p := &r.codec, &r.work
+	r.store.open(p)
+	pc.out, pc.keyframe, pc.bases, pc.view = p, h.distance == 0, pc.bases[:0], view{}
 	p.seq, p.tick, p.base, p.from, p.to = h.seq, h.tick, h.seq-h.distance, 0, 0
-	if !w.root {
-		w.base = r.book.get(p.base)
+	if !pc.keyframe {
+		pc.base = r.store.get(p.base)
 	}
-	w.begin(r.prior)
-	w.Dec.Reset(coded, 0)
-	if !w.root {
+	pc.begin(r.prior)
+	pc.Dec.Reset(coded, 0)
+	if !pc.keyframe {
 		var ok bool
-		if w.view, ok = r.book.look(p.base, w.recent(0)); !ok {
-			return fmt.Errorf("%w: packet %d reads one that did not come", snapshot.ErrBaselineMissing, uint16(h.seq))
+		if pc.view, ok = r.store.view(p.base, pc.codeRecent(0)); !ok {
+			return fmt.Errorf("%w: packet %d refers to a lost one", snapshot.ErrBaselineMissing, uint16(h.seq))
 		}
-		w.bases = r.book.bases(w.bases, &w.view)
+		pc.bases = r.store.bases(pc.bases, &pc.view)
 	}
-	if !w.tick() {
+	if !pc.codeTick() {
 		return fmt.Errorf("%w: tick of packet %d", snapshot.ErrMalformed, uint16(h.seq))
 	}
-	if !w.agree() {
+	if !pc.checkHash() {
 		return fmt.Errorf("%w: packet %d", snapshot.ErrDesync, uint16(h.seq))
 	}
 	r.ticks.clear()
-	viewer, has := w.viewer(0, false)
-	if !w.inputs(&r.ticks) || !r.objects(viewer, has) || !w.Dec.Complete() {
+	viewer, has := pc.codeViewerID(0, false)
+	if !pc.codeInputs(&r.ticks) || !r.decodeUpdates(viewer, has) || !pc.Dec.Complete() {
 		return fmt.Errorf("%w: packet %d", snapshot.ErrMalformed, uint16(h.seq))
 	}
 	p.sort()
-	return r.ordered(h)
+	return r.checkTick(h)
 }
 
-// objects decodes the updates: the viewer's, those of objects with a baseline, and the others.
-func (r *Receiver) objects(viewer uint16, has bool) bool {
-	w, s := &r.walk, r.work.state
+// decodeUpdates decodes the updates: of the viewer object, of objects with a baseline, and of the
+// others.
+func (r *Receiver) decodeUpdates(viewer uint16, has bool) bool {
+	pc, s := &r.codec, r.work.state
 	if has {
-		at, old := w.find(viewer)
+		at, old := pc.find(viewer)
 		switch {
-		case w.Bit(&s.viewer[2], false):
+		case pc.Bit(&s.viewer[2], false):
 			var base *record
 			if old {
-				base = w.bases[at]
+				base = pc.bases[at]
 			}
-			to := w.fresh(viewer)
-			if w.update(to, base, nil); !to.gone {
-				w.sight(to.row())
+			to := pc.newRecord(viewer)
+			if pc.codeUpdate(to, base, nil); !to.gone {
+				pc.setViewerPosition(to.row())
 			}
 		case old:
-			w.sight(w.bases[at].row())
+			pc.setViewerPosition(pc.bases[at].row())
 		}
 	}
-	at, bases := 0, w.members()
-	for ctx := 0; w.Bit(&s.more[ctx], false); ctx = 1 {
-		for at < len(bases) && (has && bases[at].object.ID == viewer || !w.member(bases[at], false)) {
+	at, bases := 0, pc.members()
+	for ctx := 0; pc.Bit(&s.more[ctx], false); ctx = 1 {
+		for at < len(bases) && (has && bases[at].object.ID == viewer || !pc.codeMember(bases[at], false)) {
 			at++
 		}
-		if at == len(bases) || !r.another(bases[at].object.ID, bases[at]) {
+		if at == len(bases) || !r.decodeUpdate(bases[at].object.ID, bases[at]) {
 			return false
 		}
 		at++
 	}
 	id := int64(-1)
-	for ctx := 2; w.Bit(&s.more[ctx], false); ctx = 3 {
+	for ctx := 2; pc.Bit(&s.more[ctx], false); ctx = 3 {
 		before := id
-		id = w.stranger(0, before)
+		id = pc.codeNewID(0, before)
 		if id <= before || id > 1<<16-1 || has && id == int64(viewer) {
 			return false
 		}
-		if _, old := w.find(uint16(id)); old || !r.another(uint16(id), nil) {
+		if _, old := pc.find(uint16(id)); old || !r.decodeUpdate(uint16(id), nil) {
 			return false
 		}
 	}
-	return !w.bad
+	return !pc.bad
 }
 
-// another decodes an update.
-func (r *Receiver) another(id uint16, base *record) bool {
-	w := &r.walk
-	if len(w.out.updates) == maxUpdates {
+func (r *Receiver) decodeUpdate(id uint16, base *record) bool {
+	pc := &r.codec
+	if len(pc.out.updates) == maxUpdates {
 		return false
 	}
-	to := w.fresh(id)
+	to := pc.newRecord(id)
 	if base != nil {
 		to.of = base.of
 	}
-	w.update(to, base, nil)
-	return !w.bad
+	pc.codeUpdate(to, base, nil)
+	return !pc.bad
 }
 
-// begins says whether a packet is the first that comes of a sender.
-func (r *Receiver) begins(h *header) bool {
-	return !r.any || h.distance == 0 && h.seq > r.newest && h.epoch-r.epoch >= newEpoch/2
+// isFirst reports whether a packet is the first one of a sender.
+func (r *Receiver) isFirst(h *header) bool {
+	return !r.decoded.Any || h.distance == 0 && h.seq > r.decoded.Newest && h.epoch-r.epoch >= newEpoch/2
 }
 
-// ordered says whether the packet's tick goes with those of the packets around it.
-func (r *Receiver) ordered(h *header) error {
-	if r.begins(h) {
+// checkTick returns an error if the ticks of packets are not in the order of their sequence
+// numbers.
+func (r *Receiver) checkTick(h *header) error {
+	if r.isFirst(h) {
 		return nil
 	}
-	newest, p := r.book.get(r.newest), &r.work
-	if p.seq > r.newest && p.tick <= newest.tick || p.seq < r.newest && p.tick >= newest.tick {
-		return fmt.Errorf("%w: tick %d of packet %d, %d is of %d", snapshot.ErrMalformed, p.tick, uint16(p.seq), newest.tick, uint16(r.newest))
+	newest, p := r.store.get(r.decoded.Newest), &r.work
+	if p.seq > newest.seq && p.tick <= newest.tick || p.seq < newest.seq && p.tick >= newest.tick {
+		return fmt.Errorf("%w: tick %d of packet %d, %d is of %d", snapshot.ErrMalformed, p.tick, uint16(p.seq), newest.tick, uint16(newest.seq))
 	}
 	return nil
 }
 
-// count notes why a packet was refused, and asks for a new start where that would help.
+// count counts a dropped packet and requests a restart of the sender if that helps.
 func (r *Receiver) count(err error, h *header) {
-	ahead := !r.any || h.seq > r.newest
 	switch {
 	case errors.Is(err, errDuplicate):
 		r.stats.Duplicate++
@@ -231,48 +245,45 @@ func (r *Receiver) count(err error, h *header) {
 		r.stats.Late++
 	case errors.Is(err, snapshot.ErrBaselineMissing):
 		r.stats.BaselineMissing++
-		r.trouble = r.trouble || ahead
+		r.reset = r.reset || r.ahead(h.seq)
 	case errors.Is(err, snapshot.ErrDesync):
 		r.stats.Desync++
-		r.trouble = true
+		r.reset = true
 	default:
 		r.stats.Malformed++
 	}
 }
 
-// take files what was decoded and makes the update of it.
-func (r *Receiver) take(h *header) *Update {
-	seq, ahead := h.seq, !r.any || h.seq > r.newest
-	r.seen[seq%ring] = seq + 1
+// accept stores the decoded packet and returns its update.
+func (r *Receiver) accept(h *header) *Update {
+	n, ahead, before := h.seq, r.ahead(h.seq), r.decoded
 	r.stats.Packets++
 	u := &r.update
-	u.Seq, u.Tick, u.Late = uint16(seq), r.work.tick, !ahead
-	if u.First = r.begins(h); u.First {
+	u.Seq, u.Tick, u.Late = uint16(n), r.work.tick, !ahead
+	if u.First = r.isFirst(h); u.First {
 		r.inputs.clear()
 	}
-	r.news(u)
+	r.acceptInputs(u)
 	if !ahead {
 		r.stats.Reordered++
 		r.stats.Lost -= min(r.stats.Lost, 1)
-	} else if r.any {
-		r.stats.Lost += seq - r.newest - 1
+	} else if before.Any {
+		r.stats.Lost += n - before.Newest - 1
 	}
-	if ahead && h.distance == 0 && (!r.any || h.epoch != r.epoch) {
-		r.book.clear(seq - min(seq, settled-1))
-		r.epoch, r.trouble = h.epoch, false
+	if ahead && h.distance == 0 && (!before.Any || h.epoch != r.epoch) {
+		r.store.clear(n - min(n, reorderLimit-1))
+		r.epoch, r.reset = h.epoch, false
 	} else if ahead {
-		r.forget(seq)
+		r.discardOld(before.Newest, n)
 	}
+	r.decoded.Add(n)
 	from := &r.work
-	if ahead || seq+settled > r.newest {
+	if ahead || n+reorderLimit > before.Newest {
 		r.work.held = true
-		from = r.book.put(&r.work)
+		from = r.store.put(&r.work)
 	}
-	if ahead {
-		r.newest, r.any = seq, true
-	}
-	if r.book.litter {
-		r.book.sweep()
+	if r.store.sweepDue {
+		r.store.sweep()
 	}
 	u.Objects = u.Objects[:0]
 	for _, o := range from.updates {
@@ -285,29 +296,30 @@ func (r *Receiver) take(h *header) *Update {
 	return u
 }
 
-// forget lets go of what no packet can refer to once a newer one is there: what is too far away for any, and what is
-// before that which those referred to that are no longer held if they still come.
-func (r *Receiver) forget(newest uint64) {
-	for s := r.newest + 1; s <= min(newest, r.newest+ring); s++ {
-		if s < settled {
+// discardOld discards what no packet can refer to once packet newest is decoded: packets that are
+// too far away, and those before the references of packets that are beyond the reordering limit.
+func (r *Receiver) discardOld(before, newest uint64) {
+	end := min(newest, before+ring)
+	for n := before + 1; n <= end; n++ {
+		if n < reorderLimit {
 			continue
 		}
-		if p := r.book.get(s - settled); p != nil && p.base != p.seq {
-			r.book.settle(p.base)
+		if p := r.store.get(n - reorderLimit); p != nil && p.base != p.seq {
+			r.store.settle(p.base)
 		}
 	}
-	r.book.settle(newest - min(newest, farthest))
-	for s := r.newest + 1; s <= min(newest, r.newest+ring); s++ {
-		r.book.packets[s%ring].used = false
+	r.store.settle(newest - min(newest, maxDistance))
+	for n := before + 1; n <= end; n++ {
+		r.store.packets.Delete(n - ring)
 	}
 }
 
-// news takes the ticks of inputs that were not known.
-func (r *Receiver) news(u *Update) {
+// acceptInputs adds the packet's inputs that were not known before to the update.
+func (r *Receiver) acceptInputs(u *Update) {
 	u.Inputs, r.spare = u.Inputs[:0], r.spare[:0]
 	for t := r.work.from; t < r.work.to; t++ {
 		o := r.ticks.slot(t)
-		if !r.inputs.learn(o) {
+		if !r.inputs.accept(o) {
 			continue
 		}
 		n := len(r.spare)
@@ -316,19 +328,19 @@ func (r *Receiver) news(u *Update) {
 	}
 }
 
-// Ack says what is held, for the sender.
+// Ack returns an ack of the packets decoded so far.
 func (r *Receiver) Ack() Ack {
-	if !r.any {
-		return Ack{None: true, Reset: r.trouble}
+	if !r.decoded.Any {
+		return Ack{None: true, Reset: r.reset}
 	}
-	a := Ack{Reset: r.trouble, Epoch: r.epoch, Newest: uint16(r.newest)}
-	for i := range min(uint64(ring-1), r.newest) {
-		if p := r.book.get(r.newest - 1 - i); p != nil && p.held {
+	a := Ack{Reset: r.reset, Epoch: r.epoch, Newest: uint16(r.decoded.Newest)}
+	for i := range min(ackWindow, r.decoded.Newest) {
+		if r.store.held(r.decoded.Newest - 1 - i) {
 			a.Window |= 1 << i
 		}
 	}
 	return a
 }
 
-// Stats gives the counts so far.
+// Stats returns the counts so far.
 func (r *Receiver) Stats() ReceiverStats { return r.stats }

@@ -14,8 +14,8 @@ import (
 	"github.com/uplink-rpc/uplink/statesync"
 )
 
-// session is a whole course of packets, of integers alone, so that it is the same on every processor. Each is given with what the
-// receiver made of it, nil where it was lost.
+// session is a whole course of packets, of integers alone, so that it is the same on every
+// processor. Each is given with what the receiver made of it, nil where it was lost.
 func session(t testing.TB, s *statesync.Sender, r *statesync.Receiver, n int, each func(packet []byte, u *statesync.Update)) {
 	sc := testSchema(t)
 	seed := uint32(1)
@@ -41,19 +41,13 @@ func session(t testing.TB, s *statesync.Sender, r *statesync.Receiver, n int, ea
 			}
 			x[0], x[1], x[4] = (x[0]+x[7]/60)%100000, (x[1]+x[8]/60)%100000, min(max(x[4]+x[10]/8, -9000), 9000)
 			if random(200) > 0 {
-				if err := set.Add(snapshot.Object{ID: uint16(i * 3), Generation: uint8(tick / 300)}, x[:]); err != nil {
-					t.Fatal(err)
-				}
+				must(t, set.Add(snapshot.Object{ID: uint16(i * 3), Generation: uint8(tick / 300)}, x[:]))
 				_ = s.Prioritize(uint16(i*3), float64(1+i%4))
 			}
 		}
-		if err := s.AddInputs(tick, statesync.Input{Player: 1, Data: []byte{byte(tick / 16), 5}}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.AddInputs(tick, statesync.Input{Player: 1, Data: []byte{byte(tick / 16), 5}}))
 		out, _, err := s.Append(nil, tick, set)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var u *statesync.Update
 		if random(20) > 0 {
 			if u, err = r.Decode(out); err != nil {
@@ -62,9 +56,7 @@ func session(t testing.TB, s *statesync.Sender, r *statesync.Receiver, n int, ea
 		}
 		each(out, u)
 		if acks = append(acks, r.Ack()); len(acks) > 6 {
-			if err := s.Ack(acks[0]); err != nil {
-				t.Fatal(err)
-			}
+			must(t, s.Ack(acks[0]))
 			acks = acks[1:]
 		}
 	}
@@ -72,7 +64,7 @@ func session(t testing.TB, s *statesync.Sender, r *statesync.Receiver, n int, ea
 
 var update = flag.Bool("update", false, "write golden files anew")
 
-// TestGolden has the packets of a session be the same bytes as ever, on every processor.
+// TestGolden compares hashes of the packets of a session.
 func TestGolden(t *testing.T) {
 	cfg := config
 	cfg.Budget = 100
@@ -85,9 +77,10 @@ func TestGolden(t *testing.T) {
 	golden(t, "testdata/session.golden", strings.Join(lines, "\n")+"\n")
 }
 
-// TestGoldenUpdates has the packets of a short session be those of testdata/updates.golden, byte for byte, and what comes of them what
-// it says: a receiver in another language can be held against it. Lines are of the schema and of velocities; then of each packet, of
-// what it brings, and of the ack after it:
+// TestGoldenUpdates has the packets of a short session be those of testdata/updates.golden, byte
+// for byte, and what comes of them what it says: a receiver in another language can be held against
+// it. Lines are of the schema and of velocities; then of each packet, of what it brings, and of the
+// ack after it:
 //
 //	field NAME KIND N LO HI
 //	velocity FIELD OF PERTICK
@@ -138,7 +131,7 @@ func TestGoldenUpdates(t *testing.T) {
 	golden(t, "testdata/updates.golden", out.String())
 }
 
-// TestNewStart has a receiver that lost what packets refer to ask for a new start, and get it.
+// TestNewStart checks that a receiver without the baselines requests a restart.
 func TestNewStart(t *testing.T) {
 	s, r := pair(t, testSchema(t), config)
 	session(t, s, r, 100, func([]byte, *statesync.Update) {})
@@ -146,13 +139,7 @@ func TestNewStart(t *testing.T) {
 	set := still(t, testSchema(t), 20)
 	missing := 0
 	for tick := int64(100); tick < 130; tick++ {
-		for id := range 20 {
-			_ = s.Prioritize(uint16(id), 1)
-		}
-		out, _, err := s.Append(nil, tick, set)
-		if err != nil {
-			t.Fatal(err)
-		}
+		out, _ := send(t, s, tick, set)
 		switch _, err := other.Decode(out); {
 		case errors.Is(err, snapshot.ErrBaselineMissing):
 			missing++
@@ -161,9 +148,7 @@ func TestNewStart(t *testing.T) {
 		}
 		if tick%3 == 0 {
 			ack := other.Ack()
-			if err := s.Ack(ack); err != nil {
-				t.Fatal(err)
-			}
+			must(t, s.Ack(ack))
 		}
 	}
 	if st := s.Stats(); missing == 0 || missing > 3 || st.Starts != 1 || other.Ack().Reset || other.Ack().None {
@@ -171,7 +156,8 @@ func TestNewStart(t *testing.T) {
 	}
 }
 
-// TestDesync has ends that were told different velocities notice within 64 packets, by a hash, and start anew.
+// TestDesync gives both ends different velocities. The divergence check detects it within 64
+// packets.
 func TestDesync(t *testing.T) {
 	cfg := config
 	cfg.Velocities = []schema.Velocity{config.Velocities[0], config.Velocities[1]}
@@ -181,14 +167,10 @@ func TestDesync(t *testing.T) {
 	set := testSchema(t).NewSet()
 	for tick := range int64(100) {
 		set.Reset()
-		if err := set.Add(snapshot.Object{}, []int32{int32(tick) * 50, 0, 0, 3, 0, 0, 0, 3000, 0, 0, 0, 0, 0, 0, 0}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, set.Add(snapshot.Object{}, []int32{int32(tick) * 50, 0, 0, 3, 0, 0, 0, 3000, 0, 0, 0, 0, 0, 0, 0}))
 		_ = s.Prioritize(0, 1)
 		out, _, err := s.Append(nil, tick, set)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_, err = r.Decode(out)
 		if tick == 64 && !errors.Is(err, snapshot.ErrDesync) {
 			t.Fatalf("packet 64 gave %v", err)
@@ -200,16 +182,15 @@ func TestDesync(t *testing.T) {
 	}
 }
 
-// TestLongRun passes the points where sequences wrap, in the header and in acks, and long silences.
+// TestLongRun passes the wraparounds of sequence numbers in headers and acks, and long
+// interruptions.
 func TestLongRun(t *testing.T) {
 	s, r := pair(t, testSchema(t), config)
 	set := still(t, testSchema(t), 2)
 	for n := range int64(1<<16 + 3000) {
 		_ = s.Prioritize(uint16(n%2), 1)
 		out, info, err := s.Append(nil, n, set)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if n%4096 > 3900 { // nothing comes for longer than the ring
 			continue
 		}
@@ -217,16 +198,14 @@ func TestLongRun(t *testing.T) {
 		if err != nil || u.Seq != uint16(n) || info.Seq != uint16(n) || len(u.Objects) != 1 {
 			t.Fatalf("packet %d came as %+v: %v", n, u, err)
 		}
-		if err := s.Ack(r.Ack()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Ack(r.Ack()))
 	}
 	if st := s.Stats(); st.Starts > 17*4 || st.Whole > 17*160 {
 		t.Errorf("%+v", st)
 	}
 }
 
-// TestCounts has duplicates, late packets and losses counted, and none of them stop what follows.
+// TestCounts checks the counts of duplicate, late and malformed packets.
 func TestCounts(t *testing.T) {
 	s, r := pair(t, testSchema(t), config)
 	var sent [][]byte

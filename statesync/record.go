@@ -2,13 +2,13 @@ package statesync
 
 import "github.com/uplink-rpc/uplink/snapshot"
 
-// record is what one update left, at either end.
+// record is one update, at either end.
 type record struct {
 	object snapshot.Object
 	gone   bool
 	rests  bool  // at rest
-	zero   bool  // what is zero at rest is zero
-	n      uint8 // which of its slab's it is
+	zero   bool  // all fields that are zero at rest are zero
+	n      uint8 // index in its slab
 	seq    uint64
 	tick   int64
 	of     *known
@@ -16,34 +16,34 @@ type record struct {
 	in     *slab
 }
 
-// row are the object's components.
+// row returns the object's components.
 func (r *record) row() []int32 {
 	at := int(r.n) * r.in.stride
 	return r.in.ints[at : at+r.in.row : at+r.in.row]
 }
 
-// learned is, of fields that have no velocity, by how many steps a tick each component changed (Q8, see field.trend), and
-// after these, from plan.trends on, what each field's prediction missed by (a logarithm).
+// learned returns the changes per tick of components without a velocity (Q8, see field.trend), and
+// from plan.trends on log2 of each field's prediction error.
 func (r *record) learned() []int32 {
 	at := int(r.n) * r.in.stride
 	return r.in.ints[at+r.in.row : at+r.in.stride]
 }
 
-// slab is what is not the same size for all of some records: in one piece, as they are many.
+// slab is the memory of several records, whose size depends on the schema.
 type slab struct {
 	ints        []int32
-	row, stride int // components of a row, and all of a record
+	row, stride int // components of a row, and of a record
 }
 
-// slabbed is how many records are made at a time.
-const slabbed = 32
+// slabRecords is the number of records in a slab.
+const slabRecords = 32
 
-// pool is records that are not in use, linked by older.
+// pool is a list of unused records, linked by older.
 type pool struct {
 	free *record
 }
 
-// take gives a record of which all but the row is zero.
+// take returns a record. All of it but the row is zero.
 func (l *pool) take(p *plan) *record {
 	if l.free == nil {
 		l.grow(p)
@@ -57,21 +57,27 @@ func (l *pool) take(p *plan) *record {
 
 func (l *pool) grow(p *plan) {
 	n := p.ints + p.trends + len(p.fields)
-	in := &slab{make([]int32, slabbed*n), p.ints, n}
-	records := make([]record, slabbed)
+	in := &slab{make([]int32, slabRecords*n), p.ints, n}
+	records := make([]record, slabRecords)
 	for i := range records {
 		records[i].in, records[i].n = in, uint8(i)
-		l.give(&records[i])
+		l.release(&records[i])
 	}
 }
 
-func (l *pool) give(r *record) { r.older, r.of, l.free = l.free, nil, r }
+func (l *pool) release(r *record) { r.older, r.of, l.free = l.free, nil, r }
 
-// giveAll takes back a record and those of the same object before it.
-func (l *pool) giveAll(r *record) {
+// releaseAll releases a record and the older ones of the same object.
+func (l *pool) releaseAll(r *record) {
 	for r != nil {
 		older := r.older
-		l.give(r)
+		l.release(r)
 		r = older
 	}
+}
+
+// known is an object of which some packet had an update.
+type known struct {
+	id     uint16
+	newest *record
 }

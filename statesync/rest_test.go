@@ -7,7 +7,8 @@ import (
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
-// TestRest has an object that came to rest sent as often as it was while it moved, until its final state is acked.
+// TestRest checks that an object that came to rest is sent as often as before until its final state
+// is acked.
 func TestRest(t *testing.T) {
 	for _, rest := range []string{"", "Burning"} {
 		cfg := config
@@ -20,14 +21,10 @@ func TestRest(t *testing.T) {
 		tick := int64(0)
 		packet := func(mine []int32, lost, acked bool) {
 			set := testSchema(t).NewSet()
-			if err := set.Add(snapshot.Object{ID: 0}, mine); err != nil {
-				t.Fatal(err)
-			}
+			must(t, set.Add(snapshot.Object{ID: 0}, mine))
 			for id := uint16(1); id < 60; id++ { // others move, and matter more than one at rest
 				x := int32(id) * int32(tick) * 7 % 60000
-				if err := set.Add(snapshot.Object{ID: id}, []int32{x, -x, x, 3, 0, 0, 0, x, x, 9, 9, 9, 9, 0, 0}); err != nil {
-					t.Fatal(err)
-				}
+				must(t, set.Add(snapshot.Object{ID: id}, []int32{x, -x, x, 3, 0, 0, 0, x, x, 9, 9, 9, 9, 0, 0}))
 				_ = s.Prioritize(id, 10)
 			}
 			p := 100.
@@ -36,9 +33,7 @@ func TestRest(t *testing.T) {
 			}
 			_ = s.Prioritize(0, p)
 			out, info, err := s.Append(nil, tick, set)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			tick++
 			if slices.Contains(info.Objects, 0) {
 				sent++
@@ -49,9 +44,7 @@ func TestRest(t *testing.T) {
 				}
 			}
 			if acked {
-				if err := s.Ack(r.Ack()); err != nil {
-					t.Fatal(err)
-				}
+				must(t, s.Ack(r.Ack()))
 			}
 		}
 		for range 30 {
@@ -78,7 +71,7 @@ func TestRest(t *testing.T) {
 	}
 }
 
-// TestGone has the receiver told that an object is gone, whatever is lost, and not again once it is known.
+// TestGone checks that removals arrive despite losses, and are not repeated once acked.
 func TestGone(t *testing.T) {
 	s, r := pair(t, testSchema(t), config)
 	set := still(t, testSchema(t), 10)
@@ -86,18 +79,14 @@ func TestGone(t *testing.T) {
 		_ = s.Prioritize(uint16(id), 1)
 	}
 	first, _, err := s.Append(nil, 0, set) // in flight while the objects go
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	set = still(t, testSchema(t), 7)
 	told, decoded := map[uint16]int{}, false
 	for tick := int64(1); tick < 400; tick++ {
 		_ = s.Prioritize(9, 1) // the game has not noticed
 		_ = s.Prioritize(0, 1)
 		out, info, err := s.Append(nil, tick, set)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if slices.Contains(info.Objects, 9) && info.Gone == 0 {
 			t.Fatalf("an object that is no more was sent: %+v", info)
 		}
@@ -105,9 +94,7 @@ func TestGone(t *testing.T) {
 			continue
 		}
 		u, err := r.Decode(out)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if tick == 72 { // what was in flight before all of that
 			_, err := r.Decode(first)
 			decoded = err == nil
@@ -118,9 +105,7 @@ func TestGone(t *testing.T) {
 			}
 		}
 		if tick%4 == 0 {
-			if err := s.Ack(r.Ack()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, s.Ack(r.Ack()))
 		}
 		if tick > 100 && info.Gone > 0 {
 			t.Fatalf("tick %d: told again: %+v", tick, info)
@@ -131,8 +116,8 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// TestNoPriority: an object that never had a priority is never sent; one that has none any more is sent once by what had added up, and as
-// it comes to rest until that is acked.
+// TestNoPriority checks that an object without a priority is never sent. One whose priority becomes
+// 0 is sent at most once for its sum, and once more when it comes to rest.
 func TestNoPriority(t *testing.T) {
 	s, r := pair(t, testSchema(t), config)
 	tick, sent := int64(0), map[uint16]int{}
@@ -142,26 +127,17 @@ func TestNoPriority(t *testing.T) {
 			set := testSchema(t).NewSet()
 			for id := range uint16(3) {
 				row := []int32{int32(tick) % 1000 * speed, 0, 0, 3, 0, 0, 0, speed, 0, 0, 0, 0, 0, 0, 0}
-				if err := set.Add(snapshot.Object{ID: id}, row); err != nil {
-					t.Fatal(err)
-				}
+				must(t, set.Add(snapshot.Object{ID: id}, row))
 			}
 			_ = s.Prioritize(1, priority)
 			_ = s.Prioritize(2, 1)
 			out, info, err := s.Append(nil, tick, set)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			tick++
 			for _, id := range info.Objects {
 				sent[id]++
 			}
-			if _, err := r.Decode(out); err != nil {
-				t.Fatal(err)
-			}
-			if err := s.Ack(r.Ack()); err != nil {
-				t.Fatal(err)
-			}
+			deliver(t, s, r, out)
 		}
 	}
 	for _, c := range []struct {

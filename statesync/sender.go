@@ -5,63 +5,75 @@ import (
 	"slices"
 
 	"github.com/uplink-rpc/uplink/internal/codec/fixed"
-	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
+	"github.com/uplink-rpc/uplink/internal/seq"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
-// Info says what a sender put into a packet.
+// Info describes a packet.
 type Info struct {
+	// Seq is the low 16 bits of the sequence number.
 	Seq  uint16
 	Tick int64
-	// Baseline is how many packets before it the newest acked one is; 0 if it refers to none.
+	// Baseline is the distance to the newest acked packet, 0 for a keyframe.
 	Baseline int
-	Bytes    int
-	// Objects are those that are updated, or said to be gone; the slice is valid until the next Append. Whole is how
-	// many of them have no baseline, Gone how many are gone.
+	// Bytes is the size of the packet.
+	Bytes int
+	// Objects are the ids of the updated and removed objects, valid until the next Append. Whole is
+	// the number of updates without a baseline, Gone the number of removals.
 	Objects     []uint16
 	Whole, Gone int
-	// Ticks is of how many ticks it has the inputs.
+	// Ticks is the number of ticks whose inputs the packet contains.
 	Ticks int
 }
 
-// Sender makes one player's packets.
-type Sender struct {
-	cfg     Config
-	walk    walk
-	book    book
-	prior   *state
-	waiting accumulator
-	objects table[subject]
-	live    []uint16 // the objects that the receiver may have, ascending
-	inputs  inputLog
-	chooser chooser
-	viewer  uint16
-	sees    bool
+// SenderStats counts packets and acks.
+type SenderStats struct {
+	// Packets, their bytes and updates, updates without a baseline, and removals.
+	Packets, Bytes, Updates, Whole, Gone uint64
+	// Accepted acks, acks of an older epoch, and acks of packets that were never sent.
+	Acks, StaleAcks, ImpossibleAcks uint64
+	// Starts is the number of restarts, because acks were missing or the receiver requested one.
+	Starts uint64
+}
 
-	next  uint64 // sequence
-	start uint64 // of the epoch
+// Sender encodes the packets of one player. Not safe for concurrent use.
+type Sender struct {
+	cfg         Config
+	codec       payloadCodec
+	store       baselineStore
+	prior       *modelState
+	accumulator accumulator
+	objects     table[sendState]
+	live        []uint16 // objects that the receiver may have, ascending
+	inputs      inputLog
+	builder     packetBuilder
+	viewer      uint16
+	hasViewer   bool
+
+	next  uint64 // sequence number of the next packet
+	start uint64 // first sequence number of the epoch
 	epoch uint8
-	acked bool   // whether there is a newest acked packet in the epoch
-	since uint64 // the next packet when the first one of the epoch was acked
-	last  uint64
+	acked bool   // a packet of the epoch was acked
+	last  uint64 // newest acked packet
+	since uint64 // value of next when the first packet of the epoch was acked
 	tick  int64
 	stats SenderStats
 	info  Info
 }
 
-// subject is what a sender keeps of an object.
-type subject struct {
-	given    float64   // priority for the next packet
-	moving   float64   // priority while it last moved
-	bits     [2]uint16 // what its last update took, without and with a baseline, in needUnit; 0 if there was none
-	live     bool      // the receiver may have it
-	goneSent uint64    // sequence + 1 of the last packet that said that it is gone
-	seen     uint64    // the last packet whose set had it, + 1:
-	at       int32     // its place there
-	base     int32     // and among bases, or -1
+// sendState is the state of one object.
+type sendState struct {
+	priority       float64   // for the next packet
+	movingPriority float64   // when the object last moved
+	bits           [2]uint16 // size of its last update without and with a baseline, in needUnit; or 0
+	live           bool      // the receiver may have the object
+	goneSent       uint64    // sequence number + 1 of the last packet with its removal
+	seen           uint64    // sequence number + 1 of the last packet whose set contained the object
+	at             int32     // its index in that set
+	base           int32     // its index among the baselines, or -1
 }
 
-// NewSender makes a sender of objects of the schema. The error names the setting that is wrong.
+// NewSender returns a sender of objects of a schema. An error names the invalid setting.
 func NewSender(schema *snapshot.Schema, cfg Config) (*Sender, error) {
 	if err := cfg.fill(); err != nil {
 		return nil, err
@@ -71,16 +83,15 @@ func NewSender(schema *snapshot.Schema, cfg Config) (*Sender, error) {
 		return nil, err
 	}
 	s := &Sender{cfg: cfg, next: cfg.First, start: cfg.First, epoch: cfg.Epoch, prior: p.newState()}
-	s.book.final = cfg.First
-	s.book.plan = p
-	s.walk.Coder = rangecoder.NewCoder(slowest, false)
-	s.walk.init(&s.book)
+	s.store.init(p)
+	s.store.final = cfg.First
+	s.codec.init(&s.store, false)
 	s.inputs.clear()
-	s.chooser.init(p)
+	s.builder.init(p)
 	return s, nil
 }
 
-// SetBudget changes the most bytes of a packet from the next one on, 1 to [MaxPacket].
+// SetBudget sets the maximum size of the following packets in bytes, 1 to [MaxPacket].
 func (s *Sender) SetBudget(bytes int) error {
 	if err := checkBudget(bytes); err != nil {
 		return err
@@ -89,35 +100,38 @@ func (s *Sender) SetBudget(bytes int) error {
 	return nil
 }
 
-// SetViewer names the object that places of others are told from where that is shorter: the player's.
-func (s *Sender) SetViewer(id uint16) { s.viewer, s.sees = id, true }
+// SetViewer sets the viewer object, usually the player's own. Positions of objects without a
+// baseline are coded relative to it if that is shorter.
+func (s *Sender) SetViewer(id uint16) { s.viewer, s.hasViewer = id, true }
 
-// Prioritize gives an object's priority for the next packet, where what was given for those before adds up until the
-// object is sent. A resting object keeps the priority that it had when it last moved, if that is larger, until the
-// receiver is known to have its final state. An error is a [*PriorityError]; nothing is changed then.
+// Prioritize sets the priority of an object for the next packet. Priorities accumulate until the
+// object is sent. An object at rest keeps the priority that it had when it last moved, if that is
+// higher, until its final state is acked. An error is a [*PriorityError] and changes nothing.
 func (s *Sender) Prioritize(id uint16, priority float64) error {
 	if err := checkPriority(id, priority); err != nil {
 		return err
 	}
-	s.objects.at(id).given = priority
+	s.objects.at(id).priority = priority
 	return nil
 }
 
-// AddInputs gives all players' inputs of a tick, by ascending player, to be sent until they are acked. Ticks ascend; one
-// that is left out is missing. They are copied. An error says what is wrong; nothing is changed then.
+// AddInputs adds all players' inputs of a tick, by ascending player, to be sent until they are
+// acked. Ticks ascend; an omitted tick is missing. The inputs are copied. An error says what is
+// wrong and changes nothing.
 func (s *Sender) AddInputs(tick int64, inputs ...Input) error { return s.inputs.add(tick, inputs) }
 
-// Append appends the packet of a tick, which has to be later than the one before it: the inputs that are not acked, and
-// of the set's objects those whose priorities have added up to most, as many as fit the budget. It gives the extended slice.
-// Errors are [ErrTick] and [ErrBudget]; nothing is sent then, dst is as it was, and priorities keep adding up. set is of
-// the sender's schema. It allocates nothing once warm and dst has room.
+// Append appends the packet of a tick, which must be after the previous one, and returns the
+// extended slice. The packet contains the inputs that are not acked, and as many updates of the
+// set's objects as fit into the budget, those with the highest accumulated priorities first. set
+// must have the sender's schema. Errors are [ErrTick] and [ErrBudget]; dst is then unchanged.
+// Append does not allocate once warm if dst has room.
 func (s *Sender) Append(dst []byte, tick int64, set *snapshot.Set) ([]byte, Info, error) {
 	if s.stats.Packets > 0 && tick <= s.tick || fixed.Abs(tick) > maxTick {
 		return dst, Info{}, fmt.Errorf("%w: %d after %d", ErrTick, tick, s.tick)
 	}
-	s.renew(tick)
-	s.aim()
-	s.rate(set)
+	s.restartIfDue(tick)
+	s.loadView()
+	s.accumulate(set)
 	out, err := s.choose(tick, set)
 	if err != nil {
 		return dst, Info{}, err
@@ -125,104 +139,105 @@ func (s *Sender) Append(dst []byte, tick int64, set *snapshot.Set) ([]byte, Info
 	return append(dst, out...), s.commit(tick, len(out)), nil
 }
 
-// renew starts models and baselines anew where what they are built on is about to be lost, or the tick is too far on.
-func (s *Sender) renew(tick int64) {
+// restartIfDue restarts if the acked packets are about to be too old, or the tick is too far ahead.
+func (s *Sender) restartIfDue(tick int64) {
 	base := s.start
 	if s.acked {
 		base = s.last
 	}
-	if s.next-base > farthest || s.acked && tick-s.book.get(s.last).tick > maxJump {
+	if s.next-base > maxDistance || s.acked && tick-s.store.get(s.last).tick > maxJump {
 		s.restart()
 	}
 }
 
+// restart begins an epoch: the next packet is a keyframe.
 func (s *Sender) restart() {
 	s.epoch++
 	s.start, s.acked = s.next, false
-	s.book.clear(s.start)
+	s.store.clear(s.start)
 	s.stats.Starts++
 }
 
-// aim finds the view that the next packet is coded from.
-func (s *Sender) aim() {
-	w := &s.walk
-	w.root = !s.acked || s.cfg.NoDelta
-	w.view, w.bases = view{}, w.bases[:0]
+// loadView loads the baselines of the next packet.
+func (s *Sender) loadView() {
+	pc := &s.codec
+	pc.keyframe = !s.acked || s.cfg.NoDelta
+	pc.view, pc.bases = view{}, pc.bases[:0]
 	if s.acked {
-		w.base = s.book.get(s.last)
-		w.view, _ = s.book.look(s.last, s.recent())
-		w.bases = s.book.bases(w.bases, &w.view)
+		pc.base = s.store.get(s.last)
+		pc.view, _ = s.store.view(s.last, s.recent())
+		pc.bases = s.store.bases(pc.bases, &pc.view)
 	}
 }
 
-// recent says which of the packets before the newest acked one are held.
+// recent returns which of the packets before the newest acked one were decoded.
 func (s *Sender) recent() (said uint32) {
-	for i := range min(settled-1, s.last) {
-		if p := s.book.get(s.last - 1 - i); p != nil && p.held {
+	for i := range min(reorderLimit-1, s.last) {
+		if s.store.held(s.last - 1 - i) {
 			said |= 1 << i
 		}
 	}
 	return said
 }
 
-// rate adds up priorities: the objects of the set, with their baselines, both by ascending id.
-func (s *Sender) rate(set *snapshot.Set) {
-	bases, at := s.walk.bases, 0
+// accumulate adds the priorities of the set's objects and finds their baselines.
+func (s *Sender) accumulate(set *snapshot.Set) {
+	bases, at := s.codec.bases, 0
 	for i := range set.Len() {
 		o := set.Object(i)
-		sub := s.objects.at(o.ID)
+		st := s.objects.at(o.ID)
 		for at < len(bases) && bases[at].object.ID < o.ID {
 			at++
 		}
 		var base *record
-		sub.seen, sub.at, sub.base = s.next+1, int32(i), -1
+		st.seen, st.at, st.base = s.next+1, int32(i), -1
 		if at < len(bases) && bases[at].object.ID == o.ID {
-			base, sub.base = bases[at], int32(at)
+			base, st.base = bases[at], int32(at)
 		}
-		p, row := sub.given, set.Row(i)
-		sub.given = 0
-		switch plan := s.book.plan; {
-		case p == 0 && sub.moving == 0:
+		p, row := st.priority, set.Row(i)
+		st.priority = 0
+		switch plan := s.store.plan; {
+		case p == 0 && st.movingPriority == 0:
 		case !plan.rests(row, plan.rest < 0 && plan.zero(row)):
 			if p > 0 {
-				sub.moving = p
+				st.movingPriority = p
 			}
-		case sub.moving > 0 && base != nil && base.object == o && slices.Equal(base.row(), row):
-			sub.moving = 0
+		case st.movingPriority > 0 && base != nil && base.object == o && slices.Equal(base.row(), row):
+			st.movingPriority = 0
 		default:
-			p = max(p, sub.moving)
+			p = max(p, st.movingPriority)
 		}
 		if p > 0 {
-			_ = s.waiting.Add(o.ID, p)
+			_ = s.accumulator.Add(o.ID, p)
 		}
 	}
 }
 
-// commit files the packet that was made.
+// commit stores the encoded packet.
 func (s *Sender) commit(tick int64, bytes int) Info {
-	c, p := &s.chooser, &s.chooser.out
+	c, p := &s.builder, &s.builder.out
 	in := Info{Seq: uint16(s.next), Tick: tick, Bytes: bytes, Objects: s.info.Objects[:0], Ticks: int(p.to - p.from)}
-	if !s.walk.root {
+	if !s.codec.keyframe {
 		in.Baseline = int(s.next - s.last)
 	}
 	for i := range c.list {
 		x := &c.list[i]
-		if x.lot != sent {
+		if x.state != sent {
 			continue
 		}
-		sub := s.objects.at(x.object.ID)
+		st := s.objects.at(x.object.ID)
 		if x.row == nil {
 			in.Gone++
-			sub.goneSent, sub.moving = s.next+1, 0
+			st.goneSent, st.movingPriority = s.next+1, 0
 			continue
 		}
 		if x.base < 0 {
 			in.Whole++
 		}
-		sub.goneSent = 0
-		s.waiting.Sent(x.object.ID)
-		if !sub.live {
-			sub.live = true
+		st.goneSent = 0
+		s.accumulator.Sent(x.object.ID)
+		if !st.live {
+			st.live = true
 			i, _ := slices.BinarySearch(s.live, x.object.ID)
 			s.live = slices.Insert(s.live, i, x.object.ID)
 		}
@@ -232,7 +247,7 @@ func (s *Sender) commit(tick int64, bytes int) Info {
 		in.Objects = append(in.Objects, r.object.ID)
 	}
 	p.held = false
-	s.book.put(p)
+	s.store.put(p)
 	s.next, s.tick, s.info = s.next+1, tick, in
 	s.stats.Packets++
 	s.stats.Bytes += uint64(bytes)
@@ -242,9 +257,9 @@ func (s *Sender) commit(tick int64, bytes int) Info {
 	return in
 }
 
-// Ack takes the receiver's ack. Old and repeated ones, and those of another epoch, do nothing; one that names a packet that
-// was never sent is [snapshot.ErrAck], and does nothing either. One that asks for a new start, or that takes back what an earlier one
-// said, makes the next packet refer to nothing.
+// Ack processes an ack of the receiver. Old and repeated acks and those of another epoch have no
+// effect. An ack of a packet that was never sent is [snapshot.ErrAck] and has no effect either. An
+// ack that requests a reset, or contradicts an earlier one, restarts the sender.
 func (s *Sender) Ack(a Ack) error {
 	if a.None {
 		if a.Reset && s.acked {
@@ -252,27 +267,27 @@ func (s *Sender) Ack(a Ack) error {
 		}
 		return nil
 	}
-	newest := expand(uint64(a.Newest), longBits, s.next)
+	newest := seq.Nearest(uint64(a.Newest), longBits, s.next)
 	if a.Epoch == s.epoch && newest >= s.next {
 		s.stats.ImpossibleAcks++
-		return fmt.Errorf("%w: of packet %d, the next is %d", snapshot.ErrAck, a.Newest, uint16(s.next))
+		return fmt.Errorf("%w: packet %d, the next is %d", snapshot.ErrAck, a.Newest, uint16(s.next))
 	}
 	if a.Epoch != s.epoch || newest < s.start {
 		s.stats.StaleAcks++
-		if a.Reset && s.acked && s.next >= s.since+settled {
-			s.restart() // the epoch was acked by one that does not have it
+		if a.Reset && s.acked && s.next >= s.since+reorderLimit {
+			s.restart() // the receiver acked this epoch but lost it
 		}
 		return nil
 	}
 	s.stats.Acks++
-	if a.Reset || s.denied(newest, a.Window) {
+	if a.Reset || s.contradicts(newest, a.Window) {
 		s.restart()
 		return nil
 	}
-	s.arrived(newest)
-	for i := range min(ring-1, newest-s.start) {
-		if a.Window>>i&1 != 0 {
-			s.arrived(newest - 1 - i)
+	for n := range seq.Acked(newest, a.Window&seq.Mask(min(ackWindow, newest-s.start))) {
+		if p := s.store.get(n); p != nil && !p.held {
+			p.held = true
+			s.inputs.acked(p.from, p.to)
 		}
 	}
 	if !s.acked {
@@ -280,35 +295,27 @@ func (s *Sender) Ack(a Ack) error {
 	}
 	if !s.acked || newest > s.last {
 		s.acked, s.last = true, newest
-		s.book.settle(newest)
+		s.store.settle(newest)
 	}
 	return nil
 }
 
-// denied says that an ack takes back what is settled: that a packet is held. Whoever acked it did not have it.
-func (s *Sender) denied(newest, window uint64) bool {
+// contradicts reports whether an ack denies a packet that was acked before, which is then settled:
+// the earlier ack was not of this receiver.
+func (s *Sender) contradicts(newest, window uint64) bool {
 	if !s.acked || newest < s.last {
 		return false
 	}
-	for i := uint64(settled - 1); i < min(ring-1, newest-s.start); i++ {
-		if p := s.book.get(newest - 1 - i); p != nil && p.held && window>>i&1 == 0 {
+	for i := uint64(reorderLimit - 1); i < min(ackWindow, newest-s.start); i++ {
+		if window>>i&1 == 0 && s.store.held(newest-1-i) {
 			return true
 		}
 	}
 	return false
 }
 
-func (s *Sender) arrived(seq uint64) {
-	p := s.book.get(seq)
-	if p == nil || p.held {
-		return
-	}
-	p.held = true
-	s.inputs.acked(p.from, p.to)
-}
-
-// Next gives what a sender after this one begins with: see [Config.First].
+// Next returns [Config.First] and Epoch for a sender that replaces s.
 func (s *Sender) Next() (first uint64, epoch uint8) { return s.next, s.epoch + newEpoch }
 
-// Stats gives the counts so far.
+// Stats returns the counts so far.
 func (s *Sender) Stats() SenderStats { return s.stats }

@@ -7,22 +7,22 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// Smoothing says how what is drawn comes back to what is simulated. Zero fields mean the defaults.
+// Smoothing configures a [Smoother]. Zero fields mean the defaults.
 type Smoothing struct {
-	// Slow and Fast are what is left of a small and a large error after a sixtieth of a second, above 0 and below 1, Fast
-	// at most Slow: 0.95 and 0.85.
+	// Slow and Fast are the remainders of a small and a large error after 1/60 s, above 0 and below
+	// 1; default 0.95 and 0.85. Fast is at most Slow.
 	Slow, Fast float64
-	// Near and Far are up to which distance Slow is used, and from which Fast, in the unit of positions: 0.25 and 1.
-	// Between them it is a mixture. Near is at most Far, and Turned at most Spun.
+	// Near and Far are the distances up to which Slow applies, and from which Fast does, in the
+	// unit of positions; default 0.25 and 1. In between, the remainder is interpolated.
 	Near, Far float64
-	// Turned and Spun are the same for orientations, as 1 less the dot product with no turn: 0.1 and 0.5, that is
-	// 52 and 120 degrees.
+	// Turned and Spun are the same for orientations, as 1 less the dot product with the identity;
+	// default 0.1 and 0.5, which are 52 and 120 degrees. Turned is at most Spun.
 	Turned, Spun float64
-	// Snap is the distance from which on an error is not smoothed at all: 5. Infinity is for never.
+	// Snap is the distance from which on an error is not smoothed; default 5. Infinity means never.
 	Snap float64
 }
 
-// fill sets the defaults, and says which field is out of bounds.
+// fill sets the defaults. An error names the invalid field.
 func (s *Smoothing) fill() error {
 	for _, d := range []struct {
 		name     string
@@ -59,23 +59,24 @@ func (s *Smoothing) fill() error {
 	return nil
 }
 
-// Errors below these are none: a tenth of a millimeter where the unit is a meter, and of a milliradian.
+// Smaller errors are rounded to zero: in the unit of positions, and in radians.
 const (
-	leastOffset = 1e-4
-	leastTurn   = 1e-4
+	// Smaller errors are rounded to zero: in the unit of positions, and in radians.
+	minOffset = 1e-4
+	minTurn   = 1e-4
 )
 
-// Smoother hides from the eye that an object's simulation was corrected: what is drawn goes on from where it was, and
-// comes back to the simulation bit by bit. The simulation itself is left alone. The zero value smooths nothing yet, by
-// the defaults.
+// Smoother smooths the corrections of an object's simulation in what is drawn: the drawn pose
+// continues from where it was and approaches the simulated one. The zero value uses the defaults
+// and has no error. Not safe for concurrent use.
 type Smoother struct {
 	cfg    Smoothing
 	filled bool
 	offset schema.Vec3
-	turn   schema.Quat // the zero value is no turn
+	turn   schema.Quat // the zero value is the identity
 }
 
-// NewSmoother makes a smoother. The error names the field that is wrong.
+// NewSmoother returns a smoother without an error. The error result names the invalid field.
 func NewSmoother(cfg Smoothing) (Smoother, error) {
 	if err := cfg.fill(); err != nil {
 		return Smoother{}, err
@@ -83,14 +84,14 @@ func NewSmoother(cfg Smoothing) (Smoother, error) {
 	return Smoother{cfg: cfg, filled: true}, nil
 }
 
-// Pose is where an object is.
+// Pose is the position and orientation of an object.
 type Pose struct {
 	Position    schema.Vec3
 	Orientation schema.Quat // of length 1
 }
 
-// Correct says that the simulation puts the object from one pose to another: what Drawn gives does not move, unless it is
-// Snap or more away, or a number is none; then it jumps.
+// Correct records that the simulated pose changed from one to another. The drawn pose does not
+// change, unless it is Snap or more away or not a number; then it jumps.
 func (s *Smoother) Correct(from, to Pose) {
 	s.defaults()
 	drawn := s.Drawn(from)
@@ -101,11 +102,10 @@ func (s *Smoother) Correct(from, to Pose) {
 	}
 }
 
-// Reset makes the error zero.
+// Reset sets the error to zero.
 func (s *Smoother) Reset() { s.offset, s.turn = schema.Vec3{}, schema.Quat{} }
 
-// Step lets dt seconds pass, at any rate of frames: small errors fade slowly, large ones fast, and what is too small to be
-// seen is zero. A dt that is not above 0 does nothing.
+// Step advances time by dt seconds, at any frame rate. It does nothing if dt is not above 0.
 func (s *Smoother) Step(dt float64) {
 	s.defaults()
 	for n := 0; dt > 0 && !s.Settled(); n++ {
@@ -118,19 +118,20 @@ func (s *Smoother) Step(dt float64) {
 	}
 }
 
-// pieces is in how many sixtieths of a second a long frame is cut at most, as what is left of a large error changes on the way.
+// pieces is the maximum number of steps of 1/60 s into which Step divides dt, since the remainder
+// of a large error changes on the way.
 const pieces = 120
 
-// large says that less is left of the error than of a small one.
+// large reports whether the error fades faster than a small one.
 func (s *Smoother) large() bool {
 	return length(s.offset) > s.cfg.Near || s.turn != schema.Quat{} && 1-math.Abs(s.turn.W) > s.cfg.Turned
 }
 
-// fade lets so many sixtieths of a second pass.
+// fade advances time by frames of 1/60 s.
 func (s *Smoother) fade(frames float64) {
 	k := math.Pow(s.factor(length(s.offset), s.cfg.Near, s.cfg.Far), frames)
 	s.offset = schema.Vec3{X: s.offset.X * k, Y: s.offset.Y * k, Z: s.offset.Z * k}
-	if !(length(s.offset) >= leastOffset) {
+	if !(length(s.offset) >= minOffset) {
 		s.offset = schema.Vec3{}
 	}
 	if s.turn != (schema.Quat{}) {
@@ -138,7 +139,7 @@ func (s *Smoother) fade(frames float64) {
 	}
 }
 
-// factor is what is left after a sixtieth of a second.
+// factor returns the remainder of an error after 1/60 s.
 func (s *Smoother) factor(err, near, far float64) float64 {
 	switch {
 	case err <= near:
@@ -150,10 +151,10 @@ func (s *Smoother) factor(err, near, far float64) float64 {
 	return s.cfg.Slow*(1-f) + s.cfg.Fast*f
 }
 
-// Settled says that there is no error.
+// Settled reports whether the error is zero.
 func (s *Smoother) Settled() bool { return s.offset == schema.Vec3{} && s.turn == schema.Quat{} }
 
-// Drawn is where to draw an object that is simulated at p; p itself where there is no error.
+// Drawn returns the pose at which to draw an object that is simulated at p.
 func (s *Smoother) Drawn(p Pose) Pose {
 	p.Position.X += s.offset.X
 	p.Position.Y += s.offset.Y
@@ -164,7 +165,7 @@ func (s *Smoother) Drawn(p Pose) Pose {
 	return p
 }
 
-// Error is how far what is drawn is from the simulation: the distance, and the angle in radians.
+// Error returns the distance of the drawn pose from the simulated one, and the angle in radians.
 func (s *Smoother) Error() (distance, angle float64) {
 	if s.turn != (schema.Quat{}) {
 		angle = angleOf(s.turn)
@@ -179,18 +180,18 @@ func (s *Smoother) defaults() {
 	}
 }
 
-// part is the part k of a turn; a small one is none.
+// part returns the fraction k of a rotation, or the identity if it is small.
 func part(q schema.Quat, k float64) schema.Quat {
 	angle := angleOf(q) * k
 	n := math.Sqrt(q.X*q.X + q.Y*q.Y + q.Z*q.Z)
-	if !(angle >= leastTurn) || n == 0 {
+	if !(angle >= minTurn) || n == 0 {
 		return schema.Quat{}
 	}
 	f := math.Copysign(math.Sin(angle/2)/n, q.W)
 	return schema.Quat{X: q.X * f, Y: q.Y * f, Z: q.Z * f, W: math.Cos(angle / 2)}
 }
 
-// angleOf is the angle of a turn, 0 to pi.
+// angleOf returns the angle of a rotation, 0 to pi.
 func angleOf(q schema.Quat) float64 {
 	return 2 * math.Atan2(math.Sqrt(q.X*q.X+q.Y*q.Y+q.Z*q.Z), math.Abs(q.W))
 }
@@ -201,7 +202,7 @@ func conjugate(q schema.Quat) schema.Quat {
 	return schema.Quat{X: -q.X, Y: -q.Y, Z: -q.Z, W: q.W}
 }
 
-// mul is the rotation by b and then by a.
+// mul returns the rotation by b and then by a.
 func mul(a, b schema.Quat) schema.Quat {
 	return schema.Quat{
 		X: a.W*b.X + a.X*b.W + a.Y*b.Z - a.Z*b.Y, Y: a.W*b.Y - a.X*b.Z + a.Y*b.W + a.Z*b.X,

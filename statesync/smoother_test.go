@@ -21,9 +21,7 @@ func about(angle float64) schema.Quat {
 
 func smoother(t testing.TB) statesync.Smoother {
 	s, err := statesync.NewSmoother(statesync.Smoothing{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s
 }
 
@@ -58,7 +56,7 @@ func TestBadSmoothing(t *testing.T) {
 	}
 }
 
-// TestCorrectIsNotSeen has nothing drawn move when the simulation is corrected, whatever is under way.
+// TestCorrectIsNotSeen checks that a correction does not move the drawn pose.
 func TestCorrectIsNotSeen(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := smoother(t)
@@ -118,8 +116,7 @@ func TestDecay(t *testing.T) {
 	}
 }
 
-// TestFrameRate has the same left after the same time, however many frames it takes: exactly where errors are small, and
-// nearly so where what is left of them changes on the way.
+// TestFrameRate checks that the error after a given time hardly depends on the frame rate.
 func TestFrameRate(t *testing.T) {
 	left := func(from statesync.Pose, seconds float64, frames int) (d, a float64) {
 		s := smoother(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/uplink-rpc/uplink/statesync"
 )
 
-// turretSchema has angles that turn by a velocity and by themselves, and byte strings.
+// turretSchema has angles with and without a velocity, and byte strings.
 func turretSchema(t testing.TB) *snapshot.Schema {
 	s, err := snapshot.NewSchema(
 		snapshot.Field{Name: "Place", Class: schema.ClassNumber, N: 2, Lo: -5000, Hi: 5000},
@@ -25,15 +25,13 @@ func turretSchema(t testing.TB) *snapshot.Schema {
 		snapshot.Field{Name: "Turning", Class: schema.ClassNumber, N: 1, Lo: -900, Hi: 900},
 		snapshot.Field{Name: "Label", Class: schema.ClassBytes, N: 4, Hi: 11},
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s
 }
 
 var turretConfig = statesync.Config{Budget: 120, Velocities: []schema.Velocity{{Field: "Heading", Of: "Turning", PerTick: .5}}}
 
-// turrets are n objects of the schema after some ticks: integers alone.
+// turrets returns n objects of turretSchema at a tick.
 func turrets(t testing.TB, s *snapshot.Schema, n int, tick int32) *snapshot.Set {
 	set := s.NewSet()
 	row := make([]int32, s.Components())
@@ -49,14 +47,12 @@ func turrets(t testing.TB, s *snapshot.Schema, n int, tick int32) *snapshot.Set 
 		for k := range len(label) {
 			row[7+k/4] |= int32(uint32(label[k]) << (8 * (k % 4)))
 		}
-		if err := set.Add(snapshot.Object{ID: uint16(i)}, row); err != nil {
-			t.Fatal(err)
-		}
+		must(t, set.Add(snapshot.Object{ID: uint16(i)}, row))
 	}
 	return set
 }
 
-// TestAnglesAndBytes has angles come over the end of a turn, and strings, whatever is lost.
+// TestAnglesAndBytes sends angles that wrap around, and byte strings, with losses.
 func TestAnglesAndBytes(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		turret := turretSchema(t)
@@ -66,69 +62,44 @@ func TestAnglesAndBytes(t *testing.T) {
 		for n := range 128 {
 			tick += 1 + int32(n/100*n%3)
 			set := turrets(t, turret, 12, tick)
-			for id := range uint16(12) {
-				_ = s.Prioritize(id, 1)
-			}
-			out, info, err := s.Append(nil, int64(tick), set)
-			if err != nil {
-				rt.Fatal(err)
-			}
+			out, info := send(rt, s, int64(tick), set)
 			f := launch(rt, out, info, set)
 			if lost[n%64] {
 				continue
 			}
 			u, err := r.Decode(out)
-			if err != nil {
-				rt.Fatal(err)
-			}
+			must(rt, err)
 			f.land(rt, u)
-			if err := s.Ack(r.Ack()); err != nil {
-				rt.Fatal(err)
-			}
+			must(rt, s.Ack(r.Ack()))
 		}
 	})
 }
 
-// TestGoldenAngles has packets with angles and strings be the same bytes as ever, and an angle that turns on over the end
-// of a turn cost no more than elsewhere.
+// TestGoldenAngles compares hashes of packets with angles and byte strings, and checks that an
+// angle that wraps around takes no more bits.
 func TestGoldenAngles(t *testing.T) {
 	turret := turretSchema(t)
 	s, r := pair(t, turret, turretConfig)
 	var lines []string
 	for tick := range int32(200) {
 		set := turrets(t, turret, 6, tick)
-		for id := range uint16(6) {
-			_ = s.Prioritize(id, 1)
-		}
-		out, _, err := s.Append(nil, int64(tick), set)
-		if err != nil {
-			t.Fatal(err)
-		}
+		out, _ := send(t, s, int64(tick), set)
 		if tick > 120 && tick%30 != 0 && len(out) > 60 {
 			t.Errorf("packet %d takes %d bytes", tick, len(out))
 		}
 		sum := sha256.Sum256(out)
 		lines = append(lines, fmt.Sprintf("%d %s", len(out), hex.EncodeToString(sum[:6])))
-		if _, err := r.Decode(out); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Ack(r.Ack()); err != nil {
-			t.Fatal(err)
-		}
+		deliver(t, s, r, out)
 	}
 	golden(t, "testdata/angles.golden", strings.Join(lines, "\n")+"\n")
 }
 
 func golden(t *testing.T, name, got string) {
 	if *update {
-		if err := os.WriteFile(name, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(name, []byte(got), 0o644))
 	}
 	want, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got != string(want) {
 		t.Error("the packets changed: the wire is another, or not the same on every processor (-update writes them anew)")
 	}
@@ -140,17 +111,13 @@ type tank struct {
 	Label   []byte       `uplink:"max=9"`
 }
 
-// TestRoundBytes has a struct with angles and byte strings round, and come back from its row.
+// TestRoundBytes rounds a struct with an angle and a byte string and restores it from its row.
 func TestRoundBytes(t *testing.T) {
 	q := quantizer[tank](t)
 	v := tank{Place: schema.Vec2{X: 1.234, Y: -5}, Heading: 359.99, Label: []byte("cat")}
-	if err := q.Round(&v); err != nil {
-		t.Fatal(err)
-	}
+	must(t, q.Round(&v))
 	set := q.Schema().NewSet()
-	if err := q.Add(set, snapshot.Object{}, &v); err != nil {
-		t.Fatal(err)
-	}
+	must(t, q.Add(set, snapshot.Object{}, &v))
 	var got tank
 	if err := q.Restore(&got, set.Row(0)); err != nil || got.Place != v.Place || got.Heading != v.Heading || !bytes.Equal(got.Label, []byte("cat")) {
 		t.Errorf("%+v came as %+v: %v", v, got, err)
@@ -160,16 +127,14 @@ func TestRoundBytes(t *testing.T) {
 	}
 }
 
-// TestLargeObject: an object that the budget has no room for does not hold up the others, however long it is first in line, and is sent
-// as soon as there is room.
+// TestLargeObject checks that an object that exceeds the budget does not delay the others, and is
+// sent as soon as it fits.
 func TestLargeObject(t *testing.T) {
 	turret, err := snapshot.NewSchema(
 		snapshot.Field{Name: "Place", Class: schema.ClassNumber, N: 1, Lo: -1000, Hi: 1000},
 		snapshot.Field{Name: "Label", Class: schema.ClassBytes, N: 51, Hi: 200},
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s, r := pair(t, turret, statesync.Config{Budget: 100})
 	set, updates := turret.NewSet(), map[uint16]int{}
 	for tick := range int64(200) {
@@ -183,9 +148,7 @@ func TestLargeObject(t *testing.T) {
 					row[2+i] = int32(tick)*0x1234567 + int32(i)*0x7654321
 				}
 			}
-			if err := set.Add(snapshot.Object{ID: id}, row); err != nil {
-				t.Fatal(err)
-			}
+			must(t, set.Add(snapshot.Object{ID: id}, row))
 			p := 1.
 			if id == 7 {
 				p = 1000
@@ -193,24 +156,18 @@ func TestLargeObject(t *testing.T) {
 			_ = s.Prioritize(id, p)
 		}
 		if tick == 150 {
-			if err := s.SetBudget(400); err != nil {
-				t.Fatal(err)
-			}
+			must(t, s.SetBudget(400))
 		}
 		out, _, err := s.Append(nil, tick, set)
 		if err != nil {
 			t.Fatalf("tick %d: %v", tick, err)
 		}
 		u, err := r.Decode(out)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, o := range u.Objects {
 			updates[o.ID]++
 		}
-		if err := s.Ack(r.Ack()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Ack(r.Ack()))
 		if n := updates[7]; tick < 150 && n != 0 || tick >= 152 && n == 0 {
 			t.Fatalf("tick %d: the large one was sent %d times", tick, n)
 		}

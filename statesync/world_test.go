@@ -1,6 +1,7 @@
 package statesync_test
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -18,9 +19,7 @@ func testSchema(t testing.TB) *snapshot.Schema {
 		snapshot.Field{Name: "Team", Class: schema.ClassInteger, N: 1, Lo: -2, Hi: 5},
 		snapshot.Field{Name: "Burning", Class: schema.ClassInteger, N: 1, Hi: 1},
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s
 }
 
@@ -106,9 +105,7 @@ func (w *world) fill(t testing.TB, set *snapshot.Set) {
 			continue
 		}
 		row := x.row()
-		if err := set.Add(snapshot.Object{ID: uint16(i * 7), Generation: x.generation}, row[:]); err != nil {
-			t.Fatal(err)
-		}
+		must(t, set.Add(snapshot.Object{ID: uint16(i * 7), Generation: x.generation}, row[:]))
 	}
 }
 
@@ -120,7 +117,7 @@ func (x *thing) row() (row [15]int32) {
 			big = i
 		}
 	}
-	scale := 16383 * 1.4142135623 / sqrt(sum)
+	scale := 16383 * 1.4142135623 / math.Sqrt(sum)
 	if x.turn[big] < 0 {
 		scale = -scale
 	}
@@ -138,22 +135,48 @@ func (x *thing) row() (row [15]int32) {
 	return row
 }
 
-func sqrt(x float64) float64 {
-	y := 1.
-	for range 40 {
-		y = (y + x/y) / 2
-	}
-	return y
-}
-
 func pair(t testing.TB, s *snapshot.Schema, cfg statesync.Config) (*statesync.Sender, *statesync.Receiver) {
 	sender, err := statesync.NewSender(s, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	receiver, err := statesync.NewReceiver(s, cfg)
+	must(t, err)
+	return sender, receiver
+}
+
+// send gives all objects of a set priority 1 and appends a packet.
+func send(t fatal, s *statesync.Sender, tick int64, set *snapshot.Set) ([]byte, statesync.Info) {
+	for i := range set.Len() {
+		if err := s.Prioritize(set.Object(i).ID, 1); err != nil {
+			t.Fatalf("%v", err)
+		}
+	}
+	out, info, err := s.Append(nil, tick, set)
+	if err != nil {
+		t.Fatalf("tick %d: %v", tick, err)
+	}
+	return out, info
+}
+
+// deliver decodes a packet and acks it.
+func deliver(t fatal, s *statesync.Sender, r *statesync.Receiver, packet []byte) *statesync.Update {
+	u, err := r.Decode(packet)
+	if err == nil {
+		err = s.Ack(r.Ack())
+	}
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	return u
+}
+
+// must fails the test if err is not nil.
+func must(t interface {
+	Helper()
+	Fatal(args ...any)
+}, err error,
+) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return sender, receiver
 }

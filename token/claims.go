@@ -9,27 +9,28 @@ import (
 )
 
 const (
-	// MaxServers is how many servers a token names at most.
+	// MaxServers is the maximum number of servers in a token.
 	MaxServers = 8
-	// MaxUserData is how many bytes of the game's own a token holds at most.
+	// MaxUserData is the maximum size of the game's own data in a token, in bytes.
 	MaxUserData = 256
 	// MaxLifetime is the longest time from a token's issue to its expiry. A server
 	// remembers a token that was used for as long as it is valid, and 2 hours more.
 	MaxLifetime = 24 * time.Hour
 )
 
-// Claims are what a token says of a client, sealed from issuer to DS. Times are in
-// UTC, in whole milliseconds since 1970.
+// Claims are the contents of a token, encrypted from issuer to DS. Times are in UTC, in whole
+// milliseconds since 1970.
 type Claims struct {
-	// ClientID is the player, as the game counts players.
+	// ClientID is the number by which the game knows the player.
 	ClientID uint64
-	// Issued is when the token was made. Issue takes zero for now, and rounds down.
+	// Issued is when the token was issued. Issue uses the current time if it is zero, and rounds
+	// down.
 	Issued time.Time
-	// Expires is the first time at which the token no longer begins a session;
-	// sessions that it began go on. It is after Issued, by MaxLifetime at most.
+	// Expires is the first time at which the token no longer starts a session;
+	// existing sessions continue. It is after Issued, by MaxLifetime at most.
 	// Issue rounds down.
 	Expires time.Time
-	// Servers are the addresses that the token is good for, as clients dial them:
+	// Servers are the server addresses for which the token is valid, as clients dial them:
 	// 1 to 8, each with a port, without zone. Issue unmaps IPv4 in IPv6.
 	Servers []netip.AddrPort
 	// UserData is up to 256 bytes from the backend to the game on the DS.
@@ -76,7 +77,7 @@ func field(name, format string, args ...any) error {
 	return fmt.Errorf("%s: %s", name, fmt.Sprintf(format, args...))
 }
 
-// representable says whether a time is in the range that is sealed.
+// representable reports whether a time is in the range of tokens.
 func representable(t time.Time) bool {
 	return !t.Before(time.UnixMilli(0)) && t.Before(time.UnixMilli(maxMilli+1))
 }
@@ -119,7 +120,7 @@ func appendServer(b []byte, s netip.AddrPort) []byte {
 	return binary.LittleEndian.AppendUint16(b, s.Port())
 }
 
-// parseClaims is the inverse of append. It takes what check takes and nothing else. UserData is part of b.
+// parseClaims is the inverse of append. It accepts the same claims as check. UserData is part of b.
 func parseClaims(b []byte) (c Claims, err error) {
 	if len(b) < minClaims || len(b) > maxClaims {
 		return Claims{}, malformed("claims: %d bytes, want %d to %d", len(b), minClaims, maxClaims)
@@ -160,7 +161,7 @@ func parseTime(b []byte) (time.Time, error) {
 	return time.UnixMilli(int64(ms)).UTC(), nil
 }
 
-// parseServer reads one address and gives what follows it.
+// parseServer reads one address and returns the bytes after it.
 func parseServer(b []byte) (s netip.AddrPort, rest []byte, err error) {
 	size := 0
 	if len(b) > 0 {

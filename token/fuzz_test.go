@@ -38,13 +38,6 @@ func FuzzParseKey(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string, body []byte) { fuzzText(t, &keyText, texts[0].parse, text, body) })
 }
 
-func FuzzParseIssuerKey(f *testing.F) {
-	for _, v := range vectors(f) {
-		seeds(f, &issuerKeyText, v.IssuerKeyText, v.KeyText)
-	}
-	f.Fuzz(func(t *testing.T, text string, body []byte) { fuzzText(t, &issuerKeyText, texts[1].parse, text, body) })
-}
-
 func FuzzParse(f *testing.F) {
 	for _, v := range vectors(f) {
 		seeds(f, &tokenText, v.Token)

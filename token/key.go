@@ -3,20 +3,22 @@ package token
 import (
 	"crypto/ecdh"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 )
 
-// Key is what a DS keeps to itself: an X25519 private key, which proves to clients
-// that they talk to it, and the token key, which it shares with the backend. The
-// zero value is no key. Compare keys with Equal. Several servers may have the same
-// key; a token still names the addresses that it is good for.
+// Key is the secret of a DS: an X25519 private key, which authenticates it to clients, and the
+// token key, which it shares with the backend. The zero value is no key. Compare keys with Equal.
+// Several servers may have the same key; a token is still valid only for the addresses that it
+// names.
 type Key struct {
-	// A function, nil for no key: whoever prints a struct that hides a Key may call no method of it, and would
-	// print what a field or a pointer holds. It also keeps == from compiling.
+	// A function, nil for no key: printing a struct with an unexported Key calls no method of it,
+	// and would print the contents of fields and pointers. It also prevents ==.
 	secrets func() *secrets
 }
 
@@ -47,8 +49,8 @@ func newKey(private, tokenKey [32]byte) Key {
 	return Key{func() *secrets { return s }}
 }
 
-// ParseKey reads the text that Secret gives, with or without white space around
-// it. An error wraps ErrMalformed.
+// ParseKey parses the text of Secret, with or without white space around it. Errors wrap
+// ErrMalformed.
 func ParseKey(text string) (Key, error) {
 	b, err := keyText.decode(text)
 	if err != nil {
@@ -67,8 +69,7 @@ func (k *Key) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Secret gives the key as text of one line, which ParseKey reads. It is empty for
-// the zero key.
+// Secret returns the key as a line of text for ParseKey. It is empty for the zero key.
 func (k Key) Secret() string {
 	if k.IsZero() {
 		return ""
@@ -80,8 +81,7 @@ func (k Key) Secret() string {
 // IsZero reports whether k is no key.
 func (k Key) IsZero() bool { return k.secrets == nil }
 
-// Equal reports whether two keys are the same, in a time that does not tell where
-// they differ.
+// Equal reports whether two keys are the same, in constant time.
 func (k Key) Equal(other Key) bool {
 	if k.IsZero() || other.IsZero() {
 		return k.IsZero() && other.IsZero()
@@ -90,8 +90,7 @@ func (k Key) Equal(other Key) bool {
 	return subtle.ConstantTimeCompare(a.private[:], b.private[:])&subtle.ConstantTimeCompare(a.token[:], b.token[:]) == 1
 }
 
-// Public gives the X25519 public key, by which clients know the server; zeros for
-// the zero key. It is no secret.
+// Public returns the X25519 public key of the server; zeros for the zero key. It is not secret.
 func (k Key) Public() [32]byte {
 	if k.IsZero() {
 		return [32]byte{}
@@ -99,7 +98,7 @@ func (k Key) Public() [32]byte {
 	return k.secrets().public
 }
 
-// Private gives the X25519 private key, for the handshake; zeros for the zero key.
+// Private returns the X25519 private key, for the handshake; zeros for the zero key.
 func (k Key) Private() [32]byte {
 	if k.IsZero() {
 		return [32]byte{}
@@ -107,7 +106,7 @@ func (k Key) Private() [32]byte {
 	return k.secrets().private
 }
 
-// Issuer gives the part of the key that the backend needs.
+// Issuer returns the part of the key for the backend.
 func (k Key) Issuer() IssuerKey {
 	if k.IsZero() {
 		return IssuerKey{}
@@ -128,11 +127,11 @@ func (k Key) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(k.String())) }
 // LogValue is String.
 func (k Key) LogValue() slog.Value { return slog.StringValue(k.String()) }
 
-// MarshalText gives String, so that a dump of a configuration tells no secret;
-// UnmarshalText does not read that. It is empty for the zero key.
+// MarshalText returns String, so that a dump of a configuration reveals no secret; UnmarshalText
+// does not accept it. It is empty for the zero key.
 func (k Key) MarshalText() ([]byte, error) { return nameText(k.IsZero(), k.String()), nil }
 
-// name is what is shown of a key instead of its secrets.
+// name returns the name of a key for output.
 func name(kind string, public [32]byte) string {
 	switch public {
 	case [32]byte{}:
@@ -149,3 +148,93 @@ func nameText(zero bool, name string) []byte {
 	}
 	return []byte(name)
 }
+
+// IssuerKey is the secret of a backend that issues tokens for a DS: the token key and the DS's
+// public key. The zero value is no key. Compare keys with Equal.
+type IssuerKey struct {
+	secrets func() *issuerSecrets // a function for the same reasons as in Key
+}
+
+// issuerSecrets is never changed once a key has it.
+type issuerSecrets struct {
+	public, token [32]byte
+}
+
+func newIssuerKey(public, tokenKey [32]byte) IssuerKey {
+	s := &issuerSecrets{public: public, token: tokenKey}
+	return IssuerKey{func() *issuerSecrets { return s }}
+}
+
+// ParseIssuerKey parses the text of Secret, with or without white space around it. Errors wrap
+// ErrMalformed.
+func ParseIssuerKey(text string) (IssuerKey, error) {
+	b, err := issuerKeyText.decode(text)
+	if err != nil {
+		return IssuerKey{}, err
+	}
+	return newIssuerKey([32]byte(b[:32]), [32]byte(b[32:])), nil
+}
+
+// UnmarshalText is ParseIssuerKey, for encoders and flags.
+func (k *IssuerKey) UnmarshalText(text []byte) error {
+	parsed, err := ParseIssuerKey(string(text))
+	if err != nil {
+		return err
+	}
+	*k = parsed
+	return nil
+}
+
+// Secret returns the key as a line of text for ParseIssuerKey. It is empty for the zero key.
+func (k IssuerKey) Secret() string {
+	if k.IsZero() {
+		return ""
+	}
+	s := k.secrets()
+	return issuerKeyText.encode(slices.Concat(s.public[:], s.token[:]))
+}
+
+// IsZero reports whether k is no key.
+func (k IssuerKey) IsZero() bool { return k.secrets == nil }
+
+// Equal reports whether two keys are the same, in constant time.
+func (k IssuerKey) Equal(other IssuerKey) bool {
+	if k.IsZero() || other.IsZero() {
+		return k.IsZero() && other.IsZero()
+	}
+	a, b := k.secrets(), other.secrets()
+	return a.public == b.public && subtle.ConstantTimeCompare(a.token[:], b.token[:]) == 1
+}
+
+// Public returns the DS's X25519 public key; zeros for the zero key.
+func (k IssuerKey) Public() [32]byte {
+	if k.IsZero() {
+		return [32]byte{}
+	}
+	return k.secrets().public
+}
+
+// String names the key by the first bytes of the DS's public key.
+func (k IssuerKey) String() string { return name("token.IssuerKey", k.Public()) }
+
+// GoString is String.
+func (k IssuerKey) GoString() string { return k.String() }
+
+// Format writes String, whatever the verb.
+func (k IssuerKey) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(k.String())) }
+
+// LogValue is String.
+func (k IssuerKey) LogValue() slog.Value { return slog.StringValue(k.String()) }
+
+// MarshalText returns String, so that a dump of a configuration reveals no secret; UnmarshalText
+// does not accept it. It is empty for the zero key.
+func (k IssuerKey) MarshalText() ([]byte, error) { return nameText(k.IsZero(), k.String()), nil }
+
+// Development returns a published key. Both ends use it on loopback addresses if no key is
+// configured; a listener accepts it only there. It protects nothing.
+func Development() Key { return development() }
+
+var development = sync.OnceValue(func() Key {
+	return newKey(sha256.Sum256([]byte("uplink development: private key")),
+		sha256.Sum256([]byte("uplink development: token key")))
+})

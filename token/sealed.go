@@ -3,30 +3,62 @@ package token
 import (
 	"crypto/cipher"
 	"encoding/hex"
+	"errors"
+	"fmt"
 	"slices"
 
 	"golang.org/x/crypto/chacha20poly1305"
 )
 
+// ErrMalformed means that a text or encrypted bytes are invalid; the error that wraps it describes
+// where. Errors never contain the input itself.
+var ErrMalformed = errors.New("token: malformed")
+
+// ErrNoKey means that a key is required, and none was given.
+var ErrNoKey = errors.New("token: no key: make one with uplink keygen, or NewKey")
+
+// ErrNoToken means that a client dials another machine without a connect token.
+var ErrNoToken = errors.New("token: no connect token: get one from the game's backend, or make one for tests with uplink token")
+
+// Errors of a server that refuses a token. A client receives them over an authenticated handshake.
+var (
+	// ErrWrongKey means that a token was issued with another key than the server's, or was altered.
+	ErrWrongKey = errors.New("token: the connect token was issued with another key than the server's, or altered")
+	// ErrExpired means that [Claims.Expires] has passed.
+	ErrExpired = errors.New("token: the connect token has expired, get a new one")
+	// ErrUsed means that the token has started a session before.
+	ErrUsed = errors.New("token: the connect token has been used, get a new one for each connection")
+	// ErrWrongServer means that [Claims.Servers] contains no address of the server.
+	ErrWrongServer = errors.New("token: the connect token is for another server address")
+	// ErrStale means that the token was issued before the server started, so the server cannot know
+	// whether it was used.
+	ErrStale = errors.New("token: the connect token is older than the server, get a new one")
+)
+
+// malformed makes an error that wraps ErrMalformed.
+func malformed(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrMalformed, fmt.Sprintf(format, args...))
+}
+
 const (
-	// version is the first byte of what is sealed, and bound to it.
+	// version is the first byte of the sealed part, and authenticated with it.
 	version = 1
 
 	nonceLen  = chacha20poly1305.NonceSizeX
 	sealedMin = 1 + nonceLen + chacha20poly1305.Overhead
 	minSealed = sealedMin + minClaims
 
-	// MaxSealed is the most bytes that the sealed part of a token has.
+	// MaxSealed is the maximum size of the sealed part of a token in bytes.
 	MaxSealed = sealedMin + maxClaims
 )
 
-// ID names a token: no other has it. It is no secret.
+// ID identifies a token. It is not secret.
 type ID [16]byte
 
-// String gives 32 hexadecimal digits.
+// String returns 32 hexadecimal digits.
 func (id ID) String() string { return hex.EncodeToString(id[:]) }
 
-// seal seals claims, which were checked, under the nonce: version, nonce, ciphertext, tag.
+// seal encrypts valid claims with the nonce: version, nonce, ciphertext, tag.
 func seal(k IssuerKey, c *Claims, nonce *[nonceLen]byte) []byte {
 	plain := c.append(make([]byte, 0, maxClaims))
 	b := make([]byte, 0, sealedMin+len(plain))
@@ -35,11 +67,10 @@ func seal(k IssuerKey, c *Claims, nonce *[nonceLen]byte) []byte {
 	return newAEAD(&s.token).Seal(b, nonce[:], plain, associated(&s.public))
 }
 
-// Open opens what Token.Sealed gives, as it came from a client: at most MaxSealed
-// bytes, which are not changed. It gives the claims, which keep all limits of
-// Claims, and the token's ID, for a table of those that were used. An error is
-// ErrWrongKey or wraps ErrMalformed; for the zero key it is ErrNoKey. Whether the
-// claims hold now and here is for the caller to check.
+// Open decrypts the sealed part of a token, as received from a client. It does not modify its
+// input. It returns the claims, which are within all limits of Claims, and the token's ID. The
+// error is ErrWrongKey or wraps ErrMalformed; for the zero key it is ErrNoKey. The caller has to
+// check the time and the server address.
 func (k Key) Open(sealed []byte) (Claims, ID, error) {
 	switch {
 	case k.IsZero():
@@ -62,8 +93,7 @@ func (k Key) Open(sealed []byte) (Claims, ID, error) {
 	return c, ID(nonce[:len(ID{})]), nil
 }
 
-// associated is what is authenticated beside the claims: that this is a token, its version, and the server that the
-// client is going to trust for it.
+// associated returns the associated data: a label, the version, and the server's public key.
 func associated(public *[32]byte) []byte {
 	return slices.Concat([]byte("uplink token"), []byte{version}, public[:])
 }

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// textForm is one kind of text: a prefix, then in base64url without padding a body
-// and the first bytes of a SHA-256 of prefix and body. The sum finds a text that
-// was cut off or mistyped before it is used; it proves nothing else.
+// textForm is a kind of text: a prefix, then in base64url without padding a body and the first
+// bytes of a SHA-256 of prefix and body. The sum detects truncated or mistyped text; it
+// authenticates nothing.
 type textForm struct {
 	prefix   string
 	what     string // for errors
@@ -25,7 +25,7 @@ var (
 	tokenText     = textForm{"uplink-token-1.", "a token", tokenHeader + minSealed, tokenHeader + MaxSealed}
 )
 
-// encoding is strict about the bits that the last character has too many: one body has one text.
+// encoding rejects nonzero unused bits of the last character, so that each body has one text.
 var encoding = base64.RawURLEncoding.Strict()
 
 func (t *textForm) sum(body []byte) []byte {
@@ -39,7 +39,7 @@ func (t *textForm) encode(body []byte) string {
 	return t.prefix + encoding.EncodeToString(slices.Concat(body, t.sum(body)))
 }
 
-// decode gives the body of a text. Errors wrap ErrMalformed and repeat nothing of it.
+// decode returns the body of a text. Errors wrap ErrMalformed and do not contain the text.
 func (t *textForm) decode(text string) ([]byte, error) {
 	text = strings.TrimSpace(text)
 	coded, ok := strings.CutPrefix(text, t.prefix)
@@ -67,7 +67,7 @@ func (t *textForm) decode(text string) ([]byte, error) {
 	return body, nil
 }
 
-// begins says what a text is instead.
+// begins describes a text with another prefix.
 func begins(text string) string {
 	for _, t := range []*textForm{&keyText, &issuerKeyText, &tokenText} {
 		if strings.HasPrefix(text, t.prefix) {

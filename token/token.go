@@ -8,18 +8,17 @@ import (
 	"time"
 )
 
-// Token is what a client needs to connect: the server's public key, when the token
-// expires, and the claims, sealed so that only the server reads them. It is good
-// for one session; whoever has it can begin that. The zero value is no token.
-// Tokens may be compared with ==.
+// Token is the connect token of a client: the server's public key, the expiry, and the claims,
+// encrypted for the server. It admits its holder to one session. The zero value is no token. Tokens
+// may be compared with ==.
 type Token struct {
 	body string // public key, expiry, sealed claims
 }
 
 const tokenHeader = 32 + 8
 
-// Issue makes a token. Claims that are beyond their limits are an error that names
-// the field; a zero key is ErrNoKey.
+// Issue returns a new token. Claims that exceed their limits are an error with the field's name; a
+// zero key is ErrNoKey.
 func Issue(k IssuerKey, c Claims) (Token, error) {
 	var nonce [nonceLen]byte
 	if _, err := rand.Read(nonce[:]); err != nil {
@@ -45,9 +44,8 @@ func issue(k IssuerKey, c Claims, nonce *[nonceLen]byte) (Token, error) {
 	return Token{string(append(body, seal(k, &c, nonce)...))}, nil
 }
 
-// Parse reads the text that String gives, with or without white space around it.
-// An error wraps ErrMalformed. What is sealed is not looked at: only the server
-// can.
+// Parse parses the text of String, with or without white space around it. Errors wrap ErrMalformed.
+// It cannot check the encrypted claims.
 func Parse(text string) (Token, error) {
 	b, err := tokenText.decode(text)
 	if err != nil {
@@ -69,11 +67,11 @@ func (t *Token) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// MarshalText gives String.
+// MarshalText returns String.
 func (t Token) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
-// String gives the token as text of one line, at most 706 characters that need no
-// escape in URLs or JSON; Parse reads it. It is empty for the zero token.
+// String returns the token as a line of text for Parse, at most 706 characters without escapes in
+// URLs and JSON. It is empty for the zero token.
 func (t Token) String() string {
 	if t.IsZero() {
 		return ""
@@ -81,7 +79,7 @@ func (t Token) String() string {
 	return tokenText.encode([]byte(t.body))
 }
 
-// LogValue gives ID and expiry: a log is no place for what lets somebody in.
+// LogValue returns ID and expiry, since the token itself is a secret.
 func (t Token) LogValue() slog.Value {
 	if t.IsZero() {
 		return slog.StringValue("token.Token(none)")
@@ -92,7 +90,7 @@ func (t Token) LogValue() slog.Value {
 // IsZero reports whether t is no token.
 func (t Token) IsZero() bool { return t.body == "" }
 
-// ServerKey gives the X25519 public key of the server; zeros for the zero token.
+// ServerKey returns the X25519 public key of the server; zeros for the zero token.
 func (t Token) ServerKey() (public [32]byte) {
 	if !t.IsZero() {
 		copy(public[:], t.body)
@@ -100,8 +98,8 @@ func (t Token) ServerKey() (public [32]byte) {
 	return public
 }
 
-// Expires tells a client when the token expires, in UTC, without the key. The
-// server goes by the time that is sealed. It is the zero time for the zero token.
+// Expires returns when the token expires, in UTC, for the client. The server uses the encrypted
+// time. It is the zero time for the zero token.
 func (t Token) Expires() time.Time {
 	if t.IsZero() {
 		return time.Time{}
@@ -109,7 +107,7 @@ func (t Token) Expires() time.Time {
 	return time.UnixMilli(int64(binary.LittleEndian.Uint64([]byte(t.body[32:tokenHeader])))).UTC()
 }
 
-// Sealed gives a copy of the sealed claims, for the server; nil for the zero token.
+// Sealed returns a copy of the encrypted claims, for the server; nil for the zero token.
 func (t Token) Sealed() []byte {
 	if t.IsZero() {
 		return nil
@@ -117,8 +115,8 @@ func (t Token) Sealed() []byte {
 	return []byte(t.body[tokenHeader:])
 }
 
-// ID gives the token's name, the same that Key.Open gives, if nobody altered the
-// token; zeros for the zero token.
+// ID returns the ID of the token, which is that of Key.Open unless the token was altered; zeros for
+// the zero token.
 func (t Token) ID() (id ID) {
 	if !t.IsZero() {
 		copy(id[:], t.body[tokenHeader+1:])

@@ -14,9 +14,7 @@ func BenchmarkRead(b *testing.B) {
 	f := s.Schema.NewFrame()
 	open := func() *trace.Reader {
 		r, err := trace.OpenFS(sample.Files, s.Name+".csv.gz", s.Schema)
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 		return r
 	}
 	r := open()
@@ -34,15 +32,11 @@ func BenchmarkRead(b *testing.B) {
 func BenchmarkWrite(b *testing.B) {
 	s := sample.RocketLeague()
 	w, err := trace.NewWriter(io.Discard, "a.csv", s.Schema)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	n := 0
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := w.Write(s.At(n)); err != nil {
-			b.Fatal(err)
-		}
+		must(b, w.Write(s.At(n)))
 		n++
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"math"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -17,7 +18,7 @@ import (
 	"github.com/uplink-rpc/uplink/trace"
 )
 
-// bomb is the text of a large file, made while it is read: a head, then the same part again and again.
+// bomb is a large file that is generated while it is read: a head, then the same part repeatedly.
 type bomb struct {
 	rest      []byte // of the head or part
 	part      []byte
@@ -49,7 +50,7 @@ func (b *bomb) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// bombFS is a file system of one file.
+// bombFS is a file system with one file.
 type bombFS struct{ *bomb }
 
 func (f bombFS) Open(string) (fs.File, error) { return bombFile(f), nil }
@@ -59,7 +60,7 @@ type bombFile struct{ *bomb }
 func (bombFile) Stat() (fs.FileInfo, error) { return nil, errors.ErrUnsupported }
 func (bombFile) Close() error               { return nil }
 
-// peak runs f and returns the most memory that the heap took, garbage included, beyond what it took before. f calls
+// peak runs f and returns the maximum growth of the heap in bytes, including garbage. f calls
 // sample.
 func peak(f func(sample func())) int64 {
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
@@ -76,8 +77,8 @@ func peak(f func(sample func())) int64 {
 	return most
 }
 
-// TestBombs loads files of 1 GiB that are small when they are compressed. Each ends within the documented memory, with
-// the rows that fit, or names the limit.
+// TestBombs loads files of 1 GiB that compress well. Load stays within the documented memory, and
+// returns the rows that fit or names the limit.
 func TestBombs(t *testing.T) {
 	const whole = 1 << 30
 	part := int64(64 << 20) // of a file that is read to its end
@@ -129,28 +130,15 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// TestBombGzip reads one of them through gzip.
+// TestBombGzip loads a compressed file.
 func TestBombGzip(t *testing.T) {
 	pad := 9000.0
 	s := newSchema(t, []schema.Field{{Name: "Blob", Kind: schema.KindBytes, Max: &pad}})
-	var file bytes.Buffer
-	w, err := trace.NewWriter(&file, "a.csv.gz", s)
-	if err != nil {
-		t.Fatal(err)
-	}
 	f := s.NewFrame()
-	if err := s.SetBytes(f, 0, make([]byte, 9000)); err != nil {
-		t.Fatal(err)
-	}
-	for range 10_000 {
-		if err := w.Write(f); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.SetBytes(f, 0, make([]byte, 9000)))
+	file := written(t, "a.csv.gz", s, slices.Repeat([]*schema.Frame{f}, 10_000)...)
 	var got *trace.Trace
+	var err error
 	most := peak(func(func()) {
 		got, err = trace.LoadFS(fstest.MapFS{"a.csv.gz": {Data: file.Bytes()}}, "a.csv.gz", s)
 	})
@@ -159,14 +147,12 @@ func TestBombGzip(t *testing.T) {
 	}
 }
 
-// TestLoadFrames compares what Load collects with what a Reader returns, for frames of each kind of field.
+// TestLoadFrames compares Load with a Reader, for frames with each kind of field.
 func TestLoadFrames(t *testing.T) {
 	s := everyKind(t)
 	var file bytes.Buffer
 	w, err := trace.NewWriter(&file, "a.csv", s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	f := s.NewFrame()
 	for n := range 5000 {
 		blob := len(s.Fields()) - 1
@@ -179,17 +165,11 @@ func TestLoadFrames(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close())
 	all, err := trace.LoadFS(fstest.MapFS{"a.csv": {Data: file.Bytes()}}, "a.csv", s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r, err := trace.NewReader(&file, "a.csv", s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for n := range all.Frames {
 		if err := r.Read(f); err != nil || !f.Equal(&all.Frames[n]) {
 			t.Fatalf("row %d: %v, %v, want %v", n, err, all.Frames[n], f)

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// maxExcess is how much more than bytesPerValue for each value collected frames may take, in bytes.
+	// maxExcess limits the memory of collected frames beyond bytesPerValue per value, in bytes.
 	maxExcess     = 24 << 20
 	bytesPerValue = 16
 
@@ -17,8 +17,8 @@ const (
 	blockSize = 64 << 10
 )
 
-// collector copies frames of a schema to blocks, and makes a slice of them once their number is known: a slice that
-// grows would take more than twice its size.
+// collector copies frames of a schema to blocks, and creates a slice of frames when their number is
+// known. A growing slice would take more than twice its size.
 type collector struct {
 	schema  *schema.Schema
 	n       int // frames
@@ -39,21 +39,22 @@ func newCollector(s *schema.Schema) *collector {
 
 // add copies a frame. It reports whether the frames are still within the limit.
 func (c *collector) add(f *schema.Frame) bool {
-	copy(c.ints.take(len(f.Ints)), f.Ints)
+	copy(c.ints.next(len(f.Ints)), f.Ints)
 	size := 4 * len(f.Ints)
-	lengths := c.lengths.take(len(f.Bytes))
+	lengths := c.lengths.next(len(f.Bytes))
 	for i, b := range f.Bytes {
-		copy(c.bytes.take(len(b)), b)
+		copy(c.bytes.next(len(b)), b)
 		lengths[i] = int32(len(b))
 		size += len(b) + 4
 	}
 	c.n++
-	// While blocks are filled, the garbage of reading takes as much again, at most. The rest comes when there is none.
+	// While reading, garbage takes at most as much again as the blocks. The slices are allocated
+	// later.
 	c.excess += int64(2*size + frameSize + stringSize*len(f.Bytes) - bytesPerValue*c.values)
 	return c.excess < maxExcess
 }
 
-// frames returns what was collected. The frames share the collector's memory.
+// frames returns the collected frames. They share the collector's memory.
 func (c *collector) frames() []schema.Frame {
 	if c.n == 0 {
 		return nil
@@ -70,24 +71,25 @@ func (c *collector) frames() []schema.Frame {
 	all := make([]schema.Frame, c.n)
 	strs := make([][]byte, c.n*blobs)
 	for i := range all {
-		all[i].Ints = c.ints.take(ints)
+		all[i].Ints = c.ints.next(ints)
 		all[i].Bytes, strs = strs[:blobs:blobs], strs[blobs:]
-		for k, n := range c.lengths.take(blobs) {
-			all[i].Bytes[k] = c.bytes.take(int(n))
+		for k, n := range c.lengths.next(blobs) {
+			all[i].Bytes[k] = c.bytes.next(int(n))
 		}
 	}
 	return all
 }
 
-// blocks is memory for slices, in blocks of blockSize. The zero value is empty.
+// blocks allocates slices from blocks of blockSize bytes. The zero value is empty.
 type blocks[T any] struct {
 	all  [][]T
-	at   int // the current block, and
-	used int // how much of it was taken
+	at   int // current block
+	used int // elements used in it
 }
 
-// take returns a slice of n elements, at most a block's. After rewind the same calls return the same slices.
-func (b *blocks[T]) take(n int) []T {
+// next returns the next slice of n elements, at most a block. After rewind, the same calls return
+// the same slices.
+func (b *blocks[T]) next(n int) []T {
 	if n == 0 {
 		return nil
 	}

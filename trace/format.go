@@ -9,13 +9,13 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// formatter prints frames so that they are read back as the same integers.
+// formatter formats frames as text that a Reader quantizes to the same components.
 type formatter struct {
 	schema *schema.Schema
-	digits []int // after the point, of every field
+	digits []int // after the decimal point, for each field
 	values []float64
 	nudged [4]float64
-	again  *schema.Frame // what the printed text reads as
+	again  *schema.Frame // scratch for the frame that a text is quantized to
 }
 
 func newFormatter(s *schema.Schema) formatter {
@@ -27,7 +27,7 @@ func newFormatter(s *schema.Schema) formatter {
 	return m
 }
 
-// step is the smallest difference of two values of the field; 0 for what is printed whole.
+// step returns the size of a quantization step of the field, or 0 for integers and byte strings.
 func step(f *schema.Field) float64 {
 	switch f.Kind {
 	case schema.KindVec2, schema.KindVec3, schema.KindScalar:
@@ -43,11 +43,11 @@ func step(f *schema.Field) float64 {
 	}
 }
 
-// exactDigits stands for as many digits as tell a number from every other.
+// exactDigits means as many digits as identify a float64.
 const exactDigits = -1
 
-// digits is how many digits after the point round a value by less than a thousandth of a step: what the recorded
-// value is off is the quantizer's error, not the printer's.
+// digits returns the number of digits after the decimal point that round a value by less than a
+// thousandth of a step, so that the text adds next to nothing to the quantization error.
 func digits(step float64) int {
 	if step == 0 {
 		return exactDigits
@@ -59,7 +59,7 @@ func digits(step float64) int {
 	return max(n, 0)
 }
 
-// append appends the cells of f, each with a comma behind it.
+// append appends the cells of f, each followed by a comma.
 func (m *formatter) append(row []byte, f *schema.Frame) []byte {
 	fields := m.schema.Fields()
 	for i := range fields {
@@ -87,8 +87,8 @@ func (m *formatter) append(row []byte, f *schema.Frame) []byte {
 	return row
 }
 
-// appendDirection appends a quaternion or unit vector. Unlike other numbers one may stand so near a border that its
-// rounded text reads as its neighbor: then more digits are tried, and values further inside.
+// appendDirection appends a quaternion or unit vector. Its rounded text may quantize to a neighbor.
+// If so, appendDirection tries more digits, and then values further inside the quantization step.
 func (m *formatter) appendDirection(row []byte, f *schema.Frame, i int) []byte {
 	v := m.values
 	for _, n := range []int{m.digits[i], exactDigits} {
@@ -105,10 +105,10 @@ func (m *formatter) appendDirection(row []byte, f *schema.Frame, i int) []byte {
 			}
 		}
 	}
-	return appendNumbers(row, v, exactDigits) // no value is quantized to these integers
+	return appendNumbers(row, v, exactDigits) // no value is quantized to these components
 }
 
-// reads says whether the values, printed with n digits, are read as those of field number i of f.
+// reads reports whether the values, formatted with n digits, are quantized to field i of f.
 func (m *formatter) reads(f *schema.Frame, i int, values []float64, n int) bool {
 	var rounded [4]float64
 	var text [32]byte
@@ -119,8 +119,8 @@ func (m *formatter) reads(f *schema.Frame, i int, values []float64, n int) bool 
 	return m.schema.QuantizeField(m.again, i, rounded[:len(values)]) == nil && m.again.Equal(f)
 }
 
-// inside gives a rotation whose three smaller components are nearer to zero by the given amount. It says false where
-// there is none.
+// inside returns a rotation whose three smaller components are closer to zero by the given amount.
+// It reports false if there is none.
 func (m *formatter) inside(v []float64, largest int, amount float64) ([]float64, bool) {
 	q, rest := m.nudged[:], 1.0
 	for k, x := range v {
@@ -140,7 +140,7 @@ func appendNumbers(row []byte, values []float64, n int) []byte {
 	return row
 }
 
-// appendNumber appends v with n digits after the point, or fewer where the last ones are zeros.
+// appendNumber appends v with n digits after the decimal point, without trailing zeros.
 func appendNumber(row []byte, v float64, n int) []byte {
 	at := len(row)
 	row = strconv.AppendFloat(row, v, 'f', n, 64)

@@ -7,18 +7,10 @@ import (
 	"github.com/uplink-rpc/uplink/trace"
 )
 
-// FuzzReader reads hostile rows. What it accepts must be a frame that is recorded and read as itself.
+// FuzzReader reads hostile rows. Accepted frames must survive being written and read.
 func FuzzReader(f *testing.F) {
 	schema := everyKind(f)
-	var file bytes.Buffer
-	w, err := trace.NewWriter(&file, "a.csv", schema)
-	if err != nil {
-		f.Fatal(err)
-	}
-	if err := w.Flush(); err != nil {
-		f.Fatal(err)
-	}
-	header := file.String()
+	header := written(f, "a.csv", schema).String()
 	for _, row := range []string{
 		"1.5,0,0,1,1,0,0,90,-180,0,0,0,1,0,0,1,0,0,0,0,0,1,abcdef,beef\n",
 		"1e300,0,0,1,1,0,0,90,-180,0,0,0,1,0,0,1,0,0,0,0,0,1,abcdef,beef",
@@ -31,27 +23,13 @@ func FuzzReader(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, rows string) {
 		r, err := trace.NewReader(bytes.NewReader([]byte(header+rows)), "a.csv", schema)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		frame, again := schema.NewFrame(), schema.NewFrame()
 		for r.Read(frame) == nil {
-			var file bytes.Buffer
-			w, err := trace.NewWriter(&file, "b.csv", schema)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := w.Write(frame); err != nil {
-				t.Fatal(err)
-			}
-			if err := w.Close(); err != nil {
-				t.Fatal(err)
-			}
+			file := written(t, "b.csv", schema, frame)
 			text := file.String()
-			second, err := trace.NewReader(&file, "b.csv", schema)
-			if err != nil {
-				t.Fatal(err)
-			}
+			second, err := trace.NewReader(file, "b.csv", schema)
+			must(t, err)
 			if err := second.Read(again); err != nil || !again.Equal(frame) {
 				t.Fatalf("%v: %v, want %v, from %q", err, again, frame, text)
 			}
@@ -62,17 +40,7 @@ func FuzzReader(f *testing.F) {
 // FuzzGzip reads hostile compressed files.
 func FuzzGzip(f *testing.F) {
 	schema := everyKind(f)
-	var file bytes.Buffer
-	w, err := trace.NewWriter(&file, "a.csv.gz", schema)
-	if err != nil {
-		f.Fatal(err)
-	}
-	if err := w.Write(schema.NewFrame()); err != nil {
-		f.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		f.Fatal(err)
-	}
+	file := written(f, "a.csv.gz", schema, schema.NewFrame())
 	f.Add(file.Bytes())
 	f.Add(file.Bytes()[:file.Len()-9])
 	f.Add([]byte{0x1f, 0x8b})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -13,53 +14,55 @@ import (
 
 // Trace is a recorded run of an RPC, quantized.
 type Trace struct {
-	// Name is the file's name without its folder and endings.
+	// Name is the file name without directory and extensions.
 	Name   string
 	Schema *schema.Schema
-	// Frames are the rows in order, at least one.
+	// Frames are the rows in order. There is at least one.
 	Frames []schema.Frame
 }
 
-// At gives frame n of the trace played in a loop; n is not negative.
+// At returns frame n of the trace, repeated in a loop. n must not be negative.
 func (t *Trace) At(n int) *schema.Frame { return &t.Frames[n%len(t.Frames)] }
 
-// Load reads a whole trace. A nil schema means that of the schema file beside it. A trace without rows is an error.
-// If a file ends early, is damaged or exceeds a limit after some rows, these are returned beside the error.
+// Load reads a whole trace. If s is nil, Load reads the schema file at [SchemaPath]. A trace
+// without rows is an error. If the file is truncated, damaged or exceeds a limit, Load returns the
+// rows before and the error.
 //
-// For any file of up to 1 GiB, decompressed, Load takes less than 64 MiB and 16 bytes for each value that it returns: a
-// number, or a byte string. Frames of fewer than six values, or with long byte strings, take
-// more than 16 bytes a value:
-// of these, Load returns as many as exceed that by less than 24 MiB. A [Reader] has no such limit.
-func Load(path string, s *schema.Schema) (*Trace, error) {
-	if s == nil {
-		var err error
-		if s, err = LoadSchema(SchemaPath(path)); err != nil {
-			return nil, err
-		}
-	}
-	r, err := Open(path, s)
-	if err != nil {
-		return nil, err
-	}
-	return r.load()
-}
+// For a file of up to 1 GiB, decompressed, Load takes less than 64 MiB plus 16 bytes for each
+// value, which is a number or a byte string. Frames with fewer than six values or with long byte
+// strings take more than 16 bytes per value; Load stops when they exceed that by 24 MiB. A [Reader]
+// has no such limit.
+func Load(path string, s *schema.Schema) (*Trace, error) { return load(openOS, path, s) }
 
 // LoadFS is [Load] for files of fsys.
 func LoadFS(fsys fs.FS, path string, s *schema.Schema) (*Trace, error) {
+	return load(openFS(fsys), path, s)
+}
+
+func load(open opener, path string, s *schema.Schema) (*Trace, error) {
 	if s == nil {
 		var err error
-		if s, err = LoadSchemaFS(fsys, SchemaPath(path)); err != nil {
+		if s, err = loadSchema(open, SchemaPath(path)); err != nil {
 			return nil, err
 		}
 	}
-	r, err := OpenFS(fsys, path, s)
+	r, err := openReader(open, path, s)
 	if err != nil {
 		return nil, err
 	}
 	return r.load()
 }
 
-// load reads what is left and closes the file.
+// opener opens a file of a file system.
+type opener func(path string) (io.ReadCloser, error)
+
+func openOS(path string) (io.ReadCloser, error) { return os.Open(path) }
+
+func openFS(fsys fs.FS) opener {
+	return func(path string) (io.ReadCloser, error) { return fsys.Open(path) }
+}
+
+// load reads the remaining rows and closes the file.
 func (r *Reader) load() (*Trace, error) {
 	frames, err := r.readAll()
 	err = errors.Join(err, r.Close())
@@ -70,7 +73,7 @@ func (r *Reader) load() (*Trace, error) {
 	return &Trace{Name: name, Schema: r.schema, Frames: frames}, err
 }
 
-// readAll returns the rows that can be read, and why it ended but for the file's end.
+// readAll returns the rows before the first error, and the error unless it is the end of the file.
 func (r *Reader) readAll() ([]schema.Frame, error) {
 	frames := newCollector(r.schema)
 	f := r.schema.NewFrame()

@@ -12,7 +12,7 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// parseField moves the cells of field number i of the current row into f.
+// parseField parses the cells of field i in the current row into f.
 func (r *Reader) parseField(f *schema.Frame, i int) error {
 	c := &r.fields[i]
 	switch {
@@ -36,10 +36,11 @@ func (r *Reader) parseField(f *schema.Frame, i int) error {
 
 func (r *Reader) cell(c *cells, k int) string { return strings.TrimSpace(r.record[c.at[k]]) }
 
-// error says in which cell of the field err is.
+// error returns err with the column of value k.
 func (c *cells) error(k int, err error) error { return fmt.Errorf("column %q: %w", c.columns[k], err) }
 
-// rangeError finds the column of the value that could not be quantized; a quaternion fails as a whole.
+// rangeError returns err with the column of the value that is out of range. For quaternions it
+// names all columns.
 func (c *cells) rangeError(err error) error {
 	var e *schema.RangeError
 	if errors.As(err, &e) {
@@ -67,15 +68,11 @@ func (r *Reader) parseBytes(f *schema.Frame, i int) error {
 }
 
 func isInteger(k schema.Kind) bool {
-	switch k {
-	case schema.KindUint, schema.KindInt, schema.KindBits, schema.KindBool:
-		return true
-	default:
-		return false
-	}
+	c, _ := k.Class()
+	return c == schema.ClassInteger
 }
 
-// parseIntegers reads integers of up to 64 bits exactly.
+// parseIntegers parses integers of up to 64 bits exactly.
 func (r *Reader) parseIntegers(f *schema.Frame, i int) error {
 	c := &r.fields[i]
 	for k := range c.at {
@@ -137,14 +134,15 @@ func (r *Reader) parseInt(field *schema.Field, text string) (int64, error) {
 	return int64(v), nil
 }
 
-// exact says whether a number such as 3.0 or 1e3 is whole and was not rounded.
+// exact reports whether a number such as 3.0 or 1e3 is an integer and was not rounded.
 func exact(v float64) bool { return v == math.Trunc(v) && math.Abs(v) <= 1<<53 }
 
 func (r *Reader) wholeError(f *schema.Field, text, limit string) error {
 	return &schema.RangeError{RPC: r.schema.RPC(), Field: f.Name, Value: clip(text), Limit: "a whole number, " + limit}
 }
 
-// parseNumber reads a decimal number. One that is too large becomes infinite, which no field takes.
+// parseNumber parses a decimal number. A number that is too large becomes infinite, which every
+// field refuses.
 func parseNumber(text string) (float64, error) {
 	if text == "" {
 		return 0, errors.New("empty, want a number")

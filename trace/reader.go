@@ -8,24 +8,22 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// MaxRow is the most bytes that a row may have, decompressed and with the empty lines before it.
+// MaxRow is the maximum size of a row in bytes, decompressed and including empty lines before it.
 const MaxRow = 256 << 10
 
-// Reader reads the frames of a trace, row by row. Any bytes are safe: a row has at most [MaxRow]
-// bytes, and a Reader takes
-// less than 48 MiB whatever the input. Not safe for concurrent use.
+// Reader reads the frames of a trace row by row. Its input may be hostile: rows are limited to
+// [MaxRow], and the memory to 48 MiB. It is not safe for concurrent use.
 type Reader struct {
 	name   string
 	schema *schema.Schema
 	csv    *csv.Reader
-	in     *rowLimiter // what csv reads
+	in     *rowLimiter // input of csv
 	file   io.Closer
 
 	header []string
@@ -35,34 +33,28 @@ type Reader struct {
 	bytes  []byte
 }
 
-// cells says where in a row the values of a field stand.
+// cells has the positions of a field in a row.
 type cells struct {
 	field   *schema.Field
 	columns []string
 	at      []int     // indexes into the row
-	values  []float64 // of the row, as recorded; none for byte strings
+	values  []float64 // in the current row, not quantized; none for byte strings
 }
 
-// Open opens a trace of the schema's frames, compressed if its name ends in .gz. Close it. An error names the file
-// and what its header lacks.
-func Open(path string, s *schema.Schema) (*Reader, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("trace: %w", err)
-	}
-	return newFileReader(f, path, s)
-}
+// Open opens a trace with the given schema, compressed if its name ends in .gz. The caller must
+// close it. If the header lacks a column, the error names it.
+func Open(path string, s *schema.Schema) (*Reader, error) { return openReader(openOS, path, s) }
 
 // OpenFS is [Open] for a file of fsys.
 func OpenFS(fsys fs.FS, path string, s *schema.Schema) (*Reader, error) {
-	f, err := fsys.Open(path)
+	return openReader(openFS(fsys), path, s)
+}
+
+func openReader(open opener, path string, s *schema.Schema) (*Reader, error) {
+	f, err := open(path)
 	if err != nil {
 		return nil, fmt.Errorf("trace: %w", err)
 	}
-	return newFileReader(f, path, s)
-}
-
-func newFileReader(f io.ReadCloser, path string, s *schema.Schema) (*Reader, error) {
 	r, err := NewReader(f, path, s)
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -71,8 +63,8 @@ func newFileReader(f io.ReadCloser, path string, s *schema.Schema) (*Reader, err
 	return r, nil
 }
 
-// NewReader reads a trace of the schema's frames from src, decompressing it if name ends in .gz. Errors are about
-// name.
+// NewReader returns a reader of a trace with the given schema from src, compressed if name ends in
+// .gz. Errors contain name.
 func NewReader(src io.Reader, name string, s *schema.Schema) (*Reader, error) {
 	if strings.HasSuffix(name, ".gz") {
 		z, err := gzip.NewReader(src)
@@ -91,14 +83,14 @@ func NewReader(src io.Reader, name string, s *schema.Schema) (*Reader, error) {
 	return r, nil
 }
 
-// errLongRow says that a row is longer than [MaxRow].
+// errLongRow means that a row is longer than [MaxRow].
 var errLongRow = fmt.Errorf("the row has more than %d bytes, which is the limit", MaxRow)
 
-// rowLimiter ends reading with an error when a row is too long.
+// rowLimiter returns an error when a row is too long.
 type rowLimiter struct {
 	src         io.Reader
 	read, limit int64 // bytes
-	last        byte  // that was read
+	last        byte  // read
 }
 
 // Read implements io.Reader.
@@ -114,18 +106,18 @@ func (l *rowLimiter) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// next reads the next row, or the header.
+// next reads the header or the next row.
 func (r *Reader) next() ([]string, error) {
 	r.in.limit = r.csv.InputOffset() + MaxRow
 	return r.csv.Read()
 }
 
-// skipByteOrderMark drops the mark that spreadsheets put before UTF-8.
+// skipByteOrderMark skips the mark that spreadsheets write before UTF-8.
 func skipByteOrderMark(src io.Reader) io.Reader {
 	b := bufio.NewReader(src)
 	const mark = "\ufeff"
 	if head, err := b.Peek(len(mark)); err == nil && string(head) == mark {
-		_, _ = b.Discard(len(mark)) // cannot fail: they were peeked at
+		_, _ = b.Discard(len(mark)) // cannot fail after Peek
 	}
 	return b
 }
@@ -181,11 +173,11 @@ func (r *Reader) Close() error {
 	return f.Close()
 }
 
-// Row is the number of the row that Read read last: 1 is the first below the header.
+// Row returns the number of the last row that Read has read. The first row after the header is 1.
 func (r *Reader) Row() int { return r.row }
 
-// Text gives a column's text in the row that Read read last, whether a field names the column or not. It says false
-// for a column that the header lacks.
+// Text returns the text of any column in the last row. It reports false if the header lacks the
+// column.
 func (r *Reader) Text(column string) (string, bool) {
 	i := slices.Index(r.header, column)
 	if i < 0 || i >= len(r.record) {
@@ -194,14 +186,14 @@ func (r *Reader) Text(column string) (string, bool) {
 	return strings.TrimSpace(r.record[i]), true
 }
 
-// Floats gives the values of field number i in the row that Read read last, as recorded: not quantized. The slice is
-// valid until the next Read. It is empty for byte strings.
+// Floats returns the values of field i in the last row, not quantized. The slice is valid until the
+// next Read, and empty for byte strings.
 func (r *Reader) Floats(i int) []float64 { return r.fields[i].values }
 
-// Read reads the next row into f, a frame of the schema. After the last row the error is io.EOF. Any other error
-// names the file, the row and the column, what is wrong and what is wanted; a value outside its field's range wraps a
-// *[schema.RangeError], and a file that ends early, after which there is no more to read, [io.ErrUnexpectedEOF]. f is
-// undefined then; all frames before are complete.
+// Read reads the next row into f, a frame of the schema. After the last row the error is [io.EOF].
+// Other errors name the file, the row, the column and the problem, and leave f undefined. The error
+// wraps a *[schema.RangeError] for a value outside its field's range, and [io.ErrUnexpectedEOF] for
+// a truncated file.
 func (r *Reader) Read(f *schema.Frame) error {
 	record, err := r.next()
 	if errors.Is(err, io.EOF) {
@@ -227,13 +219,13 @@ func (r *Reader) Read(f *schema.Frame) error {
 	return nil
 }
 
-// rowError puts the place of the current row before err.
+// rowError returns err with the position of the current row.
 func (r *Reader) rowError(err error) error {
 	line, _ := r.csv.FieldPos(0)
 	return fmt.Errorf("trace: %s: row %d (line %d): %w", r.name, r.row, line, err)
 }
 
-// readError is for a row that could not be read at all.
+// readError returns the error for a row that could not be read.
 func (r *Reader) readError(err error) error {
 	var p *csv.ParseError
 	if errors.As(err, &p) {
@@ -242,7 +234,7 @@ func (r *Reader) readError(err error) error {
 	return fmt.Errorf("trace: %s: after row %d, byte %d of the text: %w", r.name, r.row, r.csv.InputOffset(), r.explain(err))
 }
 
-// explain says what a decompressor's error means for the file.
+// explain adds the meaning of a decompressor's error.
 func (r *Reader) explain(err error) error {
 	if !strings.HasSuffix(r.name, ".gz") || errors.Is(err, errLongRow) {
 		return err
@@ -253,24 +245,24 @@ func (r *Reader) explain(err error) error {
 	return fmt.Errorf("%w: the gzip file is damaged", err)
 }
 
-// clip shortens a text to what an error quotes of it.
+// clip shortens a text for an error.
 func clip(text string) string {
-	const most = 100 // bytes
-	if len(text) <= most {
+	const limit = 100 // bytes
+	if len(text) <= limit {
 		return text
 	}
-	return text[:most] + "..."
+	return text[:limit] + "..."
 }
 
-// list quotes names, at most as many as one can read.
+// list returns the first names, quoted.
 func list(names []string) string {
-	const most = 30
-	q := make([]string, 0, most)
-	for _, n := range names[:min(len(names), most)] {
+	const limit = 30
+	q := make([]string, 0, limit)
+	for _, n := range names[:min(len(names), limit)] {
 		q = append(q, fmt.Sprintf("%q", clip(n)))
 	}
-	if len(names) > most {
-		q = append(q, fmt.Sprintf("and %d more", len(names)-most))
+	if len(names) > limit {
+		q = append(q, fmt.Sprintf("and %d more", len(names)-limit))
 	}
 	return strings.Join(q, ", ")
 }

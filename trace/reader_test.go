@@ -72,13 +72,9 @@ func TestReaderErrors(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r, err := trace.NewReader(strings.NewReader(readerHeader+good+c.row), "a.csv", readerSchema(t))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			f := readerSchema(t).NewFrame()
-			if err := r.Read(f); err != nil {
-				t.Fatal(err)
-			}
+			must(t, r.Read(f))
 			err = r.Read(f)
 			wantError(t, err, c.want)
 			var e *schema.RangeError
@@ -105,20 +101,16 @@ func TestHeaderErrors(t *testing.T) {
 	}
 }
 
-// TestReaderLeniency reads what spreadsheets and other tools write.
+// TestReaderLeniency reads the output of spreadsheets and other tools.
 func TestReaderLeniency(t *testing.T) {
 	file := "\ufeff" + strings.ReplaceAll(readerHeader, ",", ", ") +
 		"\n" + // skipped
 		"0, 1.0 ,2e0,0,0,0,1,255.0,-1e1,true,\"BE\"\r\n"
 	s := readerSchema(t)
 	r, err := trace.NewReader(strings.NewReader(file), "a.csv", s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	f := s.NewFrame()
-	if err := r.Read(f); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Read(f))
 	if s.Uint(f, 2, 0) != 255 || s.Int(f, 3, 0) != -10 || s.Uint(f, 4, 0) != 1 || !bytes.Equal(s.BytesOf(f, 5), []byte{0xbe}) {
 		t.Errorf("%v", f)
 	}
@@ -141,9 +133,7 @@ func TestBrokenGzip(t *testing.T) {
 	if _, err := io.WriteString(z, readerHeader+strings.Repeat(row, 1000)); err != nil {
 		t.Fatal(err)
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, z.Close())
 	whole := file.Bytes()
 	damaged := bytes.Clone(whole)
 	damaged[len(damaged)-6] ^= 1 // the checksum
@@ -170,9 +160,7 @@ func TestBrokenGzip(t *testing.T) {
 func TestLoadErrors(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a.csv")
-	if err := os.WriteFile(path, []byte(readerHeader), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(readerHeader), 0o600))
 	_, err := trace.Load(path, nil)
 	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "a.schema.json") {
 		t.Errorf("no schema file: %v", err)

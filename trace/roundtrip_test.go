@@ -16,7 +16,7 @@ import (
 	"github.com/uplink-rpc/uplink/trace/sample"
 )
 
-// TestRoundTrip records frames of any schema and expects the very same integers back.
+// TestRoundTrip writes and reads frames of random schemas.
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSchema(t)
@@ -24,24 +24,16 @@ func TestRoundTrip(t *testing.T) {
 		note := rapid.StringMatching(`[ -~]*`).Draw(t, "note")
 		var file bytes.Buffer
 		w, err := trace.NewWriter(&file, name, s, "player", "note")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		frames := make([]*schema.Frame, rapid.IntRange(0, 5).Draw(t, "frames"))
 		for i := range frames {
 			frames[i] = drawFrame(t, s)
-			if err := w.Write(frames[i], strconv.Itoa(i), note); err != nil {
-				t.Fatal(err)
-			}
+			must(t, w.Write(frames[i], strconv.Itoa(i), note))
 		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Close())
 		text := file.String()
 		r, err := trace.NewReader(&file, name, s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for i, want := range frames {
 			got := s.NewFrame()
 			if err := r.Read(got); err != nil {
@@ -63,26 +55,18 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// TestRecordIsATrace records a sample with its schema file and loads both.
+// TestRecordIsATrace writes a sample with its schema file and loads both.
 func TestRecordIsATrace(t *testing.T) {
 	for _, s := range []*trace.Trace{sample.Portal2(), sample.RocketLeague()} {
 		path := filepath.Join(t.TempDir(), s.Name+".csv.gz")
 		w, err := trace.Create(path, s.Schema, "sequence")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for i := range s.Frames {
-			if err := w.Write(&s.Frames[i], strconv.Itoa(i)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, w.Write(&s.Frames[i], strconv.Itoa(i)))
 		}
-		if err := errors.Join(w.Close(), trace.WriteSchema(trace.SchemaPath(path), s.Schema)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(w.Close(), trace.WriteSchema(trace.SchemaPath(path), s.Schema)))
 		got, err := trace.Load(path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got.Name != s.Name || len(got.Frames) != len(s.Frames) || got.Schema.Fingerprint() != s.Schema.Fingerprint() {
 			t.Fatalf("%s with %d frames, want %s with %d", got.Name, len(got.Frames), s.Name, len(s.Frames))
 		}
@@ -94,36 +78,21 @@ func TestRecordIsATrace(t *testing.T) {
 	}
 }
 
-// TestRecordIsClose compares a record's numbers with the recorded ones: half a resolution, and next to nothing for the
-// digits that are left out.
+// TestRecordIsClose checks that written numbers differ from the original ones by at most half a
+// resolution, and next to nothing for omitted digits.
 func TestRecordIsClose(t *testing.T) {
 	s := sample.RocketLeague()
 	original, err := trace.OpenFS(sample.Files, s.Name+".csv.gz", s.Schema)
-	if err != nil {
-		t.Fatal(err)
+	must(t, err)
+	frames := make([]*schema.Frame, len(s.Frames))
+	for i := range frames {
+		frames[i] = &s.Frames[i]
 	}
-	var file bytes.Buffer
-	w, err := trace.NewWriter(&file, "a.csv", s.Schema)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range s.Frames {
-		if err := w.Write(&s.Frames[i]); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	record, err := trace.NewReader(&file, "a.csv", s.Schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	record, err := trace.NewReader(written(t, "a.csv", s.Schema, frames...), "a.csv", s.Schema)
+	must(t, err)
 	frame := s.Schema.NewFrame()
 	for range s.Frames {
-		if err := errors.Join(original.Read(frame), record.Read(frame)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(original.Read(frame), record.Read(frame)))
 		for i, f := range s.Schema.Fields() {
 			if f.Kind != schema.KindVec3 {
 				continue
@@ -135,7 +104,5 @@ func TestRecordIsClose(t *testing.T) {
 			}
 		}
 	}
-	if err := original.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, original.Close())
 }

@@ -17,31 +17,27 @@ import (
 	"github.com/uplink-rpc/uplink/internal/private"
 )
 
-// SchemaPath is where the schema file of a trace lies: NAME.schema.json beside NAME.csv or NAME.csv.gz.
+// SchemaPath returns the path of the schema file of a trace: NAME.schema.json for NAME.csv or
+// NAME.csv.gz.
 func SchemaPath(tracePath string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(tracePath, ".gz"), ".csv") + ".schema.json"
 }
 
-// LoadSchema reads a schema file. The error names the file and, where it is no JSON, the line and column in it.
-func LoadSchema(path string) (*schema.Schema, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("trace: schema file: %w", err)
-	}
-	return readSchema(path, f)
-}
+// LoadSchema reads a schema file. The error names the file and, for invalid JSON, the line and
+// column.
+func LoadSchema(path string) (*schema.Schema, error) { return loadSchema(openOS, path) }
 
 // LoadSchemaFS is [LoadSchema] for a file of fsys.
 func LoadSchemaFS(fsys fs.FS, path string) (*schema.Schema, error) {
-	f, err := fsys.Open(path)
+	return loadSchema(openFS(fsys), path)
+}
+
+// loadSchema reads a schema file of at most schema.MaxFile bytes.
+func loadSchema(open opener, path string) (*schema.Schema, error) {
+	f, err := open(path)
 	if err != nil {
 		return nil, fmt.Errorf("trace: schema file: %w", err)
 	}
-	return readSchema(path, f)
-}
-
-// readSchema reads a schema file up to the size that a schema may have, and closes it.
-func readSchema(path string, f io.ReadCloser) (*schema.Schema, error) {
 	data, err := io.ReadAll(io.LimitReader(f, schema.MaxFile+1))
 	if err = errors.Join(err, f.Close()); err != nil {
 		return nil, fmt.Errorf("trace: schema file: %w", err)
@@ -49,8 +45,8 @@ func readSchema(path string, f io.ReadCloser) (*schema.Schema, error) {
 	return parseSchema(path, data)
 }
 
-// WriteSchema creates a schema file that names the columns a [Writer] of the schema writes, the generated ones too. As
-// with [Create], the file must not exist, and its mode is 0600.
+// WriteSchema creates a schema file with the names of all columns that a [Writer] of the schema
+// writes. As with [Create], the file must not exist, and gets the mode 0600.
 func WriteSchema(path string, s *schema.Schema) error {
 	fields := slices.Clone(s.Fields())
 	for i := range fields {
@@ -75,8 +71,8 @@ func WriteSchema(path string, s *schema.Schema) error {
 	return nil
 }
 
-// Columns gives the names of the columns that hold the field's values: those that it names, or else ones made of its
-// name, as Location_x, Axes_0 or Payload_hex.
+// Columns returns the names of the columns of a field: its Columns or, if there are none, names
+// generated from its name, such as Location_x, Axes_0 or Payload_hex.
 func Columns(f *schema.Field) []string {
 	if len(f.Columns) != 0 {
 		return f.Columns

@@ -37,9 +37,7 @@ func TestSchemaErrors(t *testing.T) {
 			_, err := trace.LoadSchemaFS(fstest.MapFS{"a.schema.json": {Data: []byte(c.file)}}, "a.schema.json")
 			wantError(t, err, c.want)
 			path := filepath.Join(t.TempDir(), "a.schema.json")
-			if err := os.WriteFile(path, []byte(c.file), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(path, []byte(c.file), 0o600))
 			_, err = trace.LoadSchema(path)
 			wantError(t, err, strings.Replace(c.want, "a.schema.json", path, 1))
 		})
@@ -50,17 +48,14 @@ func TestSchemaErrors(t *testing.T) {
 	}
 }
 
-// TestWriteSchema writes a schema without columns and expects the generated ones in the file, and the same wire.
+// TestWriteSchema writes a schema without columns, and checks the generated columns and the
+// fingerprint.
 func TestWriteSchema(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.schema.json")
 	s := everyKind(t)
-	if err := trace.WriteSchema(path, s); err != nil {
-		t.Fatal(err)
-	}
+	must(t, trace.WriteSchema(path, s))
 	got, err := trace.LoadSchema(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got.Fingerprint() != s.Fingerprint() || got.RateHz() != s.RateHz() {
 		t.Error("another schema came back")
 	}
@@ -80,7 +75,7 @@ func TestWriteSchema(t *testing.T) {
 	}
 }
 
-// TestColumnsNamed keeps the columns that a schema names.
+// TestColumnsNamed checks that columns of a schema are kept.
 func TestColumnsNamed(t *testing.T) {
 	f := sample.Portal2().Schema.Fields()[0]
 	if got := trace.Columns(&f); !slices.Equal(got, []string{"pos_x_u", "pos_y_u", "pos_z_u"}) {

@@ -1,18 +1,34 @@
 package trace_test
 
 import (
-	"math"
+	"bytes"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"github.com/uplink-rpc/uplink/internal/schematest"
 	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/trace"
 )
 
-// everyKind has a field of each kind; its columns are generated.
+// written returns a file with the given frames.
+func written(t testing.TB, name string, s *schema.Schema, frames ...*schema.Frame) *bytes.Buffer {
+	t.Helper()
+	var file bytes.Buffer
+	w, err := trace.NewWriter(&file, name, s)
+	must(t, err)
+	for _, f := range frames {
+		must(t, w.Write(f))
+	}
+	must(t, w.Close())
+	return &file
+}
+
+// everyKind returns a schema with a field of each kind and generated columns.
 func everyKind(t testing.TB) *schema.Schema {
 	t.Helper()
-	most := 8.0
+	limit := 8.0
 	lo, hi := -1000.0, 1e9
 	return newSchema(t, []schema.Field{
 		{Name: "Location", Kind: schema.KindVec3, Resolution: 0.1},
@@ -27,131 +43,60 @@ func everyKind(t testing.TB) *schema.Schema {
 		{Name: "Buttons", Kind: schema.KindBits, Width: 16},
 		{Name: "On", Kind: schema.KindBool},
 		{Name: "ID", Kind: schema.KindFixed, Size: 3},
-		{Name: "Blob", Kind: schema.KindBytes, Max: &most},
+		{Name: "Blob", Kind: schema.KindBytes, Max: &limit},
 	})
 }
 
 func newSchema(t testing.TB, fields []schema.Field) *schema.Schema {
 	t.Helper()
 	s, err := schema.New("Move", 60, fields)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s
 }
 
-// wideSteps is about as many steps as a number may have either way.
-const wideSteps = 2_000_000_000
+// must fails a test if there is an error.
+func must(t interface {
+	Helper()
+	Fatal(args ...any)
+}, err error,
+) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
 
-// drawSchema draws a schema of one to six fields of any kind.
+// drawSchema draws a schema of one to six fields, with resolutions that are hard to write as text.
 func drawSchema(t *rapid.T) *schema.Schema {
-	fields := make([]schema.Field, rapid.IntRange(1, 6).Draw(t, "fields"))
+	fields := slices.Clone(schematest.FromRapid(t).Schema().Fields())
 	for i := range fields {
-		fields[i] = drawField(t, "F"+string(rune('a'+i)))
+		f := &fields[i]
+		if f.Resolution == 0 {
+			continue
+		}
+		scale := rapid.OneOf(
+			rapid.SampledFrom([]float64{1, 0.1, 0.01, 1.0 / 32, 1.0 / 3, 100, 1e-20}),
+			rapid.Float64Range(1e-6, 1e6),
+		).Draw(t, "scale")
+		f.Resolution *= scale
+		if f.Min != nil {
+			f.Min, f.Max = new(*f.Min*scale), new(*f.Max*scale)
+		}
 	}
 	s, err := schema.New("Move", 60, fields)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s
 }
 
-func drawField(t *rapid.T, name string) schema.Field {
-	f := schema.Field{Name: name, Kind: rapid.SampledFrom([]schema.Kind{
-		schema.KindVec2, schema.KindVec3, schema.KindScalar, schema.KindAngle, schema.KindQuat, schema.KindUnitVec,
-		schema.KindUint, schema.KindInt, schema.KindBits, schema.KindBool, schema.KindFixed, schema.KindBytes,
-	}).Draw(t, "kind")}
-	switch f.Kind {
-	case schema.KindVec2, schema.KindVec3, schema.KindScalar:
-		f.Resolution = rapid.OneOf(
-			rapid.SampledFrom([]float64{1, 0.1, 0.01, 0.001, 1.0 / 32, 1.0 / 3, 100, 1e-20}),
-			rapid.Float64Range(1e-6, 1e6),
-		).Draw(t, "resolution")
-		if rapid.Bool().Draw(t, "wide") {
-			lo, hi := -wideSteps*f.Resolution, wideSteps*f.Resolution
-			f.Min, f.Max = &lo, &hi
+// drawFrame draws a frame. Its rotations are restored and quantized once, since only these
+// components are stable.
+func drawFrame(t *rapid.T, s *schema.Schema) *schema.Frame {
+	f := s.NewFrame()
+	schematest.FromRapid(t).Frame(s, f, s.NewFrame())
+	for i := range s.Fields() {
+		if s.Fields()[i].Kind == schema.KindQuat {
+			must(t, s.QuantizeField(f, i, s.RestoreField(nil, f, i)))
 		}
-	case schema.KindAngle:
-		f.Bits = rapid.IntRange(2, 24).Draw(t, "bits")
-		f.Count = rapid.IntRange(1, 3).Draw(t, "count")
-	case schema.KindQuat, schema.KindUnitVec:
-		f.Bits = rapid.IntRange(3, 20).Draw(t, "bits")
-	case schema.KindUint, schema.KindInt, schema.KindBits:
-		f.Width = rapid.IntRange(1, 64).Draw(t, "width")
-		f.Count = rapid.IntRange(1, 3).Draw(t, "count")
-	case schema.KindFixed:
-		f.Size = rapid.IntRange(1, 9).Draw(t, "size")
-	case schema.KindBytes:
-		most := float64(rapid.IntRange(1, 9).Draw(t, "max"))
-		f.Max = &most
-	case schema.KindBool:
 	}
 	return f
-}
-
-// drawFrame draws values for every field and quantizes them.
-func drawFrame(t *rapid.T, s *schema.Schema) *schema.Frame {
-	frame := s.NewFrame()
-	for i := range s.Fields() {
-		if err := drawValues(t, s, frame, i); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return frame
-}
-
-func drawValues(t *rapid.T, s *schema.Schema, frame *schema.Frame, i int) error {
-	f := &s.Fields()[i]
-	values := make([]float64, f.Values())
-	switch f.Kind {
-	case schema.KindFixed:
-		return s.SetBytes(frame, i, rapid.SliceOfN(rapid.Byte(), f.Size, f.Size).Draw(t, "bytes"))
-	case schema.KindBytes:
-		return s.SetBytes(frame, i, rapid.SliceOfN(rapid.Byte(), 0, int(*f.Max)).Draw(t, "bytes"))
-	case schema.KindVec2, schema.KindVec3, schema.KindScalar:
-		limit := int64(1<<23 - 1)
-		if f.Max != nil {
-			limit = wideSteps
-		}
-		for k := range values {
-			values[k] = float64(rapid.Int64Range(-limit, limit).Draw(t, "steps")) * f.Resolution
-		}
-	case schema.KindAngle:
-		for k := range values {
-			values[k] = rapid.Float64Range(-1000, 1000).Draw(t, "degrees")
-		}
-	case schema.KindQuat, schema.KindUnitVec:
-		values = drawDirection(t, len(values))
-	case schema.KindInt:
-		for k := range values {
-			if err := s.SetInt(frame, i, k, rapid.Int64().Draw(t, "int")>>(64-f.Width)); err != nil {
-				return err
-			}
-		}
-		return nil
-	case schema.KindUint, schema.KindBits, schema.KindBool:
-		for k := range values {
-			if err := s.SetUint(frame, i, k, rapid.Uint64().Draw(t, "uint")>>(64-f.Width)); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	return s.QuantizeField(frame, i, values)
-}
-
-// drawDirection draws n numbers that are not all zero; axes, edges and diagonals, where directions are hard, are
-// likely.
-func drawDirection(t *rapid.T, n int) []float64 {
-	part := rapid.OneOf(rapid.SampledFrom([]float64{0, math.Copysign(0, -1), 1, -1, 0.5, -0.5, 1e-4}), rapid.Float64Range(-1, 1))
-	values := make([]float64, n)
-	sum := 0.0
-	for k := range values {
-		values[k] = part.Draw(t, "part")
-		sum += math.Abs(values[k])
-	}
-	if sum < 1e-3 {
-		values[0] = 1
-	}
-	return values
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/uplink-rpc/uplink/internal/private"
 )
 
-// Writer records frames as the rows of a trace. Rows are buffered until Flush; the first error stays, and every later
-// call returns it. Not safe for concurrent use.
+// Writer records frames as rows of a trace. Rows are buffered until Flush. After the first error
+// every call returns it. A Writer is not safe for concurrent use.
 type Writer struct {
 	name   string
 	out    *bufio.Writer
@@ -28,18 +28,18 @@ type Writer struct {
 	err    error
 }
 
-// Create creates a trace file, compressed if its name ends in .gz. The row of a frame starts with the extra columns,
-// which are the caller's to fill, then come those of the schema, as [Columns] names them. Close it. See [WriteSchema]
-// for the file beside it.
+// Create creates a trace file, compressed if its name ends in .gz. Rows start with the extra
+// columns, which the caller provides, followed by the columns of the schema. The caller must close
+// the Writer. [WriteSchema] writes the schema file.
 //
-// A trace contains players' input: the file has mode 0600. If the path exists, the error wraps [fs.ErrExist]; symbolic
-// links are not followed.
+// A trace contains players' input, so the file has mode 0600. If the path exists, the error wraps
+// [fs.ErrExist]. Symbolic links are not followed.
 func Create(path string, schema *schema.Schema, extra ...string) (*Writer, error) {
 	f, err := private.Create(path, false)
 	if err != nil {
 		return nil, fmt.Errorf("trace: %w", err)
 	}
-	w, err := newWriter(&wholeFile{file: f}, path, schema, extra)
+	w, err := NewWriter(&wholeFile{file: f}, path, schema, extra...)
 	if err != nil {
 		return nil, errors.Join(err, f.Close(), os.Remove(path))
 	}
@@ -47,8 +47,8 @@ func Create(path string, schema *schema.Schema, extra ...string) (*Writer, error
 	return w, nil
 }
 
-// wholeFile is a file to which each write is made in full or not at all: a row that a full disk cut would read as
-// another one.
+// wholeFile is a file that undoes incomplete writes: a row that is truncated by a full disk would
+// be read as another row.
 type wholeFile struct {
 	file interface {
 		io.Writer
@@ -67,13 +67,9 @@ func (f *wholeFile) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// NewWriter is [Create] for any destination, compressed if name ends in .gz. Errors are about name. Close does not
-// close dst.
+// NewWriter is [Create] for any destination, compressed if name ends in .gz. Errors contain name.
+// Close does not close dst.
 func NewWriter(dst io.Writer, name string, s *schema.Schema, extra ...string) (*Writer, error) {
-	return newWriter(dst, name, s, extra)
-}
-
-func newWriter(dst io.Writer, name string, s *schema.Schema, extra []string) (*Writer, error) {
 	header := slices.Clone(extra)
 	for i := range s.Fields() {
 		header = append(header, Columns(&s.Fields()[i])...)
@@ -95,8 +91,7 @@ func newWriter(dst io.Writer, name string, s *schema.Schema, extra []string) (*W
 	return w, w.endRow()
 }
 
-// Write appends the row of a frame of the schema, which starts with the texts of the extra columns, as many as Create
-// was given.
+// Write appends the row of a frame. extra has a text for each extra column.
 func (w *Writer) Write(f *schema.Frame, extra ...string) error {
 	if w.err != nil {
 		return w.err
@@ -111,15 +106,15 @@ func (w *Writer) Write(f *schema.Frame, extra ...string) error {
 	return w.endRow()
 }
 
-// endRow writes the collected cells, each of which ends in a comma.
+// endRow writes the cells in row, each of which ends in a comma.
 func (w *Writer) endRow() error {
 	row := w.row[:len(w.row)-1]
 	if len(row) == 0 {
-		row = append(row, `""`...) // an empty line would be no row
+		row = append(row, `""`...) // readers skip empty lines
 	}
 	row = append(row, '\n')
 	w.row = row[:0]
-	if len(row) > w.out.Available() { // rows are written whole, so that a file without its end has no part of one
+	if len(row) > w.out.Available() { // writes end with a row, so that a truncated file has no partial row
 		if err := w.out.Flush(); err != nil {
 			return w.keep(err)
 		}
@@ -128,7 +123,7 @@ func (w *Writer) endRow() error {
 	return w.keep(err)
 }
 
-// keep makes the first error stay.
+// keep keeps the first error.
 func (w *Writer) keep(err error) error {
 	if w.err == nil && err != nil {
 		w.err = fmt.Errorf("trace: %s: %w", w.name, err)
@@ -136,8 +131,8 @@ func (w *Writer) keep(err error) error {
 	return w.err
 }
 
-// Flush writes all rows so far to the file, so that they can be read from it even if the process is killed. Each Flush
-// of a compressed trace costs some bytes.
+// Flush writes all rows so far to the file, from which they can then be read even if the process is
+// killed. Each Flush of a compressed trace adds some bytes.
 func (w *Writer) Flush() error {
 	if w.err == nil {
 		_ = w.keep(w.out.Flush()) // w.err has it
@@ -148,10 +143,10 @@ func (w *Writer) Flush() error {
 	return w.err
 }
 
-// errClosed stays behind after Close.
+// errClosed is the error of a closed Writer.
 var errClosed = errors.New("trace: the writer is closed")
 
-// Close ends the file and gives the first error there was. Closing again does nothing.
+// Close ends the file and returns the first error. Further calls have no effect.
 func (w *Writer) Close() error {
 	if errors.Is(w.err, errClosed) {
 		return nil
@@ -170,7 +165,7 @@ func (w *Writer) Close() error {
 	return err
 }
 
-// appendText appends a cell and its comma, quoted where that is needed.
+// appendText appends a cell and a comma, with quotes if needed.
 func appendText(row []byte, text string) []byte {
 	if strings.ContainsAny(text, ",\"\r\n") {
 		text = `"` + strings.ReplaceAll(text, `"`, `""`) + `"`

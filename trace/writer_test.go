@@ -33,18 +33,12 @@ func TestWriterText(t *testing.T) {
 		s.SetUint(f, 10, 0, 1),
 		s.SetBytes(f, 11, []byte("abc")),
 	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	var file bytes.Buffer
 	w, err := trace.NewWriter(&file, "a.csv", s, "who, or what")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(w.Write(f, `"I", she said`), w.Write(s.NewFrame(), ""), w.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, errors.Join(w.Write(f, `"I", she said`), w.Write(s.NewFrame(), ""), w.Close()))
 	want := `"who, or what",Location_x,Location_y,Location_z,Flat_x,Flat_y,Wide,View_0,View_1,View_2,` +
 		`Rotation_x,Rotation_y,Rotation_z,Rotation_w,Aim_x,Aim_y,Aim_z,Big,Small_0,Small_1,Far,Buttons,On,ID_hex,Blob_hex
 """I"", she said",1.2,0,100,1,0.3333,999999999,-180,45,12.34314,0,0,0.7071068,-0.7071068,0,0,-1,18446744073709551615,-64,63,-9223372036854775808,513,1,616263,
@@ -55,28 +49,19 @@ func TestWriterText(t *testing.T) {
 	}
 }
 
-// TestWriterEmptyRow records a frame whose row would be an empty line, which CSV readers skip.
+// TestWriterEmptyRow writes a frame whose row would be an empty line, which readers skip.
 func TestWriterEmptyRow(t *testing.T) {
 	most := 4.0
 	s := newSchema(t, []schema.Field{{Name: "Blob", Kind: schema.KindBytes, Max: &most}})
-	var file bytes.Buffer
-	w, err := trace.NewWriter(&file, "a.csv", s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(w.Write(s.NewFrame()), w.Close()); err != nil {
-		t.Fatal(err)
-	}
-	r, err := trace.NewReader(&file, "a.csv", s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := written(t, "a.csv", s, s.NewFrame())
+	r, err := trace.NewReader(file, "a.csv", s)
+	must(t, err)
 	if err := r.Read(s.NewFrame()); err != nil {
 		t.Errorf("%v, in %q", err, file.String())
 	}
 }
 
-// failing takes room bytes and then no more.
+// failing accepts room bytes, and then fails.
 type failing struct{ room int }
 
 var errFull = errors.New("disk full")
@@ -93,9 +78,7 @@ func TestWriterStickyError(t *testing.T) {
 	s := everyKind(t)
 	for _, name := range []string{"a.csv", "a.csv.gz"} {
 		w, err := trace.NewWriter(&failing{room: 100}, name, s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		f := s.NewFrame()
 		for range 1000 {
 			err = w.Write(f)
@@ -115,7 +98,7 @@ func TestWriterStickyError(t *testing.T) {
 	}
 }
 
-// fullFile is a file on a disk with room for so many bytes.
+// fullFile is a file on a disk with room bytes.
 type fullFile struct {
 	bytes.Buffer
 	room  int
@@ -137,16 +120,13 @@ func (f *fullFile) Truncate(size int64) error {
 	return nil
 }
 
-// TestWriterWholeRows: each write of a trace ends with a row, and what a full disk takes of one
-// that fails is removed, so
-// that no part of a row is ever left to be read as another one.
+// TestWriterWholeRows checks that each write ends with a row, and that a failed write on a full
+// disk is undone, so that no partial row remains.
 func TestWriterWholeRows(t *testing.T) {
 	s := everyKind(t)
 	file := &fullFile{room: 1 << 20}
 	w, err := trace.NewWriter(trace.WholeFile(file), "a.csv", s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	f := s.NewFrame()
 	for n := 0; err == nil; n++ {
 		err = errors.Join(s.SetUint(f, 6, 0, 1<<(n%64)), w.Write(f))
@@ -168,7 +148,7 @@ func TestWriterWholeRows(t *testing.T) {
 	}
 }
 
-// TestCreateExisting creates a trace and its schema file where files exist, and through links.
+// TestCreateExisting creates a trace and its schema file over existing files and links.
 func TestCreateExisting(t *testing.T) {
 	s := everyKind(t)
 	for what, create := range map[string]func(path string) error{
@@ -183,9 +163,7 @@ func TestCreateExisting(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		path, link := filepath.Join(dir, "a.csv"), filepath.Join(dir, "b.csv")
-		if err := create(path); err != nil {
-			t.Fatal(err)
-		}
+		must(t, create(path))
 		if info, err := os.Stat(path); err != nil || runtime.GOOS != "windows" && info.Mode() != 0o600 {
 			t.Errorf("%s: %v, mode %v", what, err, info.Mode())
 		}
@@ -195,9 +173,7 @@ func TestCreateExisting(t *testing.T) {
 		if runtime.GOOS == "windows" {
 			continue // where links need privileges
 		}
-		if err := os.Symlink(filepath.Join(dir, "target"), link); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Symlink(filepath.Join(dir, "target"), link))
 		if err := create(link); !errors.Is(err, fs.ErrExist) {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -207,9 +183,7 @@ func TestCreateExisting(t *testing.T) {
 func TestWriterMisuse(t *testing.T) {
 	s := everyKind(t)
 	w, err := trace.NewWriter(&bytes.Buffer{}, "a.csv", s, "player")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	wantError(t, w.Write(s.NewFrame()), `trace: a.csv: 0 extra cells, want 1: "player"`)
 	if err := w.Write(s.NewFrame(), "7"); err != nil {
 		t.Errorf("after a wrong call: %v", err)
@@ -229,9 +203,7 @@ func TestWriterAllocations(t *testing.T) {
 		{Name: "Buttons", Kind: schema.KindBits, Width: 16},
 	})
 	w, err := trace.NewWriter(&failing{room: 1 << 30}, "a.csv", s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	f := s.NewFrame()
 	if n := testing.AllocsPerRun(100, func() { err = w.Write(f) }); n != 0 || err != nil {
 		t.Errorf("%v allocations a row, %v", n, err)

@@ -177,20 +177,6 @@ func TestClientRestart(t *testing.T) {
 	})
 }
 
-// A client that begins anew elsewhere: its older connection learns why it ended.
-func TestSecondLogin(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := newNetwork(t, good)
-		l := listen(t, serverAddr, transport.Config{Network: n}, &recorder{t: t})
-		client := &recorder{t: t}
-		dial(t, l.Addr(), transport.Config{Network: n, Token: issue(t, 1)}, client)
-		dial(t, l.Addr(), transport.Config{Network: n, Token: issue(t, 1)}, &recorder{t: t})
-		if e := ended(t, client, time.Second); !errors.Is(e.err, transport.ErrReplaced) {
-			t.Errorf("got %v", e.err)
-		}
-	})
-}
-
 // issue makes a token for the test's server.
 func issue(t *testing.T, client uint64) token.Token {
 	t.Helper()
@@ -227,40 +213,6 @@ func TestForgedHello(t *testing.T) {
 		_, closed, datagrams, _ := server.snapshot()
 		if len(closed) != 0 || len(datagrams) != 20 || l.Stats().Conns != 1 {
 			t.Errorf("%d of 20 datagrams came, ended: %v", len(datagrams), closed)
-		}
-	})
-}
-
-func TestServerFull(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := newNetwork(t, good)
-		cfg := transport.Config{Network: n, MaxConns: 2}
-		l := listen(t, serverAddr, cfg, &recorder{t: t})
-		first := dial(t, l.Addr(), cfg, &recorder{t: t})
-		dial(t, l.Addr(), cfg, &recorder{t: t})
-		_, err := transport.Dial(t.Context(), serverAddr, cfg, &recorder{t: t})
-		if !errors.Is(err, transport.ErrServerFull) {
-			t.Errorf("third: %v", err)
-		}
-		if full := l.Stats().Dropped.Full; full != 1 {
-			t.Errorf("%d refused, want 1", full)
-		}
-		_ = first.Close()
-		time.Sleep(time.Second)
-		dial(t, l.Addr(), cfg, &recorder{t: t})
-	})
-}
-
-func TestWrongVersion(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := newNetwork(t, good)
-		l := listen(t, serverAddr, transport.Config{Network: n}, &recorder{t: t})
-		answer := ask(t, n, wire.AppendHello(nil, wire.Hello{Version: wire.Version + 1, Nonce: 5}))
-		if r, err := wire.ParseRefuse(answer); err != nil || r != (wire.Refuse{Nonce: 5, Reason: wire.RefuseVersion}) {
-			t.Fatalf("answer %x, %v", answer, err)
-		}
-		if stats := l.Stats(); stats.Dropped.Version != 1 || stats.Conns != 0 {
-			t.Errorf("%+v", stats)
 		}
 	})
 }

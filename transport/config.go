@@ -48,7 +48,8 @@ const (
 	minPending, maxPending = 16, 256
 )
 
-// Config configures a [Listener] or a dialed [Conn]. The zero value of each field selects its default.
+// Config configures a [Listener] or a dialed [Conn]. The zero value of each field selects its
+// default.
 type Config struct {
 	// Network opens the packet connections; nil selects UDP.
 	Network Network
@@ -62,8 +63,8 @@ type Config struct {
 	// default is the address that it listens on; they are required if that is unspecified. With the
 	// development key, tokens for any loopback address are accepted. Dial ignores it.
 	Addrs []netip.AddrPort
-	// Suites are the permitted suites; by default AES128GCM alone. A listener selects its first suite
-	// that the client offers.
+	// Suites are the permitted suites; by default AES128GCM alone. A listener selects its first
+	// suite that the client offers.
 	Suites []Suite
 	// Insecure permits the suite None, which protects nothing, and the published development key on
 	// any address. It is for measurements.
@@ -72,27 +73,29 @@ type Config struct {
 	// after which Dial gives up: at least 2 s, by default 15 s.
 	Timeout time.Duration
 	// Tick is the time between two calls of [Handler.Tick]: at least 1 ms, by default 1/60 s. It is
-	// also the resolution of a listener's heartbeats and retransmissions. Dial accepts [OnWake] too.
+	// also the resolution of a listener's heartbeats and retransmissions. Dial accepts [OnWake]
+	// too.
 	Tick time.Duration
-	// MaxConns is the maximum number of connections of a listener, by default 1,024. Dial ignores it.
+	// MaxConns is the maximum number of connections of a listener, by default 1,024. Dial ignores
+	// it.
 	MaxConns int
 	// MaxPending is the maximum number of these whose handshake is incomplete, for at most 5 s; by
 	// default a quarter of MaxConns, within 16 and 256. Half of them are reserved for networks that
 	// have none. Dial ignores it.
 	MaxPending int
 	// Handshakes is the maximum number of handshakes per second of a listener, by default 500, and
-	// HandshakesPerNetwork that of one network (/24 of IPv4, /64 of IPv6), by default 20, from which
-	// loopback addresses are exempt. Half of Handshakes are reserved for networks without a handshake
-	// in the last 10 s. Bursts may be twice as large. Dial ignores them.
+	// HandshakesPerNetwork that of one network (/24 of IPv4, /64 of IPv6), by default 20, from
+	// which loopback addresses are exempt. Half of Handshakes are reserved for networks without a
+	// handshake in the last 10 s. Bursts may be twice as large. Dial ignores them.
 	Handshakes, HandshakesPerNetwork int
 	// Shards is the number of packet connections of a listener on its address, each with its own
-	// goroutine and handler; by default 1, at most [MaxShards]. The network distributes clients over
-	// them; if it cannot (see [Network]), there is one shard. Dial ignores it.
+	// goroutine and handler; by default 1, at most [MaxShards]. The network distributes clients
+	// over them; if it cannot (see [Network]), there is one shard. Dial ignores it.
 	Shards int
-	// KeyLog, if set, receives one line with the secrets of each session, in one Write, for debugging:
-	// uplink decrypt decrypts recorded datagrams with it (package keylog). Its reader can read and
-	// forge all traffic of these sessions. Several configurations may share a writer that is not safe
-	// for concurrent use. An error is logged and has no other effect.
+	// KeyLog, if set, receives one line with the secrets of each session, in one Write, for
+	// debugging: uplink decrypt decrypts recorded datagrams with it (package keylog). Its reader
+	// can read and forge all traffic of these sessions. Several configurations may share a writer
+	// that is not safe for concurrent use. An error is logged and has no other effect.
 	KeyLog io.Writer
 	// Logger receives records of the start and end of connections, and of periods in which the
 	// network rejects datagrams; nil disables logging.
@@ -103,8 +106,8 @@ type Config struct {
 	wall func() time.Time
 }
 
-// withDefaults returns the configuration with its zero fields set, or an error that names an invalid
-// field.
+// withDefaults returns the configuration with its zero fields set, or an error that names an
+// invalid field.
 func (c Config) withDefaults() (Config, error) {
 	if c.Network == nil {
 		c.Network = UDP()

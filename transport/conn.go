@@ -13,16 +13,16 @@ import (
 
 // Handler receives the events of the connections of one [Listener] or of one dialed [Conn]. One
 // goroutine makes all calls, one after the other and without a lock: they may call any method of a
-// Conn or Listener but Close, which waits for that goroutine. Nothing is received during a call, so it
-// should be short. Datagrams sent meanwhile, by any goroutine, are queued and written in order when
-// the received batch has been handled, or when the queue is full.
+// Conn or Listener but Close, which waits for that goroutine. Nothing is received during a call, so
+// it should be short. Datagrams sent meanwhile, by any goroutine, are queued and written in order
+// when the received batch has been handled, or when the queue is full.
 //
-// If the Handler of a Listener has the method Handled(), it is called after each batch of datagrams,
-// before Tick if that is due too, and when the listener has stopped.
+// If the Handler of a Listener has the method Handled(), it is called after each batch of
+// datagrams, before Tick if that is due too, and when the listener has stopped.
 //
-// A panic in a call ends the process. If a call ends its goroutine with runtime.Goexit, as FailNow of
-// package testing does, another goroutine continues with the next datagrams; the rest of the current
-// batch may be lost.
+// A panic in a call ends the process. If a call ends its goroutine with runtime.Goexit, as FailNow
+// of package testing does, another goroutine continues with the next datagrams; the rest of the
+// current batch may be lost.
 type Handler interface {
 	// Opened is the first call for a connection. For a dialed one it returns before Dial does.
 	Opened(c *Conn)
@@ -30,13 +30,14 @@ type Handler interface {
 	// it. Otherwise it wraps one of [ErrTimeout], [ErrSessionLost], [ErrClosedByPeer],
 	// [ErrPeerShutdown], [ErrReplaced] and [ErrProtocol], or is the packet connection's.
 	Closed(c *Conn, err error)
-	// Datagram delivers the payload of a Send, which was received at that time. The payload is valid
-	// during the call.
+	// Datagram delivers the payload of a Send, which was received at that time. The payload is
+	// valid during the call.
 	Datagram(c *Conn, b []byte, at time.Time)
 	// Message delivers a message of a SendReliable. The message is valid during the call.
 	Message(c *Conn, b []byte, at time.Time)
 	// Tick is called once per [Config.Tick], also if nothing is received: by a listener while it
-	// serves, for a dialed connection while it is open, or with [OnWake] when [Conn.Wake] requests it.
+	// serves, for a dialed connection while it is open, or with [OnWake] when [Conn.Wake] requests
+	// it.
 	Tick(now time.Time)
 }
 
@@ -51,8 +52,8 @@ type TapEvent struct {
 	Sent bool
 	// Reliable reports whether it is a message.
 	Reliable bool
-	// Number is the packet number of a payload and Size the size of its UDP payload in bytes. They are
-	// 0 for a message, which may share datagrams or take several.
+	// Number is the packet number of a payload and Size the size of its UDP payload in bytes. They
+	// are 0 for a message, which may share datagrams or take several.
 	Number uint64
 	Size   int
 	// Body is valid during the call.
@@ -62,8 +63,8 @@ type TapEvent struct {
 // Conn is one end of a connection. Its methods are safe for concurrent use. All but Close may be
 // called by a [Handler].
 type Conn struct {
-	// Value is for the layer above, which may set it in [Handler.Opened] and read it in all later calls
-	// of the handler. This package does not use it.
+	// Value is for the layer above, which may set it in [Handler.Opened] and read it in all later
+	// calls of the handler. This package does not use it.
 	Value any
 
 	owner  owner
@@ -93,7 +94,8 @@ type Conn struct {
 	// The shard via receives what comes from the address addr, and finds the connection by it.
 	addr netip.AddrPort
 	via  *shard
-	// If the client had another connection before, the handler learns of this one when that has ended.
+	// If the client had another connection before, the handler learns of this one when that has
+	// ended.
 	registered bool  // as open in the directory
 	waiting    bool  // for the end of that connection
 	successor  *Conn // that replaces this one
@@ -122,13 +124,13 @@ type owner interface {
 	wait()
 }
 
-// enqueue is the session's output function. It is called with the lock held; [outbox.write] is called
-// after it was released.
+// enqueue is the session's output function. It is called with the lock held; [outbox.write] is
+// called after it was released.
 func (c *Conn) enqueue(to netip.AddrPort, b []byte) { c.outbox.add(b, to, &c.failed) }
 
-// Send sends a copy of b as one datagram, at most [Conn.MaxPayload] bytes. It does not block and does
-// not allocate. It returns [ErrTooLarge] or an error that wraps [net.ErrClosed]; packet loss, also at
-// this end, is not an error.
+// Send sends a copy of b as one datagram, at most [Conn.MaxPayload] bytes. It does not block and
+// does not allocate. It returns [ErrTooLarge] or an error that wraps [net.ErrClosed]; packet loss,
+// also at this end, is not an error.
 func (c *Conn) Send(b []byte) error {
 	err := c.send(b)
 	c.outbox.write()
@@ -149,8 +151,9 @@ func (c *Conn) send(b []byte) error {
 }
 
 // SendReliable queues a copy of b as a message, 1 byte to 16 KiB. It does not block: if too much is
-// unacknowledged, it returns [ErrBacklog]. Other errors are [ErrTooLarge], one for an empty message,
-// and one that wraps [net.ErrClosed]. The first use, by either end, allocates about 29 KB at both.
+// unacknowledged, it returns [ErrBacklog]. Other errors are [ErrTooLarge], one for an empty
+// message, and one that wraps [net.ErrClosed]. The first use, by either end, allocates about 29 KB
+// at both.
 func (c *Conn) SendReliable(b []byte) error {
 	err := c.sendReliable(b)
 	c.outbox.write()
@@ -174,16 +177,16 @@ func (c *Conn) sendReliable(b []byte) error {
 	return err
 }
 
-// Unacked returns the number of segments of reliable messages that are not acknowledged yet, including
-// those not sent yet. If it is 0, all messages were received.
+// Unacked returns the number of segments of reliable messages that are not acknowledged yet,
+// including those not sent yet. If it is 0, all messages were received.
 func (c *Conn) Unacked() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.session.Unacked()
 }
 
-// Number returns the packet number of the datagram that [Handler.Datagram] is being called with: the
-// count of datagrams that the peer sent before it. It may only be called by that method.
+// Number returns the packet number of the datagram that [Handler.Datagram] is being called with:
+// the count of datagrams that the peer sent before it. It may only be called by that method.
 func (c *Conn) Number() uint64 { return c.number }
 
 // RTT returns the smoothed round-trip time, 0 before the first measurement.
@@ -201,9 +204,9 @@ func (c *Conn) RemoteAddr() netip.AddrPort {
 	return c.session.Remote()
 }
 
-// MaxPayload returns the current maximum size of a payload of [Conn.Send], in bytes: [MaxPayload], or
-// more for a dialed connection whose path size probes were answered (see [Stats]), which takes some
-// seconds after the connection was opened or its local address changed.
+// MaxPayload returns the current maximum size of a payload of [Conn.Send], in bytes: [MaxPayload],
+// or more for a dialed connection whose path size probes were answered (see [Stats]), which takes
+// some seconds after the connection was opened or its local address changed.
 func (c *Conn) MaxPayload() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -224,8 +227,8 @@ func (c *Conn) Suite() Suite {
 	return c.session.Suite()
 }
 
-// Overhead returns the number of bytes that each payload takes on the wire besides its own, including
-// IPv4 and UDP headers.
+// Overhead returns the number of bytes that each payload takes on the wire besides its own,
+// including IPv4 and UDP headers.
 func (c *Conn) Overhead() uint64 {
 	return uint64(IPSize + HeaderSize + c.Suite().Overhead())
 }
@@ -251,19 +254,20 @@ func (c *Conn) ID() uint64 {
 	return c.session.ID()
 }
 
-// SetTap registers a function that is called with each payload and message when it is sent, or before
-// the handler receives it: by any goroutine, possibly with the connection's lock held. It must be
-// quick and must not call the Conn's methods. Nil removes it. SetTap may only be called by a method of
-// the [Handler].
+// SetTap registers a function that is called with each payload and message when it is sent, or
+// before the handler receives it: by any goroutine, possibly with the connection's lock held. It
+// must be quick and must not call the Conn's methods. Nil removes it. SetTap may only be called by
+// a method of the [Handler].
 func (c *Conn) SetTap(tap func(TapEvent)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.tap = tap
 }
 
-// Close closes the connection and notifies the peer. Unacknowledged reliable messages may be lost. For
-// a dialed connection it waits until [Handler.Closed] has returned and the goroutine has ended, so it
-// must not be called by the handler, unlike CloseWith. It may be called again; the error is always nil.
+// Close closes the connection and notifies the peer. Unacknowledged reliable messages may be lost.
+// For a dialed connection it waits until [Handler.Closed] has returned and the goroutine has ended,
+// so it must not be called by the handler, unlike CloseWith. It may be called again; the error is
+// always nil.
 func (c *Conn) Close() error {
 	c.CloseWith("")
 	c.owner.wait()

@@ -14,8 +14,8 @@ import (
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
-// dialerBuffers are shared by all dialed connections: of thousands in a process few send at the same
-// time.
+// dialerBuffers are shared by all dialed connections: of thousands in a process few send at the
+// same time.
 var dialerBuffers session.Buffers
 
 // dialer owns a dialed connection and is its endpoint.
@@ -34,11 +34,11 @@ type dialer struct {
 }
 
 // Dial connects to the listener at addr ("host:port"). It returns when the connection is open and
-// [Handler.Opened] has returned, or with an error if the listener refuses ([ErrServerFull] and others),
-// if nothing is received for [Config.Timeout] ([ErrTimeout]), or if ctx is done. The connection is
-// encrypted, and the listener is authenticated by the key that [Config.Token] names. It then stays open
-// until either end closes it or it fails, independent of ctx. If ctx is done at the moment when the
-// connection opens, h sees it opened and closed and Dial returns an error.
+// [Handler.Opened] has returned, or with an error if the listener refuses ([ErrServerFull] and
+// others), if nothing is received for [Config.Timeout] ([ErrTimeout]), or if ctx is done. The
+// connection is encrypted, and the listener is authenticated by the key that [Config.Token] names.
+// It then stays open until either end closes it or it fails, independent of ctx. If ctx is done at
+// the moment when the connection opens, h sees it opened and closed and Dial returns an error.
 func Dial(ctx context.Context, addr string, cfg Config, h Handler) (*Conn, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -119,8 +119,8 @@ func (d *dialer) serve() {
 	close(d.done)
 }
 
-// run reads datagrams and sleeps until a timer is due, until the connection is stopped: a process may
-// have thousands of connections, most of them idle. The error is the packet connection's.
+// run reads datagrams and sleeps until a timer is due, until the connection is stopped: a process
+// may have thousands of connections, most of them idle. The error is the packet connection's.
 func (d *dialer) run() error {
 	for {
 		if err := d.alarm.set(d.next); err != nil {
@@ -227,8 +227,8 @@ func (d *dialer) closed(*Conn) { d.stop() }
 
 func (d *dialer) wait() { <-d.done }
 
-// alarm ends the read of a loop that sleeps until a timer is due. The loop sets it before each read;
-// others may set it to an earlier time. It is safe for concurrent use.
+// alarm ends the read of a loop that sleeps until a timer is due. The loop sets it before each
+// read; others may set it to an earlier time. It is safe for concurrent use.
 type alarm struct {
 	pc PacketConn
 
@@ -285,7 +285,8 @@ func (a *alarm) requestTick(at time.Time) {
 	}
 }
 
-// takeTick reports whether the handler's tick is due, and since when, and removes the request if so.
+// takeTick reports whether the handler's tick is due, and since when, and removes the request if
+// so.
 func (a *alarm) takeTick(now time.Time) (since time.Time, due bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -8,9 +8,9 @@ import (
 	"github.com/uplink-rpc/uplink/transport/internal/admission"
 )
 
-// directory contains the connections of all shards of a listener. It is used when a connection starts
-// or ends, and for datagrams with a long header. It is safe for concurrent use, but not with a
-// connection's lock held.
+// directory contains the connections of all shards of a listener. It is used when a connection
+// starts or ends, and for datagrams with a long header. It is safe for concurrent use, but not with
+// a connection's lock held.
 type directory struct {
 	mu      sync.RWMutex
 	ids     map[uint64]*Conn         // all, by session id
@@ -42,8 +42,8 @@ func (d *directory) byHello(hello admission.Hash) *Conn {
 	return d.hellos[hello]
 }
 
-// mayPend reports whether another handshake with that address may be pending, of at most limit. Half
-// of them are reserved for networks that have none.
+// mayPend reports whether another handshake with that address may be pending, of at most limit.
+// Half of them are reserved for networks that have none.
 func (d *directory) mayPend(from netip.Addr, limit int) bool {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -63,15 +63,16 @@ func (d *directory) mayPend(from netip.Addr, limit int) bool {
 	return true
 }
 
-// mayConnect reports whether a client may connect, if at most limit connections are permitted: it may
-// always replace its own.
+// mayConnect reports whether a client may connect, if at most limit connections are permitted: it
+// may always replace its own.
 func (d *directory) mayConnect(client uint64, limit int) bool {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	return len(d.ids) < limit || d.clients[client] != nil || d.pending[client] != nil
 }
 
-// add adds a pending connection. It returns the pending one of the same client that it replaces, or nil.
+// add adds a pending connection. It returns the pending one of the same client that it replaces, or
+// nil.
 func (d *directory) add(c *Conn) (old *Conn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -85,8 +86,8 @@ func (d *directory) add(c *Conn) (old *Conn) {
 	return old
 }
 
-// open changes a connection from pending to open. It returns the open one of the same client that it
-// replaces, or nil, and reports whether the connection was pending.
+// open changes a connection from pending to open. It returns the open one of the same client that
+// it replaces, or nil, and reports whether the connection was pending.
 func (d *directory) open(c *Conn) (old *Conn, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

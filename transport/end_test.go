@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/transport"
-	"github.com/uplink-rpc/uplink/transport/internal/session"
-	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
 // ended waits for virtual time d and returns the one connection's end that r noted, or fails.
@@ -230,41 +228,4 @@ func TestHandlerGetsConnsPacketConnError(t *testing.T) {
 			t.Errorf("client: %v", e.err)
 		}
 	})
-}
-
-// TestUnacknowledged: a peer that is heard, but acknowledges no segment, loses its connection,
-// for that reason. Here the
-// path has begun to lose all large datagrams.
-func TestUnacknowledged(t *testing.T) {
-	for _, server := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, good)
-			sender, r := w.conn, w.client
-			if c := w.serverConn(t); server {
-				sender, r = c, w.server
-			}
-			time.Sleep(10 * time.Second) // until the path's largest datagram is known
-			small := simnet.Config{MTU: 600}
-			if err := w.network.Set(small, small); err != nil {
-				t.Fatal(err)
-			}
-			if err := sender.SendReliable(make([]byte, 5000)); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(15 * time.Second)
-			if err := sender.Send(nil); err != nil {
-				t.Errorf("within the timeout: %v", err)
-			}
-			if e := ended(t, r, 2*15*time.Second); !errors.Is(e.err, session.ErrUnacknowledged) {
-				t.Errorf("ended with %v, want %v", e.err, session.ErrUnacknowledged)
-			}
-			want := uint64(0)
-			if server {
-				want = 1
-			}
-			if st := w.listener.Stats(); st.Unacknowledged != want || st.ProtocolErrors != 0 {
-				t.Errorf("%d ends counted, want %d; %d protocol errors", st.Unacknowledged, want, st.ProtocolErrors)
-			}
-		})
-	}
 }

@@ -25,13 +25,14 @@ var (
 	ErrProtocol = session.ErrProtocol
 )
 
-// Why Dial failed. A token that the listener refuses is an error of package token: [token.ErrExpired],
-// [token.ErrUsed], [token.ErrWrongKey], [token.ErrWrongServer] or [token.ErrStale].
+// Why Dial failed. A token that the listener refuses is an error of package token:
+// [token.ErrExpired], [token.ErrUsed], [token.ErrWrongKey], [token.ErrWrongServer] or
+// [token.ErrStale].
 var (
 	// ErrServerFull means that the listener has [Config.MaxConns] connections. The token is unused.
 	ErrServerFull = session.ErrServerFull
-	// ErrServerBusy means that the listener had too many handshakes until [Config.Timeout]. The token
-	// is unused.
+	// ErrServerBusy means that the listener had too many handshakes until [Config.Timeout]. The
+	// token is unused.
 	ErrServerBusy = session.ErrServerBusy
 	// ErrVersion means that the ends use different versions of the protocol.
 	ErrVersion = session.ErrVersion
@@ -39,7 +40,8 @@ var (
 	ErrNoSuite = session.ErrNoSuite
 )
 
-// Why nothing was sent. After the end of the connection, the error wraps [net.ErrClosed] and the cause.
+// Why nothing was sent. After the end of the connection, the error wraps [net.ErrClosed] and the
+// cause.
 var (
 	// ErrTooLarge means that a payload exceeds [Conn.MaxPayload], or a message 16 KiB.
 	ErrTooLarge = session.ErrTooLarge

@@ -25,17 +25,6 @@ func bad(seed uint64) simnet.Config {
 
 var good = simnet.Config{Delay: 20 * time.Millisecond}
 
-func TestHandshakeWithLoss(t *testing.T) {
-	for seed := range uint64(20) {
-		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, bad(seed))
-			if s := w.serverConn(t); s.ID() != w.conn.ID() || s.ID() == 0 {
-				t.Errorf("ids %x and %x", s.ID(), w.conn.ID())
-			}
-		})
-	}
-}
-
 func TestOpenedBeforeDialReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, good)
@@ -187,23 +176,6 @@ func TestSendLimits(t *testing.T) {
 			if !errors.Is(err, net.ErrClosed) {
 				t.Errorf("after Close: %v", err)
 			}
-		}
-	})
-}
-
-func TestSilentMinute(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, bad(3))
-		time.Sleep(time.Minute)
-		_, ends, _, _ := w.client.snapshot()
-		_, serverEnds, _, _ := w.server.snapshot()
-		if len(ends)+len(serverEnds) > 0 {
-			t.Errorf("ended: %v, %v", ends, serverEnds)
-		}
-		w.client.mu.Lock()
-		defer w.client.mu.Unlock()
-		if w.client.ticks < 59*60 || w.client.ticks > 61*60 {
-			t.Errorf("%d ticks in a minute", w.client.ticks)
 		}
 	})
 }

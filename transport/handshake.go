@@ -11,12 +11,12 @@ import (
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
-// An admitted hello creates a session, but it may be a copy of somebody else's hello. So the session
-// is pending, registered by its id alone and unknown to the handler, until a datagram encrypted with
-// its keys shows that the client has them.
+// An admitted hello creates a session, but it may be a copy of somebody else's hello. So the
+// session is pending, registered by its id alone and unknown to the handler, until a datagram
+// encrypted with its keys shows that the client has them.
 
-// receiveHello handles a hello. Until its sender's address is validated, it costs at most two MACs and
-// no memory.
+// receiveHello handles a hello. Until its sender's address is validated, it costs at most two MACs
+// and no memory.
 func (s *shard) receiveHello(now time.Time, from netip.AddrPort, b []byte) {
 	hello, err := wire.ParseHello(b)
 	switch {
@@ -121,9 +121,9 @@ func (s *shard) accept(now time.Time, request *admission.Request, g session.Gran
 	s.reschedule(now, c)
 }
 
-// register registers a connection that has just opened, and reports whether the handler may learn of
-// it. It replaces an open one of the same client: a handler, possibly of another shard, learns of the
-// end of that one first.
+// register registers a connection that has just opened, and reports whether the handler may learn
+// of it. It replaces an open one of the same client: a handler, possibly of another shard, learns
+// of the end of that one first.
 func (s *shard) register(now time.Time, c *Conn, state session.State) bool {
 	if c.phase != pending || state == session.Connecting || c.registered {
 		return !c.waiting
@@ -152,8 +152,8 @@ func (s *shard) replace(now time.Time, c, successor *Conn) {
 	}
 }
 
-// announce announces a connection to the handler after its predecessor has ended. Datagrams received
-// meanwhile are lost.
+// announce announces a connection to the handler after its predecessor has ended. Datagrams
+// received meanwhile are lost.
 func (s *shard) announce(now time.Time, c *Conn) {
 	c.waiting = false
 	if next := c.successor; next != nil {

@@ -16,7 +16,8 @@ import (
 )
 
 // Listener serves many connections on one address, by one packet connection or several
-// ([Config.Shards]). Its methods are safe for concurrent use. All but Close may be called by a [Handler].
+// ([Config.Shards]). Its methods are safe for concurrent use. All but Close may be called by a
+// [Handler].
 type Listener struct {
 	common
 	shards  []*shard
@@ -94,9 +95,10 @@ func newAdmission(cfg Config, local netip.AddrPort) (*admission.Controller, erro
 }
 
 // Serve accepts connections and calls the handlers, one for each of [Listener.Shards], until ctx is
-// done or [Listener.Close] is called. Then it closes every connection, notifies the peers, and returns
-// nil. Any other error is a packet connection's. All calls of a handler come from one goroutine that
-// Serve starts. The network decides to which shard a connection belongs. A listener serves once.
+// done or [Listener.Close] is called. Then it closes every connection, notifies the peers, and
+// returns nil. Any other error is a packet connection's. All calls of a handler come from one
+// goroutine that Serve starts. The network decides to which shard a connection belongs. A listener
+// serves once.
 func (l *Listener) Serve(ctx context.Context, handlers ...Handler) error {
 	if len(handlers) != len(l.shards) {
 		return fmt.Errorf("transport: Serve got %d handlers, and there are %d shards: it needs one for each", len(handlers), len(l.shards))
@@ -155,7 +157,8 @@ func (l *Listener) Addr() netip.AddrPort { return l.shards[0].pc.LocalAddr() }
 func (l *Listener) Shards() int { return len(l.shards) }
 
 // KernelDrops returns the number of datagrams that the kernel dropped because the listener did not
-// read them in time. It reports false if that is unknown: after Close, and on systems other than Linux.
+// read them in time. It reports false if that is unknown: after Close, and on systems other than
+// Linux.
 func (l *Listener) KernelDrops() (n uint64, ok bool) { return udp.KernelDrops(l.Addr().Port()) }
 
 // Stats returns what the listener has counted.

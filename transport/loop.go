@@ -30,8 +30,8 @@ type datagram struct {
 	b    []byte // valid until the next read; longer than [wire.MaxDatagram] if it was truncated
 }
 
-// The maximum number of datagrams that a loop reads or writes by one call. A dialed connection has one
-// peer, and a process may have thousands of them.
+// The maximum number of datagrams that a loop reads or writes by one call. A dialed connection has
+// one peer, and a process may have thousands of them.
 const (
 	listenerBatch = 64
 	dialerBatch   = 4
@@ -133,9 +133,9 @@ func (l *loop) interrupt() {
 	_ = l.pc.SetReadDeadline(past)
 }
 
-// restartOnGoexit runs f as the whole of a goroutine. If a handler that f calls ends the goroutine with
-// runtime.Goexit, as t.FailNow does in a game's test, f runs again in another goroutine; its state must
-// therefore be valid whenever a handler runs. A panic ends the process.
+// restartOnGoexit runs f as the whole of a goroutine. If a handler that f calls ends the goroutine
+// with runtime.Goexit, as t.FailNow does in a game's test, f runs again in another goroutine; its
+// state must therefore be valid whenever a handler runs. A panic ends the process.
 func restartOnGoexit(f func()) {
 	returned := false
 	defer func() {

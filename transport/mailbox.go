@@ -80,8 +80,8 @@ func (m *mail) clear() {
 	m.calls, m.forwarded, m.memory = m.calls[:0], m.forwarded[:0], m.memory[:0]
 }
 
-// dirtyConns are connections that the next tick has to look at, each once. It is safe for concurrent
-// use.
+// dirtyConns are connections that the next tick has to look at, each once. It is safe for
+// concurrent use.
 type dirtyConns struct {
 	mu           sync.Mutex
 	conns, spare []*Conn
@@ -97,8 +97,8 @@ func (d *dirtyConns) add(c *Conn) {
 	}
 }
 
-// take returns the connections that were added since the last call. The result is valid until the call
-// after the next.
+// take returns the connections that were added since the last call. The result is valid until the
+// call after the next.
 func (d *dirtyConns) take() []*Conn {
 	d.mu.Lock()
 	defer d.mu.Unlock()

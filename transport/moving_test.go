@@ -1,18 +1,14 @@
 package transport_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/uplink-rpc/uplink/transport"
-	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
 // play has both ends send at 60 Hz for a while, and returns what came to the server.
@@ -89,97 +85,6 @@ func TestRebind(t *testing.T) {
 			_ = w.conn.Close()
 			if err := w.conn.Rebind(); !errors.Is(err, net.ErrClosed) {
 				t.Errorf("after Close: %v", err)
-			}
-		})
-	}
-}
-
-// TestIdleRebinding: heartbeats are enough.
-func TestIdleRebinding(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, good)
-		s := w.serverConn(t)
-		outside, err := w.network.Rebind(w.conn.LocalAddr())
-		if err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(3 * time.Second)
-		if got := s.RemoteAddr(); got != outside {
-			t.Errorf("the server sends to %v, want %v", got, outside)
-		}
-	})
-}
-
-// robbed is a network on which somebody sends on, from an address of its own, whatever it sees a client send:
-// every second datagram at once, ahead of the original, and old ones again and again.
-type robbed struct {
-	*simnet.Network
-	t       *testing.T
-	thief   transport.PacketConn
-	outside netip.AddrPort // of the client
-}
-
-func (n *robbed) ListenPacket(addr string) (transport.PacketConn, error) {
-	pc, err := n.Network.ListenPacket(addr)
-	if err != nil {
-		return nil, err
-	}
-	n.outside = pc.LocalAddr()
-	if n.thief, err = n.Network.ListenPacket(addr); err != nil {
-		return nil, err
-	}
-	n.t.Cleanup(func() { _ = n.thief.Close() })
-	return &victim{PacketConn: pc, thief: n.thief}, nil
-}
-
-// victim is the client's packet connection.
-type victim struct {
-	transport.PacketConn
-	thief transport.PacketConn
-
-	mu   sync.Mutex
-	seen [][]byte
-}
-
-func (v *victim) WriteTo(b []byte, to netip.AddrPort) (int, error) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.seen = append(v.seen, bytes.Clone(b))
-	count := len(v.seen)
-	if count%2 == 0 {
-		_, _ = v.thief.WriteTo(b, to)
-	}
-	_, _ = v.thief.WriteTo(v.seen[count/2], to)
-	return v.PacketConn.WriteTo(b, to)
-}
-
-// TestRacedCopies: copies move no session, and keep no client from moving.
-func TestRacedCopies(t *testing.T) {
-	for seed := range uint64(5) {
-		synctest.Test(t, func(t *testing.T) {
-			link := simnet.Config{Delay: 20 * time.Millisecond, Loss: 0.1, Seed: seed}
-			n := newNetwork(t, link)
-			w := &world{network: n, server: &recorder{t: t}, client: &recorder{t: t}}
-			w.listener = listen(t, serverAddr, transport.Config{Network: n}, w.server)
-			robbed := &robbed{Network: n, t: t}
-			w.conn = dial(t, w.listener.Addr(), transport.Config{Network: robbed}, w.client)
-			s := w.serverConn(t)
-			for range 4 {
-				w.play(t, s, time.Second)
-				if got := s.RemoteAddr(); got != robbed.outside {
-					t.Errorf("the server sends to %v, want %v; the thief is at %v", got, robbed.outside, robbed.thief.LocalAddr())
-				}
-				var err error
-				if robbed.outside, err = n.Rebind(w.conn.LocalAddr()); err != nil {
-					t.Fatal(err)
-				}
-				w.play(t, s, 3*time.Second)
-			}
-			if got := s.RemoteAddr(); got != robbed.outside {
-				t.Errorf("the server sends to %v in the end, want %v", got, robbed.outside)
-			}
-			if moves := s.Stats().PathMigrations; moves != 4 {
-				t.Errorf("%d moves, want 4", moves)
 			}
 		})
 	}

@@ -10,13 +10,13 @@ import (
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
-// outboxShare is the memory of an outbox for each datagram that it can queue, in bytes. Most answers
-// are acks and much smaller than a full datagram.
+// outboxShare is the memory of an outbox for each datagram that it can queue, in bytes. Most
+// answers are acks and much smaller than a full datagram.
 const outboxShare = 256
 
 // outbox queues the datagrams of a loop's connections and writes them in order. While the loop
-// handles a batch, all are written together at its end; otherwise each sender writes the queue as soon
-// as it has released the lock of its connection. It is safe for concurrent use.
+// handles a batch, all are written together at its end; otherwise each sender writes the queue as
+// soon as it has released the lock of its connection. It is safe for concurrent use.
 type outbox struct {
 	pc   BatchConn
 	sent *sentCounters
@@ -39,8 +39,8 @@ func newOutbox(pc BatchConn, n int, sent *sentCounters) outbox {
 	}
 }
 
-// add queues a copy of b, which is at most [wire.MaxDatagram] bytes. If the packet connection rejects
-// it, failed is incremented unless it is nil.
+// add queues a copy of b, which is at most [wire.MaxDatagram] bytes. If the packet connection
+// rejects it, failed is incremented unless it is nil.
 func (o *outbox) add(b []byte, to netip.AddrPort, failed *atomic.Uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -109,8 +109,8 @@ func (o *outbox) writeBatch(batch []Datagram) (int, error) {
 const sendQuiet = 5 * time.Second
 
 // sendMonitor logs when a packet connection starts to reject datagrams, for lack of buffers,
-// permission or a route or for their size, and when that has ended: two records for each such period,
-// whatever the number of failures. Only the loop uses it.
+// permission or a route or for their size, and when that has ended: two records for each such
+// period, whatever the number of failures. Only the loop uses it.
 type sendMonitor struct {
 	log          *slog.Logger
 	sent, failed uint64    // at the last check

@@ -49,7 +49,8 @@ func (s *shard) receiveHandshake(now time.Time, d datagram) {
 	}
 }
 
-// lookup returns the connection with the session id of the header, or with the source address; or nil.
+// lookup returns the connection with the session id of the header, or with the source address; or
+// nil.
 func (s *shard) lookup(from netip.AddrPort, h wire.Header) *Conn {
 	if h.Long {
 		return s.common.byID(h.ID)
@@ -78,8 +79,8 @@ func (s *shard) receiveFor(now time.Time, c *Conn, d datagram, via *shard) {
 	s.reschedule(now, c)
 }
 
-// hintUnknown counts a datagram of no session, and sends a hint to its sender, within a rate limit and
-// if the hint is not longer than the datagram. It ignores repeated closes.
+// hintUnknown counts a datagram of no session, and sends a hint to its sender, within a rate limit
+// and if the hint is not longer than the datagram. It ignores repeated closes.
 func (s *shard) hintUnknown(now time.Time, d datagram, h wire.Header) {
 	if h.Kind == wire.CloseKind {
 		return

@@ -12,8 +12,8 @@ import (
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
-// hintsPerSecond is the maximum rate of unauthenticated answers of a listener, over all addresses. Each
-// shard has an equal part.
+// hintsPerSecond is the maximum rate of unauthenticated answers of a listener, over all addresses.
+// Each shard has an equal part.
 const hintsPerSecond = 100
 
 // common is the state that the shards of a listener share.
@@ -118,7 +118,8 @@ func (s *shard) tick(now time.Time) {
 	s.monitor.check(now, &s.outbox)
 }
 
-// reschedule sets the timer of a connection after an event, or removes the connection if it has ended.
+// reschedule sets the timer of a connection after an event, or removes the connection if it has
+// ended.
 func (s *shard) reschedule(now time.Time, c *Conn) {
 	next, over := c.schedule()
 	switch {
@@ -132,8 +133,8 @@ func (s *shard) reschedule(now time.Time, c *Conn) {
 	}
 }
 
-// setAddress registers a connection's address at the shard that receives its datagrams. A connection
-// that had the address before is still found by its session id.
+// setAddress registers a connection's address at the shard that receives its datagrams. A
+// connection that had the address before is still found by its session id.
 func (s *shard) setAddress(now time.Time, c *Conn, addr netip.AddrPort, via *shard) {
 	if c.addr == addr && c.via == via {
 		return
@@ -174,8 +175,8 @@ func (s *shard) closeAll(cause error) {
 	}
 }
 
-// The methods below implement owner. The next tick looks at a dirty connection: only the loop uses the
-// timers.
+// The methods below implement owner. The next tick looks at a dirty connection: only the loop uses
+// the timers.
 
 func (s *shard) rescheduled(c *Conn) { s.dirty.add(c) }
 

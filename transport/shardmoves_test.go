@@ -53,9 +53,11 @@ func TestMovesBetweenShards(t *testing.T) {
 				if err := w.conn.SendReliable([]byte("moving")); err != nil {
 					t.Fatal(err)
 				}
-				w.play(t, s, 2*time.Second)
-				if got := s.RemoteAddr(); got != outside {
-					t.Errorf("the server sends to %v, want %v", got, outside)
+				for tries := 0; s.RemoteAddr() != outside; tries++ { // losses can delay a round of challenges
+					if tries == 20 {
+						t.Fatalf("the server sends to %v, want %v", s.RemoteAddr(), outside)
+					}
+					w.play(t, s, 500*time.Millisecond)
 				}
 			}
 			if n := w.play(t, s, time.Second); n < 20 {
@@ -123,38 +125,6 @@ func TestHandedOverAtOnce(t *testing.T) {
 			}
 		}
 	})
-}
-
-// TestRebindBetweenShards moves a client over sockets of the operating system until its datagrams come to another
-// shard, and on from there.
-func TestRebindBetweenShards(t *testing.T) {
-	shardsOnly(t)
-	const shards = 4
-	handlers := make([]transport.Handler, shards)
-	for i := range handlers {
-		handlers[i] = echo{}
-	}
-	l := listen(t, "127.0.0.1:0", transport.Config{Shards: shards, Timeout: patience}, handlers...)
-	came := make(arrivals, 64)
-	c := dial(t, l.Addr(), transport.Config{Timeout: patience}, came)
-	for moves := 0; moves < 4; {
-		if err := c.Rebind(); err != nil {
-			t.Fatal(err)
-		}
-		before := l.Stats().Forwarded
-		for range 20 {
-			if err := c.SendReliable([]byte("here")); err != nil {
-				t.Fatal(err)
-			}
-			<-came
-		}
-		if l.Stats().Forwarded > before+20 {
-			moves++
-		}
-	}
-	if s := l.Stats(); s.Open != 1 || s.Dropped.Overrun != 0 {
-		t.Errorf("%+v", s)
-	}
 }
 
 // TestHelloMovesBetweenShards: a hello is known by another shard than the one that answered it first.

@@ -30,8 +30,8 @@ func (s *socket) replace(pc PacketConn) error {
 	if err != nil {
 		return errors.Join(err, pc.Close())
 	}
-	// Nothing can be done about an error of closing a packet connection. Close may take time, while the
-	// loop continues.
+	// Nothing can be done about an error of closing a packet connection. Close may take time, while
+	// the loop continues.
 	_ = old.Close()
 	return nil
 }

@@ -27,8 +27,8 @@ type Stats struct {
 	LossBursts uint64
 	// PathMigrations counts changes of the peer's address.
 	PathMigrations uint64
-	// MaxDatagram is the size in bytes of the largest path size probe that the peer has answered, or 0
-	// before the first answer. Only a dialed connection probes.
+	// MaxDatagram is the size in bytes of the largest path size probe that the peer has answered,
+	// or 0 before the first answer. Only a dialed connection probes.
 	MaxDatagram int
 	// Dropped counts received datagrams that were not used.
 	Dropped Drops
@@ -62,8 +62,8 @@ func (s Stats) Plus(o Stats) Stats {
 	return s
 }
 
-// ListenerStats is what a listener has counted since it was opened, over all its connections, past and
-// present. Bytes are those of UDP payloads.
+// ListenerStats is what a listener has counted since it was opened, over all its connections, past
+// and present. Bytes are those of UDP payloads.
 type ListenerStats struct {
 	Conns                            int // now, including those whose handshake is incomplete
 	Open                             int // now, without those
@@ -79,7 +79,8 @@ type ListenerStats struct {
 	RTTs                             RTTHistogram
 }
 
-// Drops counts dropped datagrams by reason. The reasons from UnknownSession on apply to listeners only.
+// Drops counts dropped datagrams by reason. The reasons from UnknownSession on apply to listeners
+// only.
 type Drops struct {
 	Malformed       uint64 // not a datagram of this protocol
 	WrongSession    uint64 // of another session or source address than its header indicates
@@ -292,8 +293,8 @@ func sessionDrops(count func(session.Verdict) uint64) Drops {
 	}
 }
 
-// batchCounters counts the received datagrams of a batch. Only the shard's goroutine uses it: atomic
-// counters for each datagram would cost more than parsing it.
+// batchCounters counts the received datagrams of a batch. Only the shard's goroutine uses it:
+// atomic counters for each datagram would cost more than parsing it.
 type batchCounters struct {
 	received, bytes uint64
 	verdicts        [session.Verdicts]uint64

@@ -17,9 +17,9 @@ type timer struct {
 	prev, next *Conn     // in the list
 }
 
-// timers is a timer wheel of connections. A connection whose time is postponed stays in its slot until
-// the slot is due: of 10,000 idle connections, whose times move with each heartbeat, only the timer
-// itself is written.
+// timers is a timer wheel of connections. A connection whose time is postponed stays in its slot
+// until the slot is due: of 10,000 idle connections, whose times move with each heartbeat, only the
+// timer itself is written.
 type timers struct {
 	start time.Time
 	now   int64 // slots before this one are empty; this one may hold connections that are not due

@@ -8,10 +8,11 @@
 // methods.
 //
 // Datagrams are encrypted and authenticated ([Suite]). A client presents a connect token, which the
-// game's backend issued with the listener's key (package token) and which admits one connection. The
-// token also authenticates the listener to the client. On loopback addresses, and only there, no
-// configuration is required: both ends use a published key. A listener does little work and keeps no
-// state for a sender before it has validated the sender's address, and then limits handshakes.
+// game's backend issued with the listener's key (package token) and which admits one connection.
+// The token also authenticates the listener to the client. On loopback addresses, and only there,
+// no configuration is required: both ends use a published key. A listener does little work and
+// keeps no state for a sender before it has validated the sender's address, and then limits
+// handshakes.
 //
 // A connection survives a change of the client's address, by a NAT or by [Conn.Rebind].
 package transport
@@ -40,15 +41,16 @@ const (
 	IPSize = 20 + 8
 )
 
-// PacketConn sends and receives datagrams. One goroutine at a time calls ReadFrom; the other methods
-// are safe for concurrent use. If it is a [BatchConn], datagrams are read and written in batches.
+// PacketConn sends and receives datagrams. One goroutine at a time calls ReadFrom; the other
+// methods are safe for concurrent use. If it is a [BatchConn], datagrams are read and written in
+// batches.
 type PacketConn interface {
 	// ReadFrom waits for a datagram and copies it to p; bytes beyond len(p) are lost. It returns
-	// [os.ErrDeadlineExceeded] at the read deadline and [net.ErrClosed] after Close, possibly wrapped.
-	// Any other error ends the connection.
+	// [os.ErrDeadlineExceeded] at the read deadline and [net.ErrClosed] after Close, possibly
+	// wrapped. Any other error ends the connection.
 	ReadFrom(p []byte) (n int, from netip.AddrPort, err error)
-	// WriteTo sends p as one datagram without waiting for the network. It does not retain p. An error
-	// counts as packet loss.
+	// WriteTo sends p as one datagram without waiting for the network. It does not retain p. An
+	// error counts as packet loss.
 	WriteTo(p []byte, to netip.AddrPort) (int, error)
 	// SetReadDeadline ends the current and all later calls of ReadFrom at t.
 	SetReadDeadline(t time.Time) error
@@ -62,8 +64,8 @@ type PacketConn interface {
 // systems that costs much less than separate calls.
 type BatchConn interface {
 	PacketConn
-	// ReadBatch waits for at least one datagram, reads those available into the buffers of into, and
-	// returns their number. Otherwise it is like ReadFrom, and the same goroutine calls it.
+	// ReadBatch waits for at least one datagram, reads those available into the buffers of into,
+	// and returns their number. Otherwise it is like ReadFrom, and the same goroutine calls it.
 	ReadBatch(into []Datagram) (n int, err error)
 	// WriteBatch sends the datagrams in order and returns the number sent. If that is less than
 	// len(out), the error is that of the next one; the caller may continue behind it. It does not
@@ -85,8 +87,8 @@ type Datagram = udp.Datagram
 //	ListenShards(addr string, n int) ([]PacketConn, error)
 //
 // which opens n packet connections on one address, or only one if the network cannot distribute
-// datagrams. While all are open, all datagrams of one sender arrive at the same one. [UDP] has it; it
-// distributes datagrams on Linux, by SO_REUSEPORT.
+// datagrams. While all are open, all datagrams of one sender arrive at the same one. [UDP] has it;
+// it distributes datagrams on Linux, by SO_REUSEPORT.
 type Network interface {
 	// ListenPacket opens a packet connection on addr, "host:port"; port 0 selects a free port.
 	ListenPacket(addr string) (PacketConn, error)
@@ -98,8 +100,8 @@ type shardNetwork interface {
 	ListenShards(addr string, n int) ([]PacketConn, error)
 }
 
-// UDP returns the operating system's network, the default of [Config.Network]. Its packet connections
-// are [BatchConn]s.
+// UDP returns the operating system's network, the default of [Config.Network]. Its packet
+// connections are [BatchConn]s.
 func UDP() Network { return udpNetwork{} }
 
 type udpNetwork struct{}

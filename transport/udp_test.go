@@ -95,23 +95,6 @@ func TestEcho(t *testing.T) {
 	}
 }
 
-func TestReliableOverUDP(t *testing.T) {
-	cfg := transport.Config{Timeout: patience}
-	l := listen(t, "127.0.0.1:0", cfg, echo{})
-	came := make(arrivals, 100)
-	c := dial(t, l.Addr(), cfg, came)
-	for range 10 {
-		if err := c.SendReliable(make([]byte, maxMessage)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for range 10 {
-		if n := <-came; n != maxMessage {
-			t.Errorf("a message of %d bytes came back, want %d", n, maxMessage)
-		}
-	}
-}
-
 // One run is a Send and a receipt at either end.
 func TestNoAllocation(t *testing.T) {
 	if race.Enabled {

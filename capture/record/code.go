@@ -98,41 +98,18 @@ func encode(b []byte, tag byte, body Body) []byte {
 	return c.b
 }
 
-// Append implements [Body].
-func (r *Start) Append(b []byte) []byte { return encode(b, tagStart, r) }
-
-// Append implements [Body].
-func (r *Schema) Append(b []byte) []byte { return encode(b, tagSchema, r) }
-
-// Append implements [Body].
-func (r *Prior) Append(b []byte) []byte { return encode(b, tagPrior, r) }
-
-// Append implements [Body].
-func (r *Opened) Append(b []byte) []byte { return encode(b, tagOpened, r) }
-
-// Append implements [Body].
-func (r *Closed) Append(b []byte) []byte { return encode(b, tagClosed, r) }
-
-// Append implements [Body].
-func (r *Bound) Append(b []byte) []byte { return encode(b, tagBound, r) }
-
-// Append implements [Body].
-func (r *Decoded) Append(b []byte) []byte { return encode(b, tagDecoded, r) }
-
-// Append implements [Body].
-func (r *Dropped) Append(b []byte) []byte { return encode(b, tagDropped, r) }
-
-// Append implements [Body].
+func (r *Start) Append(b []byte) []byte    { return encode(b, tagStart, r) }
+func (r *Schema) Append(b []byte) []byte   { return encode(b, tagSchema, r) }
+func (r *Prior) Append(b []byte) []byte    { return encode(b, tagPrior, r) }
+func (r *Opened) Append(b []byte) []byte   { return encode(b, tagOpened, r) }
+func (r *Closed) Append(b []byte) []byte   { return encode(b, tagClosed, r) }
+func (r *Bound) Append(b []byte) []byte    { return encode(b, tagBound, r) }
+func (r *Decoded) Append(b []byte) []byte  { return encode(b, tagDecoded, r) }
+func (r *Dropped) Append(b []byte) []byte  { return encode(b, tagDropped, r) }
 func (r *Withheld) Append(b []byte) []byte { return encode(b, tagWithheld, r) }
-
-// Append implements [Body].
-func (r *Lost) Append(b []byte) []byte { return encode(b, tagLost, r) }
-
-// Append implements [Body].
-func (r *Counts) Append(b []byte) []byte { return encode(b, tagCounts, r) }
-
-// Append implements [Body].
-func (r *End) Append(b []byte) []byte { return encode(b, tagEnd, r) }
+func (r *Lost) Append(b []byte) []byte     { return encode(b, tagLost, r) }
+func (r *Counts) Append(b []byte) []byte   { return encode(b, tagCounts, r) }
+func (r *End) Append(b []byte) []byte      { return encode(b, tagEnd, r) }
 
 // Append implements [Body]. Without a coder it takes a quarter less time, and most records are
 // datagrams.

@@ -7,10 +7,11 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 )
 
 // MaxSize is the maximum size of a record's tag and body in bytes: a prior, and room for numbers.
-const MaxSize = rpcdelta.MaxPrior + 64
+const MaxSize = prior.MaxSize + 64
 
 // Body is the content of a record: a pointer to one of the types of this package.
 type Body interface {

@@ -186,7 +186,7 @@ func TestPriorErrors(t *testing.T) {
 		{"-o " + dir + " " + portal2, 1, "uplink: --output: open " + dir + ": is a directory\n"},
 	})
 	broken := dir + "/broken.prior"
-	notPrior := "uplink: --prior " + broken + ": rpcdelta: prior: not a usable prior: ...\nhint: uplink train TRACE... -o FILE writes a prior\n"
+	notPrior := "uplink: --prior " + broken + ": prior: not a usable prior: ...\nhint: uplink train TRACE... -o FILE writes a prior\n"
 	prior, _ := trainOn(t, slice(t, sample.Portal2(), 100, nil).Name)
 	const otherCodec = "--prior: only --codec adaptive uses a prior\n"
 	checkFailures(t, "", []failure{

@@ -15,6 +15,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/lab/simlink"
 	"github.com/uplink-rpc/uplink/internal/lab/table"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/trace"
 )
 
@@ -31,8 +32,8 @@ const beginning = 10 * time.Second
 // candidate is a prior to evaluate.
 type candidate struct {
 	name  string
-	train *rpcdelta.TrainConfig // nil is the built-in prior
-	blank bool                  // trained on nothing
+	train *prior.TrainConfig // nil is the built-in prior
+	blank bool               // trained on nothing
 }
 
 func (j *judge) check(given bool) error {
@@ -52,7 +53,7 @@ func (j *judge) config() bench.Config {
 }
 
 // measure encodes a trace with a prior.
-func (j *judge) measure(ctx context.Context, t *trace.Trace, p *rpcdelta.Prior) (b bits, err error) {
+func (j *judge) measure(ctx context.Context, t *trace.Trace, p *prior.Prior) (b bits, err error) {
 	start := *t
 	start.Frames = t.Frames[:min(len(t.Frames), int(beginning.Seconds()*t.Schema.RateHz()))]
 	if b.whole, err = j.code(ctx, t, p); err != nil {
@@ -62,7 +63,7 @@ func (j *judge) measure(ctx context.Context, t *trace.Trace, p *rpcdelta.Prior) 
 	return b, err
 }
 
-func (j *judge) code(ctx context.Context, t *trace.Trace, p *rpcdelta.Prior) (float64, error) {
+func (j *judge) code(ctx context.Context, t *trace.Trace, p *prior.Prior) (float64, error) {
 	cfg := j.config()
 	cfg.Prior = p
 	r, err := bench.Run(ctx, t, cfg)
@@ -77,14 +78,14 @@ func (j *judge) code(ctx context.Context, t *trace.Trace, p *rpcdelta.Prior) (fl
 }
 
 // prior trains a candidate on traces.
-func (c *candidate) prior(ctx context.Context, traces []*trace.Trace) (*rpcdelta.Prior, error) {
+func (c *candidate) prior(ctx context.Context, traces []*trace.Trace) (*prior.Prior, error) {
 	switch {
 	case c.train == nil:
-		return rpcdelta.GenericPrior(), nil
+		return prior.Generic(), nil
 	case c.blank:
 		traces = nil
 	}
-	return rpcdelta.TrainPrior(ctx, recordings(traces...), *c.train)
+	return prior.Train(ctx, recordings(traces...), *c.train)
 }
 
 // try encodes a trace with candidates trained on others.
@@ -110,10 +111,10 @@ func (j *judge) leaveOneOut(ctx context.Context, traces []*trace.Trace, w io.Wri
 		title: "Each trace with priors trained on the other traces",
 		base:  1,
 		all: []candidate{
-			{name: "untrained", train: &rpcdelta.TrainConfig{FromScratch: true}, blank: true},
+			{name: "untrained", train: &prior.TrainConfig{FromScratch: true}, blank: true},
 			{name: "built-in"},
-			{name: "generic", train: &rpcdelta.TrainConfig{FromScratch: true, Generic: true}},
-			{name: "trained", train: &rpcdelta.TrainConfig{FromScratch: true}},
+			{name: "generic", train: &prior.TrainConfig{FromScratch: true, Generic: true}},
+			{name: "trained", train: &prior.TrainConfig{FromScratch: true}},
 		},
 		notes: `untrained  initial curves for residuals and manual starts, before any training
 built-in   the generic prior of this version; if it was trained on the trace, it has an advantage
@@ -141,8 +142,8 @@ func (j *judge) halves(ctx context.Context, traces []*trace.Trace, w io.Writer) 
 		title: "The second half of each trace, as a separate session, with priors trained on the first half",
 		all: []candidate{
 			{name: "built-in"},
-			{name: "generic", train: &rpcdelta.TrainConfig{Generic: true}},
-			{name: "trained", train: &rpcdelta.TrainConfig{}},
+			{name: "generic", train: &prior.TrainConfig{Generic: true}},
+			{name: "trained", train: &prior.TrainConfig{}},
 		},
 		notes: `built-in   the generic prior of this version
 generic    refined by the first half, without models of single fields

@@ -12,7 +12,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/analysis"
 	"github.com/uplink-rpc/uplink/internal/private"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 )
@@ -83,7 +83,7 @@ func loadTrace(path, flag string) (*trace.Trace, error) {
 const priorFlag = "prior"
 
 // loadPrior loads the prior of the flag, or returns nil if the flag is not set.
-func loadPrior(path string) (*rpcdelta.Prior, error) {
+func loadPrior(path string) (*prior.Prior, error) {
 	if path == "" {
 		return nil, nil
 	}
@@ -92,18 +92,18 @@ func loadPrior(path string) (*rpcdelta.Prior, error) {
 		return nil, fmt.Errorf("--%s: %w", priorFlag, err)
 	}
 	defer f.Close() //nolint:errcheck // it is read only
-	data, err := io.ReadAll(io.LimitReader(f, rpcdelta.MaxPrior+1))
+	data, err := io.ReadAll(io.LimitReader(f, prior.MaxSize+1))
 	if err != nil {
 		return nil, fmt.Errorf("--%s: %w", priorFlag, err)
 	}
-	p, err := rpcdelta.ParsePrior(data)
+	p, err := prior.Parse(data)
 	if err != nil {
 		return nil, hintedError{fmt.Errorf("--%s %s: %w", priorFlag, path, err), "uplink train TRACE... -o FILE writes a prior"}
 	}
 	return p, nil
 }
 
-func loadPriors(paths []string) (priors []*rpcdelta.Prior, err error) {
+func loadPriors(paths []string) (priors []*prior.Prior, err error) {
 	for _, path := range paths {
 		p, err := loadPrior(path)
 		if err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/internal/lab/simlink"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/trace"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -21,7 +22,7 @@ import (
 type replayOptions struct {
 	to, schema, priorFile string
 	codec                 rpcdelta.Codec
-	prior                 *rpcdelta.Prior
+	prior                 *prior.Prior
 	link                  simlink.Config
 	sealing               sealing
 	admission             admission
@@ -212,7 +213,7 @@ func newSent(st client.RPCStats, skipped int) *sent {
 	n := float64(max(1, st.Frames()))
 	return &sent{
 		RPC: st.RPC, Frames: st.Frames(), Full: float64(st.FullBits) / n, Sent: float64(st.HeaderBits+st.PayloadBits) / n,
-		Keyframes: st.Intra + st.Reset, Skipped: skipped, PriorFallback: st.PriorFallbacks != 0,
+		Keyframes: st.Keyframe + st.Reset, Skipped: skipped, PriorFallback: st.PriorFallbacks != 0,
 	}
 }
 

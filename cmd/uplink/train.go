@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/trace"
 )
 
@@ -101,7 +101,7 @@ func (o *trainOptions) run(ctx context.Context, traces []*trace.Trace, stdout, s
 	case o.halves:
 		return o.judge.halves(ctx, traces, stdout)
 	}
-	prior, err := rpcdelta.TrainPrior(ctx, recordings(traces...), rpcdelta.TrainConfig{
+	prior, err := prior.Train(ctx, recordings(traces...), prior.TrainConfig{
 		FromScratch: o.generic, Generic: o.generic, Progress: func(done float64) { p.show("training", done) },
 	})
 	if err != nil {
@@ -119,9 +119,9 @@ func (o *trainOptions) run(ctx context.Context, traces []*trace.Trace, stdout, s
 	return made.write(stdout)
 }
 
-func recordings(traces ...*trace.Trace) (all []rpcdelta.Recording) {
+func recordings(traces ...*trace.Trace) (all []prior.Recording) {
 	for _, t := range traces {
-		all = append(all, rpcdelta.Recording{Schema: t.Schema, Frames: t.Frames})
+		all = append(all, prior.Recording{Schema: t.Schema, Frames: t.Frames})
 	}
 	return all
 }
@@ -145,7 +145,7 @@ type material struct {
 	RateHz float64 `json:"rate_hz"`
 }
 
-func newTrained(path string, p *rpcdelta.Prior, size int, traces []*trace.Trace) *trained {
+func newTrained(path string, p *prior.Prior, size int, traces []*trace.Trace) *trained {
 	out := &trained{File: path, Prior: p.String(), Fields: p.Fields(), Bytes: size}
 	for _, t := range traces {
 		s := t.Schema

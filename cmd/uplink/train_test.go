@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/trace/sample"
 )
 
@@ -28,7 +28,7 @@ func TestGenericPrior(t *testing.T) {
 	}
 	got, err := os.ReadFile(out)
 	must(t, err)
-	if !bytes.Equal(got, rpcdelta.GenericPrior().Append(nil)) {
+	if !bytes.Equal(got, prior.Generic().Append(nil)) {
 		t.Errorf("the traces give another prior, %s"+
 			"make it again: go run ./cmd/uplink train --generic testdata/traces/*.csv.gz -o rpcdelta/internal/adaptive/generic.prior", stdout)
 	}

@@ -1,9 +1,9 @@
-// Command interpolation plays a recording of cubes over a simulated link in virtual time and says
-// how well each way of interpolation shows it:
+// Command interpolation plays a recording of cubes over a simulated link in virtual time and prints
+// the errors of each method of interpolation:
 //
 //	go run ./docs/interpolation [-runs N] [-loss SHARE] [-jitter TIME] [-svg FILE] [-json] RECORDING
 //
-// See internal/playback, and docs/interpolation.md.
+// See internal/lab/playback and docs/interpolation.md.
 package main
 
 import (
@@ -21,13 +21,13 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// rates are how many snapshots a second are sent.
+// rates are the numbers of snapshots per second.
 var rates = []int{10, 20, 30, 60}
 
-// drawn is how many schemes the picture shows, from the first.
+// drawn is the number of schemes in the chart, from the first.
 const drawn = 4
 
-// report is what is measured at all rates.
+// report is the result at all rates.
 type report struct {
 	Results []playback.Result `json:"results"`
 	Duels   []*playback.Duel  `json:"duels"`
@@ -35,11 +35,11 @@ type report struct {
 
 func main() {
 	o := playback.Options{Link: simnet.Config{Delay: 50 * time.Millisecond}}
-	flag.Float64Var(&o.Link.Loss, "loss", 0.05, "share of packets that are lost")
-	flag.DurationVar(&o.Link.Jitter, "jitter", 2*time.Second/cubes.Rate, "mean of a packet's further delay, which is at most four times that")
-	flag.Uint64Var(&o.Link.Seed, "seed", 1, "course of the link in the first run")
-	flag.IntVar(&o.Runs, "runs", 8, "how many courses of the link to play")
-	svg := flag.String("svg", "", "file to draw the errors of positions to")
+	flag.Float64Var(&o.Link.Loss, "loss", 0.05, "packet loss, 0 to 1")
+	flag.DurationVar(&o.Link.Jitter, "jitter", 2*time.Second/cubes.Rate, "mean jitter; its maximum is four times that")
+	flag.Uint64Var(&o.Link.Seed, "seed", 1, "random seed of the link in the first run")
+	flag.IntVar(&o.Runs, "runs", 8, "number of runs")
+	svg := flag.String("svg", "", "SVG file for a chart of position errors")
 	asJSON := flag.Bool("json", false, "print JSON")
 	flag.Parse()
 	if flag.NArg() != 1 || o.Runs < 1 {
@@ -58,7 +58,7 @@ func run(path string, o playback.Options, svg string, asJSON bool) error {
 		return err
 	}
 	if len(frames) < 10*cubes.Rate {
-		return fmt.Errorf("%s: %d frames, want ten seconds at least", path, len(frames))
+		return fmt.Errorf("%s: %d frames, want at least ten seconds", path, len(frames))
 	}
 	world := playback.NewWorld(frames)
 	var all report
@@ -106,9 +106,9 @@ func write(out io.Writer, all report) error {
 	return w.Flush()
 }
 
-// draw makes the picture, each rate a row.
+// draw returns the chart, with one row per rate.
 func draw(results []playback.Result) string {
-	c := chart.Bars{Title: "Mean error of the position of moving cubes, by snapshots a second", Unit: "mm"}
+	c := chart.Bars{Title: "Mean error of the position of moving cubes, by snapshots per second", Unit: "mm"}
 	for _, r := range results {
 		if len(c.Names) < drawn {
 			c.Names = append(c.Names, r.Name)

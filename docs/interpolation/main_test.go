@@ -30,7 +30,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestDraw shows a row for each rate, and the schemes that are compared in the picture.
+// TestDraw checks the rows and schemes of the chart.
 func TestDraw(t *testing.T) {
 	svg := draw(some().Results)
 	for what, n := range map[string]int{"<rect": 4 * drawn, ">10 Hz<": 1, ">60 Hz<": 1, ">adaptive<": 1, ">extrapolated<": 0, ">100<": 4, ">100 mm<": 1} {

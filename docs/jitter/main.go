@@ -1,9 +1,9 @@
-// Command jitter plays a client's calls over simulated links into a jitter buffer, in virtual time,
-// and says how early they came and how many ticks had none:
+// Command jitter sends a client's calls over simulated links to a jitter buffer, in virtual time,
+// and prints their slack and the number of missing ticks:
 //
 //	go run ./docs/jitter [-minutes N] [-runs N] [-hz N]
 //
-// See internal/pacing, and docs/jitter.md.
+// See internal/lab/pacing and docs/jitter.md.
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// options are what is played, of each case.
+// options configures the runs of each case.
 type options struct {
 	hz      float64
 	minutes int
@@ -28,9 +28,9 @@ type options struct {
 
 func main() {
 	var o options
-	flag.Float64Var(&o.hz, "hz", 60, "ticks and calls a second")
-	flag.IntVar(&o.minutes, "minutes", 5, "of play in a run")
-	flag.IntVar(&o.runs, "runs", 8, "courses of the link")
+	flag.Float64Var(&o.hz, "hz", 60, "ticks and calls per second")
+	flag.IntVar(&o.minutes, "minutes", 5, "minutes per run")
+	flag.IntVar(&o.runs, "runs", 8, "number of runs")
 	flag.Parse()
 	if flag.NArg() != 0 || o.minutes < 1 || o.runs < 1 || !(o.hz >= 10 && o.hz <= 1000) {
 		flag.Usage()
@@ -44,13 +44,13 @@ func main() {
 
 const ms = time.Millisecond
 
-// links are those that are played over: one way 50 ms, and what is held up beyond that on average.
+// links are the simulated links: 50 ms one way, plus jitter.
 var links = []struct {
 	name   string
 	jitter time.Duration
 	loss   float64
 	older  int
-	change time.Duration // what one way takes from half of the time on
+	change time.Duration // added delay of one direction in the second half
 }{
 	{name: "cable", jitter: 2 * ms, loss: 0.001, older: 1},
 	{name: "Wi-Fi", jitter: 5 * ms, loss: 0.01, older: 1},
@@ -59,8 +59,8 @@ var links = []struct {
 	{name: "Wi-Fi, 50 ms more after half", jitter: 5 * ms, loss: 0.01, older: 1, change: 100 * ms},
 }
 
-// ways are how buffer and client are set up.
-var ways = []struct {
+// setups are the configurations of buffer and client.
+var setups = []struct {
 	name  string
 	depth time.Duration
 	alone bool
@@ -70,14 +70,14 @@ var ways = []struct {
 	{name: "learned, not followed", alone: true},
 }
 
-// drifts are by how much the client's clock is faster.
+// drifts are the relative differences of the client's clock.
 var drifts = []float64{-200e-6, 200e-6}
 
 func run(out io.Writer, o options) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "link\tbuffer\tclock ppm\tslack ms\ttarget ms\toff ms\tmissing/min\tlate/min\tresyncs/min\tclock %")
 	for _, link := range links {
-		for _, way := range ways {
+		for _, way := range setups {
 			for _, drift := range drifts {
 				sum, err := play(o, pacing.Options{
 					Up:    simnet.Config{Delay: 50 * ms, Jitter: link.jitter, Loss: link.loss},
@@ -99,7 +99,7 @@ func run(out io.Writer, o options) error {
 
 func inMs(d time.Duration) float64 { return float64(d) / float64(ms) }
 
-// play gives the mean of all runs, the sums of what is counted, and the extremes of the clock.
+// play returns the mean of all runs, the sums of counters, and the extremes of the clock rate.
 func play(o options, p pacing.Options) (sum pacing.Result, err error) {
 	p.Hz, p.Duration, p.Settle, p.Ragged = o.hz, time.Duration(o.minutes)*time.Minute, 10*time.Second, ms
 	if p.Delay != 0 {

@@ -101,7 +101,7 @@ func TestSplit(t *testing.T) {
 		{[]byte{byte(Slack), 0}, Slack, true},
 		{[]byte{byte(Slack) + 1}, 0, false},
 		{[]byte{0xcf}, 0, false},
-		{[]byte{byte(Bundle) &^ rpcdelta.ControlMask}, Frame, true},
+		{[]byte{byte(Bundle) &^ Mask}, Frame, true},
 		{nil, 0, false},
 	} {
 		got, _, err := Split(c.in)

@@ -69,8 +69,8 @@ func share(b *testing.B) {
 	b.ReportMetric(100*b.Elapsed().Seconds()/float64(b.N)/interval.Seconds(), "%core")
 }
 
-// BenchmarkThousandPlayers measures one second of a dashboard with 1,000 players: without a page, and
-// with one that has been open for ten minutes, over HTTP in the same process.
+// BenchmarkThousandPlayers measures one second of a dashboard with 1,000 players: without a page,
+// and with one that has been open for ten minutes, over HTTP in the same process.
 func BenchmarkThousandPlayers(b *testing.B) {
 	srv := crowd(b)
 	begin := time.Now()

@@ -125,8 +125,8 @@ func (s *sampler) startDetails(now time.Time) {
 	d.publish(&s.last)
 }
 
-// measure sets the share of payloads that the server measures, by the load. A change discards what was
-// measured before.
+// measure sets the share of payloads that the server measures, by the load. A change discards what
+// was measured before.
 func (s *sampler) measure() {
 	every := 1
 	for s.payloads > 2*measured*uint64(every) {

@@ -120,7 +120,7 @@ func (v *visitor) leave() {
 }
 
 // events returns the data of all events with this name so far.
-func (v *visitor) events(t *testing.T, name string) (all []map[string]any) {
+func events[T any](t *testing.T, v *visitor, name string) (all []T) {
 	t.Helper()
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -129,29 +129,31 @@ func (v *visitor) events(t *testing.T, name string) (all []map[string]any) {
 		if !ok || !strings.HasPrefix(head, "event: ") {
 			t.Fatalf("event %q", e)
 		}
-		if head != "event: "+name {
-			continue
+		if head == "event: "+name {
+			var one T
+			uplinktest.Must(t, json.Unmarshal([]byte(data), &one))
+			all = append(all, one)
 		}
-		if strings.HasPrefix(data, "[") {
-			data = `{"all":` + data + `}`
-		}
-		var one map[string]any
-		if err := json.Unmarshal([]byte(data), &one); err != nil {
-			t.Fatalf("%s: %v", e, err)
-		}
-		all = append(all, one)
 	}
 	return all
 }
 
+// state is the event of the same name.
+type state struct {
+	RPCs     []flow
+	Profiles []profile
+	List     [][]any
+}
+
+func last[T any](all []T) T { return all[len(all)-1] }
+
 // get returns the JSON at a path of the dashboard.
-func (g *game) get(t *testing.T, path string, code int) map[string]any {
+func get[T any](t *testing.T, g *game, path string, code int) (v T) {
 	t.Helper()
 	w := ask(g, "GET", path, "localhost")
 	if w.Code != code {
 		t.Fatalf("%s: code %d, %s; want %d", path, w.Code, w.Body, code)
 	}
-	var v map[string]any
 	if code == http.StatusOK {
 		uplinktest.Must(t, json.Unmarshal(w.Body.Bytes(), &v))
 	}
@@ -168,48 +170,44 @@ func TestPage(t *testing.T) {
 		}
 		v := g.visit()
 		time.Sleep(20 * time.Second)
-		hello := v.events(t, "hello")[0]
-		for name, want := range map[string]any{"title": "arena", "hint": "come", "extension": "demo", "metrics": "metrics", "read_only": true, "span": 600.0, "recent": 10.0} {
-			if hello[name] != want {
-				t.Errorf("hello: %s is %v, want %v", name, hello[name], want)
-			}
+		got := events[hello](t, v, "hello")[0]
+		got.Begun = ""
+		if want := (hello{"", "arena", "come", "demo", "metrics", true, 600, 10}); got != want {
+			t.Errorf("hello %+v, want %+v", got, want)
 		}
-		past := v.events(t, "history")[0]["all"].([]any)
-		samples := v.events(t, "sample")
-		if len(past) != 30 || len(samples) != 20 || past[9].(map[string]any)["link"] != nil {
-			t.Errorf("%d samples of the past, %d since; the tenth is %v", len(past), len(samples), past[9])
+		past := events[[]sample](t, v, "history")[0]
+		samples := events[sample](t, v, "sample")
+		if len(past) != 30 || len(samples) != 20 || past[9].Link != nil {
+			t.Errorf("%d samples of the past, %d since; the tenth is %+v", len(past), len(samples), past[9])
 		}
-		calls := 0.0
+		calls := uint64(0)
 		for _, s := range past {
-			calls += s.(map[string]any)["rpcs"].([]any)[0].(map[string]any)["calls"].(float64)
+			calls += s.RPCs[0].Calls
 		}
 		var lost, bursts float64
 		for _, s := range samples {
-			calls += s["rpcs"].([]any)[0].(map[string]any)["calls"].(float64)
-			link := s["link"].(map[string]any)
-			lost += link["lost"].(float64)
-			bursts += link["bursts"].(float64)
-			if rtt := link["rtt50"].(float64); rtt < 600 || rtt > 800 {
+			calls += s.RPCs[0].Calls
+			lost += float64(s.Link.Lost)
+			bursts += float64(s.Link.Bursts)
+			if rtt := s.Link.Median; rtt < 600 || rtt > 800 {
 				t.Errorf("RTT %v tenths of a millisecond, the link's is 600", rtt)
 			}
 		}
 		if lost < 20*3*60*0.02 || lost/bursts < 1.3 || lost/bursts > 3 {
 			t.Errorf("%v datagrams lost in %v bursts, the link loses 5 %% in bursts of 2", lost, bursts)
 		}
-		states := v.events(t, "state")
-		state := states[len(states)-1]
-		rpc := state["rpcs"].([]any)[0].(map[string]any)
-		if rpc["calls"] != calls || len(states) != 21 {
-			t.Errorf("%v calls in all, the samples have %v; %d states", rpc["calls"], calls, len(states))
+		states := events[state](t, v, "state")
+		if n := last(states).RPCs[0].Calls; n != calls || len(states) != 21 {
+			t.Errorf("%v calls in all, the samples have %v; %d states", n, calls, len(states))
 		}
-		list := state["list"].([]any)
-		first := list[0].([]any)
+		list := last(states).List
+		first := list[0]
 		if len(list) != 3 || first[2] != hostile[0] || first[3] != 10.0 || first[4].(float64) < 500 {
 			t.Errorf("players: %v", list)
 		}
-		line := g.get(t, "/player?id="+first[0].(string), 200)
-		if n := len(line["calls"].([]any)); n != 20 || line["id"] != first[0] {
-			t.Errorf("%d seconds of player %v", n, line["id"])
+		line := get[timeline](t, g, "/player?id="+first[0].(string), 200)
+		if len(line.Calls) != 20 || line.ID != first[0] {
+			t.Errorf("%d seconds of player %v", len(line.Calls), line.ID)
 		}
 		v.leave()
 		if code := v.code; code != 0 && code != 200 {
@@ -225,30 +223,26 @@ func TestBits(t *testing.T) {
 		time.Sleep(2500 * time.Millisecond)
 		v := g.visit()
 		time.Sleep(10 * time.Second)
-		states := v.events(t, "state")
-		p := states[len(states)-1]["profiles"].([]any)[0].(map[string]any)
-		fields := p["fields"].([]any)
-		sum := p["count"].(float64) + p["rounding"].(float64) + p["header"].(float64)
-		for _, f := range fields {
-			sum += f.(map[string]any)["bits"].(float64)
+		states := events[state](t, v, "state")
+		p := last(states).Profiles[0]
+		sum := p.rest()
+		for _, f := range p.Fields {
+			sum += f.Bits
 		}
-		frames, spent := 0.0, 0.0
-		for _, s := range v.events(t, "sample") {
-			b := s["bits"].([]any)[0].(map[string]any)
-			frames += b["frames"].(float64)
-			spent += b["rest"].(float64)
-			for _, n := range b["fields"].([]any) {
-				spent += n.(float64)
+		frames, bits := uint64(0), 0.0
+		for _, s := range events[sample](t, v, "sample") {
+			frames += s.Bits[0].Frames
+			bits += s.Bits[0].Rest
+			for _, n := range s.Bits[0].Fields {
+				bits += n
 			}
 		}
-		first := states[0]["profiles"].([]any)[0].(map[string]any)["frames"].(float64)
-		if want := p["frames"].(float64) - first; frames != want || frames < 500 || spent < 0.99*sum || spent > 1.01*sum {
-			t.Errorf("%v frames with %v bits in the samples, %v with %v in all", frames, spent, want, sum)
+		if want := p.Frames - states[0].Profiles[0].Frames; frames != want || frames < 500 || bits < 0.99*sum || bits > 1.01*sum {
+			t.Errorf("%v frames with %v bits in the samples, %v with %v in all", frames, bits, want, sum)
 		}
-		d := g.get(t, "/field?rpc=Move&field=0", 200)
-		c := d["components"].([]any)
-		if d["name"] != "Location" || d["schema"] != "Location vec3 resolution=0.1 velocity=Velocity" || len(c) != 3 || len(c[0].(map[string]any)["residuals"].([]any)) < 2 {
-			t.Errorf("%v", d)
+		d := get[fieldDetail](t, g, "/field?rpc=Move&field=0", 200)
+		if d.Name != "Location" || d.Schema != "Location vec3 resolution=0.1 velocity=Velocity" || len(d.Components) != 3 || len(d.Components[0].Residuals) < 2 {
+			t.Errorf("%+v", d)
 		}
 		v.leave()
 	})
@@ -264,9 +258,8 @@ func TestLinger(t *testing.T) {
 		time.Sleep(linger - 3*time.Second)
 		v = g.visit()
 		time.Sleep(2 * time.Second)
-		list := v.events(t, "state")[0]["list"].([]any)
-		line := g.get(t, "/player?id="+list[0].([]any)[0].(string), 200)
-		if n := len(line["calls"].([]any)); n < 15 {
+		path := "/player?id=" + events[state](t, v, "state")[0].List[0][0].(string)
+		if n := len(get[timeline](t, g, path, 200).Calls); n < 15 {
 			t.Errorf("after the page was loaded again its player has %d seconds", n)
 		}
 		if g.src.measured() != "[1]" {
@@ -274,8 +267,8 @@ func TestLinger(t *testing.T) {
 		}
 		v.leave()
 		time.Sleep(linger + 3*time.Second)
-		g.get(t, "/player?id="+list[0].([]any)[0].(string), 404)
-		g.get(t, "/field?rpc=Move&field=0", 404)
+		get[any](t, g, path, 404)
+		get[any](t, g, "/field?rpc=Move&field=0", 404)
 		if g.src.measured() != "[1 0]" {
 			t.Errorf("measured %s", g.src.measured())
 		}
@@ -289,14 +282,13 @@ func TestPlayersGone(t *testing.T) {
 		v := g.visit()
 		time.Sleep(5 * time.Second)
 		gone := strconv.FormatUint(g.conns[1].ID(), 10)
-		g.get(t, "/player?id="+gone, 200)
+		get[any](t, g, "/player?id="+gone, 200)
 		uplinktest.Must(t, g.conns[1].Close())
 		time.Sleep(3 * time.Second)
-		states := v.events(t, "state")
-		if list := states[len(states)-1]["list"].([]any); len(list) != 2 {
+		if list := last(events[state](t, v, "state")).List; len(list) != 2 {
 			t.Errorf("%v", list)
 		}
-		g.get(t, "/player?id="+gone, 404)
+		get[any](t, g, "/player?id="+gone, 404)
 		v.leave()
 	})
 }

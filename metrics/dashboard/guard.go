@@ -20,11 +20,11 @@ const MinToken = 16
 // sites cannot send it.
 const ControlHeader = "X-Uplink"
 
-// Guard authorizes requests. On a loopback address it accepts requests from the same machine whose Host
-// is a loopback name, so that DNS rebinding fails. On another address, or if there is a token, requests
-// need the token: in the URL (?token=, which a cookie then replaces), or as a bearer token. Modifying
-// requests are only accepted on loopback addresses, from pages of the same origin, with
-// [ControlHeader]. Its methods are safe for concurrent use.
+// Guard authorizes requests. On a loopback address it accepts requests from the same machine whose
+// Host is a loopback name, so that DNS rebinding fails. On another address, or if there is a token,
+// requests need the token: in the URL (?token=, which a cookie then replaces), or as a bearer
+// token. Modifying requests are only accepted on loopback addresses, from pages of the same origin,
+// with [ControlHeader]. Its methods are safe for concurrent use.
 type Guard struct {
 	loopback bool
 	cookie   string   // its name: cookies do not tell ports apart
@@ -32,8 +32,8 @@ type Guard struct {
 	tokened  bool
 }
 
-// NewGuard returns the guard of a listener's address. Addresses other than loopback need a token of at
-// least MinToken bytes.
+// NewGuard returns the guard of a listener's address. Addresses other than loopback need a token of
+// at least MinToken bytes.
 func NewGuard(addr net.Addr, token string) (*Guard, error) {
 	at, err := netip.ParseAddrPort(addr.String())
 	switch {
@@ -107,8 +107,8 @@ func (g *Guard) ticket() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// admit sets the cookie and makes the browser reload without the token. It sends a page rather than a
-// redirection, because browsers omit the cookie when a link of another site is redirected.
+// admit sets the cookie and makes the browser reload without the token. It sends a page rather than
+// a redirection, because browsers omit the cookie when a link of another site is redirected.
 func (g *Guard) admit(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	q.Del("token")

@@ -110,8 +110,8 @@ func (d *Dashboard) greeting() []byte {
 	return append(out, event("history", append(history, ']'))...)
 }
 
-// state returns the counts since the server started, the list of players and the profile. The caller
-// holds the lock.
+// state returns the counts since the server started, the list of players and the profile. The
+// caller holds the lock.
 func (d *Dashboard) state(o *observation) []byte {
 	b := marshal(struct {
 		At int64 `json:"t"`

@@ -2,8 +2,8 @@ package dashboard
 
 import "testing"
 
-// TestSlowPage checks that all pages share the bytes of an event, and that a page that does not read
-// is dropped.
+// TestSlowPage checks that all pages share the bytes of an event, and that a page that does not
+// read is dropped.
 func TestSlowPage(t *testing.T) {
 	h := newHub()
 	fast, slow := h.open(), h.open()

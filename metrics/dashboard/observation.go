@@ -43,8 +43,8 @@ func newFlow(r *ds.RPCStats) flow {
 	}
 	return flow{
 		RPC: r.RPC, Reliable: r.Reliable,
-		Calls: r.Frames(), Missed: r.Missed, Late: r.LateFrames, Delta: r.Delta, Keyframe: r.Intra, Reset: r.Reset,
-		Payloads: r.Messages, Redundant: r.Older, Age: r.AgeSum,
+		Calls: r.Frames(), Missed: r.Missed, Late: r.LateFrames, Delta: r.Delta, Keyframe: r.Keyframe, Reset: r.Reset,
+		Payloads: r.Messages, Redundant: r.Redundant, Age: r.AgeSum,
 		Full: r.FullBits, Encoded: r.PayloadBits, Header: since(8*r.Bytes, r.PayloadBits), AEAD: 8 * r.AEADBytes,
 		Headers:   8 * (r.CoalescedBytes + (r.Messages-r.Coalesced)*header),
 		Fallbacks: r.PriorFallbacks,

@@ -32,8 +32,8 @@ func TestFlowParts(t *testing.T) {
 	})
 }
 
-// TestSince checks that a sample is the difference of two observations, for each RPC and channel, and
-// never negative.
+// TestSince checks that a sample is the difference of two observations, for each RPC and channel,
+// and never negative.
 func TestSince(t *testing.T) {
 	begin := time.UnixMilli(1_000_000)
 	before := observation{at: begin, totals: totals{Players: 4, Acks: 10, AckBits: 800, RTTs: 3, RTTTime: 900, Drops: map[string]uint64{"token": 2, "full": 1}}}

@@ -217,9 +217,9 @@ type line struct {
 	badness float64
 }
 
-// appendJSON appends the list, the worst first. Each entry is an array: session id, client id, name,
-// number of seconds, calls, missed frames, drops, lost datagrams, loss bursts, received datagrams,
-// their bytes, and the RTT in tenths of a millisecond.
+// appendJSON appends the list, the worst first. Each entry is an array: session id, client id,
+// name, number of seconds, calls, missed frames, drops, lost datagrams, loss bursts, received
+// datagrams, their bytes, and the RTT in tenths of a millisecond.
 func (t *tracker) appendJSON(b []byte) []byte {
 	lines := make([]line, 0, len(t.players))
 	for _, k := range t.players {

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/uplink-rpc/uplink/ds"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
 )
 
 // profile has the bits of the measured frames of an RPC, since a page was opened.
@@ -131,8 +131,8 @@ func (p *profiles) field(rpc string, index int) *fieldDetail {
 		RPC: rpc, Index: index, Schema: s.Schema.Fields()[index].String(), Frames: s.Frames,
 		fieldTotal: p.all[i].Fields[index], Flag: f.FlagBits,
 	}
-	for i := range rpcdelta.NPredictors {
-		out.Predictors = append(out.Predictors, rpcdelta.PredictorName(i))
+	for i := range inspect.NPredictors {
+		out.Predictors = append(out.Predictors, inspect.PredictorName(i))
 	}
 	for j := range f.Components[:min(len(f.Components), maxDetailed)] {
 		c := &f.Components[j]

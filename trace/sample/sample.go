@@ -1,8 +1,9 @@
-// Package sample holds a minute of recorded play of each of two games, for demos, examples and tests.
+// Package sample contains a minute of recorded play of each of two games, for demos, examples and
+// tests.
 //
-// The traces are numbers read from recordings that their projects publish as test files under the MIT license, which
-// names the code; the recordings have no terms of their own. The README.txt beside each trace names its origin and the
-// rows that were kept.
+// The traces are numbers from recordings that other projects publish as test files. These projects
+// have the MIT license for their code, and no separate terms for the recordings. The README.txt of
+// each trace names its origin and the rows.
 package sample
 
 import (
@@ -12,7 +13,7 @@ import (
 	"github.com/uplink-rpc/uplink/trace"
 )
 
-// Files holds NAME.csv.gz, NAME.schema.json and NAME.README.txt of every sample.
+// Files contains NAME.csv.gz, NAME.schema.json and NAME.README.txt of every sample.
 //
 //go:embed *.csv.gz *.schema.json *.README.txt
 var Files embed.FS
@@ -28,12 +29,12 @@ var (
 	rocketLeague = sync.OnceValue(func() *trace.Trace { return load(RocketLeagueName) })
 )
 
-// Portal2 is a minute of a player's user commands in Portal 2's co-op mode: 3600 frames at 60 Hz. Every call gives the
-// same trace: read it only. Safe for concurrent use.
+// Portal2 returns a minute of a player's user commands in Portal 2's co-op mode: 3,600 frames at 60
+// Hz. All calls return the same trace; do not modify it. It is safe for concurrent use.
 func Portal2() *trace.Trace { return portal2() }
 
-// RocketLeague is a minute of a car in Rocket League's free play: 1800 frames at 30 Hz. Every call gives the same
-// trace: read it only. Safe for concurrent use.
+// RocketLeague returns a minute of a car in Rocket League's free play: 1,800 frames at 30 Hz. All
+// calls return the same trace; do not modify it. It is safe for concurrent use.
 func RocketLeague() *trace.Trace { return rocketLeague() }
 
 func load(name string) *trace.Trace {

@@ -19,8 +19,8 @@ func Example() {
 	// rocketleague_solo_30hz ServerMove 30 1800
 }
 
-// TestMotion fails for a sample cut from a moment in which nobody plays. The first six components are Portal 2's
-// location and view, and Rocket League's velocity and location.
+// TestMotion fails for a sample cut from a moment in which nobody plays. The first six components
+// are Portal 2's location and view, and Rocket League's velocity and location.
 func TestMotion(t *testing.T) {
 	for _, s := range []*trace.Trace{sample.Portal2(), sample.RocketLeague()} {
 		moved := 0

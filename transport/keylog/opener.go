@@ -1,6 +1,7 @@
 package keylog
 
 import (
+	"encoding/binary"
 	"net/netip"
 	"slices"
 
@@ -8,44 +9,45 @@ import (
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
-// Verdict says what became of a datagram.
+// Verdict is the result of a datagram.
 type Verdict uint8
 
 // The verdicts.
 const (
-	// Opened is a datagram that was opened.
+	// Opened is a datagram that was decrypted.
 	Opened Verdict = iota
-	// Plain is a datagram that needs no opening: one of a handshake, or one that was opened before.
+	// Plain is an unencrypted datagram: one of a handshake, or one that was decrypted before.
 	Plain
-	// NoSession is a datagram of no session that has keys here, as far as id and addresses tell.
+	// NoSession is a datagram of no session with known keys, according to its id and addresses.
 	NoSession
-	// Damaged is a datagram of a session that has keys, but does not open: it was altered, cut off or forged, or
-	// of its session too much is missing to know its number.
+	// Damaged is a datagram of a session with known keys that is not authentic: it was altered,
+	// truncated or forged, or too much of its session is missing to determine its number.
 	Damaged
-	// Foreign is no datagram of this protocol.
+	// Foreign is not a datagram of this protocol.
 	Foreign
 )
 
 const (
-	perFlow  = 4       // sessions that are kept of a pair of addresses
-	maxTries = 4       // datagrams of a pair of addresses that are tried with all sessions
-	maxTried = 1 << 16 // pairs of addresses that are tried so
-	maxFlows = 1 << 16 // pairs of addresses whose sessions are kept, about
-	// maxSearch is how often the opener tries keys and numbers in vain, in all.
+	perFlow  = 4       // sessions per pair of addresses
+	maxTries = 4       // datagrams per pair of addresses that are tried with all sessions
+	maxTried = 1 << 16 // pairs of addresses whose datagrams are tried
+	maxFlows = 1 << 16 // approximate number of pairs of addresses with sessions
+	// maxSearch is the maximum number of failed attempts with keys and numbers, in total.
 	maxSearch = 1 << 22
 )
 
-// flow is what goes from one address to another.
+// flow is the datagrams from one address to another.
 type flow struct{ from, to netip.AddrPort }
 
-// Opener opens recorded datagrams, of which it wants all in the order of the recording. It finds the session of one
-// by the connection id, or by the addresses of those before it; where the recording begins too late for that it
-// tries all sessions, within bounds. Sessions may move. It is not safe for concurrent use.
+// Opener decrypts recorded datagrams, in the order of the recording. It finds a datagram's session
+// by the connection id, or by the addresses of earlier datagrams; if the recording starts too late
+// for that, it tries all sessions, within bounds. Sessions may migrate. It is not safe for
+// concurrent use.
 type Opener struct {
 	sessions map[uint64]*session
 	all      []*session
-	// flows has the sessions of pairs of addresses, the last one found first. Those of pairs that were not looked up
-	// since flows was half full are in older; the next time that it is, they are forgotten.
+	// flows contains the sessions of pairs of addresses, the most recent first. When it is half
+	// full it becomes older, whose entries are discarded the next time unless they were used.
 	flows, older map[flow][]*direction
 	tried        map[flow]int
 	budget       int
@@ -64,7 +66,7 @@ func NewOpener(sessions []Session) *Opener {
 	return o
 }
 
-// Sessions returns of how many sessions datagrams were opened.
+// Sessions returns the number of sessions with decrypted datagrams.
 func (o *Opener) Sessions() (n int) {
 	for _, s := range o.all {
 		if s.opened {
@@ -74,10 +76,10 @@ func (o *Opener) Sessions() (n int) {
 	return n
 }
 
-// Open opens a datagram that went from one address to another. If the verdict is [Opened] the datagram is appended to
-// dst as a record: [RecordHeader] bytes, then the datagram with its header as it is and its body unsealed
-// (docs/wireshark.md). With any other verdict dst is returned as it was. dst must not overlap with b, which is not
-// written to.
+// Open opens a datagram that went from one address to another. If the verdict is [Opened] the
+// datagram is appended to dst as a record: [RecordHeader] bytes, then the datagram with its header
+// as it is and its body unsealed (docs/wireshark.md). With any other verdict dst is returned as it
+// was. dst must not overlap with b, which is not written to.
 func (o *Opener) Open(dst []byte, from, to netip.AddrPort, b []byte) ([]byte, Verdict) {
 	h, err := wire.ParseHeader(b)
 	switch {
@@ -133,7 +135,7 @@ func (o *Opener) openBy(d *direction, dst []byte, h wire.Header, b []byte) ([]by
 	return d.search(dst, h, b, &o.budget)
 }
 
-// try looks whether any session opens a datagram from addresses that are new.
+// try tries all sessions for a datagram of unknown addresses.
 func (o *Opener) try(dst []byte, f flow, h wire.Header, b []byte) ([]byte, bool) {
 	tries := o.tried[f]
 	if tries == maxTries || tries == 0 && len(o.tried) == maxTried {
@@ -142,7 +144,7 @@ func (o *Opener) try(dst []byte, f flow, h wire.Header, b []byte) ([]byte, bool)
 	o.tried[f] = tries + 1
 	for _, s := range o.all {
 		for _, d := range []*direction{&s.toServer, &s.toClient} {
-			if d.archive.Suite() == seal.None { // which opens anything
+			if d.archive.Suite() == seal.None { // accepts any datagram
 				continue
 			}
 			if o.budget--; o.budget < 0 {
@@ -158,7 +160,7 @@ func (o *Opener) try(dst []byte, f flow, h wire.Header, b []byte) ([]byte, bool)
 	return dst, false
 }
 
-// learn notes which session goes by these addresses, both ways.
+// learn records the session of a pair of addresses, in both directions.
 func (o *Opener) learn(f flow, d *direction) {
 	back := &d.session.toServer
 	if d.toServer {
@@ -168,7 +170,7 @@ func (o *Opener) learn(f flow, d *direction) {
 	o.note(flow{f.to, f.from}, back)
 }
 
-// known returns the sessions that go by these addresses.
+// known returns the sessions of a pair of addresses.
 func (o *Opener) known(f flow) []*direction {
 	if known := o.flows[f]; known != nil {
 		return known
@@ -180,7 +182,7 @@ func (o *Opener) known(f flow) []*direction {
 	return known
 }
 
-// set keeps the sessions that go by these addresses.
+// set sets the sessions of a pair of addresses.
 func (o *Opener) set(f flow, known []*direction) {
 	if _, ok := o.flows[f]; !ok && len(o.flows) == maxFlows/2 {
 		o.flows, o.older = map[flow][]*direction{}, o.flows
@@ -196,4 +198,121 @@ func (o *Opener) note(f flow, d *direction) {
 	known = slices.DeleteFunc(known, func(k *direction) bool { return k == d })
 	known = slices.Insert(known, 0, d)
 	o.set(f, known[:min(len(known), perFlow)])
+}
+
+// session is a session with known secrets.
+type session struct {
+	id                 uint64
+	toServer, toClient direction
+	opened             bool // a datagram of it
+}
+
+func newSession(s *Session) *session {
+	out := &session{id: s.ID}
+	out.toServer = direction{session: out, toServer: true, secret: s.ToServer, archive: seal.NewArchive(s.Suite, s.ToServer)}
+	out.toClient = direction{session: out, secret: s.ToClient, archive: seal.NewArchive(s.Suite, s.ToClient)}
+	return out
+}
+
+// direction is one direction of a session.
+type direction struct {
+	session  *session
+	toServer bool
+	secret   [32]byte // of the first epoch
+	archive  *seal.Archive
+	next     uint64 // the newest decrypted number plus one, or 0
+}
+
+const (
+	numbers = 1 << wire.NumberBits
+	// ahead is the maximum number of wraps of the number on the wire between the newest datagram
+	// and the next one, after a gap in the recording or a late start: four epochs, 19 hours of 60
+	// datagrams per second.
+	ahead = 4 << (seal.EpochBits - wire.NumberBits)
+)
+
+// forgetKeys discards the keys of a failed attempt if nothing was decrypted yet: for many sessions
+// they take much memory.
+func (d *direction) forgetKeys() {
+	if d.next == 0 {
+		d.archive = seal.NewArchive(d.archive.Suite(), d.secret)
+	}
+}
+
+// open decrypts a datagram with the number nearest to the newest one.
+func (d *direction) open(dst []byte, h wire.Header, b []byte) ([]byte, bool) {
+	return d.openAs(dst, h, b, d.nearest(h.Number))
+}
+
+// search decrypts a datagram with a number farther ahead. It tries at most budget numbers, and
+// subtracts the number of attempts.
+func (d *direction) search(dst []byte, h wire.Header, b []byte, budget *int) ([]byte, bool) {
+	number := d.nearest(h.Number)
+	for range ahead {
+		number += numbers
+		if *budget <= 0 {
+			break
+		}
+		*budget--
+		if out, ok := d.openAs(dst, h, b, number); ok {
+			return out, true
+		}
+	}
+	return dst, false
+}
+
+// nearest returns the number with these low bits that is nearest to the next one.
+func (d *direction) nearest(low uint32) uint64 {
+	distance := (uint64(low) - d.next) % numbers // forward
+	number := d.next + distance
+	if distance >= numbers/2 && number >= numbers {
+		number -= numbers
+	}
+	return number
+}
+
+func (d *direction) openAs(dst []byte, h wire.Header, b []byte, number uint64) ([]byte, bool) {
+	header := b[:h.Size()]
+	out := append(d.appendRecordHeader(dst, number), header...)
+	out, ok := d.archive.Open(out, header, b[h.Size():], number)
+	if !ok {
+		return dst, false
+	}
+	d.next = max(d.next, number+1)
+	d.session.opened = true
+	return out, true
+}
+
+// A record is a decrypted datagram. Its first byte has a form that no datagram has:
+//
+//	byte  0xc0, with bit 0 set if it was sent to the client
+//	3     "upl"
+//	u8    suite of the session
+//	u64   id of the session
+//	u64   complete packet number
+//	...   the datagram: header as sent, body decrypted, no tag
+//
+// Integers are little-endian.
+const (
+	recordForm     = 0xc0
+	recordToClient = 1 << 0
+	recordMagic    = "upl"
+	// RecordHeader is the size of a record's bytes before the datagram.
+	RecordHeader = 1 + len(recordMagic) + 1 + 8 + 8
+)
+
+func (d *direction) appendRecordHeader(dst []byte, number uint64) []byte {
+	first := byte(recordForm)
+	if !d.toServer {
+		first |= recordToClient
+	}
+	dst = append(append(dst, first), recordMagic...)
+	dst = append(dst, byte(d.archive.Suite()))
+	dst = binary.LittleEndian.AppendUint64(dst, d.session.id)
+	return binary.LittleEndian.AppendUint64(dst, number)
+}
+
+// isRecord reports whether a datagram was decrypted before.
+func isRecord(b []byte) bool {
+	return len(b) >= RecordHeader && b[0]&^recordToClient == recordForm && string(b[1:4]) == recordMagic && seal.Suite(b[4]).Valid()
 }

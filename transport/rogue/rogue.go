@@ -1,5 +1,5 @@
-// Package rogue is a client that breaks the protocol's rules inside an authenticated session. It is
-// for soak tests of servers; package transport has the client that keeps the rules.
+// Package rogue implements a client that violates the protocol within an authenticated session, for
+// soak tests of servers.
 package rogue
 
 import (
@@ -29,9 +29,9 @@ type Config struct {
 	// Deaf reports whether the client ignores segments of the reliable channel, so that it
 	// acknowledges none.
 	Deaf bool
-	// Datagram and Message, if set, get payloads of the unreliable and messages of the reliable
-	// channel. They run on the goroutine that receives, and may call the client's methods but Close.
-	// The bytes are valid during the call.
+	// Datagram and Message, if set, are called with payloads of the unreliable and messages of the
+	// reliable channel, by the goroutine that receives. They may call the client's methods but
+	// Close. The bytes are valid during the call.
 	Datagram, Message func(b []byte)
 }
 
@@ -48,8 +48,7 @@ type Client struct {
 	stopped bool
 }
 
-// timeout is how long the session lives although nothing is heard, and step is the time between two
-// looks at its timers.
+// timeout is the timeout of the session, and step the time between two checks of its timers.
 const (
 	timeout = 15 * time.Second
 	step    = 10 * time.Millisecond
@@ -93,13 +92,13 @@ func Dial(ctx context.Context, addr string, cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// output is the session's. It runs with the lock held.
+// output is the session's output function. It is called with the lock held.
 func (c *Client) output(to netip.AddrPort, b []byte) {
-	_, _ = c.pc.WriteTo(b, to) // an error is a loss
+	_, _ = c.pc.WriteTo(b, to) // an error is packet loss
 }
 
-// receive reads datagrams from pc until that is closed. It reports on opened, unless that is nil, once
-// that the session is open or has failed.
+// receive reads datagrams from pc until that is closed. It sends the result of
+// the handshake on opened, unless that is nil.
 func (c *Client) receive(pc transport.PacketConn, opened chan<- error) {
 	buf := make([]byte, wire.MaxDatagram)
 	for {
@@ -125,7 +124,7 @@ func (c *Client) receive(pc transport.PacketConn, opened chan<- error) {
 	}
 }
 
-// input gives a datagram, or none if it is empty, to the session, and what that makes of it to the
+// input passes a datagram, or none if it is empty, to the session, and the results to the
 // callbacks.
 func (c *Client) input(now time.Time, from netip.AddrPort, b []byte) (session.State, error) {
 	c.mu.Lock()
@@ -152,7 +151,8 @@ func (c *Client) input(now time.Time, from netip.AddrPort, b []byte) (session.St
 	}
 }
 
-// ignores reports whether a deaf client ignores the datagram: it has segments of the reliable channel.
+// ignores reports whether a deaf client ignores the datagram: it has segments of the reliable
+// channel.
 func (c *Client) ignores(b []byte) bool {
 	h, err := wire.ParseHeader(b)
 	return c.cfg.Deaf && err == nil && h.Kind == wire.ReliableKind
@@ -211,7 +211,7 @@ func (c *Client) Probe() error {
 	return c.raw(wire.ProbeKind, make([]byte, wire.MaxDatagram-wire.ShortSize-wire.MaxTag))
 }
 
-// Segment is one segment of the reliable channel. Every field is on the wire as it is here.
+// Segment is one segment of the reliable channel. Its fields are sent unchanged.
 type Segment struct {
 	Command, Fragment uint8
 	Window            uint16

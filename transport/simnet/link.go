@@ -1,10 +1,71 @@
+// Package simnet simulates links: loss in bursts or not, delay, jitter, duplication, reordering, a
+// bottleneck. A simulation is a function of its [Config], whose Seed is part of it.
+//
+// [Link] and [Queue] use virtual time, and no sockets or goroutines. [Network] is a network in
+// memory for the transport, which under testing/synctest uses virtual time too. [Wrap] puts
+// simulated links in front of a socket.
 package simnet
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"time"
 )
+
+// Config describes one direction of a link. The zero value is a perfect link.
+type Config struct {
+	// Delay is the minimum one-way delay.
+	Delay time.Duration
+	// Jitter is the mean of a further delay, drawn for each packet from an exponential distribution
+	// truncated to four times the mean, like queueing delay. It reorders packets.
+	Jitter time.Duration
+	// Loss is the share of packets that are lost, 0 to 1.
+	Loss float64
+	// Burst is the mean length of loss bursts in packets. Up to 1/(1-Loss), the mean for
+	// independent losses, losses are independent; above, they follow a Gilbert-Elliott chain of two
+	// states.
+	Burst float64
+	// Duplicate is the share of packets that arrive twice, 0 to 1.
+	Duplicate float64
+	// Rate is the bandwidth in bytes per second; 0 means unlimited. Packets wait in a queue, and
+	// are dropped if they would wait for more than a quarter of a second.
+	Rate int
+	// MTU is the maximum size of a packet in bytes, including headers down to IP; 0 means
+	// unlimited. Larger packets are lost.
+	MTU int
+	// Seed is the random seed of the simulation.
+	Seed uint64
+}
+
+// Validate returns an error that names the field whose value makes no sense, or nil.
+func (c Config) Validate() error {
+	switch {
+	case c.Delay < 0:
+		return fmt.Errorf("simnet: Config.Delay is %v, must not be negative", c.Delay)
+	case c.Jitter < 0:
+		return fmt.Errorf("simnet: Config.Jitter is %v, must not be negative", c.Jitter)
+	case !isShare(c.Loss):
+		return fmt.Errorf("simnet: Config.Loss is %v, must be from 0 to 1", c.Loss)
+	case !(c.Burst >= 0) || math.IsInf(c.Burst, 1):
+		return fmt.Errorf("simnet: Config.Burst is %v, must be 0 or a number of packets", c.Burst)
+	case !isShare(c.Duplicate):
+		return fmt.Errorf("simnet: Config.Duplicate is %v, must be from 0 to 1", c.Duplicate)
+	case c.MTU < 0:
+		return fmt.Errorf("simnet: Config.MTU is %v, must not be negative", c.MTU)
+	case c.Rate < 0:
+		return fmt.Errorf("simnet: Config.Rate is %v, must not be negative", c.Rate)
+	}
+	return nil
+}
+
+// isShare is false for a NaN.
+func isShare(x float64) bool { return x >= 0 && x <= 1 }
+
+// bursty reports whether loss bursts are longer than those of independent losses.
+func (c Config) bursty() bool {
+	return c.Loss > 0 && c.Loss < 1 && c.Burst > 1/(1-c.Loss)
+}
 
 const (
 	maxQueue   = 250 * time.Millisecond // of the bottleneck
@@ -18,9 +79,9 @@ const (
 type Link struct {
 	cfg  Config
 	rng  *rand.Rand
-	bad  bool          // in the chain's state that loses all
-	free time.Duration // when the bottleneck has sent all that it holds
-	last time.Duration // when the packet before arrives without its jitter
+	bad  bool          // in the state of the chain that loses packets
+	free time.Duration // when the queue of the bottleneck is empty
+	last time.Duration // when the previous packet arrives without jitter
 }
 
 // NewLink returns a link, or the error of [Config.Validate].
@@ -34,9 +95,9 @@ func NewLink(cfg Config) (*Link, error) {
 // Config returns the configuration in force.
 func (l *Link) Config() Config { return l.cfg }
 
-// Set changes the link from the next packet on, or returns the error of [Config.Validate]. Nothing is lost
-// or reordered by the change itself: behind a longer delay or queue, which are no more, packets wait until
-// those before them are through. Seed has no effect any more.
+// Set changes the link from the next packet on, or returns the error of [Config.Validate]. The
+// change itself loses or reorders nothing: after a longer delay or queue, packets wait until
+// earlier ones have arrived. Seed has no effect.
 func (l *Link) Set(cfg Config) error {
 	if err := cfg.Validate(); err != nil {
 		return err
@@ -45,7 +106,7 @@ func (l *Link) Set(cfg Config) error {
 	return nil
 }
 
-// Send sends a packet of so many bytes, headers included, at now, and appends the times at which its
+// Send sends a packet of size bytes, headers included, at now, and appends the times at which its
 // copies arrive: none if it is lost, two if it is duplicated. Packets are sent in order of time.
 func (l *Link) Send(dst []time.Duration, now time.Duration, size int) []time.Duration {
 	lost := l.lose(l.rng.Float64())
@@ -66,8 +127,9 @@ func (l *Link) Send(dst []time.Duration, now time.Duration, size int) []time.Dur
 	return dst
 }
 
-// lose decides the fate of one packet by a number from [0, 1). In the chain each packet moves the
-// state first; the chances to leave the states give bursts their mean length and losses their share.
+// lose reports whether a packet is lost, by a random number from [0, 1). In the chain, each packet
+// changes the state first; the probabilities of leaving the states follow from the mean length of
+// bursts and the loss rate.
 func (l *Link) lose(x float64) bool {
 	if !l.cfg.bursty() {
 		l.bad = false
@@ -82,7 +144,7 @@ func (l *Link) lose(x float64) bool {
 	return l.bad
 }
 
-// jitter draws one packet's further delay.
+// jitter draws the jitter of a packet.
 func (l *Link) jitter() time.Duration {
 	x := -math.Log(1 - l.rng.Float64())
 	return time.Duration(min(x, jitterCut) * float64(l.cfg.Jitter))

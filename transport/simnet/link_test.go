@@ -2,7 +2,6 @@ package simnet
 
 import (
 	"math"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -37,14 +36,6 @@ func near(t *testing.T, what string, got, want, tolerance float64) {
 	t.Helper()
 	if math.Abs(got-want) > tolerance {
 		t.Errorf("%s: %v, want %v", what, got, want)
-	}
-}
-
-func TestPerfectLink(t *testing.T) {
-	for i, f := range course(newTestLink(t, Config{}), 100) {
-		if !slices.Equal(f, []time.Duration{0}) {
-			t.Fatalf("packet %d flies %v", i, f)
-		}
 	}
 }
 
@@ -230,14 +221,5 @@ func TestSetKeepsSeed(t *testing.T) {
 		if (len(got[i]) == 0) != (len(want[i]) == 0) {
 			t.Fatalf("packet %d is lost on one link only", i)
 		}
-	}
-}
-
-func BenchmarkSend(b *testing.B) {
-	l := newTestLink(b, Config{Delay: time.Second, Jitter: time.Second, Loss: 0.1, Burst: 3, Duplicate: 0.1})
-	var dst []time.Duration
-	b.ReportAllocs()
-	for b.Loop() {
-		dst = l.Send(dst[:0], 0, 100)
 	}
 }

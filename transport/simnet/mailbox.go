@@ -9,25 +9,26 @@ import (
 )
 
 const (
-	// maxMail is how many packets a mailbox holds, as a socket's buffer is limited.
+	// maxMail is the maximum number of packets in a mailbox, like a socket's buffer.
 	maxMail = 1 << 14
-	// overhead is what IPv4 and UDP add to a packet, for links with a rate.
+	// overhead is the size of IPv4 and UDP headers, for links with a rate.
 	overhead = 28
-	// maxPacket is the size of the largest packet in bytes; a longer one is cut off.
+	// maxPacket is the maximum size of a packet in bytes; larger ones are truncated.
 	maxPacket = 1 << 16
 )
 
-// packet is one that is on its way, or has arrived.
+// packet is a packet in transit or received.
 type packet struct {
-	addr netip.AddrPort // where it came from, or goes to
+	addr netip.AddrPort // source or destination
 	data []byte         // from buffers
 }
 
-// mailbox holds packets until they arrive. One goroutine at a time takes them, any number put them in.
+// mailbox contains packets until they arrive. One goroutine at a time takes packets; any number may
+// add them.
 type mailbox struct {
 	clock   clock
-	changed chan struct{} // holds a token if the taker has to look again
-	timer   *time.Timer   // the taker's
+	changed chan struct{} // contains a token if take has to check again
+	timer   *time.Timer   // of take
 
 	mu       sync.Mutex
 	mail     schedule[packet]
@@ -39,8 +40,8 @@ func newMailbox(c clock) *mailbox {
 	return &mailbox{clock: c, changed: make(chan struct{}, 1), timer: newTimer(), deadline: forever}
 }
 
-// put adds a copy of data that arrives at that time. If the mailbox is full or closed, the packet is
-// lost.
+// put adds a copy of data that arrives at that time. If the mailbox is full or closed, the packet
+// is lost.
 func (m *mailbox) put(at time.Duration, addr netip.AddrPort, data []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -51,8 +52,9 @@ func (m *mailbox) put(at time.Duration, addr netip.AddrPort, data []byte) {
 	m.wake()
 }
 
-// take waits for the next packet. It returns os.ErrDeadlineExceeded at the deadline, and net.ErrClosed
-// when the mailbox is closed and there is no packet left. The packet's data goes back to buffers.
+// take waits for the next packet. It returns os.ErrDeadlineExceeded at the deadline, and
+// net.ErrClosed when the mailbox is closed and there is no packet left. The packet's data goes back
+// to buffers.
 func (m *mailbox) take() (packet, error) {
 	for {
 		p, wait, err := m.poll()
@@ -68,7 +70,7 @@ func (m *mailbox) take() (packet, error) {
 	}
 }
 
-// read is take for a ReadFrom.
+// read takes a packet for ReadFrom.
 func (m *mailbox) read(p []byte) (int, netip.AddrPort, error) {
 	got, err := m.take()
 	if err != nil {
@@ -79,7 +81,7 @@ func (m *mailbox) read(p []byte) (int, netip.AddrPort, error) {
 	return n, got.addr, nil
 }
 
-// poll returns a packet, an error, or for how long there will be neither.
+// poll returns a packet, an error, or the time to wait for one.
 func (m *mailbox) poll() (p packet, wait time.Duration, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -100,7 +102,7 @@ func (m *mailbox) poll() (p packet, wait time.Duration, err error) {
 	return p, 0, nil
 }
 
-// setDeadline sets the time at which take gives up; the zero time means never.
+// setDeadline sets the deadline of take; the zero time means none.
 func (m *mailbox) setDeadline(t time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -111,7 +113,7 @@ func (m *mailbox) setDeadline(t time.Time) {
 	m.wake()
 }
 
-// close lets in no more packets. Those that are in it can still be taken, unless they are to be discarded.
+// close rejects further packets. Existing ones can still be taken, unless they are discarded.
 func (m *mailbox) close(discard bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -122,10 +124,69 @@ func (m *mailbox) close(discard bool) {
 	m.wake()
 }
 
-// wake makes take look again.
+// wake makes take check again.
 func (m *mailbox) wake() {
 	select {
 	case m.changed <- struct{}{}:
 	default:
+	}
+}
+
+// clock is the clock of packet connections: the process's, or under testing/synctest the bubble's.
+type clock struct{ start time.Time }
+
+func newClock() clock {
+	return clock{time.Now()} //nolint:forbidigo // packet connections work in the time of their callers
+}
+
+// now returns the time since the clock's start.
+func (c clock) now() time.Duration {
+	return time.Since(c.start) //nolint:forbidigo // see newClock
+}
+
+// at converts a time of day.
+func (c clock) at(t time.Time) time.Duration { return t.Sub(c.start) }
+
+// newTimer returns a stopped timer.
+func newTimer() *time.Timer {
+	t := time.NewTimer(forever) //nolint:forbidigo // see newClock
+	t.Stop()
+	return t
+}
+
+// forever is longer than any delay.
+const forever time.Duration = 1 << 62
+
+// buffers contains unused memory for packets.
+var buffers freeList
+
+// freeList is a list of empty slices. (A sync.Pool would allocate for each slice that is put in.)
+type freeList struct {
+	mu   sync.Mutex
+	free [][]byte
+}
+
+const (
+	maxFree    = 1024
+	bufferSize = 1500
+)
+
+func (f *freeList) get() []byte {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	last := len(f.free) - 1
+	if last < 0 {
+		return make([]byte, 0, bufferSize)
+	}
+	b := f.free[last]
+	f.free = f.free[:last]
+	return b
+}
+
+func (f *freeList) put(b []byte) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.free) < maxFree && cap(b) <= bufferSize {
+		f.free = append(f.free, b[:0])
 	}
 }

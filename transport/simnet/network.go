@@ -7,16 +7,17 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-const firstPort = 49152 // that is given to those who ask for port 0
+const firstPort = 49152 // the first for port 0
 
 // Network is a network in memory. Each ordered pair of addresses has a link of its own. Its
-// [transport.PacketConn]s block on channels and timers only, so that under testing/synctest its time
-// is the bubble's; make it inside. It is safe for concurrent use.
+// [transport.PacketConn]s block on channels and timers only, so that under testing/synctest its
+// time is the bubble's; make it inside. It is safe for concurrent use.
 type Network struct {
 	clock clock
 
@@ -34,9 +35,10 @@ type flow struct {
 	up   bool
 }
 
-// NewNetwork returns a network. Of the two links between two addresses, the one that carries the first
-// packet has the configuration up: clients speak first. The other one has down. The seeds of the links
-// are made from the configuration's and the addresses. The error is that of [Config.Validate].
+// NewNetwork returns a network. Of the two links between two addresses, the one of the first packet
+// has the configuration up, since clients send first; the other one has down. The seeds of the
+// links are derived from the configuration's and the addresses. The error is that of
+// [Config.Validate].
 func NewNetwork(up, down Config) (*Network, error) {
 	if err := errors.Join(up.Validate(), down.Validate()); err != nil {
 		return nil, err
@@ -51,7 +53,8 @@ func NewNetwork(up, down Config) (*Network, error) {
 	}, nil
 }
 
-// Set changes all links while they run. The error is that of [Config.Validate]; nothing is changed then.
+// Set changes all links while they run. The error is that of [Config.Validate]; nothing is changed
+// then.
 func (n *Network) Set(up, down Config) error {
 	if err := errors.Join(up.Validate(), down.Validate()); err != nil {
 		return err
@@ -76,8 +79,8 @@ func (n *Network) ListenPacket(addr string) (transport.PacketConn, error) {
 	return pcs[0], nil
 }
 
-// ListenShards binds count packet connections to addr, as ListenPacket does. It depends on the sender's address
-// alone which of them gets a packet, while none of them is closed.
+// ListenShards binds count packet connections to addr, as ListenPacket does. While none is closed,
+// the sender's address determines which of them receives a packet.
 func (n *Network) ListenShards(addr string, count int) ([]transport.PacketConn, error) {
 	a, err := parse(addr)
 	if err != nil {
@@ -100,10 +103,10 @@ func (n *Network) ListenShards(addr string, count int) ([]transport.PacketConn, 
 	return pcs, nil
 }
 
-// Rebind has everybody else see the packet connection that is bound to addr at another address, with a new
-// port, as if a router between had forgotten it and made another mapping. The packet connection itself does
-// not notice; what is sent to the address before is lost. It returns the new address, or an error if
-// nothing is bound to addr.
+// Rebind changes the public address of the packet connection that is bound to addr to a new port,
+// like a NAT that has created another mapping. The packet connection itself does not notice;
+// packets to the previous address are lost. It returns the new address, or an error if nothing is
+// bound to addr.
 func (n *Network) Rebind(addr netip.AddrPort) (netip.AddrPort, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -122,7 +125,7 @@ func (n *Network) Rebind(addr netip.AddrPort) (netip.AddrPort, error) {
 	return netip.AddrPort{}, fmt.Errorf("simnet: nothing is bound to %v", addr)
 }
 
-// freePort returns an address with a port that nobody has. It is called with the lock held.
+// freePort returns an address with an unused port. It is called with the lock held.
 func (n *Network) freePort(ip netip.Addr) netip.AddrPort {
 	for {
 		a := netip.AddrPortFrom(ip, n.port)
@@ -195,7 +198,7 @@ func (n *Network) config(up bool) Config {
 	return n.down
 }
 
-// mix makes another seed from a seed and an address, by FNV-1a.
+// mix derives a seed from a seed and an address, by FNV-1a.
 func mix(seed uint64, a netip.AddrPort) uint64 {
 	ip := a.Addr().As16()
 	h := seed ^ 14695981039346656037
@@ -206,7 +209,7 @@ func mix(seed uint64, a netip.AddrPort) uint64 {
 	return (h ^ uint64(a.Port()>>8)) * 1099511628211
 }
 
-// unbind frees an endpoint's address, when it is the last one there.
+// unbind frees an endpoint's address if it is the last endpoint there.
 func (n *Network) unbind(e *endpoint) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -216,4 +219,44 @@ func (n *Network) unbind(e *endpoint) {
 	} else {
 		delete(n.bound, e.public)
 	}
+}
+
+// endpoint is a transport.PacketConn of a Network.
+type endpoint struct {
+	network *Network
+	addr    netip.AddrPort
+	public  netip.AddrPort // public address; guarded by the network's lock
+	inbox   *mailbox
+	closed  atomic.Bool
+}
+
+func (e *endpoint) ReadFrom(p []byte) (int, netip.AddrPort, error) { return e.inbox.read(p) }
+
+func (e *endpoint) WriteTo(p []byte, to netip.AddrPort) (int, error) {
+	if e.closed.Load() {
+		return 0, net.ErrClosed
+	}
+	e.network.send(e, to, p)
+	return len(p), nil
+}
+
+func (e *endpoint) SetReadDeadline(t time.Time) error {
+	if e.closed.Load() {
+		return net.ErrClosed
+	}
+	e.inbox.setDeadline(t)
+	return nil
+}
+
+func (e *endpoint) LocalAddr() netip.AddrPort { return e.addr }
+
+// Close frees the address. Packets in transit from this endpoint still arrive; those to it are
+// lost.
+func (e *endpoint) Close() error {
+	if e.closed.Swap(true) {
+		return net.ErrClosed
+	}
+	e.network.unbind(e)
+	e.inbox.close(true)
+	return nil
 }

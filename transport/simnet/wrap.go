@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,8 +27,8 @@ type Wrapped struct {
 	arrivals []time.Duration
 }
 
-// Wrap puts simulated links in front of pc, one for each direction, and owns pc from then on. The error
-// is that of [Config.Validate].
+// Wrap puts simulated links in front of pc, one for each direction, and owns pc from then on. The
+// error is that of [Config.Validate].
 func Wrap(pc transport.PacketConn, out, in Config) (*Wrapped, error) {
 	outLink, outErr := NewLink(out)
 	inLink, inErr := NewLink(in)
@@ -44,7 +45,8 @@ func Wrap(pc transport.PacketConn, out, in Config) (*Wrapped, error) {
 	return w, nil
 }
 
-// Set changes the links while they run. The error is that of [Config.Validate]; nothing is changed then.
+// Set changes the links while they run. The error is that of [Config.Validate]; nothing is changed
+// then.
 func (w *Wrapped) Set(out, in Config) error {
 	if err := errors.Join(out.Validate(), in.Validate()); err != nil {
 		return err
@@ -77,7 +79,7 @@ func (w *Wrapped) SetReadDeadline(t time.Time) error {
 // LocalAddr returns the address of the connection behind the links.
 func (w *Wrapped) LocalAddr() netip.AddrPort { return w.pc.LocalAddr() }
 
-// Close waits until what was written has passed the link, and closes the connection behind it.
+// Close waits until the written packets have passed the link, and closes the underlying connection.
 func (w *Wrapped) Close() error {
 	w.close.Do(func() {
 		w.mu.Lock()
@@ -100,20 +102,20 @@ func (w *Wrapped) carry(link *Link, to *mailbox, addr netip.AddrPort, data []byt
 	}
 }
 
-// send is the goroutine that writes what has passed the link.
+// send is the goroutine that writes packets that have passed the link.
 func (w *Wrapped) send() {
 	for {
 		p, err := w.outbox.take()
 		if err != nil {
 			return
 		}
-		// The link may lose packets; one more is not worth an error that nobody waits for.
+		// An error counts as packet loss.
 		_, _ = w.pc.WriteTo(p.data, p.addr)
 		buffers.put(p.data)
 	}
 }
 
-// receive is the goroutine that reads what enters the link.
+// receive is the goroutine that reads packets into the link.
 func (w *Wrapped) receive() {
 	buf := make([]byte, maxPacket)
 	for {
@@ -132,4 +134,65 @@ func (w *Wrapped) isClosed() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.closed
+}
+
+// WrappedNetwork is a [transport.Network] behind simulated links. It is safe for concurrent use.
+type WrappedNetwork struct {
+	inner transport.Network
+
+	mu      sync.Mutex
+	out, in Config
+	open    []*Wrapped
+	count   uint64 // of connections ever opened; makes their seeds differ
+}
+
+// WrapNetwork returns a network whose packet connections are those of inner behind simulated links:
+// each has its own links with these configurations, and increasing seeds. A nil inner means UDP.
+// The error is that of [Config.Validate].
+func WrapNetwork(inner transport.Network, out, in Config) (*WrappedNetwork, error) {
+	if err := errors.Join(out.Validate(), in.Validate()); err != nil {
+		return nil, err
+	}
+	if inner == nil {
+		inner = transport.UDP()
+	}
+	return &WrappedNetwork{inner: inner, out: out, in: in}, nil
+}
+
+// ListenPacket opens a packet connection of the inner network and wraps it.
+func (n *WrappedNetwork) ListenPacket(addr string) (transport.PacketConn, error) {
+	pc, err := n.inner.ListenPacket(addr)
+	if err != nil {
+		return nil, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	out, in := n.out, n.in
+	out.Seed += n.count
+	in.Seed += n.count
+	w, err := Wrap(pc, out, in)
+	if err != nil {
+		return nil, errors.Join(err, pc.Close())
+	}
+	n.count++
+	n.open = append(slices.DeleteFunc(n.open, (*Wrapped).isClosed), w)
+	return w, nil
+}
+
+// Set changes the links of all packet connections while they run, and of later ones. The error is
+// that of [Config.Validate]; nothing is changed then.
+func (n *WrappedNetwork) Set(out, in Config) error {
+	if err := errors.Join(out.Validate(), in.Validate()); err != nil {
+		return err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.out, n.in = out, in
+	n.open = slices.DeleteFunc(n.open, (*Wrapped).isClosed)
+	for _, w := range n.open {
+		if err := w.Set(out, in); err != nil {
+			return err
+		}
+	}
+	return nil
 }

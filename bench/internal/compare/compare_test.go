@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/bench/internal/peer"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 )
@@ -101,7 +101,7 @@ func TestSameTerms(t *testing.T) {
 	r := mustRun(t, tr, Config{Losses: []float64{0}, Frames: MinFrames, Untimed: true})
 	bits := 0
 	for n := r.Training; n < MinFrames; n++ {
-		bits += (rpcdelta.FullBits(tr.Schema, &tr.Frames[n]) + 7) / 8 * 8
+		bits += (inspect.FullBits(tr.Schema, &tr.Frames[n]) + 7) / 8 * 8
 	}
 	want := share(bits, r.Measured)
 	if got := r.at("full").Points[0].PayloadBits; got < want || got > want+8 {

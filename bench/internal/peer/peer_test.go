@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -159,7 +159,7 @@ func TestFullSize(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := (rpcdelta.FullBits(s, &f) + 7) / 8; len(payload) > want+1 || len(payload) < want {
+		if want := (inspect.FullBits(s, &f) + 7) / 8; len(payload) > want+1 || len(payload) < want {
 			t.Errorf("%d bytes, want %d", len(payload), want)
 		}
 	})

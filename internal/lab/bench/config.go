@@ -8,6 +8,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/lab/simlink"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -30,7 +31,7 @@ type Config struct {
 	// SendEvery is the number of new frames per payload of adaptive; 0 means 1.
 	SendEvery int
 	// Prior is the prior of adaptive; nil is the built-in one.
-	Prior *rpcdelta.Prior
+	Prior *prior.Prior
 	// Distance, if not 0, replaces the link: frame n is encoded against frame n-Distance.
 	Distance int
 	// Seeds is the number of links, with seeds from Link.Seed on; 0 means 1.

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -64,7 +65,7 @@ type Counts struct {
 	Fields []FieldBits `json:"fields,omitempty"`
 
 	// Profile counts the bits of the encoder's payloads.
-	Profile *rpcdelta.Profile `json:"-"`
+	Profile *inspect.Profile `json:"-"`
 	// Arrived reports for each frame whether it was delivered.
 	Arrived []bool `json:"-"`
 

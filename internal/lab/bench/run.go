@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 )
@@ -105,10 +106,10 @@ type pair struct {
 	warm    int // of which are not counted
 	record  bool
 	script  script
-	profile *rpcdelta.Profile // of the first run, or nil
-	course  *Course           // to record, or nil
-	arrived []bool            // to record, or nil
-	room    [2048]byte        // for messages that are measured and thrown away
+	profile *inspect.Profile // of the first run, or nil
+	course  *Course          // to record, or nil
+	arrived []bool           // to record, or nil
+	room    [2048]byte       // for messages that are measured and thrown away
 }
 
 func newPair(ctx context.Context, t *trace.Trace, cfg Config, s scheme) *pair {
@@ -163,7 +164,7 @@ func (p *pair) reset() (err error) {
 		return err
 	}
 	if p.cfg.Fields && p.profile == nil && p.scheme.codec == rpcdelta.Adaptive {
-		p.profile = rpcdelta.NewProfile(p.trace.Schema)
+		p.profile = inspect.NewProfile(p.trace.Schema)
 		p.enc.Measure(p.profile)
 	}
 	p.dec, err = rpcdelta.NewDecoder(p.trace.Schema, rpcdelta.DecoderConfig{Codec: p.scheme.codec, Ring: p.cfg.Ring, PeerRing: p.cfg.Ring, Prior: p.cfg.Prior})

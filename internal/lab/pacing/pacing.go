@@ -155,7 +155,7 @@ func (w *world) hear(now time.Duration) {
 		if !ok {
 			return
 		}
-		w.pacer.Told(now, r.slack, r.target)
+		w.pacer.Report(now, r.slack, r.target)
 	}
 }
 

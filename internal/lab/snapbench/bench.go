@@ -1,4 +1,4 @@
-// Package snapbench measures what forms of snapshots take on recorded worlds.
+// Package snapbench measures the size of snapshots of recorded worlds, packed and adaptive.
 package snapbench
 
 import (
@@ -12,23 +12,22 @@ import (
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
-// Distance is how many frames before it the baseline of a frame is, and the first frame that is
-// counted.
+// Distance is the distance to the baseline in frames, and the index of the first measured frame.
 const Distance = 6
 
-// Row is what one form of the frames takes.
+// Row is the result of one codec or packing.
 type Row struct {
 	Form string `json:"form"`
-	// Frames that were counted, and Delivered of them.
+	// Frames is the number of measured frames, Delivered the number of those that arrived.
 	Frames    int `json:"frames"`
 	Delivered int `json:"delivered"`
-	// Bytes a frame, rounded up in each, and Kbits a second of them at 60 Hz.
+	// Bytes is the mean size of a frame, each rounded up, and Kbits its rate at 60 Hz in kbit/s.
 	Bytes float64 `json:"bytes"`
 	Kbits float64 `json:"kbits"`
-	// EncodeUs and DecodeUs are the medians of microseconds a frame; 0: not taken.
+	// EncodeUs and DecodeUs are medians in microseconds, 0 if not measured.
 	EncodeUs float64 `json:"encode_us"`
 	DecodeUs float64 `json:"decode_us"`
-	// Wrong is how many were rebuilt wrongly.
+	// Wrong is the number of frames that were decoded to other values.
 	Wrong int `json:"wrong"`
 }
 
@@ -38,21 +37,21 @@ func (r *Row) finish(bytes int) *Row {
 	return r
 }
 
-// Link is how the frames travel, in frames of 1/60 s.
+// Link is a simulated link. Times are in frames of 1/60 s.
 type Link struct {
-	// Loss is the share of snapshots and acks that are lost.
+	// Loss is the loss of snapshots and acks, 0 to 1.
 	Loss float64
-	// Down and Up are how many frames a snapshot and its ack take.
+	// Down and Up are the delays of snapshots and acks.
 	Down, Up int
-	// Seed chooses the losses.
+	// Seed is the random seed.
 	Seed uint64
 }
 
-// Clock gives the time that has passed since some moment, or is nil.
+// Clock returns the time since some start. A nil Clock disables measurement.
 type Clock func() time.Duration
 
-// Adaptive measures encoder and decoder over a link. Frames that come before the first frame to be
-// counted are what both ends are given.
+// Adaptive measures encoder and decoder over a link. Frames before the first measured one are
+// always delivered.
 func Adaptive(form string, sets []*snapshot.Set, link Link, clock Clock) (*Row, error) {
 	random := rand.New(rand.NewPCG(link.Seed, 1))
 	s := Cubes()
@@ -105,7 +104,27 @@ func Adaptive(form string, sets []*snapshot.Set, link Link, clock Clock) (*Row, 
 	return r.finish(bytes), nil
 }
 
-// Cubes is the schema of a recorded cube: orientation, position and whether it interacts.
+type times []time.Duration
+
+func (t *times) add(d time.Duration) { *t = append(*t, d) }
+
+// median returns the median in microseconds.
+func (t times) median() float64 {
+	if len(t) == 0 {
+		return 0
+	}
+	slices.Sort(t)
+	return float64(t[len(t)/2]) / 1e3
+}
+
+func (c Clock) now() time.Duration {
+	if c == nil {
+		return 0
+	}
+	return c()
+}
+
+// Cubes returns the schema of a recorded cube: orientation, position and whether it interacts.
 func Cubes() *snapshot.Schema {
 	s, err := snapshot.NewSchema(
 		snapshot.Field{Name: "Orientation", Class: schema.ClassQuat, N: 4, Hi: cubes.MaxComponent},
@@ -118,8 +137,8 @@ func Cubes() *snapshot.Schema {
 	return s
 }
 
-// Sets gives the frames of a recording as snapshots. A position out of the schema's bounds is an
-// error that names its frame and cube.
+// Sets returns the frames of a recording as sets. An error names the frame and the cube that is out
+// of bounds.
 func Sets(frames []cubes.Frame) ([]*snapshot.Set, error) {
 	s := Cubes()
 	sets := make([]*snapshot.Set, len(frames))
@@ -134,24 +153,4 @@ func Sets(frames []cubes.Frame) ([]*snapshot.Set, error) {
 		}
 	}
 	return sets, nil
-}
-
-type times []time.Duration
-
-func (t *times) add(d time.Duration) { *t = append(*t, d) }
-
-// median is in microseconds.
-func (t times) median() float64 {
-	if len(t) == 0 {
-		return 0
-	}
-	slices.Sort(t)
-	return float64(t[len(t)/2]) / 1e3
-}
-
-func (c Clock) now() time.Duration {
-	if c == nil {
-		return 0
-	}
-	return c()
 }

@@ -9,8 +9,7 @@ import (
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
-// packings are the techniques of manual bit packing in the order of the article. Each row includes
-// those above it.
+// packings are the rows of the table; each adds a technique to those above it.
 var packings = []struct {
 	name string
 	set  func(*packing)
@@ -27,15 +26,15 @@ var packings = []struct {
 	{"so against the initial state alone", func(*packing) {}, fromInitial},
 }
 
-// worlds selects fields and baselines.
+// worlds determines the recording and the baselines.
 type worlds uint8
 
 const (
-	// recorded frames have no velocities. Each is packed against the one Distance before it.
+	// recorded frames have no velocities; each is packed against the one Distance before it.
 	recorded worlds = iota
-	// withVelocities adds velocities, which the recording lacks.
+	// withVelocities adds velocities to the recording.
 	withVelocities
-	// fromInitial packs each frame against the first one, as before the first ack.
+	// fromInitial packs each frame against the first one, as before any ack.
 	fromInitial
 )
 
@@ -90,15 +89,15 @@ func packed(name string, use packing, kind worlds, sets []*snapshot.Set) (*Row, 
 }
 
 const (
-	// velocityUnit is how many steps of a velocity a meter a second has.
+	// velocityUnit is the number of steps per m/s.
 	velocityUnit = 32
 	// maxVelocity bounds each component, in steps: 64 m/s.
 	maxVelocity = 1 << 11
-	// position is where a cube's row has its position.
+	// position is the first component of the position.
 	position = 4
 )
 
-// moving is the schema of a recorded cube and its velocity.
+// moving returns the schema of a recorded cube with a velocity.
 func moving() *snapshot.Schema {
 	fields := append(Cubes().Fields(), snapshot.Field{Name: "Velocity", Class: schema.ClassNumber, N: 3, Lo: -maxVelocity, Hi: maxVelocity - 1})
 	s, err := snapshot.NewSchema(fields...)
@@ -108,8 +107,7 @@ func moving() *snapshot.Schema {
 	return s
 }
 
-// move fills dst, of the schema moving, with frame n and velocities by central difference. Those
-// beyond the bounds are at them.
+// move sets dst to frame n with velocities by central difference, limited to their bounds.
 func move(dst *snapshot.Set, sets []*snapshot.Set, n int) {
 	from, to := max(n-1, 0), min(n+1, len(sets)-1)
 	scale := float64(velocityUnit*cubes.Rate) / float64(cubes.Unit*(to-from))

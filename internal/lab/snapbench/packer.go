@@ -11,8 +11,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/codec/bitio"
 )
 
-// packing selects the techniques of manual bit packing. Each one is useful only with those before
-// it.
+// packing selects the techniques of manual bit packing. Each one is useful only with those before it.
 type packing struct {
 	// changed sends only the objects that differ from the baseline, and one bit per object.
 	changed bool
@@ -230,8 +229,7 @@ func (p *packer) largest(c, b []int32) bool {
 	return true
 }
 
-// small codes the differences in few or more bits each if all of them fit, and reports whether they
-// do.
+// small codes the differences in few or more bits each if all of them fit, and reports whether they do.
 func (p *packer) small(c, b []int32, few, more uint) bool {
 	fit := true
 	for k := range c {

@@ -25,7 +25,7 @@ func recording(t *testing.T) []*snapshot.Set {
 	return sets
 }
 
-// TestForms has every part of the packing save something, and the adaptive form more.
+// TestForms checks that every technique of packing saves bytes, and the adaptive codec more.
 func TestForms(t *testing.T) {
 	sets := recording(t)
 	rows, err := snapbench.Packed(sets)
@@ -62,7 +62,7 @@ func TestLossyLink(t *testing.T) {
 	}
 }
 
-// TestOutOfBounds: an error names what is wrong.
+// TestOutOfBounds checks that an error names the field.
 func TestOutOfBounds(t *testing.T) {
 	frames := make([]cubes.Frame, 2)
 	frames[1][7].Position[2] = 1 << 20

@@ -25,14 +25,14 @@ export function showTiles(observed) {
   const flow = (bits) => (per ? f.rate(bits / per) : f.amount(bits));
   const players = store.state?.players ?? store.samples.at(-1)?.players ?? 0;
   put("calls", per ? [f.count(sum.calls / per), "/s"] : [f.count(sum.calls), ""], `${f.number(players)} ${players === 1 ? "player" : "players"}`);
-  put("full", flow(sum.full), "bit-packed, without a codec");
-  put("payload", flow(payload(sum)), sum.calls ? `${f.significant(payload(sum) / sum.calls)} of ${f.significant(sum.full / sum.calls)} bits per call` : "bits per call");
+  put("full", flow(sum.full), "without a codec");
+  put("payload", flow(payload(sum)), sum.calls ? `${f.significant(payload(sum) / sum.calls)} of ${f.significant(sum.full / sum.calls)} bits/call` : "bits per call");
   put("ratio", [f.ratio(payload(sum) / sum.full), ""], "payload to full");
   put("wire", flow(wire(sum)), `headers ${flow(sum.headers)[0]}, AEAD ${flow(sum.aead)[0]}`);
   put("delivered", [f.percent(delivered(sum)).replace(" %", ""), "%"], `${f.count(sum.missed)} missed`, delivered(sum) < 0.98 ? "bad" : "");
   const mean = observed.rtts ? observed.rttTime / observed.rtts / 1000 : NaN;
   const link = observed.link;
-  if (link?.rtt50) put("rtt", [f.ms(link.rtt50 / 10).replace(" ms", ""), "ms"], `95th percentile ${f.ms(link.rtt95 / 10)}`);
+  if (link?.rtt50) put("rtt", [f.ms(link.rtt50 / 10).replace(" ms", ""), "ms"], `p95 ${f.ms(link.rtt95 / 10)}`);
   else put("rtt", [f.ms(mean).replace(" ms", ""), "ms"], "mean");
   if (link && link.received) put("loss", [f.percent(lostShare(link), 1).replace(" %", ""), "%"], link.bursts ? `in bursts of ${f.number(burst(link), 1)}` : "no bursts");
   else put("loss", [f.dash, ""], per ? "no data yet" : "only for 10 s");

@@ -1,5 +1,7 @@
 package adaptive
 
+import "github.com/uplink-rpc/uplink/rpcdelta/internal/cost"
+
 // An expert predicts a component by a weighted sum of features. A component uses the expert that
 // had the smallest errors recently. Distances to the reference fall into classes with separate
 // weights.
@@ -59,3 +61,22 @@ var (
 	initialGroupWeights = flagWeights{2000, 1000, 300, 300}
 	initialCompFlag     = compFlag{-1000, flagWeights{1500, 1000, 500, 0}}
 )
+
+// predictors are the experts of each family.
+var predictors = [families][maxExperts]cost.Predictor{
+	familyPlain:        {cost.ByHold, cost.BySlope, cost.BySlopes},
+	familyAngled:       {cost.ByHold, cost.BySlope, cost.BySlopes, cost.ByScalars},
+	familyDerived:      {cost.ByMean, cost.ByBend},
+	familyTurned:       {cost.ByTurn, cost.ByTurn, cost.ByTurn, cost.ByTurn},
+	familyExtrapolated: {cost.ByHold, cost.ByTurnOn, cost.ByTurnFar},
+}
+
+// predictor returns the expert that predicts a component: if two are interpolated, the one with the
+// larger share.
+func (p *refFrames) predictor(g *group, lc *componentState) cost.Predictor {
+	class := p.lo
+	if p.share >= 1<<7 {
+		class = p.hi
+	}
+	return predictors[g.family][lc.classes[class].expert&3]
+}

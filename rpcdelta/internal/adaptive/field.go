@@ -1,5 +1,11 @@
 package adaptive
 
+import (
+	"hash/fnv"
+
+	"github.com/uplink-rpc/uplink/schema"
+)
+
 // Kind is the kind of a field's components.
 type Kind uint8
 
@@ -44,7 +50,51 @@ type Field struct {
 }
 
 // Row is one frame.
-type Row struct {
-	Ints  []int32  // components of the numeric fields
-	Bytes [][]byte // byte strings
+type Row = schema.Frame
+
+// FieldsOf describes the fields of a schema.
+func FieldsOf(s *schema.Schema) []Field {
+	layouts := s.Layouts()
+	fields := make([]Field, len(layouts))
+	for i := range layouts {
+		fields[i] = fieldOf(s, &layouts[i])
+	}
+	return fields
+}
+
+func fieldOf(s *schema.Schema, l *schema.Layout) Field {
+	f := Field{At: l.At, N: l.N, Lo: l.Lo, Hi: l.Hi, Bits: l.Bits, VelocityAt: -1, Key: keyOf(s, l.Field)}
+	switch l.Class {
+	case schema.ClassNumber:
+		f.Kind, f.Scalar = Number, l.Field.Kind == schema.KindScalar
+	case schema.ClassAngle:
+		f.Kind = Angle
+	case schema.ClassQuat:
+		f.Kind = Quat
+	case schema.ClassInteger:
+		f.Kind, f.Bits, f.Signed = Integer, l.Width, l.Signed
+		if k := l.Field.Kind; k == schema.KindBits || k == schema.KindBool {
+			f.Kind = Bits
+		}
+	case schema.ClassBytes:
+		f.Kind, f.Blob, f.MinBytes, f.MaxBytes = Bytes, l.Blob, l.MinBytes, l.MaxBytes
+	}
+	for i := range s.Layouts() {
+		if v := &s.Layouts()[i]; l.Field.Velocity != "" && v.Field.Name == l.Field.Velocity {
+			f.VelocityAt = v.At
+			f.VelocityFactor = v.Field.Resolution * l.Field.VelocityScale
+			if l.Class == schema.ClassNumber {
+				f.VelocityFactor *= l.Scale
+			}
+		}
+	}
+	return f
+}
+
+// keyOf returns the key of a field in priors: a hash of the RPC and of all that determines the
+// encoding of the field.
+func keyOf(s *schema.Schema, f *schema.Field) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(s.RPC() + "\n" + f.String()))
+	return max(1, h.Sum64())
 }

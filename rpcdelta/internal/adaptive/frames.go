@@ -50,7 +50,7 @@ func (f *Frames) Get(seq uint64) (Row, bool) {
 	if f.seqs[i] != seq+1 {
 		return Row{}, false
 	}
-	return Row{f.intsOf(i), f.bytesOf(i)}, true
+	return Row{Ints: f.intsOf(i), Bytes: f.bytesOf(i)}, true
 }
 
 // Has reports whether frame seq is stored.

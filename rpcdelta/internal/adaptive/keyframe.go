@@ -3,6 +3,8 @@ package adaptive
 import (
 	"math/bits"
 	"slices"
+
+	"github.com/uplink-rpc/uplink/rpcdelta/internal/cost"
 )
 
 // keyframe codes a row without a reference by a static code. A group of numbers has the length of
@@ -34,7 +36,7 @@ func (c *payloadCodec[M]) keyframe(row *Row) error {
 // keyframeCost reports the cost of component k.
 func (c *payloadCodec[M]) keyframeCost(g *group, k int) {
 	if c.measures() {
-		c.meter.Component(g.field, k, c.spent(), ByNone, NoResidual)
+		c.meter.Component(g.field, k, c.spent(), cost.ByNone, cost.NoResidual)
 	}
 }
 

@@ -1,6 +1,9 @@
 package adaptive
 
-import "github.com/uplink-rpc/uplink/internal/codec/rangecoder"
+import (
+	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
+	"github.com/uplink-rpc/uplink/rpcdelta/internal/cost"
+)
 
 // Payload holds the frames of one payload and what they are coded against.
 type Payload struct {
@@ -40,10 +43,10 @@ type payloadCodec[M mode] struct {
 	dec rangecoder.Decoder // decoding
 	frameContext
 
-	oldest int     // encoding: bits of the payload after its oldest row
-	meter  Meter   // measuring: receives the cost of each part
-	cost   float64 // measuring: bits encoded at the last call of spent
-	buf    []byte  // measuring: output, discarded
+	oldest int        // encoding: bits of the payload after its oldest row
+	meter  cost.Meter // measuring: receives the cost of each part
+	cost   float64    // measuring: bits encoded at the last call of spent
+	buf    []byte     // measuring: output, discarded
 }
 
 // frameContext is the state of the row being coded that predictions depend on.
@@ -118,7 +121,7 @@ func (c *Coder) Decode(src []byte, p *Payload, s *State, known *Frames) error {
 // arguments are those of a preceding [Coder.Encode], or of a [Coder.Decode] that filled p; s and
 // known must not have changed since. It encodes the payload again and does not allocate once its
 // buffer has grown.
-func (c *Coder) Measure(m Meter, p *Payload, s *State, known *Frames) (bits float64) {
+func (c *Coder) Measure(m cost.Meter, p *Payload, s *State, known *Frames) (bits float64) {
 	x := (*payloadCodec[measuring])(&c.codec)
 	x.buf = x.buf[:0]
 	if p.FreeBits > 0 {

@@ -1,10 +1,12 @@
 package adaptive
 
+import "github.com/uplink-rpc/uplink/rpcdelta/internal/cost"
+
 // row codes one row against its reference.
 func (c *payloadCodec[M]) row(row *Row, l *modelState) (err error) {
 	m, p := c.m, &c.refs
 	if c.decodes() {
-		p.compare(&Row{p.ref, p.refBytes})
+		p.compare(&Row{Ints: p.ref, Bytes: p.refBytes})
 	} else {
 		p.compare(row)
 	}
@@ -56,7 +58,7 @@ func (c *payloadCodec[M]) row(row *Row, l *modelState) (err error) {
 func (c *payloadCodec[M]) unchanged(g *group, row *Row, steps bool) {
 	if c.measures() {
 		for k := range g.numComps {
-			c.meter.Component(g.field, k, 0, ByRest, NoResidual)
+			c.meter.Component(g.field, k, 0, cost.ByRest, cost.NoResidual)
 		}
 	}
 	switch {
@@ -104,7 +106,7 @@ func (c *payloadCodec[M]) numbers(ints []int32, g *group, l *modelState) error {
 				if c.decodes() {
 					ints[cp.at] = ref
 				} else if c.measures() {
-					c.meter.Component(g.field, k, 0, ByRest, NoResidual)
+					c.meter.Component(g.field, k, 0, cost.ByRest, cost.NoResidual)
 				}
 				continue
 			}
@@ -115,7 +117,7 @@ func (c *payloadCodec[M]) numbers(ints []int32, g *group, l *modelState) error {
 				if c.decodes() {
 					ints[cp.at] = x
 				} else if c.measures() {
-					c.meter.Component(g.field, k, c.spent(), ByValue, NoResidual)
+					c.meter.Component(g.field, k, c.spent(), cost.ByValue, cost.NoResidual)
 				}
 				continue
 			}
@@ -181,7 +183,7 @@ func (c *payloadCodec[M]) bitSet(ints []int32, g *group, l *modelState) {
 		if c.decodes() {
 			ints[cp.at] = int32(v)
 		} else if c.measures() {
-			c.meter.Component(g.field, k, c.spent(), ByHold, NoResidual)
+			c.meter.Component(g.field, k, c.spent(), cost.ByHold, cost.NoResidual)
 		}
 	}
 }

@@ -1,11 +1,12 @@
-// Package admission decides which clients a listener accepts: it checks cookies, limits and performs
-// handshakes, and verifies connect tokens. It has no socket and no sessions. For a sender without a valid
-// cookie it computes one or two MACs; for a sender with a validated address, within rate limits, a key
-// exchange; and only for a client with a valid token it keeps state, until the token has expired.
+// Package admission decides which clients a listener accepts: it checks cookies, limits and
+// performs handshakes, and verifies connect tokens. It has no socket and no sessions. For a sender
+// without a valid cookie it computes one or two MACs; for a sender with a validated address, within
+// rate limits, a key exchange; and only for a client with a valid token it keeps state, until the
+// token has expired.
 //
-// It uses two clocks. The times passed to its methods are monotonic: only the time since Config.Started
-// is used. Only the expiry and age of tokens are compared with the wall clock, Config.Wall, which may
-// step at any time.
+// It uses two clocks. The times passed to its methods are monotonic: only the time since
+// Config.Started is used. Only the expiry and age of tokens are compared with the wall clock,
+// Config.Wall, which may step at any time.
 package admission
 
 import (
@@ -46,15 +47,15 @@ type Config struct {
 	Server func(server netip.AddrPort) bool
 	// Suites are the permitted suites in order of preference.
 	Suites []seal.Suite
-	// PerNetwork and Total limit the handshakes of one network of senders (/24 of IPv4, /64 of IPv6),
-	// and of all.
+	// PerNetwork and Total limit the handshakes of one network of senders (/24 of IPv4, /64 of
+	// IPv6), and of all.
 	PerNetwork, Total ratelimit.Rate
 	// Wall returns the time of the wall clock. It must not be nil.
 	Wall func() time.Time
 	// Started is when the listener started, on the clock of the times passed to the methods.
 	Started time.Time
-	// AnyAge accepts tokens that were issued before the listener started. Otherwise they are stale, since
-	// they may have been used before.
+	// AnyAge accepts tokens that were issued before the listener started. Otherwise they are stale,
+	// since they may have been used before.
 	AnyAge bool
 	// Random is the source of keys and secrets; nil selects crypto/rand. It must not fail.
 	Random io.Reader
@@ -72,7 +73,8 @@ type Controller struct {
 const (
 	// issueUnit is the precision to which the times in tokens are rounded down.
 	issueUnit = time.Millisecond
-	// clockSkew is how far the clock of an issuer may be ahead after the listener's clock was set back.
+	// clockSkew is how far the clock of an issuer may be ahead after the listener's clock was set
+	// back.
 	clockSkew = time.Minute
 )
 
@@ -122,8 +124,8 @@ type Request struct {
 	responder *seal.Responder
 }
 
-// Read reads a hello with a valid cookie, and verifies its token. The caller has to recognize repeated
-// hellos: their token is used. The error is [ErrUnreadable] or [ErrBusy].
+// Read reads a hello with a valid cookie, and verifies its token. The caller has to recognize
+// repeated hellos: their token is used. The error is [ErrUnreadable] or [ErrBusy].
 func (c *Controller) Read(now time.Time, h wire.Hello) (*Request, error) {
 	since, wall := c.since(now), c.cfg.Wall()
 	if c.used.full(since, wall) {
@@ -172,8 +174,8 @@ func (c *Controller) verify(now time.Duration, wall time.Time, claims token.Clai
 	return wire.Granted
 }
 
-// stale reports whether a token was issued before the listener started. If the wall clock was set back
-// since, new tokens seem to be older than the start: then its current time decides.
+// stale reports whether a token was issued before the listener started. If the wall clock was set
+// back since, new tokens seem to be older than the start: then its current time decides.
 func (c *Controller) stale(now time.Duration, wall, issued time.Time) bool {
 	end := issued.Add(issueUnit) // it was issued before that
 	if end.After(c.started) {
@@ -192,8 +194,8 @@ func chooseSuite(suites []seal.Suite, offered uint8) (seal.Suite, wire.Code) {
 	return seal.None, wire.NoSuite
 }
 
-// Welcome returns the welcome with the request's code and, if that is [wire.Granted], the session's id
-// and secrets; its token is used then. It is called once for a request. The error means that the
+// Welcome returns the welcome with the request's code and, if that is [wire.Granted], the session's
+// id and secrets; its token is used then. It is called once for a request. The error means that the
 // client's key is invalid and that there is no answer.
 func (c *Controller) Welcome(r *Request, id uint64) (welcome []byte, secrets seal.Secrets, err error) {
 	grant := wire.Grant{Code: r.Code}

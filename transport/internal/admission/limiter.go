@@ -14,9 +14,9 @@ const (
 	restPeriod = 10 * time.Second
 )
 
-// limiter limits the handshakes of each network of senders, and of all. Its size is constant: a network
-// has a slot in each row, selected by a hash that is secret. Other networks may share some of its slots,
-// but hardly all; the least used slot counts.
+// limiter limits the handshakes of each network of senders, and of all. Its size is constant: a
+// network has a slot in each row, selected by a hash that is secret. Other networks may share some
+// of its slots, but hardly all; the least used slot counts.
 //
 // Half of the total is reserved for networks without recent handshakes, so that a few networks with
 // many handshakes do not delay others.

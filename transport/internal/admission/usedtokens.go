@@ -10,19 +10,20 @@ const (
 	// maxUsedTokens is the maximum number of tokens remembered, about 25 MB.
 	maxUsedTokens = 1 << 18
 	sweepInterval = time.Minute
-	// maxSetBack is how far the wall clock may be set back, in all, without an effect on unused tokens.
+	// maxSetBack is how far the wall clock may be set back, in all, without an effect on unused
+	// tokens.
 	maxSetBack = 2 * time.Hour
 	// maxLife limits the remaining life of a token, so that no sum of durations overflows.
 	maxLife = time.Duration(1 << 61)
 )
 
-// usedTokens is the set of tokens that have started a session and could still be valid. Only clients
-// with valid tokens can make it grow.
+// usedTokens is the set of tokens that have started a session and could still be valid. Only
+// clients with valid tokens can make it grow.
 //
-// The wall clock decides whether a token has expired, but it may be set back. So a token is remembered
-// for maxSetBack longer than it is valid, on the monotonic clock. A token that expires no later than one
-// that was forgotten may have been used, and is refused: no step of the wall clock makes a used token
-// valid again, however far it goes.
+// The wall clock decides whether a token has expired, but it may be set back. So a token is
+// remembered for maxSetBack longer than it is valid, on the monotonic clock. A token that expires
+// no later than one that was forgotten may have been used, and is refused: no step of the wall
+// clock makes a used token valid again, however far it goes.
 type usedTokens struct {
 	tokens map[token.ID]usedToken
 	swept  time.Duration // monotonic time of the last sweep

@@ -1,9 +1,10 @@
-// Package reliable carries messages in order and without loss over datagrams that can be lost. It
-// puts the bare KCP state machine behind a small interface and is the only importer of kcp-go.
+// Package reliable implements a channel for ordered messages without loss over datagrams that can
+// be lost. It wraps the KCP state machine of kcp-go in a small interface.
 //
-// KCP reads the clock of the process, beside the times that are passed in here; under testing/synctest
-// both are the same. Importing kcp-go starts its scheduler (goroutines (*TimedSched).sched and
-// (*TimedSched).prepend), which does nothing for a bare state machine; leak checkers must ignore it.
+// KCP reads the clock of the process in addition to the times passed in here; under
+// testing/synctest both are the same. Importing kcp-go starts its scheduler (goroutines
+// (*TimedSched).sched and (*TimedSched).prepend), which the state machine does not use; leak
+// checkers must ignore it.
 package reliable
 
 import (
@@ -15,20 +16,20 @@ import (
 )
 
 const (
-	// MaxMessage is the size of the longest message in bytes.
+	// MaxMessage is the maximum size of a message in bytes.
 	MaxMessage = 16 << 10
 	// SegmentSize is the size of a segment's header in bytes.
 	SegmentSize = kcp.IKCP_OVERHEAD
-	// MaxBacklog is how many segments can wait to be sent or acknowledged.
+	// MaxBacklog is the maximum number of segments that wait to be sent or acknowledged.
 	MaxBacklog = 256
 
 	window   = 64                    // segments in flight, and segments held by the receiver
-	interval = 10 * time.Millisecond // between two flushes; the least that KCP takes
-	// Two acknowledgments that skip a segment make it sent again; no congestion window: messages
-	// are few, and a game cannot wait for it to open.
+	interval = 10 * time.Millisecond // between two flushes; KCP's minimum
+	// A segment is retransmitted after two acks of later ones. There is no congestion window:
+	// messages are few, and a game cannot wait for it to grow.
 	fastResend, noCongestionWindow = 2, 1
-	// KCP skips a flush that its own clock finds early, if only by the time that the caller waited
-	// for a lock. The one after it is not early.
+	// KCP skips a flush that is early by its own clock, if only by the time that the caller waited
+	// for a lock. The next one is not.
 	settleFlushes = 2
 )
 
@@ -40,37 +41,39 @@ var (
 	ErrMalformed = errors.New("transport: malformed reliable segments")
 )
 
-// Config is what a channel is made with.
+// Config configures a channel.
 type Config struct {
-	// Conv is the conversation number, on which both ends agree.
+	// Conv is the conversation number, the same at both ends.
 	Conv uint32
-	// MTU is the size of the largest body that Output takes, in bytes.
+	// MTU is the maximum size of a body for Output, in bytes.
 	MTU int
-	// Overhead is how many bytes a datagram has besides its body, headers down to IP included. They count as sent.
+	// Overhead is the overhead of a datagram in bytes, including headers down to IP. It counts as
+	// sent.
 	Overhead int
-	// Patience is for how long a peer that is out of reach is certainly not given up.
+	// Patience is the minimum time for which retransmission continues while the peer is
+	// unreachable.
 	Patience time.Duration
-	// Output is called, from inside Send, Input and Advance, with segments for the peer: at most MTU bytes, valid
-	// during the call.
+	// Output sends segments to the peer: at most MTU bytes, valid during the call. Send, Input and
+	// Advance call it.
 	Output func(segments []byte)
 }
 
-// Channel is one end of a reliable channel. It costs nothing until its first message or segment, then
-// about 29 KB; what it holds of the peer's is bounded by twice the window in segments, 192 KB. Whatever the peer
-// does, an end sends at most 3 bytes for each byte that the peer newly acknowledges, and 64 KiB per second, and gives
-// up when it has sent a segment [MaxTransmissions] times.
-// It is not safe for concurrent use, but for what [Channel.Receive] returned.
+// Channel is one end of a reliable channel. It allocates about 29 KB at its first message or
+// segment. It buffers at most twice the window of the peer's segments, 192 KB. Whatever the peer
+// does, it sends at most 3 bytes for each newly acknowledged byte and 64 KiB per second, and fails
+// after [MaxTransmissions] transmissions of a segment. It is not safe for concurrent use, except
+// for the message that [Channel.Receive] returned.
 type Channel struct {
 	cfg Config
 
-	kcp     *kcp.KCP  // nil until used
+	kcp     *kcp.KCP  // nil before the first use
 	flushAt time.Time // zero: nothing to flush
-	settle  int       // flushes still to do although nothing waits for an acknowledgment
-	buf     []byte    // the message that Receive returned; nil until one came
+	settle  int       // remaining flushes if nothing is unacknowledged
+	buf     []byte    // the message that Receive returned; nil before the first
 
-	start       time.Time     // what the next two count from
-	now         time.Duration // of the call that sends
-	progress    time.Duration // when the peer last acknowledged something new
+	start       time.Time     // origin of the next two
+	now         time.Duration // of the current call
+	progress    time.Duration // of the last new acknowledgment
 	budget      budget
 	outstanding *outstanding
 	exhausted   bool
@@ -79,7 +82,7 @@ type Channel struct {
 // New returns an unused channel.
 func New(cfg Config) Channel { return Channel{cfg: cfg} }
 
-// begin makes the state machine.
+// begin creates the state machine.
 func (c *Channel) begin(now time.Time) {
 	c.start, c.budget, c.outstanding = now, newBudget(now), new(outstanding)
 	c.kcp = kcp.NewKCP(c.cfg.Conv, func(buf []byte, size int) { c.emit(buf[:size]) })
@@ -87,12 +90,12 @@ func (c *Channel) begin(now time.Time) {
 	c.kcp.NoDelay(1, int(interval/time.Millisecond), fastResend, noCongestionWindow)
 }
 
-// Exhausted reports whether a segment was sent [MaxTransmissions] times without being acknowledged. The channel sends
-// nothing more then.
+// Exhausted reports whether a segment was sent [MaxTransmissions] times without being acknowledged.
+// The channel has failed then and sends nothing more.
 func (c *Channel) Exhausted() bool { return c.exhausted }
 
-// Send queues a copy of the message b and sends what the window allows. It returns [ErrEmpty],
-// [ErrTooLarge] or [ErrBacklog] with nothing queued.
+// Send queues a copy of the message b and sends as much as the window permits. It returns
+// [ErrEmpty], [ErrTooLarge] or [ErrBacklog] with nothing queued.
 func (c *Channel) Send(now time.Time, b []byte) error {
 	if len(b) == 0 {
 		return ErrEmpty
@@ -111,8 +114,8 @@ func (c *Channel) Send(now time.Time, b []byte) error {
 	return nil
 }
 
-// Input takes segments from the peer, as its output function got them. Anything else is [ErrMalformed]
-// and changes nothing. Messages may be ready to [Channel.Receive] afterwards.
+// Input handles segments of the peer. If they are invalid, it returns [ErrMalformed] and changes
+// nothing. Messages may be ready for [Channel.Receive] afterwards.
 func (c *Channel) Input(now time.Time, b []byte) error {
 	if !c.valid(b) {
 		return ErrMalformed
@@ -134,9 +137,9 @@ func (c *Channel) Input(now time.Time, b []byte) error {
 	return nil
 }
 
-// Receive returns the next message and true, or false if none is complete. The message is valid until
-// the next call, also while other methods are called. [ErrMalformed] means that the peer's fragments
-// make no message: the channel is stuck for good.
+// Receive returns the next message and true, or false if none is complete. The message is valid
+// until the next call, also while other methods are called. [ErrMalformed] means that the peer's
+// fragments form no message: the channel cannot continue.
 func (c *Channel) Receive(now time.Time) ([]byte, bool, error) {
 	if c.kcp == nil {
 		return nil, false, nil
@@ -163,11 +166,11 @@ func (c *Channel) Advance(now time.Time) {
 	}
 }
 
-// Next returns when to call [Channel.Advance], or false while there is nothing to send.
+// Next returns when to call [Channel.Advance], or false if there is nothing to send.
 func (c *Channel) Next() (time.Time, bool) { return c.flushAt, !c.flushAt.IsZero() }
 
-// flush sends what KCP finds due, and plans the next flush if there is something left to send or to
-// be acknowledged.
+// flush sends what is due in KCP, and schedules the next flush if something is unsent or
+// unacknowledged.
 func (c *Channel) flush(now time.Time) {
 	c.prepare(now)
 	c.kcp.Update()
@@ -178,8 +181,8 @@ func (c *Channel) flush(now time.Time) {
 	}
 }
 
-// scheduleFlush plans a flush for acknowledgments and window updates, so that those of several
-// datagrams go together.
+// scheduleFlush schedules a flush for acknowledgments and window updates, so that those of several
+// datagrams share one.
 func (c *Channel) scheduleFlush(now time.Time) {
 	c.settle = settleFlushes
 	if c.flushAt.IsZero() {
@@ -187,8 +190,8 @@ func (c *Channel) scheduleFlush(now time.Time) {
 	}
 }
 
-// prepare has KCP begin to send only as many new segments as the budget has bytes for. They wait
-// in its queue otherwise.
+// prepare limits KCP's window to the new segments that the budget permits. Others wait in its
+// queue.
 func (c *Channel) prepare(now time.Time) {
 	c.now = now.Sub(c.start)
 	c.budget.refill(now)
@@ -196,9 +199,8 @@ func (c *Channel) prepare(now time.Time) {
 	c.kcp.WndSize(min(max(c.outstanding.held()+room, 1), window), window)
 }
 
-// emit sends the segments of a datagram that KCP wants sent: all but retransmissions that come
-// too early, and nothing if
-// that exceeds the budget. To KCP this is a loss, so it tries again later.
+// emit sends the segments of a datagram of KCP, except for early retransmissions, and nothing if
+// that exceeds the budget. KCP treats this as packet loss and tries again later.
 func (c *Channel) emit(b []byte) {
 	due := b[:0]
 	for s := range segmentsOf(b) {
@@ -215,4 +217,12 @@ func (c *Channel) emit(b []byte) {
 		}
 	}
 	c.cfg.Output(due)
+}
+
+// Unacked returns the number of segments that wait to be sent or acknowledged.
+func (c *Channel) Unacked() int {
+	if c.kcp == nil {
+		return 0
+	}
+	return c.kcp.WaitSnd()
 }

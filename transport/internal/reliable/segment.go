@@ -19,7 +19,7 @@ const (
 // number returns the sequence number in the header of the segment that b starts with.
 func number(b []byte) uint32 { return binary.LittleEndian.Uint32(b[offNumber:]) }
 
-// length returns how many bytes of data the segment that b starts with has.
+// length returns the number of data bytes of the segment that b starts with.
 func length(b []byte) int { return int(binary.LittleEndian.Uint32(b[offLength:])) }
 
 // segmentsOf iterates over the segments of a valid body.
@@ -35,15 +35,15 @@ func segmentsOf(b []byte) iter.Seq[[]byte] {
 	}
 }
 
-// fragments returns how many segments a message of n bytes takes.
+// fragments returns the number of segments of a message of n bytes.
 func (c *Channel) fragments(n int) int {
 	mss := c.cfg.MTU - kcp.IKCP_OVERHEAD
 	return (n + mss - 1) / mss
 }
 
-// valid reports whether b is one or more whole segments of this channel, each with a command, a
-// fragment number and a length that this package's own Send can make. KCP checks less, and stops
-// halfway through a datagram: acknowledgments of its first half would pile up unsent.
+// valid reports whether b contains one or more complete segments of this channel, each with a
+// command, fragment number and length that Send can produce. KCP checks less, and stops in the
+// middle of a datagram: acks of its first half would accumulate.
 func (c *Channel) valid(b []byte) bool {
 	if len(b) == 0 || len(b) > c.cfg.MTU {
 		return false

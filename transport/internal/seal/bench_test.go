@@ -57,36 +57,6 @@ func BenchmarkWindow(b *testing.B) {
 	}
 }
 
-func BenchmarkHandshakeInitiator(b *testing.B) {
-	b.ReportAllocs()
-	key := NewStaticKey([32]byte{1})
-	for b.Loop() {
-		i := NewInitiator(nil, key.Public(), testPrologue)
-		hello, _ := i.Hello(nil, make([]byte, 300))
-		b.StopTimer()
-		r := NewResponder(nil, key, testPrologue)
-		_, _ = r.Hello(hello)
-		welcome, _, _ := r.Welcome(nil, make([]byte, 10))
-		b.StartTimer()
-		if _, _, err := i.Welcome(welcome); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func BenchmarkHandshakeResponder(b *testing.B) {
-	b.ReportAllocs()
-	key := NewStaticKey([32]byte{1})
-	hello, _ := NewInitiator(nil, key.Public(), testPrologue).Hello(nil, make([]byte, 300))
-	for b.Loop() {
-		r := NewResponder(nil, key, testPrologue)
-		if _, err := r.Hello(hello); err != nil {
-			b.Fatal(err)
-		}
-		_, _, _ = r.Welcome(nil, make([]byte, 10))
-	}
-}
-
 // BenchmarkSession is what a session costs beside its handshake: the keys of both directions.
 func BenchmarkSession(b *testing.B) {
 	for _, suite := range []Suite{AES128GCM, AES128CTRHMAC8} {

@@ -15,27 +15,27 @@ import (
 const (
 	// CookieSize is the size of a cookie: 4 bytes of time, 20 of a MAC.
 	CookieSize = 24
-	// CookieLife is how long a cookie is good for.
+	// CookieLife is the lifetime of a cookie.
 	CookieLife = 10 * time.Second
 
-	cookieTurn = time.Minute // for how long a secret makes cookies; longer than CookieLife
+	cookieTurn = time.Minute // lifetime of a secret for new cookies; longer than CookieLife
 )
 
-// Cookies makes and checks the cookies by which a listener sees that whoever sent a hello gets what is
-// sent to its address, before it spends work or memory on it. Nothing is kept of a cookie. It is not
-// safe for concurrent use.
+// Cookies makes and checks cookies, by which a listener validates the address of a hello's sender
+// before it spends computation or memory. It stores nothing per cookie. It is not safe for
+// concurrent use.
 type Cookies struct {
 	random   io.Reader
 	start    time.Time
 	turned   int64                // ms after start at which the current secret was made
 	current  hash.Hash            // HMAC-SHA-256 with the current secret
-	previous hash.Hash            // and with the one before
+	previous hash.Hash            // with the previous secret
 	sum      [sha256.Size]byte    // scratch
 	text     [4 + 16 + 2 + 8]byte // scratch
 }
 
-// NewCookies returns cookies with a new secret. Random gives this one and, each minute, the next: nil is
-// crypto/rand. It panics, as do the methods, if the source fails, which crypto/rand does not.
+// NewCookies returns cookies with a new secret. Random is the source of this secret and of one each
+// minute; nil selects crypto/rand. It panics, as do the methods, if the source fails.
 func NewCookies(random io.Reader, now time.Time) *Cookies {
 	if random == nil {
 		random = rand.Reader
@@ -46,8 +46,8 @@ func NewCookies(random io.Reader, now time.Time) *Cookies {
 	return c
 }
 
-// Make returns a cookie for the sender of a hello with that nonce. IPv4 addresses count the same in
-// either form; zones do not count. Nothing is allocated.
+// Make returns a cookie for the sender of a hello with that nonce. An IPv4 address and its
+// IPv4-mapped form are equal; zones are ignored. It does not allocate.
 func (c *Cookies) Make(addr netip.AddrPort, nonce uint64, now time.Time) (cookie [CookieSize]byte) {
 	at := c.at(now)
 	binary.BigEndian.PutUint32(cookie[:], uint32(at))
@@ -55,8 +55,8 @@ func (c *Cookies) Make(addr netip.AddrPort, nonce uint64, now time.Time) (cookie
 	return cookie
 }
 
-// Check reports whether the cookie was made by [Cookies.Make] for that address and nonce, no longer than
-// [CookieLife] ago. The work is one HMAC. Nothing is allocated.
+// Check reports whether the cookie was made by [Cookies.Make] for that address and nonce, no longer
+// than [CookieLife] ago. It computes one HMAC and does not allocate.
 func (c *Cookies) Check(cookie [CookieSize]byte, addr netip.AddrPort, nonce uint64, now time.Time) bool {
 	at, made := c.at(now), binary.BigEndian.Uint32(cookie[:])
 	age := int64(uint32(at) - made)
@@ -70,7 +70,7 @@ func (c *Cookies) Check(cookie [CookieSize]byte, addr netip.AddrPort, nonce uint
 	return subtle.ConstantTimeCompare(cookie[4:], c.mac(m, addr, nonce, made)) == 1
 }
 
-// at returns the milliseconds from the start until now, and makes a new secret if it is time for one.
+// at returns the milliseconds from the start until now, and makes a new secret if it is due.
 func (c *Cookies) at(now time.Time) int64 {
 	at := now.Sub(c.start).Milliseconds()
 	if at-c.turned >= cookieTurn.Milliseconds() {

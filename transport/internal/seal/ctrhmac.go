@@ -14,11 +14,11 @@ import (
 const (
 	ctrKeySize     = 16
 	ctrHMACKeySize = ctrKeySize + sha256.Size
-	streamBlocks   = 4 // of the key stream, made at a time
+	streamBlocks   = 4 // of the key stream per iteration
 )
 
-// ctrHMAC is the AEAD of RFC 9605, section 4.5.1: AES-128 in counter mode, then HMAC-SHA-256 over the
-// lengths, the nonce, the associated data and the ciphertext, cut to tagSize bytes.
+// ctrHMAC is the AEAD of RFC 9605, section 4.5.1: AES-128 in counter mode, then HMAC-SHA-256 over
+// the lengths, the nonce, the associated data and the ciphertext, truncated to tagSize bytes.
 type ctrHMAC struct {
 	block   cipher.Block
 	mac     hash.Hash
@@ -26,7 +26,7 @@ type ctrHMAC struct {
 	scratch *ctrScratch
 }
 
-// ctrScratch is what calls through interfaces would move to the heap each time.
+// ctrScratch contains arguments of interface methods, which escape to the heap.
 type ctrScratch struct {
 	counter [aes.BlockSize]byte
 	stream  [streamBlocks * aes.BlockSize]byte
@@ -61,7 +61,8 @@ func (c *ctrHMAC) open(dst, nonce, sealed, aad []byte) ([]byte, bool) {
 	return dst, true
 }
 
-// xor sets dst to src XOR the key stream. They are of one length and overlap exactly or not at all.
+// xor sets dst to src XOR the key stream. Their lengths are equal, and they overlap exactly or not
+// at all.
 func (c *ctrHMAC) xor(dst, src, nonce []byte) {
 	s := c.scratch
 	copy(s.counter[:], nonce)

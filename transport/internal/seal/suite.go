@@ -1,19 +1,24 @@
 package seal
 
-import "fmt"
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"encoding/binary"
+	"fmt"
+)
 
-// Suite is how datagrams are sealed once a session has its secrets. Both ends use the same one in both
-// directions.
+// Suite is the algorithm that encrypts and authenticates the datagrams of a session. Both ends use
+// the same suite in both directions.
 type Suite uint8
 
 // The suites.
 const (
-	// None seals nothing: whatever comes is opened. It is for measurements alone.
+	// None neither encrypts nor authenticates. It is for measurements.
 	None Suite = iota
 	// AES128GCM is AES-128 in Galois/counter mode with a tag of 16 bytes.
 	AES128GCM
-	// AES128CTRHMAC8 is AES-128 in counter mode, then HMAC-SHA-256 cut to 8 bytes: half the tag, at
-	// more work for each datagram. Somebody who sends forged datagrams gets one of 2^64 through.
+	// AES128CTRHMAC8 is AES-128 in counter mode, then HMAC-SHA-256 truncated to 8 bytes: half the
+	// tag, at more computation. One of 2^64 forged datagrams is accepted.
 	AES128CTRHMAC8
 )
 
@@ -36,8 +41,7 @@ const (
 // Valid reports whether s is one of the suites of this package.
 func (s Suite) Valid() bool { return int(s) < len(suites) }
 
-// Overhead returns by how many bytes a sealed text is longer than the plain one. It is 0 for a suite
-// that is not [Suite.Valid].
+// Overhead returns the AEAD overhead per datagram in bytes. It is 0 for an invalid suite.
 func (s Suite) Overhead() int {
 	if !s.Valid() {
 		return 0
@@ -45,7 +49,7 @@ func (s Suite) Overhead() int {
 	return suites[s].overhead
 }
 
-// String returns the suite's name, which [ParseSuite] takes.
+// String returns the suite's name, which [ParseSuite] parses.
 func (s Suite) String() string {
 	if !s.Valid() {
 		return fmt.Sprintf("suite(%d)", uint8(s))
@@ -61,4 +65,68 @@ func ParseSuite(name string) (Suite, error) {
 		}
 	}
 	return None, fmt.Errorf("seal: no suite is named %q: want %s, %s or %s", name, AES128GCM, AES128CTRHMAC8, None)
+}
+
+// aead contains the keys of one epoch. The zero value is that of [None].
+type aead struct {
+	suite Suite
+	gcm   cipher.AEAD
+	ctr   *ctrHMAC
+	salt  [saltSize]byte
+	nonce [saltSize]byte // scratch: arguments of interface methods escape to the heap
+}
+
+func keySize(s Suite) int {
+	if s == AES128CTRHMAC8 {
+		return ctrHMACKeySize
+	}
+	return 16
+}
+
+func newAEAD(suite Suite, key, salt []byte) aead {
+	a := aead{suite: suite, salt: [saltSize]byte(salt)}
+	switch suite {
+	case AES128GCM:
+		a.gcm = must(cipher.NewGCM(must(aes.NewCipher(key))))
+	case AES128CTRHMAC8:
+		a.ctr = newCTRHMAC(key, suites[suite].overhead)
+	default:
+		panic("seal: no keys for " + suite.String())
+	}
+	return a
+}
+
+// seal appends the sealed text to dst.
+func (a *aead) seal(dst, aad, plain []byte, number uint64) []byte {
+	switch a.suite {
+	case AES128GCM:
+		return a.gcm.Seal(dst, a.nonceOf(number), plain, aad)
+	case AES128CTRHMAC8:
+		return a.ctr.seal(dst, a.nonceOf(number), plain, aad)
+	default:
+		return append(dst, plain...)
+	}
+}
+
+// open appends the plain text to dst, or returns dst and false.
+func (a *aead) open(dst, aad, sealed []byte, number uint64) ([]byte, bool) {
+	switch a.suite {
+	case AES128GCM:
+		plain, err := a.gcm.Open(dst, a.nonceOf(number), sealed, aad)
+		if err != nil {
+			return dst, false
+		}
+		return plain, true
+	case AES128CTRHMAC8:
+		return a.ctr.open(dst, a.nonceOf(number), sealed, aad)
+	default:
+		return append(dst, sealed...), true
+	}
+}
+
+// nonceOf returns the salt XOR the number (RFC 9605, section 4.4.3), in scratch.
+func (a *aead) nonceOf(number uint64) []byte {
+	copy(a.nonce[:4], a.salt[:4])
+	binary.BigEndian.PutUint64(a.nonce[4:], binary.BigEndian.Uint64(a.salt[4:])^number)
+	return a.nonce[:]
 }

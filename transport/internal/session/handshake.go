@@ -12,10 +12,11 @@ import (
 const (
 	helloInterval = 250 * time.Millisecond // between two hellos
 	minHelloPause = 50 * time.Millisecond  // between two hellos that are caused by retries
-	// refusalWait is the time for which a client still accepts a welcome after a refuse, which is not
-	// authenticated.
+	// refusalWait is the time for which a client still accepts a welcome after a refuse, which is
+	// not authenticated.
 	refusalWait = 2 * helloInterval
-	// maxPending is the time for which a listener waits for the first encrypted datagram of a session.
+	// maxPending is the time for which a listener waits for the first encrypted datagram of a
+	// session.
 	maxPending = 5 * time.Second
 )
 
@@ -90,8 +91,8 @@ func (s *Session) receiveHandshake(now time.Time, b []byte) Verdict {
 	return Unexpected
 }
 
-// receiveRetry sends a hello with the received cookie. The message of the key exchange is made once:
-// the listener recognizes a repeated hello by it.
+// receiveRetry sends a hello with the received cookie. The message of the key exchange is made
+// once: the listener recognizes a repeated hello by it.
 func (s *Session) receiveRetry(now time.Time, b []byte) Verdict {
 	r, err := wire.ParseRetry(b)
 	h := s.handshake
@@ -150,8 +151,8 @@ func (s *Session) receiveWelcome(now time.Time, b []byte) Verdict {
 	return Accepted
 }
 
-// receiveRefuse records an unauthenticated refusal. The handshake continues for refusalWait, or until
-// its timeout if the listener is busy.
+// receiveRefuse records an unauthenticated refusal. The handshake continues for refusalWait, or
+// until its timeout if the listener is busy.
 func (s *Session) receiveRefuse(now time.Time, b []byte) Verdict {
 	r, err := wire.ParseRefuse(b)
 	h := s.handshake
@@ -205,8 +206,8 @@ func NewServer(now time.Time, g Grant, cfg Config) *Session {
 	return s
 }
 
-// Hello answers a repeated hello from a validated address, which means that the welcome was lost or the
-// hello was duplicated. It does nothing unless the session is [Connecting].
+// Hello answers a repeated hello from a validated address, which means that the welcome was lost or
+// the hello was duplicated. It does nothing unless the session is [Connecting].
 func (s *Session) Hello(now time.Time, from netip.AddrPort) {
 	if s.state == Connecting {
 		if s.remote != from { // a copy from another address

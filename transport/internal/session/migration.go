@@ -15,14 +15,15 @@ import (
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
-// Path migration. A client's address can change without its knowledge. The client then receives nothing and sends
-// long headers, by which the listener finds the session whatever the address. The listener validates a new address
-// by a challenge before it sends anything else there.
+// Path migration. A client's address can change without its knowledge. The client then receives
+// nothing and sends long headers, by which the listener finds the session whatever the address. The
+// listener validates a new address by a challenge before it sends anything else there.
 //
-// An on-path attacker can copy datagrams, send the copies from another address before the originals arrive, and
-// relay challenges and responses. Validation alone therefore does not show where the client is. So the listener
-// challenges all addresses from which the client's datagrams arrive at the same time, including the current one:
-// a round. The first correct response wins the round. A candidate that wins becomes the current address only
+// An on-path attacker can copy datagrams, send the copies from another address before the originals
+// arrive, and relay challenges and responses. Validation alone therefore does not show where the
+// client is. So the listener challenges all addresses from which the client's datagrams arrive at
+// the same time, including the current one: a round. The first correct response wins the round. A
+// candidate that wins becomes the current address only
 //
 //   - if the client reports that its own address has changed since (a newer generation in the response), or
 //   - if nothing was received from the current address for [currentSilence] while it was challenged, or
@@ -58,8 +59,8 @@ type candidate struct {
 	wins       int       // rounds in a row
 }
 
-// validation is a listener's search for its client's address. It exists while authentic datagrams arrive from
-// addresses other than the current one.
+// validation is a listener's search for its client's address. It exists while authentic datagrams
+// arrive from addresses other than the current one.
 type validation struct {
 	secret   [16]byte  // of the tokens in challenges
 	random   mrand.PCG // of the sample
@@ -69,14 +70,15 @@ type validation struct {
 	current  candidate // its received time is at first the start of the validation
 	// The last maxCandidates other addresses that responded.
 	candidates []candidate
-	// A random sample of the source addresses of other datagrams since the last round. Copies from many addresses
-	// and the original have the same probability.
+	// A random sample of the source addresses of other datagrams since the last round. Copies from
+	// many addresses and the original have the same probability.
 	sample  []netip.AddrPort
 	sampled uint64 // datagrams
 	round   uint32 // the last one; 24 bits are sent
 	won     uint64 // bit n: round-n was won
-	// The newest generation in a response, and the first round after that response. Earlier rounds do not decide
-	// where a client is whose address has changed since: the new one may not have been challenged.
+	// The newest generation in a response, and the first round after that response. Earlier rounds
+	// do not decide where a client is whose address has changed since: the new one may not have
+	// been challenged.
 	generation      uint8
 	generationRound uint32
 }
@@ -97,8 +99,8 @@ func (s *Session) newValidation(now time.Time) *validation {
 	return v
 }
 
-// tokenSize is the size in bytes of the part of a challenge that depends on the address. The other three bytes are
-// the round.
+// tokenSize is the size in bytes of the part of a challenge that depends on the address. The other
+// three bytes are the round.
 const tokenSize = wire.ChallengeSize - 3
 
 // token returns the token of challenges to an address.
@@ -125,8 +127,8 @@ func (v *validation) find(addr netip.AddrPort) *candidate {
 // recent reports whether a packet number is recent enough to show where the client is.
 func (s *Session) recent(number uint64) bool { return number+recentNumbers >= s.window.Next() }
 
-// observeAddress records the source address of an authentic datagram, which may be a duplicate. It does nothing at
-// a client.
+// observeAddress records the source address of an authentic datagram, which may be a duplicate. It
+// does nothing at a client.
 func (s *Session) observeAddress(now time.Time, from netip.AddrPort, number uint64) {
 	if s.client || !s.recent(number) {
 		return
@@ -170,9 +172,9 @@ func (v *validation) observe(now time.Time, from netip.AddrPort) {
 	}
 }
 
-// challengeAll starts a round: it challenges the current address, each candidate from which a datagram was received
-// since its last challenge, and the sample of other addresses. A challenge is not longer than the shortest datagram
-// that causes it.
+// challengeAll starts a round: it challenges the current address, each candidate from which a
+// datagram was received since its last challenge, and the sample of other addresses. A challenge is
+// not longer than the shortest datagram that causes it.
 func (s *Session) challengeAll(now time.Time) {
 	v := s.validation
 	v.next, v.sent = time.Time{}, now
@@ -199,8 +201,8 @@ func (s *Session) challenge(to netip.AddrPort) {
 	s.emit(to, d)
 }
 
-// receiveChallenge responds to a challenge. The client sends long headers as long as challenges arrive, so that no
-// datagram is lost while the listener does not know where the client is.
+// receiveChallenge responds to a challenge. The client sends long headers as long as challenges
+// arrive, so that no datagram is lost while the listener does not know where the client is.
 func (s *Session) receiveChallenge(now time.Time, from netip.AddrPort, body []byte) (Verdict, error) {
 	data, err := wire.ParseChallenge(body)
 	if err != nil || !s.client || !s.responses.Take(now.Sub(s.start), responseRate, 1) {
@@ -224,8 +226,8 @@ func (s *Session) useLongHeaders(until time.Time) {
 	}
 }
 
-// receiveResponse handles a client's response to a challenge, which may be a duplicate: the original and a copy
-// arrive from different addresses, and either can be the client's.
+// receiveResponse handles a client's response to a challenge, which may be a duplicate: the
+// original and a copy arrive from different addresses, and either can be the client's.
 func (s *Session) receiveResponse(now time.Time, from netip.AddrPort, body []byte) (Verdict, error) {
 	r, err := wire.ParseResponse(body)
 	v := s.validation
@@ -271,8 +273,9 @@ func (v *validation) add(c candidate) *candidate {
 // newer reports whether an address generation is newer than another one, modulo 256.
 func newer(a, b uint8) bool { return int8(a-b) > 0 }
 
-// finishRound handles a correct response, which won its round or not, and migrates to its address if the client is
-// not at the current one. changed reports whether the client reported a change of its address.
+// finishRound handles a correct response, which won its round or not, and migrates to its address
+// if the client is not at the current one. changed reports whether the client reported a change of
+// its address.
 func (s *Session) finishRound(now time.Time, c *candidate, won, changed bool, generation uint8) {
 	v := s.validation
 	contested := now.Before(s.contestedUntil)
@@ -309,7 +312,8 @@ func (s *Session) migrate(now time.Time, c *candidate) {
 	s.sendHeartbeat(now, true) // which tells the client that it was found
 }
 
-// Rebound tells a client's session that its own address has changed. The listener learns it from the next response.
+// Rebound tells a client's session that its own address has changed. The listener learns it from
+// the next response.
 func (s *Session) Rebound(now time.Time) {
 	if s.state == Open {
 		s.generation++

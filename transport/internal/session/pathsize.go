@@ -6,16 +6,17 @@ import (
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
-// A client searches for the size of the largest datagram that its path carries. With its heartbeats it sends probes,
-// one at a time; the answer shows that a datagram of that size has arrived. The next probe is larger, until several
-// of a size are not answered although datagrams of the peer are received.
+// A client searches for the size of the largest datagram that its path carries. With its heartbeats
+// it sends probes, one at a time; the answer shows that a datagram of that size has arrived. The
+// next probe is larger, until several of a size are not answered although datagrams of the peer are
+// received.
 
-// probeSizes are the sizes that are probed, in bytes: the assumed size; the minimum that IPv6 carries; what tunnels
-// leave of an Ethernet frame; and an Ethernet frame with IPv6 and IPv4.
+// probeSizes are the sizes that are probed, in bytes: the assumed size; the minimum that IPv6
+// carries; what tunnels leave of an Ethernet frame; and an Ethernet frame with IPv6 and IPv4.
 var probeSizes = [...]int{wire.BaseDatagram, 1232, 1372, 1452, wire.MaxDatagram}
 
-// probeTries is the number of probes of a size that may be lost. At 10 % loss in each direction, all of them are
-// lost in one of 150 searches.
+// probeTries is the number of probes of a size that may be lost. At 10 % loss in each direction,
+// all of them are lost in one of 150 searches.
 const probeTries = 3
 
 // pathSizeSearch is the state of the search. The zero value is its start.
@@ -74,10 +75,10 @@ func (s *Session) receiveProbeAnswer(body []byte) (Verdict, error) {
 	return Accepted, nil
 }
 
-// MaxDatagram returns the size of the largest datagram that the peer is known to receive. It is 0 before the first
-// probe was answered, and for a listener's session.
+// MaxDatagram returns the size of the largest datagram that the peer is known to receive. It is 0
+// before the first probe was answered, and for a listener's session.
 func (s *Session) MaxDatagram() int { return s.pathSize.passed }
 
-// MaxPayload returns the maximum size of a payload of [Session.Send]: what fits the largest datagram that the peer
-// is known, or else assumed, to receive.
+// MaxPayload returns the maximum size of a payload of [Session.Send]: what fits the largest
+// datagram that the peer is known, or else assumed, to receive.
 func (s *Session) MaxPayload() int { return wire.BodyOf(max(s.pathSize.passed, wire.BaseDatagram)) }

@@ -10,15 +10,15 @@ import (
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
-// maxOvertaken is the number of newer datagrams after which a payload is late. The layers above, whose
-// sequence numbers are short, rely on it.
+// maxOvertaken is the number of newer datagrams after which a payload is late. The layers above,
+// whose sequence numbers are short, rely on it.
 const maxOvertaken = 64
 
-// Input handles a datagram from a source address, and decrypts it in place. With the verdict [Payload]
-// it returns the unreliable payload, which shares b's memory. The verdicts after [Payload] are reasons
-// why the datagram was dropped. Afterwards the state and [Session.Remote] may have changed, and messages
-// may be ready for [Session.Receive]. An unauthenticated datagram changes only counters, except for
-// the handshake's hints.
+// Input handles a datagram from a source address, and decrypts it in place. With the verdict
+// [Payload] it returns the unreliable payload, which shares b's memory. The verdicts after
+// [Payload] are reasons why the datagram was dropped. Afterwards the state and [Session.Remote] may
+// have changed, and messages may be ready for [Session.Receive]. An unauthenticated datagram
+// changes only counters, except for the handshake's hints.
 func (s *Session) Input(now time.Time, from netip.AddrPort, b []byte) (payload []byte, v Verdict) {
 	h, err := wire.ParseHeader(b)
 	if err == nil {
@@ -44,8 +44,8 @@ func (s *Session) receivePlain(now time.Time, from netip.AddrPort, b []byte) Ver
 	return Malformed
 }
 
-// receiveSealed checks the session id and source address, then the packet number, then decrypts, and
-// only then uses the contents.
+// receiveSealed checks the session id and source address, then the packet number, then decrypts,
+// and only then uses the contents.
 func (s *Session) receiveSealed(now time.Time, from netip.AddrPort, b []byte, h wire.Header) ([]byte, Verdict) {
 	switch {
 	case s.client && (h.Long || from != s.remote), h.Long && h.ID != s.id, !h.Long && from != s.remote:
@@ -83,9 +83,9 @@ func (s *Session) receiveSealed(now time.Time, from netip.AddrPort, b []byte, h 
 	return nil, s.receiveControl(now, from, h, body)
 }
 
-// receiveDuplicate handles a datagram whose number was received before. Of two copies, the second may
-// be the one from the client's address, so both count for path migration. Otherwise it is dropped, and
-// it is decrypted only if it can matter.
+// receiveDuplicate handles a datagram whose number was received before. Of two copies, the second
+// may be the one from the client's address, so both count for path migration. Otherwise it is
+// dropped, and it is decrypted only if it can matter.
 func (s *Session) receiveDuplicate(now time.Time, from netip.AddrPort, b []byte, h wire.Header, number uint64) Verdict {
 	if s.client || !s.recent(number) || from == s.remote && s.validation == nil {
 		return Duplicate
@@ -174,8 +174,8 @@ func closeError(c wire.Close) error {
 	return fmt.Errorf("%w: %s", err, strconv.Quote(string(c.Text)))
 }
 
-// Receive returns the next reliable message and true, or false if none is ready. The message is valid
-// until the next call, also during other methods.
+// Receive returns the next reliable message and true, or false if none is ready. The message is
+// valid until the next call, also during other methods.
 func (s *Session) Receive(now time.Time) ([]byte, bool) {
 	if s.state != Open {
 		return nil, false

@@ -44,29 +44,6 @@ func TestUnacknowledged(t *testing.T) {
 	}
 }
 
-// TestReliableAfterAnOutage: what waited during an outage shorter than the timeout arrives.
-func TestReliableAfterAnOutage(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *pair) {
-		p.connect()
-		p.client.cut, p.server.cut = true, true
-		for _, e := range []*end{p.client, p.server} {
-			for range 100 {
-				if err := e.s.SendReliable(time.Now(), make([]byte, 1000)); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		p.run(testTimeout * 8 / 10)
-		p.client.cut, p.server.cut = false, false
-		p.run(testTimeout)
-		for _, e := range []*end{p.client, p.server} {
-			if len(e.messages) != 100 || e.s.State() != Open {
-				t.Errorf("%s: %d of 100 messages, state %d, error %v", e.name, len(e.messages), e.s.State(), e.s.Err())
-			}
-		}
-	})
-}
-
 // TestReliableBytes: without acknowledgments a session sends 32 KiB at once and 32 KiB a second,
 // headers down to IP included.
 func TestReliableBytes(t *testing.T) {

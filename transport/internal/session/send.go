@@ -30,8 +30,8 @@ func (s *Session) NextSend(n int) (number uint64, size int) {
 	return s.next, h.Size() + n + s.Suite().Overhead()
 }
 
-// SendReliable queues the message b. It returns the errors of [reliable.Channel.Send], and [ErrNotOpen]
-// in any state but [Open].
+// SendReliable queues the message b. It returns the errors of [reliable.Channel.Send], and
+// [ErrNotOpen] in any state but [Open].
 func (s *Session) SendReliable(now time.Time, b []byte) error {
 	if s.state != Open {
 		return ErrNotOpen
@@ -92,8 +92,8 @@ func (s *Session) Close(code wire.CloseCode, text string) {
 	s.end(nil)
 }
 
-// Replace closes a session that a new one of the same client replaces: the error is [ErrReplaced], at
-// both ends.
+// Replace closes a session that a new one of the same client replaces: the error is [ErrReplaced],
+// at both ends.
 func (s *Session) Replace() {
 	if s.state != Closed {
 		s.Close(wire.CloseReplaced, "")

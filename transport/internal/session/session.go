@@ -1,8 +1,8 @@
-// Package session implements a connection as a state machine: handshake, encrypted datagrams and their
-// packet numbers, heartbeats, timeout, path migration, path size probes, the reliable channel and close.
-// It has no socket, goroutine or clock. Datagrams go in through [Session.Input] and out through a
-// function, and the time is an argument of each method that needs it. (KCP, which implements the
-// reliable channel, reads its own clock.)
+// Package session implements a connection as a state machine: handshake, encrypted datagrams and
+// their packet numbers, heartbeats, timeout, path migration, path size probes, the reliable channel
+// and close. It has no socket, goroutine or clock. Datagrams go in through [Session.Input] and out
+// through a function, and the time is an argument of each method that needs it. (KCP, which
+// implements the reliable channel, reads its own clock.)
 package session
 
 import (
@@ -24,8 +24,8 @@ type State uint8
 
 // The states of a session.
 const (
-	// Connecting is the state of a client that waits for its welcome, and of a listener's session until
-	// the client has sent an encrypted datagram.
+	// Connecting is the state of a client that waits for its welcome, and of a listener's session
+	// until the client has sent an encrypted datagram.
 	Connecting State = iota
 	Open
 	Closed
@@ -33,8 +33,8 @@ const (
 
 // Config configures a session.
 type Config struct {
-	// Timeout is the time after which a session ends without an accepted datagram, and after which a
-	// client gives up its handshake.
+	// Timeout is the time after which a session ends without an accepted datagram, and after which
+	// a client gives up its handshake.
 	Timeout time.Duration
 	// Output sends a datagram. The session's methods call it; it must not call them, and must not
 	// retain the datagram.

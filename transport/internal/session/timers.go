@@ -20,8 +20,8 @@ const (
 	maxUnansweredWait = 16 * time.Second       // it doubles up to this
 )
 
-// answerRate limits answers to requests of the peer: heartbeats, path size probes, and datagrams from
-// new addresses. A conforming peer requests about ten a second at most.
+// answerRate limits answers to requests of the peer: heartbeats, path size probes, and datagrams
+// from new addresses. A conforming peer requests about ten a second at most.
 var answerRate = ratelimit.Rate{PerSecond: 20, Burst: 20}
 
 // mayAnswer reports whether another answer may be sent, and counts it.
@@ -85,9 +85,9 @@ func (s *Session) sendHeartbeat(now time.Time, answer bool) {
 	s.emit(s.remote, d)
 }
 
-// receiveHeartbeat measures the round-trip time and answers if that is requested. A late heartbeat has
-// an older clock, which after a long silence cannot be distinguished from a newer one; its echo is
-// valid anyway.
+// receiveHeartbeat measures the round-trip time and answers if that is requested. A late heartbeat
+// has an older clock, which after a long silence cannot be distinguished from a newer one; its echo
+// is valid anyway.
 func (s *Session) receiveHeartbeat(now time.Time, body []byte) error {
 	h, err := wire.ParseHeartbeat(body)
 	if err != nil {
@@ -126,17 +126,17 @@ func (r *rtt) add(d time.Duration) {
 	r.samples++
 }
 
-// lossProbe is a client's check whether the listener still knows the session, after a hint that it does
-// not. The hint is unauthenticated, so the client requests an answer, and any accepted datagram ends
-// the check.
+// lossProbe is a client's check whether the listener still knows the session, after a hint that it
+// does not. The hint is unauthenticated, so the client requests an answer, and any accepted
+// datagram ends the check.
 type lossProbe struct {
 	until time.Time // zero: inactive
 }
 
 func (p lossProbe) active() bool { return !p.until.IsZero() }
 
-// receiveUnknown handles the hint. If it echoes a short header, it may only mean that the listener does
-// not know the client's address: the client sends long headers from now on.
+// receiveUnknown handles the hint. If it echoes a short header, it may only mean that the listener
+// does not know the client's address: the client sends long headers from now on.
 func (s *Session) receiveUnknown(now time.Time, b []byte) Verdict {
 	u, err := wire.ParseUnknown(b)
 	switch {
@@ -174,8 +174,8 @@ func (u *unansweredState) waiting() bool { return !u.since.IsZero() }
 
 func (u *unansweredState) deadline() time.Time { return u.since.Add(max(unansweredAfter, u.wait)) }
 
-// expire records that no answer was received. Answers to datagrams from the previous address are lost
-// after a rebind, so the next wait is twice as long: it must exceed the round-trip time.
+// expire records that no answer was received. Answers to datagrams from the previous address are
+// lost after a rebind, so the next wait is twice as long: it must exceed the round-trip time.
 func (u *unansweredState) expire(now time.Time) {
 	u.expired, u.since = true, now
 	u.wait = min(2*max(unansweredAfter, u.wait), maxUnansweredWait)
@@ -189,8 +189,8 @@ func (s *Session) TakeUnanswered() bool {
 	return expired && s.state == Open
 }
 
-// Advance handles timers that are due: hellos, heartbeats, reliable segments, timeouts. It may be called
-// at any time; [Session.Next] returns when it is necessary.
+// Advance handles timers that are due: hellos, heartbeats, reliable segments, timeouts. It may be
+// called at any time; [Session.Next] returns when it is necessary.
 func (s *Session) Advance(now time.Time) {
 	switch s.state {
 	case Connecting:
@@ -242,8 +242,8 @@ func (s *Session) advanceOpen(now time.Time) {
 	s.endIfExhausted()
 }
 
-// Next returns when to call [Session.Advance] next. Input and SendReliable may move it to an earlier
-// time. For a [Closed] session it is the zero time.
+// Next returns when to call [Session.Advance] next. Input and SendReliable may move it to an
+// earlier time. For a [Closed] session it is the zero time.
 func (s *Session) Next() time.Time {
 	switch s.state {
 	case Connecting:

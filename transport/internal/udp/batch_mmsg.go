@@ -3,8 +3,12 @@
 package udp
 
 import (
+	"encoding/binary"
+	"fmt"
 	"net"
+	"net/netip"
 	"os"
+	"strconv"
 	"sync"
 	"syscall"
 	"unsafe"
@@ -12,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// batcher reads and writes batches by recvmmsg and sendmmsg. What these work on is made once, and grows to the
-// largest batch.
+// batcher reads and writes batches by recvmmsg and sendmmsg. Their arguments are allocated once and
+// grow to the largest batch.
 type batcher struct {
 	raw   syscall.RawConn
 	four  bool // the socket is of the family AF_INET
@@ -72,11 +76,11 @@ func (b *batcher) readBatch(into []Datagram) (int, error) {
 	return r.got, nil
 }
 
-// receive is one try to read; false means that there is nothing yet.
+// receive tries to read once. It returns false if no datagram is available.
 func (b *batcher) receive(fd uintptr) bool {
 	r := &b.reads
 	for {
-		// MSG_TRUNC makes the size that of the datagram, also if it does not fit.
+		// MSG_TRUNC returns the size of a datagram even if it does not fit.
 		r.got, r.errno = r.transfer(unix.SYS_RECVMMSG, fd, 0, r.pending, unix.MSG_TRUNC)
 		if r.errno != syscall.EINTR {
 			return r.errno != syscall.EAGAIN
@@ -113,7 +117,7 @@ func (b *batcher) writeBatch(out []Datagram) (int, error) {
 	return w.sent, bad
 }
 
-// send writes all that is left; false means that the kernel has no room yet.
+// send writes the remaining messages. It returns false if the kernel has no room.
 func (b *batcher) send(fd uintptr) bool {
 	w := &b.writes
 	for w.sent < w.n {
@@ -138,7 +142,7 @@ type message struct {
 	Len uint32
 }
 
-// messages are the arrays that the kernel reads and fills.
+// messages are the arguments of the system calls.
 type messages struct {
 	headers []message
 	vectors []unix.Iovec
@@ -162,18 +166,118 @@ func (m *messages) grow(n int) {
 	}
 }
 
-// point makes p the memory of a message.
+// point sets the memory of a message.
 func (m *messages) point(i int, p []byte) {
 	m.vectors[i].Base = unsafe.SliceData(p)
 	m.vectors[i].SetLen(len(p))
 }
 
-// transfer is one system call for the messages from first to end, which are not none. It returns how many it
-// did. The socket is non-blocking, so it does not wait, and is over in a fraction of a millisecond: Go's scheduler is not
-// told of it. It would wake its monitor for each call of a server that is idle otherwise, and that one sleeps and wakes
-// several times before it rests again.
+// transfer makes one system call for the messages from first to end, at least one, and returns the
+// number transferred. The socket is non-blocking, so the call takes a fraction of a millisecond. It
+// is therefore hidden from Go's scheduler, whose monitor thread would wake up several times for
+// each call of an idle server.
 func (m *messages) transfer(call, fd uintptr, first, end int, flags uintptr) (int, syscall.Errno) {
 	h := m.headers[first:end]
 	n, _, errno := unix.RawSyscall6(call, fd, uintptr(unsafe.Pointer(&h[0])), uintptr(len(h)), flags, 0, 0)
 	return int(n), errno
+}
+
+const (
+	sockaddrSize  = unix.SizeofSockaddrInet6
+	sockaddrSize4 = unix.SizeofSockaddrInet4
+)
+
+// sockaddr is the kernel's struct sockaddr_in or sockaddr_in6: 2 bytes family in the machine's
+// order, 2 bytes port in the network's, then 4 bytes IPv4 address, or 4 bytes flow, 16 bytes IPv6
+// address, 4 bytes scope in the machine's order.
+type sockaddr [sockaddrSize]byte
+
+// set sets s to the address a, for a socket of IPv4 or of both families, and returns its size.
+func (s *sockaddr) set(a netip.AddrPort, four bool, z *zones) (uint32, error) {
+	ip := a.Addr()
+	binary.BigEndian.PutUint16(s[2:], a.Port())
+	if four {
+		if ip = ip.Unmap(); !ip.Is4() {
+			return 0, &net.AddrError{Err: "not an address of IPv4", Addr: ip.String()}
+		}
+		binary.NativeEndian.PutUint16(s[:], unix.AF_INET)
+		*(*[4]byte)(s[4:]) = ip.As4()
+		clear(s[8:sockaddrSize4])
+		return sockaddrSize4, nil
+	}
+	if !ip.IsValid() {
+		return 0, &net.AddrError{Err: "no address", Addr: a.String()}
+	}
+	var scope uint32
+	if zone := ip.Zone(); zone != "" {
+		var err error
+		if scope, err = z.scope(zone); err != nil {
+			return 0, err
+		}
+	}
+	binary.NativeEndian.PutUint16(s[:], unix.AF_INET6)
+	clear(s[4:8])
+	*(*[16]byte)(s[8:]) = ip.As16()
+	binary.NativeEndian.PutUint32(s[24:], scope)
+	return sockaddrSize, nil
+}
+
+// addr returns the address, unmapped if it is IPv4. It is invalid for other families.
+func (s *sockaddr) addr(z *zones) netip.AddrPort {
+	port := binary.BigEndian.Uint16(s[2:])
+	switch binary.NativeEndian.Uint16(s[:]) {
+	case unix.AF_INET:
+		return netip.AddrPortFrom(netip.AddrFrom4([4]byte(s[4:])), port)
+	case unix.AF_INET6:
+		ip := netip.AddrFrom16([16]byte(s[8:])).Unmap()
+		if scope := binary.NativeEndian.Uint32(s[24:]); scope != 0 {
+			ip = ip.WithZone(z.name(scope))
+		}
+		return netip.AddrPortFrom(ip, port)
+	default:
+		return netip.AddrPort{}
+	}
+}
+
+// zones caches the interfaces of link-local addresses, since to query the kernel takes system calls
+// and memory. It has at most one entry per interface.
+type zones struct {
+	names  map[uint32]string
+	scopes map[string]uint32
+}
+
+// name returns the name of an interface, or its number if it has none.
+func (z *zones) name(scope uint32) string {
+	if name, ok := z.names[scope]; ok {
+		return name
+	}
+	iface, err := net.InterfaceByIndex(int(scope))
+	if err != nil {
+		return strconv.FormatUint(uint64(scope), 10)
+	}
+	z.learn(iface.Name, scope)
+	return iface.Name
+}
+
+// scope returns the number of an interface, given by its name or as a number.
+func (z *zones) scope(zone string) (uint32, error) {
+	if scope, ok := z.scopes[zone]; ok {
+		return scope, nil
+	}
+	if iface, err := net.InterfaceByName(zone); err == nil {
+		z.learn(zone, uint32(iface.Index))
+		return uint32(iface.Index), nil
+	}
+	scope, err := strconv.ParseUint(zone, 10, 32)
+	if err != nil {
+		return 0, fmt.Errorf("no interface %q: %w", zone, err)
+	}
+	return uint32(scope), nil
+}
+
+func (z *zones) learn(name string, scope uint32) {
+	if z.names == nil {
+		z.names, z.scopes = make(map[uint32]string), make(map[string]uint32)
+	}
+	z.names[scope], z.scopes[name] = name, scope
 }

@@ -4,7 +4,7 @@ package udp
 
 import "golang.org/x/sys/unix"
 
-// dontFragment forbids to fragment. Best effort: old versions cannot.
+// dontFragment forbids fragmentation. Errors are ignored: old versions do not support it.
 func dontFragment(fd uintptr, six bool) {
 	_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_DONTFRAG, 1)
 	if six {

@@ -6,8 +6,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dontFragment sets the bit that forbids routers to fragment, and has the kernel refuse what is larger than the
-// interface allows, whatever it believes of the path: to find that out is the protocol's. Best effort.
+// canShareAddress reports whether several sockets can be bound to one address, with datagrams
+// distributed over them by sender.
+const canShareAddress = true
+
+// dontFragment sets the bit that forbids routers to fragment, and makes the kernel reject datagrams
+// that are larger than the interface permits, whatever path MTU it has cached: the protocol probes
+// the path itself. Errors are ignored.
 func dontFragment(fd uintptr, six bool) {
 	_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_PROBE)
 	if six {
@@ -20,7 +25,8 @@ func shareAddress(fd uintptr) error {
 	return unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
 }
 
-// forceBuffers sets the sizes of the kernel's buffers beyond the system's limits, if the process may.
+// forceBuffers sets the sizes of the kernel's buffers beyond the system's limits, if the process
+// has the privilege.
 func forceBuffers(socket *net.UDPConn) {
 	raw, err := socket.SyscallConn()
 	if err != nil {

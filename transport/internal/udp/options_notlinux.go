@@ -4,8 +4,8 @@ package udp
 
 import "net"
 
-// shareAddress does nothing: there is one shard.
+const canShareAddress = false
+
 func shareAddress(uintptr) error { return nil }
 
-// forceBuffers does nothing: the system's limits hold.
 func forceBuffers(*net.UDPConn) {}

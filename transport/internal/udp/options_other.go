@@ -2,5 +2,5 @@
 
 package udp
 
-// dontFragment does nothing: no datagram is so large that it matters often.
+// dontFragment does nothing: few datagrams are large enough for it to matter.
 func dontFragment(uintptr, bool) {}

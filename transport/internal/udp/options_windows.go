@@ -2,10 +2,32 @@ package udp
 
 import "syscall"
 
-// Winsock's IP_DONTFRAGMENT and IPV6_DONTFRAG, which syscall does not name.
+// truncated is 0: a datagram that does not fit is an error, and lost.
+const truncated = 0
+
+// Errors of Winsock without a name in package syscall: a truncated datagram, an unreachable host on
+// a socket without a connection, no buffers.
+const (
+	wsaEMsgSize  syscall.Errno = 10040
+	wsaENetReset syscall.Errno = 10052
+	wsaENoBufs   syscall.Errno = 10055
+	wsaERefused  syscall.Errno = 10061
+)
+
+func transientErrno(e syscall.Errno) bool {
+	switch e {
+	case syscall.WSAECONNRESET, wsaEMsgSize, wsaENetReset, wsaENoBufs, wsaERefused:
+		return true
+	default:
+		return false
+	}
+}
+
+// dontFragmentOption is IP_DONTFRAGMENT and IPV6_DONTFRAG of Winsock, without a name in package
+// syscall.
 const dontFragmentOption = 14
 
-// dontFragment forbids to fragment. Best effort.
+// dontFragment forbids fragmentation. Errors are ignored.
 func dontFragment(fd uintptr, six bool) {
 	_ = syscall.SetsockoptInt(syscall.Handle(fd), syscall.IPPROTO_IP, dontFragmentOption, 1)
 	if six {

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// KernelDrops returns the number of datagrams that the kernel dropped because no program read them in time, at all
-// open UDP sockets of this host with that port. It reports false where the kernel does not count them: everywhere
-// but on Linux.
+// KernelDrops returns the number of datagrams that the kernel dropped because no program read them
+// in time, at all open UDP sockets of this host with that port. It reports false where the kernel
+// does not count them: everywhere but on Linux.
 func KernelDrops(port uint16) (n uint64, ok bool) {
 	for _, path := range []string{"/proc/net/udp", "/proc/net/udp6"} {
 		f, err := os.Open(path)
@@ -27,7 +27,8 @@ func KernelDrops(port uint16) (n uint64, ok bool) {
 	return n, ok
 }
 
-// sum reads the kernel's table of sockets: the second column is address:port in hexadecimal, the last the drops.
+// sum reads the kernel's table of sockets: the second column is address:port in hexadecimal, the
+// last the drops.
 func sum(r io.Reader, port uint16) (total uint64, err error) {
 	end := fmt.Sprintf(":%04X", port)
 	lines := bufio.NewScanner(r)

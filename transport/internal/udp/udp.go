@@ -1,32 +1,66 @@
-// Package udp is the transport's packet connection over the sockets of the operating system. On Linux a
-// batch of datagrams costs one system call.
+// Package udp implements the transport's packet connections by the sockets of the operating system.
+// On Linux, a batch of datagrams takes one system call.
 package udp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
+	"strconv"
 	"syscall"
 	"time"
 )
 
-// socketBuffer is the size asked for the kernel's buffers, in bytes. The kernel may give less. It holds
-// one tick of a full server: 1,000 players at 60 datagrams a second bring 1,000 of them in 17 ms.
+// socketBuffer is the requested size of the kernel's buffers, in bytes; the kernel may allocate
+// less. It holds one tick of a full server: 1,000 players at 60 datagrams a second send 1,000 of
+// them in 17 ms.
 const socketBuffer = 4 << 20
 
-// Conn is a UDP socket. Its methods allocate nothing once warm. Writing is safe for concurrent use; one
-// goroutine at a time reads.
+// Conn is a UDP socket. After the first calls its methods do not allocate. Writing is safe for
+// concurrent use; one goroutine at a time reads.
 type Conn struct {
 	socket *net.UDPConn
 	batcher
 }
 
-// Listen opens a socket on addr ("host:port"; an empty host is every address, port 0 a free one). What it
-// sends is not fragmented, where the operating system can be told so.
+// Listen opens a socket on addr ("host:port"; an empty host selects every address, port 0 a free
+// port). Its datagrams are not fragmented, if the operating system supports that.
 func Listen(addr string) (*Conn, error) { return listen(addr, false) }
 
-// listen opens a socket, which shares its address with other shards if it is one.
+// ListenShards opens n sockets, at least 1, on the same address; with port 0 the first selects the
+// port. The kernel delivers all datagrams of one sender to the same socket while none of them is
+// closed. If the operating system does not support that, ListenShards opens one socket.
+func ListenShards(addr string, n int) ([]*Conn, error) {
+	if n < 1 {
+		return nil, fmt.Errorf("transport: %d shards, must be at least 1", n)
+	}
+	if !canShareAddress {
+		n = 1
+	}
+	var shards []*Conn
+	for range n {
+		c, err := listen(addr, n > 1)
+		if err != nil {
+			for _, s := range shards {
+				err = errors.Join(err, s.Close())
+			}
+			return nil, err
+		}
+		if len(shards) == 0 {
+			host, _, err := net.SplitHostPort(addr)
+			if err != nil {
+				return nil, errors.Join(err, c.Close())
+			}
+			addr = net.JoinHostPort(host, strconv.Itoa(int(c.LocalAddr().Port())))
+		}
+		shards = append(shards, c)
+	}
+	return shards, nil
+}
+
+// listen opens a socket, which shares its address with others if it is a shard.
 func listen(addr string, shard bool) (*Conn, error) {
 	config := net.ListenConfig{Control: func(network, _ string, rc syscall.RawConn) error {
 		var failed error
@@ -46,7 +80,7 @@ func listen(addr string, shard bool) (*Conn, error) {
 		return nil, fmt.Errorf("transport: cannot open a UDP socket: %w", err)
 	}
 	socket := pc.(*net.UDPConn)
-	// All are best effort: a smaller buffer loses datagrams under load, which UDP may do anyway.
+	// Errors are ignored: a smaller buffer only loses more datagrams under load.
 	_ = socket.SetReadBuffer(socketBuffer)
 	_ = socket.SetWriteBuffer(socketBuffer)
 	forceBuffers(socket)
@@ -66,11 +100,10 @@ func newConn(socket *net.UDPConn) (*Conn, error) {
 	return c, nil
 }
 
-// ReadFrom waits for a datagram, copies it to p, cut off at len(p), and returns its size and its sender.
-// An IPv4 sender has an IPv4 address, whatever the socket's family. It returns
-// [os.ErrDeadlineExceeded] after the read deadline and [net.ErrClosed] after Close. What the network
-// reports about earlier datagrams (nobody listens there, no route) is not an error of the socket and
-// is skipped.
+// ReadFrom waits for a datagram, copies it to p, truncated to len(p), and returns its size and its
+// sender. An IPv4 sender has an IPv4 address, whatever the socket's family. It returns
+// [os.ErrDeadlineExceeded] after the read deadline and [net.ErrClosed] after Close. Errors that the
+// network reports about earlier datagrams (port closed, no route) are skipped.
 func (c *Conn) ReadFrom(p []byte) (int, netip.AddrPort, error) {
 	for {
 		n, from, err := c.socket.ReadFromUDPAddrPort(p)
@@ -83,7 +116,7 @@ func (c *Conn) ReadFrom(p []byte) (int, netip.AddrPort, error) {
 	}
 }
 
-// WriteTo sends p as one datagram. It does not wait for the network, only for room in the kernel's buffer.
+// WriteTo sends p as one datagram. It waits only for room in the kernel's buffer.
 func (c *Conn) WriteTo(p []byte, to netip.AddrPort) (int, error) {
 	return c.socket.WriteToUDPAddrPort(p, to)
 }
@@ -99,8 +132,61 @@ func (c *Conn) LocalAddr() netip.AddrPort {
 // Close closes the socket and ends a waiting read.
 func (c *Conn) Close() error { return c.socket.Close() }
 
-// unmap makes an IPv4-mapped IPv6 address, as a socket for both families reports it, the IPv4 address
-// that it stands for.
+// unmap returns the IPv4 address for an IPv4-mapped IPv6 address, which a socket for both families
+// reports.
 func unmap(a netip.AddrPort) netip.AddrPort {
 	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
+}
+
+// Datagram is one datagram of a batch.
+type Datagram struct {
+	// Buf is the caller's memory.
+	Buf []byte
+	// N is the size in bytes. It is larger than len(Buf) if a received datagram did not fit and was
+	// truncated.
+	N int
+	// Addr is the source or destination.
+	Addr netip.AddrPort
+}
+
+// Bytes returns the first N bytes of Buf, or all if there are fewer.
+func (d *Datagram) Bytes() []byte { return d.Buf[:min(d.N, len(d.Buf))] }
+
+// maxBatch is the maximum number of datagrams that one system call reads or writes.
+const maxBatch = 256
+
+// ReadBatch waits for at least one datagram, reads those available, at most len(into), and sets N
+// and Addr of each of the n that it returns. Otherwise it is like ReadFrom. It retains the memory
+// of into until the next call.
+func (b *batcher) ReadBatch(into []Datagram) (n int, err error) {
+	if len(into) == 0 {
+		return 0, nil
+	}
+	for {
+		n, err = b.readBatch(into[:min(len(into), maxBatch)])
+		if err == nil || !transient(err) {
+			return n, err
+		}
+	}
+}
+
+// WriteBatch sends the datagrams in order and returns the number sent. If that is less than
+// len(out), the error is that of the next one; the caller may continue behind it. It waits only for
+// room in the kernel's buffer.
+func (b *batcher) WriteBatch(out []Datagram) (sent int, err error) {
+	for sent < len(out) {
+		n, err := b.writeBatch(out[sent:min(len(out), sent+maxBatch)])
+		sent += n
+		if err != nil {
+			return sent, err
+		}
+	}
+	return sent, nil
+}
+
+// transient reports whether a read failed because of an earlier datagram or for lack of memory, so
+// that the next read may succeed.
+func transient(err error) bool {
+	var errno syscall.Errno
+	return errors.As(err, &errno) && transientErrno(errno)
 }

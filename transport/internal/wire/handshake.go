@@ -1,15 +1,19 @@
 package wire
 
+import (
+	"encoding/binary"
+)
+
 // Type is the type of a handshake datagram.
 type Type uint8
 
-// The types. A client sends hellos only.
+// The types. A client only sends hellos.
 const (
-	HelloType   Type = iota // client asks for a session
-	RetryType               // listener asks whether the client owns its address
-	WelcomeType             // listener grants a session, or says why not; authenticated
-	RefuseType              // listener cannot even say that; a hint
-	UnknownType             // listener knows no such session; a hint
+	HelloType   Type = iota // client requests a session
+	RetryType               // listener requests validation of the client's address
+	WelcomeType             // listener grants or refuses a session; authenticated
+	RefuseType              // listener refuses a session; unauthenticated
+	UnknownType             // listener does not know the session; unauthenticated
 	types
 )
 
@@ -30,10 +34,247 @@ func ParseType(b []byte) (Type, error) {
 
 func appendType(b []byte, t Type) []byte { return append(b, uint8(HandshakeForm)<<formShift|uint8(t)) }
 
-// bodyOf returns what follows the first byte of a handshake datagram of that type.
+// bodyOf returns the bytes after the first one of a handshake datagram of that type.
 func bodyOf(b []byte, want Type) ([]byte, error) {
 	if t, err := ParseType(b); err != nil || t != want {
 		return nil, ErrMalformed
 	}
 	return b[1:], nil
+}
+
+const (
+	// CookieSize is the size of a cookie in bytes.
+	CookieSize = 24
+	// HelloSize is the minimum size of a hello in bytes.
+	HelloSize = 64
+
+	helloHeader = 1 + 2 + 8 + CookieSize + 2
+	// MaxHelloMessage is the maximum size of the message of a hello in bytes.
+	MaxHelloMessage = BaseDatagram - helloHeader
+)
+
+// Hello requests a session. Version and Nonce have the same offsets in all versions.
+type Hello struct {
+	Version uint16
+	Nonce   uint64           // random, of each attempt to connect
+	Cookie  [CookieSize]byte // from a retry; zeros at first
+	Message []byte           // of the key exchange; empty at first
+}
+
+// AppendHello appends a hello. It is padded with zeros to at least [HelloSize] bytes, and with a
+// message to at least [WelcomeSize] bytes: no answer is longer than the hello. The message has at
+// most [MaxHelloMessage] bytes.
+func AppendHello(b []byte, h Hello) []byte {
+	size := HelloSize
+	if len(h.Message) > 0 {
+		size = max(WelcomeSize, helloHeader+len(h.Message))
+	}
+	end := len(b) + max(size, HelloSize)
+	b = appendType(b, HelloType)
+	b = binary.LittleEndian.AppendUint16(b, h.Version)
+	b = binary.LittleEndian.AppendUint64(b, h.Nonce)
+	b = append(b, h.Cookie[:]...)
+	b = binary.LittleEndian.AppendUint16(b, uint16(len(h.Message)))
+	b = append(b, h.Message...)
+	var zeros [max(HelloSize, WelcomeSize)]byte
+	return append(b, zeros[:max(end-len(b), 0)]...)
+}
+
+// ParseHello reads a hello. If its version is another one, only Version and Nonce are set. A hello
+// that is shorter than AppendHello makes it is [ErrMalformed]. Bytes after the message are ignored.
+func ParseHello(b []byte) (Hello, error) {
+	body, err := bodyOf(b, HelloType)
+	if err != nil || len(b) < HelloSize {
+		return Hello{}, ErrMalformed
+	}
+	h := Hello{Version: binary.LittleEndian.Uint16(body), Nonce: binary.LittleEndian.Uint64(body[2:])}
+	if h.Version != Version {
+		return h, nil
+	}
+	copy(h.Cookie[:], body[10:])
+	size := int(binary.LittleEndian.Uint16(body[10+CookieSize:]))
+	rest := b[helloHeader:]
+	if size > len(rest) || size > 0 && len(b) < WelcomeSize {
+		return Hello{}, ErrMalformed
+	}
+	h.Message = rest[:size]
+	return h, nil
+}
+
+// Offer is the payload of a hello's message.
+type Offer struct {
+	Suites uint8  // bit i: the client supports suite i
+	Token  []byte // sealed
+}
+
+// AppendOffer appends an offer.
+func AppendOffer(b []byte, o Offer) []byte { return append(append(b, o.Suites), o.Token...) }
+
+// ParseOffer reads an offer; an empty one is [ErrMalformed].
+func ParseOffer(b []byte) (Offer, error) {
+	if len(b) < 1 {
+		return Offer{}, ErrMalformed
+	}
+	return Offer{Suites: b[0], Token: b[1:]}, nil
+}
+
+// RetrySize is the size of a retry in bytes.
+const RetrySize = 1 + 8 + CookieSize
+
+// Retry answers a hello without a valid cookie: the client sends another hello with this one.
+type Retry struct {
+	Nonce  uint64 // of the hello
+	Cookie [CookieSize]byte
+}
+
+// AppendRetry appends a retry.
+func AppendRetry(b []byte, r Retry) []byte {
+	b = binary.LittleEndian.AppendUint64(appendType(b, RetryType), r.Nonce)
+	return append(b, r.Cookie[:]...)
+}
+
+// ParseRetry reads a retry; one of any other length is [ErrMalformed].
+func ParseRetry(b []byte) (Retry, error) {
+	body, err := bodyOf(b, RetryType)
+	if err != nil || len(b) != RetrySize {
+		return Retry{}, ErrMalformed
+	}
+	r := Retry{Nonce: binary.LittleEndian.Uint64(body)}
+	copy(r.Cookie[:], body[8:])
+	return r, nil
+}
+
+const (
+	welcomeHeader = 1 + 8
+	// grantMessage is the size of a key exchange's answer: a public key, the grant, an AEAD tag.
+	grantMessage = 32 + GrantSize + 16
+	// WelcomeSize is the size of a welcome in bytes.
+	WelcomeSize = welcomeHeader + grantMessage
+)
+
+// Welcome answers a hello. Only the client can read its message, which authenticates the listener.
+type Welcome struct {
+	Nonce   uint64 // of the hello
+	Message []byte // of the key exchange; its payload is a [Grant]
+}
+
+// AppendWelcome appends a welcome.
+func AppendWelcome(b []byte, w Welcome) []byte {
+	b = binary.LittleEndian.AppendUint64(appendType(b, WelcomeType), w.Nonce)
+	return append(b, w.Message...)
+}
+
+// ParseWelcome reads a welcome; one of any other length than [WelcomeSize] is [ErrMalformed].
+func ParseWelcome(b []byte) (Welcome, error) {
+	body, err := bodyOf(b, WelcomeType)
+	if err != nil || len(b) != WelcomeSize {
+		return Welcome{}, ErrMalformed
+	}
+	return Welcome{Nonce: binary.LittleEndian.Uint64(body), Message: body[8:]}, nil
+}
+
+// GrantSize is the size of a grant in bytes.
+const GrantSize = 1 + 8 + 1
+
+// Code is the result of a request for a session.
+type Code uint8
+
+// The codes of a grant.
+const (
+	Granted      Code = iota
+	TokenExpired      // the token has expired
+	TokenUsed         // the token has been used
+	TokenRefused      // the token is altered, or issued with another key
+	TokenServer       // the token is for another server
+	TokenStale        // the token was issued before the server started
+	ServerFull        // the listener has the maximum number of sessions
+	NoSuite           // the listener supports none of the offered suites
+	codes
+)
+
+// Grant is the payload of a welcome's message. If the code is not [Granted] the rest is zero.
+type Grant struct {
+	Code  Code
+	ID    uint64 // the session's, random
+	Suite uint8
+}
+
+// AppendGrant appends a grant.
+func AppendGrant(b []byte, g Grant) []byte {
+	b = binary.LittleEndian.AppendUint64(append(b, uint8(g.Code)), g.ID)
+	return append(b, g.Suite)
+}
+
+// ParseGrant reads a grant; one of any other length, with an unknown code, or granted with the id
+// 0, is [ErrMalformed].
+func ParseGrant(b []byte) (Grant, error) {
+	if len(b) != GrantSize {
+		return Grant{}, ErrMalformed
+	}
+	g := Grant{Code: Code(b[0]), ID: binary.LittleEndian.Uint64(b[1:]), Suite: b[9]}
+	if g.Code >= codes || g.Code == Granted && g.ID == 0 {
+		return Grant{}, ErrMalformed
+	}
+	return g, nil
+}
+
+// RefuseSize is the size of a refuse in bytes.
+const RefuseSize = 1 + 8 + 1
+
+// RefuseReason is the reason of a refuse.
+type RefuseReason uint8
+
+// The reasons to refuse.
+const (
+	RefuseVersion RefuseReason = iota + 1 // the listener does not support the hello's version
+	RefuseBusy                            // there are too many handshakes
+	RefuseKey                             // the hello's message is encrypted for another key
+)
+
+// Refuse is an unauthenticated refusal of a hello. Its layout is the same in all versions.
+type Refuse struct {
+	Nonce  uint64 // of the hello
+	Reason RefuseReason
+}
+
+// AppendRefuse appends a refuse.
+func AppendRefuse(b []byte, r Refuse) []byte {
+	b = binary.LittleEndian.AppendUint64(appendType(b, RefuseType), r.Nonce)
+	return append(b, uint8(r.Reason))
+}
+
+// ParseRefuse reads a refuse; one of any other length is [ErrMalformed]. The reason may be unknown.
+func ParseRefuse(b []byte) (Refuse, error) {
+	body, err := bodyOf(b, RefuseType)
+	if err != nil || len(b) != RefuseSize {
+		return Refuse{}, ErrMalformed
+	}
+	return Refuse{Nonce: binary.LittleEndian.Uint64(body), Reason: RefuseReason(body[8])}, nil
+}
+
+// Unknown is the hint that the listener knows no session for a datagram. It is unauthenticated.
+type Unknown struct {
+	Echo Header // of that datagram
+}
+
+// UnknownSize returns the size of an unknown in bytes. Shorter datagrams are not answered, so that
+// a listener amplifies nothing.
+func UnknownSize(echo Header) int { return 1 + echo.Size() }
+
+// AppendUnknown appends an unknown.
+func AppendUnknown(b []byte, u Unknown) []byte {
+	return AppendHeader(appendType(b, UnknownType), u.Echo)
+}
+
+// ParseUnknown reads an unknown; one of any other length is [ErrMalformed].
+func ParseUnknown(b []byte) (Unknown, error) {
+	body, err := bodyOf(b, UnknownType)
+	if err != nil {
+		return Unknown{}, ErrMalformed
+	}
+	echo, err := ParseHeader(body)
+	if err != nil || echo.Size() != len(body) {
+		return Unknown{}, ErrMalformed
+	}
+	return Unknown{Echo: echo}, nil
 }

@@ -1,50 +1,55 @@
-// Package wire lays out the datagrams of the transport. The first byte tells the form:
+// Package wire encodes and decodes the datagrams of the transport. The first byte contains the
+// form:
 //
 //	bits 7-6  0 short, 1 long, 2 handshake; 3 is reserved
 //
-// A sealed datagram, short or long, has a kind and a packet number; a long one names its session too:
+// An encrypted datagram, short or long, has a kind and a packet number; a long one has a connection
+// id too:
 //
 //	bits 5-3  kind
 //	bits 2-0  bits 16-18 of the packet number
 //	u64       connection id, in a long one only
 //	u16       bits 0-15 of the packet number
-//	...       the body, sealed; the bytes before it are authenticated with it
+//	...       the encrypted body; the bytes before it are authenticated with it
 //
-// A handshake datagram, whose first byte ends in its type, belongs to no session and is not sealed as a
-// whole; parts of it are. All integers are little-endian.
+// A handshake datagram has its type in bits 5-0 of the first byte. It belongs to no session, and
+// only parts of it are encrypted. All integers are little-endian.
 //
-// For each layout there is a pair of functions, AppendX and ParseX. Data and reliable bodies are opaque
-// here and have none. Parsing never allocates, never writes to its input, and answers anything that it
-// cannot read with [ErrMalformed]. What a parser returns shares the memory of its input.
+// For each layout there is a pair of functions, AppendX and ParseX. Data and reliable bodies are
+// opaque here. Parsing does not allocate and does not modify its input, and returns [ErrMalformed]
+// for invalid input. Its results share the memory of the input.
 package wire
 
-import "errors"
+import (
+	"encoding/binary"
+	"errors"
+)
 
 const (
-	// Version is the version of this layout, which a hello carries.
+	// Version is the protocol version in a hello.
 	Version = 2
-	// BaseDatagram is the size of the largest datagram, header and seal included, that every path is assumed
-	// to carry, in bytes.
+	// BaseDatagram is the maximum size of a datagram that every path is assumed to carry, with
+	// header and tag, in bytes.
 	BaseDatagram = 1200
-	// MaxDatagram is the size of the largest datagram of all, in bytes: with UDP and IPv4 it fills a frame of
-	// Ethernet. Only probes, and payloads on a path that a probe of that size has passed, are longer than
-	// BaseDatagram.
+	// MaxDatagram is the maximum size of a datagram in bytes: with UDP and IPv4 it fills an
+	// Ethernet frame. Only path size probes, and payloads on a path on which a probe of that size
+	// was answered, are longer than BaseDatagram.
 	MaxDatagram = 1472
-	// MaxTag is the size of the largest seal in bytes.
+	// MaxTag is the maximum size of an AEAD tag in bytes.
 	MaxTag = 16
-	// MaxBody is the size of the largest body of a datagram of BaseDatagram bytes, in bytes.
+	// MaxBody is the maximum size of the body of a datagram of BaseDatagram bytes, in bytes.
 	MaxBody = BaseDatagram - maxAround
 
 	maxAround = LongSize + MaxTag
 )
 
-// BodyOf returns the size of the largest body of a datagram of a size: whatever the form and the seal are, it fits.
+// BodyOf returns the size of a body that fits a datagram of a size, for any form and tag.
 func BodyOf(datagram int) int { return datagram - maxAround }
 
-// ErrMalformed is what every parser returns for a datagram that it cannot read.
+// ErrMalformed is the error of all parsers for invalid input.
 var ErrMalformed = errors.New("wire: malformed datagram")
 
-// Form is what the first byte of a datagram begins with.
+// Form is the form of a datagram, in bits 7-6 of its first byte.
 type Form uint8
 
 // The forms.
@@ -58,7 +63,7 @@ const (
 const formShift = 6
 
 // FormOf returns the form of a datagram, or [ErrMalformed] for one that is empty, longer than
-// [MaxDatagram], or of no form of this version.
+// [MaxDatagram], or of an unknown form.
 func FormOf(b []byte) (Form, error) {
 	if len(b) == 0 || len(b) > MaxDatagram {
 		return reservedForm, ErrMalformed
@@ -68,4 +73,82 @@ func FormOf(b []byte) (Form, error) {
 		return f, ErrMalformed
 	}
 	return f, nil
+}
+
+const (
+	// ShortSize is the size of a short header in bytes.
+	ShortSize = 3
+	// LongSize is the size of a long header in bytes.
+	LongSize = ShortSize + 8
+	// NumberBits is the number of bits of a packet number on the wire.
+	NumberBits = 19
+)
+
+const (
+	numberMask = 1<<NumberBits - 1
+	kindShift  = 3
+	kindMask   = 7
+)
+
+// Kind is the kind of an encrypted datagram.
+type Kind uint8
+
+// The kinds of encrypted datagrams. All eight values are in use.
+const (
+	DataKind        Kind = iota // an unreliable payload
+	ReliableKind                // segments of the reliable channel
+	HeartbeatKind               // keeps the session alive, and measures the RTT
+	CloseKind                   // sender has ended the session
+	ChallengeKind               // path challenge
+	ResponseKind                // path response
+	ProbeKind                   // path size probe
+	ProbeAnswerKind             // answer to a probe
+	kinds
+)
+
+// Header is the header of an encrypted datagram.
+type Header struct {
+	Kind   Kind
+	Long   bool   // includes the session id
+	ID     uint64 // of the session; 0 if not Long
+	Number uint32 // packet number, modulo 2^NumberBits
+}
+
+// Size returns the size of the header on the wire in bytes.
+func (h Header) Size() int {
+	if h.Long {
+		return LongSize
+	}
+	return ShortSize
+}
+
+// AppendHeader appends h. Higher bits of kind and number are ignored.
+func AppendHeader(b []byte, h Header) []byte {
+	first := uint8(h.Kind&kindMask)<<kindShift | uint8(h.Number&numberMask>>16)
+	if h.Long {
+		b = append(b, first|uint8(LongForm)<<formShift)
+		b = binary.LittleEndian.AppendUint64(b, h.ID)
+	} else {
+		b = append(b, first)
+	}
+	return binary.LittleEndian.AppendUint16(b, uint16(h.Number))
+}
+
+// ParseHeader reads the header of an encrypted datagram. The body follows after [Header.Size]
+// bytes. A datagram shorter than its header, longer than [MaxDatagram] or of another form is
+// [ErrMalformed].
+func ParseHeader(b []byte) (Header, error) {
+	form, err := FormOf(b)
+	h := Header{Long: form == LongForm}
+	if err != nil || form == HandshakeForm || len(b) < h.Size() {
+		return Header{}, ErrMalformed
+	}
+	h.Kind = Kind(b[0] >> kindShift & kindMask)
+	h.Number = uint32(b[0]&7) << 16
+	if h.Long {
+		h.ID = binary.LittleEndian.Uint64(b[1:])
+		b = b[8:]
+	}
+	h.Number |= uint32(binary.LittleEndian.Uint16(b[1:]))
+	return h, nil
 }

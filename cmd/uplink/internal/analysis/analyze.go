@@ -14,6 +14,8 @@ import (
 	"github.com/uplink-rpc/uplink/internal/lab/bench"
 	"github.com/uplink-rpc/uplink/internal/lab/simlink"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 	"github.com/uplink-rpc/uplink/transport"
@@ -28,7 +30,7 @@ type Config struct {
 	Ring       int
 	Redundancy int
 	Suite      transport.Suite
-	Prior      *rpcdelta.Prior
+	Prior      *prior.Prior
 	// Progress, if not nil, is called from time to time with the current work and its completed
 	// share.
 	Progress func(what string, done float64)
@@ -95,7 +97,7 @@ func Run(ctx context.Context, t *trace.Trace, cfg Config) (*Report, error) {
 }
 
 // take copies the counts of the codec.
-func (r *Report) take(s *schema.Schema, p *rpcdelta.Profile) {
+func (r *Report) take(s *schema.Schema, p *inspect.Profile) {
 	frames := float64(max(p.Frames, 1))
 	r.FullBits, r.HeaderBits, r.PayloadBits = float64(p.FullBits)/frames, float64(p.HeaderBits)/frames, p.PayloadBits/frames
 	r.CountBits, r.RoundingBits = p.CountBits/frames, p.RoundingBits/frames
@@ -110,7 +112,7 @@ func (r *Report) take(s *schema.Schema, p *rpcdelta.Profile) {
 	}
 }
 
-func component(name string, c *rpcdelta.ComponentProfile, p *rpcdelta.Profile) Component {
+func component(name string, c *inspect.ComponentProfile, p *inspect.Profile) Component {
 	out := Component{Name: name, Bits: c.Bits / float64(max(p.Frames, 1)), Held: float64(c.Held) / float64(max(p.Coded, 1))}
 	residuals := uint64(0)
 	for _, n := range c.Residuals {
@@ -119,7 +121,7 @@ func component(name string, c *rpcdelta.ComponentProfile, p *rpcdelta.Profile) C
 	out.Zeros = float64(c.Residuals[0]) / float64(max(residuals, 1))
 	for i, n := range c.Predictors {
 		if n > 0 {
-			out.Used = append(out.Used, Share{rpcdelta.PredictorName(i), float64(n) / float64(p.Coded-c.Held)})
+			out.Used = append(out.Used, Share{inspect.PredictorName(i), float64(n) / float64(p.Coded-c.Held)})
 		}
 	}
 	slices.SortStableFunc(out.Used, func(a, b Share) int { return cmp.Compare(b.Share, a.Share) })

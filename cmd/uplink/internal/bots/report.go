@@ -248,7 +248,7 @@ func between(before, o observation) observation {
 	d.reconnections -= before.reconnections
 	d.rebinds -= before.rebinds
 	d.sent.Delta -= before.sent.Delta
-	d.sent.Intra -= before.sent.Intra
+	d.sent.Keyframe -= before.sent.Keyframe
 	d.sent.Reset -= before.sent.Reset
 	d.sent.FullBits -= before.sent.FullBits
 	d.bytes -= before.bytes

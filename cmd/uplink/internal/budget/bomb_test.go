@@ -19,6 +19,7 @@ import (
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/inspect"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/rerun"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 )
 
 // file is a capture of any size, made while it is read.
@@ -76,8 +77,8 @@ func TestBombs(t *testing.T) {
 	const large, many = 64 << 20, 4 << 20 // files of large records, and of many
 	small := schemaJSON(t, schema.Field{Name: "A", Kind: schema.KindBool})
 	wide := schemaJSON(t, schema.Field{Name: "A", Kind: schema.KindScalar, Count: 1000, Resolution: 1})
-	prior := rpcdelta.GenericPrior().Append(nil)
-	binary.LittleEndian.PutUint16(prior[len(prior)-2:], 0) // cannot be parsed, once it is read
+	encoded := prior.Generic().Append(nil)
+	binary.LittleEndian.PutUint16(encoded[len(encoded)-2:], 0) // cannot be parsed, once it is read
 	long := strings.Repeat("x", 1<<20)
 	bind := func(n int, b record.Bound) []record.Body {
 		b.RateHz, b.Ring, b.PeerRing, b.Codec = 60, rpcdelta.MaxRing, rpcdelta.MaxRing, rpcdelta.Adaptive
@@ -113,7 +114,7 @@ func TestBombs(t *testing.T) {
 		{"large schemas", large, small, func(n int) []record.Body {
 			return []record.Body{&record.Schema{ID: uint64(n), JSON: []byte(`{"fields":[{}` + strings.Repeat(",{}", 60_000) + "]}")}}
 		}},
-		{"priors", large, small, func(n int) []record.Body { return []record.Body{&record.Prior{Hash: uint64(n), File: prior}} }},
+		{"priors", large, small, func(n int) []record.Body { return []record.Body{&record.Prior{Hash: uint64(n), File: encoded}} }},
 		{"streams", many, small, func(n int) []record.Body {
 			return []record.Body{&record.Opened{Player: uint64(n/250) + 1}, &record.Bound{Player: uint64(n/250) + 1, RPC: n % 250, Schema: 1, RateHz: 60, Codec: rpcdelta.RLE}}
 		}},
@@ -131,7 +132,7 @@ func TestBombs(t *testing.T) {
 		}},
 		{"messages", many, small, func(int) []record.Body { return []record.Body{&record.Message{Player: 1, Body: []byte{0xc4}}} }},
 		{"large records", large, small, func(int) []record.Body {
-			return []record.Body{&record.Message{Player: 1, Body: make([]byte, rpcdelta.MaxPrior)}}
+			return []record.Body{&record.Message{Player: 1, Body: make([]byte, prior.MaxSize)}}
 		}},
 		{"random", many, small, func(n int) []record.Body {
 			r := rand.New(rand.NewPCG(uint64(n), 1))

@@ -4,7 +4,7 @@ package budget
 import (
 	"fmt"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -74,11 +74,11 @@ func (b *Budget) Schema(file []byte) (*schema.Schema, error) {
 }
 
 // Prior reserves memory for the file of a prior and parses it.
-func (b *Budget) Prior(file []byte) (*rpcdelta.Prior, error) {
+func (b *Budget) Prior(file []byte) (*prior.Prior, error) {
 	if err := b.Take(priorSize + priorPerByte*len(file)); err != nil {
 		return nil, err
 	}
-	return rpcdelta.ParsePrior(file)
+	return prior.Parse(file)
 }
 
 // Model returns the size of a schema's model, in bytes.

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -229,7 +230,7 @@ func TestWiresharkEncoder(t *testing.T) {
 			acked = acked[1:]
 			bits := ackBits(&w)
 			want := map[string]int{
-				"uplink.ack.rpc": int(w.RPC), "uplink.ack.epoch": int(w.Epoch), "uplink.ack.trouble": int(w.Trouble),
+				"uplink.ack.rpc": int(w.RPC), "uplink.ack.epoch": int(w.Epoch), "uplink.ack.trouble": slices.Index([]error{nil, rpcdelta.ErrBaselineMissing, rpcdelta.ErrDesync}, w.ResetReason),
 				"uplink.ack.none": digit(w.None), "uplink.ack.whole": digit(w.Whole), "uplink.ack.len": w.Len,
 				"uplink.ack.seq": int(w.Seq),
 			}
@@ -240,7 +241,7 @@ func TestWiresharkEncoder(t *testing.T) {
 			if got := a.text("uplink.ack.bits"); got != bits {
 				t.Errorf("packet %d has bits %s, want %s", i+1, got, bits)
 			}
-			if w.Trouble != rpcdelta.NoTrouble {
+			if w.ResetReason != nil {
 				troubles++
 			}
 			if strings.Contains(bits, "0") {
@@ -273,7 +274,7 @@ func TestWiresharkEncoder(t *testing.T) {
 	if len(said) != 0 || len(acked) != 0 {
 		t.Errorf("%d payloads and %d acks are not shown", len(said), len(acked))
 	}
-	if kinds[rpcdelta.Delta] < 100 || kinds[rpcdelta.Intra] == 0 || kinds[rpcdelta.Reset] < len(numbers) || troubles == 0 || holes == 0 {
+	if kinds[rpcdelta.Delta] < 100 || kinds[rpcdelta.Keyframe] == 0 || kinds[rpcdelta.Reset] < len(numbers) || troubles == 0 || holes == 0 {
 		t.Errorf("too little happened: %v, %d acks with troubles, %d with holes", kinds, troubles, holes)
 	}
 }

@@ -79,7 +79,7 @@ func TestWiresharkGame(t *testing.T) {
 }
 
 func want(s *client.RPCStats) sums {
-	return sums{s.Messages, s.Bytes, s.Delta, s.AgeSum, s.Intra + s.Reset}
+	return sums{s.Messages, s.Bytes, s.Delta, s.AgeSum, s.Keyframe + s.Reset}
 }
 
 // flag is a field that is true or false.

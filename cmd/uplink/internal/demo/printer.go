@@ -166,7 +166,7 @@ func (o observation) since(before observation) observation {
 		b := &before.rows[i]
 		r.sent.FullBits -= b.sent.FullBits
 		r.sent.Delta -= b.sent.Delta
-		r.sent.Intra -= b.sent.Intra
+		r.sent.Keyframe -= b.sent.Keyframe
 		r.sent.Reset -= b.sent.Reset
 		r.messages -= b.messages
 		r.bytes -= b.bytes
@@ -205,7 +205,7 @@ func (r *row) ip() float64       { return float64(8 * r.messages * transport.IPS
 func (r *row) around() float64   { return r.datagram() + r.seals() + r.ip() }
 
 func (r *row) share() float64    { return float64(r.delivered) / float64(max(1, r.delivered+r.missed)) }
-func (r *row) keyframes() uint64 { return r.sent.Intra + r.sent.Reset }
+func (r *row) keyframes() uint64 { return r.sent.Keyframe + r.sent.Reset }
 func (o *observation) ackBits() float64 {
 	return float64(8 * (o.acks.Bytes + o.acks.AEADBytes + o.acks.Messages*(transport.HeaderSize+transport.IPSize)))
 }

@@ -14,7 +14,7 @@ import (
 func big() observation {
 	return observation{
 		rows: []row{
-			{rpc: "PortalMove", sent: rpcdelta.Stats{Delta: 30_000, Intra: 400, FullBits: 6_400_000}, messages: 30_400, bytes: 600_000, sealBytes: 30_400 * 16, delivered: 30_000, missed: 0, rtt: 2 * time.Second},
+			{rpc: "PortalMove", sent: rpcdelta.Stats{Delta: 30_000, Keyframe: 400, FullBits: 6_400_000}, messages: 30_400, bytes: 600_000, sealBytes: 30_400 * 16, delivered: 30_000, missed: 0, rtt: 2 * time.Second},
 			{rpc: "RocketMove", sent: rpcdelta.Stats{Delta: 10_000, Reset: 10_000, FullBits: 4_800_000}, messages: 20_000, bytes: 700_000, sealBytes: 20_000 * 8, delivered: 1000, missed: 9000, rtt: 80 * time.Millisecond},
 		},
 		acks: ds.AckStats{Messages: 10_000, Bytes: 50_000, AEADBytes: 160_000},

@@ -12,9 +12,10 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/codec/msgpack"
 	"github.com/uplink-rpc/uplink/internal/control"
-	"github.com/uplink-rpc/uplink/internal/fragment"
-	"github.com/uplink-rpc/uplink/internal/worlds"
+	"github.com/uplink-rpc/uplink/internal/replication"
+	"github.com/uplink-rpc/uplink/internal/replication/fragment"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/rogue"
@@ -87,7 +88,7 @@ func (a *actor) run(ctx context.Context) {
 // message takes a reliable message of the server.
 func (a *actor) message(b []byte) {
 	if t, body, err := control.Split(b); err == nil && t == control.Offer {
-		if o, err := control.ParseOffer(body); err == nil {
+		if o, err := replication.ParseOffer(body); err == nil {
 			a.mu.Lock()
 			a.offers[o.Codec] = o.Number
 			a.mu.Unlock()
@@ -120,10 +121,10 @@ func (a *actor) datagram(b []byte) {
 			body = rest
 		}
 	case control.Down:
-		a.down(control.DownNumber(b), b[1:])
+		a.down(replication.Number(b), b[1:])
 	case control.DownFragment:
 		if first := b[1:]; len(first) > fragment.HeaderSize && first[2] == 0 {
-			a.down(control.DownNumber(b), first[fragment.HeaderSize:])
+			a.down(replication.Number(b), first[fragment.HeaderSize:])
 		}
 	default:
 	}
@@ -131,7 +132,7 @@ func (a *actor) datagram(b []byte) {
 
 // down notes the sequence of a message of a world, as the headers of both codecs have it.
 func (a *actor) down(n uint8, b []byte) {
-	if snapshots, ok := a.offers[worlds.Codec]; ok && n == snapshots {
+	if snapshots, ok := a.offers[replication.SnapshotCodec]; ok && n == snapshots {
 		_, size := binary.Varint(b)
 		b = b[max(size, 0):]
 	}
@@ -170,7 +171,7 @@ const (
 func (a *actor) request(n int, reliable bool) control.BindRequest {
 	return control.BindRequest{
 		RPC: msgpack.Byte(n), Name: moveRPC, Fingerprint: a.schema.Fingerprint(), RateHz: maxHz, Ring: rpcdelta.DefaultRing,
-		Codec: rpcdelta.Adaptive.String(), Frames: rpcdelta.MaxHeld, Prior: rpcdelta.GenericPrior().Hash(), Reliable: reliable,
+		Codec: rpcdelta.Adaptive.String(), Frames: rpcdelta.MaxHeld, Prior: prior.Generic().Hash(), Reliable: reliable,
 	}
 }
 
@@ -216,8 +217,8 @@ func (a *actor) ask(r *control.BindRequest) {
 }
 
 // reply replies to an offer.
-func (a *actor) reply(n uint8, r control.Answer) {
-	_ = a.c.SendReliable(control.AppendReply(nil, n, r))
+func (a *actor) reply(n uint8, r replication.Answer) {
+	_ = a.c.SendReliable(replication.AppendReply(nil, n, r))
 }
 
 // rubbish returns random bytes.

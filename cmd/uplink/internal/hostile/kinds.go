@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/uplink-rpc/uplink/internal/control"
-	"github.com/uplink-rpc/uplink/internal/worlds"
+	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/statesync"
 	"github.com/uplink-rpc/uplink/transport"
@@ -63,19 +63,21 @@ func refusedBinds(a *actor, i int) {
 }
 
 // alternate replies with no and another answer in turn.
-func (a *actor) alternate(i int, codec string, r control.Answer) {
+func (a *actor) alternate(i int, codec string, r replication.Answer) {
 	n, _, _ := a.stream(codec)
 	if i%2 == 0 {
-		r = control.Refused
+		r = replication.Refused
 	}
 	a.reply(n, r)
 }
 
 // replies asks for the initial state over and over.
-func replies(a *actor, i int) { a.alternate(i, worlds.Codec, control.Send) }
+func replies(a *actor, i int) { a.alternate(i, replication.SnapshotCodec, replication.Request) }
 
 // unackedReplies does the same and acknowledges nothing of it.
-func unackedReplies(a *actor, i int) { a.push(control.AppendReply(nil, 0, control.Answer(i%2))) }
+func unackedReplies(a *actor, i int) {
+	a.push(replication.AppendReply(nil, 0, replication.Answer(i%2)))
+}
 
 // push sends a message as a segment, and the one before once more, without ever acknowledging one.
 func (a *actor) push(messages ...[]byte) {
@@ -91,19 +93,19 @@ func (a *actor) push(messages ...[]byte) {
 
 // resubscriptions leaves and joins the worlds over and over.
 func resubscriptions(a *actor, i int) {
-	codec := worlds.Codec
+	codec := replication.SnapshotCodec
 	if i/2%2 == 1 {
-		codec = worlds.StateCodec
+		codec = replication.StateCodec
 	}
-	a.alternate(i, codec, control.Ready)
+	a.alternate(i, codec, replication.Ready)
 }
 
 // subscribe takes part in both worlds once.
 func (a *actor) subscribe(i int) {
 	if i > 0 && i%int(a.kind.rate) == 0 && i < 3*int(a.kind.rate) { // the offers may take a moment
-		for _, codec := range []string{worlds.Codec, worlds.StateCodec} {
+		for _, codec := range []string{replication.SnapshotCodec, replication.StateCodec} {
 			n, _, _ := a.stream(codec)
-			a.reply(n, control.Ready)
+			a.reply(n, replication.Ready)
 		}
 	}
 }
@@ -115,12 +117,12 @@ func noAcks(a *actor, i int) { a.subscribe(i) }
 func falseAcks(a *actor, i int) {
 	a.subscribe(i)
 	if i%2 == 0 {
-		n, seq, _ := a.stream(worlds.Codec)
+		n, seq, _ := a.stream(replication.SnapshotCodec)
 		ack := snapshot.Ack{Newest: seq, Window: a.rng.Uint64()}
 		_ = a.c.Send(ack.Append([]byte{byte(control.DownAck), n}))
 		return
 	}
-	n, seq, epoch := a.stream(worlds.StateCodec)
+	n, seq, epoch := a.stream(replication.StateCodec)
 	ack := statesync.Ack{Newest: seq, Window: a.rng.Uint64(), Epoch: epoch}
 	_ = a.c.Send(ack.Append([]byte{byte(control.DownAck), n}))
 }
@@ -129,12 +131,12 @@ func falseAcks(a *actor, i int) {
 func resets(a *actor, i int) {
 	a.subscribe(i)
 	if i%2 == 0 {
-		n, seq, _ := a.stream(worlds.Codec)
+		n, seq, _ := a.stream(replication.SnapshotCodec)
 		ack := snapshot.Ack{Newest: seq, Epoch: uint8(i/2) | 1}
 		_ = a.c.Send(ack.Append([]byte{byte(control.DownAck), n}))
 		return
 	}
-	n, seq, epoch := a.stream(worlds.StateCodec)
+	n, seq, epoch := a.stream(replication.StateCodec)
 	ack := statesync.Ack{Newest: seq, Epoch: epoch, Reset: i%4 == 3}
 	_ = a.c.Send(ack.Append([]byte{byte(control.DownAck), n}))
 }

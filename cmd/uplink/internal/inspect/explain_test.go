@@ -162,7 +162,7 @@ func interesting(t *testing.T, data []byte) (records []int) {
 			}
 		}
 	}
-	for _, n := range []int{bind, kinds[rpcdelta.Reset], kinds[rpcdelta.Intra], kinds[rpcdelta.Delta], ack} {
+	for _, n := range []int{bind, kinds[rpcdelta.Reset], kinds[rpcdelta.Keyframe], kinds[rpcdelta.Delta], ack} {
 		if n != 0 {
 			records = append(records, n)
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -12,18 +13,18 @@ import (
 func (t *told) field(s *stream, i, f int, place *places) (sum float64) {
 	field := &s.schema.Fields()[f]
 	flags, contents := 0., 0.
-	var comps []rpcdelta.Part
+	var comps []inspect.Part
 	for _, part := range t.parts.Parts {
 		if part.Frame != i || part.Field != f {
 			continue
 		}
 		sum += part.Bits
 		switch part.Kind {
-		case rpcdelta.PartFlags:
+		case inspect.PartFlags:
 			flags += part.Bits
-		case rpcdelta.PartContents:
+		case inspect.PartContents:
 			contents += part.Bits
-		case rpcdelta.PartComponent:
+		case inspect.PartComponent:
 			comps = append(comps, part)
 		}
 	}
@@ -45,7 +46,7 @@ func (t *told) field(s *stream, i, f int, place *places) (sum float64) {
 	return sum
 }
 
-func held(comps []rpcdelta.Part) bool {
+func held(comps []inspect.Part) bool {
 	for _, c := range comps {
 		if !c.Held {
 			return false
@@ -55,7 +56,7 @@ func held(comps []rpcdelta.Part) bool {
 }
 
 // flagText describes the bits of a field that belong to no component.
-func flagText(s *stream, field *schema.Field, comps []rpcdelta.Part) string {
+func flagText(s *stream, field *schema.Field, comps []inspect.Part) string {
 	alone := len(comps) > 0 && isAlone(&comps[0])
 	text := "whether it changed"
 	switch {
@@ -74,20 +75,20 @@ func flagText(s *stream, field *schema.Field, comps []rpcdelta.Part) string {
 	return text
 }
 
-func isAlone(c *rpcdelta.Part) bool {
-	return !c.Held && !c.Forecasts && rpcdelta.PredictorName(c.Predictor) == "none"
+func isAlone(c *inspect.Part) bool {
+	return !c.Held && !c.Forecasts && inspect.PredictorName(c.Predictor) == "none"
 }
 
-func partText(c *rpcdelta.Part) string {
+func partText(c *inspect.Part) string {
 	switch {
 	case c.Held:
 		return fmt.Sprintf("%d, as the reference has it", c.Value)
 	case c.Forecasts:
-		return fmt.Sprintf("%d = forecast %d (%s) %+d", c.Value, c.Forecast, rpcdelta.PredictorName(c.Predictor), c.Residual)
+		return fmt.Sprintf("%d = forecast %d (%s) %+d", c.Value, c.Forecast, inspect.PredictorName(c.Predictor), c.Residual)
 	case isAlone(c):
 		return fmt.Sprintf("%d, coded alone", c.Value)
 	}
-	return fmt.Sprintf("%d, coded by %s", c.Value, rpcdelta.PredictorName(c.Predictor))
+	return fmt.Sprintf("%d, coded by %s", c.Value, inspect.PredictorName(c.Predictor))
 }
 
 // valueText formats a field's value in its unit.

@@ -7,13 +7,14 @@ import (
 	"github.com/uplink-rpc/uplink/capture/record"
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
 )
 
 // told explains one payload. It is nil if the payload was not requested.
 type told struct {
 	*Explained
 	raw   payload
-	parts *rpcdelta.Explanation
+	parts *inspect.Explanation
 	acks  ackState // before the payload
 }
 
@@ -22,7 +23,7 @@ func (p *player) explaining(s *stream, raw payload) *told {
 	if p.waiting == nil || p.waiting.explain == nil {
 		return nil
 	}
-	t := &told{Explained: p.waiting.explain, raw: raw, parts: &rpcdelta.Explanation{}}
+	t := &told{Explained: p.waiting.explain, raw: raw, parts: &inspect.Explanation{}}
 	if s != nil {
 		t.acks, s.parts = s.acks, t.parts
 	}
@@ -35,7 +36,7 @@ func (t *told) decoded(s *stream, b *record.Decoded, frames []rpcdelta.Delivery,
 	if t == nil {
 		return
 	}
-	h, err := rpcdelta.ParseHeader(t.raw.b)
+	h, err := inspect.ParseHeader(t.raw.b)
 	if err != nil {
 		return
 	}
@@ -56,11 +57,11 @@ func (t *told) decoded(s *stream, b *record.Decoded, frames []rpcdelta.Delivery,
 }
 
 // baseline explains the baseline, or why there is none.
-func (t *told) baseline(s *stream, h *rpcdelta.Header, b *record.Decoded) {
+func (t *told) baseline(s *stream, h *inspect.Header, b *record.Decoded) {
 	switch b.Kind {
 	case rpcdelta.Delta:
 		t.note("baseline: frame %d, %d frames before the newest", b.Seq-uint64(h.Distance), h.Distance)
-	case rpcdelta.Intra:
+	case rpcdelta.Keyframe:
 		if t.acks.any && t.acks.last.Epoch == h.Epoch && !t.acks.last.None {
 			t.note("full: an intra frame in epoch %d; frames were acked, so a difference would have been larger or nothing acked was near enough", h.Epoch)
 			return
@@ -75,8 +76,8 @@ func (t *told) resetCause(s *stream, b *record.Decoded) string {
 	switch {
 	case !t.acks.any && !s.bound.Again && b.Seq < 64:
 		return "the stream's first payload that came"
-	case t.acks.any && t.acks.last.Trouble != rpcdelta.NoTrouble:
-		return "the server asked for it, trouble: " + troubleText(t.acks.last.Trouble)
+	case t.acks.any && t.acks.last.ResetReason != nil:
+		return "the server asked for it: " + resetText(t.acks.last.ResetReason)
 	}
 	return "the client could not know which frames the server has, since too much was unacked or acks left it open"
 }
@@ -92,12 +93,12 @@ func (t *told) ackState() {
 		t.note("the last ack before was sent at %.3f s: nothing processed yet", t.acks.at.Seconds())
 		return
 	}
-	t.note("the last ack before was sent at %.3f s: newest %d (low 16 bits), epoch %d, window of %d, trouble: %s",
-		t.acks.at.Seconds(), a.Seq, a.Epoch, a.Len, troubleText(a.Trouble))
+	t.note("the last ack before was sent at %.3f s: newest %d (low 16 bits), epoch %d, window of %d, reason for a reset: %s",
+		t.acks.at.Seconds(), a.Seq, a.Epoch, a.Len, resetText(a.ResetReason))
 }
 
 // coded explains the coded part. newest is the server's sequence number.
-func (t *told) coded(s *stream, h *rpcdelta.Header, newest uint64) {
+func (t *told) coded(s *stream, h *inspect.Header, newest uint64) {
 	x := t.parts
 	at := h.Bits
 	if s.cfg.Codec == rpcdelta.RLE {
@@ -128,7 +129,7 @@ func (t *told) coded(s *stream, h *rpcdelta.Header, newest uint64) {
 	t.add(noBit, bits-sum, 1, "rounding", "to whole bytes, less zeros at the end that are left out")
 }
 
-func reference(x *rpcdelta.Explanation, i int, newest uint64) string {
+func reference(x *inspect.Explanation, i int, newest uint64) string {
 	switch {
 	case i > 0:
 		return "coded against the one before it"
@@ -164,7 +165,7 @@ func (e *Explained) header(s *stream, raw payload) {
 	if len(raw.b) == 0 {
 		return
 	}
-	h, err := rpcdelta.ParseHeader(raw.b)
+	h, err := inspect.ParseHeader(raw.b)
 	at := 8 * raw.offset
 	if err != nil {
 		e.add(at, float64(8*len(raw.b)), 0, "payload", "%v", err)
@@ -187,7 +188,7 @@ func (e *Explained) header(s *stream, raw payload) {
 	}
 }
 
-func (e *Explained) shortHeader(at int, h *rpcdelta.Header) {
+func (e *Explained) shortHeader(at int, h *inspect.Header) {
 	e.add(at, 1, 1, "form", "0, short")
 	at++
 	if h.Checked {
@@ -209,7 +210,7 @@ func (e *Explained) shortHeader(at int, h *rpcdelta.Header) {
 	}
 }
 
-func (e *Explained) longHeader(at int, h *rpcdelta.Header) {
+func (e *Explained) longHeader(at int, h *inspect.Header) {
 	base := h.Distance != 0
 	e.add(at, 8, 1, "form and flags", "long, has a baseline: %v, has a hash: %v", base, h.Checked)
 	e.add(at+8, 8, 1, "number of the RPC", "%d", h.RPC)
@@ -246,7 +247,7 @@ func (e *Explained) ack(p *player, a *rpcdelta.Ack, long bool, at, size int) {
 	e.add(at, float64(8*size), 0, "ack", "RPC %d%s", a.RPC, name)
 	if long {
 		e.add(at, 1, 1, "form", "1, long")
-		e.add(at+1, 2, 1, "trouble", "%d, %s", a.Trouble, troubleText(a.Trouble))
+		e.add(at+1, 2, 1, "reason for a reset", "%s", resetText(a.ResetReason))
 		e.add(at+3, 1, 1, "nothing was processed yet", "%v", a.None)
 	} else {
 		e.add(at, 1, 1, "form", "0, short")
@@ -274,15 +275,14 @@ func (e *Explained) ack(p *player, a *rpcdelta.Ack, long bool, at, size int) {
 	}
 }
 
-func troubleText(t rpcdelta.Trouble) string {
-	switch t {
-	case rpcdelta.MissingBaseline:
-		return "a baseline is missing: reset"
-	case rpcdelta.Desync:
-		return "desync: reset"
-	case rpcdelta.NoTrouble:
+func resetText(reason error) string {
+	switch reason {
+	case nil:
+		return "none"
+	case rpcdelta.ErrBaselineMissing:
+		return "a baseline is missing"
 	}
-	return "none"
+	return "desync"
 }
 
 // windowText draws the window, newest first.

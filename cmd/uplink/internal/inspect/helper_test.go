@@ -10,22 +10,22 @@ import (
 	"github.com/uplink-rpc/uplink/capture"
 	"github.com/uplink-rpc/uplink/capture/record"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
 // trained is a prior that is not the built-in one.
-func trained(t *testing.T) *rpcdelta.Prior {
+func trained(t *testing.T) *prior.Prior {
 	t.Helper()
 	typ, err := schema.Compile[uplinktest.Move]("A", 0)
 	uplinktest.Must(t, err)
-	r := rpcdelta.Recording{Schema: typ.Schema()}
+	r := prior.Recording{Schema: typ.Schema()}
 	for n := range uint64(300) {
 		m, f := uplinktest.MoveAt(9, n), typ.Schema().NewFrame()
 		uplinktest.Must(t, typ.Quantize(f, &m))
 		r.Frames = append(r.Frames, *f)
 	}
-	p, err := rpcdelta.TrainPrior(t.Context(), []rpcdelta.Recording{r}, rpcdelta.TrainConfig{})
+	p, err := prior.Train(t.Context(), []prior.Recording{r}, prior.TrainConfig{})
 	uplinktest.Must(t, err)
 	return p
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/uplink-rpc/uplink/capture/record"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/budget"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -43,7 +44,7 @@ type inspection struct {
 	sum     *Summary
 	players map[uint64]*player
 	schemas map[uint64]*schema.Schema
-	priors  map[uint64]*rpcdelta.Prior
+	priors  map[uint64]*prior.Prior
 	rpcs    map[rpcKey]*RPC
 	limits  limits
 	at      capture.Record // the current record, without its body
@@ -60,7 +61,7 @@ func Run(r io.Reader, o Options) (*Summary, *Explained, error) {
 	}
 	x := &inspection{
 		options: o, players: map[uint64]*player{}, schemas: map[uint64]*schema.Schema{},
-		priors: map[uint64]*rpcdelta.Prior{rpcdelta.GenericPrior().Hash(): rpcdelta.GenericPrior()}, rpcs: map[rpcKey]*RPC{},
+		priors: map[uint64]*prior.Prior{prior.Generic().Hash(): prior.Generic()}, rpcs: map[rpcKey]*RPC{},
 		limits: limits{Budget: budget.New(o.Memory)},
 	}
 	x.sum = newSummary(in.Start())
@@ -158,7 +159,7 @@ func (x *inspection) prior(b *record.Prior) {
 		return
 	}
 	if err != nil {
-		x.sum.problem("record %d: prior %s: %v", x.at.Number, rpcdelta.PriorName(b.Hash), err)
+		x.sum.problem("record %d: prior %s: %v", x.at.Number, prior.Name(b.Hash), err)
 		return
 	}
 	x.priors[b.Hash] = p

@@ -23,6 +23,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
@@ -118,7 +119,7 @@ func TestAgain(t *testing.T) {
 		"reliable": {frames: 100, clients: 1, link: simnet.Config{Loss: 0.05}, reliable: true},
 		"outage":   {frames: 300, clients: 2, link: simnet.Config{Loss: 0.3, Burst: 30}, ds: ds.Config{Ring: 8}},
 		"limited":  {frames: 600, clients: 1, bind: client.BindConfig{RateHz: 10}},
-		"priors":   {frames: 200, clients: 1, client: client.Config{Prior: trained(t)}, ds: ds.Config{Priors: []*rpcdelta.Prior{trained(t)}}},
+		"priors":   {frames: 200, clients: 1, client: client.Config{Prior: trained(t)}, ds: ds.Config{Priors: []*prior.Prior{trained(t)}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -296,7 +297,7 @@ func TestDifferent(t *testing.T) {
 			"hash":   func(d *record.Decoded) { d.Hash++ },
 			"frames": func(d *record.Decoded) { d.Frames++ },
 			"seq":    func(d *record.Decoded) { d.Seq++ },
-			"kind":   func(d *record.Decoded) { d.Kind = rpcdelta.Intra },
+			"kind":   func(d *record.Decoded) { d.Kind = rpcdelta.Keyframe },
 		} {
 			n := 0
 			altered := rewrite(t, data, func(b record.Body) record.Body {
@@ -361,7 +362,7 @@ func TestHostile(t *testing.T) {
 		uplinktest.Must(t, err)
 		conn, err := transport.Dial(t.Context(), uplinktest.Addr, transport.Config{Network: network}, stranger{})
 		uplinktest.Must(t, err)
-		request := control.BindRequest{RPC: 0, Name: "A", Fingerprint: typ.Schema().Fingerprint(), RateHz: 60, Ring: 64, Codec: "adaptive", Frames: 1, Prior: rpcdelta.GenericPrior().Hash()}
+		request := control.BindRequest{RPC: 0, Name: "A", Fingerprint: typ.Schema().Fingerprint(), RateHz: 60, Ring: 64, Codec: "adaptive", Frames: 1, Prior: prior.Generic().Hash()}
 		b, err := request.Append(nil)
 		uplinktest.Must(t, err)
 		uplinktest.Must(t, conn.Send(b))

@@ -2,7 +2,7 @@ package inspect
 
 import (
 	"github.com/uplink-rpc/uplink/capture/record"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
 )
 
 // Row is a frame, or a payload without one.
@@ -69,7 +69,7 @@ func (p *player) decoded(x *inspection, b *record.Decoded) {
 		r.Undecoded += uint64(b.Frames)
 		p.session.Frames += uint64(b.Frames)
 		row.Seq, row.Kind = b.Seq, b.Kind.String()
-		if h, err := rpcdelta.ParseHeader(raw.b); err == nil {
+		if h, err := inspect.ParseHeader(raw.b); err == nil {
 			row.HeaderBits, row.BaselineAge = h.Bits, h.Distance
 			row.PayloadBits = 8*len(raw.b) - h.Bits
 		}
@@ -83,7 +83,7 @@ func (p *player) decoded(x *inspection, b *record.Decoded) {
 		if d.Late {
 			r.Late++
 		}
-		row.Seq, row.Kind, row.BaselineAge, row.Redundant, row.Late = d.Seq, d.Kind.String(), d.BaselineAge, d.Older, d.Late
+		row.Seq, row.Kind, row.BaselineAge, row.Redundant, row.Late = d.Seq, d.Kind.String(), d.BaselineAge, d.Redundant, d.Late
 		row.FullBits, row.HeaderBits, row.PayloadBits = d.FullBits, d.HeaderBits, d.PayloadBits
 		x.row(row)
 	}
@@ -131,7 +131,7 @@ func (p *player) dropped(x *inspection, b *record.Dropped) {
 	if b.Decoder {
 		row.Check = x.checked(why, differs)
 	}
-	if h, err := rpcdelta.ParseHeader(raw.b); err == nil {
+	if h, err := inspect.ParseHeader(raw.b); err == nil {
 		row.Seq, row.BaselineAge, row.HeaderBits, row.PayloadBits = uint64(h.Seq), h.Distance, h.Bits, 8*len(raw.b)-h.Bits
 	}
 	x.row(row)

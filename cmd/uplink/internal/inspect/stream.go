@@ -8,6 +8,8 @@ import (
 	"github.com/uplink-rpc/uplink/capture/record"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -36,7 +38,7 @@ type stream struct {
 	start   uint64            // sequence number of the reset
 	offset  uint64            // of the server's sequences from dec's
 	acks    ackState
-	parts   *rpcdelta.Explanation // of the next payload; usually nil
+	parts   *inspect.Explanation // of the next payload; usually nil
 }
 
 func newStream(x *inspection, b *record.Bound) *stream {
@@ -56,7 +58,7 @@ func newStream(x *inspection, b *record.Bound) *stream {
 	}
 	if b.Prior != 0 {
 		if s.cfg.Prior = x.priors[b.Prior]; s.cfg.Prior == nil {
-			s.broken = fmt.Sprintf("prior %s is not in the file", rpcdelta.PriorName(b.Prior))
+			s.broken = fmt.Sprintf("prior %s is not in the file", prior.Name(b.Prior))
 		}
 	}
 	if b.Again {

@@ -16,6 +16,7 @@ import (
 	"github.com/uplink-rpc/uplink/capture/record"
 	"github.com/uplink-rpc/uplink/internal/lab/table"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
 )
 
 // Summary describes a file, as far as it could be read.
@@ -168,15 +169,15 @@ type Stats struct{ rpcdelta.Stats }
 
 // named is [rpcdelta.Stats] by these names.
 type named struct {
-	Delta       uint64                              `json:"delta"`
-	Intra       uint64                              `json:"keyframes"`
-	Reset       uint64                              `json:"reset"`
-	FullBits    uint64                              `json:"full_bits"`
-	HeaderBits  uint64                              `json:"header_bits"`
-	PayloadBits uint64                              `json:"payload_bits"`
-	BaselineAge [len(rpcdelta.AgeBounds) + 1]uint64 `json:"baseline_age"`
-	AgeSum      uint64                              `json:"age_sum"`
-	Older       uint64                              `json:"redundant"`
+	Delta       uint64                             `json:"delta"`
+	Keyframe    uint64                             `json:"keyframes"`
+	Reset       uint64                             `json:"reset"`
+	FullBits    uint64                             `json:"full_bits"`
+	HeaderBits  uint64                             `json:"header_bits"`
+	PayloadBits uint64                             `json:"payload_bits"`
+	BaselineAge [len(inspect.AgeBounds) + 1]uint64 `json:"baseline_age"`
+	AgeSum      uint64                             `json:"age_sum"`
+	Redundant   uint64                             `json:"redundant"`
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -261,7 +262,7 @@ func (s *Summary) writeRPCs(b *strings.Builder) {
 		rows = append(rows, []string{
 			r.Name, channel, r.Codec, fmt.Sprint(r.Payloads), fmt.Sprint(st.Frames()), fmt.Sprintf("%.1f", float64(st.FullBits)/n),
 			fmt.Sprintf("%.1f", float64(st.HeaderBits)/n), fmt.Sprintf("%.1f", float64(st.PayloadBits)/n),
-			fmt.Sprintf("%.1f", float64(st.AgeSum)/math.Max(1, float64(st.Delta))), fmt.Sprint(st.Intra), fmt.Sprint(st.Reset), fmt.Sprint(r.Late), fmt.Sprint(r.Undecoded),
+			fmt.Sprintf("%.1f", float64(st.AgeSum)/math.Max(1, float64(st.Delta))), fmt.Sprint(st.Keyframe), fmt.Sprint(st.Reset), fmt.Sprint(r.Late), fmt.Sprint(r.Undecoded),
 		})
 	}
 	b.WriteString("\n")

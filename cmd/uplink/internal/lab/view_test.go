@@ -131,7 +131,7 @@ func TestViewErrors(t *testing.T) {
 		v := l.stage.look(1)
 		defer l.stage.leave(v)
 	}
-	if w := get("0"); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || w.Body.String() != "32 look already: close a page that shows the demo\n" {
+	if w := get("0"); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || w.Body.String() != "32 viewers are connected: close a page of the demo\n" {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/codec/msgpack"
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -27,7 +28,7 @@ import (
 type Plan struct {
 	sessions []*session
 	schemas  []*schema.Schema
-	priors   []*rpcdelta.Prior
+	priors   []*prior.Prior
 	ring     int
 	late     bool // DeliverLate
 	// Skipped counts payloads that cannot be played: those whose baselines are not in the file, and

@@ -1,0 +1,317 @@
+package client
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/replication"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/fakeconn"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
+	"github.com/uplink-rpc/uplink/interpolate"
+	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/snapshot"
+	"github.com/uplink-rpc/uplink/statesync"
+)
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// puck is an object of these tests' world.
+type puck struct {
+	Position schema.Vec3 `uplink:"resolution=0.01,min=-1000,max=1000,velocity=Velocity" interpolate:"position"`
+	Velocity schema.Vec3 `uplink:"resolution=0.01,min=-100,max=100"`
+	Resting  bool        `statesync:"rest"`
+}
+
+const pucks = 20
+
+// rink is a server's world of pucks and its stream to a client, in one goroutine.
+type rink struct {
+	t        testing.TB
+	typ      *snapshot.Type[puck]
+	world    *replication.World
+	streams  *replication.Streams
+	stream   *replication.Stream
+	codec    string
+	toClient fakeconn.Conn
+	toServer fakeconn.Conn
+	conn     *Conn
+	offer    []byte
+	now      time.Time
+	tick     uint64
+}
+
+// newRink offers the world to a client by a codec.
+func newRink(t testing.TB, codec string) *rink {
+	t.Helper()
+	typ, err := snapshot.Compile[puck]("pucks")
+	must(t, err)
+	w, err := replication.NewWorld(typ, "pucks", 60, 60, nil)
+	must(t, err)
+	r := &rink{t: t, codec: codec, typ: typ, world: w, now: time.Unix(0, 0)}
+	r.conn = newConn(Config{Logger: slog.New(slog.DiscardHandler), BindTimeout: time.Second}, "nowhere")
+	r.streams = replication.NewStreams(&r.toClient)
+	if codec == replication.SnapshotCodec {
+		r.stream, err = w.Offer(r.streams)
+	} else {
+		r.stream, err = w.OfferState(r.streams, replication.StateConfig{Bandwidth: 1_000_000_000})
+	}
+	must(t, err)
+	r.offer = bytes.Clone(r.toClient.Last)
+	r.reliable(r.offer)
+	return r
+}
+
+// reliable delivers a message of the reliable channel to the client.
+func (r *rink) reliable(b []byte) {
+	r.t.Helper()
+	kind, body, err := control.Split(b)
+	must(r.t, err)
+	must(r.t, r.conn.worlds.HandleMessage(&r.toServer, kind, body, r.now))
+}
+
+// subscribed delivers the client's reply to the server.
+func (r *rink) subscribed() {
+	must(r.t, r.streams.HandleReply(r.toServer.Last[1:], nil, r.now))
+	r.toServer.Last = nil
+}
+
+// send makes a tick and returns the datagram with it, in memory that the next call reuses.
+func (r *rink) send() []byte {
+	r.tick++
+	r.now = r.now.Add(time.Second / 60)
+	must(r.t, r.world.Begin(r.tick))
+	for i := range pucks {
+		p := puck{Position: schema.Vec3{X: float64(i) + float64(r.tick%100)/100}, Velocity: schema.Vec3{X: 0.6}}
+		must(r.t, r.typ.Add(r.world.Open(), snapshot.Object{ID: uint16(i)}, &p))
+	}
+	r.world.Commit()
+	if r.codec == replication.StateCodec {
+		must(r.t, r.stream.State(func(s *statesync.Sender) error {
+			for i := range uint16(pucks) {
+				must(r.t, s.Prioritize(i, 1))
+			}
+			return s.AddInputs(int64(r.tick), statesync.Input{Player: 1, Data: []byte{byte(r.tick)}}, statesync.Input{Player: 2})
+		}))
+	}
+	must(r.t, r.stream.Send(r.now))
+	return r.toClient.Last
+}
+
+// deliver delivers a datagram to the client.
+func (r *rink) deliver(b []byte) {
+	kind, body, err := control.Split(b)
+	if err == nil {
+		err = r.conn.worlds.HandleDatagram(kind, body, r.now)
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// ack delivers the client's last ack to the server.
+func (r *rink) ack() {
+	if b := r.toServer.Last; len(b) > 0 && b[0] == byte(control.DownAck) {
+		must(r.t, r.streams.HandleAck(b[1:], r.now))
+	}
+}
+
+// recorded returns the datagrams of the next ticks, of which the server assumes that all arrive.
+func (r *rink) recorded(ticks int) (out [][]byte) {
+	for range ticks {
+		out = append(out, bytes.Clone(r.send()))
+		ack := []byte{0}
+		if seq := uint16(r.tick - 1); r.codec == replication.SnapshotCodec {
+			a := snapshot.Ack{Newest: seq, Window: 1<<63 - 1}
+			ack = a.Append(ack)
+		} else {
+			a := statesync.Ack{Newest: seq, Window: 1<<63 - 1}
+			ack = a.Append(ack)
+		}
+		must(r.t, r.streams.HandleAck(ack, r.now))
+	}
+	return out
+}
+
+// snapshots subscribes to the world's snapshots.
+func (r *rink) snapshots(cfg SnapshotConfig[puck]) *SnapshotView[puck] {
+	r.t.Helper()
+	cfg.AckHz = 1000
+	v, err := SubscribeSnapshots(r.t.Context(), r.conn, "pucks", cfg)
+	must(r.t, err)
+	r.subscribed()
+	return v
+}
+
+// states subscribes to the world's state.
+func (r *rink) states(cfg StateConfig[puck]) *StateView[puck] {
+	r.t.Helper()
+	cfg.AckHz = 1000
+	v, err := SubscribeState(r.t.Context(), r.conn, "pucks", cfg)
+	must(r.t, err)
+	r.subscribed()
+	return v
+}
+
+// TestReceiveAllocs checks that receiving, acking, interpolating, polling and handling allocate nothing.
+func TestReceiveAllocs(t *testing.T) {
+	if race.Enabled {
+		t.Skip("the race detector allocates")
+	}
+	received := 0
+	update := func(u *StateUpdate[puck]) {
+		received++
+		for _, in := range u.Inputs {
+			if in.Missing || len(in.Inputs) != 2 || in.Inputs[0].Data[0] != byte(in.Tick) {
+				t.Errorf("inputs of tick %d are %+v", in.Tick, in)
+			}
+		}
+	}
+	for name, subscribe := range map[string]func() (r *rink, use func()){
+		"snapshots": func() (*rink, func()) {
+			r := newRink(t, replication.SnapshotCodec)
+			v := r.snapshots(SnapshotConfig[puck]{Handle: func(*Snapshot[puck]) { received++ }, Interpolate: &interpolate.Config{}})
+			var latest Snapshot[puck]
+			var shown interpolate.Sample[puck]
+			return r, func() {
+				if !v.Latest(&latest) || latest.Tick != uint64(received) || !v.Sample(time.Now(), &shown) {
+					t.Fatalf("the latest is tick %d of %d", latest.Tick, received)
+				}
+			}
+		},
+		"handled state": func() (*rink, func()) {
+			r := newRink(t, replication.StateCodec)
+			r.states(StateConfig[puck]{Handle: update})
+			return r, func() {}
+		},
+		"polled state": func() (*rink, func()) {
+			r := newRink(t, replication.StateCodec)
+			v := r.states(StateConfig[puck]{})
+			return r, func() { v.Poll(update) }
+		},
+	} {
+		received = 0
+		r, use := subscribe()
+		for range 200 {
+			r.deliver(r.send())
+			use()
+			r.ack()
+		}
+		messages := r.recorded(50)
+		one := func() {
+			r.now = r.now.Add(time.Second / 60)
+			r.deliver(messages[0])
+			messages = messages[1:]
+			use()
+		}
+		one()
+		if n := testing.AllocsPerRun(40, one); n != 0 {
+			t.Errorf("%s: %v allocations per message", name, n)
+		}
+		if st := r.conn.Stats().Replication[0]; st.Messages != uint64(received) || received < 240 || st.Acks == 0 {
+			t.Errorf("%s: %d received, stats %+v", name, received, st)
+		}
+	}
+}
+
+// TestLatest checks that the newest snapshot is the latest, whatever arrives between it and the first
+// call: late snapshots, malformed messages, or nothing.
+func TestLatest(t *testing.T) {
+	malformed := func(b []byte) []byte { return b[:2] }
+	for name, between := range map[string]func(late []byte) [][]byte{
+		"nothing":        func([]byte) [][]byte { return nil },
+		"late":           func(late []byte) [][]byte { return [][]byte{late} },
+		"late twice":     func(late []byte) [][]byte { return [][]byte{late, late} },
+		"malformed":      func(late []byte) [][]byte { return [][]byte{malformed(late), malformed(late)} },
+		"malformed late": func(late []byte) [][]byte { return [][]byte{malformed(late), late} },
+	} {
+		r := newRink(t, replication.SnapshotCodec)
+		v := r.snapshots(SnapshotConfig[puck]{})
+		var latest Snapshot[puck]
+		if v.Latest(&latest) {
+			t.Errorf("%s: a snapshot before the first", name)
+		}
+		if name != "nothing" { // as without the call above
+			v.receiver.wanted, v.latest = false, sync.Once{}
+		}
+		late := bytes.Clone(r.send())
+		r.deliver(r.send())
+		for _, b := range between(late) {
+			r.deliver(b)
+		}
+		for range 2 {
+			if !v.Latest(&latest) || latest.Tick != 2 || latest.Late || len(latest.Objects) != pucks || latest.Objects[3].Position.X != 3.02 {
+				t.Errorf("%s: the latest is tick %d with %+v", name, latest.Tick, latest.Objects)
+			}
+			r.deliver(late) // and afterwards
+		}
+		// A world that is offered again has no snapshot before its first.
+		if r.reliable(r.offer); v.Latest(&latest) {
+			t.Errorf("%s: tick %d of the world before is shown", name, latest.Tick)
+		}
+	}
+}
+
+// TestUnpolled checks that the number of updates that wait for Poll is limited, and that those dropped
+// are not acked.
+func TestUnpolled(t *testing.T) {
+	r := newRink(t, replication.StateCodec)
+	v := r.states(StateConfig[puck]{})
+	for range maxPolled + 9 {
+		r.deliver(r.send())
+		r.ack()
+	}
+	if st := v.Stats(); st.Unpolled != 9 || st.Messages != maxPolled || len(v.receiver.queue) != maxPolled {
+		t.Errorf("%d updates wait, stats %+v", len(v.receiver.queue), st)
+	}
+	for _, want := range []int{maxPolled, 0} {
+		if n := v.Poll(func(*StateUpdate[puck]) {}); n != want {
+			t.Errorf("%d updates were polled, want %d", n, want)
+		}
+	}
+	r.deliver(r.send())
+	objects := 0
+	if n := v.Poll(func(u *StateUpdate[puck]) { objects = len(u.Objects) }); n != 1 || objects != pucks {
+		t.Errorf("%d updates were polled, the last with %d objects", n, objects)
+	}
+	if st := r.stream.Stats(); st.Acked != maxPolled || st.InvalidAcks != 0 {
+		t.Errorf("%+v", st)
+	}
+}
+
+// TestOffersRefused checks the reason for which an offer is refused that does not match the client's
+// type.
+func TestOffersRefused(t *testing.T) {
+	for want, change := range map[string]func(*replication.Offer){
+		`codec "snapshot"`: func(o *replication.Offer) { o.Codec = replication.SnapshotCodec },
+		`codec "state2"`:   func(o *replication.Offer) { o.Codec = "state2" },
+		"field 2 differs":  func(o *replication.Offer) { o.Fields = o.Fields[:2] },
+		"at the server {Resting ": func(o *replication.Offer) {
+			o.Fields[2] = "Resting bool"
+		},
+		"initial state": func(o *replication.Offer) { o.Initial = 10 },
+	} {
+		r := newRink(t, replication.StateCodec)
+		o, err := replication.ParseOffer(r.toClient.Last[1:])
+		must(t, err)
+		change(&o)
+		b, err := o.Append(nil)
+		must(t, err)
+		r.reliable(b)
+		if _, err = SubscribeState(t.Context(), r.conn, "pucks", StateConfig[puck]{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %s: %v", want, err)
+		}
+		if got := r.toServer.Last; !bytes.Equal(got, replication.AppendReply(nil, o.Number, replication.Refused)) {
+			t.Errorf("%s: answered %x", want, got)
+		}
+	}
+}

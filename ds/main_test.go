@@ -1,9 +1,0 @@
-package ds_test
-
-import (
-	"testing"
-
-	"github.com/uplink-rpc/uplink/internal/uplinktest"
-)
-
-func TestMain(m *testing.M) { uplinktest.Main(m) }

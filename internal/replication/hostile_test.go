@@ -1,0 +1,281 @@
+package replication
+
+import (
+	"bytes"
+	"errors"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/entries"
+	"github.com/uplink-rpc/uplink/snapshot"
+	"github.com/uplink-rpc/uplink/statesync"
+)
+
+// TestInvalidAcks checks that acks that no client sends are rejected and counted, and that they do
+// not affect another player.
+func TestInvalidAcks(t *testing.T) {
+	for _, codec := range codecs {
+		r := newRecording(t, codec, recorded(t, small, 20), true, 2)
+		for range 20 {
+			r.step()
+		}
+		hostile, honest := r.players[0], r.players[1]
+		valid := r.appendAck(nil, 19, 0)
+		invalid := map[string][]byte{
+			"empty":           {0},
+			"not yet sent":    r.appendAck(nil, 20, 0),
+			"far ahead":       r.appendAck(nil, 40_000, 0),
+			"too long":        append(bytes.Clone(valid), 0),
+			"truncated":       r.appendAck(nil, 19, 5)[:2],
+			"beyond maxAck":   append([]byte{0}, bytes.Repeat([]byte{1}, maxAck+1)...),
+			"unknown stream":  append([]byte{1}, valid[1:]...),
+			"invalid number":  append([]byte{200}, valid[1:]...),
+			"without number":  {},
+			"before number 0": r.appendAck(nil, 5, 1<<6),
+			"window overflow": {0, 9 << 2, 0, 19, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+		}
+		if codec == StateCodec {
+			delete(invalid, "before number 0") // epochs may begin before it
+		}
+		want := uint64(0)
+		for name, b := range invalid {
+			err := hostile.streams.HandleAck(b, r.now)
+			if err == nil {
+				t.Errorf("%s: ack %s is accepted", codec, name)
+			}
+			if errors.Is(err, ErrInvalidAck) {
+				want++
+			}
+		}
+		if st := hostile.stream.Stats(); st.InvalidAcks != want || want < 6 {
+			t.Errorf("%s: %+v, want %d invalid acks", codec, st, want)
+		}
+		r.step()
+		if st := honest.stream.Stats(); st.Messages != 21 || st.BaselineAge != ackDelay+1 || st.InvalidAcks != 0 {
+			t.Errorf("%s: the honest player has %+v", codec, st)
+		}
+	}
+}
+
+// TestStateReset checks that a client resets its stream once by an ack that requests it, and that
+// acks of another epoch, which may be late, are ignored.
+func TestStateReset(t *testing.T) {
+	r := newRecording(t, StateCodec, recorded(t, small, 20), true, 1)
+	for range 20 {
+		r.step()
+	}
+	p := r.players[0]
+	other := statesync.Ack{Epoch: 7, Newest: 19}
+	must(t, p.streams.HandleAck(other.Append([]byte{0}), r.now))
+	reset := statesync.Ack{Reset: true, Newest: 15}
+	must(t, p.streams.HandleAck(reset.Append([]byte{0}), r.now))
+	r.step()
+	if st := p.stream.Stats(); st.Resets != 1 || st.BaselineAge != 0 || st.InvalidAcks != 0 {
+		t.Errorf("%+v", st)
+	}
+}
+
+// FuzzStreams handles arbitrary replies and acks of one player, of a world by each codec: see package
+// entries. The other player's messages continue.
+func FuzzStreams(f *testing.F) {
+	frames := recorded(f, small, 20)
+	for _, a := range []snapshot.Ack{{Newest: 9, Window: 1<<9 - 1}, {None: true, Epoch: 3}} {
+		f.Add(entries.Of(a.Append([]byte{0}), false))
+	}
+	for _, a := range []statesync.Ack{{Newest: 9, Window: 1<<9 - 1}, {None: true, Reset: true}, {Reset: true, Epoch: 1, Newest: 9}, {Newest: 65_535}} {
+		f.Add(entries.Of(a.Append([]byte{0}), false))
+	}
+	for a := range answers {
+		reply := entries.Of(AppendReply(nil, 0, a)[1:], true)
+		f.Add(append(reply, reply...))
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		for _, codec := range codecs {
+			r := newRecording(t, codec, frames, true, 2)
+			for range 10 {
+				r.step()
+			}
+			hostile, honest := r.players[0], r.players[1]
+			for b, reliable := range entries.All(in) {
+				if reliable {
+					_ = hostile.streams.HandleReply(b, &hostile.queue, r.now)
+				} else {
+					_ = hostile.streams.HandleAck(b, r.now)
+				}
+			}
+			hostile.queue.Send(0)
+			if st := hostile.stream.Stats(); st.Ready == 0 || st.Messages == 0 { // it unsubscribed, or resubscribed
+				r.players = r.players[1:]
+				hostile.streams.Close()
+			}
+			for range 70 { // more than a ring
+				r.send()
+				must(t, honest.streams.HandleAck(r.appendAck(nil, uint16(r.tick-1-ackDelay), 1<<min(r.tick-1-ackDelay, 63)-1), r.now))
+			}
+			if st := honest.stream.Stats(); st.Messages != 80 || st.BaselineAge != ackDelay+1 {
+				t.Fatalf("%s: the honest player has %+v", codec, st)
+			}
+		}
+	})
+}
+
+// TestSendQueueLength checks that a stream is in a queue once, however often the client requests the
+// initial state, until that is sent.
+func TestSendQueueLength(t *testing.T) {
+	r := newRecording(t, SnapshotCodec, recorded(t, small, 20), true, 1)
+	p := r.players[0]
+	request := func() {
+		p.reply(r, Refused)
+		p.reply(r, Request)
+	}
+	p.Stall = maxUnacked
+	for i := range 1000 {
+		request()
+		request()
+		if i%2 == 0 {
+			p.queue.Send(0)
+		}
+	}
+	if n := len(p.queue.streams); n != 1 {
+		t.Errorf("the queue has %d entries", n)
+	}
+	p.Stall = 0
+	p.queue.Send(0)
+	size := uint64(len(r.world.snapshots.initial))
+	if n := len(p.queue.streams); n != 0 || p.stream.Stats().InitialBytes != size {
+		t.Errorf("%d entries are left, %+v", n, p.stream.Stats())
+	}
+	request()
+	p.queue.Send(0)
+	if st := p.stream.Stats(); st.InitialBytes != 2*size {
+		t.Errorf("the initial state is not sent again: %+v", st)
+	}
+	request()
+	p.reply(r, Refused)
+	if p.queue.Send(time.Hour); len(p.queue.streams) != 0 || p.stream.Stats().InitialBytes != 2*size {
+		t.Errorf("the initial state is sent to a client that unsubscribed")
+	}
+}
+
+// TestInitialStateLimit checks how often a client that acknowledges everything at once receives the
+// initial state: twice, and then once per initialInterval, and always completely.
+func TestInitialStateLimit(t *testing.T) {
+	r := newRecording(t, SnapshotCodec, recorded(t, small, 20), true, 1)
+	p, size := r.players[0], uint64(len(r.world.snapshots.initial))
+	const asked = time.Minute
+	since := time.Duration(0)
+	for ; since < asked; since += 100 * time.Millisecond {
+		p.reply(r, Refused)
+		p.reply(r, Request)
+		p.queue.Send(since)
+	}
+	before := p.stream.Stats().InitialBytes
+	if before < size*7/2 || before > size*(2+uint64(asked/initialInterval)) {
+		t.Errorf("%d bytes of an initial state of %d are sent", before, size)
+	}
+	p.reply(r, Refused)
+	p.reply(r, Request)
+	for range 10 * int(initialInterval/time.Second) {
+		since += 100 * time.Millisecond
+		p.queue.Send(since)
+	}
+	if n := p.stream.Stats().InitialBytes; n != before+size || len(p.queue.streams) != 0 {
+		t.Errorf("%d bytes of %d after a wait", n-before, size)
+	}
+}
+
+// TestResubscribe checks that a client that resubscribes all the time receives large snapshots no
+// more often than one that stays and acks none.
+func TestResubscribe(t *testing.T) {
+	r := newRecording(t, SnapshotCodec, recorded(t, small, all), false, 1)
+	p := r.players[0]
+	const ticks = 60
+	for range ticks {
+		p.reply(r, Refused)
+		p.reply(r, Ready)
+		r.next()
+		must(t, p.stream.Send(r.now))
+	}
+	if st := p.stream.Stats(); st.Messages == 0 || st.Messages > 10 || st.Fragmented != st.Messages {
+		t.Errorf("%d ticks are sent as %d messages, %d of them in fragments", ticks, st.Messages, st.Fragmented)
+	}
+}
+
+// hostileAcks are acks of clients that know what was sent.
+var hostileAcks = map[string]struct {
+	state func(newest uint64, epoch uint8) statesync.Ack
+	snap  func(newest uint64) snapshot.Ack
+}{
+	"none": {
+		func(uint64, uint8) statesync.Ack { return statesync.Ack{None: true} },
+		func(uint64) snapshot.Ack { return snapshot.Ack{None: true} },
+	},
+	"changing windows": {
+		func(n uint64, epoch uint8) statesync.Ack {
+			return statesync.Ack{Epoch: epoch, Newest: uint16(n), Window: n * 0x9e3779b97f4a7c15 & (1<<min(n, 63) - 1)}
+		},
+		func(n uint64) snapshot.Ack {
+			return snapshot.Ack{Newest: uint16(n), Window: n * 0x9e3779b97f4a7c15 & (1<<min(n, 63) - 1)}
+		},
+	},
+	"resets": {
+		func(n uint64, epoch uint8) statesync.Ack {
+			return statesync.Ack{Epoch: epoch, Reset: n%2 == 0, Newest: uint16(n)}
+		},
+		func(n uint64) snapshot.Ack { return snapshot.Ack{Epoch: uint8(n), Newest: uint16(n)} },
+	},
+	"the oldest": {
+		func(n uint64, epoch uint8) statesync.Ack {
+			return statesync.Ack{Epoch: epoch, Newest: uint16(n - min(n, 50))}
+		},
+		func(n uint64) snapshot.Ack { return snapshot.Ack{Newest: uint16(n - min(n, 50))} },
+	},
+}
+
+// TestHostileAcksMemory checks that the memory that a server keeps of sent messages does not grow,
+// whatever the player acks.
+func TestHostileAcksMemory(t *testing.T) {
+	const players, slack = 4, 16 << 10
+	for name, h := range hostileAcks {
+		for _, codec := range codecs {
+			r := newRecording(t, codec, recorded(t, small, 20), true, players)
+			measure := func(ticks int) int64 {
+				for range ticks {
+					r.send()
+					for _, p := range r.players {
+						var ack []byte
+						if codec == StateCodec {
+							_, epoch := p.stream.sender.(*stateSender).sender.Next()
+							a := h.state(r.tick-1, epoch-64)
+							ack = a.Append([]byte{0})
+						} else {
+							a := h.snap(r.tick - 1)
+							ack = a.Append([]byte{0})
+						}
+						must(t, p.streams.HandleAck(ack, r.now))
+					}
+				}
+				return heap()
+			}
+			before := measure(500)
+			if after := measure(3000); after > before+players*slack {
+				t.Errorf("%s: %s: %d bytes, before %d", name, codec, after, before)
+			}
+			runtime.KeepAlive(r)
+		}
+	}
+}
+
+// TestControlTypes checks that the numbers of streams fit the types of datagrams.
+func TestControlTypes(t *testing.T) {
+	for n := range uint8(MaxStreams) {
+		for _, kind := range []control.Type{control.Down, control.DownFragment} {
+			b := []byte{byte(kind) | n, 1}
+			if got, body, err := control.Split(b); got != kind || err != nil || Number(body) != n {
+				t.Errorf("%x: type %x, %v", b, got, err)
+			}
+		}
+	}
+}

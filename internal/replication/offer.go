@@ -1,0 +1,126 @@
+package replication
+
+import (
+	"fmt"
+
+	"github.com/uplink-rpc/uplink/internal/codec/msgpack"
+	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/replication/fragment"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+// Limits of replication streams. Sizes are in bytes.
+const (
+	// MaxStreams is the maximum number of streams of a player at the same time.
+	MaxStreams = 16
+	// MaxPart is the size of the parts into which a message is split. The last one may be smaller.
+	MaxPart = transport.MaxPayload - 1 - fragment.HeaderSize
+	// MaxMessage is the maximum size of a message.
+	MaxMessage = fragment.MaxCount * MaxPart
+	// MaxInitial is the maximum size of an encoded initial state.
+	MaxInitial = 1 << 20
+	// MaxRate is the maximum of messages and of ticks per second.
+	MaxRate = 1000
+	// MaxName is the maximum size of the name of a world.
+	MaxName = 64
+
+	maxAck    = 64 // maximum size of a codec's ack
+	maxFields = 64 // maximum number of fields in an offer
+	// maxPiece is the maximum size of a piece of the initial state: one segment of the reliable
+	// channel.
+	maxPiece = 1024
+)
+
+// The names of the codecs in offers.
+const (
+	SnapshotCodec = "snapshot"
+	StateCodec    = "state"
+)
+
+// Offer is the server's announcement that a client may subscribe to a world.
+type Offer struct {
+	_msgpack struct{} `msgpack:",as_array"` //nolint:unused // tells msgpack to leave the names out
+
+	// Number is the stream's number in messages, below MaxStreams.
+	Number uint8
+	// Name is the name of the world.
+	Name string
+	// Codec is SnapshotCodec or StateCodec.
+	Codec string
+	// Fields describes each field of an object.
+	Fields []string
+	// RateHz is the maximum number of messages per second, and of acks.
+	RateHz float64
+	// TickHz is the number of ticks per second of the world.
+	TickHz float64
+	// Initial is the size of the encoded initial state in bytes, 0 if the state is empty.
+	Initial int
+	// Hash is the hash of the initial state: see [Hash].
+	Hash uint64
+}
+
+// Append appends the message of the offer, type included, and returns the extended slice.
+func (o *Offer) Append(dst []byte) ([]byte, error) {
+	return msgpack.AppendMarshal(append(dst, byte(control.Offer)), o)
+}
+
+// check returns an error that wraps control.ErrMalformed if no server sends the offer.
+func (o *Offer) check() error {
+	switch {
+	case o.Number >= MaxStreams:
+		return fmt.Errorf("%w: stream %d, want less than %d", control.ErrMalformed, o.Number, MaxStreams)
+	case o.Name == "" || len(o.Name) > MaxName:
+		return fmt.Errorf("%w: a world's name of %d bytes, want 1 to %d", control.ErrMalformed, len(o.Name), MaxName)
+	case len(o.Fields) > maxFields:
+		return fmt.Errorf("%w: %d fields, want at most %d", control.ErrMalformed, len(o.Fields), maxFields)
+	case !(o.RateHz > 0 && o.RateHz <= MaxRate) || !(o.TickHz > 0 && o.TickHz <= MaxRate):
+		return fmt.Errorf("%w: rates of %v and %v Hz, want up to %d", control.ErrMalformed, o.RateHz, o.TickHz, MaxRate)
+	case o.Initial < 0 || o.Initial > MaxInitial:
+		return fmt.Errorf("%w: an initial state of %d bytes, want at most %d", control.ErrMalformed, o.Initial, MaxInitial)
+	}
+	return nil
+}
+
+// ParseOffer parses the message of an offer behind its type.
+func ParseOffer(b []byte) (o Offer, err error) {
+	if err = msgpack.Unmarshal(b, &o); err != nil {
+		return o, fmt.Errorf("%w: %w", control.ErrMalformed, err)
+	}
+	return o, o.check()
+}
+
+// Answer is a client's answer to an offer.
+type Answer uint8
+
+// The answers.
+const (
+	Refused Answer = iota // the client does not subscribe, or not any more
+	Request               // it requests the initial state
+	Ready                 // it has the initial state and expects messages
+	answers
+)
+
+// AppendReply appends a message with the answer to the offer of that number, type included, and
+// returns the extended slice.
+func AppendReply(dst []byte, number uint8, a Answer) []byte {
+	return append(dst, byte(control.Reply), number, byte(a))
+}
+
+// parseReply parses a message of AppendReply behind its type.
+func parseReply(b []byte) (number uint8, a Answer, err error) {
+	if len(b) != 2 || b[0] >= MaxStreams || b[1] >= byte(answers) {
+		return 0, 0, fmt.Errorf("%w: a reply %x", control.ErrMalformed, b[:min(len(b), 4)])
+	}
+	return b[0], Answer(b[1]), nil
+}
+
+// parseNumber parses the number of a stream and returns the rest of b.
+func parseNumber(b []byte) (number uint8, rest []byte, err error) {
+	if len(b) == 0 || b[0] >= MaxStreams {
+		return 0, nil, fmt.Errorf("%w: no number of a stream", control.ErrMalformed)
+	}
+	return b[0], b[1:], nil
+}
+
+// Number returns the number of the stream of a message or fragment, which begins with its type.
+func Number(b []byte) uint8 { return b[0] & (MaxStreams - 1) }

@@ -1,0 +1,199 @@
+package replication
+
+import (
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/seq"
+	"github.com/uplink-rpc/uplink/ringcache"
+)
+
+const (
+	// controlInterval is the minimum time between two decisions. A longer round trip replaces it.
+	controlInterval = 200 * time.Millisecond
+	// queueingDelay is the increase of the round-trip time that indicates a queue, in addition to half
+	// of the usual variation.
+	queueingDelay = 20 * time.Millisecond
+	// ackTimeout is the minimum time without an ack after which the path counts as interrupted. Three
+	// round trips replace it if they are longer.
+	ackTimeout = 500 * time.Millisecond
+	// minRTTSpan is the period of one minimum of the round-trip time. The minimum of two periods
+	// counts, since paths change.
+	minRTTSpan = 10 * time.Second
+	// reorderThreshold is the number of later messages that are sent before an unacked one counts as
+	// lost.
+	reorderThreshold = 8
+	// minLossSample is the minimum number of messages from which a loss rate is computed.
+	minLossSample = 40
+
+	maxLoss          = 0.1  // tolerated share of lost messages
+	backoff          = 0.85 // of the delivered rate, once a queue fills
+	minBackoff       = 0.6  // of the rate: lower limit of one decision
+	startupGain      = 1.5  // per interval, until the first sign of a limit
+	additiveIncrease = 16   // seconds of increase through the whole range, after that
+	minUsage         = 0.7  // used share of the rate above which it may increase
+)
+
+// rateController estimates the bandwidth of a path from the acks of messages: additive increase and
+// multiplicative decrease between two limits. Times are arguments and ascend.
+type rateController struct {
+	min, max float64 // bits per second; if min is 0, the rate is always max
+	rate     float64 // bits per second
+
+	messages *ringcache.Ring[sentMessage] // in flight, or acked
+	next     uint16                       // sequence number after the newest sent
+	checked  uint16                       // sequence number below which losses have been counted
+	any      bool                         // a message was sent
+
+	intervalStart time.Time
+	sentBytes     int           // in the interval
+	ackedBytes    int           // in the interval
+	shortest      time.Duration // round trip in the interval; 0 for none
+	lost, ok      int           // messages, in several intervals
+
+	minRTT, lastMinRTT time.Duration // of this span and of the one before; 0 for none
+	spanStart          time.Time
+	meanRTT, variation time.Duration // smoothed
+	heard              time.Time     // of the last ack, or of the first message after it
+	limited            bool          // a limit was seen
+	holdUntil          time.Time     // no decision before it
+}
+
+type sentMessage struct {
+	bytes int
+	at    time.Time
+	acked bool
+}
+
+func newRateController() *rateController {
+	return &rateController{messages: ringcache.New[sentMessage](ackWindow)}
+}
+
+// limit sets the limits, in bits per second.
+func (c *rateController) limit(lo, hi float64) {
+	if c.rate == 0 {
+		c.rate = lo
+	}
+	if lo == 0 {
+		c.rate = hi
+	}
+	c.min, c.max = lo, hi
+	c.rate = min(max(c.rate, lo), hi)
+}
+
+// sent records a message of so many wire bytes.
+func (c *rateController) sent(n uint16, bytes int, now time.Time) {
+	if !c.any {
+		c.any, c.checked, c.intervalStart, c.heard = true, n, now, now
+	}
+	if c.idle() {
+		c.heard = now
+	}
+	*c.messages.Put(uint64(n)) = sentMessage{bytes: bytes, at: now}
+	c.next = n + 1
+	c.sentBytes += bytes
+}
+
+// idle reports whether the newest message was acked, or none was sent.
+func (c *rateController) idle() bool {
+	m := c.messages.Get(uint64(c.next - 1))
+	return m == nil || m.acked
+}
+
+// acked applies an ack: the newest message received, and a bitmap of those before it. It returns the
+// number of messages acked for the first time.
+func (c *rateController) acked(newest uint16, window uint64, now time.Time) (acked int) {
+	for n := range seq.Acked(newest, window) {
+		m := c.messages.Get(uint64(n))
+		if m == nil || m.acked {
+			continue
+		}
+		m.acked, c.heard = true, now
+		c.ackedBytes += m.bytes
+		acked++
+		if n == newest {
+			c.sampleRTT(now.Sub(m.at))
+		}
+	}
+	for ; c.any && int16(newest-c.checked) >= reorderThreshold; c.checked++ {
+		switch m := c.messages.Get(uint64(c.checked)); {
+		case m == nil:
+		case m.acked:
+			c.ok++
+		default:
+			c.lost++
+		}
+	}
+	return acked
+}
+
+func (c *rateController) sampleRTT(d time.Duration) {
+	d = max(d, 1)
+	if c.shortest == 0 || d < c.shortest {
+		c.shortest = d
+	}
+	if c.meanRTT == 0 {
+		c.meanRTT = d
+	}
+	c.variation += ((d - c.meanRTT).Abs() - c.variation) / 8
+	c.meanRTT += (d - c.meanRTT) / 8
+}
+
+// step adjusts the rate, once per interval.
+func (c *rateController) step(now time.Time) {
+	if !c.any || c.min == 0 {
+		return
+	}
+	if !c.idle() && now.Sub(c.heard) > max(ackTimeout, 3*c.meanRTT) {
+		c.heard = now
+		c.decrease(c.rate/2, now)
+		c.limited = false // the path may be another one afterwards
+		c.startInterval(now)
+		return
+	}
+	if now.Sub(c.intervalStart) < max(controlInterval, c.meanRTT) || c.shortest == 0 {
+		return
+	}
+	seconds := now.Sub(c.intervalStart).Seconds()
+	used, delivered := 8*float64(c.sentBytes)/seconds, 8*float64(c.ackedBytes)/seconds
+	queued := c.shortest - c.updateMinRTT(now)
+	loss := 0.0
+	if c.lost+c.ok >= minLossSample {
+		loss = float64(c.lost) / float64(c.lost+c.ok)
+		c.lost, c.ok = 0, 0
+	}
+	switch hold := now.Before(c.holdUntil); {
+	case queued > queueingDelay+c.variation/2 && !hold:
+		c.decrease(max(minBackoff*c.rate, backoff*min(c.rate, delivered)), now)
+	case loss > maxLoss && !hold:
+		c.decrease(c.rate*(1-loss/2), now)
+	case queued > queueingDelay/2+c.variation/2 || hold || used < minUsage*c.rate:
+	case c.limited:
+		c.rate += seconds * (c.max - c.min) / additiveIncrease
+	default:
+		c.rate *= startupGain
+	}
+	c.rate = min(max(c.rate, c.min), c.max)
+	c.startInterval(now)
+}
+
+// decrease lowers the rate and lets the queue drain before the next decision.
+func (c *rateController) decrease(rate float64, now time.Time) {
+	c.rate, c.limited = max(rate, c.min), true
+	c.holdUntil = now.Add(max(controlInterval, c.meanRTT))
+}
+
+func (c *rateController) startInterval(now time.Time) {
+	c.intervalStart, c.sentBytes, c.ackedBytes, c.shortest = now, 0, 0, 0
+}
+
+// updateMinRTT adds the interval's shortest round trip and returns the minimum of the last two spans.
+func (c *rateController) updateMinRTT(now time.Time) time.Duration {
+	if c.minRTT == 0 || now.Sub(c.spanStart) > minRTTSpan {
+		c.lastMinRTT, c.minRTT, c.spanStart = c.minRTT, c.shortest, now
+	}
+	c.minRTT = min(c.minRTT, c.shortest)
+	if c.lastMinRTT != 0 {
+		return min(c.minRTT, c.lastMinRTT)
+	}
+	return c.minRTT
+}

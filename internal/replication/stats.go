@@ -1,0 +1,136 @@
+package replication
+
+import (
+	"errors"
+	"reflect"
+
+	"github.com/uplink-rpc/uplink/internal/codec/malformed"
+	"github.com/uplink-rpc/uplink/snapshot"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+// Stats counts the messages of a world: at a server those to one player or to all players, at a
+// client those received. All sizes are in bytes. Fields that one end alone counts are 0 at the
+// other.
+type Stats struct {
+	// Name is the name of the world.
+	Name string
+
+	// Messages counts the messages sent, or received and decoded.
+	Messages uint64
+	// Datagrams counts the datagrams with messages or fragments.
+	Datagrams uint64
+	// Bytes counts the content of these datagrams at a server, and of complete messages at a client.
+	Bytes uint64
+	// Updates counts the objects updated or removed by state packets.
+	Updates uint64
+	// InitialBytes counts what was sent or received of initial states, over the reliable channel.
+	InitialBytes uint64
+	// AckBytes counts the acks received or sent, without headers.
+	AckBytes uint64
+
+	// Players is the number of players to whom the world is offered, at a server.
+	Players int
+	// Ready is the number of players to whom it is sent, at a server.
+	Ready int
+	// Acked counts the messages that were acked, at a server.
+	Acked uint64
+	// Unsent counts the messages that could not be sent, at a server: snapshots that were too large,
+	// or state of which no object fits the bandwidth.
+	Unsent uint64
+	// Resets counts the resets of state synchronization, at a server: nothing was acked for too
+	// long, or the client had lost its baselines.
+	Resets uint64
+	// Fragmented counts the messages that were sent in fragments, at a server.
+	Fragmented uint64
+	// AEADBytes is the AEAD overhead of the datagrams, at a server.
+	AEADBytes uint64
+	// InvalidAcks counts the acks received that no client sends, at a server.
+	InvalidAcks uint64
+	// BaselineAge is the number of ticks between the last message and its baseline, at a server: the maximum
+	// over all players, and 0 if the message had no baseline.
+	BaselineAge uint64
+
+	// Fragments counts the datagrams with fragments, at a client.
+	Fragments uint64
+	// Initial is the size of the initial states that a client requested, one for each session.
+	Initial uint64
+	// Acks counts the acks that a client sent.
+	Acks uint64
+	// Late counts messages that were dropped at a client as duplicates, or too old to be of use.
+	Late uint64
+	// BaselineMissing counts messages that were dropped because the client lacks their baseline.
+	BaselineMissing uint64
+	// Desync counts messages that were dropped because the client's baseline differs.
+	Desync uint64
+	// Incomplete counts messages with fragments that did not arrive.
+	Incomplete uint64
+	// Unpolled counts updates that were dropped because too many were waiting for Poll.
+	Unpolled uint64
+	// BadFragments counts fragments that fit no message. No server sends these, nor the following.
+	BadFragments uint64
+	// Truncated counts messages that end in their header.
+	Truncated uint64
+	// BadCounts counts messages with too many objects.
+	BadCounts uint64
+	// BadIDs counts messages with an invalid object id.
+	BadIDs uint64
+	// BadValues counts messages with a value out of its field's range.
+	BadValues uint64
+	// Malformed counts messages that are malformed in another way.
+	Malformed uint64
+}
+
+// Add adds the counts of o. BaselineAge becomes the maximum of both; Name stays.
+func (st *Stats) Add(o *Stats) {
+	age := max(st.BaselineAge, o.BaselineAge)
+	sum, more := reflect.ValueOf(st).Elem(), reflect.ValueOf(o).Elem()
+	for i := range sum.NumField() {
+		switch f := sum.Field(i); f.Kind() {
+		case reflect.Uint64:
+			f.SetUint(f.Uint() + more.Field(i).Uint())
+		case reflect.Int:
+			f.SetInt(f.Int() + more.Field(i).Int())
+		default:
+		}
+	}
+	st.BaselineAge = age
+}
+
+// WireBytes returns the size of the datagrams that a server sent, with all headers down to IP.
+func (st *Stats) WireBytes() uint64 {
+	return st.Bytes + st.AEADBytes + st.Datagrams*(transport.IPSize+transport.HeaderSize)
+}
+
+// CountError counts an error of a codec's decoder by its reason.
+func (st *Stats) CountError(err error) {
+	switch {
+	case errors.Is(err, snapshot.ErrLate):
+		st.Late++
+	case errors.Is(err, snapshot.ErrBaselineMissing):
+		st.BaselineMissing++
+	case errors.Is(err, snapshot.ErrDesync):
+		st.Desync++
+	case errors.Is(err, malformed.ErrTruncated):
+		st.Truncated++
+	case errors.Is(err, malformed.ErrCount):
+		st.BadCounts++
+	case errors.Is(err, malformed.ErrID):
+		st.BadIDs++
+	case errors.Is(err, malformed.ErrBounds):
+		st.BadValues++
+	default:
+		st.Malformed++
+	}
+}
+
+// AddStats adds st to the element of all with the same name, or appends it.
+func AddStats(all []Stats, st *Stats) []Stats {
+	for i := range all {
+		if all[i].Name == st.Name {
+			all[i].Add(st)
+			return all
+		}
+	}
+	return append(all, *st)
+}

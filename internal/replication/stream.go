@@ -1,0 +1,264 @@
+package replication
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/ratelimit"
+	"github.com/uplink-rpc/uplink/internal/replication/fragment"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+// Player is a server's connection to one player.
+type Player interface {
+	ID() uint64
+	RTT() time.Duration
+	// Overhead returns the size of all headers of a datagram, down to IP, in bytes.
+	Overhead() uint64
+	// Send sends a datagram. An error means that the session has ended.
+	Send(b []byte) error
+	// SendReliable sends a message over the reliable channel. The error is transport.ErrBacklog if too
+	// much is unacknowledged.
+	SendReliable(b []byte) error
+	// Unacked returns the number of unacknowledged segments of the reliable channel.
+	Unacked() int
+}
+
+// mode is how a world is sent: by which codec, and from which state.
+type mode struct {
+	offer   Offer  // without the number
+	initial []byte // encoded initial state
+}
+
+// sender encodes the messages of one stream. Its methods are called one at a time, but those of
+// different senders of a world at the same time. After stop only start may be called.
+type sender interface {
+	// start prepares the first message to a client that has just subscribed.
+	start(now time.Time)
+	// stop frees what only an active stream needs.
+	stop()
+	// append appends the next message, at most limit bytes. It returns errNothing if there is none now.
+	append(dst []byte, limit int, now time.Time) ([]byte, error)
+	// ack applies an ack of the client and returns the number of messages acked for the first time. An
+	// error means that no client sends it.
+	ack(b []byte, now time.Time) (acked int, err error)
+	// count adds the last message to the counts of the stream.
+	count(st *Stats)
+}
+
+var errNothing = errors.New("ds: nothing to send")
+
+// ErrNotReady is returned while the client has not subscribed, or the initial state is being sent.
+var ErrNotReady = errors.New("ds: the client is not ready")
+
+// Stream is a replication stream: a world as one player receives it. Its methods are safe for
+// concurrent use, except Send.
+type Stream struct {
+	player Player
+	number uint8
+	mode   *mode
+	hub    *hub
+	ackHz  *atomic.Int64 // of the player, as in Streams
+	aead   uint64        // overhead per datagram, in bytes
+
+	// Of the goroutine that sends initial states:
+	queued bool             // is in a SendQueue
+	pieces ratelimit.Bucket // bytes of initial states
+
+	mu          sync.Mutex
+	phase       phase
+	sentInitial int // bytes
+	sender      sender
+	splitter    fragment.Splitter
+	message     []byte // buffer, type included
+	fragment    []byte // buffer
+	stats       Stats
+}
+
+// phase is the state of a stream.
+type phase uint8
+
+const (
+	offered phase = iota
+	initial       // the initial state is being sent
+	ready
+	stopped
+)
+
+// Send sends the newest tick, unless it was sent before or the bandwidth has no room for it yet.
+// It returns ErrNotReady if the client has not subscribed, the encoder's error, or an error that
+// wraps the player's.
+func (s *Stream) Send(now time.Time) error {
+	_, err := s.send(now)
+	return err
+}
+
+// send is Send. It reports whether a message was sent.
+func (s *Stream) send(now time.Time) (sent bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.phase != ready {
+		return false, ErrNotReady
+	}
+	message, err := s.sender.append(append(s.message[:0], byte(control.Down)|s.number), MaxMessage, now)
+	switch {
+	case errors.Is(err, errNothing):
+		return false, nil
+	case err != nil:
+		s.stats.Unsent++
+		return false, fmt.Errorf("ds: %s to player %d: %w", s.mode.offer.Name, s.player.ID(), err)
+	}
+	s.message = message
+	if len(message) <= transport.MaxPayload {
+		err = s.sendDatagram(message)
+	} else {
+		err = s.sendFragments(message[1:])
+	}
+	s.stats.Messages++
+	s.stats.Bytes += uint64(len(message))
+	s.sender.count(&s.stats)
+	return err == nil, err
+}
+
+func (s *Stream) sendFragments(message []byte) error {
+	f, err := s.splitter.Split(message, MaxPart)
+	if err != nil {
+		return err
+	}
+	s.stats.Fragmented++
+	s.stats.Bytes += uint64(f.Count()-1) + uint64(f.Count()*fragment.HeaderSize)
+	for {
+		b, ok := f.Next(append(s.fragment[:0], byte(control.DownFragment)|s.number))
+		if !ok {
+			return nil
+		}
+		s.fragment = b
+		if err := s.sendDatagram(b); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *Stream) sendDatagram(b []byte) error {
+	s.stats.Datagrams++
+	s.stats.AEADBytes += s.aead
+	if err := s.player.Send(b); err != nil {
+		return sessionError{fmt.Errorf("ds: send to player %d: %w", s.player.ID(), err)}
+	}
+	return nil
+}
+
+// sessionError means that the session of a player has ended.
+type sessionError struct{ error }
+
+func (e sessionError) Unwrap() error { return e.error }
+
+func isSessionError(err error) bool {
+	_, ok := errors.AsType[sessionError](err)
+	return ok
+}
+
+// ErrInvalidAck is returned for an ack that no client sends.
+var ErrInvalidAck = errors.New("ds: invalid ack")
+
+// handleAck applies the client's ack.
+func (s *Stream) handleAck(b []byte, now time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.phase != ready {
+		return nil // sent before the client unsubscribed
+	}
+	s.stats.AckBytes += uint64(2 + len(b))
+	n, err := s.sender.ack(b, now)
+	if err != nil {
+		s.stats.InvalidAcks++
+		return fmt.Errorf("%w: %w", ErrInvalidAck, err)
+	}
+	s.stats.Acked += uint64(n)
+	return nil
+}
+
+// setPhase changes the phase, starts or stops the sender, and grants or revokes the ack rate of the
+// stream.
+func (s *Stream) setPhase(p phase, now time.Time) {
+	if acks := int64(1000 * s.mode.offer.RateHz); p == ready {
+		s.ackHz.Add(acks)
+	} else if s.phase == ready {
+		s.ackHz.Add(-acks)
+	}
+	s.sender.stop()
+	if s.phase, s.sentInitial = p, 0; p == ready {
+		s.sender.start(now)
+	}
+}
+
+// subscribe starts the messages.
+func (s *Stream) subscribe(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.phase == offered || s.phase == initial {
+		s.setPhase(ready, now)
+	}
+}
+
+// pause stops the stream at the client's request. The client may resubscribe.
+func (s *Stream) pause() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.phase != stopped {
+		s.setPhase(offered, time.Time{})
+	}
+}
+
+// close stops the stream and frees its buffers.
+func (s *Stream) close() {
+	s.mu.Lock()
+	before := s.phase
+	s.setPhase(stopped, time.Time{})
+	s.message, s.fragment = nil, nil
+	s.mu.Unlock()
+	if before != stopped {
+		s.hub.remove(s)
+	}
+}
+
+// Stop closes the stream and tells the client. The world may be offered again.
+func (s *Stream) Stop() {
+	s.close()
+	_ = s.player.SendReliable([]byte{byte(control.Stop), s.number}) // else the session has ended
+}
+
+func (s *Stream) isClosed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.phase == stopped
+}
+
+// Ready reports whether the client has subscribed and has the initial state.
+func (s *Stream) Ready() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.phase == ready
+}
+
+// RTT returns the player's round-trip time.
+func (s *Stream) RTT() time.Duration { return s.player.RTT() }
+
+// Stats returns the counts of the stream.
+func (s *Stream) Stats() Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := s.stats
+	st.Name = s.mode.offer.Name
+	if s.phase != stopped {
+		st.Players = 1
+	}
+	if s.phase == ready {
+		st.Ready = 1
+	}
+	return st
+}

@@ -1,0 +1,266 @@
+package replication
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/replication/fragment"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+// Link is a client's session with a server.
+type Link interface {
+	Send(b []byte) error
+	// SendReliable returns transport.ErrBacklog if too much is unacknowledged.
+	SendReliable(b []byte) error
+	// Wake requests a call of [Subscriptions.Tick] at that time.
+	Wake(at time.Time)
+}
+
+// Subscription is a client's subscription to a world, across sessions. Its fields are guarded by the
+// mutex of its Subscriptions.
+type Subscription struct {
+	all      *Subscriptions
+	name     string // of the world
+	receiver Receiver
+	ackHz    float64
+	outcome  chan error // of the first offer
+
+	link       Link // of the offer, or nil
+	offer      Offer
+	phase      subscriptionPhase
+	refused    error
+	initial    []byte // what was received of the initial state
+	replyDue   bool   // there was no room for the reply
+	assembler  *fragment.Assembler
+	incomplete uint64 // messages that the assembler has discarded, as counted
+	ackDue     bool
+	acked      time.Time // of the last ack
+	ack        []byte    // buffer
+	stats      Stats
+}
+
+// subscriptionPhase is the state of a subscription.
+type subscriptionPhase uint8
+
+const (
+	unoffered subscriptionPhase = iota
+	refusing
+	requesting // the initial state
+	subscribed
+)
+
+// answer returns the answer to an offer in each phase.
+func (p subscriptionPhase) answer() Answer {
+	switch p {
+	case requesting:
+		return Request
+	case subscribed:
+		return Ready
+	default:
+		return Refused
+	}
+}
+
+// replyInterval is the time between two attempts to send a reply.
+const replyInterval = transport.DefaultTick
+
+// accept accepts or refuses the server's offer.
+func (s *Subscription) accept(link Link, o Offer, now time.Time) {
+	s.link, s.offer = link, o
+	switch err := s.receiver.Check(&o); {
+	case err != nil:
+		s.begun(err)
+	case o.Initial == 0 || s.receiver.Knows(o.Hash):
+		s.begun(s.receiver.Begin(&o, nil))
+	default:
+		s.initial = s.initial[:0]
+		s.stats.Initial += uint64(o.Initial)
+		s.setPhase(requesting)
+	}
+	s.reply(now)
+}
+
+// begun starts the stream, or refuses the offer because of an error, and reports the outcome.
+func (s *Subscription) begun(err error) {
+	s.setPhase(subscribed)
+	if err != nil {
+		if s.all.Refused != nil {
+			s.all.Refused(s.name, err)
+		}
+		s.phase, s.refused = refusing, err
+	}
+	select {
+	case s.outcome <- err:
+	default: // of the first offer only
+	}
+}
+
+func (s *Subscription) setPhase(p subscriptionPhase) {
+	s.phase, s.refused, s.ackDue, s.acked = p, nil, false, time.Time{}
+	if s.assembler != nil {
+		s.assembler.Reset()
+	}
+}
+
+// reply answers the offer.
+func (s *Subscription) reply(now time.Time) {
+	err := s.link.SendReliable(AppendReply(nil, s.offer.Number, s.phase.answer()))
+	if s.replyDue = errors.Is(err, transport.ErrBacklog); s.replyDue {
+		s.link.Wake(now.Add(replyInterval))
+	}
+}
+
+// errPiece means that a piece of an initial state cannot be used. The client may have requested
+// another state since the server sent it.
+var errPiece = errors.New("client: unexpected piece of an initial state")
+
+// receivePiece adds a piece of the initial state.
+func (s *Subscription) receivePiece(b []byte, now time.Time) error {
+	if s.phase != requesting {
+		return fmt.Errorf("%w: it was not requested", errPiece)
+	}
+	if len(b) == 0 || len(s.initial)+len(b) > s.offer.Initial {
+		return fmt.Errorf("%w: %d bytes of %d, after %d", errPiece, len(b), s.offer.Initial, len(s.initial))
+	}
+	s.initial = append(s.initial, b...)
+	s.stats.InitialBytes += uint64(len(b))
+	if len(s.initial) < s.offer.Initial {
+		return nil
+	}
+	err := s.receiver.Begin(&s.offer, s.initial)
+	if s.initial = nil; err != nil {
+		err = fmt.Errorf("client: world %s: %w", s.name, err)
+	}
+	s.begun(err)
+	s.reply(now)
+	return err
+}
+
+// withdraw forgets the server's offer: the session has ended, or the server stopped the stream.
+func (s *Subscription) withdraw() {
+	if s.phase == subscribed || s.phase == requesting {
+		s.phase = unoffered
+	}
+	s.link, s.replyDue, s.ackDue = nil, false, false
+	if s.assembler != nil {
+		s.assembler.Reset()
+		s.countIncomplete()
+	}
+}
+
+// receiveFragment adds a fragment, and decodes its message if that is complete.
+func (s *Subscription) receiveFragment(b []byte, at time.Time) error {
+	if s.assembler == nil {
+		s.assembler = fragment.NewAssembler(MaxPart, fragment.MaxCount)
+	}
+	m, err := s.assembler.Add(b)
+	s.countIncomplete()
+	switch {
+	case errors.Is(err, fragment.ErrMalformed):
+		s.stats.BadFragments++
+		return err
+	case err != nil:
+		s.stats.Late++
+		return err
+	case m == nil:
+		return errIncomplete
+	}
+	return s.receive(m, at)
+}
+
+// errIncomplete means that fragments of the message are missing.
+var errIncomplete = errors.New("client: incomplete message")
+
+func (s *Subscription) countIncomplete() {
+	n := s.assembler.Incomplete()
+	s.stats.Incomplete += n - s.incomplete
+	s.incomplete = n
+}
+
+// receive decodes a message.
+func (s *Subscription) receive(message []byte, at time.Time) error {
+	s.stats.Bytes += uint64(len(message))
+	err := s.receiver.Receive(message, at, &s.stats)
+	if err == nil {
+		s.stats.Messages++
+	}
+	s.ackDue = true // even after an error: an ack also reports what is missing
+	s.sendAck(at)
+	return err
+}
+
+// tick sends what is due.
+func (s *Subscription) tick(now time.Time) {
+	if s.link == nil {
+		return
+	}
+	if s.replyDue {
+		s.reply(now)
+	}
+	s.sendAck(now)
+}
+
+// sendAck sends an ack if one is due and the ack rate permits it.
+func (s *Subscription) sendAck(now time.Time) {
+	if !s.ackDue {
+		return
+	}
+	if next := s.acked.Add(Interval(min(s.ackHz, s.offer.RateHz))); now.Before(next) {
+		s.link.Wake(next)
+		return
+	}
+	s.ackDue, s.acked = false, now
+	s.ack = s.receiver.AppendAck(append(s.ack[:0], byte(control.DownAck), s.offer.Number))
+	_ = s.link.Send(s.ack) // the next one repeats it
+	s.stats.Acks++
+	s.stats.AckBytes += uint64(len(s.ack))
+}
+
+func (s *Subscription) counted() Stats {
+	st := s.stats
+	st.Name = s.name
+	return st
+}
+
+// Outcome returns a channel that receives the outcome of the first offer: nil, or the reason why the
+// client refused it.
+func (s *Subscription) Outcome() <-chan error { return s.outcome }
+
+// Err returns why the client refused the server's current offer, or nil.
+func (s *Subscription) Err() error {
+	s.all.mu.Lock()
+	defer s.all.mu.Unlock()
+	return s.refused
+}
+
+// Stats returns the counts of the subscription.
+func (s *Subscription) Stats() Stats {
+	s.all.mu.Lock()
+	defer s.all.mu.Unlock()
+	return s.counted()
+}
+
+// Locked calls f while no method of the receiver runs, except Deliver.
+func (s *Subscription) Locked(f func()) {
+	s.all.mu.Lock()
+	defer s.all.mu.Unlock()
+	f()
+}
+
+// Interval returns the time between two events at a rate in Hz, at most the longest Duration.
+func Interval(hz float64) time.Duration { return duration(1 / hz) }
+
+// TickTime returns the time of a tick since tick 0, at most the longest Duration.
+func TickTime(tick uint64, tickHz float64) time.Duration { return duration(float64(tick) / tickHz) }
+
+// duration converts seconds, 0 or more, to a Duration, at most the longest one.
+func duration(seconds float64) time.Duration {
+	if d := seconds * float64(time.Second); d < math.MaxInt64 {
+		return time.Duration(d)
+	}
+	return math.MaxInt64
+}

@@ -1,0 +1,374 @@
+package replication
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/codec/malformed"
+	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/replication/fragment"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/entries"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/fakeconn"
+	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/snapshot"
+)
+
+// ball is an object of these tests' world.
+type ball struct {
+	Position schema.Vec3 `uplink:"resolution=0.01,min=-1000,max=1000"`
+	Lit      bool
+}
+
+const balls = 50
+
+// probe is a receiver that stores what it receives.
+type probe struct {
+	SnapshotDecoder
+	refuse    error
+	tick      uint64
+	set       *snapshot.Set
+	delivered int
+}
+
+func (p *probe) Check(*Offer) error { return p.refuse }
+
+func (p *probe) Receive(message []byte, _ time.Time, st *Stats) (err error) {
+	if p.tick, p.set, err = p.Decode(message); err != nil {
+		st.CountError(err)
+	}
+	return err
+}
+
+func (p *probe) Deliver() { p.delivered++ }
+
+// pair is a world of balls and its stream, of number 3, to a client.
+type pair struct {
+	t        testing.TB
+	typ      *snapshot.Type[ball]
+	world    *World
+	streams  *Streams
+	stream   *Stream
+	queue    SendQueue
+	toClient fakeconn.Conn
+	offer    Offer
+	next     int // number of the next snapshot
+
+	subs     Subscriptions
+	sub      *Subscription // nil until subscribe
+	probe    *probe
+	toServer fakeconn.Conn
+	now      time.Time
+}
+
+func newPair(t testing.TB) *pair {
+	t.Helper()
+	typ, err := snapshot.Compile[ball]("balls")
+	must(t, err)
+	w, err := NewWorld(typ, "balls", 60, 60, func(put func(uint16, uint8, *ball) error) (err error) {
+		for i := 0; i < balls && err == nil; i++ {
+			err = put(uint16(i), 0, &ball{Position: schema.Vec3{Z: float64(i)}})
+		}
+		return err
+	})
+	must(t, err)
+	p := &pair{t: t, typ: typ, world: w, now: time.Unix(0, 0), toClient: fakeconn.Conn{Keep: true}}
+	p.streams = NewStreams(&p.toClient)
+	p.streams.next = 3
+	p.stream, err = w.Offer(p.streams)
+	must(t, err)
+	p.offer, err = ParseOffer(p.toClient.Last[1:])
+	must(t, err)
+	p.probe = &probe{SnapshotDecoder: NewSnapshotDecoder(typ.Schema(), typ.Schema().NewSet())}
+	p.sub, err = p.subs.Subscribe("balls", p.probe, 1000, p.now)
+	must(t, err)
+	return p
+}
+
+// reliable delivers a message of the reliable channel to the client.
+func (p *pair) reliable(t control.Type, body ...byte) error {
+	return p.subs.HandleMessage(&p.toServer, t, body, p.now)
+}
+
+// offered delivers an offer.
+func (p *pair) offered(o Offer) {
+	p.t.Helper()
+	b, err := o.Append(nil)
+	must(p.t, err)
+	must(p.t, p.reliable(control.Offer, b[1:]...))
+}
+
+// subscribe delivers the offer, the initial state and the replies.
+func (p *pair) subscribe() *pair {
+	p.t.Helper()
+	p.offered(p.offer)
+	for _, want := range []Answer{Request, Ready} {
+		must(p.t, p.streams.HandleReply(p.toServer.Last[1:], &p.queue, p.now))
+		if got := p.toServer.Last[2]; got != byte(want) {
+			p.t.Fatalf("answer %d, want %d", got, want)
+		}
+		p.toClient.Sent = nil
+		p.queue.Send(0)
+		for _, b := range p.toClient.Sent {
+			must(p.t, p.reliable(control.Type(b[0]), b[1:]...))
+		}
+	}
+	return p
+}
+
+// send sends a snapshot and returns its datagrams.
+func (p *pair) send(tick uint64, count int, put func(i int) (snapshot.Object, ball)) [][]byte {
+	p.t.Helper()
+	must(p.t, p.world.Begin(tick))
+	for i := range count {
+		o, b := put(i)
+		must(p.t, p.typ.Add(p.world.Open(), o, &b))
+	}
+	p.world.Commit()
+	p.toClient.Sent = nil
+	must(p.t, p.stream.Send(p.now))
+	p.next++
+	return p.toClient.Sent
+}
+
+// snapshot sends a snapshot of one datagram and returns it.
+func (p *pair) snapshot() []byte {
+	p.t.Helper()
+	n := p.next
+	return p.send(uint64(n+1), balls, func(i int) (snapshot.Object, ball) {
+		return snapshot.Object{ID: uint16(i)}, ball{Position: schema.Vec3{X: float64(n * i % 900), Z: float64(i)}, Lit: n%30 == 0}
+	})[0]
+}
+
+// deliver delivers a datagram to the client.
+func (p *pair) deliver(b []byte) {
+	p.t.Helper()
+	kind, body, err := control.Split(b)
+	must(p.t, err)
+	must(p.t, p.subs.HandleDatagram(kind, body, p.now))
+}
+
+// ack delivers the client's ack, if it sent one, to the server.
+func (p *pair) ack() {
+	if b := p.toServer.Last; len(b) > 0 && b[0] == byte(control.DownAck) {
+		must(p.t, p.streams.HandleAck(b[1:], p.now))
+	}
+}
+
+// TestInitialState checks which pieces of an initial state a client accepts, and what it replies.
+func TestInitialState(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Offer)
+		pieces func(state []byte) [][]byte
+		err    bool // of the last piece
+		phase  subscriptionPhase
+	}{
+		"complete":  {pieces: func(b []byte) [][]byte { return [][]byte{b[:50], b[50:]} }, phase: subscribed},
+		"too short": {pieces: func(b []byte) [][]byte { return [][]byte{b[:50]} }, phase: requesting},
+		"too long":  {pieces: func(b []byte) [][]byte { return [][]byte{append(b, 1)} }, err: true, phase: requesting},
+		"empty":     {pieces: func([]byte) [][]byte { return [][]byte{{}} }, err: true, phase: requesting},
+		"after it":  {pieces: func(b []byte) [][]byte { return [][]byte{b, {1}} }, err: true, phase: subscribed},
+		"altered": {pieces: func(b []byte) [][]byte {
+			b[len(b)/2] ^= 1
+			return [][]byte{b}
+		}, err: true, phase: refusing},
+		"wrong hash": {change: func(o *Offer) { o.Hash++ }, pieces: func(b []byte) [][]byte { return [][]byte{b} }, err: true, phase: refusing},
+	} {
+		p := newPair(t)
+		if c.change != nil {
+			c.change(&p.offer)
+		}
+		p.offered(p.offer)
+		if want := AppendReply(nil, 3, Request); !bytes.Equal(p.toServer.Last, want) {
+			t.Fatalf("%s: the offer is answered by %x", name, p.toServer.Last)
+		}
+		p.deliver(p.beforeReady())
+		var err error
+		for _, b := range c.pieces(bytes.Clone(p.stream.mode.initial)) {
+			err = p.reliable(control.Piece, append([]byte{3}, b...)...)
+		}
+		if (err != nil) != c.err || p.sub.phase != c.phase || (p.sub.Err() != nil) != (c.phase == refusing) {
+			t.Errorf("%s: %v, phase %d, %v", name, err, p.sub.phase, p.sub.Err())
+		}
+		if want := AppendReply(nil, 3, c.phase.answer()); !bytes.Equal(p.toServer.Last, want) {
+			t.Errorf("%s: answered %x in phase %d", name, p.toServer.Last, c.phase)
+		}
+		if st := p.sub.Stats(); st.Datagrams != 0 || st.Initial != uint64(len(p.stream.mode.initial)) {
+			t.Errorf("%s: %+v", name, st)
+		}
+	}
+}
+
+// beforeReady returns a message of the stream that the client must ignore.
+func (p *pair) beforeReady() []byte { return []byte{byte(control.Down) | 3, 1, 2} }
+
+// TestReplyRetry checks that a reply for which the reliable channel has no room is sent later.
+func TestReplyRetry(t *testing.T) {
+	p := newPair(t)
+	p.toServer.Full = true
+	p.offered(p.offer)
+	for range 2 {
+		if next := p.now.Add(replyInterval); p.toServer.Last != nil || !p.toServer.Woken.Equal(next) {
+			t.Fatalf("answered %x, woken at %v", p.toServer.Last, p.toServer.Woken)
+		}
+		p.now = p.toServer.Woken
+		p.subs.Tick(p.now)
+	}
+	p.toServer.Full = false
+	if p.subs.Tick(p.now); p.toServer.Last == nil {
+		t.Error("not answered")
+	}
+	p.toServer.Last = nil
+	if p.subs.Tick(p.now); p.toServer.Last != nil {
+		t.Error("answered twice")
+	}
+}
+
+// TestAckRate checks that acks are sent at most at the offered rate, and that one that had to wait is
+// sent later.
+func TestAckRate(t *testing.T) {
+	p := newPair(t).subscribe()
+	p.deliver(p.snapshot())
+	p.deliver(p.snapshot())
+	due := p.now.Add(Interval(60))
+	if st := p.sub.Stats(); st.Acks != 1 || !p.toServer.Woken.Equal(due) {
+		t.Errorf("%d acks at once, woken at %v, want %v", st.Acks, p.toServer.Woken, due)
+	}
+	for _, want := range []uint64{2, 2} {
+		p.subs.Tick(due)
+		if st := p.sub.Stats(); st.Acks != want {
+			t.Errorf("%d acks, want %d", st.Acks, want)
+		}
+	}
+}
+
+// TestOfferReplaced checks that an offer by another number replaces the one before, that the server
+// can stop a stream, and that a lost link withdraws its offers.
+func TestOfferReplaced(t *testing.T) {
+	p := newPair(t).subscribe()
+	p.offer.Number = 5
+	p.offered(p.offer)
+	if p.sub.phase != subscribed { // the initial state is known
+		t.Errorf("phase %d", p.sub.phase)
+	}
+	p.deliver(p.snapshot())
+	if st := p.sub.Stats(); st.Datagrams != 0 {
+		t.Errorf("a message of the offer before is received: %+v", st)
+	}
+	must(t, p.reliable(control.Stop, 5))
+	if n := len(p.subs.Offered()); n != 1 || p.sub.phase != unoffered {
+		t.Errorf("phase %d, %d offers", p.sub.phase, n)
+	}
+	p.offered(p.offer)
+	if p.subs.Reset(&fakeconn.Conn{}); p.sub.phase != subscribed {
+		t.Errorf("phase %d after the end of another link", p.sub.phase)
+	}
+	if p.subs.Reset(&p.toServer); p.sub.phase != unoffered || len(p.subs.Offered()) != 0 {
+		t.Errorf("phase %d, %d offers after the end of the link", p.sub.phase, len(p.subs.Offered()))
+	}
+}
+
+// TestErrorCounts checks how messages that cannot be decoded are counted.
+func TestErrorCounts(t *testing.T) {
+	p := newPair(t).subscribe()
+	first := bytes.Clone(p.snapshot())
+	p.deliver(first)
+	p.snapshot() // is lost, but acked
+	a := snapshot.Ack{Newest: 1, Window: 1}
+	must(t, p.streams.HandleAck(a.Append([]byte{3}), p.now))
+	missing := bytes.Clone(p.snapshot())
+	truncated := bytes.Clone(p.snapshot())
+	half := append([]byte{byte(control.DownFragment) | 3, 0, 0, 0, 1}, make([]byte, MaxPart)...)
+	for n := range uint16(fragment.Window + 1) {
+		binary.LittleEndian.PutUint16(half[1:], n)
+		p.deliver(half)
+	}
+	for _, b := range [][]byte{
+		first, first, missing, truncated[:len(truncated)-1],
+		{byte(control.Down) | 3}, {byte(control.Down) | 3, 0x80}, {byte(control.DownFragment) | 3, 1}, {byte(control.Down) | 3, 0, 9},
+		{byte(control.Down) | 3, 0, 0x80, 2, 1 << 6, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
+	} {
+		p.deliver(b)
+	}
+	st := p.sub.Stats()
+	if st.Messages != 1 || st.Late != 2 || st.Incomplete != 1 || st.BadFragments != 1 || st.Truncated != 1 || st.BadCounts != 1 {
+		t.Errorf("%+v", st)
+	}
+	if st.BaselineMissing+st.Malformed != 4 || st.BaselineMissing == 0 || st.Malformed < 2 || p.probe.delivered != 1 {
+		t.Errorf("%+v, %d delivered", st, p.probe.delivered)
+	}
+	if err := p.subs.HandleDatagram(control.Down, []byte{byte(control.Down) | 4, 1}, p.now); !errors.Is(err, control.ErrMalformed) {
+		t.Errorf("a message of an unknown world: %v", err)
+	}
+}
+
+// TestCountError checks that each error of a decoder has its own count, and that counts are added up.
+func TestCountError(t *testing.T) {
+	for err, want := range map[error]Stats{
+		snapshot.ErrLate:            {Late: 1},
+		snapshot.ErrBaselineMissing: {BaselineMissing: 1},
+		snapshot.ErrDesync:          {Desync: 1},
+		malformed.ErrTruncated:      {Truncated: 1},
+		malformed.ErrCount:          {BadCounts: 1},
+		malformed.ErrID:             {BadIDs: 1},
+		malformed.ErrBounds:         {BadValues: 1},
+		malformed.ErrLength:         {Malformed: 1},
+		snapshot.ErrMalformed:       {Malformed: 1},
+	} {
+		var st Stats
+		if st.CountError(fmt.Errorf("wrapped: %w", err)); st != want {
+			t.Errorf("%v: %+v", err, st)
+		}
+	}
+	sum := []Stats{{Name: "a", Players: 1, Late: 2, BaselineAge: 3}}
+	sum = AddStats(sum, &Stats{Name: "b", Acks: 1})
+	sum = AddStats(sum, &Stats{Name: "a", Players: 2, Late: 3, BaselineAge: 1})
+	if len(sum) != 2 || sum[0] != (Stats{Name: "a", Players: 3, Late: 5, BaselineAge: 3}) || sum[1] != (Stats{Name: "b", Acks: 1}) {
+		t.Errorf("%+v", sum)
+	}
+}
+
+// FuzzSubscriptions handles arbitrary messages of a server: see package entries. Nothing panics, the
+// stored initial state is bounded, and a new session works.
+func FuzzSubscriptions(f *testing.F) {
+	p := newPair(f).subscribe()
+	offer, err := p.offer.Append(nil)
+	must(f, err)
+	f.Add(entries.Of(offer, true))
+	f.Add(entries.Of(append([]byte{byte(control.Piece), 3}, p.stream.mode.initial...), true))
+	f.Add(entries.Of(p.snapshot(), false))
+	f.Add(entries.Of([]byte{byte(control.Stop), 3}, true))
+	f.Add(entries.Of([]byte{byte(control.DownFragment) | 3, 0, 0, 1, 1, 5}, false))
+	f.Fuzz(func(t *testing.T, in []byte) {
+		p := newPair(t).subscribe()
+		for msg, reliable := range entries.All(in) {
+			kind, body, err := control.Split(msg)
+			switch {
+			case err != nil:
+			case reliable && (kind == control.Offer || kind == control.Piece || kind == control.Stop):
+				_ = p.reliable(kind, body...)
+			case !reliable && (kind == control.Down || kind == control.DownFragment):
+				_ = p.subs.HandleDatagram(kind, body, p.now)
+			}
+			p.now = p.now.Add(time.Millisecond)
+			p.subs.Tick(p.now)
+		}
+		if st := p.sub.Stats(); st.Messages != uint64(p.probe.delivered) || len(p.sub.initial) > MaxInitial {
+			t.Fatalf("%d delivered, %d bytes of the initial state are stored, stats %+v", p.probe.delivered, len(p.sub.initial), st)
+		}
+		p.subs.Reset(&p.toServer)
+		again := newPair(t)
+		again.subs.Unsubscribe(again.sub, p.now)
+		again.sub, err = again.subs.Subscribe("balls", p.probe, 1000, p.now)
+		must(t, err)
+		p.probe.SnapshotDecoder = NewSnapshotDecoder(p.typ.Schema(), p.typ.Schema().NewSet())
+		before := p.probe.delivered
+		again.subscribe().deliver(again.snapshot())
+		if p.probe.delivered != before+1 {
+			t.Fatalf("a snapshot of the new session is not received: %+v", again.sub.Stats())
+		}
+	})
+}

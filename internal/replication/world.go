@@ -1,0 +1,70 @@
+package replication
+
+import (
+	"fmt"
+
+	"github.com/uplink-rpc/uplink/snapshot"
+	"github.com/uplink-rpc/uplink/statesync"
+)
+
+// World is a server's world: the most recent ticks, and a stream for each player. Begin, Open,
+// Commit, Broadcast and Stream.Send are for one goroutine at a time; all other methods are safe for
+// concurrent use.
+type World struct {
+	timeline
+	hub
+	snapshots mode
+	states    mode
+	state     statesync.Config // settings that both ends share
+	stateErr  error            // why objects of this type cannot be sent as state
+}
+
+// NewWorld returns a world of objects T without ticks, with the initial state that initial puts.
+func NewWorld[T any](typ *snapshot.Type[T], name string, tickHz, sendHz float64, initial func(put func(id uint16, generation uint8, v *T) error) error) (*World, error) {
+	start, err := Fill(typ, initial)
+	if err != nil {
+		return nil, fmt.Errorf("ds: world %s: WorldConfig.Initial: %w", name, err)
+	}
+	w := &World{timeline: timeline{name: name, schema: typ.Schema(), sets: snapshot.NewWorld(typ.Schema(), start)}}
+	o := Offer{Name: name, Codec: SnapshotCodec, Fields: Fields(typ.Source()), RateHz: sendHz, TickHz: tickHz, Hash: Hash(start)}
+	if w.snapshots.initial, err = appendInitial(nil, typ.Schema(), start, MaxInitial); err != nil {
+		return nil, fmt.Errorf("ds: world %s: WorldConfig.Initial: %w", name, err)
+	}
+	o.Initial = len(w.snapshots.initial)
+	if w.snapshots.offer = o; o.check() != nil {
+		return nil, fmt.Errorf("ds: world %s: %w", name, o.check())
+	}
+	f, err := StateFormatOf(typ)
+	if err == nil {
+		w.state, err = f.Config(tickHz)
+		w.states.offer = Offer{Name: name, Codec: StateCodec, Fields: f.Fields, RateHz: sendHz, TickHz: tickHz}
+	}
+	if err != nil {
+		w.stateErr = fmt.Errorf("ds: world %s: %w", name, err)
+	}
+	return w, nil
+}
+
+// Offer offers the world to a player as snapshots. A repeated offer returns the same stream. It is
+// an error if the world is already offered as state.
+func (w *World) Offer(to *Streams) (*Stream, error) {
+	return to.offer(&w.hub, &w.snapshots, &snapshotSender{world: &w.timeline, player: to.player})
+}
+
+// OfferState offers the world to a player as state, as Offer does as snapshots. A repeated offer
+// returns the stream with its settings, whatever cfg contains.
+func (w *World) OfferState(to *Streams, cfg StateConfig) (*Stream, error) {
+	if w.stateErr != nil {
+		return nil, w.stateErr
+	}
+	return to.offer(&w.hub, &w.states, &stateSender{
+		world: &w.timeline, shared: &w.state, rateHz: w.states.offer.RateHz, overhead: 1 + int(to.player.Overhead()), cfg: cfg,
+	})
+}
+
+// Stats returns the counts of all players, past ones included.
+func (w *World) Stats() Stats {
+	st := w.hub.Stats()
+	st.Name = w.name
+	return st
+}

@@ -1,0 +1,53 @@
+// Package fakeconn has a connection that stores what is sent, for tests of replication at both ends.
+package fakeconn
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+// Conn is a connection with a round-trip time of 0 and the AEAD overhead of transport.AES128GCM.
+type Conn struct {
+	Last  []byte    // the datagram or message sent last
+	Sent  [][]byte  // all of them, if Keep
+	Woken time.Time // argument of the last Wake
+	Keep  bool
+	Full  bool // the reliable channel has no room
+	Stall int  // segments that stay unacknowledged
+}
+
+// Send stores a datagram.
+func (c *Conn) Send(b []byte) error {
+	c.Last = append(c.Last[:0], b...)
+	if c.Keep {
+		c.Sent = append(c.Sent, bytes.Clone(b))
+	}
+	return nil
+}
+
+// SendReliable stores a message, or returns transport.ErrBacklog.
+func (c *Conn) SendReliable(b []byte) error {
+	if c.Full {
+		return transport.ErrBacklog
+	}
+	return c.Send(b)
+}
+
+// Wake stores the time.
+func (c *Conn) Wake(at time.Time) { c.Woken = at }
+
+// ID returns a constant.
+func (c *Conn) ID() uint64 { return 1 }
+
+// RTT returns 0.
+func (c *Conn) RTT() time.Duration { return 0 }
+
+// Overhead returns the size of all headers.
+func (c *Conn) Overhead() uint64 {
+	return uint64(transport.IPSize + transport.HeaderSize + transport.AES128GCM.Overhead())
+}
+
+// Unacked returns Stall.
+func (c *Conn) Unacked() int { return c.Stall }

@@ -1,0 +1,47 @@
+package inspect
+
+import "github.com/uplink-rpc/uplink/schema"
+
+// Explanation describes the parts of one payload, for people; see rpcdelta.Decoder.Explain.
+type Explanation struct {
+	// Frames are the frames of the payload, oldest first. Newest is the sequence number of the last
+	// one. Base is the baseline, nil if there is none, and BaseSeq its sequence number.
+	Newest, BaseSeq uint64
+	Frames          []*schema.Frame
+	Base            *schema.Frame
+	// CountBits is the cost of the number of frames. Parts are in coding order.
+	CountBits float64
+	Parts     []Part
+}
+
+// PartKind is the kind of a Part.
+type PartKind uint8
+
+// The kinds of parts.
+const (
+	// PartFlags is what belongs to no component: flags, a common length, the index of a quat.
+	PartFlags PartKind = iota
+	// PartComponent is a component.
+	PartComponent
+	// PartContents is a byte string.
+	PartContents
+)
+
+// Part is one part of a payload.
+type Part struct {
+	Kind PartKind
+	// Frame is the index of the frame and Field that of the field in the schema. Component is the
+	// index of the component in the field, without the index of a quat.
+	Frame, Field, Component int
+	// Bits is the cost of the part, in fractions of bits.
+	Bits float64
+	// Value of a component. If Held, it equals its reference. Otherwise Predictor is what it was
+	// coded from, see [PredictorName]. If Forecasts, there is a Residual, its difference from
+	// Forecast.
+	Value     int32
+	Predictor int
+	Held      bool
+	Residual  int64
+	Forecast  int64
+	Forecasts bool
+}

@@ -1,0 +1,143 @@
+// Package packed codes frames as game engines pack them: numbers in groups of one width, as Unreal
+// Engine's packed vectors, and the XOR of all other fields run-length coded. It is the codec rle,
+// and the measure of how large frames are without any codec.
+package packed
+
+import (
+	"math/bits"
+
+	"github.com/uplink-rpc/uplink/schema"
+)
+
+// Maximum headers of groups, see [groupHeader]: for numbers within the default bounds, and for
+// numbers with wider bounds.
+const (
+	groupMax     = 24
+	wideGroupMax = 31
+)
+
+// Format holds the data that the codec derives from a schema. All encoders and decoders of a schema
+// share one. Safe for concurrent use.
+type Format struct {
+	*schema.Schema
+	plans     []plan
+	fixedBits int          // part of FullBits that is the same for every frame
+	groups    []sizedGroup // fields whose part depends on their numbers
+	varying   []int        // plans of the other fields
+}
+
+// plan is the layout of a field with the data that the codecs derive from it.
+type plan struct {
+	schema.Layout
+	max   uint32      // maximum of the group header
+	sizes *[32]uint16 // numbers: see groupSizes
+}
+
+type formatKey struct{}
+
+// Of returns the format of a schema.
+func Of(s *schema.Schema) *Format {
+	return s.Derived(formatKey{}, func(s *schema.Schema) any { return newFormat(s) }).(*Format)
+}
+
+func newFormat(s *schema.Schema) *Format {
+	f := &Format{Schema: s}
+	for i, l := range s.Layouts() {
+		p := plan{Layout: l, max: groupMax}
+		if l.Class == schema.ClassNumber {
+			if l.Lo < -1<<23 || l.Hi >= 1<<23 {
+				p.max = wideGroupMax
+			}
+			p.sizes = p.groupSizes()
+		}
+		switch l.Class {
+		case schema.ClassQuat, schema.ClassInteger:
+			f.fixedBits += p.fullBits(nil)
+		case schema.ClassNumber:
+			f.groups = append(f.groups, sizedGroup{l.At, l.N, p.sizes})
+		case schema.ClassAngle, schema.ClassBytes:
+			f.varying = append(f.varying, i)
+		}
+		f.plans = append(f.plans, p)
+	}
+	return f
+}
+
+// FullBits returns the size in bits of a frame as a game engine sends it: numbers as a packed
+// vector, all other fields uncompressed, and no differences. It does not allocate.
+func (x *Format) FullBits(f *schema.Frame) int {
+	n := x.fixedBits
+	for i := range x.groups {
+		g := &x.groups[i]
+		n += int(g.sizes[lengthOf(f.Ints[g.at:][:g.n])])
+	}
+	for _, i := range x.varying {
+		n += x.plans[i].fullBits(f)
+	}
+	return n
+}
+
+// FieldBits returns field i's part of FullBits.
+func (x *Format) FieldBits(i int, f *schema.Frame) int { return x.plans[i].fullBits(f) }
+
+// sizedGroup is a field of numbers with its size in bits by the length of the largest magnitude.
+type sizedGroup struct {
+	at, n int
+	sizes *[32]uint16
+}
+
+// lengthOf returns the length in bits of the largest magnitude.
+func lengthOf(ints []int32) int {
+	m := uint32(0) // has the length of the largest
+	for _, x := range ints {
+		m |= uint32(max(x, -x))
+	}
+	return bits.Len32(m) & 31
+}
+
+func (p *plan) fullBits(f *schema.Frame) int {
+	switch p.Class {
+	case schema.ClassInteger:
+		return 8 * p.Values() * p.ValueBytes()
+	case schema.ClassBytes:
+		n := 8 * len(f.Bytes[p.Blob])
+		if p.LengthBytes() > 0 {
+			n += 8 * uvarintLen(len(f.Bytes[p.Blob]))
+		}
+		return n
+	case schema.ClassNumber, schema.ClassAngle, schema.ClassQuat:
+	}
+	return p.numberBits(f)
+}
+
+// numberBits returns the size in bits of the numbers of the field without a baseline.
+func (p *plan) numberBits(f *schema.Frame) int {
+	switch p.Class {
+	case schema.ClassNumber:
+		return int(p.sizes[lengthOf(f.Ints[p.At:][:p.N])])
+	case schema.ClassAngle:
+		n := 0
+		for _, x := range f.Ints[p.At:][:p.N] {
+			n += 1 + int(p.Bits)&int(mask(x))
+		}
+		return n
+	case schema.ClassQuat:
+		return 2 + 3*int(p.Bits)
+	case schema.ClassInteger, schema.ClassBytes:
+	}
+	return 0
+}
+
+// mask returns -1 if x is not 0, and 0 otherwise.
+func mask(x int32) int32 { return (x | -x) >> 31 }
+
+// groupSizes returns the sizes in bits of the group, indexed by the length of its largest
+// magnitude.
+func (p *plan) groupSizes() *[32]uint16 {
+	t := new([32]uint16)
+	for m := range int(p.max) + 1 {
+		n, _ := groupBits(p.N, 1<<m>>1, p.max)
+		t[m] = uint16(n)
+	}
+	return t
+}

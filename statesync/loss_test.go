@@ -1,0 +1,172 @@
+package statesync_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/uplink-rpc/uplink/snapshot"
+	"github.com/uplink-rpc/uplink/statesync"
+)
+
+// flying is a packet in flight and its expected updates.
+type flying struct {
+	packet []byte
+	tick   int64
+	want   map[uint16]snapshot.Object
+	gone   map[uint16]bool
+	set    *snapshot.Set
+}
+
+func launch(t fatal, out []byte, info statesync.Info, set *snapshot.Set) *flying {
+	f := &flying{packet: out, tick: info.Tick, set: set, want: map[uint16]snapshot.Object{}, gone: map[uint16]bool{}}
+	for _, id := range info.Objects {
+		if i, ok := set.Index(id); ok {
+			f.want[id] = set.Object(i)
+		} else {
+			f.gone[id] = true
+		}
+	}
+	if len(f.gone) != info.Gone || !slices.IsSorted(info.Objects) {
+		t.Fatalf("%+v with %d gone", info, len(f.gone))
+	}
+	return f
+}
+
+type fatal interface{ Fatalf(string, ...any) }
+
+// land compares an update with what was sent.
+func (f *flying) land(t fatal, u *statesync.Update) {
+	if u.Tick != f.tick || len(u.Objects) != len(f.want)+len(f.gone) {
+		t.Fatalf("tick %d with %d objects, want %d with %d", u.Tick, len(u.Objects), f.tick, len(f.want)+len(f.gone))
+	}
+	for _, o := range u.Objects {
+		if o.Gone {
+			if !f.gone[o.ID] {
+				t.Fatalf("object %d is gone", o.ID)
+			}
+			continue
+		}
+		i, _ := f.set.Index(o.ID)
+		if f.want[o.ID] != o.Object || !slices.Equal(f.set.Row(i), o.Row) {
+			t.Fatalf("object %v came as %v %v, want %v", f.want[o.ID], o.Object, o.Row, f.set.Row(i))
+		}
+	}
+}
+
+// TestLoss checks that each packet that arrives decodes exactly, in any order, whatever was lost.
+func TestLoss(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		w := newWorld(t, rapid.Uint64().Draw(rt, "seed"), rapid.IntRange(0, 64).Draw(rt, "things"))
+		w.churn = rapid.SampledFrom([]int{20, 60, 1000}).Draw(rt, "churn")
+		loss := rapid.SampledFrom([]float64{0, .05, .5, .97}).Draw(rt, "loss")
+		cfg := config
+		cfg.NoDelta = rapid.IntRange(0, 9).Draw(rt, "no delta") == 0
+		cfg.Budget = rapid.IntRange(100, 1200).Draw(rt, "budget")
+		s, r := pair(t, w.schema, cfg)
+		if rapid.Bool().Draw(rt, "viewer") {
+			s.SetViewer(7)
+		}
+		var sky []*flying
+		var acks []statesync.Ack
+		tick := int64(-5)
+		for range 200 {
+			w.step()
+			set := w.schema.NewSet()
+			w.fill(t, set)
+			for i := range set.Len() {
+				must(rt, s.Prioritize(set.Object(i).ID, float64(1+i%5*w.r.IntN(10))))
+			}
+			tick += 1 + int64(w.r.IntN(100)/99*w.r.IntN(1<<20))
+			in := statesync.Input{Player: 3, Data: []byte{byte(tick / 8), 7}}
+			must(rt, s.AddInputs(tick, in))
+			out, info, err := s.Append(nil, tick, set)
+			must(rt, err)
+			if len(out) > cfg.Budget || len(out) != info.Bytes {
+				rt.Fatalf("%d bytes of %d", len(out), cfg.Budget)
+			}
+			if w.r.Float64() >= loss {
+				sky = append(sky, launch(rt, out, info, set))
+			}
+			for len(sky) > 0 && w.r.IntN(4) > 0 {
+				i := w.r.IntN(min(len(sky), 6))
+				f := sky[i]
+				if w.r.IntN(8) > 0 { // otherwise it comes again
+					sky = slices.Delete(sky, i, i+1)
+				}
+				u, err := r.Decode(f.packet)
+				switch {
+				case errors.Is(err, snapshot.ErrLate), errors.Is(err, snapshot.ErrBaselineMissing) && s.Stats().Starts > 0:
+				case err != nil:
+					rt.Fatal(err)
+				default:
+					f.land(rt, u)
+				}
+				acks = append(acks, r.Ack())
+			}
+			if len(acks) > 0 && w.r.Float64() >= loss {
+				b := acks[max(0, len(acks)-1-w.r.IntN(4))]
+				must(rt, s.Ack(b))
+			}
+		}
+		if st := s.Stats(); loss < .5 && st.Starts != 0 {
+			rt.Fatalf("acks that come late are taken for lies: %+v", st)
+		}
+	})
+}
+
+// TestInputs checks that the inputs of every tick arrive once, or are missing if the sender has
+// none.
+func TestInputs(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		w := newWorld(t, rapid.Uint64().Draw(rt, "seed"), 3)
+		s, r := pair(t, w.schema, config)
+		set := w.schema.NewSet()
+		w.fill(t, set)
+		sent, got := map[int64]string{}, map[int64]bool{}
+		hold := 0
+		for tick := range int64(150) {
+			if w.r.IntN(10) > 0 {
+				var in []statesync.Input
+				for p := range w.r.IntN(4) {
+					in = append(in, statesync.Input{Player: uint8(p * 2), Data: bytes.Repeat([]byte{byte(w.r.IntN(3))}, w.r.IntN(4))})
+				}
+				must(rt, s.AddInputs(tick, in...))
+				sent[tick] = fmt.Sprint(in)
+			}
+			out, info, err := s.Append(nil, tick, set)
+			must(rt, err)
+			if info.Ticks > statesync.DefaultTicks {
+				rt.Fatalf("%+v", info)
+			}
+			if hold > 0 {
+				hold--
+				continue
+			}
+			if w.r.IntN(20) == 0 {
+				hold = w.r.IntN(statesync.DefaultTicks - 4) // no packet comes for a while, fewer than repeat inputs
+			}
+			u, err := r.Decode(out)
+			must(rt, err)
+			for _, in := range u.Inputs {
+				want, known := sent[in.Tick]
+				if got[in.Tick] || known == in.Missing || known && fmt.Sprint(in.Inputs) != want {
+					rt.Fatalf("tick %d: %+v, want %v", in.Tick, in, want)
+				}
+				got[in.Tick] = true
+			}
+			for k := range sent {
+				if !got[k] {
+					rt.Fatalf("inputs of tick %d did not come", k)
+				}
+			}
+			if w.r.IntN(3) > 0 {
+				must(rt, s.Ack(r.Ack()))
+			}
+		}
+	})
+}

@@ -1,0 +1,196 @@
+package statesync
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/uplink-rpc/uplink/snapshot"
+)
+
+// choose encodes the packet and returns its bytes.
+func (s *Sender) choose(tick int64, set *snapshot.Set) ([]byte, error) {
+	c, smallest := &s.builder, MaxPacket+1
+	for _, room := range [...]int{s.cfg.Budget / 2, -1} { // of inputs
+		from, to := s.inputs.next, s.inputs.next
+		if room >= 0 {
+			from = s.inputs.due(s.cfg.Ticks, room)
+		}
+		size, ok := s.fill(tick, from, to, set)
+		if ok {
+			return c.buf, nil
+		}
+		smallest = size
+		if from == to {
+			break
+		}
+	}
+	return nil, fmt.Errorf("%w: %d bytes, the smallest update tried takes a packet of %d", ErrBudget, s.cfg.Budget, smallest)
+}
+
+// fill encodes a packet with the inputs of ticks from up to, not including, to. If no update fits,
+// it returns the size of the smallest packet tried.
+func (s *Sender) fill(tick, from, to int64, set *snapshot.Set) (smallest int, ok bool) {
+	c := &s.builder
+	s.list(set)
+	smallest, c.first, c.attempt = MaxPacket+1, -1, attempt{}
+	for alone := 0; alone < maxMisfits; {
+		if c.first++; c.first == len(c.list) && !s.more(set) {
+			c.first = -1
+			if alone > 0 {
+				return smallest, false
+			}
+		}
+		for {
+			c.out.from, c.out.to = from, to
+			size, fits := s.code(tick, set)
+			switch {
+			case fits:
+				return 0, true
+			case c.first < 0:
+				return size, false
+			case !c.attempt.careful:
+				c.attempt.careful = true
+				continue
+			case !c.attempt.alone:
+				c.attempt.alone = true
+				continue
+			}
+			smallest = min(smallest, size)
+			break
+		}
+		c.list[c.first].state = excluded
+		c.attempt = attempt{}
+		alone++
+	}
+	return smallest, false
+}
+
+// code encodes a packet with the first candidates. If the first one does not fit, or another one
+// does not and there is no savepoint, it reports false and returns the size.
+func (s *Sender) code(tick int64, set *snapshot.Set) (size int, ok bool) {
+	c, pc := &s.builder, &s.codec
+	pc.out = &c.out
+	s.store.open(&c.out)
+	c.out.seq, c.out.tick = s.next, tick
+	pc.begin(s.prior)
+	h := header{seq: s.next, epoch: s.epoch, tick: tick}
+	if !pc.keyframe {
+		h.distance = s.next - s.last
+	}
+	c.buf = h.append(c.buf[:0])
+	head := len(c.buf)
+	pc.Enc.Reset(c.buf, 0)
+	if !pc.keyframe {
+		pc.codeRecent(s.recent())
+	}
+	pc.codeTick()
+	pc.checkHash()
+	pc.codeViewerID(s.viewer, s.hasViewer)
+	pc.codeInputs(&s.inputs)
+	c.limit = (s.cfg.Budget - head) * 8
+	c.viewerCoded, c.ctx, c.next, c.saved.set = false, 0, 0, false
+	if s.pickFirst(set); s.updates(set) {
+		c.overhead = pc.Enc.BitsQ8() - c.needed
+		c.buf = pc.Enc.Finish()
+		return len(c.buf), true
+	}
+	return head + (pc.Enc.Bits()+slack+s.closingBits()+7)/8, false
+}
+
+// updates codes the updates: of the viewer object, of objects with a baseline, and of the others.
+func (s *Sender) updates(set *snapshot.Set) bool {
+	c, pc := &s.builder, &s.codec
+	if s.hasViewer && !s.codeViewer() {
+		return false
+	}
+	c.viewerCoded = true
+	bases := pc.members()
+	for at, i := range c.at[:len(bases)] {
+		if i == 0 || c.list[i-1].state != picked {
+			continue
+		}
+		s.save(int(i - 1))
+		pc.Bit(&pc.out.state.more[c.ctx], true)
+		for ; c.next < at; c.next++ {
+			if r := bases[c.next]; !s.hasViewer || r.object.ID != s.viewer {
+				pc.codeMember(r, false)
+			}
+		}
+		was := pc.Enc.BitsQ8()
+		pc.codeMember(bases[at], true)
+		c.ctx, c.next = 1, at+1
+		if !s.codeUpdate(int(i-1), was) {
+			return false
+		}
+		s.adjust(set)
+	}
+	pc.Bit(&pc.out.state.more[c.ctx], false)
+	c.ctx = 2
+	if !s.codeNewObjects(set) {
+		return false
+	}
+	pc.Bit(&pc.out.state.more[c.ctx], false)
+	return true
+}
+
+// codeViewer codes the update of the viewer object, if it is picked, and sets the viewer's
+// position.
+func (s *Sender) codeViewer() bool {
+	c, pc := &s.builder, &s.codec
+	mine := slices.IndexFunc(c.list, func(x candidate) bool { return x.object.ID == s.viewer && x.state == picked })
+	if mine >= 0 {
+		s.save(mine)
+		was := pc.Enc.BitsQ8()
+		pc.Bit(&pc.out.state.viewer[2], true)
+		if !s.codeUpdate(mine, was) {
+			return false
+		}
+		if x := &c.list[mine]; x.state == sent {
+			if x.row != nil {
+				pc.setViewerPosition(x.row)
+			}
+			return true
+		}
+	}
+	pc.Bit(&pc.out.state.viewer[2], false)
+	if at, ok := pc.find(s.viewer); ok {
+		pc.setViewerPosition(pc.bases[at].row())
+	}
+	return true
+}
+
+// codeNewObjects codes the picked objects without a baseline.
+func (s *Sender) codeNewObjects(set *snapshot.Set) bool {
+	c, pc := &s.builder, &s.codec
+	for c.last = -1; ; {
+		i := c.nextNewObject()
+		if i < 0 {
+			return true
+		}
+		x := &c.list[i]
+		s.save(i)
+		was, last := pc.Enc.BitsQ8(), c.last
+		pc.Bit(&pc.out.state.more[c.ctx], true)
+		pc.codeNewID(int64(x.object.ID), c.last)
+		c.ctx, c.last = 3, int64(x.object.ID)
+		if !s.codeUpdate(i, was) {
+			return false
+		}
+		if c.list[i].state != sent {
+			c.last = last
+		}
+		s.adjust(set)
+	}
+}
+
+// nextNewObject returns the picked candidate without a baseline that has the lowest id, or -1.
+func (c *packetBuilder) nextNewObject() int {
+	smallest := -1
+	for i := range c.list[:c.tail] {
+		x := &c.list[i]
+		if x.state == picked && x.base < 0 && (smallest < 0 || x.object.ID < c.list[smallest].object.ID) {
+			smallest = i
+		}
+	}
+	return smallest
+}

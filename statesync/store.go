@@ -1,0 +1,258 @@
+package statesync
+
+import (
+	"slices"
+
+	"github.com/uplink-rpc/uplink/ringcache"
+)
+
+const (
+	// ring is the number of packets that both ends store. Acks cover ring packets.
+	ring = 64
+	// reorderLimit is the number of newer packets after which a packet that arrives late is no
+	// longer stored. Whether it was decoded is final by then.
+	reorderLimit = 8
+	// maxSpareStates is the maximum number of unused model states to keep.
+	maxSpareStates = 8
+)
+
+// packet is a packet that was sent or decoded.
+type packet struct {
+	seq     uint64
+	held    bool // the receiver decoded it: at the sender, as acks report
+	tick    int64
+	base    uint64      // at the receiver: the packet that it refers to
+	updates []*record   // by ascending id, until they are settled
+	state   *modelState // models after it, while packets may refer to it
+	inputs  []byte      // those of its newest tick
+	from    int64       // it contains the inputs of ticks from up to, not including, to
+	to      int64
+}
+
+// baselineStore is what one end stores: the newest settled update of each object and those after
+// it, and the models after each packet to which others may refer. An update is settled when both
+// ends know whether the receiver decoded it. A view determines which updates are baselines.
+type baselineStore struct {
+	plan     *plan
+	packets  *ringcache.Ring[packet]
+	known    []*known // by ascending id
+	final    uint64   // packets before it are settled
+	floor    uint64   // no packet refers to one before it
+	pool     pool
+	states   []*modelState
+	lists    [][]*record
+	spare    []*known
+	sweepDue bool // some known objects may be removable
+}
+
+func (b *baselineStore) init(p *plan) { b.plan, b.packets = p, ringcache.New[packet](ring) }
+
+// view is the set of packets whose updates are baselines: those that the receiver decoded, up to
+// the newest one that the sender knows of.
+type view struct {
+	newest uint64
+	slots  uint64 // by sequence number modulo ring
+}
+
+// get returns a packet, or nil.
+func (b *baselineStore) get(seq uint64) *packet { return b.packets.Get(seq) }
+
+// held reports whether a packet is stored that the receiver decoded.
+func (b *baselineStore) held(seq uint64) bool {
+	p := b.packets.Get(seq)
+	return p != nil && p.held
+}
+
+// clear discards everything. Packets before final are settled.
+func (b *baselineStore) clear(final uint64) {
+	for _, p := range b.packets.All() {
+		b.strip(p)
+		b.dropState(p)
+	}
+	b.packets.Reset()
+	for _, k := range b.known {
+		b.pool.releaseAll(k.newest)
+		k.newest = nil
+	}
+	b.sweep()
+	b.final = max(b.final, final)
+}
+
+// view returns the view of packets up to newest. Of the last reorderLimit packets, those in recent
+// count: bit i for the packet i+1 before newest. It reports false if one of them is not stored.
+func (b *baselineStore) view(newest uint64, recent uint32) (v view, ok bool) {
+	v.newest = newest
+	for i := range min(ring, newest+1) {
+		held := b.held(newest - i)
+		if i > 0 && i < reorderLimit {
+			in := recent>>(i-1)&1 != 0
+			if in && !held {
+				return v, false
+			}
+			held = in
+		}
+		if held {
+			v.slots |= 1 << ((newest - i) % ring)
+		}
+	}
+	return v, true
+}
+
+// find returns the index of an id among known objects, and whether it is there.
+func (b *baselineStore) find(id uint16) (int, bool) {
+	return slices.BinarySearchFunc(b.known, id, func(k *known, id uint16) int { return int(k.id) - int(id) })
+}
+
+// latest returns the newest update of an object in the view, or nil.
+func (b *baselineStore) latest(k *known, v *view) *record {
+	for r := k.newest; r != nil; r = r.older {
+		if r.seq < b.final || r.seq <= v.newest && v.slots>>(r.seq%ring)&1 != 0 {
+			return r
+		}
+	}
+	return nil
+}
+
+// bases appends the baselines of a view: the newest update of each object, unless it was removed.
+func (b *baselineStore) bases(dst []*record, v *view) []*record {
+	for _, k := range b.known {
+		if r := b.latest(k, v); r != nil && !r.gone {
+			dst = append(dst, r)
+		}
+	}
+	return dst
+}
+
+// open prepares a packet for coding.
+func (b *baselineStore) open(p *packet) {
+	if n := len(b.states); p.state == nil && n > 0 {
+		p.state, b.states = b.states[n-1], b.states[:n-1]
+	} else if p.state == nil {
+		p.state = b.plan.newState()
+	}
+	if n := len(b.lists); cap(p.updates) == 0 && n > 0 {
+		p.updates, b.lists = b.lists[n-1], b.lists[:n-1]
+	}
+	b.discard(p, 0)
+}
+
+// discard removes the updates from the n-th on of a packet that is not stored yet.
+func (b *baselineStore) discard(p *packet, n int) {
+	for _, r := range p.updates[n:] {
+		b.pool.release(r)
+	}
+	p.updates = p.updates[:n]
+}
+
+// put stores a packet and sets *p to an empty one. The packet a whole ring older is settled.
+func (b *baselineStore) put(p *packet) *packet {
+	slot := b.packets.Put(p.seq)
+	b.strip(slot)
+	b.dropState(slot)
+	*slot, *p = *p, packet{inputs: slot.inputs[:0]}
+	for _, r := range slot.updates {
+		k := r.of
+		if k == nil {
+			i, ok := b.find(r.object.ID)
+			if !ok {
+				b.known = slices.Insert(b.known, i, b.newKnown(r.object.ID))
+			}
+			k = b.known[i]
+		}
+		b.link(k, r)
+	}
+	return slot
+}
+
+// link adds a record to its object's list, which is in descending order of sequence numbers.
+func (b *baselineStore) link(k *known, r *record) {
+	at := &k.newest
+	for *at != nil && (*at).seq > r.seq {
+		at = &(*at).older
+	}
+	r.of, r.older, *at = k, *at, r
+}
+
+func (b *baselineStore) newKnown(id uint16) *known {
+	n := len(b.spare)
+	if n == 0 {
+		return &known{id: id}
+	}
+	k := b.spare[n-1]
+	b.spare = b.spare[:n-1]
+	*k = known{id: id}
+	return k
+}
+
+// settle sets the oldest packet to which others may refer. Older models and updates are discarded
+// unless they are baselines.
+func (b *baselineStore) settle(floor uint64) {
+	if floor <= b.floor {
+		return
+	}
+	b.floor = floor
+	for seq, p := range b.packets.All() {
+		if seq < floor {
+			b.dropState(p)
+		}
+	}
+	to := floor - min(floor, reorderLimit-1)
+	for seq := b.final; seq < min(to, b.final+ring); seq++ {
+		p := b.get(seq)
+		if p == nil {
+			continue
+		}
+		for _, r := range p.updates {
+			b.settleRecord(r, p.held)
+		}
+		b.strip(p)
+	}
+	b.final = max(b.final, to)
+}
+
+// settleRecord discards the updates before r if the receiver has r, and otherwise r.
+func (b *baselineStore) settleRecord(r *record, held bool) {
+	k := r.of
+	if held {
+		b.pool.releaseAll(r.older)
+		r.older = nil
+	} else {
+		at := &k.newest
+		for *at != r {
+			at = &(*at).older
+		}
+		*at = r.older
+		b.pool.release(r)
+	}
+	b.sweepDue = b.sweepDue || k.newest == nil || k.newest.gone && k.newest.older == nil
+}
+
+// sweep removes objects without updates, and those whose removal is settled.
+func (b *baselineStore) sweep() {
+	b.sweepDue = false
+	kept := b.known[:0]
+	for _, k := range b.known {
+		if r := k.newest; r == nil || r.gone && r.older == nil && r.seq < b.final {
+			b.pool.releaseAll(r)
+			b.spare = append(b.spare, k)
+			continue
+		}
+		kept = append(kept, k)
+	}
+	b.known = kept
+}
+
+// strip detaches a packet's list of updates.
+func (b *baselineStore) strip(p *packet) {
+	if cap(p.updates) > 0 {
+		b.lists = append(b.lists, p.updates[:0])
+		p.updates = nil
+	}
+}
+
+func (b *baselineStore) dropState(p *packet) {
+	if p.state != nil && len(b.states) < maxSpareStates {
+		b.states = append(b.states, p.state)
+	}
+	p.state = nil
+}

@@ -1,0 +1,155 @@
+package reliable
+
+import (
+	"encoding/binary"
+	"time"
+
+	kcp "github.com/xtaci/kcp-go/v5"
+)
+
+// MaxTransmissions is the maximum number of transmissions of a segment, after which the channel
+// fails.
+const MaxTransmissions = 20
+
+// outstanding contains the sent segments from the first unacknowledged one on, by sequence number
+// modulo window, the maximum number of them. KCP has the same state, but does not export it.
+type outstanding [window]transmitted
+
+// transmitted is one of these segments.
+type transmitted struct {
+	number      uint32
+	size        uint16        // bytes of its message
+	count       uint8         // transmissions; 0: the slot is free
+	acked       bool          // selectively: segments before it may be missing
+	first, last time.Duration // times of transmissions since the start of the channel
+}
+
+// freely is the number of transmissions of a segment without new acknowledgments. During an outage
+// only the oldest segment is sent more often, so that the others have transmissions left after it.
+const freely = 5
+
+// earliest returns the minimum time from the first to the n-th transmission of a segment while the
+// peer acknowledges nothing new. KCP's own backoff would send it 20 times in 3 seconds after a
+// round-trip time of 1 ms. The intervals grow with the square of n, up to a sixth of patience. So a
+// segment is sent at most 11 times within patience, and for the 20th time not before 2.3 times
+// patience: after an outage it has transmissions left.
+func earliest(n uint8, patience time.Duration) time.Duration {
+	const steep = 6 // transmissions until the intervals are equal
+	k := time.Duration(n - 1)
+	if k <= steep {
+		return patience * k * k * k / 1000
+	}
+	return earliest(steep+1, patience) + (k-steep)*patience/6
+}
+
+// due reports whether the data segment that b starts with may be sent now. The last new
+// acknowledgment arrived at the time progress. If that was after the last transmission of the
+// segment, the path works, and KCP decides.
+func (o *outstanding) due(now, progress, patience time.Duration, b []byte) bool {
+	t := o.slot(number(b))
+	if t.count == 0 || t.number != number(b) || progress > t.last {
+		return true
+	}
+	return now >= t.first+earliest(t.count+1, patience) && (t.count < freely || o.oldest(t))
+}
+
+// oldest reports whether t is the first unacknowledged segment.
+func (o *outstanding) oldest(t *transmitted) bool {
+	for i := range o {
+		if s := &o[i]; s.count > 0 && !s.acked && int32(s.number-t.number) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// sent records a transmission of the data segment that b starts with, and returns their number so
+// far.
+func (o *outstanding) sent(now time.Duration, b []byte) uint8 {
+	t := o.slot(number(b))
+	if t.count == 0 || t.number != number(b) {
+		*t = transmitted{number: number(b), size: uint16(length(b)), first: now}
+	}
+	t.count++
+	t.last = now
+	return t.count
+}
+
+// acknowledged records the acknowledgments in the peer's segment that b starts with, as KCP does,
+// and returns the number of newly acknowledged bytes of messages.
+func (o *outstanding) acknowledged(b []byte) (bytes int) {
+	una := binary.LittleEndian.Uint32(b[offUnacked:])
+	for i := range o {
+		t := &o[i]
+		if t.count == 0 || int32(una-t.number) <= 0 {
+			continue
+		}
+		if !t.acked {
+			bytes += int(t.size)
+		}
+		t.count = 0
+	}
+	if t := o.slot(number(b)); b[offCommand] == kcp.IKCP_CMD_ACK && t.count > 0 && t.number == number(b) && !t.acked {
+		t.acked = true
+		bytes += int(t.size)
+	}
+	return bytes
+}
+
+// held returns the number of segments.
+func (o *outstanding) held() int {
+	n := 0
+	for i := range o {
+		if o[i].count > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+func (o *outstanding) slot(number uint32) *transmitted { return &o[number%window] }
+
+// An end may send [creditPerByte] bytes for each newly acknowledged byte of its messages, and 64
+// KiB in any second without acknowledgments: the base burst and one second of the base rate.
+const (
+	creditPerByte = 3
+	baseRate      = 32 << 10 // bytes per second
+	baseBurst     = 32 << 10 // bytes
+	// maxBudget is the maximum of the budget in bytes. A full window of the largest segments takes
+	// less.
+	maxBudget = 96 << 10
+)
+
+// budget is the number of bytes that an end may send now, including headers down to IP. In a period
+// of T seconds it sends at most baseRate*T + creditPerByte times the newly acknowledged bytes, plus
+// the budget at its start: baseBurst at the start of a session, at most maxBudget later.
+type budget struct {
+	bytes float64
+	at    time.Time // of the last refill
+}
+
+func newBudget(now time.Time) budget { return budget{bytes: baseBurst, at: now} }
+
+// refill adds the base rate since the last call. A time before that of the last call adds nothing.
+func (b *budget) refill(now time.Time) {
+	passed := now.Sub(b.at)
+	if passed <= 0 {
+		return
+	}
+	b.at = now
+	if b.bytes < baseBurst {
+		b.bytes = min(b.bytes+passed.Seconds()*baseRate, baseBurst)
+	}
+}
+
+// credit adds the credit for n newly acknowledged bytes.
+func (b *budget) credit(n int) { b.bytes = min(b.bytes+float64(creditPerByte*n), maxBudget) }
+
+// take reports whether n bytes may be sent, and deducts them if so.
+func (b *budget) take(n int) bool {
+	if float64(n) > b.bytes {
+		return false
+	}
+	b.bytes -= float64(n)
+	return true
+}

@@ -1,0 +1,159 @@
+package wire
+
+import (
+	"encoding/binary"
+)
+
+const heartbeatBody = 12
+
+// MaxHold is the maximum hold time in a heartbeat, in microseconds.
+const MaxHold = 1<<24 - 1
+
+// The flags of a heartbeat.
+const (
+	flagEcho   = 1 << 0
+	flagAnswer = 1 << 1
+)
+
+// Heartbeat keeps a session alive and measures the round-trip time: the receiver of an echo
+// subtracts it and the hold time from its own clock.
+type Heartbeat struct {
+	Clock  uint32 // the sender's clock in microseconds, from any start, wrapping after 71 minutes
+	Echo   uint32 // the receiver's newest clock received by the sender; valid if HasEcho
+	Hold   uint32 // microseconds since the sender received that clock, at most MaxHold
+	Answer bool   // requests a heartbeat from the receiver
+	// HasEcho reports whether Echo and Hold are set; otherwise they are zero on the wire.
+	HasEcho bool
+}
+
+// AppendHeartbeat appends the body of a heartbeat. Only 24 bits of the hold time are sent.
+func AppendHeartbeat(b []byte, h Heartbeat) []byte {
+	var flags uint8
+	if h.HasEcho {
+		flags |= flagEcho
+	} else {
+		h.Echo, h.Hold = 0, 0
+	}
+	if h.Answer {
+		flags |= flagAnswer
+	}
+	b = binary.LittleEndian.AppendUint32(b, h.Clock)
+	b = binary.LittleEndian.AppendUint32(b, h.Echo)
+	return binary.LittleEndian.AppendUint32(b, h.Hold&MaxHold|uint32(flags)<<24)
+}
+
+// ParseHeartbeat reads the body of a heartbeat; one of any other length is [ErrMalformed]. Unknown
+// flags are ignored.
+func ParseHeartbeat(body []byte) (Heartbeat, error) {
+	if len(body) != heartbeatBody {
+		return Heartbeat{}, ErrMalformed
+	}
+	last := binary.LittleEndian.Uint32(body[8:])
+	flags := uint8(last >> 24)
+	h := Heartbeat{
+		Clock:   binary.LittleEndian.Uint32(body),
+		Answer:  flags&flagAnswer != 0,
+		HasEcho: flags&flagEcho != 0,
+	}
+	if h.HasEcho {
+		h.Echo = binary.LittleEndian.Uint32(body[4:])
+		h.Hold = last & MaxHold
+	}
+	return h, nil
+}
+
+// MaxCloseText is the maximum size of the text of a close in bytes.
+const MaxCloseText = 64
+
+// CloseCode is the reason of a close.
+type CloseCode uint8
+
+// The codes of a close.
+const (
+	CloseNormal   CloseCode = iota // the application closed the connection
+	CloseShutdown                  // the sender shuts down
+	CloseReplaced                  // the same client has a new session
+)
+
+// Close ends a session.
+type Close struct {
+	Code CloseCode
+	Text []byte // human-readable but untrusted; at most MaxCloseText bytes
+}
+
+// AppendClose appends the body of a close. The text is truncated to [MaxCloseText] bytes.
+func AppendClose(b []byte, c Close) []byte {
+	b = append(b, uint8(c.Code))
+	return append(b, c.Text[:min(len(c.Text), MaxCloseText)]...)
+}
+
+// ParseClose reads the body of a close. The text shares body's memory. An empty body, or a longer
+// text than [MaxCloseText], is [ErrMalformed].
+func ParseClose(body []byte) (Close, error) {
+	if len(body) < 1 || len(body) > 1+MaxCloseText {
+		return Close{}, ErrMalformed
+	}
+	return Close{Code: CloseCode(body[0]), Text: body[1:]}, nil
+}
+
+// ChallengeSize is the size of the random data of a challenge, in bytes.
+const ChallengeSize = 8
+
+// ParseChallenge reads the body of a challenge: any 8 bytes. Any other length is [ErrMalformed].
+func ParseChallenge(body []byte) (data [ChallengeSize]byte, err error) {
+	if len(body) != ChallengeSize {
+		return data, ErrMalformed
+	}
+	return [ChallengeSize]byte(body), nil
+}
+
+// Response is the answer to a challenge.
+type Response struct {
+	Data [ChallengeSize]byte // of the challenge
+	// Generation is the number of changes of its own address that the client knows of, modulo 256.
+	Generation uint8
+}
+
+// AppendResponse appends the body of a response.
+func AppendResponse(b []byte, r Response) []byte {
+	return append(append(b, r.Data[:]...), r.Generation)
+}
+
+// ParseResponse reads the body of a response. Any other length than 9 bytes is [ErrMalformed].
+func ParseResponse(body []byte) (Response, error) {
+	if len(body) != ChallengeSize+1 {
+		return Response{}, ErrMalformed
+	}
+	return Response{Data: [ChallengeSize]byte(body), Generation: body[ChallengeSize]}, nil
+}
+
+// ParseProbe checks the body of a probe. Any byte but zero is [ErrMalformed].
+func ParseProbe(body []byte) error {
+	for _, b := range body {
+		if b != 0 {
+			return ErrMalformed
+		}
+	}
+	return nil
+}
+
+// AppendProbe appends the body of a probe to its header b. The complete datagram is size bytes long
+// with a tag of that many.
+func AppendProbe(b []byte, size, tag int) []byte {
+	var zeros [MaxDatagram]byte
+	return append(b, zeros[:size-tag-len(b)]...)
+}
+
+// AppendProbeAnswer appends the body of the answer to a probe: the size of the whole datagram.
+func AppendProbeAnswer(b []byte, size int) []byte {
+	return binary.LittleEndian.AppendUint16(b, uint16(size))
+}
+
+// ParseProbeAnswer reads the size from the body of the answer to a probe; any other length than 2
+// bytes is [ErrMalformed].
+func ParseProbeAnswer(body []byte) (size int, err error) {
+	if len(body) != 2 {
+		return 0, ErrMalformed
+	}
+	return int(binary.LittleEndian.Uint16(body)), nil
+}
