@@ -23,7 +23,7 @@ func TestRun(t *testing.T) {
 	}
 	folder := t.TempDir()
 	var stdout, stderr bytes.Buffer
-	if err := run(context.Background(), []string{"--frames", "1000", "--out", folder, one}, &stdout, &stderr); err != nil {
+	if err := run(context.Background(), []string{"--frames", "1000", "--output", folder, one}, &stdout, &stderr); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"zstd *", "paper +", "adaptive auto", "delivered at 20 %", "best *", "inferred from the paper's", "first half of the trace"} {
@@ -48,7 +48,7 @@ func TestJSON(t *testing.T) {
 		t.Skip("measures times")
 	}
 	var stdout, stderr bytes.Buffer
-	if err := run(context.Background(), []string{"--json", "--frames", "1000", "--out", "", one}, &stdout, &stderr); err != nil {
+	if err := run(context.Background(), []string{"--json", "--frames", "1000", "--output", "", one}, &stdout, &stderr); err != nil {
 		t.Fatal(err)
 	}
 	var said struct {
@@ -75,7 +75,7 @@ func TestErrors(t *testing.T) {
 		"--frames 10":                        "--frames 10: want at least 1000",
 		"--nothing":                          "flag provided but not defined: -nothing",
 		"nothing.csv":                        "nothing.schema.json",
-		"--frames 1000 --out nowhere " + one: "--out: ",
+		"--frames 1000 --output nowhere " + one: "--output: ",
 	} {
 		var out bytes.Buffer
 		err := run(context.Background(), strings.Fields(args), &out, &out)

@@ -27,7 +27,7 @@ type ackRateOptions struct {
 	json        bool
 }
 
-// ackCurve is what one trace takes at each ack rate, in kbit/s on the wire.
+// ackCurve is the wire rate of one trace at each ack rate, in kbit/s.
 type ackCurve struct {
 	Name string    `json:"trace"`
 	Hz   []float64 `json:"ack_hz"`
@@ -40,9 +40,9 @@ func newAckRateCommand() *cobra.Command {
 	o := ackRateOptions{cfg: bench.Config{Link: simlink.Config{RTT: 100 * time.Millisecond, Burst: 1, Seed: 1}, Ring: rpcdelta.DefaultRing, Untimed: true}}
 	cmd := &cobra.Command{
 		Use:   "ackrate TRACE...",
-		Short: "Show what acks cost and save, both ways, at several rates",
-		Long: `ackrate runs recorded play over a simulated link as bench does, at several ack rates. More acks make for younger
-baselines and smaller frames upward, and take more downward, in datagrams of their own.`,
+		Short: "Measure what acks cost and save at several ack rates",
+		Long: `ackrate runs recorded play over a simulated link as bench does, at several ack rates. More acks give newer
+baselines and smaller frames on the uplink. They cost more on the downlink, in datagrams of their own.`,
 		Example: `  uplink ackrate --rtt 60ms portal2_coop_60hz.csv.gz
   uplink ackrate --ack-hz 5,10,20 --json portal2_coop_60hz.csv.gz`,
 		Args: cobra.MinimumNArgs(1),
@@ -68,11 +68,11 @@ baselines and smaller frames upward, and take more downward, in datagrams of the
 	f := cmd.Flags()
 	o.cfg.Link.AddFlags(f)
 	addSuiteFlag(f, &o.cfg.Suite)
-	f.Float64SliceVar(&o.rates, "ack-hz", []float64{10, 12, 15, 20, 30, 60}, "acks a second, at most, ascending")
-	f.IntVar(&o.cfg.Ring, "ring", o.cfg.Ring, "frames that either end keeps")
-	f.StringVar(&o.codec, "codec", rpcdelta.DefaultCodec.String(), "how frames become bits")
-	f.StringVar(&o.schema, schemaFlag, "", "schema file of all traces, instead of the one beside each")
-	f.StringVar(&o.svg, "svg", "", "draw the curves to this file")
+	f.Float64SliceVar(&o.rates, "ack-hz", []float64{10, 12, 15, 20, 30, 60}, "maximum acks per second, ascending")
+	f.IntVar(&o.cfg.Ring, "ring", o.cfg.Ring, "ring size, in frames")
+	f.StringVar(&o.codec, "codec", rpcdelta.DefaultCodec.String(), "codec")
+	f.StringVar(&o.schema, schemaFlag, "", "schema file for all traces, instead of NAME.schema.json of each")
+	f.StringVar(&o.svg, "svg", "", "write a chart to this file")
 	f.BoolVar(&o.json, "json", false, eachUsage)
 	return cmd
 }
@@ -141,7 +141,7 @@ func (o *ackRateOptions) writeTable(w io.Writer, curves []ackCurve) error {
 		rows = append(rows, cells(c.Name, "up", c.Up), cells("", "acks", c.Down), cells("", "sum", c.Sum))
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%v, seed %d; codec %s; %s; up and acks are wire bits, seals, IP and UDP included\n\n", &o.cfg.Link, o.cfg.Link.Seed, o.codec, suiteText(o.cfg.Suite))
+	fmt.Fprintf(&b, "%v, seed %d; codec %s; %s; up and acks in wire bits, with AEAD, IP and UDP\n\n", &o.cfg.Link, o.cfg.Link.Seed, o.codec, suiteText(o.cfg.Suite))
 	table.Write(&b, rows)
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -156,7 +156,7 @@ func cells(name, what string, kbits []float64) []string {
 }
 
 func (o *ackRateOptions) chart(curves []ackCurve) *chart.Chart {
-	c := &chart.Chart{Title: "Bits both ways (solid) and up alone (dashed) against the ack rate", XUnit: "Hz", YUnit: "kbit/s", X: o.rates}
+	c := &chart.Chart{Title: "Uplink and acks (solid) and uplink alone (dashed) by ack rate", XUnit: "Hz", YUnit: "kbit/s", X: o.rates}
 	for _, curve := range curves {
 		c.Lines = append(c.Lines, chart.Line{Name: curve.Name, Y: curve.Sum}, chart.Line{Y: curve.Up})
 	}

@@ -15,29 +15,31 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// admission is what lets a client of a command in at a server: a token, or the issuer's key to make tokens with.
+// admission is how a command's client gets its connect token: a given one, or the issuer key to
+// issue them.
 type admission struct{ token, key string }
 
 func (a *admission) addFlags(f *pflag.FlagSet) {
-	f.StringVar(&a.token, "token", "", "connect token, as uplink token or a backend issues it; @FILE reads a file")
-	f.StringVar(&a.key, "key", "", "file of the issuer's key, to make tokens with, also for connecting again")
+	f.StringVar(&a.token, "token", "", "connect token from uplink token or a backend; @FILE reads it from a file")
+	f.StringVar(&a.key, "key", "", "file with the issuer key; issues tokens, also for reconnects")
 }
 
 func (a *admission) check() error {
 	if a.token != "" && a.key != "" {
-		return errors.New("--token: with --key tokens are made; leave one of them out")
+		return errors.New("--token: --key issues tokens; leave one of them out")
 	}
 	return nil
 }
 
-// ticket is what admission comes to: the address to dial and what lets in there, where that is needed.
+// ticket is the address to dial and the token for it, if one is needed.
 type ticket struct {
 	addr  string
 	token token.Token
 	renew func(context.Context) (token.Token, error)
 }
 
-// ticket gives the token for a server, and with a key a way to more. They are for a client id of their own.
+// ticket returns the token for a server and, with a key, a function that issues more. The client id
+// is random.
 func (a *admission) ticket(ctx context.Context, addr string) (t ticket, err error) {
 	t.addr = addr
 	switch {
@@ -62,7 +64,7 @@ func (a *admission) ticket(ctx context.Context, addr string) (t ticket, err erro
 	return t, err
 }
 
-// issuer makes tokens for one client and server, as a backend does.
+// issuer issues tokens for one client and server, as a backend does.
 type issuer struct {
 	key    token.IssuerKey
 	client uint64
@@ -73,7 +75,7 @@ func (i *issuer) issue(context.Context) (token.Token, error) {
 	return token.Issue(i.key, token.Claims{ClientID: i.client, Expires: time.Now().Add(time.Minute), Servers: []netip.AddrPort{i.server}})
 }
 
-// readToken gives the token whose text a flag has, or the file that it names.
+// readToken parses the token in a flag, or in the file that it names.
 func readToken(flag string) (t token.Token, err error) {
 	text := flag
 	if text[0] == '@' {
@@ -93,27 +95,27 @@ func readToken(flag string) (t token.Token, err error) {
 func loadIssuerKey(path string) (token.IssuerKey, error) {
 	key, err := loadKey(path, token.ParseIssuerKey)
 	if err != nil {
-		err = hintedError{err, "want the file that uplink keygen wrote beside the server's, such as ds.key" + issuerSuffix}
+		err = hintedError{err, "want the file that uplink keygen wrote next to the server key, such as ds.key" + issuerSuffix}
 	}
 	return key, err
 }
 
-// clientHints say what to do on the command line when a client is not let in.
+// clientHints are the hints for errors of dialing.
 var clientHints = []struct {
 	err  error
 	hint string
 }{
-	{token.ErrNoToken, "give the file " + issuerSuffix + " of uplink keygen as --key, or a token as --token; --insecure at both ends does without, for tests"},
-	{token.ErrExpired, "issue another one, that lives longer: uplink token --for 10m; or make tokens here, with --key"},
-	{token.ErrUsed, "a token begins one session: issue another one, or make them here, with --key"},
-	{token.ErrWrongKey, "the server has another key: --key has to be the file " + issuerSuffix + " that uplink keygen made with the server's, or --token one that was issued with it"},
-	{token.ErrWrongServer, "the address that a token names has to be the server's --addr, by default the one it listens on"},
-	{token.ErrStale, "the server was started after the token was issued: issue another one, or make them here, with --key"},
-	{transport.ErrNoSuite, "--suite has to be the same at both ends"},
-	{transport.ErrServerFull, "the server's --max-players lets in more"},
+	{token.ErrNoToken, "give the file " + issuerSuffix + " of uplink keygen as --key, or a token as --token; for tests, --insecure at both ends needs none"},
+	{token.ErrExpired, "issue one with a longer lifetime: uplink token --for 10m; or use --key"},
+	{token.ErrUsed, "a token starts one session: issue another one, or use --key"},
+	{token.ErrWrongKey, "the server has another key: --key must be the file " + issuerSuffix + " that uplink keygen wrote with the server key, or --token a token issued with it"},
+	{token.ErrWrongServer, "the token must name an address of the server's --addr, by default the one on which it listens"},
+	{token.ErrStale, "the server started after the token was issued: issue another one, or use --key"},
+	{transport.ErrNoSuite, "use the same --suite at both ends"},
+	{transport.ErrServerFull, "raise --max-players of the server"},
 }
 
-// hintFor adds what to do about an error of dialing.
+// hintFor adds the hint for an error of dialing.
 func hintFor(err error) error {
 	for _, h := range clientHints {
 		if errors.Is(err, h.err) {

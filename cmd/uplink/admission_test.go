@@ -31,8 +31,8 @@ func TestKeyedServer(t *testing.T) {
 	}
 	server.await(&server.stderr, `msg="player connected" player=\d+ client=42 `)
 	for args, want := range map[string]string{
-		"--token " + strings.TrimSpace(text): "has been used, get a new one for each connection\nhint: a token begins one session: issue another one, or make them here, with --key\n",
-		"--wait 1s":                          "\nhint: the server has another key: --key has to be the file .issuer ",
+		"--token " + strings.TrimSpace(text): "has been used, get a new one for each connection\nhint: a token starts one session: issue another one, or use --key\n",
+		"--wait 1s":                          "\nhint: the server has another key: --key must be the file .issuer ",
 	} {
 		if code, said := play(strings.Fields(args)...); code != 1 || !strings.Contains(said, want) {
 			t.Errorf("%s: code %d, no %q in %s", args, code, want, said)
@@ -50,7 +50,7 @@ func TestAddr(t *testing.T) {
 	_, addr := startDS(t, "--schema", trace.SchemaPath(source.Name), "--key", key, "--addr", "203.0.113.7:7777")
 	for server, want := range map[string]string{
 		"203.0.113.7:7777": "5 frames sent: ",
-		"203.0.113.8:7777": "\nhint: the address that a token names has to be the server's --addr, by default the one it listens on\n",
+		"203.0.113.8:7777": "\nhint: the token must name an address of the server's --addr, by default the one on which it listens\n",
 	} {
 		_, text, _ := uplink(t, "token", "--key", key+issuerSuffix, "--client", "1", "--server", server)
 		if _, stdout, stderr := uplink(t, "replay", "--to", addr, "--token", strings.TrimSpace(text), source.Name); !strings.Contains(stdout+stderr, want) {

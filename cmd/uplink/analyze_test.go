@@ -77,46 +77,12 @@ func TestAnalyzeWhatIf(t *testing.T) {
 	}
 }
 
-func TestAnalyzeErrors(t *testing.T) {
-	const hint = "\nhint: uplink analyze --help\n"
-	for _, c := range []struct {
-		args string
-		code int
-		want string
-	}{
-		{"", 2, "uplink: TRACE: which recording? want a .csv or .csv.gz file, with its .schema.json beside it" + hint},
-		{"a.csv --distance 0", 2, "uplink: --distance 0: want at least 1 frame" + hint},
-		{"a.csv --distance 3 --loss 5%", 2, "uplink: --loss: there is no link with --distance; leave one of them out" + hint},
-		{"a.csv --json --html x.html", 2, "uplink: --json and --html: choose one" + hint},
-		{"a.csv --losses 1", 2, "uplink: --losses: want --what-if, whose grid it is of" + hint},
-		{"a.csv --what-if --loss 5%", 2, "uplink: --loss: with --what-if it is --losses" + hint},
-		{"a.csv --what-if --losses 5", 2, "uplink: --losses \"5\": want 0 to 1, or a percentage such as 5%" + hint},
-		{"a.csv --what-if --redundancies 99", 2, "uplink: --redundancies \"99\": want auto, off or 1 to 7 older frames" + hint},
-		{"a.csv --what-if --distance 3", 2, "uplink: --distance: --what-if is about links; leave one of them out" + hint},
-		{"a.csv --what-if --html x.html", 2, "uplink: --html: --what-if has a table or --json" + hint},
-		{"a.csv --what-if --resolutions 0", 2, "uplink: --resolutions 0: want factors of 1/65536 to 65536" + hint},
-		{"--what-if --errors Nothing " + rocketLeague, 1, "uplink: --errors Nothing: "},
-		{"--what-if --rates 29 " + rocketLeague, 1, "uplink: --rates 29: "},
-		{"none.csv", 1, "uplink: trace: open none.csv: no such file or directory\n"},
-	} {
-		code, stdout, stderr := uplink(t, append([]string{"analyze"}, strings.Fields(c.args)...)...)
-		if code != c.code || stdout != "" || !strings.HasPrefix(stderr, c.want) {
-			t.Errorf("%s: %d, %q, want %q", c.args, code, stderr, c.want)
-		}
-	}
-	dir := t.TempDir()
-	path := filepath.Join(dir, "bad.csv")
-	for name, text := range map[string]string{
-		path:                                  "x\n1\n2\n1e9\n",
-		filepath.Join(dir, "bad.schema.json"): `{"rpc": "Move", "rate_hz": 60, "fields": [{"name": "X", "kind": "scalar", "columns": ["x"], "resolution": 1}]}`,
-	} {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+// TestAnalyzeDamaged shows the rows before the damage of a trace.
+func TestAnalyzeDamaged(t *testing.T) {
+	path := filepath.Join(writeFiles(t, map[string]string{"bad.csv": "x\n1\n2\n1e9\n", "bad.schema.json": oneScalar}), "bad.csv")
 	for _, args := range [][]string{{"analyze", path}, {"analyze", "--what-if", path}} {
 		code, stdout, stderr := uplink(t, args...)
-		for _, want := range []string{path, "row 3", `"x"`, `"X"`, "\nhint: what is shown is of the rows before that\n"} {
+		for _, want := range []string{path, "row 3", `"x"`, `"X"`, "\nhint: only the rows before the damage were used\n"} {
 			if code != 1 || !strings.Contains(stderr, want) {
 				t.Errorf("%d, %q, want %s", code, stderr, want)
 			}

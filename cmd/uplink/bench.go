@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/uplink-rpc/uplink/internal/lab/bench"
+	"github.com/uplink-rpc/uplink/internal/lab/chart"
 	"github.com/uplink-rpc/uplink/internal/lab/simlink"
 	"github.com/uplink-rpc/uplink/internal/lab/table"
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -31,21 +33,20 @@ func newBenchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench TRACE...",
 		Short: "Count the bits of recorded play over a simulated link",
-		Long: `bench runs recorded play through encoder, simulated link and decoder in virtual time, and counts the bits.
-Frames leave at the schema's rate; the server acks on its ticks, where it has something to ack, and its ticks meet the
-frames in every phase alike. The link delays by half the round trip each way and loses frames and acks alike.
+		Long: `bench sends recorded play through encoder, simulated link and decoder in virtual time, and counts bits. Frames are
+sent at the schema's rate. The server acks on its ticks, whose phase relative to the frames is uniformly distributed.
+The link delays by half the RTT in each direction, and loses frames and acks alike.
 
-A trace is a .csv or .csv.gz file with NAME.schema.json beside it. Codecs:
+A trace is a .csv or .csv.gz file with its schema in NAME.schema.json. Codecs:
 
-  paper     rle with the paper's own header: two sequence numbers of 32 bits a frame and 32 bits an ack (the paper
-            does not give the size of its sequence numbers: it is inferred from its 32-bit ack)
-  rle       the paper's scheme under this project's headers
-  adaptive  prediction and a range coder that learns; the default of client and server
+  paper     rle with the article's own header: two 32-bit sequence numbers per frame and 32 bits per ack (the article
+            does not state the size of its sequence numbers; it is inferred from its 32-bit ack)
+  rle       the article's scheme with this project's headers
+  adaptive  prediction and a range coder with models that learn; the default of client and server
 
-With --distance there is no link: every frame is coded against the one so many before it.
+With --distance there is no link: each frame is encoded against the one this many before it.
 
-For the means that a link comes to in the long run, take many links and frames: --seeds 20 --frames 1000000
---warmup 10s. Nothing is timed then.`,
+For long-run means, use many links and frames: --seeds 20 --frames 1000000 --warmup 10s. Nothing is timed then.`,
 		Example: `  uplink bench portal2_coop_60hz.csv.gz
   uplink bench --rtt 150ms --jitter 10ms --loss 5% --burst 3 portal2_coop_60hz.csv.gz
   uplink bench --distance 6 --codec rle --json portal2_coop_60hz.csv.gz rocketleague_solo_30hz.csv.gz`,
@@ -74,22 +75,22 @@ For the means that a link comes to in the long run, take many links and frames: 
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.schema, schemaFlag, "", "schema file of all traces, instead of the one beside each")
+	f.StringVar(&o.schema, schemaFlag, "", "schema file for all traces, instead of NAME.schema.json of each")
 	o.cfg.Link = simlink.Config{RTT: 100 * time.Millisecond, Burst: 1, Seed: 1}
 	o.cfg.Link.AddFlags(f)
 	addSuiteFlag(f, &o.cfg.Suite)
-	f.Float64Var(&o.cfg.AckHz, "ack-hz", 60, "acks a second, at most")
-	f.IntVar(&o.cfg.Ring, "ring", rpcdelta.DefaultRing, "frames that either end keeps")
-	f.Var((*redundancy)(&o.cfg.Redundancy), "redundancy", "older payloads whose frames ride along in each one of adaptive: auto, off or a number")
-	f.IntVar(&o.cfg.Seeds, "seeds", 1, "links to try, from the seed on; no times are taken then")
-	f.IntVar(&o.cfg.Frames, "frames", 0, "frames to count over all seeds, the trace being repeated; 0: the trace once on each")
-	f.DurationVar(&o.cfg.Warmup, "warmup", 0, "time at the beginning of each that does not count")
-	f.IntVar(&o.cfg.SendEvery, "send-every", 1, "frames in each payload of adaptive: held back until there are so many")
-	f.IntVar(&o.cfg.Distance, "distance", 0, "no link: code each frame against the one so many before it")
-	f.StringVar(&o.prior, priorFlag, "", "what adaptive starts from, a file of uplink train, instead of the built-in prior")
-	f.StringSliceVar(&o.cfg.Schemes, "codec", bench.Schemes(), "what to compare")
-	f.BoolVar(&o.cfg.Fields, "fields", false, "show where the bits of adaptive go, by field")
-	f.StringVar(&o.svg, "svg", "", "with --fields: draw that to this file")
+	f.Float64Var(&o.cfg.AckHz, "ack-hz", 60, "maximum acks per second")
+	f.IntVar(&o.cfg.Ring, "ring", rpcdelta.DefaultRing, "ring size, in frames")
+	f.Var((*redundancy)(&o.cfg.Redundancy), "redundancy", "redundant frames in each payload of adaptive: auto, off or a number")
+	f.IntVar(&o.cfg.Seeds, "seeds", 1, "number of links, with consecutive seeds; nothing is timed if more than 1")
+	f.IntVar(&o.cfg.Frames, "frames", 0, "frames to count over all seeds; the trace repeats; 0: the trace once per seed")
+	f.DurationVar(&o.cfg.Warmup, "warmup", 0, "time at the start of each run that is not counted")
+	f.IntVar(&o.cfg.SendEvery, "send-every", 1, "new frames per payload of adaptive (batching)")
+	f.IntVar(&o.cfg.Distance, "distance", 0, "no link: encode each frame against the one this many before it")
+	f.StringVar(&o.prior, priorFlag, "", "prior from uplink train, instead of the built-in one")
+	f.StringSliceVar(&o.cfg.Schemes, "codec", bench.Schemes(), "codecs to compare")
+	f.BoolVar(&o.cfg.Fields, "fields", false, "show the bits of adaptive by field")
+	f.StringVar(&o.svg, "svg", "", "with --fields: write a chart to this file")
 	f.BoolVar(&o.json, "json", false, eachUsage)
 	return cmd
 }
@@ -99,13 +100,13 @@ func (o *benchOptions) check(cmd *cobra.Command) error {
 		return err
 	}
 	if o.svg != "" && !o.cfg.Fields {
-		return errors.New("--svg: want --fields, which it draws")
+		return errors.New("--svg: it needs --fields")
 	}
 	if o.cfg.Fields && (o.cfg.Seeds > 1 || o.cfg.Frames > 0 || o.cfg.Warmup > 0) {
-		return errors.New("--fields: want the trace once, without --seeds, --frames and --warmup")
+		return errors.New("--fields: leave out --seeds, --frames and --warmup")
 	}
 	if o.cfg.Fields && !slices.Contains(o.cfg.Schemes, rpcdelta.Adaptive.String()) {
-		return errors.New("--fields: want adaptive among --codec")
+		return errors.New("--fields: it needs adaptive among --codec")
 	}
 	return o.cfg.Validate()
 }
@@ -155,7 +156,7 @@ func (o *benchOptions) writeTables(w io.Writer, results []*bench.Result) error {
 	return err
 }
 
-// runText says what a trace was run through.
+// runText describes the configuration of a run.
 func (o *benchOptions) runText() string {
 	c := &o.cfg
 	text := o.linkText() + "; " + suiteText(o.cfg.Suite)
@@ -163,10 +164,10 @@ func (o *benchOptions) runText() string {
 		text += fmt.Sprintf(", prior %v", c.Prior)
 	}
 	if c.Frames != 0 {
-		text += fmt.Sprintf("; %d frames of it, repeated, in all", c.Frames)
+		text += fmt.Sprintf("; %d frames in all, the trace repeated", c.Frames)
 	}
 	if c.Warmup != 0 {
-		text += fmt.Sprintf("; the first %v of each left out", c.Warmup)
+		text += fmt.Sprintf("; without the first %v of each", c.Warmup)
 	}
 	return text
 }
@@ -180,4 +181,116 @@ func (o *benchOptions) linkText() string {
 		return fmt.Sprintf("%v, acks at %g Hz, seeds %d to %d", &c.Link, c.AckHz, c.Link.Seed, c.Link.Seed+uint64(c.Seeds)-1)
 	}
 	return fmt.Sprintf("%v, acks at %g Hz, seed %d", &c.Link, c.AckHz, c.Link.Seed)
+}
+
+// fieldsTable returns the bits of each field.
+func fieldsTable(c *bench.Counts) [][]string {
+	rows := [][]string{{"field of " + c.Name, "full", "payload", "share"}}
+	var full, sum float64
+	for _, f := range c.Fields {
+		full, sum = full+f.FullBits, sum+f.PayloadBits
+	}
+	line := func(name string, full, bits float64) []string {
+		return []string{name, fmt.Sprintf("%.1f", full), fmt.Sprintf("%.1f", bits), fmt.Sprintf("%.1f %%", 100*bits/max(c.PayloadBits, 1e-9))}
+	}
+	for _, f := range c.Fields {
+		rows = append(rows, line(f.Name, f.FullBits, f.PayloadBits))
+	}
+	return append(rows, line("whole bytes, frame count", 0, c.PayloadBits-sum), line("all", full, c.PayloadBits))
+}
+
+// fieldsChart returns a chart of the bits of each field, for all traces.
+func fieldsChart(results []*bench.Result) *chart.Stacks {
+	c := &chart.Stacks{Title: "Bits per frame by field: packed by an engine, and in payloads of adaptive", Unit: "bits"}
+	for _, r := range results {
+		for _, s := range r.Codecs {
+			if len(s.Fields) == 0 {
+				continue
+			}
+			full, coded := chart.Stack{Name: r.Trace}, chart.Stack{Name: s.Name}
+			sum := 0.0
+			for _, f := range s.Fields {
+				full.Parts = append(full.Parts, chart.Part{Name: f.Name, Value: f.FullBits})
+				coded.Parts = append(coded.Parts, chart.Part{Name: f.Name, Value: f.PayloadBits})
+				sum += f.PayloadBits
+			}
+			coded.Parts = append(coded.Parts, chart.Part{Name: "whole bytes", Value: max(0, s.PayloadBits-sum)}, chart.Part{Name: "header", Value: s.HeaderBits})
+			c.Rows = append(c.Rows, full, coded)
+		}
+	}
+	return c
+}
+
+const benchNotes = `bits   per frame sent: full as an engine packs it; payload without headers; the headers of message and datagram, AEAD,
+       IP and UDP; wire is their sum in whole bytes. ack wire: acks in encrypted datagrams of their own.
+saved  wire relative to full frames, each in an encrypted datagram of its own.
+frames delivered in time, late, sent as keyframes, wrong: different from what was sent (must be 0).
+ns     per frame, median of several passes; encode includes processing acks, decode writing them; -: not measured.
+traces together: the geometric mean of their bits, its ratio to the first codec's, and the mean delivery.
+paper  is rle with two 32-bit sequence numbers per frame; their size is inferred from the article's 32-bit ack.
+`
+
+// meansTable returns the geometric means of bits over all traces, and their ratios to the first
+// codec's.
+func meansTable(results []*bench.Result) [][]string {
+	n := len(results)
+	rows := [][]string{
+		{fmt.Sprintf("%d traces", n), "payload + header", "", "frames", ""},
+		{"codec", "bits", "ratio", "delivered", "wrong"},
+	}
+	first := 0.0
+	for i := range results[0].Codecs {
+		logs, delivered, wrong := 0.0, 0.0, 0
+		for _, r := range results {
+			c := &r.Codecs[i]
+			logs += math.Log(c.PayloadBits + c.HeaderBits)
+			delivered += c.DeliveredRatio
+			wrong += c.Mismatches
+		}
+		mean := math.Exp(logs / float64(n))
+		if i == 0 {
+			first = mean
+		}
+		rows = append(rows, []string{
+			results[0].Codecs[i].Name, fmt.Sprintf("%.1f", mean), fmt.Sprintf("%.3f", mean/first),
+			fmt.Sprintf("%.3f %%", 100*delivered/float64(n)), fmt.Sprint(wrong),
+		})
+	}
+	return rows
+}
+
+// benchTable returns two rows of headings and one row per codec.
+func benchTable(r *bench.Result) [][]string {
+	rows := [][]string{
+		{"", "bits", "", "", "", "", "", "", "", "ack", "kbit/s", "", "", "frames", "", "", "", "ns", "", ""},
+		{"codec", "full", "payload", "header", "datagram", "AEAD", "IP, UDP", "wire", "ack", "wire", "up", "down", "saved", "delivered", "late", "keyframes", "wrong", "encode", "decode", "allocs"},
+	}
+	for i := range r.Codecs {
+		c := &r.Codecs[i]
+		encode, decode, allocs := "-", "-", "-"
+		if c.EncodeNs > 0 {
+			encode, decode, allocs = fmt.Sprintf("%.0f", c.EncodeNs), fmt.Sprintf("%.0f", c.DecodeNs), fmt.Sprintf("%.2g", c.Allocs)
+		}
+		rows = append(rows, []string{
+			c.Name,
+			fmt.Sprintf("%.1f", c.FullBits),
+			fmt.Sprintf("%.1f", c.PayloadBits),
+			fmt.Sprintf("%.1f", c.HeaderBits),
+			fmt.Sprintf("%.1f", c.DatagramBits),
+			fmt.Sprintf("%.1f", c.AEADBits),
+			fmt.Sprintf("%.1f", c.IPBits),
+			fmt.Sprintf("%.1f", c.WireBits),
+			fmt.Sprintf("%.1f", c.AckBits),
+			fmt.Sprintf("%.1f", c.AckWireBits),
+			fmt.Sprintf("%.2f", c.UpKbits(r.RateHz)),
+			fmt.Sprintf("%.2f", c.DownKbits(r.RateHz)),
+			fmt.Sprintf("%.1f %%", 100*c.Saved()),
+			fmt.Sprintf("%.3f %%", 100*c.DeliveredRatio),
+			fmt.Sprintf("%.2f %%", 100*c.Late),
+			fmt.Sprint(c.Keyframes),
+			fmt.Sprint(c.Mismatches),
+			encode, decode, allocs,
+		})
+	}
+	return rows
 }

@@ -13,22 +13,22 @@ import (
 	"github.com/uplink-rpc/uplink/internal/lab/table"
 )
 
-const snapshotNotes = `bytes  a frame sent, whole bytes in each: the adaptive form with its header of 2 bytes, packed without one.
-us     a frame, median, as busy as the machine was; -: not taken.
-wrong  frames that were rebuilt differently from what was sent (must be 0).
+const snapshotNotes = `bytes  per frame sent, in whole bytes: the adaptive form with its header of 2 bytes, the packed forms without a header.
+us     per frame, median; depends on the load of the machine; -: not measured.
+wrong  frames that decoded differently from what was sent (must be 0).
 `
 
 func newBenchSnapshotsCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "bench-snapshots FILE",
-		Short: "Count the bytes of recorded worlds as snapshots",
-		Long: `bench-snapshots codes a recording of 901 cubes at 60 Hz, each frame against the one 6 before it from frame 6 on, decodes
-it and compares. FILE, which may be compressed with gzip, has the layout of the networked-physics data-compression
-challenge: frames of 901 times eight little-endian 32-bit integers. Each row of packing by hand has the parts of those
-above it. The first two have velocities, which the recording lacks: central differences in steps of 1/32 m/s. One row
-has each frame against frame 0, as where nothing is acked yet. The last row runs over a link that loses 5 % of snapshots
-and acks and has a round trip of 100 ms, in virtual time.`,
+		Short: "Measure the bytes of recorded worlds as snapshots",
+		Long: `bench-snapshots encodes a recording of 901 cubes at 60 Hz, each frame against the one 6 before it, decodes it and
+compares. FILE, optionally compressed with gzip, has the format of the networked-physics data-compression challenge:
+frames of 901 times eight little-endian 32-bit integers. Each row of bit packing adds a technique to the row above it.
+The first two rows have velocities, which the recording lacks: central differences in steps of 1/32 m/s. One row encodes
+each frame against frame 0, as before the first ack. The last row runs over a link with 5 % loss of snapshots and acks
+and 100 ms RTT, in virtual time.`,
 		Example: `  uplink bench-snapshots cubes_delta_data_2000.bin.gz
   uplink bench-snapshots --json cubes_delta_data_2000.bin.gz`,
 		Args: cobra.ExactArgs(1),
@@ -43,7 +43,7 @@ and acks and has a round trip of 100 ms, in virtual time.`,
 			return writeSnapshotTable(cmd.OutOrStdout(), args[0], rows)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "write the rows as JSON")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the rows as JSON")
 	return cmd
 }
 

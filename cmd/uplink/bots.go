@@ -27,12 +27,12 @@ func newBotsCommand() *cobra.Command {
 	var o botsOptions
 	c := &cobra.Command{
 		Use:   "bots TRACE...",
-		Short: "Load a dedicated server with many players of recorded traces",
-		Long: `bots plays traces from many clients to a dedicated server (uplink ds --report, say), each from its own place in the
-trace, and their calls spread over the period. It reports what arrived, round trips, and how late the bots themselves
-were: where that is much, the machine that runs the bots is the limit, and not the server.
+		Short: "Load-test a dedicated server with many players of recorded traces",
+		Long: `bots load-tests a dedicated server, such as uplink ds --report. Each bot plays a trace from a position of its own, and
+their calls are spread over the period. bots reports delivery, RTT, and how late the bots themselves were: if they were
+late, the machine that runs the bots is the limit, not the server.
 
-The report is of the time after all have joined. Players who lose their connection make it again, and are counted.`,
+The report covers the time after all bots have connected. Bots that lose their connection reconnect, and are counted.`,
 		Example: `  uplink bots --to 127.0.0.1:7777 --players 500 --for 30s portal2_coop_60hz.csv.gz
   uplink bots --to 203.0.113.7:7777 --key ds.key.issuer --rebind-every 30s portal2_coop_60hz.csv.gz
   uplink bots --to 127.0.0.1:7777 --players 100 --loss 5% --burst 3 --rtt 80ms --for 1h --json moves.csv`,
@@ -59,19 +59,19 @@ The report is of the time after all have joined. Players who lose their connecti
 	f := c.Flags()
 	f.StringVar(&o.To, "to", "127.0.0.1:7777", "UDP address of the server")
 	f.IntVar(&o.Players, "players", 100, "number of players; each has a socket of its own")
-	f.Float64Var(&o.Rate, "rate", 60, "calls a second of each player, whatever the trace was recorded at; 0 has them stay idle")
-	f.DurationVar(&o.Ramp, "ramp", 5*time.Second, "time over which the players join")
-	f.DurationVar(&o.For, "for", 0, "how long to play once all have joined; 0s means until Ctrl-C")
+	f.Float64Var(&o.Rate, "rate", 60, "calls per second of each player, whatever the trace's rate; 0: idle players")
+	f.DurationVar(&o.Ramp, "ramp", 5*time.Second, "time over which the players connect")
+	f.DurationVar(&o.For, "for", 0, "how long to play after all have connected; 0s: until Ctrl-C")
 	f.DurationVar(&o.Wait, "wait", 3*time.Second, "how long each waits for the server's answer")
-	f.StringVar(&o.key, "key", "", "file of the issuer's key: each bot makes tokens of its own with it")
-	f.DurationVar(&o.RebindEvery, "rebind-every", 0, "time after which each player takes another socket; 0s means never")
-	f.StringVar(&o.schema, schemaFlag, "", "schema file of all traces, instead of the one beside each")
-	f.StringVar(&o.codec, "codec", rpcdelta.DefaultCodec.String(), "how frames become bits")
-	f.Var((*redundancy)(&o.Redundancy), "redundancy", "older payloads' frames sent along: auto, off or 1 to 7")
+	f.StringVar(&o.key, "key", "", "file with the issuer key; issues a token for each bot")
+	f.DurationVar(&o.RebindEvery, "rebind-every", 0, "interval at which each player rebinds to another socket; 0s: never")
+	f.StringVar(&o.schema, schemaFlag, "", "schema file for all traces, instead of NAME.schema.json of each")
+	f.StringVar(&o.codec, "codec", rpcdelta.DefaultCodec.String(), "codec")
+	f.Var((*redundancy)(&o.Redundancy), "redundancy", "redundant frames in each payload: auto, off or 1 to 7")
 	o.Link = simlink.Config{Burst: 1, Seed: 1}
 	o.Link.AddFlags(f)
-	f.BoolVar(&o.json, "json", false, "write the report as JSON")
-	o.sealing.addFlags(f, "talk to other addresses than loopback with a key that everybody has, and allow --suite none")
+	f.BoolVar(&o.json, "json", false, "print the report as JSON")
+	o.sealing.addFlags(f, "permit addresses other than loopback with a public test key, and --suite none")
 	return c
 }
 
@@ -98,7 +98,7 @@ func runBots(cmd *cobra.Command, paths []string, o *botsOptions) error {
 	return err
 }
 
-// hint adds what to do when nobody could connect.
+// hint adds a hint if no bot could connect.
 func (o *botsOptions) hint(err error) error {
 	switch {
 	case errors.Is(err, bots.ErrSilence), errors.Is(err, transport.ErrTimeout):

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -63,51 +62,5 @@ func TestBotsInterrupted(t *testing.T) {
 	server.wait()
 	if out := server.stdout.String(); !strings.Contains(out, "\nin all ") || !strings.Contains(out, " frames delivered, ") {
 		t.Error(out)
-	}
-}
-
-func TestBotsErrors(t *testing.T) {
-	source := slice(t, sample.RocketLeague(), 5, nil)
-	other := slice(t, sample.Portal2(), 5, nil)
-	_, addr := startDS(t, "--schema", trace.SchemaPath(source.Name))
-	silent, err := net.ListenPacket("udp", "127.0.0.1:0")
-	must(t, err)
-	defer silent.Close()
-	nobody := silent.LocalAddr().String()
-	const help = "hint: uplink bots --help\n"
-	for _, c := range []struct {
-		args string
-		code int
-		want []string
-	}{
-		{"", 2, []string{"uplink: TRACE: which recording? want a .csv or .csv.gz file, with its .schema.json beside it\n" + help}},
-		{"--players 0 a.csv", 2, []string{"uplink: --players 0: want 1 to 60000\n" + help}},
-		{"--rate 0.5 a.csv", 2, []string{"uplink: --rate 0.5: want 1 to 1000 calls a second, or 0 for players who stay idle\n" + help}},
-		{"--rate NaN a.csv", 2, []string{"uplink: --rate NaN: want 1 to 1000 calls a second, or 0 for players who stay idle\n" + help}},
-		{"--ramp -1s a.csv", 2, []string{"uplink: --ramp -1s: want 0s or more\n" + help}},
-		{"--for -1s a.csv", 2, []string{"uplink: --for -1s: want 0s, which is until Ctrl-C, or more\n" + help}},
-		{"--rebind-every 1ms a.csv", 2, []string{"uplink: --rebind-every 1ms: want 0s, which is never, or at least 1s\n" + help}},
-		{"--key " + source.Name + " a.csv", 1, []string{"uplink: --key ", "hint: want the file that uplink keygen wrote "}},
-		{"--wait 0s a.csv", 2, []string{"uplink: --wait 0s: want more than 0s\n" + help}},
-		{"--loss 7 a.csv", 2, []string{"invalid argument \"7\" for \"--loss\" flag: want 0 to 1, or a percentage such as 5%\n" + help}},
-		{"--burst 0 a.csv", 2, []string{"uplink: --burst 0: want 1 to 1000000 packets\n" + help}},
-		{"--codec zip a.csv", 2, []string{"uplink: --codec \"zip\": ", help}},
-		{"--redundancy 9 a.csv", 2, []string{"want auto, off or 1 to 7 older frames\n" + help}},
-		{"--to " + nobody + " --wait 30ms " + source.Name, 1, []string{"no answer within 30ms\nhint: is a server there? uplink ds --listen " + nobody + " --schema FILE "}},
-		{"--to 192.0.2.1:7777 " + source.Name, 1, []string{"connect token", "\nhint: give the file .issuer of uplink keygen as --key, "}},
-		{"--suite none a.csv", 2, []string{"uplink: --suite none: it protects nothing; for measurements --insecure allows it\n" + help}},
-		{"--to " + addr + " " + other.Name, 1, []string{"bind ServerMove: field ", " differs: here ", "at the server "}},
-		{t.TempDir() + "/none.csv", 1, []string{"none.csv: no such file or directory\n"}},
-		{"--cpuprofile " + t.TempDir() + "/no/cpu " + source.Name, 1, []string{"uplink: --cpuprofile: open "}},
-	} {
-		code, stdout, stderr := uplink(t, append([]string{"bots"}, strings.Fields(c.args)...)...)
-		if code != c.code || stdout != "" {
-			t.Errorf("uplink bots %s: code %d, want %d\n%s%s", c.args, code, c.code, stdout, stderr)
-		}
-		for _, want := range c.want {
-			if !strings.Contains(stderr, want) {
-				t.Errorf("uplink bots %s: no %q in\n%s", c.args, want, stderr)
-			}
-		}
 	}
 }

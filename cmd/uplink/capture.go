@@ -15,7 +15,7 @@ import (
 	"github.com/uplink-rpc/uplink/ds"
 )
 
-// byteSize is a flag: a number of bytes, with a unit.
+// byteSize is a flag value: a number of bytes with a unit.
 type byteSize int64
 
 var byteUnits = []struct {
@@ -51,7 +51,7 @@ func (s *byteSize) Set(text string) error {
 	return errors.New("want a number of bytes such as 256MB, 2GB or 100000")
 }
 
-// capturing is what a command that runs a server captures.
+// capturing holds the flags for captures of a command that runs a server.
 type capturing struct {
 	path      string
 	max       byteSize
@@ -59,13 +59,13 @@ type capturing struct {
 	overwrite bool
 }
 
-// addFlags adds the flags of captures. outputs are those whose files --overwrite replaces.
+// addFlags adds the flags. outputs names the flags whose files --overwrite replaces.
 func (c *capturing) addFlags(f *pflag.FlagSet, outputs string) {
 	c.max = capture.DefaultMaxBytes
-	f.StringVar(&c.path, "capture", "", "write what comes, goes and is made of it to this file, for uplink inspect; players' input is in it, unsealed")
-	f.Var(&c.max, "capture-max", "size of a capture file; then the next begins: out.uplink, out.1.uplink ...")
-	f.IntVar(&c.keep, "capture-keep", capture.DefaultKeep, "how many capture files are kept, the newest")
-	f.BoolVar(&c.overwrite, overwriteFlag, false, "replace existing files of "+outputs+": all files of an earlier capture, too")
+	f.StringVar(&c.path, "capture", "", "write what the server receives, sends and decodes to this file, for uplink inspect; it contains players' input, not encrypted")
+	f.Var(&c.max, "capture-max", "maximum size of a capture file; then the next one starts: out.uplink, out.1.uplink ...")
+	f.IntVar(&c.keep, "capture-keep", capture.DefaultKeep, "number of capture files kept; the oldest is removed")
+	f.BoolVar(&c.overwrite, overwriteFlag, false, "replace existing files of "+outputs+", with all files of an earlier capture")
 }
 
 func (c *capturing) check() error {
@@ -79,7 +79,7 @@ func (c *capturing) check() error {
 	return nil
 }
 
-// start begins the capture, if there is to be one: w is nil otherwise.
+// start starts the capture. w is nil if --capture is not set.
 func (c *capturing) start(log *slog.Logger) (w *capture.Writer, t ds.Tap, err error) {
 	if c.path == "" {
 		return nil, nil, nil
@@ -91,14 +91,14 @@ func (c *capturing) start(log *slog.Logger) (w *capture.Writer, t ds.Tap, err er
 	return w, tap.New(w), nil
 }
 
-// lateTap is a server's tap whose file is made when the server has its address, so that a second server by mistake does
-// not overwrite the first one's.
+// lateTap is a server's tap whose file is created after the server has its address. A second server
+// that fails to listen thus does not overwrite the file of the first one.
 type lateTap struct {
 	ds.Tap
 	writer atomic.Pointer[capture.Writer] // once it is started
 }
 
-// of gives the tap for a server's config: nil if nothing is to be captured.
+// of returns the tap for a server's config, or nil if --capture is not set.
 func (t *lateTap) of(c *capturing) ds.Tap {
 	if c.path == "" {
 		return nil
@@ -106,7 +106,7 @@ func (t *lateTap) of(c *capturing) ds.Tap {
 	return t
 }
 
-// start begins the capture; before the server serves.
+// start starts the capture. It must be called before the server serves.
 func (t *lateTap) start(c *capturing, log *slog.Logger) (w *capture.Writer, err error) {
 	w, t.Tap, err = c.start(log)
 	t.writer.Store(w)
@@ -121,13 +121,13 @@ func (t *lateTap) lost() uint64 {
 	return 0
 }
 
-// endCapture ends a capture that was started; w may be nil.
+// endCapture closes a capture. w may be nil.
 func endCapture(w *capture.Writer, log *slog.Logger) error {
 	if w == nil {
 		return nil
 	}
 	err := w.Close()
 	st := w.Stats()
-	log.Info("captured", "records", st.Records, "bytes", st.Bytes, "files", st.Files, "lost", st.Lost)
+	log.Info("capture written", "records", st.Records, "bytes", st.Bytes, "files", st.Files, "lost", st.Lost)
 	return err
 }

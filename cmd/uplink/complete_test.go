@@ -83,7 +83,4 @@ func TestCompletionScripts(t *testing.T) {
 			t.Errorf("%s: %v: %s", shell, err, out)
 		}
 	}
-	if code, _, stderr := uplink(t, "completion", "tcsh"); code != 2 || stderr != "uplink: completion: for which shell? want one of bash, zsh, fish, powershell\nhint: uplink completion --help\n" {
-		t.Errorf("code %d: %s", code, stderr)
-	}
 }

@@ -4,12 +4,17 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/uplink-rpc/uplink/internal/lab/bench"
+	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
-// shells are those that can complete, each with what writes its script.
+// shells are the supported shells and the functions that write their scripts.
 var shells = []struct {
 	name   string
 	script func(root *cobra.Command, w io.Writer) error
@@ -27,9 +32,9 @@ func newCompletionCommand() *cobra.Command {
 	}
 	return &cobra.Command{
 		Use:   "completion " + strings.Join(names, "|"),
-		Short: "Print the script that has a shell complete commands, flags and files",
-		Long: `completion prints a script for a shell, which then completes the names of commands and flags, the values of flags that
-have names, and files by what they are. Read it at the shell's start.`,
+		Short: "Print a shell completion script",
+		Long: `completion prints a script for a shell that completes commands, flags, their values, and file names by type. Load it
+when the shell starts.`,
 		Example: `  source <(uplink completion bash)
   uplink completion zsh > "${fpath[1]}/_uplink"
   uplink completion fish > ~/.config/fish/completions/uplink.fish
@@ -37,7 +42,7 @@ have names, and files by what they are. Read it at the shell's start.`,
 		ValidArgs: names,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 || !slices.Contains(names, args[0]) {
-				return fmt.Errorf("completion: for which shell? want one of %s", strings.Join(names, ", "))
+				return fmt.Errorf("completion: want one shell of %s", strings.Join(names, ", "))
 			}
 			return nil
 		},
@@ -45,4 +50,87 @@ have names, and files by what they are. Read it at the shell's start.`,
 			return shells[slices.Index(names, args[0])].script(cmd.Root(), cmd.OutOrStdout())
 		},
 	}
+}
+
+// addCompletions registers shell completions for flags and arguments of all commands.
+func addCompletions(root *cobra.Command) {
+	for _, c := range root.Commands() {
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			_ = c.RegisterFlagCompletionFunc(f.Name, completionOf(f)) // it exists, and has none
+		})
+		switch {
+		case strings.Contains(c.Use, "TRACE"):
+			c.ValidArgsFunction = files("csv", "gz")
+		case strings.Contains(c.Use, "CAPTURE"):
+			c.ValidArgsFunction = files("pcap", "pcapng", "uplink")
+		case c.ValidArgs == nil:
+			c.ValidArgsFunction = cobra.NoFileCompletions
+		}
+	}
+	root.PersistentFlags().VisitAll(func(f *pflag.Flag) {
+		_ = root.RegisterFlagCompletionFunc(f.Name, completionOf(f))
+	})
+}
+
+// completionOf returns the completion of a flag's value: names, files or none.
+func completionOf(f *pflag.Flag) cobra.CompletionFunc {
+	switch f.Name {
+	case "codec":
+		if f.Value.Type() == "stringSlice" {
+			return lists(bench.Schemes()...)
+		}
+		return words(rpcdelta.RLE.String(), rpcdelta.Adaptive.String())
+	case "suite":
+		return words("gcm\t16 bytes per datagram", "compact\t8 bytes per datagram", "none\tno encryption")
+	case "redundancy":
+		all := []string{"auto\tfollows packet loss", "off"}
+		for n := 1; n <= rpcdelta.MaxRedundancy; n++ {
+			all = append(all, strconv.Itoa(n))
+		}
+		return words(all...)
+	case "log-format":
+		return words(string(textLog), string(jsonLog))
+	case "log-level":
+		return words("debug", "info", "warn", "error")
+	case schemaFlag:
+		return files("json")
+	case priorFlag:
+		return files("prior")
+	case "record":
+		return files("csv", "gz")
+	case "svg", "html":
+		return files(f.Name)
+	case "capture":
+		return files("uplink")
+	case "key", "keylog", "output", "cpuprofile":
+		return files()
+	}
+	return cobra.NoFileCompletions
+}
+
+// words completes one of some words, each with an optional description after a tab.
+func words(all ...string) cobra.CompletionFunc {
+	return cobra.FixedCompletions(all, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveKeepOrder)
+}
+
+// lists completes comma-separated words.
+func lists(all ...string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, _ []string, typed string) (out []string, _ cobra.ShellCompDirective) {
+		before := typed[:strings.LastIndexByte(typed, ',')+1]
+		for _, word := range all {
+			if !strings.Contains(","+before, ","+word+",") {
+				out = append(out, before+word)
+			}
+		}
+		return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	}
+}
+
+// files completes file names with one of the extensions, or all if there are none.
+func files(extensions ...string) cobra.CompletionFunc {
+	directive := cobra.ShellCompDirectiveFilterFileExt
+	if len(extensions) == 0 {
+		directive = cobra.ShellCompDirectiveDefault
+	}
+	return cobra.FixedCompletions(extensions, directive)
 }

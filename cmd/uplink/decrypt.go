@@ -27,12 +27,13 @@ func newDecryptCommand() *cobra.Command {
 	var o decryptOptions
 	c := &cobra.Command{
 		Use:   "decrypt CAPTURE",
-		Short: "Open the sealed datagrams of a capture, for Wireshark",
-		Long: `decrypt copies a capture of tcpdump, dumpcap or Wireshark (pcap or pcapng) and opens the datagrams of uplink in it. The
-keys come from the key log that the server or the client wrote while the environment variable ` + keyLogVariable + ` named it.
+		Short: "Decrypt the datagrams of a packet capture, for Wireshark",
+		Long: `decrypt copies a packet capture of tcpdump, dumpcap or Wireshark (pcap or pcapng) and decrypts the datagrams of uplink
+in it. The keys are those of the key log that server or client wrote to the file of the environment variable
+` + keyLogVariable + `.
 
-The copy is for the dissector deploy/wireshark/uplink.lua. What does not open, and all that is not uplink's, is copied
-as it is. The copy holds what the players sent, in the clear; it is made for its owner alone to read.`,
+The copy is for the dissector deploy/wireshark/uplink.lua. Packets that cannot be decrypted and those of other protocols
+are copied unchanged. The copy contains players' input, not encrypted; only its owner can read it.`,
 		Example: `  UPLINK_KEYLOG=keys.txt uplink ds --schema ServerMove.schema.json
   tcpdump -i any -w game.pcap udp port 7777
   uplink decrypt game.pcap --keylog keys.txt
@@ -41,11 +42,11 @@ as it is. The copy holds what the players sent, in the clear; it is made for its
 		RunE: func(cmd *cobra.Command, args []string) error { return runDecrypt(cmd, args[0], &o) },
 	}
 	f := c.Flags()
-	f.StringVarP(&o.out, "out", "o", "", `file to write, - is standard output; default the capture's name with ".plain" before the extension`)
-	f.StringVar(&o.keyLog, "keylog", "", "key log; default what "+keyLogVariable+" names")
-	f.Uint16Var(&o.port, "port", 0, "UDP port of the server; 0 looks at all of them")
-	f.BoolVar(&o.overwrite, overwriteFlag, false, "replace the file to write if it exists")
-	f.BoolVar(&o.json, "json", false, "write the counts as JSON")
+	f.StringVarP(&o.out, "output", "o", "", `file to write; - is standard output; by default the capture's name with ".plain" before the extension`)
+	f.StringVar(&o.keyLog, "keylog", "", "key log; by default the file of "+keyLogVariable)
+	f.Uint16Var(&o.port, "port", 0, "UDP port of the server; 0: all ports")
+	f.BoolVar(&o.overwrite, overwriteFlag, false, "replace the output file if it exists")
+	f.BoolVar(&o.json, "json", false, "print the counts as JSON")
 	return c
 }
 
@@ -94,8 +95,8 @@ func (o *decryptOptions) keys() ([]keylog.Session, error) {
 		path = os.Getenv(keyLogVariable)
 	}
 	if path == "" {
-		return nil, usageError{errors.New("--keylog: there is no key log, without which nothing opens; the file is written where " +
-			keyLogVariable + " names it while the server or the client runs")}
+		return nil, usageError{errors.New("--keylog: there is no key log; server and client write one to the file of " +
+			keyLogVariable)}
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -105,17 +106,17 @@ func (o *decryptOptions) keys() ([]keylog.Session, error) {
 	sessions, err := keylog.Parse(f)
 	switch {
 	case err != nil:
-		return nil, hintedError{fmt.Errorf("--keylog: %s: %w", path, err), "take that line out of a copy of the file: the other sessions can still be opened"}
+		return nil, hintedError{fmt.Errorf("--keylog: %s: %w", path, err), "remove that line from a copy of the file: the other sessions can still be decrypted"}
 	case len(sessions) == 0:
 		return nil, hintedError{
 			fmt.Errorf("--keylog: %s has no session", path),
-			"set " + keyLogVariable + " before the server or the client starts: sessions that exist already are not written",
+			"set " + keyLogVariable + " before the server or the client starts: existing sessions are not written",
 		}
 	}
 	return sessions, nil
 }
 
-// path is the file to write.
+// path returns the output file for a capture.
 func (o *decryptOptions) path(in string) string {
 	if o.out != "" {
 		return o.out
@@ -124,23 +125,23 @@ func (o *decryptOptions) path(in string) string {
 	return strings.TrimSuffix(in, ext) + ".plain" + ext
 }
 
-// create creates the copy of a file, which must be another one.
+// create creates the output file, which must not be the input.
 func (o *decryptOptions) create(in *os.File, path string) (*os.File, error) {
 	from, err := in.Stat()
 	if err != nil {
 		return nil, err
 	}
 	if to, err := os.Stat(path); err == nil && os.SameFile(from, to) {
-		return nil, usageError{fmt.Errorf("--out %s: that is the capture itself", path)}
+		return nil, usageError{fmt.Errorf("--output %s: that is the capture itself", path)}
 	}
 	f, err := private.Create(path, o.overwrite)
 	if err != nil {
-		return nil, existing(fmt.Errorf("--out: %w", err))
+		return nil, existing(fmt.Errorf("--output: %w", err))
 	}
 	return f, nil
 }
 
-// watchedFile is a file of which a line says how far it is read.
+// watchedFile shows the progress of reading a file.
 type watchedFile struct {
 	*progress
 	file       *os.File
@@ -173,11 +174,11 @@ func writeCounts(w io.Writer, c *decrypt.Counts) {
 		what string
 	}{
 		{c.Packets, "packets"},
-		{c.Opened, fmt.Sprintf("opened, of %d sessions", c.Sessions)},
-		{c.Plain, "need no opening: handshakes, and what was opened before"},
-		{c.NoKey, "not opened: of no session in the key log"},
-		{c.Damaged, "not opened: damaged or forged, the session's keys do not fit"},
-		{c.Cut, "not opened: cut off when they were captured"},
+		{c.Opened, fmt.Sprintf("decrypted, of %d sessions", c.Sessions)},
+		{c.Plain, "not encrypted: handshakes, and datagrams decrypted before"},
+		{c.NoKey, "not decrypted: no session in the key log"},
+		{c.Damaged, "not decrypted: damaged or forged"},
+		{c.Cut, "not decrypted: truncated by the capture"},
 		{c.Other, "not uplink"},
 	} {
 		fmt.Fprintf(w, "%8d %s\n", r.n, r.what)

@@ -21,14 +21,12 @@ func newDemoCommand() *cobra.Command {
 	var capturing capturing
 	c := &cobra.Command{
 		Use:   "demo",
-		Short: "Play recorded games to a server over a bad link, and watch the bits",
-		Long: `demo starts a dedicated server and clients in one process. The clients play a
-minute of recorded games, again and again, over real UDP sockets with a simulated
-link between them. A table shows each second what the calls take, and a page in
-the browser much more: its address is printed first.
+		Short: "Show server, clients and a lossy link in one process, with a dashboard",
+		Long: `demo starts a dedicated server and clients in one process. The clients repeat a minute of recorded play over real UDP
+sockets with a simulated link. A table shows the bit rates each second, and a dashboard in the browser shows more: its
+address is printed first.
 
-Server and clients have keys and connect tokens, made for the occasion: datagrams are sealed as they would be on a
-public address.`,
+Server and clients use temporary keys and connect tokens: datagrams are encrypted as on a public address.`,
 		Example: `  uplink demo
   uplink demo --loss 10% --burst 3 --rtt 200ms --jitter 20ms
   uplink demo --suite compact
@@ -63,13 +61,13 @@ public address.`,
 	o.Link = simlink.Config{RTT: 80 * time.Millisecond, Loss: 0.05, Burst: 1, Seed: 1}
 	o.Link.AddFlags(f)
 	f.IntVar(&o.Clients, "clients", 8, "number of clients")
-	f.StringVar(&codec, "codec", rpcdelta.DefaultCodec.String(), "how frames become bits")
-	f.DurationVar(&o.For, "for", 0, "how long to play; 0s means until Ctrl-C")
+	f.StringVar(&codec, "codec", rpcdelta.DefaultCodec.String(), "codec")
+	f.DurationVar(&o.For, "for", 0, "how long to play; 0s: until Ctrl-C")
 	capturing.addFlags(f, "--capture")
-	f.BoolVar(&o.JSON, "json", false, "write a line of JSON each second and one of the whole time, and nothing else")
-	sealing.addFlags(f, "allow --suite none")
-	f.StringVar(&o.Metrics, "metrics", "127.0.0.1:0", "address of the HTTP server with the dashboard at / and with /metrics; port 0 is any free one")
-	f.StringVar(&o.HTTPToken, "http-token", "", "token that lets in to the dashboard, 16 characters or more; default on other addresses than loopback a random one")
-	f.BoolVar(&o.Debug, "debug", false, "serve /debug/pprof and /debug/vars beside /metrics, to loopback alone")
+	f.BoolVar(&o.JSON, "json", false, "print a line of JSON each second and one for the whole time, and nothing else")
+	sealing.addFlags(f, "permit --suite none")
+	f.StringVar(&o.Metrics, "metrics", "127.0.0.1:0", "address of the HTTP server with the dashboard at / and with /metrics; port 0: any free one")
+	f.StringVar(&o.HTTPToken, "http-token", "", "token for the dashboard, 16 characters or more; by default a random one on addresses other than loopback")
+	f.BoolVar(&o.Debug, "debug", false, "serve /debug/pprof and /debug/vars too, to loopback only")
 	return c
 }

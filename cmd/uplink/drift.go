@@ -15,10 +15,10 @@ import (
 	"github.com/uplink-rpc/uplink/trace"
 )
 
-const driftNotes = `Mean and largest error of the frames of the second that ends then; a step is the field's resolution.
-literal  the paper taken at its word: floats are subtracted, their difference is quantized, the server adds it to the
-         float that it rebuilt before
-ours     quantized first, so that differences are exact: half a step at most, and it stays so
+const driftNotes = `Mean and maximum error of the frames of one second, which ends then; a step is the field's resolution.
+article         the article read literally: the difference of two floats is quantized, and the server adds it to the
+                float that it restored before
+quantize first  values are quantized first, so that differences are exact: the error stays within half a step
 `
 
 func newDriftCommand() *cobra.Command {
@@ -28,8 +28,8 @@ func newDriftCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "drift TRACE...",
 		Short: "Show the error that float differences accumulate",
-		Long: `drift codes recorded play twice, each frame against the one so many before it: as the paper says when it is taken
-at its word, subtracting floats and quantizing their difference, and as this project does, quantizing first.`,
+		Long: `drift encodes recorded play with two schemes, each frame against the one this many before it. The scheme of the article,
+read literally, subtracts floats and quantizes the difference. This project quantizes first.`,
 		Example: `  uplink drift --distance 3 rocketleague_solo_30hz.csv.gz
   uplink drift --json rocketleague_solo_30hz.csv.gz`,
 		Args: cobra.MinimumNArgs(1),
@@ -54,8 +54,8 @@ at its word, subtracting floats and quantizing their difference, and as this pro
 			return writeDrift(cmd.OutOrStdout(), results)
 		},
 	}
-	cmd.Flags().StringVar(&schema, schemaFlag, "", "schema file of all traces, instead of the one beside each")
-	cmd.Flags().IntVar(&distance, "distance", 1, "how many frames before it a frame's baseline is")
+	cmd.Flags().StringVar(&schema, schemaFlag, "", "schema file for all traces, instead of NAME.schema.json of each")
+	cmd.Flags().IntVar(&distance, "distance", 1, "frames between a frame and its baseline")
 	cmd.Flags().BoolVar(&asJSON, "json", false, eachUsage)
 	return cmd
 }
@@ -94,8 +94,8 @@ func runDrift(path, schemaPath string, distance int) (res *drift.Result, err err
 
 func driftTable(r *drift.Result) [][]string {
 	rows := [][]string{
-		{"", "", "", "literal", "", "steps", "", "ours", "", "steps", ""},
-		{"field", "step", "after", "mean", "largest", "mean", "largest", "mean", "largest", "mean", "largest"},
+		{"", "", "", "article", "", "steps", "", "quantize first", "", "steps", ""},
+		{"field", "step", "after", "mean", "max", "mean", "max", "mean", "max", "mean", "max"},
 	}
 	for _, f := range r.Fields {
 		for i, s := range f.Spans {
@@ -103,10 +103,10 @@ func driftTable(r *drift.Result) [][]string {
 			if i == 0 {
 				row[0], row[1] = f.Name, fmt.Sprintf("%.4g", f.Step)
 			}
-			for _, e := range []drift.Error{s.Literal, s.Ours} {
+			for _, e := range []drift.Error{s.Article, s.QuantizeFirst} {
 				row = append(row,
-					fmt.Sprintf("%.4g", e.Mean), fmt.Sprintf("%.4g", e.Largest),
-					fmt.Sprintf("%.2f", e.Mean/f.Step), fmt.Sprintf("%.2f", e.Largest/f.Step))
+					fmt.Sprintf("%.4g", e.Mean), fmt.Sprintf("%.4g", e.Max),
+					fmt.Sprintf("%.2f", e.Mean/f.Step), fmt.Sprintf("%.2f", e.Max/f.Step))
 			}
 			rows = append(rows, row)
 		}

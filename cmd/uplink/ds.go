@@ -47,21 +47,21 @@ func newDSCommand() *cobra.Command {
 	var o dsOptions
 	c := &cobra.Command{
 		Use:   "ds --schema FILE",
-		Short: "Run a dedicated server that takes, counts and records RPCs",
-		Long: `ds is a dedicated server without a game: it takes the RPCs that schema files
-describe, rebuilds each frame, counts, and writes what it got to a file.
+		Short: "Run a dedicated server that counts and records RPCs",
+		Long: `ds is a dedicated server without a game: it accepts the RPCs of schema files, decodes and counts their frames, and can
+write them to a file.
 
-On loopback it needs no keys. For other machines to reach it, it has a key of its own, made by uplink keygen, and lets
-in whoever has a token that was issued with the other half of it. A token names the address that the client dials:
-that is --listen, unless --addr says otherwise.
+On loopback it needs no keys. On other addresses it needs a server key from uplink keygen, and admits clients with a
+connect token that was issued with the issuer key. A token names the address that the client dials: that of --listen,
+or those of --addr.
 
-With --report it says at each interval, and of the whole time at the end, how it bears its load: frames a second, the
-time from the socket to the handler, CPU time, and what was dropped and why. Time in the kernel's buffer is not seen;
-where that buffer overflows the drops say "kernel".
+With --report it prints the load at each interval and for the whole time at the end: frames per second, the time from
+the socket to the handler, CPU time, and drops by reason. Time in the kernel's buffer is not measured; if that buffer
+overflows, the drops have the reason "kernel".
 
---metrics serves a dashboard too, at / of that address: what the calls take, where the bits go, which players are worst
-off. On loopback it is open to whoever is on the machine. On another address it needs a token, that of --http-token or
-a random one that is printed as a part of its URL, and is read-only; /metrics needs none.`,
+--metrics also serves a dashboard, at / of that address: bit rates, bits by field, and the players with the worst
+connections. On loopback it needs no token. On other addresses it is read-only and needs the token of --http-token, or
+a random one that is printed as part of the URL; /metrics needs none.`,
 		Example: `  uplink ds --listen 127.0.0.1:7777 --metrics 127.0.0.1:9464 --schema ServerMove.schema.json
   uplink ds --schema ServerMove.schema.json --record out.csv.gz
   uplink ds --schema ServerMove.schema.json --report 1s --max-players 4000 --shards 2
@@ -76,23 +76,23 @@ a random one that is printed as a part of its URL, and is read-only; /metrics ne
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&o.listen, "listen", "127.0.0.1:7777", "UDP address of the server; port 0 is any free one")
-	f.StringVar(&o.key, "key", "", "file of the server's key, as uplink keygen makes it; loopback needs none")
-	f.StringArrayVar(&o.addrs, "addr", nil, "address that clients dial and their tokens name, where it is not that of --listen; may be repeated")
-	f.StringVar(&o.metrics, "metrics", "", "address of an HTTP server with a dashboard at / and with /metrics; empty means none")
-	f.StringVar(&o.httpToken, "http-token", "", "token that lets in to the dashboard, 16 characters or more; default on other addresses than loopback a random one")
+	f.StringVar(&o.listen, "listen", "127.0.0.1:7777", "UDP address of the server; port 0: any free one")
+	f.StringVar(&o.key, "key", "", "file with the server key from uplink keygen; loopback needs none")
+	f.StringArrayVar(&o.addrs, "addr", nil, "address that clients dial and tokens name, if not that of --listen; may be repeated")
+	f.StringVar(&o.metrics, "metrics", "", "address of an HTTP server with a dashboard at / and with /metrics; empty: none")
+	f.StringVar(&o.httpToken, "http-token", "", "token for the dashboard, 16 characters or more; by default a random one on addresses other than loopback")
 	f.BoolVar(&o.debug, "debug", false, debugUsage)
 	f.StringArrayVar(&o.schemas, schemaFlag, nil, "schema file of an RPC; may be repeated")
-	f.StringArrayVar(&o.priors, priorFlag, nil, "a prior that clients may start from, a file of uplink train; may be repeated")
-	f.StringVar(&o.record, "record", "", "write every frame to this .csv or .csv.gz, with a schema file beside it")
-	f.Float64Var(&o.ackHz, "ack-hz", ds.DefaultAckHz, "how often a second a player's frames are acked")
-	f.IntVar(&o.ring, "ring", rpcdelta.DefaultRing, "frames kept of each RPC and player")
-	f.IntVar(&o.maxPlayers, "max-players", transport.DefaultMaxConns, "how many players are let in")
-	f.IntVar(&o.shards, "shards", 1, "sockets and goroutines that receive, decode and answer; more than 1 on Linux only")
-	f.DurationVar(&o.report, "report", 0, "report the load at this interval; 0s means never")
+	f.StringArrayVar(&o.priors, priorFlag, nil, "prior from uplink train that clients may use; may be repeated")
+	f.StringVar(&o.record, "record", "", "write each frame to this .csv or .csv.gz file, and its schema to NAME.schema.json")
+	f.Float64Var(&o.ackHz, "ack-hz", ds.DefaultAckHz, "acks per second and player")
+	f.IntVar(&o.ring, "ring", rpcdelta.DefaultRing, "ring size per RPC and player, in frames")
+	f.IntVar(&o.maxPlayers, "max-players", transport.DefaultMaxConns, "maximum number of players")
+	f.IntVar(&o.shards, "shards", 1, "sockets with a goroutine each that receive, decode and answer; more than 1 on Linux only")
+	f.DurationVar(&o.report, "report", 0, "print the load at this interval; 0s: never")
 	o.capturing.addFlags(f, "--record and --capture")
-	f.BoolVar(&o.json, "json", false, "write the lines of --report as JSON, one object each, and nothing else")
-	o.sealing.addFlags(f, "listen on other addresses than loopback with a key that everybody has, and allow --suite none")
+	f.BoolVar(&o.json, "json", false, "print the lines of --report as JSON, one object each, and nothing else")
+	o.sealing.addFlags(f, "listen on addresses other than loopback with a public test key, and permit --suite none")
 	o.logging.addFlags(c)
 	_ = c.MarkFlagRequired(schemaFlag) // it exists
 	return c
@@ -100,7 +100,7 @@ a random one that is printed as a part of its URL, and is read-only; /metrics ne
 
 func (o *dsOptions) check() error {
 	if o.record != "" && len(o.schemas) != 1 {
-		return fmt.Errorf("--record: a file holds the frames of one RPC, but --schema is there %d times; leave --record out, or run a server for each", len(o.schemas))
+		return fmt.Errorf("--record: a file contains the frames of one RPC, but there are %d --schema; leave --record out, or run a server for each", len(o.schemas))
 	}
 	if !(o.ackHz >= 1 && o.ackHz <= 1000) {
 		return fmt.Errorf("--ack-hz %v: want 1 to 1000 acks a second", o.ackHz)
@@ -113,26 +113,26 @@ func (o *dsOptions) check() error {
 	}
 	switch {
 	case o.key != "" && len(o.addrs) == 0 && isEverywhere(o.listen):
-		return fmt.Errorf("--listen %s: that is each address of the machine, but tokens name the one that clients dial; say which with --addr", o.listen)
+		return fmt.Errorf("--listen %s: these are all addresses of the machine, but tokens name the one that clients dial; set it with --addr", o.listen)
 	case o.maxPlayers < 1:
 		return fmt.Errorf("--max-players %d: want 1 or more", o.maxPlayers)
 	case o.shards < 1 || o.shards > transport.MaxShards():
 		return fmt.Errorf("--shards %d: want 1 to %d on this machine", o.shards, transport.MaxShards())
-	case o.report != 0 && o.report < leastReport:
-		return fmt.Errorf("--report %v: want 0s, which is never, or at least %v", o.report, leastReport)
+	case o.report != 0 && o.report < minReport:
+		return fmt.Errorf("--report %v: want 0s (never) or at least %v", o.report, minReport)
 	case o.debug && o.metrics == "":
-		return errors.New("--debug: it is served where --metrics is; add --metrics 127.0.0.1:9464, say")
+		return errors.New("--debug: it needs --metrics, such as --metrics 127.0.0.1:9464")
 	case o.httpToken != "" && o.metrics == "":
-		return errors.New("--http-token: there is no HTTP server; add --metrics 127.0.0.1:9464, say")
+		return errors.New("--http-token: it needs --metrics, such as --metrics 127.0.0.1:9464")
 	case o.httpToken != "" && len(o.httpToken) < dashboard.MinToken:
 		return fmt.Errorf("--http-token: want %d characters or more", dashboard.MinToken)
 	case o.json && o.report == 0:
-		return errors.New("--json: it is how --report writes; add --report 1s, say")
+		return errors.New("--json: it needs --report, such as --report 1s")
 	}
 	return cmp.Or(o.sealing.check(), o.capturing.check(), checkRing(o.ring))
 }
 
-// isEverywhere says that an address is every one of the machine.
+// isEverywhere reports whether an address is unspecified: all addresses of the machine.
 func isEverywhere(addr string) bool {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -142,10 +142,10 @@ func isEverywhere(addr string) bool {
 	return host == "" || err == nil && ip.IsUnspecified()
 }
 
-// leastReport is the shortest interval of reports.
-const leastReport = 100 * time.Millisecond
+// minReport is the minimum interval of reports.
+const minReport = 100 * time.Millisecond
 
-// runDS opens all there is to open before it overwrites a recording.
+// runDS opens all inputs before it overwrites a recording.
 func runDS(cmd *cobra.Command, o *dsOptions) (err error) {
 	priors, err := loadPriors(o.priors)
 	if err != nil {
@@ -214,7 +214,7 @@ func runDS(cmd *cobra.Command, o *dsOptions) (err error) {
 		if err := rec.create(o.record, o.capturing.overwrite); err != nil {
 			return existing(fmt.Errorf("--record: %w", err))
 		}
-		log.Info("records", "file", o.record)
+		log.Info("recording frames", "file", o.record)
 	}
 	if captured, err = tap.start(&o.capturing, log); err != nil {
 		return errors.Join(err, rec.discard())
@@ -234,7 +234,7 @@ func runDS(cmd *cobra.Command, o *dsOptions) (err error) {
 	return nil
 }
 
-// observe measures how long frames wait for the handler, where metrics are served that show it.
+// observe measures how long frames wait for the handler, if metrics are served.
 func (o *dsOptions) observe(delays *metrics.Handling, rpcSchema *schema.Schema, handle frameHandler) frameHandler {
 	if o.metrics == "" {
 		return handle
@@ -248,7 +248,7 @@ func (o *dsOptions) observe(delays *metrics.Handling, rpcSchema *schema.Schema, 
 
 type frameHandler = func(*ds.Player, ds.Frame[*schema.Frame])
 
-// web is what the HTTP server shows.
+// web returns the configuration of the HTTP server.
 func (o *dsOptions) web(srv *ds.Server, delays *metrics.Handling, rec *recorder, tap *lateTap) webserver.Config {
 	c := webserver.Config{
 		Addr: o.metrics, Token: o.httpToken, Collectors: []prometheus.Collector{metrics.NewServer(srv), delays}, Source: srv,
@@ -266,7 +266,7 @@ func (o *dsOptions) web(srv *ds.Server, delays *metrics.Handling, rec *recorder,
 	return c
 }
 
-// hint is what the dashboard says as long as no player is connected.
+// hint returns the text of the dashboard while no player is connected.
 func (o *dsOptions) hint(srv *ds.Server) string {
 	to := srv.Addr().String()
 	if len(o.addrs) != 0 {
@@ -279,7 +279,7 @@ func (o *dsOptions) hint(srv *ds.Server) string {
 	return line + " TRACE.csv.gz"
 }
 
-// serveReporting serves while report runs, and ends that when it is over.
+// serveReporting serves while report runs, and stops report at the end.
 func serveReporting(ctx context.Context, srv *ds.Server, report func(context.Context)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var reports sync.WaitGroup
@@ -290,23 +290,23 @@ func serveReporting(ctx context.Context, srv *ds.Server, report func(context.Con
 	return err
 }
 
-// identity gives the key of --key, if there is one, and the addresses at which clients know the server.
+// identity returns the key of --key, if set, and the addresses of --addr.
 func (o *dsOptions) identity() (key token.Key, addrs []netip.AddrPort, err error) {
 	if addrs, err = parseServers("addr", o.addrs); err != nil || o.key == "" {
 		return key, addrs, err
 	}
 	if key, err = loadKey(o.key, token.ParseKey); err != nil {
-		err = hintedError{err, "want the file that uplink keygen -o made; that with " + issuerSuffix + " is for whoever issues tokens"}
+		err = hintedError{err, "want the file of uplink keygen -o; the one with " + issuerSuffix + " is for the backend"}
 	}
 	return key, addrs, err
 }
 
-// listenError adds what to do about an address.
+// listenError adds a hint to an error of Listen.
 func listenError(err error) error {
 	if errors.Is(err, token.ErrNoKey) {
-		return hintedError{err, "uplink keygen -o ds.key makes one, for --key ds.key; --insecure at both ends does without, for tests"}
+		return hintedError{err, "uplink keygen -o ds.key writes one, for --key ds.key; for tests, --insecure at both ends needs none"}
 	}
-	return hintedError{err, "choose another address with --listen; port 0 is any free one"}
+	return hintedError{err, "choose another address with --listen; port 0: any free one"}
 }
 
 func writeTotals(w io.Writer, rpcs []ds.RPCStats) {

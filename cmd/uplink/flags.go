@@ -3,21 +3,26 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"log/slog"
+	"strconv"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/uplink-rpc/uplink/internal/lab/simlink"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 // debugUsage is the help of --debug.
-const debugUsage = "serve /debug/pprof and /debug/vars beside /metrics, to loopback alone, and name sessions in exemplars"
+const debugUsage = "serve /debug/pprof and /debug/vars too, to loopback only, and add sessions to exemplars"
 
-// overwriteFlag is the name of the flag that lets a command replace existing files with players' input.
+// overwriteFlag is the flag that permits replacing existing files.
 const overwriteFlag = "overwrite"
 
-// existing adds what to do about an error of a file that exists.
+// existing adds a hint to the error of an existing file.
 func existing(err error) error {
 	if errors.Is(err, fs.ErrExist) {
 		return hintedError{err, "choose another name, or add --" + overwriteFlag + " to replace it"}
@@ -25,10 +30,10 @@ func existing(err error) error {
 	return err
 }
 
-// eachUsage is the help of --json where it writes results of traces.
-const eachUsage = "print JSON: an object, or an array of them for several traces"
+// eachUsage is the help of --json for results of traces.
+const eachUsage = "print JSON: an object, or an array for several traces"
 
-// codecFlag gives the codec that --codec names.
+// codecFlag parses --codec.
 func codecFlag(name string) (rpcdelta.Codec, error) {
 	codec, err := rpcdelta.ParseCodec(name)
 	if err != nil {
@@ -37,7 +42,7 @@ func codecFlag(name string) (rpcdelta.Codec, error) {
 	return codec, nil
 }
 
-// checkRing checks what --ring says.
+// checkRing validates --ring.
 func checkRing(frames int) error {
 	if frames < 2 || frames > rpcdelta.MaxRing {
 		return fmt.Errorf("--ring %d: want 2 to %d frames", frames, rpcdelta.MaxRing)
@@ -45,10 +50,10 @@ func checkRing(frames int) error {
 	return nil
 }
 
-// linkFlags make no sense where there is no link.
+// linkFlags are the flags that --distance excludes.
 var linkFlags = append([]string{"ack-hz"}, simlink.FlagNames...)
 
-// checkDistance checks what --distance says, and that nothing is said of a link then.
+// checkDistance validates --distance, which excludes the flags of a link.
 func checkDistance(cmd *cobra.Command, frames int) error {
 	if !cmd.Flags().Changed("distance") {
 		return nil
@@ -62,4 +67,136 @@ func checkDistance(cmd *cobra.Command, frames int) error {
 		}
 	}
 	return nil
+}
+
+// redundancy is the flag --redundancy: redundant frames per payload.
+type redundancy int
+
+func (r *redundancy) String() string {
+	switch *r {
+	case rpcdelta.RedundancyAuto:
+		return "auto"
+	case rpcdelta.RedundancyOff:
+		return "off"
+	}
+	return strconv.Itoa(int(*r))
+}
+
+func (r *redundancy) Type() string { return "frames" }
+
+func (r *redundancy) Set(text string) error {
+	switch text {
+	case "auto":
+		*r = rpcdelta.RedundancyAuto
+		return nil
+	case "off", "0":
+		*r = rpcdelta.RedundancyOff
+		return nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > rpcdelta.MaxRedundancy {
+		return fmt.Errorf("want auto, off or 1 to %d redundant frames", rpcdelta.MaxRedundancy)
+	}
+	*r = redundancy(n)
+	return nil
+}
+
+// suite is the flag --suite. It accepts short names and those of package transport.
+type suite transport.Suite
+
+var suiteNames = map[transport.Suite]string{
+	transport.AES128GCM: "gcm", transport.AES128CTRHMAC8: "compact", transport.None: "none",
+}
+
+func (s *suite) String() string { return suiteNames[transport.Suite(*s)] }
+
+func (s *suite) Type() string { return "suite" }
+
+// Set implements pflag.Value.
+func (s *suite) Set(text string) error {
+	for value, name := range suiteNames {
+		if text == name || text == value.String() {
+			*s = suite(value)
+			return nil
+		}
+	}
+	return errors.New("want gcm, compact or none")
+}
+
+// suiteText describes a suite and its overhead.
+func suiteText(s transport.Suite) string {
+	if s == transport.None {
+		return "not encrypted"
+	}
+	return fmt.Sprintf("encrypted with %s, %d bytes per datagram", suiteNames[s], s.Overhead())
+}
+
+// addSuiteFlag adds --suite; gcm is the default.
+func addSuiteFlag(f *pflag.FlagSet, s *transport.Suite) {
+	*s = transport.AES128GCM
+	f.Var((*suite)(s), "suite", "cipher suite: gcm (16-byte tag), compact (8-byte tag) or none")
+}
+
+// sealing is the cipher suite of a command that opens connections.
+type sealing struct {
+	suite    transport.Suite
+	insecure bool
+}
+
+// addFlags adds --suite and --insecure. insecure is the help of the latter.
+func (s *sealing) addFlags(f *pflag.FlagSet, insecure string) {
+	addSuiteFlag(f, &s.suite)
+	f.BoolVar(&s.insecure, "insecure", false, insecure)
+}
+
+func (s *sealing) check() error {
+	if s.suite == transport.None && !s.insecure {
+		return errors.New("--suite none: it does not encrypt; --insecure permits it, for measurements")
+	}
+	return nil
+}
+
+// suites is for configs.
+func (s *sealing) suites() []transport.Suite { return []transport.Suite{s.suite} }
+
+// logFormat is the flag --log-format.
+type logFormat string
+
+const (
+	textLog logFormat = "text"
+	jsonLog logFormat = "json"
+)
+
+func (l *logFormat) String() string { return string(*l) }
+
+func (l *logFormat) Type() string { return "format" }
+
+// Set implements pflag.Value.
+func (l *logFormat) Set(text string) error {
+	switch f := logFormat(text); f {
+	case textLog, jsonLog:
+		*l = f
+		return nil
+	}
+	return errors.New("want text or json")
+}
+
+// logging holds the flags for logs.
+type logging struct {
+	format logFormat
+	level  slog.Level
+}
+
+func (l *logging) addFlags(c *cobra.Command) {
+	l.format = textLog
+	c.Flags().Var(&l.format, "log-format", "format of log records on standard error: text or json")
+	c.Flags().TextVar(&l.level, "log-level", slog.LevelInfo, "minimum `level` of log records: debug, info, warn or error")
+}
+
+func (l *logging) logger(w io.Writer) *slog.Logger {
+	o := &slog.HandlerOptions{Level: l.level}
+	if l.format == jsonLog {
+		return slog.New(slog.NewJSONHandler(w, o))
+	}
+	return slog.New(slog.NewTextHandler(w, o))
 }

@@ -14,7 +14,7 @@ import (
 func newFloorCommand() *cobra.Command {
 	var schema string
 	var distance int
-	var causal bool
+	var causal, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "floor TRACE",
 		Short: "Estimate the fewest bits that a codec of this kind could need",
@@ -35,6 +35,9 @@ bits per frame that remain. It is an estimate of what better learning could gain
 			if err != nil {
 				return err
 			}
+			if asJSON {
+				return encodeJSON(cmd.OutOrStdout(), bills)
+			}
 			rows := [][]string{{"field", "flags", "values", "both"}}
 			add := func(b floor.Bill) {
 				rows = append(rows, []string{b.Field, fmt.Sprintf("%.1f", b.Flags), fmt.Sprintf("%.1f", b.Values), fmt.Sprintf("%.1f", b.Flags+b.Values)})
@@ -52,8 +55,9 @@ bits per frame that remain. It is an estimate of what better learning could gain
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&schema, schemaFlag, "", "schema file, instead of the one beside the trace")
+	cmd.Flags().StringVar(&schema, schemaFlag, "", "schema file, instead of NAME.schema.json")
 	cmd.Flags().IntVar(&distance, "distance", 6, "frames between a frame and its baseline")
 	cmd.Flags().BoolVar(&causal, "causal", false, "fit weights to earlier frames only")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the bits of each field as JSON")
 	return cmd
 }

@@ -20,8 +20,9 @@ type avatar struct {
 	Position schema.Vec3 `uplink:"resolution=0.01,min=-100,max=100"`
 }
 
-// gameServer is what the tool's own servers do not show: a game with jitter buffers that sends two worlds, one as snapshots and
-// one as state, and its player. It gives the URL of the metrics of both.
+// gameServer is what the tool's own servers do not show: a game with jitter buffers that sends two
+// worlds, one as snapshots and one as state, and its player. It gives the URL of the metrics of
+// both.
 func gameServer(t *testing.T) (url string) {
 	t.Helper()
 	ctx := t.Context() // done when the test ends, before anything is closed

@@ -28,12 +28,12 @@ func newInspectCommand() *cobra.Command {
 	var o inspectOptions
 	c := &cobra.Command{
 		Use:   "inspect CAPTURE",
-		Short: "Show what is in a capture of a dedicated server, and decode it again",
-		Long: `inspect reads a file of uplink ds --capture. It decodes each payload again and says whether anything comes out other
-than at the server; it lists frames, and explains a datagram bit by bit.
+		Short: "Show the contents of a dedicated server's capture, and decode it again",
+		Long: `inspect reads a file of uplink ds --capture. It decodes each payload again and compares the result with the server's. It
+can list frames, and explain a datagram bit by bit.
 
-Of a file that is damaged or cut off it shows what is before the damage. The exit code is 1 then, and also if something
-comes out differently.`,
+If a file is damaged or truncated, inspect shows the records before the damage. The exit code is then 1, as it is if a
+payload decodes differently.`,
 		Example: `  uplink inspect out.uplink
   uplink inspect out.uplink --frames --player 3 --from 10s --to 12s
   uplink inspect out.uplink --frames --csv > frames.csv
@@ -47,15 +47,15 @@ comes out differently.`,
 		},
 	}
 	f := c.Flags()
-	f.BoolVar(&o.frames, "frames", false, "list each frame, and each payload that brought none")
-	f.BoolVar(&o.json, "json", false, "write JSON: the summary, with --frames an object a line, with --explain one object")
-	f.BoolVar(&o.csv, "csv", false, "write --frames as CSV")
-	f.IntVar(&o.Explain, "explain", 0, "explain the record of this number, as --frames has it, bit by bit")
-	f.Uint64Var(&o.Player, "player", 0, "only this player, by its number in the file")
+	f.BoolVar(&o.frames, "frames", false, "list all frames, and payloads without a frame")
+	f.BoolVar(&o.json, "json", false, "print JSON: the summary; with --frames an object per line; with --explain one object")
+	f.BoolVar(&o.csv, "csv", false, "print --frames as CSV")
+	f.IntVar(&o.Explain, "explain", 0, "explain the record with this number of --frames, bit by bit")
+	f.Uint64Var(&o.Player, "player", 0, "only the player with this number in the file")
 	f.StringVar(&o.RPC, "rpc", "", "only this RPC")
-	f.DurationVar(&o.From, "from", 0, "only from this time on, since the file's beginning")
+	f.DurationVar(&o.From, "from", 0, "only from this time on, from the start of the file")
 	addMemoryFlag(f, &o.memory)
-	f.DurationVar(&o.To, "to", 0, "only up to this time; 0s means to the end")
+	f.DurationVar(&o.To, "to", 0, "only up to this time; 0s: to the end")
 	return c
 }
 
@@ -64,11 +64,11 @@ func (o *inspectOptions) check(cmd *cobra.Command) error {
 	case cmd.Flags().Changed("explain") && o.Explain < 1:
 		return fmt.Errorf("--explain %d: records are numbered from 1", o.Explain)
 	case o.Explain != 0 && (o.frames || o.csv):
-		return errors.New("--explain: it is about one record; leave --frames and --csv out")
+		return errors.New("--explain: leave --frames and --csv out")
 	case o.csv && !o.frames:
-		return errors.New("--csv: it is how --frames is written; add --frames")
+		return errors.New("--csv: it needs --frames")
 	case o.csv && o.json:
-		return errors.New("--csv: leave either that or --json out")
+		return errors.New("--csv and --json: choose one")
 	case o.From < 0 || o.To < 0:
 		return errors.New("--from, --to: want 0s or more")
 	case o.To != 0 && o.To < o.From:
@@ -105,14 +105,14 @@ func runInspect(cmd *cobra.Command, path string, o *inspectOptions) error {
 	}
 	if n := sum.Check.Differ; n != 0 {
 		return hintedError{
-			fmt.Errorf("%s: %d payloads come out differently from what the server got", path, n),
+			fmt.Errorf("%s: %d payloads decode differently than at the server", path, n),
 			fmt.Sprintf("uplink inspect %s --frames lists them, --explain NUMBER explains one; the versions of uplink may differ", path),
 		}
 	}
 	return nil
 }
 
-// show writes what was asked for besides frames.
+// show writes the summary or the explanation.
 func show(w io.Writer, o *inspectOptions, sum *inspect.Summary, explained *inspect.Explained) error {
 	switch {
 	case o.Explain != 0 && explained == nil, o.frames:
@@ -127,17 +127,17 @@ func show(w io.Writer, o *inspectOptions, sum *inspect.Summary, explained *inspe
 	return sum.Write(w)
 }
 
-// addMemoryFlag adds the flag that limits what a capture takes.
+// addMemoryFlag adds the flag that limits the memory for the contents of a capture.
 func addMemoryFlag(f *pflag.FlagSet, bytes *byteSize) {
 	*bytes = budget.Default
-	f.Var(bytes, "memory", "most memory that the contents of the file may take; captures of many players take more")
+	f.Var(bytes, "memory", "maximum memory for the contents of the file; captures of many players need more")
 }
 
-// openCapture opens a file and gives its size.
+// openCapture opens a file and returns its size.
 func openCapture(path string) (*os.File, int64, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, 0, hintedError{err, "uplink ds --capture FILE makes one"}
+		return nil, 0, hintedError{err, "uplink ds --capture FILE writes one"}
 	}
 	info, err := f.Stat()
 	if err != nil {
@@ -146,7 +146,7 @@ func openCapture(path string) (*os.File, int64, error) {
 	return f, info.Size(), nil
 }
 
-// untilDone reads until the context is done: reading a large file takes long.
+// untilDone reads until the context is done.
 type untilDone struct {
 	ctx context.Context
 	r   io.Reader
@@ -159,21 +159,21 @@ func (u untilDone) Read(b []byte) (int, error) {
 	return u.r.Read(b)
 }
 
-// captureError adds what to do about a file.
+// captureError adds a hint to an error of reading a capture.
 func captureError(path string, err error) error {
 	named := fmt.Errorf("%s: %w", path, err)
 	switch {
 	case errors.Is(err, capture.ErrForeign):
 		return hintedError{named, "want a file that uplink ds --capture or uplink demo --capture wrote"}
 	case errors.Is(err, capture.ErrCut):
-		return hintedError{named, "the server still writes it, was killed, or the file was not copied whole; what is before is good"}
+		return hintedError{named, "the server still writes it, or was killed, or the file was not copied whole; the records before are valid"}
 	case errors.Is(err, capture.ErrDamaged):
-		return hintedError{named, "copy the file again if you can; what is before the damage is good"}
+		return hintedError{named, "copy the file again if you can; the records before the damage are valid"}
 	}
 	return named
 }
 
-// rowWriter writes frames as they come.
+// rowWriter writes frames one by one.
 type rowWriter struct {
 	each  func(inspect.Row)
 	flush func() error
@@ -195,8 +195,8 @@ func newRowWriter(w io.Writer, o *inspectOptions) rowWriter {
 			return out.Error()
 		}}
 	}
-	const layout = "%7v %11v %6v %-20v %8v %-6v %4v %5v %6v %6v %8v  %v\n"
-	fmt.Fprintf(w, layout, "record", "time", "player", "RPC", "frame", "kind", "age", "older", "full", "header", "payload", "")
+	const layout = "%7v %11v %6v %-20v %8v %-6v %4v %9v %6v %6v %8v  %v\n"
+	fmt.Fprintf(w, layout, "record", "time", "player", "RPC", "frame", "kind", "age", "redundant", "full", "header", "payload", "")
 	return rowWriter{func(r inspect.Row) {
 		result := r.Check
 		if r.Drop != "" {
@@ -206,6 +206,6 @@ func newRowWriter(w io.Writer, o *inspectOptions) rowWriter {
 			result = "late; " + result
 		}
 		at := time.Duration(r.Seconds * float64(time.Second)).Round(time.Microsecond)
-		fmt.Fprintf(w, layout, r.Record, at, r.Player, r.RPC, r.Seq, r.Kind, r.BaselineAge, r.Older, r.FullBits, r.HeaderBits, r.PayloadBits, result)
+		fmt.Fprintf(w, layout, r.Record, at, r.Player, r.RPC, r.Seq, r.Kind, r.BaselineAge, r.Redundant, r.FullBits, r.HeaderBits, r.PayloadBits, result)
 	}, func() error { return nil }}
 }

@@ -55,7 +55,7 @@ func TestDriftJSON(t *testing.T) {
 		t.Fatalf("%+v", both)
 	}
 	f := both[0].Fields[0]
-	if last := f.Spans[len(f.Spans)-1]; f.Name == "" || f.Step <= 0 || last.Until != 60 || last.Ours.Largest > f.Step || last.Literal.Largest < f.Step {
+	if last := f.Spans[len(f.Spans)-1]; f.Name == "" || f.Step <= 0 || last.Until != 60 || last.QuantizeFirst.Max > f.Step || last.Article.Max < f.Step {
 		t.Errorf("%+v", f)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/uplink-rpc/uplink/token"
 )
 
-// issuerSuffix is what the name of an issuer's key has more than the server's.
+// issuerSuffix is appended to the name of the server key's file for the issuer key's.
 const issuerSuffix = ".issuer"
 
 type keygenOptions struct {
@@ -21,7 +21,7 @@ type keygenOptions struct {
 	json bool
 }
 
-// keyFiles is what keygen made.
+// keyFiles is the output of keygen.
 type keyFiles struct {
 	Key       string `json:"key"`
 	IssuerKey string `json:"issuer_key"`
@@ -32,18 +32,18 @@ func newKeygenCommand() *cobra.Command {
 	var o keygenOptions
 	c := &cobra.Command{
 		Use:   "keygen -o FILE",
-		Short: "Make the keys of a dedicated server and of the backend that lets clients in",
-		Long: `keygen makes a server's key and writes it to FILE, and the issuer's key that goes with it to FILE.issuer. The first stays
-on the dedicated servers; the second goes to the backend, which issues connect tokens with it. Both are secret: keep
-them where only those programs read them. What is printed is not.
+		Short: "Create the keys of a dedicated server and of the backend that issues tokens",
+		Long: `keygen writes a new server key to FILE, and its issuer key to FILE.issuer. The server key is for dedicated servers; the
+issuer key is for the backend, which issues connect tokens with it. Both are secret: only those programs may read them.
+The output is not secret.
 
-No file is overwritten: to change keys, make new ones and give them to servers and backend together.`,
+keygen does not overwrite files. To change keys, create new ones and install them on servers and backend together.`,
 		Example: `  uplink keygen -o ds.key
   uplink keygen -o ds.key --json`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.out == "" {
-				return usageError{errors.New("--output: which file should the key go to?")}
+				return usageError{errors.New("--output: name the file for the key")}
 			}
 			files, err := makeKeys(o.out)
 			if err != nil {
@@ -56,8 +56,8 @@ No file is overwritten: to change keys, make new ones and give them to servers a
 		},
 	}
 	f := c.Flags()
-	f.StringVarP(&o.out, "output", "o", "", "the file to write the server's key to; "+issuerSuffix+" is added for the issuer's")
-	f.BoolVar(&o.json, "json", false, "print JSON: the names of the files, and the public key")
+	f.StringVarP(&o.out, "output", "o", "", "file for the server key; the issuer key goes to this name with "+issuerSuffix)
+	f.BoolVar(&o.json, "json", false, "print the names of the files and the public key as JSON")
 	return c
 }
 
@@ -77,13 +77,13 @@ func makeKeys(path string) (*keyFiles, error) {
 	return files, nil
 }
 
-// writeSecret writes a line to a new file that nobody else can read.
+// writeSecret writes a line to a new file that only its owner can read.
 func writeSecret(path, line string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		err = fmt.Errorf("--output: %w", err)
 		if errors.Is(err, fs.ErrExist) {
-			return hintedError{err, "keys are not overwritten; choose another name, or move the old ones away"}
+			return hintedError{err, "keys are not overwritten; choose another name, or move the old files"}
 		}
 		return err
 	}
@@ -95,9 +95,9 @@ func writeSecret(path, line string) error {
 }
 
 func (k *keyFiles) write(w io.Writer) error {
-	_, err := fmt.Fprintf(w, "server's key  %s\nissuer's key  %s\npublic key    %s\n", k.Key, k.IssuerKey, k.PublicKey)
+	_, err := fmt.Fprintf(w, "server key  %s\nissuer key  %s\npublic key  %s\n", k.Key, k.IssuerKey, k.PublicKey)
 	return err
 }
 
-// keyText writes a public key.
+// keyText formats a public key.
 func keyText(public [32]byte) string { return base64.RawURLEncoding.EncodeToString(public[:]) }

@@ -74,7 +74,8 @@ func TestKill(t *testing.T) {
 			}()
 			try(t, 0, "replay", "--to", addr, "--reliable", source.Name)
 
-			// Both are flushed within a second, and the server reports twice a second: a busy machine has many tries.
+			// Both are flushed within a second, and the server reports twice a second: a busy
+			// machine has many tries.
 			reports, tries := bufio.NewScanner(stdout), 40
 			for recorded, decoded := 0, 0; recorded < frames || decoded < frames; tries-- {
 				if tries == 0 || !reports.Scan() {

@@ -3,23 +3,28 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/analysis"
+	"github.com/uplink-rpc/uplink/internal/private"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 )
 
-// schemaFlag is the name of the flag that names a schema file.
+// schemaFlag is the flag for a schema file.
 const schemaFlag = "schema"
 
-// schemaFile loads a schema file, and says what it may be instead.
+// schemaFile loads a schema file, with a hint if it is a trace.
 func schemaFile(path string) (*schema.Schema, error) {
 	s, err := trace.LoadSchema(path)
 	if err != nil && isTrace(path) {
-		err = hintedError{err, "that is a trace; its schema is in " + trace.SchemaPath(path)}
+		err = hintedError{err, "this is a trace; its schema is in " + trace.SchemaPath(path)}
 	}
 	return s, err
 }
@@ -28,7 +33,7 @@ func isTrace(path string) bool {
 	return strings.HasSuffix(path, ".csv") || strings.HasSuffix(path, ".csv.gz")
 }
 
-// loadSchema loads the schema of a trace: the file that the flag names, or the one beside the trace.
+// loadSchema loads the schema of a trace: from the file of the flag, or from NAME.schema.json.
 func loadSchema(tracePath, flag string) (*schema.Schema, error) {
 	if err := checkTrace(tracePath); err != nil {
 		return nil, err
@@ -38,12 +43,12 @@ func loadSchema(tracePath, flag string) (*schema.Schema, error) {
 	}
 	s, err := trace.LoadSchema(trace.SchemaPath(tracePath))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, hintedError{err, "a trace needs a schema file beside it, or one named with --" + schemaFlag}
+		return nil, hintedError{err, "a trace needs a schema in NAME.schema.json, or in the file of --" + schemaFlag}
 	}
 	return s, err
 }
 
-// loadRecording loads a trace as it was recorded, by the schema that loadSchema gives.
+// loadRecording loads a trace as it was recorded, with the schema of loadSchema.
 func loadRecording(tracePath, flag string) (*analysis.Recording, error) {
 	rpcSchema, err := loadSchema(tracePath, flag)
 	if err != nil {
@@ -52,18 +57,18 @@ func loadRecording(tracePath, flag string) (*analysis.Recording, error) {
 	return analysis.Load(tracePath, rpcSchema)
 }
 
-// checkTrace says what is wrong with the name of a trace before its schema is missed.
+// checkTrace reports wrong names of traces, before the error of a missing schema.
 func checkTrace(path string) error {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("trace: open %s: no such file or directory", path)
 	case err == nil && info.IsDir():
-		return hintedError{fmt.Errorf("trace: %s is a directory", path), "name the traces in it: " + path + "/*.csv.gz"}
+		return hintedError{fmt.Errorf("trace: %s is a directory", path), "want the traces in it: " + path + "/*.csv.gz"}
 	case strings.HasSuffix(path, ".json"):
-		return hintedError{fmt.Errorf("trace: %s is no trace", path), "that is a schema file; name the .csv or .csv.gz that it belongs to"}
+		return hintedError{fmt.Errorf("trace: %s is not a trace", path), "this is a schema file; want its .csv or .csv.gz"}
 	}
-	return nil // what else there may be, to open it will tell
+	return nil // trace.Open reports other errors
 }
 
 func loadTrace(path, flag string) (*trace.Trace, error) {
@@ -72,4 +77,68 @@ func loadTrace(path, flag string) (*trace.Trace, error) {
 		return nil, err
 	}
 	return trace.Load(path, s)
+}
+
+// priorFlag is the flag for the file of a prior.
+const priorFlag = "prior"
+
+// loadPrior loads the prior of the flag, or returns nil if the flag is not set.
+func loadPrior(path string) (*prior.Prior, error) {
+	if path == "" {
+		return nil, nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("--%s: %w", priorFlag, err)
+	}
+	defer f.Close() //nolint:errcheck // it is read only
+	data, err := io.ReadAll(io.LimitReader(f, prior.MaxSize+1))
+	if err != nil {
+		return nil, fmt.Errorf("--%s: %w", priorFlag, err)
+	}
+	p, err := prior.Parse(data)
+	if err != nil {
+		return nil, hintedError{fmt.Errorf("--%s %s: %w", priorFlag, path, err), "uplink train TRACE... -o FILE writes a prior"}
+	}
+	return p, nil
+}
+
+func loadPriors(paths []string) (priors []*prior.Prior, err error) {
+	for _, path := range paths {
+		p, err := loadPrior(path)
+		if err != nil {
+			return nil, err
+		}
+		if p != nil {
+			priors = append(priors, p)
+		}
+	}
+	return priors, nil
+}
+
+// keyLogVariable is the environment variable with the name of the key log file.
+const keyLogVariable = "UPLINK_KEYLOG"
+
+// openKeyLog opens the key log named by the environment for appending and prints a warning. It
+// returns nil if none is named.
+func openKeyLog(cmd *cobra.Command) (io.Writer, error) {
+	path := os.Getenv(keyLogVariable)
+	if path == "" {
+		return nil, nil
+	}
+	f, err := private.Append(path)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", keyLogVariable, err)
+		switch {
+		case errors.Is(err, private.ErrNotRegular):
+			err = hintedError{err, "name a file that does not exist yet"}
+		case errors.Is(err, private.ErrPublic):
+			err = hintedError{err, fmt.Sprintf("chmod 600 %s, or name a file that does not exist yet", path)}
+		}
+		return nil, err
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), `uplink: WARNING: %s is set: the secrets of every session are written to %s
+uplink: WARNING: anyone with that file can decrypt and forge the traffic of these sessions; use it only for debugging
+`, keyLogVariable, path)
+	return f, nil
 }

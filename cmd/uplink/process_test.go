@@ -7,13 +7,15 @@ import (
 	"regexp"
 	"sync"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/hostile"
 )
 
-// asCommand is the environment variable that has the test's program be uplink: for tests that kill it.
+// asCommand is the environment variable that has the test's program be uplink: for tests that kill
+// it.
 const asCommand = "UPLINK_TEST_AS_COMMAND"
 
 func TestMain(m *testing.M) {
@@ -63,7 +65,8 @@ func (p *process) wait() int {
 	return p.code
 }
 
-// await waits for a text that the expression matches and gives the groups. It fails if the process ends before.
+// await waits for a text that the expression matches and gives the groups. It fails if the process
+// ends before.
 func (p *process) await(o *output, expression string) []string {
 	p.t.Helper()
 	re := regexp.MustCompile(expression)
@@ -74,6 +77,8 @@ func (p *process) await(o *output, expression string) []string {
 		}
 		select {
 		case <-changed:
+		case <-time.After(time.Minute):
+			p.t.Fatalf("no %q within a minute:\n%s%s", expression, p.stdout.String(), p.stderr.String())
 		case <-p.done:
 			p.t.Fatalf("the process ended without %q: code %d\n%s%s", expression, p.code, p.stdout.String(), p.stderr.String())
 		}

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// progressAfter is how long the user waits before a line says how far things are.
+// progressAfter is the time until progress is shown.
 const progressAfter = 2 * time.Second
 
-// line is one changing line on a terminal, and nothing elsewhere. What is written to it stays above the line. It is
-// safe for concurrent use.
+// line is a status line on a terminal, and nothing elsewhere. Text written to it appears above the
+// line. It is safe for concurrent use.
 type line struct {
 	w    io.Writer
-	live bool // somebody watches
+	live bool // w is a terminal
 
 	mu    sync.Mutex
 	shown bool
@@ -23,7 +23,7 @@ type line struct {
 
 func newLine(w io.Writer) *line { return &line{w: w, live: isTerminal(w)} }
 
-// show puts text, of one line of 80 columns, in the place of what was there.
+// show replaces the line. text has at most 80 columns.
 func (l *line) show(text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -33,7 +33,7 @@ func (l *line) show(text string) {
 	}
 }
 
-// clear takes the line away.
+// clear removes the line.
 func (l *line) clear() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -55,8 +55,8 @@ func (l *line) Write(b []byte) (int, error) {
 	return l.w.Write(b)
 }
 
-// tick shows each second, once it takes long, what text gives for the time since. It ends, and the line is taken away,
-// with a call of what it returns.
+// tick shows text each second, after progressAfter. The returned function stops it and removes the
+// line.
 func (l *line) tick(text func(elapsed time.Duration) string) (stop func()) {
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -81,7 +81,7 @@ func (l *line) tick(text func(elapsed time.Duration) string) (stop func()) {
 	})
 }
 
-// progress is a line that says how far something is, once it takes long.
+// progress shows a percentage, after progressAfter.
 type progress struct {
 	*line
 	start time.Time
@@ -95,7 +95,7 @@ func (p *progress) show(what string, done float64) {
 	}
 }
 
-// isTerminal says whether somebody watches what is written to w.
+// isTerminal reports whether w is a terminal.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {

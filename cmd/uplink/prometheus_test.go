@@ -27,11 +27,12 @@ const (
 	grafanaFile = deployed + "grafana/uplink.json"
 )
 
-// nothing are the queries of the dashboard that need have no result: no server restarts, and no alert has to fire.
+// nothing are the queries of the dashboard that need have no result: no server restarts, and no
+// alert has to fire.
 var nothing = []string{"changes(process_start_time_seconds", "ALERTS{"}
 
-// TestPrometheus has the real Prometheus scrape a demo, a server and a game, with what is in deploy: all queries and rules must
-// work there, and the ratio that it gives be that of /metrics.
+// TestPrometheus has the real Prometheus scrape a demo, a server and a game, with what is in
+// deploy: all queries and rules must work there, and the ratio that it gives be that of /metrics.
 func TestPrometheus(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds")
@@ -46,7 +47,8 @@ func TestPrometheus(t *testing.T) {
 	start(t, "replay", "--to", addr, "--loop", source.Name)
 
 	p := startPrometheus(t, binary, host(t, demoURL), host(t, serverURL), host(t, gameServer(t)))
-	// Rates need two scrapes, and the rules need these; the first round trips are a second old by then.
+	// Rates need two scrapes, and the rules need these; the first round trips are a second old by
+	// then.
 	p.await(`min(count_over_time(uplink_ds_players[1m])) >= 3 and on() count(rpc:uplink_ds_payload_to_full:ratio_rate1m) >= 4
 		and on() min(uplink_ds_rtt_seconds_count) >= 2 and on() instance:uplink_ds_to_handler_seconds:p99_rate5m > 0`)
 
@@ -195,7 +197,8 @@ func (g *grafana) queries() (all []string) {
 	return all
 }
 
-// substitute puts values in the place of a dashboard's variables, as Grafana does when all are chosen.
+// substitute puts values in the place of a dashboard's variables, as Grafana does when all are
+// chosen.
 func substitute(query string) string {
 	return strings.NewReplacer("$__rate_interval", "20s", "$job", "uplink", "$instance", ".*", "$rpc", ".*").Replace(query)
 }
@@ -242,7 +245,8 @@ type prometheusServer struct {
 	done <-chan struct{} // it has ended
 }
 
-// startPrometheus runs one with the configuration and the rules in deploy, but other targets and shorter intervals.
+// startPrometheus runs one with the configuration and the rules in deploy, but other targets and
+// shorter intervals.
 func startPrometheus(t *testing.T, binary string, targets ...string) *prometheusServer {
 	t.Helper()
 	dir := t.TempDir()

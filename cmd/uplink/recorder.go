@@ -17,20 +17,20 @@ import (
 	"github.com/uplink-rpc/uplink/trace"
 )
 
-// flushEvery is how often rows are flushed to the file: if the process is killed, those of the last second are missing
-// at most.
+// flushEvery is the interval of flushes to the file: a killed process loses the rows since the last
+// one.
 const flushEvery = 500 * time.Millisecond
 
-// recorder writes frames of one schema to a trace file, or nowhere until it is started. After the first error of the
-// file it writes no more, and counts. Its methods are safe for concurrent use.
+// recorder writes frames of one schema to a trace file, once it is started. After the first write
+// error it only counts lost rows. Its methods are safe for concurrent use.
 type recorder struct {
 	schema *schema.Schema
 	path   string
 	log    *slog.Logger
 
 	lost atomic.Uint64 // rows that may not be in the file
-	stop chan struct{} // ends the goroutine that flushes
-	done chan struct{} // is closed by it
+	stop chan struct{} // stops run
+	done chan struct{} // closed by run
 
 	mu      sync.Mutex
 	w       recordWriter
@@ -38,18 +38,18 @@ type recorder struct {
 	err     error  // the first
 }
 
-// recordWriter is what a recorder needs of a [trace.Writer].
+// recordWriter is implemented by [trace.Writer].
 type recordWriter interface {
 	Write(f *schema.Frame, extra ...string) error
 	Flush() error
 	Close() error
 }
 
-// recordColumns are the columns of a record before those of the schema.
+// recordColumns are the columns before those of the schema.
 var recordColumns = []string{"player", "sequence", "missed", "received_s"}
 
-// create creates a trace file and the schema file beside it, both or none, and starts recording. Files that exist are
-// errors unless overwrite is set.
+// create creates a trace file and its schema file, both or none, and starts recording. Existing
+// files are an error unless overwrite is set.
 func (r *recorder) create(path string, overwrite bool) error {
 	schemaPath := trace.SchemaPath(path)
 	if overwrite {
@@ -78,7 +78,7 @@ func (r *recorder) start(w recordWriter) {
 	r.flush() // the header: the file can be read from now on
 }
 
-// discard removes the files that create created, if it did.
+// discard removes the files of create, if any.
 func (r *recorder) discard() error {
 	if r.path == "" {
 		return nil
@@ -111,17 +111,18 @@ func (r *recorder) flush() {
 	}
 }
 
-// keep ends recording at the first error: all rows that are not flushed count as lost. The lock is held.
+// keep stops recording at the first error. Rows that are not flushed count as lost. The lock is
+// held.
 func (r *recorder) keep(err error) {
 	if err == nil || r.err != nil {
 		return
 	}
 	r.err = err
 	r.lost.Add(r.pending)
-	r.log.Error("record ends", "file", r.path, "error", err)
+	r.log.Error("recording stopped", "file", r.path, "error", err)
 }
 
-// frame is a handler of frames of the schema.
+// frame is a handler for frames of the schema.
 func (r *recorder) frame(p *ds.Player, f ds.Frame[*schema.Frame]) {
 	seconds := float64(f.Received.UnixMicro()) / 1e6
 	r.row(f.Value,
@@ -143,7 +144,7 @@ func (r *recorder) row(f *schema.Frame, extra ...string) {
 	}
 }
 
-// close ends the file. The error is the first there was.
+// close closes the file and returns the first error.
 func (r *recorder) close() error {
 	if r.stop == nil {
 		return nil

@@ -49,7 +49,8 @@ func recording(t *testing.T, name string, disk io.Writer, s *schema.Schema) (*re
 	return r, &log
 }
 
-// readable returns how many rows can be read from what was written so far, and why there are no more.
+// readable returns how many rows can be read from what was written so far, and why there are no
+// more.
 func readable(data []byte, name string, s *schema.Schema) (rows int, err error) {
 	r, err := trace.NewReader(bytes.NewReader(data), name, s)
 	if err != nil {
@@ -128,7 +129,7 @@ func TestRecordFullDisk(t *testing.T) {
 					t.Fatalf("%s: row %d: %d lost, %d errors are logged: %s", name, n, lost, logged, log)
 				}
 			}
-			if !strings.Contains(log.String(), `msg="record ends" file=`+name+` error="trace: `+name+`: no space left on device"`) && runtime.GOOS != "windows" {
+			if !strings.Contains(log.String(), `msg="recording stopped" file=`+name+` error="trace: `+name+`: no space left on device"`) && runtime.GOOS != "windows" {
 				t.Errorf("%s: %s", name, log)
 			}
 			err := r.close()
@@ -214,7 +215,8 @@ func TestRecordExisting(t *testing.T) {
 			t.Errorf("%q, %v", got, err)
 		}
 	}
-	// Where the capture is refused there is no record either, so that the same command can be run again.
+	// Where the capture is refused there is no record either, so that the same command can be run
+	// again.
 	captured := filepath.Join(dir, "out.3.uplink")
 	must(t, os.WriteFile(captured, []byte("old"), 0o600))
 	if text := refused(t, append(args, "--capture", filepath.Join(dir, "out.uplink"))...); !strings.Contains(text, "uplink: --capture: capture: "+captured) || !strings.HasSuffix(text, hint) {

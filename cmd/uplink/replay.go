@@ -37,11 +37,11 @@ func newReplayCommand() *cobra.Command {
 	var codec string
 	c := &cobra.Command{
 		Use:   "replay TRACE",
-		Short: "Send a recorded trace to a dedicated server, at its own rate",
-		Long: `replay is a client that plays a trace: it binds the RPC of the trace's schema at a server (uplink ds, say) and sends
-a frame at each tick of the schema's rate. The link flags put a simulated link in front of the socket.
+		Short: "Send a recorded trace to a dedicated server",
+		Long: `replay is a client that plays a trace: it binds the RPC of the trace's schema at a server, such as uplink ds, and sends
+frames at the schema's rate. The link flags put a simulated link in front of the socket.
 
-A server on another machine wants a connect token: --token gives one, --key makes them as a backend does.`,
+A server on another machine needs a connect token: --token passes one, --key issues them as a backend does.`,
 		Example: `  uplink replay --to 127.0.0.1:7777 portal2_coop_60hz.csv.gz
   uplink replay --to 127.0.0.1:7777 --loss 10% --rtt 100ms --loop moves.csv
   uplink replay --to 127.0.0.1:7777 --json --log-format json moves.csv
@@ -63,25 +63,25 @@ A server on another machine wants a connect token: --token gives one, --key make
 	}
 	f := c.Flags()
 	f.StringVar(&o.to, "to", "127.0.0.1:7777", "UDP address of the server")
-	f.StringVar(&o.schema, schemaFlag, "", "schema file, instead of the one beside the trace")
-	f.StringVar(&codec, "codec", rpcdelta.DefaultCodec.String(), "how frames become bits")
-	f.StringVar(&o.priorFile, priorFlag, "", "what adaptive starts from if the server has it too, a file of uplink train")
+	f.StringVar(&o.schema, schemaFlag, "", "schema file, instead of NAME.schema.json")
+	f.StringVar(&codec, "codec", rpcdelta.DefaultCodec.String(), "codec")
+	f.StringVar(&o.priorFile, priorFlag, "", "prior from uplink train, used if the server has it too")
 	o.link = simlink.Config{Burst: 1, Seed: 1}
 	o.link.AddFlags(f)
-	f.IntVar(&o.ring, "ring", rpcdelta.DefaultRing, "frames kept as baselines")
+	f.IntVar(&o.ring, "ring", rpcdelta.DefaultRing, "ring size, in frames")
 	f.DurationVar(&o.wait, "wait", 3*time.Second, "how long to wait for the server's answer")
 	f.BoolVar(&o.reliable, "reliable", false, "send over the reliable channel")
-	f.BoolVar(&o.again, "loop", false, "begin again at the end, until Ctrl-C")
-	f.BoolVar(&o.json, "json", false, "print what was sent as JSON")
+	f.BoolVar(&o.again, "loop", false, "repeat the trace until Ctrl-C")
+	f.BoolVar(&o.json, "json", false, "print the totals as JSON")
 	o.logging.addFlags(c)
 	o.admission.addFlags(f)
-	o.sealing.addFlags(f, "talk to other addresses than loopback with a key that everybody has, and allow --suite none")
+	o.sealing.addFlags(f, "permit addresses other than loopback with a public test key, and --suite none")
 	return c
 }
 
 func (o *replayOptions) check() error {
 	if o.prior != nil && o.codec != rpcdelta.Adaptive {
-		return fmt.Errorf("--%s: only --codec %v starts from one", priorFlag, rpcdelta.Adaptive)
+		return fmt.Errorf("--%s: only --codec %v uses a prior", priorFlag, rpcdelta.Adaptive)
 	}
 	if o.wait <= 0 {
 		return fmt.Errorf("--wait %v: want more than 0s", o.wait)
@@ -158,8 +158,8 @@ func (o *replayOptions) dial(ctx context.Context, keyLog io.Writer, log *slog.Lo
 	return conn, hintFor(err)
 }
 
-// send plays the trace at its rate until its end or the context's. Frames for which there was no connection, or no
-// room on the reliable channel, are skipped.
+// send plays the trace at its rate until its end or the context's. Frames are skipped while there
+// is no connection, or no room on the reliable channel.
 func send(ctx context.Context, stream *client.FrameStream, t *trace.Trace, again bool) (skipped int, err error) {
 	tick := time.NewTicker(time.Duration(float64(time.Second) / t.Schema.RateHz()))
 	defer tick.Stop()
@@ -180,8 +180,8 @@ func send(ctx context.Context, stream *client.FrameStream, t *trace.Trace, again
 	return skipped, nil
 }
 
-// linger is how long the last frames need: what the simulated link holds is lost
-// with the process, and so is what the reliable channel has to send again.
+// linger is the time to wait for the last frames, which the simulated link and the reliable channel
+// may still hold.
 func (o *replayOptions) linger() time.Duration {
 	d := o.link.Drained()
 	if o.reliable {
@@ -190,7 +190,7 @@ func (o *replayOptions) linger() time.Duration {
 	return d
 }
 
-// sending says how far a replay is.
+// sending describes the progress of a replay.
 func sending(t *trace.Trace, frames uint64, again bool) string {
 	if again {
 		return fmt.Sprintf("%s: %d frames sent", t.Name, frames)
@@ -198,13 +198,13 @@ func sending(t *trace.Trace, frames uint64, again bool) string {
 	return fmt.Sprintf("%s: %d of %d frames sent", t.Name, frames, len(t.Frames))
 }
 
-// sent is what a replay came to. Bits are means of a frame.
+// sent is the result of a replay. Bits are means per frame.
 type sent struct {
 	RPC           string  `json:"rpc"`
 	Frames        uint64  `json:"frames"`
 	Full          float64 `json:"full_bits"`
 	Sent          float64 `json:"sent_bits"` // payload and message header
-	NoBaseline    uint64  `json:"without_baseline"`
+	Keyframes     uint64  `json:"keyframes"`
 	Skipped       int     `json:"skipped"`
 	PriorFallback bool    `json:"prior_fallback"`
 }
@@ -213,16 +213,16 @@ func newSent(st client.RPCStats, skipped int) *sent {
 	n := float64(max(1, st.Frames()))
 	return &sent{
 		RPC: st.RPC, Frames: st.Frames(), Full: float64(st.FullBits) / n, Sent: float64(st.HeaderBits+st.PayloadBits) / n,
-		NoBaseline: st.Keyframe + st.Reset, Skipped: skipped, PriorFallback: st.PriorFallbacks != 0,
+		Keyframes: st.Keyframe + st.Reset, Skipped: skipped, PriorFallback: st.PriorFallbacks != 0,
 	}
 }
 
 func (s *sent) write(w io.Writer) {
-	fmt.Fprintf(w, "%d frames sent: %.0f bits each in full, %.0f as sent; %d without a baseline\n", s.Frames, s.Full, s.Sent, s.NoBaseline)
+	fmt.Fprintf(w, "%d frames sent: %.0f bits each in full, %.0f as sent; %d keyframes\n", s.Frames, s.Full, s.Sent, s.Keyframes)
 	if s.PriorFallback {
-		fmt.Fprintln(w, "the server does not have the prior: the built-in one was used")
+		fmt.Fprintln(w, "the server does not have the prior; the built-in one was used")
 	}
 	if s.Skipped != 0 {
-		fmt.Fprintf(w, "%d frames not sent: there was no connection, or too many waited on the reliable channel\n", s.Skipped)
+		fmt.Fprintf(w, "%d frames skipped: no connection, or no room on the reliable channel\n", s.Skipped)
 	}
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/csv"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,8 +15,8 @@ import (
 	"github.com/uplink-rpc/uplink/trace/sample"
 )
 
-// slice writes the first frames of a trace to a file of its own, to be played faster than it was recorded, with its
-// schema beside it.
+// slice writes the first frames of a trace to a file of its own, to be played faster than it was
+// recorded, with its schema beside it.
 func slice(t *testing.T, full *trace.Trace, frames int, change func([]schema.Field)) *trace.Trace {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "slice.csv")
@@ -170,58 +169,5 @@ func TestReplayLoop(t *testing.T) {
 	client.interrupt()
 	if code := client.wait(); code != 0 || !strings.Contains(client.stdout.String(), " frames sent: ") {
 		t.Errorf("code %d: %s%s", code, client.stdout.String(), client.stderr.String())
-	}
-}
-
-// TestReplayErrors asks servers for what they do not have.
-func TestReplayErrors(t *testing.T) {
-	source := slice(t, sample.RocketLeague(), 5, nil)
-	finer := slice(t, sample.RocketLeague(), 5, func(f []schema.Field) { f[0].Resolution /= 2 })
-	other := slice(t, sample.Portal2(), 5, nil)
-	field := source.Schema.Fields()[0].Name
-	_, addr := startDS(t, "--schema", trace.SchemaPath(source.Name))
-	silent, err := net.ListenPacket("udp", "127.0.0.1:0")
-	must(t, err)
-	defer silent.Close()
-	nobody := silent.LocalAddr().String()
-	keys, dir := keygen(t), t.TempDir()
-	const help = "hint: uplink replay --help\n"
-	for _, c := range []struct {
-		args string
-		code int
-		want []string
-	}{
-		{"--to " + nobody + " --wait 30ms " + source.Name, 1, []string{
-			"uplink: client: dial " + nobody + ": ", "no answer within 30ms\nhint: is a server there? uplink ds --listen " + nobody + " --schema FILE runs one",
-		}},
-		{"--to " + addr + " " + finer.Name, 1, []string{"bind ServerMove: field \"" + field + "\" differs: here {" + field + " vec3 resolution=", "}, at the server {" + field}},
-		{"--to " + addr + " " + other.Name, 1, []string{"bind ServerMove: field ", " differs: here ", "at the server "}},
-		{"--to 192.0.2.1:7777 " + source.Name, 1, []string{"connect token", "\nhint: give the file .issuer of uplink keygen as --key, or a token as --token; --insecure at both ends does without, for tests\n"}},
-		{"--to nowhere --key " + keys + ".issuer " + source.Name, 2, []string{"uplink: --to \"nowhere\": want HOST:PORT, such as 127.0.0.1:7777\nhint: uplink replay --help\n"}},
-		{"--to " + addr + " --key " + keys + " " + source.Name, 1, []string{"uplink: --key " + keys + ": ", "this is a server's key\nhint: want the file that uplink keygen wrote beside the server's, such as ds.key.issuer\n"}},
-		{"--to " + addr + " --key " + keys + ".issuer " + source.Name, 1, []string{"altered, or made with another key", "\nhint: the server has another key: --key has to be the file .issuer that uplink keygen made with the server's, or "}},
-		{"--to " + addr + " --token uplink-token-1.x " + source.Name, 1, []string{"uplink: --token: token: malformed: ", "\nhint: want the whole line that uplink token prints, or @ and the name of a file with it\n"}},
-		{"--to " + addr + " --token @" + dir + "/none " + source.Name, 1, []string{"uplink: --token: open " + dir + "/none: no such file"}},
-		{"--to " + addr + " --suite compact " + source.Name, 1, []string{"supports none of the suites", "\nhint: --suite has to be the same at both ends\n"}},
-		{"--suite none a.csv", 2, []string{"uplink: --suite none: it protects nothing; for measurements --insecure allows it\n" + help}},
-		{"--token x --key y a.csv", 2, []string{"uplink: --token: with --key tokens are made; leave one of them out\n" + help}},
-		{"--to 127.0.0.1:none " + source.Name, 1, []string{"127.0.0.1:none"}},
-		{dir + "/none.csv", 1, []string{"none.csv: no such file or directory\n"}},
-		{"--loss 7 a.csv", 2, []string{"invalid argument \"7\" for \"--loss\" flag: want 0 to 1, or a percentage such as 5%\n" + help}},
-		{"--jitter -1s a.csv", 2, []string{"uplink: --jitter -1s: want 0s to 1m0s\n" + help}},
-		{"--ring 1 a.csv", 2, []string{"uplink: --ring 1: want 2 to 256 frames\n" + help}},
-		{"--wait 0s a.csv", 2, []string{"uplink: --wait 0s: want more than 0s\n" + help}},
-		{"--codec zip a.csv", 2, []string{"uplink: --codec \"zip\": ", help}},
-		{"", 2, []string{"uplink: TRACE: which recording? want a .csv or .csv.gz file, with its .schema.json beside it\n" + help}},
-	} {
-		code, stdout, stderr := uplink(t, append([]string{"replay"}, strings.Fields(c.args)...)...)
-		if code != c.code || stdout != "" {
-			t.Errorf("uplink replay %s: code %d, want %d\n%s%s", c.args, code, c.code, stdout, stderr)
-		}
-		for _, want := range c.want {
-			if !strings.Contains(stderr, want) {
-				t.Errorf("uplink replay %s: no %q in\n%s", c.args, want, stderr)
-			}
-		}
 	}
 }

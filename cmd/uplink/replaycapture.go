@@ -26,15 +26,15 @@ func newReplayCaptureCommand() *cobra.Command {
 	var o replayCaptureOptions
 	c := &cobra.Command{
 		Use:   "replay-capture CAPTURE",
-		Short: "Send what clients sent, as a capture has it, to a dedicated server again",
-		Long: `replay-capture plays the sessions of a file of uplink ds --capture: a client for each connects, binds the same RPCs, and
-sends the same payloads and messages at their times.
+		Short: "Send the recorded traffic of a capture to a dedicated server",
+		Long: `replay-capture plays the sessions of a file of uplink ds --capture. For each session a client connects, binds the same
+RPCs, and sends the same payloads and messages at the recorded times.
 
-With --self the server is one of its own, and each frame that this rebuilds is held against what the first one did. A
-server elsewhere needs the RPCs' schemas, and the --ring and --prior that the first one had.
+With --self it runs a server of its own, and compares each decoded frame with that of the recorded server. Another
+server needs the schemas of the RPCs, and the --ring and --prior of the recorded server.
 
-A server takes RPCs at twice the rate that clients declare: more --speed than 2 needs --self. What the server dropped
-before it decoded it is not sent, nor what refers to frames that are not in the file.`,
+A server accepts RPCs at twice the declared rate: a --speed above 2 needs --self. Payloads that the server dropped
+before decoding are not sent, nor payloads whose baselines are not in the file.`,
 		Example: `  uplink replay-capture out.uplink --self
   uplink replay-capture out.uplink --self --speed 20
   uplink replay-capture out.uplink --to 127.0.0.1:7777
@@ -49,24 +49,24 @@ before it decoded it is not sent, nor what refers to frames that are not in the 
 	}
 	f := c.Flags()
 	f.StringVar(&o.to, "to", "", "UDP address of the server")
-	f.BoolVar(&o.self, "self", false, "play to a server of its own, and compare what it makes of it")
-	f.Float64Var(&o.speed, "speed", 1, "how many times as fast as it was recorded")
-	f.Uint64Var(&o.player, "player", 0, "only this player, by its number in the file")
+	f.BoolVar(&o.self, "self", false, "play to a server of its own, and compare the decoded frames")
+	f.Float64Var(&o.speed, "speed", 1, "speed relative to the recording")
+	f.Uint64Var(&o.player, "player", 0, "only the player with this number in the file")
 	addMemoryFlag(f, &o.memory)
-	f.BoolVar(&o.json, "json", false, "write what was played as JSON")
+	f.BoolVar(&o.json, "json", false, "print the totals as JSON")
 	o.admission.addFlags(f)
-	o.sealing.addFlags(f, "talk to other addresses than loopback with a key that everybody has, and allow --suite none")
+	o.sealing.addFlags(f, "permit addresses other than loopback with a public test key, and --suite none")
 	return c
 }
 
 func (o *replayCaptureOptions) check() error {
 	switch {
 	case o.self == (o.to != ""):
-		return errors.New("--to: give the address of a server, or --self for one of its own")
+		return errors.New("--to: want the address of a server, or --self")
 	case !(o.speed > 0 && o.speed <= 1000):
 		return fmt.Errorf("--speed %v: want more than 0 and at most 1000", o.speed)
 	case o.admission.token != "" && o.player == 0:
-		return errors.New("--token: it lets one client in; say which with --player, or make tokens with --key")
+		return errors.New("--token: it admits one client; choose it with --player, or use --key")
 	}
 	return errors.Join(o.admission.check(), o.sealing.check())
 }
@@ -88,7 +88,7 @@ func runReplayCapture(cmd *cobra.Command, path string, o *replayCaptureOptions) 
 		return damage
 	}
 	if plan.Sessions() == 0 {
-		return errors.Join(damage, hintedError{fmt.Errorf("%s: there is no session to play", path), "uplink inspect " + path + " lists those that there are"})
+		return errors.Join(damage, hintedError{fmt.Errorf("%s: no session to play", path), "uplink inspect " + path + " lists the sessions"})
 	}
 	p := newProgress(cmd.ErrOrStderr())
 	options := rerun.Options{Speed: o.speed, Suites: o.sealing.suites(), Insecure: o.sealing.insecure, Progress: func(done float64) { p.show("playing", done) }}
@@ -109,7 +109,7 @@ func runReplayCapture(cmd *cobra.Command, path string, o *replayCaptureOptions) 
 	return errors.Join(damage, o.verdict(&report, hintFor(err)))
 }
 
-// admit says where to play, and what lets each client in.
+// admit sets the server address and the tokens of the clients.
 func (o *replayCaptureOptions) admit(ctx context.Context, to *rerun.Options) error {
 	t, err := o.admission.ticket(ctx, o.to)
 	if err != nil {
@@ -133,9 +133,9 @@ func (o *replayCaptureOptions) verdict(r *rerun.Report, err error) error {
 	case err != nil:
 		return fmt.Errorf("%d of %d sessions did not play to their end: %w", r.Failed, r.Sessions, err)
 	case r.Different != 0:
-		return fmt.Errorf("%d payloads came out differently; the first: %s", r.Different, r.First)
+		return fmt.Errorf("%d payloads decoded differently; the first: %s", r.Different, r.First)
 	case r.Missing != 0:
-		return hintedError{fmt.Errorf("the server said nothing of %d payloads", r.Missing), "play more slowly, with a lower --speed"}
+		return hintedError{fmt.Errorf("the server did not report %d payloads", r.Missing), "play more slowly, with a lower --speed"}
 	}
 	return nil
 }
@@ -143,9 +143,9 @@ func (o *replayCaptureOptions) verdict(r *rerun.Report, err error) error {
 func writePlayed(w io.Writer, r *rerun.Report, self bool) {
 	fmt.Fprintf(w, "%d sessions played: %d datagrams and %d messages sent.\n", r.Sessions, r.Datagrams, r.Messages)
 	if r.Skipped != 0 {
-		fmt.Fprintf(w, "%d payloads not played: they refer to what is not in the file, or the server dropped them undecoded.\n", r.Skipped)
+		fmt.Fprintf(w, "%d payloads skipped: their baselines are not in the file, or the server dropped them undecoded.\n", r.Skipped)
 	}
 	if self {
-		fmt.Fprintf(w, "%d payloads came out the same, %d did not, of %d nothing came.\n", r.Same, r.Different, r.Missing)
+		fmt.Fprintf(w, "%d payloads decoded as recorded, %d differently, %d missing.\n", r.Same, r.Different, r.Missing)
 	}
 }

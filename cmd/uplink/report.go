@@ -2,14 +2,18 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
-// hintedError is an error and what to do about it.
+// hintedError is an error with a hint.
 type hintedError struct {
 	error
 	hint string
@@ -17,7 +21,7 @@ type hintedError struct {
 
 func (e hintedError) Unwrap() error { return e.error }
 
-// report prints an error once, with a hint where there is one, and gives the exit code.
+// report prints an error with its hint, if any, and returns the exit code.
 func report(w io.Writer, cmd *cobra.Command, err error) int {
 	if err == nil {
 		return 0
@@ -37,4 +41,134 @@ func report(w io.Writer, cmd *cobra.Command, err error) int {
 	}
 	_, _ = fmt.Fprintf(w, "hint: %s --help\n", cmd.CommandPath())
 	return 2
+}
+
+// usageError is an error of the command line.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// usageArgs wraps the errors of an argument check in usageError, with a hint if there are no
+// arguments.
+func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		err := check(cmd, args)
+		if err != nil && len(args) == 0 {
+			err = missing(cmd, err)
+		}
+		if err != nil {
+			return usageError{err}
+		}
+		return nil
+	}
+}
+
+// missing returns the error for a missing file argument.
+func missing(cmd *cobra.Command, err error) error {
+	switch {
+	case strings.Contains(cmd.Use, "TRACE"):
+		return errors.New("TRACE: want a .csv or .csv.gz file, with its schema in NAME.schema.json")
+	case cmd.Name() == "decrypt":
+		return errors.New("CAPTURE: want a .pcap or .pcapng file of tcpdump, dumpcap or Wireshark")
+	case strings.Contains(cmd.Use, "CAPTURE"):
+		return errors.New("CAPTURE: want a file of uplink ds --capture or uplink demo --capture")
+	}
+	return err
+}
+
+// noCommand is the argument check of the root command.
+func noCommand(root *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	err := fmt.Errorf("unknown command %q", args[0])
+	if near := root.SuggestionsFor(args[0]); len(near) > 0 {
+		err = fmt.Errorf("%w; did you mean %s?", err, strings.Join(near, " or "))
+	}
+	return err
+}
+
+// noArgs is the argument check of commands without arguments.
+func noArgs(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%q: want flags only", args[0])
+}
+
+// wanted describes the values of flags by type.
+var wanted = map[string]string{
+	"duration": "a number and its unit, such as 80ms, 30s or 10m", "int": "a whole number", "uint": "a whole number, not below 0",
+	"uint64": "a whole number, not below 0", "float64": "a number", "float64Slice": "numbers with commas between them",
+}
+
+// flagError adds what was probably meant.
+func flagError(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	var invalid *pflag.InvalidValueError
+	switch {
+	case errors.As(err, &unknown):
+		if near := nearest(cmd.Flags(), unknown.GetSpecifiedName()); near != "" {
+			err = fmt.Errorf("%w; did you mean --%s?", err, near)
+		}
+	case errors.As(err, &invalid):
+		if want := wanted[invalid.GetFlag().Value.Type()]; want != "" {
+			err = fmt.Errorf("--%s %s: want %s", invalid.GetFlag().Name, invalid.GetValue(), want)
+		}
+	}
+	return usageError{err}
+}
+
+// nearest is the flag whose name looks most like one that there is not; "" if none does.
+func nearest(flags *pflag.FlagSet, name string) (best string) {
+	least := 3 // more than a slip or two
+	flags.VisitAll(func(f *pflag.Flag) {
+		d := edits(name, f.Name)
+		if len(name) > 2 && strings.HasPrefix(f.Name, name) {
+			d = 1
+		}
+		if d < least && d < len(f.Name)-1 {
+			best, least = f.Name, d
+		}
+	})
+	return best
+}
+
+// edits is how many letters have to be added, left out or changed to make b of a.
+func edits(a, b string) int {
+	row := make([]int, len(b)+1) // from the letters of a so far
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			changed := diagonal
+			if a[i] != b[j] {
+				changed++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(changed, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// checkAddress checks that a flag has a host and a port.
+func checkAddress(flag, addr string) error {
+	if _, _, err := net.SplitHostPort(addr); err != nil {
+		return fmt.Errorf("--%s %q: want HOST:PORT, such as 127.0.0.1:7777", flag, addr)
+	}
+	return nil
+}
+
+// writeJSON writes an object, or an array of several.
+func writeJSON[T any](w io.Writer, all []T) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	if len(all) == 1 {
+		return e.Encode(all[0])
+	}
+	return e.Encode(all)
 }

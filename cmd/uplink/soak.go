@@ -21,13 +21,13 @@ type soakOptions struct {
 	hostile hostile.Options
 }
 
-// What --players and --for are with --hostile, unless they are set.
+// Defaults of --players and --for with --hostile.
 const (
 	hostilePlayers = 20
 	hostileFor     = time.Minute
 )
 
-// setHostile takes the flags that both kinds of soak have.
+// setHostile copies the flags that apply to --hostile too.
 func (o *soakOptions) setHostile(set func(flag string) bool) {
 	o.hostile.Players, o.hostile.For = hostilePlayers, hostileFor
 	if set("players") {
@@ -42,18 +42,18 @@ func newSoakCommand() *cobra.Command {
 	var o soakOptions
 	c := &cobra.Command{
 		Use:   "soak [TRACE...]",
-		Short: "Run a server and players for long, through all that a network does, and see whether anything breaks or grows",
-		Long: `soak runs a dedicated server and players of traces, or of recorded play that it brings along, in one process over real
-sockets: with loss that changes, players who change their address, and a server that ends and comes back, with or
-without telling. Each frame that the server gets is compared with what was played.
+		Short: "Soak-test a server and players under changing network conditions",
+		Long: `soak runs a dedicated server and players in one process over real sockets. The players play traces, or built-in
+recordings. Packet loss varies, players change their address, and the server restarts with or without a shutdown
+message. Each decoded frame is compared with the trace.
 
-It prints a line at the end of each phase. It ends with an error if a frame was another one, if players did not come
-back, or if goroutines, memory or file descriptors grew from round to round.
+It prints a line at the end of each phase. It fails if a frame differs, if players do not reconnect, or if goroutines,
+memory or file descriptors grow from round to round.
 
-With --hostile it measures attacks instead. A server in a process of its own has honest players, and beside them so many
-authenticated clients that do all that their sessions permit, each of another kind. Then it has honest clients in their
-place that send equally many datagrams. It ends with an error if a hostile client costs the server more than 2 % of a
-core more than the honest one in its place, or if the other players kept less than 99.9 % of their frames.`,
+With --hostile it measures attacks instead. A server in a process of its own serves honest players and authenticated
+hostile clients, each with one kind of attack. In a second phase, honest clients that send as many datagrams replace
+the hostile ones. It fails if a hostile client costs the server over 2 % of a core more than its replacement, or if the
+other players kept less than 99.9 % of their frames.`,
 		Example: `  uplink soak --for 30m
   uplink soak --for 3m --phase 10s --players 50 portal2_coop_60hz.csv.gz
   uplink soak --for 1h --json
@@ -74,12 +74,12 @@ core more than the honest one in its place, or if the other players kept less th
 	}
 	f := c.Flags()
 	f.IntVar(&o.Players, "players", 100, "number of players; each has a socket of its own")
-	f.DurationVar(&o.For, "for", 30*time.Minute, "how long, rounded down to whole rounds")
-	f.DurationVar(&o.Phase, "phase", 10*time.Second, "how long each condition of a round lasts")
-	f.StringVar(&o.schema, schemaFlag, "", "schema file of all traces, instead of the one beside each")
-	f.IntVar(&o.hostile.Hostile, hostileFlag, 0, "measure the cost of so many hostile clients instead; --players is then 20 and --for 1m, unless set")
-	f.StringSliceVar(&o.hostile.Kinds, "kinds", nil, "kinds of hostile clients, separated by commas; default all: "+strings.Join(hostile.Kinds(), ", "))
-	f.BoolVar(&o.json, "json", false, "write a line of JSON for each phase, and nothing else")
+	f.DurationVar(&o.For, "for", 30*time.Minute, "duration, rounded down to whole rounds")
+	f.DurationVar(&o.Phase, "phase", 10*time.Second, "duration of each condition of a round")
+	f.StringVar(&o.schema, schemaFlag, "", "schema file for all traces, instead of NAME.schema.json of each")
+	f.IntVar(&o.hostile.Hostile, hostileFlag, 0, "measure the cost of this many hostile clients instead; defaults are then --players 20 --for 1m")
+	f.StringSliceVar(&o.hostile.Kinds, "kinds", nil, "comma-separated kinds of hostile clients; default all: "+strings.Join(hostile.Kinds(), ", "))
+	f.BoolVar(&o.json, "json", false, "print a line of JSON for each phase, and nothing else")
 	return c
 }
 
@@ -100,18 +100,18 @@ func runHostile(cmd *cobra.Command, o *soakOptions) error {
 		return err
 	}
 	if o.json {
-		_ = json.NewEncoder(out).Encode(result) // whoever reads it may be gone
+		_ = json.NewEncoder(out).Encode(result) // the reader may be gone
 	} else {
-		fmt.Fprintf(out, "a hostile client costs %.2f %% of a core more than an honest one that sends as many datagrams\n", 100*result.Added)
+		fmt.Fprintf(out, "a hostile client costs %.2f %% of a core more than an honest one with as many datagrams\n", 100*result.Added)
 	}
 	return result.Verdict()
 }
 
-// newSoakServerCommand returns the server of soak --hostile, which starts it.
+// newSoakServerCommand returns the hidden command that soak --hostile starts.
 func newSoakServerCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: hostile.Command, Hidden: true, Args: cobra.NoArgs,
-		Short: "The server of soak --hostile, which starts this",
+		Short: "The server of soak --hostile",
 		RunE:  func(cmd *cobra.Command, _ []string) error { return hostile.Answer(cmd.InOrStdin(), cmd.OutOrStdout()) },
 	}
 }
@@ -127,7 +127,7 @@ func runSoak(cmd *cobra.Command, paths []string, o *soakOptions) error {
 			return err
 		}
 		if len(traces) > 0 && t.Schema.Fingerprint() != traces[0].Schema.Fingerprint() {
-			return fmt.Errorf("%s: another schema than that of %s; run a soak for each", path, paths[0])
+			return fmt.Errorf("%s: its schema differs from that of %s; run a soak for each", path, paths[0])
 		}
 		traces = append(traces, t)
 	}
@@ -137,14 +137,14 @@ func runSoak(cmd *cobra.Command, paths []string, o *soakOptions) error {
 	err := soak.Run(cmd.Context(), traces, o.Options, func(p soak.Phase) {
 		line.clear()
 		if o.json {
-			_ = json.NewEncoder(out).Encode(p) // whoever reads it may be gone
+			_ = json.NewEncoder(out).Encode(p) // the reader may be gone
 			return
 		}
 		fmt.Fprintln(out, p)
 	})
 	stop()
 	if err == nil && !o.json {
-		fmt.Fprintln(out, "nothing broke, nothing grew")
+		fmt.Fprintln(out, "no failures, no growth")
 	}
 	return err
 }

@@ -7,7 +7,10 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -23,19 +26,19 @@ type tokenOptions struct {
 	json      bool
 }
 
-// issueFlags make no sense with --show.
+// issueFlags are the flags that --show excludes.
 var issueFlags = []string{"client", "server", "for", "user-data"}
 
 func newTokenCommand() *cobra.Command {
 	var o tokenOptions
 	c := &cobra.Command{
 		Use:   "token --key FILE --client ID --server ADDRESS:PORT",
-		Short: "Issue a connect token, or show what one says",
-		Long: `token issues a connect token with the issuer's key that keygen made, as a game's backend does: for trying things out, for
-bots, for a server of friends. Whoever has the text can begin one session as that client, until it expires.
+		Short: "Issue or show a connect token",
+		Long: `token issues a connect token with an issuer key from keygen, as a game's backend does: for tests, bots and private
+servers. Anyone with the token can start one session as that client, until it expires.
 
---show says what a token tells anybody: its id, the server's public key, when it expires. The rest is sealed;
-with the server's key as --key it is shown too.`,
+--show prints the public part of a token: its id, the server's public key, and its expiry. With the server key as --key
+it also prints the encrypted part.`,
 		Example: `  uplink token --key ds.key.issuer --client 42 --server 203.0.113.7:7777 --for 2m
   uplink token --key ds.key.issuer --client 42 --server 203.0.113.7:7777 --server '[2001:db8::7]:7777' --user-data team=blue
   uplink token --key ds.key.issuer --client 42 --server 203.0.113.7:7777 --user-data @loadout.bin --json
@@ -52,13 +55,13 @@ with the server's key as --key it is shown too.`,
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&o.key, "key", "", "file of the issuer's key, or with --show of the server's")
-	f.Uint64Var(&o.client, "client", 0, "client id: the player's number")
-	f.StringArrayVar(&o.servers, "server", nil, fmt.Sprintf("address of a server that the token is good for, as clients dial it; may be repeated, up to %d times", token.MaxServers))
-	f.DurationVar(&o.lifetime, "for", time.Minute, "how long the token can begin a session")
-	f.StringVar(&o.userData, "user-data", "", fmt.Sprintf("what the game on the server is told, up to %d bytes; @FILE reads a file", token.MaxUserData))
+	f.StringVar(&o.key, "key", "", "file with the issuer key; with --show, the server key")
+	f.Uint64Var(&o.client, "client", 0, "client id of the player")
+	f.StringArrayVar(&o.servers, "server", nil, fmt.Sprintf("server address that clients dial with the token; may be repeated, up to %d times", token.MaxServers))
+	f.DurationVar(&o.lifetime, "for", time.Minute, "lifetime of the token")
+	f.StringVar(&o.userData, "user-data", "", fmt.Sprintf("data for the game on the server, up to %d bytes; @FILE reads it from a file", token.MaxUserData))
 	f.StringVar(&o.show, "show", "", "show this token instead of issuing one")
-	f.BoolVar(&o.json, "json", false, "print JSON; client ids are strings, user data is base64")
+	f.BoolVar(&o.json, "json", false, "print JSON, with client ids as strings and user data in base64")
 	return c
 }
 
@@ -67,18 +70,18 @@ func (o *tokenOptions) check(cmd *cobra.Command) error {
 	if changed("show") {
 		for _, name := range issueFlags {
 			if changed(name) {
-				return fmt.Errorf("--%s: it says what to issue; leave it or --show out", name)
+				return fmt.Errorf("--%s: it is for issuing; leave it or --show out", name)
 			}
 		}
 		return nil
 	}
 	switch {
 	case o.key == "":
-		return errors.New("--key: which file has the issuer's key? uplink keygen makes one")
+		return errors.New("--key: name the file with the issuer key; uplink keygen creates one")
 	case !changed("client"):
-		return errors.New("--client: whom is the token for?")
+		return errors.New("--client: want the client id")
 	case len(o.servers) == 0:
-		return errors.New("--server: which server is the token good for?")
+		return errors.New("--server: want the address of a server")
 	case o.lifetime < time.Millisecond || o.lifetime > token.MaxLifetime:
 		return fmt.Errorf("--for %v: want %v to %v", o.lifetime, time.Millisecond, token.MaxLifetime)
 	}
@@ -86,12 +89,12 @@ func (o *tokenOptions) check(cmd *cobra.Command) error {
 	return err
 }
 
-// parseServers gives the addresses that a flag has.
+// parseServers parses the addresses of a flag.
 func parseServers(flag string, list []string) (servers []netip.AddrPort, err error) {
 	for _, s := range list {
 		a, err := netip.ParseAddrPort(s)
 		if err != nil {
-			return nil, fmt.Errorf("--%s %q: want numbers such as 203.0.113.7:7777 or [2001:db8::7]:7777", flag, s)
+			return nil, fmt.Errorf("--%s %q: want an IP address and port such as 203.0.113.7:7777 or [2001:db8::7]:7777", flag, s)
 		}
 		servers = append(servers, a)
 	}
@@ -126,7 +129,8 @@ func (o *tokenOptions) runIssue(w io.Writer, now time.Time) error {
 	return err
 }
 
-// readUserData gives the text of --user-data, or the file that it names. What is too long is for Issue to say.
+// readUserData returns the text of --user-data, or the contents of the file that it names. Issue
+// checks the length.
 func readUserData(text string) ([]byte, error) {
 	if text == "" || text[0] != '@' {
 		return []byte(text), nil
@@ -138,7 +142,7 @@ func readUserData(text string) ([]byte, error) {
 	return data, nil
 }
 
-// loadKey reads a file with the text of a key.
+// loadKey reads and parses a key file.
 func loadKey[K any](path string, parse func(string) (K, error)) (key K, err error) {
 	text, err := readFile(path, 4096)
 	if err != nil {
@@ -150,16 +154,16 @@ func loadKey[K any](path string, parse func(string) (K, error)) (key K, err erro
 	return key, nil
 }
 
-// readFile reads a file of so many bytes at most.
-func readFile(path string, most int64) ([]byte, error) {
+// readFile reads a file of at most max bytes.
+func readFile(path string, maxSize int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close() //nolint:errcheck // it was only read
-	b, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err == nil && int64(len(b)) > most {
-		err = fmt.Errorf("%s: longer than %d bytes", path, most)
+	b, err := io.ReadAll(io.LimitReader(f, maxSize+1))
+	if err == nil && int64(len(b)) > maxSize {
+		err = fmt.Errorf("%s: longer than %d bytes", path, maxSize)
 	}
 	return b, err
 }
@@ -168,4 +172,99 @@ func encodeJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
 	return e.Encode(v)
+}
+
+// shownToken is the output of --show. Claims needs the server key.
+type shownToken struct {
+	ID        string       `json:"id"`
+	ServerKey string       `json:"server_key"`
+	Expires   time.Time    `json:"expires"`
+	Expired   bool         `json:"expired"`
+	AEADBytes int          `json:"aead_bytes"`
+	Claims    *shownClaims `json:"claims,omitempty"`
+}
+
+type shownClaims struct {
+	ClientID uint64           `json:"client_id,string"`
+	Issued   time.Time        `json:"issued"`
+	Servers  []netip.AddrPort `json:"servers"`
+	UserData []byte           `json:"user_data"`
+}
+
+func (o *tokenOptions) runShow(w io.Writer, now time.Time) error {
+	t, err := token.Parse(o.show)
+	if err != nil {
+		return usageError{fmt.Errorf("--show: %w", err)}
+	}
+	shown := &shownToken{ID: t.ID().String(), ServerKey: keyText(t.ServerKey()), Expires: t.Expires(), AEADBytes: len(t.Sealed())}
+	if o.key != "" {
+		if err := shown.open(t, o.key); err != nil {
+			return err
+		}
+	}
+	shown.Expired = !now.Before(shown.Expires)
+	if o.json {
+		return encodeJSON(w, shown)
+	}
+	_, err = io.WriteString(w, shown.text(now))
+	return err
+}
+
+// open adds the encrypted claims. Their expiry replaces the public one.
+func (s *shownToken) open(t token.Token, path string) error {
+	key, err := loadKey(path, token.ParseKey)
+	if err != nil {
+		return hintedError{err, "only the server key decrypts a token; leave --key out to see the rest"}
+	}
+	c, _, err := key.Open(t.Sealed())
+	switch {
+	case err != nil && t.ServerKey() != key.Public():
+		return fmt.Errorf("--key %s: the token is for the server with public key %s, but this key's is %s", path, s.ServerKey, keyText(key.Public()))
+	case err != nil:
+		return fmt.Errorf("--key %s: %w", path, err)
+	}
+	s.Expires = c.Expires
+	s.Claims = &shownClaims{c.ClientID, c.Issued, c.Servers, c.UserData}
+	return nil
+}
+
+func (s *shownToken) text(now time.Time) string {
+	var b strings.Builder
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "%-11s "+format+"\n", append([]any{name}, args...)...)
+	}
+	line("id", "%s", s.ID)
+	line("server key", "%s", s.ServerKey)
+	line("expires", "%s, %s", timeText(s.Expires), untilText(s.Expires.Sub(now)))
+	if s.Claims == nil {
+		line("encrypted", "%d bytes; --key with the server key decrypts them", s.AEADBytes)
+		return b.String()
+	}
+	line("client", "%d", s.Claims.ClientID)
+	line("issued", "%s, lifetime %v", timeText(s.Claims.Issued), s.Expires.Sub(s.Claims.Issued))
+	for _, server := range s.Claims.Servers {
+		line("server", "%v", server)
+	}
+	line("user data", "%s", dataText(s.Claims.UserData))
+	return b.String()
+}
+
+func timeText(t time.Time) string { return t.Format("2006-01-02T15:04:05.000Z07:00") }
+
+func untilText(d time.Duration) string {
+	if d <= 0 {
+		return fmt.Sprintf("expired %v ago", -d.Round(time.Second))
+	}
+	return fmt.Sprintf("in %v", d.Round(time.Second))
+}
+
+// dataText formats text quoted, and other data in hex.
+func dataText(data []byte) string {
+	switch {
+	case len(data) == 0:
+		return "none"
+	case utf8.Valid(data) && !strings.ContainsFunc(string(data), unicode.IsControl):
+		return fmt.Sprintf("%q", data)
+	}
+	return fmt.Sprintf("%d bytes, in hex %x", len(data), data)
 }

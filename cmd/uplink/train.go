@@ -26,13 +26,13 @@ func newTrainCommand() *cobra.Command {
 	var o trainOptions
 	c := &cobra.Command{
 		Use:   "train TRACE...",
-		Short: "Make a prior of recorded play, or show what one is worth",
-		Long: `train makes the prior that the codec adaptive starts from, of recorded play: how wide residuals are, where fields of each
-kind start, and where the very fields of the traces start. Give it to client and server (--prior of bench, ds and
-replay; Config.Prior and Config.Priors in programs).
+		Short: "Train a prior on recorded play, or evaluate one",
+		Long: `train writes a prior for the adaptive codec, from recorded play: the distribution of residuals, the initial models of
+each kind of field, and those of the traces' own fields. Use it at client and server (--prior of bench, ds and replay;
+Config.Prior and Config.Priors in programs).
 
---leave-one-out trains on all traces but one and codes that one, for each; --halves trains on the first half of each
-trace and codes the second. They write no file.`,
+--leave-one-out trains on all traces but one and encodes that one, for each; --halves trains on the first half of each
+trace and encodes the second. They write no file.`,
 		Example: `  uplink train monday.csv.gz tuesday.csv.gz -o mygame.prior
   uplink train --leave-one-out --json monday.csv.gz tuesday.csv.gz wednesday.csv.gz
   uplink train --generic testdata/traces/*.csv.gz -o rpcdelta/internal/adaptive/generic.prior`,
@@ -49,13 +49,13 @@ trace and codes the second. They write no file.`,
 		},
 	}
 	f := c.Flags()
-	f.StringVarP(&o.out, "output", "o", "", "the file to write")
-	f.StringVar(&o.schema, schemaFlag, "", "schema file of all traces, instead of the one beside each")
-	f.BoolVar(&o.generic, "generic", false, "train from nothing and leave out what single fields learned, as for the built-in prior")
-	f.BoolVar(&o.leaveOneOut, "leave-one-out", false, "show what a prior trained on the other traces is worth to each")
-	f.BoolVar(&o.halves, "halves", false, "show what a prior trained on the first half of a trace is worth to the second")
-	f.BoolVar(&o.json, "json", false, "print what comes of it as JSON")
-	f.IntVar(&o.judge.distance, "distance", 0, "code each frame against the one so many before it, instead of over a link of 100 ms")
+	f.StringVarP(&o.out, "output", "o", "", "file for the prior")
+	f.StringVar(&o.schema, schemaFlag, "", "schema file for all traces, instead of NAME.schema.json of each")
+	f.BoolVar(&o.generic, "generic", false, "train from scratch and without models of single fields, as for the built-in prior")
+	f.BoolVar(&o.leaveOneOut, "leave-one-out", false, "evaluate a prior trained on the other traces, for each trace")
+	f.BoolVar(&o.halves, "halves", false, "evaluate a prior trained on the first half of each trace, on the second")
+	f.BoolVar(&o.json, "json", false, "print the results as JSON")
+	f.IntVar(&o.judge.distance, "distance", 0, "encode each frame against the one this many before it, instead of over a link with 100 ms RTT")
 	return c
 }
 
@@ -67,13 +67,13 @@ func (o *trainOptions) check(cmd *cobra.Command, traces int) error {
 	case judging && o.out != "":
 		return errors.New("--output: nothing is written with --leave-one-out or --halves; leave one of them out")
 	case judging && o.generic:
-		return errors.New("--generic: --leave-one-out and --halves show that anyway; leave it out")
+		return errors.New("--generic: --leave-one-out and --halves include it; leave it out")
 	case o.leaveOneOut && traces < 2:
 		return errors.New("--leave-one-out: want at least two traces")
 	case !judging && o.out == "":
-		return errors.New("--output: which file should the prior go to?")
+		return errors.New("--output: name the file for the prior")
 	case !judging && cmd.Flags().Changed("distance"):
-		return errors.New("--distance: it says how to code with --leave-one-out or --halves; leave it out")
+		return errors.New("--distance: it needs --leave-one-out or --halves")
 	case !judging:
 		return nil
 	}
@@ -126,7 +126,7 @@ func recordings(traces ...*trace.Trace) (all []prior.Recording) {
 	return all
 }
 
-// trained is a prior that was made, and of what.
+// trained describes a trained prior and its traces.
 type trained struct {
 	File   string     `json:"file"`
 	Prior  string     `json:"prior"` // its hash
@@ -136,7 +136,7 @@ type trained struct {
 	Traces []material `json:"traces"`
 }
 
-// material is a trace that a prior was made of.
+// material is a trace for training.
 type material struct {
 	Trace  string  `json:"trace"`
 	RPC    string  `json:"rpc"`
@@ -160,7 +160,7 @@ func (m *trained) write(w io.Writer) error {
 	for _, t := range m.Traces {
 		fmt.Fprintf(&b, "%s: %d frames of %s, %d fields at %g Hz\n", t.Trace, t.Frames, t.RPC, t.Fields, t.RateHz)
 	}
-	fmt.Fprintf(&b, "%s: prior %s, of %d frames; knows %d fields, %d bytes\n", m.File, m.Prior, m.Frames, m.Fields, m.Bytes)
+	fmt.Fprintf(&b, "%s: prior %s, from %d frames; %d fields, %d bytes\n", m.File, m.Prior, m.Frames, m.Fields, m.Bytes)
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/uplink-rpc/uplink/trace/sample"
 )
 
-// TestGenericPrior makes the built-in prior again: it is what this command makes of the traces in the repository.
+// TestGenericPrior makes the built-in prior again: it is what this command makes of the traces in
+// the repository.
 func TestGenericPrior(t *testing.T) {
 	if testing.Short() {
 		t.Skip("trains on whole traces")
@@ -41,7 +42,7 @@ func trainOn(t *testing.T, traces ...string) (path, hash string) {
 	if code != 0 || stderr != "" {
 		t.Fatalf("code %d: %s", code, stderr)
 	}
-	m := regexp.MustCompile(`prior ([0-9a-f]{16}), of \d+ frames; knows 8 fields, \d+ bytes\n$`).FindStringSubmatch(stdout)
+	m := regexp.MustCompile(`prior ([0-9a-f]{16}), from \d+ frames; 8 fields, \d+ bytes\n$`).FindStringSubmatch(stdout)
 	if m == nil {
 		t.Fatalf("got %q", stdout)
 	}
@@ -74,7 +75,7 @@ func TestJudge(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{[]string{"--leave-one-out", one, two}, []string{"untrained  built-in  generic  trained", "\nslice ", "\ngeometric mean", "round trip 100ms"}},
+		{[]string{"--leave-one-out", one, two}, []string{"untrained  built-in  generic  trained", "\nslice ", "\ngeometric mean", "RTT 100ms"}},
 		{[]string{"--halves", "--distance", "6", one}, []string{"built-in  generic  trained", "\nslice              350 ", "against the one 6 before it"}},
 	} {
 		code, stdout, stderr := uplink(t, append([]string{"train"}, c.args...)...)
@@ -107,49 +108,6 @@ func TestReplayPrior(t *testing.T) {
 		server.wait()
 		if strings.Contains(stdout, "does not have the prior") == known || strings.Contains(server.stderr.String(), "prior="+hash) == known {
 			t.Errorf("known: %v, but\n%s%s", known, stdout, server.stderr.String())
-		}
-	}
-}
-
-func TestTrainErrors(t *testing.T) {
-	dir := t.TempDir()
-	broken := filepath.Join(dir, "broken.prior")
-	must(t, os.WriteFile(broken, []byte("no prior"), 0o600))
-	const hint, makes = "hint: uplink train --help\n", "hint: uplink train TRACE... -o FILE makes a prior\n"
-	for _, c := range []struct {
-		args string
-		code int
-		want string
-	}{
-		{"train", 2, "uplink: TRACE: which recording? want a .csv or .csv.gz file, with its .schema.json beside it\n" + hint},
-		{"train a.csv", 2, "uplink: --output: which file should the prior go to?\n" + hint},
-		{"train a.csv --leave-one-out", 2, "uplink: --leave-one-out: want at least two traces\n" + hint},
-		{"train a.csv b.csv --leave-one-out --halves", 2, "uplink: --leave-one-out and --halves: choose one\n" + hint},
-		{"train a.csv --halves -o x", 2, "uplink: --output: nothing is written with --leave-one-out or --halves; leave one of them out\n" + hint},
-		{"train a.csv --halves --generic", 2, "uplink: --generic: --leave-one-out and --halves show that anyway; leave it out\n" + hint},
-		{"train a.csv --halves --distance 0", 2, "uplink: --distance 0: want at least 1 frame\n" + hint},
-		{"train a.csv --halves --distance 64", 2, "uplink: --distance 64: want less than --ring 64\n" + hint},
-		{"train a.csv -o x --distance 3", 2, "uplink: --distance: it says how to code with --leave-one-out or --halves; leave it out\n" + hint},
-		{"train -o " + dir + " " + portal2, 1, "uplink: --output: open " + dir + ": is a directory\n"},
-		{"bench --prior " + broken + " " + portal2, 1, "uplink: --prior " + broken + ": prior: not a usable prior: it does not begin as one\n" + makes},
-		{"bench --prior " + dir + "/none " + portal2, 1, "uplink: --prior: open " + dir + "/none: no such file or directory\n"},
-		{"replay --codec adaptive --prior " + broken + " " + portal2, 1, "uplink: --prior " + broken + ": prior: not a usable prior: it does not begin as one\n" + makes},
-		{"ds --schema x --prior " + broken, 1, "uplink: --prior " + broken + ": prior: not a usable prior: it does not begin as one\n" + makes},
-	} {
-		code, stdout, stderr := uplink(t, strings.Fields(c.args)...)
-		if code != c.code || stderr != c.want || stdout != "" {
-			t.Errorf("uplink %s: code %d, want %d\ngot  %swant %s%s", c.args, code, c.code, stderr, c.want, stdout)
-		}
-	}
-}
-
-// TestPriorOfOtherCodecs says that they have no use for one.
-func TestPriorOfOtherCodecs(t *testing.T) {
-	prior, _ := trainOn(t, slice(t, sample.Portal2(), 100, nil).Name)
-	for _, command := range []string{"bench --codec rle", "replay --codec rle"} {
-		code, _, stderr := uplink(t, append(strings.Fields(command), "--prior", prior, portal2)...)
-		if code != 2 || !strings.Contains(stderr, "--prior: only --codec adaptive starts from one\n") {
-			t.Errorf("uplink %s: code %d: %s", command, code, stderr)
 		}
 	}
 }

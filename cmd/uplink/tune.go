@@ -31,13 +31,12 @@ func newTuneCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tune TRACE... --error FIELD=BOUND,...",
 		Short: "Propose a schema for an error bound and a link",
-		Long: `tune proposes, for recorded play: resolutions and bits that keep errors within bounds, whatever the values; which field is
-the rate of change of which, found by correlating differences and kept where it saves bits; redundancy for a share of frames
-that is to arrive; and the smallest ring that costs next to nothing. It shows what each step saves, writes the schema file,
-and prints the Go struct.
+		Long: `tune proposes, for recorded play: resolutions and bits that keep errors within bounds; derivatives, that is, which field
+is the rate of change of which, found by correlation and kept if it saves bits; redundancy for a delivery rate; and the
+smallest ring that costs almost nothing. It prints the saving of each step and the Go struct, and writes the schema file.
 
-A bound is in the unit of the field's columns, or has one of its own where their names end in theirs, as pos_x_cm and
-vel_x_mps do, or --unit names it. Of a vector it is the distance; of angles, quats and unitvecs it is in degrees.`,
+A bound is in the unit of the field's columns. It may have a unit if the columns' names end in one, as in pos_x_cm and
+vel_x_mps, or if --unit names it. For vectors it is a distance; for angles, quats and unitvecs it is in degrees.`,
 		Example: `  uplink tune mygame.csv.gz --error Location=1cm,Rotation=0.1deg
   uplink tune monday.csv.gz tuesday.csv.gz --error Location=0.5 --rtt 120ms --loss 5% -o mygame.schema.json`,
 		Args: cobra.MinimumNArgs(1),
@@ -49,21 +48,21 @@ vel_x_mps do, or --unit names it. Of a vector it is the distance; of angles, qua
 		},
 	}
 	f := cmd.Flags()
-	f.StringSliceVar(&o.bounds, "error", nil, "how far fields may be off: Location=1cm,Rotation=0.1deg")
-	f.StringToStringVar(&o.cfg.Units, "unit", nil, "units of fields' columns, where their names do not say: Location=cm")
-	f.StringVar(&o.schema, schemaFlag, "", "schema file of all traces, instead of the one beside each")
+	f.StringSliceVar(&o.bounds, "error", nil, "maximum errors of fields: Location=1cm,Rotation=0.1deg")
+	f.StringToStringVar(&o.cfg.Units, "unit", nil, "units of fields' columns, if their names do not contain them: Location=cm")
+	f.StringVar(&o.schema, schemaFlag, "", "schema file for all traces, instead of NAME.schema.json of each")
 	o.cfg.Link = simlink.Config{RTT: 100 * time.Millisecond, Loss: 0.02, Burst: 1, Seed: 1}
 	o.cfg.Link.AddFlags(f)
-	f.Float64Var(&o.cfg.AckHz, "ack-hz", 60, "acks a second, at most")
-	f.Float64Var(&o.cfg.Delivery, "delivery", 0.995, "share of frames that is to arrive in time")
-	f.StringVarP(&o.out, "output", "o", "", "write the schema file here")
+	f.Float64Var(&o.cfg.AckHz, "ack-hz", 60, "maximum acks per second")
+	f.Float64Var(&o.cfg.Delivery, "delivery", 0.995, "share of frames to deliver in time")
+	f.StringVarP(&o.out, "output", "o", "", "file for the schema")
 	f.BoolVar(&o.json, "json", false, "print JSON")
 	return cmd
 }
 
 func (o *tuneOptions) check() error {
 	if len(o.bounds) == 0 {
-		return errors.New("--error: how far may which fields be off? Location=1cm, say")
+		return errors.New("--error: want maximum errors of fields, such as Location=1cm")
 	}
 	seen := map[string]bool{}
 	for _, text := range o.bounds {
@@ -80,7 +79,7 @@ func (o *tuneOptions) check() error {
 	return o.cfg.Validate()
 }
 
-// tuned is the command's JSON.
+// tuned is the JSON output.
 type tuned struct {
 	*tune.Result
 	Schema json.RawMessage `json:"schema"`
@@ -141,13 +140,13 @@ func (o *tuneOptions) text(recordings []*analysis.Recording, r *tune.Result, dec
 	}
 	table.Write(&b, rows)
 	b.WriteByte('\n')
-	rows = [][]string{{"error", "bound", "largest seen"}}
+	rows = [][]string{{"error", "bound", "max seen"}}
 	for _, k := range r.Kept {
 		rows = append(rows, []string{k.Field, fmt.Sprintf("%.4g", k.Bound), fmt.Sprintf("%.4g", k.Measured)})
 	}
 	table.Write(&b, rows)
 	if last := r.Steps[len(r.Steps)-1]; last.Delivered < o.cfg.Delivery {
-		fmt.Fprintf(&b, "\nNo redundancy delivers %g %% on this link; the best delivers %.2f %%.\n", 100*o.cfg.Delivery, 100*last.Delivered)
+		fmt.Fprintf(&b, "\nNo redundancy delivers %g %% on this link; the maximum is %.2f %%.\n", 100*o.cfg.Delivery, 100*last.Delivered)
 	}
 	fmt.Fprintf(&b, "\nRedundancy %s, ring %d (client.Config, ds.Config).\n\n%s", redundancyText(r.Redundancy), r.Ring, declaration)
 	return b.String()

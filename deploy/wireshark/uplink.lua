@@ -1,20 +1,20 @@
 -- Wireshark dissector of uplink, version 2 of the wire (docs/SPEC.md). For Wireshark 3.6 and later.
 --
--- It reads datagrams that are not sealed (suite none), and the copies that uplink decrypt makes; of sealed ones it
--- shows the header. README.md beside this file says where to put it, docs/wireshark.md what to do with it.
+-- It reads datagrams that are not encrypted (suite none), and the copies that uplink decrypt writes; of encrypted ones
+-- it shows the header. README.md describes the installation, docs/wireshark.md the use.
 
 local uplink = Proto("uplink", "uplink RPCs")
 
 local VERSION = 2
 
 uplink.prefs.port = Pref.uint("UDP port", 7777, "The server's UDP port")
-uplink.prefs.seal = Pref.enum("Datagrams are", 0,
-	"Whether bodies are sealed; the lengths of the heartbeats tell it",
-	{ { 0, "as the heartbeats tell", 0 }, { 1, "sealed", 1 }, { 2, "not sealed (suite none)", 2 } }, false)
+uplink.prefs.encryption = Pref.enum("Encryption", 0,
+	"Whether datagrams are encrypted; by default detected from the lengths of heartbeats",
+	{ { 0, "detect", 0 }, { 1, "encrypted", 1 }, { 2, "not encrypted (suite none)", 2 } }, false)
 
 -- Fields -----------------------------------------------------------------------------------------------------------
 
-local FORMS = { [0] = "short", [1] = "long", [2] = "handshake", [3] = "opened by uplink decrypt" }
+local FORMS = { [0] = "short", [1] = "long", [2] = "handshake", [3] = "decrypted by uplink decrypt" }
 local KINDS = {
 	[0] = "Data", [1] = "Reliable", [2] = "Heartbeat", [3] = "Close",
 	[4] = "Challenge", [5] = "Response", [6] = "Probe", [7] = "Probe answer",
@@ -24,22 +24,22 @@ local DIRECTIONS = { [0] = "to the server", [1] = "to the client" }
 local UP, DOWN = 0, 1
 local SUITES = { [0] = "none", [1] = "aes128gcm", [2] = "aes128ctr-hmac8" }
 local TYPES = { [0] = "Hello", [1] = "Retry", [2] = "Welcome", [3] = "Refuse", [4] = "Unknown" }
-local REFUSALS = { [1] = "version", [2] = "busy", [3] = "the message is for another key" }
-local CLOSES = { [0] = "normal", [1] = "the listener shuts down", [2] = "the client id has a new session" }
+local REFUSALS = { [1] = "version", [2] = "busy", [3] = "other server key" }
+local CLOSES = { [0] = "normal", [1] = "server shutdown", [2] = "new session of the same client id" }
 local MESSAGES = {
-	[0xc1] = "Acks", [0xc2] = "Bind", [0xc3] = "Bind answer", [0xc4] = "Message of the game", [0xc5] = "Shutdown",
-	[0xc6] = "World offered", [0xc7] = "Answer to an offer", [0xc8] = "Piece of an initial state", [0xc9] = "World ended",
-	[0xca] = "Ack of a world's messages", [0xcb] = "Slack and acks",
+	[0xc1] = "Acks", [0xc2] = "Bind", [0xc3] = "Bind answer", [0xc4] = "Game message", [0xc5] = "Shutdown",
+	[0xc6] = "Offer", [0xc7] = "Answer to an offer", [0xc8] = "Part of an initial state", [0xc9] = "World stopped",
+	[0xca] = "Ack of a replication stream", [0xcb] = "Slack and acks",
 }
 for n = 0, 15 do
 	MESSAGES[0xd0 + n] = "Fragment of a message of world " .. n
 	MESSAGES[0xf0 + n] = "Message of world " .. n
 end
-local COMMANDS = { [81] = "push", [82] = "ack", [83] = "ask for window", [84] = "tell window" }
+local COMMANDS = { [81] = "push", [82] = "ack", [83] = "window probe", [84] = "window size" }
 local TROUBLES = { [0] = "none", [1] = "baseline missing", [2] = "desync", [3] = "unknown" }
 local REASONS = {
-	[0] = "bound", [1] = "no such RPC", [2] = "another schema", [3] = "no such codec",
-	[4] = "number taken, or too many bindings", [5] = "rate, ring or frames that cannot be",
+	[0] = "bound", [1] = "unknown RPC", [2] = "schema differs", [3] = "unknown codec",
+	[4] = "number in use, or too many bindings", [5] = "invalid rate, ring or frames",
 }
 local HEADERS = { [0] = "short", [1] = "long" }
 
@@ -52,8 +52,8 @@ local f = {
 	number = ProtoField.uint64("uplink.number", "Packet number"),
 	direction = ProtoField.uint8("uplink.direction", "Direction", base.DEC, DIRECTIONS),
 	suite = ProtoField.uint8("uplink.suite", "Suite", base.DEC, SUITES),
-	sealed = ProtoField.bytes("uplink.sealed", "Sealed body and tag"),
-	opened = ProtoField.bytes("uplink.opened", "Opened by uplink decrypt"),
+	sealed = ProtoField.bytes("uplink.encrypted", "Encrypted body and AEAD tag"),
+	opened = ProtoField.bytes("uplink.decrypted", "Decrypted by uplink decrypt"),
 
 	hs_type = ProtoField.uint8("uplink.handshake.type", "Type", base.DEC, TYPES, 0x3f),
 	hs_version = ProtoField.uint16("uplink.handshake.version", "Version"),
@@ -67,8 +67,8 @@ local f = {
 	hb_clock = ProtoField.uint32("uplink.heartbeat.clock", "Clock (us)"),
 	hb_echo = ProtoField.uint32("uplink.heartbeat.echo", "Echo (us)"),
 	hb_hold = ProtoField.uint24("uplink.heartbeat.hold", "Hold (us)"),
-	hb_has_echo = ProtoField.bool("uplink.heartbeat.has_echo", "Has an echo", 8, nil, 0x01),
-	hb_answer = ProtoField.bool("uplink.heartbeat.answer", "Wants an answer", 8, nil, 0x02),
+	hb_has_echo = ProtoField.bool("uplink.heartbeat.has_echo", "Contains an echo", 8, nil, 0x01),
+	hb_answer = ProtoField.bool("uplink.heartbeat.answer", "Requests an answer", 8, nil, 0x02),
 	close_code = ProtoField.uint8("uplink.close.code", "Code", base.DEC, CLOSES),
 	close_text = ProtoField.string("uplink.close.text", "Text"),
 	challenge = ProtoField.bytes("uplink.challenge", "Challenge"),
@@ -102,10 +102,10 @@ local f = {
 	fr_seq = ProtoField.uint64("uplink.frame.seq", "Sequence"),
 	fr_hash = ProtoField.uint16("uplink.frame.hash", "Hash of the baseline", base.HEX),
 	fr_baseline = ProtoField.uint64("uplink.frame.baseline", "Baseline"),
-	fr_baseline_in = ProtoField.framenum("uplink.frame.baseline_in", "Baseline came in", base.NONE, frametype.REQUEST),
-	fr_baseline_ack = ProtoField.framenum("uplink.frame.baseline_acked_in", "Baseline released by the ack in", base.NONE, frametype.ACK),
-	fr_acked_in = ProtoField.framenum("uplink.frame.acked_in", "Acked in", base.NONE, frametype.ACK),
-	fr_again = ProtoField.framenum("uplink.frame.first_in", "Came before, in", base.NONE, frametype.RETRANS_PREV),
+	fr_baseline_in = ProtoField.framenum("uplink.frame.baseline_in", "Baseline in packet", base.NONE, frametype.REQUEST),
+	fr_baseline_ack = ProtoField.framenum("uplink.frame.baseline_acked_in", "Baseline acked in packet", base.NONE, frametype.ACK),
+	fr_acked_in = ProtoField.framenum("uplink.frame.acked_in", "Acked in packet", base.NONE, frametype.ACK),
+	fr_again = ProtoField.framenum("uplink.frame.first_in", "First sent in packet", base.NONE, frametype.RETRANS_PREV),
 	fr_size = ProtoField.uint16("uplink.frame.size", "Size (bytes)"),
 	fr_header_bits = ProtoField.uint8("uplink.frame.header_bits", "Header (bits)"),
 	fr_coded_bits = ProtoField.uint16("uplink.frame.coded_bits", "Coded part (bits)"),
@@ -116,23 +116,23 @@ local f = {
 	slack_rpc = ProtoField.uint8("uplink.slack.rpc", "RPC"),
 	slack_now = ProtoField.int16("uplink.slack.slack", "Slack, in 0.1 ms"),
 	slack_target = ProtoField.uint16("uplink.slack.target", "Target, in 0.1 ms"),
-	slack_missing = ProtoField.uint16("uplink.slack.missing", "Ticks without a frame"),
-	slack_late = ProtoField.uint16("uplink.slack.late", "Frames after their tick"),
+	slack_missing = ProtoField.uint16("uplink.slack.missing", "Missing ticks"),
+	slack_late = ProtoField.uint16("uplink.slack.late", "Late frames"),
 	ack_rpc = ProtoField.uint8("uplink.ack.rpc", "RPC"),
 	ack_name = ProtoField.string("uplink.ack.name", "RPC's name"),
 	ack_long = ProtoField.bool("uplink.ack.long", "Long form"),
 	ack_epoch = ProtoField.uint8("uplink.ack.epoch", "Epoch"),
 	ack_trouble = ProtoField.uint8("uplink.ack.trouble", "Trouble", base.DEC, TROUBLES),
-	ack_none = ProtoField.bool("uplink.ack.none", "Nothing was processed yet"),
+	ack_none = ProtoField.bool("uplink.ack.none", "Nothing processed yet"),
 	ack_whole = ProtoField.bool("uplink.ack.whole", "Nothing older was processed in this epoch"),
-	ack_raw = ProtoField.bool("uplink.ack.raw", "Has a window with holes"),
+	ack_raw = ProtoField.bool("uplink.ack.raw", "Has a bitmap"),
 	ack_len = ProtoField.uint8("uplink.ack.len", "Length of the window"),
 	ack_low = ProtoField.uint16("uplink.ack.seq_low", "Sequence on the wire"),
 	ack_seq = ProtoField.uint64("uplink.ack.seq", "Newest processed"),
 	ack_window = ProtoField.bytes("uplink.ack.window", "Window"),
 	ack_bits = ProtoField.string("uplink.ack.bits", "Processed before it, newest first"),
 	ack_processed = ProtoField.uint64("uplink.ack.processed", "Processed"),
-	ack_new = ProtoField.framenum("uplink.ack.releases", "Releases the payload in", base.NONE, frametype.ACK),
+	ack_new = ProtoField.framenum("uplink.ack.releases", "Acks payload in packet", base.NONE, frametype.ACK),
 
 	bind_rpc = ProtoField.uint8("uplink.bind.rpc", "RPC"),
 	bind_name = ProtoField.string("uplink.bind.name", "Name"),
@@ -142,10 +142,10 @@ local f = {
 	bind_ring = ProtoField.uint16("uplink.bind.ring", "Ring (frames)"),
 	bind_codec = ProtoField.string("uplink.bind.codec", "Codec"),
 	bind_reliable = ProtoField.bool("uplink.bind.reliable", "Reliable"),
-	bind_frames = ProtoField.uint8("uplink.bind.frames", "New frames a datagram"),
+	bind_frames = ProtoField.uint8("uplink.bind.frames", "New frames per datagram"),
 	bind_prior = ProtoField.string("uplink.bind.prior", "Prior"),
 	bind_reason = ProtoField.uint8("uplink.bind.reason", "Answer", base.DEC, REASONS),
-	bind_field = ProtoField.uint16("uplink.bind.field", "Field that differs"),
+	bind_field = ProtoField.uint16("uplink.bind.field", "Differing field"),
 	bind_theirs = ProtoField.string("uplink.bind.theirs", "The server's field"),
 	bind_known = ProtoField.string("uplink.bind.known", "Known to the server"),
 }
@@ -154,8 +154,8 @@ for _, field in pairs(f) do
 end
 
 local malformed = ProtoExpert.new("uplink.malformed", "Malformed", expert.group.MALFORMED, expert.severity.ERROR)
-local trouble = ProtoExpert.new("uplink.trouble", "The server asks for a reset", expert.group.SEQUENCE, expert.severity.WARN)
-local no_body = ProtoExpert.new("uplink.is_sealed", "Sealed: run uplink decrypt", expert.group.DECRYPTION, expert.severity.CHAT)
+local trouble = ProtoExpert.new("uplink.trouble", "The server requests a reset", expert.group.SEQUENCE, expert.severity.WARN)
+local no_body = ProtoExpert.new("uplink.is_encrypted", "Encrypted: run uplink decrypt", expert.group.DECRYPTION, expert.severity.CHAT)
 uplink.experts = { malformed, trouble, no_body }
 
 -- State of the capture ---------------------------------------------------------------------------------------------
@@ -198,7 +198,7 @@ local function learn(pinfo, session, direction)
 	flows[back] = { session = session, direction = 1 - direction }
 end
 
--- look gives the session and the direction of a sealed datagram.
+-- look returns the session and the direction of an encrypted datagram.
 local function look(pinfo, id, direction)
 	local known = flows[(flow_keys(pinfo))]
 	if id then
@@ -866,10 +866,10 @@ end
 
 -- Datagrams --------------------------------------------------------------------------------------------------------
 
--- is_sealed says whether bodies of the session are sealed. A heartbeat has 12 bytes, and its tag.
-local function is_sealed(ctx, kind, size)
-	if uplink.prefs.seal ~= 0 then
-		return uplink.prefs.seal == 1
+-- is_encrypted reports whether bodies of the session are encrypted. A heartbeat has 12 bytes, and its AEAD tag.
+local function is_encrypted(ctx, kind, size)
+	if uplink.prefs.encryption ~= 0 then
+		return uplink.prefs.encryption == 1
 	end
 	if kind == HEARTBEAT and not ctx.visited then
 		ctx.session.plain = size == 12
@@ -879,8 +879,8 @@ end
 
 local EMPTY = ByteArray.new()
 
--- dissect_sealed takes a datagram of a session. opened is what uplink decrypt says of it, if that was there.
-local function dissect_sealed(tvb, tree, ctx, opened)
+-- dissect_session dissects a datagram of a session. opened is the mark of uplink decrypt, if present.
+local function dissect_session(tvb, tree, ctx, opened)
 	local long = tvb(0, 1):bitfield(0, 2) == 1
 	local header = long and 11 or 3
 	if tvb:len() < header then
@@ -911,10 +911,10 @@ local function dissect_sealed(tvb, tree, ctx, opened)
 	end
 	ctx.info[1] = KINDS[kind]
 	local body = tvb:len() - header
-	if not opened and is_sealed(ctx, kind, body) then
+	if not opened and is_encrypted(ctx, kind, body) then
 		local item = body > 0 and tree:add(f.sealed, tvb(header)) or tree
-		item:add_proto_expert_info(no_body, string.format("sealed, %d bytes; run uplink decrypt", body))
-		ctx.info[#ctx.info + 1] = string.format("sealed, %d bytes", body)
+		item:add_proto_expert_info(no_body, string.format("encrypted, %d bytes; run uplink decrypt", body))
+		ctx.info[#ctx.info + 1] = string.format("encrypted, %d bytes", body)
 		return
 	end
 	ctx.size = tvb:len() + (opened and opened.tag or 0)
@@ -941,7 +941,7 @@ local function dissect_opened(tvb, tree, ctx)
 	item:add(f.suite, tvb(4, 1))
 	item:add_le(f.conn, tvb(5, 8))
 	item:add_le(f.number, tvb(13, 8))
-	dissect_sealed(tvb(OPENED):tvb(), tree, ctx, opened)
+	dissect_session(tvb(OPENED):tvb(), tree, ctx, opened)
 end
 
 local function dissect_handshake(tvb, tree, ctx)
@@ -1011,7 +1011,7 @@ function uplink.dissector(tvb, pinfo, tree)
 			bad(ctx, item, "a datagram of no form that there is")
 		end
 	else
-		dissect_sealed(tvb, item, ctx, nil)
+		dissect_session(tvb, item, ctx, nil)
 	end
 	local info = table.concat(ctx.info, ", ")
 	pinfo.cols.info = info

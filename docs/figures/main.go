@@ -2,10 +2,11 @@
 //
 //	go run ./docs/figures [FILE]
 //
-// Run it at the top of the repository. A code block with lines "go run ./cmd/uplink ...", of the commands that can be
-// repeated, is followed by a table, which gets the results of its bench commands (see [fillTable]), or by a text block,
-// which gets the output. The output of "cd bench && go run ..." goes to a text block too. Everything else, tables of
-// benchmarks, servers and soaks too, stays as it is.
+// Run it at the top of the repository. A code block with lines "go run ./cmd/uplink ...", of the
+// commands that can be repeated, is followed by a table, which gets the results of its bench
+// commands (see [fillTable]), or by a text block, which gets the output. The output of "cd bench &&
+// go run ..." goes to a text block too. Everything else, tables of benchmarks, servers and soaks
+// too, stays as it is.
 package main
 
 import (

@@ -22,32 +22,33 @@ func (r *result) wrong() bool {
 	return false
 }
 
-// members are the columns' names and what bench calls their numbers. They are of the last codec of the results, or of
-// the one that stands before the name, as in "paper wire".
+// members are the columns' names and what bench calls their numbers. They are of the last codec of
+// the results, or of the one that stands before the name, as in "paper wire".
 var members = map[string]string{
 	"full":      "full_bits_per_frame",
 	"payload":   "payload_bits_per_frame",
 	"header":    "header_bits_per_frame",
 	"datagram":  "datagram_bits_per_frame",
-	"seal":      "seal_bits_per_frame",
+	"AEAD":      "aead_bits_per_frame",
 	"IP, UDP":   "ip_udp_bits_per_frame",
 	"wire":      "wire_bits_per_frame",
 	"full wire": "full_wire_bits_per_frame",
 	"ack":       "ack_bits_per_frame",
 	"ack wire":  "ack_wire_bits_per_frame",
 	"delivered": "delivered_ratio",
-	"intra":     "intra_frames",
+	"keyframes": "keyframes",
 	"wrong":     "mismatches",
 	"encode ns": "encode_ns_per_frame",
 	"decode ns": "decode_ns_per_frame",
 	"allocs":    "allocs_per_frame",
 }
 
-// together is the first cell of a row for the geometric mean of all traces; of what was delivered it is the mean.
+// together is the first cell of a row for the geometric mean of all traces; of what was delivered
+// it is the mean.
 const together = "together"
 
-// fillTable gives a table with a row for each result and the columns that the old one has. What the old one says in
-// columns of other names, or about other traces, stays.
+// fillTable gives a table with a row for each result and the columns that the old one has. What the
+// old one says in columns of other names, or about other traces, stays.
 func fillTable(old []string, results []result) []string {
 	columns := cells(old[0])
 	kept := map[string][]string{}
@@ -118,8 +119,8 @@ func mean(results []result, name string) (string, bool) {
 	return show(name, sum), true
 }
 
-// number is a column's number: one of bench's; "total", payload and header; "saved", wire against that of a full frame; or the
-// quotient of two codecs' totals, as in "rle / paper".
+// number is a column's number: one of bench's; "total", payload and header; "saved", wire against
+// that of a full frame; or the quotient of two codecs' totals, as in "rle / paper".
 func (r *result) number(name string) (float64, bool) {
 	if a, b, ok := strings.Cut(name, " / "); ok {
 		x, ok1 := r.number(a + " total")
@@ -155,7 +156,7 @@ func show(name string, v float64) string {
 		return fmt.Sprintf("%.1f %%", 100*v)
 	case strings.Contains(name, " / "):
 		return fmt.Sprintf("%.2f", v)
-	case strings.HasSuffix(name, "intra"), strings.HasSuffix(name, "wrong"), strings.HasSuffix(name, " ns"):
+	case strings.HasSuffix(name, "keyframes"), strings.HasSuffix(name, "wrong"), strings.HasSuffix(name, " ns"):
 		return fmt.Sprintf("%.0f", v)
 	}
 	return fmt.Sprintf("%.1f", v)

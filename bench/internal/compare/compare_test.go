@@ -44,8 +44,9 @@ func mustRun(t *testing.T, tr *trace.Trace, cfg Config) *Result {
 	return r
 }
 
-// TestHalfOfGeneralPurpose holds what the documentation promises: adaptive takes at most half the bits of the
-// general-purpose peer that is the best one at each trace, as a geometric mean of the recorded traces.
+// TestHalfOfGeneralPurpose holds what the documentation promises: adaptive takes at most half the
+// bits of the general-purpose peer that is the best one at each trace, as a geometric mean of the
+// recorded traces.
 func TestHalfOfGeneralPurpose(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs whole traces")
@@ -65,7 +66,8 @@ func TestHalfOfGeneralPurpose(t *testing.T) {
 	}
 }
 
-// TestLoss expects every frame that arrived to be right, and that only those with older frames along deliver more.
+// TestLoss expects every frame that arrived to be right, and that only those with older frames
+// along deliver more.
 func TestLoss(t *testing.T) {
 	all := traces(t)
 	if testing.Short() {
@@ -92,7 +94,8 @@ func TestLoss(t *testing.T) {
 	}
 }
 
-// TestSameTerms compares what two ways of counting say of the same packing: full frames here, and there.
+// TestSameTerms compares what two ways of counting say of the same packing: full frames here, and
+// there.
 func TestSameTerms(t *testing.T) {
 	tr := load(t, "../../../testdata/traces/rocketleague_solo_30hz.csv.gz")
 	r := mustRun(t, tr, Config{Losses: []float64{0}, Frames: MinFrames, Untimed: true})

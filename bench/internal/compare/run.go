@@ -1,11 +1,18 @@
+// Package compare runs this project's codecs and their peers over the same frames and the same
+// link, and counts bits and time. Half of a trace trains the peers that learn from samples; the
+// other half is measured, for all.
 package compare
 
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/uplink-rpc/uplink/bench/internal/peer"
+	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/lab/bench"
+	"github.com/uplink-rpc/uplink/internal/lab/simlink"
+	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 )
@@ -57,8 +64,8 @@ func Run(ctx context.Context, t *trace.Trace, cfg Config) (*Result, error) {
 	return r, nil
 }
 
-// prepare makes the courses, and the samples: frames of the first half with the baselines that they have on a link
-// without loss.
+// prepare makes the courses, and the samples: frames of the first half with the baselines that they
+// have on a link without loss.
 func (t *trial) prepare() error {
 	course, err := t.course(len(t.training), 0)
 	if err != nil {
@@ -137,4 +144,95 @@ func (t *trial) bestForm(k *peer.Kind) (best peer.Peer, s Scheme, err error) {
 // replay is the peer on the course of loss i.
 func (t *trial) replay(k *peer.Kind, p peer.Peer, i int) *replay {
 	return newReplay(p, k, t.schema, t.measured.Frames, t.courses[i])
+}
+
+// Config says what to compare at. Zero fields mean the defaults.
+type Config struct {
+	// Losses are the shares of packets lost, each way, the first of them 0; default 0 to 20 %.
+	Losses []float64
+	// TimedLoss is the share at which times are measured.
+	TimedLoss float64
+	// Frames is how many frames of a trace are used, the first half of them to train; default all.
+	Frames int
+	// Untimed leaves out the times.
+	Untimed bool
+	// Progress, if set, is called for each scheme that is about to be run.
+	Progress func(trace, scheme string)
+}
+
+// The link of all runs, but for its loss.
+const (
+	roundTrip = 100 * time.Millisecond
+	seed      = 1
+)
+
+// link is the link of a run. Acks are as frequent as a server's are if its config does not say.
+func (c *Config) link(loss float64) bench.Config {
+	return bench.Config{
+		Link:    simlink.Config{RTT: roundTrip, Loss: loss, Burst: 1, Seed: seed},
+		AckHz:   ds.DefaultAckHz,
+		Ring:    rpcdelta.DefaultRing,
+		Untimed: c.Untimed,
+	}
+}
+
+// MinFrames is the least number of frames that a comparison makes sense with.
+const MinFrames = 1000
+
+func (c *Config) fill() {
+	if c.Losses == nil {
+		c.Losses = []float64{0, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2}
+	}
+	if c.Progress == nil {
+		c.Progress = func(string, string) {}
+	}
+}
+
+// Result is what one trace came to. Its JSON is part of the command's output.
+type Result struct {
+	Trace  string  `json:"trace"`
+	RateHz float64 `json:"rate_hz"`
+	// Training and Measured are the frames of the two halves.
+	Training int      `json:"frames_training"`
+	Measured int      `json:"frames_measured"`
+	Schemes  []Scheme `json:"schemes"`
+}
+
+// Own is the class of this project's codecs, and of the paper's.
+const Own peer.Class = "own"
+
+// Scheme is what a scheme came to.
+type Scheme struct {
+	Name  string     `json:"name"`
+	Class peer.Class `json:"class"`
+	// Form is how differences were laid out for it; empty where there is no choice.
+	Form peer.Form `json:"form,omitempty"`
+	// Note is what to know about it, if anything.
+	Note   string  `json:"note,omitempty"`
+	Points []Point `json:"points"`
+	// Nanoseconds of a frame sent and of a payload that arrived, of the fastest pass.
+	EncodeNs float64 `json:"encode_ns,omitempty"`
+	DecodeNs float64 `json:"decode_ns,omitempty"`
+}
+
+// Point is what a scheme came to at one loss.
+type Point struct {
+	Loss float64 `json:"loss"`
+	// Bits are those of all payloads, in whole bytes, and of their messages' headers, over the
+	// frames delivered.
+	Bits float64 `json:"bits_per_delivered_frame"`
+	// PayloadBits are those of the payloads alone, over the frames sent.
+	PayloadBits float64 `json:"payload_bits_per_frame_sent"`
+	Delivered   float64 `json:"delivered_ratio"`
+	Mismatches  int     `json:"mismatches"`
+}
+
+// at is the scheme of a name, or nil.
+func (r *Result) at(name string) *Scheme {
+	for i := range r.Schemes {
+		if r.Schemes[i].Name == name {
+			return &r.Schemes[i]
+		}
+	}
+	return nil
 }

@@ -10,7 +10,8 @@ import (
 type Mean struct {
 	Name  string     `json:"name"`
 	Class peer.Class `json:"class"`
-	// Bits are those of a delivered frame, and Delivered the arithmetic mean of the share delivered, at each loss.
+	// Bits are those of a delivered frame, and Delivered the arithmetic mean of the share
+	// delivered, at each loss.
 	Bits      []float64 `json:"bits_per_delivered_frame"`
 	Delivered []float64 `json:"delivered_ratio"`
 	EncodeNs  float64   `json:"encode_ns,omitempty"`
@@ -21,8 +22,9 @@ type Mean struct {
 type Summary struct {
 	Losses []float64 `json:"losses"`
 	Means  []Mean    `json:"geometric_means"`
-	// Ratios are the bits of adaptive, without and with older frames in its payloads, over those of the general-purpose
-	// peer that is the best at this trace and loss: geometric means over the traces, at each loss.
+	// Ratios are the bits of adaptive, without and with older frames in its payloads, over those of
+	// the general-purpose peer that is the best at this trace and loss: geometric means over the
+	// traces, at each loss.
 	Ratios []Ratio `json:"ratios_to_best_general_peer"`
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// full is each frame whole, packed as Unreal packs vectors and rotators. Integers and byte strings follow as they are.
-// Its size is what schema.Schema.FullBits says.
+// full is each frame whole, packed as Unreal packs vectors and rotators. Integers and byte strings
+// follow as they are. Its size is what schema.Schema.FullBits says.
 type full struct {
 	*layout
 	w bitio.Writer

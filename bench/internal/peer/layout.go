@@ -130,8 +130,8 @@ func (c *component) value(v uint32) int32 {
 
 func (c *component) extend(v uint32) int32 { return int32(v<<(32-c.bits)) >> (32 - c.bits) }
 
-// difference is that of a frame's component from the baseline's, the shorter way around: a pattern of bits, not negative
-// but for 32 bits, where it is taken by XOR, else a number.
+// difference is that of a frame's component from the baseline's, the shorter way around: a pattern
+// of bits, not negative but for 32 bits, where it is taken by XOR, else a number.
 func (c *component) difference(cur, base *schema.Frame) int32 {
 	from := c.from(cur, base)
 	if c.xor {

@@ -1,21 +1,30 @@
+// Package peer holds what users would pick instead of this project's codecs, each behind one
+// interface: compressors on the differences of frames, serializers of whole calls, and the schemes
+// of engines. None is a copy of somebody's code; where one differs from what it stands for, its
+// file says so.
 package peer
 
 import (
+	"bytes"
 	"fmt"
+
+	"github.com/vmihailenco/msgpack/v5"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Peer codes the frames of one schema. Its payloads have no header. Not safe for concurrent use.
 type Peer interface {
-	// Append appends the payload of the last of rows, the frames in a row that Span says, or fewer at the start of a
-	// stream. base is a frame that both ends hold, or nil if there is none.
+	// Append appends the payload of the last of rows, the frames in a row that Span says, or fewer
+	// at the start of a stream. base is a frame that both ends hold, or nil if there is none.
 	Append(dst []byte, base *schema.Frame, rows []schema.Frame) ([]byte, error)
 	// Decode fills rows, as many as were given to Append, from a payload.
 	Decode(rows []schema.Frame, base *schema.Frame, payload []byte) error
 }
 
-// Sample is a frame and the one it would be coded against, to train a peer. Base is nil if there is none.
+// Sample is a frame and the one it would be coded against, to train a peer. Base is nil if there is
+// none.
 type Sample struct{ Base, Frame *schema.Frame }
 
 // Class groups peers by who would pick them.
@@ -37,7 +46,8 @@ type Kind struct {
 	Span int
 	// Delta says that payloads are differences from a baseline.
 	Delta bool
-	// Forms are ways to lay out what the peer gets, of which the one with the fewest bits is shown; at least one.
+	// Forms are ways to lay out what the peer gets, of which the one with the fewest bits is shown;
+	// at least one.
 	Forms []Form
 	// New makes the peer. Not every peer learns from samples.
 	New func(s *schema.Schema, form Form, samples []Sample) (Peer, error)
@@ -62,3 +72,175 @@ func Kinds() []Kind {
 
 // malformed says that a payload is not what the peer writes.
 func malformed(peer string) error { return fmt.Errorf("%s: malformed payload", peer) }
+
+// uncompressed is what compressors get, sent as it is.
+type uncompressed struct{}
+
+func newUncompressed([][]byte) (compressor, error) { return uncompressed{}, nil }
+
+func (uncompressed) compress(dst, src []byte) ([]byte, error) { return append(dst, src...), nil }
+
+func (uncompressed) expand(dst, src []byte) ([]byte, error) {
+	if len(src) > cap(dst)-len(dst) {
+		return dst, malformed("varint")
+	}
+	return append(dst, src...), nil
+}
+
+// packed is the call in msgpack: one array of its quantized numbers, each as short as msgpack has
+// it, and its byte strings. It has neither names nor an array for each vector.
+type packed struct {
+	*layout
+	out bytes.Buffer
+	in  bytes.Reader
+	enc *msgpack.Encoder
+	dec *msgpack.Decoder
+}
+
+func newMsgpack(s *schema.Schema, _ Form, _ []Sample) (Peer, error) {
+	p := &packed{layout: newLayout(s)}
+	p.enc, p.dec = msgpack.NewEncoder(&p.out), msgpack.NewDecoder(&p.in)
+	return p, nil
+}
+
+func (p *packed) Append(dst []byte, _ *schema.Frame, rows []schema.Frame) ([]byte, error) {
+	p.out.Reset()
+	if err := p.enc.EncodeArrayLen(len(p.components) + p.blobs); err != nil {
+		return dst, err
+	}
+	for i := range p.components {
+		var err error
+		if c, v := &p.components[i], rows[0].Ints[i]; c.signed {
+			err = p.enc.EncodeInt(int64(v))
+		} else {
+			err = p.enc.EncodeUint(uint64(uint32(v)))
+		}
+		if err != nil {
+			return dst, err
+		}
+	}
+	for _, b := range rows[0].Bytes {
+		if err := p.enc.EncodeBytes(b); err != nil {
+			return dst, err
+		}
+	}
+	return append(dst, p.out.Bytes()...), nil
+}
+
+func (p *packed) Decode(rows []schema.Frame, _ *schema.Frame, payload []byte) error {
+	p.in.Reset(payload)
+	p.dec.Reset(&p.in)
+	if n, err := p.dec.DecodeArrayLen(); err != nil || n != len(p.components)+p.blobs {
+		return malformed("msgpack")
+	}
+	for i := range p.components {
+		v, err := p.dec.DecodeInt64()
+		if err != nil {
+			return err
+		}
+		rows[0].Ints[i] = int32(v)
+	}
+	for i := range rows[0].Bytes {
+		b, err := p.dec.DecodeBytes()
+		if err != nil {
+			return err
+		}
+		rows[0].Bytes[i] = append(rows[0].Bytes[i][:0], b...)
+	}
+	return nil
+}
+
+// proto is the call as a protobuf message whose fields are the schema's: sint32 for numbers with a
+// sign, uint32 for others, repeated ones packed, bytes for byte strings. As in proto3, a field that
+// is 0 or empty is left out.
+type proto struct {
+	*layout
+	room []byte
+}
+
+func newProtobuf(s *schema.Schema, _ Form, _ []Sample) (Peer, error) {
+	return &proto{layout: newLayout(s)}, nil
+}
+
+func (p *proto) Append(dst []byte, _ *schema.Frame, rows []schema.Frame) ([]byte, error) {
+	for i := range p.fields {
+		f, number := &p.fields[i], protowire.Number(i+1)
+		switch {
+		case f.shape == blob:
+			if b := rows[0].Bytes[f.blob]; len(b) > 0 {
+				dst = protowire.AppendBytes(protowire.AppendTag(dst, number, protowire.BytesType), b)
+			}
+		case len(f.components) == 1:
+			c := &f.components[0]
+			if v := rows[0].Ints[c.at]; v != 0 {
+				dst = protowire.AppendVarint(protowire.AppendTag(dst, number, protowire.VarintType), c.wire(v))
+			}
+		default:
+			p.room = p.room[:0]
+			for k := range f.components {
+				c := &f.components[k]
+				p.room = protowire.AppendVarint(p.room, c.wire(rows[0].Ints[c.at]))
+			}
+			dst = protowire.AppendBytes(protowire.AppendTag(dst, number, protowire.BytesType), p.room)
+		}
+	}
+	return dst, nil
+}
+
+// wire is the varint of a value.
+func (c *component) wire(v int32) uint64 {
+	if c.signed {
+		return protowire.EncodeZigZag(int64(v))
+	}
+	return uint64(uint32(v))
+}
+
+func (c *component) unwire(v uint64) int32 {
+	if c.signed {
+		return int32(protowire.DecodeZigZag(v))
+	}
+	return int32(uint32(v))
+}
+
+func (p *proto) Decode(rows []schema.Frame, _ *schema.Frame, payload []byte) error {
+	cur := &rows[0]
+	clear(cur.Ints)
+	for i := range cur.Bytes {
+		cur.Bytes[i] = cur.Bytes[i][:0]
+	}
+	for len(payload) > 0 {
+		number, _, n := protowire.ConsumeTag(payload)
+		if n < 0 || int(number) > len(p.fields) {
+			return malformed("protobuf")
+		}
+		payload = payload[n:]
+		f := &p.fields[number-1]
+		if f.shape != blob && len(f.components) == 1 {
+			v, n := protowire.ConsumeVarint(payload)
+			if n < 0 {
+				return protowire.ParseError(n)
+			}
+			c := &f.components[0]
+			cur.Ints[c.at], payload = c.unwire(v), payload[n:]
+			continue
+		}
+		b, n := protowire.ConsumeBytes(payload)
+		if n < 0 {
+			return protowire.ParseError(n)
+		}
+		payload = payload[n:]
+		if f.shape == blob {
+			cur.Bytes[f.blob] = append(cur.Bytes[f.blob][:0], b...)
+			continue
+		}
+		for k := range f.components {
+			c := &f.components[k]
+			v, n := protowire.ConsumeVarint(b)
+			if n < 0 {
+				return protowire.ParseError(n)
+			}
+			cur.Ints[c.at], b = c.unwire(v), b[n:]
+		}
+	}
+	return nil
+}

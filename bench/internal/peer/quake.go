@@ -1,21 +1,24 @@
 package peer
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/uplink-rpc/uplink/internal/codec/bitio"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// quake is the delta of Quake 3's entity state, after what ioquake3's MSG_WriteDeltaEntity and MSG_WriteBits do: the
-// number of the last field that changed, then for each up to it a bit, changed or not; of a changed one a bit, zero or
-// not, and its new value, not the difference. A number (a float there) that is within 13 bits goes as these, any other
-// one whole, told apart by a bit; everything else has its full width. What is left of a width over whole bytes goes
-// plain, each byte by a fixed Huffman code.
+// quake is the delta of Quake 3's entity state, after what ioquake3's MSG_WriteDeltaEntity and
+// MSG_WriteBits do: the number of the last field that changed, then for each up to it a bit,
+// changed or not; of a changed one a bit, zero or not, and its new value, not the difference. A
+// number (a float there) that is within 13 bits goes as these, any other one whole, told apart by a
+// bit; everything else has its full width. What is left of a width over whole bytes goes plain,
+// each byte by a fixed Huffman code.
 //
-// Differences to the original, all in the peer's favor: a whole number has the 24 bits that quantization leaves, not 32;
-// the Huffman code is trained on the trace, not on Quake; there is no entity number, and a frame that did not change
-// has no bytes.
+// Differences to the original, all in the peer's favor: a whole number has the 24 bits that
+// quantization leaves, not 32; the Huffman code is trained on the trace, not on Quake; there is no
+// entity number, and a frame that did not change has no bytes.
 type quake struct {
 	*layout
 	code   *prefixCode
@@ -178,4 +181,211 @@ func (q *quake) readValue(c *component) int32 {
 		return int32(q.read(smallBits)) - 1<<(smallBits-1)
 	}
 	return c.value(q.read(c.bits))
+}
+
+// chain is the last commands in each packet, without a baseline, after what Unity's Netcode for
+// Entities does with the commands of a client: the newest one, then for each older one a bit, like
+// the one after it or not, and if not the differences. Numbers go through the library's fixed code
+// (Unity.Collections, StreamCompressionModel.Default): a bucket by a prefix code of 2 to 6 bits,
+// then the place in it.
+//
+// Differences to the original, all in the peer's favor: the newest command is coded against zero by
+// the same code, where Unity writes it uncompressed; each older one is compared with the one after
+// it, where older versions compared all with the newest; angles take the shorter way around; no
+// ticks are sent, since commands are one a tick.
+type chain struct {
+	*layout
+	w bitio.Writer
+	r bitio.Reader
+}
+
+// The buckets: how many bits tell numbers in one apart, and the least number in it.
+var (
+	bucketBits   = [...]uint{0, 0, 1, 2, 3, 4, 6, 8, 10, 12, 15, 18, 21, 24, 27, 32}
+	bucketLeast  = [...]uint32{0, 1, 2, 4, 8, 16, 32, 96, 352, 1376, 5472, 38240, 300384, 2397536, 19174752, 153392480}
+	bucketPrefix = newPrefixCode([]uint8{2, 3, 3, 3, 4, 4, 4, 5, 5, 5, 6, 6, 6, 6, 6, 6})
+)
+
+func newChain(s *schema.Schema, _ Form, _ []Sample) (Peer, error) {
+	return &chain{layout: newLayout(s)}, nil
+}
+
+func (p *chain) Append(dst []byte, _ *schema.Frame, rows []schema.Frame) ([]byte, error) {
+	p.w.Reset(dst)
+	after := p.zero
+	for i := len(rows) - 1; i >= 0; i-- {
+		cur := &rows[i]
+		if i == len(rows)-1 {
+			p.command(after, cur)
+		} else if cur.Equal(after) {
+			p.w.WriteBits(0, 1)
+		} else {
+			p.w.WriteBits(1, 1)
+			p.command(after, cur)
+		}
+		after = cur
+	}
+	return p.w.Bytes(), nil
+}
+
+func (p *chain) command(base, cur *schema.Frame) {
+	for i := range p.components {
+		p.pack(uint32(zigzag(int64(p.components[i].step(cur.Ints[i], base.Ints[i])))))
+	}
+	for i, b := range cur.Bytes {
+		same := uint64(1)
+		if string(b) != string(base.Bytes[i]) {
+			same = 0
+		}
+		if p.w.WriteBits(same, 1); same == 0 {
+			p.pack(uint32(len(b)))
+			for _, c := range b {
+				p.w.WriteBits(uint64(c), 8)
+			}
+		}
+	}
+}
+
+// step is the difference of two values as numbers.
+func (c *component) step(cur, base int32) int32 {
+	if c.xor {
+		return cur - base
+	}
+	return c.extend(uint32(cur) - uint32(base))
+}
+
+// pack writes a number that is likely small.
+func (p *chain) pack(v uint32) {
+	b := len(bucketLeast) - 1
+	for v < bucketLeast[b] {
+		b--
+	}
+	bucketPrefix.write(&p.w, b)
+	p.w.WriteBits(uint64(v-bucketLeast[b]), bucketBits[b])
+}
+
+func (p *chain) unpack() uint32 {
+	b := bucketPrefix.read(&p.r)
+	return bucketLeast[b] + uint32(p.r.ReadBits(bucketBits[b]))
+}
+
+func (p *chain) Decode(rows []schema.Frame, _ *schema.Frame, payload []byte) error {
+	p.r.Reset(payload)
+	after := p.zero
+	for i := len(rows) - 1; i >= 0; i-- {
+		cur := &rows[i]
+		if i < len(rows)-1 && p.r.ReadBits(1) == 0 {
+			cur.CopyFrom(after)
+		} else if !p.parse(after, cur, 8*len(payload)) {
+			return malformed("chain4")
+		}
+		after = cur
+	}
+	return p.r.Err()
+}
+
+func (p *chain) parse(base, cur *schema.Frame, most int) bool {
+	for i := range p.components {
+		c := &p.components[i]
+		v := base.Ints[i] + int32(unzigzag(uint64(p.unpack())))
+		if !c.xor {
+			v = c.value(uint32(v))
+		}
+		cur.Ints[i] = v
+	}
+	for i := range cur.Bytes {
+		cur.Bytes[i] = append(cur.Bytes[i][:0], base.Bytes[i]...)
+		if p.r.ReadBits(1) != 0 {
+			continue
+		}
+		size := int(p.unpack())
+		if size > most {
+			return false
+		}
+		cur.Bytes[i] = cur.Bytes[i][:0]
+		for range size {
+			cur.Bytes[i] = append(cur.Bytes[i], byte(p.r.ReadBits(8)))
+		}
+	}
+	return true
+}
+
+// prefixCode is a canonical prefix code.
+type prefixCode struct {
+	codes   []uint64 // first bit lowest
+	lengths []uint8
+	tree    [][2]int16 // where a bit leads: another node, or ^symbol
+}
+
+// newPrefixCode makes the code of these lengths, which must use up all codes.
+func newPrefixCode(lengths []uint8) *prefixCode {
+	p := &prefixCode{codes: make([]uint64, len(lengths)), lengths: lengths, tree: make([][2]int16, 1, len(lengths))}
+	order := make([]int, len(lengths))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(lengths[a], lengths[b]) })
+	code, length := uint64(0), uint8(0)
+	for _, symbol := range order {
+		code <<= lengths[symbol] - length
+		length = lengths[symbol]
+		p.add(symbol, code)
+		code++
+	}
+	return p
+}
+
+// add gives a symbol a code, whose first bit is the highest.
+func (p *prefixCode) add(symbol int, code uint64) {
+	node := int16(0)
+	for left := p.lengths[symbol]; left > 0; left-- {
+		bit := code >> (left - 1) & 1
+		p.codes[symbol] |= bit << (p.lengths[symbol] - left)
+		next := &p.tree[node][bit]
+		switch {
+		case left == 1:
+			*next = ^int16(symbol)
+		case *next == 0:
+			*next = int16(len(p.tree))
+			p.tree = append(p.tree, [2]int16{})
+		}
+		node = p.tree[node][bit]
+	}
+}
+
+func (p *prefixCode) write(w *bitio.Writer, symbol int) {
+	w.WriteBits(p.codes[symbol], uint(p.lengths[symbol]))
+}
+
+func (p *prefixCode) read(r *bitio.Reader) int {
+	node := int16(0)
+	for {
+		if node = p.tree[node][r.ReadBits(1)]; node < 0 {
+			return int(^node)
+		}
+	}
+}
+
+// huffmanLengths gives the lengths of the Huffman code of symbols that came so often, at least two
+// of them, none never.
+func huffmanLengths(counts []int) []uint8 {
+	type set struct {
+		count   int
+		symbols []int
+	}
+	sets := make([]set, len(counts))
+	for i, n := range counts {
+		sets[i] = set{n, []int{i}}
+	}
+	lengths := make([]uint8, len(counts))
+	for len(sets) > 1 {
+		slices.SortStableFunc(sets, func(a, b set) int { return cmp.Compare(b.count, a.count) })
+		a, b := sets[len(sets)-1], sets[len(sets)-2]
+		both := set{a.count + b.count, slices.Concat(a.symbols, b.symbols)}
+		for _, s := range both.symbols {
+			lengths[s]++
+		}
+		sets = append(sets[:len(sets)-2], both)
+	}
+	return lengths
 }

@@ -9,7 +9,8 @@ import (
 // Form is a way to lay out differences as bytes.
 type Form string
 
-// The forms of differences. Byte strings follow the numbers, XORed with the baseline's, after their length.
+// The forms of differences. Byte strings follow the numbers, XORed with the baseline's, after their
+// length.
 const (
 	// Varint has a byte for a small number, more for a large one, signs folded into the lowest bit.
 	Varint Form = "varint"

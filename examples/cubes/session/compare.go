@@ -3,11 +3,14 @@ package session
 import (
 	"errors"
 	"fmt"
+	"io"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/uplink-rpc/uplink/examples/cubes/world"
+	"github.com/uplink-rpc/uplink/internal/lab/chart"
 )
 
 // CompareConfig is the configuration of Compare.
@@ -156,4 +159,107 @@ func (r *Result) run(cfg CompareConfig, f Variant, inputs []world.Input) error {
 	}
 	r.Meter = s.Meter
 	return nil
+}
+
+// Distribution is the distribution of the numbers added to it. Mean and maximum are exact;
+// quantiles are estimated from a sample.
+type Distribution struct {
+	Count   int
+	Sum     float64
+	Max     float64
+	samples []float64
+	every   int
+}
+
+// maxSamples is the maximum number of samples that Add keeps.
+const maxSamples = 1 << 18
+
+// Add adds a number.
+func (d *Distribution) Add(v float64) {
+	d.every = max(1, d.every)
+	if d.Count%d.every == 0 {
+		if len(d.samples) >= maxSamples {
+			d.samples = half(d.samples)
+			d.every *= 2
+		}
+		d.samples = append(d.samples, v)
+	}
+	d.Count++
+	d.Sum += v
+	d.Max = max(d.Max, v)
+}
+
+// Merge adds all numbers of another distribution.
+func (d *Distribution) Merge(o *Distribution) {
+	samples := o.samples
+	for every := max(1, o.every); every < d.every; every *= 2 {
+		samples = half(samples)
+	}
+	for d.every = max(1, d.every); d.every < o.every; d.every *= 2 {
+		d.samples = half(d.samples)
+	}
+	d.samples = append(d.samples, samples...)
+	d.Count, d.Sum, d.Max = d.Count+o.Count, d.Sum+o.Sum, max(d.Max, o.Max)
+}
+
+// half returns every other number.
+func half(v []float64) (out []float64) {
+	for i := 0; i < len(v); i += 2 {
+		out = append(out, v[i])
+	}
+	return out
+}
+
+// Mean returns the mean, or 0 if there are no numbers.
+func (d *Distribution) Mean() float64 { return d.Sum / float64(max(1, d.Count)) }
+
+// Quantile returns the number below which a fraction of the numbers lie, or 0 if there are no
+// numbers.
+func (d *Distribution) Quantile(fraction float64) float64 {
+	if len(d.samples) == 0 {
+		return 0
+	}
+	sorted := slices.Clone(d.samples)
+	slices.Sort(sorted)
+	return sorted[min(len(sorted)-1, int(fraction*float64(len(sorted))))]
+}
+
+// WriteTable writes results as a Markdown table.
+func WriteTable(w io.Writer, results []*Result) {
+	fmt.Fprintln(w, "| budget | mode | rate | kbit/s | error mean | 99 % | largest | turn mean | 99 % | largest | pops/min | updates/s | wait | behind |")
+	fmt.Fprintln(w, "| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+	const cm = 100
+	for _, r := range results {
+		budget := "none"
+		if r.Budget > 0 {
+			budget = fmt.Sprint(r.Budget)
+		}
+		p, t := &r.Position, &r.Turn
+		fmt.Fprintf(w, "| %s | %s | %d | %.1f | %.2f cm | %.1f cm | %.0f cm | %.2f° | %.1f° | %.0f° | %.0f | %.0f | %.2f s | %.0f ms |\n",
+			budget, r.Variant, r.Rate, r.Kbits(), cm*p.Mean(), cm*p.Quantile(0.99), cm*p.Max, t.Mean(), t.Quantile(0.99), t.Max,
+			r.PopsPerMinute(), float64(r.Updates)/r.Seconds(), r.LongestWait().Seconds(), r.MeanDelay().Seconds()*1000)
+	}
+}
+
+// Figure returns a chart of the pops of each variant by budget. There are at least two budgets.
+func Figure(results []*Result, budgets []int) *chart.Chart {
+	c := &chart.Chart{Title: "Pops a minute by budget: cubes that jump over 5 cm in a frame", XUnit: "kbit/s", YUnit: "a minute"}
+	for _, b := range budgets {
+		c.X = append(c.X, float64(b))
+	}
+	for _, f := range Variants() {
+		if f.NoBudget {
+			continue
+		}
+		line := chart.Line{Name: f.Name}
+		for _, b := range budgets {
+			for _, r := range results {
+				if r.Variant == f.Name && r.Budget == b {
+					line.Y = append(line.Y, r.PopsPerMinute())
+				}
+			}
+		}
+		c.Lines = append(c.Lines, line)
+	}
+	return c
 }

@@ -3,19 +3,20 @@
 // and client exchange, and a script that plays by itself.
 package world
 
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"unsafe"
+)
+
 /*
 #cgo LDFLAGS: -lode -lm
 #include "engine.h"
 */
 import "C"
-
-import (
-	"errors"
-	"fmt"
-	"runtime"
-	"sync"
-	"unsafe"
-)
 
 // engine serializes all calls of ODE, which has one random number generator for all worlds.
 var engine sync.Mutex
@@ -146,4 +147,127 @@ func (w *World) check(i int) {
 	if i < 0 || i >= w.count {
 		panic(fmt.Sprintf("world: cube %d of %d", i, w.count))
 	}
+}
+
+// Params are the parameters of a world, in meters, seconds and kilograms. The layout equals that of
+// cubes_params in engine.h.
+type Params struct {
+	// Step is the simulated time of one World.Step.
+	Step float64
+	// Gravity is the downward acceleration. Friction and Bounce (0 to 1) apply to all contacts.
+	Gravity, Friction, Bounce float64
+	// Spacing is the initial distance between the centers of cubes. Size and PlayerSize are edge
+	// lengths.
+	Spacing, Size, PlayerSize, Density float64
+	// Roll is the acceleration of the player, Drag the fraction of its speed that it loses per
+	// second.
+	Roll, Drag float64
+	// Hover is the height at which the player floats while it pushes. Cubes within PushRadius of
+	// the point below it are accelerated by up to Push.
+	Hover, PushRadius, Push float64
+	// Cubes within PullRadius of the player are accelerated towards it by Pull while it pulls.
+	PullRadius, Pull float64
+	// Bound is the distance of the walls from the origin along each axis.
+	Bound float64
+	// MaxSpeed is the maximum of each component of the linear and the angular velocity.
+	MaxSpeed float64
+	// Side is the number of cubes in a row of the square, and the number of rows.
+	Side int64
+}
+
+// Default returns the parameters of the articles' world: 901 cubes at 60 Hz.
+func Default() Params {
+	return Params{
+		Step:    1.0 / 60,
+		Gravity: 20, Friction: 1.5, Bounce: 0.2,
+		Spacing: 1, Size: 0.4, PlayerSize: 1.4, Density: 1,
+		Roll: 45, Drag: 1.6,
+		Hover: 2.2, PushRadius: 3, Push: 120,
+		PullRadius: 1.9, Pull: 70,
+		Bound:    31,
+		MaxSpeed: 31,
+		Side:     30,
+	}
+}
+
+// MaxSide is the maximum of Params.Side.
+const MaxSide = 60
+
+// Count returns the number of cubes, including the player's.
+func (p *Params) Count() int { return int(1 + p.Side*p.Side) }
+
+func (p *Params) check() error {
+	positive := func(name string, v float64) error {
+		if !(v > 0 && v < 1e6) {
+			return fmt.Errorf("world: %s is %g: want a number above 0", name, v)
+		}
+		return nil
+	}
+	err := errors.Join(
+		positive("Step", p.Step), positive("Gravity", p.Gravity), positive("Spacing", p.Spacing), positive("Size", p.Size),
+		positive("PlayerSize", p.PlayerSize), positive("Density", p.Density), positive("Bound", p.Bound), positive("MaxSpeed", p.MaxSpeed),
+	)
+	switch {
+	case err != nil:
+	case p.Side < 0 || p.Side > MaxSide:
+		err = fmt.Errorf("world: Side is %d: want 0 to %d", p.Side, MaxSide)
+	case p.Spacing*float64(p.Side) > 2*p.Bound:
+		err = fmt.Errorf("world: %d cubes with %g m between them do not lie within walls %g m apart", p.Side, p.Spacing, 2*p.Bound)
+	}
+	return err
+}
+
+// Script generates inputs from a seed and the position of the player. It steers towards one random
+// target after another, and pulls and pushes in between.
+type Script struct {
+	random *rand.Rand
+	target [2]float64
+	keys   Input
+	decide int // ticks until the next decision
+	mode   Input
+	change int // ticks until the next mode
+	reach  float64
+}
+
+const (
+	// ScriptReach is the default maximum distance of targets from the origin along each axis, in
+	// meters.
+	ScriptReach = 12
+	// scriptDelay is the number of ticks without input at the start, while the player falls.
+	scriptDelay = 30
+)
+
+// NewScript returns the script of a seed. Targets are up to reach meters from the origin along each
+// axis.
+func NewScript(seed uint64, reach float64) *Script {
+	return &Script{random: rand.New(rand.NewPCG(seed, 0x6375626573)), reach: reach, decide: scriptDelay, change: scriptDelay}
+}
+
+// Next returns the input of the next tick for a player at position.
+func (s *Script) Next(position [3]float64) Input {
+	if s.change--; s.change < 0 {
+		s.change = 120 + s.random.IntN(240)
+		s.mode = [...]Input{0, 0, Pull, Push}[s.random.IntN(4)]
+	}
+	if s.decide--; s.decide >= 0 {
+		return s.keys
+	}
+	s.decide = 5 + s.random.IntN(20)
+	x, y := s.target[0]-position[0], s.target[1]-position[1]
+	if x*x+y*y < 4 || s.random.IntN(8) == 0 {
+		s.target = [2]float64{s.reach * (2*s.random.Float64() - 1), s.reach * (2*s.random.Float64() - 1)}
+	}
+	s.keys = s.mode | toward(x, Left, Right) | toward(y, Down, Up)
+	return s.keys
+}
+
+// toward returns the key that moves in the direction of d, or 0 if d is within 1 m.
+func toward(d float64, negative, positive Input) Input {
+	switch {
+	case d < -1:
+		return negative
+	case d > 1:
+		return positive
+	}
+	return 0
 }

@@ -1,8 +1,15 @@
+// Package bitio writes and reads integers of 0 to 64 bits, least significant bit first within each
+// byte.
+//
+// A [Writer] appends to a slice of the caller, a [Reader] reads one and never writes to it. Both
+// are reused with Reset and allocate nothing once the caller's slice has room. Neither is safe for
+// concurrent use.
 package bitio
 
 import (
 	"encoding/binary"
 	"errors"
+	"math/bits"
 )
 
 // Errors that Reader.Err reports.
@@ -13,16 +20,16 @@ var (
 	ErrPadding = errors.New("bitio: padding is not zero")
 )
 
-// Reader unpacks bits from the slice given to Reset, which it does not write to. The zero value is
-// at the end of an empty input. No input makes it panic. After the first error everything reads as
-// zero, so a parser may check Err once, before it uses what it read as a length or hands it on.
+// Reader reads bits from the slice given to Reset, which it does not modify. The zero value is at
+// the end of an empty input. No input makes it panic. After the first error everything reads as
+// zero, so a parser may check Err once, before it uses what it read as a length.
 type Reader struct {
 	src []byte // nil after an error
 	pos uint   // next bit in src
 	err error
 }
 
-// Reset forgets the error and reads src from its first bit.
+// Reset clears the error and starts at the first bit of src.
 func (r *Reader) Reset(src []byte) {
 	*r = Reader{src: src}
 }
@@ -69,8 +76,8 @@ func (r *Reader) readSlow(n uint) uint64 {
 	return v
 }
 
-// ReadTruncated reads the engine's truncated integer below limit; the result is below limit. If the
-// bits end early, it returns 0 and sets ErrShort. A limit of 0 or 1 reads nothing and gives 0.
+// ReadTruncated reads the engine's truncated integer below limit. If the bits end early, it returns
+// 0 and sets ErrShort. With a limit of 0 or 1 it reads nothing and returns 0.
 func (r *Reader) ReadTruncated(limit uint32) uint32 {
 	if limit <= 1 {
 		return 0
@@ -86,17 +93,16 @@ func (r *Reader) ReadTruncated(limit uint32) uint32 {
 	return v
 }
 
-// Align skips to the next byte boundary, nothing at one. A skipped bit that is not zero sets
-// ErrPadding.
+// Align skips to the next byte boundary. A skipped bit that is not zero sets ErrPadding.
 func (r *Reader) Align() {
 	if r.ReadBits(-r.pos&7) != 0 {
 		r.fail(ErrPadding)
 	}
 }
 
-// Rest returns the bytes from the current position, which must be a byte boundary or Rest panics;
-// none after an error. They alias the slice given to Reset and stay unread: to go on after k of
-// them, Reset(r.Rest()[k:]).
+// Rest returns the bytes after the current position, none after an error. It panics if the position
+// is not a byte boundary. The bytes alias the slice given to Reset and stay unread: to continue
+// after k of them, call Reset(r.Rest()[k:]).
 func (r *Reader) Rest() []byte {
 	if r.pos&7 != 0 {
 		panic("bitio: Rest between bytes: call Align first")
@@ -104,7 +110,7 @@ func (r *Reader) Rest() []byte {
 	return r.src[r.pos>>3 : len(r.src) : len(r.src)]
 }
 
-// Len returns how many bits are left, 0 after an error.
+// Len returns the number of bits left, 0 after an error.
 func (r *Reader) Len() int {
 	return len(r.src)*8 - int(r.pos)
 }
@@ -114,10 +120,36 @@ func (r *Reader) Err() error {
 	return r.err
 }
 
-// fail keeps the first error and leaves nothing to read.
+// fail keeps the first error and discards the rest of the input.
 func (r *Reader) fail(err error) {
 	if r.err == nil {
 		r.err = err
 	}
 	r.src, r.pos = nil, 0
+}
+
+// TruncatedBits returns the size of the truncated integer v below limit in bits, 0 to 32. It panics
+// unless v < limit.
+func TruncatedBits(v, limit uint32) int {
+	if v >= limit {
+		panic("bitio: truncated integer is not below its limit")
+	}
+	return int(truncatedBits(v, limit))
+}
+
+// truncatedBits requires v < limit. The engine writes the bits from the lowest while value+mask <
+// limit. With 2^k the largest power of two not above limit, that is true for the first k bits in
+// any case, and for one more if the low k bits leave room for it below limit.
+func truncatedBits(v, limit uint32) uint {
+	k := truncatedLow(limit)
+	if v&(1<<k-1)+1<<k < limit {
+		k++
+	}
+	return k
+}
+
+// truncatedLow returns the number of bits that every truncated integer below limit has. limit is
+// not 0.
+func truncatedLow(limit uint32) uint {
+	return uint(bits.Len32(limit)) - 1
 }

@@ -11,13 +11,13 @@ type Writer struct {
 	n    uint   // bits in acc, 0 to 63
 }
 
-// Reset forgets what was written and appends to dst from now on, starting at a byte boundary.
+// Reset discards what was written and starts at the end of dst, at a byte boundary.
 func (w *Writer) Reset(dst []byte) {
 	*w = Writer{dst: dst, base: len(dst)}
 }
 
-// WriteBits writes the low n bits of v, lowest first; what v has above them is ignored. It panics
-// if n is over 64.
+// WriteBits writes the low n bits of v, lowest first, and ignores the others. It panics if n is
+// over 64.
 func (w *Writer) WriteBits(v uint64, n uint) {
 	v &= 1<<n - 1
 	if n < 64-w.n {
@@ -28,7 +28,7 @@ func (w *Writer) WriteBits(v uint64, n uint) {
 	w.spill(v, n)
 }
 
-// spill is WriteBits where the accumulator fills up.
+// spill is WriteBits where the accumulator is full.
 func (w *Writer) spill(v uint64, n uint) {
 	if n > 64 {
 		panic("bitio: more than 64 bits in one write")
@@ -52,14 +52,14 @@ func (w *Writer) Bits() int {
 	return (len(w.dst)-w.base)*8 + int(w.n)
 }
 
-// Align writes zero bits up to the next byte boundary, none at one.
+// Align writes zero bits up to the next byte boundary.
 func (w *Writer) Align() {
 	if pad := -w.n & 7; pad != 0 {
 		w.WriteBits(0, pad)
 	}
 }
 
-// AppendBytes writes b as it is. It panics if the writer is not at a byte boundary.
+// AppendBytes appends b. It panics if the writer is not at a byte boundary.
 func (w *Writer) AppendBytes(b []byte) {
 	if w.n&7 != 0 {
 		panic("bitio: AppendBytes between bytes: call Align first")
@@ -69,15 +69,15 @@ func (w *Writer) AppendBytes(b []byte) {
 }
 
 // Bytes pads the last byte with zeros, as Align does, and returns the slice given to Reset,
-// extended by what was written. Writing may go on after it, from the byte boundary, as long as the
-// caller does not append to the result.
+// extended by what was written. Writing may continue from the byte boundary as long as the caller
+// does not append to the result.
 func (w *Writer) Bytes() []byte {
 	w.Align()
 	w.flush()
 	return w.dst
 }
 
-// flush moves the whole bytes of an aligned accumulator to dst.
+// flush moves the whole bytes of the aligned accumulator to dst.
 func (w *Writer) flush() {
 	for ; w.n > 0; w.n -= 8 {
 		w.dst = append(w.dst, byte(w.acc))

@@ -1,7 +1,13 @@
-// Package fixed computes with integers and fractions of so many bits, alike on every platform.
+// Package fixed computes with integers and fixed-point fractions: the same results on every
+// platform.
 package fixed
 
-// Abs is how large v is.
+import (
+	"math"
+	"math/bits"
+)
+
+// Abs returns |v|.
 func Abs(v int64) int64 {
 	if v < 0 {
 		return -v
@@ -9,5 +15,31 @@ func Abs(v int64) int64 {
 	return v
 }
 
-// Clamp is v, or the bound that it is beyond.
+// Clamp returns v, limited to lo and hi.
 func Clamp(v, lo, hi int64) int64 { return min(max(v, lo), hi) }
+
+// LogOne is 1 in the fixed point of logarithms, Q8.
+const LogOne = 256
+
+// Log2 returns log2(|v| + 3/4) in Q8, interpolated linearly between powers of two. v is in Q4.
+func Log2(v int64) int64 {
+	if v < 0 {
+		v = -v
+	}
+	x := uint64(v) + 12
+	n := bits.Len64(x)
+	return int64(n-5)*LogOne + int64(x<<(64-n&63)>>55&255)
+}
+
+// Sqrt returns the square root of v, rounded down. v is below 2^52. Square roots of float64 are
+// rounded alike on every platform, and an error of one would be corrected.
+func Sqrt(v uint64) uint64 {
+	x := uint64(math.Sqrt(float64(v)))
+	for x*x > v {
+		x--
+	}
+	for (x+1)*(x+1) <= v {
+		x++
+	}
+	return x
+}

@@ -1,5 +1,5 @@
-// Package lms predicts numbers as sums of weighted terms, whose weights learn by least mean
-// squares. Integers only: the same on every platform.
+// Package lms predicts numbers as weighted sums of terms. The weights adapt by normalized least
+// mean squares (LMS). All arithmetic is in integers: the same on every platform.
 package lms
 
 import (
@@ -8,23 +8,23 @@ import (
 	"github.com/uplink-rpc/uplink/internal/codec/fixed"
 )
 
-// heaviest bounds weights.
+// heaviest is the maximum absolute weight, Q16.
 const heaviest = 4 << 16
 
-// Bias is 1 among terms that are logarithms: about as large as they are.
+// Bias is the constant term among terms that are logarithms; it has their order of magnitude.
 const Bias = 8 * fixed.LogOne
 
-// Terms is the most terms of a prediction.
+// Terms is the maximum number of terms of a prediction.
 const Terms = 16
 
-// Predictor predicts a number as a sum of weighted terms, and learns the weights by normalized
-// least mean squares: each weight by the power of its own term.
+// Predictor predicts a number as a weighted sum of terms and adapts the weights by normalized least
+// mean squares, each with the power of its own term.
 type Predictor struct {
 	Weights [Terms]int32 // Q16
 	power   [Terms]int32 // mean square of the scaled term, Q8
 }
 
-// New makes a predictor of these weights, Q16; others are 0.
+// New returns a predictor with the given weights, Q16. The others are 0.
 func New(weights ...int32) (l Predictor) {
 	copy(l.Weights[:], weights)
 	for i := range l.power {
@@ -33,15 +33,15 @@ func New(weights ...int32) (l Predictor) {
 	return l
 }
 
-// Predict gives the sum of weighted terms.
+// Predict returns the weighted sum of the terms.
 func (l *Predictor) Predict(x *[Terms]int64) int64 {
 	w := &l.Weights
 	return (dot((*[4]int32)(w[0:]), (*[4]int64)(x[0:])) + dot((*[4]int32)(w[4:]), (*[4]int64)(x[4:])) +
 		dot((*[4]int32)(w[8:]), (*[4]int64)(x[8:])) + dot((*[4]int32)(w[12:]), (*[4]int64)(x[12:]))) >> 16
 }
 
-// Learn moves the weights by 1/2^8 of the way toward what makes err zero. Terms and error count in
-// units of scale, which is no less than err either way.
+// Learn moves the weights by 1/2^8 of the step that would make err zero. Terms and error count in
+// units of scale, which is at least |err|.
 func (l *Predictor) Learn(x *[Terms]int64, err, scale int64) {
 	const most = 1 << 14
 	scale = fixed.Clamp(scale, 1, 1<<32)
@@ -64,14 +64,14 @@ func (l *Predictor) Learn(x *[Terms]int64, err, scale int64) {
 	}
 }
 
-// quotient is a / d for the power of two that is nearest to d: near enough for a step, and faster
-// than a division. a is below 2^30 on either side, d above 15 and below 2^31.
+// quotient approximates a / d by the power of two nearest to d, which is accurate enough for a step
+// and faster than a division. |a| is below 2^30, and d from 16 to 2^31 - 1.
 func quotient(a int64, d uint32) int32 {
 	shift := uint(bits.Len32(d+d>>1)-1) & 31
 	return int32((a + 1<<(shift-1)) >> shift)
 }
 
-// Adapt is Learn for terms that are logarithms, of much the same size, and an error that is one.
+// Adapt is like Learn for terms and an error that are logarithms, and so of similar size.
 func (l *Predictor) Adapt(x *[Terms]int64, err int64) {
 	const most = Bias
 	w := &l.Weights

@@ -1,5 +1,5 @@
-// Package msgpack puts msgpack into a canonical form, and checks it before a
-// decoder that trusts its counts sees it.
+// Package msgpack encodes values as canonical msgpack, and checks msgpack before a decoder that
+// trusts its counts reads it.
 package msgpack
 
 import (
@@ -7,15 +7,16 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	lib "github.com/vmihailenco/msgpack/v5"
 )
 
-// maxDepth is how deep a msgpack value may be nested.
+// maxDepth is the maximum nesting of a msgpack value.
 const maxDepth = 32
 
-// ErrMalformed says that bytes are not one well-formed msgpack value.
+// ErrMalformed reports that bytes are not one well-formed msgpack value.
 var ErrMalformed = errors.New("malformed msgpack")
 
 // AppendMarshal appends v as msgpack with the entries of every map sorted by
@@ -35,9 +36,9 @@ func AppendMarshal(dst []byte, v any) ([]byte, error) {
 	return out, nil
 }
 
-// Unmarshal reads b, all of it, into v, a pointer. Counts that promise more
-// than b holds are refused before anything is allocated for them. A value that
-// v's type cannot take is an error, though the decoder below panics at some.
+// Unmarshal decodes b, all of it, into v, a pointer. It rejects counts that exceed what b contains
+// before it allocates memory for them. A value that does not fit the type of v is an error,
+// although the decoder panics at some of them.
 func Unmarshal(b []byte, v any) (err error) {
 	exts, err := check(b)
 	if err != nil {
@@ -55,8 +56,8 @@ func Unmarshal(b []byte, v any) (err error) {
 	return err
 }
 
-// head is the first bytes of a value: what it takes itself, and how many values
-// follow that belong to it.
+// head describes the first bytes of a value: its own size, and the number of values that follow it
+// as its children.
 type head struct {
 	size     int // bytes of the value itself, without its children
 	children int
@@ -64,7 +65,7 @@ type head struct {
 	ext      int // bytes of size that are the body of an extension, the last ones
 }
 
-// parseHead reads the head of b's first value, without looking at children.
+// parseHead parses the head of the first value of b, without its children.
 func parseHead(b []byte) (head, error) {
 	if len(b) == 0 {
 		return head{}, ErrMalformed
@@ -117,9 +118,8 @@ const (
 	holdsPairs
 )
 
-// forms lays out the values that start with 0xc0 to 0xdf: their size
-// where it is fixed, with how much of it is the body of an extension, or the bytes of
-// their count and what it counts.
+// forms describes the values that start with 0xc0 to 0xdf: their size if it is fixed, with the size
+// of an extension's body, or the size of their count and what it counts.
 var forms = [32]struct {
 	size, count int
 	holds       holds
@@ -138,8 +138,7 @@ var forms = [32]struct {
 	0x1e: {count: 2, holds: holdsPairs}, 0x1f: {count: 4, holds: holdsPairs}, // map
 }
 
-// appendSorted appends b's first value with sorted maps and gives what follows
-// it.
+// appendSorted appends the first value of b with sorted maps and returns the bytes that follow it.
 func appendSorted(dst, b []byte, depth int) (out, rest []byte, err error) {
 	h, err := parseHead(b)
 	if err != nil {
@@ -174,4 +173,79 @@ func appendSorted(dst, b []byte, depth int) (out, rest []byte, err error) {
 		dst = append(append(dst, e.key...), e.value...)
 	}
 	return dst, rest, nil
+}
+
+// Byte is an integer from 0 to 255. Unmarshal returns an error for any other integer; for a uint8
+// it would keep the low 8 bits.
+type Byte uint8
+
+// DecodeMsgpack reads the integer. It makes Byte a lib.CustomDecoder.
+func (b *Byte) DecodeMsgpack(d *lib.Decoder) error {
+	n, err := d.DecodeUint64() // a negative integer becomes a large one
+	if err == nil && n > math.MaxUint8 {
+		err = fmt.Errorf("%w: integer %d, want 0 to %d", ErrMalformed, n, math.MaxUint8)
+	}
+	*b = Byte(n)
+	return err
+}
+
+// check reports whether b is one well-formed value whose counts are at most what b contains. It
+// returns the bodies of its extensions, in order.
+func check(b []byte) (exts []span, err error) {
+	c := checker{size: len(b)}
+	rest, err := c.skip(b, 0)
+	if err == nil && len(rest) != 0 {
+		err = fmt.Errorf("%w: %d bytes follow the value", ErrMalformed, len(rest))
+	}
+	return c.exts, err
+}
+
+// span is a range of bytes that is not empty.
+type span struct{ begin, end int }
+
+type checker struct {
+	size int
+	exts []span
+}
+
+// skip returns the bytes after the first value of b.
+func (c *checker) skip(b []byte, depth int) ([]byte, error) {
+	h, err := parseHead(b)
+	if err != nil {
+		return nil, err
+	}
+	if h.size > len(b) || h.children > len(b)-h.size || depth > maxDepth {
+		return nil, ErrMalformed
+	}
+	rest := b[h.size:]
+	if h.ext > 0 {
+		end := c.size - len(rest)
+		c.exts = append(c.exts, span{end - h.ext, end})
+	}
+	for range h.children {
+		if rest, err = c.skip(rest, depth+1); err != nil {
+			return nil, err
+		}
+	}
+	return rest, nil
+}
+
+// source provides a checked value to the decoder. If the decoder expects a map and finds an
+// extension, it continues in the body of the extension, whose counts are unchecked. Decoders of
+// extensions read a body as a whole, so source rejects single bytes of one.
+type source struct {
+	bytes.Reader
+	exts []span
+}
+
+// ReadByte returns the first byte of a value.
+func (s *source) ReadByte() (byte, error) {
+	at := int(s.Size()) - s.Len()
+	for len(s.exts) > 0 && s.exts[0].end <= at {
+		s.exts = s.exts[1:]
+	}
+	if len(s.exts) > 0 && s.exts[0].begin <= at {
+		return 0, fmt.Errorf("%w: an extension in place of a map", ErrMalformed)
+	}
+	return s.Reader.ReadByte()
 }

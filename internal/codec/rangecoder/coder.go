@@ -1,21 +1,29 @@
+// Package rangecoder implements a range coder with 16-bit frequencies for small payloads. A payload
+// has no header, and ends at the last byte that zero padding does not imply: a likely payload has 0
+// bytes. [Coder] joins both directions, so that one function codes and decodes, and adapts the
+// probabilities of decisions ([Prob]) and numbers ([IntModel]).
+//
+// All arithmetic is in integers: the same bits on every platform. Nothing allocates, except the
+// growth of the encoder's buffer. Nothing is safe for concurrent use.
 package rangecoder
 
-// Coder is either half of the range coder, so that one walk through a payload serves both ends. Reset the half that
-// is used. While encoding, a method takes what is coded and gives it back; while decoding it gives what was coded, whatever it
-// is given.
+// Coder encodes or decodes, so that one function serves both directions. Reset the half that is
+// used. While encoding, a method codes its argument and returns it; while decoding, it ignores the
+// argument and returns the decoded value.
 type Coder struct {
 	Enc      Encoder
 	Dec      Decoder
 	Decoding bool
-	slowest  uint16
+	maxCount uint16
 }
 
-// NewCoder makes a coder whose chances no longer adapt slower after so many decisions, at most [MaxCount].
-func NewCoder(slowest uint16, decoding bool) Coder {
-	return Coder{slowest: slowest, Decoding: decoding}
+// NewCoder returns a coder whose probabilities adapt at a constant rate after maxCount decisions,
+// at most [MaxCount].
+func NewCoder(maxCount uint16, decoding bool) Coder {
+	return Coder{maxCount: maxCount, Decoding: decoding}
 }
 
-// Bit codes a decision by a chance, which learns it.
+// Bit codes a decision with probability p, and adapts p.
 func (c *Coder) Bit(p *Prob, b bool) bool {
 	p0 := Scale - uint32(p.P)
 	if c.Decoding {
@@ -25,15 +33,103 @@ func (c *Coder) Bit(p *Prob, b bool) bool {
 		c.Enc.BitNoRenorm(b, p0)
 		c.Enc.Renorm()
 	}
-	p.learn(b, c.slowest)
+	p.learn(b, c.maxCount)
 	return b
 }
 
-// Raw codes the low n bits of v, n at most 64, each value alike.
+// Raw codes the low n bits of v, 0 to 64, each with probability 1/2.
 func (c *Coder) Raw(v uint64, n uint) uint64 {
 	if c.Decoding {
 		return c.Dec.Raw(n)
 	}
 	c.Enc.Raw(v, n)
 	return v
+}
+
+// ScaleBits is the precision of all frequencies.
+const ScaleBits = 16
+
+// Scale is the sum of the frequencies of all outcomes of a decision.
+const Scale = 1 << ScaleBits
+
+// The range lies in [least, 2^64); it grows by stepBits where it falls below.
+const (
+	least     = 1 << 32
+	stepBits  = 32
+	stepBytes = stepBits / 8
+)
+
+// Prob is the adaptive probability P, of 65,536, that a decision is true, and N, the number of
+// decisions that adapted it. It adapts fast at first, and at a constant rate once N reaches the
+// limit of the [Coder].
+type Prob struct{ P, N uint16 }
+
+// Half is the P of a decision without a known tendency.
+const Half = Scale / 2
+
+// MaxCount is the maximum number of decisions after which the rate of adaptation is constant.
+const MaxCount = 250
+
+// unlikely is the distance that probabilities keep from 0 and 1.
+const unlikely = 24
+
+// rates has the rate of adaptation by count, of 65,536. The entries above MaxCount save a bounds
+// check.
+var rates = func() (r [1 << 8]int32) {
+	for i := range r {
+		r[i] = int32(2 * 65536 / (2*i + 3))
+	}
+	return r
+}()
+
+// learn adapts the probability to an outcome. N stops at maxCount.
+func (c *Prob) learn(bit bool, maxCount uint16) {
+	p, target := int32(c.P), int32(0)
+	if bit {
+		target = 65535
+	}
+	p += int32(int64(target-p) * int64(rates[uint8(c.N)]) >> 16)
+	c.P = uint16(min(max(p, unlikely), Scale-unlikely))
+	if c.N < maxCount {
+		c.N++
+	}
+}
+
+// Fill sets all probabilities of c to p, with count n, at most [MaxCount].
+func Fill(c []Prob, p, n uint16) {
+	for i := range c {
+		c[i] = Prob{p, n}
+	}
+}
+
+// Symbols is the number of symbols of a Table.
+const Symbols = 64
+
+// hintShift converts a frequency to the index of a hint.
+const hintShift = ScaleBits - 6
+
+// Table holds the frequencies of symbols. The zero value is not usable.
+type Table struct {
+	cum  [Symbols + 1]uint16 // symbol s lies in [cum[s], cum[s+1]); the last stands for Scale as 0
+	hint [1 << 6]uint8       // the symbol in which each 64th of the scale begins
+}
+
+// Set sets the frequencies, each above 0, whose sum must be [Scale]; otherwise it panics.
+func (t *Table) Set(freq *[Symbols]uint16) {
+	sum := uint32(0)
+	for s, f := range freq {
+		for i := (sum + 1<<hintShift - 1) >> hintShift; i < (sum+uint32(f)+1<<hintShift-1)>>hintShift && i < 1<<6; i++ {
+			t.hint[i] = uint8(s)
+		}
+		t.cum[s] = uint16(sum)
+		sum += uint32(f)
+		if f == 0 {
+			sum = 0
+			break
+		}
+	}
+	if sum != Scale {
+		panic("rangecoder: frequencies must be above 0 and add up to 65536")
+	}
+	t.cum[Symbols] = 0
 }

@@ -2,8 +2,8 @@ package rangecoder
 
 import "encoding/binary"
 
-// Decoder reads one payload. Any input decodes to something; bytes after the
-// end read as zero. Call Reset before anything else.
+// Decoder decodes one payload. Any input decodes to something: bytes after the end read as zero.
+// Call Reset before use.
 type Decoder struct {
 	in     []byte
 	pos    int
@@ -13,8 +13,8 @@ type Decoder struct {
 	shared int  // 1 if the first byte holds something else too
 }
 
-// Reset starts at the first byte of in, which is not written to; at its low bits
-// if free, as in [Encoder.Reset], is not 0.
+// Reset starts at the first byte of in, which is not modified. If free is not 0, the payload starts
+// in the low bits of that byte, as in [Encoder.Reset].
 func (d *Decoder) Reset(in []byte, free uint) {
 	d.in, d.pos, d.rng, d.bad, d.shared = in, 0, 1<<64-1, false, 0
 	d.code = d.next()
@@ -26,9 +26,9 @@ func (d *Decoder) Reset(in []byte, free uint) {
 	d.check()
 }
 
-// Complete is false where in is not what an Encoder makes of the decisions
-// read: it ends with a zero byte, with bytes that no decision needs, or is not
-// the first of its length.
+// Complete reports whether the input is what an Encoder produces for the decisions read. It is
+// false if the input ends with a zero byte, with bytes that no decision needs, or is not the lowest
+// of its length.
 func (d *Decoder) Complete() bool {
 	n := len(d.in)
 	switch {
@@ -40,15 +40,15 @@ func (d *Decoder) Complete() bool {
 	return n <= d.pos && (d.in[n-1] != 0 || n == d.shared) && d.code>>(8*uint(d.pos-n)) == 0
 }
 
-// check keeps code within the range: the part that the rounding of frequencies
-// leaves over is used by no encoder.
+// check keeps code within the range. No encoder uses the part of the range that is left over when
+// frequencies are rounded.
 func (d *Decoder) check() {
 	if d.code >= d.rng {
 		d.code, d.bad = d.rng-1, true
 	}
 }
 
-// next reads a step's bytes, big end first.
+// next reads the bytes of one step, most significant byte first.
 func (d *Decoder) next() (v uint64) {
 	pos := d.pos
 	d.pos += stepBytes
@@ -76,7 +76,7 @@ func (d *Decoder) Bit(p0 uint32) bool {
 	return bit
 }
 
-// BitNoRenorm is Bit but for Renorm, which has to follow it, as with [Encoder.BitNoRenorm].
+// BitNoRenorm is Bit without the Renorm that must follow it, as with [Encoder.BitNoRenorm].
 func (d *Decoder) BitNoRenorm(p0 uint32) bool {
 	t := (d.rng >> ScaleBits) * uint64(p0)
 	bit, below, rng := d.code >= t, uint64(0), t
@@ -91,7 +91,7 @@ func (d *Decoder) BitNoRenorm(p0 uint32) bool {
 	return bit
 }
 
-// Renorm makes the range as wide as the next decision needs it.
+// Renorm widens the range to the minimum that the next decision needs.
 func (d *Decoder) Renorm() {
 	if d.rng < least {
 		d.shift()

@@ -2,10 +2,11 @@ package rangecoder
 
 import (
 	"encoding/binary"
+	"math"
 	"math/bits"
 )
 
-// Encoder appends one payload to a buffer. Call Reset before anything else.
+// Encoder appends one payload to a buffer. Call Reset before use.
 type Encoder struct {
 	buf    []byte
 	start  int // of the payload in buf
@@ -15,8 +16,8 @@ type Encoder struct {
 	rng    uint64
 }
 
-// Reset starts a payload at the end of dst. The low bits of dst's last byte, free
-// of them (0 to 7), are zero and the payload's first.
+// Reset starts a payload at the end of dst. If free, 0 to 7, is not 0, the payload starts in that
+// many low bits of the last byte of dst, which must be zero.
 func (e *Encoder) Reset(dst []byte, free uint) {
 	e.buf, e.start, e.shared = dst, len(dst), 0
 	e.low, e.over, e.rng = 0, 0, 1<<64-1
@@ -33,8 +34,8 @@ func (e *Encoder) Bit(bit bool, p0 uint32) {
 	e.Renorm()
 }
 
-// BitNoRenorm is Bit but for Renorm, which has to follow it. The compiler inlines each of
-// them, but not both in one.
+// BitNoRenorm is Bit without the Renorm that must follow it. The compiler inlines each of the two,
+// but not their sum.
 func (e *Encoder) BitNoRenorm(bit bool, p0 uint32) {
 	t := (e.rng >> ScaleBits) * uint64(p0)
 	below, rng := uint64(0), t
@@ -48,7 +49,7 @@ func (e *Encoder) BitNoRenorm(bit bool, p0 uint32) {
 	e.add(below)
 }
 
-// Renorm makes the range as wide as the next decision needs it.
+// Renorm widens the range to the minimum that the next decision needs.
 func (e *Encoder) Renorm() {
 	if e.rng < least {
 		e.shift()
@@ -66,8 +67,7 @@ func (e *Encoder) Symbol(t *Table, s int) {
 	}
 }
 
-// SymbolRaw codes symbol s of t and then the low n bits of v, as Symbol and Raw
-// do.
+// SymbolRaw codes symbol s of t and then the low n bits of v, as Symbol and Raw do.
 func (e *Encoder) SymbolRaw(t *Table, s int, v uint64, n uint) {
 	r := e.rng >> ScaleBits
 	s &= Symbols - 1
@@ -90,7 +90,7 @@ func (e *Encoder) SymbolRaw(t *Table, s int, v uint64, n uint) {
 	}
 }
 
-// Raw codes the low n bits of v, n at most 64, each value alike.
+// Raw codes the low n bits of v, 0 to 64, each with probability 1/2.
 func (e *Encoder) Raw(v uint64, n uint) {
 	for n > 0 {
 		k := min(n, ScaleBits)
@@ -103,7 +103,7 @@ func (e *Encoder) Raw(v uint64, n uint) {
 	}
 }
 
-// Bits is how many bits the decisions so far take, rounded down; those of a shared
+// Bits returns the size of the decisions so far in bits, rounded down. The bits of a shared first
 // byte that are not free count too.
 func (e *Encoder) Bits() int { return 8*(len(e.buf)-e.start) + bits.LeadingZeros64(e.rng) }
 
@@ -113,7 +113,7 @@ func (e *Encoder) add(x uint64) {
 	e.over += over
 }
 
-// shift is rare, and kept out of the way of what is inlined.
+// shift is called rarely, and not inlined, so that its callers can be.
 //
 //go:noinline
 func (e *Encoder) shift() {
@@ -123,7 +123,7 @@ func (e *Encoder) shift() {
 	e.rng <<= stepBits
 }
 
-// carry adds to buf what ran over.
+// carry propagates a carry into buf.
 func (e *Encoder) carry() {
 	if e.over == 0 {
 		return
@@ -137,8 +137,8 @@ func (e *Encoder) carry() {
 	}
 }
 
-// Finish ends the payload with the fewest bytes that still decode and returns
-// the buffer.
+// Finish ends the payload with the fewest bytes that decode to the same decisions, and returns the
+// buffer.
 func (e *Encoder) Finish() []byte {
 	for k := uint(0); k <= 8; k++ {
 		m := uint64(1)<<(64-8*k) - 1
@@ -162,4 +162,26 @@ func (e *Encoder) Finish() []byte {
 		return append(e.buf, 0)
 	}
 	return e.buf[:n]
+}
+
+// Cost returns the size of the decisions so far in bits, with fractions. The bits of a shared first
+// byte that are not free count too. It is for measurements: its floating point must not affect what
+// is coded.
+func (e *Encoder) Cost() float64 {
+	return float64(8*(len(e.buf)-e.start)) + 64 - math.Log2(float64(e.rng))
+}
+
+// CopyFrom copies the state of o, with a buffer of its own, to return to it later.
+func (e *Encoder) CopyFrom(o *Encoder) {
+	buf := append(e.buf[:0], o.buf...)
+	*e = *o
+	e.buf = buf
+}
+
+// BitsQ8 returns the size of the decisions so far in 1/256 bit, accurate to about 1/16 bit. It uses
+// integers only: what is coded may depend on it.
+func (e *Encoder) BitsQ8() int {
+	zeros := bits.LeadingZeros64(e.rng)
+	part := e.rng << zeros << 1 >> 56 // what the range has above a power of two, of 256
+	return (8*(len(e.buf)-e.start)+zeros+1)<<8 - int(part)
 }

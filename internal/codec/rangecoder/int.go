@@ -8,7 +8,8 @@ const (
 	beyonds = 16 // contexts of a mantissa
 )
 
-// Sign3 is 0 for zero, 1 for what is above, 2 for what is below it: a part of a sign's context.
+// Sign3 returns 0 for zero, 1 for a positive and 2 for a negative number: a part of the context of
+// a sign.
 func Sign3(v int64) int {
 	switch {
 	case v > 0:
@@ -19,14 +20,14 @@ func Sign3(v int64) int {
 	return 0
 }
 
-// IntModel is what was learned of one kind of number. Init makes it ready.
+// IntModel holds the adaptive probabilities of one kind of number. Call Init before use.
 type IntModel struct {
 	length   [Levels]LengthModel
 	sign     [Signs]Prob
 	mantissa [beyonds][8]Prob
 }
 
-// Init starts from nothing learned.
+// Init resets the model to its initial probabilities.
 func (m *IntModel) Init() {
 	for level := range m.length {
 		m.length[level].Init(level)
@@ -37,12 +38,13 @@ func (m *IntModel) Init() {
 	}
 }
 
-// Int codes v, of at most 32 bits, under a level of scale, below [Levels], and a context of its sign, below [Signs].
+// Int codes v, of at most 32 bits. level, below [Levels], is the expected magnitude; sign, below
+// [Signs], is the context of the sign.
 func (c *Coder) Int(m *IntModel, level, sign int, v int64) int64 {
 	return c.IntWith(m, &m.length[level], level, sign, v)
 }
 
-// IntWith is Int for one whose length has chances of its own, that began at the level.
+// IntWith is like Int, with a length model of the caller that was initialized at the same level.
 func (c *Coder) IntWith(m *IntModel, l *LengthModel, level, sign int, v int64) int64 {
 	size := bits.Len64(uint64(max(v, -v)))
 	n := c.length(l, middle(level), size)
@@ -60,7 +62,8 @@ func (c *Coder) IntWith(m *IntModel, l *LengthModel, level, sign int, v int64) i
 	return int64(mag)
 }
 
-// mantissa codes the low n bits of v, whose bit n is set: the first three adapt.
+// mantissa codes the low n bits of v, whose bit n is set. The first three bits have adaptive
+// probabilities.
 func (c *Coder) mantissa(m *[8]Prob, n uint, v uint64) uint64 {
 	node := uint64(1)
 	for n > 0 && node < 8 {
@@ -76,5 +79,66 @@ func (c *Coder) mantissa(m *[8]Prob, n uint, v uint64) uint64 {
 	return node
 }
 
-// beyond is the context of a mantissa: how much longer the magnitude is than its level has them.
+// beyond returns the context of a mantissa: by how many bits the magnitude exceeds the middle of
+// its level.
 func beyond(n, level int) int { return min(max(n-middle(level)+beyonds/2, 0), beyonds-1) }
+
+// Levels is the number of levels of magnitude, three per octave.
+const Levels = 40
+
+// Level returns the level of an expected magnitude, given as the logarithm (Q8) of the magnitude in
+// Q4.
+func Level(scale int64) int { return int(min(max((scale+256)*3>>8, 0), Levels-1)) }
+
+// middle returns the length at which the decisions of a level begin, in bits.
+func middle(level int) int { return (level + 1) / 3 }
+
+// lengths is the number of possible lengths of a magnitude, 0 to 32 bits.
+const lengths = 33
+
+// LengthModel holds the adaptive probabilities of the lengths of magnitudes at one level. Call Init
+// before use.
+type LengthModel [lengths]Prob
+
+// Init sets the initial probabilities: with m the median magnitude of the level, a magnitude
+// exceeds x with probability m / (m + x).
+func (l *LengthModel) Init(level int) {
+	// Three levels an octave, in Q8.
+	mid := []int64{72, 90, 114}[level%3] << (level / 3) * 2
+	longer := func(k int) int64 { return mid * 65536 / (mid + 256<<k - 128) }
+	for k := range l {
+		p := longer(k)
+		switch at := middle(level); {
+		case k > at:
+			p = p * 65536 / max(longer(k-1), 1)
+		case k < at:
+			p = (p - longer(k+1)) * 65536 / (65536 - longer(k+1))
+		}
+		l[k] = Prob{uint16(min(max(p, 200), 65336)), 10}
+	}
+}
+
+// Uint codes v, of at most 32 bits: its length with the probabilities of l, initialized at level,
+// and the remaining bits raw.
+func (c *Coder) Uint(l *LengthModel, level int, v uint64) uint64 {
+	n := c.length(l, middle(level), bits.Len64(v))
+	if n < 2 {
+		return uint64(n)
+	}
+	rest := uint(n - 1)
+	return 1<<rest | c.Raw(v&(1<<rest-1), rest)
+}
+
+// length codes the length of a magnitude in bits: whether it exceeds at, then in unary upward or
+// downward from there.
+func (c *Coder) length(l *LengthModel, at, size int) int {
+	n := at
+	if c.Bit(&l[n], size > n) {
+		for n++; n < lengths-1 && c.Bit(&l[n], size > n); n++ {
+		}
+		return n
+	}
+	for ; n > 0 && !c.Bit(&l[n-1], size > n-1); n-- {
+	}
+	return n
+}

@@ -10,7 +10,8 @@ import (
 	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 )
 
-// TestNumbers has numbers, counts, decisions and raw bits come through, whatever was learned, in a walk that serves both ends.
+// TestNumbers has numbers, counts, decisions and raw bits come through, whatever was learned, in a
+// walk that serves both ends.
 func TestNumbers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type item struct {
@@ -62,8 +63,8 @@ func TestNumbers(t *testing.T) {
 	})
 }
 
-// TestNumbersBits bounds what numbers of a known scale take, before and after they were learned: noise of width s has an
-// entropy of log2(s sqrt(2 pi e)) bits.
+// TestNumbersBits bounds what numbers of a known scale take, before and after they were learned:
+// noise of width s has an entropy of log2(s sqrt(2 pi e)) bits.
 func TestNumbersBits(t *testing.T) {
 	for _, width := range []float64{4, 60, 1000} {
 		var m rangecoder.IntModel
@@ -87,4 +88,29 @@ func TestNumbersBits(t *testing.T) {
 			t.Errorf("width %v: %.2f bits, want about %.2f", width, got, want)
 		}
 	}
+}
+
+// TestChance has a chance find how likely a decision is, and never take anything for impossible.
+func TestChance(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		share := rapid.Float64Range(0, 1).Draw(t, "share")
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		p, sum := rangecoder.Prob{P: rangecoder.Half}, 0.0
+		c := rangecoder.NewCoder(rapid.Uint16Range(60, rangecoder.MaxCount).Draw(t, "slowest"), false)
+		c.Enc.Reset(nil, 0)
+		const n = 4000
+		for range 600 {
+			c.Bit(&p, r.Float64() < share)
+		}
+		for range n {
+			c.Bit(&p, r.Float64() < share)
+			sum += float64(p.P) / rangecoder.Scale
+			if p.P == 0 {
+				t.Fatal("a decision is impossible")
+			}
+		}
+		if off := sum/n - share; off < -.06 || off > .06 {
+			t.Fatalf("the chance is %.3f in the mean, want %.3f", sum/n, share)
+		}
+	})
 }

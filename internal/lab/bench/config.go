@@ -12,46 +12,47 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// Config says how to run a trace. Errors name the command's flags.
+// Config configures a run. Errors name the command's flags.
 type Config struct {
-	// Schemes are the names of what to compare, see [Schemes].
+	// Schemes are the names of codecs to compare, see [Schemes].
 	Schemes []string
-	// Link is what frames and acks cross.
+	// Link is the link for frames and acks.
 	Link simlink.Config
-	// Suite is how datagrams are sealed, both ways. Nothing is: only the bytes that it adds are counted.
+	// Suite is the cipher suite in both directions. Only its overhead is counted; nothing is
+	// encrypted.
 	Suite transport.Suite
-	// AckHz is how often a second the server acks, where it has something to ack. Its ticks meet the client's frames in
-	// every phase alike.
+	// AckHz is the maximum number of acks per second. The phase of the server's ticks relative to
+	// the client's frames is uniformly distributed.
 	AckHz float64
-	// Ring is how many frames either end keeps.
+	// Ring is the ring size of both ends, in frames.
 	Ring int
 	// Redundancy is rpcdelta.EncoderConfig's.
 	Redundancy int
-	// SendEvery is how many frames a payload of adaptive brings; 0 counts as 1.
+	// SendEvery is the number of new frames per payload of adaptive; 0 means 1.
 	SendEvery int
-	// Prior is what adaptive starts from; nil is the built-in one.
+	// Prior is the prior of adaptive; nil is the built-in one.
 	Prior *prior.Prior
-	// Distance, if not 0, takes the link away: frame n is coded against frame n-Distance.
+	// Distance, if not 0, replaces the link: frame n is encoded against frame n-Distance.
 	Distance int
-	// Seeds is how many links of these properties are tried, Link.Seed's and those after it; 0 counts as 1.
+	// Seeds is the number of links, with seeds from Link.Seed on; 0 means 1.
 	Seeds int
-	// Frames is how many frames are sent and counted over all of them, the trace being repeated; 0 is the trace once on
-	// each.
+	// Frames is the number of frames over all seeds, repeating the trace; 0 means the trace once
+	// per seed.
 	Frames int
-	// Warmup is how long each runs before anything but mistakes counts.
+	// Warmup is the time of each run before counting starts. Mismatches always count.
 	Warmup time.Duration
 
-	// Fields has Counts.Fields and Counts.Profile filled in for adaptive.
+	// Fields enables Counts.Fields and Counts.Profile for adaptive.
 	Fields bool
-	// Arrivals has Counts.Arrived filled in, where the trace is run once.
+	// Arrivals enables Counts.Arrived if the trace is run once.
 	Arrivals bool
-	// Untimed leaves out the measurement of times and allocations.
+	// Untimed disables the measurement of times and allocations.
 	Untimed bool
-	// Progress, if set, is called now and then with the scheme and the share of its frames that are done.
+	// Progress, if not nil, is called from time to time with the scheme and the completed share.
 	Progress func(scheme string, done float64)
 }
 
-// maxAckHz is the highest ack rate: beyond it a run says nothing about a game.
+// maxAckHz is the maximum ack rate.
 const maxAckHz = 1000
 
 // Bounds of a run.
@@ -61,13 +62,13 @@ const (
 	maxWarmup = time.Hour
 )
 
-// once says that a run is the trace, from its beginning to its end, over one link.
+// once reports whether a run is the trace once over one link.
 func (c *Config) once() bool { return c.Seeds <= 1 && c.Frames == 0 && c.Warmup == 0 }
 
-// adaptiveReach is how old a baseline of the adaptive codec cannot be.
+// adaptiveReach exceeds the maximum age of a baseline of the adaptive codec.
 const adaptiveReach = 64
 
-// Validate says which flag is wrong, and how.
+// Validate returns an error that names an invalid flag.
 func (c *Config) Validate() error {
 	for _, name := range c.Schemes {
 		s, err := schemeOf(name)
@@ -103,4 +104,55 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("--distance %d: want less than --ring %d", c.Distance, c.Ring)
 	}
 	return c.Link.Validate()
+}
+
+// scheme is a codec with its header sizes.
+type scheme struct {
+	name  string
+	codec rpcdelta.Codec
+	// header and ack are the sizes in bytes of a frame's header and of an ack, or 0 for those of
+	// the codec.
+	header, ack int
+}
+
+// The paper's header is two sequence numbers. It does not give their size; its ack is one sequence
+// number of 32 bits.
+var schemes = []scheme{
+	{name: "paper", codec: rpcdelta.RLE, header: 8, ack: 4},
+	{name: "rle", codec: rpcdelta.RLE},
+	{name: "adaptive", codec: rpcdelta.Adaptive},
+}
+
+// Schemes returns the names for Config.Schemes.
+func Schemes() []string {
+	names := make([]string, len(schemes))
+	for i, s := range schemes {
+		names[i] = s.name
+	}
+	return names
+}
+
+func schemeOf(name string) (scheme, error) {
+	for _, s := range schemes {
+		if s.name == name {
+			return s, nil
+		}
+	}
+	return scheme{}, fmt.Errorf("--codec %q: want some of %s", name, strings.Join(Schemes(), ", "))
+}
+
+// headerBits returns the size of a frame's header.
+func (s *scheme) headerBits(own int) int {
+	if s.header != 0 {
+		return 8 * s.header
+	}
+	return own
+}
+
+// ackBytes returns the size of an ack.
+func (s *scheme) ackBytes(own int) int {
+	if s.ack != 0 {
+		return s.ack
+	}
+	return own
 }

@@ -1,19 +1,24 @@
 package bench
 
 import (
+	"context"
 	"math"
 	"time"
 
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/trace"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// datagram is a message on its way, with the number that its direction gave it.
+// datagram is a message in flight, with its packet number.
 type datagram struct {
 	number  uint64
 	message []byte
 }
 
-// way is one direction of the link. A datagram that too many newer ones overtook is dropped, as the transport does.
+// way is one direction of the link. Like the transport, it drops datagrams that arrive after too
+// many newer ones.
 type way struct {
 	queue  *simnet.Queue[datagram]
 	sent   uint64
@@ -29,13 +34,15 @@ func newWay(cfg simnet.Config, frames int) (*way, error) {
 	return &way{queue: simnet.NewQueue[datagram](link), frames: uint64(frames)}, nil
 }
 
-// send sends a message and gives how many copies of it will arrive. size is that of the datagram with its headers.
+// send sends a message and returns the number of copies that will arrive. size includes the
+// datagram's headers.
 func (w *way) send(now time.Duration, message []byte, size int) int {
 	w.sent++
 	return w.queue.Push(now, datagram{w.sent, message}, size)
 }
 
-// receive takes the next message that has arrived by now. It says false for one that the transport drops.
+// receive returns the next message that has arrived. It returns false for one that the transport
+// drops.
 func (w *way) receive(now time.Duration) ([]byte, bool) {
 	d, _, ok := w.queue.Pop(now)
 	if d.number < w.seen.newest && (w.seen.newest-d.number+1)*w.frames > span {
@@ -44,7 +51,7 @@ func (w *way) receive(now time.Duration) ([]byte, bool) {
 	return d.message, ok && w.seen.mark(d.number) == fresh
 }
 
-// never is later than everything.
+// never is later than any time.
 const never = time.Duration(math.MaxInt64)
 
 func (w *way) next() time.Duration {
@@ -54,9 +61,9 @@ func (w *way) next() time.Duration {
 	return never
 }
 
-// overLink lets frames leave at the trace's rate and cross the link, and the acks cross it back, until nothing is on
-// its way any more. Of what happens at one time, arrivals come before the server's tick, and that before the client's
-// next frame.
+// overLink sends frames at the trace's rate over the link, and acks back, until nothing is in
+// flight. At equal times, arrivals precede the server's tick, which precedes the client's next
+// frame.
 func (p *pair) overLink() error {
 	up, err := newWay(p.cfg.Link.Up(), p.perPayload())
 	if err != nil {
@@ -100,7 +107,7 @@ func (p *pair) overLink() error {
 	}
 }
 
-// leaves is when frame n leaves.
+// leaves returns the time at which frame n is sent.
 func (p *pair) leaves(n int) time.Duration {
 	return time.Duration(math.Round(float64(n) * 1e9 / p.trace.Schema.RateHz()))
 }
@@ -125,12 +132,124 @@ func (p *pair) arrive(up *way, now time.Duration) {
 	p.decode(message)
 }
 
-// nextTick is the server's first tick from now on. Its clock runs a little slower than the client's, by one interval
-// over the whole trace, so that its ticks meet the frames in every phase alike: otherwise a mean would say more about
-// one phase than about the ack rate. A microsecond makes no difference: times are rounded.
+// nextTick returns the time of the server's next tick. Its clock is slower than the client's by one
+// interval over the whole trace, so that the phase between ticks and frames is uniformly
+// distributed. Times are rounded to microseconds.
 func (p *pair) nextTick(now time.Duration) time.Duration {
 	interval := 1e9 / p.cfg.AckHz
 	interval += interval * interval / float64(p.leaves(p.frames))
 	k := math.Ceil((float64(now) - 1e3) / interval)
 	return max(now, time.Duration(math.Round(k*interval)))
+}
+
+// Course is the course of a stream over a link, frame by frame, independent of the codec.
+type Course []Passage
+
+// Passage is the course of one frame.
+type Passage struct {
+	// Base is the newest acknowledged frame when this one was sent, -1 if none.
+	Base int
+	// HeaderBits is the size of the message header, in whole bytes.
+	HeaderBits int
+	// Arrived reports whether the frame's payload arrived in time.
+	Arrived bool
+}
+
+// NewCourse sends frames over the link of cfg, which has no schemes. Payloads are minimal, so that
+// each frame that can have a baseline has one.
+func NewCourse(ctx context.Context, frames int, rateHz float64, cfg Config) (Course, error) {
+	cfg.Schemes, cfg.Distance, cfg.Untimed = []string{rpcdelta.RLE.String()}, 0, true
+	cfg.Seeds, cfg.Frames, cfg.Warmup = 1, 0, 0
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	s, err := schema.New("Course", rateHz, []schema.Field{{Name: "Nothing", Kind: schema.KindBool}})
+	if err != nil {
+		return nil, err
+	}
+	t := &trace.Trace{Name: s.RPC(), Schema: s, Frames: make([]schema.Frame, frames)}
+	for i := range t.Frames {
+		t.Frames[i] = *s.NewFrame()
+	}
+	course := make(Course, 0, frames)
+	p := newPair(ctx, t, cfg, scheme{codec: rpcdelta.RLE})
+	p.course = &course
+	err = p.run()
+	return course, err
+}
+
+func (c *Course) sent(info rpcdelta.Info) {
+	base := -1
+	if info.Kind == rpcdelta.Delta {
+		base = len(*c) - info.BaselineAge
+	}
+	*c = append(*c, Passage{Base: base, HeaderBits: info.HeaderBits})
+}
+
+func (c *Course) delivered(got []rpcdelta.Delivery) {
+	for i := range got {
+		(*c)[got[i].Seq].Arrived = true
+	}
+}
+
+// atDistance passes the ack of frame n-Distance to the encoder before frame n, so that this frame
+// is the baseline.
+func (p *pair) atDistance() error {
+	acks := make([][]byte, p.frames)
+	for n := range p.frames {
+		if n >= p.cfg.Distance {
+			if err := p.takeAck(acks[n-p.cfg.Distance], n); err != nil {
+				return err
+			}
+		}
+		message, err := p.encode(n)
+		if err != nil {
+			return err
+		}
+		p.decode(message)
+		acks[n] = p.makeAck()
+	}
+	return nil
+}
+
+// span is the size of a window.
+const span = 64
+
+// verdict is the result of marking a number.
+type verdict uint8
+
+// The verdicts of window.mark.
+const (
+	// fresh: not seen before.
+	fresh verdict = iota + 1
+	// duplicate: seen before.
+	duplicate
+	// overtaken: older than the window.
+	overtaken
+)
+
+// window is a bitmap of the newest number seen and the 63 before it. The zero value is empty. It
+// does not allocate and is not safe for concurrent use.
+type window struct {
+	newest uint64
+	seen   uint64 // bit i: newest-i was seen; 0 until the first mark
+}
+
+// mark records n as seen and returns its previous state. Overtaken numbers are ignored.
+func (w *window) mark(n uint64) verdict {
+	if n > w.newest {
+		w.seen = w.seen<<(n-w.newest) | 1
+		w.newest = n
+		return fresh
+	}
+	age := w.newest - n
+	if age >= span {
+		return overtaken
+	}
+	bit := uint64(1) << age
+	if w.seen&bit != 0 {
+		return duplicate
+	}
+	w.seen |= bit
+	return fresh
 }

@@ -7,17 +7,18 @@ import (
 	"time"
 )
 
-// A measurement repeats the whole run until it took so long, and at least so often.
+// Minimum time and passes of a measurement.
 const (
 	measureFor    = 100 * time.Millisecond
 	measurePasses = 5
-	// warm is how many frames pass before allocations count: each slot of a ring allocates when it is first used.
+	// warm is how many frames pass before allocations count: each slot of a ring allocates when it
+	// is first used.
 	warm = 512
 )
 
-// measure repeats the run, without link and without comparing frames, and fills in the times, which are the median of
-// the passes, and the allocations. Encoding includes taking the acks, decoding includes making them and dropping what
-// came late.
+// measure repeats the run without link and comparison, and sets the times, as medians of the
+// passes, and the allocations. Encoding includes processing acks; decoding includes writing them
+// and dropping late payloads.
 func (p *pair) measure(c *Counts) error {
 	var encode, decode []float64
 	start := time.Now()
@@ -67,7 +68,7 @@ func (p *pair) countAllocs(c *Counts) error {
 	return nil
 }
 
-// encodeAll codes the frames from, including, to another, each after the acks that came before it.
+// encodeAll encodes a range of frames, each after the acks that precede it.
 func (p *pair) encodeAll(from, to int) error {
 	acks := p.script.acks
 	for len(acks) > 0 && acks[0].frame < from {
@@ -87,7 +88,7 @@ func (p *pair) encodeAll(from, to int) error {
 	return nil
 }
 
-// decodeAll decodes what arrived, and makes the acks.
+// decodeAll decodes the arrivals and writes the acks.
 func (p *pair) decodeAll(arrivals []arrival) {
 	for i := range arrivals {
 		_, _ = p.dec.Decode(arrivals[i].payload) // what failed was counted before

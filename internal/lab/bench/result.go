@@ -1,13 +1,15 @@
 package bench
 
 import (
+	"errors"
 	"math"
 
+	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// Result is what one trace came to. Its JSON is the command's output.
+// Result is the result of one trace, and the JSON output of the command.
 type Result struct {
 	Trace    string   `json:"trace"`
 	Frames   int      `json:"frames"`
@@ -18,7 +20,7 @@ type Result struct {
 	Codecs   []Counts `json:"codecs"`
 }
 
-// Link is the link as it was asked for.
+// Link is the configured link.
 type Link struct {
 	RTTMs    float64 `json:"rtt_ms"`
 	JitterMs float64 `json:"jitter_ms"`
@@ -27,46 +29,47 @@ type Link struct {
 	Seed     uint64  `json:"seed"`
 }
 
-// Counts is what one scheme came to. Bits are means over the frames that were sent, whether they arrived or not.
+// Counts is the result of one scheme. Bits are means over all frames sent.
 type Counts struct {
 	Name            string  `json:"name"`
 	FramesSent      int     `json:"frames_sent"`
 	FramesDelivered int     `json:"frames_delivered"`
 	DeliveredRatio  float64 `json:"delivered_ratio"`
-	// FullBits is the frame as the engine packs it, without any header; PayloadBits the coded part; HeaderBits the
-	// header of the message; DatagramBits that of the datagram; SealBits what sealing adds to it; IPBits the headers
-	// of IP and UDP. WireBits is all but the first, payload and header in whole bytes.
+	// FullBits is the full frame without headers, PayloadBits the coded part, HeaderBits the
+	// message header, DatagramBits the datagram header, AEADBits the AEAD overhead, IPBits the
+	// headers of IP and UDP. WireBits is the sum of all but FullBits, with payload and header in
+	// whole bytes.
 	FullBits     float64 `json:"full_bits_per_frame"`
 	PayloadBits  float64 `json:"payload_bits_per_frame"`
 	HeaderBits   float64 `json:"header_bits_per_frame"`
 	DatagramBits float64 `json:"datagram_bits_per_frame"`
-	SealBits     float64 `json:"seal_bits_per_frame"`
+	AEADBits     float64 `json:"aead_bits_per_frame"`
 	IPBits       float64 `json:"ip_udp_bits_per_frame"`
 	WireBits     float64 `json:"wire_bits_per_frame"`
-	// FullWireBits is a full frame in a sealed datagram of its own, without a header of the message.
+	// FullWireBits is a full frame in an encrypted datagram of its own, without a message header.
 	FullWireBits float64 `json:"full_wire_bits_per_frame"`
-	// AckBits is the acks alone, AckWireBits the acks in sealed datagrams of their own.
+	// AckBits is the acks alone, AckWireBits the acks in encrypted datagrams of their own.
 	AckBits     float64 `json:"ack_bits_per_frame"`
 	AckWireBits float64 `json:"ack_wire_bits_per_frame"`
-	// IntraFrames were sent without a baseline.
-	IntraFrames int `json:"intra_frames"`
+	// Keyframes is the number of frames sent without a baseline.
+	Keyframes int `json:"keyframes"`
 	// Mismatches are delivered frames that differ from what was sent.
 	Mismatches int `json:"mismatches"`
-	// Undecodable are payloads that arrived in time and could not be used.
+	// Undecodable counts payloads that arrived in time but could not be decoded.
 	Undecodable int     `json:"undecodable,omitempty"`
 	EncodeNs    float64 `json:"encode_ns_per_frame"`
 	DecodeNs    float64 `json:"decode_ns_per_frame"`
 	Allocs      float64 `json:"allocs_per_frame"`
 
-	// Fields is what each field takes of the bits.
+	// Fields has the bits of each field.
 	Fields []FieldBits `json:"fields,omitempty"`
 
-	// Profile is what the encoder's payloads were spent on.
+	// Profile counts the bits of the encoder's payloads.
 	Profile *inspect.Profile `json:"-"`
-	// Arrived says of each frame whether it was delivered.
+	// Arrived reports for each frame whether it was delivered.
 	Arrived []bool `json:"-"`
 
-	// Lost is the share of the datagrams that the link lost, Late that of those that newer ones had overtaken.
+	// Lost is the share of datagrams lost, Late that of late ones.
 	Lost float64 `json:"-"`
 	Late float64 `json:"-"`
 	// BaselineAge is the mean distance of a delta to its baseline, in frames.
@@ -76,8 +79,8 @@ type Counts struct {
 	DecodeFastest float64 `json:"-"`
 }
 
-// FieldBits is what one field takes of a frame: as the engine packs it, and in payloads, older frames
-// included.
+// FieldBits has the bits of one field per frame: packed by an engine, and in payloads with
+// redundancy.
 type FieldBits struct {
 	Name        string  `json:"name"`
 	FullBits    float64 `json:"full_bits_per_frame"`
@@ -87,22 +90,123 @@ type FieldBits struct {
 // messageType is the bytes ahead of acks.
 const messageType = 1
 
-// around is how many bytes there are around a message.
+// around returns the overhead of a message in bytes.
 func (c *Config) around() int { return transport.HeaderSize + c.Suite.Overhead() + transport.IPSize }
 
-// Saved is how much less than full frames the frames took, each of those in a datagram of its own: 0 to 1, or less than 0.
+// Saved returns the saving relative to full frames in datagrams of their own: at most 1, negative
+// for a loss.
 func (c *Counts) Saved() float64 { return 1 - c.WireBits/c.FullWireBits }
 
-// UpKbits and DownKbits are what a client's datagrams and the acks to it take, in kbit/s.
+// UpKbits returns the rate of a client's datagrams, in kbit/s.
 func (c *Counts) UpKbits(rateHz float64) float64 { return c.WireBits * rateHz / 1000 }
 
-// DownKbits is what the acks take, see UpKbits.
+// DownKbits returns the rate of the acks, in kbit/s.
 func (c *Counts) DownKbits(rateHz float64) float64 { return c.AckWireBits * rateHz / 1000 }
 
-// share rounds a quotient to six digits behind the point, enough to read and compare.
+// share returns a quotient rounded to six decimals.
 func share(a, b int) float64 {
 	if b == 0 {
 		return 0
 	}
 	return math.Round(float64(a)/float64(b)*1e6) / 1e6
+}
+
+// tally adds up what happens.
+type tally struct {
+	sent, messages                               int
+	delivered, mismatches, undecodable           int
+	lost, late                                   int // datagrams
+	intra, deltas, ages                          int
+	fullBits, payloadBits, headerBits, frameBits int
+	acks, ackBytes                               int
+}
+
+// frame counts the frames that were sent in a message of so many bytes, which the codec's own
+// header is part of.
+func (t *tally) frame(s *scheme, info rpcdelta.Info, size int) {
+	header := s.headerBits(info.HeaderBits)
+	t.sent += 1 + info.Held
+	t.messages++
+	t.fullBits += info.FullBits
+	t.payloadBits += info.PayloadBits
+	t.headerBits += header
+	t.frameBits += header + 8*size - info.HeaderBits
+	if info.Kind == rpcdelta.Delta {
+		t.deltas++
+		t.ages += info.BaselineAge
+	} else {
+		t.intra++
+	}
+}
+
+// ack counts an ack of so many bytes.
+func (t *tally) ack(s *scheme, size int) {
+	t.acks++
+	t.ackBytes += s.ackBytes(size)
+}
+
+// dropped counts what became of a payload from which nothing was delivered.
+func (t *tally) dropped(err error) {
+	switch {
+	case errors.Is(err, rpcdelta.ErrLate), errors.Is(err, rpcdelta.ErrDuplicate):
+		t.late++
+	case err != nil:
+		t.undecodable++
+	}
+}
+
+// delivery counts a frame, which is what was sent or not.
+func (t *tally) delivery(right, counts bool) {
+	if counts {
+		t.delivered++
+	}
+	if !right {
+		t.mismatches++
+	}
+}
+
+// add adds what o counted.
+func (t *tally) add(o *tally) {
+	t.sent += o.sent
+	t.messages += o.messages
+	t.delivered += o.delivered
+	t.mismatches += o.mismatches
+	t.undecodable += o.undecodable
+	t.lost += o.lost
+	t.late += o.late
+	t.intra += o.intra
+	t.deltas += o.deltas
+	t.ages += o.ages
+	t.fullBits += o.fullBits
+	t.payloadBits += o.payloadBits
+	t.headerBits += o.headerBits
+	t.frameBits += o.frameBits
+	t.acks += o.acks
+	t.ackBytes += o.ackBytes
+}
+
+func (t *tally) counts(cfg *Config, name string) Counts {
+	around := cfg.around()
+	return Counts{
+		Name:            name,
+		FramesSent:      t.sent,
+		FramesDelivered: t.delivered,
+		DeliveredRatio:  share(t.delivered, t.sent),
+		FullBits:        share(t.fullBits, t.sent),
+		PayloadBits:     share(t.payloadBits, t.sent),
+		HeaderBits:      share(t.headerBits, t.sent),
+		DatagramBits:    share(8*transport.HeaderSize*t.messages, t.sent),
+		AEADBits:        share(8*cfg.Suite.Overhead()*t.messages, t.sent),
+		IPBits:          share(8*transport.IPSize*t.messages, t.sent),
+		FullWireBits:    share(t.fullBits+8*around*t.sent, t.sent),
+		WireBits:        share(t.frameBits+8*around*t.messages, t.sent),
+		AckBits:         share(8*t.ackBytes, t.sent),
+		AckWireBits:     share(8*(t.ackBytes+(messageType+around)*t.acks), t.sent),
+		Keyframes:       t.intra,
+		Mismatches:      t.mismatches,
+		Undecodable:     t.undecodable,
+		Lost:            share(t.lost, t.messages),
+		Late:            share(t.late, t.messages),
+		BaselineAge:     share(t.ages, t.deltas),
+	}
 }

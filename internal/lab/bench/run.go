@@ -1,3 +1,6 @@
+// Package bench sends recorded play through an Encoder, a simulated link and a Decoder in virtual
+// time, and counts bits. The counts depend only on trace and Config. The times of encoding and
+// decoding are measured afterwards in real time.
 package bench
 
 import (
@@ -16,7 +19,7 @@ import (
 	"github.com/uplink-rpc/uplink/trace"
 )
 
-// Run runs the trace once for each scheme. It ends early with the context's error.
+// Run runs the trace once per scheme. It returns the context's error if that is done.
 func Run(ctx context.Context, t *trace.Trace, cfg Config) (*Result, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -56,7 +59,7 @@ func runScheme(ctx context.Context, t *trace.Trace, cfg Config, name string) (Co
 	return c, err
 }
 
-// runSeeds runs the trace over one link after the other, some at a time, and adds up what came of it.
+// runSeeds runs the trace over several links, some concurrently, and adds up the counts.
 func runSeeds(ctx context.Context, t *trace.Trace, cfg Config, s scheme) (Counts, error) {
 	var (
 		total tally
@@ -90,7 +93,7 @@ func runSeeds(ctx context.Context, t *trace.Trace, cfg Config, s scheme) (Counts
 	return total.counts(&cfg, s.name), err
 }
 
-// pair is the client's and the server's end of one run, and the script of it.
+// pair has both ends of one run, and its script.
 type pair struct {
 	ctx     context.Context
 	cfg     Config
@@ -123,7 +126,7 @@ func newPair(ctx context.Context, t *trace.Trace, cfg Config, s scheme) *pair {
 	return p
 }
 
-// frame is what is sent as frame n: the trace begins again where it ends.
+// frame returns frame n of the repeated trace.
 func (p *pair) frame(n int) *schema.Frame { return &p.trace.Frames[n%len(p.trace.Frames)] }
 
 func (p *pair) run() error {
@@ -136,25 +139,25 @@ func (p *pair) run() error {
 	return p.atDistance()
 }
 
-// script is the course of a run, for the measurement to repeat.
+// script records the course of a run for the measurement.
 type script struct {
 	acks     []ackAt   // in order
 	arrivals []arrival // in order
 }
 
-// ackAt is an ack that the encoder got before it coded a frame.
+// ackAt is an ack that the encoder received before a frame.
 type ackAt struct {
 	frame int
 	ack   rpcdelta.Ack
 }
 
-// arrival is a payload that the decoder got.
+// arrival is a payload that the decoder received.
 type arrival struct {
 	payload []byte
 	acked   bool // an ack was made after it
 }
 
-// reset makes both ends anew.
+// reset creates both ends again.
 func (p *pair) reset() (err error) {
 	p.enc, err = rpcdelta.NewEncoder(p.trace.Schema, rpcdelta.EncoderConfig{Codec: p.scheme.codec, Ring: p.cfg.Ring, PeerRing: p.cfg.Ring, Redundancy: p.cfg.Redundancy, Prior: p.cfg.Prior})
 	if err != nil {
@@ -168,8 +171,8 @@ func (p *pair) reset() (err error) {
 	return err
 }
 
-// encode makes the message of frame n, and of those that were held back for it. It is nil where frame n is held back
-// itself.
+// encode returns the message of frame n and of the frames batched with it, or nil if frame n waits
+// for a later one.
 func (p *pair) encode(n int) ([]byte, error) {
 	if n%1024 == 0 {
 		if err := p.ctx.Err(); err != nil {
@@ -193,7 +196,7 @@ func (p *pair) encode(n int) ([]byte, error) {
 	return message, nil
 }
 
-// appendFrame appends what encode makes. The last frame of the trace is not held back.
+// appendFrame appends the result of encode. The last frame of the trace does not wait.
 func (p *pair) appendFrame(dst []byte, n int) (message []byte, info rpcdelta.Info, err error) {
 	f := p.frame(n)
 	if p.enc.Held()+1 < p.perPayload() && n+1 < p.frames {
@@ -210,7 +213,7 @@ func (p *pair) appendFrame(dst []byte, n int) (message []byte, info rpcdelta.Inf
 	return message, info, err
 }
 
-// perPayload is how many frames a payload brings.
+// perPayload returns the new frames per payload.
 func (p *pair) perPayload() int {
 	if p.scheme.codec == rpcdelta.Adaptive {
 		return max(p.cfg.SendEvery, 1)
@@ -229,7 +232,7 @@ func (p *pair) decode(message []byte) {
 	}
 }
 
-// count counts what a payload came to.
+// count counts the result of a payload.
 func (p *pair) count(got []rpcdelta.Delivery, err error) {
 	p.tally.dropped(err)
 	for i := range got {
@@ -242,7 +245,7 @@ func (p *pair) count(got []rpcdelta.Delivery, err error) {
 	}
 }
 
-// makeAck makes the decoder's ack.
+// makeAck returns the decoder's ack.
 func (p *pair) makeAck() []byte {
 	ack := p.dec.AppendAck(nil)
 	p.tally.ack(&p.scheme, len(ack))
@@ -252,7 +255,7 @@ func (p *pair) makeAck() []byte {
 	return ack
 }
 
-// takeAck gives an ack to the encoder before it codes frame n.
+// takeAck passes an ack to the encoder before frame n.
 func (p *pair) takeAck(message []byte, n int) error {
 	ack, _, err := rpcdelta.ParseAck(message)
 	if err != nil {
@@ -264,7 +267,7 @@ func (p *pair) takeAck(message []byte, n int) error {
 	return p.enc.Ack(ack)
 }
 
-// fieldBits is what each field took.
+// fieldBits returns the bits of each field.
 func (p *pair) fieldBits() []FieldBits {
 	if p.profile == nil {
 		return nil

@@ -29,7 +29,8 @@ func config() Config {
 	return Config{Schemes: Schemes(), Link: simlink.Config{RTT: 100 * time.Millisecond, Burst: 1, Seed: 1}, AckHz: 60, Ring: rpcdelta.DefaultRing, Suite: transport.AES128GCM, Untimed: true}
 }
 
-// around is the bytes around a message: the headers of IP, UDP and datagram, and the tag of AES-128-GCM.
+// around is the bytes around a message: the headers of IP, UDP and datagram, and the tag of
+// AES-128-GCM.
 const around = 20 + 8 + 3 + 16
 
 func mustRun(t *testing.T, tr *trace.Trace, cfg Config) *Result {
@@ -41,7 +42,8 @@ func mustRun(t *testing.T, tr *trace.Trace, cfg Config) *Result {
 	return r
 }
 
-// TestLinks runs samples over all sorts of links: every frame is delivered right, lost, or overtaken.
+// TestLinks runs samples over all sorts of links: every frame is delivered right, lost, or
+// overtaken.
 func TestLinks(t *testing.T) {
 	for _, tr := range []*trace.Trace{short(sample.Portal2(), 600), short(sample.RocketLeague(), 600)} {
 		for _, loss := range []float64{0, 0.1, 0.5} {
@@ -77,8 +79,8 @@ func check(t *testing.T, tr *trace.Trace, cfg Config) {
 		if cfg.Link.Loss == 0 && cfg.Link.Jitter == 0 && c.FramesDelivered != c.FramesSent {
 			t.Errorf("%s: %d frames delivered", what, c.FramesDelivered)
 		}
-		if cfg.Ring == 64 && cfg.AckHz == 60 && cfg.Link.Loss == 0 && cfg.Link.Jitter == 0 && c.IntraFrames > c.FramesSent/5 {
-			t.Errorf("%s: %d frames without baseline", what, c.IntraFrames)
+		if cfg.Ring == 64 && cfg.AckHz == 60 && cfg.Link.Loss == 0 && cfg.Link.Jitter == 0 && c.Keyframes > c.FramesSent/5 {
+			t.Errorf("%s: %d frames without baseline", what, c.Keyframes)
 		}
 	}
 }
@@ -145,15 +147,15 @@ func TestDistance(t *testing.T) {
 			if c.BaselineAge != float64(distance) {
 				t.Errorf("distance %d: %s: mean baseline age %v", distance, c.Name, c.BaselineAge)
 			}
-			if c.IntraFrames < distance || c.FramesDelivered != 600 || c.Mismatches != 0 {
+			if c.Keyframes < distance || c.FramesDelivered != 600 || c.Mismatches != 0 {
 				t.Errorf("distance %d: %+v", distance, c)
 			}
 		}
 	}
 }
 
-// TestBaselineAge expects the age that delay, tick and frame rate make: a frame waits for less than an interval for
-// the server's tick, and the first frame after its ack arrives uses it.
+// TestBaselineAge expects the age that delay, tick and frame rate make: a frame waits for less than
+// an interval for the server's tick, and the first frame after its ack arrives uses it.
 func TestBaselineAge(t *testing.T) {
 	tr := short(sample.Portal2(), 1200)
 	for _, c := range []struct {
@@ -222,8 +224,8 @@ func TestSuites(t *testing.T) {
 		cfg.Schemes, cfg.Suite = []string{"rle"}, suite
 		r := mustRun(t, tr, cfg)
 		c := r.Codecs[0]
-		if r.Suite != suite.String() || c.SealBits != 8*tag || c.DatagramBits != 24 || c.IPBits != 224 {
-			t.Errorf("%v: %s; %v bits of seal, %v of datagram, %v of IP and UDP", suite, r.Suite, c.SealBits, c.DatagramBits, c.IPBits)
+		if r.Suite != suite.String() || c.AEADBits != 8*tag || c.DatagramBits != 24 || c.IPBits != 224 {
+			t.Errorf("%v: %s; %v bits of seal, %v of datagram, %v of IP and UDP", suite, r.Suite, c.AEADBits, c.DatagramBits, c.IPBits)
 		}
 		if want := c.FullBits + 8*(31+tag); math.Abs(c.FullWireBits-want) > 1e-4 {
 			t.Errorf("%v: %v bits of a full frame, want %v", suite, c.FullWireBits, want)
@@ -232,9 +234,9 @@ func TestSuites(t *testing.T) {
 		if want := c.AckBits + 8*(32+tag)*acks; math.Abs(c.AckWireBits-want) > 1e-4 {
 			t.Errorf("%v: acks take %v bits on the wire, want %v", suite, c.AckWireBits, want)
 		}
-		c.WireBits -= c.SealBits
-		c.FullWireBits -= c.SealBits
-		c.AckWireBits, c.SealBits = 0, 0
+		c.WireBits -= c.AEADBits
+		c.FullWireBits -= c.AEADBits
+		c.AckWireBits, c.AEADBits = 0, 0
 		if plain.Name == "" {
 			plain = c
 		}
@@ -249,7 +251,7 @@ func TestDeafLink(t *testing.T) {
 	cfg := config()
 	cfg.Link.Loss = 1
 	for _, c := range mustRun(t, short(sample.Portal2(), 100), cfg).Codecs {
-		if c.FramesDelivered != 0 || c.IntraFrames != 100 || c.AckBits != 0 || c.Lost != 1 {
+		if c.FramesDelivered != 0 || c.Keyframes != 100 || c.AckBits != 0 || c.Lost != 1 {
 			t.Errorf("%+v", c)
 		}
 	}
@@ -258,7 +260,7 @@ func TestDeafLink(t *testing.T) {
 // TestJSON holds the names that scripts read.
 func TestJSON(t *testing.T) {
 	const counts = "name frames_sent frames_delivered delivered_ratio full_bits_per_frame payload_bits_per_frame header_bits_per_frame " +
-		"datagram_bits_per_frame seal_bits_per_frame ip_udp_bits_per_frame wire_bits_per_frame full_wire_bits_per_frame ack_bits_per_frame ack_wire_bits_per_frame intra_frames mismatches encode_ns_per_frame decode_ns_per_frame allocs_per_frame"
+		"datagram_bits_per_frame aead_bits_per_frame ip_udp_bits_per_frame wire_bits_per_frame full_wire_bits_per_frame ack_bits_per_frame ack_wire_bits_per_frame keyframes mismatches encode_ns_per_frame decode_ns_per_frame allocs_per_frame"
 	tr := short(sample.Portal2(), 20)
 	cfg := config()
 	cfg.Schemes = []string{"rle"}
@@ -332,7 +334,8 @@ func TestConfigErrors(t *testing.T) {
 	}
 }
 
-// TestSeeds: runs over several links add up to what each of them comes to alone, and what warms up counts for nothing.
+// TestSeeds: runs over several links add up to what each of them comes to alone, and what warms up
+// counts for nothing.
 func TestSeeds(t *testing.T) {
 	tr := short(sample.RocketLeague(), 600)
 	cfg := config()
@@ -349,7 +352,7 @@ func TestSeeds(t *testing.T) {
 			}
 			s := &sums[i]
 			s.FramesDelivered += c.FramesDelivered
-			s.IntraFrames += c.IntraFrames
+			s.Keyframes += c.Keyframes
 			for to, v := range map[*float64]float64{
 				&s.FullBits: c.FullBits, &s.PayloadBits: c.PayloadBits, &s.HeaderBits: c.HeaderBits, &s.WireBits: c.WireBits,
 				&s.AckBits: c.AckBits, &s.AckWireBits: c.AckWireBits,
@@ -361,7 +364,7 @@ func TestSeeds(t *testing.T) {
 	cfg.Seeds, cfg.Frames = seeds, seeds*cfg.Frames
 	for i, c := range mustRun(t, tr, cfg).Codecs {
 		s := &sums[i]
-		if c.FramesSent != cfg.Frames || c.FramesDelivered != s.FramesDelivered || c.IntraFrames != s.IntraFrames || c.Mismatches != 0 {
+		if c.FramesSent != cfg.Frames || c.FramesDelivered != s.FramesDelivered || c.Keyframes != s.Keyframes || c.Mismatches != 0 {
 			t.Errorf("%s: %+v, want %+v", c.Name, c, s)
 		}
 		for name, v := range map[string][2]float64{

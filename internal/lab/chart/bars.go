@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -83,4 +84,112 @@ func (c *Bars) decades() (low, high float64) {
 		high = low + 1
 	}
 	return low, high
+}
+
+// Stacks is rows of parts that add up, over an axis that starts at 0.
+type Stacks struct {
+	Title string
+	// Unit stands at the end of the axis.
+	Unit string
+	Rows []Stack
+}
+
+// Stack is one row. Parts of one name have one color in all rows.
+type Stack struct {
+	Name  string
+	Parts []Part
+}
+
+// Part is a piece of a row.
+type Part struct {
+	Name string
+	// Value is not negative.
+	Value float64
+}
+
+// Sizes of stacks.
+const (
+	legendLine                      = 18
+	stackLeft, stackRight, stackTop = 170, 60, 40
+	stackHeight, stackGap           = 26, 10
+	letter                          = 6.5 // mean width of a letter
+)
+
+// SVG draws the rows, of which there is at least one part. Its name and value stand in it where
+// there is room, and in its title.
+func (c *Stacks) SVG() string {
+	bottom := stackTop + (stackHeight+stackGap)*len(c.Rows)
+	most := 1.0
+	var names []string
+	for _, r := range c.Rows {
+		most = max(most, r.sum())
+		for _, p := range r.Parts {
+			if !slices.Contains(names, p.Name) {
+				names = append(names, p.Name)
+			}
+		}
+	}
+	scale := (width - stackLeft - stackRight) / most
+	var b strings.Builder
+	legend := layOut(names)
+	begin(&b, bottom+below+legendLine*(1+legend[len(legend)-1].line), c.Title)
+	axis := Chart{Lines: []Line{{Y: []float64{most}}}}
+	for v := 0.0; v <= most; v += axis.step() {
+		x := stackLeft + v*scale
+		fmt.Fprintf(&b, "<path stroke=\"#7d8590\" stroke-opacity=\"0.3\" d=\"M%.1f %dV%d\"/>\n", x, stackTop-4, bottom)
+		text(&b, x, float64(bottom+14), "middle", fmt.Sprintf("%g", v))
+	}
+	text(&b, width-stackRight+8, float64(bottom+14), "start", c.Unit)
+	for i, r := range c.Rows {
+		y := stackTop + (stackHeight+stackGap)*i
+		text(&b, stackLeft-6, float64(y+stackHeight/2+4), "end", r.Name)
+		x := float64(stackLeft)
+		for _, p := range r.Parts {
+			w := p.Value * scale
+			color := colors[slices.Index(names, p.Name)%len(colors)]
+			label := p.Name + " " + number(p.Value)
+			fmt.Fprintf(&b, "<rect x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%d\" fill=\"%s\"><title>%s</title></rect>\n", x, y, max(0, w-1), stackHeight, color, html.EscapeString(label))
+			for _, short := range []string{label, number(p.Value)} {
+				if w > letter*float64(len(short)) {
+					fmt.Fprintf(&b, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\" fill=\"#ffffff\" font-size=\"11\">%s</text>\n", x+w/2, y+stackHeight/2+4, html.EscapeString(short))
+					break
+				}
+			}
+			x += w
+		}
+		text(&b, x+5, float64(y+stackHeight/2+4), "start", number(r.sum()))
+	}
+	for i, l := range legend {
+		fmt.Fprintf(&b, "<text x=\"%.1f\" y=\"%d\" fill=\"%s\">%s</text>\n", l.x, bottom+below+legendLine*l.line, colors[i%len(colors)], html.EscapeString(names[i]))
+	}
+	b.WriteString("</svg>\n")
+	return b.String()
+}
+
+// entry is where a name stands in the legend.
+type entry struct {
+	x    float64
+	line int
+}
+
+// layOut gives each name its place below the rows.
+func layOut(names []string) []entry {
+	out := make([]entry, len(names))
+	x, line := float64(left), 0
+	for i, n := range names {
+		w := letter * float64(len(n)+3)
+		if x+w > width-left {
+			x, line = left, line+1
+		}
+		out[i] = entry{x, line}
+		x += w
+	}
+	return out
+}
+
+func (s *Stack) sum() (n float64) {
+	for _, p := range s.Parts {
+		n += p.Value
+	}
+	return n
 }

@@ -21,7 +21,8 @@ type Chart struct {
 
 // Line is one line of a chart.
 type Line struct {
-	// Name stands at the line's end; a line without one is dashed, and has the color of the one before it.
+	// Name stands at the line's end; a line without one is dashed, and has the color of the one
+	// before it.
 	Name string
 	// Y are its values, not negative, as many as the chart has points.
 	Y []float64
@@ -141,7 +142,8 @@ type label struct {
 	color string
 }
 
-// spread moves labels down that would lie on others, and up again those that would lie below the picture.
+// spread moves labels down that would lie on others, and up again those that would lie below the
+// picture.
 func spread(labels []label) []label {
 	slices.SortFunc(labels, func(a, b label) int { return cmp.Compare(a.y, b.y) })
 	for i := 1; i < len(labels); i++ {

@@ -1,5 +1,6 @@
-// Package cubes reads recordings of simulated cubes in the layout of the networked-physics data-compression challenge:
-// frames of 901 cubes at 60 Hz, each cube eight little-endian 32-bit integers.
+// Package cubes reads recordings of simulated cubes in the layout of the networked-physics
+// data-compression challenge: frames of 901 cubes at 60 Hz, each cube eight little-endian 32-bit
+// integers.
 package cubes
 
 import (
@@ -22,7 +23,8 @@ const (
 	Rate = 60
 	// Unit is how many steps of a position a meter has.
 	Unit = 512
-	// MaxComponent is the largest of the three smallest elements of an orientation, which stands for 1 / sqrt 2.
+	// MaxComponent is the largest of the three smallest elements of an orientation, which stands
+	// for 1 / sqrt 2.
 	MaxComponent = 511
 
 	integers  = 8
@@ -33,8 +35,9 @@ const (
 
 // Cube is one cube as it is recorded.
 type Cube struct {
-	// Largest is the index of the orientation's largest element, 0 to 3 of x, y, z and w, which is positive; Smallest are
-	// the others in that order, 0 to MaxComponent for -1 / sqrt 2 to 1 / sqrt 2.
+	// Largest is the index of the orientation's largest element, 0 to 3 of x, y, z and w, which is
+	// positive; Smallest are the others in that order, 0 to MaxComponent for -1 / sqrt 2 to 1 /
+	// sqrt 2.
 	Largest  int32
 	Smallest [3]int32
 	// Position is x, y and z.
@@ -67,8 +70,8 @@ func (c *Cube) Meters() schema.Vec3 {
 // Frame is all cubes at one time.
 type Frame [Count]Cube
 
-// Load reads the recording in a file, which may be compressed with gzip: that begins with bytes that no cube has. The
-// errors are those of [Read].
+// Load reads the recording in a file, which may be compressed with gzip: that begins with bytes
+// that no cube has. The errors are those of [Read].
 func Load(path string) ([]Frame, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -89,8 +92,8 @@ func Load(path string) ([]Frame, error) {
 	return frames, nil
 }
 
-// Read reads a recording. A last frame that is not whole, a value that no cube has, and more than five minutes are
-// errors.
+// Read reads a recording. A last frame that is not whole, a value that no cube has, and more than
+// five minutes are errors.
 func Read(r io.Reader) ([]Frame, error) {
 	var frames []Frame
 	buf := make([]byte, frameSize)
@@ -140,4 +143,44 @@ func (c *Cube) check() error {
 		return fmt.Errorf("interacting is %d, must be 0 or 1", c.Interacting)
 	}
 	return nil
+}
+
+// Append appends a frame as [Read] reads it, and returns the extended slice.
+func Append(dst []byte, f *Frame) []byte {
+	for i := range f {
+		c := &f[i]
+		for _, v := range [integers]int32{
+			c.Largest, c.Smallest[0], c.Smallest[1], c.Smallest[2], c.Position[0], c.Position[1], c.Position[2], c.Interacting,
+		} {
+			dst = binary.LittleEndian.AppendUint32(dst, uint32(v))
+		}
+	}
+	return dst
+}
+
+// Turn sets the cube's orientation to q, of length 1, as near as there is one.
+func (c *Cube) Turn(q schema.Quat) {
+	e := [4]float64{q.X, q.Y, q.Z, q.W}
+	c.Largest = 0
+	for i := range e {
+		if math.Abs(e[i]) > math.Abs(e[c.Largest]) {
+			c.Largest = int32(i)
+		}
+	}
+	sign := math.Copysign(1, e[c.Largest])
+	k := 0
+	for i, v := range e {
+		if i == int(c.Largest) {
+			continue
+		}
+		c.Smallest[k] = max(0, min(MaxComponent, int32(math.Floor((v*sign*math.Sqrt2+1)/2*MaxComponent+0.5))))
+		k++
+	}
+}
+
+// Move sets the cube's position to the nearest step.
+func (c *Cube) Move(meters schema.Vec3) {
+	for i, v := range [3]float64{meters.X, meters.Y, meters.Z} {
+		c.Position[i] = int32(math.Floor(v*Unit + 0.5))
+	}
 }

@@ -1,5 +1,5 @@
-// Package pacing plays a client's calls over a simulated link into a jitter buffer, in virtual time: for tests and for
-// the figures of docs/jitter.md.
+// Package pacing runs a client's calls over a simulated link into a jitter buffer in virtual time,
+// for tests and for docs/jitter.md.
 package pacing
 
 import (
@@ -10,26 +10,26 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// Options are a course of play. Zero fields have no default, but for Buffer.
+// Options configure a run. Only Buffer has defaults.
 type Options struct {
 	Hz       float64       // ticks and calls a second
 	Duration time.Duration // of play
-	Settle   time.Duration // what is measured begins then
+	Settle   time.Duration // start of the measurement
 	Up, Down simnet.Config // links
 	Change   time.Duration // when Delay of both links changes; 0: never
 	Delay    time.Duration // to this
-	Drift    float64       // by how much the client's clock runs faster, as a share
-	Older    int           // frames that ride along
-	Ragged   time.Duration // by how much a tick of the server is late at most
-	NoPace   bool          // the client does not listen
+	Drift    float64       // of the client's clock, as a share
+	Older    int           // redundant frames
+	Ragged   time.Duration // maximum delay of a server tick
+	NoPace   bool          // without clock pacing
 	Buffer   jitter.Config // but for Interval
 	Seed     uint64
 }
 
-// report is what the server tells.
+// report is a report of the server.
 type report struct{ slack, target time.Duration }
 
-// Result is what came of it, after Settle.
+// Result has the figures after Settle.
 type Result struct {
 	Ticks            int
 	Stats            jitter.Stats  // what was added after Settle
@@ -39,7 +39,7 @@ type Result struct {
 	Fastest, Slowest float64       // rates of the client's clock
 }
 
-// Missing is how many ticks a minute have no frame, of ticks so many a second.
+// Missing returns the missing ticks per minute.
 func (r *Result) Missing(hz float64) float64 {
 	return float64(r.Stats.Missing) / float64(r.Ticks) * 60 * hz
 }
@@ -57,7 +57,7 @@ type world struct {
 	before jitter.Stats
 }
 
-// Run plays, or gives the error of a link or buffer that cannot be.
+// Run runs the simulation. The error is that of an invalid link or buffer.
 func Run(o Options) (Result, error) {
 	w := world{o: o, rng: rand.New(rand.NewPCG(o.Seed, 7))}
 	o.Up.Seed, o.Down.Seed = w.rng.Uint64(), w.rng.Uint64()
@@ -78,7 +78,7 @@ func Run(o Options) (Result, error) {
 	return w.result, err
 }
 
-// reportEvery is how often the server tells.
+// reportEvery is the interval of the server's reports.
 const reportEvery = 250 * time.Millisecond
 
 func (w *world) play(interval time.Duration) error {
@@ -148,7 +148,7 @@ func (w *world) change() error {
 	return w.down.Set(down)
 }
 
-// hear has the client take what the server told.
+// hear applies the server's reports at the client.
 func (w *world) hear(now time.Duration) {
 	for {
 		r, _, ok := w.reports.Pop(now)

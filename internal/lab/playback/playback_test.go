@@ -10,8 +10,8 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// falling is a recording in which the first cube falls for four seconds, the second one starts at the first and stops
-// dead at the third, and the others lie still.
+// falling is a recording in which the first cube falls for four seconds, the second one starts at
+// the first and stops dead at the third, and the others lie still.
 func falling() []cubes.Frame {
 	frames := make([]cubes.Frame, 4*cubes.Rate)
 	for n := range frames {
@@ -66,7 +66,8 @@ func TestTurned(t *testing.T) {
 	}
 }
 
-// TestPerfectLink shows every frame as it was, the delay late, where all frames are sent and none is lost.
+// TestPerfectLink shows every frame as it was, the delay late, where all frames are sent and none
+// is lost.
 func TestPerfectLink(t *testing.T) {
 	results, duel, err := Run(NewWorld(falling()), Options{Hz: 60, Runs: 1, Link: simnet.Config{Delay: 50 * time.Millisecond}})
 	if err != nil {
@@ -82,8 +83,8 @@ func TestPerfectLink(t *testing.T) {
 	}
 }
 
-// TestOrder has Hermite be better than linear at 10 Hz, and that better than nearest, on the recording and on a fall,
-// whose spline is exact but for what is rounded.
+// TestOrder has Hermite be better than linear at 10 Hz, and that better than nearest, on the
+// recording and on a fall, whose spline is exact but for what is rounded.
 func TestOrder(t *testing.T) {
 	worlds := map[string][]cubes.Frame{"fall": falling()[:3*cubes.Rate]}
 	if !testing.Short() {

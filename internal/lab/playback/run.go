@@ -1,10 +1,12 @@
 package playback
 
 import (
+	"slices"
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/lab/cubes"
 	"github.com/uplink-rpc/uplink/interpolate"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -23,7 +25,8 @@ const (
 	packet = 1000
 	// settle is how long a run goes before it counts.
 	settle = 2 * time.Second
-	// phase and start are when the client shows its first frame, drift is how much faster its clock runs.
+	// phase and start are when the client shows its first frame, drift is how much faster its clock
+	// runs.
 	phase = 7 * time.Millisecond
 	start = 1000 * time.Second
 	drift = 1e-4
@@ -35,7 +38,8 @@ type Scheme struct {
 	Config interpolate.Config
 }
 
-// Schemes are those that are compared at so many snapshots a second. The first ones have the delay of the rule.
+// Schemes are those that are compared at so many snapshots a second. The first ones have the delay
+// of the rule.
 func Schemes(hz int) []Scheme {
 	c := interpolate.Config{Interval: time.Second / time.Duration(hz)}
 	rule := interpolate.Delay(c.Interval, 50*time.Millisecond, 0.05)
@@ -131,8 +135,8 @@ func run(w *World, o Options, players []player, duel *Duel) error {
 // local is the client's clock.
 func local(t time.Duration) time.Duration { return start + t + time.Duration(drift*float64(t)) }
 
-// show has a player show a frame and adds it to its result. What is looked at is the world at the last recorded frame
-// up to the time that is to be shown, of which the truth is known.
+// show has a player show a frame and adds it to its result. What is looked at is the world at the
+// last recorded frame up to the time that is to be shown, of which the truth is known.
 func (p *player) show(w *World, now, fastest time.Duration) {
 	play, ok := p.buffer.Play(local(now))
 	if !ok || play < 0 {
@@ -157,4 +161,125 @@ func (p *player) show(w *World, now, fastest time.Duration) {
 		}
 	}
 	p.bad = starved
+}
+
+// Errors are those of one kind, of cubes that move.
+type Errors struct {
+	Mean float64 `json:"mean"`
+	P99  float64 `json:"p99"`
+
+	all []float32
+}
+
+// Result is what a scheme showed.
+type Result struct {
+	Name string `json:"scheme"`
+	Hz   int    `json:"hz"`
+	// Position is how far cubes were from where they had been, in millimeters, Orientation in
+	// degrees.
+	Position    Errors `json:"position_mm"`
+	Orientation Errors `json:"orientation_deg"`
+	// Hitches is how often a minute the play came to the end of the newest snapshot, Starved the
+	// share of frames that were shown when it had.
+	Hitches float64 `json:"hitches_per_minute"`
+	Starved float64 `json:"starved_share"`
+	// Delay is the mean age of what is shown, in milliseconds, less that of a packet which nothing
+	// held up.
+	Delay float64 `json:"added_delay_ms"`
+
+	frames, hitches, starved int
+	delays                   float64 // seconds
+}
+
+// add compares objects with the frame that they should be.
+func (r *Result) add(w *World, n int, objects []object) {
+	for i := range objects {
+		if w.within(w.moves, n, i) {
+			truth := &w.frames[n][i].pose
+			r.Position.all = append(r.Position.all, float32(1e3*apart(truth.Position, objects[i].pose.Position)))
+			r.Orientation.all = append(r.Orientation.all, float32(turned(truth.Orientation, objects[i].pose.Orientation)))
+		}
+	}
+}
+
+func (r *Result) finish() {
+	r.Position.finish()
+	r.Orientation.finish()
+	if r.frames == 0 {
+		return
+	}
+	n := float64(r.frames)
+	r.Hitches = float64(r.hitches) / n * cubes.Rate * 60
+	r.Starved = float64(r.starved) / n
+	r.Delay = r.delays / n * 1e3
+}
+
+func (e *Errors) finish() {
+	if len(e.all) == 0 {
+		return
+	}
+	sum := 0.0
+	for _, v := range e.all {
+		sum += float64(v)
+	}
+	e.Mean = sum / float64(len(e.all))
+	slices.Sort(e.all)
+	e.P99 = float64(e.all[len(e.all)*99/100])
+	e.all = nil
+}
+
+// Duel compares linear and Hermite interpolation cube by cube, where their positions differ.
+type Duel struct {
+	// Resting are cubes that lie still in the frame, and moved shortly before or will shortly
+	// after. Of the others Hit are those that hit something around the frame, Free those whose
+	// velocity changes smoothly.
+	Resting, Free, Hit Side
+}
+
+// Side is one part of the cubes.
+type Side struct {
+	// Count is how many cubes in all frames, Linear and Hermite are the mean errors in millimeters.
+	Count           int
+	Linear, Hermite float64
+	// Worse is in what share of them Hermite is further off, By by how many millimeters on average
+	// there.
+	Worse, By float64
+
+	worse int
+}
+
+// add compares the frames that both have just shown, at one time.
+func (d *Duel) add(w *World, a, b *player) {
+	n := frameAt(a.sample.Time)
+	if a.sample.Time != b.sample.Time || n >= len(w.frames) {
+		return
+	}
+	for i := range a.sample.Objects {
+		p, q := a.sample.Objects[i].pose.Position, b.sample.Objects[i].pose.Position
+		if p == q {
+			continue
+		}
+		truth := &w.frames[n][i].pose
+		side := &d.Free
+		switch {
+		case apart(truth.Velocity, schema.Vec3{}) < rest:
+			side = &d.Resting
+		case w.within(w.hits, n, i):
+			side = &d.Hit
+		}
+		side.add(1e3*apart(truth.Position, p), 1e3*apart(truth.Position, q))
+	}
+}
+
+// add keeps means as they go.
+func (s *Side) add(linear, hermite float64) {
+	s.Count++
+	n := float64(s.Count)
+	s.Linear += (linear - s.Linear) / n
+	s.Hermite += (hermite - s.Hermite) / n
+	if hermite > linear {
+		s.worse++
+		s.By += (hermite - linear - s.By) / float64(s.worse)
+	}
+	s.Worse = float64(s.worse) / n
 }

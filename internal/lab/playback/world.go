@@ -1,5 +1,6 @@
-// Package playback measures what interpolation makes of a recording of cubes that comes over a simulated link: how far
-// what is shown is from what was recorded, how often the play stops, and how late it is.
+// Package playback measures what interpolation makes of a recording of cubes that comes over a
+// simulated link: how far what is shown is from what was recorded, how often the play stops, and
+// how late it is.
 package playback
 
 import (
@@ -28,8 +29,8 @@ const (
 	velocityStep = 1.0 / 32
 	// near is how many frames before and after one say whether a cube moves then, and is hit.
 	near = 6
-	// hit is by how much the velocity of a cube that hits something changes within a frame, in meters a second. Gravity
-	// alone makes a third of it.
+	// hit is by how much the velocity of a cube that hits something changes within a frame, in
+	// meters a second. Gravity alone makes a third of it.
 	hit = 1.0
 	// rest is a speed below which a cube lies still, in meters a second.
 	rest = 0.05

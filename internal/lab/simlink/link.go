@@ -1,8 +1,11 @@
-// Package link describes the simulated link of the commands: its flags, what they may be, and its two directions.
+// Package simlink has the flags of the commands' simulated link, and its two directions.
 package simlink
 
 import (
+	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -12,15 +15,15 @@ import (
 
 // Config is a link between a client and a server. Errors about it name the flags.
 type Config struct {
-	// RTT is the time that a packet and its answer take without jitter, half of it each way.
+	// RTT is the round-trip time without jitter, half of it in each direction.
 	RTT time.Duration
-	// Jitter is the mean of a further delay of each packet, each way; packets overtake one another by it.
+	// Jitter is the mean additional delay of a packet in each direction. It reorders packets.
 	Jitter time.Duration
-	// Loss is the share of packets that are lost, 0 to 1, each way.
+	// Loss is the packet loss in each direction, 0 to 1.
 	Loss float64
-	// Burst is the mean number of packets lost in a row.
+	// Burst is the mean length of a loss burst, in packets.
 	Burst float64
-	// Seed selects one of the links of these properties.
+	// Seed is the random seed of the simulated link.
 	Seed uint64
 }
 
@@ -29,20 +32,20 @@ var FlagNames = []string{"rtt", "jitter", "loss", "burst", "seed"}
 
 // AddFlags adds the link's flags. Their defaults are what c holds.
 func (c *Config) AddFlags(f *pflag.FlagSet) {
-	f.DurationVar(&c.RTT, "rtt", c.RTT, "round trip of the simulated link")
-	f.DurationVar(&c.Jitter, "jitter", c.Jitter, "mean of a further delay of each packet, each way; it reorders")
-	f.Var((*share)(&c.Loss), "loss", "share of packets lost, each way: 0.05 or 5%")
-	f.Float64Var(&c.Burst, "burst", c.Burst, "mean number of packets lost in a row")
-	f.Uint64Var(&c.Seed, "seed", c.Seed, "selects one of the links of these properties")
+	f.DurationVar(&c.RTT, "rtt", c.RTT, "round-trip time of the simulated link")
+	f.DurationVar(&c.Jitter, "jitter", c.Jitter, "mean additional delay of packets in each direction; it reorders them")
+	f.Var((*share)(&c.Loss), "loss", "packet loss in each direction: 0.05 or 5%")
+	f.Float64Var(&c.Burst, "burst", c.Burst, "mean length of a loss burst, in packets")
+	f.Uint64Var(&c.Seed, "seed", c.Seed, "random seed of the simulated link")
 }
 
-// Bounds of a link's properties: beyond them a run says nothing about a game.
+// Bounds of a link's properties.
 const (
 	maxDelay = time.Minute
 	maxBurst = 1_000_000
 )
 
-// Validate says which flag is wrong, and how.
+// Validate returns an error that names an invalid flag.
 func (c *Config) Validate() error {
 	switch {
 	case c.RTT < 0 || c.RTT > maxDelay:
@@ -60,23 +63,23 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// Perfect says that the link changes nothing.
+// Perfect reports whether the link has no effect.
 func (c *Config) Perfect() bool { return c.RTT == 0 && c.Jitter == 0 && c.Loss == 0 }
 
-// String gives the properties but for the seed.
+// String formats the properties without the seed.
 func (c *Config) String() string {
-	return fmt.Sprintf("round trip %v, jitter %v, loss %.3g %% in bursts of %g", c.RTT, c.Jitter, c.Loss*100, c.Burst)
+	return fmt.Sprintf("RTT %v, jitter %v, loss %.3g %% in bursts of %g", c.RTT, c.Jitter, c.Loss*100, c.Burst)
 }
 
-// Drained is how long after the last packet nearly everything has arrived.
+// Drained returns the time after which nearly all packets have arrived.
 func (c *Config) Drained() time.Duration { return c.RTT + 8*c.Jitter }
 
-// Up is the direction from client to server.
+// Up returns the uplink.
 func (c *Config) Up() simnet.Config {
 	return simnet.Config{Delay: c.RTT / 2, Jitter: c.Jitter, Loss: c.Loss, Burst: c.Burst, Seed: c.Seed}
 }
 
-// Down is the way back, which loses other packets.
+// Down returns the downlink, with another seed.
 func (c *Config) Down() simnet.Config {
 	d := c.Up()
 	d.Delay = c.RTT - d.Delay
@@ -84,10 +87,39 @@ func (c *Config) Down() simnet.Config {
 	return d
 }
 
-// Network is UDP behind the link, on the client's side. The error is that of Validate.
+// Network returns UDP behind the link, for the client. The error is that of Validate.
 func (c *Config) Network() (*simnet.WrappedNetwork, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
 	return simnet.WrapNetwork(nil, c.Up(), c.Down())
+}
+
+// share is a flag whose value is a part of a whole: 0.05 or 5%.
+type share float64
+
+func (s *share) String() string { return strconv.FormatFloat(float64(*s), 'g', -1, 64) }
+
+func (s *share) Type() string { return "share" }
+
+// Set implements pflag.Value.
+func (s *share) Set(text string) error {
+	v, err := ParseShare(text)
+	if err == nil {
+		*s = share(v)
+	}
+	return err
+}
+
+// ParseShare reads a part of a whole, 0 to 1: 0.05 or 5%.
+func ParseShare(text string) (float64, error) {
+	number, percent := strings.CutSuffix(text, "%")
+	v, err := strconv.ParseFloat(number, 64)
+	if percent {
+		v /= 100
+	}
+	if err != nil || !(v >= 0 && v <= 1) {
+		return 0, errors.New("want 0 to 1, or a percentage such as 5%")
+	}
+	return v, nil
 }

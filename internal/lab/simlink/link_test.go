@@ -77,7 +77,7 @@ func TestDirections(t *testing.T) {
 	if up != down {
 		t.Errorf("%+v\n%+v", up, down)
 	}
-	if want := "round trip 81ns, jitter 3ns, loss 50 % in bursts of 2"; c.String() != want {
+	if want := "RTT 81ns, jitter 3ns, loss 50 % in bursts of 2"; c.String() != want {
 		t.Errorf("%s", &c)
 	}
 	if c.Drained() != 105 {

@@ -1,3 +1,4 @@
+// Package snapbench measures the size of snapshots of recorded worlds, packed and adaptive.
 package snapbench
 
 import (
@@ -6,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/lab/cubes"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
@@ -119,4 +122,35 @@ func (c Clock) now() time.Duration {
 		return 0
 	}
 	return c()
+}
+
+// Cubes returns the schema of a recorded cube: orientation, position and whether it interacts.
+func Cubes() *snapshot.Schema {
+	s, err := snapshot.NewSchema(
+		snapshot.Field{Name: "Orientation", Class: schema.ClassQuat, N: 4, Hi: cubes.MaxComponent},
+		snapshot.Field{Name: "Position", Class: schema.ClassNumber, N: 3, Lo: -1 << 17, Hi: 1<<17 - 1},
+		snapshot.Field{Name: "Interacting", Class: schema.ClassInteger, N: 1, Hi: 1},
+	)
+	if err != nil {
+		panic(err)
+	}
+	return s
+}
+
+// Sets returns the frames of a recording as sets. An error names the frame and the cube that is out
+// of bounds.
+func Sets(frames []cubes.Frame) ([]*snapshot.Set, error) {
+	s := Cubes()
+	sets := make([]*snapshot.Set, len(frames))
+	for n := range frames {
+		sets[n] = s.NewSet()
+		for i := range frames[n] {
+			c := &frames[n][i]
+			row := []int32{c.Largest, c.Smallest[0], c.Smallest[1], c.Smallest[2], c.Position[0], c.Position[1], c.Position[2], c.Interacting}
+			if err := sets[n].Add(snapshot.Object{ID: uint16(i)}, row); err != nil {
+				return nil, fmt.Errorf("frame %d: %w", n, err)
+			}
+		}
+	}
+	return sets, nil
 }

@@ -1,12 +1,12 @@
 package snapbench
 
 import (
-	"github.com/uplink-rpc/uplink/schema"
-	"github.com/uplink-rpc/uplink/snapshot"
-
 	"errors"
 	"math/bits"
 	"slices"
+
+	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/snapshot"
 
 	"github.com/uplink-rpc/uplink/internal/codec/bitio"
 )

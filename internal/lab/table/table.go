@@ -6,7 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Write writes rows of as many cells each, aligned: the first column to the left, numbers to the right.
+// Write writes rows of as many cells each, aligned: the first column to the left, numbers to the
+// right.
 func Write(b *strings.Builder, rows [][]string) {
 	width := make([]int, len(rows[0]))
 	for _, row := range rows {

@@ -235,8 +235,8 @@ func record(t *testing.T, rows int) string {
 	return path
 }
 
-// TestWhatIf: errors are within half a step where all arrives, grow with resolution, loss and a lower rate; bits fall
-// with resolution; the order of the cases is the grid's.
+// TestWhatIf: errors are within half a step where all arrives, grow with resolution, loss and a
+// lower rate; bits fall with resolution; the order of the cases is the grid's.
 func TestWhatIf(t *testing.T) {
 	r, err := Load(record(t, 900), nil)
 	if err != nil {

@@ -1,3 +1,5 @@
+// Package analysis shows where the bits of recorded play go, how other predictors compare, and the
+// effect of other resolutions, rates and links.
 package analysis
 
 import (
@@ -19,9 +21,9 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// Config says what recorded play is run through. It is that of [bench.Config], whose errors name the command's flags.
+// Config configures an analysis, like [bench.Config]. Errors name the command's flags.
 type Config struct {
-	// Distance, if not 0, takes the link away: frame n is coded against frame n-Distance.
+	// Distance, if not 0, replaces the link: frame n is encoded against frame n-Distance.
 	Distance   int
 	Link       simlink.Config
 	AckHz      float64
@@ -29,7 +31,8 @@ type Config struct {
 	Redundancy int
 	Suite      transport.Suite
 	Prior      *prior.Prior
-	// Progress, if set, is called now and then with what is being done and the share of it that is.
+	// Progress, if not nil, is called from time to time with the current work and its completed
+	// share.
 	Progress func(what string, done float64)
 }
 
@@ -40,13 +43,13 @@ func (c *Config) bench() bench.Config {
 	}
 }
 
-// Validate says which flag is wrong, and how.
+// Validate returns an error that names an invalid flag.
 func (c *Config) Validate() error {
 	b := c.bench()
 	return b.Validate()
 }
 
-// String says how frames and their baselines lie apart.
+// String describes link or distance.
 func (c *Config) String() string {
 	if c.Distance != 0 {
 		return fmt.Sprintf("no link, each frame against the one %d before it", c.Distance)
@@ -60,7 +63,7 @@ func (c *Config) progress(what string, done float64) {
 	}
 }
 
-// Run analyzes a trace. It ends early with the context's error.
+// Run analyzes a trace. It returns the context's error if that is done.
 func Run(ctx context.Context, t *trace.Trace, cfg Config) (*Report, error) {
 	b := cfg.bench()
 	b.Fields = true
@@ -93,7 +96,7 @@ func Run(ctx context.Context, t *trace.Trace, cfg Config) (*Report, error) {
 	return r, nil
 }
 
-// take takes over what the codec took.
+// take copies the counts of the codec.
 func (r *Report) take(s *schema.Schema, p *inspect.Profile) {
 	frames := float64(max(p.Frames, 1))
 	r.FullBits, r.HeaderBits, r.PayloadBits = float64(p.FullBits)/frames, float64(p.HeaderBits)/frames, p.PayloadBits/frames
@@ -156,7 +159,7 @@ func (r *Report) price(t *trace.Trace, m *moments, cfg *Config) error {
 	}
 	slices.Sort(ages)
 	distance := ages[len(ages)/2]
-	if len(t.Frames) < floor.Least(distance) {
+	if len(t.Frames) < floor.MinFrames(distance) {
 		return nil
 	}
 	bills, err := floor.Price(t, distance, false, func(done float64) { cfg.progress(t.Name+" floor", done) })
@@ -175,8 +178,8 @@ func (r *Report) price(t *trace.Trace, m *moments, cfg *Config) error {
 	return nil
 }
 
-// try has each predictor forecast component k of f in all frames that have a baseline, knowing then what both ends do,
-// and gives the lot, the cheapest first.
+// try has each predictor forecast component k of f in all frames that have a baseline, knowing then
+// what both ends do, and gives the lot, the cheapest first.
 func try(t *trace.Trace, f *field, k int, m *moments) []Predictor {
 	names := f.predictors()
 	n, width := len(m.of), len(names)-1

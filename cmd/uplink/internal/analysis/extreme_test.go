@@ -15,8 +15,8 @@ import (
 
 func number(v float64) *float64 { return &v }
 
-// TestExtremes: values that jump as far as they can, or never move, come to numbers that can be printed, whatever the
-// kinds; JSON has no others.
+// TestExtremes: values that jump as far as they can, or never move, come to numbers that can be
+// printed, whatever the kinds; JSON has no others.
 func TestExtremes(t *testing.T) {
 	fields := []schema.Field{
 		{Name: "Wide", Kind: schema.KindVec3, Resolution: 1, Min: number(-math.MaxInt32), Max: number(math.MaxInt32), Velocity: "Fine"},

@@ -1,14 +1,16 @@
 package analysis
 
 import (
+	"context"
 	"math"
 
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
+	"github.com/uplink-rpc/uplink/internal/lab/bench"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 )
 
-// The predictors that are tried, each alone.
+// Names of the predictors.
 const (
 	hold         = "hold"
 	slope        = "linear, last step"
@@ -87,7 +89,7 @@ func (f *field) period(k int) float64 {
 	return math.Ldexp(1, f.Width-32)
 }
 
-// predicted says whether there is something to predict.
+// predicted reports whether the field has predictors.
 func (f *field) predicted() bool {
 	return f.n > 0 && f.Kind != schema.KindBits && f.Kind != schema.KindBool
 }
@@ -100,10 +102,11 @@ func (f *field) components() int {
 	return f.n
 }
 
-// flagged says whether a flag says that a component is as its reference; of a quat one speaks for all.
+// flagged says whether a flag says that a component is as its reference; of a quat one speaks for
+// all.
 func (f *field) flagged() bool { return f.Kind != schema.KindQuat }
 
-// wrap takes the shorter way round.
+// wrap returns the smallest equivalent difference of an angle.
 func (f *field) wrap(k int, x float64) float64 {
 	if m := f.modulus[k]; m > 0 {
 		return x - m*math.Floor(x/m+.5)
@@ -133,8 +136,8 @@ type view struct {
 
 func (v *view) x(n, k int) float64 { return float64(v.t.Frames[n].Ints[v.at+k]) }
 
-// offsets appends, for component k, where the field's predictors lead from the reference, but for least squares, and
-// gives where it is.
+// offsets appends, for component k, where the field's predictors lead from the reference, but for
+// least squares, and gives where it is.
 func (v *view) offsets(k int, to []float64) (_ []float64, y float64) {
 	if v.Kind == schema.KindQuat {
 		return v.turns(k, to)
@@ -154,7 +157,8 @@ func (v *view) offsets(k int, to []float64) (_ []float64, y float64) {
 	return to, v.wrap(k, v.x(v.n, k)-v.x(v.base, k))
 }
 
-// context is what the flag of component k is told by: whether it changed before its reference, and over the distance.
+// context is what the flag of component k is told by: whether it changed before its reference, and
+// over the distance.
 func (v *view) context(k int) (c int) {
 	if v.prior >= 0 && v.x(v.base, k) != v.x(v.prior, k) {
 		c = 1
@@ -202,4 +206,123 @@ func (v *view) turns(k int, to []float64) (_ []float64, y float64) {
 		to = append(to, turn(w, d))
 	}
 	return to, v.x(v.n, 1+k) - held
+}
+
+// moment is what one frame may be predicted from: numbers of frames that the server was known to
+// hold, -1 none.
+type moment struct {
+	base  int // the newest
+	prior int // the newest before it
+	far   int // the newest at least as far before it as it is old
+}
+
+// moments are those of all frames of a run.
+type moments struct {
+	of    []moment
+	known []bool // by frame: it came, and in time
+}
+
+// reach is how far before a baseline others are looked for.
+const reach = 64
+
+// newMoments gives those of a trace as cfg has it: over a link, or at a distance.
+func newMoments(ctx context.Context, t *trace.Trace, cfg *Config) (*moments, error) {
+	n := len(t.Frames)
+	m := &moments{of: make([]moment, n), known: make([]bool, n)}
+	var course bench.Course
+	if cfg.Distance == 0 {
+		var err error
+		course, err = bench.NewCourse(ctx, n, t.Schema.RateHz(), bench.Config{Link: cfg.Link, AckHz: cfg.AckHz, Ring: cfg.Ring, Suite: cfg.Suite})
+		if err != nil {
+			return nil, err
+		}
+	}
+	for i := range n {
+		base := i - cfg.Distance
+		if course != nil {
+			base = course[i].Base
+		}
+		m.known[i] = course == nil || course[i].Arrived
+		m.of[i] = moment{base: base, prior: -1, far: -1}
+		if base < 0 {
+			m.of[i].base = -1
+			continue
+		}
+		m.of[i].prior = m.newest(base - 1)
+		m.of[i].far = m.newest(base - (i - base))
+	}
+	return m, nil
+}
+
+// newest returns the newest known frame up to n.
+func (m *moments) newest(n int) int {
+	for k := n; k >= max(0, n-reach+1); k-- {
+		if m.known[k] {
+			return k
+		}
+	}
+	return -1
+}
+
+// squares fits a weighted sum of features by recursive least squares, with exponential forgetting
+// and lower weights of outliers.
+type squares struct {
+	w, gain []float64
+	p       [][]float64 // inverse of the features' correlation
+	width   float64     // mean magnitude of errors
+}
+
+// Of the fit: how much of a sample is left after another one, and how sure the first weights are.
+const (
+	fade  = .999
+	loose = 1
+)
+
+func newSquares(n int) *squares {
+	s := &squares{w: make([]float64, n), gain: make([]float64, n), p: make([][]float64, n), width: 8}
+	for i := range s.p {
+		s.p[i] = make([]float64, n)
+		s.p[i][i] = loose
+	}
+	return s
+}
+
+func (s *squares) predict(x []float64) (y float64) {
+	for i, v := range x {
+		y += s.w[i] * v
+	}
+	return y
+}
+
+func (s *squares) learn(x []float64, y float64) {
+	e := y - s.predict(x)
+	width := s.width + .3
+	noise := width/4 + e*e/width // loud times count for less, but not for so little that nothing new is learned
+	s.width += (min(max(e, -e), 8*s.width+8) - s.width) / 24
+	sum := fade * noise
+	for i := range x {
+		s.gain[i] = 0
+		for j, v := range x {
+			s.gain[i] += s.p[i][j] * v
+		}
+		sum += x[i] * s.gain[i]
+	}
+	for i := range x {
+		s.w[i] += s.gain[i] / sum * e
+	}
+	for i := range x {
+		for j := range i + 1 {
+			v := (s.p[i][j] - s.gain[i]*s.gain[j]/sum) / fade
+			s.p[i][j], s.p[j][i] = v, v
+		}
+	}
+	for i := range x { // what is not seen for long gets no looser than it was
+		if v := s.p[i][i]; v > loose {
+			k := math.Sqrt(loose / v)
+			for j := range x {
+				s.p[i][j] *= k
+				s.p[j][i] *= k
+			}
+		}
+	}
 }

@@ -17,7 +17,8 @@ type Recording struct {
 	at     []int       // by field, where its values begin in a row, and one more for the end
 }
 
-// Load reads a trace and its values. Errors are those of package trace: they name the file, the row and the column.
+// Load reads a trace and its values. Errors are those of package trace: they name the file, the row
+// and the column.
 func Load(path string, s *schema.Schema) (*Recording, error) {
 	t, damaged := trace.Load(path, s)
 	if t == nil {
@@ -53,7 +54,8 @@ func (r *Recording) read(path string) (err error) {
 	return nil
 }
 
-// offsets returns where the values of each field begin in a row, and where the last ones end. A byte string has none.
+// offsets returns where the values of each field begin in a row, and where the last ones end. A
+// byte string has none.
 func offsets(s *schema.Schema) []int {
 	at := make([]int, 1, len(s.Fields())+1)
 	for i := range s.Fields() {
@@ -66,12 +68,14 @@ func offsets(s *schema.Schema) []int {
 	return at
 }
 
-// Values are what was recorded of a field in a row; valid as long as r, and read only. A byte string has none.
+// Values are what was recorded of a field in a row; valid as long as r, and read only. A byte
+// string has none.
 func (r *Recording) Values(row, field int) []float64 {
 	return r.values[row][r.at[field]:r.at[field+1]:r.at[field+1]]
 }
 
-// RoundingError is how far the frames are from what was recorded of a field, at most, in the unit of [Error].
+// RoundingError is how far the frames are from what was recorded of a field, at most, in the unit
+// of [Error].
 func (r *Recording) RoundingError(index int) (most float64) {
 	f := fieldsOf(r.Schema)[index]
 	if !f.measured() {
@@ -85,8 +89,8 @@ func (r *Recording) RoundingError(index int) (most float64) {
 	return most
 }
 
-// As is every stride-th row of the recording as a trace of another schema, which has the same fields at another
-// resolution and rate. An error names the row.
+// As is every stride-th row of the recording as a trace of another schema, which has the same
+// fields at another resolution and rate. An error names the row.
 func (r *Recording) As(s *schema.Schema, stride int) (*Recording, error) {
 	out := &Recording{Trace: &trace.Trace{Name: r.Name, Schema: s}, at: r.at}
 	same := fieldsOf(s)
@@ -103,7 +107,8 @@ func (r *Recording) As(s *schema.Schema, stride int) (*Recording, error) {
 	return out, nil
 }
 
-// requantize sets a field of dst, of the values or, where these are no numbers of a resolution, of src.
+// requantize sets a field of dst, of the values or, where these are no numbers of a resolution, of
+// src.
 func requantize(s *schema.Schema, dst *schema.Frame, f *field, src *schema.Frame, values []float64) error {
 	switch {
 	case f.IsBytes():
@@ -125,8 +130,8 @@ func (f *field) measured() bool {
 	}
 }
 
-// Off is how far values a of a field of that kind are from b: the distance of vectors; of scalars and angles the largest
-// difference; of rotations and directions the angle in degrees.
+// Off is how far values a of a field of that kind are from b: the distance of vectors; of scalars
+// and angles the largest difference; of rotations and directions the angle in degrees.
 func Off(k schema.Kind, a, b []float64) (e float64) {
 	switch k {
 	case schema.KindQuat:
@@ -180,8 +185,8 @@ func length(v []float64) (n float64) {
 	return n
 }
 
-// coarser is the schema with each resolution so many times as coarse, at another rate. Fields that are divided into
-// bits lose or gain them.
+// coarser is the schema with each resolution so many times as coarse, at another rate. Fields that
+// are divided into bits lose or gain them.
 func coarser(s *schema.Schema, factor, rateHz float64) (*schema.Schema, error) {
 	fields := slices.Clone(s.Fields())
 	for i := range fields {

@@ -14,7 +14,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/lab/bench"
 )
 
-// Grid is what is tried, each with each.
+// Grid has the values to combine.
 type Grid struct {
 	// Resolutions are factors on every field's step: 2 is twice as coarse.
 	Resolutions []float64
@@ -32,7 +32,7 @@ const (
 	maxResolution = 1 << 16
 )
 
-// Validate says which flag is wrong, and how.
+// Validate returns an error that names an invalid flag.
 func (g *Grid) Validate() error {
 	for _, f := range g.Resolutions {
 		if !(f >= 1./maxResolution && f <= maxResolution) {
@@ -45,32 +45,32 @@ func (g *Grid) Validate() error {
 	return nil
 }
 
-// Case is one case of a grid, and what it came to.
+// Case is one combination of a grid, with its result.
 type Case struct {
 	Resolution float64 `json:"resolution"`
 	Redundancy int     `json:"redundancy"`
 	Loss       float64 `json:"loss"`
 	RateHz     float64 `json:"rate_hz"`
-	// Bits are a sent frame's: payload and header. Kbits is what the client's datagrams take a second, with all that is
-	// around them.
+	// Bits are a sent frame's: payload and header. Kbits is what the client's datagrams take a
+	// second, with all that is around them.
 	Bits  float64 `json:"bits"`
 	Kbits float64 `json:"kbit_per_s"`
-	// Delivered is the share of sent frames that came in time.
+	// Delivered is the share of frames delivered in time.
 	Delivered float64 `json:"delivered"`
 	// Errors are those of the fields that are rounded.
 	Errors []Error `json:"errors"`
 }
 
-// Error is how far what a server has of a field is from what was recorded, over all recorded rows: the newest frame
-// that came, of those up to the row. Vectors and scalars have the unit of their columns, angles, rotations and directions
-// are in degrees.
+// Error is how far what a server has of a field is from what was recorded, over all recorded rows:
+// the newest frame that came, of those up to the row. Vectors and scalars have the unit of their
+// columns, angles, rotations and directions are in degrees.
 type Error struct {
 	Field string  `json:"field"`
 	Mean  float64 `json:"mean"`
 	P99   float64 `json:"p99"`
 }
 
-// Outcome is what a trace's cases came to.
+// Outcome has the cases of a trace.
 type Outcome struct {
 	Trace  string  `json:"trace"`
 	Frames int     `json:"frames"`
@@ -79,7 +79,7 @@ type Outcome struct {
 	Cases  []Case  `json:"cases"`
 }
 
-// WhatIf runs a recording through each case, some at a time. cfg says the rest; its distance is 0.
+// WhatIf runs all cases of a recording, some concurrently. The distance of cfg must be 0.
 func WhatIf(ctx context.Context, r *Recording, g Grid, cfg Config) (*Outcome, error) {
 	out := &Outcome{Trace: r.Name, Frames: len(r.Frames), RateHz: r.Schema.RateHz(), Run: cfg.String()}
 	rates := g.Rates
@@ -166,7 +166,8 @@ func (r *Recording) errors(sent *Recording, arrived []bool, stride int) (out []E
 	return out
 }
 
-// Text gives the cases as a table, with the errors of some fields; redundancy names one.
+// Text returns the cases as a table with the errors of the given fields. redundancy formats a
+// redundancy.
 func (o *Outcome) Text(fields []string, redundancy func(int) string) [][]string {
 	head := []string{"resolution", "rate", "loss", "redundancy", "bits", "kbit/s", "delivered"}
 	for _, f := range fields {
@@ -191,7 +192,7 @@ func (o *Outcome) Text(fields []string, redundancy func(int) string) [][]string 
 	return rows
 }
 
-// Fields names those that have errors.
+// Fields returns the names of fields with errors.
 func (r *Recording) Fields() (names []string) {
 	for _, f := range fieldsOf(r.Schema) {
 		if f.measured() {
@@ -201,7 +202,7 @@ func (r *Recording) Fields() (names []string) {
 	return names
 }
 
-// CheckField is an error if there is no such field, or none that has an error.
+// CheckField returns an error if the field does not exist or has no errors.
 func (r *Recording) CheckField(name string) error {
 	if names := r.Fields(); !slices.Contains(names, name) {
 		return fmt.Errorf("--errors %s: %s has no such field that is rounded; it has %s", name, r.Name, strings.Join(names, ", "))

@@ -5,14 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/netip"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/trace"
+	"github.com/uplink-rpc/uplink/transport"
+	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// bot is one player: it plays a trace from a place of its own, again and again.
+// bot is one player. It repeats a trace from a start row of its own.
 type bot struct {
 	conn   *client.Conn
 	stream *client.FrameStream
@@ -27,7 +31,7 @@ type bot struct {
 	seen  seen // of observe
 }
 
-// ErrSilence says that the server did not answer for Options.Wait.
+// ErrSilence reports that the server did not answer within Options.Wait.
 var ErrSilence = errors.New("no answer")
 
 // newBot connects bot i.
@@ -55,14 +59,14 @@ func (r *run) newBot(ctx context.Context, i int) (*bot, error) {
 	return b, nil
 }
 
-// spread gives number i of a sequence whose first n numbers lie evenly in [0, 1), for each n: so many players do not
-// call at the same moment, however many have joined.
+// spread gives number i of a sequence whose first n numbers lie evenly in [0, 1), for each n: so
+// many players do not call at the same moment, however many have joined.
 func spread(i int) float64 {
 	_, part := math.Modf(float64(i) / math.Phi)
 	return part
 }
 
-// call makes one call. It is false if there will be no more.
+// call makes one call. It returns false after the last one.
 func (b *bot) call() bool {
 	err := b.stream.Send(b.trace.At(b.row))
 	b.row++
@@ -74,10 +78,134 @@ func (b *bot) call() bool {
 	return false
 }
 
-// over says why the bot has stopped; nil if it has not.
+// over returns why the bot stopped, or nil.
 func (b *bot) over() error {
 	if err := b.ended.Load(); err != nil {
 		return *err
 	}
 	return nil
+}
+
+// startMoving has the bots take other sockets, one after the other, until stop is called, which may
+// be more than once.
+func (r *run) startMoving() (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var moving sync.WaitGroup
+	if r.options.RebindEvery > 0 {
+		moving.Go(func() { r.move(ctx, r.options.RebindEvery/time.Duration(r.options.Players)) })
+	}
+	return func() {
+		cancel()
+		moving.Wait()
+	}
+}
+
+// move has one bot move at each interval. One that has no connection now, or gets no socket, stays
+// where it is.
+func (r *run) move(ctx context.Context, interval time.Duration) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for next := 0; ; next++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		b := r.bot(next)
+		if b != nil && b.conn.Rebind() == nil {
+			r.rebinds.Add(1)
+		}
+	}
+}
+
+// bot gives the bot whose turn it is, or nil if that place is still empty.
+func (r *run) bot(turn int) *bot {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if i := turn % r.options.Players; i < len(r.bots) {
+		return r.bots[i]
+	}
+	return nil
+}
+
+// lossyNetwork loses datagrams of another network, and does nothing else to them.
+type lossyNetwork struct {
+	inner transport.Network
+
+	mu      sync.Mutex
+	out, in simnet.Config
+}
+
+// newLossyNetwork makes one. Each socket has losses of its own. The error is that of
+// simnet.Config.Validate.
+func newLossyNetwork(inner transport.Network, out, in simnet.Config) (*lossyNetwork, error) {
+	if err := errors.Join(out.Validate(), in.Validate()); err != nil {
+		return nil, err
+	}
+	return &lossyNetwork{inner: inner, out: out, in: in}, nil
+}
+
+// ListenPacket opens a socket of the inner network.
+func (n *lossyNetwork) ListenPacket(addr string) (transport.PacketConn, error) {
+	out, in, err := n.links()
+	if err != nil {
+		return nil, err
+	}
+	pc, err := n.inner.ListenPacket(addr)
+	if err != nil {
+		return nil, err
+	}
+	return &lossyConn{pc: pc, out: loser{link: out}, in: loser{link: in}}, nil
+}
+
+func (n *lossyNetwork) links() (out, in *simnet.Link, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	out, outErr := simnet.NewLink(n.out)
+	in, inErr := simnet.NewLink(n.in)
+	n.out.Seed++
+	n.in.Seed++
+	return out, in, errors.Join(outErr, inErr)
+}
+
+// lossyConn is a socket of a lossyNetwork. It names each method, so that none gets around the loss.
+type lossyConn struct {
+	pc      transport.PacketConn
+	out, in loser
+}
+
+func (c *lossyConn) ReadFrom(p []byte) (int, netip.AddrPort, error) {
+	for {
+		n, from, err := c.pc.ReadFrom(p)
+		if err != nil || !c.in.loses(n) {
+			return n, from, err
+		}
+	}
+}
+
+func (c *lossyConn) WriteTo(p []byte, to netip.AddrPort) (int, error) {
+	if c.out.loses(len(p)) {
+		return len(p), nil
+	}
+	return c.pc.WriteTo(p, to)
+}
+
+func (c *lossyConn) SetReadDeadline(t time.Time) error { return c.pc.SetReadDeadline(t) }
+
+func (c *lossyConn) LocalAddr() netip.AddrPort { return c.pc.LocalAddr() }
+
+func (c *lossyConn) Close() error { return c.pc.Close() }
+
+// loser is one direction. A link that takes no time needs no clock.
+type loser struct {
+	mu       sync.Mutex
+	link     *simnet.Link
+	arrivals []time.Duration
+}
+
+func (l *loser) loses(size int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.arrivals = l.link.Send(l.arrivals[:0], 0, size)
+	return len(l.arrivals) == 0
 }

@@ -1,5 +1,5 @@
-// Package bots plays recorded traces from many clients of one process to a dedicated server, and measures how the
-// server and the bots themselves bear it.
+// Package bots load-tests a dedicated server with many clients in one process, and measures the
+// server and the bots.
 package bots
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// settling is how long the server's last acks may take, its ack interval included.
+// settling is the time for the server's last acks.
 const settling = 300 * time.Millisecond
 
 // run is one run.
@@ -40,11 +40,12 @@ type run struct {
 	cause  error // the first bot's that could not connect
 }
 
-// Run has bots join over the ramp, play for Options.For or until ctx is done, and leave. What it reports is of the time
-// in which all had joined, or of all of it if ctx was done before. watch is called each second.
+// Run connects bots over the ramp, plays for Options.For or until ctx is done, and disconnects. The
+// report covers the time after all bots connected, or all of it if ctx was done before. watch is
+// called each second.
 //
-// The error is about the first bot if it could not connect; nobody else tries then. If others could not, or were thrown
-// out, it comes with the report.
+// If the first bot cannot connect, Run returns its error without a report. Errors of other bots
+// come with the report.
 func Run(ctx context.Context, traces []*trace.Trace, o Options, watch func(Progress)) (*Report, error) {
 	r, err := newRun(traces, o)
 	if err != nil {
@@ -147,7 +148,7 @@ func (r *run) restart() observation {
 	return begin
 }
 
-// hangUp closes the connections, all at once.
+// hangUp closes all connections concurrently.
 func (r *run) hangUp() {
 	var all sync.WaitGroup
 	for _, b := range r.all() {
@@ -156,14 +157,14 @@ func (r *run) hangUp() {
 	all.Wait()
 }
 
-// all gives the bots that have connected so far.
+// all returns the connected bots.
 func (r *run) all() []*bot {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.bots)
 }
 
-// verdict is an error if not all bots played to the end.
+// verdict returns an error if a bot did not play to the end.
 func (r *run) verdict() error {
 	var errs []error
 	r.mu.Lock()
@@ -184,4 +185,97 @@ func (r *run) verdict() error {
 		errs = append(errs, fmt.Errorf("%d of %d players stopped: %w", out, r.options.Players, cause))
 	}
 	return errors.Join(errs...)
+}
+
+// maxJoining limits concurrent handshakes.
+const maxJoining = 128
+
+// ramp has all bots but the first join, spread over the ramp.
+func (r *run) ramp(ctx context.Context) {
+	begin, n := time.Now(), r.options.Players
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	joining := make(chan struct{}, maxJoining)
+	var all sync.WaitGroup
+	defer all.Wait()
+	for i := 1; i < n; i++ {
+		timer.Reset(time.Until(begin.Add(time.Duration(float64(i) / float64(n) * float64(r.options.Ramp)))))
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case joining <- struct{}{}:
+		}
+		all.Go(func() {
+			if err := r.join(ctx, i); err != nil && ctx.Err() == nil {
+				r.fail(err)
+			}
+			<-joining
+		})
+	}
+}
+
+// join connects bot i and starts it.
+func (r *run) join(ctx context.Context, i int) error {
+	b, err := r.newBot(ctx, i)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	r.bots = append(r.bots, b)
+	r.mu.Unlock()
+	if n := len(r.pacers); n > 0 {
+		r.pacers[i%n].add(b)
+	}
+	return nil
+}
+
+func (r *run) fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.failed++; r.cause == nil {
+		r.cause = err
+	}
+}
+
+// Progress is the state of a run.
+type Progress struct {
+	Elapsed          time.Duration
+	Connected, Asked int
+	Failed           int
+	// Reconnections and Rebinds are of all the time since the first observation.
+	Reconnections, Rebinds uint64
+	PerSecond              float64       // frames sent in the last second
+	Delivered, Missed      uint64        // in the last second
+	Cores                  float64       // in the last second
+	RTT                    meter.Summary // in the last second
+	Lateness               meter.Summary // in the last second
+}
+
+func (r *run) progress(first, before, now observation) Progress {
+	d, seconds := between(before, now), now.at.Sub(before.at).Seconds()
+	r.mu.Lock()
+	failed := r.failed
+	r.mu.Unlock()
+	return Progress{
+		Reconnections: now.reconnections - first.reconnections, Rebinds: now.rebinds - first.rebinds,
+		Elapsed: now.at.Sub(first.at), Connected: now.connected, Asked: r.options.Players, Failed: failed,
+		PerSecond: float64(d.sent.Frames()) / seconds, Delivered: d.fates.Delivered, Missed: d.fates.Missed,
+		Cores: d.cpu.Seconds() / seconds, RTT: now.trips.Summary(), Lateness: now.late.Summary(),
+	}
+}
+
+// String formats the progress in one short line.
+func (p Progress) String() string {
+	players := fmt.Sprintf("%d/%d players", p.Connected, p.Asked)
+	if p.Failed > 0 {
+		players += fmt.Sprintf(", %d failed", p.Failed)
+	}
+	return fmt.Sprintf("%.0f s: %s, %.0f/s, %s came, rtt %v, late %v ms, cpu %.2f",
+		p.Elapsed.Seconds(), players, p.PerSecond, share(p.Delivered, p.Missed),
+		meter.Ms(p.RTT.P99), meter.Ms(p.Lateness.P99), p.Cores)
 }

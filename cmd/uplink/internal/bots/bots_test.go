@@ -60,7 +60,8 @@ func options(n transport.Network, players int) Options {
 
 func ignore(Progress) {}
 
-// TestRun plays over a perfect link: each call is made at its time, and no two bots call at the same.
+// TestRun plays over a perfect link: each call is made at its time, and no two bots call at the
+// same.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const players = 9
@@ -80,7 +81,7 @@ func TestRun(t *testing.T) {
 		if f.Missed != 0 || f.Skipped != 0 || f.Delivered < f.Sent || report.Lateness.Max > 0.001 || report.Lateness.Count != f.Sent {
 			t.Errorf("%+v, lateness %+v", f, report.Lateness)
 		}
-		if rtt := report.RoundTrip; rtt.Count < 4*players || rtt.P50 < 19 || rtt.Max > 23 {
+		if rtt := report.RTT; rtt.Count < 4*players || rtt.P50 < 19 || rtt.Max > 23 {
 			t.Errorf("round trips %+v, want 20 ms", rtt)
 		}
 		if b := report.Bits; b.Full < 150 || b.Payload > 80 || b.Up < b.Payload+31*8 || b.Down < 8 {
@@ -128,8 +129,8 @@ func TestLoss(t *testing.T) {
 			if lost < 0.07 || lost > 0.13 || d.LostUp < f.Missed-8 || d.LostDown == 0 {
 				t.Errorf("round trip %v: %+v, %+v, want a tenth lost", rtt, f, d)
 			}
-			if want := float64(rtt.Milliseconds()); report.RoundTrip.P50 < want-1 || report.RoundTrip.P50 > want+3 {
-				t.Errorf("round trips %+v, want %v", report.RoundTrip, rtt)
+			if want := float64(rtt.Milliseconds()); report.RTT.P50 < want-1 || report.RTT.P50 > want+3 {
+				t.Errorf("round trips %+v, want %v", report.RTT, rtt)
 			}
 		})
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// TestMoving has bots with tokens of their own take other sockets, and a server that comes back in between.
+// TestMoving has bots with tokens of their own take other sockets, and a server that comes back in
+// between.
 func TestMoving(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := uplinktest.NewNetwork(t, simnet.Config{Delay: 10 * ms}, simnet.Config{Delay: 10 * ms})

@@ -19,11 +19,11 @@ import (
 const (
 	maxPlayers = 60_000 // each has a UDP port of its own
 	maxRate    = 1000
-	// leastRebind is what a server needs to follow.
-	leastRebind = time.Second
+	// minRebind is the time that a server needs to follow.
+	minRebind = time.Second
 )
 
-// Options says who plays, and how. Errors name the command's flags.
+// Options configure a run. Errors name the command's flags.
 type Options struct {
 	To         string // address of the server
 	Players    int
@@ -36,16 +36,16 @@ type Options struct {
 	Link       simlink.Config
 	Suites     []transport.Suite
 	Insecure   bool // as in client.Config, with Suites
-	// Issuer is what the bots' tokens are issued with; the zero key: they go without.
+	// Issuer issues the bots' tokens. With the zero key they have none.
 	Issuer token.IssuerKey
-	// RebindEvery is the time after which each bot takes another socket, again and again; 0: never.
+	// RebindEvery is the interval at which each bot rebinds to another socket; 0: never.
 	RebindEvery time.Duration
 	Network     transport.Network // nil means UDP
-	// KeyLog gets the secrets of all sessions; nil: none are written.
+	// KeyLog receives the secrets of all sessions; nil: none.
 	KeyLog io.Writer
 }
 
-// Validate says which flag is wrong, and how.
+// Validate returns an error that names an invalid flag.
 func (o *Options) Validate() error {
 	switch {
 	case o.Players < 1 || o.Players > maxPlayers:
@@ -56,8 +56,8 @@ func (o *Options) Validate() error {
 		return fmt.Errorf("--ramp %v: want 0s or more", o.Ramp)
 	case o.For < 0:
 		return fmt.Errorf("--for %v: want 0s, which is until Ctrl-C, or more", o.For)
-	case o.RebindEvery != 0 && o.RebindEvery < leastRebind:
-		return fmt.Errorf("--rebind-every %v: want 0s, which is never, or at least %v", o.RebindEvery, leastRebind)
+	case o.RebindEvery != 0 && o.RebindEvery < minRebind:
+		return fmt.Errorf("--rebind-every %v: want 0s, which is never, or at least %v", o.RebindEvery, minRebind)
 	case o.Wait <= 0:
 		return fmt.Errorf("--wait %v: want more than 0s", o.Wait)
 	}
@@ -81,7 +81,7 @@ func (r *run) client(i int) (client.Config, error) {
 	return c, err
 }
 
-// issue makes a token as the game's backend would.
+// issue issues a token as a backend does.
 func (r *run) issue(client uint64) (token.Token, error) {
 	server, err := net.ResolveUDPAddr("udp", r.options.To)
 	if err != nil {
@@ -94,7 +94,7 @@ func (r *run) issue(client uint64) (token.Token, error) {
 	})
 }
 
-// tokenLife is for how long a bot's token is good.
+// tokenLife is the lifetime of a bot's token.
 const tokenLife = time.Minute
 
 // network is the bots' end of the link.

@@ -11,8 +11,9 @@ import (
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/meter"
 )
 
-// pacer has bots call, each once a period at its own phase, from one goroutine: a timer for each bot would cost more
-// than the calls. What is due is counted from a fixed origin, so that nothing drifts.
+// pacer has bots call, each once a period at its own phase, from one goroutine: a timer for each
+// bot would cost more than the calls. What is due is counted from a fixed origin, so that nothing
+// drifts.
 type pacer struct {
 	origin  time.Time
 	rate    float64
@@ -33,7 +34,7 @@ func newPacer(origin time.Time, rate float64) *pacer {
 	return &pacer{origin: origin, rate: rate, late: meter.NewDurations(), wake: make(chan struct{}, 1)}
 }
 
-// add has a bot play from now on.
+// add starts a bot.
 func (p *pacer) add(b *bot) {
 	p.mu.Lock()
 	p.joined = append(p.joined, b)
@@ -65,7 +66,8 @@ func (p *pacer) run(ctx context.Context) {
 	}
 }
 
-// callDue has all bots call that are due, one period's at most, and says when the next one is, if there is any.
+// callDue has all bots call that are due, one period's at most, and says when the next one is, if
+// there is any.
 func (p *pacer) callDue() (wait time.Duration, any bool) {
 	for range len(p.ring) {
 		b := p.ring[p.at]
@@ -88,13 +90,13 @@ func (p *pacer) callDue() (wait time.Duration, any bool) {
 	return 0, len(p.ring) > 0
 }
 
-// due is when b is due in this period.
+// due returns the due time of b in this period.
 func (p *pacer) due(b *bot) time.Time {
 	return p.origin.Add(time.Duration(float64(p.cycle)/p.rate*float64(time.Second)) + b.phase)
 }
 
-// call makes a call. One that is a whole period late is left out: to make it beside the next would be another load than
-// the one that was asked for. Its lateness counts all the same.
+// call makes a call. One that is a whole period late is left out: to make it beside the next would
+// be another load than the one that was asked for. Its lateness counts all the same.
 func (p *pacer) call(b *bot, due time.Time, late time.Duration) bool {
 	if due.Before(b.since) {
 		return true

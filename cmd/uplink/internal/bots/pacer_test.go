@@ -8,7 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestSpread: however many have joined, the widest gap between them is not much more than if they were even.
+// TestSpread: however many have joined, the widest gap between them is not much more than if they
+// were even.
 func TestSpread(t *testing.T) {
 	var at []float64
 	for i := range 500 {

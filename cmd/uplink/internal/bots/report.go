@@ -4,12 +4,15 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 
+	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/meter"
+	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// Report is what a run came to. Its JSON is for scripts.
+// Report is the result of a run.
 type Report struct {
 	Players   PlayerCounts   `json:"players"`
 	Rate      float64        `json:"rate_hz"`
@@ -19,9 +22,9 @@ type Report struct {
 	Frames    FrameCounts    `json:"frames"`
 	Datagrams DatagramCounts `json:"datagrams"`
 	Bits      FrameBits      `json:"bits_per_frame"`
-	// RoundTrip is what the heartbeats measure, once a second each.
-	RoundTrip meter.Summary `json:"round_trip"`
-	// Lateness is how long after its time each call was made.
+	// RTT is measured by heartbeats, once per second and bot.
+	RTT meter.Summary `json:"rtt"`
+	// Lateness is the delay of calls after their due time.
 	Lateness meter.Summary `json:"lateness"`
 	CPU      CPUUse        `json:"cpu"`
 }
@@ -32,20 +35,21 @@ type PlayerCounts struct {
 	Connected     int    `json:"connected"`
 	Reconnecting  int    `json:"reconnecting"`
 	Failed        int    `json:"failed"` // never connected
-	Ended         int    `json:"ended"`  // thrown out, or stopped by an error
+	Ended         int    `json:"ended"`  // closed by the server or by an error
 	Reconnections uint64 `json:"reconnections"`
-	Rebinds       uint64 `json:"rebinds"` // sockets taken for --rebind-every
+	Rebinds       uint64 `json:"rebinds"` // of --rebind-every
 }
 
 // FrameCounts counts calls.
 type FrameCounts struct {
 	Sent      uint64  `json:"sent"`
 	PerSecond float64 `json:"per_second"`
-	// Delivered and Missed are what acks said in that time; the first speak of frames sent before it. What is in
-	// neither was lost with a connection.
+	// Delivered and Missed are what acks said in that time; the first speak of frames sent before
+	// it. What is in neither was lost with a connection.
 	Delivered uint64 `json:"delivered"`
 	Missed    uint64 `json:"missed"`
-	// Reconnecting and Skipped were not sent: there was no connection, or the bots were a whole period late.
+	// Reconnecting and Skipped were not sent: there was no connection, or the bots were a whole
+	// period late.
 	Reconnecting uint64 `json:"reconnecting"`
 	Skipped      uint64 `json:"skipped"`
 }
@@ -55,12 +59,13 @@ type DatagramCounts struct {
 	Sent       uint64 `json:"sent"`
 	Received   uint64 `json:"received"`
 	SendFailed uint64 `json:"send_failed"`
-	// LostUp counts those with frames that did not reach the server in time, LostDown the server's that did not come.
+	// LostUp counts those with frames that did not reach the server in time, LostDown the server's
+	// that did not come.
 	LostUp   uint64 `json:"lost_up"`
 	LostDown uint64 `json:"lost_down"`
 }
 
-// FrameBits is what a call takes, on average.
+// FrameBits has mean sizes of a call.
 type FrameBits struct {
 	Full    float64 `json:"full"`    // as an engine packs it
 	Payload float64 `json:"payload"` // as sent, with its header
@@ -107,9 +112,9 @@ func (r *run) report(begin, end observation) *Report {
 			Full: float64(d.sent.FullBits) / frames, Payload: 8 * float64(d.bytes) / frames,
 			Up: onWire(d.link.BytesSent, d.link.DatagramsSent) / frames, Down: onWire(d.link.BytesReceived, d.link.DatagramsReceived) / frames,
 		},
-		RoundTrip: r.trips.Summary(),
-		Lateness:  r.late.Summary(),
-		CPU:       CPUUse{Seconds: d.cpu.Seconds(), Cores: d.cpu.Seconds() / seconds, Micros: 1e6 * d.cpu.Seconds() / frames},
+		RTT:      r.trips.Summary(),
+		Lateness: r.late.Summary(),
+		CPU:      CPUUse{Seconds: d.cpu.Seconds(), Cores: d.cpu.Seconds() / seconds, Micros: 1e6 * d.cpu.Seconds() / frames},
 	}
 }
 
@@ -118,7 +123,7 @@ func onWire(bytes, datagrams uint64) float64 {
 	return 8 * float64(bytes+transport.IPSize*datagrams)
 }
 
-// String gives the report as text.
+// String formats the report.
 func (r *Report) String() string {
 	var b strings.Builder
 	p, f, d := &r.Players, &r.Frames, &r.Datagrams
@@ -138,7 +143,7 @@ func (r *Report) String() string {
 		fmt.Fprintf(&b, "; %d refused by the socket", d.SendFailed)
 	}
 	fmt.Fprintf(&b, "\nbits a frame %.0f in full, %.0f as sent; on the wire %.0f up, %.0f down\n", r.Bits.Full, r.Bits.Payload, r.Bits.Up, r.Bits.Down)
-	fmt.Fprintf(&b, "round trip   %v\n", r.RoundTrip)
+	fmt.Fprintf(&b, "RTT          %v\n", r.RTT)
 	fmt.Fprintf(&b, "lateness     %v\n", r.Lateness)
 	fmt.Fprintf(&b, "cpu          %.1f s, %.2f cores, %.1f us a frame\n", r.CPU.Seconds, r.CPU.Cores, r.CPU.Micros)
 	if r.Starved() {
@@ -147,8 +152,8 @@ func (r *Report) String() string {
 	return b.String()
 }
 
-// Starved says that the bots could not make the load that was asked for: one call in a hundred was later than half a
-// period, or one in a thousand was not made.
+// Starved reports whether the bots could not produce the requested load: 1 % of calls were later
+// than half a period, or 0.1 % were not made.
 func (r *Report) Starved() bool {
 	return r.Lateness.P99 > 500/r.Rate || r.Frames.Skipped > r.Frames.Sent/1000
 }
@@ -159,4 +164,112 @@ func share(n, others uint64) string {
 		return "-"
 	}
 	return fmt.Sprintf("%.2f %%", 100*float64(n)/float64(n+others))
+}
+
+// observation is what all bots counted up to a moment, or between two.
+type observation struct {
+	at  time.Time
+	cpu time.Duration
+
+	joined, connected, ended int // bots, now
+	reconnections, rebinds   uint64
+
+	sent         rpcdelta.Stats
+	bytes        uint64 // of their payloads
+	fates        rpcdelta.DeliveryStats
+	reconnecting uint64 // calls not made for it
+	skipped      uint64 // calls not made since they would have been a period late
+	link         transport.Stats
+
+	late, trips *meter.Durations // since the observation before
+}
+
+// seen is what was seen of a bot the last time.
+type seen struct {
+	session uint64 // 0: none yet
+	again   uint64 // sessions after the first
+	trips   uint64 // round trips measured
+}
+
+// observe adds up what the bots count, and takes in the round trips that were measured since the
+// last time. One call at a time.
+func (r *run) observe() observation {
+	o := observation{at: time.Now(), cpu: meter.CPU(), late: meter.NewDurations(), trips: meter.NewDurations()}
+	for _, b := range r.all() {
+		o.joined++
+		st := b.conn.Stats()
+		if b.over() != nil {
+			o.ended++
+		} else if id := b.conn.ID(); id != 0 {
+			o.connected++
+			b.seen.meet(id)
+		}
+		o.reconnections += b.seen.again
+		o.add(&st)
+		trips := total(&st.Transport.RTTs)
+		if trips != b.seen.trips {
+			b.seen.trips = trips
+			o.trips.Add(st.Transport.LastRTT)
+		}
+	}
+	o.rebinds = r.rebinds.Load()
+	for _, p := range r.pacers {
+		o.skipped += p.skipped.Load()
+		o.late.Merge(p.late.Take())
+	}
+	r.late.Merge(o.late)
+	r.trips.Merge(o.trips)
+	return o
+}
+
+// meet notes the session that a bot has.
+func (s *seen) meet(session uint64) {
+	if s.session != 0 && s.session != session {
+		s.again++
+	}
+	s.session = session
+}
+
+func (o *observation) add(st *client.Stats) {
+	o.link = o.link.Plus(st.Transport)
+	for i := range st.RPCs {
+		rpc := &st.RPCs[i]
+		o.sent.Add(&rpc.Stats)
+		o.fates.Add(&rpc.Delivery)
+		o.bytes += rpc.Bytes
+		o.reconnecting += rpc.Reconnecting
+	}
+}
+
+// between gives what was counted after an earlier observation.
+func between(before, o observation) observation {
+	d := o
+	d.cpu -= before.cpu
+	d.reconnections -= before.reconnections
+	d.rebinds -= before.rebinds
+	d.sent.Delta -= before.sent.Delta
+	d.sent.Keyframe -= before.sent.Keyframe
+	d.sent.Reset -= before.sent.Reset
+	d.sent.FullBits -= before.sent.FullBits
+	d.bytes -= before.bytes
+	d.fates.Processed -= before.fates.Processed
+	d.fates.Lost -= before.fates.Lost
+	d.fates.Delivered -= before.fates.Delivered
+	d.fates.Missed -= before.fates.Missed
+	d.reconnecting -= before.reconnecting
+	d.skipped -= before.skipped
+	d.link.DatagramsSent -= before.link.DatagramsSent
+	d.link.BytesSent -= before.link.BytesSent
+	d.link.DatagramsReceived -= before.link.DatagramsReceived
+	d.link.BytesReceived -= before.link.BytesReceived
+	d.link.SendFailed -= before.link.SendFailed
+	d.link.Lost -= before.link.Lost
+	return d
+}
+
+func total(r *transport.RTTHistogram) (n uint64) {
+	for _, c := range r.Counts {
+		n += c
+	}
+	return n
 }

@@ -184,7 +184,7 @@ func TestBudget(t *testing.T) {
 	if err := b.TakeMost(750); err != nil {
 		t.Error(err)
 	}
-	if err := b.Take(251); err == nil || !strings.Contains(err.Error(), "more than 1000 bytes of memory, which is the limit; --memory") {
+	if err := b.Take(251); err == nil || !strings.Contains(err.Error(), "memory limit of 1000 bytes; --memory") {
 		t.Errorf("%v", err)
 	}
 	if err := b.Take(250); err != nil {

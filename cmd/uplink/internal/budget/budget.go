@@ -1,19 +1,23 @@
-// Package budget limits the memory that the contents of a file may take: a capture may be a stranger's.
+// Package budget limits the memory for the contents of untrusted files.
 package budget
 
-import "fmt"
+import (
+	"fmt"
 
-// Default is the limit of commands that read captures, in bytes: with what reading takes itself,
-// and garbage, it is less
-// than 64 MiB.
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
+	"github.com/uplink-rpc/uplink/schema"
+)
+
+// Default is the limit of commands that read captures, in bytes. With the reader and garbage the
+// process needs less than 64 MiB.
 const Default = 32 << 20
 
-// Budget is an amount of memory. Sizes are estimates, and rather too large. Not safe for concurrent use.
+// Budget is an amount of memory. Sizes are conservative estimates. Not safe for concurrent use.
 type Budget struct {
 	limit, left int64 // bytes
 }
 
-// New returns a budget of so many bytes; 0 means [Default].
+// New returns a budget in bytes; 0 means [Default].
 func New(bytes int64) *Budget {
 	if bytes == 0 {
 		bytes = Default
@@ -21,18 +25,18 @@ func New(bytes int64) *Budget {
 	return &Budget{limit: bytes, left: bytes}
 }
 
-// Error says that a budget is used up.
+// Error reports that a budget is used up.
 type Error struct{ Limit int64 }
 
 // Error names the limit.
 func (e *Error) Error() string {
-	return fmt.Sprintf("what the file describes takes more than %d bytes of memory, which is the limit; --memory raises it", e.Limit)
+	return fmt.Sprintf("the contents of the file exceed the memory limit of %d bytes; --memory raises it", e.Limit)
 }
 
-// Take takes bytes. If fewer are left, it takes none and returns an [Error].
+// Take reserves bytes. If fewer are left, it reserves none and returns an [Error].
 func (b *Budget) Take(bytes int) error { return b.take(bytes, 0) }
 
-// TakeMost is Take for the larger part of what a file needs: it leaves a quarter of the budget for the rest.
+// TakeMost is Take for the larger part of a file's needs: it leaves a quarter of the budget.
 func (b *Budget) TakeMost(bytes int) error { return b.take(bytes, b.limit/4) }
 
 func (b *Budget) take(bytes int, leave int64) error {
@@ -43,5 +47,41 @@ func (b *Budget) take(bytes int, leave int64) error {
 	return nil
 }
 
-// Return gives bytes back that were taken.
+// Return releases reserved bytes.
 func (b *Budget) Return(bytes int) { b.left += int64(bytes) }
+
+// Sizes in bytes, measured.
+const (
+	schemaSize    = 2 << 10
+	schemaPerByte = 10 // of the file
+	priorSize     = 80 << 10
+	priorPerByte  = 14 // of the file
+	modelSize     = 8 << 10
+	perComponent  = 360 // of a model
+	perField      = 512 // of a model
+)
+
+// Schema reserves memory for a schema file and parses it.
+func (b *Budget) Schema(file []byte) (*schema.Schema, error) {
+	if err := b.Take(schemaSize + schemaPerByte*len(file)); err != nil {
+		return nil, err
+	}
+	s, err := schema.Parse(file)
+	if err != nil {
+		return nil, err
+	}
+	return s, b.Take(Model(s))
+}
+
+// Prior reserves memory for the file of a prior and parses it.
+func (b *Budget) Prior(file []byte) (*prior.Prior, error) {
+	if err := b.Take(priorSize + priorPerByte*len(file)); err != nil {
+		return nil, err
+	}
+	return prior.Parse(file)
+}
+
+// Model returns the size of a schema's model, in bytes.
+func Model(s *schema.Schema) int {
+	return modelSize + perComponent*s.Components() + perField*len(s.Fields())
+}

@@ -8,12 +8,16 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"net/netip"
+
+	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
-// Handler serves /debug/pprof/ and /debug/vars, whose key "uplink" is stats as JSON. It answers only where the
-// connection came to a loopback address and the request names one, as no page of another site can have a browser do,
-// or where admitted says so, which may be nil: heaps and profiles tell more of players than metrics do. The command
-// line is not shown, since tokens may be in it.
+// Handler serves /debug/pprof/ and /debug/vars, whose key "uplink" is stats as JSON. It answers
+// only where the connection came to a loopback address and the request names one, as no page of
+// another site can have a browser do, or where admitted says so, which may be nil: heaps and
+// profiles tell more of players than metrics do. The command line is not shown, since tokens may be
+// in it.
 func Handler(stats func() any, admitted func(*http.Request) bool) http.Handler {
 	vars := new(expvar.Map)
 	vars.Set("uplink", expvar.Func(stats))
@@ -52,4 +56,30 @@ func isLoopback(addr string) bool {
 	}
 	ip, err := netip.ParseAddr(addr)
 	return addr == "localhost" || err == nil && ip.Unmap().IsLoopback()
+}
+
+// Stats gives a server's statistics for JSON, with the names of the reasons for drops.
+func Stats(st ds.Stats) any {
+	type rpc struct {
+		ds.RPCStats
+		Drops map[string]uint64
+	}
+	out := struct {
+		RPCs      []rpc
+		Acks      ds.AckStats
+		Drops     map[string]uint64
+		Transport transport.ListenerStats
+	}{Acks: st.Acks, Drops: drops(st.Drops[:]), Transport: st.Transport}
+	for _, r := range st.RPCs {
+		out.RPCs = append(out.RPCs, rpc{r, drops(r.Drops[:])})
+	}
+	return out
+}
+
+func drops(counts []uint64) map[string]uint64 {
+	named := make(map[string]uint64, len(counts))
+	for d, n := range counts {
+		named[ds.Drop(d).String()] = n
+	}
+	return named
 }

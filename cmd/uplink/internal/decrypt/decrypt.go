@@ -36,9 +36,10 @@ type decrypter struct {
 	packet []byte
 }
 
-// Run copies a capture from r to w with the datagrams opened that the sessions' keys open, each as a record of
-// package keylog; all else is as it was. Only datagrams from or to the UDP port are looked at, if it is not 0.
-// The counts are of what was copied, also with an error, which is one of [pcap.Rewrite].
+// Run copies a capture from r to w with the datagrams opened that the sessions' keys open, each as
+// a record of package keylog; all else is as it was. Only datagrams from or to the UDP port are
+// looked at, if it is not 0. The counts are of what was copied, also with an error, which is one of
+// [pcap.Rewrite].
 func Run(w io.Writer, r io.Reader, sessions []keylog.Session, port uint16) (Counts, error) {
 	d := &decrypter{opener: keylog.NewOpener(sessions), port: port}
 	n, err := pcap.Rewrite(w, r, d.edit)

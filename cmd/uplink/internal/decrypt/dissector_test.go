@@ -70,7 +70,8 @@ func ackOf(seq uint16, window int) []byte {
 	return a.Append([]byte{0xc1})
 }
 
-// TestWiresharkWraps has sequences of 16 bits turn over twice, acks behind them, and baselines on the other side.
+// TestWiresharkWraps has sequences of 16 bits turn over twice, acks behind them, and baselines on
+// the other side.
 func TestWiresharkWraps(t *testing.T) {
 	packets := dissect(t, capture(
 		opened(false, 0, long(60000, 0)...),
@@ -122,7 +123,8 @@ func TestWiresharkBegins(t *testing.T) {
 	})
 }
 
-// TestWiresharkPreferences reads a session that is not sealed, from the middle, at a port that Wireshark is told.
+// TestWiresharkPreferences reads a session that is not encrypted, from the middle, at a port that
+// Wireshark is told.
 func TestWiresharkPreferences(t *testing.T) {
 	shots := []shot{
 		{false, append([]byte{0, 9, 0}, short(30, 1)...)},
@@ -134,15 +136,15 @@ func TestWiresharkPreferences(t *testing.T) {
 		sealed  int
 	}{
 		{nil, 0, 2},
-		{[]string{"-o", "uplink.seal:not sealed (suite none)"}, 1, 0},
+		{[]string{"-o", "uplink.encryption:not encrypted (suite none)"}, 1, 0},
 		{[]string{"-o", "uplink.port:7778"}, 0, 0},
-		{[]string{"-o", "uplink.port:7778", "-d", "udp.port==41000,uplink", "-o", "uplink.seal:not sealed (suite none)"}, 1, 0},
+		{[]string{"-o", "uplink.port:7778", "-d", "udp.port==41000,uplink", "-o", "uplink.encryption:not encrypted (suite none)"}, 1, 0},
 	} {
 		frames, sealed := 0, 0
 		packets := dissect(t, capture(shots...), c.options...)
 		for i := range packets {
 			frames += len(packets[i].all("uplink.frame"))
-			sealed += len(packets[i].all("uplink.sealed"))
+			sealed += len(packets[i].all("uplink.encrypted"))
 		}
 		if frames != c.frames || sealed != c.sealed {
 			t.Errorf("%v: %d frames, %d sealed", c.options, frames, sealed)
@@ -195,7 +197,8 @@ func TestWiresharkMalformed(t *testing.T) {
 	}
 }
 
-// TestWiresharkHostile has the dissector read damaged datagrams: dissect fails on an error in the script.
+// TestWiresharkHostile has the dissector read damaged datagrams: dissect fails on an error in the
+// script.
 func TestWiresharkHostile(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
 	g := play(t, transport.AES128CTRHMAC8)

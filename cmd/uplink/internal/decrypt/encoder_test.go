@@ -28,7 +28,8 @@ import (
 // numbers are those of the RPCs of a pair: for headers and acks of each length.
 var numbers = []uint8{0, 3, 9, 40}
 
-// pair is encoders and decoders with nothing but the transport between them, and all that they said.
+// pair is encoders and decoders with nothing but the transport between them, and all that they
+// said.
 type pair struct {
 	t      *testing.T
 	schema *schema.Schema
@@ -137,7 +138,8 @@ func (p *pair) ack() {
 	uplinktest.Must(p.t, p.back.Send(b))
 }
 
-// converse has a pair send and ack over a bad link, with an outage and a decoder that begins anew, and records it.
+// converse has a pair send and ack over a bad link, with an outage and a decoder that begins anew,
+// and records it.
 func converse(t *testing.T) (p *pair, file []byte, keys []keylog.Session) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -190,8 +192,8 @@ type at struct {
 	seq int
 }
 
-// TestWiresharkEncoder holds each payload and ack that Wireshark shows against what the encoder and the decoder
-// said of it, and the links between them against the order of the packets.
+// TestWiresharkEncoder holds each payload and ack that Wireshark shows against what the encoder and
+// the decoder said of it, and the links between them against the order of the packets.
 func TestWiresharkEncoder(t *testing.T) {
 	p, file, keys := converse(t)
 	file, c := run(t, file, keys, 0)
@@ -277,8 +279,8 @@ func TestWiresharkEncoder(t *testing.T) {
 	}
 }
 
-// TestWiresharkLosses takes packets from a capture, puts some in twice, and changes their order: sequences and
-// baselines stay what they were.
+// TestWiresharkLosses takes packets from a capture, puts some in twice, and changes their order:
+// sequences and baselines stay what they were.
 func TestWiresharkLosses(t *testing.T) {
 	_, file, keys := converse(t)
 	file, _ = run(t, file, keys, 0)

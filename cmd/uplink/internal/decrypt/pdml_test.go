@@ -56,8 +56,8 @@ func (n *item) number(t *testing.T, name string) int {
 	return int(v)
 }
 
-// dissect has Wireshark read a capture with the dissector, in two passes. Nothing may be wrong with the dissector,
-// whatever is wrong with the packets.
+// dissect has Wireshark read a capture with the dissector, in two passes. Nothing may be wrong with
+// the dissector, whatever is wrong with the packets.
 func dissect(t *testing.T, file []byte, options ...string) (packets []item) {
 	t.Helper()
 	dir := t.TempDir()

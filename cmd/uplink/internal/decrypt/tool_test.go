@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// findTool gives the path of a program, and skips the test where there is none; it fails where tools are required.
+// findTool gives the path of a program, and skips the test where there is none; it fails where
+// tools are required.
 func findTool(t testing.TB, name string) string {
 	t.Helper()
 	if testing.Short() {

@@ -105,11 +105,11 @@ func TestWiresharkSealed(t *testing.T) {
 	sealed, next := 0, map[string]int{}
 	for i := range packets {
 		p := &packets[i]
-		if p.text("uplink.sealed") == "" {
+		if p.text("uplink.encrypted") == "" {
 			continue
 		}
 		sealed++
-		if p.all("uplink.is_sealed") == nil || p.all("uplink.frame") != nil {
+		if p.all("uplink.is_encrypted") == nil || p.all("uplink.frame") != nil {
 			t.Errorf("packet %d does not say that it is sealed", i+1)
 		}
 		// Nothing is overtaken where it is recorded, so each direction counts up.

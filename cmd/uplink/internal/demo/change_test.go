@@ -12,8 +12,8 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
-// playing is a demo that plays until its test is over; then it is checked that every frame was compared and none
-// differed.
+// playing is a demo that plays until its test is over; then it is checked that every frame was
+// compared and none differed.
 func playing(t *testing.T, o Options) *demo {
 	t.Helper()
 	d := prepare(t, o)
@@ -58,8 +58,8 @@ func until(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// TestCodecs changes the codec back and forth over a bad link: all play on, what was counted is kept, and each frame
-// that comes is one of the recording.
+// TestCodecs changes the codec back and forth over a bad link: all play on, what was counted is
+// kept, and each frame that comes is one of the recording.
 func TestCodecs(t *testing.T) {
 	o := options()
 	o.Clients, o.For = 4, 0

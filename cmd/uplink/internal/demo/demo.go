@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,16 +20,19 @@ import (
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/lab"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/webserver"
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/lab/simlink"
 	"github.com/uplink-rpc/uplink/metrics"
 	"github.com/uplink-rpc/uplink/metrics/dashboard"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/trace"
 	"github.com/uplink-rpc/uplink/trace/sample"
+	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// demo is one run.
+// demo is one run of the demo.
 type demo struct {
 	options Options
 	keys    keys
@@ -54,7 +58,7 @@ type demo struct {
 // place says which player's row the first frame of a session is.
 type place struct{ player, row int }
 
-// margin is how much longer to wait for what should have arrived.
+// margin is an additional wait for the last frames.
 const margin = 50 * time.Millisecond
 
 func newDemo(o Options) (*demo, error) {
@@ -102,8 +106,7 @@ func Run(ctx context.Context, w io.Writer, o Options) (err error) {
 	return d.play(ctx, w, served)
 }
 
-// traces gives the recordings, each as an RPC with a name of its own: they all
-// have the same.
+// traces returns the recordings, each with an RPC name of its own.
 func traces() ([]*trace.Trace, error) {
 	var all []*trace.Trace
 	for _, t := range []struct {
@@ -138,7 +141,7 @@ func (d *demo) check(t *trace.Trace) func(*ds.Player, ds.Frame[*schema.Frame]) {
 	}
 }
 
-// connect makes the clients, all at once.
+// connect connects all clients concurrently.
 func (d *demo) connect(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("no answer within %v", patience))
 	defer cancel()
@@ -165,7 +168,7 @@ func (d *demo) connect(ctx context.Context) error {
 	return nil
 }
 
-// hangUp closes the clients, all at once.
+// hangUp closes all clients concurrently.
 func (d *demo) hangUp() {
 	for _, p := range d.players {
 		if conn, _ := p.now(); conn != nil {
@@ -175,17 +178,17 @@ func (d *demo) hangUp() {
 	d.closing.Wait()
 }
 
-// introduction says what runs and how to read the table.
+// introduction describes the run and the table.
 const introduction = `%d clients play Portal 2 and Rocket League to a dedicated server at %v.
 Link: %v; codec %v; suite %v.
 Dashboard: %s
 Metrics: %s
-kbit/s: full as an engine packs calls; sent by uplink, headers included, and its
-ratio to that; wire with seals, UDP and IP, by parts below. intra: calls sent
-without a baseline. Ctrl-C ends it.
+kbit/s: full as an engine packs calls; sent by uplink, with headers, and its
+ratio to full; wire with AEAD, UDP and IP, whose parts are below. Keyframes are
+calls sent without a baseline. Ctrl-C ends the demo.
 `
 
-// play has the clients send, and shows what comes of it.
+// play runs the clients and shows their traffic.
 func (d *demo) play(ctx context.Context, w io.Writer, served <-chan error) error {
 	d.collector = metrics.NewClient(d.conns()...)
 	web, err := webserver.Start(d.web())
@@ -228,13 +231,13 @@ func (d *demo) play(ctx context.Context, w io.Writer, served <-chan error) error
 	}
 }
 
-// name is what the dashboard calls a player.
+// name returns a player's name for the dashboard.
 func (d *demo) name(p *ds.Player) string {
 	i := (p.ClientID() - 1) % uint64(len(d.players)) // see admit
 	return fmt.Sprintf("%s %d", d.players[i].trace.Schema.RPC(), i+1)
 }
 
-// web is what the demo's HTTP server shows.
+// web returns the configuration of the HTTP server.
 func (d *demo) web() webserver.Config {
 	handlers := map[string]http.Handler{"/demo/": lab.New(d, d.stage).Handler()}
 	if d.options.Debug {
@@ -256,7 +259,7 @@ func (d *demo) conns() []*client.Conn {
 	return conns
 }
 
-// verdict says whether all went well.
+// verdict returns an error if a frame differed.
 func (d *demo) verdict(w io.Writer) error {
 	wrong := d.mismatches.Load()
 	fmt.Fprintf(w, "Different from what was recorded: %d.\n", wrong)
@@ -272,4 +275,114 @@ func (d *demo) verdict(w io.Writer) error {
 		}
 	}
 	return nil
+}
+
+// keys are the temporary server key and issuer key.
+type keys struct {
+	server token.Key
+	issuer token.IssuerKey
+}
+
+func newKeys() (keys, error) {
+	k, err := token.NewKey()
+	if err != nil {
+		return keys{}, err
+	}
+	return keys{k, k.Issuer()}, nil
+}
+
+// listen starts the server, with a handler for each trace.
+func (d *demo) listen() (err error) {
+	if d.keys, err = newKeys(); err != nil {
+		return err
+	}
+	d.srv, err = ds.Listen("127.0.0.1:0", ds.Config{
+		Key: d.keys.server, Suites: d.options.suites(), Insecure: d.options.insecure(), KeyLog: d.options.KeyLog, Tap: d.options.Tap,
+		MaxPlayers: 2 * len(d.players),
+	})
+	if err != nil {
+		return err
+	}
+	for _, t := range d.traces {
+		if err := ds.HandleSchema(d.srv, t.Schema, d.check(t)); err != nil {
+			return errors.Join(err, d.srv.Close())
+		}
+	}
+	return nil
+}
+
+// admit gives a player's next connection what lets it in, now and whenever it has
+// lost its link. Each has an id of its own, or it would take the place of the last
+// one, which plays on; that of the first is the player's index plus 1.
+func (d *demo) admit(ctx context.Context, p *player, cfg client.Config) (client.Config, error) {
+	id := uint64(1 + p.index + p.dialed*len(d.players))
+	p.dialed++
+	cfg.Renew = func(context.Context) (token.Token, error) {
+		return token.Issue(d.keys.issuer, token.Claims{
+			ClientID: id, Expires: time.Now().Add(time.Minute), Servers: []netip.AddrPort{d.srv.Addr()},
+		})
+	}
+	var err error
+	cfg.Token, err = cfg.Renew(ctx)
+	cfg.Suites, cfg.Insecure = d.options.suites(), d.options.insecure()
+	return cfg, err
+}
+
+func (o *Options) suites() []transport.Suite { return []transport.Suite{o.Suite} }
+
+// insecure reports whether the suite needs permission.
+func (o *Options) insecure() bool { return o.Suite == transport.None }
+
+const (
+	maxClients = 1000
+	// patience is how long clients may take to connect.
+	patience = 20 * time.Second
+)
+
+// Options configure a demo. Errors name the command's flags.
+type Options struct {
+	Link    simlink.Config
+	Clients int
+	Codec   rpcdelta.Codec
+	Suite   transport.Suite
+	For     time.Duration // 0: until the context is done
+	Metrics string        // address of the dashboard and /metrics
+	Tap     ds.Tap        // of the server; may be nil
+	// Collectors are served at /metrics beside those of the server.
+	Collectors []prometheus.Collector
+	Debug      bool      // serve /debug/ there
+	JSON       bool      // write lines of JSON, and nothing else
+	Live       bool      // redraw the table in place
+	KeyLog     io.Writer // gets the secrets of all sessions; nil: none are written
+	// HTTPToken lets in to the dashboard; empty means none on loopback, elsewhere a random one.
+	HTTPToken string
+}
+
+// Validate returns an error that names an invalid flag.
+func (o *Options) Validate() error {
+	switch {
+	case o.Clients < 1 || o.Clients > maxClients:
+		return fmt.Errorf("--clients %d: want 1 to %d", o.Clients, maxClients)
+	case o.HTTPToken != "" && len(o.HTTPToken) < dashboard.MinToken:
+		return fmt.Errorf("--http-token: want %d characters or more", dashboard.MinToken)
+	case o.For < 0:
+		return fmt.Errorf("--for %v: want 0s, which is until Ctrl-C, or more", o.For)
+	}
+	return o.Link.Validate()
+}
+
+// prose returns the writer for text, which --json discards.
+func (o *Options) prose(w io.Writer) io.Writer {
+	if o.JSON {
+		return io.Discard
+	}
+	return w
+}
+
+// until returns a context with the time limit.
+func (o *Options) until(ctx context.Context) (context.Context, context.CancelFunc) {
+	if o.For > 0 {
+		return context.WithTimeout(ctx, o.For)
+	}
+	return context.WithCancel(ctx)
 }

@@ -68,7 +68,7 @@ func TestRun(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, want := range []string{
-				"; suite " + suite.String() + ".\n", allDelivered, fmt.Sprintf("\n24 of datagram, %d of seal and 224 of UDP and IP, ", seal),
+				"; suite " + suite.String() + ".\n", allDelivered, fmt.Sprintf("\n24 of datagram, %d of AEAD and 224 of UDP and IP, ", seal),
 				"\nDifferent from what was recorded: 0.\n",
 			} {
 				if !strings.Contains(b.text.String(), want) {

@@ -91,14 +91,14 @@ func (p *player) swap(conn *client.Conn, stream *client.FrameStream, codec rpcde
 	return old
 }
 
-// now gives the connection and its codec.
+// now returns the connection and its codec.
 func (p *player) now() (*client.Conn, rpcdelta.Codec) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.conn, p.codec
 }
 
-// stats gives what was counted over all connections.
+// stats returns the counters of all connections.
 func (p *player) stats() client.RPCStats {
 	p.mu.Lock()
 	defer p.mu.Unlock()

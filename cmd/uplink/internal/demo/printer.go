@@ -1,16 +1,19 @@
 package demo
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 	"time"
 
+	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/lab/table"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
-// printer writes observations as tables, each in the place of the one before it
-// on a terminal.
+// printer writes observations as tables. On a terminal, each replaces the previous one.
 type printer struct {
 	w     io.Writer
 	live  bool
@@ -20,11 +23,10 @@ type printer struct {
 
 func newPrinter(w io.Writer, o *Options) *printer { return &printer{w: w, live: o.Live, json: o.JSON} }
 
-// headings are short: a row has to fit a terminal of 80 columns, or drawing it
-// again in its place would not work.
+// headings keep rows within 80 columns, so that a table can be redrawn on a terminal.
 var headings = [][]string{
-	{"", "", "kbit/s", "", "", "", "", "", "round"},
-	{"RPC", "calls/s", "full", "sent", "ratio", "wire", "delivered", "intra", "trip"},
+	{"", "", "kbit/s", "", "", "", "", "key-", ""},
+	{"RPC", "calls/s", "full", "sent", "ratio", "wire", "delivery", "frames", "RTT"},
 }
 
 func (t *printer) draw(o observation, elapsed time.Duration) {
@@ -45,11 +47,11 @@ func (t *printer) draw(o observation, elapsed time.Duration) {
 	b.WriteByte('\n')
 	table.Write(&b, rows)
 	kbit := func(bits float64) float64 { return kbits(bits, elapsed) }
-	fmt.Fprintf(&b, "wire: %.1f sent, %.1f datagram headers, %.1f seals, %.1f UDP and IP\n",
+	fmt.Fprintf(&b, "wire: %.1f sent, %.1f datagram headers, %.1f AEAD, %.1f UDP and IP\n",
 		kbit(total.coded()), kbit(total.datagram()), kbit(total.seals()), kbit(total.ip()))
-	fmt.Fprintf(&b, "acks down, with their datagrams: %.1f, of which %.1f seals\n", kbit(o.ackBits()), kbit(float64(8*o.acks.AEADBytes)))
+	fmt.Fprintf(&b, "acks on the downlink, with their datagrams: %.1f, of which %.1f AEAD\n", kbit(o.ackBits()), kbit(float64(8*o.acks.AEADBytes)))
 	t.lines = strings.Count(b.String(), "\n")
-	_, _ = io.WriteString(t.w, b.String()) // a terminal that is gone is no reason to stop
+	_, _ = io.WriteString(t.w, b.String()) // a closed terminal does not stop the demo
 }
 
 func (r *row) cells(elapsed time.Duration) []string {
@@ -62,7 +64,7 @@ func (r *row) cells(elapsed time.Duration) []string {
 		ratio(r.coded(), r.full()),
 		kbit(r.coded() + r.around()),
 		fmt.Sprintf("%.1f %%", 100*r.share()),
-		fmt.Sprint(r.noDeltas()),
+		fmt.Sprint(r.keyframes()),
 		fmt.Sprintf("%d ms", r.rtt.Milliseconds()),
 	}
 }
@@ -76,7 +78,7 @@ func ratio(part, whole float64) string {
 	return fmt.Sprintf("%.2f", part/whole)
 }
 
-// summary writes what the whole run came to.
+// summary writes the totals of the run.
 func (t *printer) summary(o observation, elapsed time.Duration) {
 	if t.json {
 		t.writeLine(o, elapsed, true)
@@ -87,7 +89,162 @@ func (t *printer) summary(o observation, elapsed time.Duration) {
 	t.draw(o, elapsed)
 	total := o.total()
 	n := float64(max(1, total.sent.Frames()))
-	fmt.Fprintf(t.w, "A call takes %.0f bits in full and %.0f as sent, with its header; on the wire, with\n%.0f of datagram, %.0f of seal and %.0f of UDP and IP, %.0f and %.0f.\nFrames rebuilt: %d.\n",
+	fmt.Fprintf(t.w, "A call takes %.0f bits in full and %.0f as sent, with its header; on the wire, with\n%.0f of datagram, %.0f of AEAD and %.0f of UDP and IP, %.0f and %.0f.\nFrames decoded: %d.\n",
 		total.full()/n, total.coded()/n, total.datagram()/n, total.seals()/n, total.ip()/n,
 		(total.full()+total.around())/n, (total.coded()+total.around())/n, total.delivered)
+}
+
+// row is what one RPC's clients and the server counted up to a moment, or
+// between two.
+type row struct {
+	rpc       string
+	sent      rpcdelta.Stats
+	messages  uint64 // datagrams with frames
+	bytes     uint64 // of those frames' payloads with their headers
+	sealBytes uint64 // AEAD overhead of the datagrams
+	delivered uint64
+	missed    uint64
+	rtt       time.Duration // mean of the clients
+	// lastRTT is the mean of what the clients measured last: it follows a change at once.
+	lastRTT time.Duration
+	// redundancy is how many older payloads ride along now, the most of the clients.
+	redundancy int
+}
+
+// observation is all that was counted up to a moment, or between two.
+type observation struct {
+	rows []row
+	acks ds.AckStats
+}
+
+func (d *demo) observe() observation {
+	var o observation
+	server := d.srv.Stats()
+	o.acks = server.Acks
+	for _, t := range d.traces {
+		r := row{rpc: t.Schema.RPC()}
+		clients := 0
+		for _, p := range d.players {
+			if p.trace != t {
+				continue
+			}
+			st := p.stats()
+			conn, _ := p.now()
+			r.sent.Add(&st.Stats)
+			r.messages += st.Messages
+			r.bytes += st.Bytes
+			r.sealBytes += st.AEADBytes
+			r.rtt += conn.RTT()
+			r.lastRTT += conn.Stats().Transport.LastRTT
+			r.redundancy = max(r.redundancy, st.Redundancy)
+			clients++
+		}
+		if clients == 0 {
+			continue
+		}
+		r.rtt /= time.Duration(clients)
+		r.lastRTT /= time.Duration(clients)
+		for i := range server.RPCs {
+			if s := &server.RPCs[i]; s.RPC == r.rpc {
+				r.delivered += s.Frames()
+				r.missed += s.Missed
+			}
+		}
+		o.rows = append(o.rows, r)
+	}
+	return o
+}
+
+// since returns the difference from an earlier observation.
+func (o observation) since(before observation) observation {
+	out := observation{acks: ds.AckStats{
+		Messages:  o.acks.Messages - before.acks.Messages,
+		Bytes:     o.acks.Bytes - before.acks.Bytes,
+		AEADBytes: o.acks.AEADBytes - before.acks.AEADBytes,
+	}}
+	for i, r := range o.rows {
+		b := &before.rows[i]
+		r.sent.FullBits -= b.sent.FullBits
+		r.sent.Delta -= b.sent.Delta
+		r.sent.Keyframe -= b.sent.Keyframe
+		r.sent.Reset -= b.sent.Reset
+		r.messages -= b.messages
+		r.bytes -= b.bytes
+		r.sealBytes -= b.sealBytes
+		r.delivered -= b.delivered
+		r.missed -= b.missed
+		out.rows = append(out.rows, r)
+	}
+	return out
+}
+
+// total returns the sum of all RPCs.
+func (o observation) total() row {
+	t := row{rpc: "all"}
+	for _, r := range o.rows {
+		t.sent.Add(&r.sent)
+		t.messages += r.messages
+		t.bytes += r.bytes
+		t.sealBytes += r.sealBytes
+		t.delivered += r.delivered
+		t.missed += r.missed
+		t.redundancy = max(t.redundancy, r.redundancy)
+		t.rtt += r.rtt / time.Duration(len(o.rows))
+		t.lastRTT += r.lastRTT / time.Duration(len(o.rows))
+	}
+	return t
+}
+
+// Bits of a row: the frames in full and as sent, both as messages; and the parts of
+// what surrounds these on the wire.
+func (r *row) full() float64     { return float64(r.sent.FullBits) }
+func (r *row) coded() float64    { return float64(8 * r.bytes) }
+func (r *row) datagram() float64 { return float64(8 * r.messages * transport.HeaderSize) }
+func (r *row) seals() float64    { return float64(8 * r.sealBytes) }
+func (r *row) ip() float64       { return float64(8 * r.messages * transport.IPSize) }
+func (r *row) around() float64   { return r.datagram() + r.seals() + r.ip() }
+
+func (r *row) share() float64    { return float64(r.delivered) / float64(max(1, r.delivered+r.missed)) }
+func (r *row) keyframes() uint64 { return r.sent.Keyframe + r.sent.Reset }
+func (o *observation) ackBits() float64 {
+	return float64(8 * (o.acks.Bytes + o.acks.AEADBytes + o.acks.Messages*(transport.HeaderSize+transport.IPSize)))
+}
+
+// Line is the JSON form of a row of the table.
+type Line struct {
+	Whole    bool      `json:"whole"`   // for the whole time
+	Seconds  float64   `json:"seconds"` // measured
+	RPCs     []RPCLine `json:"rpcs"`
+	Total    RPCLine   `json:"total"`
+	AckKbits float64   `json:"ack_kbits"` // on the downlink, with their datagrams
+}
+
+// RPCLine has the figures of one RPC, in kbit/s unless stated otherwise.
+type RPCLine struct {
+	RPC       string  `json:"rpc"`
+	Calls     float64 `json:"calls_per_second"`
+	Full      float64 `json:"full_kbits"`
+	Sent      float64 `json:"sent_kbits"`
+	Wire      float64 `json:"wire_kbits"`
+	Delivered float64 `json:"delivered"` // share
+	Keyframes uint64  `json:"keyframes"`
+	RTT       float64 `json:"rtt_ms"`
+}
+
+func (r *row) line(elapsed time.Duration) RPCLine {
+	return RPCLine{
+		RPC: r.rpc, Calls: float64(r.sent.Frames()) / elapsed.Seconds(), Full: kbits(r.full(), elapsed), Sent: kbits(r.coded(), elapsed),
+		Wire: kbits(r.coded()+r.around(), elapsed), Delivered: r.share(), Keyframes: r.keyframes(), RTT: 1e3 * r.rtt.Seconds(),
+	}
+}
+
+// writeLine writes the observation as a line of JSON.
+func (t *printer) writeLine(o observation, elapsed time.Duration, whole bool) {
+	l := Line{Whole: whole, Seconds: elapsed.Seconds(), AckKbits: kbits(o.ackBits(), elapsed)}
+	for i := range o.rows {
+		l.RPCs = append(l.RPCs, o.rows[i].line(elapsed))
+	}
+	total := o.total()
+	l.Total = total.line(elapsed)
+	_ = json.NewEncoder(t.w).Encode(l) // the reader may be gone
 }

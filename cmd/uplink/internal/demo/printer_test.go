@@ -25,13 +25,13 @@ func TestTable(t *testing.T) {
 	var b strings.Builder
 	newPrinter(&b, &Options{}).draw(big(), time.Second)
 	const want = `
-                      kbit/s                                               round
-RPC         calls/s     full     sent  ratio     wire  delivered  intra     trip
-PortalMove    30400   6400.0   4800.0   0.75  16230.4    100.0 %    400  2000 ms
-RocketMove    20000   4800.0   5600.0   1.17  11840.0     10.0 %  10000    80 ms
-all           50400  11200.0  10400.0   0.93  28070.4     77.5 %  10400  1040 ms
-wire: 10400.0 sent, 1209.6 datagram headers, 5171.2 seals, 11289.6 UDP and IP
-acks down, with their datagrams: 4160.0, of which 1280.0 seals
+                      kbit/s                                       key-
+RPC         calls/s     full     sent  ratio     wire  delivery  frames      RTT
+PortalMove    30400   6400.0   4800.0   0.75  16230.4   100.0 %     400  2000 ms
+RocketMove    20000   4800.0   5600.0   1.17  11840.0    10.0 %   10000    80 ms
+all           50400  11200.0  10400.0   0.93  28070.4    77.5 %   10400  1040 ms
+wire: 10400.0 sent, 1209.6 datagram headers, 5171.2 AEAD, 11289.6 UDP and IP
+acks on the downlink, with their datagrams: 4160.0, of which 1280.0 AEAD
 `
 	if b.String() != want {
 		t.Errorf("%s", b.String())
@@ -43,7 +43,8 @@ acks down, with their datagrams: 4160.0, of which 1280.0 seals
 	}
 }
 
-// TestRedraw follows the cursor: each table ends where the first one did, and leaves nothing else behind.
+// TestRedraw follows the cursor: each table ends where the first one did, and leaves nothing else
+// behind.
 func TestRedraw(t *testing.T) {
 	var b strings.Builder
 	live := newPrinter(&b, &Options{Live: true})

@@ -1,10 +1,9 @@
-// Package drift measures the error that the paper's scheme accumulates when it is taken at its word, beside this
-// project's.
+// Package drift compares the error of the article's scheme, read literally, with that of this
+// project.
 //
-// At its word: floats are subtracted and their difference is quantized; the server adds it to the float that it rebuilt
-// before, the client subtracts from the float that it sent. What quantizing the difference cut off stays in the
-// server's value, and the next frame of the chain adds to it. Here values are quantized first, so that differences are
-// exact.
+// The article quantizes the difference of two floats. The server adds it to the value that it
+// restored before, but the client subtracts from the value that it sent. So the rounding errors of
+// a chain of frames add up. This project quantizes values first, so that differences are exact.
 package drift
 
 import (
@@ -12,20 +11,21 @@ import (
 	"io"
 	"math"
 
+	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 )
 
-// Result is what one trace came to.
+// Result is the result of one trace.
 type Result struct {
-	Trace    string  `json:"trace"` // for whoever ran it to say
+	Trace    string  `json:"trace"` // set by the caller
 	Frames   int     `json:"frames"`
 	RateHz   float64 `json:"rate_hz"`
 	Distance int     `json:"distance"`
 	Fields   []Field `json:"fields"`
 }
 
-// Field is the errors of one numeric field, all its values together.
+// Field has the errors of one numeric field, over all its values.
 type Field struct {
 	Name string `json:"name"`
 	// Step is the field's resolution; in degrees for an angle.
@@ -33,23 +33,24 @@ type Field struct {
 	Spans []Span  `json:"spans"`
 }
 
-// Span is the errors of the frames of one second.
+// Span has the errors of the frames of one second.
 type Span struct {
 	// Until is the end of the second, in seconds from the start of the trace.
 	Until float64 `json:"until_s"`
-	// Literal is the error of the paper's scheme, Ours that of this project's. Both are in the value's unit.
-	Literal Error `json:"literal"`
-	Ours    Error `json:"ours"`
+	// Article is the error of the article's scheme, QuantizeFirst that of this project, in the
+	// value's unit.
+	Article       Error `json:"article"`
+	QuantizeFirst Error `json:"quantize_first"`
 }
 
-// Error is the mean and the largest of absolute differences.
+// Error has the mean and the maximum of absolute differences.
 type Error struct {
-	Mean    float64 `json:"mean"`
-	Largest float64 `json:"largest"`
+	Mean float64 `json:"mean"`
+	Max  float64 `json:"max"`
 }
 
-// Run reads all frames from r, and codes each against the one distance before it. Fields that are no numbers with a
-// step, as the paper's scheme has no rule for them, are left out.
+// Run reads all frames from r and encodes each against the one distance before it. It skips fields
+// that are not numbers with a resolution: the article has no rule for them.
 func Run(r *trace.Reader, s *schema.Schema, distance int) (*Result, error) {
 	c, err := newChain(s, distance)
 	if err != nil {
@@ -83,7 +84,7 @@ func (c *chain) result() *Result {
 	return res
 }
 
-// seconds is the ends of the seconds to show, of a trace of so many.
+// seconds returns the ends of the seconds to show, for a trace of that length.
 func seconds(length float64) []float64 {
 	var ends []float64
 	for _, until := range []float64{1, 10} {
@@ -99,10 +100,150 @@ func summary(errs []sum) Error {
 	for _, e := range errs {
 		all.total += e.total
 		all.count += e.count
-		all.largest = max(all.largest, e.largest)
+		all.max = max(all.max, e.max)
 	}
 	if all.count == 0 {
 		return Error{}
 	}
-	return Error{Mean: all.total / float64(all.count), Largest: all.largest}
+	return Error{Mean: all.total / float64(all.count), Max: all.max}
+}
+
+// chain runs both schemes side by side. Frame n is coded against frame n-distance.
+type chain struct {
+	schema   *schema.Schema
+	distance int
+	n        int // frames so far
+	frame    *schema.Frame
+	enc      *rpcdelta.Encoder
+	dec      *rpcdelta.Decoder
+	acks     []rpcdelta.Ack // of the last frames, by number modulo distance
+	fields   []field
+	restored []float64
+	coded    []byte
+}
+
+// field is a field that has a step.
+type field struct {
+	name string
+	at   int // number in the schema
+	step float64
+	turn float64 // 360 for an angle, else 0
+	// sent and rebuilt are the values of the last frames at the client and at the server, by number
+	// modulo distance.
+	sent, rebuilt [][]float64
+	literal, ours []sum // of each frame
+}
+
+// sum adds up errors.
+type sum struct {
+	total, max float64
+	count      int
+}
+
+func newChain(s *schema.Schema, distance int) (*chain, error) {
+	enc, err := rpcdelta.NewEncoder(s, rpcdelta.EncoderConfig{Ring: rpcdelta.MaxRing, PeerRing: rpcdelta.MaxRing})
+	if err != nil {
+		return nil, err
+	}
+	dec, err := rpcdelta.NewDecoder(s, rpcdelta.DecoderConfig{Ring: rpcdelta.MaxRing})
+	if err != nil {
+		return nil, err
+	}
+	c := &chain{schema: s, distance: distance, frame: s.NewFrame(), enc: enc, dec: dec, acks: make([]rpcdelta.Ack, distance)}
+	for i := range s.Fields() {
+		if f, ok := newField(&s.Fields()[i], distance); ok {
+			f.at = i
+			c.fields = append(c.fields, f)
+		}
+	}
+	return c, nil
+}
+
+func newField(f *schema.Field, distance int) (field, bool) {
+	d := field{name: f.Name}
+	switch f.Kind {
+	case schema.KindVec2, schema.KindVec3, schema.KindScalar:
+		d.step = f.Resolution
+	case schema.KindAngle:
+		d.step, d.turn = math.Ldexp(360, -f.Bits), 360
+	default:
+		return d, false
+	}
+	d.sent, d.rebuilt = make([][]float64, distance), make([][]float64, distance)
+	for i := range distance {
+		d.sent[i], d.rebuilt[i] = make([]float64, f.Values()), make([]float64, f.Values())
+	}
+	return d, true
+}
+
+// step processes the row that r read last.
+func (c *chain) step(r *trace.Reader) error {
+	got, err := c.deliver()
+	if err != nil {
+		return err
+	}
+	for i := range c.fields {
+		f := &c.fields[i]
+		values := r.Floats(f.at)
+		f.literal = append(f.literal, f.paper(values, c.n, c.distance))
+		c.restored = c.schema.RestoreField(c.restored[:0], got, f.at)
+		f.ours = append(f.ours, f.difference(c.restored, values))
+	}
+	c.n++
+	return nil
+}
+
+// deliver sends the current frame through encoder and decoder and returns the decoded frame.
+func (c *chain) deliver() (*schema.Frame, error) {
+	slot := &c.acks[c.n%c.distance]
+	if c.n >= c.distance {
+		if err := c.enc.Ack(*slot); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if c.coded, _, err = c.enc.AppendFrame(c.coded[:0], c.frame); err != nil {
+		return nil, err
+	}
+	got, err := c.dec.Decode(c.coded)
+	if err != nil {
+		return nil, err
+	}
+	*slot, _, err = rpcdelta.ParseAck(c.dec.AppendAck(nil))
+	return got[0].Frame, err
+}
+
+// paper encodes values with the article's scheme and returns the errors at its server.
+func (f *field) paper(values []float64, n, distance int) sum {
+	sent, rebuilt := f.sent[n%distance], f.rebuilt[n%distance]
+	for k, v := range values {
+		if n < distance {
+			rebuilt[k] = f.quantized(v) // a full frame
+		} else {
+			rebuilt[k] += f.quantized(f.wrap(v - sent[k]))
+		}
+		sent[k] = v
+	}
+	return f.difference(rebuilt, values)
+}
+
+// quantized rounds v to whole steps.
+func (f *field) quantized(v float64) float64 { return math.Floor(v/f.step+0.5) * f.step }
+
+// wrap returns the smallest equivalent of an angle's difference.
+func (f *field) wrap(d float64) float64 {
+	if f.turn == 0 {
+		return d
+	}
+	return math.Remainder(d, f.turn)
+}
+
+func (f *field) difference(got, want []float64) sum {
+	s := sum{count: len(got)}
+	for k := range got {
+		e := math.Abs(f.wrap(got[k] - want[k]))
+		s.total += e
+		s.max = max(s.max, e)
+	}
+	return s
 }

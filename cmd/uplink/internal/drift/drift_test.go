@@ -42,7 +42,8 @@ func run(t *testing.T, frames, distance int, move func(i int) (x, angle float64)
 	return res
 }
 
-// TestSteady moves by 0.4 of a step a frame, which the literal scheme never notices: after n frames it is 0.4 n off.
+// TestSteady moves by 0.4 of a step a frame, which the literal scheme never notices: after n frames
+// it is 0.4 n off.
 func TestSteady(t *testing.T) {
 	for _, distance := range []int{1, 3} {
 		hop := 0.4 / float64(distance)
@@ -51,11 +52,11 @@ func TestSteady(t *testing.T) {
 		})
 		for _, f := range res.Fields {
 			last := f.Spans[len(f.Spans)-1]
-			if got, want := last.Literal.Largest/f.Step, hop*299; math.Abs(got-want) > 1 {
+			if got, want := last.Article.Max/f.Step, hop*299; math.Abs(got-want) > 1 {
 				t.Errorf("distance %d: %s: %v steps off, want %v", distance, f.Name, got, want)
 			}
-			if last.Ours.Largest > f.Step*0.5000001 {
-				t.Errorf("distance %d: %s: ours is %v off, a step is %v", distance, f.Name, last.Ours.Largest, f.Step)
+			if last.QuantizeFirst.Max > f.Step*0.5000001 {
+				t.Errorf("distance %d: %s: ours is %v off, a step is %v", distance, f.Name, last.QuantizeFirst.Max, f.Step)
 			}
 		}
 	}
@@ -66,7 +67,7 @@ func TestWhole(t *testing.T) {
 	res := run(t, 300, 2, func(i int) (float64, float64) { return float64(i * i), float64(i*90%360 - 180) })
 	for _, f := range res.Fields {
 		for _, s := range f.Spans {
-			if s.Literal != (Error{}) || s.Ours != (Error{}) {
+			if s.Article != (Error{}) || s.QuantizeFirst != (Error{}) {
 				t.Errorf("%s after %v s: %+v", f.Name, s.Until, s)
 			}
 		}
@@ -85,12 +86,12 @@ func TestRandomWalk(t *testing.T) {
 		if len(f.Spans) != 3 || f.Spans[0].Until != 1 || f.Spans[1].Until != 10 || f.Spans[2].Until != 200 {
 			t.Fatalf("%+v", f.Spans)
 		}
-		if first, last := f.Spans[0].Literal.Mean, f.Spans[2].Literal.Mean; last < 2*first || last < 3*f.Step {
+		if first, last := f.Spans[0].Article.Mean, f.Spans[2].Article.Mean; last < 2*first || last < 3*f.Step {
 			t.Errorf("%s: the literal error is %v at the start and %v at the end", f.Name, first, last)
 		}
 		for _, s := range f.Spans {
-			if s.Ours.Largest > f.Step*0.5000001 || s.Ours.Mean > f.Step*0.35 {
-				t.Errorf("%s after %v s: ours is %+v off", f.Name, s.Until, s.Ours)
+			if s.QuantizeFirst.Max > f.Step*0.5000001 || s.QuantizeFirst.Mean > f.Step*0.35 {
+				t.Errorf("%s after %v s: ours is %+v off", f.Name, s.Until, s.QuantizeFirst)
 			}
 		}
 	}

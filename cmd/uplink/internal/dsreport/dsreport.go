@@ -1,4 +1,4 @@
-// Package dsreport measures how a dedicated server bears its load.
+// Package dsreport measures the load of a dedicated server.
 package dsreport
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// Reporter measures a server from when it is made.
+// Reporter measures a server.
 type Reporter struct {
 	srv    *ds.Server
 	delays *meter.Durations // since the last line
@@ -24,10 +24,10 @@ type Reporter struct {
 	// Of Run alone:
 	total       *meter.Durations
 	begin, last moment
-	most        int // players at a time
+	maxPlayers  int
 }
 
-// moment is what the server and the process have used and counted.
+// moment has the counters of server and process at a time.
 type moment struct {
 	at     time.Time
 	cpu    time.Duration
@@ -35,7 +35,7 @@ type moment struct {
 	kernel uint64
 }
 
-// New makes the reporter of a server.
+// New returns a reporter that starts now.
 func New(srv *ds.Server) *Reporter {
 	r := &Reporter{srv: srv, delays: meter.NewDurations(), total: meter.NewDurations()}
 	r.begin = r.look()
@@ -43,18 +43,18 @@ func New(srv *ds.Server) *Reporter {
 	return r
 }
 
-// Frame is part of the server's handlers: it measures from when the frame's datagram, or the batch that it came in,
+// Frame is a handler of the server. It measures the time since the frame's datagram, or its batch,
 // was read.
 func (r *Reporter) Frame(_ *ds.Player, f ds.Frame[*schema.Frame]) {
 	r.delays.Add(time.Since(f.Received))
 }
 
-// Run writes a line of what the last interval brought at the end of each, and one of the whole time when ctx is done.
+// Run writes a line after each interval, and one for the whole time when ctx is done.
 func (r *Reporter) Run(ctx context.Context, every time.Duration, w io.Writer, asJSON bool) {
 	write := func(l Line) { fmt.Fprintln(w, l) }
 	if asJSON {
 		out := json.NewEncoder(w)
-		write = func(l Line) { _ = out.Encode(l) } // whoever reads it may be gone
+		write = func(l Line) { _ = out.Encode(l) } // the reader may be gone
 	}
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -65,14 +65,14 @@ func (r *Reporter) Run(ctx context.Context, every time.Duration, w io.Writer, as
 		case <-ctx.Done():
 			r.next()
 			l := r.line(r.begin, r.last, r.total)
-			l.Whole, l.Players = true, r.most
+			l.Whole, l.Players = true, r.maxPlayers
 			write(l)
 			return
 		}
 	}
 }
 
-// next gives the line of the time since the last one.
+// next returns the line for the time since the last one.
 func (r *Reporter) next() Line {
 	before, delays := r.last, r.delays.Take()
 	r.last = r.look()
@@ -84,25 +84,26 @@ func (r *Reporter) look() moment {
 	s := moment{at: time.Now(), cpu: meter.CPU(), stats: r.srv.Stats()}
 	s.kernel, _ = r.srv.KernelDrops()
 	s.kernel = max(s.kernel, r.last.kernel) // at the end the socket is closed
-	r.most = max(r.most, s.stats.Transport.Open)
+	r.maxPlayers = max(r.maxPlayers, s.stats.Transport.Open)
 	return s
 }
 
-// Line is what the server did between two moments.
+// Line has the figures of one interval, or of the whole time.
 type Line struct {
-	Whole   bool    `json:"whole"`   // of all the time, and not of the last interval
+	Whole   bool    `json:"whole"`   // for the whole time
 	Seconds float64 `json:"seconds"` // since the beginning
-	// Players is how many are connected at the end; of the whole time the most that a line had.
+	// Players is the number of players at the end of the interval, or the maximum over all
+	// intervals.
 	Players   int     `json:"players"`
 	Frames    uint64  `json:"frames"` // delivered
 	PerSecond float64 `json:"frames_per_second"`
 	Missed    uint64  `json:"missed"`
-	// ToHandler is the time from reading a frame's datagram to its handler.
+	// ToHandler is the time from reading a frame's datagram until its handler runs.
 	ToHandler meter.Summary `json:"to_handler"`
-	// Drops counts what came and was not used, by reason; "kernel" are datagrams that nobody read in time.
+	// Drops counts drops by reason; "kernel" counts datagrams lost in the socket's buffer.
 	Drops map[string]uint64 `json:"drops"`
 	Cores float64           `json:"cores"` // busy on average
-	// Micros is the CPU time of a frame, all that the process does included.
+	// Micros is the CPU time of the process per frame.
 	Micros float64 `json:"us_per_frame"`
 }
 
@@ -125,7 +126,7 @@ func (r *Reporter) line(before, now moment, delays *meter.Durations) Line {
 	return l
 }
 
-// counts are a moment's, added up over all RPCs.
+// counts are sums over all RPCs.
 type counts struct {
 	frames, missed uint64
 	drops          map[string]uint64
@@ -152,7 +153,7 @@ func (c *counts) add(drops []uint64) {
 	}
 }
 
-// String gives the line as text.
+// String formats the line.
 func (l Line) String() string {
 	var b strings.Builder
 	if l.Whole {

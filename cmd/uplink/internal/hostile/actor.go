@@ -175,8 +175,8 @@ func (a *actor) request(n int, reliable bool) control.BindRequest {
 	}
 }
 
-// bind binds all RPCs that the client may, and reports whether all are bound. It has to be called again
-// until they are.
+// bind binds all RPCs that the client may, and reports whether all are bound. It has to be called
+// again until they are.
 func (a *actor) bind(i int, reliable bool) bool {
 	a.mu.Lock()
 	bound := a.bound

@@ -34,8 +34,8 @@ func soak(t *testing.T, kinds ...string) (*Result, []Phase) {
 }
 
 // TestRun has all kinds attack. Honest players keep every frame, the server drops what is above the
-// limits, and no client is above one that would end its session. The honest clients in their place send
-// about as many datagrams, of which nothing is dropped.
+// limits, and no client is above one that would end its session. The honest clients in their place
+// send about as many datagrams, of which nothing is dropped.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var chosen []string // all

@@ -75,7 +75,9 @@ func (a *actor) alternate(i int, codec string, r replication.Answer) {
 func replies(a *actor, i int) { a.alternate(i, replication.SnapshotCodec, replication.Request) }
 
 // unackedReplies does the same and acknowledges nothing of it.
-func unackedReplies(a *actor, i int) { a.push(replication.AppendReply(nil, 0, replication.Answer(i%2))) }
+func unackedReplies(a *actor, i int) {
+	a.push(replication.AppendReply(nil, 0, replication.Answer(i%2)))
+}
 
 // push sends a message as a segment, and the one before once more, without ever acknowledging one.
 func (a *actor) push(messages ...[]byte) {
@@ -190,8 +192,8 @@ func malformedFrames(a *actor, i int) {
 	}
 }
 
-// heavyFrames sends payloads of as many older frames as there can be, of values that nothing predicts,
-// and none of it with a baseline.
+// heavyFrames sends payloads of as many older frames as there can be, of values that nothing
+// predicts, and none of it with a baseline.
 func heavyFrames(a *actor, i int) {
 	if !a.bind(i, false) {
 		return
@@ -202,7 +204,8 @@ func heavyFrames(a *actor, i int) {
 	}
 }
 
-// oldBaselines does the same with the oldest baseline that a frame can refer to: it takes acks late.
+// oldBaselines does the same with the oldest baseline that a frame can refer to: it takes acks
+// late.
 func oldBaselines(a *actor, i int) {
 	if !a.bind(i, false) {
 		return

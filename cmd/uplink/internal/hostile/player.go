@@ -10,7 +10,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// player is an honest client: it calls Move and takes part in both worlds.
+// player is an honest client. It calls Move and subscribes to both worlds.
 type player struct {
 	number  int
 	hz      float64 // calls a second
@@ -20,7 +20,7 @@ type player struct {
 	err     error
 }
 
-// newPlayer connects a player that calls hz times a second: Move, bound as often as that takes.
+// newPlayer connects a player that calls Move hz times per second, over as many bindings as needed.
 func newPlayer(ctx context.Context, addr string, network transport.Network, t token.Token, number int, hz float64) (*player, error) {
 	p := &player{number: number, hz: hz}
 	var err error
@@ -63,7 +63,7 @@ func (p *player) run(ctx context.Context) {
 		case <-ticker.C:
 		}
 		due := uint64(time.Since(start).Seconds() * p.hz)
-		done = max(done, due-min(due, uint64(p.hz/4)+1)) // no more at once than the server takes
+		done = max(done, due-min(due, uint64(p.hz/4)+1)) // limit bursts
 		for ; done < due; done++ {
 			m := moveAt(p.number, done)
 			if p.err = p.streams[done%uint64(len(p.streams))].Send(&m); p.err != nil {
@@ -74,5 +74,5 @@ func (p *player) run(ctx context.Context) {
 	}
 }
 
-// datagrams returns how many the player has sent.
+// datagrams returns the number of datagrams sent.
 func (p *player) datagrams() uint64 { return p.conn.Stats().Transport.DatagramsSent }

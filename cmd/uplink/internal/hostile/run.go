@@ -1,6 +1,6 @@
-// Package hostile measures what hostile clients cost a dedicated server: authenticated clients that do
-// all that their sessions permit, at the highest rates, against honest ones that send equally many
-// datagrams.
+// Package hostile measures what hostile clients cost a dedicated server: authenticated clients that
+// do everything that their sessions permit, at the maximum rates, compared with honest ones that
+// send as many datagrams.
 package hostile
 
 import (
@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -25,24 +26,24 @@ type Target interface {
 	Close() error
 }
 
-// Phase is what one phase came to.
+// Phase is the result of one phase.
 type Phase struct {
 	Name      string            `json:"phase"`
-	Clients   int               `json:"clients"`   // hostile ones, or those in their place
+	Clients   int               `json:"clients"`   // hostile clients, or their replacements
 	Share     float64           `json:"core"`      // of a core that the server used
 	Datagrams float64           `json:"datagrams"` // received a second, from all
 	SentBytes float64           `json:"sent_bytes"`
 	Sent      uint64            `json:"sent"` // frames of the honest players
 	Frames    uint64            `json:"frames"`
 	Drops     map[string]uint64 `json:"drops"`
-	Ended     []string          `json:"ended"` // sessions that did not last: kind and reason
+	Ended     []string          `json:"ended"` // sessions that ended early: kind and reason
 	rates     []float64         // of datagrams, by client
 }
 
-// kept is the share of the honest players' frames that the game got.
+// kept returns the share of the honest players' frames that were delivered.
 func (p *Phase) kept() float64 { return float64(p.Frames) / float64(max(p.Sent, 1)) }
 
-// String returns the phase as a line.
+// String formats the phase as a line.
 func (p Phase) String() string {
 	drops := ""
 	for _, reason := range slices.Sorted(maps.Keys(p.Drops)) {
@@ -56,11 +57,11 @@ func (p Phase) String() string {
 		p.Name, p.Clients, 100*p.Share, p.Datagrams, p.SentBytes/1e3, p.Frames, p.Sent, drops, ended)
 }
 
-// Result is what a run came to.
+// Result is the result of a run.
 type Result struct {
 	Hostile Phase   `json:"hostile"`
 	Honest  Phase   `json:"honest"`
-	Added   float64 `json:"core_per_client"` // share of a core that a hostile client costs more
+	Added   float64 `json:"core_per_client"` // additional share of a core per hostile client
 }
 
 // Verdict returns an error if a bound is exceeded.
@@ -83,11 +84,11 @@ type run struct {
 	network transport.Network
 	start   func() (Target, error)
 	target  Target
-	next    uint64 // client id of the next that is not judged
+	next    uint64 // client id of the next attacker
 }
 
-// Run measures both phases, each with a server of its own that start starts, and calls show after each.
-// A nil network is UDP.
+// Run measures both phases, each with a server of its own that start starts, and calls show after
+// each. A nil network is UDP.
 func Run(ctx context.Context, o Options, network transport.Network, start func() (Target, error), show func(Phase)) (*Result, error) {
 	r := &run{options: o, network: network, start: start}
 	hostile, err := r.phase(ctx, "hostile", nil)
@@ -103,7 +104,7 @@ func Run(ctx context.Context, o Options, network transport.Network, start func()
 	return &Result{Hostile: *hostile, Honest: *honest, Added: (hostile.Share - honest.Share) / float64(o.Hostile)}, nil
 }
 
-// attacker is a hostile client or one in its place.
+// attacker is a hostile client or its replacement.
 type attacker interface {
 	run(ctx context.Context)
 	datagrams() uint64
@@ -115,13 +116,13 @@ func (a *actor) close()            { a.c.Close() }
 func (p *player) close()           { _ = p.conn.Close() }
 
 const (
-	joinEvery = 60 * time.Millisecond // between two clients: a server lets 20 a second in, of one network
+	joinEvery = 60 * time.Millisecond // between two clients: a server admits 20 per second from one network
 	warmUp    = 4 * time.Second       // until all clients are at their rates
 	settle    = 500 * time.Millisecond
 	settles   = 10
 
 	playerHz = 60
-	ackHz    = 60 // datagrams a second that an honest player sends besides its calls
+	ackHz    = 60 // other datagrams per second of an honest player
 )
 
 // phase measures one phase: with hostile clients, or with honest ones at these rates of datagrams.
@@ -166,7 +167,7 @@ func (r *run) player(ctx context.Context, number int, id uint64, hz float64) (*p
 	return newPlayer(ctx, r.target.Addr(), r.network, t, number, hz)
 }
 
-// other connects a hostile client, or an honest one in its place.
+// other connects a hostile client or its replacement.
 func (r *run) other(ctx context.Context, i int, rates []float64) (attacker, error) {
 	r.next++
 	id := firstOther + r.next
@@ -183,7 +184,7 @@ func (r *run) other(ctx context.Context, i int, rates []float64) (attacker, erro
 
 // join waits for the turn of the next client and returns its token.
 func (r *run) join(ctx context.Context, id uint64) (token.Token, error) {
-	if err := pause(ctx, joinEvery); err != nil {
+	if err := sleep.For(ctx, joinEvery); err != nil {
 		return token.Token{}, err
 	}
 	addr, err := netip.ParseAddrPort(r.target.Addr())
@@ -196,7 +197,7 @@ func (r *run) join(ctx context.Context, id uint64) (token.Token, error) {
 	})
 }
 
-// measure has all clients run, and measures once they are at their rates.
+// measure runs all clients and measures after the warm-up.
 func (r *run) measure(ctx context.Context, name string, players []*player, others []attacker) (*Phase, error) {
 	running, cancel := context.WithCancel(ctx)
 	var work sync.WaitGroup
@@ -208,7 +209,7 @@ func (r *run) measure(ctx context.Context, name string, players []*player, other
 	for _, a := range others {
 		work.Go(func() { a.run(running) })
 	}
-	if err := pause(ctx, warmUp); err != nil {
+	if err := sleep.For(ctx, warmUp); err != nil {
 		return nil, err
 	}
 	before, err := r.target.Status()
@@ -219,7 +220,7 @@ func (r *run) measure(ctx context.Context, name string, players []*player, other
 	for i, a := range others {
 		sent[i] = a.datagrams()
 	}
-	if err := pause(ctx, r.options.For); err != nil {
+	if err := sleep.For(ctx, r.options.For); err != nil {
 		return nil, err
 	}
 	after, err := r.target.Status()
@@ -242,7 +243,7 @@ func (r *run) measure(ctx context.Context, name string, players []*player, other
 		p.Sent += player.sent
 	}
 	for range settles { // the last frames may wait in the server's socket
-		if err := pause(ctx, settle); err != nil {
+		if err := sleep.For(ctx, settle); err != nil {
 			return nil, err
 		}
 		if after, err = r.target.Status(); err != nil {
@@ -267,13 +268,50 @@ func (r *run) measure(ctx context.Context, name string, players []*player, other
 	return p, nil
 }
 
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return nil
+// Options configure a run. Errors name the command's flags.
+type Options struct {
+	Players int           // honest players
+	Hostile int           // hostile clients, and honest replacements in the other phase
+	For     time.Duration // measured time of each phase
+	Kinds   []string      // names of kinds of hostile client; nil is all
+}
+
+// Bounds of Options and of results.
+const (
+	maxPlayers = 200
+	maxHostile = 200
+	minFor     = time.Second
+
+	// MaxShare is the maximum additional cost of a hostile client, as a share of a core.
+	MaxShare = 0.02
+	// MinKept is the share of frames that honest players must keep.
+	MinKept = 0.999
+)
+
+// Validate returns an error that names an invalid flag.
+func (o *Options) Validate() error {
+	switch {
+	case o.Players < 1 || o.Players > maxPlayers:
+		return fmt.Errorf("--players %d: want 1 to %d with --hostile", o.Players, maxPlayers)
+	case o.Hostile < 1 || o.Hostile > maxHostile:
+		return fmt.Errorf("--hostile %d: want 1 to %d", o.Hostile, maxHostile)
+	case o.For < minFor:
+		return fmt.Errorf("--for %v: want at least %v", o.For, minFor)
 	}
+	for _, name := range o.Kinds {
+		if !slices.Contains(Kinds(), name) {
+			return fmt.Errorf("--kinds %s: want some of %s", name, strings.Join(Kinds(), ","))
+		}
+	}
+	return nil
+}
+
+// chosen returns the kinds, in order.
+func (o *Options) chosen() (all []*kind) {
+	for i := range kinds {
+		if o.Kinds == nil || slices.Contains(o.Kinds, kinds[i].name) {
+			all = append(all, &kinds[i])
+		}
+	}
+	return all
 }

@@ -1,30 +1,38 @@
 package hostile
 
 import (
+	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/meter"
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// Status is what a server has used and counted since its start.
+// Status has the counters of a server since its start.
 type Status struct {
 	CPU       time.Duration     `json:"cpu_ns"` // of the whole process
 	Players   int               `json:"players"`
-	Frames    uint64            `json:"frames"`    // of the honest players that are judged
+	Frames    uint64            `json:"frames"`    // of the honest players
 	Datagrams uint64            `json:"datagrams"` // received from all clients
 	SentBytes uint64            `json:"sent_bytes"`
 	Drops     map[string]uint64 `json:"drops"` // messages and frames, by reason
 }
 
-// Server is the dedicated server that hostile clients attack. It takes the RPC Move, sends a world
-// as snapshots and another as state, and sends each message of a player back to it.
+// Server is the dedicated server under attack. It accepts the RPC Move, replicates a world as
+// snapshots and another as state, and echoes messages.
 type Server struct {
 	srv    *ds.Server
 	frames atomic.Uint64
@@ -37,7 +45,7 @@ type Server struct {
 	streams map[*ds.Player]*ds.StateStream[object]
 }
 
-// firstOther is the client id from which on clients are not judged.
+// firstOther is the lowest client id of attackers.
 const firstOther = 1000
 
 // NewServer starts a server at a loopback address, where no key is needed. A nil network is UDP.
@@ -105,7 +113,7 @@ func (s *Server) left(p *ds.Player, _ error) {
 	delete(s.streams, p)
 }
 
-// play makes ticks of the worlds.
+// play runs the ticks of the worlds.
 func (s *Server) play(ctx context.Context) {
 	ticker := time.NewTicker(time.Second / sendHz)
 	defer ticker.Stop()
@@ -136,14 +144,14 @@ func (s *Server) tick(tick uint64) {
 			_ = w.Put(uint16(i), 0, &o) // within its bounds
 		}
 		w.Commit()
-		_, _ = w.Send() // the players who leave meanwhile do not count
+		_, _ = w.Send() // errors of leaving players do not matter
 	}
 }
 
 // Addr returns the address to dial.
 func (s *Server) Addr() string { return s.srv.Addr().String() }
 
-// Status returns what the server has used and counted.
+// Status returns the server's counters.
 func (s *Server) Status() (Status, error) {
 	st := s.srv.Stats()
 	out := Status{CPU: meter.CPU(), Players: st.Transport.Conns, Frames: s.frames.Load(), Datagrams: st.Transport.DatagramsReceived, SentBytes: st.Transport.BytesSent, Drops: map[string]uint64{}}
@@ -170,7 +178,7 @@ func (s *Server) Status() (Status, error) {
 	return out, nil
 }
 
-// Close ends the server.
+// Close stops the server.
 func (s *Server) Close() error {
 	s.stop()
 	err := s.srv.Close()
@@ -180,3 +188,134 @@ func (s *Server) Close() error {
 	}
 	return nil
 }
+
+// Command is the name of the hidden command whose process is the server: it calls [Answer].
+const Command = "soak-server"
+
+// Answer starts a server and answers requests from in on out: its address in the first line, and
+// then for each line of in its [Status] in a line of JSON. It returns at the end of in.
+func Answer(in io.Reader, out io.Writer) (err error) {
+	s, err := NewServer("127.0.0.1:0", nil)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if _, err := fmt.Fprintln(out, s.Addr()); err != nil {
+		return err
+	}
+	lines, encoder := bufio.NewScanner(in), json.NewEncoder(out)
+	for lines.Scan() {
+		st, err := s.Status()
+		if err == nil {
+			err = encoder.Encode(st)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return lines.Err()
+}
+
+// process is a server in a process of its own, to measure its CPU time separately.
+type process struct {
+	cmd  *exec.Cmd
+	in   io.WriteCloser
+	out  *bufio.Reader
+	addr string
+}
+
+// StartProcess starts this program with [Command] as a server.
+func StartProcess() (Target, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	p := &process{cmd: exec.Command(self, Command)}
+	p.cmd.Stderr = os.Stderr
+	if p.in, err = p.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	p.out = bufio.NewReader(out)
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	line, err := p.out.ReadString('\n')
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("hostile: the server's process did not start: %w", err), p.Close())
+	}
+	p.addr = strings.TrimSpace(line)
+	return p, nil
+}
+
+func (p *process) Addr() string { return p.addr }
+
+// Status asks the process.
+func (p *process) Status() (st Status, err error) {
+	if _, err = io.WriteString(p.in, "status\n"); err != nil {
+		return st, fmt.Errorf("hostile: the server's process has ended: %w", err)
+	}
+	line, err := p.out.ReadBytes('\n')
+	if err != nil {
+		return st, fmt.Errorf("hostile: the server's process has ended: %w", err)
+	}
+	return st, json.Unmarshal(line, &st)
+}
+
+// Close ends the process and waits for it.
+func (p *process) Close() error { return errors.Join(p.in.Close(), p.cmd.Wait()) }
+
+// move is the call of honest players.
+type move struct {
+	Location schema.Vec3 `uplink:"resolution=0.1"`
+	View     schema.Vec3 `uplink:"resolution=0.01,min=-360,max=360"`
+	Tick     uint32
+	Buttons  uint16
+}
+
+// moveAt is a player's call at a tick.
+func moveAt(player int, tick uint64) move {
+	at := float64(tick) / 60
+	sin, cos := math.Sincos(at/2 + float64(player))
+	return move{
+		Location: schema.Vec3{X: 500 * sin, Y: 500 * cos, Z: 90},
+		View:     schema.Vec3{X: 30 * sin, Y: math.Mod(at*40, 360), Z: 0},
+		Tick:     uint32(tick),
+		Buttons:  uint16(tick / 30 % 16),
+	}
+}
+
+// object is an object of the worlds.
+type object struct {
+	Position schema.Vec3 `uplink:"resolution=0.01,min=-1000,max=1000"`
+	Rotation schema.Quat `uplink:"bits=11"`
+	Lit      bool
+}
+
+// objects is the number of objects of each world: every third one rests.
+const objects = 128
+
+// objectAt is an object at a tick.
+func objectAt(i int, tick uint64) object {
+	if i%3 == 0 {
+		tick = 0
+	}
+	sin, cos := math.Sincos(float64(tick)/60 + float64(i))
+	return object{
+		Position: schema.Vec3{X: 3*float64(i%16) + 5*cos, Y: 3*float64(i/16) + 5*sin},
+		Rotation: schema.Quat{X: sin / 2, Y: cos / 2, Z: 0.3, W: 1},
+		Lit:      (tick/60+uint64(i))%7 == 0,
+	}
+}
+
+// Names and rates of the RPC and the worlds.
+const (
+	moveRPC       = "Move"
+	snapshotWorld = "snapshots"
+	stateWorld    = "state"
+	tickHz        = 60
+	sendHz        = 30
+)

@@ -11,7 +11,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// Explained says what each bit of a datagram or message is.
+// Explained describes each bit of a datagram or message.
 type Explained struct {
 	Record  int     `json:"record"`
 	Seconds float64 `json:"seconds"`
@@ -22,15 +22,16 @@ type Explained struct {
 	body []byte
 }
 
-// noBit is the place of what has none.
+// noBit is the position of parts without one.
 const noBit = -1
 
-// Line is a part of it.
+// Line describes one part.
 type Line struct {
-	// Bit is where it begins in the body, 8 times the byte and the bit within, counted as docs/SPEC.md counts there: from
-	// the high bit down in a short header, from the low bit up elsewhere; -1 where parts share bits.
+	// Bit is the position in the body: 8 times the byte plus the bit within, counted as in
+	// docs/SPEC.md, from the high bit down in a short header and from the low bit up elsewhere; -1
+	// if parts share bits.
 	Bit int `json:"bit"`
-	// Bits is how many it takes.
+	// Bits is the size.
 	Bits  float64 `json:"bits,omitempty"`
 	Depth int     `json:"depth"`
 	What  string  `json:"what"`
@@ -49,7 +50,7 @@ func (e *Explained) note(format string, args ...any) {
 	e.add(noBit, 0, 1, "", format, args...)
 }
 
-// ask begins to explain the record that is being read.
+// ask starts to explain the current record.
 func (x *inspection) ask(body record.Body) {
 	e := &Explained{Record: x.at.Number, Seconds: x.at.At.Seconds()}
 	x.asked = e
@@ -85,11 +86,11 @@ func (e *Explained) datagram(p *player, b *record.Datagram) {
 	}
 	e.Title = fmt.Sprintf("datagram %d %s player %d, %d bytes of UDP", b.Number, way, b.Player, b.Size)
 	header := b.Size - len(b.Body) - p.seal
-	e.note("on the wire %d bytes: header %d, body %d, seal %d, and %d of IPv4 and UDP around them", b.Size+transport.IPSize, header, len(b.Body), p.seal, transport.IPSize)
+	e.note("on the wire %d bytes: header %d, body %d, AEAD tag %d, and %d of IPv4 and UDP", b.Size+transport.IPSize, header, len(b.Body), p.seal, transport.IPSize)
 	e.carried(p, b.Body)
 }
 
-// carried explains what is no payload; those come with what the server made of them.
+// carried explains everything except payloads, which are explained with the server's result.
 func (e *Explained) carried(p *player, b []byte) {
 	e.body = append([]byte(nil), b...)
 	e.Body = hex.EncodeToString(b)
@@ -154,7 +155,7 @@ func typeText(t control.Type, first byte) string {
 	}
 }
 
-// clip cuts what is too long for a line.
+// clip truncates text that is too long for a line.
 func clip(s string) string {
 	const most = 200
 	if len(s) > most {
@@ -163,7 +164,7 @@ func clip(s string) string {
 	return s
 }
 
-// bundle explains the lengths ahead of payloads.
+// bundle explains the lengths before payloads.
 func (e *Explained) bundle(b []byte) {
 	at := 1
 	for i, p := range payloads(b) {
@@ -195,7 +196,7 @@ func (e *Explained) bind(b []byte) {
 	})
 }
 
-// value is one of an array that is packed.
+// value is an element of a msgpack array.
 type value struct {
 	what string
 	is   any
@@ -207,7 +208,7 @@ func (e *Explained) values(all []value) {
 	}
 }
 
-// reasonText is what an answer's reason says.
+// reasonText describes the reason of an answer.
 func reasonText(r control.Reason) string {
 	switch r {
 	case control.ReasonNone:

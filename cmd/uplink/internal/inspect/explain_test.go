@@ -20,8 +20,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// TestExplainAll explains each record of some captures: of each payload all bits are accounted for, and of what has a
-// place each bit once, from the first to the last.
+// TestExplainAll explains each record of some captures: of each payload all bits are accounted for,
+// and of what has a place each bit once, from the first to the last.
 func TestExplainAll(t *testing.T) {
 	for name, c := range map[string]scenario{
 		"adaptive": {frames: 60, clients: 1, link: simnet.Config{Loss: 0.2, Jitter: 20 * ms, Duplicate: 0.1}},
@@ -56,7 +56,8 @@ func TestExplainAll(t *testing.T) {
 	}
 }
 
-// checkExplained adds the parts of what is explained up, and says how many decoded payloads there are.
+// checkExplained adds the parts of what is explained up, and says how many decoded payloads there
+// are.
 func checkExplained(t *testing.T, e *Explained) (decoded int) {
 	t.Helper()
 	var size, header, coded, fields, parts float64
@@ -131,7 +132,8 @@ func TestExplainText(t *testing.T) {
 	})
 }
 
-// interesting gives a request to bind, a reset, an intra frame or a delta with a hash, a delta, and an ack.
+// interesting gives a request to bind, a reset, an intra frame or a delta with a hash, a delta, and
+// an ack.
 func interesting(t *testing.T, data []byte) (records []int) {
 	t.Helper()
 	r, err := capture.NewReader(bytes.NewReader(data))

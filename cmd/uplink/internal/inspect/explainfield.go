@@ -9,7 +9,7 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// field explains a field of frame i, and gives its bits.
+// field explains a field of frame i and returns its bits.
 func (t *told) field(s *stream, i, f int, place *places) (sum float64) {
 	field := &s.schema.Fields()[f]
 	flags, contents := 0., 0.
@@ -55,7 +55,7 @@ func held(comps []inspect.Part) bool {
 	return len(comps) > 0
 }
 
-// flagText says what the bits of a field are that are no component's.
+// flagText describes the bits of a field that belong to no component.
 func flagText(s *stream, field *schema.Field, comps []inspect.Part) string {
 	alone := len(comps) > 0 && isAlone(&comps[0])
 	text := "whether it changed"
@@ -91,7 +91,7 @@ func partText(c *inspect.Part) string {
 	return fmt.Sprintf("%d, coded by %s", c.Value, inspect.PredictorName(c.Predictor))
 }
 
-// valueText is a field's value in its own unit.
+// valueText formats a field's value in its unit.
 func valueText(s *schema.Schema, f *schema.Frame, i int) string {
 	field := &s.Fields()[i]
 	if field.IsBytes() {
@@ -116,7 +116,8 @@ func valueText(s *schema.Schema, f *schema.Frame, i int) string {
 	return clip(strings.Join(values, ", "))
 }
 
-// places tells where fields lie, with the codec rle: numbers one after the other, bit by bit.
+// places computes the positions of fields of the codec rle, whose numbers follow each other bit by
+// bit.
 type places struct{ at int }
 
 func newPlaces(s *stream, begin int) *places {
@@ -126,7 +127,7 @@ func newPlaces(s *stream, begin int) *places {
 	return &places{begin}
 }
 
-// next is where a field of so many bits lies, or noBit.
+// next returns the position of a field of that size, or noBit.
 func (p *places) next(k schema.Kind, bits float64) int {
 	switch k {
 	case schema.KindUint, schema.KindInt, schema.KindBits, schema.KindBool, schema.KindFixed, schema.KindBytes:

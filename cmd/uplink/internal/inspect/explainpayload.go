@@ -2,21 +2,23 @@ package inspect
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/uplink-rpc/uplink/capture/record"
+	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
 )
 
-// told is what is said of one payload; nil where nobody asked.
+// told explains one payload. It is nil if the payload was not requested.
 type told struct {
 	*Explained
 	raw   payload
 	parts *inspect.Explanation
-	acks  ackState // before it came
+	acks  ackState // before the payload
 }
 
-// explaining begins with a payload, if it is to be explained.
+// explaining starts to explain a payload, if requested.
 func (p *player) explaining(s *stream, raw payload) *told {
 	if p.waiting == nil || p.waiting.explain == nil {
 		return nil
@@ -29,7 +31,7 @@ func (p *player) explaining(s *stream, raw payload) *told {
 	return t
 }
 
-// decoded explains what came of it.
+// decoded explains the result of decoding.
 func (t *told) decoded(s *stream, b *record.Decoded, frames []rpcdelta.Delivery, why, differs string) {
 	if t == nil {
 		return
@@ -54,7 +56,7 @@ func (t *told) decoded(s *stream, b *record.Decoded, frames []rpcdelta.Delivery,
 	}
 }
 
-// baseline says what it was coded from, or why from nothing.
+// baseline explains the baseline, or why there is none.
 func (t *told) baseline(s *stream, h *inspect.Header, b *record.Decoded) {
 	switch b.Kind {
 	case rpcdelta.Delta:
@@ -80,7 +82,7 @@ func (t *told) resetCause(s *stream, b *record.Decoded) string {
 	return "the client could not know which frames the server has, since too much was unacked or acks left it open"
 }
 
-// ackState says what the client could know.
+// ackState explains what the client could know.
 func (t *told) ackState() {
 	if !t.acks.any {
 		t.note("no ack of this RPC was sent before in this file")
@@ -95,7 +97,7 @@ func (t *told) ackState() {
 		t.acks.at.Seconds(), a.Seq, a.Epoch, a.Len, resetText(a.ResetReason))
 }
 
-// coded explains the coded part; newest is the sequence as the server counts.
+// coded explains the coded part. newest is the server's sequence number.
 func (t *told) coded(s *stream, h *inspect.Header, newest uint64) {
 	x := t.parts
 	at := h.Bits
@@ -137,7 +139,7 @@ func reference(x *inspect.Explanation, i int, newest uint64) string {
 	return "coded alone"
 }
 
-// dropped explains why nothing came of it.
+// dropped explains a drop.
 func (t *told) dropped(s *stream, b *record.Dropped, why, differs string) {
 	if t == nil {
 		return
@@ -156,4 +158,160 @@ func (t *told) dropped(s *stream, b *record.Dropped, why, differs string) {
 	case why != "":
 		t.note("it is not decoded again: %s", why)
 	}
+}
+
+// header explains the header of a payload of a stream, which may be nil.
+func (e *Explained) header(s *stream, raw payload) {
+	if len(raw.b) == 0 {
+		return
+	}
+	h, err := inspect.ParseHeader(raw.b)
+	at := 8 * raw.offset
+	if err != nil {
+		e.add(at, float64(8*len(raw.b)), 0, "payload", "%v", err)
+		return
+	}
+	name := ""
+	if s != nil {
+		name = fmt.Sprintf(" of %s, codec %v", s.name, s.cfg.Codec)
+	}
+	e.add(at, float64(8*len(raw.b)), 0, "payload"+name, "%d bytes", len(raw.b))
+	form := "short"
+	if h.Long {
+		form = "long"
+	}
+	e.add(at, float64(h.Bits), 0, "header", "%s form", form)
+	if h.Long {
+		e.longHeader(at, &h)
+	} else {
+		e.shortHeader(at, &h)
+	}
+}
+
+func (e *Explained) shortHeader(at int, h *inspect.Header) {
+	e.add(at, 1, 1, "form", "0, short")
+	at++
+	if h.Checked {
+		e.add(at, 6, 1, "mark", "a hash follows")
+		at += 6
+	}
+	n := 6
+	switch {
+	case h.RPC == 0:
+		n = 1
+	case h.RPC < 4:
+		n = 3
+	}
+	e.add(at, float64(n), 1, "number of the RPC", "%d", h.RPC)
+	e.add(at+n, 5, 1, "distance to the baseline", "%d frames", h.Distance)
+	e.add(at+n+5, 7, 1, "sequence, low 7 bits", "%d", h.Seq)
+	if h.Checked {
+		e.add(at+n+12, 16, 1, "hash of the baseline", "%04x", h.Hash)
+	}
+}
+
+func (e *Explained) longHeader(at int, h *inspect.Header) {
+	base := h.Distance != 0
+	e.add(at, 8, 1, "form and flags", "long, has a baseline: %v, has a hash: %v", base, h.Checked)
+	e.add(at+8, 8, 1, "number of the RPC", "%d", h.RPC)
+	e.add(at+16, 16, 1, "sequence, low 16 bits", "%d", h.Seq)
+	if base {
+		e.add(at+32, 8, 1, "distance to the baseline", "%d frames", h.Distance)
+	} else {
+		e.add(at+32, 8, 1, "epoch", "%d", h.Epoch)
+	}
+	if h.Checked {
+		e.add(at+40, 16, 1, "hash of the baseline", "%04x", h.Hash)
+	}
+}
+
+// acks explains acks, behind the message's type.
+func (e *Explained) acks(p *player, b []byte, at int) {
+	for len(b) > 0 {
+		a, rest, err := rpcdelta.ParseAck(b)
+		if err != nil {
+			e.note("%v", err)
+			return
+		}
+		e.ack(p, &a, b[0]&1 != 0, at, len(b)-len(rest))
+		at += 8 * (len(b) - len(rest))
+		b = rest
+	}
+}
+
+func (e *Explained) ack(p *player, a *rpcdelta.Ack, long bool, at, size int) {
+	name := ""
+	if s := p.streams[int(a.RPC)]; s != nil {
+		name = " (" + s.name + ")"
+	}
+	e.add(at, float64(8*size), 0, "ack", "RPC %d%s", a.RPC, name)
+	if long {
+		e.add(at, 1, 1, "form", "1, long")
+		e.add(at+1, 2, 1, "reason for a reset", "%s", resetText(a.ResetReason))
+		e.add(at+3, 1, 1, "nothing was processed yet", "%v", a.None)
+	} else {
+		e.add(at, 1, 1, "form", "0, short")
+		e.add(at+1, 3, 1, "number of the RPC", "%d", a.RPC)
+	}
+	e.add(at+4, 3, 1, "epoch", "%d", a.Epoch)
+	e.add(at+7, 1, 1, "whole", "%v", a.Whole)
+	window := 32
+	raw := size > 4
+	if long {
+		raw = size > 5
+		window += 8
+	}
+	e.add(at+8, 1, 1, "raw window", "%v", raw)
+	e.add(at+9, 6, 1, "length of the window", "%d", a.Len)
+	e.add(at+15, 1, 1, "spare", "0")
+	e.add(at+16, 16, 1, "newest processed payload", "%d", a.Seq)
+	if long {
+		e.add(at+32, 8, 1, "number of the RPC", "%d", a.RPC)
+	}
+	if raw {
+		e.add(at+window, float64(8*size-window), 1, "window", "%s", windowText(a))
+	} else if a.Len > 0 {
+		e.note("the %d before it were processed, every one", a.Len)
+	}
+}
+
+func resetText(reason error) string {
+	switch reason {
+	case nil:
+		return "none"
+	case rpcdelta.ErrBaselineMissing:
+		return "a baseline is missing"
+	}
+	return "desync"
+}
+
+// windowText draws the window, newest first.
+func windowText(a *rpcdelta.Ack) string {
+	var b strings.Builder
+	for i := range a.Len {
+		if a.Window>>i&1 != 0 {
+			b.WriteByte('+')
+		} else {
+			b.WriteByte('-')
+		}
+	}
+	return fmt.Sprintf("%s: %d, %d and so on", b.String(), a.Seq-1, a.Seq-2)
+}
+
+// slack explains the reports of jitter buffers, and the acks after them.
+func (e *Explained) slack(p *player, b []byte) {
+	all, acks, err := control.ParseSlack(nil, b)
+	if err != nil {
+		e.note("%v", err)
+		return
+	}
+	e.add(8, 8, 0, "jitter buffers", "%d", len(all))
+	size := (len(b) - len(acks) - 1) / len(all)
+	at := 16
+	for i := range all {
+		s := &all[i]
+		e.add(at, float64(8*size), 0, "jitter buffer", "RPC %d: slack %v of %v, %d ticks without a frame, %d frames late", s.RPC, s.Slack, s.Target, s.Missing, s.Late)
+		at += 8 * size
+	}
+	e.acks(p, acks, at)
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// FuzzRun inspects files whose records are whole, but say anything: one after the other, each after its length of 16
-// bits.
+// FuzzRun inspects files whose records are whole, but say anything: one after the other, each after
+// its length of 16 bits.
 func FuzzRun(f *testing.F) {
 	for _, name := range []string{"testdata/adaptive.uplink", "testdata/rle.uplink"} {
 		data, err := os.ReadFile(name)
@@ -98,7 +98,8 @@ func TestSeeds(t *testing.T) {
 	})
 }
 
-// TestLimits: files that are all about streams, schemas and sessions take no more memory than there is for them.
+// TestLimits: files that are all about streams, schemas and sessions take no more memory than there
+// is for them.
 func TestLimits(t *testing.T) {
 	big, err := schema.New("Big", 60, []schema.Field{{Name: "A", Kind: schema.KindScalar, Count: 1000, Resolution: 1}})
 	uplinktest.Must(t, err)

@@ -30,7 +30,8 @@ func trained(t *testing.T) *prior.Prior {
 	return p
 }
 
-// rewrite makes a capture of another one; change gives what is in the place of a record, nil for nothing.
+// rewrite makes a capture of another one; change gives what is in the place of a record, nil for
+// nothing.
 func rewrite(t *testing.T, data []byte, change func(record.Body) record.Body) []byte {
 	t.Helper()
 	r, err := capture.NewReader(bytes.NewReader(data))

@@ -1,8 +1,9 @@
-// Package inspect reads captures of a dedicated server: it decodes each payload again, through the decoders that the
-// server has, and holds what comes out against what the server made of it.
+// Package inspect reads captures of a dedicated server. It decodes each payload again and compares
+// the result with the server's.
 package inspect
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -11,23 +12,25 @@ import (
 	"github.com/uplink-rpc/uplink/capture"
 	"github.com/uplink-rpc/uplink/capture/record"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/budget"
+	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// Options say what to look at. The zero value is all.
+// Options select records. The zero value selects all.
 type Options struct {
 	Player   uint64 // 0 is all
 	RPC      string // "" is all
 	From, To time.Duration
-	// Each is called for each frame, and for each payload that brought none; nil is nobody.
+	// Each, if not nil, is called for each frame and for each payload without a frame.
 	Each func(Row)
-	// Explain is the number of the record to be explained; 0 is none.
+	// Explain is the number of the record to explain; 0 is none.
 	Explain int
-	// Memory limits what is kept of a file, in bytes: sessions, streams and their decoders, schemas and priors. 0 means
-	// [budget.Default]. Streams whose decoders do not fit are not decoded; where anything else does not, Run fails.
+	// Memory limits the memory for a file in bytes: sessions, streams and their decoders, schemas
+	// and priors. 0 means [budget.Default]. Streams whose decoders do not fit are not decoded; if
+	// anything else does not fit, Run fails.
 	Memory int64
-	// Progress is called now and then with the bytes read so far; nil is nobody.
+	// Progress, if not nil, is called from time to time with the bytes read so far.
 	Progress func(done int64)
 }
 
@@ -35,7 +38,7 @@ func (o *Options) wants(player uint64, rpc string, at time.Duration) bool {
 	return (o.Player == 0 || o.Player == player) && (o.RPC == "" || o.RPC == rpc) && at >= o.From && (o.To == 0 || at <= o.To)
 }
 
-// inspection is one run through a file.
+// inspection is one pass over a file.
 type inspection struct {
 	options Options
 	sum     *Summary
@@ -44,13 +47,13 @@ type inspection struct {
 	priors  map[uint64]*prior.Prior
 	rpcs    map[rpcKey]*RPC
 	limits  limits
-	at      capture.Record // that is being read, without its body
+	at      capture.Record // the current record, without its body
 	asked   *Explained
-	done    bool // what was asked is explained
+	done    bool // the requested record is explained
 }
 
-// Run reads a capture. The summary is of what was read, also with an error, which is nil at the end of a whole file and
-// otherwise the reader's; it is nil only if there is nothing at all to show.
+// Run reads a capture. The summary covers the records read, also with an error; it is nil only if
+// nothing was read. The error is nil at the end of a complete file, and otherwise the reader's.
 func Run(r io.Reader, o Options) (*Summary, *Explained, error) {
 	in, err := capture.NewReader(r)
 	if err != nil {
@@ -137,7 +140,7 @@ func (x *inspection) take(body record.Body) {
 	}
 }
 
-// schema keeps a schema. One that cannot be read leaves its streams without a decoder, which is said there.
+// schema keeps a schema. The streams of an invalid schema have no decoder.
 func (x *inspection) schema(b *record.Schema) {
 	s, err := x.limits.Schema(b.JSON)
 	if x.limits.spent(err) {
@@ -162,7 +165,7 @@ func (x *inspection) prior(b *record.Prior) {
 	x.priors[b.Hash] = p
 }
 
-// lost forgets what can be known only from all records.
+// lost discards state that needs all records.
 func (x *inspection) lost(b *record.Lost) {
 	x.sum.Lost += b.Records
 	for _, p := range x.players {
@@ -173,11 +176,115 @@ func (x *inspection) lost(b *record.Lost) {
 	}
 }
 
-// end finishes what still waits.
+// end finishes pending messages.
 func (x *inspection) end(in *capture.Reader) {
 	x.sum.Bytes = in.Offset()
 	for _, p := range x.players {
 		p.finish(x)
 	}
 	x.sum.finish(x)
+}
+
+// Bounds for captures from untrusted sources.
+const (
+	// maxSessionsRead is the maximum number of sessions of a file.
+	maxSessionsRead = 1 << 20
+	// maxRates is the maximum number of combinations of schema, rate and prior.
+	maxRates = 256
+
+	// Measured sizes in bytes. A decoder that delivers late frames keeps up to lateStates earlier
+	// states.
+	decoderSize       = 5 << 10
+	statePerComponent = 430
+	lateStates        = 7
+
+	playerSize  = 512
+	sessionSize = 256
+	streamSize  = 768
+	carriedSize = 256
+	payloadSize = 64
+	rpcSize     = 2 << 10
+	reasonSize  = 128
+)
+
+// limits bounds the memory for a file.
+type limits struct {
+	*budget.Budget
+	full  error // the first of keep
+	rates map[rateKey]*schema.Schema
+}
+
+// keep reserves memory. If none is left, the inspection ends with the error.
+func (l *limits) keep(bytes int) {
+	if err := l.Take(bytes); err != nil && l.full == nil {
+		l.full = err
+	}
+}
+
+// spent reports whether the memory is used up, which ends the inspection.
+func (l *limits) spent(err error) bool {
+	var e *budget.Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	l.full = cmp.Or(l.full, err)
+	return true
+}
+
+// count sets the count of a reason, whose text is kept once.
+func (l *limits) count(counts map[string]uint64, reason string, n uint64) {
+	if _, ok := counts[reason]; !ok {
+		l.keep(reasonSize + len(reason))
+	}
+	counts[reason] = n
+}
+
+type rateKey struct {
+	schema, prior uint64
+	hz            float64
+}
+
+// atRate returns a schema with the rate of a binding.
+func (l *limits) atRate(declared *schema.Schema, b *record.Bound) (*schema.Schema, error) {
+	key := rateKey{b.Schema, b.Prior, b.RateHz}
+	if s := l.rates[key]; s != nil {
+		return s, nil
+	}
+	if len(l.rates) == maxRates {
+		return nil, fmt.Errorf("more than %d schemas and rates", maxRates)
+	}
+	if err := l.TakeMost(budget.Model(declared)); err != nil {
+		return nil, err
+	}
+	s, err := schema.New(declared.RPC(), b.RateHz, declared.Fields())
+	if err != nil {
+		return nil, err
+	}
+	if l.rates == nil {
+		l.rates = map[rateKey]*schema.Schema{}
+	}
+	l.rates[key] = s
+	return s, nil
+}
+
+// take reserves memory for a decoder and returns its size.
+func (l *limits) take(s *schema.Schema, b *record.Bound) (int, error) {
+	ring := max(b.Ring, rpcdelta.DefaultRing)
+	frame := 4*s.Components() + 24
+	for i := range s.Fields() {
+		if f := &s.Fields()[i]; f.Max != nil && f.Kind == schema.KindBytes {
+			frame += 24 + int(*f.Max)
+		} else {
+			frame += f.Size
+		}
+	}
+	state := statePerComponent * s.Components()
+	cost := decoderSize + ring*frame*5/4 + state
+	if b.DeliverLate {
+		cost += lateStates * (state + 1<<10)
+	}
+	if err := l.TakeMost(cost); err != nil {
+		return 0, err
+	}
+	return cost, nil
 }

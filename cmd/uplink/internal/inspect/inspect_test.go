@@ -107,7 +107,8 @@ func open(t *testing.T, path string, o Options) (*Summary, *Explained, error) {
 	return Run(bytes.NewReader(data), o)
 }
 
-// TestAgain captures games of all sorts: all is decoded again to the same, and all counts are the server's.
+// TestAgain captures games of all sorts: all is decoded again to the same, and all counts are the
+// server's.
 func TestAgain(t *testing.T) {
 	for name, c := range map[string]scenario{
 		"perfect":  {frames: 200, clients: 2},
@@ -191,7 +192,8 @@ func checkCounts(t *testing.T, sum *Summary, st *ds.Stats, rows int) {
 	}
 }
 
-// TestRotated captures to a row of small files: each says what it cannot decode, and decodes all else, to its end.
+// TestRotated captures to a row of small files: each says what it cannot decode, and decodes all
+// else, to its end.
 func TestRotated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := scenario{frames: 3000 / thin(3), clients: 4, link: simnet.Config{Loss: 0.05, Jitter: 5 * ms}, capture: capture.Config{MaxBytes: 64 << 10, Keep: 100}}
@@ -252,8 +254,8 @@ func TestLost(t *testing.T) {
 	})
 }
 
-// TestCut cuts a capture at each byte of its beginning and in the midst: what is before the cut is shown, with its
-// place.
+// TestCut cuts a capture at each byte of its beginning and in the midst: what is before the cut is
+// shown, with its place.
 func TestCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := scenario{frames: 30, clients: 1}

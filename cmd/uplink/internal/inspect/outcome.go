@@ -5,7 +5,7 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
 )
 
-// Row is one frame, or a payload that brought none.
+// Row is a frame, or a payload without one.
 type Row struct {
 	Record  int     `json:"record"`
 	Seconds float64 `json:"seconds"`
@@ -13,24 +13,25 @@ type Row struct {
 	RPC     string  `json:"rpc"`
 	Seq     uint64  `json:"seq"`
 	Kind    string  `json:"kind,omitempty"`
-	// BaselineAge is how many frames before the payload's newest its baseline is, Older how many older frames rode
-	// along with this one.
+	// BaselineAge is how many frames before the payload's newest its baseline is, Redundant how
+	// many redundant frames the payload carries.
 	BaselineAge int  `json:"baseline_age,omitempty"`
-	Older       int  `json:"older,omitempty"`
+	Redundant   int  `json:"redundant,omitempty"`
 	Late        bool `json:"late,omitempty"`
 	// Of the frames of one payload the newest has its header and payload.
 	FullBits    int `json:"full_bits,omitempty"`
 	HeaderBits  int `json:"header_bits,omitempty"`
 	PayloadBits int `json:"payload_bits,omitempty"`
-	// Drop is why the payload was dropped.
+	// Drop is the reason of a drop.
 	Drop string `json:"drop,omitempty"`
-	// Check is "same" if decoding it again came to the same, or says what is different, or why it was not done.
+	// Check is "same" if it decoded to the same frame, or the difference, or the reason why it was
+	// not decoded.
 	Check string `json:"check"`
 }
 
 const same = "same"
 
-// stream gives the stream of an RPC; nil where its binding is not known.
+// stream returns the stream of an RPC, or nil if its binding is unknown.
 func (p *player) stream(rpc int) *stream {
 	if rpc == record.NoRPC {
 		return nil
@@ -38,7 +39,7 @@ func (p *player) stream(rpc int) *stream {
 	return p.streams[rpc]
 }
 
-// decoded holds a payload against the frames that the server got.
+// decoded compares a payload with the frames of the server.
 func (p *player) decoded(x *inspection, b *record.Decoded) {
 	s := p.stream(b.RPC)
 	raw, ok := p.next()
@@ -82,7 +83,7 @@ func (p *player) decoded(x *inspection, b *record.Decoded) {
 		if d.Late {
 			r.Late++
 		}
-		row.Seq, row.Kind, row.BaselineAge, row.Older, row.Late = d.Seq, d.Kind.String(), d.BaselineAge, d.Redundant, d.Late
+		row.Seq, row.Kind, row.BaselineAge, row.Redundant, row.Late = d.Seq, d.Kind.String(), d.BaselineAge, d.Redundant, d.Late
 		row.FullBits, row.HeaderBits, row.PayloadBits = d.FullBits, d.HeaderBits, d.PayloadBits
 		x.row(row)
 	}
@@ -97,7 +98,7 @@ func (p *player) uncounted(x *inspection, s *stream, b *record.Decoded) {
 	}
 }
 
-// dropped holds a payload against the reason for which the server dropped it.
+// dropped compares a payload with the server's reason for the drop.
 func (p *player) dropped(x *inspection, b *record.Dropped) {
 	s := p.stream(b.RPC)
 	raw, ok := p.next()
@@ -147,7 +148,7 @@ func (p *player) withheld(x *inspection, b *record.Withheld) {
 	}
 }
 
-// checked counts a payload by what decoding it again came to.
+// checked counts a payload by the result of decoding it.
 func (x *inspection) checked(why, differs string) string {
 	c := &x.sum.Check
 	switch {

@@ -14,15 +14,15 @@ type player struct {
 	session *Session
 	seal    int
 	streams map[int]*stream // by RPC number
-	waiting *carried        // what came last, until the next
+	waiting *carried        // the last received message, until the next
 	taken   int             // of the limits' memory, for waiting
 }
 
-// carried is a datagram or message that came, and what is left of it to be accounted for.
+// carried is a received datagram or message, and its payloads without a result so far.
 type carried struct {
 	at       capture.Record
 	payloads []payload
-	explain  *Explained // if it is to be
+	explain  *Explained // nil: not requested
 }
 
 // payload is one in a datagram or message.
@@ -31,7 +31,7 @@ type payload struct {
 	offset int // in it
 }
 
-// player gives a player; of one whose beginning was lost nothing is known.
+// player returns a player. Players whose start was lost are unknown.
 func (x *inspection) player(n uint64) *player {
 	p := x.players[n]
 	if p == nil {
@@ -101,7 +101,7 @@ func (p *player) message(x *inspection, b *record.Message) {
 	p.came(x, b.Body)
 }
 
-// came begins to account for what came.
+// came starts to wait for the results of a received message.
 func (p *player) came(x *inspection, body []byte) {
 	p.finish(x)
 	p.waiting = &carried{at: x.at, payloads: payloads(body)}
@@ -112,8 +112,8 @@ func (p *player) came(x *inspection, body []byte) {
 	}
 }
 
-// payloads gives copies of those in a message of the client's. A frame of a bundle is a part of its memory, which tells
-// where it is.
+// payloads returns copies of the payloads in a client's message. The offset of a frame in a bundle
+// follows from its capacity, since it shares the bundle's memory.
 func payloads(b []byte) (all []payload) {
 	t, body, err := control.Split(b)
 	if err != nil {
@@ -135,7 +135,7 @@ func payloads(b []byte) (all []payload) {
 	return all
 }
 
-// next takes the next payload that waits; none if records were lost.
+// next removes the next pending payload. It returns false if records were lost.
 func (p *player) next() (payload, bool) {
 	if p.waiting == nil || len(p.waiting.payloads) == 0 {
 		return payload{}, false
@@ -145,25 +145,25 @@ func (p *player) next() (payload, bool) {
 	return next, true
 }
 
-// finish is called when no more can come of what came.
+// finish is called when no more results of the message can follow.
 func (p *player) finish(x *inspection) {
 	if p.waiting != nil && p.waiting.explain != nil {
 		for _, left := range p.waiting.payloads {
 			p.waiting.explain.header(nil, left)
-			p.waiting.explain.note("what the server made of it is not in the file")
+			p.waiting.explain.note("the server's result is not in the file")
 		}
 		x.done = true
 	}
 	p.forget(x)
 }
 
-// forget drops what came.
+// forget drops the pending message.
 func (p *player) forget(x *inspection) {
 	x.limits.Return(p.taken)
 	p.waiting, p.taken = nil, 0
 }
 
-// sent notes the acks in what was sent.
+// sent records the acks in a sent message.
 func (p *player) sent(x *inspection, b []byte) {
 	t, rest, err := control.Split(b)
 	if err == nil && t == control.Slack {
@@ -184,12 +184,12 @@ func (p *player) sent(x *inspection, b []byte) {
 	}
 }
 
-// ackState is what the client was told last.
+// ackState is the last ack sent to the client.
 type ackState struct {
 	any  bool
 	at   time.Duration
 	last rpcdelta.Ack
-	// epoch says that something of the decoder's present epoch was acked.
+	// epoch reports whether payloads of the decoder's current epoch were acked.
 	epoch bool
 }
 

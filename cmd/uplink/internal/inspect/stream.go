@@ -13,7 +13,7 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// Why a stream is not decoded.
+// Reasons for not decoding a stream.
 const (
 	beforeFile = "from before this file"
 	afterLoss  = "records were lost before"
@@ -27,15 +27,15 @@ type stream struct {
 	schema *schema.Schema
 	cfg    rpcdelta.DecoderConfig
 	limits *limits
-	broken string // why there can be no decoder
+	broken string // why there is no decoder
 
 	ready   bool              // it can be decoded
-	why     string            // not
+	why     string            // if not ready
 	dec     *rpcdelta.Decoder // nil before the first payload
 	cost    int               // of dec, of the limits' memory
-	resumed bool              // dec began with a reset within the stream
-	began   bool              // and it has come
-	start   uint64            // its sequence
+	resumed bool              // dec started at a reset within the stream
+	began   bool              // the reset was decoded
+	start   uint64            // sequence number of the reset
 	offset  uint64            // of the server's sequences from dec's
 	acks    ackState
 	parts   *inspect.Explanation // of the next payload; usually nil
@@ -69,25 +69,25 @@ func newStream(x *inspection, b *record.Bound) *stream {
 	return s
 }
 
-// fresh says that the next payload is for a decoder that knows nothing.
+// fresh makes the next payload start a new decoder.
 func (s *stream) fresh() {
 	s.free()
 	s.ready, s.why = s.broken == "", s.broken
 }
 
-// stop ends decoding until the next reset.
+// stop stops decoding until the next reset.
 func (s *stream) stop(why string) {
 	s.free()
 	s.ready, s.why = false, why
 }
 
-// free lets go of the decoder.
+// free releases the decoder.
 func (s *stream) free() {
 	s.limits.Return(s.cost)
 	s.dec, s.cost = nil, 0
 }
 
-// make makes the decoder, if there is to be one and none yet.
+// make creates the decoder if the stream is ready and has none.
 func (s *stream) make() {
 	if !s.ready || s.dec != nil {
 		return
@@ -102,13 +102,13 @@ func (s *stream) make() {
 	}
 }
 
-// resume begins to decode with a reset of that sequence.
+// resume starts decoding at a reset with that sequence number.
 func (s *stream) resume(seq uint64) {
 	s.fresh()
 	s.resumed, s.began, s.start = true, false, seq
 }
 
-// reasonOf names an error as the server does.
+// reasonOf returns the server's drop reason for an error.
 func reasonOf(err error) string {
 	for _, r := range []struct {
 		err  error
@@ -123,8 +123,8 @@ func reasonOf(err error) string {
 	return ds.Malformed.String()
 }
 
-// again decodes a payload of which the server made frames. why says why it cannot be; differs how it came out
-// otherwise.
+// again decodes a payload that the server decoded. why is the reason if it cannot be decoded,
+// differs the difference to the server's result.
 func (s *stream) again(b []byte, want *record.Decoded) (frames []rpcdelta.Delivery, why, differs string) {
 	if !s.ready && want.Kind == rpcdelta.Reset && !s.cfg.Reliable {
 		s.resume(want.Seq)
@@ -173,7 +173,7 @@ func (s *stream) decode(b []byte) ([]rpcdelta.Delivery, error) {
 	return frames, err
 }
 
-// refuse gives the decoder a payload that the server's did not take.
+// refuse passes the decoder a payload that the server's decoder dropped.
 func (s *stream) refuse(b []byte, want string) (why, differs string) {
 	if s.make(); !s.ready {
 		return s.why, ""

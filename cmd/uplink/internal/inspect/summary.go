@@ -2,25 +2,35 @@ package inspect
 
 import (
 	"cmp"
+	"encoding/csv"
+	"encoding/json"
 	"fmt"
+	"io"
+	"maps"
+	"math"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/uplink-rpc/uplink/capture/record"
+	"github.com/uplink-rpc/uplink/internal/lab/table"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
 )
 
-// Summary is what a file holds, as far as it could be read.
+// Summary describes a file, as far as it could be read.
 type Summary struct {
 	Start   time.Time `json:"start"`
 	Index   int       `json:"index"` // of the file in its row
 	Seconds float64   `json:"seconds"`
 	Records int       `json:"records"`
 	Bytes   int64     `json:"bytes"`
-	// Whole says that the file was read to its end mark, Continues that another one follows.
+	// Whole reports whether the file was read to its end mark, Continues whether another one
+	// follows.
 	Whole     bool `json:"whole"`
 	Continues bool `json:"continues"`
-	// Lost is how many records the server could not write in time.
+	// Lost is the number of records that the server could not write in time.
 	Lost      uint64            `json:"lost"`
 	Sessions  []*Session        `json:"sessions"`
 	RPCs      []*RPC            `json:"rpcs"`
@@ -69,16 +79,16 @@ type RPC struct {
 	Withheld  map[string]uint64 `json:"withheld"`
 }
 
-// Check counts payloads by what decoding them again came to.
+// Check counts payloads by the result of decoding them again.
 type Check struct {
 	Same   uint64 `json:"same"`
 	Differ uint64 `json:"differ"`
-	// Before are those whose baselines are in an earlier file, AfterLoss those that cannot be decoded since records
-	// were lost, Broken those without a decoder.
+	// Before counts payloads whose baselines are in an earlier file, AfterLoss those that cannot be
+	// decoded because records were lost, Broken those without a decoder.
 	Before    uint64 `json:"before"`
 	AfterLoss uint64 `json:"after_loss"`
 	Broken    uint64 `json:"broken"`
-	// First is the first difference, FirstRecord where it was noticed.
+	// First is the first difference, FirstRecord its record.
 	First       string `json:"first,omitempty"`
 	FirstRecord int    `json:"first_record,omitempty"`
 }
@@ -89,7 +99,7 @@ func newSummary(s record.Start) *Summary {
 	}
 }
 
-// maxProblems is how many are told.
+// maxProblems limits the listed problems.
 const maxProblems = 20
 
 func (s *Summary) problem(format string, args ...any) {
@@ -107,7 +117,7 @@ func (s *Summary) session(player uint64) *Session {
 	return p
 }
 
-// rpcKey tells RPCs apart.
+// rpcKey identifies an RPC.
 type rpcKey struct {
 	name     string
 	reliable bool
@@ -152,4 +162,188 @@ func compareBool(a, b bool) int {
 		return 1
 	}
 	return -1
+}
+
+// Stats counts frames, in JSON by names like those around it.
+type Stats struct{ rpcdelta.Stats }
+
+// named is [rpcdelta.Stats] by these names.
+type named struct {
+	Delta       uint64                             `json:"delta"`
+	Keyframe    uint64                             `json:"keyframes"`
+	Reset       uint64                             `json:"reset"`
+	FullBits    uint64                             `json:"full_bits"`
+	HeaderBits  uint64                             `json:"header_bits"`
+	PayloadBits uint64                             `json:"payload_bits"`
+	BaselineAge [len(inspect.AgeBounds) + 1]uint64 `json:"baseline_age"`
+	AgeSum      uint64                             `json:"age_sum"`
+	Redundant   uint64                             `json:"redundant"`
+}
+
+// MarshalJSON implements json.Marshaler.
+func (s Stats) MarshalJSON() ([]byte, error) { return json.Marshal(named(s.Stats)) }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (s *Stats) UnmarshalJSON(b []byte) error { return json.Unmarshal(b, (*named)(&s.Stats)) }
+
+// maxSessions limits the sessions in the text.
+const maxSessions = 50
+
+// Write writes the summary as text.
+func (s *Summary) Write(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Begins %s, lasts %.3f s: %d records, %d bytes; file %d of its row, %s.\n",
+		s.Start.Format("2006-01-02 15:04:05.000 UTC"), s.Seconds, s.Records, s.Bytes, s.Index, s.ending())
+	if s.Lost != 0 {
+		fmt.Fprintf(&b, "%d records were lost: the server could not write as fast.\n", s.Lost)
+	}
+	s.writeSessions(&b)
+	s.writeRPCs(&b)
+	writeCounts(&b, "Dropped, of no RPC", s.Drops)
+	writeCounts(&b, "Datagrams of no session, or of no use to it, since the server began", s.Transport)
+	for _, p := range s.Problems {
+		fmt.Fprintf(&b, "Problem: %s\n", p)
+	}
+	b.WriteString("\n")
+	s.Check.write(&b)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (s *Summary) ending() string {
+	switch {
+	case !s.Whole:
+		return "not read to its end"
+	case s.Continues:
+		return "whole, the next one goes on"
+	}
+	return "whole, the last"
+}
+
+func (s *Summary) writeSessions(b *strings.Builder) {
+	if len(s.Sessions) == 0 {
+		b.WriteString("\nNo sessions.\n")
+		return
+	}
+	rows := [][]string{{"player", "client", "address", "from s", "to s", "got", "bytes", "sent", "bytes", "messages", "frames", "drops", "end"}}
+	for _, p := range s.Sessions[:min(len(s.Sessions), maxSessions)] {
+		from := fmt.Sprintf("%.3f", p.From)
+		if p.Before {
+			from = "before"
+		}
+		end := p.Cause
+		if !p.Closed {
+			end = "open"
+		}
+		rows = append(rows, []string{
+			fmt.Sprint(p.Player), fmt.Sprint(p.Client), p.Addr, from, fmt.Sprintf("%.3f", p.To), fmt.Sprint(p.Received), fmt.Sprint(p.ReceivedBytes),
+			fmt.Sprint(p.Sent), fmt.Sprint(p.SentBytes), fmt.Sprint(p.ReceivedMessages + p.SentMessages), fmt.Sprint(p.Frames), fmt.Sprint(p.Drops), end,
+		})
+	}
+	b.WriteString("\n")
+	table.Write(b, rows)
+	if more := len(s.Sessions) - maxSessions; more > 0 {
+		fmt.Fprintf(b, "and %d more; --json has all\n", more)
+	}
+}
+
+func (s *Summary) writeRPCs(b *strings.Builder) {
+	if len(s.RPCs) == 0 {
+		return
+	}
+	rows := [][]string{{"RPC", "channel", "codec", "payloads", "frames", "full", "header", "payload", "age", "keyframes", "reset", "late", "not decoded"}}
+	for _, r := range s.RPCs {
+		st := &r.Stats
+		n := math.Max(1, float64(st.Frames()))
+		channel := "unreliable"
+		if r.Reliable {
+			channel = "reliable"
+		}
+		rows = append(rows, []string{
+			r.Name, channel, r.Codec, fmt.Sprint(r.Payloads), fmt.Sprint(st.Frames()), fmt.Sprintf("%.1f", float64(st.FullBits)/n),
+			fmt.Sprintf("%.1f", float64(st.HeaderBits)/n), fmt.Sprintf("%.1f", float64(st.PayloadBits)/n),
+			fmt.Sprintf("%.1f", float64(st.AgeSum)/math.Max(1, float64(st.Delta))), fmt.Sprint(st.Keyframe), fmt.Sprint(st.Reset), fmt.Sprint(r.Late), fmt.Sprint(r.Undecoded),
+		})
+	}
+	b.WriteString("\n")
+	table.Write(b, rows)
+	b.WriteString("full, header and payload in bits a frame; age of the baseline in frames\n")
+	for _, r := range s.RPCs {
+		writeCounts(b, "Dropped of "+r.Name, r.Drops)
+		writeCounts(b, "Decoded of "+r.Name+", but not given to the game", r.Withheld)
+	}
+}
+
+func writeCounts(b *strings.Builder, what string, counts map[string]uint64) {
+	if len(counts) == 0 {
+		return
+	}
+	var parts []string
+	for _, reason := range slices.Sorted(maps.Keys(counts)) {
+		parts = append(parts, fmt.Sprintf("%s %d", reason, counts[reason]))
+	}
+	fmt.Fprintf(b, "%s: %s.\n", what, strings.Join(parts, ", "))
+}
+
+func (c *Check) write(b *strings.Builder) {
+	fmt.Fprintf(b, "Decoded again: %d payloads came to the same as at the server, %d did not.\n", c.Same, c.Differ)
+	if c.First != "" {
+		fmt.Fprintf(b, "The first, at record %d: %s.\n", c.FirstRecord, c.First)
+	}
+	for _, x := range []struct {
+		n    uint64
+		text string
+	}{
+		{c.Before, "refer to what is in an earlier file"}, {c.AfterLoss, "come after lost records, before their streams start anew"}, {c.Broken, "have no decoder"},
+	} {
+		if x.n != 0 {
+			fmt.Fprintf(b, "%d payloads could not be: they %s.\n", x.n, x.text)
+		}
+	}
+}
+
+// Write writes it as text.
+func (e *Explained) Write(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Record %d, at %.6f s: %s\n", e.Record, e.Seconds, e.Title)
+	for i := 0; i < len(e.body); i += 32 {
+		fmt.Fprintf(&b, "  %04x  % x\n", i, e.body[i:min(i+32, len(e.body))])
+	}
+	if len(e.Lines) > 0 {
+		b.WriteString("\n   byte.bit     bits\n")
+	}
+	for _, l := range e.Lines {
+		at, bits := "", ""
+		if l.Bit != noBit {
+			at = fmt.Sprintf("%d.%d", l.Bit/8, l.Bit%8)
+		}
+		if l.What != "" && (l.Bits != 0 || l.Bit != noBit) {
+			bits = strconv.FormatFloat(math.Round(100*l.Bits)/100, 'f', -1, 64)
+		}
+		text := strings.Repeat("  ", l.Depth)
+		switch {
+		case l.What == "":
+			text += "- " + l.Value
+		case l.Value == "":
+			text += l.What
+		default:
+			text += l.What + ": " + l.Value
+		}
+		b.WriteString(strings.TrimRight(fmt.Sprintf("%11s %8s  %s", at, bits, text), " ") + "\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// Header is the first row of rows as CSV.
+var Header = []string{
+	"record", "seconds", "player", "rpc", "seq", "kind", "baseline_age", "redundant", "late", "full_bits", "header_bits", "payload_bits", "drop", "check",
+}
+
+// WriteCSV writes a row.
+func (r *Row) WriteCSV(w *csv.Writer) error {
+	return w.Write([]string{
+		strconv.Itoa(r.Record), fmt.Sprintf("%.6f", r.Seconds), strconv.FormatUint(r.Player, 10), r.RPC, strconv.FormatUint(r.Seq, 10), r.Kind,
+		strconv.Itoa(r.BaselineAge), strconv.Itoa(r.Redundant), strconv.FormatBool(r.Late), strconv.Itoa(r.FullBits), strconv.Itoa(r.HeaderBits), strconv.Itoa(r.PayloadBits), r.Drop, r.Check,
+	})
 }

@@ -1,12 +1,19 @@
-// Package lab lets a visitor of the demo change its link, codec and redundancy while it runs, and see one of its
-// players as sent and as the dedicated server rebuilt it: an HTTP handler, and a panel for a page.
+// Package lab lets a visitor of the demo change its link, codec and redundancy while it runs, and
+// see one of its players as sent and as the dedicated server rebuilt it: an HTTP handler, and a
+// panel for a page.
 package lab
 
 import (
 	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"io/fs"
+	"math"
 	"net/http"
+	"strconv"
 	"sync"
+	"time"
 )
 
 //go:embed panel
@@ -57,4 +64,217 @@ func Panel() fs.FS {
 		panic("lab: no panel: " + err.Error()) // the name is a constant
 	}
 	return files
+}
+
+// maxChange is the longest body of a change in bytes.
+const maxChange = 4 << 10
+
+// Traffic is the traffic of the game's clients in about the last second, in bits per second unless
+// stated otherwise.
+type Traffic struct {
+	Seconds float64 `json:"seconds"`
+	Calls   float64 `json:"calls_per_s"`
+	// Full is the rate of calls packed as an engine does it, without deltas. Sent is the rate of
+	// payloads with message headers. Around is the overhead of either: datagram headers, AEAD, UDP
+	// and IP.
+	Full   float64 `json:"full_bits_per_s"`
+	Sent   float64 `json:"sent_bits_per_s"`
+	Around float64 `json:"around_bits_per_s"`
+	// Delivered is the share of delivered frames among delivered and lost ones.
+	Delivered float64 `json:"delivered"`
+	// RTT is the mean of the clients' last RTT measurements.
+	RTT float64 `json:"rtt_ms"`
+	// Redundancy is the current maximum of redundant frames per payload over all clients.
+	Redundancy int `json:"redundancy"`
+	// Mismatches counts the frames since the start that differ from the recording.
+	Mismatches uint64 `json:"mismatches"`
+	// Switched is the number of Clients that use the selected codec.
+	Switched int `json:"switched"`
+	Clients  int `json:"clients"`
+}
+
+// Actor is a recorded player.
+type Actor struct {
+	Name string `json:"name"`
+	RPC  string `json:"rpc"`
+}
+
+// state is the response to GET state.
+type state struct {
+	Settings values  `json:"settings"`
+	Limits   Limits  `json:"limits"`
+	Traffic  Traffic `json:"traffic"`
+	Actors   []Actor `json:"actors"`
+}
+
+func (l *Lab) state() state {
+	return state{
+		Settings: l.game.Settings().values(), Limits: limits,
+		Traffic: l.game.Traffic(), Actors: l.stage.Actors(),
+	}
+}
+
+func (l *Lab) getState(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	_ = json.NewEncoder(w).Encode(l.state()) // the client may be gone
+}
+
+func (l *Lab) postState(w http.ResponseWriter, r *http.Request) {
+	v, err := parseChange(http.MaxBytesReader(w, r.Body, maxChange))
+	var large *http.MaxBytesError
+	if errors.As(err, &large) {
+		http.Error(w, "the body is too large: want at most 4096 bytes", http.StatusRequestEntityTooLarge)
+		return
+	}
+	if err == nil {
+		err = l.change(v)
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	l.getState(w, r)
+}
+
+// change serializes changes.
+func (l *Lab) change(v values) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s, err := v.apply(l.game.Settings())
+	if err != nil {
+		return err
+	}
+	return l.game.Change(s)
+}
+
+const (
+	// viewEvery is the time between two events of a view.
+	viewEvery = time.Second / 30
+	// stateEvery is the time between two events with the state.
+	stateEvery = time.Second
+	// patience is how long a viewer may take to read an event.
+	patience = 10 * time.Second
+)
+
+// introduction is the first event of a view.
+type introduction struct {
+	Actor int     `json:"actor"`
+	Name  string  `json:"name"`
+	RPC   string  `json:"rpc"`
+	Rate  float64 `json:"rate_hz"`
+	// Moves reports whether poses have velocities.
+	Moves bool `json:"moves"`
+	// Path is the recorded path, in x and y.
+	Path [][2]number `json:"path"`
+}
+
+// poses has the calls sent and decoded since the last such event.
+type poses struct {
+	// Each has the number of the call, x, y, heading, and velocity in x and y. A decoded frame also
+	// has 1 if it was redundant, else 0.
+	Sent    [][]number `json:"sent"`
+	Rebuilt [][]number `json:"rebuilt"`
+}
+
+// number is a number that JSON contains with three decimals.
+type number float64
+
+// MarshalJSON implements json.Marshaler.
+func (v number) MarshalJSON() ([]byte, error) {
+	return strconv.AppendFloat(nil, math.Round(float64(v)*1000)/1000, 'f', -1, 64), nil
+}
+
+// view sends one actor's poses and the state until the viewer disconnects.
+func (l *Lab) view(w http.ResponseWriter, r *http.Request) {
+	i, err := strconv.Atoi(r.URL.Query().Get("actor"))
+	if most := len(l.stage.actors) - 1; err != nil || i < 0 || i > most {
+		http.Error(w, fmt.Sprintf("actor is %q: want a number from 0 to %d", r.URL.Query().Get("actor"), most), http.StatusBadRequest)
+		return
+	}
+	v := l.stage.look(i)
+	if v == nil {
+		w.Header().Set("Retry-After", "10")
+		http.Error(w, fmt.Sprintf("%d viewers are connected: close a page of the demo", maxViewers), http.StatusServiceUnavailable)
+		return
+	}
+	defer l.stage.leave(v)
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	e := events{w: w, control: http.NewResponseController(w)}
+	e.send("hello", v.introduce(i))
+	l.show(r, v, &e)
+}
+
+// show sends events until one fails or the viewer disconnects.
+func (l *Lab) show(r *http.Request, v *viewer, e *events) {
+	tick := time.NewTicker(viewEvery)
+	defer tick.Stop()
+	var sent, rebuilt []seen
+	var told time.Time
+	for e.err == nil {
+		select {
+		case <-r.Context().Done():
+			return
+		case now := <-tick.C:
+			if now.Sub(told) >= stateEvery {
+				told = now
+				e.send("state", l.state())
+			}
+		}
+		if sent, rebuilt = v.take(sent[:0], rebuilt[:0]); len(sent)+len(rebuilt) > 0 {
+			e.send("poses", poses{rows(sent, false), rows(rebuilt, true)})
+		}
+	}
+}
+
+func (v *viewer) introduce(i int) introduction {
+	t := v.actor.trace
+	in := introduction{Actor: i, Name: t.Name, RPC: t.Schema.RPC(), Rate: t.Schema.RateHz(), Moves: v.actor.poser.Moves()}
+	for _, p := range v.actor.path() {
+		in.Path = append(in.Path, [2]number{number(p.X), number(p.Y)})
+	}
+	return in
+}
+
+func rows(all []seen, rebuilt bool) [][]number {
+	out := make([][]number, len(all))
+	for i, s := range all {
+		out[i] = []number{number(s.n), number(s.X), number(s.Y), number(s.Heading), number(s.VX), number(s.VY)}
+		if rebuilt {
+			out[i] = append(out[i], older(s.older))
+		}
+	}
+	return out
+}
+
+func older(is bool) number {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// events is a stream of server-sent events.
+type events struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	err     error // the first
+}
+
+func (e *events) send(name string, data any) {
+	if e.err != nil {
+		return
+	}
+	b, err := json.Marshal(data) // which has no line break
+	if err != nil {
+		e.err = err
+		return
+	}
+	_ = e.control.SetWriteDeadline(time.Now().Add(patience)) // of a writer that has none
+	if _, err := fmt.Fprintf(e.w, "event: %s\ndata: %s\n\n", name, b); err != nil {
+		e.err = err
+		return
+	}
+	e.err = e.control.Flush()
 }

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestPanelFiles: each module is served as what it is, and asks for nothing but modules that are there. None of them
-// writes text as markup.
+// TestPanelFiles: each module is served as what it is, and asks for nothing but modules that are
+// there. None of them writes text as markup.
 func TestPanelFiles(t *testing.T) {
 	l, _ := newLab()
 	web := serve(t, l)

@@ -11,7 +11,8 @@ import (
 	"github.com/uplink-rpc/uplink/trace/sample"
 )
 
-// TestPoseOfAngles: the player of Portal 2 stands where its location is, and looks where its yaw points.
+// TestPoseOfAngles: the player of Portal 2 stands where its location is, and looks where its yaw
+// points.
 func TestPoseOfAngles(t *testing.T) {
 	s := sample.Portal2().Schema
 	p := NewPoser(s)
@@ -30,7 +31,8 @@ func TestPoseOfAngles(t *testing.T) {
 	}
 }
 
-// TestPoseOfQuats: the car of Rocket League mostly drives forward, and goes where its velocity points.
+// TestPoseOfQuats: the car of Rocket League mostly drives forward, and goes where its velocity
+// points.
 func TestPoseOfQuats(t *testing.T) {
 	car := sample.RocketLeague()
 	p := NewPoser(car.Schema)

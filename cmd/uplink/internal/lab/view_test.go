@@ -14,7 +14,8 @@ import (
 	"github.com/uplink-rpc/uplink/trace/sample"
 )
 
-// watch looks at an actor for so long in virtual time, while play runs, and gives the data of the events by name.
+// watch looks at an actor for so long in virtual time, while play runs, and gives the data of the
+// events by name.
 func watch(t *testing.T, l *Lab, actor string, play func()) map[string][]string {
 	t.Helper()
 	ctx, leave := context.WithCancel(t.Context())
@@ -130,7 +131,7 @@ func TestViewErrors(t *testing.T) {
 		v := l.stage.look(1)
 		defer l.stage.leave(v)
 	}
-	if w := get("0"); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || w.Body.String() != "32 look already: close a page that shows the demo\n" {
+	if w := get("0"); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || w.Body.String() != "32 viewers are connected: close a page of the demo\n" {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// CPU is the CPU time that this process has used, in user and in system mode; 0 where the system does not tell.
+// CPU returns the CPU time of this process in user and system mode, or 0 if unknown.
 func CPU() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {

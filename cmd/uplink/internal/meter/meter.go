@@ -1,4 +1,4 @@
-// Package meter measures what the commands report of a run: how long things took, and the CPU time of the process.
+// Package meter measures durations and the CPU time of the process.
 package meter
 
 import (
@@ -10,30 +10,29 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// longest is the longest duration that is told apart from longer ones.
+// longest is the maximum recorded duration.
 const longest = time.Minute
 
-// Durations is a histogram of durations, to a microsecond or three digits, whichever is coarser. It is safe for
-// concurrent use, and adding to it allocates nothing.
+// Durations is a histogram of durations, accurate to a microsecond or three digits, whichever is
+// coarser. It is safe for concurrent use, and Add does not allocate.
 type Durations struct {
 	mu   sync.Mutex
 	hist *hdrhistogram.Histogram
 }
 
-// NewDurations makes an empty one; it takes about 150 KB.
+// NewDurations returns an empty histogram of about 150 KB.
 func NewDurations() *Durations {
 	return &Durations{hist: hdrhistogram.New(int64(time.Microsecond), int64(longest), 3)}
 }
 
-// Add adds one duration. A negative one, as a clock that is set back makes it, counts as none, and one longer than a
-// minute as a minute.
+// Add adds a duration. Negative ones count as 0, and those over a minute as a minute.
 func (d *Durations) Add(took time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	_ = d.hist.RecordValue(int64(min(max(took, 0), longest))) // in range
 }
 
-// Take gives what was added since the last Take, and forgets it.
+// Take returns the durations added since the last Take, and removes them.
 func (d *Durations) Take() *Durations {
 	taken := NewDurations()
 	d.mu.Lock()
@@ -42,7 +41,7 @@ func (d *Durations) Take() *Durations {
 	return taken
 }
 
-// Merge adds all that o has. Not both ways at the same time.
+// Merge adds the durations of o. Two histograms must not merge each other concurrently.
 func (d *Durations) Merge(o *Durations) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -51,7 +50,7 @@ func (d *Durations) Merge(o *Durations) {
 	d.hist.Merge(o.hist) // of the same range: nothing is dropped
 }
 
-// Summary gives the percentiles.
+// Summary returns the percentiles.
 func (d *Durations) Summary() Summary {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -66,7 +65,7 @@ func (d *Durations) Summary() Summary {
 	return s
 }
 
-// Summary is a histogram in five numbers, in milliseconds.
+// Summary has percentiles in milliseconds.
 type Summary struct {
 	Count uint64  `json:"count"`
 	P50   float64 `json:"p50_ms"`
@@ -76,7 +75,7 @@ type Summary struct {
 	Max   float64 `json:"max_ms"`
 }
 
-// String gives the percentiles in a line.
+// String formats the percentiles.
 func (s Summary) String() string {
 	if s.Count == 0 {
 		return "not measured"
@@ -84,7 +83,7 @@ func (s Summary) String() string {
 	return fmt.Sprintf("50 %% %v, 90 %% %v, 99 %% %v, 99.9 %% %v, max %v ms", Ms(s.P50), Ms(s.P90), Ms(s.P99), Ms(s.P999), Ms(s.Max))
 }
 
-// Ms is a number of milliseconds that prints with three digits at most.
+// Ms is a number of milliseconds that prints with at most three digits.
 type Ms float64
 
 func (m Ms) String() string {

@@ -1,5 +1,7 @@
 package pcap
 
+import "encoding/binary"
+
 const (
 	microseconds = 0xa1b2c3d4
 	nanoseconds  = 0xa1b23c4d
@@ -53,4 +55,186 @@ func (c *rewriter) classicRecord(link LinkType) error {
 		c.record = b
 	}
 	return c.write(b)
+}
+
+// The types of block that are looked into.
+const (
+	ngSection   = 0x0a0d0d0a // the same in both byte orders
+	ngInterface = 1
+	ngOldPacket = 2
+	ngSimple    = 3
+	ngPacket    = 6
+
+	ngByteOrder = 0x1a2b3c4d
+	ngMinBlock  = 12
+	// The data of packets follow so many bytes of their block, type and length included.
+	ngPacketHeader = 8 + 20
+	ngSimpleHeader = 8 + 4
+	maxInterfaces  = 1 << 16
+)
+
+// ngInterfaces is what a section says of its interfaces.
+type ngInterfaces []struct {
+	link    LinkType
+	snapLen uint32
+}
+
+// ng copies a pcapng file, block by block.
+func (c *rewriter) ng() error {
+	var ifs ngInterfaces
+	for {
+		if more, err := c.begin(); err != nil || !more {
+			return err
+		}
+		b, err := c.block()
+		if err != nil {
+			return err
+		}
+		if b, err = c.ngEdit(b, &ifs); err != nil {
+			return err
+		}
+		if err := c.write(b); err != nil {
+			return err
+		}
+	}
+}
+
+// block reads a whole block.
+func (c *rewriter) block() ([]byte, error) {
+	b, err := c.read(ngMinBlock)
+	if err != nil {
+		return nil, err
+	}
+	if binary.LittleEndian.Uint32(b) == ngSection {
+		switch magic := b[8:]; {
+		case binary.LittleEndian.Uint32(magic) == ngByteOrder:
+			c.order = binary.LittleEndian
+		case binary.BigEndian.Uint32(magic) == ngByteOrder:
+			c.order = binary.BigEndian
+		default:
+			return nil, c.errorf("a section whose byte order is % x", magic)
+		}
+	}
+	size := c.order.Uint32(b[4:])
+	if size < ngMinBlock || size%4 != 0 || size > maxBlock {
+		return nil, c.errorf("a block of %d bytes, want %d to %d, in fours", size, ngMinBlock, maxBlock)
+	}
+	if b, err = c.read(int(size) - ngMinBlock); err != nil {
+		return nil, err
+	}
+	if end := c.order.Uint32(b[size-4:]); end != size {
+		return nil, c.errorf("a block of %d bytes says %d at its end", size, end)
+	}
+	return b, nil
+}
+
+// ngEdit returns what is to be written of a block.
+func (c *rewriter) ngEdit(b []byte, ifs *ngInterfaces) ([]byte, error) {
+	switch c.order.Uint32(b) {
+	case ngSection:
+		*ifs = nil
+		if len(b) < 28 {
+			return nil, c.errorf("a section of %d bytes, want 28 or more", len(b))
+		}
+		c.order.PutUint64(b[16:], ^uint64(0)) // its length will be another one, and need not be known
+	case ngInterface:
+		return b, c.ngInterface(b, ifs)
+	case ngPacket, ngOldPacket:
+		return c.ngPacket(b, *ifs)
+	case ngSimple:
+		return c.ngSimple(b, *ifs)
+	}
+	return b, nil
+}
+
+func (c *rewriter) ngInterface(b []byte, ifs *ngInterfaces) error {
+	if len(b) < 20 {
+		return c.errorf("an interface of %d bytes, want 20 or more", len(b))
+	}
+	if len(*ifs) == maxInterfaces {
+		return c.errorf("more than %d interfaces", maxInterfaces)
+	}
+	snap := c.order.Uint32(b[12:])
+	*ifs = append(*ifs, struct {
+		link    LinkType
+		snapLen uint32
+	}{LinkType(c.order.Uint16(b[8:])), snap})
+	c.order.PutUint32(b[12:], snapLen(snap))
+	return nil
+}
+
+func (c *rewriter) ngPacket(b []byte, ifs ngInterfaces) ([]byte, error) {
+	if len(b) < ngPacketHeader+4 {
+		return nil, c.errorf("a block of a packet of %d bytes, want %d or more", len(b), ngPacketHeader+4)
+	}
+	number := c.order.Uint32(b[8:])
+	if c.order.Uint32(b) == ngOldPacket {
+		number = uint32(c.order.Uint16(b[8:]))
+	}
+	if number >= uint32(len(ifs)) {
+		return nil, c.errorf("it is of interface %d, of %d", number, len(ifs))
+	}
+	size, length := c.order.Uint32(b[20:]), c.order.Uint32(b[24:])
+	if size > maxPacket || int(size) > len(b)-ngPacketHeader-4 {
+		return nil, c.errorf("it says that it has %d bytes, its block has %d", size, len(b))
+	}
+	data := c.packet(ifs[number].link, b[ngPacketHeader:ngPacketHeader+size], length)
+	if data == nil {
+		return b, nil
+	}
+	c.order.PutUint32(b[20:], uint32(len(data)))
+	c.order.PutUint32(b[24:], length+uint32(len(data))-size)
+	options := b[min(ngPacketHeader+(int(size)+3)&^3, len(b)-4) : len(b)-4]
+	return c.ngBlock(b[:ngPacketHeader], data, options), nil
+}
+
+func (c *rewriter) ngSimple(b []byte, ifs ngInterfaces) ([]byte, error) {
+	if len(b) < ngSimpleHeader+4 || len(ifs) == 0 {
+		return nil, c.errorf("a simple packet of %d bytes, with %d interfaces", len(b), len(ifs))
+	}
+	length := c.order.Uint32(b[8:])
+	size := length
+	if snap := ifs[0].snapLen; snap != 0 {
+		size = min(size, snap)
+	}
+	if size > maxPacket || int(size) > len(b)-ngSimpleHeader-4 {
+		return nil, c.errorf("it says that it has %d bytes, its block has %d", size, len(b))
+	}
+	old := b[ngSimpleHeader : ngSimpleHeader+size]
+	data := c.packet(ifs[0].link, old, length)
+	switch cut := size < length; {
+	case cut && data == nil:
+		return c.ngCut(old, length-size), nil
+	case cut:
+		return c.ngCut(data, length-size), nil
+	case data == nil:
+		return b, nil
+	}
+	c.order.PutUint32(b[8:], uint32(len(data)))
+	return c.ngBlock(b[:ngSimpleHeader], data, nil), nil
+}
+
+// ngCut makes a block of the data of a simple packet that lacks some bytes. It cannot stay simple:
+// where such a packet was cut only its interface says, whose limit is another one in the copy.
+func (c *rewriter) ngCut(data []byte, lacks uint32) []byte {
+	var header [ngPacketHeader]byte
+	c.order.PutUint32(header[:], ngPacket)
+	c.order.PutUint32(header[20:], uint32(len(data)))
+	c.order.PutUint32(header[24:], uint32(len(data))+lacks)
+	return c.ngBlock(header[:], data, nil)
+}
+
+// ngBlock makes a block of its header, packet data and options.
+func (c *rewriter) ngBlock(header, data, options []byte) []byte {
+	b := append(append(c.record[:0], header...), data...)
+	for len(b)%4 != 0 {
+		b = append(b, 0)
+	}
+	b = append(b, options...)
+	size := uint32(len(b) + 4)
+	b = binary.LittleEndian.AppendUint32(b, 0)
+	c.order.PutUint32(b[4:], size)
+	c.order.PutUint32(b[size-4:], size)
+	c.record = b
+	return b
 }

@@ -1,3 +1,6 @@
+// Package pcap copies capture files, pcap and pcapng, and changes the UDP datagrams in them. It
+// reads what strangers recorded: no input panics, and none takes more memory than a packet may
+// have.
 package pcap
 
 import (
@@ -18,7 +21,8 @@ const (
 
 // Packet is one packet of a capture.
 type Packet struct {
-	// Number counts packets from 1; Offset is where the packet's record begins, in bytes of the file.
+	// Number counts packets from 1; Offset is where the packet's record begins, in bytes of the
+	// file.
 	Number int
 	Offset int64
 	// Link is the link type of its interface.
@@ -27,7 +31,8 @@ type Packet struct {
 	Order binary.ByteOrder
 	// Data is what was recorded of it, valid during the call.
 	Data []byte
-	// Length is the packet's length on the wire in bytes, at least that of Data unless the file is wrong.
+	// Length is the packet's length on the wire in bytes, at least that of Data unless the file is
+	// wrong.
 	Length uint32
 }
 
@@ -44,9 +49,10 @@ type rewriter struct {
 	record []byte // scratch of what is written
 }
 
-// Rewrite copies a capture file from r to w, in the format that it has, pcap or pcapng. Each packet goes through
-// edit, which returns the packet's new data, at most 64 bytes longer, or nil to leave it as it is. All else is
-// copied; a simple packet of pcapng that was cut becomes an enhanced one, without a time. It returns how many packets there were.
+// Rewrite copies a capture file from r to w, in the format that it has, pcap or pcapng. Each packet
+// goes through edit, which returns the packet's new data, at most 64 bytes longer, or nil to leave
+// it as it is. All else is copied; a simple packet of pcapng that was cut becomes an enhanced one,
+// without a time. It returns how many packets there were.
 //
 // An [Error] is where the file is damaged, or no capture at all; what came before has been written.
 // Other errors are those of r and w.
@@ -96,7 +102,8 @@ func (c *rewriter) begin() (bool, error) {
 	return true, nil
 }
 
-// read reads n more bytes of the record; all of it so far is returned. Memory is taken as bytes come.
+// read reads n more bytes of the record; all of it so far is returned. Memory is taken as bytes
+// come.
 func (c *rewriter) read(n int) ([]byte, error) {
 	got, err := io.CopyN(&c.buf, c.in, int64(n))
 	c.offset += got
@@ -123,4 +130,20 @@ func snapLen(n uint32) uint32 {
 		return n
 	}
 	return min(n+grow, maxPacket)
+}
+
+// Error says where a capture file cannot be read.
+type Error struct {
+	// Packet is the number of the packet at fault, or if it is none the one after it; the first is
+	// 1.
+	Packet int
+	// Offset is where in the file that packet or block begins, in bytes.
+	Offset int64
+	// Text says what is wrong.
+	Text string
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	return fmt.Sprintf("capture: packet %d, at byte %d: %s", e.Packet, e.Offset, e.Text)
 }

@@ -1,5 +1,5 @@
-// Package rerun plays the sessions of a capture to a dedicated server again: what each client sent, as it was sent and
-// when, over connections of its own.
+// Package rerun plays the sessions of a capture to a dedicated server: the same payloads and
+// messages of each client, at the recorded times, over new connections.
 package rerun
 
 import (
@@ -24,15 +24,15 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// Plan is what there is to be played.
+// Plan has the sessions to play.
 type Plan struct {
 	sessions []*session
 	schemas  []*schema.Schema
 	priors   []*prior.Prior
 	ring     int
 	late     bool // DeliverLate
-	// Skipped are payloads that cannot be played: those that refer to what is not in the file, and those that the server
-	// dropped before it decoded them.
+	// Skipped counts payloads that cannot be played: those whose baselines are not in the file, and
+	// those that the server dropped before decoding.
 	Skipped uint64
 }
 
@@ -40,27 +40,27 @@ type Plan struct {
 type session struct {
 	player  uint64
 	events  []event
-	expect  map[int][]string // by RPC number, what comes of each payload
+	expect  map[int][]string // by RPC number, the result of each payload
 	streams map[int]*stream
 	waiting *carried
 }
 
-// event is one thing that a client does.
+// event is one action of a client.
 type event struct {
 	at       time.Duration
 	bind     *control.BindRequest // or
-	body     []byte               // what is sent, or nil: then the session ends
+	body     []byte               // to send; nil ends the session
 	reliable bool
 }
 
 // stream is one RPC of a client.
 type stream struct {
-	ready   bool // what comes can be decoded
-	resumed bool // with a reset in the midst
+	ready   bool // payloads can be decoded
+	resumed bool // at a reset within the stream
 	start   uint64
 }
 
-// carried is a datagram or message of which it is not yet known what came of it.
+// carried is a datagram or message without a result so far.
 type carried struct {
 	at       time.Duration
 	reliable bool
@@ -70,8 +70,9 @@ type carried struct {
 	play     []bool
 }
 
-// Load reads a capture, of one player or, if that is 0, of all. At an error of the file the plan has what is before it.
-// The plan takes at most so many bytes of memory, 0 means [budget.Default]; more is an error too.
+// Load reads a capture, of one player or, if that is 0, of all. If the file is damaged, the plan
+// has the records before the damage. memory limits the size of the plan in bytes; 0 means
+// [budget.Default].
 func Load(r io.Reader, player uint64, memory int64) (*Plan, error) {
 	in, err := capture.NewReader(r)
 	if err != nil {
@@ -90,10 +91,10 @@ func Load(r io.Reader, player uint64, memory int64) (*Plan, error) {
 	return l.plan, err
 }
 
-// Sessions is how many there are.
+// Sessions returns the number of sessions.
 func (p *Plan) Sessions() int { return len(p.sessions) }
 
-// maxSessions is how many are played: each has a socket.
+// maxSessions is the maximum number of sessions; each has a socket.
 const maxSessions = 1 << 14
 
 type loader struct {
@@ -105,7 +106,7 @@ type loader struct {
 	budget   *budget.Budget
 }
 
-// Sizes in bytes, estimated: slices that grow take more than twice their size for a while.
+// Estimated sizes in bytes. Growing slices temporarily need more than twice their size.
 const (
 	sessionSize = 2 << 10
 	eventSize   = 160
@@ -185,7 +186,7 @@ func (l *loader) take(body record.Body) error {
 	return nil
 }
 
-// keep keeps what a client sent, if there is memory for it.
+// keep keeps a client's message, if there is memory.
 func (l *loader) keep(player uint64, body []byte, reliable bool) (err error) {
 	l.with(player, func(s *session) {
 		l.came(s, body, reliable)
@@ -202,7 +203,7 @@ func (l *loader) with(player uint64, f func(*session)) {
 	}
 }
 
-// bound has the client bind an RPC as it did.
+// bound adds the binding of an RPC.
 func (l *loader) bound(b *record.Bound) error {
 	declared := l.schemas[b.Schema]
 	if declared == nil {
@@ -223,7 +224,7 @@ func (l *loader) bound(b *record.Bound) error {
 	return nil
 }
 
-// came keeps what came until it is known what the server made of it. Requests to bind are made anew.
+// came keeps a message until the server's result is known. Requests to bind are created again.
 func (l *loader) came(s *session, body []byte, reliable bool) {
 	l.settle(s)
 	t, rest, err := control.Split(body)
@@ -250,7 +251,7 @@ func (l *loader) came(s *session, body []byte, reliable bool) {
 	s.waiting = c
 }
 
-// settle plays what waits, as far as it is to be played.
+// settle adds the pending message to the events, without the payloads that are skipped.
 func (l *loader) settle(s *session) {
 	c := s.waiting
 	s.waiting = nil
@@ -280,7 +281,7 @@ func (l *loader) settle(s *session) {
 	s.events = append(s.events, event{at: c.at, body: c.body, reliable: c.reliable})
 }
 
-// next gives the place of the payload that the server speaks of next.
+// next returns the index of the payload of the server's next result.
 func (s *session) next() (int, bool) {
 	if s.waiting == nil || s.waiting.next == len(s.waiting.payloads) {
 		return 0, false
@@ -321,14 +322,14 @@ func (l *loader) dropped(s *session, b *record.Dropped) {
 	s.expect[b.RPC] = append(s.expect[b.RPC], b.Reason)
 }
 
-// anything is expected of a payload that two servers need not make the same of.
+// anything is expected if the results of two servers may differ.
 const anything = ""
 
-// taken names what came of a payload that was taken.
+// taken describes the result of a decoded payload.
 func taken(frames int, kind rpcdelta.FrameKind, hash uint32) string {
 	return fmt.Sprintf("%d frames, %v, %08x", frames, kind, hash)
 }
 
-// old says that a payload was dropped since others came before, which for a server that has not seen these may be
-// another reason.
+// old reports whether a payload was dropped because of earlier ones. A server without those may
+// have another reason.
 func old(reason string) bool { return reason == ds.Late.String() || reason == ds.Duplicate.String() }

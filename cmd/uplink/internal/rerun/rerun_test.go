@@ -35,7 +35,8 @@ type scenario struct {
 	capture capture.Config
 }
 
-// play captures a game of three clients with an unreliable and a reliable RPC, and gives the first file.
+// play captures a game of three clients with an unreliable and a reliable RPC, and gives the first
+// file.
 func (c *scenario) play(t *testing.T) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "out.uplink")
@@ -110,7 +111,8 @@ func TestSelf(t *testing.T) {
 	}
 }
 
-// TestRotated plays each file of a row: what refers to earlier ones is left out, all else comes out the same.
+// TestRotated plays each file of a row: what refers to earlier ones is left out, all else comes out
+// the same.
 func TestRotated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := scenario{frames: 2000, link: simnet.Config{Loss: 0.05, Jitter: 5 * ms}, capture: capture.Config{MaxBytes: 64 << 10, Keep: 100}}

@@ -8,41 +8,42 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// Options say to whom a plan is played, and how.
+// Options configure a run.
 type Options struct {
 	To string
-	// Speed is how many times as fast as it was recorded.
+	// Speed is relative to the recording.
 	Speed float64
-	// Token makes a token for the client of that number.
+	// Token returns a token for that client id.
 	Token    func(ctx context.Context, client uint64) (token.Token, error)
 	Suites   []transport.Suite
 	Insecure bool
 	Network  transport.Network
-	// Progress is called now and then with the part that is done; nil is nobody.
+	// Progress, if not nil, is called from time to time with the completed share.
 	Progress func(done float64)
 }
 
-// Report is what was played.
+// Report is the result of a run.
 type Report struct {
 	Sessions  int    `json:"sessions"`
 	Failed    int    `json:"failed"` // sessions that could not connect or bind, or that the server ended
 	Datagrams uint64 `json:"datagrams"`
 	Messages  uint64 `json:"messages"`
 	Skipped   uint64 `json:"skipped"`
-	// Same and Different count payloads at the end of a run against a server of its own, Missing those of which it
-	// said nothing.
+	// Same and Different count payloads after a run against a server of its own, Missing those
+	// without a result.
 	Same      uint64 `json:"same"`
 	Different uint64 `json:"different"`
 	Missing   uint64 `json:"missing"`
 	First     string `json:"first,omitempty"` // difference
 }
 
-// run is one playing.
+// run is one run of a plan.
 type run struct {
 	plan    *Plan
 	options Options
@@ -52,7 +53,7 @@ type run struct {
 	done, datagrams, messages atomic.Uint64
 }
 
-// Play plays a plan to a server. The report is good with an error, which is that of a session.
+// Play plays a plan to a server. The report is valid with an error, which is that of a session.
 func Play(ctx context.Context, plan *Plan, o Options) (Report, error) {
 	r := &run{plan: plan, options: o, begin: time.Now()}
 	for _, s := range plan.sessions {
@@ -110,7 +111,7 @@ func (r *run) sleep(ctx context.Context, at time.Duration) error {
 	if wait <= 0 {
 		return ctx.Err()
 	}
-	return pause(ctx, wait)
+	return sleep.For(ctx, wait)
 }
 
 // session plays one client.
@@ -159,7 +160,7 @@ func (r *run) event(ctx context.Context, conn *transport.Conn, c *answerer, e *e
 	return conn.Send(e.body)
 }
 
-// wait is how long something is tried that a server that is there does at once, and again how often.
+// Timeout and intervals of requests to a server.
 const (
 	patience = 5 * time.Second
 	again    = 250 * time.Millisecond
@@ -173,34 +174,23 @@ func sendReliable(ctx context.Context, conn *transport.Conn, b []byte) error {
 		if !errors.Is(err, transport.ErrBacklog) {
 			return err
 		}
-		if err := pause(ctx, soon); err != nil {
+		if err := sleep.For(ctx, soon); err != nil {
 			return err
 		}
 	}
 }
 
-// drain waits until the server has what was sent reliably.
+// drain waits until reliable messages are acknowledged.
 func drain(ctx context.Context, conn *transport.Conn) error {
 	for begin := time.Now(); conn.Unacked() > 0 && time.Since(begin) < patience; {
-		if err := pause(ctx, soon); err != nil {
+		if err := sleep.For(ctx, soon); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// answerer is the handler of a connection: it looks for answers alone.
+// answerer is the handler of a connection. It receives answers only.
 type answerer struct{ answers chan control.BindAnswer }
 
 func (c *answerer) Opened(*transport.Conn)                           {}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/capture"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
@@ -18,12 +19,12 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// quiet is how often in a row, soon apart, nothing may come of what was sent last. It is no time: while the whole machine
-// stands still the server does too.
+// quiet is the number of checks without a new result, soon apart, before settle gives up. A count
+// is independent of pauses of the whole machine.
 const quiet = 200
 
-// PlaySelf plays a plan to a server of its own in this process, over a network that loses nothing, and holds all that
-// this makes of it against the plan.
+// PlaySelf plays a plan to a server in this process, over a network without loss, and compares all
+// results with the plan.
 func PlaySelf(ctx context.Context, plan *Plan, o Options) (out Report, err error) {
 	network, err := simnet.NewNetwork(simnet.Config{}, simnet.Config{})
 	if err != nil {
@@ -65,10 +66,10 @@ type comparison struct {
 	payloads atomic.Uint64
 
 	mu      sync.Mutex
-	players map[uint64]map[int][]string // what came of payloads, by client and RPC number
+	players map[uint64]map[int][]string // results of payloads, by client and RPC number
 }
 
-// settle waits until the server has had its say on all payloads, or says nothing any more.
+// settle waits until all payloads have a result, or no more results follow.
 func (c *comparison) settle(ctx context.Context, plan *Plan) {
 	want := uint64(0)
 	for _, s := range plan.sessions {
@@ -77,7 +78,7 @@ func (c *comparison) settle(ctx context.Context, plan *Plan) {
 		}
 	}
 	for last, looks := c.payloads.Load(), 0; last < want && looks < quiet; looks++ {
-		if pause(ctx, soon) != nil {
+		if sleep.For(ctx, soon) != nil {
 			return
 		}
 		if n := c.payloads.Load(); n != last {
@@ -86,7 +87,7 @@ func (c *comparison) settle(ctx context.Context, plan *Plan) {
 	}
 }
 
-// compare counts what is the same.
+// compare counts equal and different results.
 func (c *comparison) compare(plan *Plan, out *Report) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestIdealNearEntropy: noise of a steady width takes little more than its entropy, noise that is nearly always 0 nearly
-// nothing.
+// TestIdealNearEntropy: noise of a steady width takes little more than its entropy, noise that is
+// nearly always 0 nearly nothing.
 func TestIdealNearEntropy(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, width := range []float64{4, 60, 1000} {
@@ -37,7 +37,8 @@ func TestIdealNearEntropy(t *testing.T) {
 	}
 }
 
-// TestChanceIsOne: the chances of all residuals add up to about 1, and never to more but by the least chance.
+// TestChanceIsOne: the chances of all residuals add up to about 1, and never to more but by the
+// least chance.
 func TestChanceIsOne(t *testing.T) {
 	m := Even()
 	for _, l := range []float64{-4, 0, 3} {

@@ -1,3 +1,4 @@
+// Package residual describes residuals of predictions and the minimum cost of coding them.
 package residual
 
 import (
@@ -8,19 +9,21 @@ import (
 
 // Stats describes residuals, in steps.
 type Stats struct {
-	// Mean is the mean magnitude; P50, P90 and P99 are magnitudes that so many percent are not above.
+	// Mean is the mean magnitude; P50, P90 and P99 are magnitudes that so many percent are not
+	// above.
 	Mean float64 `json:"mean_abs"`
 	P50  float64 `json:"p50"`
 	P90  float64 `json:"p90"`
 	P99  float64 `json:"p99"`
 	// Zeros is the share of residuals that are 0.
 	Zeros float64 `json:"zeros"`
-	// Entropy is that of the values as they occurred, in bits: what a code takes that knows how frequent each is, but
-	// nothing of their order. Of few residuals it says too little: most values are then seen once.
+	// Entropy is that of the values as they occurred, in bits: what a code takes that knows how
+	// frequent each is, but nothing of their order. Of few residuals it says too little: most
+	// values are then seen once.
 	Entropy float64 `json:"entropy_bits"`
 }
 
-// Describe gives the stats of whole numbers e, which it sorts by magnitude.
+// Describe returns the stats of e, which it sorts by magnitude.
 func Describe(e []float64) (s Stats) {
 	if len(e) == 0 {
 		return s
@@ -44,4 +47,138 @@ func Describe(e []float64) (s Stats) {
 	at := func(share float64) float64 { return math.Abs(e[int(math.Ceil(share*n))-1]) }
 	s.P50, s.P90, s.P99 = at(.5), at(.9), at(.99)
 	return s
+}
+
+// Parts is the number of distributions of a [Mixture].
+const Parts = shapes * widths
+
+const (
+	shapes = 3 // Gaussian, Laplace, Student's t of 2
+	widths = 5
+)
+
+var spread = [widths]float64{.25, .5, 1, 2, 4}
+
+// Mixture is how much each of several distributions weighs, of light to heavy tails and of several
+// widths.
+type Mixture [Parts]float64
+
+// Even is the mixture in which all weigh the same.
+func Even() (m Mixture) {
+	for i := range m {
+		m[i] = 1. / Parts
+	}
+	return m
+}
+
+// Chance is that of a residual that rounds to e, in steps, where the base-2 logarithm of its
+// magnitude is expected to be l. each is filled with the distributions' parts of it.
+func (m *Mixture) Chance(e, l float64, each *[Parts]float64) float64 {
+	s := math.Exp2(l)
+	e = math.Abs(e)
+	sum := 0.0
+	for i, weight := range m {
+		k := s * spread[i%widths]
+		p := cdf(i/widths, -(e-.5)/k) - cdf(i/widths, -(e+.5)/k) + 1e-9
+		each[i] = weight * p
+		sum += each[i]
+	}
+	return sum
+}
+
+// Log2 is that of a magnitude in steps, defined at 0.
+func Log2(x float64) float64 { return math.Log2(math.Abs(x) + .3) }
+
+func cdf(shape int, x float64) float64 {
+	switch shape {
+	case 0:
+		return .5 * math.Erfc(-x*.7979/math.Sqrt2)
+	case 1:
+		if x < 0 {
+			return .5 * math.Exp(x)
+		}
+		return 1 - .5*math.Exp(-x)
+	}
+	x *= 1.4
+	return .5 + x/(2*math.Sqrt(2+x*x))
+}
+
+// Flags is an ideal adaptive code of flags, each with one of four contexts. The zero value has
+// learned nothing.
+type Flags struct{ seen [4][2]float64 }
+
+// recent is how many flags of a context count.
+const recent = 255
+
+// Bits returns the cost of a flag.
+func (f *Flags) Bits(context int, yes bool) float64 {
+	n := &f.seen[context&3]
+	return -math.Log2((n[index(yes)] + .5) / (n[0] + n[1] + 1))
+}
+
+// Learn updates the code with a flag.
+func (f *Flags) Learn(context int, yes bool) {
+	n := &f.seen[context&3]
+	n[index(yes)]++
+	if n[0]+n[1] > recent {
+		n[0] /= 2
+		n[1] /= 2
+	}
+}
+
+func index(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// Ideal is an ideal adaptive code of residuals: a [Mixture] whose weights are learned, about a
+// width that follows the residuals that were learned before, the way the codec adaptive follows
+// them: fast, slowly, and the very last. It has neither flags nor tables, and rounds nothing. Make
+// one with [NewIdeal].
+type Ideal struct {
+	mix              Mixture
+	counts           Mixture
+	total            float64
+	fast, slow, last float64
+}
+
+// NewIdeal is one that has learned nothing.
+func NewIdeal() *Ideal {
+	c := &Ideal{mix: Even(), fast: 8, slow: 8, last: 8}
+	for i := range c.counts {
+		c.counts[i] = 2
+		c.total += 2
+	}
+	return c
+}
+
+// level returns the base-2 logarithm of the expected magnitude.
+func (c *Ideal) level() float64 {
+	return max(-4, min(30, math.Log2((2*c.fast+4*c.slow+c.last)/7+.02)))
+}
+
+// Bits returns the cost of e.
+func (c *Ideal) Bits(e float64) float64 {
+	var each [Parts]float64
+	return -math.Log2(c.mix.Chance(e, c.level(), &each))
+}
+
+// forget is the share of what was learned that stays with each residual.
+const forget = .999
+
+// Learn updates the code with the residual e.
+func (c *Ideal) Learn(e float64) {
+	var each [Parts]float64
+	p := c.mix.Chance(e, c.level(), &each)
+	c.total = c.total*forget + 1
+	for i := range c.counts {
+		c.counts[i] = c.counts[i]*forget + each[i]/p
+		c.mix[i] = max(1e-5, c.counts[i]/c.total)
+	}
+	m := math.Abs(e)
+	c.fast += (min(m, 8*c.fast+8) - c.fast) / 4
+	c.slow += (min(m, 8*c.slow+8) - c.slow) / 24
+	c.last = m
 }

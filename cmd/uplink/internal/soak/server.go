@@ -5,37 +5,39 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"runtime"
+	"time"
 
-	"github.com/uplink-rpc/uplink/cmd/uplink/internal/verify"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/trace"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// server is a dedicated server that ends and comes back at the same address.
+// server is a dedicated server that restarts at the same address.
 type server struct {
 	key     token.Key
 	traces  []*trace.Trace
-	check   *verify.Verifier
+	check   *verifier
 	limit   int // players
 	network transport.Network
 
 	srv    *ds.Server
-	served chan error // gets what Serve returns, and is closed
+	served chan error // receives the result of Serve, then is closed
 	addr   string
-	past   counts // of those before it
+	past   counts // of previous servers
 }
 
-// Where the server looks for a port: below those that systems give to sockets that ask for none in particular, so
-// that no player gets it while the server is away.
+// Range of ports for the server, below the ephemeral ports of operating systems, so that no
+// player's socket gets the port during a restart.
 const (
 	firstPort = 20_000
 	ports     = 10_000
 	attempts  = 20
 )
 
-// counts is what servers counted.
+// counts are counters of servers.
 type counts struct{ frames, missed, desync uint64 }
 
 func newServer(o Options, traces []*trace.Trace) (*server, error) {
@@ -43,7 +45,7 @@ func newServer(o Options, traces []*trace.Trace) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{key: key, traces: traces, check: verify.New(traces), limit: o.Players, network: o.Network}
+	s := &server{key: key, traces: traces, check: newVerifier(traces), limit: o.Players, network: o.Network}
 	for range attempts {
 		s.addr = fmt.Sprintf("127.0.0.1:%d", firstPort+rand.IntN(ports))
 		if err = s.start(); err == nil {
@@ -73,7 +75,7 @@ func (s *server) start() error {
 	return nil
 }
 
-// stop ends the server, unless it has ended.
+// stop stops the server.
 func (s *server) stop() error {
 	err := errors.Join(s.srv.Close(), <-s.served)
 	c := s.current()
@@ -83,7 +85,7 @@ func (s *server) stop() error {
 	return err
 }
 
-// current gives what the server that runs has counted.
+// current returns the counters of the running server.
 func (s *server) current() (c counts) {
 	st := s.srv.Stats()
 	for i := range st.RPCs {
@@ -94,8 +96,70 @@ func (s *server) current() (c counts) {
 	return c
 }
 
-// counts gives what all have counted.
+// counts returns the counters of all servers.
 func (s *server) counts() counts {
 	c := s.current()
 	return counts{frames: c.frames + s.past.frames, missed: c.missed + s.past.missed, desync: c.desync + s.past.desync}
+}
+
+// Usage is the resource usage of the process.
+type Usage struct {
+	Goroutines int    `json:"goroutines"`
+	Heap       uint64 `json:"heap_bytes"` // in use after a collection
+	Files      int    `json:"files"`      // descriptors; 0 if unknown
+}
+
+// look collects garbage and returns the remaining usage.
+func look() Usage {
+	runtime.GC()
+	runtime.GC() // objects of finalizers and pools
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	u := Usage{Goroutines: runtime.NumGoroutine(), Heap: m.HeapAlloc}
+	if files, err := os.ReadDir("/proc/self/fd"); err == nil {
+		u.Files = len(files) - 1 // without that of ReadDir
+	}
+	return u
+}
+
+// Permitted growth from round to round: heartbeats and reconnects continue while the usage is
+// measured, and simnet reuses up to 1.5 MB of packet memory.
+const (
+	slackGoroutines = 8
+	slackFiles      = 4
+	slackHeap       = 5 << 19
+	slackHeapShare  = 0.1
+)
+
+// grown lists the resources whose later usage is too high.
+func (u Usage) grown(later Usage) (what []string) {
+	if later.Goroutines > u.Goroutines+slackGoroutines {
+		what = append(what, fmt.Sprintf("goroutines from %d to %d", u.Goroutines, later.Goroutines))
+	}
+	if later.Files > u.Files+slackFiles {
+		what = append(what, fmt.Sprintf("file descriptors from %d to %d", u.Files, later.Files))
+	}
+	if float64(later.Heap) > float64(u.Heap)*(1+slackHeapShare)+slackHeap {
+		what = append(what, fmt.Sprintf("the heap from %.1f to %.1f MB", mb(u.Heap), mb(later.Heap)))
+	}
+	return what
+}
+
+// patience is the time that closing connections and queued datagrams may need.
+const patience = 3 * time.Second
+
+// settled measures repeatedly until the usage is no longer too high, or patience is over.
+func (u Usage) settled() Usage {
+	later := look()
+	for deadline := time.Now().Add(patience); len(u.grown(later)) > 0 && time.Now().Before(deadline); later = look() {
+		time.Sleep(10 * time.Millisecond)
+	}
+	return later
+}
+
+func mb(bytes uint64) float64 { return float64(bytes) / 1e6 }
+
+// String formats the usage.
+func (u Usage) String() string {
+	return fmt.Sprintf("%d goroutines, %.1f MB heap, %d files", u.Goroutines, mb(u.Heap), u.Files)
 }

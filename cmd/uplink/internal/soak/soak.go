@@ -1,5 +1,5 @@
-// Package soak has bots play to a dedicated server of the same process, over real sockets, through changing loss,
-// changes of address and restarts of the server, and looks whether anything breaks or grows.
+// Package soak runs bots against a dedicated server in the same process, over real sockets with
+// varying loss, path migrations and restarts of the server, and checks for failures and growth.
 package soak
 
 import (
@@ -11,20 +11,22 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/bots"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
 	"github.com/uplink-rpc/uplink/internal/lab/simlink"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/trace"
+	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
 const (
-	// answer is how long a bot waits for the server, which may just be restarted behind a bad link.
+	// answer is a bot's timeout for the server, which may be restarting behind a lossy link.
 	answer = 20 * time.Second
-	// gone is how long the server stays away at a restart.
+	// gone is the downtime of the server at a restart.
 	gone = 300 * time.Millisecond
 )
 
-// run is one soak.
+// run is one soak test.
 type run struct {
 	options Options
 	traces  []*trace.Trace
@@ -36,8 +38,9 @@ type run struct {
 	last bots.Progress
 }
 
-// Run soaks for Options.For, rounded down to whole rounds of phases, and calls show after each phase. The first trace's
-// schema is that of all. The error says what broke or grew; it is ctx's if that was done before.
+// Run runs for Options.For, rounded down to whole rounds of phases, and calls show after each
+// phase. All traces have the schema of the first one. The error describes the failure or growth, or
+// is ctx's.
 func Run(ctx context.Context, traces []*trace.Trace, o Options, show func(Phase)) error {
 	before := look()
 	if err := soak(ctx, traces, o, show); err != nil {
@@ -76,7 +79,7 @@ func soak(ctx context.Context, traces []*trace.Trace, o Options, show func(Phase
 	return errors.Join(err, <-done)
 }
 
-// bots are the players: with tokens of their own, and on the move.
+// bots returns the options of the players.
 func (r *run) bots() bots.Options {
 	o := bots.Options{
 		To: r.server.addr, Players: r.options.Players, Rate: r.traces[0].Schema.RateHz(), Ramp: r.options.Phase / 2,
@@ -86,7 +89,7 @@ func (r *run) bots() bots.Options {
 	return o
 }
 
-// note keeps what the bots say of themselves.
+// note keeps the bots' last progress.
 func (r *run) note(p bots.Progress) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -99,7 +102,8 @@ func (r *run) progress() bots.Progress {
 	return r.last
 }
 
-// rounds goes through all conditions again and again. What there is at the end of a round must not grow.
+// rounds goes through all conditions again and again. What there is at the end of a round must not
+// grow.
 func (r *run) rounds(ctx context.Context) error {
 	round := time.Duration(len(conditions)) * r.options.Phase
 	var first Usage
@@ -130,7 +134,7 @@ func (r *run) phase(ctx context.Context, n int, c *condition) error {
 	if err := r.network.Set(up, down); err != nil {
 		return err
 	}
-	if err := pause(ctx, r.options.Phase); err != nil {
+	if err := sleep.For(ctx, r.options.Phase); err != nil {
 		return err
 	}
 	p := r.result(n, c, before)
@@ -149,16 +153,113 @@ func (r *run) restart(ctx context.Context, how restart) error {
 	if err := r.server.stop(); err != nil {
 		return err
 	}
-	return errors.Join(pause(ctx, gone), r.server.start())
+	return errors.Join(sleep.For(ctx, gone), r.server.start())
 }
 
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return nil
+// condition describes the network and the server in a phase.
+type condition struct {
+	name    string
+	link    simlink.Config
+	restart restart // at the start of the phase
+}
+
+// restart is how the server stops before a restart.
+type restart uint8
+
+const (
+	stays   restart = iota
+	closes          // with a message to the players
+	crashes         // without a message
+)
+
+// conditions make a round. The last one lets the system settle, so that rounds are comparable.
+var conditions = []condition{
+	{name: "loss 2 %", link: simlink.Config{RTT: 30 * time.Millisecond, Loss: 0.02, Burst: 1}},
+	{name: "loss 10 % in bursts", link: simlink.Config{RTT: 80 * time.Millisecond, Jitter: 5 * time.Millisecond, Loss: 0.1, Burst: 4}},
+	{name: "server closes", link: simlink.Config{RTT: 30 * time.Millisecond, Loss: 0.02, Burst: 1}, restart: closes},
+	{name: "loss 30 %", link: simlink.Config{RTT: 120 * time.Millisecond, Jitter: 20 * time.Millisecond, Loss: 0.3, Burst: 1}},
+	{name: "server crashes", link: simlink.Config{RTT: 30 * time.Millisecond, Loss: 0.05, Burst: 2}, restart: crashes},
+	{name: "calm", link: simlink.Config{RTT: 10 * time.Millisecond, Burst: 1}},
+}
+
+// Options configure a run. Errors name the command's flags.
+type Options struct {
+	Players int
+	For     time.Duration
+	Phase   time.Duration     // of each condition
+	Network transport.Network // nil means UDP
+}
+
+// The bounds of options.
+const (
+	maxPlayers = 2000
+	// MinPhase is the time that lost connections need to reconnect.
+	MinPhase = 3 * time.Second
+)
+
+// Validate returns an error that names an invalid flag.
+func (o *Options) Validate() error {
+	switch {
+	case o.Players < 1 || o.Players > maxPlayers:
+		return fmt.Errorf("--players %d: want 1 to %d", o.Players, maxPlayers)
+	case o.Phase < MinPhase:
+		return fmt.Errorf("--phase %v: want at least %v", o.Phase, MinPhase)
+	case o.For < o.least():
+		return fmt.Errorf("--for %v: want at least %v, which is two rounds of %d phases", o.For, o.least(), len(conditions))
 	}
+	return nil
+}
+
+// least returns the time of two rounds, which are compared.
+func (o *Options) least() time.Duration { return time.Duration(2*len(conditions)) * o.Phase }
+
+// Phase is the result of one phase.
+type Phase struct {
+	Number    int    `json:"phase"`
+	Condition string `json:"condition"`
+	Connected int    `json:"connected"`
+	Players   int    `json:"players"`
+	Frames    uint64 `json:"frames"`
+	Missed    uint64 `json:"missed"`
+	// Since the start:
+	Verified       uint64 `json:"verified"`
+	Mismatched     uint64 `json:"mismatched"`
+	Desync         uint64 `json:"desync"`
+	Reconnections  uint64 `json:"reconnections"`
+	SocketsChanged uint64 `json:"sockets_changed"`
+	Usage          Usage  `json:"usage"`
+	settled        bool   // all players must be connected
+}
+
+func (r *run) result(n int, c *condition, before counts) Phase {
+	now, bots := r.server.counts(), r.progress()
+	good, bad := r.server.check.Counts()
+	return Phase{
+		Number: n + 1, Condition: c.name, Connected: bots.Connected, Players: r.options.Players,
+		Frames: now.frames - before.frames, Missed: now.missed - min(now.missed, before.missed), // a late frame takes one back
+		Verified: good, Mismatched: bad, Desync: now.desync,
+		Reconnections: bots.Reconnections, SocketsChanged: bots.Rebinds,
+		Usage: look(), settled: c.link.Loss == 0,
+	}
+}
+
+// verdict returns an error for a failure.
+func (p Phase) verdict() error {
+	switch {
+	case p.Mismatched > 0:
+		return fmt.Errorf("%d of %d frames are not what the bots played", p.Mismatched, p.Mismatched+p.Verified)
+	case p.Desync > 0:
+		return fmt.Errorf("%d frames referred to another baseline than the server has", p.Desync)
+	case p.Frames == 0:
+		return errors.New("no frame came in a whole phase")
+	case p.settled && p.Connected < p.Players:
+		return fmt.Errorf("%d of %d players have not come back", p.Players-p.Connected, p.Players)
+	}
+	return nil
+}
+
+// String formats the phase as a line.
+func (p Phase) String() string {
+	return fmt.Sprintf("%3d %-20s %d/%d players, %d frames, %d missed; in all %d verified, %d mismatched, %d reconnections, %d sockets changed; %v",
+		p.Number, p.Condition, p.Connected, p.Players, p.Frames, p.Missed, p.Verified, p.Mismatched, p.Reconnections, p.SocketsChanged, p.Usage)
 }

@@ -26,7 +26,7 @@ func soaking(t *testing.T, ctx context.Context) ([]Phase, error) {
 
 func soakingOver(t *testing.T, ctx context.Context, network transport.Network) ([]Phase, error) {
 	t.Helper()
-	o := Options{Players: 5, Phase: LeastPhase, For: time.Duration(2*len(conditions)) * LeastPhase, Network: network}
+	o := Options{Players: 5, Phase: MinPhase, For: time.Duration(2*len(conditions)) * MinPhase, Network: network}
 	uplinktest.Must(t, o.Validate())
 	var phases []Phase
 	err := Run(ctx, []*trace.Trace{sample.Portal2()}, o, func(p Phase) {
@@ -52,7 +52,7 @@ func TestRun(t *testing.T) {
 
 func TestInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), 2*LeastPhase)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*MinPhase)
 		defer cancel()
 		if phases, err := soaking(t, ctx); !errors.Is(err, context.DeadlineExceeded) || len(phases) == 0 {
 			t.Errorf("%d phases: %v", len(phases), err)

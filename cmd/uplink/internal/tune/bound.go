@@ -11,8 +11,8 @@ import (
 	"github.com/uplink-rpc/uplink/trace"
 )
 
-// Bound is how far what the server gets of a field may be from what the client has: of a vector the distance, of scalars
-// each, of angles, rotations and directions the angle.
+// Bound is how far what the server gets of a field may be from what the client has: of a vector the
+// distance, of scalars each, of angles, rotations and directions the angle.
 type Bound struct {
 	Field string
 	Value float64
@@ -43,7 +43,8 @@ type unit struct {
 	size      float64
 }
 
-// units are those of lengths and angles; with "/s", or "ps" as in names of columns, those of their rates.
+// units are those of lengths and angles; with "/s", or "ps" as in names of columns, those of their
+// rates.
 var units = map[string]unit{
 	"mm": {"length", .001}, "cm": {"length", .01}, "uu": {"length", .01}, "m": {"length", 1}, "km": {"length", 1000},
 	"deg": {"angle", 1}, "rad": {"angle", 180 / math.Pi}, "mrad": {"angle", .18 / math.Pi},
@@ -89,8 +90,8 @@ func columnUnit(f *schema.Field) (u unit, ok bool) {
 	return u, true
 }
 
-// limit is the bound in the unit in which the field has it: that of its columns, or degrees. unit, if not "", is that of
-// the columns.
+// limit is the bound in the unit in which the field has it: that of its columns, or degrees. unit,
+// if not "", is that of the columns.
 func (b *Bound) limit(f *schema.Field, columns string) (float64, error) {
 	own, known := unit{"angle", 1}, true
 	switch f.Kind {
@@ -158,17 +159,18 @@ func worst(k schema.Kind, bits int) float64 {
 	case schema.KindAngle:
 		return 180 / math.Ldexp(1, bits)
 	case schema.KindQuat:
-		// Three components are off by half a step of 1 / (limit * sqrt 2), the largest by three times that at most, where
-		// all are equal: sqrt 12 of it in all, and twice that as an angle.
+		// Three components are off by half a step of 1 / (limit * sqrt 2), the largest by three
+		// times that at most, where all are equal: sqrt 12 of it in all, and twice that as an
+		// angle.
 		return math.Sqrt(6) / limit * 180 / math.Pi
 	default:
-		// Two coordinates are off by half a step of 1 / limit, the third by both together; a point of the octahedron is
-		// 1 / sqrt 3 from its center at least.
+		// Two coordinates are off by half a step of 1 / limit, the third by both together; a point
+		// of the octahedron is 1 / sqrt 3 from its center at least.
 		return math.Sqrt(18) / 2 / limit * 180 / math.Pi
 	}
 }
 
-// roundDown is x with two digits, not above it.
+// roundDown rounds x down to two digits.
 func roundDown(x float64) float64 {
 	scale := math.Pow(10, math.Floor(math.Log10(x))-1)
 	for digits := math.Floor(x/scale + 1e-9); ; digits-- {

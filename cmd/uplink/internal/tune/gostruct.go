@@ -11,8 +11,9 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// GoStruct is the declaration of a Go type whose schema, by schema.Compile, is s. A field whose name no exported Go
-// field can have gets another one, with a comment: the schemas are different ones then.
+// GoStruct is the declaration of a Go type whose schema, by schema.Compile, is s. A field whose
+// name no exported Go field can have gets another one, with a comment: the schemas are different
+// ones then.
 func GoStruct(s *schema.Schema) (string, error) {
 	names, taken := map[string]string{}, map[string]bool{}
 	for _, f := range s.Fields() {
@@ -130,7 +131,8 @@ func goType(f *schema.Field) (t, tag string) {
 	return t, strings.Join(options, ",")
 }
 
-// integerSize is the smallest size of an integer that holds the field's; an array of bytes would be a byte string.
+// integerSize is the smallest size of an integer that holds the field's; an array of bytes would be
+// a byte string.
 func integerSize(f *schema.Field) int {
 	size := 8
 	if f.Count > 1 && f.Kind != schema.KindInt {

@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -68,7 +69,8 @@ func structOf(t *testing.T, text string) (name string, out [][3]string) {
 	return spec.Name.Name, out
 }
 
-// TestGoStruct: the printed struct is the one that has the schema, field by field; the compiler sees the latter.
+// TestGoStruct: the printed struct is the one that has the schema, field by field; the compiler
+// sees the latter.
 func TestGoStruct(t *testing.T) {
 	s, err := schema.New("Everything", 20, fields(t))
 	if err != nil {
@@ -122,4 +124,19 @@ func TestGoStructNames(t *testing.T) {
 	if name != "Servermove" || len(got) != len(all) || !strings.Contains(text, `the schema has it as "a b"`) {
 		t.Errorf("%s", text)
 	}
+}
+
+// declared gives the fields of Everything as structOf does.
+func declared(t *testing.T) (out [][3]string) {
+	t.Helper()
+	typ := reflect.TypeFor[Everything]()
+	for i := range typ.NumField() {
+		f := typ.Field(i)
+		tag := ""
+		if f.Tag != "" {
+			tag = "`" + string(f.Tag) + "`"
+		}
+		out = append(out, [3]string{f.Name, strings.ReplaceAll(f.Type.String(), "]uint8", "]byte"), tag})
+	}
+	return out
 }

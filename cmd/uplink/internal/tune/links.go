@@ -15,15 +15,16 @@ type Link struct {
 	Field, Velocity int // indexes
 	// Scale is what a unit of the velocity does in a second, Near a usual factor that is near.
 	Scale, Near float64
-	// Fit is the share of the field's changes that the velocity explains, in the second half of the recordings.
+	// Fit is the share of the field's changes that the velocity explains, in the second half of the
+	// recordings.
 	Fit float64
 }
 
 // leastFit is the least that a link is tried for.
 const leastFit = .3
 
-// links finds what may be linked: by correlating each field's differences with each other field, over the first half of
-// the recordings, and testing it on the rest. The best come first.
+// links finds what may be linked: by correlating each field's differences with each other field,
+// over the first half of the recordings, and testing it on the rest. The best come first.
 func links(fields []schema.Field, recordings []*analysis.Recording) (out []Link) {
 	for i := range fields {
 		for j := range fields {
@@ -50,7 +51,7 @@ func links(fields []schema.Field, recordings []*analysis.Recording) (out []Link)
 	return out
 }
 
-// linkable says whether v may be the velocity of f by its kind.
+// linkable reports whether the kind of v permits a velocity of f.
 func linkable(f, v *schema.Field) bool {
 	want := f.Values()
 	switch f.Kind {
@@ -141,7 +142,7 @@ func (s *samples) trim() {
 	s.change, s.rate = s.change[:n], s.rate[:n]
 }
 
-// slope is what a unit of the velocity does.
+// slope returns the change per unit of velocity.
 func (s *samples) slope() float64 {
 	xy, xx := 0.0, 0.0
 	for i, x := range s.rate {
@@ -168,8 +169,9 @@ func (s *samples) explained(scale float64) float64 {
 // usual are factors between units.
 var usual = []float64{1, 10, 100, 1000, .1, .01, .001, math.Pi / 180, 180 / math.Pi}
 
-// nice is x with three digits, and a usual factor that is near, if there is one: what was recorded may be off the usual
-// one by more than its noise, where the time between rows is not what the rate says.
+// nice is x with three digits, and a usual factor that is near, if there is one: what was recorded
+// may be off the usual one by more than its noise, where the time between rows is not what the rate
+// says.
 func nice(x float64) (rounded, near float64) {
 	rounded, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 3, 64), 64)
 	if err != nil {

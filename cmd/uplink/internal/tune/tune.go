@@ -1,3 +1,4 @@
+// Package tune proposes a schema and stream settings for an error bound and a link.
 package tune
 
 import (
@@ -15,21 +16,22 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// Config says what is asked for.
+// Config has the requirements.
 type Config struct {
 	Bounds []Bound
-	// Units are those of fields' columns, where their names do not say.
+	// Units are the units of fields' columns whose names do not contain them.
 	Units map[string]string
 	Link  simlink.Config
 	AckHz float64
 	Suite transport.Suite
-	// Delivery is the share of frames that is to arrive in time.
+	// Delivery is the required share of frames delivered in time.
 	Delivery float64
-	// Progress, if set, is called now and then with what is being tried and the share of all that is done, about.
+	// Progress, if not nil, is called from time to time with the current trial and the approximate
+	// completed share.
 	Progress func(what string, done float64)
 }
 
-// Validate says which flag is wrong, and how.
+// Validate returns an error that names an invalid flag.
 func (c *Config) Validate() error {
 	if !(c.Delivery >= rpcdelta.MinDelivery && c.Delivery <= rpcdelta.MaxDelivery) {
 		return fmt.Errorf("--delivery %g: want %g to %g", c.Delivery, rpcdelta.MinDelivery, rpcdelta.MaxDelivery)
@@ -49,21 +51,21 @@ func (c *Config) bench(ring, redundancy int) bench.Config {
 	}
 }
 
-// Step is what one change came to.
+// Step is the result of one change.
 type Step struct {
 	What string `json:"what"`
 	Cost
 }
 
-// Cost is what recordings take, on average over their frames: Bits of payload and header a sent frame, Kbits of a
-// client's datagrams a second, and the share of frames that came in time.
+// Cost is what recordings take, on average over their frames: Bits of payload and header a sent
+// frame, Kbits of a client's datagrams a second, and the share of frames that came in time.
 type Cost struct {
 	Bits      float64 `json:"bits"`
 	Kbits     float64 `json:"kbit_per_s"`
 	Delivered float64 `json:"delivered"`
 }
 
-// Kept is how a bound is kept, in the unit of the field's columns, or degrees.
+// Kept compares a bound with the measured error, in the unit of the field's columns, or degrees.
 type Kept struct {
 	Field string  `json:"field"`
 	Bound float64 `json:"bound"`
@@ -71,7 +73,7 @@ type Kept struct {
 	Measured float64 `json:"measured"`
 }
 
-// Result is what is proposed.
+// Result is the proposal.
 type Result struct {
 	Steps []Step `json:"steps"`
 	Kept  []Kept `json:"kept"`
@@ -93,7 +95,7 @@ type tuner struct {
 	done       int
 }
 
-// Run tunes the schema of recordings, which all have the same one. It ends early with the context's error.
+// Run tunes the common schema of recordings. It returns the context's error if that is done.
 func Run(ctx context.Context, recordings []*analysis.Recording, cfg Config) (*Result, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -116,7 +118,7 @@ func Run(ctx context.Context, recordings []*analysis.Recording, cfg Config) (*Re
 	return &t.result, nil
 }
 
-// cost runs all recordings as things stand.
+// cost runs all recordings with the current settings.
 func (t *tuner) cost(what string) (c Cost, err error) {
 	t.done++
 	frames := 0.0
@@ -146,14 +148,14 @@ func (t *tuner) cost(what string) (c Cost, err error) {
 	return c, nil
 }
 
-// step notes a change that stays.
+// step records an accepted change.
 func (t *tuner) step(what string) error {
 	c, err := t.cost(what)
 	t.result.Steps = append(t.result.Steps, Step{what, c})
 	return err
 }
 
-// last is what the last step came to.
+// last returns the result of the last step.
 func (t *tuner) last() Cost { return t.result.Steps[len(t.result.Steps)-1].Cost }
 
 func (t *tuner) begin() error { return t.step("as the schema has it") }
@@ -198,10 +200,10 @@ func names(fields []schema.Field) string {
 	return strings.Join(all, ", ")
 }
 
-// worthwhile is the share of the bits that a change has to save.
+// worthwhile is the minimum saving of a change, as a share.
 const worthwhile = .002
 
-// link tries the links that the recordings suggest, and keeps those that save bits.
+// link tries the derivatives that the recordings suggest, and keeps those that save bits.
 func (t *tuner) link() error {
 	for _, l := range links(t.fields, t.recordings) {
 		f := &t.fields[l.Field]
@@ -238,7 +240,8 @@ func (t *tuner) link() error {
 	return nil
 }
 
-// chooseRedundancy takes the cheapest that delivers what is asked for, or if none does the one that delivers most.
+// chooseRedundancy selects the cheapest redundancy with the required delivery, or else the one with
+// the best delivery.
 func (t *tuner) chooseRedundancy() error {
 	best, at := t.last(), t.redundancy
 	for _, n := range []int{rpcdelta.RedundancyOff, 1, 2, 3, 4} {
@@ -263,13 +266,14 @@ func (t *tuner) chooseRedundancy() error {
 	return nil
 }
 
-// slack is the share of bits that a smaller ring may take more, and that of frames that it may lose more.
+// slack is the share of bits that a smaller ring may take more, and that of frames that it may lose
+// more.
 const (
 	slack     = .005
 	slackLost = .0005
 )
 
-// chooseRing takes the smallest that costs next to nothing.
+// chooseRing selects the smallest ring with a negligible cost.
 func (t *tuner) chooseRing() error {
 	best := t.last()
 	for _, n := range []int{16, 24, 32, 48} {

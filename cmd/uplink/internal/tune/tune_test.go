@@ -20,7 +20,8 @@ import (
 	"github.com/uplink-rpc/uplink/trace"
 )
 
-// TestTighten: whatever the values, they are within the bound; and the next coarser step would not be, or not surely.
+// TestTighten: whatever the values, they are within the bound; and the next coarser step would not
+// be, or not surely.
 func TestTighten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		kind := rapid.SampledFrom([]schema.Kind{schema.KindVec2, schema.KindVec3, schema.KindScalar, schema.KindAngle, schema.KindQuat, schema.KindUnitVec}).Draw(t, "kind")
@@ -116,8 +117,8 @@ func TestRoundDown(t *testing.T) {
 
 func noise(n int) float64 { return math.Sin(float64(n*n%7919) * 1.7) }
 
-// record writes a trace in which "at" has the velocity "v", in another unit, "turn" the angular velocity "w", and
-// "other" has nothing to do with any.
+// record writes a trace in which "at" has the velocity "v", in another unit, "turn" the angular
+// velocity "w", and "other" has nothing to do with any.
 func record(t *testing.T, rows int) (path string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -156,8 +157,8 @@ func record(t *testing.T, rows int) (path string) {
 	return path
 }
 
-// TestRun: bounds are kept, the links are those that the trace was made with, each step but the first saves, and the
-// schema that comes of it reads the trace.
+// TestRun: bounds are kept, the links are those that the trace was made with, each step but the
+// first saves, and the schema that comes of it reads the trace.
 func TestRun(t *testing.T) {
 	path := record(t, 1500)
 	r, err := analysis.Load(path, nil)

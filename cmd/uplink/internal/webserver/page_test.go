@@ -106,8 +106,8 @@ func panel(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestPage has a visitor look at the page in a real browser: at both widths, by keyboard, and while the
-// server is away.
+// TestPage has a visitor look at the page in a real browser: at both widths, by keyboard, and while
+// the server is away.
 func TestPage(t *testing.T) {
 	b := browser.Start(t)
 	m := newMatch(t)
@@ -192,8 +192,8 @@ func checkKeyboard(t *testing.T, b *browser.Browser) {
 	b.Await(`document.querySelectorAll("#chart-bits details tbody tr").length > 1`)
 }
 
-// checkFigures holds the page's figures since the start against /metrics, once nothing moves any more but round
-// trips, which go on being measured: these are equal at one moment or another.
+// checkFigures holds the page's figures since the start against /metrics, once nothing moves any
+// more but round trips, which go on being measured: these are equal at one moment or another.
 func checkFigures(t *testing.T, b *browser.Browser, web *Server) {
 	t.Helper()
 	b.Run(`document.querySelector("input[value=total]").click()`)
@@ -262,8 +262,8 @@ var (
 	units       = map[string]float64{"": 1, "frames": 1, "per": 1, "players": 1, "%": 0.01, "ms": 1e-3, "kB": 1e3, "MB": 1e6}
 )
 
-// says tells whether a text is a value as it was rounded to the text's digits. Bytes are whole in /metrics, and bits on
-// the page.
+// says tells whether a text is a value as it was rounded to the text's digits. Bytes are whole in
+// /metrics, and bits on the page.
 func says(text string, value float64) bool {
 	m := shownNumber.FindStringSubmatch(text)
 	if m == nil || units[m[3]] == 0 {

@@ -1,4 +1,5 @@
-// Package webserver serves the commands' /metrics, their dashboard and what else they show over HTTP.
+// Package webserver serves the commands' /metrics, their dashboard and what else they show over
+// HTTP.
 package webserver
 
 import (
@@ -24,8 +25,8 @@ import (
 type Config struct {
 	// Addr is the TCP address to listen on.
 	Addr string
-	// Token lets in to all but /metrics; on a loopback address it may be empty, on another one an empty one
-	// means a random one.
+	// Token lets in to all but /metrics; on a loopback address it may be empty, on another one an
+	// empty one means a random one.
 	Token string
 	// Collectors are those of /metrics, beside the process's.
 	Collectors []prometheus.Collector

@@ -1,5 +1,5 @@
-// What can be changed: the way down, its rate and budget, and the link.
-const ways = [
+// What can be changed: the replication mode, its rate and budget, and the link.
+const modes = [
   ["full", "full snapshots, interpolated", { rate: 10, budget: 0 }],
   ["snapshots", "compressed snapshots, interpolated", { rate: 60, budget: 256 }],
   ["state", "state synchronization, simulated", { rate: 60, budget: 256 }],
@@ -15,7 +15,7 @@ const sliders = [
   { name: "rate", label: "send rate", among: rates, text: v => `${v} Hz` },
   { name: "budget", label: "budget", among: budgets, text: v => v ? `${v} kbit/s` : "no limit" },
   { name: "loss", label: "loss", max: 0.3, step: 0.01, text: v => `${(v * 100).toFixed(0)} %` },
-  { name: "rtt", label: "round trip", max: 400, step: 10, text: v => `${v} ms` },
+  { name: "rtt", label: "RTT", max: 400, step: 10, text: v => `${v} ms` },
   { name: "jitter", label: "jitter, up to", max: 150, step: 1, text: v => `${v} ms` },
 ];
 
@@ -34,12 +34,12 @@ export class Controls {
   choice() {
     const set = document.createElement("fieldset");
     const legend = document.createElement("legend");
-    legend.textContent = "way down";
+    legend.textContent = "mode";
     set.append(legend);
-    this.ways = ways.map(([value, text, defaults]) => {
+    this.modes = modes.map(([value, text, defaults]) => {
       const label = document.createElement("label"), input = document.createElement("input");
-      Object.assign(input, { type: "radio", name: "way", value });
-      input.addEventListener("change", () => this.set({ way: value, ...defaults }));
+      Object.assign(input, { type: "radio", name: "mode", value });
+      input.addEventListener("change", () => this.set({ mode: value, ...defaults }));
       label.append(input, " " + text);
       set.append(label);
       return input;
@@ -47,11 +47,11 @@ export class Controls {
     return set;
   }
 
-  // options are what of state synchronization can be left out.
+  // options returns the parts of state synchronization that can be disabled.
   options() {
     const set = document.createElement("fieldset");
     const legend = document.createElement("legend");
-    legend.textContent = "state synchronization has";
+    legend.textContent = "state synchronization uses";
     set.className = "parts";
     set.append(legend);
     this.parts = parts.map(([name, text]) => {
@@ -101,10 +101,10 @@ export class Controls {
   }
 
   render() {
-    for (const w of this.ways) w.checked = w.value === this.settings.way;
+    for (const w of this.modes) w.checked = w.value === this.settings.mode;
     for (const [name, put] of Object.entries(this.inputs)) put(this.settings[name]);
     for (const p of this.parts) p.checked = this.settings[p.name];
-    this.partsOf.hidden = this.settings.way !== "state";
+    this.partsOf.hidden = this.settings.mode !== "state";
     this.auto.checked = this.settings.auto;
   }
 }

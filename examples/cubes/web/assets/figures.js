@@ -1,6 +1,6 @@
-// What was measured in the last half of a second, in words and numbers.
+// The measurements of the last half second.
 const rows = [
-  ["kbits", "kbit/s down", v => v.toFixed(0)],
+  ["kbits", "kbit/s downlink", v => v.toFixed(0)],
   ["packets", "packets/s", v => v.toFixed(0)],
   ["error", "cm mean error", v => v.toFixed(1)],
   ["errorP99", "cm, 99 % below", v => v.toFixed(1)],
@@ -8,10 +8,10 @@ const rows = [
   ["pops", "pops", v => v],
   ["delay", "ms behind", v => v.toFixed(0)],
   ["updates", "cubes/s updated", v => v.toFixed(0)],
-  ["wait", "ticks longest wait", v => v],
-  ["moving", "cubes move", v => v],
-  ["rtt", "ms round trip", v => v.toFixed(0)],
-  ["upKbits", "kbit/s up", v => v.toFixed(0)],
+  ["wait", "ticks maximum wait", v => v],
+  ["moving", "moving cubes", v => v],
+  ["rtt", "ms RTT", v => v.toFixed(0)],
+  ["upKbits", "kbit/s uplink", v => v.toFixed(0)],
 ];
 
 export function showFigures(list, figures) {

@@ -42,7 +42,7 @@ let told = 0;
 function tell(f) {
   if (performance.now() - told < 10000) return;
   told = performance.now();
-  $("summary").textContent = `${f.settings.way}: ${f.kbits.toFixed(0)} kilobits a second, mean error ${f.error.toFixed(1)} ` +
+  $("summary").textContent = `${f.settings.mode}: ${f.kbits.toFixed(0)} kilobits a second, mean error ${f.error.toFixed(1)} ` +
     `centimeters, ${f.delay.toFixed(0)} milliseconds behind, ${f.moving} cubes move.`;
 }
 

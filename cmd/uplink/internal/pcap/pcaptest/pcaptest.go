@@ -1,4 +1,5 @@
-// Package pcaptest makes captures for tests: packets of any link type, files of either format and byte order.
+// Package pcaptest makes captures for tests: packets of any link type, files of either format and
+// byte order.
 package pcaptest
 
 import (
@@ -16,8 +17,8 @@ type Frame struct {
 	Length int // on the wire; 0: that of Data
 }
 
-// Packet makes the packet of a UDP datagram, with good lengths and checksums. The order is that of the machine that
-// records.
+// Packet makes the packet of a UDP datagram, with good lengths and checksums. The order is that of
+// the machine that records.
 func Packet(link pcap.LinkType, order binary.ByteOrder, from, to netip.AddrPort, payload []byte) []byte {
 	v6 := from.Addr().Is6()
 	etherType := uint16(0x0800)
@@ -109,8 +110,8 @@ func Classic(order binary.AppendByteOrder, link pcap.LinkType, frames []Frame) [
 
 func (f *Frame) length() uint32 { return uint32(max(f.Length, len(f.Data))) }
 
-// NG makes a pcapng file with one interface, whose times are in nanoseconds: packets in enhanced blocks, each with a
-// comment, and blocks of another type between.
+// NG makes a pcapng file with one interface, whose times are in nanoseconds: packets in enhanced
+// blocks, each with a comment, and blocks of another type between.
 func NG(order binary.AppendByteOrder, link pcap.LinkType, frames []Frame) []byte {
 	section := order.AppendUint32(nil, 0x1a2b3c4d)
 	section = order.AppendUint16(section, 1)

@@ -1,4 +1,4 @@
-package verify
+package soak
 
 import (
 	"errors"
@@ -13,7 +13,7 @@ import (
 // TestFrame plays from a row of its own, with frames missing, around the end of the trace.
 func TestFrame(t *testing.T) {
 	played := sample.Portal2()
-	v := New([]*trace.Trace{played})
+	v := newVerifier([]*trace.Trace{played})
 	frame := func(p *ds.Player, row int, seq uint64) {
 		v.Frame(p, ds.Frame[*schema.Frame]{Value: played.At(row), Seq: seq})
 	}
