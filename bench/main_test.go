@@ -72,9 +72,9 @@ func TestJSON(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	for args, want := range map[string]string{
-		"--frames 10":                        "--frames 10: want at least 1000",
-		"--nothing":                          "flag provided but not defined: -nothing",
-		"nothing.csv":                        "nothing.schema.json",
+		"--frames 10":                           "--frames 10: want at least 1000",
+		"--nothing":                             "flag provided but not defined: -nothing",
+		"nothing.csv":                           "nothing.schema.json",
 		"--frames 1000 --output nowhere " + one: "--output: ",
 	} {
 		var out bytes.Buffer

@@ -3,8 +3,9 @@ package snapshot_test
 import (
 	"testing"
 
-	"github.com/uplink-rpc/uplink/snapshot"
 	"pgregory.net/rapid"
+
+	"github.com/uplink-rpc/uplink/snapshot"
 )
 
 // TestLoss checks that each snapshot that arrives is either late or decoded exactly, in any order,
