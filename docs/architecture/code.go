@@ -151,7 +151,7 @@ func (c *code) lookup(s step) (*sourcePackage, *funcBody) {
 	return p, p.funcs[path.Base(s.file)+" "+s.name]
 }
 
-// checkPath reports functions that do not exist, and neighbours of which neither calls the other. In
+// checkPath reports functions that do not exist, and neighbors of which neither calls the other. In
 // a limited path it also reports files to which the path returns.
 func (c *code) checkPath(p callPath, faults *faultList) {
 	files := p.files()
