@@ -18,7 +18,7 @@ var (
 	testKey = newKey([32]byte{1, 2, 3}, [32]byte{4, 5, 6})
 )
 
-// valid gives claims that Issue takes.
+// valid returns claims that Issue accepts.
 func valid() Claims {
 	return Claims{ClientID: 42, Issued: epoch, Expires: epoch.Add(time.Minute), Servers: []netip.AddrPort{here}}
 }

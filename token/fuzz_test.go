@@ -18,7 +18,8 @@ func seeds(f *testing.F, form *textForm, texts ...string) {
 	}
 }
 
-// fuzzText reads a text, and one with a right check sum around a body. What is read is written as it was.
+// fuzzText reads a text, and one with a right check sum around a body. What is read is written as
+// it was.
 func fuzzText(t *testing.T, form *textForm, parse func(string) (string, error), text string, body []byte) {
 	for _, s := range []string{text, form.encode(body)} {
 		again, err := parse(s)

@@ -15,7 +15,8 @@ import (
 	"testing"
 )
 
-// leaks says whether a text has four bytes of a secret in a row, in any of the ways in which Go prints bytes.
+// leaks reports whether a text contains four consecutive bytes of a secret, in any format in which
+// Go prints bytes.
 func leaks(text string, secret [32]byte) bool {
 	for i := 0; i+4 <= len(secret); i++ {
 		b := secret[i : i+4]

@@ -24,7 +24,7 @@ var texts = []struct {
 	{&tokenText, func(s string) (string, error) { t, err := Parse(s); return t.String(), err }},
 }
 
-// testTexts gives a good text of each, in the order of texts.
+// testTexts returns a valid text of each type, in the order of texts.
 func testTexts(t testing.TB) []string {
 	return []string{testKey.Secret(), testKey.Issuer().Secret(), mustIssue(t, testKey.Issuer(), valid()).String()}
 }
@@ -68,7 +68,7 @@ func TestTextErrors(t *testing.T) {
 	}
 }
 
-// flip gives another character of base64.
+// flip returns a different base64 character.
 func flip(c byte) string {
 	if c == 'A' {
 		return "B"
@@ -76,7 +76,8 @@ func flip(c byte) string {
 	return "A"
 }
 
-// TestOneText changes any character of a text: nothing reads it, not even where the character has bits to spare.
+// TestOneText changes any character of a text: nothing reads it, not even where the character has
+// bits to spare.
 func TestOneText(t *testing.T) {
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.= \n"
 	for i, good := range testTexts(t) {

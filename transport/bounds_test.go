@@ -40,11 +40,11 @@ func TestHintsOfAllShards(t *testing.T) {
 	}
 }
 
-// TestReplacedHandshakeDoesNotOpen: a handshake is over when another one of the same client has begun, also for a
-// shard that has found its connection before and opens it only now.
+// TestReplacedHandshakeDoesNotOpen: a handshake is over when another one of the same client has
+// begun, also for a shard that has found its connection before and opens it only now.
 func TestReplacedHandshakeDoesNotOpen(t *testing.T) {
-	d := newDesk(t, Config{})
-	first := d.visit(t, guestAddr, d.issue(t, 1, nil))
+	d := newTestListener(t, Config{})
+	first := d.visit(t, clientAddr, d.issue(t, 1, nil))
 	replaced := d.byID(first.ID())
 	second := d.visit(t, place(1), d.issue(t, 1, nil))
 	if old, ok := d.open(replaced); ok || old != nil || d.clients[1] != nil {
@@ -58,18 +58,18 @@ func TestReplacedHandshakeDoesNotOpen(t *testing.T) {
 	}
 }
 
-// TestConnsAreBounded fills a listener, and has all of its clients log in again and again: each has one connection
-// that is open and one that is pending, and nobody else has any.
+// TestConnsAreBounded fills a listener, and has all of its clients log in again and again: each has
+// one connection that is open and one that is pending, and nobody else has any.
 func TestConnsAreBounded(t *testing.T) {
 	const most = 8
-	d := newDesk(t, Config{MaxConns: most, MaxPending: 100})
-	guests := make([]*guest, most)
-	for i := range guests {
-		guests[i] = d.visit(t, place(i), d.issue(t, uint64(i+1), nil)).open()
+	d := newTestListener(t, Config{MaxConns: most, MaxPending: 100})
+	clients := make([]*testClient, most)
+	for i := range clients {
+		clients[i] = d.visit(t, place(i), d.issue(t, uint64(i+1), nil)).open()
 	}
 	for round := range 5 {
-		for i := range guests {
-			guests[i] = d.visit(t, place(i), d.issue(t, uint64(i+1), nil))
+		for i := range clients {
+			clients[i] = d.visit(t, place(i), d.issue(t, uint64(i+1), nil))
 			other := d.visit(t, place(most+i), d.issue(t, uint64(100+i), nil))
 			if !errors.Is(other.Err(), ErrServerFull) {
 				t.Errorf("another client: %v", other.Err())
@@ -80,7 +80,7 @@ func TestConnsAreBounded(t *testing.T) {
 		}
 		d.now = d.now.Add(time.Second)
 	}
-	for _, g := range guests {
+	for _, g := range clients {
 		g.open()
 	}
 	if s := d.Stats(); s.Conns != most || s.Open != most || d.conns.len() != most || d.timers.count != most {
@@ -88,13 +88,12 @@ func TestConnsAreBounded(t *testing.T) {
 	}
 }
 
-// TestMovesAreBounded has a client move as often as it can for a second, while the shard that gets its datagrams does
-// not look into its mailbox: the moves, and so the calls in the mailbox, are limited to one per round of challenges.
-// The client has one address.
+// TestMovesAreBounded verifies that a session migrates at most once per round of challenges, which
+// also limits the mailbox of a shard that does not empty it. The client keeps one address.
 func TestMovesAreBounded(t *testing.T) {
 	d, g, beside := neighbors(t)
 	const rounds = 1 + 20 // one each 50 ms
-	from := guestAddr
+	from := clientAddr
 	send := func(b []byte) {
 		beside.receive(d.now, datagram{from, bytes.Clone(b)})
 		d.endBatch(d.now)
@@ -102,7 +101,7 @@ func TestMovesAreBounded(t *testing.T) {
 	d.pc.sent = func(b []byte) { g.Input(d.now, d.pc.LocalAddr(), bytes.Clone(b)) }
 	for i := range 1000 {
 		if i%100 == 0 { // time for the rounds that a move takes
-			from = netip.AddrPortFrom(guestAddr.Addr(), uint16(5000+i))
+			from = netip.AddrPortFrom(clientAddr.Addr(), uint16(5000+i))
 		}
 		for range 2 { // what is challenged, and the response
 			g.out = nil
@@ -130,12 +129,12 @@ func TestMovesAreBounded(t *testing.T) {
 	}
 }
 
-// TestDirtyConnsAreBounded: however much is sent to a client in a tick, the next tick looks at its connection once, and it
-// looks again when more was sent.
+// TestDirtyConnsAreBounded: however much is sent to a client in a tick, the next tick looks at its
+// connection once, and it looks again when more was sent.
 func TestDirtyConnsAreBounded(t *testing.T) {
-	d := newDesk(t, Config{})
-	d.visit(t, guestAddr, token.Token{}).open()
-	c := d.conns.get(guestAddr)
+	d := newTestListener(t, Config{})
+	d.visit(t, clientAddr, token.Token{}).open()
+	c := d.conns.get(clientAddr)
 	for range 3 {
 		for range 50 {
 			if err := c.SendReliable([]byte("x")); err != nil {

@@ -21,9 +21,10 @@ func (w *wallClock) now() time.Time {
 	return time.Now().Round(0).Add(time.Duration(w.ahead.Load()))
 }
 
-// TestWallClockSteps sets the wall clock of a listener and its backend ahead and back. A second after each step,
-// tokens that are valid by the clock as it is then let their clients in, though those before took all handshakes that
-// were left. No used token does so again, and the connection that was there at first stays.
+// TestWallClockSteps sets the wall clock of a listener and its backend ahead and back. A second
+// after each step, tokens that are valid by the clock as it is then let their clients in, though
+// those before took all handshakes that were left. No used token does so again, and the connection
+// that was there at first stays.
 func TestWallClockSteps(t *testing.T) {
 	const hour = time.Hour
 	for name, steps := range map[string][]time.Duration{

@@ -37,7 +37,7 @@ func TestKeysAreNeededElsewhere(t *testing.T) {
 	})
 }
 
-// TestOwnKey is what a game does: keys of its own, tokens from a backend.
+// TestOwnKey connects with the game's own key and a token that its backend issued.
 func TestOwnKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t, good)

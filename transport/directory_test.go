@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestAddressesAgainstModel compares them with one map, on addresses that differ in little: in the port, in one bit,
-// in the family, in the zone.
+// TestAddressesAgainstModel compares them with one map, on addresses that differ in little: in the
+// port, in one bit, in the family, in the zone.
 func TestAddressesAgainstModel(t *testing.T) {
 	var all []netip.AddrPort
 	for _, ip := range []string{"0.0.0.0", "127.0.0.1", "127.0.0.2", "255.255.255.255", "::", "::1", "::ffff:127.0.0.1", "fe80::1%a", "fe80::1%b"} {

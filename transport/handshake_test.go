@@ -16,9 +16,9 @@ import (
 )
 
 func TestNoStateBeforeACookie(t *testing.T) {
-	d := newDesk(t, Config{})
-	g := d.arrive(t, guestAddr, token.Token{})
-	d.receive(d.now, datagram{guestAddr, g.out[firstHello]})
+	d := newTestListener(t, Config{})
+	g := d.arrive(t, clientAddr, token.Token{})
+	d.receive(d.now, datagram{clientAddr, g.out[firstHello]})
 	hello, err := wire.ParseHello(g.out[firstHello])
 	if err != nil {
 		t.Fatal(err)
@@ -28,9 +28,9 @@ func TestNoStateBeforeACookie(t *testing.T) {
 	hello.Cookie[0] = 1
 	badCookie := wire.AppendHello(nil, hello)
 	measure := func() {
-		d.receive(d.now, datagram{guestAddr, g.out[firstHello]})
-		d.receive(d.now, datagram{guestAddr, forged})
-		d.receive(d.now, datagram{guestAddr, badCookie})
+		d.receive(d.now, datagram{clientAddr, g.out[firstHello]})
+		d.receive(d.now, datagram{clientAddr, forged})
+		d.receive(d.now, datagram{clientAddr, badCookie})
 	}
 	if allocs := testing.AllocsPerRun(100, measure); allocs != 0 && !race.Enabled {
 		t.Errorf("%v allocations for three hellos, want 0", allocs)
@@ -41,33 +41,33 @@ func TestNoStateBeforeACookie(t *testing.T) {
 }
 
 func TestPendingUntilSealed(t *testing.T) {
-	d := newDesk(t, Config{})
-	g := d.visit(t, guestAddr, d.issue(t, 7, nil))
+	d := newTestListener(t, Config{})
+	g := d.visit(t, clientAddr, d.issue(t, 7, nil))
 	if g.State() != session.Open || d.calls.opened != 0 || len(d.pending) != 1 || d.Stats().Conns != 1 || d.Stats().Open != 0 {
 		t.Fatalf("state %d, %+v", g.State(), d.calls)
 	}
 	g.open()
-	c := d.conns.get(guestAddr)
+	c := d.conns.get(clientAddr)
 	if d.calls.opened != 1 || len(d.pending) != 0 || c == nil || c.ClientID() != 7 || string(c.UserData()) != "red team" || c.ID() != g.ID() {
 		t.Errorf("%+v, %+v", d.calls, c)
 	}
 }
 
 func TestSameHelloSameWelcome(t *testing.T) {
-	d := newDesk(t, Config{})
-	g := d.visit(t, guestAddr, token.Token{})
+	d := newTestListener(t, Config{})
+	g := d.visit(t, clientAddr, token.Token{})
 	var welcomes [][]byte
 	note := func(b []byte) { welcomes = append(welcomes, bytes.Clone(b)) }
 	d.pc.sent = note
 	for range 3 {
-		d.receive(d.now, datagram{guestAddr, g.out[secondHello]})
+		d.receive(d.now, datagram{clientAddr, g.out[secondHello]})
 	}
 	if len(welcomes) != 3 || !bytes.Equal(welcomes[0], welcomes[2]) || d.Stats().Conns != 1 {
 		t.Fatalf("%d welcomes, %d connections", len(welcomes), d.Stats().Conns)
 	}
 	g.open()
 	welcomes, d.pc.sent = nil, note
-	d.receive(d.now, datagram{guestAddr, g.out[secondHello]})
+	d.receive(d.now, datagram{clientAddr, g.out[secondHello]})
 	if s := d.Stats(); len(welcomes) != 1 || s.Conns != 1 || s.Open != 1 || s.Dropped.Token != 1 {
 		t.Errorf("the hello of an open session was answered by %x: %+v", welcomes, s)
 	}
@@ -76,11 +76,11 @@ func TestSameHelloSameWelcome(t *testing.T) {
 	}
 }
 
-// TestHandshakeMoves has a client's address change between its hellos.
+// TestHandshakeMoves changes the client's address between its hellos.
 func TestHandshakeMoves(t *testing.T) {
-	d := newDesk(t, Config{})
-	g := d.visit(t, guestAddr, token.Token{})
-	elsewhere := netip.AddrPortFrom(guestAddr.Addr(), 4001)
+	d := newTestListener(t, Config{})
+	g := d.visit(t, clientAddr, token.Token{})
+	elsewhere := netip.AddrPortFrom(clientAddr.Addr(), 4001)
 	again := d.arrive(t, elsewhere, token.Token{}) // stands for the client's repeated hello
 	again.out[firstHello] = wire.AppendHello(nil, wire.Hello{Version: wire.Version, Nonce: g.Nonce()})
 	var retry []byte
@@ -101,19 +101,19 @@ func TestHandshakeMoves(t *testing.T) {
 		t.Errorf("%d connections", n)
 	}
 	g.deliverFrom(elsewhere, firstHeartbeat)
-	if d.conns.get(elsewhere) == nil || d.conns.get(guestAddr) != nil {
+	if d.conns.get(elsewhere) == nil || d.conns.get(clientAddr) != nil {
 		t.Error("the connection is not where its client is")
 	}
 }
 
 func TestSameClientReplaces(t *testing.T) {
-	d := newDesk(t, Config{MaxConns: 1}) // which is full, but not for the client that fills it
-	d.visit(t, guestAddr, d.issue(t, 1, nil)).open()
-	second := d.visit(t, netip.AddrPortFrom(guestAddr.Addr(), 4001), d.issue(t, 1, nil))
+	d := newTestListener(t, Config{MaxConns: 1}) // which is full, but not for the client that fills it
+	d.visit(t, clientAddr, d.issue(t, 1, nil)).open()
+	second := d.visit(t, netip.AddrPortFrom(clientAddr.Addr(), 4001), d.issue(t, 1, nil))
 	if second.State() != session.Open || d.calls.opened != 1 || len(d.calls.closed) != 0 {
 		t.Fatalf("state %d, %+v", second.State(), d.calls)
 	}
-	other := d.visit(t, netip.AddrPortFrom(guestAddr.Addr(), 4002), d.issue(t, 2, nil))
+	other := d.visit(t, netip.AddrPortFrom(clientAddr.Addr(), 4002), d.issue(t, 2, nil))
 	if !errors.Is(other.Err(), ErrServerFull) || d.Stats().Dropped.Full != 1 {
 		t.Errorf("another client: %v", other.Err())
 	}
@@ -128,9 +128,9 @@ func TestSameClientReplaces(t *testing.T) {
 
 // TestSameClientPending: of the handshakes of one client only the newest counts.
 func TestSameClientPending(t *testing.T) {
-	d := newDesk(t, Config{})
-	first := d.visit(t, guestAddr, d.issue(t, 1, nil))
-	second := d.visit(t, guestAddr, d.issue(t, 1, nil))
+	d := newTestListener(t, Config{})
+	first := d.visit(t, clientAddr, d.issue(t, 1, nil))
+	second := d.visit(t, clientAddr, d.issue(t, 1, nil))
 	if n := d.Stats().Conns; n != 1 || len(d.pending) != 1 || len(d.directory.pending) != 1 {
 		t.Errorf("%d connections, %d pending", n, len(d.pending))
 	}
@@ -143,26 +143,27 @@ func TestSameClientPending(t *testing.T) {
 	}
 }
 
-// TestAddressIsTaken has a client appear at the address of another one: a router may give it away.
+// TestAddressIsTaken connects a client from the address of another one, since a router may reassign
+// it.
 func TestAddressIsTaken(t *testing.T) {
-	d := newDesk(t, Config{})
-	first := d.visit(t, guestAddr, d.issue(t, 1, nil)).open()
-	second := d.visit(t, guestAddr, d.issue(t, 2, nil)).open()
-	if s := d.Stats(); s.Open != 2 || len(d.calls.closed) != 0 || d.conns.get(guestAddr).ClientID() != 2 {
+	d := newTestListener(t, Config{})
+	first := d.visit(t, clientAddr, d.issue(t, 1, nil)).open()
+	second := d.visit(t, clientAddr, d.issue(t, 2, nil)).open()
+	if s := d.Stats(); s.Open != 2 || len(d.calls.closed) != 0 || d.conns.get(clientAddr).ClientID() != 2 {
 		t.Fatalf("%+v, %+v", s, d.calls)
 	}
 	// The first one is found by its id, wherever it is.
 	d.now = d.now.Add(time.Second)
 	first.Advance(d.now)
-	elsewhere := netip.AddrPortFrom(guestAddr.Addr(), 4001)
+	elsewhere := netip.AddrPortFrom(clientAddr.Addr(), 4001)
 	first.moveTo(elsewhere)
-	if c := d.conns.get(elsewhere); c == nil || c.ClientID() != 1 || d.conns.get(guestAddr).ClientID() != 2 {
+	if c := d.conns.get(elsewhere); c == nil || c.ClientID() != 1 || d.conns.get(clientAddr).ClientID() != 2 {
 		t.Errorf("%v", d.conns)
 	}
 	if second.State() != session.Open {
 		t.Errorf("second: %v", second.Err())
 	}
-	for _, c := range []*Conn{d.conns.get(elsewhere), d.conns.get(guestAddr)} {
+	for _, c := range []*Conn{d.conns.get(elsewhere), d.conns.get(clientAddr)} {
 		_ = c.Close()
 	}
 	d.tick(d.now)
@@ -172,9 +173,9 @@ func TestAddressIsTaken(t *testing.T) {
 }
 
 func TestNothingIsDeliveredAfterCloseInOpened(t *testing.T) {
-	d := newDesk(t, Config{})
+	d := newTestListener(t, Config{})
 	d.calls.onOpened = func(c *Conn) { c.CloseWith("") }
-	g := d.visit(t, guestAddr, token.Token{})
+	g := d.visit(t, clientAddr, token.Token{})
 	if err := g.Send([]byte("too late")); err != nil {
 		t.Fatal(err)
 	}
@@ -185,9 +186,9 @@ func TestNothingIsDeliveredAfterCloseInOpened(t *testing.T) {
 }
 
 func TestCloseEndsAtTheNextTick(t *testing.T) {
-	d := newDesk(t, Config{})
-	d.visit(t, guestAddr, token.Token{}).open()
-	_ = d.conns.get(guestAddr).Close()
+	d := newTestListener(t, Config{})
+	d.visit(t, clientAddr, token.Token{}).open()
+	_ = d.conns.get(clientAddr).Close()
 	d.tick(d.now.Add(time.Millisecond))
 	if len(d.calls.closed) != 1 || d.Stats().Conns != 0 {
 		t.Errorf("%+v", d.calls)
@@ -196,9 +197,9 @@ func TestCloseEndsAtTheNextTick(t *testing.T) {
 
 func TestSendReliableWakesTheListener(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t, Config{})
-		d.visit(t, guestAddr, token.Token{}).open()
-		c := d.conns.get(guestAddr)
+		d := newTestListener(t, Config{})
+		d.visit(t, clientAddr, token.Token{}).open()
+		c := d.conns.get(clientAddr)
 		if err := c.SendReliable([]byte("x")); err != nil {
 			t.Fatal(err)
 		}
@@ -210,7 +211,7 @@ func TestSendReliableWakesTheListener(t *testing.T) {
 }
 
 func TestListenerDrops(t *testing.T) {
-	d := newDesk(t, Config{})
+	d := newTestListener(t, Config{})
 	d.pc.sent = func(b []byte) { t.Errorf("answered by %x", b) }
 	for _, b := range [][]byte{
 		nil, make([]byte, wire.MaxDatagram+1),
@@ -223,7 +224,7 @@ func TestListenerDrops(t *testing.T) {
 		wire.AppendHeader(nil, wire.Header{Kind: wire.DataKind}),
 		wire.AppendHeader(nil, wire.Header{Kind: wire.DataKind, Long: true, ID: 5}),
 	} {
-		d.receive(d.now, datagram{guestAddr, b})
+		d.receive(d.now, datagram{clientAddr, b})
 	}
 	want := Drops{Malformed: 5, Unexpected: 3, UnknownSession: 2}
 	if got := d.Stats().Dropped; got != want || got.Total() != 10 {
@@ -231,14 +232,15 @@ func TestListenerDrops(t *testing.T) {
 	}
 }
 
-// TestPendingIsBounded fills a listener with handshakes that never end, by clients with good tokens.
+// TestPendingIsBounded fills a listener with handshakes that never end, by clients with good
+// tokens.
 func TestPendingIsBounded(t *testing.T) {
 	const most = 4
-	d := newDesk(t, Config{MaxConns: 100, MaxPending: most})
+	d := newTestListener(t, Config{MaxConns: 100, MaxPending: most})
 	for i := range 50 {
 		g := d.visit(t, place(i), token.Token{})
 		if (g.State() == session.Open) != (i < most) {
-			t.Fatalf("guest %d: state %d", i, g.State())
+			t.Fatalf("testClient %d: state %d", i, g.State())
 		}
 	}
 	if s := d.Stats(); s.Conns != most || s.Dropped.RateLimited != 50-most || d.timers.count != most {
@@ -254,9 +256,10 @@ func TestPendingIsBounded(t *testing.T) {
 	}
 }
 
-// TestPendingIsShared fills a listener with handshakes that never end, from few networks: others find a place.
+// TestPendingIsShared fills a listener with handshakes that never end, from few networks: others
+// find a place.
 func TestPendingIsShared(t *testing.T) {
-	d := newDesk(t, Config{MaxConns: 100, MaxPending: 16})
+	d := newTestListener(t, Config{MaxConns: 100, MaxPending: 16})
 	near := func(i int) netip.AddrPort {
 		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{198, 18, byte(i % 3), byte(i)}), 4000)
 	}
@@ -276,9 +279,9 @@ func TestPendingIsShared(t *testing.T) {
 	}
 }
 
-// TestHandshakesAreLimited has one network, and then many, ask for more than is done.
+// TestHandshakesAreLimited verifies the limits of handshakes per network and for all networks.
 func TestHandshakesAreLimited(t *testing.T) {
-	count := func(d *desk, at func(i int) netip.AddrPort) (n int) {
+	count := func(d *testListener, at func(i int) netip.AddrPort) (n int) {
 		for i := range 100 {
 			g := d.visit(t, at(i), token.Token{})
 			if g.State() == session.Open {
@@ -291,7 +294,7 @@ func TestHandshakesAreLimited(t *testing.T) {
 	near := func(i int) netip.AddrPort {
 		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 9, 9, byte(i)}), 4000)
 	}
-	d := newDesk(t, Config{HandshakesPerNetwork: 5, Handshakes: 20})
+	d := newTestListener(t, Config{HandshakesPerNetwork: 5, Handshakes: 20})
 	if n := count(d, near); n != 10 {
 		t.Errorf("one network: %d handshakes at once, want twice 5", n)
 	}
@@ -309,19 +312,19 @@ func TestHandshakesAreLimited(t *testing.T) {
 
 // TestUnauthenticatedChangesNothing throws rubbish at a connection.
 func TestUnauthenticatedChangesNothing(t *testing.T) {
-	d := newDesk(t, Config{})
-	g := d.visit(t, guestAddr, token.Token{}).open()
+	d := newTestListener(t, Config{})
+	g := d.visit(t, clientAddr, token.Token{}).open()
 	d.pc.sent = func(b []byte) { t.Errorf("answered by %x", b) }
-	next := d.conns.get(guestAddr).timer
+	next := d.conns.get(clientAddr).timer
 	for i := range 200 {
 		h := wire.Header{Kind: wire.Kind(i % 8), Long: i%2 == 0, ID: g.ID(), Number: uint32(i * 1000)}
-		from := guestAddr
+		from := clientAddr
 		if h.Long {
 			from = place(i)
 		}
 		d.receive(d.now.Add(time.Second), datagram{from, append(wire.AppendHeader(nil, h), make([]byte, 40)...)})
 	}
-	if s := d.Stats(); s.Dropped.Unauthenticated != 200 || d.conns.get(guestAddr).timer != next || d.conns.len() != 1 {
+	if s := d.Stats(); s.Dropped.Unauthenticated != 200 || d.conns.get(clientAddr).timer != next || d.conns.len() != 1 {
 		t.Errorf("%+v", s.Dropped)
 	}
 }

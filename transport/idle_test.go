@@ -32,7 +32,7 @@ func (unheard) Tick(time.Time)                    {}
 // fill opens that many connections at a listener, one a microsecond.
 func fill(tb testing.TB, l *Listener, pc *still, count int, now time.Time) time.Time {
 	tb.Helper()
-	d := &desk{Listener: l, shard: l.shards[0], pc: pc, now: now}
+	d := &testListener{Listener: l, shard: l.shards[0], pc: pc, now: now}
 	for i := range count {
 		d.now = d.now.Add(time.Microsecond)
 		d.visit(tb, netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), 4000), token.Token{}).open()

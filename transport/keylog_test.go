@@ -18,7 +18,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// TestKeyLog has both ends say the same secrets, which open what they send.
+// TestKeyLog verifies that both ends log the same secrets, which decrypt their datagrams.
 func TestKeyLog(t *testing.T) {
 	for _, suite := range []transport.Suite{transport.AES128GCM, transport.AES128CTRHMAC8, transport.None} {
 		synctest.Test(t, func(t *testing.T) {
@@ -66,7 +66,8 @@ func TestKeyLog(t *testing.T) {
 	}
 }
 
-// TestKeyLogIsOff has no secret written that nobody asked the library for, whatever the environment says.
+// TestKeyLogIsOff verifies that no secret is written unless the configuration asks for it, whatever
+// the environment contains.
 func TestKeyLogIsOff(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys.txt")
 	t.Setenv("UPLINK_KEYLOG", path)
@@ -96,7 +97,7 @@ type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errors.New("no room") }
 
-// TestKeyLogFails has a session go on without.
+// TestKeyLogFails verifies that a session continues if its key log fails.
 func TestKeyLogFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var logs bytes.Buffer

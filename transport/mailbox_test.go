@@ -22,23 +22,24 @@ func (n stillNetwork) ListenShards(_ string, count int) ([]PacketConn, error) {
 	return pcs, nil
 }
 
-// neighbors makes a desk and the shard beside it, to which the datagrams of its guest come: all but what opened it.
-func neighbors(tb testing.TB) (d *desk, g *guest, beside *shard) {
+// neighbors returns a testListener of two shards and a client whose later datagrams arrive at the
+// other shard: what opened it.
+func neighbors(tb testing.TB) (d *testListener, g *testClient, beside *shard) {
 	tb.Helper()
 	pc := &still{sent: func([]byte) {}}
 	l, err := Listen("", Config{Network: stillNetwork{oneNetwork{pc}}, Shards: 2})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	d = &desk{Listener: l, shard: l.shards[0], pc: pc, now: time.Now()}
+	d = &testListener{Listener: l, shard: l.shards[0], pc: pc, now: time.Now()}
 	d.handler, l.shards[1].handler = &d.calls, unheard{}
-	return d, d.visit(tb, guestAddr, token.Token{}).open(), l.shards[1]
+	return d, d.visit(tb, clientAddr, token.Token{}).open(), l.shards[1]
 }
 
-// datagrams makes n of a guest that names its session.
-func (g *guest) datagrams(tb testing.TB, n int) [][]byte {
+// datagrams returns n datagrams of the client, with long headers.
+func (g *testClient) datagrams(tb testing.TB, n int) [][]byte {
 	tb.Helper()
-	g.Rebound(g.desk.now)
+	g.Rebound(g.listener.now)
 	g.out = nil
 	for range n {
 		if err := g.Send([]byte("move")); err != nil {
@@ -48,11 +49,11 @@ func (g *guest) datagrams(tb testing.TB, n int) [][]byte {
 	return g.out
 }
 
-// TestMailboxIsBounded has a shard do nothing while datagrams for it come to another one.
+// TestMailboxIsBounded forwards datagrams to a shard that does not empty its mailbox.
 func TestMailboxIsBounded(t *testing.T) {
 	d, g, beside := neighbors(t)
 	const more = 10
-	from := netip.AddrPortFrom(guestAddr.Addr(), 4001)
+	from := netip.AddrPortFrom(clientAddr.Addr(), 4001)
 	for _, b := range g.datagrams(t, maxForwarded+more) {
 		beside.receive(d.now, datagram{from, bytes.Clone(b)})
 	}
@@ -83,20 +84,21 @@ func TestMailboxIsBounded(t *testing.T) {
 func TestForwardToEndedConn(t *testing.T) {
 	d, g, beside := neighbors(t)
 	b := g.datagrams(t, 2)
-	beside.receive(d.now, datagram{guestAddr, b[0]})
-	_ = d.conns.get(guestAddr).Close()
+	beside.receive(d.now, datagram{clientAddr, b[0]})
+	_ = d.conns.get(clientAddr).Close()
 	d.tick(d.now)
 	d.endBatch(d.now)
-	beside.receive(d.now, datagram{guestAddr, b[1]})
+	beside.receive(d.now, datagram{clientAddr, b[1]})
 	if s := d.Stats(); s.Forwarded != 1 || s.Dropped.UnknownSession != 2 || d.calls.datagrams != 0 || len(d.calls.closed) != 1 {
 		t.Errorf("%+v, %+v", s, d.calls)
 	}
 }
 
-// TestShardLearnsAddress: a client that moved is known where its datagrams come to, until it moves on or goes.
+// TestShardLearnsAddress: a client that moved is known where its datagrams come to, until it moves
+// on or goes.
 func TestShardLearnsAddress(t *testing.T) {
 	d, g, beside := neighbors(t)
-	at := guestAddr
+	at := clientAddr
 	move := func(to netip.AddrPort, via *shard) {
 		t.Helper()
 		for range 20 {
@@ -130,7 +132,7 @@ func TestShardLearnsAddress(t *testing.T) {
 	}
 	check(d.shard)
 	for i, via := range []*shard{beside, beside, d.shard, beside, d.shard, d.shard, beside} {
-		move(netip.AddrPortFrom(guestAddr.Addr(), uint16(5000+i)), via)
+		move(netip.AddrPortFrom(clientAddr.Addr(), uint16(5000+i)), via)
 		check(via)
 	}
 	move(at, d.shard) // the network takes the same address elsewhere
@@ -151,7 +153,7 @@ func TestForwardAllocatesNothing(t *testing.T) {
 	b := g.datagrams(t, (runs+3)*each)
 	handOver := func() {
 		for range each {
-			beside.receive(d.now, datagram{guestAddr, b[0]})
+			beside.receive(d.now, datagram{clientAddr, b[0]})
 			b = b[1:]
 		}
 		d.endBatch(d.now)
@@ -184,7 +186,7 @@ func TestInterruptedOnce(t *testing.T) {
 	d.loop.pc = batched(pc)
 	for round := 1; round <= 3; round++ {
 		for _, b := range g.datagrams(t, 5) {
-			beside.receive(d.now, datagram{guestAddr, b})
+			beside.receive(d.now, datagram{clientAddr, b})
 		}
 		beside.runOn(d.now, d.shard, func(time.Time) {})
 		if pc.times != round {

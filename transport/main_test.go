@@ -31,8 +31,8 @@ type ending struct {
 	err  error
 }
 
-// recorder is a handler that notes its calls, and checks that they come one at a time. The functions
-// are called, if set, from inside.
+// recorder is a handler that notes its calls, and checks that they come one at a time. The
+// functions are called, if set, from inside.
 type recorder struct {
 	onOpened   func(*transport.Conn)
 	onDatagram func(*transport.Conn, []byte)

@@ -7,8 +7,8 @@ import (
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 )
 
-// sessionBudgets are what a connection may hold at its listener, in bytes of heap, until it uses the reliable
-// channel. Half of it and more are the keys of both directions.
+// sessionBudgets are what a connection may hold at its listener, in bytes of heap, until it uses
+// the reliable channel. Half of it and more are the keys of both directions.
 var sessionBudgets = map[Suite]float64{AES128GCM: 4 << 10, AES128CTRHMAC8: 5 << 10}
 
 func heap() float64 {
@@ -25,12 +25,12 @@ func TestSessionFitsItsBudget(t *testing.T) {
 	}
 	const count = 500
 	for suite, budget := range sessionBudgets {
-		d := newDesk(t, Config{MaxConns: count, HandshakesPerNetwork: count, Handshakes: count, Suites: []Suite{suite}})
+		d := newTestListener(t, Config{MaxConns: count, HandshakesPerNetwork: count, Handshakes: count, Suites: []Suite{suite}})
 		before := heap()
 		for i := range count {
 			d.arriveWith(t, place(i), Config{Suites: []Suite{suite}}).enter().open()
 		}
-		each := (heap() - before) / count // the guests are gone
+		each := (heap() - before) / count // the clients are gone
 		if n := d.Stats().Open; n != count {
 			t.Fatalf("%d connections", n)
 		}

@@ -11,7 +11,8 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// play has both ends send at 60 Hz for a while, and returns what came to the server.
+// play sends from both ends at 60 Hz for a while, and returns the number of datagrams that the
+// server received.
 func (w *world) play(t *testing.T, s *transport.Conn, d time.Duration) int {
 	t.Helper()
 	_, _, before, _ := w.server.snapshot()
@@ -25,8 +26,8 @@ func (w *world) play(t *testing.T, s *transport.Conn, d time.Duration) int {
 	return len(after) - len(before)
 }
 
-// TestRebinding has a router between change the client's address again and again, on a link that loses,
-// duplicates and reorders.
+// TestRebinding changes the client's address repeatedly, as a NAT does, on a link with packet loss,
+// duplicates and reordering.
 func TestRebinding(t *testing.T) {
 	for seed := range uint64(10) {
 		synctest.Test(t, func(t *testing.T) {

@@ -19,8 +19,8 @@ import (
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
-// script is a BatchConn that gives out what is prepared, and notes what it is given. It does not take what is
-// addressed to port 0.
+// script is a BatchConn that gives out what is prepared, and notes what it is given. It does not
+// take what is addressed to port 0.
 type script struct {
 	in      [][]Datagram
 	out     []string
@@ -206,7 +206,7 @@ func letters(s string) []Datagram {
 	return batch
 }
 
-// run has a loop handle batches until there are no more of them.
+// run processes all batches in a loop.
 func run(t *testing.T, stopAt int, in ...[]Datagram) (*script, *echoing) {
 	t.Helper()
 	pc := &script{in: in}

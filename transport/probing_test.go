@@ -9,7 +9,8 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// TestMaxPayload: where the path carries more than what is assumed, so does Send, until the path is another.
+// TestMaxPayload: where the path carries more than what is assumed, so does Send, until the path is
+// another.
 func TestMaxPayload(t *testing.T) {
 	for mtu, want := range map[int]int{0: 1472, 1500: 1472, 1400: 1372, 1228: 1200, 1000: 0} {
 		synctest.Test(t, func(t *testing.T) {

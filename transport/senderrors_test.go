@@ -19,7 +19,8 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// refusing is a network whose packet connections refuse every so many datagrams with an error of the system.
+// refusing is a network whose packet connections refuse every so many datagrams with an error of
+// the system.
 type refusing struct {
 	*simnet.Network
 	batches bool
@@ -91,8 +92,8 @@ func (c refusingBatches) WriteBatch(out []transport.Datagram) (int, error) {
 	return len(out), nil
 }
 
-// TestSendErrors has the system refuse all datagrams of one end for 3 s, and every second one for as long: each is
-// counted, the log has two records of each time, and the session goes on.
+// TestSendErrors fails all writes of one end for 3 s, then every second one for 3 s. Each error is
+// counted, the log contains two records per period, and the session continues.
 func TestSendErrors(t *testing.T) {
 	for _, errno := range []syscall.Errno{syscall.ENOBUFS, syscall.EPERM, syscall.EMSGSIZE, syscall.ENETUNREACH} {
 		for _, batches := range []bool{false, true} {

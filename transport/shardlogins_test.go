@@ -11,7 +11,8 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// logins is a handler of one of several shards that checks, over all of them, that a client is there once at a time.
+// logins is a handler of one of several shards that checks, over all of them, that a client is
+// there once at a time.
 type logins struct {
 	texts
 	t     *testing.T
@@ -41,8 +42,8 @@ func (h *logins) Closed(c *transport.Conn, err error) {
 	h.left <- err
 }
 
-// TestLoginsAtShards has one client log in again and again, from here and there, while the connections before are
-// still open: wherever they are, the end of one comes before the beginning of the next.
+// TestLoginsAtShards connects the same client id repeatedly, from changing addresses, while its
+// earlier connections are open. On any shard, Closed of a connection precedes Opened of the next.
 func TestLoginsAtShards(t *testing.T) {
 	for seed := range uint64(3) {
 		synctest.Test(t, func(t *testing.T) {

@@ -36,8 +36,8 @@ func newSharded(t *testing.T, link simnet.Config, cfg transport.Config, shards i
 	return w
 }
 
-// TestMovesBetweenShards moves a client about, so that its datagrams come to other shards than its own, over a link
-// that loses, duplicates and reorders.
+// TestMovesBetweenShards moves a client about, so that its datagrams come to other shards than its
+// own, over a link that loses, duplicates and reorders.
 func TestMovesBetweenShards(t *testing.T) {
 	for seed := range uint64(10) {
 		synctest.Test(t, func(t *testing.T) {
@@ -83,8 +83,9 @@ func TestMovesBetweenShards(t *testing.T) {
 	}
 }
 
-// TestForwardedAtOnce: a shard that has nothing else to do does not wait for its tick. The client, which hears the
-// listener, does not name its session any more: the shard to which its datagrams come knows its address.
+// TestForwardedAtOnce: a shard that has nothing else to do does not wait for its tick. The client,
+// which hears the listener, does not name its session any more: the shard to which its datagrams
+// come knows its address.
 func TestForwardedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const tick = 500 * time.Millisecond
@@ -127,7 +128,8 @@ func TestForwardedAtOnce(t *testing.T) {
 	})
 }
 
-// TestHelloMovesBetweenShards: a hello is known by another shard than the one that answered it first.
+// TestHelloMovesBetweenShards: a hello is known by another shard than the one that answered it
+// first.
 func TestHelloMovesBetweenShards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t, good)
@@ -152,8 +154,8 @@ func TestHelloMovesBetweenShards(t *testing.T) {
 	})
 }
 
-// migrant is a network on which the address of a client changes behind its back with each of its first hellos that
-// has a cookie.
+// migrant is a network on which the address of a client changes behind its back with each of its
+// first hellos that has a cookie.
 type migrant struct {
 	*simnet.Network
 	hellos int

@@ -47,8 +47,9 @@ func (e *echoes) Closed(c *transport.Conn, err error) {
 	e.left <- 1
 }
 
-// TestShards has many clients play over sockets of the operating system: each stays with one shard, all shards have
-// some of them, and what is sent comes back. That one of four shards gets none of 64 clients has a probability of 4e-8.
+// TestShards runs many clients over sockets of the operating system: each stays on one shard, each
+// shard serves some of them, and datagrams are echoed. One of four shards gets none of 64 clients
+// with a probability of 4e-8.
 func TestShards(t *testing.T) {
 	shardsOnly(t)
 	const shards, clients, rounds = 4, 64, 20
@@ -140,7 +141,7 @@ func (x texts) Datagram(_ *transport.Conn, b []byte, _ time.Time) { x <- string(
 func (x texts) Message(_ *transport.Conn, b []byte, _ time.Time)  { x <- string(b) }
 func (texts) Tick(time.Time)                                      {}
 
-// TestShardsOfOneLimit has many clients connect to several shards at once for few places.
+// TestShardsOfOneLimit connects more clients to several shards at once than the limit permits.
 func TestShardsOfOneLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const shards, places, clients = 4, 8, 48

@@ -12,15 +12,15 @@ import (
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
-// TestSpoofedHellosTakeNoMemory sends hellos from as many addresses, a third of them with a message and a third
-// with a cookie too, and sealed datagrams of no session.
+// TestSpoofedHellosTakeNoMemory sends hellos from as many addresses, a third of them with a message
+// and a third with a cookie too, and sealed datagrams of no session.
 func TestSpoofedHellosTakeNoMemory(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector takes memory")
 	}
 	const count, budget = 300_000, 16 << 10
-	d := newDesk(t, Config{})
-	honest := d.visit(t, guestAddr, token.Token{}).open()
+	d := newTestListener(t, Config{})
+	honest := d.visit(t, clientAddr, token.Token{}).open()
 	message := make([]byte, 300)
 	var buf [wire.MaxDatagram]byte
 	throw := func(i int) {

@@ -9,7 +9,8 @@ import (
 	"github.com/uplink-rpc/uplink/transport/internal/session"
 )
 
-// handling is a handler that notes how many datagrams it had, and the listener had counted, when a batch was over.
+// handling is a handler that notes how many datagrams it had, and the listener had counted, when a
+// batch was over.
 type handling struct {
 	calls
 	l       *Listener
@@ -23,12 +24,13 @@ func (h *handling) Handled() {
 	h.had, h.counted = h.datagrams, h.l.Stats().DatagramsReceived
 }
 
-// TestPublish: what a batch has brought is counted when it is over, all of it, and the handler hears of that after it.
+// TestPublish: what a batch has brought is counted when it is over, all of it, and the handler
+// hears of that after it.
 func TestPublish(t *testing.T) {
-	d := newDesk(t, Config{})
+	d := newTestListener(t, Config{})
 	h := &handling{l: d.Listener}
 	d.handler, d.batchHandler = h, h
-	g := d.visit(t, guestAddr, token.Token{}).open()
+	g := d.visit(t, clientAddr, token.Token{}).open()
 	d.endBatch(d.now)
 	before, handled := d.Listener.Stats(), h.handled
 	const count = 3
@@ -36,9 +38,9 @@ func TestPublish(t *testing.T) {
 		if err := g.Send([]byte("call")); err != nil {
 			t.Fatal(err)
 		}
-		d.receive(d.now, datagram{guestAddr, bytes.Clone(g.out[len(g.out)-1])})
+		d.receive(d.now, datagram{clientAddr, bytes.Clone(g.out[len(g.out)-1])})
 	}
-	d.receive(d.now, datagram{guestAddr, []byte{0xff}})
+	d.receive(d.now, datagram{clientAddr, []byte{0xff}})
 	if st := d.Listener.Stats(); st.DatagramsReceived != before.DatagramsReceived {
 		t.Errorf("%d datagrams counted within the batch", st.DatagramsReceived-before.DatagramsReceived)
 	}

@@ -26,7 +26,7 @@ func (s *spy) record(c transport.TapEvent) {
 	s.all = append(s.all, c)
 }
 
-// take gives what was sent, or came, reliably or not.
+// take returns the recorded events of one direction and one channel.
 func (s *spy) take(sent, reliable bool) (out []transport.TapEvent) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -38,8 +38,8 @@ func (s *spy) take(sent, reliable bool) (out []transport.TapEvent) {
 	return out
 }
 
-// TestTap taps both ends of a bad link: each end sees what it sends, and what of the other's comes, as the handler
-// does, under the numbers and sizes of the wire.
+// TestTap taps both ends of a bad link: each end sees what it sends, and what of the other's comes,
+// as the handler does, under the numbers and sizes of the wire.
 func TestTap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		up, down := &spy{}, &spy{}

@@ -10,8 +10,8 @@ import (
 	"github.com/uplink-rpc/uplink/transport/internal/session"
 )
 
-// desk is a listener of one shard without a network, whose loop is the test.
-type desk struct {
+// testListener is a listener of one shard without a network. The test runs its loop.
+type testListener struct {
 	*Listener
 	*shard
 	pc    *still
@@ -20,10 +20,10 @@ type desk struct {
 	calls calls
 }
 
-// wall is the wall clock of the desk and its guests.
-func (d *desk) wall() time.Time { return d.now.Add(d.step) }
+// wall returns the wall-clock time of the listener and its clients.
+func (d *testListener) wall() time.Time { return d.now.Add(d.step) }
 
-// calls is a handler that notes its calls.
+// calls is a handler that records its calls.
 type calls struct {
 	unheard
 	opened, datagrams int
@@ -40,17 +40,17 @@ func (c *calls) Opened(conn *Conn) {
 func (c *calls) Closed(_ *Conn, err error)         { c.closed = append(c.closed, err) }
 func (c *calls) Datagram(*Conn, []byte, time.Time) { c.datagrams++ }
 
-// Stats are those of the listener, with all that the desk has received.
-func (d *desk) Stats() ListenerStats {
+// Stats returns the statistics of the listener, including those that its shards have not published.
+func (d *testListener) Stats() ListenerStats {
 	for _, s := range d.shards {
 		s.publish()
 	}
 	return d.Listener.Stats()
 }
 
-func newDesk(tb testing.TB, cfg Config) *desk {
+func newTestListener(tb testing.TB, cfg Config) *testListener {
 	tb.Helper()
-	d := &desk{pc: &still{sent: func([]byte) {}}, now: time.Now()}
+	d := &testListener{pc: &still{sent: func([]byte) {}}, now: time.Now()}
 	cfg.Network, cfg.wall = oneNetwork{d.pc}, d.wall
 	l, err := Listen("", cfg)
 	if err != nil {
@@ -63,50 +63,50 @@ func newDesk(tb testing.TB, cfg Config) *desk {
 
 // The methods below call the shard's and write what it sends.
 
-func (d *desk) receive(now time.Time, g datagram) {
+func (d *testListener) receive(now time.Time, g datagram) {
 	d.shard.receive(now, g)
 	d.write()
 }
 
-func (d *desk) tick(now time.Time) {
+func (d *testListener) tick(now time.Time) {
 	d.shard.tick(now)
 	d.write()
 }
 
-func (d *desk) endBatch(now time.Time) {
+func (d *testListener) endBatch(now time.Time) {
 	d.shard.endBatch(now)
 	d.write()
 }
 
-func (d *desk) write() {
+func (d *testListener) write() {
 	for _, s := range d.shards {
 		s.outbox.write()
 	}
 }
 
-// guest is a client's session at a desk, and what it sent.
-type guest struct {
+// testClient is a client's session with a [testListener], and the datagrams that it sent.
+type testClient struct {
 	*session.Session
-	desk *desk
-	from netip.AddrPort
-	out  [][]byte
+	listener *testListener
+	from     netip.AddrPort
+	out      [][]byte
 }
 
-// The datagrams that a guest sends, in order.
+// Indices of the datagrams that a client sends.
 const (
 	firstHello = iota
 	secondHello
 	firstHeartbeat // or data, in this place or later
 )
 
-// arrive makes a client at an address that has sent its first hello. The zero token means one that is made
-// for it.
-func (d *desk) arrive(tb testing.TB, from netip.AddrPort, t token.Token) *guest {
+// arrive makes a client at an address that has sent its first hello. The zero token means one that
+// is made for it.
+func (d *testListener) arrive(tb testing.TB, from netip.AddrPort, t token.Token) *testClient {
 	tb.Helper()
 	return d.arriveWith(tb, from, Config{Token: t})
 }
 
-func (d *desk) arriveWith(tb testing.TB, from netip.AddrPort, cfg Config) *guest {
+func (d *testListener) arriveWith(tb testing.TB, from netip.AddrPort, cfg Config) *testClient {
 	tb.Helper()
 	cfg.Timeout, cfg.wall = time.Hour, d.wall
 	cfg, err := cfg.withDefaults()
@@ -117,7 +117,7 @@ func (d *desk) arriveWith(tb testing.TB, from netip.AddrPort, cfg Config) *guest
 	if err != nil {
 		tb.Fatal(err)
 	}
-	g := &guest{desk: d, from: from}
+	g := &testClient{listener: d, from: from}
 	g.Session = session.NewClient(d.now, request, session.Config{
 		Timeout: cfg.Timeout,
 		Output:  func(_ netip.AddrPort, b []byte) { g.out = append(g.out, bytes.Clone(b)) },
@@ -126,14 +126,14 @@ func (d *desk) arriveWith(tb testing.TB, from netip.AddrPort, cfg Config) *guest
 	return g
 }
 
-// visit makes a client that has got its welcome, or whatever it got.
-func (d *desk) visit(tb testing.TB, from netip.AddrPort, t token.Token) *guest {
+// visit returns a client that has received the answer to its handshake.
+func (d *testListener) visit(tb testing.TB, from netip.AddrPort, t token.Token) *testClient {
 	tb.Helper()
 	return d.arrive(tb, from, t).enter()
 }
 
 // enter sends the hellos.
-func (g *guest) enter() *guest {
+func (g *testClient) enter() *testClient {
 	g.deliver(firstHello)
 	if len(g.out) > secondHello {
 		g.deliver(secondHello)
@@ -141,35 +141,35 @@ func (g *guest) enter() *guest {
 	return g
 }
 
-// open lets the desk know that the guest got its welcome.
-func (g *guest) open() *guest {
+// open sends the first datagram after the welcome, which opens the connection.
+func (g *testClient) open() *testClient {
 	g.deliver(firstHeartbeat)
 	return g
 }
 
-// deliver gives the desk the guest's i-th datagram. Answers reach the guest.
-func (g *guest) deliver(i int) { g.deliverFrom(g.from, i) }
+// deliver passes the client's i-th datagram to the listener, and its answers to the client.
+func (g *testClient) deliver(i int) { g.deliverFrom(g.from, i) }
 
-func (g *guest) deliverFrom(from netip.AddrPort, i int) {
-	g.desk.pc.sent = func(b []byte) { g.Input(g.desk.now, g.desk.pc.LocalAddr(), bytes.Clone(b)) }
-	g.desk.receive(g.desk.now, datagram{from, bytes.Clone(g.out[i])})
-	g.desk.pc.sent = func([]byte) {}
+func (g *testClient) deliverFrom(from netip.AddrPort, i int) {
+	g.listener.pc.sent = func(b []byte) { g.Input(g.listener.now, g.listener.pc.LocalAddr(), bytes.Clone(b)) }
+	g.listener.receive(g.listener.now, datagram{from, bytes.Clone(g.out[i])})
+	g.listener.pc.sent = func([]byte) {}
 }
 
-// moveTo sends the guest's newest datagram from another address, and answers the challenges there.
-func (g *guest) moveTo(to netip.AddrPort) {
+// moveTo sends the newest datagram from another address, and answers the challenges there.
+func (g *testClient) moveTo(to netip.AddrPort) {
 	g.deliverFrom(to, len(g.out)-1)
-	g.desk.pc.sent = func(b []byte) { g.Input(g.desk.now, g.desk.pc.LocalAddr(), bytes.Clone(b)) }
-	g.desk.now = g.desk.now.Add(time.Second) // the round of challenges is due, and the old address has been silent
+	g.listener.pc.sent = func(b []byte) { g.Input(g.listener.now, g.listener.pc.LocalAddr(), bytes.Clone(b)) }
+	g.listener.now = g.listener.now.Add(time.Second) // the round of challenges is due, and the old address has been silent
 	sent := len(g.out)
-	g.desk.tick(g.desk.now)
+	g.listener.tick(g.listener.now)
 	for i := sent; i < len(g.out); i++ {
 		g.deliverFrom(to, i)
 	}
 }
 
-// issue makes a token for the desk's address.
-func (d *desk) issue(tb testing.TB, client uint64, change func(*token.Claims)) token.Token {
+// issue returns a token for the listener's address.
+func (d *testListener) issue(tb testing.TB, client uint64, change func(*token.Claims)) token.Token {
 	tb.Helper()
 	c := token.Claims{
 		ClientID: client, Issued: d.wall(), Expires: d.wall().Add(time.Minute), Servers: []netip.AddrPort{d.pc.LocalAddr()},
@@ -189,7 +189,7 @@ func (d *desk) issue(tb testing.TB, client uint64, change func(*token.Claims)) t
 	return t
 }
 
-var guestAddr = netip.MustParseAddrPort("127.0.0.1:4000")
+var clientAddr = netip.MustParseAddrPort("127.0.0.1:4000")
 
 // place returns the i-th of many addresses, each in a network of its own.
 func place(i int) netip.AddrPort {

@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestTimersAgainstModel compares the wheel with a map that is searched: each connection is taken at the first turn at
-// or after its time, once.
+// TestTimersAgainstModel compares the wheel with a map that is searched: each connection is taken
+// at the first turn at or after its time, once.
 func TestTimersAgainstModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := time.Unix(1, 0)
@@ -42,7 +42,7 @@ func TestTimersAgainstModel(t *testing.T) {
 	})
 }
 
-// checkTake takes what is due, and puts some of it back.
+// checkTake removes the timers that are due, and schedules some of them again.
 func checkTake(t *rapid.T, wheel *timers, in map[*Conn]time.Time, now time.Time) {
 	taken := map[*Conn]bool{}
 	wheel.advance(now)
@@ -64,7 +64,8 @@ func checkTake(t *rapid.T, wheel *timers, in map[*Conn]time.Time, now time.Time)
 	}
 }
 
-// TestTimersSetInThePast: what is due already when it is set is taken at the next turn, so that no turn lasts for ever.
+// TestTimersSetInThePast: what is due already when it is set is taken at the next turn, so that no
+// turn lasts for ever.
 func TestTimersSetInThePast(t *testing.T) {
 	now := time.Unix(1, 0)
 	wheel, c := newTimers(now), &Conn{}

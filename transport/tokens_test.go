@@ -32,8 +32,8 @@ func TestTokens(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			d := newDesk(t, Config{Key: key})
-			g := d.visit(t, guestAddr, d.issue(t, 1, c.change))
+			d := newTestListener(t, Config{Key: key})
+			g := d.visit(t, clientAddr, d.issue(t, 1, c.change))
 			if c.want == nil {
 				if g.State() != session.Open {
 					t.Errorf("refused: %v", g.Err())
@@ -48,38 +48,39 @@ func TestTokens(t *testing.T) {
 }
 
 func TestUsedToken(t *testing.T) {
-	d := newDesk(t, Config{})
+	d := newTestListener(t, Config{})
 	tok := d.issue(t, 1, nil)
-	first := d.visit(t, guestAddr, tok).open()
-	second := d.visit(t, netip.AddrPortFrom(guestAddr.Addr(), 4001), tok)
-	if !errors.Is(second.Err(), token.ErrUsed) || d.Stats().Open != 1 || d.conns.get(guestAddr) == nil || first.State() != session.Open {
+	first := d.visit(t, clientAddr, tok).open()
+	second := d.visit(t, netip.AddrPortFrom(clientAddr.Addr(), 4001), tok)
+	if !errors.Is(second.Err(), token.ErrUsed) || d.Stats().Open != 1 || d.conns.get(clientAddr) == nil || first.State() != session.Open {
 		t.Errorf("got %v", second.Err())
 	}
-	_ = d.conns.get(guestAddr).Close()
+	_ = d.conns.get(clientAddr).Close()
 	d.tick(d.now)
-	if third := d.visit(t, guestAddr, tok); !errors.Is(third.Err(), token.ErrUsed) {
+	if third := d.visit(t, clientAddr, tok); !errors.Is(third.Err(), token.ErrUsed) {
 		t.Errorf("after the session: %v", third.Err())
 	}
 	d.now = d.now.Add(time.Minute)
-	if fourth := d.visit(t, guestAddr, tok); !errors.Is(fourth.Err(), token.ErrExpired) {
+	if fourth := d.visit(t, clientAddr, tok); !errors.Is(fourth.Err(), token.ErrExpired) {
 		t.Errorf("after a minute: %v", fourth.Err())
 	}
 }
 
-// TestTokenIsUsedByAHandshakeThatDoesNotEnd: neither the session that does not begin nor a copy of the hello at another
-// server, which the token is good for too, leaves it to its client, which is told so.
+// TestTokenIsUsedByAHandshakeThatDoesNotEnd: neither the session that does not begin nor a copy of
+// the hello at another server, which the token is good for too, leaves it to its client, which is
+// told so.
 func TestTokenIsUsedByAHandshakeThatDoesNotEnd(t *testing.T) {
-	first, second := newDesk(t, Config{}), newDesk(t, Config{})
+	first, second := newTestListener(t, Config{}), newTestListener(t, Config{})
 	tok := first.issue(t, 1, nil)
-	g := first.arrive(t, guestAddr, tok)
+	g := first.arrive(t, clientAddr, tok)
 	g.deliver(firstHello)
-	first.receive(first.now, datagram{guestAddr, g.out[secondHello]}) // the welcome is lost
+	first.receive(first.now, datagram{clientAddr, g.out[secondHello]}) // the welcome is lost
 	first.now = first.now.Add(6 * time.Second)
 	first.tick(first.now)
 	if g.deliver(secondHello); !errors.Is(g.Err(), token.ErrUsed) || first.Stats().Conns != 0 {
 		t.Errorf("the same hello: %v", g.Err())
 	}
-	if again := first.visit(t, guestAddr, tok); !errors.Is(again.Err(), token.ErrUsed) || first.Stats().Conns != 0 {
+	if again := first.visit(t, clientAddr, tok); !errors.Is(again.Err(), token.ErrUsed) || first.Stats().Conns != 0 {
 		t.Errorf("the same server: %v", again.Err())
 	}
 
@@ -95,15 +96,15 @@ func TestTokenIsUsedByAHandshakeThatDoesNotEnd(t *testing.T) {
 	if s := second.Stats(); s.Conns != 1 || s.Open != 0 {
 		t.Fatalf("%+v", s)
 	}
-	if own := second.visit(t, guestAddr, tok); !errors.Is(own.Err(), token.ErrUsed) {
+	if own := second.visit(t, clientAddr, tok); !errors.Is(own.Err(), token.ErrUsed) {
 		t.Errorf("the other server: %v", own.Err())
 	}
 }
 
-// TestForeignTokens shows tokens to a listener that has another token key, another key altogether, or the right
-// one when the token was altered on the way.
+// TestForeignTokens shows tokens to a listener that has another token key, another key altogether,
+// or the right one when the token was altered on the way.
 func TestForeignTokens(t *testing.T) {
-	d := newDesk(t, Config{})
+	d := newTestListener(t, Config{})
 	strange, err := token.NewKey()
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +114,7 @@ func TestForeignTokens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := d.visit(t, guestAddr, foreign) // nobody but the other key's owner can read that hello
+	g := d.visit(t, clientAddr, foreign) // nobody but the other key's owner can read that hello
 	d.now = d.now.Add(time.Second)
 	g.Advance(d.now)
 	if !errors.Is(g.Err(), token.ErrWrongKey) || d.Stats().Dropped.Unauthenticated != 1 {
@@ -136,7 +137,7 @@ func TestForeignTokens(t *testing.T) {
 			t.Fatal(err)
 		}
 		alter(&ticket)
-		g := d.arrive(t, guestAddr, good)
+		g := d.arrive(t, clientAddr, good)
 		g.out = nil
 		g.Session = session.NewClient(d.now, ticket, session.Config{
 			Timeout: defaultTimeout, Buffers: &session.Buffers{},

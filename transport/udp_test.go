@@ -40,10 +40,12 @@ func networks(t testing.TB) map[string]transport.Network {
 	}
 }
 
-// patience is how long a connection over sockets may hear nothing: as long as a busy machine may stand still.
+// patience is how long a connection over sockets may hear nothing: as long as a busy machine may
+// stand still.
 const patience = time.Minute
 
-// again ticks when a datagram that has brought no answer may be taken for lost, as it can be over loopback too.
+// again ticks when a datagram that has brought no answer may be taken for lost, as it can be over
+// loopback too.
 func again(t testing.TB) <-chan time.Time {
 	t.Helper()
 	tick := time.NewTicker(time.Second)
@@ -51,7 +53,8 @@ func again(t testing.TB) <-chan time.Time {
 	return tick.C
 }
 
-// pingPong connects to an echo, and returns a function that sends a payload and waits for it to come back.
+// pingPong connects to an echo, and returns a function that sends a payload and waits for it to
+// come back.
 func pingPong(t testing.TB, n transport.Network, size int) func() {
 	t.Helper()
 	cfg := transport.Config{Network: n, Timeout: patience}
@@ -122,7 +125,7 @@ func BenchmarkEcho(b *testing.B) {
 	}
 }
 
-// BenchmarkSend is what a call of Send costs its caller.
+// BenchmarkSend measures a call of Send.
 func BenchmarkSend(b *testing.B) {
 	l := listen(b, "127.0.0.1:0", transport.Config{}, sink{})
 	c, err := transport.Dial(b.Context(), l.Addr().String(), transport.Config{}, echo{})

@@ -109,7 +109,8 @@ func TestIdleConnectionSleeps(t *testing.T) {
 	})
 }
 
-// fragile is a network whose connections take nothing after it is cut, but for those that are opened then.
+// fragile is a network whose connections take nothing after it is cut, but for those that are
+// opened then.
 type fragile struct {
 	transport.Network
 	opened, cut atomic.Int64
@@ -133,8 +134,8 @@ func (c *fragileConn) WriteTo(b []byte, to netip.AddrPort) (int, error) {
 	return c.PacketConn.WriteTo(b, to)
 }
 
-// TestSocketFailover: a connection whose socket takes nothing any more goes on from another one, by itself, and from
-// that one as long as it does.
+// TestSocketFailover: a connection whose socket takes nothing any more goes on from another one, by
+// itself, and from that one as long as it does.
 func TestSocketFailover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t, simnet.Config{Delay: 10 * time.Millisecond})

@@ -92,7 +92,7 @@ func TestOpener(t *testing.T) {
 	}
 }
 
-// TestEpochs has numbers that turn over, into the next epochs, and gaps.
+// TestEpochs opens datagrams with gaps in their numbers, which wrap around into the next epochs.
 func TestEpochs(t *testing.T) {
 	k := newTalk(7, seal.AES128GCM)
 	o := NewOpener([]Session{k.Session})
@@ -111,7 +111,7 @@ func TestEpochs(t *testing.T) {
 	expect(t, o, home, server, b, Damaged, nil)
 }
 
-// TestReordered has datagrams overtaken over the end of an epoch.
+// TestReordered opens datagrams out of order across the end of an epoch.
 func TestReordered(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	k := newTalk(7, seal.AES128CTRHMAC8)
@@ -131,7 +131,7 @@ func TestReordered(t *testing.T) {
 	}
 }
 
-// TestLate has a recording that begins when the ends name the session no more: all sessions are tried.
+// TestLate opens a recording that begins after the last long header: all sessions are tried.
 func TestLate(t *testing.T) {
 	var talks []*talk
 	var sessions []Session
@@ -153,7 +153,7 @@ func TestLate(t *testing.T) {
 	}
 }
 
-// TestAddressesAgain has a client take the address of one before it, whose last datagrams come late.
+// TestAddressesAgain reuses the address of an earlier client whose last datagrams arrive late.
 func TestAddressesAgain(t *testing.T) {
 	old, next := newTalk(1, seal.AES128GCM), newTalk(2, seal.AES128GCM)
 	o := NewOpener([]Session{old.Session, next.Session})
@@ -165,7 +165,7 @@ func TestAddressesAgain(t *testing.T) {
 	}
 }
 
-// TestNotOpened has what an opener must leave alone.
+// TestNotOpened lists datagrams that an opener must leave unchanged.
 func TestNotOpened(t *testing.T) {
 	k, stranger := newTalk(1, seal.AES128GCM), newTalk(2, seal.AES128GCM)
 	o := NewOpener([]Session{k.Session})
@@ -215,8 +215,8 @@ func TestBounded(t *testing.T) {
 	}
 }
 
-// TestManyAddresses has one datagram of a session come from more addresses than are kept, as a forged recording does. A
-// session that is heard of again and again in between stays known.
+// TestManyAddresses opens one datagram from more addresses than an opener keeps, as in a forged
+// recording. The address of a session with regular traffic in between stays known.
 func TestManyAddresses(t *testing.T) {
 	k, other := newTalk(1, seal.AES128GCM), newTalk(2, seal.AES128GCM)
 	o := NewOpener([]Session{k.Session, other.Session})
@@ -240,7 +240,8 @@ func TestManyAddresses(t *testing.T) {
 	}
 }
 
-// TestKeysAreForgotten: datagrams that no session opens leave no keys behind in those that were tried.
+// TestKeysAreForgotten: datagrams that no session opens leave no keys behind in those that were
+// tried.
 func TestKeysAreForgotten(t *testing.T) {
 	k := newTalk(1, seal.AES128GCM)
 	o := NewOpener([]Session{k.Session})

@@ -19,8 +19,8 @@ func newTestLink(t testing.TB, cfg Config) *Link {
 	return l
 }
 
-// course sends that many packets of 100 bytes, one a millisecond, and returns the flight times of each
-// one's copies.
+// course sends that many packets of 100 bytes, one a millisecond, and returns the flight times of
+// each one's copies.
 func course(l *Link, count int) [][]time.Duration {
 	flights := make([][]time.Duration, count)
 	for i := range flights {
@@ -174,8 +174,8 @@ func TestSet(t *testing.T) {
 	}
 }
 
-// TestSetKeepsOrder changes delay and rate again and again: no packet is lost by it, and none overtakes another where
-// there is no jitter.
+// TestSetKeepsOrder changes delay and rate again and again: no packet is lost by it, and none
+// overtakes another where there is no jitter.
 func TestSetKeepsOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l, err := NewLink(Config{Seed: rapid.Uint64().Draw(t, "seed")})

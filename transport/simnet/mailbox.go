@@ -70,7 +70,7 @@ func (m *mailbox) take() (packet, error) {
 	}
 }
 
-// read takes a packet for ReadFrom.
+// read copies the next packet to p, for ReadFrom.
 func (m *mailbox) read(p []byte) (int, netip.AddrPort, error) {
 	got, err := m.take()
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestQueueOrder sends numbered values over a jittery link, and checks that each arrives as often and
-// when the link said, in order of time, and of sending among equal times.
+// TestQueueOrder sends numbered values over a jittery link, and checks that each arrives as often
+// and when the link said, in order of time, and of sending among equal times.
 func TestQueueOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := Config{

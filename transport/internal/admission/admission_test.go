@@ -81,8 +81,8 @@ func TestExpiryToTheMillisecond(t *testing.T) {
 	}
 }
 
-// TestStaleToTheMillisecond: the times in tokens are rounded down, so one that was issued in the millisecond of the
-// start is not stale.
+// TestStaleToTheMillisecond: the times in tokens are rounded down, so one that was issued in the
+// millisecond of the start is not stale.
 func TestStaleToTheMillisecond(t *testing.T) {
 	for _, started := range []time.Duration{0, 300 * time.Microsecond} {
 		c := &clocked{step: started}
@@ -104,7 +104,8 @@ func TestStaleToTheMillisecond(t *testing.T) {
 	}
 }
 
-// TestStaleAfterAStep: what was issued before the start is stale, and nothing else, whichever way the wall clock steps.
+// TestStaleAfterAStep: what was issued before the start is stale, and nothing else, whichever way
+// the wall clock steps.
 func TestStaleAfterAStep(t *testing.T) {
 	c := newClocked()
 	before := c.issued(24 * time.Hour)
@@ -125,7 +126,8 @@ func TestStaleAfterAStep(t *testing.T) {
 	}
 }
 
-// TestAdmissionIgnoresTheWallClock: the limits are those of the monotonic clock, whatever the wall clock does.
+// TestAdmissionIgnoresTheWallClock: the limits are those of the monotonic clock, whatever the wall
+// clock does.
 func TestAdmissionIgnoresTheWallClock(t *testing.T) {
 	c := newClocked()
 	for _, step := range []time.Duration{0, time.Hour, 0, -time.Hour, 48 * time.Hour, -48 * time.Hour} {
@@ -141,8 +143,8 @@ func TestAdmissionIgnoresTheWallClock(t *testing.T) {
 	}
 }
 
-// TestUsedTokenAfterSteps: a used token stays used through any steps of the wall clock, and unused ones are accepted
-// while it is set back by no more than maxSetBack.
+// TestUsedTokenAfterSteps: a used token stays used through any steps of the wall clock, and unused
+// ones are accepted while it is set back by no more than maxSetBack.
 func TestUsedTokenAfterSteps(t *testing.T) {
 	const hour = time.Hour
 	for name, steps := range map[string][]time.Duration{
@@ -178,8 +180,8 @@ func TestUsedTokenAfterSteps(t *testing.T) {
 	}
 }
 
-// TestNoUsedTokenTwice tries all kinds of steps and pauses. Unused tokens are accepted while the wall clock is set back
-// by no more than maxSetBack in all.
+// TestNoUsedTokenTwice tries all kinds of steps and pauses. Unused tokens are accepted while the
+// wall clock is set back by no more than maxSetBack in all.
 func TestNoUsedTokenTwice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newClocked()
@@ -228,7 +230,8 @@ func TestFarExpiry(t *testing.T) {
 	c.want(t, "another one", c.issued(time.Minute), wire.Granted)
 }
 
-// TestUsedTokensAreForgotten: the table holds tokens for as long as they are valid, maxSetBack, and one sweep.
+// TestUsedTokensAreForgotten: the table holds tokens for as long as they are valid, maxSetBack, and
+// one sweep.
 func TestUsedTokensAreForgotten(t *testing.T) {
 	c := newClocked()
 	const every, life = 10 * time.Second, 10 * time.Second
@@ -245,8 +248,8 @@ func TestUsedTokensAreForgotten(t *testing.T) {
 	}
 }
 
-// TestUsedTokensAreBounded fills the table. With tokens that are valid there is no room for more; of those that have
-// expired it forgets, though none of them gets in if the wall clock is set back.
+// TestUsedTokensAreBounded fills the table. With tokens that are valid there is no room for more;
+// of those that have expired it forgets, though none of them gets in if the wall clock is set back.
 func TestUsedTokensAreBounded(t *testing.T) {
 	c := newClocked()
 	last := c.issued(time.Minute)

@@ -50,7 +50,8 @@ func issue(tb testing.TB, key token.Key) token.Token {
 	return t
 }
 
-// FuzzHello receives any bytes as a hello, as the message of one, and as the payload of a valid message.
+// FuzzHello receives any bytes as a hello, as the message of one, and as the payload of a valid
+// message.
 func FuzzHello(f *testing.F) {
 	key := token.Development()
 	offer := wire.AppendOffer(nil, wire.Offer{Suites: 2, Token: issue(f, key).Sealed()})

@@ -24,7 +24,8 @@ func TestNetworks(t *testing.T) {
 	}
 }
 
-// TestLimiterDoesNotGrow allows handshakes of many networks: a full table does not allow all of them.
+// TestLimiterDoesNotGrow allows handshakes of many networks: a full table does not allow all of
+// them.
 func TestLimiterDoesNotGrow(t *testing.T) {
 	l := newLimiter(rate(1, 1), rate(1_000_000, 1_000_000))
 	allowed := 0
@@ -39,7 +40,8 @@ func TestLimiterDoesNotGrow(t *testing.T) {
 	}
 }
 
-// TestRestedNetworksAreServed requests far more handshakes than permitted from 100 networks, and one from each of 100 others.
+// TestRestedNetworksAreServed requests far more handshakes than permitted from 100 networks, and
+// one from each of 100 others.
 func TestRestedNetworksAreServed(t *testing.T) {
 	l := newLimiter(rate(20, 40), rate(500, 1000))
 	at := func(a, b byte) netip.Addr { return netip.AddrFrom4([4]byte{10, a, b, 1}) }

@@ -153,8 +153,8 @@ func TestQuietWhenAcknowledged(t *testing.T) {
 	})
 }
 
-// The time that a caller took before it waited for a lock is behind KCP's clock. An acknowledgment that
-// KCP finds too early to flush goes with the next one.
+// The time that a caller took before it waited for a lock is behind KCP's clock. An acknowledgment
+// that KCP finds too early to flush goes with the next one.
 func TestAcknowledgesDespiteAStaleClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		acks := 0
@@ -266,8 +266,8 @@ func TestFragmentsThatMakeNoMessage(t *testing.T) {
 	}
 }
 
-// TestLyingAcknowledgements has a peer acknowledge what was never sent, and name windows that cannot be. It may lose
-// what is for itself, and nothing grows.
+// TestLyingAcknowledgements receives acks of segments that were never sent, and impossible windows.
+// The peer may lose its own data, and no memory grows.
 func TestLyingAcknowledgements(t *testing.T) {
 	outputs := 0
 	c := newChannel(func([]byte) { outputs++ })
@@ -294,7 +294,8 @@ func TestLyingAcknowledgements(t *testing.T) {
 	}
 }
 
-// FuzzInput feeds datagrams, cut out of the input by their lengths, to a channel with a message under way.
+// FuzzInput feeds datagrams, cut out of the input by their lengths, to a channel with a message
+// under way.
 func FuzzInput(f *testing.F) {
 	push := segment(testConv, kcp.IKCP_CMD_PUSH, 0, 0, []byte("x"))
 	ack := segment(testConv, kcp.IKCP_CMD_ACK, 0, 0, nil)

@@ -43,7 +43,7 @@ func (h *hostile) timestamp() uint32 {
 	return h.clock + uint32(time.Since(h.clockAt).Milliseconds())
 }
 
-// say gives the channel one segment.
+// say passes one segment to the channel.
 func (h *hostile) say(cmd uint8, wnd uint16, ts, sn, una uint32, data []byte) {
 	b := segment(testConv, cmd, 0, sn, data)
 	binary.LittleEndian.PutUint16(b[6:], wnd)
@@ -63,8 +63,8 @@ func (h *hostile) input(b []byte) {
 	}
 }
 
-// run keeps the channel's queue full for that long, or until it gives up, and has the peer act every so many
-// milliseconds. It returns how long that was.
+// run keeps the channel's queue full for that long, or until it gives up, and has the peer act
+// every so many milliseconds. It returns how long that was.
 func (h *hostile) run(d time.Duration, message, every int, act func(n int)) time.Duration {
 	start := time.Now()
 	for n := 0; time.Since(start) < d && !h.channel.Exhausted(); n++ {
@@ -153,7 +153,8 @@ func TestHostilePeers(t *testing.T) {
 	}
 }
 
-// TestHeldBytes: nobody receives the messages, and the peer goes on to send. The channel holds two windows of segments.
+// TestHeldBytes: nobody receives the messages, and the peer goes on to send. The channel holds two
+// windows of segments.
 func TestHeldBytes(t *testing.T) {
 	for name, order := range map[string]func(i uint32) uint32{
 		"in order": func(i uint32) uint32 { return i },
@@ -182,7 +183,7 @@ func TestHeldBytes(t *testing.T) {
 	}
 }
 
-// TestAnyPeer has peers of any behavior.
+// TestAnyPeer tests the channel against random segments.
 func TestAnyPeer(t *testing.T) {
 	commands := []uint8{kcp.IKCP_CMD_ACK, kcp.IKCP_CMD_ACK, kcp.IKCP_CMD_PUSH, kcp.IKCP_CMD_WASK, kcp.IKCP_CMD_WINS}
 	rapid.Check(t, func(r *rapid.T) {

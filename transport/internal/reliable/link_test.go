@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// link is two channels some way apart. Datagrams are lost at random and during outages. It checks what each end sends.
+// link is two channels some way apart. Datagrams are lost at random and during outages. It checks
+// what each end sends.
 type link struct {
 	t      *testing.T
 	rng    *rand.Rand
@@ -74,7 +75,8 @@ func (l *link) step() (received [2][][]byte) {
 	return received
 }
 
-// transfer sends n bytes in messages of the given size from the first end to the other, and returns how long it took.
+// transfer sends n bytes in messages of the given size from the first end to the other, and returns
+// how long it took.
 func (l *link) transfer(n, size int) time.Duration {
 	start := time.Now()
 	sent, got := 0, 0
@@ -103,7 +105,8 @@ func (l *link) transfer(n, size int) time.Duration {
 	return time.Since(start)
 }
 
-// TestTransfers measures honest transfers. No end exceeds what it may send, and all end in the given time.
+// TestTransfers measures honest transfers. No end exceeds what it may send, and all end in the
+// given time.
 func TestTransfers(t *testing.T) {
 	const ms = time.Millisecond
 	for _, tt := range []struct {
@@ -137,9 +140,9 @@ func TestTransfers(t *testing.T) {
 	}
 }
 
-// TestOutage: an outage that is shorter than a session's timeout does not end a channel, however short the round trip
-// was that it measured before, and what waited arrives soon afterwards. Neither does an outage in one direction, during
-// which the end still receives the peer's messages.
+// TestOutage: an outage that is shorter than a session's timeout does not end a channel, however
+// short the round trip was that it measured before, and what waited arrives soon afterwards.
+// Neither does an outage in one direction, during which the end still receives the peer's messages.
 func TestOutage(t *testing.T) {
 	const ms, waiting = time.Millisecond, 150 // messages
 	for _, roundTrip := range []time.Duration{2 * ms, 40 * ms, 300 * ms} {

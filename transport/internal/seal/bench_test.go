@@ -57,7 +57,7 @@ func BenchmarkWindow(b *testing.B) {
 	}
 }
 
-// BenchmarkSession is what a session costs beside its handshake: the keys of both directions.
+// BenchmarkSession measures the setup of the keys of both directions, without the handshake.
 func BenchmarkSession(b *testing.B) {
 	for _, suite := range []Suite{AES128GCM, AES128CTRHMAC8} {
 		b.Run(suite.String(), func(b *testing.B) {

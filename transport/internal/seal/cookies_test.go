@@ -16,8 +16,8 @@ var (
 	cookieAddr  = netip.MustParseAddrPort("203.0.113.7:7777")
 )
 
-// TestCookieLife makes cookies at any time and shows each of them after up to 12 s, over turns of the
-// secret.
+// TestCookieLife makes cookies at any time and shows each of them after up to 12 s, over turns of
+// the secret.
 func TestCookieLife(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, now := NewCookies(nil, cookieStart), cookieStart
@@ -85,7 +85,8 @@ func TestCookieSecretsTurn(t *testing.T) {
 	if reads-first != 9 {
 		t.Errorf("%d new secrets in ten minutes, want 9", reads-first)
 	}
-	// One of long ago is refused although the time in it, which wraps after 49 days, is right again.
+	// One of long ago is refused although the time in it, which wraps after 49 days, is right
+	// again.
 	old := c.Make(cookieAddr, 7, cookieStart.Add(10*cookieTurn))
 	if c.Check(old, cookieAddr, 7, cookieStart.Add(10*cookieTurn+1<<32*time.Millisecond)) {
 		t.Error("a cookie is good again after 49 days")
@@ -96,7 +97,8 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
 
-// TestCookiesWithAClockThatGoesBack: a little disorder in the times it is given does not make new secrets.
+// TestCookiesWithAClockThatGoesBack: a little disorder in the times it is given does not make new
+// secrets.
 func TestCookiesWithAClockThatGoesBack(t *testing.T) {
 	c := NewCookies(nil, cookieStart)
 	now := cookieStart.Add(cookieTurn)

@@ -10,8 +10,9 @@ import (
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 )
 
-// TestEpochs seals datagrams over several epochs, loses some and delivers the others out of order, with
-// forged ones between them, and knows of each whether the opener still or already has its keys.
+// TestEpochs seals datagrams over several epochs, loses some and delivers the others out of order,
+// with forged ones between them, and knows of each whether the opener still or already has its
+// keys.
 func TestEpochs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		suite := rapid.SampledFrom(realSuites).Draw(t, "suite")
@@ -87,8 +88,8 @@ func TestEpochKeysGoWithTheWindow(t *testing.T) {
 	}
 }
 
-// TestForgeriesDeriveOnce: whoever sends garbage with numbers of the next epoch makes the opener find
-// that epoch's keys once, not each time.
+// TestForgeriesDeriveOnce: whoever sends garbage with numbers of the next epoch makes the opener
+// find that epoch's keys once, not each time.
 func TestForgeriesDeriveOnce(t *testing.T) {
 	if race.Enabled {
 		t.Skip("under the race detector the standard library's hashes allocate")

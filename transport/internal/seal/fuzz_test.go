@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// FuzzOpen: what opens is what the sealer makes of the same plain text, header and number, and what does
-// not open leaves the opener as it was.
+// FuzzOpen: what opens is what the sealer makes of the same plain text, header and number, and what
+// does not open leaves the opener as it was.
 func FuzzOpen(f *testing.F) {
 	for _, suite := range realSuites {
 		for _, number := range []uint64{5, 1<<EpochBits + 5} {
@@ -79,7 +79,8 @@ func FuzzInitiatorWelcome(f *testing.F) {
 	})
 }
 
-// FuzzCookiesCheck: a cookie that is taken is the one that was made for that sender at the time in it.
+// FuzzCookiesCheck: a cookie that is taken is the one that was made for that sender at the time in
+// it.
 func FuzzCookiesCheck(f *testing.F) {
 	secrets := bytes.Repeat([]byte{7}, 64)
 	at := cookieStart.Add(5 * time.Second)

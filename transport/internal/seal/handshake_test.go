@@ -66,8 +66,8 @@ func TestHandshake(t *testing.T) {
 	}
 }
 
-// TestSecretsDependOnThePayloads: two servers with the same ephemeral key that welcome the same client
-// with different words have different secrets.
+// TestSecretsDependOnThePayloads: two servers with the same ephemeral key that welcome the same
+// client with different words have different secrets.
 func TestSecretsDependOnThePayloads(t *testing.T) {
 	p := newPair(t)
 	var got [2]Secrets
@@ -112,8 +112,8 @@ func TestHelloThatIsNotForThisServer(t *testing.T) {
 	}
 }
 
-// TestWelcomeAfterForgeries: what anyone can send to a waiting client does not keep it from reading the
-// right welcome.
+// TestWelcomeAfterForgeries: what anyone can send to a waiting client does not keep it from reading
+// the right welcome.
 func TestWelcomeAfterForgeries(t *testing.T) {
 	p, other := newPair(t), newPair(t)
 	forged := [][]byte{nil, make([]byte, HandshakeOverhead-1), make([]byte, 80), other.welcome, p.hello, p.welcome[:len(p.welcome)-1]}
@@ -168,8 +168,8 @@ func TestHandshakeErrors(t *testing.T) {
 	}
 }
 
-// TestStolenKey has somebody who recorded a handshake get the server's static key later: that opens the hello, and
-// makes no secrets but his own, since the server's ephemeral key is gone.
+// TestStolenKey verifies forward secrecy: the server's static key decrypts the hello of a recorded
+// handshake, but does not yield its secrets without the server's ephemeral key.
 func TestStolenKey(t *testing.T) {
 	v := readVectors(t).Handshake[1]
 	key := NewStaticKey([32]byte(v.Static))

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The figures of RFC 9605, appendix C, for the suites of AES-128. Those with tags of 10 and 4 bytes share
-// all but the cut with the one that is used here.
+// The figures of RFC 9605, appendix C, for the suites of AES-128. Those with tags of 10 and 4 bytes
+// share all but the cut with the one that is used here.
 const (
 	rfcPlain    = "64726166742d696574662d736672616d652d656e63"
 	rfcMetadata = "4945544620534672616d65205747"

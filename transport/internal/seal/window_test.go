@@ -86,13 +86,13 @@ func TestWindowAgainstModel(t *testing.T) {
 				w.Mark(number)
 				m.mark(number)
 			}
-			overtaken := uint64(0)
+			behind := uint64(0)
 			if number < m.next {
-				overtaken = m.next - 1 - number
+				behind = m.next - 1 - number
 			}
-			if w.Next() != m.next || w.Lost() != m.lost || w.Bursts() != m.bursts || w.Overtaken(number) != overtaken {
-				t.Fatalf("next %d, lost %d in %d bursts, overtaken %d; want %d, %d in %d, %d",
-					w.Next(), w.Lost(), w.Bursts(), w.Overtaken(number), m.next, m.lost, m.bursts, overtaken)
+			if w.Next() != m.next || w.Lost() != m.lost || w.Bursts() != m.bursts || w.Behind(number) != behind {
+				t.Fatalf("next %d, lost %d in %d bursts, behind %d; want %d, %d in %d, %d",
+					w.Next(), w.Lost(), w.Bursts(), w.Behind(number), m.next, m.lost, m.bursts, behind)
 			}
 		}
 	})

@@ -133,8 +133,9 @@ func TestOldEpoch(t *testing.T) {
 	})
 }
 
-// TestMalformedButSealed: what cannot be read ends nothing, even if it is authentic.
-func TestMalformedButSealed(t *testing.T) {
+// TestMalformedButAuthentic verifies that an authentic datagram that cannot be parsed is dropped
+// and the session stays open.
+func TestMalformedButAuthentic(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *pair) {
 		p.connect()
 		for k := wire.ReliableKind; k <= wire.ProbeKind; k++ {
@@ -165,8 +166,8 @@ func TestHandshakeDatagramsToAServer(t *testing.T) {
 	})
 }
 
-// TestFloodOfQuestions: a client that asks without end is answered some 20 times a second. No answer is longer than its
-// question, but for the two bytes of an answer to a probe of nothing.
+// TestFloodOfQuestions: a client that asks without end is answered some 20 times a second. No
+// answer is longer than its question, but for the two bytes of an answer to a probe of nothing.
 func TestFloodOfQuestions(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *pair) {
 		p.connect()
@@ -197,7 +198,8 @@ func TestFloodOfQuestions(t *testing.T) {
 	})
 }
 
-// TestFloodOfMoves: a client that sends from many addresses is challenged, and moved, at a limited rate.
+// TestFloodOfMoves: a client that sends from many addresses is challenged, and moved, at a limited
+// rate.
 func TestFloodOfMoves(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *pair) {
 		p.connect()

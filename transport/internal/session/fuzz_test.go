@@ -21,12 +21,12 @@ func fuzzed(now time.Time, cfg Config) []*Session {
 	open.begin(testID, seal.AES128GCM, fuzzSecrets)
 	open.open(now)
 	server := NewServer(now, Grant{Remote: clientAddr, ID: testID, Suite: seal.AES128GCM, Secrets: fuzzSecrets}, cfg)
-	unsealed := NewServer(now, Grant{Remote: clientAddr, ID: testID, Suite: seal.None, Secrets: fuzzSecrets}, cfg)
-	return []*Session{connecting, waiting, open, server, unsealed}
+	unencrypted := NewServer(now, Grant{Remote: clientAddr, ID: testID, Suite: seal.None, Secrets: fuzzSecrets}, cfg)
+	return []*Session{connecting, waiting, open, server, unencrypted}
 }
 
-// FuzzInput feeds one datagram as it is, and then its body again and again as if the peer had sealed it, to
-// sessions in each state.
+// FuzzInput feeds one datagram as it is, and then its body again and again as if the peer had
+// encrypted it, to sessions in each state.
 func FuzzInput(f *testing.F) {
 	for k := range wire.ProbeAnswerKind + 1 {
 		for _, long := range []bool{false, true} {
@@ -55,7 +55,7 @@ func FuzzInput(f *testing.F) {
 			feed(t, s, now, in)
 			for i := range 30 {
 				now := now.Add(time.Duration(i+1) * time.Millisecond)
-				if b := sealed(s, in); b != nil {
+				if b := encrypted(s, in); b != nil {
 					feed(t, s, now, b)
 				}
 			}
@@ -66,8 +66,8 @@ func FuzzInput(f *testing.F) {
 	})
 }
 
-// sealed makes a datagram of the session's peer from one that is not, or nil.
-func sealed(s *Session, in []byte) []byte {
+// encrypted returns in as a datagram that the session's peer encrypted, or nil.
+func encrypted(s *Session, in []byte) []byte {
 	h, err := wire.ParseHeader(in)
 	if err != nil || s.sealer == nil || len(in) > wire.MaxDatagram-wire.MaxTag-8 {
 		return nil

@@ -23,14 +23,14 @@ const (
 // Prologue is the prologue of the key exchange: the protocol and [wire.Version].
 var Prologue = []byte("uplink 2")
 
-// MaxToken is the maximum size of a sealed token in bytes.
+// MaxToken is the maximum size of an encrypted token in bytes.
 const MaxToken = wire.MaxHelloMessage - seal.HandshakeOverhead - 1
 
 // Request is a client's request for a session.
 type Request struct {
 	Remote    netip.AddrPort // of the listener
 	ServerKey [32]byte       // the listener's public key
-	Token     []byte         // sealed; at most [MaxToken] bytes
+	Token     []byte         // encrypted; at most [MaxToken] bytes
 	Suites    uint8          // bit i: suite i is permitted
 	Nonce     uint64         // random
 }

@@ -27,8 +27,8 @@ import (
 //
 //   - if the client reports that its own address has changed since (a newer generation in the
 //     response), or
-//   - if nothing was received from the current address for [currentSilence] while it was challenged,
-//     or
+//   - if nothing was received from the current address for [currentSilence] while it was
+//     challenged, or
 //   - if the current address is contested and the candidate won [contestedWins] rounds in a row. It
 //     is contested for [contestPeriod] after a migration: an attacker whose path is slower than the
 //     direct one, or who stops relaying, loses the downlink.

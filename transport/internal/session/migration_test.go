@@ -13,10 +13,10 @@ var (
 	otherAddr = netip.MustParseAddrPort("198.51.100.9:6000")
 )
 
-// move gives the client another address, of which it knows nothing.
+// move changes the client's address without its knowledge.
 func (p *pair) move(to netip.AddrPort) { p.client.addr = to }
 
-// play has both ends send at 60 Hz for a while.
+// play sends payloads from both ends at 60 Hz for a while.
 func (p *pair) play(d time.Duration) {
 	p.t.Helper()
 	for end := time.Now().Add(d); time.Now().Before(end); {
@@ -101,7 +101,8 @@ func TestShortHeaderFromElsewhere(t *testing.T) {
 	})
 }
 
-// TestOldDatagramFromElsewhere: a copy that is far behind the newest datagram does not show where the client is.
+// TestOldDatagramFromElsewhere: a copy that is far behind the newest datagram does not show where
+// the client is.
 func TestOldDatagramFromElsewhere(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *pair) {
 		p.connect()
@@ -133,7 +134,8 @@ func TestFloodOfChallenges(t *testing.T) {
 	})
 }
 
-// TestUnanswered: a client is deaf after 2 s without an answer, then after 4 s more, and not while it is answered.
+// TestUnanswered: a client is deaf after 2 s without an answer, then after 4 s more, and not while
+// it is answered.
 func TestUnanswered(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *pair) {
 		p.connect()
@@ -183,7 +185,8 @@ func validating(t *testing.T, p *pair) *Session {
 	return s
 }
 
-// respond gives the server the right response of an address to a round of so many rounds ago.
+// respond passes the server the correct response of an address to the challenge of ago rounds
+// before.
 func respond(s *Session, from netip.AddrPort, ago uint32) Verdict {
 	v := s.validation
 	token, round := v.token(from), v.round-ago
@@ -235,8 +238,9 @@ func TestHelloFromElsewhere(t *testing.T) {
 	})
 }
 
-// TestSample: each datagram between two rounds has the same chance that its address is challenged. The round
-// begins 25 ms after the first one at least. A candidate is part of the sample unless it answered lately.
+// TestSample: each datagram between two rounds has the same chance that its address is challenged.
+// The round begins 25 ms after the first one at least. A candidate is part of the sample unless it
+// answered lately.
 func TestSample(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *pair) {
 		s := validating(t, p)

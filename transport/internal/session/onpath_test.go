@@ -15,14 +15,14 @@ import (
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
-// observer is the schedule of an on-path attacker. He sees every datagram, copies and delays the copies, forges
-// unauthenticated datagrams and sends from any address, but drops nothing.
+// observer is the schedule of an on-path attacker. He sees every datagram, copies and delays the
+// copies, forges unauthenticated datagrams and sends from any address, but drops nothing.
 type observer struct {
 	addrs          []netip.AddrPort
 	start, stop    time.Duration // of copying and forging
 	relayUntil     time.Duration // end of relaying from his addresses to the client
 	copies         float64       // probability that a datagram of the client is copied, per address
-	relays         bool          // whether datagrams to his addresses maxOvertaken the client
+	relays         bool          // whether datagrams to his addresses reach the client
 	up, down       time.Duration // delays of copies to the server and of relayed datagrams to the client
 	late           time.Duration // additional delay of one copy in eight
 	hints          float64       // probability that a datagram of the client is answered by a forged hint
@@ -63,7 +63,8 @@ func (h *modelEvents) Pop() any {
 	return e
 }
 
-// model is a client, a server, the direct path between them, and an observer. It runs in virtual time.
+// model is a client, a server, the direct path between them, and an observer. It runs in virtual
+// time.
 type model struct {
 	rng            *rand.Rand
 	began, now     time.Time
@@ -327,9 +328,10 @@ func (m *model) schedule(late bool) {
 	m.observer = o
 }
 
-// TestOnPathObserver runs random schedules of the observer against clients that keep their address and clients
-// that change it. The rules are those of reached. Besides, each payload of the client is accepted, from the direct
-// path or as a copy, and the server has the client's address within a second after the observer stopped.
+// TestOnPathObserver runs random schedules of the observer against clients that keep their address
+// and clients that change it. The rules are those of reached. Besides, each payload of the client
+// is accepted, from the direct path or as a copy, and the server has the client's address within a
+// second after the observer stopped.
 func TestOnPathObserver(t *testing.T) {
 	schedules := 10_000
 	switch {
@@ -380,7 +382,8 @@ func TestOnPathObserver(t *testing.T) {
 	}
 }
 
-// TestObservers changes the client's address, without its knowledge, while one of certain observers acts.
+// TestObservers changes the client's address, without its knowledge, while one of certain observers
+// acts.
 func TestObservers(t *testing.T) {
 	const moved, stop, end = time.Second, 18 * time.Second, 20 * time.Second
 	addrs := make([]netip.AddrPort, 12)
@@ -391,7 +394,7 @@ func TestObservers(t *testing.T) {
 		observer observer
 		loss     float64
 		found    time.Duration // by when the server has the client's address
-		share    float64       // of the server's datagrams that maxOvertaken the observer at most
+		share    float64       // of the server's datagrams that reach the observer at most
 	}{
 		"relays for long, then stops":         {observer{addrs: addrs[:1], copies: 1, relays: true, relayUntil: 16 * time.Second}, 0, 17 * time.Second, 1},
 		"copies from the old address":         {observer{copies: 1, spoofs: true}, 0, moved + 4*time.Second, 0},

@@ -179,7 +179,7 @@ func (p *pair) advance(now time.Time, e *end) {
 	}
 }
 
-// arrive gives a datagram to its end, as a listener or a dialer would.
+// arrive passes a datagram to its end, as a listener or a dialer would.
 func (p *pair) arrive(now time.Time, f flight) {
 	e := f.to
 	switch t, err := wire.ParseType(f.data); {
@@ -191,7 +191,7 @@ func (p *pair) arrive(now time.Time, f flight) {
 	}
 }
 
-// input takes a datagram from the other end's first address.
+// input passes a datagram to the session as if it came from the other end's first address.
 func (e *end) input(now time.Time, b []byte) Verdict {
 	if e.name == "client" {
 		return e.inputFrom(now, serverAddr, b)

@@ -131,7 +131,8 @@ func TestStrayProbeAnswers(t *testing.T) {
 	})
 }
 
-// TestRoundTripsAreFine: what a heartbeat measures is exact to a few microseconds, also when clocks have wrapped.
+// TestRoundTripsAreFine: what a heartbeat measures is exact to a few microseconds, also when clocks
+// have wrapped.
 func TestRoundTripsAreFine(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *pair) {
 		p.connect()

@@ -10,9 +10,9 @@ import (
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
-// maxOvertaken is the number of newer datagrams after which a payload is late. The layers above,
+// maxReordering is the number of newer datagrams after which a payload is late. The layers above,
 // whose sequence numbers are short, rely on it.
-const maxOvertaken = 64
+const maxReordering = 64
 
 // Input handles a datagram from a source address, and decrypts it in place. With the verdict
 // [Payload] it returns the unreliable payload, which shares b's memory. The verdicts after
@@ -22,7 +22,7 @@ const maxOvertaken = 64
 func (s *Session) Input(now time.Time, from netip.AddrPort, b []byte) (payload []byte, v Verdict) {
 	h, err := wire.ParseHeader(b)
 	if err == nil {
-		payload, v = s.receiveSealed(now, from, b, h)
+		payload, v = s.receiveEncrypted(now, from, b, h)
 	} else {
 		v = s.receivePlain(now, from, b)
 	}
@@ -44,9 +44,9 @@ func (s *Session) receivePlain(now time.Time, from netip.AddrPort, b []byte) Ver
 	return Malformed
 }
 
-// receiveSealed checks the session id and source address, then the packet number, then decrypts,
+// receiveEncrypted checks the session id and source address, then the packet number, then decrypts,
 // and only then uses the contents.
-func (s *Session) receiveSealed(now time.Time, from netip.AddrPort, b []byte, h wire.Header) ([]byte, Verdict) {
+func (s *Session) receiveEncrypted(now time.Time, from netip.AddrPort, b []byte, h wire.Header) ([]byte, Verdict) {
 	switch {
 	case s.client && (h.Long || from != s.remote), h.Long && h.ID != s.id, !h.Long && from != s.remote:
 		return nil, WrongSession
@@ -61,8 +61,8 @@ func (s *Session) receiveSealed(now time.Time, from netip.AddrPort, b []byte, h 
 	case seal.Late:
 		return nil, Late
 	}
-	sealed := b[h.Size():]
-	body, ok := s.opener.Open(sealed[:0], b[:h.Size()], sealed, number)
+	ciphertext := b[h.Size():]
+	body, ok := s.opener.Open(ciphertext[:0], b[:h.Size()], ciphertext, number)
 	if !ok {
 		return nil, Unauthenticated
 	}
@@ -75,7 +75,7 @@ func (s *Session) receiveSealed(now time.Time, from netip.AddrPort, b []byte, h 
 	}
 	if h.Kind == wire.DataKind {
 		s.heartbeat.busy = true
-		if !newest && s.window.Overtaken(number) >= maxOvertaken {
+		if !newest && s.window.Behind(number) >= maxReordering {
 			return nil, Late
 		}
 		return body, Payload
@@ -90,8 +90,8 @@ func (s *Session) receiveDuplicate(now time.Time, from netip.AddrPort, b []byte,
 	if s.client || !s.recent(number) || from == s.remote && s.validation == nil {
 		return Duplicate
 	}
-	sealed := b[h.Size():]
-	body, ok := s.opener.Open(sealed[:0], b[:h.Size()], sealed, number)
+	ciphertext := b[h.Size():]
+	body, ok := s.opener.Open(ciphertext[:0], b[:h.Size()], ciphertext, number)
 	if !ok {
 		return Unauthenticated
 	}

@@ -8,7 +8,8 @@ import (
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
-// TestUnacknowledged: a peer whose heartbeats arrive, and which acknowledges no segment, loses its session.
+// TestUnacknowledged: a peer whose heartbeats arrive, and which acknowledges no segment, loses its
+// session.
 func TestUnacknowledged(t *testing.T) {
 	for _, server := range []bool{false, true} {
 		inBubble(t, func(t *testing.T, p *pair) {

@@ -144,8 +144,8 @@ func TestSuiteThatWasNotOffered(t *testing.T) {
 	})
 }
 
-// A cookie that is not good any more is answered by another retry: the hello that follows is the same but for
-// the cookie.
+// A cookie that is not good any more is answered by another retry: the hello that follows is the
+// same but for the cookie.
 func TestHelloStaysTheSame(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *pair) {
 		p.run(2 * oneWay)
@@ -221,7 +221,7 @@ func TestBrokenReliableChannel(t *testing.T) {
 		for sn := range uint32(fragments) {
 			segment := make([]byte, wire.MaxBody) // all of them full make more than the longest message
 			binary.LittleEndian.PutUint32(segment, uint32(testID>>24&0xffff_ffff))
-			segment[4], segment[5] = 81, fragments-1 // a push, and each says that it is the first
+			segment[4], segment[5] = 81, fragments-1 // a push; each claims to be the first fragment
 			binary.LittleEndian.PutUint32(segment[12:], sn)
 			binary.LittleEndian.PutUint32(segment[20:], wire.MaxBody-header)
 			p.client.s.sendSegments(segment)
@@ -294,7 +294,8 @@ func TestSilentMinute(t *testing.T) {
 	})
 }
 
-// TestIdle: of an idle session's ends the client beats, and the server answers, until something is sent.
+// TestIdle: of an idle session's ends the client beats, and the server answers, until something is
+// sent.
 func TestIdle(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *pair) {
 		p.connect()
@@ -389,7 +390,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// datagrams has an end send that many payloads, which do not arrive.
+// datagrams returns the datagrams of count payloads that an end sends and that do not arrive.
 func (p *pair) datagrams(e *end, count int) (sent [][]byte) {
 	p.t.Helper()
 	for i := range count {

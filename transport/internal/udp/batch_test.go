@@ -124,7 +124,8 @@ func TestMappedAddress(t *testing.T) {
 	collect(t, b, 1, 1)
 }
 
-// The error is about the first datagram that was not sent, and what lies behind it can still be sent.
+// The error is about the first datagram that was not sent, and what lies behind it can still be
+// sent.
 func TestWriteBatchStops(t *testing.T) {
 	for name, bad := range map[string]Datagram{
 		"family":  parcel("?", netip.MustParseAddrPort("[2001:db8::1]:9")),
@@ -196,8 +197,8 @@ func TestReadBatchEnds(t *testing.T) {
 	}
 }
 
-// A read that waits already is ended by a deadline, and the next one by Close. That it waits cannot be seen
-// from outside; if it does not yet, the outcome is the same.
+// A read that waits already is ended by a deadline, and the next one by Close. That it waits cannot
+// be seen from outside; if it does not yet, the outcome is the same.
 func TestWaitingReadEnds(t *testing.T) {
 	c := open(t, "127.0.0.1:0")
 	ended := make(chan error)

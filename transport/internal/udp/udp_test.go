@@ -72,8 +72,8 @@ func TestReadEnds(t *testing.T) {
 	}
 }
 
-// refused returns a connected socket that has sent to a port where nobody listened, and another one that is
-// there now. The report of it must not look like an end of the socket.
+// refused returns a connected socket that has sent to a port where nobody listened, and another one
+// that is there now. The report of it must not look like an end of the socket.
 func refused(t *testing.T) (c, back *Conn) {
 	t.Helper()
 	gone := open(t, "127.0.0.1:0")

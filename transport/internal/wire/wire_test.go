@@ -182,8 +182,8 @@ func TestCloseCutsItsText(t *testing.T) {
 	}
 }
 
-// FuzzParse feeds each parser, and checks that what is accepted is written back as something that reads the
-// same.
+// FuzzParse feeds each parser, and checks that what is accepted is written back as something that
+// reads the same.
 func FuzzParse(f *testing.F) {
 	for _, l := range layouts {
 		f.Add(unhex(f, l.hex))
