@@ -217,30 +217,6 @@ func TestForgedHello(t *testing.T) {
 	})
 }
 
-func TestDialRefusedForItsVersion(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := newNetwork(t, good)
-		pc, err := n.ListenPacket(serverAddr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = pc.Close() }()
-		go func() {
-			buf := make([]byte, wire.MaxDatagram)
-			size, client, err := pc.ReadFrom(buf)
-			if err != nil {
-				return
-			}
-			hello, _ := wire.ParseHello(buf[:size])
-			_, _ = pc.WriteTo(wire.AppendRefuse(nil, wire.Refuse{Nonce: hello.Nonce, Reason: wire.RefuseVersion}), client)
-		}()
-		_, err = transport.Dial(t.Context(), serverAddr, transport.Config{Network: n}, &recorder{t: t})
-		if !errors.Is(err, transport.ErrVersion) {
-			t.Errorf("got %v", err)
-		}
-	})
-}
-
 func TestDialGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := transport.Config{Network: newNetwork(t, good), Timeout: 3 * time.Second}

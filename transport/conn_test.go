@@ -26,8 +26,7 @@ func bad(seed uint64) simnet.Config {
 var good = simnet.Config{Delay: 20 * time.Millisecond}
 
 func TestOpenedBeforeDialReturns(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, good)
+	inWorld(t, good, func(t *testing.T, w *world) {
 		opened, _, _, _ := w.client.snapshot()
 		if len(opened) != 1 || opened[0] != w.conn {
 			t.Errorf("opened: %v", opened)
@@ -39,8 +38,7 @@ func TestOpenedBeforeDialReturns(t *testing.T) {
 }
 
 func TestDatagramsBothWays(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, bad(1))
+	inWorld(t, bad(1), func(t *testing.T, w *world) {
 		s := w.serverConn(t)
 		const count = 1000
 		for i := range count {
@@ -110,8 +108,7 @@ func message(n int) []byte {
 }
 
 func TestMessagesBothWays(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, bad(2))
+	inWorld(t, bad(2), func(t *testing.T, w *world) {
 		ends := []*transport.Conn{w.conn, w.serverConn(t)}
 		const count = 200
 		var sent [2]int
@@ -145,8 +142,7 @@ func TestMessagesBothWays(t *testing.T) {
 }
 
 func TestSendLimits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, good)
+	inWorld(t, good, func(t *testing.T, w *world) {
 		for name, c := range map[string]struct {
 			err  error
 			want error
@@ -205,6 +201,27 @@ func TestSendFromManyGoroutinesAndHandlers(t *testing.T) {
 		_, _, datagrams, messages := r.snapshot()
 		if len(datagrams) != 400 || len(messages) != 400 {
 			t.Errorf("%d datagrams and %d messages came back, want 400", len(datagrams), len(messages))
+		}
+	})
+}
+
+// TestUnacked verifies that reliable segments count until the peer acknowledges them.
+func TestUnacked(t *testing.T) {
+	inWorld(t, good, func(t *testing.T, w *world) {
+		if n := w.conn.Unacked(); n != 0 {
+			t.Errorf("%d segments at first", n)
+		}
+		for range 3 {
+			if err := w.conn.SendReliable(make([]byte, 2000)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := w.conn.Unacked(); n != 6 {
+			t.Errorf("%d segments of three messages", n)
+		}
+		time.Sleep(2 * time.Second)
+		if n := w.conn.Unacked(); n != 0 {
+			t.Errorf("%d segments at last", n)
 		}
 	})
 }

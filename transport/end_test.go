@@ -24,52 +24,53 @@ func ended(t *testing.T, r *recorder, d time.Duration) ending {
 	return closed[0]
 }
 
-func TestClientCloses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, good)
-		s := w.serverConn(t)
-		w.conn.CloseWith("round over")
-		if e := ended(t, w.client, time.Second); e.conn != w.conn || e.err != nil {
-			t.Errorf("client: %+v", e)
-		}
-		e := ended(t, w.server, time.Second)
-		if e.conn != s || !errors.Is(e.err, transport.ErrClosedByPeer) || !strings.Contains(e.err.Error(), "round over") {
-			t.Errorf("server: %+v", e)
-		}
-		if n := w.listener.Stats().Conns; n != 0 {
-			t.Errorf("the listener has %d connections", n)
-		}
-		if err := w.conn.Close(); err != nil {
-			t.Errorf("second Close: %v", err)
-		}
-	})
-}
-
-func TestServerClosesOne(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, good)
-		s := w.serverConn(t)
-		s.CloseWith("kicked")
-		if err := s.Send(nil); !errors.Is(err, net.ErrClosed) {
-			t.Errorf("Send after Close: %v", err)
-		}
-		if e := ended(t, w.server, time.Second); e.conn != s || e.err != nil {
-			t.Errorf("server: %+v", e)
-		}
-		e := ended(t, w.client, 0)
-		if !errors.Is(e.err, transport.ErrClosedByPeer) || !strings.Contains(e.err.Error(), "kicked") {
-			t.Errorf("client: %+v", e)
-		}
-		err := w.conn.Send(nil)
-		if !errors.Is(err, net.ErrClosed) || !errors.Is(err, transport.ErrClosedByPeer) || !strings.Contains(err.Error(), "kicked") {
-			t.Errorf("Send after the peer's Close: %v", err)
-		}
-	})
+// TestConnCloses closes one end. Its own Closed has no error; that of the peer wraps the reason.
+func TestConnCloses(t *testing.T) {
+	const reason = "kicked"
+	for name, c := range map[string]struct {
+		server bool // closes
+		close  func(*transport.Conn)
+		want   error
+	}{
+		"client":          {false, func(c *transport.Conn) { c.CloseWith(reason) }, transport.ErrClosedByPeer},
+		"server":          {true, func(c *transport.Conn) { c.CloseWith(reason) }, transport.ErrClosedByPeer},
+		"client shutdown": {false, func(c *transport.Conn) { c.Shutdown(reason) }, transport.ErrPeerShutdown},
+		"server shutdown": {true, func(c *transport.Conn) { c.Shutdown(reason) }, transport.ErrPeerShutdown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, good, func(t *testing.T, w *world) {
+				conn, peer, near, far := w.conn, w.serverConn(t), w.client, w.server
+				if c.server {
+					conn, peer, near, far = peer, conn, far, near
+				}
+				c.close(conn)
+				if err := conn.Send(nil); !errors.Is(err, net.ErrClosed) {
+					t.Errorf("Send after Close: %v", err)
+				}
+				if e := ended(t, near, time.Second); e.conn != conn || e.err != nil {
+					t.Errorf("closing end: %+v", e)
+				}
+				e := ended(t, far, time.Second)
+				if e.conn != peer || !errors.Is(e.err, c.want) || !strings.Contains(e.err.Error(), reason) {
+					t.Errorf("peer: %+v", e)
+				}
+				err := peer.Send(nil)
+				if !errors.Is(err, net.ErrClosed) || !errors.Is(err, c.want) || !strings.Contains(err.Error(), reason) {
+					t.Errorf("Send after the peer's Close: %v", err)
+				}
+				if n := w.listener.Stats().Conns; n != 0 {
+					t.Errorf("the listener has %d connections", n)
+				}
+				if err := conn.Close(); err != nil {
+					t.Errorf("second Close: %v", err)
+				}
+			})
+		})
+	}
 }
 
 func TestListenerCloses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, good)
+	inWorld(t, good, func(t *testing.T, w *world) {
 		w.serverConn(t)
 		for range 2 {
 			if err := w.listener.Close(); err != nil {
@@ -162,8 +163,7 @@ func TestDialedConnClosedInsideHandler(t *testing.T) {
 }
 
 func TestTimeoutBothSides(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, good)
+	inWorld(t, good, func(t *testing.T, w *world) {
 		w.serverConn(t)
 		time.Sleep(3 * time.Second)
 		cut := good
@@ -186,8 +186,7 @@ func TestTimeoutBothSides(t *testing.T) {
 }
 
 func TestServerRestart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, good)
+	inWorld(t, good, func(t *testing.T, w *world) {
 		w.serverConn(t)
 		time.Sleep(time.Second)
 		w.silently(t, good, func() { _ = w.listener.Close() })

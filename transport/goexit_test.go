@@ -13,8 +13,7 @@ import (
 // TestGoexit: a handler that ends its goroutine, at either end, in a datagram or a message, does
 // not end the connection: the next message is delivered, and Close returns.
 func TestGoexit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, good)
+	inWorld(t, good, func(t *testing.T, w *world) {
 		s := w.serverConn(t)
 		for _, end := range []struct {
 			*recorder

@@ -7,13 +7,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
-
-	"github.com/uplink-rpc/uplink/transport/internal/reliable"
 
 	"go.uber.org/goleak"
 
 	"github.com/uplink-rpc/uplink/transport"
+	"github.com/uplink-rpc/uplink/transport/internal/reliable"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -169,6 +169,12 @@ func newWorld(t *testing.T, link simnet.Config) *world {
 	w.listener = listen(t, serverAddr, w.cfg, w.server)
 	w.conn = dial(t, w.listener.Addr(), w.cfg, w.client)
 	return w
+}
+
+// inWorld runs f with a newWorld in a synctest bubble.
+func inWorld(t *testing.T, link simnet.Config, f func(*testing.T, *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { f(t, newWorld(t, link)) })
 }
 
 // serverConn waits for the server's end of the client's connection.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/uplink-rpc/uplink/transport"
@@ -30,8 +29,7 @@ func (w *world) play(t *testing.T, s *transport.Conn, d time.Duration) int {
 // duplicates and reordering.
 func TestRebinding(t *testing.T) {
 	for seed := range uint64(10) {
-		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, bad(seed))
+		inWorld(t, bad(seed), func(t *testing.T, w *world) {
 			s := w.serverConn(t)
 			inside := w.conn.LocalAddr()
 			for range 5 {
@@ -61,8 +59,7 @@ func TestRebinding(t *testing.T) {
 // TestRebind changes the client's own socket.
 func TestRebind(t *testing.T) {
 	for seed := range uint64(5) {
-		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, bad(seed))
+		inWorld(t, bad(seed), func(t *testing.T, w *world) {
 			s := w.serverConn(t)
 			w.play(t, s, time.Second)
 			before := w.conn.LocalAddr()
