@@ -28,7 +28,7 @@ func (p *pair) unchanged(e *end, attack func()) {
 
 func TestFlippedBits(t *testing.T) {
 	for _, suite := range []seal.Suite{seal.AES128GCM, seal.AES128CTRHMAC8} {
-		inBubble(t, func(t *testing.T, p *pair) {
+		inPair(t, func(t *testing.T, p *pair) {
 			p.suite = suite
 			p.connect()
 			for _, e := range []*end{p.client, p.server} {
@@ -55,8 +55,7 @@ func TestFlippedBits(t *testing.T) {
 }
 
 func TestReplay(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *pair) {
-		p.connect()
+	inOpenPair(t, func(t *testing.T, p *pair) {
 		sent := p.datagrams(p.client, 3000)
 		for _, b := range sent {
 			p.server.input(time.Now(), b)
@@ -73,8 +72,7 @@ func TestReplay(t *testing.T) {
 
 // TestReflection sends each end its own datagrams.
 func TestReflection(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *pair) {
-		p.connect()
+	inOpenPair(t, func(t *testing.T, p *pair) {
 		for _, e := range []*end{p.client, p.server} {
 			b := p.datagrams(e, 1)[0]
 			p.unchanged(e, func() {
@@ -88,8 +86,7 @@ func TestReflection(t *testing.T) {
 
 // TestAnotherSession sends datagrams of one session to another one of the same ends.
 func TestAnotherSession(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *pair) {
-		p.connect()
+	inOpenPair(t, func(t *testing.T, p *pair) {
 		strange := p.datagrams(p.client, 100)
 		p.server.s = nil
 		p.client.s = NewClient(time.Now(), testRequest(), p.config(p.client, p.server))
@@ -106,8 +103,7 @@ func TestAnotherSession(t *testing.T) {
 
 // TestOldEpoch replays a datagram whose truncated number fits again, an epoch later.
 func TestOldEpoch(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *pair) {
-		p.connect()
+	inOpenPair(t, func(t *testing.T, p *pair) {
 		old := p.datagrams(p.client, 1)[0]
 		h, err := wire.ParseHeader(old)
 		if err != nil {
@@ -136,8 +132,7 @@ func TestOldEpoch(t *testing.T) {
 // TestMalformedButAuthentic verifies that an authentic datagram that cannot be parsed is dropped
 // and the session stays open.
 func TestMalformedButAuthentic(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *pair) {
-		p.connect()
+	inOpenPair(t, func(t *testing.T, p *pair) {
 		for k := wire.ReliableKind; k <= wire.ProbeKind; k++ {
 			d := p.client.s.draft(k)
 			d.b = append(d.b, bytes.Repeat([]byte{0xff}, 100)...)
@@ -150,8 +145,7 @@ func TestMalformedButAuthentic(t *testing.T) {
 }
 
 func TestHandshakeDatagramsToAServer(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *pair) {
-		p.connect()
+	inOpenPair(t, func(t *testing.T, p *pair) {
 		p.unchanged(p.server, func() {
 			for _, b := range [][]byte{
 				wire.AppendRetry(nil, wire.Retry{Nonce: testNonce}),
@@ -169,8 +163,7 @@ func TestHandshakeDatagramsToAServer(t *testing.T) {
 // TestFloodOfQuestions: a client that asks without end is answered some 20 times a second. No
 // answer is longer than its question, but for the two bytes of an answer to a probe of nothing.
 func TestFloodOfQuestions(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *pair) {
-		p.connect()
+	inOpenPair(t, func(t *testing.T, p *pair) {
 		p.run(10 * time.Second)
 		const seconds, each = 5, 1000
 		answers := [2]int{}
@@ -201,8 +194,7 @@ func TestFloodOfQuestions(t *testing.T) {
 // TestFloodOfMoves: a client that sends from many addresses is challenged, and moved, at a limited
 // rate.
 func TestFloodOfMoves(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *pair) {
-		p.connect()
+	inOpenPair(t, func(t *testing.T, p *pair) {
 		p.run(10 * time.Second)
 		before := p.server.s.Stats()
 		const seconds, each = 5, 1000

@@ -22,8 +22,7 @@ func (p *pair) lastSent() []byte {
 }
 
 func TestSessionLost(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *pair) {
-		p.connect()
+	inOpenPair(t, func(t *testing.T, p *pair) {
 		hint := hintFor(p.lastSent())
 		p.flying = nil
 		p.server.s, p.server.cut = nil, true // it restarts
@@ -47,8 +46,7 @@ func TestSessionLost(t *testing.T) {
 }
 
 func TestForgedHintDoesNothing(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *pair) {
-		p.connect()
+	inOpenPair(t, func(t *testing.T, p *pair) {
 		sent := p.client.s.Stats().DatagramsSent
 		for range 100 {
 			p.client.input(time.Now(), hintFor(p.lastSent()))
@@ -64,8 +62,7 @@ func TestForgedHintDoesNothing(t *testing.T) {
 }
 
 func TestHintSurvivesOneLostAnswer(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *pair) {
-		p.connect()
+	inOpenPair(t, func(t *testing.T, p *pair) {
 		p.client.cut = true
 		p.client.input(time.Now(), hintFor(p.lastSent()))
 		p.run(lossProbePeriod - 2*lossProbeInterval)
@@ -78,8 +75,7 @@ func TestHintSurvivesOneLostAnswer(t *testing.T) {
 }
 
 func TestHintMustEchoALateDatagram(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *pair) {
-		p.connect()
+	inOpenPair(t, func(t *testing.T, p *pair) {
 		old := hintFor(p.lastSent())
 		for range lossProbeNumbers {
 			p.lastSent()

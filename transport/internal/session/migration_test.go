@@ -27,8 +27,7 @@ func (p *pair) play(d time.Duration) {
 }
 
 func TestClientMoves(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *pair) {
-		p.connect()
+	inOpenPair(t, func(t *testing.T, p *pair) {
 		p.play(100 * time.Millisecond)
 		p.move(movedAddr)
 		p.play(2 * time.Second)
@@ -49,8 +48,7 @@ func TestClientMoves(t *testing.T) {
 
 // TestSilentClientMoves moves one that sends nothing of its own.
 func TestSilentClientMoves(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *pair) {
-		p.connect()
+	inOpenPair(t, func(t *testing.T, p *pair) {
 		p.move(movedAddr)
 		p.run(5 * time.Second)
 		if p.server.s.Remote() != movedAddr || p.server.s.State() != Open || p.client.s.State() != Open {
@@ -61,7 +59,7 @@ func TestSilentClientMoves(t *testing.T) {
 
 // Headers are short while the peer is heard, and long after 300 ms of silence.
 func TestLongHeaders(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *pair) {
+	inPair(t, func(t *testing.T, p *pair) {
 		long := func() bool {
 			t.Helper()
 			h, err := wire.ParseHeader(p.lastSent())
@@ -88,8 +86,7 @@ func TestLongHeaders(t *testing.T) {
 }
 
 func TestShortHeaderFromElsewhere(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *pair) {
-		p.connect()
+	inOpenPair(t, func(t *testing.T, p *pair) {
 		p.send(p.client, "x")
 		b := p.flying[len(p.flying)-1].data
 		if v := p.server.inputFrom(time.Now(), otherAddr, b); v != WrongSession {
@@ -104,8 +101,7 @@ func TestShortHeaderFromElsewhere(t *testing.T) {
 // TestOldDatagramFromElsewhere: a copy that is far behind the newest datagram does not show where
 // the client is.
 func TestOldDatagramFromElsewhere(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *pair) {
-		p.connect()
+	inOpenPair(t, func(t *testing.T, p *pair) {
 		p.client.s.useLongHeaders(time.Now().Add(time.Hour))
 		p.send(p.client, "old")
 		old := p.flying[len(p.flying)-1].data
@@ -118,8 +114,7 @@ func TestOldDatagramFromElsewhere(t *testing.T) {
 
 // TestFloodOfChallenges: responses are limited to responseRate.
 func TestFloodOfChallenges(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *pair) {
-		p.connect()
+	inOpenPair(t, func(t *testing.T, p *pair) {
 		p.server.s.validation = p.server.s.newValidation(time.Now())
 		before := p.client.s.Stats().DatagramsSent
 		for range 1000 {
@@ -137,8 +132,7 @@ func TestFloodOfChallenges(t *testing.T) {
 // TestUnanswered: a client is deaf after 2 s without an answer, then after 4 s more, and not while
 // it is answered.
 func TestUnanswered(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *pair) {
-		p.connect()
+	inOpenPair(t, func(t *testing.T, p *pair) {
 		for range 200 {
 			p.run(100 * time.Millisecond)
 			if p.client.s.TakeUnanswered() {
@@ -162,8 +156,7 @@ func TestUnanswered(t *testing.T) {
 
 // TestAnsweringIsNotAsking: a client that only answers heartbeats is not deaf.
 func TestAnsweringIsNotAsking(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *pair) {
-		p.connect()
+	inOpenPair(t, func(t *testing.T, p *pair) {
 		p.run(time.Second / 4)
 		p.client.s.sendHeartbeat(time.Now(), false)
 		if s := p.client.s; !s.unanswered.since.IsZero() {
@@ -197,7 +190,7 @@ func respond(s *Session, from netip.AddrPort, ago uint32) Verdict {
 
 // TestRoundAge: only the responses to the last maxRounds rounds are right.
 func TestRoundAge(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *pair) {
+	inPair(t, func(t *testing.T, p *pair) {
 		s := validating(t, p)
 		s.validation.round = 1000
 		for ago, want := range map[uint32]Verdict{0: Accepted, maxRounds - 1: Accepted, maxRounds: Unexpected, 1 << 23: Unexpected, 1<<24 - 1: Unexpected} {
@@ -210,7 +203,7 @@ func TestRoundAge(t *testing.T) {
 
 // TestValidationEnds: a validation without a datagram from another address for 3 s ends.
 func TestValidationEnds(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *pair) {
+	inPair(t, func(t *testing.T, p *pair) {
 		s := validating(t, p)
 		s.observeAddress(time.Now(), otherAddr, s.window.Next())
 		time.Sleep(3*time.Second - time.Millisecond)
@@ -226,7 +219,7 @@ func TestValidationEnds(t *testing.T) {
 
 // TestHelloFromElsewhere: the address of a repeated hello is contested, as the hello can be a copy.
 func TestHelloFromElsewhere(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *pair) {
+	inPair(t, func(t *testing.T, p *pair) {
 		p.run(2 * oneWay)
 		s := NewServer(time.Now(), Grant{Remote: clientAddr, ID: testID}, Config{Timeout: testTimeout, Output: func(netip.AddrPort, []byte) {}})
 		if s.Hello(time.Now(), clientAddr); !s.contestedUntil.IsZero() {
@@ -242,7 +235,7 @@ func TestHelloFromElsewhere(t *testing.T) {
 // The round begins 25 ms after the first one at least. A candidate is part of the sample unless it
 // answered lately.
 func TestSample(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *pair) {
+	inPair(t, func(t *testing.T, p *pair) {
 		s := validating(t, p)
 		const addrs, rounds = 40, 1000
 		last := netip.AddrPortFrom(otherAddr.Addr(), addrs-1)

@@ -68,8 +68,8 @@ type pair struct {
 	buffers        Buffers
 }
 
-// inBubble runs a test with a pair whose client has sent its hello.
-func inBubble(t *testing.T, f func(t *testing.T, p *pair)) {
+// inPair runs a test with a pair whose client has sent its hello.
+func inPair(t *testing.T, f func(t *testing.T, p *pair)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		p := &pair{
@@ -77,6 +77,15 @@ func inBubble(t *testing.T, f func(t *testing.T, p *pair)) {
 			client: &end{name: "client", addr: clientAddr}, server: &end{name: "server", addr: serverAddr},
 		}
 		p.client.s = NewClient(time.Now(), testRequest(), p.config(p.client, p.server))
+		f(t, p)
+	})
+}
+
+// inOpenPair runs a test with a pair whose ends are open.
+func inOpenPair(t *testing.T, f func(t *testing.T, p *pair)) {
+	t.Helper()
+	inPair(t, func(t *testing.T, p *pair) {
+		p.connect()
 		f(t, p)
 	})
 }

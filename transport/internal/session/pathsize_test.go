@@ -14,8 +14,7 @@ func TestProbing(t *testing.T) {
 	for limit, want := range map[int]int{
 		100: 0, 1191: 0, 1200: 1200, 1231: 1200, 1300: 1232, 1372: 1372, 1471: 1452, 1472: 1472, 60000: 1472,
 	} {
-		inBubble(t, func(t *testing.T, p *pair) {
-			p.connect()
+		inOpenPair(t, func(t *testing.T, p *pair) {
 			p.server.limit = limit
 			p.run(9 * time.Second)
 			c := p.client.s
@@ -45,8 +44,7 @@ func TestProbing(t *testing.T) {
 
 // TestProbingSurvivesAnOutage: what is lost while nothing is heard says nothing of sizes.
 func TestProbingSurvivesAnOutage(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *pair) {
-		p.connect()
+	inOpenPair(t, func(t *testing.T, p *pair) {
 		p.run(1500 * time.Millisecond)
 		p.client.cut, p.server.cut = true, true
 		p.run(8 * time.Second)
@@ -61,8 +59,7 @@ func TestProbingSurvivesAnOutage(t *testing.T) {
 // TestProbingRestarts when the client has moved, whether it knows that or not.
 func TestProbingRestarts(t *testing.T) {
 	for _, knows := range []bool{false, true} {
-		inBubble(t, func(t *testing.T, p *pair) {
-			p.connect()
+		inOpenPair(t, func(t *testing.T, p *pair) {
 			p.run(9 * time.Second)
 			p.server.limit = 1300
 			p.client.addr = otherAddr
@@ -83,8 +80,7 @@ func TestProbingRestarts(t *testing.T) {
 
 // TestProbe answers probes that are zeros, of any size.
 func TestProbe(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *pair) {
-		p.connect()
+	inOpenPair(t, func(t *testing.T, p *pair) {
 		for body, want := range map[string]Verdict{string(make([]byte, 1000)): Accepted, "x": Malformed} {
 			d := p.client.s.draft(wire.ProbeKind)
 			d.b = append(d.b, body...)
@@ -106,8 +102,7 @@ func TestProbe(t *testing.T) {
 
 // TestStrayProbeAnswers: a server never asks, and an answer has a size of 2 bytes.
 func TestStrayProbeAnswers(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *pair) {
-		p.connect()
+	inOpenPair(t, func(t *testing.T, p *pair) {
 		for _, c := range []struct {
 			from, to *end
 			body     []byte
@@ -134,8 +129,7 @@ func TestStrayProbeAnswers(t *testing.T) {
 // TestRoundTripsAreFine: what a heartbeat measures is exact to a few microseconds, also when clocks
 // have wrapped.
 func TestRoundTripsAreFine(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *pair) {
-		p.connect()
+	inOpenPair(t, func(t *testing.T, p *pair) {
 		for range 3 {
 			p.run(30 * time.Minute)
 			for _, e := range []*end{p.client, p.server} {

@@ -12,8 +12,7 @@ import (
 // session.
 func TestUnacknowledged(t *testing.T) {
 	for _, server := range []bool{false, true} {
-		inBubble(t, func(t *testing.T, p *pair) {
-			p.connect()
+		inOpenPair(t, func(t *testing.T, p *pair) {
 			sender, deaf := p.client, p.server
 			if server {
 				sender, deaf = p.server, p.client
@@ -48,8 +47,7 @@ func TestUnacknowledged(t *testing.T) {
 // TestReliableBytes: without acknowledgments a session sends 32 KiB at once and 32 KiB a second,
 // headers down to IP included.
 func TestReliableBytes(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *pair) {
-		p.connect()
+	inOpenPair(t, func(t *testing.T, p *pair) {
 		start, before := time.Now(), p.client.s.Stats()
 		p.server.cut = true
 		for range 15 {

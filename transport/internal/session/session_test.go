@@ -17,7 +17,7 @@ import (
 )
 
 func TestHandshake(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *pair) {
+	inPair(t, func(t *testing.T, p *pair) {
 		p.run(3 * oneWay)
 		if p.server.s.State() != Connecting {
 			t.Error("a hello alone opened the server's session")
@@ -40,7 +40,7 @@ func TestHandshake(t *testing.T) {
 }
 
 func TestHandshakeSurvivesLoss(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *pair) {
+	inPair(t, func(t *testing.T, p *pair) {
 		p.server.cut = true
 		p.run(time.Second)
 		p.server.cut, p.client.cut = false, true
@@ -58,7 +58,7 @@ func TestHandshakeSurvivesLoss(t *testing.T) {
 }
 
 func TestHandshakeGivesUp(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *pair) {
+	inPair(t, func(t *testing.T, p *pair) {
 		p.run(2 * oneWay)
 		p.client.cut = true
 		p.run(testTimeout - 2*oneWay - time.Millisecond)
@@ -79,7 +79,7 @@ func TestRefused(t *testing.T) {
 	for reason, want := range map[wire.RefuseReason]error{
 		wire.RefuseKey: token.ErrWrongKey, wire.RefuseVersion: ErrVersion, 99: ErrVersion, wire.RefuseBusy: ErrServerBusy,
 	} {
-		inBubble(t, func(t *testing.T, p *pair) {
+		inPair(t, func(t *testing.T, p *pair) {
 			p.server.cut = true
 			forged := wire.AppendRefuse(nil, wire.Refuse{Nonce: testNonce + 1, Reason: reason})
 			if v := p.client.input(time.Now(), forged); v != Unexpected || p.client.s.handshake.refusal != nil {
@@ -103,7 +103,7 @@ func TestRefused(t *testing.T) {
 
 // Anybody on the way can send a refuse; the welcome counts more.
 func TestForgedRefuseDoesNotEndAHandshake(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *pair) {
+	inPair(t, func(t *testing.T, p *pair) {
 		p.client.input(time.Now(), wire.AppendRefuse(nil, wire.Refuse{Nonce: testNonce, Reason: wire.RefuseVersion}))
 		p.connect()
 		p.run(time.Second)
@@ -119,7 +119,7 @@ func TestGrantCodes(t *testing.T) {
 		wire.TokenServer: token.ErrWrongServer, wire.TokenStale: token.ErrStale, wire.ServerFull: ErrServerFull,
 		wire.NoSuite: ErrNoSuite,
 	} {
-		inBubble(t, func(t *testing.T, p *pair) {
+		inPair(t, func(t *testing.T, p *pair) {
 			p.code = code
 			p.run(4 * oneWay)
 			if !errors.Is(p.client.s.Err(), want) {
@@ -131,7 +131,7 @@ func TestGrantCodes(t *testing.T) {
 
 // A listener that grants a suite which was not offered is not obeyed.
 func TestSuiteThatWasNotOffered(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *pair) {
+	inPair(t, func(t *testing.T, p *pair) {
 		ticket := testRequest()
 		ticket.Suites = 1 << seal.AES128GCM
 		p.suite = seal.None
@@ -147,7 +147,7 @@ func TestSuiteThatWasNotOffered(t *testing.T) {
 // A cookie that is not good any more is answered by another retry: the hello that follows is the
 // same but for the cookie.
 func TestHelloStaysTheSame(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *pair) {
+	inPair(t, func(t *testing.T, p *pair) {
 		p.run(2 * oneWay)
 		first := p.flying[len(p.flying)-1].data
 		time.Sleep(minHelloPause)
@@ -181,7 +181,7 @@ func (p *pair) welcomeFor(nonce uint64) []byte {
 }
 
 func TestWelcomeOfAnotherHello(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *pair) {
+	inPair(t, func(t *testing.T, p *pair) {
 		p.run(2 * oneWay)
 		other := p.welcomeFor(testNonce + 1)
 		altered := p.welcomeFor(testNonce)
@@ -202,7 +202,7 @@ func TestWelcomeOfAnotherHello(t *testing.T) {
 
 // A welcome that comes after the second hello may answer either.
 func TestAmbiguousWelcomeIsNotMeasured(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *pair) {
+	inPair(t, func(t *testing.T, p *pair) {
 		p.run(2 * oneWay)
 		p.server.cut = true
 		p.run(helloInterval + 5*time.Millisecond)
@@ -215,8 +215,7 @@ func TestAmbiguousWelcomeIsNotMeasured(t *testing.T) {
 
 // A peer whose fragments make no message ends the session: nothing behind them could be delivered.
 func TestBrokenReliableChannel(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *pair) {
-		p.connect()
+	inOpenPair(t, func(t *testing.T, p *pair) {
 		const header, fragments = 24, 15 // of KCP; of the longest message
 		for sn := range uint32(fragments) {
 			segment := make([]byte, wire.MaxBody) // all of them full make more than the longest message
@@ -234,8 +233,7 @@ func TestBrokenReliableChannel(t *testing.T) {
 }
 
 func TestBothChannelsBothWays(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *pair) {
-		p.connect()
+	inOpenPair(t, func(t *testing.T, p *pair) {
 		for i := range 20 {
 			for _, e := range []*end{p.client, p.server} {
 				p.send(e, fmt.Sprint("payload ", i))
@@ -258,7 +256,7 @@ func TestBothChannelsBothWays(t *testing.T) {
 }
 
 func TestSendOnlyWhileOpen(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *pair) {
+	inPair(t, func(t *testing.T, p *pair) {
 		check := func() {
 			t.Helper()
 			if err := p.client.s.Send(nil); !errors.Is(err, ErrNotOpen) {
@@ -280,8 +278,7 @@ func TestSendOnlyWhileOpen(t *testing.T) {
 }
 
 func TestSilentMinute(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *pair) {
-		p.connect()
+	inOpenPair(t, func(t *testing.T, p *pair) {
 		p.run(time.Minute)
 		for _, e := range []*end{p.client, p.server} {
 			if e.s.State() != Open {
@@ -297,8 +294,7 @@ func TestSilentMinute(t *testing.T) {
 // TestIdle: of an idle session's ends the client beats, and the server answers, until something is
 // sent.
 func TestIdle(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *pair) {
-		p.connect()
+	inOpenPair(t, func(t *testing.T, p *pair) {
 		p.run(20 * time.Second)
 		sent := func() [2]uint64 { return [2]uint64{p.client.s.Stats().DatagramsSent, p.server.s.Stats().DatagramsSent} }
 		before := sent()
@@ -320,8 +316,7 @@ func TestIdleOverLoss(t *testing.T) {
 	const seed = 5
 	t.Log("seed", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	inBubble(t, func(t *testing.T, p *pair) {
-		p.connect()
+	inOpenPair(t, func(t *testing.T, p *pair) {
 		for range 8 * 3600 * 4 {
 			p.client.cut, p.server.cut = random.Float64() < 0.3, random.Float64() < 0.3
 			p.run(250 * time.Millisecond)
@@ -335,8 +330,7 @@ func TestIdleOverLoss(t *testing.T) {
 }
 
 func TestTimeout(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *pair) {
-		p.connect()
+	inOpenPair(t, func(t *testing.T, p *pair) {
 		p.server.cut = true
 		p.run(testTimeout - 2*time.Second)
 		if p.server.s.State() != Open || p.client.s.State() != Open {
@@ -369,8 +363,7 @@ func TestClose(t *testing.T) {
 		"not UTF-8": {wire.CloseNormal, "\xff\n", ErrClosedByPeer, `"\xff\n"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, p *pair) {
-				p.connect()
+			inOpenPair(t, func(t *testing.T, p *pair) {
 				p.client.s.Close(c.code, c.text)
 				p.client.s.Close(c.code, "again")
 				if p.client.s.State() != Closed || p.client.s.Err() != nil {
@@ -402,8 +395,7 @@ func (p *pair) datagrams(e *end, count int) (sent [][]byte) {
 }
 
 func TestDuplicateAndLate(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *pair) {
-		p.connect()
+	inOpenPair(t, func(t *testing.T, p *pair) {
 		sent := p.datagrams(p.client, 1200)
 		now := time.Now()
 		for _, step := range []struct {
@@ -443,8 +435,7 @@ func TestDuplicateAndLate(t *testing.T) {
 }
 
 func TestReplace(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *pair) {
-		p.connect()
+	inOpenPair(t, func(t *testing.T, p *pair) {
 		p.server.s.Replace()
 		p.run(oneWay)
 		for _, e := range []*end{p.client, p.server} {
