@@ -106,3 +106,52 @@ func TestStatesRejoin(t *testing.T) {
 		})
 	}
 }
+
+// TestStatesConcurrent restarts the stream at either end while another goroutine makes ticks, with
+// and without deltas in turn: no ack of an earlier stream is mistaken for one of the new stream.
+func TestStatesConcurrent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		up, down := symmetric(150*ms, simnet.Config{Loss: 0.05, Jitter: 30 * ms})
+		network := uplinktest.NewNetwork(t, up, down)
+		var a *arena
+		joined := make(chan *ds.Player, 1)
+		srv := uplinktest.Serve(t, network, ds.Config{Joined: func(p *ds.Player) { joined <- p }}, func(srv *ds.Server) error {
+			a = newArena(t, srv, 30, 1<<40, ds.WorldConfig[mover]{})
+			return nil
+		})
+		conn := uplinktest.Dial(t, network, client.Config{})
+		player := <-joined
+		stop, stopped := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(stopped)
+			for tick := uint64(1); ; tick++ {
+				select {
+				case <-stop:
+					return
+				case <-time.After(time.Second / 60):
+					a.step(tick)
+				}
+			}
+		}()
+		a.offer(player, ds.StateConfig{NoDelta: true})
+		for round := range 20 {
+			got := newCopier(t, a)
+			v, err := client.SubscribeState(t.Context(), conn, "movers", client.StateConfig[mover]{Handle: got.take})
+			uplinktest.Must(t, err)
+			settle(time.Duration(50+37*round) * ms)
+			if round%5 == 4 {
+				a.mu.Lock()
+				a.streams[player].Stop()
+				a.mu.Unlock()
+				a.offer(player, ds.StateConfig{NoDelta: round%10 == 4})
+			}
+			uplinktest.Must(t, v.Close())
+		}
+		close(stop)
+		<-stopped
+		settle(time.Second)
+		if st := srv.Stats().Replication[0]; st.InvalidAcks != 0 || st.Messages == 0 || st.Ready != 0 {
+			t.Errorf("%+v", st)
+		}
+	})
+}
