@@ -77,8 +77,8 @@ func TestStateReset(t *testing.T) {
 	}
 }
 
-// FuzzStreams handles arbitrary replies and acks of one player, of a world by each codec: see package
-// entries. The other player's messages continue.
+// FuzzStreams handles arbitrary replies and acks of one player, of a world by each codec: see
+// package entries. The other player's messages continue.
 func FuzzStreams(f *testing.F) {
 	frames := recorded(f, small, 20)
 	for _, a := range []snapshot.Ack{{Newest: 9, Window: 1<<9 - 1}, {None: true, Epoch: 3}} {
@@ -121,8 +121,8 @@ func FuzzStreams(f *testing.F) {
 	})
 }
 
-// TestSendQueueLength checks that a stream is in a queue once, however often the client requests the
-// initial state, until that is sent.
+// TestSendQueueLength checks that a stream is in a queue once, however often the client requests
+// the initial state, until that is sent.
 func TestSendQueueLength(t *testing.T) {
 	r := newRecording(t, SnapshotCodec, recorded(t, small, 20), true, 1)
 	p := r.players[0]
