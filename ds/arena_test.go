@@ -64,6 +64,31 @@ func newArena(t testing.TB, s *ds.Server, count int, rest uint64, cfg ds.WorldCo
 	return &arena{World: w, t: t, count: count, rest: rest, typ: typ, streams: map[*ds.Player]*ds.StateStream[mover]{}, ticks: map[uint64]*snapshot.Set{}}
 }
 
+// serveArena starts a server with an arena. joined receives each player.
+func serveArena(t testing.TB, network *uplinktest.Network, count int, rest uint64, cfg ds.WorldConfig[mover]) (a *arena, srv *uplinktest.Server, joined chan *ds.Player) {
+	t.Helper()
+	joined = make(chan *ds.Player, 2)
+	srv = uplinktest.Serve(t, network, ds.Config{Joined: func(p *ds.Player) { joined <- p }}, func(srv *ds.Server) error {
+		a = newArena(t, srv, count, rest, cfg)
+		return nil
+	})
+	return a, srv, joined
+}
+
+// stop stops the player's stream.
+func (a *arena) stop(p *ds.Player) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.streams[p].Stop()
+}
+
+// setRest changes the tick at which the movers come to rest.
+func (a *arena) setRest(tick uint64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.rest = tick
+}
+
 // offer offers the world to a player as state.
 func (a *arena) offer(p *ds.Player, cfg ds.StateConfig) {
 	s, err := a.OfferState(p, cfg)

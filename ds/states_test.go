@@ -43,14 +43,11 @@ func TestStates(t *testing.T) {
 			up, down := symmetric(c.rtt, c.link)
 			up.Rate = 0
 			network := uplinktest.NewNetwork(t, up, down)
-			var a *arena
 			const rest, ticks = 400, 840
-			srv := uplinktest.Serve(t, network, ds.Config{Joined: func(p *ds.Player) { a.offer(p, c.cfg) }}, func(srv *ds.Server) error {
-				a = newArena(t, srv, c.count, rest, ds.WorldConfig[mover]{SendHz: c.sendHz})
-				return nil
-			})
+			a, srv, joined := serveArena(t, network, c.count, rest, ds.WorldConfig[mover]{SendHz: c.sendHz})
 			got := newCopier(t, a)
 			conn := uplinktest.Dial(t, network, client.Config{})
+			a.offer(<-joined, c.cfg)
 			v, err := client.SubscribeState(t.Context(), conn, "movers", client.StateConfig[mover]{Handle: got.take, AckHz: c.ackHz})
 			uplinktest.Must(t, err)
 			settle(time.Second)
@@ -101,12 +98,7 @@ func TestStates(t *testing.T) {
 func TestStatesAndSnapshots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := lossy(t)
-		var a *arena
-		joined := make(chan *ds.Player, 2)
-		srv := uplinktest.Serve(t, network, ds.Config{Joined: func(p *ds.Player) { joined <- p }}, func(srv *ds.Server) error {
-			a = newArena(t, srv, 50, 1<<40, ds.WorldConfig[mover]{})
-			return nil
-		})
+		a, srv, joined := serveArena(t, network, 50, 1<<40, ds.WorldConfig[mover]{})
 		one := uplinktest.Dial(t, network, client.Config{})
 		players := []*ds.Player{<-joined}
 		two := uplinktest.Dial(t, network, client.Config{})
@@ -284,12 +276,7 @@ func TestStatesRefused(t *testing.T) {
 func TestStatesBandwidth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := lossy(t)
-		var a *arena
-		joined := make(chan *ds.Player, 2)
-		uplinktest.Serve(t, network, ds.Config{Joined: func(p *ds.Player) { joined <- p }}, func(srv *ds.Server) error {
-			a = newArena(t, srv, 200, 1<<40, ds.WorldConfig[mover]{})
-			return nil
-		})
+		a, _, joined := serveArena(t, network, 200, 1<<40, ds.WorldConfig[mover]{})
 		var streams []*ds.StateStream[mover]
 		for range 2 {
 			conn := uplinktest.Dial(t, network, client.Config{})

@@ -215,39 +215,3 @@ func TestStop(t *testing.T) {
 		}
 	})
 }
-
-// TestLargeUntilAcked checks that snapshots of several datagrams are sent only every 100 ms until
-// the first one is acked.
-func TestLargeUntilAcked(t *testing.T) {
-	for _, lost := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			up, down := symmetric(40*ms, simnet.Config{})
-			network := uplinktest.NewNetwork(t, up, down)
-			_, all := stages(t, network, ds.Config{}, func(s *ds.Server) []*stage {
-				return []*stage{newStage(t, s, "orbs", 0, 900, ds.WorldConfig[orb]{})}
-			})
-			conn := uplinktest.Dial(t, network, client.Config{})
-			_, err := client.SubscribeSnapshots(t.Context(), conn, "orbs", client.SnapshotConfig[orb]{Handle: newWatcher(t, all[0]).check, AckHz: 60})
-			uplinktest.Must(t, err)
-			settle(time.Second)
-			if lost {
-				down.Loss = 1
-				uplinktest.Must(t, network.Set(up, down))
-			}
-			var sent []time.Duration
-			began := time.Now()
-			for tick := range uint64(60) {
-				if all[0].step(t, tick+1) > 0 {
-					sent = append(sent, time.Since(began))
-				}
-				time.Sleep(time.Second / 60)
-			}
-			switch {
-			case lost && (len(sent) < 8 || len(sent) > 10):
-				t.Errorf("nothing is acked, and sent is at %v: want once in 100 ms", sent)
-			case !lost && (len(sent) < 50 || sent[1] < 40*ms || sent[1] >= 100*ms):
-				t.Errorf("sent at %v: want from when the first is acked, after a round trip of 40 ms", sent)
-			}
-		})
-	}
-}

@@ -186,20 +186,37 @@ func TestInitialStateLimit(t *testing.T) {
 	}
 }
 
-// TestResubscribe checks that a client that resubscribes all the time receives large snapshots no
-// more often than one that stays and acks none.
-func TestResubscribe(t *testing.T) {
-	r := newRecording(t, SnapshotCodec, recorded(t, small, all), false, 1)
-	p := r.players[0]
-	const ticks = 60
-	for range ticks {
-		p.reply(r, Refused)
-		p.reply(r, Ready)
-		r.next()
-		must(t, p.stream.Send(r.now))
-	}
-	if st := p.stream.Stats(); st.Messages == 0 || st.Messages > 10 || st.Fragmented != st.Messages {
-		t.Errorf("%d ticks are sent as %d messages, %d of them in fragments", ticks, st.Messages, st.Fragmented)
+// TestLargeUntilAcked checks that a client receives snapshots of several datagrams only every
+// minHold until it acks one, also if it resubscribes all the time, and every tick afterwards.
+func TestLargeUntilAcked(t *testing.T) {
+	for _, resubscribe := range []bool{false, true} {
+		r := newRecording(t, SnapshotCodec, recorded(t, small, all), false, 1)
+		p := r.players[0]
+		run := func(ack bool) (messages uint64) {
+			before := p.stream.Stats().Messages
+			for range tickHz {
+				if resubscribe {
+					p.reply(r, Refused)
+					p.reply(r, Ready)
+				}
+				r.next()
+				sent := p.stream.Stats().Messages
+				must(t, p.stream.Send(r.now))
+				if ack && p.stream.Stats().Messages > sent {
+					must(t, p.streams.HandleAck(r.appendAck(nil, uint16(r.tick-1), 0), r.now))
+				}
+			}
+			return p.stream.Stats().Messages - before
+		}
+		if n := run(false); n < 8 || n > 10 || p.stream.Stats().Fragmented != n {
+			t.Errorf("%d messages in a second without acks, stats %+v", n, p.stream.Stats())
+		}
+		if resubscribe {
+			continue
+		}
+		if n := run(true); n < tickHz-12 { // the first one may be held, and so is the one after it
+			t.Errorf("%d messages in a second with acks", n)
+		}
 	}
 }
 
